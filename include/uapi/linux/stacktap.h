@@ -1,0 +1,619 @@
+/* SPDX-License-Identifier: (GPL-2.0-only WITH Linux-syscall-note) OR Apache-2.0 */
+/*
+ * stacktap: the contract between stacktap.ko and user space.
+ *
+ * This header is the manual of the ABI. It has four parts: the device and its ioctls, the ring
+ * that mmap() of the device gives, the records in the ring, and the generic netlink family.
+ * All integers are in host byte order. All times are CLOCK_MONOTONIC nanoseconds.
+ *
+ * Version
+ * -------
+ * STACKTAP_ABI_MAJOR changes when something existing changes its layout or meaning; user space
+ * must refuse a module of another major. STACKTAP_ABI_MINOR changes when something is added;
+ * both sides work with any minor of the same major. Unknown record types and unknown sections are
+ * skipped by their size. Unknown netlink attributes and unknown flag bits are refused.
+ *
+ * Objects
+ * -------
+ * A *session* is one profiling request. open() of /dev/stacktap creates it, STACKTAP_IOC_INFO
+ * tells its id (u64, never reused while the module is loaded), and it ends when the last file
+ * descriptor and the last mapping of it are gone, so a killed owner is a clean stop. open() needs
+ * CAP_PERFMON or CAP_SYS_ADMIN in the initial user namespace (EPERM), in the initial pid namespace
+ * (EOPNOTSUPP); EMFILE when STACKTAP_MAX_SESSIONS are open.
+ *
+ * A *source* is what triggers a sample. A session has up to STACKTAP_MAX_SOURCES, numbered from 0;
+ * each is a counter on every selected CPU. Sources are configured over netlink while the session
+ * is stopped; rate and filters may change while it runs.
+ *
+ * A *ring* carries the records of one CPU of one session. The owner creates one for each CPU that
+ * it wants sampled, normally all online ones, and another when a CPU comes online later
+ * (poll() then reports POLLPRI). A ring survives its CPU going offline. A CPU without a ring is not
+ * sampled.
+ *
+ * A *table* is the compact unwind table of one object, a *mapping list* tells which tables apply
+ * where in one address space. Both are loaded by ioctl. A module that lacks STACKTAP_FEATURE_TABLES
+ * refuses these ioctls with EOPNOTSUPP and walks user stacks by frame pointers.
+ */
+#ifndef _UAPI_LINUX_STACKTAP_H
+#define _UAPI_LINUX_STACKTAP_H
+
+#include <linux/ioctl.h>
+#include <linux/types.h>
+
+#define STACKTAP_ABI_MAJOR	1
+#define STACKTAP_ABI_MINOR	0
+
+#define STACKTAP_DEVICE		"/dev/stacktap"
+
+enum {
+	STACKTAP_MAX_SESSIONS		= 64,
+	STACKTAP_MAX_SOURCES		= 8,	/* per session */
+	STACKTAP_MAX_TGIDS		= 16384, /* in one filter */
+	STACKTAP_MAX_RATE_HZ		= 10000, /* per source and CPU */
+	STACKTAP_MIN_PERIOD_NS		= 100000, /* of a clock source: 1 / STACKTAP_MAX_RATE_HZ */
+	STACKTAP_MAX_KERNEL_FRAMES	= 127,
+	STACKTAP_DEFAULT_USER_FRAMES	= 1024,
+	STACKTAP_MAX_USER_FRAMES	= 4096,
+	STACKTAP_COMM_LEN		= 16,	/* TASK_COMM_LEN, with the terminating NUL */
+	STACKTAP_NAME_LEN		= 32,	/* of a source, with the terminating NUL */
+	STACKTAP_RING_MIN_BYTES		= 16384,
+	STACKTAP_RING_MAX_BYTES		= 67108864,
+	STACKTAP_RECORD_ALIGN		= 8,
+};
+
+/*
+ * Why a handler call did not become a sample record. Index into every array of losses, and the
+ * values of struct stacktap_lost_entry::reason. Per source and CPU the module keeps
+ *
+ *	handler calls = recorded + filtered + sum of lost[]
+ *
+ * exactly, once the session is stopped; while it runs, samples in the stash are in none of them.
+ */
+enum stacktap_lost {
+	STACKTAP_LOST_RING_FULL,	/* the reader was too slow */
+	STACKTAP_LOST_STASH_FULL,	/* phase 2 was held off too long (IRQs disabled) */
+	STACKTAP_LOST_REENTRY,		/* the overflow hit while a capture ran on this CPU */
+	STACKTAP_LOST_BAD_TAIL,		/* the consumer page holds an impossible position */
+	STACKTAP_LOST_OFFLINE,		/* the CPU was going down */
+	STACKTAP_LOST_STOPPED,		/* the session stopped between overflow and record */
+	STACKTAP_LOST_TOO_BIG,		/* the record does not fit this ring at all */
+	STACKTAP_LOST_REASONS
+};
+
+/* ------------------------------------------------------------------------------------------------
+ * 1. The device
+ * ------------------------------------------------------------------------------------------------
+ * Every ioctl struct starts with its size as user space knows it. A larger one is accepted when the
+ * surplus is zero (E2BIG otherwise), a smaller one when it reaches the end of version 1.0's struct
+ * (EINVAL otherwise). Reserved fields and padding must be zero (EINVAL).
+ */
+
+/* features of the module, for STACKTAP_IOC_INFO and STACKTAP_A_FEATURES */
+#define STACKTAP_FEATURE_KERNEL_STACKS	(1ULL << 0)
+#define STACKTAP_FEATURE_USER_FP	(1ULL << 1)	/* user stacks by frame pointers */
+#define STACKTAP_FEATURE_TABLES		(1ULL << 2)	/* user stacks by tables */
+#define STACKTAP_FEATURE_STACK_SLICE	(1ULL << 3)	/* registers and stack slices */
+#define STACKTAP_FEATURE_TRACE_CTX	(1ULL << 4)	/* trace and span ids */
+#define STACKTAP_FEATURE_NMI		(1ULL << 5)	/* PMU interrupts are NMIs here */
+
+/*
+ * STACKTAP_IOC_INFO: what this module and this session are. Read it first: the layout of this
+ * struct's first 16 bytes never changes.
+ */
+struct stacktap_info {
+	__u32 size;
+	__u16 abi_major;
+	__u16 abi_minor;
+	__u64 session_id;
+	__u64 features;
+	__u32 page_size;		/* bytes; unit of the ring's layout */
+	__u32 nr_cpu_ids;		/* CPU numbers are below this */
+	char module_version[32];
+};
+
+/*
+ * STACKTAP_IOC_RING_CREATE: allocate the ring of @cpu. The memory is charged to the caller's memory
+ * cgroup and never triggers the OOM killer (ENOMEM). @data_bytes must be a power of two from
+ * STACKTAP_RING_MIN_BYTES to STACKTAP_RING_MAX_BYTES and a multiple of the page size. @watermark is
+ * the number of unread bytes at which poll() reports POLLIN, 0 for a quarter of the ring.
+ * EEXIST: the CPU has a ring already. ENODEV: no such CPU, or it was never online. A running
+ * session begins to sample the CPU at once if it is selected.
+ */
+struct stacktap_ring_create {
+	__u32 size;
+	__u32 cpu;
+	__u32 data_bytes;
+	__u32 watermark;
+	__u64 consumer_offset;		/* out: for mmap(), one page, PROT_READ | PROT_WRITE */
+	__u64 producer_offset;		/* out: for mmap(), one page + 2 * data_bytes, PROT_READ */
+};
+
+/*
+ * STACKTAP_IOC_FLUSH: write what the rings still owe (LOST and CPU records with the newest counts)
+ * as far as there is room, and wake readers. For a reader that has drained a ring after STOP.
+ * Takes struct stacktap_flush; EBUSY while the session runs.
+ */
+struct stacktap_flush {
+	__u32 size;
+	__u32 flags;			/* none yet */
+};
+
+/*
+ * STACKTAP_IOC_TABLE_LOAD: put an unwind table into the module-wide registry, or find it there. The
+ * module validates the table and hashes it; @table_id names it from then on. The session holds a
+ * reference until TABLE_DROP or its end.
+ */
+struct stacktap_table_load {
+	__u32 size;
+	__u32 flags;
+	__u64 data;			/* pointer to the table */
+	__u64 data_bytes;
+	__u64 table_id;			/* out */
+	__u8 hash[32];			/* out: content hash */
+};
+
+struct stacktap_table_drop {
+	__u32 size;
+	__u32 reserved;
+	__u64 table_id;
+};
+
+/* one executable range of an address space */
+struct stacktap_mapping {
+	__u64 start;
+	__u64 end;			/* exclusive */
+	__u64 bias;			/* run-time address minus ELF virtual address */
+	__u64 table_id;			/* 0: no table, walk by frame pointers */
+};
+
+/*
+ * STACKTAP_IOC_MAPPINGS_SET: replace the mapping list of the address space of @tgid. The image is
+ * named by @tgid, @start_time and @exec_id as samples carry them; ESTALE when the process is
+ * another one by now. @mappings is sorted and without overlap. Samples walked with the list carry
+ * @generation.
+ */
+struct stacktap_mappings_set {
+	__u32 size;
+	__u32 tgid;
+	__u64 start_time;
+	__u64 exec_id;
+	__u64 generation;
+	__u64 mappings;			/* pointer to struct stacktap_mapping[count] */
+	__u32 count;
+	__u32 flags;
+};
+
+#define STACKTAP_IOC_MAGIC		0xb7
+#define STACKTAP_IOC_INFO		_IOWR(STACKTAP_IOC_MAGIC, 0, struct stacktap_info)
+#define STACKTAP_IOC_RING_CREATE	_IOWR(STACKTAP_IOC_MAGIC, 1, struct stacktap_ring_create)
+#define STACKTAP_IOC_FLUSH		_IOW(STACKTAP_IOC_MAGIC, 2, struct stacktap_flush)
+#define STACKTAP_IOC_TABLE_LOAD		_IOWR(STACKTAP_IOC_MAGIC, 16, struct stacktap_table_load)
+#define STACKTAP_IOC_TABLE_DROP		_IOW(STACKTAP_IOC_MAGIC, 17, struct stacktap_table_drop)
+#define STACKTAP_IOC_MAPPINGS_SET	_IOW(STACKTAP_IOC_MAGIC, 18, struct stacktap_mappings_set)
+
+/* ------------------------------------------------------------------------------------------------
+ * 2. The ring
+ * ------------------------------------------------------------------------------------------------
+ *
+ *	consumer page   the only page user space may write
+ *	producer page   read-only
+ *	data            data_bytes, read-only, mapped twice in a row: a record never wraps
+ *
+ * mmap() must be MAP_SHARED, of exactly the offset and length that RING_CREATE told; mprotect()
+ * cannot make the read-only part writable, and mremap(), fork() and splitting are refused or not
+ * inherited.
+ *
+ * Positions are byte counts from the start of the ring's life, never masked and never reset. The
+ * module writes records at head and publishes it with a store-release; the reader loads head with
+ * acquire, reads [tail, head), and frees the bytes with a store-release to tail. Record bytes are
+ * stable until then. The module copies tail once per record and validates it: a tail beyond head or
+ * more than data_bytes behind it counts as STACKTAP_LOST_BAD_TAIL and nothing is written until it
+ * makes sense again.
+ */
+struct stacktap_consumer_page {
+	__u64 tail;
+};
+
+struct stacktap_producer_page {
+	__u64 head;
+	__u64 data_bytes;
+	__u32 cpu;
+	__u32 watermark;
+};
+
+/* ------------------------------------------------------------------------------------------------
+ * 3. Records
+ * ------------------------------------------------------------------------------------------------
+ * Records are in the order of commit, not of time: a sample's time is the time of its overflow, and
+ * it is committed at the end of phase 2. Sizes are multiples of STACKTAP_RECORD_ALIGN.
+ */
+struct stacktap_record {
+	__u32 size;			/* whole record, header included */
+	__u16 type;			/* enum stacktap_record_type */
+	__u16 flags;			/* by type */
+	__u64 time;
+};
+
+enum stacktap_record_type {
+	STACKTAP_RECORD_SAMPLE = 1,
+	STACKTAP_RECORD_CONFIG,		/* a source was armed, changed or fell back, on this CPU */
+	STACKTAP_RECORD_CLOCK_ANCHOR,
+	STACKTAP_RECORD_LOST,
+	STACKTAP_RECORD_THROTTLE,
+	STACKTAP_RECORD_CPU,
+};
+
+/* flags of a SAMPLE */
+#define STACKTAP_SAMPLE_USER_MODE	(1 << 0)	/* the overflow hit user mode */
+#define STACKTAP_SAMPLE_MOVED		(1 << 1)	/* the task ran on before its stack was walked */
+#define STACKTAP_SAMPLE_STALE		(1 << 2)	/* another task ran by then: no user stack */
+#define STACKTAP_SAMPLE_TWO_PHASE	(1 << 3)
+#define STACKTAP_SAMPLE_KERNEL_THREAD	(1 << 4)	/* no user half ever (also io and user workers) */
+#define STACKTAP_SAMPLE_IDLE		(1 << 5)	/* the CPU's idle task */
+
+/* what the overflow handler ran in */
+enum stacktap_context {
+	STACKTAP_CONTEXT_NMI = 1,
+	STACKTAP_CONTEXT_IRQ,		/* a PMU interrupt that is not an NMI */
+	STACKTAP_CONTEXT_HRTIMER,	/* cpu-clock */
+	STACKTAP_CONTEXT_TASK,		/* software events */
+};
+
+/* how a stack ended; a cut stack is never passed off as a whole one */
+enum stacktap_end {
+	STACKTAP_END_NONE,		/* no such half: not wanted, or the task has none */
+	STACKTAP_END_COMPLETE,		/* the outermost frame was reached */
+	STACKTAP_END_DEPTH,		/* the depth limit */
+	STACKTAP_END_TIME,		/* the time limit */
+	STACKTAP_END_UNREADABLE,	/* a stack page was not present */
+	STACKTAP_END_NO_RULE,		/* no unwind information for an address */
+	STACKTAP_END_BAD_FRAME,		/* misaligned, not growing or out of range */
+	STACKTAP_END_STALE,		/* another task ran, or the address space was changing */
+	STACKTAP_END_NO_MAPPINGS,	/* the mapping list is not loaded yet */
+	STACKTAP_END_COMPAT,		/* a 32-bit task: leaf only */
+	STACKTAP_END_REASONS
+};
+
+/*
+ * A sample. The image that ran is (@tgid, @start_time, @exec_id): the thread group leader's start
+ * time in CLOCK_BOOTTIME nanoseconds (as /proc/PID/stat field 22, in finer units) and a number that
+ * changes with every exec. @period is what the sample stands for, in the source's unit: events, or
+ * nanoseconds for clock sources. Sections follow up to the record's size.
+ */
+struct stacktap_sample {
+	struct stacktap_record header;
+	__u16 source;			/* index in the session */
+	__u8 context;			/* enum stacktap_context */
+	__u8 kernel_end;		/* enum stacktap_end */
+	__u8 user_end;			/* enum stacktap_end */
+	__u8 reserved[3];
+	__u32 cpu;
+	__u32 delay_ns;			/* from overflow to the walk of the user stack, saturating */
+	__u32 tgid;			/* in the initial pid namespace, as are all ids */
+	__u32 tid;
+	__u64 start_time;
+	__u64 exec_id;
+	__u64 cgroup_id;		/* cgroup v2; inode number of its directory */
+	__u64 period;
+	__u64 generation;		/* of the mapping list used, 0: none */
+	char comm[STACKTAP_COMM_LEN];
+};
+
+/*
+ * Sections start at multiples of 8; @len is the payload's in bytes, without this header and the
+ * padding behind. It has 32 bits because a 64 KiB stack slice with its address does not fit 16.
+ */
+struct stacktap_section {
+	__u16 kind;			/* enum stacktap_section_kind */
+	__u16 flags;			/* none yet, readers ignore them */
+	__u32 len;
+};
+
+enum stacktap_section_kind {
+	STACKTAP_SECTION_KERNEL_IPS = 1, /* __u64[], leaf first, run-time addresses */
+	STACKTAP_SECTION_USER_IPS,	/* __u64[], leaf first; return addresses are not adjusted */
+	STACKTAP_SECTION_EXACT_PC,	/* __u16[]: indices of USER_IPS that are exact, not returns */
+	STACKTAP_SECTION_REGS,		/* struct stacktap_regs */
+	STACKTAP_SECTION_STACK_SLICE,	/* __u64 address, then bytes */
+	STACKTAP_SECTION_VALUES,	/* struct stacktap_value[] */
+	STACKTAP_SECTION_TRACE_CTX,	/* struct stacktap_trace_ctx */
+	STACKTAP_SECTION_INTERP_FRAMES,	/* reserved: frames of interpreters */
+	STACKTAP_SECTION_USER_COOKIE,	/* reserved: user stack to come in a later record */
+	STACKTAP_SECTION_BRANCH_STACK,	/* reserved: struct perf_branch_entry[] */
+};
+
+/*
+ * User registers for late unwinding, numbered as DWARF does for the architecture. @pac_mask has a
+ * bit set for each bit of a return address that is a pointer authentication code.
+ */
+struct stacktap_regs {
+	__u64 pc;
+	__u64 pac_mask;
+	__u32 arch;			/* EM_X86_64 or EM_AARCH64 */
+	__u32 count;
+	__u64 regs[];
+};
+
+enum stacktap_value_kind {
+	STACKTAP_VALUE_OFF_CPU_NS = 1,
+	STACKTAP_VALUE_BYTES,
+};
+
+struct stacktap_value {
+	__u32 kind;
+	__u32 reserved;
+	__u64 value;
+};
+
+struct stacktap_trace_ctx {
+	__u8 trace_id[16];
+	__u8 span_id[8];
+	__u8 trace_flags;
+	__u8 reserved[7];
+};
+
+enum stacktap_mode {
+	STACKTAP_MODE_PERIOD = 1,	/* one sample every period events */
+	STACKTAP_MODE_FREQ,		/* the kernel adapts the period to a rate */
+};
+
+/*
+ * CONFIG: what holds for @source on this CPU from here on. Written when a source is armed, when
+ * its rate or the session's filters change, and when it fell back. A reader starts a new Profile
+ * when the period changes.
+ */
+#define STACKTAP_CONFIG_FALLBACK	(1 << 0)	/* cpu-clock stands in, @fallback_errno says why */
+
+struct stacktap_config {
+	struct stacktap_record header;
+	__u16 source;
+	__u16 mode;			/* enum stacktap_mode */
+	__u32 rate_hz;			/* 0 when only a period was asked for */
+	__u64 period;			/* of what is really counted; 0 in FREQ mode */
+	__u32 perf_type;		/* what is really counted, as in perf_event_attr */
+	__u32 fallback_errno;		/* positive, 0: none */
+	__u64 perf_config;
+	__u64 generation;		/* counts changes of the session's configuration */
+	char name[STACKTAP_NAME_LEN];	/* of what is really counted */
+};
+
+/* CLOCK_ANCHOR: the same instant on three clocks; first record of a ring and once per START. */
+struct stacktap_clock_anchor {
+	struct stacktap_record header;	/* time: CLOCK_MONOTONIC */
+	__u64 boottime;
+	__u64 realtime;
+};
+
+/* LOST: handler calls that became no record since the last LOST of this ring. */
+struct stacktap_lost_entry {
+	__u16 source;
+	__u16 reason;			/* enum stacktap_lost */
+	__u32 reserved;
+	__u64 count;
+};
+
+struct stacktap_lost_record {
+	struct stacktap_record header;
+	__u64 first;			/* time of the first loss not yet reported */
+	struct stacktap_lost_entry entries[];
+};
+
+/* THROTTLE: perf stopped the counter until the next tick. @count is cumulative. */
+struct stacktap_throttle {
+	struct stacktap_record header;
+	__u16 source;
+	__u16 reserved[3];
+	__u64 count;
+};
+
+enum stacktap_cpu_state {
+	STACKTAP_CPU_ONLINE = 1,	/* sampling starts here */
+	STACKTAP_CPU_OFFLINE,		/* and ends here */
+	STACKTAP_CPU_STOPPED,		/* the session was stopped; the counts are final */
+};
+
+/* CPU: state of this CPU and the counts of each source on it so far (whole life of the session). */
+struct stacktap_cpu_counts {
+	__u64 calls;
+	__u64 recorded;
+	__u64 filtered;
+	__u64 throttled;		/* times perf stopped the counter */
+	__u64 lost[STACKTAP_LOST_REASONS];
+};
+
+struct stacktap_cpu_record {
+	struct stacktap_record header;
+	__u16 state;			/* enum stacktap_cpu_state */
+	__u16 sources;
+	__u32 reserved;
+	struct stacktap_cpu_counts counts[];	/* [sources] */
+};
+
+/* ------------------------------------------------------------------------------------------------
+ * 4. Generic netlink
+ * ------------------------------------------------------------------------------------------------
+ * Family "stacktap", version 1, in the initial network namespace. Every command needs CAP_PERFMON
+ * or CAP_SYS_ADMIN of the sender; the multicast group "events" is for CAP_SYS_ADMIN (kernels whose
+ * multicast flags know only CAP_NET_ADMIN ask for that as well). Attributes are validated strictly;
+ * a refusal carries a sentence in the extended acknowledgement.
+ *
+ * GET_MODULE (do)
+ *	-> ABI_MAJOR, ABI_MINOR, MODULE_VERSION, FEATURES, SESSIONS (number open)
+ *
+ * GET_SESSION (do with SESSION_ID; dump for all)
+ *	-> SESSION: nest
+ *		SESSION_ID, OWNER_TGID, OWNER_COMM, STATE, GENERATION, CREATED, USER_FRAMES, WALK_LIMIT,
+ *		RING_BYTES (sum over rings), STASH_BYTES
+ *		SOURCES: nest of SOURCE: nest (SRC_* below, with FALLBACK_ERRNO and FALLBACK_CPUS)
+ *		FILTER: nest (FILTER_*)
+ *
+ * GET_CPU (dump; SESSION_ID restricts it to one session)
+ *	-> CPU: nest, one per session and ring
+ *		SESSION_ID, CPU_ID, CPU_STATE,
+ *		RING_BYTES, RING_USED
+ *		COUNTS: nest per source
+ *			SRC_ID, SRC_TYPE, SRC_CONFIG, SRC_PERIOD, SRC_FALLBACK_ERRNO (what counts on this CPU)
+ *			CNT_CALLS, CNT_RECORDED, CNT_FILTERED, CNT_THROTTLED, CNT_LOST: nest of u64 by
+ *			reason + 1, CNT_ENABLED_NS, CNT_RUNNING_NS,
+ *			CNT_MOVED, CNT_STALE, CNT_KERNEL_END, CNT_USER_END: nests of u64 by reason + 1
+ *
+ * SET_SESSION (do): SESSION_ID and any of
+ *	SOURCES: replaces the list while the session is stopped; while it runs each SOURCE must name an
+ *		existing SRC_ID and may carry SRC_RATE_HZ or SRC_PERIOD alone
+ *	FILTER: replaces the filter, at any time; an empty nest removes it
+ *	USER_FRAMES, WALK_LIMIT_NS, TWO_PHASE: while stopped
+ *
+ * START, STOP (do): SESSION_ID. START of a session without source or ring: EINVAL. START of a
+ *	running one and STOP of a stopped one: EALREADY.
+ *
+ * EVENT (multicast): EVENT_KIND, EVENT_TIME, SESSION_ID, and by kind CPU_ID, SRC_ID, EVENT_COUNT,
+ *	SRC_FALLBACK_ERRNO, SRC_RATE_HZ. At most one message per kind, session and 100 ms; counts add up.
+ *
+ * A source counts SRC_TYPE/SRC_CONFIG* (perf_event_attr's numbers). SRC_PERIOD wins over
+ * SRC_RATE_HZ. With a rate in PERIOD mode the period is SRC_NOMINAL_HZ / SRC_RATE_HZ, where the
+ * nominal rate is what a fully busy CPU counts in a second (for cycles its nominal frequency);
+ * clock sources count nanoseconds. Any failure to create the counter but EACCES and ENOMEM makes
+ * cpu-clock stand in at SRC_RATE_HZ (99 Hz when there is none), CPU by CPU, unless
+ * STACKTAP_SRC_NO_FALLBACK is set, which makes START fail.
+ */
+#define STACKTAP_GENL_NAME		"stacktap"
+#define STACKTAP_GENL_VERSION		1
+#define STACKTAP_GENL_GROUP_EVENTS	"events"
+
+enum stacktap_cmd {
+	STACKTAP_CMD_UNSPEC,
+	STACKTAP_CMD_GET_MODULE,
+	STACKTAP_CMD_GET_SESSION,
+	STACKTAP_CMD_GET_CPU,
+	STACKTAP_CMD_SET_SESSION,
+	STACKTAP_CMD_START,
+	STACKTAP_CMD_STOP,
+	STACKTAP_CMD_EVENT,
+	__STACKTAP_CMD_MAX,
+	STACKTAP_CMD_MAX = __STACKTAP_CMD_MAX - 1
+};
+
+enum stacktap_attr {
+	STACKTAP_A_UNSPEC,
+	STACKTAP_A_PAD,
+	STACKTAP_A_ABI_MAJOR,		/* u16 */
+	STACKTAP_A_ABI_MINOR,		/* u16 */
+	STACKTAP_A_MODULE_VERSION,	/* string */
+	STACKTAP_A_FEATURES,		/* u64 */
+	STACKTAP_A_SESSIONS,		/* u32 */
+	STACKTAP_A_SESSION,		/* nest */
+	STACKTAP_A_SESSION_ID,		/* u64 */
+	STACKTAP_A_OWNER_TGID,		/* u32 */
+	STACKTAP_A_OWNER_COMM,		/* string */
+	STACKTAP_A_STATE,		/* u8, enum stacktap_state */
+	STACKTAP_A_GENERATION,		/* u64, counts changes of the configuration */
+	STACKTAP_A_CREATED,		/* u64, time */
+	STACKTAP_A_USER_FRAMES,		/* u32, depth limit of user stacks, 1..MAX_USER_FRAMES */
+	STACKTAP_A_WALK_LIMIT_NS,	/* u32, time limit of one sample's user walk, 1000..100000 */
+	STACKTAP_A_RING_BYTES,		/* u64 */
+	STACKTAP_A_RING_USED,		/* u64 */
+	STACKTAP_A_STASH_BYTES,		/* u64 */
+	STACKTAP_A_SOURCES,		/* nest of SOURCE */
+	STACKTAP_A_SOURCE,		/* nest of enum stacktap_src_attr */
+	STACKTAP_A_FILTER,		/* nest of enum stacktap_filter_attr */
+	STACKTAP_A_CPU,			/* nest */
+	STACKTAP_A_CPU_ID,		/* u32 */
+	STACKTAP_A_CPU_STATE,		/* u8, enum stacktap_cpu_state */
+	STACKTAP_A_COUNTS,		/* nest of enum stacktap_cnt_attr; repeated, one per source */
+	STACKTAP_A_TWO_PHASE,		/* flag: two phases for every source (tests and benchmarks) */
+	STACKTAP_A_EVENT_KIND,		/* u8, enum stacktap_event */
+	STACKTAP_A_EVENT_TIME,		/* u64, time */
+	STACKTAP_A_EVENT_COUNT,		/* u64 */
+	STACKTAP_A_SRC_ID,		/* u32, in EVENT */
+	STACKTAP_A_ERRNO,		/* u32, positive, in EVENT */
+	__STACKTAP_A_MAX,
+	STACKTAP_A_MAX = __STACKTAP_A_MAX - 1
+};
+
+enum stacktap_state {
+	STACKTAP_STATE_STOPPED = 1,
+	STACKTAP_STATE_RUNNING,
+};
+
+enum stacktap_src_attr {
+	STACKTAP_SRC_UNSPEC,
+	STACKTAP_SRC_PAD,
+	STACKTAP_SRC_ID,		/* u32, below MAX_SOURCES */
+	STACKTAP_SRC_NAME,		/* string: as the user named the event ("cycles", "cpu-clock") */
+	STACKTAP_SRC_TYPE,		/* u32, perf_event_attr.type */
+	STACKTAP_SRC_CONFIG,		/* u64 */
+	STACKTAP_SRC_CONFIG1,		/* u64 */
+	STACKTAP_SRC_CONFIG2,		/* u64 */
+	STACKTAP_SRC_MODE,		/* u8, enum stacktap_mode; default PERIOD */
+	STACKTAP_SRC_PERIOD,		/* u64, events (nanoseconds for clocks) per sample */
+	STACKTAP_SRC_RATE_HZ,		/* u32, samples per second of a busy CPU, 1..MAX_RATE_HZ */
+	STACKTAP_SRC_NOMINAL_HZ,	/* u64, events per second of a busy CPU */
+	STACKTAP_SRC_FLAGS,		/* u32, STACKTAP_SRC_* below */
+	STACKTAP_SRC_FALLBACK_ERRNO,	/* u32, positive; out only */
+	STACKTAP_SRC_FALLBACK_CPUS,	/* u32, CPUs on which cpu-clock stands in; out only */
+	__STACKTAP_SRC_ATTR_MAX,
+	STACKTAP_SRC_ATTR_MAX = __STACKTAP_SRC_ATTR_MAX - 1
+};
+
+#define STACKTAP_SRC_EXCLUDE_USER	(1U << 0)	/* do not count in user mode */
+#define STACKTAP_SRC_EXCLUDE_KERNEL	(1U << 1)	/* do not count in the kernel */
+#define STACKTAP_SRC_NO_FALLBACK	(1U << 2)	/* fail rather than stand in cpu-clock */
+#define STACKTAP_SRC_PRECISE_SHIFT	4		/* two bits: perf_event_attr.precise_ip */
+#define STACKTAP_SRC_PRECISE_MASK	(3U << STACKTAP_SRC_PRECISE_SHIFT)
+#define STACKTAP_SRC_FLAGS_ALL		(STACKTAP_SRC_EXCLUDE_USER | STACKTAP_SRC_EXCLUDE_KERNEL | \
+					 STACKTAP_SRC_NO_FALLBACK | STACKTAP_SRC_PRECISE_MASK)
+
+/* Conditions are ANDed; a set that is absent does not restrict. */
+enum stacktap_filter_attr {
+	STACKTAP_FILTER_UNSPEC,
+	STACKTAP_FILTER_CPUS,		/* binary: bitmap of CPUs, __u64 words, bit 0 of word 0 is CPU 0 */
+	STACKTAP_FILTER_TGIDS,		/* binary: __u32[], at most MAX_TGIDS, no zero */
+	STACKTAP_FILTER_FLAGS,		/* u32, STACKTAP_FILTER_* below */
+	__STACKTAP_FILTER_ATTR_MAX,
+	STACKTAP_FILTER_ATTR_MAX = __STACKTAP_FILTER_ATTR_MAX - 1
+};
+
+#define STACKTAP_FILTER_USER_ONLY	(1U << 0)	/* only overflows in user mode */
+#define STACKTAP_FILTER_KERNEL_ONLY	(1U << 1)	/* only overflows in the kernel */
+#define STACKTAP_FILTER_EXCLUDE_IDLE	(1U << 2)	/* not the idle task */
+#define STACKTAP_FILTER_FLAGS_ALL	(STACKTAP_FILTER_USER_ONLY | STACKTAP_FILTER_KERNEL_ONLY | \
+					 STACKTAP_FILTER_EXCLUDE_IDLE)
+
+enum stacktap_cnt_attr {
+	STACKTAP_CNT_UNSPEC,
+	STACKTAP_CNT_PAD,
+	STACKTAP_CNT_SRC_ID,		/* u32 */
+	STACKTAP_CNT_TYPE,		/* u32, what counts on this CPU: perf_event_attr.type */
+	STACKTAP_CNT_CONFIG,		/* u64 */
+	STACKTAP_CNT_PERIOD,		/* u64 */
+	STACKTAP_CNT_FALLBACK_ERRNO,	/* u32, positive, 0: none */
+	STACKTAP_CNT_CALLS,		/* u64, and so on */
+	STACKTAP_CNT_RECORDED,
+	STACKTAP_CNT_FILTERED,
+	STACKTAP_CNT_THROTTLED,
+	STACKTAP_CNT_LOST,		/* nest: attribute type is enum stacktap_lost + 1 */
+	STACKTAP_CNT_ENABLED_NS,
+	STACKTAP_CNT_RUNNING_NS,
+	STACKTAP_CNT_MOVED,
+	STACKTAP_CNT_STALE,
+	STACKTAP_CNT_KERNEL_END,	/* nest: attribute type is enum stacktap_end + 1 */
+	STACKTAP_CNT_USER_END,		/* nest: attribute type is enum stacktap_end + 1 */
+	__STACKTAP_CNT_ATTR_MAX,
+	STACKTAP_CNT_ATTR_MAX = __STACKTAP_CNT_ATTR_MAX - 1
+};
+
+enum stacktap_event {
+	STACKTAP_EVENT_SESSION_CREATED = 1,
+	STACKTAP_EVENT_SESSION_STARTED,
+	STACKTAP_EVENT_SESSION_STOPPED,
+	STACKTAP_EVENT_SESSION_CHANGED,	/* sources or filters */
+	STACKTAP_EVENT_SESSION_DESTROYED,
+	STACKTAP_EVENT_CPU_ONLINE,	/* CPU_ID */
+	STACKTAP_EVENT_CPU_OFFLINE,	/* CPU_ID */
+	STACKTAP_EVENT_FALLBACK,	/* CPU_ID, SRC_ID, ERRNO */
+	STACKTAP_EVENT_THROTTLE,	/* CPU_ID, SRC_ID, EVENT_COUNT */
+	STACKTAP_EVENT_LOSS,		/* CPU_ID, EVENT_COUNT */
+	STACKTAP_EVENT_KINDS
+};
+
+#endif /* _UAPI_LINUX_STACKTAP_H */
