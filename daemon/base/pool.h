@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Byte budgets. Every cache, queue and table charges its memory to a pool, so that one table shows
+ * where the daemon's memory is and each limit is enforced where memory is taken.
+ *
+ * A charge is the payload's size as its owner counts it (allocator overhead is not included).
+ * Counters are atomic: any thread may charge and read.
+ */
+#ifndef STACKTAP_BASE_POOL_H
+#define STACKTAP_BASE_POOL_H
+
+#include <stdatomic.h>
+
+#include "base/macro.h"
+
+enum pool_id {
+	POOL_RINGS,
+	POOL_SIDEBAND,
+	POOL_PROCESSES,	/* images, mapping lists, objects */
+	POOL_SYMBOLS,	/* symbol tables, Locations, Functions, names */
+	POOL_AGGREGATE,	/* open windows: stacks and samples */
+	POOL_QUEUES,	/* what waits between the threads, closed windows included */
+	POOL_ENCODE,	/* buffers of the encoder and of the HTTP client */
+	POOL_TABLES,	/* unwind tables */
+	POOL_COUNT
+};
+
+struct pool {
+	const char *name;
+	size_t limit;	/* bytes */
+	_Atomic size_t used;
+	_Atomic size_t peak;
+	_Atomic uint64_t refused;	/* charges that did not fit */
+};
+
+/* Set the limits for a machine with @cpus online CPUs; before any thread starts. */
+void pool_setup(unsigned int cpus);
+struct pool *pool_get(enum pool_id id);
+
+/* Take @bytes. False, and counted, when the pool's limit would be passed. */
+bool pool_charge(enum pool_id id, size_t bytes) _must_check_;
+/* Take @bytes even beyond the limit: for what already exists and must be counted. */
+void pool_charge_always(enum pool_id id, size_t bytes);
+void pool_uncharge(enum pool_id id, size_t bytes);
+
+#endif /* STACKTAP_BASE_POOL_H */

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Windows to OTLP: ExportProfilesServiceRequest, which is also ProfilesData (the same bytes).
+ *
+ * Entry by entry into one buffer per dictionary table, never a message tree; only referenced entries,
+ * renumbered; a payload is closed when its running size reaches the limit, split by resource first.
+ * Buffers are charged to POOL_ENCODE.
+ */
+#ifndef STACKTAP_EXPORT_ENCODE_H
+#define STACKTAP_EXPORT_ENCODE_H
+
+#include "base/macro.h"
+#include "profile/window.h"
+
+struct encode_attribute {
+	const char *key;
+	const char *value;
+};
+
+struct encode_options {
+	size_t max_bytes;		/* of one payload before compression */
+	const char *service_name;	/* OTEL_SERVICE_NAME: for images without one of their own; or NULL */
+	const struct encode_attribute *resource; /* OTEL_RESOURCE_ATTRIBUTES, host.name, ... */
+	size_t resource_count;
+	bool with_cpu;			/* cpu.logical_number on samples */
+};
+
+struct payload {
+	uint8_t *data;
+	size_t size;
+	uint64_t samples;		/* timestamps */
+	uint64_t profiles;
+};
+
+/* Calls @sink for each payload, which takes ownership of data. 0 or the first non-zero of @sink. */
+int encode_window(const struct encode_options *options, const struct window *window,
+		  int (*sink)(void *ctx, struct payload *payload), void *ctx);
+
+#endif /* STACKTAP_EXPORT_ENCODE_H */

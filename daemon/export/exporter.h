@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Thread C's last step: payloads to an OTLP/HTTP receiver or into the local store.
+ *
+ * Retries as the OTLP specification says: 429, 502, 503, 504 and broken connections, with Retry-After
+ * or exponential back-off and jitter; everything else is dropped and counted. What waits for a retry
+ * is bounded by POOL_QUEUES, oldest dropped first and counted. No call blocks longer than the
+ * request's timeout; exporter_stop() gives what is left one last try within a deadline.
+ */
+#ifndef STACKTAP_EXPORT_EXPORTER_H
+#define STACKTAP_EXPORT_EXPORTER_H
+
+#include "base/macro.h"
+#include "export/encode.h"
+
+struct exporter;
+
+struct exporter_options {
+	const char *endpoint;		/* full URL; NULL: local store only */
+	const char *headers;		/* OTEL_EXPORTER_OTLP_HEADERS syntax, or NULL */
+	const char *certificate, *client_certificate, *client_key; /* files, or NULL */
+	bool compress;			/* gzip */
+	unsigned int timeout_ms;
+	const char *store_directory;	/* NULL: no local store */
+	uint64_t store_max_bytes;
+};
+
+int exporter_new(const struct exporter_options *options, struct exporter **ret_exporter);
+/* Takes payload->data. */
+int exporter_send(struct exporter *exporter, struct payload *payload);
+/* Retry what is due; returns milliseconds until the next try is due, -1: nothing waits. */
+int exporter_poll(struct exporter *exporter);
+/* Last tries until @deadline_ms from now, then drop and count the rest. */
+void exporter_stop(struct exporter *exporter, unsigned int deadline_ms);
+void exporter_free(struct exporter *exporter);
+
+struct exporter_stats {
+	uint64_t payloads_sent, payloads_dropped, payloads_stored, payloads_waiting;
+	uint64_t samples_sent, samples_dropped;
+	uint64_t bytes_raw, bytes_sent;	/* of what was accepted: before and after compression */
+	uint64_t retries, throttled, partial_rejected, partial_warnings, bad_responses;
+	uint64_t connections;
+	char last_error[256];
+};
+void exporter_stats(struct exporter *exporter, struct exporter_stats *ret_stats);
+
+#endif /* STACKTAP_EXPORT_EXPORTER_H */

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Files of OTLP profiles: each message is a u32 big-endian length and that many bytes of
+ * ProfilesData, the framing of the Collector's file exporter. A file may be cut anywhere (crash, full
+ * disk): readers take the whole messages before the cut.
+ */
+#ifndef STACKTAP_EXPORT_STORE_H
+#define STACKTAP_EXPORT_STORE_H
+
+#include "base/macro.h"
+
+struct store_file;
+
+/* A single file, as `record -o` writes it. Replaces an old one only when the first message is in. */
+int store_file_create(const char *path, struct store_file **ret_file);
+int store_file_append(struct store_file *file, const uint8_t *data, size_t size);
+int store_file_close(struct store_file *file, uint64_t *ret_bytes);
+
+/* A directory of files profiles-<Unix ms>.otlp, oldest removed so that all stay below max_bytes. */
+struct store;
+int store_open(const char *directory, uint64_t max_bytes, struct store **ret_store);
+int store_append(struct store *store, const uint8_t *data, size_t size);
+void store_close(struct store *store);
+
+/*
+ * Read messages of a file: 1 and a message, 0 at the end, -EBADMSG for a damaged or foreign file,
+ * -ENODATA for a message cut off at the end. *ret_data is valid until the next call.
+ */
+struct store_reader;
+int store_reader_open(const char *path, struct store_reader **ret_reader);
+int store_reader_next(struct store_reader *reader, const uint8_t **ret_data, size_t *ret_size);
+void store_reader_close(struct store_reader *reader);
+
+#endif /* STACKTAP_EXPORT_STORE_H */

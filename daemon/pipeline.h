@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The three threads: A drains and aggregates, B names, C encodes and exports; bounded queues between
+ * them. The daemon and `stacktap record` run the same pipeline with other ends.
+ */
+#ifndef STACKTAP_PIPELINE_H
+#define STACKTAP_PIPELINE_H
+
+#include "capture/capture.h"
+#include "control/netlink.h"
+#include "export/encode.h"
+#include "profile/window.h"
+#include "symbol/symbolizer.h"
+
+struct pipeline;
+
+/* Thread C's end. */
+struct pipeline_sink {
+	int (*payload)(void *ctx, struct payload *payload); /* takes payload->data */
+	/* called when idle; returns ms until it wants to be called again, -1: not at all */
+	int (*poll)(void *ctx);
+	void *ctx;
+};
+
+struct pipeline_options {
+	struct capture_options capture;
+	struct symbolizer_options symbolizer;
+	struct encode_options encode;
+	struct control_source sources[STACKTAP_MAX_SOURCES];
+	size_t source_count;
+	const struct control_filter *filter;
+	uint32_t user_frames, walk_limit_ns;
+	bool two_phase;
+	unsigned int window_ms;		/* 15000 */
+	unsigned int window_max_ms;	/* 60000: extended so far while it holds < 2,000 samples */
+	struct pipeline_sink sink;
+};
+
+/*
+ * Open the session, scan /proc, start threads and sampling. On failure *ret_error is a sentence that
+ * names cause and remedy.
+ */
+int pipeline_start(const struct pipeline_options *options, struct pipeline **ret_pipeline,
+		   char *ret_error, size_t error_size);
+uint64_t pipeline_session_id(const struct pipeline *pipeline);
+/* Stop sampling, drain everything through to the sink, join the threads. */
+int pipeline_stop(struct pipeline *pipeline);
+void pipeline_free(struct pipeline *pipeline);
+
+struct pipeline_stats {
+	struct capture_stats capture;
+	struct symbolizer_stats symbolizer;
+	struct window_counts counts;	/* all windows so far */
+	uint64_t windows, windows_dropped; /* dropped: never; a full queue stops the drain instead */
+	uint64_t payloads, scans, doubts;
+};
+void pipeline_stats(struct pipeline *pipeline, struct pipeline_stats *ret_stats);
+
+#endif /* STACKTAP_PIPELINE_H */

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * An image: one program in one process, from exec (or fork) to the next exec or exit.
+ *
+ * Identity is (tgid, start time, exec id) as samples carry it. Thread A owns the table of images and
+ * their mapping lists; windows and thread B hold references to single images. Thread B fills in
+ * `details` once and publishes it with a store-release; thread C reads it with acquire.
+ */
+#ifndef STACKTAP_PROCESS_IMAGE_H
+#define STACKTAP_PROCESS_IMAGE_H
+
+#include "base/macro.h"
+#include "process/object.h"
+
+/* What thread B finds out about an image when it is first seen. Strings are NULL when unknown. */
+struct image_details {
+	char *executable_path;
+	char *executable_name;
+	char *command_line;	/* only with the privacy switch on */
+	char *container_id;
+	char *service_name;	/* OTEL_SERVICE_NAME or service.name of its environment */
+	uint32_t pid_in_namespace; /* 0: same or unknown */
+};
+
+struct mount_namespace;		/* an O_PATH root, shared by all images in it; thread B's */
+
+/* One mapping of executable code. */
+struct mapping {
+	uint64_t start;
+	uint64_t end;		/* exclusive */
+	uint64_t file_offset;	/* of start */
+	uint64_t since;		/* time of the event that made it, CLOCK_MONOTONIC ns */
+	struct mapped_file *file; /* owned reference */
+};
+
+struct image {
+	_Atomic unsigned int refs;
+	uint32_t tgid;
+	uint64_t start_time;	/* CLOCK_BOOTTIME ns, 0 until a sample or /proc told it */
+	uint64_t exec_id;
+	char comm[16];
+
+	/* thread A alone */
+	struct mapping *mappings; /* sorted by start, without overlap */
+	size_t mapping_count, mapping_capacity;
+	uint64_t generation;	/* counts changes of mappings */
+	uint64_t since;		/* time of the exec or fork, 0: before we looked */
+	uint64_t ended;		/* time of exit or of the next exec, 0: alive */
+	bool exec_id_known;	/* a sample has bound exec_id */
+	bool is_doubtful;	/* side-band loss since the last rescan: samples are marked */
+
+	/* set by thread B */
+	_Atomic(struct image_details *) details;
+	struct mount_namespace *mount_namespace;
+};
+
+struct image *image_ref(struct image *image);
+void image_unref(struct image *image);		/* NULL is fine */
+
+/* The mapping that holds @address, or NULL. Thread A. Valid until the list changes. */
+const struct mapping *image_find_mapping(const struct image *image, uint64_t address);
+
+static inline const struct image_details *image_details(const struct image *image)
+{
+	return atomic_load_explicit(&image->details, memory_order_acquire);
+}
+
+#endif /* STACKTAP_PROCESS_IMAGE_H */

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Thread A's table of processes: which image runs in a tgid, and what it has mapped.
+ *
+ * Fed by side-band events in order of time and by scans of /proc that thread B makes. A mapping ends
+ * when overlapped, at exec, at exit; FORK copies the list. No I/O here. Charged to POOL_PROCESSES;
+ * images of exited processes go first when the pool is full (windows keep theirs by reference).
+ */
+#ifndef STACKTAP_PROCESS_PROCESS_H
+#define STACKTAP_PROCESS_PROCESS_H
+
+#include <linux/stacktap.h>
+
+#include "capture/capture.h"
+#include "process/image.h"
+
+struct process_table;
+
+/* Told of what thread B should look at; called in thread A, must only queue. */
+struct process_observer {
+	void (*image)(void *ctx, struct image *image, struct image *parent);
+	void (*file)(void *ctx, struct image *image, struct mapped_file *file);
+	void *ctx;
+};
+
+int process_table_new(const struct process_observer *observer, struct process_table **ret_table);
+void process_table_free(struct process_table *table);
+
+void process_table_mmap(struct process_table *table, const struct sideband_mmap *event);
+void process_table_comm(struct process_table *table, const struct sideband_task *event);
+void process_table_fork(struct process_table *table, const struct sideband_task *event);
+void process_table_exit(struct process_table *table, const struct sideband_task *event);
+
+/* Side-band records were lost: images are doubtful until a scan begun after @time is merged. */
+void process_table_doubt(struct process_table *table, uint64_t time);
+
+/* What /proc said of one process, see process/scan.h. Events newer than @time win over it. */
+struct process_snapshot;
+void process_table_merge(struct process_table *table, const struct process_snapshot *snapshot);
+
+/*
+ * The image a sample belongs to, by tgid, start time and exec id; made when unknown. *ret_marks gets
+ * SAMPLE_DOUBTFUL when its mappings cannot be trusted for the sample's time. NULL only when out of
+ * memory or for tasks without user half. Borrowed reference.
+ */
+struct image *process_table_image(struct process_table *table, const struct stacktap_sample *sample,
+				  uint16_t *ret_marks);
+
+/* True once after something was seen that only a scan of /proc can explain; *ret_tgid 0: all. */
+bool process_table_wants_scan(struct process_table *table, uint32_t *ret_tgid);
+
+#endif /* STACKTAP_PROCESS_PROCESS_H */

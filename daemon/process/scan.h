@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reading /proc: executable mappings and identity of one process or of all. May block: thread B,
+ * or thread A before sampling starts.
+ */
+#ifndef STACKTAP_PROCESS_SCAN_H
+#define STACKTAP_PROCESS_SCAN_H
+
+#include "base/macro.h"
+
+struct process_snapshot_mapping {
+	uint64_t start, end, file_offset;
+	uint32_t major, minor;
+	uint64_t inode;
+	char *path;		/* "" for anonymous memory, "[vdso]" */
+};
+
+struct process_snapshot {
+	uint64_t time;		/* CLOCK_MONOTONIC ns before the first read */
+	uint32_t tgid;
+	uint32_t parent_tgid;
+	uint64_t start_time;	/* CLOCK_BOOTTIME ns, in clock ticks' precision */
+	char comm[16];
+	struct process_snapshot_mapping *mappings; /* executable ones, sorted */
+	size_t mapping_count;
+};
+
+/* -ESRCH: gone. A process that execs while it is read is read again. */
+int process_scan(uint32_t tgid, struct process_snapshot **ret_snapshot);
+void process_snapshot_free(struct process_snapshot *snapshot);
+
+/* Call @each for every process; it owns the snapshot. Stops on a non-zero return. */
+int process_scan_all(int (*each)(void *ctx, struct process_snapshot *snapshot), void *ctx);
+
+#endif /* STACKTAP_PROCESS_SCAN_H */

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * OTLP's Location and Function, shared by all processes and windows.
+ *
+ * Thread A makes a Location on first sight of an address, keyed by the file and the offset in it,
+ * with no I/O. Thread B resolves it (address, Lines) once, when the first window that holds it
+ * passes; later threads see it because windows travel A -> B -> C through queues.
+ */
+#ifndef STACKTAP_PROFILE_LOCATION_H
+#define STACKTAP_PROFILE_LOCATION_H
+
+#include "base/macro.h"
+#include "process/object.h"
+
+enum frame_type {
+	FRAME_NATIVE,
+	FRAME_KERNEL,
+};
+
+/* Functions are interned by the symbol stage and live as long as a Location refers to them. */
+struct function {
+	const char *name;	/* demangled */
+	const char *system_name; /* as in the symbol table; may equal name */
+	const char *filename;	/* source file, NULL when unknown */
+	int64_t start_line;	/* 0: unknown */
+};
+
+struct line {
+	const struct function *function;
+	int64_t line;		/* 1-based, 0: unknown */
+	int64_t column;
+};
+
+struct location {
+	_Atomic unsigned int refs;
+	struct mapped_file *file; /* owned; NULL for an address in no mapping */
+	uint64_t offset;	/* file offset; run-time address for kernel, vDSO without ELF, no file */
+	enum frame_type type;
+	bool is_return;		/* a return address: look names up at offset - 1 */
+
+	/* thread B, once */
+	bool is_resolved;
+	struct object *object;	/* owned; NULL when unknown */
+	uint64_t address;	/* ELF virtual, link-time for the kernel, section-relative for modules */
+	struct line *lines;	/* innermost first; none: no name known */
+	uint32_t line_count;
+};
+
+struct location *location_ref(struct location *location);
+void location_unref(struct location *location);
+
+#endif /* STACKTAP_PROFILE_LOCATION_H */

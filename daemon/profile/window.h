@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The aggregation window: what thread A collects between two exports.
+ *
+ * Samples are aggregated by (profile, image, thread, CPU, marks, raw stack, Link); every timestamp
+ * is kept. A raw stack is resolved to Locations on its first sight in an image's current mapping
+ * list. A closed window is immutable and moves from A to B (names) to C (encode, export), which
+ * frees it.
+ *
+ * Memory is charged to POOL_AGGREGATE; window_add() returns -ENOBUFS when it is used up: close the
+ * window, start the next one and add again.
+ */
+#ifndef STACKTAP_PROFILE_WINDOW_H
+#define STACKTAP_PROFILE_WINDOW_H
+
+#include <linux/stacktap.h>
+
+#include "base/macro.h"
+#include "process/image.h"
+#include "profile/location.h"
+
+/* What one OTLP Profile holds: one source at one rate. Changes when a CONFIG record says so. */
+struct profile_config {
+	char source[STACKTAP_NAME_LEN];	/* name as the user gave it */
+	char event[STACKTAP_NAME_LEN];	/* name of what really counted ("cpu-clock" on fallback) */
+	uint16_t source_id;
+	uint16_t mode;			/* enum stacktap_mode */
+	uint32_t rate_hz;		/* 0: only a period was asked for */
+	uint32_t fallback_errno;
+	uint64_t period;		/* events or ns per sample; 0 in FREQ mode */
+	bool is_clock;			/* period is nanoseconds */
+	bool is_cpu_time;		/* samples are shares of CPU time: cycles or a clock, by rate */
+};
+
+/* A stack resolved to Locations, leaf first: kernel part, then user part. Shared in a window. */
+struct stack {
+	uint64_t hash;
+	uint32_t count;
+	struct location *locations[];
+};
+
+struct window_sample {
+	uint16_t profile;		/* index in window.profiles */
+	uint16_t user_end;		/* enum stacktap_end */
+	uint16_t kernel_end;
+	uint16_t marks;			/* SAMPLE_* below */
+	uint32_t tid;
+	uint32_t cpu;
+	char comm[STACKTAP_COMM_LEN];	/* thread name */
+	struct image *image;		/* owned; NULL for kernel threads and idle */
+	struct stack *stack;
+	uint32_t count;
+	uint32_t capacity;
+	uint64_t *times;		/* [count], CLOCK_MONOTONIC ns, in order of arrival */
+	uint64_t *values;		/* [count] periods in FREQ mode, else NULL */
+};
+
+enum sample_mark {
+	SAMPLE_STALE = 1 << 0,		/* another task ran when the stack was to be walked */
+	SAMPLE_MOVED = 1 << 1,
+	SAMPLE_DOUBTFUL = 1 << 2,	/* mappings may be wrong: side-band loss, mapping changed */
+	SAMPLE_UNKNOWN_MAPPING = 1 << 3, /* an address in no known mapping */
+};
+
+/* Counts of a window, for the quality line and for Profile attributes. */
+struct window_counts {
+	uint64_t samples;
+	uint64_t complete;		/* both halves complete (or absent) */
+	uint64_t named;			/* every Location has a name; filled by the symbol stage */
+	uint64_t lost;			/* from LOST records */
+	uint64_t stale;			/* STALE or DOUBTFUL */
+	uint64_t moved;
+	uint64_t throttled;
+	uint64_t user_end[STACKTAP_END_REASONS];
+};
+
+struct window {
+	uint64_t start;			/* CLOCK_MONOTONIC ns; not after the first timestamp */
+	uint64_t end;			/* after the last timestamp */
+	int64_t realtime_offset;	/* add to get Unix time in ns */
+	uint8_t id[16];			/* random: seed of the profile_ids */
+	struct profile_config *profiles;
+	struct window_counts *counts;	/* [profile_count] */
+	size_t profile_count;
+	struct window_sample *samples;
+	size_t sample_count;		/* entries, not timestamps */
+	struct location **locations;	/* every distinct Location once, each with a reference */
+	size_t location_count;
+	size_t bytes;			/* charged */
+};
+
+/* Thread A's side. */
+struct aggregator;
+
+/* @max_bytes is POOL_AGGREGATE's limit for windows and caches together. */
+int aggregator_new(struct aggregator **ret_aggregator);
+void aggregator_free(struct aggregator *aggregator);
+
+/* Kernel addresses at or above this are the kernel's; mapped_file of all kernel Locations. */
+void aggregator_set_kernel(struct aggregator *aggregator, struct mapped_file *kernel);
+
+/* Samples of the source from now on belong to a Profile of this configuration. */
+int aggregator_set_profile(struct aggregator *aggregator, const struct profile_config *config);
+
+struct sample_input {
+	const struct stacktap_sample *sample;
+	const uint64_t *kernel_ips;	/* leaf first */
+	uint32_t kernel_count;
+	const uint64_t *user_ips;
+	uint32_t user_count;
+	struct image *image;		/* NULL: no user half */
+	uint16_t marks;
+};
+
+int aggregator_add(struct aggregator *aggregator, const struct sample_input *input);
+void aggregator_add_lost(struct aggregator *aggregator, uint16_t source_id, uint64_t count);
+void aggregator_add_throttled(struct aggregator *aggregator, uint16_t source_id, uint64_t count);
+uint64_t aggregator_sample_count(const struct aggregator *aggregator);	/* in the open window */
+
+/*
+ * Close the window: everything collected since the last close moves to *ret_window, which is NULL
+ * when there is nothing. @end is the time up to which rings were drained.
+ */
+int aggregator_close(struct aggregator *aggregator, uint64_t end, struct window **ret_window);
+
+void window_free(struct window *window);
+
+#endif /* STACKTAP_PROFILE_WINDOW_H */

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Thread B's stage: opens files, finds out about images, names Locations. One symbolizer per
+ * process; all calls from one thread (libdw is used from it alone). Caches are charged to
+ * POOL_SYMBOLS and POOL_PROCESSES and evicted there; names in use stay until their Locations go.
+ */
+#ifndef STACKTAP_SYMBOL_SYMBOLIZER_H
+#define STACKTAP_SYMBOL_SYMBOLIZER_H
+
+#include "process/image.h"
+#include "profile/window.h"
+
+struct symbolizer;
+
+struct symbolizer_options {
+	bool with_command_line;		/* privacy: put command lines into image details */
+	bool with_kernel_addresses;	/* privacy: keep addresses of kernel Locations */
+	const char *sysroot;		/* "" normally; tests point it elsewhere */
+};
+
+int symbolizer_new(const struct symbolizer_options *options, struct symbolizer **ret_symbolizer);
+void symbolizer_free(struct symbolizer *symbolizer);
+
+/*
+ * Look at what an image is made of, as soon as possible after it appeared: its mount namespace,
+ * details, and the files of its mappings given here (references are taken by the caller). Files of
+ * processes that have exited are found through the namespace's root or their parent's.
+ */
+void symbolizer_see_image(struct symbolizer *symbolizer, struct image *image,
+			  struct image *parent);
+void symbolizer_see_file(struct symbolizer *symbolizer, struct image *image,
+			 struct mapped_file *file);
+
+/* Resolve every Location of the window that is not yet, and fill in the counts `named`. */
+void symbolizer_resolve(struct symbolizer *symbolizer, struct window *window);
+
+struct symbolizer_stats {
+	uint64_t objects, objects_gone, objects_not_elf;
+	uint64_t lookups, named, evicted;
+};
+void symbolizer_stats(const struct symbolizer *symbolizer, struct symbolizer_stats *ret_stats);
+
+#endif /* STACKTAP_SYMBOL_SYMBOLIZER_H */
