@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-# Unit tests: one cmocka program per tests/unit/test_*.c, under ASan and UBSan.
+# Tests: unit (ASan, UBSan), oracle and VM lanes; the demo; the Collector lane.
 
+# --- unit: one cmocka program per tests/unit/test_*.c
 unit_sources := $(wildcard tests/unit/test_*.c)
 unit_helpers := $(filter-out $(unit_sources),$(wildcard tests/unit/*.c))
 unit_programs := $(patsubst tests/unit/%.c,$(O)/unit/%,$(unit_sources))
 
-.PHONY: unit unit-build test
-
-unit: ## build and run the unit tests (ASan, UBSan)
+.PHONY: unit unit-build
+unit: ## unit tests under ASan and UBSan
 	$(Q)$(MAKE) SAN=1 ARCH=$(HOST_ARCH) unit-build
 	$(Q)tests/unit/run $(O)/unit
 
@@ -15,5 +15,35 @@ unit-build: $(unit_programs)
 
 $(O)/unit/%: tests/unit/%.c $(unit_helpers) $(U)/libstacktap.a
 	$(say) TEST $@
-	$(Q)mkdir -p $(@D) && $(user_cc) $(user_cflags) -Wno-missing-prototypes -Itests/unit $(user_ldflags) -o $@ $< $(unit_helpers) \
-		$(U)/libstacktap.a $(user_libs) -lcmocka -lm
+	$(Q)mkdir -p $(@D) && $(user_cc) $(user_cflags) -Wno-missing-prototypes -Itests/unit \
+		$(user_ldflags) -o $@ $< $(unit_helpers) $(U)/libstacktap.a $(user_libs) -lcmocka -lm
+
+# --- what a guest gets: programs, module, workloads
+S := $(O)/stage-$(ARCH)
+workload_cflags := -O1 -g -Wall -Wextra -Werror -D_GNU_SOURCE -pthread -fno-omit-frame-pointer \
+	-mno-omit-leaf-frame-pointer -fno-optimize-sibling-calls -Iinclude/uapi -Iinclude
+workloads := $(patsubst tests/vm/workload/%.c,$(S)/workload/%,$(wildcard tests/vm/workload/*.c))
+
+.PHONY: stage
+stage: $(workloads) $(user_programs) $(K)/stacktap.ko
+	$(Q)mkdir -p $(S)/bin && cp -u $(user_programs) $(S)/bin/ && cp -u $(K)/stacktap.ko $(S)/
+
+$(S)/workload/%: tests/vm/workload/%.c
+	$(say) CC $@
+	$(Q)mkdir -p $(@D) && $(user_cc) $(workload_cflags) -o $@ $< -lm -ldl
+
+# --- the demo
+.PHONY: demo
+demo: ## build, boot a VM, profile real programs, print the hottest functions
+	$(Q)tests/demo/demo "$(O)" "$(ARCH)" "$(MAKE)"
+
+# --- everything that needs Debian packages alone
+.PHONY: test test-collector vm
+test: ## unit, oracle and both VM lanes
+	$(Q)tests/run "$(O)" "$(MAKE)"
+
+vm: ## the VM cases of ARCH; CASES="..." for some
+	$(Q)$(MAKE) lab && $(MAKE) stage && tests/vm/run --arch $(ARCH) --output $(O) $(CASES)
+
+test-collector: ## the same data through a real OpenTelemetry Collector (Go >= 1.25)
+	$(Q)tests/run "$(O)" "$(MAKE)" collector

@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What VM cases are written with.
+
+A case is a module in cases/ with a docstring, `guest(t)` that runs in the guest as root, and
+optionally `host(t)` that looks at what the guest left in t.dir, and `before(t)` that starts what the
+guest talks to. Module constants say which guest it wants: ARCHES, SMP, MEM, NET, APPEND,
+BOOT_OPTIONS, ALONE = True (a boot of its own), LOAD = False (the module is not loaded around it),
+TIMEOUT (seconds for its guest half).
+"""
+
+import collections
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+OPT = "/opt/stacktap"
+Wish = collections.namedtuple("Wish", "smp mem net append boot_options alone timeout")
+
+
+def settings(case):
+    return Wish(getattr(case, "SMP", 2), getattr(case, "MEM", 1024), getattr(case, "NET", False),
+                tuple(getattr(case, "APPEND", ())), tuple(getattr(case, "BOOT_OPTIONS", ())),
+                case.__name__ if getattr(case, "ALONE", False) else "",
+                getattr(case, "BOOT_TIMEOUT", 900))
+
+
+class Host:
+    """The host's half of a case."""
+
+    def __init__(self, name, arch, share, top, output):
+        self.name, self.arch, self.top, self.output = name, arch, top, output
+        self.dir = os.path.join(share, name)
+        self.results = []
+        self.children = []
+        os.makedirs(self.dir, exist_ok=True)
+
+    def ok(self, condition, text):
+        self.results.append((bool(condition), text))
+        return bool(condition)
+
+    def equal(self, have, want, text):
+        return self.ok(have == want, text if have == want else f"{text}: {have!r}, not {want!r}")
+
+    def load(self, filename):
+        """An OTLP file of this case as tests/otlp/model.py shows it."""
+        import model  # tests/otlp, only needed by cases that load files
+        return model.load(os.path.join(self.dir, filename))
+
+    def start(self, command, **options):
+        child = subprocess.Popen(command, stdin=subprocess.DEVNULL, **options)
+        self.children.append(child)
+        return child
+
+    def cleanup(self):
+        for child in self.children:
+            if child.poll() is None:
+                child.send_signal(signal.SIGTERM)
+                try:
+                    child.wait(10)
+                except subprocess.TimeoutExpired:
+                    child.kill()
+                    child.wait()
+
+
+class Guest:
+    """The guest's half of a case."""
+
+    def __init__(self, name):
+        self.name = name
+        self.arch = {"aarch64": "arm64"}.get(os.uname().machine, os.uname().machine)
+        self.dir = os.path.join("/share", name)
+        os.makedirs(self.dir, exist_ok=True)
+        self.file = open(os.path.join(self.dir, "results.jsonl"), "w", encoding="utf-8")
+        self.failed = 0
+        self.children = []
+
+    def write(self, **fields):
+        self.file.write(json.dumps(fields) + "\n")
+        self.file.flush()
+
+    def ok(self, condition, text, note=""):
+        """One assertion: @text says what holds when it passes."""
+        condition = bool(condition)
+        self.failed += not condition
+        self.write(ok=condition, text=text, note=str(note)[-6000:] if not condition else "")
+        print(f"{'ok' if condition else 'NOT OK'}: {self.name}: {text}", flush=True)
+        return condition
+
+    def equal(self, have, want, text):
+        return self.ok(have == want, text if have == want else f"{text}: {have!r}, not {want!r}")
+
+    def near(self, have, want, tolerance, text):
+        return self.ok(abs(have - want) <= tolerance, f"{text}: {have:g}, wanted {want:g} +- {tolerance:g}")
+
+    def skip(self, text, reason):
+        self.write(ok=True, text=text, skip=reason)
+
+    def note(self, text):
+        """For the reader of a run's log; always shown."""
+        self.write(note=text)
+        print(text, flush=True)
+
+    def path(self, filename):
+        return os.path.join(self.dir, filename)
+
+    def run(self, *command, timeout=120, check=True, **options):
+        """Run to the end, output captured as text; failing is a failed case unless check=False."""
+        options.setdefault("stdin", subprocess.DEVNULL)
+        result = subprocess.run([str(part) for part in command], capture_output=True, text=True,
+                                timeout=timeout, check=False, errors="replace", **options)
+        if check and result.returncode:
+            raise AssertionError(f"{' '.join(map(str, command))}: exit {result.returncode}\n"
+                                 f"{result.stdout[-3000:]}\n{result.stderr[-3000:]}")
+        return result
+
+    def stacktap(self, *arguments, **options):
+        return self.run(f"{OPT}/bin/stacktap", *arguments, **options)
+
+    def json(self, *arguments):
+        return json.loads(self.stacktap(*arguments, "--json").stdout)
+
+    def start(self, *command, **options):
+        """A background program, ended with the case."""
+        options.setdefault("stdin", subprocess.DEVNULL)
+        options.setdefault("stdout", subprocess.PIPE)
+        options.setdefault("stderr", subprocess.PIPE)
+        child = subprocess.Popen([str(part) for part in command], text=True, **options)
+        self.children.append(child)
+        return child
+
+    def stop(self, child, how=signal.SIGTERM, timeout=60):
+        """Signal, wait, and hand back (stdout, stderr)."""
+        if child.poll() is None:
+            child.send_signal(how)
+        return child.communicate(timeout=timeout)
+
+    def until(self, condition, seconds=30, what="a condition"):
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            value = condition()
+            if value:
+                return value
+            time.sleep(0.05)
+        raise AssertionError(f"{what}: not within {seconds} s")
+
+    def insmod(self, *parameters):
+        self.run("insmod", f"{OPT}/stacktap.ko", *parameters)
+        self.until(lambda: os.path.exists("/dev/stacktap"), 5, "/dev/stacktap")
+
+    def rmmod(self):
+        self.run("rmmod", "stacktap")
+
+    def loaded(self):
+        with open("/proc/modules", encoding="ascii") as f:
+            return any(line.startswith("stacktap ") for line in f)
+
+    def cleanup(self):
+        for child in self.children:
+            if child.poll() is None:
+                child.kill()
+                child.wait()
+
+
+COMPLAINT = re.compile(r"WARNING:|BUG:|Oops|possible circular|possible recursive|stall|lockup|"
+                       r"Call Trace:|Call trace:|scheduling while atomic|general protection")
+
+
+def dmesg():
+    return subprocess.run(["dmesg"], capture_output=True, text=True, errors="replace",
+                          check=False).stdout
+
+
+def run_case(name):
+    """In the guest: one case with the module loaded around it; the kernel must stay silent."""
+    import importlib
+    import traceback
+    case = importlib.import_module(f"cases.{name}")
+    t = Guest(name)
+    before = len(dmesg())
+    signal.alarm(getattr(case, "TIMEOUT", 300))
+    try:
+        if getattr(case, "LOAD", True):
+            t.insmod()
+        case.guest(t)
+    except Exception:  # whatever it was, the next case still runs
+        t.ok(False, "ran to its end", traceback.format_exc())
+    finally:
+        signal.alarm(0)
+        t.cleanup()
+    if getattr(case, "LOAD", True):
+        result = None
+        for _ in range(100):
+            result = t.run("rmmod", "stacktap", check=False)
+            if not result.returncode:
+                break
+            time.sleep(0.05)
+        t.ok(not result.returncode, "the module unloads afterwards", result.stderr)
+    said = [line for line in dmesg()[before:].splitlines() if COMPLAINT.search(line)]
+    t.ok(not said, "the kernel does not complain", "\n".join(said[:20]))
+    t.write(done=True)
+    return t.failed
+
+
+def timed_out(_signal, _frame):
+    raise AssertionError("the case ran out of time")
+
+
+def main(names):
+    signal.signal(signal.SIGALRM, timed_out)
+    for name in names:
+        started = time.monotonic()
+        failed = run_case(name)
+        print(f"{name}: {failed} failed, {time.monotonic() - started:.1f} s", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
