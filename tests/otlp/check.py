@@ -53,7 +53,9 @@ class Checker:
         return True
 
     def string(self, where, index):
-        return self.tables["string_table"][index] if self.index(where, "string_table", index) else ""
+        if not self.index(where, "string_table", index):
+            return ""
+        return self.tables["string_table"][index]
 
     # values
 

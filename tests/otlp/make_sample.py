@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Make small valid OTLP profiles: input for the tests of the decoder, checker and Collector lane."""
+"""Make small valid OTLP profiles: input for tests of decoder, checker, Collector lane."""
 
 import argparse
 import hashlib
@@ -122,7 +122,8 @@ class Builder:
     def value_type(self, kind="", unit=""):
         if not kind:
             return Message("ValueType")
-        return Message("ValueType", type_strindex=self.string(kind), unit_strindex=self.string(unit))
+        return Message("ValueType", type_strindex=self.string(kind),
+                       unit_strindex=self.string(unit))
 
     def resource(self, profiles, **pairs):
         attributes = [Message("KeyValue", key=name.replace("__", "."), value=any_value(value))
@@ -135,7 +136,7 @@ class Builder:
 
 
 def sample(stack, attributes, timestamps, values=(), link=0):
-    return Message("Sample", stack_index=stack, attribute_indices=attributes, link_index=link,
+    return Message("Sample", stack_index=stack, attribute_indices=list(attributes), link_index=link,
                    values=list(values), timestamps_unix_nano=list(timestamps))
 
 

@@ -169,6 +169,13 @@ class Decode(unittest.TestCase):
         with self.assertRaisesRegex(wire.WireError, "nested deeper"):
             wire.decode(deep, "AnyValue")
 
+    def test_fields(self):
+        self.assertEqual(wire.Message("Sample").values, [])
+        self.assertEqual(wire.Message("Link").trace_id, b"")
+        self.assertFalse(wire.Message("Profile").has("sample_type"))
+        with self.assertRaises(AttributeError):
+            getattr(wire.Message("Sample"), "valves")
+
     def test_complaints_are_limited(self):
         _, complaints = wire.decode(unhex("3001") * 5000, "Sample")
         self.assertEqual(len(complaints), wire.COMPLAINT_LIMIT)
