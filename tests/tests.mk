@@ -22,7 +22,8 @@ $(O)/unit/%: tests/unit/%.c $(unit_helpers) $(U)/libstacktap.a
 S := $(O)/stage-$(ARCH)
 workload_cflags := -O1 -g -Wall -Wextra -Werror -D_GNU_SOURCE -pthread -fno-omit-frame-pointer \
 	-mno-omit-leaf-frame-pointer -fno-optimize-sibling-calls -Iinclude/uapi -Iinclude
-workloads := $(patsubst tests/vm/workload/%.c,$(S)/workload/%,$(wildcard tests/vm/workload/*.c))
+workloads := $(patsubst tests/vm/workload/%.c,$(S)/workload/%,\
+	$(filter-out %/plugin.c,$(wildcard tests/vm/workload/*.c))) $(S)/workload/plugin.so
 
 .PHONY: stage
 stage: $(workloads) $(user_programs) $(K)/stacktap.ko
@@ -31,6 +32,12 @@ stage: $(workloads) $(user_programs) $(K)/stacktap.ko
 $(S)/workload/%: tests/vm/workload/%.c
 	$(say) CC $@
 	$(Q)mkdir -p $(@D) && $(user_cc) $(workload_cflags) -o $@ $< -lm -ldl
+
+$(S)/workload/%: $(wildcard tests/vm/workload/*.h)
+
+$(S)/workload/plugin.so: tests/vm/workload/plugin.c tests/vm/workload/burn.h
+	$(say) CC $@
+	$(Q)mkdir -p $(@D) && $(user_cc) $(workload_cflags) -shared -fPIC -o $@ $<
 
 # --- the demo
 .PHONY: demo
