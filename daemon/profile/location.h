@@ -19,14 +19,20 @@ enum frame_type {
 
 /* Functions are interned by the symbol stage and live as long as a Location refers to them. */
 struct function {
+	_Atomic unsigned int refs;
 	const char *name;	/* demangled */
 	const char *system_name; /* as in the symbol table; may equal name */
 	const char *filename;	/* source file, NULL when unknown */
 	int64_t start_line;	/* 0: unknown */
 };
 
+/* Strings are copied; NULL when out of memory. Charged to POOL_SYMBOLS even beyond its limit. */
+struct function *function_new(const char *name, const char *system_name) _must_check_;
+struct function *function_ref(struct function *function);
+void function_unref(struct function *function);	/* any thread; NULL is fine */
+
 struct line {
-	const struct function *function;
+	struct function *function; /* owned */
 	int64_t line;		/* 1-based, 0: unknown */
 	int64_t column;
 };
@@ -46,7 +52,15 @@ struct location {
 	uint32_t line_count;
 };
 
+/*
+ * @file may be NULL; a reference of its own is taken. Charged to POOL_SYMBOLS: NULL when that is used
+ * up, and the remedy is to close the window and drop cached Locations.
+ */
+struct location *location_new(struct mapped_file *file, uint64_t offset, enum frame_type type,
+			      bool is_return) _must_check_;
 struct location *location_ref(struct location *location);
-void location_unref(struct location *location);
+void location_unref(struct location *location);	/* any thread; NULL is fine */
+/* Thread B: give the Location its only Line; takes over the reference on @function. */
+int location_set_function(struct location *location, struct function *function);
 
 #endif /* STACKTAP_PROFILE_LOCATION_H */

@@ -31,6 +31,14 @@ void symbolizer_see_image(struct symbolizer *symbolizer, struct image *image,
 void symbolizer_see_file(struct symbolizer *symbolizer, struct image *image,
 			 struct mapped_file *file);
 
+/*
+ * What all kernel Locations are in, for aggregator_set_kernel(); modules are told apart when
+ * Locations are resolved. A new reference; may be asked for before any thread starts.
+ */
+struct mapped_file *symbolizer_kernel(struct symbolizer *symbolizer);
+/* Kernel text was added (module, BPF): read its symbols again soon, at most once in 10 s. */
+void symbolizer_see_kernel_change(struct symbolizer *symbolizer);
+
 /* Resolve every Location of the window that is not yet, and fill in the counts `named`. */
 void symbolizer_resolve(struct symbolizer *symbolizer, struct window *window);
 

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "profile/location.h"
+
+#include <string.h>
+
+#include "base/pool.h"
+
+/* One allocation: the strings follow the struct; system_name equal to name shares its bytes. */
+static size_t function_bytes(const char *name, const char *system_name)
+{
+	size_t bytes = sizeof(struct function) + strlen(name) + 1;
+
+	if (strcmp(name, system_name))
+		bytes += strlen(system_name) + 1;
+	return bytes;
+}
+
+struct function *function_new(const char *name, const char *system_name)
+{
+	size_t bytes = function_bytes(name, system_name);
+	size_t name_bytes = strlen(name) + 1;
+	struct function *function = calloc(1, bytes);
+	char *strings;
+
+	if (!function)
+		return NULL;
+	pool_charge_always(POOL_SYMBOLS, bytes);
+	atomic_init(&function->refs, 1);
+	strings = (char *)(function + 1);
+	function->name = memcpy(strings, name, name_bytes);
+	function->system_name = function->name;
+	if (strcmp(name, system_name))
+		function->system_name = memcpy(strings + name_bytes, system_name,
+					       strlen(system_name) + 1);
+	return function;
+}
+
+struct function *function_ref(struct function *function)
+{
+	atomic_fetch_add_explicit(&function->refs, 1, memory_order_relaxed);
+	return function;
+}
+
+void function_unref(struct function *function)
+{
+	/* acq_rel: whoever frees sees all use by those that dropped their reference before */
+	if (!function ||
+	    atomic_fetch_sub_explicit(&function->refs, 1, memory_order_acq_rel) != 1)
+		return;
+	pool_uncharge(POOL_SYMBOLS, function_bytes(function->name, function->system_name));
+	free(function);
+}
+
+struct location *location_new(struct mapped_file *file, uint64_t offset, enum frame_type type,
+			      bool is_return)
+{
+	struct location *location;
+
+	if (!pool_charge(POOL_SYMBOLS, sizeof(*location)))
+		return NULL;
+	location = calloc(1, sizeof(*location));
+	if (!location) {
+		pool_uncharge(POOL_SYMBOLS, sizeof(*location));
+		return NULL;
+	}
+	atomic_init(&location->refs, 1);
+	location->file = file ? mapped_file_ref(file) : NULL;
+	location->offset = offset;
+	location->type = type;
+	location->is_return = is_return;
+	return location;
+}
+
+struct location *location_ref(struct location *location)
+{
+	atomic_fetch_add_explicit(&location->refs, 1, memory_order_relaxed);
+	return location;
+}
+
+void location_unref(struct location *location)
+{
+	if (!location ||
+	    atomic_fetch_sub_explicit(&location->refs, 1, memory_order_acq_rel) != 1)
+		return;
+	for (uint32_t i = 0; i < location->line_count; i++)
+		function_unref(location->lines[i].function);
+	pool_uncharge(POOL_SYMBOLS,
+		      sizeof(*location) + location->line_count * sizeof(*location->lines));
+	free(location->lines);
+	object_unref(location->object);
+	if (location->file)
+		mapped_file_unref(location->file);
+	free(location);
+}
+
+int location_set_function(struct location *location, struct function *function)
+{
+	struct line *line = calloc(1, sizeof(*line));
+
+	if (!line) {
+		function_unref(function);
+		return -ENOMEM;
+	}
+	pool_charge_always(POOL_SYMBOLS, sizeof(*line));
+	line->function = function;
+	location->lines = line;
+	location->line_count = 1;
+	return 0;
+}
