@@ -20,7 +20,9 @@ struct exporter_options {
 	const char *headers;		/* OTEL_EXPORTER_OTLP_HEADERS syntax, or NULL */
 	const char *certificate, *client_certificate, *client_key; /* files, or NULL */
 	bool compress;			/* gzip */
-	unsigned int timeout_ms;
+	unsigned int timeout_ms;	/* of one request, 0: 10 s */
+	unsigned int backoff_min_ms;	/* first pause before a retry, doubled each time; 0: 1 s */
+	unsigned int backoff_max_ms;	/* 0: 30 s */
 	const char *store_directory;	/* NULL: no local store */
 	uint64_t store_max_bytes;
 };

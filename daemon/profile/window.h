@@ -7,8 +7,8 @@
  * list. A closed window is immutable and moves from A to B (names) to C (encode, export), which
  * frees it.
  *
- * Memory is charged to POOL_AGGREGATE; window_add() returns -ENOBUFS when it is used up: close the
- * window, start the next one and add again.
+ * Memory is charged to POOL_AGGREGATE; aggregator_add() returns -ENOBUFS when half of it is used up:
+ * close the window and add again. The other half is for the windows still under way to C.
  */
 #ifndef STACKTAP_PROFILE_WINDOW_H
 #define STACKTAP_PROFILE_WINDOW_H
@@ -92,15 +92,18 @@ struct window {
 /* Thread A's side. */
 struct aggregator;
 
-/* @max_bytes is POOL_AGGREGATE's limit for windows and caches together. */
 int aggregator_new(struct aggregator **ret_aggregator);
 void aggregator_free(struct aggregator *aggregator);
 
 /* Kernel addresses at or above this are the kernel's; mapped_file of all kernel Locations. */
 void aggregator_set_kernel(struct aggregator *aggregator, struct mapped_file *kernel);
 
-/* Samples of the source from now on belong to a Profile of this configuration. */
+/* Samples of the source from now on belong to a Profile of this configuration, on all CPUs. */
 int aggregator_set_profile(struct aggregator *aggregator, const struct profile_config *config);
+/* The same for one CPU, as CONFIG records are: rings are drained one after the other, and cpu-clock
+ * may stand in on some CPUs only. */
+int aggregator_set_cpu_profile(struct aggregator *aggregator, uint32_t cpu,
+			       const struct profile_config *config);
 
 struct sample_input {
 	const struct stacktap_sample *sample;
@@ -112,10 +115,18 @@ struct sample_input {
 	uint16_t marks;
 };
 
+/*
+ * The leaf is an exact address, as is the first user address below a kernel part; all others are
+ * return addresses. Marks come from @input, from the record's flags, and from what resolving showed.
+ */
 int aggregator_add(struct aggregator *aggregator, const struct sample_input *input);
+/* Losses count in the source's first Profile of this window, or of the next window that has one. */
 void aggregator_add_lost(struct aggregator *aggregator, uint16_t source_id, uint64_t count);
 void aggregator_add_throttled(struct aggregator *aggregator, uint16_t source_id, uint64_t count);
 uint64_t aggregator_sample_count(const struct aggregator *aggregator);	/* in the open window */
+/* Losses that no window has taken yet. */
+void aggregator_pending(const struct aggregator *aggregator, uint64_t *ret_lost,
+			uint64_t *ret_throttled);
 
 /*
  * Close the window: everything collected since the last close moves to *ret_window, which is NULL

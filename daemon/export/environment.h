@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * OpenTelemetry's environment variables: OTEL_EXPORTER_OTLP_*, with OTEL_EXPORTER_OTLP_PROFILES_*
+ * before the generic ones, OTEL_RESOURCE_ATTRIBUTES and OTEL_SERVICE_NAME. An empty variable is an
+ * unset one.
+ */
+#ifndef STACKTAP_EXPORT_ENVIRONMENT_H
+#define STACKTAP_EXPORT_ENVIRONMENT_H
+
+#include "base/macro.h"
+#include "export/encode.h"
+
+struct environment {
+	bool is_disabled;		/* OTEL_SDK_DISABLED=true: export nothing */
+	char *endpoint;			/* full URL of the profiles signal, NULL: none given */
+	char *headers;			/* as given; see environment_each_pair() */
+	char *certificate, *client_certificate, *client_key;
+	bool has_compression;		/* COMPRESSION was given */
+	bool compress;
+	unsigned int timeout_ms;	/* 0: not given */
+	char *service_name;
+	struct encode_attribute *resource; /* OTEL_RESOURCE_ATTRIBUTES, percent-decoded */
+	size_t resource_count;
+};
+
+/* -EINVAL: a variable has a value that cannot be used; *ret_error is a sentence that says which. */
+int environment_load(struct environment *ret_environment, char *ret_error, size_t error_size);
+void environment_free(struct environment *environment);
+
+/*
+ * k1=v1,k2=v2 with percent-encoding, as HEADERS and RESOURCE_ATTRIBUTES have it: calls @each with
+ * decoded strings. -EINVAL for text that is not of this form, else the first non-zero of @each.
+ */
+int environment_each_pair(const char *text, int (*each)(void *ctx, const char *key, const char *value),
+			  void *ctx);
+
+/* The profiles signal's URL below a base URL: appends v1development/profiles. NULL: no memory. */
+char *environment_signal_url(const char *base);
+
+#endif /* STACKTAP_EXPORT_ENVIRONMENT_H */

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a file of OTLP profiles says: the hottest functions per process.
+ *
+ * Input is foreign: every index is checked, memory and work are bounded by the file's size. A file
+ * that was cut off is read up to its last whole message, and says so in `is_cut`.
+ *
+ * Weights, not samples, are what shares are made of: nanoseconds of CPU time where a profile tells
+ * them (period times samples, or its values), else events.
+ */
+#ifndef STACKTAP_EXPORT_REPORT_H
+#define STACKTAP_EXPORT_REPORT_H
+
+#include "base/macro.h"
+
+struct report_function {
+	const char *name;	/* or the address in hex */
+	const char *file;	/* file name of the mapping, "" when unknown */
+	bool is_kernel;
+	bool is_named;
+	uint64_t self, total;	/* weight as leaf, weight anywhere in the stack */
+	uint64_t self_samples;
+};
+
+struct report_process {
+	uint32_t pid;		/* 0: the kernel's own threads and idle */
+	const char *name;
+	const char *container_id, *service_name; /* "" when unknown */
+	uint64_t samples, weight;
+	struct report_function *functions; /* by self, descending */
+	size_t function_count;
+};
+
+/* One kind of event; files hold one unless several were recorded. */
+struct report_event {
+	const char *source;	/* as the user named it, or the sample type */
+	const char *event;	/* what really counted, see fallback_errno; may equal source */
+	const char *unit;	/* of weights: "nanoseconds", "count" */
+	uint32_t fallback_errno;
+	uint64_t samples, weight;
+	uint64_t complete, named, lost, stale, moved, throttled; /* samples; as the profiles tell */
+	bool has_quality;	/* written by stacktap: the line above is known */
+	struct report_process *processes; /* by weight, descending */
+	size_t process_count;
+};
+
+struct report {
+	struct report_event *events; /* by samples, descending */
+	size_t event_count;
+	uint64_t messages, bytes;
+	uint64_t start, end;	/* Unix ns, of all profiles */
+	bool is_cut;		/* the last message is cut off and left out */
+};
+
+/*
+ * -errno of open and read, -EBADMSG: damaged or not OTLP profiles, -E2BIG: beyond the limits.
+ * *ret_error gets a sentence. ret_error may be NULL.
+ */
+int report_load(const char *path, struct report **ret_report, char *ret_error, size_t error_size);
+void report_free(struct report *report);
+
+#endif /* STACKTAP_EXPORT_REPORT_H */
