@@ -129,7 +129,7 @@ class Receiver(unittest.TestCase):
         bomb = gzip.compress(bytes(1 << 24))
         for expected, args, kwargs in (
                 (415, (), {"headers": {**HEADERS, "Content-Type": "application/json"}}),
-                (400, (), {"headers": {**HEADERS, "Content-Encoding": "zstd"}}),
+                (400, (PAYLOAD,), {"headers": {**HEADERS, "Content-Encoding": "zstd"}}),
                 (400, (PAYLOAD,), {}),
                 (400, (gzip.compress(PAYLOAD)[:-9],), {}),
                 (400, (gzip.compress(b"\x0a\x7f"),), {}),
@@ -144,6 +144,25 @@ class Receiver(unittest.TestCase):
         self.assertEqual({row["connection"] for row in rows}, {1})
         self.assertEqual([row["stored"] for row in rows], [False] * 8 + [True, False])
         self.assertEqual(running.stored(), [PAYLOAD])
+
+    def test_refuses_raw(self):
+        running = self.start("--body-limit", "1000")
+        start = f"POST {receiver.PATH} HTTP/1.1\r\nHost: x\r\nContent-Type: " \
+                f"{receiver.CONTENT_TYPE}\r\n"
+        chunked = "Transfer-Encoding: chunked\r\n\r\n"
+        for rest, expected in (("\r\n", 411), ("Content-Length: -5\r\n\r\n", 411),
+                               ("Content-Length: 9\r\n\r\nshort", 400),
+                               (chunked + "zz\r\n", 400), (chunked + "-1\r\n", 413),
+                               (chunked + "3e9\r\n", 413)):
+            with self.subTest(rest=rest), \
+                    socket.create_connection(("127.0.0.1", running.port), 10) as raw:
+                raw.sendall((start + rest).encode())
+                raw.shutdown(socket.SHUT_WR)
+                reply = raw.makefile("rb").read()
+                self.assertIn(f" {expected} ".encode(), reply.split(b"\r\n")[0])
+                self.assertIn(b"Connection: close", reply)
+        self.assertEqual(len(running.ledger()), 6)
+        self.assertEqual(self.status(running), 413)
 
     def test_version_header(self):
         running = self.start()
