@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "process/namespace.h"
+
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <linux/openat2.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+#include <time.h>
+
+#include "base/pool.h"
+
+/* an entry is 64 bytes: more namespaces than this are a fork bomb, they get the guess */
+enum { SPACES_MAX = 1024 };
+
+struct mount_namespace_table {
+	struct mount_namespace *spaces[SPACES_MAX];
+	size_t count;
+	struct mount_namespace *guess;
+	uint64_t host_dev;	/* file system of the host's root */
+};
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+}
+
+struct mount_namespace *mount_namespace_ref(struct mount_namespace *space)
+{
+	atomic_fetch_add_explicit(&space->refs, 1, memory_order_relaxed);
+	return space;
+}
+
+void mount_namespace_unref(struct mount_namespace *space)
+{
+	if (!space || atomic_fetch_sub_explicit(&space->refs, 1, memory_order_acq_rel) != 1)
+		return;
+	if (space->root >= 0)
+		close(space->root);
+	pool_uncharge(POOL_PROCESSES, sizeof(*space));
+	free(space);
+}
+
+static void close_root(struct mount_namespace *space)
+{
+	if (space->root >= 0)
+		close(space->root);
+	space->root = -1;
+}
+
+int mount_namespace_table_new(const char *sysroot, struct mount_namespace_table **ret_table)
+{
+	_cleanup_free_ struct mount_namespace_table *table = calloc(1, sizeof(*table));
+	struct mount_namespace *guess;
+	struct stat st;
+
+	if (!table)
+		return -ENOMEM;
+	guess = calloc(1, sizeof(*guess));
+	if (!guess)
+		return -ENOMEM;
+	pool_charge_always(POOL_PROCESSES, sizeof(*guess) + sizeof(*table));
+	atomic_init(&guess->refs, 1);
+	guess->is_guess = true;
+	guess->root = open(sysroot[0] ? sysroot : "/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (guess->root < 0 || fstat(guess->root, &st) < 0) {
+		int error = -errno;
+
+		mount_namespace_unref(guess);
+		pool_uncharge(POOL_PROCESSES, sizeof(*table));
+		return error;
+	}
+	table->host_dev = st.st_dev;
+	table->guess = guess;
+	*ret_table = steal_ptr(table);
+	return 0;
+}
+
+void mount_namespace_table_free(struct mount_namespace_table *table)
+{
+	if (!table)
+		return;
+	for (size_t i = 0; i < table->count; i++)
+		mount_namespace_unref(table->spaces[i]);
+	mount_namespace_unref(table->guess);
+	pool_uncharge(POOL_PROCESSES, sizeof(*table));
+	free(table);
+}
+
+struct mount_namespace *mount_namespace_table_guess(struct mount_namespace_table *table)
+{
+	return mount_namespace_ref(table->guess);
+}
+
+size_t mount_namespace_table_open_count(const struct mount_namespace_table *table)
+{
+	size_t open_count = 0;
+
+	for (size_t i = 0; i < table->count; i++)
+		open_count += table->spaces[i]->root >= 0;
+	return open_count;
+}
+
+/* Only the table still holds it: no other thread can get a reference, so the count stays 1. */
+static bool is_unused(const struct mount_namespace *space)
+{
+	return atomic_load_explicit(&space->refs, memory_order_acquire) == 1;
+}
+
+void mount_namespace_table_trim(struct mount_namespace_table *table, uint64_t idle_ns)
+{
+	uint64_t now = now_ns();
+
+	for (size_t i = 0; i < table->count;) {
+		struct mount_namespace *space = table->spaces[i];
+
+		if (now - space->used >= idle_ns)
+			close_root(space);
+		if (space->root < 0 && is_unused(space)) {
+			table->spaces[i] = table->spaces[--table->count];
+			mount_namespace_unref(space);
+			continue;
+		}
+		i++;
+	}
+}
+
+static void close_oldest_root(struct mount_namespace_table *table)
+{
+	struct mount_namespace *oldest = NULL;
+
+	for (size_t i = 0; i < table->count; i++) {
+		struct mount_namespace *space = table->spaces[i];
+
+		if (space->root >= 0 && (!oldest || space->used < oldest->used))
+			oldest = space;
+	}
+	if (oldest)
+		close_root(oldest);
+}
+
+static struct mount_namespace *find(struct mount_namespace_table *table, const struct stat *space_st,
+				    const struct stat *root_st)
+{
+	for (size_t i = 0; i < table->count; i++) {
+		struct mount_namespace *space = table->spaces[i];
+
+		if (space->inode == space_st->st_ino && space->dev == space_st->st_dev &&
+		    space->root_inode == root_st->st_ino && space->root_dev == root_st->st_dev)
+			return space;
+	}
+	return NULL;
+}
+
+static int add(struct mount_namespace_table *table, const struct stat *space_st,
+	       const struct stat *root_st, struct mount_namespace **ret_space)
+{
+	struct mount_namespace *space;
+
+	if (table->count == SPACES_MAX)
+		mount_namespace_table_trim(table, 0);
+	if (table->count == SPACES_MAX || !pool_charge(POOL_PROCESSES, sizeof(*space)))
+		return -ENOBUFS;
+	space = calloc(1, sizeof(*space));
+	if (!space) {
+		pool_uncharge(POOL_PROCESSES, sizeof(*space));
+		return -ENOMEM;
+	}
+	atomic_init(&space->refs, 1);
+	space->root = -1;
+	space->dev = space_st->st_dev;
+	space->inode = space_st->st_ino;
+	space->root_dev = root_st->st_dev;
+	space->root_inode = root_st->st_ino;
+	table->spaces[table->count++] = space;
+	*ret_space = space;
+	return 0;
+}
+
+int mount_namespace_table_get(struct mount_namespace_table *table, int proc,
+			      struct mount_namespace **ret_space)
+{
+	_cleanup_close_ int root = -1;
+	struct mount_namespace *space;
+	struct stat space_st, root_st;
+
+	/*
+	 * The namespace may change between the two (unshare, pivot_root), which at worst files a root
+	 * under a namespace that it is not of; every file's inode is checked again anyway.
+	 */
+	if (fstatat(proc, "ns/mnt", &space_st, 0) < 0)
+		return -errno;
+	root = openat(proc, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (root < 0 || fstat(root, &root_st) < 0)
+		return -errno;
+	space = find(table, &space_st, &root_st);
+	if (!space) {
+		int r = add(table, &space_st, &root_st, &space);
+
+		if (r < 0)
+			return r;
+	}
+	if (space->root < 0) {
+		if (mount_namespace_table_open_count(table) >= MOUNT_NAMESPACE_ROOTS_MAX)
+			close_oldest_root(table);
+		space->root = steal_fd(&root);
+	}
+	space->used = now_ns();
+	*ret_space = mount_namespace_ref(space);
+	return 0;
+}
+
+int mount_namespace_reopen(struct mount_namespace_table *table, int path_fd, int *ret_fd,
+			   struct stat *ret_stat)
+{
+	char self[64];
+	struct statfs fs;
+	int fd;
+
+	if (fstat(path_fd, ret_stat) < 0)
+		return -errno;
+	if (!S_ISREG(ret_stat->st_mode))
+		return -ENXIO;
+	if (fstatfs(path_fd, &fs) < 0)
+		return -errno;
+	if (fs.f_type == FUSE_SUPER_MAGIC && ret_stat->st_dev != table->host_dev)
+		return -EREMOTE;
+	/* the very inode just checked, whatever its path leads to by now */
+	snprintf(self, sizeof(self), "/proc/self/fd/%d", path_fd);
+	fd = open(self, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	*ret_fd = fd;
+	return 0;
+}
+
+int mount_namespace_open(struct mount_namespace_table *table, struct mount_namespace *space,
+			 const char *path, int *ret_fd, struct stat *ret_stat)
+{
+	/* "..", absolute symbolic links and magic links of a container's making stay inside its root */
+	struct open_how how = {
+		.flags = O_PATH | O_CLOEXEC,
+		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
+	};
+	_cleanup_close_ int path_fd = -1;
+
+	if (path[0] != '/')
+		return -EINVAL;
+	if (space->root < 0)
+		return -ESTALE;
+	space->used = now_ns();
+	path_fd = (int)syscall(SYS_openat2, space->root, path, &how, sizeof(how));
+	if (path_fd < 0)
+		return -errno;
+	return mount_namespace_reopen(table, path_fd, ret_fd, ret_stat);
+}
