@@ -1,24 +1,75 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/hash.h"
 
-#include <sys/random.h>
-#include <time.h>
+enum {
+	HASH_TABLE_MIN = 64,
+};
 
-uint64_t hash_key[4];
-
-__attribute__((constructor)) static void hash_setup(void)
+static int hash_table_resize(struct hash_table *table, size_t size)
 {
-	struct timespec now;
-	size_t i;
+	struct hash_link **buckets;
 
-	if (getrandom(hash_key, sizeof(hash_key), GRND_NONBLOCK) != (ssize_t)sizeof(hash_key)) {
-		/* early boot: guessable, but tables work */
-		clock_gettime(CLOCK_MONOTONIC, &now);
-		for (i = 0; i < ARRAY_SIZE(hash_key); i++)
-			hash_key[i] = ((uint64_t)now.tv_nsec << 20 ^ (uint64_t)getpid()) *
-				      (0x9e3779b97f4a7c15 + 2 * i);
+	if (!pool_charge(table->pool, size * sizeof(*buckets)))
+		return -ENOBUFS;
+	buckets = calloc(size, sizeof(*buckets));
+	if (!buckets) {
+		pool_uncharge(table->pool, size * sizeof(*buckets));
+		return -ENOMEM;
 	}
-	/* a zero factor would lose the other one */
-	for (i = 0; i < ARRAY_SIZE(hash_key); i++)
-		hash_key[i] |= (uint64_t)1 << 33 | 1;
+	for (size_t i = 0; i < table->size; i++) {
+		struct hash_link *link = table->buckets[i];
+
+		while (link) {
+			struct hash_link *next = link->next;
+			struct hash_link **bucket = &buckets[link->hash & (size - 1)];
+
+			link->next = *bucket;
+			*bucket = link;
+			link = next;
+		}
+	}
+	pool_uncharge(table->pool, table->size * sizeof(*buckets));
+	free(table->buckets);
+	table->buckets = buckets;
+	table->size = size;
+	return 0;
+}
+
+int hash_table_add(struct hash_table *table, struct hash_link *link, uint64_t hash)
+{
+	struct hash_link **bucket;
+
+	if (table->count >= table->size) {
+		int r = hash_table_resize(table, table->size ? 2 * table->size : HASH_TABLE_MIN);
+
+		/* longer chains are slower, not wrong: only the first allocation must succeed */
+		if (r < 0 && !table->size)
+			return r;
+	}
+	bucket = &table->buckets[hash & (table->size - 1)];
+	link->hash = hash;
+	link->next = *bucket;
+	*bucket = link;
+	table->count++;
+	return 0;
+}
+
+void hash_table_remove(struct hash_table *table, struct hash_link *link)
+{
+	struct hash_link **p = &table->buckets[link->hash & (table->size - 1)];
+
+	while (*p != link)
+		p = &(*p)->next;
+	*p = link->next;
+	link->next = NULL;
+	table->count--;
+}
+
+void hash_table_done(struct hash_table *table)
+{
+	pool_uncharge(table->pool, table->size * sizeof(*table->buckets));
+	free(table->buckets);
+	table->buckets = NULL;
+	table->size = 0;
+	table->count = 0;
 }

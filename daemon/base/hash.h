@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A fast keyed hash for tables: two lanes of folded 64-bit multiplications. Not cryptographic, but
- * keyed at random per process, so that who controls the input cannot aim for collisions. Tables
- * that compare nothing but the hash use all 128 bits.
+ * Hashing for tables in memory, and an intrusive chained table. The hash is not keyed and not
+ * stable between versions: never store it, never let correctness depend on its being free of
+ * collisions.
  */
 #ifndef STACKTAP_BASE_HASH_H
 #define STACKTAP_BASE_HASH_H
@@ -10,65 +10,77 @@
 #include <string.h>
 
 #include "base/macro.h"
-
-struct hash {
-	uint64_t lo, hi;
-};
-
-extern uint64_t hash_key[4];	/* random from program start on */
+#include "base/pool.h"
 
 static inline uint64_t hash_fold(uint64_t a, uint64_t b)
 {
-	unsigned __int128 product = (unsigned __int128)a * b;
+	__extension__ unsigned __int128 product = (unsigned __int128)a * b;
 
 	return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
-static inline void hash_mix(struct hash *hash, uint64_t a, uint64_t b)
+/* Mix one more value into a running hash. */
+static inline uint64_t hash_add(uint64_t hash, uint64_t value)
 {
-	hash->lo = hash_fold(hash->lo ^ a ^ hash_key[0], b ^ hash_key[1]) + hash->hi;
-	hash->hi = hash_fold(hash->hi ^ b ^ hash_key[2], a ^ hash_key[3]) ^ a;
+	return hash_fold(hash ^ 0x9e3779b97f4a7c15ULL, value ^ 0xd6e8feb86659fd93ULL);
 }
 
-static inline struct hash hash_start(uint64_t seed)
+static inline uint64_t hash_bytes(uint64_t hash, const void *data, size_t size)
 {
-	struct hash hash = { .lo = seed ^ hash_key[3], .hi = seed + hash_key[0] };
-
-	return hash;
-}
-
-static inline void hash_words(struct hash *hash, const uint64_t *words, size_t count)
-{
-	size_t i;
-
-	for (i = 0; i + 2 <= count; i += 2)
-		hash_mix(hash, words[i], words[i + 1]);
-	/* the count separates an odd last word from a pair with zero, and one list from the next */
-	hash_mix(hash, i < count ? words[i] : 0, count);
-}
-
-static inline struct hash hash_end(struct hash hash)
-{
-	hash_mix(&hash, hash_key[1], hash_key[2]);
-	return hash;
-}
-
-static inline uint64_t hash_bytes(const void *data, size_t size)
-{
-	struct hash hash = hash_start(size);
 	const unsigned char *bytes = data;
-	uint64_t pair[2];
+	uint64_t word;
 
-	for (; size >= sizeof(pair); bytes += sizeof(pair), size -= sizeof(pair)) {
-		memcpy(pair, bytes, sizeof(pair));
-		hash_mix(&hash, pair[0], pair[1]);
+	hash = hash_add(hash, size);
+	for (; size >= sizeof(word); bytes += sizeof(word), size -= sizeof(word)) {
+		memcpy(&word, bytes, sizeof(word));
+		hash = hash_add(hash, word);
 	}
 	if (size) {
-		pair[0] = pair[1] = 0;
-		memcpy(pair, bytes, size);
-		hash_mix(&hash, pair[0], pair[1]);
+		word = 0;
+		memcpy(&word, bytes, size);
+		hash = hash_add(hash, word);
 	}
-	return hash_end(hash).lo;
+	return hash;
+}
+
+static inline uint64_t hash_string(uint64_t hash, const char *text)
+{
+	return hash_bytes(hash, text, strlen(text));
+}
+
+struct hash_link {
+	struct hash_link *next;
+	uint64_t hash;
+};
+
+/* Grows with its entries, whose memory is their owner's; buckets are charged to @pool. */
+struct hash_table {
+	struct hash_link **buckets;
+	size_t size;		/* a power of two, 0: nothing allocated */
+	size_t count;
+	enum pool_id pool;
+};
+
+int hash_table_add(struct hash_table *table, struct hash_link *link, uint64_t hash) _must_check_;
+void hash_table_remove(struct hash_table *table, struct hash_link *link);
+void hash_table_done(struct hash_table *table);	/* frees buckets, not entries */
+
+/* First link with this hash, then the others. */
+static inline struct hash_link *hash_link_match(struct hash_link *link, uint64_t hash)
+{
+	while (link && link->hash != hash)
+		link = link->next;
+	return link;
+}
+
+static inline struct hash_link *hash_table_first(const struct hash_table *table, uint64_t hash)
+{
+	return table->size ? hash_link_match(table->buckets[hash & (table->size - 1)], hash) : NULL;
+}
+
+static inline struct hash_link *hash_table_next(const struct hash_link *link)
+{
+	return hash_link_match(link->next, link->hash);
 }
 
 #endif /* STACKTAP_BASE_HASH_H */

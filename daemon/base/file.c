@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/file.h"
+
+enum {
+	FILE_CHUNK = 4096,
+};
+
+int file_read(int directory, const char *path, size_t max_bytes, char **ret_data, size_t *ret_size)
+{
+	_cleanup_close_ int fd = openat(directory, path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	_cleanup_free_ char *data = NULL;
+	size_t size = 0, capacity = 0;
+
+	if (fd < 0)
+		return -errno;
+	for (;;) {
+		ssize_t got;
+
+		if (capacity - size < FILE_CHUNK) {
+			size_t wanted = capacity ? 2 * capacity : 2 * FILE_CHUNK;
+			char *larger = realloc(data, wanted + 1);
+
+			if (!larger)
+				return -ENOMEM;
+			data = larger;
+			capacity = wanted;
+		}
+		got = read(fd, data + size, capacity - size);
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return -errno;
+		if (got == 0)
+			break;
+		size += (size_t)got;
+		if (size > max_bytes)
+			return -EFBIG;
+	}
+	data[size] = '\0';
+	*ret_data = steal_ptr(data);
+	if (ret_size)
+		*ret_size = size;
+	return 0;
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Small files at once. */
+#ifndef STACKTAP_BASE_FILE_H
+#define STACKTAP_BASE_FILE_H
+
+#include <fcntl.h>
+
+#include "base/macro.h"
+
+/*
+ * The whole file, with a NUL behind it that does not count; works for /proc, whose files have no
+ * size. -EFBIG beyond @max_bytes. @directory as for openat().
+ */
+int file_read(int directory, const char *path, size_t max_bytes, char **ret_data,
+	      size_t *ret_size);
+
+#endif /* STACKTAP_BASE_FILE_H */

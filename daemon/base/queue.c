@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/queue.h"
+
+#include <pthread.h>
+
+#include "base/clock.h"
+
+struct queue {
+	pthread_mutex_t lock;
+	pthread_cond_t pushed, popped;
+	struct queue_item *head[QUEUE_LANES], **tail[QUEUE_LANES];
+	size_t bytes, count, max_bytes;
+	enum pool_id pool;
+	bool closed;
+};
+
+int queue_new(enum pool_id pool, size_t max_bytes, struct queue **ret_queue)
+{
+	pthread_condattr_t attr;
+	struct queue *queue = calloc(1, sizeof(*queue));
+
+	if (!queue)
+		return -ENOMEM;
+	pthread_mutex_init(&queue->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&queue->pushed, &attr);
+	pthread_cond_init(&queue->popped, &attr);
+	pthread_condattr_destroy(&attr);
+	for (int i = 0; i < QUEUE_LANES; i++)
+		queue->tail[i] = &queue->head[i];
+	queue->pool = pool;
+	queue->max_bytes = max_bytes;
+	*ret_queue = queue;
+	return 0;
+}
+
+static struct queue_item *queue_take(struct queue *queue)
+{
+	for (int i = 0; i < QUEUE_LANES; i++) {
+		struct queue_item *item = queue->head[i];
+
+		if (!item)
+			continue;
+		queue->head[i] = item->next;
+		if (!item->next)
+			queue->tail[i] = &queue->head[i];
+		item->next = NULL;
+		queue->count--;
+		queue->bytes -= item->bytes;
+		pool_uncharge(queue->pool, item->bytes);
+		return item;
+	}
+	return NULL;
+}
+
+void queue_free(struct queue *queue, void (*drop)(struct queue_item *item))
+{
+	struct queue_item *item;
+
+	if (!queue)
+		return;
+	while ((item = queue_take(queue)))
+		drop(item);
+	pthread_cond_destroy(&queue->popped);
+	pthread_cond_destroy(&queue->pushed);
+	pthread_mutex_destroy(&queue->lock);
+	free(queue);
+}
+
+static bool queue_admit(struct queue *queue, size_t bytes)
+{
+	if (!queue->count) {
+		pool_charge_always(queue->pool, bytes);
+		return true;
+	}
+	return bytes <= queue->max_bytes && queue->bytes <= queue->max_bytes - bytes &&
+	       pool_charge(queue->pool, bytes);
+}
+
+/* False when the deadline has passed. */
+static bool queue_wait(struct queue *queue, pthread_cond_t *condition, int timeout_ms,
+		       uint64_t deadline)
+{
+	struct timespec until = {
+		.tv_sec = (time_t)(deadline / NSEC_PER_SEC),
+		.tv_nsec = (long)(deadline % NSEC_PER_SEC),
+	};
+
+	if (timeout_ms < 0)
+		return !pthread_cond_wait(condition, &queue->lock);
+	return timeout_ms > 0 && pthread_cond_timedwait(condition, &queue->lock, &until) == 0;
+}
+
+static uint64_t queue_deadline(int timeout_ms)
+{
+	return timeout_ms > 0 ? clock_monotonic() + (uint64_t)timeout_ms * NSEC_PER_MSEC : 0;
+}
+
+int queue_push(struct queue *queue, struct queue_item *item, size_t bytes, enum queue_lane lane,
+	       int timeout_ms)
+{
+	uint64_t deadline = queue_deadline(timeout_ms);
+	bool in_time = true;
+	int r;
+
+	pthread_mutex_lock(&queue->lock);
+	for (;;) {
+		if (queue->closed) {
+			r = -EPIPE;
+			break;
+		}
+		if (queue_admit(queue, bytes)) {
+			item->next = NULL;
+			item->bytes = bytes;
+			*queue->tail[lane] = item;
+			queue->tail[lane] = &item->next;
+			queue->count++;
+			queue->bytes += bytes;
+			pthread_cond_signal(&queue->pushed);
+			r = 0;
+			break;
+		}
+		if (!in_time) {
+			r = -EAGAIN;
+			break;
+		}
+		in_time = queue_wait(queue, &queue->popped, timeout_ms, deadline);
+	}
+	pthread_mutex_unlock(&queue->lock);
+	return r;
+}
+
+int queue_pop(struct queue *queue, int timeout_ms, struct queue_item **ret_item)
+{
+	uint64_t deadline = queue_deadline(timeout_ms);
+	bool in_time = true;
+	int r;
+
+	pthread_mutex_lock(&queue->lock);
+	for (;;) {
+		*ret_item = queue_take(queue);
+		if (*ret_item) {
+			pthread_cond_broadcast(&queue->popped);
+			r = 1;
+			break;
+		}
+		if (queue->closed) {
+			r = -EPIPE;
+			break;
+		}
+		if (!in_time) {
+			r = 0;
+			break;
+		}
+		in_time = queue_wait(queue, &queue->pushed, timeout_ms, deadline);
+	}
+	pthread_mutex_unlock(&queue->lock);
+	return r;
+}
+
+void queue_close(struct queue *queue)
+{
+	pthread_mutex_lock(&queue->lock);
+	queue->closed = true;
+	pthread_cond_broadcast(&queue->pushed);
+	pthread_cond_broadcast(&queue->popped);
+	pthread_mutex_unlock(&queue->lock);
+}
+
+size_t queue_bytes(struct queue *queue)
+{
+	size_t bytes;
+
+	pthread_mutex_lock(&queue->lock);
+	bytes = queue->bytes;
+	pthread_mutex_unlock(&queue->lock);
+	return bytes;
+}

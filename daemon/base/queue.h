@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A bounded queue between threads. Items are intrusive, so that pushing allocates nothing; each
+ * is charged with the bytes its owner says. Items of the urgent lane leave before all others, and
+ * within a lane in order.
+ *
+ * The bound: a push waits while the queue holds something and the item would pass max_bytes or the
+ * pool's limit. An empty queue takes any item, so that one too large for the bound still passes.
+ */
+#ifndef STACKTAP_BASE_QUEUE_H
+#define STACKTAP_BASE_QUEUE_H
+
+#include "base/macro.h"
+#include "base/pool.h"
+
+struct queue;
+
+struct queue_item {
+	struct queue_item *next;
+	size_t bytes;
+};
+
+enum queue_lane {
+	QUEUE_URGENT,
+	QUEUE_NORMAL,
+	QUEUE_LANES
+};
+
+int queue_new(enum pool_id pool, size_t max_bytes, struct queue **ret_queue);
+/* Hands what is left to @drop. No thread may use the queue any more. */
+void queue_free(struct queue *queue, void (*drop)(struct queue_item *item));
+
+/* 0, -EAGAIN when it stayed full for @timeout_ms (-1: wait for ever), -EPIPE when closed. */
+int queue_push(struct queue *queue, struct queue_item *item, size_t bytes, enum queue_lane lane,
+	       int timeout_ms) _must_check_;
+/* 1 and an item, 0 when none came in @timeout_ms, -EPIPE when closed and empty. */
+int queue_pop(struct queue *queue, int timeout_ms, struct queue_item **ret_item);
+
+/* No more pushes; pop gives what is left. */
+void queue_close(struct queue *queue);
+size_t queue_bytes(struct queue *queue);
+
+#endif /* STACKTAP_BASE_QUEUE_H */
