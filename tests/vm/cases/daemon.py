@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""stacktapd against a receiver that misbehaves: retried or dropped as OTLP says, counted, alive."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+
+NET = True
+ALONE = True
+LOAD = False
+SCRIPT = "503:retry-after=1,429:retry-after=1,close-mid-response,garbage,400,partial:rejected=3,503,ok*"
+
+
+def before(t):
+    t.start(["python3", os.path.join(t.top, "tests/otlp/receiver.py"),
+             "--output", os.path.join(t.dir, "received.otlp"),
+             "--ledger", os.path.join(t.dir, "ledger.jsonl"),
+             "--port-file", os.path.join(t.dir, "port"), "--script", SCRIPT])
+
+
+def configuration(path, **sections):
+    with open(path, "w", encoding="ascii") as f:
+        for section, values in sections.items():
+            f.write(f"[{section}]\n")
+            for key, value in values.items():
+                f.write(f"{key} = {value}\n")
+
+
+def guest(t):
+    release = os.uname().release
+    os.makedirs(f"/lib/modules/{release}/updates", exist_ok=True)
+    t.run("cp", "/opt/stacktap/stacktap.ko", f"/lib/modules/{release}/updates/")
+    t.run("depmod", "-a")
+    port = t.until(lambda: os.path.exists(t.path("port")) and open(t.path("port")).read().strip(),
+                   20, "the receiver's port")
+    configuration("/tmp/daemon.conf", profile={"rate": 199, "window_seconds": 2})
+    t.ok(t.run("/opt/stacktap/bin/stacktapd", "--check-config", "--config",
+               "/tmp/daemon.conf").returncode == 0, "the configuration is accepted")
+    environment = dict(os.environ, OTEL_EXPORTER_OTLP_ENDPOINT=f"http://10.0.2.2:{port}",
+                       OTEL_SERVICE_NAME="daemon-test",
+                       OTEL_RESOURCE_ATTRIBUTES="deployment.environment.name=test%20lab")
+    burner = t.start("/opt/stacktap/workload/deep", 5, 90)
+    with open(t.path("stacktapd.log"), "w", encoding="utf-8") as log:
+        daemon = t.start("/opt/stacktap/bin/stacktapd", "--config", "/tmp/daemon.conf",
+                         env=environment, stderr=log, stdout=log)
+        t.until(t.loaded, 30, "stacktapd to load the module")
+        t.ok(True, "stacktapd loads the module through libkmod")
+        t.until(lambda: ledger_count(t, 200) >= 6, 120, "the receiver to accept six payloads")
+        t.ok(daemon.poll() is None, "stacktapd is alive after all of it")
+        with open("/run/stacktap/status.json", encoding="utf-8") as f:
+            status = f.read()
+        with open(t.path("status.json"), "w", encoding="utf-8") as f:
+            f.write(status)
+        daemon.send_signal(signal.SIGTERM)
+        t.ok(daemon.wait(30) == 0, "SIGTERM ends it in good order")
+    t.stop(burner)
+    t.run("rmmod", "stacktap")
+    no_endpoint(t)
+    wrong_abi(t)
+
+
+def ledger_count(t, status):
+    try:
+        with open(t.path("ledger.jsonl"), encoding="utf-8") as f:
+            return sum(1 for line in f if line.strip() and json.loads(line).get("status") == status)
+    except (OSError, ValueError):
+        return 0
+
+
+def no_endpoint(t):
+    """Without an endpoint the profiles go to a bounded local store."""
+    configuration("/tmp/store.conf", profile={"rate": 199, "window_seconds": 2},
+                  store={"directory": "/tmp/store", "max_bytes": 262144})
+    daemon = t.start("/opt/stacktap/bin/stacktapd", "--config", "/tmp/store.conf")
+    t.until(lambda: os.path.isdir("/tmp/store") and os.listdir("/tmp/store"), 60, "a file in the store")
+    time.sleep(8)
+    t.stop(daemon)
+    files = sorted(os.listdir("/tmp/store"))
+    size = sum(os.path.getsize(f"/tmp/store/{name}") for name in files)
+    t.ok(files and size <= 262144, f"{len(files)} files, {size} bytes in the store")
+    result = t.stacktap("report", f"/tmp/store/{files[-1]}")
+    t.ok("%" in result.stdout, "report reads them", result.stdout)
+
+
+def wrong_abi(t):
+    if t.loaded():
+        t.run("rmmod", "stacktap")
+    t.note("module unloaded")
+
+
+def host(t):
+    with open(os.path.join(t.dir, "ledger.jsonl"), encoding="utf-8") as f:
+        ledger = [json.loads(line) for line in f]
+    verdicts = [entry.get("status") for entry in ledger]
+    with open(os.path.join(t.dir, "status.json"), encoding="utf-8") as f:
+        status = json.load(f)
+    exporter = status["exporter"]
+    t.ok(exporter["retries"] >= 3, f"503, 429 and the broken connection were retried ({exporter})")
+    t.ok(exporter["payloads_dropped"] >= 1, "400 was dropped and counted")
+    t.equal(exporter["partial_rejected"], 3, "a partial success is counted and not sent again")
+    t.ok(exporter["bad_responses"] >= 1, "the garbage answer is counted")
+    t.ok(len({entry.get("connection") for entry in ledger}) < len(ledger),
+         f"connections are kept alive ({verdicts})")
+    check = subprocess.run(["python3", "-B", os.path.join(t.top, "tests/otlp/check.py"),
+                            os.path.join(t.dir, "received.otlp")], capture_output=True, text=True,
+                           check=False)
+    t.ok(check.returncode == 0, "every payload conforms" if not check.returncode else
+         f"payloads conform: {check.stdout[-2000:]}{check.stderr[-500:]}")
+    samples = t.load("received.otlp")
+    attributes = dict(samples[0].process.attributes)
+    t.equal(attributes.get("deployment.environment.name"), "test lab",
+            "OTEL_RESOURCE_ATTRIBUTES reach the receiver")
+    t.ok(any(s.process.service_name == "daemon-test" for s in samples), "OTEL_SERVICE_NAME too")
