@@ -1,0 +1,81 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Warnings are errors: both compilers, W=1, sparse, checkpatch, shellcheck, licences. TAP.
+# usage: tests/check/static.sh BUILD-DIRECTORY
+set -u
+
+output=$(realpath -m "${1:?usage: static.sh BUILD-DIRECTORY}")
+cd "$(dirname "$0")/../.." || exit 1
+log=$output/logs/static
+mkdir -p "$log"
+number=0 failed=0
+
+# verdict TEXT COMMAND...: passes when the command does and prints no warning
+verdict() {
+	local text=$1
+	shift
+	number=$((number + 1))
+	if "$@" >"$log/$number.log" 2>&1 && ! grep -qE '(warning|WARNING|error|ERROR):' "$log/$number.log"; then
+		echo "ok $number - $text"
+	else
+		echo "not ok $number - $text"
+		grep -E 'warning|WARNING|error|ERROR|\*\*\*' "$log/$number.log" | head -20 | sed 's/^/# /'
+		failed=1
+	fi
+}
+
+files() { git ls-files --cached --others --exclude-standard -- "$@"; }
+
+spdx() {
+	local bad=0 file
+	while read -r file; do
+		[ -f "$file" ] && [ -s "$file" ] || continue
+		grep -Iq . "$file" || continue
+		head -3 "$file" | grep -q SPDX-License-Identifier || { echo "error: no SPDX line: $file"; bad=1; }
+	done < <(files ':!LICENSES' ':!tests/data' ':!tests/fuzz/corpus')
+	return $bad
+}
+
+scripts() {
+	local all=() file
+	while read -r file; do
+		[ -f "$file" ] || continue
+		head -1 "$file" | grep -qE '^#!/bin/(ba)?sh' && all+=("$file")
+	done < <(files)
+	shellcheck -x "${all[@]}"
+}
+
+python_compiles() {
+	local file
+	while read -r file; do
+		python3 -B -c 'import ast, sys; ast.parse(open(sys.argv[1]).read(), sys.argv[1])' "$file" || return 1
+	done < <(files '*.py' tests/vm/run tests/vm/lab/boot)
+}
+
+checkpatch() {
+	local script
+	script=$(ls -d /usr/src/linux-headers-*-common/scripts/checkpatch.pl "$output"/vm/x86_64/*/usr/src/linux-headers-*-common/scripts/checkpatch.pl 2>/dev/null | head -1)
+	[ -n "$script" ] || { echo "error: no checkpatch.pl in the kernel headers"; return 1; }
+	# Ours are: 100 columns, SPDX in kernel order is checked above, no MAINTAINERS file here
+	files 'kmod/*.c' 'kmod/*.h' 'include/*.h' | xargs perl "$script" --no-tree --no-summary --terse --quiet \
+		--max-line-length=100 --file \
+		--ignore FILE_PATH_CHANGES,SPDX_LICENSE_TAG,LINUX_VERSION_CODE,CONSTANT_COMPARISON,SPLIT_STRING
+}
+
+kbuild() { make -s O="$output/check" ARCH="$1" KDIR="$output/vm/$1/kdir" KBUILD_ARGS="${*:2}" module; }
+
+verdict "user space, gcc" make -s O="$output/check" user
+verdict "user space, clang" make -s O="$output/check-clang" CC=clang user
+verdict "module, x86_64, W=1" kbuild x86_64 W=1 KCFLAGS=-Werror
+rm -rf "$output/check/kmod-x86_64"
+verdict "module, x86_64, sparse" kbuild x86_64 C=2 CF=-Wsparse-error
+verdict "module, arm64, W=1" kbuild arm64 W=1 KCFLAGS=-Werror
+verdict "module, checkpatch" checkpatch
+verdict "uapi header in C++ and 32-bit C" sh -c '
+	echo "#include <linux/stacktap.h>" | g++ -x c++ -std=c++17 -Wall -Wextra -Werror -Iinclude/uapi -fsyntax-only - &&
+	echo "#include <linux/stacktap.h>" | gcc -x c -std=c99 -Wall -Wextra -Werror -Wpadded -Iinclude/uapi -fsyntax-only -'
+verdict "scripts, shellcheck" scripts
+verdict "Python compiles" python_compiles
+verdict "SPDX on every file" spdx
+echo "1..$number"
+exit $failed
