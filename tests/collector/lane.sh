@@ -1,0 +1,33 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Send profiles through a real OpenTelemetry Collector and compare what comes out, in TAP.
+# usage: tests/collector/lane.sh [OUTPUT [FILE...]]
+# Without files: a made-up one, and whatever the demo and the tests have received under OUTPUT.
+# PROFCHECK=program, or one of that name in PATH, is the signal's conformance checker: the module
+# proxy does not hand it out, so it has to be there already.
+set -eu
+
+output=$(realpath -m "${1:-build}")
+[ $# -eq 0 ] || shift
+here=$(dirname "$0")
+
+"$here/build" "$output" >&2 || {
+	status=$?
+	[ $status -ne 77 ] || echo "ok 1 - Collector lane # SKIP no Go 1.25 or later"
+	exit $status
+}
+
+files=("$@")
+options=()
+if [ $# -eq 0 ]; then
+	python3 -B "$here/../otlp/make_sample.py" --payloads 3 --events 500 \
+		"$output/collector/made-up.otlp"
+	mapfile -d '' -t files < <(find "$output" -path "$output/collector" -prune -o \
+		-name '*.otlp' -size +0 -print0 | sort -z)
+	[ ${#files[@]} -gt 0 ] || options+=(--missing "none under $output yet: make demo, make test")
+	files+=("$output/collector/made-up.otlp")
+fi
+
+! program=$(command -v "${PROFCHECK:-profcheck}") || options+=(--profcheck "$program")
+exec "$here/run-collector" -o "$output/collector" python3 -B "$here/replay.py" \
+	"${options[@]}" "${files[@]}"

@@ -1,0 +1,147 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Send files of OTLP profiles through the Collector of run-collector; says how it went in TAP."""
+
+import argparse
+import gzip
+import http.client
+import os
+import subprocess
+import sys
+import tempfile
+import urllib.parse
+
+import compare
+
+# compare has put the folder of these on the path.
+import check  # noqa: E402
+import model  # noqa: E402
+import wire  # noqa: E402
+
+PATH = "/v1development/profiles"
+HEADERS = {"Content-Type": "application/x-protobuf", "Content-Encoding": "gzip",
+           "OTLP-Profiles-Development-Version": "1"}
+NOTES = 20
+
+
+class Tap:
+    def __init__(self):
+        self.number = 0
+        self.failed = 0
+
+    def result(self, title, notes):
+        """One line; notes say what is wrong, none that nothing is."""
+        self.number += 1
+        self.failed += bool(notes)
+        print(f"{'not ok' if notes else 'ok'} {self.number} - {title}")
+        for note in notes[:NOTES]:
+            for line in str(note).splitlines():
+                print(f"# {line}")
+        if len(notes) > NOTES:
+            print(f"# and {len(notes) - NOTES} more")
+        sys.stdout.flush()
+
+    def skip(self, title, reason):
+        self.number += 1
+        print(f"ok {self.number} - {title} # SKIP {reason}", flush=True)
+
+
+class Collector:
+    """One kept-alive connection to it, and the file of what it exported."""
+
+    def __init__(self):
+        url = urllib.parse.urlsplit(os.environ["OTEL_EXPORTER_OTLP_ENDPOINT"])
+        self.client = http.client.HTTPConnection(url.hostname, url.port, timeout=60)
+        self.path = os.environ["STACKTAP_RECEIVED"]
+
+    def post(self, payload):
+        self.client.request("POST", PATH, gzip.compress(payload, 6), HEADERS)
+        response = self.client.getresponse()
+        return response.status, response.read()
+
+    def received(self):
+        """All payloads it has exported so far."""
+        if not os.path.exists(self.path) or not os.path.getsize(self.path):
+            return []
+        return wire.read(self.path)
+
+
+def profcheck(program, payloads):
+    notes = []
+    with tempfile.NamedTemporaryFile() as file:
+        for number, payload in enumerate(payloads):
+            file.seek(0)
+            file.truncate()
+            file.write(payload)
+            file.flush()
+            result = subprocess.run(
+                [program, "-check-dupes", "-check-orphans", file.name], stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT, text=True, check=False)
+            if result.returncode:
+                notes.append(f"payload {number}: {result.stdout.strip()}")
+    return notes
+
+
+def send(collector, payloads):
+    notes = []
+    for number, payload in enumerate(payloads):
+        status, body = collector.post(payload)
+        if status != 200:
+            text = wire.decode(body, "Status")[0].message if body else ""
+            notes.append(f"payload {number}: status {status} {text}")
+            continue
+        partial = wire.decode(body, "ExportProfilesServiceResponse")[0].partial_success
+        if partial.fields:
+            notes.append(f"payload {number}: {partial.rejected_profiles} rejected, "
+                         f"{partial.error_message}")
+    return notes
+
+
+def replay(tap, collector, name, path, program):
+    try:
+        payloads = wire.read(path)
+    except (OSError, wire.WireError) as error:
+        tap.result(f"{name} can be read", [error])
+        return
+    count = f"{len(payloads)} payload{'s' * (len(payloads) != 1)}"
+    title = f"profcheck accepts {name}, {count}"
+    if program:
+        tap.result(title, profcheck(program, payloads))
+    else:
+        tap.skip(title, "no profcheck in PATH or PROFCHECK")
+    tap.result(f"{name} keeps every rule that receivers have", [
+        f"payload {number}: {text}" for number, payload in enumerate(payloads)
+        for text in check.check(payload)])
+    before = len(collector.received())
+    tap.result(f"the Collector accepts {name}", send(collector, payloads))
+    try:
+        sent = model.load_payloads(payloads)
+        received = model.load_payloads(collector.received()[before:])
+        notes = compare.compare(sent, received) if sent else ["there is no sample in it"]
+    except wire.WireError as error:
+        notes = [error]
+    events = sum(sample.count for sample in sent) if not notes else 0
+    tap.result(f"the Collector exports what {name} holds, {events} events", notes)
+
+
+def main():
+    parser = argparse.ArgumentParser(description="send OTLP files through a Collector, in TAP")
+    parser.add_argument("--profcheck", help="program to run on each payload")
+    parser.add_argument("--missing", metavar="REASON", help="why no profiles of the daemon are here")
+    parser.add_argument("files", nargs="+", metavar="FILE")
+    args = parser.parse_args()
+    tap = Tap()
+    collector = Collector()
+    status, _ = collector.post(b"\x0a\x7f")
+    tap.result("the Collector refuses what is no profile",
+               [] if status == 400 else [f"status {status}"])
+    if args.missing:
+        tap.skip("the Collector exports what the daemon sends", args.missing)
+    for path in args.files:
+        replay(tap, collector, os.path.relpath(path), path, args.profcheck)
+    print(f"1..{tap.number}")
+    return bool(tap.failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
