@@ -15,6 +15,7 @@
 
 #include <linux/stacktap.h>
 
+#include "base/arena.h"
 #include "base/macro.h"
 #include "process/image.h"
 #include "profile/location.h"
@@ -86,7 +87,11 @@ struct window {
 	size_t sample_count;		/* entries, not timestamps */
 	struct location **locations;	/* every distinct Location once, each with a reference */
 	size_t location_count;
-	size_t bytes;			/* charged */
+	size_t bytes;			/* charged; updated when the window is closed */
+
+	/* the aggregator's */
+	struct arena arena;		/* stacks, times, values */
+	size_t sample_capacity, location_capacity, profile_capacity;
 };
 
 /* Thread A's side. */
@@ -134,6 +139,8 @@ void aggregator_pending(const struct aggregator *aggregator, uint64_t *ret_lost,
  */
 int aggregator_close(struct aggregator *aggregator, uint64_t end, struct window **ret_window);
 
-void window_free(struct window *window);
+void window_free(struct window *window);	/* NULL is fine */
+/* Room for one more in an array charged to POOL_AGGREGATE. -ENOBUFS, -ENOMEM */
+int window_reserve(void *array_pointer, size_t count, size_t *capacity, size_t size) _must_check_;
 
 #endif /* STACKTAP_PROFILE_WINDOW_H */

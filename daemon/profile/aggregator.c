@@ -1,0 +1,368 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <string.h>
+#include <sys/random.h>
+
+#include "base/clock.h"
+#include "profile/profile_map.h"
+#include "profile/stack_cache.h"
+
+#define MAX_PROFILES 256u
+#define TIES_NS 10000		/* a mapping event this little after a sample still holds for it */
+#define SIZE_CLASSES 32		/* of lists of times: 1, 2, 4, ... */
+
+struct aggregator {
+	struct stack_cache stacks;
+	struct profile_map profiles;
+
+	/* the open window and what indexes it */
+	struct window *window;
+	uint64_t previous_end;
+	uint64_t oldest, newest;	/* times in the window */
+	uint64_t sample_total;
+	struct index sample_index;
+	uint64_t *free_times[SIZE_CLASSES];	/* lists given back; the first word links */
+
+	uint64_t lost[STACKTAP_MAX_SOURCES], throttled[STACKTAP_MAX_SOURCES]; /* no window yet */
+};
+
+static struct window *window_new(void)
+{
+	struct window *window = calloc(1, sizeof(*window));
+
+	if (window)
+		arena_init(&window->arena, POOL_AGGREGATE);
+	return window;
+}
+
+int aggregator_new(struct aggregator **ret_aggregator)
+{
+	struct aggregator *aggregator = calloc(1, sizeof(*aggregator));
+
+	if (!aggregator)
+		return -ENOMEM;
+	aggregator->window = window_new();
+	if (!aggregator->window) {
+		free(aggregator);
+		return -ENOMEM;
+	}
+	stack_cache_init(&aggregator->stacks);
+	index_init(&aggregator->sample_index, POOL_AGGREGATE);
+	aggregator->oldest = UINT64_MAX;
+	*ret_aggregator = aggregator;
+	return 0;
+}
+
+void aggregator_free(struct aggregator *aggregator)
+{
+	if (!aggregator)
+		return;
+	index_free(&aggregator->sample_index);
+	window_free(aggregator->window);
+	stack_cache_free(&aggregator->stacks);
+	profile_map_free(&aggregator->profiles);
+	free(aggregator);
+}
+
+void aggregator_set_kernel(struct aggregator *aggregator, struct mapped_file *kernel)
+{
+	struct mapped_file *old = aggregator->stacks.kernel;
+
+	aggregator->stacks.kernel = kernel ? mapped_file_ref(kernel) : NULL;
+	if (old)
+		mapped_file_unref(old);
+}
+
+int aggregator_set_profile(struct aggregator *aggregator, const struct profile_config *config)
+{
+	return profile_map_set(&aggregator->profiles, config);
+}
+
+int aggregator_set_cpu_profile(struct aggregator *aggregator, uint32_t cpu,
+			       const struct profile_config *config)
+{
+	return profile_map_set_cpu(&aggregator->profiles, cpu, config);
+}
+
+static int window_profile(struct aggregator *aggregator, struct profile_slot *slot)
+{
+	struct window *window = aggregator->window;
+	struct profile_config *profiles;
+	struct window_counts *counts;
+	size_t bytes = sizeof(*profiles) + sizeof(*counts);
+	size_t i;
+
+	if (slot->epoch == aggregator->stacks.locations.epoch)
+		return 0;
+	for (i = 0; i < window->profile_count; i++)
+		if (profile_config_equal(&window->profiles[i], &slot->config))
+			break;
+	if (i == window->profile_count) {
+		if (i >= MAX_PROFILES || !pool_charge(POOL_AGGREGATE, bytes))
+			return -ENOBUFS;
+		window->profile_capacity++;
+		profiles = reallocarray(window->profiles, i + 1, sizeof(*profiles));
+		if (!profiles)
+			return -ENOMEM;
+		window->profiles = profiles;
+		counts = reallocarray(window->counts, i + 1, sizeof(*counts));
+		if (!counts)
+			return -ENOMEM;
+		window->counts = counts;
+		profiles[i] = slot->config;
+		counts[i] = (struct window_counts){ 0 };
+		window->profile_count++;
+	}
+	slot->position = (uint16_t)i;
+	slot->epoch = aggregator->stacks.locations.epoch;
+	return 0;
+}
+
+static uint64_t sample_hash(const struct window_sample *sample)
+{
+	struct fingerprint print = fingerprint_start((uintptr_t)sample->stack);
+	uint64_t comm[2];
+
+	memcpy(comm, sample->comm, sizeof(comm));
+	fingerprint_mix(&print, (uint64_t)sample->profile << 48 | (uint64_t)sample->user_end << 32 |
+		 (uint64_t)sample->kernel_end << 16 | sample->marks,
+		 (uint64_t)sample->cpu << 32 | sample->tid);
+	fingerprint_mix(&print, (uintptr_t)sample->image ^ comm[0], comm[1]);
+	return fingerprint_end(print).lo;
+}
+
+static uint64_t sample_hash_of(const void *ctx, uint32_t position)
+{
+	return sample_hash((const struct window_sample *)ctx + position);
+}
+
+static bool sample_equal(const struct window_sample *a, const struct window_sample *b)
+{
+	return a->stack == b->stack && a->image == b->image && a->tid == b->tid &&
+	       a->cpu == b->cpu && a->profile == b->profile && a->marks == b->marks &&
+	       a->user_end == b->user_end && a->kernel_end == b->kernel_end &&
+	       !memcmp(a->comm, b->comm, sizeof(a->comm));
+}
+
+static int sample_find(struct aggregator *aggregator, const struct window_sample *key,
+		       struct window_sample **ret_sample)
+{
+	struct window *window = aggregator->window;
+	uint64_t hash = sample_hash(key);
+	struct index_probe probe = index_first(&aggregator->sample_index, hash);
+	uint32_t i;
+	int err;
+
+	while ((i = index_next(&aggregator->sample_index, &probe)) != INDEX_NONE) {
+		if (!sample_equal(&window->samples[i], key))
+			continue;
+		*ret_sample = &window->samples[i];
+		return 0;
+	}
+	if (window->sample_count >= INDEX_NONE - 1)
+		return -ENOBUFS;
+	err = window_reserve(&window->samples, window->sample_count, &window->sample_capacity,
+			    sizeof(*key));
+	if (err)
+		return err;
+	err = index_reserve(&aggregator->sample_index, sample_hash_of, window->samples);
+	if (err)
+		return err;
+	index_insert(&aggregator->sample_index, hash, (uint32_t)window->sample_count);
+	*ret_sample = &window->samples[window->sample_count++];
+	**ret_sample = *key;
+	if (key->image)
+		image_ref(key->image);
+	return 0;
+}
+
+/* Double the list of times, and of values behind them; outgrown lists serve smaller samples. */
+static int sample_grow(struct aggregator *aggregator, struct window_sample *sample,
+		       bool has_values)
+{
+	uint32_t capacity = sample->capacity ? sample->capacity * 2 : 1;
+	unsigned int class = (unsigned int)__builtin_ctz(capacity) + has_values;
+	uint64_t *times;
+
+	if (sample->capacity >= UINT32_MAX / 4)
+		return -ENOBUFS;
+	times = aggregator->free_times[class];
+	if (times) {
+		aggregator->free_times[class] = (uint64_t *)(uintptr_t)times[0];
+	} else {
+		times = arena_alloc(&aggregator->window->arena, sizeof(*times) << class);
+		if (!times)
+			return -ENOBUFS;
+	}
+	if (sample->count) {
+		memcpy(times, sample->times, sample->count * sizeof(*times));
+		if (has_values)
+			memcpy(times + capacity, sample->values, sample->count * sizeof(*times));
+		sample->times[0] = (uintptr_t)aggregator->free_times[class - 1];
+		aggregator->free_times[class - 1] = sample->times;
+	}
+	sample->times = times;
+	sample->values = has_values ? times + capacity : NULL;
+	sample->capacity = capacity;
+	return 0;
+}
+
+static void sample_count(struct window_counts *counts, const struct window_sample *key)
+{
+	counts->samples++;
+	if (key->kernel_end <= STACKTAP_END_COMPLETE && key->user_end <= STACKTAP_END_COMPLETE)
+		counts->complete++;
+	if (key->marks & (SAMPLE_STALE | SAMPLE_DOUBTFUL))
+		counts->stale++;
+	if (key->marks & SAMPLE_MOVED)
+		counts->moved++;
+	counts->user_end[key->user_end]++;
+}
+
+static bool window_is_full(const struct aggregator *aggregator)
+{
+	const struct window *window = aggregator->window;
+
+	return window->arena.bytes + window->sample_capacity * sizeof(*window->samples) +
+	       stack_cache_bytes(&aggregator->stacks) > pool_get(POOL_AGGREGATE)->limit / 2;
+}
+
+int aggregator_add(struct aggregator *aggregator, const struct sample_input *input)
+{
+	const struct stacktap_sample *record = input->sample;
+	uint64_t time = record->header.time;
+	struct window_sample key = {
+		.tid = record->tid,
+		.cpu = record->cpu,
+		.image = input->image,
+		.marks = input->marks,
+		.user_end = min_of(record->user_end, (uint8_t)(STACKTAP_END_REASONS - 1)),
+		.kernel_end = min_of(record->kernel_end, (uint8_t)(STACKTAP_END_REASONS - 1)),
+	};
+	struct window_sample *sample;
+	const struct raw_stack *raw;
+	struct profile_slot *slot;
+	bool has_values;
+	int err;
+
+	slot = profile_map_find(&aggregator->profiles, record->source, record->cpu);
+	if (!slot)
+		return -EINVAL;
+	if (window_is_full(aggregator))
+		return -ENOBUFS;
+	err = window_profile(aggregator, slot);
+	if (err)
+		return err;
+	err = stack_cache_find(&aggregator->stacks, aggregator->window, input, &raw);
+	if (err)
+		return err;
+
+	key.profile = slot->position;
+	key.stack = raw->stack;
+	key.marks |= raw->marks;
+	if (record->header.flags & STACKTAP_SAMPLE_STALE)
+		key.marks |= SAMPLE_STALE;
+	if (record->header.flags & STACKTAP_SAMPLE_MOVED)
+		key.marks |= SAMPLE_MOVED;
+	if (raw->newest > time && raw->newest - time > TIES_NS)
+		key.marks |= SAMPLE_DOUBTFUL;
+	memcpy(key.comm, record->comm, strnlen(record->comm, sizeof(key.comm) - 1));
+	err = sample_find(aggregator, &key, &sample);
+	if (err)
+		return err;
+
+	has_values = slot->config.mode == STACKTAP_MODE_FREQ;
+	if (sample->count == sample->capacity) {
+		err = sample_grow(aggregator, sample, has_values);
+		if (err)
+			return err;
+	}
+	sample->times[sample->count] = time;
+	if (has_values)
+		sample->values[sample->count] = record->period;
+	sample->count++;
+	sample_count(&aggregator->window->counts[slot->position], &key);
+	aggregator->oldest = min_of(aggregator->oldest, time);
+	aggregator->newest = max_of(aggregator->newest, time);
+	aggregator->sample_total++;
+	return 0;
+}
+
+void aggregator_add_lost(struct aggregator *aggregator, uint16_t source_id, uint64_t count)
+{
+	if (source_id < ARRAY_SIZE(aggregator->lost))
+		aggregator->lost[source_id] += count;
+}
+
+void aggregator_add_throttled(struct aggregator *aggregator, uint16_t source_id, uint64_t count)
+{
+	if (source_id < ARRAY_SIZE(aggregator->throttled))
+		aggregator->throttled[source_id] += count;
+}
+
+uint64_t aggregator_sample_count(const struct aggregator *aggregator)
+{
+	return aggregator->sample_total;
+}
+
+void aggregator_pending(const struct aggregator *aggregator, uint64_t *ret_lost,
+			uint64_t *ret_throttled)
+{
+	*ret_lost = *ret_throttled = 0;
+	for (size_t i = 0; i < ARRAY_SIZE(aggregator->lost); i++) {
+		*ret_lost += aggregator->lost[i];
+		*ret_throttled += aggregator->throttled[i];
+	}
+}
+
+static void take_losses(struct aggregator *aggregator, struct window *window)
+{
+	for (size_t i = 0; i < window->profile_count; i++) {
+		uint16_t id = window->profiles[i].source_id;
+
+		if (!window->counts[i].samples || id >= ARRAY_SIZE(aggregator->lost))
+			continue;
+		window->counts[i].lost = aggregator->lost[id];
+		window->counts[i].throttled = aggregator->throttled[id];
+		aggregator->lost[id] = aggregator->throttled[id] = 0;
+	}
+}
+
+int aggregator_close(struct aggregator *aggregator, uint64_t end, struct window **ret_window)
+{
+	struct window *window = aggregator->window, *next;
+
+	*ret_window = NULL;
+	if (!aggregator->sample_total) {
+		aggregator->previous_end = max_of(aggregator->previous_end, end);
+		return 0;
+	}
+	next = window_new();
+	if (!next)
+		return -ENOMEM;
+
+	window->start = aggregator->oldest;
+	if (aggregator->previous_end)
+		window->start = min_of(window->start, aggregator->previous_end);
+	window->end = max_of(end, aggregator->newest + 1);
+	window->realtime_offset = clock_realtime_offset();
+	do {
+		if (getrandom(window->id, sizeof(window->id), 0) < 0)
+			memset(window->id, 0x5a, sizeof(window->id));
+	} while (!window->id[0]);
+	take_losses(aggregator, window);
+	window->bytes = window->arena.bytes + window->sample_capacity * sizeof(*window->samples) +
+			window->location_capacity * sizeof(struct location *) +
+			window->profile_capacity *
+			(sizeof(*window->profiles) + sizeof(*window->counts));
+
+	index_clear(&aggregator->sample_index);
+	memset(aggregator->free_times, 0, sizeof(aggregator->free_times));
+	stack_cache_advance(&aggregator->stacks);
+	aggregator->window = next;
+	aggregator->previous_end = window->end;
+	aggregator->oldest = UINT64_MAX;
+	aggregator->newest = 0;
+	aggregator->sample_total = 0;
+	*ret_window = window;
+	return 0;
+}
