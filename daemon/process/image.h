@@ -48,6 +48,11 @@ struct image {
 	uint64_t ended;		/* time of exit or of the next exec, 0: alive */
 	bool exec_id_known;	/* a sample has bound exec_id */
 	bool is_doubtful;	/* side-band loss since the last rescan: samples are marked */
+	bool is_announced;	/* thread B was told to look */
+	struct hash_table *files; /* where its mappings count as uses, see process/files.h */
+	uint64_t doubted;	/* time since when is_doubtful holds */
+	uint64_t scanned;	/* time of the last merged scan, 0: never */
+	uint64_t replaced;	/* time of the last event that took the place of older mappings */
 
 	/* set by thread B */
 	_Atomic(struct image_details *) details;
@@ -57,8 +62,24 @@ struct image {
 struct image *image_ref(struct image *image);
 void image_unref(struct image *image);		/* NULL is fine */
 
+/* What follows is thread A's. */
+struct image *image_new(struct hash_table *files, uint32_t tgid, uint64_t since,
+			const char *comm) _must_check_;
+/*
+ * Put a mapping over [@start, @end): what was there is cut back or split. A new reference to @file
+ * is taken. *ret_replaced: something was there. -ENOBUFS leaves the list as it was.
+ */
+int image_map(struct image *image, uint64_t start, uint64_t end, uint64_t file_offset,
+	      uint64_t since, struct mapped_file *file, bool *ret_replaced);
+void image_drop_mappings(struct image *image);
+/* The image runs no more: its mappings no longer keep their files alive for new ones. */
+void image_end(struct image *image, uint64_t time);
+
 /* The mapping that holds @address, or NULL. Thread A. Valid until the list changes. */
 const struct mapping *image_find_mapping(const struct image *image, uint64_t address);
+
+/* Free details that were never published, or whose image is gone. */
+void image_details_free(struct image_details *details);
 
 static inline const struct image_details *image_details(const struct image *image)
 {

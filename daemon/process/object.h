@@ -16,6 +16,7 @@
 
 #include <stdatomic.h>
 
+#include "base/hash.h"
 #include "base/macro.h"
 
 enum object_kind {
@@ -81,6 +82,12 @@ struct mapped_file {
 	uint64_t inode_generation;
 	char *path;
 	_Atomic(struct object *) object;	/* NULL until thread B has looked */
+
+	/* thread A alone, see process/files.h */
+	struct hash_link link;
+	unsigned int live;		/* mappings of running images */
+	bool is_interned;
+	bool is_announced;		/* thread B was told to look */
 };
 
 struct mapped_file *mapped_file_new(enum object_kind kind, const char *path) _must_check_;

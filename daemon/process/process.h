@@ -37,6 +37,9 @@ void process_table_doubt(struct process_table *table, uint64_t time);
 /* What /proc said of one process, see process/scan.h. Events newer than @time win over it. */
 struct process_snapshot;
 void process_table_merge(struct process_table *table, const struct process_snapshot *snapshot);
+/* A scan of one process found it gone; a scan of all, begun at @began, has been merged wholly. */
+void process_table_gone(struct process_table *table, uint32_t tgid, uint64_t time);
+void process_table_scanned_all(struct process_table *table, uint64_t began);
 
 /*
  * The image a sample belongs to, by tgid, start time and exec id; made when unknown. *ret_marks gets
@@ -48,5 +51,11 @@ struct image *process_table_image(struct process_table *table, const struct stac
 
 /* True once after something was seen that only a scan of /proc can explain; *ret_tgid 0: all. */
 bool process_table_wants_scan(struct process_table *table, uint32_t *ret_tgid);
+
+/* A sample's leaf address lies in no mapping of its image: something escaped the side band. */
+void process_table_suspect(struct process_table *table, struct image *image, uint64_t time);
+/* Forget what ended well before @time: everything older has been processed. */
+void process_table_expire(struct process_table *table, uint64_t time);
+size_t process_table_count(const struct process_table *table);
 
 #endif /* STACKTAP_PROCESS_PROCESS_H */

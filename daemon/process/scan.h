@@ -29,6 +29,9 @@ struct process_snapshot {
 int process_scan(uint32_t tgid, struct process_snapshot **ret_snapshot);
 void process_snapshot_free(struct process_snapshot *snapshot);
 
+/* The text of /proc/PID/maps, which is cut up; adds to the mappings. -EBADMSG: not such a text. */
+int process_maps_parse(char *text, struct process_snapshot *snapshot);
+
 /* Call @each for every process; it owns the snapshot. Stops on a non-zero return. */
 int process_scan_all(int (*each)(void *ctx, struct process_snapshot *snapshot), void *ctx);
 

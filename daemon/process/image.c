@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "process/image.h"
+
+#include <string.h>
+
+#include "process/files.h"
+#include "process/namespace.h"
+
+enum {
+	IMAGE_MIN_MAPPINGS = 8,
+	IMAGE_MAX_MAPPINGS = 16384,	/* a process cannot have the pool to itself */
+};
+
+struct image *image_new(struct hash_table *files, uint32_t tgid, uint64_t since, const char *comm)
+{
+	struct image *image;
+
+	if (!pool_charge(POOL_PROCESSES, sizeof(*image)))
+		return NULL;
+	image = calloc(1, sizeof(*image));
+	if (!image) {
+		pool_uncharge(POOL_PROCESSES, sizeof(*image));
+		return NULL;
+	}
+	atomic_init(&image->refs, 1);
+	atomic_init(&image->details, NULL);
+	image->files = files;
+	image->tgid = tgid;
+	image->since = since;
+	if (comm)
+		snprintf(image->comm, sizeof(image->comm), "%s", comm);
+	return image;
+}
+
+struct image *image_ref(struct image *image)
+{
+	atomic_fetch_add_explicit(&image->refs, 1, memory_order_relaxed);
+	return image;
+}
+
+void image_details_free(struct image_details *details)
+{
+	if (!details)
+		return;
+	free(details->executable_path);
+	free(details->executable_name);
+	free(details->command_line);
+	free(details->container_id);
+	free(details->service_name);
+	free(details);
+}
+
+void image_unref(struct image *image)
+{
+	if (!image || atomic_fetch_sub_explicit(&image->refs, 1, memory_order_acq_rel) != 1)
+		return;
+	/* the process table has ended it before it gave its reference up: no use of files is left */
+	image_drop_mappings(image);
+	image_details_free(atomic_load_explicit(&image->details, memory_order_relaxed));
+	mount_namespace_unref(image->mount_namespace);
+	pool_uncharge(POOL_PROCESSES, sizeof(*image));
+	free(image);
+}
+
+void image_end(struct image *image, uint64_t time)
+{
+	if (!image->ended)
+		image->ended = time;
+	if (!image->files)
+		return;
+	for (size_t i = 0; i < image->mapping_count; i++)
+		files_unuse(image->files, image->mappings[i].file);
+	image->files = NULL;
+}
+
+static void image_put_file(struct image *image, struct mapped_file *file)
+{
+	if (image->files)
+		files_unuse(image->files, file);
+	mapped_file_unref(file);
+}
+
+static struct mapped_file *image_take_file(struct image *image, struct mapped_file *file)
+{
+	if (image->files)
+		files_use(image->files, file);
+	return mapped_file_ref(file);
+}
+
+void image_drop_mappings(struct image *image)
+{
+	for (size_t i = 0; i < image->mapping_count; i++)
+		image_put_file(image, image->mappings[i].file);
+	pool_uncharge(POOL_PROCESSES, image->mapping_capacity * sizeof(*image->mappings));
+	free(image->mappings);
+	image->mappings = NULL;
+	image->mapping_count = 0;
+	image->mapping_capacity = 0;
+	image->generation++;
+}
+
+static int image_reserve(struct image *image, size_t count)
+{
+	size_t capacity = max_of(image->mapping_capacity, (size_t)IMAGE_MIN_MAPPINGS), more;
+	struct mapping *mappings;
+
+	if (count <= image->mapping_capacity)
+		return 0;
+	if (count > IMAGE_MAX_MAPPINGS)
+		return -ENOBUFS;
+	while (capacity < count)
+		capacity *= 2;
+	more = (capacity - image->mapping_capacity) * sizeof(*mappings);
+	if (!pool_charge(POOL_PROCESSES, more))
+		return -ENOBUFS;
+	mappings = realloc(image->mappings, capacity * sizeof(*mappings));
+	if (!mappings) {
+		pool_uncharge(POOL_PROCESSES, more);
+		return -ENOMEM;
+	}
+	image->mappings = mappings;
+	image->mapping_capacity = capacity;
+	return 0;
+}
+
+/* Index of the first mapping that ends behind @address. */
+static size_t image_lower_bound(const struct image *image, uint64_t address)
+{
+	size_t low = 0, high = image->mapping_count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (image->mappings[middle].end > address)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	return low;
+}
+
+static void image_cut_start(struct mapping *mapping, uint64_t start)
+{
+	mapping->file_offset += start - mapping->start;
+	mapping->start = start;
+}
+
+int image_map(struct image *image, uint64_t start, uint64_t end, uint64_t file_offset,
+	      uint64_t since, struct mapped_file *file, bool *ret_replaced)
+{
+	size_t first, last;
+	int r;
+
+	if (start >= end)
+		return -EINVAL;
+	/* a split and the new one: two more at most */
+	r = image_reserve(image, image->mapping_count + 2);
+	if (r < 0)
+		return r;
+	image_take_file(image, file);
+
+	first = image_lower_bound(image, start);
+	last = first;
+	while (last < image->mapping_count && image->mappings[last].start < end)
+		last++;
+	*ret_replaced = last > first;
+
+	if (last == first + 1 && image->mappings[first].start < start &&
+	    image->mappings[first].end > end) {
+		struct mapping *around = &image->mappings[first];
+
+		memmove(around + 1, around, (image->mapping_count - first) * sizeof(*around));
+		image->mapping_count++;
+		image_take_file(image, around->file);
+		around->end = start;
+		image_cut_start(around + 1, end);
+		last = ++first;
+	} else {
+		if (last > first && image->mappings[first].start < start)
+			image->mappings[first++].end = start;
+		if (last > first && image->mappings[last - 1].end > end)
+			image_cut_start(&image->mappings[--last], end);
+	}
+	for (size_t i = first; i < last; i++)
+		image_put_file(image, image->mappings[i].file);
+	memmove(&image->mappings[first + 1], &image->mappings[last],
+		(image->mapping_count - last) * sizeof(*image->mappings));
+	image->mapping_count += 1 - (last - first);
+	image->mappings[first] = (struct mapping){
+		.start = start,
+		.end = end,
+		.file_offset = file_offset,
+		.since = since,
+		.file = file,
+	};
+	image->generation++;
+	return 0;
+}
+
+const struct mapping *image_find_mapping(const struct image *image, uint64_t address)
+{
+	size_t i = image_lower_bound(image, address);
+
+	if (i == image->mapping_count || image->mappings[i].start > address)
+		return NULL;
+	return &image->mappings[i];
+}

@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "process/scan.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <string.h>
+#include <sys/sysmacros.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+
+enum {
+	SCAN_ATTEMPTS = 3,
+	SCAN_MAX_MAPS_BYTES = 64 << 20,
+	SCAN_MAX_STAT_BYTES = 65536,
+	SCAN_MAX_MAPPINGS = 16384,
+};
+
+/* What tells one program from the next in the same process. */
+struct stat_fields {
+	char comm[16];
+	uint32_t parent;
+	uint64_t start_ticks;
+	uint64_t start_code, start_stack;
+};
+
+/* Field numbers as in proc(5). */
+enum {
+	FIELD_PPID = 4,
+	FIELD_STARTTIME = 22,
+	FIELD_STARTCODE = 26,
+	FIELD_STARTSTACK = 28,
+};
+
+static int stat_parse(const char *text, struct stat_fields *ret_fields)
+{
+	const char *open = strchr(text, '('), *p = strrchr(text, ')');
+	struct stat_fields fields = { 0 };
+	int field = 3;
+
+	/* the name may hold anything, parentheses and spaces too: the last one closes it */
+	if (!open || !p || p < open)
+		return -EBADMSG;
+	snprintf(fields.comm, sizeof(fields.comm), "%.*s", (int)(p - open - 1), open + 1);
+	for (p++; *p == ' '; field++) {
+		uint64_t value;
+		char *end;
+
+		p++;
+		value = strtoull(p, &end, 10);
+		if (field == FIELD_PPID)
+			fields.parent = (uint32_t)value;
+		else if (field == FIELD_STARTTIME)
+			fields.start_ticks = value;
+		else if (field == FIELD_STARTCODE)
+			fields.start_code = value;
+		else if (field == FIELD_STARTSTACK)
+			fields.start_stack = value;
+		p = field == 3 ? p + (*p != '\0') : end;
+	}
+	if (field <= FIELD_STARTSTACK)
+		return -EBADMSG;
+	*ret_fields = fields;
+	return 0;
+}
+
+static int stat_read(int proc, struct stat_fields *ret_fields)
+{
+	_cleanup_free_ char *text = NULL;
+	int r = file_read(proc, "stat", SCAN_MAX_STAT_BYTES, &text, NULL);
+
+	return r < 0 ? r : stat_parse(text, ret_fields);
+}
+
+/* /proc escapes newlines in paths as octal; nothing else. */
+static char *path_unescape(const char *path)
+{
+	char *copy = strdup(path), *to = copy;
+
+	if (!copy)
+		return NULL;
+	for (const char *from = path; *from; to++) {
+		if (!strncmp(from, "\\012", 4)) {
+			*to = '\n';
+			from += 4;
+		} else {
+			*to = *from++;
+		}
+	}
+	*to = '\0';
+	return copy;
+}
+
+/* 1: an executable mapping, 0: another one. */
+static int maps_parse_line(const char *line, struct process_snapshot_mapping *ret_mapping)
+{
+	struct process_snapshot_mapping mapping = { 0 };
+	unsigned long long start, end, offset, inode;
+	char permissions[5];
+	int path = -1;
+
+	if (sscanf(line, "%llx-%llx %4s %llx %x:%x %llu%n", &start, &end, permissions, &offset,
+		   &mapping.major, &mapping.minor, &inode, &path) != 7 ||
+	    path < 0 || start >= end)
+		return -EBADMSG;
+	if (permissions[2] != 'x')
+		return 0;
+	while (line[path] == ' ')
+		path++;
+	mapping.start = start;
+	mapping.end = end;
+	mapping.file_offset = offset;
+	mapping.inode = inode;
+	mapping.path = path_unescape(line + path);
+	if (!mapping.path)
+		return -ENOMEM;
+	*ret_mapping = mapping;
+	return 1;
+}
+
+static int snapshot_add(struct process_snapshot *snapshot, size_t *capacity,
+			const struct process_snapshot_mapping *mapping)
+{
+	if (snapshot->mapping_count == SCAN_MAX_MAPPINGS)
+		return -ENOBUFS;
+	if (snapshot->mapping_count == *capacity) {
+		size_t larger = *capacity ? 2 * *capacity : 16;
+		void *mappings = realloc(snapshot->mappings, larger * sizeof(*mapping));
+
+		if (!mappings)
+			return -ENOMEM;
+		snapshot->mappings = mappings;
+		*capacity = larger;
+	}
+	snapshot->mappings[snapshot->mapping_count++] = *mapping;
+	return 0;
+}
+
+int process_maps_parse(char *text, struct process_snapshot *snapshot)
+{
+	size_t capacity = snapshot->mapping_count;
+	char *save = NULL;
+
+	for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+		struct process_snapshot_mapping mapping;
+		int r = maps_parse_line(line, &mapping);
+
+		if (r < 0)
+			return r;
+		if (!r)
+			continue;
+		/* the kernel's own page, above user space and not in the side band either */
+		if (!strcmp(mapping.path, "[vsyscall]")) {
+			free(mapping.path);
+			continue;
+		}
+		r = snapshot_add(snapshot, &capacity, &mapping);
+		if (r < 0) {
+			free(mapping.path);
+			return r;
+		}
+	}
+	return 0;
+}
+
+/* The leader's list; any other thread's when the leader has exited before them. */
+static int maps_read(int proc, struct process_snapshot *snapshot)
+{
+	_cleanup_free_ char *text = NULL;
+	size_t size;
+	int r = file_read(proc, "maps", SCAN_MAX_MAPS_BYTES, &text, &size);
+	struct dirent *entry;
+	DIR *tasks;
+	int fd;
+
+	if (r < 0)
+		return r;
+	if (size)
+		return process_maps_parse(text, snapshot);
+	fd = openat(proc, "task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	tasks = fd < 0 ? NULL : fdopendir(fd);
+	if (!tasks) {
+		if (fd >= 0)
+			close(fd);
+		return 0;
+	}
+	while (!size && (entry = readdir(tasks))) {
+		char path[300];
+
+		if (!isdigit((unsigned char)entry->d_name[0]))
+			continue;
+		snprintf(path, sizeof(path), "%s/maps", entry->d_name);
+		free(steal_ptr(text));
+		r = file_read(dirfd(tasks), path, SCAN_MAX_MAPS_BYTES, &text, &size);
+		if (r < 0)
+			size = 0;
+	}
+	closedir(tasks);
+	return size ? process_maps_parse(text, snapshot) : 0;
+}
+
+static void snapshot_clear(struct process_snapshot *snapshot)
+{
+	for (size_t i = 0; i < snapshot->mapping_count; i++)
+		free(snapshot->mappings[i].path);
+	free(snapshot->mappings);
+	snapshot->mappings = NULL;
+	snapshot->mapping_count = 0;
+}
+
+void process_snapshot_free(struct process_snapshot *snapshot)
+{
+	if (!snapshot)
+		return;
+	snapshot_clear(snapshot);
+	free(snapshot);
+}
+
+static uint64_t ticks_to_ns(uint64_t ticks)
+{
+	return ticks * (NSEC_PER_SEC / (uint64_t)sysconf(_SC_CLK_TCK));
+}
+
+static int scan_once(int proc, struct process_snapshot *snapshot)
+{
+	struct stat_fields before, after;
+	int r;
+
+	snapshot->time = clock_monotonic();
+	r = stat_read(proc, &before);
+	if (r < 0)
+		return r;
+	r = maps_read(proc, snapshot);
+	if (r < 0)
+		return r;
+	r = stat_read(proc, &after);
+	if (r < 0)
+		return r;
+	if (before.start_code != after.start_code || before.start_stack != after.start_stack)
+		return -EAGAIN;
+	snapshot->parent_tgid = after.parent;
+	snapshot->start_time = ticks_to_ns(after.start_ticks);
+	memcpy(snapshot->comm, after.comm, sizeof(snapshot->comm));
+	return 0;
+}
+
+int process_scan(uint32_t tgid, struct process_snapshot **ret_snapshot)
+{
+	struct process_snapshot *snapshot = calloc(1, sizeof(*snapshot));
+	_cleanup_close_ int proc = -1;
+	char path[32];
+	int r = 0;
+
+	if (!snapshot)
+		return -ENOMEM;
+	snapshot->tgid = tgid;
+	/* all files are read through one descriptor: a process that takes over the number fails */
+	snprintf(path, sizeof(path), "/proc/%u", tgid);
+	proc = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (proc < 0)
+		r = -errno;
+	for (int i = 0; i < SCAN_ATTEMPTS && !r; i++) {
+		r = scan_once(proc, snapshot);
+		if (r != -EAGAIN)
+			break;
+		snapshot_clear(snapshot);
+		r = i + 1 < SCAN_ATTEMPTS ? 0 : -EAGAIN;
+	}
+	if (r < 0) {
+		process_snapshot_free(snapshot);
+		return r == -ENOENT ? -ESRCH : r;
+	}
+	*ret_snapshot = snapshot;
+	return 0;
+}
+
+int process_scan_all(int (*each)(void *ctx, struct process_snapshot *snapshot), void *ctx)
+{
+	DIR *proc = opendir("/proc");
+	struct dirent *entry;
+	int r = 0;
+
+	if (!proc)
+		return -errno;
+	while (!r && (entry = readdir(proc))) {
+		struct process_snapshot *snapshot;
+		char *end;
+		unsigned long tgid;
+
+		if (!isdigit((unsigned char)entry->d_name[0]))
+			continue;
+		tgid = strtoul(entry->d_name, &end, 10);
+		if (*end || tgid > UINT32_MAX)
+			continue;
+		/* a process that went away or may not be read is not a failure of the scan */
+		if (process_scan((uint32_t)tgid, &snapshot) < 0)
+			continue;
+		r = each(ctx, snapshot);
+	}
+	closedir(proc);
+	return r;
+}
