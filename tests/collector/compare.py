@@ -21,18 +21,37 @@ DIFFERENCES = 10
 Event = collections.namedtuple("Event", "process profile stack attributes link timestamp value")
 
 
-def events(samples):
-    """Each event of each sample as one hashable value -> how often it is there."""
+class Numbers:
+    """Gives equal things the same number: a deep stack is hashed once, not once per event."""
+
+    def __init__(self):
+        self.numbers = {}
+        self.things = []
+
+    def number(self, thing):
+        number = self.numbers.setdefault(thing, len(self.things))
+        if number == len(self.things):
+            self.things.append(thing)
+        return number
+
+
+def events(samples, numbers):
+    """(number of what the sample is, timestamp, value) of each event -> how often it is there."""
     counts = collections.Counter()
     for sample in samples:
-        what = (sample.process, sample.profile, tuple(sample.stack), sample.attributes,
-                sample.link)
+        what = numbers.number((sample.process, sample.profile, tuple(sample.stack),
+                               sample.attributes, sample.link))
         times = sample.timestamps or [None] * len(sample.values)
         values = sample.values or [None] * len(sample.timestamps)
         if len(times) != len(values):
             raise wire.WireError(f"{len(values)} values for {len(times)} timestamps")
-        counts.update(Event(*what, time, value) for time, value in zip(times, values))
+        counts.update((what, time, value) for time, value in zip(times, values))
     return counts
+
+
+def spell_out(counts, numbers):
+    return collections.Counter({Event(*numbers.things[what], time, value): count
+                                for (what, time, value), count in counts.items()})
 
 
 def describe(event):
@@ -52,7 +71,8 @@ def aspect(counts, name):
 
 def compare(sent, received):
     """Sentences on what differs between two lists of samples; none if they are equal."""
-    sent_events, received_events = events(sent), events(received)
+    numbers = Numbers()
+    sent_events, received_events = events(sent, numbers), events(received, numbers)
     if sent_events == received_events:
         return []
     found = [f"{sent_events.total()} events sent, {received_events.total()} received"]
@@ -60,12 +80,13 @@ def compare(sent, received):
     for key in sorted(set(before) | set(after)):
         if before[key] != after[key]:
             found.append(f"{key[1]} ({key[0]}): {before[key]} sent, {after[key]} received")
-    missing, extra = sent_events - received_events, received_events - sent_events
+    missing = spell_out(sent_events - received_events, numbers)
+    extra = spell_out(received_events - sent_events, numbers)
     for name in Event._fields + ("functions",):
-        if aspect(missing, name) != aspect(extra, name):
+        if missing and extra and aspect(missing, name) != aspect(extra, name):
             found.append(f"{name} differ")
-    for words, events_of in (("sent only", missing), ("received only", extra)):
-        for event in list(events_of)[:DIFFERENCES]:
+    for words, counts in (("sent only", missing), ("received only", extra)):
+        for event in list(counts)[:DIFFERENCES]:
             found.append(f"{words}: {describe(event)}")
     return found
 

@@ -127,7 +127,7 @@ def replay(tap, collector, name, path, program):
 def main():
     parser = argparse.ArgumentParser(description="send OTLP files through a Collector, in TAP")
     parser.add_argument("--profcheck", help="program to run on each payload")
-    parser.add_argument("--missing", metavar="REASON", help="why no profiles of the daemon are here")
+    parser.add_argument("--missing", metavar="REASON", help="why there are none of the daemon")
     parser.add_argument("files", nargs="+", metavar="FILE")
     args = parser.parse_args()
     tap = Tap()
@@ -138,7 +138,8 @@ def main():
     if args.missing:
         tap.skip("the Collector exports what the daemon sends", args.missing)
     for path in args.files:
-        replay(tap, collector, os.path.relpath(path), path, args.profcheck)
+        here = os.path.join(os.getcwd(), "")
+        replay(tap, collector, path.removeprefix(here), path, args.profcheck)
     print(f"1..{tap.number}")
     return bool(tap.failed)
 

@@ -97,6 +97,8 @@ class Reader:
         self.payload = payload
         self.dictionary = data.dictionary
         self.stacks = {}
+        self.locations = {}
+        self.lists = {}
 
     def entry(self, table, index):
         entries = getattr(self.dictionary, table)
@@ -122,11 +124,20 @@ class Reader:
               self.value(item.value)) for item in attributes), key=repr))
 
     def attributes(self, indices):
-        found = (self.entry("attribute_table", index) for index in indices)
-        return tuple(sorted(((self.string(item.key_strindex), self.value(item.value))
-                             for item in found), key=repr))
+        indices = tuple(indices)
+        if indices not in self.lists:
+            found = (self.entry("attribute_table", index) for index in indices)
+            self.lists[indices] = tuple(sorted(
+                ((self.string(item.key_strindex), self.value(item.value)) for item in found),
+                key=repr))
+        return self.lists[indices]
 
     def frames(self, index):
+        if index not in self.locations:
+            self.locations[index] = self.expand(index)
+        return self.locations[index]
+
+    def expand(self, index):
         location = self.entry("location_table", index)
         mapping = self.entry("mapping_table", location.mapping_index)
         attributes = self.attributes(location.attribute_indices)
