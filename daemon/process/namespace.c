@@ -6,8 +6,8 @@
 #include <linux/openat2.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/pool.h"
 
 /* an entry is 64 bytes: more namespaces than this are a fork bomb, they get the guess */
@@ -19,14 +19,6 @@ struct mount_namespace_table {
 	struct mount_namespace *guess;
 	uint64_t host_dev;	/* file system of the host's root */
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
-}
 
 struct mount_namespace *mount_namespace_ref(struct mount_namespace *space)
 {
@@ -112,7 +104,7 @@ static bool is_unused(const struct mount_namespace *space)
 
 void mount_namespace_table_trim(struct mount_namespace_table *table, uint64_t idle_ns)
 {
-	uint64_t now = now_ns();
+	uint64_t now = clock_monotonic();
 
 	for (size_t i = 0; i < table->count;) {
 		struct mount_namespace *space = table->spaces[i];
@@ -208,7 +200,7 @@ int mount_namespace_table_get(struct mount_namespace_table *table, int proc,
 			close_oldest_root(table);
 		space->root = steal_fd(&root);
 	}
-	space->used = now_ns();
+	space->used = clock_monotonic();
 	*ret_space = mount_namespace_ref(space);
 	return 0;
 }
@@ -251,7 +243,7 @@ int mount_namespace_open(struct mount_namespace_table *table, struct mount_names
 		return -EINVAL;
 	if (space->root < 0)
 		return -ESTALE;
-	space->used = now_ns();
+	space->used = clock_monotonic();
 	path_fd = (int)syscall(SYS_openat2, space->root, path, &how, sizeof(how));
 	if (path_fd < 0)
 		return -errno;

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/utf8.h"
+
+#include <string.h>
+
+/* Length of the well-formed character at @s, 0 when there is none. Never reads past a NUL. */
+static size_t character_length(const unsigned char *s)
+{
+	unsigned char low = 0x80, high = 0xbf;
+	size_t length;
+
+	if (s[0] < 0x80)
+		return s[0] >= 0x20 && s[0] != 0x7f;
+	if (s[0] >= 0xc2 && s[0] <= 0xdf)
+		length = 2;
+	else if (s[0] >= 0xe0 && s[0] <= 0xef)
+		length = 3;
+	else if (s[0] >= 0xf0 && s[0] <= 0xf4)
+		length = 4;
+	else
+		return 0;
+	/* no overlong forms, no surrogates, nothing beyond U+10FFFF */
+	if (s[0] == 0xe0)
+		low = 0xa0;
+	else if (s[0] == 0xed)
+		high = 0x9f;
+	else if (s[0] == 0xf0)
+		low = 0x90;
+	else if (s[0] == 0xf4)
+		high = 0x8f;
+	if (s[1] < low || s[1] > high)
+		return 0;
+	for (size_t i = 2; i < length; i++)
+		if ((s[i] & 0xc0) != 0x80)
+			return 0;
+	return length;
+}
+
+size_t utf8_copy(char *ret_text, size_t size, const char *source)
+{
+	const unsigned char *s = (const unsigned char *)source;
+	size_t used = 0;
+
+	while (*s) {
+		size_t length = character_length(s);
+
+		if (used + max_of(length, (size_t)1) >= size)
+			break;
+		if (length)
+			memcpy(ret_text + used, s, length);
+		else
+			ret_text[used] = '?';
+		length = max_of(length, (size_t)1);
+		used += length;
+		s += length;
+	}
+	ret_text[used] = '\0';
+	return used;
+}
+
+char *utf8_dup(const char *source, size_t max)
+{
+	size_t size = strnlen(source, max) + 1;
+	char *text = malloc(size);
+
+	if (text)
+		utf8_copy(text, size, source);
+	return text;
+}

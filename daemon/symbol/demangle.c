@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "symbol/demangle.h"
+
+#include <libiberty/demangle.h>
+#include <setjmp.h>
+#include <string.h>
+
+/*
+ * The demanglers recurse and put arrays on the stack by the length of their input; no compiler is
+ * known to emit longer names that are worth it.
+ */
+enum { MANGLED_MAX = 1024 };
+
+/*
+ * A name can expand exponentially and the demanglers have no way to be told to stop, so the callback
+ * leaves them by longjmp(). The C++ one holds no heap memory. The Rust one does while it prints an
+ * identifier that is not ASCII: a few hundred bytes leak then, this often at most.
+ */
+enum { RUST_ABORTS_MAX = 256 };
+static unsigned int rust_aborts;
+
+struct output {
+	char *text;
+	size_t used;
+	jmp_buf full;
+};
+
+static void append(const char *text, size_t length, void *ctx)
+{
+	struct output *output = ctx;
+
+	if (length >= DEMANGLE_MAX - output->used)
+		longjmp(output->full, 1);
+	memcpy(output->text + output->used, text, length);
+	output->used += length;
+}
+
+static bool is_rust_v0(const char *mangled)
+{
+	return mangled[0] == '_' && mangled[1] == 'R';
+}
+
+bool demangle(const char *mangled, char ret_name[static DEMANGLE_MAX])
+{
+	struct output output = { .text = ret_name };
+	int done;
+
+	if (mangled[0] != '_' || (mangled[1] != 'Z' && mangled[1] != 'R') ||
+	    strnlen(mangled, MANGLED_MAX + 1) > MANGLED_MAX)
+		return false;
+	if (is_rust_v0(mangled) && rust_aborts >= RUST_ABORTS_MAX)
+		return false;
+	if (setjmp(output.full)) {
+		if (is_rust_v0(mangled))
+			rust_aborts++;
+		return false;
+	}
+	/* Rust's older names are C++ names that end in a hash, which the first one removes */
+	done = rust_demangle_callback(mangled, 0, append, &output);
+	if (!done) {
+		output.used = 0;
+		if (mangled[1] == 'Z')
+			done = cplus_demangle_v3_callback(mangled, DMGL_NO_OPTS, append, &output);
+	}
+	if (!done || output.used == 0)
+		return false;
+	ret_name[output.used] = '\0';
+	return true;
+}

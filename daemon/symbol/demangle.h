@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * C++ and Rust names, by libiberty's callback demanglers alone: those that return a string can take
+ * a gigabyte for a name of 255 bytes.
+ */
+#ifndef STACKTAP_SYMBOL_DEMANGLE_H
+#define STACKTAP_SYMBOL_DEMANGLE_H
+
+#include "base/macro.h"
+
+enum { DEMANGLE_MAX = 4096 };	/* with the NUL */
+
+/*
+ * The name as its source has it, without parameters; false when @mangled is none, or its demangled
+ * name is longer than fits. One thread at a time.
+ */
+bool demangle(const char *mangled, char ret_name[static DEMANGLE_MAX]);
+
+#endif /* STACKTAP_SYMBOL_DEMANGLE_H */

@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "symbol/elf.h"
+
+#include <endian.h>
+#include <string.h>
+
+#include "base/clock.h"
+
+#if __BYTE_ORDER == __LITTLE_ENDIAN
+#define HOST_DATA ELFDATA2LSB
+#else
+#define HOST_DATA ELFDATA2MSB
+#endif
+
+static bool is_late(const struct elf *elf)
+{
+	return elf->deadline && clock_monotonic() > elf->deadline;
+}
+
+int elf_read(const struct elf *elf, uint64_t offset, void *ret_buffer, size_t size)
+{
+	size_t done = 0;
+
+	if (offset > elf->size || size > elf->size - offset)
+		return -ENODATA;
+	if (elf->fd < 0) {
+		memcpy(ret_buffer, elf->memory + offset, size);
+		return 0;
+	}
+	if (is_late(elf))
+		return -ETIME;
+	while (done < size) {
+		ssize_t n = pread(elf->fd, (char *)ret_buffer + done, size - done,
+				  (off_t)(offset + done));
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (n == 0)
+			return -ENODATA;
+		done += (size_t)n;
+	}
+	return 0;
+}
+
+/* A table of @count entries of @entry bytes at @offset; refused unless the file holds all of it. */
+static int read_table(const struct elf *elf, uint64_t offset, size_t count, size_t entry,
+		      void **ret_table)
+{
+	_cleanup_free_ void *table = NULL;
+	int r;
+
+	if (offset > elf->size || count > (elf->size - offset) / entry)
+		return -ENODATA;
+	table = malloc(count * entry + 1);
+	if (!table)
+		return -ENOMEM;
+	r = elf_read(elf, offset, table, count * entry);
+	if (r < 0)
+		return r;
+	*ret_table = steal_ptr(table);
+	return 0;
+}
+
+static int read_phdrs(struct elf *elf, uint64_t offset, size_t count, size_t entry)
+{
+	_cleanup_free_ void *table = NULL;
+	int r;
+
+	if (count == 0)
+		return 0;
+	if (count > ELF_PHDRS_MAX ||
+	    entry != (elf->is_64 ? sizeof(Elf64_Phdr) : sizeof(Elf32_Phdr)))
+		return -ENOEXEC;
+	r = read_table(elf, offset, count, entry, &table);
+	if (r < 0)
+		return r == -ENODATA ? -ENOEXEC : r;
+	if (elf->is_64) {
+		elf->phdrs = steal_ptr(table);
+	} else {
+		const Elf32_Phdr *small = table;
+
+		elf->phdrs = calloc(count, sizeof(*elf->phdrs));
+		if (!elf->phdrs)
+			return -ENOMEM;
+		for (size_t i = 0; i < count; i++)
+			elf->phdrs[i] = (Elf64_Phdr){
+				.p_type = small[i].p_type,
+				.p_flags = small[i].p_flags,
+				.p_offset = small[i].p_offset,
+				.p_vaddr = small[i].p_vaddr,
+				.p_filesz = small[i].p_filesz,
+				.p_memsz = small[i].p_memsz,
+				.p_align = small[i].p_align,
+			};
+	}
+	elf->phdr_count = count;
+	return 0;
+}
+
+static int read_shdr_table(struct elf *elf, uint64_t offset, size_t count, Elf64_Shdr **ret_shdrs)
+{
+	_cleanup_free_ void *table = NULL;
+	Elf64_Shdr *shdrs;
+	const Elf32_Shdr *small;
+	int r;
+
+	r = read_table(elf, offset, count, elf->is_64 ? sizeof(Elf64_Shdr) : sizeof(Elf32_Shdr),
+		       &table);
+	if (r < 0)
+		return r;
+	if (elf->is_64) {
+		*ret_shdrs = steal_ptr(table);
+		return 0;
+	}
+	small = table;
+	shdrs = calloc(count, sizeof(*shdrs));
+	if (!shdrs)
+		return -ENOMEM;
+	for (size_t i = 0; i < count; i++)
+		shdrs[i] = (Elf64_Shdr){
+			.sh_name = small[i].sh_name,
+			.sh_type = small[i].sh_type,
+			.sh_flags = small[i].sh_flags,
+			.sh_addr = small[i].sh_addr,
+			.sh_offset = small[i].sh_offset,
+			.sh_size = small[i].sh_size,
+			.sh_link = small[i].sh_link,
+			.sh_info = small[i].sh_info,
+			.sh_addralign = small[i].sh_addralign,
+			.sh_entsize = small[i].sh_entsize,
+		};
+	*ret_shdrs = shdrs;
+	return 0;
+}
+
+static void read_shdrs(struct elf *elf, uint64_t offset, size_t count, size_t entry, size_t names)
+{
+	Elf64_Shdr *shdrs = NULL;
+
+	if (offset == 0 || entry != (elf->is_64 ? sizeof(Elf64_Shdr) : sizeof(Elf32_Shdr)))
+		return;
+	/* counts that do not fit the header's 16 bits are in the first entry */
+	if (count == 0 || names == SHN_XINDEX) {
+		Elf64_Shdr *first = NULL;
+
+		if (read_shdr_table(elf, offset, 1, &first) < 0)
+			return;
+		if (count == 0)
+			count = min_of(first->sh_size, (uint64_t)ELF_SHDRS_MAX + 1);
+		if (names == SHN_XINDEX)
+			names = first->sh_link;
+		free(first);
+	}
+	if (count == 0 || count > ELF_SHDRS_MAX ||
+	    read_shdr_table(elf, offset, count, &shdrs) < 0)
+		return;
+	elf->shdrs = shdrs;
+	elf->shdr_count = count;
+	if (names < count && shdrs[names].sh_type == SHT_STRTAB &&
+	    shdrs[names].sh_size <= ELF_NAMES_MAX &&
+	    read_table(elf, shdrs[names].sh_offset, shdrs[names].sh_size, 1,
+		       (void **)&elf->section_names) == 0) {
+		elf->section_names_bytes = shdrs[names].sh_size;
+		elf->section_names[elf->section_names_bytes] = '\0';
+	}
+}
+
+static int read_headers(struct elf *elf)
+{
+	union {
+		unsigned char ident[EI_NIDENT];
+		Elf32_Ehdr small;
+		Elf64_Ehdr large;
+	} ehdr = { 0 };
+	int r;
+
+	r = elf_read(elf, 0, &ehdr, min_of(elf->size, (uint64_t)sizeof(ehdr)));
+	if (r < 0)
+		return r;
+	if (memcmp(ehdr.ident, ELFMAG, SELFMAG) || ehdr.ident[EI_DATA] != HOST_DATA)
+		return -ENOEXEC;
+	if (ehdr.ident[EI_CLASS] == ELFCLASS64 && elf->size >= sizeof(ehdr.large))
+		elf->is_64 = true;
+	else if (ehdr.ident[EI_CLASS] != ELFCLASS32 || elf->size < sizeof(ehdr.small))
+		return -ENOEXEC;
+	/* these two are at the same place in both */
+	elf->type = ehdr.large.e_type;
+	elf->machine = ehdr.large.e_machine;
+	if (elf->is_64) {
+		read_shdrs(elf, ehdr.large.e_shoff, ehdr.large.e_shnum, ehdr.large.e_shentsize,
+			   ehdr.large.e_shstrndx);
+		return read_phdrs(elf, ehdr.large.e_phoff, ehdr.large.e_phnum,
+				  ehdr.large.e_phentsize);
+	}
+	read_shdrs(elf, ehdr.small.e_shoff, ehdr.small.e_shnum, ehdr.small.e_shentsize,
+		   ehdr.small.e_shstrndx);
+	return read_phdrs(elf, ehdr.small.e_phoff, ehdr.small.e_phnum, ehdr.small.e_phentsize);
+}
+
+static int open_common(struct elf *elf)
+{
+	int r = read_headers(elf);
+
+	if (r < 0)
+		elf_close(elf);
+	return r;
+}
+
+int elf_open(struct elf *elf, int fd, uint64_t size, uint64_t deadline)
+{
+	*elf = (struct elf){ .fd = fd, .size = size, .deadline = deadline };
+	return open_common(elf);
+}
+
+int elf_open_memory(struct elf *elf, const void *memory, size_t size)
+{
+	*elf = (struct elf){ .fd = -1, .memory = memory, .size = size };
+	return open_common(elf);
+}
+
+void elf_close(struct elf *elf)
+{
+	free(elf->phdrs);
+	free(elf->shdrs);
+	free(elf->section_names);
+	*elf = (struct elf){ .fd = -1 };
+}
+
+const char *elf_section_name(const struct elf *elf, const Elf64_Shdr *shdr)
+{
+	return shdr->sh_name < elf->section_names_bytes ? elf->section_names + shdr->sh_name : "";
+}
+
+const Elf64_Shdr *elf_find_section(const struct elf *elf, uint32_t type, const char *name)
+{
+	for (size_t i = 0; i < elf->shdr_count; i++) {
+		const Elf64_Shdr *shdr = &elf->shdrs[i];
+
+		if ((type == SHT_NULL || shdr->sh_type == type) &&
+		    (!name || !strcmp(elf_section_name(elf, shdr), name)))
+			return shdr;
+	}
+	return NULL;
+}
+
+static size_t align_up(size_t value, size_t align)
+{
+	return (value + align - 1) & ~(align - 1);
+}
+
+void elf_notes_build_id(const void *notes, size_t size, size_t align, char ret_hex[static 41])
+{
+	const uint8_t *bytes = notes;
+
+	ret_hex[0] = '\0';
+	align = align == 8 ? 8 : 4;
+	while (size >= sizeof(Elf64_Nhdr)) {
+		Elf64_Nhdr note;
+		size_t name, whole;
+
+		memcpy(&note, bytes, sizeof(note));
+		if (note.n_namesz > size || note.n_descsz > size)
+			return;
+		name = align_up(sizeof(note) + note.n_namesz, align);
+		whole = align_up(name + note.n_descsz, align);
+		if (name + note.n_descsz > size)
+			return;
+		if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 &&
+		    !memcmp(bytes + sizeof(note), "GNU", 4) && note.n_descsz > 0) {
+			size_t length = min_of((size_t)note.n_descsz, (size_t)20);
+
+			for (size_t i = 0; i < length; i++)
+				snprintf(ret_hex + 2 * i, 3, "%02x", bytes[name + i]);
+			return;
+		}
+		if (whole >= size)
+			return;
+		bytes += whole;
+		size -= whole;
+	}
+}
+
+static bool notes_at(const struct elf *elf, uint64_t offset, uint64_t size, uint64_t align,
+		     char ret_hex[static 41])
+{
+	_cleanup_free_ void *notes = NULL;
+
+	if (size > ELF_NOTES_MAX || read_table(elf, offset, size, 1, &notes) < 0)
+		return false;
+	elf_notes_build_id(notes, size, align, ret_hex);
+	return ret_hex[0];
+}
+
+void elf_build_id(const struct elf *elf, char ret_hex[static 41])
+{
+	ret_hex[0] = '\0';
+	for (size_t i = 0; i < elf->phdr_count; i++) {
+		const Elf64_Phdr *phdr = &elf->phdrs[i];
+
+		if (phdr->p_type == PT_NOTE &&
+		    notes_at(elf, phdr->p_offset, phdr->p_filesz, phdr->p_align, ret_hex))
+			return;
+	}
+	for (size_t i = 0; i < elf->shdr_count; i++) {
+		const Elf64_Shdr *shdr = &elf->shdrs[i];
+
+		if (shdr->sh_type == SHT_NOTE &&
+		    notes_at(elf, shdr->sh_offset, shdr->sh_size, shdr->sh_addralign, ret_hex))
+			return;
+	}
+}
+
+static int compare_segments(const void *a, const void *b)
+{
+	const struct object_segment *x = a, *y = b;
+
+	return (x->vaddr > y->vaddr) - (x->vaddr < y->vaddr);
+}
+
+int elf_segments(const struct elf *elf, struct object_segment **ret_segments, size_t *ret_count)
+{
+	_cleanup_free_ struct object_segment *segments = NULL;
+	size_t count = 0;
+
+	segments = calloc(max_of(elf->phdr_count, (size_t)1), sizeof(*segments));
+	if (!segments)
+		return -ENOMEM;
+	for (size_t i = 0; i < elf->phdr_count; i++) {
+		const Elf64_Phdr *phdr = &elf->phdrs[i];
+
+		if (phdr->p_type != PT_LOAD || !(phdr->p_flags & PF_X) || phdr->p_filesz == 0)
+			continue;
+		/* sums must not wrap: addresses and offsets are added to below and by readers */
+		if (phdr->p_filesz > UINT64_MAX - phdr->p_vaddr ||
+		    phdr->p_filesz > UINT64_MAX - phdr->p_offset)
+			continue;
+		segments[count++] = (struct object_segment){
+			.vaddr = phdr->p_vaddr,
+			.offset = phdr->p_offset,
+			.size = phdr->p_filesz,
+		};
+	}
+	if (count == 0)
+		return -ENODATA;
+	qsort(segments, count, sizeof(*segments), compare_segments);
+	*ret_segments = steal_ptr(segments);
+	*ret_count = count;
+	return 0;
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reading ELF files that somebody else wrote.
+ *
+ * By bounded pread() of our own rather than libelf: that sizes its arrays by what the file says, and
+ * mapping a file that gets truncated is SIGBUS. Every count and size is checked against the file's
+ * and a cap before memory is taken; a file that changes while it is read yields wrong numbers at
+ * worst. Files of the host's byte order only, 32 and 64 bit.
+ */
+#ifndef STACKTAP_SYMBOL_ELF_H
+#define STACKTAP_SYMBOL_ELF_H
+
+#include <elf.h>
+
+#include "process/object.h"
+
+enum {
+	ELF_PHDRS_MAX = 256,
+	ELF_SHDRS_MAX = 16384,		/* -ffunction-sections survives in no linked file */
+	ELF_NOTES_MAX = 64 * 1024,
+	ELF_NAMES_MAX = 512 * 1024,	/* of sections */
+};
+
+struct elf {
+	int fd;				/* borrowed; -1: in memory */
+	const uint8_t *memory;
+	uint64_t size;
+	uint64_t deadline;		/* CLOCK_MONOTONIC ns; reads fail with -ETIME after it, 0: none */
+	bool is_64;
+	uint16_t type, machine;
+	Elf64_Phdr *phdrs;		/* in the 64-bit form always */
+	Elf64_Shdr *shdrs;
+	size_t phdr_count, shdr_count;
+	char *section_names;		/* NUL-terminated as a whole */
+	size_t section_names_bytes;
+};
+
+/* -ENOEXEC: not an ELF file, or a broken one. Section headers that are broken count as absent. */
+int elf_open(struct elf *elf, int fd, uint64_t size, uint64_t deadline);
+int elf_open_memory(struct elf *elf, const void *memory, size_t size);
+void elf_close(struct elf *elf);
+
+/* All of [@offset, @offset + @size), or -ENODATA when the file ends before. */
+int elf_read(const struct elf *elf, uint64_t offset, void *ret_buffer, size_t size);
+const char *elf_section_name(const struct elf *elf, const Elf64_Shdr *shdr);
+/* The first section with this type (SHT_NULL: any) and name (NULL: any), or NULL. */
+const Elf64_Shdr *elf_find_section(const struct elf *elf, uint32_t type, const char *name);
+
+/* GNU build-id in hex; empty when there is none. */
+void elf_build_id(const struct elf *elf, char ret_hex[static 41]);
+/* The same from a bare note section, such as /sys/kernel/notes. */
+void elf_notes_build_id(const void *notes, size_t size, size_t align, char ret_hex[static 41]);
+
+/* Executable segments sorted by address; -ENODATA when there is none. Freed by the caller. */
+int elf_segments(const struct elf *elf, struct object_segment **ret_segments, size_t *ret_count);
+
+#endif /* STACKTAP_SYMBOL_ELF_H */

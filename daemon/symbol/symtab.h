@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A sorted table of functions: 12 bytes each, and names that are fetched when asked for.
+ *
+ * Names of a small string table are kept; those of a big one stay in the file and are read from it by
+ * offset, so that a million symbols with 100 MB of names cost 12 MB. One entry per address: of
+ * aliases the best one is kept, by a fixed order (see symtab.c).
+ */
+#ifndef STACKTAP_SYMBOL_SYMTAB_H
+#define STACKTAP_SYMBOL_SYMTAB_H
+
+#include "symbol/elf.h"
+
+enum {
+	SYMTAB_SYMBOLS_MAX = 512 * 1024,	/* functions of one file */
+	SYMTAB_ENTRIES_MAX = 8 * 1024 * 1024,	/* entries looked at, functions or not */
+	SYMTAB_NAMES_KEPT = 128 * 1024,		/* bytes of a string table kept in memory */
+	SYMTAB_NAME_MAX = 4096,			/* with the NUL; longer ones are cut */
+};
+
+#define SYMBOL_PLT 0x80000000U
+
+struct symbol {
+	uint32_t start;		/* minus symtab.base */
+	uint32_t size;
+	uint32_t name;		/* offset in the string table; SYMBOL_PLT: in plt_names */
+};
+
+struct symtab {
+	uint64_t base;
+	struct symbol *symbols;
+	uint32_t count;
+	const char *partial;	/* why some or all functions are missing, or NULL */
+	bool is_dynamic;	/* of .dynsym: static functions have no names */
+	char *names;		/* kept string table, NUL-terminated; NULL: in the file */
+	uint64_t names_offset;	/* in the file */
+	uint64_t names_bytes;
+	char *plt_names;	/* NUL-separated, "read@plt" */
+	uint32_t plt_bytes;
+	size_t bytes;		/* of memory, for the pool */
+};
+
+/* Asked to make room in POOL_SYMBOLS when a table does not fit; false: there is none. */
+struct symtab_reclaim {
+	bool (*make_room)(void *ctx, size_t bytes);
+	void *ctx;
+};
+
+/*
+ * Functions of an ELF file: .symtab, else .dynsym, and its PLT. An empty table when it has none.
+ * Charged to POOL_SYMBOLS; a table that does not fit there is cut and marked partial.
+ */
+int symtab_read(const struct elf *elf, const struct symtab_reclaim *reclaim,
+		struct symtab **ret_symtab);
+void symtab_free(struct symtab *symtab);
+
+/* The function that holds @address, or NULL. */
+const struct symbol *symtab_find(const struct symtab *symtab, uint64_t address);
+static inline uint64_t symtab_start(const struct symtab *symtab, const struct symbol *symbol)
+{
+	return symtab->base + symbol->start;
+}
+
+static inline bool symtab_needs_file(const struct symtab *symtab, const struct symbol *symbol)
+{
+	return !symtab->names && !(symbol->name & SYMBOL_PLT);
+}
+
+/* The name as the file has it. @fd may be -1 when symtab_needs_file() is false. */
+int symtab_name(const struct symtab *symtab, const struct symbol *symbol, int fd,
+		char ret_name[static SYMTAB_NAME_MAX]);
+
+#endif /* STACKTAP_SYMBOL_SYMTAB_H */
