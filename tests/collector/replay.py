@@ -104,11 +104,10 @@ def replay(tap, collector, name, path, program):
         tap.result(f"{name} can be read", [error])
         return
     count = f"{len(payloads)} payload{'s' * (len(payloads) != 1)}"
-    title = f"profcheck accepts {name}, {count}"
     if program:
-        tap.result(title, profcheck(program, payloads))
+        tap.result(f"profcheck accepts {name}, {count}", profcheck(program, payloads))
     else:
-        tap.skip(title, "no profcheck in PATH or PROFCHECK")
+        print(f"# {name}, {count}: profcheck is not here, check.py (stricter) stands alone")
     tap.result(f"{name} keeps every rule that receivers have", [
         f"payload {number}: {text}" for number, payload in enumerate(payloads)
         for text in check.check(payload)])
