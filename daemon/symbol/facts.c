@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "symbol/facts.h"
+
+int facts_read(const struct elf *elf, struct object *object)
+{
+	const struct object_segment *first, *last;
+	int r;
+
+	r = elf_segments(elf, &object->segments, &object->segment_count);
+	if (r < 0)
+		return r;
+	first = &object->segments[0];
+	last = &object->segments[object->segment_count - 1];
+	object->address_start = first->vaddr;
+	object->address_limit = last->vaddr + last->size;
+	object->file_offset = first->offset;
+	elf_build_id(elf, object->build_id);
+	return 0;
+}

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the encoder wants to know of an object: segments, address range, build-id.
+ */
+#ifndef STACKTAP_SYMBOL_FACTS_H
+#define STACKTAP_SYMBOL_FACTS_H
+
+#include "symbol/elf.h"
+
+/* Fill in what an ELF file says; -ENODATA, and nothing filled in, when it has no code. */
+int facts_read(const struct elf *elf, struct object *object);
+
+#endif /* STACKTAP_SYMBOL_FACTS_H */

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "symbol/htlhash.h"
+
+#include <endian.h>
+#include <nettle/sha2.h>
+
+enum { END_BYTES = 4096, HASH_BYTES = 16 };
+
+static void hash_ends(const uint8_t *head, const uint8_t *tail, size_t bytes, uint64_t size,
+		      char ret_hex[static 33])
+{
+	uint8_t digest[SHA256_DIGEST_SIZE];
+	uint64_t length = htobe64(size);
+	struct sha256_ctx sha;
+
+	sha256_init(&sha);
+	sha256_update(&sha, bytes, head);
+	sha256_update(&sha, bytes, tail);
+	sha256_update(&sha, sizeof(length), (const uint8_t *)&length);
+	sha256_digest(&sha, sizeof(digest), digest);
+	for (size_t i = 0; i < HASH_BYTES; i++)
+		snprintf(ret_hex + 2 * i, 3, "%02x", digest[i]);
+}
+
+static int read_all(int fd, uint64_t offset, uint8_t *ret_bytes, size_t size)
+{
+	for (size_t done = 0; done < size;) {
+		ssize_t n = pread(fd, ret_bytes + done, size - done, (off_t)(offset + done));
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n < 0 ? -errno : -ENODATA;
+		done += (size_t)n;
+	}
+	return 0;
+}
+
+int htlhash_file(int fd, uint64_t size, char ret_hex[static 33])
+{
+	size_t bytes = (size_t)min_of(size, (uint64_t)END_BYTES);
+	uint8_t head[END_BYTES], tail[END_BYTES];
+	int r;
+
+	ret_hex[0] = '\0';
+	r = read_all(fd, 0, head, bytes);
+	if (r == 0)
+		r = read_all(fd, size - bytes, tail, bytes);
+	if (r < 0)
+		return r;
+	hash_ends(head, tail, bytes, size, ret_hex);
+	return 0;
+}
+
+void htlhash_memory(const void *memory, uint64_t size, char ret_hex[static 33])
+{
+	size_t bytes = (size_t)min_of(size, (uint64_t)END_BYTES);
+	const uint8_t *head = memory;
+
+	hash_ends(head, head + size - bytes, bytes, size, ret_hex);
+}

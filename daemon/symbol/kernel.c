@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "symbol/kernel.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/pool.h"
+#include "symbol/elf.h"
+#include "symbol/kallsyms.h"
+
+#if defined(__x86_64__)
+/* __START_KERNEL_map plus the default CONFIG_PHYSICAL_START, which no distribution changes */
+#define LINK_TEXT 0xffffffff81000000ULL
+#else
+#define LINK_TEXT 0ULL
+#endif
+
+enum {
+	MODULES_MAX = 2048,
+	MODULES_BYTES = 1024 * 1024,	/* of /proc/modules */
+	NOTES_BYTES = 64 * 1024,
+	FUNCTION_MAX = 1024 * 1024,	/* what is further from a symbol is not its function's */
+};
+#define REFRESH_NS (10 * NSEC_PER_SEC)
+
+struct module {
+	uint64_t start, size;
+	char name[64];
+	struct object *object;	/* owned; made when its first Location is resolved */
+};
+
+struct kernel {
+	char *sysroot;
+	struct mapped_file *file;
+	struct kallsyms *symbols;	/* NULL: unreadable */
+	struct module *modules;		/* sorted by start */
+	size_t module_count;
+	bool is_changed, is_warned;
+	uint64_t read_time;
+};
+
+static void read_build_id(const struct kernel *kernel, const char *path, char ret_hex[static 41])
+{
+	_cleanup_free_ char *notes = NULL;
+	char whole[PATH_MAX];
+	size_t size;
+
+	ret_hex[0] = '\0';
+	snprintf(whole, sizeof(whole), "%s%s", kernel->sysroot, path);
+	if (file_read(AT_FDCWD, whole, NOTES_BYTES, &notes, &size) == 0)
+		elf_notes_build_id(notes, size, 4, ret_hex);
+}
+
+static void read_module_build_id(const struct kernel *kernel, const char *name,
+				 char ret_hex[static 41])
+{
+	char path[256];
+
+	snprintf(path, sizeof(path), "/sys/module/%s/notes/.note.gnu.build-id", name);
+	read_build_id(kernel, path, ret_hex);
+}
+
+static int compare_modules(const void *a, const void *b)
+{
+	const struct module *x = a, *y = b;
+
+	return (x->start > y->start) - (x->start < y->start);
+}
+
+/* "nf_tables 303104 0 - Live 0xffffffffc0a00000" */
+static bool parse_module(const char *line, struct module *ret_module)
+{
+	*ret_module = (struct module){ 0 };
+	return sscanf(line, "%63s %" SCNu64 " %*s %*s %*s %" SCNx64, ret_module->name,
+		      &ret_module->size, &ret_module->start) == 3 &&
+	       ret_module->start && ret_module->size &&
+	       ret_module->size <= UINT64_MAX - ret_module->start &&
+	       !strchr(ret_module->name, '/');
+}
+
+static void read_modules(const struct kernel *kernel, struct module **ret_modules,
+			 size_t *ret_count)
+{
+	_cleanup_free_ char *text = NULL;
+	char path[PATH_MAX], *line, *rest;
+	struct module *modules;
+	size_t count = 0;
+
+	*ret_modules = NULL;
+	*ret_count = 0;
+	snprintf(path, sizeof(path), "%s/proc/modules", kernel->sysroot);
+	/* a kernel without modules has no such file */
+	if (file_read(AT_FDCWD, path, MODULES_BYTES, &text, NULL) < 0)
+		return;
+	modules = calloc(MODULES_MAX, sizeof(*modules));
+	if (!modules)
+		return;
+	for (line = strtok_r(text, "\n", &rest); line && count < MODULES_MAX;
+	     line = strtok_r(NULL, "\n", &rest))
+		count += parse_module(line, &modules[count]);
+	qsort(modules, count, sizeof(*modules), compare_modules);
+	pool_charge_always(POOL_SYMBOLS, count * sizeof(*modules));
+	*ret_modules = count ? realloc(modules, count * sizeof(*modules)) : NULL;
+	if (!count)
+		free(modules);
+	else if (!*ret_modules)
+		*ret_modules = modules;
+	*ret_count = count;
+}
+
+static void free_modules(struct module *modules, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		object_unref(modules[i].object);
+	pool_uncharge(POOL_SYMBOLS, count * sizeof(*modules));
+	free(modules);
+}
+
+static struct module *find_module(const struct kernel *kernel, uint64_t address)
+{
+	size_t low = 0, high = kernel->module_count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (kernel->modules[middle].start <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	/* sizes include data that may be elsewhere: the nearest start decides */
+	if (low == 0 || address - kernel->modules[low - 1].start >= kernel->modules[low - 1].size)
+		return NULL;
+	return &kernel->modules[low - 1];
+}
+
+/* Objects of modules that stayed where they are stay the same. */
+static void keep_objects(const struct kernel *kernel, struct module *modules, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		struct module *old = find_module(kernel, modules[i].start);
+		char build_id[41];
+
+		if (!old || !old->object || old->start != modules[i].start ||
+		    old->size != modules[i].size || strcmp(old->name, modules[i].name))
+			continue;
+		read_module_build_id(kernel, old->name, build_id);
+		if (!strcmp(build_id, old->object->build_id))
+			modules[i].object = object_ref(old->object);
+	}
+}
+
+static void warn_hidden(struct kernel *kernel)
+{
+	if (kernel->is_warned)
+		return;
+	kernel->is_warned = true;
+	log_warning("kernel functions will have no names: /proc/kallsyms hides its addresses; "
+		    "run with CAP_SYSLOG and kernel.kptr_restrict below 2");
+}
+
+static void read_symbols(struct kernel *kernel)
+{
+	struct kallsyms *symbols;
+	struct module *modules;
+	char path[PATH_MAX];
+	size_t count;
+	int r;
+
+	kernel->is_changed = false;
+	kernel->read_time = clock_monotonic();
+	/* modules first: one that comes in between has symbols and no range, and is read again */
+	read_modules(kernel, &modules, &count);
+	keep_objects(kernel, modules, count);
+	free_modules(kernel->modules, kernel->module_count);
+	kernel->modules = modules;
+	kernel->module_count = count;
+	snprintf(path, sizeof(path), "%s/proc/kallsyms", kernel->sysroot);
+	r = kallsyms_read(path, &symbols);
+	if (r < 0 || symbols->is_hidden)
+		warn_hidden(kernel);
+	if (r < 0)
+		return;
+	if (symbols->is_partial)
+		log_warning("some kernel functions will have no names: they do not fit");
+	kallsyms_free(kernel->symbols);
+	kernel->symbols = symbols;
+}
+
+static int make_file(struct kernel *kernel)
+{
+	struct object *object = object_new(OBJECT_KERNEL, "[kernel]");
+
+	if (!object)
+		return -ENOMEM;
+	read_build_id(kernel, "/sys/kernel/notes", object->build_id);
+	if (kernel->symbols && kernel->symbols->text &&
+	    kernel->symbols->end > kernel->symbols->text) {
+		object->address_start = LINK_TEXT;
+		object->address_limit = LINK_TEXT + kernel->symbols->end - kernel->symbols->text;
+	}
+	atomic_store_explicit(&object->state, OBJECT_READY, memory_order_release);
+	kernel->file = mapped_file_new(OBJECT_KERNEL, "[kernel]");
+	if (!kernel->file) {
+		object_unref(object);
+		return -ENOMEM;
+	}
+	atomic_store_explicit(&kernel->file->object, object, memory_order_release);
+	return 0;
+}
+
+int kernel_new(const char *sysroot, struct kernel **ret_kernel)
+{
+	struct kernel *kernel = calloc(1, sizeof(*kernel));
+
+	if (!kernel)
+		return -ENOMEM;
+	kernel->sysroot = strdup(sysroot);
+	if (!kernel->sysroot) {
+		kernel_free(kernel);
+		return -ENOMEM;
+	}
+	read_symbols(kernel);
+	if (make_file(kernel) < 0) {
+		kernel_free(kernel);
+		return -ENOMEM;
+	}
+	*ret_kernel = kernel;
+	return 0;
+}
+
+void kernel_free(struct kernel *kernel)
+{
+	if (!kernel)
+		return;
+	mapped_file_unref(kernel->file);
+	kallsyms_free(kernel->symbols);
+	free_modules(kernel->modules, kernel->module_count);
+	free(kernel->sysroot);
+	free(kernel);
+}
+
+struct mapped_file *kernel_file(const struct kernel *kernel)
+{
+	return kernel->file;
+}
+
+void kernel_changed(struct kernel *kernel)
+{
+	kernel->is_changed = true;
+}
+
+void kernel_refresh(struct kernel *kernel)
+{
+	if (kernel->is_changed && clock_monotonic() - kernel->read_time >= REFRESH_NS)
+		read_symbols(kernel);
+}
+
+static struct object *module_object(const struct kernel *kernel, struct module *module)
+{
+	if (!module->object) {
+		struct object *object = object_new(OBJECT_MODULE, module->name);
+
+		if (!object)
+			return NULL;
+		read_module_build_id(kernel, module->name, object->build_id);
+		object->address_limit = module->size;
+		atomic_store_explicit(&object->state, OBJECT_READY, memory_order_release);
+		module->object = object;
+	}
+	return object_ref(module->object);
+}
+
+static bool is_in_image(const struct kernel *kernel, uint64_t address)
+{
+	const struct kallsyms *symbols = kernel->symbols;
+
+	return symbols && symbols->text && address >= symbols->text && address < symbols->end;
+}
+
+void kernel_resolve(struct kernel *kernel, struct names *names, struct location *location,
+		    bool with_address)
+{
+	uint64_t lookup = location->offset - location->is_return, from, start;
+	struct module *module = find_module(kernel, lookup);
+	struct function *function;
+	const char *name;
+
+	if (module) {
+		location->object = module_object(kernel, module);
+		location->address = location->offset - module->start;
+		from = module->start;
+	} else if (is_in_image(kernel, lookup)) {
+		location->object = object_ref(mapped_file_object(kernel->file));
+		location->address = location->offset - kernel->symbols->text + LINK_TEXT;
+		from = kernel->symbols->text;
+	} else {
+		/* BPF programs and trampolines, or an image whose place is hidden */
+		location->object = NULL;
+		location->address = 0;
+		from = 0;
+	}
+	if (!with_address)
+		location->address = 0;
+	if (!kernel->symbols || !kernel->symbols->count)
+		return;
+	name = kallsyms_find(kernel->symbols, lookup, &start);
+	if (name && (start < from || lookup - start >= FUNCTION_MAX ||
+		     (!from && (is_in_image(kernel, start) || find_module(kernel, start)))))
+		name = NULL;
+	if (name && names_get(names, name, &function) == 0)
+		location_set_function(location, function);
+	/* text that came after the symbols were read */
+	if (!name && !from)
+		kernel->is_changed = true;
+}

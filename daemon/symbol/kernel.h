@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Names of kernel Locations, and which part of the kernel they are in.
+ *
+ * Addresses that leave the machine do not tell where KASLR put the kernel. The image's are
+ * link-time ones on x86_64; elsewhere the link address depends on the kernel's version and
+ * configuration, and they are relative to _text. Modules' are relative to the start of the module's core
+ * section. Where that cannot be known, or the configuration says so, they are zero.
+ */
+#ifndef STACKTAP_SYMBOL_KERNEL_H
+#define STACKTAP_SYMBOL_KERNEL_H
+
+#include "profile/location.h"
+#include "symbol/names.h"
+
+struct kernel;
+
+/* Reads @sysroot/proc/kallsyms, /proc/modules and build-ids below /sys. Warns when names are hidden. */
+int kernel_new(const char *sysroot, struct kernel **ret_kernel);
+void kernel_free(struct kernel *kernel);
+/* The file of all kernel Locations. Borrowed. */
+struct mapped_file *kernel_file(const struct kernel *kernel);
+
+/* Text was added or removed. */
+void kernel_changed(struct kernel *kernel);
+/* Read symbols again if they changed and were not read for 10 s; before a batch of resolving. */
+void kernel_refresh(struct kernel *kernel);
+
+/* Fill in object, address and Line of a kernel Location. */
+void kernel_resolve(struct kernel *kernel, struct names *names, struct location *location,
+		    bool with_address);
+
+#endif /* STACKTAP_SYMBOL_KERNEL_H */

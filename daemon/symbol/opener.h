@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Finding the file that an image has mapped: by its path in the image's mount namespace, by what the
+ * process still has open or mapped (files deleted since), by its path on the host.
+ *
+ * What is found must have the inode number that was mapped. Device numbers are compared only where
+ * both are real devices: btrfs subvolumes and overlayfs show one number in mappings, another in
+ * stat().
+ */
+#ifndef STACKTAP_SYMBOL_OPENER_H
+#define STACKTAP_SYMBOL_OPENER_H
+
+#include "process/image.h"
+#include "process/namespace.h"
+
+struct opener_wanted {
+	uint32_t major, minor;	/* 0, 0: unknown */
+	uint64_t inode;		/* 0: unknown */
+	const char *path;
+};
+
+/* -ESTALE: another file has taken its path. -ENOENT and others: as open() says. @image may be NULL. */
+int opener_open(struct mount_namespace_table *spaces, const struct image *image,
+		const struct opener_wanted *wanted, int *ret_fd, struct stat *ret_stat);
+
+#endif /* STACKTAP_SYMBOL_OPENER_H */

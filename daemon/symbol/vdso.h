@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The vDSO: the kernel maps the same image into all processes, so ours stands for theirs.
+ */
+#ifndef STACKTAP_SYMBOL_VDSO_H
+#define STACKTAP_SYMBOL_VDSO_H
+
+#include "symbol/symtab.h"
+
+/* Its object with all facts, and its functions. -ENOENT: this process has none. */
+int vdso_read(struct object **ret_object, struct symtab **ret_symtab);
+
+#endif /* STACKTAP_SYMBOL_VDSO_H */
