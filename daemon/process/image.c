@@ -28,7 +28,7 @@ struct image *image_new(struct hash_table *files, uint32_t tgid, uint64_t since,
 	image->tgid = tgid;
 	image->since = since;
 	if (comm)
-		snprintf(image->comm, sizeof(image->comm), "%s", comm);
+		snprintf(image->comm, sizeof(image->comm), "%.15s", comm);
 	return image;
 }
 

@@ -1,0 +1,498 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capture/capture.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/ioctl.h>
+
+#include "base/clock.h"
+#include "base/cpulist.h"
+#include "base/log.h"
+#include "capture/error.h"
+#include "capture/hotplug.h"
+#include "capture/ring.h"
+#include "capture/sideband.h"
+
+enum {
+	CAPTURE_DEFAULT_BYTES = 65536,
+	CAPTURE_MAX_CPUS = 65536,
+	CAPTURE_REST_MS = 10,		/* between rounds on a busy host: 100 wakeups a second */
+	CAPTURE_RETRY_MS = 1000,	/* after a ring could not be created */
+	CAPTURE_FINISH_ROUNDS = 64,
+};
+
+enum {
+	TOKEN_SESSION,
+	TOKEN_WAKE,
+	TOKEN_SIDEBAND,
+	TOKEN_HOTPLUG,
+};
+
+struct capture_cpu {
+	bool went_offline;	/* its dummy event died with the CPU */
+};
+
+struct capture {
+	const struct capture_ops *ops;
+	void *ctx;
+	struct capture_ops inner;	/* ours, which watch what passes */
+	struct stacktap_info info;
+	struct capture_options options;
+	int fd, epoll, wake, hotplug;
+	uint32_t limit;			/* CPUs are below it */
+	struct ring **rings;		/* [limit], NULL: none yet */
+	struct sideband **sidebands;
+	struct capture_cpu *cpus;
+	uint32_t offline;		/* CPUs whose side band is to be opened again */
+	uint64_t last_round;
+	uint64_t retry_at;		/* 0: POLLPRI is being listened to */
+	bool cpus_appeared, cpus_announced;
+	uint64_t *buffer;		/* SIDEBAND_MAX_RECORD bytes */
+	struct capture_stats stats;
+};
+
+static int watch(struct capture *capture, int operation, int fd, uint32_t events, int token)
+{
+	struct epoll_event event = { .events = events, .data.u32 = (uint32_t)token };
+
+	return epoll_ctl(capture->epoll, operation, fd, &event) < 0 ? -errno : 0;
+}
+
+static int open_device(struct capture *capture)
+{
+	int fd = open(STACKTAP_DEVICE, O_RDWR | O_CLOEXEC);
+	struct stacktap_info *info = &capture->info;
+
+	if (fd < 0 && (errno == ENOENT || errno == ENXIO || errno == ENODEV))
+		return capture_fail(-ENODEV, "the kernel module is not loaded (no %s): load it with "
+				    "'modprobe stacktap'", STACKTAP_DEVICE);
+	if (fd < 0 && (errno == EPERM || errno == EACCES))
+		return capture_fail(-EPERM, "%s may not be opened: run as root or with CAP_PERFMON, "
+				    "as a member of its group", STACKTAP_DEVICE);
+	if (fd < 0 && errno == EMFILE)
+		return capture_fail(-EMFILE, "%s: %d sessions are open already, or this process "
+				    "has too many files open (ulimit -n)", STACKTAP_DEVICE,
+				    STACKTAP_MAX_SESSIONS);
+	if (fd < 0 && errno == EOPNOTSUPP)
+		return capture_fail(-EOPNOTSUPP, "%s may only be opened in the initial pid "
+				    "namespace: run on the host or with --pid=host",
+				    STACKTAP_DEVICE);
+	if (fd < 0)
+		return capture_fail(-errno, "cannot open %s: %s", STACKTAP_DEVICE, strerror(errno));
+	capture->fd = fd;
+
+	info->size = sizeof(*info);
+	if (ioctl(fd, STACKTAP_IOC_INFO, info) < 0) {
+		/* a struct that either side does not know whole is another ABI, too */
+		if (errno != E2BIG && errno != EINVAL && errno != ENOTTY)
+			return capture_fail(-errno, "%s: STACKTAP_IOC_INFO: %s", STACKTAP_DEVICE,
+					    strerror(errno));
+		return capture_fail(-EPROTO, "the loaded kernel module does not speak ABI %u.%u of "
+				    "this program: reload it from the same release "
+				    "('modprobe -r stacktap && modprobe stacktap')",
+				    STACKTAP_ABI_MAJOR, STACKTAP_ABI_MINOR);
+	}
+	if (info->abi_major != STACKTAP_ABI_MAJOR)
+		return capture_fail(-EPROTO, "the loaded kernel module %.31s speaks ABI %u.%u, this "
+				    "program %u.%u: install both from the same release and reload "
+				    "it ('modprobe -r stacktap && modprobe stacktap')",
+				    info->module_version, info->abi_major, info->abi_minor,
+				    STACKTAP_ABI_MAJOR, STACKTAP_ABI_MINOR);
+	if (!info->page_size || !info->nr_cpu_ids || info->nr_cpu_ids > CAPTURE_MAX_CPUS)
+		return capture_fail(-EPROTO, "the kernel module reports %u CPUs and pages of %u "
+				    "bytes", info->nr_cpu_ids, info->page_size);
+	return 0;
+}
+
+static int open_sideband(struct capture *capture, uint32_t cpu)
+{
+	struct sideband *sideband;
+	int r;
+
+	if (capture->options.without_sideband || capture->sidebands[cpu])
+		return 0;
+	r = sideband_open(cpu, capture->options.sideband_bytes, &sideband);
+	if (r < 0)
+		return r;
+	r = watch(capture, EPOLL_CTL_ADD, sideband->fd, EPOLLIN, TOKEN_SIDEBAND);
+	if (r < 0) {
+		sideband_close(sideband);
+		return r;
+	}
+	capture->sidebands[cpu] = sideband;
+	return 0;
+}
+
+static int open_ring(struct capture *capture, uint32_t cpu)
+{
+	int r;
+
+	if (capture->rings[cpu])
+		return 0;
+	r = ring_create(capture->fd, cpu, capture->options.ring_bytes, capture->info.page_size,
+			&capture->rings[cpu]);
+	if (!r)
+		capture->stats.cpus++;
+	return r;
+}
+
+static int open_cpus(struct capture *capture)
+{
+	struct cpulist online;
+	int r = cpulist_read_online(&online);
+
+	if (r < 0)
+		return capture_fail(r, "cannot read which CPUs are online: %s", strerror(-r));
+	/* the side band first: what is mapped once samples can come is told of */
+	for (uint32_t cpu = 0; cpu < capture->limit && !r; cpu++) {
+		if (!cpulist_has(&online, cpu))
+			continue;
+		r = open_sideband(capture, cpu);
+		if (r == -ENODEV)
+			r = 0;	/* went offline since */
+		else if (r < 0)
+			r = capture_fail_sideband(r, cpu);
+	}
+	for (uint32_t cpu = 0; cpu < capture->limit && !r; cpu++) {
+		if (!cpulist_has(&online, cpu))
+			continue;
+		r = open_ring(capture, cpu);
+		if (r < 0)
+			r = capture_fail(r, "cannot create the ring of CPU %u (%u bytes): %s", cpu,
+					 capture->options.ring_bytes, strerror(-r));
+	}
+	cpulist_done(&online);
+	return r;
+}
+
+/*
+ * A CPU ran, or may have run, without a side band. Reached from inside the merge as well, so the gap
+ * is told at once and only the CPU's own event is touched.
+ */
+static bool reopen_sideband(struct capture *capture, uint32_t cpu)
+{
+	int r;
+
+	if (capture->options.without_sideband)
+		return true;
+	sideband_close(steal_ptr(capture->sidebands[cpu]));
+	r = open_sideband(capture, cpu);
+	if (r == -ENODEV)
+		return false;
+	if (r < 0)
+		log_warning("CPU %u has no side band: %s", cpu, strerror(-r));
+	if (capture->ops->gap)
+		capture->ops->gap(capture->ctx, CAPTURE_GAP_CPU_ONLINE, clock_monotonic(), cpu);
+	return r == 0;
+}
+
+static void set_offline(struct capture *capture, uint32_t cpu, bool offline)
+{
+	if (capture->cpus[cpu].went_offline == offline)
+		return;
+	capture->cpus[cpu].went_offline = offline;
+	capture->offline += offline ? 1 : -1U;
+}
+
+static void cpu_state(struct capture *capture, uint32_t cpu, bool online)
+{
+	if (cpu >= capture->limit)
+		return;
+	if (!online)
+		set_offline(capture, cpu, true);
+	else if (capture->cpus[cpu].went_offline)
+		set_offline(capture, cpu, !reopen_sideband(capture, cpu));
+}
+
+static void read_announcements(struct capture *capture)
+{
+	uint32_t cpu;
+	bool online;
+	int r;
+
+	capture->cpus_announced = false;
+	while ((r = hotplug_read(capture->hotplug, &cpu, &online)) > 0)
+		cpu_state(capture, cpu, online);
+	/* any of them may have gone and come back */
+	for (cpu = 0; r < 0 && cpu < capture->limit; cpu++)
+		if (capture->sidebands[cpu])
+			set_offline(capture, cpu, true);
+}
+
+static void on_record(void *ctx, uint32_t cpu, const struct stacktap_record *record)
+{
+	struct capture *capture = ctx;
+
+	if (record->type == STACKTAP_RECORD_CPU) {
+		const struct stacktap_cpu_record *state = (const void *)record;
+
+		if (state->state != STACKTAP_CPU_STOPPED)
+			cpu_state(capture, cpu, state->state == STACKTAP_CPU_ONLINE);
+	}
+	if (capture->ops->record)
+		capture->ops->record(capture->ctx, cpu, record);
+}
+
+static void on_sample(void *ctx, const struct stacktap_sample *sample, const uint64_t *kernel_ips,
+		      uint32_t kernel_count, const uint64_t *user_ips, uint32_t user_count)
+{
+	struct capture *capture = ctx;
+
+	capture->ops->sample(capture->ctx, sample, kernel_ips, kernel_count, user_ips, user_count);
+}
+
+/* CPUs that were offline until now: the tail of their old side band was delivered long ago. */
+static void retry_offline(struct capture *capture)
+{
+	for (uint32_t cpu = 0; capture->offline && cpu < capture->limit; cpu++)
+		if (capture->cpus[cpu].went_offline && reopen_sideband(capture, cpu))
+			set_offline(capture, cpu, false);
+}
+
+/* CPUs that came online for the first time. */
+static void open_new_cpus(struct capture *capture)
+{
+	bool failed = false;
+
+	capture->cpus_appeared = false;
+	for (uint32_t cpu = 0; cpu < capture->limit; cpu++) {
+		int r;
+
+		if (capture->rings[cpu])
+			continue;
+		r = open_sideband(capture, cpu);
+		if (r == -ENODEV)
+			continue;
+		r = open_ring(capture, cpu);
+		if (r < 0 && r != -ENODEV) {
+			log_warning("CPU %u is not sampled: %s", cpu, strerror(-r));
+			failed = true;
+		}
+		if (capture->ops->gap)
+			capture->ops->gap(capture->ctx, CAPTURE_GAP_CPU_ONLINE, clock_monotonic(),
+					  cpu);
+	}
+	/* POLLPRI stays up while a CPU lacks a ring: do not spin on it */
+	if (failed) {
+		capture->retry_at = clock_monotonic() + CAPTURE_RETRY_MS * NSEC_PER_MSEC;
+		watch(capture, EPOLL_CTL_MOD, capture->fd, EPOLLIN, TOKEN_SESSION);
+	}
+}
+
+int capture_open(const struct capture_options *options, const struct capture_ops *ops, void *ctx,
+		 struct capture **ret_capture)
+{
+	struct capture *capture = calloc(1, sizeof(*capture));
+	int r;
+
+	capture_fail_clear();
+	if (!capture)
+		return -ENOMEM;
+	capture->fd = capture->epoll = capture->wake = capture->hotplug = -1;
+	capture->ops = ops;
+	capture->ctx = ctx;
+	capture->inner.record = on_record;
+	capture->inner.sample = ops->sample ? on_sample : NULL;
+	capture->options = *options;
+	if (!capture->options.ring_bytes)
+		capture->options.ring_bytes = CAPTURE_DEFAULT_BYTES;
+	if (!capture->options.sideband_bytes)
+		capture->options.sideband_bytes = CAPTURE_DEFAULT_BYTES;
+	r = open_device(capture);
+	if (r < 0)
+		goto fail;
+
+	r = -ENOMEM;
+	capture->limit = capture->info.nr_cpu_ids;
+	capture->rings = calloc(capture->limit, sizeof(*capture->rings));
+	capture->sidebands = calloc(capture->limit, sizeof(*capture->sidebands));
+	capture->cpus = calloc(capture->limit, sizeof(*capture->cpus));
+	capture->buffer = malloc(SIDEBAND_MAX_RECORD);
+	if (!capture->rings || !capture->sidebands || !capture->cpus || !capture->buffer)
+		goto fail;
+
+	capture->epoll = epoll_create1(EPOLL_CLOEXEC);
+	capture->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (capture->epoll < 0 || capture->wake < 0) {
+		r = -errno;
+		goto fail;
+	}
+	r = watch(capture, EPOLL_CTL_ADD, capture->wake, EPOLLIN, TOKEN_WAKE);
+	if (!r)
+		r = watch(capture, EPOLL_CTL_ADD, capture->fd, EPOLLIN | EPOLLPRI, TOKEN_SESSION);
+	/* without it the records of the rings have to do */
+	capture->hotplug = options->without_sideband ? -1 : hotplug_open();
+	if (!r && capture->hotplug >= 0)
+		r = watch(capture, EPOLL_CTL_ADD, capture->hotplug, EPOLLIN, TOKEN_HOTPLUG);
+	if (!r)
+		r = open_cpus(capture);
+	if (r < 0)
+		goto fail;
+	*ret_capture = capture;
+	return 0;
+fail:
+	capture_close(capture);
+	return r;
+}
+
+void capture_close(struct capture *capture)
+{
+	if (!capture)
+		return;
+	for (uint32_t cpu = 0; cpu < capture->limit; cpu++) {
+		if (capture->rings)
+			ring_free(capture->rings[cpu]);
+		if (capture->sidebands)
+			sideband_close(capture->sidebands[cpu]);
+	}
+	if (capture->hotplug >= 0)
+		close(capture->hotplug);
+	if (capture->epoll >= 0)
+		close(capture->epoll);
+	if (capture->wake >= 0)
+		close(capture->wake);
+	if (capture->fd >= 0)
+		close(capture->fd);
+	free(capture->buffer);
+	free(capture->cpus);
+	free(capture->sidebands);
+	free(capture->rings);
+	free(capture);
+}
+
+uint64_t capture_session_id(const struct capture *capture)
+{
+	return capture->info.session_id;
+}
+
+const struct stacktap_info *capture_info(const struct capture *capture)
+{
+	return &capture->info;
+}
+
+void capture_wake(struct capture *capture)
+{
+	const uint64_t one = 1;
+	int saved = errno;
+	ssize_t written = write(capture->wake, &one, sizeof(one));
+
+	/* it can only fail when the counter is full, and then the reader wakes anyway */
+	(void)written;
+	errno = saved;
+}
+
+static void take_wake(struct capture *capture)
+{
+	uint64_t count;
+	ssize_t got = read(capture->wake, &count, sizeof(count));
+
+	(void)got;	/* EAGAIN: taken already */
+}
+
+/* Let events gather for a moment; true when somebody wants us at once. */
+static bool capture_rest(struct capture *capture)
+{
+	uint64_t since = clock_monotonic() - capture->last_round;
+	struct pollfd wake = { .fd = capture->wake, .events = POLLIN };
+
+	if (since >= CAPTURE_REST_MS * NSEC_PER_MSEC)
+		return false;
+	if (poll(&wake, 1, (int)(CAPTURE_REST_MS - since / NSEC_PER_MSEC)) <= 0)
+		return false;
+	take_wake(capture);
+	return true;
+}
+
+int capture_wait(struct capture *capture, int timeout_ms)
+{
+	struct epoll_event events[64];
+	int count;
+
+	if (capture->retry_at && clock_monotonic() >= capture->retry_at) {
+		capture->retry_at = 0;
+		watch(capture, EPOLL_CTL_MOD, capture->fd, EPOLLIN | EPOLLPRI, TOKEN_SESSION);
+	}
+	if (capture_rest(capture))
+		return 0;
+	count = epoll_wait(capture->epoll, events, ARRAY_SIZE(events), timeout_ms);
+	if (count < 0)
+		return errno == EINTR ? 0 : -errno;
+	for (int i = 0; i < count; i++) {
+		if (events[i].data.u32 == TOKEN_WAKE)
+			take_wake(capture);
+		else if (events[i].data.u32 == TOKEN_SESSION && events[i].events & EPOLLPRI)
+			capture->cpus_appeared = true;
+		else if (events[i].data.u32 == TOKEN_HOTPLUG)
+			capture->cpus_announced = true;
+	}
+	return 0;
+}
+
+int capture_drain(struct capture *capture, uint64_t *ret_time)
+{
+	uint64_t now;
+
+	if (capture->cpus_announced)
+		read_announcements(capture);
+	if (capture->cpus_appeared)
+		open_new_cpus(capture);
+	if (capture->offline)
+		retry_offline(capture);
+
+	*ret_time = clock_monotonic();
+	for (uint32_t cpu = 0; cpu < capture->limit; cpu++)
+		if (capture->rings[cpu])
+			ring_snapshot(capture->rings[cpu]);
+	/*
+	 * A mapping event is in its ring before the code it maps can be sampled. So what the snapshot
+	 * holds is explained by events from before now. Younger events wait: an event between the
+	 * readings of two heads must not overtake an older one of the other CPU.
+	 */
+	now = clock_monotonic();
+	for (uint32_t cpu = 0; cpu < capture->limit; cpu++)
+		if (capture->sidebands[cpu])
+			sideband_snapshot(capture->sidebands[cpu]);
+	sideband_merge(capture->sidebands, capture->limit, now + 10 * NSEC_PER_USEC,
+		       capture->buffer, capture->ops, capture->ctx, &capture->stats);
+	for (uint32_t cpu = 0; cpu < capture->limit; cpu++)
+		if (capture->rings[cpu])
+			ring_consume(capture->rings[cpu], &capture->inner, capture,
+				     &capture->stats);
+	capture->last_round = clock_monotonic();
+	return 0;
+}
+
+static bool rings_empty(const struct capture *capture)
+{
+	for (uint32_t cpu = 0; cpu < capture->limit; cpu++)
+		if (capture->rings[cpu] && !ring_is_empty(capture->rings[cpu]))
+			return false;
+	return true;
+}
+
+int capture_finish(struct capture *capture)
+{
+	struct stacktap_flush flush = { .size = sizeof(flush) };
+	uint64_t time;
+	int r;
+
+	/* what is still owed may not fit at once: each round makes room for more */
+	for (int i = 0; i < CAPTURE_FINISH_ROUNDS; i++) {
+		r = capture_drain(capture, &time);
+		if (r < 0)
+			return r;
+		if (ioctl(capture->fd, STACKTAP_IOC_FLUSH, &flush) < 0)
+			return -errno;
+		if (rings_empty(capture))
+			return 0;
+	}
+	return -EBUSY;
+}
+
+void capture_stats(const struct capture *capture, struct capture_stats *ret_stats)
+{
+	*ret_stats = capture->stats;
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capture/ring.h"
+
+#include <stacktap/ring.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+
+#include "base/log.h"
+#include "base/pool.h"
+#include "capture/replay.h"
+
+static void ring_unmap(struct ring *ring)
+{
+	if (ring->consumer)
+		munmap(ring->consumer, ring->consumer_bytes);
+	if (ring->producer)
+		munmap((void *)(uintptr_t)ring->producer, ring->producer_bytes);
+}
+
+int ring_create(int fd, uint32_t cpu, uint32_t data_bytes, uint32_t page_bytes,
+		struct ring **ret_ring)
+{
+	struct stacktap_ring_create request = {
+		.size = sizeof(request),
+		.cpu = cpu,
+		.data_bytes = data_bytes,
+	};
+	struct ring *ring;
+	void *map;
+	int r;
+
+	if (ioctl(fd, STACKTAP_IOC_RING_CREATE, &request) < 0)
+		return -errno;
+	ring = calloc(1, sizeof(*ring));
+	if (!ring)
+		return -ENOMEM;
+	ring->cpu = cpu;
+	ring->data_bytes = data_bytes;
+	ring->consumer_bytes = page_bytes;
+	ring->producer_bytes = page_bytes + 2 * (size_t)data_bytes;
+	map = mmap(NULL, ring->consumer_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+		   (off_t)request.consumer_offset);
+	if (map == MAP_FAILED) {
+		r = -errno;
+		goto free_ring;
+	}
+	ring->consumer = map;
+	map = mmap(NULL, ring->producer_bytes, PROT_READ, MAP_SHARED, fd,
+		   (off_t)request.producer_offset);
+	if (map == MAP_FAILED) {
+		r = -errno;
+		goto unmap;
+	}
+	ring->producer = map;
+	ring->data = (const uint8_t *)map + page_bytes;
+	/* one ring of a fixed size for each CPU is a bound of its own */
+	pool_charge_always(POOL_RINGS, data_bytes + 2 * (size_t)page_bytes);
+	*ret_ring = ring;
+	return 0;
+
+unmap:
+	ring_unmap(ring);
+free_ring:
+	free(ring);
+	return r;
+}
+
+void ring_free(struct ring *ring)
+{
+	if (!ring)
+		return;
+	pool_uncharge(POOL_RINGS, ring->data_bytes + 2 * ring->consumer_bytes);
+	ring_unmap(ring);
+	free(ring);
+}
+
+void ring_snapshot(struct ring *ring)
+{
+	ring->limit = __atomic_load_n(&ring->producer->head, __ATOMIC_ACQUIRE);
+}
+
+bool ring_is_empty(const struct ring *ring)
+{
+	return __atomic_load_n(&ring->producer->head, __ATOMIC_RELAXED) == ring->position;
+}
+
+static void ring_release(struct ring *ring, uint64_t position)
+{
+	ring->position = position;
+	__atomic_store_n(&ring->consumer->tail, position, __ATOMIC_RELEASE);
+}
+
+void ring_consume(struct ring *ring, const struct capture_ops *ops, void *ctx,
+		  struct capture_stats *stats)
+{
+	uint64_t limit = ring->limit;
+
+	if (limit == ring->position)
+		return;
+	if (!stacktap_ring_tail_valid(limit, ring->position, ring->data_bytes) || limit % 8) {
+		stats->bad_records++;
+		log_debug("cpu %u: impossible head %llu, tail %llu", ring->cpu,
+			  (unsigned long long)limit, (unsigned long long)ring->position);
+		/* the last sane point: the position it claims, rounded to where a record can start */
+		ring_release(ring, limit & ~(uint64_t)7);
+		return;
+	}
+	if (ring_parse(ring->data + stacktap_ring_offset(ring->position, ring->data_bytes),
+		       limit - ring->position, ring->cpu, ops, ctx, stats) < 0)
+		log_debug("cpu %u: malformed record, batch skipped", ring->cpu);
+	ring_release(ring, limit);
+}
