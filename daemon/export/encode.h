@@ -18,7 +18,7 @@ struct encode_attribute {
 };
 
 struct encode_options {
-	size_t max_bytes;		/* of one payload before compression */
+	size_t max_bytes;		/* of one payload before compression; a third of POOL_ENCODE at most */
 	const char *service_name;	/* OTEL_SERVICE_NAME: for images without one of their own; or NULL */
 	const struct encode_attribute *resource; /* OTEL_RESOURCE_ATTRIBUTES, host.name, ... */
 	size_t resource_count;
@@ -32,7 +32,10 @@ struct payload {
 	uint64_t profiles;
 };
 
-/* Calls @sink for each payload, which takes ownership of data. 0 or the first non-zero of @sink. */
+/*
+ * Calls @sink for each payload, which takes ownership of data. 0, the first non-zero of @sink, or
+ * -ENOBUFS and -ENOMEM: what was not yet handed over is lost.
+ */
 int encode_window(const struct encode_options *options, const struct window *window,
 		  int (*sink)(void *ctx, struct payload *payload), void *ctx);
 

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/buffer.h"
+
+#include <string.h>
+
+#define WIRE_LEN 2u
+
+uint8_t *buffer_reserve(struct buffer *buffer, size_t size)
+{
+	size_t capacity = buffer->capacity;
+	uint8_t *data;
+
+	if (size <= buffer->capacity - buffer->size)
+		return buffer->data + buffer->size;
+	if (size > SIZE_MAX / 4 - buffer->size)
+		return NULL;
+	capacity = max_of(capacity + capacity / 2, (size_t)1024);
+	capacity = max_of(capacity, buffer->size + size);
+	if (!pool_charge(buffer->pool, capacity - buffer->capacity))
+		return NULL;
+	data = realloc(buffer->data, capacity);
+	if (!data) {
+		pool_uncharge(buffer->pool, capacity - buffer->capacity);
+		return NULL;
+	}
+	buffer->data = data;
+	buffer->capacity = capacity;
+	return data + buffer->size;
+}
+
+int buffer_append(struct buffer *buffer, const void *data, size_t size)
+{
+	uint8_t *at = buffer_reserve(buffer, size);
+
+	if (!at)
+		return -ENOBUFS;
+	if (size)
+		memcpy(at, data, size);
+	buffer->size += size;
+	return 0;
+}
+
+static size_t put_varint(uint8_t *at, uint64_t value)
+{
+	size_t size = 0;
+
+	for (; value >= 0x80; value >>= 7)
+		at[size++] = (uint8_t)value | 0x80;
+	at[size++] = (uint8_t)value;
+	return size;
+}
+
+int buffer_field(struct buffer *buffer, unsigned int number, size_t size)
+{
+	uint8_t header[BUFFER_FIELD_MAX];
+	size_t length = put_varint(header, number << 3 | WIRE_LEN);
+
+	length += put_varint(header + length, size);
+	return buffer_append(buffer, header, length);
+}
+
+size_t buffer_field_size(size_t size)
+{
+	uint8_t length[BUFFER_FIELD_MAX];
+
+	return 1 + put_varint(length, size) + size;
+}
+
+void buffer_free(struct buffer *buffer)
+{
+	free(buffer->data);
+	pool_uncharge(buffer->pool, buffer->capacity);
+	buffer_init(buffer, buffer->pool);
+}

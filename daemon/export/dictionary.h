@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A payload's dictionary under construction. An entry is packed and looked up by its bytes, so two
+ * entries of equal value cannot exist: what an entry refers to was interned before it. Entry 0 of
+ * each table is the zero value.
+ *
+ * All functions that return an index return -ENOBUFS when POOL_ENCODE is used up. Entries added
+ * since a mark can be taken back, once, before the payload is closed.
+ */
+#ifndef STACKTAP_EXPORT_DICTIONARY_H
+#define STACKTAP_EXPORT_DICTIONARY_H
+
+#include "base/buffer.h"
+#include "base/index.h"
+#include "profile/window.h"
+
+/* values are field numbers in ProfilesDictionary */
+enum dictionary_table {
+	TABLE_MAPPING = 1,
+	TABLE_LOCATION,
+	TABLE_FUNCTION,
+	TABLE_LINK,
+	TABLE_STRING,
+	TABLE_ATTRIBUTE,
+	TABLE_STACK,
+	TABLE_END
+};
+
+struct dictionary_entry {
+	uint32_t offset, size;		/* in table bytes, without tag and length */
+};
+
+struct dictionary_entries {
+	struct buffer bytes;		/* as they will be sent */
+	struct buffer entries;		/* struct dictionary_entry */
+	uint32_t count;
+	struct index index;
+};
+
+/* Objects of the profile model met in this payload, by their address. */
+struct dictionary_known {
+	struct buffer items;		/* struct known_item */
+	struct index index;
+};
+
+struct dictionary {
+	struct dictionary_entries tables[TABLE_END];
+	struct dictionary_known locations, functions, objects, stacks;
+	struct buffer scratch;
+	int frame_types[2];		/* attribute indices, 0: not yet */
+};
+
+struct dictionary_mark {
+	size_t bytes[TABLE_END];
+	uint32_t counts[TABLE_END];
+};
+
+void dictionary_init(struct dictionary *dictionary);
+void dictionary_free(struct dictionary *dictionary);
+/* Empty but for the zero entries. */
+int dictionary_reset(struct dictionary *dictionary) _must_check_;
+/* Bytes of the ProfilesDictionary message so far. */
+size_t dictionary_size(const struct dictionary *dictionary);
+void dictionary_mark(const struct dictionary *dictionary, struct dictionary_mark *ret_mark);
+void dictionary_take_back(struct dictionary *dictionary, const struct dictionary_mark *mark);
+/* Write the message's fields to @at, which has room for dictionary_size(). */
+void dictionary_write(const struct dictionary *dictionary, uint8_t *at);
+
+int dictionary_string(struct dictionary *dictionary, const char *text);
+int dictionary_attribute_string(struct dictionary *dictionary, const char *key, const char *value);
+int dictionary_attribute_int(struct dictionary *dictionary, const char *key, int64_t value);
+int dictionary_attribute_true(struct dictionary *dictionary, const char *key);
+/* *ret_is_named: every Location has a Function */
+int dictionary_stack(struct dictionary *dictionary, const struct stack *stack, bool *ret_is_named);
+
+#endif /* STACKTAP_EXPORT_DICTIONARY_H */

@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "export/encode.h"
+
+#include <string.h>
+
+#include "export/otlp.h"
+#include "export/profile.h"
+#include "export/resource.h"
+#include "stacktap/version.h"
+
+#define PAYLOAD_OVERHEAD 16384u	/* of a resource and of the envelopes */
+#define PAYLOAD_MIN ((size_t)65536) /* a smaller limit makes no sense */
+
+struct encoder {
+	const struct encode_options *options;
+	const struct window *window;
+	int (*sink)(void *ctx, struct payload *payload);
+	void *ctx;
+	size_t limit;			/* bytes of a payload */
+
+	struct profile_part *parts;
+	size_t part_count;
+
+	/* the open payload */
+	struct dictionary dictionary;
+	struct profile_writer writer;
+	struct buffer resources;	/* ResourceProfiles, as field 1 */
+	struct buffer profiles;		/* Profiles of the open resource */
+	struct buffer resource;		/* its Resource */
+	struct buffer scope, schema;	/* the same in all */
+	uint64_t samples, profile_count;	/* in finished resources */
+	uint64_t open_samples, open_profiles;	/* in the open one */
+	bool *had_losses;		/* writer.has_losses when the open one began */
+};
+
+static size_t part_count(const struct window *window)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < window->sample_count; i++)
+		count += ((size_t)window->samples[i].count + PROFILE_PART_MAX - 1) /
+			 PROFILE_PART_MAX;
+	return count;
+}
+
+static int part_compare(const void *a, const void *b)
+{
+	const struct window_sample *left = ((const struct profile_part *)a)->sample;
+	const struct window_sample *right = ((const struct profile_part *)b)->sample;
+
+	if (left->image != right->image) {
+		uint32_t left_tgid = left->image ? left->image->tgid : 0;
+		uint32_t right_tgid = right->image ? right->image->tgid : 0;
+
+		if (left_tgid != right_tgid)
+			return left_tgid < right_tgid ? -1 : 1;
+		return (uintptr_t)left->image < (uintptr_t)right->image ? -1 : 1;
+	}
+	if (left->profile != right->profile)
+		return left->profile < right->profile ? -1 : 1;
+	return (left > right) - (left < right);
+}
+
+static int parts_make(struct encoder *encoder)
+{
+	const struct window *window = encoder->window;
+	size_t count = part_count(window);
+	struct profile_part *part;
+
+	if (!pool_charge(POOL_ENCODE, count * sizeof(*part)))
+		return -ENOBUFS;
+	encoder->part_count = count;
+	encoder->parts = part = calloc(count ? count : 1, sizeof(*part));
+	if (!part)
+		return -ENOMEM;
+	for (size_t i = 0; i < window->sample_count; i++) {
+		const struct window_sample *sample = &window->samples[i];
+		uint32_t first = 0;
+
+		for (; first < sample->count; first += PROFILE_PART_MAX, part++) {
+			part->sample = sample;
+			part->first = first;
+			part->count = min_of(sample->count - first, (uint32_t)PROFILE_PART_MAX);
+		}
+	}
+	qsort(encoder->parts, count, sizeof(*part), part_compare);
+	return 0;
+}
+
+static int payload_start(struct encoder *encoder)
+{
+	encoder->resources.size = 0;
+	encoder->profiles.size = 0;
+	encoder->samples = encoder->profile_count = 0;
+	encoder->open_samples = encoder->open_profiles = 0;
+	return dictionary_reset(&encoder->dictionary);
+}
+
+/* Hand the payload over and start the next one. */
+static int payload_flush(struct encoder *encoder)
+{
+	struct payload payload = { .samples = encoder->samples,
+				   .profiles = encoder->profile_count };
+	size_t dictionary = dictionary_size(&encoder->dictionary);
+	size_t charged;
+	int err;
+
+	if (!encoder->profile_count)
+		return payload_start(encoder);
+	err = buffer_field(&encoder->resources, OTLP_DATA_DICTIONARY, dictionary);
+	if (err)
+		return err;
+	payload.size = encoder->resources.size + dictionary;
+	payload.data = malloc(payload.size);
+	if (!payload.data)
+		return -ENOMEM;
+	/* no larger than what it is made from, which has been granted; the sink takes it over */
+	charged = payload.size;
+	pool_charge_always(POOL_ENCODE, charged);
+	memcpy(payload.data, encoder->resources.data, encoder->resources.size);
+	dictionary_write(&encoder->dictionary, payload.data + encoder->resources.size);
+	pool_uncharge(POOL_ENCODE, charged);
+	err = encoder->sink(encoder->ctx, &payload);
+	return err ? err : payload_start(encoder);
+}
+
+static int append_string(struct buffer *buffer, unsigned int field, const char *text)
+{
+	size_t size = strlen(text);
+
+	return buffer_field(buffer, field, size) ?: buffer_append(buffer, text, size);
+}
+
+/* What frames the Profiles of every resource: the scope before them, the schema after them. */
+static int frame_make(struct encoder *encoder)
+{
+	char name[] = "stacktap", version[] = STACKTAP_VERSION;
+	uint8_t packed[sizeof(name) + sizeof(version) + 16];
+	OtlpScope scope;
+	size_t size;
+
+	/* one field number, so that the same bytes end both messages */
+	_Static_assert((int)OTLP_SCOPE_PROFILES_SCHEMA_URL == OTLP_RESOURCE_PROFILES_SCHEMA_URL,
+		       "schema_url");
+	otlp_common_init(instrumentation_scope, &scope);
+	scope.name = name;
+	scope.version = version;
+	size = protobuf_c_message_pack(&scope.base, packed);
+	return buffer_field(&encoder->scope, OTLP_SCOPE_PROFILES_SCOPE, size) ?:
+	       buffer_append(&encoder->scope, packed, size) ?:
+	       append_string(&encoder->schema, OTLP_SCOPE_PROFILES_SCHEMA_URL, OTLP_SCHEMA_URL);
+}
+
+/* Wrap the open resource's Profiles: ScopeProfiles in ResourceProfiles. */
+static int resource_finish(struct encoder *encoder, const struct image *image)
+{
+	struct buffer *resource = &encoder->resource, *out = &encoder->resources;
+	size_t scope_size, before = out->size;
+	int err;
+
+	if (!encoder->open_profiles)
+		return 0;
+	resource->size = 0;
+	err = resource_write(resource, encoder->options, image);
+	if (err)
+		return err;
+	scope_size = encoder->scope.size + encoder->profiles.size + encoder->schema.size;
+	err = buffer_field(out, OTLP_DATA_RESOURCE_PROFILES,
+			   resource->size + buffer_field_size(scope_size) + encoder->schema.size) ?:
+	      buffer_append(out, resource->data, resource->size) ?:
+	      buffer_field(out, OTLP_RESOURCE_PROFILES_SCOPE_PROFILES, scope_size) ?:
+	      buffer_append(out, encoder->scope.data, encoder->scope.size) ?:
+	      buffer_append(out, encoder->profiles.data, encoder->profiles.size) ?:
+	      buffer_append(out, encoder->schema.data, encoder->schema.size) ?:
+	      buffer_append(out, encoder->schema.data, encoder->schema.size);
+	if (err) {
+		out->size = before;
+		return err;
+	}
+	encoder->samples += encoder->open_samples;
+	encoder->profile_count += encoder->open_profiles;
+	encoder->profiles.size = 0;
+	encoder->open_samples = encoder->open_profiles = 0;
+	return 0;
+}
+
+/* Parts of one Profile at the start of @parts. */
+static size_t profile_run(const struct profile_part *parts, size_t count)
+{
+	size_t run = 1;
+
+	while (run < count && parts[run].sample->profile == parts->sample->profile)
+		run++;
+	return run;
+}
+
+/*
+ * A resource goes into the open payload as a whole if it can; else it starts a new payload, and is
+ * split only where that one is full.
+ */
+static int resource_encode(struct encoder *encoder, const struct profile_part *parts, size_t count)
+{
+	size_t losses = encoder->window->profile_count * sizeof(bool);
+	struct profile_writer *writer = &encoder->writer;
+	const struct image *image = parts->sample->image;
+	struct dictionary_mark mark;
+	size_t done = 0, run, written, used, room;
+	uint64_t samples;
+	bool forced;
+	int err;
+
+	dictionary_mark(&encoder->dictionary, &mark);
+	memcpy(encoder->had_losses, writer->has_losses, losses);
+	while (done < count) {
+		run = profile_run(parts + done, count - done);
+		used = dictionary_size(&encoder->dictionary) + encoder->resources.size +
+		       encoder->profiles.size + PAYLOAD_OVERHEAD;
+		room = encoder->limit > used ? encoder->limit - used : 0;
+		/* an empty payload takes one part even if that alone is beyond the limit */
+		forced = !encoder->resources.size && !encoder->profiles.size;
+		err = profile_write(writer, &encoder->profiles, forced, parts + done, run, room,
+				    &written, &samples);
+		if (err)
+			return err;
+		if (written) {
+			encoder->open_profiles++;
+			encoder->open_samples += samples;
+			done += written;
+		}
+		if (written == run)
+			continue;
+		if (encoder->resources.size) {
+			dictionary_take_back(&encoder->dictionary, &mark);
+			memcpy(writer->has_losses, encoder->had_losses, losses);
+			encoder->profiles.size = 0;
+			encoder->open_samples = encoder->open_profiles = 0;
+			done = 0;
+		} else {
+			err = resource_finish(encoder, image);
+			if (err)
+				return err;
+		}
+		err = payload_flush(encoder);
+		if (err)
+			return err;
+	}
+	return resource_finish(encoder, image);
+}
+
+static void encoder_free(struct encoder *encoder)
+{
+	dictionary_free(&encoder->dictionary);
+	profile_writer_free(&encoder->writer);
+	buffer_free(&encoder->resources);
+	buffer_free(&encoder->profiles);
+	buffer_free(&encoder->resource);
+	buffer_free(&encoder->scope);
+	buffer_free(&encoder->schema);
+	pool_uncharge(POOL_ENCODE, encoder->part_count * sizeof(*encoder->parts));
+	free(encoder->parts);
+	free(encoder->had_losses);
+}
+
+static int encoder_init(struct encoder *encoder)
+{
+	struct buffer *buffers[] = { &encoder->resources, &encoder->profiles, &encoder->resource,
+				     &encoder->scope, &encoder->schema };
+	size_t profiles = encoder->window->profile_count;
+
+	for (size_t i = 0; i < ARRAY_SIZE(buffers); i++)
+		buffer_init(buffers[i], POOL_ENCODE);
+	dictionary_init(&encoder->dictionary);
+	profile_writer_init(&encoder->writer);
+	encoder->writer.dictionary = &encoder->dictionary;
+	encoder->writer.window = encoder->window;
+	encoder->writer.with_cpu = encoder->options->with_cpu;
+	encoder->limit = min_of(encoder->options->max_bytes, pool_get(POOL_ENCODE)->limit / 3);
+	encoder->limit = max_of(encoder->limit, PAYLOAD_MIN);
+	encoder->writer.has_losses = calloc(profiles, sizeof(bool));
+	encoder->had_losses = calloc(profiles, sizeof(bool));
+	if (!encoder->writer.has_losses || !encoder->had_losses)
+		return -ENOMEM;
+	return frame_make(encoder) ?: parts_make(encoder) ?: payload_start(encoder);
+}
+
+int encode_window(const struct encode_options *options, const struct window *window,
+		  int (*sink)(void *ctx, struct payload *payload), void *ctx)
+{
+	struct encoder encoder = { .options = options, .window = window, .sink = sink,
+				   .ctx = ctx };
+	size_t first = 0, next;
+	int err;
+
+	if (!window->sample_count)
+		return 0;
+	err = encoder_init(&encoder);
+	while (!err && first < encoder.part_count) {
+		const struct profile_part *parts = encoder.parts;
+
+		for (next = first + 1; next < encoder.part_count; next++)
+			if (parts[next].sample->image != parts[first].sample->image)
+				break;
+		err = resource_encode(&encoder, parts + first, next - first);
+		first = next;
+	}
+	if (!err)
+		err = payload_flush(&encoder);
+	encoder_free(&encoder);
+	return err;
+}

@@ -1,0 +1,417 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "export/profile.h"
+
+#include <string.h>
+
+#include "export/otlp.h"
+
+#define SAMPLE_OVERHEAD 64u	/* of one Sample beside times and values, at most */
+#define PROFILE_OVERHEAD 1024u	/* of one Profile beside its samples, attributes included */
+#define TIME_BYTES 8u
+#define VALUE_BYTES 9u
+#define ATTRIBUTES_MAX 8
+
+/* What makes a Sample: parts of equal identity become one. */
+struct identity {
+	int32_t stack;
+	int32_t attributes[ATTRIBUTES_MAX];	/* the unused ones are 0 */
+	uint32_t part;
+	bool is_named;
+};
+
+struct event {
+	uint64_t time;
+	uint64_t value;
+};
+
+static const char *const end_names[STACKTAP_END_REASONS] = {
+	[STACKTAP_END_DEPTH] = "depth",
+	[STACKTAP_END_TIME] = "time",
+	[STACKTAP_END_UNREADABLE] = "unreadable",
+	[STACKTAP_END_NO_RULE] = "no_rule",
+	[STACKTAP_END_BAD_FRAME] = "bad_frame",
+	[STACKTAP_END_STALE] = "stale",
+	[STACKTAP_END_NO_MAPPINGS] = "no_mappings",
+	[STACKTAP_END_COMPAT] = "compat",
+};
+
+void profile_writer_init(struct profile_writer *writer)
+{
+	memset(writer, 0, sizeof(*writer));
+	buffer_init(&writer->identities, POOL_ENCODE);
+	buffer_init(&writer->samples, POOL_ENCODE);
+	buffer_init(&writer->scratch, POOL_ENCODE);
+}
+
+void profile_writer_free(struct profile_writer *writer)
+{
+	buffer_free(&writer->identities);
+	buffer_free(&writer->samples);
+	buffer_free(&writer->scratch);
+	free(writer->has_losses);
+}
+
+static const char *end_name(uint16_t end)
+{
+	return end < ARRAY_SIZE(end_names) ? end_names[end] : NULL;
+}
+
+static int identity_make(struct profile_writer *writer, const struct window_sample *sample,
+			 struct identity *ret_identity)
+{
+	struct dictionary *dictionary = writer->dictionary;
+	struct identity identity = { 0 };
+	char comm[sizeof(sample->comm) + 1] = "";
+	size_t count = 0;
+
+	memcpy(comm, sample->comm, sizeof(sample->comm));
+	identity.stack = dictionary_stack(dictionary, sample->stack, &identity.is_named);
+	if (identity.stack < 0)
+		return identity.stack;
+	identity.attributes[count++] =
+		dictionary_attribute_int(dictionary, "thread.id", sample->tid);
+	if (comm[0])
+		identity.attributes[count++] =
+			dictionary_attribute_string(dictionary, "thread.name", comm);
+	if (writer->with_cpu)
+		identity.attributes[count++] =
+			dictionary_attribute_int(dictionary, "cpu.logical_number", sample->cpu);
+	if (end_name(sample->user_end))
+		identity.attributes[count++] =
+			dictionary_attribute_string(dictionary, "stacktap.user_stack.end",
+						    end_name(sample->user_end));
+	if (end_name(sample->kernel_end))
+		identity.attributes[count++] =
+			dictionary_attribute_string(dictionary, "stacktap.kernel_stack.end",
+						    end_name(sample->kernel_end));
+	if (sample->marks & SAMPLE_STALE)
+		identity.attributes[count++] =
+			dictionary_attribute_true(dictionary, "stacktap.stale");
+	if (sample->marks & SAMPLE_DOUBTFUL)
+		identity.attributes[count++] =
+			dictionary_attribute_true(dictionary, "stacktap.doubtful");
+	for (size_t i = 0; i < count; i++)
+		if (identity.attributes[i] < 0)
+			return identity.attributes[i];
+	*ret_identity = identity;
+	return 0;
+}
+
+static int identity_compare(const struct identity *a, const struct identity *b)
+{
+	if (a->stack != b->stack)
+		return a->stack < b->stack ? -1 : 1;
+	for (size_t i = 0; i < ATTRIBUTES_MAX; i++)
+		if (a->attributes[i] != b->attributes[i])
+			return a->attributes[i] < b->attributes[i] ? -1 : 1;
+	return 0;
+}
+
+static int identity_sort(const void *a, const void *b)
+{
+	const struct identity *left = a, *right = b;
+	int order = identity_compare(left, right);
+
+	return order ? order : (left->part > right->part) - (left->part < right->part);
+}
+
+static int event_sort(const void *a, const void *b)
+{
+	const struct event *left = a, *right = b;
+
+	return (left->time > right->time) - (left->time < right->time);
+}
+
+/* All events of the parts in a run of equal identities, as a packed Sample. */
+static int sample_write(struct profile_writer *writer, const struct profile_part *parts,
+			const struct identity *run, size_t run_count)
+{
+	uint64_t offset = (uint64_t)writer->window->realtime_offset;
+	bool has_values = parts[run->part].sample->values, is_sorted = true;
+	size_t count = 0, filled = 0, size;
+	struct event *events;
+	uint64_t *times;
+	OtlpSample message;
+	int32_t attributes[ATTRIBUTES_MAX];
+
+	for (size_t i = 0; i < run_count; i++)
+		count += parts[run[i].part].count;
+	/* events, then the two arrays that the message wants */
+	writer->scratch.size = 0;
+	events = (struct event *)(void *)buffer_reserve(&writer->scratch,
+							count * (sizeof(*events) + 16));
+	if (!events)
+		return -ENOBUFS;
+	for (size_t i = 0; i < run_count; i++) {
+		const struct profile_part *part = &parts[run[i].part];
+
+		for (uint32_t k = 0; k < part->count; k++, filled++) {
+			events[filled].time = part->sample->times[part->first + k] + offset;
+			events[filled].value = has_values ?
+				part->sample->values[part->first + k] : 0;
+			if (filled && events[filled].time < events[filled - 1].time)
+				is_sorted = false;
+		}
+	}
+	if (!is_sorted)
+		qsort(events, count, sizeof(*events), event_sort);
+
+	otlp_init(sample, &message);
+	times = (uint64_t *)(events + count);
+	message.timestamps_unix_nano = times;
+	message.n_timestamps_unix_nano = count;
+	message.values = (int64_t *)times + count;
+	message.n_values = has_values ? count : 0;
+	for (size_t i = 0; i < count; i++) {
+		times[i] = events[i].time;
+		message.values[i] = (int64_t)(events[i].value & INT64_MAX);
+	}
+	message.stack_index = run->stack;
+	message.attribute_indices = attributes;
+	while (message.n_attribute_indices < ATTRIBUTES_MAX &&
+	       run->attributes[message.n_attribute_indices]) {
+		attributes[message.n_attribute_indices] =
+			run->attributes[message.n_attribute_indices];
+		message.n_attribute_indices++;
+	}
+
+	size = protobuf_c_message_get_packed_size(&message.base);
+	if (buffer_field(&writer->samples, OTLP_PROFILE_SAMPLES, size) ||
+	    !buffer_reserve(&writer->samples, size))
+		return -ENOBUFS;
+	protobuf_c_message_pack(&message.base, writer->samples.data + writer->samples.size);
+	writer->samples.size += size;
+	return 0;
+}
+
+static int value_type(struct profile_writer *writer, OtlpValueType *ret_type, const char *type,
+		      const char *unit)
+{
+	otlp_init(value_type, ret_type);
+	ret_type->type_strindex = dictionary_string(writer->dictionary, type);
+	ret_type->unit_strindex = dictionary_string(writer->dictionary, unit);
+	return min_of(ret_type->type_strindex, ret_type->unit_strindex);
+}
+
+static int profile_types(struct profile_writer *writer, const struct profile_config *config,
+			 OtlpProfile *profile)
+{
+	const char *event = config->event[0] ? config->event : "events";
+	bool is_time = config->is_clock || (config->is_cpu_time && config->rate_hz);
+	uint64_t period = config->period;
+	int err;
+
+	if (config->mode == STACKTAP_MODE_FREQ) {
+		err = config->is_clock ?
+			value_type(writer, profile->sample_type, "cpu", "nanoseconds") :
+			value_type(writer, profile->sample_type, event, "count");
+		/* the empty type that goes with period 0 */
+		return err < 0 ? err : value_type(writer, profile->period_type, "", "");
+	}
+	if (is_time && (!config->is_clock || !period))
+		period = config->rate_hz ? UINT64_C(1000000000) / config->rate_hz : 0;
+	period = min_of(period, (uint64_t)INT64_MAX);
+	profile->period = (int64_t)max_of(period, (uint64_t)1);
+	err = value_type(writer, profile->sample_type, "samples", "count");
+	if (err < 0)
+		return err;
+	return is_time ? value_type(writer, profile->period_type, "cpu", "nanoseconds") :
+			 value_type(writer, profile->period_type, event, "count");
+}
+
+struct profile_attributes {
+	struct dictionary *dictionary;
+	int32_t indices[24];
+	size_t count;
+	int err;
+};
+
+static void add_attribute(struct profile_attributes *list, int index)
+{
+	if (index < 0)
+		list->err = index;
+	else
+		list->indices[list->count++] = index;
+}
+
+static void add_string(struct profile_attributes *list, const char *key, const char *value)
+{
+	if (value[0])
+		add_attribute(list, dictionary_attribute_string(list->dictionary, key, value));
+}
+
+static void add_count(struct profile_attributes *list, const char *key, uint64_t value)
+{
+	add_attribute(list, dictionary_attribute_int(list->dictionary, key,
+						     (int64_t)min_of(value, (uint64_t)INT64_MAX)));
+}
+
+/*
+ * All counts add up over the Profiles of a window: those of samples are this Profile's own, losses
+ * belong to no process and stand in the first Profile that has a chance to tell them.
+ */
+static int profile_attributes(struct profile_writer *writer, struct profile_attributes *list,
+			      uint16_t number, const struct window_counts *own)
+{
+	const struct profile_config *config = &writer->window->profiles[number];
+	const struct window_counts *all = &writer->window->counts[number];
+
+	add_string(list, "stacktap.source", config->source);
+	add_string(list, "stacktap.event", config->event);
+	add_string(list, "stacktap.mode",
+		   config->mode == STACKTAP_MODE_FREQ ? "frequency" : "period");
+	if (config->rate_hz)
+		add_count(list, "stacktap.rate_hz", config->rate_hz);
+	if (config->fallback_errno)
+		add_count(list, "stacktap.fallback_errno", config->fallback_errno);
+	add_count(list, "stacktap.samples", own->samples);
+	add_count(list, "stacktap.complete", own->complete);
+	add_count(list, "stacktap.named", own->named);
+	add_count(list, "stacktap.stale", own->stale);
+	add_count(list, "stacktap.moved", own->moved);
+	if (!writer->has_losses[number]) {
+		add_count(list, "stacktap.lost", all->lost);
+		add_count(list, "stacktap.throttled", all->throttled);
+	}
+	return list->err;
+}
+
+static void count_part(struct window_counts *counts, const struct profile_part *part,
+		       bool is_named)
+{
+	const struct window_sample *sample = part->sample;
+
+	counts->samples += part->count;
+	if (sample->kernel_end <= STACKTAP_END_COMPLETE &&
+	    sample->user_end <= STACKTAP_END_COMPLETE)
+		counts->complete += part->count;
+	if (is_named)
+		counts->named += part->count;
+	if (sample->marks & (SAMPLE_STALE | SAMPLE_DOUBTFUL))
+		counts->stale += part->count;
+	if (sample->marks & SAMPLE_MOVED)
+		counts->moved += part->count;
+}
+
+/* Put as many parts into the dictionary as there is room for. */
+static int identities_fill(struct profile_writer *writer, bool forced,
+			   const struct profile_part *parts, size_t count, size_t room,
+			   size_t *ret_count, struct window_counts *ret_counts)
+{
+	size_t start = dictionary_size(writer->dictionary), estimate = PROFILE_OVERHEAD, i;
+	struct dictionary_mark mark;
+	struct identity identity;
+	int err = 0;
+
+	writer->identities.size = 0;
+	for (i = 0; i < count; i++) {
+		size_t bytes = SAMPLE_OVERHEAD + parts[i].count *
+			       (parts[i].sample->values ? TIME_BYTES + VALUE_BYTES : TIME_BYTES);
+
+		dictionary_mark(writer->dictionary, &mark);
+		err = identity_make(writer, parts[i].sample, &identity);
+		if (err) {
+			dictionary_take_back(writer->dictionary, &mark);
+			break;
+		}
+		if (dictionary_size(writer->dictionary) - start + estimate + bytes > room &&
+		    (i || !forced)) {
+			dictionary_take_back(writer->dictionary, &mark);
+			break;
+		}
+		identity.part = (uint32_t)i;
+		err = buffer_append(&writer->identities, &identity, sizeof(identity));
+		if (err) {
+			dictionary_take_back(writer->dictionary, &mark);
+			break;
+		}
+		estimate += bytes;
+		count_part(ret_counts, &parts[i], identity.is_named);
+	}
+	*ret_count = i;
+	/* no memory for more is the same as no room for more, unless there is nothing to give up */
+	return i || !forced ? 0 : err;
+}
+
+static int profile_assemble(struct profile_writer *writer, struct buffer *buffer,
+			    OtlpProfile *profile)
+{
+	OtlpProfile head;
+	size_t head_size, tail_size;
+	OtlpValueType *sample_type = profile->sample_type;
+
+	otlp_init(profile, &head);
+	head.sample_type = sample_type;
+	profile->sample_type = NULL;
+	head_size = protobuf_c_message_get_packed_size(&head.base);
+	tail_size = protobuf_c_message_get_packed_size(&profile->base);
+	if (buffer_field(buffer, OTLP_SCOPE_PROFILES_PROFILES,
+			 head_size + writer->samples.size + tail_size) ||
+	    !buffer_reserve(buffer, head_size + writer->samples.size + tail_size))
+		return -ENOBUFS;
+	buffer->size += protobuf_c_message_pack(&head.base, buffer->data + buffer->size);
+	memcpy(buffer->data + buffer->size, writer->samples.data, writer->samples.size);
+	buffer->size += writer->samples.size;
+	buffer->size += protobuf_c_message_pack(&profile->base, buffer->data + buffer->size);
+	return 0;
+}
+
+int profile_write(struct profile_writer *writer, struct buffer *buffer, bool forced,
+		  const struct profile_part *parts, size_t count, size_t room, size_t *ret_count,
+		  uint64_t *ret_samples)
+{
+	const struct window *window = writer->window;
+	uint16_t number = parts->sample->profile;
+	struct profile_attributes attributes = { .dictionary = writer->dictionary };
+	OtlpValueType sample_type, period_type;
+	struct window_counts counts = { 0 };
+	struct identity *identities;
+	uint8_t id[sizeof(window->id)];
+	OtlpProfile profile;
+	size_t used, next;
+	int err;
+
+	*ret_count = 0;
+	err = identities_fill(writer, forced, parts, count, room, &used, &counts);
+	if (err || !used)
+		return err;
+	identities = (struct identity *)(void *)writer->identities.data;
+	qsort(identities, used, sizeof(*identities), identity_sort);
+	writer->samples.size = 0;
+	for (size_t i = 0; i < used; i = next) {
+		for (next = i + 1; next < used; next++)
+			if (identity_compare(&identities[i], &identities[next]))
+				break;
+		err = sample_write(writer, parts, &identities[i], next - i);
+		if (err)
+			return err;
+	}
+
+	otlp_init(profile, &profile);
+	profile.sample_type = &sample_type;
+	profile.period_type = &period_type;
+	err = profile_types(writer, &window->profiles[number], &profile);
+	if (err < 0)
+		return err;
+	profile.time_unix_nano = window->start + (uint64_t)window->realtime_offset;
+	profile.duration_nano = window->end - window->start;
+	/* unique in the window, and the window's half is random */
+	memcpy(id, window->id, sizeof(id));
+	writer->ordinal++;
+	for (size_t i = 0; i < sizeof(writer->ordinal); i++)
+		id[sizeof(id) - 1 - i] ^= (uint8_t)(writer->ordinal >> 8 * i);
+	profile.profile_id.data = id;
+	profile.profile_id.len = sizeof(id);
+	err = profile_attributes(writer, &attributes, number, &counts);
+	if (err)
+		return err;
+	profile.attribute_indices = attributes.indices;
+	profile.n_attribute_indices = attributes.count;
+	err = profile_assemble(writer, buffer, &profile);
+	if (err)
+		return err;
+	writer->has_losses[number] = true;
+	*ret_count = used;
+	*ret_samples = counts.samples;
+	return 0;
+}

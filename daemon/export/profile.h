@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One OTLP Profile: the samples of one image and one configuration, as far as they fit a payload.
+ */
+#ifndef STACKTAP_EXPORT_PROFILE_H
+#define STACKTAP_EXPORT_PROFILE_H
+
+#include "export/dictionary.h"
+#include "export/encode.h"
+
+/* A sample's timestamps [first, first + count). */
+struct profile_part {
+	const struct window_sample *sample;
+	uint32_t first, count;
+};
+
+enum { PROFILE_PART_MAX = 16384 };	/* timestamps */
+
+struct profile_writer {
+	const struct window *window;
+	struct dictionary *dictionary;
+	bool with_cpu;
+	struct buffer identities, samples, scratch;
+	uint64_t ordinal;	/* of the Profile in its window */
+	bool *has_losses;	/* [profile_count]: written already */
+};
+
+void profile_writer_init(struct profile_writer *writer);
+void profile_writer_free(struct profile_writer *writer);
+
+/*
+ * Append a Profile of the first of @parts, all of one image and configuration, to @buffer as field 2
+ * of a ScopeProfiles, so that dictionary and Profile together grow by at most @room bytes. Writes
+ * nothing when not even one part fits, unless @forced. *ret_count: parts written.
+ */
+int profile_write(struct profile_writer *writer, struct buffer *buffer, bool forced,
+		  const struct profile_part *parts, size_t count, size_t room, size_t *ret_count,
+		  uint64_t *ret_samples);
+
+#endif /* STACKTAP_EXPORT_PROFILE_H */

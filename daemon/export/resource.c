@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "export/resource.h"
+
+#include <string.h>
+
+#include "base/utf8.h"
+#include "export/otlp.h"
+
+#define RESOURCE_MAX 64u	/* attributes */
+#define VALUE_MAX 4096u
+
+struct resource {
+	struct buffer *buffer;
+	OtlpResource message;
+	OtlpKeyValue *pointers[RESOURCE_MAX];
+	OtlpKeyValue attributes[RESOURCE_MAX];
+	OtlpAnyValue values[RESOURCE_MAX];
+	char *strings[2 * RESOURCE_MAX];
+	size_t string_count;
+};
+
+static void resource_free(struct resource *resource)
+{
+	for (size_t i = 0; i < resource->string_count; i++)
+		free(resource->strings[i]);
+	free(resource);
+}
+
+static void resource_freep(struct resource **resource)
+{
+	if (*resource)
+		resource_free(*resource);
+}
+
+static char *resource_text(struct resource *resource, const char *text)
+{
+	char *clean = utf8_dup(text, VALUE_MAX);
+
+	if (clean)
+		resource->strings[resource->string_count++] = clean;
+	return clean;
+}
+
+/* The first attribute of a key stays: what is known of the image comes before what is configured. */
+static OtlpAnyValue *resource_add(struct resource *resource, const char *key)
+{
+	size_t i = resource->message.n_attributes;
+	char *clean;
+
+	for (size_t k = 0; k < i; k++)
+		if (!strcmp(resource->attributes[k].key, key))
+			return NULL;
+	if (!key[0] || i == RESOURCE_MAX)
+		return NULL;
+	clean = resource_text(resource, key);
+	if (!clean)
+		return NULL;
+	otlp_common_init(key_value, &resource->attributes[i]);
+	otlp_common_init(any_value, &resource->values[i]);
+	resource->attributes[i].key = clean;
+	resource->attributes[i].value = &resource->values[i];
+	resource->pointers[i] = &resource->attributes[i];
+	resource->message.n_attributes++;
+	return &resource->values[i];
+}
+
+static void resource_string(struct resource *resource, const char *key, const char *value)
+{
+	OtlpAnyValue *any;
+	char *clean;
+
+	if (!value || !value[0])
+		return;
+	clean = resource_text(resource, value);
+	any = clean ? resource_add(resource, key) : NULL;
+	if (!any)
+		return;
+	any->value_case = OTLP_VALUE_STRING;
+	any->string_value = clean;
+}
+
+static void resource_int(struct resource *resource, const char *key, int64_t value)
+{
+	OtlpAnyValue *any = resource_add(resource, key);
+
+	if (!any)
+		return;
+	any->value_case = OTLP_VALUE_INT;
+	any->int_value = value;
+}
+
+static void resource_image(struct resource *resource, const struct image *image)
+{
+	const struct image_details *details = image_details(image);
+
+	resource_int(resource, "process.pid", image->tgid);
+	if (details) {
+		resource_string(resource, "process.executable.name", details->executable_name);
+		resource_string(resource, "process.executable.path", details->executable_path);
+		resource_string(resource, "process.command_line", details->command_line);
+		resource_string(resource, "container.id", details->container_id);
+		resource_string(resource, "service.name", details->service_name);
+		if (details->pid_in_namespace)
+			resource_int(resource, "process.vpid", details->pid_in_namespace);
+	}
+	/* a process that was gone before anybody could look */
+	resource_string(resource, "process.executable.name", image->comm);
+}
+
+int resource_write(struct buffer *buffer, const struct encode_options *options,
+		   const struct image *image)
+{
+	_cleanup_(resource_freep) struct resource *resource = calloc(1, sizeof(*resource));
+	size_t size;
+
+	if (!resource)
+		return -ENOMEM;
+	opentelemetry__proto__resource__v1__resource__init(&resource->message);
+	resource->message.attributes = resource->pointers;
+	if (image)
+		resource_image(resource, image);
+	else
+		resource_string(resource, "process.executable.name", "[kernel]");
+	resource_string(resource, "service.name", options->service_name);
+	for (size_t i = 0; i < options->resource_count; i++)
+		resource_string(resource, options->resource[i].key, options->resource[i].value);
+
+	size = protobuf_c_message_get_packed_size(&resource->message.base);
+	if (buffer_field(buffer, OTLP_RESOURCE_PROFILES_RESOURCE, size) ||
+	    !buffer_reserve(buffer, size))
+		return -ENOBUFS;
+	protobuf_c_message_pack(&resource->message.base, buffer->data + buffer->size);
+	buffer->size += size;
+	return 0;
+}

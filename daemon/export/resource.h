@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What an image is to OTLP: the attributes of its Resource, written inline (no references into the
+ * string table, which receivers do not resolve there).
+ */
+#ifndef STACKTAP_EXPORT_RESOURCE_H
+#define STACKTAP_EXPORT_RESOURCE_H
+
+#include "base/buffer.h"
+#include "export/encode.h"
+
+/* Append the Resource message as field 1 of a ResourceProfiles. @image NULL: the kernel's own. */
+int resource_write(struct buffer *buffer, const struct encode_options *options,
+		   const struct image *image);
+
+#endif /* STACKTAP_EXPORT_RESOURCE_H */
