@@ -9,14 +9,23 @@
 
 #include "base/macro.h"
 
+enum { STORE_MESSAGE_MAX = 64 << 20 };	/* bytes of a message: OTLP's limit for a request */
+
 struct store_file;
 
-/* A single file, as `record -o` writes it. Replaces an old one only when the first message is in. */
+/*
+ * A single file, as `record -o` writes it. Replaces an old one only when the first message is in;
+ * until then it is called PATH.partial. -EBUSY: another recording writes to it.
+ */
 int store_file_create(const char *path, struct store_file **ret_file);
 int store_file_append(struct store_file *file, const uint8_t *data, size_t size);
 int store_file_close(struct store_file *file, uint64_t *ret_bytes);
 
-/* A directory of files profiles-<Unix ms>.otlp, oldest removed so that all stay below max_bytes. */
+/*
+ * A directory of files profiles-<Unix ms>.otlp, oldest removed so that all stay below max_bytes. A
+ * new file is begun at a 16th of that and every hour; finished files are synced to disk, the open one
+ * is not. -EBUSY: another process has the store open.
+ */
 struct store;
 int store_open(const char *directory, uint64_t max_bytes, struct store **ret_store);
 int store_append(struct store *store, const uint8_t *data, size_t size);
@@ -24,7 +33,8 @@ void store_close(struct store *store);
 
 /*
  * Read messages of a file: 1 and a message, 0 at the end, -EBADMSG for a damaged or foreign file,
- * -ENODATA for a message cut off at the end. *ret_data is valid until the next call.
+ * -ENODATA for a message cut off at the end. *ret_data is valid until the next call. A file that is
+ * one bare message, without the length, is read as well.
  */
 struct store_reader;
 int store_reader_open(const char *path, struct store_reader **ret_reader);

@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "export/environment.h"
+
+#include <ctype.h>
+#include <string.h>
+#include <strings.h>
+
+#define PAIRS_MAX 128u		/* resource attributes */
+#define TEXT_MAX 65536u		/* of one variable */
+#define SIGNAL_PATH "v1development/profiles"
+
+/* The variable's text without surrounding blanks, NULL when unset or empty. */
+static char *variable_get(const char *name)
+{
+	const char *text = getenv(name);
+	size_t length;
+
+	if (!text)
+		return NULL;
+	while (isspace((unsigned char)*text))
+		text++;
+	length = strlen(text);
+	while (length && isspace((unsigned char)text[length - 1]))
+		length--;
+	return length ? strndup(text, length) : NULL;
+}
+
+/* The profiles signal's variable before the generic one; *ret_name for messages. */
+static char *exporter_get(const char *name, char *ret_name, size_t name_size)
+{
+	char *text;
+
+	snprintf(ret_name, name_size, "OTEL_EXPORTER_OTLP_PROFILES_%s", name);
+	text = variable_get(ret_name);
+	if (text)
+		return text;
+	snprintf(ret_name, name_size, "OTEL_EXPORTER_OTLP_%s", name);
+	return variable_get(ret_name);
+}
+
+static int hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	c |= 0x20;
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* [text, end) without blanks around it, decoded in place at @out. */
+static int percent_decode(const char *text, const char *end, char *out)
+{
+	while (text < end && isspace((unsigned char)*text))
+		text++;
+	while (end > text && isspace((unsigned char)end[-1]))
+		end--;
+	for (; text < end; text++) {
+		int c = (unsigned char)*text;
+
+		if (c == '%') {
+			if (end - text < 3 || hex_digit(text[1]) < 0 || hex_digit(text[2]) < 0)
+				return -EINVAL;
+			c = hex_digit(text[1]) << 4 | hex_digit(text[2]);
+			text += 2;
+		}
+		/* a line break could end a header and begin another */
+		if (c < 0x20 || c == 0x7f)
+			return -EINVAL;
+		*out++ = (char)c;
+	}
+	*out = '\0';
+	return 0;
+}
+
+int environment_each_pair(const char *text, int (*each)(void *ctx, const char *key, const char *value),
+			  void *ctx)
+{
+	size_t length = strlen(text);
+	_cleanup_free_ char *key = NULL, *value = NULL;
+	const char *end, *equals;
+	int err;
+
+	if (length > TEXT_MAX)
+		return -EINVAL;
+	key = malloc(length + 1);
+	value = malloc(length + 1);
+	if (!key || !value)
+		return -ENOMEM;
+	for (; *text; text = *end ? end + 1 : end) {
+		end = strchrnul(text, ',');
+		if (text + strspn(text, " \t") == end)
+			continue;
+		equals = memchr(text, '=', (size_t)(end - text));
+		if (!equals || percent_decode(text, equals, key) || !key[0] ||
+		    percent_decode(equals + 1, end, value))
+			return -EINVAL;
+		err = each(ctx, key, value);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+char *environment_signal_url(const char *base)
+{
+	size_t length = strlen(base);
+	char *url;
+
+	while (length && base[length - 1] == '/')
+		length--;
+	return asprintf(&url, "%.*s/" SIGNAL_PATH, (int)length, base) < 0 ? NULL : url;
+}
+
+static int add_resource(void *ctx, const char *key, const char *value)
+{
+	struct environment *environment = ctx;
+	struct encode_attribute *attribute;
+
+	if (environment->resource_count == PAIRS_MAX)
+		return -EINVAL;
+	attribute = &environment->resource[environment->resource_count];
+	attribute->key = strdup(key);
+	attribute->value = strdup(value);
+	environment->resource_count++;
+	return attribute->key && attribute->value ? 0 : -ENOMEM;
+}
+
+static int load_resource(struct environment *environment, char *ret_error, size_t error_size)
+{
+	_cleanup_free_ char *text = variable_get("OTEL_RESOURCE_ATTRIBUTES");
+	int err;
+
+	if (!text)
+		return 0;
+	environment->resource = calloc(PAIRS_MAX, sizeof(*environment->resource));
+	if (!environment->resource)
+		return -ENOMEM;
+	err = environment_each_pair(text, add_resource, environment);
+	if (err == -EINVAL)
+		snprintf(ret_error, error_size,
+			 "OTEL_RESOURCE_ATTRIBUTES is not of the form key=value,key=value, "
+			 "percent-encoded.");
+	return err;
+}
+
+static int count_pair(void *ctx, const char *key, const char *value)
+{
+	size_t *count = ctx;
+
+	(void)key;
+	(void)value;
+	(*count)++;
+	return 0;
+}
+
+/* The per-signal endpoint is a full URL as it is, the generic one a base. */
+static int load_endpoint(struct environment *environment, char *ret_error, size_t error_size)
+{
+	const char *name = "OTEL_EXPORTER_OTLP_PROFILES_ENDPOINT";
+	char *text = variable_get(name);
+
+	if (text) {
+		environment->endpoint = text;
+	} else {
+		_cleanup_free_ char *base = variable_get("OTEL_EXPORTER_OTLP_ENDPOINT");
+
+		name = "OTEL_EXPORTER_OTLP_ENDPOINT";
+		if (!base)
+			return 0;
+		environment->endpoint = environment_signal_url(base);
+		if (!environment->endpoint)
+			return -ENOMEM;
+	}
+	if (strncasecmp(environment->endpoint, "http://", 7) &&
+	    strncasecmp(environment->endpoint, "https://", 8)) {
+		snprintf(ret_error, error_size, "%s does not start with http:// or https://.", name);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static int load_protocol(char *ret_error, size_t error_size)
+{
+	char name[64];
+	_cleanup_free_ char *text = exporter_get("PROTOCOL", name, sizeof(name));
+
+	if (!text || !strcmp(text, "http/protobuf"))
+		return 0;
+	snprintf(ret_error, error_size, "%s is \"%.32s\"; stacktap speaks http/protobuf only.", name,
+		 text);
+	return -EINVAL;
+}
+
+static int load_compression(struct environment *environment, char *ret_error, size_t error_size)
+{
+	char name[64];
+	_cleanup_free_ char *text = exporter_get("COMPRESSION", name, sizeof(name));
+
+	if (!text)
+		return 0;
+	environment->has_compression = true;
+	environment->compress = !strcmp(text, "gzip");
+	if (environment->compress || !strcmp(text, "none"))
+		return 0;
+	snprintf(ret_error, error_size, "%s is \"%.32s\"; it can be gzip or none.", name, text);
+	return -EINVAL;
+}
+
+static int load_timeout(struct environment *environment, char *ret_error, size_t error_size)
+{
+	char name[64], *end;
+	_cleanup_free_ char *text = exporter_get("TIMEOUT", name, sizeof(name));
+	unsigned long value;
+
+	if (!text)
+		return 0;
+	errno = 0;
+	value = strtoul(text, &end, 10);
+	if (errno || *end || text[0] < '0' || text[0] > '9' || value < 1 || value > 3600000) {
+		snprintf(ret_error, error_size,
+			 "%s is \"%.32s\"; it must be milliseconds from 1 to 3600000.", name, text);
+		return -EINVAL;
+	}
+	environment->timeout_ms = (unsigned int)value;
+	return 0;
+}
+
+static int load_headers(struct environment *environment, char *ret_error, size_t error_size)
+{
+	char name[64];
+	size_t count = 0;
+	int err;
+
+	environment->headers = exporter_get("HEADERS", name, sizeof(name));
+	if (!environment->headers)
+		return 0;
+	err = environment_each_pair(environment->headers, count_pair, &count);
+	/* the value may be a secret: it stays out of the message */
+	if (err == -EINVAL)
+		snprintf(ret_error, error_size,
+			 "%s is not of the form name=value,name=value, percent-encoded.", name);
+	return err;
+}
+
+int environment_load(struct environment *ret_environment, char *ret_error, size_t error_size)
+{
+	struct environment *environment = ret_environment;
+	_cleanup_free_ char *disabled = variable_get("OTEL_SDK_DISABLED");
+	char name[64];
+	int err;
+
+	*environment = (struct environment){ 0 };
+	snprintf(ret_error, error_size, "Out of memory.");
+	environment->is_disabled = disabled && !strcasecmp(disabled, "true");
+	err = load_protocol(ret_error, error_size) ?:
+	      load_endpoint(environment, ret_error, error_size) ?:
+	      load_headers(environment, ret_error, error_size) ?:
+	      load_compression(environment, ret_error, error_size) ?:
+	      load_timeout(environment, ret_error, error_size) ?:
+	      load_resource(environment, ret_error, error_size);
+	if (err) {
+		environment_free(environment);
+		return err;
+	}
+	environment->certificate = exporter_get("CERTIFICATE", name, sizeof(name));
+	environment->client_certificate = exporter_get("CLIENT_CERTIFICATE", name, sizeof(name));
+	environment->client_key = exporter_get("CLIENT_KEY", name, sizeof(name));
+	environment->service_name = variable_get("OTEL_SERVICE_NAME");
+	ret_error[0] = '\0';
+	return 0;
+}
+
+void environment_free(struct environment *environment)
+{
+	free(environment->endpoint);
+	free(environment->headers);
+	free(environment->certificate);
+	free(environment->client_certificate);
+	free(environment->client_key);
+	free(environment->service_name);
+	for (size_t i = 0; i < environment->resource_count; i++) {
+		free((char *)(uintptr_t)environment->resource[i].key);
+		free((char *)(uintptr_t)environment->resource[i].value);
+	}
+	free(environment->resource);
+	*environment = (struct environment){ 0 };
+}

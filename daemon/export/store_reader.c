@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <endian.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "export/store.h"
+
+#define READ_STEP ((size_t)1 << 20)
+
+/*
+ * A bare message starts with the tag of its field 1 or 2. As the first byte of a length either would
+ * mean more than STORE_MESSAGE_MAX, so the two formats cannot be taken for each other.
+ */
+#define TAG_RESOURCE_PROFILES 0x0a
+#define TAG_DICTIONARY 0x12
+
+struct store_reader {
+	int fd;
+	uint8_t *data;
+	size_t capacity;
+	bool is_first, is_done;
+};
+
+/* -EISDIR rather than a failing read later. */
+int store_reader_open(const char *path, struct store_reader **ret_reader)
+{
+	struct store_reader *reader = calloc(1, sizeof(*reader));
+	struct stat st;
+	int err;
+
+	if (!reader)
+		return -ENOMEM;
+	reader->is_first = true;
+	reader->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	if (reader->fd < 0)
+		err = -errno;
+	else if (fstat(reader->fd, &st))
+		err = -errno;
+	else
+		err = S_ISDIR(st.st_mode) ? -EISDIR : 0;
+	if (err) {
+		store_reader_close(reader);
+		return err;
+	}
+	*ret_reader = reader;
+	return 0;
+}
+
+static ssize_t read_fully(int fd, uint8_t *data, size_t size)
+{
+	size_t done = 0;
+	ssize_t got;
+
+	while (done < size) {
+		got = read(fd, data + done, size - done);
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return -errno;
+		if (!got)
+			break;
+		done += (size_t)got;
+	}
+	return (ssize_t)done;
+}
+
+/*
+ * Up to @size bytes behind the first @filled. Memory grows with what is really there, so that a
+ * length alone cannot make us take much.
+ */
+static ssize_t read_growing(struct store_reader *reader, size_t filled, size_t size)
+{
+	size_t capacity, step;
+	uint8_t *data;
+	ssize_t got;
+
+	while (filled < size) {
+		step = min_of(size - filled, READ_STEP);
+		if (filled + step > reader->capacity) {
+			capacity = max_of(filled + step, 2 * reader->capacity);
+			capacity = min_of(capacity, (size_t)STORE_MESSAGE_MAX + 1);
+			data = realloc(reader->data, capacity);
+			if (!data)
+				return -ENOMEM;
+			reader->data = data;
+			reader->capacity = capacity;
+		}
+		got = read_fully(reader->fd, reader->data + filled, step);
+		if (got < 0)
+			return got;
+		filled += (size_t)got;
+		if ((size_t)got < step)
+			break;
+	}
+	return (ssize_t)filled;
+}
+
+int store_reader_next(struct store_reader *reader, const uint8_t **ret_data, size_t *ret_size)
+{
+	bool is_first = reader->is_first;
+	uint32_t length;
+	ssize_t got;
+
+	reader->is_first = false;
+	if (reader->is_done)
+		return 0;
+	got = read_growing(reader, 0, sizeof(length));
+	if (got < 0)
+		return (int)got;
+	if (!got) {
+		reader->is_done = true;
+		return 0;
+	}
+	if (is_first &&
+	    (reader->data[0] == TAG_RESOURCE_PROFILES || reader->data[0] == TAG_DICTIONARY)) {
+		got = read_growing(reader, (size_t)got, (size_t)STORE_MESSAGE_MAX + 1);
+		if (got < 0)
+			return (int)got;
+		reader->is_done = true;
+		if (got > STORE_MESSAGE_MAX)
+			return -EBADMSG;
+		*ret_data = reader->data;
+		*ret_size = (size_t)got;
+		return 1;
+	}
+	if ((size_t)got < sizeof(length))
+		return -ENODATA;
+	memcpy(&length, reader->data, sizeof(length));
+	length = be32toh(length);
+	if (!length || length > STORE_MESSAGE_MAX)
+		return -EBADMSG;
+	got = read_growing(reader, 0, length);
+	if (got < 0)
+		return (int)got;
+	if ((size_t)got < length)
+		return -ENODATA;
+	*ret_data = reader->data;
+	*ret_size = length;
+	return 1;
+}
+
+void store_reader_close(struct store_reader *reader)
+{
+	if (reader->fd >= 0)
+		close(reader->fd);
+	free(reader->data);
+	free(reader);
+}
