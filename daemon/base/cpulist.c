@@ -2,6 +2,7 @@
 #include "base/cpulist.h"
 
 #include <ctype.h>
+#include <string.h>
 
 #include "base/file.h"
 
@@ -93,4 +94,35 @@ void cpulist_done(struct cpulist *list)
 	free(list->words);
 	list->words = NULL;
 	list->count = 0;
+}
+
+void cpulist_format(const struct cpulist *list, char *buffer, size_t size)
+{
+	size_t used = 0;
+	uint32_t cpu = 0;
+
+	if (!size)
+		return;
+	buffer[0] = '\0';
+	while (cpu < cpulist_limit(list)) {
+		uint32_t first = cpu;
+		char range[32];
+		int length;
+
+		if (!cpulist_has(list, cpu)) {
+			cpu++;
+			continue;
+		}
+		while (cpulist_has(list, cpu))
+			cpu++;
+		length = snprintf(range, sizeof(range), cpu - first == 1 ? "%s%u" : "%s%u-%u",
+				  used ? "," : "", first, cpu - 1);
+		/* always leave room for the mark that something is missing */
+		if (used + (size_t)length + sizeof("...") > size) {
+			snprintf(buffer + used, size - used, "...");
+			return;
+		}
+		memcpy(buffer + used, range, (size_t)length + 1);
+		used += (size_t)length;
+	}
 }

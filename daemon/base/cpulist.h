@@ -14,6 +14,8 @@ struct cpulist {
 int cpulist_parse(const char *text, struct cpulist *ret_list);
 int cpulist_read_online(struct cpulist *ret_list);
 void cpulist_done(struct cpulist *list);
+/* The other way round; what does not fit is replaced by "...". */
+void cpulist_format(const struct cpulist *list, char *buffer, size_t size);
 
 static inline bool cpulist_has(const struct cpulist *list, uint32_t cpu)
 {
