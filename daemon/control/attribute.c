@@ -1,0 +1,441 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/attribute.h"
+
+#include <netlink/attr.h>
+#include <netlink/genl/genl.h>
+#include <netlink/msg.h>
+#include <string.h>
+
+#define U8 { .type = NLA_U8 }
+#define U16 { .type = NLA_U16 }
+#define U32 { .type = NLA_U32 }
+#define U64 { .type = NLA_U64 }
+#define STRING { .type = NLA_STRING }
+#define NEST { .type = NLA_NESTED }
+
+/* libnl wants policies that it may write to */
+static struct nla_policy top_policy[STACKTAP_A_MAX + 1] = {
+	[STACKTAP_A_ABI_MAJOR] = U16,
+	[STACKTAP_A_ABI_MINOR] = U16,
+	[STACKTAP_A_MODULE_VERSION] = STRING,
+	[STACKTAP_A_FEATURES] = U64,
+	[STACKTAP_A_SESSIONS] = U32,
+	[STACKTAP_A_SESSION] = NEST,
+	[STACKTAP_A_SESSION_ID] = U64,
+	[STACKTAP_A_OWNER_TGID] = U32,
+	[STACKTAP_A_OWNER_COMM] = STRING,
+	[STACKTAP_A_STATE] = U8,
+	[STACKTAP_A_GENERATION] = U64,
+	[STACKTAP_A_CREATED] = U64,
+	[STACKTAP_A_USER_FRAMES] = U32,
+	[STACKTAP_A_WALK_LIMIT_NS] = U32,
+	[STACKTAP_A_RING_BYTES] = U64,
+	[STACKTAP_A_RING_USED] = U64,
+	[STACKTAP_A_STASH_BYTES] = U64,
+	[STACKTAP_A_SOURCES] = NEST,
+	[STACKTAP_A_SOURCE] = NEST,
+	[STACKTAP_A_FILTER] = NEST,
+	[STACKTAP_A_CPU] = NEST,
+	[STACKTAP_A_CPU_ID] = U32,
+	[STACKTAP_A_CPU_STATE] = U8,
+	[STACKTAP_A_COUNTS] = NEST,
+	[STACKTAP_A_EVENT_KIND] = U8,
+	[STACKTAP_A_EVENT_TIME] = U64,
+	[STACKTAP_A_EVENT_COUNT] = U64,
+	[STACKTAP_A_SRC_ID] = U32,
+	[STACKTAP_A_ERRNO] = U32,
+};
+
+static struct nla_policy source_policy[STACKTAP_SRC_ATTR_MAX + 1] = {
+	[STACKTAP_SRC_ID] = U32,
+	[STACKTAP_SRC_NAME] = STRING,
+	[STACKTAP_SRC_TYPE] = U32,
+	[STACKTAP_SRC_CONFIG] = U64,
+	[STACKTAP_SRC_CONFIG1] = U64,
+	[STACKTAP_SRC_CONFIG2] = U64,
+	[STACKTAP_SRC_MODE] = U8,
+	[STACKTAP_SRC_PERIOD] = U64,
+	[STACKTAP_SRC_RATE_HZ] = U32,
+	[STACKTAP_SRC_NOMINAL_HZ] = U64,
+	[STACKTAP_SRC_FLAGS] = U32,
+	[STACKTAP_SRC_FALLBACK_ERRNO] = U32,
+	[STACKTAP_SRC_FALLBACK_CPUS] = U32,
+};
+
+static struct nla_policy filter_policy[STACKTAP_FILTER_ATTR_MAX + 1] = {
+	[STACKTAP_FILTER_FLAGS] = U32,
+};
+
+static struct nla_policy count_policy[STACKTAP_CNT_ATTR_MAX + 1] = {
+	[STACKTAP_CNT_SRC_ID] = U32,
+	[STACKTAP_CNT_TYPE] = U32,
+	[STACKTAP_CNT_CONFIG] = U64,
+	[STACKTAP_CNT_PERIOD] = U64,
+	[STACKTAP_CNT_FALLBACK_ERRNO] = U32,
+	[STACKTAP_CNT_CALLS] = U64,
+	[STACKTAP_CNT_RECORDED] = U64,
+	[STACKTAP_CNT_FILTERED] = U64,
+	[STACKTAP_CNT_THROTTLED] = U64,
+	[STACKTAP_CNT_LOST] = NEST,
+	[STACKTAP_CNT_ENABLED_NS] = U64,
+	[STACKTAP_CNT_RUNNING_NS] = U64,
+	[STACKTAP_CNT_MOVED] = U64,
+	[STACKTAP_CNT_STALE] = U64,
+	[STACKTAP_CNT_KERNEL_END] = NEST,
+	[STACKTAP_CNT_USER_END] = NEST,
+};
+
+static uint32_t get_u32(struct nlattr *attr)
+{
+	return attr ? nla_get_u32(attr) : 0;
+}
+
+static uint64_t get_u64(struct nlattr *attr)
+{
+	return attr ? nla_get_u64(attr) : 0;
+}
+
+static void get_string(struct nlattr *attr, char *buffer, size_t size)
+{
+	if (attr)
+		nla_strlcpy(buffer, attr, size);
+}
+
+static int parse_top(struct nlmsghdr *message, struct nlattr **attrs)
+{
+	return genlmsg_parse(message, 0, attrs, STACKTAP_A_MAX, top_policy) < 0 ? -EBADMSG : 0;
+}
+
+int attribute_parse_module(struct nlmsghdr *message, struct control_module *ret_module)
+{
+	struct nlattr *attrs[STACKTAP_A_MAX + 1];
+	struct control_module module = { 0 };
+	int ret;
+
+	ret = parse_top(message, attrs);
+	if (ret < 0)
+		return ret;
+	/* without the version nothing else can be understood */
+	if (!attrs[STACKTAP_A_ABI_MAJOR])
+		return -EBADMSG;
+	module.abi_major = nla_get_u16(attrs[STACKTAP_A_ABI_MAJOR]);
+	if (attrs[STACKTAP_A_ABI_MINOR])
+		module.abi_minor = nla_get_u16(attrs[STACKTAP_A_ABI_MINOR]);
+	get_string(attrs[STACKTAP_A_MODULE_VERSION], module.version, sizeof(module.version));
+	module.features = get_u64(attrs[STACKTAP_A_FEATURES]);
+	module.sessions = get_u32(attrs[STACKTAP_A_SESSIONS]);
+	*ret_module = module;
+	return 0;
+}
+
+static int parse_source(struct nlattr *nest, struct control_source *ret_source)
+{
+	struct nlattr *attrs[STACKTAP_SRC_ATTR_MAX + 1];
+
+	if (nla_parse_nested(attrs, STACKTAP_SRC_ATTR_MAX, nest, source_policy) < 0)
+		return -EBADMSG;
+	ret_source->id = get_u32(attrs[STACKTAP_SRC_ID]);
+	get_string(attrs[STACKTAP_SRC_NAME], ret_source->name, sizeof(ret_source->name));
+	ret_source->type = get_u32(attrs[STACKTAP_SRC_TYPE]);
+	ret_source->config = get_u64(attrs[STACKTAP_SRC_CONFIG]);
+	ret_source->config1 = get_u64(attrs[STACKTAP_SRC_CONFIG1]);
+	ret_source->config2 = get_u64(attrs[STACKTAP_SRC_CONFIG2]);
+	if (attrs[STACKTAP_SRC_MODE])
+		ret_source->mode = nla_get_u8(attrs[STACKTAP_SRC_MODE]);
+	ret_source->period = get_u64(attrs[STACKTAP_SRC_PERIOD]);
+	ret_source->rate_hz = get_u32(attrs[STACKTAP_SRC_RATE_HZ]);
+	ret_source->nominal_hz = get_u64(attrs[STACKTAP_SRC_NOMINAL_HZ]);
+	ret_source->flags = get_u32(attrs[STACKTAP_SRC_FLAGS]);
+	ret_source->fallback_errno = get_u32(attrs[STACKTAP_SRC_FALLBACK_ERRNO]);
+	ret_source->fallback_cpus = get_u32(attrs[STACKTAP_SRC_FALLBACK_CPUS]);
+	return 0;
+}
+
+/* Copy an attribute that is an array of @unit bytes each. */
+static int parse_array(struct nlattr *attr, size_t unit, void *ret_array, size_t *ret_count)
+{
+	size_t size = (size_t)nla_len(attr);
+	void *copy;
+
+	if (!size || size % unit)
+		return -EBADMSG;
+	copy = malloc(size);
+	if (!copy)
+		return -ENOMEM;
+	memcpy(copy, nla_data(attr), size);
+	memcpy(ret_array, &copy, sizeof(copy));
+	*ret_count = size / unit;
+	return 0;
+}
+
+static int parse_filter(struct nlattr *nest, struct control_filter *ret_filter)
+{
+	struct nlattr *attrs[STACKTAP_FILTER_ATTR_MAX + 1];
+	int ret = 0;
+
+	if (nla_parse_nested(attrs, STACKTAP_FILTER_ATTR_MAX, nest, filter_policy) < 0)
+		return -EBADMSG;
+	ret_filter->flags = get_u32(attrs[STACKTAP_FILTER_FLAGS]);
+	if (attrs[STACKTAP_FILTER_CPUS])
+		ret = parse_array(attrs[STACKTAP_FILTER_CPUS], sizeof(uint64_t), &ret_filter->cpus,
+				  &ret_filter->cpu_words);
+	if (!ret && attrs[STACKTAP_FILTER_TGIDS])
+		ret = parse_array(attrs[STACKTAP_FILTER_TGIDS], sizeof(uint32_t),
+				  &ret_filter->tgids, &ret_filter->tgid_count);
+	return ret;
+}
+
+int attribute_parse_session(struct nlmsghdr *message, struct control_session *ret_session)
+{
+	struct nlattr *top[STACKTAP_A_MAX + 1], *attrs[STACKTAP_A_MAX + 1], *nest;
+	struct control_session session = { 0 };
+	int ret, left;
+
+	ret = parse_top(message, top);
+	if (ret < 0)
+		return ret;
+	if (!top[STACKTAP_A_SESSION] ||
+	    nla_parse_nested(attrs, STACKTAP_A_MAX, top[STACKTAP_A_SESSION], top_policy) < 0 ||
+	    !attrs[STACKTAP_A_SESSION_ID])
+		return -EBADMSG;
+	session.id = nla_get_u64(attrs[STACKTAP_A_SESSION_ID]);
+	session.owner_tgid = get_u32(attrs[STACKTAP_A_OWNER_TGID]);
+	get_string(attrs[STACKTAP_A_OWNER_COMM], session.owner_comm, sizeof(session.owner_comm));
+	if (attrs[STACKTAP_A_STATE])
+		session.state = nla_get_u8(attrs[STACKTAP_A_STATE]);
+	session.generation = get_u64(attrs[STACKTAP_A_GENERATION]);
+	session.created = get_u64(attrs[STACKTAP_A_CREATED]);
+	session.user_frames = get_u32(attrs[STACKTAP_A_USER_FRAMES]);
+	session.walk_limit_ns = get_u32(attrs[STACKTAP_A_WALK_LIMIT_NS]);
+	session.ring_bytes = get_u64(attrs[STACKTAP_A_RING_BYTES]);
+	session.stash_bytes = get_u64(attrs[STACKTAP_A_STASH_BYTES]);
+	if (attrs[STACKTAP_A_SOURCES]) {
+		nla_for_each_nested(nest, attrs[STACKTAP_A_SOURCES], left) {
+			if (session.source_count == STACKTAP_MAX_SOURCES)
+				return -EBADMSG;
+			ret = parse_source(nest, &session.sources[session.source_count++]);
+			if (ret < 0)
+				return ret;
+		}
+	}
+	if (attrs[STACKTAP_A_FILTER]) {
+		ret = parse_filter(attrs[STACKTAP_A_FILTER], &session.filter);
+		if (ret < 0) {
+			control_filter_done(&session.filter);
+			return ret;
+		}
+	}
+	*ret_session = session;
+	return 0;
+}
+
+/* u64 attributes whose type is an index plus one; newer modules may know more indices */
+static void parse_indexed(struct nlattr *nest, uint64_t *values, int count)
+{
+	struct nlattr *attr;
+	int left;
+
+	if (!nest)
+		return;
+	nla_for_each_nested(attr, nest, left) {
+		int index = nla_type(attr) - 1;
+
+		if (index >= 0 && index < count && nla_len(attr) == sizeof(uint64_t))
+			values[index] = nla_get_u64(attr);
+	}
+}
+
+static int parse_counts(struct nlattr *nest, struct control_counts *ret_counts)
+{
+	struct nlattr *attrs[STACKTAP_CNT_ATTR_MAX + 1];
+
+	if (nla_parse_nested(attrs, STACKTAP_CNT_ATTR_MAX, nest, count_policy) < 0)
+		return -EBADMSG;
+	ret_counts->source_id = get_u32(attrs[STACKTAP_CNT_SRC_ID]);
+	ret_counts->type = get_u32(attrs[STACKTAP_CNT_TYPE]);
+	ret_counts->config = get_u64(attrs[STACKTAP_CNT_CONFIG]);
+	ret_counts->period = get_u64(attrs[STACKTAP_CNT_PERIOD]);
+	ret_counts->fallback_errno = get_u32(attrs[STACKTAP_CNT_FALLBACK_ERRNO]);
+	ret_counts->calls = get_u64(attrs[STACKTAP_CNT_CALLS]);
+	ret_counts->recorded = get_u64(attrs[STACKTAP_CNT_RECORDED]);
+	ret_counts->filtered = get_u64(attrs[STACKTAP_CNT_FILTERED]);
+	ret_counts->throttled = get_u64(attrs[STACKTAP_CNT_THROTTLED]);
+	ret_counts->enabled_ns = get_u64(attrs[STACKTAP_CNT_ENABLED_NS]);
+	ret_counts->running_ns = get_u64(attrs[STACKTAP_CNT_RUNNING_NS]);
+	ret_counts->moved = get_u64(attrs[STACKTAP_CNT_MOVED]);
+	ret_counts->stale = get_u64(attrs[STACKTAP_CNT_STALE]);
+	parse_indexed(attrs[STACKTAP_CNT_LOST], ret_counts->lost, STACKTAP_LOST_REASONS);
+	parse_indexed(attrs[STACKTAP_CNT_KERNEL_END], ret_counts->kernel_end, STACKTAP_END_REASONS);
+	parse_indexed(attrs[STACKTAP_CNT_USER_END], ret_counts->user_end, STACKTAP_END_REASONS);
+	return 0;
+}
+
+int attribute_parse_cpu(struct nlmsghdr *message, struct control_cpu *ret_cpu)
+{
+	struct nlattr *top[STACKTAP_A_MAX + 1], *attrs[STACKTAP_A_MAX + 1], *nest;
+	struct control_cpu cpu = { 0 };
+	int ret, left;
+
+	ret = parse_top(message, top);
+	if (ret < 0)
+		return ret;
+	if (!top[STACKTAP_A_CPU] ||
+	    nla_parse_nested(attrs, STACKTAP_A_MAX, top[STACKTAP_A_CPU], top_policy) < 0 ||
+	    !attrs[STACKTAP_A_SESSION_ID] || !attrs[STACKTAP_A_CPU_ID])
+		return -EBADMSG;
+	cpu.session_id = nla_get_u64(attrs[STACKTAP_A_SESSION_ID]);
+	cpu.cpu = nla_get_u32(attrs[STACKTAP_A_CPU_ID]);
+	if (attrs[STACKTAP_A_CPU_STATE])
+		cpu.state = nla_get_u8(attrs[STACKTAP_A_CPU_STATE]);
+	cpu.ring_bytes = get_u64(attrs[STACKTAP_A_RING_BYTES]);
+	cpu.ring_used = get_u64(attrs[STACKTAP_A_RING_USED]);
+	/* COUNTS is repeated, so the table of attributes above holds only the last one */
+	nla_for_each_nested(nest, top[STACKTAP_A_CPU], left) {
+		if (nla_type(nest) != STACKTAP_A_COUNTS)
+			continue;
+		if (cpu.count_count == STACKTAP_MAX_SOURCES)
+			return -EBADMSG;
+		ret = parse_counts(nest, &cpu.counts[cpu.count_count++]);
+		if (ret < 0)
+			return ret;
+	}
+	*ret_cpu = cpu;
+	return 0;
+}
+
+int attribute_parse_event(struct nlmsghdr *message, struct control_event *ret_event)
+{
+	struct nlattr *attrs[STACKTAP_A_MAX + 1];
+	struct control_event event = { 0 };
+	int ret;
+
+	ret = parse_top(message, attrs);
+	if (ret < 0)
+		return ret;
+	if (!attrs[STACKTAP_A_EVENT_KIND])
+		return -EBADMSG;
+	event.kind = nla_get_u8(attrs[STACKTAP_A_EVENT_KIND]);
+	event.time = get_u64(attrs[STACKTAP_A_EVENT_TIME]);
+	event.session_id = get_u64(attrs[STACKTAP_A_SESSION_ID]);
+	event.count = get_u64(attrs[STACKTAP_A_EVENT_COUNT]);
+	event.has_cpu = attrs[STACKTAP_A_CPU_ID] != NULL;
+	event.cpu = get_u32(attrs[STACKTAP_A_CPU_ID]);
+	event.has_source = attrs[STACKTAP_A_SRC_ID] != NULL;
+	event.source_id = get_u32(attrs[STACKTAP_A_SRC_ID]);
+	event.error = get_u32(attrs[STACKTAP_A_ERRNO]);
+	*ret_event = event;
+	return 0;
+}
+
+size_t attribute_change_size(const struct control_change *change)
+{
+	enum {
+		FIXED = 256,
+		SOURCE = 256,	/* ten attributes of at most 12 bytes and the name */
+	};
+	size_t size = FIXED + change->source_count * SOURCE;
+
+	if (change->filter)
+		size += change->filter->cpu_words * sizeof(uint64_t) +
+			change->filter->tgid_count * sizeof(uint32_t);
+	return size;
+}
+
+static int put_source(struct nl_msg *message, const struct control_source *source)
+{
+	struct nlattr *nest = nla_nest_start(message, STACKTAP_A_SOURCE | NLA_F_NESTED);
+
+	if (!nest || nla_put_u32(message, STACKTAP_SRC_ID, source->id) ||
+	    (source->name[0] && nla_put_string(message, STACKTAP_SRC_NAME, source->name)) ||
+	    nla_put_u32(message, STACKTAP_SRC_TYPE, source->type) ||
+	    nla_put_u64(message, STACKTAP_SRC_CONFIG, source->config) ||
+	    (source->config1 && nla_put_u64(message, STACKTAP_SRC_CONFIG1, source->config1)) ||
+	    (source->config2 && nla_put_u64(message, STACKTAP_SRC_CONFIG2, source->config2)) ||
+	    (source->mode && nla_put_u8(message, STACKTAP_SRC_MODE, source->mode)) ||
+	    (source->period && nla_put_u64(message, STACKTAP_SRC_PERIOD, source->period)) ||
+	    (source->rate_hz && nla_put_u32(message, STACKTAP_SRC_RATE_HZ, source->rate_hz)) ||
+	    (source->nominal_hz &&
+	     nla_put_u64(message, STACKTAP_SRC_NOMINAL_HZ, source->nominal_hz)) ||
+	    (source->flags && nla_put_u32(message, STACKTAP_SRC_FLAGS, source->flags)))
+		return -EMSGSIZE;
+	nla_nest_end(message, nest);
+	return 0;
+}
+
+/* libnl takes an attribute's length as int and checks it against the message alone */
+static int put_array(struct nl_msg *message, int type, const void *data, size_t size)
+{
+	if (size > UINT16_MAX - NLA_HDRLEN)
+		return -E2BIG;
+	return nla_put(message, type, (int)size, data) ? -EMSGSIZE : 0;
+}
+
+static int put_filter(struct nl_msg *message, const struct control_filter *filter)
+{
+	struct nlattr *nest = nla_nest_start(message, STACKTAP_A_FILTER | NLA_F_NESTED);
+	int ret = 0;
+
+	if (!nest)
+		return -EMSGSIZE;
+	if (filter->cpus)
+		ret = put_array(message, STACKTAP_FILTER_CPUS, filter->cpus,
+				filter->cpu_words * sizeof(uint64_t));
+	if (!ret && filter->tgids)
+		ret = put_array(message, STACKTAP_FILTER_TGIDS, filter->tgids,
+				filter->tgid_count * sizeof(uint32_t));
+	if (!ret && filter->flags && nla_put_u32(message, STACKTAP_FILTER_FLAGS, filter->flags))
+		ret = -EMSGSIZE;
+	if (ret < 0)
+		return ret;
+	/* an empty nest has a meaning: no filter */
+	return nla_nest_end_keep_empty(message, nest) < 0 ? -E2BIG : 0;
+}
+
+int attribute_put_change(struct nl_msg *message, const struct control_change *change)
+{
+	int ret;
+
+	if (change->source_count) {
+		struct nlattr *nest = nla_nest_start(message, STACKTAP_A_SOURCES | NLA_F_NESTED);
+
+		if (!nest)
+			return -EMSGSIZE;
+		for (size_t i = 0; i < change->source_count; i++) {
+			ret = put_source(message, &change->sources[i]);
+			if (ret < 0)
+				return ret;
+		}
+		nla_nest_end(message, nest);
+	}
+	if (change->filter) {
+		ret = put_filter(message, change->filter);
+		if (ret < 0)
+			return ret;
+	}
+	if ((change->user_frames &&
+	     nla_put_u32(message, STACKTAP_A_USER_FRAMES, change->user_frames)) ||
+	    (change->walk_limit_ns &&
+	     nla_put_u32(message, STACKTAP_A_WALK_LIMIT_NS, change->walk_limit_ns)) ||
+	    (change->two_phase && nla_put_flag(message, STACKTAP_A_TWO_PHASE)))
+		return -EMSGSIZE;
+	return 0;
+}
+
+int attribute_put_rate(struct nl_msg *message, uint32_t source_id, uint32_t rate_hz,
+		       uint64_t period)
+{
+	struct nlattr *sources, *source;
+
+	sources = nla_nest_start(message, STACKTAP_A_SOURCES | NLA_F_NESTED);
+	if (!sources)
+		return -EMSGSIZE;
+	source = nla_nest_start(message, STACKTAP_A_SOURCE | NLA_F_NESTED);
+	/* a rate of 0 without a period is sent as it is: the kernel says what is wrong with it */
+	if (!source || nla_put_u32(message, STACKTAP_SRC_ID, source_id) ||
+	    (period ? nla_put_u64(message, STACKTAP_SRC_PERIOD, period) :
+		      nla_put_u32(message, STACKTAP_SRC_RATE_HZ, rate_hz)))
+		return -EMSGSIZE;
+	nla_nest_end(message, source);
+	nla_nest_end(message, sources);
+	return 0;
+}
