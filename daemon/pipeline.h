@@ -29,6 +29,12 @@ struct pipeline_options {
 	struct control_source sources[STACKTAP_MAX_SOURCES];
 	size_t source_count;
 	const struct control_filter *filter;
+	/*
+	 * Keep only samples of these processes and of what they fork from now on; the side band's
+	 * order makes that exact. The rest is dropped before it is aggregated. None: keep all.
+	 */
+	const uint32_t *follow_tgids;
+	size_t follow_count;
 	uint32_t user_frames, walk_limit_ns;
 	bool two_phase;
 	unsigned int window_ms;		/* 15000 */
