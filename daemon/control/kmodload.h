@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Loading stacktap.ko. */
+#ifndef STACKTAP_CONTROL_KMODLOAD_H
+#define STACKTAP_CONTROL_KMODLOAD_H
+
+#include "base/macro.h"
+
+/* Is the module in the kernel (loaded or built in)? */
+bool kmodload_is_loaded(void);
+/*
+ * Load it as modprobe does, blacklists included; 0 when it is there already. On failure @error gets
+ * a sentence with cause and remedy.
+ */
+int kmodload_load(char *error, size_t error_size);
+
+#endif /* STACKTAP_CONTROL_KMODLOAD_H */

@@ -1,0 +1,368 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/service.h"
+
+#include <string.h>
+
+#include "base/log.h"
+#include "control/host.h"
+#include "control/kmodload.h"
+
+enum {
+	MS_PER_S = 1000,
+	/* below the 4 MiB that receivers of any kind take by default */
+	MAX_PAYLOAD_BYTES = 3584 * 1024,
+};
+
+/* Everything that an exporter's options point to. */
+struct destination {
+	struct environment environment;
+	char *url;		/* made of config.endpoint */
+	struct exporter_options options;
+};
+
+struct service {
+	struct config config;
+	struct destination destination;
+	struct exporter *exporter;
+
+	/* the running pipeline's, which borrows them */
+	struct host_resource resource;
+	struct control_filter filter;
+	struct pipeline_options options;
+	struct pipeline *pipeline;
+};
+
+static int sink_payload(void *ctx, struct payload *payload)
+{
+	return exporter_send(ctx, payload);
+}
+
+static int sink_poll(void *ctx)
+{
+	return exporter_poll(ctx);
+}
+
+static void destination_done(struct destination *destination)
+{
+	environment_free(&destination->environment);
+	free(destination->url);
+	*destination = (struct destination){ 0 };
+}
+
+static int make_destination(const struct config *config, struct destination *ret_destination,
+			    char *error, size_t error_size)
+{
+	struct destination destination = { 0 };
+	struct environment *environment = &destination.environment;
+	const char *endpoint;
+	int ret;
+
+	ret = environment_load(environment, error, error_size);
+	if (ret < 0)
+		return ret;
+	if (config->endpoint) {
+		destination.url = environment_signal_url(config->endpoint);
+		if (!destination.url) {
+			snprintf(error, error_size, "out of memory");
+			destination_done(&destination);
+			return -ENOMEM;
+		}
+	}
+	endpoint = environment->endpoint ? environment->endpoint : destination.url;
+	if (environment->is_disabled)
+		endpoint = NULL;
+	destination.options = (struct exporter_options){
+		.endpoint = endpoint,
+		.headers = environment->headers ? environment->headers : config->headers,
+		.certificate = environment->certificate ? environment->certificate :
+							  config->certificate,
+		.client_certificate = environment->client_certificate ?
+					      environment->client_certificate :
+					      config->client_certificate,
+		.client_key = environment->client_key ? environment->client_key :
+							config->client_key,
+		.compress = environment->has_compression ? environment->compress :
+							   config->compress,
+		.timeout_ms = environment->timeout_ms ?
+				      environment->timeout_ms :
+				      (unsigned int)config->timeout_seconds * MS_PER_S,
+		.store_directory = endpoint ? NULL : config->store_directory,
+		.store_max_bytes = config->store_max_bytes,
+	};
+	if (!endpoint && !config->store_directory) {
+		snprintf(error, error_size, "profiles have nowhere to go: set endpoint in [export], "
+			 "OTEL_EXPORTER_OTLP_ENDPOINT, or directory in [store]");
+		destination_done(&destination);
+		return -EINVAL;
+	}
+	*ret_destination = destination;
+	return 0;
+}
+
+static int open_exporter(struct service *service, char *error, size_t error_size)
+{
+	const struct exporter_options *options;
+	int ret;
+
+	ret = make_destination(&service->config, &service->destination, error, error_size);
+	if (ret < 0)
+		return ret;
+	options = &service->destination.options;
+	ret = exporter_new(options, &service->exporter);
+	if (ret < 0) {
+		snprintf(error, error_size, "cannot export to %s: %s",
+			 options->endpoint ? options->endpoint : options->store_directory,
+			 strerror(-ret));
+		destination_done(&service->destination);
+	}
+	return ret;
+}
+
+static void close_exporter(struct service *service)
+{
+	if (!service->exporter)
+		return;
+	exporter_stop(service->exporter, (unsigned int)service->config.stop_seconds * MS_PER_S);
+	exporter_free(service->exporter);
+	service->exporter = NULL;
+	destination_done(&service->destination);
+}
+
+static void close_pipeline(struct service *service)
+{
+	int ret;
+
+	if (service->pipeline) {
+		ret = pipeline_stop(service->pipeline);
+		if (ret < 0)
+			log_warning("sampling did not end cleanly: %s", strerror(-ret));
+		pipeline_free(service->pipeline);
+		service->pipeline = NULL;
+	}
+	host_resource_done(&service->resource);
+	control_filter_done(&service->filter);
+}
+
+static int open_pipeline(struct service *service, char *error, size_t error_size)
+{
+	const struct config *config = &service->config;
+	const struct environment *environment = &service->destination.environment;
+	struct pipeline_options *options = &service->options;
+	int ret;
+
+	*options = (struct pipeline_options){
+		.capture = {
+			.ring_bytes = (uint32_t)config->ring_bytes,
+			.sideband_bytes = (uint32_t)config->sideband_bytes,
+		},
+		.symbolizer = {
+			.with_command_line = config->with_command_line,
+			.with_kernel_addresses = config->with_kernel_addresses,
+			.sysroot = "",
+		},
+		.encode = {
+			.max_bytes = MAX_PAYLOAD_BYTES,
+			.service_name = environment->service_name ? environment->service_name :
+								    config->service_name,
+		},
+		.user_frames = (uint32_t)config->max_stack,
+		.window_ms = (unsigned int)config->window_seconds * MS_PER_S,
+		.window_max_ms = (unsigned int)config->window_max_seconds * MS_PER_S,
+		.sink = { .payload = sink_payload, .poll = sink_poll, .ctx = service->exporter },
+	};
+	ret = config_sources(config, options->sources, &options->source_count, error, error_size);
+	if (!ret)
+		ret = config_filter(config, &service->filter, error, error_size);
+	if (ret < 0)
+		return ret;
+	ret = host_resource_load(environment, config->attributes, &service->resource);
+	if (ret < 0) {
+		snprintf(error, error_size, "cannot describe this host: %s", strerror(-ret));
+		close_pipeline(service);
+		return ret;
+	}
+	options->encode.resource = service->resource.attributes;
+	options->encode.resource_count = service->resource.count;
+	options->filter = &service->filter;
+	ret = pipeline_start(options, &service->pipeline, error, error_size);
+	if (ret < 0)
+		close_pipeline(service);
+	return ret;
+}
+
+int service_start(struct config *config, struct service **ret_service, char *ret_error,
+		  size_t error_size)
+{
+	struct service *service = calloc(1, sizeof(*service));
+	int ret;
+
+	if (!service) {
+		snprintf(ret_error, error_size, "out of memory");
+		config_done(config);
+		return -ENOMEM;
+	}
+	service->config = *config;
+	*config = (struct config){ 0 };
+	if (service->config.load_module) {
+		ret = kmodload_load(ret_error, error_size);
+		if (ret < 0)
+			goto err_service;
+	}
+	ret = open_exporter(service, ret_error, error_size);
+	if (ret < 0)
+		goto err_service;
+	ret = open_pipeline(service, ret_error, error_size);
+	if (ret < 0)
+		goto err_service;
+	*ret_service = service;
+	return 0;
+
+err_service:
+	service_free(service);
+	return ret;
+}
+
+void service_stop(struct service *service)
+{
+	close_pipeline(service);
+	close_exporter(service);
+}
+
+void service_free(struct service *service)
+{
+	if (!service)
+		return;
+	service_stop(service);
+	config_done(&service->config);
+	free(service);
+}
+
+/* Can one configuration become the other by control messages alone? */
+static bool is_live_change(const struct config *old, const struct config *new)
+{
+	static const char *const fixed[] = { "event", "mode", "window_seconds",
+					     "window_max_seconds", "max_stack" };
+	static const char *const sections[] = { "capture", "export", "store", "resource",
+						"privacy" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(fixed); i++)
+		if (!config_same(old, new, "profile", fixed[i]))
+			return false;
+	for (size_t i = 0; i < ARRAY_SIZE(sections); i++)
+		if (!config_same(old, new, sections[i], NULL))
+			return false;
+	return true;
+}
+
+static int change_live(struct service *service, const struct config *from,
+		       const struct config *to, char *error, size_t error_size)
+{
+	const uint64_t id = service_session_id(service);
+	struct control_filter filter = { 0 };
+	struct control_change change = { .filter = &filter };
+	struct control *control;
+	int ret;
+
+	ret = control_open(&control);
+	if (ret < 0) {
+		snprintf(error, error_size, "cannot reach the module: %s", strerror(-ret));
+		return ret;
+	}
+	ret = config_filter(to, &filter, error, error_size);
+	if (ret < 0)
+		goto out_control;
+	if (!config_same(from, to, "filter", NULL))
+		ret = control_set_session(control, id, &change);
+	if (!ret && (!config_same(from, to, "profile", "rate") ||
+		     !config_same(from, to, "profile", "period")))
+		for (uint32_t i = 0; !ret && i < to->event_count; i++)
+			ret = control_set_rate(control, id, i, (uint32_t)to->rate_hz, to->period);
+	if (ret < 0)
+		snprintf(error, error_size, "the module refuses the change: %s",
+			 *control_error(control) ? control_error(control) : strerror(-ret));
+	control_filter_done(&filter);
+out_control:
+	control_close(control);
+	return ret;
+}
+
+/* Stop what runs and start what service->config says. */
+static int restart(struct service *service, bool with_exporter, char *error, size_t error_size)
+{
+	int ret = 0;
+
+	close_pipeline(service);
+	if (with_exporter || !service->exporter) {
+		close_exporter(service);
+		ret = open_exporter(service, error, error_size);
+	}
+	return ret < 0 ? ret : open_pipeline(service, error, error_size);
+}
+
+int service_reload(struct service *service, struct config *config, char *ret_error,
+		   size_t error_size)
+{
+	struct config old = service->config;
+	char again[256];
+	bool with_exporter;
+	int ret;
+
+	if (is_live_change(&old, config)) {
+		ret = change_live(service, &old, config, ret_error, error_size);
+		if (ret < 0) {
+			/* half of it may be in force: put the old values back */
+			change_live(service, config, &old, again, sizeof(again));
+			config_done(config);
+			return ret;
+		}
+		service->config = *config;
+		*config = (struct config){ 0 };
+		config_done(&old);
+		return 0;
+	}
+	with_exporter = !config_same(&old, config, "export", NULL) ||
+			!config_same(&old, config, "store", NULL);
+	service->config = *config;
+	*config = (struct config){ 0 };
+	ret = restart(service, with_exporter, ret_error, error_size);
+	if (!ret) {
+		config_done(&old);
+		return 0;
+	}
+	config_done(&service->config);
+	service->config = old;
+	if (restart(service, with_exporter, again, sizeof(again)) < 0)
+		return -ESHUTDOWN;
+	return ret;
+}
+
+const struct config *service_config(const struct service *service)
+{
+	return &service->config;
+}
+
+uint64_t service_session_id(const struct service *service)
+{
+	return service->pipeline ? pipeline_session_id(service->pipeline) : 0;
+}
+
+const char *service_endpoint(const struct service *service)
+{
+	return service->destination.options.endpoint;
+}
+
+const char *service_store(const struct service *service)
+{
+	return service->destination.options.store_directory;
+}
+
+void service_stats(struct service *service, struct pipeline_stats *ret_pipeline,
+		   struct exporter_stats *ret_exporter)
+{
+	*ret_pipeline = (struct pipeline_stats){ 0 };
+	*ret_exporter = (struct exporter_stats){ 0 };
+	if (service->pipeline)
+		pipeline_stats(service->pipeline, ret_pipeline);
+	if (service->exporter)
+		exporter_stats(service->exporter, ret_exporter);
+}

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/statusfile.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/pool.h"
+
+#include <stacktap/version.h>
+
+enum { MAX_FILE_BYTES = 1 << 20 };
+
+struct statusfile {
+	int directory;
+	int lock;
+	uint64_t started;	/* CLOCK_MONOTONIC ns */
+};
+
+/* Locks of the open file: they end with the daemon, however it ends. */
+static struct flock whole_file(void)
+{
+	return (struct flock){ .l_type = F_WRLCK, .l_whence = SEEK_SET };
+}
+
+int statusfile_open(const char *directory, struct statusfile **ret_file)
+{
+	_cleanup_close_ int directory_fd = -1, lock = -1;
+	struct flock whole = whole_file();
+	struct statusfile *file;
+
+	if (mkdir(directory, 0755) < 0 && errno != EEXIST)
+		return -errno;
+	directory_fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (directory_fd < 0)
+		return -errno;
+	/* for root alone: whoever can open it could lock it, and so keep the daemon from starting */
+	lock = openat(directory_fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (lock < 0)
+		return -errno;
+	if (fcntl(lock, F_OFD_SETLK, &whole) < 0)
+		return errno == EAGAIN || errno == EACCES ? -EBUSY : -errno;
+	file = malloc(sizeof(*file));
+	if (!file)
+		return -ENOMEM;
+	*file = (struct statusfile){
+		.directory = steal_fd(&directory_fd),
+		.lock = steal_fd(&lock),
+		.started = clock_monotonic(),
+	};
+	*ret_file = file;
+	return 0;
+}
+
+void statusfile_close(struct statusfile *file)
+{
+	if (!file)
+		return;
+	unlinkat(file->directory, "status", 0);
+	unlinkat(file->directory, "status.json", 0);
+	/* the lock file stays: removing it would let two daemons lock two files of one name */
+	close(file->lock);
+	close(file->directory);
+	free(file);
+}
+
+void statusfile_print_pools(FILE *stream)
+{
+	fprintf(stream, "  %-10s %12s %12s %12s %8s\n", "POOL", "USED", "PEAK", "LIMIT", "REFUSED");
+	for (int id = 0; id < POOL_COUNT; id++) {
+		const struct pool *pool = pool_get((enum pool_id)id);
+
+		fprintf(stream, "  %-10s %12zu %12zu %12zu %8" PRIu64 "\n", pool->name, pool->used,
+			pool->peak, pool->limit, pool->refused);
+	}
+}
+
+static void print_text(FILE *stream, const struct statusfile_input *input, uint64_t uptime_s)
+{
+	const struct pipeline_stats *pipeline = input->pipeline;
+	const struct exporter_stats *exporter = input->exporter;
+
+	fprintf(stream, "daemon: stacktapd %s, pid %d, up %" PRIu64 " s\n", STACKTAP_VERSION,
+		(int)getpid(), uptime_s);
+	if (input->error)
+		fprintf(stream, "  not sampling: %s\n", input->error);
+	if (pipeline) {
+		const struct window_counts *counts = &pipeline->counts;
+
+		fprintf(stream, "  session %" PRIu64 ": %" PRIu64 " samples, %" PRIu64
+			" lost, %" PRIu64 " windows, %" PRIu64 " side-band records lost\n",
+			input->session_id, counts->samples, counts->lost, pipeline->windows,
+			pipeline->capture.sideband_lost);
+		if (counts->samples)
+			fprintf(stream, "  quality: %.1f %% complete, %.1f %% named, %.1f %% stale\n",
+				100.0 * (double)counts->complete / (double)counts->samples,
+				100.0 * (double)counts->named / (double)counts->samples,
+				100.0 * (double)counts->stale / (double)counts->samples);
+	}
+	fprintf(stream, "  export to %s: %" PRIu64 " payloads sent, %" PRIu64 " stored, %" PRIu64
+		" waiting, %" PRIu64 " dropped, %" PRIu64 " retries\n",
+		input->endpoint ? input->endpoint : input->store ? input->store : "nowhere",
+		exporter->payloads_sent, exporter->payloads_stored, exporter->payloads_waiting,
+		exporter->payloads_dropped, exporter->retries);
+	if (exporter->last_error[0])
+		fprintf(stream, "  last export error: %s\n", exporter->last_error);
+	statusfile_print_pools(stream);
+}
+
+static void print_capture(struct json *json, const struct pipeline_stats *pipeline)
+{
+	const struct capture_stats *capture = &pipeline->capture;
+	const struct symbolizer_stats *symbolizer = &pipeline->symbolizer;
+	const struct window_counts *counts = &pipeline->counts;
+
+	json_object(json, "capture");
+	json_u64(json, "records", capture->records);
+	json_u64(json, "samples", capture->samples);
+	json_u64(json, "bytes", capture->bytes);
+	json_u64(json, "bad_records", capture->bad_records);
+	json_u64(json, "sideband_records", capture->sideband_records);
+	json_u64(json, "sideband_lost", capture->sideband_lost);
+	json_u64(json, "cpus", capture->cpus);
+	json_end(json);
+
+	json_object(json, "windows");
+	json_u64(json, "windows", pipeline->windows);
+	json_u64(json, "windows_dropped", pipeline->windows_dropped);
+	json_u64(json, "payloads", pipeline->payloads);
+	json_u64(json, "scans", pipeline->scans);
+	json_u64(json, "doubts", pipeline->doubts);
+	json_u64(json, "samples", counts->samples);
+	json_u64(json, "complete", counts->complete);
+	json_u64(json, "named", counts->named);
+	json_u64(json, "lost", counts->lost);
+	json_u64(json, "stale", counts->stale);
+	json_u64(json, "moved", counts->moved);
+	json_u64(json, "throttled", counts->throttled);
+	json_end(json);
+
+	json_object(json, "symbolizer");
+	json_u64(json, "objects", symbolizer->objects);
+	json_u64(json, "objects_gone", symbolizer->objects_gone);
+	json_u64(json, "objects_not_elf", symbolizer->objects_not_elf);
+	json_u64(json, "lookups", symbolizer->lookups);
+	json_u64(json, "named", symbolizer->named);
+	json_u64(json, "evicted", symbolizer->evicted);
+	json_end(json);
+}
+
+static void print_exporter(struct json *json, const struct statusfile_input *input)
+{
+	const struct exporter_stats *exporter = input->exporter;
+
+	json_object(json, "exporter");
+	json_string(json, "endpoint", input->endpoint);
+	json_string(json, "store", input->store);
+	json_u64(json, "payloads_sent", exporter->payloads_sent);
+	json_u64(json, "payloads_dropped", exporter->payloads_dropped);
+	json_u64(json, "payloads_stored", exporter->payloads_stored);
+	json_u64(json, "payloads_waiting", exporter->payloads_waiting);
+	json_u64(json, "samples_sent", exporter->samples_sent);
+	json_u64(json, "samples_dropped", exporter->samples_dropped);
+	json_u64(json, "bytes_raw", exporter->bytes_raw);
+	json_u64(json, "bytes_sent", exporter->bytes_sent);
+	json_u64(json, "retries", exporter->retries);
+	json_u64(json, "throttled", exporter->throttled);
+	json_u64(json, "partial_rejected", exporter->partial_rejected);
+	json_u64(json, "partial_warnings", exporter->partial_warnings);
+	json_u64(json, "bad_responses", exporter->bad_responses);
+	json_u64(json, "connections", exporter->connections);
+	json_string(json, "last_error", exporter->last_error[0] ? exporter->last_error : NULL);
+	json_end(json);
+}
+
+static void print_json(FILE *stream, const struct statusfile_input *input, uint64_t uptime_s)
+{
+	struct json json;
+
+	json_init(&json, stream);
+	json_object(&json, NULL);
+	json_string(&json, "version", STACKTAP_VERSION);
+	json_u64(&json, "pid", (uint64_t)getpid());
+	json_u64(&json, "uptime_seconds", uptime_s);
+	json_u64(&json, "session", input->session_id);
+	json_string(&json, "error", input->error);
+	if (input->pipeline)
+		print_capture(&json, input->pipeline);
+	print_exporter(&json, input);
+	json_array(&json, "pools");
+	for (int id = 0; id < POOL_COUNT; id++) {
+		const struct pool *pool = pool_get((enum pool_id)id);
+
+		json_object(&json, NULL);
+		json_string(&json, "name", pool->name);
+		json_u64(&json, "used", pool->used);
+		json_u64(&json, "peak", pool->peak);
+		json_u64(&json, "limit", pool->limit);
+		json_u64(&json, "refused", pool->refused);
+		json_end(&json);
+	}
+	json_end(&json);
+	json_end(&json);
+}
+
+/* Readers see the old file or the new one, never half of it. */
+static int replace(struct statusfile *file, const char *name, const struct statusfile_input *input,
+		   void (*print)(FILE *stream, const struct statusfile_input *input,
+				 uint64_t uptime_s))
+{
+	_cleanup_fclose_ FILE *stream = NULL;
+	char temporary[32];
+	int fd;
+
+	snprintf(temporary, sizeof(temporary), ".%s.new", name);
+	fd = openat(file->directory, temporary,
+		    O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
+	if (fd < 0)
+		return -errno;
+	stream = fdopen(fd, "w");
+	if (!stream) {
+		close(fd);
+		return -ENOMEM;
+	}
+	print(stream, input, (clock_monotonic() - file->started) / NSEC_PER_SEC);
+	if (fflush(stream) == EOF || ferror(stream)) {
+		int error = errno;
+
+		unlinkat(file->directory, temporary, 0);
+		return -error;
+	}
+	return renameat(file->directory, temporary, file->directory, name) < 0 ? -errno : 0;
+}
+
+int statusfile_write(struct statusfile *file, const struct statusfile_input *input)
+{
+	int ret = replace(file, "status", input, print_text);
+
+	return ret < 0 ? ret : replace(file, "status.json", input, print_json);
+}
+
+int statusfile_read(const char *directory, char **ret_text, char **ret_json, size_t *ret_json_size)
+{
+	_cleanup_free_ char *text = NULL, *json = NULL;
+	_cleanup_close_ int directory_fd = -1, lock = -1;
+	struct flock whole = whole_file();
+	struct stat stat;
+	size_t size = 0;
+	int ret;
+
+	*ret_text = *ret_json = NULL;
+	*ret_json_size = 0;
+	directory_fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	if (directory_fd < 0)
+		return errno == ENOENT ? 0 : -errno;
+	if (fstat(directory_fd, &stat) < 0)
+		return -errno;
+	if (stat.st_uid != 0 && stat.st_uid != geteuid())
+		return -EPERM;
+	lock = openat(directory_fd, "lock", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	if (lock < 0)
+		return errno == ENOENT ? 0 : -errno;
+	/* asks without locking, so that a daemon that starts right now is not refused */
+	if (fcntl(lock, F_OFD_GETLK, &whole) < 0)
+		return -errno;
+	if (whole.l_type == F_UNLCK)
+		return 0;
+	ret = file_read(directory_fd, "status", MAX_FILE_BYTES, &text, NULL);
+	if (!ret)
+		ret = file_read(directory_fd, "status.json", MAX_FILE_BYTES, &json, &size);
+	/* it has started and not written yet */
+	if (ret == -ENOENT)
+		return 0;
+	if (ret < 0)
+		return ret;
+	*ret_text = steal_ptr(text);
+	*ret_json_size = strcspn(json, "\n");
+	*ret_json = steal_ptr(json);
+	return 0;
+}
