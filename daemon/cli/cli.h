@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the subcommands share: the command table, how errors are said, exit codes.
+ *
+ * A subcommand gets argv with its own name first and returns the exit code.
+ */
+#ifndef STACKTAP_CLI_CLI_H
+#define STACKTAP_CLI_CLI_H
+
+#include "base/macro.h"
+
+enum {
+	CLI_OK = 0,
+	CLI_FAILED = 1,
+	CLI_USAGE = 2,
+};
+
+struct cli_command {
+	const char *name;
+	int (*run)(int argc, char **argv);
+	const char *help;	/* one line */
+};
+
+int status_run(int argc, char **argv);
+int record_run(int argc, char **argv);
+int report_run(int argc, char **argv);
+int start_run(int argc, char **argv);
+int stop_run(int argc, char **argv);
+int set_run(int argc, char **argv);
+int events_run(int argc, char **argv);
+
+/* From now on errors are JSON objects on stdout, {"error": "..."}. */
+void cli_use_json(void);
+/* Say what went wrong in one line; CLI_FAILED, to be returned. */
+int cli_error(const char *format, ...) _printf_(1, 2);
+/* The same for a wrong command line, with a pointer to --help; CLI_USAGE. */
+int cli_usage_error(const char *format, ...) _printf_(1, 2);
+/* getopt_long() returned '?' or ':', with opterr = 0 and an option string that begins with ':'. */
+int cli_bad_option(int argc, char **argv, int result);
+int cli_help(const char *text);
+/* Did all output reach its end? CLI_OK, else CLI_FAILED after saying so: the last call. */
+int cli_finish(void);
+
+/* A whole decimal number from @minimum to @maximum. */
+bool cli_parse_number(const char *text, uint64_t minimum, uint64_t maximum, uint64_t *ret_number);
+/* "10", "0.5", "10s", "2m", "1h" to milliseconds, at least 1. */
+bool cli_parse_duration(const char *text, uint64_t *ret_ms);
+/* "1,2,3": process ids that exist. Says what is wrong. */
+int cli_parse_pids(const char *text, uint32_t **pids, size_t *count);
+/* "0-3,7" of CPUs that this machine has. Says what is wrong. */
+int cli_parse_cpus(const char *text, uint64_t **ret_words, size_t *ret_count);
+
+#endif /* STACKTAP_CLI_CLI_H */

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <string.h>
+
+#include "base/log.h"
+#include "cli/cli.h"
+
+#include <stacktap/version.h>
+
+static const struct cli_command commands[] = {
+	{ "status", status_run, "module, sessions, counters and the daemon's health" },
+	{ "record", record_run, "sample and write an OTLP profile" },
+	{ "report", report_run, "print the hottest functions of an OTLP profile" },
+	{ "start", start_run, "start a session" },
+	{ "stop", stop_run, "stop a session" },
+	{ "set", set_run, "change a session's rate or filters while it runs" },
+	{ "events", events_run, "print what happens to sessions and CPUs as it happens" },
+};
+
+static void print_help(FILE *file)
+{
+	fputs("usage: stacktap [COMMAND] [OPTION...]\n\n"
+	      "Steers the stacktap profiler. Without a command: status.\n\n", file);
+	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
+		fprintf(file, "  %-8s %s\n", commands[i].name, commands[i].help);
+	fputs("\n  -h, --help     this text; `stacktap COMMAND --help' has a command's options\n"
+	      "      --version  print the version\n", file);
+}
+
+int main(int argc, char **argv)
+{
+	const char *name = argc > 1 ? argv[1] : NULL;
+
+	/* libdw would fetch debug files from the network */
+	unsetenv("DEBUGINFOD_URLS");
+	log_setup("stacktap", LOG_LEVEL_WARNING);
+
+	if (name && (!strcmp(name, "--help") || !strcmp(name, "-h") || !strcmp(name, "help"))) {
+		print_help(stdout);
+		return cli_finish();
+	}
+	if (name && (!strcmp(name, "--version") || !strcmp(name, "-V"))) {
+		puts("stacktap " STACKTAP_VERSION);
+		return cli_finish();
+	}
+	/* options alone are those of the default command */
+	if (!name || name[0] == '-')
+		return commands[0].run(argc, argv);
+	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
+		if (!strcmp(commands[i].name, name))
+			return commands[i].run(argc - 1, argv + 1);
+	fprintf(stderr, "stacktap: unknown command `%s'\n", name);
+	print_help(stderr);
+	return CLI_USAGE;
+}

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/record.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/signalfd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/pool.h"
+#include "cli/child.h"
+#include "cli/cli.h"
+#include "cli/output.h"
+#include "control/host.h"
+#include "pipeline.h"
+
+enum {
+	WINDOW_MS = 15000,
+	WINDOW_MAX_MS = 60000,
+	MAX_PAYLOAD_BYTES = 3584 * 1024,
+	PROGRESS_MS = 1000,
+	PROGRESS_FROM_MS = 2000,
+	BYTES_PER_MB = 1000000,
+};
+
+struct record {
+	const struct record_options *options;
+	struct output output;
+	struct child child;
+	struct environment environment;
+	struct host_resource resource;
+	struct pipeline *pipeline;
+	int signals;
+	uint64_t start;
+	bool has_progress;
+};
+
+static int sink_payload(void *ctx, struct payload *payload)
+{
+	struct record *record = ctx;
+	int ret = output_append(&record->output, payload->data, payload->size);
+
+	free(payload->data);
+	return ret;
+}
+
+static void record_done(struct record *record)
+{
+	pipeline_free(record->pipeline);
+	child_end(&record->child);
+	host_resource_done(&record->resource);
+	environment_free(&record->environment);
+	if (record->signals >= 0)
+		close(record->signals);
+}
+
+static int catch_signals(struct record *record, sigset_t *ret_old)
+{
+	static const int numbers[] = { SIGINT, SIGTERM, SIGHUP, SIGCHLD };
+	sigset_t set;
+
+	sigemptyset(&set);
+	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++)
+		sigaddset(&set, numbers[i]);
+	/* before the pipeline's threads start, which inherit the mask */
+	sigprocmask(SIG_BLOCK, &set, ret_old);
+	signal(SIGPIPE, SIG_IGN);
+	record->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	return record->signals < 0 ? -errno : 0;
+}
+
+/* A second Ctrl-C while the rest is written ends at once; a file is whole messages all the same. */
+static void release_signals(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigprocmask(SIG_UNBLOCK, &set, NULL);
+}
+
+static int start_pipeline(struct record *record)
+{
+	const struct record_options *options = record->options;
+	const uint32_t child_tgid = (uint32_t)record->child.pid;
+	struct pipeline_options pipeline = {
+		.symbolizer = { .with_kernel_addresses = true, .sysroot = "" },
+		.encode = {
+			.max_bytes = MAX_PAYLOAD_BYTES,
+			.service_name = record->environment.service_name,
+			.resource = record->resource.attributes,
+			.resource_count = record->resource.count,
+			.with_cpu = true,
+		},
+		.source_count = options->source_count,
+		.filter = &options->filter,
+		.user_frames = (uint32_t)options->user_frames,
+		.window_ms = WINDOW_MS,
+		.window_max_ms = WINDOW_MAX_MS,
+		.sink = { .payload = sink_payload, .ctx = record },
+	};
+	char error[512];
+
+	memcpy(pipeline.sources, options->sources, sizeof(options->sources));
+	if (record->child.pid && !options->has_all) {
+		pipeline.follow_tgids = &child_tgid;
+		pipeline.follow_count = 1;
+	}
+	if (pipeline_start(&pipeline, &record->pipeline, error, sizeof(error)) < 0)
+		return cli_error("%s", error);
+	record->start = clock_monotonic();
+	return CLI_OK;
+}
+
+/* True: end. */
+static bool take_signals(struct record *record)
+{
+	struct signalfd_siginfo info;
+	bool is_over = false;
+
+	while (read(record->signals, &info, sizeof(info)) == sizeof(info))
+		is_over |= info.ssi_signo == SIGCHLD ?
+				   record->child.pid && child_reap(&record->child) : true;
+	return is_over;
+}
+
+static void show_progress(struct record *record, uint64_t elapsed_ms)
+{
+	struct pipeline_stats stats;
+
+	if (record->options->quiet || elapsed_ms < PROGRESS_FROM_MS || !isatty(STDERR_FILENO))
+		return;
+	pipeline_stats(record->pipeline, &stats);
+	fprintf(stderr, "\r%" PRIu64 " s, %" PRIu64 " samples ", elapsed_ms / 1000,
+		stats.capture.samples);
+	record->has_progress = true;
+}
+
+/* Until a signal, the command's or the time's end, or a full disk. */
+static void wait_for_end(struct record *record)
+{
+	const struct record_options *options = record->options;
+
+	while (!record->output.error) {
+		struct pollfd pollfd = { .fd = record->signals, .events = POLLIN };
+		uint64_t elapsed_ms = (clock_monotonic() - record->start) / NSEC_PER_MSEC;
+		uint64_t wait_ms = PROGRESS_MS;
+
+		if (options->duration_ms) {
+			if (elapsed_ms >= options->duration_ms)
+				break;
+			wait_ms = min_of(wait_ms, options->duration_ms - elapsed_ms);
+		}
+		show_progress(record, elapsed_ms);
+		if (poll(&pollfd, 1, (int)wait_ms) > 0 && take_signals(record))
+			break;
+	}
+	if (record->has_progress)
+		fputs("\r\033[K", stderr);
+}
+
+static void print_totals(const struct record *record, const struct pipeline_stats *stats)
+{
+	const struct window_counts *counts = &stats->counts;
+
+	if (record->options->verbose && counts->samples)
+		fprintf(stderr, "[ stacktap record: %.1f %% complete, %.1f %% named, %.1f %% stale; "
+			"%u CPUs, %" PRIu64 " windows, %" PRIu64 " side-band records lost ]\n",
+			100.0 * (double)counts->complete / (double)counts->samples,
+			100.0 * (double)counts->named / (double)counts->samples,
+			100.0 * (double)counts->stale / (double)counts->samples,
+			stats->capture.cpus, stats->windows, stats->capture.sideband_lost);
+	if (!record->output.bytes)
+		fprintf(stderr, "[ stacktap record: Captured %" PRIu64 " samples, %" PRIu64
+			" lost, wrote nothing ]\n", counts->samples, counts->lost);
+	else
+		fprintf(stderr, "[ stacktap record: Captured %" PRIu64 " samples, %" PRIu64
+			" lost, wrote %.3f MB %s ]\n", counts->samples, counts->lost,
+			(double)record->output.bytes / BYTES_PER_MB, record->output.path);
+}
+
+static int finish(struct record *record)
+{
+	struct pipeline_stats stats;
+	int ret, error;
+
+	release_signals();
+	ret = pipeline_stop(record->pipeline);
+	pipeline_stats(record->pipeline, &stats);
+	error = output_close(&record->output);
+	if (error < 0)
+		return cli_error("cannot write %s: %s", record->output.path, strerror(-error));
+	if (ret < 0)
+		return cli_error("sampling did not end cleanly: %s", strerror(-ret));
+	if (!record->options->quiet)
+		print_totals(record, &stats);
+	return CLI_OK;
+}
+
+static int run(struct record *record)
+{
+	const struct record_options *options = record->options;
+	bool has_ended;
+	char error[512];
+	sigset_t mask;
+	int ret;
+
+	if (environment_load(&record->environment, error, sizeof(error)) < 0)
+		return cli_error("%s", error);
+	ret = host_resource_load(&record->environment, NULL, &record->resource);
+	if (ret < 0)
+		return cli_error("cannot describe this host: %s", strerror(-ret));
+	ret = catch_signals(record, &mask);
+	if (!ret && options->command)
+		ret = child_prepare(&record->child, options->command, &mask);
+	if (ret < 0)
+		return cli_error("cannot prepare to record: %s", strerror(-ret));
+	ret = start_pipeline(record);
+	if (ret)
+		return ret;
+	if (options->command) {
+		ret = child_go(&record->child);
+		if (ret < 0) {
+			pipeline_stop(record->pipeline);
+			return cli_error("cannot run %s: %s", options->command[0], strerror(-ret));
+		}
+	}
+	wait_for_end(record);
+	has_ended = record->child.pid && child_reap(&record->child);
+	child_end(&record->child);
+	ret = finish(record);
+	/* as perf: the command's own exit code, unless it was us who ended it */
+	return !ret && has_ended ? child_exit_code(&record->child) : ret;
+}
+
+int record_run(int argc, char **argv)
+{
+	_cleanup_(record_options_done) struct record_options options;
+	_cleanup_(record_done) struct record record = { .options = &options, .signals = -1 };
+	int ret;
+
+	ret = record_parse(argc, argv, &options);
+	if (ret)
+		return ret - 1;
+	if (options.verbose)
+		log_setup("stacktap", LOG_LEVEL_DEBUG);
+	pool_setup((unsigned int)max_of(sysconf(_SC_NPROCESSORS_ONLN), 1L));
+	ret = output_open(options.output, &record.output);
+	if (ret)
+		return ret;
+	ret = run(&record);
+	/* for the ways out that never came to write; closing twice is harmless */
+	output_close(&record.output);
+	return ret;
+}

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <getopt.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "cli/record.h"
+#include "control/event.h"
+
+static const char help[] =
+	"usage: stacktap record [OPTION...] [-- COMMAND [ARGUMENT...]]\n\n"
+	"Samples until Ctrl-C, or until the command or the time is over, and writes a file of OTLP\n"
+	"profiles. Needs the module, but not the daemon.\n\n"
+	"what to sample\n"
+	"  -a, --all-cpus       everything (default without -p or COMMAND)\n"
+	"  -p, --pid PID,...    these processes with all their threads, not what they fork later\n"
+	"  -C, --cpu LIST       these CPUs alone: 0-3,7\n"
+	"  COMMAND              this command and all it forks\n"
+	"      --user-only      only what hits user mode (also --all-user)\n"
+	"      --kernel-only    only what hits the kernel (also --all-kernel)\n"
+	"      --exclude-idle   not the idle task\n\n"
+	"how to sample\n"
+	"  -e, --event EVENT    cycles (default), instructions, cpu-clock, page-faults, rNNN,\n"
+	"                       PMU/term=value/, ... with :u, :k, :p; may be repeated\n"
+	"  -F, --freq HZ        samples per second of a busy CPU (default: 99)\n"
+	"  -c, --count N        one sample every N events; beside -F: of the event before it\n"
+	"      --freq-mode      let the kernel adapt the period to the rate\n"
+	"      --max-stack N    user frames per stack (default: 1024)\n"
+	"  -g                   stacks; always on\n\n"
+	"      --duration TIME  end after TIME: 10, 0.5, 2m, 1h (seconds without a unit)\n"
+	"  -o, --output FILE    default: stacktap.otlp; - is standard output\n"
+	"  -q, --quiet          say nothing but errors\n"
+	"  -v, --verbose        say more\n"
+	"  -h, --help\n";
+
+enum {
+	OPT_USER_ONLY = 256,
+	OPT_KERNEL_ONLY,
+	OPT_EXCLUDE_IDLE,
+	OPT_FREQ_MODE,
+	OPT_MAX_STACK,
+	OPT_DURATION,
+};
+
+enum { DEFAULT_RATE_HZ = 99 };
+
+struct parse {
+	struct record_options *options;
+	uint64_t rate_hz;		/* 0: not given */
+	uint64_t last_period;		/* of the last -c */
+	uint64_t periods[STACKTAP_MAX_SOURCES];	/* of a -c behind this -e */
+	bool is_frequency;
+};
+
+static int add_event(struct parse *parse, const char *text)
+{
+	struct record_options *options = parse->options;
+	char error[384];
+
+	if (options->source_count == STACKTAP_MAX_SOURCES)
+		return cli_usage_error("more than %d events", STACKTAP_MAX_SOURCES);
+	if (event_parse(text, &options->sources[options->source_count], error, sizeof(error)) < 0)
+		return cli_usage_error("%s", error);
+	options->sources[options->source_count].id = (uint32_t)options->source_count;
+	options->source_count++;
+	return CLI_OK;
+}
+
+static int set_count(struct parse *parse, const char *text)
+{
+	uint64_t period;
+
+	if (!cli_parse_number(text, 1, INT64_MAX, &period))
+		return cli_usage_error("period `%s' is not a number above 0", text);
+	parse->last_period = period;
+	if (parse->options->source_count)
+		parse->periods[parse->options->source_count - 1] = period;
+	return CLI_OK;
+}
+
+/*
+ * As perf has it: -c alone is for all events. Where perf refuses, with -F beside it, it is for the
+ * event that it follows.
+ */
+static int set_periods(struct parse *parse)
+{
+	struct record_options *options = parse->options;
+	bool has_own = false;
+
+	for (size_t i = 0; i < options->source_count; i++) {
+		struct control_source *source = &options->sources[i];
+		uint64_t period = parse->rate_hz ? parse->periods[i] : parse->last_period;
+
+		has_own |= parse->periods[i] != 0;
+		if (period) {
+			source->period = period;
+			source->mode = STACKTAP_MODE_PERIOD;
+			continue;
+		}
+		source->rate_hz = (uint32_t)(parse->rate_hz ? parse->rate_hz : DEFAULT_RATE_HZ);
+		if (parse->is_frequency)
+			source->mode = STACKTAP_MODE_FREQ;
+	}
+	if (parse->rate_hz && parse->last_period && !has_own)
+		return cli_usage_error("-F and -c together: put -c behind the -e that it is for");
+	if (parse->is_frequency && parse->last_period && !parse->rate_hz)
+		return cli_usage_error("--freq-mode wants a rate (-F), not a period (-c)");
+	return CLI_OK;
+}
+
+static int parse_option(struct parse *parse, int option)
+{
+	struct record_options *options = parse->options;
+	struct control_filter *filter = &options->filter;
+
+	switch (option) {
+	case 'a':
+		options->has_all = true;
+		return CLI_OK;
+	case 'p':
+		return cli_parse_pids(optarg, &filter->tgids, &filter->tgid_count);
+	case 'C':
+		free(filter->cpus);
+		filter->cpus = NULL;
+		return cli_parse_cpus(optarg, &filter->cpus, &filter->cpu_words);
+	case 'e':
+		return add_event(parse, optarg);
+	case 'F':
+		if (!cli_parse_number(optarg, 1, STACKTAP_MAX_RATE_HZ, &parse->rate_hz))
+			return cli_usage_error("rate `%s' is not a number from 1 to %d Hz", optarg,
+					       STACKTAP_MAX_RATE_HZ);
+		return CLI_OK;
+	case 'c':
+		return set_count(parse, optarg);
+	case 'g':
+		return CLI_OK;
+	case 'o':
+		options->output = optarg;
+		return CLI_OK;
+	case 'q':
+		options->quiet = true;
+		return CLI_OK;
+	case 'v':
+		options->verbose = true;
+		return CLI_OK;
+	case OPT_USER_ONLY:
+		filter->flags |= STACKTAP_FILTER_USER_ONLY;
+		return CLI_OK;
+	case OPT_KERNEL_ONLY:
+		filter->flags |= STACKTAP_FILTER_KERNEL_ONLY;
+		return CLI_OK;
+	case OPT_EXCLUDE_IDLE:
+		filter->flags |= STACKTAP_FILTER_EXCLUDE_IDLE;
+		return CLI_OK;
+	case OPT_FREQ_MODE:
+		parse->is_frequency = true;
+		return CLI_OK;
+	case OPT_MAX_STACK:
+		if (!cli_parse_number(optarg, 1, STACKTAP_MAX_USER_FRAMES, &options->user_frames))
+			return cli_usage_error("depth `%s' is not a number from 1 to %d", optarg,
+					       STACKTAP_MAX_USER_FRAMES);
+		return CLI_OK;
+	default:
+		if (!cli_parse_duration(optarg, &options->duration_ms))
+			return cli_usage_error("duration `%s' is not a time such as 10, 0.5 or 2m",
+					       optarg);
+		return CLI_OK;
+	}
+}
+
+static int check(struct parse *parse)
+{
+	struct record_options *options = parse->options;
+	const uint32_t modes = STACKTAP_FILTER_USER_ONLY | STACKTAP_FILTER_KERNEL_ONLY;
+	int ret;
+
+	if (!options->source_count) {
+		ret = add_event(parse, "cycles");
+		if (ret)
+			return ret;
+	}
+	ret = set_periods(parse);
+	if (ret)
+		return ret;
+	if ((options->filter.flags & modes) == modes)
+		return cli_usage_error("--user-only and --kernel-only exclude each other");
+	if (options->filter.tgids && (options->has_all || options->command))
+		return cli_usage_error("-p excludes -a and a command");
+	return CLI_OK;
+}
+
+int record_parse(int argc, char **argv, struct record_options *ret_options)
+{
+	static const struct option long_options[] = {
+		{ "help", no_argument, NULL, 'h' },
+		{ "all-cpus", no_argument, NULL, 'a' },
+		{ "pid", required_argument, NULL, 'p' },
+		{ "cpu", required_argument, NULL, 'C' },
+		{ "event", required_argument, NULL, 'e' },
+		{ "freq", required_argument, NULL, 'F' },
+		{ "count", required_argument, NULL, 'c' },
+		{ "output", required_argument, NULL, 'o' },
+		{ "quiet", no_argument, NULL, 'q' },
+		{ "verbose", no_argument, NULL, 'v' },
+		{ "user-only", no_argument, NULL, OPT_USER_ONLY },
+		{ "all-user", no_argument, NULL, OPT_USER_ONLY },
+		{ "kernel-only", no_argument, NULL, OPT_KERNEL_ONLY },
+		{ "all-kernel", no_argument, NULL, OPT_KERNEL_ONLY },
+		{ "exclude-idle", no_argument, NULL, OPT_EXCLUDE_IDLE },
+		{ "freq-mode", no_argument, NULL, OPT_FREQ_MODE },
+		{ "max-stack", required_argument, NULL, OPT_MAX_STACK },
+		{ "duration", required_argument, NULL, OPT_DURATION },
+		{ 0 },
+	};
+	struct parse parse = { .options = ret_options };
+	int option, ret;
+
+	*ret_options = (struct record_options){
+		.output = "stacktap.otlp",
+		.user_frames = STACKTAP_DEFAULT_USER_FRAMES,
+	};
+	opterr = 0;
+	/* '+': what follows the command's name is the command's */
+	while ((option = getopt_long(argc, argv, "+:hap:C:e:F:c:go:qv", long_options, NULL)) != -1) {
+		if (option == 'h')
+			return cli_help(help) + 1;
+		if (option == '?' || option == ':')
+			return cli_bad_option(argc, argv, option) + 1;
+		ret = parse_option(&parse, option);
+		if (ret)
+			return ret + 1;
+	}
+	if (optind < argc)
+		ret_options->command = argv + optind;
+	ret = check(&parse);
+	return ret ? ret + 1 : CLI_OK;
+}
+
+void record_options_done(struct record_options *options)
+{
+	control_filter_done(&options->filter);
+}

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "export/report.h"
+
+#include <getopt.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "cli/cli.h"
+#include "control/name.h"
+
+static const char help[] =
+	"usage: stacktap report [OPTION...] [FILE]\n\n"
+	"Prints the hottest functions per process of a file of OTLP profiles (default:\n"
+	"stacktap.otlp). [k] marks kernel functions, [u] those of user space.\n\n"
+	"      --process NAME|PID  this process alone\n"
+	"  -n, --limit N           functions per process, and processes (default: 10; 0: all)\n"
+	"      --json              everything as JSON\n"
+	"  -h, --help\n";
+
+enum {
+	OPT_PROCESS = 256,
+	DEFAULT_LIMIT = 10,
+};
+
+struct options {
+	const char *path, *process;
+	uint64_t limit;
+	bool use_json;
+};
+
+static double percent(uint64_t part, uint64_t whole)
+{
+	return whole ? 100.0 * (double)part / (double)whole : 0;
+}
+
+static bool is_wanted(const struct options *options, const struct report_process *process)
+{
+	uint64_t pid;
+
+	if (!options->process)
+		return true;
+	if (cli_parse_number(options->process, 0, UINT32_MAX, &pid))
+		return process->pid == pid;
+	return !strcmp(process->name, options->process);
+}
+
+static size_t limit_of(const struct options *options, size_t count)
+{
+	return options->limit && options->limit < count ? (size_t)options->limit : count;
+}
+
+static void print_process(const struct options *options, const struct report_event *event,
+			  const struct report_process *process)
+{
+	size_t count = limit_of(options, process->function_count);
+
+	printf("\n%6.2f %%  %s", percent(process->weight, event->weight), process->name);
+	if (process->pid)
+		printf(" (%u)", process->pid);
+	printf(", %" PRIu64 " sample%s", process->samples, process->samples == 1 ? "" : "s");
+	if (*process->service_name)
+		printf(", service %s", process->service_name);
+	if (*process->container_id)
+		printf(", container %.12s", process->container_id);
+	printf("\n      SELF    TOTAL  FUNCTION\n");
+	for (size_t i = 0; i < count; i++) {
+		const struct report_function *function = &process->functions[i];
+
+		printf("  %6.2f %% %6.2f %%  [%c] %s%s%s\n",
+		       percent(function->self, process->weight),
+		       percent(function->total, process->weight), function->is_kernel ? 'k' : 'u',
+		       function->name, *function->file ? "  " : "", function->file);
+	}
+	if (count < process->function_count)
+		printf("                     ... and %zu more\n", process->function_count - count);
+}
+
+static void print_totals(const struct report_event *event)
+{
+	printf("\nsamples %" PRIu64, event->samples);
+	if (event->has_quality)
+		printf(", lost %" PRIu64 ", throttled %" PRIu64, event->lost, event->throttled);
+	printf(", source %s", event->source);
+	if (strcmp(event->source, event->event) != 0)
+		printf(" counted as %s", event->event);
+	if (event->fallback_errno)
+		printf(" (%s: %s)", name_of_errno(event->fallback_errno),
+		       strerror((int)event->fallback_errno));
+	putchar('\n');
+	if (event->has_quality)
+		printf("quality: %.1f %% complete, %.1f %% named, %.1f %% lost, %.1f %% stale\n",
+		       percent(event->complete, event->samples),
+		       percent(event->named, event->samples),
+		       percent(event->lost, event->samples + event->lost),
+		       percent(event->stale, event->samples));
+}
+
+static void print_text(const struct options *options, const struct report *report)
+{
+	double seconds = report->end > report->start ? (double)(report->end - report->start) / 1e9 : 0;
+
+	printf("%s: %.1f s, %" PRIu64 " bytes, %" PRIu64 " message%s\n", options->path, seconds,
+	       report->bytes, report->messages, report->messages == 1 ? "" : "s");
+	for (size_t i = 0; i < report->event_count; i++) {
+		const struct report_event *event = &report->events[i];
+		size_t shown = 0, limit = limit_of(options, event->process_count);
+
+		if (report->event_count > 1)
+			printf("\n== %s\n", event->source);
+		for (size_t j = 0; j < event->process_count && shown < limit; j++)
+			if (is_wanted(options, &event->processes[j])) {
+				print_process(options, event, &event->processes[j]);
+				shown++;
+			}
+		if (!options->process && limit < event->process_count)
+			printf("\n... and %zu more processes\n", event->process_count - limit);
+		print_totals(event);
+	}
+}
+
+static void print_json_process(struct json *json, const struct options *options,
+			       const struct report_event *event,
+			       const struct report_process *process)
+{
+	json_object(json, NULL);
+	json_u64(json, "pid", process->pid);
+	json_string(json, "name", process->name);
+	json_string(json, "container_id", process->container_id);
+	json_string(json, "service_name", process->service_name);
+	json_u64(json, "samples", process->samples);
+	json_u64(json, "weight", process->weight);
+	json_double(json, "percent", percent(process->weight, event->weight));
+	json_array(json, "functions");
+	for (size_t i = 0; i < limit_of(options, process->function_count); i++) {
+		const struct report_function *function = &process->functions[i];
+
+		json_object(json, NULL);
+		json_string(json, "name", function->name);
+		json_string(json, "file", function->file);
+		json_bool(json, "kernel", function->is_kernel);
+		json_bool(json, "named", function->is_named);
+		json_u64(json, "self", function->self);
+		json_u64(json, "total", function->total);
+		json_u64(json, "self_samples", function->self_samples);
+		json_double(json, "self_percent", percent(function->self, process->weight));
+		json_double(json, "total_percent", percent(function->total, process->weight));
+		json_end(json);
+	}
+	json_end(json);
+	json_end(json);
+}
+
+static void print_json(const struct options *options, const struct report *report)
+{
+	struct json json;
+
+	json_init(&json, stdout);
+	json_object(&json, NULL);
+	json_string(&json, "file", options->path);
+	json_u64(&json, "bytes", report->bytes);
+	json_u64(&json, "messages", report->messages);
+	json_bool(&json, "cut", report->is_cut);
+	json_u64(&json, "start_unix_nano", report->start);
+	json_u64(&json, "end_unix_nano", report->end);
+	json_array(&json, "events");
+	for (size_t i = 0; i < report->event_count; i++) {
+		const struct report_event *event = &report->events[i];
+
+		json_object(&json, NULL);
+		json_string(&json, "source", event->source);
+		json_string(&json, "event", event->event);
+		json_string(&json, "unit", event->unit);
+		json_u64(&json, "fallback_errno", event->fallback_errno);
+		json_u64(&json, "samples", event->samples);
+		json_u64(&json, "weight", event->weight);
+		if (event->has_quality) {
+			json_object(&json, "quality");
+			json_u64(&json, "complete", event->complete);
+			json_u64(&json, "named", event->named);
+			json_u64(&json, "lost", event->lost);
+			json_u64(&json, "stale", event->stale);
+			json_u64(&json, "moved", event->moved);
+			json_u64(&json, "throttled", event->throttled);
+			json_end(&json);
+		}
+		json_array(&json, "processes");
+		for (size_t j = 0; j < event->process_count; j++)
+			if (is_wanted(options, &event->processes[j]))
+				print_json_process(&json, options, event, &event->processes[j]);
+		json_end(&json);
+		json_end(&json);
+	}
+	json_end(&json);
+	json_end(&json);
+}
+
+static int parse(int argc, char **argv, struct options *options)
+{
+	static const struct option long_options[] = {
+		{ "help", no_argument, NULL, 'h' },
+		{ "process", required_argument, NULL, OPT_PROCESS },
+		{ "limit", required_argument, NULL, 'n' },
+		{ "json", no_argument, NULL, 'j' },
+		{ 0 },
+	};
+	bool has_limit = false;
+	int option;
+
+	opterr = 0;
+	while ((option = getopt_long(argc, argv, ":hn:", long_options, NULL)) != -1) {
+		switch (option) {
+		case 'h':
+			return cli_help(help) + 1;
+		case OPT_PROCESS:
+			options->process = optarg;
+			break;
+		case 'n':
+			if (!cli_parse_number(optarg, 0, UINT32_MAX, &options->limit))
+				return cli_usage_error("limit `%s' is not a number", optarg) + 1;
+			has_limit = true;
+			break;
+		case 'j':
+			options->use_json = true;
+			cli_use_json();
+			break;
+		default:
+			return cli_bad_option(argc, argv, option) + 1;
+		}
+	}
+	if (optind + 1 < argc)
+		return cli_usage_error("report takes one file, not also `%s'", argv[optind + 1]) + 1;
+	if (optind < argc)
+		options->path = argv[optind];
+	if (!has_limit)
+		options->limit = options->use_json ? 0 : DEFAULT_LIMIT;
+	return CLI_OK;
+}
+
+static void free_report(struct report **report)
+{
+	report_free(*report);
+}
+
+int report_run(int argc, char **argv)
+{
+	_cleanup_(free_report) struct report *report = NULL;
+	struct options options = { .path = "stacktap.otlp" };
+	char error[512];
+	bool has_process = false;
+	int ret;
+
+	ret = parse(argc, argv, &options);
+	if (ret)
+		return ret - 1;
+	if (report_load(options.path, &report, error, sizeof(error)) < 0)
+		return cli_error("%s", error);
+	for (size_t i = 0; i < report->event_count; i++)
+		for (size_t j = 0; j < report->events[i].process_count; j++)
+			has_process |= is_wanted(&options, &report->events[i].processes[j]);
+	if (options.process && !has_process)
+		return cli_error("%s: there is no process %s in it", options.path, options.process);
+	if (report->is_cut && !options.use_json)
+		fprintf(stderr, "stacktap: %s is cut off; this is what came before the cut\n",
+			options.path);
+	if (options.use_json)
+		print_json(&options, report);
+	else
+		print_text(&options, report);
+	return cli_finish();
+}

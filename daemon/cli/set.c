@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <getopt.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "cli/cli.h"
+#include "cli/session.h"
+
+static const char help[] =
+	"usage: stacktap set SESSION [OPTION...]\n\n"
+	"Changes a session at once, also while it runs. Filters that are not named stay as they are.\n\n"
+	"  SESSION             a session's id, its owner's name (stacktapd), or all\n"
+	"  -F, --rate HZ       samples per second of a busy CPU, 1 to 10000\n"
+	"  -c, --period N      one sample every N events\n"
+	"      --source N      the source that --rate or --period changes (default: all)\n"
+	"  -C, --cpus LIST     sample these CPUs alone: 0-3,7\n"
+	"  -p, --pid PID,...   sample these processes alone\n"
+	"      --user-only     only what hits user mode\n"
+	"      --kernel-only   only what hits the kernel\n"
+	"      --exclude-idle  not the idle task\n"
+	"      --no-filter     remove all filters before those named here are set\n"
+	"      --json          print the result as JSON\n"
+	"  -h, --help\n";
+
+enum {
+	OPT_SOURCE = 256,
+	OPT_USER_ONLY,
+	OPT_KERNEL_ONLY,
+	OPT_EXCLUDE_IDLE,
+	OPT_NO_FILTER,
+};
+
+struct change {
+	bool has_rate, has_period, has_source, no_filter;
+	uint64_t rate_hz, period, source;
+	struct control_filter filter;	/* what is named; merged into each session's own */
+	struct json *json;
+};
+
+static void change_done(struct change *change)
+{
+	control_filter_done(&change->filter);
+}
+
+static int set_rates(const struct change *change, struct control *control,
+		     const struct control_session *session, const char *what)
+{
+	bool has_set = false;
+
+	for (size_t i = 0; i < session->source_count; i++) {
+		uint32_t id = session->sources[i].id;
+		int ret;
+
+		if (change->has_source && id != change->source)
+			continue;
+		has_set = true;
+		ret = control_set_rate(control, session->id, id, (uint32_t)change->rate_hz,
+				       change->period);
+		if (ret < 0)
+			return session_refused(control, what, ret);
+	}
+	if (!has_set)
+		return cli_error("%s: there is no source %" PRIu64, what, change->source);
+	return CLI_OK;
+}
+
+static int set_filter(const struct change *change, struct control *control,
+		      const struct control_session *session, const char *what)
+{
+	const uint32_t modes = STACKTAP_FILTER_USER_ONLY | STACKTAP_FILTER_KERNEL_ONLY;
+	const struct control_filter *wanted = &change->filter;
+	struct control_filter merged = { 0 };
+	struct control_change request = { .filter = &merged };
+	int ret;
+
+	/* borrowed from both; only read */
+	if (!change->no_filter)
+		merged = session->filter;
+	if (wanted->cpus) {
+		merged.cpus = wanted->cpus;
+		merged.cpu_words = wanted->cpu_words;
+	}
+	if (wanted->tgids) {
+		merged.tgids = wanted->tgids;
+		merged.tgid_count = wanted->tgid_count;
+	}
+	if (wanted->flags & modes)
+		merged.flags &= ~modes;
+	merged.flags |= wanted->flags;
+	ret = control_set_session(control, session->id, &request);
+	return ret < 0 ? session_refused(control, what, ret) : CLI_OK;
+}
+
+static int apply(void *ctx, struct control *control, const struct control_session *session)
+{
+	const struct change *change = ctx;
+	const struct control_filter *filter = &change->filter;
+	char what[64];
+	int ret = CLI_OK;
+
+	snprintf(what, sizeof(what), "cannot change session %" PRIu64, session->id);
+	if (change->has_rate || change->has_period)
+		ret = set_rates(change, control, session, what);
+	if (!ret && (change->no_filter || filter->cpus || filter->tgids || filter->flags))
+		ret = set_filter(change, control, session, what);
+	if (!ret && change->json)
+		json_u64(change->json, NULL, session->id);
+	return ret;
+}
+
+static int run_change(struct change *change, const char *name, bool use_json)
+{
+	_cleanup_(session_closep) struct control *control = NULL;
+	_cleanup_free_ char *text = NULL;
+	_cleanup_fclose_ FILE *memory = NULL;
+	struct json json;
+	size_t size;
+	int ret;
+
+	ret = session_connect(&control, NULL);
+	if (ret)
+		return ret;
+	if (use_json) {
+		memory = open_memstream(&text, &size);
+		if (!memory)
+			return cli_error("out of memory");
+		json_init(&json, memory);
+		json_object(&json, NULL);
+		json_array(&json, "sessions");
+		change->json = &json;
+	}
+	ret = session_each_named(control, name, apply, change);
+	if (ret || !use_json)
+		return ret;
+	json_end(&json);
+	json_end(&json);
+	if (fflush(memory) == EOF)
+		return cli_error("out of memory");
+	fputs(text, stdout);
+	return cli_finish();
+}
+
+int set_run(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "help", no_argument, NULL, 'h' },
+		{ "rate", required_argument, NULL, 'F' },
+		{ "period", required_argument, NULL, 'c' },
+		{ "source", required_argument, NULL, OPT_SOURCE },
+		{ "cpus", required_argument, NULL, 'C' },
+		{ "pid", required_argument, NULL, 'p' },
+		{ "user-only", no_argument, NULL, OPT_USER_ONLY },
+		{ "kernel-only", no_argument, NULL, OPT_KERNEL_ONLY },
+		{ "exclude-idle", no_argument, NULL, OPT_EXCLUDE_IDLE },
+		{ "no-filter", no_argument, NULL, OPT_NO_FILTER },
+		{ "json", no_argument, NULL, 'j' },
+		{ 0 },
+	};
+	_cleanup_(change_done) struct change change = { 0 };
+	struct control_filter *filter = &change.filter;
+	bool use_json = false;
+	int option, ret;
+
+	opterr = 0;
+	while ((option = getopt_long(argc, argv, ":hF:c:C:p:", options, NULL)) != -1) {
+		switch (option) {
+		case 'h':
+			return cli_help(help);
+		case 'F':
+			/* the module knows the limits and says them */
+			if (!cli_parse_number(optarg, 0, UINT32_MAX, &change.rate_hz))
+				return cli_usage_error("rate `%s' is not a number", optarg);
+			change.has_rate = true;
+			break;
+		case 'c':
+			if (!cli_parse_number(optarg, 1, INT64_MAX, &change.period))
+				return cli_usage_error("period `%s' is not a number above 0", optarg);
+			change.has_period = true;
+			break;
+		case OPT_SOURCE:
+			if (!cli_parse_number(optarg, 0, STACKTAP_MAX_SOURCES - 1, &change.source))
+				return cli_usage_error("source `%s' is not a number from 0 to %d",
+						       optarg, STACKTAP_MAX_SOURCES - 1);
+			change.has_source = true;
+			break;
+		case 'C':
+			free(filter->cpus);
+			filter->cpus = NULL;
+			ret = cli_parse_cpus(optarg, &filter->cpus, &filter->cpu_words);
+			if (ret)
+				return ret;
+			break;
+		case 'p':
+			ret = cli_parse_pids(optarg, &filter->tgids, &filter->tgid_count);
+			if (ret)
+				return ret;
+			break;
+		case OPT_USER_ONLY:
+			filter->flags |= STACKTAP_FILTER_USER_ONLY;
+			break;
+		case OPT_KERNEL_ONLY:
+			filter->flags |= STACKTAP_FILTER_KERNEL_ONLY;
+			break;
+		case OPT_EXCLUDE_IDLE:
+			filter->flags |= STACKTAP_FILTER_EXCLUDE_IDLE;
+			break;
+		case OPT_NO_FILTER:
+			change.no_filter = true;
+			break;
+		case 'j':
+			use_json = true;
+			cli_use_json();
+			break;
+		default:
+			return cli_bad_option(argc, argv, option);
+		}
+	}
+	if (optind + 1 != argc)
+		return cli_usage_error("set wants one session: an id, an owner's name, or all");
+	if (change.has_rate && change.has_period)
+		return cli_usage_error("--rate and --period exclude each other");
+	if (change.has_source && !change.has_rate && !change.has_period)
+		return cli_usage_error("--source wants --rate or --period");
+	if ((filter->flags & STACKTAP_FILTER_USER_ONLY) &&
+	    (filter->flags & STACKTAP_FILTER_KERNEL_ONLY))
+		return cli_usage_error("--user-only and --kernel-only exclude each other");
+	if (!change.has_rate && !change.has_period && !change.no_filter && !filter->cpus &&
+	    !filter->tgids && !filter->flags)
+		return cli_usage_error("nothing to change; see `stacktap set --help'");
+	return run_change(&change, argv[optind], use_json);
+}

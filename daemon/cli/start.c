@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <getopt.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "cli/cli.h"
+#include "cli/session.h"
+
+static const char start_help[] =
+	"usage: stacktap start SESSION [--json]\n\n"
+	"Starts a stopped session.\n\n"
+	"  SESSION   a session's id, its owner's name (stacktapd), or all\n"
+	"  --json    print the result as JSON\n"
+	"  -h, --help\n";
+
+static const char stop_help[] =
+	"usage: stacktap stop SESSION [--json]\n\n"
+	"Stops a session; its owner keeps it and can be told to start again.\n\n"
+	"  SESSION   a session's id, its owner's name (stacktapd), or all\n"
+	"  --json    print the result as JSON\n"
+	"  -h, --help\n";
+
+struct action {
+	const char *verb;
+	int (*run)(struct control *control, uint64_t id);
+	bool is_all;
+	struct json *json;	/* NULL: say nothing */
+};
+
+static int act(void *ctx, struct control *control, const struct control_session *session)
+{
+	const struct action *action = ctx;
+	char what[64];
+	int ret;
+
+	ret = action->run(control, session->id);
+	/* "all" asks for a state, so that those which are in it already are no failure */
+	if (ret == -EALREADY && action->is_all)
+		ret = 0;
+	if (ret < 0) {
+		snprintf(what, sizeof(what), "cannot %s session %" PRIu64, action->verb,
+			 session->id);
+		return session_refused(control, what, ret);
+	}
+	if (action->json)
+		json_u64(action->json, NULL, session->id);
+	return CLI_OK;
+}
+
+static int run(int argc, char **argv, struct action *action, const char *help)
+{
+	static const struct option options[] = {
+		{ "help", no_argument, NULL, 'h' },
+		{ "json", no_argument, NULL, 'j' },
+		{ 0 },
+	};
+	_cleanup_(session_closep) struct control *control = NULL;
+	_cleanup_free_ char *text = NULL;
+	_cleanup_fclose_ FILE *memory = NULL;
+	bool use_json = false;
+	struct json json;
+	size_t size;
+	int option, ret;
+
+	opterr = 0;
+	while ((option = getopt_long(argc, argv, ":hj", options, NULL)) != -1) {
+		switch (option) {
+		case 'h':
+			return cli_help(help);
+		case 'j':
+			use_json = true;
+			cli_use_json();
+			break;
+		default:
+			return cli_bad_option(argc, argv, option);
+		}
+	}
+	if (optind + 1 != argc)
+		return cli_usage_error("%s wants one session: an id, an owner's name, or all",
+				       action->verb);
+	action->is_all = !strcmp(argv[optind], "all");
+	ret = session_connect(&control, NULL);
+	if (ret)
+		return ret;
+	if (use_json) {
+		/* kept back until all went well: a failure prints an object of its own */
+		memory = open_memstream(&text, &size);
+		if (!memory)
+			return cli_error("out of memory");
+		json_init(&json, memory);
+		json_object(&json, NULL);
+		json_array(&json, "sessions");
+		action->json = &json;
+	}
+	ret = session_each_named(control, argv[optind], act, action);
+	if (ret || !use_json)
+		return ret;
+	json_end(&json);
+	json_end(&json);
+	if (fflush(memory) == EOF)
+		return cli_error("out of memory");
+	fputs(text, stdout);
+	return cli_finish();
+}
+
+int start_run(int argc, char **argv)
+{
+	struct action action = { .verb = "start", .run = control_start };
+
+	return run(argc, argv, &action, start_help);
+}
+
+int stop_run(int argc, char **argv)
+{
+	struct action action = { .verb = "stop", .run = control_stop };
+
+	return run(argc, argv, &action, stop_help);
+}

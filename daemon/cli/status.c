@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/status.h"
+
+#include <getopt.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/cpulist.h"
+#include "cli/cli.h"
+#include "cli/session.h"
+#include "control/event.h"
+#include "control/name.h"
+#include "control/statusfile.h"
+
+static const char help[] =
+	"usage: stacktap [status] [--json]\n\n"
+	"Prints the module's version and features, all sessions with sources, filters and counters,\n"
+	"and what the daemon says of itself.\n\n"
+	"  --json      as JSON\n"
+	"  -h, --help\n";
+
+static void status_done(struct status *status)
+{
+	for (size_t i = 0; i < status->session_count; i++) {
+		control_filter_done(&status->sessions[i].session.filter);
+		free(status->sessions[i].cpus);
+	}
+	free(status->sessions);
+	free(status->daemon_text);
+	free(status->daemon_json);
+}
+
+static int add_cpu(void *ctx, const struct control_cpu *cpu)
+{
+	struct status_session *session = ctx;
+
+	if (session->cpu_count == session->cpu_capacity) {
+		size_t capacity = session->cpu_capacity ? 2 * session->cpu_capacity : 8;
+		struct control_cpu *cpus = reallocarray(session->cpus, capacity, sizeof(*cpus));
+
+		if (!cpus)
+			return -ENOMEM;
+		session->cpus = cpus;
+		session->cpu_capacity = capacity;
+	}
+	session->cpus[session->cpu_count++] = *cpu;
+	return 0;
+}
+
+struct ids {
+	uint64_t ids[STACKTAP_MAX_SESSIONS];
+	size_t count;
+};
+
+static int add_id(void *ctx, const struct control_session *session)
+{
+	struct ids *ids = ctx;
+
+	if (ids->count == ARRAY_SIZE(ids->ids))
+		return -EOVERFLOW;
+	ids->ids[ids->count++] = session->id;
+	return 0;
+}
+
+static int gather(struct control *control, struct status *status)
+{
+	struct ids ids = { 0 };
+	int ret;
+
+	ret = control_each_session(control, add_id, &ids);
+	if (ret < 0)
+		return ret;
+	status->sessions = calloc(ids.count + 1, sizeof(*status->sessions));
+	if (!status->sessions)
+		return -ENOMEM;
+	for (size_t i = 0; i < ids.count; i++) {
+		struct status_session *session = &status->sessions[status->session_count];
+
+		ret = control_get_session(control, ids.ids[i], &session->session);
+		/* it ended since it was listed */
+		if (ret == -ENOENT || ret == -ESRCH || ret == -ENODEV)
+			continue;
+		if (ret < 0)
+			return ret;
+		status->session_count++;
+		ret = control_each_cpu(control, ids.ids[i], add_cpu, session);
+		if (ret < 0 && ret != -ENOENT && ret != -ESRCH && ret != -ENODEV)
+			return ret;
+	}
+	return 0;
+}
+
+int status_run(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "help", no_argument, NULL, 'h' },
+		{ "json", no_argument, NULL, 'j' },
+		{ 0 },
+	};
+	_cleanup_(session_closep) struct control *control = NULL;
+	_cleanup_(status_done) struct status status = { 0 };
+	bool use_json = false;
+	int option, ret;
+
+	opterr = 0;
+	while ((option = getopt_long(argc, argv, ":hj", options, NULL)) != -1) {
+		switch (option) {
+		case 'h':
+			return cli_help(help);
+		case 'j':
+			use_json = true;
+			cli_use_json();
+			break;
+		default:
+			return cli_bad_option(argc, argv, option);
+		}
+	}
+	if (optind != argc)
+		return cli_usage_error("status takes no argument `%s'", argv[optind]);
+	ret = session_connect(&control, &status.module);
+	if (ret)
+		return ret;
+	ret = gather(control, &status);
+	if (ret < 0)
+		return session_refused(control, "cannot read the sessions", ret);
+	/* what the daemon wrote is an addition; without it the rest still counts */
+	ret = statusfile_read(STATUSFILE_DIRECTORY, &status.daemon_text, &status.daemon_json,
+			      &status.daemon_json_size);
+	status.daemon_error = ret < 0 ? -ret : 0;
+	if (use_json)
+		status_print_json(&status);
+	else
+		status_print_text(&status);
+	return cli_finish();
+}
+
+uint64_t status_lost(const struct control_counts *counts)
+{
+	uint64_t total = 0;
+
+	for (size_t i = 0; i < STACKTAP_LOST_REASONS; i++)
+		total += counts->lost[i];
+	return total;
+}
+
+static void print_source(const struct control_source *source)
+{
+	const char *name = event_name(source->type, source->config);
+
+	printf("  source %u: %s", source->id, source->name[0] ? source->name : name ? name : "?");
+	if (source->rate_hz)
+		printf(", %u Hz", source->rate_hz);
+	if (source->mode == STACKTAP_MODE_FREQ)
+		printf(", period adapted by the kernel");
+	else if (source->period)
+		printf(", period %" PRIu64 "%s", source->period,
+		       event_is_clock(source->type, source->config) ? " ns" : "");
+	else if (source->nominal_hz && source->rate_hz)
+		printf(", period %" PRIu64, source->nominal_hz / source->rate_hz);
+	if (source->flags & STACKTAP_SRC_EXCLUDE_USER)
+		printf(", kernel only");
+	if (source->flags & STACKTAP_SRC_EXCLUDE_KERNEL)
+		printf(", user only");
+	putchar('\n');
+	if (source->fallback_errno)
+		printf("    fallback: cpu-clock stands in on %u CPU%s: %s (%s)\n",
+		       source->fallback_cpus, source->fallback_cpus == 1 ? "" : "s",
+		       strerror((int)source->fallback_errno),
+		       name_of_errno(source->fallback_errno));
+}
+
+static void print_filter(const struct control_filter *filter)
+{
+	enum { SHOWN = 10 };
+
+	if (!filter->cpus && !filter->tgids && !filter->flags)
+		return;
+	fputs("  filter:", stdout);
+	if (filter->cpus) {
+		struct cpulist list = { filter->cpus, filter->cpu_words };
+		char text[256];
+
+		cpulist_format(&list, text, sizeof(text));
+		printf(" CPUs %s;", text);
+	}
+	if (filter->tgids) {
+		fputs(" processes", stdout);
+		for (size_t i = 0; i < filter->tgid_count && i < SHOWN; i++)
+			printf(" %u", filter->tgids[i]);
+		printf("%s (%zu);", filter->tgid_count > SHOWN ? " ..." : "", filter->tgid_count);
+	}
+	if (filter->flags & STACKTAP_FILTER_USER_ONLY)
+		fputs(" user mode only;", stdout);
+	if (filter->flags & STACKTAP_FILTER_KERNEL_ONLY)
+		fputs(" kernel only;", stdout);
+	if (filter->flags & STACKTAP_FILTER_EXCLUDE_IDLE)
+		fputs(" without idle;", stdout);
+	putchar('\n');
+}
+
+static void print_cpus(const struct status_session *session)
+{
+	uint64_t lost[STACKTAP_LOST_REASONS] = { 0 }, total = 0;
+
+	if (session->cpu_count)
+		printf("  %4s %-8s %-18s %12s %12s %12s %9s %9s %6s\n", "CPU", "STATE", "COUNTS",
+		       "CALLS", "RECORDED", "FILTERED", "THROTTLED", "LOST", "RING");
+	for (size_t i = 0; i < session->cpu_count; i++) {
+		const struct control_cpu *cpu = &session->cpus[i];
+
+		for (size_t j = 0; j < cpu->count_count; j++) {
+			const struct control_counts *counts = &cpu->counts[j];
+			const char *name = event_name(counts->type, counts->config);
+
+			printf("  %4u %-8s %-18s %12" PRIu64 " %12" PRIu64 " %12" PRIu64
+			       " %9" PRIu64 " %9" PRIu64 " %4" PRIu64 " %%\n",
+			       cpu->cpu, name_of_cpu_state(cpu->state), name ? name : "other",
+			       counts->calls, counts->recorded, counts->filtered,
+			       counts->throttled, status_lost(counts),
+			       cpu->ring_bytes ? cpu->ring_used * 100 / cpu->ring_bytes : 0);
+			for (size_t k = 0; k < STACKTAP_LOST_REASONS; k++) {
+				lost[k] += counts->lost[k];
+				total += counts->lost[k];
+			}
+		}
+	}
+	if (!total)
+		return;
+	fputs("  lost:", stdout);
+	for (size_t k = 0; k < STACKTAP_LOST_REASONS; k++)
+		if (lost[k])
+			printf(" %" PRIu64 " %s", lost[k], name_of_lost((unsigned int)k));
+	putchar('\n');
+}
+
+void status_print_text(const struct status *status)
+{
+	const struct control_module *module = &status->module;
+
+	printf("module: stacktap %s, ABI %u.%u\n  features:", module->version, module->abi_major,
+	       module->abi_minor);
+	for (unsigned int bit = 0; bit < 64; bit++)
+		if (module->features >> bit & 1 && name_of_feature(bit))
+			printf(" %s", name_of_feature(bit));
+	putchar('\n');
+	if (!status->session_count)
+		puts("no sessions");
+	for (size_t i = 0; i < status->session_count; i++) {
+		const struct control_session *session = &status->sessions[i].session;
+
+		printf("session %" PRIu64 ": %s, of %s (%u)\n", session->id,
+		       name_of_state(session->state), session->owner_comm, session->owner_tgid);
+		for (size_t j = 0; j < session->source_count; j++)
+			print_source(&session->sources[j]);
+		print_filter(&session->filter);
+		printf("  user stacks up to %u frames; %" PRIu64 " KiB of rings, %" PRIu64
+		       " KiB of stash\n", session->user_frames, session->ring_bytes / 1024,
+		       session->stash_bytes / 1024);
+		print_cpus(&status->sessions[i]);
+	}
+	if (status->daemon_text)
+		fputs(status->daemon_text, stdout);
+	else if (status->daemon_error)
+		printf("daemon: unknown, cannot read %s: %s\n", STATUSFILE_DIRECTORY,
+		       strerror(status->daemon_error));
+	else
+		puts("daemon: not running");
+}

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <string.h>
+
+#include "base/cpulist.h"
+#include "base/json.h"
+#include "cli/status.h"
+#include "control/event.h"
+#include "control/name.h"
+
+static void print_module(struct json *json, const struct control_module *module)
+{
+	json_object(json, "module");
+	json_string(json, "version", module->version);
+	json_u64(json, "abi_major", module->abi_major);
+	json_u64(json, "abi_minor", module->abi_minor);
+	json_u64(json, "session_count", module->sessions);
+	json_array(json, "features");
+	for (unsigned int bit = 0; bit < 64; bit++)
+		if (module->features >> bit & 1 && name_of_feature(bit))
+			json_string(json, NULL, name_of_feature(bit));
+	json_end(json);
+	json_end(json);
+}
+
+static void print_source(struct json *json, const struct control_source *source)
+{
+	json_object(json, NULL);
+	json_u64(json, "id", source->id);
+	json_string(json, "name", source->name);
+	json_u64(json, "type", source->type);
+	json_u64(json, "config", source->config);
+	json_u64(json, "config1", source->config1);
+	json_u64(json, "config2", source->config2);
+	json_string(json, "mode", name_of_mode(source->mode));
+	json_u64(json, "rate_hz", source->rate_hz);
+	json_u64(json, "period", source->period);
+	json_u64(json, "nominal_hz", source->nominal_hz);
+	json_bool(json, "exclude_user", source->flags & STACKTAP_SRC_EXCLUDE_USER);
+	json_bool(json, "exclude_kernel", source->flags & STACKTAP_SRC_EXCLUDE_KERNEL);
+	json_u64(json, "precise",
+		 (source->flags & STACKTAP_SRC_PRECISE_MASK) >> STACKTAP_SRC_PRECISE_SHIFT);
+	json_u64(json, "fallback_errno", source->fallback_errno);
+	json_string(json, "fallback_errno_name",
+		    source->fallback_errno ? name_of_errno(source->fallback_errno) : NULL);
+	json_u64(json, "fallback_cpus", source->fallback_cpus);
+	json_end(json);
+}
+
+static void print_filter(struct json *json, const struct control_filter *filter)
+{
+	json_object(json, "filter");
+	if (filter->cpus) {
+		struct cpulist list = { filter->cpus, filter->cpu_words };
+
+		json_array(json, "cpus");
+		for (uint32_t cpu = 0; cpu < cpulist_limit(&list); cpu++)
+			if (cpulist_has(&list, cpu))
+				json_u64(json, NULL, cpu);
+		json_end(json);
+	}
+	if (filter->tgids) {
+		json_array(json, "pids");
+		for (size_t i = 0; i < filter->tgid_count; i++)
+			json_u64(json, NULL, filter->tgids[i]);
+		json_end(json);
+	}
+	json_bool(json, "user_only", filter->flags & STACKTAP_FILTER_USER_ONLY);
+	json_bool(json, "kernel_only", filter->flags & STACKTAP_FILTER_KERNEL_ONLY);
+	json_bool(json, "exclude_idle", filter->flags & STACKTAP_FILTER_EXCLUDE_IDLE);
+	json_end(json);
+}
+
+static void print_indexed(struct json *json, const char *name, const uint64_t *values,
+			  unsigned int count, const char *(*name_of)(unsigned int index))
+{
+	json_object(json, name);
+	for (unsigned int i = 0; i < count; i++)
+		json_u64(json, name_of(i), values[i]);
+	json_end(json);
+}
+
+static void print_counts(struct json *json, const struct control_counts *counts)
+{
+	json_object(json, NULL);
+	json_u64(json, "source", counts->source_id);
+	json_string(json, "event", event_name(counts->type, counts->config));
+	json_u64(json, "type", counts->type);
+	json_u64(json, "config", counts->config);
+	json_u64(json, "period", counts->period);
+	json_u64(json, "fallback_errno", counts->fallback_errno);
+	json_u64(json, "calls", counts->calls);
+	json_u64(json, "recorded", counts->recorded);
+	json_u64(json, "filtered", counts->filtered);
+	json_u64(json, "throttled", counts->throttled);
+	json_u64(json, "lost_total", status_lost(counts));
+	print_indexed(json, "lost", counts->lost, STACKTAP_LOST_REASONS, name_of_lost);
+	json_u64(json, "enabled_ns", counts->enabled_ns);
+	json_u64(json, "running_ns", counts->running_ns);
+	json_u64(json, "moved", counts->moved);
+	json_u64(json, "stale", counts->stale);
+	print_indexed(json, "kernel_end", counts->kernel_end, STACKTAP_END_REASONS, name_of_end);
+	print_indexed(json, "user_end", counts->user_end, STACKTAP_END_REASONS, name_of_end);
+	json_end(json);
+}
+
+static void print_session(struct json *json, const struct status_session *status)
+{
+	const struct control_session *session = &status->session;
+
+	json_object(json, NULL);
+	json_u64(json, "id", session->id);
+	json_string(json, "state", name_of_state(session->state));
+	json_object(json, "owner");
+	json_u64(json, "pid", session->owner_tgid);
+	json_string(json, "comm", session->owner_comm);
+	json_end(json);
+	json_u64(json, "generation", session->generation);
+	json_u64(json, "created_monotonic_nano", session->created);
+	json_u64(json, "user_frames", session->user_frames);
+	json_u64(json, "walk_limit_ns", session->walk_limit_ns);
+	json_u64(json, "ring_bytes", session->ring_bytes);
+	json_u64(json, "stash_bytes", session->stash_bytes);
+	json_array(json, "sources");
+	for (size_t i = 0; i < session->source_count; i++)
+		print_source(json, &session->sources[i]);
+	json_end(json);
+	print_filter(json, &session->filter);
+	json_array(json, "cpus");
+	for (size_t i = 0; i < status->cpu_count; i++) {
+		const struct control_cpu *cpu = &status->cpus[i];
+
+		json_object(json, NULL);
+		json_u64(json, "cpu", cpu->cpu);
+		json_string(json, "state", name_of_cpu_state(cpu->state));
+		json_u64(json, "ring_bytes", cpu->ring_bytes);
+		json_u64(json, "ring_used", cpu->ring_used);
+		json_array(json, "counts");
+		for (size_t j = 0; j < cpu->count_count; j++)
+			print_counts(json, &cpu->counts[j]);
+		json_end(json);
+		json_end(json);
+	}
+	json_end(json);
+	json_end(json);
+}
+
+void status_print_json(const struct status *status)
+{
+	struct json json;
+
+	json_init(&json, stdout);
+	json_object(&json, NULL);
+	print_module(&json, &status->module);
+	json_array(&json, "sessions");
+	for (size_t i = 0; i < status->session_count; i++)
+		print_session(&json, &status->sessions[i]);
+	json_end(&json);
+	if (status->daemon_json)
+		json_raw(&json, "daemon", status->daemon_json, status->daemon_json_size);
+	else
+		json_string(&json, "daemon", NULL);
+	json_end(&json);
+}
