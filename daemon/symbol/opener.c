@@ -85,8 +85,8 @@ static int open_mapped(struct mount_namespace_table *spaces, int proc,
 	return r;
 }
 
-static int open_through_process(struct mount_namespace_table *spaces, const struct image *image,
-				const struct opener_wanted *wanted, bool is_root_closed,
+static int open_through_process(struct mount_namespace_table *spaces, uint32_t tgid,
+				bool is_root_closed, const struct opener_wanted *wanted,
 				int *ret_fd, struct stat *ret_stat)
 {
 	struct mount_namespace *space;
@@ -97,7 +97,7 @@ static int open_through_process(struct mount_namespace_table *spaces, const stru
 	/* should the pid be another process' by now, its files still have to have our inode */
 	if (!wanted->inode)
 		return -ESRCH;
-	snprintf(path, sizeof(path), "/proc/%u", image->tgid);
+	snprintf(path, sizeof(path), "/proc/%u", tgid);
 	proc = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (proc < 0)
 		return -errno;
@@ -113,10 +113,10 @@ static int open_through_process(struct mount_namespace_table *spaces, const stru
 	return r;
 }
 
-int opener_open(struct mount_namespace_table *spaces, const struct image *image,
+int opener_open(struct mount_namespace_table *spaces, struct mount_namespace *space, uint32_t tgid,
 		const struct opener_wanted *wanted, int *ret_fd, struct stat *ret_stat)
 {
-	struct mount_namespace *space = image ? image->mount_namespace : NULL, *host;
+	struct mount_namespace *host;
 	int r, first = -ENOENT;
 
 	if (space) {
@@ -124,17 +124,13 @@ int opener_open(struct mount_namespace_table *spaces, const struct image *image,
 		if (first == 0 || first == -EREMOTE)
 			return first;
 	}
-	if (image && open_through_process(spaces, image, wanted, space && space->root < 0, ret_fd,
-					  ret_stat) == 0)
+	if (tgid && open_through_process(spaces, tgid, space && space->root < 0, wanted, ret_fd,
+					 ret_stat) == 0)
 		return 0;
-	if (!space || !space->is_guess) {
-		host = mount_namespace_table_guess(spaces);
-		r = open_in(spaces, host, wanted, ret_fd, ret_stat);
-		mount_namespace_unref(host);
-		if (r == 0)
-			return 0;
-		if (!space)
-			first = r;
-	}
-	return first;
+	if (space && space->is_guess)
+		return first;
+	host = mount_namespace_table_guess(spaces);
+	r = open_in(spaces, host, wanted, ret_fd, ret_stat);
+	mount_namespace_unref(host);
+	return r == 0 || !space ? r : first;
 }

@@ -10,7 +10,6 @@
 #ifndef STACKTAP_SYMBOL_OPENER_H
 #define STACKTAP_SYMBOL_OPENER_H
 
-#include "process/image.h"
 #include "process/namespace.h"
 
 struct opener_wanted {
@@ -19,8 +18,11 @@ struct opener_wanted {
 	const char *path;
 };
 
-/* -ESTALE: another file has taken its path. -ENOENT and others: as open() says. @image may be NULL. */
-int opener_open(struct mount_namespace_table *spaces, const struct image *image,
+/*
+ * @space: where the path was seen, NULL: unknown; @tgid: a process that maps it, 0: none is known.
+ * -ESTALE: another file has taken its path. -ENOENT and others: as open() says.
+ */
+int opener_open(struct mount_namespace_table *spaces, struct mount_namespace *space, uint32_t tgid,
 		const struct opener_wanted *wanted, int *ret_fd, struct stat *ret_stat);
 
 #endif /* STACKTAP_SYMBOL_OPENER_H */

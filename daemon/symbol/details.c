@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "symbol/details.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+
+#include "base/utf8.h"
+#include "process/container.h"
+
+enum {
+	ENVIRONMENT_MAX = 64 * 1024,
+	CGROUP_MAX = 16 * 1024,
+	STATUS_MAX = 8 * 1024,
+	COMMAND_LINE_MAX = 1024,
+	SERVICE_NAME_MAX = 255,
+	EXECUTABLE_MAX = 1024,
+};
+
+/* At most @max bytes of a file: the rest is of no interest. The size, or -errno. */
+static ssize_t read_some(int directory, const char *path, char *buffer, size_t max)
+{
+	_cleanup_close_ int fd = openat(directory, path, O_RDONLY | O_CLOEXEC);
+	size_t size = 0;
+
+	if (fd < 0)
+		return -errno;
+	while (size < max) {
+		ssize_t n = read(fd, buffer + size, max - size);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (n == 0)
+			break;
+		size += (size_t)n;
+	}
+	buffer[size] = '\0';
+	return (ssize_t)size;
+}
+
+static int hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	c |= 0x20;
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* A value of OTEL_RESOURCE_ATTRIBUTES: percent-encoded, without the spaces around it. */
+static char *decode_value(const char *value, size_t length)
+{
+	char text[SERVICE_NAME_MAX + 1];
+	size_t used = 0;
+
+	while (length && *value == ' ') {
+		value++;
+		length--;
+	}
+	while (length && value[length - 1] == ' ')
+		length--;
+	for (size_t i = 0; i < length && used < SERVICE_NAME_MAX; i++) {
+		int high = -1, low = -1;
+
+		if (value[i] == '%' && i + 2 < length) {
+			high = hex_digit(value[i + 1]);
+			low = hex_digit(value[i + 2]);
+		}
+		if (high >= 0 && low >= 0) {
+			text[used++] = (char)(high << 4 | low);
+			i += 2;
+		} else {
+			text[used++] = value[i];
+		}
+	}
+	text[used] = '\0';
+	return used ? utf8_dup(text, SERVICE_NAME_MAX) : NULL;
+}
+
+static char *service_of_attributes(const char *attributes)
+{
+	static const char key[] = "service.name";
+
+	while (*attributes) {
+		size_t length = strcspn(attributes, ",");
+		const char *equals = memchr(attributes, '=', length);
+
+		while (length && *attributes == ' ') {
+			attributes++;
+			length--;
+		}
+		if (equals && !strncmp(attributes, key, sizeof(key) - 1) &&
+		    strspn(attributes + sizeof(key) - 1, " ") ==
+			    (size_t)(equals - attributes) - (sizeof(key) - 1))
+			return decode_value(equals + 1,
+					    length - (size_t)(equals + 1 - attributes));
+		attributes += length;
+		attributes += *attributes == ',';
+	}
+	return NULL;
+}
+
+char *details_service_name(const char *environment, size_t size)
+{
+	static const char service[] = "OTEL_SERVICE_NAME=", all[] = "OTEL_RESOURCE_ATTRIBUTES=";
+	const char *attributes = NULL;
+
+	for (size_t at = 0; at < size; at += strlen(environment + at) + 1) {
+		const char *variable = environment + at;
+
+		if (!strncmp(variable, service, sizeof(service) - 1) &&
+		    variable[sizeof(service) - 1])
+			return utf8_dup(variable + sizeof(service) - 1, SERVICE_NAME_MAX);
+		if (!attributes && !strncmp(variable, all, sizeof(all) - 1))
+			attributes = variable + sizeof(all) - 1;
+	}
+	return attributes ? service_of_attributes(attributes) : NULL;
+}
+
+int details_set_executable(struct image_details *details, const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	char *whole = utf8_dup(path, EXECUTABLE_MAX);
+	char *name = utf8_dup(slash && slash[1] ? slash + 1 : path, NAME_MAX);
+
+	if (!whole || !name) {
+		free(whole);
+		free(name);
+		return -ENOMEM;
+	}
+	free(details->executable_path);
+	free(details->executable_name);
+	details->executable_path = whole;
+	details->executable_name = name;
+	return 0;
+}
+
+static int read_executable(int proc, struct image_details *details)
+{
+	static const char deleted[] = " (deleted)";
+	char path[PATH_MAX];
+	ssize_t length = readlinkat(proc, "exe", path, sizeof(path) - 1);
+
+	if (length <= 0)
+		return length < 0 ? -errno : -ENOENT;
+	path[length] = '\0';
+	if (length > (ssize_t)sizeof(deleted) - 1 &&
+	    !strcmp(path + length - (sizeof(deleted) - 1), deleted))
+		path[length - (ssize_t)(sizeof(deleted) - 1)] = '\0';
+	return details_set_executable(details, path);
+}
+
+/* The innermost of "NSpid:\t4711\t17", when there is more than one. */
+static uint32_t pid_in_namespace(const char *status, uint32_t tgid)
+{
+	const char *line = strstr(status, "\nNSpid:");
+	unsigned long pid = 0;
+	char *end;
+
+	if (!line)
+		return 0;
+	line += strlen("\nNSpid:");
+	while (*line == '\t' || *line == ' ') {
+		pid = strtoul(line, &end, 10);
+		if (end == line)
+			break;
+		line = end;
+	}
+	return pid == tgid ? 0 : (uint32_t)pid;
+}
+
+static void read_command_line(int proc, char *buffer, struct image_details *details)
+{
+	ssize_t size = read_some(proc, "cmdline", buffer, COMMAND_LINE_MAX);
+
+	while (size > 0 && buffer[size - 1] == '\0')
+		size--;
+	if (size <= 0)
+		return;
+	for (ssize_t i = 0; i < size; i++)
+		if (buffer[i] == '\0')
+			buffer[i] = ' ';
+	details->command_line = utf8_dup(buffer, COMMAND_LINE_MAX);
+}
+
+int details_read(int proc, uint32_t tgid, bool with_command_line,
+		 struct image_details **ret_details)
+{
+	_cleanup_free_ char *buffer = malloc(ENVIRONMENT_MAX + 1);
+	struct image_details *details;
+	char container[65];
+	ssize_t size;
+
+	if (!buffer)
+		return -ENOMEM;
+	/* read before anything is made of it: this is the first to vanish when the process exits */
+	size = read_some(proc, "environ", buffer, ENVIRONMENT_MAX);
+	if (size == -ESRCH || size == -ENOENT)
+		return -ESRCH;
+	details = calloc(1, sizeof(*details));
+	if (!details)
+		return -ENOMEM;
+	if (size > 0)
+		details->service_name = details_service_name(buffer, (size_t)size);
+	if (read_executable(proc, details) == -ENOMEM) {
+		image_details_free(details);
+		return -ENOMEM;
+	}
+	if (read_some(proc, "cgroup", buffer, CGROUP_MAX) > 0 &&
+	    container_id_from_cgroup(buffer, container) == 0)
+		details->container_id = strdup(container);
+	if (read_some(proc, "status", buffer, STATUS_MAX) > 0)
+		details->pid_in_namespace = pid_in_namespace(buffer, tgid);
+	if (with_command_line)
+		read_command_line(proc, buffer, details);
+	*ret_details = details;
+	return 0;
+}
+
+int details_inherit(const struct image_details *parent, struct image_details **ret_details)
+{
+	struct image_details *details = calloc(1, sizeof(*details));
+
+	if (!details)
+		return -ENOMEM;
+	if (parent->container_id)
+		details->container_id = strdup(parent->container_id);
+	if (parent->service_name)
+		details->service_name = strdup(parent->service_name);
+	*ret_details = details;
+	return 0;
+}

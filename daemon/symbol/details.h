@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What /proc says of an image: executable, container, service name, command line.
+ */
+#ifndef STACKTAP_SYMBOL_DETAILS_H
+#define STACKTAP_SYMBOL_DETAILS_H
+
+#include "process/image.h"
+
+/*
+ * Read through @proc, a descriptor of the process' /proc/PID. What a process says of itself is taken
+ * for text, never for truth: cut, and made valid UTF-8.
+ */
+int details_read(int proc, uint32_t tgid, bool with_command_line,
+		 struct image_details **ret_details);
+/* What a child that is gone had of its parent: container and service, not the executable. */
+int details_inherit(const struct image_details *parent, struct image_details **ret_details);
+/* Put in the executable; takes a copy of @path. */
+int details_set_executable(struct image_details *details, const char *path);
+
+/* Of a process' environment: OTEL_SERVICE_NAME, else service.name of OTEL_RESOURCE_ATTRIBUTES. */
+char *details_service_name(const char *environment, size_t size);
+
+#endif /* STACKTAP_SYMBOL_DETAILS_H */

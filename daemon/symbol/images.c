@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "symbol/images.h"
+
+#include <fcntl.h>
+#include <string.h>
+
+#include "symbol/details.h"
+
+enum { DRAFTS_MAX = 512 };
+
+struct draft {
+	struct image *image;		/* owned */
+	struct image_details *details;	/* owned until published */
+	char *parent_executable;	/* NULL: the parent is another program for all we know */
+};
+
+struct images {
+	struct mount_namespace_table *spaces;
+	bool with_command_line;
+	struct draft drafts[DRAFTS_MAX];
+	size_t draft_count;
+};
+
+int images_new(struct mount_namespace_table *spaces, bool with_command_line,
+	       struct images **ret_images)
+{
+	struct images *images = calloc(1, sizeof(*images));
+
+	if (!images)
+		return -ENOMEM;
+	images->spaces = spaces;
+	images->with_command_line = with_command_line;
+	*ret_images = images;
+	return 0;
+}
+
+void images_free(struct images *images)
+{
+	if (!images)
+		return;
+	images_publish(images);
+	free(images);
+}
+
+static void publish(struct image *image, struct image_details *details)
+{
+	atomic_store_explicit(&image->details, details, memory_order_release);
+}
+
+static void publish_draft(struct images *images, size_t i, const char *executable)
+{
+	struct draft draft = images->drafts[i];
+
+	if (executable)
+		details_set_executable(draft.details, executable);
+	publish(draft.image, draft.details);
+	free(draft.parent_executable);
+	image_unref(draft.image);
+	images->drafts[i] = images->drafts[--images->draft_count];
+}
+
+void images_publish(struct images *images)
+{
+	while (images->draft_count) {
+		size_t last = images->draft_count - 1;
+
+		publish_draft(images, last, images->drafts[last].parent_executable);
+	}
+}
+
+/* It may still be its parent's program: a child that has not called exec, or one of the same name. */
+static bool has_parents_name(const struct image *image, const struct image *parent)
+{
+	return image->comm[0] && !strncmp(image->comm, parent->comm, sizeof(image->comm));
+}
+
+static void see_gone(struct images *images, struct image *image, const struct image *parent)
+{
+	static const struct image_details nothing;
+	const struct image_details *known = parent ? image_details(parent) : NULL;
+	struct image_details *details;
+	struct draft *draft;
+
+	if (details_inherit(known ? known : &nothing, &details) < 0)
+		return;
+	if (images->draft_count == DRAFTS_MAX)
+		images_publish(images);
+	draft = &images->drafts[images->draft_count++];
+	draft->image = image_ref(image);
+	draft->details = details;
+	draft->parent_executable = NULL;
+	if (known && known->executable_path && has_parents_name(image, parent))
+		draft->parent_executable = strdup(known->executable_path);
+}
+
+static struct mount_namespace *space_of_parent(struct images *images, const struct image *parent)
+{
+	if (parent && parent->mount_namespace)
+		return mount_namespace_ref(parent->mount_namespace);
+	return mount_namespace_table_guess(images->spaces);
+}
+
+void images_see(struct images *images, struct image *image, const struct image *parent)
+{
+	struct image_details *details = NULL;
+	_cleanup_close_ int proc = -1;
+	char path[32];
+
+	if (image->mount_namespace)
+		return;
+	/* all that follows is read through this descriptor, which never leads to another process */
+	snprintf(path, sizeof(path), "/proc/%u", image->tgid);
+	proc = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (proc < 0 ||
+	    mount_namespace_table_get(images->spaces, proc, &image->mount_namespace) < 0)
+		image->mount_namespace = space_of_parent(images, parent);
+	if (proc >= 0)
+		details_read(proc, image->tgid, images->with_command_line, &details);
+	/* a zombie still has a cgroup, but no program */
+	if (details && details->executable_path) {
+		publish(image, details);
+		return;
+	}
+	image_details_free(details);
+	see_gone(images, image, parent);
+}
+
+void images_see_file(struct images *images, const struct image *image,
+		     const struct mapped_file *file)
+{
+	const char *name = strrchr(file->path, '/');
+
+	if (!name || file->kind != OBJECT_FILE)
+		return;
+	for (size_t i = images->draft_count; i-- > 0;) {
+		if (images->drafts[i].image != image)
+			continue;
+		/* comm is the name cut to 15 characters */
+		if (!strncmp(name + 1, image->comm, sizeof(image->comm) - 1))
+			publish_draft(images, i, file->path);
+		return;
+	}
+}

@@ -1,0 +1,516 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "symbol/objects.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/hash.h"
+#include "base/log.h"
+#include "symbol/facts.h"
+#include "symbol/htlhash.h"
+#include "symbol/opener.h"
+#include "symbol/vdso.h"
+
+enum {
+	RETIRED_MAX = 1024,	/* objects of files that were found after all */
+	SAVED_BYTES = 4 * 1024 * 1024, /* a file this small is read before it becomes unreachable */
+};
+#define READ_LIMIT_NS NSEC_PER_SEC	/* for one file's symbols */
+
+/* object->symbols points here */
+struct entry {
+	struct hash_link link;
+	struct object *object;		/* owned, as long as the entry lives */
+	struct mount_namespace *space;	/* owned: where it was found; NULL: anywhere */
+	int fd;				/* -1: closed */
+	uint64_t fd_used;
+	struct symtab *symtab;		/* NULL: not read, or evicted */
+	uint64_t used;
+	int error;			/* why there is no symtab: not tried again */
+};
+
+struct objects {
+	struct mount_namespace_table *spaces;
+	struct names *names;
+	struct hash_table table;	/* entries by identity */
+	struct entry **entries;
+	size_t count, capacity, fd_count;
+	struct entry *vdso;
+	/*
+	 * Thread A may look at the state of a file's object at any time, so one that was replaced is kept.
+	 */
+	struct object *retired[RETIRED_MAX];
+	size_t retired_count;
+	struct objects_stats stats;
+};
+
+static bool make_room(void *ctx, size_t bytes)
+{
+	return objects_make_room(ctx, bytes);
+}
+
+static uint64_t hash_identity(const struct stat *st)
+{
+	uint64_t hash = hash_add(st->st_dev, st->st_ino);
+
+	hash = hash_add(hash, (uint64_t)st->st_ctim.tv_sec);
+	hash = hash_add(hash, (uint64_t)st->st_ctim.tv_nsec);
+	return hash_add(hash, (uint64_t)st->st_size);
+}
+
+static int64_t ctime_ns(const struct stat *st)
+{
+	return (int64_t)st->st_ctim.tv_sec * (int64_t)NSEC_PER_SEC + st->st_ctim.tv_nsec;
+}
+
+static bool is_identity(const struct object *object, const struct stat *st)
+{
+	return object->inode == st->st_ino && object->dev == st->st_dev &&
+	       object->ctime_ns == ctime_ns(st) && object->size == (uint64_t)st->st_size;
+}
+
+static struct entry *find(struct objects *objects, const struct stat *st)
+{
+	struct hash_link *link = hash_table_first(&objects->table, hash_identity(st));
+
+	for (; link; link = hash_table_next(link)) {
+		struct entry *entry = container_of(link, struct entry, link);
+
+		if (is_identity(entry->object, st))
+			return entry;
+	}
+	return NULL;
+}
+
+static void close_fd(struct objects *objects, struct entry *entry)
+{
+	if (entry->fd < 0)
+		return;
+	close(entry->fd);
+	entry->fd = -1;
+	objects->fd_count--;
+}
+
+static void drop_symtab(struct entry *entry)
+{
+	symtab_free(entry->symtab);
+	entry->symtab = NULL;
+}
+
+static void free_entry(struct objects *objects, struct entry *entry)
+{
+	close_fd(objects, entry);
+	drop_symtab(entry);
+	mount_namespace_unref(entry->space);
+	entry->object->symbols = NULL;
+	object_unref(entry->object);
+	pool_uncharge(POOL_SYMBOLS, sizeof(*entry));
+	free(entry);
+}
+
+static void read_symtab(struct objects *objects, struct entry *entry)
+{
+	const struct symtab_reclaim reclaim = { .make_room = make_room, .ctx = objects };
+	struct elf elf;
+	int r;
+
+	r = elf_open(&elf, entry->fd, entry->object->size, clock_monotonic() + READ_LIMIT_NS);
+	if (r == 0) {
+		r = symtab_read(&elf, &reclaim, &entry->symtab);
+		elf_close(&elf);
+	}
+	entry->error = r;
+	if (r < 0)
+		log_debug("%s: no symbols: %s", entry->object->path, strerror(-r));
+	else if (entry->symtab->partial)
+		log_debug("%s: some functions will have no names: %s", entry->object->path,
+			  entry->symtab->partial);
+}
+
+/*
+ * A deleted file cannot be opened again by its path when its symbols are asked for. A small one's
+ * are read now, as their names then are kept as well.
+ */
+static void save_and_close(struct objects *objects, struct entry *entry)
+{
+	struct stat st;
+
+	if (!entry->symtab && !entry->error && entry->object->size <= SAVED_BYTES &&
+	    atomic_load_explicit(&entry->object->state, memory_order_relaxed) == OBJECT_READY &&
+	    fstat(entry->fd, &st) == 0 && st.st_nlink == 0)
+		read_symtab(objects, entry);
+	close_fd(objects, entry);
+}
+
+static void close_oldest_fd(struct objects *objects)
+{
+	struct entry *oldest = NULL;
+
+	for (size_t i = 0; i < objects->count; i++) {
+		struct entry *entry = objects->entries[i];
+
+		if (entry->fd >= 0 && (!oldest || entry->fd_used < oldest->fd_used))
+			oldest = entry;
+	}
+	if (oldest)
+		save_and_close(objects, oldest);
+}
+
+static void keep_fd(struct objects *objects, struct entry *entry, int *fd)
+{
+	close_fd(objects, entry);
+	if (objects->fd_count >= OBJECTS_FDS_MAX)
+		close_oldest_fd(objects);
+	entry->fd = steal_fd(fd);
+	entry->fd_used = clock_monotonic();
+	objects->fd_count++;
+}
+
+/* Only the cache holds it, and nobody can get a reference but through the cache. */
+static bool is_unused(const struct entry *entry)
+{
+	return atomic_load_explicit(&entry->object->refs, memory_order_acquire) == 1;
+}
+
+static void forget_unused(struct objects *objects, uint64_t idle_ns)
+{
+	uint64_t now = clock_monotonic();
+
+	for (size_t i = 0; i < objects->count;) {
+		struct entry *entry = objects->entries[i];
+
+		if (entry == objects->vdso || !is_unused(entry) || now - entry->used < idle_ns) {
+			i++;
+			continue;
+		}
+		hash_table_remove(&objects->table, &entry->link);
+		objects->entries[i] = objects->entries[--objects->count];
+		free_entry(objects, entry);
+		objects->stats.evicted++;
+	}
+}
+
+static int reserve(struct objects *objects)
+{
+	size_t capacity = objects->capacity ? objects->capacity * 2 : 64;
+	struct entry **entries;
+
+	if (objects->count == OBJECTS_MAX)
+		forget_unused(objects, 0);
+	if (objects->count == OBJECTS_MAX)
+		return -ENOBUFS;
+	if (objects->count < objects->capacity)
+		return 0;
+	entries = realloc(objects->entries, capacity * sizeof(*entries));
+	if (!entries)
+		return -ENOMEM;
+	pool_charge_always(POOL_SYMBOLS, (capacity - objects->capacity) * sizeof(*entries));
+	objects->entries = entries;
+	objects->capacity = capacity;
+	return 0;
+}
+
+/* An entry for an object, whose reference it takes over on success. */
+static int add_entry(struct objects *objects, struct object *object, uint64_t hash,
+		     struct entry **ret_entry)
+{
+	struct entry *entry;
+	int r;
+
+	r = reserve(objects);
+	if (r < 0)
+		return r;
+	entry = calloc(1, sizeof(*entry));
+	if (!entry)
+		return -ENOMEM;
+	r = hash_table_add(&objects->table, &entry->link, hash);
+	if (r < 0) {
+		free(entry);
+		return r;
+	}
+	pool_charge_always(POOL_SYMBOLS, sizeof(*entry));
+	entry->object = object;
+	entry->fd = -1;
+	entry->used = clock_monotonic();
+	object->symbols = entry;
+	objects->entries[objects->count++] = entry;
+	*ret_entry = entry;
+	return 0;
+}
+
+static struct object *new_object(struct objects *objects, enum object_kind kind, const char *path)
+{
+	struct object *object = object_new(kind, path);
+
+	if (!object) {
+		forget_unused(objects, 0);
+		object = object_new(kind, path);
+	}
+	return object;
+}
+
+static int add_file(struct objects *objects, const char *path, int fd, const struct stat *st,
+		    struct entry **ret_entry)
+{
+	struct object *object = new_object(objects, OBJECT_FILE, path);
+	enum object_state state = OBJECT_NOT_ELF;
+	struct elf elf;
+	int r;
+
+	if (!object)
+		return -ENOMEM;
+	object->dev = st->st_dev;
+	object->inode = st->st_ino;
+	object->ctime_ns = ctime_ns(st);
+	object->size = (uint64_t)st->st_size;
+	htlhash_file(fd, object->size, object->htlhash);
+	if (elf_open(&elf, fd, object->size, clock_monotonic() + READ_LIMIT_NS) == 0) {
+		if (facts_read(&elf, object) == 0)
+			state = OBJECT_READY;
+		elf_close(&elf);
+	}
+	atomic_store_explicit(&object->state, state, memory_order_release);
+	r = add_entry(objects, object, hash_identity(st), ret_entry);
+	if (r < 0) {
+		object_unref(object);
+		return r;
+	}
+	objects->stats.objects++;
+	objects->stats.not_elf += state == OBJECT_NOT_ELF;
+	return 0;
+}
+
+/* The file's object is written once, but for one that was gone and is found after all. */
+static void publish(struct objects *objects, struct mapped_file *file, struct object *object)
+{
+	struct object *old = mapped_file_object(file);
+
+	if (old)
+		objects->retired[objects->retired_count++] = old;
+	atomic_store_explicit(&file->object, object_ref(object), memory_order_release);
+}
+
+static void see_gone(struct objects *objects, struct mapped_file *file, int error)
+{
+	struct object *object;
+
+	if (mapped_file_object(file))
+		return;
+	object = new_object(objects, file->kind, file->path);
+	if (!object)
+		return;
+	log_debug("%s: cannot be opened: %s", file->path, strerror(-error));
+	object->error = error;
+	atomic_store_explicit(&object->state, OBJECT_GONE, memory_order_release);
+	publish(objects, file, object);
+	object_unref(object);
+	objects->stats.gone++;
+}
+
+static void see_vdso(struct objects *objects, struct mapped_file *file)
+{
+	struct object *object;
+	struct symtab *symtab;
+	int r;
+
+	if (mapped_file_object(file))
+		return;
+	if (!objects->vdso) {
+		r = vdso_read(&object, &symtab);
+		if (r < 0) {
+			see_gone(objects, file, r);
+			return;
+		}
+		r = add_entry(objects, object, 0, &objects->vdso);
+		if (r < 0) {
+			symtab_free(symtab);
+			object_unref(object);
+			return;
+		}
+		objects->vdso->symtab = symtab;
+	}
+	publish(objects, file, objects->vdso->object);
+}
+
+void objects_see(struct objects *objects, const struct image *image, struct mapped_file *file)
+{
+	const struct opener_wanted wanted = {
+		.major = file->major,
+		.minor = file->minor,
+		.inode = file->inode,
+		.path = file->path,
+	};
+	const struct object *known = mapped_file_object(file);
+	_cleanup_close_ int fd = -1;
+	struct entry *entry;
+	struct stat st;
+	int r;
+
+	if (known && (atomic_load_explicit(&known->state, memory_order_relaxed) != OBJECT_GONE ||
+		      objects->retired_count == RETIRED_MAX))
+		return;
+	if (file->kind == OBJECT_VDSO) {
+		see_vdso(objects, file);
+		return;
+	}
+	if (file->kind != OBJECT_FILE)
+		return;
+	r = opener_open(objects->spaces, image->mount_namespace, image->tgid, &wanted, &fd, &st);
+	if (r < 0) {
+		see_gone(objects, file, r);
+		return;
+	}
+	entry = find(objects, &st);
+	if (!entry && add_file(objects, file->path, fd, &st, &entry) < 0)
+		return;
+	entry->used = clock_monotonic();
+	/* the newest place is the likeliest to last */
+	if (image->mount_namespace && entry->space != image->mount_namespace) {
+		mount_namespace_unref(entry->space);
+		entry->space = mount_namespace_ref(image->mount_namespace);
+	}
+	if (entry->fd < 0)
+		keep_fd(objects, entry, &fd);
+	entry->fd_used = entry->used;
+	publish(objects, file, entry->object);
+}
+
+/* Links come and go and change the ctime; the content is the same if its ends are. */
+static bool is_same_content(const struct object *object, int fd, const struct stat *st)
+{
+	char htlhash[33];
+
+	if (is_identity(object, st))
+		return true;
+	return object->inode == st->st_ino && object->dev == st->st_dev &&
+	       object->size == (uint64_t)st->st_size &&
+	       htlhash_file(fd, object->size, htlhash) == 0 && !strcmp(htlhash, object->htlhash);
+}
+
+static int reopen(struct objects *objects, struct entry *entry, uint32_t tgid)
+{
+	/* the device is what stat() said, so it is compared in is_same_content() */
+	const struct opener_wanted wanted = {
+		.inode = entry->object->inode,
+		.path = entry->object->path,
+	};
+	_cleanup_close_ int fd = -1;
+	struct stat st;
+	int r;
+
+	r = opener_open(objects->spaces, entry->space, tgid, &wanted, &fd, &st);
+	if (r < 0)
+		return r;
+	if (!is_same_content(entry->object, fd, &st))
+		return -ESTALE;
+	keep_fd(objects, entry, &fd);
+	return 0;
+}
+
+int objects_symtab(struct objects *objects, struct object *object, uint32_t tgid,
+		   const struct symtab **ret_symtab, int *ret_fd)
+{
+	struct entry *entry = object->symbols;
+	int r;
+
+	if (!entry ||
+	    atomic_load_explicit(&object->state, memory_order_relaxed) != OBJECT_READY)
+		return -ENODATA;
+	if (entry->error)
+		return entry->error;
+	entry->used = clock_monotonic();
+	if (entry->fd < 0 && !(entry->symtab && (entry->symtab->names || !entry->symtab->count))) {
+		r = reopen(objects, entry, tgid);
+		/* PLT entries have their names at hand, and so has a table that was read before */
+		if (r < 0 && !entry->symtab)
+			return r;
+	}
+	if (!entry->symtab)
+		read_symtab(objects, entry);
+	if (entry->error)
+		return entry->error;
+	entry->fd_used = entry->used;
+	*ret_symtab = entry->symtab;
+	*ret_fd = entry->fd;
+	return 0;
+}
+
+bool objects_make_room(struct objects *objects, size_t bytes)
+{
+	size_t freed = 0;
+
+	while (freed < bytes) {
+		struct entry *oldest = NULL;
+
+		for (size_t i = 0; i < objects->count; i++) {
+			struct entry *entry = objects->entries[i];
+
+			if (entry->symtab && entry != objects->vdso &&
+			    (!oldest || entry->used < oldest->used))
+				oldest = entry;
+		}
+		if (!oldest)
+			break;
+		freed += oldest->symtab->bytes;
+		drop_symtab(oldest);
+		objects->stats.evicted++;
+	}
+	if (freed < bytes && names_sweep(objects->names))
+		freed++;
+	return freed > 0;
+}
+
+void objects_trim(struct objects *objects, uint64_t idle_ns)
+{
+	uint64_t now = clock_monotonic();
+
+	for (size_t i = 0; i < objects->count; i++) {
+		struct entry *entry = objects->entries[i];
+
+		if (entry->fd >= 0 && now - entry->fd_used >= idle_ns)
+			save_and_close(objects, entry);
+	}
+	forget_unused(objects, idle_ns);
+}
+
+int objects_new(struct mount_namespace_table *spaces, struct names *names,
+		struct objects **ret_objects)
+{
+	struct objects *objects = calloc(1, sizeof(*objects));
+
+	if (!objects)
+		return -ENOMEM;
+	pool_charge_always(POOL_SYMBOLS, sizeof(*objects));
+	objects->spaces = spaces;
+	objects->names = names;
+	objects->table.pool = POOL_SYMBOLS;
+	*ret_objects = objects;
+	return 0;
+}
+
+void objects_free(struct objects *objects)
+{
+	if (!objects)
+		return;
+	for (size_t i = 0; i < objects->count; i++) {
+		hash_table_remove(&objects->table, &objects->entries[i]->link);
+		free_entry(objects, objects->entries[i]);
+	}
+	for (size_t i = 0; i < objects->retired_count; i++)
+		object_unref(objects->retired[i]);
+	hash_table_done(&objects->table);
+	pool_uncharge(POOL_SYMBOLS,
+		      sizeof(*objects) + objects->capacity * sizeof(*objects->entries));
+	free(objects->entries);
+	free(objects);
+}
+
+const struct objects_stats *objects_stats(const struct objects *objects)
+{
+	return &objects->stats;
+}
+
+size_t objects_fd_count(const struct objects *objects)
+{
+	return objects->fd_count;
+}

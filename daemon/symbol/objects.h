@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Thread B's cache of objects: one for one file content, its functions, and the descriptor they are
+ * read from.
+ *
+ * Bounded three ways: symbol tables by POOL_SYMBOLS (the least recently used goes first),
+ * descriptors by number and idle time (an open file pins its mount), objects by number as soon as
+ * nothing but the cache holds them.
+ */
+#ifndef STACKTAP_SYMBOL_OBJECTS_H
+#define STACKTAP_SYMBOL_OBJECTS_H
+
+#include "process/image.h"
+#include "process/namespace.h"
+#include "symbol/names.h"
+#include "symbol/symtab.h"
+
+enum {
+	OBJECTS_MAX = 8192,
+	OBJECTS_FDS_MAX = 256,
+};
+
+struct objects;
+
+struct objects_stats {
+	uint64_t objects, gone, not_elf, evicted;
+};
+
+/* @spaces and @names are borrowed; names are swept to make room. */
+int objects_new(struct mount_namespace_table *spaces, struct names *names,
+		struct objects **ret_objects);
+void objects_free(struct objects *objects);
+
+/* Open a mapped file, or find that it is known, and tie it to its object. */
+void objects_see(struct objects *objects, const struct image *image, struct mapped_file *file);
+
+/*
+ * The functions of an object that objects_see() made; valid until the next call. *ret_fd is where
+ * names that are not kept are read from, or -1. @tgid, a process that maps it, helps to find a file
+ * whose descriptor had to be closed; 0: none is known.
+ */
+int objects_symtab(struct objects *objects, struct object *object, uint32_t tgid,
+		   const struct symtab **ret_symtab, int *ret_fd);
+
+/* Free at least @bytes of POOL_SYMBOLS if that can be; false when nothing could be. */
+bool objects_make_room(struct objects *objects, size_t bytes);
+/* Close what was not used for @idle_ns, forget objects that nobody holds, free names out of use. */
+void objects_trim(struct objects *objects, uint64_t idle_ns);
+
+const struct objects_stats *objects_stats(const struct objects *objects);
+size_t objects_fd_count(const struct objects *objects);
+
+#endif /* STACKTAP_SYMBOL_OBJECTS_H */

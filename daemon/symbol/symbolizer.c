@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "symbol/symbolizer.h"
+
+#include "base/clock.h"
+#include "base/pool.h"
+#include "symbol/images.h"
+#include "symbol/kernel.h"
+#include "symbol/objects.h"
+
+/* roots and files unused for this long are closed: they pin the mounts of gone containers */
+#define IDLE_NS (120 * NSEC_PER_SEC)
+
+struct symbolizer {
+	struct symbolizer_options options;
+	struct mount_namespace_table *spaces;
+	struct names *names;
+	struct objects *objects;
+	struct images *images;
+	struct kernel *kernel;
+	uint64_t lookups, named;
+};
+
+int symbolizer_new(const struct symbolizer_options *options, struct symbolizer **ret_symbolizer)
+{
+	struct symbolizer *symbolizer = calloc(1, sizeof(*symbolizer));
+	const char *sysroot = options->sysroot ? options->sysroot : "";
+	int r;
+
+	if (!symbolizer)
+		return -ENOMEM;
+	symbolizer->options = *options;
+	r = mount_namespace_table_new(sysroot, &symbolizer->spaces);
+	if (r == 0)
+		r = names_new(&symbolizer->names);
+	if (r == 0)
+		r = objects_new(symbolizer->spaces, symbolizer->names, &symbolizer->objects);
+	if (r == 0)
+		r = images_new(symbolizer->spaces, options->with_command_line,
+			       &symbolizer->images);
+	if (r == 0)
+		r = kernel_new(sysroot, &symbolizer->kernel);
+	if (r < 0) {
+		symbolizer_free(symbolizer);
+		return r;
+	}
+	*ret_symbolizer = symbolizer;
+	return 0;
+}
+
+void symbolizer_free(struct symbolizer *symbolizer)
+{
+	if (!symbolizer)
+		return;
+	kernel_free(symbolizer->kernel);
+	images_free(symbolizer->images);
+	objects_free(symbolizer->objects);
+	names_free(symbolizer->names);
+	mount_namespace_table_free(symbolizer->spaces);
+	free(symbolizer);
+}
+
+void symbolizer_see_image(struct symbolizer *symbolizer, struct image *image,
+			  struct image *parent)
+{
+	images_see(symbolizer->images, image, parent);
+}
+
+void symbolizer_see_file(struct symbolizer *symbolizer, struct image *image,
+			 struct mapped_file *file)
+{
+	images_see_file(symbolizer->images, image, file);
+	objects_see(symbolizer->objects, image, file);
+}
+
+struct mapped_file *symbolizer_kernel(struct symbolizer *symbolizer)
+{
+	return mapped_file_ref(kernel_file(symbolizer->kernel));
+}
+
+void symbolizer_see_kernel_change(struct symbolizer *symbolizer)
+{
+	kernel_changed(symbolizer->kernel);
+}
+
+static bool is_unseen(const struct location *location)
+{
+	return !location->is_resolved && location->type == FRAME_NATIVE && location->file &&
+	       location->file->kind != OBJECT_ANONYMOUS && !mapped_file_object(location->file);
+}
+
+/* Files that were not announced are opened through an image that runs them. */
+static void see_rest(struct symbolizer *symbolizer, const struct window *window)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < window->location_count && !any; i++)
+		any = is_unseen(window->locations[i]);
+	for (size_t i = 0; any && i < window->sample_count; i++) {
+		const struct window_sample *sample = &window->samples[i];
+
+		for (uint32_t j = 0; sample->image && j < sample->stack->count; j++)
+			if (is_unseen(sample->stack->locations[j]))
+				symbolizer_see_file(symbolizer, sample->image,
+						    sample->stack->locations[j]->file);
+	}
+}
+
+/* A process whose samples hold Locations of the object: it may have it open when its path is gone. */
+static uint32_t find_process(const struct window *window, const struct object *object)
+{
+	for (size_t i = 0; i < window->sample_count; i++) {
+		const struct window_sample *sample = &window->samples[i];
+
+		for (uint32_t j = 0; sample->image && j < sample->stack->count; j++) {
+			const struct location *location = sample->stack->locations[j];
+
+			if (location->file && mapped_file_object(location->file) == object)
+				return sample->image->tgid;
+		}
+	}
+	return 0;
+}
+
+/* Which object a Location is in and where; true when names may be looked up there. */
+static bool locate(struct location *location)
+{
+	struct object *object = location->file ? mapped_file_object(location->file) : NULL;
+
+	location->address = location->offset;
+	if (!object)
+		return false;
+	location->object = object_ref(object);
+	return atomic_load_explicit(&object->state, memory_order_relaxed) == OBJECT_READY &&
+	       object_address(object, location->offset, &location->address);
+}
+
+static int compare_locations(const void *a, const void *b)
+{
+	const struct location *x = *(struct location *const *)a, *y = *(struct location *const *)b;
+
+	if (x->object != y->object)
+		return (uintptr_t)x->object < (uintptr_t)y->object ? -1 : 1;
+	return (x->address > y->address) - (x->address < y->address);
+}
+
+static void name_location(struct symbolizer *symbolizer, struct location *location,
+			  const struct symtab *symtab, int fd)
+{
+	const struct symbol *symbol;
+	char name[SYMTAB_NAME_MAX];
+	struct function *function;
+
+	symbol = symtab_find(symtab, location->address - location->is_return);
+	if (!symbol || (fd < 0 && symtab_needs_file(symtab, symbol)) ||
+	    symtab_name(symtab, symbol, fd, name) < 0 ||
+	    names_get(symbolizer->names, name, &function) < 0)
+		return;
+	location_set_function(location, function);
+}
+
+/* @locations are of one object. */
+static void name_group(struct symbolizer *symbolizer, const struct window *window,
+		       struct location **locations, size_t count)
+{
+	struct object *object = locations[0]->object;
+	const struct symtab *symtab = NULL;
+	int fd = -1;
+	int r;
+
+	r = objects_symtab(symbolizer->objects, object, 0, &symtab, &fd);
+	if (r == -ESTALE || r == -ENOENT)
+		r = objects_symtab(symbolizer->objects, object, find_process(window, object),
+				   &symtab, &fd);
+	if (r < 0)
+		return;
+	for (size_t i = 0; i < count; i++)
+		name_location(symbolizer, locations[i], symtab, fd);
+}
+
+static void count_named(struct window *window)
+{
+	const struct stack *last = NULL;
+	bool is_named = false;
+
+	for (size_t i = 0; i < window->sample_count; i++) {
+		const struct window_sample *sample = &window->samples[i];
+
+		if (sample->stack != last) {
+			last = sample->stack;
+			is_named = last->count > 0;
+			for (uint32_t j = 0; j < last->count && is_named; j++)
+				is_named = last->locations[j]->line_count > 0;
+		}
+		if (is_named)
+			window->counts[sample->profile].named += sample->count;
+	}
+}
+
+/* A quarter of the pool is left for the Locations that thread A makes in the next window. */
+static void leave_headroom(struct symbolizer *symbolizer)
+{
+	const struct pool *pool = pool_get(POOL_SYMBOLS);
+	size_t used = atomic_load_explicit(&pool->used, memory_order_relaxed);
+	size_t wanted = pool->limit - pool->limit / 4;
+
+	if (used > wanted)
+		objects_make_room(symbolizer->objects, used - wanted);
+}
+
+void symbolizer_resolve(struct symbolizer *symbolizer, struct window *window)
+{
+	_cleanup_free_ struct location **found = NULL;
+	size_t count = 0, named = 0;
+
+	images_publish(symbolizer->images);
+	see_rest(symbolizer, window);
+	kernel_refresh(symbolizer->kernel);
+	/* without memory for the list Locations are named one by one, which is slow but right */
+	found = malloc(window->location_count * sizeof(*found));
+	for (size_t i = 0; i < window->location_count; i++) {
+		struct location *location = window->locations[i];
+
+		if (location->is_resolved)
+			continue;
+		symbolizer->lookups++;
+		if (location->type == FRAME_KERNEL)
+			kernel_resolve(symbolizer->kernel, symbolizer->names, location,
+				       symbolizer->options.with_kernel_addresses);
+		else if (!locate(location))
+			continue;
+		else if (found)
+			found[count++] = location;
+		else
+			name_group(symbolizer, window, &location, 1);
+	}
+	if (count)
+		qsort(found, count, sizeof(*found), compare_locations);
+	for (size_t i = 0, end; i < count; i = end) {
+		for (end = i + 1; end < count && found[end]->object == found[i]->object;)
+			end++;
+		name_group(symbolizer, window, found + i, end - i);
+	}
+	for (size_t i = 0; i < window->location_count; i++) {
+		struct location *location = window->locations[i];
+
+		if (location->is_resolved)
+			continue;
+		location->is_resolved = true;
+		named += location->line_count > 0;
+	}
+	symbolizer->named += named;
+	count_named(window);
+	mount_namespace_table_trim(symbolizer->spaces, IDLE_NS);
+	objects_trim(symbolizer->objects, IDLE_NS);
+	leave_headroom(symbolizer);
+}
+
+void symbolizer_stats(const struct symbolizer *symbolizer, struct symbolizer_stats *ret_stats)
+{
+	const struct objects_stats *objects = objects_stats(symbolizer->objects);
+
+	*ret_stats = (struct symbolizer_stats){
+		.objects = objects->objects,
+		.objects_gone = objects->gone,
+		.objects_not_elf = objects->not_elf,
+		.lookups = symbolizer->lookups,
+		.named = symbolizer->named,
+		.evicted = objects->evicted,
+	};
+}
