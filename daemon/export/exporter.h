@@ -28,7 +28,7 @@ struct exporter_options {
 };
 
 int exporter_new(const struct exporter_options *options, struct exporter **ret_exporter);
-/* Takes payload->data. */
+/* Takes payload->data. An error is counted and told in last_error as well. */
 int exporter_send(struct exporter *exporter, struct payload *payload);
 /* Retry what is due; returns milliseconds until the next try is due, -1: nothing waits. */
 int exporter_poll(struct exporter *exporter);
@@ -44,6 +44,7 @@ struct exporter_stats {
 	uint64_t connections;
 	char last_error[256];
 };
+/* From any thread. */
 void exporter_stats(struct exporter *exporter, struct exporter_stats *ret_stats);
 
 #endif /* STACKTAP_EXPORT_EXPORTER_H */

@@ -35,6 +35,11 @@ typedef OTLP_SERVICE_(ExportProfilesServiceResponse) OtlpResponse;
 	opentelemetry__proto__profiles__v1development__##name##__init(message)
 #define otlp_common_init(name, message) opentelemetry__proto__common__v1__##name##__init(message)
 
+#define OTLP_DATA_DESCRIPTOR \
+	(&opentelemetry__proto__profiles__v1development__profiles_data__descriptor)
+#define OTLP_RESPONSE_DESCRIPTOR (&opentelemetry__proto__collector__profiles__v1development__\
+export_profiles_service_response__descriptor)
+
 #define OTLP_VALUE_STRING OPENTELEMETRY__PROTO__COMMON__V1__ANY_VALUE__VALUE_STRING_VALUE
 #define OTLP_VALUE_BOOL OPENTELEMETRY__PROTO__COMMON__V1__ANY_VALUE__VALUE_BOOL_VALUE
 #define OTLP_VALUE_INT OPENTELEMETRY__PROTO__COMMON__V1__ANY_VALUE__VALUE_INT_VALUE

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One OTLP/HTTP request after the other over one kept-alive connection, and what the answers mean.
+ * No redirects are followed: profiles go where they were sent to and nowhere else.
+ */
+#ifndef STACKTAP_EXPORT_HTTP_H
+#define STACKTAP_EXPORT_HTTP_H
+
+#include "base/macro.h"
+#include "export/exporter.h"
+
+struct http;
+
+enum http_result {
+	HTTP_ACCEPTED,		/* 2xx; partial success included, which must not be retried */
+	HTTP_RETRY,		/* 429, 502, 503, 504, or no whole answer */
+	HTTP_REFUSED,		/* any other answer */
+};
+
+struct http_answer {
+	enum http_result result;
+	long status;		/* 0: no answer */
+	bool is_throttled;	/* 429 */
+	int64_t retry_after_ms;	/* -1: not told */
+	int64_t rejected;	/* Profiles, by partial success */
+	bool has_warning;	/* partial success with nothing rejected */
+	bool is_bad;		/* the body was not what it should be */
+	long connections;	/* made for this request */
+	char text[200];		/* what the receiver or the connection said */
+};
+
+int http_new(const struct exporter_options *options, struct http **ret_http);
+void http_free(struct http *http);
+/* Send @size bytes; @is_gzip says that they are compressed. Takes at most @timeout_ms. */
+void http_post(struct http *http, const uint8_t *data, size_t size, bool is_gzip,
+	       unsigned int timeout_ms, struct http_answer *ret_answer);
+
+#endif /* STACKTAP_EXPORT_HTTP_H */
