@@ -169,8 +169,8 @@ static int open_cpus(struct capture *capture)
 }
 
 /*
- * A CPU ran, or may have run, without a side band. Reached from inside the merge as well, so the gap
- * is told at once and only the CPU's own event is touched.
+ * A CPU ran, or may have run, without a side band. What its old event still held is lost with it,
+ * which the gap covers.
  */
 static bool reopen_sideband(struct capture *capture, uint32_t cpu)
 {

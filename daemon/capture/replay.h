@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Ring records in memory to callbacks: what the ring's consumer does with each batch, and what tests
- * and benchmarks do with a recorded or synthetic ring image.
+ * Ring records in memory to callbacks: what the ring's consumer does with each batch, and what
+ * tests and benchmarks do with a recorded or synthetic ring image.
  *
  * Nothing in the bytes is trusted: a record is delivered only when it and its sections lie inside
  * the data.

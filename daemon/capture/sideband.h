@@ -46,7 +46,7 @@ void sideband_merge(struct sideband *const *sidebands, size_t count, uint64_t un
 		    uint64_t *buffer, const struct capture_ops *ops, void *ctx,
 		    struct capture_stats *stats);
 
-/* One whole record of @size bytes to a callback. -EBADMSG: malformed. *ret_lost: by a LOST record. */
+/* One whole record to a callback. -EBADMSG: malformed. *ret_lost grows by a LOST record's count. */
 int sideband_parse(const struct perf_event_header *record, const struct capture_ops *ops,
 		   void *ctx, uint64_t *ret_lost);
 /* Distance of the time from the end of every record. */

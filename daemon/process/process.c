@@ -30,7 +30,8 @@ void process_table_mmap(struct process_table *table, const struct sideband_mmap 
 	image = process_image_at(process, event->time);
 	if (!image && !process->images[0])
 		image = process_unknown(table, process, event->time, NULL);
-	if (!image)
+	/* a scan that began later has seen it, and what became of it since */
+	if (!image || event->time <= image->scanned)
 		return;
 	if (process_map(table, process, image, &extent, &key, &replaced) < 0) {
 		image_doubt(image, event->time);

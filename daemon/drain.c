@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "drain.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "control/event.h"
+
+enum {
+	DRAIN_MAX_CPUS = 65536,
+};
+
+struct throttle_counts {
+	uint64_t seen[STACKTAP_MAX_SOURCES];	/* THROTTLE records are cumulative */
+};
+
+struct drain {
+	struct drain_options options;
+	struct control_source sources[STACKTAP_MAX_SOURCES];
+	struct drain_output output;
+	struct process_table *processes;
+	struct aggregator *aggregator;
+	uint64_t window_start;
+	struct throttle_counts *throttles;	/* by CPU */
+	uint32_t throttle_cpus;
+	struct drain_stats stats;
+};
+
+int drain_new(const struct drain_options *options, const struct drain_output *output,
+	      struct drain **ret_drain)
+{
+	struct drain *drain = calloc(1, sizeof(*drain));
+	struct mapped_file *kernel = NULL;
+	int r;
+
+	if (!drain)
+		return -ENOMEM;
+	drain->options = *options;
+	drain->options.sources = NULL;
+	drain->options.kernel = NULL;
+	for (size_t i = 0; i < options->source_count; i++)
+		if (options->sources[i].id < STACKTAP_MAX_SOURCES)
+			drain->sources[options->sources[i].id] = options->sources[i];
+	if (!drain->options.window_ms)
+		drain->options.window_ms = DRAIN_WINDOW_MS;
+	if (!drain->options.window_max_ms)
+		drain->options.window_max_ms = DRAIN_WINDOW_MAX_MS;
+	drain->output = *output;
+	drain->window_start = clock_monotonic();
+
+	r = process_table_new(&output->observer, &drain->processes);
+	if (!r)
+		r = aggregator_new(&drain->aggregator);
+	if (r < 0)
+		goto fail;
+	kernel = options->kernel ? mapped_file_ref(options->kernel) :
+				   mapped_file_new(OBJECT_KERNEL, "[kernel]");
+	if (!kernel) {
+		r = -ENOMEM;
+		goto fail;
+	}
+	aggregator_set_kernel(drain->aggregator, kernel);
+	mapped_file_unref(kernel);
+	*ret_drain = drain;
+	return 0;
+fail:
+	drain_free(drain);
+	return r;
+}
+
+void drain_free(struct drain *drain)
+{
+	if (!drain)
+		return;
+	aggregator_free(drain->aggregator);
+	process_table_free(drain->processes);
+	free(drain->throttles);
+	free(drain);
+}
+
+struct process_table *drain_processes(struct drain *drain)
+{
+	return drain->processes;
+}
+
+void drain_stats(const struct drain *drain, struct drain_stats *ret_stats)
+{
+	*ret_stats = drain->stats;
+}
+
+bool drain_window_due(const struct drain_options *options, uint64_t age_ns, uint64_t samples)
+{
+	if (age_ns >= options->window_max_ms * NSEC_PER_MSEC)
+		return true;
+	return age_ns >= options->window_ms * NSEC_PER_MSEC && samples >= DRAIN_WINDOW_SAMPLES;
+}
+
+void drain_flush(struct drain *drain, uint64_t time)
+{
+	struct window *window = NULL;
+	int r = aggregator_close(drain->aggregator, time, &window);
+
+	drain->window_start = time;
+	if (r < 0)
+		log_debug("window not closed: %s", strerror(-r));
+	if (!window)
+		return;
+	drain->stats.windows++;
+	drain->output.window(drain->output.ctx, window);
+}
+
+void drain_round(struct drain *drain, uint64_t time)
+{
+	uint64_t age = time > drain->window_start ? time - drain->window_start : 0;
+
+	if (drain_window_due(&drain->options, age, aggregator_sample_count(drain->aggregator)))
+		drain_flush(drain, time);
+	process_table_expire(drain->processes, time);
+}
+
+static void on_mmap(void *ctx, const struct sideband_mmap *event)
+{
+	struct drain *drain = ctx;
+
+	process_table_mmap(drain->processes, event);
+}
+
+static void on_comm(void *ctx, const struct sideband_task *event)
+{
+	struct drain *drain = ctx;
+
+	process_table_comm(drain->processes, event);
+}
+
+static void on_fork(void *ctx, const struct sideband_task *event)
+{
+	struct drain *drain = ctx;
+
+	process_table_fork(drain->processes, event);
+}
+
+static void on_exit_event(void *ctx, const struct sideband_task *event)
+{
+	struct drain *drain = ctx;
+
+	process_table_exit(drain->processes, event);
+}
+
+static void on_gap(void *ctx, enum capture_gap reason, uint64_t time, uint32_t cpu)
+{
+	struct drain *drain = ctx;
+
+	log_debug("CPU %u: %s", cpu, reason == CAPTURE_GAP_CPU_ONLINE ?
+					     "came online without a side band" :
+					     "the kernel dropped side-band events");
+	drain->stats.doubts++;
+	process_table_doubt(drain->processes, time);
+}
+
+static void on_ksymbol(void *ctx, uint64_t time _unused_, uint64_t address _unused_,
+		       uint32_t length _unused_, bool is_unregister,
+		       const char *name _unused_)
+{
+	struct drain *drain = ctx;
+
+	if (!is_unregister && drain->output.kernel_changed)
+		drain->output.kernel_changed(drain->output.ctx);
+}
+
+static void on_sample(void *ctx, const struct stacktap_sample *sample, const uint64_t *kernel_ips,
+		      uint32_t kernel_count, const uint64_t *user_ips, uint32_t user_count)
+{
+	struct drain *drain = ctx;
+	struct sample_input input = {
+		.sample = sample,
+		.kernel_ips = kernel_ips,
+		.kernel_count = kernel_count,
+		.user_ips = user_ips,
+		.user_count = user_count,
+	};
+	int r;
+
+	input.image = process_table_image(drain->processes, sample, &input.marks);
+	if (input.image && user_count && !image_find_mapping(input.image, user_ips[0]))
+		process_table_suspect(drain->processes, input.image, sample->header.time);
+
+	r = aggregator_add(drain->aggregator, &input);
+	if (r == -ENOBUFS) {
+		/* full: this window closes early, and if that is not enough older ones must go */
+		drain_flush(drain, sample->header.time);
+		r = aggregator_add(drain->aggregator, &input);
+		while (r == -ENOBUFS && drain->output.wait(drain->output.ctx))
+			r = aggregator_add(drain->aggregator, &input);
+	}
+	if (r < 0) {
+		drain->stats.unplaced++;
+		aggregator_add_lost(drain->aggregator, sample->source, 1);
+	}
+}
+
+static void on_config(struct drain *drain, uint32_t cpu, const struct stacktap_config *config)
+{
+	const char *name = event_name(config->perf_type, config->perf_config);
+	struct profile_config profile = {
+		.source_id = config->source,
+		.mode = config->mode,
+		.rate_hz = config->rate_hz,
+		.fallback_errno = config->fallback_errno,
+		.period = config->mode == STACKTAP_MODE_FREQ ? 0 : config->period,
+		.is_clock = event_is_clock(config->perf_type, config->perf_config),
+	};
+	int r;
+
+	/* without a rate a number of cycles tells nothing of time */
+	profile.is_cpu_time = event_is_cpu_time(config->perf_type, config->perf_config) &&
+			      (profile.rate_hz || profile.is_clock);
+	snprintf(profile.event, sizeof(profile.event), "%s", name ? name : config->name);
+	snprintf(profile.source, sizeof(profile.source), "%s",
+		 drain->sources[config->source].name[0] ? drain->sources[config->source].name :
+							  profile.event);
+	r = aggregator_set_cpu_profile(drain->aggregator, cpu, &profile);
+	if (r < 0)
+		log_debug("CPU %u: configuration not taken: %s", cpu, strerror(-r));
+}
+
+static void on_lost(struct drain *drain, const struct stacktap_lost_record *lost)
+{
+	size_t count = (lost->header.size - sizeof(*lost)) / sizeof(lost->entries[0]);
+
+	for (size_t i = 0; i < count; i++)
+		aggregator_add_lost(drain->aggregator, lost->entries[i].source,
+				    lost->entries[i].count);
+}
+
+static void on_throttle(struct drain *drain, uint32_t cpu,
+			const struct stacktap_throttle *throttle)
+{
+	uint64_t *seen;
+
+	if (cpu >= DRAIN_MAX_CPUS)
+		return;
+	if (cpu >= drain->throttle_cpus) {
+		struct throttle_counts *counts =
+			reallocarray(drain->throttles, cpu + 1, sizeof(*counts));
+
+		if (!counts)
+			return;
+		memset(counts + drain->throttle_cpus, 0,
+		       (cpu + 1 - drain->throttle_cpus) * sizeof(*counts));
+		drain->throttles = counts;
+		drain->throttle_cpus = cpu + 1;
+	}
+	seen = &drain->throttles[cpu].seen[throttle->source];
+	if (throttle->count > *seen)
+		aggregator_add_throttled(drain->aggregator, throttle->source,
+					 throttle->count - *seen);
+	*seen = throttle->count;
+}
+
+static void on_record(void *ctx, uint32_t cpu, const struct stacktap_record *record)
+{
+	struct drain *drain = ctx;
+	const void *p = record;
+
+	switch (record->type) {
+	case STACKTAP_RECORD_CONFIG:
+		on_config(drain, cpu, p);
+		break;
+	case STACKTAP_RECORD_LOST:
+		on_lost(drain, p);
+		break;
+	case STACKTAP_RECORD_THROTTLE:
+		on_throttle(drain, cpu, p);
+		break;
+	}
+}
+
+const struct capture_ops drain_ops = {
+	.mmap = on_mmap,
+	.comm = on_comm,
+	.fork = on_fork,
+	.exit = on_exit_event,
+	.ksymbol = on_ksymbol,
+	.gap = on_gap,
+	.sample = on_sample,
+	.record = on_record,
+};

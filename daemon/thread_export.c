@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "threads.h"
+
+#include <string.h>
+
+#include "base/log.h"
+
+static void window_done(struct pipeline *pipeline, const struct window *window)
+{
+	pthread_mutex_lock(&pipeline->lock);
+	for (size_t i = 0; i < window->profile_count; i++) {
+		const struct window_counts *counts = &window->counts[i];
+		struct window_counts *sum = &pipeline->stats.counts;
+
+		sum->samples += counts->samples;
+		sum->complete += counts->complete;
+		sum->named += counts->named;
+		sum->lost += counts->lost;
+		sum->stale += counts->stale;
+		sum->moved += counts->moved;
+		sum->throttled += counts->throttled;
+		for (size_t k = 0; k < ARRAY_SIZE(sum->user_end); k++)
+			sum->user_end[k] += counts->user_end[k];
+	}
+	pthread_mutex_unlock(&pipeline->lock);
+}
+
+static int count_payload(void *ctx, struct payload *payload)
+{
+	struct pipeline *pipeline = ctx;
+
+	pthread_mutex_lock(&pipeline->lock);
+	pipeline->stats.payloads++;
+	pthread_mutex_unlock(&pipeline->lock);
+	return pipeline->options.sink.payload(pipeline->options.sink.ctx, payload);
+}
+
+void *export_thread(void *ctx)
+{
+	struct pipeline *pipeline = ctx;
+	const struct pipeline_sink *sink = &pipeline->options.sink;
+	struct message *message;
+	int r, timeout = -1;
+
+	for (;;) {
+		message = message_take(pipeline->windows, timeout, &r);
+		if (message) {
+			r = encode_window(&pipeline->options.encode, message->window, count_payload,
+					  pipeline);
+			if (r < 0)
+				log_error("a window of %zu samples could not be encoded: %s",
+					  message->window->sample_count, strerror(-r));
+			window_done(pipeline, message->window);
+			message_free(message);
+			pipeline_window_left(pipeline);
+		} else if (r == -EPIPE) {
+			return NULL;
+		}
+		if (sink->poll)
+			timeout = sink->poll(sink->ctx);
+	}
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "threads.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+
+enum {
+	RESULT_WAIT_MS = 500,	/* for thread A to take what /proc said */
+};
+
+static size_t snapshot_bytes(const struct process_snapshot *snapshot)
+{
+	size_t bytes = sizeof(*snapshot);
+
+	for (size_t i = 0; i < snapshot->mapping_count; i++)
+		bytes += sizeof(snapshot->mappings[i]) + strlen(snapshot->mappings[i].path) + 1;
+	return bytes;
+}
+
+/* Thread A may itself be waiting for us: give up after a while, it asks again. */
+static int send_snapshot(void *ctx, struct process_snapshot *snapshot)
+{
+	struct pipeline *pipeline = ctx;
+	struct message *message = message_new(MESSAGE_SNAPSHOT);
+
+	if (!message) {
+		process_snapshot_free(snapshot);
+		return -ENOMEM;
+	}
+	message->snapshot = snapshot;
+	return message_send(pipeline->results, message, snapshot_bytes(snapshot), QUEUE_NORMAL,
+			    RESULT_WAIT_MS);
+}
+
+static void scan(struct pipeline *pipeline, uint32_t tgid)
+{
+	uint64_t began = clock_monotonic();
+	struct process_snapshot *snapshot;
+	struct message *message;
+	int r;
+
+	if (tgid) {
+		r = process_scan(tgid, &snapshot);
+		if (!r)
+			send_snapshot(pipeline, snapshot);
+		if (r != -ESRCH)
+			return;
+		message = message_new(MESSAGE_GONE);
+	} else {
+		r = process_scan_all(send_snapshot, pipeline);
+		message = message_new(MESSAGE_SCANNED_ALL);
+	}
+	if (!message)
+		return;
+	message->tgid = tgid;
+	message->time = began;
+	message->complete = !r;
+	message_send(pipeline->results, message, 0, QUEUE_NORMAL, RESULT_WAIT_MS);
+}
+
+void *symbol_thread(void *ctx)
+{
+	struct pipeline *pipeline = ctx;
+	struct message *message;
+	int r;
+
+	while ((message = message_take(pipeline->requests, -1, &r))) {
+		switch (message->kind) {
+		case MESSAGE_IMAGE:
+			symbolizer_see_image(pipeline->symbolizer, message->image,
+					     message->parent);
+			break;
+		case MESSAGE_FILE:
+			symbolizer_see_file(pipeline->symbolizer, message->image, message->file);
+			break;
+		case MESSAGE_KERNEL:
+			symbolizer_see_kernel_change(pipeline->symbolizer);
+			break;
+		case MESSAGE_SCAN:
+			scan(pipeline, message->tgid);
+			break;
+		case MESSAGE_WINDOW:
+			symbolizer_resolve(pipeline->symbolizer, message->window);
+			pthread_mutex_lock(&pipeline->lock);
+			symbolizer_stats(pipeline->symbolizer, &pipeline->stats.symbolizer);
+			pthread_mutex_unlock(&pipeline->lock);
+			if (message_send(pipeline->windows, steal_ptr(message), 0, QUEUE_NORMAL,
+					 -1) < 0)
+				pipeline_window_left(pipeline);
+			break;
+		default:
+			break;
+		}
+		if (message)
+			message_free(message);
+	}
+	return NULL;
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The inside of the pipeline, shared by its three threads: each has a file. */
+#ifndef STACKTAP_THREADS_H
+#define STACKTAP_THREADS_H
+
+#include <pthread.h>
+
+#include "drain.h"
+#include "message.h"
+#include "pipeline.h"
+
+struct pipeline {
+	struct pipeline_options options;
+	struct control *control;
+	struct capture *capture;
+	struct symbolizer *symbolizer;
+	struct drain *drain;
+	struct queue *requests;		/* A to B */
+	struct queue *windows;		/* B to C */
+	struct queue *results;		/* B to A */
+	pthread_t drain_thread, symbol_thread, export_thread;
+	bool has_drain_thread, has_symbol_thread, has_export_thread;
+	bool is_started, is_stopped;
+	int error;			/* of thread A, once it has been joined */
+	_Atomic bool stop;
+
+	/* thread A */
+	bool wants_all;
+	uint64_t scanning_until;	/* 0: no scan of all is under way */
+	uint64_t next_scan_all;
+	uint64_t scans;
+
+	pthread_mutex_t lock;		/* what follows */
+	pthread_cond_t window_gone;
+	unsigned int windows_under_way;	/* between the closing in A and the end in C */
+	struct pipeline_stats stats;
+};
+
+void *drain_thread(void *pipeline);	/* A: rings and side band to windows */
+void *symbol_thread(void *pipeline);	/* B: files and names */
+void *export_thread(void *pipeline);	/* C: encoding and the sink */
+
+/* What thread A's stage does with its results. */
+struct drain_output drain_thread_output(struct pipeline *pipeline);
+void pipeline_window_left(struct pipeline *pipeline);
+
+#endif /* STACKTAP_THREADS_H */
