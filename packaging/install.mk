@@ -1,1 +1,95 @@
 # SPDX-License-Identifier: Apache-2.0
+# Installing: user space below PREFIX, configuration below SYSCONFDIR, the module's sources for DKMS.
+#
+# With DESTDIR nothing but files below it is touched. Without it the module is also built and
+# installed for the running kernel (DKMS=no leaves that out), the group is made, and systemd and udev
+# are told.
+
+SYSUSERSDIR ?= $(SYSCONFDIR)/sysusers.d
+CONFDIR ?= $(SYSCONFDIR)/stacktap
+DKMS ?= dkms
+INSTALL ?= install
+
+M := $(O)/man
+man_pages := $(patsubst man/%.scd,$(M)/%,$(wildcard man/*.scd))
+dkms_sources := Kbuild $(wildcard kmod/*.[ch] kmod/*/*.[chS] include/stacktap/*.h include/uapi/linux/*.h)
+root := $(DESTDIR)
+
+.PHONY: man install install-user install-dkms install-host uninstall
+
+man: $(man_pages) ## build the manual pages
+
+$(M)/%: man/%.scd
+	$(say) MAN $@
+	$(Q)mkdir -p $(@D) && scdoc <$< >$@
+
+install: install-user install-dkms install-host ## install everything (DESTDIR, PREFIX, DKMS=no)
+	@echo "installed. Next: systemctl enable --now stacktapd, or stacktap record -a"
+
+install-user: $(user_programs) $(man_pages)
+	$(say) INSTALL "$(root)$(PREFIX)"
+	$(Q)$(INSTALL) -D -m 755 $(U)/stacktap $(root)$(BINDIR)/stacktap
+	$(Q)$(INSTALL) -D -m 755 $(U)/stacktapd $(root)$(SBINDIR)/stacktapd
+	$(Q)$(foreach page,$(man_pages),$(INSTALL) -D -m 644 $(page) \
+		$(root)$(MANDIR)/man$(lastword $(subst ., ,$(page)))/$(notdir $(page)) &&) true
+	$(Q)$(INSTALL) -D -m 644 completion/stacktap $(root)$(BASHCOMPDIR)/stacktap
+	$(Q)$(INSTALL) -d $(root)$(UNITDIR)
+	$(Q)sed -e 's|@SBINDIR@|$(SBINDIR)|g' -e 's|@SYSCONFDIR@|$(SYSCONFDIR)|g' \
+		packaging/stacktapd.service.in >$(root)$(UNITDIR)/stacktapd.service
+	$(Q)chmod 644 $(root)$(UNITDIR)/stacktapd.service
+	$(Q)$(INSTALL) -D -m 644 packaging/70-stacktap.rules $(root)$(UDEVDIR)/70-stacktap.rules
+	$(Q)$(INSTALL) -D -m 644 packaging/stacktap.sysusers $(root)$(SYSUSERSDIR)/stacktap.conf
+	$(Q)$(INSTALL) -D -m 644 packaging/stacktap.modules-load $(root)$(MODLOADDIR)/stacktap.conf
+	$(Q)test -e $(root)$(CONFDIR)/stacktap.conf || \
+		$(INSTALL) -D -m 600 packaging/stacktap.conf $(root)$(CONFDIR)/stacktap.conf
+
+# dkms.conf states the version too; what is installed says what version.h says
+install-dkms:
+	$(say) INSTALL "$(root)$(DKMSDIR)"
+	$(Q)rm -rf $(root)$(DKMSDIR)
+	$(Q)$(foreach file,$(dkms_sources),$(INSTALL) -D -m 644 $(file) $(root)$(DKMSDIR)/$(file) &&) true
+	$(Q)sed 's/^PACKAGE_VERSION=.*/PACKAGE_VERSION="$(VERSION)"/' dkms.conf >$(root)$(DKMSDIR)/dkms.conf
+	$(Q)chmod 644 $(root)$(DKMSDIR)/dkms.conf
+ifeq ($(DESTDIR),)
+ifneq ($(DKMS),no)
+	$(Q)command -v $(DKMS) >/dev/null || \
+		{ echo "dkms is missing: apt install dkms, or make install DKMS=no" >&2; exit 1; }
+	$(Q)if [ -n "$$($(DKMS) status -m stacktap -v $(VERSION))" ]; then \
+		$(DKMS) remove -m stacktap -v $(VERSION) --all; fi
+	$(Q)$(DKMS) add -m stacktap -v $(VERSION)
+	$(Q)$(DKMS) build -m stacktap -v $(VERSION)
+	$(Q)$(DKMS) install -m stacktap -v $(VERSION)
+endif
+endif
+
+install-host: install-user install-dkms
+ifeq ($(DESTDIR),)
+	$(Q)if command -v systemd-sysusers >/dev/null; then \
+		systemd-sysusers $(SYSUSERSDIR)/stacktap.conf; \
+	else getent group stacktap >/dev/null || groupadd --system stacktap; fi
+	$(Q)if [ -d /run/udev ]; then udevadm control --reload; fi
+	$(Q)if [ -d /run/systemd/system ]; then systemctl daemon-reload; fi
+endif
+
+# The store, the group and a configuration that was changed are the owner's.
+uninstall: ## remove what install installed
+	$(say) REMOVE "$(root)$(PREFIX)"
+ifeq ($(DESTDIR),)
+	$(Q)if [ -d /run/systemd/system ]; then systemctl disable --now stacktapd || true; fi
+ifneq ($(DKMS),no)
+	$(Q)if [ -n "$$($(DKMS) status -m stacktap -v $(VERSION))" ]; then \
+		$(DKMS) remove -m stacktap -v $(VERSION) --all; fi
+endif
+endif
+	$(Q)rm -f $(root)$(BINDIR)/stacktap $(root)$(SBINDIR)/stacktapd \
+		$(foreach page,$(man_pages),$(root)$(MANDIR)/man$(lastword $(subst ., ,$(page)))/$(notdir $(page))) \
+		$(root)$(BASHCOMPDIR)/stacktap $(root)$(UNITDIR)/stacktapd.service \
+		$(root)$(UDEVDIR)/70-stacktap.rules $(root)$(SYSUSERSDIR)/stacktap.conf \
+		$(root)$(MODLOADDIR)/stacktap.conf
+	$(Q)if cmp -s packaging/stacktap.conf $(root)$(CONFDIR)/stacktap.conf; then \
+		rm -f $(root)$(CONFDIR)/stacktap.conf && rmdir --ignore-fail-on-non-empty $(root)$(CONFDIR); fi
+	$(Q)rm -rf $(root)$(DKMSDIR)
+ifeq ($(DESTDIR),)
+	$(Q)if [ -d /run/udev ]; then udevadm control --reload; fi
+	$(Q)if [ -d /run/systemd/system ]; then systemctl daemon-reload; fi
+endif
