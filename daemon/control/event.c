@@ -7,6 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/utf8.h"
 #include "control/pmu.h"
 
 enum {
@@ -238,7 +239,7 @@ int event_parse(const char *text, struct control_source *ret_source, char *error
 	if (strlen(text) >= sizeof(name))
 		return fail(error, error_size, "no event has a name as long as that");
 	strcpy(name, text);
-	snprintf(source.name, sizeof(source.name), "%s", text);
+	utf8_copy(source.name, sizeof(source.name), text);
 	/* a PMU's terms may hold colons, a modifier comes after them */
 	slash = strrchr(name, '/');
 	colon = strrchr(slash ? slash : name, ':');
