@@ -39,6 +39,7 @@ int drain_new(const struct drain_options *options, const struct drain_output *ou
 	drain->options = *options;
 	drain->options.sources = NULL;
 	drain->options.kernel = NULL;
+	drain->options.follow_tgids = NULL;
 	for (size_t i = 0; i < options->source_count; i++)
 		if (options->sources[i].id < STACKTAP_MAX_SOURCES)
 			drain->sources[options->sources[i].id] = options->sources[i];
@@ -52,6 +53,8 @@ int drain_new(const struct drain_options *options, const struct drain_output *ou
 	r = process_table_new(&output->observer, &drain->processes);
 	if (!r)
 		r = aggregator_new(&drain->aggregator);
+	for (size_t i = 0; i < options->follow_count && !r; i++)
+		r = process_table_follow(drain->processes, options->follow_tgids[i]);
 	if (r < 0)
 		goto fail;
 	kernel = options->kernel ? mapped_file_ref(options->kernel) :
@@ -181,6 +184,8 @@ static void on_sample(void *ctx, const struct stacktap_sample *sample, const uin
 	};
 	int r;
 
+	if (!process_table_follows(drain->processes, sample->tgid))
+		return;
 	input.image = process_table_image(drain->processes, sample, &input.marks);
 	if (input.image && user_count && !image_find_mapping(input.image, user_ips[0]))
 		process_table_suspect(drain->processes, input.image, sample->header.time);

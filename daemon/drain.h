@@ -23,6 +23,8 @@ struct drain_options {
 	const struct control_source *sources;	/* for their names; copied */
 	size_t source_count;
 	unsigned int window_ms, window_max_ms;	/* 0: the defaults */
+	const uint32_t *follow_tgids;		/* see struct pipeline_options */
+	size_t follow_count;
 	struct mapped_file *kernel;		/* of kernel Locations; NULL: one of its own */
 };
 

@@ -15,7 +15,7 @@ enum {
 };
 
 static int _printf_(4, 5) fail(int error, char *ret_error, size_t error_size,
-			       const char *format, ...)
+		    const char *format, ...)
 {
 	va_list args;
 
@@ -74,6 +74,8 @@ static int start_stages(struct pipeline *pipeline, char *ret_error, size_t error
 		.source_count = options->source_count,
 		.window_ms = options->window_ms,
 		.window_max_ms = options->window_max_ms,
+		.follow_tgids = options->follow_tgids,
+		.follow_count = options->follow_count,
 	};
 	int r;
 
@@ -160,6 +162,7 @@ int pipeline_start(const struct pipeline_options *options, struct pipeline **ret
 		r = start_sampling(pipeline, ret_error, error_size);
 	/* what the caller lent for the call only */
 	pipeline->options.filter = NULL;
+	pipeline->options.follow_tgids = NULL;
 	if (r < 0) {
 		pipeline_stop(pipeline);
 		pipeline_free(pipeline);

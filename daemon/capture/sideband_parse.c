@@ -113,9 +113,9 @@ static int parse_comm(const struct span *span, uint16_t misc, const struct captu
 	return 0;
 }
 
-static int parse_task(const struct span *span, void (*deliver)(void *ctx,
-							       const struct sideband_task *event),
-		      void *ctx)
+typedef void task_event_fn(void *ctx, const struct sideband_task *event);
+
+static int parse_task(const struct span *span, task_event_fn *deliver, void *ctx)
 {
 	const struct body_task *body = (const void *)span->body;
 	struct sideband_task event;

@@ -181,6 +181,9 @@ void process_table_merge(struct process_table *table, const struct process_snaps
 		image->start_time = snapshot->start_time;
 	if (!process->parent_tgid)
 		process->parent_tgid = snapshot->parent_tgid;
+	/* its fork may be among what the side band lost */
+	if (table->follows && !process->is_followed)
+		process->is_followed = process_table_follows(table, snapshot->parent_tgid);
 	merge_mappings(table, process, image, snapshot);
 }
 

@@ -74,6 +74,7 @@ void process_table_fork(struct process_table *table, const struct sideband_task 
 	image = process_push_image(table, process, event->time, event->time,
 				   parent_image ? parent_image->comm : NULL);
 	process->parent_tgid = event->parent_pid;
+	process->is_followed = parent && parent->is_followed;
 	if (image && parent_image) {
 		image->is_doubtful = parent_image->is_doubtful;
 		image->doubted = parent_image->doubted;

@@ -52,6 +52,14 @@ struct image *process_table_image(struct process_table *table, const struct stac
 /* True once after something was seen that only a scan of /proc can explain; *ret_tgid 0: all. */
 bool process_table_wants_scan(struct process_table *table, uint32_t *ret_tgid);
 
+/*
+ * Once called, only processes named so, and what they fork, are looked at: nothing else is shown to
+ * the observer.
+ */
+int process_table_follow(struct process_table *table, uint32_t tgid);
+/* Is a sample of this process wanted? True when none was named. */
+bool process_table_follows(const struct process_table *table, uint32_t tgid);
+
 /* A sample's leaf address lies in no mapping of its image: something escaped the side band. */
 void process_table_suspect(struct process_table *table, struct image *image, uint64_t time);
 /* Forget what ended well before @time: everything older has been processed. */

@@ -198,7 +198,7 @@ void process_end(struct process_table *table, struct process *process, struct im
 }
 
 struct image *process_push_image(struct process_table *table, struct process *process,
-					uint64_t since, uint64_t time, const char *comm)
+				 uint64_t since, uint64_t time, const char *comm)
 {
 	struct image *image;
 
@@ -241,13 +241,34 @@ static void file_announce(struct process_table *table, struct image *image,
 		table->observer.file(table->observer.ctx, image, file);
 }
 
+int process_table_follow(struct process_table *table, uint32_t tgid)
+{
+	struct process *process = process_get(table, tgid);
+
+	if (!process)
+		return -ENOMEM;
+	process->is_followed = true;
+	table->follows = true;
+	return 0;
+}
+
+bool process_table_follows(const struct process_table *table, uint32_t tgid)
+{
+	const struct process *process;
+
+	if (!table->follows)
+		return true;
+	process = process_find(table, tgid);
+	return process && process->is_followed;
+}
+
 void image_announce(struct process_table *table, const struct process *process,
-			   struct image *image)
+		    struct image *image)
 {
 	const struct process *parent = process_find(table, process->parent_tgid);
 	struct image *parent_image = parent && parent != process ? parent->images[0] : NULL;
 
-	if (image->is_announced)
+	if (image->is_announced || (table->follows && !process->is_followed))
 		return;
 	image->is_announced = true;
 	/* a child may be gone before anybody looks: what its parent is made of helps then */
@@ -281,8 +302,8 @@ static struct mapped_file *image_file(struct process_table *table, const struct 
 }
 
 int process_map(struct process_table *table, const struct process *process,
-		       struct image *image, const struct extent *extent,
-		       const struct file_key *key, bool *ret_replaced)
+		struct image *image, const struct extent *extent,
+		const struct file_key *key, bool *ret_replaced)
 {
 	struct mapped_file *file = image_file(table, process, image, key);
 	uint64_t offset = extent->file_offset;
@@ -305,7 +326,7 @@ int process_map(struct process_table *table, const struct process *process,
 }
 
 struct image *process_unknown(struct process_table *table, struct process *process,
-				     uint64_t time, const char *comm)
+			      uint64_t time, const char *comm)
 {
 	struct image *image = process_push_image(table, process, 0, time, comm);
 
@@ -317,7 +338,7 @@ struct image *process_unknown(struct process_table *table, struct process *proce
 }
 
 void image_inherit(struct process_table *table, const struct process *process,
-			  struct image *child, const struct image *parent)
+		   struct image *child, const struct image *parent)
 {
 	if (!parent->mapping_count)
 		image_doubt(child, child->since);

@@ -25,6 +25,7 @@ struct process {
 	uint32_t parent_tgid;
 	struct image *images[PROCESS_IMAGES]; /* newest first */
 	uint64_t next_scan, scan_interval;
+	bool is_followed;
 };
 
 struct process_table {
@@ -35,6 +36,7 @@ struct process_table {
 	uint32_t wanted[WANTED_MAX];
 	size_t wanted_count;
 	bool wants_all;
+	bool follows;	/* only some processes are looked at */
 };
 
 struct process *process_find(const struct process_table *table, uint32_t tgid);
