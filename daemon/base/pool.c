@@ -7,7 +7,7 @@
 /*
  * Together 64 MiB plus 128 KiB per CPU. Rings and side band are what grows with CPUs: 64 + 64 KiB.
  */
-static struct pool pools[POOL_COUNT] = {
+static struct pool pools[POOL_ALL] = {
 	[POOL_RINGS] = { .name = "rings", .limit = 0 },
 	[POOL_SIDEBAND] = { .name = "sideband", .limit = 0 },
 	[POOL_PROCESSES] = { .name = "processes", .limit = 8 * MIB },
@@ -16,6 +16,7 @@ static struct pool pools[POOL_COUNT] = {
 	[POOL_QUEUES] = { .name = "queues", .limit = 4 * MIB },
 	[POOL_ENCODE] = { .name = "encode", .limit = 8 * MIB },
 	[POOL_TABLES] = { .name = "tables", .limit = 8 * MIB },
+	[POOL_REPORT] = { .name = "report", .limit = 512 * MIB },
 };
 
 void pool_setup(unsigned int cpus)

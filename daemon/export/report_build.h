@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Adding up messages to a report. Memory is charged to POOL_REPORT. */
+#ifndef STACKTAP_EXPORT_REPORT_BUILD_H
+#define STACKTAP_EXPORT_REPORT_BUILD_H
+
+#include "export/report.h"
+
+struct report_builder;
+
+int report_builder_new(struct report_builder **ret_builder);
+void report_builder_free(struct report_builder *builder);	/* NULL is fine */
+/* -EBADMSG: no ProfilesData, or one that does not hang together; -E2BIG: too much memory. */
+int report_builder_add(struct report_builder *builder, const uint8_t *data, size_t size);
+/* Sort what was added; the builder keeps nothing of it. */
+int report_builder_finish(struct report_builder *builder, bool is_cut, struct report **ret_report);
+
+#endif /* STACKTAP_EXPORT_REPORT_BUILD_H */
