@@ -54,3 +54,6 @@ vm: ## the VM cases of ARCH; CASES="..." for some
 
 test-collector: ## the same data through a real OpenTelemetry Collector (Go >= 1.25)
 	$(Q)tests/run "$(O)" "$(MAKE)" collector
+
+# --- benchmarks
+include tests/bench/bench.mk

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+# Benchmarks: what a sample costs in the guest's kernel, and what it costs in user space here.
+
+BENCH_ARCHES ?= x86_64 arm64
+B := $(O)/bench-$(ARCH)
+bench_session_sources := $(addprefix tests/bench/,bench_session.c sampler_perf.c sampler_stacktap.c)
+bench_host := $(patsubst tests/bench/%.c,$(O)/bench/%,\
+	$(filter-out tests/bench/bench_session.c,$(wildcard tests/bench/bench_*.c)))
+
+.PHONY: bench bench-guest bench-host
+bench: ## costs beside a peer's, as a table and build/bench.json
+	$(Q)for arch in $(BENCH_ARCHES); do \
+		$(MAKE) ARCH=$$arch lab && $(MAKE) ARCH=$$arch bench-guest && \
+		$(MAKE) ARCH=$$arch STACKTAP_TEST=1 bench-noop || exit; done
+	$(Q)$(MAKE) ARCH=$(HOST_ARCH) bench-host
+	$(Q)tests/bench/run --output $(O) $(BENCH_ARCHES)
+
+bench-guest: $(B)/workload_depth $(B)/bench_session $(K)/stacktap.ko
+	$(Q)cp -u $(K)/stacktap.ko $(B)/
+
+# the same module, but with a handler that can be told to do nothing
+.PHONY: bench-noop
+bench-noop: $(K)/stacktap.ko
+	$(Q)mkdir -p $(B)/noop && cp -u $(K)/stacktap.ko $(B)/noop/
+
+bench-host: $(bench_host)
+
+$(B)/workload_depth: tests/bench/workload_depth.c
+	$(say) CC $@
+	$(Q)mkdir -p $(@D) && $(user_cc) $(workload_cflags) -o $@ $<
+
+$(B)/bench_session: $(bench_session_sources) tests/bench/sampler.h $(U)/libstacktap.a
+	$(say) LINK $@
+	$(Q)mkdir -p $(@D) && $(user_cc) $(user_cflags) -Itests/bench $(user_ldflags) -o $@ \
+		$(bench_session_sources) $(U)/libstacktap.a $(user_libs)
+
+$(O)/bench/%: tests/bench/%.c $(U)/libstacktap.a
+	$(say) LINK $@
+	$(Q)mkdir -p $(@D) && $(user_cc) $(user_cflags) -Itests/bench $(user_ldflags) -o $@ $< \
+		$(U)/libstacktap.a $(user_libs) -lm
