@@ -264,15 +264,13 @@ static size_t choose_alias(struct builder *builder, size_t first, size_t end)
 	char best_name[ALIAS_BYTES], name[ALIAS_BYTES];
 	size_t best = first;
 
-	if (end - first < 2 || alias_name(builder, builder->candidates[first].name, best_name) < 0)
-		return first;
-	for (size_t i = first + 1; i < end; i++) {
+	for (size_t i = first; i < end && end - first > 1; i++) {
 		if (alias_name(builder, builder->candidates[i].name, name) < 0) {
 			builder->symtab->partial = "reading it took too long";
 			break;
 		}
-		if (!is_better_name(name, builder->candidates[i].rank, best_name,
-				    builder->candidates[best].rank))
+		if (i > first && !is_better_name(name, builder->candidates[i].rank, best_name,
+						 builder->candidates[best].rank))
 			continue;
 		best = i;
 		memcpy(best_name, name, sizeof(name));
@@ -299,8 +297,12 @@ static void settle(struct builder *builder)
 		for (next = end; next < builder->count && all[next].start == all[i].start;)
 			next++;
 		best = choose_alias(builder, i, end);
-		/* a label inside a function that has a size is no function */
-		if (all[best].rank & RANK_NO_SIZE && all[best].start < covered) {
+		/*
+		 * A label inside a function that has a size is no function. Where static functions have no
+		 * names, nobody knows how far one without a size goes.
+		 */
+		if (all[best].rank & RANK_NO_SIZE &&
+		    (all[best].start < covered || builder->symtab->is_dynamic)) {
 			i = next;
 			continue;
 		}

@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fixture.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "base/clock.h"
+#include "base/pool.h"
+#include "symbol/symtab.h"
+
+static const char program[] =
+	"int puts(const char *);\n"
+	"#define F __attribute__((noinline, noipa, aligned(64)))\n"
+	"F int visible(int x) { return x * 3; }\n"
+	"F static int hidden(int x) { return x * 5; }\n"
+	"F int __under(int x) { return x * 7; }\n"
+	"int plain(int x) __attribute__((alias(\"__under\")));\n"
+	"F int strong(int x) { return x * 9; }\n"
+	"int weaker(int x) __attribute__((weak, alias(\"strong\")));\n"
+	"int data = 4;\n"
+	"__asm__(\".text\\n.p2align 6\\n\"\n"
+	"	\".globl outer\\n.type outer, @function\\nouter:\\n.skip 16, 0x90\\n\"\n"
+	"	\".globl inner\\n.type inner, @function\\ninner:\\n.skip 8, 0x90\\n.size inner, 8\\n\"\n"
+	"	\".globl label\\nlabel:\\n.skip 40, 0x90\\n.size outer, 64\\n\"\n"
+	"	\".p2align 6\\n.globl sizeless\\n.type sizeless, @function\\n\"\n"
+	"	\"sizeless:\\n.skip 64, 0x90\\n\"\n"
+	"	\".globl untyped\\nuntyped:\\n.skip 64, 0x90\\n\");\n"
+	"int main(int c, char **v)\n"
+	"{\n"
+	"	puts(v[0]);\n"
+	"	return visible(c) + hidden(c) + plain(c) + weaker(c) + strong(c) + data;\n"
+	"}\n";
+
+struct opened {
+	int fd;
+	struct elf elf;
+	struct symtab *symtab;
+};
+
+static struct opened open_symtab(const char *path)
+{
+	struct opened opened;
+	struct stat st;
+
+	opened.fd = open(path, O_RDONLY | O_CLOEXEC);
+	assert_true(opened.fd >= 0);
+	assert_int_equal(fstat(opened.fd, &st), 0);
+	assert_int_equal(elf_open(&opened.elf, opened.fd, (uint64_t)st.st_size, 0), 0);
+	assert_int_equal(symtab_read(&opened.elf, NULL, &opened.symtab), 0);
+	return opened;
+}
+
+static void close_symtab(struct opened *opened)
+{
+	symtab_free(opened->symtab);
+	elf_close(&opened->elf);
+	close(opened->fd);
+}
+
+/* Static storage; "" for none. */
+static const char *name_at(const struct opened *opened, uint64_t address)
+{
+	const struct symbol *symbol = symtab_find(opened->symtab, address);
+	static char name[SYMTAB_NAME_MAX];
+
+	if (!symbol)
+		return "";
+	assert_int_equal(symtab_name(opened->symtab, symbol, opened->fd, name), 0);
+	return name;
+}
+
+static uint64_t nm_address(const char *file, const char *symbol)
+{
+	const char *line = fixture_ask("nm %s | awk '$3 == \"%s\" { print $1 }'", file, symbol);
+
+	assert_true(line[0]);
+	return strtoull(line, NULL, 16);
+}
+
+static void functions_have_their_names(void **state)
+{
+	struct opened opened = open_symtab(fixture_build("plain", "-O2", program));
+	static const char *const names[] = { "visible", "hidden", "main", "outer", "inner",
+					     "sizeless", "untyped" };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		uint64_t address = nm_address("plain", names[i]);
+
+		assert_string_equal(name_at(&opened, address), names[i]);
+		assert_string_equal(name_at(&opened, address + 1), names[i]);
+	}
+	assert_false(opened.symtab->is_dynamic);
+	assert_null(opened.symtab->partial);
+	/* data is no function */
+	assert_string_equal(name_at(&opened, nm_address("plain", "data")), "");
+	assert_string_equal(name_at(&opened, 0), "");
+	assert_string_equal(name_at(&opened, UINT64_MAX), "");
+	close_symtab(&opened);
+}
+
+static void sizes_decide_between_neighbours(void **state)
+{
+	struct opened opened = open_symtab(fixture_build("sizes", "-O2", program));
+	uint64_t outer = nm_address("sizes", "outer"), sizeless = nm_address("sizes", "sizeless");
+	uint64_t visible = nm_address("sizes", "visible");
+
+	(void)state;
+	/* the padding behind a function is nobody's */
+	assert_string_equal(name_at(&opened, visible + 63), "");
+	/* behind a nested function the outer one goes on; a label in it is none */
+	assert_string_equal(name_at(&opened, outer + 15), "outer");
+	assert_string_equal(name_at(&opened, outer + 23), "inner");
+	assert_string_equal(name_at(&opened, outer + 24), "outer");
+	assert_string_equal(name_at(&opened, outer + 63), "outer");
+	/* without a size: up to the next */
+	assert_string_equal(name_at(&opened, sizeless + 63), "sizeless");
+	assert_string_equal(name_at(&opened, sizeless + 64), "untyped");
+	close_symtab(&opened);
+}
+
+static void the_best_alias_is_chosen(void **state)
+{
+	struct opened opened = open_symtab(fixture_build("aliases", "-O2", program));
+
+	(void)state;
+	assert_string_equal(name_at(&opened, nm_address("aliases", "__under")), "plain");
+	assert_string_equal(name_at(&opened, nm_address("aliases", "weaker")), "strong");
+	close_symtab(&opened);
+}
+
+static void stripped_files_have_dynamic_names(void **state)
+{
+	struct opened opened;
+	uint64_t visible, hidden, untyped;
+
+	(void)state;
+	fixture_build("dynamic", "-O2 -rdynamic", program);
+	visible = nm_address("dynamic", "visible");
+	hidden = nm_address("dynamic", "hidden");
+	untyped = nm_address("dynamic", "untyped");
+	fixture_run("strip dynamic");
+	opened = open_symtab(fixture_path("dynamic"));
+	assert_true(opened.symtab->is_dynamic);
+	assert_string_equal(name_at(&opened, visible + 1), "visible");
+	/* its neighbour's name would be wrong */
+	assert_string_equal(name_at(&opened, hidden + 1), "");
+	assert_string_equal(name_at(&opened, untyped + 1), "");
+	close_symtab(&opened);
+}
+
+static void check_plt(const char *flags)
+{
+	struct opened opened = open_symtab(fixture_build("plt", flags, program));
+	const char *line = fixture_ask("objdump -d plt | grep '<puts@plt>:' | head -n 1");
+
+	if (!line[0])
+		fail_msg("objdump knows no PLT entry with %s", flags);
+	assert_string_equal(name_at(&opened, strtoull(line, NULL, 16)), "puts@plt");
+	assert_string_equal(name_at(&opened, strtoull(line, NULL, 16) + 5), "puts@plt");
+	close_symtab(&opened);
+}
+
+static void plt_entries_have_names(void **state)
+{
+	(void)state;
+#if defined(__x86_64__)
+	check_plt("-O2 -fcf-protection=full");
+	check_plt("-O2 -fcf-protection=none -no-pie");
+	check_plt("-O2 -fcf-protection=full -Wl,-z,lazy,-z,ibtplt");
+#elif defined(__aarch64__)
+	check_plt("-O2");
+	check_plt("-O2 -mbranch-protection=standard -Wl,-z,force-bti");
+#endif
+}
+
+enum { MANY = 6000 };
+
+static void names_of_big_tables_stay_in_the_file(void **state)
+{
+	struct opened opened;
+	FILE *file;
+
+	(void)state;
+	file = fopen(fixture_path("many.s"), "we");
+	assert_non_null(file);
+	fprintf(file, ".section .note.GNU-stack,\"\",%%progbits\n.text\n");
+	for (int i = 0; i < MANY; i++)
+		fprintf(file,
+			".globl a_function_with_a_rather_long_name_number_%d\n"
+			".type a_function_with_a_rather_long_name_number_%d, @function\n"
+			"a_function_with_a_rather_long_name_number_%d:\n.skip 16\n", i, i, i);
+	fclose(file);
+	fixture_run("${CC:-gcc} -shared -o many.so many.s");
+	opened = open_symtab(fixture_path("many.so"));
+	assert_null(opened.symtab->names);
+	assert_true(opened.symtab->count >= MANY);
+	/* 12 bytes each */
+	assert_true(opened.symtab->bytes < (MANY + 200) * 12 + 4096);
+	for (int i = 0; i < MANY; i += 599) {
+		char name[64];
+		uint64_t address;
+
+		snprintf(name, sizeof(name), "a_function_with_a_rather_long_name_number_%d", i);
+		address = nm_address("many.so", name);
+		assert_string_equal(name_at(&opened, address + 15), name);
+	}
+	close_symtab(&opened);
+}
+
+static void a_full_pool_cuts_the_table(void **state)
+{
+	struct pool *pool = pool_get(POOL_SYMBOLS);
+	size_t limit = pool->limit, used = atomic_load(&pool->used);
+	struct opened opened;
+
+	(void)state;
+	pool->limit = used + 20 * 1024;
+	opened = open_symtab(fixture_path("many.so"));
+	assert_non_null(opened.symtab->partial);
+	assert_true(opened.symtab->count > 0 && opened.symtab->count < MANY);
+	assert_true(atomic_load(&pool->used) <= pool->limit);
+	close_symtab(&opened);
+	pool->limit = limit;
+	assert_int_equal(atomic_load(&pool->used), used);
+}
+
+/* 400,000 functions at one address, whose names have to be compared. */
+static void hostile_tables_take_bounded_time(void **state)
+{
+	enum { ALIASES = 400000 };
+	size_t size, bytes = 64 * 5 + 16, symbols_at, names_at;
+	Elf64_Ehdr ehdr = { .e_ident = ELFMAG "\2\1\1", .e_type = ET_DYN, .e_machine = EM_X86_64,
+			    .e_shoff = 64, .e_shentsize = 64, .e_shnum = 4, .e_ehsize = 64 };
+	Elf64_Shdr shdrs[4] = { 0 };
+	uint64_t started;
+	struct opened opened;
+	struct stat st;
+	Elf64_Sym symbol = { .st_name = 1, .st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC),
+			     .st_shndx = 1, .st_value = 0x1000, .st_size = 16 };
+	uint8_t *data;
+	FILE *file;
+
+	(void)state;
+	symbols_at = bytes;
+	names_at = symbols_at + ALIASES * sizeof(symbol);
+	size = names_at + ALIASES + 2;
+	data = calloc(1, size);
+	shdrs[1] = (Elf64_Shdr){ .sh_type = SHT_PROGBITS, .sh_flags = SHF_ALLOC | SHF_EXECINSTR,
+				 .sh_addr = 0x1000, .sh_size = 0x1000, .sh_offset = 64 };
+	shdrs[2] = (Elf64_Shdr){ .sh_type = SHT_SYMTAB, .sh_offset = symbols_at, .sh_link = 3,
+				 .sh_size = ALIASES * sizeof(symbol), .sh_entsize = 24 };
+	shdrs[3] = (Elf64_Shdr){ .sh_type = SHT_STRTAB, .sh_offset = names_at,
+				 .sh_size = ALIASES + 2 };
+	memcpy(data, &ehdr, sizeof(ehdr));
+	memcpy(data + 64, shdrs, sizeof(shdrs));
+	memset(data + names_at + 1, 'a', ALIASES);
+	for (size_t i = 0; i < ALIASES; i++) {
+		symbol.st_name = 1 + (uint32_t)i;
+		memcpy(data + symbols_at + i * sizeof(symbol), &symbol, sizeof(symbol));
+	}
+	file = fopen(fixture_path("hostile"), "we");
+	assert_int_equal(fwrite(data, 1, size, file), size);
+	fclose(file);
+	free(data);
+
+	started = clock_monotonic();
+	opened.fd = open(fixture_path("hostile"), O_RDONLY | O_CLOEXEC);
+	assert_int_equal(fstat(opened.fd, &st), 0);
+	assert_int_equal(elf_open(&opened.elf, opened.fd, (uint64_t)st.st_size,
+				  started + NSEC_PER_SEC / 20), 0);
+	assert_int_equal(symtab_read(&opened.elf, NULL, &opened.symtab), 0);
+	assert_int_equal(opened.symtab->count, 1);
+	assert_non_null(opened.symtab->partial);
+	assert_true(clock_monotonic() - started < 2 * NSEC_PER_SEC);
+	close_symtab(&opened);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(functions_have_their_names),
+		cmocka_unit_test(sizes_decide_between_neighbours),
+		cmocka_unit_test(the_best_alias_is_chosen),
+		cmocka_unit_test(stripped_files_have_dynamic_names),
+		cmocka_unit_test(plt_entries_have_names),
+		cmocka_unit_test(names_of_big_tables_stay_in_the_file),
+		cmocka_unit_test(a_full_pool_cuts_the_table),
+		cmocka_unit_test(hostile_tables_take_bounded_time),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
