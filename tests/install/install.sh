@@ -1,0 +1,85 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# `make install` below a DESTDIR lays out exactly what it says, what it lays out works, and
+# `make uninstall` takes all of it away again, but not a configuration that somebody changed.
+# usage: install.sh BUILD-DIRECTORY
+set -u
+
+output=$(realpath -m "${1:?usage: install.sh BUILD-DIRECTORY}")
+cd "$(dirname "$0")/../.." || exit 1
+# shellcheck source-path=SCRIPTDIR source=tap.bash
+. tests/install/tap.bash
+
+root=$output/install-root
+version=$(sed -n 's/^#define STACKTAP_VERSION *"\(.*\)"/\1/p' include/stacktap/version.h)
+installing() { make --no-print-directory O="$output" DESTDIR="$root" PREFIX=/usr "$1"; }
+files() { (cd "$root" && find . ! -type d -printf '/%P %m\n' | sort); }
+
+rm -rf "$root"
+check "make install" installing install
+same "every file is in its place with its mode" "$(files | grep -v ^/usr/src/)" "$(sort <<'LIST'
+/etc/modules-load.d/stacktap.conf 644
+/etc/stacktap/stacktap.conf 600
+/etc/systemd/system/stacktapd.service 644
+/etc/sysusers.d/stacktap.conf 644
+/etc/udev/rules.d/70-stacktap.rules 644
+/usr/bin/stacktap 755
+/usr/sbin/stacktapd 755
+/usr/share/bash-completion/completions/stacktap 644
+/usr/share/man/man5/stacktap.conf.5 644
+/usr/share/man/man8/stacktap.8 644
+/usr/share/man/man8/stacktapd.8 644
+LIST
+)"
+same "the sources for DKMS are all of the module's and no others" \
+	"$(files | sed -n "s|^/usr/src/stacktap-$version/||p")" \
+	"$(find Kbuild dkms.conf kmod include -name '*.mk' -prune -o -type f -printf '%p 644\n' | sort)"
+same "dkms.conf has the product's version" \
+	"$(sed -n 's/^PACKAGE_VERSION=//p' "$root/usr/src/stacktap-$version/dkms.conf")" "\"$version\""
+
+for program in usr/bin/stacktap usr/sbin/stacktapd; do
+	said=$("$root/$program" --version 2>&1)
+	check "$program --version says $version ($said)" grep -qwF "$version" <<<"$said"
+done
+for page in man8/stacktap.8 man8/stacktapd.8 man5/stacktap.conf.5; do
+	command -v groff >/dev/null || {
+		skip "$page formats without a complaint" "no groff here"
+		continue
+	}
+	same "$page formats without a complaint" \
+		"$(groff -man -Tutf8 -ww -z "$root/usr/share/man/$page" 2>&1)" ""
+done
+check "the completion is bash" bash -n "$root/usr/share/bash-completion/completions/stacktap"
+same "no file names the place it was staged in" "$(grep -rIlF -e "$root" "$root")" ""
+same "no placeholder is left" "$(grep -rIlE '@[A-Z]+@' "$root")" ""
+
+if command -v systemd-analyze >/dev/null; then
+	unit=$output/install-unit/stacktapd.service
+	mkdir -p "${unit%/*}"
+	# the unit starts what is not installed here
+	sed "s|=\(-\?\)/usr/sbin/|=\1$root/usr/sbin/|" "$root/etc/systemd/system/stacktapd.service" >"$unit"
+	same "systemd accepts the unit" "$(systemd-analyze verify --man=no "$unit" 2>&1 | grep -F stacktapd)" ""
+else
+	skip "systemd accepts the unit" "no systemd-analyze here"
+fi
+if command -v systemd-sysusers >/dev/null; then
+	mkdir -p "$output/install-users/etc"
+	: >"$output/install-users/etc/group"
+	check "systemd-sysusers makes the group" \
+		systemd-sysusers --root="$output/install-users" "$root/etc/sysusers.d/stacktap.conf"
+	check "it is there" grep -q '^stacktap:' "$output/install-users/etc/group"
+	rm -rf "$output/install-users"
+else
+	skip "systemd-sysusers makes the group" "no systemd-sysusers here"
+fi
+
+check "make uninstall" installing uninstall
+same "not a file is left" "$(files)" ""
+
+check "make install, once more" installing install
+echo '# a change' >>"$root/etc/stacktap/stacktap.conf"
+check "make install over it" installing install
+check "keeps a configuration that was changed" grep -q '^# a change' "$root/etc/stacktap/stacktap.conf"
+check "make uninstall" installing uninstall
+same "leaves that alone" "$(files)" "/etc/stacktap/stacktap.conf 600"
+finish
