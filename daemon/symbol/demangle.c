@@ -29,6 +29,8 @@ static void append(const char *text, size_t length, void *ctx)
 {
 	struct output *output = ctx;
 
+	if (length == 0)
+		return;	/* @text may be NULL then */
 	if (length >= DEMANGLE_MAX - output->used)
 		longjmp(output->full, 1);
 	memcpy(output->text + output->used, text, length);

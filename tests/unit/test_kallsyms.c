@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fixture.h"
+
+#include <inttypes.h>
+
+#include "base/pool.h"
+#include "symbol/kallsyms.h"
+#include "symbol/kernel.h"
+
+#define TEXT UINT64_C(0xffffffff9a200000)	/* where KASLR put it */
+#if defined(__x86_64__)
+#define LINK 0xffffffff81000000ULL
+#else
+#define LINK 0ULL
+#endif
+
+static const char symbols[] =
+	"0000000000000000 A fixed_percpu_data\n"
+	"ffffffff9a200000 T _text\n"
+	"ffffffff9a200000 T startup_64\n"
+	"ffffffff9a200100 t __do_work\n"
+	"ffffffff9a200100 T do_work\n"
+	"ffffffff9a200100 W weak_work\n"
+	"ffffffff9a200180 t $x\n"
+	"ffffffff9a2001c0 t .Llabel\n"
+	"ffffffff9a200200 t later\n"
+	"ffffffff9a300000 D data_thing\n"
+	"ffffffff9a400000 B _end\n"
+	"ffffffffc0a01000 t second_init\t[second]\n"
+	"ffffffffc0a01100 t second_work\t[second]\n"
+	"ffffffffc0900000 t first_work\t[first]\n"
+	"ffffffffc0b00000 t bpf_prog_6deef7357e7b4530_dump\t[bpf]\n";
+
+static const char modules[] =
+	"second 16384 0 - Live 0xffffffffc0a01000\n"
+	"first 8192 1 second, Live 0xffffffffc0900000 (OE)\n";
+
+static void write_notes(const char *name, const char *digits)
+{
+	fixture_run("python3 -c 'import struct, sys; d = bytes.fromhex(sys.argv[1]); "
+		    "open(sys.argv[2], \"wb\").write(struct.pack(\"<III\", 4, len(d), 3) + b\"GNU\\0\" + d)' "
+		    "%s %s", digits, name);
+}
+
+static int make_sysroot(void **state)
+{
+	(void)state;
+	fixture_run("mkdir -p proc sys/kernel sys/module/first/notes sys/module/second/notes");
+	fixture_write("proc/kallsyms", symbols);
+	fixture_write("proc/modules", modules);
+	write_notes("sys/kernel/notes", "00112233445566778899aabbccddeeff00112233");
+	write_notes("sys/module/second/notes/.note.gnu.build-id",
+		    "ffffffffffffffffffff00000000000000000000");
+	return 0;
+}
+
+static void functions_are_found_by_address(void **state)
+{
+	struct kallsyms *kallsyms;
+	uint64_t start;
+
+	(void)state;
+	assert_int_equal(kallsyms_read(fixture_path("proc/kallsyms"), &kallsyms), 0);
+	assert_int_equal(kallsyms->text, TEXT);
+	assert_int_equal(kallsyms->end, TEXT + 0x200000);
+	assert_false(kallsyms->is_hidden);
+	/* aliases: exported, no underscores, not weak */
+	assert_string_equal(kallsyms_find(kallsyms, TEXT + 0x100, &start), "do_work");
+	/* neither mapping symbols nor labels nor data */
+	assert_string_equal(kallsyms_find(kallsyms, TEXT + 0x1ff, &start), "do_work");
+	assert_int_equal(start, TEXT + 0x100);
+	assert_string_equal(kallsyms_find(kallsyms, TEXT + 0x200, &start), "later");
+	assert_string_equal(kallsyms_find(kallsyms, TEXT + 1, &start), "startup_64");
+	/* modules come unsorted */
+	assert_string_equal(kallsyms_find(kallsyms, 0xffffffffc0900010, &start), "first_work");
+	assert_null(kallsyms_find(kallsyms, TEXT - 1, &start));
+	assert_null(kallsyms_find(kallsyms, 0x400000, &start));
+	kallsyms_free(kallsyms);
+}
+
+struct setup {
+	struct kernel *kernel;
+	struct names *names;
+};
+
+static struct setup set_up(void)
+{
+	struct setup setup;
+
+	assert_int_equal(kernel_new(fixture_directory(), &setup.kernel), 0);
+	assert_int_equal(names_new(&setup.names), 0);
+	return setup;
+}
+
+static void tear_down(struct setup *setup)
+{
+	kernel_free(setup->kernel);
+	names_free(setup->names);
+}
+
+static struct location *resolve(struct setup *setup, uint64_t address, bool is_return,
+				bool with_address)
+{
+	struct location *location;
+
+	location = location_new(kernel_file(setup->kernel), address, FRAME_KERNEL, is_return);
+	assert_non_null(location);
+	kernel_resolve(setup->kernel, setup->names, location, with_address);
+	return location;
+}
+
+static const char *name_of(const struct location *location)
+{
+	return location->line_count ? location->lines[0].function->name : "";
+}
+
+static void check(struct setup *setup, uint64_t address, bool is_return, const char *object,
+		  uint64_t expected, const char *name)
+{
+	struct location *location = resolve(setup, address, is_return, true);
+
+	assert_string_equal(name_of(location), name);
+	assert_string_equal(location->object ? location->object->path : "", object);
+	assert_int_equal(location->address, expected);
+	location_unref(location);
+}
+
+static void addresses_do_not_tell_where_the_kernel_is(void **state)
+{
+	struct setup setup = set_up();
+
+	(void)state;
+	check(&setup, TEXT + 0x110, false, "[kernel]", LINK + 0x110, "do_work");
+	check(&setup, 0xffffffffc0a01104, false, "second", 0x104, "second_work");
+	check(&setup, 0xffffffffc0900004, false, "first", 4, "first_work");
+	/* a call that does not return ends its function: its return address is the next one's */
+	check(&setup, TEXT + 0x200, true, "[kernel]", LINK + 0x200, "do_work");
+	check(&setup, TEXT + 0x200, false, "[kernel]", LINK + 0x200, "later");
+	/* no place in any file */
+	check(&setup, 0xffffffffc0b00010, false, "", 0, "bpf_prog_6deef7357e7b4530_dump");
+	/* text that nobody owns must not get the last function before it */
+	check(&setup, 0xffffffffc0a01000 + 16384, false, "", 0, "");
+	check(&setup, TEXT - 0x1000, false, "", 0, "");
+	tear_down(&setup);
+}
+
+static void objects_have_build_ids(void **state)
+{
+	struct setup setup = set_up();
+	const struct object *kernel = mapped_file_object(kernel_file(setup.kernel));
+	struct location *second = resolve(&setup, 0xffffffffc0a01104, false, true);
+	struct location *first = resolve(&setup, 0xffffffffc0900004, false, true);
+
+	(void)state;
+	assert_string_equal(kernel->build_id, "00112233445566778899aabbccddeeff00112233");
+	assert_int_equal(kernel->state, OBJECT_READY);
+	assert_int_equal(kernel->address_start, LINK);
+	assert_int_equal(kernel->address_limit, LINK + 0x200000);
+	assert_string_equal(second->object->build_id, "ffffffffffffffffffff00000000000000000000");
+	assert_int_equal(second->object->kind, OBJECT_MODULE);
+	assert_int_equal(second->object->address_limit, 16384);
+	assert_string_equal(first->object->build_id, "");
+	location_unref(first);
+	location_unref(second);
+	tear_down(&setup);
+}
+
+static void privacy_leaves_names_only(void **state)
+{
+	struct setup setup = set_up();
+	struct location *location = resolve(&setup, TEXT + 0x110, false, false);
+
+	(void)state;
+	assert_string_equal(name_of(location), "do_work");
+	assert_int_equal(location->address, 0);
+	location_unref(location);
+	tear_down(&setup);
+}
+
+/* kptr_restrict: every address reads as zero */
+static void hidden_addresses_give_no_names(void **state)
+{
+	struct setup setup;
+
+	(void)state;
+	fixture_run("sed -E 's/^[0-9a-f]{16}/0000000000000000/' proc/kallsyms > proc/hidden && "
+		    "mv proc/hidden proc/kallsyms");
+	setup = set_up();
+	check(&setup, TEXT + 0x110, false, "", 0, "");
+	tear_down(&setup);
+	/* no file at all */
+	fixture_run("rm proc/kallsyms proc/modules");
+	setup = set_up();
+	check(&setup, TEXT + 0x110, false, "", 0, "");
+	tear_down(&setup);
+	make_sysroot(NULL);
+}
+
+static void garbage_is_skipped(void **state)
+{
+	struct kallsyms *kallsyms;
+	uint64_t start;
+
+	(void)state;
+	fixture_write("garbage", "\n\n \nxyz\nffffffff81000000\nffffffff81000000 T\n"
+				 "ffffffff81000000 T \nffffffff81000000T name\n"
+				 "-1 T minus\nffffffff81000010 t good\n"
+				 "ffffffffffffffffffffffff t too_long_a_number\n");
+	assert_int_equal(kallsyms_read(fixture_path("garbage"), &kallsyms), 0);
+	assert_string_equal(kallsyms_find(kallsyms, 0xffffffff81000020, &start), "good");
+	kallsyms_free(kallsyms);
+}
+
+static void a_big_kernel_fits(void **state)
+{
+	size_t used = atomic_load(&pool_get(POOL_SYMBOLS)->used);
+	struct kallsyms *kallsyms;
+	FILE *file = fopen(fixture_path("big"), "we");
+	uint64_t start;
+
+	(void)state;
+	for (int i = 0; i < 150000; i++)
+		fprintf(file, "%016" PRIx64 " t a_function_of_usual_length_%d\n",
+			TEXT + (uint64_t)i * 64, i);
+	fclose(file);
+	assert_int_equal(kallsyms_read(fixture_path("big"), &kallsyms), 0);
+	assert_int_equal(kallsyms->count, 150000);
+	assert_false(kallsyms->is_partial);
+	assert_true(atomic_load(&pool_get(POOL_SYMBOLS)->used) - used < 10 * 1024 * 1024);
+	assert_string_equal(kallsyms_find(kallsyms, TEXT + 149999 * 64 + 3, &start),
+			    "a_function_of_usual_length_149999");
+	kallsyms_free(kallsyms);
+	assert_int_equal(atomic_load(&pool_get(POOL_SYMBOLS)->used), used);
+}
+
+/* Every function of the kernel that runs the test, where it may be seen. */
+static void the_running_kernel_is_read(void **state)
+{
+	struct kallsyms *kallsyms;
+	char line[512], type, name[256];
+	uint64_t address, start;
+	size_t checked = 0, same = 0;
+	FILE *file;
+
+	(void)state;
+	if (kallsyms_read("/proc/kallsyms", &kallsyms) < 0 || kallsyms->is_hidden) {
+		print_message("kernel addresses are hidden here: not compared\n");
+		return;
+	}
+	print_message("%u kernel functions in %zu bytes\n", kallsyms->count, kallsyms->bytes);
+	file = fopen("/proc/kallsyms", "re");
+	assert_non_null(file);
+	while (fgets(line, sizeof(line), file)) {
+		if (sscanf(line, "%" SCNx64 " %c %255s", &address, &type, name) != 3 ||
+		    !strchr("tT", type) || address < 1ULL << 63)
+			continue;
+		checked++;
+		/* or an alias of it */
+		assert_non_null(kallsyms_find(kallsyms, address, &start));
+		assert_int_equal(start, address);
+		same += !strcmp(kallsyms_find(kallsyms, address, &start), name);
+	}
+	assert_true(checked > 1000);
+	assert_true(same * 10 > checked * 7);
+	fclose(file);
+	kallsyms_free(kallsyms);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(functions_are_found_by_address),
+		cmocka_unit_test(addresses_do_not_tell_where_the_kernel_is),
+		cmocka_unit_test(objects_have_build_ids),
+		cmocka_unit_test(privacy_leaves_names_only),
+		cmocka_unit_test(hidden_addresses_give_no_names),
+		cmocka_unit_test(garbage_is_skipped),
+		cmocka_unit_test(a_big_kernel_fits),
+		cmocka_unit_test(the_running_kernel_is_read),
+	};
+
+	return cmocka_run_group_tests(tests, make_sysroot, NULL);
+}
