@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "unit.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/cpulist.h"
+#include "base/hash.h"
+#include "base/queue.h"
+
+struct entry {
+	struct queue_item item;
+	int number;
+};
+
+static struct queue *new_queue(size_t max_bytes)
+{
+	struct queue *queue;
+
+	assert_int_equal(queue_new(POOL_QUEUES, max_bytes, &queue), 0);
+	return queue;
+}
+
+static int push(struct queue *queue, int number, size_t bytes, enum queue_lane lane, int timeout)
+{
+	struct entry *entry = calloc(1, sizeof(*entry));
+	int r;
+
+	entry->number = number;
+	r = queue_push(queue, &entry->item, bytes, lane, timeout);
+	if (r < 0)
+		free(entry);
+	return r;
+}
+
+static int pop(struct queue *queue, int timeout)
+{
+	struct queue_item *item;
+	int r = queue_pop(queue, timeout, &item);
+	struct entry *entry;
+
+	if (r != 1)
+		return r;
+	entry = container_of(item, struct entry, item);
+	r = entry->number;
+	free(entry);
+	return r;
+}
+
+static void drop(struct queue_item *item)
+{
+	free(container_of(item, struct entry, item));
+}
+
+static void test_order_and_lanes(void **state)
+{
+	struct queue *queue = new_queue(1000);
+
+	(void)state;
+	assert_int_equal(push(queue, 11, 10, QUEUE_NORMAL, 0), 0);
+	assert_int_equal(push(queue, 12, 10, QUEUE_NORMAL, 0), 0);
+	assert_int_equal(push(queue, 13, 10, QUEUE_URGENT, 0), 0);
+	assert_int_equal(push(queue, 14, 10, QUEUE_URGENT, 0), 0);
+	assert_int_equal(pop(queue, 0), 13);
+	assert_int_equal(pop(queue, 0), 14);
+	assert_int_equal(pop(queue, 0), 11);
+	assert_int_equal(push(queue, 15, 10, QUEUE_NORMAL, 0), 0);
+	assert_int_equal(pop(queue, 0), 12);
+	assert_int_equal(pop(queue, 0), 15);
+	assert_int_equal(pop(queue, 0), 0);
+	queue_free(queue, drop);
+}
+
+static void test_bytes_are_bounded(void **state)
+{
+	struct queue *queue = new_queue(100);
+	size_t before = pool_get(POOL_QUEUES)->used;
+
+	(void)state;
+	assert_int_equal(push(queue, 1, 60, QUEUE_NORMAL, 0), 0);
+	assert_int_equal(push(queue, 2, 41, QUEUE_NORMAL, 0), -EAGAIN);
+	assert_int_equal(push(queue, 3, 40, QUEUE_NORMAL, 0), 0);
+	assert_int_equal(queue_bytes(queue), 100);
+	assert_int_equal(pool_get(POOL_QUEUES)->used - before, 100);
+	/* a size near the type's limit must not wrap past the bound */
+	assert_int_equal(push(queue, 4, SIZE_MAX - 50, QUEUE_NORMAL, 0), -EAGAIN);
+	assert_int_equal(pop(queue, 0), 1);
+	assert_int_equal(pop(queue, 0), 3);
+	/* one that is too large for the bound passes when it is alone */
+	assert_int_equal(push(queue, 5, 5000, QUEUE_NORMAL, 0), 0);
+	assert_int_equal(push(queue, 6, 1, QUEUE_NORMAL, 0), -EAGAIN);
+	queue_free(queue, drop);
+	assert_int_equal(pool_get(POOL_QUEUES)->used, before);
+}
+
+static void test_pool_limit_holds(void **state)
+{
+	struct queue *queue = new_queue(SIZE_MAX);
+	size_t limit = pool_get(POOL_QUEUES)->limit;
+
+	(void)state;
+	assert_int_equal(push(queue, 1, limit - 10, QUEUE_NORMAL, 0), 0);
+	assert_int_equal(push(queue, 2, 11, QUEUE_NORMAL, 0), -EAGAIN);
+	assert_int_equal(push(queue, 3, 10, QUEUE_NORMAL, 0), 0);
+	queue_free(queue, drop);
+}
+
+static void test_timeout_and_close(void **state)
+{
+	struct queue *queue = new_queue(100);
+	uint64_t start = clock_monotonic();
+
+	(void)state;
+	assert_int_equal(pop(queue, 30), 0);
+	assert_true(clock_monotonic() - start >= 29 * NSEC_PER_MSEC);
+	assert_int_equal(push(queue, 1, 90, QUEUE_NORMAL, 0), 0);
+	start = clock_monotonic();
+	assert_int_equal(push(queue, 2, 90, QUEUE_NORMAL, 30), -EAGAIN);
+	assert_true(clock_monotonic() - start >= 29 * NSEC_PER_MSEC);
+	queue_close(queue);
+	assert_int_equal(push(queue, 3, 1, QUEUE_NORMAL, -1), -EPIPE);
+	assert_int_equal(pop(queue, -1), 1);
+	assert_int_equal(pop(queue, -1), -EPIPE);
+	queue_free(queue, drop);
+}
+
+enum { MANY = 20000 };
+
+static void *produce(void *ctx)
+{
+	for (int i = 1; i <= MANY; i++)
+		assert_int_equal(push(ctx, i, 1 + i % 7, QUEUE_NORMAL, -1), 0);
+	queue_close(ctx);
+	return NULL;
+}
+
+static void test_threads_wait_for_each_other(void **state)
+{
+	struct queue *queue = new_queue(20);
+	pthread_t thread;
+	int expected = 1, got;
+
+	(void)state;
+	pthread_create(&thread, NULL, produce, queue);
+	while ((got = pop(queue, -1)) != -EPIPE)
+		assert_int_equal(got, expected++);
+	assert_int_equal(expected, MANY + 1);
+	pthread_join(thread, NULL);
+	queue_free(queue, drop);
+}
+
+static void test_hash_table(void **state)
+{
+	enum { COUNT = 1000 };
+	struct hash_table table = { .pool = POOL_PROCESSES };
+	struct hash_link links[COUNT];
+	size_t before = pool_get(POOL_PROCESSES)->used;
+
+	(void)state;
+	assert_null(hash_table_first(&table, 1));
+	/* every hash twice */
+	for (size_t i = 0; i < COUNT; i++)
+		assert_int_equal(hash_table_add(&table, &links[i], hash_add(0, i / 2)), 0);
+	for (size_t i = 0; i < COUNT; i++) {
+		struct hash_link *link = hash_table_first(&table, hash_add(0, i / 2));
+		bool found = false;
+
+		for (; link; link = hash_table_next(link))
+			found |= link == &links[i];
+		assert_true(found);
+	}
+	for (size_t i = 0; i < COUNT; i += 2)
+		hash_table_remove(&table, &links[i]);
+	assert_int_equal(table.count, COUNT / 2);
+	for (size_t i = 0; i < COUNT; i += 2)
+		assert_ptr_equal(hash_table_first(&table, hash_add(0, i / 2)), &links[i + 1]);
+	hash_table_done(&table);
+	assert_int_equal(pool_get(POOL_PROCESSES)->used, before);
+}
+
+static void test_cpulist(void **state)
+{
+	static const char *const bad[] = { "-1", "1-", "3-1", "1,,2", "1,", "a", "1 2", "70000",
+					   "0x3", "99999999999999999999" };
+	struct cpulist list;
+
+	(void)state;
+	assert_int_equal(cpulist_parse("0-2,64,130-131\n", &list), 0);
+	for (uint32_t cpu = 0; cpu < 256; cpu++)
+		assert_int_equal(cpulist_has(&list, cpu), cpu <= 2 || cpu == 64 || cpu == 130 ||
+							   cpu == 131);
+	cpulist_done(&list);
+	assert_int_equal(cpulist_parse("", &list), 0);
+	assert_false(cpulist_has(&list, 0));
+	cpulist_done(&list);
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
+		assert_int_equal(cpulist_parse(bad[i], &list), -EINVAL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_order_and_lanes),
+		cmocka_unit_test(test_bytes_are_bounded),
+		cmocka_unit_test(test_pool_limit_holds),
+		cmocka_unit_test(test_timeout_and_close),
+		cmocka_unit_test(test_threads_wait_for_each_other),
+		cmocka_unit_test(test_hash_table),
+		cmocka_unit_test(test_cpulist),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
