@@ -118,8 +118,8 @@ void cpulist_format(const struct cpulist *list, char *buffer, size_t size)
 		length = snprintf(range, sizeof(range), cpu - first == 1 ? "%s%u" : "%s%u-%u",
 				  used ? "," : "", first, cpu - 1);
 		/* always leave room for the mark that something is missing */
-		if (used + (size_t)length + sizeof("...") > size) {
-			snprintf(buffer + used, size - used, "...");
+		if (used + (size_t)length + sizeof(",...") > size) {
+			snprintf(buffer + used, size - used, used ? ",..." : "...");
 			return;
 		}
 		memcpy(buffer + used, range, (size_t)length + 1);

@@ -215,14 +215,14 @@ static int parse_modifiers(const char *text, struct control_source *source, char
 static int unknown_event(const char *name, struct search *search, char *error, size_t error_size)
 {
 	if (strchr(name, ':'))
-		return fail(error, error_size, "`%s': tracepoints are not supported", name);
+		return fail(error, error_size, "`%.64s': tracepoints are not supported", name);
 	each_name(keep_nearest, search);
 	/* a suggestion that shares hardly a letter helps nobody */
 	if (search->distance * 2 > strlen(name))
 		return fail(error, error_size,
-			    "unknown event `%s'; cycles, instructions, cpu-clock, page-faults, "
+			    "unknown event `%.64s'; cycles, instructions, cpu-clock, page-faults, "
 			    "rNNN and PMU/term=value/ are some that work", name);
-	return fail(error, error_size, "unknown event `%s'; did you mean `%s'?", name,
+	return fail(error, error_size, "unknown event `%.64s'; did you mean `%s'?", name,
 		    search->nearest);
 }
 

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <string.h>
+
+#include "control/config.h"
+
+static char path[] = "/tmp/stacktap-config-XXXXXX";
+
+static int make_file(void **state _unused_)
+{
+	int fd = mkstemp(path);
+
+	return fd < 0 ? -1 : close(fd);
+}
+
+static int remove_file(void **state _unused_)
+{
+	return unlink(path);
+}
+
+static void write_text(const char *text)
+{
+	FILE *file = fopen(path, "we");
+
+	assert_non_null(file);
+	fputs(text, file);
+	fclose(file);
+}
+
+static struct config load(const char *text)
+{
+	struct config config;
+	char error[512] = "";
+
+	write_text(text);
+	if (config_load(path, &config, error, sizeof(error)) < 0)
+		fail_msg("%s", error);
+	return config;
+}
+
+/* @where: the line that is named, 0: none */
+static void assert_refused(const char *text, int where, const char *word)
+{
+	struct config config = { .rate_hz = 4711 };
+	char error[512] = "", line[32];
+
+	write_text(text);
+	assert_int_equal(config_load(path, &config, error, sizeof(error)), -EINVAL);
+	assert_int_equal(config.rate_hz, 4711);
+	snprintf(line, sizeof(line), ":%d: ", where);
+	if (!strstr(error, word) || (where && !strstr(error, line)))
+		fail_msg("`%s' does not say `%s' of line %d", error, word, where);
+}
+
+static char *dump(const struct config *config)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *stream = open_memstream(&text, &size);
+
+	config_dump(config, stream);
+	fclose(stream);
+	return text;
+}
+
+static void test_defaults(void **state _unused_)
+{
+	struct config empty = load(""), config;
+
+	config_init(&config);
+	assert_int_equal(config.rate_hz, 19);
+	assert_int_equal(config.event_count, 1);
+	assert_string_equal(config.events[0], "cycles");
+	assert_false(config.with_command_line);
+	assert_true(config.with_kernel_addresses);
+	assert_true(config.load_module);
+	assert_string_equal(config.store_directory, "/var/lib/stacktap");
+	assert_null(config.endpoint);
+	assert_true(config_same(&empty, &config, "profile", NULL));
+	assert_true(config_same(&empty, &config, "privacy", NULL));
+	config_done(&empty);
+	config_done(&config);
+}
+
+static void test_every_option_round_trips(void **state _unused_)
+{
+	static const char text[] =
+		"[profile]\nevent = instructions:u\nevent = cpu-clock\nrate = 7\nperiod = 0\n"
+		"mode = frequency\nwindow_seconds = 2\nwindow_max_seconds = 3\nmax_stack = 9\n\n"
+		"[filter]\ncpus = 0-1\nuser_only = yes\nkernel_only = no\nexclude_idle = no\n\n"
+		"[capture]\nring_bytes = 131072\nsideband_bytes = 32768\n\n"
+		"[export]\nendpoint = https://host:4318\nheaders = a=b\ncertificate = /c\n"
+		"client_certificate = /d\nclient_key = /e\ncompression = none\n"
+		"timeout_seconds = 5\n\n"
+		"[store]\ndirectory = /s\nmax_bytes = 1048576\n\n"
+		"[resource]\nservice_name = me\nattributes = x=y\n\n"
+		"[privacy]\ncommand_line = yes\nkernel_addresses = no\n\n"
+		"[daemon]\nload_module = no\nlog_level = debug\nstatus_seconds = 1\n"
+		"stop_seconds = 2\n";
+	struct config config = load(text);
+	char *once = dump(&config);
+
+	/* every line of it, in the dump's order: an option that is not dumped shows here */
+	assert_string_equal(once, text);
+	assert_int_equal(config.event_count, 2);
+	free(once);
+	config_done(&config);
+}
+
+static void test_spellings(void **state _unused_)
+{
+	struct config config = load("# comment\n; comment\n[capture]\nring_bytes = 1M\n"
+				    "[store]\ndirectory =\nmax_bytes = 2G\n"
+				    "[privacy]\ncommand_line = on\n");
+
+	assert_int_equal(config.ring_bytes, 1 << 20);
+	assert_int_equal(config.store_max_bytes, 2ULL << 30);
+	assert_null(config.store_directory);
+	assert_true(config.with_command_line);
+	config_done(&config);
+}
+
+static void test_refusals(void **state _unused_)
+{
+	char text[2048] = "[profile]\n";
+
+	assert_refused("[profile]\nrate = 0\n", 2, "1 to 10000");
+	assert_refused("[profile]\nrate = 1000000000\n", 2, "1 to 10000");
+	assert_refused("[profile]\nrate = many\n", 2, "many");
+	assert_refused("[profile]\nrate = -1\n", 2, "-1");
+	assert_refused("[profile]\nrate = 19K\n", 2, "19K");
+	assert_refused("[profile]\nrate = 99999999999999999999\n", 2, "rate");
+	assert_refused("[profile]\n\nevent = cylces\n", 3, "cycles");
+	assert_refused("[profile]\nmode = fast\n", 2, "period or frequency");
+	assert_refused("[profile]\nbogus = 1\n", 2, "bogus");
+	assert_refused("[bogus]\nrate = 1\n", 2, "[bogus]");
+	assert_refused("rate = 1\n", 1, "rate");
+	assert_refused("[profile]\nrate\n", 2, "neither");
+	assert_refused("[privacy]\ncommand_line = maybe\n", 2, "yes or no");
+	assert_refused("[daemon]\nlog_level = loud\n", 2, "loud");
+	assert_refused("[store]\nmax_bytes = 1T\n", 2, "1T");
+	assert_refused("[store]\nmax_bytes = 17179869184G\n", 2, "max_bytes");
+	assert_refused("[profile]\nwindow_seconds = 100\n", 0, "window_max_seconds");
+	assert_refused("[profile]\nmode = frequency\nperiod = 100\n", 0, "rate");
+	assert_refused("[filter]\nuser_only = yes\nkernel_only = yes\n", 0, "exclude each other");
+	assert_refused("[filter]\ncpus = 1-\n", 0, "1-");
+	assert_refused("[capture]\nring_bytes = 100000\n", 0, "powers of two");
+	assert_refused("[export]\nendpoint = host:4318\n", 0, "http://");
+	assert_refused("[export]\nheaders = a\n", 0, "headers");
+	assert_refused("[resource]\nattributes = a\n", 0, "attributes");
+	for (int i = 0; i < STACKTAP_MAX_SOURCES + 1; i++)
+		strcat(text, "event = cpu-clock\n");
+	assert_refused(text, STACKTAP_MAX_SOURCES + 2, "more than 8");
+	/* the first mistake is the one that is told */
+	assert_refused("[profile]\nrate = 0\nmode = fast\n", 2, "rate");
+}
+
+static void test_missing_file(void **state _unused_)
+{
+	struct config config;
+	char error[256] = "";
+
+	assert_int_equal(config_load("/nonexistent/x.conf", &config, error, sizeof(error)), -ENOENT);
+	assert_non_null(strstr(error, "/nonexistent/x.conf"));
+}
+
+static void test_sources_and_filter(void **state _unused_)
+{
+	struct config config = load("[profile]\nevent = cpu-clock\nevent = page-faults\nrate = 97\n"
+				    "[filter]\ncpus = 1,65\nkernel_only = yes\n");
+	struct control_source sources[STACKTAP_MAX_SOURCES];
+	struct control_filter filter;
+	char error[256] = "";
+	size_t count = 0;
+
+	assert_int_equal(config_sources(&config, sources, &count, error, sizeof(error)), 0);
+	assert_int_equal(count, 2);
+	assert_int_equal(sources[0].id, 0);
+	assert_int_equal(sources[1].id, 1);
+	assert_int_equal(sources[0].rate_hz, 97);
+	assert_int_equal(sources[0].mode, STACKTAP_MODE_PERIOD);
+	assert_int_equal(sources[1].mode, STACKTAP_MODE_FREQ);
+	assert_int_equal(config_filter(&config, &filter, error, sizeof(error)), 0);
+	assert_int_equal(filter.cpu_words, 2);
+	assert_true(filter.cpus[0] == 2 && filter.cpus[1] == 2);
+	assert_int_equal(filter.flags,
+			 STACKTAP_FILTER_KERNEL_ONLY | STACKTAP_FILTER_EXCLUDE_IDLE);
+	assert_null(filter.tgids);
+	control_filter_done(&filter);
+	config_done(&config);
+
+	/* a period is a period, also of what has no nominal rate */
+	config = load("[profile]\nevent = page-faults\nperiod = 10\n");
+	assert_int_equal(config_sources(&config, sources, &count, error, sizeof(error)), 0);
+	assert_int_equal(sources[0].mode, STACKTAP_MODE_PERIOD);
+	assert_int_equal(sources[0].period, 10);
+	assert_int_equal(sources[0].rate_hz, 0);
+	config_done(&config);
+}
+
+static void test_comparison(void **state _unused_)
+{
+	struct config a = load("[profile]\nevent = cycles\nevent = cpu-clock\n[store]\ndirectory = /a\n");
+	struct config b = load("[profile]\nevent = cycles\nevent = cs\n[store]\ndirectory = /b\n");
+	struct config c = load("[profile]\nevent = cycles\nrate = 20\n[store]\ndirectory =\n");
+
+	assert_true(config_same(&a, &a, "profile", NULL));
+	assert_false(config_same(&a, &b, "profile", "event"));
+	assert_false(config_same(&a, &c, "profile", "event"));
+	assert_true(config_same(&a, &b, "profile", "rate"));
+	assert_false(config_same(&a, &c, "profile", "rate"));
+	assert_false(config_same(&a, &b, "store", NULL));
+	assert_false(config_same(&a, &c, "store", "directory"));
+	assert_true(config_same(&a, &c, "store", "max_bytes"));
+	config_done(&a);
+	config_done(&b);
+	config_done(&c);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_defaults),
+		cmocka_unit_test(test_every_option_round_trips),
+		cmocka_unit_test(test_spellings),
+		cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_missing_file),
+		cmocka_unit_test(test_sources_and_filter),
+		cmocka_unit_test(test_comparison),
+	};
+
+	return cmocka_run_group_tests(tests, make_file, remove_file);
+}

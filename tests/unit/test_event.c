@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <linux/perf_event.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "control/event.h"
+#include "control/pmu.h"
+
+static struct control_source parse(const char *text)
+{
+	struct control_source source;
+	char error[256] = "";
+
+	if (event_parse(text, &source, error, sizeof(error)) < 0)
+		fail_msg("%s: %s", text, error);
+	return source;
+}
+
+static void assert_refused(const char *text, const char *word)
+{
+	struct control_source source = { .id = 77 };
+	char error[256] = "";
+
+	assert_int_equal(event_parse(text, &source, error, sizeof(error)), -EINVAL);
+	if (!strstr(error, word))
+		fail_msg("%s: `%s' does not say `%s'", text, error, word);
+	/* nothing is written on failure */
+	assert_int_equal(source.id, 77);
+}
+
+static void test_names(void **state _unused_)
+{
+	static const struct {
+		const char *text;
+		uint32_t type;
+		uint64_t config;
+		uint32_t flags;
+	} known[] = {
+		{ "cycles", 0, 0, 0 },
+		{ "cpu-cycles", 0, 0, 0 },
+		{ "instructions:u", 0, 1, STACKTAP_SRC_EXCLUDE_KERNEL },
+		{ "branch-misses:k", 0, 5, STACKTAP_SRC_EXCLUDE_USER },
+		{ "cycles:uk", 0, 0, 0 },
+		{ "cycles:ppp", 0, 0, 3 << STACKTAP_SRC_PRECISE_SHIFT },
+		{ "CYCLES:up", 0, 0, STACKTAP_SRC_EXCLUDE_KERNEL | 1 << STACKTAP_SRC_PRECISE_SHIFT },
+		{ "cpu-clock", 1, 0, 0 },
+		{ "task-clock", 1, 1, 0 },
+		{ "page-faults", 1, 2, 0 },
+		{ "faults", 1, 2, 0 },
+		{ "cs", 1, 3, 0 },
+		{ "minor-faults", 1, 5, 0 },
+		{ "L1-dcache-loads", 3, 0, 0 },
+		{ "L1-dcache-load-misses", 3, 0x10000, 0 },
+		{ "LLC-store-misses", 3, 0x10102, 0 },
+		{ "dTLB-prefetches", 3, 0x203, 0 },
+		{ "r1a8", 4, 0x1a8, 0 },
+		{ "rffffffffffffffff:u", 4, UINT64_MAX, STACKTAP_SRC_EXCLUDE_KERNEL },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(known); i++) {
+		struct control_source source = parse(known[i].text);
+
+		assert_int_equal(source.type, known[i].type);
+		assert_true(source.config == known[i].config);
+		assert_int_equal(source.flags, known[i].flags);
+		assert_string_equal(source.name, known[i].text);
+	}
+}
+
+static void test_nominal_rates(void **state _unused_)
+{
+	assert_int_equal(parse("cpu-clock").nominal_hz, 1000000000);
+	assert_int_equal(parse("cpu-clock").mode, STACKTAP_MODE_PERIOD);
+	/* never 0, whatever this machine can count: the fallback needs a period */
+	assert_true(parse("cycles").nominal_hz >= 1000000);
+	assert_int_equal(parse("cycles").mode, STACKTAP_MODE_PERIOD);
+	assert_int_equal(parse("page-faults").nominal_hz, 0);
+	assert_int_equal(parse("page-faults").mode, STACKTAP_MODE_FREQ);
+}
+
+static void test_refusals(void **state _unused_)
+{
+	char name[600];
+
+	assert_refused("", "name");
+	assert_refused("cylces", "did you mean `cycles'");
+	assert_refused("cycle", "did you mean `cycles'");
+	assert_refused("L1-dcache-load-mises", "L1-dcache-load-misses");
+	assert_refused("xyzzy-foo-bar", "some that work");
+	assert_refused("sched:sched_switch", "tracepoints");
+	assert_refused("cycles:", "colon");
+	assert_refused("cycles:uh", "modifier");
+	assert_refused("cycles:pppp", "modifier");
+	assert_refused("rxyz", "unknown event");
+	assert_refused("r10000000000000000", "unknown event");
+	assert_refused("no-such-pmu/config=1/", "no PMU `no-such-pmu'");
+	assert_refused("../config=1/", "no PMU");
+	memset(name, 'a', sizeof(name) - 1);
+	name[sizeof(name) - 1] = '\0';
+	assert_refused(name, "long");
+	name[255] = '\0';
+	assert_refused(name, "some that work");
+}
+
+static void test_names_of_events(void **state _unused_)
+{
+	assert_string_equal(event_name(PERF_TYPE_HARDWARE, 0), "cycles");
+	assert_string_equal(event_name(PERF_TYPE_SOFTWARE, 3), "context-switches");
+	assert_string_equal(event_name(PERF_TYPE_HW_CACHE, 0x10000), "L1-dcache-load-misses");
+	assert_string_equal(event_name(PERF_TYPE_RAW, 0x1a8), "r1a8");
+	assert_null(event_name(PERF_TYPE_HW_CACHE, 0x20000));
+	assert_null(event_name(PERF_TYPE_HW_CACHE, 0x7));
+	assert_null(event_name(99, 0));
+	assert_true(event_is_clock(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK));
+	assert_false(event_is_clock(PERF_TYPE_HARDWARE, 0));
+	assert_true(event_is_cpu_time(PERF_TYPE_HARDWARE, 0));
+	assert_false(event_is_cpu_time(PERF_TYPE_HARDWARE, 1));
+}
+
+/* A PMU of our own: /sys differs from machine to machine. */
+static char pmus[] = "/tmp/stacktap-pmu-XXXXXX";
+
+static void write_file(const char *name, const char *text)
+{
+	char path[256];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/%s", pmus, name);
+	file = fopen(path, "we");
+	assert_non_null(file);
+	assert_true(fputs(text, file) >= 0);
+	fclose(file);
+}
+
+static void make_directory(const char *name)
+{
+	char path[256];
+
+	snprintf(path, sizeof(path), "%s/%s", pmus, name);
+	assert_int_equal(mkdir(path, 0700), 0);
+}
+
+static int make_pmus(void **state _unused_)
+{
+	assert_non_null(mkdtemp(pmus));
+	make_directory("cpu");
+	make_directory("cpu/format");
+	make_directory("cpu/events");
+	write_file("cpu/type", "42\n");
+	write_file("cpu/format/event", "config:0-7,32-35\n");
+	write_file("cpu/format/umask", "config:8-15\n");
+	write_file("cpu/format/edge", "config:18\n");
+	write_file("cpu/format/ldlat", "config1:0-15\n");
+	write_file("cpu/format/all", "config2:0-63\n");
+	write_file("cpu/format/strange", "config9:0-3\n");
+	write_file("cpu/format/backwards", "config:7-0\n");
+	write_file("cpu/format/wide", "config:0-64\n");
+	write_file("cpu/events/stall", "event=0xa2,umask=0x1\n");
+	write_file("cpu/events/loop", "loop\n");
+	return 0;
+}
+
+static int remove_pmus(void **state _unused_)
+{
+	char command[128];
+
+	snprintf(command, sizeof(command), "rm -r %s", pmus);
+	return system(command);
+}
+
+static void assert_pmu(const char *text, uint64_t config, uint64_t config1, uint64_t config2)
+{
+	struct pmu_event event;
+	char error[256] = "";
+
+	if (pmu_parse(pmus, text, &event, error, sizeof(error)) < 0)
+		fail_msg("%s: %s", text, error);
+	assert_int_equal(event.type, 42);
+	assert_true(event.config[0] == config);
+	assert_true(event.config[1] == config1);
+	assert_true(event.config[2] == config2);
+}
+
+static void assert_pmu_refused(const char *text, const char *word)
+{
+	struct pmu_event event;
+	char error[256] = "";
+
+	assert_int_equal(pmu_parse(pmus, text, &event, error, sizeof(error)), -EINVAL);
+	if (!strstr(error, word))
+		fail_msg("%s: `%s' does not say `%s'", text, error, word);
+}
+
+static void test_pmu(void **state _unused_)
+{
+	assert_pmu("cpu/config=0x8/", 8, 0, 0);
+	assert_pmu("cpu/config=8,config1=9,config2=10/", 8, 9, 10);
+	assert_pmu("cpu/event=0xfa2,umask=0x1/", 0xf000001a2, 0, 0);
+	assert_pmu("cpu/event=0xff,event=0x1/", 1, 0, 0);
+	assert_pmu("cpu/edge/", 1 << 18, 0, 0);
+	assert_pmu("cpu/ldlat=30/", 0, 30, 0);
+	assert_pmu("cpu/all=0xffffffffffffffff/", 0, 0, UINT64_MAX);
+	assert_pmu("cpu/stall,edge/", 0x1a2 | 1 << 18, 0, 0);
+	assert_pmu("cpu//", 0, 0, 0);
+	assert_pmu_refused("cpu/event=0x1000/", "does not fit");
+	assert_pmu_refused("cpu/event=/", "number");
+	assert_pmu_refused("cpu/event=-1/", "number");
+	assert_pmu_refused("cpu/event=1x/", "number");
+	assert_pmu_refused("cpu/nosuch=1/", "no term `nosuch'");
+	assert_pmu_refused("cpu/nosuch/", "no event `nosuch'");
+	assert_pmu_refused("cpu/strange=1/", "not supported");
+	assert_pmu_refused("cpu/backwards=1/", "no known way");
+	assert_pmu_refused("cpu/wide=1/", "no known way");
+	assert_pmu_refused("cpu/loop/", "no event `loop'");
+	assert_pmu_refused("cpu/.=1/", "no term `.'");
+	assert_pmu_refused("cpu/..=1/", "no term `..'");
+	assert_pmu_refused("gpu/config=1/", "there are: cpu");
+	assert_pmu_refused("cpu", "of the form");
+	assert_pmu_refused("cpu/config=1", "of the form");
+	assert_pmu_refused("cpu/config=1/x", "of the form");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_names),
+		cmocka_unit_test(test_nominal_rates),
+		cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_names_of_events),
+		cmocka_unit_test_setup_teardown(test_pmu, make_pmus, remove_pmus),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
