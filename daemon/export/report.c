@@ -38,6 +38,7 @@ int report_load(const char *path, struct report **ret_report, char *ret_error, s
 {
 	_cleanup_(report_builder_freep) struct report_builder *builder = NULL;
 	_cleanup_(store_reader_closep) struct store_reader *reader = NULL;
+	struct report *report;
 	const uint8_t *data;
 	bool is_cut = false;
 	size_t size;
@@ -68,17 +69,18 @@ int report_load(const char *path, struct report **ret_report, char *ret_error, s
 			return report_fail(ret_error, error_size, err, "Cannot read %s: %s.", path,
 					   strerror(-err));
 	}
-	err = report_builder_finish(builder, is_cut, ret_report);
+	err = report_builder_finish(builder, is_cut, &report);
 	if (err)
 		return report_fail(ret_error, error_size, err, "%s needs more memory than is allowed.",
 				   path);
-	if (!(*ret_report)->messages)
+	if (!report->messages)
 		err = is_cut ? -EBADMSG : -ENODATA;
 	if (err) {
-		report_free(*ret_report);
+		report_free(report);
 		return report_fail(ret_error, error_size, err, is_cut ?
 				   "%s is cut off inside its first message." :
 				   "%s holds no profiles.", path);
 	}
+	*ret_report = report;
 	return 0;
 }
