@@ -23,15 +23,18 @@ PKG_CONFIG_arm64 = PKG_CONFIG_SYSROOT_DIR=$(SYSROOT_arm64) \
 # How a rule boots a guest: $(LAB_BOOT) [options] -- command
 LAB_BOOT = LAB=$(LAB_DIR) ARCH=$(LAB_ARCH) tests/vm/lab/boot
 
-.PHONY: lab lab-refresh lab-clean
+.PHONY: lab lab-refresh lab-check lab-clean
 
-lab:
+lab: ## guest kernel, headers and user land of ARCH
 	@tests/setup vm $(filter arm64,$(LAB_ARCH))
 	@LAB=$(LAB_DIR) tests/vm/lab/prepare $(LAB_ARCH)
 
 lab-refresh:
 	@LAB=$(LAB_DIR) tests/vm/lab/prepare --refresh $(LAB_ARCH)
 
+
+lab-check: lab ## does the lab itself tell the truth?
+	@LAB=$(LAB_DIR) tests/vm/lab/check $(LAB_ARCH)
 
 lab-clean:
 	rm -rf $(LAB_DIR)
