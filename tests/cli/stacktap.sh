@@ -1,0 +1,156 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# The command line without a module: help, exit codes, the words of errors, JSON.
+# usage: stacktap.sh BUILD-DIRECTORY
+set -u
+
+output=$(realpath -m "${1:?usage: stacktap.sh BUILD-DIRECTORY}")
+cd "$(dirname "$0")/../.." || exit 1
+# shellcheck source-path=SCRIPTDIR source=../install/tap.bash
+. tests/install/tap.bash
+
+arch=$(uname -m)
+[ "$arch" = aarch64 ] && arch=arm64
+stacktap=$output/user-$arch/stacktap
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+out=$scratch/out err=$scratch/err
+
+[ -x "$stacktap" ] || {
+	echo "not ok 1 - there is $stacktap (make user)"
+	exit 1
+}
+if [ -e /sys/module/stacktap ]; then
+	skip "the command line without a module" "the module is loaded here"
+	finish
+	exit 77
+fi
+
+# run STATUS ARGUMENT...: it ends with STATUS
+run() {
+	local want=$1 have
+	shift
+	(cd "$scratch" && timeout 30 "$stacktap" "$@") </dev/null >"$out" 2>"$err"
+	have=$?
+	[ "$have" -eq "$want" ] || {
+		echo "exit status $have, not $want"
+		cat "$out" "$err"
+		return 1
+	}
+}
+
+# says FILE WORDS
+says() {
+	grep -qF -- "$2" "$1" || {
+		echo "no '$2' in:"
+		cat "$1"
+		return 1
+	}
+}
+
+refused() {
+	local text=$1 status=$2 words=$3
+	shift 3
+	check "$text: exit status $status" run "$status" "$@"
+	check "$text: says '$words'" says "$err" "$words"
+	check "$text: in one line" test "$(wc -l <"$err")" -eq 1
+	check "$text: nothing on standard output" test ! -s "$out"
+}
+
+commands=$("$stacktap" --help | sed -n 's/^  \([a-z]*\) .*/\1/p')
+same "--help lists the commands" "$(tr '\n' ' ' <<<"$commands")" \
+	"status record report start stop set events "
+check "--help" run 0 --help
+check "help" run 0 help
+check "--version" run 0 --version
+same "--version prints the version" "$(cat "$out")" \
+	"stacktap $(sed -n 's/^#define STACKTAP_VERSION *"\(.*\)"/\1/p' include/stacktap/version.h)"
+for command in $commands; do
+	check "$command --help" run 0 "$command" --help
+	check "$command --help is its own" says "$out" "$command"
+	check "$command -h" run 0 "$command" -h
+	check "$command --help fits 100 columns" test "$(wc -L <"$out")" -le 100
+	for option in $("$stacktap" "$command" --help | grep -oE -- '--[a-z-]+' | sort -u); do
+		[ "$option" = --help ] || check "the manual knows $command $option" \
+			grep -qF -- "*$option*" man/stacktap.8.scd
+		check "the completion knows $command $option" \
+			grep -qE -- "(^|[[:space:]'\"])$option($|[[:space:]'\"|)])" completion/stacktap
+	done
+done
+
+check "an unknown command" run 2 recrod
+check "an unknown command is named" says "$err" recrod
+
+module="the kernel module stacktap is not loaded: run \`modprobe stacktap'"
+refused "no command, no module" 1 "$module"
+refused "status" 1 "$module" status
+refused "stop" 1 "$module" stop 1
+refused "start" 1 "$module" start all
+refused "set" 1 "$module" set 1 --rate 99
+refused "events" 1 "$module" events
+refused "record" 1 "modprobe stacktap" record -a --duration 1
+check "record leaves no file" test -z "$(ls "$scratch"/stacktap.otlp* 2>/dev/null)"
+
+for command in status "stop 1" "start 1" "set 1 --rate 9" events "report x.otlp"; do
+	# shellcheck disable=SC2086 # words are arguments
+	check "$command --json" run 1 $command --json
+	check "$command --json says the error in JSON" python3 -c '
+import json, sys
+value = json.load(open(sys.argv[1]))
+assert list(value) == ["error"] and len(value["error"]) > 20, value' "$out"
+	check "$command --json says nothing else" test ! -s "$err"
+done
+
+refused "unknown option" 2 "--bogus" record --bogus
+refused "unknown short option" 2 "-Z" record -aZ
+refused "ambiguous option" 2 "--al" record --al
+refused "option without its argument" 2 "-F" record -F
+refused "long option without its argument" 2 "--duration" record --duration
+refused "rate 0" 2 "1 to 10000" record -F 0
+refused "rate 10^9" 2 "1 to 10000" record -F 1000000000
+refused "rate beyond all numbers" 2 "1 to 10000" record -F 99999999999999999999999
+refused "negative rate" 2 "-5" record -F -5
+refused "rate in words" 2 "many" record -F many
+refused "period 0" 2 "period" record -c 0
+refused "rate and period of nothing" 2 "-F and -c" record -F 99 -c 1000
+refused "unknown event" 2 "did you mean \`cycles'" record -e cylces
+refused "tracepoint" 2 "tracepoints are not supported" record -e sched:sched_switch
+refused "too many events" 2 "more than 8" record -e cs -e cs -e cs -e cs -e cs -e cs -e cs -e cs -e cs
+refused "duration" 2 "soon" record --duration soon
+refused "duration 0" 2 "\`0'" record --duration 0
+refused "depth" 2 "4096" record --max-stack 5000
+refused "no such process" 1 "no process 4194303" record -p 4194303
+refused "no process at all" 2 "names no process" record -p ,
+refused "a process in words" 2 "init" record -p init
+refused "process and command" 2 "-p excludes" record -p 1 -- true
+refused "process and all" 2 "-p excludes" record -p 1 -a
+refused "bad CPU list" 2 "1-" record -C 1-
+refused "no such CPU" 1 "no CPU 4095" record -C 0,4095
+refused "user and kernel only" 2 "exclude each other" record --user-only --kernel-only
+refused "no such directory" 1 "/no/such/x.otlp" record -o /no/such/x.otlp
+refused "status with an argument" 2 "extra" status extra
+refused "stop of nothing" 2 "wants one session" stop
+refused "stop of two" 2 "wants one session" stop 1 2
+refused "set of nothing" 2 "nothing to change" set 1
+refused "set without a session" 2 "wants one session" set --rate 9
+refused "set of rate and period" 2 "exclude each other" set 1 --rate 9 --period 9
+refused "set of a lone source" 2 "--source wants" set 1 --source 0
+refused "set of source 8" 2 "0 to 7" set 1 --rate 1 --source 8
+refused "events without end" 2 "\`0'" events --count 0
+refused "no such file" 1 "/no/such.otlp" report /no/such.otlp
+refused "two files" 2 "b.otlp" report a.otlp b.otlp
+refused "limit" 2 "ten" report -n ten x.otlp
+
+head -c 4096 /dev/urandom >"$scratch/random.otlp"
+printf 'hello, world' >"$scratch/hello.otlp"
+: >"$scratch/empty.otlp"
+for file in random hello empty; do
+	check "report of $file bytes" run 1 report "$file.otlp"
+	check "report of $file bytes names the file" says "$err" "$file.otlp"
+done
+
+# shellcheck disable=SC2016 # the inner shell expands it
+check "closed standard output" bash -c '"$1" --help >&-; test $? -eq 1' - "$stacktap"
+# shellcheck disable=SC2016
+check "full standard output" bash -c '"$1" record --help >/dev/full; test $? -eq 1' - "$stacktap"
+finish
