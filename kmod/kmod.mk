@@ -13,5 +13,5 @@ module: $(K)/stacktap.ko ## build stacktap.ko for the guest's kernel (KDIR= for 
 $(K)/stacktap.ko: $(kmod_inputs)
 	$(say) KBUILD $@
 	$(Q)mkdir -p $(K) && rm -rf $(K)/Kbuild $(K)/kmod/*.c $(K)/include && cp -a --parents $(kmod_inputs) $(K)/
-	$(Q)$(MAKE) -C $(KDIR) M=$(abspath $(K)) ARCH=$(ARCH) $(kmod_cross) \
+	$(Q)$(MAKE) -C $(KDIR) O= M=$(abspath $(K)) ARCH=$(ARCH) $(kmod_cross) \
 		$(if $(STACKTAP_TEST),STACKTAP_TEST=1) $(KBUILD_ARGS) $(if $(V),,-s) modules
