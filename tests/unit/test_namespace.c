@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fixture.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/wait.h>
+
+#include "base/clock.h"
+#include "process/container.h"
+#include "process/namespace.h"
+#include "symbol/opener.h"
+
+static struct mount_namespace_table *spaces;
+
+static int set_up(void **state)
+{
+	(void)state;
+	return mount_namespace_table_new("", &spaces);
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	mount_namespace_table_free(spaces);
+	return 0;
+}
+
+/* A child that runs @prepare and waits to be killed; returns once it is prepared. */
+static pid_t start_child(void (*prepare)(void))
+{
+	int ready[2];
+	char byte;
+	pid_t pid;
+
+	assert_int_equal(pipe(ready), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		prepare();
+		byte = 1;
+		if (write(ready[1], &byte, 1) != 1)
+			_exit(1);
+		for (;;)
+			pause();
+	}
+	close(ready[1]);
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	close(ready[0]);
+	return pid;
+}
+
+static void stop_child(pid_t pid)
+{
+	assert_int_equal(kill(pid, SIGKILL), 0);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
+static struct mount_namespace *space_of(pid_t pid)
+{
+	struct mount_namespace *space;
+	char path[32];
+	int proc;
+
+	snprintf(path, sizeof(path), "/proc/%d", pid);
+	proc = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	assert_true(proc >= 0);
+	assert_int_equal(mount_namespace_table_get(spaces, proc, &space), 0);
+	close(proc);
+	return space;
+}
+
+static void expect_text(struct mount_namespace *space, const char *path, const char *text)
+{
+	char buffer[64] = "";
+	struct stat st;
+	int fd;
+
+	assert_int_equal(mount_namespace_open(spaces, space, path, &fd, &st), 0);
+	assert_true(read(fd, buffer, sizeof(buffer) - 1) >= 0);
+	assert_string_equal(buffer, text);
+	close(fd);
+}
+
+static void must(bool condition)
+{
+	if (!condition)
+		_exit(1);
+}
+
+static void hide_behind_mount(void)
+{
+	FILE *file;
+
+	must(unshare(CLONE_NEWNS) == 0);
+	must(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0);
+	must(mount("none", fixture_path("mount"), "tmpfs", 0, NULL) == 0);
+	file = fopen(fixture_path("mount/program"), "we");
+	must(file && fputs("inner", file) >= 0 && fclose(file) == 0);
+}
+
+static void files_are_the_ones_the_process_sees(void **state)
+{
+	struct mount_namespace *inner, *outer;
+	pid_t pid;
+
+	(void)state;
+	if (geteuid() != 0) {
+		print_message("needs root for a mount namespace: not run\n");
+		return;
+	}
+	fixture_run("mkdir mount && printf outer > mount/program");
+	pid = start_child(hide_behind_mount);
+	inner = space_of(pid);
+	outer = space_of(getpid());
+	assert_ptr_not_equal(inner, outer);
+	expect_text(inner, fixture_path("mount/program"), "inner");
+	expect_text(outer, fixture_path("mount/program"), "outer");
+	mount_namespace_unref(outer);
+	mount_namespace_unref(inner);
+	stop_child(pid);
+}
+
+static void chdir_root(void)
+{
+	must(chroot(fixture_path("jail")) == 0);
+}
+
+static void a_root_outlives_its_processes(void **state)
+{
+	struct mount_namespace *jail, *same;
+	struct stat st;
+	pid_t pid;
+	int fd;
+
+	(void)state;
+	if (geteuid() != 0) {
+		print_message("needs root for chroot: not run\n");
+		return;
+	}
+	fixture_run("mkdir -p jail/bin && printf jailed > jail/bin/program && "
+		    "ln -s /bin/program jail/link && ln -s ../../../../../etc/passwd jail/escape && "
+		    "ln -s /proc/self/exe jail/magic && mkfifo jail/fifo");
+	pid = start_child(chdir_root);
+	jail = space_of(pid);
+	same = space_of(pid);
+	assert_ptr_equal(jail, same);
+	mount_namespace_unref(same);
+	stop_child(pid);
+	expect_text(jail, "/bin/program", "jailed");
+	/* absolute links start at its root, dots do not leave it */
+	expect_text(jail, "/link", "jailed");
+	expect_text(jail, "/../../bin/program", "jailed");
+	assert_int_equal(mount_namespace_open(spaces, jail, "/escape", &fd, &st), -ENOENT);
+	assert_true(mount_namespace_open(spaces, jail, "/magic", &fd, &st) < 0);
+	assert_int_equal(mount_namespace_open(spaces, jail, "/bin", &fd, &st), -ENXIO);
+	/* would wait for a writer for ever */
+	assert_int_equal(mount_namespace_open(spaces, jail, "/fifo", &fd, &st), -ENXIO);
+	assert_int_equal(mount_namespace_open(spaces, jail, "bin/program", &fd, &st), -EINVAL);
+	/* an idle root is given back: it pins the mount */
+	mount_namespace_table_trim(spaces, NSEC_PER_SEC * 3600);
+	assert_true(jail->root >= 0);
+	mount_namespace_table_trim(spaces, 0);
+	assert_true(jail->root < 0);
+	assert_int_equal(mount_namespace_open(spaces, jail, "/bin/program", &fd, &st), -ESTALE);
+	mount_namespace_unref(jail);
+}
+
+static void open_roots_are_bounded(void **state)
+{
+	enum { COUNT = MOUNT_NAMESPACE_ROOTS_MAX + 10 };
+	struct mount_namespace *held[COUNT];
+	char path[32];
+
+	(void)state;
+	if (geteuid() != 0) {
+		print_message("needs root for chroot: not run\n");
+		return;
+	}
+	for (int i = 0; i < COUNT; i++) {
+		pid_t pid;
+
+		snprintf(path, sizeof(path), "root%d", i);
+		fixture_run("rm -rf jail && mkdir jail");
+		pid = start_child(chdir_root);
+		held[i] = space_of(pid);
+		stop_child(pid);
+		/* kept apart from the next one, whose inode number must differ */
+		fixture_run("mv jail %s", path);
+	}
+	assert_int_equal(mount_namespace_table_open_count(spaces), MOUNT_NAMESPACE_ROOTS_MAX);
+	/* the oldest went */
+	assert_true(held[0]->root < 0);
+	assert_true(held[COUNT - 1]->root >= 0);
+	for (int i = 0; i < COUNT; i++)
+		mount_namespace_unref(held[i]);
+	mount_namespace_table_trim(spaces, 0);
+	assert_int_equal(mount_namespace_table_open_count(spaces), 0);
+}
+
+static struct opener_wanted wanted_of(const char *path)
+{
+	static char kept[PATH_MAX];
+	struct stat st;
+
+	assert_int_equal(stat(path, &st), 0);
+	snprintf(kept, sizeof(kept), "%s", path);
+	return (struct opener_wanted){ .major = major(st.st_dev), .minor = minor(st.st_dev),
+				       .inode = st.st_ino, .path = kept };
+}
+
+static void another_file_is_never_taken(void **state)
+{
+	struct mount_namespace *host = mount_namespace_table_guess(spaces);
+	struct opener_wanted wanted;
+	struct stat st;
+	int fd;
+
+	(void)state;
+	fixture_write("victim", "old");
+	fixture_write("other", "new");
+	wanted = wanted_of(fixture_path("victim"));
+	assert_int_equal(opener_open(spaces, host, 0, &wanted, &fd, &st), 0);
+	close(fd);
+	fixture_run("mv other victim");
+	assert_int_equal(opener_open(spaces, host, 0, &wanted, &fd, &st), -ESTALE);
+	fixture_run("rm victim");
+	assert_int_equal(opener_open(spaces, host, 0, &wanted, &fd, &st), -ENOENT);
+	/* a guessed root needs an inode number to compare */
+	fixture_write("victim", "third");
+	wanted.inode = 0;
+	assert_int_equal(opener_open(spaces, host, 0, &wanted, &fd, &st), -ESTALE);
+	/* btrfs and overlayfs map with numbers that stat() does not show: anonymous devices */
+	wanted = wanted_of(fixture_path("victim"));
+	wanted.major = 0;
+	wanted.minor = 99;
+	assert_int_equal(opener_open(spaces, host, 0, &wanted, &fd, &st), 0);
+	close(fd);
+	/* two real devices are two */
+	if (major(st.st_dev)) {
+		wanted.major = major(st.st_dev) + 1;
+		assert_int_equal(opener_open(spaces, host, 0, &wanted, &fd, &st), -ESTALE);
+	}
+	mount_namespace_unref(host);
+}
+
+static void containers_have_their_runtimes_names(void **state)
+{
+	static const char id[] =
+		"0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+	static const char *const formats[] = {
+		"0::/system.slice/docker-%s.scope\n",
+		"12:cpu,cpuacct:/docker/%s\n11:memory:/docker/%s\n",
+		"0::/kubepods/burstable/pod1234-5678/%s\n",
+		"0::/kubepods.slice/kubepods-pod12.slice/cri-containerd-%s.scope\n",
+		"0::/kubepods.slice/kubepods-pod12.slice/crio-%s.scope/container\n",
+		"0::/system.slice/containerd.service/kubepods-burstable-pod1.slice:cri-containerd:%s\n",
+		"0::/user.slice/user-1000.slice/libpod-%s.scope\n",
+		"1:name=systemd:/\n0::/libpod_parent/%s",
+	};
+	static const char *const none[] = {
+		"0::/\n", "", "\n\n", "0::/user.slice/user-1000.slice/session-1.scope\n", "garbage",
+		"0::/docker/0123456789abcdef\n",
+		"0::/machine/libpod-conmon-"
+		"0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef.scope\n",
+		"0::/x/0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef00\n",
+		":", "::", "0::", "0::-.scope", "0::/.scope\n",
+	};
+	char found[65], text[512];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(formats); i++) {
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+		snprintf(text, sizeof(text), formats[i], id, id);
+#pragma GCC diagnostic pop
+		if (container_id_from_cgroup(text, found) < 0)
+			fail_msg("no container in %s", text);
+		assert_string_equal(found, id);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(none); i++)
+		if (container_id_from_cgroup(none[i], found) != -ENOENT)
+			fail_msg("container %s in %s", found, none[i]);
+	assert_int_equal(container_id_from_cgroup(
+				 "0::/ecs/task/0123456789abcdef0123456789abcdef-1234567890\n",
+				 found), 0);
+	assert_string_equal(found, "0123456789abcdef0123456789abcdef-1234567890");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(files_are_the_ones_the_process_sees, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(a_root_outlives_its_processes, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(open_roots_are_bounded, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(another_file_is_never_taken, set_up, tear_down),
+		cmocka_unit_test(containers_have_their_runtimes_names),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

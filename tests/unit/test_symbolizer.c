@@ -1,0 +1,641 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fixture.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/auxv.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/pool.h"
+#include "symbol/details.h"
+#include "symbol/objects.h"
+#include "symbol/symbolizer.h"
+
+static struct hash_table files = { .pool = POOL_PROCESSES };
+
+static const char program[] =
+	"#include <unistd.h>\n"
+	"__attribute__((noinline, noipa)) int own_work(int x) { return x * 3; }\n"
+	"int main(int c, char **v) { (void)v; write(1, \"x\", 1); for (;;) pause(); "
+	"return own_work(c); }\n";
+
+static struct symbolizer *new_symbolizer(void)
+{
+	const struct symbolizer_options options = { .with_kernel_addresses = true };
+	struct symbolizer *symbolizer;
+
+	assert_int_equal(symbolizer_new(&options, &symbolizer), 0);
+	return symbolizer;
+}
+
+/* Starts a program and returns when its main() runs. */
+static pid_t start(const char *path, char *const environment[])
+{
+	char *const arguments[] = { strdup(path), strdup("--secret"), NULL };
+	int ready[2];
+	pid_t pid;
+	char byte;
+
+	assert_int_equal(pipe(ready), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		dup2(ready[1], 1);
+		close(ready[0]);
+		close(ready[1]);
+		execve(path, arguments, environment ? environment : environ);
+		_exit(127);
+	}
+	close(ready[1]);
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	close(ready[0]);
+	free(arguments[0]);
+	free(arguments[1]);
+	return pid;
+}
+
+static void stop(pid_t pid)
+{
+	assert_int_equal(kill(pid, SIGKILL), 0);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
+static struct mapped_file *file_of(const char *path)
+{
+	struct mapped_file *file = mapped_file_new(OBJECT_FILE, path);
+	struct stat st;
+
+	assert_int_equal(stat(path, &st), 0);
+	file->major = major(st.st_dev);
+	file->minor = minor(st.st_dev);
+	file->inode = st.st_ino;
+	return file;
+}
+
+/* Where in the file its function is, as nm and readelf see it. */
+static uint64_t offset_of(const char *name, const char *function)
+{
+	return strtoull(fixture_ask("python3 -c 'import subprocess, sys\n"
+				    "name, function = sys.argv[1:]\n"
+				    "run = lambda *a: subprocess.check_output(a, text=True)\n"
+				    "value = [int(l.split()[0], 16) for l in run(\"nm\", name).splitlines()"
+				    " if l.split()[-1] == function][0]\n"
+				    "for l in run(\"readelf\", \"-lW\", name).splitlines():\n"
+				    "    w = l.split()\n"
+				    "    if w and w[0] == \"LOAD\" and int(w[2], 16) <= value < "
+				    "int(w[2], 16) + int(w[4], 16):\n"
+				    "        print(hex(value - int(w[2], 16) + int(w[1], 16)))' %s %s",
+				    name, function), NULL, 16);
+}
+
+/* A window of one sample per Location. */
+static struct window *new_window(struct image *image, struct location **locations, size_t count)
+{
+	struct window *window = calloc(1, sizeof(*window));
+
+	window->profiles = calloc(1, sizeof(*window->profiles));
+	window->counts = calloc(1, sizeof(*window->counts));
+	window->profile_count = 1;
+	window->locations = calloc(count, sizeof(*window->locations));
+	window->samples = calloc(count, sizeof(*window->samples));
+	window->location_count = count;
+	window->sample_count = count;
+	for (size_t i = 0; i < count; i++) {
+		struct stack *stack = calloc(1, sizeof(*stack) + sizeof(stack->locations[0]));
+
+		stack->count = 1;
+		stack->locations[0] = locations[i];
+		window->locations[i] = locations[i];
+		window->samples[i] = (struct window_sample){
+			.image = image,
+			.stack = stack,
+			.count = 3,
+		};
+	}
+	return window;
+}
+
+static void free_window(struct window *window)
+{
+	for (size_t i = 0; i < window->sample_count; i++)
+		free(window->samples[i].stack);
+	free(window->samples);
+	free(window->locations);
+	free(window->counts);
+	free(window->profiles);
+	free(window);
+}
+
+static const char *name_of(const struct location *location)
+{
+	assert_true(location->is_resolved);
+	return location->line_count ? location->lines[0].function->name : "";
+}
+
+/* The name at @offset + @plus; *ret_location, if wanted, is the caller's. */
+static void expect(struct symbolizer *symbolizer, struct image *image, struct mapped_file *file,
+		   uint64_t offset, const char *name, struct location **ret_location)
+{
+	struct location *location = location_new(file, offset, FRAME_NATIVE, false);
+	struct window *window = new_window(image, &location, 1);
+
+	symbolizer_resolve(symbolizer, window);
+	assert_string_equal(name_of(location), name);
+	assert_int_equal(window->counts[0].named, name[0] ? 3 : 0);
+	free_window(window);
+	if (ret_location)
+		*ret_location = location;
+	else
+		location_unref(location);
+}
+
+static void a_running_program_has_names(void **state)
+{
+	const char *path = fixture_build("runner", "", program);
+	struct symbolizer *symbolizer = new_symbolizer();
+	struct mapped_file *file = file_of(path);
+	pid_t pid = start(path, NULL);
+	struct image *image = image_new(&files, (uint32_t)pid, 0, "runner");
+	struct location *location;
+
+	(void)state;
+	symbolizer_see_image(symbolizer, image, NULL);
+	symbolizer_see_file(symbolizer, image, file);
+	stop(pid);
+	assert_string_equal(image_details(image)->executable_path, path);
+	assert_string_equal(image_details(image)->executable_name, "runner");
+	assert_null(image_details(image)->command_line);
+	expect(symbolizer, image, file, offset_of("runner", "own_work") + 4, "own_work",
+	       &location);
+	assert_int_equal(location->object->state, OBJECT_READY);
+	assert_int_equal(strlen(location->object->htlhash), 32);
+	assert_string_equal(location->object->path, path);
+	location_unref(location);
+	expect(symbolizer, image, file, 1ULL << 40, "", NULL);
+	expect(symbolizer, image, NULL, 0x1234, "", NULL);
+	image_unref(image);
+	mapped_file_unref(file);
+	symbolizer_free(symbolizer);
+}
+
+/* Nothing of the process is left but its file; its parent tells the rest. */
+static void a_program_that_is_gone_has_names(void **state)
+{
+	char *const environment[] = { strdup("OTEL_SERVICE_NAME=shop"), NULL };
+	const char *path = fixture_build("short_lived_program", "-s -rdynamic", program);
+	struct symbolizer *symbolizer = new_symbolizer();
+	struct mapped_file *file = file_of(path);
+	struct image *parent, *image;
+	pid_t parent_pid = start(path, environment), pid = start(path, NULL);
+	uint64_t offset;
+
+	(void)state;
+	stop(pid);
+	parent = image_new(&files, (uint32_t)parent_pid, 0, "other");
+	symbolizer_see_image(symbolizer, parent, NULL);
+	/* comm is cut to 15 characters */
+	image = image_new(&files, (uint32_t)pid, 1, "short_lived_pro");
+	symbolizer_see_image(symbolizer, image, parent);
+	assert_null(image_details(image));
+	symbolizer_see_file(symbolizer, image, file);
+	assert_non_null(image_details(image));
+	assert_string_equal(image_details(image)->executable_path, path);
+	assert_string_equal(image_details(image)->service_name, "shop");
+	assert_ptr_equal(image->mount_namespace, parent->mount_namespace);
+	fixture_build("same", "-rdynamic", program);
+	offset = offset_of("same", "own_work");
+	expect(symbolizer, image, file, offset, "own_work", NULL);
+	stop(parent_pid);
+	image_unref(image);
+	image_unref(parent);
+	mapped_file_unref(file);
+	symbolizer_free(symbolizer);
+	free(environment[0]);
+}
+
+static void a_fork_that_is_gone_is_its_parents_program(void **state)
+{
+	const char *path = fixture_build("forker", "", program);
+	struct symbolizer *symbolizer = new_symbolizer();
+	pid_t parent_pid = start(path, NULL), pid = start(path, NULL);
+	struct image *parent = image_new(&files, (uint32_t)parent_pid, 0, "forker");
+	struct image *child, *stranger;
+	struct window *window = new_window(NULL, NULL, 0);
+
+	(void)state;
+	stop(pid);
+	symbolizer_see_image(symbolizer, parent, NULL);
+	child = image_new(&files, (uint32_t)pid, 1, "forker");
+	stranger = image_new(&files, (uint32_t)pid, 2, "stranger");
+	symbolizer_see_image(symbolizer, child, parent);
+	symbolizer_see_image(symbolizer, stranger, parent);
+	symbolizer_resolve(symbolizer, window);
+	assert_string_equal(image_details(child)->executable_path, path);
+	assert_null(image_details(stranger)->executable_path);
+	free_window(window);
+	stop(parent_pid);
+	image_unref(child);
+	image_unref(stranger);
+	image_unref(parent);
+	symbolizer_free(symbolizer);
+}
+
+static void a_deleted_file_is_reached_through_its_process(void **state)
+{
+	const char *path = fixture_build("deleted", "", program);
+	struct symbolizer *symbolizer = new_symbolizer();
+	struct mapped_file *file = file_of(path);
+	uint64_t offset = offset_of("deleted", "own_work");
+	pid_t pid = start(path, NULL);
+	struct image *image = image_new(&files, (uint32_t)pid, 0, "deleted");
+
+	(void)state;
+	/* an upgrade: the path now is another program's */
+	fixture_run("rm deleted && cp runner deleted");
+	symbolizer_see_image(symbolizer, image, NULL);
+	assert_string_equal(image_details(image)->executable_path, path);
+	symbolizer_see_file(symbolizer, image, file);
+	stop(pid);
+	expect(symbolizer, image, file, offset, "own_work", NULL);
+	image_unref(image);
+	mapped_file_unref(file);
+	symbolizer_free(symbolizer);
+}
+
+static void another_file_at_the_path_gives_no_names(void **state)
+{
+	const char *path = fixture_build("replaced", "", program);
+	struct symbolizer *symbolizer = new_symbolizer();
+	struct mapped_file *file = file_of(path);
+	uint64_t offset = offset_of("replaced", "own_work");
+	pid_t pid = start(path, NULL);
+	struct image *image = image_new(&files, (uint32_t)pid, 0, "replaced");
+	struct symbolizer_stats stats;
+	struct location *location;
+
+	(void)state;
+	symbolizer_see_image(symbolizer, image, NULL);
+	stop(pid);
+	fixture_run("cp replaced copy && mv copy replaced");
+	symbolizer_see_file(symbolizer, image, file);
+	expect(symbolizer, image, file, offset, "", &location);
+	assert_int_equal(location->object->state, OBJECT_GONE);
+	assert_int_equal(location->object->error, -ESTALE);
+	assert_int_equal(location->address, offset);
+	location_unref(location);
+	symbolizer_stats(symbolizer, &stats);
+	assert_int_equal(stats.objects_gone, 1);
+	image_unref(image);
+	mapped_file_unref(file);
+	symbolizer_free(symbolizer);
+}
+
+static void what_is_no_program_does_no_harm(void **state)
+{
+	struct symbolizer *symbolizer = new_symbolizer();
+	struct image *image = image_new(&files, (uint32_t)getpid(), 0, "test");
+	static const char *const names[] = { "fifo", "directory", "empty", "text" };
+
+	(void)state;
+	symbolizer_see_image(symbolizer, image, NULL);
+	fixture_run("mkfifo fifo && mkdir directory && : > empty && echo text > text");
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		struct mapped_file *file = file_of(fixture_path(names[i]));
+
+		symbolizer_see_file(symbolizer, image, file);
+		assert_int_equal(mapped_file_object(file)->state,
+				 i < 2 ? OBJECT_GONE : OBJECT_NOT_ELF);
+		expect(symbolizer, image, file, 1, "", NULL);
+		mapped_file_unref(file);
+	}
+	image_unref(image);
+	symbolizer_free(symbolizer);
+}
+
+static void the_vdso_has_names(void **state)
+{
+	struct symbolizer *symbolizer = new_symbolizer();
+	struct image *image = image_new(&files, (uint32_t)getpid(), 0, "test");
+	struct mapped_file *file = mapped_file_new(OBJECT_VDSO, "[vdso]");
+	const struct object *object;
+	bool found = false;
+
+	(void)state;
+	if (!getauxval(AT_SYSINFO_EHDR)) {
+		print_message("no vDSO here: not run\n");
+		mapped_file_unref(file);
+		image_unref(image);
+		symbolizer_free(symbolizer);
+		return;
+	}
+	symbolizer_see_file(symbolizer, image, file);
+	object = mapped_file_object(file);
+	assert_int_equal(object->state, OBJECT_READY);
+	for (uint64_t offset = 0; offset < object->size && !found; offset += 16) {
+		struct location *location = location_new(file, offset, FRAME_NATIVE, false);
+		struct window *window = new_window(image, &location, 1);
+
+		symbolizer_resolve(symbolizer, window);
+		found = !!strstr(name_of(location), "clock_gettime");
+		free_window(window);
+		location_unref(location);
+	}
+	assert_true(found);
+	mapped_file_unref(file);
+	image_unref(image);
+	symbolizer_free(symbolizer);
+}
+
+static void kernel_locations_are_resolved(void **state)
+{
+	const struct symbolizer_options options = { .sysroot = fixture_directory() };
+	struct symbolizer *symbolizer;
+	struct mapped_file *kernel;
+	struct location *location;
+	struct window *window;
+
+	(void)state;
+	fixture_run("mkdir -p proc");
+	fixture_write("proc/kallsyms", "ffffffff9a200000 T _text\nffffffff9a200100 T do_work\n"
+				       "ffffffff9a400000 B _end\n");
+	assert_int_equal(symbolizer_new(&options, &symbolizer), 0);
+	kernel = symbolizer_kernel(symbolizer);
+	assert_int_equal(kernel->kind, OBJECT_KERNEL);
+	location = location_new(kernel, 0xffffffff9a200110, FRAME_KERNEL, true);
+	window = new_window(NULL, &location, 1);
+	symbolizer_resolve(symbolizer, window);
+	assert_string_equal(name_of(location), "do_work");
+	assert_int_equal(location->address, 0);
+	assert_ptr_equal(location->object, mapped_file_object(kernel));
+	assert_int_equal(window->counts[0].named, 3);
+	free_window(window);
+	location_unref(location);
+	mapped_file_unref(kernel);
+	symbolizer_free(symbolizer);
+}
+
+static void tables_are_evicted_and_names_stay(void **state)
+{
+	enum { COUNT = 40 };
+	struct pool *pool = pool_get(POOL_SYMBOLS);
+	struct symbolizer *symbolizer = new_symbolizer();
+	struct image *image = image_new(&files, (uint32_t)getpid(), 0, "test");
+	struct mapped_file *mapped[COUNT];
+	struct location *locations[COUNT];
+	uint64_t offset = offset_of("runner", "own_work");
+	size_t limit = pool->limit;
+	struct symbolizer_stats stats;
+	struct window *window;
+
+	(void)state;
+	symbolizer_see_image(symbolizer, image, NULL);
+	for (int i = 0; i < COUNT; i++) {
+		char name[32];
+
+		snprintf(name, sizeof(name), "copy%d", i);
+		fixture_run("cp runner %s", name);
+		mapped[i] = file_of(fixture_path(name));
+		symbolizer_see_file(symbolizer, image, mapped[i]);
+		locations[i] = location_new(mapped[i], offset, FRAME_NATIVE, false);
+	}
+	/* room for about ten tables */
+	pool->limit = atomic_load(&pool->used) + 20 * 1024;
+	window = new_window(image, locations, COUNT);
+	symbolizer_resolve(symbolizer, window);
+	for (int i = 0; i < COUNT; i++) {
+		assert_string_equal(name_of(locations[i]), "own_work");
+		/* one Function for all */
+		assert_ptr_equal(locations[i]->lines[0].function, locations[0]->lines[0].function);
+	}
+	assert_true(atomic_load(&pool->used) <= pool->limit);
+	symbolizer_stats(symbolizer, &stats);
+	assert_true(stats.evicted > 0);
+	assert_int_equal(stats.lookups, COUNT);
+	assert_int_equal(stats.named, COUNT);
+	/* what is resolved is not touched again */
+	symbolizer_resolve(symbolizer, window);
+	symbolizer_stats(symbolizer, &stats);
+	assert_int_equal(stats.lookups, COUNT);
+	pool->limit = limit;
+	for (int i = 0; i < COUNT; i++) {
+		location_unref(locations[i]);
+		mapped_file_unref(mapped[i]);
+	}
+	free_window(window);
+	image_unref(image);
+	symbolizer_free(symbolizer);
+}
+
+static void descriptors_are_bounded_and_deleted_names_saved(void **state)
+{
+	enum { COUNT = OBJECTS_FDS_MAX + 20 };
+	struct mount_namespace_table *spaces;
+	struct image *image = image_new(&files, (uint32_t)getpid(), 0, "test");
+	const struct symtab *symtab;
+	struct mapped_file *first = NULL, *file;
+	struct objects *objects;
+	struct names *names;
+	int fd;
+
+	(void)state;
+	assert_int_equal(mount_namespace_table_new("", &spaces), 0);
+	assert_int_equal(names_new(&names), 0);
+	assert_int_equal(objects_new(spaces, names, &objects), 0);
+	fixture_run("mkdir many && for i in $(seq %d); do cp runner many/$i; done", COUNT);
+	for (int i = 1; i <= COUNT; i++) {
+		char name[32];
+
+		snprintf(name, sizeof(name), "many/%d", i);
+		file = file_of(fixture_path(name));
+		objects_see(objects, image, file);
+		if (i == 1)
+			fixture_run("rm many/1");
+		if (i == 1)
+			first = file;
+		else
+			mapped_file_unref(file);
+		assert_true(objects_fd_count(objects) <= OBJECTS_FDS_MAX);
+	}
+	assert_int_equal(objects_fd_count(objects), OBJECTS_FDS_MAX);
+	/* its descriptor was the first to go, and its path is gone: names were kept */
+	assert_int_equal(objects_symtab(objects, mapped_file_object(first), 0, &symtab, &fd), 0);
+	assert_true(symtab->count > 0);
+	/* what nobody holds is forgotten with its descriptor; what is held stays */
+	objects_trim(objects, 0);
+	assert_int_equal(objects_fd_count(objects), 0);
+	assert_int_equal(objects_stats(objects)->evicted, COUNT - 1);
+	assert_int_equal(mapped_file_object(first)->state, OBJECT_READY);
+	mapped_file_unref(first);
+	image_unref(image);
+	objects_free(objects);
+	names_free(names);
+	mount_namespace_table_free(spaces);
+}
+
+static void a_file_is_opened_again_only_if_it_is_the_same(void **state)
+{
+	struct mount_namespace_table *spaces;
+	struct image *image = image_new(&files, (uint32_t)getpid(), 0, "test");
+	const struct symtab *symtab;
+	struct mapped_file *kept, *changed;
+	struct objects *objects;
+	struct names *names;
+	int fd;
+
+	(void)state;
+	assert_int_equal(mount_namespace_table_new("", &spaces), 0);
+	assert_int_equal(names_new(&names), 0);
+	assert_int_equal(objects_new(spaces, names, &objects), 0);
+	fixture_run("cp runner again1 && cp runner again2");
+	kept = file_of(fixture_path("again1"));
+	changed = file_of(fixture_path("again2"));
+	objects_see(objects, image, kept);
+	objects_see(objects, image, changed);
+	objects_trim(objects, 0);
+	assert_int_equal(objects_fd_count(objects), 0);
+	/* another link changes the ctime but not the content; writing changes both, not the inode */
+	fixture_run("ln again1 link1 && printf X | dd of=again2 conv=notrunc status=none");
+	assert_int_equal(objects_symtab(objects, mapped_file_object(kept), 0, &symtab, &fd), 0);
+	assert_true(symtab->count > 0);
+	assert_int_equal(objects_symtab(objects, mapped_file_object(changed), 0, &symtab, &fd),
+			 -ESTALE);
+	mapped_file_unref(kept);
+	mapped_file_unref(changed);
+	image_unref(image);
+	objects_free(objects);
+	names_free(names);
+	mount_namespace_table_free(spaces);
+}
+
+static void services_are_found_in_environments(void **state)
+{
+	static const struct {
+		const char *environment;
+		size_t size;
+		const char *service;
+	} cases[] = {
+#define CASE(text, expected) { text, sizeof(text), expected }
+		CASE("PATH=/bin\0OTEL_SERVICE_NAME=shop\0X=1", "shop"),
+		CASE("OTEL_RESOURCE_ATTRIBUTES=a=b, service.name = till%201 ,c=d", "till 1"),
+		CASE("OTEL_RESOURCE_ATTRIBUTES=service.name=no\0OTEL_SERVICE_NAME=yes", "yes"),
+		CASE("OTEL_RESOURCE_ATTRIBUTES=service.names=no,my.service.name=no", NULL),
+		CASE("OTEL_RESOURCE_ATTRIBUTES=service.name", NULL),
+		CASE("OTEL_RESOURCE_ATTRIBUTES=service.name=,", NULL),
+		CASE("OTEL_RESOURCE_ATTRIBUTES=,,=,=,", NULL),
+		CASE("OTEL_RESOURCE_ATTRIBUTES=service.name=%", "%"),
+		CASE("OTEL_RESOURCE_ATTRIBUTES=service.name=%4", "%4"),
+		CASE("OTEL_RESOURCE_ATTRIBUTES=service.name=%41%zz", "A%zz"),
+		CASE("OTEL_SERVICE_NAME=\0OTEL_RESOURCE_ATTRIBUTES=service.name=x", "x"),
+		CASE("NOTEL_SERVICE_NAME=a", NULL),
+		CASE("OTEL_SERVICE_NAME=b\xff", "b?"),
+		CASE("", NULL),
+#undef CASE
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		char *service = details_service_name(cases[i].environment, cases[i].size);
+
+		if (!cases[i].service != !service ||
+		    (service && strcmp(service, cases[i].service)))
+			fail_msg("case %zu: %s", i, service ? service : "none");
+		free(service);
+	}
+}
+
+static void the_command_line_is_a_choice(void **state)
+{
+	const struct symbolizer_options options = { .with_command_line = true };
+	const char *path = fixture_path("runner");
+	struct symbolizer *symbolizer;
+	pid_t pid = start(path, NULL);
+	struct image *image = image_new(&files, (uint32_t)pid, 0, "runner");
+	char expected[PATH_MAX + 16];
+
+	(void)state;
+	assert_int_equal(symbolizer_new(&options, &symbolizer), 0);
+	symbolizer_see_image(symbolizer, image, NULL);
+	snprintf(expected, sizeof(expected), "%s --secret", path);
+	assert_string_equal(image_details(image)->command_line, expected);
+	assert_int_equal(image_details(image)->pid_in_namespace, 0);
+	stop(pid);
+	image_unref(image);
+	symbolizer_free(symbolizer);
+}
+
+static void a_pid_namespace_has_pids_of_its_own(void **state)
+{
+	struct symbolizer *symbolizer = new_symbolizer();
+	struct image *image;
+	int ready[2], child;
+	pid_t outer;
+
+	(void)state;
+	if (geteuid() != 0) {
+		print_message("needs root for a pid namespace: not run\n");
+		symbolizer_free(symbolizer);
+		return;
+	}
+	assert_int_equal(pipe(ready), 0);
+	outer = fork();
+	if (outer == 0) {
+		if (unshare(CLONE_NEWPID) < 0)
+			_exit(1);
+		child = fork();
+		if (child == 0)
+			for (;;)
+				pause();
+		if (write(ready[1], &child, sizeof(child)) < 0)
+			_exit(1);
+		waitpid(child, NULL, 0);
+		_exit(0);
+	}
+	assert_int_equal(read(ready[0], &child, sizeof(child)), sizeof(child));
+	image = image_new(&files, (uint32_t)child, 0, "test");
+	symbolizer_see_image(symbolizer, image, NULL);
+	assert_int_equal(image_details(image)->pid_in_namespace, 1);
+	kill(child, SIGKILL);
+	waitpid(outer, NULL, 0);
+	close(ready[0]);
+	close(ready[1]);
+	image_unref(image);
+	symbolizer_free(symbolizer);
+}
+
+static int check_pools(void **state)
+{
+	(void)state;
+	hash_table_done(&files);
+	/* whatever was charged was given back */
+	assert_int_equal(atomic_load(&pool_get(POOL_SYMBOLS)->used), 0);
+	assert_int_equal(atomic_load(&pool_get(POOL_PROCESSES)->used), 0);
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_running_program_has_names),
+		cmocka_unit_test(a_program_that_is_gone_has_names),
+		cmocka_unit_test(a_fork_that_is_gone_is_its_parents_program),
+		cmocka_unit_test(a_deleted_file_is_reached_through_its_process),
+		cmocka_unit_test(another_file_at_the_path_gives_no_names),
+		cmocka_unit_test(what_is_no_program_does_no_harm),
+		cmocka_unit_test(the_vdso_has_names),
+		cmocka_unit_test(kernel_locations_are_resolved),
+		cmocka_unit_test(tables_are_evicted_and_names_stay),
+		cmocka_unit_test(descriptors_are_bounded_and_deleted_names_saved),
+		cmocka_unit_test(a_file_is_opened_again_only_if_it_is_the_same),
+		cmocka_unit_test(services_are_found_in_environments),
+		cmocka_unit_test(the_command_line_is_a_choice),
+		cmocka_unit_test(a_pid_namespace_has_pids_of_its_own),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, check_pools);
+}
