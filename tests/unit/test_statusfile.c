@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "control/statusfile.h"
+
+static char parent[] = "/tmp/stacktap-status-XXXXXX";
+static char directory[64];
+
+static int make_parent(void **state _unused_)
+{
+	if (!mkdtemp(parent))
+		return -1;
+	snprintf(directory, sizeof(directory), "%s/run", parent);
+	return 0;
+}
+
+static int remove_parent(void **state _unused_)
+{
+	char command[128];
+
+	snprintf(command, sizeof(command), "rm -r %s", parent);
+	return system(command);
+}
+
+static void write_status(struct statusfile *file, uint64_t sent)
+{
+	struct pipeline_stats pipeline = { .counts = { .samples = 200, .complete = 150 } };
+	struct exporter_stats exporter = { .payloads_sent = sent, .retries = 3 };
+	struct statusfile_input input = { .session_id = 7, .endpoint = "http://x:4318/",
+					  .pipeline = &pipeline, .exporter = &exporter };
+
+	assert_int_equal(statusfile_write(file, &input), 0);
+}
+
+static void test_life(void **state _unused_)
+{
+	struct statusfile *file, *second;
+	char *text, *json;
+	size_t size;
+
+	assert_int_equal(statusfile_read(directory, &text, &json, &size), 0);
+	assert_null(text);
+	assert_int_equal(statusfile_open(directory, &file), 0);
+	/* alive, but nothing is written yet */
+	assert_int_equal(statusfile_read(directory, &text, &json, &size), 0);
+	assert_null(json);
+	write_status(file, 41);
+	write_status(file, 42);
+	assert_int_equal(statusfile_read(directory, &text, &json, &size), 0);
+	assert_non_null(text);
+	assert_non_null(strstr(text, "75.0 % complete"));
+	assert_non_null(strstr(text, "42 payloads sent"));
+	assert_non_null(strstr(text, "aggregate"));
+	assert_non_null(strstr(json, "\"payloads_sent\":42"));
+	assert_non_null(strstr(json, "\"retries\":3"));
+	assert_int_equal(json[size], '\n');
+	free(text);
+	free(json);
+	assert_int_equal(statusfile_open(directory, &second), -EBUSY);
+	statusfile_close(file);
+	assert_int_equal(statusfile_read(directory, &text, &json, &size), 0);
+	assert_null(text);
+	assert_int_equal(statusfile_open(directory, &second), 0);
+	statusfile_close(second);
+}
+
+/* Killed without a chance to clean up: its files are there and nobody believes them. */
+static void test_dead_daemon(void **state _unused_)
+{
+	char *text, *json, path[96];
+	size_t size;
+	pid_t pid = fork();
+	int status;
+
+	if (!pid) {
+		struct statusfile *file;
+
+		if (statusfile_open(directory, &file) < 0)
+			_exit(1);
+		write_status(file, 1);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	snprintf(path, sizeof(path), "%s/status.json", directory);
+	assert_int_equal(access(path, F_OK), 0);
+	assert_int_equal(statusfile_read(directory, &text, &json, &size), 0);
+	assert_null(text);
+	assert_null(json);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_life),
+		cmocka_unit_test(test_dead_daemon),
+	};
+
+	return cmocka_run_group_tests(tests, make_parent, remove_parent);
+}
