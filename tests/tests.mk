@@ -57,3 +57,6 @@ test-collector: ## the same data through a real OpenTelemetry Collector (Go >= 1
 
 # --- benchmarks
 include tests/bench/bench.mk
+
+# --- programs for checks from outside
+include tests/oracle/oracle.mk

@@ -107,6 +107,12 @@ static void resource_image(struct resource *resource, const struct image *image)
 	resource_string(resource, "process.executable.name", image->comm);
 }
 
+/* Attributes of one process cannot be configured for all. */
+static bool is_of_process(const char *key)
+{
+	return !strncmp(key, "process.", 8) || !strncmp(key, "container.", 10);
+}
+
 int resource_write(struct buffer *buffer, const struct encode_options *options,
 		   const struct image *image)
 {
@@ -123,7 +129,9 @@ int resource_write(struct buffer *buffer, const struct encode_options *options,
 		resource_string(resource, "process.executable.name", "[kernel]");
 	resource_string(resource, "service.name", options->service_name);
 	for (size_t i = 0; i < options->resource_count; i++)
-		resource_string(resource, options->resource[i].key, options->resource[i].value);
+		if (!is_of_process(options->resource[i].key))
+			resource_string(resource, options->resource[i].key,
+					options->resource[i].value);
 
 	size = protobuf_c_message_get_packed_size(&resource->message.base);
 	if (buffer_field(buffer, OTLP_RESOURCE_PROFILES_RESOURCE, size) ||

@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: Apache-2.0
+# Programs that write or send profiles for a check from outside; with ASan and UBSan.
+
+oracle_programs := $(patsubst tests/oracle/%.c,$(O)/oracle/%,$(wildcard tests/oracle/*.c))
+
+.PHONY: oracle-build oracle-programs
+oracle-build:
+	$(Q)$(MAKE) SAN=1 ARCH=$(HOST_ARCH) oracle-programs
+
+oracle-programs: $(oracle_programs)
+
+$(O)/oracle/%: tests/oracle/%.c tests/unit/synthetic.c $(U)/libstacktap.a
+	$(say) LINK $@
+	$(Q)mkdir -p $(@D) && $(user_cc) $(user_cflags) -Itests/unit $(user_ldflags) -o $@ $< \
+		tests/unit/synthetic.c $(U)/libstacktap.a $(user_libs) -lcmocka
