@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compare our names of functions with those of binutils. Prints TAP.
+
+usage: symbols.py SYMBOL_NAMES WORK-DIRECTORY
+"""
+import glob
+import os
+import random
+import re
+import subprocess
+import sys
+
+WANTED = 24
+RESULTS = []
+
+CXX = r"""
+#include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
+namespace shop { template <class T> struct cart { std::map<std::string, std::vector<T>> items;
+    __attribute__((noinline)) size_t add(const std::string &k, T v) { items[k].push_back(v);
+        return items.size(); } }; }
+static __attribute__((noinline)) int hidden(int x) { return x * 3; }
+int main(int argc, char **argv) { shop::cart<int> c; shop::cart<std::string> d;
+    std::vector<std::string> all(argv, argv + argc); std::sort(all.begin(), all.end());
+    return (int)(c.add(argv[0], argc) + d.add("x", all[0])) + hidden(argc); }
+"""
+
+
+def tell(good, what, detail=""):
+    RESULTS.append(bool(good))
+    print(f"{'ok' if good else 'not ok'} {len(RESULTS)} - symbols: {what}")
+    if not good and detail:
+        print("\n".join("# " + line for line in str(detail).splitlines()[:20]))
+
+
+def run(*command, text=None):
+    done = subprocess.run(command, input=text, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                          encoding="utf-8", errors="surrogateescape", check=False)
+    return done.stdout
+
+
+def without_version(name):
+    return name.split("@")[0]
+
+
+def symbols_of(path):
+    """Functions as nm lists them: {start: {name}}, and their sizes."""
+    text = run("nm", "--defined-only", "-S", path)
+    if not text.strip():
+        text = run("nm", "-D", "--defined-only", "-S", path)
+    names, sizes = {}, {}
+    for line in text.splitlines():
+        words = line.split()
+        if len(words) == 4 and words[2] in "TtWwi":
+            start, size = int(words[0], 16), int(words[1], 16)
+            names.setdefault(start, set()).add(without_version(words[3]))
+            sizes[start] = max(size, sizes.get(start, 0))
+    return names, sizes
+
+
+def ask(program, path, addresses):
+    lines = run(program, path, text="".join(f"{a:x}\n" for a in addresses)).splitlines()
+    assert len(lines) == len(addresses), f"{path}: {len(lines)} answers"
+    answers = []
+    for line in lines:
+        start, _, name = line.partition(" ")
+        answers.append(None if line == "-" else (int(start, 16), name))
+    return answers
+
+
+def text_range(path):
+    for line in run("readelf", "-SW", path).splitlines():
+        found = re.search(r"\] \.text +PROGBITS +([0-9a-f]+) +[0-9a-f]+ +([0-9a-f]+)", line)
+        if found:
+            return int(found[1], 16), int(found[2], 16)
+    return 0, 0
+
+
+def check_starts(program, path, names, sizes):
+    """Every function that nm knows has one of its names, a byte into it."""
+    starts = [start for start in names if sizes[start] > 1]
+    wrong = []
+    for start, answer in zip(starts, ask(program, path, [start + 1 for start in starts])):
+        # one that begins within the first byte is nearer
+        if start + 1 in names:
+            continue
+        if not answer or answer[0] != start or answer[1] not in names[start]:
+            wrong.append(f"{start:x}: {answer}, nm says {sorted(names[start])}")
+    return len(starts), wrong
+
+
+def check_inside(program, path, names, sizes):
+    """Anywhere in .text: addr2line's function, or none where that one ends before."""
+    first, size = text_range(path)
+    if not size:
+        return 0, []
+    addresses = sorted(random.Random(path).sample(range(first, first + size), min(size, 400)))
+    said = run("addr2line", "-f", "-e", path, *[f"{a:#x}" for a in addresses]).splitlines()[::2]
+    wrong, named = [], 0
+    for address, answer, theirs in zip(addresses, ask(program, path, addresses), said):
+        theirs = without_version(theirs)
+        if not answer:
+            holders = [n for s, n in names.items() if s <= address < s + sizes[s]]
+            if holders:
+                wrong.append(f"{address:x}: none, but it is in {holders[:3]}")
+            continue
+        named += 1
+        start, name = answer
+        # or an alias of what addr2line says; functions nested in others are told apart by size
+        if name != theirs and theirs not in names.get(start, ()) and not (
+                start in names and address < start + sizes[start] and name in names[start]):
+            wrong.append(f"{address:x}: {answer}, addr2line says {theirs}")
+    return named, wrong
+
+
+def check_plt(program, path):
+    labels = {}
+    for line in run("objdump", "-d", "--section=.plt", "--section=.plt.sec",
+                    "--section=.plt.got", path).splitlines():
+        found = re.fullmatch(r"([0-9a-f]+) <([^*>]+)@plt>:", line)
+        if found:
+            labels[int(found[1], 16)] = without_version(found[2])
+    wrong = []
+    for (address, name), answer in zip(labels.items(), ask(program, path, list(labels))):
+        if not answer or answer[1] != name + "@plt":
+            wrong.append(f"{address:x}: {answer}, objdump says {name}@plt")
+    return len(labels), wrong
+
+
+def pick():
+    """Programs and libraries with functions to name, the big ones that everybody has first."""
+    first = ["libc.so.6", "libstdc++.so.6", "libcrypto.so.3", "libm.so.6", "libpython3*.so*",
+             "libcurl-gnutls.so.4", "libgnutls.so.30", "libelf.so.1", "libdw.so.1",
+             "ld-linux-*.so*", "libz.so.1", "libzstd.so.1", "libsystemd.so.0", "libkmod.so.2",
+             "libbfd-*.so", "libglib-2.0.so.0", "libperl.so.*", "libLLVM-*.so.1"]
+    paths = []
+    for name in first:
+        for directory in ("/lib/*-linux-gnu*", "/usr/lib/*-linux-gnu*", "/lib64"):
+            paths += glob.glob(f"{directory}/{name}")
+    paths += ["/usr/bin/python3", "/bin/bash", "/usr/bin/perl", "/usr/bin/openssl"]
+    paths += sorted(glob.glob("/usr/lib/*-linux-gnu/lib*.so.[0-9]"))
+    seen, chosen = set(), []
+    for path in paths:
+        real = os.path.realpath(path)
+        if real in seen or not os.path.isfile(real) or os.path.getsize(real) > 200 << 20:
+            continue
+        seen.add(real)
+        if len(symbols_of(real)[0]) >= 10:
+            chosen.append(real)
+        if len(chosen) == WANTED:
+            break
+    return chosen
+
+
+def build(work):
+    source = os.path.join(work, "shop.cc")
+    with open(source, "w", encoding="utf-8") as file:
+        file.write(CXX)
+    built = []
+    for name, flags in (("shop-symtab", []), ("shop-dynamic", ["-s", "-rdynamic"]),
+                        ("shop-static", ["-static", "-O2"])):
+        path = os.path.join(work, name)
+        subprocess.run(["g++", "-o", path, source, *flags], check=True)
+        built.append(path)
+    return built
+
+
+def main():
+    program, work = sys.argv[1:]
+    files = build(work) + pick()
+    tell(len(files) >= 20, f"{len(files)} files to compare", files)
+    totals = [0, 0, 0]
+    for path in files:
+        names, sizes = symbols_of(path)
+        counts, wrong = [], []
+        for check in (check_starts(program, path, names, sizes),
+                      check_inside(program, path, names, sizes), check_plt(program, path)):
+            counts.append(check[0])
+            wrong += check[1]
+        totals = [a + b for a, b in zip(totals, counts)]
+        tell(not wrong, f"{os.path.basename(path)}: {counts[0]} functions, {counts[1]} addresses, "
+             f"{counts[2]} PLT entries", "\n".join(wrong))
+    tell(totals[0] > 20000 and totals[1] > 2000 and totals[2] > 100,
+         f"in all {totals[0]} functions, {totals[1]} addresses, {totals[2]} PLT entries")
+    print(f"1..{len(RESULTS)}")
+    return 0 if all(RESULTS) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
