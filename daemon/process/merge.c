@@ -14,8 +14,8 @@ static bool image_is_other(const struct image *image, const struct process_snaps
 	if (start && start != snapshot->start_time &&
 	    start - snapshot->start_time >= TICK_NS)
 		return true;
-	/* an exec may be among what the side band lost */
-	return image->is_doubtful && image->comm[0] &&
+	/* an exec may be among what the side band lost; a sample's name is only that of a thread */
+	return image->is_doubtful && (image->since || image->scanned) &&
 	       strncmp(image->comm, snapshot->comm, sizeof(image->comm)) != 0;
 }
 
@@ -148,10 +148,10 @@ static void merge_mappings(struct process_table *table, const struct process *pr
 		image->doubted = 0;
 		/* older samples stay marked: nobody knows what held for them */
 		image->replaced = max_of(image->replaced, snapshot->time);
-	} else if (!same_lists(image, &old)) {
-		image->replaced = max_of(image->replaced, snapshot->time);
-	} else {
+	} else if (same_lists(image, &old)) {
 		image->generation = generation;
+	} else if (old.count) {
+		image->replaced = max_of(image->replaced, snapshot->time);
 	}
 	old_list_done(image, &old);
 }

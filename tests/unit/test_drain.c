@@ -1,0 +1,394 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Ring images and side-band events in, windows out. */
+#include "unit.h"
+
+#include <linux/perf_event.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "capture/replay.h"
+#include "drain.h"
+#include "records.h"
+
+#define S NSEC_PER_SEC
+
+static struct window *windows[64];
+static size_t window_count;
+static bool at_once;		/* thread C is done with a window before A goes on */
+static uint64_t placed;
+static unsigned int waits;
+
+static void take_window(void *ctx _unused_, struct window *window)
+{
+	if (at_once) {
+		placed += window->counts[0].samples;
+		window_count++;
+		window_free(window);
+		return;
+	}
+	assert_true(window_count < ARRAY_SIZE(windows));
+	windows[window_count++] = window;
+}
+
+/* The oldest window leaves the pipeline. */
+static bool wait_for_room(void *ctx _unused_)
+{
+	waits++;
+	for (size_t i = 0; i < window_count; i++) {
+		if (!windows[i])
+			continue;
+		window_free(windows[i]);
+		windows[i] = NULL;
+		return true;
+	}
+	return false;
+}
+
+static struct drain *drain;
+static struct capture_stats stats;
+
+static const struct control_source sources[] = {
+	{ .id = 0, .name = "cycles:u" },
+	{ .id = 1, .name = "page-faults" },
+};
+
+static int setup(void **state _unused_)
+{
+	const struct drain_options options = { .sources = sources, .source_count = 2 };
+	const struct drain_output output = { .window = take_window, .wait = wait_for_room };
+
+	waits = 0;
+	window_count = 0;
+	at_once = false;
+	placed = 0;
+	memset(&stats, 0, sizeof(stats));
+	return drain_new(&options, &output, &drain);
+}
+
+static int teardown(void **state _unused_)
+{
+	for (size_t i = 0; i < window_count && !at_once; i++)
+		window_free(windows[i]);
+	drain_free(drain);
+	return pool_get(POOL_PROCESSES)->used || pool_get(POOL_AGGREGATE)->used;
+}
+
+static void feed(struct records *records, uint32_t cpu)
+{
+	assert_int_equal(ring_parse(records->data, records->bytes, cpu, &drain_ops, drain, &stats),
+			 0);
+	records_free(records);
+}
+
+static void run_program(uint32_t pid, const char *path)
+{
+	drain_ops.comm(drain, &(struct sideband_task){ .time = 1, .pid = pid, .tid = pid,
+						       .comm = "program", .is_exec = true });
+	drain_ops.mmap(drain, &(struct sideband_mmap){ .time = 2, .pid = pid, .address = 0x1000,
+						       .length = 0x10000, .inode = pid,
+						       .path = path });
+}
+
+static uint32_t sample_cpu;
+
+static size_t sample(struct records *records, uint64_t time, uint32_t tgid, uint64_t ip,
+		     uint64_t period)
+{
+	return records_sample(records, &(struct sample_spec){ .time = time, .tgid = tgid,
+							      .cpu = sample_cpu, .start_time = 5, .exec_id = 1,
+							      .period = period,
+							      .user_ips = &ip, .user_count = 1 });
+}
+
+static void test_window_policy(void **state _unused_)
+{
+	const struct drain_options options = { .window_ms = 15000, .window_max_ms = 60000 };
+
+	assert_false(drain_window_due(&options, 14 * S, 1000000));
+	assert_true(drain_window_due(&options, 15 * S, 2000));
+	assert_false(drain_window_due(&options, 15 * S, 1999));
+	assert_false(drain_window_due(&options, 59 * S, 1999));
+	assert_true(drain_window_due(&options, 60 * S, 1));
+}
+
+static void test_rounds_close_windows(void **state _unused_)
+{
+	struct records records = { 0 };
+	uint64_t start = clock_monotonic();
+
+	run_program(10, "/bin/a");
+	records_config(&records, 0, STACKTAP_MODE_PERIOD, 99, 1000, PERF_TYPE_HARDWARE,
+		       PERF_COUNT_HW_CPU_CYCLES, "cycles");
+	for (uint64_t i = 0; i < 3000; i++)
+		sample(&records, start + i, 10, 0x1800, 1000);
+	feed(&records, 0);
+	drain_round(drain, start + 14 * S);
+	assert_int_equal(window_count, 0);
+	drain_round(drain, start + 16 * S);
+	assert_int_equal(window_count, 1);
+	assert_int_equal(windows[0]->counts[0].samples, 3000);
+	sample(&records, start + 17 * S, 10, 0x1800, 1000);
+	feed(&records, 0);
+	/* the next one begins where this one ended */
+	drain_round(drain, start + 40 * S);
+	assert_int_equal(window_count, 1);
+	drain_round(drain, start + 77 * S);
+	assert_int_equal(window_count, 2);
+	assert_int_equal(windows[1]->counts[0].samples, 1);
+	drain_round(drain, start + 300 * S);
+	assert_int_equal(window_count, 2);
+}
+
+static void test_config_names_the_profile(void **state _unused_)
+{
+	struct records records = { 0 };
+	const struct profile_config *profile;
+
+	run_program(10, "/bin/a");
+	records_config(&records, 0, STACKTAP_MODE_PERIOD, 99, 24000000, PERF_TYPE_HARDWARE,
+		       PERF_COUNT_HW_CPU_CYCLES, "cycles");
+	sample(&records, 10, 10, 0x1800, 24000000);
+	/* live change of rate: another Profile */
+	records_config(&records, 0, STACKTAP_MODE_PERIOD, 199, 12000000, PERF_TYPE_HARDWARE,
+		       PERF_COUNT_HW_CPU_CYCLES, "cycles");
+	sample(&records, 20, 10, 0x1800, 12000000);
+	sample(&records, 21, 10, 0x1800, 12000000);
+	feed(&records, 0);
+	/* another CPU, whose counter is a stand-in */
+	records_config(&records, 0, STACKTAP_MODE_PERIOD, 199, 5025125, PERF_TYPE_SOFTWARE,
+		       PERF_COUNT_SW_CPU_CLOCK, "cpu-clock");
+	((struct stacktap_config *)(void *)records.data)->fallback_errno = ENOENT;
+	sample_cpu = 1;
+	for (uint64_t i = 0; i < 4; i++)
+		sample(&records, 30 + i, 10, 0x1800, 5025125);
+	feed(&records, 1);
+	sample_cpu = 0;
+	/* back on the first one, whose configuration has not changed */
+	sample(&records, 40, 10, 0x1800, 12000000);
+	feed(&records, 0);
+	drain_flush(drain, 100);
+	assert_int_equal(window_count, 1);
+	assert_int_equal(windows[0]->profile_count, 3);
+	profile = &windows[0]->profiles[0];
+	assert_string_equal(profile->source, "cycles:u");
+	assert_string_equal(profile->event, "cycles");
+	assert_int_equal(profile->period, 24000000);
+	assert_false(profile->is_clock);
+	assert_true(profile->is_cpu_time);
+	assert_int_equal(windows[0]->counts[0].samples, 1);
+	assert_int_equal(windows[0]->counts[1].samples, 3);
+	profile = &windows[0]->profiles[2];
+	assert_string_equal(profile->source, "cycles:u");
+	assert_string_equal(profile->event, "cpu-clock");
+	assert_int_equal(profile->fallback_errno, ENOENT);
+	assert_true(profile->is_clock);
+	assert_int_equal(windows[0]->counts[2].samples, 4);
+}
+
+static void test_lost_and_throttled(void **state _unused_)
+{
+	struct records records = { 0 };
+
+	run_program(10, "/bin/a");
+	records_config(&records, 0, STACKTAP_MODE_PERIOD, 99, 1000, PERF_TYPE_HARDWARE,
+		       PERF_COUNT_HW_CPU_CYCLES, "cycles");
+	sample(&records, 10, 10, 0x1800, 1000);
+	records_lost(&records, 0, STACKTAP_LOST_RING_FULL, 7);
+	records_lost(&records, 0, STACKTAP_LOST_STASH_FULL, 3);
+	records_lost(&records, 900, STACKTAP_LOST_STASH_FULL, 3);	/* no such source */
+	/* cumulative, by CPU */
+	records_throttle(&records, 0, 5);
+	records_throttle(&records, 0, 9);
+	feed(&records, 0);
+	records_throttle(&records, 0, 2);
+	feed(&records, 40);
+	drain_flush(drain, 100);
+	assert_int_equal(windows[0]->counts[0].lost, 10);
+	assert_int_equal(windows[0]->counts[0].throttled, 11);
+}
+
+static void test_gap_marks_samples(void **state _unused_)
+{
+	struct records records = { 0 };
+	struct drain_stats drained;
+	uint32_t tgid;
+
+	run_program(10, "/bin/a");
+	records_config(&records, 0, STACKTAP_MODE_PERIOD, 99, 1000, PERF_TYPE_HARDWARE,
+		       PERF_COUNT_HW_CPU_CYCLES, "cycles");
+	sample(&records, 1000, 10, 0x1800, 1000);
+	feed(&records, 0);
+	drain_ops.gap(drain, CAPTURE_GAP_SIDEBAND_LOST, 2000, 0);
+	sample(&records, 1500, 10, 0x1800, 1000);
+	feed(&records, 0);
+	drain_flush(drain, 3000);
+	assert_int_equal(windows[0]->counts[0].samples, 2);
+	assert_int_equal(windows[0]->counts[0].stale, 1);
+	assert_true(process_table_wants_scan(drain_processes(drain), &tgid));
+	assert_int_equal(tgid, 0);
+	drain_stats(drain, &drained);
+	assert_int_equal(drained.doubts, 1);
+}
+
+static void test_leaf_in_no_mapping_asks_for_a_scan(void **state _unused_)
+{
+	struct records records = { 0 };
+	uint32_t tgid;
+
+	run_program(10, "/bin/a");
+	records_config(&records, 0, STACKTAP_MODE_PERIOD, 99, 1000, PERF_TYPE_HARDWARE,
+		       PERF_COUNT_HW_CPU_CYCLES, "cycles");
+	sample(&records, 10, 10, 0x1800, 1000);
+	feed(&records, 0);
+	assert_false(process_table_wants_scan(drain_processes(drain), &tgid));
+	sample(&records, 10, 10, 0x99991800, 1000);
+	feed(&records, 0);
+	assert_true(process_table_wants_scan(drain_processes(drain), &tgid));
+	assert_int_equal(tgid, 10);
+}
+
+/* More distinct stacks than the pool holds: windows close early, nothing is dropped. */
+static void test_full_pool_closes_windows_early(void **state _unused_)
+{
+	enum { BATCHES = 60, BATCH = 5000 };
+	struct records records = { 0 };
+	struct drain_stats drained;
+	uint64_t stack[24];
+
+	at_once = true;
+	run_program(10, "/bin/a");
+	records_config(&records, 0, STACKTAP_MODE_PERIOD, 99, 1000, PERF_TYPE_HARDWARE,
+		       PERF_COUNT_HW_CPU_CYCLES, "cycles");
+	for (uint64_t batch = 0; batch < BATCHES; batch++) {
+		for (uint64_t i = 0; i < BATCH; i++) {
+			for (size_t k = 0; k < ARRAY_SIZE(stack); k++)
+				stack[k] = 0x1000 + (batch * BATCH + i + k * 77) % 0x8000;
+			stack[0] = 0x1000 + batch;
+			stack[1] = 0x2000 + i;
+			records_sample(&records,
+				       &(struct sample_spec){ .time = 100 + i, .tgid = 10,
+							      .start_time = 5, .exec_id = 1,
+							      .period = 1000, .user_ips = stack,
+							      .user_count = ARRAY_SIZE(stack) });
+		}
+		feed(&records, 0);
+		assert_true(pool_get(POOL_AGGREGATE)->peak <= pool_get(POOL_AGGREGATE)->limit);
+	}
+	drain_flush(drain, 1000000);
+	assert_true(window_count > 3);
+	drain_stats(drain, &drained);
+	assert_int_equal(drained.unplaced, 0);
+	assert_int_equal(waits, 0);
+	assert_int_equal(placed, BATCHES * BATCH);
+}
+
+/* When nothing leaves, the drain waits for it; what no wait can place is counted as lost. */
+static void test_unplaced_is_counted(void **state _unused_)
+{
+	struct records records = { 0 };
+	struct drain_stats drained;
+	size_t limit = pool_get(POOL_AGGREGATE)->limit - pool_get(POOL_AGGREGATE)->used;
+
+	run_program(10, "/bin/a");
+	records_config(&records, 0, STACKTAP_MODE_PERIOD, 99, 1000, PERF_TYPE_HARDWARE,
+		       PERF_COUNT_HW_CPU_CYCLES, "cycles");
+	feed(&records, 0);
+	pool_charge_always(POOL_AGGREGATE, limit);
+	sample(&records, 10, 10, 0x1800, 1000);
+	feed(&records, 0);
+	pool_uncharge(POOL_AGGREGATE, limit);
+	drain_stats(drain, &drained);
+	assert_int_equal(drained.unplaced, 1);
+	assert_true(waits > 0);
+	sample(&records, 20, 10, 0x1800, 1000);
+	feed(&records, 0);
+	drain_flush(drain, 100);
+	assert_int_equal(windows[0]->counts[0].samples, 1);
+	assert_int_equal(windows[0]->counts[0].lost, 1);
+}
+
+static uint64_t share(const struct window *window, uint32_t cpu, bool weighted)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < window->sample_count; i++) {
+		const struct window_sample *entry = &window->samples[i];
+
+		if (entry->cpu != cpu)
+			continue;
+		for (uint32_t k = 0; k < entry->count; k++)
+			sum += weighted ? entry->values[k] : 1;
+	}
+	return sum;
+}
+
+/* One CPU busy all the time, the other a tenth of it: 1000 samples of the same period to 100. */
+static void test_weights_of_a_fixed_period(void **state _unused_)
+{
+	static const uint64_t busy[] = { 1000, 100 };
+
+	run_program(10, "/bin/a");
+	for (uint32_t cpu = 0; cpu < 2; cpu++) {
+		struct records records = { 0 };
+		uint64_t ip = 0x1800;
+
+		records_config(&records, 0, STACKTAP_MODE_PERIOD, 100, 1000, PERF_TYPE_HARDWARE,
+			       PERF_COUNT_HW_CPU_CYCLES, "cycles");
+		for (uint64_t i = 0; i < busy[cpu]; i++)
+			records_sample(&records,
+				       &(struct sample_spec){ .time = 10 + i, .tgid = 10,
+							      .start_time = 5, .exec_id = 1,
+							      .cpu = cpu, .period = 1000,
+							      .user_ips = &ip, .user_count = 1 });
+		feed(&records, cpu);
+	}
+	drain_flush(drain, 100000);
+	assert_int_equal(share(windows[0], 0, false), 1000);
+	assert_int_equal(share(windows[0], 1, false), 100);
+}
+
+/* In frequency mode both CPUs give 1000 samples, the idle one's standing for a tenth each. */
+static void test_weights_of_a_frequency(void **state _unused_)
+{
+	static const uint64_t period[] = { 10000, 1000 };
+
+	run_program(10, "/bin/a");
+	for (uint32_t cpu = 0; cpu < 2; cpu++) {
+		struct records records = { 0 };
+		uint64_t ip = 0x1800;
+
+		records_config(&records, 0, STACKTAP_MODE_FREQ, 100, 0, PERF_TYPE_HARDWARE,
+			       PERF_COUNT_HW_CPU_CYCLES, "cycles");
+		for (uint64_t i = 0; i < 1000; i++)
+			records_sample(&records,
+				       &(struct sample_spec){ .time = 10 + i, .tgid = 10,
+							      .start_time = 5, .exec_id = 1,
+							      .cpu = cpu, .period = period[cpu],
+							      .user_ips = &ip, .user_count = 1 });
+		feed(&records, cpu);
+	}
+	drain_flush(drain, 100000);
+	assert_int_equal(windows[0]->profile_count, 1);
+	assert_int_equal(share(windows[0], 0, true), 10000000);
+	assert_int_equal(share(windows[0], 1, true), 1000000);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_window_policy),
+		TEST(test_rounds_close_windows),
+		TEST(test_config_names_the_profile),
+		TEST(test_lost_and_throttled),
+		TEST(test_gap_marks_samples),
+		TEST(test_leaf_in_no_mapping_asks_for_a_scan),
+		TEST(test_full_pool_closes_windows_early),
+		TEST(test_unplaced_is_counted),
+		TEST(test_weights_of_a_fixed_period),
+		TEST(test_weights_of_a_frequency),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
