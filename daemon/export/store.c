@@ -265,7 +265,9 @@ static int store_make_room(struct store *store, uint64_t bytes)
 		gone++;
 	}
 	store->count -= gone;
-	memmove(store->entries, store->entries + gone, store->count * sizeof(*store->entries));
+	if (gone)
+		memmove(store->entries, store->entries + gone,
+			store->count * sizeof(*store->entries));
 	return err;
 }
 

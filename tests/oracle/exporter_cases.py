@@ -1,0 +1,259 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The exporter against a receiver that misbehaves: TAP on stdout.
+
+usage: exporter_cases.py EXPORT_DRIVER DIRECTORY
+"""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+OTLP = os.path.join(HERE, os.pardir, "otlp")
+sys.dont_write_bytecode = True
+sys.path.insert(0, OTLP)
+
+import wire  # noqa: E402
+
+PATH = "/v1development/profiles"
+SAMPLES = 2500      # in each payload of the driver
+RESULTS = []
+
+
+class Receiver:
+    """receiver.py as a process of its own, with a script."""
+
+    def __init__(self, directory, name, script, port=0):
+        self.ledger_path = os.path.join(directory, name + ".ledger")
+        self.output = os.path.join(directory, name + ".otlp")
+        self.process = subprocess.Popen(
+            [sys.executable, "-B", os.path.join(OTLP, "receiver.py"), "--port", str(port),
+             "--script", script, "--ledger", self.ledger_path, "--output", self.output,
+             "--require-version"], stdout=subprocess.PIPE, text=True)
+        self.port = int(self.process.stdout.readline())
+        self.url = f"http://127.0.0.1:{self.port}{PATH}"
+
+    def stop(self):
+        self.process.terminate()
+        out, _ = self.process.communicate(timeout=20)
+        return json.loads(out)
+
+    def ledger(self):
+        with open(self.ledger_path, encoding="utf-8") as file:
+            return [json.loads(line) for line in file]
+
+
+def taken(receiver):
+    """Payloads that the receiver took."""
+    return wire.read(receiver.output) if os.path.getsize(receiver.output) else []
+
+
+def drive(program, url, count, run_ms, **options):
+    """What the exporter counted, and what it said last."""
+    arguments = [program, url, str(count), str(run_ms)]
+    arguments += [f"{name}={value}" for name, value in options.items()]
+    out = subprocess.run(arguments, check=True, stdout=subprocess.PIPE, text=True,
+                         timeout=60).stdout
+    stats = dict(line.split(" ", 1) for line in out.splitlines())
+    return {name: value if name == "last_error" else int(value) for name, value in stats.items()}
+
+
+def tell(name, wrong):
+    """@wrong: list of (what, have, want) that differ."""
+    RESULTS.append(not wrong)
+    print(f"{'not ok' if wrong else 'ok'} {len(RESULTS)} - exporter: {name}")
+    for what, have, want in wrong:
+        print(f"#   {what}: {have!r}, wanted {want!r}")
+    sys.stdout.flush()
+
+
+def differ(have, want):
+    return [(name, have.get(name), value) for name, value in want.items()
+            if have.get(name) != value]
+
+
+def played(program, directory, name, script, count, want, statuses, run_ms=8000, least_ms=0,
+           most_ms=6000, **options):
+    """Run against a script and compare the exporter's counts and the receiver's ledger."""
+    receiver = Receiver(directory, name.replace(" ", "-"), script)
+    try:
+        stats = drive(program, receiver.url, count, run_ms, **options)
+    finally:
+        totals = receiver.stop()
+    rows = receiver.ledger()
+    wrong = differ(stats, want)
+    wrong += differ({"statuses": [row["status"] for row in rows]}, {"statuses": statuses})
+    if not least_ms <= stats["elapsed_ms"] <= most_ms:
+        wrong.append(("elapsed_ms", stats["elapsed_ms"], (least_ms, most_ms)))
+    if any(row["violations"] for row in rows):
+        wrong.append(("violations", [row["violations"] for row in rows], None))
+    if len(taken(receiver)) != totals["accepted"]:
+        wrong.append(("payloads in the file", len(taken(receiver)), totals))
+    tell(name, wrong)
+    return stats, rows, totals
+
+
+def expected(sent, dropped, **others):
+    return {"payloads_sent": sent, "payloads_dropped": dropped, "payloads_waiting": 0,
+            "samples_sent": sent * SAMPLES, "samples_dropped": dropped * SAMPLES, **others}
+
+
+def scripted(program, directory):
+    stats, rows, _ = played(program, directory, "all is well", "", 5,
+                            expected(5, 0, retries=0, connections=1, bad_responses=0), [200] * 5,
+                            headers="x-tenant=a%20b,X-Empty=,content-type=text/html")
+    headers = {name.lower(): value for name, value in rows[0]["headers"].items()}
+    tell("what a request says of itself", differ(headers, {
+        "content-type": "application/x-protobuf", "content-encoding": "gzip",
+        "otlp-profiles-development-version": "1", "x-tenant": "a b", "x-empty": ""}) +
+        ([] if headers["user-agent"].startswith("OTel-OTLP-Exporter-stacktap/") and
+         "expect" not in headers else [("headers", headers, None)]) +
+        differ(stats, {"bytes_sent": sum(row["bytes_compressed"] for row in rows),
+                       "bytes_raw": sum(row["bytes_uncompressed"] for row in rows)}))
+    _, rows, _ = played(program, directory, "without compression", "", 1, expected(1, 0), [200],
+                        compress=0)
+    tell("then no encoding is named", [("header", row["headers"], None) for row in rows
+                                       if "Content-Encoding" in row["headers"]])
+    played(program, directory, "503 with Retry-After", "503:retry-after=1", 1,
+           expected(1, 0, retries=1, throttled=0), [503, 200], least_ms=900)
+    played(program, directory, "429 with a date", "429:retry-after-date=2", 1,
+           expected(1, 0, retries=1, throttled=1), [429, 200], least_ms=500)
+    played(program, directory, "502 and 504 without a word", "502,504", 1,
+           expected(1, 0, retries=2), [502, 504, 200], least_ms=50)
+    for status in (400, 401, 403, 404, 413, 500, 501):
+        stats, _, _ = played(program, directory, f"{status} is final", str(status), 2,
+                             expected(1, 1, retries=0), [status, 200])
+        tell(f"{status} is told with its reason", [] if stats["last_error"] ==
+             f"HTTP {status}: scripted: {status}" else [("last_error", stats["last_error"], "")])
+    played(program, directory, "a redirect is not followed", "redirect", 1, expected(0, 1), [307])
+    played(program, directory, "partial success", "partial:rejected=3,partial-warning", 2,
+           expected(2, 0, retries=0, partial_rejected=3, partial_warnings=1), [200, 200])
+    played(program, directory, "garbage in a 200", "garbage", 1,
+           expected(1, 0, retries=0, bad_responses=1), [200])
+    played(program, directory, "closed before the answer", "close-before-response", 1,
+           expected(1, 0, retries=1), [None, 200])
+    played(program, directory, "closed inside the answer", "close-mid-response", 1,
+           expected(1, 0, retries=1), [200, 200])
+    played(program, directory, "no answer in time", "hang:5", 1, expected(1, 0, retries=1),
+           [None, 200], least_ms=1500, timeout=1500)
+    played(program, directory, "later payloads wait in order", "503:retry-after=1", 4,
+           expected(4, 0, retries=4), [503, 200, 200, 200, 200], least_ms=900)
+    # never a storm: 50, 100, 200, 400 ms, then 400 ms again, each at least half of it
+    stats, rows, _ = played(program, directory, "back-off grows to its limit", "503*7", 1,
+                            expected(1, 0, retries=7), [503] * 7 + [200], least_ms=775,
+                            backoff_max=400)
+    gaps = [b["time"] - a["time"] for a, b in zip(rows, rows[1:])]
+    limits = [50, 100, 200, 400, 400, 400, 400]
+    tell("and each pause is between half and all of it", [
+        ("pause", gap, limit) for gap, limit in zip(gaps, limits)
+        if not limit / 2000 - 0.002 <= gap <= limit / 1000 + 0.5])
+    _, rows, _ = played(program, directory, "a queue that is full", "503*2", 12,
+                        {"payloads_waiting": 0, "payloads_sent": 4, "payloads_dropped": 8},
+                        [503, 503] + [200] * 4, queue=len_of_body(program, directory) * 4 + 100)
+    played(program, directory, "what is left at the end gets one more try", "503:retry-after=60", 3,
+           expected(3, 0, retries=3), [503, 200, 200, 200], run_ms=100, stop=2000)
+    played(program, directory, "and is counted when that fails", "503:retry-after=60*", 3,
+           expected(0, 3, retries=3), [503] * 4, run_ms=100, stop=2000)
+
+
+def len_of_body(program, directory):
+    receiver = Receiver(directory, "measure", "")
+    drive(program, receiver.url, 1, 1000)
+    receiver.stop()
+    return receiver.ledger()[0]["bytes_compressed"]
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def down_at_start(program, directory):
+    port = free_port()
+    receivers = []
+
+    def start():
+        time.sleep(0.6)
+        receivers.append(Receiver(directory, "late", "", port))
+    starter = threading.Thread(target=start)
+    starter.start()
+    stats = drive(program, f"http://127.0.0.1:{port}{PATH}", 3, 8000, backoff_max=200)
+    starter.join()
+    receivers[0].stop()
+    tell("down at start, then there", differ(stats, expected(3, 0)) +
+         differ({"received": len(taken(receivers[0]))}, {"received": 3}) +
+         ([] if stats["retries"] >= 3 else [("retries", stats["retries"], ">= 3")]))
+    stats = drive(program, f"http://127.0.0.1:{free_port()}{PATH}", 2, 300)
+    tell("never there: dropped and counted", differ(stats, expected(0, 2)))
+
+
+def hostile(program):
+    """A receiver that answers with far too much: the daemon takes 4 MiB and no more."""
+    def serve(listener, answers):
+        for answer in answers:
+            connection, _ = listener.accept()
+            with connection:
+                connection.settimeout(10)
+                data = b""
+                while b"\r\n\r\n" not in data:
+                    data += connection.recv(65536)
+                head, _, body = data.partition(b"\r\n\r\n")
+                length = int([line.split(b":")[1] for line in head.split(b"\r\n")
+                              if line.lower().startswith(b"content-length")][0])
+                while len(body) < length:
+                    body += connection.recv(65536)
+                try:
+                    connection.sendall(answer)
+                except OSError:
+                    pass
+
+    kind = b"Content-Type: application/x-protobuf\r\n"
+    many = b"\x0a\x00" * 1000000
+    answers = [
+        # more than is taken
+        b"HTTP/1.1 200 OK\r\n" + kind + b"Content-Length: 9000000\r\n\r\n" + b"\x0a" * 9000000,
+        # few bytes that unpack to many
+        b"HTTP/1.1 200 OK\r\n" + kind + b"Content-Length: %d\r\n\r\n" % len(many) + many,
+        b"HTTP/1.1 200 OK\r\n" + kind + b"Content-Length: 6\r\n\r\n\x1a\x02\x1a\x00\x7a\x00",
+        # text of the answer ends up in logs and on terminals
+        b"HTTP/1.1 400 Bad\r\n" + kind + b"Content-Length: 9\r\n\r\n\x12\x07\x1b[31m\n\xff",
+        b"HTTP/1.1 503 Busy\r\nRetry-After: 99999999999999999999\r\nContent-Length: 0\r\n\r\n",
+    ]
+    listener = socket.create_server(("127.0.0.1", 0))
+    thread = threading.Thread(target=serve, args=(listener, answers), daemon=True)
+    thread.start()
+    stats = drive(program, f"http://127.0.0.1:{listener.getsockname()[1]}/", 5, 200, stop=0)
+    thread.join(10)
+    tell("answers made to harm", differ(stats, {
+        "payloads_sent": 3, "payloads_dropped": 2, "retries": 0, "last_error": "HTTP 503"}) +
+        ([] if 1 <= stats["bad_responses"] <= 2 else [("bad", stats["bad_responses"], "1 or 2")]))
+
+
+def stored(program, directory):
+    store = os.path.join(directory, "store")
+    stats = drive(program, "", 3, 100, store=store)
+    files = sorted(os.listdir(store))
+    payloads = [payload for name in files for payload in wire.read(os.path.join(store, name))]
+    tell("no endpoint: everything is in the local store", differ(stats, {
+        "payloads_stored": 3, "payloads_sent": 0, "payloads_dropped": 0}) +
+        differ({"payloads": len(payloads)}, {"payloads": 3}))
+
+
+def main():
+    program, directory = sys.argv[1:]
+    scripted(program, directory)
+    down_at_start(program, directory)
+    hostile(program)
+    stored(program, directory)
+    print(f"1..{len(RESULTS)}")
+    return 0 if all(RESULTS) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
