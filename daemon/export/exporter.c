@@ -103,6 +103,11 @@ static struct waiting *queue_pop(struct exporter *exporter)
 /* The newest profiles are worth most: the oldest make room. */
 static void queue_push(struct exporter *exporter, struct waiting *waiting)
 {
+	/* one that could never fit does not drive the others out */
+	if (waiting->size > pool_get(POOL_QUEUES)->limit) {
+		waiting_drop(exporter, waiting);
+		return;
+	}
 	while (!pool_charge(POOL_QUEUES, waiting->size)) {
 		if (!exporter->first) {
 			waiting_drop(exporter, waiting);

@@ -8,7 +8,10 @@
 
 #define MAX_PROFILES 256u
 #define TIES_NS 10000		/* a mapping event this little after a sample still holds for it */
-#define SIZE_CLASSES 32		/* of lists of times: 1, 2, 4, ... */
+#define TIMES_MAX 8192u		/* in one entry: a larger list would be half empty at a cost */
+#define SIZE_CLASSES 16		/* of lists of times: 1, 2, 4, ... TIMES_MAX, with values twice that */
+
+_Static_assert(TIMES_MAX << 1 < 1u << SIZE_CLASSES, "size classes");
 
 struct aggregator {
 	struct stack_cache stacks;
@@ -153,7 +156,8 @@ static int sample_find(struct aggregator *aggregator, const struct window_sample
 	int err;
 
 	while ((i = index_next(&aggregator->sample_index, &probe)) != INDEX_NONE) {
-		if (!sample_equal(&window->samples[i], key))
+		if (!sample_equal(&window->samples[i], key) ||
+		    window->samples[i].count == TIMES_MAX)
 			continue;
 		*ret_sample = &window->samples[i];
 		return 0;
@@ -183,8 +187,6 @@ static int sample_grow(struct aggregator *aggregator, struct window_sample *samp
 	unsigned int class = (unsigned int)__builtin_ctz(capacity) + has_values;
 	uint64_t *times;
 
-	if (sample->capacity >= UINT32_MAX / 4)
-		return -ENOBUFS;
 	times = aggregator->free_times[class];
 	if (times) {
 		aggregator->free_times[class] = (uint64_t *)(uintptr_t)times[0];

@@ -40,6 +40,7 @@ struct stack {
 	struct location *locations[];
 };
 
+/* Entries of one key may be several when it has many timestamps. */
 struct window_sample {
 	uint16_t profile;		/* index in window.profiles */
 	uint16_t user_end;		/* enum stacktap_end */

@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Dictionary and encoder on raw bytes, decoded by a few lines of their own. */
+#include "synthetic.h"
+
+#include <string.h>
+
+#include "base/pool.h"
+#include "export/dictionary.h"
+
+static struct dictionary dictionary;
+
+static int setup(void **state)
+{
+	(void)state;
+	dictionary_init(&dictionary);
+	return dictionary_reset(&dictionary);
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	dictionary_free(&dictionary);
+	synthetic_check_pools();
+	return 0;
+}
+
+static void check_bytes(const void *want, size_t size)
+{
+	uint8_t *bytes = malloc(dictionary_size(&dictionary) + 1);
+
+	assert_non_null(bytes);
+	assert_int_equal(dictionary_size(&dictionary), size);
+	dictionary_write(&dictionary, bytes);
+	assert_memory_equal(bytes, want, size);
+	free(bytes);
+}
+
+/* One empty entry in each table. */
+static const uint8_t zeroes[] = { 0x0a, 0, 0x12, 0, 0x1a, 0, 0x22, 0, 0x2a, 0, 0x32, 0, 0x3a, 0 };
+
+static void tables_start_with_zero_values(void **state)
+{
+	(void)state;
+	check_bytes(zeroes, sizeof(zeroes));
+	assert_int_equal(dictionary_string(&dictionary, ""), 0);
+	assert_int_equal(dictionary_string(&dictionary, NULL), 0);
+	check_bytes(zeroes, sizeof(zeroes));
+}
+
+static void attributes_have_the_published_bytes(void **state)
+{
+	static const uint8_t want[] = {
+		0x0a, 0, 0x12, 0, 0x1a, 0, 0x22, 0,
+		0x2a, 0, 0x2a, 1, 'k', 0x2a, 1, 'n', 0x2a, 1, 't',
+		0x32, 0,
+		/* key_strindex 1, value { string_value "v" } */
+		0x32, 7, 0x08, 1, 0x12, 3, 0x0a, 1, 'v',
+		/* key_strindex 2, value { int_value 0 }: zero is there, because it is set */
+		0x32, 6, 0x08, 2, 0x12, 2, 0x18, 0,
+		0x32, 6, 0x08, 3, 0x12, 2, 0x10, 1,
+		0x3a, 0,
+	};
+
+	(void)state;
+	assert_int_equal(dictionary_attribute_string(&dictionary, "k", "v"), 1);
+	assert_int_equal(dictionary_attribute_int(&dictionary, "n", 0), 2);
+	assert_int_equal(dictionary_attribute_true(&dictionary, "t"), 3);
+	check_bytes(want, sizeof(want));
+}
+
+static void equal_values_are_one_entry(void **state)
+{
+	(void)state;
+	for (int round = 0; round < 3; round++) {
+		for (int i = 0; i < 5000; i++) {
+			char text[32];
+
+			snprintf(text, sizeof(text), "string %d", i);
+			assert_int_equal(dictionary_string(&dictionary, text), 1 + i);
+		}
+	}
+	assert_int_equal(dictionary_attribute_int(&dictionary, "string 7", 3), 1);
+	assert_int_equal(dictionary_attribute_int(&dictionary, "string 8", 3), 2);
+	assert_int_equal(dictionary_attribute_int(&dictionary, "string 7", 4), 3);
+	assert_int_equal(dictionary_attribute_int(&dictionary, "string 7", 3), 1);
+	assert_int_equal(dictionary.tables[TABLE_STRING].count, 5001);
+}
+
+static void strings_are_made_valid(void **state)
+{
+	static char endless[10000];
+
+	(void)state;
+	memset(endless, 'x', sizeof(endless) - 1);
+	assert_int_equal(dictionary_string(&dictionary, "a\xff\x1b[0m"), 1);
+	assert_int_equal(dictionary_string(&dictionary, "a??[0m"), 1);
+	assert_true(dictionary_string(&dictionary, endless) == 2);
+	assert_true(dictionary_size(&dictionary) < 5000);
+}
+
+static void what_was_begun_can_be_taken_back(void **state)
+{
+	struct dictionary_mark mark;
+	size_t size;
+
+	(void)state;
+	dictionary_attribute_string(&dictionary, "key", "kept");
+	dictionary_mark(&dictionary, &mark);
+	size = dictionary_size(&dictionary);
+	for (int i = 0; i < 1000; i++)
+		assert_int_equal(dictionary_attribute_int(&dictionary, "other", i), 2 + i);
+	dictionary_take_back(&dictionary, &mark);
+	assert_int_equal(dictionary_size(&dictionary), size);
+	/* indices start again where they were, and old entries are still found */
+	assert_int_equal(dictionary_attribute_int(&dictionary, "third", 500), 2);
+	assert_int_equal(dictionary_attribute_int(&dictionary, "other", 500), 3);
+	assert_int_equal(dictionary_attribute_int(&dictionary, "third", 500), 2);
+	assert_int_equal(dictionary_attribute_string(&dictionary, "key", "kept"), 1);
+}
+
+static void a_full_pool_is_told(void **state)
+{
+	struct pool *pool = pool_get(POOL_ENCODE);
+	size_t limit = pool->limit;
+	int index = 0;
+
+	(void)state;
+	pool->limit = 200000;
+	for (int i = 0; i < 100000 && index >= 0; i++) {
+		char text[32];
+
+		snprintf(text, sizeof(text), "string %d", i);
+		index = dictionary_string(&dictionary, text);
+		assert_true(atomic_load(&pool->used) <= pool->limit);
+	}
+	assert_int_equal(index, -ENOBUFS);
+	/* what is there is whole: a field for each entry */
+	assert_int_equal(dictionary_reset(&dictionary), 0);
+	check_bytes(zeroes, sizeof(zeroes));
+	pool->limit = limit;
+}
+
+/* A protobuf message, field by field, by no library. */
+struct cursor {
+	const uint8_t *at, *end;
+	uint32_t number, type;
+	uint64_t value;			/* of a varint, or the size of bytes */
+	const uint8_t *bytes;
+};
+
+static uint64_t varint(struct cursor *cursor)
+{
+	uint64_t value = 0;
+	unsigned int shift = 0;
+
+	do {
+		assert_true(cursor->at < cursor->end && shift < 64);
+		value |= (uint64_t)(*cursor->at & 0x7f) << shift;
+		shift += 7;
+	} while (*cursor->at++ & 0x80);
+	return value;
+}
+
+static bool next(struct cursor *cursor)
+{
+	uint64_t tag;
+
+	if (cursor->at == cursor->end)
+		return false;
+	tag = varint(cursor);
+	cursor->number = (uint32_t)(tag >> 3);
+	cursor->type = tag & 7;
+	cursor->bytes = cursor->at;
+	if (cursor->type == 0) {
+		cursor->value = varint(cursor);
+	} else {
+		assert_true(cursor->type == 1 || cursor->type == 2);
+		cursor->value = cursor->type == 1 ? 8 : varint(cursor);
+		cursor->bytes = cursor->at;
+		assert_true(cursor->value <= (uint64_t)(cursor->end - cursor->at));
+		cursor->at += cursor->value;
+	}
+	return true;
+}
+
+static struct cursor inside(const struct cursor *outer)
+{
+	assert_int_equal(outer->type, 2);
+	return (struct cursor){ .at = outer->bytes, .end = outer->bytes + outer->value };
+}
+
+/* The first field of this number. */
+static struct cursor enter(struct cursor message, uint32_t number)
+{
+	while (next(&message))
+		if (message.number == number)
+			return inside(&message);
+	fail_msg("no field %u", number);
+	return message;
+}
+
+static uint64_t scalar(struct cursor message, uint32_t number)
+{
+	uint64_t value = 0;
+
+	while (next(&message)) {
+		if (message.number != number)
+			continue;
+		if (message.type == 0)
+			return message.value;
+		memcpy(&value, message.bytes, sizeof(value));
+		return value;
+	}
+	return 0;
+}
+
+static int keep(void *ctx, struct payload *payload)
+{
+	*(struct payload *)ctx = *payload;
+	return 0;
+}
+
+/* One sample of each shape, against the published field numbers. */
+static void a_sample_has_the_published_fields(void **state)
+{
+	static const uint64_t ips[] = { 0x7f0000000010, 0x7f0000000020 };
+	const struct encode_options options = { .max_bytes = 1 << 20 };
+	struct mapped_file *file = synthetic_file("/usr/bin/program", true);
+	struct image *image = synthetic_image(7, "program", NULL);
+	struct aggregator *aggregator;
+	struct cursor message, profile, sample, packed;
+	struct payload payload;
+	struct window *window;
+	uint64_t time;
+
+	(void)state;
+	assert_int_equal(aggregator_new(&aggregator), 0);
+	assert_int_equal(aggregator_set_profile(aggregator, &synthetic_cycles), 0);
+	synthetic_map(image, 0x7f0000000000, 0, file);
+	for (int i = 2; i > 0; i--)
+		assert_int_equal(synthetic_add(aggregator, &(struct synthetic_sample){
+			.time = (uint64_t)i * 100, .period = (uint64_t)i * 1000, .source = 1,
+			.tid = 8, .comm = "thread", .image = image, .user = ips, .user_count = 2,
+			.user_end = STACKTAP_END_COMPLETE }), 0);
+	assert_int_equal(aggregator_close(aggregator, 300, &window), 0);
+	synthetic_resolve(window);
+	window->realtime_offset = 1000000;
+	assert_int_equal(encode_window(&options, window, keep, &payload), 0);
+	assert_int_equal(payload.samples, 2);
+	assert_int_equal(payload.profiles, 1);
+
+	message = (struct cursor){ .at = payload.data, .end = payload.data + payload.size };
+	profile = enter(enter(enter(message, 1), 2), 2);
+	assert_int_equal(scalar(profile, 3), 1000100);	/* time_unix_nano */
+	assert_int_equal(scalar(profile, 4), 200);	/* duration_nano */
+	assert_int_equal(scalar(profile, 6), 0);	/* period */
+	packed = enter(profile, 5);			/* period_type: there, and empty */
+	assert_ptr_equal(packed.at, packed.end);
+	packed = enter(profile, 7);
+	assert_int_equal(packed.end - packed.at, 16);
+	sample = enter(profile, 2);
+	assert_int_equal(scalar(sample, 1), 1);		/* stack_index */
+	packed = enter(sample, 2);			/* attribute_indices: thread id and name */
+	assert_int_equal(packed.end - packed.at, 2);
+	assert_int_equal(scalar(sample, 3), 0);		/* link_index */
+	packed = enter(sample, 4);			/* values, in the order of times */
+	assert_int_equal(varint(&packed), 1000);
+	assert_int_equal(varint(&packed), 2000);
+	assert_ptr_equal(packed.at, packed.end);
+	packed = enter(sample, 5);
+	assert_int_equal(packed.end - packed.at, 16);
+	memcpy(&time, packed.at, sizeof(time));
+	assert_int_equal(time, 1000100);
+	memcpy(&time, packed.at + 8, sizeof(time));
+	assert_int_equal(time, 1000200);
+
+	/* location_table[1]: mapping 1, the leaf's ELF address; [2]: the caller's, less one */
+	message = enter(message, 2);
+	for (int location = 0; next(&message);) {
+		if (message.number != 2)
+			continue;
+		if (location)
+			assert_int_equal(scalar(inside(&message), 1), 1);
+		assert_int_equal(scalar(inside(&message), 2),
+				 location == 0 ? 0 : location == 1 ? 0x401010 : 0x40101f);
+		location++;
+	}
+	free(payload.data);
+	window_free(window);
+	aggregator_free(aggregator);
+	image_unref(image);
+	mapped_file_unref(file);
+}
+
+static int refuse(void *ctx, struct payload *payload)
+{
+	(*(int *)ctx)++;
+	free(payload->data);
+	return -EPIPE;
+}
+
+static void the_sink_can_stop_it(void **state)
+{
+	const struct encode_options options = { .max_bytes = 65536 };
+	struct aggregator *aggregator;
+	struct window *window;
+	int calls = 0;
+
+	(void)state;
+	assert_int_equal(aggregator_new(&aggregator), 0);
+	window = synthetic_window(aggregator);
+	assert_int_equal(encode_window(&options, window, refuse, &calls), -EPIPE);
+	assert_int_equal(calls, 1);
+	window_free(window);
+	aggregator_free(aggregator);
+}
+
+static int count(void *ctx, struct payload *payload)
+{
+	uint64_t *sums = ctx;
+
+	sums[0] += payload->samples;
+	sums[1]++;
+	assert_true(payload->size <= (size_t)2 << 20);
+	free(payload->data);
+	return 0;
+}
+
+/* A thread that never leaves its stack fills payloads on its own. */
+static void one_stack_can_be_split(void **state)
+{
+	const struct encode_options options = { .max_bytes = (size_t)2 << 20 };
+	uint64_t ips[] = { 0x1000 }, sums[2] = { 0 };
+	struct aggregator *aggregator;
+	struct window *window;
+
+	(void)state;
+	assert_int_equal(aggregator_new(&aggregator), 0);
+	assert_int_equal(aggregator_set_profile(aggregator, &synthetic_clock), 0);
+	for (uint64_t i = 0; i < 300000; i++)
+		assert_int_equal(synthetic_add(aggregator, &(struct synthetic_sample){
+			.time = 1 + i, .tid = 1, .user = ips, .user_count = 1,
+			.user_end = STACKTAP_END_COMPLETE }), 0);
+	assert_int_equal(aggregator_close(aggregator, 400000, &window), 0);
+	assert_int_equal(window->sample_count, 1);
+	assert_int_equal(encode_window(&options, window, count, sums), 0);
+	assert_int_equal(sums[0], 300000);
+	assert_int_equal(sums[1], 2);
+	assert_true(atomic_load(&pool_get(POOL_ENCODE)->peak) <= pool_get(POOL_ENCODE)->limit);
+	window_free(window);
+	aggregator_free(aggregator);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+		T(tables_start_with_zero_values), T(attributes_have_the_published_bytes),
+		T(equal_values_are_one_entry), T(strings_are_made_valid),
+		T(what_was_begun_can_be_taken_back), T(a_full_pool_is_told),
+		cmocka_unit_test(a_sample_has_the_published_fields),
+		cmocka_unit_test(the_sink_can_stop_it), cmocka_unit_test(one_stack_can_be_split),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
