@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* The one place that holds the version; dkms.conf, the Makefile and both sides read it here. */
+/* The one place that states the version of the product. */
 #ifndef STACKTAP_VERSION_H
 #define STACKTAP_VERSION_H
 

@@ -48,7 +48,7 @@
 enum {
 	STACKTAP_MAX_SESSIONS		= 64,
 	STACKTAP_MAX_SOURCES		= 8,	/* per session */
-	STACKTAP_MAX_TGIDS		= 16384, /* in one filter */
+	STACKTAP_MAX_TGIDS		= 4096, /* in one filter */
 	STACKTAP_MAX_RATE_HZ		= 10000, /* per source and CPU */
 	STACKTAP_MIN_PERIOD_NS		= 100000, /* of a clock source: 1 / STACKTAP_MAX_RATE_HZ */
 	STACKTAP_MAX_KERNEL_FRAMES	= 127,

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Every difference between kernel versions, and nothing else. The rest of the module is written for
+ * the newest interface; each shim names the release that changed it.
+ */
+#ifndef STACKTAP_COMPAT_H
+#define STACKTAP_COMPAT_H
+
+#include <linux/irq_work.h>
+#include <linux/mm.h>
+#include <linux/sched.h>
+#include <linux/sched/isolation.h>
+#include <linux/tracepoint.h>
+#include <linux/version.h>
+#include <net/genetlink.h>
+
+#if LINUX_VERSION_CODE < KERNEL_VERSION(5, 10, 0)
+#error "stacktap needs Linux 5.10 or newer"
+#endif
+
+#ifndef CONFIG_PERF_EVENTS
+#error "stacktap needs CONFIG_PERF_EVENTS"
+#endif
+
+/* 5.11 made the hard flag part of the initializer */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(5, 11, 0)
+static inline void compat_irq_work_init_hard(struct irq_work *work, void (*fn)(struct irq_work *))
+{
+	init_irq_work(work, fn);
+	atomic_or(IRQ_WORK_HARD_IRQ, &work->flags);
+}
+#else
+static inline void compat_irq_work_init_hard(struct irq_work *work, void (*fn)(struct irq_work *))
+{
+	*work = IRQ_WORK_INIT_HARD(fn);
+}
+#endif
+
+/* 6.3 made vm_flags read-only but through helpers */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 3, 0)
+static inline void compat_vm_flags_mod(struct vm_area_struct *vma, unsigned long set,
+				       unsigned long clear)
+{
+	vma->vm_flags = (vma->vm_flags | set) & ~clear;
+}
+#else
+static inline void compat_vm_flags_mod(struct vm_area_struct *vma, unsigned long set,
+				       unsigned long clear)
+{
+	vm_flags_mod(vma, set, clear);
+}
+#endif
+
+/* 5.11 renamed vm_operations_struct's split */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(5, 11, 0)
+#define may_split split
+#endif
+
+/* 5.18 added prev_state to sched_switch */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(5, 18, 0)
+#define COMPAT_SCHED_SWITCH_ARGS \
+	void *data, bool preempt, struct task_struct *prev, struct task_struct *next
+#else
+#define COMPAT_SCHED_SWITCH_ARGS \
+	void *data, bool preempt, struct task_struct *prev, struct task_struct *next, \
+	unsigned int prev_state
+#endif
+
+/* 6.4 gave vhost workers a flag of their own, PF_USER_WORKER, beside io_uring's */
+#ifdef PF_USER_WORKER
+#define COMPAT_PF_NO_USER (PF_KTHREAD | PF_IO_WORKER | PF_USER_WORKER)
+#else
+#define COMPAT_PF_NO_USER (PF_KTHREAD | PF_IO_WORKER)
+#endif
+
+/* 5.18 renamed the housekeeping flags to types */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(5, 18, 0)
+#define HK_TYPE_TICK HK_FLAG_TICK
+#define HK_TYPE_DOMAIN HK_FLAG_DOMAIN
+#endif
+
+/* 6.2 replaced the single flag of 5.10's multicast groups by GENL_MCAST_CAP_SYS_ADMIN */
+#ifdef GENL_MCAST_CAP_SYS_ADMIN
+#define COMPAT_MCAST_ADMIN .flags = GENL_MCAST_CAP_SYS_ADMIN
+#elif defined(GENL_UNS_ADMIN_PERM) && LINUX_VERSION_CODE >= KERNEL_VERSION(5, 10, 221)
+#define COMPAT_MCAST_ADMIN .cap_sys_admin = 1
+#else
+#define COMPAT_MCAST_ADMIN .name[GENL_NAMSIZ - 1] = 0
+#endif
+
+/* 6.7 put a genl_info into the dump state */
+static inline struct nlattr **compat_genl_dump_attrs(struct netlink_callback *cb)
+{
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 7, 0)
+	return genl_dumpit_info(cb)->attrs;
+#else
+	return genl_dumpit_info(cb)->info.attrs;
+#endif
+}
+
+#ifdef CONFIG_ARM64
+#include <asm/pointer_auth.h>
+/* 6.6 split the helper by address space and moved it */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 6, 0)
+#define compat_strip_user_pac(ptr) ptrauth_strip_insn_pac(ptr)
+#define compat_strip_kernel_pac(ptr) ptrauth_strip_insn_pac(ptr)
+#else
+#define compat_strip_user_pac(ptr) ptrauth_strip_user_insn_pac(ptr)
+#define compat_strip_kernel_pac(ptr) ptrauth_strip_kernel_insn_pac(ptr)
+#endif
+
+/* 6.13 ends kernel stacks in a typed record; before, the record lies in pt_regs by this name */
+static inline unsigned long compat_final_frame(struct task_struct *task)
+{
+#if LINUX_VERSION_CODE < KERNEL_VERSION(5, 11, 0)
+	return 0;
+#elif LINUX_VERSION_CODE < KERNEL_VERSION(6, 13, 0)
+	return (unsigned long)task_pt_regs(task)->stackframe;
+#else
+	return (unsigned long)&task_pt_regs(task)->stackframe;
+#endif
+}
+#endif /* CONFIG_ARM64 */
+
+/* kernel/events/core.c sets hw.interrupts to this when it throttles; there is no header for it */
+#define COMPAT_MAX_INTERRUPTS (~0ULL)
+
+#endif /* STACKTAP_COMPAT_H */

@@ -1,0 +1,406 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/netlink.h>
+#include <linux/poll.h>
+#include <linux/rcupdate.h>
+
+#include "capture.h"
+#include "control.h"
+#include "events.h"
+#include "probe.h"
+#include "record.h"
+
+enum {
+	CONTROL_MIN_SLOTS = 16,
+	CONTROL_STASH_PER_SECOND = 20,	/* a stash holds 50 ms */
+};
+
+static struct stacktap_filter *control_filter(struct stacktap_session *session)
+{
+	return rcu_dereference_protected(session->filter, lockdep_is_held(&session->lock));
+}
+
+static bool control_wants(struct stacktap_session *session, unsigned int cpu)
+{
+	return cpumask_test_cpu(cpu, session->online) &&
+	       filter_wants_cpu(control_filter(session), cpu);
+}
+
+static void stash_swap(struct stacktap_cpu *cpu, void *arg)
+{
+	struct stacktap_stash **stash = arg;
+
+	/* NMIs are turned away while the pointer changes */
+	WRITE_ONCE(cpu->stashing, true);
+	barrier();
+	capture_drain_cpu(cpu);
+	swap(cpu->stash, *stash);
+	barrier();
+	WRITE_ONCE(cpu->stashing, false);
+}
+
+static int stash_fit(struct stacktap_cpu *cpu, unsigned int rate)
+{
+	unsigned int nr_slots = max_t(unsigned int, rate / CONTROL_STASH_PER_SECOND,
+				      CONTROL_MIN_SLOTS);
+	struct stacktap_stash *stash;
+
+	if (cpu->stash && cpu->stash->nr_slots >= nr_slots)
+		return 0;
+	stash = stash_create(cpu->cpu, nr_slots);
+	if (!stash)
+		return -ENOMEM;
+	cpu_call(cpu, stash_swap, &stash);
+	stash_destroy(stash);
+	return 0;
+}
+
+/* Have what phase 2 needs on @cpu, if any of its counters goes through it. */
+static int control_prepare_phases(struct stacktap_session *session, struct stacktap_cpu *cpu)
+{
+	unsigned int i, rate = 0;
+	int err;
+
+	for (i = 0; i < session->nr_sources; i++)
+		if (cpu->counters[i].event && !cpu->counters[i].one_phase)
+			rate += source_rate(&session->sources[i]);
+	if (!rate)
+		return 0;
+	err = stash_fit(cpu, rate);
+	if (err || session->probing)
+		return err;
+	err = probe_hold();
+	if (!err)
+		session->probing = true;
+	return err;
+}
+
+static void cpu_announce(struct stacktap_cpu *cpu, void *arg)
+{
+	unsigned int i;
+
+	if (!cpu->announced)
+		record_anchor(cpu);
+	cpu->announced = true;
+	record_state(cpu, STACKTAP_CPU_ONLINE);
+	for (i = 0; i < cpu->session->nr_sources; i++)
+		record_config(cpu, &cpu->counters[i]);
+}
+
+static void cpu_announce_config(struct stacktap_cpu *cpu, void *arg)
+{
+	unsigned int i;
+
+	for (i = 0; i < cpu->session->nr_sources; i++)
+		if (!arg || arg == &cpu->counters[i])
+			record_config(cpu, &cpu->counters[i]);
+}
+
+static void cpu_deselect(struct stacktap_cpu *cpu, void *arg)
+{
+	capture_drain_cpu(cpu);
+	record_state(cpu, STACKTAP_CPU_OFFLINE);
+}
+
+static void cpu_finish(struct stacktap_cpu *cpu, void *arg)
+{
+	capture_drain_cpu(cpu);
+	record_final(cpu);
+}
+
+static void cpu_flush(struct stacktap_cpu *cpu, void *arg)
+{
+	record_final(cpu);
+}
+
+static void control_disarm_cpu(struct stacktap_cpu *cpu)
+{
+	unsigned int i;
+
+	for (i = 0; i < STACKTAP_MAX_SOURCES; i++)
+		counter_release(&cpu->counters[i]);
+}
+
+static int control_arm_cpu(struct stacktap_session *session, struct stacktap_cpu *cpu)
+{
+	unsigned int i;
+	int err;
+
+	for (i = 0; i < session->nr_sources; i++) {
+		err = counter_create(&cpu->counters[i], &session->sources[i], session->two_phase,
+				     capture_overflow);
+		if (err)
+			goto err_disarm;
+		if (cpu->counters[i].fallback_errno)
+			events_raise_fallback(session, &cpu->counters[i]);
+	}
+	err = control_prepare_phases(session, cpu);
+	if (err)
+		goto err_disarm;
+
+	WRITE_ONCE(cpu->active, true);
+	cpu_call(cpu, cpu_announce, NULL);
+	for (i = 0; i < session->nr_sources; i++)
+		perf_event_enable(cpu->counters[i].event);
+	return 0;
+
+err_disarm:
+	control_disarm_cpu(cpu);
+	return err;
+}
+
+static bool control_cpu_dead(struct stacktap_session *session, struct stacktap_cpu *cpu)
+{
+	unsigned int i;
+
+	for (i = 0; i < session->nr_sources; i++)
+		if (cpu->counters[i].hotplug_seq != READ_ONCE(cpu->hotplug_seq))
+			return true;
+	return false;
+}
+
+/* Make counters exist exactly where they should. The first error is returned, the rest goes on. */
+static int control_reconcile(struct stacktap_session *session)
+{
+	unsigned int cpu;
+	int err, ret = 0;
+
+	lockdep_assert_held(&session->lock);
+	if (session->state != STACKTAP_STATE_RUNNING)
+		return 0;
+
+	for_each_possible_cpu(cpu) {
+		struct stacktap_cpu *pc = session_cpu(session, cpu);
+		bool wanted = control_wants(session, cpu);
+
+		if (!pc)
+			continue;
+		if (pc->active && control_cpu_dead(session, pc)) {
+			/* the offline callback has said what there was to say */
+			control_disarm_cpu(pc);
+			WRITE_ONCE(pc->active, false);
+		}
+		if (pc->active && !wanted) {
+			control_disarm_cpu(pc);
+			/* handlers that had begun are over */
+			synchronize_rcu();
+			cpu_call(pc, cpu_deselect, NULL);
+			WRITE_ONCE(pc->active, false);
+		}
+		if (wanted && !pc->active) {
+			err = control_arm_cpu(session, pc);
+			/* -ENODEV: it is leaving; when it comes back the work runs again */
+			if (err && err != -ENODEV && !ret)
+				ret = err;
+		}
+	}
+	return ret;
+}
+
+int control_start(struct stacktap_session *session, struct netlink_ext_ack *extack)
+{
+	int err;
+
+	lockdep_assert_held(&session->lock);
+	if (session->state == STACKTAP_STATE_RUNNING) {
+		NL_SET_ERR_MSG(extack, "the session is running");
+		return -EALREADY;
+	}
+	if (!session->nr_sources) {
+		NL_SET_ERR_MSG(extack, "the session has no source");
+		return -EINVAL;
+	}
+	if (!session->nr_rings) {
+		NL_SET_ERR_MSG(extack, "the session has no ring");
+		return -EINVAL;
+	}
+
+	session->generation++;
+	WRITE_ONCE(session->state, STACKTAP_STATE_RUNNING);
+	WRITE_ONCE(session->armed, true);
+	err = control_reconcile(session);
+	if (err) {
+		control_stop(session);
+		if (err == -EACCES)
+			NL_SET_ERR_MSG(extack,
+				       "the kernel refused a counter: perf_event_paranoid or LSM");
+		else if (err == -ENOMEM)
+			NL_SET_ERR_MSG(extack, "not enough memory for counters or stash");
+		else
+			NL_SET_ERR_MSG(extack, "a counter could not be created");
+		return err;
+	}
+	events_raise(session, STACKTAP_EVENT_SESSION_STARTED, 0);
+	return 0;
+}
+
+void control_stop(struct stacktap_session *session)
+{
+	unsigned int cpu;
+
+	lockdep_assert_held(&session->lock);
+	WRITE_ONCE(session->armed, false);
+	for_each_possible_cpu(cpu) {
+		struct stacktap_cpu *pc = session_cpu(session, cpu);
+
+		if (pc)
+			control_disarm_cpu(pc);
+	}
+	/* software events' handlers may outlive the release of their event by a grace period */
+	synchronize_rcu();
+	for_each_possible_cpu(cpu) {
+		struct stacktap_cpu *pc = session_cpu(session, cpu);
+
+		if (!pc || !pc->announced)
+			continue;
+		pc->final_owed = true;
+		pc->announced = false;
+		WRITE_ONCE(pc->active, false);
+		cpu_call(pc, cpu_finish, NULL);
+	}
+	if (session->probing)
+		probe_drop();
+	session->probing = false;
+	WRITE_ONCE(session->state, STACKTAP_STATE_STOPPED);
+	session->generation++;
+	events_raise(session, STACKTAP_EVENT_SESSION_STOPPED, 0);
+	wake_up_poll(&session->wait, EPOLLIN | EPOLLRDNORM);
+}
+
+int control_add_ring(struct stacktap_session *session, unsigned int cpu, u32 data_bytes,
+		     u32 watermark)
+{
+	struct stacktap_cpu *pc;
+	int err;
+
+	lockdep_assert_held(&session->lock);
+	if (session_cpu(session, cpu))
+		return -EEXIST;
+	if (!cpumask_test_cpu(cpu, session->seen))
+		return -ENODEV;
+	err = cpu_create(session, cpu, data_bytes, watermark, &pc);
+	if (err)
+		return err;
+	/* pairs with session_cpu(): readers without the lock see a complete ring */
+	smp_store_release(&session->cpus[cpu], pc);
+	WRITE_ONCE(session->nr_rings, session->nr_rings + 1);
+	/* the ring is there whatever becomes of the counters; GET_CPU tells about them */
+	control_reconcile(session);
+	return 0;
+}
+
+void control_flush(struct stacktap_session *session)
+{
+	unsigned int cpu;
+
+	lockdep_assert_held(&session->lock);
+	for_each_possible_cpu(cpu) {
+		struct stacktap_cpu *pc = session_cpu(session, cpu);
+
+		if (pc)
+			cpu_call(pc, cpu_flush, NULL);
+	}
+	wake_up_poll(&session->wait, EPOLLIN | EPOLLRDNORM);
+}
+
+void control_set_sources(struct stacktap_session *session, const struct stacktap_source *sources,
+			 unsigned int nr_sources)
+{
+	lockdep_assert_held(&session->lock);
+	memcpy(session->sources, sources, nr_sources * sizeof(*sources));
+	WRITE_ONCE(session->nr_sources, nr_sources);
+	session->generation++;
+	events_raise(session, STACKTAP_EVENT_SESSION_CHANGED, 0);
+}
+
+int control_set_rate(struct stacktap_session *session, unsigned int index,
+		     const struct stacktap_source *source, struct netlink_ext_ack *extack)
+{
+	struct stacktap_source old = session->sources[index];
+	unsigned int cpu;
+	int err = 0;
+
+	lockdep_assert_held(&session->lock);
+	session->sources[index] = *source;
+	for_each_possible_cpu(cpu) {
+		struct stacktap_cpu *pc = session_cpu(session, cpu);
+
+		if (!pc || !pc->active)
+			continue;
+		err = control_prepare_phases(session, pc);
+		if (!err)
+			err = counter_set_period(&pc->counters[index], source);
+		if (err)
+			break;
+	}
+	if (err) {
+		/* back on those CPUs that followed; the old value was good for them before */
+		session->sources[index] = old;
+		for_each_possible_cpu(cpu) {
+			struct stacktap_cpu *pc = session_cpu(session, cpu);
+
+			if (pc && pc->active)
+				counter_set_period(&pc->counters[index], &old);
+		}
+		if (err == -ENOMEM)
+			NL_SET_ERR_MSG(extack, "not enough memory for the stash");
+		else
+			NL_SET_ERR_MSG(extack,
+				       "refused by perf, see kernel.perf_event_max_sample_rate");
+		return err;
+	}
+
+	session->generation++;
+	for_each_possible_cpu(cpu) {
+		struct stacktap_cpu *pc = session_cpu(session, cpu);
+
+		if (pc && pc->active)
+			cpu_call(pc, cpu_announce_config, &pc->counters[index]);
+	}
+	events_raise(session, STACKTAP_EVENT_SESSION_CHANGED, 0);
+	return 0;
+}
+
+int control_set_filter(struct stacktap_session *session, struct stacktap_filter *filter,
+		       struct netlink_ext_ack *extack)
+{
+	struct stacktap_filter *old = control_filter(session);
+	unsigned int cpu;
+	int err;
+
+	lockdep_assert_held(&session->lock);
+	rcu_assign_pointer(session->filter, filter);
+	session->generation++;
+	/* handlers that saw the old one are over, so every sample from here on obeys the new one */
+	synchronize_rcu();
+	filter_destroy(old);
+
+	for_each_possible_cpu(cpu) {
+		struct stacktap_cpu *pc = session_cpu(session, cpu);
+
+		if (pc && pc->active)
+			cpu_call(pc, cpu_announce_config, NULL);
+	}
+	err = control_reconcile(session);
+	if (err)
+		NL_SET_ERR_MSG(extack, "no counter could be created on a newly selected CPU");
+	events_raise(session, STACKTAP_EVENT_SESSION_CHANGED, 0);
+	/* POLLPRI depends on the CPU set */
+	wake_up_poll(&session->wait, EPOLLPRI);
+	return err;
+}
+
+void control_work(struct work_struct *work)
+{
+	struct stacktap_session *session = container_of(work, struct stacktap_session, work);
+	int err = 0;
+
+	mutex_lock(&session->lock);
+	if (!session->dead)
+		err = control_reconcile(session);
+	mutex_unlock(&session->lock);
+	if (err)
+		pr_warn_ratelimited("session %llu: no counter on a CPU that came online: %d\n",
+				    session->id, err);
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef STACKTAP_KMOD_CONTROL_H
+#define STACKTAP_KMOD_CONTROL_H
+
+#include "session.h"
+
+/*
+ * What can be done to a session. Callers of all but control_work() hold session->lock.
+ */
+int control_start(struct stacktap_session *session, struct netlink_ext_ack *extack);
+void control_stop(struct stacktap_session *session);
+int control_add_ring(struct stacktap_session *session, unsigned int cpu, u32 data_bytes,
+		     u32 watermark);
+void control_flush(struct stacktap_session *session);
+
+/* Replace the sources of a stopped session. */
+void control_set_sources(struct stacktap_session *session, const struct stacktap_source *sources,
+			 unsigned int nr_sources);
+/* Change rate or period of one source, at any time. */
+int control_set_rate(struct stacktap_session *session, unsigned int index,
+		     const struct stacktap_source *source, struct netlink_ext_ack *extack);
+/* Takes over @filter, which may be NULL, even when it fails. */
+int control_set_filter(struct stacktap_session *session, struct stacktap_filter *filter,
+		       struct netlink_ext_ack *extack);
+
+void control_work(struct work_struct *work);
+
+#endif /* STACKTAP_KMOD_CONTROL_H */

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include <linux/slab.h>
+#include <linux/smp.h>
+#include <linux/topology.h>
+
+#include "cpu.h"
+#include "session.h"
+
+int cpu_create(struct stacktap_session *session, unsigned int cpu, u32 data_bytes, u32 watermark,
+	       struct stacktap_cpu **ret_cpu)
+{
+	struct stacktap_cpu *pc;
+	unsigned int i;
+	int err;
+
+	pc = kzalloc_node(sizeof(*pc), GFP_KERNEL_ACCOUNT | __GFP_NORETRY | __GFP_NOWARN,
+			  cpu_to_node(cpu));
+	if (!pc)
+		return -ENOMEM;
+	err = ring_create(cpu, data_bytes, watermark, &pc->ring);
+	if (err) {
+		kfree(pc);
+		return err;
+	}
+	pc->session = session;
+	pc->cpu = cpu;
+	for (i = 0; i < STACKTAP_MAX_SOURCES; i++) {
+		pc->counters[i].cpu = pc;
+		pc->counters[i].index = i;
+	}
+	*ret_cpu = pc;
+	return 0;
+}
+
+void cpu_destroy(struct stacktap_cpu *cpu)
+{
+	if (!cpu)
+		return;
+	stash_destroy(cpu->stash);
+	ring_destroy(cpu->ring);
+	kfree(cpu);
+}
+
+struct cpu_call {
+	struct stacktap_cpu *cpu;
+	void (*fn)(struct stacktap_cpu *cpu, void *arg);
+	void *arg;
+};
+
+static void cpu_call_run(void *data)
+{
+	struct cpu_call *call = data;
+
+	call->fn(call->cpu, call->arg);
+}
+
+void cpu_call(struct stacktap_cpu *cpu, void (*fn)(struct stacktap_cpu *cpu, void *arg), void *arg)
+{
+	struct cpu_call call = { .cpu = cpu, .fn = fn, .arg = arg };
+
+	lockdep_assert_held(&cpu->session->lock);
+	/*
+	 * An offline CPU finished its offline callback, so nothing there touches the ring; if it
+	 * comes back meanwhile, its online callback writes nothing and counters are only made
+	 * under the mutex that we hold.
+	 */
+	if (smp_call_function_single(cpu->cpu, cpu_call_run, &call, 1))
+		fn(cpu, arg);
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef STACKTAP_KMOD_CPU_H
+#define STACKTAP_KMOD_CPU_H
+
+#include <linux/perf_event.h>
+#include <linux/stacktap.h>
+#include <asm/local64.h>
+
+#include "ring.h"
+#include "stash.h"
+
+struct stacktap_session;
+
+/*
+ * One source on one CPU. The local64_t are moved on this CPU only, from NMI too, and read from
+ * anywhere; the rest belongs to the holder of the session's mutex unless it says otherwise.
+ */
+struct stacktap_counter {
+	struct perf_event *event;
+	struct stacktap_cpu *cpu;
+	u16 index;
+	u8 context;		/* enum stacktap_context; NMI or IRQ is decided at the overflow */
+	bool one_phase;
+	bool clock;		/* counts nanoseconds; @event's sample_period is the truth */
+	u32 type;		/* of what really counts */
+	u64 config;
+	u64 period;		/* 0 in frequency mode */
+	u32 fallback_errno;
+	unsigned int hotplug_seq; /* of the CPU when @event was made */
+	u64 enabled_ns;		/* of events released before */
+	u64 running_ns;
+
+	local64_t calls;
+	local64_t recorded;
+	local64_t filtered;
+	local64_t throttled;
+	local64_t moved;
+	local64_t stale;
+	local64_t lost[STACKTAP_LOST_REASONS];
+	local64_t kernel_end[STACKTAP_END_REASONS];
+	local64_t user_end[STACKTAP_END_REASONS];
+	/* already in the ring; belongs to the producer of the ring */
+	u64 lost_reported[STACKTAP_LOST_REASONS];
+	u64 throttled_reported;
+	/* already in an EVENT; belongs to the events work */
+	u64 lost_announced;
+	u64 throttled_announced;
+};
+
+/* What a session has on one CPU. Made with the ring, lives as long as the session. */
+struct stacktap_cpu {
+	struct stacktap_session *session;
+	unsigned int cpu;
+	unsigned int hotplug_seq; /* moved by the offline callback: older events are dead */
+	bool active;		/* counters exist */
+	bool announced;		/* a CLOCK_ANCHOR of this run is in the ring */
+	bool final_owed;	/* the STOPPED record found no room yet */
+	struct stacktap_ring *ring;
+	struct stacktap_stash *stash;
+	bool stashing;		/* the overflow handler fills a slot; NMI-safe guard, this CPU only */
+	bool recording;		/* the ring is being written */
+	bool owing;		/* losses or throttles are not in the ring yet */
+	u64 lost_first;		/* time of the first of them */
+	struct stacktap_counter counters[STACKTAP_MAX_SOURCES];
+};
+
+int cpu_create(struct stacktap_session *session, unsigned int cpu, u32 data_bytes, u32 watermark,
+	       struct stacktap_cpu **ret_cpu);
+void cpu_destroy(struct stacktap_cpu *cpu);
+
+/*
+ * Run @fn with IRQs off on the CPU, or right here when it is offline: either way @fn is the only
+ * producer of the ring. Caller holds the session's mutex.
+ */
+void cpu_call(struct stacktap_cpu *cpu, void (*fn)(struct stacktap_cpu *cpu, void *arg), void *arg);
+
+static inline void counter_lose(struct stacktap_counter *counter, enum stacktap_lost reason,
+				u64 time)
+{
+	struct stacktap_cpu *cpu = counter->cpu;
+
+	local64_inc(&counter->lost[reason]);
+	if (!READ_ONCE(cpu->lost_first))
+		WRITE_ONCE(cpu->lost_first, time);
+	WRITE_ONCE(cpu->owing, true);
+}
+
+#endif /* STACKTAP_KMOD_CPU_H */

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include <linux/capability.h>
+#include <linux/fs.h>
+#include <linux/log2.h>
+#include <linux/miscdevice.h>
+#include <linux/module.h>
+#include <linux/nsproxy.h>
+#include <linux/pid_namespace.h>
+#include <linux/poll.h>
+#include <linux/uaccess.h>
+#include <net/net_namespace.h>
+#include <stacktap/version.h>
+
+#include "control.h"
+#include "device.h"
+#include "session.h"
+#include "stack.h"
+
+enum {
+	/* mmap offsets: the CPU above, then which of its two mappings */
+	DEVICE_CPU_SHIFT = 40,
+	DEVICE_PRODUCER_SHIFT = 39,
+};
+
+static_assert(sizeof(struct stacktap_info) == 64);
+static_assert(sizeof(struct stacktap_ring_create) == 32);
+static_assert(sizeof(struct stacktap_flush) == 8);
+
+u64 device_features(void)
+{
+	return STACKTAP_FEATURE_KERNEL_STACKS | STACKTAP_FEATURE_USER_FP |
+	       (stack_pmu_is_nmi() ? STACKTAP_FEATURE_NMI : 0);
+}
+
+static int device_open(struct inode *inode, struct file *file)
+{
+	struct stacktap_session *session;
+	int err;
+
+	if (!capable(CAP_PERFMON) && !capable(CAP_SYS_ADMIN))
+		return -EPERM;
+	/* ids in records are those of the initial namespace */
+	if (task_active_pid_ns(current) != &init_pid_ns ||
+	    !net_eq(current->nsproxy->net_ns, &init_net))
+		return -EOPNOTSUPP;
+	err = session_create(&session);
+	if (err)
+		return err;
+	file->private_data = session;
+	return stream_open(inode, file);
+}
+
+static int device_release(struct inode *inode, struct file *file)
+{
+	session_close(file->private_data);
+	return 0;
+}
+
+/* Copy a struct whose size user space states in its first member. */
+static int device_copy_in(void *arg, size_t size, void __user *user, u32 *ret_user_size)
+{
+	u32 user_size;
+
+	if (get_user(user_size, (u32 __user *)user))
+		return -EFAULT;
+	if (user_size < size)
+		return -EINVAL;
+	if (user_size > PAGE_SIZE)
+		return -E2BIG;
+	*ret_user_size = user_size;
+	return copy_struct_from_user(arg, size, user, user_size);
+}
+
+static int device_info(struct stacktap_session *session, void __user *user)
+{
+	struct stacktap_info info;
+	u32 user_size;
+	int err;
+
+	err = device_copy_in(&info, sizeof(info), user, &user_size);
+	if (err)
+		return err;
+	memset(&info, 0, sizeof(info));
+	info.size = sizeof(info);
+	info.abi_major = STACKTAP_ABI_MAJOR;
+	info.abi_minor = STACKTAP_ABI_MINOR;
+	info.session_id = session->id;
+	info.features = device_features();
+	info.page_size = PAGE_SIZE;
+	info.nr_cpu_ids = nr_cpu_ids;
+	strscpy(info.module_version, STACKTAP_VERSION, sizeof(info.module_version));
+	return copy_to_user(user, &info, sizeof(info)) ? -EFAULT : 0;
+}
+
+static int device_ring_create(struct stacktap_session *session, void __user *user)
+{
+	struct stacktap_ring_create create;
+	u32 user_size;
+	int err;
+
+	err = device_copy_in(&create, sizeof(create), user, &user_size);
+	if (err)
+		return err;
+	if (create.consumer_offset || create.producer_offset ||
+	    !is_power_of_2(create.data_bytes) || create.data_bytes < STACKTAP_RING_MIN_BYTES ||
+	    create.data_bytes > STACKTAP_RING_MAX_BYTES || create.data_bytes % PAGE_SIZE ||
+	    create.watermark > create.data_bytes)
+		return -EINVAL;
+	if (create.cpu >= nr_cpu_ids)
+		return -ENODEV;
+	if (!create.watermark)
+		create.watermark = create.data_bytes / 4;
+
+	mutex_lock(&session->lock);
+	err = control_add_ring(session, create.cpu, create.data_bytes, create.watermark);
+	mutex_unlock(&session->lock);
+	if (err)
+		return err;
+
+	create.consumer_offset = (u64)create.cpu << DEVICE_CPU_SHIFT;
+	create.producer_offset = create.consumer_offset | 1ULL << DEVICE_PRODUCER_SHIFT;
+	/* the ring stays even so; the offsets are lost on a caller that unmapped its own struct */
+	return copy_to_user(user, &create, sizeof(create)) ? -EFAULT : 0;
+}
+
+static int device_flush(struct stacktap_session *session, void __user *user)
+{
+	struct stacktap_flush flush;
+	u32 user_size;
+	int err;
+
+	err = device_copy_in(&flush, sizeof(flush), user, &user_size);
+	if (err)
+		return err;
+	if (flush.flags)
+		return -EINVAL;
+	mutex_lock(&session->lock);
+	if (session->state == STACKTAP_STATE_RUNNING)
+		err = -EBUSY;
+	else
+		control_flush(session);
+	mutex_unlock(&session->lock);
+	return err;
+}
+
+static long device_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
+{
+	struct stacktap_session *session = file->private_data;
+	void __user *user = (void __user *)arg;
+
+	if (_IOC_TYPE(cmd) != STACKTAP_IOC_MAGIC)
+		return -ENOTTY;
+	/* the size encoded in @cmd grows with the structs; the one in the struct is what counts */
+	switch (_IOC_NR(cmd)) {
+	case _IOC_NR(STACKTAP_IOC_INFO):
+		return device_info(session, user);
+	case _IOC_NR(STACKTAP_IOC_RING_CREATE):
+		return device_ring_create(session, user);
+	case _IOC_NR(STACKTAP_IOC_FLUSH):
+		return device_flush(session, user);
+	case _IOC_NR(STACKTAP_IOC_TABLE_LOAD):
+	case _IOC_NR(STACKTAP_IOC_TABLE_DROP):
+	case _IOC_NR(STACKTAP_IOC_MAPPINGS_SET):
+		return -EOPNOTSUPP;
+	default:
+		return -ENOTTY;
+	}
+}
+
+/* Called with mmap_lock held, under which others copy to user space: takes no lock of ours. */
+static int device_mmap(struct file *file, struct vm_area_struct *vma)
+{
+	struct stacktap_session *session = file->private_data;
+	u64 offset = (u64)vma->vm_pgoff << PAGE_SHIFT;
+	u64 cpu = offset >> DEVICE_CPU_SHIFT;
+	struct stacktap_cpu *pc;
+
+	if (cpu >= nr_cpu_ids || offset & ((1ULL << DEVICE_PRODUCER_SHIFT) - 1))
+		return -EINVAL;
+	pc = session_cpu(session, cpu);
+	if (!pc)
+		return -ENXIO;
+	/* the vma holds the file, and the ring goes only after the file's release */
+	return ring_mmap(pc->ring, vma, offset >> DEVICE_PRODUCER_SHIFT & 1);
+}
+
+static __poll_t device_poll(struct file *file, poll_table *wait)
+{
+	struct stacktap_session *session = file->private_data;
+	struct stacktap_filter *filter;
+	bool stopped;
+	__poll_t mask = 0;
+	unsigned int cpu;
+
+	poll_wait(file, &session->wait, wait);
+	stopped = READ_ONCE(session->state) == STACKTAP_STATE_STOPPED;
+	rcu_read_lock();
+	filter = rcu_dereference(session->filter);
+	for_each_possible_cpu(cpu) {
+		struct stacktap_cpu *pc = session_cpu(session, cpu);
+
+		if (pc && ring_used(pc->ring) >= (stopped ? 1 : pc->ring->watermark))
+			mask |= EPOLLIN | EPOLLRDNORM;
+		if (!pc && cpumask_test_cpu(cpu, session->online) && filter_wants_cpu(filter, cpu))
+			mask |= EPOLLPRI;
+	}
+	rcu_read_unlock();
+	return mask;
+}
+
+static const struct file_operations device_fops = {
+	.owner = THIS_MODULE,
+	.open = device_open,
+	.release = device_release,
+	.unlocked_ioctl = device_ioctl,
+	.mmap = device_mmap,
+	.poll = device_poll,
+};
+
+static struct miscdevice device = {
+	.minor = MISC_DYNAMIC_MINOR,
+	.name = "stacktap",
+	.fops = &device_fops,
+	.mode = 0600,
+};
+
+int device_init(void)
+{
+	return misc_register(&device);
+}
+
+void device_exit(void)
+{
+	misc_deregister(&device);
+}

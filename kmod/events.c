@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include <linux/ktime.h>
+#include <net/genetlink.h>
+
+#include "events.h"
+#include "netlink.h"
+#include "stats.h"
+
+enum {
+	EVENTS_INTERVAL = HZ / 10,
+};
+
+struct event {
+	enum stacktap_event kind;
+	bool has_cpu;
+	unsigned int cpu;
+	bool has_source;
+	unsigned int source;
+	u64 count;
+	unsigned int error;
+};
+
+static int event_put(struct sk_buff *skb, const struct stacktap_session *session,
+		     const struct event *event)
+{
+	if (nla_put_u8(skb, STACKTAP_A_EVENT_KIND, event->kind) ||
+	    nla_put_u64_64bit(skb, STACKTAP_A_EVENT_TIME, ktime_get_mono_fast_ns(),
+			      STACKTAP_A_PAD) ||
+	    nla_put_u64_64bit(skb, STACKTAP_A_SESSION_ID, session->id, STACKTAP_A_PAD) ||
+	    (event->has_cpu && nla_put_u32(skb, STACKTAP_A_CPU_ID, event->cpu)) ||
+	    (event->has_source && nla_put_u32(skb, STACKTAP_A_SRC_ID, event->source)) ||
+	    (event->count && nla_put_u64_64bit(skb, STACKTAP_A_EVENT_COUNT, event->count,
+					       STACKTAP_A_PAD)) ||
+	    (event->error && nla_put_u32(skb, STACKTAP_A_ERRNO, event->error)))
+		return -EMSGSIZE;
+	return 0;
+}
+
+/* An event that cannot be sent for want of memory is lost; nothing depends on events. */
+static void event_send(const struct stacktap_session *session, const struct event *event)
+{
+	struct sk_buff *skb;
+	void *header;
+
+	if (!genl_has_listeners(&netlink_family, &init_net, 0))
+		return;
+	skb = genlmsg_new(GENLMSG_DEFAULT_SIZE, GFP_KERNEL);
+	if (!skb)
+		return;
+	header = genlmsg_put(skb, 0, 0, &netlink_family, 0, STACKTAP_CMD_EVENT);
+	if (!header || event_put(skb, session, event)) {
+		nlmsg_free(skb);
+		return;
+	}
+	genlmsg_end(skb, header);
+	genlmsg_multicast_netns(&netlink_family, &init_net, skb, 0, 0, GFP_KERNEL);
+}
+
+/* Sum up what was lost or throttled since the last message of that kind. */
+static void event_sum(struct stacktap_session *session, struct event *event)
+{
+	unsigned int cpu, i;
+
+	for_each_possible_cpu(cpu) {
+		struct stacktap_cpu *pc = session_cpu(session, cpu);
+
+		for (i = 0; pc && i < STACKTAP_MAX_SOURCES; i++) {
+			struct stacktap_counter *counter = &pc->counters[i];
+			bool loss = event->kind == STACKTAP_EVENT_LOSS;
+			u64 *announced = loss ? &counter->lost_announced :
+						&counter->throttled_announced;
+			u64 now = loss ? stats_lost(counter) : local64_read(&counter->throttled);
+
+			if (now == *announced)
+				continue;
+			if (!event->has_cpu) {
+				event->has_cpu = true;
+				event->cpu = cpu;
+				event->has_source = true;
+				event->source = i;
+			}
+			event->count += now - *announced;
+			*announced = now;
+		}
+	}
+}
+
+static void events_send(struct stacktap_session *session)
+{
+	unsigned int kind;
+
+	for (kind = 1; kind < STACKTAP_EVENT_KINDS; kind++) {
+		struct event event = { .kind = kind };
+
+		/* cleared before the counts are read: what comes later is noted again */
+		if (!test_and_clear_bit(kind, &session->events))
+			continue;
+		smp_mb__after_atomic();
+		switch (kind) {
+		case STACKTAP_EVENT_LOSS:
+		case STACKTAP_EVENT_THROTTLE:
+			event_sum(session, &event);
+			break;
+		case STACKTAP_EVENT_FALLBACK:
+			event.has_source = true;
+			event.source = READ_ONCE(session->fallback_source);
+			event.error = READ_ONCE(session->fallback_errno);
+			fallthrough;
+		case STACKTAP_EVENT_CPU_ONLINE:
+		case STACKTAP_EVENT_CPU_OFFLINE:
+			event.has_cpu = true;
+			event.cpu = READ_ONCE(session->event_cpus[kind]);
+			break;
+		}
+		event_send(session, &event);
+	}
+}
+
+static void events_run(struct work_struct *work)
+{
+	struct stacktap_session *session = container_of(to_delayed_work(work),
+							struct stacktap_session, events_work);
+
+	WRITE_ONCE(session->events_sent, jiffies);
+	events_send(session);
+}
+
+void events_kick(struct stacktap_session *session)
+{
+	unsigned long next = READ_ONCE(session->events_sent) + EVENTS_INTERVAL;
+
+	if (!READ_ONCE(session->events))
+		return;
+	queue_delayed_work(system_unbound_wq, &session->events_work,
+			   time_before(jiffies, next) ? next - jiffies : 0);
+}
+
+void events_raise(struct stacktap_session *session, enum stacktap_event kind, unsigned int cpu)
+{
+	WRITE_ONCE(session->event_cpus[kind], cpu);
+	events_note(session, kind);
+	events_kick(session);
+}
+
+void events_raise_fallback(struct stacktap_session *session,
+			   const struct stacktap_counter *counter)
+{
+	WRITE_ONCE(session->fallback_source, counter->index);
+	WRITE_ONCE(session->fallback_errno, counter->fallback_errno);
+	events_raise(session, STACKTAP_EVENT_FALLBACK, counter->cpu->cpu);
+}
+
+void events_init(struct stacktap_session *session)
+{
+	INIT_DELAYED_WORK(&session->events_work, events_run);
+	session->events_sent = jiffies - EVENTS_INTERVAL;
+}
+
+void events_close(struct stacktap_session *session)
+{
+	cancel_delayed_work_sync(&session->events_work);
+	events_note(session, STACKTAP_EVENT_SESSION_DESTROYED);
+	events_send(session);
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * CPUs coming and going. The state is above perf's: on the way up perf is ready when we are called,
+ * on the way down we are called while perf and interrupts still work. The callbacks run on the CPU
+ * itself, create and release nothing and take no lock that a counter's creation holds.
+ */
+#include <linux/cpuhotplug.h>
+#include <linux/poll.h>
+
+#include "capture.h"
+#include "events.h"
+#include "hotplug.h"
+#include "record.h"
+#include "session.h"
+
+static enum cpuhp_state hotplug_state;
+
+static int hotplug_online(unsigned int cpu, struct hlist_node *node)
+{
+	struct stacktap_session *session = hlist_entry(node, struct stacktap_session,
+						       hotplug_node);
+
+	cpumask_set_cpu(cpu, session->seen);
+	cpumask_set_cpu(cpu, session->online);
+	/* not yet published: this is hotplug_add() asking for the CPUs that are online */
+	if (!READ_ONCE(session->id))
+		return 0;
+	queue_work(system_unbound_wq, &session->work);
+	events_raise(session, STACKTAP_EVENT_CPU_ONLINE, cpu);
+	/* POLLPRI: it may lack a ring */
+	wake_up_poll(&session->wait, EPOLLPRI);
+	return 0;
+}
+
+static int hotplug_offline(unsigned int cpu, struct hlist_node *node)
+{
+	struct stacktap_session *session = hlist_entry(node, struct stacktap_session,
+						       hotplug_node);
+	struct stacktap_cpu *pc = session_cpu(session, cpu);
+	unsigned long flags;
+
+	cpumask_clear_cpu(cpu, session->online);
+	if (pc) {
+		local_irq_save(flags);
+		/* handlers stash no more on this CPU, so this empties it for good */
+		capture_drain_cpu(pc);
+		WRITE_ONCE(pc->hotplug_seq, pc->hotplug_seq + 1);
+		if (READ_ONCE(session->armed) && READ_ONCE(pc->active))
+			record_state(pc, STACKTAP_CPU_OFFLINE);
+		local_irq_restore(flags);
+	}
+	queue_work(system_unbound_wq, &session->work);
+	events_raise(session, STACKTAP_EVENT_CPU_OFFLINE, cpu);
+	return 0;
+}
+
+int hotplug_add(struct stacktap_session *session)
+{
+	return cpuhp_state_add_instance(hotplug_state, &session->hotplug_node);
+}
+
+void hotplug_remove(struct stacktap_session *session)
+{
+	cpuhp_state_remove_instance_nocalls(hotplug_state, &session->hotplug_node);
+}
+
+int hotplug_init(void)
+{
+	int state = cpuhp_setup_state_multi(CPUHP_AP_ONLINE_DYN, "stacktap:online",
+					    hotplug_online, hotplug_offline);
+
+	if (state < 0)
+		return state;
+	hotplug_state = state;
+	return 0;
+}
+
+void hotplug_exit(void)
+{
+	cpuhp_remove_multi_state(hotplug_state);
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/module.h>
+#include <linux/stacktap.h>
+#include <net/genetlink.h>
+#include <stacktap/version.h>
+
+#include "capture.h"
+#include "device.h"
+#include "hotplug.h"
+#include "netlink.h"
+#include "probe.h"
+
+static int __init stacktap_init(void)
+{
+	int err;
+
+	err = probe_init();
+	if (err)
+		return err;
+	capture_init();
+	err = hotplug_init();
+	if (err)
+		goto err_capture;
+	err = netlink_init();
+	if (err)
+		goto err_hotplug;
+	err = device_init();
+	if (err)
+		goto err_netlink;
+	pr_info("version %s, ABI %d.%d\n", STACKTAP_VERSION, STACKTAP_ABI_MAJOR,
+		STACKTAP_ABI_MINOR);
+	return 0;
+
+err_netlink:
+	netlink_exit();
+err_hotplug:
+	hotplug_exit();
+err_capture:
+	capture_exit();
+	return err;
+}
+
+static void __exit stacktap_exit(void)
+{
+	device_exit();
+	netlink_exit();
+	hotplug_exit();
+	capture_exit();
+}
+
+module_init(stacktap_init);
+module_exit(stacktap_exit);
+
+MODULE_LICENSE("GPL");
+MODULE_DESCRIPTION("Continuous profiler: samples stacks from perf counter overflows");
+MODULE_AUTHOR("The stacktap authors");
+MODULE_VERSION(STACKTAP_VERSION);
+MODULE_ALIAS_GENL_FAMILY(STACKTAP_GENL_NAME);

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef STACKTAP_KMOD_NETLINK_H
+#define STACKTAP_KMOD_NETLINK_H
+
+struct genl_family;
+
+extern struct genl_family netlink_family;
+
+int netlink_init(void);
+void netlink_exit(void);
+
+#endif /* STACKTAP_KMOD_NETLINK_H */

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef STACKTAP_KMOD_RECORD_H
+#define STACKTAP_KMOD_RECORD_H
+
+#include "cpu.h"
+
+/*
+ * Records other than samples. Every caller is the only producer of the CPU's ring, see ring.h.
+ */
+enum {
+	RECORD_LOST_MAX = sizeof(struct stacktap_lost_record) +
+			  STACKTAP_MAX_SOURCES * STACKTAP_LOST_REASONS *
+			  sizeof(struct stacktap_lost_entry),
+	RECORD_CPU_MAX = sizeof(struct stacktap_cpu_record) +
+			 STACKTAP_MAX_SOURCES * sizeof(struct stacktap_cpu_counts),
+	/* stays free while a session runs, so that its last words fit a ring nobody reads */
+	RECORD_RESERVE = STACKTAP_MAX_SOURCES * sizeof(struct stacktap_throttle) +
+			 RECORD_LOST_MAX + RECORD_CPU_MAX,
+};
+
+/* Space for records of a running session, or -EINVAL for an impossible tail. */
+static inline s64 record_space(const struct stacktap_ring *ring)
+{
+	s64 space = ring_space(ring);
+
+	if (space < 0)
+		return space;
+	return max_t(s64, space - RECORD_RESERVE, 0);
+}
+
+void record_init(struct stacktap_record *header, u16 type, u16 flags, u32 size, u64 time);
+
+/* What the ring owes: THROTTLE and LOST. Returns the space left, or what record_space() does. */
+s64 record_debts(struct stacktap_cpu *cpu, s64 space);
+
+void record_anchor(struct stacktap_cpu *cpu);
+void record_config(struct stacktap_cpu *cpu, const struct stacktap_counter *counter);
+void record_state(struct stacktap_cpu *cpu, enum stacktap_cpu_state state);
+/* LOST and CPU{STOPPED} out of the reserve; repeated by FLUSH until there was room. */
+void record_final(struct stacktap_cpu *cpu);
+
+#endif /* STACKTAP_KMOD_RECORD_H */

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include <net/genetlink.h>
+#include <stacktap/version.h>
+
+#include "device.h"
+#include "report.h"
+#include "stats.h"
+
+static int put_u64(struct sk_buff *skb, int type, u64 value)
+{
+	/* PAD is number 1 in each of our attribute sets that has 64-bit values */
+	return nla_put_u64_64bit(skb, type, value, STACKTAP_A_PAD);
+}
+
+static_assert(STACKTAP_A_PAD == (int)STACKTAP_SRC_PAD);
+static_assert(STACKTAP_A_PAD == (int)STACKTAP_CNT_PAD);
+
+int report_module(struct sk_buff *skb)
+{
+	if (nla_put_u16(skb, STACKTAP_A_ABI_MAJOR, STACKTAP_ABI_MAJOR) ||
+	    nla_put_u16(skb, STACKTAP_A_ABI_MINOR, STACKTAP_ABI_MINOR) ||
+	    nla_put_string(skb, STACKTAP_A_MODULE_VERSION, STACKTAP_VERSION) ||
+	    put_u64(skb, STACKTAP_A_FEATURES, device_features()) ||
+	    nla_put_u32(skb, STACKTAP_A_SESSIONS, session_count()))
+		return -EMSGSIZE;
+	return 0;
+}
+
+static int report_source(struct sk_buff *skb, struct stacktap_session *session, unsigned int index)
+{
+	const struct stacktap_source *source = &session->sources[index];
+	unsigned int cpu, fallback_cpus = 0;
+	u32 fallback_errno = 0;
+	struct nlattr *nest;
+
+	for_each_possible_cpu(cpu) {
+		struct stacktap_cpu *pc = session_cpu(session, cpu);
+
+		if (!pc || !pc->counters[index].fallback_errno)
+			continue;
+		fallback_errno = pc->counters[index].fallback_errno;
+		fallback_cpus++;
+	}
+
+	nest = nla_nest_start(skb, STACKTAP_A_SOURCE);
+	if (!nest ||
+	    nla_put_u32(skb, STACKTAP_SRC_ID, index) ||
+	    nla_put_string(skb, STACKTAP_SRC_NAME, source->name) ||
+	    nla_put_u32(skb, STACKTAP_SRC_TYPE, source->type) ||
+	    put_u64(skb, STACKTAP_SRC_CONFIG, source->config) ||
+	    (source->config1 && put_u64(skb, STACKTAP_SRC_CONFIG1, source->config1)) ||
+	    (source->config2 && put_u64(skb, STACKTAP_SRC_CONFIG2, source->config2)) ||
+	    nla_put_u8(skb, STACKTAP_SRC_MODE, source->mode) ||
+	    (source_period(source) &&
+	     put_u64(skb, STACKTAP_SRC_PERIOD, source_period(source))) ||
+	    (source->rate_hz && nla_put_u32(skb, STACKTAP_SRC_RATE_HZ, source->rate_hz)) ||
+	    (source->nominal_hz && put_u64(skb, STACKTAP_SRC_NOMINAL_HZ, source->nominal_hz)) ||
+	    nla_put_u32(skb, STACKTAP_SRC_FLAGS, source->flags) ||
+	    nla_put_u32(skb, STACKTAP_SRC_FALLBACK_ERRNO, fallback_errno) ||
+	    nla_put_u32(skb, STACKTAP_SRC_FALLBACK_CPUS, fallback_cpus))
+		return -EMSGSIZE;
+	nla_nest_end(skb, nest);
+	return 0;
+}
+
+static int report_filter(struct sk_buff *skb, const struct stacktap_filter *filter)
+{
+	unsigned int nr_words = DIV_ROUND_UP(nr_cpu_ids, 64), cpu;
+	struct nlattr *nest, *words;
+
+	nest = nla_nest_start(skb, STACKTAP_A_FILTER);
+	if (!nest)
+		return -EMSGSIZE;
+	if (filter && filter->has_cpus) {
+		u64 *bits;
+
+		words = nla_reserve(skb, STACKTAP_FILTER_CPUS, nr_words * sizeof(*bits));
+		if (!words)
+			return -EMSGSIZE;
+		bits = nla_data(words);
+		memset(bits, 0, nr_words * sizeof(*bits));
+		for_each_cpu(cpu, filter->cpus)
+			bits[cpu / 64] |= 1ULL << cpu % 64;
+	}
+	if (filter && filter->nr_tgids &&
+	    nla_put(skb, STACKTAP_FILTER_TGIDS, filter->nr_tgids * sizeof(*filter->tgids),
+		    filter->tgids))
+		return -EMSGSIZE;
+	if (filter && filter->flags && nla_put_u32(skb, STACKTAP_FILTER_FLAGS, filter->flags))
+		return -EMSGSIZE;
+	nla_nest_end(skb, nest);
+	return 0;
+}
+
+static int report_session_attrs(struct sk_buff *skb, struct stacktap_session *session)
+{
+	u64 ring_bytes = 0, stash = 0;
+	struct nlattr *sources;
+	unsigned int cpu, i;
+
+	for_each_possible_cpu(cpu) {
+		struct stacktap_cpu *pc = session_cpu(session, cpu);
+
+		if (!pc)
+			continue;
+		ring_bytes += pc->ring->data_bytes;
+		stash += stash_bytes(pc->stash);
+	}
+	if (put_u64(skb, STACKTAP_A_SESSION_ID, session->id) ||
+	    nla_put_u32(skb, STACKTAP_A_OWNER_TGID, session->owner_tgid) ||
+	    nla_put_string(skb, STACKTAP_A_OWNER_COMM, session->owner_comm) ||
+	    nla_put_u8(skb, STACKTAP_A_STATE, session->state) ||
+	    put_u64(skb, STACKTAP_A_GENERATION, session->generation) ||
+	    put_u64(skb, STACKTAP_A_CREATED, session->created) ||
+	    nla_put_u32(skb, STACKTAP_A_USER_FRAMES, session->user_frames) ||
+	    nla_put_u32(skb, STACKTAP_A_WALK_LIMIT_NS, session->walk_limit_ns) ||
+	    put_u64(skb, STACKTAP_A_RING_BYTES, ring_bytes) ||
+	    put_u64(skb, STACKTAP_A_STASH_BYTES, stash) ||
+	    (session->two_phase && nla_put_flag(skb, STACKTAP_A_TWO_PHASE)))
+		return -EMSGSIZE;
+	sources = nla_nest_start(skb, STACKTAP_A_SOURCES);
+	if (!sources)
+		return -EMSGSIZE;
+	for (i = 0; i < session->nr_sources; i++)
+		if (report_source(skb, session, i))
+			return -EMSGSIZE;
+	nla_nest_end(skb, sources);
+	return report_filter(skb, rcu_dereference_protected(session->filter,
+							    lockdep_is_held(&session->lock)));
+}
+
+int report_session(struct sk_buff *skb, struct stacktap_session *session)
+{
+	struct nlattr *nest;
+
+	lockdep_assert_held(&session->lock);
+	nest = nla_nest_start(skb, STACKTAP_A_SESSION);
+	if (!nest)
+		return -EMSGSIZE;
+	if (report_session_attrs(skb, session)) {
+		nla_nest_cancel(skb, nest);
+		return -EMSGSIZE;
+	}
+	nla_nest_end(skb, nest);
+	return 0;
+}
+
+static int report_array(struct sk_buff *skb, int type, const u64 *values, unsigned int nr)
+{
+	struct nlattr *nest = nla_nest_start(skb, type);
+	unsigned int i;
+
+	if (!nest)
+		return -EMSGSIZE;
+	/* numbered from 1, so there is no number for padding; readers copy the u64 out */
+	for (i = 0; i < nr; i++)
+		if (nla_put(skb, i + 1, sizeof(values[i]), &values[i]))
+			return -EMSGSIZE;
+	nla_nest_end(skb, nest);
+	return 0;
+}
+
+static int report_counter(struct sk_buff *skb, struct stacktap_counter *counter)
+{
+	struct stacktap_counts counts;
+	u64 enabled_ns, running_ns;
+	struct nlattr *nest;
+
+	stats_read(counter, &counts);
+	counter_read_times(counter, &enabled_ns, &running_ns);
+	nest = nla_nest_start(skb, STACKTAP_A_COUNTS);
+	if (!nest ||
+	    nla_put_u32(skb, STACKTAP_CNT_SRC_ID, counter->index) ||
+	    nla_put_u32(skb, STACKTAP_CNT_TYPE, counter->type) ||
+	    put_u64(skb, STACKTAP_CNT_CONFIG, counter->config) ||
+	    put_u64(skb, STACKTAP_CNT_PERIOD, counter->period) ||
+	    nla_put_u32(skb, STACKTAP_CNT_FALLBACK_ERRNO, counter->fallback_errno) ||
+	    put_u64(skb, STACKTAP_CNT_CALLS, counts.calls) ||
+	    put_u64(skb, STACKTAP_CNT_RECORDED, counts.recorded) ||
+	    put_u64(skb, STACKTAP_CNT_FILTERED, counts.filtered) ||
+	    put_u64(skb, STACKTAP_CNT_THROTTLED, counts.throttled) ||
+	    report_array(skb, STACKTAP_CNT_LOST, counts.lost, STACKTAP_LOST_REASONS) ||
+	    put_u64(skb, STACKTAP_CNT_ENABLED_NS, enabled_ns) ||
+	    put_u64(skb, STACKTAP_CNT_RUNNING_NS, running_ns) ||
+	    put_u64(skb, STACKTAP_CNT_MOVED, counts.moved) ||
+	    put_u64(skb, STACKTAP_CNT_STALE, counts.stale) ||
+	    report_array(skb, STACKTAP_CNT_KERNEL_END, counts.kernel_end, STACKTAP_END_REASONS) ||
+	    report_array(skb, STACKTAP_CNT_USER_END, counts.user_end, STACKTAP_END_REASONS))
+		return -EMSGSIZE;
+	nla_nest_end(skb, nest);
+	return 0;
+}
+
+static enum stacktap_cpu_state report_cpu_state(struct stacktap_session *session,
+						struct stacktap_cpu *cpu)
+{
+	if (session->state != STACKTAP_STATE_RUNNING)
+		return STACKTAP_CPU_STOPPED;
+	return cpu->active && cpumask_test_cpu(cpu->cpu, session->online) ?
+		STACKTAP_CPU_ONLINE : STACKTAP_CPU_OFFLINE;
+}
+
+int report_cpu(struct sk_buff *skb, struct stacktap_session *session, struct stacktap_cpu *cpu)
+{
+	struct nlattr *nest;
+	unsigned int i;
+
+	lockdep_assert_held(&session->lock);
+	nest = nla_nest_start(skb, STACKTAP_A_CPU);
+	if (!nest)
+		return -EMSGSIZE;
+	if (put_u64(skb, STACKTAP_A_SESSION_ID, session->id) ||
+	    nla_put_u32(skb, STACKTAP_A_CPU_ID, cpu->cpu) ||
+	    nla_put_u8(skb, STACKTAP_A_CPU_STATE, report_cpu_state(session, cpu)) ||
+	    put_u64(skb, STACKTAP_A_RING_BYTES, cpu->ring->data_bytes) ||
+	    put_u64(skb, STACKTAP_A_RING_USED, ring_used(cpu->ring)))
+		goto err_cancel;
+	for (i = 0; i < session->nr_sources; i++)
+		if (report_counter(skb, &cpu->counters[i]))
+			goto err_cancel;
+	nla_nest_end(skb, nest);
+	return 0;
+
+err_cancel:
+	nla_nest_cancel(skb, nest);
+	return -EMSGSIZE;
+}

@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include <linux/mm.h>
+#include <linux/slab.h>
+#include <net/netlink.h>
+
+#include "control.h"
+#include "request.h"
+
+enum {
+	REQUEST_MAX_CPU_BYTES = DIV_ROUND_UP(NR_CPUS, 64) * sizeof(u64),
+};
+
+static struct netlink_range_validation walk_limit_range = {
+	.min = 1000,
+	.max = 100000,
+};
+
+static const struct nla_policy source_policy[STACKTAP_SRC_ATTR_MAX + 1] = {
+	[STACKTAP_SRC_ID] = NLA_POLICY_MAX(NLA_U32, STACKTAP_MAX_SOURCES - 1),
+	[STACKTAP_SRC_NAME] = { .type = NLA_NUL_STRING, .len = STACKTAP_NAME_LEN - 1 },
+	[STACKTAP_SRC_TYPE] = { .type = NLA_U32 },
+	[STACKTAP_SRC_CONFIG] = { .type = NLA_U64 },
+	[STACKTAP_SRC_CONFIG1] = { .type = NLA_U64 },
+	[STACKTAP_SRC_CONFIG2] = { .type = NLA_U64 },
+	[STACKTAP_SRC_MODE] = NLA_POLICY_RANGE(NLA_U8, STACKTAP_MODE_PERIOD, STACKTAP_MODE_FREQ),
+	[STACKTAP_SRC_PERIOD] = NLA_POLICY_MIN(NLA_U64, 1),
+	[STACKTAP_SRC_RATE_HZ] = NLA_POLICY_RANGE(NLA_U32, 1, STACKTAP_MAX_RATE_HZ),
+	[STACKTAP_SRC_NOMINAL_HZ] = NLA_POLICY_MIN(NLA_U64, 1),
+	[STACKTAP_SRC_FLAGS] = NLA_POLICY_MASK(NLA_U32, STACKTAP_SRC_FLAGS_ALL),
+};
+
+static const struct nla_policy sources_policy[STACKTAP_A_SOURCE + 1] = {
+	[STACKTAP_A_SOURCE] = NLA_POLICY_NESTED(source_policy),
+};
+
+static const struct nla_policy filter_policy[STACKTAP_FILTER_ATTR_MAX + 1] = {
+	[STACKTAP_FILTER_CPUS] = { .type = NLA_BINARY, .len = REQUEST_MAX_CPU_BYTES },
+	[STACKTAP_FILTER_TGIDS] = { .type = NLA_BINARY,
+				    .len = STACKTAP_MAX_TGIDS * sizeof(u32) },
+	[STACKTAP_FILTER_FLAGS] = NLA_POLICY_MASK(NLA_U32, STACKTAP_FILTER_FLAGS_ALL),
+};
+
+const struct nla_policy request_policy[STACKTAP_A_MAX + 1] = {
+	[STACKTAP_A_SESSION_ID] = NLA_POLICY_MIN(NLA_U64, 1),
+	[STACKTAP_A_USER_FRAMES] = NLA_POLICY_RANGE(NLA_U32, 1, STACKTAP_MAX_USER_FRAMES),
+	[STACKTAP_A_WALK_LIMIT_NS] = NLA_POLICY_FULL_RANGE(NLA_U32, &walk_limit_range),
+	[STACKTAP_A_SOURCES] = NLA_POLICY_NESTED(sources_policy),
+	[STACKTAP_A_FILTER] = NLA_POLICY_NESTED(filter_policy),
+	[STACKTAP_A_TWO_PHASE] = { .type = NLA_FLAG },
+};
+
+struct request {
+	struct stacktap_source sources[STACKTAP_MAX_SOURCES];
+	unsigned int nr_sources;
+	unsigned long changed;		/* bits of sources, in a running session */
+	struct stacktap_filter *filter;
+};
+
+/* A source of a stopped session: all of it. */
+static int request_source(struct request *request, struct nlattr *attr, struct nlattr **tb,
+			  struct netlink_ext_ack *extack)
+{
+	struct stacktap_source *source = &request->sources[request->nr_sources];
+
+	if (tb[STACKTAP_SRC_ID] && nla_get_u32(tb[STACKTAP_SRC_ID]) != request->nr_sources) {
+		NL_SET_ERR_MSG_ATTR(extack, tb[STACKTAP_SRC_ID],
+				    "source ids count up from 0 in the order of the list");
+		return -EINVAL;
+	}
+	if (!tb[STACKTAP_SRC_NAME] || !tb[STACKTAP_SRC_TYPE] || !tb[STACKTAP_SRC_CONFIG]) {
+		NL_SET_ERR_MSG_ATTR(extack, attr, "a source needs a name, a type and a config");
+		return -EINVAL;
+	}
+	nla_strscpy(source->name, tb[STACKTAP_SRC_NAME], sizeof(source->name));
+	source->type = nla_get_u32(tb[STACKTAP_SRC_TYPE]);
+	source->config = nla_get_u64(tb[STACKTAP_SRC_CONFIG]);
+	if (tb[STACKTAP_SRC_CONFIG1])
+		source->config1 = nla_get_u64(tb[STACKTAP_SRC_CONFIG1]);
+	if (tb[STACKTAP_SRC_CONFIG2])
+		source->config2 = nla_get_u64(tb[STACKTAP_SRC_CONFIG2]);
+	source->mode = tb[STACKTAP_SRC_MODE] ? nla_get_u8(tb[STACKTAP_SRC_MODE]) :
+		       STACKTAP_MODE_PERIOD;
+	if (tb[STACKTAP_SRC_PERIOD])
+		source->period = nla_get_u64(tb[STACKTAP_SRC_PERIOD]);
+	if (tb[STACKTAP_SRC_RATE_HZ])
+		source->rate_hz = nla_get_u32(tb[STACKTAP_SRC_RATE_HZ]);
+	if (tb[STACKTAP_SRC_NOMINAL_HZ])
+		source->nominal_hz = nla_get_u64(tb[STACKTAP_SRC_NOMINAL_HZ]);
+	if (tb[STACKTAP_SRC_FLAGS])
+		source->flags = nla_get_u32(tb[STACKTAP_SRC_FLAGS]);
+	request->nr_sources++;
+	return source_check(source, extack);
+}
+
+/* A source of a running session: its id and a new rate or period. */
+static int request_rate(struct request *request, struct stacktap_session *session,
+			struct nlattr *attr, struct nlattr **tb, struct netlink_ext_ack *extack)
+{
+	struct stacktap_source *source;
+	unsigned int i, index;
+
+	for (i = 0; i <= STACKTAP_SRC_ATTR_MAX; i++) {
+		if (!tb[i] || i == STACKTAP_SRC_ID || i == STACKTAP_SRC_RATE_HZ ||
+		    i == STACKTAP_SRC_PERIOD)
+			continue;
+		NL_SET_ERR_MSG_ATTR(extack, tb[i],
+				    "while the session runs only rate and period can change");
+		return -EBUSY;
+	}
+	if (!tb[STACKTAP_SRC_ID] || nla_get_u32(tb[STACKTAP_SRC_ID]) >= session->nr_sources) {
+		NL_SET_ERR_MSG_ATTR(extack, attr, "the session has no source of that id");
+		return -EINVAL;
+	}
+	if (!tb[STACKTAP_SRC_RATE_HZ] && !tb[STACKTAP_SRC_PERIOD]) {
+		NL_SET_ERR_MSG_ATTR(extack, attr, "neither a rate nor a period is given");
+		return -EINVAL;
+	}
+	index = nla_get_u32(tb[STACKTAP_SRC_ID]);
+	source = &request->sources[index];
+	*source = session->sources[index];
+	source->rate_hz = tb[STACKTAP_SRC_RATE_HZ] ? nla_get_u32(tb[STACKTAP_SRC_RATE_HZ]) : 0;
+	source->period = tb[STACKTAP_SRC_PERIOD] ? nla_get_u64(tb[STACKTAP_SRC_PERIOD]) : 0;
+	request->changed |= BIT(index);
+	return source_check(source, extack);
+}
+
+static int request_sources(struct request *request, struct stacktap_session *session,
+			   struct nlattr *list, struct netlink_ext_ack *extack)
+{
+	struct nlattr *tb[STACKTAP_SRC_ATTR_MAX + 1];
+	struct nlattr *attr;
+	int err, rest;
+
+	nla_for_each_nested(attr, list, rest) {
+		err = nla_parse_nested(tb, STACKTAP_SRC_ATTR_MAX, attr, source_policy, extack);
+		if (err)
+			return err;
+		if (session->state == STACKTAP_STATE_RUNNING) {
+			err = request_rate(request, session, attr, tb, extack);
+		} else if (request->nr_sources == STACKTAP_MAX_SOURCES) {
+			NL_SET_ERR_MSG_ATTR(extack, attr, "a session has at most 8 sources");
+			err = -E2BIG;
+		} else {
+			err = request_source(request, attr, tb, extack);
+		}
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+static bool request_cpus_possible(const u64 *words, unsigned int nr_words)
+{
+	unsigned int cpu;
+
+	for_each_possible_cpu(cpu)
+		if (cpu / 64 < nr_words && words[cpu / 64] >> cpu % 64 & 1)
+			return true;
+	return false;
+}
+
+static int request_filter(struct request *request, struct nlattr *attr,
+			  struct netlink_ext_ack *extack)
+{
+	struct nlattr *tb[STACKTAP_FILTER_ATTR_MAX + 1];
+	unsigned int nr_words = 0, nr_tgids = 0, i;
+	u64 *words = NULL;
+	u32 flags = 0, *tgids = NULL;
+	int err;
+
+	err = nla_parse_nested(tb, STACKTAP_FILTER_ATTR_MAX, attr, filter_policy, extack);
+	if (err)
+		return err;
+	if (!tb[STACKTAP_FILTER_CPUS] && !tb[STACKTAP_FILTER_TGIDS] && !tb[STACKTAP_FILTER_FLAGS])
+		return 0;
+
+	if (tb[STACKTAP_FILTER_FLAGS])
+		flags = nla_get_u32(tb[STACKTAP_FILTER_FLAGS]);
+	if (flags & STACKTAP_FILTER_USER_ONLY && flags & STACKTAP_FILTER_KERNEL_ONLY) {
+		NL_SET_ERR_MSG_ATTR(extack, tb[STACKTAP_FILTER_FLAGS],
+				    "user only and kernel only together let nothing pass");
+		return -EINVAL;
+	}
+
+	/* attribute payloads are aligned to 4 bytes only */
+	if (tb[STACKTAP_FILTER_CPUS]) {
+		nr_words = nla_len(tb[STACKTAP_FILTER_CPUS]) / sizeof(*words);
+		words = kmemdup(nla_data(tb[STACKTAP_FILTER_CPUS]), nr_words * sizeof(*words),
+				GFP_KERNEL);
+		err = words ? 0 : -ENOMEM;
+		if (!err && (nla_len(tb[STACKTAP_FILTER_CPUS]) % sizeof(*words) ||
+			     !request_cpus_possible(words, nr_words))) {
+			NL_SET_ERR_MSG_ATTR(extack, tb[STACKTAP_FILTER_CPUS],
+					    "the CPU set is not in u64 words or names no possible CPU");
+			err = -EINVAL;
+		}
+		if (err)
+			goto out;
+	}
+	if (tb[STACKTAP_FILTER_TGIDS]) {
+		nr_tgids = nla_len(tb[STACKTAP_FILTER_TGIDS]) / sizeof(*tgids);
+		tgids = nla_data(tb[STACKTAP_FILTER_TGIDS]);
+		err = nr_tgids && !(nla_len(tb[STACKTAP_FILTER_TGIDS]) % sizeof(*tgids)) ?
+			0 : -EINVAL;
+		for (i = 0; i < nr_tgids; i++)
+			if (!tgids[i])
+				err = -EINVAL;
+		if (err) {
+			NL_SET_ERR_MSG_ATTR(extack, tb[STACKTAP_FILTER_TGIDS],
+					    "the tgid set is empty, ragged or holds a zero");
+			goto out;
+		}
+	}
+	err = filter_create(flags, words, nr_words, tgids, nr_tgids, &request->filter);
+out:
+	kfree(words);
+	return err;
+}
+
+static int request_apply(struct request *request, struct stacktap_session *session,
+			 struct nlattr **attrs, struct netlink_ext_ack *extack)
+{
+	unsigned int i;
+	int err;
+
+	if (attrs[STACKTAP_A_USER_FRAMES])
+		session->user_frames = nla_get_u32(attrs[STACKTAP_A_USER_FRAMES]);
+	if (attrs[STACKTAP_A_WALK_LIMIT_NS])
+		session->walk_limit_ns = nla_get_u32(attrs[STACKTAP_A_WALK_LIMIT_NS]);
+	if (attrs[STACKTAP_A_TWO_PHASE])
+		session->two_phase = true;
+	if (attrs[STACKTAP_A_SOURCES] && session->state != STACKTAP_STATE_RUNNING)
+		control_set_sources(session, request->sources, request->nr_sources);
+
+	for (i = 0; i < session->nr_sources; i++) {
+		if (!(request->changed & BIT(i)))
+			continue;
+		err = control_set_rate(session, i, &request->sources[i], extack);
+		if (err)
+			return err;
+	}
+	if (attrs[STACKTAP_A_FILTER]) {
+		struct stacktap_filter *filter = request->filter;
+
+		request->filter = NULL;
+		return control_set_filter(session, filter, extack);
+	}
+	return 0;
+}
+
+int request_set(struct stacktap_session *session, struct nlattr **attrs,
+		struct netlink_ext_ack *extack)
+{
+	struct request *request;
+	int err = 0;
+
+	lockdep_assert_held(&session->lock);
+	if (session->state == STACKTAP_STATE_RUNNING &&
+	    (attrs[STACKTAP_A_USER_FRAMES] || attrs[STACKTAP_A_WALK_LIMIT_NS] ||
+	     attrs[STACKTAP_A_TWO_PHASE])) {
+		NL_SET_ERR_MSG(extack,
+			       "depth, time limit and phases can only change while stopped");
+		return -EBUSY;
+	}
+
+	request = kzalloc(sizeof(*request), GFP_KERNEL);
+	if (!request)
+		return -ENOMEM;
+	if (attrs[STACKTAP_A_SOURCES])
+		err = request_sources(request, session, attrs[STACKTAP_A_SOURCES], extack);
+	if (!err && attrs[STACKTAP_A_FILTER])
+		err = request_filter(request, attrs[STACKTAP_A_FILTER], extack);
+	if (!err)
+		err = request_apply(request, session, attrs, extack);
+	filter_destroy(request->filter);
+	kfree(request);
+	return err;
+}

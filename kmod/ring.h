@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef STACKTAP_KMOD_RING_H
+#define STACKTAP_KMOD_RING_H
+
+#include <linux/mm.h>
+#include <linux/stacktap.h>
+#include <linux/types.h>
+
+/*
+ * The records of one CPU. There is one producer: whoever holds this CPU with IRQs off, or the
+ * holder of the session's mutex while the CPU is offline. NMIs never write here.
+ */
+struct stacktap_ring {
+	u64 head;		/* the truth; the producer page only gets copies */
+	u64 data_bytes;
+	u32 watermark;
+	struct stacktap_consumer_page *consumer;
+	struct stacktap_producer_page *producer;
+	u8 *data;		/* 2 * data_bytes, the second half maps the pages of the first */
+	void *area;
+	struct page **pages;
+	unsigned int nr_pages;	/* consumer, producer, data */
+};
+
+int ring_create(unsigned int cpu, u32 data_bytes, u32 watermark, struct stacktap_ring **ret_ring);
+void ring_destroy(struct stacktap_ring *ring);
+int ring_mmap(struct stacktap_ring *ring, struct vm_area_struct *vma, bool producer);
+
+/* Free bytes, or -EINVAL when user space put an impossible position on the consumer page. */
+s64 ring_space(const struct stacktap_ring *ring);
+u64 ring_used(const struct stacktap_ring *ring);
+
+static inline void *ring_head(struct stacktap_ring *ring)
+{
+	return ring->data + (ring->head & (ring->data_bytes - 1));
+}
+
+/* Publish @bytes that were written at ring_head(). */
+static inline void ring_commit(struct stacktap_ring *ring, u32 bytes)
+{
+	/* also read, without the lock of this CPU, by poll() and netlink */
+	WRITE_ONCE(ring->head, ring->head + bytes);
+	/* pairs with the reader's load-acquire of head: it sees the record's bytes */
+	smp_store_release(&ring->producer->head, ring->head);
+}
+
+extern atomic_long_t ring_bytes_total;
+extern unsigned int ring_limit_mib;
+
+#endif /* STACKTAP_KMOD_RING_H */

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef STACKTAP_KMOD_SESSION_H
+#define STACKTAP_KMOD_SESSION_H
+
+#include <linux/atomic.h>
+#include <linux/cpumask.h>
+#include <linux/kref.h>
+#include <linux/mutex.h>
+#include <linux/rcupdate.h>
+#include <linux/stacktap.h>
+#include <linux/wait.h>
+#include <linux/workqueue.h>
+
+#include "cpu.h"
+#include "filter.h"
+#include "source.h"
+
+struct netlink_ext_ack;
+
+/*
+ * One profiling request.
+ *
+ * Locks: session->lock > cpu_hotplug_lock (taken inside static keys, tracepoints and software
+ * events) > perf's context locks. Hotplug callbacks never take session->lock, they queue @work.
+ * That is why no path holds cpu_hotplug_lock when it comes here, and why every counter, of
+ * whatever type, is made and released in process context under session->lock alone: a CPU that
+ * goes offline in between kills its events, which @hotplug_seq of struct stacktap_cpu tells.
+ *
+ * Lifetime: the file owns a reference; netlink takes another for the length of one message.
+ * release() stops everything, so the last put only frees memory.
+ */
+struct stacktap_session {
+	u64 id;
+	unsigned int slot;	/* its bit in the per-CPU words of capture.c */
+	struct kref kref;
+	struct rcu_head rcu;
+	struct hlist_node hotplug_node;
+	u32 owner_tgid;
+	char owner_comm[STACKTAP_COMM_LEN];
+	u64 created;
+
+	struct mutex lock;	/* everything up to @armed */
+	bool dead;
+	u8 state;		/* enum stacktap_state; also read by poll() */
+	u64 generation;
+	unsigned int nr_sources;
+	unsigned int nr_rings;	/* also read by poll() */
+	struct stacktap_source sources[STACKTAP_MAX_SOURCES];
+	bool probing;		/* holds the sched_switch probe */
+
+	/* read by overflow handlers */
+	bool armed;
+	bool two_phase;		/* constant while armed, as the next two */
+	u32 user_frames;
+	u32 walk_limit_ns;
+	struct stacktap_filter __rcu *filter;
+	cpumask_var_t online;	/* set and cleared by the hotplug callbacks */
+	cpumask_var_t seen;	/* ever online in this session's life */
+	struct stacktap_cpu **cpus; /* [nr_cpu_ids]; entries appear once, with release */
+
+	struct wait_queue_head wait;
+	struct work_struct work; /* make counters agree with what is wanted */
+
+	/* events.c */
+	struct delayed_work events_work;
+	unsigned long events;	/* bits of enum stacktap_event */
+	unsigned long events_sent; /* jiffies */
+	unsigned int event_cpus[STACKTAP_EVENT_KINDS];
+	unsigned int fallback_source;
+	unsigned int fallback_errno;
+};
+
+int session_create(struct stacktap_session **ret_session);
+/* The owner is gone: stop, unpublish, put. */
+void session_close(struct stacktap_session *session);
+
+struct stacktap_session *session_get(u64 id);
+/* The session with the lowest id that is at least @id, or NULL. */
+struct stacktap_session *session_get_from(u64 id);
+void session_put(struct stacktap_session *session);
+unsigned int session_count(void);
+/* moves whenever a session comes or goes, for consistent dumps */
+unsigned int session_list_generation(void);
+
+static inline struct stacktap_cpu *session_cpu(const struct stacktap_session *session,
+					       unsigned int cpu)
+{
+	/* pairs with the release in control_add_ring(): the ring is complete */
+	return smp_load_acquire(&session->cpus[cpu]);
+}
+
+#endif /* STACKTAP_KMOD_SESSION_H */

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include <linux/cpumask.h>
+#include <linux/netlink.h>
+#include <linux/perf_event.h>
+
+#include "cpu.h"
+#include "session.h"
+#include "source.h"
+
+enum {
+	SOURCE_FALLBACK_HZ = 99,
+	SOURCE_ASSUMED_HZ = 1000,	/* of a source of which only the period is known */
+	/* no CPU runs slower than 100 MHz, so this is MAX_RATE_HZ there */
+	SOURCE_MIN_CYCLES = 10000,
+};
+
+static bool source_is_clock(u32 type, u64 config)
+{
+	return type == PERF_TYPE_SOFTWARE &&
+	       (config == PERF_COUNT_SW_CPU_CLOCK || config == PERF_COUNT_SW_TASK_CLOCK);
+}
+
+bool source_is_hardware(const struct stacktap_source *source)
+{
+	return source->type != PERF_TYPE_SOFTWARE;
+}
+
+u64 source_period(const struct stacktap_source *source)
+{
+	if (source_is_clock(source->type, source->config))
+		return source->mode == STACKTAP_MODE_PERIOD && source->period ?
+			source->period : NSEC_PER_SEC / source->rate_hz;
+	if (source->mode == STACKTAP_MODE_FREQ)
+		return 0;
+	return source->period ?: source->nominal_hz / source->rate_hz;
+}
+
+unsigned int source_rate(const struct stacktap_source *source)
+{
+	if (source->rate_hz)
+		return source->rate_hz;
+	if (source_is_clock(source->type, source->config))
+		return DIV_ROUND_UP_ULL(NSEC_PER_SEC, source->period);
+	if (source->nominal_hz)
+		return min_t(u64, DIV64_U64_ROUND_UP(source->nominal_hz, source->period),
+			     STACKTAP_MAX_RATE_HZ);
+	return SOURCE_ASSUMED_HZ;
+}
+
+static u64 source_fallback_period(const struct stacktap_source *source)
+{
+	return NSEC_PER_SEC / (source->rate_hz ?: SOURCE_FALLBACK_HZ);
+}
+
+static u64 source_min_period(const struct stacktap_source *source)
+{
+	if (source_is_clock(source->type, source->config))
+		return STACKTAP_MIN_PERIOD_NS;
+	if (source->type == PERF_TYPE_HARDWARE &&
+	    (source->config == PERF_COUNT_HW_CPU_CYCLES ||
+	     source->config == PERF_COUNT_HW_INSTRUCTIONS ||
+	     source->config == PERF_COUNT_HW_REF_CPU_CYCLES))
+		return SOURCE_MIN_CYCLES;
+	return 1;
+}
+
+int source_check(const struct stacktap_source *source, struct netlink_ext_ack *extack)
+{
+	u64 period;
+
+	if (source->type == PERF_TYPE_TRACEPOINT || source->type == PERF_TYPE_BREAKPOINT) {
+		NL_SET_ERR_MSG(extack, "tracepoints and breakpoints cannot be sources");
+		return -EOPNOTSUPP;
+	}
+	if (source->type == PERF_TYPE_SOFTWARE && source->config == PERF_COUNT_SW_DUMMY) {
+		NL_SET_ERR_MSG(extack, "the dummy event never overflows");
+		return -EINVAL;
+	}
+	if (source->mode == STACKTAP_MODE_FREQ && source->period) {
+		NL_SET_ERR_MSG(extack, "frequency mode takes a rate, not a period");
+		return -EINVAL;
+	}
+	if (!source->rate_hz && !source->period) {
+		NL_SET_ERR_MSG(extack, "a source needs a rate or a period");
+		return -EINVAL;
+	}
+	if (source->mode == STACKTAP_MODE_FREQ)
+		return 0;
+	if (!source->period && !source->nominal_hz &&
+	    !source_is_clock(source->type, source->config)) {
+		NL_SET_ERR_MSG(extack, "a rate in period mode needs the source's nominal rate");
+		return -EINVAL;
+	}
+	period = source_period(source);
+	if (period < source_min_period(source)) {
+		NL_SET_ERR_MSG(extack, "the period is too short: more than 10000 samples a second");
+		return -ERANGE;
+	}
+	if (period >> 63) {
+		NL_SET_ERR_MSG(extack, "the period does not fit 63 bits");
+		return -ERANGE;
+	}
+	if (source->nominal_hz && source->nominal_hz / period > STACKTAP_MAX_RATE_HZ) {
+		NL_SET_ERR_MSG(extack, "period and nominal rate give more than 10000 samples a second");
+		return -ERANGE;
+	}
+	return 0;
+}
+
+static struct perf_event *counter_event_create(struct stacktap_counter *counter,
+					       const struct stacktap_source *source, u32 type,
+					       u64 config, u64 period,
+					       perf_overflow_handler_t handler)
+{
+	struct perf_event_attr attr = {
+		.type = type,
+		.size = sizeof(attr),
+		.config = config,
+		.disabled = 1,
+		.exclude_guest = 1,
+		.exclude_hv = 1,
+		.exclude_user = !!(source->flags & STACKTAP_SRC_EXCLUDE_USER),
+		.exclude_kernel = !!(source->flags & STACKTAP_SRC_EXCLUDE_KERNEL),
+		/* keeps Intel's PEBS from batching records, which would fake time and registers */
+		.wakeup_events = 1,
+	};
+
+	if (type == source->type && config == source->config) {
+		attr.config1 = source->config1;
+		attr.config2 = source->config2;
+		attr.precise_ip = (source->flags & STACKTAP_SRC_PRECISE_MASK) >>
+				  STACKTAP_SRC_PRECISE_SHIFT;
+	}
+	if (period) {
+		attr.sample_period = period;
+	} else {
+		attr.freq = 1;
+		attr.sample_freq = source->rate_hz;
+	}
+	return perf_event_create_kernel_counter(&attr, counter->cpu->cpu, NULL, handler, counter);
+}
+
+int counter_create(struct stacktap_counter *counter, const struct stacktap_source *source,
+		   bool two_phase, perf_overflow_handler_t handler)
+{
+	u64 config = source->config, period = source_period(source);
+	u32 type = source->type, fallback_errno = 0;
+	struct perf_event *event;
+
+	lockdep_assert_held(&counter->cpu->session->lock);
+	/* taken first: an offline callback that runs from here on marks the new event as dead */
+	counter->hotplug_seq = READ_ONCE(counter->cpu->hotplug_seq);
+	smp_rmb();
+	event = counter_event_create(counter, source, type, config, period, handler);
+	if (IS_ERR(event)) {
+		int err = PTR_ERR(event);
+
+		/* our offline callback runs before perf's, so the bit is never stale here */
+		if (!cpumask_test_cpu(counter->cpu->cpu, counter->cpu->session->online))
+			return -ENODEV;
+		if (err == -EACCES || err == -ENOMEM || source->flags & STACKTAP_SRC_NO_FALLBACK ||
+		    source_is_clock(type, config))
+			return err;
+		fallback_errno = -err;
+		type = PERF_TYPE_SOFTWARE;
+		config = PERF_COUNT_SW_CPU_CLOCK;
+		period = source_fallback_period(source);
+		event = counter_event_create(counter, source, type, config, period, handler);
+		if (IS_ERR(event))
+			return PTR_ERR(event);
+	}
+
+	counter->type = type;
+	counter->config = config;
+	counter->period = period;
+	counter->fallback_errno = fallback_errno;
+	counter->clock = source_is_clock(type, config);
+	counter->context = counter->clock ? STACKTAP_CONTEXT_HRTIMER :
+			   type == PERF_TYPE_SOFTWARE ? STACKTAP_CONTEXT_TASK :
+			   STACKTAP_CONTEXT_IRQ;
+	counter->one_phase = type == PERF_TYPE_SOFTWARE && !two_phase;
+	counter->event = event;
+	return 0;
+}
+
+void counter_release(struct stacktap_counter *counter)
+{
+	u64 enabled, running;
+
+	lockdep_assert_held(&counter->cpu->session->lock);
+	if (!counter->event)
+		return;
+	perf_event_disable(counter->event);
+	perf_event_read_value(counter->event, &enabled, &running);
+	counter->enabled_ns += enabled;
+	counter->running_ns += running;
+	perf_event_release_kernel(counter->event);
+	counter->event = NULL;
+}
+
+int counter_set_period(struct stacktap_counter *counter, const struct stacktap_source *source)
+{
+	u64 period = counter->fallback_errno ? source_fallback_period(source) :
+					       source_period(source);
+	int err;
+
+	lockdep_assert_held(&counter->cpu->session->lock);
+	err = perf_event_period(counter->event, period ?: source->rate_hz);
+	if (err)
+		return err;
+	counter->period = period;
+	return 0;
+}
+
+void counter_read_times(struct stacktap_counter *counter, u64 *ret_enabled, u64 *ret_running)
+{
+	u64 enabled = 0, running = 0;
+
+	lockdep_assert_held(&counter->cpu->session->lock);
+	if (counter->event)
+		perf_event_read_value(counter->event, &enabled, &running);
+	*ret_enabled = counter->enabled_ns + enabled;
+	*ret_running = counter->running_ns + running;
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef STACKTAP_KMOD_SOURCE_H
+#define STACKTAP_KMOD_SOURCE_H
+
+#include <linux/perf_event.h>
+#include <linux/stacktap.h>
+
+struct netlink_ext_ack;
+struct stacktap_counter;
+struct stacktap_cpu;
+
+/* What triggers samples, as the user configured it. */
+struct stacktap_source {
+	char name[STACKTAP_NAME_LEN];
+	u32 type;
+	u64 config;
+	u64 config1;
+	u64 config2;
+	u8 mode;		/* enum stacktap_mode */
+	u64 period;		/* as given; 0: derived from the rate */
+	u32 rate_hz;
+	u64 nominal_hz;
+	u32 flags;		/* STACKTAP_SRC_* */
+};
+
+int source_check(const struct stacktap_source *source, struct netlink_ext_ack *extack);
+
+/* Period in the source's own unit; 0 in frequency mode. */
+u64 source_period(const struct stacktap_source *source);
+
+/* Samples per second that a CPU may deliver; an assumption where only a period is known. */
+unsigned int source_rate(const struct stacktap_source *source);
+
+/* Does it sample from a PMU interrupt, as opposed to a timer or a software event? */
+bool source_is_hardware(const struct stacktap_source *source);
+
+/*
+ * Make the disabled event of @counter, cpu-clock if the real one is not to be had. -ENODEV: the
+ * CPU went offline.
+ */
+int counter_create(struct stacktap_counter *counter, const struct stacktap_source *source,
+		   bool two_phase, perf_overflow_handler_t handler);
+void counter_release(struct stacktap_counter *counter);
+/* Make a live event follow a change of period or rate. */
+int counter_set_period(struct stacktap_counter *counter, const struct stacktap_source *source);
+void counter_read_times(struct stacktap_counter *counter, u64 *ret_enabled, u64 *ret_running);
+
+#endif /* STACKTAP_KMOD_SOURCE_H */

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include <linux/sched.h>
+#include <linux/sched/task_stack.h>
+#include <linux/stacktap.h>
+#include <linux/uaccess.h>
+#include <asm/cpufeature.h>
+#include <asm/memory.h>
+
+#include "compat/compat.h"
+#include "stack.h"
+
+struct frame_record {
+	unsigned long fp;
+	unsigned long ret;
+};
+
+/*
+ * The unwinder of the kernel itself is not exported and not built for NMI. The walk is bounded by
+ * the task's stack, or by the block that holds the first frame (the IRQ stack and others, which no
+ * module can name), with one way from there to the task's stack. Reads cannot fault fatally, so a
+ * wrong bound costs a wrong frame, not the machine.
+ */
+void stack_walk_kernel(struct pt_regs *regs, struct stacktap_stack *stack)
+{
+	unsigned long task_low = (unsigned long)task_stack_page(current);
+	unsigned long task_high = task_low + THREAD_SIZE;
+	unsigned long final = compat_final_frame(current);
+	unsigned long fp = regs->regs[29];
+	unsigned long low, high;
+	struct frame_record record;
+
+	stack->ips[stack->nr++] = compat_strip_kernel_pac(regs->pc);
+	if (fp >= task_low && fp < task_high) {
+		low = task_low;
+		high = task_high;
+	} else {
+		low = round_down(fp, THREAD_SIZE);
+		high = low + THREAD_SIZE;
+	}
+
+	stack->end = STACKTAP_END_BAD_FRAME;
+	pagefault_disable();
+	while (fp != final) {
+		if (fp % sizeof(long) || fp < low || fp > high - sizeof(record) ||
+		    !is_ttbr1_addr(fp))
+			goto out;
+		if (stack->nr >= stack->max) {
+			stack->end = STACKTAP_END_DEPTH;
+			goto out;
+		}
+		__get_kernel_nofault(&record.fp, (unsigned long *)fp, unsigned long, unreadable);
+		__get_kernel_nofault(&record.ret, (unsigned long *)fp + 1, unsigned long,
+				     unreadable);
+		if (!record.ret)
+			goto out;
+		stack->ips[stack->nr++] = compat_strip_kernel_pac(record.ret);
+
+		low = fp + sizeof(record);
+		fp = record.fp;
+		if (high != task_high && fp >= task_low && fp < task_high) {
+			low = task_low;
+			high = task_high;
+		}
+	}
+	stack->end = STACKTAP_END_COMPLETE;
+	goto out;
+
+unreadable:
+	stack->end = STACKTAP_END_UNREADABLE;
+out:
+	pagefault_enable();
+}
+
+u8 stack_walk_user_frames(unsigned long *fp, struct stacktap_stack *stack, unsigned int limit)
+{
+	const unsigned long __user *p;
+	struct frame_record record;
+	unsigned long next;
+
+	while (stack->nr < limit) {
+		p = (const unsigned long __user *)*fp;
+		/* __get_user checks the range and clamps it against speculation here */
+		if (__get_user(record.fp, p) || __get_user(record.ret, p + 1))
+			return STACKTAP_END_UNREADABLE;
+		if (!record.ret)
+			return record.fp ? STACKTAP_END_BAD_FRAME : STACKTAP_END_COMPLETE;
+		record.ret = compat_strip_user_pac(record.ret);
+		if (record.ret >= TASK_SIZE)
+			return STACKTAP_END_BAD_FRAME;
+		stack->ips[stack->nr++] = record.ret;
+		if (!record.fp)
+			return STACKTAP_END_COMPLETE;
+		/* the stack grows down: callers' frames are strictly above, which also ends loops */
+		next = untagged_addr(record.fp);
+		if (next <= *fp || next % sizeof(long) || next > TASK_SIZE - sizeof(record))
+			return STACKTAP_END_BAD_FRAME;
+		*fp = next;
+	}
+	return STACKTAP_END_NONE;
+}
+
+u8 stack_walk_user_first(unsigned long *fp, struct stacktap_stack *stack)
+{
+	*fp = untagged_addr(*fp);
+	if (!*fp || *fp % sizeof(long) || *fp > TASK_SIZE - sizeof(struct frame_record))
+		return STACKTAP_END_BAD_FRAME;
+	return stack_walk_user_frames(fp, stack, stack->nr + 1);
+}
+
+bool stack_regs_compat(struct pt_regs *regs)
+{
+	return compat_user_mode(regs);
+}
+
+unsigned long stack_regs_fp(struct pt_regs *regs)
+{
+	return regs->regs[29];
+}
+
+bool stack_pmu_is_nmi(void)
+{
+	return system_uses_irq_prio_masking();
+}

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include <linux/log2.h>
+#include <linux/mm.h>
+#include <linux/slab.h>
+#include <linux/topology.h>
+
+#include "stash.h"
+
+enum {
+	/* 10,000 Hz for 50 ms on each of a session's sources, rounded up: 9.5 MiB at the worst */
+	STASH_MAX_SLOTS = 8192,
+};
+
+struct stacktap_stash *stash_create(unsigned int cpu, unsigned int nr_slots)
+{
+	struct stacktap_stash *stash;
+
+	/* a power of two, because positions are free-running and wrap at 2^32 */
+	nr_slots = roundup_pow_of_two(clamp_t(unsigned int, nr_slots, 1, STASH_MAX_SLOTS));
+	stash = kvmalloc_node(struct_size(stash, slots, nr_slots),
+			      GFP_KERNEL_ACCOUNT | __GFP_NORETRY | __GFP_NOWARN, cpu_to_node(cpu));
+	if (!stash)
+		return NULL;
+	stash->nr_slots = nr_slots;
+	stash->head = 0;
+	stash->tail = 0;
+	return stash;
+}
+
+void stash_destroy(struct stacktap_stash *stash)
+{
+	kvfree(stash);
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef STACKTAP_KMOD_STASH_H
+#define STACKTAP_KMOD_STASH_H
+
+#include <linux/sched.h>
+#include <linux/stacktap.h>
+
+/* What the overflow handler knows: everything of a sample but the user stack. */
+struct stacktap_hit {
+	u64 time;
+	u64 image_start;	/* start time of the thread group's leader */
+	u64 task_start;		/* and of the thread: with the tid it names a task for good */
+	u64 exec_id;
+	u64 cgroup_id;
+	u64 period;
+	const struct mm_struct *mm; /* only ever compared */
+	unsigned long pc, sp, fp; /* of user space, if the overflow hit user mode */
+	u32 tgid;
+	u32 tid;
+	u16 source;
+	u16 flags;		/* STACKTAP_SAMPLE_* */
+	u8 context;
+	u8 kernel_end;
+	u16 kernel_nr;
+	char comm[STACKTAP_COMM_LEN];
+};
+
+struct stacktap_slot {
+	struct stacktap_hit hit;
+	u64 kernel_ips[STACKTAP_MAX_KERNEL_FRAMES];
+};
+
+/*
+ * Hits that wait for phase 2, of one CPU. Producer and consumer are on the same CPU and the
+ * producer may only interrupt the consumer, never the reverse, so compiler barriers are enough.
+ */
+struct stacktap_stash {
+	unsigned int nr_slots;
+	unsigned int head;	/* free-running; moved by the overflow handler */
+	unsigned int tail;	/* free-running; moved by phase 2 */
+	struct stacktap_slot slots[];
+};
+
+struct stacktap_stash *stash_create(unsigned int cpu, unsigned int nr_slots);
+void stash_destroy(struct stacktap_stash *stash);
+
+static inline size_t stash_bytes(const struct stacktap_stash *stash)
+{
+	return stash ? struct_size(stash, slots, stash->nr_slots) : 0;
+}
+
+static inline unsigned int stash_count(const struct stacktap_stash *stash)
+{
+	return READ_ONCE(stash->head) - READ_ONCE(stash->tail);
+}
+
+/* The slot to fill, NULL when all are taken. */
+static inline struct stacktap_slot *stash_reserve(struct stacktap_stash *stash)
+{
+	if (stash_count(stash) >= stash->nr_slots)
+		return NULL;
+	return &stash->slots[stash->head & (stash->nr_slots - 1)];
+}
+
+static inline void stash_push(struct stacktap_stash *stash)
+{
+	barrier();
+	WRITE_ONCE(stash->head, stash->head + 1);
+}
+
+static inline struct stacktap_slot *stash_first(struct stacktap_stash *stash)
+{
+	return &stash->slots[stash->tail & (stash->nr_slots - 1)];
+}
+
+static inline void stash_pop(struct stacktap_stash *stash)
+{
+	barrier();
+	WRITE_ONCE(stash->tail, stash->tail + 1);
+}
+
+#endif /* STACKTAP_KMOD_STASH_H */

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef STACKTAP_KMOD_USER_H
+#define STACKTAP_KMOD_USER_H
+
+#include "stack.h"
+#include "stash.h"
+
+/*
+ * Walk the user stack of current for @hit into @stack; sets MOVED and STALE in @hit's flags. IRQs
+ * are off, this is not an NMI. Spends at most about @limit_ns.
+ */
+void user_walk(struct stacktap_hit *hit, struct stacktap_stack *stack, u64 now, u32 limit_ns);
+
+#endif /* STACKTAP_KMOD_USER_H */
