@@ -168,9 +168,9 @@ int set_run(int argc, char **argv)
 		case 'h':
 			return cli_help(help);
 		case 'F':
-			/* the module knows the limits and says them */
-			if (!cli_parse_number(optarg, 0, UINT32_MAX, &change.rate_hz))
-				return cli_usage_error("rate `%s' is not a number", optarg);
+			if (!cli_parse_number(optarg, 1, STACKTAP_MAX_RATE_HZ, &change.rate_hz))
+				return cli_usage_error("rate `%s' is not a number from 1 to %d Hz",
+						       optarg, STACKTAP_MAX_RATE_HZ);
 			change.has_rate = true;
 			break;
 		case 'c':

@@ -253,9 +253,9 @@ void status_print_text(const struct status *status)
 		for (size_t j = 0; j < session->source_count; j++)
 			print_source(&session->sources[j]);
 		print_filter(&session->filter);
-		printf("  user stacks up to %u frames; %" PRIu64 " KiB of rings, %" PRIu64
-		       " KiB of stash\n", session->user_frames, session->ring_bytes / 1024,
-		       session->stash_bytes / 1024);
+		printf("  user stacks up to %u frames; %" PRIu64 " bytes of rings, %" PRIu64
+		       " of stash\n", session->user_frames, session->ring_bytes,
+		       session->stash_bytes);
 		print_cpus(&status->sessions[i]);
 	}
 	if (status->daemon_text)

@@ -378,14 +378,61 @@ static bool same_option(const struct config *a, const struct config *b,
 	return true;
 }
 
+static bool is_named(const struct option *option, const char *section, const char *name)
+{
+	return !strcmp(option->section, section) && (!name || !strcmp(option->name, name));
+}
+
 bool config_same(const struct config *a, const struct config *b, const char *section,
 		 const char *name)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(options); i++)
-		if (!strcmp(options[i].section, section) &&
-		    (!name || !strcmp(options[i].name, name)) && !same_option(a, b, &options[i]))
+		if (is_named(&options[i], section, name) && !same_option(a, b, &options[i]))
 			return false;
 	return true;
+}
+
+static void swap_bytes(void *a, void *b, size_t size)
+{
+	char *in_a = a, *in_b = b;
+
+	for (size_t i = 0; i < size; i++) {
+		char byte = in_a[i];
+
+		in_a[i] = in_b[i];
+		in_b[i] = byte;
+	}
+}
+
+static void swap_option(struct config *a, struct config *b, const struct option *option)
+{
+	void *in_a = field_of(a, option), *in_b = field_of(b, option);
+
+	switch (option->kind) {
+	case OPTION_STRING:
+		swap_bytes(in_a, in_b, sizeof(char *));
+		break;
+	case OPTION_BOOL:
+	case OPTION_CHOICE:
+		swap_bytes(in_a, in_b, sizeof(bool));
+		break;
+	case OPTION_NUMBER:
+	case OPTION_BYTES:
+	case OPTION_LEVEL:
+		swap_bytes(in_a, in_b, sizeof(uint64_t));
+		break;
+	case OPTION_EVENT:
+		swap_bytes(a->events, b->events, sizeof(a->events));
+		swap_bytes(&a->event_count, &b->event_count, sizeof(a->event_count));
+		break;
+	}
+}
+
+void config_swap(struct config *a, struct config *b, const char *section, const char *name)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(options); i++)
+		if (is_named(&options[i], section, name))
+			swap_option(a, b, &options[i]);
 }
 
 static void dump_option(const struct config *config, const struct option *option, FILE *stream)

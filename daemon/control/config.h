@@ -66,6 +66,8 @@ int config_check(const struct config *config, char *error, size_t error_size);
 /* Is the option of both the same? @name NULL: all of the section. */
 bool config_same(const struct config *a, const struct config *b, const char *section,
 		 const char *name);
+/* Exchange the option's values, strings with their ownership. @name as above. */
+void config_swap(struct config *a, struct config *b, const char *section, const char *name);
 /* As a file that config_load() reads back to the same. */
 void config_dump(const struct config *config, FILE *stream);
 

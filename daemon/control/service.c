@@ -237,21 +237,26 @@ void service_free(struct service *service)
 	free(service);
 }
 
-/* Can one configuration become the other by control messages alone? */
-static bool is_live_change(const struct config *old, const struct config *new)
+/* What control messages alone can change, or what nothing that runs was made from. */
+static void swap_live(struct config *a, struct config *b)
 {
-	static const char *const fixed[] = { "event", "mode", "window_seconds",
-					     "window_max_seconds", "max_stack" };
-	static const char *const sections[] = { "capture", "export", "store", "resource",
-						"privacy" };
+	config_swap(a, b, "profile", "rate");
+	config_swap(a, b, "profile", "period");
+	config_swap(a, b, "filter", NULL);
+	config_swap(a, b, "daemon", NULL);
+}
 
-	for (size_t i = 0; i < ARRAY_SIZE(fixed); i++)
-		if (!config_same(old, new, "profile", fixed[i]))
-			return false;
+static bool is_live_change(struct config *old, struct config *new)
+{
+	static const char *const sections[] = { "profile", "capture", "export", "store", "resource",
+						"privacy" };
+	bool is_live = true;
+
+	swap_live(old, new);
 	for (size_t i = 0; i < ARRAY_SIZE(sections); i++)
-		if (!config_same(old, new, sections[i], NULL))
-			return false;
-	return true;
+		is_live &= config_same(old, new, sections[i], NULL);
+	swap_live(old, new);
+	return is_live;
 }
 
 static int change_live(struct service *service, const struct config *from,
@@ -286,12 +291,11 @@ out_control:
 	return ret;
 }
 
-/* Stop what runs and start what service->config says. */
+/* Start what service->config says, the pipeline being closed. */
 static int restart(struct service *service, bool with_exporter, char *error, size_t error_size)
 {
 	int ret = 0;
 
-	close_pipeline(service);
 	if (with_exporter || !service->exporter) {
 		close_exporter(service);
 		ret = open_exporter(service, error, error_size);
@@ -299,40 +303,62 @@ static int restart(struct service *service, bool with_exporter, char *error, siz
 	return ret < 0 ? ret : open_pipeline(service, error, error_size);
 }
 
+static int reload_live(struct service *service, struct config *config, char *error,
+		       size_t error_size)
+{
+	char again[256];
+	int ret;
+
+	ret = change_live(service, &service->config, config, error, error_size);
+	if (ret < 0)
+		/* half of it may be in force: put the old values back */
+		change_live(service, config, &service->config, again, sizeof(again));
+	else
+		/* the rest stays where it is: exporter and pipeline borrow its strings */
+		swap_live(&service->config, config);
+	return ret;
+}
+
+static int reload_all(struct service *service, struct config *config, char *error,
+		      size_t error_size)
+{
+	bool with_exporter = !config_same(&service->config, config, "export", NULL) ||
+			     !config_same(&service->config, config, "store", NULL);
+	struct config other = service->config;
+	char again[256];
+	int ret;
+
+	close_pipeline(service);
+	service->config = *config;
+	*config = other;
+	if (!with_exporter) {
+		/* equal, but the exporter borrows the old ones' strings */
+		config_swap(&service->config, config, "export", NULL);
+		config_swap(&service->config, config, "store", NULL);
+	}
+	ret = restart(service, with_exporter, error, error_size);
+	if (!ret)
+		return 0;
+	other = service->config;
+	service->config = *config;
+	*config = other;
+	if (!with_exporter) {
+		config_swap(&service->config, config, "export", NULL);
+		config_swap(&service->config, config, "store", NULL);
+	}
+	return restart(service, with_exporter, again, sizeof(again)) < 0 ? -ESHUTDOWN : ret;
+}
+
 int service_reload(struct service *service, struct config *config, char *ret_error,
 		   size_t error_size)
 {
-	struct config old = service->config;
-	char again[256];
-	bool with_exporter;
 	int ret;
 
-	if (is_live_change(&old, config)) {
-		ret = change_live(service, &old, config, ret_error, error_size);
-		if (ret < 0) {
-			/* half of it may be in force: put the old values back */
-			change_live(service, config, &old, again, sizeof(again));
-			config_done(config);
-			return ret;
-		}
-		service->config = *config;
-		*config = (struct config){ 0 };
-		config_done(&old);
-		return 0;
-	}
-	with_exporter = !config_same(&old, config, "export", NULL) ||
-			!config_same(&old, config, "store", NULL);
-	service->config = *config;
-	*config = (struct config){ 0 };
-	ret = restart(service, with_exporter, ret_error, error_size);
-	if (!ret) {
-		config_done(&old);
-		return 0;
-	}
-	config_done(&service->config);
-	service->config = old;
-	if (restart(service, with_exporter, again, sizeof(again)) < 0)
-		return -ESHUTDOWN;
+	if (is_live_change(&service->config, config))
+		ret = reload_live(service, config, ret_error, error_size);
+	else
+		ret = reload_all(service, config, ret_error, error_size);
+	config_done(config);
 	return ret;
 }
 

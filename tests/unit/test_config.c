@@ -222,6 +222,28 @@ static void test_comparison(void **state _unused_)
 	config_done(&c);
 }
 
+static void test_exchange(void **state _unused_)
+{
+	struct config a = load("[profile]\nevent = cs\nrate = 3\n[filter]\ncpus = 1\nuser_only = yes\n");
+	struct config b = load("[profile]\nevent = cycles\nevent = cpu-clock\nrate = 4\n");
+	struct config old_a = a, old_b = b;
+
+	config_swap(&a, &b, "filter", NULL);
+	assert_null(a.cpus);
+	assert_ptr_equal(b.cpus, old_a.cpus);
+	assert_false(a.user_only);
+	assert_true(b.user_only);
+	assert_int_equal(a.rate_hz, 3);
+	config_swap(&a, &b, "profile", NULL);
+	assert_int_equal(a.rate_hz, 4);
+	assert_int_equal(a.event_count, 2);
+	assert_string_equal(b.events[0], "cs");
+	assert_ptr_equal(a.store_directory, old_a.store_directory);
+	assert_ptr_equal(b.store_directory, old_b.store_directory);
+	config_done(&a);
+	config_done(&b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -232,6 +254,7 @@ int main(void)
 		cmocka_unit_test(test_missing_file),
 		cmocka_unit_test(test_sources_and_filter),
 		cmocka_unit_test(test_comparison),
+		cmocka_unit_test(test_exchange),
 	};
 
 	return cmocka_run_group_tests(tests, make_file, remove_file);
