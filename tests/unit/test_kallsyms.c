@@ -180,11 +180,15 @@ static void privacy_leaves_names_only(void **state)
 /* kptr_restrict: every address reads as zero */
 static void hidden_addresses_give_no_names(void **state)
 {
+	struct kallsyms *kallsyms;
 	struct setup setup;
 
 	(void)state;
 	fixture_run("sed -E 's/^[0-9a-f]{16}/0000000000000000/' proc/kallsyms > proc/hidden && "
 		    "mv proc/hidden proc/kallsyms");
+	assert_int_equal(kallsyms_read(fixture_path("proc/kallsyms"), &kallsyms), 0);
+	assert_true(kallsyms->is_hidden);
+	kallsyms_free(kallsyms);
 	setup = set_up();
 	check(&setup, TEXT + 0x110, false, "", 0, "");
 	tear_down(&setup);

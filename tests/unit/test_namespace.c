@@ -244,6 +244,17 @@ static void another_file_is_never_taken(void **state)
 		wanted.major = major(st.st_dev) + 1;
 		assert_int_equal(opener_open(spaces, host, 0, &wanted, &fd, &st), -ESTALE);
 	}
+	/* tmpfs has an anonymous device as well */
+	if (stat("/dev/shm", &st) == 0 && !major(st.st_dev)) {
+		char path[] = "/dev/shm/stacktap-test-XXXXXX";
+
+		close(mkstemp(path));
+		wanted = wanted_of(path);
+		wanted.major = 8;
+		assert_int_equal(opener_open(spaces, host, 0, &wanted, &fd, &st), 0);
+		close(fd);
+		unlink(path);
+	}
 	mount_namespace_unref(host);
 }
 

@@ -296,6 +296,44 @@ static void another_file_at_the_path_gives_no_names(void **state)
 	symbolizer_free(symbolizer);
 }
 
+/* Another image may reach what the first one could not. */
+static void a_file_that_was_gone_is_found_later(void **state)
+{
+	struct symbolizer *symbolizer = new_symbolizer();
+	struct image *image = image_new(&files, (uint32_t)getpid(), 0, "test");
+	struct mapped_file *file;
+
+	(void)state;
+	fixture_run("cp runner hidden");
+	file = file_of(fixture_path("hidden"));
+	fixture_run("mv hidden elsewhere");
+	symbolizer_see_file(symbolizer, image, file);
+	assert_int_equal(mapped_file_object(file)->state, OBJECT_GONE);
+	symbolizer_see_file(symbolizer, image, file);
+	assert_int_equal(mapped_file_object(file)->state, OBJECT_GONE);
+	fixture_run("mv elsewhere hidden");
+	symbolizer_see_file(symbolizer, image, file);
+	assert_int_equal(mapped_file_object(file)->state, OBJECT_READY);
+	expect(symbolizer, image, file, offset_of("hidden", "own_work"), "own_work", NULL);
+	mapped_file_unref(file);
+	image_unref(image);
+	symbolizer_free(symbolizer);
+}
+
+/* Thread A did not tell of it, a sample shows it. */
+static void an_unannounced_file_is_opened_for_its_sample(void **state)
+{
+	struct symbolizer *symbolizer = new_symbolizer();
+	struct image *image = image_new(&files, (uint32_t)getpid(), 0, "test");
+	struct mapped_file *file = file_of(fixture_path("runner"));
+
+	(void)state;
+	expect(symbolizer, image, file, offset_of("runner", "own_work"), "own_work", NULL);
+	mapped_file_unref(file);
+	image_unref(image);
+	symbolizer_free(symbolizer);
+}
+
 static void what_is_no_program_does_no_harm(void **state)
 {
 	struct symbolizer *symbolizer = new_symbolizer();
@@ -422,6 +460,11 @@ static void tables_are_evicted_and_names_stay(void **state)
 	symbolizer_resolve(symbolizer, window);
 	symbolizer_stats(symbolizer, &stats);
 	assert_int_equal(stats.lookups, COUNT);
+	/* a quarter is left for the next window's Locations, as far as tables can give it */
+	pool->limit = atomic_load(&pool->used) + 4096;
+	symbolizer_resolve(symbolizer, window);
+	symbolizer_stats(symbolizer, &stats);
+	assert_int_equal(stats.evicted, COUNT);
 	pool->limit = limit;
 	for (int i = 0; i < COUNT; i++) {
 		location_unref(locations[i]);
@@ -608,14 +651,13 @@ static void a_pid_namespace_has_pids_of_its_own(void **state)
 	symbolizer_free(symbolizer);
 }
 
-static int check_pools(void **state)
+/* The last one: whatever was charged by the others was given back. */
+static void pools_are_empty(void **state)
 {
 	(void)state;
 	hash_table_done(&files);
-	/* whatever was charged was given back */
 	assert_int_equal(atomic_load(&pool_get(POOL_SYMBOLS)->used), 0);
 	assert_int_equal(atomic_load(&pool_get(POOL_PROCESSES)->used), 0);
-	return 0;
 }
 
 int main(void)
@@ -626,6 +668,8 @@ int main(void)
 		cmocka_unit_test(a_fork_that_is_gone_is_its_parents_program),
 		cmocka_unit_test(a_deleted_file_is_reached_through_its_process),
 		cmocka_unit_test(another_file_at_the_path_gives_no_names),
+		cmocka_unit_test(a_file_that_was_gone_is_found_later),
+		cmocka_unit_test(an_unannounced_file_is_opened_for_its_sample),
 		cmocka_unit_test(what_is_no_program_does_no_harm),
 		cmocka_unit_test(the_vdso_has_names),
 		cmocka_unit_test(kernel_locations_are_resolved),
@@ -635,7 +679,8 @@ int main(void)
 		cmocka_unit_test(services_are_found_in_environments),
 		cmocka_unit_test(the_command_line_is_a_choice),
 		cmocka_unit_test(a_pid_namespace_has_pids_of_its_own),
+		cmocka_unit_test(pools_are_empty),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, check_pools);
+	return cmocka_run_group_tests(tests, NULL, NULL);
 }
