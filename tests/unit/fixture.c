@@ -48,13 +48,15 @@ const char *fixture_path(const char *name)
 	return path;
 }
 
+static FILE *start(const char *format, va_list args) __attribute__((format(printf, 1, 0)));
+
 static FILE *start(const char *format, va_list args)
 {
-	char command[4096], text[8192];
+	char text[PATH_MAX + 8192];
+	int length = snprintf(text, sizeof(text), "cd %s\n", fixture_directory());
 	FILE *pipe;
 
-	vsnprintf(command, sizeof(command), format, args);
-	snprintf(text, sizeof(text), "cd %s && { %s; }", fixture_directory(), command);
+	assert_true(vsnprintf(text + length, 8192, format, args) < 8192);
 	pipe = popen(text, "re");
 	assert_non_null(pipe);
 	return pipe;

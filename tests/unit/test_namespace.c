@@ -275,8 +275,8 @@ static void containers_have_their_runtimes_names(void **state)
 	static const char *const none[] = {
 		"0::/\n", "", "\n\n", "0::/user.slice/user-1000.slice/session-1.scope\n", "garbage",
 		"0::/docker/0123456789abcdef\n",
-		"0::/machine/libpod-conmon-"
-		"0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef.scope\n",
+		("0::/machine/libpod-conmon-"
+		 "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef.scope\n"),
 		"0::/x/0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef00\n",
 		":", "::", "0::", "0::-.scope", "0::/.scope\n",
 	};
