@@ -52,7 +52,9 @@ def reuse_pid(t):
 
 
 def is_marked(sample):
-    return any(key.startswith("stacktap.") for key, _ in sample.attributes)
+    """Does the sample itself say that its mappings cannot be trusted, or that it has no stack?"""
+    return (sample.attribute("stacktap.doubtful") or sample.attribute("stacktap.stale")
+            or sample.attribute("stacktap.user_stack.end") == "stale")
 
 
 def host(t):
@@ -74,12 +76,14 @@ def host(t):
             if phase not in OWNERS[leaf]:
                 wrong.append((phase, leaf, sample.count))
     t.equal(wrong, [], f"no sample shows another phase's function ({marked} marked)")
+    total = sum(sum(leaves.values()) for leaves in seen.values())
+    t.ok(marked <= 0.05 * (total + marked), f"few samples are marked: {marked} of {total + marked}")
     for phase, leaf in (("fork", "parent_work"), ("fork-child", "child_work"),
                         ("vfork", "parent_work"), ("vfork-child", "after_exec"),
                         ("exec", "before_exec"), ("exec", "after_exec"),
                         ("dlopen", "plugin_work")):
         count = seen.get(phase, {}).get(leaf, 0)
-        t.ok(count >= 300, f"{phase}: at least 300 samples in {leaf} ({count})")
+        t.ok(count >= 200, f"{phase}: at least 200 samples in {leaf} ({count})")
     # After mremap the side band says nothing: the address is unknown and marked, or named rightly.
     mremap = [s for s in samples if truth["pids"].get(str(s.process.pid)) == "mremap"
               and s.stack[0].frame_type == "native"]
@@ -89,7 +93,7 @@ def host(t):
     t.equal(lies, 0, f"mremap: no wrong name among {sum(s.count for s in mremap)} samples")
     churn = [s for s in samples if s.stack[0].function == "churn_work"]
     count = sum(s.count for s in churn)
-    t.ok(count >= 300 and len({s.process.pid for s in churn}) == 20,
+    t.ok(count >= 100 and len({s.process.pid for s in churn}) == 20,
          f"churn: {count} samples in {len({s.process.pid for s in churn})} of 20 children")
     reused = [s for s in samples if s.process.pid == truth["reused"]
               and s.stack[0].frame_type == "native"]
