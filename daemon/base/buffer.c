@@ -4,6 +4,7 @@
 #include <string.h>
 
 #define WIRE_LEN 2u
+#define KEEP_BYTES ((size_t)128 << 10)
 
 uint8_t *buffer_reserve(struct buffer *buffer, size_t size)
 {
@@ -64,6 +65,13 @@ size_t buffer_field_size(size_t size)
 	uint8_t length[BUFFER_FIELD_MAX];
 
 	return 1 + put_varint(length, size) + size;
+}
+
+void buffer_clear(struct buffer *buffer)
+{
+	if (buffer->capacity > KEEP_BYTES)
+		buffer_free(buffer);
+	buffer->size = 0;
 }
 
 void buffer_free(struct buffer *buffer)

@@ -89,8 +89,8 @@ static int parts_make(struct encoder *encoder)
 
 static int payload_start(struct encoder *encoder)
 {
-	encoder->resources.size = 0;
-	encoder->profiles.size = 0;
+	buffer_clear(&encoder->resources);
+	buffer_clear(&encoder->profiles);
 	encoder->samples = encoder->profile_count = 0;
 	encoder->open_samples = encoder->open_profiles = 0;
 	return dictionary_reset(&encoder->dictionary);
@@ -120,6 +120,7 @@ static int payload_flush(struct encoder *encoder)
 	memcpy(payload.data, encoder->resources.data, encoder->resources.size);
 	dictionary_write(&encoder->dictionary, payload.data + encoder->resources.size);
 	pool_uncharge(POOL_ENCODE, charged);
+	buffer_clear(&encoder->resources);
 	err = encoder->sink(encoder->ctx, &payload);
 	return err ? err : payload_start(encoder);
 }
@@ -179,7 +180,7 @@ static int resource_finish(struct encoder *encoder, const struct image *image)
 	}
 	encoder->samples += encoder->open_samples;
 	encoder->profile_count += encoder->open_profiles;
-	encoder->profiles.size = 0;
+	buffer_clear(&encoder->profiles);
 	encoder->open_samples = encoder->open_profiles = 0;
 	return 0;
 }
@@ -274,7 +275,7 @@ static int encoder_init(struct encoder *encoder)
 	encoder->writer.dictionary = &encoder->dictionary;
 	encoder->writer.window = encoder->window;
 	encoder->writer.with_cpu = encoder->options->with_cpu;
-	encoder->limit = min_of(encoder->options->max_bytes, pool_get(POOL_ENCODE)->limit / 3);
+	encoder->limit = min_of(encoder->options->max_bytes, pool_get(POOL_ENCODE)->limit / 4);
 	encoder->limit = max_of(encoder->limit, PAYLOAD_MIN);
 	encoder->writer.has_losses = calloc(profiles, sizeof(bool));
 	encoder->had_losses = calloc(profiles, sizeof(bool));

@@ -18,7 +18,7 @@ struct encode_attribute {
 };
 
 struct encode_options {
-	size_t max_bytes;		/* of one payload before compression; a third of POOL_ENCODE at most */
+	size_t max_bytes;		/* of one payload before compression; a quarter of POOL_ENCODE at most */
 	const char *service_name;	/* OTEL_SERVICE_NAME: for images without one of their own; or NULL */
 	const struct encode_attribute *resource; /* OTEL_RESOURCE_ATTRIBUTES, host.name, ... */
 	size_t resource_count;

@@ -21,7 +21,7 @@ struct identity {
 
 struct event {
 	uint64_t time;
-	uint64_t value;
+	int64_t value;
 };
 
 static const char *const end_names[STACKTAP_END_REASONS] = {
@@ -122,50 +122,73 @@ static int event_sort(const void *a, const void *b)
 	return (left->time > right->time) - (left->time < right->time);
 }
 
+/* Samples of one thread come in order; those of several CPUs or windows' edges may not. */
+static int sort_events(uint64_t *times, int64_t *values, size_t count)
+{
+	struct buffer scratch = { .pool = POOL_ENCODE };
+	struct event *events;
+	size_t i;
+
+	for (i = 1; i < count; i++)
+		if (times[i] < times[i - 1])
+			break;
+	if (i >= count)
+		return 0;
+	events = (struct event *)(void *)buffer_reserve(&scratch, count * sizeof(*events));
+	if (!events)
+		return -ENOBUFS;
+	for (i = 0; i < count; i++)
+		events[i] = (struct event){ .time = times[i], .value = values ? values[i] : 0 };
+	qsort(events, count, sizeof(*events), event_sort);
+	for (i = 0; i < count; i++) {
+		times[i] = events[i].time;
+		if (values)
+			values[i] = events[i].value;
+	}
+	buffer_free(&scratch);
+	return 0;
+}
+
 /* All events of the parts in a run of equal identities, as a packed Sample. */
 static int sample_write(struct profile_writer *writer, const struct profile_part *parts,
 			const struct identity *run, size_t run_count)
 {
 	uint64_t offset = (uint64_t)writer->window->realtime_offset;
-	bool has_values = parts[run->part].sample->values, is_sorted = true;
-	size_t count = 0, filled = 0, size;
-	struct event *events;
-	uint64_t *times;
-	OtlpSample message;
+	bool has_values = parts[run->part].sample->values;
 	int32_t attributes[ATTRIBUTES_MAX];
+	size_t count = 0, filled = 0, size;
+	OtlpSample message;
+	uint64_t *times;
+	int64_t *values;
+	int err;
 
 	for (size_t i = 0; i < run_count; i++)
 		count += parts[run[i].part].count;
-	/* events, then the two arrays that the message wants */
 	writer->scratch.size = 0;
-	events = (struct event *)(void *)buffer_reserve(&writer->scratch,
-							count * (sizeof(*events) + 16));
-	if (!events)
+	times = (uint64_t *)(void *)buffer_reserve(&writer->scratch,
+						   count * sizeof(*times) * (1 + has_values));
+	if (!times)
 		return -ENOBUFS;
+	values = has_values ? (int64_t *)times + count : NULL;
 	for (size_t i = 0; i < run_count; i++) {
 		const struct profile_part *part = &parts[run[i].part];
 
 		for (uint32_t k = 0; k < part->count; k++, filled++) {
-			events[filled].time = part->sample->times[part->first + k] + offset;
-			events[filled].value = has_values ?
-				part->sample->values[part->first + k] : 0;
-			if (filled && events[filled].time < events[filled - 1].time)
-				is_sorted = false;
+			times[filled] = part->sample->times[part->first + k] + offset;
+			if (values)
+				values[filled] = (int64_t)(part->sample->values[part->first + k] &
+							   INT64_MAX);
 		}
 	}
-	if (!is_sorted)
-		qsort(events, count, sizeof(*events), event_sort);
+	err = sort_events(times, values, count);
+	if (err)
+		return err;
 
 	otlp_init(sample, &message);
-	times = (uint64_t *)(events + count);
 	message.timestamps_unix_nano = times;
 	message.n_timestamps_unix_nano = count;
-	message.values = (int64_t *)times + count;
-	message.n_values = has_values ? count : 0;
-	for (size_t i = 0; i < count; i++) {
-		times[i] = events[i].time;
-		message.values[i] = (int64_t)(events[i].value & INT64_MAX);
-	}
+	message.values = values;
+	message.n_values = values ? count : 0;
 	message.stack_index = run->stack;
 	message.attribute_indices = attributes;
 	while (message.n_attribute_indices < ATTRIBUTES_MAX &&
@@ -356,28 +379,23 @@ static int profile_assemble(struct profile_writer *writer, struct buffer *buffer
 	return 0;
 }
 
-int profile_write(struct profile_writer *writer, struct buffer *buffer, bool forced,
-		  const struct profile_part *parts, size_t count, size_t room, size_t *ret_count,
-		  uint64_t *ret_samples)
+/* Write all of @used parts, whose identities are in the dictionary. */
+static int write_parts(struct profile_writer *writer, struct buffer *buffer,
+		       const struct profile_part *parts, size_t used,
+		       const struct window_counts *counts)
 {
 	const struct window *window = writer->window;
 	uint16_t number = parts->sample->profile;
 	struct profile_attributes attributes = { .dictionary = writer->dictionary };
+	struct identity *identities = (struct identity *)(void *)writer->identities.data;
 	OtlpValueType sample_type, period_type;
-	struct window_counts counts = { 0 };
-	struct identity *identities;
 	uint8_t id[sizeof(window->id)];
 	OtlpProfile profile;
-	size_t used, next;
+	size_t next;
 	int err;
 
-	*ret_count = 0;
-	err = identities_fill(writer, forced, parts, count, room, &used, &counts);
-	if (err || !used)
-		return err;
-	identities = (struct identity *)(void *)writer->identities.data;
 	qsort(identities, used, sizeof(*identities), identity_sort);
-	writer->samples.size = 0;
+	buffer_clear(&writer->samples);
 	for (size_t i = 0; i < used; i = next) {
 		for (next = i + 1; next < used; next++)
 			if (identity_compare(&identities[i], &identities[next]))
@@ -386,6 +404,7 @@ int profile_write(struct profile_writer *writer, struct buffer *buffer, bool for
 		if (err)
 			return err;
 	}
+	buffer_clear(&writer->scratch);
 
 	otlp_init(profile, &profile);
 	profile.sample_type = &sample_type;
@@ -402,15 +421,47 @@ int profile_write(struct profile_writer *writer, struct buffer *buffer, bool for
 		id[sizeof(id) - 1 - i] ^= (uint8_t)(writer->ordinal >> 8 * i);
 	profile.profile_id.data = id;
 	profile.profile_id.len = sizeof(id);
-	err = profile_attributes(writer, &attributes, number, &counts);
+	err = profile_attributes(writer, &attributes, number, counts);
 	if (err)
 		return err;
 	profile.attribute_indices = attributes.indices;
 	profile.n_attribute_indices = attributes.count;
 	err = profile_assemble(writer, buffer, &profile);
-	if (err)
-		return err;
-	writer->has_losses[number] = true;
+	buffer_clear(&writer->samples);
+	return err;
+}
+
+int profile_write(struct profile_writer *writer, struct buffer *buffer, bool forced,
+		  const struct profile_part *parts, size_t count, size_t room, size_t *ret_count,
+		  uint64_t *ret_samples)
+{
+	size_t used, before = buffer->size;
+	struct window_counts counts;
+	struct dictionary_mark mark;
+	int err;
+
+	dictionary_mark(writer->dictionary, &mark);
+	for (;;) {
+		*ret_count = 0;
+		counts = (struct window_counts){ 0 };
+		err = identities_fill(writer, forced, parts, count, room, &used, &counts);
+		if (err || !used)
+			return err;
+		err = write_parts(writer, buffer, parts, used, &counts);
+		if (!err)
+			break;
+		buffer->size = before;
+		dictionary_take_back(writer->dictionary, &mark);
+		buffer_clear(&writer->samples);
+		buffer_clear(&writer->scratch);
+		/* the pool is nearly used up: less at a time, down to nothing in this payload */
+		if (err != -ENOBUFS || (used == 1 && forced))
+			return err;
+		if (used == 1)
+			return 0;
+		count = used / 2;
+	}
+	writer->has_losses[parts->sample->profile] = true;
 	*ret_count = used;
 	*ret_samples = counts.samples;
 	return 0;

@@ -342,13 +342,36 @@ static void one_stack_can_be_split(void **state)
 			.time = 1 + i, .tid = 1, .user = ips, .user_count = 1,
 			.user_end = STACKTAP_END_COMPLETE }), 0);
 	assert_int_equal(aggregator_close(aggregator, 400000, &window), 0);
-	assert_int_equal(window->sample_count, 1);
+	assert_int_equal(window->sample_count, (300000 + 8191) / 8192);
 	assert_int_equal(encode_window(&options, window, count, sums), 0);
 	assert_int_equal(sums[0], 300000);
 	assert_int_equal(sums[1], 2);
 	assert_true(atomic_load(&pool_get(POOL_ENCODE)->peak) <= pool_get(POOL_ENCODE)->limit);
 	window_free(window);
 	aggregator_free(aggregator);
+}
+
+/* With little memory payloads get smaller, and nothing is lost. */
+static void a_short_pool_loses_nothing(void **state)
+{
+	const struct encode_options options = { .max_bytes = (size_t)16 << 20 };
+	struct pool *pool = pool_get(POOL_ENCODE);
+	size_t limit = pool->limit;
+	uint64_t sums[2] = { 0 };
+	struct aggregator *aggregator;
+	struct window *window;
+
+	(void)state;
+	assert_int_equal(aggregator_new(&aggregator), 0);
+	window = synthetic_window(aggregator);
+	pool->limit = 400000;
+	assert_int_equal(encode_window(&options, window, count, sums), 0);
+	pool->limit = limit;
+	assert_int_equal(sums[0], 2500);
+	assert_true(sums[1] > 1);
+	window_free(window);
+	aggregator_free(aggregator);
+	synthetic_check_pools();
 }
 
 int main(void)
@@ -360,6 +383,7 @@ int main(void)
 		T(what_was_begun_can_be_taken_back), T(a_full_pool_is_told),
 		cmocka_unit_test(a_sample_has_the_published_fields),
 		cmocka_unit_test(the_sink_can_stop_it), cmocka_unit_test(one_stack_can_be_split),
+		cmocka_unit_test(a_short_pool_loses_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

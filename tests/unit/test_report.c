@@ -1,0 +1,380 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fixture.h"
+#include "synthetic.h"
+
+#include <stdlib.h>
+
+#include "base/buffer.h"
+#include "export/report.h"
+#include "export/store.h"
+
+static struct buffer good;		/* a file of two messages */
+static size_t first_size;		/* of the first one, with its length */
+static const char *path;
+
+static int append(void *ctx, struct payload *payload)
+{
+	int err = store_file_append(ctx, payload->data, payload->size);
+
+	free(payload->data);
+	return err;
+}
+
+static void encode_file(const char *name, size_t max_bytes)
+{
+	const struct encode_options options = { .max_bytes = max_bytes, .service_name = "shop" };
+	struct aggregator *aggregator;
+	struct store_file *file;
+	struct window *window;
+
+	assert_int_equal(store_file_create(name, &file), 0);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(aggregator_new(&aggregator), 0);
+		window = synthetic_window(aggregator);
+		assert_int_equal(encode_window(&options, window, append, file), 0);
+		window_free(window);
+		aggregator_free(aggregator);
+	}
+	assert_int_equal(store_file_close(file, NULL), 0);
+}
+
+static int setup(void **state)
+{
+	size_t size;
+	uint8_t *data;
+
+	(void)state;
+	path = strdup(fixture_path("report.otlp"));
+	encode_file(path, 1 << 24);
+	data = fixture_load(path, &size);
+	assert_non_null(data);
+	good = (struct buffer){ .data = data, .size = size };
+	first_size = 4 + ((size_t)data[0] << 24 | (size_t)data[1] << 16 | data[2] << 8 | data[3]);
+	assert_true(first_size < size);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	free(good.data);
+	free((char *)(uintptr_t)path);
+	synthetic_check_pools();
+	return 0;
+}
+
+static void write_file(const void *data, size_t size)
+{
+	FILE *file = fopen(path, "w");
+
+	assert_non_null(file);
+	assert_int_equal(fwrite(data, 1, size, file), size);
+	assert_int_equal(fclose(file), 0);
+}
+
+static const struct report_process *find(const struct report_event *event, uint32_t pid)
+{
+	for (size_t i = 0; i < event->process_count; i++)
+		if (event->processes[i].pid == pid)
+			return &event->processes[i];
+	fail_msg("no process %u", pid);
+	return NULL;
+}
+
+static void totals_are_those_of_the_windows(void **state)
+{
+	const struct report_process *process;
+	const struct report_event *event;
+	struct report *report;
+	uint64_t self = 0, samples = 0;
+
+	(void)state;
+	write_file(good.data, good.size);
+	assert_int_equal(report_load(path, &report, NULL, 0), 0);
+	assert_int_equal(report->messages, 2);
+	assert_int_equal(report->bytes, good.size - 8);
+	assert_false(report->is_cut);
+	assert_true(report->end > report->start);
+	assert_int_equal(report->event_count, 2);
+	event = &report->events[0];
+	assert_string_equal(event->source, "cycles");
+	assert_string_equal(event->event, "cpu-clock");
+	assert_string_equal(event->unit, "nanoseconds");
+	assert_int_equal(event->fallback_errno, ENOENT);
+	assert_int_equal(event->samples, 2 * 2020);
+	assert_int_equal(event->weight, event->samples * 10000000);
+	assert_true(event->has_quality);
+	assert_int_equal(event->complete, 2 * 1708);
+	assert_int_equal(event->stale, 2 * 84);
+	assert_int_equal(event->lost, 2 * 7);
+	assert_int_equal(event->throttled, 0);
+	assert_int_equal(report->events[1].throttled, 2 * 2);
+	assert_string_equal(report->events[1].event, "cycles");
+	assert_string_equal(report->events[1].unit, "count");
+
+	assert_int_equal(event->process_count, 4);
+	for (size_t i = 0; i < event->process_count; i++) {
+		if (i)
+			assert_true(event->processes[i].weight <= event->processes[i - 1].weight);
+		samples += event->processes[i].samples;
+		self = 0;
+		for (size_t k = 0; k < event->processes[i].function_count; k++) {
+			const struct report_function *f = &event->processes[i].functions[k];
+
+			self += f->self;
+			assert_true(f->total >= f->self);
+			assert_true(f->total <= event->processes[i].weight);
+			if (k)
+				assert_true(f->self <= f[-1].self);
+		}
+		/* each sample has one leaf */
+		assert_int_equal(self, event->processes[i].weight);
+	}
+	assert_int_equal(samples, event->samples);
+	process = find(event, 200);
+	assert_string_equal(process->name, "program");
+	assert_string_equal(process->container_id, "0123456789abcdef");
+	assert_string_equal(process->service_name, "shop");
+	/* a quarter of them were in the kernel, all at one place */
+	assert_string_equal(process->functions[0].name, "f_ffffffff81000100");
+	assert_string_equal(process->functions[0].file, "[kernel]");
+	assert_true(process->functions[0].is_kernel && process->functions[0].is_named);
+	process = find(event, 0);
+	assert_string_equal(process->name, "[kernel]");
+	assert_int_equal(process->samples, 2 * 100);
+	report_free(report);
+}
+
+static void a_split_file_says_the_same(void **state)
+{
+	const char *split = fixture_path("split.otlp");
+	struct report *one, *many;
+
+	(void)state;
+	write_file(good.data, good.size);
+	encode_file(split, 65536);
+	assert_int_equal(report_load(path, &one, NULL, 0), 0);
+	assert_int_equal(report_load(split, &many, NULL, 0), 0);
+	assert_true(many->messages > 10);
+	assert_int_equal(one->event_count, many->event_count);
+	for (size_t i = 0; i < one->event_count; i++) {
+		const struct report_event *a = &one->events[i], *b = &many->events[i];
+
+		assert_int_equal(a->samples, b->samples);
+		assert_int_equal(a->weight, b->weight);
+		assert_int_equal(a->named, b->named);
+		assert_int_equal(a->lost, b->lost);
+		assert_int_equal(a->process_count, b->process_count);
+		for (size_t k = 0; k < a->process_count; k++) {
+			const struct report_process *p = &a->processes[k];
+			const struct report_process *q = find(b, p->pid);
+
+			assert_int_equal(p->weight, q->weight);
+			assert_int_equal(p->function_count, q->function_count);
+			for (size_t f = 0; f < p->function_count; f++) {
+				assert_int_equal(p->functions[f].self, q->functions[f].self);
+				assert_int_equal(p->functions[f].total, q->functions[f].total);
+			}
+		}
+	}
+	report_free(one);
+	report_free(many);
+}
+
+static void a_cut_file_gives_what_is_whole(void **state)
+{
+	struct report *report;
+	char error[256];
+	int err;
+
+	(void)state;
+	for (size_t size = 0; size < good.size; size += size < 300 ? 1 : 997) {
+		write_file(good.data, size);
+		err = report_load(path, &report, error, sizeof(error));
+		if (size < first_size) {
+			assert_int_equal(err, size ? -EBADMSG : -ENODATA);
+			assert_non_null(strstr(error, path));
+			continue;
+		}
+		assert_int_equal(err, 0);
+		assert_int_equal(report->messages, 1);
+		assert_int_equal(report->is_cut, size != first_size);
+		assert_int_equal(report->events[0].samples, 2020);
+		report_free(report);
+	}
+}
+
+static void damage_is_told_and_does_no_harm(void **state)
+{
+	uint8_t *bytes = malloc(good.size);
+	unsigned int refused = 0, taken = 0;
+	struct report *report;
+	char error[256];
+
+	(void)state;
+	assert_non_null(bytes);
+	srand(20);
+	for (int round = 0; round < 250; round++) {
+		int changes = 1 + rand() % 4;
+
+		memcpy(bytes, good.data, good.size);
+		for (int i = 0; i < changes; i++)
+			bytes[(size_t)rand() * 31 % good.size] = (uint8_t)rand();
+		write_file(bytes, good.size);
+		if (report_load(path, &report, error, sizeof(error))) {
+			refused++;
+			assert_true(strlen(error) > 10);
+		} else {
+			taken++;
+			report_free(report);
+		}
+		synthetic_check_pools();
+	}
+	assert_true(refused > 20 && taken > 20);
+	free(bytes);
+}
+
+/* Message and its length into the file. */
+static int load_message(const uint8_t *data, size_t size, struct report **ret_report)
+{
+	FILE *file = fopen(path, "w");
+	uint8_t length[4] = { (uint8_t)(size >> 24), (uint8_t)(size >> 16), (uint8_t)(size >> 8),
+			      (uint8_t)size };
+
+	assert_non_null(file);
+	assert_int_equal(fwrite(length, 1, 4, file), 4);
+	assert_int_equal(fwrite(data, 1, size, file), size);
+	assert_int_equal(fclose(file), 0);
+	return report_load(path, ret_report, NULL, 0);
+}
+
+static void other_files_are_refused(void **state)
+{
+	static const uint8_t foreign[] = { 0x7f, 'E', 'L', 'F', 2, 1, 1, 0, 0, 0, 0, 0 };
+	/* a message with fields that nobody knows, and no dictionary */
+	static const uint8_t unknown[] = { 0x7a, 0x01, 0x00 };
+	struct report *report;
+
+	(void)state;
+	write_file(foreign, sizeof(foreign));
+	assert_int_equal(report_load(path, &report, NULL, 0), -EBADMSG);
+	assert_int_equal(load_message(unknown, sizeof(unknown), &report), -EBADMSG);
+	assert_int_equal(report_load("/nowhere", &report, NULL, 0), -ENOENT);
+	assert_int_equal(report_load(fixture_directory(), &report, NULL, 0), -EISDIR);
+}
+
+/* Resource attributes nested so deep that an unpacker which follows them runs out of stack. */
+static void depth_does_no_harm(void **state)
+{
+	const size_t size = 4 << 20;
+	uint8_t *data = calloc(1, size);
+	struct report *report;
+	size_t at = size, length = 0;
+	int err;
+
+	(void)state;
+	assert_non_null(data);
+	/* from the inside out: AnyValue { kvlist_value { values { value { ... } } } } */
+	while (at > 64) {
+		static const uint8_t tags[] = { 0x12, 0x0a, 0x32 };
+
+		for (size_t i = 0; i < ARRAY_SIZE(tags); i++) {
+			uint8_t header[8];
+			size_t n = 0, value = length;
+
+			header[n++] = tags[i];
+			for (; value >= 0x80; value >>= 7)
+				header[n++] = (uint8_t)value | 0x80;
+			header[n++] = (uint8_t)value;
+			at -= n;
+			memcpy(data + at, header, n);
+			length += n;
+		}
+	}
+	/* as the value of an attribute of a resource, behind an empty dictionary */
+	{
+		uint8_t whole[32] = { 0x12, 0x00 };
+		struct buffer message = { .pool = POOL_ENCODE };
+		uint8_t *body = data + at;
+
+		assert_int_equal(buffer_append(&message, whole, 2), 0);
+		assert_int_equal(buffer_field(&message, 1, length + 18), 0);
+		assert_int_equal(buffer_field(&message, 1, length + 12), 0);
+		assert_int_equal(buffer_field(&message, 1, length + 6), 0);
+		assert_int_equal(buffer_field(&message, 2, length), 0);
+		assert_int_equal(buffer_append(&message, body, length), 0);
+		err = load_message(message.data, message.size, &report);
+		buffer_free(&message);
+	}
+	if (!err)
+		report_free(report);
+	free(data);
+}
+
+/* Two bytes on the wire for each of millions of empty messages. */
+static void amplification_is_bounded(void **state)
+{
+	const size_t size = 60 << 20;
+	uint8_t *data = malloc(size);
+	struct report *report;
+
+	(void)state;
+	assert_non_null(data);
+	for (size_t i = 0; i < size; i += 2) {
+		data[i] = 0x0a;
+		data[i + 1] = 0;
+	}
+	assert_int_equal(load_message(data, size, &report), -E2BIG);
+	free(data);
+}
+
+/* One deep stack that very many samples share: more work than bytes can justify. */
+static void work_is_bounded(void **state)
+{
+	enum { FRAMES = 50000, SAMPLES = 50000 };
+	struct buffer message = { .pool = POOL_REPORT }, dictionary = { .pool = POOL_REPORT };
+	struct buffer profile = { .pool = POOL_REPORT };
+	static const uint8_t zeroes[] = { 0x12, 0, 0x12, 0, 0x2a, 0, 0x3a, 0 };
+	uint8_t *frames = malloc(FRAMES);
+	struct report *report;
+
+	(void)state;
+	assert_non_null(frames);
+	memset(frames, 1, FRAMES);
+	assert_int_equal(buffer_append(&dictionary, zeroes, sizeof(zeroes)), 0);
+	/* stack_table[1] = { location_indices: 1, 1, 1, ... } */
+	assert_int_equal(buffer_field(&dictionary, 7, buffer_field_size(FRAMES)), 0);
+	assert_int_equal(buffer_field(&dictionary, 1, FRAMES), 0);
+	assert_int_equal(buffer_append(&dictionary, frames, FRAMES), 0);
+	for (int i = 0; i < SAMPLES; i++)
+		assert_int_equal(buffer_append(&profile, "\x12\x02\x08\x01", 4), 0);
+	assert_int_equal(buffer_field(&message, 2, dictionary.size), 0);
+	assert_int_equal(buffer_append(&message, dictionary.data, dictionary.size), 0);
+	{
+		size_t scope = buffer_field_size(profile.size);
+
+		assert_int_equal(buffer_field(&message, 1, buffer_field_size(scope)), 0);
+		assert_int_equal(buffer_field(&message, 2, scope), 0);
+		assert_int_equal(buffer_field(&message, 2, profile.size), 0);
+		assert_int_equal(buffer_append(&message, profile.data, profile.size), 0);
+	}
+	assert_int_equal(load_message(message.data, message.size, &report), -EBADMSG);
+	buffer_free(&message);
+	buffer_free(&dictionary);
+	buffer_free(&profile);
+	free(frames);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(totals_are_those_of_the_windows),
+		cmocka_unit_test(a_split_file_says_the_same),
+		cmocka_unit_test(a_cut_file_gives_what_is_whole),
+		cmocka_unit_test(damage_is_told_and_does_no_harm),
+		cmocka_unit_test(other_files_are_refused), cmocka_unit_test(depth_does_no_harm),
+		cmocka_unit_test(amplification_is_bounded), cmocka_unit_test(work_is_bounded),
+	};
+
+	return cmocka_run_group_tests(tests, setup, teardown);
+}
