@@ -8,8 +8,8 @@
 #include "base/macro.h"
 
 /*
- * Copy @source into @ret_text of @size bytes, cut at a character's end to fit, with a NUL. Bytes that
- * are no UTF-8 and control characters become '?'. Returns the length.
+ * Copy @source into @ret_text of @size bytes, cut at a character's end to fit, with a NUL. Bytes
+ * that are no UTF-8 and control characters become '?'. Returns the length.
  */
 size_t utf8_copy(char *ret_text, size_t size, const char *source);
 /* A malloc'ed copy of at most @max bytes, NULL when out of memory. */

@@ -50,13 +50,36 @@ void image_details_free(struct image_details *details)
 	free(details);
 }
 
+static size_t details_bytes(const struct image_details *details)
+{
+	const char *const strings[] = { details->executable_path, details->executable_name,
+					details->command_line, details->container_id,
+					details->service_name };
+	size_t bytes = sizeof(*details);
+
+	for (size_t i = 0; i < ARRAY_SIZE(strings); i++)
+		bytes += strings[i] ? strlen(strings[i]) + 1 : 0;
+	return bytes;
+}
+
+void image_set_details(struct image *image, struct image_details *details)
+{
+	pool_charge_always(POOL_PROCESSES, details_bytes(details));
+	atomic_store_explicit(&image->details, details, memory_order_release);
+}
+
 void image_unref(struct image *image)
 {
+	struct image_details *details;
+
 	if (!image || atomic_fetch_sub_explicit(&image->refs, 1, memory_order_acq_rel) != 1)
 		return;
 	/* the process table has ended it before it gave its reference up: no use of files is left */
 	image_drop_mappings(image);
-	image_details_free(atomic_load_explicit(&image->details, memory_order_relaxed));
+	details = atomic_load_explicit(&image->details, memory_order_relaxed);
+	if (details)
+		pool_uncharge(POOL_PROCESSES, details_bytes(details));
+	image_details_free(details);
 	mount_namespace_unref(image->mount_namespace);
 	pool_uncharge(POOL_PROCESSES, sizeof(*image));
 	free(image);

@@ -78,6 +78,8 @@ void image_end(struct image *image, uint64_t time);
 /* The mapping that holds @address, or NULL. Thread A. Valid until the list changes. */
 const struct mapping *image_find_mapping(const struct image *image, uint64_t address);
 
+/* Thread B, once: hand the details over to all threads. Charged to POOL_PROCESSES. */
+void image_set_details(struct image *image, struct image_details *details);
 /* Free details that were never published, or whose image is gone. */
 void image_details_free(struct image_details *details);
 

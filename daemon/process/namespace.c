@@ -134,8 +134,8 @@ static void close_oldest_root(struct mount_namespace_table *table)
 		close_root(oldest);
 }
 
-static struct mount_namespace *find(struct mount_namespace_table *table, const struct stat *space_st,
-				    const struct stat *root_st)
+static struct mount_namespace *find(struct mount_namespace_table *table,
+				    const struct stat *space_st, const struct stat *root_st)
 {
 	for (size_t i = 0; i < table->count; i++) {
 		struct mount_namespace *space = table->spaces[i];
@@ -180,8 +180,8 @@ int mount_namespace_table_get(struct mount_namespace_table *table, int proc,
 	struct stat space_st, root_st;
 
 	/*
-	 * The namespace may change between the two (unshare, pivot_root), which at worst files a root
-	 * under a namespace that it is not of; every file's inode is checked again anyway.
+	 * The namespace may change between the two (unshare, pivot_root), which at worst files a
+	 * root under a namespace that it is not of; every file's inode is checked again anyway.
 	 */
 	if (fstatat(proc, "ns/mnt", &space_st, 0) < 0)
 		return -errno;
@@ -232,7 +232,10 @@ int mount_namespace_reopen(struct mount_namespace_table *table, int path_fd, int
 int mount_namespace_open(struct mount_namespace_table *table, struct mount_namespace *space,
 			 const char *path, int *ret_fd, struct stat *ret_stat)
 {
-	/* "..", absolute symbolic links and magic links of a container's making stay inside its root */
+	/*
+	 * "..", absolute symbolic links and magic links of a container's making stay inside its
+	 * root
+	 */
 	struct open_how how = {
 		.flags = O_PATH | O_CLOEXEC,
 		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,

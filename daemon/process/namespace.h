@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A mount namespace: the one O_PATH descriptor through which files of its processes are opened, also
- * after they have exited. Images in it share it by reference; image_unref() drops theirs.
+ * A mount namespace: the one O_PATH descriptor through which files of its processes are opened,
+ * also after they have exited. Images in it share it by reference; image_unref() drops theirs.
  *
  * The descriptor pins the namespace's root mount, so thread B closes it when it has not been used
  * for a while and opens it again through a process that lives there. Only the reference count is
@@ -20,7 +20,7 @@ struct mount_namespace {
 	uint64_t dev, inode;	/* of /proc/PID/ns/mnt and of the process' root: the identity */
 	uint64_t root_dev, root_inode;
 	int root;		/* O_PATH, or -1: closed for now */
-	bool is_guess;		/* the host's root stands in: only files whose inode matches count */
+	bool is_guess;		/* the host's root stands in: only a matching inode counts */
 	uint64_t used;		/* CLOCK_MONOTONIC ns of the last use */
 };
 
@@ -28,8 +28,8 @@ struct mount_namespace *mount_namespace_ref(struct mount_namespace *space);
 void mount_namespace_unref(struct mount_namespace *space); /* any thread; NULL is fine */
 
 /*
- * Table of the namespaces in use, thread B's. At most MOUNT_NAMESPACE_ROOTS_MAX roots are kept open,
- * the least recently used is closed first.
+ * Table of the namespaces in use, thread B's. At most MOUNT_NAMESPACE_ROOTS_MAX roots are kept
+ * open, the least recently used is closed first.
  */
 enum { MOUNT_NAMESPACE_ROOTS_MAX = 64 };
 
@@ -49,10 +49,10 @@ void mount_namespace_table_trim(struct mount_namespace_table *table, uint64_t id
 size_t mount_namespace_table_open_count(const struct mount_namespace_table *table);
 
 /*
- * Open the regular file @path as processes in @space see it, read-only, without ever opening a FIFO or a
- * device. -ESTALE: the root is closed (get the namespace again through a live process). -ENXIO: not a
- * regular file. -EREMOTE: served by FUSE, whose server could block us; only a host whose own root is
- * of that kind (virtiofs) is read.
+ * Open the regular file @path as processes in @space see it, read-only, without ever opening a FIFO
+ * or a device. -ESTALE: the root is closed (get the namespace again through a live process).
+ * -ENXIO: not a regular file. -EREMOTE: served by FUSE, whose server could block us; only a host
+ * whose own root is of that kind (virtiofs) is read.
  */
 int mount_namespace_open(struct mount_namespace_table *table, struct mount_namespace *space,
 			 const char *path, int *ret_fd, struct stat *ret_stat);

@@ -40,21 +40,21 @@ struct line {
 struct location {
 	_Atomic unsigned int refs;
 	struct mapped_file *file; /* owned; NULL for an address in no mapping */
-	uint64_t offset;	/* file offset; run-time address for kernel, vDSO without ELF, no file */
+	uint64_t offset;	/* file offset; run-time address for the kernel and without a file */
 	enum frame_type type;
 	bool is_return;		/* a return address: look names up at offset - 1 */
 
 	/* thread B, once */
 	bool is_resolved;
 	struct object *object;	/* owned; NULL when unknown */
-	uint64_t address;	/* ELF virtual, link-time for the kernel, section-relative for modules */
+	uint64_t address;	/* ELF virtual; link-time for the kernel, from its start for a module */
 	struct line *lines;	/* innermost first; none: no name known */
 	uint32_t line_count;
 };
 
 /*
- * @file may be NULL; a reference of its own is taken. Charged to POOL_SYMBOLS: NULL when that is used
- * up, and the remedy is to close the window and drop cached Locations.
+ * @file may be NULL; a reference of its own is taken. Charged to POOL_SYMBOLS: NULL when that is
+ * used up, and the remedy is to close the window and drop cached Locations.
  */
 struct location *location_new(struct mapped_file *file, uint64_t offset, enum frame_type type,
 			      bool is_return) _must_check_;

@@ -12,9 +12,9 @@
 enum { MANGLED_MAX = 1024 };
 
 /*
- * A name can expand exponentially and the demanglers have no way to be told to stop, so the callback
- * leaves them by longjmp(). The C++ one holds no heap memory. The Rust one does while it prints an
- * identifier that is not ASCII: a few hundred bytes leak then, this often at most.
+ * A name can expand exponentially and the demanglers have no way to be told to stop, so the
+ * callback leaves them by longjmp(). The C++ one holds no heap memory. The Rust one does while it
+ * prints an identifier that is not ASCII: a few hundred bytes leak then, this often at most.
  */
 enum { RUST_ABORTS_MAX = 256 };
 static unsigned int rust_aborts;

@@ -8,8 +8,8 @@
 #include "process/image.h"
 
 /*
- * Read through @proc, a descriptor of the process' /proc/PID. What a process says of itself is taken
- * for text, never for truth: cut, and made valid UTF-8.
+ * Read through @proc, a descriptor of the process' /proc/PID. What a process says of itself is
+ * taken for text, never for truth: cut, and made valid UTF-8.
  */
 int details_read(int proc, uint32_t tgid, bool with_command_line,
 		 struct image_details **ret_details);

@@ -2,10 +2,10 @@
 /*
  * Reading ELF files that somebody else wrote.
  *
- * By bounded pread() of our own rather than libelf: that sizes its arrays by what the file says, and
- * mapping a file that gets truncated is SIGBUS. Every count and size is checked against the file's
- * and a cap before memory is taken; a file that changes while it is read yields wrong numbers at
- * worst. Files of the host's byte order only, 32 and 64 bit.
+ * By bounded pread() of our own rather than libelf: that sizes its arrays by what the file says,
+ * and mapping a file that gets truncated is SIGBUS. Every count and size is checked against the
+ * file's and a cap before memory is taken; a file that changes while it is read yields wrong
+ * numbers at worst. Files of the host's byte order only, 32 and 64 bit.
  */
 #ifndef STACKTAP_SYMBOL_ELF_H
 #define STACKTAP_SYMBOL_ELF_H
@@ -25,7 +25,7 @@ struct elf {
 	int fd;				/* borrowed; -1: in memory */
 	const uint8_t *memory;
 	uint64_t size;
-	uint64_t deadline;		/* CLOCK_MONOTONIC ns; reads fail with -ETIME after it, 0: none */
+	uint64_t deadline;		/* CLOCK_MONOTONIC ns, then reads fail: -ETIME; 0: none */
 	bool is_64;
 	uint16_t type, machine;
 	Elf64_Phdr *phdrs;		/* in the 64-bit form always */

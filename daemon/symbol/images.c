@@ -42,18 +42,13 @@ void images_free(struct images *images)
 	free(images);
 }
 
-static void publish(struct image *image, struct image_details *details)
-{
-	atomic_store_explicit(&image->details, details, memory_order_release);
-}
-
 static void publish_draft(struct images *images, size_t i, const char *executable)
 {
 	struct draft draft = images->drafts[i];
 
 	if (executable)
 		details_set_executable(draft.details, executable);
-	publish(draft.image, draft.details);
+	image_set_details(draft.image, draft.details);
 	free(draft.parent_executable);
 	image_unref(draft.image);
 	images->drafts[i] = images->drafts[--images->draft_count];
@@ -68,7 +63,9 @@ void images_publish(struct images *images)
 	}
 }
 
-/* It may still be its parent's program: a child that has not called exec, or one of the same name. */
+/*
+ * It may still be its parent's program: a child that has not called exec, or one of the same name.
+ */
 static bool has_parents_name(const struct image *image, const struct image *parent)
 {
 	return image->comm[0] && !strncmp(image->comm, parent->comm, sizeof(image->comm));
@@ -118,7 +115,7 @@ void images_see(struct images *images, struct image *image, const struct image *
 		details_read(proc, image->tgid, images->with_command_line, &details);
 	/* a zombie still has a cgroup, but no program */
 	if (details && details->executable_path) {
-		publish(image, details);
+		image_set_details(image, details);
 		return;
 	}
 	image_details_free(details);

@@ -2,9 +2,9 @@
 /*
  * Thread B's first look at an image: its mount namespace and its details, which are published once.
  *
- * A process may be gone before anybody looks. Then its parent tells the namespace, the container and
- * the service; the executable is the file it mapped that has its name, so publication waits until
- * files were seen or a window is resolved.
+ * A process may be gone before anybody looks. Then its parent tells the namespace, the container
+ * and the service; the executable is the file it mapped that has its name, so publication waits
+ * until files were seen or a window is resolved.
  */
 #ifndef STACKTAP_SYMBOL_IMAGES_H
 #define STACKTAP_SYMBOL_IMAGES_H

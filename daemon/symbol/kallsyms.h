@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The kernel's and its modules' functions by run-time address, from /proc/kallsyms: 8 bytes each and
- * the names, 3 to 5 MB for a distribution kernel. Charged to POOL_SYMBOLS.
+ * The kernel's and its modules' functions by run-time address, from /proc/kallsyms: 8 bytes each
+ * and the names, 3 to 5 MB for a distribution kernel. Charged to POOL_SYMBOLS.
  */
 #ifndef STACKTAP_SYMBOL_KALLSYMS_H
 #define STACKTAP_SYMBOL_KALLSYMS_H

@@ -4,8 +4,8 @@
  *
  * Addresses that leave the machine do not tell where KASLR put the kernel. The image's are
  * link-time ones on x86_64; elsewhere the link address depends on the kernel's version and
- * configuration, and they are relative to _text. Modules' are relative to the start of the module's core
- * section. Where that cannot be known, or the configuration says so, they are zero.
+ * configuration, and they are relative to _text. Modules' are relative to the start of the module's
+ * core section. Where that cannot be known, or the configuration says so, they are zero.
  */
 #ifndef STACKTAP_SYMBOL_KERNEL_H
 #define STACKTAP_SYMBOL_KERNEL_H
@@ -15,7 +15,10 @@
 
 struct kernel;
 
-/* Reads @sysroot/proc/kallsyms, /proc/modules and build-ids below /sys. Warns when names are hidden. */
+/*
+ * Reads @sysroot/proc/kallsyms, /proc/modules and build-ids below /sys. Warns when names are
+ * hidden.
+ */
 int kernel_new(const char *sysroot, struct kernel **ret_kernel);
 void kernel_free(struct kernel *kernel);
 /* The file of all kernel Locations. Borrowed. */

@@ -37,7 +37,8 @@ struct objects {
 	size_t count, capacity, fd_count;
 	struct entry *vdso;
 	/*
-	 * Thread A may look at the state of a file's object at any time, so one that was replaced is kept.
+	 * Thread A may look at the state of a file's object at any time, so one that was replaced
+	 * is kept.
 	 */
 	struct object *retired[RETIRED_MAX];
 	size_t retired_count;

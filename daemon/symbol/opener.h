@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finding the file that an image has mapped: by its path in the image's mount namespace, by what the
- * process still has open or mapped (files deleted since), by its path on the host.
+ * Finding the file that an image has mapped: by its path in the image's mount namespace, by what
+ * the process still has open or mapped (files deleted since), by its path on the host.
  *
  * What is found must have the inode number that was mapped. Device numbers are compared only where
  * both are real devices: btrfs subvolumes and overlayfs show one number in mappings, another in

@@ -49,7 +49,9 @@ static int read_slots(struct reader *reader)
 	reader->slots = malloc(RELOCATIONS_MAX * sizeof(*reader->slots));
 	if (!batch || !reader->slots)
 		return -ENOMEM;
-	/* JUMP_SLOTs are in the last of these sections: skip the data relocations, but not for ever */
+	/*
+	 * JUMP_SLOTs are in the last of these sections: skip the data relocations, but not for ever
+	 */
 	for (size_t i = 0; i < elf->shdr_count; i++) {
 		const Elf64_Shdr *shdr = &elf->shdrs[i];
 		uint64_t left = shdr->sh_size / sizeof(*batch), offset = shdr->sh_offset;

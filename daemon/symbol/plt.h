@@ -2,9 +2,9 @@
 /*
  * Names of PLT entries, which no symbol table has: "read@plt".
  *
- * Every entry jumps through a GOT slot; the slot is decoded from its instructions and the relocation
- * of that slot names the function. So the order of entries, which linkers differ in, does not
- * matter. x86_64 and aarch64.
+ * Every entry jumps through a GOT slot; the slot is decoded from its instructions and the
+ * relocation of that slot names the function. So the order of entries, which linkers differ in,
+ * does not matter. x86_64 and aarch64.
  */
 #ifndef STACKTAP_SYMBOL_PLT_H
 #define STACKTAP_SYMBOL_PLT_H

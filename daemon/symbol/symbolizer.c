@@ -105,7 +105,9 @@ static void see_rest(struct symbolizer *symbolizer, const struct window *window)
 	}
 }
 
-/* A process whose samples hold Locations of the object: it may have it open when its path is gone. */
+/*
+ * A process whose samples hold Locations of the object: it may have it open when its path is gone.
+ */
 static uint32_t find_process(const struct window *window, const struct object *object)
 {
 	for (size_t i = 0; i < window->sample_count; i++) {

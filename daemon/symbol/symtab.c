@@ -134,7 +134,9 @@ static bool rank_symbol(const struct elf *elf, const Elf64_Sym *symbol, uint32_t
 	    (symbol->st_shndx >= SHN_LORESERVE && symbol->st_shndx != SHN_XINDEX))
 		return false;
 	if (type == STT_NOTYPE) {
-		/* mapping symbols ($x, $d) and labels are local; what has neither is a data label */
+		/*
+		 * mapping symbols ($x, $d) and labels are local; what has neither is a data label
+		 */
 		if (bind == STB_LOCAL || symbol->st_shndx >= elf->shdr_count)
 			return false;
 		rank |= RANK_NOTYPE;
@@ -298,8 +300,8 @@ static void settle(struct builder *builder)
 			next++;
 		best = choose_alias(builder, i, end);
 		/*
-		 * A label inside a function that has a size is no function. Where static functions have no
-		 * names, nobody knows how far one without a size goes.
+		 * A label inside a function that has a size is no function. Where static functions
+		 * have no names, nobody knows how far one without a size goes.
 		 */
 		if (all[best].rank & RANK_NO_SIZE &&
 		    (all[best].start < covered || builder->symtab->is_dynamic)) {

@@ -2,8 +2,8 @@
 /*
  * A sorted table of functions: 12 bytes each, and names that are fetched when asked for.
  *
- * Names of a small string table are kept; those of a big one stay in the file and are read from it by
- * offset, so that a million symbols with 100 MB of names cost 12 MB. One entry per address: of
+ * Names of a small string table are kept; those of a big one stay in the file and are read from it
+ * by offset, so that a million symbols with 100 MB of names cost 12 MB. One entry per address: of
  * aliases the best one is kept, by a fixed order (see symtab.c).
  */
 #ifndef STACKTAP_SYMBOL_SYMTAB_H

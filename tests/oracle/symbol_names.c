@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Names of a file's functions, for a check from outside: reads ELF addresses in hex, one a line, and
- * answers each with "START NAME", or "-" where there is none.
- * usage: symbol_names FILE
+ * Names of a file's functions, for a check from outside: reads ELF addresses in hex, one a line,
+ * and answers each with "START NAME", or "-" where there is none. usage: symbol_names FILE
  */
 #include <fcntl.h>
 #include <inttypes.h>

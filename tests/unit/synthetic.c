@@ -71,7 +71,7 @@ struct image *synthetic_image(uint32_t tgid, const char *name, const char *conta
 	assert_true(asprintf(&details->executable_path, "/usr/bin/%s", name) > 0);
 	if (container)
 		details->container_id = strdup(container);
-	atomic_store(&image->details, details);
+	image_set_details(image, details);
 	return image;
 }
 

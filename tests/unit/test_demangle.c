@@ -56,8 +56,9 @@ static void names_that_expand_are_left(void **state)
 	uint64_t started = clock_monotonic();
 
 	(void)state;
-	assert_string_equal(demangled(bomb(1)), "f<std::pair<int, int>, "
-						"std::pair<std::pair<int, int>, std::pair<int, int> > >");
+	assert_string_equal(demangled(bomb(1)),
+			    "f<std::pair<int, int>, "
+			    "std::pair<std::pair<int, int>, std::pair<int, int> > >");
 	assert_true(demangled(bomb(4))[0]);
 	/* beyond the cap, and far beyond */
 	assert_string_equal(demangled(bomb(10)), "");

@@ -71,7 +71,8 @@ static void build_id_is_the_linkers(void **state)
 /* Sizes that lead out of the section; the copy ends where ASan sees a byte too many. */
 static void broken_notes_are_left(void **state)
 {
-	static const uint32_t sizes[] = { 0, 3, 4, 5, 20, 21, 24, 0x7fffffff, 0xfffffffc, 0xffffffff };
+	static const uint32_t sizes[] = { 0,  3,  4,	      5,	  20,
+					  21, 24, 0x7fffffff, 0xfffffffc, 0xffffffff };
 	uint32_t note[9] = { 4, 20, NT_GNU_BUILD_ID, 0x00554e47, 1, 2, 3, 4, 5 };
 	char id[41];
 

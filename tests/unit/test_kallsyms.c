@@ -38,7 +38,8 @@ static const char modules[] =
 static void write_notes(const char *name, const char *digits)
 {
 	fixture_run("python3 -c 'import struct, sys; d = bytes.fromhex(sys.argv[1]); "
-		    "open(sys.argv[2], \"wb\").write(struct.pack(\"<III\", 4, len(d), 3) + b\"GNU\\0\" + d)' "
+		    "open(sys.argv[2], \"wb\").write(struct.pack(\"<III\", 4, len(d), 3) + "
+		    "b\"GNU\\0\" + d)' "
 		    "%s %s", digits, name);
 }
 

@@ -142,7 +142,8 @@ static void a_root_outlives_its_processes(void **state)
 		return;
 	}
 	fixture_run("mkdir -p jail/bin && printf jailed > jail/bin/program && "
-		    "ln -s /bin/program jail/link && ln -s ../../../../../etc/passwd jail/escape && "
+		    "ln -s /bin/program jail/link && "
+		    "ln -s ../../../../../etc/passwd jail/escape && "
 		    "ln -s /proc/self/exe jail/magic && mkfifo jail/fifo");
 	pid = start_child(chdir_root);
 	jail = space_of(pid);
@@ -268,7 +269,7 @@ static void containers_have_their_runtimes_names(void **state)
 		"0::/kubepods/burstable/pod1234-5678/%s\n",
 		"0::/kubepods.slice/kubepods-pod12.slice/cri-containerd-%s.scope\n",
 		"0::/kubepods.slice/kubepods-pod12.slice/crio-%s.scope/container\n",
-		"0::/system.slice/containerd.service/kubepods-burstable-pod1.slice:cri-containerd:%s\n",
+		"0::/system.slice/containerd.service/kubepods-pod1.slice:cri-containerd:%s\n",
 		"0::/user.slice/user-1000.slice/libpod-%s.scope\n",
 		"1:name=systemd:/\n0::/libpod_parent/%s",
 	};

@@ -84,13 +84,15 @@ static uint64_t offset_of(const char *name, const char *function)
 	return strtoull(fixture_ask("python3 -c 'import subprocess, sys\n"
 				    "name, function = sys.argv[1:]\n"
 				    "run = lambda *a: subprocess.check_output(a, text=True)\n"
-				    "value = [int(l.split()[0], 16) for l in run(\"nm\", name).splitlines()"
+				    "value = [int(l.split()[0], 16)"
+				    " for l in run(\"nm\", name).splitlines()"
 				    " if l.split()[-1] == function][0]\n"
 				    "for l in run(\"readelf\", \"-lW\", name).splitlines():\n"
 				    "    w = l.split()\n"
 				    "    if w and w[0] == \"LOAD\" and int(w[2], 16) <= value < "
 				    "int(w[2], 16) + int(w[4], 16):\n"
-				    "        print(hex(value - int(w[2], 16) + int(w[1], 16)))' %s %s",
+				    "        print(hex(value - int(w[2], 16) + int(w[1], 16)))'"
+				    " %s %s",
 				    name, function), NULL, 16);
 }
 
@@ -542,7 +544,9 @@ static void a_file_is_opened_again_only_if_it_is_the_same(void **state)
 	objects_see(objects, image, changed);
 	objects_trim(objects, 0);
 	assert_int_equal(objects_fd_count(objects), 0);
-	/* another link changes the ctime but not the content; writing changes both, not the inode */
+	/*
+	 * another link changes the ctime but not the content; writing changes both, not the inode
+	 */
 	fixture_run("ln again1 link1 && printf X | dd of=again2 conv=notrunc status=none");
 	assert_int_equal(objects_symtab(objects, mapped_file_object(kept), 0, &symtab, &fd), 0);
 	assert_true(symtab->count > 0);
