@@ -413,6 +413,8 @@ static void test_threads(void **state _unused_)
 	map(100 * MS, 10, 0x1000, 0x1000, 0, 1, "/bin/a");
 	fork_(110 * MS, 10, 11, 10);
 	exit_(120 * MS, 10, 11);
+	process_table_expire(table, 100000 * MS);
+	assert_int_equal(process_table_count(table), 1);
 	assert_string_equal(where(130 * MS, 10, BOOT(90), 1, 0x1800, 0), "/bin/a");
 	/* the leader ends before a thread does: the sample of the thread keeps the process */
 	exit_(140 * MS, 10, 10);
@@ -474,6 +476,7 @@ static void test_anonymous_code_is_nobody_elses(void **state _unused_)
 static void test_memory_is_bounded(void **state _unused_)
 {
 	const struct pool *pool = pool_get(POOL_PROCESSES);
+	uint16_t marks;
 
 	exec_(1 * MS, 1, "parent");
 	for (uint64_t i = 0; i < 40; i++)
@@ -490,6 +493,7 @@ static void test_memory_is_bounded(void **state _unused_)
 	/* a process that maps without end */
 	for (uint64_t i = 0; i < 100000; i++)
 		map(200 * MS + i, 1, 0x100000 + i * 0x2000, 0x1000, 0, i, "/lib/y");
+	assert_true(image_of(900 * MS, 1, BOOT(1), 1, &marks)->mapping_count <= 16384);
 	assert_true(pool->peak <= pool->limit);
 	where(900 * MS, 1, BOOT(1), 1, 0x1800, SAMPLE_DOUBTFUL);
 	/* all alive: what does not fit has no image rather than a wrong one */
