@@ -35,8 +35,8 @@ $(S)/workload/%: tests/vm/workload/%.c
 
 $(S)/workload/%: $(wildcard tests/vm/workload/*.h)
 
-# static: the dynamic linker's work, stripped of names, would drown 50 ms of its own
-$(S)/workload/short_lived: workload_cflags += -static
+# no C library, see there
+$(S)/workload/short_lived: workload_cflags += -static -nostdlib -fno-stack-protector -Wl,--build-id=sha1
 
 $(S)/workload/plugin.so: tests/vm/workload/plugin.c tests/vm/workload/burn.h
 	$(say) CC $@

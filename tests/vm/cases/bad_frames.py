@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Frame pointers that lie end the walk with a reason and harm nobody."""
 
-KINDS = {"kernel": "bad_frame", "loop": "bad_frame", "odd": "bad_frame", "high": "bad_frame",
+KINDS = {"kernel": "bad_frame", "loop": "bad_frame", "odd": "bad_frame", "high": ("bad_frame", "unreadable"),
          "null": ("bad_frame", "unreadable"), "hole": ("unreadable", "bad_frame", "complete"),
          "down": "bad_frame"}
 

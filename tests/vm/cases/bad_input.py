@@ -45,14 +45,17 @@ def guest(t):
         t.ok(not os.path.exists(out), f"{what}: no file is left behind")
 
     nobody = t.run("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
-                   "/opt/stacktap/bin/stacktap", "record", "-a", "--duration", "1", check=False)
+                   "/opt/stacktap/bin/stacktap", "record", "-a", "--duration", "1", "-o", out,
+                   check=False)
     refused(t, "no privilege", nobody, "permission")
     os.chmod("/dev/stacktap", 0o666)
     nobody = t.run("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
-                   "/opt/stacktap/bin/stacktap", "record", "-a", "--duration", "1", check=False)
+                   "/opt/stacktap/bin/stacktap", "record", "-a", "--duration", "1", "-o", out,
+                   check=False)
     refused(t, "no capability but the node is open", nobody, "CAP_PERFMON")
     paranoid(t)
     damaged_files(t)
+    t.rmmod()
 
 
 def paranoid(t):
