@@ -22,18 +22,20 @@ static const struct known_item *known_items(const struct dictionary_known *known
 	return (const struct known_item *)(const void *)known->items.data;
 }
 
+static uint64_t pointer_hash(const void *pointer)
+{
+	return fingerprint_fold((uintptr_t)pointer ^ fingerprint_key[0], fingerprint_key[1]);
+}
+
 static uint64_t known_hash_of(const void *ctx, uint32_t position)
 {
-	const struct known_item *item = (const struct known_item *)ctx + position;
-
-	return fingerprint_bytes(&item->pointer, sizeof(item->pointer));
+	return pointer_hash(((const struct known_item *)ctx)[position].pointer);
 }
 
 static const struct known_item *known_find(const struct dictionary_known *known,
 					   const void *pointer)
 {
-	uint64_t hash = fingerprint_bytes(&pointer, sizeof(pointer));
-	struct index_probe probe = index_first(&known->index, hash);
+	struct index_probe probe = index_first(&known->index, pointer_hash(pointer));
 	uint32_t i;
 
 	while ((i = index_next(&known->index, &probe)) != INDEX_NONE)
@@ -52,7 +54,7 @@ static int known_add(struct dictionary_known *known, const void *pointer, int in
 		err = buffer_append(&known->items, &item, sizeof(item));
 	if (err)
 		return -ENOBUFS;
-	index_insert(&known->index, fingerprint_bytes(&pointer, sizeof(pointer)), position);
+	index_insert(&known->index, pointer_hash(pointer), position);
 	return index;
 }
 
@@ -81,10 +83,7 @@ static const struct dictionary_entry *table_entries(const struct dictionary_entr
 
 static uint64_t entry_hash_of(const void *ctx, uint32_t position)
 {
-	const struct dictionary_entries *table = ctx;
-	const struct dictionary_entry *entry = &table_entries(table)[position];
-
-	return fingerprint_bytes(table->bytes.data + entry->offset, entry->size);
+	return table_entries(ctx)[position].hash;
 }
 
 /* The index of the entry with these bytes, added when it is new. */
@@ -94,7 +93,7 @@ static int table_intern(struct dictionary *dictionary, enum dictionary_table num
 	struct dictionary_entries *table = &dictionary->tables[number];
 	uint64_t hash = fingerprint_bytes(data, size);
 	struct index_probe probe = index_first(&table->index, hash);
-	struct dictionary_entry entry = { .size = (uint32_t)size };
+	struct dictionary_entry entry = { .hash = hash, .size = (uint32_t)size };
 	size_t before = table->bytes.size;
 	uint32_t i;
 
@@ -172,6 +171,7 @@ int dictionary_reset(struct dictionary *dictionary)
 	known_clear(&dictionary->objects);
 	known_clear(&dictionary->stacks);
 	memset(dictionary->frame_types, 0, sizeof(dictionary->frame_types));
+	dictionary->generation++;
 	for (enum dictionary_table i = 1; i < TABLE_END; i++) {
 		struct dictionary_entries *table = &dictionary->tables[i];
 
@@ -218,6 +218,7 @@ void dictionary_take_back(struct dictionary *dictionary, const struct dictionary
 	known_clear(&dictionary->objects);
 	known_clear(&dictionary->stacks);
 	memset(dictionary->frame_types, 0, sizeof(dictionary->frame_types));
+	dictionary->generation++;
 }
 
 void dictionary_write(const struct dictionary *dictionary, uint8_t *at)
@@ -230,12 +231,26 @@ void dictionary_write(const struct dictionary *dictionary, uint8_t *at)
 	}
 }
 
+/* Length of printable ASCII, which needs no cleaning; 0: anything else. */
+static size_t plain_length(const char *text)
+{
+	size_t length = 0;
+
+	while (text[length] >= 0x20 && text[length] < 0x7f)
+		length++;
+	return text[length] || length >= STRING_MAX ? 0 : length;
+}
+
 int dictionary_string(struct dictionary *dictionary, const char *text)
 {
 	char clean[STRING_MAX];
+	size_t length;
 
 	if (!text || !text[0])
 		return 0;
+	length = plain_length(text);
+	if (length)
+		return table_intern(dictionary, TABLE_STRING, text, length);
 	return table_intern(dictionary, TABLE_STRING, clean,
 			    utf8_copy(clean, sizeof(clean), text));
 }
@@ -304,7 +319,8 @@ static int function_intern(struct dictionary *dictionary, const struct function 
 	if (known)
 		return known->index;
 	name = dictionary_string(dictionary, function->name);
-	system_name = dictionary_string(dictionary, function->system_name);
+	system_name = function->system_name == function->name ? name :
+		dictionary_string(dictionary, function->system_name);
 	file = dictionary_string(dictionary, function->filename);
 	if (name < 0 || system_name < 0 || file < 0)
 		return -ENOBUFS;

@@ -27,6 +27,7 @@ enum dictionary_table {
 };
 
 struct dictionary_entry {
+	uint64_t hash;
 	uint32_t offset, size;		/* in table bytes, without tag and length */
 };
 
@@ -48,6 +49,7 @@ struct dictionary {
 	struct dictionary_known locations, functions, objects, stacks;
 	struct buffer scratch;
 	int frame_types[2];		/* attribute indices, 0: not yet */
+	uint64_t generation;		/* changes when indices given out before hold no more */
 };
 
 struct dictionary_mark {

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/fingerprint.h"
 #include "export/otlp.h"
 
 #define SAMPLE_OVERHEAD 64u	/* of one Sample beside times and values, at most */
@@ -56,26 +57,59 @@ static const char *end_name(uint16_t end)
 	return end < ARRAY_SIZE(end_names) ? end_names[end] : NULL;
 }
 
+/* Attributes of which many samples share a few values. */
+static int common_attribute(struct profile_writer *writer, enum profile_cache cache,
+			    const uint64_t key[2])
+{
+	struct dictionary *dictionary = writer->dictionary;
+	uint64_t hash = fingerprint_fold(key[0] ^ fingerprint_key[0], key[1] ^ fingerprint_key[1]);
+	struct profile_cached *slot = &writer->cache[cache][hash % PROFILE_CACHE_SLOTS];
+	char comm[sizeof(uint64_t[2]) + 1] = "";
+
+	if (slot->generation == dictionary->generation && slot->key[0] == key[0] &&
+	    slot->key[1] == key[1])
+		return slot->index;
+	slot->generation = dictionary->generation;
+	slot->key[0] = key[0];
+	slot->key[1] = key[1];
+	switch (cache) {
+	case CACHE_THREAD_ID:
+		slot->index = dictionary_attribute_int(dictionary, "thread.id", (int64_t)key[0]);
+		break;
+	case CACHE_THREAD_NAME:
+		memcpy(comm, key, sizeof(uint64_t[2]));
+		slot->index = dictionary_attribute_string(dictionary, "thread.name", comm);
+		break;
+	default:
+		slot->index = dictionary_attribute_int(dictionary, "cpu.logical_number",
+						       (int64_t)key[0]);
+		break;
+	}
+	if (slot->index < 0)
+		slot->generation = 0;
+	return slot->index;
+}
+
 static int identity_make(struct profile_writer *writer, const struct window_sample *sample,
 			 struct identity *ret_identity)
 {
 	struct dictionary *dictionary = writer->dictionary;
 	struct identity identity = { 0 };
-	char comm[sizeof(sample->comm) + 1] = "";
+	uint64_t comm[2];
 	size_t count = 0;
 
-	memcpy(comm, sample->comm, sizeof(sample->comm));
+	_Static_assert(sizeof(comm) == sizeof(sample->comm), "thread name");
+	memcpy(comm, sample->comm, sizeof(comm));
 	identity.stack = dictionary_stack(dictionary, sample->stack, &identity.is_named);
 	if (identity.stack < 0)
 		return identity.stack;
-	identity.attributes[count++] =
-		dictionary_attribute_int(dictionary, "thread.id", sample->tid);
-	if (comm[0])
-		identity.attributes[count++] =
-			dictionary_attribute_string(dictionary, "thread.name", comm);
+	identity.attributes[count++] = common_attribute(writer, CACHE_THREAD_ID,
+							(uint64_t[]){ sample->tid, 0 });
+	if (sample->comm[0])
+		identity.attributes[count++] = common_attribute(writer, CACHE_THREAD_NAME, comm);
 	if (writer->with_cpu)
-		identity.attributes[count++] =
-			dictionary_attribute_int(dictionary, "cpu.logical_number", sample->cpu);
+		identity.attributes[count++] = common_attribute(writer, CACHE_CPU,
+								(uint64_t[]){ sample->cpu, 0 });
 	if (end_name(sample->user_end))
 		identity.attributes[count++] =
 			dictionary_attribute_string(dictionary, "stacktap.user_stack.end",

@@ -16,6 +16,22 @@ struct profile_part {
 
 enum { PROFILE_PART_MAX = 16384 };	/* timestamps */
 
+/* The attribute that a thread id, a thread name or a CPU last got. */
+struct profile_cached {
+	uint64_t generation;	/* of the dictionary */
+	uint64_t key[2];
+	int32_t index;
+};
+
+enum profile_cache {
+	CACHE_THREAD_ID,
+	CACHE_THREAD_NAME,
+	CACHE_CPU,
+	CACHE_COUNT
+};
+
+enum { PROFILE_CACHE_SLOTS = 64 };
+
 struct profile_writer {
 	const struct window *window;
 	struct dictionary *dictionary;
@@ -23,6 +39,7 @@ struct profile_writer {
 	struct buffer identities, samples, scratch;
 	uint64_t ordinal;	/* of the Profile in its window */
 	bool *has_losses;	/* [profile_count]: written already */
+	struct profile_cached cache[CACHE_COUNT][PROFILE_CACHE_SLOTS];
 };
 
 void profile_writer_init(struct profile_writer *writer);

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * What thread C costs per sample, and what goes over the wire: windows of 12 processes with a skewed
+ * mix of stacks about 15 frames deep, encoded and compressed. Prints one JSON object per line.
+ */
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/pool.h"
+#include "export/encode.h"
+#include "export/gzip.h"
+
+#define PROCESSES 12u
+#define FILES 6u
+#define PATHS 60u		/* of each process */
+#define INSTRUCTIONS 40u	/* of a function that are hit */
+#define CODE UINT64_C(0x7f0000000000)
+#define CODE_BYTES UINT64_C(0x100000)
+#define WINDOW_NS (15 * NSEC_PER_SEC)
+#define ROUNDS 20u
+
+struct sums {
+	uint64_t samples, payloads, raw, compressed;
+	uint64_t gzip_ns;
+	bool compress;
+};
+
+static uint64_t random_state = 88172645463325252;
+
+static uint64_t random_next(void)
+{
+	random_state ^= random_state << 13;
+	random_state ^= random_state >> 7;
+	random_state ^= random_state << 17;
+	return random_state;
+}
+
+/* Small numbers are far more likely: as with what is hot. */
+static uint64_t random_skewed(uint64_t range)
+{
+	double x = (double)(random_next() >> 11) / (double)(UINT64_C(1) << 53);
+
+	return (uint64_t)(x * x * x * (double)range);
+}
+
+static struct mapped_file *make_file(unsigned int number)
+{
+	char path[64];
+	struct mapped_file *file;
+	struct object *object;
+
+	snprintf(path, sizeof(path), "/usr/lib/x86_64-linux-gnu/libpart%u.so.%u", number, number);
+	file = mapped_file_new(OBJECT_FILE, path);
+	object = object_new(OBJECT_FILE, path);
+	if (!file || !object)
+		exit(1);
+	object->segments = calloc(1, sizeof(*object->segments));
+	if (!object->segments)
+		exit(1);
+	object->segments[0] = (struct object_segment){ .vaddr = 0x1000, .offset = 0x1000,
+						       .size = CODE_BYTES };
+	object->segment_count = 1;
+	object->address_start = 0x1000;
+	object->address_limit = 0x1000 + CODE_BYTES;
+	object->file_offset = 0x1000;
+	for (int i = 0; i < 32; i++)
+		object->htlhash[i] = "0123456789abcdef"[random_next() % 16];
+	for (int i = 0; i < 40; i++)
+		object->build_id[i] = "0123456789abcdef"[random_next() % 16];
+	atomic_store(&object->state, OBJECT_READY);
+	atomic_store(&file->object, object);
+	return file;
+}
+
+static struct image *make_image(unsigned int number, struct mapped_file **files)
+{
+	struct image_details *details = calloc(1, sizeof(*details));
+	struct image *image = image_new(NULL, 1000 + number * 37, 0, "service");
+	bool replaced;
+
+	if (!image || !details)
+		exit(1);
+	if (asprintf(&details->executable_name, "service-%u", number) < 0 ||
+	    asprintf(&details->executable_path, "/usr/sbin/service-%u", number) < 0)
+		exit(1);
+	image_set_details(image, details);
+	for (unsigned int i = 0; i < FILES; i++)
+		if (image_map(image, CODE + i * 2 * CODE_BYTES,
+			      CODE + i * 2 * CODE_BYTES + CODE_BYTES, 0x1000, 0,
+			      files[(number + i) % FILES], &replaced))
+			exit(1);
+	return image;
+}
+
+/*
+ * One of the program's paths, walked down from main (what is called depends on the caller, so paths
+ * share their beginnings), and one of the instructions at its end.
+ */
+static uint32_t make_stack(uint64_t process, uint64_t *ips)
+{
+	uint64_t path = random_skewed(PATHS) * PROCESSES + process, where = process, choice;
+	uint32_t depth = 8 + (uint32_t)(path * 2654435761 >> 7) % 15;
+
+	for (uint32_t i = depth; i-- > 0;) {
+		choice = path * 11400714819323198485u >> (i * 3 & 63) & 7;
+		where = where * 6364136223846793005 + (choice > 5 ? choice - 5 : 0) + 1;
+		ips[i] = CODE + (where >> 33) % FILES * 2 * CODE_BYTES +
+			 (where >> 20) % (CODE_BYTES / 16) * 16 + 4;
+	}
+	ips[0] += random_skewed(INSTRUCTIONS) * 4;
+	return depth;
+}
+
+static void resolve(struct window *window)
+{
+	static const char *const words[] = { "parse", "request", "buffer", "hash", "lookup",
+					     "write", "stream", "vector", "node", "insert" };
+	char name[96];
+
+	for (size_t i = 0; i < window->location_count; i++) {
+		struct location *location = window->locations[i];
+		uint64_t function = location->offset / 256 * 2654435761;
+		struct object *object = mapped_file_object(location->file);
+
+		location->is_resolved = true;
+		location->object = object_ref(object);
+		object_address(object, location->offset, &location->address);
+		snprintf(name, sizeof(name), "%s_%s_%s_%llx", words[function % 10],
+			 words[function / 10 % 10], words[function / 100 % 10],
+			 (unsigned long long)(function >> 12 & 0xfff));
+		if (location_set_function(location, function_new(name, name)))
+			exit(1);
+	}
+}
+
+static struct window *make_window(uint32_t samples)
+{
+	const struct profile_config config = {
+		.source = "cycles", .event = "cycles", .mode = STACKTAP_MODE_PERIOD, .rate_hz = 99,
+		.period = 30303030, .is_cpu_time = true,
+	};
+	struct mapped_file *files[FILES];
+	struct image *images[PROCESSES];
+	struct aggregator *aggregator;
+	struct window *window;
+	uint64_t ips[32];
+
+	if (aggregator_new(&aggregator) || aggregator_set_profile(aggregator, &config))
+		exit(1);
+	for (unsigned int i = 0; i < FILES; i++)
+		files[i] = make_file(i);
+	for (unsigned int i = 0; i < PROCESSES; i++)
+		images[i] = make_image(i, files);
+	for (uint32_t i = 0; i < samples; i++) {
+		uint64_t process = random_skewed(PROCESSES), thread = random_skewed(8);
+		const struct stacktap_sample record = {
+			.header.time = NSEC_PER_SEC + WINDOW_NS / samples * i + random_next() % 1000,
+			.user_end = STACKTAP_END_COMPLETE, .cpu = (uint32_t)random_next() % 4,
+			.tid = (uint32_t)(2000 + process * 37 + thread), .comm = "worker",
+		};
+		const struct sample_input input = { .sample = &record, .user_ips = ips,
+						    .user_count = make_stack(process, ips),
+						    .image = images[process] };
+
+		if (aggregator_add(aggregator, &input))
+			exit(1);
+	}
+	if (aggregator_close(aggregator, 17 * NSEC_PER_SEC, &window))
+		exit(1);
+	aggregator_free(aggregator);
+	for (unsigned int i = 0; i < PROCESSES; i++)
+		image_unref(images[i]);
+	for (unsigned int i = 0; i < FILES; i++)
+		mapped_file_unref(files[i]);
+	resolve(window);
+	return window;
+}
+
+static int take(void *ctx, struct payload *payload)
+{
+	struct buffer body = { .pool = POOL_QUEUES };
+	struct sums *sums = ctx;
+	uint64_t start;
+	int err = 0;
+
+	if (sums->compress) {
+		start = clock_read(CLOCK_THREAD_CPUTIME_ID);
+		err = gzip_compress(&body, payload->data, payload->size);
+		sums->gzip_ns += clock_read(CLOCK_THREAD_CPUTIME_ID) - start;
+	}
+	sums->samples += payload->samples;
+	sums->payloads++;
+	sums->raw += payload->size;
+	sums->compressed += body.size;
+	buffer_free(&body);
+	free(payload->data);
+	return err;
+}
+
+static void print(uint32_t samples, const char *what, double value, const char *unit)
+{
+	printf("{\"name\": \"%s, %u samples\", \"value\": %.2f, \"unit\": \"%s\"}\n", what, samples,
+	       value, unit);
+}
+
+static void measure(uint32_t samples)
+{
+	const struct encode_options options = { .max_bytes = (size_t)16 << 20 };
+	struct window *window = make_window(samples);
+	struct sums sums = { .compress = true };
+	uint64_t start = clock_read(CLOCK_THREAD_CPUTIME_ID), spent;
+	double all;
+
+	for (uint32_t i = 0; i < ROUNDS; i++)
+		if (encode_window(&options, window, take, &sums))
+			exit(1);
+	spent = clock_read(CLOCK_THREAD_CPUTIME_ID) - start;
+	all = (double)sums.samples;
+	if (sums.samples != (uint64_t)samples * ROUNDS)
+		exit(1);
+	print(samples, "encode", (double)(spent - sums.gzip_ns) / all / 1000, "us per sample");
+	print(samples, "encode and gzip", (double)spent / all / 1000, "us per sample");
+	print(samples, "OTLP", (double)sums.raw / all, "bytes per sample");
+	print(samples, "OTLP, gzip", (double)sums.compressed / all, "bytes per sample");
+	print(samples, "distinct stacks and threads", (double)window->sample_count, "entries");
+	print(samples, "distinct Locations", (double)window->location_count, "entries");
+	print(samples, "payload", all / (double)sums.payloads, "samples per payload");
+	window_free(window);
+}
+
+int main(void)
+{
+	pool_get(POOL_AGGREGATE)->limit = (size_t)256 << 20;
+	pool_get(POOL_PROCESSES)->limit = (size_t)256 << 20;
+	measure(3000);
+	measure(20000);
+	return 0;
+}
