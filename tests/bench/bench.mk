@@ -15,8 +15,8 @@ bench: ## costs beside a peer's, as a table and build/bench.json
 	$(Q)$(MAKE) ARCH=$(HOST_ARCH) bench-host
 	$(Q)tests/bench/run --output $(O) $(BENCH_ARCHES)
 
-bench-guest: $(B)/workload_depth $(B)/bench_session $(K)/stacktap.ko
-	$(Q)cp -u $(K)/stacktap.ko $(B)/
+bench-guest: $(B)/workload_depth $(B)/bench_session $(K)/stacktap.ko $(user_programs)
+	$(Q)cp -u $(K)/stacktap.ko $(user_programs) $(B)/
 
 # the same module, but with a handler that can be told to do nothing
 .PHONY: bench-noop
