@@ -57,7 +57,7 @@ struct stacktap_cpu {
 	bool final_owed;	/* the STOPPED record found no room yet */
 	struct stacktap_ring *ring;
 	struct stacktap_stash *stash;
-	bool stashing;		/* the overflow handler fills a slot; NMI-safe guard, this CPU only */
+	bool stashing;		/* the overflow handler fills a slot; this CPU only, NMI included */
 	bool recording;		/* the ring is being written */
 	bool owing;		/* losses or throttles are not in the ring yet */
 	u64 lost_first;		/* time of the first of them */

@@ -92,10 +92,12 @@ static void events_send(struct stacktap_session *session)
 	for (kind = 1; kind < STACKTAP_EVENT_KINDS; kind++) {
 		struct event event = { .kind = kind };
 
-		/* cleared before the counts are read: what comes later is noted again */
+		/*
+		 * Cleared before the counts are read, which test_and_clear_bit() orders: what
+		 * comes later is noted again.
+		 */
 		if (!test_and_clear_bit(kind, &session->events))
 			continue;
-		smp_mb__after_atomic();
 		switch (kind) {
 		case STACKTAP_EVENT_LOSS:
 		case STACKTAP_EVENT_THROTTLE:

@@ -101,7 +101,7 @@ int source_check(const struct stacktap_source *source, struct netlink_ext_ack *e
 		return -ERANGE;
 	}
 	if (source->nominal_hz && source->nominal_hz / period > STACKTAP_MAX_RATE_HZ) {
-		NL_SET_ERR_MSG(extack, "period and nominal rate give more than 10000 samples a second");
+		NL_SET_ERR_MSG(extack, "they give more than 10000 samples a second");
 		return -ERANGE;
 	}
 	return 0;
@@ -148,9 +148,11 @@ int counter_create(struct stacktap_counter *counter, const struct stacktap_sourc
 	struct perf_event *event;
 
 	lockdep_assert_held(&counter->cpu->session->lock);
-	/* taken first: an offline callback that runs from here on marks the new event as dead */
+	/*
+	 * Taken first: an offline callback that runs from here on marks the new event as dead. The
+	 * locks that perf takes for the event order this before its life.
+	 */
 	counter->hotplug_seq = READ_ONCE(counter->cpu->hotplug_seq);
-	smp_rmb();
 	event = counter_event_create(counter, source, type, config, period, handler);
 	if (IS_ERR(event)) {
 		int err = PTR_ERR(event);

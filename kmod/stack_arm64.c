@@ -90,7 +90,7 @@ u8 stack_walk_user_frames(unsigned long *fp, struct stacktap_stack *stack, unsig
 		stack->ips[stack->nr++] = record.ret;
 		if (!record.fp)
 			return STACKTAP_END_COMPLETE;
-		/* the stack grows down: callers' frames are strictly above, which also ends loops */
+		/* callers' frames are strictly above, which also ends loops */
 		next = untagged_addr(record.fp);
 		if (next <= *fp || next % sizeof(long) || next > TASK_SIZE - sizeof(record))
 			return STACKTAP_END_BAD_FRAME;

@@ -58,7 +58,7 @@ static __always_inline u8 frame_accept(struct stacktap_stack *stack, unsigned lo
 	stack->ips[stack->nr++] = record->ret;
 	if (!record->fp)
 		return STACKTAP_END_COMPLETE;
-	/* the stack grows down: callers' frames are strictly above, which also ends loops */
+	/* callers' frames are strictly above, which also ends loops */
 	if (record->fp <= *fp || record->fp % sizeof(long) || record->fp >= FRAME_LIMIT)
 		return STACKTAP_END_BAD_FRAME;
 	*fp = record->fp;

@@ -56,14 +56,19 @@ void user_walk(struct stacktap_hit *hit, struct stacktap_stack *stack, u64 now, 
 	pagefault_disable();
 	stack->end = stack_walk_user_first(&fp, stack);
 	while (stack->end == STACKTAP_END_NONE) {
+		stack->end = stack_walk_user_frames(&fp, stack,
+						    min(stack->nr + USER_CLOCK_FRAMES,
+							stack->max));
+		if (stack->end != STACKTAP_END_NONE)
+			break;
+		/*
+		 * Looked at last: a virtual CPU that was taken away for a while must not cost the
+		 * first frames, and these few are cheap.
+		 */
 		if (stack->nr >= stack->max)
 			stack->end = STACKTAP_END_DEPTH;
 		else if (ktime_get_mono_fast_ns() - now > limit_ns)
 			stack->end = STACKTAP_END_TIME;
-		else
-			stack->end = stack_walk_user_frames(&fp, stack,
-							    min(stack->nr + USER_CLOCK_FRAMES,
-								stack->max));
 	}
 	pagefault_enable();
 }

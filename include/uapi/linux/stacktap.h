@@ -18,8 +18,8 @@
  * A *session* is one profiling request. open() of /dev/stacktap creates it, STACKTAP_IOC_INFO
  * tells its id (u64, never reused while the module is loaded), and it ends when the last file
  * descriptor and the last mapping of it are gone, so a killed owner is a clean stop. open() needs
- * CAP_PERFMON or CAP_SYS_ADMIN in the initial user namespace (EPERM), in the initial pid namespace
- * (EOPNOTSUPP); EMFILE when STACKTAP_MAX_SESSIONS are open.
+ * CAP_PERFMON or CAP_SYS_ADMIN in the initial user namespace (EPERM), in the initial pid and network
+ * namespaces (EOPNOTSUPP); EMFILE when STACKTAP_MAX_SESSIONS are open.
  *
  * A *source* is what triggers a sample. A session has up to STACKTAP_MAX_SOURCES, numbered from 0;
  * each is a counter on every selected CPU. Sources are configured over netlink while the session
@@ -115,9 +115,11 @@ struct stacktap_info {
  * STACKTAP_IOC_RING_CREATE: allocate the ring of @cpu. The memory is charged to the caller's memory
  * cgroup and never triggers the OOM killer (ENOMEM). @data_bytes must be a power of two from
  * STACKTAP_RING_MIN_BYTES to STACKTAP_RING_MAX_BYTES and a multiple of the page size. @watermark is
- * the number of unread bytes at which poll() reports POLLIN, 0 for a quarter of the ring.
- * EEXIST: the CPU has a ring already. ENODEV: no such CPU, or it was never online. A running
- * session begins to sample the CPU at once if it is selected.
+ * the number of unread bytes at which poll() reports POLLIN, 0 for a quarter of the ring; a stopped
+ * session reports POLLIN for any unread byte. EEXIST: the CPU has a ring already. ENODEV: no such
+ * CPU, or it was not online since the session began. EDQUOT: all rings together would take more
+ * than the module's limit (parameter ring_limit_mib). A running session begins to sample the CPU at
+ * once if it is selected; when its counters cannot be made the ring stays and GET_CPU tells.
  */
 struct stacktap_ring_create {
 	__u32 size;
@@ -408,7 +410,7 @@ struct stacktap_throttle {
 
 enum stacktap_cpu_state {
 	STACKTAP_CPU_ONLINE = 1,	/* sampling starts here */
-	STACKTAP_CPU_OFFLINE,		/* and ends here */
+	STACKTAP_CPU_OFFLINE,		/* and ends here; or a filter deselected the CPU */
 	STACKTAP_CPU_STOPPED,		/* the session was stopped; the counts are final */
 };
 
@@ -434,8 +436,8 @@ struct stacktap_cpu_record {
  * ------------------------------------------------------------------------------------------------
  * Family "stacktap", version 1, in the initial network namespace. Every command needs CAP_PERFMON
  * or CAP_SYS_ADMIN of the sender; the multicast group "events" is for CAP_SYS_ADMIN (kernels whose
- * multicast flags know only CAP_NET_ADMIN ask for that as well). Attributes are validated strictly;
- * a refusal carries a sentence in the extended acknowledgement.
+ * multicast flags know only CAP_NET_ADMIN ask for that as well). Attributes are validated strictly
+ * (nests carry NLA_F_NESTED); a refusal carries a sentence in the extended acknowledgement.
  *
  * GET_MODULE (do)
  *	-> ABI_MAJOR, ABI_MINOR, MODULE_VERSION, FEATURES, SESSIONS (number open)
@@ -452,7 +454,7 @@ struct stacktap_cpu_record {
  *		SESSION_ID, CPU_ID, CPU_STATE,
  *		RING_BYTES, RING_USED
  *		COUNTS: nest per source
- *			SRC_ID, SRC_TYPE, SRC_CONFIG, SRC_PERIOD, SRC_FALLBACK_ERRNO (what counts on this CPU)
+ *			CNT_SRC_ID, CNT_TYPE, CNT_CONFIG, CNT_PERIOD, CNT_FALLBACK_ERRNO (what counts here)
  *			CNT_CALLS, CNT_RECORDED, CNT_FILTERED, CNT_THROTTLED, CNT_LOST: nest of u64 by
  *			reason + 1, CNT_ENABLED_NS, CNT_RUNNING_NS,
  *			CNT_MOVED, CNT_STALE, CNT_KERNEL_END, CNT_USER_END: nests of u64 by reason + 1
@@ -460,14 +462,16 @@ struct stacktap_cpu_record {
  * SET_SESSION (do): SESSION_ID and any of
  *	SOURCES: replaces the list while the session is stopped; while it runs each SOURCE must name an
  *		existing SRC_ID and may carry SRC_RATE_HZ or SRC_PERIOD alone
- *	FILTER: replaces the filter, at any time; an empty nest removes it
+ *	FILTER: replaces the filter, at any time; an empty nest removes it. Without FILTER_CPUS the
+ *		CPUs that isolcpus= and nohz_full= set aside are not sampled
  *	USER_FRAMES, WALK_LIMIT_NS, TWO_PHASE: while stopped
  *
  * START, STOP (do): SESSION_ID. START of a session without source or ring: EINVAL. START of a
  *	running one and STOP of a stopped one: EALREADY.
  *
  * EVENT (multicast): EVENT_KIND, EVENT_TIME, SESSION_ID, and by kind CPU_ID, SRC_ID, EVENT_COUNT,
- *	SRC_FALLBACK_ERRNO, SRC_RATE_HZ. At most one message per kind, session and 100 ms; counts add up.
+ *	ERRNO. At most one message per kind, session and 100 ms: counts add up, CPU_ID and SRC_ID are
+ *	those of the first.
  *
  * A source counts SRC_TYPE/SRC_CONFIG* (perf_event_attr's numbers). SRC_PERIOD wins over
  * SRC_RATE_HZ. With a rate in PERIOD mode the period is SRC_NOMINAL_HZ / SRC_RATE_HZ, where the
