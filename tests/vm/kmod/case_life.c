@@ -1,0 +1,434 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Life and death: hotplug, killed owners, hostile neighbours, refusals. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <linux/perf_event.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cases.h"
+#include "client.h"
+#include "load.h"
+#include "tap.h"
+
+static const struct source clock_and_faults[] = {
+	{ .name = "cpu-clock", .type = PERF_TYPE_SOFTWARE, .config = PERF_COUNT_SW_CPU_CLOCK,
+	  .rate_hz = 997 },
+	{ .name = "cycles", .type = PERF_TYPE_HARDWARE, .config = PERF_COUNT_HW_CPU_CYCLES,
+	  .rate_hz = 499, .nominal_hz = 1000000000 },
+	{ .name = "page-faults", .type = PERF_TYPE_SOFTWARE, .config = PERF_COUNT_SW_PAGE_FAULTS,
+	  .period = 3 },
+	{ .name = "context-switches", .type = PERF_TYPE_SOFTWARE,
+	  .config = PERF_COUNT_SW_CONTEXT_SWITCHES, .period = 1 },
+};
+
+static bool set_online(unsigned int cpu, bool online)
+{
+	char path[64];
+	bool good;
+	int fd;
+
+	snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%u/online", cpu);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	good = fd >= 0 && write(fd, online ? "1" : "0", 1) == 1;
+	if (fd >= 0)
+		close(fd);
+	return good;
+}
+
+void case_hotplug(void)
+{
+	struct client client;
+	uint64_t faults, samples;
+	struct pollfd pollfd;
+	bool good = true;
+	pid_t user;
+	int i;
+
+	if (!tap(!client_open(&client), "open") ||
+	    !tap(!client_add_ring(&client, 0, 1 << 20), "a ring for CPU 0"))
+		return;
+	pollfd = (struct pollfd) { .fd = client.fd, .events = POLLPRI };
+	tap(poll(&pollfd, 1, 0) == 1 && pollfd.revents & POLLPRI, "POLLPRI: CPU 1 lacks one");
+	tap(!client_add_ring(&client, 1, 1 << 20), "a ring for CPU 1");
+	tap(!poll(&pollfd, 1, 0), "no POLLPRI any more");
+	tap(client_add_ring(&client, 1, 1 << 20) == -EEXIST, "another for CPU 1: EEXIST");
+	tap(client_add_ring(&client, 7, 1 << 20) == -ENODEV, "for a CPU that is not there: ENODEV");
+	tap(!client_set_sources(&client, clock_and_faults, 4), "four sources");
+	user = load_fork(0, false);
+	tap(!client_start(&client), "START");
+	for (i = 0; i < 12; i++) {
+		good &= set_online(1, false);
+		load_fault(300);
+		client_drain(&client);
+		good &= set_online(1, true);
+		load_fault(300);
+		usleep(50000);
+		client_drain(&client);
+	}
+	tap(good, "CPU 1 off and on, %d times", i);
+	load_kill(user);
+	user = load_fork(1, false);
+	samples = client.ledgers[1][0].samples;
+	faults = client_samples(&client, 2);
+	for (i = 0; i < 10; i++) {
+		usleep(50000);
+		load_fault(300);
+		client_drain(&client);
+	}
+	tap(client.ledgers[1][0].samples > samples + 50, "CPU 1 is sampled afterwards");
+	tap(client_samples(&client, 2) > faults, "page faults: %" PRIu64,
+	    client_samples(&client, 2));
+	tap(client_samples(&client, 3) > 10, "context switches: %" PRIu64,
+	    client_samples(&client, 3));
+	set_online(1, false);
+	tap(!client_stop(&client), "STOP while CPU 1 is offline");
+	client_drain(&client);
+	tap(client_balanced(&client), "the ledgers of all four sources balance");
+	set_online(1, true);
+	tap(!client_start(&client), "START again");
+	usleep(100000);
+	set_online(1, false);
+	load_kill(user);
+	client_close(&client);
+	tap(set_online(1, true), "closed while CPU 1 was offline");
+}
+
+static void visit_sessions(const void *attrs, size_t size, void *arg)
+{
+	uint32_t *sessions = arg;
+
+	*sessions = attr_u32(attrs, size, STACKTAP_A_SESSIONS);
+}
+
+static uint32_t count_sessions(void)
+{
+	uint32_t sessions = UINT32_MAX;
+	struct message message;
+	struct wire wire;
+
+	if (wire_open(&wire))
+		return sessions;
+	message_begin(&wire, &message, STACKTAP_CMD_GET_MODULE, 0);
+	wire_call(&wire, &message, visit_sessions, &sessions);
+	wire_close(&wire);
+	return sessions;
+}
+
+void case_killed(void)
+{
+	struct client client;
+	int i, ready[2];
+	pid_t owner;
+	char byte;
+
+	tap(!count_sessions(), "no sessions");
+	for (i = 0; i < 5; i++) {
+		if (pipe(ready))
+			return;
+		owner = fork();
+		if (!owner) {
+			if (client_open(&client) || client_add_rings(&client, 1 << 20) ||
+			    client_set_sources(&client, clock_and_faults, 4) ||
+			    client_start(&client) || write(ready[1], "x", 1) != 1)
+				_exit(1);
+			load_burn(100000);
+		}
+		close(ready[1]);
+		if (read(ready[0], &byte, 1) != 1)
+			tap(false, "the owner runs");
+		close(ready[0]);
+		usleep(100000);
+		if (!i)
+			tap(count_sessions() == 1, "one session");
+		load_kill(owner);
+	}
+	usleep(100000);
+	tap(!count_sessions(), "no session outlives its killed owner");
+
+	for (i = 0; i < STACKTAP_MAX_SESSIONS; i++)
+		if (open(STACKTAP_DEVICE, O_RDWR | O_CLOEXEC) < 0)
+			break;
+	tap(i == STACKTAP_MAX_SESSIONS && open(STACKTAP_DEVICE, O_RDWR) < 0 && errno == EMFILE,
+	    "session %d: EMFILE", i + 1);
+}
+
+/* A reader that writes nonsense to its consumer page. */
+void case_scribble(void)
+{
+	struct client client;
+	unsigned int seed = 1;
+	uint64_t bad;
+	int i;
+
+	if (!tap(!client_open(&client), "open") ||
+	    !tap(!client_add_rings(&client, STACKTAP_RING_MIN_BYTES), "rings"))
+		return;
+	client_set_sources(&client, clock_and_faults, 4);
+	tap(!client_start(&client), "START");
+	for (i = 0; i < 200000; i++) {
+		uint64_t tail = (uint64_t)rand_r(&seed) << (rand_r(&seed) % 40);
+
+		/* in turn wild, just beyond head, and unaligned */
+		if (i % 3 == 1)
+			tail = client.rings[0].producer->head + 8;
+		else if (i % 3 == 2)
+			tail = client.rings[0].producer->head - rand_r(&seed) % 4096 - 1;
+		__atomic_store_n(&client.rings[i % 2].consumer->tail, tail, __ATOMIC_RELEASE);
+		if (!(i % 1000))
+			load_fault(20);
+	}
+	__atomic_store_n(&client.rings[0].consumer->tail, ~0ull, __ATOMIC_RELEASE);
+	__atomic_store_n(&client.rings[1].consumer->tail, ~0ull, __ATOMIC_RELEASE);
+	usleep(200000);
+	tap(!client_stop(&client), "STOP");
+	bad = client_count(&client, 0, STACKTAP_CNT_CALLS) -
+	      client_count(&client, 0, STACKTAP_CNT_RECORDED);
+	tap(bad > 50, "%" PRIu64 " refused", bad);
+	/* a reader that comes to its senses starts over at head */
+	for (i = 0; i < 2; i++) {
+		client.rings[i].tail = client.rings[i].producer->head;
+		client.rings[i].consumer->tail = client.rings[i].tail;
+	}
+	tap(!client_flush(&client), "FLUSH");
+	client_drain(&client);
+	tap(!client.malformed && client_lost(&client, STACKTAP_LOST_BAD_TAIL) > 50,
+	    "%" PRIu64 " told as bad tail", client_lost(&client, STACKTAP_LOST_BAD_TAIL));
+	client_close(&client);
+}
+
+void case_mmap(void)
+{
+	const struct stacktap_ring_create odd = { .size = sizeof(odd), .data_bytes = 100000 };
+	struct stacktap_info info = { .size = 8 };
+	struct client client;
+	struct ring *ring;
+	uint32_t page;
+	size_t size;
+	char *p;
+
+	if (!tap(!client_open(&client), "open") ||
+	    !tap(!client_add_ring(&client, 0, 65536), "a ring"))
+		return;
+	ring = &client.rings[0];
+	page = client.info.page_size;
+	size = page + 2 * 65536;
+#define REFUSED(length, prot, flags, offset) \
+	(mmap(NULL, length, prot, flags, client.fd, offset) == MAP_FAILED)
+	tap(REFUSED(page, PROT_READ, MAP_PRIVATE, ring->consumer_offset), "private");
+	tap(REFUSED(2 * page, PROT_READ, MAP_SHARED, ring->consumer_offset), "too long");
+	tap(REFUSED(page, PROT_READ, MAP_SHARED, ring->producer_offset), "too short");
+	tap(REFUSED(size - page, PROT_READ, MAP_SHARED, ring->producer_offset + page), "inside");
+	tap(REFUSED(size, PROT_READ | PROT_WRITE, MAP_SHARED, ring->producer_offset), "writable");
+	tap(REFUSED(page, PROT_READ | PROT_EXEC, MAP_SHARED, ring->consumer_offset), "executable");
+	tap(REFUSED(page, PROT_READ, MAP_SHARED, 1ll << 40), "of a CPU without ring");
+	tap(REFUSED(page, PROT_READ, MAP_SHARED, 1ll << 52), "of no CPU");
+	p = (char *)ring->producer;
+	tap(mprotect(p, size, PROT_READ | PROT_WRITE) && errno == EACCES, "mprotect to writable");
+	tap(mprotect(p, page, PROT_NONE), "mprotect of a part, which splits");
+	tap(munmap(p + page, page), "munmap of a part");
+	tap(mremap(p, size, 2 * size, MREMAP_MAYMOVE) == MAP_FAILED, "mremap to grow");
+	tap(mremap(p, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, p + (1 << 24)) == MAP_FAILED,
+	    "mremap to move");
+	tap(!memcmp(p + page, p + page + 65536, 65536), "data is there twice");
+
+	tap(ioctl(client.fd, STACKTAP_IOC_RING_CREATE, &odd) && errno == EINVAL, "odd ring size");
+	tap(ioctl(client.fd, STACKTAP_IOC_INFO, &info) && errno == EINVAL, "struct too small");
+	struct { struct stacktap_info info; uint64_t more; } big = {
+		.info.size = sizeof(big), .more = 1 };
+	tap(ioctl(client.fd, STACKTAP_IOC_INFO, &big) && errno == E2BIG, "surplus not zero: E2BIG");
+	big.more = 0;
+	tap(!ioctl(client.fd, STACKTAP_IOC_INFO, &big), "surplus zero");
+	tap(ioctl(client.fd, STACKTAP_IOC_TABLE_DROP, &big) && errno == EOPNOTSUPP,
+	    "tables are not there yet: EOPNOTSUPP");
+	tap(ioctl(client.fd, _IO('x', 0)) && errno == ENOTTY, "foreign ioctl: ENOTTY");
+	client_close(&client);
+}
+
+static void refused(struct client *client, struct message *message, int expected, const char *what)
+{
+	int err = client_send(client, message);
+
+	tap(err == expected && client->wire.sentence[0], "%s: %s, '%s'", what, strerror(-err),
+	    client->wire.sentence);
+}
+
+static void refuse_source(struct client *client, const struct source *source, int expected,
+			  const char *what)
+{
+	int err = client_set_sources(client, source, 1);
+
+	tap(err == expected && client->wire.sentence[0], "%s: %s, '%s'", what, strerror(-err),
+	    client->wire.sentence);
+}
+
+void case_refusals(void)
+{
+	const struct source good = clock_and_faults[0];
+	struct source source;
+	struct message message;
+	struct client client;
+	uint32_t tgids[2] = { 1, 0 };
+	size_t nest;
+	pid_t child;
+	int status;
+
+	if (!tap(!client_open(&client), "open"))
+		return;
+	client_begin(&client, &message, STACKTAP_CMD_SET_SESSION);
+	message_put_u32(&message, STACKTAP_A_MAX + 5, 1);
+	refused(&client, &message, -EINVAL, "unknown attribute");
+	client_begin(&client, &message, STACKTAP_CMD_START);
+	message_put_u32(&message, STACKTAP_A_USER_FRAMES, 1);
+	refused(&client, &message, -EINVAL, "attribute of another command");
+	client_begin(&client, &message, STACKTAP_CMD_SET_SESSION);
+	nest = message_nest_begin(&message, STACKTAP_A_FILTER);
+	message_put_u32(&message, STACKTAP_FILTER_FLAGS, 1u << 30);
+	message_nest_end(&message, nest);
+	refused(&client, &message, -EINVAL, "unknown flag");
+	client_begin(&client, &message, STACKTAP_CMD_SET_SESSION);
+	nest = message_nest_begin(&message, STACKTAP_A_FILTER);
+	message_put_u32(&message, STACKTAP_FILTER_ATTR_MAX + 1, 1);
+	message_nest_end(&message, nest);
+	refused(&client, &message, -EINVAL, "unknown attribute in a nest");
+	client_begin(&client, &message, STACKTAP_CMD_SET_SESSION);
+	message_put_u32(&message, STACKTAP_A_USER_FRAMES, 100000);
+	refused(&client, &message, -ERANGE, "depth of 100000");
+	message_begin(&client.wire, &message, STACKTAP_CMD_START, 0);
+	refused(&client, &message, -EINVAL, "no session id");
+	message_begin(&client.wire, &message, STACKTAP_CMD_START, 0);
+	message_put_u64(&message, STACKTAP_A_SESSION_ID, 999999);
+	refused(&client, &message, -ESRCH, "no such session");
+
+	source = good;
+	source.rate_hz = 1000000000;
+	refuse_source(&client, &source, -ERANGE, "10^9 Hz");
+	source.rate_hz = 0;
+	refuse_source(&client, &source, -EINVAL, "neither rate nor period");
+	source.period = 1000;
+	refuse_source(&client, &source, -ERANGE, "1 us");
+	source = good;
+	source.flags = 1u << 31;
+	refuse_source(&client, &source, -EINVAL, "unknown source flag");
+	source = good;
+	source.type = PERF_TYPE_TRACEPOINT;
+	refuse_source(&client, &source, -EOPNOTSUPP, "tracepoint");
+	source = clock_and_faults[1];
+	source.nominal_hz = 0;
+	refuse_source(&client, &source, -EINVAL, "rate without nominal rate");
+	source.mode = STACKTAP_MODE_FREQ;
+	source.period = 1000000;
+	refuse_source(&client, &source, -EINVAL, "period in frequency mode");
+	source.mode = 9;
+	refuse_source(&client, &source, -ERANGE, "unknown mode");
+
+	tap(client_set_filter(&client, 0, tgids, 2, 0) == -EINVAL && client.wire.sentence[0],
+	    "tgid 0: '%s'", client.wire.sentence);
+	tap(client_set_filter(&client, 1ull << 63, NULL, 0, 0) == -EINVAL &&
+	    client.wire.sentence[0], "CPU 63: '%s'", client.wire.sentence);
+	tap(client_set_filter(&client, 0, NULL, 0, 3) == -EINVAL && client.wire.sentence[0],
+	    "user and kernel only: '%s'", client.wire.sentence);
+	tap(client_stop(&client) == -EALREADY && client.wire.sentence[0], "STOP: '%s'",
+	    client.wire.sentence);
+	client_add_rings(&client, 65536);
+	client_set_sources(&client, &good, 1);
+	client_start(&client);
+	tap(client_start(&client) == -EALREADY && client.wire.sentence[0], "START: '%s'",
+	    client.wire.sentence);
+	tap(client_set_sources(&client, &good, 1) == -EBUSY && client.wire.sentence[0],
+	    "sources of a running session: '%s'", client.wire.sentence);
+	tap(client_set_rate(&client, 3, 100) == -EINVAL && client.wire.sentence[0],
+	    "rate of no source: '%s'", client.wire.sentence);
+	client_begin(&client, &message, STACKTAP_CMD_SET_SESSION);
+	message_put(&message, STACKTAP_A_TWO_PHASE, NULL, 0);
+	refused(&client, &message, -EBUSY, "phases of a running session");
+
+	child = fork();
+	if (!child) {
+		struct wire wire;
+
+		if (setresgid(65534, 65534, 65534) || setresuid(65534, 65534, 65534) ||
+		    wire_open(&wire))
+			_exit(3);
+		message_begin(&wire, &message, STACKTAP_CMD_STOP, 0);
+		message_put_u64(&message, STACKTAP_A_SESSION_ID, client.info.session_id);
+		_exit(wire_call(&wire, &message, NULL, NULL) == -EPERM && wire.sentence[0] ? 0 : 4);
+	}
+	tap(waitpid(child, &status, 0) == child && !status, "STOP without capability: EPERM (%d)",
+	    status);
+	client_close(&client);
+}
+
+void case_events(void)
+{
+	bool seen[STACKTAP_EVENT_KINDS] = { 0 };
+	struct client client;
+	struct wire wire;
+	char buffer[8192];
+	int i;
+
+	if (!tap(!wire_open(&wire) && wire.group, "the group exists"))
+		return;
+	tap(!setsockopt(wire.fd, SOL_NETLINK, NETLINK_ADD_MEMBERSHIP, &wire.group,
+			sizeof(wire.group)), "join");
+	client_open(&client);
+	client_add_rings(&client, STACKTAP_RING_MIN_BYTES);
+	client_set_sources(&client, clock_and_faults, 4);
+	client_start(&client);
+	set_online(1, false);
+	usleep(1000000);
+	set_online(1, true);
+	usleep(500000);
+	client_stop(&client);
+	client_close(&client);
+	usleep(200000);
+	for (i = 0; i < 200; i++) {
+		ssize_t size = recv(wire.fd, buffer, sizeof(buffer), MSG_DONTWAIT);
+		unsigned int kind;
+
+		if (size < (ssize_t)NLMSG_LENGTH(4))
+			break;
+		kind = attr_u8(buffer + NLMSG_LENGTH(4), size - NLMSG_LENGTH(4),
+			       STACKTAP_A_EVENT_KIND);
+		if (kind < STACKTAP_EVENT_KINDS)
+			seen[kind] = true;
+	}
+	tap(seen[STACKTAP_EVENT_SESSION_CREATED], "created");
+	tap(seen[STACKTAP_EVENT_SESSION_STARTED], "started");
+	tap(seen[STACKTAP_EVENT_SESSION_CHANGED], "changed");
+	tap(seen[STACKTAP_EVENT_SESSION_STOPPED], "stopped");
+	tap(seen[STACKTAP_EVENT_SESSION_DESTROYED], "destroyed");
+	tap(seen[STACKTAP_EVENT_CPU_OFFLINE], "CPU offline");
+	tap(seen[STACKTAP_EVENT_CPU_ONLINE], "CPU online");
+	tap(seen[STACKTAP_EVENT_LOSS], "loss");
+	tap(i < 60, "not too many: %d", i);
+	wire_close(&wire);
+}
+
+/* Keep a session open until standard input ends, for run.sh to try rmmod. */
+void case_hold(void)
+{
+	struct client client;
+	char byte;
+
+	if (client_open(&client) || client_add_rings(&client, 65536) ||
+	    client_set_sources(&client, clock_and_faults, 1) || client_start(&client))
+		exit(1);
+	/* only the mappings hold the session now */
+	close(client.fd);
+	puts("held");
+	fflush(stdout);
+	if (read(STDIN_FILENO, &byte, 1) < 0)
+		exit(1);
+	_exit(0);
+}

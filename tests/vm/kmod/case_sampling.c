@@ -1,0 +1,466 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Sampling itself: what is counted, what is in a sample, what is lost. */
+#include <linux/perf_event.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cases.h"
+#include "client.h"
+#include "load.h"
+#include "tap.h"
+
+static const struct source cycles_997 = {
+	.name = "cycles", .type = PERF_TYPE_HARDWARE, .config = PERF_COUNT_HW_CPU_CYCLES,
+	.rate_hz = 997, .nominal_hz = 1000000000,
+};
+
+static const struct source clock_997 = {
+	.name = "cpu-clock", .type = PERF_TYPE_SOFTWARE, .config = PERF_COUNT_SW_CPU_CLOCK,
+	.rate_hz = 997,
+};
+
+struct stacks {
+	uint32_t user_tgid;
+	uint32_t kernel_tgid;
+	uint64_t user_leaf;	/* samples of user_tgid in load_inner() */
+	uint64_t user_chain;	/* of these, load_outer() is next */
+	uint64_t user_all;
+	uint64_t kernel_hits;	/* samples of kernel_tgid that hit the kernel */
+	uint64_t kernel_both;	/* of these, both halves are there */
+	uint64_t kernel_complete;
+	uint64_t bad_ips;	/* an address on the wrong side */
+	uint64_t idle;
+	uint64_t ends[2][STACKTAP_END_REASONS];
+	uint64_t moved, stale, two_phase;
+	uint64_t contexts[8];
+	uint64_t total;
+};
+
+static void stacks_visit(const struct sample_view *view, void *arg)
+{
+	const struct stacktap_sample *sample = view->sample;
+	struct stacks *stacks = arg;
+	unsigned int i;
+
+	stacks->total++;
+	stacks->contexts[sample->context & 7]++;
+	stacks->ends[0][sample->kernel_end]++;
+	stacks->ends[1][sample->user_end]++;
+	stacks->moved += !!(sample->header.flags & STACKTAP_SAMPLE_MOVED);
+	stacks->stale += !!(sample->header.flags & STACKTAP_SAMPLE_STALE);
+	stacks->two_phase += !!(sample->header.flags & STACKTAP_SAMPLE_TWO_PHASE);
+	stacks->idle += !!(sample->header.flags & STACKTAP_SAMPLE_IDLE);
+	for (i = 0; i < view->nr_kernel; i++)
+		stacks->bad_ips += !(view->kernel_ips[i] >> 63);
+	for (i = 0; i < view->nr_user; i++)
+		stacks->bad_ips += view->user_ips[i] >> 63;
+	if (sample->tgid == stacks->user_tgid) {
+		stacks->user_all++;
+		if (view->nr_user && load_in_inner(view->user_ips[0])) {
+			stacks->user_leaf++;
+			stacks->user_chain += view->nr_user > 1 &&
+					      load_in_outer(view->user_ips[1]);
+		}
+	}
+	if (sample->tgid == stacks->kernel_tgid &&
+	    !(sample->header.flags & STACKTAP_SAMPLE_USER_MODE)) {
+		stacks->kernel_hits++;
+		stacks->kernel_both += view->nr_kernel && view->nr_user;
+		stacks->kernel_complete += sample->kernel_end == STACKTAP_END_COMPLETE;
+	}
+}
+
+static void stacks_note(const struct stacks *stacks)
+{
+	unsigned int i;
+
+	tap_note("%" PRIu64 " samples, idle %" PRIu64 ", moved %" PRIu64 ", stale %" PRIu64
+		 ", two-phase %" PRIu64, stacks->total, stacks->idle, stacks->moved, stacks->stale,
+		 stacks->two_phase);
+	for (i = 0; i < STACKTAP_END_REASONS; i++)
+		tap_note("end %u: kernel %" PRIu64 ", user %" PRIu64, i, stacks->ends[0][i],
+			 stacks->ends[1][i]);
+}
+
+void case_clock(void)
+{
+	struct stacks stacks = { 0 };
+	struct client client;
+	pid_t user, kernel;
+	uint64_t running;
+
+	if (!tap(!client_open(&client), "open"))
+		return;
+	tap(client_start(&client) < 0 && client.wire.sentence[0], "START without source: '%s'",
+	    client.wire.sentence);
+	tap(!client_set_sources(&client, &clock_997, 1), "set cpu-clock at 997 Hz");
+	tap(client_start(&client) < 0, "START without ring: '%s'", client.wire.sentence);
+	tap(!client_add_rings(&client, 1 << 20), "rings");
+	user = load_fork(0, false);
+	kernel = load_fork(1, true);
+	stacks.user_tgid = user;
+	stacks.kernel_tgid = kernel;
+	client.visit = stacks_visit;
+	client.visit_arg = &stacks;
+	usleep(200000);
+	tap(!client_start(&client), "START");
+	for (int i = 0; i < 20; i++) {
+		usleep(100000);
+		client_drain(&client);
+	}
+	running = client_count(&client, 0, STACKTAP_CNT_RUNNING_NS);
+	tap(!client_stop(&client), "STOP");
+	running = client_count(&client, 0, STACKTAP_CNT_RUNNING_NS);
+	client_drain(&client);
+	load_kill(user);
+	load_kill(kernel);
+	stacks_note(&stacks);
+	tap(client_balanced(&client), "ledger balances: %" PRIu64 " samples of %" PRIu64 " calls",
+	    client_samples(&client, 0), client_calls(&client, 0));
+	tap(client.rings[0].first_type == STACKTAP_RECORD_CLOCK_ANCHOR, "first record is the anchor");
+	tap(client_calls(&client, 0) * 1.0 * 1003009 > running * 0.7 &&
+	    client_calls(&client, 0) * 1.0 * 1003009 < running * 1.02,
+	    "calls are no more than running time over period: %" PRIu64 " of %" PRIu64,
+	    client_calls(&client, 0), running / 1003009);
+	tap(!stacks.bad_ips, "kernel addresses above, user addresses below");
+	tap(stacks.user_all > 1000 && stacks.user_leaf * 100 > stacks.user_all * 90,
+	    "leaf of the burner known in %" PRIu64 " of %" PRIu64, stacks.user_leaf, stacks.user_all);
+	tap(stacks.user_leaf && stacks.user_chain * 100 >= stacks.user_leaf * 99,
+	    "and its caller in %" PRIu64, stacks.user_chain);
+	tap(stacks.kernel_hits > 1000 && stacks.kernel_both * 100 >= stacks.kernel_hits * 99,
+	    "kernel and user half in %" PRIu64 " of %" PRIu64 " hits in a syscall",
+	    stacks.kernel_both, stacks.kernel_hits);
+	tap(stacks.kernel_complete * 100 >= stacks.kernel_hits * 98,
+	    "kernel half complete in %" PRIu64, stacks.kernel_complete);
+	client_close(&client);
+}
+
+/* The counts of the arm-pmu line(s) of /proc/interrupts, or -1 where there is none. */
+static int64_t pmu_interrupts(void)
+{
+	FILE *file = fopen("/proc/interrupts", "re");
+	int64_t sum = 0, found = -1;
+	char line[1024];
+
+	while (file && fgets(line, sizeof(line), file)) {
+		char *at = strchr(line, ':');
+
+		if (!strstr(line, "arm-pmu") || !at)
+			continue;
+		for (at++;;) {
+			char *end;
+			long long value = strtoll(at, &end, 10);
+
+			if (end == at)
+				break;
+			sum += value;
+			at = end;
+		}
+		found = sum;
+	}
+	if (file)
+		fclose(file);
+	return found;
+}
+
+/* Drain @client every 50 ms for @ms. */
+static void drain_for(struct client *client, unsigned int ms)
+{
+	for (; ms; ms -= ms < 50 ? ms : 50) {
+		usleep(50000);
+		client_drain(client);
+	}
+}
+
+static long max_sample_rate(void)
+{
+	FILE *file = fopen("/proc/sys/kernel/perf_event_max_sample_rate", "re");
+	long rate = -1;
+
+	if (file && fscanf(file, "%ld", &rate) != 1)
+		rate = -1;
+	if (file)
+		fclose(file);
+	return rate;
+}
+
+/* The hardware event where there is a PMU, the fallback with its reason where there is none. */
+void case_cycles(void)
+{
+	struct source strict = cycles_997;
+	struct stacks stacks = { 0 };
+	const struct stacktap_config *config;
+	long rate = max_sample_rate();
+	struct client client;
+	int64_t before, after;
+	pid_t user, kernel;
+
+	if (!tap(!client_open(&client), "open") || !tap(!client_add_rings(&client, 1 << 20), "rings"))
+		return;
+	client.visit = stacks_visit;
+	client.visit_arg = &stacks;
+	before = pmu_interrupts();
+	strict.flags = STACKTAP_SRC_NO_FALLBACK;
+	tap(!client_set_sources(&client, &strict, 1), "set cycles without fallback");
+	if (before < 0) {
+		tap(client_start(&client) == -ENOENT, "START says ENOENT: '%s'",
+		    client.wire.sentence);
+	} else {
+		tap(!client_start(&client) && !client_stop(&client), "START and STOP");
+	}
+	tap(!client_set_sources(&client, &cycles_997, 1), "set cycles");
+	user = load_fork(0, false);
+	kernel = load_fork(1, true);
+	stacks.user_tgid = user;
+	stacks.kernel_tgid = kernel;
+	usleep(200000);
+	client_drain(&client);
+	memset(client.ledgers, 0, sizeof(client.ledgers));
+	before = pmu_interrupts();
+	tap(!client_start(&client), "START");
+	drain_for(&client, 3000);
+	tap(!client_stop(&client), "STOP");
+	after = pmu_interrupts();
+	client_drain(&client);
+	load_kill(user);
+	load_kill(kernel);
+	stacks_note(&stacks);
+	config = &client.ledgers[0][0].config;
+	if (before < 0) {
+		tap(config->header.flags & STACKTAP_CONFIG_FALLBACK &&
+		    config->fallback_errno == ENOENT && config->perf_type == PERF_TYPE_SOFTWARE &&
+		    !strcmp(config->name, "cpu-clock"), "CONFIG tells the fallback and ENOENT");
+		tap(stacks.contexts[STACKTAP_CONTEXT_HRTIMER] == stacks.total,
+		    "all samples from the timer");
+		tap(client_balanced(&client), "ledger balances");
+	} else {
+		uint64_t calls = client_count(&client, 0, STACKTAP_CNT_CALLS);
+
+		tap(config->perf_type == PERF_TYPE_HARDWARE && !config->fallback_errno &&
+		    config->period == 1000000000 / 997, "CONFIG tells hardware cycles");
+		tap(stacks.two_phase == stacks.total &&
+		    stacks.contexts[STACKTAP_CONTEXT_IRQ] == stacks.total,
+		    "all samples in two phases from PMU interrupts");
+		tap(calls > 1000 && (after - before) * 0.99 <= calls &&
+		    calls <= (uint64_t)(after - before) * 1.01 + 1,
+		    "%" PRIu64 " handler calls, %" PRId64 " PMU interrupts", calls, after - before);
+		tap(stacks.user_leaf * 100 > stacks.user_all * 90 && stacks.user_chain * 100 >=
+		    stacks.user_leaf * 99, "leaf and caller known: %" PRIu64 ", %" PRIu64 " of %"
+		    PRIu64, stacks.user_leaf, stacks.user_chain, stacks.user_all);
+		tap(stacks.kernel_both * 100 >= stacks.kernel_hits * 95,
+		    "kernel and user half in %" PRIu64 " of %" PRIu64 " hits in a syscall",
+		    stacks.kernel_both, stacks.kernel_hits);
+		tap(stacks.stale * 100 <= stacks.total, "stale at most 1 %%: %" PRIu64,
+		    stacks.stale);
+	}
+	tap(!stacks.bad_ips, "kernel addresses above, user addresses below");
+	tap(max_sample_rate() == rate, "perf_event_max_sample_rate is untouched: %ld", rate);
+	client_close(&client);
+}
+
+/* Phase 2 on any machine: clock samples through the stash. */
+void case_two_phase(void)
+{
+	struct stacks stacks = { 0 };
+	struct message message;
+	struct client client;
+	pid_t user, kernel;
+
+	if (!tap(!client_open(&client), "open") || !tap(!client_add_rings(&client, 1 << 20), "rings"))
+		return;
+	client.visit = stacks_visit;
+	client.visit_arg = &stacks;
+	client_set_sources(&client, &clock_997, 1);
+	client_begin(&client, &message, STACKTAP_CMD_SET_SESSION);
+	message_put(&message, STACKTAP_A_TWO_PHASE, NULL, 0);
+	tap(!client_send(&client, &message), "two phases");
+	user = load_fork(0, false);
+	kernel = load_fork(1, true);
+	stacks.user_tgid = user;
+	stacks.kernel_tgid = kernel;
+	usleep(200000);
+	tap(!client_start(&client), "START");
+	drain_for(&client, 2000);
+	tap(!client_stop(&client), "STOP");
+	client_drain(&client);
+	load_kill(user);
+	load_kill(kernel);
+	stacks_note(&stacks);
+	tap(client_balanced(&client), "ledger balances");
+	tap(stacks.total > 500 && stacks.two_phase == stacks.total, "all %" PRIu64
+	    " samples in two phases", stacks.total);
+	tap(stacks.user_chain * 100 >= stacks.user_all * 90, "leaf and caller in %" PRIu64 " of %"
+	    PRIu64, stacks.user_chain, stacks.user_all);
+	tap(stacks.kernel_both * 100 >= stacks.kernel_hits * 95, "both halves in %" PRIu64 " of %"
+	    PRIu64, stacks.kernel_both, stacks.kernel_hits);
+	client_close(&client);
+}
+
+/* A reader that sleeps: losses are counted, and the last words fit. */
+void case_stalled(void)
+{
+	struct client client;
+	pid_t user, kernel;
+
+	if (!tap(!client_open(&client), "open") ||
+	    !tap(!client_add_rings(&client, STACKTAP_RING_MIN_BYTES), "smallest rings"))
+		return;
+	client_set_sources(&client, &clock_997, 1);
+	user = load_fork(0, false);
+	kernel = load_fork(1, true);
+	tap(!client_start(&client), "START");
+	tap(client_flush(&client) == -EBUSY, "FLUSH of a running session: EBUSY");
+	usleep(1500000);
+	tap(!client_stop(&client), "STOP");
+	client_drain(&client);
+	tap(client_balanced(&client), "the ledger balances without FLUSH");
+	tap(client_lost(&client, STACKTAP_LOST_RING_FULL) > 100, "%" PRIu64 " lost to the full ring",
+	    client_lost(&client, STACKTAP_LOST_RING_FULL));
+
+	/* twice without a drain: the second stop's last words have to wait for FLUSH */
+	tap(!client_start(&client), "START");
+	usleep(300000);
+	client_stop(&client);
+	tap(!client_start(&client), "START again with full rings");
+	usleep(300000);
+	tap(!client_stop(&client), "STOP");
+	client_drain(&client);
+	tap(!client_flush(&client), "FLUSH");
+	client_drain(&client);
+	tap(client_balanced(&client), "the ledger balances after FLUSH");
+	load_kill(user);
+	load_kill(kernel);
+	client_close(&client);
+}
+
+struct tgids {
+	uint32_t wanted;
+	uint64_t of_wanted, others, user_mode, kernel_mode, idle;
+	uint64_t cpus[CLIENT_MAX_CPUS];
+	uint64_t last_period;
+};
+
+static void tgids_visit(const struct sample_view *view, void *arg)
+{
+	const struct stacktap_sample *sample = view->sample;
+	struct tgids *tgids = arg;
+
+	if (sample->tgid == tgids->wanted)
+		tgids->of_wanted++;
+	else
+		tgids->others++;
+	if (sample->header.flags & STACKTAP_SAMPLE_USER_MODE)
+		tgids->user_mode++;
+	else
+		tgids->kernel_mode++;
+	tgids->idle += !!(sample->header.flags & STACKTAP_SAMPLE_IDLE);
+	tgids->cpus[sample->cpu % CLIENT_MAX_CPUS]++;
+	tgids->last_period = sample->period;
+}
+
+void case_filters(void)
+{
+	struct tgids tgids = { 0 };
+	struct client client;
+	pid_t user, kernel;
+	uint32_t wanted, both[2];
+
+	if (!tap(!client_open(&client), "open") || !tap(!client_add_rings(&client, 1 << 20), "rings"))
+		return;
+	client.visit = tgids_visit;
+	client.visit_arg = &tgids;
+	client_set_sources(&client, &clock_997, 1);
+	user = load_fork(0, false);
+	kernel = load_fork(1, true);
+	wanted = user;
+	both[0] = kernel;
+	both[1] = user;
+
+	tap(!client_set_filter(&client, 0, &wanted, 1, 0), "one tgid");
+	tap(!client_start(&client), "START");
+	tgids.wanted = wanted;
+	drain_for(&client, 500);
+	tap(tgids.of_wanted > 50 && !tgids.others, "only of it: %" PRIu64 " and %" PRIu64,
+	    tgids.of_wanted, tgids.others);
+	tap(client_count(&client, 0, STACKTAP_CNT_FILTERED) > 50, "others were filtered");
+	tap(!client_set_filter(&client, 0, both, 2, STACKTAP_FILTER_KERNEL_ONLY),
+	    "live: two tgids, kernel only");
+	client_drain(&client);
+	memset(&tgids, 0, sizeof(tgids));
+	drain_for(&client, 500);
+	tap(tgids.kernel_mode > 50 && !tgids.user_mode, "only kernel hits");
+	tap(!client_set_filter(&client, 0, NULL, 0, STACKTAP_FILTER_USER_ONLY), "live: user only");
+	client_drain(&client);
+	memset(&tgids, 0, sizeof(tgids));
+	drain_for(&client, 500);
+	tap(!tgids.kernel_mode && tgids.user_mode > 50, "only user hits");
+	tap(!client_set_filter(&client, 2, NULL, 0, 0), "live: only CPU 1");
+	client_drain(&client);
+	memset(&tgids, 0, sizeof(tgids));
+	drain_for(&client, 500);
+	tap(!tgids.cpus[0] && tgids.cpus[1] > 50, "only CPU 1");
+	load_kill(user);
+	load_kill(kernel);
+	tap(!client_set_filter(&client, 0, NULL, 0, STACKTAP_FILTER_EXCLUDE_IDLE), "no idle");
+	client_drain(&client);
+	memset(&tgids, 0, sizeof(tgids));
+	drain_for(&client, 500);
+	tap(!tgids.idle, "no idle samples");
+	tap(!client_set_filter(&client, 0, NULL, 0, 0), "no filter");
+	memset(&tgids, 0, sizeof(tgids));
+	drain_for(&client, 500);
+	tap(tgids.idle > 50, "idle samples: %" PRIu64, tgids.idle);
+	tap(!client_stop(&client), "STOP");
+	client_drain(&client);
+	tap(client_balanced(&client), "the ledger balances");
+	client_close(&client);
+}
+
+/* A new rate takes effect at once and is announced. */
+void case_rate(void)
+{
+	struct tgids tgids = { 0 };
+	struct client client, other;
+	uint64_t configs, calls, fast;
+
+	if (!tap(!client_open(&client), "open") || !tap(!client_add_rings(&client, 1 << 20), "rings"))
+		return;
+	client.visit = tgids_visit;
+	client.visit_arg = &tgids;
+	client_set_sources(&client, &clock_997, 1);
+	tap(!client_start(&client), "START at 997 Hz");
+	drain_for(&client, 500);
+	tap(tgids.last_period == 1000000000 / 997, "samples stand for 1/997 s");
+	configs = client.ledgers[0][0].configs;
+	tap(!client_set_rate(&client, 0, 100), "live: 100 Hz");
+	client_drain(&client);
+	tap(client.ledgers[0][0].configs == configs + 1 &&
+	    client.ledgers[0][0].config.period == 10000000 &&
+	    client.ledgers[0][0].config.rate_hz == 100, "CONFIG tells it");
+	memset(&tgids, 0, sizeof(tgids));
+	drain_for(&client, 500);
+	tap(tgids.last_period == 10000000, "samples stand for 1/100 s");
+
+	tap(!client_open(&other) && !client_add_rings(&other, 1 << 20), "a second session");
+	client_set_sources(&other, &clock_997, 1);
+	calls = client_count(&client, 0, STACKTAP_CNT_CALLS);
+	tap(!client_start(&other), "START at 997 Hz beside it");
+	for (int i = 0; i < 30; i++) {
+		drain_for(&client, 50);
+		client_drain(&other);
+	}
+	fast = client_count(&other, 0, STACKTAP_CNT_CALLS);
+	calls = client_count(&client, 0, STACKTAP_CNT_CALLS) - calls;
+	tap(fast > calls * 5 && fast < calls * 12, "%" PRIu64 " calls here, %" PRIu64 " there",
+	    calls, fast);
+	tap(!client_stop(&client) && !client_stop(&other), "STOP both");
+	client_drain(&client);
+	client_drain(&other);
+	tap(client_balanced(&client) && client_balanced(&other), "both ledgers balance");
+	client_close(&client);
+	client_close(&other);
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef KMODTEST_CASES_H
+#define KMODTEST_CASES_H
+
+void case_clock(void);
+void case_cycles(void);
+void case_two_phase(void);
+void case_stalled(void);
+void case_filters(void);
+void case_rate(void);
+void case_hotplug(void);
+void case_killed(void);
+void case_scribble(void);
+void case_mmap(void);
+void case_refusals(void);
+void case_events(void);
+void case_hold(void);
+
+#endif /* KMODTEST_CASES_H */

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A session with its rings, and a ledger of what came out of them. */
+#ifndef KMODTEST_CLIENT_H
+#define KMODTEST_CLIENT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "wire.h"
+
+enum {
+	CLIENT_MAX_CPUS = 8,
+};
+
+/* what was parsed, of one source on one CPU */
+struct ledger {
+	uint64_t samples;
+	uint64_t lost[STACKTAP_LOST_REASONS];
+	uint64_t throttles;
+	uint64_t configs;
+	bool final;			/* a CPU record with STATE_STOPPED came last */
+	struct stacktap_cpu_counts counts; /* of the last CPU record */
+	struct stacktap_config config;	/* the last */
+};
+
+struct sample_view {
+	const struct stacktap_sample *sample;
+	const uint64_t *kernel_ips;
+	unsigned int nr_kernel;
+	const uint64_t *user_ips;
+	unsigned int nr_user;
+};
+
+typedef void client_visit(const struct sample_view *view, void *arg);
+
+struct ring {
+	struct stacktap_consumer_page *consumer;
+	struct stacktap_producer_page *producer;
+	const uint8_t *data;
+	uint64_t data_bytes;
+	uint64_t tail;
+	uint64_t records;
+	uint64_t consumer_offset;
+	uint64_t producer_offset;
+	uint16_t first_type;
+};
+
+struct client {
+	int fd;
+	struct wire wire;
+	struct stacktap_info info;
+	struct ring rings[CLIENT_MAX_CPUS];
+	struct ledger ledgers[CLIENT_MAX_CPUS][STACKTAP_MAX_SOURCES];
+	unsigned int malformed;		/* records that break the contract */
+	const char *malformed_why;
+	client_visit *visit;
+	void *visit_arg;
+};
+
+/* one source, for client_set_sources() */
+struct source {
+	const char *name;
+	uint32_t type;
+	uint64_t config;
+	uint32_t rate_hz;
+	uint64_t period;
+	uint64_t nominal_hz;
+	uint32_t flags;
+	uint8_t mode;
+};
+
+int client_open(struct client *client);
+void client_close(struct client *client);
+int client_add_ring(struct client *client, unsigned int cpu, uint32_t data_bytes);
+/* Rings for all CPUs that are online. */
+int client_add_rings(struct client *client, uint32_t data_bytes);
+void client_drain(struct client *client);
+int client_flush(struct client *client);
+
+void client_begin(struct client *client, struct message *message, uint8_t command);
+int client_send(struct client *client, struct message *message);
+int client_start(struct client *client);
+int client_stop(struct client *client);
+int client_set_sources(struct client *client, const struct source *sources, unsigned int nr);
+int client_set_rate(struct client *client, unsigned int id, uint32_t rate_hz);
+int client_set_filter(struct client *client, uint64_t cpus, const uint32_t *tgids,
+		      unsigned int nr_tgids, uint32_t flags);
+
+/* Sum of a counter (enum stacktap_cnt_attr, u64) over CPUs, from the dump. */
+uint64_t client_count(struct client *client, unsigned int source, uint16_t type);
+
+/* Does the ledger of every CPU and source balance after a stop? Prints what does not. */
+bool client_balanced(struct client *client);
+uint64_t client_samples(const struct client *client, unsigned int source);
+uint64_t client_lost(const struct client *client, enum stacktap_lost reason);
+uint64_t client_calls(const struct client *client, unsigned int source);
+
+#endif /* KMODTEST_CLIENT_H */

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * What the module must do, seen from the smallest possible user space. One subcommand per subject,
+ * each prints TAP and is run in a guest by run.sh.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "cases.h"
+#include "tap.h"
+
+static const struct {
+	const char *name;
+	void (*run)(void);
+} cases[] = {
+	{ "clock", case_clock },
+	{ "cycles", case_cycles },
+	{ "two-phase", case_two_phase },
+	{ "stalled", case_stalled },
+	{ "filters", case_filters },
+	{ "rate", case_rate },
+	{ "hotplug", case_hotplug },
+	{ "killed", case_killed },
+	{ "scribble", case_scribble },
+	{ "mmap", case_mmap },
+	{ "refusals", case_refusals },
+	{ "events", case_events },
+	{ "hold", case_hold },
+};
+
+int main(int argc, char **argv)
+{
+	unsigned int i;
+
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		if (argc == 2 && !strcmp(argv[1], cases[i].name)) {
+			cases[i].run();
+			return tap_done();
+		}
+		if (argc == 1)
+			puts(cases[i].name);
+	}
+	return argc == 1 ? 0 : 2;
+}

@@ -1,0 +1,69 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# In a guest, as root: every case of kmodtest, and the module's coming and going. Prints TAP.
+#
+# usage: run.sh [case...]; stacktap.ko and kmodtest are looked for beside this script
+set -u
+cd "$(dirname "$0")" || exit 2
+export LC_ALL=C
+
+number=0
+failed=0
+check() { # check STATUS TEXT
+	number=$((number + 1))
+	if [ "$1" = 0 ]; then
+		echo "ok $number - $2"
+	else
+		echo "not ok $number - $2"
+		failed=$((failed + 1))
+	fi
+}
+
+run_case() {
+	timeout 120 ./kmodtest "$1" 2>&1 | sed 's/^/    /'
+	check "${PIPESTATUS[0]}" "$1"
+}
+
+loaded() {
+	grep -q '^stacktap ' /proc/modules
+}
+
+insmod ./stacktap.ko
+check $? "insmod"
+loaded || exit 1
+
+if [ $# -gt 0 ]; then
+	for name in "$@"; do
+		run_case "$name"
+	done
+else
+	for name in $(./kmodtest); do
+		[ "$name" = hold ] || run_case "$name"
+	done
+
+	coproc ./kmodtest hold
+	read -r line <&"${COPROC[0]}"
+	[ "$line" = held ]
+	check $? "a mapping holds a session"
+	! rmmod stacktap 2>/dev/null && loaded
+	check $? "rmmod is refused meanwhile"
+	echo >&"${COPROC[1]}"
+	wait
+	rmmod stacktap && ! loaded
+	check $? "rmmod afterwards"
+
+	bad=0
+	for _ in $(seq 100); do
+		insmod ./stacktap.ko && rmmod stacktap || bad=$((bad + 1))
+	done
+	check "$bad" "100 times insmod and rmmod"
+fi
+if loaded; then
+	rmmod stacktap
+	check $? "rmmod"
+fi
+
+! dmesg | grep -E 'WARNING:|BUG:|Oops|possible (circular|recursive)|Call [Tt]race|stalls? on CPU'
+check $? "the kernel has not complained"
+echo "1..$number"
+[ "$failed" = 0 ]
