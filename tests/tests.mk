@@ -63,3 +63,6 @@ include tests/bench/bench.mk
 
 # --- programs for checks from outside
 include tests/oracle/oracle.mk
+
+# --- fuzzing
+include tests/fuzz/fuzz.mk
