@@ -57,6 +57,7 @@ static void cpu_call_run(void *data)
 void cpu_call(struct stacktap_cpu *cpu, void (*fn)(struct stacktap_cpu *cpu, void *arg), void *arg)
 {
 	struct cpu_call call = { .cpu = cpu, .fn = fn, .arg = arg };
+	unsigned long flags;
 
 	lockdep_assert_held(&cpu->session->lock);
 	/*
@@ -64,6 +65,9 @@ void cpu_call(struct stacktap_cpu *cpu, void (*fn)(struct stacktap_cpu *cpu, voi
 	 * comes back meanwhile, its online callback writes nothing and counters are only made
 	 * under the mutex that we hold.
 	 */
-	if (smp_call_function_single(cpu->cpu, cpu_call_run, &call, 1))
+	if (smp_call_function_single(cpu->cpu, cpu_call_run, &call, 1)) {
+		local_irq_save(flags);
 		fn(cpu, arg);
+		local_irq_restore(flags);
+	}
 }
