@@ -427,8 +427,9 @@ int control_set_session(struct control *control, uint64_t id, const struct contr
 	return transact(control, message, &request);
 }
 
-int control_set_rate(struct control *control, uint64_t id, uint32_t source_id, uint32_t rate_hz,
-		     uint64_t period)
+/* While it runs, only what changes is sent. */
+static int set_rate_live(struct control *control, uint64_t id, uint32_t source_id,
+			 uint32_t rate_hz, uint64_t period)
 {
 	_cleanup_message_ struct nl_msg *message = NULL;
 	struct request request = { 0 };
@@ -443,6 +444,48 @@ int control_set_rate(struct control *control, uint64_t id, uint32_t source_id, u
 	if (ret < 0)
 		return ret;
 	return transact(control, message, &request);
+}
+
+/* The sources of a stopped session are a list that is replaced as a whole. */
+static int set_rate_stopped(struct control *control, struct control_session *session,
+			    uint32_t source_id, uint32_t rate_hz, uint64_t period)
+{
+	struct control_change change = { .sources = session->sources,
+					 .source_count = session->source_count };
+	bool has_source = false;
+
+	for (size_t i = 0; i < session->source_count; i++) {
+		struct control_source *source = &session->sources[i];
+
+		/* a period that the module made of the rate would win over it */
+		if (source->rate_hz)
+			source->period = 0;
+		if (source->id != source_id)
+			continue;
+		has_source = true;
+		source->rate_hz = rate_hz;
+		source->period = period;
+	}
+	return has_source ? control_set_session(control, session->id, &change) : -ENOENT;
+}
+
+int control_set_rate(struct control *control, uint64_t id, uint32_t source_id, uint32_t rate_hz,
+		     uint64_t period)
+{
+	struct control_session session;
+	int ret;
+
+	ret = control_get_session(control, id, &session);
+	if (ret < 0)
+		return ret;
+	if (period)
+		rate_hz = 0;
+	if (session.state == STACKTAP_STATE_STOPPED)
+		ret = set_rate_stopped(control, &session, source_id, rate_hz, period);
+	else
+		ret = set_rate_live(control, id, source_id, rate_hz, period);
+	control_filter_done(&session.filter);
+	return ret;
 }
 
 static int command_session(struct control *control, uint8_t command, uint64_t id)

@@ -246,17 +246,18 @@ static void swap_live(struct config *a, struct config *b)
 	config_swap(a, b, "daemon", NULL);
 }
 
-static bool is_live_change(struct config *old, struct config *new)
+static bool is_live_change(const struct config *old, const struct config *new)
 {
 	static const char *const sections[] = { "profile", "capture", "export", "store", "resource",
 						"privacy" };
-	bool is_live = true;
+	/* shallow copies: the old one with what can change exchanged for the new one's */
+	struct config changed = *old, donor = *new;
 
-	swap_live(old, new);
+	swap_live(&changed, &donor);
 	for (size_t i = 0; i < ARRAY_SIZE(sections); i++)
-		is_live &= config_same(old, new, sections[i], NULL);
-	swap_live(old, new);
-	return is_live;
+		if (!config_same(&changed, new, sections[i], NULL))
+			return false;
+	return true;
 }
 
 static int change_live(struct service *service, const struct config *from,
