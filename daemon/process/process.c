@@ -6,6 +6,8 @@
 #include "process/table.h"
 #include "profile/window.h"
 
+#define EXEC_NS (100 * NSEC_PER_MSEC)	/* more than the rest of an exec takes */
+
 void process_table_mmap(struct process_table *table, const struct sideband_mmap *event)
 {
 	const struct extent extent = {
@@ -104,6 +106,7 @@ void process_table_exit(struct process_table *table, const struct sideband_task 
 	process_end(table, process, image, event->time);
 }
 
+
 /* Does a process that started at @start fit what is known of the image? */
 static bool image_started_at(const struct image *image, uint64_t start)
 {
@@ -115,6 +118,13 @@ static bool image_started_at(const struct image *image, uint64_t start)
 static void image_bind(struct image *image, const struct stacktap_sample *sample)
 {
 	image->start_time = sample->start_time;
+	/*
+	 * The kernel tells of an exec before it counts it: until then a sample in the kernel carries the
+	 * number of the program before. A sample in user mode is past that.
+	 */
+	if (!(sample->header.flags & STACKTAP_SAMPLE_USER_MODE) &&
+	    sample->header.time < image->since + EXEC_NS)
+		return;
 	image->exec_id = sample->exec_id;
 	image->exec_id_known = true;
 }

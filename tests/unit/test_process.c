@@ -78,11 +78,13 @@ static void exit_(uint64_t time, uint32_t pid, uint32_t tid)
 	process_table_exit(table, &(struct sideband_task){ .time = time, .pid = pid, .tid = tid });
 }
 
+static uint16_t sample_flags = STACKTAP_SAMPLE_USER_MODE;
+
 static struct image *image_of(uint64_t time, uint32_t tgid, uint64_t start, uint64_t exec_id,
 			      uint16_t *ret_marks)
 {
 	const struct stacktap_sample sample = {
-		.header = { .time = time, .type = STACKTAP_RECORD_SAMPLE },
+		.header = { .time = time, .type = STACKTAP_RECORD_SAMPLE, .flags = sample_flags },
 		.tgid = tgid,
 		.tid = tgid,
 		.start_time = start,
@@ -164,6 +166,28 @@ static void test_sample_around_an_exec_is_marked(void **state _unused_)
 	/* now it has */
 	assert_string_equal(where(200 * MS - 5000, 10, BOOT(90), 7, 0x1800, 0), "/bin/first");
 	assert_string_equal(where(200 * MS - 5000, 10, BOOT(90), 8, 0x1800, 0), "/bin/second");
+}
+
+/* The exec event comes before the number changes: what is sampled in between says the old one. */
+static void test_old_number_right_after_an_exec(void **state _unused_)
+{
+	exec_(10 * MS, 5, "parent");
+	map(10 * MS, 5, 0x1000, 0x1000, 0, 1, "/bin/parent");
+	fork_(100 * MS, 10, 10, 5);
+	exec_(110 * MS, 10, "child");
+	map(111 * MS, 10, 0x1000, 0x1000, 0, 2, "/bin/child");
+	sample_flags = 0;
+	where(110 * MS + 50000, 10, BOOT(100), 7, 0x1800, 0);
+	sample_flags = STACKTAP_SAMPLE_USER_MODE;
+	assert_string_equal(where(120 * MS, 10, BOOT(100), 8, 0x1800, 0), "/bin/child");
+	assert_int_equal(wanted_scan(), UINT32_MAX);
+	/* one that never leaves the kernel is bound in the end */
+	sample_flags = 0;
+	exec_(500 * MS, 10, "next");
+	where(501 * MS, 10, BOOT(100), 8, 0x1800, 0);
+	where(700 * MS, 10, BOOT(100), 9, 0x1800, 0);
+	sample_flags = STACKTAP_SAMPLE_USER_MODE;
+	where(710 * MS, 10, BOOT(100), 10, 0x1800, SAMPLE_DOUBTFUL);
 }
 
 static void test_fork_copies_and_shares_files(void **state _unused_)
@@ -545,6 +569,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_exec_replaces_everything),
 		TEST(test_sample_around_an_exec_is_marked),
+		TEST(test_old_number_right_after_an_exec),
 		TEST(test_fork_copies_and_shares_files),
 		TEST(test_short_lived_needs_no_proc),
 		TEST(test_pid_reuse),
