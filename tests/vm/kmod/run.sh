@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # In a guest, as root: every case of kmodtest, and the module's coming and going. Prints TAP.
 #
-# usage: run.sh [case...]; stacktap.ko and kmodtest are looked for beside this script
+# usage: run.sh DIRECTORY [case...]; DIRECTORY holds stacktap.ko and kmodtest
 set -u
-cd "$(dirname "$0")" || exit 2
+cd "$1" || exit 2
+shift
 export LC_ALL=C
 
 number=0
