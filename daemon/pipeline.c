@@ -127,8 +127,8 @@ static int start_sampling(struct pipeline *pipeline, char *ret_error, size_t err
 	if (r < 0)
 		return fail_control(pipeline, r, "the kernel module refuses the configuration",
 				    ret_error, error_size);
-	r = start_thread(&pipeline->drain_thread, &pipeline->has_drain_thread, drain_thread, pipeline,
-			 "stacktap-drain");
+	r = start_thread(&pipeline->drain_thread, &pipeline->has_drain_thread, drain_thread,
+			 pipeline, "stacktap-drain");
 	if (r < 0)
 		return fail(r, ret_error, error_size, "cannot start a thread: %s", strerror(-r));
 	r = control_start(pipeline->control, id);
@@ -154,8 +154,8 @@ int pipeline_start(const struct pipeline_options *options, struct pipeline **ret
 		r = control_open(&pipeline->control);
 		if (r < 0)
 			fail_control(pipeline, r, r == -ENODEV ?
-				     "the kernel module has no netlink family: it is being unloaded, or "
-				     "this is not the initial network namespace" :
+				     "the kernel module has no netlink family: it is being unloaded, "
+				     "or this is not the initial network namespace" :
 				     "cannot talk to the kernel module", ret_error, error_size);
 	}
 	if (!r)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The three threads: A drains and aggregates, B names, C encodes and exports; bounded queues between
- * them. The daemon and `stacktap record` run the same pipeline with other ends.
+ * The three threads: A drains and aggregates, B names, C encodes and exports; bounded queues
+ * between them. The daemon and `stacktap record` run the same pipeline with other ends.
  */
 #ifndef STACKTAP_PIPELINE_H
 #define STACKTAP_PIPELINE_H
@@ -43,8 +43,8 @@ struct pipeline_options {
 };
 
 /*
- * Open the session, scan /proc, start threads and sampling. On failure *ret_error is a sentence that
- * names cause and remedy.
+ * Open the session, scan /proc, start threads and sampling. On failure *ret_error is a sentence
+ * that names cause and remedy.
  */
 int pipeline_start(const struct pipeline_options *options, struct pipeline **ret_pipeline,
 		   char *ret_error, size_t error_size);
@@ -57,7 +57,8 @@ struct pipeline_stats {
 	struct capture_stats capture;
 	struct symbolizer_stats symbolizer;
 	struct window_counts counts;	/* all windows so far */
-	uint64_t windows, windows_dropped; /* dropped: never; a full queue stops the drain instead */
+	uint64_t windows;
+	uint64_t windows_dropped; /* out of memory only; a full queue stops the drain instead */
 	uint64_t payloads, scans, doubts;
 };
 void pipeline_stats(struct pipeline *pipeline, struct pipeline_stats *ret_stats);

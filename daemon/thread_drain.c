@@ -7,7 +7,7 @@
 #include "base/log.h"
 
 enum {
-	WAIT_MS = 200,			/* a round at least this often: records below the watermark */
+	WAIT_MS = 200,			/* between rounds: for records below the watermark */
 	SCAN_ALL_INTERVAL_MS = 2000,
 	SCAN_ALL_TIMEOUT_MS = 30000,
 	SCAN_BLIND_INTERVAL_MS = 5000,	/* without a side band */

@@ -67,11 +67,11 @@ static int open_device(struct capture *capture)
 	struct stacktap_info *info = &capture->info;
 
 	if (fd < 0 && (errno == ENOENT || errno == ENXIO || errno == ENODEV))
-		return capture_fail(-ENODEV, "the kernel module is not loaded (no %s): load it with "
-				    "'modprobe stacktap'", STACKTAP_DEVICE);
+		return capture_fail(-ENODEV, "the kernel module is not loaded (no %s): load it "
+				    "with 'modprobe stacktap'", STACKTAP_DEVICE);
 	if (fd < 0 && (errno == EPERM || errno == EACCES))
-		return capture_fail(-EPERM, "%s may not be opened: run as root or with CAP_PERFMON, "
-				    "as a member of its group", STACKTAP_DEVICE);
+		return capture_fail(-EPERM, "%s may not be opened: run as root or with "
+				    "CAP_PERFMON, as a member of its group", STACKTAP_DEVICE);
 	if (fd < 0 && errno == EMFILE)
 		return capture_fail(-EMFILE, "%s: %d sessions are open already, or this process "
 				    "has too many files open (ulimit -n)", STACKTAP_DEVICE,
@@ -96,8 +96,8 @@ static int open_device(struct capture *capture)
 				    STACKTAP_ABI_MAJOR, STACKTAP_ABI_MINOR);
 	}
 	if (info->abi_major != STACKTAP_ABI_MAJOR)
-		return capture_fail(-EPROTO, "the loaded kernel module %.31s speaks ABI %u.%u, this "
-				    "program %u.%u: install both from the same release and reload "
+		return capture_fail(-EPROTO, "the loaded kernel module %.31s speaks ABI %u.%u, "
+				    "this program %u.%u: install both from the same release and reload "
 				    "it ('modprobe -r stacktap && modprobe stacktap')",
 				    info->module_version, info->abi_major, info->abi_minor,
 				    STACKTAP_ABI_MAJOR, STACKTAP_ABI_MINOR);
@@ -447,8 +447,8 @@ int capture_drain(struct capture *capture, uint64_t *ret_time)
 		if (capture->rings[cpu])
 			ring_snapshot(capture->rings[cpu]);
 	/*
-	 * A mapping event is in its ring before the code it maps can be sampled. So what the snapshot
-	 * holds is explained by events from before now. Younger events wait: an event between the
+	 * A mapping event is in its ring before the code it maps can be sampled. So what the
+	 * snapshot holds is explained by events from before now. Younger events wait: an event between the
 	 * readings of two heads must not overtake an older one of the other CPU.
 	 */
 	now = clock_monotonic();

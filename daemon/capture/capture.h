@@ -3,7 +3,8 @@
  * Thread A's source of events: the rings of one session and the side band, merged in order.
  *
  * capture_drain() does one round: it snapshots the heads of all rings (acquire), drains the side
- * band of all CPUs and delivers it merged by time, then delivers the ring records up to the snapshot.
+ * band of all CPUs and delivers it merged by time, then delivers the ring records up to the
+ * snapshot.
  * So every mapping event that happened before a sample is delivered before it. A mapping event
  * newer than a sample may be delivered first; struct mapping::since tells (ties within 10 us go to
  * the newer mapping).

@@ -25,7 +25,7 @@ static bool sample_sections(const struct stacktap_sample *sample, struct section
 	uint32_t offset = sizeof(*sample), size = sample->header.size;
 	struct sections sections = { 0 };
 
-	/* offset and size are multiples of 8, so what is left has room for a header or is nothing */
+	/* both are multiples of 8, so what is left has room for a header or is nothing */
 	while (offset < size) {
 		const struct stacktap_section *section =
 			(const void *)((const uint8_t *)sample + offset);

@@ -101,7 +101,7 @@ void ring_consume(struct ring *ring, const struct capture_ops *ops, void *ctx,
 		stats->bad_records++;
 		log_debug("cpu %u: impossible head %llu, tail %llu", ring->cpu,
 			  (unsigned long long)limit, (unsigned long long)ring->position);
-		/* the last sane point: the position it claims, rounded to where a record can start */
+		/* go on where it claims to be, rounded to where a record can start */
 		ring_release(ring, limit & ~(uint64_t)7);
 		return;
 	}

@@ -3,7 +3,7 @@
  * The reader's side of one CPU's ring.
  *
  *	kernel: write records, store-release head     pairs with     load-acquire head, read records
- *	kernel: load-acquire tail, write over         pairs with     read records, store-release tail
+ *	kernel: load-acquire tail, write over         pairs with     read, store-release tail
  *
  * The position is kept here and only copied out to the consumer page: what anybody scribbles there
  * never comes back to us.

@@ -37,7 +37,7 @@ static int event_open(uint32_t cpu, uint64_t read_format)
 		.sample_id_all = 1,
 		.use_clockid = 1,
 		.clockid = CLOCK_MONOTONIC,
-		/* any event wakes: a process may live for milliseconds only, its reader rests enough */
+		/* any event wakes: a process may live for milliseconds only */
 		.watermark = 1,
 		.wakeup_watermark = 1,
 	};
@@ -109,8 +109,8 @@ void sideband_snapshot(struct sideband *sideband)
 	if (used + margin <= sideband->data_bytes)
 		return;
 	/*
-	 * A LOST record is only written with the next event that fits: samples of this round would be
-	 * taken for sound. So ask, or where the kernel cannot tell suspect the worst.
+	 * A LOST record is only written with the next event that fits: samples of this round would
+	 * be taken for sound. So ask, or where the kernel cannot tell suspect the worst.
 	 */
 	if (!sideband->reports_lost) {
 		sideband->is_suspect = true;

@@ -74,7 +74,7 @@ void image_unref(struct image *image)
 
 	if (!image || atomic_fetch_sub_explicit(&image->refs, 1, memory_order_acq_rel) != 1)
 		return;
-	/* the process table has ended it before it gave its reference up: no use of files is left */
+	/* the process table has ended it, so no use of files is left */
 	image_drop_mappings(image);
 	details = atomic_load_explicit(&image->details, memory_order_relaxed);
 	if (details)

@@ -2,8 +2,8 @@
 /*
  * An image: one program in one process, from exec (or fork) to the next exec or exit.
  *
- * Identity is (tgid, start time, exec id) as samples carry it. Thread A owns the table of images and
- * their mapping lists; windows and thread B hold references to single images. Thread B fills in
+ * Identity is (tgid, start time, exec id) as samples carry it. Thread A owns the table of images
+ * and their mapping lists; windows and thread B hold references to single images. Thread B fills in
  * `details` once and publishes it with a store-release; thread C reads it with acquire.
  */
 #ifndef STACKTAP_PROCESS_IMAGE_H

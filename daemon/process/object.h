@@ -3,8 +3,8 @@
  * What code is made of: ELF files, the kernel and its modules.
  *
  * A *mapped file* is what a side-band event or /proc names: device, inode and path as one image saw
- * them when it mapped them. Thread A makes one per mapping event without touching the disk. Thread B
- * opens it through the image's mount namespace and ties it to an *object*, the file's content
+ * them when it mapped them. Thread A makes one per mapping event without touching the disk. Thread
+ * B opens it through the image's mount namespace and ties it to an *object*, the file's content
  * identified by (device, inode, ctime, size); all images that map the same content share it.
  *
  * Lifetime: both are reference-counted; any thread may take and drop references.
@@ -53,10 +53,10 @@ struct object {
 	int64_t ctime_ns;
 	uint64_t size;
 
-	char *path;			/* as the first image saw it; "[kernel]", "[vdso]", module name */
+	char *path;			/* as first seen; "[kernel]", "[vdso]", module name */
 	char *name;			/* last component of path */
 	char build_id[41];		/* GNU build-id in hex, empty when there is none */
-	char htlhash[33];		/* process.executable.build_id.htlhash, empty when unknown */
+	char htlhash[33];		/* the build_id.htlhash attribute, empty when unknown */
 	uint64_t address_start;		/* ELF addresses of executable segments: [start, limit) */
 	uint64_t address_limit;
 	uint64_t file_offset;		/* of address_start */

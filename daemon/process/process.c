@@ -119,8 +119,8 @@ static void image_bind(struct image *image, const struct stacktap_sample *sample
 {
 	image->start_time = sample->start_time;
 	/*
-	 * The kernel tells of an exec before it counts it: until then a sample in the kernel carries the
-	 * number of the program before. A sample in user mode is past that.
+	 * The kernel tells of an exec before it counts it: until then a sample in the kernel
+	 * carries the number of the program before. A sample in user mode is past that.
 	 */
 	if (!(sample->header.flags & STACKTAP_SAMPLE_USER_MODE) &&
 	    sample->header.time < image->since + EXEC_NS)
@@ -157,7 +157,7 @@ static struct image *process_match(const struct process *process,
 			continue;
 		if (i && image->ended && image->ended + TIE_NS < time)
 			continue;
-		/* this close to its start it may as well be the older image's: a later sample binds */
+		/* this close to its start it may be the older one's: a later sample binds */
 		if (time < image->since + TIE_NS && process_is_ambiguous(process, i)) {
 			*ret_marks |= SAMPLE_DOUBTFUL;
 			return image;
