@@ -42,6 +42,8 @@ $(S)/workload/plugin.so: tests/vm/workload/plugin.c tests/vm/workload/burn.h
 	$(say) CC $@
 	$(Q)mkdir -p $(@D) && $(user_cc) $(workload_cflags) -shared -fPIC -o $@ $<
 
+include tests/vm/kmod/kmodtest.mk
+
 # --- the demo
 .PHONY: demo
 demo: ## build, boot a VM, profile real programs, print the hottest functions
