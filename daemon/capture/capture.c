@@ -69,9 +69,13 @@ static int open_device(struct capture *capture)
 	if (fd < 0 && (errno == ENOENT || errno == ENXIO || errno == ENODEV))
 		return capture_fail(-ENODEV, "the kernel module is not loaded (no %s): load it "
 				    "with 'modprobe stacktap'", STACKTAP_DEVICE);
-	if (fd < 0 && (errno == EPERM || errno == EACCES))
-		return capture_fail(-EPERM, "%s may not be opened: run as root or with "
-				    "CAP_PERFMON, as a member of its group", STACKTAP_DEVICE);
+	if (fd < 0 && errno == EACCES)
+		return capture_fail(-EPERM, "permission denied: %s is for root and the group "
+				    "stacktap: run it with sudo, or as a member with CAP_PERFMON",
+				    STACKTAP_DEVICE);
+	if (fd < 0 && errno == EPERM)
+		return capture_fail(-EPERM, "permission denied: %s asks for CAP_PERFMON or "
+				    "CAP_SYS_ADMIN: run it with sudo", STACKTAP_DEVICE);
 	if (fd < 0 && errno == EMFILE)
 		return capture_fail(-EMFILE, "%s: %d sessions are open already, or this process "
 				    "has too many files open (ulimit -n)", STACKTAP_DEVICE,
@@ -97,8 +101,8 @@ static int open_device(struct capture *capture)
 	}
 	if (info->abi_major != STACKTAP_ABI_MAJOR)
 		return capture_fail(-EPROTO, "the loaded kernel module %.31s speaks ABI %u.%u, "
-				    "this program %u.%u: install both from the same release and reload "
-				    "it ('modprobe -r stacktap && modprobe stacktap')",
+				    "this program %u.%u: install both from the same release and "
+				    "reload it ('modprobe -r stacktap && modprobe stacktap')",
 				    info->module_version, info->abi_major, info->abi_minor,
 				    STACKTAP_ABI_MAJOR, STACKTAP_ABI_MINOR);
 	if (!info->page_size || !info->nr_cpu_ids || info->nr_cpu_ids > CAPTURE_MAX_CPUS)
@@ -448,8 +452,8 @@ int capture_drain(struct capture *capture, uint64_t *ret_time)
 			ring_snapshot(capture->rings[cpu]);
 	/*
 	 * A mapping event is in its ring before the code it maps can be sampled. So what the
-	 * snapshot holds is explained by events from before now. Younger events wait: an event between the
-	 * readings of two heads must not overtake an older one of the other CPU.
+	 * snapshot holds is explained by events from before now. Younger events wait: an event
+	 * between the readings of two heads must not overtake an older one of the other CPU.
 	 */
 	now = clock_monotonic();
 	for (uint32_t cpu = 0; cpu < capture->limit; cpu++)
