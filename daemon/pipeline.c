@@ -154,8 +154,8 @@ int pipeline_start(const struct pipeline_options *options, struct pipeline **ret
 		r = control_open(&pipeline->control);
 		if (r < 0)
 			fail_control(pipeline, r, r == -ENODEV ?
-				     "the kernel module has no netlink family: it is being unloaded, "
-				     "or this is not the initial network namespace" :
+				     "the kernel module has no netlink family: it is being "
+				     "unloaded, or this is not the initial network namespace" :
 				     "cannot talk to the kernel module", ret_error, error_size);
 	}
 	if (!r)

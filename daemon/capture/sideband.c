@@ -116,6 +116,7 @@ void sideband_snapshot(struct sideband *sideband)
 		sideband->is_suspect = true;
 	} else if (read(sideband->fd, lost, sizeof(lost)) == sizeof(lost) &&
 		   lost[1] > sideband->lost_seen) {
+		sideband->lost_new += lost[1] - sideband->lost_seen;
 		sideband->lost_seen = lost[1];
 		sideband->is_suspect = true;
 	}
@@ -184,9 +185,9 @@ static void sideband_deliver(struct sideband *sideband, size_t size, uint64_t *b
 	}
 	sideband->position += size;
 	sideband->lost_recorded += lost;
-	stats->sideband_lost += lost;
 	/* what read() has told of already needs no second gap */
 	if (sideband->lost_recorded > sideband->lost_seen) {
+		sideband->lost_new += sideband->lost_recorded - sideband->lost_seen;
 		sideband->lost_seen = sideband->lost_recorded;
 		sideband->is_suspect = true;
 	}
@@ -228,5 +229,7 @@ void sideband_merge(struct sideband *const *sidebands, size_t count, uint64_t un
 		if (sideband->is_suspect && ops->gap)
 			ops->gap(ctx, CAPTURE_GAP_SIDEBAND_LOST, until, sideband->cpu);
 		sideband->is_suspect = false;
+		stats->sideband_lost += sideband->lost_new;
+		sideband->lost_new = 0;
 	}
 }

@@ -26,7 +26,8 @@ struct sideband {
 	size_t map_bytes;		/* 0: memory of a test */
 	uint64_t position, limit;	/* our tail; head as of the last snapshot */
 	bool reports_lost;		/* read() of the event tells of losses at once */
-	uint64_t lost_seen;		/* by read() */
+	uint64_t lost_seen;		/* by read() or by LOST records, whatever came first */
+	uint64_t lost_new;		/* of it, not yet in the stats */
 	uint64_t lost_recorded;		/* by LOST records */
 	bool is_suspect;		/* so full at the snapshot that something may be lost */
 };

@@ -3,8 +3,8 @@
  * Thread A's table of processes: which image runs in a tgid, and what it has mapped.
  *
  * Fed by side-band events in order of time and by scans of /proc that thread B makes. A mapping
- * ends when overlapped, at exec, at exit; FORK copies the list. No I/O here. Charged to POOL_PROCESSES;
- * images of exited processes go first when the pool is full (windows keep theirs by reference).
+ * ends when overlapped, at exec, at exit; FORK copies the list. No I/O here. Charged to
+ * POOL_PROCESSES; images of exited processes go first when the pool is full (windows keep theirs by reference).
  */
 #ifndef STACKTAP_PROCESS_PROCESS_H
 #define STACKTAP_PROCESS_PROCESS_H
@@ -43,8 +43,8 @@ void process_table_scanned_all(struct process_table *table, uint64_t began);
 
 /*
  * The image a sample belongs to, by tgid, start time and exec id; made when unknown. *ret_marks
- * gets SAMPLE_DOUBTFUL when its mappings cannot be trusted for the sample's time. NULL only when out of
- * memory or for tasks without user half. Borrowed reference.
+ * gets SAMPLE_DOUBTFUL when its mappings cannot be trusted for the sample's time. NULL only when out
+ * of memory or for tasks without user half. Borrowed reference.
  */
 struct image *process_table_image(struct process_table *table, const struct stacktap_sample *sample,
 				  uint16_t *ret_marks);
