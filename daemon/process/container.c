@@ -43,9 +43,59 @@ static bool id_in_component(const char *component, size_t length, char ret_id[st
 	return true;
 }
 
+/* systemd writes what a unit's name cannot hold as \xNN. */
+static bool unescape_name(const char *name, size_t length, char ret_id[static 65])
+{
+	size_t used = 0;
+
+	for (size_t i = 0; i < length; used++) {
+		unsigned int code;
+
+		if (used == 64)
+			return false;
+		if (length - i >= 4 && !memcmp(name + i, "\\x", 2) &&
+		    sscanf(name + i + 2, "%2x", &code) == 1 && code) {
+			ret_id[used] = (char)code;
+			i += 4;
+		} else {
+			ret_id[used] = name[i++];
+		}
+	}
+	ret_id[used] = '\0';
+	return used > 0;
+}
+
+static bool strip(const char **component, size_t *length, const char *prefix, const char *suffix)
+{
+	size_t before = strlen(prefix), behind = strlen(suffix);
+
+	if (*length <= before + behind || memcmp(*component, prefix, before) ||
+	    memcmp(*component + *length - behind, suffix, behind))
+		return false;
+	*component += before;
+	*length -= before + behind;
+	return true;
+}
+
+/*
+ * Machines have names: "lxc.payload.NAME" or "lxc/NAME", "systemd-nspawn@NAME.service",
+ * "machine-NAME.scope"; the last of virtual machines as well, which are no containers.
+ */
+static bool name_in_component(const char *component, size_t length, bool is_in_lxc,
+			      char ret_id[static 65])
+{
+	if (strip(&component, &length, "machine-", ".scope"))
+		return (length < 4 || memcmp(component, "qemu", 4)) &&
+		       unescape_name(component, length, ret_id);
+	if (is_in_lxc || strip(&component, &length, "lxc.payload.", "") ||
+	    strip(&component, &length, "systemd-nspawn@", ".service"))
+		return unescape_name(component, length, ret_id);
+	return false;
+}
+
 int container_id_from_cgroup(const char *text, char ret_id[static 65])
 {
-	bool found = false;
+	bool found = false, is_in_lxc;
 
 	while (*text) {
 		size_t line = strcspn(text, "\n");
@@ -53,6 +103,7 @@ int container_id_from_cgroup(const char *text, char ret_id[static 65])
 		/* "12:cpu,cpuacct:/path" */
 		const char *path = memchr(text, ':', line);
 
+		is_in_lxc = false;
 		path = path ? memchr(path + 1, ':', (size_t)(end - path - 1)) : NULL;
 		while (path && path < end) {
 			const char *component = path + 1;
@@ -60,8 +111,10 @@ int container_id_from_cgroup(const char *text, char ret_id[static 65])
 
 			path = memchr(component, '/', (size_t)(end - component));
 			length = (size_t)((path ? path : end) - component);
-			if (id_in_component(component, length, ret_id))
+			if (id_in_component(component, length, ret_id) ||
+			    name_in_component(component, length, is_in_lxc, ret_id))
 				found = true;
+			is_in_lxc = length == 3 && !memcmp(component, "lxc", 3);
 		}
 		if (found)
 			return 0;

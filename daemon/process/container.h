@@ -9,7 +9,7 @@
 
 /*
  * The innermost container id in the text of /proc/PID/cgroup: 64 hex digits as Docker, containerd,
- * CRI-O and Podman use, or 32 and a number as ECS does. -ENOENT: in no container.
+ * CRI-O and Podman use, 32 and a number as ECS does, or the name of an LXC or systemd-nspawn machine. -ENOENT: in no container.
  */
 int container_id_from_cgroup(const char *text, char ret_id[static 65]);
 

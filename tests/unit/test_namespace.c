@@ -302,6 +302,34 @@ static void containers_have_their_runtimes_names(void **state)
 	assert_string_equal(found, "0123456789abcdef0123456789abcdef-1234567890");
 }
 
+static void machines_have_their_own_names(void **state)
+{
+	static const char *const texts[][2] = {
+		{ "0::/machine.slice/machine-web\\x2dfront.scope/payload\n", "web-front" },
+		{ "0::/machine.slice/systemd-nspawn@db.service/payload/init.scope\n", "db" },
+		{ "0::/lxc.payload.mail/system.slice/cron.service\n", "mail" },
+		{ "4:memory:/lxc/mail/init.scope\n", "mail" },
+		{ "0::/machine.slice/machine-qemu\\x2d1\\x2dvm.scope\n", NULL },
+		{ "0::/lxc\n", NULL },
+		{ "0::/lxc/\n", NULL },
+		{ "0::/machine-.scope\n", NULL },
+		{ "0::/lxc.monitor.mail\n", NULL },
+		{ "0::/lxc.payload.0123456789012345678901234567890123456789012345678901234567890123456"
+		  "789\n", NULL },
+	};
+	char found[65];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+		if (!texts[i][1]) {
+			assert_int_equal(container_id_from_cgroup(texts[i][0], found), -ENOENT);
+			continue;
+		}
+		assert_int_equal(container_id_from_cgroup(texts[i][0], found), 0);
+		assert_string_equal(found, texts[i][1]);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -311,6 +339,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(open_roots_are_bounded, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(another_file_is_never_taken, set_up, tear_down),
 		cmocka_unit_test(containers_have_their_runtimes_names),
+		cmocka_unit_test(machines_have_their_own_names),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
