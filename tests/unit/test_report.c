@@ -181,6 +181,47 @@ static void a_split_file_says_the_same(void **state)
 	report_free(many);
 }
 
+static void recursion_counts_once(void **state)
+{
+	static const uint64_t ips[] = { 0x7f0000000010, 0x7f0000000020, 0x7f0000000010,
+					0x7f0000000020, 0x7f0000000020 };
+	const struct encode_options options = { .max_bytes = 1 << 20 };
+	struct mapped_file *file = synthetic_file("/usr/bin/program", true);
+	struct image *image = synthetic_image(7, "program", NULL);
+	const struct report_process *process;
+	struct aggregator *aggregator;
+	struct store_file *out;
+	struct report *report;
+	struct window *window;
+
+	(void)state;
+	assert_int_equal(aggregator_new(&aggregator), 0);
+	assert_int_equal(aggregator_set_profile(aggregator, &synthetic_clock), 0);
+	synthetic_map(image, 0x7f0000000000, 0, file);
+	assert_int_equal(synthetic_add(aggregator, &(struct synthetic_sample){
+		.time = 5, .image = image, .user = ips, .user_count = ARRAY_SIZE(ips),
+		.user_end = STACKTAP_END_COMPLETE }), 0);
+	assert_int_equal(aggregator_close(aggregator, 10, &window), 0);
+	synthetic_resolve(window);
+	assert_int_equal(store_file_create(path, &out), 0);
+	assert_int_equal(encode_window(&options, window, append, out), 0);
+	assert_int_equal(store_file_close(out, NULL), 0);
+	window_free(window);
+	aggregator_free(aggregator);
+	image_unref(image);
+	mapped_file_unref(file);
+
+	assert_int_equal(report_load(path, &report, NULL, 0), 0);
+	process = &report->events[0].processes[0];
+	assert_int_equal(process->function_count, 2);
+	assert_string_equal(process->functions[0].name, "f_401010");
+	assert_int_equal(process->functions[0].self, process->weight);
+	assert_int_equal(process->functions[0].total, process->weight);
+	assert_int_equal(process->functions[1].self, 0);
+	assert_int_equal(process->functions[1].total, process->weight);
+	report_free(report);
+}
+
 static void a_cut_file_gives_what_is_whole(void **state)
 {
 	struct report *report;
@@ -370,6 +411,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(totals_are_those_of_the_windows),
 		cmocka_unit_test(a_split_file_says_the_same),
+		cmocka_unit_test(recursion_counts_once),
 		cmocka_unit_test(a_cut_file_gives_what_is_whole),
 		cmocka_unit_test(damage_is_told_and_does_no_harm),
 		cmocka_unit_test(other_files_are_refused), cmocka_unit_test(depth_does_no_harm),
