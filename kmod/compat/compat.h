@@ -79,13 +79,11 @@ static inline void compat_vm_flags_mod(struct vm_area_struct *vma, unsigned long
 #define HK_TYPE_DOMAIN HK_FLAG_DOMAIN
 #endif
 
-/* 6.2 replaced the single flag of 5.10's multicast groups by GENL_MCAST_CAP_SYS_ADMIN */
+/* 6.1 has flags where stable 5.10 has a bit; both make the group CAP_SYS_ADMIN's */
 #ifdef GENL_MCAST_CAP_SYS_ADMIN
 #define COMPAT_MCAST_ADMIN .flags = GENL_MCAST_CAP_SYS_ADMIN
-#elif defined(GENL_UNS_ADMIN_PERM) && LINUX_VERSION_CODE >= KERNEL_VERSION(5, 10, 221)
-#define COMPAT_MCAST_ADMIN .cap_sys_admin = 1
 #else
-#define COMPAT_MCAST_ADMIN .name[GENL_NAMSIZ - 1] = 0
+#define COMPAT_MCAST_ADMIN .cap_sys_admin = 1
 #endif
 
 /* 6.7 put a genl_info into the dump state */
