@@ -71,12 +71,16 @@ def ledger_count(t, status):
 
 def no_endpoint(t):
     """Without an endpoint the profiles go to a bounded local store."""
-    configuration("/tmp/store.conf", profile={"rate": 199, "window_seconds": 2},
+    # an idle guest has few samples: a window must not wait for two thousand of them
+    burner = t.start("/opt/stacktap/workload/deep", 5, 90)
+    configuration("/tmp/store.conf",
+                  profile={"rate": 199, "window_seconds": 2, "window_max_seconds": 3},
                   store={"directory": "/tmp/store", "max_bytes": 262144})
     daemon = t.start("/opt/stacktap/bin/stacktapd", "--config", "/tmp/store.conf")
     t.until(lambda: os.path.isdir("/tmp/store") and os.listdir("/tmp/store"), 60, "a file in the store")
     time.sleep(8)
     t.stop(daemon)
+    t.stop(burner)
     files = sorted(os.listdir("/tmp/store"))
     size = sum(os.path.getsize(f"/tmp/store/{name}") for name in files)
     t.ok(files and size <= 262144, f"{len(files)} files, {size} bytes in the store")
