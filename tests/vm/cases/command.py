@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""record -- COMMAND: the command and what it forks, nothing else; exit codes; the ways to end."""
+
+import json
+import re
+import signal
+import time
+
+SCRIPT = ("for i in 1 2 3; do /opt/stacktap/workload/deep 5 1; done; "
+          "(/opt/stacktap/workload/deep 5 1 & wait); exit 7")
+
+
+def guest(t):
+    stranger = t.start("/opt/stacktap/workload/zero_reader", 60)
+    result = t.stacktap("record", "-F", 499, "-o", t.path("command.otlp"), "--", "sh", "-c", SCRIPT,
+                        check=False)
+    t.equal(result.returncode, 7, "record ends with the command's exit code")
+    t.ok(re.search(r"^\[ stacktap record: Captured \d+ samples, \d+ lost, wrote \d+\.\d{3} MB \S+ \]$",
+                   result.stderr, re.M), "closing line", result.stderr)
+
+    result = t.stacktap("record", "-o", "/tmp/k.otlp", "--", "sh", "-c", "kill -9 $$", check=False)
+    t.equal(result.returncode, 128 + 9, "128 + the signal that ended the command")
+    result = t.stacktap("record", "-o", "/tmp/n.otlp", "--", "/no/such/program", check=False)
+    t.ok(result.returncode == 1 and "/no/such/program" in result.stderr,
+         "a command that is not there is named", result.stderr)
+    start = time.monotonic()
+    result = t.stacktap("record", "-o", "/tmp/d.otlp", "--duration", 2, "--", "sleep", 600,
+                        check=False)
+    t.ok(result.returncode == 0 and time.monotonic() - start < 30,
+         "the time is over before the command is", result.stderr)
+    t.ok(t.run("pgrep", "-x", "sleep", check=False).returncode != 0, "which is ended then")
+
+    record = t.start("/opt/stacktap/bin/stacktap", "record", "-a", "-o", t.path("all.otlp"))
+    t.until(lambda: any(s["state"] == "running" for s in t.json("status")["sessions"]), 30, "sampling")
+    time.sleep(2)
+    out, err = t.stop(record, signal.SIGINT)
+    t.ok(record.returncode == 0 and "Captured" in err, "Ctrl-C ends with 0 and the closing line",
+         out + err)
+    result = t.run("sh", "-c", "/opt/stacktap/bin/stacktap record -q --duration 2 -o - >/tmp/o.otlp")
+    t.equal(result.stderr, "", "-q says nothing")
+    report = t.stacktap("report", "/tmp/o.otlp")
+    t.ok("zero_reader" in report.stdout, "standard output is a profile", report.stdout)
+    with open(t.path("pids.json"), "w", encoding="ascii") as f:
+        json.dump({"stranger": stranger.pid}, f)
+    t.stop(stranger)
+
+
+def host(t):
+    with open(f"{t.dir}/pids.json", encoding="ascii") as f:
+        stranger = json.load(f)["stranger"]
+    samples = t.load("command.otlp")
+    names = {s.process.executable for s in samples}
+    pids = {s.process.pid for s in samples if s.process.executable == "deep"}
+    t.ok(stranger not in {s.process.pid for s in samples}, "no stranger in the command's profile")
+    t.ok("zero_reader" not in names, f"only the command's programs ({sorted(map(str, names))})")
+    t.equal(len(pids), 4, "all four children are there, the grandchild included")
+    t.ok(stranger in {s.process.pid for s in t.load("all.otlp")}, "-a has the stranger")

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""stacktapd reads its configuration again: rates live, the rest by a new session, nonsense never."""
+
+import os
+import signal
+import time
+
+
+def write(**sections):
+    with open("/tmp/reload.conf", "w", encoding="ascii") as f:
+        for section, values in sections.items():
+            f.write(f"[{section}]\n")
+            for key, value in values.items():
+                f.write(f"{key} = {value}\n")
+
+
+PROFILE = {"rate": 97, "window_seconds": 1, "window_max_seconds": 2}
+STORE = {"directory": "/tmp/reload-store"}
+DAEMON = {"status_seconds": 1}
+
+
+def sessions(t):
+    return [s for s in t.json("status")["sessions"] if s["state"] == "running"]
+
+
+def becomes(t, daemon, condition, text):
+    daemon.send_signal(signal.SIGHUP)
+    try:
+        t.until(lambda: any(condition(s) for s in sessions(t)), 20, text)
+        t.ok(True, text)
+    except AssertionError as e:
+        t.ok(False, text, f"{e}: {t.json('status')}")
+
+
+def guest(t):
+    write(profile=PROFILE, store=STORE, daemon=DAEMON)
+    log = open(t.path("stacktapd.log"), "w", encoding="utf-8")
+    daemon = t.start("/opt/stacktap/bin/stacktapd", "--config", "/tmp/reload.conf", stderr=log,
+                     stdout=log)
+    first = t.until(lambda: sessions(t), 30, "a session")[0]
+    t.equal(first["filter"]["exclude_idle"], True, "the daemon leaves idle out")
+
+    write(profile=dict(PROFILE, rate=199), filter={"exclude_idle": "no", "cpus": "0"}, store=STORE,
+          daemon=DAEMON)
+    becomes(t, daemon, lambda s: s["id"] == first["id"] and s["sources"][0]["rate_hz"] == 199 and
+            s["filter"].get("cpus") == [0] and not s["filter"]["exclude_idle"],
+            "a rate and filters change in the running session")
+
+    write(profile=dict(PROFILE, rate=0), store=STORE, daemon=DAEMON)
+    daemon.send_signal(signal.SIGHUP)
+    t.until(lambda: "rate is a number" in open(t.path("stacktapd.log"), encoding="utf-8").read(),
+            20, "a refusal in the log")
+    t.equal(sessions(t)[0]["sources"][0]["rate_hz"], 199, "a wrong file changes nothing")
+
+    write(profile=dict(PROFILE, event="cpu-clock"), store=STORE, daemon=DAEMON)
+    becomes(t, daemon, lambda s: s["id"] != first["id"] and s["sources"][0]["name"] == "cpu-clock",
+            "another event starts a new session")
+    second = sessions(t)[0]
+    t.equal(len(sessions(t)), 1, "and ends the old one")
+
+    write(profile=dict(PROFILE, event="cpu-clock"), store={"directory": "/proc/none"},
+          daemon=DAEMON)
+    becomes(t, daemon, lambda s: s["id"] != second["id"] and s["sources"][0]["name"] == "cpu-clock",
+            "a store that cannot be used puts the old configuration back")
+
+    other = t.run("/opt/stacktap/bin/stacktapd", "--config", "/tmp/reload.conf", check=False)
+    t.ok(other.returncode == 1 and "another stacktapd" in other.stderr, "a second daemon is refused",
+         other.stderr)
+    daemon.send_signal(signal.SIGUSR1)
+    t.until(lambda: "aggregate" in open(t.path("stacktapd.log"), encoding="utf-8").read(), 20,
+            "the table of pools in the log")
+    pools = t.until(lambda: (t.json("status")["daemon"] or {}).get("pools"), 20, "pools in status")
+    t.ok(all(pool["peak"] <= pool["limit"] for pool in pools) and
+         any(pool["peak"] for pool in pools), "status shows pools within their limits", pools)
+    # the store was the same all along, so its files go on
+    t.until(lambda: os.path.isdir("/tmp/reload-store") and os.listdir("/tmp/reload-store"), 30,
+            "a file in the store")
+    daemon.send_signal(signal.SIGTERM)
+    t.ok(daemon.wait(30) == 0, "SIGTERM ends it in good order")
+    t.equal(t.json("status")["daemon"], None, "and status says that none runs")
+    time.sleep(0.1)
+    t.ok(not sessions(t), "no session is left")
