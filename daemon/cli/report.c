@@ -14,19 +14,21 @@ static const char help[] =
 	"Prints the hottest functions per process of a file of OTLP profiles (default:\n"
 	"stacktap.otlp). [k] marks kernel functions, [u] those of user space.\n\n"
 	"      --process NAME|PID  this process alone\n"
+	"      --addresses         every address without a symbol on its own, not one line per mapping\n"
 	"  -n, --limit N           functions per process, and processes (default: 10; 0: all)\n"
 	"      --json              everything as JSON\n"
 	"  -h, --help\n";
 
 enum {
 	OPT_PROCESS = 256,
+	OPT_ADDRESSES,
 	DEFAULT_LIMIT = 10,
 };
 
 struct options {
 	const char *path, *process;
 	uint64_t limit;
-	bool use_json;
+	bool use_json, with_addresses;
 };
 
 static double percent(uint64_t part, uint64_t whole)
@@ -76,13 +78,21 @@ static void print_process(const struct options *options, const struct report_eve
 		printf("                     ... and %zu more\n", process->function_count - count);
 }
 
+/* Does the source's name, its modifiers aside, say what was counted? */
+static bool is_same_event(const char *source, const char *event)
+{
+	size_t length = strlen(event);
+
+	return !strncmp(source, event, length) && (!source[length] || source[length] == ':');
+}
+
 static void print_totals(const struct report_event *event)
 {
 	printf("\nsamples %" PRIu64, event->samples);
 	if (event->has_quality)
 		printf(", lost %" PRIu64 ", throttled %" PRIu64, event->lost, event->throttled);
 	printf(", source %s", event->source);
-	if (strcmp(event->source, event->event) != 0)
+	if (!is_same_event(event->source, event->event))
 		printf(" counted as %s", event->event);
 	if (event->fallback_errno)
 		printf(" (%s: %s)", name_of_errno(event->fallback_errno),
@@ -200,6 +210,7 @@ static int parse(int argc, char **argv, struct options *options)
 	static const struct option long_options[] = {
 		{ "help", no_argument, NULL, 'h' },
 		{ "process", required_argument, NULL, OPT_PROCESS },
+		{ "addresses", no_argument, NULL, OPT_ADDRESSES },
 		{ "limit", required_argument, NULL, 'n' },
 		{ "json", no_argument, NULL, 'j' },
 		{ 0 },
@@ -214,6 +225,9 @@ static int parse(int argc, char **argv, struct options *options)
 			return cli_help(help) + 1;
 		case OPT_PROCESS:
 			options->process = optarg;
+			break;
+		case OPT_ADDRESSES:
+			options->with_addresses = true;
 			break;
 		case 'n':
 			if (!cli_parse_number(optarg, 0, UINT32_MAX, &options->limit))
@@ -253,7 +267,7 @@ int report_run(int argc, char **argv)
 	ret = parse(argc, argv, &options);
 	if (ret)
 		return ret - 1;
-	if (report_load(options.path, &report, error, sizeof(error)) < 0)
+	if (report_load(options.path, options.with_addresses, &report, error, sizeof(error)) < 0)
 		return cli_error("%s", error);
 	for (size_t i = 0; i < report->event_count; i++)
 		for (size_t j = 0; j < report->events[i].process_count; j++)

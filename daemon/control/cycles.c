@@ -10,6 +10,7 @@
 
 enum {
 	MEASURE_NS = 20000000,
+	ROUND_HZ = 10000000,
 	NS_PER_S = 1000000000,
 	HZ_PER_KHZ = 1000,
 };
@@ -80,7 +81,9 @@ static uint64_t measure(void)
 		;
 	if (read(fd, &count, sizeof(count)) != sizeof(count) || !count.running)
 		return 0;
-	return (uint64_t)((double)count.value * NS_PER_S / (double)count.running);
+	/* rounded, so that two measurements make one period and so profiles that compare */
+	return (uint64_t)((double)count.value * NS_PER_S / (double)count.running / ROUND_HZ + 0.5) *
+	       ROUND_HZ;
 }
 
 uint64_t event_nominal_cycles(void)
