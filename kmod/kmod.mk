@@ -10,8 +10,20 @@ kmod_inputs := Kbuild $(shell find kmod include -name '*.[chS]')
 
 module: $(K)/stacktap.ko ## build stacktap.ko for the guest's kernel (KDIR= for another)
 
+# $(1): where to mirror and build; $(2): a command on the mirror first
+define kmod_build
+	$(Q)mkdir -p $(1) && rm -rf $(1)/Kbuild $(1)/kmod/*.c $(1)/include && \
+		cp -a --parents $(kmod_inputs) $(1)/ $(if $(2),&& $(2))
+	$(Q)$(MAKE) -C $(KDIR) O= M=$(abspath $(1)) ARCH=$(ARCH) $(kmod_cross) \
+		$(if $(STACKTAP_TEST),STACKTAP_TEST=1) $(KBUILD_ARGS) $(if $(V),,-s) modules
+endef
+
 $(K)/stacktap.ko: $(kmod_inputs)
 	$(say) KBUILD $@
-	$(Q)mkdir -p $(K) && rm -rf $(K)/Kbuild $(K)/kmod/*.c $(K)/include && cp -a --parents $(kmod_inputs) $(K)/
-	$(Q)$(MAKE) -C $(KDIR) O= M=$(abspath $(K)) ARCH=$(ARCH) $(kmod_cross) \
-		$(if $(STACKTAP_TEST),STACKTAP_TEST=1) $(KBUILD_ARGS) $(if $(V),,-s) modules
+	$(call kmod_build,$(K))
+
+# a module of another ABI, for the test that user space refuses it
+$(K)-abi99/stacktap.ko: $(kmod_inputs)
+	$(say) KBUILD $@
+	$(call kmod_build,$(K)-abi99,sed -i 's/define STACKTAP_ABI_MAJOR.*/define STACKTAP_ABI_MAJOR 99/' \
+		$(K)-abi99/include/uapi/linux/stacktap.h)

@@ -26,8 +26,9 @@ workloads := $(patsubst tests/vm/workload/%.c,$(S)/workload/%,\
 	$(filter-out %/plugin.c,$(wildcard tests/vm/workload/*.c))) $(S)/workload/plugin.so
 
 .PHONY: stage
-stage: $(workloads) $(user_programs) $(K)/stacktap.ko
-	$(Q)mkdir -p $(S)/bin && cp -u $(user_programs) $(S)/bin/ && cp -u $(K)/stacktap.ko $(S)/
+stage: $(workloads) $(user_programs) $(K)/stacktap.ko $(K)-abi99/stacktap.ko
+	$(Q)mkdir -p $(S)/bin && cp -u $(user_programs) $(S)/bin/ && cp -u $(K)/stacktap.ko $(S)/ && \
+		cp -u $(K)-abi99/stacktap.ko $(S)/stacktap-abi99.ko
 
 $(S)/workload/%: tests/vm/workload/%.c
 	$(say) CC $@
