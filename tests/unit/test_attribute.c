@@ -161,6 +161,8 @@ static void test_cpu(void **state _unused_)
 	assert_int_equal(cpu.counts[1].lost[STACKTAP_LOST_RING_FULL], 202);
 	assert_int_equal(cpu.counts[1].lost[STACKTAP_LOST_TOO_BIG], 203);
 	assert_int_equal(cpu.counts[1].lost[STACKTAP_LOST_REENTRY], 0);
+	/* what stands behind the array is not written by a reason beyond it */
+	assert_int_equal(cpu.counts[1].enabled_ns, 0);
 	nlmsg_free(message);
 }
 

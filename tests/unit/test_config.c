@@ -83,6 +83,8 @@ static void test_defaults(void **state _unused_)
 	assert_null(config.endpoint);
 	assert_true(config_same(&empty, &config, "profile", NULL));
 	assert_true(config_same(&empty, &config, "privacy", NULL));
+	assert_true(config_same(&empty, &config, "store", NULL));
+	assert_ptr_not_equal(empty.store_directory, config.store_directory);
 	config_done(&empty);
 	config_done(&config);
 }
