@@ -270,6 +270,7 @@ void capture_overflow(struct perf_event *event, struct perf_sample_data *data,
 {
 	struct stacktap_counter *counter = event->overflow_handler_context;
 	struct stacktap_session *session = counter->cpu->session;
+	bool throttled = event->hw.interrupts == COMPAT_MAX_INTERRUPTS;
 	u64 now = ktime_get_mono_fast_ns();
 
 	local64_inc(&counter->calls);
@@ -279,11 +280,9 @@ void capture_overflow(struct perf_event *event, struct perf_sample_data *data,
 		return;
 	}
 #endif
-	if (event->hw.interrupts == COMPAT_MAX_INTERRUPTS) {
+	if (throttled) {
 		local64_inc(&counter->throttled);
 		WRITE_ONCE(counter->cpu->owing, true);
-		if (events_note(session, STACKTAP_EVENT_THROTTLE))
-			capture_wake(session);
 	}
 	if (unlikely(!READ_ONCE(session->armed))) {
 		counter_lose(counter, STACKTAP_LOST_STOPPED, now);
@@ -293,6 +292,9 @@ void capture_overflow(struct perf_event *event, struct perf_sample_data *data,
 		counter_lose(counter, STACKTAP_LOST_OFFLINE, now);
 		return;
 	}
+	/* not before: on a CPU that may be past its last flush an irq_work would stay queued */
+	if (throttled && events_note(session, STACKTAP_EVENT_THROTTLE))
+		capture_wake(session);
 	/* overflow handlers run with preemption off, and filters are freed after synchronize_rcu */
 	if (!filter_pass(rcu_dereference_raw(session->filter), regs)) {
 		local64_inc(&counter->filtered);
