@@ -284,6 +284,8 @@ int control_add_ring(struct stacktap_session *session, unsigned int cpu, u32 dat
 		return err;
 	/* pairs with session_cpu(): readers without the lock see a complete ring */
 	smp_store_release(&session->cpus[cpu], pc);
+	/* pairs with the barrier in hotplug_offline(): it marks our counters or we make none */
+	smp_mb();
 	WRITE_ONCE(session->nr_rings, session->nr_rings + 1);
 	/* the ring is there whatever becomes of the counters; GET_CPU tells about them */
 	control_reconcile(session);

@@ -36,15 +36,19 @@ static int hotplug_offline(unsigned int cpu, struct hlist_node *node)
 {
 	struct stacktap_session *session = hlist_entry(node, struct stacktap_session,
 						       hotplug_node);
-	struct stacktap_cpu *pc = session_cpu(session, cpu);
+	struct stacktap_cpu *pc;
 	unsigned long flags;
 
 	cpumask_clear_cpu(cpu, session->online);
+	/* pairs with the barrier in control_add_ring(): it sees the bit or we see the ring */
+	smp_mb__after_atomic();
+	pc = session_cpu(session, cpu);
 	if (pc) {
 		local_irq_save(flags);
 		/* handlers stash no more on this CPU, so this empties it for good */
 		capture_drain_cpu(pc);
-		WRITE_ONCE(pc->hotplug_seq, pc->hotplug_seq + 1);
+		/* pairs with counter_create(): who sees the new number sees the bit cleared */
+		smp_store_release(&pc->hotplug_seq, pc->hotplug_seq + 1);
 		if (READ_ONCE(session->armed) && READ_ONCE(pc->active))
 			record_state(pc, STACKTAP_CPU_OFFLINE);
 		local_irq_restore(flags);

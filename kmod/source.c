@@ -40,7 +40,8 @@ unsigned int source_rate(const struct stacktap_source *source)
 	if (source->rate_hz)
 		return source->rate_hz;
 	if (source_is_clock(source->type, source->config))
-		return DIV_ROUND_UP_ULL(NSEC_PER_SEC, source->period);
+		/* not DIV_ROUND_UP_ULL(), which cuts the divisor to 32 bits */
+		return DIV64_U64_ROUND_UP(NSEC_PER_SEC, source->period);
 	if (source->nominal_hz)
 		return min_t(u64, DIV64_U64_ROUND_UP(source->nominal_hz, source->period),
 			     STACKTAP_MAX_RATE_HZ);
@@ -149,10 +150,14 @@ int counter_create(struct stacktap_counter *counter, const struct stacktap_sourc
 
 	lockdep_assert_held(&counter->cpu->session->lock);
 	/*
-	 * Taken first: an offline callback that runs from here on marks the new event as dead. The
-	 * locks that perf takes for the event order this before its life.
+	 * Taken first: an offline callback that moves it from here on marks the new event as dead.
+	 * One that has moved it had cleared the bit before, which the acquire shows us: perf might
+	 * still make an event then, to kill it unmarked. The locks that perf takes for the event
+	 * order all this before its life.
 	 */
-	counter->hotplug_seq = READ_ONCE(counter->cpu->hotplug_seq);
+	counter->hotplug_seq = smp_load_acquire(&counter->cpu->hotplug_seq);
+	if (!cpumask_test_cpu(counter->cpu->cpu, counter->cpu->session->online))
+		return -ENODEV;
 	event = counter_event_create(counter, source, type, config, period, handler);
 	if (IS_ERR(event)) {
 		int err = PTR_ERR(event);
