@@ -90,6 +90,8 @@ struct process_table *drain_processes(struct drain *drain)
 void drain_stats(const struct drain *drain, struct drain_stats *ret_stats)
 {
 	*ret_stats = drain->stats;
+	aggregator_pending(drain->aggregator, &ret_stats->pending_lost,
+			   &ret_stats->pending_throttled);
 }
 
 bool drain_window_due(const struct drain_options *options, uint64_t age_ns, uint64_t samples)

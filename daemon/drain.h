@@ -59,6 +59,8 @@ struct drain_stats {
 	uint64_t doubts;	/* gaps in the side band */
 	uint64_t windows;
 	uint64_t unplaced;	/* samples that no window could take, counted as lost */
+	uint64_t pending_lost;	/* since the last window that had samples of their source */
+	uint64_t pending_throttled;
 };
 void drain_stats(const struct drain *drain, struct drain_stats *ret_stats);
 

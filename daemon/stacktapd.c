@@ -188,7 +188,8 @@ static void update_status(struct daemon *daemon, bool with_log)
 	}
 	notify_status("session %" PRIu64 ": %" PRIu64 " samples, %" PRIu64 " lost; %" PRIu64
 		      " payloads sent, %" PRIu64 " stored, %" PRIu64 " waiting, %" PRIu64 " dropped",
-		      input.session_id, pipeline.counts.samples, pipeline.counts.lost,
+		      input.session_id, pipeline.counts.samples,
+		      pipeline.counts.lost + pipeline.pending_lost,
 		      exporter.payloads_sent, exporter.payloads_stored, exporter.payloads_waiting,
 		      exporter.payloads_dropped);
 	if (!with_log)
@@ -197,7 +198,8 @@ static void update_status(struct daemon *daemon, bool with_log)
 		 " named, %" PRIu64 " lost, %" PRIu64 " stale; %" PRIu64 " windows; %" PRIu64
 		 " payloads sent, %" PRIu64 " stored, %" PRIu64 " waiting, %" PRIu64 " dropped%s%s",
 		 input.session_id, pipeline.counts.samples, pipeline.counts.complete,
-		 pipeline.counts.named, pipeline.counts.lost, pipeline.counts.stale,
+		 pipeline.counts.named, pipeline.counts.lost + pipeline.pending_lost,
+		 pipeline.counts.stale,
 		 pipeline.windows, exporter.payloads_sent, exporter.payloads_stored,
 		 exporter.payloads_waiting, exporter.payloads_dropped,
 		 exporter.last_error[0] ? "; last error: " : "", exporter.last_error);

@@ -92,8 +92,13 @@ static void print_text(FILE *stream, const struct statusfile_input *input, uint6
 
 		fprintf(stream, "  session %" PRIu64 ": %" PRIu64 " samples, %" PRIu64
 			" lost, %" PRIu64 " windows, %" PRIu64 " side-band records lost\n",
-			input->session_id, counts->samples, counts->lost, pipeline->windows,
+			input->session_id, counts->samples, counts->lost + pipeline->pending_lost,
+			pipeline->windows,
 			pipeline->capture.sideband_lost);
+		if (pipeline->samples_dropped || pipeline->windows_dropped)
+			fprintf(stream, "  not exported for want of memory or disk: %" PRIu64
+				" samples, %" PRIu64 " whole windows\n", pipeline->samples_dropped,
+				pipeline->windows_dropped);
 		if (counts->samples)
 			fprintf(stream, "  quality: %.1f %% complete, %.1f %% named, %.1f %% stale\n",
 				100.0 * (double)counts->complete / (double)counts->samples,
@@ -129,16 +134,17 @@ static void print_capture(struct json *json, const struct pipeline_stats *pipeli
 	json_object(json, "windows");
 	json_u64(json, "windows", pipeline->windows);
 	json_u64(json, "windows_dropped", pipeline->windows_dropped);
+	json_u64(json, "samples_dropped", pipeline->samples_dropped);
 	json_u64(json, "payloads", pipeline->payloads);
 	json_u64(json, "scans", pipeline->scans);
 	json_u64(json, "doubts", pipeline->doubts);
 	json_u64(json, "samples", counts->samples);
 	json_u64(json, "complete", counts->complete);
 	json_u64(json, "named", counts->named);
-	json_u64(json, "lost", counts->lost);
+	json_u64(json, "lost", counts->lost + pipeline->pending_lost);
 	json_u64(json, "stale", counts->stale);
 	json_u64(json, "moved", counts->moved);
-	json_u64(json, "throttled", counts->throttled);
+	json_u64(json, "throttled", counts->throttled + pipeline->pending_throttled);
 	json_end(json);
 
 	json_object(json, "symbolizer");

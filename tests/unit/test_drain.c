@@ -188,6 +188,7 @@ static void test_config_names_the_profile(void **state _unused_)
 static void test_lost_and_throttled(void **state _unused_)
 {
 	struct records records = { 0 };
+	struct drain_stats drained;
 
 	run_program(10, "/bin/a");
 	records_config(&records, 0, STACKTAP_MODE_PERIOD, 99, 1000, PERF_TYPE_HARDWARE,
@@ -205,6 +206,18 @@ static void test_lost_and_throttled(void **state _unused_)
 	drain_flush(drain, 100);
 	assert_int_equal(windows[0]->counts[0].lost, 10);
 	assert_int_equal(windows[0]->counts[0].throttled, 11);
+	drain_stats(drain, &drained);
+	assert_int_equal(drained.pending_lost, 0);
+
+	/* behind the last sample: no window takes them, and they are known all the same */
+	records_lost(&records, 0, STACKTAP_LOST_OFFLINE, 4);
+	records_throttle(&records, 0, 12);
+	feed(&records, 0);
+	drain_flush(drain, 200);
+	assert_int_equal(window_count, 1);
+	drain_stats(drain, &drained);
+	assert_int_equal(drained.pending_lost, 4);
+	assert_int_equal(drained.pending_throttled, 3);
 }
 
 static void test_gap_marks_samples(void **state _unused_)
