@@ -82,7 +82,7 @@ bool child_reap(struct child *child)
 	return child->is_reaped;
 }
 
-void child_end(struct child *child)
+void child_terminate(struct child *child)
 {
 	if (!child->pid)
 		return;
@@ -91,9 +91,17 @@ void child_end(struct child *child)
 	if (child->failure >= 0)
 		close(child->failure);
 	child->go = child->failure = -1;
-	if (child_reap(child))
+	if (child_reap(child) || child->is_terminated)
 		return;
 	kill(child->pid, SIGTERM);
+	child->is_terminated = true;
+}
+
+void child_end(struct child *child)
+{
+	child_terminate(child);
+	if (!child->pid || child->is_reaped)
+		return;
 	while (waitpid(child->pid, &child->status, 0) < 0 && errno == EINTR)
 		;
 	child->is_reaped = true;

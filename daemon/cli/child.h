@@ -12,7 +12,7 @@ struct child {
 	pid_t pid;		/* 0: none */
 	int go;			/* closing it without a word makes the child end */
 	int failure;		/* errno of a failed exec comes back here */
-	bool is_reaped;
+	bool is_reaped, is_terminated;
 	int status;		/* as of waitpid() */
 };
 
@@ -22,7 +22,9 @@ int child_prepare(struct child *ret_child, char **command, const sigset_t *mask)
 int child_go(struct child *child);
 /* True when it has ended; does not wait. */
 bool child_reap(struct child *child);
-/* SIGTERM if it still runs, and wait for it. */
+/* SIGTERM if it still runs, once; does not wait. */
+void child_terminate(struct child *child);
+/* The same, and wait for it, which may take as long as it likes. */
 void child_end(struct child *child);
 /* The exit code to pass on: its own, 128 + N for a signal. */
 int child_exit_code(const struct child *child);

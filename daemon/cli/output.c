@@ -8,7 +8,7 @@
 
 int output_open(const char *path, struct output *ret_output)
 {
-	struct output output = { .path = path };
+	struct store_file *file = NULL;
 	int ret;
 
 	if (!strcmp(path, "-")) {
@@ -16,11 +16,11 @@ int output_open(const char *path, struct output *ret_output)
 			return cli_error("a profile is binary: redirect standard output, or name a "
 					 "file with -o");
 	} else {
-		ret = store_file_create(path, &output.file);
+		ret = store_file_create(path, &file);
 		if (ret < 0)
 			return cli_error("cannot write %s: %s", path, strerror(-ret));
 	}
-	*ret_output = output;
+	*ret_output = (struct output){ .path = path, .file = file };
 	return CLI_OK;
 }
 

@@ -3,13 +3,15 @@
 #ifndef STACKTAP_CLI_OUTPUT_H
 #define STACKTAP_CLI_OUTPUT_H
 
+#include <stdatomic.h>
+
 #include "export/store.h"
 
 struct output {
 	const char *path;
 	struct store_file *file;	/* NULL: standard output */
 	uint64_t bytes;
-	int error;			/* the first that happened */
+	_Atomic int error;		/* the first that happened; any thread may look */
 };
 
 /* Says what is wrong. CLI_OK or CLI_FAILED. */

@@ -88,6 +88,7 @@ static int start_pipeline(struct record *record)
 	const struct record_options *options = record->options;
 	const uint32_t child_tgid = (uint32_t)record->child.pid;
 	struct pipeline_options pipeline = {
+		.capture = { .sideband_bytes = (uint32_t)options->sideband_bytes },
 		.symbolizer = { .with_kernel_addresses = true, .sysroot = "" },
 		.encode = {
 			.max_bytes = MAX_PAYLOAD_BYTES,
@@ -166,20 +167,27 @@ static void wait_for_end(struct record *record)
 static void print_totals(const struct record *record, const struct pipeline_stats *stats)
 {
 	const struct window_counts *counts = &stats->counts;
+	/* the last ones may have come behind the last sample; then the file does not tell of them */
+	uint64_t lost = counts->lost + stats->pending_lost;
 
 	if (record->options->verbose && counts->samples)
 		fprintf(stderr, "[ stacktap record: %.1f %% complete, %.1f %% named, %.1f %% stale; "
-			"%u CPUs, %" PRIu64 " windows, %" PRIu64 " side-band records lost ]\n",
+			"%u CPUs, %" PRIu64 " windows ]\n",
 			100.0 * (double)counts->complete / (double)counts->samples,
 			100.0 * (double)counts->named / (double)counts->samples,
 			100.0 * (double)counts->stale / (double)counts->samples,
-			stats->capture.cpus, stats->windows, stats->capture.sideband_lost);
+			stats->capture.cpus, stats->windows);
+	if (stats->capture.sideband_lost)
+		fprintf(stderr, "[ stacktap record: The kernel dropped %" PRIu64 " side-band records "
+			"(mappings, forks, exits); samples that they may concern are marked "
+			"doubtful. Larger --sideband-bytes avoid it ]\n",
+			stats->capture.sideband_lost);
 	if (!record->output.bytes)
 		fprintf(stderr, "[ stacktap record: Captured %" PRIu64 " samples, %" PRIu64
-			" lost, wrote nothing ]\n", counts->samples, counts->lost);
+			" lost, wrote nothing ]\n", counts->samples, lost);
 	else
 		fprintf(stderr, "[ stacktap record: Captured %" PRIu64 " samples, %" PRIu64
-			" lost, wrote %.3f MB %s ]\n", counts->samples, counts->lost,
+			" lost, wrote %.3f MB %s ]\n", counts->samples, lost,
 			(double)record->output.bytes / BYTES_PER_MB, record->output.path);
 }
 
@@ -188,6 +196,8 @@ static int finish(struct record *record)
 	struct pipeline_stats stats;
 	int ret, error;
 
+	/* those of the end itself are no second ones */
+	take_signals(record);
 	release_signals();
 	ret = pipeline_stop(record->pipeline);
 	pipeline_stats(record->pipeline, &stats);
@@ -198,6 +208,11 @@ static int finish(struct record *record)
 		return cli_error("sampling did not end cleanly: %s", strerror(-ret));
 	if (!record->options->quiet)
 		print_totals(record, &stats);
+	if (stats.samples_dropped || stats.windows_dropped)
+		return cli_error("memory ran out: %" PRIu64 " samples and %" PRIu64 " whole windows "
+				 "are not in %s; a lower rate (-F) needs less",
+				 stats.samples_dropped, stats.windows_dropped,
+				 record->output.path);
 	return CLI_OK;
 }
 
@@ -231,8 +246,10 @@ static int run(struct record *record)
 	}
 	wait_for_end(record);
 	has_ended = record->child.pid && child_reap(&record->child);
-	child_end(&record->child);
+	child_terminate(&record->child);
 	ret = finish(record);
+	/* the file is complete: a command that will not end can be left with Ctrl-C */
+	child_end(&record->child);
 	/* as perf: the command's own exit code, unless it was us who ended it */
 	return !ret && has_ended ? child_exit_code(&record->child) : ret;
 }

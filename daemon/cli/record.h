@@ -11,6 +11,7 @@ struct record_options {
 	struct control_filter filter;
 	uint64_t duration_ms;		/* 0: until a signal or the command's end */
 	uint64_t user_frames;
+	uint64_t sideband_bytes;	/* 0: the default */
 	const char *output;		/* "-": standard output */
 	char **command;			/* argv of the command to run, NULL: none */
 	bool has_all;			/* -a: also others than the command */

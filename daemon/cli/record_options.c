@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <getopt.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "cli/cli.h"
@@ -25,7 +26,9 @@ static const char help[] =
 	"  -c, --count N        one sample every N events; beside -F: of the event before it\n"
 	"      --freq-mode      let the kernel adapt the period to the rate\n"
 	"      --max-stack N    user frames per stack (default: 1024)\n"
-	"  -g                   stacks; always on\n\n"
+	"  -g                   stacks; always on\n"
+	"      --sideband-bytes N  per CPU, for what the kernel tells of mappings, forks and exits\n"
+	"                       (default: 65536; a power of two from 4096 to 16777216)\n\n"
 	"      --duration TIME  end after TIME: 10, 0.5, 2m, 1h (seconds without a unit)\n"
 	"  -o, --output FILE    default: stacktap.otlp; - is standard output\n"
 	"  -q, --quiet          say nothing but errors\n"
@@ -39,9 +42,13 @@ enum {
 	OPT_FREQ_MODE,
 	OPT_MAX_STACK,
 	OPT_DURATION,
+	OPT_SIDEBAND_BYTES,
 };
 
-enum { DEFAULT_RATE_HZ = 99 };
+enum {
+	DEFAULT_RATE_HZ = 99,
+	SIDEBAND_MAX_BYTES = 1 << 24,
+};
 
 struct parse {
 	struct record_options *options;
@@ -74,6 +81,18 @@ static int set_count(struct parse *parse, const char *text)
 	parse->last_period = period;
 	if (parse->options->source_count)
 		parse->periods[parse->options->source_count - 1] = period;
+	return CLI_OK;
+}
+
+static int set_sideband(struct record_options *options, const char *text)
+{
+	const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	uint64_t bytes;
+
+	if (!cli_parse_number(text, page, SIDEBAND_MAX_BYTES, &bytes) || bytes & (bytes - 1))
+		return cli_usage_error("`%s' is not a power of two from %" PRIu64 " to %d bytes", text,
+				       page, SIDEBAND_MAX_BYTES);
+	options->sideband_bytes = bytes;
 	return CLI_OK;
 }
 
@@ -159,6 +178,8 @@ static int parse_option(struct parse *parse, int option)
 			return cli_usage_error("depth `%s' is not a number from 1 to %d", optarg,
 					       STACKTAP_MAX_USER_FRAMES);
 		return CLI_OK;
+	case OPT_SIDEBAND_BYTES:
+		return set_sideband(options, optarg);
 	default:
 		if (!cli_parse_duration(optarg, &options->duration_ms))
 			return cli_usage_error("duration `%s' is not a time such as 10, 0.5 or 2m",
@@ -208,6 +229,7 @@ int record_parse(int argc, char **argv, struct record_options *ret_options)
 		{ "exclude-idle", no_argument, NULL, OPT_EXCLUDE_IDLE },
 		{ "freq-mode", no_argument, NULL, OPT_FREQ_MODE },
 		{ "max-stack", required_argument, NULL, OPT_MAX_STACK },
+		{ "sideband-bytes", required_argument, NULL, OPT_SIDEBAND_BYTES },
 		{ "duration", required_argument, NULL, OPT_DURATION },
 		{ 0 },
 	};
