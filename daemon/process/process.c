@@ -62,6 +62,7 @@ void process_table_fork(struct process_table *table, const struct sideband_task 
 {
 	struct process *parent, *process;
 	struct image *parent_image, *image;
+	bool is_followed;
 
 	if (event->pid == event->parent_pid)
 		return;	/* a thread */
@@ -70,13 +71,14 @@ void process_table_fork(struct process_table *table, const struct sideband_task 
 		return;
 	parent = process_find(table, event->parent_pid);
 	parent_image = parent ? process_image_at(parent, event->time) : NULL;
-	/* what follows may evict ended images, of which the parent's may be one */
+	is_followed = parent && parent->is_followed;
+	/* what follows may evict the parent, when its leader has exited before its threads */
 	if (parent_image)
 		image_ref(parent_image);
 	image = process_push_image(table, process, event->time, event->time,
 				   parent_image ? parent_image->comm : NULL);
 	process->parent_tgid = event->parent_pid;
-	process->is_followed = parent && parent->is_followed;
+	process->is_followed = is_followed;
 	if (image && parent_image) {
 		image->is_doubtful = parent_image->is_doubtful;
 		image->doubted = parent_image->doubted;
