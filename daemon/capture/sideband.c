@@ -101,11 +101,14 @@ void sideband_close(struct sideband *sideband)
 void sideband_snapshot(struct sideband *sideband)
 {
 	uint64_t used, lost[2] = { 0 };
-	size_t margin = min_of((uint64_t)SIDEBAND_LARGEST, sideband->data_bytes / 2);
+	uint64_t margin = SIDEBAND_LARGEST;
 
 	/* pairs with the kernel's barrier between writing a record and moving the head */
 	sideband->limit = __atomic_load_n(&sideband->page->data_head, __ATOMIC_ACQUIRE);
 	used = sideband->limit - sideband->position;
+	/* where the kernel does not tell, a tiny ring would be suspect all the time */
+	if (!sideband->reports_lost)
+		margin = min_of(margin, sideband->data_bytes / 2);
 	if (used + margin <= sideband->data_bytes)
 		return;
 	/*
