@@ -9,9 +9,10 @@
 
 enum {
 	SCAN_DRAIN_EVERY = 32,		/* processes of the first scan between two rounds */
-	REQUESTS_BYTES = 1 << 20,
-	WINDOWS_BYTES = 1 << 16,	/* their contents count in the aggregate pool */
-	RESULTS_BYTES = 1 << 20,
+	/* together less than the exporter leaves of the pool, see there */
+	REQUESTS_BYTES = 512 << 10,
+	WINDOWS_BYTES = 64 << 10,	/* their contents count in the aggregate pool */
+	RESULTS_BYTES = 384 << 10,
 };
 
 static int _printf_(4, 5) fail(int error, char *ret_error, size_t error_size,

@@ -16,6 +16,8 @@
 #define TIMEOUT_MS 10000
 #define BACKOFF_MIN_MS 1000
 #define BACKOFF_MAX_MS 30000
+/* Of the pool, in quarters: what waits here must not stop the queues between the threads. */
+#define QUEUE_SHARE 3
 
 /* What waits for another try. */
 struct waiting {
@@ -34,6 +36,7 @@ struct exporter {
 	unsigned int backoff_ms;	/* next pause, 0: the last try went well */
 	uint64_t next_try;		/* CLOCK_MONOTONIC ns, while something waits */
 	struct waiting *first, **last;
+	size_t waiting_bytes;
 	struct exporter_stats stats;	/* thread C's */
 	pthread_mutex_t lock;		/* of published */
 	struct exporter_stats published;
@@ -96,6 +99,7 @@ static struct waiting *queue_pop(struct exporter *exporter)
 	if (!exporter->first)
 		exporter->last = &exporter->first;
 	exporter->stats.payloads_waiting--;
+	exporter->waiting_bytes -= waiting->size;
 	pool_uncharge(POOL_QUEUES, waiting->size);
 	return waiting;
 }
@@ -103,12 +107,15 @@ static struct waiting *queue_pop(struct exporter *exporter)
 /* The newest profiles are worth most: the oldest make room. */
 static void queue_push(struct exporter *exporter, struct waiting *waiting)
 {
+	const size_t share = pool_get(POOL_QUEUES)->limit / 4 * QUEUE_SHARE;
+
 	/* one that could never fit does not drive the others out */
-	if (waiting->size > pool_get(POOL_QUEUES)->limit) {
+	if (waiting->size > share) {
 		waiting_drop(exporter, waiting);
 		return;
 	}
-	while (!pool_charge(POOL_QUEUES, waiting->size)) {
+	while (exporter->waiting_bytes + waiting->size > share ||
+	       !pool_charge(POOL_QUEUES, waiting->size)) {
 		if (!exporter->first) {
 			waiting_drop(exporter, waiting);
 			return;
@@ -118,6 +125,7 @@ static void queue_push(struct exporter *exporter, struct waiting *waiting)
 	waiting->next = NULL;
 	*exporter->last = waiting;
 	exporter->last = &waiting->next;
+	exporter->waiting_bytes += waiting->size;
 	exporter->stats.payloads_waiting++;
 }
 
@@ -129,6 +137,7 @@ static void queue_unpop(struct exporter *exporter, struct waiting *waiting)
 	exporter->first = waiting;
 	if (!waiting->next)
 		exporter->last = &waiting->next;
+	exporter->waiting_bytes += waiting->size;
 	exporter->stats.payloads_waiting++;
 }
 

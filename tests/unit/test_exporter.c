@@ -99,10 +99,11 @@ static void the_queue_is_bounded_and_gives_up_the_oldest(void **state)
 	size_t limit = pool->limit;
 
 	(void)state;
-	pool->limit = 10000;
+	pool->limit = 13000;
 	for (uint64_t i = 0; i < 10; i++) {
 		send_one(3000, 1 + i * 100);
-		assert_true(atomic_load(&pool->used) <= pool->limit);
+		/* the rest is for the queues between the threads */
+		assert_true(atomic_load(&pool->used) <= pool->limit / 4 * 3);
 	}
 	assert_int_equal(stats().payloads_waiting, 3);
 	assert_int_equal(stats().payloads_dropped, 7);
