@@ -34,7 +34,8 @@ static void report_builder_freep(struct report_builder **builder)
 	report_builder_free(*builder);
 }
 
-int report_load(const char *path, struct report **ret_report, char *ret_error, size_t error_size)
+int report_load(const char *path, bool with_addresses, struct report **ret_report, char *ret_error,
+		size_t error_size)
 {
 	_cleanup_(report_builder_freep) struct report_builder *builder = NULL;
 	_cleanup_(store_reader_closep) struct store_reader *reader = NULL;
@@ -48,7 +49,7 @@ int report_load(const char *path, struct report **ret_report, char *ret_error, s
 	if (err)
 		return report_fail(ret_error, error_size, err, "Cannot open %s: %s.", path,
 				   strerror(-err));
-	err = report_builder_new(&builder);
+	err = report_builder_new(with_addresses, &builder);
 	if (err)
 		return report_fail(ret_error, error_size, err, "Out of memory.");
 	for (uint64_t message = 1; (ret = store_reader_next(reader, &data, &size)); message++) {

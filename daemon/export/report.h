@@ -14,7 +14,7 @@
 #include "base/macro.h"
 
 struct report_function {
-	const char *name;	/* or the address in hex */
+	const char *name;	/* without a name: see report_load() */
 	const char *file;	/* file name of the mapping, "" when unknown */
 	bool is_kernel;
 	bool is_named;
@@ -55,8 +55,12 @@ struct report {
 /*
  * -errno of open and read, -EBADMSG: damaged or not OTLP profiles, -E2BIG: beyond the limits.
  * *ret_error gets a sentence. ret_error may be NULL.
+ *
+ * What has no name is one row per mapping, "[no symbol]" ("[no mapping]" without one), so that a
+ * stripped library shows how hot it is; @with_addresses: one row per address.
  */
-int report_load(const char *path, struct report **ret_report, char *ret_error, size_t error_size);
+int report_load(const char *path, bool with_addresses, struct report **ret_report, char *ret_error,
+		size_t error_size);
 void report_free(struct report *report);
 
 #endif /* STACKTAP_EXPORT_REPORT_H */

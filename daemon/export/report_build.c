@@ -10,6 +10,8 @@
 
 #define UNPACK_MAX ((size_t)512 << 20)
 #define NO_STACK "[no stack]"
+#define NO_SYMBOL "[no symbol]"
+#define NO_MAPPING "[no mapping]"
 
 /* A frame of a Location, known after its first use in a message. */
 struct frame {
@@ -25,6 +27,7 @@ struct report_builder {
 	struct report_tables tables;
 	struct report report;
 	uint64_t stamp;
+	bool with_addresses;
 
 	/* the message being added */
 	const OtlpDictionary *dictionary;
@@ -41,7 +44,7 @@ struct profile_facts {
 	uint64_t period;
 };
 
-int report_builder_new(struct report_builder **ret_builder)
+int report_builder_new(bool with_addresses, struct report_builder **ret_builder)
 {
 	struct report_builder *builder = calloc(1, sizeof(*builder));
 
@@ -50,6 +53,7 @@ int report_builder_new(struct report_builder **ret_builder)
 	report_tables_init(&builder->tables);
 	buffer_init(&builder->frames, POOL_REPORT);
 	builder->report.start = UINT64_MAX;
+	builder->with_addresses = with_addresses;
 	*ret_builder = builder;
 	return 0;
 }
@@ -290,7 +294,8 @@ static int location_frames(struct report_builder *builder, int32_t index,
 	if (state->count)
 		return 0;
 	snprintf(hex, sizeof(hex), "%#" PRIx64, location->address);
-	frame.name = report_name(&builder->tables, hex);
+	frame.name = report_name(&builder->tables, builder->with_addresses ? hex :
+				 location->mapping_index ? NO_SYMBOL : NO_MAPPING);
 	if (!frame.name || buffer_append(&builder->frames, &frame, sizeof(frame)))
 		return -E2BIG;
 	state->count = 1;

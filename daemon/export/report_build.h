@@ -7,7 +7,7 @@
 
 struct report_builder;
 
-int report_builder_new(struct report_builder **ret_builder);
+int report_builder_new(bool with_addresses, struct report_builder **ret_builder);
 void report_builder_free(struct report_builder *builder);	/* NULL is fine */
 /* -EBADMSG: no ProfilesData, or one that does not hang together; -E2BIG: too much memory. */
 int report_builder_add(struct report_builder *builder, const uint8_t *data, size_t size);

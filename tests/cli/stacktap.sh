@@ -140,6 +140,8 @@ refused "events without end" 2 "\`0'" events --count 0
 refused "no such file" 1 "/no/such.otlp" report /no/such.otlp
 refused "two files" 2 "b.otlp" report a.otlp b.otlp
 refused "limit" 2 "ten" report -n ten x.otlp
+refused "side band of odd size" 2 "5000" record --sideband-bytes 5000
+refused "side band below a page" 2 "2048" record --sideband-bytes 2048
 
 head -c 4096 /dev/urandom >"$scratch/random.otlp"
 printf 'hello, world' >"$scratch/hello.otlp"

@@ -38,7 +38,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct report *report;
 	int err;
 
-	if (report_builder_new(&builder))
+	if (report_builder_new(size & 1, &builder))
 		return 0;
 	/* a second message meets the tables of the first; a bad one ends the report half added */
 	err = report_builder_add(builder, data, size);

@@ -90,7 +90,7 @@ static void totals_are_those_of_the_windows(void **state)
 
 	(void)state;
 	write_file(good.data, good.size);
-	assert_int_equal(report_load(path, &report, NULL, 0), 0);
+	assert_int_equal(report_load(path, false, &report, NULL, 0), 0);
 	assert_int_equal(report->messages, 2);
 	assert_int_equal(report->bytes, good.size - 8);
 	assert_false(report->is_cut);
@@ -153,8 +153,8 @@ static void a_split_file_says_the_same(void **state)
 	(void)state;
 	write_file(good.data, good.size);
 	encode_file(split, 65536);
-	assert_int_equal(report_load(path, &one, NULL, 0), 0);
-	assert_int_equal(report_load(split, &many, NULL, 0), 0);
+	assert_int_equal(report_load(path, false, &one, NULL, 0), 0);
+	assert_int_equal(report_load(split, false, &many, NULL, 0), 0);
 	assert_true(many->messages > 10);
 	assert_int_equal(one->event_count, many->event_count);
 	for (size_t i = 0; i < one->event_count; i++) {
@@ -211,7 +211,7 @@ static void recursion_counts_once(void **state)
 	image_unref(image);
 	mapped_file_unref(file);
 
-	assert_int_equal(report_load(path, &report, NULL, 0), 0);
+	assert_int_equal(report_load(path, false, &report, NULL, 0), 0);
 	process = &report->events[0].processes[0];
 	assert_int_equal(process->function_count, 2);
 	assert_string_equal(process->functions[0].name, "f_401010");
@@ -219,6 +219,67 @@ static void recursion_counts_once(void **state)
 	assert_int_equal(process->functions[0].total, process->weight);
 	assert_int_equal(process->functions[1].self, 0);
 	assert_int_equal(process->functions[1].total, process->weight);
+	report_free(report);
+}
+
+/* A stripped library is one line, or one for each address. */
+static void what_has_no_name_is_grouped_by_mapping(void **state)
+{
+	static const uint64_t ips[][2] = { { 0x7f0000000010, 0x7f0000000020 },
+					   { 0x7f0000000030, 0x7f0000000020 },
+					   { 0x100, 0x7f0000000010 } };
+	const struct encode_options options = { .max_bytes = 1 << 20 };
+	struct mapped_file *file = synthetic_file("/usr/lib/stripped.so", true);
+	struct image *image = synthetic_image(7, "program", NULL);
+	const struct report_process *process;
+	struct aggregator *aggregator;
+	struct store_file *out;
+	struct report *report;
+	struct window *window;
+
+	(void)state;
+	assert_int_equal(aggregator_new(&aggregator), 0);
+	assert_int_equal(aggregator_set_profile(aggregator, &synthetic_clock), 0);
+	synthetic_map(image, 0x7f0000000000, 0, file);
+	for (size_t i = 0; i < ARRAY_SIZE(ips); i++)
+		assert_int_equal(synthetic_add(aggregator, &(struct synthetic_sample){
+			.time = 5 + i, .image = image, .user = ips[i], .user_count = 2,
+			.user_end = STACKTAP_END_COMPLETE }), 0);
+	assert_int_equal(aggregator_close(aggregator, 10, &window), 0);
+	/* looked at, and nothing found */
+	for (size_t i = 0; i < window->location_count; i++) {
+		struct location *location = window->locations[i];
+		struct object *object = location->file ? mapped_file_object(location->file) : NULL;
+
+		location->object = object ? object_ref(object) : NULL;
+		location->is_resolved = true;
+		location->address = location->offset + (object ? 0x400000 : 0);
+	}
+	assert_int_equal(store_file_create(path, &out), 0);
+	assert_int_equal(encode_window(&options, window, append, out), 0);
+	assert_int_equal(store_file_close(out, NULL), 0);
+	window_free(window);
+	aggregator_free(aggregator);
+	image_unref(image);
+	mapped_file_unref(file);
+
+	assert_int_equal(report_load(path, false, &report, NULL, 0), 0);
+	process = &report->events[0].processes[0];
+	assert_int_equal(process->function_count, 2);
+	assert_string_equal(process->functions[0].name, "[no symbol]");
+	assert_string_equal(process->functions[0].file, "/usr/lib/stripped.so");
+	assert_int_equal(process->functions[0].self_samples, 2);
+	assert_int_equal(process->functions[0].total, process->weight);
+	assert_false(process->functions[0].is_named);
+	assert_string_equal(process->functions[1].name, "[no mapping]");
+	assert_int_equal(process->functions[1].self_samples, 1);
+	report_free(report);
+
+	assert_int_equal(report_load(path, true, &report, NULL, 0), 0);
+	process = &report->events[0].processes[0];
+	assert_true(process->function_count >= 4);
+	for (size_t i = 0; i < process->function_count; i++)
+		assert_memory_equal(process->functions[i].name, "0x", 2);
 	report_free(report);
 }
 
@@ -231,7 +292,7 @@ static void a_cut_file_gives_what_is_whole(void **state)
 	(void)state;
 	for (size_t size = 0; size < good.size; size += size < 300 ? 1 : 997) {
 		write_file(good.data, size);
-		err = report_load(path, &report, error, sizeof(error));
+		err = report_load(path, false, &report, error, sizeof(error));
 		if (size < first_size) {
 			assert_int_equal(err, size ? -EBADMSG : -ENODATA);
 			assert_non_null(strstr(error, path));
@@ -262,7 +323,7 @@ static void damage_is_told_and_does_no_harm(void **state)
 		for (int i = 0; i < changes; i++)
 			bytes[(size_t)rand() * 31 % good.size] = (uint8_t)rand();
 		write_file(bytes, good.size);
-		if (report_load(path, &report, error, sizeof(error))) {
+		if (report_load(path, false, &report, error, sizeof(error))) {
 			refused++;
 			assert_true(strlen(error) > 10);
 		} else {
@@ -286,7 +347,7 @@ static int load_message(const uint8_t *data, size_t size, struct report **ret_re
 	assert_int_equal(fwrite(length, 1, 4, file), 4);
 	assert_int_equal(fwrite(data, 1, size, file), size);
 	assert_int_equal(fclose(file), 0);
-	return report_load(path, ret_report, NULL, 0);
+	return report_load(path, false, ret_report, NULL, 0);
 }
 
 static void other_files_are_refused(void **state)
@@ -298,10 +359,10 @@ static void other_files_are_refused(void **state)
 
 	(void)state;
 	write_file(foreign, sizeof(foreign));
-	assert_int_equal(report_load(path, &report, NULL, 0), -EBADMSG);
+	assert_int_equal(report_load(path, false, &report, NULL, 0), -EBADMSG);
 	assert_int_equal(load_message(unknown, sizeof(unknown), &report), -EBADMSG);
-	assert_int_equal(report_load("/nowhere", &report, NULL, 0), -ENOENT);
-	assert_int_equal(report_load(fixture_directory(), &report, NULL, 0), -EISDIR);
+	assert_int_equal(report_load("/nowhere", false, &report, NULL, 0), -ENOENT);
+	assert_int_equal(report_load(fixture_directory(), false, &report, NULL, 0), -EISDIR);
 }
 
 /* Resource attributes nested so deep that an unpacker which follows them runs out of stack. */
@@ -412,6 +473,7 @@ int main(void)
 		cmocka_unit_test(totals_are_those_of_the_windows),
 		cmocka_unit_test(a_split_file_says_the_same),
 		cmocka_unit_test(recursion_counts_once),
+		cmocka_unit_test(what_has_no_name_is_grouped_by_mapping),
 		cmocka_unit_test(a_cut_file_gives_what_is_whole),
 		cmocka_unit_test(damage_is_told_and_does_no_harm),
 		cmocka_unit_test(other_files_are_refused), cmocka_unit_test(depth_does_no_harm),
