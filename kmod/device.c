@@ -4,6 +4,7 @@
 #include <linux/log2.h>
 #include <linux/miscdevice.h>
 #include <linux/module.h>
+#include <linux/nospec.h>
 #include <linux/nsproxy.h>
 #include <linux/pid_namespace.h>
 #include <linux/poll.h>
@@ -108,6 +109,7 @@ static int device_ring_create(struct stacktap_session *session, void __user *use
 		return -EINVAL;
 	if (create.cpu >= nr_cpu_ids)
 		return -ENODEV;
+	create.cpu = array_index_nospec(create.cpu, nr_cpu_ids);
 	if (!create.watermark)
 		create.watermark = create.data_bytes / 4;
 
@@ -177,7 +179,7 @@ static int device_mmap(struct file *file, struct vm_area_struct *vma)
 
 	if (cpu >= nr_cpu_ids || offset & ((1ULL << DEVICE_PRODUCER_SHIFT) - 1))
 		return -EINVAL;
-	pc = session_cpu(session, cpu);
+	pc = session_cpu(session, array_index_nospec(cpu, nr_cpu_ids));
 	if (!pc)
 		return -ENXIO;
 	/* the vma holds the file, and the ring goes only after the file's release */
@@ -193,13 +195,17 @@ static __poll_t device_poll(struct file *file, poll_table *wait)
 	unsigned int cpu;
 
 	poll_wait(file, &session->wait, wait);
+	/* pairs with wq_has_sleeper() in capture.c; poll_wait() itself has it since 6.14 only */
+	smp_mb();
 	stopped = READ_ONCE(session->state) == STACKTAP_STATE_STOPPED;
 	rcu_read_lock();
 	filter = rcu_dereference(session->filter);
 	for_each_possible_cpu(cpu) {
 		struct stacktap_cpu *pc = session_cpu(session, cpu);
 
-		if (pc && ring_used(pc->ring) >= (stopped ? 1 : pc->ring->watermark))
+		/* a ring that refused a record may be as full as it gets, below its watermark */
+		if (pc && ring_used(pc->ring) >=
+			  (stopped || READ_ONCE(pc->owing) ? 1 : pc->ring->watermark))
 			mask |= EPOLLIN | EPOLLRDNORM;
 		if (!pc && cpumask_test_cpu(cpu, session->online) && filter_wants_cpu(filter, cpu))
 			mask |= EPOLLPRI;
