@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include <linux/mm.h>
+#include <linux/nospec.h>
 #include <linux/slab.h>
 #include <net/netlink.h>
 
@@ -115,7 +116,7 @@ static int request_rate(struct request *request, struct stacktap_session *sessio
 		NL_SET_ERR_MSG_ATTR(extack, attr, "neither a rate nor a period is given");
 		return -EINVAL;
 	}
-	index = nla_get_u32(tb[STACKTAP_SRC_ID]);
+	index = array_index_nospec(nla_get_u32(tb[STACKTAP_SRC_ID]), session->nr_sources);
 	source = &request->sources[index];
 	*source = session->sources[index];
 	source->rate_hz = tb[STACKTAP_SRC_RATE_HZ] ? nla_get_u32(tb[STACKTAP_SRC_RATE_HZ]) : 0;
