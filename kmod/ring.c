@@ -33,6 +33,7 @@ static bool ring_charge(unsigned long bytes)
 int ring_create(unsigned int cpu, u32 data_bytes, u32 watermark, struct stacktap_ring **ret_ring)
 {
 	const gfp_t gfp = GFP_KERNEL_ACCOUNT | __GFP_NORETRY | __GFP_NOWARN;
+	const gfp_t gfp_mapped = COMPAT_GFP_MAPPED | __GFP_NORETRY | __GFP_NOWARN | __GFP_ZERO;
 	unsigned int nr_data = data_bytes >> PAGE_SHIFT, i;
 	struct stacktap_ring *ring;
 	struct page **map;
@@ -50,7 +51,7 @@ int ring_create(unsigned int cpu, u32 data_bytes, u32 watermark, struct stacktap
 	if (!ring->pages)
 		goto err_ring;
 	for (i = 0; i < ring->nr_pages; i++) {
-		ring->pages[i] = alloc_pages_node(cpu_to_node(cpu), gfp | __GFP_ZERO, 0);
+		ring->pages[i] = alloc_pages_node(cpu_to_node(cpu), gfp_mapped, 0);
 		if (!ring->pages[i])
 			goto err_pages;
 	}

@@ -36,6 +36,13 @@ static inline void compat_irq_work_init_hard(struct irq_work *work, void (*fn)(s
 }
 #endif
 
+/* 5.11 lets pages that are charged to a memory cgroup be mapped; before, the charge is a page type */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(5, 11, 0)
+#define COMPAT_GFP_MAPPED GFP_KERNEL
+#else
+#define COMPAT_GFP_MAPPED GFP_KERNEL_ACCOUNT
+#endif
+
 /* 6.3 made vm_flags read-only but through helpers */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 3, 0)
 static inline void compat_vm_flags_mod(struct vm_area_struct *vma, unsigned long set,
