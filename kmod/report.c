@@ -12,6 +12,10 @@ static int put_u64(struct sk_buff *skb, int type, u64 value)
 	return nla_put_u64_64bit(skb, type, value, STACKTAP_A_PAD);
 }
 
+/* what is not the tgid set: the CPU set, eight sources and a handful of numbers */
+static_assert(REPORT_MAX_BYTES >= STACKTAP_MAX_TGIDS * sizeof(u32) + NR_CPUS / 8 + 4096);
+/* with the skb's own tail it stays below a power of two, and the nest's length in 16 bits */
+static_assert(REPORT_MAX_BYTES + 1024 <= 65536);
 static_assert(STACKTAP_A_PAD == (int)STACKTAP_SRC_PAD);
 static_assert(STACKTAP_A_PAD == (int)STACKTAP_CNT_PAD);
 

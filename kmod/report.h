@@ -16,7 +16,7 @@ int report_cpu(struct sk_buff *skb, struct stacktap_session *session, struct sta
 
 enum {
 	/* a session with a full tgid filter, and eight sources on a CPU, with room to spare */
-	REPORT_MAX_BYTES = 32768,
+	REPORT_MAX_BYTES = 57344,
 };
 
 #endif /* STACKTAP_KMOD_REPORT_H */

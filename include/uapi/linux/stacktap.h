@@ -48,7 +48,7 @@
 enum {
 	STACKTAP_MAX_SESSIONS		= 64,
 	STACKTAP_MAX_SOURCES		= 8,	/* per session */
-	STACKTAP_MAX_TGIDS		= 4096, /* in one filter */
+	STACKTAP_MAX_TGIDS		= 12288, /* in one filter */
 	STACKTAP_MAX_RATE_HZ		= 10000, /* per source and CPU */
 	STACKTAP_MIN_PERIOD_NS		= 100000, /* of a clock source: 1 / STACKTAP_MAX_RATE_HZ */
 	STACKTAP_MAX_KERNEL_FRAMES	= 127,
@@ -116,7 +116,7 @@ struct stacktap_info {
  * cgroup and never triggers the OOM killer (ENOMEM). @data_bytes must be a power of two from
  * STACKTAP_RING_MIN_BYTES to STACKTAP_RING_MAX_BYTES and a multiple of the page size. @watermark is
  * the number of unread bytes at which poll() reports POLLIN, 0 for a quarter of the ring; a stopped
- * session reports POLLIN for any unread byte. EEXIST: the CPU has a ring already. ENODEV: no such
+ * session, and a ring that owes a LOST record, report POLLIN for any unread byte. EEXIST: the CPU has a ring already. ENODEV: no such
  * CPU, or it was not online since the session began. EDQUOT: all rings together would take more
  * than the module's limit (parameter ring_limit_mib). A running session begins to sample the CPU at
  * once if it is selected; when its counters cannot be made the ring stays and GET_CPU tells.
