@@ -18,6 +18,15 @@ $(O)/unit/%: tests/unit/%.c $(unit_helpers) $(U)/libstacktap.a
 	$(Q)mkdir -p $(@D) && $(user_cc) $(user_cflags) -Wno-missing-prototypes -Itests/unit \
 		$(user_ldflags) -o $@ $< $(unit_helpers) $(U)/libstacktap.a $(user_libs) -lcmocka -lm
 
+# the programs that have more than one thread
+tsan_programs := $(addprefix $(O)/tsan/unit/,test_threads test_queue test_exporter)
+
+.PHONY: tsan
+tsan: ## unit tests of what threads share, under ThreadSanitizer
+	$(Q)$(MAKE) ARCH=$(HOST_ARCH) O=$(O)/tsan CFLAGS=-fsanitize=thread LDFLAGS=-fsanitize=thread \
+		$(tsan_programs)
+	$(Q)tests/unit/run $(O)/tsan/unit
+
 # --- what a guest gets: programs, module, workloads
 S := $(O)/stage-$(ARCH)
 workload_cflags := -O1 -g -Wall -Wextra -Werror -D_GNU_SOURCE -pthread -fno-omit-frame-pointer \

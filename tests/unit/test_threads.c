@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Threads B and C at work, with the test in thread A's place: what goes in comes out. */
+#include "unit.h"
+
+#include <linux/perf_event.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "capture/replay.h"
+#include "process/scan.h"
+#include "records.h"
+#include "threads.h"
+
+enum {
+	ROUNDS = 60,
+	SAMPLES = 300,		/* of a round */
+	GONE_PID = 4194400,	/* above every kernel's pid_max */
+	QUEUE_BYTES = 64 << 10,
+};
+
+static struct sink {
+	uint64_t samples, payloads;	/* thread C's, read when it is joined */
+	unsigned int delay_us;
+	uint64_t fail_from;		/* payload that the disk is full at, 0: never */
+} sink;
+
+static struct pipeline pipeline;
+static struct capture_stats stats;
+static uint64_t fed;
+
+static int take_payload(void *ctx, struct payload *payload)
+{
+	struct sink *out = ctx;
+
+	free(payload->data);
+	out->payloads++;
+	if (out->delay_us)
+		usleep(out->delay_us);
+	out->samples += payload->samples;
+	return out->fail_from && out->payloads >= out->fail_from ? -ENOSPC : 0;
+}
+
+static int setup(void **state _unused_)
+{
+	const struct symbolizer_options symbolizer = { .with_kernel_addresses = true,
+						       .sysroot = "" };
+	struct drain_options options = { 0 };
+	struct drain_output output;
+
+	sink = (struct sink){ 0 };
+	stats = (struct capture_stats){ 0 };
+	fed = 0;
+	pipeline = (struct pipeline){
+		.options = { .encode = { .max_bytes = 65536 },
+			     .sink = { .payload = take_payload, .ctx = &sink } },
+	};
+	pthread_mutex_init(&pipeline.lock, NULL);
+	pthread_cond_init(&pipeline.window_gone, NULL);
+	output = drain_thread_output(&pipeline);
+	return queue_new(POOL_QUEUES, QUEUE_BYTES, &pipeline.requests) ?:
+	       queue_new(POOL_QUEUES, QUEUE_BYTES, &pipeline.windows) ?:
+	       queue_new(POOL_QUEUES, QUEUE_BYTES, &pipeline.results) ?:
+	       symbolizer_new(&symbolizer, &pipeline.symbolizer) ?:
+	       drain_new(&options, &output, &pipeline.drain) ?:
+	       pthread_create(&pipeline.symbol_thread, NULL, symbol_thread, &pipeline) ?:
+	       pthread_create(&pipeline.export_thread, NULL, export_thread, &pipeline);
+}
+
+static int teardown(void **state _unused_)
+{
+	queue_free(pipeline.requests, message_drop);
+	queue_free(pipeline.windows, message_drop);
+	queue_free(pipeline.results, message_drop);
+	drain_free(pipeline.drain);
+	symbolizer_free(pipeline.symbolizer);
+	pthread_cond_destroy(&pipeline.window_gone);
+	pthread_mutex_destroy(&pipeline.lock);
+	for (int id = 0; id < POOL_COUNT; id++)
+		if (pool_get((enum pool_id)id)->used)
+			return -1;
+	return 0;
+}
+
+static void map(uint32_t pid, uint64_t address, const char *path)
+{
+	drain_ops.mmap(pipeline.drain, &(struct sideband_mmap){
+		.time = clock_monotonic(), .pid = pid, .address = address, .length = 0x100000,
+		.inode = address, .path = path });
+}
+
+static void start_program(uint32_t pid)
+{
+	drain_ops.comm(pipeline.drain, &(struct sideband_task){
+		.time = clock_monotonic(), .pid = pid, .tid = pid, .comm = "program",
+		.is_exec = true });
+	map(pid, 0x400000, "/proc/self/exe");
+	map(pid, 0x7f0000000000, "/usr/lib/libgone.so.1");
+}
+
+/* As thread A does between its rounds. */
+static void merge_results(void)
+{
+	struct process_table *processes = drain_processes(pipeline.drain);
+	struct message *message;
+	int r;
+
+	while ((message = message_take(pipeline.results, 0, &r))) {
+		if (message->kind == MESSAGE_SNAPSHOT)
+			process_table_merge(processes, message->snapshot);
+		else if (message->kind == MESSAGE_GONE)
+			process_table_gone(processes, message->tgid, message->time);
+		else if (message->kind == MESSAGE_SCANNED_ALL && message->complete)
+			process_table_scanned_all(processes, message->time);
+		message_free(message);
+	}
+}
+
+static void request_scan(uint32_t tgid)
+{
+	struct message *message = message_new(MESSAGE_SCAN);
+
+	assert_non_null(message);
+	message->tgid = tgid;
+	assert_int_equal(message_send(pipeline.requests, message, 0, QUEUE_URGENT, -1), 0);
+}
+
+static void feed_round(uint32_t round)
+{
+	struct records records = { 0 };
+	const uint32_t pids[] = { (uint32_t)getpid(), 0, GONE_PID + round % 7 };
+
+	records_config(&records, 0, STACKTAP_MODE_PERIOD, 99, 1000, PERF_TYPE_HARDWARE,
+		       PERF_COUNT_HW_CPU_CYCLES, "cycles");
+	for (uint32_t i = 0; i < SAMPLES; i++) {
+		const uint64_t user[] = { 0x400000 + (uint64_t)(rand() % 4096) * 16,
+					  0x7f0000000000 + (uint64_t)(rand() % 64) * 16 };
+		const uint64_t kernel = 0xffffffff81000000 + (uint64_t)(rand() % 4096) * 64;
+		const uint32_t pid = pids[i % ARRAY_SIZE(pids)];
+
+		records_sample(&records, &(struct sample_spec){
+			.time = clock_monotonic(), .tgid = pid, .tid = pid, .cpu = i % 2,
+			.start_time = 5, .exec_id = 1 + round / 20, .period = 1000,
+			.flags = pid ? STACKTAP_SAMPLE_USER_MODE : STACKTAP_SAMPLE_IDLE,
+			.user_ips = user, .user_count = pid ? 2 : 0,
+			.kernel_ips = &kernel, .kernel_count = i % 2 });
+	}
+	assert_int_equal(ring_parse(records.data, records.bytes, 0, &drain_ops, pipeline.drain,
+				    &stats), 0);
+	fed += SAMPLES;
+	records_free(&records);
+}
+
+static void run_rounds(uint32_t rounds_of_window)
+{
+	for (uint32_t round = 0; round < ROUNDS; round++) {
+		if (round % 20 == 0) {
+			start_program((uint32_t)getpid());
+			request_scan(0);
+		}
+		if (round % 7 == 0)
+			start_program(GONE_PID + round % 7);
+		if (round % 9 == 0)
+			request_scan(round % 2 ? GONE_PID : (uint32_t)getpid());
+		if (round % 11 == 0)
+			drain_ops.gap(pipeline.drain, CAPTURE_GAP_SIDEBAND_LOST, clock_monotonic(),
+				      0);
+		if (round % 13 == 0)
+			drain_ops.ksymbol(pipeline.drain, clock_monotonic(), 0, 0, false, "module");
+		merge_results();
+		feed_round(round);
+		if (round % rounds_of_window == rounds_of_window - 1)
+			drain_flush(pipeline.drain, clock_monotonic());
+	}
+}
+
+/* From left to right, as pipeline_stop() does. */
+static struct pipeline_stats end(void)
+{
+	struct pipeline_stats result;
+
+	drain_flush(pipeline.drain, clock_monotonic());
+	queue_close(pipeline.results);
+	queue_close(pipeline.requests);
+	pthread_join(pipeline.symbol_thread, NULL);
+	queue_close(pipeline.windows);
+	pthread_join(pipeline.export_thread, NULL);
+	pipeline_stats(&pipeline, &result);
+	assert_int_equal(pipeline.windows_under_way, 0);
+	assert_int_equal(result.windows_dropped, 0);
+	assert_int_equal(result.counts.samples + result.counts.lost, fed);
+	return result;
+}
+
+static void test_nothing_is_lost_on_the_way(void **state _unused_)
+{
+	struct pipeline_stats result;
+
+	run_rounds(4);
+	result = end();
+	assert_int_equal(result.counts.lost, 0);
+	assert_int_equal(result.samples_dropped, 0);
+	assert_int_equal(sink.samples, fed);
+	assert_int_equal(result.payloads, sink.payloads);
+	assert_true(result.windows >= ROUNDS / 4);
+	assert_true(result.counts.stale > 0);
+}
+
+/* The sink is slower than the samples come, and memory for windows is short: the drain waits. */
+static void test_a_slow_sink_loses_nothing(void **state _unused_)
+{
+	struct pool *pool = pool_get(POOL_AGGREGATE);
+	size_t limit = pool->limit;
+	struct pipeline_stats result;
+
+	pool->limit = 1 << 20;
+	sink.delay_us = 2000;
+	run_rounds(4);
+	result = end();
+	pool->limit = limit;
+	assert_int_equal(result.counts.lost, 0);
+	assert_int_equal(sink.samples, fed);
+	assert_true(result.windows > ROUNDS / 4 + 1);
+}
+
+static void test_a_failing_sink_is_accounted_for(void **state _unused_)
+{
+	struct pipeline_stats result;
+
+	/* in the middle of a window */
+	sink.fail_from = 2;
+	run_rounds(ROUNDS);
+	result = end();
+	assert_true(result.samples_dropped > 0);
+	assert_int_equal(sink.samples + result.samples_dropped, fed);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_nothing_is_lost_on_the_way),
+		TEST(test_a_slow_sink_loses_nothing),
+		TEST(test_a_failing_sink_is_accounted_for),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
