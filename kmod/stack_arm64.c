@@ -73,30 +73,42 @@ out:
 
 u8 stack_walk_user_frames(unsigned long *fp, struct stacktap_stack *stack, unsigned int limit)
 {
+	unsigned long top = TASK_SIZE - sizeof(struct frame_record), text = TASK_SIZE - 1;
+	unsigned long at = *fp, next, ret;
+	u64 *ip = stack->ips + stack->nr, *last = stack->ips + limit;
 	const unsigned long __user *p;
-	struct frame_record record;
-	unsigned long next;
+	u8 end = STACKTAP_END_NONE;
+	int err = 0;
 
-	while (stack->nr < limit) {
-		p = (const unsigned long __user *)*fp;
-		/* __get_user checks the range and clamps it against speculation here */
-		if (__get_user(record.fp, p) || __get_user(record.ret, p + 1))
-			return STACKTAP_END_UNREADABLE;
-		if (!record.ret)
-			return record.fp ? STACKTAP_END_BAD_FRAME : STACKTAP_END_COMPLETE;
-		record.ret = compat_strip_user_pac(record.ret);
-		if (record.ret >= TASK_SIZE)
-			return STACKTAP_END_BAD_FRAME;
-		stack->ips[stack->nr++] = record.ret;
-		if (!record.fp)
-			return STACKTAP_END_COMPLETE;
+	OPTIMIZER_HIDE_VAR(top);
+	OPTIMIZER_HIDE_VAR(text);
+	while (ip < last) {
+		/* @at is at most @top; the mask makes it a user address under speculation as well */
+		p = (const unsigned long __user *)uaccess_mask_ptr((void __user *)at);
+		__raw_get_user(next, p, err);
+		__raw_get_user(ret, p + 1, err);
+		if (unlikely(err)) {
+			end = STACKTAP_END_UNREADABLE;
+			break;
+		}
+		ret = compat_strip_user_pac(ret);
+		/* 0 wraps, so one comparison tells both kinds of bad addresses */
+		if (unlikely(ret - 1 >= text)) {
+			end = ret || next ? STACKTAP_END_BAD_FRAME : STACKTAP_END_COMPLETE;
+			break;
+		}
+		*ip++ = ret;
+		next = untagged_addr(next);
 		/* callers' frames are strictly above, which also ends loops */
-		next = untagged_addr(record.fp);
-		if (next <= *fp || next % sizeof(long) || next > TASK_SIZE - sizeof(record))
-			return STACKTAP_END_BAD_FRAME;
-		*fp = next;
+		if (unlikely(next <= at || next % sizeof(long) || next > top)) {
+			end = next ? STACKTAP_END_BAD_FRAME : STACKTAP_END_COMPLETE;
+			break;
+		}
+		at = next;
 	}
-	return STACKTAP_END_NONE;
+	stack->nr = ip - stack->ips;
+	*fp = at;
+	return end;
 }
 
 u8 stack_walk_user_first(unsigned long *fp, struct stacktap_stack *stack)

@@ -79,26 +79,45 @@ u8 stack_walk_user_first(unsigned long *fp, struct stacktap_stack *stack)
 
 u8 stack_walk_user_frames(unsigned long *fp, struct stacktap_stack *stack, unsigned int limit)
 {
+	/* in registers, so that a frame costs some 16 instructions */
+	unsigned long top = FRAME_LIMIT, text = TASK_SIZE_MAX - 1;
+	unsigned long at = *fp, next, ret;
+	u64 *ip = stack->ips + stack->nr, *last = stack->ips + limit;
 	unsigned long __user *p;
-	struct frame_record record;
 	u8 end = STACKTAP_END_NONE;
 
-	if (!user_access_begin((void __user *)*fp, sizeof(record)))
+	OPTIMIZER_HIDE_VAR(top);
+	OPTIMIZER_HIDE_VAR(text);
+	if (!user_access_begin((void __user *)at, sizeof(struct frame_record)))
 		return STACKTAP_END_BAD_FRAME;
 	/* no calls from here to the end of the section */
-	while (stack->nr < limit && end == STACKTAP_END_NONE) {
-		/* *fp is below FRAME_LIMIT; the clamp makes that hold under speculation as well */
-		p = (unsigned long __user *)array_index_nospec(*fp, FRAME_LIMIT);
-		unsafe_get_user(record.fp, p, unreadable);
-		unsafe_get_user(record.ret, p + 1, unreadable);
-		end = frame_accept(stack, fp, &record);
+	while (ip < last) {
+		/* @at is below @top; the clamp makes that hold under speculation as well */
+		p = (unsigned long __user *)array_index_nospec(at, top);
+		unsafe_get_user(next, p, unreadable);
+		unsafe_get_user(ret, p + 1, unreadable);
+		/* 0 wraps, so one comparison tells both kinds of bad addresses */
+		if (unlikely(ret - 1 >= text)) {
+			end = ret || next ? STACKTAP_END_BAD_FRAME : STACKTAP_END_COMPLETE;
+			break;
+		}
+		*ip++ = ret;
+		/* the stack grows down: callers' frames are strictly above, which also ends loops */
+		if (unlikely(next <= at || next % sizeof(long) || next >= top)) {
+			end = next ? STACKTAP_END_BAD_FRAME : STACKTAP_END_COMPLETE;
+			break;
+		}
+		at = next;
 	}
-	user_access_end();
-	return end;
+	goto out;
 
 unreadable:
+	end = STACKTAP_END_UNREADABLE;
+out:
 	user_access_end();
-	return STACKTAP_END_UNREADABLE;
+	stack->nr = ip - stack->ips;
+	*fp = at;
+	return end;
 }
 
 bool stack_regs_compat(struct pt_regs *regs)
