@@ -127,11 +127,11 @@ void case_clock(void)
 	    "calls are no more than running time over period: %" PRIu64 " of %" PRIu64,
 	    client_calls(&client, 0), running / 1003009);
 	tap(!stacks.bad_ips, "kernel addresses above, user addresses below");
-	tap(stacks.user_all > 1000 && stacks.user_leaf * 100 > stacks.user_all * 90,
+	tap(stacks.user_all > 500 && stacks.user_leaf * 100 > stacks.user_all * 90,
 	    "leaf of the burner known in %" PRIu64 " of %" PRIu64, stacks.user_leaf, stacks.user_all);
 	tap(stacks.user_leaf && stacks.user_chain * 100 >= stacks.user_leaf * 99,
 	    "and its caller in %" PRIu64, stacks.user_chain);
-	tap(stacks.kernel_hits > 1000 && stacks.kernel_both * 100 >= stacks.kernel_hits * 99,
+	tap(stacks.kernel_hits > 300 && stacks.kernel_both * 100 >= stacks.kernel_hits * 99,
 	    "kernel and user half in %" PRIu64 " of %" PRIu64 " hits in a syscall",
 	    stacks.kernel_both, stacks.kernel_hits);
 	tap(stacks.kernel_complete * 100 >= stacks.kernel_hits * 98,
@@ -245,7 +245,7 @@ void case_cycles(void)
 		tap(stacks.two_phase == stacks.total &&
 		    stacks.contexts[STACKTAP_CONTEXT_IRQ] == stacks.total,
 		    "all samples in two phases from PMU interrupts");
-		tap(calls > 1000 && (after - before) * 0.99 <= calls &&
+		tap(calls > 500 && (after - before) * 0.99 <= calls &&
 		    calls <= (uint64_t)(after - before) * 1.01 + 1,
 		    "%" PRIu64 " handler calls, %" PRId64 " PMU interrupts", calls, after - before);
 		tap(stacks.user_leaf * 100 > stacks.user_all * 90 && stacks.user_chain * 100 >=
