@@ -39,6 +39,7 @@ struct image {
 	uint64_t start_time;	/* CLOCK_BOOTTIME ns, 0 until a sample or /proc told it */
 	uint64_t exec_id;
 	char comm[16];
+	bool is_fork;		/* of its parent's program; set before anybody else sees it */
 
 	/* thread A alone */
 	struct mapping *mappings; /* sorted by start, without overlap */

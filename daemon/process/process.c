@@ -79,6 +79,8 @@ void process_table_fork(struct process_table *table, const struct sideband_task 
 				   parent_image ? parent_image->comm : NULL);
 	process->parent_tgid = event->parent_pid;
 	process->is_followed = is_followed;
+	if (image)
+		image->is_fork = true;
 	if (image && parent_image) {
 		image->is_doubtful = parent_image->is_doubtful;
 		image->doubted = parent_image->doubted;

@@ -90,6 +90,19 @@ static void see_gone(struct images *images, struct image *image, const struct im
 		draft->parent_executable = strdup(known->executable_path);
 }
 
+/*
+ * A fork of its parent's program that runs another one by now: what /proc says is the next image's.
+ */
+static bool has_moved_on(const struct image *image, const struct image *parent,
+			 const struct image_details *details)
+{
+	const struct image_details *known = parent ? image_details(parent) : NULL;
+
+	return image->is_fork && known && known->executable_path &&
+	       has_parents_name(image, parent) &&
+	       strcmp(known->executable_path, details->executable_path) != 0;
+}
+
 static struct mount_namespace *space_of_parent(struct images *images, const struct image *parent)
 {
 	if (parent && parent->mount_namespace)
@@ -114,7 +127,7 @@ void images_see(struct images *images, struct image *image, const struct image *
 	if (proc >= 0)
 		details_read(proc, image->tgid, images->with_command_line, &details);
 	/* a zombie still has a cgroup, but no program */
-	if (details && details->executable_path) {
+	if (details && details->executable_path && !has_moved_on(image, parent, details)) {
 		image_set_details(image, details);
 		return;
 	}

@@ -248,6 +248,35 @@ static void a_fork_that_is_gone_is_its_parents_program(void **state)
 	symbolizer_free(symbolizer);
 }
 
+/* By the time /proc is read the child has called exec: that is the next image's program. */
+static void a_fork_that_has_moved_on_is_its_parents_program(void **state)
+{
+	const char *path = fixture_build("shell", "", program);
+	const char *next_path = fixture_build("next", "", program);
+	struct symbolizer *symbolizer = new_symbolizer();
+	pid_t parent_pid = start(path, NULL), pid = start(next_path, NULL);
+	struct image *parent = image_new(&files, (uint32_t)parent_pid, 0, "shell");
+	struct image *child = image_new(&files, (uint32_t)pid, 1, "shell");
+	struct image *next = image_new(&files, (uint32_t)pid, 2, "next");
+	struct window *window = new_window(NULL, NULL, 0);
+
+	(void)state;
+	child->is_fork = true;
+	symbolizer_see_image(symbolizer, parent, NULL);
+	symbolizer_see_image(symbolizer, child, parent);
+	symbolizer_see_image(symbolizer, next, parent);
+	symbolizer_resolve(symbolizer, window);
+	assert_string_equal(image_details(child)->executable_path, path);
+	assert_string_equal(image_details(next)->executable_path, next_path);
+	free_window(window);
+	stop(pid);
+	stop(parent_pid);
+	image_unref(next);
+	image_unref(child);
+	image_unref(parent);
+	symbolizer_free(symbolizer);
+}
+
 static void a_deleted_file_is_reached_through_its_process(void **state)
 {
 	const char *path = fixture_build("deleted", "", program);
@@ -670,6 +699,7 @@ int main(void)
 		cmocka_unit_test(a_running_program_has_names),
 		cmocka_unit_test(a_program_that_is_gone_has_names),
 		cmocka_unit_test(a_fork_that_is_gone_is_its_parents_program),
+		cmocka_unit_test(a_fork_that_has_moved_on_is_its_parents_program),
 		cmocka_unit_test(a_deleted_file_is_reached_through_its_process),
 		cmocka_unit_test(another_file_at_the_path_gives_no_names),
 		cmocka_unit_test(a_file_that_was_gone_is_found_later),
