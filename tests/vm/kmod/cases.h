@@ -14,6 +14,8 @@ void case_scribble(void);
 void case_mmap(void);
 void case_refusals(void);
 void case_events(void);
+void case_edges(void);
+void case_turned_back(void);
 void case_hold(void);
 
 #endif /* KMODTEST_CASES_H */

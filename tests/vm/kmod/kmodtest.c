@@ -25,6 +25,8 @@ static const struct {
 	{ "mmap", case_mmap },
 	{ "refusals", case_refusals },
 	{ "events", case_events },
+	{ "edges", case_edges },
+	{ "turned-back", case_turned_back },
 	{ "hold", case_hold },
 };
 

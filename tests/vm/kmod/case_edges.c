@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Numbers at the edge of what is allowed, and a CPU that almost went away. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <linux/perf_event.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "cases.h"
+#include "client.h"
+#include "load.h"
+#include "tap.h"
+
+static const struct source fast_clock = {
+	.name = "cpu-clock", .type = PERF_TYPE_SOFTWARE, .config = PERF_COUNT_SW_CPU_CLOCK,
+	.rate_hz = 997,
+};
+
+static void visit_tgids(const void *attrs, size_t size, void *arg)
+{
+	const void *session, *filter;
+	size_t *bytes = arg;
+
+	session = attr_find(attrs, size, STACKTAP_A_SESSION, &size);
+	filter = session ? attr_find(session, size, STACKTAP_A_FILTER, &size) : NULL;
+	if (filter)
+		attr_find(filter, size, STACKTAP_FILTER_TGIDS, bytes);
+}
+
+static void check_tgids(struct client *client, unsigned int nr, int expected)
+{
+	uint32_t *tgids = calloc(nr, sizeof(*tgids));
+	struct message message;
+	unsigned int i, flags;
+	size_t bytes;
+	int err;
+
+	/* ours comes last and sorts somewhere in the middle */
+	for (i = 0; i < nr; i++)
+		tgids[i] = i + 1 < nr ? 100000 + i * 7 % nr : (uint32_t)getpid();
+	err = client_set_filter(client, 3, tgids, nr, 0);
+	free(tgids);
+	tap(err == expected, "a filter of %u processes: %d", nr, err);
+	for (flags = 0; !err && flags <= NLM_F_DUMP; flags += NLM_F_DUMP) {
+		bytes = 0;
+		message_begin(&client->wire, &message, STACKTAP_CMD_GET_SESSION, flags);
+		if (!flags)
+			message_put_u64(&message, STACKTAP_A_SESSION_ID, client->info.session_id);
+		err = wire_call(&client->wire, &message, visit_tgids, &bytes);
+		tap(!err && bytes == nr * sizeof(*tgids), "GET_SESSION (%s) tells all of them: %d",
+		    flags ? "dump" : "do", err);
+	}
+}
+
+void case_edges(void)
+{
+	const struct source slow_clock = {
+		.name = "cpu-clock", .type = PERF_TYPE_SOFTWARE,
+		.config = PERF_COUNT_SW_CPU_CLOCK, .period = 1ull << 32,
+	};
+	struct stacktap_ring_create create = {
+		.size = sizeof(create), .data_bytes = STACKTAP_RING_MIN_BYTES,
+		.watermark = STACKTAP_RING_MIN_BYTES,
+	};
+	struct client client;
+	struct message message;
+	struct pollfd pollfd;
+	uint64_t before;
+
+	if (!tap(!client_open(&client) && !client_add_rings(&client, 1 << 20), "open, rings") ||
+	    !tap(!client_set_sources(&client, &fast_clock, 1), "a source"))
+		return;
+	tap(!client_start(&client), "START");
+	check_tgids(&client, 10000, 0);
+	before = client_count(&client, 0, STACKTAP_CNT_RECORDED);
+	load_burn(300);
+	tap(client_count(&client, 0, STACKTAP_CNT_RECORDED) > before + 50,
+	    "found among 10000 processes");
+	check_tgids(&client, STACKTAP_MAX_TGIDS, 0);
+	check_tgids(&client, STACKTAP_MAX_TGIDS + 1, -ERANGE);
+	tap(!client_stop(&client), "STOP");
+
+	client_begin(&client, &message, STACKTAP_CMD_SET_SESSION);
+	message_put(&message, STACKTAP_A_TWO_PHASE, NULL, 0);
+	tap(!client_send(&client, &message) && !client_set_sources(&client, &slow_clock, 1) &&
+	    !client_set_filter(&client, 0, NULL, 0, 0), "2^32 ns, two phases");
+	before = client_count(&client, 0, STACKTAP_CNT_RECORDED);
+	tap(!client_start(&client), "START");
+	load_burn(5000);
+	tap(!client_stop(&client), "STOP");
+	tap(client_count(&client, 0, STACKTAP_CNT_RECORDED) > before, "samples go through a stash");
+	client_close(&client);
+
+	/* a watermark that is never reached, because records stop fitting before */
+	if (!tap(!client_open(&client), "open"))
+		return;
+	tap(!ioctl(client.fd, STACKTAP_IOC_RING_CREATE, &create), "a watermark of the whole ring");
+	client_set_sources(&client, &fast_clock, 1);
+	client_set_filter(&client, 1, NULL, 0, 0);
+	tap(!client_start(&client), "START");
+	pollfd = (struct pollfd) { .fd = client.fd, .events = POLLIN };
+	tap(poll(&pollfd, 1, 10000) == 1 && pollfd.revents & POLLIN,
+	    "POLLIN when the ring refused a record");
+	client_close(&client);
+}
+
+static bool write_file(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+	bool good = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
+
+	if (fd >= 0)
+		close(fd);
+	return good;
+}
+
+/* A step of going offline that lies below perf's, or -1. */
+static int find_late_step(void)
+{
+	FILE *file = fopen("/sys/devices/system/cpu/hotplug/states", "re");
+	char line[128];
+	int step = -1;
+
+	while (file && fgets(line, sizeof(line), file))
+		if (strstr(line, "smpboot/threads:online"))
+			step = atoi(line);
+	if (file)
+		fclose(file);
+	return step;
+}
+
+/*
+ * A CPU that turns back on its way down has lost its counters, but may be seen online before and
+ * after. The neighbour keeps the session busy, so that its work is late.
+ */
+void case_turned_back(void)
+{
+	unsigned int i, missed = 0, turned = 0;
+	struct client client;
+	char step[16];
+	uint64_t samples;
+	pid_t user, neighbour;
+
+	snprintf(step, sizeof(step), "%d", find_late_step());
+	if (!tap(!client_open(&client) && !client_add_rings(&client, 1 << 20), "open, rings"))
+		return;
+	client_set_sources(&client, &fast_clock, 1);
+	user = load_fork(1, false);
+	tap(!client_start(&client), "START");
+	neighbour = fork();
+	if (!neighbour) {
+		struct wire wire;
+
+		if (wire_open(&wire))
+			_exit(1);
+		client.wire = wire;
+		for (;;)
+			client_set_filter(&client, 3, NULL, 0, 0);
+	}
+	for (i = 0; i < 20; i++) {
+		if (!write_file("/sys/devices/system/cpu/cpu1/hotplug/fail", step))
+			break;
+		turned += !write_file("/sys/devices/system/cpu/cpu1/online", "0");
+		usleep(300000);
+		client_drain(&client);
+		samples = client.ledgers[1][0].samples;
+		usleep(200000);
+		client_drain(&client);
+		missed += client.ledgers[1][0].samples < samples + 20;
+	}
+	tap(turned == 20, "CPU 1 turned back %u times", turned);
+	tap(!missed, "it was sampled afterwards, but for %u times", missed);
+	load_kill(neighbour);
+	load_kill(user);
+	tap(!client_stop(&client), "STOP");
+	client_drain(&client);
+	tap(client_balanced(&client), "the ledgers balance");
+	client_close(&client);
+}
