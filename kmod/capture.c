@@ -228,7 +228,7 @@ static void capture_stash(struct stacktap_counter *counter, struct perf_event *e
 			  struct perf_sample_data *data, struct pt_regs *regs, u64 now)
 {
 	struct stacktap_cpu *cpu = counter->cpu;
-	struct stacktap_stash *stash = cpu->stash;
+	struct stacktap_stash *stash;
 	struct stacktap_slot *slot;
 	unsigned long flags;
 
@@ -240,7 +240,12 @@ static void capture_stash(struct stacktap_counter *counter, struct perf_event *e
 	}
 	cpu->stashing = true;
 	barrier();
-	/* software events bring no stash along, but may fire in an NMI all the same */
+	/*
+	 * Not read before: software events come with IRQs on, and the call that swaps the stash for
+	 * a bigger one and has this one freed would slip in. They bring no stash along, but may
+	 * fire in an NMI all the same.
+	 */
+	stash = cpu->stash;
 	slot = stash ? stash_reserve(stash) : NULL;
 	if (!slot) {
 		capture_lose(counter, STACKTAP_LOST_STASH_FULL, now);
