@@ -78,16 +78,13 @@ u8 stack_walk_user_frames(unsigned long *fp, struct stacktap_stack *stack, unsig
 	u64 *ip = stack->ips + stack->nr, *last = stack->ips + limit;
 	const unsigned long __user *p;
 	u8 end = STACKTAP_END_NONE;
-	int err = 0;
 
 	OPTIMIZER_HIDE_VAR(top);
 	OPTIMIZER_HIDE_VAR(text);
 	while (ip < last) {
 		/* @at is at most @top; the mask makes it a user address under speculation as well */
 		p = (const unsigned long __user *)uaccess_mask_ptr((void __user *)at);
-		__raw_get_user(next, p, err);
-		__raw_get_user(ret, p + 1, err);
-		if (unlikely(err)) {
+		if (unlikely(compat_raw_get_pair(p, &next, &ret))) {
 			end = STACKTAP_END_UNREADABLE;
 			break;
 		}
