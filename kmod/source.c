@@ -162,8 +162,12 @@ int counter_create(struct stacktap_counter *counter, const struct stacktap_sourc
 	if (IS_ERR(event)) {
 		int err = PTR_ERR(event);
 
-		/* our offline callback runs before perf's, so the bit is never stale here */
-		if (!cpumask_test_cpu(counter->cpu->cpu, counter->cpu->session->online))
+		/*
+		 * Our offline callback runs before perf's, so the number has moved when that is
+		 * why; the CPU may be back by now, which is no reason to fall back.
+		 */
+		if (counter->hotplug_seq != READ_ONCE(counter->cpu->hotplug_seq) ||
+		    !cpumask_test_cpu(counter->cpu->cpu, counter->cpu->session->online))
 			return -ENODEV;
 		if (err == -EACCES || err == -ENOMEM || source->flags & STACKTAP_SRC_NO_FALLBACK ||
 		    source_is_clock(type, config))
