@@ -276,7 +276,7 @@ void capture_overflow(struct perf_event *event, struct perf_sample_data *data,
 	struct stacktap_counter *counter = event->overflow_handler_context;
 	struct stacktap_session *session = counter->cpu->session;
 	bool throttled = event->hw.interrupts == COMPAT_MAX_INTERRUPTS;
-	u64 now = ktime_get_mono_fast_ns();
+	u64 now;
 
 	local64_inc(&counter->calls);
 #ifdef STACKTAP_TEST
@@ -285,6 +285,7 @@ void capture_overflow(struct perf_event *event, struct perf_sample_data *data,
 		return;
 	}
 #endif
+	now = ktime_get_mono_fast_ns();
 	if (throttled) {
 		local64_inc(&counter->throttled);
 		WRITE_ONCE(counter->cpu->owing, true);
