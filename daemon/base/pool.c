@@ -5,7 +5,8 @@
 #define KIB ((size_t)1 << 10)
 
 /*
- * Together 64 MiB plus 128 KiB per CPU. Rings and side band are what grows with CPUs: 64 + 64 KiB.
+ * Together 64 MiB plus 128 KiB per CPU. Rings and side band are what grows with CPUs: 64 and 32 KiB of
+ * data by default, and their control pages. A report is no part of the daemon.
  */
 static struct pool pools[POOL_ALL] = {
 	[POOL_RINGS] = { .name = "rings", .limit = 0 },
@@ -21,8 +22,8 @@ static struct pool pools[POOL_ALL] = {
 
 void pool_setup(unsigned int cpus)
 {
-	pools[POOL_RINGS].limit = cpus * 96 * KIB;
-	pools[POOL_SIDEBAND].limit = cpus * 96 * KIB;
+	pools[POOL_RINGS].limit = cpus * 80 * KIB;
+	pools[POOL_SIDEBAND].limit = cpus * 48 * KIB;
 }
 
 struct pool *pool_get(enum pool_id id)

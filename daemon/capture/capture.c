@@ -304,7 +304,7 @@ int capture_open(const struct capture_options *options, const struct capture_ops
 	if (!capture->options.ring_bytes)
 		capture->options.ring_bytes = CAPTURE_DEFAULT_BYTES;
 	if (!capture->options.sideband_bytes)
-		capture->options.sideband_bytes = CAPTURE_DEFAULT_BYTES;
+		capture->options.sideband_bytes = CAPTURE_DEFAULT_BYTES / 2;
 	r = open_device(capture);
 	if (r < 0)
 		goto fail;

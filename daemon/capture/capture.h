@@ -61,7 +61,7 @@ struct capture_ops {
 
 struct capture_options {
 	uint32_t ring_bytes;		/* data of one ring, 0: 64 KiB */
-	uint32_t sideband_bytes;	/* data of one CPU's side band, 0: 64 KiB */
+	uint32_t sideband_bytes;	/* data of one CPU's side band, 0: 32 KiB */
 	bool without_sideband;		/* side band refused by perf_event_paranoid: /proc only */
 };
 

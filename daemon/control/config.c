@@ -101,7 +101,7 @@ void config_init(struct config *config)
 		.max_stack = STACKTAP_DEFAULT_USER_FRAMES,
 		.exclude_idle = true,
 		.ring_bytes = 65536,
-		.sideband_bytes = 65536,
+		.sideband_bytes = 32768,
 		.compress = true,
 		.timeout_seconds = 10,
 		.store_directory = strdup("/var/lib/stacktap"),
