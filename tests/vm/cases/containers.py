@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A program in a container's cgroup and mount namespace is named after it has gone."""
+
+import os
+import subprocess
+
+CONTAINER = "0123456789abcdef" * 4
+CGROUP = f"/sys/fs/cgroup/docker-{CONTAINER}.scope"
+# The program lies on a tmpfs that only its own mount namespace has.
+SCRIPT = f"""
+echo $$ >{CGROUP}/cgroup.procs
+mount -t tmpfs none /mnt
+cp /opt/stacktap/workload/deep /mnt/inner
+OTEL_SERVICE_NAME=shop exec /mnt/inner 5 3
+"""
+
+
+def guest(t):
+    os.mkdir(CGROUP)
+    record = t.start("/opt/stacktap/bin/stacktap", "record", "-a", "-F", 299, "-o",
+                     t.path("containers.otlp"))
+    t.until(lambda: any(s["state"] == "running" for s in t.json("status")["sessions"]), 30,
+            "sampling")
+    subprocess.run(["unshare", "--mount", "sh", "-c", SCRIPT], check=True)
+    t.ok(not os.path.exists("/mnt/inner"), "nobody else sees the program's file")
+    out, err = t.stop(record, 2)
+    t.ok(record.returncode == 0, "record ends well", out + err)
+    os.rmdir(CGROUP)
+
+
+def host(t):
+    import model
+    samples = [s for s in model.of_process(t.load("containers.otlp"), "inner")
+               if s.stack[0].frame_type == "native"]
+    total = sum(s.count for s in samples)
+    t.ok(total >= 200, f"at least 200 samples of the program ({total})")
+    named = sum(s.count for s in samples if "bottom" in s.names and "main" in s.names)
+    t.ok(named >= 0.95 * total, f"its functions have names in {named} of {total}")
+    t.equal({s.process.container_id for s in samples}, {CONTAINER}, "its container is known")
+    t.equal({s.process.service_name for s in samples}, {"shop"}, "and so is its service")
