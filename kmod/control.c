@@ -240,7 +240,7 @@ void control_stop(struct stacktap_session *session)
 	unsigned int cpu;
 
 	lockdep_assert_held(&session->lock);
-	WRITE_ONCE(session->armed, false);
+	/* still armed: what overflows until its counter is gone is a sample like any other */
 	for_each_possible_cpu(cpu) {
 		struct stacktap_cpu *pc = session_cpu(session, cpu);
 
@@ -249,6 +249,7 @@ void control_stop(struct stacktap_session *session)
 	}
 	/* software events' handlers may outlive the release of their event by a grace period */
 	synchronize_rcu();
+	WRITE_ONCE(session->armed, false);
 	for_each_possible_cpu(cpu) {
 		struct stacktap_cpu *pc = session_cpu(session, cpu);
 
