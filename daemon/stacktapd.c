@@ -282,7 +282,7 @@ static void loop(struct daemon *daemon)
 			next_status = now + service_config(daemon->service)->status_seconds *
 						    NSEC_PER_SEC;
 		}
-		/* reached only when update_status() got its answers from all threads */
+		/* asking takes the locks that the threads publish under: one that hangs there is noticed */
 		if (watchdog_ns && now >= next_watchdog) {
 			struct pipeline_stats pipeline;
 			struct exporter_stats exporter;
