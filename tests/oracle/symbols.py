@@ -45,8 +45,16 @@ def without_version(name):
     return name.split("@")[0]
 
 
+def code_ranges(path):
+    """Sections with code. nm shows a weak thread-local variable like a weak function."""
+    found = re.findall(r"PROGBITS +([0-9a-f]+) +[0-9a-f]+ +([0-9a-f]+) +[0-9a-f]+ +[A-Z]*X",
+                       run("readelf", "-SW", path))
+    return [(int(start, 16), int(start, 16) + int(size, 16)) for start, size in found]
+
+
 def symbols_of(path):
     """Functions as nm lists them: {start: {name}}, and their sizes."""
+    code = code_ranges(path)
     text = run("nm", "--defined-only", "-S", path)
     if not text.strip():
         text = run("nm", "-D", "--defined-only", "-S", path)
@@ -55,6 +63,8 @@ def symbols_of(path):
         words = line.split()
         if len(words) == 4 and words[2] in "TtWwi":
             start, size = int(words[0], 16), int(words[1], 16)
+            if not any(low <= start < high for low, high in code):
+                continue
             names.setdefault(start, set()).add(without_version(words[3]))
             sizes[start] = max(size, sizes.get(start, 0))
     return names, sizes
