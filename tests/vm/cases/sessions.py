@@ -1,16 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two sessions at different rates and filters agree; a filtered one holds only what it names."""
+"""Two sessions at different rates and filters agree; a filtered one holds only what it names.
+
+Under -icount: elsewhere an emulated CPU that this machine takes away misses more ticks the shorter
+their period is, so that CPU times by different rates differ.
+"""
 
 import json
 
+ALONE = True
+SMP = 1
+BOOT_OPTIONS = ("--icount",)
+
 
 def guest(t):
-    wanted = t.start("/opt/stacktap/workload/deep", 5, 14)
-    other = t.start("/opt/stacktap/workload/zero_reader", 14)
+    wanted = t.start("/opt/stacktap/workload/deep", 5, 12)
+    other = t.start("/opt/stacktap/workload/zero_reader", 12)
     everything = t.start("/opt/stacktap/bin/stacktap", "record", "-a", "-F", 299, "--duration", 10,
                          "-o", t.path("all.otlp"))
     filtered = t.start("/opt/stacktap/bin/stacktap", "record", "-p", wanted.pid, "-F", 97,
-                       "--duration", 10, "-o", t.path("one.otlp"))
+                       "--duration", 9, "-o", t.path("one.otlp"))
     status = t.until(lambda: two_running(t), 20, "two running sessions")
     t.ok(len({s["id"] for s in status["sessions"]}) == 2, "two sessions with ids of their own")
     for child in (everything, filtered):
@@ -39,8 +47,7 @@ def host(t):
     full = sum(s.count for s in model.of_process(everything, pid))
     part = sum(s.count for s in one)
     t.ok(model.of_process(everything, pids["other"]), "the other session sees the other program too")
-    t.ok(part >= 500, f"the filtered session has at least 500 samples ({part})")
-    # A virtual CPU that this machine takes away misses more ticks the shorter their period is.
+    t.ok(part >= 200, f"the filtered session has at least 200 samples ({part})")
     t.ok(abs(full / 299 - part / 97) <= 0.2 * full / 299,
          f"both see the same CPU time: {full / 299:.2f} s and {part / 97:.2f} s")
     a = model.function_shares(everything, pid).get("bottom", 0)

