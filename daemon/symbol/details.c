@@ -4,12 +4,14 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/utf8.h"
 #include "process/container.h"
 
 enum {
 	ENVIRONMENT_MAX = 64 * 1024,
+	ENVIRONMENT_TRIES = 10,
 	CGROUP_MAX = 16 * 1024,
 	STATUS_MAX = 8 * 1024,
 	COMMAND_LINE_MAX = 1024,
@@ -184,6 +186,22 @@ static void read_command_line(int proc, char *buffer, struct image_details *deta
 	details->command_line = utf8_dup(buffer, COMMAND_LINE_MAX);
 }
 
+/*
+ * An exec is announced before its environment is in place, and reads as empty until then. That is
+ * over within a millisecond of the program's own time; a truly empty environment costs the wait.
+ */
+static ssize_t read_environment(int proc, char *buffer)
+{
+	const struct timespec pause = { .tv_nsec = 1000000 };
+	ssize_t size = read_some(proc, "environ", buffer, ENVIRONMENT_MAX);
+
+	for (int tries = 0; !size && tries < ENVIRONMENT_TRIES; tries++) {
+		nanosleep(&pause, NULL);
+		size = read_some(proc, "environ", buffer, ENVIRONMENT_MAX);
+	}
+	return size;
+}
+
 int details_read(int proc, uint32_t tgid, bool with_command_line,
 		 struct image_details **ret_details)
 {
@@ -195,7 +213,7 @@ int details_read(int proc, uint32_t tgid, bool with_command_line,
 	if (!buffer)
 		return -ENOMEM;
 	/* read before anything is made of it: this is the first to vanish when the process exits */
-	size = read_some(proc, "environ", buffer, ENVIRONMENT_MAX);
+	size = read_environment(proc, buffer);
 	if (size == -ESRCH || size == -ENOENT)
 		return -ESRCH;
 	details = calloc(1, sizeof(*details));
