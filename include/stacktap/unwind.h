@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/*
+ * Walking a user stack with unwind tables: one pure function without locks or allocation, the same
+ * in the module, in the daemon and in tests.
+ *
+ * Before this file the includer defines how a word of the walked task's memory is read:
+ *
+ *	static inline int unwind_read_word(void *memory, __u64 address, __u64 *ret_value);
+ *
+ * 0, or anything else when it cannot be read. It is only asked for aligned addresses below
+ * address_limit - 8; a reader that needs protection against speculation adds it.
+ *
+ * A walk terminates because each step yields a frame, of which there are at most max. A walk in
+ * circles ends sooner: the CFA grows with every frame but those that a signal interrupted.
+ *
+ * Where code has no call frame information at all (JIT code, assembly) a step goes by the frame
+ * pointer; it counts only if it leads to code that is known to be mapped, and the walk goes on by
+ * tables from there.
+ */
+#ifndef STACKTAP_UNWIND_H
+#define STACKTAP_UNWIND_H
+
+#include <linux/stacktap.h>
+#include <linux/types.h>
+#include <stacktap/unwind_table.h>
+
+/* One executable range of the address space; an array of them is sorted and without overlap. */
+struct unwind_mapping {
+	__u64 start;
+	__u64 end;			/* exclusive */
+	__u64 bias;			/* run-time address minus ELF virtual address */
+	const struct unwind_table *table; /* NULL: by frame pointers */
+};
+
+enum {
+	UNWIND_MACHINE_X86_64	= 62,	/* EM_X86_64 */
+	UNWIND_MACHINE_AARCH64	= 183,	/* EM_AARCH64 */
+};
+
+/* where registers other than pc, sp and fp are known from */
+enum unwind_known {
+	UNWIND_KNOWN_NOWHERE,
+	UNWIND_KNOWN_ARRAY,		/* regs[]: this is the first frame */
+	UNWIND_KNOWN_CONTEXT,		/* the context that a signal saved */
+};
+
+struct unwind_walk {
+	/* the caller sets these and zeroes the rest */
+	__u64 pc, sp, fp;
+	const __u64 *regs;		/* of the first frame, by DWARF number; may be NULL */
+	__u32 reg_count;
+	__u16 machine;			/* UNWIND_MACHINE_* */
+	__u64 address_limit;		/* first address that is not user memory, a multiple of 8 */
+	__u64 pac_mask;			/* bits of a return address that authenticate it */
+	const struct unwind_mapping *mappings;
+	__u32 mapping_count;
+	__u64 *ips;
+	__u32 max;			/* entries of ips[], at least 1 */
+	__u16 *exact;			/* indices of ips[] that are no return addresses */
+	__u32 max_exact;
+
+	/* results, good after each call */
+	__u32 count;			/* of ips[] */
+	__u32 exact_count;
+	__u32 fp_count;			/* steps that went by the frame pointer */
+
+	/* private */
+	__u32 mapping;			/* the last one found */
+	__u8 known;			/* enum unwind_known */
+	__u8 is_exact;			/* pc was interrupted; it is not a return address */
+	__u8 is_fp_lost;		/* fp is not the caller's */
+	__u64 context;			/* where a signal saved the stack pointer */
+};
+
+/* The mapping that holds @address, or NULL. */
+static inline const struct unwind_mapping *unwind_walk_find(struct unwind_walk *walk, __u64 address)
+{
+	const struct unwind_mapping *mapping;
+	__u32 first = 0, last = walk->mapping_count;
+
+	if (!last)
+		return NULL;
+	/* callers are mostly in the same object */
+	mapping = &walk->mappings[walk->mapping];
+	if (address >= mapping->start && address < mapping->end)
+		return mapping;
+	while (first < last) {
+		__u32 middle = first + (last - first) / 2;
+
+		if (walk->mappings[middle].end <= address)
+			first = middle + 1;
+		else
+			last = middle;
+	}
+	if (first >= walk->mapping_count)
+		return NULL;
+	first = unwind_clamp(first, walk->mapping_count);
+	mapping = &walk->mappings[first];
+	if (address < mapping->start)
+		return NULL;
+	walk->mapping = first;
+	return mapping;
+}
+
+static inline int unwind_walk_load(const struct unwind_walk *walk, void *memory, __u64 address,
+				   __u64 *ret_value)
+{
+	if (address % UNWIND_WORD || address > walk->address_limit - UNWIND_WORD)
+		return STACKTAP_END_BAD_FRAME;
+	return unwind_read_word(memory, address, ret_value) ? STACKTAP_END_UNREADABLE :
+							      STACKTAP_END_NONE;
+}
+
+/*
+ * The kernel saves registers in an order of its own on x86; @number's distance from the stack
+ * pointer's slot, in words. On arm64 x0 to x30, sp and pc follow each other.
+ */
+static inline int unwind_context_slot(__u16 machine, __u32 number)
+{
+	static const __s8 x86_64[] = { -2, -3, -1, -4, -6, -7, -5, 0, -15, -14, -13, -12, -11, -10,
+				       -9, -8, 1 };
+
+	if (machine == UNWIND_MACHINE_AARCH64)
+		return (int)number - 31;
+	return number < sizeof(x86_64) ? x86_64[unwind_clamp(number, sizeof(x86_64))] : 0;
+}
+
+static inline int unwind_walk_base(const struct unwind_walk *walk, void *memory, __u8 how,
+				   __u64 cfa, __u64 *ret_value)
+{
+	__u32 base = how & UNWIND_BASE_MASK;
+
+	switch (base) {
+	case UNWIND_BASE_SP:
+		*ret_value = walk->sp;
+		return STACKTAP_END_NONE;
+	case UNWIND_BASE_FP:
+		*ret_value = walk->fp;
+		return walk->is_fp_lost ? STACKTAP_END_NO_RULE : STACKTAP_END_NONE;
+	case UNWIND_BASE_CFA:
+		*ret_value = cfa;
+		return STACKTAP_END_NONE;
+	}
+	switch (walk->known) {
+	case UNWIND_KNOWN_ARRAY:
+		if (base >= walk->reg_count)
+			return STACKTAP_END_NO_RULE;
+		*ret_value = walk->regs[unwind_clamp(base, walk->reg_count)];
+		return STACKTAP_END_NONE;
+	case UNWIND_KNOWN_CONTEXT:
+		return unwind_walk_load(walk, memory,
+					walk->context + (__u64)(__s64)(UNWIND_WORD *
+					unwind_context_slot(walk->machine, base)), ret_value);
+	}
+	return STACKTAP_END_NO_RULE;
+}
+
+/* VALUE or LOAD. */
+static inline int unwind_walk_value(const struct unwind_walk *walk, void *memory, __u8 how,
+				    __s32 offset, __u64 cfa, __u64 *ret_value)
+{
+	int end = unwind_walk_base(walk, memory, how, cfa, ret_value);
+
+	if (end != STACKTAP_END_NONE)
+		return end;
+	*ret_value += (__u64)(__s64)offset;
+	if ((how & UNWIND_HOW_MASK) != UNWIND_LOAD)
+		return STACKTAP_END_NONE;
+	return unwind_walk_load(walk, memory, *ret_value, ret_value);
+}
+
+static inline int unwind_walk_cfa(const struct unwind_walk *walk, void *memory, __u64 address,
+				  const struct unwind_rule *rule, __u64 *ret_cfa)
+{
+	__u8 extra = rule->extra & UNWIND_EXTRA_MASK;
+	int end = unwind_walk_value(walk, memory, rule->cfa, rule->cfa_offset, 0, ret_cfa);
+
+	if (end != STACKTAP_END_NONE)
+		return end;
+	if ((rule->cfa & UNWIND_HOW_MASK) == UNWIND_LOAD)
+		*ret_cfa += (__u64)extra * UNWIND_WORD;
+	else if ((rule->cfa & UNWIND_HOW_MASK) == UNWIND_PLT &&
+		 address % UNWIND_PLT_ENTRY >= extra)
+		*ret_cfa += UNWIND_WORD;
+	return STACKTAP_END_NONE;
+}
+
+/* From here on @pc runs, called from (or interrupted by) what was walked so far. */
+static inline int unwind_walk_enter(struct unwind_walk *walk, __u64 pc, __u64 sp, __u64 fp)
+{
+	walk->pc = pc & ~walk->pac_mask;
+	walk->sp = sp;
+	walk->fp = fp;
+	if (!walk->pc)
+		return STACKTAP_END_COMPLETE;
+	return walk->pc < walk->address_limit ? STACKTAP_END_NONE : STACKTAP_END_BAD_FRAME;
+}
+
+/* One step by the frame pointer. */
+static inline int unwind_walk_fp(struct unwind_walk *walk, void *memory)
+{
+	__u64 fp, ra;
+	int end;
+
+	if (walk->is_fp_lost)
+		return STACKTAP_END_NO_RULE;
+	if (!walk->fp)
+		return STACKTAP_END_COMPLETE;
+	if (walk->fp < walk->sp)
+		return STACKTAP_END_NO_RULE;
+	end = unwind_walk_load(walk, memory, walk->fp + UNWIND_WORD, &ra);
+	if (end == STACKTAP_END_NONE)
+		end = unwind_walk_load(walk, memory, walk->fp, &fp);
+	/* what is not a frame pointer mostly is no address either */
+	if (end != STACKTAP_END_NONE)
+		return end == STACKTAP_END_BAD_FRAME ? STACKTAP_END_NO_RULE : end;
+	end = unwind_walk_enter(walk, ra, walk->fp + 2 * UNWIND_WORD, fp);
+	if (end == STACKTAP_END_NONE && walk->mapping_count && !unwind_walk_find(walk, walk->pc - 1))
+		end = STACKTAP_END_NO_RULE;
+	walk->known = UNWIND_KNOWN_NOWHERE;
+	walk->is_exact = 0;
+	walk->fp_count++;
+	return end == STACKTAP_END_BAD_FRAME ? STACKTAP_END_NO_RULE : end;
+}
+
+/* One step by @rule, which holds for the ELF virtual address @address. */
+static inline int unwind_walk_rule(struct unwind_walk *walk, void *memory, __u64 address,
+				   const struct unwind_rule *rule)
+{
+	__u64 cfa, ra, fp = walk->fp, context = 0;
+	int is_signal = rule->extra & UNWIND_EXTRA_SIGNAL;
+	int end = unwind_walk_cfa(walk, memory, address, rule, &cfa);
+
+	if (end != STACKTAP_END_NONE)
+		return end;
+	/* code that was interrupted may have nothing on the stack: its caller has the same CFA */
+	if (cfa % UNWIND_WORD || cfa >= walk->address_limit ||
+	    (!is_signal && (walk->is_exact ? cfa < walk->sp : cfa <= walk->sp)))
+		return STACKTAP_END_BAD_FRAME;
+	end = unwind_walk_value(walk, memory, rule->ra, rule->ra_offset, cfa, &ra);
+	if (end != STACKTAP_END_NONE)
+		return end;
+	if ((rule->fp & UNWIND_HOW_MASK) != UNWIND_SPECIAL) {
+		end = unwind_walk_value(walk, memory, rule->fp, rule->fp_offset, cfa, &fp);
+		if (end != STACKTAP_END_NONE)
+			return end;
+		walk->is_fp_lost = 0;
+	} else if (rule->fp == UNWIND_FP_UNDEFINED) {
+		walk->is_fp_lost = 1;
+	}
+	if (is_signal && (rule->cfa & UNWIND_HOW_MASK) == UNWIND_LOAD) {
+		/* it worked for the CFA, so it does again; the slot was readable */
+		unwind_walk_base(walk, memory, rule->cfa, 0, &context);
+		walk->context = context + (__u64)(__s64)rule->cfa_offset;
+		walk->known = UNWIND_KNOWN_CONTEXT;
+	} else {
+		walk->known = UNWIND_KNOWN_NOWHERE;
+	}
+	walk->is_exact = is_signal != 0;
+	return unwind_walk_enter(walk, ra, cfa, fp);
+}
+
+static inline int unwind_walk_step(struct unwind_walk *walk, void *memory)
+{
+	/* a call may be the last instruction of its function; the next one is another's then */
+	__u64 address = walk->pc - !walk->is_exact;
+	const struct unwind_mapping *mapping = unwind_walk_find(walk, address);
+	const struct unwind_rule *rule = NULL;
+
+	if (mapping && mapping->table)
+		rule = unwind_table_find(mapping->table, address - mapping->bias);
+	if (!rule)
+		return unwind_walk_fp(walk, memory);
+	switch (rule->cfa) {
+	case UNWIND_UNCOVERED:
+		return unwind_walk_fp(walk, memory);
+	case UNWIND_NO_RULE:
+		return STACKTAP_END_NO_RULE;
+	case UNWIND_END:
+		return STACKTAP_END_COMPLETE;
+	}
+	return unwind_walk_rule(walk, memory, address - mapping->bias, rule);
+}
+
+/* Begin: the first frame is where the task was interrupted. */
+static inline void unwind_walk_begin(struct unwind_walk *walk)
+{
+	walk->known = walk->regs ? UNWIND_KNOWN_ARRAY : UNWIND_KNOWN_NOWHERE;
+	walk->is_exact = 1;
+	walk->ips[0] = walk->pc;
+	walk->count = 1;
+}
+
+/*
+ * Walk on until there are @until frames or the stack ends: enum stacktap_end, STACKTAP_END_NONE
+ * when there is more to walk. Between two calls the caller may look at the clock.
+ */
+static inline int unwind_walk_run(struct unwind_walk *walk, void *memory, __u32 until)
+{
+	do {
+		int end = unwind_walk_step(walk, memory);
+
+		if (end != STACKTAP_END_NONE)
+			return end;
+		if (walk->count >= walk->max)
+			return STACKTAP_END_DEPTH;
+		if (walk->is_exact) {
+			if (walk->exact_count >= walk->max_exact)
+				return STACKTAP_END_DEPTH;
+			walk->exact[walk->exact_count++] = walk->count;
+		}
+		walk->ips[walk->count++] = walk->pc;
+	} while (walk->count < until);
+	return STACKTAP_END_NONE;
+}
+
+#endif /* STACKTAP_UNWIND_H */
