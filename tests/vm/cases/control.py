@@ -14,6 +14,7 @@ def guest(t):
     session = t.until(lambda: t.json("status")["sessions"], 30, "a session")[0]["id"]
     t.until(lambda: t.json("status")["sessions"][0]["state"] == "running", 30, "sampling")
     time.sleep(4)
+    changing = time.time_ns()
     t.stacktap("set", session, "--rate", 499)
     changed = time.time_ns()
     time.sleep(4)
@@ -40,7 +41,7 @@ def guest(t):
                  "session-destroyed"):
         t.ok(kind in kinds, f"the event {kind} was announced ({kinds})")
     with open(t.path("times.json"), "w", encoding="ascii") as f:
-        json.dump({"pid": program.pid, "changed": changed, "filtered": filtered,
+        json.dump({"pid": program.pid, "changing": changing, "changed": changed, "filtered": filtered,
                    "stopped": stopped, "starting": starting, "started": started}, f)
     t.stop(program)
     t.stop(other)
@@ -54,7 +55,7 @@ def host(t):
     rates = {}
     for sample in samples:
         for stamp in sample.timestamps:
-            side = ("before" if stamp < at["changed"] - slack else
+            side = ("before" if stamp < at["changing"] else
                     "after" if stamp > at["changed"] + slack else None)
             if side:
                 rates.setdefault(side, set()).add(sample.profile.period)

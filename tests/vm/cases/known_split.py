@@ -4,7 +4,7 @@
 import json
 
 LEAVES = ("hot_a", "hot_b", "hot_c")
-RATE, SECONDS = 499, 14
+RATE, SECONDS = 799, 14
 
 
 def guest(t):

@@ -13,7 +13,7 @@ def guest(t):
         template = f.read()
     assert template.count(b"own_function_00000") >= 1
     build_id = re.search(rb"\x04\0\0\0\x14\0\0\0\x03\0\0\0GNU\0(.{20})", template, re.DOTALL).group(1)
-    record = t.start("/opt/stacktap/bin/stacktap", "record", "-a", "-F", 199, "-o",
+    record = t.start("/opt/stacktap/bin/stacktap", "record", "-a", "-F", 499, "-o",
                      t.path("short.otlp"))
     t.until(lambda: any(s["state"] == "running" for s in t.json("status")["sessions"]), 30,
             "sampling")
