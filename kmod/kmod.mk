@@ -26,4 +26,5 @@ $(K)/stacktap.ko: $(kmod_inputs)
 $(K)-abi99/stacktap.ko: $(kmod_inputs)
 	$(say) KBUILD $@
 	$(call kmod_build,$(K)-abi99,sed -i 's/define STACKTAP_ABI_MAJOR.*/define STACKTAP_ABI_MAJOR 99/' \
-		$(K)-abi99/include/uapi/linux/stacktap.h)
+		$(K)-abi99/include/uapi/linux/stacktap.h && \
+		touch -r include/uapi/linux/stacktap.h $(K)-abi99/include/uapi/linux/stacktap.h)
