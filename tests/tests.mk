@@ -78,3 +78,6 @@ include tests/oracle/oracle.mk
 
 # --- fuzzing
 include tests/fuzz/fuzz.mk
+
+# --- do the tests notice?
+include tests/faults/faults.mk

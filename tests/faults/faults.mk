@@ -1,0 +1,9 @@
+# SPDX-License-Identifier: Apache-2.0
+# Planted faults: the VM cases have to notice each of them. Long, so that make test leaves it out.
+
+.PHONY: faults
+faults: ## plant faults, one by one, that the VM cases must notice; FAULTS="..." for some
+	$(Q)tests/faults/run --list $(FAULTS) >/dev/null
+	$(Q)for arch in $$(tests/faults/run --list $(FAULTS) | awk '{ print $$2 }' | sort -u); do \
+		$(MAKE) ARCH=$$arch lab || exit 1; done
+	$(Q)tests/faults/run --output $(O) --make $(MAKE) $(FAULTS)
