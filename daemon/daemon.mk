@@ -66,8 +66,8 @@ $(U)/daemon/%.o: daemon/%.c $(user_generated)
 	$(say) CC $@
 	$(Q)mkdir -p $(@D) && $(user_cc) $(user_cflags) -MMD -MP -c -o $@ $<
 
-# generated code is not ours to warn about
-$(U)/gen/%.o: $(U)/gen/%.c
+# generated code is not ours to warn about; one file includes another's header
+$(U)/gen/%.o: $(U)/gen/%.c $(user_generated)
 	$(say) CC $@
 	$(Q)$(user_cc) $(filter-out -W%,$(user_cflags)) -c -o $@ $<
 
