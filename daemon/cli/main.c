@@ -14,6 +14,7 @@ static const struct cli_command commands[] = {
 	{ "stop", stop_run, "stop a session" },
 	{ "set", set_run, "change a session's rate or filters while it runs" },
 	{ "events", events_run, "print what happens to sessions and CPUs as it happens" },
+	{ "unwind-info", unwind_info_run, "show or check the unwind table of an ELF file" },
 };
 
 static void print_help(FILE *file)
@@ -21,7 +22,7 @@ static void print_help(FILE *file)
 	fputs("usage: stacktap [COMMAND] [OPTION...]\n\n"
 	      "Steers the stacktap profiler. Without a command: status.\n\n", file);
 	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
-		fprintf(file, "  %-8s %s\n", commands[i].name, commands[i].help);
+		fprintf(file, "  %-11s %s\n", commands[i].name, commands[i].help);
 	fputs("\n  -h, --help     this text; `stacktap COMMAND --help' has a command's options\n"
 	      "      --version  print the version\n", file);
 }

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Call frame information: the entries of .eh_frame and .debug_frame, and running their programs.
+ *
+ * Of the registers only three matter: the return address, the frame pointer and the stack pointer.
+ * All input is hostile: time is proportional to its size, since what a common entry can cost each
+ * of its frame entries is limited.
+ */
+#ifndef STACKTAP_UNWIND_CFI_H
+#define STACKTAP_UNWIND_CFI_H
+
+#include "unwind/machine.h"
+
+enum {
+	CFI_CIES = 64,			/* remembered at once */
+	CFI_CIE_PROGRAM_MAX = 256,	/* bytes that each of its frame entries begins with */
+	CFI_STATES_MAX = 32,		/* remembered by one program */
+	CFI_ALIGN_MAX = 1 << 16,
+};
+
+enum cfi_kind {
+	CFI_UNSET,
+	CFI_UNDEFINED,
+	CFI_SAME,
+	CFI_OFFSET,		/* saved at CFA + number */
+	CFI_VAL_OFFSET,		/* is CFA + number */
+	CFI_REGISTER,		/* is in register number */
+	CFI_EXPRESSION,		/* saved where the expression says */
+	CFI_VAL_EXPRESSION,	/* is what the expression says */
+};
+
+struct cfi_value {
+	enum cfi_kind kind;
+	uint32_t size;			/* of the expression */
+	int64_t number;
+	const uint8_t *expression;
+};
+
+enum { CFI_RA, CFI_FP, CFI_SP, CFI_VALUES };
+
+/* One row of the table that CFI describes. */
+struct cfi_state {
+	struct cfi_value cfa;		/* CFI_UNSET, CFI_OFFSET (from cfa_register) or CFI_EXPRESSION */
+	uint64_t cfa_register;
+	struct cfi_value values[CFI_VALUES];
+};
+
+struct cfi_cie {
+	size_t offset;			/* in its section, plus 1; 0: none */
+	bool is_good, has_length, is_signal;
+	uint8_t encoding;		/* of addresses */
+	uint64_t code_align;
+	int64_t data_align;
+	struct cfi_state initial;
+};
+
+struct cfi_section {
+	const uint8_t *data;
+	size_t size;
+	uint64_t address;		/* of data in the object */
+	bool is_debug;			/* .debug_frame */
+	bool is_open;			/* size is not known, a terminator ends it */
+	const struct machine *machine;
+	struct cfi_cie cies[CFI_CIES];
+};
+
+/* A frame entry. */
+struct cfi_fde {
+	uint64_t start, end;		/* code it is for, not empty */
+	const struct cfi_cie *cie;	/* good until the next call with this section */
+	const uint8_t *program;
+	size_t program_bytes;
+};
+
+/*
+ * The frame entry at or behind *@offset, which then is behind it; its own place is in *@ret_at. False
+ * at the end. Entries that are broken or empty are passed over.
+ */
+bool cfi_next(struct cfi_section *section, size_t *offset, size_t *ret_at, struct cfi_fde *ret_fde);
+
+/*
+ * Run @fde's program: @row is called with each row, in ascending order of address, from fde->start
+ * on. @state is NULL where the program has something that is not understood; that is the last row.
+ * Stops with what @row returns if that is not 0.
+ */
+int cfi_run(const struct cfi_section *section, const struct cfi_fde *fde,
+	    int (*row)(void *ctx, const struct cfi_fde *fde, uint64_t address,
+		       const struct cfi_state *state),
+	    void *ctx);
+
+#endif /* STACKTAP_UNWIND_CFI_H */

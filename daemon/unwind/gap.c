@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "unwind/gap.h"
+
+#include <string.h>
+
+enum {
+	TEXT_SEARCHED_MAX = 4 << 20,	/* larger objects bring call frame information */
+	CHUNK = 64 * 1024,
+	PLT_HEADER_X86 = 16,
+	PLT_HEADER_ARM64 = 32,
+	PLT_LOOK = 64,
+	ARM64_STP_X16_LR = 0xa9bf7bf0,	/* stp x16, x30, [sp, #-16]! */
+};
+
+/* The kernel's layout of what a signal handler's frame holds, seen from sp in the trampoline. */
+enum {
+	X86_CONTEXT_FP = 120,
+	X86_CONTEXT_SP = 160,
+	X86_CONTEXT_PC = 168,
+	ARM64_CONTEXT_FP = 544,
+	ARM64_CONTEXT_SP = 560,
+	ARM64_CONTEXT_PC = 568,
+};
+
+static void add(struct gaps *gaps, struct gap gap)
+{
+	size_t at;
+
+	if (gaps->count == GAP_MAX || gap.start >= gap.end)
+		return;
+	for (at = gaps->count; at > 0 && gaps->all[at - 1].start > gap.start; at--)
+		gaps->all[at] = gaps->all[at - 1];
+	gaps->all[at] = gap;
+	gaps->count++;
+}
+
+static bool starts_with(const uint8_t *bytes, const char *pattern, size_t size)
+{
+	return !memcmp(bytes, pattern, size);
+}
+
+/* Where an x86 PLT pushes, by what linkers write; anything else is left alone. */
+static bool look_x86(const uint8_t *code, struct gap *gap)
+{
+	/* push what identifies the object; jump */
+	if (starts_with(code, "\xff\x35", 2)) {
+		gap->pushed = gap->start + 6;
+		gap->header_end = gap->start + PLT_HEADER_X86;
+		code += PLT_HEADER_X86;
+		if (gap->end - gap->start < 2 * PLT_HEADER_X86)
+			return false;
+	}
+	if (starts_with(code, "\xf3\x0f\x1e\xfa\x68", 5))	/* endbr64; push; jump */
+		gap->late = 9;
+	else if (starts_with(code, "\x68", 1))			/* push; jump */
+		gap->late = 5;
+	else if (starts_with(code, "\xff\x25", 2))		/* jump; push; jump */
+		gap->late = code[6] == 0x68 ? 11 : 0;
+	else if (!starts_with(code, "\xf3\x0f\x1e\xfa", 4) &&	/* endbr64; jump */
+		 !starts_with(code, "\xf2\xff\x25", 3))
+		return false;
+	return true;
+}
+
+static bool look_arm64(const uint8_t *code, struct gap *gap)
+{
+	uint32_t words[2];
+
+	memcpy(words, code, sizeof(words));
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+		if (words[i] == ARM64_STP_X16_LR) {
+			gap->pushed = gap->start + 4 * (i + 1);
+			gap->header_end = gap->start + PLT_HEADER_ARM64;
+		}
+	return true;
+}
+
+static void look_at_plt(const struct elf *elf, const struct machine *machine,
+			const Elf64_Shdr *shdr, struct gaps *gaps)
+{
+	struct gap gap = { .start = shdr->sh_addr, .end = shdr->sh_addr + shdr->sh_size };
+	uint8_t code[PLT_LOOK] = { 0 };
+
+	if (shdr->sh_type != SHT_PROGBITS || !(shdr->sh_flags & SHF_EXECINSTR) ||
+	    shdr->sh_size > UINT64_MAX - shdr->sh_addr || shdr->sh_addr % 16 ||
+	    elf_read(elf, shdr->sh_offset, code, min_of(shdr->sh_size, (uint64_t)PLT_LOOK)) < 0)
+		return;
+	if (machine->has_link ? look_arm64(code, &gap) : look_x86(code, &gap))
+		add(gaps, gap);
+}
+
+/* The instructions that return from a signal; they are the same in every kernel and library. */
+static void look_for_trampoline(const struct machine *machine, const uint8_t *code, size_t size,
+				uint64_t address, struct gaps *gaps)
+{
+	static const uint8_t x86[] = { 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05 };
+	static const uint8_t arm64[] = { 0x68, 0x11, 0x80, 0xd2, 0x01, 0, 0, 0xd4 };
+	const uint8_t *pattern = machine->has_link ? arm64 : x86;
+	size_t length = machine->has_link ? sizeof(arm64) : sizeof(x86);
+	const uint8_t *at = code;
+
+	while ((at = memmem(at, (size_t)(code + size - at), pattern, length))) {
+		uint64_t start = address + (uint64_t)(at - code);
+
+		/* a handler returns here; the byte before is what a return address stands for */
+		if (start >= 4 && start % (1U << machine->shift) == 0)
+			add(gaps, (struct gap){ .start = start - (1U << machine->shift),
+						.end = start + length, .is_signal = true });
+		at += length;
+	}
+}
+
+static void search_segment(const struct elf *elf, const struct machine *machine,
+			   const Elf64_Phdr *phdr, struct gaps *gaps)
+{
+	enum { OVERLAP = 16 };
+	_cleanup_free_ uint8_t *code = malloc(CHUNK + OVERLAP);
+
+	for (uint64_t at = 0; code && at < phdr->p_filesz; at += CHUNK) {
+		size_t size = (size_t)min_of(phdr->p_filesz - at, (uint64_t)CHUNK + OVERLAP);
+
+		if (elf_read(elf, phdr->p_offset + at, code, size) < 0)
+			return;
+		look_for_trampoline(machine, code, size, phdr->p_vaddr + at, gaps);
+	}
+}
+
+void gaps_find(const struct elf *elf, const struct machine *machine, struct gaps *ret_gaps)
+{
+	static const char *const plts[] = { ".plt", ".plt.sec", ".plt.got", ".iplt" };
+	uint64_t text = 0;
+
+	ret_gaps->count = 0;
+	for (size_t i = 0; i < ARRAY_SIZE(plts); i++) {
+		const Elf64_Shdr *shdr = elf_find_section(elf, SHT_PROGBITS, plts[i]);
+
+		if (shdr)
+			look_at_plt(elf, machine, shdr, ret_gaps);
+	}
+	for (size_t i = 0; i < elf->phdr_count; i++)
+		if (elf->phdrs[i].p_type == PT_LOAD && elf->phdrs[i].p_flags & PF_X &&
+		    elf->phdrs[i].p_filesz <= TEXT_SEARCHED_MAX)
+			text += elf->phdrs[i].p_filesz;
+	if (text > TEXT_SEARCHED_MAX)
+		return;
+	for (size_t i = 0; i < elf->phdr_count; i++)
+		if (elf->phdrs[i].p_type == PT_LOAD && elf->phdrs[i].p_flags & PF_X &&
+		    elf->phdrs[i].p_filesz <= TEXT_SEARCHED_MAX)
+			search_segment(elf, machine, &elf->phdrs[i], ret_gaps);
+}
+
+static struct unwind_rule signal_rule(const struct machine *machine)
+{
+	bool is_arm64 = machine->has_link;
+
+	return (struct unwind_rule){
+		.cfa = UNWIND_LOAD | UNWIND_BASE_SP,
+		.ra = UNWIND_LOAD | UNWIND_BASE_SP,
+		.fp = UNWIND_LOAD | UNWIND_BASE_SP,
+		.extra = UNWIND_EXTRA_SIGNAL,
+		.cfa_offset = is_arm64 ? ARM64_CONTEXT_SP : X86_CONTEXT_SP,
+		.ra_offset = is_arm64 ? ARM64_CONTEXT_PC : X86_CONTEXT_PC,
+		.fp_offset = is_arm64 ? ARM64_CONTEXT_FP : X86_CONTEXT_FP,
+	};
+}
+
+/*
+ * @words are on the stack, the return address above them (or in the link register); with none this
+ * is how every function begins.
+ */
+static struct unwind_rule entry_rule(const struct machine *machine, unsigned int words)
+{
+	if (machine->has_link && words == 0)
+		return (struct unwind_rule){
+			.cfa = UNWIND_VALUE | UNWIND_BASE_SP,
+			.ra = UNWIND_VALUE | machine->ra,
+		};
+	return (struct unwind_rule){
+		.cfa = UNWIND_VALUE | UNWIND_BASE_SP,
+		.cfa_offset = (int32_t)(UNWIND_WORD * (words + !machine->has_link)),
+		.ra = UNWIND_LOAD | UNWIND_BASE_CFA,
+		.ra_offset = -UNWIND_WORD,
+	};
+}
+
+static int fill_plt(const struct gap *gap, struct builder *builder)
+{
+	/* an x86 entry has pushed its number before it jumps to the header */
+	unsigned int before = builder->machine->has_link ? 0 : 1;
+	struct unwind_rule rule;
+	int r = 0;
+
+	if (gap->pushed) {
+		rule = entry_rule(builder->machine, before);
+		r = builder_row(builder, gap->start, &rule);
+		if (r == 0) {
+			rule = entry_rule(builder->machine, before + (before ? 1 : 2));
+			r = builder_row(builder, gap->pushed, &rule);
+		}
+		if (r < 0)
+			return r;
+	}
+	rule = entry_rule(builder->machine, 0);
+	if (gap->late) {
+		rule.cfa = UNWIND_PLT | UNWIND_BASE_SP;
+		rule.extra = gap->late;
+	}
+	return builder_row(builder, gap->pushed ? gap->header_end : gap->start, &rule);
+}
+
+static bool is_known(const struct gaps *gaps, uint64_t start, uint64_t end)
+{
+	for (size_t i = 0; i < gaps->count; i++)
+		if (gaps->all[i].start < end && gaps->all[i].end > start)
+			return true;
+	return false;
+}
+
+int gaps_fill(const struct gaps *gaps, struct builder *builder, uint64_t start, uint64_t end)
+{
+	struct unwind_rule uncovered = { .cfa = UNWIND_UNCOVERED };
+	struct unwind_rule entry = entry_rule(builder->machine, 0);
+	int r;
+
+	if (end - start < GAP_ALIGNMENT && end % GAP_ALIGNMENT == 0 &&
+	    !is_known(gaps, start, end))
+		return builder_row(builder, start, &entry);
+	r = builder_row(builder, start, &uncovered);
+	for (size_t i = 0; r == 0 && i < gaps->count; i++) {
+		const struct gap *gap = &gaps->all[i];
+
+		if (gap->start < start || gap->end > end || gap->header_end > gap->end)
+			continue;
+		if (gap->is_signal) {
+			struct unwind_rule rule = signal_rule(builder->machine);
+
+			r = builder_row(builder, gap->start, &rule);
+		} else {
+			r = fill_plt(gap, builder);
+		}
+		if (r == 0)
+			r = builder_row(builder, gap->end, &uncovered);
+		/* rows only ascend */
+		start = gap->end;
+	}
+	return r;
+}

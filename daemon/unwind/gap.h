@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Rules for code without call frame information that is known all the same: procedure linkage
+ * tables (arm64, and whatever lld linked), and the trampoline that returns from a signal handler
+ * (the arm64 vDSO, musl).
+ */
+#ifndef STACKTAP_UNWIND_GAP_H
+#define STACKTAP_UNWIND_GAP_H
+
+#include "symbol/elf.h"
+#include "unwind/builder.h"
+
+enum {
+	GAP_MAX = 24,
+	GAP_ALIGNMENT = 16,	/* of functions */
+};
+
+struct gap {
+	uint64_t start, end;
+	bool is_signal;
+	uint64_t pushed;	/* PLT: its header has pushed from here on, 0: it has no header */
+	uint64_t header_end;
+	uint8_t late;		/* x86: an entry has pushed from this byte on, 0: it never does */
+};
+
+struct gaps {
+	struct gap all[GAP_MAX];	/* sorted */
+	size_t count;
+};
+
+/* What is known of @elf, whether or not something covers it. */
+void gaps_find(const struct elf *elf, const struct machine *machine, struct gaps *ret_gaps);
+
+/*
+ * Rows for [@start, @end), which no frame entry covers. What only aligns the function behind it gets the
+ * rule of a function that has done nothing yet: no row of its own, for the ends of functions and
+ * their starts mostly have the same.
+ */
+int gaps_fill(const struct gaps *gaps, struct builder *builder, uint64_t start, uint64_t end);
+
+#endif /* STACKTAP_UNWIND_GAP_H */
