@@ -30,9 +30,11 @@
  * (poll() then reports POLLPRI). A ring survives its CPU going offline. A CPU without a ring is not
  * sampled.
  *
- * A *table* is the compact unwind table of one object, a *mapping list* tells which tables apply
- * where in one address space. Both are loaded by ioctl. A module that lacks STACKTAP_FEATURE_TABLES
- * refuses these ioctls with EOPNOTSUPP and walks user stacks by frame pointers.
+ * A *table* is the compact unwind table of one object (include/stacktap/unwind_table.h), kept once
+ * for all sessions that load it. A *mapping list* tells which tables apply where in one address
+ * space; it belongs to one session and serves that session's samples alone. Both are loaded by
+ * ioctl. Without a list user stacks are walked by frame pointers. A module that lacks
+ * STACKTAP_FEATURE_TABLES refuses these ioctls with EOPNOTSUPP.
  */
 #ifndef _UAPI_LINUX_STACKTAP_H
 #define _UAPI_LINUX_STACKTAP_H
@@ -56,6 +58,9 @@ enum {
 	STACKTAP_MAX_USER_FRAMES	= 4096,
 	STACKTAP_COMM_LEN		= 16,	/* TASK_COMM_LEN, with the terminating NUL */
 	STACKTAP_NAME_LEN		= 32,	/* of a source, with the terminating NUL */
+	STACKTAP_MAX_TABLE_BYTES	= 67108864,
+	STACKTAP_MAX_MAPPINGS		= 16384, /* in one list */
+	STACKTAP_MAX_EXACT_PCS		= 32,	/* entries of EXACT_PC */
 	STACKTAP_RING_MIN_BYTES		= 16384,
 	STACKTAP_RING_MAX_BYTES		= 67108864,
 	STACKTAP_RECORD_ALIGN		= 8,
@@ -141,9 +146,18 @@ struct stacktap_flush {
 };
 
 /*
- * STACKTAP_IOC_TABLE_LOAD: put an unwind table into the module-wide registry, or find it there. The
- * module validates the table and hashes it; @table_id names it from then on. The session holds a
- * reference until TABLE_DROP or its end.
+ * STACKTAP_IOC_TABLE_LOAD: copy the unwind table at @data into the module-wide registry, or find it
+ * there: the same bytes are kept once, whoever loads them. Every byte is checked first (EINVAL;
+ * also for a table of another machine). @table_id names the table from then on, in all sessions,
+ * and is never used again for another. @hash is SHA-256 of the bytes. The session holds one
+ * reference, however often it loads the same table, until TABLE_DROP or its end. No flags yet.
+ *
+ * Memory: the module's parameter table_limit_mib bounds all tables and mapping lists together (0,
+ * the default: a 16th of the memory, at most 256 MiB): ENOSPC. A session may take at most half of
+ * that, and every table that it holds counts in full: EDQUOT. Both mean that something has to be
+ * dropped first; GET_TABLE tells what was hit last. ENOMEM: the kernel had none, the OOM killer is
+ * not asked. The first loader's memory cgroup is charged. E2BIG: more than
+ * STACKTAP_MAX_TABLE_BYTES.
  */
 struct stacktap_table_load {
 	__u32 size;
@@ -151,9 +165,14 @@ struct stacktap_table_load {
 	__u64 data;			/* pointer to the table */
 	__u64 data_bytes;
 	__u64 table_id;			/* out */
-	__u8 hash[32];			/* out: content hash */
+	__u8 hash[32];			/* out */
 };
 
+/*
+ * STACKTAP_IOC_TABLE_DROP: the session will not name @table_id again. Its mapping lists that name
+ * it keep it until they are replaced, and it counts for the session until then. ENOENT: the session
+ * does not hold it.
+ */
 struct stacktap_table_drop {
 	__u32 size;
 	__u32 reserved;
@@ -164,15 +183,27 @@ struct stacktap_table_drop {
 struct stacktap_mapping {
 	__u64 start;
 	__u64 end;			/* exclusive */
-	__u64 bias;			/* run-time address minus ELF virtual address */
+	__u64 bias;			/* run-time address minus ELF virtual address, modulo 2^64 */
 	__u64 table_id;			/* 0: no table, walk by frame pointers */
 };
 
 /*
- * STACKTAP_IOC_MAPPINGS_SET: replace the mapping list of the address space of @tgid. The image is
- * named by @tgid, @start_time and @exec_id as samples carry them; ESTALE when the process is
- * another one by now. @mappings is sorted and without overlap. Samples walked with the list carry
- * @generation.
+ * STACKTAP_IOC_MAPPINGS_SET: replace this session's mapping list of the address space of @tgid. The
+ * image is named by @tgid (in the initial pid namespace), @start_time and @exec_id as samples carry
+ * them: ESRCH when there is no such process or it has no address space (any more), ESTALE when it
+ * is another image by now or just executes another one.
+ *
+ * @mappings has @count ranges, ascending, none empty, without overlap and within user addresses
+ * (EINVAL). It should list every executable range, those without table as well: a step by the frame
+ * pointer counts only if it leads into a listed range. Each @table_id is one that the session holds
+ * (ENOENT). @count 0 removes the list. E2BIG: more than STACKTAP_MAX_MAPPINGS. ENOMEM, EDQUOT and
+ * ENOSPC as for TABLE_LOAD; the list before stays then. No flags yet.
+ *
+ * Samples walked with the list carry @generation, which is not 0 and otherwise the caller's own.
+ * The list before serves until the new one is in place. An address space that a fork copies gets
+ * the same list with the same generation at once, before the child runs (unless the limits forbid
+ * it: see A_LISTS_REFUSED). A list ends with its address space, thus at exec and at exit, and with
+ * the session. munmap, mremap and a new mapping do not change a list; who sets it has to.
  */
 struct stacktap_mappings_set {
 	__u32 size;
@@ -271,7 +302,7 @@ enum stacktap_end {
 	STACKTAP_END_NO_RULE,		/* no unwind information for an address */
 	STACKTAP_END_BAD_FRAME,		/* misaligned, not growing or out of range */
 	STACKTAP_END_STALE,		/* another task ran, or the address space was changing */
-	STACKTAP_END_NO_MAPPINGS,	/* the mapping list is not loaded yet */
+	STACKTAP_END_NO_MAPPINGS,	/* no list (yet) while the session has others, and cut */
 	STACKTAP_END_COMPAT,		/* a 32-bit task: leaf only */
 	STACKTAP_END_REASONS
 };
@@ -297,7 +328,7 @@ struct stacktap_sample {
 	__u64 exec_id;
 	__u64 cgroup_id;		/* cgroup v2; inode number of its directory */
 	__u64 period;
-	__u64 generation;		/* of the mapping list used, 0: none */
+	__u64 generation;		/* of the mapping list used, 0: none, by frame pointers */
 	char comm[STACKTAP_COMM_LEN];
 };
 
@@ -314,7 +345,8 @@ struct stacktap_section {
 enum stacktap_section_kind {
 	STACKTAP_SECTION_KERNEL_IPS = 1, /* __u64[], leaf first, run-time addresses */
 	STACKTAP_SECTION_USER_IPS,	/* __u64[], leaf first; return addresses are not adjusted */
-	STACKTAP_SECTION_EXACT_PC,	/* __u16[]: indices of USER_IPS that are exact, not returns */
+	STACKTAP_SECTION_EXACT_PC,	/* __u16[], ascending: indices of USER_IPS that a signal
+					 * interrupted: exact as the first is, not returns */
 	STACKTAP_SECTION_REGS,		/* struct stacktap_regs */
 	STACKTAP_SECTION_STACK_SLICE,	/* __u64 address, then bytes */
 	STACKTAP_SECTION_VALUES,	/* struct stacktap_value[] */
@@ -440,24 +472,32 @@ struct stacktap_cpu_record {
  * (nests carry NLA_F_NESTED); a refusal carries a sentence in the extended acknowledgement.
  *
  * GET_MODULE (do)
- *	-> ABI_MAJOR, ABI_MINOR, MODULE_VERSION, FEATURES, SESSIONS (number open)
+ *	-> ABI_MAJOR, ABI_MINOR, MODULE_VERSION, FEATURES, SESSIONS (number open),
+ *	   TABLES, TABLE_ROWS, TABLE_BYTES (each table once), LISTS (address spaces, once per session
+ *	   that has a list for it), LIST_BYTES, TABLE_LIMIT (for TABLE_BYTES + LIST_BYTES)
  *
  * GET_SESSION (do with SESSION_ID; dump for all)
  *	-> SESSION: nest
  *		SESSION_ID, OWNER_TGID, OWNER_COMM, STATE, GENERATION, CREATED, USER_FRAMES, WALK_LIMIT,
- *		RING_BYTES (sum over rings), STASH_BYTES
+ *		RING_BYTES (sum over rings), STASH_BYTES, TABLES, TABLE_BYTES (of tables it holds or its
+ *		lists name), LISTS, LIST_BYTES, LISTS_REFUSED
  *		SOURCES: nest of SOURCE: nest (SRC_* below, with FALLBACK_ERRNO and FALLBACK_CPUS)
  *		FILTER: nest (FILTER_*)
  *
  * GET_CPU (dump; SESSION_ID restricts it to one session)
  *	-> CPU: nest, one per session and ring
  *		SESSION_ID, CPU_ID, CPU_STATE,
- *		RING_BYTES, RING_USED
+ *		RING_BYTES, RING_USED,
+ *		TABLE_HITS, TABLE_MISSES, TABLE_FRAMES, TABLE_FP_FRAMES
  *		COUNTS: nest per source
  *			CNT_SRC_ID, CNT_TYPE, CNT_CONFIG, CNT_PERIOD, CNT_FALLBACK_ERRNO (what counts here)
  *			CNT_CALLS, CNT_RECORDED, CNT_FILTERED, CNT_THROTTLED, CNT_LOST: nest of u64 by
  *			reason + 1, CNT_ENABLED_NS, CNT_RUNNING_NS,
  *			CNT_MOVED, CNT_STALE, CNT_KERNEL_END, CNT_USER_END: nests of u64 by reason + 1
+ *
+ * GET_TABLE (dump; SESSION_ID restricts it to the tables of one session)
+ *	-> TABLE: nest
+ *		TABLE_ID, TABLE_BYTES, TABLE_ROWS, TABLE_USERS (sessions charged with it), TABLE_HIT
  *
  * SET_SESSION (do): SESSION_ID and any of
  *	SOURCES: replaces the list while the session is stopped; while it runs each SOURCE must name an
@@ -493,6 +533,7 @@ enum stacktap_cmd {
 	STACKTAP_CMD_START,
 	STACKTAP_CMD_STOP,
 	STACKTAP_CMD_EVENT,
+	STACKTAP_CMD_GET_TABLE,
 	__STACKTAP_CMD_MAX,
 	STACKTAP_CMD_MAX = __STACKTAP_CMD_MAX - 1
 };
@@ -530,6 +571,21 @@ enum stacktap_attr {
 	STACKTAP_A_EVENT_COUNT,		/* u64 */
 	STACKTAP_A_SRC_ID,		/* u32, in EVENT */
 	STACKTAP_A_ERRNO,		/* u32, positive, in EVENT */
+	STACKTAP_A_TABLES,		/* u32 */
+	STACKTAP_A_TABLE_ROWS,		/* u64 */
+	STACKTAP_A_TABLE_BYTES,		/* u64 */
+	STACKTAP_A_TABLE_LIMIT,		/* u64 */
+	STACKTAP_A_LISTS,		/* u32 */
+	STACKTAP_A_LIST_BYTES,		/* u64 */
+	STACKTAP_A_LISTS_REFUSED,	/* u64, lists not copied at fork, for the limits or want of memory */
+	STACKTAP_A_TABLE_HITS,		/* u64, stacks walked with a mapping list */
+	STACKTAP_A_TABLE_MISSES,	/* u64, stacks walked without, while the session had lists */
+	STACKTAP_A_TABLE_FRAMES,	/* u64, frames found by walks with a list */
+	STACKTAP_A_TABLE_FP_FRAMES,	/* u64, those of them that a frame pointer found */
+	STACKTAP_A_TABLE,		/* nest */
+	STACKTAP_A_TABLE_ID,		/* u64 */
+	STACKTAP_A_TABLE_USERS,		/* u32 */
+	STACKTAP_A_TABLE_HIT,		/* u64, time when a walk last used it, to a second; 0: never */
 	__STACKTAP_A_MAX,
 	STACKTAP_A_MAX = __STACKTAP_A_MAX - 1
 };
