@@ -179,6 +179,19 @@ struct stacktap_table_drop {
 	__u64 table_id;
 };
 
+/*
+ * STACKTAP_IOC_IMAGE: the image that process @tgid (in the initial pid namespace) runs now, as
+ * samples name it. For MAPPINGS_SET of a process without samples yet: ask this first, read
+ * /proc/TGID/maps then, and a list of what another image had mapped is refused. ESRCH when there is
+ * no such process or it has no address space (any more), ESTALE when it just executes another image.
+ */
+struct stacktap_image {
+	__u32 size;
+	__u32 tgid;
+	__u64 start_time;		/* out */
+	__u64 exec_id;			/* out */
+};
+
 /* one executable range of an address space */
 struct stacktap_mapping {
 	__u64 start;
@@ -223,6 +236,7 @@ struct stacktap_mappings_set {
 #define STACKTAP_IOC_TABLE_LOAD		_IOWR(STACKTAP_IOC_MAGIC, 16, struct stacktap_table_load)
 #define STACKTAP_IOC_TABLE_DROP		_IOW(STACKTAP_IOC_MAGIC, 17, struct stacktap_table_drop)
 #define STACKTAP_IOC_MAPPINGS_SET	_IOW(STACKTAP_IOC_MAGIC, 18, struct stacktap_mappings_set)
+#define STACKTAP_IOC_IMAGE		_IOWR(STACKTAP_IOC_MAGIC, 19, struct stacktap_image)
 
 /* ------------------------------------------------------------------------------------------------
  * 2. The ring
