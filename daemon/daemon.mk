@@ -7,7 +7,8 @@ CC := gcc
 endif
 AR ?= ar
 PKG_CONFIG ?= pkg-config
-user_packages := libnl-3.0 libnl-genl-3.0 libprotobuf-c libcurl libkmod libelf libdw zlib libzstd libsystemd inih nettle
+user_packages := libnl-3.0 libnl-genl-3.0 libprotobuf-c libcurl libkmod libelf libdw zlib \
+	libdeflate libzstd libsystemd inih nettle
 
 user_flavour := $(ARCH)$(if $(SAN),-san)
 U := $(O)/user-$(user_flavour)
