@@ -49,7 +49,7 @@ python_compiles() {
 	local file
 	while read -r file; do
 		python3 -B -c 'import ast, sys; ast.parse(open(sys.argv[1]).read(), sys.argv[1])' "$file" || return 1
-	done < <(files '*.py' tests/vm/run tests/vm/lab/boot)
+	done < <(files '*.py' tests/vm/run tests/vm/lab/boot tests/faults/run)
 }
 
 checkpatch() {
