@@ -4,6 +4,7 @@
 #include <linux/slab.h>
 #include <net/netlink.h>
 
+#include "compat/compat.h"
 #include "control.h"
 #include "request.h"
 

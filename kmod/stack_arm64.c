@@ -9,7 +9,7 @@
 #include "compat/compat.h"
 #include "stack.h"
 
-struct frame_record {
+struct stack_frame {
 	unsigned long fp;
 	unsigned long ret;
 };
@@ -27,7 +27,7 @@ void stack_walk_kernel(struct pt_regs *regs, struct stacktap_stack *stack)
 	unsigned long final = compat_final_frame(current);
 	unsigned long fp = regs->regs[29];
 	unsigned long low, high;
-	struct frame_record record;
+	struct stack_frame frame;
 
 	stack->ips[stack->nr++] = compat_strip_kernel_pac(regs->pc);
 	if (fp >= task_low && fp < task_high) {
@@ -41,39 +41,41 @@ void stack_walk_kernel(struct pt_regs *regs, struct stacktap_stack *stack)
 	stack->end = STACKTAP_END_BAD_FRAME;
 	pagefault_disable();
 	while (fp != final) {
-		if (fp % sizeof(long) || fp < low || fp > high - sizeof(record) ||
+		if (fp % sizeof(long) || fp < low || fp > high - sizeof(frame) ||
 		    !is_ttbr1_addr(fp))
 			goto out;
 		if (stack->nr >= stack->max) {
 			stack->end = STACKTAP_END_DEPTH;
 			goto out;
 		}
-		__get_kernel_nofault(&record.fp, (unsigned long *)fp, unsigned long, unreadable);
-		__get_kernel_nofault(&record.ret, (unsigned long *)fp + 1, unsigned long,
-				     unreadable);
-		if (!record.ret)
+		if (compat_read_kernel_pair((unsigned long *)fp, &frame.fp, &frame.ret)) {
+			stack->end = STACKTAP_END_UNREADABLE;
 			goto out;
-		stack->ips[stack->nr++] = compat_strip_kernel_pac(record.ret);
+		}
+		if (!frame.ret) {
+			if (compat_frame_is_final(frame.fp))
+				break;
+			if (compat_frame_of_exception(fp, high, &frame.fp, &frame.ret))
+				goto out;
+		}
+		stack->ips[stack->nr++] = compat_strip_kernel_pac(frame.ret);
 
-		low = fp + sizeof(record);
-		fp = record.fp;
+		low = fp + sizeof(frame);
+		fp = frame.fp;
 		if (high != task_high && fp >= task_low && fp < task_high) {
 			low = task_low;
 			high = task_high;
 		}
 	}
 	stack->end = STACKTAP_END_COMPLETE;
-	goto out;
 
-unreadable:
-	stack->end = STACKTAP_END_UNREADABLE;
 out:
 	pagefault_enable();
 }
 
 u8 stack_walk_user_frames(unsigned long *fp, struct stacktap_stack *stack, unsigned int limit)
 {
-	unsigned long top = TASK_SIZE - sizeof(struct frame_record), text = TASK_SIZE - 1;
+	unsigned long top = TASK_SIZE - sizeof(struct stack_frame), text = TASK_SIZE - 1;
 	unsigned long at = *fp, next, ret;
 	u64 *ip = stack->ips + stack->nr, *last = stack->ips + limit;
 	const unsigned long __user *p;
@@ -83,7 +85,7 @@ u8 stack_walk_user_frames(unsigned long *fp, struct stacktap_stack *stack, unsig
 	OPTIMIZER_HIDE_VAR(text);
 	while (ip < last) {
 		/* @at is at most @top; the mask makes it a user address under speculation as well */
-		p = (const unsigned long __user *)uaccess_mask_ptr((void __user *)at);
+		p = compat_mask_user(at);
 		if (unlikely(compat_raw_get_pair(p, &next, &ret))) {
 			end = STACKTAP_END_UNREADABLE;
 			break;
@@ -111,7 +113,7 @@ u8 stack_walk_user_frames(unsigned long *fp, struct stacktap_stack *stack, unsig
 u8 stack_walk_user_first(unsigned long *fp, struct stacktap_stack *stack)
 {
 	*fp = untagged_addr(*fp);
-	if (!*fp || *fp % sizeof(long) || *fp > TASK_SIZE - sizeof(struct frame_record))
+	if (!*fp || *fp % sizeof(long) || *fp > TASK_SIZE - sizeof(struct stack_frame))
 		return STACKTAP_END_BAD_FRAME;
 	return stack_walk_user_frames(fp, stack, stack->nr + 1);
 }

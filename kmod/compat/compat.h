@@ -43,6 +43,11 @@ static inline void compat_irq_work_init_hard(struct irq_work *work, void (*fn)(s
 #define COMPAT_GFP_MAPPED GFP_KERNEL_ACCOUNT
 #endif
 
+/* 5.11 renamed nla_strlcpy() and made it return an error; nobody here looks, a policy has the length */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(5, 11, 0)
+#define nla_strscpy nla_strlcpy
+#endif
+
 /* 6.3 made vm_flags read-only but through helpers */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 3, 0)
 static inline void compat_vm_flags_mod(struct vm_area_struct *vma, unsigned long set,
@@ -104,6 +109,7 @@ static inline struct nlattr **compat_genl_dump_attrs(struct netlink_callback *cb
 }
 
 #ifdef CONFIG_ARM64
+#include <linux/nospec.h>
 #include <linux/uaccess.h>
 #include <asm/pointer_auth.h>
 /* 6.11 made the last argument of the raw reads, an error variable, a label */
@@ -134,15 +140,74 @@ failed:
 #define compat_strip_kernel_pac(ptr) ptrauth_strip_kernel_insn_pac(ptr)
 #endif
 
-/* 6.13 ends kernel stacks in a typed record; before, the record lies in pt_regs by this name */
+/*
+ * 5.14 ends the stack of every task in a frame in pt_regs, and 6.13 gave that frame a type. Before
+ * 5.14 a stack ends where a null frame pointer or a null frame says so.
+ */
 static inline unsigned long compat_final_frame(struct task_struct *task)
 {
-#if LINUX_VERSION_CODE < KERNEL_VERSION(5, 11, 0)
+#if LINUX_VERSION_CODE < KERNEL_VERSION(5, 14, 0)
 	return 0;
 #elif LINUX_VERSION_CODE < KERNEL_VERSION(6, 13, 0)
 	return (unsigned long)task_pt_regs(task)->stackframe;
 #else
 	return (unsigned long)&task_pt_regs(task)->stackframe;
+#endif
+}
+
+static inline bool compat_frame_is_final(unsigned long fp)
+{
+	return LINUX_VERSION_CODE < KERNEL_VERSION(5, 14, 0) && !fp;
+}
+
+/* 5.11 brought the reads without a call; both forms take any address */
+static __always_inline int compat_read_kernel_pair(const unsigned long *p, unsigned long *first,
+						   unsigned long *second)
+{
+#if LINUX_VERSION_CODE < KERNEL_VERSION(5, 11, 0)
+	return get_kernel_nofault(*first, p) ?: get_kernel_nofault(*second, p + 1);
+#else
+	__get_kernel_nofault(first, p, unsigned long, failed);
+	__get_kernel_nofault(second, p + 1, unsigned long, failed);
+	return 0;
+failed:
+	return -EFAULT;
+#endif
+}
+
+/*
+ * 6.13 made the frame of an exception taken in the kernel null, too, with a type behind it that
+ * says that the registers lie around it; before, it holds frame pointer and pc like any other.
+ */
+static inline int compat_frame_of_exception(unsigned long at, unsigned long high,
+					    unsigned long *fp, unsigned long *ret)
+{
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 13, 0)
+	return -EINVAL;
+#else
+	struct pt_regs *regs = container_of((void *)at, struct pt_regs, stackframe);
+	unsigned long type;
+
+	if (*fp || (unsigned long)(regs + 1) > high)
+		return -EINVAL;
+	__get_kernel_nofault(&type, &regs->stackframe.type, unsigned long, failed);
+	if (type != FRAME_META_TYPE_PT_REGS)
+		return -EINVAL;
+	__get_kernel_nofault(fp, &regs->regs[29], unsigned long, failed);
+	__get_kernel_nofault(ret, &regs->pc, unsigned long, failed);
+	return *ret ? 0 : -EINVAL;
+failed:
+	return -EFAULT;
+#endif
+}
+
+/* 5.11 took set_fs() away; before, uaccess_mask_ptr() lets through whatever that allowed last */
+static __always_inline const unsigned long __user *compat_mask_user(unsigned long at)
+{
+#if LINUX_VERSION_CODE < KERNEL_VERSION(5, 11, 0)
+	return (const unsigned long __user *)array_index_nospec(at, TASK_SIZE);
+#else
+	return (const unsigned long __user *)uaccess_mask_ptr((void __user *)at);
 #endif
 }
 #endif /* CONFIG_ARM64 */
