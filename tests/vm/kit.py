@@ -132,6 +132,36 @@ class Guest:
         self.children.append(child)
         return child
 
+    def record(self, filename, *options):
+        """`stacktap record` in the background, from the moment it samples: (child, session's id)."""
+        known = {s["id"] for s in self.json("status")["sessions"]}
+        child = self.start(f"{OPT}/bin/stacktap", "record", *options, "-o", self.path(filename))
+        found = self.until(lambda: [s["id"] for s in self.json("status")["sessions"]
+                                    if s["id"] not in known and s["state"] == "running"],
+                           30, "sampling")
+        return child, found[0]
+
+    def counts(self, session):
+        """What the module counted in a session, per CPU and source."""
+        return [counts for s in self.json("status")["sessions"] if s["id"] == session
+                for cpu in s["cpus"] for counts in cpu["counts"]]
+
+    def accounts(self, child, session):
+        """End what record() began and settle: no overflow without a fate, none that the reader
+        does not know of. Returns the counts."""
+        self.stacktap("stop", session)
+        counts = self.counts(session)
+        lost = sum(sum(c["lost"].values()) for c in counts)
+        wrong = [c for c in counts
+                 if c["calls"] != c["recorded"] + c["filtered"] + sum(c["lost"].values())]
+        self.ok(counts and not wrong, "calls = recorded + filtered + lost", wrong)
+        out, err = self.stop(child, signal.SIGINT)
+        told = re.search(r"Captured (\d+) samples, (\d+) lost", err)
+        self.ok(child.returncode == 0 and told, "record ends well", out + err)
+        self.equal(told and (int(told[1]), int(told[2])), (sum(c["recorded"] for c in counts), lost),
+                   "the reader got what was recorded and knows what was lost")
+        return counts
+
     def stop(self, child, how=signal.SIGTERM, timeout=60):
         """Signal, wait, and hand back (stdout, stderr)."""
         if child.poll() is None:
