@@ -7,7 +7,8 @@ import time
 
 def guest(t):
     events = t.start("/opt/stacktap/bin/stacktap", "events", "--json")
-    program = t.start("/opt/stacktap/workload/deep", 5, 40)
+    # its first thread, the one with the process' number, does nothing
+    program = t.start("/opt/stacktap/workload/deep", 5, 40, "thread")
     other = t.start("/opt/stacktap/workload/zero_reader", 40)
     record = t.start("/opt/stacktap/bin/stacktap", "record", "-a", "-F", 97, "-o",
                      t.path("control.otlp"))
@@ -61,6 +62,8 @@ def host(t):
                 rates.setdefault(side, set()).add(sample.profile.period)
     t.equal(rates, {"before": {1000000000 // 97}, "after": {1000000000 // 499}},
             "each Profile has one rate, the old before the change and the new after it")
+    apart = short_gap(samples, at["changed"] + slack, at["filtered"])
+    t.ok(apart < 0.5 / 97, f"the counters follow the new rate: samples {apart * 1000:.1f} ms apart")
     late = {s.process.pid for s in samples for stamp in s.timestamps
             if stamp > at["filtered"] + slack}
     t.equal(late, {at["pid"]}, "after the filter was set only its process is sampled")
@@ -69,3 +72,14 @@ def host(t):
     t.equal(gap, 0, "nothing was sampled between stop and start")
     t.ok(any(stamp > at["started"] for s in samples for stamp in s.timestamps),
          "and it goes on after start")
+
+
+def short_gap(samples, start, end):
+    """Seconds from one sample to the next on a CPU, of which a quarter of them is not longer: a
+    guest that is kept from running has long gaps, but the others are the period."""
+    stamps = {}
+    for sample in samples:
+        stamps.setdefault(sample.cpu, []).extend(
+            stamp for stamp in sample.timestamps if start < stamp < end)
+    gaps = sorted(b - a for times in map(sorted, stamps.values()) for a, b in zip(times, times[1:]))
+    return gaps[len(gaps) // 4] / 1e9 if gaps else float("inf")

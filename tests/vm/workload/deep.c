@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Recursion of a given depth, CPU burnt at the bottom. usage: deep DEPTH SECONDS */
+/*
+ * Recursion of a given depth, CPU burnt at the bottom; with a third argument in a second thread, while
+ * the first one sleeps. usage: deep DEPTH SECONDS [thread]
+ */
+#include <pthread.h>
 #include <stdlib.h>
 #include <stdio.h>
 
@@ -23,11 +27,23 @@ static NOINLINE int descend(int depth, int seconds)
 	return below + 1;
 }
 
+static void *run(void *arguments)
+{
+	char **argv = arguments;
+
+	descend(atoi(argv[1]), atoi(argv[2]));
+	return NULL;
+}
+
 int main(int argc, char **argv)
 {
-	if (argc != 3) {
-		fprintf(stderr, "usage: deep DEPTH SECONDS\n");
+	pthread_t thread;
+
+	if (argc != 3 && argc != 4) {
+		fprintf(stderr, "usage: deep DEPTH SECONDS [thread]\n");
 		return 2;
 	}
+	if (argc == 4)
+		return pthread_create(&thread, NULL, run, argv) || pthread_join(thread, NULL);
 	return descend(atoi(argv[1]), atoi(argv[2])) < 0;
 }
