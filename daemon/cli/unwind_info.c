@@ -190,14 +190,17 @@ static int check(const struct info *info)
 		json_u64(&json, "exact", result.exact);
 		json_u64(&json, "no_rule", result.no_rule);
 		json_u64(&json, "wrong", result.wrong);
+		json_u64(&json, "refused", result.refused);
 		json_u64(&json, "outside", result.outside);
 		json_u64(&json, "gap_bytes", result.gap_bytes);
 		json_end(&json);
 	} else {
 		printf("%s: %" PRIu64 " rows of libdw: %" PRIu64 " exact, %" PRIu64 " no rule, %" PRIu64
-		       " wrong; %" PRIu64 " bytes without frame entry, known all the same: %" PRIu64
-		       " ranges\n", info->options->path, result.rows, result.exact, result.no_rule,
-		       result.wrong, result.gap_bytes, result.outside);
+		       " not understood by libdw, %" PRIu64 " wrong\n", info->options->path,
+		       result.rows, result.exact, result.no_rule, result.refused, result.wrong);
+		printf("%" PRIu64 " bytes of code without frame entry, %" PRIu64
+		       " ranges of them have a rule all the same\n", result.gap_bytes,
+		       result.outside);
 	}
 	r = cli_finish();
 	return result.wrong ? CLI_FAILED : r;

@@ -164,13 +164,17 @@ static bool parse_cie(const struct cfi_section *section, struct cursor *cursor, 
 	cie->code_align = cursor_uleb(cursor);
 	cie->data_align = cursor_sleb(cursor);
 	column = version == 1 ? cursor_u8(cursor) : cursor_uleb(cursor);
-	if (cursor->bad || column != section->machine->ra || cie->code_align > CFI_ALIGN_MAX ||
-	    cie->data_align > CFI_ALIGN_MAX || cie->data_align < -CFI_ALIGN_MAX ||
-	    !read_augmentation(cursor, letters, cie))
+	if (cursor->bad || !read_augmentation(cursor, letters, cie))
 		return false;
-	if (cursor_left(cursor) > CFI_CIE_PROGRAM_MAX)
-		return false;
-	return program_initial(section->machine, cie, cursor->at, cursor_left(cursor));
+	/*
+	 * A function may keep its return address elsewhere (aarch64's rawmemchr: in x15), but when it
+	 * begins to do so this cannot say.
+	 */
+	cie->is_opaque = column != section->machine->ra || cie->code_align > CFI_ALIGN_MAX ||
+			 cie->data_align > CFI_ALIGN_MAX || cie->data_align < -CFI_ALIGN_MAX ||
+			 cursor_left(cursor) > CFI_CIE_PROGRAM_MAX ||
+			 !program_initial(section->machine, cie, cursor->at, cursor_left(cursor));
+	return true;
 }
 
 /* The common entry at @offset. NULL: there is none that is understood. */
@@ -250,6 +254,8 @@ int cfi_run(const struct cfi_section *section, const struct cfi_fde *fde,
 {
 	struct program program;
 
+	if (fde->cie->is_opaque)
+		return row(ctx, fde, fde->start, NULL);
 	program_begin(&program, section->machine, fde);
 	for (;;) {
 		uint64_t address = program.address;

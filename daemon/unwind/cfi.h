@@ -40,7 +40,8 @@ enum { CFI_RA, CFI_FP, CFI_SP, CFI_VALUES };
 
 /* One row of the table that CFI describes. */
 struct cfi_state {
-	struct cfi_value cfa;		/* CFI_UNSET, CFI_OFFSET (from cfa_register) or CFI_EXPRESSION */
+	/* CFI_UNSET, CFI_OFFSET (from cfa_register) or CFI_EXPRESSION, which keeps the last number */
+	struct cfi_value cfa;
 	uint64_t cfa_register;
 	struct cfi_value values[CFI_VALUES];
 };
@@ -48,6 +49,7 @@ struct cfi_state {
 struct cfi_cie {
 	size_t offset;			/* in its section, plus 1; 0: none */
 	bool is_good, has_length, is_signal;
+	bool is_opaque;			/* frame entries can be found, but not understood */
 	uint8_t encoding;		/* of addresses */
 	uint64_t code_align;
 	int64_t data_align;

@@ -18,6 +18,7 @@ struct compare {
 
 enum verdict {
 	VERDICT_EXACT,
+	VERDICT_REFUSED,
 	VERDICT_NO_RULE,
 	VERDICT_WRONG,
 };
@@ -32,7 +33,7 @@ static const char *differ(const struct compare *compare, const struct unwind_rul
 	size_t count;
 
 	if (dwarf_frame_cfa(frame, &ops, &count) != 0)
-		return "libdw has no CFA";
+		return "CFA that is gone";
 	theirs = evaluate_cfa(&evaluate, ops, count);
 	evaluate.cfa = evaluate_how(&evaluate, rule->cfa, rule->cfa_offset, rule->extra);
 	if (theirs.kind != EVALUATE_VALUE || theirs.value != evaluate.cfa)
@@ -62,7 +63,11 @@ static enum verdict look_at(const struct compare *compare, Dwarf_Frame *frame, u
 	const struct unwind_rule *rule = unwind_table_find(compare->table, address);
 	struct evaluate evaluate = { .machine = compare->machine };
 	const char *what = NULL;
+	Dwarf_Op *ops;
+	size_t count;
 
+	if (dwarf_frame_cfa(frame, &ops, &count) != 0)
+		return VERDICT_REFUSED;
 	if (!rule || rule->cfa == UNWIND_UNCOVERED)
 		what = "no rule though there is a frame entry";
 	else if (rule->cfa == UNWIND_NO_RULE)
@@ -119,6 +124,7 @@ static void compare_row(const struct compare *compare, uint64_t start, uint64_t 
 		worst = max_of(worst, look_at(compare, frame, addresses[i], is_signal));
 	result->rows++;
 	result->exact += worst == VERDICT_EXACT;
+	result->refused += worst == VERDICT_REFUSED;
 	result->no_rule += worst == VERDICT_NO_RULE;
 	result->wrong += worst == VERDICT_WRONG;
 }

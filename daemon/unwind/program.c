@@ -39,6 +39,7 @@ static void set_expression(struct program *program, struct cfi_value *value, enu
 		*value = (struct cfi_value){
 			.kind = kind,
 			.size = (uint32_t)min_of(size, (uint64_t)UINT32_MAX),
+			.number = value->number,
 			.expression = bytes,
 		};
 }
@@ -88,13 +89,22 @@ static void define_cfa(struct program *program, uint64_t number, int64_t offset)
 	program->state.cfa_register = number;
 }
 
-/* Change one half of a CFA that is register plus offset. */
-static void change_cfa(struct program *program, bool is_register, uint64_t number, int64_t offset)
+/*
+ * Change one half of a CFA that is register plus offset. Assembly goes back from an expression to a
+ * register with its last offset; libgcc and gdb take that.
+ */
+static void change_register(struct program *program, uint64_t number)
+{
+	if (program->state.cfa.kind == CFI_UNSET)
+		program->cursor.bad = true;
+	else
+		define_cfa(program, number, program->state.cfa.number);
+}
+
+static void change_offset(struct program *program, int64_t offset)
 {
 	if (program->state.cfa.kind != CFI_OFFSET)
 		program->cursor.bad = true;
-	else if (is_register)
-		program->state.cfa_register = number;
 	else
 		program->state.cfa.number = offset;
 }
@@ -175,13 +185,13 @@ static void run_cfa(struct program *program, uint8_t op)
 		define_cfa(program, number, scaled(program, cursor_sleb(cursor)));
 		break;
 	case DW_CFA_def_cfa_register:
-		change_cfa(program, true, cursor_uleb(cursor), 0);
+		change_register(program, cursor_uleb(cursor));
 		break;
 	case DW_CFA_def_cfa_offset:
-		change_cfa(program, false, 0, unsigned_operand(program));
+		change_offset(program, unsigned_operand(program));
 		break;
 	case DW_CFA_def_cfa_offset_sf:
-		change_cfa(program, false, 0, scaled(program, cursor_sleb(cursor)));
+		change_offset(program, scaled(program, cursor_sleb(cursor)));
 		break;
 	case DW_CFA_def_cfa_expression:
 		set_expression(program, &program->state.cfa, CFI_EXPRESSION);

@@ -7,6 +7,10 @@ oracle_programs := $(patsubst tests/oracle/%.c,$(O)/oracle/%,$(wildcard tests/or
 oracle-build:
 	$(Q)$(MAKE) SAN=1 ARCH=$(HOST_ARCH) oracle-programs
 
+.PHONY: test-oracle
+test-oracle: ## unwind tables of every program here and in the arm64 guest against readelf and libdw
+	$(Q)UNWIND_ALL=1 tests/oracle/unwind.sh $(O)
+
 oracle-programs: $(oracle_programs)
 
 $(O)/oracle/%: tests/oracle/%.c tests/unit/synthetic.c $(U)/libstacktap.a

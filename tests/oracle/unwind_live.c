@@ -1,0 +1,382 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Single-step a program and walk its stack at each instruction twice: with our tables, and by
+ * libdwfl. Frames that differ, or that come after the end of one of both for no known reason, fail.
+ *
+ * usage: unwind_live PROGRAM [STEPS-BETWEEN-COMPARISONS]
+ */
+#include <elfutils/libdwfl.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/personality.h>
+#include <sys/ptrace.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <sys/user.h>
+#include <sys/wait.h>
+
+#include "base/macro.h"
+#include "symbol/elf.h"
+#include "unwind/compile.h"
+
+struct target {
+	pid_t pid, tid;
+};
+
+static inline int unwind_read_word(void *memory, uint64_t address, __u64 *ret_value)
+{
+	const struct target *target = memory;
+	struct iovec local = { .iov_base = ret_value, .iov_len = sizeof(*ret_value) };
+	struct iovec remote = { .iov_base = (void *)(uintptr_t)address, .iov_len = 8 };
+
+	return process_vm_readv(target->pid, &local, 1, &remote, 1, 0) == 8 ? 0 : -1;
+}
+
+#include <stacktap/unwind.h>
+
+enum {
+	FRAMES_MAX = 256,
+	MAPPINGS_MAX = 256,
+	THREAD_STEPS = 3000,
+	REPORTED_MAX = 20,
+	BREAKPOINT = 0xcc,
+};
+
+#define ADDRESS_LIMIT 0x7ffffffff000ULL
+#define MEMORY_LIMIT ((size_t)1 << 30)
+
+struct stack {
+	uint64_t pcs[FRAMES_MAX];
+	uint16_t exact[FRAMES_MAX];
+	uint32_t count, exact_count;
+	int end;
+};
+
+struct loaded {
+	struct unwind_table table;
+	void *data;
+};
+
+static struct unwind_mapping mappings[MAPPINGS_MAX];
+static struct loaded loaded[MAPPINGS_MAX];
+static uint32_t mapping_count;
+static struct {
+	uint64_t compared, equal, we_ended, they_ended, frames, by_fp, wrong;
+	uint64_t ends[STACKTAP_END_REASONS];
+} counts;
+
+static void die(const char *what)
+{
+	fprintf(stderr, "unwind_live: %s: %s\n", what, strerror(errno));
+	exit(1);
+}
+
+/* Table of an ELF image and the bias of the mapping that shows its file's bytes from @offset. */
+static const struct unwind_table *load_table(const struct elf *elf, uint64_t start,
+					     uint64_t offset, struct loaded *to, __u64 *ret_bias)
+{
+	_cleanup_free_ struct object_segment *segments = NULL;
+	struct compile_stats stats;
+	size_t count, size;
+
+	if (elf_segments(elf, &segments, &count) < 0 ||
+	    compile_elf(elf, MEMORY_LIMIT, &to->data, &size, &stats) < 0)
+		return NULL;
+	if (unwind_table_check(to->data, size, &to->table) < 0)
+		die("a table does not pass its own check");
+	for (size_t i = 0; i < count; i++)
+		if (offset + 4096 > segments[i].offset &&
+		    offset < segments[i].offset + segments[i].size)
+			*ret_bias = start - (segments[i].vaddr - segments[i].offset + offset);
+	return &to->table;
+}
+
+static void load_mapping(pid_t pid, uint64_t start, uint64_t end, uint64_t offset,
+			 const char *path)
+{
+	struct unwind_mapping *mapping = &mappings[mapping_count++];
+	_cleanup_free_ char *image = NULL;
+	_cleanup_close_ int fd = -1;
+	struct elf elf = { .fd = -1 };
+	struct stat st;
+
+	*mapping = (struct unwind_mapping){ .start = start, .end = end };
+	if (!strcmp(path, "[vdso]")) {
+		struct iovec local = { .iov_base = image = malloc(end - start),
+				       .iov_len = end - start };
+		struct iovec remote = { .iov_base = (void *)(uintptr_t)start,
+					.iov_len = end - start };
+
+		if (!image || process_vm_readv(pid, &local, 1, &remote, 1, 0) < 0 ||
+		    elf_open_memory(&elf, image, end - start) < 0)
+			die("vdso");
+		offset = 0;
+	} else if (path[0] == '/') {
+		fd = open(path, O_RDONLY | O_CLOEXEC);
+		if (fd < 0 || fstat(fd, &st) < 0 || elf_open(&elf, fd, (uint64_t)st.st_size, 0) < 0)
+			die(path);
+	} else {
+		return;
+	}
+	mapping->table = load_table(&elf, start, offset, &loaded[mapping - mappings],
+				    &mapping->bias);
+	elf_close(&elf);
+}
+
+static Dwfl *load_dwfl(pid_t pid)
+{
+	static char *debuginfo_path;
+	static const Dwfl_Callbacks callbacks = {
+		.find_elf = dwfl_linux_proc_find_elf,
+		.find_debuginfo = dwfl_standard_find_debuginfo,
+		.debuginfo_path = &debuginfo_path,
+	};
+	Dwfl *dwfl = dwfl_begin(&callbacks);
+
+	if (!dwfl || dwfl_linux_proc_report(dwfl, pid) != 0 ||
+	    dwfl_report_end(dwfl, NULL, NULL) != 0 ||
+	    dwfl_linux_proc_attach(dwfl, pid, true) != 0)
+		die("libdwfl cannot attach");
+	return dwfl;
+}
+
+static void unload(Dwfl *dwfl)
+{
+	for (; mapping_count; mapping_count--)
+		free(steal_ptr(loaded[mapping_count - 1].data));
+	if (dwfl)
+		dwfl_end(dwfl);
+}
+
+/* Both sides learn the mappings again. */
+static Dwfl *load(pid_t pid, Dwfl *dwfl)
+{
+	_cleanup_fclose_ FILE *maps = NULL;
+	char path[64], line[4500];
+
+	snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
+	maps = fopen(path, "re");
+	if (!maps)
+		die(path);
+	unload(dwfl);
+	while (fgets(line, sizeof(line), maps)) {
+		uint64_t start, end, offset;
+		char flags[8], name[4096] = "";
+
+		if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s %" SCNx64 " %*s %*s %4095s", &start,
+			   &end, flags, &offset, name) >= 4 &&
+		    flags[2] == 'x' && start < ADDRESS_LIMIT && mapping_count < MAPPINGS_MAX)
+			load_mapping(pid, start, end, offset, name);
+	}
+	return load_dwfl(pid);
+}
+
+static void walk_ours(const struct target *target, const struct user_regs_struct *user,
+		      struct stack *ret_stack)
+{
+	uint64_t regs[] = {
+		user->rax, user->rdx, user->rcx, user->rbx, user->rsi, user->rdi, user->rbp,
+		user->rsp, user->r8, user->r9, user->r10, user->r11, user->r12, user->r13,
+		user->r14, user->r15, user->rip,
+	};
+	struct target memory = *target;
+	__u64 known[ARRAY_SIZE(regs)], ips[FRAMES_MAX];
+	struct unwind_walk walk = {
+		.pc = user->rip, .sp = user->rsp, .fp = user->rbp,
+		.regs = known, .reg_count = ARRAY_SIZE(known),
+		.machine = UNWIND_MACHINE_X86_64,
+		.address_limit = ADDRESS_LIMIT,
+		.mappings = mappings, .mapping_count = mapping_count,
+		.ips = ips, .max = FRAMES_MAX,
+		.exact = ret_stack->exact, .max_exact = FRAMES_MAX,
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(regs); i++)
+		known[i] = regs[i];
+	unwind_walk_begin(&walk);
+	ret_stack->end = unwind_walk_run(&walk, &memory, FRAMES_MAX);
+	ret_stack->count = walk.count;
+	ret_stack->exact_count = walk.exact_count;
+	counts.by_fp += walk.fp_count;
+	for (uint32_t i = 0; i < walk.count; i++)
+		ret_stack->pcs[i] = ips[i];
+}
+
+static int on_frame(Dwfl_Frame *frame, void *ctx)
+{
+	struct stack *stack = ctx;
+	bool is_activation;
+	Dwarf_Addr pc;
+
+	if (stack->count == FRAMES_MAX || !dwfl_frame_pc(frame, &pc, &is_activation))
+		return DWARF_CB_ABORT;
+	if (is_activation && stack->count)
+		stack->exact[stack->exact_count++] = (uint16_t)stack->count;
+	stack->pcs[stack->count++] = pc;
+	return DWARF_CB_OK;
+}
+
+static void walk_theirs(Dwfl *dwfl, const struct target *target, struct stack *ret_stack)
+{
+	*ret_stack = (struct stack){ .end = STACKTAP_END_COMPLETE };
+	if (dwfl_getthread_frames(dwfl, target->tid, on_frame, ret_stack) != 0)
+		ret_stack->end = STACKTAP_END_NO_RULE;
+	/* an undefined return address may come out as a last frame of 0 */
+	while (ret_stack->count > 1 && !ret_stack->pcs[ret_stack->count - 1])
+		ret_stack->count--;
+}
+
+static void print_stack(const char *who, const struct stack *stack)
+{
+	fprintf(stderr, "  %s (end %d):", who, stack->end);
+	for (uint32_t i = 0; i < stack->count && i < 12; i++)
+		fprintf(stderr, " %" PRIx64, stack->pcs[i]);
+	fprintf(stderr, "\n");
+}
+
+static void compare(Dwfl *dwfl, const struct target *target, const struct user_regs_struct *user)
+{
+	struct stack ours = { 0 }, theirs;
+	uint32_t common;
+	bool is_wrong;
+
+	walk_ours(target, user, &ours);
+	walk_theirs(dwfl, target, &theirs);
+	common = min_of(ours.count, theirs.count);
+	is_wrong = memcmp(ours.pcs, theirs.pcs, common * sizeof(ours.pcs[0])) != 0;
+	/* who says to have reached the end must not have fewer frames than the other */
+	is_wrong |= ours.end == STACKTAP_END_COMPLETE && ours.count < theirs.count;
+	is_wrong |= theirs.end == STACKTAP_END_COMPLETE && theirs.count < ours.count;
+	counts.compared++;
+	counts.ends[ours.end]++;
+	counts.frames += ours.count;
+	if (ours.count == theirs.count && ours.end == theirs.end) {
+		is_wrong |= ours.exact_count != theirs.exact_count ||
+			    memcmp(ours.exact, theirs.exact,
+				   ours.exact_count * sizeof(ours.exact[0])) != 0;
+		counts.equal += !is_wrong;
+	} else if (!is_wrong) {
+		counts.we_ended += ours.end != STACKTAP_END_COMPLETE;
+		counts.they_ended += theirs.end != STACKTAP_END_COMPLETE;
+	}
+	if (is_wrong && counts.wrong++ < REPORTED_MAX) {
+		print_stack("ours", &ours);
+		print_stack("libdwfl", &theirs);
+	}
+}
+
+static bool is_breakpoint(const struct target *target, uint64_t pc)
+{
+	__u64 word;
+	struct target memory = *target;
+
+	return unwind_read_word(&memory, pc - 1, &word) == 0 && (word & 0xff) == BREAKPOINT;
+}
+
+/* Step one thread up to its next breakpoint, or @limit instructions; its status then. */
+static int step(Dwfl *dwfl, const struct target *target, uint64_t every, uint64_t limit)
+{
+	struct user_regs_struct user;
+	int status = 0, number = 0;
+
+	for (uint64_t i = 0; i < limit; i++) {
+		if (ptrace(PTRACE_SINGLESTEP, target->tid, 0, number) < 0 ||
+		    waitpid(target->tid, &status, __WALL) < 0)
+			die("single-step");
+		if (!WIFSTOPPED(status) || status >> 16)
+			return status;
+		number = WSTOPSIG(status) == SIGTRAP ? 0 : WSTOPSIG(status);
+		if (ptrace(PTRACE_GETREGS, target->tid, 0, &user) < 0)
+			die("registers");
+		if (i % every == 0)
+			compare(dwfl, target, &user);
+		if (!number && is_breakpoint(target, user.rip))
+			return status;
+	}
+	return status;
+}
+
+/* The program has made a thread: step that one from its first instruction on, then let it go. */
+static void step_thread(Dwfl *dwfl, pid_t pid, uint64_t every)
+{
+	struct target target = { .pid = pid };
+	unsigned long tid;
+	int status;
+
+	if (ptrace(PTRACE_GETEVENTMSG, pid, 0, &tid) < 0)
+		die("new thread");
+	target.tid = (pid_t)tid;
+	if (waitpid(target.tid, &status, __WALL) < 0)
+		die("new thread");
+	status = step(dwfl, &target, every, THREAD_STEPS);
+	if (WIFSTOPPED(status) && ptrace(PTRACE_DETACH, target.tid, 0, 0) < 0)
+		die("detach");
+}
+
+static void trace(pid_t pid, uint64_t every)
+{
+	struct target target = { .pid = pid, .tid = pid };
+	bool is_stepping = false;
+	Dwfl *dwfl = NULL;
+	int status, number = 0;
+
+	if (waitpid(pid, &status, 0) < 0 || !WIFSTOPPED(status) ||
+	    ptrace(PTRACE_SETOPTIONS, pid, 0, PTRACE_O_TRACECLONE | PTRACE_O_EXITKILL) < 0)
+		die("trace");
+	/* the dynamic linker's first instructions have nothing above them */
+	dwfl = load(pid, dwfl);
+	step(dwfl, &target, every, THREAD_STEPS);
+	for (;;) {
+		if (is_stepping) {
+			status = step(dwfl, &target, every, UINT64_MAX);
+			number = 0;
+		} else if (ptrace(PTRACE_CONT, pid, 0, number) < 0 ||
+			   waitpid(pid, &status, 0) < 0) {
+			die("continue");
+		}
+		if (!WIFSTOPPED(status))
+			break;
+		number = WSTOPSIG(status) == SIGTRAP ? 0 : WSTOPSIG(status);
+		if (status >> 16 == PTRACE_EVENT_CLONE) {
+			step_thread(dwfl, pid, every);
+		} else if (!number) {
+			is_stepping = !is_stepping;
+			if (is_stepping)
+				dwfl = load(pid, dwfl);
+		}
+	}
+	unload(dwfl);
+	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
+		fprintf(stderr, "unwind_live: the program did not end well: %#x\n", status);
+		exit(1);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	uint64_t every = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
+	pid_t pid;
+
+	if (argc < 2 || every == 0) {
+		fputs("usage: unwind_live PROGRAM [STEPS]\n", stderr);
+		return 2;
+	}
+	pid = fork();
+	if (pid < 0)
+		die("fork");
+	if (pid == 0) {
+		if (ptrace(PTRACE_TRACEME, 0, 0, 0) == 0)
+			execl(argv[1], argv[1], (char *)NULL);
+		_exit(127);
+	}
+	trace(pid, every);
+	printf("{\"compared\": %" PRIu64 ", \"equal\": %" PRIu64 ", \"we_ended\": %" PRIu64
+	       ", \"they_ended\": %" PRIu64 ", \"frames\": %" PRIu64 ", \"by_fp\": %" PRIu64
+	       ", \"complete\": %" PRIu64 ", \"no_rule\": %" PRIu64 ", \"bad_frame\": %" PRIu64
+	       ", \"wrong\": %" PRIu64 "}\n", counts.compared, counts.equal, counts.we_ended,
+	       counts.they_ended, counts.frames, counts.by_fp,
+	       counts.ends[STACKTAP_END_COMPLETE], counts.ends[STACKTAP_END_NO_RULE],
+	       counts.ends[STACKTAP_END_BAD_FRAME], counts.wrong);
+	return counts.wrong != 0;
+}
