@@ -44,6 +44,21 @@ static struct nla_policy top_policy[STACKTAP_A_MAX + 1] = {
 	[STACKTAP_A_EVENT_COUNT] = U64,
 	[STACKTAP_A_SRC_ID] = U32,
 	[STACKTAP_A_ERRNO] = U32,
+	[STACKTAP_A_TABLES] = U32,
+	[STACKTAP_A_TABLE_ROWS] = U64,
+	[STACKTAP_A_TABLE_BYTES] = U64,
+	[STACKTAP_A_TABLE_LIMIT] = U64,
+	[STACKTAP_A_LISTS] = U32,
+	[STACKTAP_A_LIST_BYTES] = U64,
+	[STACKTAP_A_LISTS_REFUSED] = U64,
+	[STACKTAP_A_TABLE_HITS] = U64,
+	[STACKTAP_A_TABLE_MISSES] = U64,
+	[STACKTAP_A_TABLE_FRAMES] = U64,
+	[STACKTAP_A_TABLE_FP_FRAMES] = U64,
+	[STACKTAP_A_TABLE] = NEST,
+	[STACKTAP_A_TABLE_ID] = U64,
+	[STACKTAP_A_TABLE_USERS] = U32,
+	[STACKTAP_A_TABLE_HIT] = U64,
 };
 
 static struct nla_policy source_policy[STACKTAP_SRC_ATTR_MAX + 1] = {
@@ -124,6 +139,12 @@ int attribute_parse_module(struct nlmsghdr *message, struct control_module *ret_
 	get_string(attrs[STACKTAP_A_MODULE_VERSION], module.version, sizeof(module.version));
 	module.features = get_u64(attrs[STACKTAP_A_FEATURES]);
 	module.sessions = get_u32(attrs[STACKTAP_A_SESSIONS]);
+	module.tables = get_u32(attrs[STACKTAP_A_TABLES]);
+	module.lists = get_u32(attrs[STACKTAP_A_LISTS]);
+	module.table_rows = get_u64(attrs[STACKTAP_A_TABLE_ROWS]);
+	module.table_bytes = get_u64(attrs[STACKTAP_A_TABLE_BYTES]);
+	module.list_bytes = get_u64(attrs[STACKTAP_A_LIST_BYTES]);
+	module.table_limit = get_u64(attrs[STACKTAP_A_TABLE_LIMIT]);
 	*ret_module = module;
 	return 0;
 }
@@ -209,6 +230,11 @@ int attribute_parse_session(struct nlmsghdr *message, struct control_session *re
 	session.walk_limit_ns = get_u32(attrs[STACKTAP_A_WALK_LIMIT_NS]);
 	session.ring_bytes = get_u64(attrs[STACKTAP_A_RING_BYTES]);
 	session.stash_bytes = get_u64(attrs[STACKTAP_A_STASH_BYTES]);
+	session.tables = get_u32(attrs[STACKTAP_A_TABLES]);
+	session.lists = get_u32(attrs[STACKTAP_A_LISTS]);
+	session.table_bytes = get_u64(attrs[STACKTAP_A_TABLE_BYTES]);
+	session.list_bytes = get_u64(attrs[STACKTAP_A_LIST_BYTES]);
+	session.lists_refused = get_u64(attrs[STACKTAP_A_LISTS_REFUSED]);
 	if (attrs[STACKTAP_A_SOURCES]) {
 		nla_for_each_nested(nest, attrs[STACKTAP_A_SOURCES], left) {
 			if (session.source_count == STACKTAP_MAX_SOURCES)
@@ -289,6 +315,10 @@ int attribute_parse_cpu(struct nlmsghdr *message, struct control_cpu *ret_cpu)
 		cpu.state = nla_get_u8(attrs[STACKTAP_A_CPU_STATE]);
 	cpu.ring_bytes = get_u64(attrs[STACKTAP_A_RING_BYTES]);
 	cpu.ring_used = get_u64(attrs[STACKTAP_A_RING_USED]);
+	cpu.table_hits = get_u64(attrs[STACKTAP_A_TABLE_HITS]);
+	cpu.table_misses = get_u64(attrs[STACKTAP_A_TABLE_MISSES]);
+	cpu.table_frames = get_u64(attrs[STACKTAP_A_TABLE_FRAMES]);
+	cpu.table_fp_frames = get_u64(attrs[STACKTAP_A_TABLE_FP_FRAMES]);
 	/* COUNTS is repeated, so the table of attributes above holds only the last one */
 	nla_for_each_nested(nest, top[STACKTAP_A_CPU], left) {
 		if (nla_type(nest) != STACKTAP_A_COUNTS)
@@ -300,6 +330,28 @@ int attribute_parse_cpu(struct nlmsghdr *message, struct control_cpu *ret_cpu)
 			return ret;
 	}
 	*ret_cpu = cpu;
+	return 0;
+}
+
+int attribute_parse_table(struct nlmsghdr *message, struct control_table *ret_table)
+{
+	struct nlattr *top[STACKTAP_A_MAX + 1], *attrs[STACKTAP_A_MAX + 1];
+	int ret;
+
+	ret = parse_top(message, top);
+	if (ret < 0)
+		return ret;
+	if (!top[STACKTAP_A_TABLE] ||
+	    nla_parse_nested(attrs, STACKTAP_A_MAX, top[STACKTAP_A_TABLE], top_policy) < 0 ||
+	    !attrs[STACKTAP_A_TABLE_ID])
+		return -EBADMSG;
+	*ret_table = (struct control_table){
+		.id = nla_get_u64(attrs[STACKTAP_A_TABLE_ID]),
+		.bytes = get_u64(attrs[STACKTAP_A_TABLE_BYTES]),
+		.rows = get_u64(attrs[STACKTAP_A_TABLE_ROWS]),
+		.users = get_u32(attrs[STACKTAP_A_TABLE_USERS]),
+		.hit = get_u64(attrs[STACKTAP_A_TABLE_HIT]),
+	};
 	return 0;
 }
 

@@ -14,6 +14,7 @@ int attribute_parse_module(struct nlmsghdr *message, struct control_module *ret_
 /* The filter of *ret_session is allocated: control_filter_done(). */
 int attribute_parse_session(struct nlmsghdr *message, struct control_session *ret_session);
 int attribute_parse_cpu(struct nlmsghdr *message, struct control_cpu *ret_cpu);
+int attribute_parse_table(struct nlmsghdr *message, struct control_table *ret_table);
 int attribute_parse_event(struct nlmsghdr *message, struct control_event *ret_event);
 
 /* Bytes that attribute_put_change() may need beyond the header. */

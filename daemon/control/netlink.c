@@ -344,6 +344,11 @@ static int parse_cpu(struct nlmsghdr *message, void *ret_item)
 	return attribute_parse_cpu(message, ret_item);
 }
 
+static int parse_table(struct nlmsghdr *message, void *ret_item)
+{
+	return attribute_parse_table(message, ret_item);
+}
+
 static void sessions_done(struct list *list)
 {
 	struct control_session *sessions = (void *)list->items;
@@ -406,6 +411,24 @@ int control_each_cpu(struct control *control, uint64_t session_id,
 	cpus = (const void *)list.items;
 	for (size_t i = 0; !ret && i < list.count; i++)
 		ret = each(ctx, &cpus[i]);
+	free(list.items);
+	return ret;
+}
+
+int control_each_table(struct control *control, uint64_t session_id,
+		       int (*each)(void *ctx, const struct control_table *table), void *ctx)
+{
+	struct list list = { .size = sizeof(struct control_table), .parse = parse_table };
+	const struct control_table *tables;
+	int ret = -EAGAIN;
+
+	for (int i = 0; i < DUMP_TRIES && ret == -EAGAIN; i++) {
+		list.count = 0;
+		ret = fill_list(control, STACKTAP_CMD_GET_TABLE, NLM_F_DUMP, session_id, &list);
+	}
+	tables = (const void *)list.items;
+	for (size_t i = 0; !ret && i < list.count; i++)
+		ret = each(ctx, &tables[i]);
 	free(list.items);
 	return ret;
 }

@@ -22,6 +22,8 @@ struct control_module {
 	char version[32];
 	uint64_t features;
 	uint32_t sessions;
+	uint32_t tables, lists;
+	uint64_t table_rows, table_bytes, list_bytes, table_limit;
 };
 
 struct control_source {
@@ -54,6 +56,8 @@ struct control_session {
 	uint64_t generation, created;
 	uint32_t user_frames, walk_limit_ns;
 	uint64_t ring_bytes, stash_bytes;
+	uint32_t tables, lists;
+	uint64_t table_bytes, list_bytes, lists_refused;
 	struct control_source sources[STACKTAP_MAX_SOURCES];
 	size_t source_count;
 	struct control_filter filter;
@@ -73,8 +77,15 @@ struct control_cpu {
 	uint32_t cpu;
 	uint8_t state;			/* enum stacktap_cpu_state */
 	uint64_t ring_bytes, ring_used;
+	uint64_t table_hits, table_misses, table_frames, table_fp_frames;
 	struct control_counts counts[STACKTAP_MAX_SOURCES];
 	size_t count_count;
+};
+
+struct control_table {
+	uint64_t id, bytes, rows;
+	uint32_t users;			/* sessions that are charged with it */
+	uint64_t hit;			/* time when a walk last used it, to a second; 0: never */
 };
 
 struct control_event {
@@ -99,6 +110,9 @@ int control_each_session(struct control *control,
 			 int (*each)(void *ctx, const struct control_session *session), void *ctx);
 int control_each_cpu(struct control *control, uint64_t session_id,
 		     int (*each)(void *ctx, const struct control_cpu *cpu), void *ctx);
+/* The tables of one session, or with 0 all. */
+int control_each_table(struct control *control, uint64_t session_id,
+		       int (*each)(void *ctx, const struct control_table *table), void *ctx);
 int control_set_session(struct control *control, uint64_t id, const struct control_change *change);
 /* Live change of one source's rate (rate_hz) or period (the other is 0). */
 int control_set_rate(struct control *control, uint64_t id, uint32_t source_id, uint32_t rate_hz,
