@@ -189,6 +189,8 @@ static void on_sample(void *ctx, const struct stacktap_sample *sample, const uin
 	if (!process_table_follows(drain->processes, sample->tgid))
 		return;
 	input.image = process_table_image(drain->processes, sample, &input.marks);
+	if (input.image && user_count)
+		input.marks |= process_table_check_list(drain->processes, input.image, sample);
 	if (input.image && user_count && !image_find_mapping(input.image, user_ips[0]))
 		process_table_suspect(drain->processes, input.image, sample->header.time);
 

@@ -54,6 +54,9 @@ struct image {
 	uint64_t doubted;	/* time since when is_doubtful holds */
 	uint64_t scanned;	/* time of the last merged scan, 0: never */
 	uint64_t replaced;	/* time of the last event that took the place of older mappings */
+	uint64_t changed;	/* time of the last event that changed its mappings */
+	bool is_listed;		/* the module has got the mappings, or soon will, */
+	uint64_t listed;	/* as of this generation; see process/lists.h */
 
 	/* set by thread B */
 	_Atomic(struct image_details *) details;

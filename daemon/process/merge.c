@@ -121,7 +121,7 @@ static bool same_lists(const struct image *image, const struct old_list *old)
 	return true;
 }
 
-static void merge_mappings(struct process_table *table, const struct process *process,
+static void merge_mappings(struct process_table *table, struct process *process,
 			   struct image *image, const struct process_snapshot *snapshot)
 {
 	struct old_list old = {
@@ -130,6 +130,7 @@ static void merge_mappings(struct process_table *table, const struct process *pr
 		.capacity = image->mapping_capacity,
 	};
 	uint64_t generation = image->generation;
+	bool is_same;
 	int r = 0;
 
 	image->mappings = NULL;
@@ -141,6 +142,9 @@ static void merge_mappings(struct process_table *table, const struct process *pr
 	if (!r)
 		r = merge_newer(image, &old, snapshot->time);
 	image->scanned = snapshot->time;
+	is_same = same_lists(image, &old);
+	if (!is_same)
+		image->changed = max_of(image->changed, snapshot->time);
 	if (r < 0) {
 		image_doubt(image, snapshot->time);
 	} else if (image->is_doubtful && image->doubted < snapshot->time) {
@@ -148,12 +152,14 @@ static void merge_mappings(struct process_table *table, const struct process *pr
 		image->doubted = 0;
 		/* older samples stay marked: nobody knows what held for them */
 		image->replaced = max_of(image->replaced, snapshot->time);
-	} else if (same_lists(image, &old)) {
+	} else if (is_same) {
 		image->generation = generation;
 	} else if (old.count) {
 		image->replaced = max_of(image->replaced, snapshot->time);
 	}
 	old_list_done(image, &old);
+	if (!image->is_listed || image->listed != image->generation)
+		process_want_list(table, process, snapshot->time);
 }
 
 void process_table_merge(struct process_table *table, const struct process_snapshot *snapshot)

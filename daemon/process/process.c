@@ -41,6 +41,9 @@ void process_table_mmap(struct process_table *table, const struct sideband_mmap 
 	}
 	if (replaced)
 		image->replaced = event->time;
+	image->changed = event->time;
+	if (image == process->images[0])
+		process_want_list(table, process, event->time);
 }
 
 void process_table_comm(struct process_table *table, const struct sideband_task *event)
@@ -54,8 +57,11 @@ void process_table_comm(struct process_table *table, const struct sideband_task 
 	if (!process)
 		return;
 	image = process_push_image(table, process, event->time, event->time, event->comm);
-	if (image)
-		image_announce(table, process, image);
+	if (!image)
+		return;
+	image->changed = event->time;
+	image_announce(table, process, image);
+	process_want_list(table, process, event->time);
 }
 
 void process_table_fork(struct process_table *table, const struct sideband_task *event)
@@ -85,6 +91,13 @@ void process_table_fork(struct process_table *table, const struct sideband_task 
 		image->is_doubtful = parent_image->is_doubtful;
 		image->doubted = parent_image->doubted;
 		image_inherit(table, process, image, parent_image);
+		image->changed = parent_image->changed;
+		/* and so does the kernel, with a list that is there */
+		image->is_listed = parent_image->is_listed &&
+				   parent_image->listed == parent_image->generation;
+		image->listed = image->generation;
+		if (!image->is_listed)
+			process_want_list(table, process, event->time);
 	} else if (image) {
 		image_doubt(image, event->time);
 		process_want_scan(table, process, event->time);

@@ -13,6 +13,7 @@
 
 #include "capture/capture.h"
 #include "process/image.h"
+#include "process/lists.h"
 
 struct process_table;
 
@@ -59,6 +60,28 @@ bool process_table_wants_scan(struct process_table *table, uint32_t *ret_tgid);
 int process_table_follow(struct process_table *table, uint32_t tgid);
 /* Is a sample of this process wanted? True when none was named. */
 bool process_table_follows(const struct process_table *table, uint32_t tgid);
+
+/*
+ * Make mapping lists for the module from now on. @send takes each; false: there was no room for it.
+ * @tgids: only these processes have samples, unless others turn out to have some; NULL: all.
+ */
+int process_table_use_lists(struct process_table *table,
+			    bool (*send)(void *ctx, struct mapping_list *list), void *ctx,
+			    const uint32_t *tgids, size_t count);
+/*
+ * Hand out the mapping lists that are due, or all that are wanted: every event up to @time has been
+ * seen. True: some wait still.
+ */
+bool process_table_send_lists(struct process_table *table, uint64_t time, bool at_once);
+/*
+ * A sample whose user stack was walked: is the list that it was walked with out of date in a way
+ * that says that it may be wrong? SAMPLE_DOUBTFUL or 0. New code in the stack itself is the
+ * aggregator's to see.
+ */
+uint16_t process_table_check_list(struct process_table *table, const struct image *image,
+				  const struct stacktap_sample *sample);
+/* Every list is to be made again: the module has dropped tables that they name. */
+void process_table_relist(struct process_table *table, uint64_t time);
 
 /* A sample's leaf address lies in no mapping of its image: something escaped the side band. */
 void process_table_suspect(struct process_table *table, struct image *image, uint64_t time);

@@ -18,6 +18,7 @@ int process_table_new(const struct process_observer *observer, struct process_ta
 	table->processes.pool = POOL_PROCESSES;
 	table->files.pool = POOL_PROCESSES;
 	TAILQ_INIT(&table->reap);
+	TAILQ_INIT(&table->lists);
 	*ret_table = table;
 	return 0;
 }
@@ -59,6 +60,7 @@ static void process_free(struct process_table *table, struct process *process)
 		process_drop_image(process, 0);
 	if (process->reap_time)
 		TAILQ_REMOVE(&table->reap, process, reap);
+	process_forget_list(table, process);
 	hash_table_remove(&table->processes, &process->link);
 	pool_uncharge(POOL_PROCESSES, sizeof(*process));
 	free(process);
@@ -74,6 +76,7 @@ void process_table_free(struct process_table *table)
 							 struct process, link));
 	hash_table_done(&table->processes);
 	hash_table_done(&table->files);
+	free(table->list_tgids);
 	free(table);
 }
 
@@ -134,6 +137,7 @@ struct process *process_get(struct process_table *table, uint32_t tgid)
 		goto uncharge;
 	process->tgid = tgid;
 	process->scan_interval = SCAN_INTERVAL_NS;
+	process_forget_list(table, process);
 	if (hash_table_add(&table->processes, &process->link, tgid_hash(tgid)) < 0)
 		goto free_process;
 	return process;
@@ -215,6 +219,7 @@ struct image *process_push_image(struct process_table *table, struct process *pr
 	process->images[0] = image;
 	process->scan_interval = SCAN_INTERVAL_NS;
 	process->next_scan = 0;
+	process_forget_list(table, process);
 	return image;
 }
 

@@ -21,6 +21,10 @@ struct process {
 	struct hash_link link;
 	TAILQ_ENTRY(process) reap;
 	uint64_t reap_time;	/* 0: not on the list */
+	TAILQ_ENTRY(process) list;
+	uint64_t list_due;	/* 0: not on the list */
+	uint64_t next_miss, miss_interval;
+	bool is_missed;		/* a sample has shown that its list is wanted */
 	uint32_t tgid;
 	uint32_t parent_tgid;
 	struct image *images[PROCESS_IMAGES]; /* newest first */
@@ -33,6 +37,11 @@ struct process_table {
 	struct hash_table processes;
 	struct hash_table files;
 	TAILQ_HEAD(reap_list, process) reap; /* processes with ended images, oldest end first */
+	bool (*send_list)(void *ctx, struct mapping_list *list);	/* NULL: without lists */
+	void *list_ctx;
+	uint32_t *list_tgids;
+	size_t list_tgid_count;
+	TAILQ_HEAD(lists, process) lists; /* processes whose list is to be made, first come first */
 	uint32_t wanted[WANTED_MAX];
 	size_t wanted_count;
 	bool wants_all;

@@ -267,6 +267,9 @@ int aggregator_add(struct aggregator *aggregator, const struct sample_input *inp
 		key.marks |= SAMPLE_MOVED;
 	if (raw->newest > time && raw->newest - time > TIES_NS)
 		key.marks |= SAMPLE_DOUBTFUL;
+	/* the module walked through code that was not in its list yet: by the frame pointer */
+	if (record->generation && input->user_count > 1 && raw->newest > record->generation)
+		key.marks |= SAMPLE_DOUBTFUL;
 	memcpy(key.comm, record->comm, strnlen(record->comm, sizeof(key.comm) - 1));
 	err = sample_find(aggregator, &key, &sample);
 	if (err)

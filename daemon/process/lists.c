@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "process/lists.h"
+
+#include <string.h>
+
+#include "process/table.h"
+#include "profile/window.h"
+
+#define DELAY_NS (LISTS_DELAY_MS * NSEC_PER_MSEC)
+#define MISS_INTERVAL_NS (NSEC_PER_SEC / 4)	/* doubling up to the maximum */
+#define MISS_INTERVAL_MAX_NS (32 * NSEC_PER_SEC)
+
+struct mapping_list *mapping_list_new(struct image *image, uint64_t generation)
+{
+	struct mapping_list *list =
+		malloc(sizeof(*list) + image->mapping_count * sizeof(list->mappings[0]));
+
+	if (!list)
+		return NULL;
+	*list = (struct mapping_list){
+		.image = image_ref(image),
+		.tgid = image->tgid,
+		.start_time = image->start_time,
+		.exec_id = image->exec_id,
+		.is_bound = image->exec_id_known,
+		.generation = max_of(generation, image->changed),
+		.count = image->mapping_count,
+	};
+	for (size_t i = 0; i < list->count; i++) {
+		list->mappings[i] = image->mappings[i];
+		mapped_file_ref(list->mappings[i].file);
+		list->generation = max_of(list->generation, list->mappings[i].since);
+	}
+	return list;
+}
+
+size_t mapping_list_bytes(const struct mapping_list *list)
+{
+	return sizeof(*list) + list->count * sizeof(list->mappings[0]);
+}
+
+void mapping_list_free(struct mapping_list *list)
+{
+	if (!list)
+		return;
+	for (size_t i = 0; i < list->count; i++)
+		mapped_file_unref(list->mappings[i].file);
+	image_unref(list->image);
+	free(list);
+}
+
+void process_want_list(struct process_table *table, struct process *process, uint64_t time)
+{
+	if (!table->send_list || process->list_due)
+		return;
+	process->list_due = time + DELAY_NS;
+	TAILQ_INSERT_TAIL(&table->lists, process, list);
+}
+
+void process_miss_list(struct process_table *table, struct process *process, uint64_t time)
+{
+	if (time < process->next_miss || process->list_due || !process->images[0])
+		return;
+	process->next_miss = time + process->miss_interval;
+	process->miss_interval =
+		min_of(2 * process->miss_interval, (uint64_t)MISS_INTERVAL_MAX_NS);
+	process->is_missed = true;
+	process->images[0]->is_listed = false;
+	process_want_list(table, process, time);
+}
+
+void process_forget_list(struct process_table *table, struct process *process)
+{
+	if (process->list_due)
+		TAILQ_REMOVE(&table->lists, process, list);
+	process->list_due = 0;
+	process->next_miss = 0;
+	process->miss_interval = MISS_INTERVAL_NS;
+}
+
+int process_table_use_lists(struct process_table *table,
+			    bool (*send)(void *ctx, struct mapping_list *list), void *ctx,
+			    const uint32_t *tgids, size_t count)
+{
+	if (count) {
+		table->list_tgids = malloc(count * sizeof(*tgids));
+		if (!table->list_tgids)
+			return -ENOMEM;
+		memcpy(table->list_tgids, tgids, count * sizeof(*tgids));
+	}
+	table->list_tgid_count = count;
+	table->list_ctx = ctx;
+	table->send_list = send;
+	return 0;
+}
+
+static bool is_wanted(const struct process_table *table, const struct process *process)
+{
+	if (table->follows && !process->is_followed)
+		return false;
+	for (size_t i = 0; i < table->list_tgid_count; i++)
+		if (table->list_tgids[i] == process->tgid)
+			return true;
+	return !table->list_tgid_count || process->is_missed;
+}
+
+/* 0, or -EAGAIN when there is no room for it now. */
+static int send_list(struct process_table *table, struct process *process, uint64_t time)
+{
+	struct image *image = process->images[0];
+	struct mapping_list *list;
+
+	if (!image || image->ended || !is_wanted(table, process) ||
+	    (image->is_listed && image->listed == image->generation))
+		return 0;
+	/* a kernel thread, or nothing is known of it yet */
+	if (!image->mapping_count && !image->is_listed)
+		return 0;
+	image_announce(table, process, image);
+	list = mapping_list_new(image, time);
+	if (!list)
+		return -EAGAIN;
+	if (!table->send_list(table->list_ctx, list))
+		return -EAGAIN;
+	image->is_listed = true;
+	image->listed = image->generation;
+	process->next_miss = max_of(process->next_miss, time + MISS_INTERVAL_NS);
+	return 0;
+}
+
+bool process_table_send_lists(struct process_table *table, uint64_t time, bool at_once)
+{
+	struct process *process;
+
+	while ((process = TAILQ_FIRST(&table->lists)) && (at_once || process->list_due <= time)) {
+		TAILQ_REMOVE(&table->lists, process, list);
+		process->list_due = 0;
+		if (send_list(table, process, time) < 0) {
+			process_want_list(table, process, time);
+			break;
+		}
+	}
+	return process != NULL;
+}
+
+uint16_t process_table_check_list(struct process_table *table, const struct image *image,
+				  const struct stacktap_sample *sample)
+{
+	uint64_t time = sample->header.time, generation = sample->generation;
+	struct process *process;
+
+	if (!table->send_list || image->changed > time ||
+	    (generation && generation >= image->changed))
+		return 0;
+	process = process_find(table, image->tgid);
+	if (process && process->images[0] == image)
+		process_miss_list(table, process, time);
+	if (!generation)
+		return 0;
+	/* it names what the program before had mapped, or what others have taken the place of */
+	if ((!image->is_fork && image->since > generation) ||
+	    (image->replaced > generation && image->replaced <= time))
+		return SAMPLE_DOUBTFUL;
+	return 0;
+}
+
+void process_table_relist(struct process_table *table, uint64_t time)
+{
+	for (size_t i = 0; i < table->processes.size; i++) {
+		struct hash_link *link = table->processes.buckets[i];
+
+		for (; link; link = link->next) {
+			struct process *process = container_of(link, struct process, link);
+
+			if (!process->images[0] || process->images[0]->ended)
+				continue;
+			process->images[0]->is_listed = false;
+			process_want_list(table, process, time);
+		}
+	}
+}
