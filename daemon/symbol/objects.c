@@ -436,6 +436,24 @@ int objects_symtab(struct objects *objects, struct object *object, uint32_t tgid
 	return 0;
 }
 
+int objects_fd(struct objects *objects, struct object *object, uint32_t tgid, int *ret_fd)
+{
+	struct entry *entry = object->symbols;
+	int r;
+
+	if (!entry || object->kind != OBJECT_FILE)
+		return -ENODATA;
+	entry->used = clock_monotonic();
+	if (entry->fd < 0) {
+		r = reopen(objects, entry, tgid);
+		if (r < 0)
+			return r;
+	}
+	entry->fd_used = entry->used;
+	*ret_fd = entry->fd;
+	return 0;
+}
+
 bool objects_make_room(struct objects *objects, size_t bytes)
 {
 	size_t freed = 0;

@@ -42,6 +42,9 @@ void objects_see(struct objects *objects, const struct image *image, struct mapp
 int objects_symtab(struct objects *objects, struct object *object, uint32_t tgid,
 		   const struct symtab **ret_symtab, int *ret_fd);
 
+/* Its file alone, whatever is in it. *ret_fd is borrowed until the next call. */
+int objects_fd(struct objects *objects, struct object *object, uint32_t tgid, int *ret_fd);
+
 /* Free at least @bytes of POOL_SYMBOLS if that can be; false when nothing could be. */
 bool objects_make_room(struct objects *objects, size_t bytes);
 /* Close what was not used for @idle_ns, forget objects that nobody holds, free names out of use. */

@@ -72,6 +72,12 @@ void symbolizer_see_file(struct symbolizer *symbolizer, struct image *image,
 	objects_see(symbolizer->objects, image, file);
 }
 
+int symbolizer_open(struct symbolizer *symbolizer, struct object *object, uint32_t tgid,
+		    int *ret_fd)
+{
+	return objects_fd(symbolizer->objects, object, tgid, ret_fd);
+}
+
 struct mapped_file *symbolizer_kernel(struct symbolizer *symbolizer)
 {
 	return mapped_file_ref(kernel_file(symbolizer->kernel));

@@ -31,6 +31,10 @@ void symbolizer_see_image(struct symbolizer *symbolizer, struct image *image,
 void symbolizer_see_file(struct symbolizer *symbolizer, struct image *image,
 			 struct mapped_file *file);
 
+/* A file of an object that was seen; *ret_fd is borrowed until the next call. @tgid maps it. */
+int symbolizer_open(struct symbolizer *symbolizer, struct object *object, uint32_t tgid,
+		    int *ret_fd);
+
 /*
  * What all kernel Locations are in, for aggregator_set_kernel(); modules are told apart when
  * Locations are resolved. A new reference; may be asked for before any thread starts.

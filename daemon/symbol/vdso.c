@@ -10,7 +10,7 @@
 
 enum { MAPS_BYTES = 4 * 1024 * 1024, VDSO_BYTES = 1024 * 1024 };
 
-static int find_image(const void **ret_image, size_t *ret_size)
+int vdso_image(const void **ret_image, size_t *ret_size)
 {
 	_cleanup_free_ char *maps = NULL;
 	uint64_t start, end;
@@ -41,7 +41,7 @@ int vdso_read(struct object **ret_object, struct symtab **ret_symtab)
 	size_t size;
 	int r;
 
-	r = find_image(&image, &size);
+	r = vdso_image(&image, &size);
 	if (r < 0)
 		return r;
 	object = object_new(OBJECT_VDSO, "[vdso]");

@@ -7,6 +7,8 @@
 
 #include "symbol/symtab.h"
 
+/* Ours, in memory. -ENOENT: this process has none. */
+int vdso_image(const void **ret_image, size_t *ret_size);
 /* Its object with all facts, and its functions. -ENOENT: this process has none. */
 int vdso_read(struct object **ret_object, struct symtab **ret_symtab);
 
