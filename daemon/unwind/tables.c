@@ -1,0 +1,386 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "unwind/tables.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <sys/queue.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/pool.h"
+#include "symbol/vdso.h"
+#include "unwind/compile.h"
+
+#include <stacktap/unwind_table.h>
+
+#define COMPILE_LIMIT_NS (10 * NSEC_PER_SEC)	/* for one file */
+#define RETRY_NS (5 * NSEC_PER_SEC)		/* after the module had no room, or the file was gone */
+#define EVICTED_NS (30 * NSEC_PER_SEC)		/* until a table that was dropped may come back */
+#define RECENT_NS (10 * NSEC_PER_SEC)		/* tables used so recently are not dropped */
+
+enum {
+	ENTRIES_MAX = 16384,
+	EVICT_PART = 8,			/* at least this part of what the session holds */
+	HELD_MAX = 16384,		/* tables looked at for one that can go */
+};
+
+struct entry {
+	struct hash_link link;
+	TAILQ_ENTRY(entry) used;
+	uint64_t dev, inode, size;
+	int64_t ctime_ns;
+	uint64_t table_id;		/* 0: none */
+	uint64_t bytes, rows, loaded;
+	uint64_t retry_at;		/* without a table: when to try again, 0: never */
+};
+
+struct tables {
+	struct tables_ops ops;
+	struct hash_table entries;
+	TAILQ_HEAD(used_list, entry) used;	/* least recently asked for first */
+	struct tables_stats stats;
+	bool has_evicted;
+};
+
+/* A compiled table on its way to the module. */
+struct compiled {
+	void *data;
+	size_t bytes, memory;
+	uint64_t rows;
+};
+
+int tables_new(const struct tables_ops *ops, struct tables **ret_tables)
+{
+	struct tables *tables = calloc(1, sizeof(*tables));
+
+	if (!tables)
+		return -ENOMEM;
+	tables->ops = *ops;
+	tables->entries.pool = POOL_TABLES;
+	TAILQ_INIT(&tables->used);
+	*ret_tables = tables;
+	return 0;
+}
+
+const struct tables_stats *tables_stats(const struct tables *tables)
+{
+	return &tables->stats;
+}
+
+bool tables_take_evicted(struct tables *tables)
+{
+	bool has_evicted = tables->has_evicted;
+
+	tables->has_evicted = false;
+	return has_evicted;
+}
+
+static uint64_t hash_of(const struct object *object)
+{
+	uint64_t hash = hash_add(object->dev, object->inode);
+
+	return hash_add(hash_add(hash, (uint64_t)object->ctime_ns), object->size);
+}
+
+static struct entry *find(const struct tables *tables, const struct object *object)
+{
+	struct hash_link *link = hash_table_first(&tables->entries, hash_of(object));
+
+	for (; link; link = hash_table_next(link)) {
+		struct entry *entry = container_of(link, struct entry, link);
+
+		if (entry->dev == object->dev && entry->inode == object->inode &&
+		    entry->ctime_ns == object->ctime_ns && entry->size == object->size)
+			return entry;
+	}
+	return NULL;
+}
+
+/* Another entry may stand for the same bytes: the module keeps those once. */
+static bool is_shared(const struct tables *tables, const struct entry *entry)
+{
+	const struct entry *other;
+
+	TAILQ_FOREACH(other, &tables->used, used)
+		if (other != entry && other->table_id == entry->table_id)
+			return true;
+	return false;
+}
+
+/* The entry no longer stands for a table; the module's is its caller's business. */
+static void detach(struct tables *tables, struct entry *entry)
+{
+	if (!entry->table_id)
+		return;
+	if (!is_shared(tables, entry)) {
+		tables->stats.tables--;
+		tables->stats.rows -= entry->rows;
+		tables->stats.bytes -= entry->bytes;
+	}
+	entry->table_id = 0;
+}
+
+static void remove_entry(struct tables *tables, struct entry *entry)
+{
+	detach(tables, entry);
+	TAILQ_REMOVE(&tables->used, entry, used);
+	hash_table_remove(&tables->entries, &entry->link);
+	pool_uncharge(POOL_TABLES, sizeof(*entry));
+	free(entry);
+}
+
+void tables_free(struct tables *tables)
+{
+	struct entry *entry;
+
+	if (!tables)
+		return;
+	while ((entry = TAILQ_FIRST(&tables->used)))
+		remove_entry(tables, entry);
+	hash_table_done(&tables->entries);
+	free(tables);
+}
+
+static void drop(struct tables *tables, uint64_t id)
+{
+	struct stacktap_table_drop request = { .size = sizeof(request), .table_id = id };
+	struct entry *entry;
+	int r;
+
+	r = tables->ops.request(tables->ops.ctx, STACKTAP_IOC_TABLE_DROP, &request);
+	if (r < 0)
+		log_debug("table %" PRIu64 " cannot be dropped: %s", id, strerror(-r));
+	TAILQ_FOREACH(entry, &tables->used, used) {
+		if (entry->table_id != id)
+			continue;
+		detach(tables, entry);
+		entry->retry_at = tables->ops.now() + EVICTED_NS;
+	}
+	tables->stats.evicted++;
+	tables->has_evicted = true;
+}
+
+static struct entry *add(struct tables *tables, const struct object *object)
+{
+	struct entry *entry;
+
+	while (tables->entries.count >= ENTRIES_MAX || !pool_charge(POOL_TABLES, sizeof(*entry))) {
+		entry = TAILQ_FIRST(&tables->used);
+		if (!entry)
+			return NULL;
+		if (entry->table_id)
+			drop(tables, entry->table_id);
+		remove_entry(tables, entry);
+	}
+	entry = calloc(1, sizeof(*entry));
+	if (!entry || hash_table_add(&tables->entries, &entry->link, hash_of(object)) < 0) {
+		free(entry);
+		pool_uncharge(POOL_TABLES, sizeof(*entry));
+		return NULL;
+	}
+	entry->dev = object->dev;
+	entry->inode = object->inode;
+	entry->ctime_ns = object->ctime_ns;
+	entry->size = object->size;
+	TAILQ_INSERT_TAIL(&tables->used, entry, used);
+	return entry;
+}
+
+struct held {
+	uint64_t id, bytes, hit;
+};
+
+struct held_list {
+	const struct tables *tables;
+	struct held *items;
+	size_t count, capacity;
+};
+
+static int add_held(void *ctx, uint64_t id, uint64_t bytes, uint64_t hit)
+{
+	struct held_list *list = ctx;
+	const struct entry *entry;
+	struct held *items;
+
+	TAILQ_FOREACH(entry, &list->tables->used, used)
+		if (entry->table_id == id)
+			hit = max_of(hit, entry->loaded);
+	if (list->count == HELD_MAX || hit + RECENT_NS > list->tables->ops.now())
+		return 0;
+	if (list->count == list->capacity) {
+		size_t capacity = list->capacity ? 2 * list->capacity : 64;
+
+		items = reallocarray(list->items, capacity, sizeof(*items));
+		if (!items)
+			return -ENOMEM;
+		list->items = items;
+		list->capacity = capacity;
+	}
+	list->items[list->count++] = (struct held){ .id = id, .bytes = bytes, .hit = hit };
+	return 0;
+}
+
+static int compare_hits(const void *a, const void *b)
+{
+	const struct held *x = a, *y = b;
+
+	return (x->hit > y->hit) - (x->hit < y->hit);
+}
+
+bool tables_evict(struct tables *tables, uint64_t bytes)
+{
+	struct held_list list = { .tables = tables };
+	uint64_t freed = 0;
+	int r;
+
+	r = tables->ops.each_table(tables->ops.ctx, add_held, &list);
+	if (r < 0)
+		log_debug("cannot list the module's tables: %s", strerror(-r));
+	if (list.count)
+		qsort(list.items, list.count, sizeof(*list.items), compare_hits);
+	bytes = max_of(bytes, tables->stats.bytes / EVICT_PART);
+	for (size_t i = 0; i < list.count && freed < bytes; i++) {
+		drop(tables, list.items[i].id);
+		freed += list.items[i].bytes;
+	}
+	free(list.items);
+	return freed > 0;
+}
+
+void tables_forget(struct tables *tables, uint64_t id)
+{
+	struct entry *entry, *next;
+
+	for (entry = TAILQ_FIRST(&tables->used); entry; entry = next) {
+		next = TAILQ_NEXT(entry, used);
+		if (entry->table_id == id)
+			remove_entry(tables, entry);
+	}
+}
+
+static int open_elf(struct tables *tables, struct object *object, uint32_t tgid, struct elf *elf)
+{
+	const void *image;
+	size_t size;
+	int fd, r;
+
+	if (object->kind == OBJECT_VDSO) {
+		r = vdso_image(&image, &size);
+		return r < 0 ? r : elf_open_memory(elf, image, size);
+	}
+	r = tables->ops.open(tables->ops.ctx, object, tgid, &fd);
+	if (r < 0)
+		return r;
+	return elf_open(elf, fd, object->size, clock_monotonic() + COMPILE_LIMIT_NS);
+}
+
+static int compile(struct tables *tables, struct object *object, uint32_t tgid,
+		   struct compiled *ret_compiled)
+{
+	const struct pool *pool = pool_get(POOL_TABLES);
+	size_t used = atomic_load_explicit(&pool->used, memory_order_relaxed);
+	struct compile_stats stats = { 0 };
+	struct unwind_table table;
+	uint64_t began = clock_monotonic();
+	struct elf elf;
+	int r;
+
+	r = open_elf(tables, object, tgid, &elf);
+	if (r < 0)
+		return r;
+	r = compile_elf(&elf, pool->limit - min_of(used, pool->limit), &ret_compiled->data,
+			&ret_compiled->bytes, &stats);
+	elf_close(&elf);
+	tables->stats.compile_ns += clock_monotonic() - began;
+	if (r < 0)
+		return r;
+	/* nobody else charges this pool, so what it had left is what was there to take */
+	ret_compiled->memory = stats.memory + ret_compiled->bytes;
+	pool_charge_always(POOL_TABLES, ret_compiled->memory);
+	if (unwind_table_check(ret_compiled->data, ret_compiled->bytes, &table) == 0)
+		ret_compiled->rows = table.row_count;
+	return 0;
+}
+
+static int load(struct tables *tables, struct entry *entry, const struct compiled *compiled)
+{
+	struct stacktap_table_load request = {
+		.size = sizeof(request),
+		.data = (uintptr_t)compiled->data,
+		.data_bytes = compiled->bytes,
+	};
+	int r;
+
+	r = tables->ops.request(tables->ops.ctx, STACKTAP_IOC_TABLE_LOAD, &request);
+	if (r < 0)
+		return r;
+	if (!request.table_id)
+		return -EPROTO;
+	entry->table_id = request.table_id;
+	entry->bytes = compiled->bytes;
+	entry->rows = compiled->rows;
+	entry->loaded = tables->ops.now();
+	if (!is_shared(tables, entry)) {
+		tables->stats.tables++;
+		tables->stats.rows += entry->rows;
+		tables->stats.bytes += entry->bytes;
+	}
+	return 0;
+}
+
+static bool is_full(int error)
+{
+	return error == -ENOSPC || error == -EDQUOT || error == -ENOMEM;
+}
+
+static void make(struct tables *tables, struct object *object, uint32_t tgid, struct entry *entry)
+{
+	struct compiled compiled = { 0 };
+	int r;
+
+	entry->retry_at = 0;
+	r = compile(tables, object, tgid, &compiled);
+	if (r < 0) {
+		log_debug("%s: no unwind table: %s", object->path, strerror(-r));
+		tables->stats.failed++;
+		/* a file that is out of reach now may be in another process' */
+		if (r == -ENOENT || r == -ESTALE || r == -ESRCH || r == -EMFILE || r == -ENFILE)
+			entry->retry_at = tables->ops.now() + RETRY_NS;
+		return;
+	}
+	tables->stats.compiled++;
+	r = load(tables, entry, &compiled);
+	/* this entry has no table yet, so it stays whatever goes */
+	if (is_full(r) && r != -ENOMEM && tables_evict(tables, compiled.bytes))
+		r = load(tables, entry, &compiled);
+	if (r < 0) {
+		log_debug("%s: table of %zu bytes refused: %s", object->path, compiled.bytes,
+			  strerror(-r));
+		tables->stats.refused++;
+		if (is_full(r))
+			entry->retry_at = tables->ops.now() + RETRY_NS;
+	}
+	free(compiled.data);
+	pool_uncharge(POOL_TABLES, compiled.memory);
+}
+
+uint64_t tables_get(struct tables *tables, struct object *object, uint32_t tgid)
+{
+	struct entry *entry;
+
+	if (atomic_load_explicit(&object->state, memory_order_acquire) != OBJECT_READY)
+		return 0;
+	entry = find(tables, object);
+	if (entry) {
+		TAILQ_REMOVE(&tables->used, entry, used);
+		TAILQ_INSERT_TAIL(&tables->used, entry, used);
+		if (entry->table_id || !entry->retry_at || tables->ops.now() < entry->retry_at)
+			return entry->table_id;
+	} else {
+		entry = add(tables, object);
+		if (!entry)
+			return 0;
+	}
+	make(tables, object, tgid, entry);
+	return entry->table_id;
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Thread B's cache of the unwind tables that the module holds for this session: which object has
+ * which. An object is compiled when a mapping list first names it; the table's bytes are the
+ * module's from then on, here is only its number.
+ *
+ * What cannot be compiled is remembered as well, and what was dropped is left alone for a while. The
+ * number of entries is bounded, the least recently named goes first; when the module has no room the
+ * tables that no walk has hit for longest go. What a compilation takes is bounded by what
+ * POOL_TABLES has left.
+ */
+#ifndef STACKTAP_UNWIND_TABLES_H
+#define STACKTAP_UNWIND_TABLES_H
+
+#include <linux/stacktap.h>
+
+#include "process/object.h"
+
+struct tables;
+
+/* How the session and the files are reached; tests put others in their place. */
+struct tables_ops {
+	/* As ioctl(2) on the session, but -errno on failure. */
+	int (*request)(void *ctx, unsigned long request, void *argument);
+	/* A borrowed descriptor of the object's file, good until the next call; @tgid maps it. */
+	int (*open)(void *ctx, struct object *object, uint32_t tgid, int *ret_fd);
+	/* Every table that the session holds, with the time of the last walk that used it. */
+	int (*each_table)(void *ctx,
+			  int (*each)(void *each_ctx, uint64_t id, uint64_t bytes, uint64_t hit),
+			  void *each_ctx);
+	uint64_t (*now)(void);	/* CLOCK_MONOTONIC ns */
+	void *ctx;
+};
+
+struct tables_stats {
+	uint64_t tables, rows, bytes;	/* of this session, in the module */
+	uint64_t compiled, failed;	/* failed: no call frame information, too large, broken */
+	uint64_t evicted, refused;	/* refused: the module had no room even so */
+	uint64_t compile_ns;
+};
+
+int tables_new(const struct tables_ops *ops, struct tables **ret_tables);
+void tables_free(struct tables *tables);	/* the module's are dropped with the session */
+
+/*
+ * The table of an object, compiled and loaded if need be; 0: it has none, or none now. @tgid is a
+ * process that maps it.
+ */
+uint64_t tables_get(struct tables *tables, struct object *object, uint32_t tgid);
+/* The module does not know this one (any more): it is loaded again when asked for. */
+void tables_forget(struct tables *tables, uint64_t id);
+/*
+ * Drop what was hit least recently until @bytes are free, or at least a part of all; but nothing that
+ * was loaded or hit in the last seconds, or all would be loaded and dropped in turn. False: there is
+ * nothing to drop.
+ */
+bool tables_evict(struct tables *tables, uint64_t bytes);
+/* True once after tables were dropped: lists that name them keep them in memory. */
+bool tables_take_evicted(struct tables *tables);
+
+const struct tables_stats *tables_stats(const struct tables *tables);
+
+#endif /* STACKTAP_UNWIND_TABLES_H */
