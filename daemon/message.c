@@ -8,6 +8,7 @@ void message_free(struct message *message)
 	mapped_file_unref(message->file);
 	window_free(message->window);
 	process_snapshot_free(message->snapshot);
+	mapping_list_free(message->list);
 	free(message);
 }
 

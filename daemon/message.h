@@ -5,6 +5,7 @@
 
 #include "base/queue.h"
 #include "process/image.h"
+#include "process/lists.h"
 #include "process/scan.h"
 #include "profile/window.h"
 
@@ -13,10 +14,12 @@ enum message_kind {
 	MESSAGE_FILE,
 	MESSAGE_KERNEL,
 	MESSAGE_SCAN,
+	MESSAGE_LIST,
 	MESSAGE_WINDOW,		/* A to B to C */
 	MESSAGE_SNAPSHOT,	/* B to A */
 	MESSAGE_GONE,
 	MESSAGE_SCANNED_ALL,
+	MESSAGE_RELIST,
 };
 
 struct message {
@@ -26,6 +29,7 @@ struct message {
 	struct mapped_file *file;
 	struct window *window;
 	struct process_snapshot *snapshot;
+	struct mapping_list *list;
 	uint32_t tgid;		/* 0: all */
 	uint64_t time;		/* when the scan began */
 	bool complete;		/* nothing of the scan got lost on the way */

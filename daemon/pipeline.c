@@ -97,6 +97,10 @@ static int start_stages(struct pipeline *pipeline, char *ret_error, size_t error
 	r = capture_open(&options->capture, &drain_ops, pipeline->drain, &pipeline->capture);
 	if (r < 0)
 		return fail(r, ret_error, error_size, "%s", capture_strerror(r));
+	r = tables_start(pipeline);
+	if (r < 0)
+		return fail(r, ret_error, error_size, "cannot set up unwind tables: %s",
+			    strerror(-r));
 	r = start_thread(&pipeline->symbol_thread, &pipeline->has_symbol_thread, symbol_thread,
 			 pipeline, "stacktap-names");
 	if (!r)
@@ -108,6 +112,10 @@ static int start_stages(struct pipeline *pipeline, char *ret_error, size_t error
 	if (r < 0)
 		return fail(r, ret_error, error_size, "cannot read /proc: %s", strerror(-r));
 	pipeline->scans = 1;
+	r = tables_load_first(pipeline);
+	if (r < 0)
+		return fail(r, ret_error, error_size, "cannot load unwind tables: %s",
+			    strerror(-r));
 	return 0;
 }
 
@@ -219,6 +227,7 @@ void pipeline_free(struct pipeline *pipeline)
 	queue_free(pipeline->windows, message_drop);
 	queue_free(pipeline->results, message_drop);
 	drain_free(pipeline->drain);
+	tables_stop(pipeline);
 	symbolizer_free(pipeline->symbolizer);
 	capture_close(pipeline->capture);
 	control_close(pipeline->control);

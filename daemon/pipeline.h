@@ -11,6 +11,7 @@
 #include "export/encode.h"
 #include "profile/window.h"
 #include "symbol/symbolizer.h"
+#include "unwind/loader.h"
 
 struct pipeline;
 
@@ -37,8 +38,11 @@ struct pipeline_options {
 	size_t follow_count;
 	uint32_t user_frames, walk_limit_ns;
 	bool two_phase;
+	bool with_tables;		/* user stacks by unwind tables, if the module can */
 	unsigned int window_ms;		/* 15000 */
 	unsigned int window_max_ms;	/* 60000: extended so far while it holds < 2,000 samples */
+	/* Called once a second while the first tables are loaded, when that takes long; may be NULL. */
+	void (*loading)(uint64_t done, uint64_t total);
 	struct pipeline_sink sink;
 };
 
@@ -56,6 +60,8 @@ void pipeline_free(struct pipeline *pipeline);
 struct pipeline_stats {
 	struct capture_stats capture;
 	struct symbolizer_stats symbolizer;
+	struct loader_stats loader;
+	bool has_tables;		/* the loader is at work */
 	struct window_counts counts;	/* all windows so far */
 	/* losses that no window has taken yet, and that none will after the end */
 	uint64_t pending_lost, pending_throttled;

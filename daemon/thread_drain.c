@@ -145,6 +145,9 @@ static void merge_result(struct pipeline *pipeline, const struct message *messag
 		else
 			pipeline->wants_all = true;
 		break;
+	case MESSAGE_RELIST:
+		process_table_relist(processes, clock_monotonic());
+		break;
 	default:
 		break;
 	}
@@ -187,6 +190,8 @@ static int drain_once(struct pipeline *pipeline)
 	if (r < 0)
 		return r;
 	request_scans(pipeline, time);
+	pipeline->has_lists =
+		process_table_send_lists(drain_processes(pipeline->drain), time, false);
 	drain_round(pipeline->drain, time);
 	publish(pipeline);
 	return 0;
@@ -209,7 +214,8 @@ void *drain_thread(void *ctx)
 	int r = 0;
 
 	while (!r && !atomic_load_explicit(&pipeline->stop, memory_order_acquire)) {
-		r = capture_wait(pipeline->capture, WAIT_MS);
+		r = capture_wait(pipeline->capture,
+				 pipeline->has_lists ? LISTS_DELAY_MS : WAIT_MS);
 		if (!r)
 			r = drain_once(pipeline);
 	}

@@ -77,6 +77,9 @@ void *symbol_thread(void *ctx)
 		case MESSAGE_KERNEL:
 			symbolizer_see_kernel_change(pipeline->symbolizer);
 			break;
+		case MESSAGE_LIST:
+			tables_load(pipeline, message->list);
+			break;
 		case MESSAGE_SCAN:
 			scan(pipeline, message->tgid);
 			break;

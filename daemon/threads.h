@@ -14,6 +14,8 @@ struct pipeline {
 	struct control *control;
 	struct capture *capture;
 	struct symbolizer *symbolizer;
+	struct loader *loader;		/* NULL: without tables */
+	struct control *table_control;	/* thread B's; opened when needed */
 	struct drain *drain;
 	struct queue *requests;		/* A to B */
 	struct queue *windows;		/* B to C */
@@ -29,10 +31,12 @@ struct pipeline {
 	uint64_t scanning_until;	/* 0: no scan of all is under way */
 	uint64_t next_scan_all;
 	uint64_t scans;
+	bool has_lists;			/* that wait for their time */
 
 	pthread_mutex_t lock;		/* what follows */
 	pthread_cond_t window_gone;
 	unsigned int windows_under_way;	/* between the closing in A and the end in C */
+	uint64_t lists_sent, lists_done;	/* from A, by B */
 	struct pipeline_stats stats;
 };
 
@@ -42,6 +46,13 @@ void *export_thread(void *pipeline);	/* C: encoding and the sink */
 
 /* What thread A's stage does with its results. */
 struct drain_output drain_thread_output(struct pipeline *pipeline);
+
+/* The loader, if the module can use tables and they are wanted; before any thread starts. */
+int tables_start(struct pipeline *pipeline);
+/* Wait until the lists of all processes that run are in the module; thread A has not started. */
+int tables_load_first(struct pipeline *pipeline);
+void tables_stop(struct pipeline *pipeline);
+void tables_load(struct pipeline *pipeline, const struct mapping_list *list);	/* thread B */
 void pipeline_window_left(struct pipeline *pipeline);
 
 #endif /* STACKTAP_THREADS_H */

@@ -377,6 +377,13 @@ const struct stacktap_info *capture_info(const struct capture *capture)
 	return &capture->info;
 }
 
+int capture_request(const struct capture *capture, unsigned long request, void *argument)
+{
+	int r = ioctl(capture->fd, request, argument);
+
+	return r < 0 ? -errno : r;
+}
+
 void capture_wake(struct capture *capture)
 {
 	const uint64_t one = 1;

@@ -89,6 +89,9 @@ void capture_wake(struct capture *capture);	/* from any thread or signal handler
 /* One round, see above. *ret_time: everything before this time has been delivered. */
 int capture_drain(struct capture *capture, uint64_t *ret_time);
 
+/* An ioctl on the session, from any thread; -errno on failure. */
+int capture_request(const struct capture *capture, unsigned long request, void *argument);
+
 /* After STOP: drain, STACKTAP_IOC_FLUSH and drain until the rings are empty. */
 int capture_finish(struct capture *capture);
 

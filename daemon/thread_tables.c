@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Unwind tables and mapping lists on their way from thread A through thread B to the module. */
+#include "threads.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+
+enum {
+	FIRST_LISTS_MS = 30000,		/* sampling begins then, whatever is still missing */
+	FIRST_ROUND_MS = 20,
+	PROGRESS_FROM_MS = 2000,
+	PROGRESS_EVERY_MS = 1000,
+};
+
+static int on_request(void *ctx, unsigned long request, void *argument)
+{
+	struct pipeline *pipeline = ctx;
+
+	return capture_request(pipeline->capture, request, argument);
+}
+
+static int on_open(void *ctx, struct object *object, uint32_t tgid, int *ret_fd)
+{
+	struct pipeline *pipeline = ctx;
+
+	return symbolizer_open(pipeline->symbolizer, object, tgid, ret_fd);
+}
+
+struct each_table {
+	int (*each)(void *ctx, uint64_t id, uint64_t bytes, uint64_t hit);
+	void *ctx;
+};
+
+static int on_table(void *ctx, const struct control_table *table)
+{
+	const struct each_table *each = ctx;
+
+	return each->each(each->ctx, table->id, table->bytes, table->hit);
+}
+
+static int on_each_table(void *ctx,
+			 int (*each)(void *each_ctx, uint64_t id, uint64_t bytes, uint64_t hit),
+			 void *each_ctx)
+{
+	struct each_table inner = { .each = each, .ctx = each_ctx };
+	struct pipeline *pipeline = ctx;
+	int r = 0;
+
+	if (!pipeline->table_control)
+		r = control_open(&pipeline->table_control);
+	return r < 0 ? r : control_each_table(pipeline->table_control,
+					      pipeline_session_id(pipeline), on_table, &inner);
+}
+
+/* Thread A never waits for B here: what finds no room is made again later. */
+static bool on_list(void *ctx, struct mapping_list *list)
+{
+	struct pipeline *pipeline = ctx;
+	struct message *message = message_new(MESSAGE_LIST);
+
+	if (!message) {
+		mapping_list_free(list);
+		return false;
+	}
+	message->list = list;
+	pthread_mutex_lock(&pipeline->lock);
+	pipeline->lists_sent++;
+	pthread_mutex_unlock(&pipeline->lock);
+	if (message_send(pipeline->requests, message, mapping_list_bytes(list), QUEUE_URGENT, 0) ==
+	    0)
+		return true;
+	pthread_mutex_lock(&pipeline->lock);
+	pipeline->lists_sent--;
+	pthread_mutex_unlock(&pipeline->lock);
+	return false;
+}
+
+int tables_start(struct pipeline *pipeline)
+{
+	const struct tables_ops ops = {
+		.request = on_request,
+		.open = on_open,
+		.each_table = on_each_table,
+		.now = clock_monotonic,
+		.ctx = pipeline,
+	};
+	const struct control_filter *filter = pipeline->options.filter;
+	int r;
+
+	if (!pipeline->options.with_tables ||
+	    !(capture_info(pipeline->capture)->features & STACKTAP_FEATURE_TABLES))
+		return 0;
+	r = loader_new(&ops, &pipeline->loader);
+	if (r < 0)
+		return r;
+	pipeline->stats.has_tables = true;
+	return process_table_use_lists(drain_processes(pipeline->drain), on_list, pipeline,
+				       filter ? filter->tgids : NULL,
+				       filter ? filter->tgid_count : 0);
+}
+
+void tables_stop(struct pipeline *pipeline)
+{
+	loader_free(pipeline->loader);
+	control_close(pipeline->table_control);
+}
+
+static void see_files(struct pipeline *pipeline, const struct mapping_list *list)
+{
+	for (size_t i = 0; i < list->count; i++) {
+		struct mapped_file *file = list->mappings[i].file;
+
+		if (file->kind != OBJECT_ANONYMOUS && !mapped_file_object(file))
+			symbolizer_see_file(pipeline->symbolizer, list->image, file);
+	}
+}
+
+void tables_load(struct pipeline *pipeline, const struct mapping_list *list)
+{
+	struct loader_stats stats;
+
+	/* at the end nobody walks any more */
+	if (!atomic_load_explicit(&pipeline->stop, memory_order_acquire)) {
+		see_files(pipeline, list);
+		loader_load(pipeline->loader, list);
+	}
+	/* when it finds no room, tables stay in memory until their lists change */
+	if (loader_wants_lists(pipeline->loader))
+		message_send(pipeline->results, message_new(MESSAGE_RELIST), 0, QUEUE_NORMAL, 0);
+	loader_stats(pipeline->loader, &stats);
+	pthread_mutex_lock(&pipeline->lock);
+	pipeline->lists_done++;
+	stats.pending = pipeline->lists_sent - pipeline->lists_done;
+	pipeline->stats.loader = stats;
+	pthread_mutex_unlock(&pipeline->lock);
+}
+
+int tables_load_first(struct pipeline *pipeline)
+{
+	const struct timespec pause = { .tv_nsec = FIRST_ROUND_MS * (long)NSEC_PER_MSEC };
+	uint64_t began = clock_monotonic(), next = began + PROGRESS_FROM_MS * NSEC_PER_MSEC;
+	uint64_t wanted = UINT64_MAX, sent, done, now, time;
+	int r;
+
+	if (!pipeline->loader)
+		return 0;
+	for (;;) {
+		r = capture_drain(pipeline->capture, &time);
+		if (r < 0)
+			return r;
+		/* once all have been sent, processes that start now take their turn like later ones */
+		pipeline->has_lists = process_table_send_lists(drain_processes(pipeline->drain),
+							       time, wanted == UINT64_MAX);
+		pthread_mutex_lock(&pipeline->lock);
+		sent = pipeline->lists_sent;
+		done = pipeline->lists_done;
+		pthread_mutex_unlock(&pipeline->lock);
+		if (wanted == UINT64_MAX && !pipeline->has_lists)
+			wanted = sent;
+		if (done >= wanted)
+			return 0;
+		now = clock_monotonic();
+		if (now - began > FIRST_LISTS_MS * NSEC_PER_MSEC) {
+			log_warning("sampling starts before all unwind tables are loaded: %" PRIu64
+				    " of %" PRIu64 " processes are", done, sent);
+			return 0;
+		}
+		if (pipeline->options.loading && now >= next) {
+			pipeline->options.loading(done, sent);
+			next = now + PROGRESS_EVERY_MS * NSEC_PER_MSEC;
+		}
+		nanosleep(&pause, NULL);
+	}
+}
