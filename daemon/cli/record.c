@@ -83,6 +83,12 @@ static void release_signals(void)
 	sigprocmask(SIG_UNBLOCK, &set, NULL);
 }
 
+static void show_loading(uint64_t done, uint64_t total)
+{
+	fprintf(stderr, "[ stacktap record: Unwind tables: %" PRIu64 " of %" PRIu64
+		" processes are ready ]\n", done, total);
+}
+
 static int start_pipeline(struct record *record)
 {
 	const struct record_options *options = record->options;
@@ -100,6 +106,8 @@ static int start_pipeline(struct record *record)
 		.source_count = options->source_count,
 		.filter = &options->filter,
 		.user_frames = (uint32_t)options->user_frames,
+		.with_tables = !options->by_frame_pointer,
+		.loading = options->quiet ? NULL : show_loading,
 		.window_ms = WINDOW_MS,
 		.window_max_ms = WINDOW_MAX_MS,
 		.sink = { .payload = sink_payload, .ctx = record },

@@ -27,6 +27,8 @@ static const char help[] =
 	"      --freq-mode      let the kernel adapt the period to the rate\n"
 	"      --max-stack N    user frames per stack (default: 1024)\n"
 	"  -g                   stacks; always on\n"
+	"      --call-graph HOW user stacks by unwind tables (table, default) or by frame\n"
+	"                       pointers alone (fp)\n"
 	"      --sideband-bytes N  per CPU, for what the kernel tells of mappings, forks and exits\n"
 	"                       (default: 65536; a power of two from 4096 to 16777216)\n\n"
 	"      --duration TIME  end after TIME: 10, 0.5, 2m, 1h (seconds without a unit)\n"
@@ -43,6 +45,7 @@ enum {
 	OPT_MAX_STACK,
 	OPT_DURATION,
 	OPT_SIDEBAND_BYTES,
+	OPT_CALL_GRAPH,
 };
 
 enum {
@@ -178,6 +181,12 @@ static int parse_option(struct parse *parse, int option)
 			return cli_usage_error("depth `%s' is not a number from 1 to %d", optarg,
 					       STACKTAP_MAX_USER_FRAMES);
 		return CLI_OK;
+	case OPT_CALL_GRAPH:
+		options->by_frame_pointer = !strcmp(optarg, "fp");
+		if (!options->by_frame_pointer && strcmp(optarg, "table"))
+			return cli_usage_error("there is no way to walk stacks `%s'; there are table "
+					       "and fp", optarg);
+		return CLI_OK;
 	case OPT_SIDEBAND_BYTES:
 		return set_sideband(options, optarg);
 	default:
@@ -230,6 +239,7 @@ int record_parse(int argc, char **argv, struct record_options *ret_options)
 		{ "freq-mode", no_argument, NULL, OPT_FREQ_MODE },
 		{ "max-stack", required_argument, NULL, OPT_MAX_STACK },
 		{ "sideband-bytes", required_argument, NULL, OPT_SIDEBAND_BYTES },
+		{ "call-graph", required_argument, NULL, OPT_CALL_GRAPH },
 		{ "duration", required_argument, NULL, OPT_DURATION },
 		{ 0 },
 	};

@@ -233,6 +233,42 @@ static void print_cpus(const struct status_session *session)
 	putchar('\n');
 }
 
+/* How user stacks were walked and ended. */
+static void print_stacks(const struct status_session *session)
+{
+	uint64_t ends[STACKTAP_END_REASONS] = { 0 }, hits = 0, misses = 0, frames = 0, fp = 0;
+	uint64_t total = 0;
+
+	for (size_t i = 0; i < session->cpu_count; i++) {
+		const struct control_cpu *cpu = &session->cpus[i];
+
+		hits += cpu->table_hits;
+		misses += cpu->table_misses;
+		frames += cpu->table_frames;
+		fp += cpu->table_fp_frames;
+		for (size_t j = 0; j < cpu->count_count; j++)
+			for (size_t k = STACKTAP_END_COMPLETE; k < STACKTAP_END_REASONS; k++) {
+				ends[k] += cpu->counts[j].user_end[k];
+				total += cpu->counts[j].user_end[k];
+			}
+	}
+	if (total) {
+		fputs("  user stacks:", stdout);
+		for (unsigned int k = STACKTAP_END_COMPLETE; k < STACKTAP_END_REASONS; k++)
+			if (ends[k])
+				printf(" %" PRIu64 " %s", ends[k], name_of_end(k));
+		putchar('\n');
+	}
+	if (session->session.lists)
+		printf("  unwind tables: %u, %" PRIu64 " bytes; %u mapping lists, %" PRIu64
+		       " bytes, %" PRIu64 " refused at fork\n", session->session.tables,
+		       session->session.table_bytes, session->session.lists,
+		       session->session.list_bytes, session->session.lists_refused);
+	if (hits || misses)
+		printf("  stacks walked with a list %" PRIu64 ", without %" PRIu64 "; frames %" PRIu64
+		       ", of them by frame pointer %" PRIu64 "\n", hits, misses, frames, fp);
+}
+
 void status_print_text(const struct status *status)
 {
 	const struct control_module *module = &status->module;
@@ -243,6 +279,10 @@ void status_print_text(const struct status *status)
 		if (module->features >> bit & 1 && name_of_feature(bit))
 			printf(" %s", name_of_feature(bit));
 	putchar('\n');
+	if (module->features & STACKTAP_FEATURE_TABLES)
+		printf("  unwind tables: %u, %" PRIu64 " rows, %" PRIu64 " bytes; %u mapping lists, %"
+		       PRIu64 " bytes; limit %" PRIu64 "\n", module->tables, module->table_rows,
+		       module->table_bytes, module->lists, module->list_bytes, module->table_limit);
 	if (!status->session_count)
 		puts("no sessions");
 	for (size_t i = 0; i < status->session_count; i++) {
@@ -257,6 +297,7 @@ void status_print_text(const struct status *status)
 		       " of stash\n", session->user_frames, session->ring_bytes,
 		       session->stash_bytes);
 		print_cpus(&status->sessions[i]);
+		print_stacks(&status->sessions[i]);
 	}
 	if (status->daemon_text)
 		fputs(status->daemon_text, stdout);

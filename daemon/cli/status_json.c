@@ -14,6 +14,14 @@ static void print_module(struct json *json, const struct control_module *module)
 	json_u64(json, "abi_major", module->abi_major);
 	json_u64(json, "abi_minor", module->abi_minor);
 	json_u64(json, "session_count", module->sessions);
+	json_object(json, "unwind");
+	json_u64(json, "tables", module->tables);
+	json_u64(json, "table_rows", module->table_rows);
+	json_u64(json, "table_bytes", module->table_bytes);
+	json_u64(json, "lists", module->lists);
+	json_u64(json, "list_bytes", module->list_bytes);
+	json_u64(json, "limit_bytes", module->table_limit);
+	json_end(json);
 	json_array(json, "features");
 	for (unsigned int bit = 0; bit < 64; bit++)
 		if (module->features >> bit & 1 && name_of_feature(bit))
@@ -120,6 +128,11 @@ static void print_session(struct json *json, const struct status_session *status
 	json_u64(json, "walk_limit_ns", session->walk_limit_ns);
 	json_u64(json, "ring_bytes", session->ring_bytes);
 	json_u64(json, "stash_bytes", session->stash_bytes);
+	json_u64(json, "tables", session->tables);
+	json_u64(json, "table_bytes", session->table_bytes);
+	json_u64(json, "lists", session->lists);
+	json_u64(json, "list_bytes", session->list_bytes);
+	json_u64(json, "lists_refused", session->lists_refused);
 	json_array(json, "sources");
 	for (size_t i = 0; i < session->source_count; i++)
 		print_source(json, &session->sources[i]);
@@ -134,6 +147,10 @@ static void print_session(struct json *json, const struct status_session *status
 		json_string(json, "state", name_of_cpu_state(cpu->state));
 		json_u64(json, "ring_bytes", cpu->ring_bytes);
 		json_u64(json, "ring_used", cpu->ring_used);
+		json_u64(json, "table_hits", cpu->table_hits);
+		json_u64(json, "table_misses", cpu->table_misses);
+		json_u64(json, "table_frames", cpu->table_frames);
+		json_u64(json, "table_fp_frames", cpu->table_fp_frames);
 		json_array(json, "counts");
 		for (size_t j = 0; j < cpu->count_count; j++)
 			print_counts(json, &cpu->counts[j]);

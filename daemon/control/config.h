@@ -31,6 +31,9 @@ struct config {
 	/* [capture] */
 	uint64_t ring_bytes, sideband_bytes;
 
+	/* [unwind] */
+	bool with_tables;
+
 	/* [export] */
 	char *endpoint;			/* base URL; NULL: local store */
 	char *headers, *certificate, *client_certificate, *client_key;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control/service.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -35,6 +36,11 @@ struct service {
 static int sink_payload(void *ctx, struct payload *payload)
 {
 	return exporter_send(ctx, payload);
+}
+
+static void say_loading(uint64_t done, uint64_t total)
+{
+	log_info("unwind tables: %" PRIu64 " of %" PRIu64 " processes are ready", done, total);
 }
 
 static int sink_poll(void *ctx)
@@ -166,6 +172,8 @@ static int open_pipeline(struct service *service, char *error, size_t error_size
 								    config->service_name,
 		},
 		.user_frames = (uint32_t)config->max_stack,
+		.with_tables = config->with_tables,
+		.loading = say_loading,
 		.window_ms = (unsigned int)config->window_seconds * MS_PER_S,
 		.window_max_ms = (unsigned int)config->window_max_seconds * MS_PER_S,
 		.sink = { .payload = sink_payload, .poll = sink_poll, .ctx = service->exporter },
@@ -248,8 +256,8 @@ static void swap_live(struct config *a, struct config *b)
 
 static bool is_live_change(const struct config *old, const struct config *new)
 {
-	static const char *const sections[] = { "profile", "capture", "export", "store", "resource",
-						"privacy" };
+	static const char *const sections[] = { "profile", "capture", "unwind", "export", "store",
+						"resource", "privacy" };
 	/* shallow copies: the old one with what can change exchanged for the new one's */
 	struct config changed = *old, donor = *new;
 

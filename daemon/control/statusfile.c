@@ -105,6 +105,18 @@ static void print_text(FILE *stream, const struct statusfile_input *input, uint6
 				100.0 * (double)counts->named / (double)counts->samples,
 				100.0 * (double)counts->stale / (double)counts->samples);
 	}
+	if (pipeline && pipeline->has_tables) {
+		const struct loader_stats *loader = &pipeline->loader;
+
+		fprintf(stream, "  unwind tables: %" PRIu64 ", %" PRIu64 " rows, %" PRIu64 " bytes; %"
+			PRIu64 " compiled in %" PRIu64 " ms, %" PRIu64 " failed, %" PRIu64
+			" evicted, %" PRIu64 " refused\n", loader->tables.tables,
+			loader->tables.rows, loader->tables.bytes, loader->tables.compiled,
+			(uint64_t)(loader->tables.compile_ns / NSEC_PER_MSEC), loader->tables.failed,
+			loader->tables.evicted, loader->tables.refused);
+		fprintf(stream, "  mapping lists: %" PRIu64 " loaded, %" PRIu64 " pending, %" PRIu64
+			" refused\n", loader->lists, loader->pending, loader->lists_refused);
+	}
 	fprintf(stream, "  export to %s: %" PRIu64 " payloads sent, %" PRIu64 " stored, %" PRIu64
 		" waiting, %" PRIu64 " dropped, %" PRIu64 " retries\n",
 		input->endpoint ? input->endpoint : input->store ? input->store : "nowhere",
@@ -157,6 +169,26 @@ static void print_capture(struct json *json, const struct pipeline_stats *pipeli
 	json_end(json);
 }
 
+static void print_loader(struct json *json, const struct loader_stats *loader)
+{
+	const struct tables_stats *tables = &loader->tables;
+
+	json_object(json, "unwind");
+	json_u64(json, "tables", tables->tables);
+	json_u64(json, "rows", tables->rows);
+	json_u64(json, "bytes", tables->bytes);
+	json_u64(json, "compiled", tables->compiled);
+	json_u64(json, "compile_nano", tables->compile_ns);
+	json_u64(json, "failed", tables->failed);
+	json_u64(json, "evicted", tables->evicted);
+	json_u64(json, "refused", tables->refused);
+	json_u64(json, "lists", loader->lists);
+	json_u64(json, "lists_gone", loader->lists_gone);
+	json_u64(json, "lists_refused", loader->lists_refused);
+	json_u64(json, "lists_pending", loader->pending);
+	json_end(json);
+}
+
 static void print_exporter(struct json *json, const struct statusfile_input *input)
 {
 	const struct exporter_stats *exporter = input->exporter;
@@ -195,6 +227,8 @@ static void print_json(FILE *stream, const struct statusfile_input *input, uint6
 	json_string(&json, "error", input->error);
 	if (input->pipeline)
 		print_capture(&json, input->pipeline);
+	if (input->pipeline && input->pipeline->has_tables)
+		print_loader(&json, &input->pipeline->loader);
 	print_exporter(&json, input);
 	json_array(&json, "pools");
 	for (int id = 0; id < POOL_COUNT; id++) {
