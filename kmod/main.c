@@ -7,6 +7,7 @@
 #include <stacktap/version.h>
 
 #include "capture.h"
+#include "compat/untested.h"
 #include "device.h"
 #include "hotplug.h"
 #include "netlink.h"

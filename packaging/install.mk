@@ -43,12 +43,14 @@ install-user: $(user_programs) $(man_pages)
 	$(Q)test -e $(root)$(CONFDIR)/stacktap.conf || \
 		$(INSTALL) -D -m 600 packaging/stacktap.conf $(root)$(CONFDIR)/stacktap.conf
 
-# dkms.conf states the version too; what is installed says what version.h says
+# dkms.conf states the version and the oldest kernel, too; what is installed says what the headers say
 install-dkms:
 	$(say) INSTALL "$(root)$(DKMSDIR)"
 	$(Q)rm -rf $(root)$(DKMSDIR)
 	$(Q)$(foreach file,$(dkms_sources),$(INSTALL) -D -m 644 $(file) $(root)$(DKMSDIR)/$(file) &&) true
-	$(Q)sed 's/^PACKAGE_VERSION=.*/PACKAGE_VERSION="$(VERSION)"/' dkms.conf >$(root)$(DKMSDIR)/dkms.conf
+	$(Q)sed -e 's/^PACKAGE_VERSION=.*/PACKAGE_VERSION="$(VERSION)"/' \
+		-e "s#^BUILD_EXCLUSIVE_KERNEL=.*#BUILD_EXCLUSIVE_KERNEL=\"$$(packaging/kernels pattern)\"#" \
+		dkms.conf >$(root)$(DKMSDIR)/dkms.conf
 	$(Q)chmod 644 $(root)$(DKMSDIR)/dkms.conf
 ifeq ($(DESTDIR),)
 ifneq ($(DKMS),no)

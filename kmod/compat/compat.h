@@ -14,8 +14,10 @@
 #include <linux/version.h>
 #include <net/genetlink.h>
 
-#if LINUX_VERSION_CODE < KERNEL_VERSION(5, 10, 0)
-#error "stacktap needs Linux 5.10 or newer"
+#include "kernels.h"
+
+#if LINUX_VERSION_CODE < COMPAT_KERNEL_CODE(COMPAT_KERNEL_MIN)
+#error "this kernel is older than COMPAT_KERNEL_MIN in kmod/compat/kernels.h"
 #endif
 
 #ifndef CONFIG_PERF_EVENTS

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The oldest kernel that the module builds on and the newest that it was tested with. They stand
+ * here alone: dkms.conf, the README and the test matrix have them from packaging/kernels.
+ */
+#ifndef STACKTAP_COMPAT_KERNELS_H
+#define STACKTAP_COMPAT_KERNELS_H
+
+#define COMPAT_KERNEL_MIN 5, 10
+#define COMPAT_KERNEL_TESTED 7, 2
+
+#define COMPAT_KERNEL_CODE(version) KERNEL_VERSION(version, 0)
+
+#endif /* STACKTAP_COMPAT_KERNELS_H */
