@@ -70,6 +70,11 @@ vm: ## the VM cases of ARCH; CASES="..." for some
 test-collector: ## the same data through a real OpenTelemetry Collector (Go >= 1.25)
 	$(Q)tests/run "$(O)" "$(MAKE)" collector
 
+# --- every kernel we claim
+.PHONY: test-matrix
+test-matrix: ## the module on 5.10 to 7.2, RT and cloud too; FULL=1 boots them all
+	$(Q)tests/run "$(O)" "$(MAKE)" matrix
+
 # --- benchmarks
 include tests/bench/bench.mk
 
