@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # The module, built in a mirror of the sources under build/ so that the tree stays clean.
 #
-# KDIR: headers of the kernel to build for; default: the guest kernel of ARCH.
+# KDIR: headers of the kernel to build for; default: the guest kernel of ARCH, or KERNEL of the lab.
 
-KDIR ?= $(KHEADERS_$(ARCH))
+KDIR ?= $(if $(KERNEL),$(LAB_DIR)/$(ARCH)/kdir-$(KERNEL),$(KHEADERS_$(ARCH)))
 kmod_cross := $(if $(filter-out $(HOST_ARCH),$(ARCH)),CROSS_COMPILE=aarch64-linux-gnu-)
-K := $(O)/kmod-$(ARCH)$(if $(STACKTAP_TEST),-test)
+K := $(O)/kmod-$(ARCH)$(if $(KERNEL),-$(KERNEL))$(if $(STACKTAP_TEST),-test)
 kmod_inputs := Kbuild $(shell find kmod include -name '*.[chS]')
 
 module: $(K)/stacktap.ko ## build stacktap.ko for the guest's kernel (KDIR= for another)

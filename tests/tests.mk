@@ -28,7 +28,7 @@ tsan: ## unit tests of what threads share, under ThreadSanitizer
 	$(Q)tests/unit/run $(O)/tsan/unit
 
 # --- what a guest gets: programs, module, workloads
-S := $(O)/stage-$(ARCH)
+S := $(O)/stage-$(ARCH)$(if $(KERNEL),-$(KERNEL))
 workload_cflags := -O1 -g -Wall -Wextra -Werror -D_GNU_SOURCE -pthread -fno-omit-frame-pointer \
 	-mno-omit-leaf-frame-pointer -fno-optimize-sibling-calls -Iinclude/uapi -Iinclude
 workloads := $(patsubst tests/vm/workload/%.c,$(S)/workload/%,\
@@ -64,8 +64,17 @@ demo: ## build, boot a VM, profile real programs, print the hottest functions
 test: ## unit, oracle and both VM lanes
 	$(Q)tests/run "$(O)" "$(MAKE)"
 
-vm: ## the VM cases of ARCH; CASES="..." for some
-	$(Q)$(MAKE) lab && $(MAKE) stage && tests/vm/run --arch $(ARCH) --output $(O) $(CASES)
+vm: ## the VM cases of ARCH; CASES="..." for some, KERNEL=debug on a kernel of our own
+	$(Q)$(MAKE) lab && $(MAKE) stage && \
+		tests/vm/run --arch $(ARCH) --output $(O) $(if $(KERNEL),--kernel $(KERNEL)) \
+			$(if $(RETRY),--retry) $(CASES)
+
+# what the module does most of, in reasonable time; FULL=1 for every case
+debug_cases := $(if $(FULL),,kmod hotplug lifecycle tables)
+
+.PHONY: test-debug-kernel
+test-debug-kernel: ## the module under KASAN, lockdep, kmemleak and others
+	$(Q)$(MAKE) ARCH=x86_64 KERNEL=debug CASES="$(or $(CASES),$(debug_cases))" vm
 
 test-collector: ## the same data through a real OpenTelemetry Collector (Go >= 1.25)
 	$(Q)tests/run "$(O)" "$(MAKE)" collector

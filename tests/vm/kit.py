@@ -25,7 +25,7 @@ def settings(case):
     return Wish(getattr(case, "SMP", 2), getattr(case, "MEM", 1024), getattr(case, "NET", False),
                 tuple(getattr(case, "APPEND", ())), tuple(getattr(case, "BOOT_OPTIONS", ())),
                 case.__name__ if getattr(case, "ALONE", False) else "",
-                getattr(case, "BOOT_TIMEOUT", 900))
+                getattr(case, "BOOT_TIMEOUT", 1800))
 
 
 class Host:
@@ -179,7 +179,7 @@ class Guest:
 
     def insmod(self, *parameters):
         self.run("insmod", f"{OPT}/stacktap.ko", *parameters)
-        self.until(lambda: os.path.exists("/dev/stacktap"), 5, "/dev/stacktap")
+        self.until(lambda: os.path.exists("/dev/stacktap"), 30, "/dev/stacktap")
 
     def rmmod(self):
         self.run("rmmod", "stacktap")
@@ -235,16 +235,42 @@ def run_case(name):
     return t.failed
 
 
+KMEMLEAK = "/sys/kernel/debug/kmemleak"
+
+
+def kmemleak(*commands):
+    with open(KMEMLEAK, "w", encoding="ascii") as f:
+        for command in commands:
+            f.write(command)
+            f.flush()
+
+
+def report_leaks():
+    """On a kernel that looks for leaks: what was lost since main() began. The kernel's own line about
+    it fails the boot."""
+    time.sleep(6)  # younger objects are not judged
+    kmemleak("scan", "scan")
+    with open(KMEMLEAK, encoding="ascii", errors="replace") as f:
+        print(f.read(), flush=True)
+
+
 def timed_out(_signal, _frame):
     raise AssertionError("the case ran out of time")
 
 
 def main(names):
     signal.signal(signal.SIGALRM, timed_out)
+    subprocess.run(["mount", "-t", "debugfs", "none", "/sys/kernel/debug"], check=False,
+                   stderr=subprocess.DEVNULL)
+    finds_leaks = os.path.exists(KMEMLEAK)
+    if finds_leaks:
+        kmemleak("scan=off", "scan", "clear")
     for name in names:
         started = time.monotonic()
         failed = run_case(name)
         print(f"{name}: {failed} failed, {time.monotonic() - started:.1f} s", flush=True)
+    if finds_leaks:
+        report_leaks()
     return 0
 
 

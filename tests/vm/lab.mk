@@ -26,8 +26,9 @@ LAB_BOOT = LAB=$(LAB_DIR) ARCH=$(LAB_ARCH) tests/vm/lab/boot
 .PHONY: lab lab-refresh lab-check lab-clean
 
 lab: ## guest kernel, headers and user land of ARCH
-	@tests/setup vm $(filter arm64,$(LAB_ARCH))
+	@tests/setup vm $(filter arm64,$(LAB_ARCH)) $(if $(KERNEL),kernel)
 	@LAB=$(LAB_DIR) tests/vm/lab/prepare $(LAB_ARCH)
+	@$(if $(KERNEL),LAB=$(LAB_DIR) tests/vm/lab/own $(KERNEL) $(LAB_ARCH))
 
 lab-refresh:
 	@LAB=$(LAB_DIR) tests/vm/lab/prepare --refresh $(LAB_ARCH)
