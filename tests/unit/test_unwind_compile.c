@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Call frame information compiled: what assemblers and linkers make of it, and broken files. */
+#include "fixture.h"
+
+#include <elf.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "base/clock.h"
+#include "symbol/elf.h"
+#include "unwind/compile.h"
+#include "unwind/machine.h"
+#include "unwind/rule.h"
+
+#define MEMORY ((size_t)64 << 20)
+
+struct compiled {
+	void *data;
+	size_t size;
+	struct unwind_table table;
+	struct compile_stats stats;
+};
+
+static int compile(const uint8_t *image, size_t size, size_t limit, struct compiled *ret)
+{
+	struct elf elf;
+	int r;
+
+	*ret = (struct compiled){ 0 };
+	r = elf_open_memory(&elf, image, size);
+	if (r < 0)
+		return r;
+	r = compile_elf(&elf, limit, &ret->data, &ret->size, &ret->stats);
+	elf_close(&elf);
+	if (r == 0)
+		assert_int_equal(unwind_table_check(ret->data, ret->size, &ret->table), 0);
+	return r;
+}
+
+static struct compiled compile_path(const char *path)
+{
+	struct compiled compiled;
+	uint8_t *image;
+	size_t size;
+
+	image = fixture_load(path, &size);
+	assert_int_equal(compile(image, size, MEMORY, &compiled), 0);
+	free(image);
+	return compiled;
+}
+
+static uint64_t symbol(const char *path, const char *name)
+{
+	return strtoull(fixture_ask("nm '%s' | awk '$3 == \"%s\" { print $1 }'", path, name), NULL,
+			16);
+}
+
+static void expect(const struct compiled *compiled, uint64_t address, const char *text)
+{
+	const struct unwind_rule *rule = unwind_table_find(&compiled->table, address);
+	char found[RULE_TEXT_MAX] = "nothing";
+
+	if (rule)
+		rule_format(machine_find(compiled->table.machine), rule, found);
+	assert_string_equal(found, text);
+}
+
+/* Assembly in a function of its own, with the program around it. */
+static const char *assemble(const char *name, const char *flags, const char *body)
+{
+	_cleanup_free_ char *source = NULL;
+	FILE *file;
+	size_t size;
+
+	file = open_memstream(&source, &size);
+	assert_non_null(file);
+	fprintf(file, "__asm__(\".text\\n.p2align 4\\n.globl probe\\nprobe:\\n.cfi_startproc\\n\"\n"
+		      "%s\n\".cfi_endproc\\n.globl probe_end\\nprobe_end: nop\\n.p2align 5\\n\");\n"
+		      "void probe(void);\n"
+		      "int main(int c, char **v) { (void)v; if (c > 100) probe(); return 0; }\n", body);
+	fclose(file);
+	return fixture_build(name, flags, source);
+}
+
+static void instructions_become_rules(void **state)
+{
+	const char *path = assemble("rules", "-no-pie",
+		"\"nop\\n.cfi_def_cfa_offset 16\\n.cfi_offset rbp, -16\\n\"\n"
+		"\"nop\\n.cfi_def_cfa_register rbp\\n\"\n"
+		"\"nop\\n.cfi_remember_state\\n.cfi_def_cfa rsp, 8\\n.cfi_restore rbp\\n\"\n"
+		"\"nop\\n.cfi_restore_state\\n\"\n"
+		"\"nop\\n.cfi_def_cfa r10, 0\\n.cfi_undefined rbp\\n\"\n"
+		"\"nop\\n.cfi_register rip, rdi\\n.cfi_same_value rbp\\n\"\n"
+		"\"nop\\n.cfi_val_offset rbp, 8\\n\"\n"
+		"\"nop\\n.cfi_undefined rip\\n\"\n"
+		"\"nop\\n.cfi_restore rip\\n.cfi_register rbp, r11\\n\"\n"
+		"\"nop\\n\"");
+	struct compiled compiled = compile_path(path);
+	uint64_t at = symbol(path, "probe");
+
+	(void)state;
+	assert_true(at > 0);
+	expect(&compiled, at, "cfa=sp+8 ra=[cfa-8] fp=same");
+	expect(&compiled, at + 1, "cfa=sp+16 ra=[cfa-8] fp=[cfa-16]");
+	expect(&compiled, at + 2, "cfa=fp+16 ra=[cfa-8] fp=[cfa-16]");
+	expect(&compiled, at + 3, "cfa=sp+8 ra=[cfa-8] fp=same");
+	expect(&compiled, at + 4, "cfa=fp+16 ra=[cfa-8] fp=[cfa-16]");
+	expect(&compiled, at + 5, "cfa=r10 ra=[cfa-8] fp=undefined");
+	expect(&compiled, at + 6, "cfa=r10 ra=r5 fp=same");
+	expect(&compiled, at + 7, "cfa=r10 ra=r5 fp=cfa+8");
+	expect(&compiled, at + 8, "end of stack");
+	expect(&compiled, at + 9, "cfa=r10 ra=[cfa-8] fp=r11");
+	expect(&compiled, symbol(path, "probe_end"), "uncovered");
+	free(compiled.data);
+}
+
+/* .cfi_escape: 0x0f def_cfa_expression, 0x10 expression; 0x77 breg7, 0x76 breg6, 0x06 deref */
+static void expressions_become_rules_or_nothing(void **state)
+{
+	const char *path = assemble("expressions", "-no-pie",
+		/* what gcc says of a realigned stack */
+		"\"nop\\n.cfi_escape 0x0f,3,0x76,0x78,6\\n.cfi_escape 0x10,6,2,0x76,0\\n\"\n"
+		/* a saved stack pointer, as in OpenSSL: *(rsp + 40) + 8 */
+		"\"nop\\n.cfi_escape 0x0f,5,0x77,40,6,0x23,8\\n\"\n"
+		/* *(rsp + 40) + 4: no whole words */
+		"\"nop\\n.cfi_escape 0x0f,5,0x77,40,6,0x23,4\\n\"\n"
+		/* rsp + 8 + r9 * 8 */
+		"\"nop\\n.cfi_escape 0x0f,7,0x77,8,0x79,0,0x38,0x1e,0x22\\n\"\n"
+		/* back to a register, with the last offset */
+		"\"nop\\n.cfi_def_cfa_register rsp\\n\"\n"
+		/* rbp = CFA + 16, by DW_CFA_val_expression */
+		"\"nop\\n.cfi_def_cfa rsp, 64\\n.cfi_escape 0x16,6,2,0x23,16\\n\"\n"
+		/* the stack pointer is somewhere else */
+		"\"nop\\n.cfi_restore rbp\\n.cfi_register rsp, r8\\n\"\n"
+		"\"nop\\n\"");
+	struct compiled compiled = compile_path(path);
+	uint64_t at = symbol(path, "probe");
+
+	(void)state;
+	expect(&compiled, at + 1, "cfa=[fp-8] ra=[cfa-8] fp=[fp]");
+	expect(&compiled, at + 2, "cfa=[sp+40]+8 ra=[cfa-8] fp=[fp]");
+	expect(&compiled, at + 3, "no rule");
+	expect(&compiled, at + 4, "no rule");
+	expect(&compiled, at + 5, "cfa=sp+8 ra=[cfa-8] fp=[fp]");
+	expect(&compiled, at + 6, "cfa=sp+64 ra=[cfa-8] fp=cfa+16");
+	expect(&compiled, at + 7, "no rule");
+	free(compiled.data);
+}
+
+static void unknown_instructions_leave_the_rest_without_rule(void **state)
+{
+	const char *path = assemble("unknown", "-no-pie -Wl,--no-eh-frame-hdr",
+		"\"nop\\n.cfi_def_cfa_offset 16\\n\"\n"
+		"\"nop\\n.cfi_escape 0x3a\\n\"\n"
+		"\"nop\\n.cfi_def_cfa_offset 8\\n\"\n"
+		"\"nop\\n\"");
+	struct compiled compiled = compile_path(path);
+	uint64_t at = symbol(path, "probe");
+
+	(void)state;
+	expect(&compiled, at, "cfa=sp+8 ra=[cfa-8] fp=same");
+	expect(&compiled, at + 1, "cfa=sp+16 ra=[cfa-8] fp=same");
+	expect(&compiled, at + 2, "no rule");
+	expect(&compiled, at + 3, "no rule");
+	expect(&compiled, symbol(path, "probe_end"), "uncovered");
+	free(compiled.data);
+}
+
+static void system_libraries_have_their_special_functions(void **state)
+{
+	const char *path = fixture_ask("ldd /bin/sh | awk '/libc.so/ { print $3 }'");
+	struct compiled compiled;
+	char address[32];
+
+	(void)state;
+	if (!*path || access(path, R_OK) < 0)
+		path = "/lib/x86_64-linux-gnu/libc.so.6";
+	compiled = compile_path(path);
+	/* movq $15, %rax; syscall: where handlers return to */
+	snprintf(address, sizeof(address), "%s", fixture_ask(
+		"objdump -d --section=.text '%s' | awk '/mov +\\$0xf,%%rax/ { sub(\":\", \"\", $1); a = $1 } "
+		"/syscall/ && a && n == NR - 1 { print a; exit } /mov +\\$0xf,%%rax/ { n = NR }'", path));
+	assert_true(*address != '\0');
+	expect(&compiled, strtoull(address, NULL, 16),
+	       "cfa=[sp+160] ra=[sp+168] fp=[sp+120] signal");
+	expect(&compiled, strtoull(address, NULL, 16) - 1,
+	       "cfa=[sp+160] ra=[sp+168] fp=[sp+120] signal");
+	assert_true(compiled.stats.fdes > 1000);
+	assert_true(2 * compiled.size <= compiled.stats.eh_bytes);
+	free(compiled.data);
+}
+
+static void debug_frames_serve_where_eh_frame_is_missing(void **state)
+{
+	static const char source[] = "int leaf(int x) { return x + 1; }\n"
+				     "int main(int c, char **v) { (void)v; return leaf(c); }\n";
+	static const char flags[] = "-no-pie -g -O1 -fomit-frame-pointer "
+				    "-fno-asynchronous-unwind-tables -fno-exceptions";
+	static const char *const kinds[] = { "", "-Wa,--compress-debug-sections=zlib",
+					     "-Wl,--compress-debug-sections=zlib" };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
+		_cleanup_free_ char *all = NULL;
+		struct compiled compiled;
+		const char *path;
+
+		assert_true(asprintf(&all, "%s %s", flags, kinds[i]) > 0);
+		path = fixture_build("debug", all, source);
+		compiled = compile_path(path);
+		assert_true(compiled.stats.debug_bytes > 0);
+		expect(&compiled, symbol(path, "leaf"), "cfa=sp+8 ra=[cfa-8] fp=same");
+		free(compiled.data);
+	}
+}
+
+/* The same table whether sections or program headers lead to .eh_frame. */
+static void files_without_sections_are_read(void **state)
+{
+	const char *path = fixture_build("plain", "-O1", "int main(void) { return 0; }\n");
+	struct compiled with, without;
+	uint8_t *image;
+	size_t size;
+
+	(void)state;
+	image = fixture_load(path, &size);
+	assert_int_equal(compile(image, size, MEMORY, &with), 0);
+	((Elf64_Ehdr *)(void *)image)->e_shoff = 0;
+	((Elf64_Ehdr *)(void *)image)->e_shnum = 0;
+	assert_int_equal(compile(image, size, MEMORY, &without), 0);
+	expect(&without, symbol(path, "main"), "cfa=sp+8 ra=[cfa-8] fp=same");
+	assert_int_equal(without.stats.fdes, with.stats.fdes);
+	free(with.data);
+	free(without.data);
+	free(image);
+}
+
+static void a_plt_without_frame_entry_has_a_rule(void **state)
+{
+	/* the linker's own entries are left out on request; lld never writes any */
+	const char *path = fixture_build("plt", "-no-pie -O1 -Wl,-z,lazy -Wl,--no-ld-generated-unwind-info",
+					 "int puts(const char *);\n"
+					 "int main(void) { return puts(\"x\"); }\n");
+	struct compiled compiled = compile_path(path);
+	uint64_t plt = strtoull(fixture_ask("readelf -SW '%s' | awk '$2 == \".plt\" { print $4 } "
+					    "$3 == \".plt\" { print $5 }'", path), NULL, 16);
+
+	(void)state;
+	assert_true(plt > 0);
+	expect(&compiled, plt, "cfa=sp+16 ra=[cfa-8] fp=same");
+	expect(&compiled, plt + 6, "cfa=sp+24 ra=[cfa-8] fp=same");
+	expect(&compiled, plt + 16, "cfa=sp+8+plt11 ra=[cfa-8] fp=same");
+	expect(&compiled, plt + 31, "cfa=sp+8+plt11 ra=[cfa-8] fp=same");
+	free(compiled.data);
+}
+
+static void other_files_are_refused(void **state)
+{
+	struct compiled compiled;
+	const char *path;
+	uint8_t *image;
+	size_t size;
+
+	(void)state;
+	path = fixture_build("none", "-no-pie -nostdlib -static -fno-asynchronous-unwind-tables "
+				     "-Wl,--build-id=none", "void _start(void) { for (;;); }\n");
+	image = fixture_load(path, &size);
+	assert_int_equal(compile(image, size, MEMORY, &compiled), -ENODATA);
+	((Elf64_Ehdr *)(void *)image)->e_machine = EM_RISCV;
+	assert_int_equal(compile(image, size, MEMORY, &compiled), -ENOTSUP);
+	((Elf64_Ehdr *)(void *)image)->e_machine = EM_X86_64;
+	((Elf64_Ehdr *)(void *)image)->e_type = ET_REL;
+	assert_int_equal(compile(image, size, MEMORY, &compiled), -ENOTSUP);
+	free(image);
+}
+
+static void memory_and_time_are_limited(void **state)
+{
+	struct compiled compiled;
+	struct compile_stats stats;
+	struct elf elf;
+	uint8_t *image;
+	size_t size;
+	void *data;
+	int fd;
+
+	(void)state;
+	image = fixture_load("/proc/self/exe", &size);
+	assert_int_equal(compile(image, size, MEMORY, &compiled), 0);
+	assert_true(compiled.stats.memory > 1024);
+	free(compiled.data);
+	assert_int_equal(compile(image, size, compiled.stats.memory / 2, &compiled), -ENOMEM);
+	free(image);
+	fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	assert_int_equal(elf_open(&elf, fd, size, 0), 0);
+	elf.deadline = 1;
+	assert_int_equal(compile_elf(&elf, MEMORY, &data, &size, &stats), -ETIME);
+	elf_close(&elf);
+	close(fd);
+}
+
+/* Damage to any byte of the call frame information is survived, with a sound table or none. */
+static void damaged_information_is_survived(void **state)
+{
+	const char *path = fixture_build("damaged", "-O1 -no-pie", "int main(void) { return 0; }\n");
+	unsigned int offset = 0, length = 0;
+	struct compiled compiled;
+	uint8_t *image;
+	size_t size, sound = 0;
+
+	(void)state;
+	image = fixture_load(path, &size);
+	assert_int_equal(sscanf(fixture_ask("readelf -SW '%s' | sed -n 's/^.*\\.eh_frame  *PROGBITS  *[0-9a-f]* "
+					    "\\([0-9a-f]*\\) \\([0-9a-f]*\\).*/\\1 \\2/p'", path),
+				"%x %x", &offset, &length), 2);
+	for (size_t at = offset; at < offset + length; at++) {
+		static const uint8_t changes[] = { 0x01, 0x80, 0xff };
+
+		for (size_t i = 0; i < ARRAY_SIZE(changes); i++) {
+			image[at] ^= changes[i];
+			sound += compile(image, size, MEMORY, &compiled) == 0;
+			free(compiled.data);
+			image[at] ^= changes[i];
+		}
+	}
+	assert_true(sound > 0);
+	for (size_t cut = 0; cut < size; cut += 97)
+		if (compile(image, cut, MEMORY, &compiled) == 0)
+			free(compiled.data);
+	free(image);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(instructions_become_rules),
+		cmocka_unit_test(expressions_become_rules_or_nothing),
+		cmocka_unit_test(unknown_instructions_leave_the_rest_without_rule),
+		cmocka_unit_test(system_libraries_have_their_special_functions),
+		cmocka_unit_test(debug_frames_serve_where_eh_frame_is_missing),
+		cmocka_unit_test(files_without_sections_are_read),
+		cmocka_unit_test(a_plt_without_frame_entry_has_a_rule),
+		cmocka_unit_test(other_files_are_refused),
+		cmocka_unit_test(memory_and_time_are_limited),
+		cmocka_unit_test(damaged_information_is_survived),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
