@@ -65,6 +65,35 @@ static u64 source_min_period(const struct stacktap_source *source)
 	return 1;
 }
 
+/*
+ * Only PMUs of the CPUs themselves: others read a user's memory when their event is made, as kprobe
+ * and uprobe do by the pointer in config1, and we make events again in a worker. Nothing of the
+ * user's goes into the event that finds out, so it is as harmless there.
+ */
+static int source_check_pmu(u32 type, struct netlink_ext_ack *extack)
+{
+	struct perf_event_attr attr = {
+		.type = type,
+		.size = sizeof(attr),
+		.disabled = 1,
+	};
+	struct perf_event *event;
+	bool own;
+
+	/* of a task, because a PMU that has no idea of tasks is none of a CPU */
+	event = perf_event_create_kernel_counter(&attr, -1, current, NULL, NULL);
+	if (PTR_ERR(event) == -ENOMEM)
+		return -ENOMEM;
+	own = !IS_ERR(event) && event->pmu->type == type &&
+	      event->pmu->task_ctx_nr == perf_hw_context;
+	if (!IS_ERR(event))
+		perf_event_release_kernel(event);
+	if (own)
+		return 0;
+	NL_SET_ERR_MSG(extack, "of PMUs only those of the CPUs themselves can be sources");
+	return -EOPNOTSUPP;
+}
+
 int source_check(const struct stacktap_source *source, struct netlink_ext_ack *extack)
 {
 	u64 period;
@@ -76,6 +105,12 @@ int source_check(const struct stacktap_source *source, struct netlink_ext_ack *e
 	if (source->type == PERF_TYPE_SOFTWARE && source->config == PERF_COUNT_SW_DUMMY) {
 		NL_SET_ERR_MSG(extack, "the dummy event never overflows");
 		return -EINVAL;
+	}
+	if (source->type >= PERF_TYPE_MAX) {
+		int err = source_check_pmu(source->type, extack);
+
+		if (err)
+			return err;
 	}
 	if (source->mode == STACKTAP_MODE_FREQ && source->period) {
 		NL_SET_ERR_MSG(extack, "frequency mode takes a rate, not a period");

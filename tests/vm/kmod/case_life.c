@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <inttypes.h>
 #include <linux/perf_event.h>
 #include <poll.h>
@@ -92,6 +93,7 @@ void case_hotplug(void)
 	tap(client_samples(&client, 3) > 10, "context switches: %" PRIu64,
 	    client_samples(&client, 3));
 	set_online(1, false);
+	tap(client_cpu_state(&client, 1) == STACKTAP_CPU_OFFLINE, "CPU 1 is told as offline");
 	tap(!client_stop(&client), "STOP while CPU 1 is offline");
 	client_drain(&client);
 	tap(client_balanced(&client), "the ledgers of all four sources balance");
@@ -272,6 +274,52 @@ static void refuse_source(struct client *client, const struct source *source, in
 	    client->wire.sentence);
 }
 
+/* The number of the first PMU whose name matches, or 0. */
+static uint32_t pmu_type(const char *pmu)
+{
+	char pattern[96];
+	uint32_t type = 0;
+	glob_t found;
+	FILE *file;
+
+	snprintf(pattern, sizeof(pattern), "/sys/bus/event_source/devices/%s/type", pmu);
+	if (glob(pattern, 0, NULL, &found))
+		return 0;
+	file = fopen(found.gl_pathv[0], "re");
+	if (file && fscanf(file, "%" SCNu32, &type) != 1)
+		type = 0;
+	if (file)
+		fclose(file);
+	globfree(&found);
+	return type;
+}
+
+/* PMUs with numbers of their own: probes take pointers, and only those of CPUs are counters. */
+static void refuse_pmus(struct client *client)
+{
+	static const char *const others[] = { "kprobe", "uprobe", "msr", "power" };
+	static const char function[] = "vfs_read";
+	struct source source = clock_and_faults[1];
+	unsigned int i;
+
+	for (i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		source.type = pmu_type(others[i]);
+		source.config = 0;
+		source.config1 = (uintptr_t)function;
+		if (source.type)
+			refuse_source(client, &source, -EOPNOTSUPP, others[i]);
+		else
+			tap_note("no PMU %s here", others[i]);
+	}
+	source.type = 9999;
+	refuse_source(client, &source, -EOPNOTSUPP, "a PMU that is not there");
+	source.type = pmu_type("armv8*");
+	source.config = 0x11;
+	source.config1 = 0;
+	if (source.type)
+		tap(!client_set_sources(client, &source, 1), "the CPUs' own PMU by its number");
+}
+
 void case_refusals(void)
 {
 	const struct source good = clock_and_faults[0];
@@ -323,6 +371,7 @@ void case_refusals(void)
 	source = good;
 	source.type = PERF_TYPE_TRACEPOINT;
 	refuse_source(&client, &source, -EOPNOTSUPP, "tracepoint");
+	refuse_pmus(&client);
 	source = clock_and_faults[1];
 	source.nominal_hz = 0;
 	refuse_source(&client, &source, -EINVAL, "rate without nominal rate");

@@ -95,6 +95,8 @@ static void client_take_sample(struct client *client, unsigned int cpu,
 		return;
 	}
 	client->ledgers[cpu][sample->source].samples++;
+	if (!client->ledgers[cpu][sample->source].configured)
+		client_malformed(client, "a sample without its CONFIG");
 	while (at < size) {
 		const struct stacktap_section *section = (const void *)((const char *)sample + at);
 		uint32_t end = at + sizeof(*section) + (section->len + 7u) / 8 * 8;
@@ -139,6 +141,9 @@ static void client_take(struct client *client, unsigned int cpu,
 	case STACKTAP_RECORD_CONFIG:
 		ledgers[config->source].config = *config;
 		ledgers[config->source].configs++;
+		ledgers[config->source].configured = true;
+		if (!client->rings[cpu].anchors)
+			client_malformed(client, "CONFIG before CLOCK_ANCHOR");
 		break;
 	case STACKTAP_RECORD_LOST:
 		for (i = 0; i < (record->size - sizeof(*lost)) / sizeof(lost->entries[0]); i++) {
@@ -154,12 +159,19 @@ static void client_take(struct client *client, unsigned int cpu,
 		ledgers[throttle->source].throttles = throttle->count;
 		break;
 	case STACKTAP_RECORD_CPU:
+		if (state->state != STACKTAP_CPU_STOPPED &&
+		    (state->state == STACKTAP_CPU_ONLINE) ==
+		    (client->rings[cpu].state == STACKTAP_CPU_ONLINE))
+			client_malformed(client, "a CPU that begins twice or ends twice");
+		client->rings[cpu].state = state->state;
 		for (i = 0; i < state->sources; i++) {
+			ledgers[i].configured = false;
 			ledgers[i].counts = state->counts[i];
 			ledgers[i].final = state->state == STACKTAP_CPU_STOPPED;
 		}
 		break;
 	case STACKTAP_RECORD_CLOCK_ANCHOR:
+		client->rings[cpu].anchors++;
 		break;
 	default:
 		client_malformed(client, "unknown type");
@@ -248,6 +260,8 @@ int client_set_sources(struct client *client, const struct source *sources, unsi
 			    strlen(sources[i].name) + 1);
 		message_put_u32(&message, STACKTAP_SRC_TYPE, sources[i].type);
 		message_put_u64(&message, STACKTAP_SRC_CONFIG, sources[i].config);
+		if (sources[i].config1)
+			message_put_u64(&message, STACKTAP_SRC_CONFIG1, sources[i].config1);
 		if (sources[i].rate_hz)
 			message_put_u32(&message, STACKTAP_SRC_RATE_HZ, sources[i].rate_hz);
 		if (sources[i].period)
@@ -325,6 +339,31 @@ uint64_t client_count(struct client *client, unsigned int source, uint16_t type)
 	if (wire_call(&client->wire, &message, client_visit_cpu, &count))
 		return UINT64_MAX;
 	return count.sum;
+}
+
+struct cpu_query {
+	unsigned int cpu;
+	unsigned int state;
+};
+
+static void client_visit_state(const void *attrs, size_t size, void *arg)
+{
+	struct cpu_query *query = arg;
+	size_t cpu_size;
+	const void *cpu = attr_find(attrs, size, STACKTAP_A_CPU, &cpu_size);
+
+	if (cpu && attr_u32(cpu, cpu_size, STACKTAP_A_CPU_ID) == query->cpu)
+		query->state = attr_u8(cpu, cpu_size, STACKTAP_A_CPU_STATE);
+}
+
+unsigned int client_cpu_state(struct client *client, unsigned int cpu)
+{
+	struct cpu_query query = { .cpu = cpu };
+	struct message message;
+
+	message_begin(&client->wire, &message, STACKTAP_CMD_GET_CPU, NLM_F_DUMP);
+	message_put_u64(&message, STACKTAP_A_SESSION_ID, client->info.session_id);
+	return wire_call(&client->wire, &message, client_visit_state, &query) ? 0 : query.state;
 }
 
 bool client_balanced(struct client *client)

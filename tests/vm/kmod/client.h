@@ -18,6 +18,7 @@ struct ledger {
 	uint64_t lost[STACKTAP_LOST_REASONS];
 	uint64_t throttles;
 	uint64_t configs;
+	bool configured;		/* a CONFIG came since the CPU was last told to end */
 	bool final;			/* a CPU record with STATE_STOPPED came last */
 	struct stacktap_cpu_counts counts; /* of the last CPU record */
 	struct stacktap_config config;	/* the last */
@@ -43,6 +44,8 @@ struct ring {
 	uint64_t consumer_offset;
 	uint64_t producer_offset;
 	uint16_t first_type;
+	uint16_t state;			/* of the last CPU record */
+	uint64_t anchors;
 };
 
 struct client {
@@ -62,6 +65,7 @@ struct source {
 	const char *name;
 	uint32_t type;
 	uint64_t config;
+	uint64_t config1;
 	uint32_t rate_hz;
 	uint64_t period;
 	uint64_t nominal_hz;
@@ -88,6 +92,9 @@ int client_set_filter(struct client *client, uint64_t cpus, const uint32_t *tgid
 
 /* Sum of a counter (enum stacktap_cnt_attr, u64) over CPUs, from the dump. */
 uint64_t client_count(struct client *client, unsigned int source, uint16_t type);
+
+/* What the dump says of @cpu, an enum stacktap_cpu_state, or 0. */
+unsigned int client_cpu_state(struct client *client, unsigned int cpu);
 
 /* Does the ledger of every CPU and source balance after a stop? Prints what does not. */
 bool client_balanced(struct client *client);
