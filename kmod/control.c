@@ -16,15 +16,10 @@ enum {
 	CONTROL_STASH_PER_SECOND = 20,	/* a stash holds 50 ms */
 };
 
-static struct stacktap_filter *control_filter(struct stacktap_session *session)
-{
-	return rcu_dereference_protected(session->filter, lockdep_is_held(&session->lock));
-}
-
 static bool control_wants(struct stacktap_session *session, unsigned int cpu)
 {
 	return cpumask_test_cpu(cpu, session->online) &&
-	       filter_wants_cpu(control_filter(session), cpu);
+	       filter_wants_cpu(session_filter(session), cpu);
 }
 
 static void stash_swap(struct stacktap_cpu *cpu, void *arg)
@@ -45,12 +40,13 @@ static int stash_fit(struct stacktap_cpu *cpu, unsigned int rate)
 	unsigned int nr_slots = max_t(unsigned int, rate / CONTROL_STASH_PER_SECOND,
 				      CONTROL_MIN_SLOTS);
 	struct stacktap_stash *stash;
+	int err;
 
 	if (cpu->stash && cpu->stash->nr_slots >= nr_slots)
 		return 0;
-	stash = stash_create(cpu->cpu, nr_slots);
-	if (!stash)
-		return -ENOMEM;
+	err = stash_create(cpu->cpu, nr_slots, &stash);
+	if (err)
+		return err;
 	cpu_call(cpu, stash_swap, &stash);
 	stash_destroy(stash);
 	return 0;
@@ -81,11 +77,12 @@ static void cpu_announce(struct stacktap_cpu *cpu, void *arg)
 	unsigned int i;
 
 	if (!cpu->announced)
-		record_anchor(cpu);
+		record_owe_anchor(cpu);
 	cpu->announced = true;
-	record_state(cpu, STACKTAP_CPU_ONLINE);
+	record_owe_state(cpu, STACKTAP_CPU_ONLINE);
 	for (i = 0; i < cpu->session->nr_sources; i++)
-		record_config(cpu, &cpu->counters[i]);
+		record_owe_config(&cpu->counters[i]);
+	record_pay(cpu);
 }
 
 static void cpu_announce_config(struct stacktap_cpu *cpu, void *arg)
@@ -94,13 +91,22 @@ static void cpu_announce_config(struct stacktap_cpu *cpu, void *arg)
 
 	for (i = 0; i < cpu->session->nr_sources; i++)
 		if (!arg || arg == &cpu->counters[i])
-			record_config(cpu, &cpu->counters[i]);
+			record_owe_config(&cpu->counters[i]);
+	record_pay(cpu);
+}
+
+/* It left before its coming was told: the offline callback had nothing to end then. */
+static void cpu_depart(struct stacktap_cpu *cpu, void *arg)
+{
+	record_owe_state(cpu, STACKTAP_CPU_OFFLINE);
+	record_pay(cpu);
 }
 
 static void cpu_deselect(struct stacktap_cpu *cpu, void *arg)
 {
 	capture_drain_cpu(cpu);
-	record_state(cpu, STACKTAP_CPU_OFFLINE);
+	record_owe_state(cpu, STACKTAP_CPU_DESELECTED);
+	record_pay(cpu);
 }
 
 static void cpu_finish(struct stacktap_cpu *cpu, void *arg)
@@ -177,8 +183,8 @@ static int control_reconcile(struct stacktap_session *session)
 		if (!pc)
 			continue;
 		if (pc->active && control_cpu_dead(session, pc)) {
-			/* the offline callback has said what there was to say */
 			control_disarm_cpu(pc);
+			cpu_call(pc, cpu_depart, NULL);
 			WRITE_ONCE(pc->active, false);
 		}
 		if (pc->active && !wanted) {
@@ -196,6 +202,26 @@ static int control_reconcile(struct stacktap_session *session)
 		}
 	}
 	return ret;
+}
+
+/* Tell why counters or stashes could not be had, and return what the user gets. */
+static int control_refuse(int err, struct netlink_ext_ack *extack)
+{
+	switch (err) {
+	case -EDQUOT:
+		NL_SET_ERR_MSG(extack,
+			       "the stash would exceed what all sessions may take, ring_limit_mib");
+		return -ENOMEM;
+	case -ENOMEM:
+		NL_SET_ERR_MSG(extack, "not enough memory for counters or stash");
+		break;
+	case -EACCES:
+		NL_SET_ERR_MSG(extack, "the kernel refused a counter: perf_event_paranoid or LSM");
+		break;
+	default:
+		NL_SET_ERR_MSG(extack, "a counter could not be created");
+	}
+	return err;
 }
 
 int control_start(struct stacktap_session *session, struct netlink_ext_ack *extack)
@@ -222,14 +248,7 @@ int control_start(struct stacktap_session *session, struct netlink_ext_ack *exta
 	err = control_reconcile(session);
 	if (err) {
 		control_stop(session);
-		if (err == -EACCES)
-			NL_SET_ERR_MSG(extack,
-				       "the kernel refused a counter: perf_event_paranoid or LSM");
-		else if (err == -ENOMEM)
-			NL_SET_ERR_MSG(extack, "not enough memory for counters or stash");
-		else
-			NL_SET_ERR_MSG(extack, "a counter could not be created");
-		return err;
+		return control_refuse(err, extack);
 	}
 	events_raise(session, STACKTAP_EVENT_SESSION_STARTED, 0);
 	return 0;
@@ -346,11 +365,9 @@ int control_set_rate(struct stacktap_session *session, unsigned int index,
 			if (pc && pc->active)
 				counter_set_period(&pc->counters[index], &old);
 		}
-		if (err == -ENOMEM)
-			NL_SET_ERR_MSG(extack, "not enough memory for the stash");
-		else
-			NL_SET_ERR_MSG(extack,
-				       "refused by perf, see kernel.perf_event_max_sample_rate");
+		if (err == -EDQUOT || err == -ENOMEM)
+			return control_refuse(err, extack);
+		NL_SET_ERR_MSG(extack, "refused by perf, see kernel.perf_event_max_sample_rate");
 		return err;
 	}
 
@@ -368,7 +385,7 @@ int control_set_rate(struct stacktap_session *session, unsigned int index,
 int control_set_filter(struct stacktap_session *session, struct stacktap_filter *filter,
 		       struct netlink_ext_ack *extack)
 {
-	struct stacktap_filter *old = control_filter(session);
+	struct stacktap_filter *old = session_filter(session);
 	unsigned int cpu;
 	int err;
 
@@ -387,7 +404,7 @@ int control_set_filter(struct stacktap_session *session, struct stacktap_filter 
 	}
 	err = control_reconcile(session);
 	if (err)
-		NL_SET_ERR_MSG(extack, "no counter could be created on a newly selected CPU");
+		err = control_refuse(err, extack);
 	events_raise(session, STACKTAP_EVENT_SESSION_CHANGED, 0);
 	/* POLLPRI depends on the CPU set */
 	wake_up_poll(&session->wait, EPOLLPRI);

@@ -42,6 +42,7 @@ struct stacktap_counter {
 	/* already in the ring; belongs to the producer of the ring */
 	u64 lost_reported[STACKTAP_LOST_REASONS];
 	u64 throttled_reported;
+	struct stacktap_config announcement; /* the CONFIG that @configs_due owes */
 	/* already in an EVENT; belongs to the events work */
 	u64 lost_announced;
 	u64 throttled_announced;
@@ -53,13 +54,17 @@ struct stacktap_cpu {
 	unsigned int cpu;
 	unsigned int hotplug_seq; /* moved by the offline callback: older events are dead */
 	bool active;		/* counters exist */
-	bool announced;		/* a CLOCK_ANCHOR of this run is in the ring */
+	bool announced;		/* a CLOCK_ANCHOR of this run is in the ring or due */
 	bool final_owed;	/* the STOPPED record found no room yet */
 	struct stacktap_ring *ring;
 	struct stacktap_stash *stash;
 	bool stashing;		/* the overflow handler fills a slot; this CPU only, NMI included */
 	bool recording;		/* the ring is being written */
-	bool owing;		/* losses or throttles are not in the ring yet */
+	bool owing;		/* something is not in the ring yet: a loss, a throttle, or these */
+	bool anchor_due;	/* belongs to the producer of the ring, as the next three */
+	u8 configs_due;		/* bits of sources */
+	u8 states_due;		/* bits of enum stacktap_cpu_state */
+	u8 state;		/* the last one owed or told */
 	u64 lost_first;		/* time of the first of them */
 	struct stacktap_counter counters[STACKTAP_MAX_SOURCES];
 };

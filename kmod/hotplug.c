@@ -49,8 +49,8 @@ static int hotplug_offline(unsigned int cpu, struct hlist_node *node)
 		capture_drain_cpu(pc);
 		/* pairs with counter_create(): who sees the new number sees the bit cleared */
 		smp_store_release(&pc->hotplug_seq, pc->hotplug_seq + 1);
-		if (READ_ONCE(session->armed) && READ_ONCE(pc->active))
-			record_state(pc, STACKTAP_CPU_OFFLINE);
+		record_owe_state(pc, STACKTAP_CPU_OFFLINE);
+		record_pay(pc);
 		local_irq_restore(flags);
 	}
 	queue_work(system_unbound_wq, &session->work);

@@ -9,6 +9,8 @@ static_assert(RECORD_RESERVE < STACKTAP_RING_MIN_BYTES / 4);
 static_assert(sizeof(struct stacktap_lost_record) % STACKTAP_RECORD_ALIGN == 0);
 static_assert(sizeof(struct stacktap_cpu_record) % STACKTAP_RECORD_ALIGN == 0);
 static_assert(sizeof(struct stacktap_config) % STACKTAP_RECORD_ALIGN == 0);
+static_assert(STACKTAP_MAX_SOURCES <= BITS_PER_BYTE * sizeof_field(struct stacktap_cpu, configs_due));
+static_assert(STACKTAP_CPU_STATES <= BITS_PER_BYTE * sizeof_field(struct stacktap_cpu, states_due));
 
 void record_init(struct stacktap_record *header, u16 type, u16 flags, u32 size, u64 time)
 {
@@ -83,53 +85,6 @@ static s64 record_losses(struct stacktap_cpu *cpu, s64 space)
 	return space - size;
 }
 
-s64 record_debts(struct stacktap_cpu *cpu, s64 space)
-{
-	if (likely(!READ_ONCE(cpu->owing)) || space < 0)
-		return space;
-	WRITE_ONCE(cpu->owing, false);
-	barrier();
-	return record_losses(cpu, record_throttles(cpu, space));
-}
-
-void record_anchor(struct stacktap_cpu *cpu)
-{
-	struct stacktap_clock_anchor *record = ring_head(cpu->ring);
-
-	if (record_space(cpu->ring) < (s64)sizeof(*record))
-		return;
-	record_init(&record->header, STACKTAP_RECORD_CLOCK_ANCHOR, 0, sizeof(*record),
-		    ktime_get_mono_fast_ns());
-	record->boottime = ktime_get_boot_fast_ns();
-	record->realtime = ktime_get_real_fast_ns();
-	ring_commit(cpu->ring, sizeof(*record));
-}
-
-void record_config(struct stacktap_cpu *cpu, const struct stacktap_counter *counter)
-{
-	const struct stacktap_session *session = cpu->session;
-	const struct stacktap_source *source = &session->sources[counter->index];
-	struct stacktap_config *record = ring_head(cpu->ring);
-	bool fallback = counter->fallback_errno;
-
-	if (record_space(cpu->ring) < (s64)sizeof(*record))
-		return;
-	memset(record, 0, sizeof(*record));
-	record_init(&record->header, STACKTAP_RECORD_CONFIG,
-		    fallback ? STACKTAP_CONFIG_FALLBACK : 0, sizeof(*record),
-		    ktime_get_mono_fast_ns());
-	record->source = counter->index;
-	record->mode = counter->period ? STACKTAP_MODE_PERIOD : STACKTAP_MODE_FREQ;
-	record->rate_hz = source->rate_hz;
-	record->period = counter->period;
-	record->perf_type = counter->type;
-	record->fallback_errno = counter->fallback_errno;
-	record->perf_config = counter->config;
-	record->generation = session->generation;
-	strscpy(record->name, fallback ? "cpu-clock" : source->name, sizeof(record->name));
-	ring_commit(cpu->ring, sizeof(*record));
-}
-
 static void record_cpu(struct stacktap_cpu *cpu, enum stacktap_cpu_state state, u32 size)
 {
 	struct stacktap_cpu_record *record = ring_head(cpu->ring);
@@ -159,13 +114,123 @@ static u32 record_cpu_size(const struct stacktap_cpu *cpu)
 	       READ_ONCE(cpu->session->nr_sources) * sizeof(struct stacktap_cpu_counts);
 }
 
-void record_state(struct stacktap_cpu *cpu, enum stacktap_cpu_state state)
+static void record_anchor(struct stacktap_cpu *cpu)
 {
-	u32 size = record_cpu_size(cpu);
-	s64 space = record_debts(cpu, record_space(cpu->ring));
+	struct stacktap_clock_anchor *record = ring_head(cpu->ring);
 
-	if (space >= size)
-		record_cpu(cpu, state, size);
+	record_init(&record->header, STACKTAP_RECORD_CLOCK_ANCHOR, 0, sizeof(*record),
+		    ktime_get_mono_fast_ns());
+	record->boottime = ktime_get_boot_fast_ns();
+	record->realtime = ktime_get_real_fast_ns();
+	ring_commit(cpu->ring, sizeof(*record));
+}
+
+static void record_config(struct stacktap_cpu *cpu, struct stacktap_counter *counter)
+{
+	counter->announcement.header.time = ktime_get_mono_fast_ns();
+	memcpy(ring_head(cpu->ring), &counter->announcement, sizeof(counter->announcement));
+	ring_commit(cpu->ring, sizeof(counter->announcement));
+}
+
+/* What samples to come are to be read by. Without room for all of it there is none for them. */
+static s64 record_announcements(struct stacktap_cpu *cpu, s64 space)
+{
+	/* an end comes before a new beginning */
+	static const u8 order[] = {
+		STACKTAP_CPU_OFFLINE, STACKTAP_CPU_DESELECTED, STACKTAP_CPU_ONLINE,
+	};
+	u32 size = record_cpu_size(cpu);
+	unsigned int i;
+
+	if (cpu->anchor_due) {
+		if (space < (s64)sizeof(struct stacktap_clock_anchor))
+			goto full;
+		record_anchor(cpu);
+		cpu->anchor_due = false;
+		space -= sizeof(struct stacktap_clock_anchor);
+	}
+	for (i = 0; i < ARRAY_SIZE(order); i++) {
+		if (!(cpu->states_due & BIT(order[i])))
+			continue;
+		if (space < size)
+			goto full;
+		record_cpu(cpu, order[i], size);
+		cpu->states_due &= ~BIT(order[i]);
+		space -= size;
+	}
+	for (i = 0; i < STACKTAP_MAX_SOURCES; i++) {
+		if (!(cpu->configs_due & BIT(i)))
+			continue;
+		if (space < (s64)sizeof(struct stacktap_config))
+			goto full;
+		record_config(cpu, &cpu->counters[i]);
+		cpu->configs_due &= ~BIT(i);
+		space -= sizeof(struct stacktap_config);
+	}
+	return space;
+
+full:
+	WRITE_ONCE(cpu->owing, true);
+	return 0;
+}
+
+s64 record_debts(struct stacktap_cpu *cpu, s64 space)
+{
+	if (likely(!READ_ONCE(cpu->owing)) || space < 0)
+		return space;
+	WRITE_ONCE(cpu->owing, false);
+	barrier();
+	space = record_losses(cpu, record_throttles(cpu, space));
+	return record_announcements(cpu, space);
+}
+
+void record_owe_anchor(struct stacktap_cpu *cpu)
+{
+	cpu->anchor_due = true;
+	WRITE_ONCE(cpu->owing, true);
+}
+
+void record_owe_config(struct stacktap_counter *counter)
+{
+	struct stacktap_cpu *cpu = counter->cpu;
+	const struct stacktap_session *session = cpu->session;
+	const struct stacktap_source *source = &session->sources[counter->index];
+	struct stacktap_config *config = &counter->announcement;
+	bool fallback = counter->fallback_errno;
+
+	memset(config, 0, sizeof(*config));
+	record_init(&config->header, STACKTAP_RECORD_CONFIG,
+		    fallback ? STACKTAP_CONFIG_FALLBACK : 0, sizeof(*config), 0);
+	config->source = counter->index;
+	config->mode = counter->period ? STACKTAP_MODE_PERIOD : STACKTAP_MODE_FREQ;
+	config->rate_hz = source->rate_hz;
+	config->period = counter->period;
+	config->perf_type = counter->type;
+	config->fallback_errno = counter->fallback_errno;
+	config->perf_config = counter->config;
+	config->generation = session->generation;
+	strscpy(config->name, fallback ? "cpu-clock" : source->name, sizeof(config->name));
+	cpu->configs_due |= BIT(counter->index);
+	WRITE_ONCE(cpu->owing, true);
+}
+
+void record_owe_state(struct stacktap_cpu *cpu, enum stacktap_cpu_state state)
+{
+	/* only what was online can end, and only what was not can begin */
+	if ((state == STACKTAP_CPU_ONLINE) == (cpu->state == STACKTAP_CPU_ONLINE))
+		return;
+	cpu->state = state;
+	/* of a beginning that was never told the end is not told either */
+	if (cpu->states_due & BIT(STACKTAP_CPU_ONLINE))
+		cpu->states_due &= ~BIT(STACKTAP_CPU_ONLINE);
+	else
+		cpu->states_due |= BIT(state);
+	WRITE_ONCE(cpu->owing, true);
+}
+
+void record_pay(struct stacktap_cpu *cpu)
+{
+	record_debts(cpu, record_space(cpu->ring));
 }
 
 void record_final(struct stacktap_cpu *cpu)
@@ -173,6 +238,11 @@ void record_final(struct stacktap_cpu *cpu)
 	u32 size = record_cpu_size(cpu);
 	s64 space;
 
+	/* no samples follow that would need them */
+	cpu->anchor_due = false;
+	cpu->configs_due = 0;
+	cpu->states_due = 0;
+	cpu->state = STACKTAP_CPU_STOPPED;
 	/* whatever was refused for want of room counts here, even if nothing was noted since */
 	WRITE_ONCE(cpu->owing, true);
 	space = record_debts(cpu, ring_space(cpu->ring));

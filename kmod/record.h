@@ -30,12 +30,18 @@ static inline s64 record_space(const struct stacktap_ring *ring)
 
 void record_init(struct stacktap_record *header, u16 type, u16 flags, u32 size, u64 time);
 
-/* What the ring owes: THROTTLE and LOST. Returns the space left, or what record_space() does. */
+/*
+ * What the ring owes, which is written before the next sample: THROTTLE, LOST, and what the sample
+ * is to be read by. Returns the space left, none when something of the latter did not fit, or what
+ * record_space() does.
+ */
 s64 record_debts(struct stacktap_cpu *cpu, s64 space);
+void record_pay(struct stacktap_cpu *cpu);
 
-void record_anchor(struct stacktap_cpu *cpu);
-void record_config(struct stacktap_cpu *cpu, const struct stacktap_counter *counter);
-void record_state(struct stacktap_cpu *cpu, enum stacktap_cpu_state state);
+void record_owe_anchor(struct stacktap_cpu *cpu);
+/* What is configured now; by cpu_call(), so that it does not change meanwhile. */
+void record_owe_config(struct stacktap_counter *counter);
+void record_owe_state(struct stacktap_cpu *cpu, enum stacktap_cpu_state state);
 /* LOST and CPU{STOPPED} out of the reserve; repeated by FLUSH until there was room. */
 void record_final(struct stacktap_cpu *cpu);
 

@@ -129,8 +129,7 @@ static int report_session_attrs(struct sk_buff *skb, struct stacktap_session *se
 		if (report_source(skb, session, i))
 			return -EMSGSIZE;
 	nla_nest_end(skb, sources);
-	return report_filter(skb, rcu_dereference_protected(session->filter,
-							    lockdep_is_held(&session->lock)));
+	return report_filter(skb, session_filter(session));
 }
 
 int report_session(struct sk_buff *skb, struct stacktap_session *session)
@@ -200,8 +199,11 @@ static enum stacktap_cpu_state report_cpu_state(struct stacktap_session *session
 {
 	if (session->state != STACKTAP_STATE_RUNNING)
 		return STACKTAP_CPU_STOPPED;
-	return cpu->active && cpumask_test_cpu(cpu->cpu, session->online) ?
-		STACKTAP_CPU_ONLINE : STACKTAP_CPU_OFFLINE;
+	if (!cpumask_test_cpu(cpu->cpu, session->online))
+		return STACKTAP_CPU_OFFLINE;
+	if (!filter_wants_cpu(session_filter(session), cpu->cpu))
+		return STACKTAP_CPU_DESELECTED;
+	return cpu->active ? STACKTAP_CPU_ONLINE : STACKTAP_CPU_NO_COUNTER;
 }
 
 int report_cpu(struct sk_buff *skb, struct stacktap_session *session, struct stacktap_cpu *cpu)

@@ -1,34 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include <linux/mm.h>
-#include <linux/moduleparam.h>
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
 #include <stacktap/ring.h>
 
+#include "budget.h"
 #include "compat/compat.h"
 #include "ring.h"
 
 enum {
 	RING_META_PAGES = 2,	/* consumer and producer */
 };
-
-/* the limit is for all sessions together: memcg may be absent or unlimited */
-atomic_long_t ring_bytes_total = ATOMIC_LONG_INIT(0);
-unsigned int ring_limit_mib;
-module_param(ring_limit_mib, uint, 0444);
-MODULE_PARM_DESC(ring_limit_mib, "limit of all rings together in MiB, 0 for an eighth of the memory");
-
-static bool ring_charge(unsigned long bytes)
-{
-	unsigned long limit = (unsigned long)ring_limit_mib << 20;
-
-	if (!limit)
-		limit = totalram_pages() / 8 << PAGE_SHIFT;
-	if (atomic_long_add_return(bytes, &ring_bytes_total) <= limit)
-		return true;
-	atomic_long_sub(bytes, &ring_bytes_total);
-	return false;
-}
 
 int ring_create(unsigned int cpu, u32 data_bytes, u32 watermark, struct stacktap_ring **ret_ring)
 {
@@ -37,14 +19,16 @@ int ring_create(unsigned int cpu, u32 data_bytes, u32 watermark, struct stacktap
 	unsigned int nr_data = data_bytes >> PAGE_SHIFT, i;
 	struct stacktap_ring *ring;
 	struct page **map;
-	int err = -ENOMEM;
+	int err;
 
-	if (!ring_charge(data_bytes))
-		return -EDQUOT;
+	err = budget_take(data_bytes);
+	if (err)
+		return err;
+	err = -ENOMEM;
 
 	ring = kzalloc(sizeof(*ring), gfp);
 	if (!ring)
-		goto err_charge;
+		goto err_budget;
 
 	ring->nr_pages = RING_META_PAGES + nr_data;
 	ring->pages = kvcalloc(ring->nr_pages, sizeof(*ring->pages), gfp);
@@ -85,8 +69,8 @@ err_pages:
 	kvfree(ring->pages);
 err_ring:
 	kfree(ring);
-err_charge:
-	atomic_long_sub(data_bytes, &ring_bytes_total);
+err_budget:
+	budget_return(data_bytes);
 	return err;
 }
 
@@ -100,7 +84,7 @@ void ring_destroy(struct stacktap_ring *ring)
 	for (i = 0; i < ring->nr_pages; i++)
 		__free_page(ring->pages[i]);
 	kvfree(ring->pages);
-	atomic_long_sub(ring->data_bytes, &ring_bytes_total);
+	budget_return(ring->data_bytes);
 	kfree(ring);
 }
 

@@ -44,7 +44,4 @@ static inline void ring_commit(struct stacktap_ring *ring, u32 bytes)
 	smp_store_release(&ring->producer->head, ring->head);
 }
 
-extern atomic_long_t ring_bytes_total;
-extern unsigned int ring_limit_mib;
-
 #endif /* STACKTAP_KMOD_RING_H */

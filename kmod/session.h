@@ -82,6 +82,12 @@ unsigned int session_count(void);
 /* moves whenever a session comes or goes, for consistent dumps */
 unsigned int session_list_generation(void);
 
+/* For the holder of @session's mutex. */
+static inline struct stacktap_filter *session_filter(const struct stacktap_session *session)
+{
+	return rcu_dereference_protected(session->filter, lockdep_is_held(&session->lock));
+}
+
 static inline struct stacktap_cpu *session_cpu(const struct stacktap_session *session,
 					       unsigned int cpu)
 {

@@ -4,6 +4,7 @@
 #include <linux/slab.h>
 #include <linux/topology.h>
 
+#include "budget.h"
 #include "stash.h"
 
 enum {
@@ -11,23 +12,35 @@ enum {
 	STASH_MAX_SLOTS = 8192,
 };
 
-struct stacktap_stash *stash_create(unsigned int cpu, unsigned int nr_slots)
+int stash_create(unsigned int cpu, unsigned int nr_slots, struct stacktap_stash **ret_stash)
 {
 	struct stacktap_stash *stash;
+	size_t bytes;
+	int err;
 
 	/* a power of two, because positions are free-running and wrap at 2^32 */
 	nr_slots = roundup_pow_of_two(clamp_t(unsigned int, nr_slots, 1, STASH_MAX_SLOTS));
-	stash = kvmalloc_node(struct_size(stash, slots, nr_slots),
-			      GFP_KERNEL_ACCOUNT | __GFP_NORETRY | __GFP_NOWARN, cpu_to_node(cpu));
-	if (!stash)
-		return NULL;
+	bytes = struct_size(stash, slots, nr_slots);
+	err = budget_take(bytes);
+	if (err)
+		return err;
+	stash = kvmalloc_node(bytes, GFP_KERNEL_ACCOUNT | __GFP_NORETRY | __GFP_NOWARN,
+			      cpu_to_node(cpu));
+	if (!stash) {
+		budget_return(bytes);
+		return -ENOMEM;
+	}
 	stash->nr_slots = nr_slots;
 	stash->head = 0;
 	stash->tail = 0;
-	return stash;
+	*ret_stash = stash;
+	return 0;
 }
 
 void stash_destroy(struct stacktap_stash *stash)
 {
+	if (!stash)
+		return;
+	budget_return(stash_bytes(stash));
 	kvfree(stash);
 }

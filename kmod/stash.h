@@ -41,7 +41,8 @@ struct stacktap_stash {
 	struct stacktap_slot slots[];
 };
 
-struct stacktap_stash *stash_create(unsigned int cpu, unsigned int nr_slots);
+/* -EDQUOT when it would exceed what all sessions may take. */
+int stash_create(unsigned int cpu, unsigned int nr_slots, struct stacktap_stash **ret_stash);
 void stash_destroy(struct stacktap_stash *stash);
 
 static inline size_t stash_bytes(const struct stacktap_stash *stash)

@@ -233,7 +233,7 @@ static void on_record(void *ctx, uint32_t cpu, const struct stacktap_record *rec
 	if (record->type == STACKTAP_RECORD_CPU) {
 		const struct stacktap_cpu_record *state = (const void *)record;
 
-		if (state->state != STACKTAP_CPU_STOPPED)
+		if (state->state == STACKTAP_CPU_ONLINE || state->state == STACKTAP_CPU_OFFLINE)
 			cpu_state(capture, cpu, state->state == STACKTAP_CPU_ONLINE);
 	}
 	if (capture->ops->record)

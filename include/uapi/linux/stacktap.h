@@ -43,7 +43,7 @@
 #include <linux/types.h>
 
 #define STACKTAP_ABI_MAJOR	1
-#define STACKTAP_ABI_MINOR	0
+#define STACKTAP_ABI_MINOR	1
 
 #define STACKTAP_DEVICE		"/dev/stacktap"
 
@@ -121,10 +121,11 @@ struct stacktap_info {
  * cgroup and never triggers the OOM killer (ENOMEM). @data_bytes must be a power of two from
  * STACKTAP_RING_MIN_BYTES to STACKTAP_RING_MAX_BYTES and a multiple of the page size. @watermark is
  * the number of unread bytes at which poll() reports POLLIN, 0 for a quarter of the ring; a stopped
- * session, and a ring that owes a LOST record, report POLLIN for any unread byte. EEXIST: the CPU has a ring already. ENODEV: no such
- * CPU, or it was not online since the session began. EDQUOT: all rings together would take more
- * than the module's limit (parameter ring_limit_mib). A running session begins to sample the CPU at
- * once if it is selected; when its counters cannot be made the ring stays and GET_CPU tells.
+ * session, and a ring that owes a record, report POLLIN for any unread byte. EEXIST: the CPU has a
+ * ring already. ENODEV: no such CPU, or it was not online since the session began. EDQUOT: all rings
+ * and stashes together would take more than the module's limit (parameter ring_limit_mib). A running
+ * session begins to sample the CPU at once if it is selected; when its counters cannot be made the
+ * ring stays and GET_CPU tells.
  */
 struct stacktap_ring_create {
 	__u32 size;
@@ -408,7 +409,8 @@ enum stacktap_mode {
 /*
  * CONFIG: what holds for @source on this CPU from here on. Written when a source is armed, when
  * its rate or the session's filters change, and when it fell back. A reader starts a new Profile
- * when the period changes.
+ * when the period changes. When the ring is full, CONFIG, CLOCK_ANCHOR and CPU wait for room, and
+ * samples are lost until they are written.
  */
 #define STACKTAP_CONFIG_FALLBACK	(1 << 0)	/* cpu-clock stands in, @fallback_errno says why */
 
@@ -456,8 +458,11 @@ struct stacktap_throttle {
 
 enum stacktap_cpu_state {
 	STACKTAP_CPU_ONLINE = 1,	/* sampling starts here */
-	STACKTAP_CPU_OFFLINE,		/* and ends here; or a filter deselected the CPU */
+	STACKTAP_CPU_OFFLINE,		/* and ends here */
 	STACKTAP_CPU_STOPPED,		/* the session was stopped; the counts are final */
+	STACKTAP_CPU_DESELECTED,	/* sampling ends here because of a filter */
+	STACKTAP_CPU_NO_COUNTER,	/* in GET_CPU: selected, but not sampled (yet) */
+	STACKTAP_CPU_STATES
 };
 
 /* CPU: state of this CPU and the counts of each source on it so far (whole life of the session). */
@@ -521,13 +526,15 @@ struct stacktap_cpu_record {
  *	USER_FRAMES, WALK_LIMIT_NS, TWO_PHASE: while stopped
  *
  * START, STOP (do): SESSION_ID. START of a session without source or ring: EINVAL. START of a
- *	running one and STOP of a stopped one: EALREADY.
+ *	running one and STOP of a stopped one: EALREADY. ENOMEM: also when the stash that phase 2 needs
+ *	would exceed ring_limit_mib.
  *
  * EVENT (multicast): EVENT_KIND, EVENT_TIME, SESSION_ID, and by kind CPU_ID, SRC_ID, EVENT_COUNT,
  *	ERRNO. At most one message per kind, session and 100 ms: counts add up, CPU_ID and SRC_ID are
  *	those of the first.
  *
- * A source counts SRC_TYPE/SRC_CONFIG* (perf_event_attr's numbers). SRC_PERIOD wins over
+ * A source counts SRC_TYPE/SRC_CONFIG* (perf_event_attr's numbers). It is a hardware, cache, raw or
+ * software event, or one of a CPU's own PMU; anything else is refused with EOPNOTSUPP. SRC_PERIOD wins over
  * SRC_RATE_HZ. With a rate in PERIOD mode the period is SRC_NOMINAL_HZ / SRC_RATE_HZ, where the
  * nominal rate is what a fully busy CPU counts in a second (for cycles its nominal frequency);
  * clock sources count nanoseconds. Any failure to create the counter but EACCES and ENOMEM makes

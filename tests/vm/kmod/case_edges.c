@@ -110,6 +110,48 @@ void case_edges(void)
 	client_close(&client);
 }
 
+/* Stashes count towards the limit of rings: with nothing left of it none can be had. */
+void case_limit(void)
+{
+	int fds[STACKTAP_MAX_SESSIONS], err = 0;
+	unsigned int nr = 0, i;
+	struct client client;
+	struct message message;
+	uint32_t bytes;
+
+	if (!tap(!client_open(&client) && !client_add_rings(&client, 65536), "open, rings") ||
+	    !tap(!client_set_sources(&client, &fast_clock, 1), "a source"))
+		return;
+	client_begin(&client, &message, STACKTAP_CMD_SET_SESSION);
+	message_put(&message, STACKTAP_A_TWO_PHASE, NULL, 0);
+	tap(!client_send(&client, &message), "two phases");
+	for (bytes = STACKTAP_RING_MAX_BYTES; bytes >= STACKTAP_RING_MIN_BYTES; bytes /= 2) {
+		while (nr < STACKTAP_MAX_SESSIONS - 1) {
+			struct stacktap_ring_create create = {
+				.size = sizeof(create), .data_bytes = bytes,
+			};
+
+			fds[nr] = open(STACKTAP_DEVICE, O_RDWR | O_CLOEXEC);
+			if (fds[nr] < 0)
+				break;
+			nr++;
+			if (ioctl(fds[nr - 1], STACKTAP_IOC_RING_CREATE, &create)) {
+				err = errno;
+				close(fds[--nr]);
+				break;
+			}
+		}
+	}
+	tap(err == EDQUOT, "rings of %u sessions, then: %s", nr, strerror(err));
+	err = client_start(&client);
+	tap(err == -ENOMEM && strstr(client.wire.sentence, "ring_limit_mib"), "START: %s, '%s'",
+	    strerror(-err), client.wire.sentence);
+	for (i = 0; i < nr; i++)
+		close(fds[i]);
+	tap(!client_start(&client) && !client_stop(&client), "START when they are gone");
+	client_close(&client);
+}
+
 static bool write_file(const char *path, const char *text)
 {
 	int fd = open(path, O_WRONLY | O_CLOEXEC);

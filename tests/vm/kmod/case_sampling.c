@@ -301,6 +301,51 @@ void case_two_phase(void)
 	client_close(&client);
 }
 
+/* Wait until @nr more calls became no sample. */
+static bool wait_for_losses(struct client *client, uint64_t nr)
+{
+	uint64_t before = 0, lost;
+	unsigned int i;
+
+	for (i = 0; i < 600; i++) {
+		lost = client_count(client, 0, STACKTAP_CNT_CALLS) -
+		       client_count(client, 0, STACKTAP_CNT_RECORDED);
+		if (!i)
+			before = lost;
+		if (lost >= before + nr)
+			return true;
+		usleep(100000);
+	}
+	return false;
+}
+
+/* What samples are to be read by is not lost to a full ring: it comes when there is room. */
+static void check_full_start(struct client *client)
+{
+	struct source slower = clock_997;
+	uint64_t anchors = client->rings[0].anchors, samples;
+	unsigned int i;
+
+	tap(!client_start(client) && wait_for_losses(client, 50), "START, full rings");
+	slower.rate_hz = 499;
+	tap(!client_stop(client) && !client_set_sources(client, &slower, 1), "STOP, 499 Hz");
+	tap(!client_start(client) && wait_for_losses(client, 50), "START with full rings");
+	client_drain(client);
+	tap(client->rings[0].anchors == anchors + 1 && client->ledgers[0][0].config.rate_hz == 997,
+	    "nothing of the second start is there yet");
+	samples = client->ledgers[0][0].samples;
+	for (i = 0; i < 600 && client->ledgers[0][0].samples < samples + 20; i++) {
+		usleep(100000);
+		client_drain(client);
+	}
+	tap(client->ledgers[0][0].samples >= samples + 20, "sampling goes on");
+	tap(client->rings[0].anchors == anchors + 2 && client->ledgers[0][0].config.rate_hz == 499,
+	    "anchor and CONFIG came first");
+	tap(!client_stop(client), "STOP");
+	client_drain(client);
+	tap(client_balanced(client), "the ledger balances");
+}
+
 /* A reader that sleeps: losses are counted, and the last words fit. */
 void case_stalled(void)
 {
@@ -333,6 +378,7 @@ void case_stalled(void)
 	tap(!client_flush(&client), "FLUSH");
 	client_drain(&client);
 	tap(client_balanced(&client), "the ledger balances after FLUSH");
+	check_full_start(&client);
 	load_kill(user);
 	load_kill(kernel);
 	client_close(&client);
@@ -404,6 +450,9 @@ void case_filters(void)
 	memset(&tgids, 0, sizeof(tgids));
 	drain_for(&client, 500);
 	tap(!tgids.cpus[0] && tgids.cpus[1] > 50, "only CPU 1");
+	tap(client.rings[0].state == STACKTAP_CPU_DESELECTED &&
+	    client_cpu_state(&client, 0) == STACKTAP_CPU_DESELECTED &&
+	    client_cpu_state(&client, 1) == STACKTAP_CPU_ONLINE, "CPU 0 is told as deselected");
 	load_kill(user);
 	load_kill(kernel);
 	tap(!client_set_filter(&client, 0, NULL, 0, STACKTAP_FILTER_EXCLUDE_IDLE), "no idle");

@@ -15,6 +15,7 @@ void case_mmap(void);
 void case_refusals(void);
 void case_events(void);
 void case_edges(void);
+void case_limit(void);
 void case_turned_back(void);
 void case_hold(void);
 

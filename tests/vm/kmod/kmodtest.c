@@ -26,6 +26,7 @@ static const struct {
 	{ "refusals", case_refusals },
 	{ "events", case_events },
 	{ "edges", case_edges },
+	{ "limit", case_limit },
 	{ "turned-back", case_turned_back },
 	{ "hold", case_hold },
 };

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include <linux/atomic.h>
+#include <linux/errno.h>
+#include <linux/mm.h>
+#include <linux/moduleparam.h>
+
+#include "budget.h"
+
+static atomic_long_t budget_taken = ATOMIC_LONG_INIT(0);
+static unsigned int ring_limit_mib;
+module_param(ring_limit_mib, uint, 0444);
+MODULE_PARM_DESC(ring_limit_mib,
+		 "limit of all rings and stashes together in MiB, 0 for an eighth of the memory");
+
+int budget_take(unsigned long bytes)
+{
+	unsigned long limit = (unsigned long)ring_limit_mib << 20;
+
+	if (!limit)
+		limit = totalram_pages() / 8 << PAGE_SHIFT;
+	if (atomic_long_add_return(bytes, &budget_taken) <= limit)
+		return 0;
+	budget_return(bytes);
+	return -EDQUOT;
+}
+
+void budget_return(unsigned long bytes)
+{
+	atomic_long_sub(bytes, &budget_taken);
+}

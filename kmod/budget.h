@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef STACKTAP_KMOD_BUDGET_H
+#define STACKTAP_KMOD_BUDGET_H
+
+#include <linux/compiler.h>
+
+/*
+ * What all sessions together may take for rings and stashes. Memory cgroups charge them as well,
+ * but may be absent or unlimited.
+ */
+int __must_check budget_take(unsigned long bytes); /* -EDQUOT beyond the limit */
+void budget_return(unsigned long bytes);
+
+#endif /* STACKTAP_KMOD_BUDGET_H */
