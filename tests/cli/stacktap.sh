@@ -57,9 +57,9 @@ refused() {
 	check "$text: nothing on standard output" test ! -s "$out"
 }
 
-commands=$("$stacktap" --help | sed -n 's/^  \([a-z]*\) .*/\1/p')
+commands=$("$stacktap" --help | sed -n 's/^  \([a-z-]*\) .*/\1/p')
 same "--help lists the commands" "$(tr '\n' ' ' <<<"$commands")" \
-	"status record report start stop set events "
+	"status record report start stop set events unwind-info "
 check "--help" run 0 --help
 check "help" run 0 help
 check "--version" run 0 --version
@@ -91,7 +91,8 @@ refused "events" 1 "$module" events
 refused "record" 1 "modprobe stacktap" record -a --duration 1
 check "record leaves no file" test -z "$(ls "$scratch"/stacktap.otlp* 2>/dev/null)"
 
-for command in status "stop 1" "start 1" "set 1 --rate 9" events "report x.otlp"; do
+for command in status "stop 1" "start 1" "set 1 --rate 9" events "report x.otlp" \
+	"unwind-info x.so"; do
 	# shellcheck disable=SC2086 # words are arguments
 	check "$command --json" run 1 $command --json
 	check "$command --json says the error in JSON" python3 -c '
@@ -140,6 +141,31 @@ refused "events without end" 2 "\`0'" events --count 0
 refused "no such file" 1 "/no/such.otlp" report /no/such.otlp
 refused "two files" 2 "b.otlp" report a.otlp b.otlp
 refused "limit" 2 "ten" report -n ten x.otlp
+
+refused "no file" 2 "needs a file" unwind-info
+refused "no such object" 1 "/no/such.so" unwind-info /no/such.so
+refused "no ELF file" 1 "not an ELF file" unwind-info /etc/passwd
+refused "a directory" 1 "not a regular file" unwind-info /
+refused "address" 2 "\`x' is not an address" unwind-info "$stacktap" x
+refused "two addresses" 2 "2" unwind-info "$stacktap" 1 2
+refused "address and check" 2 "neither" unwind-info --check "$stacktap" 1
+main=0x$(nm "$stacktap" | awk '$3 == "main" { print $1 }')
+check "unwind-info" run 0 unwind-info "$stacktap"
+check "unwind-info prints rows" test "$(grep -c 'cfa=' "$out")" -gt 1000
+check "unwind-info ADDRESS" run 0 unwind-info "$stacktap" "$main"
+same "unwind-info ADDRESS prints its row" "$(sed 's/.*  //' "$out")" "cfa=sp+8 ra=[cfa-8] fp=same"
+check "unwind-info ADDRESS outside" run 1 unwind-info "$stacktap" 0xffffffff
+check "unwind-info --summary" run 0 unwind-info --summary "$stacktap"
+same "unwind-info --summary prints no rows" "$(wc -l <"$out")" 3
+check "unwind-info --check" run 0 unwind-info --check "$stacktap"
+check "unwind-info --check finds nothing wrong" says "$out" " 0 wrong"
+check "unwind-info --json" run 0 unwind-info --json "$stacktap"
+check "unwind-info --json holds together" python3 -c '
+import json, sys
+value = json.load(open(sys.argv[1]))
+assert value["rows"] == len(value["table"]) > 1000, value["rows"]
+assert all(a["end"] == b["start"] for a, b in zip(value["table"], value["table"][1:]))
+assert 0 < value["bytes"] <= value["eh_frame_bytes"] / 2' "$out"
 refused "side band of odd size" 2 "5000" record --sideband-bytes 5000
 refused "side band below a page" 2 "2048" record --sideband-bytes 2048
 
