@@ -73,6 +73,21 @@ ifeq ($(DESTDIR),)
 	$(Q)if [ -d /run/systemd/system ]; then systemctl daemon-reload; fi
 endif
 
+# The sources are laid out as Debian's tools want them, because debian/ has to be at the top.
+.PHONY: deb
+deb: ## stacktap-dkms as a Debian package
+	$(say) DEB $(O)/deb
+	$(Q)rm -rf $(O)/deb && mkdir -p $(O)/deb/stacktap
+	$(Q)cp -a --parents Makefile $(dkms_sources) dkms.conf docs/secure-boot.md packaging \
+		$(shell find daemon kmod tests -name '*.mk') $(O)/deb/stacktap/
+	$(Q)cp -a packaging/debian $(O)/deb/stacktap/
+	$(Q)mkdir -p $(O)/deb/stacktap/debian/source && echo '3.0 (native)' >$(O)/deb/stacktap/debian/source/format
+	$(Q)printf '%s\n' 'stacktap ($(VERSION)) unstable; urgency=medium' '' '  * See CHANGELOG.md.' '' \
+		" -- The stacktap authors <maintainers@stacktap.invalid>  $$(LC_ALL=C date -R -r CHANGELOG.md)" \
+		>$(O)/deb/stacktap/debian/changelog
+	$(Q)cd $(O)/deb/stacktap && dpkg-buildpackage -d -us -uc -b >../build.log 2>&1 || \
+		{ cat ../build.log >&2; exit 1; }
+
 # The store, the group and a configuration that was changed are the owner's.
 uninstall: ## remove what install installed
 	$(say) REMOVE "$(root)$(PREFIX)"

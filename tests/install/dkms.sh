@@ -31,7 +31,7 @@ enter=(unshare --user --map-root-user --mount --pid --fork)
 	exit 77
 }
 
-tests/vm/lab/prepare --userland dkms "$arch" dkms make gcc-12 "linux-headers-$release" >&2 || {
+tests/vm/lab/prepare --userland dkms "$arch" dkms make gcc-12 passwd "linux-headers-$release" >&2 || {
 	check "Debian's dkms and headers can be unpacked" false
 	finish
 	exit 1
