@@ -8,6 +8,27 @@
 
 #define EXEC_NS (100 * NSEC_PER_MSEC)	/* more than the rest of an exec takes */
 
+/*
+ * Is this what is mapped there already? Compilers at run time change protections all the time, which
+ * looks like a new mapping each time.
+ */
+static bool image_has(const struct image *image, const struct extent *extent,
+		      const struct file_key *key)
+{
+	const struct mapping *mapping = image_find_mapping(image, extent->start);
+	const struct mapped_file *file;
+
+	if (!mapping || mapping->end < extent->end)
+		return false;
+	file = mapping->file;
+	if (file->kind == OBJECT_FILE &&
+	    extent->file_offset - mapping->file_offset != extent->start - mapping->start)
+		return false;
+	return file->kind == files_kind(key) && file->inode == key->inode &&
+	       file->major == key->major && file->minor == key->minor &&
+	       file->inode_generation == key->inode_generation && !strcmp(file->path, key->path);
+}
+
 void process_table_mmap(struct process_table *table, const struct sideband_mmap *event)
 {
 	const struct extent extent = {
@@ -33,7 +54,7 @@ void process_table_mmap(struct process_table *table, const struct sideband_mmap 
 	if (!image && !process->images[0])
 		image = process_unknown(table, process, event->time, NULL);
 	/* a scan that began later has seen it, and what became of it since */
-	if (!image || event->time <= image->scanned)
+	if (!image || event->time <= image->scanned || image_has(image, &extent, &key))
 		return;
 	if (process_map(table, process, image, &extent, &key, &replaced) < 0) {
 		image_doubt(image, event->time);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* When mapping lists are made, what they hold, and which samples they turn out to be too old for. */
+/* When mapping lists are made, what they hold, and which samples they are too old for. */
 #include "unit.h"
 
 #include <string.h>
@@ -179,6 +179,23 @@ static void test_old_lists_mark_samples(void **state _unused_)
 	assert_int_equal(sample(500 * MS, 5, 4, 450 * MS), 0);
 }
 
+static void test_same_mapping_again(void **state _unused_)
+{
+	exec_(10 * MS, 5);
+	map(11 * MS, 5, 0x400000, 0x4000, "/bin/program");
+	map(12 * MS, 5, 0x500000, 0x4000, "//anon");
+	process_table_send_lists(table, 50 * MS, false);
+	/* a change of protection: nothing is new, nothing becomes doubtful */
+	map(200 * MS, 5, 0x500000, 0x4000, "//anon");
+	assert_int_equal(sample(201 * MS, 5, 3, 50 * MS), 0);
+	process_table_send_lists(table, 300 * MS, true);
+	assert_int_equal(lists_seen, 1);
+	/* another part of the file, or more of it */
+	map(400 * MS, 5, 0x500000, 0x5000, "//anon");
+	process_table_send_lists(table, 500 * MS, true);
+	assert_int_equal(lists_seen, 2);
+}
+
 static void test_samples_without_list_ask(void **state _unused_)
 {
 	exec_(10 * MS, 5);
@@ -274,6 +291,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_generation_holds_all_events, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_fork_inherits, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_old_lists_mark_samples, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_same_mapping_again, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_samples_without_list_ask, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_no_room, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_scans_ask, setup, teardown),

@@ -21,7 +21,8 @@ enum {
 
 static const char source[] =
 	"#include <stdlib.h>\n"
-	"int __attribute__((noinline)) inner(int n) { volatile int a[40]; a[n] = rand(); return a[n]; }\n"
+	"int __attribute__((noinline)) inner(int n)\n"
+	"{ volatile int a[40]; a[n] = rand(); return a[n]; }\n"
 	"int main(int argc, char **argv) { (void)argv; return inner(argc) & 1; }\n";
 
 static struct held {
@@ -161,7 +162,8 @@ static int setup(void **state _unused_)
 
 	session = (struct session){ .limit = 1 << 20, .now = NSEC_PER_SEC };
 	image = image_new(NULL, PID, 0, "program");
-	return (image ? 0 : -ENOMEM) ?: symbolizer_new(&options, &symbolizer) ?: loader_new(&ops, &loader);
+	return (image ? 0 : -ENOMEM) ?: symbolizer_new(&options, &symbolizer) ?:
+	       loader_new(&ops, &loader);
 }
 
 static int teardown(void **state _unused_)
