@@ -48,6 +48,9 @@ $(S)/workload/%: $(wildcard tests/vm/workload/*.h)
 # no C library, see there
 $(S)/workload/short_lived: workload_cflags += -static -nostdlib -fno-stack-protector -Wl,--build-id=sha1
 
+# what unwind tables are for
+$(S)/workload/no_frame_pointers: workload_cflags += -O2 -fomit-frame-pointer -momit-leaf-frame-pointer
+
 $(S)/workload/plugin.so: tests/vm/workload/plugin.c tests/vm/workload/burn.h
 	$(say) CC $@
 	$(Q)mkdir -p $(@D) && $(user_cc) $(workload_cflags) -shared -fPIC -o $@ $<

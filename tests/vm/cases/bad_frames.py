@@ -10,7 +10,7 @@ def guest(t):
     for kind, wanted in KINDS.items():
         program = t.start("/opt/stacktap/workload/bad_frames", kind, 5)
         result = t.stacktap("record", "-p", program.pid, "-F", 999, "--duration", 2,
-                            "-o", t.path(f"{kind}.otlp"), check=False)
+                            "--call-graph", "fp", "-o", t.path(f"{kind}.otlp"), check=False)
         t.ok(result.returncode == 0, f"{kind}: recorded", result.stderr)
         t.ok(program.wait(60) == 0, f"{kind}: the program lives on to its end")
 

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stacks of 200 frames are whole."""
+"""Stacks of 200 frames are whole, by frame pointers."""
 
 
 def guest(t):
     program = t.start("/opt/stacktap/workload/deep", 200, 12)
-    t.stacktap("record", "-p", program.pid, "-F", 999, "--duration", 8, "-o", t.path("deep.otlp"))
+    t.stacktap("record", "-p", program.pid, "-F", 999, "--duration", 8, "--call-graph", "fp",
+               "-o", t.path("deep.otlp"))
     t.stop(program)
 
 
