@@ -5,31 +5,39 @@
 
 #include "base/hash.h"
 
-enum {
-	ROWS_FIRST = 4096,
-	RULES_FIRST = 256,
-};
+enum { RULES_FIRST = 256 };
+
+/* Every table begins with code that nothing covers, if only for no bytes. */
+static int begin(struct builder *builder)
+{
+	struct unwind_rule uncovered = { .cfa = UNWIND_UNCOVERED };
+
+	builder->rows = builder->wides = builder->blocks = 0;
+	builder->unit = 0;
+	builder->cover = (struct builder_cover){ 0 };
+	builder->has_pending = false;
+	return builder_row(builder, builder->start, &uncovered);
+}
 
 int builder_init(struct builder *builder, const struct machine *machine, uint64_t start,
 		 size_t memory_limit)
 {
 	uint64_t block = 1ULL << (UNWIND_BLOCK_SHIFT + machine->shift);
-	struct unwind_rule uncovered = { .cfa = UNWIND_UNCOVERED };
 
 	*builder = (struct builder){
 		.machine = machine,
 		.start = start & ~(block - 1),
 		.memory_limit = memory_limit,
 	};
-	return builder_row(builder, builder->start, &uncovered);
+	return begin(builder);
 }
 
 void builder_done(struct builder *builder)
 {
-	free(builder->units);
-	free(builder->numbers);
 	free(builder->rules);
+	free(builder->uses);
 	free(builder->slots);
+	free(builder->table);
 	*builder = (struct builder){ 0 };
 }
 
@@ -38,6 +46,7 @@ static bool charge(struct builder *builder, size_t bytes)
 	if (bytes > builder->memory_limit - builder->memory)
 		return false;
 	builder->memory += bytes;
+	builder->memory_peak = max_of(builder->memory_peak, builder->memory);
 	return true;
 }
 
@@ -90,8 +99,11 @@ static int grow_rules(struct builder *builder)
 	size_t capacity = builder->rule_capacity ? 2 * builder->rule_capacity : RULES_FIRST;
 	size_t slots = 2 * capacity;
 
+	/* what has grown stays so if the next one cannot; capacities change when all have */
 	if (!grow(builder, (void **)&builder->rules, builder->rule_capacity, capacity,
 		  sizeof(*builder->rules)) ||
+	    !grow(builder, (void **)&builder->uses, builder->rule_capacity, capacity,
+		  sizeof(*builder->uses)) ||
 	    !grow(builder, (void **)&builder->slots, builder->slot_count, slots,
 		  sizeof(*builder->slots)))
 		return -ENOMEM;
@@ -100,6 +112,19 @@ static int grow_rules(struct builder *builder)
 	memset(builder->slots, 0, slots * sizeof(*builder->slots));
 	for (size_t i = 0; i < builder->rule_count; i++)
 		builder->slots[slot_of(builder, &builder->rules[i])] = (uint16_t)(i + 1);
+	return 0;
+}
+
+static int add_rule(struct builder *builder, const struct unwind_rule *rule, size_t slot)
+{
+	if (builder->table)
+		return -ESTALE;
+	/* numbers + 1 must fit a slot, as their count a table */
+	if (builder->rule_count == UNWIND_RULES_MAX)
+		return -EFBIG;
+	builder->uses[builder->rule_count] = 0;
+	builder->rules[builder->rule_count++] = *rule;
+	builder->slots[slot] = (uint16_t)builder->rule_count;
 	return 0;
 }
 
@@ -113,33 +138,97 @@ static int find_rule(struct builder *builder, const struct unwind_rule *rule, ui
 		*ret_number = builder->last;
 		return 0;
 	}
-	if (builder->rule_count == builder->rule_capacity) {
+	if (builder->rule_count == builder->rule_capacity && !builder->table) {
 		r = grow_rules(builder);
 		if (r < 0)
 			return r;
 	}
 	slot = slot_of(builder, rule);
 	if (!builder->slots[slot]) {
-		/* one is left for a table's 65535, for their number + 1 must fit */
-		if (builder->rule_count == UNWIND_RULES_MAX)
-			return -EFBIG;
-		builder->rules[builder->rule_count++] = *rule;
-		builder->slots[slot] = (uint16_t)builder->rule_count;
+		r = add_rule(builder, rule, slot);
+		if (r < 0)
+			return r;
 	}
 	builder->last = *ret_number = (uint16_t)(builder->slots[slot] - 1);
 	return 0;
 }
 
-static int grow_rows(struct builder *builder)
-{
-	size_t capacity = builder->capacity ? builder->capacity + builder->capacity / 2 : ROWS_FIRST;
+/* Where the table has its arrays; it is written by the header's counts, as it will be read. */
+struct arrays {
+	struct unwind_rule *rules;
+	uint32_t *spans, *wide_rows;
+	uint16_t *wide_rules, *blocks, *rows;
+};
 
-	if (!grow(builder, (void **)&builder->units, builder->capacity, capacity,
-		  sizeof(*builder->units)) ||
-	    !grow(builder, (void **)&builder->numbers, builder->capacity, capacity,
-		  sizeof(*builder->numbers)))
-		return -ENOMEM;
-	builder->capacity = capacity;
+static struct arrays arrays_of(struct unwind_table_header *header)
+{
+	struct arrays arrays = { .rules = (struct unwind_rule *)(header + 1) };
+
+	arrays.spans = (uint32_t *)(arrays.rules + header->rules);
+	arrays.wide_rows = arrays.spans + unwind_table_spans(header->blocks);
+	arrays.wide_rules = (uint16_t *)(arrays.wide_rows + header->wides);
+	arrays.blocks = arrays.wide_rules + header->wides;
+	arrays.rows = arrays.blocks + header->blocks;
+	return arrays;
+}
+
+/* Write the next row. */
+static int write_row(struct builder *builder, uint32_t unit, uint16_t number)
+{
+	const struct unwind_table_header *header = builder->table;
+	struct arrays arrays = arrays_of(builder->table);
+	uint32_t rule = builder->uses[number], block = unit >> UNWIND_BLOCK_SHIFT;
+
+	if (builder->rows >= header->rows || block >= header->blocks || rule >= header->rules)
+		return -ESTALE;
+	for (; builder->blocks <= block; builder->blocks++) {
+		uint32_t *span = &arrays.spans[builder->blocks >> UNWIND_BLOCK_SHIFT];
+
+		if (!(builder->blocks & ((1U << UNWIND_BLOCK_SHIFT) - 1)))
+			*span = builder->rows;
+		arrays.blocks[builder->blocks] = (uint16_t)(builder->rows - *span);
+	}
+	if (rule >= UNWIND_ROW_WIDE) {
+		if (builder->wides >= header->wides)
+			return -ESTALE;
+		arrays.wide_rows[builder->wides] = builder->rows;
+		arrays.wide_rules[builder->wides++] = (uint16_t)rule;
+		rule = UNWIND_ROW_WIDE;
+	}
+	arrays.rows[builder->rows++] = (uint16_t)((unit & 0xff) | rule << 8);
+	return 0;
+}
+
+static void add_cover(struct builder *builder, uint32_t unit)
+{
+	uint64_t bytes = (uint64_t)(unit - builder->unit) << builder->machine->shift;
+	const struct unwind_rule *rule = &builder->rules[builder->settled];
+
+	if (rule->cfa == UNWIND_NO_RULE)
+		builder->cover.no_rule += bytes;
+	else if (rule->cfa != UNWIND_UNCOVERED)
+		builder->cover.covered += bytes;
+}
+
+/* The pending row stays as it is, unless it says what the row before does. */
+static int settle(struct builder *builder)
+{
+	uint32_t unit = builder->pending_unit;
+	uint16_t number = builder->pending;
+
+	if (!builder->has_pending)
+		return 0;
+	builder->has_pending = false;
+	if (builder->rows && builder->settled == number)
+		return 0;
+	if (builder->rows)
+		add_cover(builder, unit);
+	builder->unit = unit;
+	builder->settled = number;
+	if (builder->table)
+		return write_row(builder, unit, number);
+	builder->uses[number]++;
+	builder->rows++;
 	return 0;
 }
 
@@ -154,17 +243,14 @@ int builder_row(struct builder *builder, uint64_t address, const struct unwind_r
 	r = find_rule(builder, rule, &number);
 	if (r < 0)
 		return r;
-	while (builder->count && builder->units[builder->count - 1] >= unit)
-		builder->count--;
-	if (builder->count && builder->numbers[builder->count - 1] == number)
-		return 0;
-	if (builder->count == builder->capacity) {
-		r = grow_rows(builder);
+	if (builder->has_pending && builder->pending_unit < unit) {
+		r = settle(builder);
 		if (r < 0)
 			return r;
 	}
-	builder->units[builder->count] = (uint32_t)unit;
-	builder->numbers[builder->count++] = number;
+	builder->has_pending = true;
+	builder->pending_unit = (uint32_t)unit;
+	builder->pending = number;
 	return 0;
 }
 
@@ -182,100 +268,76 @@ static int compare_uses(const void *a, const void *b)
 	return x->number < y->number ? -1 : x->number > y->number;
 }
 
-/* Replace numbers by their rank in use; ret_rules: rules by rank, those without use left out. */
-static int rank_rules(struct builder *builder, struct unwind_rule **ret_rules, size_t *ret_count)
+/* The rules in use by how often they are. */
+static struct use *rank_rules(const struct builder *builder, struct unwind_table_header *header)
 {
-	_cleanup_free_ struct unwind_rule *rules = NULL;
-	_cleanup_free_ uint16_t *ranks = NULL;
-	_cleanup_free_ struct use *uses = NULL;
-	size_t count = 0;
+	struct use *uses = calloc(builder->rule_count, sizeof(*uses));
 
-	uses = calloc(builder->rule_count, sizeof(*uses));
-	ranks = calloc(builder->rule_count, sizeof(*ranks));
-	rules = calloc(builder->rule_count, sizeof(*rules));
-	if (!uses || !ranks || !rules)
-		return -ENOMEM;
+	if (!uses)
+		return NULL;
 	for (size_t i = 0; i < builder->rule_count; i++)
-		uses[i].number = (uint16_t)i;
-	for (size_t i = 0; i < builder->count; i++)
-		uses[builder->numbers[i]].count++;
+		uses[i] = (struct use){ .count = builder->uses[i], .number = (uint16_t)i };
 	qsort(uses, builder->rule_count, sizeof(*uses), compare_uses);
-	for (; count < builder->rule_count && uses[count].count; count++) {
-		ranks[uses[count].number] = (uint16_t)count;
-		rules[count] = builder->rules[uses[count].number];
+	while (header->rules < builder->rule_count && uses[header->rules].count) {
+		if (header->rules >= UNWIND_ROW_WIDE)
+			header->wides += uses[header->rules].count;
+		header->rules++;
 	}
-	for (size_t i = 0; i < builder->count; i++)
-		builder->numbers[i] = ranks[builder->numbers[i]];
-	*ret_rules = steal_ptr(rules);
-	*ret_count = count;
-	return 0;
+	return uses;
 }
 
-/* Write the arrays behind @header, whose counts are final; everything is zero yet. */
-static void fill(const struct builder *builder, struct unwind_table_header *header,
-		 const struct unwind_rule *rules)
+int builder_plan(struct builder *builder)
 {
-	struct unwind_rule *to_rules = (struct unwind_rule *)(header + 1);
-	uint32_t *spans = (uint32_t *)(to_rules + header->rules);
-	uint32_t *wide_rows = spans + unwind_table_spans(header->blocks);
-	uint16_t *wide_rules = (uint16_t *)(wide_rows + header->wides);
-	uint16_t *blocks = wide_rules + header->wides;
-	uint16_t *rows = blocks + header->blocks;
-	size_t block = 0, wide = 0;
-
-	memcpy(to_rules, rules, header->rules * sizeof(*rules));
-	for (size_t i = 0; i < builder->count; i++) {
-		for (; block <= builder->units[i] >> UNWIND_BLOCK_SHIFT; block++) {
-			if (!(block & ((1U << UNWIND_BLOCK_SHIFT) - 1)))
-				spans[block >> UNWIND_BLOCK_SHIFT] = (uint32_t)i;
-			blocks[block] = (uint16_t)(i - spans[block >> UNWIND_BLOCK_SHIFT]);
-		}
-		rows[i] = (uint16_t)(builder->units[i] & 0xff);
-		if (builder->numbers[i] >= UNWIND_ROW_WIDE) {
-			rows[i] |= UNWIND_ROW_WIDE << 8;
-			wide_rows[wide] = (uint32_t)i;
-			wide_rules[wide++] = builder->numbers[i];
-		} else {
-			rows[i] |= (uint16_t)(builder->numbers[i] << 8);
-		}
-	}
-}
-
-int builder_finish(struct builder *builder, void **ret_data, size_t *ret_size)
-{
-	_cleanup_free_ struct unwind_rule *rules = NULL;
+	_cleanup_free_ struct use *uses = NULL;
 	struct unwind_table_header header = {
 		.magic = UNWIND_TABLE_MAGIC,
 		.version = UNWIND_TABLE_VERSION,
 		.machine = builder->machine->elf,
 		.start = builder->start,
-		.rows = (uint32_t)builder->count,
 		.shift = builder->machine->shift,
 	};
-	struct unwind_table_header *to;
-	size_t rule_count;
-	uint64_t size;
+	struct arrays arrays;
+	uint64_t bytes;
 	int r;
 
-	r = rank_rules(builder, &rules, &rule_count);
+	r = settle(builder);
 	if (r < 0)
 		return r;
-	header.rules = (uint32_t)rule_count;
-	header.blocks = (builder->units[builder->count - 1] >> UNWIND_BLOCK_SHIFT) + 1;
-	for (size_t i = 0; i < builder->count; i++)
-		header.wides += builder->numbers[i] >= UNWIND_ROW_WIDE;
-	size = unwind_table_bytes(&header);
-	if (size > UNWIND_TABLE_MAX_BYTES)
+	header.rows = builder->rows;
+	header.blocks = (builder->unit >> UNWIND_BLOCK_SHIFT) + 1;
+	uses = rank_rules(builder, &header);
+	if (!uses)
+		return -ENOMEM;
+	bytes = unwind_table_bytes(&header);
+	if (bytes > UNWIND_TABLE_MAX_BYTES)
 		return -EFBIG;
-	if (size > builder->memory_limit - builder->memory)
+	if (!charge(builder, bytes))
 		return -ENOMEM;
-	to = calloc(1, size);
-	if (!to)
+	builder->table = calloc(1, bytes);
+	if (!builder->table)
 		return -ENOMEM;
-	*to = header;
-	fill(builder, to, rules);
-	to->checksum = unwind_table_checksum(to, size);
-	*ret_data = to;
-	*ret_size = size;
+	builder->table_bytes = bytes;
+	*builder->table = header;
+	arrays = arrays_of(builder->table);
+	for (size_t i = 0; i < builder->rule_count; i++)
+		builder->uses[uses[i].number] = (uint32_t)i;
+	for (size_t i = 0; i < header.rules; i++)
+		arrays.rules[i] = builder->rules[uses[i].number];
+	return begin(builder);
+}
+
+int builder_finish(struct builder *builder, void **ret_data, size_t *ret_size)
+{
+	int r;
+
+	r = settle(builder);
+	if (r < 0)
+		return r;
+	if (builder->rows != builder->table->rows || builder->blocks != builder->table->blocks ||
+	    builder->wides != builder->table->wides)
+		return -ESTALE;
+	builder->table->checksum = unwind_table_checksum(builder->table, builder->table_bytes);
+	*ret_data = steal_ptr(builder->table);
+	*ret_size = builder->table_bytes;
 	return 0;
 }

@@ -1,25 +1,39 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rows in ascending order of address, made into a table. Memory is counted against a limit that its
- * owner sets.
+ * Rows in ascending order of address, made into a table, in two passes over the same rows: the first
+ * counts them, the second writes them where they belong. So nothing but rules and the table itself
+ * is ever in memory. Memory is counted against a limit that its owner sets.
  */
 #ifndef STACKTAP_UNWIND_BUILDER_H
 #define STACKTAP_UNWIND_BUILDER_H
 
 #include "unwind/machine.h"
 
+/* What the rows' rules come to, in bytes of code. */
+struct builder_cover {
+	uint64_t covered;	/* by a rule or the end of the stack */
+	uint64_t no_rule;
+};
+
 struct builder {
 	const struct machine *machine;
 	uint64_t start;			/* of the first block */
-	size_t memory_limit, memory;	/* bytes */
-	uint32_t *units;		/* of rows, from start */
-	uint16_t *numbers;		/* of their rules */
-	size_t count, capacity;
+	size_t memory_limit, memory, memory_peak; /* bytes */
 	struct unwind_rule *rules;
+	uint32_t *uses;			/* of rules; in the second pass their number in the table */
 	size_t rule_count, rule_capacity;
 	uint16_t *slots;		/* by hash: number of a rule + 1 */
 	size_t slot_count;		/* a power of two */
 	uint16_t last;			/* the rule looked up last */
+
+	bool has_pending;		/* a row that may still be replaced */
+	uint32_t pending_unit, unit;	/* unit: of the last row that is settled */
+	uint16_t pending, settled;	/* their rules */
+	uint32_t rows, wides, blocks;	/* settled so far */
+	struct builder_cover cover;
+
+	struct unwind_table_header *table; /* second pass: the table, of @table_bytes */
+	size_t table_bytes;
 };
 
 /* For code from @start on. */
@@ -33,11 +47,14 @@ void builder_free(struct builder *builder, void *memory, size_t bytes);
 
 /*
  * @rule holds from @address on; addresses never descend. A second rule for one address wins.
- * -EFBIG: too far from the start; -ENOMEM: memory or its limit.
+ * -EFBIG: too far from the start, too many rules; -ENOMEM: memory or its limit; -ESTALE: the second
+ * pass does not say what the first did.
  */
 int builder_row(struct builder *builder, uint64_t address, const struct unwind_rule *rule);
 
-/* The table, to be freed. -EFBIG: beyond what a table may hold. */
+/* The first pass is over. -EFBIG: beyond what a table may hold. */
+int builder_plan(struct builder *builder);
+/* So is the second: the table, to be freed. */
 int builder_finish(struct builder *builder, void **ret_data, size_t *ret_size);
 
 #endif /* STACKTAP_UNWIND_BUILDER_H */

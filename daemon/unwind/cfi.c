@@ -10,39 +10,80 @@ struct entry {
 	size_t at, next;
 	uint64_t cie;		/* offset of its common entry; UINT64_MAX: it is one */
 	struct cursor body;
+	const uint8_t *bytes;	/* at `at` */
 };
 
-/* The entry at @offset. False: the end, or nothing that could be an entry. */
-static bool read_entry(const struct cfi_section *section, size_t offset, struct entry *ret_entry)
+/* [@offset, @offset + @size) of the section, which it has; good until the next call. NULL: error. */
+static const uint8_t *bytes_at(struct cfi_section *section, struct cfi_window *window,
+			       size_t offset, size_t size)
 {
-	struct cursor cursor = { .at = section->data + offset, .end = section->data + section->size };
-	const uint8_t *id_at;
+	size_t before = min_of(offset, (size_t)CFI_WINDOW / 4), all;
+	int r;
+
+	if (section->data)
+		return section->data + offset;
+	if (offset >= window->offset && offset - window->offset <= window->size &&
+	    size <= window->size - (offset - window->offset))
+		return window->bytes + (offset - window->offset);
+	/* entries follow each other mostly, and sometimes come in small steps back */
+	if (before + size > CFI_WINDOW)
+		before = 0;
+	all = min_of(section->size - (offset - before), (size_t)CFI_WINDOW);
+	window->size = 0;
+	r = elf_read(section->elf, section->offset + offset - before, window->bytes, all);
+	if (r < 0) {
+		section->error = r;
+		return NULL;
+	}
+	window->offset = offset - before;
+	window->size = all;
+	return window->bytes + before;
+}
+
+/*
+ * The entry at @offset. False: the end, or nothing that could be an entry. One that is too large has
+ * an empty body.
+ */
+static bool read_entry(struct cfi_section *section, struct cfi_window *window, size_t offset,
+		       struct entry *ret_entry)
+{
+	size_t left = section->size - offset, head = min_of(left, (size_t)12);
+	struct cursor cursor;
 	uint64_t length, id, cie_id;
 	unsigned int id_bytes = 4;
+	size_t id_at;
 
+	cursor.at = bytes_at(section, window, offset, head);
+	if (!cursor.at)
+		return false;
+	cursor = (struct cursor){ .at = cursor.at, .end = cursor.at + head };
 	length = cursor_number(&cursor, 4);
+	id_at = 4;
 	if (length == 0xffffffff) {
 		length = cursor_number(&cursor, 8);
+		id_at = 12;
 		/* only .debug_frame widens the id as well */
 		id_bytes = section->is_debug ? 8 : 4;
 	}
-	if (cursor.bad || length < id_bytes || length > cursor_left(&cursor))
+	if (cursor.bad || length < id_bytes || length > left - id_at)
 		return false;
-	cursor.end = cursor.at + length;
-	id_at = cursor.at;
-	id = cursor_number(&cursor, id_bytes);
-	cie_id = !section->is_debug ? 0 : id_bytes == 8 ? UINT64_MAX : 0xffffffff;
-	*ret_entry = (struct entry){
-		.at = offset,
-		.next = (size_t)(cursor.end - section->data),
-		.body = cursor,
+	*ret_entry = (struct entry){ .at = offset, .next = offset + id_at + (size_t)length };
+	if (id_at + length > CFI_WINDOW)
+		return true;
+	ret_entry->bytes = bytes_at(section, window, offset, id_at + (size_t)length);
+	if (!ret_entry->bytes)
+		return false;
+	cursor = (struct cursor){
+		.at = ret_entry->bytes + id_at,
+		.end = ret_entry->bytes + id_at + length,
 	};
+	id = cursor_number(&cursor, id_bytes);
+	ret_entry->body = cursor;
+	cie_id = !section->is_debug ? 0 : id_bytes == 8 ? UINT64_MAX : 0xffffffff;
 	if (id == cie_id)
 		ret_entry->cie = UINT64_MAX;
-	else if (section->is_debug)
-		ret_entry->cie = id;
 	else
-		ret_entry->cie = (uint64_t)(id_at - section->data) - id;
+		ret_entry->cie = section->is_debug ? id : offset + id_at - id;
 	return true;
 }
 
@@ -68,10 +109,11 @@ static int encoded_bytes(uint8_t encoding)
 	return -1;
 }
 
-static uint64_t read_encoded(const struct cfi_section *section, struct cursor *cursor,
+static uint64_t read_encoded(const struct cfi_section *section, struct entry *entry,
 			     uint8_t encoding)
 {
-	uint64_t place = section->address + (uint64_t)(cursor->at - section->data);
+	struct cursor *cursor = &entry->body;
+	uint64_t place = section->address + entry->at + (uint64_t)(cursor->at - entry->bytes);
 	int bytes = encoded_bytes(encoding);
 	uint64_t value;
 
@@ -172,8 +214,11 @@ static bool parse_cie(const struct cfi_section *section, struct cursor *cursor, 
 	 */
 	cie->is_opaque = column != section->machine->ra || cie->code_align > CFI_ALIGN_MAX ||
 			 cie->data_align > CFI_ALIGN_MAX || cie->data_align < -CFI_ALIGN_MAX ||
-			 cursor_left(cursor) > CFI_CIE_PROGRAM_MAX ||
-			 !program_initial(section->machine, cie, cursor->at, cursor_left(cursor));
+			 cursor_left(cursor) > CFI_CIE_PROGRAM_MAX;
+	if (cie->is_opaque)
+		return true;
+	memcpy(cie->program, cursor->at, cursor_left(cursor));
+	cie->is_opaque = !program_initial(section->machine, cie, cie->program, cursor_left(cursor));
 	return true;
 }
 
@@ -187,8 +232,9 @@ static const struct cfi_cie *find_cie(struct cfi_section *section, uint64_t offs
 		return NULL;
 	if (cie->offset != offset + 1) {
 		*cie = (struct cfi_cie){ .offset = (size_t)offset + 1 };
-		cie->is_good = read_entry(section, (size_t)offset, &entry) &&
-			       entry.cie == UINT64_MAX && parse_cie(section, &entry.body, cie);
+		cie->is_good = read_entry(section, &section->cie_window, (size_t)offset, &entry) &&
+			       entry.bytes && entry.cie == UINT64_MAX &&
+			       parse_cie(section, &entry.body, cie);
 	}
 	return cie->is_good ? cie : NULL;
 }
@@ -201,9 +247,9 @@ static bool parse_fde(struct cfi_section *section, struct entry *entry, struct c
 	fde->cie = find_cie(section, entry->cie);
 	if (!fde->cie)
 		return false;
-	fde->start = read_encoded(section, cursor, fde->cie->encoding);
+	fde->start = read_encoded(section, entry, fde->cie->encoding);
 	/* a length has the format of the address, but it is not relative and has no sign */
-	size = read_encoded(section, cursor, fde->cie->encoding & 0x07);
+	size = read_encoded(section, entry, fde->cie->encoding & 0x07);
 	if (cursor->bad || !size || size > UINT64_MAX - fde->start)
 		return false;
 	fde->end = fde->start + size;
@@ -215,11 +261,17 @@ static bool parse_fde(struct cfi_section *section, struct entry *entry, struct c
 }
 
 /* A terminator ends what one file brought into the link; more may follow. */
-static bool is_zero(const struct cfi_section *section, size_t offset)
+static bool is_terminator(struct cfi_section *section, size_t offset)
 {
+	const uint8_t *bytes;
 	uint32_t length;
 
-	memcpy(&length, section->data + offset, sizeof(length));
+	if (section->size - offset < sizeof(length))
+		return true;
+	bytes = bytes_at(section, &section->window, offset, sizeof(length));
+	if (!bytes)
+		return false;
+	memcpy(&length, bytes, sizeof(length));
 	return length == 0;
 }
 
@@ -228,17 +280,16 @@ bool cfi_next(struct cfi_section *section, size_t *offset, size_t *ret_at, struc
 	struct entry entry;
 
 	while (*offset < section->size) {
-		if (section->size - *offset >= 4 && !is_zero(section, *offset)) {
-			if (!read_entry(section, *offset, &entry))
+		if (is_terminator(section, *offset)) {
+			if (section->is_open || section->size - *offset < 4)
 				break;
-			*offset = entry.next;
-		} else if (section->is_open) {
-			break;
-		} else {
 			*offset += 4;
 			continue;
 		}
-		if (entry.cie != UINT64_MAX && parse_fde(section, &entry, ret_fde)) {
+		if (!read_entry(section, &section->window, *offset, &entry))
+			break;
+		*offset = entry.next;
+		if (entry.bytes && entry.cie != UINT64_MAX && parse_fde(section, &entry, ret_fde)) {
 			*ret_at = entry.at;
 			return true;
 		}

@@ -9,10 +9,12 @@
 #ifndef STACKTAP_UNWIND_CFI_H
 #define STACKTAP_UNWIND_CFI_H
 
+#include "symbol/elf.h"
 #include "unwind/machine.h"
 
 enum {
 	CFI_CIES = 64,			/* remembered at once */
+	CFI_WINDOW = 64 * 1024,		/* bytes in memory at once, and the largest entry */
 	CFI_CIE_PROGRAM_MAX = 256,	/* bytes that each of its frame entries begins with */
 	CFI_STATES_MAX = 32,		/* remembered by one program */
 	CFI_ALIGN_MAX = 1 << 16,
@@ -54,22 +56,34 @@ struct cfi_cie {
 	uint64_t code_align;
 	int64_t data_align;
 	struct cfi_state initial;
+	uint8_t program[CFI_CIE_PROGRAM_MAX]; /* `initial` may point here */
+};
+
+/* Part of a section. */
+struct cfi_window {
+	size_t offset, size;
+	uint8_t bytes[CFI_WINDOW];
 };
 
 struct cfi_section {
-	const uint8_t *data;
+	const struct elf *elf;
+	uint64_t offset;		/* in the file */
+	const uint8_t *data;		/* all of it, when it was compressed; else it is read bit by bit */
 	size_t size;
-	uint64_t address;		/* of data in the object */
+	uint64_t address;		/* in the object */
 	bool is_debug;			/* .debug_frame */
 	bool is_open;			/* size is not known, a terminator ends it */
+	int error;			/* of reading; what came since is not complete */
 	const struct machine *machine;
 	struct cfi_cie cies[CFI_CIES];
+	struct cfi_window window, cie_window;
 };
 
 /* A frame entry. */
 struct cfi_fde {
 	uint64_t start, end;		/* code it is for, not empty */
-	const struct cfi_cie *cie;	/* good until the next call with this section */
+	/* these are good until the next call with this section */
+	const struct cfi_cie *cie;
 	const uint8_t *program;
 	size_t program_bytes;
 };

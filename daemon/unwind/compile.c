@@ -13,14 +13,6 @@ enum {
 	CLOCK_EVERY = 4096,	/* frame entries between two looks at the deadline */
 };
 
-/* A frame entry of either section, to be sorted; it is parsed again when it is its turn. */
-struct place {
-	uint64_t start;
-	uint32_t size;
-	uint32_t at : 31;
-	uint32_t is_debug : 1;
-};
-
 struct compiler {
 	const struct elf *elf;
 	struct builder builder;
@@ -28,11 +20,32 @@ struct compiler {
 	struct object_segment *segments;
 	size_t segment_count;
 	struct cfi_section eh, debug;
-	struct place *places;
+	/* frame entries: unit of the start, which section, offset there; sorted, .eh_frame first */
+	uint64_t *places;
 	size_t count, capacity;
 	uint64_t limit;		/* where the current frame entry ends at the latest */
 	struct compile_stats *stats;
 };
+
+static uint64_t place_make(uint64_t unit, bool is_debug, size_t at)
+{
+	return unit << 32 | (uint64_t)is_debug << 31 | at;
+}
+
+static bool place_is_debug(uint64_t place)
+{
+	return place >> 31 & 1;
+}
+
+static size_t place_at(uint64_t place)
+{
+	return place & 0x7fffffff;
+}
+
+static uint64_t place_start(const struct compiler *compiler, uint64_t place)
+{
+	return compiler->builder.start + ((place >> 32) << compiler->builder.machine->shift);
+}
 
 /* The executable segment that holds @address, or NULL. */
 static const struct object_segment *segment_of(const struct compiler *compiler, uint64_t address)
@@ -43,21 +56,20 @@ static const struct object_segment *segment_of(const struct compiler *compiler, 
 	return NULL;
 }
 
-static int add_place(struct compiler *compiler, struct place place)
+static int add_place(struct compiler *compiler, uint64_t place)
 {
-	size_t capacity = compiler->capacity ? 2 * compiler->capacity : FDES_FIRST;
-	struct place *grown;
+	size_t old = compiler->capacity, new = old ? old + old / 2 : FDES_FIRST;
+	uint64_t *grown;
 
-	if (compiler->count == compiler->capacity) {
-		grown = builder_alloc(&compiler->builder, capacity * sizeof(*grown));
+	if (compiler->count == old) {
+		grown = builder_alloc(&compiler->builder, new * sizeof(*grown));
 		if (!grown)
 			return -ENOMEM;
 		if (compiler->count)
 			memcpy(grown, compiler->places, compiler->count * sizeof(*grown));
-		builder_free(&compiler->builder, compiler->places,
-			     compiler->capacity * sizeof(*grown));
+		builder_free(&compiler->builder, compiler->places, old * sizeof(*grown));
 		compiler->places = grown;
-		compiler->capacity = capacity;
+		compiler->capacity = new;
 	}
 	compiler->places[compiler->count++] = place;
 	return 0;
@@ -65,38 +77,19 @@ static int add_place(struct compiler *compiler, struct place place)
 
 static int compare_places(const void *a, const void *b)
 {
-	const struct place *x = a, *y = b;
+	const uint64_t *x = a, *y = b;
 
-	if (x->start != y->start)
-		return x->start < y->start ? -1 : 1;
-	return x->at < y->at ? -1 : x->at > y->at;
+	return (*x > *y) - (*x < *y);
 }
 
 static void sort_places(struct compiler *compiler)
 {
 	for (size_t i = 1; i < compiler->count; i++)
-		if (compiler->places[i - 1].start > compiler->places[i].start) {
+		if (compiler->places[i - 1] > compiler->places[i]) {
 			qsort(compiler->places, compiler->count, sizeof(*compiler->places),
 			      compare_places);
 			return;
 		}
-}
-
-/* Does one of the first @count places, which are sorted, cover part of [@start, @end)? */
-static bool is_taken(const struct compiler *compiler, size_t count, uint64_t start, uint64_t end)
-{
-	size_t first = 0, last = count;
-
-	while (first < last) {
-		size_t middle = first + (last - first) / 2;
-
-		if (compiler->places[middle].start < end)
-			first = middle + 1;
-		else
-			last = middle;
-	}
-	return first > 0 &&
-	       compiler->places[first - 1].start + compiler->places[first - 1].size > start;
 }
 
 static bool is_late(const struct compiler *compiler)
@@ -106,29 +99,23 @@ static bool is_late(const struct compiler *compiler)
 
 static int collect(struct compiler *compiler, struct cfi_section *section)
 {
-	size_t offset = 0, at, before = compiler->count;
+	unsigned int shift = compiler->builder.machine->shift;
+	size_t offset = 0, at;
 	struct cfi_fde fde;
 	int r = 0;
 
 	while (r == 0 && cfi_next(section, &offset, &at, &fde)) {
-		uint64_t size = fde.end - fde.start;
+		uint64_t unit = (fde.start - compiler->builder.start) >> shift;
 
 		/* sections that the linker dropped leave entries for address 0 behind */
-		if (size > UINT32_MAX || !segment_of(compiler, fde.start) ||
-		    fde.start % (1U << compiler->builder.machine->shift) ||
-		    (section->is_debug && is_taken(compiler, before, fde.start, fde.end)))
+		if (!segment_of(compiler, fde.start) || unit > UINT32_MAX ||
+		    fde.start % (1U << shift))
 			continue;
 		if (compiler->count % CLOCK_EVERY == 0 && is_late(compiler))
 			return -ETIME;
-		r = add_place(compiler, (struct place){
-			.start = fde.start,
-			.size = (uint32_t)size,
-			.at = (uint32_t)at & 0x7fffffff,
-			.is_debug = section->is_debug,
-		});
+		r = add_place(compiler, place_make(unit, section->is_debug, at));
 	}
-	sort_places(compiler);
-	return r;
+	return r ? r : section->error;
 }
 
 static int take_row(void *ctx, const struct cfi_fde *fde, uint64_t address,
@@ -144,99 +131,98 @@ static int take_row(void *ctx, const struct cfi_fde *fde, uint64_t address,
 	return builder_row(&compiler->builder, address, &rule);
 }
 
-static int run_place(struct compiler *compiler, const struct place *place, uint64_t limit)
+/* The start of the entry behind place @i that cuts it off, or UINT64_MAX. */
+static uint64_t next_start(const struct compiler *compiler, size_t i)
 {
-	struct cfi_section *section = place->is_debug ? &compiler->debug : &compiler->eh;
-	size_t offset = place->at, at;
-	struct cfi_fde fde;
-	int r;
+	bool is_debug = place_is_debug(compiler->places[i]);
 
-	/* the bytes are in memory and have not changed: the same entry as before */
+	/* .debug_frame does not cut .eh_frame */
+	for (size_t next = i + 1; next < compiler->count; next++)
+		if (is_debug || !place_is_debug(compiler->places[next]))
+			return place_start(compiler, compiler->places[next]);
+	return UINT64_MAX;
+}
+
+/* One frame entry, with what lies between *@end, where the one before ended, and its start. */
+static int run_place(struct compiler *compiler, size_t i, uint64_t *end)
+{
+	uint64_t place = compiler->places[i];
+	struct cfi_section *section = place_is_debug(place) ? &compiler->debug : &compiler->eh;
+	const struct object_segment *segment;
+	size_t offset = place_at(place), at;
+	struct cfi_fde fde;
+	int r = 0;
+
 	if (!cfi_next(section, &offset, &at, &fde))
+		return section->error ? section->error : -ESTALE;
+	segment = segment_of(compiler, fde.start);
+	/* the file was another one when it was read first */
+	if (fde.start != place_start(compiler, place) || !segment)
+		return -ESTALE;
+	if (fde.start < *end)
 		return 0;
-	compiler->limit = limit;
-	r = cfi_run(section, &fde, take_row, compiler);
+	compiler->limit = min_of(fde.end, segment->vaddr + segment->size);
+	compiler->limit = min_of(compiler->limit, next_start(compiler, i));
+	if (compiler->limit <= fde.start)
+		return 0;
+	if (fde.start > *end)
+		r = gaps_fill(&compiler->gaps, &compiler->builder, *end, fde.start);
+	if (r == 0)
+		r = cfi_run(section, &fde, take_row, compiler);
+	*end = compiler->limit;
+	compiler->stats->fdes++;
 	return r < 0 ? r : 0;
 }
 
-/* [@start, @end) has no frame entry; it may lie in several segments, or beyond all. */
-static int leave_gap(struct compiler *compiler, uint64_t start, uint64_t end)
-{
-	return gaps_fill(&compiler->gaps, &compiler->builder, start, end);
-}
-
+/* All rows, in ascending order. */
 static int run_places(struct compiler *compiler)
 {
 	const struct object_segment *last = &compiler->segments[compiler->segment_count - 1];
 	uint64_t end = compiler->segments[0].vaddr;
 	int r = 0;
 
+	compiler->stats->fdes = 0;
 	for (size_t i = 0; r == 0 && i < compiler->count; i++) {
-		const struct place *place = &compiler->places[i];
-		const struct object_segment *segment = segment_of(compiler, place->start);
-		uint64_t limit = min_of(place->start + place->size,
-					segment->vaddr + segment->size);
-
 		if (i % CLOCK_EVERY == 0 && is_late(compiler))
 			return -ETIME;
-		if (i + 1 < compiler->count)
-			limit = min_of(limit, compiler->places[i + 1].start);
-		if (limit <= place->start)
-			continue;
-		if (place->start > end)
-			r = leave_gap(compiler, end, place->start);
-		if (r == 0)
-			r = run_place(compiler, place, limit);
-		end = limit;
-		compiler->stats->fdes++;
+		r = run_place(compiler, i, &end);
 	}
-	return r ? r : leave_gap(compiler, end, last->vaddr + last->size);
-}
-
-/* Of segment bytes: how many have a rule, and how many information that rules cannot express. */
-static void count_bytes(struct compiler *compiler)
-{
-	const struct builder *builder = &compiler->builder;
-	struct compile_stats *stats = compiler->stats;
-
-	for (size_t i = 0; i < compiler->segment_count; i++)
-		stats->text_bytes += compiler->segments[i].size;
-	for (size_t i = 0; i + 1 < builder->count; i++) {
-		uint64_t bytes = (uint64_t)(builder->units[i + 1] - builder->units[i])
-				 << builder->machine->shift;
-		const struct unwind_rule *rule = &builder->rules[builder->numbers[i]];
-
-		if (rule->cfa == UNWIND_NO_RULE)
-			stats->no_rule_bytes += bytes;
-		else if (rule->cfa != UNWIND_UNCOVERED)
-			stats->covered_bytes += bytes;
-	}
+	return r ? r : gaps_fill(&compiler->gaps, &compiler->builder, end, last->vaddr + last->size);
 }
 
 static int compile(struct compiler *compiler, void **ret_data, size_t *ret_size)
 {
 	struct builder *builder = &compiler->builder;
+	struct compile_stats *stats = compiler->stats;
 	int r;
 
-	r = frames_read_eh(compiler->elf, builder, &compiler->eh);
-	if (r == 0)
-		r = frames_read_debug(compiler->elf, builder, &compiler->debug);
-	if (r < 0)
+	frames_find_eh(compiler->elf, builder->machine, &compiler->eh);
+	r = frames_find_debug(compiler->elf, builder, &compiler->debug);
+	/* what is broken there takes nothing from .eh_frame */
+	if (r == -ENOMEM || (r < 0 && !compiler->eh.size))
 		return r;
 	if (!compiler->eh.size && !compiler->debug.size)
 		return -ENODATA;
-	compiler->stats->eh_bytes = compiler->eh.size;
-	compiler->stats->debug_bytes = compiler->debug.size;
+	stats->eh_bytes = compiler->eh.size;
+	stats->debug_bytes = compiler->debug.size;
+	for (size_t i = 0; i < compiler->segment_count; i++)
+		stats->text_bytes += compiler->segments[i].size;
 	gaps_find(compiler->elf, builder->machine, &compiler->gaps);
 	r = collect(compiler, &compiler->eh);
 	if (r == 0)
 		r = collect(compiler, &compiler->debug);
+	if (r < 0)
+		return r;
+	sort_places(compiler);
+	r = run_places(compiler);
+	if (r == 0)
+		r = builder_plan(builder);
 	if (r == 0)
 		r = run_places(compiler);
 	if (r < 0)
 		return r;
-	count_bytes(compiler);
-	compiler->stats->memory = builder->memory;
+	stats->covered_bytes = builder->cover.covered;
+	stats->no_rule_bytes = builder->cover.no_rule;
 	return builder_finish(builder, ret_data, ret_size);
 }
 
@@ -251,7 +237,9 @@ int compile_elf(const struct elf *elf, size_t memory_limit, void **ret_data, siz
 	if (!machine || (elf->type != ET_EXEC && elf->type != ET_DYN))
 		return -ENOTSUP;
 	*ret_stats = (struct compile_stats){ 0 };
-	/* the remembered common entries make it too large for a stack */
+	/* with its windows too large for a stack */
+	if (memory_limit < sizeof(*compiler))
+		return -ENOMEM;
 	compiler = calloc(1, sizeof(*compiler));
 	if (!compiler)
 		return -ENOMEM;
@@ -261,10 +249,11 @@ int compile_elf(const struct elf *elf, size_t memory_limit, void **ret_data, siz
 	if (r < 0)
 		return r;
 	compiler->segments = segments;
-	r = builder_init(&compiler->builder, machine, segments[0].vaddr, memory_limit);
+	r = builder_init(&compiler->builder, machine, segments[0].vaddr,
+			 memory_limit - sizeof(*compiler));
 	if (r == 0)
 		r = compile(compiler, ret_data, ret_size);
-	frames_free(&compiler->builder, &compiler->eh);
+	ret_stats->memory = compiler->builder.memory_peak + sizeof(*compiler);
 	frames_free(&compiler->builder, &compiler->debug);
 	builder_free(&compiler->builder, compiler->places,
 		     compiler->capacity * sizeof(*compiler->places));

@@ -8,36 +8,23 @@
 #include "unwind/cursor.h"
 
 enum {
-	CHUNK = 64 * 1024,
 	CHDR_ZSTD = 2,		/* ELFCOMPRESS_ZSTD, younger than some elf.h */
 };
 
-static int read_section(const struct elf *elf, struct builder *builder, uint64_t offset,
-			uint64_t size, struct cfi_section *section)
+/* An empty section where the file does not hold what it says. */
+static void place_section(const struct elf *elf, const struct machine *machine, uint64_t offset,
+			  uint64_t size, struct cfi_section *section)
 {
-	uint8_t *data;
-	int r;
-
-	if (size == 0)
-		return 0;
-	if (size > FRAMES_BYTES_MAX || offset > elf->size || size > elf->size - offset)
-		return -EFBIG;
-	data = builder_alloc(builder, size);
-	if (!data)
-		return -ENOMEM;
-	r = elf_read(elf, offset, data, size);
-	if (r < 0) {
-		builder_free(builder, data, size);
-		return r;
-	}
-	section->data = data;
-	section->size = size;
-	return 0;
+	section->elf = elf;
+	section->machine = machine;
+	section->offset = offset;
+	if (size <= FRAMES_BYTES_MAX && offset <= elf->size && size <= elf->size - offset)
+		section->size = size;
 }
 
 /* Without sections .eh_frame_hdr tells where .eh_frame begins; its segment bounds it. */
-static int read_by_header(const struct elf *elf, struct builder *builder,
-			  struct cfi_section *section)
+static void find_by_header(const struct elf *elf, const struct machine *machine,
+			   struct cfi_section *section)
 {
 	uint8_t bytes[16];
 	struct cursor cursor = { .at = bytes, .end = bytes + sizeof(bytes) };
@@ -50,7 +37,7 @@ static int read_by_header(const struct elf *elf, struct builder *builder,
 			header = &elf->phdrs[i];
 	if (!header || elf_read(elf, header->p_offset, bytes, sizeof(bytes)) < 0 ||
 	    cursor_u8(&cursor) != 1)
-		return 0;
+		return;
 	encoding = cursor_u8(&cursor);
 	cursor_take(&cursor, 2);
 	if (encoding == (DW_EH_PE_pcrel | DW_EH_PE_sdata4)) {
@@ -59,7 +46,7 @@ static int read_by_header(const struct elf *elf, struct builder *builder,
 	} else if (encoding == (DW_EH_PE_pcrel | DW_EH_PE_sdata8)) {
 		address = header->p_vaddr + 4 + cursor_number(&cursor, 8);
 	} else {
-		return 0;
+		return;
 	}
 	for (size_t i = 0; i < elf->phdr_count; i++) {
 		const Elf64_Phdr *phdr = &elf->phdrs[i];
@@ -69,22 +56,25 @@ static int read_by_header(const struct elf *elf, struct builder *builder,
 			continue;
 		section->address = address;
 		section->is_open = true;
-		return read_section(elf, builder, phdr->p_offset + (address - phdr->p_vaddr),
-				    phdr->p_filesz - (address - phdr->p_vaddr), section);
+		place_section(elf, machine, phdr->p_offset + (address - phdr->p_vaddr),
+			      min_of(phdr->p_filesz - (address - phdr->p_vaddr),
+				     (uint64_t)FRAMES_BYTES_MAX), section);
+		return;
 	}
-	return 0;
 }
 
-int frames_read_eh(const struct elf *elf, struct builder *builder, struct cfi_section *section)
+void frames_find_eh(const struct elf *elf, const struct machine *machine,
+		    struct cfi_section *section)
 {
 	const Elf64_Shdr *shdr = elf_find_section(elf, SHT_NULL, ".eh_frame");
 
-	*section = (struct cfi_section){ .machine = builder->machine };
 	/* a file with debug information alone has the header, but not the bytes */
-	if (!shdr || shdr->sh_type == SHT_NOBITS || shdr->sh_flags & SHF_COMPRESSED)
-		return read_by_header(elf, builder, section);
+	if (!shdr || shdr->sh_type == SHT_NOBITS || shdr->sh_flags & SHF_COMPRESSED) {
+		find_by_header(elf, machine, section);
+		return;
+	}
 	section->address = shdr->sh_addr;
-	return read_section(elf, builder, shdr->sh_offset, shdr->sh_size, section);
+	place_section(elf, machine, shdr->sh_offset, shdr->sh_size, section);
 }
 
 static bool inflate_zlib(const uint8_t *from, size_t from_size, uint8_t *to, size_t to_size)
@@ -99,48 +89,65 @@ static bool inflate_zstd(const uint8_t *from, size_t from_size, uint8_t *to, siz
 	return ZSTD_decompress(to, to_size, from, from_size) == to_size;
 }
 
+static int decompress_into(struct cfi_section *section, const Elf64_Chdr *chdr,
+			   const uint8_t *packed, size_t packed_size, struct builder *builder)
+{
+	uint8_t *data = builder_alloc(builder, chdr->ch_size);
+	bool ok;
+
+	if (!data)
+		return -ENOMEM;
+	ok = (chdr->ch_type == CHDR_ZSTD ? inflate_zstd : inflate_zlib)(packed, packed_size, data,
+									chdr->ch_size);
+	if (!ok) {
+		builder_free(builder, data, chdr->ch_size);
+		return -ENOEXEC;
+	}
+	section->data = data;
+	section->size = chdr->ch_size;
+	return 0;
+}
+
 /* Replace the section by what it says when it is decompressed. */
 static int decompress(struct builder *builder, struct cfi_section *section)
 {
+	size_t packed_size = section->size - sizeof(Elf64_Chdr);
+	uint8_t *packed;
 	Elf64_Chdr chdr;
-	uint8_t *data;
-	bool ok;
+	int r;
 
 	if (section->size < sizeof(chdr))
 		return -ENOEXEC;
-	memcpy(&chdr, section->data, sizeof(chdr));
+	r = elf_read(section->elf, section->offset, &chdr, sizeof(chdr));
+	if (r < 0)
+		return r;
 	if (chdr.ch_size > FRAMES_BYTES_MAX)
 		return -EFBIG;
 	if (chdr.ch_type != ELFCOMPRESS_ZLIB && chdr.ch_type != CHDR_ZSTD)
 		return -ENOTSUP;
-	data = builder_alloc(builder, chdr.ch_size);
-	if (!data)
+	packed = builder_alloc(builder, packed_size);
+	if (!packed)
 		return -ENOMEM;
-	ok = (chdr.ch_type == CHDR_ZSTD ? inflate_zstd : inflate_zlib)(
-		section->data + sizeof(chdr), section->size - sizeof(chdr), data, chdr.ch_size);
-	if (!ok) {
-		builder_free(builder, data, chdr.ch_size);
-		return -ENOEXEC;
-	}
-	frames_free(builder, section);
-	section->data = data;
-	section->size = chdr.ch_size;
-	return 0;
+	r = elf_read(section->elf, section->offset + sizeof(chdr), packed, packed_size);
+	if (r == 0)
+		r = decompress_into(section, &chdr, packed, packed_size, builder);
+	builder_free(builder, packed, packed_size);
+	return r;
 }
 
-int frames_read_debug(const struct elf *elf, struct builder *builder, struct cfi_section *section)
+int frames_find_debug(const struct elf *elf, struct builder *builder, struct cfi_section *section)
 {
 	const Elf64_Shdr *shdr = elf_find_section(elf, SHT_NULL, ".debug_frame");
-	int r;
+	int r = 0;
 
-	*section = (struct cfi_section){ .machine = builder->machine, .is_debug = true };
+	section->is_debug = true;
 	if (!shdr || shdr->sh_type == SHT_NOBITS)
 		return 0;
-	r = read_section(elf, builder, shdr->sh_offset, shdr->sh_size, section);
-	if (r == 0 && shdr->sh_flags & SHF_COMPRESSED)
+	place_section(elf, builder->machine, shdr->sh_offset, shdr->sh_size, section);
+	if (section->size && shdr->sh_flags & SHF_COMPRESSED)
 		r = decompress(builder, section);
 	if (r < 0)
-		frames_free(builder, section);
+		section->size = 0;
 	return r;
 }
 
@@ -151,7 +158,8 @@ void frames_free(struct builder *builder, struct cfi_section *section)
 		void *memory;
 	} owned = { .data = section->data };
 
-	builder_free(builder, owned.memory, section->size);
+	if (section->data)
+		builder_free(builder, owned.memory, section->size);
 	section->data = NULL;
 	section->size = 0;
 }

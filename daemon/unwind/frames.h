@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where an object keeps its call frame information, in memory. */
+/* Where an object keeps its call frame information. */
 #ifndef STACKTAP_UNWIND_FRAMES_H
 #define STACKTAP_UNWIND_FRAMES_H
 
@@ -11,11 +11,13 @@ enum { FRAMES_BYTES_MAX = 64 << 20 };	/* of a section; offsets fit 31 bits */
 
 /*
  * .eh_frame: by its section, or by the program header that leads to it in files without sections.
- * Memory is charged to @builder; data is NULL when there is none. -ENOMEM, or what reading met.
+ * Its size is 0 when there is none.
  */
-int frames_read_eh(const struct elf *elf, struct builder *builder, struct cfi_section *section);
-/* .debug_frame, decompressed. */
-int frames_read_debug(const struct elf *elf, struct builder *builder, struct cfi_section *section);
+void frames_find_eh(const struct elf *elf, const struct machine *machine,
+		    struct cfi_section *section);
+/* .debug_frame; decompressed into memory that is charged to @builder. */
+int frames_find_debug(const struct elf *elf, struct builder *builder,
+		      struct cfi_section *section);
 void frames_free(struct builder *builder, struct cfi_section *section);
 
 #endif /* STACKTAP_UNWIND_FRAMES_H */

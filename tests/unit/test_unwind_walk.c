@@ -96,8 +96,12 @@ static int setup(void **state)
 
 	(void)state;
 	assert_int_equal(builder_init(&builder, machine_find(EM_X86_64), 0, 1 << 20), 0);
-	for (size_t i = 0; i < ARRAY_SIZE(code); i++)
-		assert_int_equal(builder_row(&builder, code[i].at, &code[i].rule), 0);
+	for (int pass = 0; pass < 2; pass++) {
+		for (size_t i = 0; i < ARRAY_SIZE(code); i++)
+			assert_int_equal(builder_row(&builder, code[i].at, &code[i].rule), 0);
+		if (pass == 0)
+			assert_int_equal(builder_plan(&builder), 0);
+	}
 	assert_int_equal(builder_finish(&builder, &table_data, &size), 0);
 	builder_done(&builder);
 	return unwind_table_check(table_data, size, &table);
