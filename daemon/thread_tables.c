@@ -57,7 +57,7 @@ static int on_each_table(void *ctx,
 }
 
 /* Thread A never waits for B here: what finds no room is made again later. */
-static bool on_list(void *ctx, struct mapping_list *list)
+bool tables_send(void *ctx, struct mapping_list *list)
 {
 	struct pipeline *pipeline = ctx;
 	struct message *message = message_new(MESSAGE_LIST);
@@ -98,7 +98,7 @@ int tables_start(struct pipeline *pipeline)
 	if (r < 0)
 		return r;
 	pipeline->stats.has_tables = true;
-	return process_table_use_lists(drain_processes(pipeline->drain), on_list, pipeline,
+	return process_table_use_lists(drain_processes(pipeline->drain), tables_send, pipeline,
 				       filter ? filter->tgids : NULL,
 				       filter ? filter->tgid_count : 0);
 }

@@ -52,6 +52,7 @@ int tables_start(struct pipeline *pipeline);
 /* Wait until the lists of all processes that run are in the module; thread A has not started. */
 int tables_load_first(struct pipeline *pipeline);
 void tables_stop(struct pipeline *pipeline);
+bool tables_send(void *pipeline, struct mapping_list *list);	/* thread A, takes the list */
 void tables_load(struct pipeline *pipeline, const struct mapping_list *list);	/* thread B */
 void pipeline_window_left(struct pipeline *pipeline);
 

@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/clock.h"
 #include "capture/replay.h"
@@ -26,6 +27,14 @@ static struct sink {
 	uint64_t fail_from;		/* payload that the disk is full at, 0: never */
 } sink;
 
+/* The session, as thread B sees it. */
+static struct {
+	uint64_t next_id;
+	unsigned int loads, drops, sets;
+	bool is_full;
+} session;
+
+static struct stat own;	/* this program, which all processes here run */
 static struct pipeline pipeline;
 static struct capture_stats stats;
 static uint64_t fed;
@@ -42,6 +51,60 @@ static int take_payload(void *ctx, struct payload *payload)
 	return out->fail_from && out->payloads >= out->fail_from ? -ENOSPC : 0;
 }
 
+static int request(void *ctx _unused_, unsigned long number, void *argument)
+{
+	if (number == STACKTAP_IOC_MAPPINGS_SET) {
+		session.sets++;
+	} else if (number == STACKTAP_IOC_TABLE_LOAD) {
+		/* every third time one has to go */
+		session.is_full = !session.is_full && ++session.loads % 3 == 0;
+		if (session.is_full)
+			return -ENOSPC;
+		((struct stacktap_table_load *)argument)->table_id = ++session.next_id;
+	} else if (number == STACKTAP_IOC_IMAGE) {
+		((struct stacktap_image *)argument)->exec_id = 7;
+	} else {
+		session.drops++;
+	}
+	return 0;
+}
+
+static int open_object(void *ctx _unused_, struct object *object, uint32_t tgid, int *ret_fd)
+{
+	return symbolizer_open(pipeline.symbolizer, object, tgid, ret_fd);
+}
+
+static int each_table(void *ctx _unused_,
+		      int (*each)(void *each_ctx, uint64_t id, uint64_t bytes, uint64_t hit),
+		      void *each_ctx)
+{
+	return session.next_id ? each(each_ctx, session.next_id, 1000, 0) : 0;
+}
+
+/* Time enough passes between any two looks at the clock. */
+static uint64_t fast_clock(void)
+{
+	static uint64_t now;
+
+	return now += 60 * NSEC_PER_SEC;
+}
+
+static int start_loader(void)
+{
+	const struct tables_ops ops = {
+		.request = request,
+		.open = open_object,
+		.each_table = each_table,
+		.now = fast_clock,
+	};
+
+	session.loads = session.drops = session.sets = 0;
+	session.next_id = 0;
+	return loader_new(&ops, &pipeline.loader) ?:
+	       process_table_use_lists(drain_processes(pipeline.drain), tables_send, &pipeline,
+				       NULL, 0);
+}
+
 static int setup(void **state _unused_)
 {
 	const struct symbolizer_options symbolizer = { .with_kernel_addresses = true,
@@ -49,6 +112,8 @@ static int setup(void **state _unused_)
 	struct drain_options options = { 0 };
 	struct drain_output output;
 
+	if (stat("/proc/self/exe", &own) < 0)
+		return -errno;
 	sink = (struct sink){ 0 };
 	stats = (struct capture_stats){ 0 };
 	fed = 0;
@@ -64,6 +129,7 @@ static int setup(void **state _unused_)
 	       queue_new(POOL_QUEUES, QUEUE_BYTES, &pipeline.results) ?:
 	       symbolizer_new(&symbolizer, &pipeline.symbolizer) ?:
 	       drain_new(&options, &output, &pipeline.drain) ?:
+	       start_loader() ?:
 	       pthread_create(&pipeline.symbol_thread, NULL, symbol_thread, &pipeline) ?:
 	       pthread_create(&pipeline.export_thread, NULL, export_thread, &pipeline);
 }
@@ -74,6 +140,7 @@ static int teardown(void **state _unused_)
 	queue_free(pipeline.windows, message_drop);
 	queue_free(pipeline.results, message_drop);
 	drain_free(pipeline.drain);
+	tables_stop(&pipeline);
 	symbolizer_free(pipeline.symbolizer);
 	pthread_cond_destroy(&pipeline.window_gone);
 	pthread_mutex_destroy(&pipeline.lock);
@@ -83,11 +150,11 @@ static int teardown(void **state _unused_)
 	return 0;
 }
 
-static void map(uint32_t pid, uint64_t address, const char *path)
+static void map(uint32_t pid, uint64_t address, uint64_t inode, const char *path)
 {
 	drain_ops.mmap(pipeline.drain, &(struct sideband_mmap){
 		.time = clock_monotonic(), .pid = pid, .address = address, .length = 0x100000,
-		.inode = address, .path = path });
+		.inode = inode, .path = path });
 }
 
 static void start_program(uint32_t pid)
@@ -95,8 +162,8 @@ static void start_program(uint32_t pid)
 	drain_ops.comm(pipeline.drain, &(struct sideband_task){
 		.time = clock_monotonic(), .pid = pid, .tid = pid, .comm = "program",
 		.is_exec = true });
-	map(pid, 0x400000, "/proc/self/exe");
-	map(pid, 0x7f0000000000, "/usr/lib/libgone.so.1");
+	map(pid, 0x400000, own.st_ino, "/proc/self/exe");
+	map(pid, 0x7f0000000000, 99, "/usr/lib/libgone.so.1");
 }
 
 /* As thread A does between its rounds. */
@@ -113,6 +180,8 @@ static void merge_results(void)
 			process_table_gone(processes, message->tgid, message->time);
 		else if (message->kind == MESSAGE_SCANNED_ALL && message->complete)
 			process_table_scanned_all(processes, message->time);
+		else if (message->kind == MESSAGE_RELIST)
+			process_table_relist(processes, clock_monotonic());
 		message_free(message);
 	}
 }
@@ -169,6 +238,8 @@ static void run_rounds(uint32_t rounds_of_window)
 		if (round % 13 == 0)
 			drain_ops.ksymbol(pipeline.drain, clock_monotonic(), 0, 0, false, "module");
 		merge_results();
+		process_table_send_lists(drain_processes(pipeline.drain), clock_monotonic(),
+					 round % 2);
 		feed_round(round);
 		if (round % rounds_of_window == rounds_of_window - 1)
 			drain_flush(pipeline.drain, clock_monotonic());
@@ -205,6 +276,11 @@ static void test_nothing_is_lost_on_the_way(void **state _unused_)
 	assert_int_equal(result.payloads, sink.payloads);
 	assert_true(result.windows >= ROUNDS / 4);
 	assert_true(result.counts.stale > 0);
+	assert_int_equal(pipeline.lists_sent, pipeline.lists_done);
+	assert_int_equal(result.loader.pending, 0);
+	assert_int_equal(result.loader.lists, session.sets);
+	assert_true(session.sets > 0);
+	assert_true(session.loads > 0);
 }
 
 /* The sink is slower than the samples come, and memory for windows is short: the drain waits. */
