@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "unwind/cache.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "unwind/key.h"
+#include "unwind/machine.h"
+
+enum {
+	NAME_BYTES = 2 * KEY_BYTES,	/* and a suffix */
+	EVICT_PART = 4,			/* of the limit goes at once */
+};
+
+static const char suffix[] = ".table", temporary[] = "new.tmp";
+
+struct cache {
+	int directory;
+	uint64_t limit;
+	struct cache_stats stats;
+};
+
+struct cached {
+	char name[NAME_BYTES + sizeof(suffix)];
+	struct timespec used;
+	uint64_t bytes;
+};
+
+const struct cache_stats *cache_stats(const struct cache *cache)
+{
+	return &cache->stats;
+}
+
+static bool is_table_name(const char *name)
+{
+	return strlen(name) == NAME_BYTES + sizeof(suffix) - 1 &&
+	       strspn(name, "0123456789abcdef") == NAME_BYTES && !strcmp(name + NAME_BYTES, suffix);
+}
+
+static int compare_used(const void *a, const void *b)
+{
+	const struct cached *x = a, *y = b;
+
+	if (x->used.tv_sec != y->used.tv_sec)
+		return x->used.tv_sec < y->used.tv_sec ? -1 : 1;
+	return (x->used.tv_nsec > y->used.tv_nsec) - (x->used.tv_nsec < y->used.tv_nsec);
+}
+
+/* The tables on disk; what else lies there is no business of ours. */
+static int list(const struct cache *cache, struct cached **ret_files, size_t *ret_count)
+{
+	_cleanup_free_ struct cached *files = NULL;
+	size_t count = 0, capacity = 0;
+	int fd = openat(cache->directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct dirent *entry;
+	struct stat st;
+	DIR *dir;
+
+	dir = fd < 0 ? NULL : fdopendir(fd);
+	if (!dir) {
+		int r = -errno;
+
+		if (fd >= 0)
+			close(fd);
+		return r;
+	}
+	while (count < 2 * CACHE_FILES_MAX && (entry = readdir(dir))) {
+		if (!is_table_name(entry->d_name) ||
+		    fstatat(cache->directory, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+			continue;
+		if (count == capacity) {
+			struct cached *grown;
+
+			capacity = capacity ? 2 * capacity : 64;
+			grown = reallocarray(files, capacity, sizeof(*files));
+			if (!grown)
+				break;
+			files = grown;
+		}
+		memcpy(files[count].name, entry->d_name, sizeof(files[count].name));
+		files[count].used = st.st_mtim;
+		files[count++].bytes = (uint64_t)st.st_size;
+	}
+	closedir(dir);
+	*ret_files = steal_ptr(files);
+	*ret_count = count;
+	return 0;
+}
+
+/* Count what is there, and remove the least recently used until @bytes and @files more fit. */
+static void make_room(struct cache *cache, uint64_t bytes, uint64_t more)
+{
+	_cleanup_free_ struct cached *files = NULL;
+	size_t count = 0;
+
+	if (list(cache, &files, &count) < 0)
+		return;
+	cache->stats.files = count;
+	cache->stats.bytes = 0;
+	for (size_t i = 0; i < count; i++)
+		cache->stats.bytes += files[i].bytes;
+	if (cache->stats.bytes + bytes <= cache->limit && count + more <= CACHE_FILES_MAX)
+		return;
+	qsort(files, count, sizeof(*files), compare_used);
+	for (size_t i = 0; i < count; i++) {
+		if (cache->stats.bytes + bytes <= cache->limit - cache->limit / EVICT_PART &&
+		    cache->stats.files + more <= CACHE_FILES_MAX - CACHE_FILES_MAX / EVICT_PART)
+			return;
+		if (unlinkat(cache->directory, files[i].name, 0) < 0)
+			continue;
+		cache->stats.files--;
+		cache->stats.bytes -= files[i].bytes;
+		cache->stats.evicted++;
+	}
+}
+
+int cache_open(const char *path, uint64_t limit_bytes, struct cache **ret_cache)
+{
+	_cleanup_close_ int directory = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	struct cache *cache;
+	struct stat st;
+
+	if (directory < 0 || fstat(directory, &st) < 0)
+		return -errno;
+	/* a table that somebody else wrote could give every stack another shape */
+	if (st.st_uid != geteuid() || st.st_mode & (S_IWGRP | S_IWOTH))
+		return -EPERM;
+	cache = calloc(1, sizeof(*cache));
+	if (!cache)
+		return -ENOMEM;
+	cache->directory = steal_fd(&directory);
+	cache->limit = limit_bytes;
+	make_room(cache, 0, 0);
+	*ret_cache = cache;
+	return 0;
+}
+
+void cache_close(struct cache *cache)
+{
+	if (cache)
+		close(cache->directory);
+	free(cache);
+}
+
+static bool read_all(int fd, uint8_t *data, size_t size)
+{
+	for (size_t done = 0; done < size;) {
+		ssize_t n = read(fd, data + done, size - done);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return false;
+		done += (size_t)n;
+	}
+	return true;
+}
+
+static bool write_all(int fd, const uint8_t *data, size_t size)
+{
+	for (size_t done = 0; done < size;) {
+		ssize_t n = write(fd, data + done, size - done);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return false;
+		done += (size_t)n;
+	}
+	return true;
+}
+
+/* 0 and the table, -ENOENT when there is no good one. */
+static int get(struct cache *cache, const char *name, uint16_t machine, size_t memory_limit,
+	       void **ret_data, size_t *ret_size)
+{
+	static const struct timespec now[2] = { { .tv_nsec = UTIME_NOW }, { .tv_nsec = UTIME_NOW } };
+	_cleanup_close_ int fd = openat(cache->directory, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	_cleanup_free_ void *data = NULL;
+	struct unwind_table table;
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return -ENOENT;
+	if (S_ISREG(st.st_mode) && (uint64_t)st.st_size > memory_limit &&
+	    (uint64_t)st.st_size <= UNWIND_TABLE_MAX_BYTES)
+		return -ENOMEM;
+	if (S_ISREG(st.st_mode) && st.st_size > 0 && st.st_size <= UNWIND_TABLE_MAX_BYTES)
+		data = malloc((size_t)st.st_size);
+	if (!data || !read_all(fd, data, (size_t)st.st_size) ||
+	    unwind_table_check(data, (size_t)st.st_size, &table) < 0 || table.machine != machine) {
+		cache->stats.errors++;
+		unlinkat(cache->directory, name, 0);
+		return -ENOENT;
+	}
+	futimens(fd, now);
+	*ret_data = steal_ptr(data);
+	*ret_size = (size_t)st.st_size;
+	return 0;
+}
+
+/* Best effort: a table that cannot be kept is made again some day. */
+static void put(struct cache *cache, const char *name, const void *data, size_t size)
+{
+	_cleanup_close_ int fd = -1;
+
+	if (size > cache->limit / EVICT_PART)
+		return;
+	if (cache->stats.bytes + size > cache->limit || cache->stats.files >= CACHE_FILES_MAX)
+		make_room(cache, size, 1);
+	unlinkat(cache->directory, temporary, 0);
+	fd = openat(cache->directory, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+		    0600);
+	if (fd < 0 || !write_all(fd, data, size) ||
+	    renameat(cache->directory, temporary, cache->directory, name) < 0) {
+		cache->stats.errors++;
+		unlinkat(cache->directory, temporary, 0);
+		return;
+	}
+	cache->stats.files++;
+	cache->stats.bytes += size;
+}
+
+int cache_compile(struct cache *cache, const struct elf *elf, size_t memory_limit,
+		  void **ret_data, size_t *ret_size, struct compile_stats *ret_stats)
+{
+	char name[NAME_BYTES + sizeof(suffix)];
+	uint8_t key[KEY_BYTES];
+	int r;
+
+	if (!cache)
+		return compile_elf(elf, memory_limit, ret_data, ret_size, ret_stats);
+	r = key_make(elf, key);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < KEY_BYTES; i++)
+		snprintf(name + 2 * i, 3, "%02x", key[i]);
+	memcpy(name + NAME_BYTES, suffix, sizeof(suffix));
+	r = get(cache, name, elf->machine, memory_limit, ret_data, ret_size);
+	if (r == 0) {
+		cache->stats.hits++;
+		*ret_stats = (struct compile_stats){ .memory = *ret_size };
+		return 0;
+	}
+	if (r != -ENOENT)
+		return r;
+	cache->stats.misses++;
+	r = compile_elf(elf, memory_limit, ret_data, ret_size, ret_stats);
+	if (r == 0)
+		put(cache, name, *ret_data, *ret_size);
+	return r;
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "unwind/key.h"
+
+#include <nettle/sha2.h>
+
+#include "unwind/frames.h"
+#include "unwind/gap.h"
+
+enum {
+	KEY_VERSION = 1,	/* counts changes of what the compiler makes of the same bytes */
+	CHUNK = 64 * 1024,
+};
+
+static void add(struct sha256_ctx *sha, uint64_t number)
+{
+	sha256_update(sha, sizeof(number), (const uint8_t *)&number);
+}
+
+static int add_bytes(struct sha256_ctx *sha, const struct elf *elf, uint64_t offset, uint64_t size)
+{
+	_cleanup_free_ uint8_t *chunk = malloc(CHUNK);
+
+	if (!chunk)
+		return -ENOMEM;
+	add(sha, size);
+	while (size) {
+		size_t part = (size_t)min_of(size, (uint64_t)CHUNK);
+		int r = elf_read(elf, offset, chunk, part);
+
+		if (r < 0)
+			return r;
+		sha256_update(sha, part, chunk);
+		offset += part;
+		size -= part;
+	}
+	return 0;
+}
+
+static void add_gaps(struct sha256_ctx *sha, const struct elf *elf, const struct machine *machine)
+{
+	struct gaps gaps;
+
+	gaps_find(elf, machine, &gaps);
+	add(sha, gaps.count);
+	for (size_t i = 0; i < gaps.count; i++) {
+		add(sha, gaps.all[i].start);
+		add(sha, gaps.all[i].end);
+		add(sha, gaps.all[i].is_signal);
+		add(sha, gaps.all[i].pushed);
+		add(sha, gaps.all[i].header_end);
+		add(sha, gaps.all[i].late);
+	}
+}
+
+static int add_segments(struct sha256_ctx *sha, const struct elf *elf)
+{
+	_cleanup_free_ struct object_segment *segments = NULL;
+	size_t count;
+	int r;
+
+	r = elf_segments(elf, &segments, &count);
+	if (r < 0)
+		return r;
+	add(sha, count);
+	for (size_t i = 0; i < count; i++) {
+		add(sha, segments[i].vaddr);
+		add(sha, segments[i].size);
+	}
+	return 0;
+}
+
+int key_make(const struct elf *elf, uint8_t ret_key[static KEY_BYTES])
+{
+	const struct machine *machine = elf->is_64 ? machine_find(elf->machine) : NULL;
+	const Elf64_Shdr *debug = elf_find_section(elf, SHT_NULL, ".debug_frame");
+	_cleanup_free_ struct cfi_section *eh = calloc(1, sizeof(*eh));
+	struct sha256_ctx sha;
+	int r;
+
+	if (!machine)
+		return -ENOTSUP;
+	if (!eh)
+		return -ENOMEM;
+	frames_find_eh(elf, machine, eh);
+	if (debug && (debug->sh_type == SHT_NOBITS || debug->sh_size > FRAMES_BYTES_MAX))
+		debug = NULL;
+	if (!eh->size && !debug)
+		return -ENODATA;
+	sha256_init(&sha);
+	add(&sha, KEY_VERSION);
+	add(&sha, UNWIND_TABLE_VERSION);
+	add(&sha, machine->elf);
+	r = add_segments(&sha, elf);
+	if (r < 0)
+		return r;
+	add_gaps(&sha, elf, machine);
+	add(&sha, eh->address);
+	add(&sha, eh->is_open);
+	r = add_bytes(&sha, elf, eh->offset, eh->size);
+	if (r == 0 && debug) {
+		add(&sha, debug->sh_flags & SHF_COMPRESSED);
+		r = add_bytes(&sha, elf, debug->sh_offset, debug->sh_size);
+	}
+	sha256_digest(&sha, KEY_BYTES, ret_key);
+	return r;
+}
