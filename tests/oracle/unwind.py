@@ -282,7 +282,7 @@ def describe(chosen, constructs):
 def check_ratios(results):
     for result in results:
         name = os.path.basename(result["path"])
-        large = re.match(r"(libc\.so\.6|libpython3.*|libcrypto\.so\.3|libstdc\+\+.*|cc1plus|libLLVM.*)$",
+        large = re.match(r"(libc\.so\.6|libpython3\.\d+m?\.so.*|libcrypto\.so\.3|libstdc\+\+.*|cc1plus|libLLVM.*)$",
                          name)
         summary = result.get("summary")
         if large and summary:
