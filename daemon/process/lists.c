@@ -9,6 +9,7 @@
 #define DELAY_NS (LISTS_DELAY_MS * NSEC_PER_MSEC)
 #define MISS_INTERVAL_NS (NSEC_PER_SEC / 4)	/* doubling up to the maximum */
 #define MISS_INTERVAL_MAX_NS (32 * NSEC_PER_SEC)
+#define OWN_DELAY_NS (10 * NSEC_PER_SEC)
 
 struct mapping_list *mapping_list_new(struct image *image, uint64_t generation)
 {
@@ -59,7 +60,8 @@ void process_want_list(struct process_table *table, struct process *process, uin
 
 void process_miss_list(struct process_table *table, struct process *process, uint64_t time)
 {
-	if (time < process->next_miss || process->list_due || !process->images[0])
+	if (time < process->next_miss || process->list_due || !process->images[0] ||
+	    (process->tgid == table->own_tgid && time < table->own_from))
 		return;
 	process->next_miss = time + process->miss_interval;
 	process->miss_interval =
@@ -89,15 +91,28 @@ int process_table_use_lists(struct process_table *table,
 		memcpy(table->list_tgids, tgids, count * sizeof(*tgids));
 	}
 	table->list_tgid_count = count;
+	table->own_tgid = (uint32_t)getpid();
 	table->list_ctx = ctx;
 	table->send_list = send;
 	return 0;
+}
+
+/*
+ * We ourselves have more libraries than most, which would hold up everything else; our code has frame
+ * pointers. A child that has not executed its program yet is us as well.
+ */
+static bool is_own(const struct process_table *table, const struct process *process)
+{
+	return process->tgid == table->own_tgid ||
+	       (process->parent_tgid == table->own_tgid && !process->images[0]->since);
 }
 
 static bool is_wanted(const struct process_table *table, const struct process *process)
 {
 	if (table->follows && !process->is_followed)
 		return false;
+	if (is_own(table, process))
+		return process->is_missed;
 	for (size_t i = 0; i < table->list_tgid_count; i++)
 		if (table->list_tgids[i] == process->tgid)
 			return true;
@@ -132,6 +147,8 @@ bool process_table_send_lists(struct process_table *table, uint64_t time, bool a
 {
 	struct process *process;
 
+	if (!table->own_from)
+		table->own_from = time + OWN_DELAY_NS;
 	while ((process = TAILQ_FIRST(&table->lists)) && (at_once || process->list_due <= time)) {
 		TAILQ_REMOVE(&table->lists, process, list);
 		process->list_due = 0;

@@ -39,6 +39,8 @@ struct process_table {
 	TAILQ_HEAD(reap_list, process) reap; /* processes with ended images, oldest end first */
 	bool (*send_list)(void *ctx, struct mapping_list *list);	/* NULL: without lists */
 	void *list_ctx;
+	uint32_t own_tgid;	/* this process: its list can wait */
+	uint64_t own_from;
 	uint32_t *list_tgids;
 	size_t list_tgid_count;
 	TAILQ_HEAD(lists, process) lists; /* processes whose list is to be made, first come first */

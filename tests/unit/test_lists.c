@@ -284,6 +284,21 @@ static void test_others_are_left_alone(void **state _unused_)
 	assert_int_equal(last->tgid, 5);
 }
 
+static void test_our_own_waits(void **state _unused_)
+{
+	const uint32_t own = (uint32_t)getpid();
+
+	exec_(10 * MS, own);
+	map(11 * MS, own, 0x400000, 0x1000, "/bin/stacktap");
+	process_table_send_lists(table, 50 * MS, true);
+	sample(1000 * MS, own, 3, 0);
+	process_table_send_lists(table, 2000 * MS, true);
+	assert_int_equal(lists_seen, 0);
+	sample(20000 * MS, own, 3, 0);
+	process_table_send_lists(table, 20100 * MS, true);
+	assert_int_equal(lists_seen, 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -295,6 +310,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_samples_without_list_ask, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_no_room, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_scans_ask, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_our_own_waits, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_others_are_left_alone, setup, teardown),
 	};
 
