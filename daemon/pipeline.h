@@ -39,6 +39,7 @@ struct pipeline_options {
 	uint32_t user_frames, walk_limit_ns;
 	bool two_phase;
 	bool with_tables;		/* user stacks by unwind tables, if the module can */
+	const char *table_cache;	/* directory for compiled tables, NULL: none */
 	unsigned int window_ms;		/* 15000 */
 	unsigned int window_max_ms;	/* 60000: extended so far while it holds < 2,000 samples */
 	/* Called once a second while the first tables are loaded, when that takes long; may be NULL. */

@@ -14,6 +14,7 @@ enum {
 	FIRST_ROUND_MS = 20,
 	PROGRESS_FROM_MS = 2000,
 	PROGRESS_EVERY_MS = 1000,
+	CACHE_BYTES = 128 << 20,	/* all of a large Debian's programs are 80 MiB */
 };
 
 static int on_request(void *ctx, unsigned long request, void *argument)
@@ -79,9 +80,22 @@ bool tables_send(void *ctx, struct mapping_list *list)
 	return false;
 }
 
+/* Without it tables are compiled anew. */
+static void open_cache(struct pipeline *pipeline)
+{
+	const char *path = pipeline->options.table_cache;
+	int r;
+
+	if (!path)
+		return;
+	r = cache_open(path, CACHE_BYTES, &pipeline->table_cache);
+	if (r < 0)
+		log_warning("unwind tables are not kept in %s: %s", path, strerror(-r));
+}
+
 int tables_start(struct pipeline *pipeline)
 {
-	const struct tables_ops ops = {
+	struct tables_ops ops = {
 		.request = on_request,
 		.open = on_open,
 		.each_table = on_each_table,
@@ -94,6 +108,8 @@ int tables_start(struct pipeline *pipeline)
 	if (!pipeline->options.with_tables ||
 	    !(capture_info(pipeline->capture)->features & STACKTAP_FEATURE_TABLES))
 		return 0;
+	open_cache(pipeline);
+	ops.cache = pipeline->table_cache;
 	r = loader_new(&ops, &pipeline->loader);
 	if (r < 0)
 		return r;
@@ -106,6 +122,7 @@ int tables_start(struct pipeline *pipeline)
 void tables_stop(struct pipeline *pipeline)
 {
 	loader_free(pipeline->loader);
+	cache_close(pipeline->table_cache);
 	control_close(pipeline->table_control);
 }
 

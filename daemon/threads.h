@@ -15,6 +15,7 @@ struct pipeline {
 	struct capture *capture;
 	struct symbolizer *symbolizer;
 	struct loader *loader;		/* NULL: without tables */
+	struct cache *table_cache;	/* thread B's; NULL: none */
 	struct control *table_control;	/* thread B's; opened when needed */
 	struct drain *drain;
 	struct queue *requests;		/* A to B */

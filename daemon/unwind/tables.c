@@ -9,7 +9,6 @@
 #include "base/log.h"
 #include "base/pool.h"
 #include "symbol/vdso.h"
-#include "unwind/compile.h"
 
 #include <stacktap/unwind_table.h>
 
@@ -288,14 +287,14 @@ static int compile(struct tables *tables, struct object *object, uint32_t tgid,
 	r = open_elf(tables, object, tgid, &elf);
 	if (r < 0)
 		return r;
-	r = compile_elf(&elf, pool->limit - min_of(used, pool->limit), &ret_compiled->data,
-			&ret_compiled->bytes, &stats);
+	r = cache_compile(tables->ops.cache, &elf, pool->limit - min_of(used, pool->limit),
+			  &ret_compiled->data, &ret_compiled->bytes, &stats);
 	elf_close(&elf);
 	tables->stats.compile_ns += clock_monotonic() - began;
 	if (r < 0)
 		return r;
 	/* nobody else charges this pool, so what it had left is what was there to take */
-	ret_compiled->memory = stats.memory + ret_compiled->bytes;
+	ret_compiled->memory = stats.memory;
 	pool_charge_always(POOL_TABLES, ret_compiled->memory);
 	if (unwind_table_check(ret_compiled->data, ret_compiled->bytes, &table) == 0)
 		ret_compiled->rows = table.row_count;

@@ -15,6 +15,7 @@
 #include <linux/stacktap.h>
 
 #include "process/object.h"
+#include "unwind/cache.h"
 
 struct tables;
 
@@ -29,6 +30,7 @@ struct tables_ops {
 			  int (*each)(void *each_ctx, uint64_t id, uint64_t bytes, uint64_t hit),
 			  void *each_ctx);
 	uint64_t (*now)(void);	/* CLOCK_MONOTONIC ns */
+	struct cache *cache;	/* of compiled tables on disk; NULL: none */
 	void *ctx;
 };
 
