@@ -279,6 +279,72 @@ static void broken_headers_are_refused(void **state)
 	free(data);
 }
 
+/* The element at @element with another value. */
+static void refused(void *data, size_t size, const void *element, size_t element_size,
+		    uint32_t value)
+{
+	uint8_t *at = (uint8_t *)data + ((const uint8_t *)element - (const uint8_t *)data);
+	uint32_t old = 0;
+
+	/* little-endian, as everything that is unwound */
+	memcpy(&old, at, element_size);
+	assert_int_not_equal(old, value);
+	memcpy(at, &value, element_size);
+	assert_int_equal(check_sealed(data, size), -EINVAL);
+	memcpy(at, &old, element_size);
+}
+
+static void broken_arrays_are_refused(void **state)
+{
+	struct row rows[601];
+	struct unwind_table table;
+	uint8_t *bytes;
+	size_t size;
+	void *data;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		rows[i] = (struct row){ 0x1000 + 3 * i, (int32_t)(8 * (i % 300)) };
+	data = build(rows, ARRAY_SIZE(rows), EM_X86_64, 0x1000, &size);
+	assert_int_equal(unwind_table_check(data, size, &table), 0);
+	assert_true(table.wide_count > 2 && table.block_count > 3);
+	bytes = data;
+	/* a block that begins behind the next one, beyond all rows, or not at the first row */
+	refused(data, size, &table.blocks[1], sizeof(table.blocks[0]),
+		table.blocks[2] + 1);
+	refused(data, size, &table.blocks[1], sizeof(table.blocks[0]),
+		0x7fff);
+	refused(data, size, &table.blocks[table.block_count - 1], sizeof(table.blocks[0]),
+		table.row_count + 1);
+	refused(data, size, &table.blocks[0], sizeof(table.blocks[0]),
+		1);
+	refused(data, size, &table.spans[0], sizeof(table.spans[0]),
+		1);
+	refused(data, size, &table.spans[0], sizeof(table.spans[0]),
+		0xffffffff);
+	/* rows that do not ascend, or with a rule that there is not */
+	refused(data, size, &table.rows[2], sizeof(table.rows[0]),
+		table.rows[1]);
+	refused(data, size, &table.wide_rules[0], sizeof(table.wide_rules[0]),
+		table.rule_count);
+	refused(data, size, &table.wide_rules[table.wide_count - 1], sizeof(table.wide_rules[0]),
+		0xffff);
+	/* a list beside that is not about the rows that need it */
+	refused(data, size, &table.wide_rows[0], sizeof(table.wide_rows[0]),
+		table.wide_rows[0] + 1);
+	refused(data, size, &table.wide_rows[1], sizeof(table.wide_rows[0]),
+		table.wide_rows[0]);
+	refused(data, size, &table.rows[table.wide_rows[0]], sizeof(table.rows[0]),
+		table.rows[table.wide_rows[0]] & 0xff);
+	refused(data, size, &table.rows[0], sizeof(table.rows[0]),
+		table.rows[0] | UNWIND_ROW_WIDE << 8);
+	assert_int_equal(check_sealed(data, size), 0);
+	assert_true((const uint8_t *)(table.rows + table.row_count) < bytes + size);
+	bytes[size - 1] = 1;
+	assert_int_equal(check_sealed(data, size), -EINVAL);
+	free(data);
+}
+
 static void broken_rules_are_refused(void **state)
 {
 	static const struct unwind_rule bad[] = {
@@ -357,6 +423,7 @@ int main(void)
 		cmocka_unit_test(limits_are_kept),
 		cmocka_unit_test(a_second_pass_that_differs_is_refused),
 		cmocka_unit_test(broken_headers_are_refused),
+		cmocka_unit_test(broken_arrays_are_refused),
 		cmocka_unit_test(broken_rules_are_refused),
 		cmocka_unit_test(any_changed_byte_is_refused_or_harmless),
 	};
