@@ -8,7 +8,8 @@
  *	static inline int unwind_read_word(void *memory, __u64 address, __u64 *ret_value);
  *
  * 0, or anything else when it cannot be read. It is only asked for aligned addresses below
- * address_limit - 8; a reader that needs protection against speculation adds it.
+ * address_limit - 8; a reader that needs protection against speculation adds it. Who wants to know
+ * which tables were used defines unwind_note_table(memory, table) as well.
  *
  * A walk terminates because each step yields a frame, of which there are at most max. A walk in
  * circles ends sooner: the CFA grows with every frame but those that a signal interrupted.
@@ -24,13 +25,9 @@
 #include <linux/types.h>
 #include <stacktap/unwind_table.h>
 
-/* One executable range of the address space; an array of them is sorted and without overlap. */
-struct unwind_mapping {
-	__u64 start;
-	__u64 end;			/* exclusive */
-	__u64 bias;			/* run-time address minus ELF virtual address */
-	const struct unwind_table *table; /* NULL: by frame pointers */
-};
+#ifndef unwind_note_table
+#define unwind_note_table(memory, table) ((void)0)
+#endif
 
 enum {
 	UNWIND_MACHINE_X86_64	= 62,	/* EM_X86_64 */
@@ -267,8 +264,10 @@ static inline int unwind_walk_step(struct unwind_walk *walk, void *memory)
 	const struct unwind_mapping *mapping = unwind_walk_find(walk, address);
 	const struct unwind_rule *rule = NULL;
 
-	if (mapping && mapping->table)
+	if (mapping && mapping->table) {
+		unwind_note_table(memory, mapping->table);
 		rule = unwind_table_find(mapping->table, address - mapping->bias);
+	}
 	if (!rule)
 		return unwind_walk_fp(walk, memory);
 	switch (rule->cfa) {

@@ -131,6 +131,14 @@ struct unwind_table {
 	__u8 shift;
 };
 
+/* One executable range of the address space; an array of them is sorted and without overlap. */
+struct unwind_mapping {
+	__u64 start;
+	__u64 end;			/* exclusive */
+	__u64 bias;			/* run-time address minus ELF virtual address */
+	const struct unwind_table *table; /* NULL: by frame pointers */
+};
+
 /* A speculated bounds check must not let @index reach beyond @count. */
 static inline __u32 unwind_clamp(__u32 index, __u32 count)
 {
