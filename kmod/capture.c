@@ -27,6 +27,11 @@ module_param(noop, bool, 0644);
 MODULE_PARM_DESC(noop, "count overflows and do nothing else, to measure what they cost by themselves");
 #endif
 
+enum {
+	/* kept free behind the user stack */
+	CAPTURE_EXACT_BYTES = sizeof(struct stacktap_section) + STACKTAP_MAX_EXACT_PCS * sizeof(u16),
+};
+
 DEFINE_PER_CPU(u64, capture_pending);
 static DEFINE_PER_CPU(u64, capture_waking);
 static DEFINE_PER_CPU(struct irq_work, capture_drain_work);
@@ -103,6 +108,16 @@ static u32 section_end(struct stacktap_section *section, unsigned int nr)
 	return nr ? sizeof(*section) + section->len : 0;
 }
 
+static u32 section_exact(struct stacktap_section *section, const struct stacktap_stack *stack)
+{
+	u32 len = stack->nr_exact * sizeof(*stack->exact), size = ALIGN(len, STACKTAP_RECORD_ALIGN);
+
+	section->len = len;
+	memcpy(section + 1, stack->exact, len);
+	memset((void *)(section + 1) + len, 0, size - len);
+	return sizeof(*section) + size;
+}
+
 static unsigned int section_room(s64 space, u32 size, unsigned int limit)
 {
 	s64 room = (space - size - (s64)sizeof(struct stacktap_section)) / (s64)sizeof(u64);
@@ -125,7 +140,7 @@ static void capture_record(struct stacktap_counter *counter, struct stacktap_hit
 	struct stacktap_sample *sample;
 	struct stacktap_stack stack;
 	u32 size = sizeof(*sample);
-	s64 space;
+	s64 space, room;
 
 	space = record_debts(cpu, record_space(ring));
 	if (space < 0) {
@@ -133,12 +148,13 @@ static void capture_record(struct stacktap_counter *counter, struct stacktap_hit
 		return;
 	}
 	/* the first user frame is always written, so there has to be room for it */
-	if (space < (s64)(sizeof(*sample) + 2 * sizeof(*section) + 2 * sizeof(u64)))
+	room = space - CAPTURE_EXACT_BYTES;
+	if (room < (s64)(sizeof(*sample) + 2 * sizeof(*section) + 2 * sizeof(u64)))
 		goto full;
 	sample = ring_head(ring);
 
 	stack.nr = hit->kernel_nr;
-	stack.max = section_room(space, size + sizeof(*section) + sizeof(u64),
+	stack.max = section_room(room, size + sizeof(*section) + sizeof(u64),
 				 STACKTAP_MAX_KERNEL_FRAMES);
 	if (stack.nr > stack.max)
 		goto full;
@@ -157,11 +173,15 @@ static void capture_record(struct stacktap_counter *counter, struct stacktap_hit
 	section = section_begin(sample, size, STACKTAP_SECTION_USER_IPS);
 	stack.ips = (u64 *)(section + 1);
 	stack.nr = 0;
-	stack.max = section_room(space, size, session->user_frames);
-	user_walk(hit, &stack, now, session->walk_limit_ns);
+	stack.max = section_room(room, size, session->user_frames);
+	stack.nr_exact = 0;
+	stack.generation = 0;
+	user_walk(cpu, hit, &stack, now);
 	if (stack.end == STACKTAP_END_DEPTH && stack.max < session->user_frames)
 		goto full;
 	size += section_end(section, stack.nr);
+	if (unlikely(stack.nr_exact))
+		size += section_exact(section_begin(sample, size, STACKTAP_SECTION_EXACT_PC), &stack);
 
 	memset(sample, 0, sizeof(*sample));
 	if (ips)
@@ -179,6 +199,7 @@ static void capture_record(struct stacktap_counter *counter, struct stacktap_hit
 	sample->exec_id = hit->exec_id;
 	sample->cgroup_id = hit->cgroup_id;
 	sample->period = hit->period;
+	sample->generation = stack.generation;
 	memcpy(sample->comm, hit->comm, sizeof(sample->comm));
 	ring_commit(ring, size);
 

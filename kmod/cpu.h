@@ -66,6 +66,10 @@ struct stacktap_cpu {
 	u8 states_due;		/* bits of enum stacktap_cpu_state */
 	u8 state;		/* the last one owed or told */
 	u64 lost_first;		/* time of the first of them */
+	local64_t table_hits;	/* user stacks walked with a mapping list; phase 2 only, as the next */
+	local64_t table_misses;
+	local64_t table_frames;
+	local64_t table_fp_frames;
 	struct stacktap_counter counters[STACKTAP_MAX_SOURCES];
 };
 

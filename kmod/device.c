@@ -14,6 +14,7 @@
 
 #include "control.h"
 #include "device.h"
+#include "mappings.h"
 #include "session.h"
 #include "stack.h"
 
@@ -26,10 +27,15 @@ enum {
 static_assert(sizeof(struct stacktap_info) == 64);
 static_assert(sizeof(struct stacktap_ring_create) == 32);
 static_assert(sizeof(struct stacktap_flush) == 8);
+static_assert(sizeof(struct stacktap_table_load) == 64);
+static_assert(sizeof(struct stacktap_table_drop) == 16);
+static_assert(sizeof(struct stacktap_image) == 24);
+static_assert(sizeof(struct stacktap_mapping) == 32);
+static_assert(sizeof(struct stacktap_mappings_set) == 48);
 
 u64 device_features(void)
 {
-	return STACKTAP_FEATURE_KERNEL_STACKS | STACKTAP_FEATURE_USER_FP |
+	return STACKTAP_FEATURE_KERNEL_STACKS | STACKTAP_FEATURE_USER_FP | STACKTAP_FEATURE_TABLES |
 	       (stack_pmu_is_nmi() ? STACKTAP_FEATURE_NMI : 0);
 }
 
@@ -145,6 +151,70 @@ static int device_flush(struct stacktap_session *session, void __user *user)
 	return err;
 }
 
+static int device_table_load(struct stacktap_session *session, void __user *user)
+{
+	struct stacktap_table_load load;
+	u32 user_size;
+	int err;
+
+	err = device_copy_in(&load, sizeof(load), user, &user_size);
+	if (err)
+		return err;
+	if (load.flags || load.table_id || memchr_inv(load.hash, 0, sizeof(load.hash)))
+		return -EINVAL;
+	err = table_load(&session->tables, u64_to_user_ptr(load.data), load.data_bytes,
+			 &load.table_id, load.hash);
+	if (err)
+		return err;
+	/* held even so; the id is lost on a caller that unmapped its own struct */
+	return copy_to_user(user, &load, sizeof(load)) ? -EFAULT : 0;
+}
+
+static int device_table_drop(struct stacktap_session *session, void __user *user)
+{
+	struct stacktap_table_drop drop;
+	u32 user_size;
+	int err;
+
+	err = device_copy_in(&drop, sizeof(drop), user, &user_size);
+	if (err)
+		return err;
+	if (drop.reserved)
+		return -EINVAL;
+	return table_drop(&session->tables, drop.table_id);
+}
+
+static int device_mappings_set(struct stacktap_session *session, void __user *user)
+{
+	struct stacktap_mappings_set set;
+	u32 user_size;
+	int err;
+
+	err = device_copy_in(&set, sizeof(set), user, &user_size);
+	if (err)
+		return err;
+	if (set.flags)
+		return -EINVAL;
+	return mappings_set(&session->tables, &set);
+}
+
+static int device_image(void __user *user)
+{
+	struct stacktap_image image;
+	u32 user_size;
+	int err;
+
+	err = device_copy_in(&image, sizeof(image), user, &user_size);
+	if (err)
+		return err;
+	if (image.start_time || image.exec_id)
+		return -EINVAL;
+	err = mappings_image(&image);
+	if (err)
+		return err;
+	return copy_to_user(user, &image, sizeof(image)) ? -EFAULT : 0;
+}
+
 static long device_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 {
 	struct stacktap_session *session = file->private_data;
@@ -161,9 +231,13 @@ static long device_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 	case _IOC_NR(STACKTAP_IOC_FLUSH):
 		return device_flush(session, user);
 	case _IOC_NR(STACKTAP_IOC_TABLE_LOAD):
+		return device_table_load(session, user);
 	case _IOC_NR(STACKTAP_IOC_TABLE_DROP):
+		return device_table_drop(session, user);
 	case _IOC_NR(STACKTAP_IOC_MAPPINGS_SET):
-		return -EOPNOTSUPP;
+		return device_mappings_set(session, user);
+	case _IOC_NR(STACKTAP_IOC_IMAGE):
+		return device_image(user);
 	default:
 		return -ENOTTY;
 	}

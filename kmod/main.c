@@ -10,6 +10,7 @@
 #include "compat/untested.h"
 #include "device.h"
 #include "hotplug.h"
+#include "mappings.h"
 #include "netlink.h"
 #include "probe.h"
 
@@ -18,6 +19,9 @@ static int __init stacktap_init(void)
 	int err;
 
 	err = probe_init();
+	if (err)
+		return err;
+	err = mappings_init();
 	if (err)
 		return err;
 	capture_init();
@@ -40,6 +44,7 @@ err_hotplug:
 	hotplug_exit();
 err_capture:
 	capture_exit();
+	mappings_exit();
 	return err;
 }
 
@@ -49,6 +54,7 @@ static void __exit stacktap_exit(void)
 	netlink_exit();
 	hotplug_exit();
 	capture_exit();
+	mappings_exit();
 }
 
 module_init(stacktap_init);

@@ -6,11 +6,17 @@
 
 #include "capture.h"
 #include "compat/compat.h"
+#include "mappings.h"
 #include "probe.h"
 
+struct probe {
+	const char *name;
+	void *callback;
+	struct tracepoint *tracepoint;
+	unsigned int holders;
+};
+
 static DEFINE_MUTEX(probe_lock);
-static unsigned int probe_holders;
-static struct tracepoint *probe_tracepoint;
 
 /* Runs with the run queue locked and IRQs off, while the leaving task is still current. */
 static void probe_sched_switch(COMPAT_SCHED_SWITCH_ARGS)
@@ -18,39 +24,76 @@ static void probe_sched_switch(COMPAT_SCHED_SWITCH_ARGS)
 	capture_drain_pending();
 }
 
-int probe_hold(void)
+/* Runs in the parent before the child is woken for the first time, so both keep their mm. */
+static void probe_sched_process_fork(void *data, struct task_struct *parent,
+				     struct task_struct *child)
+{
+	if (parent->mm && child->mm && parent->mm != child->mm)
+		mappings_inherit(parent->mm, child->mm);
+}
+
+static struct probe probe_switch = { .name = "sched_switch", .callback = probe_sched_switch };
+static struct probe probe_fork = {
+	.name = "sched_process_fork",
+	.callback = probe_sched_process_fork,
+};
+
+static int hold(struct probe *probe)
 {
 	int err = 0;
 
 	mutex_lock(&probe_lock);
-	if (!probe_holders)
-		err = tracepoint_probe_register(probe_tracepoint, probe_sched_switch, NULL);
+	if (!probe->holders)
+		err = tracepoint_probe_register(probe->tracepoint, probe->callback, NULL);
 	if (!err)
-		probe_holders++;
+		probe->holders++;
 	mutex_unlock(&probe_lock);
 	return err;
 }
 
-void probe_drop(void)
+static void drop(struct probe *probe)
 {
 	mutex_lock(&probe_lock);
-	if (!--probe_holders) {
-		tracepoint_probe_unregister(probe_tracepoint, probe_sched_switch, NULL);
+	if (!--probe->holders) {
+		tracepoint_probe_unregister(probe->tracepoint, probe->callback, NULL);
 		tracepoint_synchronize_unregister();
 	}
 	mutex_unlock(&probe_lock);
 }
 
+int probe_hold(void)
+{
+	return hold(&probe_switch);
+}
+
+void probe_drop(void)
+{
+	drop(&probe_switch);
+}
+
+int probe_hold_fork(void)
+{
+	return hold(&probe_fork);
+}
+
+void probe_drop_fork(void)
+{
+	drop(&probe_fork);
+}
+
 static void probe_match(struct tracepoint *tracepoint, void *unused)
 {
-	if (!strcmp(tracepoint->name, "sched_switch"))
-		probe_tracepoint = tracepoint;
+	if (!strcmp(tracepoint->name, probe_switch.name))
+		probe_switch.tracepoint = tracepoint;
+	else if (!strcmp(tracepoint->name, probe_fork.name))
+		probe_fork.tracepoint = tracepoint;
 }
 
 int probe_init(void)
 {
-	/* the tracepoint is found by name, so the compiler has to be asked to check the callback */
+	/* tracepoints are found by name, so the compiler has to be asked to check the callbacks */
 	check_trace_callback_type_sched_switch(probe_sched_switch);
+	check_trace_callback_type_sched_process_fork(probe_sched_process_fork);
 	for_each_kernel_tracepoint(probe_match, NULL);
-	return probe_tracepoint ? 0 : -ENOENT;
+	return probe_switch.tracepoint && probe_fork.tracepoint ? 0 : -ENOENT;
 }

@@ -6,7 +6,11 @@
 int probe_hold(void);
 void probe_drop(void);
 
-/* -ENOENT when this kernel has no sched_switch tracepoint. */
+/* The sched_process_fork probe, in the same way. */
+int probe_hold_fork(void);
+void probe_drop_fork(void);
+
+/* -ENOENT when this kernel lacks one of the tracepoints. */
 int probe_init(void);
 
 #endif /* STACKTAP_KMOD_PROBE_H */

@@ -9,6 +9,7 @@
 #include "control.h"
 #include "events.h"
 #include "hotplug.h"
+#include "mappings.h"
 #include "session.h"
 
 #ifdef CONFIG_PREEMPT_RT
@@ -93,6 +94,7 @@ int session_create(struct stacktap_session **ret_session)
 	init_waitqueue_head(&session->wait);
 	INIT_WORK(&session->work, control_work);
 	events_init(session);
+	table_open(&session->tables);
 	session->state = STACKTAP_STATE_STOPPED;
 	session->user_frames = STACKTAP_DEFAULT_USER_FRAMES;
 	session->walk_limit_ns = SESSION_WALK_LIMIT_NS;
@@ -136,6 +138,8 @@ void session_close(struct stacktap_session *session)
 
 	hotplug_remove(session);
 	session_unpublish(session);
+	mappings_close(&session->tables);
+	table_close(&session->tables);
 	/* with callbacks, counters and the slot gone nobody queues these again */
 	cancel_work_sync(&session->work);
 	events_close(session);

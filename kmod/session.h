@@ -14,6 +14,7 @@
 #include "cpu.h"
 #include "filter.h"
 #include "source.h"
+#include "table.h"
 
 struct netlink_ext_ack;
 
@@ -57,6 +58,8 @@ struct stacktap_session {
 	cpumask_var_t online;	/* set and cleared by the hotplug callbacks */
 	cpumask_var_t seen;	/* ever online in this session's life */
 	struct stacktap_cpu **cpus; /* [nr_cpu_ids]; entries appear once, with release */
+
+	struct stacktap_tables tables;
 
 	struct wait_queue_head wait;
 	struct work_struct work; /* make counters agree with what is wanted */

@@ -3,6 +3,7 @@
 #define STACKTAP_KMOD_STACK_H
 
 #include <linux/ptrace.h>
+#include <linux/stacktap.h>
 #include <linux/types.h>
 
 /* A walk in progress; @ips may lie in a stash or in a ring. */
@@ -11,6 +12,10 @@ struct stacktap_stack {
 	unsigned int nr;
 	unsigned int max;
 	u8 end;			/* enum stacktap_end */
+	/* of walks by tables */
+	u16 nr_exact;
+	u16 exact[STACKTAP_MAX_EXACT_PCS];
+	u64 generation;
 };
 
 /*

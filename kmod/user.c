@@ -6,14 +6,58 @@
 #include <linux/uaccess.h>
 
 #include "compat/compat.h"
+#include "mappings.h"
+#include "session.h"
 #include "user.h"
+#include "walk.h"
 
 enum {
 	USER_CLOCK_FRAMES = 64,	/* frames between two looks at the clock: 6 us of cache misses */
 };
 
-void user_walk(struct stacktap_hit *hit, struct stacktap_stack *stack, u64 now, u32 limit_ns)
+static void user_walk_frames(unsigned long fp, struct stacktap_stack *stack, u64 now, u32 limit_ns)
 {
+	stack->end = stack_walk_user_first(&fp, stack);
+	while (stack->end == STACKTAP_END_NONE) {
+		stack->end = stack_walk_user_frames(&fp, stack,
+						    min(stack->nr + USER_CLOCK_FRAMES,
+							stack->max));
+		if (stack->end != STACKTAP_END_NONE)
+			break;
+		/*
+		 * Looked at last: a virtual CPU that was taken away for a while must not cost the
+		 * first frames, and these few are cheap.
+		 */
+		if (stack->nr >= stack->max)
+			stack->end = STACKTAP_END_DEPTH;
+		else if (ktime_get_mono_fast_ns() - now > limit_ns)
+			stack->end = STACKTAP_END_TIME;
+	}
+}
+
+/* False if there are no tables for this address space. */
+static bool user_walk_tables(struct stacktap_cpu *cpu, struct pt_regs *regs,
+			     struct stacktap_stack *stack, u64 now)
+{
+	const struct stacktap_list *list = mappings_find(&cpu->session->tables, current->mm);
+	struct walk_counts counts;
+
+	if (!list) {
+		local64_inc(&cpu->table_misses);
+		return false;
+	}
+	walk_tables(list, regs, stack, now, cpu->session->walk_limit_ns, &counts);
+	local64_inc(&cpu->table_hits);
+	local64_add(counts.frames, &cpu->table_frames);
+	local64_add(counts.fp_frames, &cpu->table_fp_frames);
+	return true;
+}
+
+void user_walk(struct stacktap_cpu *cpu, struct stacktap_hit *hit, struct stacktap_stack *stack,
+	       u64 now)
+{
+	const struct stacktap_session *session = cpu->session;
+	bool has_lists = atomic_read(&session->tables.lists);
 	struct pt_regs *regs;
 	unsigned long fp;
 
@@ -54,21 +98,10 @@ void user_walk(struct stacktap_hit *hit, struct stacktap_stack *stack, u64 now, 
 	}
 
 	pagefault_disable();
-	stack->end = stack_walk_user_first(&fp, stack);
-	while (stack->end == STACKTAP_END_NONE) {
-		stack->end = stack_walk_user_frames(&fp, stack,
-						    min(stack->nr + USER_CLOCK_FRAMES,
-							stack->max));
-		if (stack->end != STACKTAP_END_NONE)
-			break;
-		/*
-		 * Looked at last: a virtual CPU that was taken away for a while must not cost the
-		 * first frames, and these few are cheap.
-		 */
-		if (stack->nr >= stack->max)
-			stack->end = STACKTAP_END_DEPTH;
-		else if (ktime_get_mono_fast_ns() - now > limit_ns)
-			stack->end = STACKTAP_END_TIME;
+	if (!has_lists || !user_walk_tables(cpu, regs, stack, now)) {
+		user_walk_frames(fp, stack, now, session->walk_limit_ns);
+		if (has_lists && stack->end == STACKTAP_END_BAD_FRAME)
+			stack->end = STACKTAP_END_NO_MAPPINGS;
 	}
 	pagefault_enable();
 }

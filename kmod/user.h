@@ -2,13 +2,15 @@
 #ifndef STACKTAP_KMOD_USER_H
 #define STACKTAP_KMOD_USER_H
 
+#include "cpu.h"
 #include "stack.h"
 #include "stash.h"
 
 /*
  * Walk the user stack of current for @hit into @stack; sets MOVED and STALE in @hit's flags. IRQs
- * are off, this is not an NMI. Spends at most about @limit_ns.
+ * are off, this is not an NMI. Spends at most about the session's walk limit.
  */
-void user_walk(struct stacktap_hit *hit, struct stacktap_stack *stack, u64 now, u32 limit_ns);
+void user_walk(struct stacktap_cpu *cpu, struct stacktap_hit *hit, struct stacktap_stack *stack,
+	       u64 now);
 
 #endif /* STACKTAP_KMOD_USER_H */

@@ -70,6 +70,13 @@ static inline void compat_vm_flags_mod(struct vm_area_struct *vma, unsigned long
 #define may_split split
 #endif
 
+/* 5.11 split the header by generation of the hash */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(5, 11, 0)
+#include <crypto/sha.h>
+#else
+#include <crypto/sha2.h>
+#endif
+
 /* 5.18 added prev_state to sched_switch */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(5, 18, 0)
 #define COMPAT_SCHED_SWITCH_ARGS \
@@ -127,6 +134,25 @@ static __always_inline int compat_raw_get_pair(const unsigned long __user *p, un
 #else
 	__raw_get_user(*first, p, failed);
 	__raw_get_user(*second, p + 1, failed);
+	return 0;
+failed:
+	return -EFAULT;
+#endif
+}
+
+static __always_inline int compat_raw_get(const unsigned long __user *p, u64 *value)
+{
+	unsigned long word;
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 11, 0)
+	int err = 0;
+
+	__raw_get_user(word, p, err);
+	*value = word;
+	return err;
+#else
+
+	__raw_get_user(word, p, failed);
+	*value = word;
 	return 0;
 failed:
 	return -EFAULT;

@@ -327,6 +327,10 @@ enum stacktap_end {
  * time in CLOCK_BOOTTIME nanoseconds (as /proc/PID/stat field 22, in finer units) and a number that
  * changes with every exec. @period is what the sample stands for, in the source's unit: events, or
  * nanoseconds for clock sources. Sections follow up to the record's size.
+ *
+ * The first of USER_IPS is where the task was interrupted, the others are return addresses, but for
+ * those whose indices EXACT_PC lists, ascending: a signal interrupted that code, so the address is
+ * that of the instruction to be run next, as the first one is.
  */
 struct stacktap_sample {
 	struct stacktap_record header;
@@ -360,8 +364,7 @@ struct stacktap_section {
 enum stacktap_section_kind {
 	STACKTAP_SECTION_KERNEL_IPS = 1, /* __u64[], leaf first, run-time addresses */
 	STACKTAP_SECTION_USER_IPS,	/* __u64[], leaf first; return addresses are not adjusted */
-	STACKTAP_SECTION_EXACT_PC,	/* __u16[], ascending: indices of USER_IPS that a signal
-					 * interrupted: exact as the first is, not returns */
+	STACKTAP_SECTION_EXACT_PC,	/* __u16[]: indices of USER_IPS that a signal interrupted */
 	STACKTAP_SECTION_REGS,		/* struct stacktap_regs */
 	STACKTAP_SECTION_STACK_SLICE,	/* __u64 address, then bytes */
 	STACKTAP_SECTION_VALUES,	/* struct stacktap_value[] */
@@ -499,7 +502,7 @@ struct stacktap_cpu_record {
  *	-> SESSION: nest
  *		SESSION_ID, OWNER_TGID, OWNER_COMM, STATE, GENERATION, CREATED, USER_FRAMES, WALK_LIMIT,
  *		RING_BYTES (sum over rings), STASH_BYTES, TABLES, TABLE_BYTES (of tables it holds or its
- *		lists name), LISTS, LIST_BYTES, LISTS_REFUSED
+ *		lists name), TABLE_LIMIT, LISTS, LIST_BYTES, LISTS_REFUSED
  *		SOURCES: nest of SOURCE: nest (SRC_* below, with FALLBACK_ERRNO and FALLBACK_CPUS)
  *		FILTER: nest (FILTER_*)
  *

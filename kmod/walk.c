@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include <linux/ktime.h>
+#include <linux/nospec.h>
+#include <linux/uaccess.h>
+
+#include "compat/compat.h"
+#include "walk.h"
+
+enum {
+	WALK_CLOCK_FRAMES = 16,	/* frames between two looks at the clock */
+};
+
+struct walk_memory {
+	u32 stamp;		/* for the tables that are hit */
+	bool is_admitted;	/* a read by the careful way was let through */
+};
+
+#ifdef CONFIG_X86_64
+/* refuses when CR3 is not current's mm, which no check of ours can see */
+static noinline int walk_read_first(struct walk_memory *memory, const u64 __user *p, u64 *ret_value)
+{
+	if (copy_from_user_nmi(ret_value, p, sizeof(*p)))
+		return -EFAULT;
+	memory->is_admitted = true;
+	return 0;
+}
+
+static __always_inline int walk_read(struct walk_memory *memory, u64 address, u64 *ret_value)
+{
+	unsigned long top = WALK_ADDRESS_LIMIT - sizeof(u64) + 1;
+	const u64 __user *p;
+	u64 value;
+
+	/* in a register: 5.10 has an assembler that takes no such constant */
+	OPTIMIZER_HIDE_VAR(top);
+	/* @address is in range; the clamp makes that hold under speculation as well */
+	p = (const u64 __user *)array_index_nospec(address, top);
+	if (unlikely(!memory->is_admitted))
+		return walk_read_first(memory, p, ret_value);
+	if (!user_access_begin(p, sizeof(*p)))
+		return -EFAULT;
+	unsafe_get_user(value, p, unreadable);
+	user_access_end();
+	*ret_value = value;
+	return 0;
+
+unreadable:
+	user_access_end();
+	return -EFAULT;
+}
+#else
+static __always_inline int walk_read(struct walk_memory *memory, u64 address, u64 *ret_value)
+{
+	return compat_raw_get(compat_mask_user(address), ret_value);
+}
+#endif
+
+static inline int unwind_read_word(void *memory, u64 address, u64 *ret_value)
+{
+	return walk_read(memory, address, ret_value);
+}
+
+/* Which tables are worth their memory. */
+static inline void walk_note_table(const struct walk_memory *memory,
+				   const struct unwind_table *table)
+{
+	/* drops the const that only walks need */
+	struct stacktap_table_use *use = container_of((struct unwind_table *)table,
+						      struct stacktap_table_use, view);
+
+	if (READ_ONCE(use->hit) != memory->stamp)
+		WRITE_ONCE(use->hit, memory->stamp);
+}
+
+#define unwind_note_table(memory, table) walk_note_table(memory, table)
+#include <stacktap/unwind.h>
+
+#ifdef CONFIG_X86_64
+enum {
+	WALK_REGISTERS = 17,
+	WALK_MACHINE = UNWIND_MACHINE_X86_64,
+};
+
+/* by DWARF number */
+static const u64 *walk_registers(const struct pt_regs *regs, u64 *array)
+{
+	array[0] = regs->ax;
+	array[1] = regs->dx;
+	array[2] = regs->cx;
+	array[3] = regs->bx;
+	array[4] = regs->si;
+	array[5] = regs->di;
+	array[6] = regs->bp;
+	array[7] = regs->sp;
+	array[8] = regs->r8;
+	array[9] = regs->r9;
+	array[10] = regs->r10;
+	array[11] = regs->r11;
+	array[12] = regs->r12;
+	array[13] = regs->r13;
+	array[14] = regs->r14;
+	array[15] = regs->r15;
+	array[16] = regs->ip;
+	return array;
+}
+
+static u64 walk_pac_mask(void)
+{
+	return 0;
+}
+#else
+enum {
+	WALK_REGISTERS = 33,
+	WALK_MACHINE = UNWIND_MACHINE_AARCH64,
+};
+
+/* x0 to x30, sp and pc already lie in the order of their DWARF numbers */
+static_assert(offsetof(struct pt_regs, sp) == 31 * sizeof(u64));
+static_assert(offsetof(struct pt_regs, pc) == 32 * sizeof(u64));
+
+static const u64 *walk_registers(const struct pt_regs *regs, u64 *array)
+{
+	return regs->regs;
+}
+
+static u64 walk_pac_mask(void)
+{
+	return ptrauth_user_pac_mask();
+}
+#endif
+
+void walk_tables(const struct stacktap_list *list, struct pt_regs *regs,
+		 struct stacktap_stack *stack, u64 now, u32 limit_ns, struct walk_counts *ret_counts)
+{
+	struct walk_memory memory = { .stamp = table_hit_stamp(now) };
+	u64 array[WALK_REGISTERS];
+	struct unwind_walk walk = {
+		.pc = instruction_pointer(regs),
+		.sp = untagged_addr(user_stack_pointer(regs)),
+		.fp = untagged_addr(stack_regs_fp(regs)),
+		.regs = walk_registers(regs, array),
+		.reg_count = WALK_REGISTERS,
+		.machine = WALK_MACHINE,
+		.address_limit = WALK_ADDRESS_LIMIT,
+		.pac_mask = walk_pac_mask(),
+		.mappings = list->mappings,
+		.mapping_count = list->count,
+		.ips = stack->ips,
+		.max = stack->max,
+		.exact = stack->exact,
+		.max_exact = ARRAY_SIZE(stack->exact),
+	};
+	int end;
+
+	unwind_walk_begin(&walk);
+	for (;;) {
+		end = unwind_walk_run(&walk, &memory, min(walk.count + WALK_CLOCK_FRAMES, walk.max));
+		/*
+		 * Looked at last: a virtual CPU that was taken away for a while must not cost the
+		 * first frames, and these few are cheap.
+		 */
+		if (end == STACKTAP_END_NONE && ktime_get_mono_fast_ns() - now > limit_ns)
+			end = STACKTAP_END_TIME;
+		if (end != STACKTAP_END_NONE)
+			break;
+	}
+	stack->nr = walk.count;
+	stack->nr_exact = walk.exact_count;
+	stack->generation = list->generation;
+	stack->end = end;
+	ret_counts->frames = walk.count;
+	ret_counts->fp_frames = walk.fp_count;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef STACKTAP_KMOD_WALK_H
+#define STACKTAP_KMOD_WALK_H
+
+#include <asm/processor.h>
+
+#include "mappings.h"
+#include "stack.h"
+
+/* The first address that is no user's, for 64-bit tasks. */
+#ifdef CONFIG_X86_64
+#define WALK_ADDRESS_LIMIT TASK_SIZE_MAX
+#else
+#define WALK_ADDRESS_LIMIT TASK_SIZE_64
+#endif
+
+struct walk_counts {
+	unsigned int frames;
+	unsigned int fp_frames;
+};
+
+/*
+ * Walk the user stack of current from @regs by the tables of @list into @stack, which is empty yet
+ * and has room for at least one frame. Sets @stack->end. Caller: IRQs off, page faults disabled,
+ * current's mm is the one in use and has @list.
+ */
+void walk_tables(const struct stacktap_list *list, struct pt_regs *regs,
+		 struct stacktap_stack *stack, u64 now, u32 limit_ns, struct walk_counts *ret_counts);
+
+#endif /* STACKTAP_KMOD_WALK_H */
