@@ -189,6 +189,35 @@ static int netlink_put_cpus(struct sk_buff *skb, struct netlink_callback *cb)
 	return skb->len ?: err;
 }
 
+/* cb->args[0]: the lowest table id that is still to come */
+static int netlink_put_tables(struct sk_buff *skb, struct netlink_callback *cb)
+{
+	struct nlattr *only = compat_genl_dump_attrs(cb)[STACKTAP_A_SESSION_ID];
+	struct stacktap_session *session = NULL;
+	struct stacktap_table_info info;
+	void *header;
+	int err = 0;
+
+	if (only) {
+		session = session_get(nla_get_u64(only));
+		if (!session)
+			return skb->len;
+	}
+	while (!err && !table_next(session ? &session->tables : NULL, cb->args[0], &info)) {
+		header = netlink_put_header(skb, cb, STACKTAP_CMD_GET_TABLE);
+		err = header ? report_table(skb, &info) : -EMSGSIZE;
+		if (!err) {
+			genlmsg_end(skb, header);
+			cb->args[0] = info.id + 1;
+		} else if (header) {
+			genlmsg_cancel(skb, header);
+		}
+	}
+	if (session)
+		session_put(session);
+	return skb->len ?: err;
+}
+
 static int netlink_set_session(struct sk_buff *skb, struct genl_info *info)
 {
 	struct stacktap_session *session;
@@ -250,6 +279,13 @@ static const struct genl_ops netlink_ops[] = {
 		.cmd = STACKTAP_CMD_GET_CPU,
 		.start = netlink_begin_dump,
 		.dumpit = netlink_put_cpus,
+		.policy = id_policy,
+		.maxattr = ARRAY_SIZE(id_policy) - 1,
+	},
+	{
+		.cmd = STACKTAP_CMD_GET_TABLE,
+		.start = netlink_begin_dump,
+		.dumpit = netlink_put_tables,
 		.policy = id_policy,
 		.maxattr = ARRAY_SIZE(id_policy) - 1,
 	},

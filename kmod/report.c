@@ -3,6 +3,7 @@
 #include <stacktap/version.h>
 
 #include "device.h"
+#include "mappings.h"
 #include "report.h"
 #include "stats.h"
 
@@ -21,11 +22,23 @@ static_assert(STACKTAP_A_PAD == (int)STACKTAP_CNT_PAD);
 
 int report_module(struct sk_buff *skb)
 {
+	struct stacktap_table_sums sums;
+	u64 list_bytes;
+	u32 lists;
+
+	table_sum(&sums);
+	mappings_sum(&lists, &list_bytes);
 	if (nla_put_u16(skb, STACKTAP_A_ABI_MAJOR, STACKTAP_ABI_MAJOR) ||
 	    nla_put_u16(skb, STACKTAP_A_ABI_MINOR, STACKTAP_ABI_MINOR) ||
 	    nla_put_string(skb, STACKTAP_A_MODULE_VERSION, STACKTAP_VERSION) ||
 	    put_u64(skb, STACKTAP_A_FEATURES, device_features()) ||
-	    nla_put_u32(skb, STACKTAP_A_SESSIONS, session_count()))
+	    nla_put_u32(skb, STACKTAP_A_SESSIONS, session_count()) ||
+	    nla_put_u32(skb, STACKTAP_A_TABLES, sums.count) ||
+	    put_u64(skb, STACKTAP_A_TABLE_ROWS, sums.rows) ||
+	    put_u64(skb, STACKTAP_A_TABLE_BYTES, sums.bytes) ||
+	    put_u64(skb, STACKTAP_A_TABLE_LIMIT, sums.limit) ||
+	    nla_put_u32(skb, STACKTAP_A_LISTS, lists) ||
+	    put_u64(skb, STACKTAP_A_LIST_BYTES, list_bytes))
 		return -EMSGSIZE;
 	return 0;
 }
@@ -96,6 +109,39 @@ static int report_filter(struct sk_buff *skb, const struct stacktap_filter *filt
 	return 0;
 }
 
+int report_table(struct sk_buff *skb, const struct stacktap_table_info *info)
+{
+	struct nlattr *nest = nla_nest_start(skb, STACKTAP_A_TABLE);
+
+	if (!nest)
+		return -EMSGSIZE;
+	if (put_u64(skb, STACKTAP_A_TABLE_ID, info->id) ||
+	    put_u64(skb, STACKTAP_A_TABLE_BYTES, info->bytes) ||
+	    put_u64(skb, STACKTAP_A_TABLE_ROWS, info->rows) ||
+	    nla_put_u32(skb, STACKTAP_A_TABLE_USERS, info->users) ||
+	    put_u64(skb, STACKTAP_A_TABLE_HIT, info->hit)) {
+		nla_nest_cancel(skb, nest);
+		return -EMSGSIZE;
+	}
+	nla_nest_end(skb, nest);
+	return 0;
+}
+
+static int report_session_tables(struct sk_buff *skb, struct stacktap_tables *tables)
+{
+	struct stacktap_table_sums sums;
+
+	table_sum_session(tables, &sums);
+	if (nla_put_u32(skb, STACKTAP_A_TABLES, sums.count) ||
+	    put_u64(skb, STACKTAP_A_TABLE_BYTES, sums.bytes) ||
+	    put_u64(skb, STACKTAP_A_TABLE_LIMIT, sums.limit) ||
+	    nla_put_u32(skb, STACKTAP_A_LISTS, atomic_read(&tables->lists)) ||
+	    put_u64(skb, STACKTAP_A_LIST_BYTES, atomic_long_read(&tables->list_bytes)) ||
+	    put_u64(skb, STACKTAP_A_LISTS_REFUSED, atomic64_read(&tables->lists_refused)))
+		return -EMSGSIZE;
+	return 0;
+}
+
 static int report_session_attrs(struct sk_buff *skb, struct stacktap_session *session)
 {
 	u64 ring_bytes = 0, stash = 0;
@@ -120,7 +166,8 @@ static int report_session_attrs(struct sk_buff *skb, struct stacktap_session *se
 	    nla_put_u32(skb, STACKTAP_A_WALK_LIMIT_NS, session->walk_limit_ns) ||
 	    put_u64(skb, STACKTAP_A_RING_BYTES, ring_bytes) ||
 	    put_u64(skb, STACKTAP_A_STASH_BYTES, stash) ||
-	    (session->two_phase && nla_put_flag(skb, STACKTAP_A_TWO_PHASE)))
+	    (session->two_phase && nla_put_flag(skb, STACKTAP_A_TWO_PHASE)) ||
+	    report_session_tables(skb, &session->tables))
 		return -EMSGSIZE;
 	sources = nla_nest_start(skb, STACKTAP_A_SOURCES);
 	if (!sources)
@@ -219,7 +266,11 @@ int report_cpu(struct sk_buff *skb, struct stacktap_session *session, struct sta
 	    nla_put_u32(skb, STACKTAP_A_CPU_ID, cpu->cpu) ||
 	    nla_put_u8(skb, STACKTAP_A_CPU_STATE, report_cpu_state(session, cpu)) ||
 	    put_u64(skb, STACKTAP_A_RING_BYTES, cpu->ring->data_bytes) ||
-	    put_u64(skb, STACKTAP_A_RING_USED, ring_used(cpu->ring)))
+	    put_u64(skb, STACKTAP_A_RING_USED, ring_used(cpu->ring)) ||
+	    put_u64(skb, STACKTAP_A_TABLE_HITS, local64_read(&cpu->table_hits)) ||
+	    put_u64(skb, STACKTAP_A_TABLE_MISSES, local64_read(&cpu->table_misses)) ||
+	    put_u64(skb, STACKTAP_A_TABLE_FRAMES, local64_read(&cpu->table_frames)) ||
+	    put_u64(skb, STACKTAP_A_TABLE_FP_FRAMES, local64_read(&cpu->table_fp_frames)))
 		goto err_cancel;
 	for (i = 0; i < session->nr_sources; i++)
 		if (report_counter(skb, &cpu->counters[i]))

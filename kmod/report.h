@@ -13,6 +13,8 @@ struct sk_buff;
 int report_module(struct sk_buff *skb);
 int report_session(struct sk_buff *skb, struct stacktap_session *session);
 int report_cpu(struct sk_buff *skb, struct stacktap_session *session, struct stacktap_cpu *cpu);
+/* This one needs no lock. */
+int report_table(struct sk_buff *skb, const struct stacktap_table_info *info);
 
 enum {
 	/* a session with a full tgid filter, and eight sources on a CPU, with room to spare */
