@@ -251,8 +251,6 @@ void case_mmap(void)
 	tap(ioctl(client.fd, STACKTAP_IOC_INFO, &big) && errno == E2BIG, "surplus not zero: E2BIG");
 	big.more = 0;
 	tap(!ioctl(client.fd, STACKTAP_IOC_INFO, &big), "surplus zero");
-	tap(ioctl(client.fd, STACKTAP_IOC_TABLE_DROP, &big) && errno == EOPNOTSUPP,
-	    "tables are not there yet: EOPNOTSUPP");
 	tap(ioctl(client.fd, _IO('x', 0)) && errno == ENOTTY, "foreign ioctl: ENOTTY");
 	client_close(&client);
 }

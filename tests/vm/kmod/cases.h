@@ -17,6 +17,11 @@ void case_events(void);
 void case_edges(void);
 void case_limit(void);
 void case_turned_back(void);
+void case_tables(void);
+void case_table_limits(void);
+void case_lists(void);
+void case_walk(void);
+void case_storm(void);
 void case_hold(void);
 
 #endif /* KMODTEST_CASES_H */

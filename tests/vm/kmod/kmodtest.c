@@ -28,6 +28,11 @@ static const struct {
 	{ "edges", case_edges },
 	{ "limit", case_limit },
 	{ "turned-back", case_turned_back },
+	{ "tables", case_tables },
+	{ "table-limits", case_table_limits },
+	{ "lists", case_lists },
+	{ "walk", case_walk },
+	{ "storm", case_storm },
 	{ "hold", case_hold },
 };
 

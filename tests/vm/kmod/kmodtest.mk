@@ -3,10 +3,10 @@
 
 kmodtest_flags := -O2 -g -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Werror \
 	-fno-omit-frame-pointer -mno-omit-leaf-frame-pointer -fno-optimize-sibling-calls \
-	-static -Iinclude/uapi
+	-static -Iinclude -Iinclude/uapi
 kmodtest_inputs := $(wildcard tests/vm/kmod/*.[ch])
 
-$(S)/kmodtest: $(kmodtest_inputs) include/uapi/linux/stacktap.h
+$(S)/kmodtest: $(kmodtest_inputs) include/uapi/linux/stacktap.h include/stacktap/unwind_table.h
 	$(say) CC $@
 	$(Q)mkdir -p $(@D) && $(user_cc) $(kmodtest_flags) -o $@ $(filter %.c,$(kmodtest_inputs))
 
