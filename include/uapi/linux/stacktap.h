@@ -43,7 +43,7 @@
 #include <linux/types.h>
 
 #define STACKTAP_ABI_MAJOR	1
-#define STACKTAP_ABI_MINOR	1
+#define STACKTAP_ABI_MINOR	2
 
 #define STACKTAP_DEVICE		"/dev/stacktap"
 
