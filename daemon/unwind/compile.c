@@ -201,13 +201,14 @@ static int compile(struct compiler *compiler, void **ret_data, size_t *ret_size)
 	/* what is broken there takes nothing from .eh_frame */
 	if (r == -ENOMEM || (r < 0 && !compiler->eh.size))
 		return r;
-	if (!compiler->eh.size && !compiler->debug.size)
+	gaps_find(compiler->elf, builder->machine, &compiler->gaps);
+	/* some vDSOs have a trampoline and nothing else to go by */
+	if (!compiler->eh.size && !compiler->debug.size && !compiler->gaps.count)
 		return -ENODATA;
 	stats->eh_bytes = compiler->eh.size;
 	stats->debug_bytes = compiler->debug.size;
 	for (size_t i = 0; i < compiler->segment_count; i++)
 		stats->text_bytes += compiler->segments[i].size;
-	gaps_find(compiler->elf, builder->machine, &compiler->gaps);
 	r = collect(compiler, &compiler->eh);
 	if (r == 0)
 		r = collect(compiler, &compiler->debug);

@@ -26,7 +26,7 @@ struct compile_stats {
 };
 
 /*
- * The table, to be freed. -ENODATA: no executable code or no call frame information at all;
+ * The table, to be freed. -ENODATA: no executable code, or nothing known of it;
  * -ENOTSUP: not a machine that is unwound; -ENOMEM: more than @memory_limit bytes would be needed;
  * -EFBIG: beyond what a table may hold; -ETIME: the deadline of @elf; -ESTALE: the file changed.
  */

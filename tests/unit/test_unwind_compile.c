@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "symbol/elf.h"
 #include "unwind/compile.h"
+#include "unwind/cursor.h"
 #include "unwind/machine.h"
 #include "unwind/rule.h"
 
@@ -254,6 +255,47 @@ static void a_plt_without_frame_entry_has_a_rule(void **state)
 	free(compiled.data);
 }
 
+static void cursors_stay_inside(void **state)
+{
+	static const uint8_t bytes[] = { 0x80, 0x80, 0x01, 0x7f, 0xff };
+	struct cursor cursor = { .at = bytes, .end = bytes + sizeof(bytes) };
+
+	(void)state;
+	assert_int_equal(cursor_uleb(&cursor), 1 << 14);
+	assert_int_equal(cursor_sleb(&cursor), -1);
+	assert_false(cursor.bad);
+	assert_int_equal(cursor_uleb(&cursor), 0x7f);
+	assert_true(cursor.bad);
+	for (unsigned int size = 6; size <= 8; size++) {
+		cursor = (struct cursor){ .at = bytes, .end = bytes + sizeof(bytes) };
+		assert_int_equal(cursor_number(&cursor, size), 0);
+		assert_true(cursor.bad);
+		assert_ptr_equal(cursor.at, cursor.end);
+	}
+	cursor = (struct cursor){ .at = bytes, .end = bytes + sizeof(bytes) };
+	assert_null(cursor_take(&cursor, UINT64_MAX));
+	assert_null(cursor_take(&cursor, 1));
+}
+
+/* musl and the arm64 vDSO have no frame entry for where handlers return to. */
+static void a_trampoline_without_frame_entry_has_a_rule(void **state)
+{
+	const char *path = fixture_build("trampoline", "-no-pie -O1",
+		"__asm__(\".text\\n.p2align 6\\n.skip 40, 0x90\\n.globl trampoline\\ntrampoline:\\n\"\n"
+		"\"movq $15, %rax\\nsyscall\\n.globl behind\\nbehind: .skip 40, 0x90\\n\");\n"
+		"int main(void) { return 0; }\n");
+	struct compiled compiled = compile_path(path);
+	uint64_t at = symbol(path, "trampoline");
+
+	(void)state;
+	expect(&compiled, at - 2, "uncovered");
+	/* the byte before stands for a return address that is the first instruction's */
+	expect(&compiled, at - 1, "cfa=[sp+160] ra=[sp+168] fp=[sp+120] signal");
+	expect(&compiled, at + 8, "cfa=[sp+160] ra=[sp+168] fp=[sp+120] signal");
+	expect(&compiled, symbol(path, "behind"), "uncovered");
+	free(compiled.data);
+}
+
 static void other_files_are_refused(void **state)
 {
 	struct compiled compiled;
@@ -340,6 +382,8 @@ int main(void)
 		cmocka_unit_test(debug_frames_serve_where_eh_frame_is_missing),
 		cmocka_unit_test(files_without_sections_are_read),
 		cmocka_unit_test(a_plt_without_frame_entry_has_a_rule),
+		cmocka_unit_test(a_trampoline_without_frame_entry_has_a_rule),
+		cmocka_unit_test(cursors_stay_inside),
 		cmocka_unit_test(other_files_are_refused),
 		cmocka_unit_test(memory_and_time_are_limited),
 		cmocka_unit_test(damaged_information_is_survived),

@@ -202,7 +202,8 @@ static void a_second_pass_that_differs_is_refused(void **state)
 	};
 
 	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(second); i++) {
+	/* many rows more, which would not fit the padding either */
+	for (size_t i = 0; i < ARRAY_SIZE(second) + 1; i++) {
 		struct builder builder;
 		struct unwind_rule rule;
 		size_t size;
@@ -215,7 +216,12 @@ static void a_second_pass_that_differs_is_refused(void **state)
 			assert_int_equal(builder_row(&builder, first[k].address, &rule), 0);
 		}
 		assert_int_equal(builder_plan(&builder), 0);
-		for (size_t k = 0; k < ARRAY_SIZE(second[i]) && second[i][k].address && r == 0; k++) {
+		for (size_t k = 0; i == ARRAY_SIZE(second) && k < 200 && r == 0; k++) {
+			rule = rule_of(k % 2 ? 16 : 8);
+			r = builder_row(&builder, 0x1000 + k, &rule);
+		}
+		for (size_t k = 0; i < ARRAY_SIZE(second) && k < ARRAY_SIZE(second[i]) &&
+				   second[i][k].address && r == 0; k++) {
 			rule = rule_of(second[i][k].offset);
 			r = builder_row(&builder, second[i][k].address, &rule);
 		}
@@ -329,6 +335,8 @@ static void broken_arrays_are_refused(void **state)
 		table.rule_count);
 	refused(data, size, &table.wide_rules[table.wide_count - 1], sizeof(table.wide_rules[0]),
 		0xffff);
+	/* a rule that means nothing, out of use as it may be */
+	refused(data, size, &table.rules[table.rule_count - 1].cfa, 1, UNWIND_SPECIAL | 0x3f);
 	/* a list beside that is not about the rows that need it */
 	refused(data, size, &table.wide_rows[0], sizeof(table.wide_rows[0]),
 		table.wide_rows[0] + 1);
