@@ -75,8 +75,8 @@ static void print_summary(const struct info *info)
 	       percent(stats->text_bytes - min_of(stats->text_bytes,
 						  stats->covered_bytes + stats->no_rule_bytes),
 		       stats->text_bytes));
-	printf("compiled %" PRIu64 " frame entries in %.1f ms with %zu KiB of memory\n", stats->fdes,
-	       (double)info->compile_ns / NSEC_PER_MSEC, stats->memory / 1024);
+	printf("compiled %" PRIu64 " frame entries in %.1f ms with %zu KiB of memory\n",
+	       stats->fdes, (double)info->compile_ns / NSEC_PER_MSEC, stats->memory / 1024);
 }
 
 static void print_row(const struct info *info, const struct listing *listing)
@@ -195,8 +195,8 @@ static int check(const struct info *info)
 		json_u64(&json, "gap_bytes", result.gap_bytes);
 		json_end(&json);
 	} else {
-		printf("%s: %" PRIu64 " rows of libdw: %" PRIu64 " exact, %" PRIu64 " no rule, %" PRIu64
-		       " not understood by libdw, %" PRIu64 " wrong\n", info->options->path,
+		printf("%s: %" PRIu64 " rows of libdw: %" PRIu64 " exact, %" PRIu64
+		       " no rule, %" PRIu64 " not understood by libdw, %" PRIu64 " wrong\n", info->options->path,
 		       result.rows, result.exact, result.no_rule, result.refused, result.wrong);
 		printf("%" PRIu64 " bytes of code without frame entry, %" PRIu64
 		       " ranges of them have a rule all the same\n", result.gap_bytes,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rows in ascending order of address, made into a table, in two passes over the same rows: the first
- * counts them, the second writes them where they belong. So nothing but rules and the table itself
- * is ever in memory. Memory is counted against a limit that its owner sets.
+ * Rows in ascending order of address, made into a table, in two passes over the same rows: the
+ * first counts them, the second writes them where they belong. So nothing but rules and the table
+ * itself is ever in memory. Memory is counted against a limit that its owner sets.
  */
 #ifndef STACKTAP_UNWIND_BUILDER_H
 #define STACKTAP_UNWIND_BUILDER_H

@@ -176,7 +176,6 @@ static bool write_all(int fd, const uint8_t *data, size_t size)
 static int get(struct cache *cache, const char *name, uint16_t machine, size_t memory_limit,
 	       void **ret_data, size_t *ret_size)
 {
-	static const struct timespec now[2] = { { .tv_nsec = UTIME_NOW }, { .tv_nsec = UTIME_NOW } };
 	_cleanup_close_ int fd = openat(cache->directory, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 	_cleanup_free_ void *data = NULL;
 	struct unwind_table table;
@@ -195,7 +194,7 @@ static int get(struct cache *cache, const char *name, uint16_t machine, size_t m
 		unlinkat(cache->directory, name, 0);
 		return -ENOENT;
 	}
-	futimens(fd, now);
+	futimens(fd, NULL);
 	*ret_data = steal_ptr(data);
 	*ret_size = (size_t)st.st_size;
 	return 0;
@@ -211,8 +210,8 @@ static void put(struct cache *cache, const char *name, const void *data, size_t 
 	if (cache->stats.bytes + size > cache->limit || cache->stats.files >= CACHE_FILES_MAX)
 		make_room(cache, size, 1);
 	unlinkat(cache->directory, temporary, 0);
-	fd = openat(cache->directory, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
-		    0600);
+	fd = openat(cache->directory, temporary,
+		    O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0 || !write_all(fd, data, size) ||
 	    renameat(cache->directory, temporary, cache->directory, name) < 0) {
 		cache->stats.errors++;

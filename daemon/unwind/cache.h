@@ -4,10 +4,11 @@
  *
  * A table's name is a hash of everything it was made from: the bytes of the call frame information
  * and where they lie, the executable segments, and what is known of code without information. A
- * build-id may be forged or missing; the bytes are what counts. What is read back is checked like any
- * table, and one that does not pass is made again.
+ * build-id may be forged or missing; the bytes are what counts. What is read back is checked like
+ * any table, and one that does not pass is made again.
  *
- * The directory belongs to this user alone. Its bytes are limited; the least recently used go first.
+ * The directory belongs to this user alone. Its bytes are limited, the least recently used go
+ * first.
  */
 #ifndef STACKTAP_UNWIND_CACHE_H
 #define STACKTAP_UNWIND_CACHE_H

@@ -13,7 +13,7 @@ struct entry {
 	const uint8_t *bytes;	/* at `at` */
 };
 
-/* [@offset, @offset + @size) of the section, which it has; good until the next call. NULL: error. */
+/* [@offset, @offset + @size) of the section, which it has; good until the next call. */
 static const uint8_t *bytes_at(struct cfi_section *section, struct cfi_window *window,
 			       size_t offset, size_t size)
 {
@@ -41,8 +41,8 @@ static const uint8_t *bytes_at(struct cfi_section *section, struct cfi_window *w
 }
 
 /*
- * The entry at @offset. False: the end, or nothing that could be an entry. One that is too large has
- * an empty body.
+ * The entry at @offset. False: the end, or nothing that could be an entry. One that is too large
+ * has an empty body.
  */
 static bool read_entry(struct cfi_section *section, struct cfi_window *window, size_t offset,
 		       struct entry *ret_entry)
@@ -209,8 +209,8 @@ static bool parse_cie(const struct cfi_section *section, struct cursor *cursor, 
 	if (cursor->bad || !read_augmentation(cursor, letters, cie))
 		return false;
 	/*
-	 * A function may keep its return address elsewhere (aarch64's rawmemchr: in x15), but when it
-	 * begins to do so this cannot say.
+	 * A function may keep its return address elsewhere (aarch64's rawmemchr: in x15), but when
+	 * it begins to do so this cannot say.
 	 */
 	cie->is_opaque = column != section->machine->ra || cie->code_align > CFI_ALIGN_MAX ||
 			 cie->data_align > CFI_ALIGN_MAX || cie->data_align < -CFI_ALIGN_MAX ||

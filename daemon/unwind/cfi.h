@@ -42,7 +42,7 @@ enum { CFI_RA, CFI_FP, CFI_SP, CFI_VALUES };
 
 /* One row of the table that CFI describes. */
 struct cfi_state {
-	/* CFI_UNSET, CFI_OFFSET (from cfa_register) or CFI_EXPRESSION, which keeps the last number */
+	/* CFI_UNSET, CFI_OFFSET (from cfa_register), CFI_EXPRESSION, which keeps the last number */
 	struct cfi_value cfa;
 	uint64_t cfa_register;
 	struct cfi_value values[CFI_VALUES];
@@ -68,7 +68,7 @@ struct cfi_window {
 struct cfi_section {
 	const struct elf *elf;
 	uint64_t offset;		/* in the file */
-	const uint8_t *data;		/* all of it, when it was compressed; else it is read bit by bit */
+	const uint8_t *data;		/* all of it, when it was compressed */
 	size_t size;
 	uint64_t address;		/* in the object */
 	bool is_debug;			/* .debug_frame */
@@ -89,8 +89,8 @@ struct cfi_fde {
 };
 
 /*
- * The frame entry at or behind *@offset, which then is behind it; its own place is in *@ret_at. False
- * at the end. Entries that are broken or empty are passed over.
+ * The frame entry at or behind *@offset, which then is behind it; its own place is in *@ret_at.
+ * False at the end. Entries that are broken or empty are passed over.
  */
 bool cfi_next(struct cfi_section *section, size_t *offset, size_t *ret_at, struct cfi_fde *ret_fde);
 

@@ -27,7 +27,11 @@ enum verdict {
 static const char *differ(const struct compare *compare, const struct unwind_rule *rule,
 			  Dwarf_Frame *frame, uint64_t address, uint64_t seed)
 {
-	struct evaluate evaluate = { .machine = compare->machine, .seed = seed, .address = address };
+	struct evaluate evaluate = {
+		.machine = compare->machine,
+		.seed = seed,
+		.address = address,
+	};
 	struct evaluate_result theirs;
 	Dwarf_Op *ops;
 	size_t count;

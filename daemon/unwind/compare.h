@@ -22,8 +22,8 @@ struct compare_result {
 };
 
 /*
- * Compare @table with what libdw says of the ELF file @fd, in the address ranges that its executable
- * segments have. @report is called for each difference.
+ * Compare @table with what libdw says of the ELF file @fd, in the address ranges that its
+ * executable segments have. @report is called for each difference.
  */
 int compare_file(int fd, const struct unwind_table *table,
 		 void (*report)(void *ctx, uint64_t address, const char *what), void *ctx,

@@ -187,7 +187,9 @@ static int run_places(struct compiler *compiler)
 			return -ETIME;
 		r = run_place(compiler, i, &end);
 	}
-	return r ? r : gaps_fill(&compiler->gaps, &compiler->builder, end, last->vaddr + last->size);
+	if (r < 0)
+		return r;
+	return gaps_fill(&compiler->gaps, &compiler->builder, end, last->vaddr + last->size);
 }
 
 static int compile(struct compiler *compiler, void **ret_data, size_t *ret_size)

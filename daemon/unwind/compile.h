@@ -2,8 +2,8 @@
 /*
  * Call frame information of an ELF object, compiled into the table that the module walks with.
  *
- * By a parser of our own: libdw answers for one address at a time, takes eight times as long for all
- * rows of libLLVM, and sizes its memory by what the file says.
+ * By a parser of our own: libdw answers for one address at a time, takes eight times as long for
+ * all rows of libLLVM, and sizes its memory by what the file says.
  *
  * The information is read twice, through a window: to count rows, and to write them. Beside the
  * table only eight bytes for each frame entry are in memory.

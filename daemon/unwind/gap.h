@@ -32,9 +32,9 @@ struct gaps {
 void gaps_find(const struct elf *elf, const struct machine *machine, struct gaps *ret_gaps);
 
 /*
- * Rows for [@start, @end), which no frame entry covers. What only aligns the function behind it gets the
- * rule of a function that has done nothing yet: no row of its own, for the ends of functions and
- * their starts mostly have the same.
+ * Rows for [@start, @end), which no frame entry covers. What only aligns the function behind it
+ * gets the rule of a function that has done nothing yet: no row of its own, for the ends of
+ * functions and their starts mostly have the same.
  */
 int gaps_fill(const struct gaps *gaps, struct builder *builder, uint64_t start, uint64_t end);
 

@@ -7,7 +7,7 @@
 
 enum { KEY_BYTES = 32 };
 
-/* -ENODATA: there is no executable code; -ENOTSUP: no machine that is unwound; or what reading met. */
+/* -ENODATA: no executable code; -ENOTSUP: no machine that is unwound; or what reading met. */
 int key_make(const struct elf *elf, uint8_t ret_key[static KEY_BYTES]);
 
 #endif /* STACKTAP_UNWIND_KEY_H */

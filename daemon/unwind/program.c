@@ -225,7 +225,7 @@ static enum program_end run_extended(struct program *program, uint8_t op)
 		break;
 	case OP_AARCH64_NEGATE_RA_STATE:
 	case OP_AARCH64_NEGATE_RA_STATE_WITH_PC:
-		/* the walk masks every return address, signed or not; x86 has no such instruction */
+		/* the walk masks every return address, signed or not; x86 has none of it */
 		cursor->bad |= program->machine->elf != EM_AARCH64;
 		break;
 	case DW_CFA_def_cfa:

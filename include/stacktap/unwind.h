@@ -212,7 +212,8 @@ static inline int unwind_walk_fp(struct unwind_walk *walk, void *memory)
 	if (end != STACKTAP_END_NONE)
 		return end == STACKTAP_END_BAD_FRAME ? STACKTAP_END_NO_RULE : end;
 	end = unwind_walk_enter(walk, ra, walk->fp + 2 * UNWIND_WORD, fp);
-	if (end == STACKTAP_END_NONE && walk->mapping_count && !unwind_walk_find(walk, walk->pc - 1))
+	if (end == STACKTAP_END_NONE && walk->mapping_count &&
+	    !unwind_walk_find(walk, walk->pc - 1))
 		end = STACKTAP_END_NO_RULE;
 	walk->known = UNWIND_KNOWN_NOWHERE;
 	walk->is_exact = 0;

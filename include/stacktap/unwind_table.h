@@ -8,7 +8,7 @@
  * mapped. Code is counted in units of 1 << shift bytes (the instruction alignment), 256 units are a
  * block, 256 blocks a span. A row is two bytes: the low byte of the unit where it begins, and the
  * number of its rule; it holds up to the next row. Rows of a block are those between its start and
- * the next block's; a block without a row of its own at or below an address inherits the row before.
+ * the next block's; where a block has no row at or below an address, the row before holds.
  * Rules are numbered by how often they occur; rows whose rule has no number below UNWIND_ROW_WIDE
  * have their rule in a list beside.
  *
@@ -90,8 +90,8 @@ struct unwind_rule {
 	__u8 ra;
 	__u8 fp;
 	/*
-	 * Bit 7: a signal frame. The lower bits for LOAD of the CFA: words to add to what was loaded;
-	 * for PLT: from this byte of an entry on the CFA is a word higher.
+	 * Bit 7: a signal frame. The lower bits for LOAD of the CFA: words to add to what was
+	 * loaded; for PLT: from this byte of an entry on the CFA is a word higher.
 	 */
 	__u8 extra;
 	__s32 cfa_offset;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What unwind tables cost: time and bytes to compile large objects of this machine, and time per frame
- * of a walk by tables and by frame pointers, 38 frames deep, in this process. Prints one JSON object
- * per line.
+ * What unwind tables cost: time and bytes to compile large objects of this machine, and time per
+ * frame of a walk by tables and by frame pointers, 38 frames deep, in this process. Prints one JSON
+ * object per line.
  */
 #include <fcntl.h>
 #include <glob.h>
@@ -96,7 +96,8 @@ static int bench_compile(const char *path)
 	printf("{\"name\": \"unwind table, %s, compile\", \"value\": %.1f, \"unit\": \"ms\", "
 	       "\"note\": \"%zu KiB of memory at most, %" PRIu64 " frame entries\"}\n",
 	       name, (double)best / NSEC_PER_MSEC, stats.memory / 1024, stats.fdes);
-	printf("{\"name\": \"unwind table, %s, size\", \"value\": %.3f, \"unit\": \"of .eh_frame\", "
+	printf("{\"name\": \"unwind table, %s, size\", \"value\": %.3f, "
+	       "\"unit\": \"of .eh_frame\", "
 	       "\"note\": \"%zu of %" PRIu64 " bytes\"}\n",
 	       name, (double)size / (double)stats.eh_bytes, size, stats.eh_bytes);
 	return 0;

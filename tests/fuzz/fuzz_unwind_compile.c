@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Any bytes as an ELF file with call frame information: a sound table or none, and bounded memory. */
+/* Any bytes as an ELF file with call frame information: a sound table or none, bounded memory. */
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -21,7 +21,8 @@ static void look_at(const void *data, size_t size)
 	if (unwind_table_check(data, size, &table) < 0)
 		abort();
 	for (listing_begin(&listing, &table); listing_next(&listing); last = listing.start) {
-		if (listing.start < last || unwind_table_find(&table, listing.start) != listing.rule)
+		if (listing.start < last ||
+		    unwind_table_find(&table, listing.start) != listing.rule)
 			abort();
 		rule_format(machine_find(table.machine), listing.rule, text);
 	}

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Unwind tables and the walk against readelf, libdw and libdwfl, over a sample of the system's programs
-# and the arm64 guest's; over all of them with UNWIND_ALL=1.
+# Unwind tables and the walk against readelf, libdw and libdwfl, over a sample of the system's
+# programs and the arm64 guest's; over all of them with UNWIND_ALL=1.
 # usage: tests/oracle/unwind.sh BUILD-DIRECTORY
 set -eu
 

@@ -141,7 +141,8 @@ static void jit()
 		0xff, 0xd7,				/* call rdi */
 		0xc9, 0xc3,				/* leave; ret */
 	};
-	void *memory = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *memory = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+			    0);
 	typedef void (*function)(void (*)());
 
 	memcpy(memory, code, sizeof(code));

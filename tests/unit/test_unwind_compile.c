@@ -78,7 +78,8 @@ static const char *assemble(const char *name, const char *flags, const char *bod
 	fprintf(file, "__asm__(\".text\\n.p2align 4\\n.globl probe\\nprobe:\\n.cfi_startproc\\n\"\n"
 		      "%s\n\".cfi_endproc\\n.globl probe_end\\nprobe_end: nop\\n.p2align 5\\n\");\n"
 		      "void probe(void);\n"
-		      "int main(int c, char **v) { (void)v; if (c > 100) probe(); return 0; }\n", body);
+		      "int main(int c, char **v) { (void)v; if (c > 100) probe(); return 0; }\n",
+		body);
 	fclose(file);
 	return fixture_build(name, flags, source);
 }
@@ -179,8 +180,9 @@ static void system_libraries_have_their_special_functions(void **state)
 	compiled = compile_path(path);
 	/* movq $15, %rax; syscall: where handlers return to */
 	snprintf(address, sizeof(address), "%s", fixture_ask(
-		"objdump -d --section=.text '%s' | awk '/mov +\\$0xf,%%rax/ { sub(\":\", \"\", $1); a = $1 } "
-		"/syscall/ && a && n == NR - 1 { print a; exit } /mov +\\$0xf,%%rax/ { n = NR }'", path));
+		"objdump -d --section=.text '%s' | "
+		"awk '/mov +\\$0xf,%%rax/ { sub(\":\", \"\", $1); a = $1 } /syscall/ && a && n == NR - 1 "
+		"{ print a; exit } /mov +\\$0xf,%%rax/ { n = NR }'", path));
 	assert_true(*address != '\0');
 	expect(&compiled, strtoull(address, NULL, 16),
 	       "cfa=[sp+160] ra=[sp+168] fp=[sp+120] signal");
@@ -239,7 +241,8 @@ static void files_without_sections_are_read(void **state)
 static void a_plt_without_frame_entry_has_a_rule(void **state)
 {
 	/* the linker's own entries are left out on request; lld never writes any */
-	const char *path = fixture_build("plt", "-no-pie -O1 -Wl,-z,lazy -Wl,--no-ld-generated-unwind-info",
+	const char *path = fixture_build("plt", "-no-pie -O1 -Wl,-z,lazy "
+					 "-Wl,--no-ld-generated-unwind-info",
 					 "int puts(const char *);\n"
 					 "int main(void) { return puts(\"x\"); }\n");
 	struct compiled compiled = compile_path(path);
@@ -281,7 +284,8 @@ static void cursors_stay_inside(void **state)
 static void a_trampoline_without_frame_entry_has_a_rule(void **state)
 {
 	const char *path = fixture_build("trampoline", "-no-pie -O1",
-		"__asm__(\".text\\n.p2align 6\\n.skip 40, 0x90\\n.globl trampoline\\ntrampoline:\\n\"\n"
+		"__asm__(\".text\\n.p2align 6\\n.skip 40, 0x90\\n\"\n"
+		"\".globl trampoline\\ntrampoline:\\n\"\n"
 		"\"movq $15, %rax\\nsyscall\\n.globl behind\\nbehind: .skip 40, 0x90\\n\");\n"
 		"int main(void) { return 0; }\n");
 	struct compiled compiled = compile_path(path);
@@ -344,7 +348,8 @@ static void memory_and_time_are_limited(void **state)
 /* Damage to any byte of the call frame information is survived, with a sound table or none. */
 static void damaged_information_is_survived(void **state)
 {
-	const char *path = fixture_build("damaged", "-O1 -no-pie", "int main(void) { return 0; }\n");
+	const char *path = fixture_build("damaged", "-O1 -no-pie",
+					 "int main(void) { return 0; }\n");
 	unsigned int offset = 0, length = 0;
 	struct compiled compiled;
 	uint8_t *image;
@@ -352,7 +357,8 @@ static void damaged_information_is_survived(void **state)
 
 	(void)state;
 	image = fixture_load(path, &size);
-	assert_int_equal(sscanf(fixture_ask("readelf -SW '%s' | sed -n 's/^.*\\.eh_frame  *PROGBITS  *[0-9a-f]* "
+	assert_int_equal(sscanf(fixture_ask("readelf -SW '%s' | "
+					    "sed -n 's/^.*\\.eh_frame  *PROGBITS  *[0-9a-f]* "
 					    "\\([0-9a-f]*\\) \\([0-9a-f]*\\).*/\\1 \\2/p'", path),
 				"%x %x", &offset, &length), 2);
 	for (size_t at = offset; at < offset + length; at++) {

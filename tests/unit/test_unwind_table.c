@@ -79,7 +79,7 @@ static void rows_are_found(void **state)
 		void *data;
 
 		for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-			/* dense, sparse, with blocks in between that have no row, more than 255 rules */
+			/* dense, sparse, blocks in between without a row, more than 255 rules */
 			address += (uint64_t)unit * (1 + (i % 100 < 60 ? 0 : number(700)));
 			rows[i] = (struct row){ address, (int32_t)(8 * (1 + (i * 7) % 900)) };
 		}
@@ -210,7 +210,8 @@ static void a_second_pass_that_differs_is_refused(void **state)
 		void *data;
 		int r = 0;
 
-		assert_int_equal(builder_init(&builder, machine_find(EM_X86_64), 0x1000, MEMORY), 0);
+		assert_int_equal(builder_init(&builder, machine_find(EM_X86_64), 0x1000, MEMORY),
+				 0);
 		for (size_t k = 0; k < ARRAY_SIZE(first); k++) {
 			rule = rule_of(first[k].offset);
 			assert_int_equal(builder_row(&builder, first[k].address, &rule), 0);
