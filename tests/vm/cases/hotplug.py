@@ -23,7 +23,7 @@ def guest(t):
     record = t.record("hotplug.otlp", "-a", "-F", 199, "-e", "cycles", "-e", "page-faults", "-c", 100)
     cpu_online(SMP - 1, 1)
     # often enough that some overflows come on a CPU's way down; what it records is of no interest
-    frequent = t.record("frequent.otlp", "-a", "-F", 4999, "--kernel-only", "--exclude-idle")
+    frequent = t.record("frequent.otlp", "-a", "-F", 2999, "--kernel-only", "--exclude-idle")
     for number in range(ROUNDS):
         cpu = 1 + number % 2
         cpu_online(cpu, 0)
@@ -33,7 +33,7 @@ def guest(t):
     counts = t.accounts(*frequent)
     t.note(f"{sum(c['lost']['offline'] for c in counts)} of {sum(c['calls'] for c in counts)} "
            "overflows came on a CPU's way down")
-    time.sleep(2)
+    time.sleep(4)
     started = [t.start(images.IMAGES, "after_exec", 300,
                        preexec_fn=lambda cpu=cpu: os.sched_setaffinity(0, {cpu}))
                for _ in range(4) for cpu in range(SMP)]
