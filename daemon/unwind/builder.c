@@ -32,6 +32,14 @@ int builder_init(struct builder *builder, const struct machine *machine, uint64_
 	return begin(builder);
 }
 
+int builder_with_saved(struct builder *builder)
+{
+	builder->with_saved = true;
+	builder->rule_count = 0;
+	memset(builder->slots, 0, builder->slot_count * sizeof(*builder->slots));
+	return begin(builder);
+}
+
 void builder_done(struct builder *builder)
 {
 	free(builder->rules);
@@ -84,7 +92,7 @@ static bool grow(struct builder *builder, void **array, size_t old, size_t new, 
 	return true;
 }
 
-static size_t slot_of(const struct builder *builder, const struct unwind_rule *rule)
+static size_t slot_of(const struct builder *builder, const struct builder_rule *rule)
 {
 	size_t slot = hash_bytes(0, rule, sizeof(*rule)) & (builder->slot_count - 1);
 
@@ -115,7 +123,7 @@ static int grow_rules(struct builder *builder)
 	return 0;
 }
 
-static int add_rule(struct builder *builder, const struct unwind_rule *rule, size_t slot)
+static int add_rule(struct builder *builder, const struct builder_rule *rule, size_t slot)
 {
 	if (builder->table)
 		return -ESTALE;
@@ -123,12 +131,16 @@ static int add_rule(struct builder *builder, const struct unwind_rule *rule, siz
 	if (builder->rule_count == UNWIND_RULES_MAX)
 		return -EFBIG;
 	builder->uses[builder->rule_count] = 0;
+	builder->wants_saved |= builder->machine->saved &&
+				(rule->rule.cfa & UNWIND_HOW_MASK) != UNWIND_SPECIAL &&
+				(rule->rule.cfa & UNWIND_BASE_MASK) == builder->machine->saved;
 	builder->rules[builder->rule_count++] = *rule;
 	builder->slots[slot] = (uint16_t)builder->rule_count;
 	return 0;
 }
 
-static int find_rule(struct builder *builder, const struct unwind_rule *rule, uint16_t *ret_number)
+static int find_rule(struct builder *builder, const struct builder_rule *rule,
+		     uint16_t *ret_number)
 {
 	size_t slot;
 	int r;
@@ -156,6 +168,7 @@ static int find_rule(struct builder *builder, const struct unwind_rule *rule, ui
 /* Where the table has its arrays; it is written by the header's counts, as it will be read. */
 struct arrays {
 	struct unwind_rule *rules;
+	int32_t *saved;
 	uint32_t *spans, *wide_rows;
 	uint16_t *wide_rules, *blocks, *rows;
 };
@@ -164,7 +177,8 @@ static struct arrays arrays_of(struct unwind_table_header *header)
 {
 	struct arrays arrays = { .rules = (struct unwind_rule *)(header + 1) };
 
-	arrays.spans = (uint32_t *)(arrays.rules + header->rules);
+	arrays.saved = (int32_t *)(arrays.rules + header->rules);
+	arrays.spans = (uint32_t *)arrays.saved + (header->saved ? header->rules : 0);
 	arrays.wide_rows = arrays.spans + unwind_table_spans(header->blocks);
 	arrays.wide_rules = (uint16_t *)(arrays.wide_rows + header->wides);
 	arrays.blocks = arrays.wide_rules + header->wides;
@@ -202,7 +216,7 @@ static int write_row(struct builder *builder, uint32_t unit, uint16_t number)
 static void add_cover(struct builder *builder, uint32_t unit)
 {
 	uint64_t bytes = (uint64_t)(unit - builder->unit) << builder->machine->shift;
-	const struct unwind_rule *rule = &builder->rules[builder->settled];
+	const struct unwind_rule *rule = &builder->rules[builder->settled].rule;
 
 	if (rule->cfa == UNWIND_NO_RULE)
 		builder->cover.no_rule += bytes;
@@ -234,13 +248,23 @@ static int settle(struct builder *builder)
 
 int builder_row(struct builder *builder, uint64_t address, const struct unwind_rule *rule)
 {
+	return builder_row_saved(builder, address, rule, UNWIND_SAVED_SAME);
+}
+
+int builder_row_saved(struct builder *builder, uint64_t address, const struct unwind_rule *rule,
+		      int32_t saved)
+{
+	struct builder_rule both = {
+		.rule = *rule,
+		.saved = builder->with_saved ? saved : UNWIND_SAVED_SAME,
+	};
 	uint64_t unit = (address - builder->start) >> builder->machine->shift;
 	uint16_t number;
 	int r;
 
 	if (address < builder->start || unit >= (uint64_t)UNWIND_BLOCKS_MAX << UNWIND_BLOCK_SHIFT)
 		return -EFBIG;
-	r = find_rule(builder, rule, &number);
+	r = find_rule(builder, &both, &number);
 	if (r < 0)
 		return r;
 	if (builder->has_pending && builder->pending_unit < unit) {
@@ -295,6 +319,7 @@ int builder_plan(struct builder *builder)
 		.machine = builder->machine->elf,
 		.start = builder->start,
 		.shift = builder->machine->shift,
+		.saved = builder->with_saved ? builder->machine->saved : 0,
 	};
 	struct arrays arrays;
 	uint64_t bytes;
@@ -321,8 +346,11 @@ int builder_plan(struct builder *builder)
 	arrays = arrays_of(builder->table);
 	for (size_t i = 0; i < builder->rule_count; i++)
 		builder->uses[uses[i].number] = (uint32_t)i;
-	for (size_t i = 0; i < header.rules; i++)
-		arrays.rules[i] = builder->rules[uses[i].number];
+	for (size_t i = 0; i < header.rules; i++) {
+		arrays.rules[i] = builder->rules[uses[i].number].rule;
+		if (header.saved)
+			arrays.saved[i] = builder->rules[uses[i].number].saved;
+	}
 	return begin(builder);
 }
 

@@ -15,11 +15,18 @@ struct builder_cover {
 	uint64_t no_rule;
 };
 
+struct builder_rule {
+	struct unwind_rule rule;
+	int32_t saved;
+};
+
 struct builder {
 	const struct machine *machine;
 	uint64_t start;			/* of the first block */
 	size_t memory_limit, memory, memory_peak; /* bytes */
-	struct unwind_rule *rules;
+	bool with_saved;		/* the table has saved[] */
+	bool wants_saved;		/* a rule was seen that needs it */
+	struct builder_rule *rules;
 	uint32_t *uses;			/* of rules; in the second pass their number in the table */
 	size_t rule_count, rule_capacity;
 	uint16_t *slots;		/* by hash: number of a rule + 1 */
@@ -51,6 +58,12 @@ void builder_free(struct builder *builder, void *memory, size_t bytes);
  * pass does not say what the first did.
  */
 int builder_row(struct builder *builder, uint64_t address, const struct unwind_rule *rule);
+/* With what saved[] says of it; it does not count unless builder_with_saved() was called. */
+int builder_row_saved(struct builder *builder, uint64_t address, const struct unwind_rule *rule,
+		      int32_t saved);
+
+/* Begin the first pass again, now with saved[]. */
+int builder_with_saved(struct builder *builder);
 
 /* The first pass is over. -EFBIG: beyond what a table may hold. */
 int builder_plan(struct builder *builder);

@@ -2,7 +2,8 @@
 /*
  * Call frame information: the entries of .eh_frame and .debug_frame, and running their programs.
  *
- * Of the registers only three matter: the return address, the frame pointer and the stack pointer.
+ * Of the registers only the return address, the frame pointer and the stack pointer matter, and on
+ * x86 one more, by which ld.so finds its frame.
  * All input is hostile: time is proportional to its size, since what a common entry can cost each
  * of its frame entries is limited.
  */
@@ -38,7 +39,7 @@ struct cfi_value {
 	const uint8_t *expression;
 };
 
-enum { CFI_RA, CFI_FP, CFI_SP, CFI_VALUES };
+enum { CFI_RA, CFI_FP, CFI_SP, CFI_SAVED, CFI_VALUES };
 
 /* One row of the table that CFI describes. */
 struct cfi_state {

@@ -23,6 +23,23 @@ enum verdict {
 	VERDICT_WRONG,
 };
 
+static bool is_saved_wrong(const struct compare *compare, const struct unwind_rule *rule,
+			   Dwarf_Frame *frame, const struct evaluate *evaluate)
+{
+	int32_t saved = compare->table->saved[rule - compare->table->rules];
+	struct evaluate_result theirs;
+
+	theirs = evaluate_register(evaluate, frame, compare->machine->saved);
+	if (saved == UNWIND_SAVED_LOST)
+		return false;
+	/* libdw takes rbx, of which nothing is said, for a register that calls destroy; it is not */
+	if (theirs.kind != EVALUATE_VALUE)
+		return saved != UNWIND_SAVED_SAME;
+	if (saved == UNWIND_SAVED_SAME)
+		return theirs.value != evaluate_initial(evaluate, compare->machine->saved);
+	return theirs.value != evaluate_how(evaluate, UNWIND_LOAD | UNWIND_BASE_CFA, saved, 0);
+}
+
 /* Both evaluated with the same numbers; NULL: they agree. */
 static const char *differ(const struct compare *compare, const struct unwind_rule *rule,
 			  Dwarf_Frame *frame, uint64_t address, uint64_t seed)
@@ -49,6 +66,8 @@ static const char *differ(const struct compare *compare, const struct unwind_rul
 	theirs = evaluate_register(&evaluate, frame, compare->machine->sp);
 	if (theirs.kind != EVALUATE_VALUE || theirs.value != evaluate.cfa)
 		return "stack pointer";
+	if (compare->table->saved && is_saved_wrong(compare, rule, frame, &evaluate))
+		return "saved register";
 	theirs = evaluate_register(&evaluate, frame, compare->machine->fp);
 	if (rule->fp == UNWIND_FP_UNDEFINED)
 		return theirs.kind == EVALUATE_UNDEFINED ? NULL : "frame pointer is undefined";

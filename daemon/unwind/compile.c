@@ -128,7 +128,7 @@ static int take_row(void *ctx, const struct cfi_fde *fde, uint64_t address,
 	if (address >= compiler->limit)
 		return 1;
 	rule = rule_from_state(compiler->builder.machine, state, fde->cie->is_signal);
-	return builder_row(&compiler->builder, address, &rule);
+	return builder_row_saved(&compiler->builder, address, &rule, rule_saved(state, &rule));
 }
 
 /* The start of the entry behind place @i that cuts it off, or UINT64_MAX. */
@@ -218,6 +218,11 @@ static int compile(struct compiler *compiler, void **ret_data, size_t *ret_size)
 		return r;
 	sort_places(compiler);
 	r = run_places(compiler);
+	if (r == 0 && builder->wants_saved) {
+		r = builder_with_saved(builder);
+		if (r == 0)
+			r = run_places(compiler);
+	}
 	if (r == 0)
 		r = builder_plan(builder);
 	if (r == 0)

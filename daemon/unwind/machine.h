@@ -12,6 +12,7 @@ struct machine {
 	uint16_t elf;		/* EM_* */
 	uint8_t shift;		/* instructions are multiples of 1 << shift bytes */
 	uint8_t sp, fp, ra;	/* ra: the column of the return address */
+	uint8_t saved;		/* the register that saved[] of a table may be about, or 0 */
 	bool has_link;		/* a call leaves the return address in register ra */
 };
 
@@ -19,7 +20,8 @@ struct machine {
 static inline const struct machine *machine_find(uint16_t elf)
 {
 	static const struct machine machines[] = {
-		{ .elf = EM_X86_64, .shift = 0, .sp = 7, .fp = 6, .ra = 16 },
+		{ .elf = EM_X86_64, .shift = 0, .sp = 7, .fp = 6, .ra = 16,
+		  .saved = UNWIND_SAVED_REGISTER },
 		{ .elf = EM_AARCH64, .shift = 2, .sp = 31, .fp = 29, .ra = 30, .has_link = true },
 	};
 

@@ -19,6 +19,8 @@ static struct cfi_value *value_of(struct program *program, uint64_t number)
 		return &program->state.values[CFI_FP];
 	if (number == program->machine->sp)
 		return &program->state.values[CFI_SP];
+	if (program->machine->saved && number == program->machine->saved)
+		return &program->state.values[CFI_SAVED];
 	return NULL;
 }
 

@@ -137,6 +137,20 @@ struct unwind_rule rule_from_state(const struct machine *machine, const struct c
 	return unwind_rule_valid(&rule) ? rule : rule_special(UNWIND_NO_RULE);
 }
 
+int32_t rule_saved(const struct cfi_state *state, const struct unwind_rule *rule)
+{
+	const struct cfi_value *value;
+
+	if ((rule->cfa & UNWIND_HOW_MASK) == UNWIND_SPECIAL)
+		return UNWIND_SAVED_SAME;
+	value = &state->values[CFI_SAVED];
+	if (value->kind == CFI_UNSET || value->kind == CFI_SAME)
+		return UNWIND_SAVED_SAME;
+	if (value->kind == CFI_OFFSET && value->number < 0 && fits(value->number))
+		return (int32_t)value->number;
+	return UNWIND_SAVED_LOST;
+}
+
 static void format_value(const struct machine *machine, uint8_t how, int32_t offset,
 			 char ret_text[static 32])
 {

@@ -9,6 +9,9 @@
 struct unwind_rule rule_from_state(const struct machine *machine, const struct cfi_state *state,
 				   bool is_signal);
 
+/* The same row for saved[] of a table, beside @rule. */
+int32_t rule_saved(const struct cfi_state *state, const struct unwind_rule *rule);
+
 static inline struct unwind_rule rule_special(enum unwind_special special)
 {
 	return (struct unwind_rule){ .cfa = (uint8_t)special };

@@ -41,6 +41,13 @@ enum unwind_known {
 	UNWIND_KNOWN_CONTEXT,		/* the context that a signal saved */
 };
 
+/* where UNWIND_SAVED_REGISTER of the current frame is */
+enum unwind_saved {
+	UNWIND_SAVED_NOWHERE,
+	UNWIND_SAVED_ARRAY,		/* regs[]: untouched since the first frame */
+	UNWIND_SAVED_AT,		/* in memory */
+};
+
 struct unwind_walk {
 	/* the caller sets these and zeroes the rest */
 	__u64 pc, sp, fp;
@@ -66,7 +73,9 @@ struct unwind_walk {
 	__u8 known;			/* enum unwind_known */
 	__u8 is_exact;			/* pc was interrupted; it is not a return address */
 	__u8 is_fp_lost;		/* fp is not the caller's */
+	__u8 saved;			/* enum unwind_saved */
 	__u64 context;			/* where a signal saved the stack pointer */
+	__u64 saved_at;
 };
 
 /* The mapping that holds @address, or NULL. */
@@ -122,6 +131,35 @@ static inline int unwind_context_slot(__u16 machine, __u32 number)
 	return number < sizeof(x86_64) ? x86_64[unwind_clamp(number, sizeof(x86_64))] : 0;
 }
 
+static inline __u64 unwind_walk_slot(const struct unwind_walk *walk, __u32 number)
+{
+	int slot = unwind_context_slot(walk->machine, number);
+
+	return walk->context + (__u64)(__s64)(UNWIND_WORD * slot);
+}
+
+static inline int unwind_walk_array(const struct unwind_walk *walk, __u32 number,
+				    __u64 *ret_value)
+{
+	if (number >= walk->reg_count)
+		return STACKTAP_END_NO_RULE;
+	*ret_value = walk->regs[unwind_clamp(number, walk->reg_count)];
+	return STACKTAP_END_NONE;
+}
+
+/* A register that functions save, in a frame of which nothing else is known. */
+static inline int unwind_walk_saved(const struct unwind_walk *walk, void *memory,
+				    __u64 *ret_value)
+{
+	switch (walk->saved) {
+	case UNWIND_SAVED_ARRAY:
+		return unwind_walk_array(walk, UNWIND_SAVED_REGISTER, ret_value);
+	case UNWIND_SAVED_AT:
+		return unwind_walk_load(walk, memory, walk->saved_at, ret_value);
+	}
+	return STACKTAP_END_NO_RULE;
+}
+
 static inline int unwind_walk_base(const struct unwind_walk *walk, void *memory, __u8 how,
 				   __u64 cfa, __u64 *ret_value)
 {
@@ -140,16 +178,13 @@ static inline int unwind_walk_base(const struct unwind_walk *walk, void *memory,
 	}
 	switch (walk->known) {
 	case UNWIND_KNOWN_ARRAY:
-		if (base >= walk->reg_count)
-			return STACKTAP_END_NO_RULE;
-		*ret_value = walk->regs[unwind_clamp(base, walk->reg_count)];
-		return STACKTAP_END_NONE;
+		return unwind_walk_array(walk, base, ret_value);
 	case UNWIND_KNOWN_CONTEXT:
-		return unwind_walk_load(walk, memory,
-					walk->context + (__u64)(__s64)(UNWIND_WORD *
-					unwind_context_slot(walk->machine, base)), ret_value);
+		return unwind_walk_load(walk, memory, unwind_walk_slot(walk, base), ret_value);
 	}
-	return STACKTAP_END_NO_RULE;
+	if (base != UNWIND_SAVED_REGISTER)
+		return STACKTAP_END_NO_RULE;
+	return unwind_walk_saved(walk, memory, ret_value);
 }
 
 /* VALUE or LOAD. */
@@ -216,14 +251,26 @@ static inline int unwind_walk_fp(struct unwind_walk *walk, void *memory)
 	    !unwind_walk_find(walk, walk->pc - 1))
 		end = STACKTAP_END_NO_RULE;
 	walk->known = UNWIND_KNOWN_NOWHERE;
+	walk->saved = UNWIND_SAVED_NOWHERE;
 	walk->is_exact = 0;
 	walk->fp_count++;
 	return end == STACKTAP_END_BAD_FRAME ? STACKTAP_END_NO_RULE : end;
 }
 
+/* Where the caller has the saved register; @saved is NULL if the callee does not tell. */
+static inline void unwind_walk_save(struct unwind_walk *walk, const __s32 *saved, __u64 cfa)
+{
+	if (!saved || *saved == UNWIND_SAVED_LOST) {
+		walk->saved = UNWIND_SAVED_NOWHERE;
+	} else if (*saved != UNWIND_SAVED_SAME) {
+		walk->saved = UNWIND_SAVED_AT;
+		walk->saved_at = cfa + (__u64)(__s64)*saved;
+	}
+}
+
 /* One step by @rule, which holds for the ELF virtual address @address. */
 static inline int unwind_walk_rule(struct unwind_walk *walk, void *memory, __u64 address,
-				   const struct unwind_rule *rule)
+				   const struct unwind_rule *rule, const __s32 *saved)
 {
 	__u64 cfa, ra, fp = walk->fp, context = 0;
 	int is_signal = rule->extra & UNWIND_EXTRA_SIGNAL;
@@ -251,8 +298,11 @@ static inline int unwind_walk_rule(struct unwind_walk *walk, void *memory, __u64
 		unwind_walk_base(walk, memory, rule->cfa, 0, &context);
 		walk->context = context + (__u64)(__s64)rule->cfa_offset;
 		walk->known = UNWIND_KNOWN_CONTEXT;
+		walk->saved = UNWIND_SAVED_AT;
+		walk->saved_at = unwind_walk_slot(walk, UNWIND_SAVED_REGISTER);
 	} else {
 		walk->known = UNWIND_KNOWN_NOWHERE;
+		unwind_walk_save(walk, saved, cfa);
 	}
 	walk->is_exact = is_signal != 0;
 	return unwind_walk_enter(walk, ra, cfa, fp);
@@ -264,6 +314,7 @@ static inline int unwind_walk_step(struct unwind_walk *walk, void *memory)
 	__u64 address = walk->pc - !walk->is_exact;
 	const struct unwind_mapping *mapping = unwind_walk_find(walk, address);
 	const struct unwind_rule *rule = NULL;
+	const __s32 *saved = NULL;
 
 	if (mapping && mapping->table) {
 		unwind_note_table(memory, mapping->table);
@@ -279,13 +330,16 @@ static inline int unwind_walk_step(struct unwind_walk *walk, void *memory)
 	case UNWIND_END:
 		return STACKTAP_END_COMPLETE;
 	}
-	return unwind_walk_rule(walk, memory, address - mapping->bias, rule);
+	if (mapping->table->saved)
+		saved = &mapping->table->saved[rule - mapping->table->rules];
+	return unwind_walk_rule(walk, memory, address - mapping->bias, rule, saved);
 }
 
 /* Begin: the first frame is where the task was interrupted. */
 static inline void unwind_walk_begin(struct unwind_walk *walk)
 {
 	walk->known = walk->regs ? UNWIND_KNOWN_ARRAY : UNWIND_KNOWN_NOWHERE;
+	walk->saved = walk->regs ? UNWIND_SAVED_ARRAY : UNWIND_SAVED_NOWHERE;
 	walk->is_exact = 1;
 	walk->ips[0] = walk->pc;
 	walk->count = 1;

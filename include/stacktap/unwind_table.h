@@ -12,8 +12,11 @@
  * Rules are numbered by how often they occur; rows whose rule has no number below UNWIND_ROW_WIDE
  * have their rule in a list beside.
  *
- *	header, rules[], spans[] (u32), wide_rows[] (u32), wide_rules[] (u16), blocks[] (u16),
- *	rows[] (u16), zero bytes up to a multiple of 8
+ * An object in which callers have their CFA from one more register than sp and fp (ld.so's lazy
+ * binding: rbx) also tells for each rule where that register is saved.
+ *
+ *	header, rules[], saved[] (s32, or none), spans[] (u32), wide_rows[] (u32),
+ *	wide_rules[] (u16), blocks[] (u16), rows[] (u16), zero bytes up to a multiple of 8
  *
  * All in host byte order, all sizes follow from the header's counts: nothing in a table is an
  * offset that could point elsewhere. unwind_table_check() is the only way to get a struct
@@ -44,6 +47,9 @@ enum {
 	UNWIND_REGISTERS	= 33,	/* DWARF numbers below this may be named */
 	UNWIND_OFFSET_MAX	= 1 << 30,
 	UNWIND_WORD		= 8,
+	UNWIND_SAVED_REGISTER	= 3,	/* rbx, the only one that saved[] may be about */
+	UNWIND_SAVED_SAME	= 0,	/* in saved[]; what is negative is its distance from the CFA */
+	UNWIND_SAVED_LOST	= 1,
 };
 
 /*
@@ -110,7 +116,8 @@ struct unwind_table_header {
 	__u32 wides;
 	__u32 rules;
 	__u8 shift;
-	__u8 zero[7];
+	__u8 saved;		/* UNWIND_SAVED_REGISTER: there is saved[]; 0 */
+	__u8 zero[6];
 };
 
 /* A checked table. */
@@ -118,6 +125,7 @@ struct unwind_table {
 	__u64 start;
 	__u64 bytes;		/* of code, from start */
 	const struct unwind_rule *rules;
+	const __s32 *saved;	/* beside rules, or NULL */
 	const __u32 *spans;
 	const __u32 *wide_rows;	/* ascending */
 	const __u16 *wide_rules;
@@ -157,7 +165,8 @@ static inline __u32 unwind_table_spans(__u32 blocks)
 /* Bytes that a table with these counts takes. */
 static inline __u64 unwind_table_bytes(const struct unwind_table_header *header)
 {
-	__u64 bytes = sizeof(*header) + (__u64)header->rules * sizeof(struct unwind_rule) +
+	__u64 rule = sizeof(struct unwind_rule) + (header->saved ? sizeof(__s32) : 0);
+	__u64 bytes = sizeof(*header) + header->rules * rule +
 		      4ULL * unwind_table_spans(header->blocks) + 6ULL * header->wides +
 		      2ULL * header->blocks + 2ULL * header->rows;
 
@@ -191,7 +200,12 @@ static inline void unwind_table_view(const void *data, struct unwind_table *tabl
 	table->machine = header->machine;
 	table->shift = header->shift;
 	table->rules = (const struct unwind_rule *)(header + 1);
+	table->saved = NULL;
 	table->spans = (const __u32 *)(table->rules + header->rules);
+	if (header->saved) {
+		table->saved = (const __s32 *)table->spans;
+		table->spans += header->rules;
+	}
 	table->wide_rows = table->spans + unwind_table_spans(header->blocks);
 	table->wide_rules = (const __u16 *)(table->wide_rows + header->wides);
 	table->blocks = table->wide_rules + header->wides;
@@ -217,6 +231,13 @@ static inline int unwind_base_valid(__u8 how, int may_be_cfa)
 
 	return base < UNWIND_REGISTERS || base == UNWIND_BASE_SP || base == UNWIND_BASE_FP ||
 	       (base == UNWIND_BASE_CFA && may_be_cfa);
+}
+
+static inline int unwind_saved_valid(const struct unwind_rule *rule, __s32 saved)
+{
+	if ((rule->cfa & UNWIND_HOW_MASK) == UNWIND_SPECIAL)
+		return saved == UNWIND_SAVED_SAME;
+	return saved <= UNWIND_SAVED_LOST && saved >= -UNWIND_OFFSET_MAX;
 }
 
 /* One encoding for each meaning: fields without one are zero. */
@@ -269,6 +290,8 @@ static inline int unwind_table_header_valid(const struct unwind_table_header *he
 	for (i = 0; i < sizeof(header->zero); i++)
 		if (header->zero[i])
 			return 0;
+	if (header->saved && header->saved != UNWIND_SAVED_REGISTER)
+		return 0;
 	if (header->shift > UNWIND_SHIFT_MAX || header->blocks > UNWIND_BLOCKS_MAX ||
 	    header->rules > UNWIND_RULES_MAX || unwind_table_bytes(header) != size)
 		return 0;
@@ -299,7 +322,8 @@ static inline int unwind_table_check(const void *data, __u64 size, struct unwind
 		if (bytes[used])
 			return -EINVAL;
 	for (i = 0; i < table.rule_count; i++)
-		if (!unwind_rule_valid(&table.rules[i]))
+		if (!unwind_rule_valid(&table.rules[i]) ||
+		    (table.saved && !unwind_saved_valid(&table.rules[i], table.saved[i])))
 			return -EINVAL;
 
 	if (table.row_count && (!table.block_count || unwind_table_row(&table, 0)))

@@ -235,6 +235,22 @@ static void print_stack(const char *who, const struct stack *stack)
 	fprintf(stderr, "\n");
 }
 
+/*
+ * libdwfl takes rbx for a register that calls destroy (so says its table for x86_64), and passes a
+ * stack off as whole when it needs rbx for the next CFA.
+ */
+static bool needs_saved(uint64_t pc)
+{
+	struct unwind_walk walk = { .mappings = mappings, .mapping_count = mapping_count };
+	const struct unwind_mapping *mapping = unwind_walk_find(&walk, pc - 1);
+	const struct unwind_rule *rule = NULL;
+
+	if (mapping && mapping->table)
+		rule = unwind_table_find(mapping->table, pc - 1 - mapping->bias);
+	return rule && (rule->cfa & UNWIND_HOW_MASK) == UNWIND_VALUE &&
+	       (rule->cfa & UNWIND_BASE_MASK) == UNWIND_SAVED_REGISTER;
+}
+
 static void compare(Dwfl *dwfl, const struct target *target, const struct user_regs_struct *user)
 {
 	struct stack ours = { 0 }, theirs;
@@ -243,6 +259,9 @@ static void compare(Dwfl *dwfl, const struct target *target, const struct user_r
 
 	walk_ours(target, user, &ours);
 	walk_theirs(dwfl, target, &theirs);
+	if (theirs.count > 0 && theirs.count < ours.count &&
+	    needs_saved(theirs.pcs[theirs.count - 1]))
+		theirs.end = STACKTAP_END_NO_RULE;
 	common = min_of(ours.count, theirs.count);
 	is_wrong = memcmp(ours.pcs, theirs.pcs, common * sizeof(ours.pcs[0])) != 0;
 	/* who says to have reached the end must not have fewer frames than the other */

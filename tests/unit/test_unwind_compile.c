@@ -116,6 +116,32 @@ static void instructions_become_rules(void **state)
 	free(compiled.data);
 }
 
+/* An object in which callers need rbx tells where it is. */
+static void a_register_that_callers_need_is_told(void **state)
+{
+	const char *path = assemble("saved", "-no-pie",
+		"\"nop\\n.cfi_def_cfa_offset 16\\n.cfi_offset rbx, -16\\n\"\n"
+		"\"nop\\n.cfi_def_cfa_register rbx\\n\"\n"
+		"\"nop\\n.cfi_def_cfa rsp, 24\\n.cfi_register rbx, rdx\\n\"\n"
+		"\"nop\\n.cfi_same_value rbx\\n\"\n"
+		"\"nop\\n\"");
+	struct compiled compiled = compile_path(path);
+	const struct unwind_table *table = &compiled.table;
+	static const int32_t saved[] = { 0, -16, -16, UNWIND_SAVED_LOST, 0 };
+	uint64_t at = symbol(path, "probe");
+
+	(void)state;
+	assert_non_null(table->saved);
+	for (size_t i = 0; i < ARRAY_SIZE(saved); i++)
+		assert_int_equal(table->saved[unwind_table_find(table, at + i) - table->rules],
+				 saved[i]);
+	free(compiled.data);
+	compiled = compile_path(fixture_build("unsaved", "-O1",
+					      "int main(void) { return 0; }\n"));
+	assert_null(compiled.table.saved);
+	free(compiled.data);
+}
+
 /* .cfi_escape: 0x0f def_cfa_expression, 0x10 expression; 0x77 breg7, 0x76 breg6, 0x06 deref */
 static void expressions_become_rules_or_nothing(void **state)
 {
@@ -181,8 +207,8 @@ static void system_libraries_have_their_special_functions(void **state)
 	/* movq $15, %rax; syscall: where handlers return to */
 	snprintf(address, sizeof(address), "%s", fixture_ask(
 		"objdump -d --section=.text '%s' | "
-		"awk '/mov +\\$0xf,%%rax/ { sub(\":\", \"\", $1); a = $1 } /syscall/ && a && n == NR - 1 "
-		"{ print a; exit } /mov +\\$0xf,%%rax/ { n = NR }'", path));
+		"awk '/mov +\\$0xf,%%rax/ { sub(\":\", \"\", $1); a = $1 } "
+		"/syscall/ && a && n == NR - 1 { print a; exit } /mov +\\$0xf,%%rax/ { n = NR }'", path));
 	assert_true(*address != '\0');
 	expect(&compiled, strtoull(address, NULL, 16),
 	       "cfa=[sp+160] ra=[sp+168] fp=[sp+120] signal");
@@ -383,6 +409,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(instructions_become_rules),
 		cmocka_unit_test(expressions_become_rules_or_nothing),
+		cmocka_unit_test(a_register_that_callers_need_is_told),
 		cmocka_unit_test(unknown_instructions_leave_the_rest_without_rule),
 		cmocka_unit_test(system_libraries_have_their_special_functions),
 		cmocka_unit_test(debug_frames_serve_where_eh_frame_is_missing),

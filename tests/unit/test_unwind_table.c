@@ -269,7 +269,9 @@ static void broken_headers_are_refused(void **state)
 	refused(header->magic++);
 	refused(header->version++);
 	refused(header->shift = 3);
-	refused(header->zero[6] = 1);
+	refused(header->zero[5] = 1);
+	refused(header->saved = 3);
+	refused(header->saved = 1);
 	refused(header->start++);
 	refused(header->start = 1ULL << 63);
 	refused(header->rows++);

@@ -48,7 +48,9 @@ enum {
 	F_REALIGNED = 0xa00,	/* cfa=[fp-8]+8 */
 	F_LOST = 0xb00,		/* cfa=sp+16, fp undefined */
 	F_STUCK = 0xc00,	/* cfa=sp-8 */
-	F_LIMIT = 0xd00,
+	F_SAVES = 0xd00,	/* cfa=sp+16, rbx at cfa-16 */
+	F_RBX = 0xe00,		/* cfa=rbx+16 */
+	F_LIMIT = 0xf00,
 };
 
 static const struct {
@@ -83,34 +85,53 @@ static const struct {
 		    .fp = UNWIND_FP_UNDEFINED } },
 	{ F_STUCK, { .cfa = UNWIND_VALUE | UNWIND_BASE_SP, .cfa_offset = -8,
 		     .ra = UNWIND_LOAD | UNWIND_BASE_CFA, .ra_offset = 8 } },
+	{ F_SAVES, { .cfa = UNWIND_VALUE | UNWIND_BASE_SP, .cfa_offset = 16,
+		     .ra = UNWIND_LOAD | UNWIND_BASE_CFA, .ra_offset = -8 } },
+	{ F_RBX, { .cfa = UNWIND_VALUE | UNWIND_SAVED_REGISTER, .cfa_offset = 16,
+		   .ra = UNWIND_LOAD | UNWIND_BASE_CFA, .ra_offset = -8 } },
 	{ F_LIMIT, { .cfa = UNWIND_UNCOVERED } },
 };
 
-static struct unwind_table table;
-static void *table_data;
+static struct unwind_table table, plain;	/* plain: the same without saved[] */
+static void *table_data, *plain_data;
 
-static int setup(void **state)
+static int32_t saved_at(uint64_t at)
+{
+	return at == F_SAVES ? -16 : at == F_LOST ? UNWIND_SAVED_LOST : UNWIND_SAVED_SAME;
+}
+
+static int make(bool with_saved, void **ret_data, struct unwind_table *ret_table)
 {
 	struct builder builder;
 	size_t size;
 
-	(void)state;
 	assert_int_equal(builder_init(&builder, machine_find(EM_X86_64), 0, 1 << 20), 0);
+	if (with_saved)
+		assert_int_equal(builder_with_saved(&builder), 0);
 	for (int pass = 0; pass < 2; pass++) {
 		for (size_t i = 0; i < ARRAY_SIZE(code); i++)
-			assert_int_equal(builder_row(&builder, code[i].at, &code[i].rule), 0);
+			assert_int_equal(builder_row_saved(&builder, code[i].at, &code[i].rule,
+							   saved_at(code[i].at)), 0);
 		if (pass == 0)
 			assert_int_equal(builder_plan(&builder), 0);
 	}
-	assert_int_equal(builder_finish(&builder, &table_data, &size), 0);
+	assert_true(builder.wants_saved);
+	assert_int_equal(builder_finish(&builder, ret_data, &size), 0);
 	builder_done(&builder);
-	return unwind_table_check(table_data, size, &table);
+	return unwind_table_check(*ret_data, size, ret_table);
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	return make(true, &table_data, &table) || make(false, &plain_data, &plain);
 }
 
 static int teardown(void **state)
 {
 	(void)state;
 	free(table_data);
+	free(plain_data);
 	return 0;
 }
 
@@ -238,6 +259,56 @@ static void registers_are_known_in_the_first_frame_alone(void **state)
 	f = prepare(TEXT + F_R10 + 1, STACK, 0);
 	f->walk.reg_count = 10;
 	assert_int_equal(walk(f), STACKTAP_END_NO_RULE);
+}
+
+static void a_saved_register_is_followed(void **state)
+{
+	struct fixture *f = prepare(TEXT + F_LEAF, STACK, 0);
+
+	(void)state;
+	/* untouched since the first frame */
+	f->regs[3] = STACK + 0x40;
+	put(f, STACK, TEXT + F_RBX + 5);
+	put(f, STACK + 0x48, TEXT + F_END + 1);
+	assert_int_equal(walk(f), STACKTAP_END_COMPLETE);
+	EXPECT(f, TEXT + F_LEAF, TEXT + F_RBX + 5, TEXT + F_END + 1);
+	/* saved by one of the callees */
+	f = prepare(TEXT + F_LEAF, STACK, 0);
+	f->regs[3] = 0x77;
+	put(f, STACK, TEXT + F_SAVES + 5);
+	put(f, STACK + 8, STACK + 0x40);
+	put(f, STACK + 0x10, TEXT + F_LEAF + 5);
+	put(f, STACK + 0x18, TEXT + F_RBX + 5);
+	put(f, STACK + 0x48, TEXT + F_END + 1);
+	assert_int_equal(walk(f), STACKTAP_END_COMPLETE);
+	assert_int_equal(f->walk.count, 5);
+	/* lost by one, or by one of which nothing is known */
+	f = prepare(TEXT + F_LOST, STACK, 0);
+	f->regs[3] = STACK + 0x40;
+	put(f, STACK + 8, TEXT + F_RBX + 5);
+	put(f, STACK + 0x48, TEXT + F_END + 1);
+	assert_int_equal(walk(f), STACKTAP_END_NO_RULE);
+	f = prepare(TEXT + F_LEAF, STACK, 0);
+	f->regs[3] = STACK + 0x40;
+	f->mappings[0].table = &plain;
+	put(f, STACK, TEXT + F_RBX + 5);
+	put(f, STACK + 0x48, TEXT + F_END + 1);
+	assert_int_equal(walk(f), STACKTAP_END_NO_RULE);
+	EXPECT(f, TEXT + F_LEAF, TEXT + F_RBX + 5);
+	/* without frame pointers nothing is known of callees */
+	f = prepare(JIT + 4, STACK, STACK + 0x20);
+	f->regs[3] = STACK + 0x40;
+	put(f, STACK + 0x28, TEXT + F_RBX + 5);
+	assert_int_equal(walk(f), STACKTAP_END_NO_RULE);
+	/* what a signal interrupted has it in the context */
+	f = prepare(TEXT + F_SIGNAL, STACK, 0);
+	put(f, STACK + 160, STACK + 0x180);
+	put(f, STACK + 168, TEXT + F_LEAF);
+	put(f, STACK + 128, STACK + 0x1c0);
+	put(f, STACK + 0x180, TEXT + F_RBX + 5);
+	put(f, STACK + 0x1c8, TEXT + F_END + 1);
+	assert_int_equal(walk(f), STACKTAP_END_COMPLETE);
+	assert_int_equal(f->walk.count, 4);
 }
 
 static void a_link_register_is_stripped_of_its_signature(void **state)
@@ -465,6 +536,7 @@ int main(void)
 		cmocka_unit_test(the_first_frame_is_exact),
 		cmocka_unit_test(a_signal_leads_to_an_exact_frame_on_another_stack),
 		cmocka_unit_test(registers_are_known_in_the_first_frame_alone),
+		cmocka_unit_test(a_saved_register_is_followed),
 		cmocka_unit_test(a_link_register_is_stripped_of_its_signature),
 		cmocka_unit_test(a_link_register_is_found_above_a_signal),
 		cmocka_unit_test(plt_entries_have_pushed_late),
