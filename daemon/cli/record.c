@@ -106,7 +106,7 @@ static int start_pipeline(struct record *record)
 		.source_count = options->source_count,
 		.filter = &options->filter,
 		.user_frames = (uint32_t)options->user_frames,
-		.with_tables = !options->by_frame_pointer,
+		.with_tables = options->with_tables,
 		.loading = options->quiet ? NULL : show_loading,
 		.window_ms = WINDOW_MS,
 		.window_max_ms = WINDOW_MAX_MS,

@@ -14,7 +14,7 @@ struct record_options {
 	uint64_t sideband_bytes;	/* 0: the default */
 	const char *output;		/* "-": standard output */
 	char **command;			/* argv of the command to run, NULL: none */
-	bool by_frame_pointer;		/* --call-graph fp */
+	bool with_tables;		/* --call-graph table */
 	bool has_all;			/* -a: also others than the command */
 	bool quiet, verbose;
 };

@@ -27,8 +27,8 @@ static const char help[] =
 	"      --freq-mode      let the kernel adapt the period to the rate\n"
 	"      --max-stack N    user frames per stack (default: 1024)\n"
 	"  -g                   stacks; always on\n"
-	"      --call-graph HOW user stacks by unwind tables (table, default) or by frame\n"
-	"                       pointers alone (fp)\n"
+	"      --call-graph HOW user stacks by frame pointers (fp, default) or by unwind\n"
+	"                       tables, without frame pointers (table)\n"
 	"      --sideband-bytes N  per CPU, for what the kernel tells of mappings, forks and exits\n"
 	"                       (default: 65536; a power of two from 4096 to 16777216)\n\n"
 	"      --duration TIME  end after TIME: 10, 0.5, 2m, 1h (seconds without a unit)\n"
@@ -182,10 +182,10 @@ static int parse_option(struct parse *parse, int option)
 					       STACKTAP_MAX_USER_FRAMES);
 		return CLI_OK;
 	case OPT_CALL_GRAPH:
-		options->by_frame_pointer = !strcmp(optarg, "fp");
-		if (!options->by_frame_pointer && strcmp(optarg, "table"))
-			return cli_usage_error("there is no way to walk stacks `%s'; there are table "
-					       "and fp", optarg);
+		options->with_tables = !strcmp(optarg, "table");
+		if (!options->with_tables && strcmp(optarg, "fp"))
+			return cli_usage_error("there is no way to walk stacks `%s'; there are fp and "
+					       "table", optarg);
 		return CLI_OK;
 	case OPT_SIDEBAND_BYTES:
 		return set_sideband(options, optarg);

@@ -120,7 +120,7 @@ refused "too many events" 2 "more than 8" record -e cs -e cs -e cs -e cs -e cs -
 refused "duration" 2 "soon" record --duration soon
 refused "duration 0" 2 "\`0'" record --duration 0
 refused "depth" 2 "4096" record --max-stack 5000
-refused "way to walk" 2 "table and fp" record --call-graph dwarf
+refused "way to walk" 2 "fp and table" record --call-graph dwarf
 refused "no such process" 1 "no process 4194303" record -p 4194303
 refused "no process at all" 2 "names no process" record -p ,
 refused "a process in words" 2 "init" record -p init
