@@ -176,7 +176,8 @@ static inline __u64 unwind_table_bytes(const struct unwind_table_header *header)
 /* Against rotten storage, not against malice. @size is a multiple of 8, @data is aligned. */
 static inline __u64 unwind_table_checksum(const void *data, __u64 size)
 {
-	const __u64 *words = data;
+	/* what was written as fields must not be taken for something else than these words */
+	const __u64 __attribute__((__may_alias__)) *words = data;
 	__u64 sum = 0xcbf29ce484222325ULL, i;
 
 	for (i = 2; i < size / 8; i++) {

@@ -29,6 +29,8 @@ struct walks {
 	uint32_t tgid;
 	uint64_t generation;
 	uint64_t leaf[2], whole[2], listed[2], unlisted_end[2];
+	/* stacks with a signal in between, and those of them that are not what they have to be */
+	uint64_t interrupted, wrong;
 };
 
 static void visit(const struct sample_view *view, void *arg)
@@ -37,6 +39,18 @@ static void visit(const struct sample_view *view, void *arg)
 	const struct stacktap_sample *sample = view->sample;
 	unsigned int who = sample->tgid == walks->tgid;
 
+	if (view->nr_exact && who) {
+		unsigned int exact = view->exact[0];
+
+		if (!frameless_is_interrupted(view->user_ips, view->nr_user, exact))
+			walks->wrong++;
+		else if (frameless_is_leaf(view->user_ips[exact]))
+			walks->interrupted++;
+		if (frameless_is_leaf(view->user_ips[exact]) &&
+		    !frameless_is_whole(view->user_ips + exact, view->nr_user - exact))
+			walks->wrong++;
+		return;
+	}
 	if (!view->nr_user || !frameless_is_leaf(view->user_ips[0]))
 		return;
 	walks->leaf[who]++;
@@ -141,6 +155,31 @@ void case_walk(void)
 	tap(tables_count(&client, STACKTAP_A_TABLE_MISSES) >= walks.leaf[0], "and are counted as missed");
 	load_kill(pid);
 
+	client_stop(&client);
+	client_drain(&client);
+	tap(client_balanced(&client), "the ledger balances");
+	client_close(&client);
+}
+
+void case_signals(void)
+{
+	struct client client;
+	struct walks walks;
+	unsigned int i;
+
+	if (!open_walks(&client, &walks))
+		return;
+	tap(!tables_set_frameless(&client, getpid(), 77), "table and list");
+	tap(!frameless_interrupt(5), "a timer");
+	walks_reset(&client, &walks, getpid());
+	for (i = 0; i < 600 && walks.interrupted < 50; i++) {
+		frameless_burn(100);
+		client_drain(&client);
+	}
+	/* while the kernel changes the registers for a signal they are those of two places */
+	tap(walks.interrupted >= 50 && walks.wrong * 20 <= walks.interrupted,
+	    "%llu stacks go through a signal to what it interrupted, %llu are wrong",
+	    (unsigned long long)walks.interrupted, (unsigned long long)walks.wrong);
 	client_stop(&client);
 	client_drain(&client);
 	tap(client_balanced(&client), "the ledger balances");

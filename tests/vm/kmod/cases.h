@@ -21,6 +21,7 @@ void case_tables(void);
 void case_table_limits(void);
 void case_lists(void);
 void case_walk(void);
+void case_signals(void);
 void case_storm(void);
 void case_hold(void);
 

@@ -87,6 +87,7 @@ static void client_take_sample(struct client *client, unsigned int cpu,
 {
 	struct sample_view view = { .sample = sample };
 	uint32_t at = sizeof(*sample), size = sample->header.size;
+	unsigned int i;
 
 	if (size < sizeof(*sample) || sample->source >= STACKTAP_MAX_SOURCES ||
 	    sample->cpu != cpu || sample->kernel_end >= STACKTAP_END_REASONS ||
@@ -111,11 +112,17 @@ static void client_take_sample(struct client *client, unsigned int cpu,
 		} else if (section->kind == STACKTAP_SECTION_USER_IPS) {
 			view.user_ips = (const void *)(section + 1);
 			view.nr_user = section->len / 8;
+		} else if (section->kind == STACKTAP_SECTION_EXACT_PC) {
+			view.exact = (const void *)(section + 1);
+			view.nr_exact = section->len / 2;
 		}
 		at = end;
 	}
 	if ((sample->kernel_end == STACKTAP_END_NONE) != !view.nr_kernel)
 		client_malformed(client, "kernel half and its end disagree");
+	for (i = 0; i < view.nr_exact; i++)
+		if (view.exact[i] >= view.nr_user || view.exact[i] <= (i ? view.exact[i - 1] : 0))
+			client_malformed(client, "EXACT_PC");
 	if (sample->user_end == STACKTAP_END_COMPLETE && !view.nr_user)
 		client_malformed(client, "complete but empty user stack");
 	if (client->visit)

@@ -30,6 +30,8 @@ struct sample_view {
 	unsigned int nr_kernel;
 	const uint64_t *user_ips;
 	unsigned int nr_user;
+	const uint16_t *exact;
+	unsigned int nr_exact;
 };
 
 typedef void client_visit(const struct sample_view *view, void *arg);

@@ -1,12 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
+#define _GNU_SOURCE
 #include "frameless.h"
 
 #include <elf.h>
+#include <errno.h>
 #include <linux/stacktap.h>
+#include <signal.h>
 #include <stacktap/unwind_table.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
 #include <time.h>
+#include <ucontext.h>
+#include <unistd.h>
 
 /*
  * A prologue in two steps, a body that spoils the frame pointer, and the way back. The labels are
@@ -27,6 +34,9 @@
 __asm__(".pushsection .text.frameless, \"ax\", @progbits\n.balign 64\n"
 	FUNCTION("frameless_inner", "1:	dec %rdi\n	jnz 1b\n")
 	FUNCTION("frameless_outer", "	call frameless_inner\n")
+	FUNCTION("frameless_handler", "	mov $20000, %edi\n	call frameless_inner\n")
+	/* one byte before where a handler returns to, like every caller */
+	"frameless_signal:\n	nop\nframeless_restore:\n	mov $15, %eax\n	syscall\n"
 	".globl frameless_end\nframeless_end:\n	ret\n.popsection\n");
 #else
 #define MACHINE EM_AARCH64
@@ -43,6 +53,9 @@ __asm__(".pushsection .text.frameless, \"ax\", @progbits\n.balign 64\n"
 __asm__(".pushsection .text.frameless, \"ax\", @progbits\n.balign 64\n"
 	FUNCTION("frameless_inner", "1:	subs x0, x0, #1\n	b.ne 1b\n")
 	FUNCTION("frameless_outer", "	bl frameless_inner\n")
+	FUNCTION("frameless_handler", "	mov x0, #20000\n	bl frameless_inner\n")
+	/* an instruction before where a handler returns to, like every caller */
+	"frameless_signal:\n	nop\nframeless_restore:\n	mov x8, #139\n	svc #0\n"
 	".globl frameless_end\nframeless_end:\n	ret\n.popsection\n");
 #endif
 
@@ -50,7 +63,11 @@ void frameless_inner(unsigned long rounds);
 void frameless_outer(unsigned long rounds);
 extern const char frameless_inner_1[], frameless_inner_2[], frameless_inner_3[], frameless_inner_4[];
 extern const char frameless_outer_1[], frameless_outer_2[], frameless_outer_3[], frameless_outer_4[];
+extern const char frameless_handler_1[], frameless_handler_2[], frameless_handler_3[],
+	frameless_handler_4[];
+extern const char frameless_signal[], frameless_restore[];
 extern const char frameless_end[];
+void frameless_handler(int number);
 extern const char __executable_start[], etext[];
 
 enum {
@@ -58,9 +75,13 @@ enum {
 	RULE_MOVED,		/* the stack pointer is where it stays */
 	RULE_BODY,
 	RULE_UNCOVERED,
+	RULE_SIGNAL,		/* all is where the kernel saved it */
 	RULES,
 };
 
+#define SIGNAL(sp, pc, fp_at) { .cfa = UNWIND_LOAD | UNWIND_BASE_SP, .cfa_offset = (sp), \
+	.ra = UNWIND_LOAD | UNWIND_BASE_SP, .ra_offset = (pc), \
+	.fp = UNWIND_LOAD | UNWIND_BASE_SP, .fp_offset = (fp_at), .extra = UNWIND_EXTRA_SIGNAL }
 #ifdef __x86_64__
 #define RULE(size, ...) { .cfa = UNWIND_VALUE | UNWIND_BASE_SP, .cfa_offset = (size) + 8, \
 	.ra = UNWIND_LOAD | UNWIND_BASE_CFA, .ra_offset = -8, __VA_ARGS__ }
@@ -68,6 +89,9 @@ static const struct unwind_rule rules[RULES] = {
 	[RULE_ENTRY] = RULE(0),
 	[RULE_MOVED] = RULE(40),
 	[RULE_BODY] = RULE(40, .fp = UNWIND_LOAD | UNWIND_BASE_CFA, .fp_offset = -16),
+	[RULE_SIGNAL] = SIGNAL(offsetof(ucontext_t, uc_mcontext.gregs[REG_RSP]),
+			       offsetof(ucontext_t, uc_mcontext.gregs[REG_RIP]),
+			       offsetof(ucontext_t, uc_mcontext.gregs[REG_RBP])),
 };
 #else
 #define RULE(size, ...) { .cfa = UNWIND_VALUE | UNWIND_BASE_SP, .cfa_offset = (size), __VA_ARGS__ }
@@ -76,6 +100,10 @@ static const struct unwind_rule rules[RULES] = {
 	[RULE_MOVED] = RULE(48, .ra = UNWIND_VALUE | 30),
 	[RULE_BODY] = RULE(48, .ra = UNWIND_LOAD | UNWIND_BASE_CFA, .ra_offset = -24,
 			   .fp = UNWIND_LOAD | UNWIND_BASE_CFA, .fp_offset = -32),
+	/* siginfo comes first there */
+	[RULE_SIGNAL] = SIGNAL(128 + offsetof(ucontext_t, uc_mcontext.sp),
+			       128 + offsetof(ucontext_t, uc_mcontext.pc),
+			       128 + offsetof(ucontext_t, uc_mcontext.regs[29])),
 };
 #endif
 
@@ -107,7 +135,7 @@ void frameless_burn(unsigned int ms)
 
 bool frameless_is_leaf(uint64_t ip)
 {
-	return ip >= (uintptr_t)frameless_inner && ip < (uintptr_t)frameless_end;
+	return ip >= (uintptr_t)frameless_inner && ip < (uintptr_t)frameless_handler;
 }
 
 static bool is_in_c(uint64_t ip)
@@ -124,11 +152,39 @@ bool frameless_is_whole(const uint64_t *ips, unsigned int nr)
 	if (nr && ips[0] < (uintptr_t)frameless_outer)
 		i++;
 	/* inner's caller is behind the call */
-	if (i < nr && frameless_is_leaf(ips[i]) && ips[i] >= (uintptr_t)frameless_outer)
+	if (i < nr && ips[i] >= (uintptr_t)frameless_outer &&
+	    ips[i] < (uintptr_t)frameless_handler)
 		i++;
 	else
 		return false;
 	return i < nr && is_in_c(ips[i]) && i + 2 < nr;
+}
+
+bool frameless_is_interrupted(const uint64_t *ips, unsigned int nr, unsigned int exact)
+{
+	if (!exact || exact >= nr || ips[exact - 1] < (uintptr_t)frameless_restore ||
+	    ips[exact - 1] >= (uintptr_t)frameless_end)
+		return false;
+	return exact == 1 || (ips[exact - 2] >= (uintptr_t)frameless_handler &&
+			      ips[exact - 2] < (uintptr_t)frameless_signal);
+}
+
+int frameless_interrupt(unsigned int every_ms)
+{
+	/* the kernel's, not libc's, which has a restorer of its own */
+	struct {
+		void (*handler)(int number);
+		unsigned long flags;
+		const void *restorer;
+		uint64_t mask;
+	} action = { frameless_handler, 0x04000000 | SA_RESTART, frameless_restore, 0 };
+	struct itimerval timer = { 0 };
+
+	if (syscall(SYS_rt_sigaction, SIGALRM, &action, NULL, sizeof(action.mask)))
+		return -errno;
+	timer.it_interval.tv_usec = every_ms * 1000;
+	timer.it_value = timer.it_interval;
+	return setitimer(ITIMER_REAL, &timer, NULL) ? -errno : 0;
 }
 
 void frameless_range(uint64_t *ret_start, uint64_t *ret_end)
@@ -145,9 +201,9 @@ void frameless_text(uint64_t *ret_start, uint64_t *ret_end)
 
 void frameless_checksum(void *table, size_t size)
 {
-	struct unwind_table_header *header = table;
+	uint64_t sum = unwind_table_checksum(table, size);
 
-	header->checksum = unwind_table_checksum(table, size);
+	memcpy((char *)table + offsetof(struct unwind_table_header, checksum), &sum, sizeof(sum));
 }
 
 static void put_row(struct unwind_table_header *header, uint16_t *blocks, uint16_t *rows,
@@ -164,38 +220,43 @@ static void put_row(struct unwind_table_header *header, uint16_t *blocks, uint16
 const void *frameless_table(size_t *ret_size)
 {
 	static uint64_t data[64];
-	struct unwind_table_header *header = (void *)data;
-	uint16_t blocks[4], rows[16];
-	struct unwind_rule *to;
-	char *at;
+	struct unwind_table_header header = {
+		.magic = UNWIND_TABLE_MAGIC, .version = UNWIND_TABLE_VERSION, .machine = MACHINE,
+		.shift = SHIFT, .start = (uintptr_t)frameless_inner & -(256ull << SHIFT),
+		.rules = RULES,
+	};
+	uint16_t blocks[4], rows[24];
+	char *at = (char *)data;
 
+	put_row(&header, blocks, rows, (const void *)frameless_inner, RULE_ENTRY);
+	put_row(&header, blocks, rows, frameless_inner_1, RULE_MOVED);
+	put_row(&header, blocks, rows, frameless_inner_2, RULE_BODY);
+	put_row(&header, blocks, rows, frameless_inner_3, RULE_MOVED);
+	put_row(&header, blocks, rows, frameless_inner_4, RULE_ENTRY);
+	put_row(&header, blocks, rows, (const void *)frameless_outer, RULE_ENTRY);
+	put_row(&header, blocks, rows, frameless_outer_1, RULE_MOVED);
+	put_row(&header, blocks, rows, frameless_outer_2, RULE_BODY);
+	put_row(&header, blocks, rows, frameless_outer_3, RULE_MOVED);
+	put_row(&header, blocks, rows, frameless_outer_4, RULE_ENTRY);
+	put_row(&header, blocks, rows, (const void *)frameless_handler, RULE_ENTRY);
+	put_row(&header, blocks, rows, frameless_handler_1, RULE_MOVED);
+	put_row(&header, blocks, rows, frameless_handler_2, RULE_BODY);
+	put_row(&header, blocks, rows, frameless_handler_3, RULE_MOVED);
+	put_row(&header, blocks, rows, frameless_handler_4, RULE_ENTRY);
+	put_row(&header, blocks, rows, frameless_signal, RULE_SIGNAL);
+	put_row(&header, blocks, rows, frameless_end, RULE_UNCOVERED);
+
+	/* by memcpy() throughout, because the checksum reads all of it as 64-bit words */
 	memset(data, 0, sizeof(data));
-	header->magic = UNWIND_TABLE_MAGIC;
-	header->version = UNWIND_TABLE_VERSION;
-	header->machine = MACHINE;
-	header->shift = SHIFT;
-	header->start = (uintptr_t)frameless_inner & -(256ull << SHIFT);
-	header->rules = RULES;
-	put_row(header, blocks, rows, (const void *)frameless_inner, RULE_ENTRY);
-	put_row(header, blocks, rows, frameless_inner_1, RULE_MOVED);
-	put_row(header, blocks, rows, frameless_inner_2, RULE_BODY);
-	put_row(header, blocks, rows, frameless_inner_3, RULE_MOVED);
-	put_row(header, blocks, rows, frameless_inner_4, RULE_ENTRY);
-	put_row(header, blocks, rows, (const void *)frameless_outer, RULE_ENTRY);
-	put_row(header, blocks, rows, frameless_outer_1, RULE_MOVED);
-	put_row(header, blocks, rows, frameless_outer_2, RULE_BODY);
-	put_row(header, blocks, rows, frameless_outer_3, RULE_MOVED);
-	put_row(header, blocks, rows, frameless_outer_4, RULE_ENTRY);
-	put_row(header, blocks, rows, frameless_end, RULE_UNCOVERED);
-
-	to = (void *)(header + 1);
-	memcpy(to, rules, sizeof(rules));
+	memcpy(at, &header, sizeof(header));
+	at += sizeof(header);
+	memcpy(at, rules, sizeof(rules));
 	/* one span, which begins with row 0 */
-	at = (char *)(to + RULES) + sizeof(uint32_t);
-	memcpy(at, blocks, header->blocks * sizeof(*blocks));
-	at += header->blocks * sizeof(*blocks);
-	memcpy(at, rows, header->rows * sizeof(*rows));
-	*ret_size = unwind_table_bytes(header);
+	at += sizeof(rules) + sizeof(uint32_t);
+	memcpy(at, blocks, header.blocks * sizeof(*blocks));
+	at += header.blocks * sizeof(*blocks);
+	memcpy(at, rows, header.rows * sizeof(*rows));
+	*ret_size = unwind_table_bytes(&header);
 	frameless_checksum(data, *ret_size);
 	return data;
 }
@@ -207,24 +268,31 @@ void *frameless_filler(uint32_t first, uint32_t blocks, size_t *ret_size)
 		.shift = SHIFT, .start = (256ull << SHIFT) * first, .blocks = blocks,
 		.rows = blocks << 8, .rules = 1,
 	};
-	uint32_t i, spans = unwind_table_spans(blocks), *span;
-	uint16_t *word;
-	char *data;
+	uint32_t i, row, spans = unwind_table_spans(blocks);
+	char *data, *at;
+	uint16_t word;
 
 	*ret_size = unwind_table_bytes(&header);
 	data = calloc(1, *ret_size);
 	if (!data)
 		abort();
-	memcpy(data, &header, sizeof(header));
-	memcpy(data + sizeof(header), rules, sizeof(rules[0]));
-	span = (void *)(data + sizeof(header) + sizeof(rules[0]));
-	for (i = 0; i < spans; i++)
-		span[i] = i << 16;
-	word = (void *)(span + spans);
-	for (i = 0; i < blocks; i++)
-		*word++ = i << 8;
-	for (i = 0; i < header.rows; i++)
-		*word++ = i & 0xff;
+	at = data;
+	memcpy(at, &header, sizeof(header));
+	at += sizeof(header);
+	memcpy(at, rules, sizeof(rules[0]));
+	at += sizeof(rules[0]);
+	for (i = 0; i < spans; i++, at += sizeof(row)) {
+		row = i << 16;
+		memcpy(at, &row, sizeof(row));
+	}
+	for (i = 0; i < blocks; i++, at += sizeof(word)) {
+		word = i << 8;
+		memcpy(at, &word, sizeof(word));
+	}
+	for (i = 0; i < header.rows; i++, at += sizeof(word)) {
+		word = i & 0xff;
+		memcpy(at, &word, sizeof(word));
+	}
 	frameless_checksum(data, *ret_size);
 	return data;
 }

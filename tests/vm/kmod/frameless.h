@@ -13,9 +13,15 @@
 /* Burn for @ms of wall time in frameless_inner() under frameless_outer() under a C function. */
 void frameless_burn(unsigned int ms);
 
-/* Are these the leaf frames of frameless_burn(), up to where C begins, and then its caller? */
+/* Are these the inner frames of frameless_burn(), up to where C begins, and then its caller? */
 bool frameless_is_whole(const uint64_t *ips, unsigned int nr);
+/* In frameless_inner() or frameless_outer()? */
 bool frameless_is_leaf(uint64_t ip);
+
+/* Have SIGALRM handled by frameless_handler(), which calls frameless_inner(). */
+int frameless_interrupt(unsigned int every_ms);
+/* Is ips[exact] what such a signal interrupted? */
+bool frameless_is_interrupted(const uint64_t *ips, unsigned int nr, unsigned int exact);
 
 /* The bytes of the table, good until the next call. */
 const void *frameless_table(size_t *ret_size);

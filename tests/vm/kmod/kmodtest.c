@@ -32,6 +32,7 @@ static const struct {
 	{ "table-limits", case_table_limits },
 	{ "lists", case_lists },
 	{ "walk", case_walk },
+	{ "signals", case_signals },
 	{ "storm", case_storm },
 	{ "hold", case_hold },
 };
