@@ -68,7 +68,7 @@ NOINLINE uint64_t outer(uint64_t ms)
 	return sum;
 }
 
-static int child(char **argv, int is_exec)
+static NOINLINE int child(char **argv, int is_exec)
 {
 	pid_t pid = fork();
 	int status = 1;
