@@ -117,15 +117,18 @@ static int find_frame(const struct compare *compare, uint64_t address, Dwarf_Fra
 	return -ENODATA;
 }
 
-/* The first address behind @address where our table changes, at most @end. */
+/*
+ * The next address to ask libdw about, when it has nothing for @address: where our table changes, if
+ * that has nothing either. At most @end.
+ */
 static uint64_t next_row(const struct compare *compare, uint64_t address, uint64_t end)
 {
 	const struct unwind_rule *rule = unwind_table_find(compare->table, address);
 
-	/* a gap is as long as the table says, in steps that cannot leave a frame entry out */
 	do
 		address += 1U << compare->machine->shift;
-	while (address < end && unwind_table_find(compare->table, address) == rule);
+	while (address < end && (!rule || rule->cfa == UNWIND_UNCOVERED) &&
+	       unwind_table_find(compare->table, address) == rule);
 	return min_of(address, end);
 }
 

@@ -24,6 +24,7 @@ struct compiler {
 	uint64_t *places;
 	size_t count, capacity;
 	uint64_t limit;		/* where the current frame entry ends at the latest */
+	uint64_t padding;	/* bytes before it that get its first rule */
 	struct compile_stats *stats;
 };
 
@@ -128,6 +129,8 @@ static int take_row(void *ctx, const struct cfi_fde *fde, uint64_t address,
 	if (address >= compiler->limit)
 		return 1;
 	rule = rule_from_state(compiler->builder.machine, state, fde->cie->is_signal);
+	if (address == fde->start)
+		address -= compiler->padding;
 	return builder_row_saved(&compiler->builder, address, &rule, rule_saved(state, &rule));
 }
 
@@ -165,7 +168,10 @@ static int run_place(struct compiler *compiler, size_t i, uint64_t *end)
 	compiler->limit = min_of(compiler->limit, next_start(compiler, i));
 	if (compiler->limit <= fde.start)
 		return 0;
-	if (fde.start > *end)
+	compiler->padding = 0;
+	if (gaps_is_padding(&compiler->gaps, *end, fde.start))
+		compiler->padding = fde.start - *end;
+	else
 		r = gaps_fill(&compiler->gaps, &compiler->builder, *end, fde.start);
 	if (r == 0)
 		r = cfi_run(section, &fde, take_row, compiler);

@@ -208,24 +208,21 @@ static int fill_plt(const struct gap *gap, struct builder *builder)
 	return builder_row(builder, gap->pushed ? gap->header_end : gap->start, &rule);
 }
 
-static bool is_known(const struct gaps *gaps, uint64_t start, uint64_t end)
+bool gaps_is_padding(const struct gaps *gaps, uint64_t start, uint64_t end)
 {
+	if (end - start >= GAP_ALIGNMENT || end % GAP_ALIGNMENT)
+		return false;
 	for (size_t i = 0; i < gaps->count; i++)
 		if (gaps->all[i].start < end && gaps->all[i].end > start)
-			return true;
-	return false;
+			return false;
+	return true;
 }
 
 int gaps_fill(const struct gaps *gaps, struct builder *builder, uint64_t start, uint64_t end)
 {
 	struct unwind_rule uncovered = { .cfa = UNWIND_UNCOVERED };
-	struct unwind_rule entry = entry_rule(builder->machine, 0);
-	int r;
+	int r = builder_row(builder, start, &uncovered);
 
-	if (end - start < GAP_ALIGNMENT && end % GAP_ALIGNMENT == 0 &&
-	    !is_known(gaps, start, end))
-		return builder_row(builder, start, &entry);
-	r = builder_row(builder, start, &uncovered);
 	for (size_t i = 0; r == 0 && i < gaps->count; i++) {
 		const struct gap *gap = &gaps->all[i];
 

@@ -32,10 +32,14 @@ struct gaps {
 void gaps_find(const struct elf *elf, const struct machine *machine, struct gaps *ret_gaps);
 
 /*
- * Rows for [@start, @end), which no frame entry covers. What only aligns the function behind it
- * gets the rule of a function that has done nothing yet: no row of its own, for the ends of
- * functions and their starts mostly have the same.
+ * Are [@start, @end), which no frame entry covers, only there to align the function behind? Such
+ * bytes get that function's first rule. Nothing runs there, but a return address that is a
+ * function's start (makecontext's) stands for the byte before; and it saves rows, for the ends of
+ * functions and their starts mostly have the same rule.
  */
+bool gaps_is_padding(const struct gaps *gaps, uint64_t start, uint64_t end);
+
+/* Rows for [@start, @end), which no frame entry covers. */
 int gaps_fill(const struct gaps *gaps, struct builder *builder, uint64_t start, uint64_t end);
 
 #endif /* STACKTAP_UNWIND_GAP_H */

@@ -7,7 +7,7 @@
 #include "unwind/gap.h"
 
 enum {
-	KEY_VERSION = 2,	/* counts changes of what the compiler makes of the same bytes */
+	KEY_VERSION = 3,	/* counts changes of what the compiler makes of the same bytes */
 	CHUNK = 64 * 1024,
 };
 

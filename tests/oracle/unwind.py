@@ -291,8 +291,8 @@ def check_ratios(results):
                  f"{summary['compile_ns'] / 1e6:.0f} ms", result["path"])
 
 
-def check_live(live, target):
-    process = subprocess.run([live, target], capture_output=True, text=True, check=False)
+def check_live(live, target, every):
+    process = subprocess.run([live, target, every], capture_output=True, text=True, check=False)
     try:
         found = json.loads(process.stdout)
     except ValueError:
@@ -313,7 +313,7 @@ def main():
     files = list(unique(everything(tree) if whole else pick(tree)))
     tell(len(files) >= (1200 if whole else 20), f"{len(files)} files to compare", files)
     check_ratios(check_files(stacktap, files, not whole))
-    check_live(live, target)
+    check_live(live, target, "1" if whole else "3")
     print(f"1..{len(RESULTS)}")
     return 0 if all(RESULTS) else 1
 

@@ -8,6 +8,7 @@
 #include <elfutils/libdwfl.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/personality.h>
 #include <sys/ptrace.h>
@@ -40,7 +41,6 @@ enum {
 	MAPPINGS_MAX = 256,
 	THREAD_STEPS = 3000,
 	REPORTED_MAX = 20,
-	BREAKPOINT = 0xcc,
 };
 
 #define ADDRESS_LIMIT 0x7ffffffff000ULL
@@ -217,6 +217,18 @@ static int on_frame(Dwfl_Frame *frame, void *ctx)
 	return DWARF_CB_OK;
 }
 
+/* libdwfl calls an interrupted frame an activation, and the trampoline below it as well. */
+static void mark_interrupted(struct stack *stack)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < stack->exact_count; i++) {
+		if (i + 1 == stack->exact_count || stack->exact[i + 1] != stack->exact[i] + 1)
+			stack->exact[count++] = stack->exact[i];
+	}
+	stack->exact_count = count;
+}
+
 static void walk_theirs(Dwfl *dwfl, const struct target *target, struct stack *ret_stack)
 {
 	*ret_stack = (struct stack){ .end = STACKTAP_END_COMPLETE };
@@ -225,6 +237,7 @@ static void walk_theirs(Dwfl *dwfl, const struct target *target, struct stack *r
 	/* an undefined return address may come out as a last frame of 0 */
 	while (ret_stack->count > 1 && !ret_stack->pcs[ret_stack->count - 1])
 		ret_stack->count--;
+	mark_interrupted(ret_stack);
 }
 
 static void print_stack(const char *who, const struct stack *stack)
@@ -232,6 +245,9 @@ static void print_stack(const char *who, const struct stack *stack)
 	fprintf(stderr, "  %s (end %d):", who, stack->end);
 	for (uint32_t i = 0; i < stack->count && i < 12; i++)
 		fprintf(stderr, " %" PRIx64, stack->pcs[i]);
+	fprintf(stderr, ", exact:");
+	for (uint32_t i = 0; i < stack->exact_count; i++)
+		fprintf(stderr, " %u", stack->exact[i]);
 	fprintf(stderr, "\n");
 }
 
@@ -251,6 +267,16 @@ static bool needs_saved(uint64_t pc)
 	       (rule->cfa & UNWIND_BASE_MASK) == UNWIND_SAVED_REGISTER;
 }
 
+/* libdwfl guesses by the frame pointer where it knows nothing; what is no code is no frame. */
+static void drop_guess(struct stack *stack)
+{
+	struct unwind_walk walk = { .mappings = mappings, .mapping_count = mapping_count };
+
+	if (stack->end != STACKTAP_END_COMPLETE && stack->count > 1 &&
+	    !unwind_walk_find(&walk, stack->pcs[stack->count - 1]))
+		stack->count--;
+}
+
 static void compare(Dwfl *dwfl, const struct target *target, const struct user_regs_struct *user)
 {
 	struct stack ours = { 0 }, theirs;
@@ -259,6 +285,7 @@ static void compare(Dwfl *dwfl, const struct target *target, const struct user_r
 
 	walk_ours(target, user, &ours);
 	walk_theirs(dwfl, target, &theirs);
+	drop_guess(&theirs);
 	if (theirs.count > 0 && theirs.count < ours.count &&
 	    needs_saved(theirs.pcs[theirs.count - 1]))
 		theirs.end = STACKTAP_END_NO_RULE;
@@ -285,12 +312,13 @@ static void compare(Dwfl *dwfl, const struct target *target, const struct user_r
 	}
 }
 
-static bool is_breakpoint(const struct target *target, uint64_t pc)
+/* Did the breakpoint instruction stop it? Steps over instructions and system calls say TRAP_*. */
+static bool is_breakpoint(pid_t tid)
 {
-	__u64 word;
-	struct target memory = *target;
+	siginfo_t info;
 
-	return unwind_read_word(&memory, pc - 1, &word) == 0 && (word & 0xff) == BREAKPOINT;
+	return ptrace(PTRACE_GETSIGINFO, tid, 0, &info) == 0 && info.si_signo == SIGTRAP &&
+	       info.si_code == SI_KERNEL;
 }
 
 /* Step one thread up to its next breakpoint, or @limit instructions; its status then. */
@@ -310,7 +338,7 @@ static int step(Dwfl *dwfl, const struct target *target, uint64_t every, uint64_
 			die("registers");
 		if (i % every == 0)
 			compare(dwfl, target, &user);
-		if (!number && is_breakpoint(target, user.rip))
+		if (!number && is_breakpoint(target->tid))
 			return status;
 	}
 	return status;
