@@ -32,7 +32,7 @@ static bool is_saved_wrong(const struct compare *compare, const struct unwind_ru
 	theirs = evaluate_register(evaluate, frame, compare->machine->saved);
 	if (saved == UNWIND_SAVED_LOST)
 		return false;
-	/* libdw takes rbx, of which nothing is said, for a register that calls destroy; it is not */
+	/* libdw takes rbx, of which nothing is said, for a register that calls destroy */
 	if (theirs.kind != EVALUATE_VALUE)
 		return saved != UNWIND_SAVED_SAME;
 	if (saved == UNWIND_SAVED_SAME)
@@ -118,8 +118,8 @@ static int find_frame(const struct compare *compare, uint64_t address, Dwarf_Fra
 }
 
 /*
- * The next address to ask libdw about, when it has nothing for @address: where our table changes, if
- * that has nothing either. At most @end.
+ * The next address to ask libdw about, when it has nothing for @address: where our table changes,
+ * if that has nothing either. At most @end.
  */
 static uint64_t next_row(const struct compare *compare, uint64_t address, uint64_t end)
 {

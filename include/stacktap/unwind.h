@@ -15,8 +15,9 @@
  * circles ends sooner: the CFA grows with every frame but those that a signal interrupted.
  *
  * Where code has no call frame information at all (JIT code, assembly) a step goes by the frame
- * pointer; it counts only if it leads to code that is known to be mapped, and the walk goes on by
- * tables from there.
+ * pointer; it counts only if it leads to code that is known to be mapped, or from code without table
+ * to more of the same kind close by: mprotect() makes code that no list knows. The walk goes on by
+ * tables when it leaves it.
  */
 #ifndef STACKTAP_UNWIND_H
 #define STACKTAP_UNWIND_H
@@ -33,6 +34,8 @@ enum {
 	UNWIND_MACHINE_X86_64	= 62,	/* EM_X86_64 */
 	UNWIND_MACHINE_AARCH64	= 183,	/* EM_AARCH64 */
 };
+
+#define UNWIND_NEAR	(256ULL << 20)	/* bytes that JIT code of one engine is apart at most */
 
 /* where registers other than pc, sp and fp are known from */
 enum unwind_known {
@@ -228,10 +231,10 @@ static inline int unwind_walk_enter(struct unwind_walk *walk, __u64 pc, __u64 sp
 	return walk->pc < walk->address_limit ? STACKTAP_END_NONE : STACKTAP_END_BAD_FRAME;
 }
 
-/* One step by the frame pointer. */
-static inline int unwind_walk_fp(struct unwind_walk *walk, void *memory)
+/* One step by the frame pointer; @has_table: out of an object that has one, but no rule here. */
+static inline int unwind_walk_fp(struct unwind_walk *walk, void *memory, int has_table)
 {
-	__u64 fp, ra;
+	__u64 fp, ra, from = walk->pc;
 	int end;
 
 	if (walk->is_fp_lost)
@@ -248,7 +251,8 @@ static inline int unwind_walk_fp(struct unwind_walk *walk, void *memory)
 		return end == STACKTAP_END_BAD_FRAME ? STACKTAP_END_NO_RULE : end;
 	end = unwind_walk_enter(walk, ra, walk->fp + 2 * UNWIND_WORD, fp);
 	if (end == STACKTAP_END_NONE && walk->mapping_count &&
-	    !unwind_walk_find(walk, walk->pc - 1))
+	    !unwind_walk_find(walk, walk->pc - 1) &&
+	    (has_table || walk->pc - from + UNWIND_NEAR > 2 * UNWIND_NEAR))
 		end = STACKTAP_END_NO_RULE;
 	walk->known = UNWIND_KNOWN_NOWHERE;
 	walk->saved = UNWIND_SAVED_NOWHERE;
@@ -320,11 +324,9 @@ static inline int unwind_walk_step(struct unwind_walk *walk, void *memory)
 		unwind_note_table(memory, mapping->table);
 		rule = unwind_table_find(mapping->table, address - mapping->bias);
 	}
-	if (!rule)
-		return unwind_walk_fp(walk, memory);
+	if (!rule || rule->cfa == UNWIND_UNCOVERED)
+		return unwind_walk_fp(walk, memory, mapping && mapping->table);
 	switch (rule->cfa) {
-	case UNWIND_UNCOVERED:
-		return unwind_walk_fp(walk, memory);
 	case UNWIND_NO_RULE:
 		return STACKTAP_END_NO_RULE;
 	case UNWIND_END:

@@ -399,6 +399,30 @@ static void a_frame_pointer_that_leads_nowhere_is_not_followed(void **state)
 	EXPECT(f, TEXT + F_LOST, JIT + 4);
 }
 
+static void code_that_no_list_knows_calls_its_like(void **state)
+{
+	const uint64_t unknown = JIT + 0x100000;
+	struct fixture *f = prepare(unknown, STACK, STACK + 0x20);
+
+	(void)state;
+	put(f, STACK + 0x20, STACK + 0x40);
+	put(f, STACK + 0x28, unknown + 0x1000);
+	put(f, STACK + 0x40, STACK + 0x60);
+	put(f, STACK + 0x48, unknown - 0x2000);
+	put(f, STACK + 0x68, TEXT + F_END + 1);
+	assert_int_equal(walk(f), STACKTAP_END_COMPLETE);
+	EXPECT(f, unknown, unknown + 0x1000, unknown - 0x2000, TEXT + F_END + 1);
+	/* not from an object that has a table, and not far away */
+	f = prepare(TEXT + F_UNCOVERED, STACK, STACK + 0x20);
+	put(f, STACK + 0x28, TEXT + 0x20000);
+	assert_int_equal(walk(f), STACKTAP_END_NO_RULE);
+	EXPECT(f, TEXT + F_UNCOVERED);
+	f = prepare(unknown, STACK, STACK + 0x20);
+	put(f, STACK + 0x28, unknown - (257 << 20));
+	assert_int_equal(walk(f), STACKTAP_END_NO_RULE);
+	EXPECT(f, unknown);
+}
+
 static void what_cannot_be_said_ends_the_walk(void **state)
 {
 	struct fixture *f = prepare(TEXT + F_NONE, STACK, STACK + 0x20);
@@ -543,6 +567,7 @@ int main(void)
 		cmocka_unit_test(realigned_frames_load_their_cfa),
 		cmocka_unit_test(code_without_information_goes_by_the_frame_pointer),
 		cmocka_unit_test(a_frame_pointer_that_leads_nowhere_is_not_followed),
+		cmocka_unit_test(code_that_no_list_knows_calls_its_like),
 		cmocka_unit_test(what_cannot_be_said_ends_the_walk),
 		cmocka_unit_test(stacks_must_grow),
 		cmocka_unit_test(signals_in_circles_end_at_the_depth),
