@@ -16,7 +16,7 @@
 
 #include "kernels.h"
 
-#if LINUX_VERSION_CODE < COMPAT_KERNEL_CODE(COMPAT_KERNEL_MIN)
+#if LINUX_VERSION_CODE < COMPAT_KERNEL_MIN
 #error "this kernel is older than COMPAT_KERNEL_MIN in kmod/compat/kernels.h"
 #endif
 
