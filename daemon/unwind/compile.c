@@ -11,6 +11,8 @@
 enum {
 	FDES_FIRST = 1024,
 	CLOCK_EVERY = 4096,	/* frame entries between two looks at the deadline */
+	SPREAD_BYTES = 64 << 20,
+	SPREAD_FACTOR = 16,
 };
 
 struct compiler {
@@ -240,6 +242,32 @@ static int compile(struct compiler *compiler, void **ret_data, size_t *ret_size)
 	return builder_finish(builder, ret_data, ret_size);
 }
 
+/*
+ * Only code that the file holds counts, and segments that lie far apart for what they hold are
+ * refused: a table has two bytes for each 256 between them.
+ */
+static int take_segments(struct compiler *compiler)
+{
+	uint64_t bytes = 0, start, end;
+	size_t count = 0;
+
+	for (size_t i = 0; i < compiler->segment_count; i++) {
+		struct object_segment segment = compiler->segments[i];
+
+		if (segment.offset >= compiler->elf->size)
+			continue;
+		segment.size = min_of(segment.size, compiler->elf->size - segment.offset);
+		bytes += segment.size;
+		compiler->segments[count++] = segment;
+	}
+	compiler->segment_count = count;
+	if (count == 0)
+		return -ENODATA;
+	start = compiler->segments[0].vaddr;
+	end = compiler->segments[count - 1].vaddr + compiler->segments[count - 1].size;
+	return end - start > SPREAD_BYTES + SPREAD_FACTOR * bytes ? -EFBIG : 0;
+}
+
 int compile_elf(const struct elf *elf, size_t memory_limit, void **ret_data, size_t *ret_size,
 		struct compile_stats *ret_stats)
 {
@@ -263,6 +291,9 @@ int compile_elf(const struct elf *elf, size_t memory_limit, void **ret_data, siz
 	if (r < 0)
 		return r;
 	compiler->segments = segments;
+	r = take_segments(compiler);
+	if (r < 0)
+		return r;
 	r = builder_init(&compiler->builder, machine, segments[0].vaddr,
 			 memory_limit - sizeof(*compiler));
 	if (r == 0)

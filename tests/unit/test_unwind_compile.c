@@ -346,6 +346,39 @@ static void other_files_are_refused(void **state)
 	free(image);
 }
 
+/* A small file cannot ask for a large table. */
+static void segments_are_what_the_file_holds(void **state)
+{
+	const char *path = fixture_build("spread", "-O1 -no-pie", "int main(void) { return 0; }\n");
+	struct compiled good, compiled;
+	Elf64_Phdr *phdrs, *code = NULL;
+	Elf64_Ehdr *ehdr;
+	uint8_t *image;
+	size_t size;
+
+	(void)state;
+	image = fixture_load(path, &size);
+	assert_int_equal(compile(image, size, MEMORY, &good), 0);
+	ehdr = (void *)image;
+	phdrs = (void *)(image + ehdr->e_phoff);
+	for (size_t i = 0; i < ehdr->e_phnum; i++)
+		if (phdrs[i].p_type == PT_LOAD && phdrs[i].p_flags & PF_X)
+			code = &phdrs[i];
+	assert_non_null(code);
+	code->p_filesz = code->p_memsz = 2ULL << 30;
+	assert_int_equal(compile(image, size, MEMORY, &compiled), 0);
+	assert_true(compiled.size <= good.size + size);
+	free(compiled.data);
+	/* another segment, far away */
+	for (size_t i = 0; i < ehdr->e_phnum; i++)
+		if (phdrs[i].p_type == PT_GNU_STACK)
+			phdrs[i] = (Elf64_Phdr){ .p_type = PT_LOAD, .p_flags = PF_X | PF_R,
+						 .p_vaddr = 1ULL << 31, .p_filesz = 64 };
+	assert_int_equal(compile(image, size, MEMORY, &compiled), -EFBIG);
+	free(good.data);
+	free(image);
+}
+
 static void memory_and_time_are_limited(void **state)
 {
 	struct compiled compiled;
@@ -418,6 +451,7 @@ int main(void)
 		cmocka_unit_test(a_trampoline_without_frame_entry_has_a_rule),
 		cmocka_unit_test(cursors_stay_inside),
 		cmocka_unit_test(other_files_are_refused),
+		cmocka_unit_test(segments_are_what_the_file_holds),
 		cmocka_unit_test(memory_and_time_are_limited),
 		cmocka_unit_test(damaged_information_is_survived),
 	};
