@@ -15,6 +15,9 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+/* all of them global: a linker may take a local one's entry in the GOT for its section's */
+#define GLOBAL(name) ".globl " name ", " name "_1, " name "_2, " name "_3, " name "_4\n"
+
 /*
  * A prologue in two steps, a body that spoils the frame pointer, and the way back. The labels are
  * where the rules change.
@@ -23,7 +26,7 @@
 #define MACHINE EM_X86_64
 #define SHIFT 0
 #define FUNCTION(name, body)							\
-	".globl " name "\n.type " name ", @function\n" name ":\n"		\
+	GLOBAL(name) ".type " name ", @function\n" name ":\n"			\
 	"	sub $40, %rsp\n" name "_1:\n"					\
 	"	mov %rbp, 32(%rsp)\n" name "_2:\n"				\
 	"	mov $1, %ebp\n"							\
@@ -36,13 +39,14 @@ __asm__(".pushsection .text.frameless, \"ax\", @progbits\n.balign 64\n"
 	FUNCTION("frameless_outer", "	call frameless_inner\n")
 	FUNCTION("frameless_handler", "	mov $20000, %edi\n	call frameless_inner\n")
 	/* one byte before where a handler returns to, like every caller */
+	".globl frameless_signal, frameless_restore\n"
 	"frameless_signal:\n	nop\nframeless_restore:\n	mov $15, %eax\n	syscall\n"
 	".globl frameless_end\nframeless_end:\n	ret\n.popsection\n");
 #else
 #define MACHINE EM_AARCH64
 #define SHIFT 2
 #define FUNCTION(name, body)							\
-	".globl " name "\n.type " name ", %function\n" name ":\n"		\
+	GLOBAL(name) ".type " name ", %function\n" name ":\n"			\
 	"	sub sp, sp, #48\n" name "_1:\n"					\
 	"	stp x29, x30, [sp, #16]\n" name "_2:\n"				\
 	"	mov x29, #1\n"							\
@@ -55,6 +59,7 @@ __asm__(".pushsection .text.frameless, \"ax\", @progbits\n.balign 64\n"
 	FUNCTION("frameless_outer", "	bl frameless_inner\n")
 	FUNCTION("frameless_handler", "	mov x0, #20000\n	bl frameless_inner\n")
 	/* an instruction before where a handler returns to, like every caller */
+	".globl frameless_signal, frameless_restore\n"
 	"frameless_signal:\n	nop\nframeless_restore:\n	mov x8, #139\n	svc #0\n"
 	".globl frameless_end\nframeless_end:\n	ret\n.popsection\n");
 #endif
