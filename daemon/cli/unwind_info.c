@@ -199,7 +199,7 @@ static int check(const struct info *info)
 		       " no rule, %" PRIu64 " not understood by libdw, %" PRIu64 " wrong\n", info->options->path,
 		       result.rows, result.exact, result.no_rule, result.refused, result.wrong);
 		printf("%" PRIu64 " bytes of code without frame entry, %" PRIu64
-		       " ranges of them have a rule all the same\n", result.gap_bytes,
+		       " of them have a rule all the same\n", result.gap_bytes,
 		       result.outside);
 	}
 	r = cli_finish();

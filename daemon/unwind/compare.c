@@ -166,7 +166,8 @@ static void compare_range(const struct compare *compare, uint64_t start, uint64_
 		if (find_frame(compare, start, &frame) < 0) {
 			next = next_row(compare, start, end);
 			compare->result->gap_bytes += next - start;
-			compare->result->outside += !is_uncovered(compare, from);
+			if (!is_uncovered(compare, from))
+				compare->result->outside += next - start;
 			start = next;
 			continue;
 		}

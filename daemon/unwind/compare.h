@@ -17,8 +17,8 @@ struct compare_result {
 	uint64_t no_rule;		/* libdw knows something, the table says that it does not */
 	uint64_t wrong;
 	uint64_t refused;		/* libdw finds the entry, but does not understand it */
-	uint64_t outside;		/* ranges without frame entry where the table has a rule */
 	uint64_t gap_bytes;		/* executable bytes without frame entry */
+	uint64_t outside;		/* those of them for which the table has a rule */
 };
 
 /*
