@@ -254,7 +254,8 @@ static int take_segments(struct compiler *compiler)
 	for (size_t i = 0; i < compiler->segment_count; i++) {
 		struct object_segment segment = compiler->segments[i];
 
-		if (segment.offset >= compiler->elf->size)
+		/* the upper half of the addresses is the kernel's */
+		if (segment.offset >= compiler->elf->size || segment.vaddr > INT64_MAX)
 			continue;
 		segment.size = min_of(segment.size, compiler->elf->size - segment.offset);
 		bytes += segment.size;

@@ -369,6 +369,9 @@ static void segments_are_what_the_file_holds(void **state)
 	assert_int_equal(compile(image, size, MEMORY, &compiled), 0);
 	assert_true(compiled.size <= good.size + size);
 	free(compiled.data);
+	code->p_vaddr |= 1ULL << 63;
+	assert_int_equal(compile(image, size, MEMORY, &compiled), -ENODATA);
+	code->p_vaddr &= INT64_MAX;
 	/* another segment, far away */
 	for (size_t i = 0; i < ehdr->e_phnum; i++)
 		if (phdrs[i].p_type == PT_GNU_STACK)
