@@ -18,7 +18,7 @@ SQL = ("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i <
 # of some thousand where no tick is missed: an emulated CPU may lose most of them to its host
 ENOUGH = 30
 TIMEOUT = 600
-ARCHES = ("x86_64",)
+SETTLED_NS = 1000000000
 
 
 def guest(t):
@@ -94,17 +94,20 @@ def host(t):
     judge(t, burn, "without frame pointers")
     total = right = 0
     other = ()
+    # until its tables are there a walk by frame pointers may find a way to _start past some callers
+    settled = min(min(s.timestamps) for s in burn) + SETTLED_NS
     for sample in burn:
         names = tuple(user_part(sample))
-        if not is_whole(sample):
+        count = sum(when >= settled for when in sample.timestamps)
+        if not is_whole(sample) or not count:
             continue
-        total += sample.count
+        total += count
         # what the loader calls main() with is the C library's business
         if names[:len(CHAIN) - CHAIN.index(names[0])] == CHAIN[CHAIN.index(names[0]):]:
-            right += sample.count
+            right += count
         else:
             other = names
-    t.ok(total and right >= 0.999 * total, f"{' <- '.join(CHAIN)} in {right} of {total} {other}")
+    t.ok(total and right >= 0.99 * total, f"{' <- '.join(CHAIN)} in {right} of {total} {other}")
     forked = [s for s in ours if s.process.pid not in (pids["burn"],) and "child" in user_part(s)]
     judge(t, forked, "a fork has its parent's tables")
     execed = [s for s in ours if s.process.pid not in pids.values()
