@@ -13,6 +13,7 @@
 #include "mappings.h"
 #include "netlink.h"
 #include "probe.h"
+#include "table.h"
 
 static int __init stacktap_init(void)
 {
@@ -21,6 +22,7 @@ static int __init stacktap_init(void)
 	err = probe_init();
 	if (err)
 		return err;
+	table_init();
 	err = mappings_init();
 	if (err)
 		return err;

@@ -6,10 +6,11 @@
 #include <linux/mm.h>
 #include <linux/moduleparam.h>
 #include <linux/mutex.h>
+#include <linux/random.h>
+#include <linux/siphash.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 
-#include "compat/compat.h"
 #include "table.h"
 
 #define TABLE_GFP (GFP_KERNEL_ACCOUNT | __GFP_NORETRY | __GFP_NOWARN)
@@ -22,6 +23,7 @@
 
 enum {
 	TABLE_HASH_BITS = 8,
+	TABLE_HASH_WORDS = 4,
 	TABLE_LIMIT_FRACTION = 16,	/* of the memory */
 	TABLE_LIMIT_MAX_MIB = 256,	/* unless somebody asks for more */
 };
@@ -30,7 +32,7 @@ struct stacktap_table {
 	u64 id;
 	struct hlist_node node;
 	struct list_head uses;
-	u8 hash[SHA256_DIGEST_SIZE];
+	u64 hash[TABLE_HASH_WORDS];
 	u64 bytes;
 	void *data;
 	struct unwind_table view;
@@ -39,6 +41,8 @@ struct stacktap_table {
 static DEFINE_MUTEX(tables_lock);
 static DEFINE_XARRAY(tables_by_id);
 static DEFINE_HASHTABLE(tables_by_hash, TABLE_HASH_BITS);
+/* secret, so that nobody can make tables that collide */
+static siphash_key_t tables_keys[TABLE_HASH_WORDS];
 static u64 tables_last_id;
 static u32 tables_count;
 static u64 tables_rows;
@@ -51,7 +55,8 @@ MODULE_PARM_DESC(table_limit_mib,
 		 "limit of all unwind tables and mapping lists together in MiB, 0 for a 16th of the memory, at most 256; a session may take half");
 
 static_assert(STACKTAP_MAX_TABLE_BYTES == UNWIND_TABLE_MAX_BYTES);
-static_assert(sizeof_field(struct stacktap_table_load, hash) == SHA256_DIGEST_SIZE);
+static_assert(sizeof_field(struct stacktap_table_load, hash) ==
+	      sizeof_field(struct stacktap_table, hash));
 
 static unsigned long table_limit(void)
 {
@@ -101,6 +106,7 @@ static void table_free(struct stacktap_table *table)
 static int table_create(const void __user *data, u64 bytes, struct stacktap_table **ret_table)
 {
 	struct stacktap_table *table;
+	unsigned int i;
 	int err = -ENOMEM;
 
 	table = kzalloc(sizeof(*table), TABLE_GFP);
@@ -119,8 +125,10 @@ static int table_create(const void __user *data, u64 bytes, struct stacktap_tabl
 		err = -EINVAL;
 	if (err)
 		goto err_table;
-	cond_resched();
-	sha256(table->data, bytes, table->hash);
+	for (i = 0; i < TABLE_HASH_WORDS; i++) {
+		cond_resched();
+		table->hash[i] = siphash(table->data, bytes, &tables_keys[i]);
+	}
 	*ret_table = table;
 	return 0;
 
@@ -129,12 +137,12 @@ err_table:
 	return err;
 }
 
-/* The hash is no secret and no proof: the bytes decide. */
+/* The hash is no proof: the bytes decide. */
 static struct stacktap_table *table_find(const struct stacktap_table *like)
 {
 	struct stacktap_table *table;
 
-	hash_for_each_possible(tables_by_hash, table, node, *(const u32 *)like->hash)
+	hash_for_each_possible(tables_by_hash, table, node, like->hash[0])
 		if (table->bytes == like->bytes &&
 		    !memcmp(table->hash, like->hash, sizeof(like->hash)) &&
 		    !memcmp(table->data, like->data, like->bytes))
@@ -149,7 +157,7 @@ static int table_add(struct stacktap_table *table)
 	if (err)
 		return err;
 	table->id = ++tables_last_id;
-	hash_add(tables_by_hash, &table->node, *(const u32 *)table->hash);
+	hash_add(tables_by_hash, &table->node, table->hash[0]);
 	tables_count++;
 	tables_rows += table->view.row_count;
 	tables_bytes += table_size(table);
@@ -310,6 +318,11 @@ void table_put(struct stacktap_tables *tables, const struct unwind_table *view)
 	use->mappings--;
 	table_use_put(tables, use);
 	mutex_unlock(&tables_lock);
+}
+
+void table_init(void)
+{
+	get_random_bytes(tables_keys, sizeof(tables_keys));
 }
 
 void table_open(struct stacktap_tables *tables)

@@ -70,6 +70,7 @@ static inline u64 table_hit_time(u32 stamp)
 	return (u64)stamp << 30;
 }
 
+void table_init(void);
 void table_open(struct stacktap_tables *tables);
 /* The session's lists are gone already, those that wait for a grace period included. */
 void table_close(struct stacktap_tables *tables);

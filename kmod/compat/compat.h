@@ -70,13 +70,6 @@ static inline void compat_vm_flags_mod(struct vm_area_struct *vma, unsigned long
 #define may_split split
 #endif
 
-/* 5.11 split the header by generation of the hash */
-#if LINUX_VERSION_CODE < KERNEL_VERSION(5, 11, 0)
-#include <crypto/sha.h>
-#else
-#include <crypto/sha2.h>
-#endif
-
 /* 5.18 added prev_state to sched_switch */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(5, 18, 0)
 #define COMPAT_SCHED_SWITCH_ARGS \

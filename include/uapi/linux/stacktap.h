@@ -150,8 +150,9 @@ struct stacktap_flush {
  * STACKTAP_IOC_TABLE_LOAD: copy the unwind table at @data into the module-wide registry, or find it
  * there: the same bytes are kept once, whoever loads them. Every byte is checked first (EINVAL;
  * also for a table of another machine). @table_id names the table from then on, in all sessions,
- * and is never used again for another. @hash is SHA-256 of the bytes. The session holds one
- * reference, however often it loads the same table, until TABLE_DROP or its end. No flags yet.
+ * and is never used again for another. @hash is the same for the same bytes as long as the module
+ * is loaded, and says nothing else. The session holds one reference, however often it loads the
+ * same table, until TABLE_DROP or its end. No flags yet.
  *
  * Memory: the module's parameter table_limit_mib bounds all tables and mapping lists together (0,
  * the default: a 16th of the memory, at most 256 MiB): ENOSPC. A session may take at most half of
