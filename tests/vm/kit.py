@@ -114,7 +114,7 @@ class Guest:
         """Run to the end, output captured as text; failing is a failed case unless check=False."""
         options.setdefault("stdin", subprocess.DEVNULL)
         result = subprocess.run([str(part) for part in command], capture_output=True, text=True,
-                                timeout=timeout, check=False, errors="replace", **options)
+                                timeout=timeout * PATIENCE, check=False, errors="replace", **options)
         if check and result.returncode:
             raise AssertionError(f"{' '.join(map(str, command))}: exit {result.returncode}\n"
                                  f"{result.stdout[-3000:]}\n{result.stderr[-3000:]}")
@@ -169,7 +169,7 @@ class Guest:
         """Signal, wait, and hand back (stdout, stderr)."""
         if child.poll() is None:
             child.send_signal(how)
-        return child.communicate(timeout=timeout)
+        return child.communicate(timeout=timeout * PATIENCE)
 
     def until(self, condition, seconds=30, what="a condition"):
         """Wait for it; @seconds are those of a guest that has its CPUs for itself."""
