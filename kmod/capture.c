@@ -30,6 +30,9 @@ MODULE_PARM_DESC(noop, "count overflows and do nothing else, to measure what the
 enum {
 	/* kept free behind the user stack */
 	CAPTURE_EXACT_BYTES = sizeof(struct stacktap_section) + STACKTAP_MAX_EXACT_PCS * sizeof(u16),
+	/* the first user frame is always written, so there has to be room for it */
+	CAPTURE_MIN_BYTES = sizeof(struct stacktap_sample) + CAPTURE_EXACT_BYTES +
+			    2 * (sizeof(struct stacktap_section) + sizeof(u64)),
 };
 
 DEFINE_PER_CPU(u64, capture_pending);
@@ -51,46 +54,59 @@ static void capture_lose(struct stacktap_counter *counter, enum stacktap_lost re
 		capture_wake(session);
 }
 
-static void hit_fill(struct stacktap_hit *hit, const struct stacktap_counter *counter,
-		     const struct perf_event *event, const struct perf_sample_data *data,
-		     struct pt_regs *regs, u64 now)
+/* All that the interrupted context tells by itself. IRQs are off, or this is an NMI. */
+static void sample_begin(struct stacktap_sample *sample, const struct stacktap_counter *counter,
+			 const struct perf_event *event, const struct perf_sample_data *data,
+			 struct pt_regs *regs, u64 now)
+{
+	struct task_struct *task = current;
+	u16 flags = 0;
+
+	if (user_mode(regs))
+		flags |= STACKTAP_SAMPLE_USER_MODE;
+	if (unlikely(task->flags & COMPAT_PF_NO_USER))
+		flags |= STACKTAP_SAMPLE_KERNEL_THREAD;
+	if (unlikely(is_idle_task(task)))
+		flags |= STACKTAP_SAMPLE_IDLE;
+	record_init(&sample->header, STACKTAP_RECORD_SAMPLE, flags, 0, now);
+	sample->source = counter->index;
+	sample->context = counter->context != STACKTAP_CONTEXT_IRQ || !in_nmi() ?
+			  counter->context : STACKTAP_CONTEXT_NMI;
+	sample->kernel_end = STACKTAP_END_NONE;
+	sample->user_end = STACKTAP_END_NONE;
+	memset(sample->reserved, 0, sizeof(sample->reserved));
+	sample->cpu = counter->cpu->cpu;
+	sample->delay_ns = 0;
+	sample->tgid = task->tgid;
+	sample->tid = task->pid;
+	/*
+	 * RCU waits for us as it does for readers. That is needed here: once the thread is unhashed
+	 * nothing else keeps its leader from being freed.
+	 */
+	sample->start_time = pid_alive(task) ? READ_ONCE(task->group_leader)->start_boottime :
+			     task->start_boottime;
+	sample->exec_id = task->self_exec_id;
+	sample->cgroup_id = cgroup_id(task_dfl_cgroup(task));
+	/* clock events keep last_period from their creation, whatever they were changed to */
+	sample->period = counter->clock ? event->hw.sample_period : data->period;
+	sample->generation = 0;
+	/* a rename may be half done; the last byte is the only one that matters for safety */
+	memcpy(sample->comm, task->comm, sizeof(sample->comm));
+	sample->comm[sizeof(sample->comm) - 1] = 0;
+}
+
+/* What tells in phase 2 whether that context is still the one that runs. */
+static void hit_begin(struct stacktap_hit *hit, struct pt_regs *regs)
 {
 	const struct task_struct *task = current;
 
-	hit->time = now;
 	hit->task_start = task->start_boottime;
-	hit->exec_id = task->self_exec_id;
 	hit->mm = task->mm;
-	hit->tgid = task->tgid;
-	hit->tid = task->pid;
-	hit->source = counter->index;
-	hit->context = counter->context != STACKTAP_CONTEXT_IRQ || !in_nmi() ? counter->context :
-		       STACKTAP_CONTEXT_NMI;
-	/* clock events keep last_period from their creation, whatever they were changed to */
-	hit->period = counter->clock ? event->hw.sample_period : data->period;
-	hit->kernel_end = STACKTAP_END_NONE;
-	hit->kernel_nr = 0;
-	hit->flags = 0;
-	if (task->flags & COMPAT_PF_NO_USER)
-		hit->flags |= STACKTAP_SAMPLE_KERNEL_THREAD;
-	if (is_idle_task(task))
-		hit->flags |= STACKTAP_SAMPLE_IDLE;
 	if (user_mode(regs)) {
-		hit->flags |= STACKTAP_SAMPLE_USER_MODE;
 		hit->pc = instruction_pointer(regs);
 		hit->sp = user_stack_pointer(regs);
 		hit->fp = stack_regs_fp(regs);
 	}
-	/* a rename may be half done; the last byte is the only one that matters for safety */
-	memcpy(hit->comm, task->comm, sizeof(hit->comm));
-	hit->comm[sizeof(hit->comm) - 1] = 0;
-
-	rcu_read_lock();
-	/* once the thread is unhashed nothing keeps its leader from being freed */
-	hit->image_start = pid_alive(task) ? READ_ONCE(task->group_leader)->start_boottime :
-			   task->start_boottime;
-	hit->cgroup_id = cgroup_id(task_dfl_cgroup(current));
-	rcu_read_unlock();
 }
 
 static struct stacktap_section *section_begin(void *record, u32 size, u16 kind)
@@ -120,129 +136,189 @@ static u32 section_exact(struct stacktap_section *section, const struct stacktap
 
 static unsigned int section_room(s64 space, u32 size, unsigned int limit)
 {
-	s64 room = (space - size - (s64)sizeof(struct stacktap_section)) / (s64)sizeof(u64);
+	s64 room = space - size - (s64)sizeof(struct stacktap_section);
 
-	return clamp_t(s64, room, 0, limit);
+	return room > 0 ? min_t(u64, room / sizeof(u64), limit) : 0;
+}
+
+static unsigned int capture_kernel_room(s64 space)
+{
+	return section_room(space, CAPTURE_MIN_BYTES - sizeof(struct stacktap_section) - sizeof(u64),
+			    STACKTAP_MAX_KERNEL_FRAMES);
+}
+
+static void capture_refuse(struct stacktap_counter *counter, s64 space, u64 now)
+{
+	struct stacktap_cpu *cpu = counter->cpu;
+
+	capture_lose(counter, space >= (s64)(cpu->ring->data_bytes - RECORD_RESERVE) ?
+			      STACKTAP_LOST_TOO_BIG : STACKTAP_LOST_RING_FULL, now);
+	if (wq_has_sleeper(&cpu->session->wait))
+		capture_wake(cpu->session);
 }
 
 /*
- * Phase 2 of one hit. @ips are its kernel frames, or NULL to walk them from @regs now. Caller is
- * the ring's producer. Walks go straight into the ring; one that is cut by the end of the free
- * space is dropped, never shortened.
+ * Where the next sample goes, or NULL when it is lost. Caller is the ring's producer. All parts of
+ * a sample go straight into the ring; one that is cut by the end of the free space is dropped,
+ * never shortened.
  */
-static void capture_record(struct stacktap_counter *counter, struct stacktap_hit *hit,
-			   const u64 *ips, struct pt_regs *regs, u64 now)
+static __always_inline struct stacktap_sample *
+capture_begin(struct stacktap_counter *counter, u64 now, s64 *ret_space)
 {
+	struct stacktap_ring *ring = counter->cpu->ring;
+	s64 space = record_debts(counter->cpu, record_space(ring));
+
+	if (unlikely(space < CAPTURE_MIN_BYTES)) {
+		if (space < 0)
+			capture_lose(counter, STACKTAP_LOST_BAD_TAIL, now);
+		else
+			capture_refuse(counter, space, now);
+		return NULL;
+	}
+	*ret_space = space;
+	return ring_head(ring);
+}
+
+/* The user half of @sample, which is @size bytes long so far, and its publication. */
+static void capture_finish(struct stacktap_counter *counter, struct stacktap_sample *sample,
+			   u32 size, const struct stacktap_hit *hit, s64 space, u64 now)
+{
+	struct stacktap_section *section = section_begin(sample, size, STACKTAP_SECTION_USER_IPS);
 	struct stacktap_cpu *cpu = counter->cpu;
 	struct stacktap_session *session = cpu->session;
 	struct stacktap_ring *ring = cpu->ring;
-	struct stacktap_section *section;
-	struct stacktap_sample *sample;
-	struct stacktap_stack stack;
-	u32 size = sizeof(*sample);
-	s64 space, room;
+	struct stacktap_stack *stack = &cpu->stack;
 
-	space = record_debts(cpu, record_space(ring));
-	if (space < 0) {
-		capture_lose(counter, STACKTAP_LOST_BAD_TAIL, now);
+	stack->ips = (u64 *)(section + 1);
+	stack->nr = 0;
+	stack->max = section_room(space - CAPTURE_EXACT_BYTES, size, session->user_frames);
+	stack->end = STACKTAP_END_NONE;
+	stack->nr_exact = 0;
+	stack->generation = 0;
+	user_walk(cpu, sample, hit, now);
+	if (unlikely(stack->end == STACKTAP_END_DEPTH && stack->max < session->user_frames)) {
+		capture_refuse(counter, space, now);
 		return;
 	}
-	/* the first user frame is always written, so there has to be room for it */
-	room = space - CAPTURE_EXACT_BYTES;
-	if (room < (s64)(sizeof(*sample) + 2 * sizeof(*section) + 2 * sizeof(u64)))
-		goto full;
-	sample = ring_head(ring);
+	size += section_end(section, stack->nr);
+	if (unlikely(stack->nr_exact))
+		size += section_exact(section_begin(sample, size, STACKTAP_SECTION_EXACT_PC),
+				      stack);
 
-	stack.nr = hit->kernel_nr;
-	stack.max = section_room(room, size + sizeof(*section) + sizeof(u64),
-				 STACKTAP_MAX_KERNEL_FRAMES);
-	if (stack.nr > stack.max)
-		goto full;
-	section = section_begin(sample, size, STACKTAP_SECTION_KERNEL_IPS);
-	stack.ips = (u64 *)(section + 1);
-	if (ips) {
-		memcpy(stack.ips, ips, stack.nr * sizeof(*ips));
-	} else if (!user_mode(regs)) {
-		stack_walk_kernel(regs, &stack);
-		if (stack.end == STACKTAP_END_DEPTH && stack.max < STACKTAP_MAX_KERNEL_FRAMES)
-			goto full;
-		hit->kernel_end = stack.end;
-	}
-	size += section_end(section, stack.nr);
-
-	section = section_begin(sample, size, STACKTAP_SECTION_USER_IPS);
-	stack.ips = (u64 *)(section + 1);
-	stack.nr = 0;
-	stack.max = section_room(room, size, session->user_frames);
-	stack.nr_exact = 0;
-	stack.generation = 0;
-	user_walk(cpu, hit, &stack, now);
-	if (stack.end == STACKTAP_END_DEPTH && stack.max < session->user_frames)
-		goto full;
-	size += section_end(section, stack.nr);
-	if (unlikely(stack.nr_exact))
-		size += section_exact(section_begin(sample, size, STACKTAP_SECTION_EXACT_PC), &stack);
-
-	memset(sample, 0, sizeof(*sample));
-	if (ips)
-		hit->flags |= STACKTAP_SAMPLE_TWO_PHASE;
-	record_init(&sample->header, STACKTAP_RECORD_SAMPLE, hit->flags, size, hit->time);
-	sample->source = hit->source;
-	sample->context = hit->context;
-	sample->kernel_end = hit->kernel_end;
-	sample->user_end = stack.end;
-	sample->cpu = cpu->cpu;
-	sample->delay_ns = min_t(u64, now - hit->time, U32_MAX);
-	sample->tgid = hit->tgid;
-	sample->tid = hit->tid;
-	sample->start_time = hit->image_start;
-	sample->exec_id = hit->exec_id;
-	sample->cgroup_id = hit->cgroup_id;
-	sample->period = hit->period;
-	sample->generation = stack.generation;
-	memcpy(sample->comm, hit->comm, sizeof(sample->comm));
+	sample->header.size = size;
+	sample->user_end = stack->end;
+	sample->generation = stack->generation;
 	ring_commit(ring, size);
 
 	local64_inc(&counter->recorded);
-	local64_inc(&counter->kernel_end[hit->kernel_end]);
-	local64_inc(&counter->user_end[stack.end]);
-	if (hit->flags & STACKTAP_SAMPLE_MOVED)
-		local64_inc(&counter->moved);
-	if (hit->flags & STACKTAP_SAMPLE_STALE)
-		local64_inc(&counter->stale);
+	local64_inc(&counter->kernel_end[sample->kernel_end]);
+	local64_inc(&counter->user_end[stack->end]);
+	if (unlikely(sample->header.flags & (STACKTAP_SAMPLE_MOVED | STACKTAP_SAMPLE_STALE)))
+		local64_inc(sample->header.flags & STACKTAP_SAMPLE_MOVED ? &counter->moved :
+									   &counter->stale);
 
 	/* the barrier in wq_has_sleeper() orders head before the look at the queue */
 	if (ring->data_bytes - RECORD_RESERVE - space + size >= ring->watermark &&
 	    wq_has_sleeper(&session->wait))
 		capture_wake(session);
-	return;
+}
 
-full:
-	capture_lose(counter, space >= (s64)(ring->data_bytes - RECORD_RESERVE) ?
-			      STACKTAP_LOST_TOO_BIG : STACKTAP_LOST_RING_FULL, now);
-	if (wq_has_sleeper(&session->wait))
-		capture_wake(session);
+/* The kernel half of @sample. Returns the size so far, 0 when the end of the ring cut it. */
+static noinline u32 capture_kernel(struct stacktap_cpu *cpu, struct stacktap_sample *sample,
+				   struct pt_regs *regs, s64 space)
+{
+	u32 size = sizeof(*sample);
+	struct stacktap_section *section = section_begin(sample, size,
+							 STACKTAP_SECTION_KERNEL_IPS);
+	struct stacktap_stack *stack = &cpu->stack;
+
+	stack->ips = (u64 *)(section + 1);
+	stack->nr = 0;
+	stack->max = capture_kernel_room(space);
+	stack_walk_kernel(regs, stack);
+	if (stack->end == STACKTAP_END_DEPTH && stack->max < STACKTAP_MAX_KERNEL_FRAMES)
+		return 0;
+	sample->kernel_end = stack->end;
+	return size + section_end(section, stack->nr);
+}
+
+/* Both phases in one. */
+static void capture_now(struct stacktap_counter *counter, struct perf_event *event,
+			struct perf_sample_data *data, struct pt_regs *regs, u64 now)
+{
+	struct stacktap_sample *sample;
+	u32 size = sizeof(*sample);
+	s64 space;
+
+	sample = capture_begin(counter, now, &space);
+	if (!sample)
+		return;
+	sample_begin(sample, counter, event, data, regs, now);
+	if (!user_mode(regs))
+		size = capture_kernel(counter->cpu, sample, regs, space);
+	if (size)
+		capture_finish(counter, sample, size, NULL, space, now);
+	else
+		capture_refuse(counter, space, now);
+}
+
+/* Phase 2 of what phase 1 left in @slot. */
+static void capture_later(struct stacktap_counter *counter, const struct stacktap_slot *slot)
+{
+	u64 now = ktime_get_mono_fast_ns();
+	struct stacktap_section *section;
+	struct stacktap_sample *sample;
+	u32 size = sizeof(*sample);
+	s64 space;
+
+	sample = capture_begin(counter, now, &space);
+	if (!sample)
+		return;
+	if (slot->kernel_nr > capture_kernel_room(space)) {
+		capture_refuse(counter, space, now);
+		return;
+	}
+	*sample = slot->sample;
+	sample->header.flags |= STACKTAP_SAMPLE_TWO_PHASE;
+	sample->delay_ns = min_t(u64, now - sample->header.time, U32_MAX);
+	if (slot->kernel_nr) {
+		section = section_begin(sample, size, STACKTAP_SECTION_KERNEL_IPS);
+		memcpy(section + 1, slot->kernel_ips, slot->kernel_nr * sizeof(u64));
+		size += section_end(section, slot->kernel_nr);
+	}
+	capture_finish(counter, sample, size, &slot->hit, space, now);
 }
 
 static void capture_one_phase(struct stacktap_counter *counter, struct perf_event *event,
 			      struct perf_sample_data *data, struct pt_regs *regs, u64 now)
 {
 	struct stacktap_cpu *cpu = counter->cpu;
-	struct stacktap_hit hit;
 	unsigned long flags;
 
 	local_irq_save(flags);
-	if (cpu->recording) {
+	if (unlikely(cpu->recording)) {
 		capture_lose(counter, STACKTAP_LOST_REENTRY, now);
 	} else {
 		cpu->recording = true;
 		barrier();
-		hit_fill(&hit, counter, event, data, regs, now);
-		capture_record(counter, &hit, NULL, regs, now);
+		capture_now(counter, event, data, regs, now);
 		barrier();
 		cpu->recording = false;
 	}
 	local_irq_restore(flags);
+}
+
+static noinline void slot_walk_kernel(struct stacktap_slot *slot, struct pt_regs *regs)
+{
+	/* not the CPU's: in NMI that may be in use */
+	struct stacktap_stack stack;
+
+	stack.ips = slot->kernel_ips;
+	stack.nr = 0;
+	stack.max = ARRAY_SIZE(slot->kernel_ips);
+	stack_walk_kernel(regs, &stack);
+	slot->kernel_nr = stack.nr;
+	slot->sample.kernel_end = stack.end;
 }
 
 static void capture_stash(struct stacktap_counter *counter, struct perf_event *event,
@@ -271,16 +347,11 @@ static void capture_stash(struct stacktap_counter *counter, struct perf_event *e
 	if (!slot) {
 		capture_lose(counter, STACKTAP_LOST_STASH_FULL, now);
 	} else {
-		struct stacktap_stack stack = {
-			.ips = slot->kernel_ips,
-			.max = STACKTAP_MAX_KERNEL_FRAMES,
-		};
-
-		hit_fill(&slot->hit, counter, event, data, regs, now);
+		sample_begin(&slot->sample, counter, event, data, regs, now);
+		hit_begin(&slot->hit, regs);
+		slot->kernel_nr = 0;
 		if (!user_mode(regs))
-			stack_walk_kernel(regs, &stack);
-		slot->hit.kernel_nr = stack.nr;
-		slot->hit.kernel_end = stack.end;
+			slot_walk_kernel(slot, regs);
 		stash_push(stash);
 	}
 	barrier();
@@ -297,6 +368,7 @@ void capture_overflow(struct perf_event *event, struct perf_sample_data *data,
 	struct stacktap_counter *counter = event->overflow_handler_context;
 	struct stacktap_session *session = counter->cpu->session;
 	bool throttled = event->hw.interrupts == COMPAT_MAX_INTERRUPTS;
+	const struct stacktap_filter *filter;
 	u64 now;
 
 	local64_inc(&counter->calls);
@@ -323,7 +395,8 @@ void capture_overflow(struct perf_event *event, struct perf_sample_data *data,
 	if (throttled && events_note(session, STACKTAP_EVENT_THROTTLE))
 		capture_wake(session);
 	/* overflow handlers run with preemption off, and filters are freed after synchronize_rcu */
-	if (!filter_pass(rcu_dereference_raw(session->filter), regs)) {
+	filter = rcu_dereference_raw(session->filter);
+	if (filter && !filter_pass(filter, regs)) {
 		local64_inc(&counter->filtered);
 		return;
 	}
@@ -347,8 +420,7 @@ void capture_drain_cpu(struct stacktap_cpu *cpu)
 	/* what comes in meanwhile is left for the next run, so that this one is bounded */
 	for (nr = stash_count(stash); nr; nr--) {
 		slot = stash_first(stash);
-		capture_record(&cpu->counters[slot->hit.source], &slot->hit, slot->kernel_ips,
-			       NULL, ktime_get_mono_fast_ns());
+		capture_later(&cpu->counters[slot->sample.source], slot);
 		stash_pop(stash);
 	}
 	barrier();

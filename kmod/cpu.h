@@ -7,6 +7,7 @@
 #include <asm/local64.h>
 
 #include "ring.h"
+#include "stack.h"
 #include "stash.h"
 
 struct stacktap_session;
@@ -60,6 +61,7 @@ struct stacktap_cpu {
 	struct stacktap_stash *stash;
 	bool stashing;		/* the overflow handler fills a slot; this CPU only, NMI included */
 	bool recording;		/* the ring is being written */
+	struct stacktap_stack stack; /* of that record; not on our stack, where it would be zeroed */
 	bool owing;		/* something is not in the ring yet: a loss, a throttle, or these */
 	bool anchor_due;	/* belongs to the producer of the ring, as the next three */
 	u8 configs_due;		/* bits of sources */

@@ -67,8 +67,6 @@ static bool filter_has_tgid(const struct stacktap_filter *filter, u32 tgid)
 
 bool filter_pass(const struct stacktap_filter *filter, struct pt_regs *regs)
 {
-	if (!filter)
-		return true;
 	if (filter->flags & STACKTAP_FILTER_USER_ONLY && !user_mode(regs))
 		return false;
 	if (filter->flags & STACKTAP_FILTER_KERNEL_ONLY && user_mode(regs))

@@ -20,7 +20,7 @@ int filter_create(u32 flags, const u64 *cpus, unsigned int nr_words, const u32 *
 		  unsigned int nr_tgids, struct stacktap_filter **ret_filter);
 void filter_destroy(struct stacktap_filter *filter);
 
-/* Safe in NMI. NULL passes everything. */
+/* Safe in NMI. */
 bool filter_pass(const struct stacktap_filter *filter, struct pt_regs *regs);
 
 /* Is @cpu to be sampled? Without a CPU set, isolated and nohz_full CPUs are left alone. */

@@ -12,14 +12,6 @@ static_assert(sizeof(struct stacktap_config) % STACKTAP_RECORD_ALIGN == 0);
 static_assert(STACKTAP_MAX_SOURCES <= BITS_PER_BYTE * sizeof_field(struct stacktap_cpu, configs_due));
 static_assert(STACKTAP_CPU_STATES <= BITS_PER_BYTE * sizeof_field(struct stacktap_cpu, states_due));
 
-void record_init(struct stacktap_record *header, u16 type, u16 flags, u32 size, u64 time)
-{
-	header->size = size;
-	header->type = type;
-	header->flags = flags;
-	header->time = time;
-}
-
 static s64 record_throttles(struct stacktap_cpu *cpu, s64 space)
 {
 	struct stacktap_throttle *record;
@@ -174,9 +166,9 @@ full:
 	return 0;
 }
 
-s64 record_debts(struct stacktap_cpu *cpu, s64 space)
+s64 record_settle(struct stacktap_cpu *cpu, s64 space)
 {
-	if (likely(!READ_ONCE(cpu->owing)) || space < 0)
+	if (space < 0)
 		return space;
 	WRITE_ONCE(cpu->owing, false);
 	barrier();
@@ -226,11 +218,6 @@ void record_owe_state(struct stacktap_cpu *cpu, enum stacktap_cpu_state state)
 	else
 		cpu->states_due |= BIT(state);
 	WRITE_ONCE(cpu->owing, true);
-}
-
-void record_pay(struct stacktap_cpu *cpu)
-{
-	record_debts(cpu, record_space(cpu->ring));
 }
 
 void record_final(struct stacktap_cpu *cpu)

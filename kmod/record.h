@@ -28,15 +28,31 @@ static inline s64 record_space(const struct stacktap_ring *ring)
 	return max_t(s64, space - RECORD_RESERVE, 0);
 }
 
-void record_init(struct stacktap_record *header, u16 type, u16 flags, u32 size, u64 time);
+static inline void record_init(struct stacktap_record *header, u16 type, u16 flags, u32 size,
+			       u64 time)
+{
+	header->size = size;
+	header->type = type;
+	header->flags = flags;
+	header->time = time;
+}
 
 /*
  * What the ring owes, which is written before the next sample: THROTTLE, LOST, and what the sample
  * is to be read by. Returns the space left, none when something of the latter did not fit, or what
  * record_space() does.
  */
-s64 record_debts(struct stacktap_cpu *cpu, s64 space);
-void record_pay(struct stacktap_cpu *cpu);
+s64 record_settle(struct stacktap_cpu *cpu, s64 space);
+
+static inline s64 record_debts(struct stacktap_cpu *cpu, s64 space)
+{
+	return likely(!READ_ONCE(cpu->owing)) ? space : record_settle(cpu, space);
+}
+
+static inline void record_pay(struct stacktap_cpu *cpu)
+{
+	record_debts(cpu, record_space(cpu->ring));
+}
 
 void record_owe_anchor(struct stacktap_cpu *cpu);
 /* What is configured now; by cpu_call(), so that it does not change meanwhile. */

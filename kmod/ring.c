@@ -2,7 +2,6 @@
 #include <linux/mm.h>
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
-#include <stacktap/ring.h>
 
 #include "budget.h"
 #include "compat/compat.h"
@@ -86,16 +85,6 @@ void ring_destroy(struct stacktap_ring *ring)
 	kvfree(ring->pages);
 	budget_return(ring->data_bytes);
 	kfree(ring);
-}
-
-s64 ring_space(const struct stacktap_ring *ring)
-{
-	/* pairs with the reader's store-release of tail: its reads of the freed bytes are done */
-	u64 tail = smp_load_acquire(&ring->consumer->tail);
-
-	if (!stacktap_ring_tail_valid(ring->head, tail, ring->data_bytes))
-		return -EINVAL;
-	return stacktap_ring_space(ring->head, tail, ring->data_bytes);
 }
 
 u64 ring_used(const struct stacktap_ring *ring)

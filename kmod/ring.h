@@ -5,6 +5,7 @@
 #include <linux/mm.h>
 #include <linux/stacktap.h>
 #include <linux/types.h>
+#include <stacktap/ring.h>
 
 /*
  * The records of one CPU. There is one producer: whoever holds this CPU with IRQs off, or the
@@ -27,7 +28,16 @@ void ring_destroy(struct stacktap_ring *ring);
 int ring_mmap(struct stacktap_ring *ring, struct vm_area_struct *vma, bool producer);
 
 /* Free bytes, or -EINVAL when user space put an impossible position on the consumer page. */
-s64 ring_space(const struct stacktap_ring *ring);
+static inline s64 ring_space(const struct stacktap_ring *ring)
+{
+	/* pairs with the reader's store-release of tail: its reads of the freed bytes are done */
+	u64 tail = smp_load_acquire(&ring->consumer->tail);
+
+	if (unlikely(!stacktap_ring_tail_valid(ring->head, tail, ring->data_bytes)))
+		return -EINVAL;
+	return stacktap_ring_space(ring->head, tail, ring->data_bytes);
+}
+
 u64 ring_used(const struct stacktap_ring *ring);
 
 static inline void *ring_head(struct stacktap_ring *ring)

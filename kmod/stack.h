@@ -11,11 +11,12 @@ struct stacktap_stack {
 	u64 *ips;
 	unsigned int nr;
 	unsigned int max;
+	unsigned long fp;	/* of walks by frame pointers: the next frame */
 	u8 end;			/* enum stacktap_end */
 	/* of walks by tables */
 	u16 nr_exact;
-	u16 exact[STACKTAP_MAX_EXACT_PCS];
 	u64 generation;
+	u16 exact[STACKTAP_MAX_EXACT_PCS];
 };
 
 /*
@@ -25,19 +26,39 @@ struct stacktap_stack {
 void stack_walk_kernel(struct pt_regs *regs, struct stacktap_stack *stack);
 
 /*
- * Follow user frame records from *@fp until the stack ends or holds @limit entries. Returns
- * STACKTAP_END_NONE in the latter case, with *@fp where to go on. Caller: page faults disabled,
- * current's mm is the one in use.
+ * May user memory be read, and be followed from @stack->fp on? Returns STACKTAP_END_NONE if so.
+ * Caller: page faults disabled, current's mm is the one in use.
  */
-u8 stack_walk_user_frames(unsigned long *fp, struct stacktap_stack *stack, unsigned int limit);
+u8 stack_admit_user(struct stacktap_stack *stack);
 
-/* As above for the first frame, which also finds out whether user memory may be read at all. */
-u8 stack_walk_user_first(unsigned long *fp, struct stacktap_stack *stack);
+/*
+ * Follow user frame records, which was admitted, until the stack ends or holds @limit entries, at
+ * least one more. Returns STACKTAP_END_NONE in the latter case.
+ */
+u8 stack_walk_user_frames(struct stacktap_stack *stack, unsigned int limit);
+
+#ifdef CONFIG_X86_64
+static inline unsigned long stack_regs_fp(const struct pt_regs *regs)
+{
+	return regs->bp;
+}
 
 /* Is this a task whose frames are not ours to walk (32-bit)? */
-bool stack_regs_compat(struct pt_regs *regs);
+static inline bool stack_regs_compat(struct pt_regs *regs)
+{
+	return !user_64bit_mode(regs);
+}
+#else
+static inline unsigned long stack_regs_fp(const struct pt_regs *regs)
+{
+	return regs->regs[29];
+}
 
-unsigned long stack_regs_fp(struct pt_regs *regs);
+static inline bool stack_regs_compat(struct pt_regs *regs)
+{
+	return compat_user_mode(regs);
+}
+#endif
 
 /* Are overflow interrupts of the PMU NMIs on this machine? */
 bool stack_pmu_is_nmi(void);

@@ -73,59 +73,53 @@ out:
 	pagefault_enable();
 }
 
-u8 stack_walk_user_frames(unsigned long *fp, struct stacktap_stack *stack, unsigned int limit)
+u8 stack_admit_user(struct stacktap_stack *stack)
+{
+	unsigned long fp = untagged_addr(stack->fp);
+
+	stack->fp = fp;
+	return !fp || fp % sizeof(long) || fp > TASK_SIZE - sizeof(struct stack_frame) ?
+		STACKTAP_END_BAD_FRAME : STACKTAP_END_NONE;
+}
+
+u8 stack_walk_user_frames(struct stacktap_stack *stack, unsigned int limit)
 {
 	unsigned long top = TASK_SIZE - sizeof(struct stack_frame), text = TASK_SIZE - 1;
-	unsigned long at = *fp, next, ret;
+	unsigned long at = stack->fp, next, ret, pac = ptrauth_user_pac_mask();
 	u64 *ip = stack->ips + stack->nr, *last = stack->ips + limit;
 	const unsigned long __user *p;
 	u8 end = STACKTAP_END_NONE;
+	int err = 0;
 
 	OPTIMIZER_HIDE_VAR(top);
 	OPTIMIZER_HIDE_VAR(text);
-	while (ip < last) {
+	OPTIMIZER_HIDE_VAR(pac);
+	do {
 		/* @at is at most @top; the mask makes it a user address under speculation as well */
 		p = compat_mask_user(at);
-		if (unlikely(compat_raw_get_pair(p, &next, &ret))) {
-			end = STACKTAP_END_UNREADABLE;
-			break;
-		}
-		ret = compat_strip_user_pac(ret);
+		/* what cannot be read is 0, which ends the walk */
+		compat_raw_get_pair(p, &next, &ret, &err);
+		OPTIMIZER_HIDE_VAR(err);
+		ret &= ~pac;
 		/* 0 wraps, so one comparison tells both kinds of bad addresses */
 		if (unlikely(ret - 1 >= text)) {
 			end = ret || next ? STACKTAP_END_BAD_FRAME : STACKTAP_END_COMPLETE;
 			break;
 		}
 		*ip++ = ret;
-		next = untagged_addr(next);
 		/* callers' frames are strictly above, which also ends loops */
 		if (unlikely(next <= at || next % sizeof(long) || next > top)) {
-			end = next ? STACKTAP_END_BAD_FRAME : STACKTAP_END_COMPLETE;
-			break;
+			next = untagged_addr(next);
+			if (next <= at || next % sizeof(long) || next > top) {
+				end = next ? STACKTAP_END_BAD_FRAME : STACKTAP_END_COMPLETE;
+				break;
+			}
 		}
 		at = next;
-	}
+	} while (ip < last);
 	stack->nr = ip - stack->ips;
-	*fp = at;
-	return end;
-}
-
-u8 stack_walk_user_first(unsigned long *fp, struct stacktap_stack *stack)
-{
-	*fp = untagged_addr(*fp);
-	if (!*fp || *fp % sizeof(long) || *fp > TASK_SIZE - sizeof(struct stack_frame))
-		return STACKTAP_END_BAD_FRAME;
-	return stack_walk_user_frames(fp, stack, stack->nr + 1);
-}
-
-bool stack_regs_compat(struct pt_regs *regs)
-{
-	return compat_user_mode(regs);
-}
-
-unsigned long stack_regs_fp(struct pt_regs *regs)
-{
-	return regs->regs[29];
+	stack->fp = at;
+	return err ? STACKTAP_END_UNREADABLE : end;
 }
 
 bool stack_pmu_is_nmi(void)

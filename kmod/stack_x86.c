@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-#include <linux/nospec.h>
+#include <linux/bitops.h>
 #include <linux/sched.h>
 #include <linux/stacktap.h>
 #include <linux/uaccess.h>
@@ -47,87 +47,72 @@ void stack_walk_kernel(struct pt_regs *regs, struct stacktap_stack *stack)
 	stack->end = unwind_error(&state) ? STACKTAP_END_NO_RULE : STACKTAP_END_COMPLETE;
 }
 
-/* What a record says about the frame above: END_NONE to go on there. */
-static __always_inline u8 frame_accept(struct stacktap_stack *stack, unsigned long *fp,
-				       const struct frame_record *record)
+u8 stack_admit_user(struct stacktap_stack *stack)
 {
-	if (!record->ret)
-		return record->fp ? STACKTAP_END_BAD_FRAME : STACKTAP_END_COMPLETE;
-	if (record->ret >= TASK_SIZE_MAX)
-		return STACKTAP_END_BAD_FRAME;
-	stack->ips[stack->nr++] = record->ret;
-	if (!record->fp)
-		return STACKTAP_END_COMPLETE;
-	/* callers' frames are strictly above, which also ends loops */
-	if (record->fp <= *fp || record->fp % sizeof(long) || record->fp >= FRAME_LIMIT)
-		return STACKTAP_END_BAD_FRAME;
-	*fp = record->fp;
-	return STACKTAP_END_NONE;
-}
+	unsigned long fp = stack->fp;
+	u8 probe;
 
-u8 stack_walk_user_first(unsigned long *fp, struct stacktap_stack *stack)
-{
-	struct frame_record record;
-
-	if (!*fp || *fp % sizeof(long) || *fp >= FRAME_LIMIT)
+	if (!fp || fp % sizeof(long) || fp >= FRAME_LIMIT)
 		return STACKTAP_END_BAD_FRAME;
 	/* refuses when CR3 is not current's mm, which no check of ours can see */
-	if (copy_from_user_nmi(&record, (void __user *)*fp, sizeof(record)))
-		return STACKTAP_END_UNREADABLE;
-	return frame_accept(stack, fp, &record);
+	return copy_from_user_nmi(&probe, (void __user *)fp, sizeof(probe)) ?
+		STACKTAP_END_UNREADABLE : STACKTAP_END_NONE;
 }
 
-u8 stack_walk_user_frames(unsigned long *fp, struct stacktap_stack *stack, unsigned int limit)
+/*
+ * Fifteen instructions a frame, most of what a sample costs. Addresses are kept rotated by three:
+ * counted in words, and a misaligned one is beyond every limit.
+ */
+u8 stack_walk_user_frames(struct stacktap_stack *stack, unsigned int limit)
 {
-	/* in registers, so that a frame costs some 16 instructions */
-	unsigned long top = FRAME_LIMIT, text = TASK_SIZE_MAX - 1;
-	unsigned long at = *fp, next, ret;
-	u64 *ip = stack->ips + stack->nr, *last = stack->ips + limit;
+	/* in registers; the mask covers the user's half, to the end of the page behind it */
+	unsigned long mask = (TASK_SIZE_MAX + PAGE_SIZE - 1) >> 3, text = TASK_SIZE_MAX - 1;
+	unsigned long top = FRAME_LIMIT >> 3, next = ror64(stack->fp, 3), at, ret;
+	u64 *last = stack->ips + limit;
+	long i = (long)stack->nr - (long)limit;
 	unsigned long __user *p;
 	u8 end = STACKTAP_END_NONE;
 
-	OPTIMIZER_HIDE_VAR(top);
+	OPTIMIZER_HIDE_VAR(mask);
 	OPTIMIZER_HIDE_VAR(text);
-	if (!user_access_begin((void __user *)at, sizeof(struct frame_record)))
+	OPTIMIZER_HIDE_VAR(top);
+	if (!user_access_begin((void __user *)stack->fp, sizeof(struct frame_record)))
 		return STACKTAP_END_BAD_FRAME;
 	/* no calls from here to the end of the section */
-	while (ip < last) {
-		/* @at is below @top; the clamp makes that hold under speculation as well */
-		p = (unsigned long __user *)array_index_nospec(at, top);
+	do {
+		/* @next is below @top; the mask makes it the user's under speculation as well */
+		at = next & mask;
+		OPTIMIZER_HIDE_VAR(at);
+		p = (unsigned long __user *)(at << 3);
 		unsafe_get_user(next, p, unreadable);
 		unsafe_get_user(ret, p + 1, unreadable);
+		next = ror64(next, 3);
 		/* 0 wraps, so one comparison tells both kinds of bad addresses */
 		if (unlikely(ret - 1 >= text)) {
+			OPTIMIZER_HIDE_VAR(next);
 			end = ret || next ? STACKTAP_END_BAD_FRAME : STACKTAP_END_COMPLETE;
-			break;
+			goto out;
 		}
-		*ip++ = ret;
+		last[i] = ret;
 		/* the stack grows down: callers' frames are strictly above, which also ends loops */
-		if (unlikely(next <= at || next % sizeof(long) || next >= top)) {
+		if (unlikely(next <= at || next >= top)) {
+			/* hidden, or they are made ready for this in every round */
+			OPTIMIZER_HIDE_VAR(next);
+			OPTIMIZER_HIDE_VAR(i);
 			end = next ? STACKTAP_END_BAD_FRAME : STACKTAP_END_COMPLETE;
-			break;
+			i++;
+			goto out;
 		}
-		at = next;
-	}
+	} while (++i);
+	stack->fp = next << 3;
 	goto out;
 
 unreadable:
 	end = STACKTAP_END_UNREADABLE;
 out:
 	user_access_end();
-	stack->nr = ip - stack->ips;
-	*fp = at;
+	stack->nr = limit + i;
 	return end;
-}
-
-bool stack_regs_compat(struct pt_regs *regs)
-{
-	return !user_64bit_mode(regs);
-}
-
-unsigned long stack_regs_fp(struct pt_regs *regs)
-{
-	return regs->bp;
 }
 
 bool stack_pmu_is_nmi(void)

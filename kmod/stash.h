@@ -5,28 +5,18 @@
 #include <linux/sched.h>
 #include <linux/stacktap.h>
 
-/* What the overflow handler knows: everything of a sample but the user stack. */
+/* By what phase 2 knows again whose stack it is to walk, beside the ids in the sample. */
 struct stacktap_hit {
-	u64 time;
-	u64 image_start;	/* start time of the thread group's leader */
-	u64 task_start;		/* and of the thread: with the tid it names a task for good */
-	u64 exec_id;
-	u64 cgroup_id;
-	u64 period;
+	u64 task_start;		/* start time of the thread: with the tid it names a task for good */
 	const struct mm_struct *mm; /* only ever compared */
 	unsigned long pc, sp, fp; /* of user space, if the overflow hit user mode */
-	u32 tgid;
-	u32 tid;
-	u16 source;
-	u16 flags;		/* STACKTAP_SAMPLE_* */
-	u8 context;
-	u8 kernel_end;
-	u16 kernel_nr;
-	char comm[STACKTAP_COMM_LEN];
 };
 
+/* What the overflow handler knows: everything of a sample but the user stack. */
 struct stacktap_slot {
 	struct stacktap_hit hit;
+	struct stacktap_sample sample;
+	unsigned int kernel_nr;
 	u64 kernel_ips[STACKTAP_MAX_KERNEL_FRAMES];
 };
 

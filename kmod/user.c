@@ -15,13 +15,12 @@ enum {
 	USER_CLOCK_FRAMES = 64,	/* frames between two looks at the clock: 6 us of cache misses */
 };
 
-static void user_walk_frames(unsigned long fp, struct stacktap_stack *stack, u64 now, u32 limit_ns)
+static void user_walk_frames(struct stacktap_stack *stack, u64 now, u32 limit_ns)
 {
-	stack->end = stack_walk_user_first(&fp, stack);
+	stack->end = stack_admit_user(stack);
 	while (stack->end == STACKTAP_END_NONE) {
-		stack->end = stack_walk_user_frames(&fp, stack,
-						    min(stack->nr + USER_CLOCK_FRAMES,
-							stack->max));
+		stack->end = stack_walk_user_frames(stack, min(stack->nr + USER_CLOCK_FRAMES,
+							       stack->max));
 		if (stack->end != STACKTAP_END_NONE)
 			break;
 		/*
@@ -36,8 +35,8 @@ static void user_walk_frames(unsigned long fp, struct stacktap_stack *stack, u64
 }
 
 /* False if there are no tables for this address space. */
-static bool user_walk_tables(struct stacktap_cpu *cpu, struct pt_regs *regs,
-			     struct stacktap_stack *stack, u64 now)
+static noinline bool user_walk_tables(struct stacktap_cpu *cpu, struct pt_regs *regs,
+				      struct stacktap_stack *stack, u64 now)
 {
 	const struct stacktap_list *list = mappings_find(&cpu->session->tables, current->mm);
 	struct walk_counts counts;
@@ -53,20 +52,21 @@ static bool user_walk_tables(struct stacktap_cpu *cpu, struct pt_regs *regs,
 	return true;
 }
 
-void user_walk(struct stacktap_cpu *cpu, struct stacktap_hit *hit, struct stacktap_stack *stack,
-	       u64 now)
+void user_walk(struct stacktap_cpu *cpu, struct stacktap_sample *sample,
+	       const struct stacktap_hit *hit, u64 now)
 {
 	const struct stacktap_session *session = cpu->session;
 	bool has_lists = atomic_read(&session->tables.lists);
+	const struct task_struct *task = current;
+	const struct mm_struct *mm = hit ? hit->mm : task->mm;
+	struct stacktap_stack *stack = &cpu->stack;
 	struct pt_regs *regs;
-	unsigned long fp;
 
-	stack->end = STACKTAP_END_NONE;
-	if (hit->flags & (STACKTAP_SAMPLE_KERNEL_THREAD | STACKTAP_SAMPLE_IDLE) || !hit->mm)
+	if (sample->header.flags & (STACKTAP_SAMPLE_KERNEL_THREAD | STACKTAP_SAMPLE_IDLE) || !mm)
 		return;
 
-	if (current->pid != hit->tid || current->start_boottime != hit->task_start) {
-		hit->flags |= STACKTAP_SAMPLE_STALE;
+	if (hit && (task->pid != sample->tid || task->start_boottime != hit->task_start)) {
+		sample->header.flags |= STACKTAP_SAMPLE_STALE;
 		stack->end = STACKTAP_END_STALE;
 		return;
 	}
@@ -75,17 +75,17 @@ void user_walk(struct stacktap_cpu *cpu, struct stacktap_hit *hit, struct stackt
 	 * task is the same, so only in_execve tells.
 	 */
 	regs = task_pt_regs(current);
-	if (current->mm != hit->mm || current->in_execve || current->flags & COMPAT_PF_NO_USER ||
-	    current->self_exec_id != hit->exec_id || !user_mode(regs)) {
+	if (task->mm != mm || task->in_execve || task->flags & COMPAT_PF_NO_USER ||
+	    task->self_exec_id != sample->exec_id || !user_mode(regs)) {
 		stack->end = STACKTAP_END_STALE;
 		return;
 	}
 
-	fp = stack_regs_fp(regs);
-	if (hit->flags & STACKTAP_SAMPLE_USER_MODE &&
+	stack->fp = stack_regs_fp(regs);
+	if (hit && sample->header.flags & STACKTAP_SAMPLE_USER_MODE &&
 	    (instruction_pointer(regs) != hit->pc || user_stack_pointer(regs) != hit->sp ||
-	     fp != hit->fp))
-		hit->flags |= STACKTAP_SAMPLE_MOVED;
+	     stack->fp != hit->fp))
+		sample->header.flags |= STACKTAP_SAMPLE_MOVED;
 
 	stack->ips[stack->nr++] = instruction_pointer(regs);
 	if (stack_regs_compat(regs)) {
@@ -99,7 +99,7 @@ void user_walk(struct stacktap_cpu *cpu, struct stacktap_hit *hit, struct stackt
 
 	pagefault_disable();
 	if (!has_lists || !user_walk_tables(cpu, regs, stack, now)) {
-		user_walk_frames(fp, stack, now, session->walk_limit_ns);
+		user_walk_frames(stack, now, session->walk_limit_ns);
 		if (has_lists && stack->end == STACKTAP_END_BAD_FRAME)
 			stack->end = STACKTAP_END_NO_MAPPINGS;
 	}

@@ -7,10 +7,11 @@
 #include "stash.h"
 
 /*
- * Walk the user stack of current for @hit into @stack; sets MOVED and STALE in @hit's flags. IRQs
- * are off, this is not an NMI. Spends at most about the session's walk limit.
+ * Walk the user stack of current for @sample into @cpu->stack; sets MOVED and STALE in @sample's flags.
+ * @hit is NULL in the overflow itself. IRQs are off, this is not an NMI. Spends at most about the
+ * session's walk limit.
  */
-void user_walk(struct stacktap_cpu *cpu, struct stacktap_hit *hit, struct stacktap_stack *stack,
-	       u64 now);
+void user_walk(struct stacktap_cpu *cpu, struct stacktap_sample *sample,
+	       const struct stacktap_hit *hit, u64 now);
 
 #endif /* STACKTAP_KMOD_USER_H */

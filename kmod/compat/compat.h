@@ -115,21 +115,19 @@ static inline struct nlattr **compat_genl_dump_attrs(struct netlink_callback *cb
 #include <linux/uaccess.h>
 #include <asm/pointer_auth.h>
 /* 6.11 made the last argument of the raw reads, an error variable, a label */
-static __always_inline int compat_raw_get_pair(const unsigned long __user *p, unsigned long *first,
-					       unsigned long *second)
+static __always_inline void compat_raw_get_pair(const unsigned long __user *p, unsigned long *first,
+						unsigned long *second, int *err)
 {
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 11, 0)
-	int err = 0;
-
-	__raw_get_user(*first, p, err);
-	__raw_get_user(*second, p + 1, err);
-	return err;
+	__raw_get_user(*first, p, *err);
+	__raw_get_user(*second, p + 1, *err);
 #else
 	__raw_get_user(*first, p, failed);
 	__raw_get_user(*second, p + 1, failed);
-	return 0;
+	return;
 failed:
-	return -EFAULT;
+	*first = *second = 0;
+	*err = -EFAULT;
 #endif
 }
 
@@ -154,10 +152,8 @@ failed:
 
 /* 6.6 split the helper by address space and moved it */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 6, 0)
-#define compat_strip_user_pac(ptr) ptrauth_strip_insn_pac(ptr)
 #define compat_strip_kernel_pac(ptr) ptrauth_strip_insn_pac(ptr)
 #else
-#define compat_strip_user_pac(ptr) ptrauth_strip_user_insn_pac(ptr)
 #define compat_strip_kernel_pac(ptr) ptrauth_strip_kernel_insn_pac(ptr)
 #endif
 
