@@ -5,6 +5,7 @@
  * ring. Timer and software events do both at once.
  */
 #include <linux/cgroup.h>
+#include <linux/interrupt.h>
 #include <linux/irq_work.h>
 #include <linux/moduleparam.h>
 #include <linux/poll.h>
@@ -38,7 +39,10 @@ enum {
 DEFINE_PER_CPU(u64, capture_pending);
 static DEFINE_PER_CPU(u64, capture_waking);
 static DEFINE_PER_CPU(struct irq_work, capture_drain_work);
+static DEFINE_PER_CPU(struct tasklet_struct, capture_drain_tasklet);
 static DEFINE_PER_CPU(struct irq_work, capture_wake_work);
+
+static bool capture_by_softirq __ro_after_init;
 
 /* by session->slot; read with IRQs off or under RCU, cleared before a grace period */
 static struct stacktap_session *capture_slots[STACKTAP_MAX_SESSIONS];
@@ -321,6 +325,19 @@ static noinline void slot_walk_kernel(struct stacktap_slot *slot, struct pt_regs
 	slot->sample.kernel_end = stack.end;
 }
 
+/*
+ * Have phase 2 run on this CPU as soon as the handler is over. Where the PMU's interrupt is no NMI
+ * the softirq at its end is much cheaper than the interrupt that an irq_work is. Should it be put
+ * off to ksoftirqd, the switch there drains the stash.
+ */
+static void capture_defer(void)
+{
+	if (capture_by_softirq && hardirq_count() && !in_nmi())
+		tasklet_hi_schedule(this_cpu_ptr(&capture_drain_tasklet));
+	else
+		irq_work_queue(this_cpu_ptr(&capture_drain_work));
+}
+
 static void capture_stash(struct stacktap_counter *counter, struct perf_event *event,
 			  struct perf_sample_data *data, struct pt_regs *regs, u64 now)
 {
@@ -357,7 +374,7 @@ static void capture_stash(struct stacktap_counter *counter, struct perf_event *e
 	barrier();
 	cpu->stashing = false;
 	this_cpu_or(capture_pending, 1ULL << cpu->session->slot);
-	irq_work_queue(this_cpu_ptr(&capture_drain_work));
+	capture_defer();
 out:
 	local_irq_restore(flags);
 }
@@ -452,6 +469,15 @@ static void capture_drain_run(struct irq_work *work)
 	capture_drain_pending();
 }
 
+static void capture_drain_softirq(struct tasklet_struct *tasklet)
+{
+	unsigned long flags;
+
+	local_irq_save(flags);
+	capture_drain_pending();
+	local_irq_restore(flags);
+}
+
 static void capture_wake_run(struct irq_work *work)
 {
 	struct stacktap_session *session;
@@ -492,7 +518,10 @@ void capture_init(void)
 {
 	unsigned int cpu;
 
+	/* PREEMPT_RT runs softirqs in threads */
+	capture_by_softirq = !stack_pmu_is_nmi() && !IS_ENABLED(CONFIG_PREEMPT_RT);
 	for_each_possible_cpu(cpu) {
+		tasklet_setup(per_cpu_ptr(&capture_drain_tasklet, cpu), capture_drain_softirq);
 		compat_irq_work_init_hard(per_cpu_ptr(&capture_drain_work, cpu),
 					  capture_drain_run);
 		init_irq_work(per_cpu_ptr(&capture_wake_work, cpu), capture_wake_run);
@@ -506,6 +535,7 @@ void capture_exit(void)
 	/* nobody queues any more, and nothing was queued on a CPU after its offline callback */
 	for_each_possible_cpu(cpu) {
 		irq_work_sync(per_cpu_ptr(&capture_drain_work, cpu));
+		tasklet_kill(per_cpu_ptr(&capture_drain_tasklet, cpu));
 		irq_work_sync(per_cpu_ptr(&capture_wake_work, cpu));
 	}
 }
