@@ -348,6 +348,14 @@ uint64_t client_count(struct client *client, unsigned int source, uint16_t type)
 	return count.sum;
 }
 
+uint64_t client_unrecorded(struct client *client)
+{
+	/* first, so that what comes in between makes the difference no less than nothing */
+	uint64_t recorded = client_count(client, 0, STACKTAP_CNT_RECORDED);
+
+	return client_count(client, 0, STACKTAP_CNT_CALLS) - recorded;
+}
+
 struct cpu_query {
 	unsigned int cpu;
 	unsigned int state;

@@ -95,6 +95,9 @@ int client_set_filter(struct client *client, uint64_t cpus, const uint32_t *tgid
 /* Sum of a counter (enum stacktap_cnt_attr, u64) over CPUs, from the dump. */
 uint64_t client_count(struct client *client, unsigned int source, uint16_t type);
 
+/* Calls of the first source that became no record yet, or never. */
+uint64_t client_unrecorded(struct client *client);
+
 /* What the dump says of @cpu, an enum stacktap_cpu_state, or 0. */
 unsigned int client_cpu_state(struct client *client, unsigned int cpu);
 
