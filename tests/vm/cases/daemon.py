@@ -11,7 +11,7 @@ NET = True
 ALONE = True
 LOAD = False
 # more than the first pauses of a daemon that makes up its own: 1 s, then 2 s
-RETRY_AFTER = 3
+RETRY_AFTER = 6
 SCRIPT = f"503:retry-after={RETRY_AFTER},429:retry-after={RETRY_AFTER},close-mid-response,garbage,400,partial:rejected=3,503,ok*"
 
 
@@ -106,8 +106,8 @@ def host(t):
     t.ok(exporter["retries"] >= 3, f"503, 429 and the broken connection were retried ({exporter})")
     pauses = [after["time"] - before["time"] for before, after in zip(ledger, ledger[1:])
               if "retry-after" in (before["step"] or "")]
-    # this machine's clock against the guest's
-    t.ok(len(pauses) == 2 and min(pauses) >= RETRY_AFTER - 0.2,
+    # this machine's clock against the guest's, which a busy host sets going too fast
+    t.ok(len(pauses) == 2 and min(pauses) >= RETRY_AFTER / 2,
          f"no request for as long as Retry-After says ({', '.join(f'{p:.1f}' for p in pauses)} s)")
     t.ok(exporter["payloads_dropped"] >= 1, "400 was dropped and counted")
     t.equal(exporter["partial_rejected"], 3, "a partial success is counted and not sent again")
