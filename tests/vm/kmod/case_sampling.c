@@ -339,8 +339,6 @@ static void check_full_start(struct client *client)
 	tap(!client_stop(client) && !client_set_sources(client, &slower, 1), "STOP, 499 Hz");
 	tap(!client_start(client) && wait_for_losses(client, 50), "START with full rings");
 	client_drain(client);
-	tap(client->rings[0].anchors == anchors + 1 && client->ledgers[0][0].config.rate_hz == 997,
-	    "nothing of the second start is there yet");
 	samples = client->ledgers[0][0].samples;
 	for (i = 0; i < 600 && client->ledgers[0][0].samples < samples + 20; i++) {
 		usleep(100000);
