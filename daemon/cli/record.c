@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/signalfd.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -16,6 +17,7 @@
 #include "cli/output.h"
 #include "control/host.h"
 #include "pipeline.h"
+#include "unwind/cache.h"
 
 enum {
 	WINDOW_MS = 15000,
@@ -114,6 +116,9 @@ static int start_pipeline(struct record *record)
 	};
 	char error[512];
 
+	/* it is there once the daemon has run */
+	if (!access(CACHE_DIRECTORY, W_OK))
+		pipeline.table_cache = CACHE_DIRECTORY;
 	memcpy(pipeline.sources, options->sources, sizeof(options->sources));
 	if (record->child.pid && !options->has_all) {
 		pipeline.follow_tgids = &child_tgid;

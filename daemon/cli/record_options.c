@@ -27,8 +27,8 @@ static const char help[] =
 	"      --freq-mode      let the kernel adapt the period to the rate\n"
 	"      --max-stack N    user frames per stack (default: 1024)\n"
 	"  -g                   stacks; always on\n"
-	"      --call-graph HOW user stacks by frame pointers (fp, default) or by unwind\n"
-	"                       tables, without frame pointers (table)\n"
+	"      --call-graph HOW user stacks by unwind tables, which need no frame pointers\n"
+	"                       (table, default), or by frame pointers alone (fp)\n"
 	"      --sideband-bytes N  per CPU, for what the kernel tells of mappings, forks and exits\n"
 	"                       (default: 65536; a power of two from 4096 to 16777216)\n\n"
 	"      --duration TIME  end after TIME: 10, 0.5, 2m, 1h (seconds without a unit)\n"
@@ -249,6 +249,7 @@ int record_parse(int argc, char **argv, struct record_options *ret_options)
 	*ret_options = (struct record_options){
 		.output = "stacktap.otlp",
 		.user_frames = STACKTAP_DEFAULT_USER_FRAMES,
+		.with_tables = true,
 	};
 	opterr = 0;
 	/* '+': what follows the command's name is the command's */

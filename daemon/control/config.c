@@ -103,6 +103,7 @@ void config_init(struct config *config)
 		.exclude_idle = true,
 		.ring_bytes = 65536,
 		.sideband_bytes = 32768,
+		.with_tables = true,
 		.compress = true,
 		.timeout_seconds = 10,
 		.store_directory = strdup("/var/lib/stacktap"),

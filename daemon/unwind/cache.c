@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 
 #include "unwind/key.h"
@@ -118,7 +119,7 @@ static void make_room(struct cache *cache, uint64_t bytes, uint64_t more)
 
 int cache_open(const char *path, uint64_t limit_bytes, struct cache **ret_cache)
 {
-	_cleanup_close_ int directory = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_close_ int directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	struct cache *cache;
 	struct stat st;
 
@@ -201,14 +202,10 @@ static int get(struct cache *cache, const char *name, uint16_t machine, size_t m
 }
 
 /* Best effort: a table that cannot be kept is made again some day. */
-static void put(struct cache *cache, const char *name, const void *data, size_t size)
+static void write_file(struct cache *cache, const char *name, const void *data, size_t size)
 {
 	_cleanup_close_ int fd = -1;
 
-	if (size > cache->limit / EVICT_PART)
-		return;
-	if (cache->stats.bytes + size > cache->limit || cache->stats.files >= CACHE_FILES_MAX)
-		make_room(cache, size, 1);
 	unlinkat(cache->directory, temporary, 0);
 	fd = openat(cache->directory, temporary,
 		    O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -220,6 +217,19 @@ static void put(struct cache *cache, const char *name, const void *data, size_t 
 	}
 	cache->stats.files++;
 	cache->stats.bytes += size;
+}
+
+static void put(struct cache *cache, const char *name, const void *data, size_t size)
+{
+	if (size > cache->limit / EVICT_PART)
+		return;
+	if (cache->stats.bytes + size > cache->limit || cache->stats.files >= CACHE_FILES_MAX)
+		make_room(cache, size, 1);
+	/* `record` and the daemon may be at it at once, and there is one temporary name */
+	if (flock(cache->directory, LOCK_EX | LOCK_NB) < 0)
+		return;
+	write_file(cache, name, data, size);
+	flock(cache->directory, LOCK_UN);
 }
 
 int cache_compile(struct cache *cache, const struct elf *elf, size_t memory_limit,

@@ -8,7 +8,7 @@
  * any table, and one that does not pass is made again.
  *
  * The directory belongs to this user alone. Its bytes are limited, the least recently used go
- * first.
+ * first. Several processes may use it at once.
  */
 #ifndef STACKTAP_UNWIND_CACHE_H
 #define STACKTAP_UNWIND_CACHE_H
@@ -16,6 +16,8 @@
 #include "unwind/compile.h"
 
 enum { CACHE_FILES_MAX = 8192 };
+
+#define CACHE_DIRECTORY "/var/cache/stacktap" /* the daemon's, by systemd */
 
 struct cache;
 

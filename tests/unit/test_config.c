@@ -79,6 +79,7 @@ static void test_defaults(void **state _unused_)
 	assert_false(config.with_command_line);
 	assert_true(config.with_kernel_addresses);
 	assert_true(config.load_module);
+	assert_true(config.with_tables);
 	assert_string_equal(config.store_directory, "/var/lib/stacktap");
 	assert_null(config.endpoint);
 	assert_true(config_same(&empty, &config, "profile", NULL));
@@ -96,7 +97,7 @@ static void test_every_option_round_trips(void **state _unused_)
 		"mode = frequency\nwindow_seconds = 2\nwindow_max_seconds = 3\nmax_stack = 9\n\n"
 		"[filter]\ncpus = 0-1\nuser_only = yes\nkernel_only = no\nexclude_idle = no\n\n"
 		"[capture]\nring_bytes = 131072\nsideband_bytes = 32768\n\n"
-		"[unwind]\ntables = yes\n\n"
+		"[unwind]\ntables = no\n\n"
 		"[export]\nendpoint = https://host:4318\nheaders = a=b\ncertificate = /c\n"
 		"client_certificate = /d\nclient_key = /e\ncompression = none\n"
 		"timeout_seconds = 5\n\n"
