@@ -19,7 +19,7 @@ verdict() {
 		echo "ok $number - $text"
 	else
 		echo "not ok $number - $text"
-		grep -E 'warning|WARNING|error|ERROR|\*\*\*' "$log/$number.log" | head -20 | sed 's/^/# /'
+		grep -E 'warning|WARNING|error|ERROR|\*\*\*|^not ok' "$log/$number.log" | head -20 | sed 's/^/# /'
 		failed=1
 	fi
 }
@@ -82,6 +82,7 @@ verdict "uapi header in C++ and 32-bit C" sh -c '
 	echo "#include <linux/stacktap.h>" | gcc -x c -std=c99 -Wall -Wextra -Werror -Wpadded -Iinclude/uapi -fsyntax-only -'
 verdict "scripts, shellcheck" scripts
 verdict "Python compiles" python_compiles
+verdict "planted faults apply" tests/faults/run --check
 verdict "SPDX on every file" spdx
 echo "1..$number"
 exit $failed
