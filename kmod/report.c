@@ -164,6 +164,10 @@ static int report_session_attrs(struct sk_buff *skb, struct stacktap_session *se
 	    put_u64(skb, STACKTAP_A_CREATED, session->created) ||
 	    nla_put_u32(skb, STACKTAP_A_USER_FRAMES, session->user_frames) ||
 	    nla_put_u32(skb, STACKTAP_A_WALK_LIMIT_NS, session->walk_limit_ns) ||
+	    (session->slice_bytes &&
+	     nla_put_u32(skb, STACKTAP_A_SLICE_BYTES, session->slice_bytes)) ||
+	    (session->slice_every &&
+	     nla_put_u32(skb, STACKTAP_A_SLICE_EVERY, session->slice_every)) ||
 	    put_u64(skb, STACKTAP_A_RING_BYTES, ring_bytes) ||
 	    put_u64(skb, STACKTAP_A_STASH_BYTES, stash) ||
 	    (session->two_phase && nla_put_flag(skb, STACKTAP_A_TWO_PHASE)) ||

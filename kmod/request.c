@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include <linux/mm.h>
 #include <linux/nospec.h>
+#include <linux/security.h>
 #include <linux/slab.h>
 #include <net/netlink.h>
 
@@ -15,6 +16,10 @@ enum {
 static struct netlink_range_validation walk_limit_range = {
 	.min = 1000,
 	.max = 100000,
+};
+
+static struct netlink_range_validation slice_range = {
+	.max = STACKTAP_MAX_SLICE_BYTES,
 };
 
 static const struct nla_policy source_policy[STACKTAP_SRC_ATTR_MAX + 1] = {
@@ -49,6 +54,8 @@ const struct nla_policy request_policy[STACKTAP_A_MAX + 1] = {
 	[STACKTAP_A_SOURCES] = NLA_POLICY_NESTED(sources_policy),
 	[STACKTAP_A_FILTER] = NLA_POLICY_NESTED(filter_policy),
 	[STACKTAP_A_TWO_PHASE] = { .type = NLA_FLAG },
+	[STACKTAP_A_SLICE_BYTES] = NLA_POLICY_FULL_RANGE(NLA_U32, &slice_range),
+	[STACKTAP_A_SLICE_EVERY] = { .type = NLA_U32 },
 };
 
 struct request {
@@ -231,6 +238,10 @@ static int request_apply(struct request *request, struct stacktap_session *sessi
 		session->walk_limit_ns = nla_get_u32(attrs[STACKTAP_A_WALK_LIMIT_NS]);
 	if (attrs[STACKTAP_A_TWO_PHASE])
 		session->two_phase = true;
+	if (attrs[STACKTAP_A_SLICE_BYTES])
+		session->slice_bytes = nla_get_u32(attrs[STACKTAP_A_SLICE_BYTES]);
+	if (attrs[STACKTAP_A_SLICE_EVERY])
+		session->slice_every = nla_get_u32(attrs[STACKTAP_A_SLICE_EVERY]);
 	if (attrs[STACKTAP_A_SOURCES] && session->state != STACKTAP_STATE_RUNNING)
 		control_set_sources(session, request->sources, request->nr_sources);
 
@@ -250,6 +261,33 @@ static int request_apply(struct request *request, struct stacktap_session *sessi
 	return 0;
 }
 
+static int request_slices(const struct stacktap_session *session, struct nlattr **attrs,
+			  struct netlink_ext_ack *extack)
+{
+	struct nlattr *attr = attrs[STACKTAP_A_SLICE_BYTES];
+	u32 bytes = attr ? nla_get_u32(attr) : session->slice_bytes;
+	int err;
+
+	if (!bytes) {
+		if (attrs[STACKTAP_A_SLICE_EVERY] ? !nla_get_u32(attrs[STACKTAP_A_SLICE_EVERY]) :
+						    !session->slice_every)
+			return 0;
+		NL_SET_ERR_MSG(extack, "SLICE_EVERY needs SLICE_BYTES");
+		return -EINVAL;
+	}
+	if (bytes < STACKTAP_MIN_SLICE_BYTES || bytes % sizeof(u64)) {
+		NL_SET_ERR_MSG_ATTR(extack, attr,
+				    "stack slices have 1024 to 65536 bytes, a multiple of 8");
+		return -ERANGE;
+	}
+	/* what perf asks before it lets registers out */
+	err = security_locked_down(LOCKDOWN_PERF);
+	if (err)
+		NL_SET_ERR_MSG(extack,
+			       "the kernel is locked down: no registers and stack slices of processes");
+	return err;
+}
+
 int request_set(struct stacktap_session *session, struct nlattr **attrs,
 		struct netlink_ext_ack *extack)
 {
@@ -259,10 +297,16 @@ int request_set(struct stacktap_session *session, struct nlattr **attrs,
 	lockdep_assert_held(&session->lock);
 	if (session->state == STACKTAP_STATE_RUNNING &&
 	    (attrs[STACKTAP_A_USER_FRAMES] || attrs[STACKTAP_A_WALK_LIMIT_NS] ||
-	     attrs[STACKTAP_A_TWO_PHASE])) {
+	     attrs[STACKTAP_A_TWO_PHASE] || attrs[STACKTAP_A_SLICE_BYTES] ||
+	     attrs[STACKTAP_A_SLICE_EVERY])) {
 		NL_SET_ERR_MSG(extack,
-			       "depth, time limit and phases can only change while stopped");
+			       "depth, time limit, phases and slices can only change while stopped");
 		return -EBUSY;
+	}
+	if (attrs[STACKTAP_A_SLICE_BYTES] || attrs[STACKTAP_A_SLICE_EVERY]) {
+		err = request_slices(session, attrs, extack);
+		if (err)
+			return err;
 	}
 
 	request = kzalloc(sizeof(*request), GFP_KERNEL);

@@ -51,9 +51,11 @@ struct stacktap_session {
 
 	/* read by overflow handlers */
 	bool armed;
-	bool two_phase;		/* constant while armed, as the next two */
+	bool two_phase;		/* constant while armed, as the next four */
 	u32 user_frames;
 	u32 walk_limit_ns;
+	u32 slice_bytes;
+	u32 slice_every;
 	struct stacktap_filter __rcu *filter;
 	cpumask_var_t online;	/* set and cleared by the hotplug callbacks */
 	cpumask_var_t seen;	/* ever online in this session's life */

@@ -43,7 +43,7 @@
 #include <linux/types.h>
 
 #define STACKTAP_ABI_MAJOR	1
-#define STACKTAP_ABI_MINOR	2
+#define STACKTAP_ABI_MINOR	3
 
 #define STACKTAP_DEVICE		"/dev/stacktap"
 
@@ -61,6 +61,9 @@ enum {
 	STACKTAP_MAX_TABLE_BYTES	= 67108864,
 	STACKTAP_MAX_MAPPINGS		= 16384, /* in one list */
 	STACKTAP_MAX_EXACT_PCS		= 32,	/* entries of EXACT_PC */
+	STACKTAP_MIN_SLICE_BYTES	= 1024,
+	STACKTAP_MAX_SLICE_BYTES	= 65536,
+	STACKTAP_SLICES_PER_SPACE	= 16,	/* per address space, CPU and 100 ms */
 	STACKTAP_RING_MIN_BYTES		= 16384,
 	STACKTAP_RING_MAX_BYTES		= 67108864,
 	STACKTAP_RECORD_ALIGN		= 8,
@@ -318,10 +321,16 @@ enum stacktap_end {
 	STACKTAP_END_NO_RULE,		/* no unwind information for an address */
 	STACKTAP_END_BAD_FRAME,		/* misaligned, not growing or out of range */
 	STACKTAP_END_STALE,		/* another task ran, or the address space was changing */
-	STACKTAP_END_NO_MAPPINGS,	/* no list (yet) while the session has others, and cut */
+	STACKTAP_END_NO_MAPPINGS,	/* by frame pointers for want of a list: see below */
 	STACKTAP_END_COMPAT,		/* a 32-bit task: leaf only */
 	STACKTAP_END_REASONS
 };
+
+/*
+ * NO_MAPPINGS: the session uses tables, that is, it has lists or SLICE_BYTES is set, but this address
+ * space has no list (yet). Its stack was walked by frame pointers, which nobody vouches for: however
+ * well the walk ended, it is not called complete.
+ */
 
 /*
  * A sample. The image that ran is (@tgid, @start_time, @exec_id): the thread group leader's start
@@ -358,7 +367,7 @@ struct stacktap_sample {
  */
 struct stacktap_section {
 	__u16 kind;			/* enum stacktap_section_kind */
-	__u16 flags;			/* none yet, readers ignore them */
+	__u16 flags;			/* by kind; readers ignore what they do not know */
 	__u32 len;
 };
 
@@ -367,7 +376,7 @@ enum stacktap_section_kind {
 	STACKTAP_SECTION_USER_IPS,	/* __u64[], leaf first; return addresses are not adjusted */
 	STACKTAP_SECTION_EXACT_PC,	/* __u16[]: indices of USER_IPS that a signal interrupted */
 	STACKTAP_SECTION_REGS,		/* struct stacktap_regs */
-	STACKTAP_SECTION_STACK_SLICE,	/* __u64 address, then bytes */
+	STACKTAP_SECTION_STACK_SLICE,	/* __u64 address, then bytes; flags: enum stacktap_end */
 	STACKTAP_SECTION_VALUES,	/* struct stacktap_value[] */
 	STACKTAP_SECTION_TRACE_CTX,	/* struct stacktap_trace_ctx */
 	STACKTAP_SECTION_INTERP_FRAMES,	/* reserved: frames of interpreters */
@@ -376,8 +385,27 @@ enum stacktap_section_kind {
 };
 
 /*
- * User registers for late unwinding, numbered as DWARF does for the architecture. @pac_mask has a
- * bit set for each bit of a return address that is a pointer authentication code.
+ * REGS and STACK_SLICE are what a user stack can be unwound from later: the user registers and the
+ * upper end of the stack, of the very instant at which USER_IPS was walked. MOVED holds for them as
+ * for that. They always come together, REGS first, in samples
+ *
+ *  * that ended in NO_MAPPINGS, while SLICE_BYTES is not 0;
+ *  * of which SLICE_EVERY says so, for comparison.
+ *
+ * The slice begins at the stack pointer, rounded down to 8 (and without arm64's address tag), and
+ * has as many bytes, a multiple of 8, as were readable, up to SLICE_BYTES and to where the main
+ * thread's stack began (what lies above is arguments and environment). Its section's flags say with
+ * an enum stacktap_end why it ends there: COMPLETE for the stack's beginning, DEPTH for SLICE_BYTES
+ * or what the ring's share (next paragraph) had left, UNREADABLE, or TIME. It may have no bytes at
+ * all but the address.
+ *
+ * Slices take at most a quarter of a ring's unread bytes, and at most STACKTAP_SLICES_PER_SPACE are
+ * written per address space, CPU and 100 ms (those of SLICE_EVERY are not counted there). A sample
+ * that finds no room for its slice is recorded without, and A_SLICES_REFUSED counts it.
+ *
+ * The registers are numbered as DWARF does for the architecture, all that it numbers up to the stack
+ * pointer and the pc. @pac_mask has a bit set for each bit of a return address that is a pointer
+ * authentication code.
  */
 struct stacktap_regs {
 	__u64 pc;
@@ -502,6 +530,7 @@ struct stacktap_cpu_record {
  * GET_SESSION (do with SESSION_ID; dump for all)
  *	-> SESSION: nest
  *		SESSION_ID, OWNER_TGID, OWNER_COMM, STATE, GENERATION, CREATED, USER_FRAMES, WALK_LIMIT,
+ *		SLICE_BYTES, SLICE_EVERY (each if not 0),
  *		RING_BYTES (sum over rings), STASH_BYTES, TABLES, TABLE_BYTES (of tables it holds or its
  *		lists name), TABLE_LIMIT, LISTS, LIST_BYTES, LISTS_REFUSED
  *		SOURCES: nest of SOURCE: nest (SRC_* below, with FALLBACK_ERRNO and FALLBACK_CPUS)
@@ -511,7 +540,7 @@ struct stacktap_cpu_record {
  *	-> CPU: nest, one per session and ring
  *		SESSION_ID, CPU_ID, CPU_STATE,
  *		RING_BYTES, RING_USED,
- *		TABLE_HITS, TABLE_MISSES, TABLE_FRAMES, TABLE_FP_FRAMES
+ *		TABLE_HITS, TABLE_MISSES, TABLE_FRAMES, TABLE_FP_FRAMES, SLICES, SLICES_REFUSED
  *		COUNTS: nest per source
  *			CNT_SRC_ID, CNT_TYPE, CNT_CONFIG, CNT_PERIOD, CNT_FALLBACK_ERRNO (what counts here)
  *			CNT_CALLS, CNT_RECORDED, CNT_FILTERED, CNT_THROTTLED, CNT_LOST: nest of u64 by
@@ -527,7 +556,10 @@ struct stacktap_cpu_record {
  *		existing SRC_ID and may carry SRC_RATE_HZ or SRC_PERIOD alone
  *	FILTER: replaces the filter, at any time; an empty nest removes it. Without FILTER_CPUS the
  *		CPUs that isolcpus= and nohz_full= set aside are not sampled
- *	USER_FRAMES, WALK_LIMIT_NS, TWO_PHASE: while stopped
+ *	USER_FRAMES, WALK_LIMIT_NS, TWO_PHASE, SLICE_BYTES, SLICE_EVERY: while stopped.
+ *		SLICE_EVERY without SLICE_BYTES: EINVAL. EPERM for SLICE_BYTES when the kernel is
+ *		locked down for confidentiality (and for START, if it has been since); a session
+ *		without them works all the same
  *
  * START, STOP (do): SESSION_ID. START of a session without source or ring: EINVAL. START of a
  *	running one and STOP of a stopped one: EALREADY. ENOMEM: also when the stash that phase 2 needs
@@ -604,13 +636,17 @@ enum stacktap_attr {
 	STACKTAP_A_LIST_BYTES,		/* u64 */
 	STACKTAP_A_LISTS_REFUSED,	/* u64, lists not copied at fork, for the limits or want of memory */
 	STACKTAP_A_TABLE_HITS,		/* u64, stacks walked with a mapping list */
-	STACKTAP_A_TABLE_MISSES,	/* u64, stacks walked without, while the session had lists */
+	STACKTAP_A_TABLE_MISSES,	/* u64, stacks walked without, while the session used tables */
 	STACKTAP_A_TABLE_FRAMES,	/* u64, frames found by walks with a list */
 	STACKTAP_A_TABLE_FP_FRAMES,	/* u64, those of them that a frame pointer found */
 	STACKTAP_A_TABLE,		/* nest */
 	STACKTAP_A_TABLE_ID,		/* u64 */
 	STACKTAP_A_TABLE_USERS,		/* u32 */
 	STACKTAP_A_TABLE_HIT,		/* u64, time when a walk last used it, to a second; 0: never */
+	STACKTAP_A_SLICE_BYTES,		/* u32, 0: no slices; else a multiple of 8, MIN..MAX_SLICE_BYTES */
+	STACKTAP_A_SLICE_EVERY,		/* u32, one of so many samples walked with a list has a slice, too */
+	STACKTAP_A_SLICES,		/* u64, slices written */
+	STACKTAP_A_SLICES_REFUSED,	/* u64, slices for which there was no room */
 	__STACKTAP_A_MAX,
 	STACKTAP_A_MAX = __STACKTAP_A_MAX - 1
 };
