@@ -173,25 +173,26 @@ static void on_ksymbol(void *ctx, uint64_t time _unused_, uint64_t address _unus
 		drain->output.kernel_changed(drain->output.ctx);
 }
 
-static void on_sample(void *ctx, const struct stacktap_sample *sample, const uint64_t *kernel_ips,
-		      uint32_t kernel_count, const uint64_t *user_ips, uint32_t user_count)
+static void on_sample(void *ctx, const struct stacktap_sample *sample,
+		      const struct sample_sections *sections)
 {
 	struct drain *drain = ctx;
 	struct sample_input input = {
 		.sample = sample,
-		.kernel_ips = kernel_ips,
-		.kernel_count = kernel_count,
-		.user_ips = user_ips,
-		.user_count = user_count,
+		.kernel_ips = sections->kernel_ips,
+		.kernel_count = sections->kernel_count,
+		.user_ips = sections->user_ips,
+		.user_count = sections->user_count,
 	};
 	int r;
 
 	if (!process_table_follows(drain->processes, sample->tgid))
 		return;
 	input.image = process_table_image(drain->processes, sample, &input.marks);
-	if (input.image && user_count)
+	if (input.image && input.user_count)
 		input.marks |= process_table_check_list(drain->processes, input.image, sample);
-	if (input.image && user_count && !image_find_mapping(input.image, user_ips[0]))
+	if (input.image && input.user_count &&
+	    !image_find_mapping(input.image, input.user_ips[0]))
 		process_table_suspect(drain->processes, input.image, sample->header.time);
 
 	r = aggregator_add(drain->aggregator, &input);

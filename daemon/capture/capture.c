@@ -240,12 +240,12 @@ static void on_record(void *ctx, uint32_t cpu, const struct stacktap_record *rec
 		capture->ops->record(capture->ctx, cpu, record);
 }
 
-static void on_sample(void *ctx, const struct stacktap_sample *sample, const uint64_t *kernel_ips,
-		      uint32_t kernel_count, const uint64_t *user_ips, uint32_t user_count)
+static void on_sample(void *ctx, const struct stacktap_sample *sample,
+		      const struct sample_sections *sections)
 {
 	struct capture *capture = ctx;
 
-	capture->ops->sample(capture->ctx, sample, kernel_ips, kernel_count, user_ips, user_count);
+	capture->ops->sample(capture->ctx, sample, sections);
 }
 
 /* CPUs that were offline until now: the tail of their old side band was delivered long ago. */

@@ -43,6 +43,18 @@ enum capture_gap {
 	CAPTURE_GAP_CPU_ONLINE,		/* a CPU ran before its side band was opened */
 };
 
+/* What a sample's sections hold; NULL and 0 where there is none. Valid during the call. */
+struct sample_sections {
+	const uint64_t *kernel_ips, *user_ips;	/* leaf first */
+	uint32_t kernel_count, user_count;
+	const uint16_t *exact;			/* indices of user_ips, as the kernel gives them */
+	uint32_t exact_count;
+	const struct stacktap_regs *regs;	/* all that its count promises is there */
+	const void *slice;			/* of the user stack, aligned to 8 */
+	uint32_t slice_bytes;
+	uint64_t slice_address;
+};
+
 /* All callbacks run in the thread that calls capture_drain(). Any may be NULL. */
 struct capture_ops {
 	void (*mmap)(void *ctx, const struct sideband_mmap *event);
@@ -54,8 +66,8 @@ struct capture_ops {
 			bool is_unregister, const char *name);
 	void (*gap)(void *ctx, enum capture_gap reason, uint64_t time, uint32_t cpu);
 	/* ring records, in commit order per CPU; the record is valid during the call */
-	void (*sample)(void *ctx, const struct stacktap_sample *sample, const uint64_t *kernel_ips,
-		       uint32_t kernel_count, const uint64_t *user_ips, uint32_t user_count);
+	void (*sample)(void *ctx, const struct stacktap_sample *sample,
+		       const struct sample_sections *sections);
 	void (*record)(void *ctx, uint32_t cpu, const struct stacktap_record *record);
 };
 

@@ -3,11 +3,6 @@
 
 #include <stacktap/ring.h>
 
-struct sections {
-	const uint64_t *kernel_ips, *user_ips;
-	uint32_t kernel_count, user_count;
-};
-
 static bool take_ips(const struct stacktap_section *section, uint32_t max, const uint64_t **ret_ips,
 		     uint32_t *ret_count)
 {
@@ -20,10 +15,64 @@ static bool take_ips(const struct stacktap_section *section, uint32_t max, const
 	return true;
 }
 
-static bool sample_sections(const struct stacktap_sample *sample, struct sections *ret_sections)
+static bool take_exact(const struct stacktap_section *section, struct sample_sections *sections)
+{
+	uint32_t count = section->len / sizeof(uint16_t);
+
+	if (section->len % sizeof(uint16_t) || count > STACKTAP_MAX_EXACT_PCS)
+		return false;
+	sections->exact = (const uint16_t *)(section + 1);
+	sections->exact_count = count;
+	return true;
+}
+
+static bool take_regs(const struct stacktap_section *section, struct sample_sections *sections)
+{
+	const struct stacktap_regs *regs = (const void *)(section + 1);
+
+	if (section->len < sizeof(*regs) ||
+	    (section->len - sizeof(*regs)) / sizeof(regs->regs[0]) < regs->count)
+		return false;
+	sections->regs = regs;
+	return true;
+}
+
+static bool take_slice(const struct stacktap_section *section, struct sample_sections *sections)
+{
+	const uint64_t *address = (const uint64_t *)(section + 1);
+
+	if (section->len < sizeof(*address))
+		return false;
+	sections->slice_address = *address;
+	sections->slice = address + 1;
+	sections->slice_bytes = section->len - (uint32_t)sizeof(*address);
+	return true;
+}
+
+static bool take_section(const struct stacktap_section *section, struct sample_sections *sections)
+{
+	switch (section->kind) {
+	case STACKTAP_SECTION_KERNEL_IPS:
+		return take_ips(section, STACKTAP_MAX_KERNEL_FRAMES, &sections->kernel_ips,
+				&sections->kernel_count);
+	case STACKTAP_SECTION_USER_IPS:
+		return take_ips(section, STACKTAP_MAX_USER_FRAMES, &sections->user_ips,
+				&sections->user_count);
+	case STACKTAP_SECTION_EXACT_PC:
+		return take_exact(section, sections);
+	case STACKTAP_SECTION_REGS:
+		return take_regs(section, sections);
+	case STACKTAP_SECTION_STACK_SLICE:
+		return take_slice(section, sections);
+	}
+	return true;	/* of a newer minor, or not for us */
+}
+
+static bool sample_sections(const struct stacktap_sample *sample,
+			    struct sample_sections *ret_sections)
 {
 	uint32_t offset = sizeof(*sample), size = sample->header.size;
-	struct sections sections = { 0 };
+	struct sample_sections sections = { 0 };
 
 	/* both are multiples of 8, so what is left has room for a header or is nothing */
 	while (offset < size) {
@@ -31,15 +80,7 @@ static bool sample_sections(const struct stacktap_sample *sample, struct section
 			(const void *)((const uint8_t *)sample + offset);
 		uint32_t room = size - offset - (uint32_t)sizeof(*section);
 
-		if (section->len > room)
-			return false;
-		if (section->kind == STACKTAP_SECTION_KERNEL_IPS &&
-		    !take_ips(section, STACKTAP_MAX_KERNEL_FRAMES, &sections.kernel_ips,
-			      &sections.kernel_count))
-			return false;
-		if (section->kind == STACKTAP_SECTION_USER_IPS &&
-		    !take_ips(section, STACKTAP_MAX_USER_FRAMES, &sections.user_ips,
-			      &sections.user_count))
+		if (section->len > room || !take_section(section, &sections))
 			return false;
 		/* does not wrap: len is at most room, and size a multiple of the alignment */
 		offset += (uint32_t)sizeof(*section) + stacktap_ring_align(section->len);
@@ -85,14 +126,13 @@ static bool record_valid(const struct stacktap_record *record)
 static bool deliver_sample(const struct stacktap_sample *sample, const struct capture_ops *ops,
 			   void *ctx)
 {
-	struct sections sections;
+	struct sample_sections sections;
 
 	if (sample->header.size < sizeof(*sample) || sample->source >= STACKTAP_MAX_SOURCES ||
 	    !sample_sections(sample, &sections))
 		return false;
 	if (ops->sample)
-		ops->sample(ctx, sample, sections.kernel_ips, sections.kernel_count,
-			    sections.user_ips, sections.user_count);
+		ops->sample(ctx, sample, &sections);
 	return true;
 }
 

@@ -26,23 +26,45 @@ void *records_add(struct records *records, size_t bytes)
 	return added;
 }
 
-static void put_ips(uint8_t **position, uint16_t kind, const uint64_t *ips, uint32_t count)
+static uint8_t *put_section(uint8_t **position, uint16_t kind, size_t bytes)
 {
-	struct stacktap_section section = { .kind = kind, .len = count * 8 };
+	struct stacktap_section *section = (void *)*position;
 
-	if (!count)
-		return;
-	memcpy(*position, &section, sizeof(section));
-	memcpy(*position + sizeof(section), ips, count * 8);
-	*position += sizeof(section) + count * 8;
+	section->kind = kind;
+	section->len = (uint32_t)bytes;
+	*position += sizeof(*section) + (bytes + 7) / 8 * 8;
+	return (uint8_t *)(section + 1);
+}
+
+static size_t section_bytes(size_t bytes)
+{
+	return bytes ? sizeof(struct stacktap_section) + (bytes + 7) / 8 * 8 : 0;
+}
+
+static void put_bytes(uint8_t **position, uint16_t kind, const void *data, size_t bytes)
+{
+	if (bytes)
+		memcpy(put_section(position, kind, bytes), data, bytes);
+}
+
+static void put_slice(uint8_t **position, const struct sample_spec *spec)
+{
+	uint8_t *at = put_section(position, STACKTAP_SECTION_STACK_SLICE,
+				  sizeof(uint64_t) + spec->slice_bytes);
+
+	memcpy(at, &spec->slice_address, sizeof(uint64_t));
+	if (spec->slice_bytes)
+		memcpy(at + sizeof(uint64_t), spec->slice, spec->slice_bytes);
 }
 
 size_t records_sample(struct records *records, const struct sample_spec *spec)
 {
 	size_t offset = records->bytes;
-	size_t size = sizeof(struct stacktap_sample) +
-		      (spec->kernel_count ? 8 + spec->kernel_count * 8 : 0) +
-		      (spec->user_count ? 8 + spec->user_count * 8 : 0);
+	size_t regs_bytes = spec->regs ? sizeof(*spec->regs) + spec->regs->count * 8 : 0;
+	size_t size = sizeof(struct stacktap_sample) + section_bytes(spec->kernel_count * 8) +
+		      section_bytes(spec->user_count * 8) + section_bytes(spec->exact_count * 2) +
+		      section_bytes(regs_bytes) +
+		      (spec->regs ? section_bytes(8 + spec->slice_bytes) : 0);
 	struct stacktap_sample *sample = records_add(records, size);
 	uint8_t *position = (uint8_t *)(sample + 1);
 
@@ -53,7 +75,8 @@ size_t records_sample(struct records *records, const struct sample_spec *spec)
 	sample->source = spec->source;
 	sample->context = STACKTAP_CONTEXT_IRQ;
 	sample->kernel_end = spec->kernel_count ? STACKTAP_END_COMPLETE : STACKTAP_END_NONE;
-	sample->user_end = spec->user_count ? STACKTAP_END_COMPLETE : STACKTAP_END_NONE;
+	sample->user_end = spec->user_end ? spec->user_end :
+			   spec->user_count ? STACKTAP_END_COMPLETE : STACKTAP_END_NONE;
 	sample->cpu = spec->cpu;
 	sample->tgid = spec->tgid;
 	sample->tid = spec->tid ? spec->tid : spec->tgid;
@@ -62,8 +85,12 @@ size_t records_sample(struct records *records, const struct sample_spec *spec)
 	sample->period = spec->period;
 	if (spec->comm)
 		snprintf(sample->comm, sizeof(sample->comm), "%.15s", spec->comm);
-	put_ips(&position, STACKTAP_SECTION_KERNEL_IPS, spec->kernel_ips, spec->kernel_count);
-	put_ips(&position, STACKTAP_SECTION_USER_IPS, spec->user_ips, spec->user_count);
+	put_bytes(&position, STACKTAP_SECTION_KERNEL_IPS, spec->kernel_ips, spec->kernel_count * 8);
+	put_bytes(&position, STACKTAP_SECTION_USER_IPS, spec->user_ips, spec->user_count * 8);
+	put_bytes(&position, STACKTAP_SECTION_EXACT_PC, spec->exact, spec->exact_count * 2);
+	put_bytes(&position, STACKTAP_SECTION_REGS, spec->regs, regs_bytes);
+	if (spec->regs)
+		put_slice(&position, spec);
 	return offset;
 }
 

@@ -24,6 +24,13 @@ struct sample_spec {
 	const uint64_t *kernel_ips, *user_ips;
 	uint32_t kernel_count, user_count;
 	const char *comm;
+	uint8_t user_end;		/* 0: complete when there is a user part */
+	const uint16_t *exact;
+	uint32_t exact_count;
+	const struct stacktap_regs *regs; /* NULL: neither registers nor a slice */
+	const void *slice;
+	uint32_t slice_bytes;
+	uint64_t slice_address;
 };
 
 /* The sample's offset in the image. */

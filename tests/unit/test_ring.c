@@ -10,23 +10,34 @@
 struct seen {
 	uint64_t samples, records, config_name_ok;
 	uint64_t kernel_sum, user_sum;
-	uint32_t kernel_count, user_count, cpu;
+	uint32_t kernel_count, user_count, exact_count, cpu;
+	uint64_t exact_sum, regs_sum, slice_sum, slice_address;
+	uint32_t slice_bytes;
 	uint64_t times[64];
 };
 
-static void on_sample(void *ctx, const struct stacktap_sample *sample, const uint64_t *kernel_ips,
-		      uint32_t kernel_count, const uint64_t *user_ips, uint32_t user_count)
+static void on_sample(void *ctx, const struct stacktap_sample *sample,
+		      const struct sample_sections *sections)
 {
 	struct seen *seen = ctx;
 
 	seen->times[seen->samples++ % ARRAY_SIZE(seen->times)] = sample->header.time;
-	seen->kernel_count = kernel_count;
-	seen->user_count = user_count;
+	seen->kernel_count = sections->kernel_count;
+	seen->user_count = sections->user_count;
+	seen->exact_count = sections->exact_count;
+	seen->slice_bytes = sections->slice_bytes;
+	seen->slice_address = sections->slice_address;
 	/* touch every byte that was promised: the sanitizer tells when it is not there */
-	for (uint32_t i = 0; i < kernel_count; i++)
-		seen->kernel_sum += kernel_ips[i];
-	for (uint32_t i = 0; i < user_count; i++)
-		seen->user_sum += user_ips[i];
+	for (uint32_t i = 0; i < sections->kernel_count; i++)
+		seen->kernel_sum += sections->kernel_ips[i];
+	for (uint32_t i = 0; i < sections->user_count; i++)
+		seen->user_sum += sections->user_ips[i];
+	for (uint32_t i = 0; i < sections->exact_count; i++)
+		seen->exact_sum += sections->exact[i];
+	for (uint32_t i = 0; sections->regs && i < sections->regs->count; i++)
+		seen->regs_sum += sections->regs->regs[i];
+	for (uint32_t i = 0; i < sections->slice_bytes; i++)
+		seen->slice_sum += ((const uint8_t *)sections->slice)[i];
 }
 
 static void on_record(void *ctx, uint32_t cpu, const struct stacktap_record *record)
@@ -58,6 +69,30 @@ static const struct capture_ops ops = { .sample = on_sample, .record = on_record
 
 static const uint64_t kernel_ips[] = { 1, 2, 3 };
 static const uint64_t user_ips[] = { 10, 20 };
+
+static const uint16_t exact[] = { 1 };
+static const uint8_t slice[24] = { 1, [23] = 2 };
+
+/* With all that a sample can carry for its user stack to be walked later. */
+static size_t add_late(struct records *records, uint64_t time)
+{
+	struct {
+		struct stacktap_regs head;
+		uint64_t values[17];
+	} regs = { .head = { .count = 17 }, .values = { [16] = 5 } };
+
+	return records_sample(records, &(struct sample_spec){
+					       .time = time,
+					       .user_ips = user_ips,
+					       .user_count = 2,
+					       .exact = exact,
+					       .exact_count = 1,
+					       .regs = &regs.head,
+					       .slice = slice,
+					       .slice_bytes = sizeof(slice),
+					       .slice_address = 0x7fff0000,
+				       });
+}
 
 static size_t add_sample(struct records *records, uint64_t time)
 {
@@ -141,6 +176,49 @@ static void test_unknown_types_and_sections_are_skipped(void **state)
 	assert_int_equal(seen.user_sum, 42);
 	assert_int_equal(seen.records, 1);
 	records_free(&records);
+}
+
+static void test_registers_and_slices(void **state)
+{
+	static const struct {
+		uint16_t kind;
+		uint32_t len;
+	} bad[] = {
+		{ STACKTAP_SECTION_EXACT_PC, 1 },
+		{ STACKTAP_SECTION_REGS, 0 },
+		{ STACKTAP_SECTION_REGS, sizeof(struct stacktap_regs) - 1 },
+		{ STACKTAP_SECTION_REGS, sizeof(struct stacktap_regs) + 17 * 8 - 1 },
+		{ STACKTAP_SECTION_STACK_SLICE, 0 },
+		{ STACKTAP_SECTION_STACK_SLICE, 7 },
+		{ STACKTAP_SECTION_STACK_SLICE, 33 },
+	};
+	struct capture_stats stats;
+	struct seen seen;
+
+	(void)state;
+	for (size_t i = 0; i <= ARRAY_SIZE(bad); i++) {
+		struct records records = { 0 };
+		size_t offset = add_late(&records, 1) + sizeof(struct stacktap_sample);
+
+		while (i < ARRAY_SIZE(bad)) {
+			struct stacktap_section *section = (void *)(records.data + offset);
+
+			if (section->kind == bad[i].kind) {
+				section->len = bad[i].len;
+				break;
+			}
+			offset += sizeof(*section) + (section->len + 7) / 8 * 8;
+		}
+		assert_int_equal(parse(records.data, records.bytes, &seen, &stats),
+				 i < ARRAY_SIZE(bad) ? -EBADMSG : 0);
+		records_free(&records);
+	}
+	assert_int_equal(seen.exact_count, 1);
+	assert_int_equal(seen.exact_sum, 1);
+	assert_int_equal(seen.regs_sum, 5);
+	assert_int_equal(seen.slice_bytes, sizeof(slice));
+	assert_int_equal(seen.slice_address, 0x7fff0000);
+	assert_int_equal(seen.slice_sum, 3);
 }
 
 static void test_malformed_records_stop_the_batch(void **state)
@@ -239,6 +317,7 @@ static void test_every_cut_and_every_byte(void **state)
 	records_lost(&records, 0, 0, 1);
 	records_throttle(&records, 0, 1);
 	add_sample(&records, 2);
+	add_late(&records, 3);
 	for (size_t bytes = 0; bytes <= records.bytes; bytes++)
 		parse(records.data, bytes, &seen, &stats);
 	for (size_t i = 0; i < records.bytes; i++) {
@@ -418,6 +497,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_whole_records),
 		cmocka_unit_test(test_unknown_types_and_sections_are_skipped),
+		cmocka_unit_test(test_registers_and_slices),
 		cmocka_unit_test(test_malformed_records_stop_the_batch),
 		cmocka_unit_test(test_other_records_are_checked),
 		cmocka_unit_test(test_every_cut_and_every_byte),

@@ -19,13 +19,14 @@ static struct aggregator *aggregator;
 static struct image *images[2];
 static uint8_t ring[1 << 20] __attribute__((aligned(8)));
 
-static void on_sample(void *ctx, const struct stacktap_sample *sample, const uint64_t *kernel_ips,
-		      uint32_t kernel_count, const uint64_t *user_ips, uint32_t user_count)
+static void on_sample(void *ctx, const struct stacktap_sample *sample,
+		      const struct sample_sections *sections)
 {
 	(void)ctx;
 	assert_int_equal(aggregator_add(aggregator, &(struct sample_input){
-		.sample = sample, .kernel_ips = kernel_ips, .kernel_count = kernel_count,
-		.user_ips = user_ips, .user_count = user_count,
+		.sample = sample,
+		.kernel_ips = sections->kernel_ips, .kernel_count = sections->kernel_count,
+		.user_ips = sections->user_ips, .user_count = sections->user_count,
 		.image = images[sample->tgid == 200] }), 0);
 }
 
