@@ -19,6 +19,7 @@
 #include "events.h"
 #include "record.h"
 #include "session.h"
+#include "slice.h"
 #include "stack.h"
 #include "user.h"
 
@@ -183,6 +184,20 @@ capture_begin(struct stacktap_counter *counter, u64 now, s64 *ret_space)
 	return ring_head(ring);
 }
 
+/* What follows the stack of @sample, which is @size bytes long so far. Returns its size then. */
+static noinline u32 capture_extras(struct stacktap_cpu *cpu, struct stacktap_sample *sample,
+				   u32 size, s64 space, u64 now)
+{
+	struct stacktap_stack *stack = &cpu->stack;
+
+	if (stack->nr_exact)
+		size += section_exact(section_begin(sample, size, STACKTAP_SECTION_EXACT_PC),
+				      stack);
+	if (stack->slice)
+		size += slice_append(cpu, sample, size, space, now);
+	return size;
+}
+
 /* The user half of @sample, which is @size bytes long so far, and its publication. */
 static void capture_finish(struct stacktap_counter *counter, struct stacktap_sample *sample,
 			   u32 size, const struct stacktap_hit *hit, s64 space, u64 now)
@@ -197,7 +212,7 @@ static void capture_finish(struct stacktap_counter *counter, struct stacktap_sam
 	stack->nr = 0;
 	stack->max = section_room(space - CAPTURE_EXACT_BYTES, size, session->user_frames);
 	stack->end = STACKTAP_END_NONE;
-	stack->nr_exact = 0;
+	stack->extras = 0;
 	stack->generation = 0;
 	user_walk(cpu, sample, hit, now);
 	if (unlikely(stack->end == STACKTAP_END_DEPTH && stack->max < session->user_frames)) {
@@ -205,9 +220,8 @@ static void capture_finish(struct stacktap_counter *counter, struct stacktap_sam
 		return;
 	}
 	size += section_end(section, stack->nr);
-	if (unlikely(stack->nr_exact))
-		size += section_exact(section_begin(sample, size, STACKTAP_SECTION_EXACT_PC),
-				      stack);
+	if (unlikely(stack->extras))
+		size = capture_extras(cpu, sample, size, space, now);
 
 	sample->header.size = size;
 	sample->user_end = stack->end;

@@ -4,6 +4,7 @@
 #include <linux/netlink.h>
 #include <linux/poll.h>
 #include <linux/rcupdate.h>
+#include <linux/security.h>
 
 #include "capture.h"
 #include "control.h"
@@ -240,6 +241,10 @@ int control_start(struct stacktap_session *session, struct netlink_ext_ack *exta
 	if (!session->nr_rings) {
 		NL_SET_ERR_MSG(extack, "the session has no ring");
 		return -EINVAL;
+	}
+	if (session->slice_bytes && security_locked_down(LOCKDOWN_PERF)) {
+		NL_SET_ERR_MSG(extack, "the kernel was locked down since: no stack slices");
+		return -EPERM;
 	}
 
 	session->generation++;

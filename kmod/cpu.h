@@ -7,6 +7,7 @@
 #include <asm/local64.h>
 
 #include "ring.h"
+#include "slice.h"
 #include "stack.h"
 #include "stash.h"
 
@@ -73,6 +74,7 @@ struct stacktap_cpu {
 	local64_t table_frames;
 	local64_t table_fp_frames;
 	struct stacktap_counter counters[STACKTAP_MAX_SOURCES];
+	struct stacktap_slices slices;
 };
 
 int cpu_create(struct stacktap_session *session, unsigned int cpu, u32 data_bytes, u32 watermark,

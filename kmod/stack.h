@@ -13,9 +13,15 @@ struct stacktap_stack {
 	unsigned int max;
 	unsigned long fp;	/* of walks by frame pointers: the next frame */
 	u8 end;			/* enum stacktap_end */
-	/* of walks by tables */
-	u16 nr_exact;
-	u64 generation;
+	/* what a sample has behind its stack, which few have; all of it at once in @extras */
+	union {
+		struct {
+			u16 nr_exact;	/* of walks by tables */
+			u16 slice;	/* enum slice_reason */
+		};
+		u32 extras;
+	};
+	u64 generation;		/* of the list, of walks by tables */
 	u16 exact[STACKTAP_MAX_EXACT_PCS];
 };
 

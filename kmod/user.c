@@ -34,29 +34,38 @@ static void user_walk_frames(struct stacktap_stack *stack, u64 now, u32 limit_ns
 	}
 }
 
-/* False if there are no tables for this address space. */
-static noinline bool user_walk_tables(struct stacktap_cpu *cpu, struct pt_regs *regs,
+/* In a session that uses tables. */
+static noinline void user_walk_tables(struct stacktap_cpu *cpu, struct pt_regs *regs,
 				      struct stacktap_stack *stack, u64 now)
 {
-	const struct stacktap_list *list = mappings_find(&cpu->session->tables, current->mm);
+	const struct stacktap_session *session = cpu->session;
+	const struct stacktap_list *list = mappings_find(&session->tables, current->mm);
 	struct walk_counts counts;
 
 	if (!list) {
 		local64_inc(&cpu->table_misses);
-		return false;
+		user_walk_frames(stack, now, session->walk_limit_ns);
+		/* but for a stack that the ring's end cut: that sample is lost for it */
+		if (stack->end != STACKTAP_END_DEPTH || stack->max >= session->user_frames)
+			stack->end = STACKTAP_END_NO_MAPPINGS;
+		if (session->slice_bytes)
+			stack->slice = SLICE_UNLISTED;
+		return;
 	}
-	walk_tables(list, regs, stack, now, cpu->session->walk_limit_ns, &counts);
+	walk_tables(list, regs, stack, now, session->walk_limit_ns, &counts);
 	local64_inc(&cpu->table_hits);
 	local64_add(counts.frames, &cpu->table_frames);
 	local64_add(counts.fp_frames, &cpu->table_fp_frames);
-	return true;
+	if (unlikely(session->slice_every) && ++cpu->slices.walks >= session->slice_every) {
+		cpu->slices.walks = 0;
+		stack->slice = SLICE_COMPARED;
+	}
 }
 
 void user_walk(struct stacktap_cpu *cpu, struct stacktap_sample *sample,
 	       const struct stacktap_hit *hit, u64 now)
 {
 	const struct stacktap_session *session = cpu->session;
-	bool has_lists = atomic_read(&session->tables.lists);
 	const struct task_struct *task = current;
 	const struct mm_struct *mm = hit ? hit->mm : task->mm;
 	struct stacktap_stack *stack = &cpu->stack;
@@ -98,10 +107,9 @@ void user_walk(struct stacktap_cpu *cpu, struct stacktap_sample *sample,
 	}
 
 	pagefault_disable();
-	if (!has_lists || !user_walk_tables(cpu, regs, stack, now)) {
+	if (session->slice_bytes || atomic_read(&session->tables.lists))
+		user_walk_tables(cpu, regs, stack, now);
+	else
 		user_walk_frames(stack, now, session->walk_limit_ns);
-		if (has_lists && stack->end == STACKTAP_END_BAD_FRAME)
-			stack->end = STACKTAP_END_NO_MAPPINGS;
-	}
 	pagefault_enable();
 }

@@ -4,6 +4,7 @@
 #include <linux/uaccess.h>
 
 #include "compat/compat.h"
+#include "registers.h"
 #include "walk.h"
 
 enum {
@@ -75,74 +76,20 @@ static inline void walk_note_table(const struct walk_memory *memory,
 #define unwind_note_table(memory, table) walk_note_table(memory, table)
 #include <stacktap/unwind.h>
 
-#ifdef CONFIG_X86_64
-enum {
-	WALK_REGISTERS = 17,
-	WALK_MACHINE = UNWIND_MACHINE_X86_64,
-};
-
-/* by DWARF number */
-static const u64 *walk_registers(const struct pt_regs *regs, u64 *array)
-{
-	array[0] = regs->ax;
-	array[1] = regs->dx;
-	array[2] = regs->cx;
-	array[3] = regs->bx;
-	array[4] = regs->si;
-	array[5] = regs->di;
-	array[6] = regs->bp;
-	array[7] = regs->sp;
-	array[8] = regs->r8;
-	array[9] = regs->r9;
-	array[10] = regs->r10;
-	array[11] = regs->r11;
-	array[12] = regs->r12;
-	array[13] = regs->r13;
-	array[14] = regs->r14;
-	array[15] = regs->r15;
-	array[16] = regs->ip;
-	return array;
-}
-
-static u64 walk_pac_mask(void)
-{
-	return 0;
-}
-#else
-enum {
-	WALK_REGISTERS = 33,
-	WALK_MACHINE = UNWIND_MACHINE_AARCH64,
-};
-
-/* x0 to x30, sp and pc already lie in the order of their DWARF numbers */
-static_assert(offsetof(struct pt_regs, sp) == 31 * sizeof(u64));
-static_assert(offsetof(struct pt_regs, pc) == 32 * sizeof(u64));
-
-static const u64 *walk_registers(const struct pt_regs *regs, u64 *array)
-{
-	return regs->regs;
-}
-
-static u64 walk_pac_mask(void)
-{
-	return ptrauth_user_pac_mask();
-}
-#endif
-
 void walk_tables(const struct stacktap_list *list, struct pt_regs *regs,
 		 struct stacktap_stack *stack, u64 now, u32 limit_ns, struct walk_counts *ret_counts)
 {
 	struct walk_memory memory = { .stamp = table_hit_stamp(now) };
-	u64 array[WALK_REGISTERS];
+	u64 array[REGISTERS_COUNT];
 	struct unwind_walk walk = {
 		.pc = instruction_pointer(regs),
 		.sp = untagged_addr(user_stack_pointer(regs)),
 		.fp = untagged_addr(stack_regs_fp(regs)),
-		.regs = walk_registers(regs, array),
-		.reg_count = WALK_REGISTERS,
-		.machine = WALK_MACHINE,
+		.regs = registers_array(regs, array),
+		.reg_count = REGISTERS_COUNT,
+		.machine = REGISTERS_MACHINE,
 		.address_limit = WALK_ADDRESS_LIMIT,
-		.pac_mask = walk_pac_mask(),
+		.pac_mask = registers_pac_mask(),
 		.mappings = list->mappings,
 		.mapping_count = list->count,
 		.ips = stack->ips,
