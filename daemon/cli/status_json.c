@@ -126,6 +126,8 @@ static void print_session(struct json *json, const struct status_session *status
 	json_u64(json, "created_monotonic_nano", session->created);
 	json_u64(json, "user_frames", session->user_frames);
 	json_u64(json, "walk_limit_ns", session->walk_limit_ns);
+	json_u64(json, "slice_bytes", session->slice_bytes);
+	json_u64(json, "slice_every", session->slice_every);
 	json_u64(json, "ring_bytes", session->ring_bytes);
 	json_u64(json, "stash_bytes", session->stash_bytes);
 	json_u64(json, "tables", session->tables);
@@ -151,6 +153,8 @@ static void print_session(struct json *json, const struct status_session *status
 		json_u64(json, "table_misses", cpu->table_misses);
 		json_u64(json, "table_frames", cpu->table_frames);
 		json_u64(json, "table_fp_frames", cpu->table_fp_frames);
+		json_u64(json, "slices", cpu->slices);
+		json_u64(json, "slices_refused", cpu->slices_refused);
 		json_array(json, "counts");
 		for (size_t j = 0; j < cpu->count_count; j++)
 			print_counts(json, &cpu->counts[j]);

@@ -59,6 +59,10 @@ static struct nla_policy top_policy[STACKTAP_A_MAX + 1] = {
 	[STACKTAP_A_TABLE_ID] = U64,
 	[STACKTAP_A_TABLE_USERS] = U32,
 	[STACKTAP_A_TABLE_HIT] = U64,
+	[STACKTAP_A_SLICE_BYTES] = U32,
+	[STACKTAP_A_SLICE_EVERY] = U32,
+	[STACKTAP_A_SLICES] = U64,
+	[STACKTAP_A_SLICES_REFUSED] = U64,
 };
 
 static struct nla_policy source_policy[STACKTAP_SRC_ATTR_MAX + 1] = {
@@ -228,6 +232,8 @@ int attribute_parse_session(struct nlmsghdr *message, struct control_session *re
 	session.created = get_u64(attrs[STACKTAP_A_CREATED]);
 	session.user_frames = get_u32(attrs[STACKTAP_A_USER_FRAMES]);
 	session.walk_limit_ns = get_u32(attrs[STACKTAP_A_WALK_LIMIT_NS]);
+	session.slice_bytes = get_u32(attrs[STACKTAP_A_SLICE_BYTES]);
+	session.slice_every = get_u32(attrs[STACKTAP_A_SLICE_EVERY]);
 	session.ring_bytes = get_u64(attrs[STACKTAP_A_RING_BYTES]);
 	session.stash_bytes = get_u64(attrs[STACKTAP_A_STASH_BYTES]);
 	session.tables = get_u32(attrs[STACKTAP_A_TABLES]);
@@ -319,6 +325,8 @@ int attribute_parse_cpu(struct nlmsghdr *message, struct control_cpu *ret_cpu)
 	cpu.table_misses = get_u64(attrs[STACKTAP_A_TABLE_MISSES]);
 	cpu.table_frames = get_u64(attrs[STACKTAP_A_TABLE_FRAMES]);
 	cpu.table_fp_frames = get_u64(attrs[STACKTAP_A_TABLE_FP_FRAMES]);
+	cpu.slices = get_u64(attrs[STACKTAP_A_SLICES]);
+	cpu.slices_refused = get_u64(attrs[STACKTAP_A_SLICES_REFUSED]);
 	/* COUNTS is repeated, so the table of attributes above holds only the last one */
 	nla_for_each_nested(nest, top[STACKTAP_A_CPU], left) {
 		if (nla_type(nest) != STACKTAP_A_COUNTS)
@@ -468,6 +476,10 @@ int attribute_put_change(struct nl_msg *message, const struct control_change *ch
 	     nla_put_u32(message, STACKTAP_A_USER_FRAMES, change->user_frames)) ||
 	    (change->walk_limit_ns &&
 	     nla_put_u32(message, STACKTAP_A_WALK_LIMIT_NS, change->walk_limit_ns)) ||
+	    (change->slice_bytes &&
+	     nla_put_u32(message, STACKTAP_A_SLICE_BYTES, change->slice_bytes)) ||
+	    (change->slice_every &&
+	     nla_put_u32(message, STACKTAP_A_SLICE_EVERY, change->slice_every)) ||
 	    (change->two_phase && nla_put_flag(message, STACKTAP_A_TWO_PHASE)))
 		return -EMSGSIZE;
 	return 0;

@@ -54,7 +54,7 @@ struct control_session {
 	char owner_comm[STACKTAP_COMM_LEN];
 	uint8_t state;			/* enum stacktap_state */
 	uint64_t generation, created;
-	uint32_t user_frames, walk_limit_ns;
+	uint32_t user_frames, walk_limit_ns, slice_bytes, slice_every;
 	uint64_t ring_bytes, stash_bytes;
 	uint32_t tables, lists;
 	uint64_t table_bytes, list_bytes, lists_refused;
@@ -78,6 +78,7 @@ struct control_cpu {
 	uint8_t state;			/* enum stacktap_cpu_state */
 	uint64_t ring_bytes, ring_used;
 	uint64_t table_hits, table_misses, table_frames, table_fp_frames;
+	uint64_t slices, slices_refused;
 	struct control_counts counts[STACKTAP_MAX_SOURCES];
 	size_t count_count;
 };
@@ -100,7 +101,7 @@ struct control_change {
 	const struct control_source *sources;
 	size_t source_count;
 	const struct control_filter *filter;	/* an empty one removes the filter */
-	uint32_t user_frames, walk_limit_ns;
+	uint32_t user_frames, walk_limit_ns, slice_bytes, slice_every;
 	bool two_phase;
 };
 
