@@ -53,6 +53,7 @@ struct sample_sections {
 	const void *slice;			/* of the user stack, aligned to 8 */
 	uint32_t slice_bytes;
 	uint64_t slice_address;
+	uint16_t slice_end;			/* enum stacktap_end: why there is no more of it */
 };
 
 /* All callbacks run in the thread that calls capture_drain(). Any may be NULL. */

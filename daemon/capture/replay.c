@@ -44,6 +44,7 @@ static bool take_slice(const struct stacktap_section *section, struct sample_sec
 	if (section->len < sizeof(*address))
 		return false;
 	sections->slice_address = *address;
+	sections->slice_end = section->flags;
 	sections->slice = address + 1;
 	sections->slice_bytes = section->len - (uint32_t)sizeof(*address);
 	return true;

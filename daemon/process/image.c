@@ -120,6 +120,8 @@ void image_drop_mappings(struct image *image)
 	image->mapping_count = 0;
 	image->mapping_capacity = 0;
 	image->generation++;
+	mapping_snapshot_unref(image->snapshot);
+	image->snapshot = NULL;
 }
 
 static int image_reserve(struct image *image, size_t count)
@@ -147,14 +149,14 @@ static int image_reserve(struct image *image, size_t count)
 }
 
 /* Index of the first mapping that ends behind @address. */
-static size_t image_lower_bound(const struct image *image, uint64_t address)
+static size_t lower_bound(const struct mapping *mappings, size_t count, uint64_t address)
 {
-	size_t low = 0, high = image->mapping_count;
+	size_t low = 0, high = count;
 
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 
-		if (image->mappings[middle].end > address)
+		if (mappings[middle].end > address)
 			high = middle;
 		else
 			low = middle + 1;
@@ -182,7 +184,7 @@ int image_map(struct image *image, uint64_t start, uint64_t end, uint64_t file_o
 		return r;
 	image_take_file(image, file);
 
-	first = image_lower_bound(image, start);
+	first = lower_bound(image->mappings, image->mapping_count, start);
 	last = first;
 	while (last < image->mapping_count && image->mappings[last].start < end)
 		last++;
@@ -220,11 +222,97 @@ int image_map(struct image *image, uint64_t start, uint64_t end, uint64_t file_o
 	return 0;
 }
 
+const struct mapping *mapping_find(const struct mapping *mappings, size_t count, uint64_t address)
+{
+	size_t i = lower_bound(mappings, count, address);
+
+	if (i == count || mappings[i].start > address)
+		return NULL;
+	return &mappings[i];
+}
+
 const struct mapping *image_find_mapping(const struct image *image, uint64_t address)
 {
-	size_t i = image_lower_bound(image, address);
+	return mapping_find(image->mappings, image->mapping_count, address);
+}
 
-	if (i == image->mapping_count || image->mappings[i].start > address)
+/*
+ * By the executable segment that holds most of the mapping: its ends are rounded to pages, so a small
+ * part of a neighbour may be in it as well.
+ */
+bool mapping_bias(const struct mapping *mapping, const struct object *object, uint64_t *ret_bias)
+{
+	uint64_t first = mapping->file_offset, last = first + (mapping->end - mapping->start);
+	uint64_t most = 0;
+
+	for (size_t i = 0; i < object->segment_count; i++) {
+		const struct object_segment *segment = &object->segments[i];
+		uint64_t start = max_of(first, segment->offset);
+		uint64_t end = min_of(last, segment->offset + segment->size);
+
+		if (end <= start || end - start <= most)
+			continue;
+		most = end - start;
+		*ret_bias = mapping->start - first + segment->offset - segment->vaddr;
+	}
+	return most > 0;
+}
+
+static size_t snapshot_bytes(size_t count)
+{
+	return sizeof(struct mapping_snapshot) + count * sizeof(struct mapping);
+}
+
+void mapping_snapshot_unref(struct mapping_snapshot *snapshot)
+{
+	if (!snapshot ||
+	    atomic_fetch_sub_explicit(&snapshot->refs, 1, memory_order_acq_rel) != 1)
+		return;
+	for (size_t i = 0; i < snapshot->count; i++)
+		mapped_file_unref(snapshot->mappings[i].file);
+	pool_uncharge(POOL_PROCESSES, snapshot_bytes(snapshot->count));
+	free(snapshot);
+}
+
+static struct mapping_snapshot *snapshot_new(const struct image *image)
+{
+	size_t count = image->mapping_count;
+	struct mapping_snapshot *snapshot;
+
+	if (!pool_charge(POOL_PROCESSES, snapshot_bytes(count)))
 		return NULL;
-	return &image->mappings[i];
+	snapshot = malloc(snapshot_bytes(count));
+	if (!snapshot) {
+		pool_uncharge(POOL_PROCESSES, snapshot_bytes(count));
+		return NULL;
+	}
+	atomic_init(&snapshot->refs, 1);
+	snapshot->generation = image->generation;
+	snapshot->count = count;
+	for (size_t i = 0; i < count; i++) {
+		snapshot->mappings[i] = image->mappings[i];
+		mapped_file_ref(snapshot->mappings[i].file);
+	}
+	return snapshot;
+}
+
+struct mapping_snapshot *image_snapshot(struct image *image)
+{
+	if (!image->snapshot || image->snapshot->generation != image->generation) {
+		mapping_snapshot_unref(image->snapshot);
+		image->snapshot = snapshot_new(image);
+	}
+	if (image->snapshot)
+		atomic_fetch_add_explicit(&image->snapshot->refs, 1, memory_order_relaxed);
+	return image->snapshot;
+}
+
+void image_trim_snapshot(struct image *image)
+{
+	/* only this thread takes references, so that the last one stays the last */
+	if (!image->snapshot ||
+	    atomic_load_explicit(&image->snapshot->refs, memory_order_relaxed) > 1)
+		return;
+	mapping_snapshot_unref(image->snapshot);
+	image->snapshot = NULL;
 }

@@ -33,6 +33,17 @@ struct mapping {
 	struct mapped_file *file; /* owned reference */
 };
 
+/*
+ * What an image had mapped at a moment. Thread A makes it, and it never changes: any thread may read
+ * it and drop its reference.
+ */
+struct mapping_snapshot {
+	_Atomic unsigned int refs;
+	uint64_t generation;	/* the image's */
+	size_t count;
+	struct mapping mappings[];
+};
+
 struct image {
 	_Atomic unsigned int refs;
 	uint32_t tgid;
@@ -45,6 +56,7 @@ struct image {
 	struct mapping *mappings; /* sorted by start, without overlap */
 	size_t mapping_count, mapping_capacity;
 	uint64_t generation;	/* counts changes of mappings */
+	struct mapping_snapshot *snapshot; /* owned; the last one made, NULL: nobody needs one */
 	uint64_t since;		/* time of the exec or fork, 0: before we looked */
 	uint64_t ended;		/* time of exit or of the next exec, 0: alive */
 	bool exec_id_known;	/* a sample has bound exec_id */
@@ -76,8 +88,21 @@ struct image *image_new(struct hash_table *files, uint32_t tgid, uint64_t since,
 int image_map(struct image *image, uint64_t start, uint64_t end, uint64_t file_offset,
 	      uint64_t since, struct mapped_file *file, bool *ret_replaced);
 void image_drop_mappings(struct image *image);
+/*
+ * A new reference to a snapshot of its mappings, the same one as before if nothing has changed. NULL
+ * when POOL_PROCESSES is used up.
+ */
+struct mapping_snapshot *image_snapshot(struct image *image) _must_check_;
+/* Drop the image's own reference if nobody else has one any more. */
+void image_trim_snapshot(struct image *image);
+void mapping_snapshot_unref(struct mapping_snapshot *snapshot);	/* any thread; NULL is fine */
 /* The image runs no more: its mappings no longer keep their files alive for new ones. */
 void image_end(struct image *image, uint64_t time);
+
+/* The one of @count mappings that holds @address, or NULL. */
+const struct mapping *mapping_find(const struct mapping *mappings, size_t count, uint64_t address);
+/* Run-time address minus ELF address in a mapping of @object; false: it holds none of its code. */
+bool mapping_bias(const struct mapping *mapping, const struct object *object, uint64_t *ret_bias);
 
 /* The mapping that holds @address, or NULL. Thread A. Valid until the list changes. */
 const struct mapping *image_find_mapping(const struct image *image, uint64_t address);

@@ -42,6 +42,11 @@ void loader_free(struct loader *loader)
 	free(loader);
 }
 
+struct tables *loader_tables(struct loader *loader)
+{
+	return loader->tables;
+}
+
 bool loader_wants_lists(struct loader *loader)
 {
 	return tables_take_evicted(loader->tables);
@@ -53,29 +58,6 @@ void loader_stats(const struct loader *loader, struct loader_stats *ret_stats)
 	ret_stats->tables = *tables_stats(loader->tables);
 }
 
-/*
- * Run-time address minus ELF address, by the executable segment that holds most of the mapping: its
- * ends are rounded to pages, so a small part of a neighbour may be in it as well.
- */
-static bool find_bias(const struct object *object, const struct mapping *mapping,
-		      struct stacktap_mapping *range)
-{
-	uint64_t first = mapping->file_offset, last = first + (mapping->end - mapping->start);
-	uint64_t most = 0;
-
-	for (size_t i = 0; i < object->segment_count; i++) {
-		const struct object_segment *segment = &object->segments[i];
-		uint64_t start = max_of(first, segment->offset);
-		uint64_t end = min_of(last, segment->offset + segment->size);
-
-		if (end <= start || end - start <= most)
-			continue;
-		most = end - start;
-		range->bias = mapping->start - first + segment->offset - segment->vaddr;
-	}
-	return most > 0;
-}
-
 static size_t fill(struct loader *loader, const struct mapping_list *list,
 		   struct stacktap_mapping *ret_ranges)
 {
@@ -85,13 +67,16 @@ static size_t fill(struct loader *loader, const struct mapping_list *list,
 		const struct mapping *mapping = &list->mappings[i];
 		struct object *object = mapped_file_object(mapping->file);
 		struct stacktap_mapping *range = &ret_ranges[count];
+		uint64_t bias = 0;
 
 		/* what x86 maps at the top of the kernel's half */
 		if (mapping->end > INT64_MAX)
 			break;
 		*range = (struct stacktap_mapping){ .start = mapping->start, .end = mapping->end };
-		if (object && find_bias(object, mapping, range))
+		if (object && mapping_bias(mapping, object, &bias)) {
+			range->bias = bias;
 			range->table_id = tables_get(loader->tables, object, list->tgid);
+		}
 		count++;
 	}
 	return count;

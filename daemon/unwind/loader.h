@@ -21,6 +21,8 @@ struct loader_stats {
 int loader_new(const struct tables_ops *ops, struct loader **ret_loader);
 void loader_free(struct loader *loader);
 
+struct tables *loader_tables(struct loader *loader);
+
 /* 0, or why the module did not take the list. */
 int loader_load(struct loader *loader, const struct mapping_list *list);
 /* True once after tables were dropped: lists that name them should be made again. */

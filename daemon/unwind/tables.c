@@ -31,12 +31,19 @@ struct entry {
 	uint64_t table_id;		/* 0: none */
 	uint64_t bytes, rows, loaded;
 	uint64_t retry_at;		/* without a table: when to try again, 0: never */
+	TAILQ_ENTRY(entry) kept;
+	void *data;			/* the table, NULL: not here */
+	size_t size_kept;
+	uint64_t walk;			/* the last walk that asked for it */
+	struct unwind_table view;
 };
 
 struct tables {
 	struct tables_ops ops;
 	struct hash_table entries;
 	TAILQ_HEAD(used_list, entry) used;	/* least recently asked for first */
+	TAILQ_HEAD(kept_list, entry) kept;	/* those with bytes, least recently walked with first */
+	uint64_t walk;				/* counts walks; what this one uses stays */
 	struct tables_stats stats;
 	bool has_evicted;
 };
@@ -57,6 +64,8 @@ int tables_new(const struct tables_ops *ops, struct tables **ret_tables)
 	tables->ops = *ops;
 	tables->entries.pool = POOL_TABLES;
 	TAILQ_INIT(&tables->used);
+	TAILQ_INIT(&tables->kept);
+	tables->walk = 1;
 	*ret_tables = tables;
 	return 0;
 }
@@ -119,9 +128,40 @@ static void detach(struct tables *tables, struct entry *entry)
 	entry->table_id = 0;
 }
 
+static void unkeep(struct tables *tables, struct entry *entry)
+{
+	if (!entry->data)
+		return;
+	TAILQ_REMOVE(&tables->kept, entry, kept);
+	tables->stats.kept--;
+	tables->stats.kept_bytes -= entry->size_kept;
+	pool_uncharge(POOL_TABLES, entry->size_kept);
+	free(entry->data);
+	entry->data = NULL;
+}
+
+static bool is_in_use(const struct tables *tables, const struct entry *entry)
+{
+	return entry->data && entry->walk == tables->walk;
+}
+
+/* Give up kept tables until there is room for @bytes more of them. */
+static bool unkeep_until(struct tables *tables, size_t bytes)
+{
+	struct entry *entry = TAILQ_FIRST(&tables->kept), *next;
+
+	for (; entry && tables->stats.kept_bytes + bytes > tables->ops.keep_bytes; entry = next) {
+		next = TAILQ_NEXT(entry, kept);
+		if (!is_in_use(tables, entry))
+			unkeep(tables, entry);
+	}
+	return tables->stats.kept_bytes + bytes <= tables->ops.keep_bytes;
+}
+
 static void remove_entry(struct tables *tables, struct entry *entry)
 {
 	detach(tables, entry);
+	unkeep(tables, entry);
 	TAILQ_REMOVE(&tables->used, entry, used);
 	hash_table_remove(&tables->entries, &entry->link);
 	pool_uncharge(POOL_TABLES, sizeof(*entry));
@@ -165,6 +205,8 @@ static struct entry *add(struct tables *tables, const struct object *object)
 
 	while (tables->entries.count >= ENTRIES_MAX || !pool_charge(POOL_TABLES, sizeof(*entry))) {
 		entry = TAILQ_FIRST(&tables->used);
+		while (entry && is_in_use(tables, entry))
+			entry = TAILQ_NEXT(entry, used);
 		if (!entry)
 			return NULL;
 		if (entry->table_id)
@@ -273,8 +315,8 @@ static int open_elf(struct tables *tables, struct object *object, uint32_t tgid,
 	return elf_open(elf, fd, object->size, clock_monotonic() + COMPILE_LIMIT_NS);
 }
 
-static int compile(struct tables *tables, struct object *object, uint32_t tgid,
-		   struct compiled *ret_compiled)
+static int compile_now(struct tables *tables, struct object *object, uint32_t tgid,
+		       struct compiled *ret_compiled)
 {
 	const struct pool *pool = pool_get(POOL_TABLES);
 	size_t used = atomic_load_explicit(&pool->used, memory_order_relaxed);
@@ -299,6 +341,35 @@ static int compile(struct tables *tables, struct object *object, uint32_t tgid,
 	if (unwind_table_check(ret_compiled->data, ret_compiled->bytes, &table) == 0)
 		ret_compiled->rows = table.row_count;
 	return 0;
+}
+
+static int compile(struct tables *tables, struct object *object, uint32_t tgid,
+		   struct compiled *ret_compiled)
+{
+	uint64_t kept = tables->stats.kept;
+	int r = compile_now(tables, object, tgid, ret_compiled);
+
+	if (r != -ENOMEM)
+		return r;
+	/* what is kept may be what is in the way */
+	unkeep_until(tables, tables->ops.keep_bytes);
+	return tables->stats.kept < kept ? compile_now(tables, object, tgid, ret_compiled) : r;
+}
+
+/* The end of a compilation: its bytes stay here, or go. */
+static void keep(struct tables *tables, struct entry *entry, struct compiled *compiled)
+{
+	if (!entry->data && compiled->bytes <= tables->ops.keep_bytes &&
+	    unwind_table_check(compiled->data, compiled->bytes, &entry->view) == 0 &&
+	    unkeep_until(tables, compiled->bytes) && pool_charge(POOL_TABLES, compiled->bytes)) {
+		entry->data = steal_ptr(compiled->data);
+		entry->size_kept = compiled->bytes;
+		TAILQ_INSERT_TAIL(&tables->kept, entry, kept);
+		tables->stats.kept++;
+		tables->stats.kept_bytes += entry->size_kept;
+	}
+	free(compiled->data);
+	pool_uncharge(POOL_TABLES, compiled->memory);
 }
 
 static int load(struct tables *tables, struct entry *entry, const struct compiled *compiled)
@@ -359,27 +430,57 @@ static void make(struct tables *tables, struct object *object, uint32_t tgid, st
 		if (is_full(r))
 			entry->retry_at = tables->ops.now() + RETRY_NS;
 	}
-	free(compiled.data);
-	pool_uncharge(POOL_TABLES, compiled.memory);
+	keep(tables, entry, &compiled);
 }
 
-uint64_t tables_get(struct tables *tables, struct object *object, uint32_t tgid)
+/* NULL: the object is not known to be an ELF file, or there is no room for it here. */
+static struct entry *get(struct tables *tables, struct object *object, uint32_t tgid)
 {
 	struct entry *entry;
 
 	if (atomic_load_explicit(&object->state, memory_order_acquire) != OBJECT_READY)
-		return 0;
+		return NULL;
 	entry = find(tables, object);
 	if (entry) {
 		TAILQ_REMOVE(&tables->used, entry, used);
 		TAILQ_INSERT_TAIL(&tables->used, entry, used);
 		if (entry->table_id || !entry->retry_at || tables->ops.now() < entry->retry_at)
-			return entry->table_id;
+			return entry;
 	} else {
 		entry = add(tables, object);
 		if (!entry)
-			return 0;
+			return NULL;
 	}
 	make(tables, object, tgid, entry);
-	return entry->table_id;
+	return entry;
+}
+
+uint64_t tables_get(struct tables *tables, struct object *object, uint32_t tgid)
+{
+	const struct entry *entry = get(tables, object, tgid);
+
+	return entry ? entry->table_id : 0;
+}
+
+const struct unwind_table *tables_view(struct tables *tables, struct object *object, uint32_t tgid)
+{
+	struct compiled compiled = { 0 };
+	struct entry *entry = get(tables, object, tgid);
+
+	if (!entry)
+		return NULL;
+	/* the module has it, we do not any more */
+	if (!entry->data && entry->table_id && compile(tables, object, tgid, &compiled) == 0)
+		keep(tables, entry, &compiled);
+	if (!entry->data)
+		return NULL;
+	TAILQ_REMOVE(&tables->kept, entry, kept);
+	TAILQ_INSERT_TAIL(&tables->kept, entry, kept);
+	entry->walk = tables->walk;
+	return &entry->view;
+}
+
+void tables_walk_done(struct tables *tables)
+{
+	tables->walk++;
 }

@@ -2,7 +2,8 @@
 /*
  * Thread B's cache of the unwind tables that the module holds for this session: which object has
  * which. An object is compiled when a mapping list first names it; the table's bytes are the
- * module's from then on, here is only its number.
+ * module's from then on. Here are its number and, of those used last, the bytes as well, for the
+ * stacks that we walk ourselves.
  *
  * What cannot be compiled is remembered as well, and what was dropped is left alone for a while. The
  * number of entries is bounded, the least recently named goes first; when the module has no room the
@@ -31,6 +32,7 @@ struct tables_ops {
 			  void *each_ctx);
 	uint64_t (*now)(void);	/* CLOCK_MONOTONIC ns */
 	struct cache *cache;	/* of compiled tables on disk; NULL: none */
+	size_t keep_bytes;	/* of tables kept here */
 	void *ctx;
 };
 
@@ -39,6 +41,7 @@ struct tables_stats {
 	uint64_t compiled, failed;	/* failed: no call frame information, too large, broken */
 	uint64_t evicted, refused;	/* refused: the module had no room even so */
 	uint64_t compile_ns;
+	uint64_t kept, kept_bytes;	/* here */
 };
 
 int tables_new(const struct tables_ops *ops, struct tables **ret_tables);
@@ -49,6 +52,12 @@ void tables_free(struct tables *tables);	/* the module's are dropped with the se
  * process that maps it.
  */
 uint64_t tables_get(struct tables *tables, struct object *object, uint32_t tgid);
+/*
+ * The same table to walk with here; NULL: there is none, or no room. It stays until
+ * tables_walk_done(), as do all others asked for since the last one.
+ */
+const struct unwind_table *tables_view(struct tables *tables, struct object *object, uint32_t tgid);
+void tables_walk_done(struct tables *tables);
 /* The module does not know this one (any more): it is loaded again when asked for. */
 void tables_forget(struct tables *tables, uint64_t id);
 /*

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "unwind/late.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/pool.h"
+#include "unwind/machine.h"
+
+#define TIE_NS (10 * NSEC_PER_USEC)	/* what clocks of two CPUs may differ by */
+#define TAG_BITS (0xffULL << 56)	/* of an arm64 pointer, which loads ignore */
+
+/* All that is known of the process' memory. */
+struct slice {
+	const uint8_t *bytes;
+	uint64_t address, size;
+	bool went_beyond;		/* the last read that failed was above it */
+};
+
+static inline int unwind_read_word(void *memory, __u64 address, __u64 *ret_value)
+{
+	struct slice *slice = memory;
+	/* one unsigned comparison also refuses what lies below the slice */
+	uint64_t offset = address - slice->address;
+
+	if (offset >= slice->size || slice->size - offset < sizeof(*ret_value)) {
+		slice->went_beyond = address >= slice->address;
+		return -EFAULT;
+	}
+	memcpy(ret_value, slice->bytes + offset, sizeof(*ret_value));
+	return 0;
+}
+
+#include <stacktap/unwind.h>
+
+struct late {
+	struct tables *tables;
+	uint32_t max_frames;
+	struct unwind_mapping *mappings;
+	const struct mapping **sources;	/* of each: what it was made from; NULL: looked at already */
+	size_t capacity;
+	__u64 ips[];
+};
+
+static size_t late_bytes(uint32_t max_frames)
+{
+	return sizeof(struct late) + max_frames * sizeof(uint64_t);
+}
+
+static size_t mappings_bytes(size_t count)
+{
+	return count * (sizeof(struct unwind_mapping) + sizeof(struct mapping *));
+}
+
+int late_new(struct tables *tables, uint32_t max_frames, struct late **ret_late)
+{
+	struct late *late = calloc(1, late_bytes(max_frames));
+
+	if (!late)
+		return -ENOMEM;
+	late->tables = tables;
+	late->max_frames = max_frames;
+	pool_charge_always(POOL_TABLES, late_bytes(max_frames));
+	*ret_late = late;
+	return 0;
+}
+
+static void forget_mappings(struct late *late)
+{
+	pool_uncharge(POOL_TABLES, mappings_bytes(late->capacity));
+	free(late->mappings);
+	free(late->sources);
+	late->mappings = NULL;
+	late->sources = NULL;
+	late->capacity = 0;
+}
+
+void late_free(struct late *late)
+{
+	if (!late)
+		return;
+	forget_mappings(late);
+	pool_uncharge(POOL_TABLES, late_bytes(late->max_frames));
+	free(late);
+}
+
+static int reserve(struct late *late, size_t count)
+{
+	if (count <= late->capacity)
+		return 0;
+	forget_mappings(late);
+	if (!pool_charge(POOL_TABLES, mappings_bytes(count)))
+		return -ENOMEM;
+	late->capacity = count;
+	late->mappings = calloc(count, sizeof(*late->mappings));
+	late->sources = calloc(count, sizeof(*late->sources));
+	if (!late->mappings || !late->sources) {
+		forget_mappings(late);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+/* What was mapped at @time; which tables that takes turns out on the way. */
+static int take_mappings(struct late *late, const struct mapping_snapshot *snapshot, uint64_t time,
+			 uint32_t *ret_count)
+{
+	uint32_t count = 0;
+	int r = reserve(late, snapshot->count);
+
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < snapshot->count; i++) {
+		const struct mapping *mapping = &snapshot->mappings[i];
+
+		/* above user memory is what x86 maps at the top of the kernel's half */
+		if (mapping->since > time + TIE_NS || mapping->end > INT64_MAX)
+			continue;
+		late->mappings[count] = (struct unwind_mapping){
+			.start = mapping->start,
+			.end = mapping->end,
+		};
+		late->sources[count++] = mapping;
+	}
+	*ret_count = count;
+	return 0;
+}
+
+/* The table of the code that the next step is about, if it was not needed before. */
+static void find_table(struct late *late, struct unwind_walk *walk, uint32_t tgid)
+{
+	const struct unwind_mapping *found = unwind_walk_find(walk, walk->pc - !walk->is_exact);
+	const struct unwind_table *table;
+	struct unwind_mapping *mapping;
+	const struct mapping *source;
+	struct object *object;
+	uint64_t bias;
+
+	if (!found)
+		return;
+	mapping = &late->mappings[found - late->mappings];
+	source = late->sources[found - late->mappings];
+	late->sources[found - late->mappings] = NULL;
+	object = source ? mapped_file_object(source->file) : NULL;
+	if (!object || !mapping_bias(source, object, &bias))
+		return;
+	mapping->bias = bias;
+	table = tables_view(late->tables, object, tgid);
+	/* a program of another machine, run by an emulator */
+	if (table && table->machine == walk->machine)
+		mapping->table = table;
+}
+
+static uint64_t untag(uint16_t machine, uint64_t address)
+{
+	return machine == EM_AARCH64 ? address & ~TAG_BITS : address;
+}
+
+static int begin(struct late *late, const struct stacktap_regs *regs, uint32_t mapping_count,
+		 struct late_stack *stack, struct unwind_walk *walk)
+{
+	const struct machine *machine = machine_find((uint16_t)regs->arch);
+
+	if (!machine || regs->arch != machine->elf || regs->count <= machine->sp)
+		return -EINVAL;
+	*walk = (struct unwind_walk){
+		.pc = regs->pc,
+		.sp = untag(machine->elf, regs->regs[machine->sp]),
+		.fp = untag(machine->elf, regs->regs[machine->fp]),
+		.regs = regs->regs,
+		.reg_count = regs->count,
+		.machine = machine->elf,
+		/* the widest that kernels offer; what is not mapped ends the walk anyway */
+		.address_limit = 1ULL << 56,
+		.pac_mask = regs->pac_mask,
+		.mappings = late->mappings,
+		.mapping_count = mapping_count,
+		.ips = late->ips,
+		.max = late->max_frames,
+		.exact = stack->exact,
+		.max_exact = ARRAY_SIZE(stack->exact),
+	};
+	unwind_walk_begin(walk);
+	return unwind_walk_find(walk, walk->pc) ? 0 : -ENOENT;
+}
+
+/* The slice's own end is why there is no more, unless it says that there is no more stack. */
+static uint8_t end_beyond(const struct sample_sections *sections)
+{
+	switch (sections->slice_end) {
+	case STACKTAP_END_DEPTH:
+	case STACKTAP_END_TIME:
+		return (uint8_t)sections->slice_end;
+	}
+	return STACKTAP_END_UNREADABLE;
+}
+
+int late_walk(struct late *late, const struct sample_sections *sections,
+	      const struct mapping_snapshot *mappings, uint64_t time, uint32_t tgid,
+	      struct late_stack *ret_stack)
+{
+	struct slice slice = {
+		.bytes = sections->slice,
+		.address = sections->slice_address,
+		.size = sections->slice_bytes,
+	};
+	struct unwind_walk walk;
+	uint32_t count;
+	int end, r;
+
+	if (!sections->regs || !sections->slice)
+		return -EINVAL;
+	r = take_mappings(late, mappings, time, &count);
+	if (!r)
+		r = begin(late, sections->regs, count, ret_stack, &walk);
+	if (r < 0)
+		return r;
+	do {
+		find_table(late, &walk, tgid);
+		end = unwind_walk_run(&walk, &slice, walk.count + 1);
+	} while (end == STACKTAP_END_NONE);
+	tables_walk_done(late->tables);
+	if (end == STACKTAP_END_UNREADABLE && slice.went_beyond)
+		end = end_beyond(sections);
+	ret_stack->ips = late->ips;
+	ret_stack->count = walk.count;
+	ret_stack->exact_count = walk.exact_count;
+	ret_stack->end = (uint8_t)end;
+	return 0;
+}
