@@ -9,6 +9,7 @@
 
 enum {
 	DRAIN_MAX_CPUS = 65536,
+	FINISH_ROUND_MS = 20,
 };
 
 struct throttle_counts {
@@ -21,7 +22,10 @@ struct drain {
 	struct drain_output output;
 	struct process_table *processes;
 	struct aggregator *aggregator;
+	struct aside *aside;
+	bool uses_tables;
 	uint64_t window_start;
+	uint64_t closing;		/* the window is due since then; 0: it is not */
 	struct throttle_counts *throttles;	/* by CPU */
 	uint32_t throttle_cpus;
 	struct drain_stats stats;
@@ -53,6 +57,8 @@ int drain_new(const struct drain_options *options, const struct drain_output *ou
 	r = process_table_new(&output->observer, &drain->processes);
 	if (!r)
 		r = aggregator_new(&drain->aggregator);
+	if (!r)
+		r = aside_new(&drain->aside);
 	for (size_t i = 0; i < options->follow_count && !r; i++)
 		r = process_table_follow(drain->processes, options->follow_tgids[i]);
 	if (r < 0)
@@ -76,6 +82,7 @@ void drain_free(struct drain *drain)
 {
 	if (!drain)
 		return;
+	aside_free(drain->aside);
 	aggregator_free(drain->aggregator);
 	process_table_free(drain->processes);
 	free(drain->throttles);
@@ -87,9 +94,20 @@ struct process_table *drain_processes(struct drain *drain)
 	return drain->processes;
 }
 
+struct aside *drain_aside(struct drain *drain)
+{
+	return drain->aside;
+}
+
+void drain_use_tables(struct drain *drain)
+{
+	drain->uses_tables = true;
+}
+
 void drain_stats(const struct drain *drain, struct drain_stats *ret_stats)
 {
 	*ret_stats = drain->stats;
+	aside_stats(drain->aside, &ret_stats->late);
 	aggregator_pending(drain->aggregator, &ret_stats->pending_lost,
 			   &ret_stats->pending_throttled);
 }
@@ -107,6 +125,7 @@ void drain_flush(struct drain *drain, uint64_t time)
 	int r = aggregator_close(drain->aggregator, time, &window);
 
 	drain->window_start = time;
+	drain->closing = 0;
 	if (r < 0)
 		log_debug("window not closed: %s", strerror(-r));
 	if (!window)
@@ -115,13 +134,58 @@ void drain_flush(struct drain *drain, uint64_t time)
 	drain->output.window(drain->output.ctx, window);
 }
 
+static void place(struct drain *drain, const struct sample_input *input)
+{
+	const struct stacktap_sample *sample = input->sample;
+	int r = aggregator_add(drain->aggregator, input);
+
+	if (r == -ENOBUFS) {
+		/* full: this window closes early, and if that is not enough older ones must go */
+		drain_flush(drain, sample->header.time);
+		r = aggregator_add(drain->aggregator, input);
+		while (r == -ENOBUFS && drain->output.wait(drain->output.ctx))
+			r = aggregator_add(drain->aggregator, input);
+	}
+	if (r < 0) {
+		drain->stats.unplaced++;
+		aggregator_add_lost(drain->aggregator, sample->source, 1);
+	}
+}
+
+/* What thread B is done with, or has had for too long. */
+static void place_late(struct drain *drain)
+{
+	struct aside_sample *late;
+	struct sample_input input;
+
+	while ((late = aside_take(drain->aside, clock_monotonic(), &input))) {
+		place(drain, &input);
+		aside_release(drain->aside, late);
+	}
+}
+
 void drain_round(struct drain *drain, uint64_t time)
 {
 	uint64_t age = time > drain->window_start ? time - drain->window_start : 0;
 
-	if (drain_window_due(&drain->options, age, aggregator_sample_count(drain->aggregator)))
+	place_late(drain);
+	if (!drain->closing &&
+	    drain_window_due(&drain->options, age, aggregator_sample_count(drain->aggregator)))
+		drain->closing = time;
+	/* bounded: what is aside expires, and what is taken from now on does not hold it up */
+	if (drain->closing && !aside_waits(drain->aside, drain->closing))
 		drain_flush(drain, time);
 	process_table_expire(drain->processes, time);
+}
+
+void drain_finish(struct drain *drain)
+{
+	place_late(drain);
+	while (aside_waits(drain->aside, UINT64_MAX)) {
+		aside_wait(drain->aside, FINISH_ROUND_MS);
+		place_late(drain);
+	}
+	drain_flush(drain, clock_monotonic());
 }
 
 static void on_mmap(void *ctx, const struct sideband_mmap *event)
@@ -173,18 +237,43 @@ static void on_ksymbol(void *ctx, uint64_t time _unused_, uint64_t address _unus
 		drain->output.kernel_changed(drain->output.ctx);
 }
 
+/* Did the module send what it takes to unwind the stack, as it could not do that itself? */
+static bool is_late(const struct drain *drain, const struct sample_input *input,
+		    const struct sample_sections *sections)
+{
+	return drain->output.late && input->image && sections->regs && sections->slice_bytes &&
+	       input->sample->user_end == STACKTAP_END_NO_MAPPINGS;
+}
+
+/* False: there is no room. */
+static bool set_aside(struct drain *drain, const struct sample_input *input,
+		      const struct sample_sections *sections)
+{
+	const struct stacktap_sample *sample = input->sample;
+	const struct profile_config *profile =
+		aggregator_profile(drain->aggregator, sample->source, sample->cpu);
+
+	if (!profile ||
+	    aside_put(drain->aside, input, sections, profile, clock_monotonic()) < 0)
+		return false;
+	/* thread B has it already, or else it can be had back */
+	return drain->output.late(drain->output.ctx) || !aside_take_back(drain->aside);
+}
+
 static void on_sample(void *ctx, const struct stacktap_sample *sample,
 		      const struct sample_sections *sections)
 {
 	struct drain *drain = ctx;
+	struct stacktap_sample unproven;
 	struct sample_input input = {
 		.sample = sample,
 		.kernel_ips = sections->kernel_ips,
 		.kernel_count = sections->kernel_count,
 		.user_ips = sections->user_ips,
 		.user_count = sections->user_count,
+		.exact = sections->exact,
+		.exact_count = sections->exact_count,
 	};
-	int r;
 
 	if (!process_table_follows(drain->processes, sample->tgid))
 		return;
@@ -195,18 +284,19 @@ static void on_sample(void *ctx, const struct stacktap_sample *sample,
 	    !image_find_mapping(input.image, input.user_ips[0]))
 		process_table_suspect(drain->processes, input.image, sample->header.time);
 
-	r = aggregator_add(drain->aggregator, &input);
-	if (r == -ENOBUFS) {
-		/* full: this window closes early, and if that is not enough older ones must go */
-		drain_flush(drain, sample->header.time);
-		r = aggregator_add(drain->aggregator, &input);
-		while (r == -ENOBUFS && drain->output.wait(drain->output.ctx))
-			r = aggregator_add(drain->aggregator, &input);
+	if (is_late(drain, &input, sections)) {
+		if (set_aside(drain, &input, sections))
+			return;
+		input.marks |= SAMPLE_LATE_REFUSED;
 	}
-	if (r < 0) {
-		drain->stats.unplaced++;
-		aggregator_add_lost(drain->aggregator, sample->source, 1);
+	/* of a module that does not tell so itself */
+	if (drain->uses_tables && !sample->generation &&
+	    sample->user_end == STACKTAP_END_COMPLETE) {
+		unproven = *sample;
+		unproven.user_end = STACKTAP_END_NO_MAPPINGS;
+		input.sample = &unproven;
 	}
+	place(drain, &input);
 }
 
 static void on_config(struct drain *drain, uint32_t cpu, const struct stacktap_config *config)

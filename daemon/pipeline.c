@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "threads.h"
 
 enum {
@@ -119,10 +120,28 @@ static int start_stages(struct pipeline *pipeline, char *ret_error, size_t error
 	return 0;
 }
 
+/* Kernels that are locked down hand out no memory of processes; all else works without. */
+static int configure(struct pipeline *pipeline, struct control_change *change)
+{
+	uint64_t id = capture_session_id(pipeline->capture);
+	int r;
+
+	change->slice_bytes = pipeline->late ? pipeline->options.slice_bytes : 0;
+	r = control_set_session(pipeline->control, id, change);
+	if ((r != -EPERM && r != -EOPNOTSUPP) || !change->slice_bytes) {
+		pipeline->stats.has_late = !r && change->slice_bytes;
+		return r;
+	}
+	log_info("stacks of programs that have just started are walked by frame pointers: %s",
+		 control_error(pipeline->control));
+	change->slice_bytes = 0;
+	return control_set_session(pipeline->control, id, change);
+}
+
 static int start_sampling(struct pipeline *pipeline, char *ret_error, size_t error_size)
 {
 	const struct pipeline_options *options = &pipeline->options;
-	const struct control_change change = {
+	struct control_change change = {
 		.sources = options->sources,
 		.source_count = options->source_count,
 		.filter = options->filter,
@@ -131,7 +150,7 @@ static int start_sampling(struct pipeline *pipeline, char *ret_error, size_t err
 		.two_phase = options->two_phase,
 	};
 	uint64_t id = capture_session_id(pipeline->capture);
-	int r = control_set_session(pipeline->control, id, &change);
+	int r = configure(pipeline, &change);
 
 	if (r < 0)
 		return fail_control(pipeline, r, "the kernel module refuses the configuration",

@@ -6,6 +6,7 @@
 #ifndef STACKTAP_PIPELINE_H
 #define STACKTAP_PIPELINE_H
 
+#include "aside.h"
 #include "capture/capture.h"
 #include "control/netlink.h"
 #include "export/encode.h"
@@ -40,6 +41,11 @@ struct pipeline_options {
 	bool two_phase;
 	bool with_tables;		/* user stacks by unwind tables, if the module can */
 	const char *table_cache;	/* directory for compiled tables, NULL: none */
+	/*
+	 * Of a stack at most, in samples taken before a process' tables are in the module, which are
+	 * unwound here then; 0: they keep the stack by frame pointers.
+	 */
+	uint32_t slice_bytes;
 	unsigned int window_ms;		/* 15000 */
 	unsigned int window_max_ms;	/* 60000: extended so far while it holds < 2,000 samples */
 	/* Called once a second while the first tables are loaded, when that takes long; may be NULL. */
@@ -62,7 +68,9 @@ struct pipeline_stats {
 	struct capture_stats capture;
 	struct symbolizer_stats symbolizer;
 	struct loader_stats loader;
+	struct aside_stats late;
 	bool has_tables;		/* the loader is at work */
+	bool has_late;			/* and the module sends slices */
 	struct window_counts counts;	/* all windows so far */
 	/* losses that no window has taken yet, and that none will after the end */
 	uint64_t pending_lost, pending_throttled;

@@ -158,11 +158,13 @@ static void publish(struct pipeline *pipeline)
 	struct drain_stats drained;
 
 	drain_stats(pipeline->drain, &drained);
+	pipeline->has_late = drained.late.waiting;
 	pthread_mutex_lock(&pipeline->lock);
 	capture_stats(pipeline->capture, &pipeline->stats.capture);
 	pipeline->stats.doubts = drained.doubts;
 	pipeline->stats.pending_lost = drained.pending_lost;
 	pipeline->stats.pending_throttled = drained.pending_throttled;
+	pipeline->stats.late = drained.late;
 	pipeline->stats.scans = pipeline->scans;
 	pthread_mutex_unlock(&pipeline->lock);
 }
@@ -204,6 +206,7 @@ struct drain_output drain_thread_output(struct pipeline *pipeline)
 		.window = on_window,
 		.wait = on_wait,
 		.kernel_changed = on_kernel_changed,
+		.late = tables_send_late,
 		.ctx = pipeline,
 	};
 }
@@ -215,13 +218,14 @@ void *drain_thread(void *ctx)
 
 	while (!r && !atomic_load_explicit(&pipeline->stop, memory_order_acquire)) {
 		r = capture_wait(pipeline->capture,
-				 pipeline->has_lists ? LISTS_DELAY_MS : WAIT_MS);
+				 pipeline->has_lists || pipeline->has_late ? LISTS_DELAY_MS :
+									     WAIT_MS);
 		if (!r)
 			r = drain_once(pipeline);
 	}
 	if (!r)
 		r = capture_finish(pipeline->capture);
-	drain_flush(pipeline->drain, clock_monotonic());
+	drain_finish(pipeline->drain);
 	publish(pipeline);
 	if (r < 0)
 		log_error("rings are no longer drained: %s", strerror(-r));

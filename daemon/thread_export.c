@@ -21,6 +21,10 @@ static void window_done(struct pipeline *pipeline, const struct window *window, 
 		sum->lost += counts->lost;
 		sum->stale += counts->stale;
 		sum->moved += counts->moved;
+		sum->late += counts->late;
+		sum->late_refused += counts->late_refused;
+		sum->late_expired += counts->late_expired;
+		sum->late_failed += counts->late_failed;
 		sum->throttled += counts->throttled;
 		for (size_t k = 0; k < ARRAY_SIZE(sum->user_end); k++)
 			sum->user_end[k] += counts->user_end[k];

@@ -80,6 +80,9 @@ void *symbol_thread(void *ctx)
 		case MESSAGE_LIST:
 			tables_load(pipeline, message->list);
 			break;
+		case MESSAGE_LATE:
+			tables_unwind_late(pipeline);
+			break;
 		case MESSAGE_SCAN:
 			scan(pipeline, message->tgid);
 			break;

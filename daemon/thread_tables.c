@@ -15,6 +15,7 @@ enum {
 	PROGRESS_FROM_MS = 2000,
 	PROGRESS_EVERY_MS = 1000,
 	CACHE_BYTES = 128 << 20,	/* all of a large Debian's programs are 80 MiB */
+	KEEP_BYTES = 4 << 20,		/* of tables to walk with here: half of POOL_TABLES */
 };
 
 static int on_request(void *ctx, unsigned long request, void *argument)
@@ -93,6 +94,14 @@ static void open_cache(struct pipeline *pipeline)
 		log_warning("unwind tables are not kept in %s: %s", path, strerror(-r));
 }
 
+static uint32_t frames_max(const struct pipeline *pipeline)
+{
+	uint32_t frames = pipeline->options.user_frames;
+
+	return frames ? min_of(frames, (uint32_t)STACKTAP_MAX_USER_FRAMES) :
+			STACKTAP_DEFAULT_USER_FRAMES;
+}
+
 int tables_start(struct pipeline *pipeline)
 {
 	struct tables_ops ops = {
@@ -103,17 +112,24 @@ int tables_start(struct pipeline *pipeline)
 		.ctx = pipeline,
 	};
 	const struct control_filter *filter = pipeline->options.filter;
+	const uint64_t features = capture_info(pipeline->capture)->features;
 	int r;
 
-	if (!pipeline->options.with_tables ||
-	    !(capture_info(pipeline->capture)->features & STACKTAP_FEATURE_TABLES))
+	if (!pipeline->options.with_tables || !(features & STACKTAP_FEATURE_TABLES))
 		return 0;
+	if (!(features & STACKTAP_FEATURE_STACK_SLICE))
+		pipeline->options.slice_bytes = 0;
 	open_cache(pipeline);
 	ops.cache = pipeline->table_cache;
+	ops.keep_bytes = pipeline->options.slice_bytes ? KEEP_BYTES : 0;
 	r = loader_new(&ops, &pipeline->loader);
+	if (!r && pipeline->options.slice_bytes)
+		r = late_new(loader_tables(pipeline->loader), frames_max(pipeline),
+			     &pipeline->late);
 	if (r < 0)
 		return r;
 	pipeline->stats.has_tables = true;
+	drain_use_tables(pipeline->drain);
 	return process_table_use_lists(drain_processes(pipeline->drain), tables_send, pipeline,
 				       filter ? filter->tgids : NULL,
 				       filter ? filter->tgid_count : 0);
@@ -121,39 +137,69 @@ int tables_start(struct pipeline *pipeline)
 
 void tables_stop(struct pipeline *pipeline)
 {
+	late_free(pipeline->late);
 	loader_free(pipeline->loader);
 	cache_close(pipeline->table_cache);
 	control_close(pipeline->table_control);
 }
 
-static void see_files(struct pipeline *pipeline, const struct mapping_list *list)
+static void see_files(struct pipeline *pipeline, struct image *image,
+		      const struct mapping *mappings, size_t count)
 {
-	for (size_t i = 0; i < list->count; i++) {
-		struct mapped_file *file = list->mappings[i].file;
+	for (size_t i = 0; i < count; i++) {
+		struct mapped_file *file = mappings[i].file;
 
 		if (file->kind != OBJECT_ANONYMOUS && !mapped_file_object(file))
-			symbolizer_see_file(pipeline->symbolizer, list->image, file);
+			symbolizer_see_file(pipeline->symbolizer, image, file);
 	}
+}
+
+static void publish(struct pipeline *pipeline, unsigned int lists)
+{
+	struct loader_stats stats;
+
+	loader_stats(pipeline->loader, &stats);
+	pthread_mutex_lock(&pipeline->lock);
+	pipeline->lists_done += lists;
+	stats.pending = pipeline->lists_sent - pipeline->lists_done;
+	pipeline->stats.loader = stats;
+	pthread_mutex_unlock(&pipeline->lock);
 }
 
 void tables_load(struct pipeline *pipeline, const struct mapping_list *list)
 {
-	struct loader_stats stats;
-
 	/* at the end nobody walks any more */
 	if (!atomic_load_explicit(&pipeline->stop, memory_order_acquire)) {
-		see_files(pipeline, list);
+		see_files(pipeline, list->image, list->mappings, list->count);
 		loader_load(pipeline->loader, list);
 	}
 	/* when it finds no room, tables stay in memory until their lists change */
 	if (loader_wants_lists(pipeline->loader))
 		message_send(pipeline->results, message_new(MESSAGE_RELIST), 0, QUEUE_NORMAL, 0);
-	loader_stats(pipeline->loader, &stats);
-	pthread_mutex_lock(&pipeline->lock);
-	pipeline->lists_done++;
-	stats.pending = pipeline->lists_sent - pipeline->lists_done;
-	pipeline->stats.loader = stats;
-	pthread_mutex_unlock(&pipeline->lock);
+	publish(pipeline, 1);
+}
+
+/* Behind what tells thread B of the sample's image and files. */
+bool tables_send_late(void *ctx)
+{
+	struct pipeline *pipeline = ctx;
+
+	return pipeline->late &&
+	       message_send(pipeline->requests, message_new(MESSAGE_LATE), 0, QUEUE_URGENT, 0) == 0;
+}
+
+void tables_unwind_late(struct pipeline *pipeline)
+{
+	struct aside *aside = drain_aside(pipeline->drain);
+	struct aside_sample *sample = aside_next(aside);
+	const struct mapping_snapshot *mappings;
+
+	if (!sample)
+		return;
+	mappings = aside_mappings(sample);
+	see_files(pipeline, aside_image(sample), mappings->mappings, mappings->count);
+	aside_unwind(aside, sample, pipeline->late);
+	publish(pipeline, 0);
 }
 
 int tables_load_first(struct pipeline *pipeline)

@@ -15,6 +15,7 @@ struct pipeline {
 	struct capture *capture;
 	struct symbolizer *symbolizer;
 	struct loader *loader;		/* NULL: without tables */
+	struct late *late;		/* thread B's; NULL: no stack is unwound here */
 	struct cache *table_cache;	/* thread B's; NULL: none */
 	struct control *table_control;	/* thread B's; opened when needed */
 	struct drain *drain;
@@ -33,6 +34,7 @@ struct pipeline {
 	uint64_t next_scan_all;
 	uint64_t scans;
 	bool has_lists;			/* that wait for their time */
+	bool has_late;			/* samples are aside */
 
 	pthread_mutex_t lock;		/* what follows */
 	pthread_cond_t window_gone;
@@ -55,6 +57,8 @@ int tables_load_first(struct pipeline *pipeline);
 void tables_stop(struct pipeline *pipeline);
 bool tables_send(void *pipeline, struct mapping_list *list);	/* thread A, takes the list */
 void tables_load(struct pipeline *pipeline, const struct mapping_list *list);	/* thread B */
+bool tables_send_late(void *pipeline);		/* thread A: a sample is aside */
+void tables_unwind_late(struct pipeline *pipeline);	/* thread B */
 void pipeline_window_left(struct pipeline *pipeline);
 
 #endif /* STACKTAP_THREADS_H */

@@ -12,11 +12,12 @@ static struct pool pools[POOL_ALL] = {
 	[POOL_RINGS] = { .name = "rings", .limit = 0 },
 	[POOL_SIDEBAND] = { .name = "sideband", .limit = 0 },
 	[POOL_PROCESSES] = { .name = "processes", .limit = 8 * MIB },
-	[POOL_SYMBOLS] = { .name = "symbols", .limit = 24 * MIB },
+	[POOL_SYMBOLS] = { .name = "symbols", .limit = 20 * MIB },
 	[POOL_AGGREGATE] = { .name = "aggregate", .limit = 12 * MIB },
 	[POOL_QUEUES] = { .name = "queues", .limit = 4 * MIB },
 	[POOL_ENCODE] = { .name = "encode", .limit = 8 * MIB },
 	[POOL_TABLES] = { .name = "tables", .limit = 8 * MIB },
+	[POOL_LATE] = { .name = "late", .limit = 4 * MIB },
 	[POOL_REPORT] = { .name = "report", .limit = 512 * MIB },
 };
 

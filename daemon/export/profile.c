@@ -303,6 +303,13 @@ static void add_count(struct profile_attributes *list, const char *key, uint64_t
 						     (int64_t)min_of(value, (uint64_t)INT64_MAX)));
 }
 
+/* What most Profiles have none of. */
+static void add_some(struct profile_attributes *list, const char *key, uint64_t value)
+{
+	if (value)
+		add_count(list, key, value);
+}
+
 /*
  * All counts add up over the Profiles of a window: those of samples are this Profile's own, losses
  * belong to no process and stand in the first Profile that has a chance to tell them.
@@ -326,6 +333,11 @@ static int profile_attributes(struct profile_writer *writer, struct profile_attr
 	add_count(list, "stacktap.named", own->named);
 	add_count(list, "stacktap.stale", own->stale);
 	add_count(list, "stacktap.moved", own->moved);
+	add_some(list, "stacktap.no_mappings", own->user_end[STACKTAP_END_NO_MAPPINGS]);
+	add_some(list, "stacktap.late_unwound", own->late);
+	add_some(list, "stacktap.late_refused", own->late_refused);
+	add_some(list, "stacktap.late_expired", own->late_expired);
+	add_some(list, "stacktap.late_failed", own->late_failed);
 	if (!writer->has_losses[number]) {
 		add_count(list, "stacktap.lost", all->lost);
 		add_count(list, "stacktap.throttled", all->throttled);
@@ -336,18 +348,9 @@ static int profile_attributes(struct profile_writer *writer, struct profile_attr
 static void count_part(struct window_counts *counts, const struct profile_part *part,
 		       bool is_named)
 {
-	const struct window_sample *sample = part->sample;
-
-	counts->samples += part->count;
-	if (sample->kernel_end <= STACKTAP_END_COMPLETE &&
-	    sample->user_end <= STACKTAP_END_COMPLETE)
-		counts->complete += part->count;
+	window_counts_add(counts, part->sample, part->count);
 	if (is_named)
 		counts->named += part->count;
-	if (sample->marks & (SAMPLE_STALE | SAMPLE_DOUBTFUL))
-		counts->stale += part->count;
-	if (sample->marks & SAMPLE_MOVED)
-		counts->moved += part->count;
 }
 
 /* Put as many parts into the dictionary as there is room for. */

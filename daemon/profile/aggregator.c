@@ -208,24 +208,20 @@ static int sample_grow(struct aggregator *aggregator, struct window_sample *samp
 	return 0;
 }
 
-static void sample_count(struct window_counts *counts, const struct window_sample *key)
-{
-	counts->samples++;
-	if (key->kernel_end <= STACKTAP_END_COMPLETE && key->user_end <= STACKTAP_END_COMPLETE)
-		counts->complete++;
-	if (key->marks & (SAMPLE_STALE | SAMPLE_DOUBTFUL))
-		counts->stale++;
-	if (key->marks & SAMPLE_MOVED)
-		counts->moved++;
-	counts->user_end[key->user_end]++;
-}
-
 static bool window_is_full(const struct aggregator *aggregator)
 {
 	const struct window *window = aggregator->window;
 
 	return window->arena.bytes + window->sample_capacity * sizeof(*window->samples) +
 	       stack_cache_bytes(&aggregator->stacks) > pool_get(POOL_AGGREGATE)->limit / 2;
+}
+
+const struct profile_config *aggregator_profile(struct aggregator *aggregator, uint16_t source_id,
+						uint32_t cpu)
+{
+	const struct profile_slot *slot = profile_map_find(&aggregator->profiles, source_id, cpu);
+
+	return slot ? &slot->config : NULL;
 }
 
 int aggregator_add(struct aggregator *aggregator, const struct sample_input *input)
@@ -240,15 +236,20 @@ int aggregator_add(struct aggregator *aggregator, const struct sample_input *inp
 		.user_end = min_of(record->user_end, (uint8_t)(STACKTAP_END_REASONS - 1)),
 		.kernel_end = min_of(record->kernel_end, (uint8_t)(STACKTAP_END_REASONS - 1)),
 	};
+	struct profile_slot *slot, own;
 	struct window_sample *sample;
 	const struct raw_stack *raw;
-	struct profile_slot *slot;
 	bool has_values;
 	int err;
 
 	slot = profile_map_find(&aggregator->profiles, record->source, record->cpu);
 	if (!slot)
 		return -EINVAL;
+	/* another rate holds by now than when it was taken */
+	if (input->profile && !profile_config_equal(input->profile, &slot->config)) {
+		own = (struct profile_slot){ .config = *input->profile };
+		slot = &own;
+	}
 	if (window_is_full(aggregator))
 		return -ENOBUFS;
 	err = window_profile(aggregator, slot);
@@ -285,7 +286,7 @@ int aggregator_add(struct aggregator *aggregator, const struct sample_input *inp
 	if (has_values)
 		sample->values[sample->count] = record->period;
 	sample->count++;
-	sample_count(&aggregator->window->counts[slot->position], &key);
+	window_counts_add(&aggregator->window->counts[slot->position], &key, 1);
 	aggregator->oldest = min_of(aggregator->oldest, time);
 	aggregator->newest = max_of(aggregator->newest, time);
 	aggregator->sample_total++;

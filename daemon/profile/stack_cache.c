@@ -83,16 +83,23 @@ static int frame_location(struct stack_cache *cache, struct window *window,
 	return 0;
 }
 
+/* What the sample's image had mapped at @address. */
+static const struct mapping *find_mapping(const struct sample_input *input, uint64_t address)
+{
+	if (input->mappings)
+		return mapping_find(input->mappings->mappings, input->mappings->count, address);
+	return input->image ? image_find_mapping(input->image, address) : NULL;
+}
+
 static int user_location(struct stack_cache *cache, struct window *window, struct raw_stack *raw,
-			 const struct image *image, uint64_t ip, bool is_return,
+			 const struct sample_input *input, uint64_t ip, bool is_return,
 			 struct location **ret_location)
 {
-	const struct mapping *mapping = NULL;
+	const struct mapping *mapping;
 	uint64_t offset = ip;
 
 	/* a call may be the last instruction of its mapping */
-	if (image)
-		mapping = image_find_mapping(image, is_return && ip ? ip - 1 : ip);
+	mapping = find_mapping(input, is_return && ip ? ip - 1 : ip);
 	if (!mapping) {
 		raw->marks |= SAMPLE_UNKNOWN_MAPPING;
 		return frame_location(cache, window, NULL, ip, FRAME_NATIVE, is_return,
@@ -165,7 +172,7 @@ static int raw_resolve(struct stack_cache *cache, struct window *window,
 	uint32_t kernel_count = min_of(input->kernel_count, (uint32_t)STACKTAP_MAX_KERNEL_FRAMES);
 	uint32_t user_count = min_of(input->user_count, (uint32_t)STACKTAP_MAX_USER_FRAMES);
 	struct raw_stack raw = { .print = print };
-	uint32_t i;
+	uint32_t i, exact = 0;
 	int err;
 
 	for (i = 0; i < kernel_count; i++) {
@@ -175,8 +182,11 @@ static int raw_resolve(struct stack_cache *cache, struct window *window,
 			return err;
 	}
 	for (i = 0; i < user_count; i++) {
-		err = user_location(cache, window, &raw, input->image, input->user_ips[i], i > 0,
-				    &cache->frames[kernel_count + i]);
+		bool is_exact = exact < input->exact_count && input->exact[exact] == i;
+
+		exact += is_exact;
+		err = user_location(cache, window, &raw, input, input->user_ips[i],
+				    i > 0 && !is_exact, &cache->frames[kernel_count + i]);
 		if (err)
 			return err;
 	}
@@ -201,13 +211,20 @@ int stack_cache_find(struct stack_cache *cache, struct window *window,
 	/* generations tell one state of an image's mapping list from the next */
 	struct fingerprint print = fingerprint_start((uintptr_t)input->image);
 	struct index_probe probe;
+	uint64_t generation = 0;
 	uint32_t i;
 	int err;
 
-	fingerprint_mix(&print, input->image ? input->image->generation : 0,
+	if (input->mappings)
+		generation = input->mappings->generation;
+	else if (input->image)
+		generation = input->image->generation;
+	fingerprint_mix(&print, generation,
 			(uint64_t)input->kernel_count << 32 | input->user_count);
 	fingerprint_words(&print, input->kernel_ips, input->kernel_count);
 	fingerprint_words(&print, input->user_ips, input->user_count);
+	for (i = 0; i < input->exact_count; i++)
+		fingerprint_mix(&print, input->exact[i], input->exact_count);
 	print = fingerprint_end(print);
 	for (probe = index_first(&cache->raw_index, print.lo);
 	     (i = index_next(&cache->raw_index, &probe)) != INDEX_NONE;)

@@ -25,6 +25,28 @@ void window_free(struct window *window)
 	free(window);
 }
 
+void window_counts_add(struct window_counts *counts, const struct window_sample *sample,
+		       uint64_t count)
+{
+	counts->samples += count;
+	if (sample->kernel_end <= STACKTAP_END_COMPLETE &&
+	    sample->user_end <= STACKTAP_END_COMPLETE)
+		counts->complete += count;
+	if (sample->marks & (SAMPLE_STALE | SAMPLE_DOUBTFUL))
+		counts->stale += count;
+	if (sample->marks & SAMPLE_MOVED)
+		counts->moved += count;
+	if (sample->marks & SAMPLE_LATE)
+		counts->late += count;
+	if (sample->marks & SAMPLE_LATE_REFUSED)
+		counts->late_refused += count;
+	if (sample->marks & SAMPLE_LATE_EXPIRED)
+		counts->late_expired += count;
+	if (sample->marks & SAMPLE_LATE_FAILED)
+		counts->late_failed += count;
+	counts->user_end[sample->user_end] += count;
+}
+
 int window_reserve(void *array_pointer, size_t count, size_t *capacity, size_t size)
 {
 	size_t more = *capacity ? *capacity + *capacity / 2 : 64;

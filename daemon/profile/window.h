@@ -62,6 +62,11 @@ enum sample_mark {
 	SAMPLE_MOVED = 1 << 1,
 	SAMPLE_DOUBTFUL = 1 << 2,	/* mappings may be wrong: side-band loss, mapping changed */
 	SAMPLE_UNKNOWN_MAPPING = 1 << 3, /* an address in no known mapping */
+	/* walked without a mapping list, but with what it takes to unwind the stack later: */
+	SAMPLE_LATE = 1 << 4,		/* which was done */
+	SAMPLE_LATE_REFUSED = 1 << 5,	/* too many were waiting for that */
+	SAMPLE_LATE_EXPIRED = 1 << 6,	/* it waited too long */
+	SAMPLE_LATE_FAILED = 1 << 7,	/* nothing was known of what it ran */
 };
 
 /* Counts of a window, for the quality line and for Profile attributes. */
@@ -73,8 +78,13 @@ struct window_counts {
 	uint64_t stale;			/* STALE or DOUBTFUL */
 	uint64_t moved;
 	uint64_t throttled;
+	uint64_t late, late_refused, late_expired, late_failed; /* SAMPLE_LATE and so on */
 	uint64_t user_end[STACKTAP_END_REASONS];
 };
+
+/* Count @count samples of these ends and marks; all but the names and losses. */
+void window_counts_add(struct window_counts *counts, const struct window_sample *sample,
+		       uint64_t count);
 
 struct window {
 	uint64_t start;			/* CLOCK_MONOTONIC ns; not after the first timestamp */
@@ -110,6 +120,9 @@ int aggregator_set_profile(struct aggregator *aggregator, const struct profile_c
  * may stand in on some CPUs only. */
 int aggregator_set_cpu_profile(struct aggregator *aggregator, uint32_t cpu,
 			       const struct profile_config *config);
+/* What holds for the source on a CPU now; NULL: it is out of range. Valid until it is set again. */
+const struct profile_config *aggregator_profile(struct aggregator *aggregator, uint16_t source_id,
+						uint32_t cpu);
 
 struct sample_input {
 	const struct stacktap_sample *sample;
@@ -117,8 +130,13 @@ struct sample_input {
 	uint32_t kernel_count;
 	const uint64_t *user_ips;
 	uint32_t user_count;
+	const uint16_t *exact;		/* indices of user_ips, ascending: no return addresses either */
+	uint32_t exact_count;
 	struct image *image;		/* NULL: no user half */
 	uint16_t marks;
+	/* of a sample that was kept aside; NULL: what the image has mapped, and what holds, now */
+	const struct mapping_snapshot *mappings;
+	const struct profile_config *profile;
 };
 
 /*
