@@ -109,6 +109,7 @@ static int start_pipeline(struct record *record)
 		.filter = &options->filter,
 		.user_frames = (uint32_t)options->user_frames,
 		.with_tables = options->with_tables,
+		.slice_bytes = (uint32_t)options->slice_bytes,
 		.loading = options->quiet ? NULL : show_loading,
 		.window_ms = WINDOW_MS,
 		.window_max_ms = WINDOW_MAX_MS,
@@ -190,6 +191,12 @@ static void print_totals(const struct record *record, const struct pipeline_stat
 			100.0 * (double)counts->named / (double)counts->samples,
 			100.0 * (double)counts->stale / (double)counts->samples,
 			stats->capture.cpus, stats->windows);
+	if (record->options->verbose && stats->has_late)
+		fprintf(stderr, "[ stacktap record: %" PRIu64 " stacks unwound late, %" PRIu64
+			" of them complete; %" PRIu64 " refused, %" PRIu64 " expired, %" PRIu64
+			" failed; %" PRIu64 " by frame pointers alone ]\n", stats->late.unwound,
+			stats->late.complete, stats->late.refused, stats->late.expired,
+			stats->late.failed, counts->user_end[STACKTAP_END_NO_MAPPINGS]);
 	if (stats->capture.sideband_lost)
 		fprintf(stderr, "[ stacktap record: The kernel dropped %" PRIu64 " side-band records "
 			"(mappings, forks, exits); samples that they may concern are marked "

@@ -6,6 +6,7 @@
 #include "cli/cli.h"
 #include "cli/record.h"
 #include "control/event.h"
+#include "unwind/late.h"
 
 static const char help[] =
 	"usage: stacktap record [OPTION...] [-- COMMAND [ARGUMENT...]]\n\n"
@@ -29,6 +30,8 @@ static const char help[] =
 	"  -g                   stacks; always on\n"
 	"      --call-graph HOW user stacks by unwind tables, which need no frame pointers\n"
 	"                       (table, default), or by frame pointers alone (fp)\n"
+	"      --slice-bytes N  of a stack at most, taken along until a new program's tables are there\n"
+	"                       (default: 16384; a multiple of 8 from 1024 to 65536; 0: none)\n"
 	"      --sideband-bytes N  per CPU, for what the kernel tells of mappings, forks and exits\n"
 	"                       (default: 65536; a power of two from 4096 to 16777216)\n\n"
 	"      --duration TIME  end after TIME: 10, 0.5, 2m, 1h (seconds without a unit)\n"
@@ -46,6 +49,7 @@ enum {
 	OPT_DURATION,
 	OPT_SIDEBAND_BYTES,
 	OPT_CALL_GRAPH,
+	OPT_SLICE_BYTES,
 };
 
 enum {
@@ -96,6 +100,18 @@ static int set_sideband(struct record_options *options, const char *text)
 		return cli_usage_error("`%s' is not a power of two from %" PRIu64 " to %d bytes", text,
 				       page, SIDEBAND_MAX_BYTES);
 	options->sideband_bytes = bytes;
+	return CLI_OK;
+}
+
+static int set_slice(struct record_options *options, const char *text)
+{
+	uint64_t bytes;
+
+	if (!cli_parse_number(text, 0, STACKTAP_MAX_SLICE_BYTES, &bytes) || bytes % 8 ||
+	    (bytes && bytes < STACKTAP_MIN_SLICE_BYTES))
+		return cli_usage_error("`%s' is neither 0 nor a multiple of 8 from %d to %d bytes", text,
+				       STACKTAP_MIN_SLICE_BYTES, STACKTAP_MAX_SLICE_BYTES);
+	options->slice_bytes = bytes;
 	return CLI_OK;
 }
 
@@ -187,6 +203,8 @@ static int parse_option(struct parse *parse, int option)
 			return cli_usage_error("there is no way to walk stacks `%s'; there are fp and "
 					       "table", optarg);
 		return CLI_OK;
+	case OPT_SLICE_BYTES:
+		return set_slice(options, optarg);
 	case OPT_SIDEBAND_BYTES:
 		return set_sideband(options, optarg);
 	default:
@@ -239,6 +257,7 @@ int record_parse(int argc, char **argv, struct record_options *ret_options)
 		{ "freq-mode", no_argument, NULL, OPT_FREQ_MODE },
 		{ "max-stack", required_argument, NULL, OPT_MAX_STACK },
 		{ "sideband-bytes", required_argument, NULL, OPT_SIDEBAND_BYTES },
+		{ "slice-bytes", required_argument, NULL, OPT_SLICE_BYTES },
 		{ "call-graph", required_argument, NULL, OPT_CALL_GRAPH },
 		{ "duration", required_argument, NULL, OPT_DURATION },
 		{ 0 },
@@ -250,6 +269,7 @@ int record_parse(int argc, char **argv, struct record_options *ret_options)
 		.output = "stacktap.otlp",
 		.user_frames = STACKTAP_DEFAULT_USER_FRAMES,
 		.with_tables = true,
+		.slice_bytes = LATE_SLICE_BYTES,
 	};
 	opterr = 0;
 	/* '+': what follows the command's name is the command's */

@@ -86,6 +86,16 @@ static bool is_same_event(const char *source, const char *event)
 	return !strncmp(source, event, length) && (!source[length] || source[length] == ':');
 }
 
+/* Stacks of programs that had just started. */
+static void print_late(const struct report_event *event)
+{
+	if (event->late_unwound || event->no_mappings)
+		printf("first stacks: %" PRIu64 " unwound late, %" PRIu64 " by frame pointers alone "
+		       "(%" PRIu64 " refused, %" PRIu64 " expired, %" PRIu64 " failed)\n",
+		       event->late_unwound, event->no_mappings, event->late_refused,
+		       event->late_expired, event->late_failed);
+}
+
 static void print_totals(const struct report_event *event)
 {
 	printf("\nsamples %" PRIu64, event->samples);
@@ -104,6 +114,7 @@ static void print_totals(const struct report_event *event)
 		       percent(event->named, event->samples),
 		       percent(event->lost, event->samples + event->lost),
 		       percent(event->stale, event->samples));
+	print_late(event);
 }
 
 static void print_text(const struct options *options, const struct report *report)
@@ -192,6 +203,11 @@ static void print_json(const struct options *options, const struct report *repor
 			json_u64(&json, "stale", event->stale);
 			json_u64(&json, "moved", event->moved);
 			json_u64(&json, "throttled", event->throttled);
+			json_u64(&json, "no_mappings", event->no_mappings);
+			json_u64(&json, "late_unwound", event->late_unwound);
+			json_u64(&json, "late_refused", event->late_refused);
+			json_u64(&json, "late_expired", event->late_expired);
+			json_u64(&json, "late_failed", event->late_failed);
 			json_end(&json);
 		}
 		json_array(&json, "processes");

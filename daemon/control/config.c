@@ -9,6 +9,7 @@
 
 #include "base/cpulist.h"
 #include "control/event.h"
+#include "unwind/late.h"
 
 enum option_kind {
 	OPTION_STRING,	/* char *, empty: NULL */
@@ -49,6 +50,9 @@ static const struct option options[] = {
 	{ "capture", "sideband_bytes", OPTION_BYTES, FIELD(sideband_bytes), 4096, 1 << 26,
 	  { NULL } },
 	{ "unwind", "tables", OPTION_BOOL, FIELD(with_tables), 0, 0, { NULL } },
+	{ "unwind", "late", OPTION_BOOL, FIELD(with_late), 0, 0, { NULL } },
+	{ "unwind", "slice_bytes", OPTION_BYTES, FIELD(slice_bytes), STACKTAP_MIN_SLICE_BYTES,
+	  STACKTAP_MAX_SLICE_BYTES, { NULL } },
 	{ "export", "endpoint", OPTION_STRING, FIELD(endpoint), 0, 0, { NULL } },
 	{ "export", "headers", OPTION_STRING, FIELD(headers), 0, 0, { NULL } },
 	{ "export", "certificate", OPTION_STRING, FIELD(certificate), 0, 0, { NULL } },
@@ -104,6 +108,8 @@ void config_init(struct config *config)
 		.ring_bytes = 65536,
 		.sideband_bytes = 32768,
 		.with_tables = true,
+		.with_late = true,
+		.slice_bytes = LATE_SLICE_BYTES,
 		.compress = true,
 		.timeout_seconds = 10,
 		.store_directory = strdup("/var/lib/stacktap"),
@@ -333,6 +339,8 @@ int config_check(const struct config *config, char *error, size_t error_size)
 	if (config->ring_bytes & (config->ring_bytes - 1) ||
 	    config->sideband_bytes & (config->sideband_bytes - 1))
 		return fail(error, error_size, "ring_bytes and sideband_bytes are powers of two");
+	if (config->slice_bytes % 8)
+		return fail(error, error_size, "slice_bytes is a multiple of 8");
 	if (config->endpoint && strncmp(config->endpoint, "http://", 7) &&
 	    strncmp(config->endpoint, "https://", 8))
 		return fail(error, error_size, "endpoint begins with http:// or https://");

@@ -33,6 +33,8 @@ struct config {
 
 	/* [unwind] */
 	bool with_tables;
+	bool with_late;
+	uint64_t slice_bytes;
 
 	/* [export] */
 	char *endpoint;			/* base URL; NULL: local store */

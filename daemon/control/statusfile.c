@@ -78,6 +78,19 @@ void statusfile_print_pools(FILE *stream)
 	}
 }
 
+static void print_late(FILE *stream, const struct pipeline_stats *pipeline)
+{
+	const struct aside_stats *late = &pipeline->late;
+
+	fprintf(stream, "  stacks by frame pointers alone, for want of a list: %" PRIu64 "\n",
+		pipeline->counts.user_end[STACKTAP_END_NO_MAPPINGS]);
+	if (pipeline->has_late)
+		fprintf(stream, "  unwound late: %" PRIu64 ", of them complete %" PRIu64 "; refused %"
+			PRIu64 ", expired %" PRIu64 ", failed %" PRIu64 ", waiting %" PRIu64 "\n",
+			late->unwound, late->complete, late->refused, late->expired, late->failed,
+			late->waiting);
+}
+
 static void print_text(FILE *stream, const struct statusfile_input *input, uint64_t uptime_s)
 {
 	const struct pipeline_stats *pipeline = input->pipeline;
@@ -116,6 +129,7 @@ static void print_text(FILE *stream, const struct statusfile_input *input, uint6
 			loader->tables.evicted, loader->tables.refused);
 		fprintf(stream, "  mapping lists: %" PRIu64 " loaded, %" PRIu64 " pending, %" PRIu64
 			" refused\n", loader->lists, loader->pending, loader->lists_refused);
+		print_late(stream, pipeline);
 	}
 	fprintf(stream, "  export to %s: %" PRIu64 " payloads sent, %" PRIu64 " stored, %" PRIu64
 		" waiting, %" PRIu64 " dropped, %" PRIu64 " retries\n",
@@ -169,9 +183,11 @@ static void print_capture(struct json *json, const struct pipeline_stats *pipeli
 	json_end(json);
 }
 
-static void print_loader(struct json *json, const struct loader_stats *loader)
+static void print_unwind(struct json *json, const struct pipeline_stats *pipeline)
 {
+	const struct loader_stats *loader = &pipeline->loader;
 	const struct tables_stats *tables = &loader->tables;
+	const struct aside_stats *late = &pipeline->late;
 
 	json_object(json, "unwind");
 	json_u64(json, "tables", tables->tables);
@@ -186,6 +202,17 @@ static void print_loader(struct json *json, const struct loader_stats *loader)
 	json_u64(json, "lists_gone", loader->lists_gone);
 	json_u64(json, "lists_refused", loader->lists_refused);
 	json_u64(json, "lists_pending", loader->pending);
+	json_u64(json, "kept", tables->kept);
+	json_u64(json, "kept_bytes", tables->kept_bytes);
+	json_u64(json, "no_mappings", pipeline->counts.user_end[STACKTAP_END_NO_MAPPINGS]);
+	json_bool(json, "has_late", pipeline->has_late);
+	json_u64(json, "late_taken", late->taken);
+	json_u64(json, "late_unwound", late->unwound);
+	json_u64(json, "late_complete", late->complete);
+	json_u64(json, "late_refused", late->refused);
+	json_u64(json, "late_expired", late->expired);
+	json_u64(json, "late_failed", late->failed);
+	json_u64(json, "late_waiting", late->waiting);
 	json_end(json);
 }
 
@@ -228,7 +255,7 @@ static void print_json(FILE *stream, const struct statusfile_input *input, uint6
 	if (input->pipeline)
 		print_capture(&json, input->pipeline);
 	if (input->pipeline && input->pipeline->has_tables)
-		print_loader(&json, &input->pipeline->loader);
+		print_unwind(&json, input->pipeline);
 	print_exporter(&json, input);
 	json_array(&json, "pools");
 	for (int id = 0; id < POOL_COUNT; id++) {

@@ -160,6 +160,11 @@ static int read_facts(struct report_builder *builder, const OtlpProfile *profile
 		{ "stacktap.complete", &event->complete }, { "stacktap.named", &event->named },
 		{ "stacktap.lost", &event->lost }, { "stacktap.stale", &event->stale },
 		{ "stacktap.moved", &event->moved }, { "stacktap.throttled", &event->throttled },
+		{ "stacktap.no_mappings", &event->no_mappings },
+		{ "stacktap.late_unwound", &event->late_unwound },
+		{ "stacktap.late_refused", &event->late_refused },
+		{ "stacktap.late_expired", &event->late_expired },
+		{ "stacktap.late_failed", &event->late_failed },
 	};
 	const char *type, *unit, *period_type, *period_unit, *key;
 	const OtlpAnyValue *value;
@@ -427,6 +432,11 @@ static int add_profile(struct report_builder *builder, const struct report_proce
 	report_add(&event->stale, facts.event.stale);
 	report_add(&event->moved, facts.event.moved);
 	report_add(&event->throttled, facts.event.throttled);
+	report_add(&event->no_mappings, facts.event.no_mappings);
+	report_add(&event->late_unwound, facts.event.late_unwound);
+	report_add(&event->late_refused, facts.event.late_refused);
+	report_add(&event->late_expired, facts.event.late_expired);
+	report_add(&event->late_failed, facts.event.late_failed);
 	event->has_quality |= facts.event.has_quality;
 	if (facts.event.fallback_errno)
 		event->fallback_errno = facts.event.fallback_errno;

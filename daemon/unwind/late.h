@@ -14,6 +14,8 @@
 #include "process/image.h"
 #include "unwind/tables.h"
 
+enum { LATE_SLICE_BYTES = 16384 };	/* by default; most stacks are smaller */
+
 struct late;
 
 struct late_stack {
