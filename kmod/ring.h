@@ -30,19 +30,14 @@ int ring_mmap(struct stacktap_ring *ring, struct vm_area_struct *vma, bool produ
 /* Free bytes, or -EINVAL when user space put an impossible position on the consumer page. */
 static inline s64 ring_space(const struct stacktap_ring *ring)
 {
-	/* pairs with the reader's store-release of tail: its reads of the freed bytes are done */
-	u64 tail = smp_load_acquire(&ring->consumer->tail);
-
-	if (unlikely(!stacktap_ring_tail_valid(ring->head, tail, ring->data_bytes)))
-		return -EINVAL;
-	return stacktap_ring_space(ring->head, tail, ring->data_bytes);
+	return stacktap_ring_room(ring->consumer, ring->head, ring->data_bytes);
 }
 
 u64 ring_used(const struct stacktap_ring *ring);
 
 static inline void *ring_head(struct stacktap_ring *ring)
 {
-	return ring->data + (ring->head & (ring->data_bytes - 1));
+	return ring->data + stacktap_ring_offset(ring->head, ring->data_bytes);
 }
 
 /* Publish @bytes that were written at ring_head(). */
@@ -50,8 +45,7 @@ static inline void ring_commit(struct stacktap_ring *ring, u32 bytes)
 {
 	/* also read, without the lock of this CPU, by poll() and netlink */
 	WRITE_ONCE(ring->head, ring->head + bytes);
-	/* pairs with the reader's load-acquire of head: it sees the record's bytes */
-	smp_store_release(&ring->producer->head, ring->head);
+	stacktap_ring_publish(ring->producer, ring->head);
 }
 
 #endif /* STACKTAP_KMOD_RING_H */

@@ -19,7 +19,8 @@ $(O)/unit/%: tests/unit/%.c $(unit_helpers) $(U)/libstacktap.a
 		$(user_ldflags) -o $@ $< $(unit_helpers) $(U)/libstacktap.a $(user_libs) -lcmocka -lm
 
 # the programs that have more than one thread
-tsan_programs := $(addprefix $(O)/tsan/unit/,test_threads test_queue test_exporter)
+tsan_programs := $(addprefix $(O)/tsan/unit/,test_threads test_queue test_exporter test_ring_properties \
+	test_ring_threads)
 
 .PHONY: tsan
 tsan: ## unit tests of what threads share, under ThreadSanitizer

@@ -76,7 +76,7 @@ void ring_free(struct ring *ring)
 
 void ring_snapshot(struct ring *ring)
 {
-	ring->limit = __atomic_load_n(&ring->producer->head, __ATOMIC_ACQUIRE);
+	ring->limit = stacktap_ring_published(ring->producer);
 }
 
 bool ring_is_empty(const struct ring *ring)
@@ -87,7 +87,7 @@ bool ring_is_empty(const struct ring *ring)
 static void ring_release(struct ring *ring, uint64_t position)
 {
 	ring->position = position;
-	__atomic_store_n(&ring->consumer->tail, position, __ATOMIC_RELEASE);
+	stacktap_ring_release(ring->consumer, position);
 }
 
 void ring_consume(struct ring *ring, const struct capture_ops *ops, void *ctx,
