@@ -131,6 +131,8 @@ static int take_row(void *ctx, const struct cfi_fde *fde, uint64_t address,
 	if (address >= compiler->limit)
 		return 1;
 	rule = rule_from_state(compiler->builder.machine, state, fde->cie->is_signal);
+	if (fde->start == compiler->gaps.context_start)
+		rule = (struct unwind_rule){ .cfa = UNWIND_NO_RULE };
 	if (address == fde->start)
 		address -= compiler->padding;
 	return builder_row_saved(&compiler->builder, address, &rule, rule_saved(state, &rule));
@@ -171,10 +173,13 @@ static int run_place(struct compiler *compiler, size_t i, uint64_t *end)
 	if (compiler->limit <= fde.start)
 		return 0;
 	compiler->padding = 0;
-	if (gaps_is_padding(&compiler->gaps, *end, fde.start))
+	if (!gaps_is_padding(&compiler->gaps, *end, fde.start))
+		r = gaps_fill(&compiler->gaps, &compiler->builder, *end, fde.start);
+	else if (fde.start != compiler->gaps.context_start || fde.start == *end)
 		compiler->padding = fde.start - *end;
 	else
-		r = gaps_fill(&compiler->gaps, &compiler->builder, *end, fde.start);
+		r = builder_row(&compiler->builder, *end,
+				&(struct unwind_rule){ .cfa = UNWIND_END });
 	if (r == 0)
 		r = cfi_run(section, &fde, take_row, compiler);
 	*end = compiler->limit;

@@ -110,6 +110,21 @@ static void look_for_trampoline(const struct machine *machine, const uint8_t *co
 	}
 }
 
+/*
+ * glibc's __start_context on x86. Its call frame information has it called from somewhere, but what
+ * lies above its address on the stack is the context to go on with.
+ */
+static void look_for_context(const struct machine *machine, const uint8_t *code, size_t size,
+			     uint64_t address, struct gaps *gaps)
+{
+	/* mov %rbx, %rsp; mov (%rsp), %rdi; test %rdi, %rdi */
+	static const uint8_t x86[] = { 0x48, 0x89, 0xdc, 0x48, 0x8b, 0x3c, 0x24, 0x48, 0x85, 0xff };
+	const uint8_t *at = machine->has_link ? NULL : memmem(code, size, x86, sizeof(x86));
+
+	if (at && (address + (uint64_t)(at - code)) % GAP_ALIGNMENT == 0)
+		gaps->context_start = address + (uint64_t)(at - code);
+}
+
 static void search_segment(const struct elf *elf, const struct machine *machine,
 			   const Elf64_Phdr *phdr, struct gaps *gaps)
 {
@@ -122,6 +137,7 @@ static void search_segment(const struct elf *elf, const struct machine *machine,
 		if (elf_read(elf, phdr->p_offset + at, code, size) < 0)
 			return;
 		look_for_trampoline(machine, code, size, phdr->p_vaddr + at, gaps);
+		look_for_context(machine, code, size, phdr->p_vaddr + at, gaps);
 	}
 }
 
@@ -131,6 +147,7 @@ void gaps_find(const struct elf *elf, const struct machine *machine, struct gaps
 	uint64_t text = 0;
 
 	ret_gaps->count = 0;
+	ret_gaps->context_start = 0;
 	for (size_t i = 0; i < ARRAY_SIZE(plts); i++) {
 		const Elf64_Shdr *shdr = elf_find_section(elf, SHT_PROGBITS, plts[i]);
 

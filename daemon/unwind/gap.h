@@ -26,6 +26,7 @@ struct gap {
 struct gaps {
 	struct gap all[GAP_MAX];	/* sorted */
 	size_t count;
+	uint64_t context_start;		/* what makecontext() made returns to here, 0: unknown */
 };
 
 /* What is known of @elf, whether or not something covers it. */

@@ -7,7 +7,7 @@
 #include "unwind/gap.h"
 
 enum {
-	KEY_VERSION = 3,	/* counts changes of what the compiler makes of the same bytes */
+	KEY_VERSION = 4,	/* counts changes of what the compiler makes of the same bytes */
 	CHUNK = 64 * 1024,
 };
 
@@ -42,6 +42,7 @@ static void add_gaps(struct sha256_ctx *sha, const struct elf *elf, const struct
 
 	gaps_find(elf, machine, &gaps);
 	add(sha, gaps.count);
+	add(sha, gaps.context_start);
 	for (size_t i = 0; i < gaps.count; i++) {
 		add(sha, gaps.all[i].start);
 		add(sha, gaps.all[i].end);

@@ -11,7 +11,9 @@ oracle-build:
 test-oracle: ## unwind tables of every program here and in the arm64 guest against readelf and libdw
 	$(Q)UNWIND_ALL=1 tests/oracle/unwind.sh $(O)
 
-oracle-programs: $(oracle_programs)
+include tests/oracle/live/live.mk
+
+oracle-programs: $(oracle_programs) live
 
 $(O)/oracle/%: tests/oracle/%.c tests/unit/synthetic.c $(U)/libstacktap.a
 	$(say) LINK $@

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Unwind tables against readelf and libdw, the walk against libdwfl. Prints TAP.
 
-usage: unwind.py STACKTAP UNWIND_LIVE TARGET ARM64-TREE [--all]
+usage: unwind.py STACKTAP LIVE-DIRECTORY ARM64-TREE [--all]
 
 Of every row of readelf's interpreted frames the first, the last and a middle address are looked up
 in our table. readelf cannot tell an undefined register from one that is the same, nor show what an
@@ -16,6 +16,11 @@ import os
 import re
 import subprocess
 import sys
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "live"))
+
+import live  # noqa: E402
 
 X86 = ["rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp"] + [f"r{n}" for n in range(8, 16)]
 MACHINES = {
@@ -291,29 +296,14 @@ def check_ratios(results):
                  f"{summary['compile_ns'] / 1e6:.0f} ms", result["path"])
 
 
-def check_live(live, target, every):
-    process = subprocess.run([live, target, every], capture_output=True, text=True, check=False)
-    try:
-        found = json.loads(process.stdout)
-    except ValueError:
-        tell(False, "a program stepped through hard code unwinds as with libdwfl", process.stderr)
-        return
-    tell(process.returncode == 0 and found["wrong"] == 0,
-         f"{found['compared']} instructions stepped through, {found['frames']} frames: {found['equal']} "
-         f"stacks equal libdwfl's, {found['we_ended']} end sooner, {found['they_ended']} of libdwfl's "
-         f"do, {found['wrong']} wrong", process.stderr)
-    tell(found["compared"] > 5000 and found["complete"] > found["compared"] / 2 and
-         found["by_fp"] > 0, f"{found['complete']} stacks are complete, {found['by_fp']} frames went "
-         "by the frame pointer", found)
-
-
 def main():
-    stacktap, live, target, tree = sys.argv[1:5]
-    whole = sys.argv[5:] == ["--all"]
+    stacktap, directory, tree = sys.argv[1:4]
+    whole = sys.argv[4:] == ["--all"]
     files = list(unique(everything(tree) if whole else pick(tree)))
     tell(len(files) >= (1200 if whole else 20), f"{len(files)} files to compare", files)
     check_ratios(check_files(stacktap, files, not whole))
-    check_live(live, target, "1" if whole else "3")
+    for verdict in live.judge(directory, 1 if whole else 20):
+        tell(*verdict)
     print(f"1..{len(RESULTS)}")
     return 0 if all(RESULTS) else 1
 

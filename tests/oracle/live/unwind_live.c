@@ -1,33 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Single-step a program and walk its stack at each instruction twice: with our tables, and by
- * libdwfl. Frames that differ, or that come after the end of one of both for no known reason, fail.
+ * Single-step a program and walk its stack twice, with our tables and by libdwfl: at each instruction
+ * when it comes there for the first time, and at every so many steps. Frames that differ, or that
+ * come after the end of one of both for no known reason, fail.
  *
- * usage: unwind_live PROGRAM [STEPS-BETWEEN-COMPARISONS]
+ * usage: unwind_live STEPS-BETWEEN-COMPARISONS PROGRAM [ARGUMENT...]
  */
 #include <elfutils/libdwfl.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/personality.h>
 #include <sys/ptrace.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
-#include <sys/user.h>
 #include <sys/wait.h>
 
 #include "base/macro.h"
 #include "symbol/elf.h"
 #include "unwind/compile.h"
 
-struct target {
-	pid_t pid, tid;
-};
+#include "coverage.h"
+#include "tracee.h"
 
 static inline int unwind_read_word(void *memory, uint64_t address, __u64 *ret_value)
 {
-	const struct target *target = memory;
+	const struct tracee *target = memory;
 	struct iovec local = { .iov_base = ret_value, .iov_len = sizeof(*ret_value) };
 	struct iovec remote = { .iov_base = (void *)(uintptr_t)address, .iov_len = 8 };
 
@@ -43,7 +41,6 @@ enum {
 	REPORTED_MAX = 20,
 };
 
-#define ADDRESS_LIMIT 0x7ffffffff000ULL
 #define MEMORY_LIMIT ((size_t)1 << 30)
 
 struct stack {
@@ -58,19 +55,20 @@ struct loaded {
 	void *data;
 };
 
+/* What one step leaves to the next. */
+struct step {
+	struct tracee_regs before;
+	bool had_cfi;
+	struct stack callers;		/* where nothing describes the code */
+};
+
 static struct unwind_mapping mappings[MAPPINGS_MAX];
 static struct loaded loaded[MAPPINGS_MAX];
 static uint32_t mapping_count;
 static struct {
-	uint64_t compared, equal, we_ended, they_ended, frames, by_fp, wrong;
+	uint64_t steps, compared, followed, equal, we_ended, they_ended, misled, frames, by_fp, wrong;
 	uint64_t ends[STACKTAP_END_REASONS];
 } counts;
-
-static void die(const char *what)
-{
-	fprintf(stderr, "unwind_live: %s: %s\n", what, strerror(errno));
-	exit(1);
-}
 
 /* Table of an ELF image and the bias of the mapping that shows its file's bytes from @offset. */
 static const struct unwind_table *load_table(const struct elf *elf, uint64_t start,
@@ -84,7 +82,7 @@ static const struct unwind_table *load_table(const struct elf *elf, uint64_t sta
 	    compile_elf(elf, MEMORY_LIMIT, &to->data, &size, &stats) < 0)
 		return NULL;
 	if (unwind_table_check(to->data, size, &to->table) < 0)
-		die("a table does not pass its own check");
+		tracee_die("a table does not pass its own check");
 	for (size_t i = 0; i < count; i++)
 		if (offset + 4096 > segments[i].offset &&
 		    offset < segments[i].offset + segments[i].size)
@@ -110,12 +108,12 @@ static void load_mapping(pid_t pid, uint64_t start, uint64_t end, uint64_t offse
 
 		if (!image || process_vm_readv(pid, &local, 1, &remote, 1, 0) < 0 ||
 		    elf_open_memory(&elf, image, end - start) < 0)
-			die("vdso");
+			tracee_die("vdso");
 		offset = 0;
 	} else if (path[0] == '/') {
 		fd = open(path, O_RDONLY | O_CLOEXEC);
 		if (fd < 0 || fstat(fd, &st) < 0 || elf_open(&elf, fd, (uint64_t)st.st_size, 0) < 0)
-			die(path);
+			tracee_die(path);
 	} else {
 		return;
 	}
@@ -137,7 +135,7 @@ static Dwfl *load_dwfl(pid_t pid)
 	if (!dwfl || dwfl_linux_proc_report(dwfl, pid) != 0 ||
 	    dwfl_report_end(dwfl, NULL, NULL) != 0 ||
 	    dwfl_linux_proc_attach(dwfl, pid, true) != 0)
-		die("libdwfl cannot attach");
+		tracee_die("libdwfl cannot attach");
 	return dwfl;
 }
 
@@ -158,7 +156,7 @@ static Dwfl *load(pid_t pid, Dwfl *dwfl)
 	snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
 	maps = fopen(path, "re");
 	if (!maps)
-		die(path);
+		tracee_die(path);
 	unload(dwfl);
 	while (fgets(line, sizeof(line), maps)) {
 		uint64_t start, end, offset;
@@ -166,34 +164,29 @@ static Dwfl *load(pid_t pid, Dwfl *dwfl)
 
 		if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s %" SCNx64 " %*s %*s %4095s", &start,
 			   &end, flags, &offset, name) >= 4 &&
-		    flags[2] == 'x' && start < ADDRESS_LIMIT && mapping_count < MAPPINGS_MAX)
+		    flags[2] == 'x' && start < TRACEE_ADDRESS_LIMIT && mapping_count < MAPPINGS_MAX)
 			load_mapping(pid, start, end, offset, name);
 	}
 	return load_dwfl(pid);
 }
 
-static void walk_ours(const struct target *target, const struct user_regs_struct *user,
+static void walk_ours(const struct tracee *target, const struct tracee_regs *regs,
 		      struct stack *ret_stack)
 {
-	uint64_t regs[] = {
-		user->rax, user->rdx, user->rcx, user->rbx, user->rsi, user->rdi, user->rbp,
-		user->rsp, user->r8, user->r9, user->r10, user->r11, user->r12, user->r13,
-		user->r14, user->r15, user->rip,
-	};
-	struct target memory = *target;
-	__u64 known[ARRAY_SIZE(regs)], ips[FRAMES_MAX];
+	struct tracee memory = *target;
+	__u64 known[TRACEE_REGISTERS], ips[FRAMES_MAX];
 	struct unwind_walk walk = {
-		.pc = user->rip, .sp = user->rsp, .fp = user->rbp,
-		.regs = known, .reg_count = ARRAY_SIZE(known),
-		.machine = UNWIND_MACHINE_X86_64,
-		.address_limit = ADDRESS_LIMIT,
+		.pc = regs->pc, .sp = regs->sp, .fp = regs->fp,
+		.regs = known, .reg_count = regs->count,
+		.machine = TRACEE_MACHINE,
+		.address_limit = TRACEE_ADDRESS_LIMIT,
 		.mappings = mappings, .mapping_count = mapping_count,
 		.ips = ips, .max = FRAMES_MAX,
 		.exact = ret_stack->exact, .max_exact = FRAMES_MAX,
 	};
 
-	for (size_t i = 0; i < ARRAY_SIZE(regs); i++)
-		known[i] = regs[i];
+	for (size_t i = 0; i < regs->count; i++)
+		known[i] = regs->all[i];
 	unwind_walk_begin(&walk);
 	ret_stack->end = unwind_walk_run(&walk, &memory, FRAMES_MAX);
 	ret_stack->count = walk.count;
@@ -229,7 +222,7 @@ static void mark_interrupted(struct stack *stack)
 	stack->exact_count = count;
 }
 
-static void walk_theirs(Dwfl *dwfl, const struct target *target, struct stack *ret_stack)
+static void walk_theirs(Dwfl *dwfl, const struct tracee *target, struct stack *ret_stack)
 {
 	*ret_stack = (struct stack){ .end = STACKTAP_END_COMPLETE };
 	if (dwfl_getthread_frames(dwfl, target->tid, on_frame, ret_stack) != 0)
@@ -277,20 +270,90 @@ static void drop_guess(struct stack *stack)
 		stack->count--;
 }
 
-static void compare(Dwfl *dwfl, const struct target *target, const struct user_regs_struct *user)
+/* A frame of ours that is no code; call frame information that is wrong leads libdwfl there, too. */
+static bool is_strange(const struct stack *ours, const struct stack *theirs)
+{
+	struct unwind_walk walk = { .mappings = mappings, .mapping_count = mapping_count };
+
+	for (uint32_t i = 1; i < ours->count; i++) {
+		if (unwind_walk_find(&walk, ours->pcs[i]))
+			continue;
+		if (i >= theirs->count || theirs->pcs[i] != ours->pcs[i])
+			return true;
+		counts.misled++;
+	}
+	return false;
+}
+
+/*
+ * On arm64 nothing describes PLTs and start-up code, where libdwfl goes by the link register and then
+ * skips frames. There we keep account of calls ourselves: what was on the stack when it came there,
+ * and whence it was called.
+ */
+static void follow(const struct tracee *target, struct step *step)
+{
+	const struct tracee_regs *before = &step->before;
+	struct stack *callers = &step->callers;
+	struct iovec remote = { .iov_base = (void *)(uintptr_t)before->pc, .iov_len = 4 };
+	uint32_t instruction = 0;
+	struct iovec local = { .iov_base = &instruction, .iov_len = sizeof(instruction) };
+
+	if (process_vm_readv(target->pid, &local, 1, &remote, 1, 0) != 4)
+		tracee_die("instruction");
+	if (step->had_cfi) {
+		struct stack stack = { 0 };
+
+		/* calls write no memory there, so the registers of the step before still fit */
+		walk_ours(target, before, &stack);
+		*callers = stack;
+		callers->count--;
+		memmove(callers->pcs, callers->pcs + 1, callers->count * sizeof(callers->pcs[0]));
+	}
+	if (tracee_is_call(instruction) && callers->count + 1 < FRAMES_MAX) {
+		memmove(callers->pcs + 1, callers->pcs, callers->count * sizeof(callers->pcs[0]));
+		callers->pcs[0] = before->pc + 4;
+		callers->count++;
+	} else if (tracee_is_return(instruction) && !step->had_cfi && callers->count) {
+		callers->count--;
+		memmove(callers->pcs, callers->pcs + 1, callers->count * sizeof(callers->pcs[0]));
+	}
+}
+
+/* Without call frame information at the pc: against what follow() found. */
+static void compare_followed(const struct tracee *target, const struct tracee_regs *regs,
+			     const struct stack *callers)
+{
+	struct stack ours = { 0 };
+
+	walk_ours(target, regs, &ours);
+	counts.compared++;
+	counts.followed++;
+	counts.ends[ours.end]++;
+	counts.frames += ours.count;
+	if (ours.count == callers->count + 1 && ours.end == callers->end &&
+	    !memcmp(ours.pcs + 1, callers->pcs, callers->count * sizeof(callers->pcs[0]))) {
+		counts.equal++;
+	} else if (counts.wrong++ < REPORTED_MAX) {
+		print_stack("ours", &ours);
+		print_stack("callers", callers);
+	}
+}
+
+static void compare(Dwfl *dwfl, const struct tracee *target, const struct tracee_regs *regs)
 {
 	struct stack ours = { 0 }, theirs;
 	uint32_t common;
 	bool is_wrong;
 
-	walk_ours(target, user, &ours);
+	walk_ours(target, regs, &ours);
 	walk_theirs(dwfl, target, &theirs);
+	is_wrong = is_strange(&ours, &theirs);
 	drop_guess(&theirs);
 	if (theirs.count > 0 && theirs.count < ours.count &&
 	    needs_saved(theirs.pcs[theirs.count - 1]))
 		theirs.end = STACKTAP_END_NO_RULE;
 	common = min_of(ours.count, theirs.count);
-	is_wrong = memcmp(ours.pcs, theirs.pcs, common * sizeof(ours.pcs[0])) != 0;
+	is_wrong |= memcmp(ours.pcs, theirs.pcs, common * sizeof(ours.pcs[0])) != 0;
 	/* who says to have reached the end must not have fewer frames than the other */
 	is_wrong |= ours.end == STACKTAP_END_COMPLETE && ours.count < theirs.count;
 	is_wrong |= theirs.end == STACKTAP_END_COMPLETE && theirs.count < ours.count;
@@ -312,82 +375,88 @@ static void compare(Dwfl *dwfl, const struct target *target, const struct user_r
 	}
 }
 
-/* Did the breakpoint instruction stop it? Steps over instructions and system calls say TRAP_*. */
-static bool is_breakpoint(pid_t tid)
-{
-	siginfo_t info;
-
-	return ptrace(PTRACE_GETSIGINFO, tid, 0, &info) == 0 && info.si_signo == SIGTRAP &&
-	       info.si_code == SI_KERNEL;
-}
-
 /* Step one thread up to its next breakpoint, or @limit instructions; its status then. */
-static int step(Dwfl *dwfl, const struct target *target, uint64_t every, uint64_t limit)
+static int step(Dwfl *dwfl, const struct tracee *target, uint64_t every, uint64_t limit)
 {
-	struct user_regs_struct user;
+	struct step step = { 0 };
+	struct tracee_regs regs;
+	bool has_cfi, is_due;
 	int status = 0, number = 0;
 
 	for (uint64_t i = 0; i < limit; i++) {
 		if (ptrace(PTRACE_SINGLESTEP, target->tid, 0, number) < 0 ||
 		    waitpid(target->tid, &status, __WALL) < 0)
-			die("single-step");
+			tracee_die("single-step");
 		if (!WIFSTOPPED(status) || status >> 16)
 			return status;
 		number = WSTOPSIG(status) == SIGTRAP ? 0 : WSTOPSIG(status);
-		if (ptrace(PTRACE_GETREGS, target->tid, 0, &user) < 0)
-			die("registers");
-		if (i % every == 0)
-			compare(dwfl, target, &user);
-		if (!number && is_breakpoint(target->tid))
+		tracee_regs(target->tid, &regs);
+		counts.steps++;
+		is_due = coverage_add(dwfl, regs.pc, &has_cfi) || i % every == 0;
+		if (!TRACEE_CFI_HAS_GAPS || has_cfi) {
+			if (is_due)
+				compare(dwfl, target, &regs);
+		} else if (step.before.pc) {
+			follow(target, &step);
+			if (is_due)
+				compare_followed(target, &regs, &step.callers);
+		}
+		step.before = regs;
+		step.had_cfi = has_cfi;
+		if (!number && tracee_is_at_breakpoint(target->tid))
 			return status;
 	}
 	return status;
 }
 
-/* The program has made a thread: step that one from its first instruction on, then let it go. */
+/* The program has made a thread, or a child by vfork(): step that one from its first instruction on, then let it go. */
 static void step_thread(Dwfl *dwfl, pid_t pid, uint64_t every)
 {
-	struct target target = { .pid = pid };
+	struct tracee target = { .pid = pid };
 	unsigned long tid;
 	int status;
 
 	if (ptrace(PTRACE_GETEVENTMSG, pid, 0, &tid) < 0)
-		die("new thread");
+		tracee_die("new thread");
 	target.tid = (pid_t)tid;
 	if (waitpid(target.tid, &status, __WALL) < 0)
-		die("new thread");
+		tracee_die("new thread");
 	status = step(dwfl, &target, every, THREAD_STEPS);
 	if (WIFSTOPPED(status) && ptrace(PTRACE_DETACH, target.tid, 0, 0) < 0)
-		die("detach");
+		tracee_die("detach");
 }
 
 static void trace(pid_t pid, uint64_t every)
 {
-	struct target target = { .pid = pid, .tid = pid };
+	struct tracee target = { .pid = pid, .tid = pid };
 	bool is_stepping = false;
 	Dwfl *dwfl = NULL;
 	int status, number = 0;
 
 	if (waitpid(pid, &status, 0) < 0 || !WIFSTOPPED(status) ||
-	    ptrace(PTRACE_SETOPTIONS, pid, 0, PTRACE_O_TRACECLONE | PTRACE_O_EXITKILL) < 0)
-		die("trace");
-	/* the dynamic linker's first instructions have nothing above them */
+	    ptrace(PTRACE_SETOPTIONS, pid, 0,
+		   PTRACE_O_TRACECLONE | PTRACE_O_TRACEVFORK | PTRACE_O_EXITKILL) < 0)
+		tracee_die("trace");
+	/* the dynamic linker's first instructions have nothing above them, nor has _start() */
 	dwfl = load(pid, dwfl);
 	step(dwfl, &target, every, THREAD_STEPS);
+	tracee_run_to(pid, tracee_entry(pid));
+	dwfl = load(pid, dwfl);
+	is_stepping = true;
 	for (;;) {
 		if (is_stepping) {
 			status = step(dwfl, &target, every, UINT64_MAX);
 			number = 0;
 		} else if (ptrace(PTRACE_CONT, pid, 0, number) < 0 ||
 			   waitpid(pid, &status, 0) < 0) {
-			die("continue");
+			tracee_die("continue");
 		}
 		if (!WIFSTOPPED(status))
 			break;
 		number = WSTOPSIG(status) == SIGTRAP ? 0 : WSTOPSIG(status);
-		if (status >> 16 == PTRACE_EVENT_CLONE) {
+		if (status >> 16) {
 			step_thread(dwfl, pid, every);
-		} else if (!number) {
+		} else if (!number && (is_stepping || tracee_is_at_breakpoint(pid))) {
 			is_stepping = !is_stepping;
 			if (is_stepping)
 				dwfl = load(pid, dwfl);
@@ -402,30 +471,32 @@ static void trace(pid_t pid, uint64_t every)
 
 int main(int argc, char **argv)
 {
-	uint64_t every = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
+	uint64_t every = argc > 1 ? strtoull(argv[1], NULL, 10) : 0;
 	pid_t pid;
 
-	if (argc < 2 || every == 0) {
-		fputs("usage: unwind_live PROGRAM [STEPS]\n", stderr);
+	if (argc < 3 || every == 0) {
+		fputs("usage: unwind_live STEPS PROGRAM [ARGUMENT...]\n", stderr);
 		return 2;
 	}
 	/* libdwfl would ask the network for debug files */
 	unsetenv("DEBUGINFOD_URLS");
 	pid = fork();
 	if (pid < 0)
-		die("fork");
+		tracee_die("fork");
 	if (pid == 0) {
 		if (ptrace(PTRACE_TRACEME, 0, 0, 0) == 0)
-			execl(argv[1], argv[1], (char *)NULL);
+			execv(argv[2], argv + 2);
 		_exit(127);
 	}
 	trace(pid, every);
-	printf("{\"compared\": %" PRIu64 ", \"equal\": %" PRIu64 ", \"we_ended\": %" PRIu64
-	       ", \"they_ended\": %" PRIu64 ", \"frames\": %" PRIu64 ", \"by_fp\": %" PRIu64
+	printf("{\"steps\": %" PRIu64 ", \"compared\": %" PRIu64 ", \"followed\": %" PRIu64 ", \"equal\": %" PRIu64 ", \"we_ended\": %" PRIu64
+	       ", \"they_ended\": %" PRIu64 ", \"misled\": %" PRIu64 ", \"frames\": %" PRIu64 ", \"by_fp\": %" PRIu64
 	       ", \"complete\": %" PRIu64 ", \"no_rule\": %" PRIu64 ", \"bad_frame\": %" PRIu64
-	       ", \"wrong\": %" PRIu64 "}\n", counts.compared, counts.equal, counts.we_ended,
-	       counts.they_ended, counts.frames, counts.by_fp,
+	       ", \"wrong\": %" PRIu64 ", \"functions\": ", counts.steps, counts.compared, counts.followed,
+	       counts.equal, counts.we_ended, counts.they_ended, counts.misled, counts.frames, counts.by_fp,
 	       counts.ends[STACKTAP_END_COMPLETE], counts.ends[STACKTAP_END_NO_RULE],
 	       counts.ends[STACKTAP_END_BAD_FRAME], counts.wrong);
+	coverage_print();
+	puts("}");
 	return counts.wrong != 0;
 }

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is single-stepped: code that is hard to unwind, between two breakpoint instructions each.
+// What is single-stepped: code that is hard to unwind, between two breakpoint instructions each. The
+// first one ends what is stepped from _start() on. With "memory" as argument: of the C library's
+// variants of memcpy() and others that this processor gets; prints where in the library they are.
 #include <initializer_list>
 
 #include <alloca.h>
+#include <dlfcn.h>
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdio.h>
@@ -15,7 +19,18 @@
 #include <unistd.h>
 
 #define NOINLINE __attribute__((noinline, noclone))
-#define BREAK __asm__ volatile("int3")
+
+#ifdef __aarch64__
+#define BREAK __asm__ volatile("brk #0" ::: "memory")
+#define ILLEGAL __asm__ volatile("udf #0")
+#define ILLEGAL_BYTES 4
+#define PC(context) (context)->uc_mcontext.pc
+#else
+#define BREAK __asm__ volatile("int3" ::: "memory")
+#define ILLEGAL __asm__ volatile("ud2")
+#define ILLEGAL_BYTES 2
+#define PC(context) (context)->uc_mcontext.gregs[REG_RIP]
+#endif
 
 static volatile unsigned long sink;
 static char from[4096], to[4096];
@@ -96,23 +111,40 @@ static void handler(int, siginfo_t *info, void *context)
 	ucontext_t *uc = static_cast<ucontext_t *>(context);
 
 	if (info->si_signo == SIGILL)
-		uc->uc_mcontext.gregs[REG_RIP] += 2;
+		PC(uc) += ILLEGAL_BYTES;
 	sink += recursion(3);
 }
 
 /* interrupted where nothing is on the stack but the return address */
 NOINLINE static unsigned long interrupted(unsigned long x)
 {
-	__asm__ volatile("ud2");
+	ILLEGAL;
 	return x;
 }
 
 static ucontext_t main_context, other_context;
 
-static void on_other_stack()
+/* leaves its stack for good; the second time it ends, and what it is linked to goes on */
+static void on_other_stack(int round)
 {
 	sink += recursion(2);
-	swapcontext(&other_context, &main_context);
+	if (round == 0)
+		swapcontext(&other_context, &main_context);
+}
+
+static void contexts()
+{
+	static char stack[65536];
+	typedef void (*function)();
+
+	for (int round = 0; round < 2; round++) {
+		getcontext(&other_context);
+		other_context.uc_stack.ss_sp = stack;
+		other_context.uc_stack.ss_size = sizeof(stack);
+		other_context.uc_link = &main_context;
+		makecontext(&other_context, reinterpret_cast<function>(on_other_stack), 1, round);
+		swapcontext(&main_context, &other_context);
+	}
 }
 
 static jmp_buf jump;
@@ -133,24 +165,35 @@ static void *thread(void *)
 }
 
 /* code as a JIT compiler writes it: with a frame pointer, without call frame information */
-static void jit()
+typedef void (*jit_function)(void (*)());
+
+static jit_function make_jit()
 {
+#ifdef __aarch64__
+	static const unsigned int code[] = {
+		0xa9bf7bfd, 0x910003fd,			/* stp x29, x30, [sp, #-16]!; mov x29, sp */
+		0xd63f0000,				/* blr x0 */
+		0xa8c17bfd, 0xd65f03c0,			/* ldp x29, x30, [sp], #16; ret */
+	};
+#else
 	static const unsigned char code[] = {
 		0x55, 0x48, 0x89, 0xe5,			/* push rbp; mov rbp, rsp */
 		0x48, 0x83, 0xec, 0x10,			/* sub rsp, 16 */
 		0xff, 0xd7,				/* call rdi */
 		0xc9, 0xc3,				/* leave; ret */
 	};
+#endif
 	void *memory = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
 			    0);
-	typedef void (*function)(void (*)());
+	char *bytes = static_cast<char *>(memory);
 
 	memcpy(memory, code, sizeof(code));
+	__builtin___clear_cache(bytes, bytes + sizeof(code));
 	mprotect(memory, 4096, PROT_READ | PROT_EXEC);
-	reinterpret_cast<function>(memory)([] { sink += recursion(2); });
+	return reinterpret_cast<jit_function>(memory);
 }
 
-static void stack_and_signals()
+static void signals()
 {
 	static char alternate[65536];
 	stack_t stack = {};
@@ -170,12 +213,63 @@ static void stack_and_signals()
 	BREAK;
 }
 
-int main(int argc, char **)
+static int task(void *)
+{
+	sink += recursion(1);
+	return 0;
+}
+
+static void threads()
 {
 	static char stack[65536];
-	int numbers[] = { 5, 3, 9, 1, 7, 2 };
 	pthread_t id;
 	pid_t pid;
+
+	pid = vfork();
+	if (pid == 0)
+		_exit(0);
+	waitpid(pid, nullptr, 0);
+	pthread_create(&id, nullptr, thread, nullptr);
+	pthread_join(id, nullptr);
+	pid = clone(task, stack + sizeof(stack), CLONE_VM, nullptr);
+	waitpid(pid, nullptr, __WCLONE);
+}
+
+NOINLINE static void all_sizes()
+{
+	for (size_t size : { 1UL, 7UL, 15UL, 31UL, 64UL, 100UL, 300UL, 4000UL }) {
+		memcpy(to, from, size);
+		memmove(to + 1, to, size / 2);
+		memset(from, 3, size);
+		sink += strlen(from) + static_cast<unsigned>(memcmp(from, to, size));
+	}
+}
+
+static void tell_variant(const char *name)
+{
+	void *function = dlsym(RTLD_DEFAULT, name);
+	Dl_info info;
+
+	if (dladdr(function, &info))
+		fprintf(stderr, "variant %s %#lx\n", name,
+			reinterpret_cast<unsigned long>(function) -
+				reinterpret_cast<unsigned long>(info.dli_fbase));
+}
+
+int main(int argc, char **argv)
+{
+	jit_function jit = make_jit();
+	int numbers[] = { 5, 3, 9, 1, 7, 2 };
+
+	BREAK;
+	if (argc > 1 && !strcmp(argv[1], "memory")) {
+		all_sizes();
+		BREAK;
+		all_sizes();
+		BREAK;
+		tell_variant("memcpy");
+		return 0;
+	}
 
 	BREAK;
 	sink += recursion(5);
@@ -183,12 +277,7 @@ int main(int argc, char **)
 	sink += realigned(static_cast<size_t>(argc) * 100, 7);
 	sink += large_frame(77);
 	sink += last_call(3);
-	for (size_t size : { 1UL, 15UL, 31UL, 64UL, 100UL, 300UL, 4000UL }) {
-		memcpy(to, from, size);
-		memmove(to + 1, to, size / 2);
-		memset(from, 3, size);
-		sink += strlen(from);
-	}
+	all_sizes();
 	qsort(numbers, 6, sizeof(numbers[0]), compare);
 	BREAK;
 
@@ -199,17 +288,13 @@ int main(int argc, char **)
 	sink += static_cast<unsigned long>(snprintf(to, sizeof(to), "%d %s %g", 5, "x", 1.5));
 	BREAK;
 
-	stack_and_signals();
+	signals();
 
 	BREAK;
 	if (!setjmp(jump))
 		jumper(4);
-	getcontext(&other_context);
-	other_context.uc_stack.ss_sp = stack;
-	other_context.uc_stack.ss_size = sizeof(stack);
-	makecontext(&other_context, on_other_stack, 0);
-	swapcontext(&main_context, &other_context);
-	jit();
+	contexts();
+	jit([] { sink += recursion(2); });
 	BREAK;
 
 	BREAK;
@@ -221,12 +306,7 @@ int main(int argc, char **)
 	BREAK;
 
 	BREAK;
-	pid = vfork();
-	if (pid == 0)
-		_exit(0);
-	waitpid(pid, nullptr, 0);
-	pthread_create(&id, nullptr, thread, nullptr);
-	pthread_join(id, nullptr);
+	threads();
 	BREAK;
 	return 0;
 }

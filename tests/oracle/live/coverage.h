@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which instructions and functions were stepped through. */
+#ifndef LIVE_COVERAGE_H
+#define LIVE_COVERAGE_H
+
+#include <elfutils/libdwfl.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* True if @pc was not seen before. @ret_has_cfi: libdwfl finds call frame information for it. */
+bool coverage_add(Dwfl *dwfl, uint64_t pc, bool *ret_has_cfi);
+/* Distinct instructions by function as a JSON object; PLT entries are a function named "PLT". */
+void coverage_print(void);
+
+#endif /* LIVE_COVERAGE_H */

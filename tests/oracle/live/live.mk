@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+# A program that is single-stepped, and what steps it: on this machine with ASan and UBSan, and for
+# the arm64 guest.
+
+L := $(if $(SAN),$(O)/oracle,$(S)/live)
+live_sources := $(wildcard tests/oracle/live/*.c)
+live_cxx := $(if $(filter $(ARCH),$(HOST_ARCH)),g++,aarch64-linux-gnu-g++)
+
+.PHONY: live
+live: $(L)/unwind_live $(L)/unwind_target
+
+ifeq ($(ARCH),arm64)
+stage: live
+endif
+
+$(L)/unwind_live: $(live_sources) $(wildcard tests/oracle/live/*.h include/stacktap/*.h) \
+		$(U)/libstacktap.a
+	$(say) LINK $@
+	$(Q)mkdir -p $(@D) && $(user_cc) $(user_cflags) $(user_ldflags) -o $@ $(live_sources) \
+		$(U)/libstacktap.a $(user_libs)
+
+# without frame pointers, and bound at the first call: what is hard to unwind
+$(L)/unwind_target: tests/oracle/live/unwind_target.cc
+	$(say) CXX $@
+	$(Q)mkdir -p $(@D) && $(live_cxx) -O2 -fomit-frame-pointer -Wall -Wextra -Werror -Wl,-z,lazy \
+		-pthread -o $@ $<
