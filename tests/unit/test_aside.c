@@ -401,6 +401,31 @@ static void test_by_frame_pointers_is_not_complete(void **state _unused_)
 	}
 }
 
+/* What a signal interrupted is no return address, whoever walked the stack. */
+static void test_exact_addresses(void **state _unused_)
+{
+	static const uint16_t exact[] = { 2 };
+	struct records records = { 0 };
+	const struct stack *stacks[2];
+
+	exec(1, "/bin/a");
+	config(&records, 99);
+	for (uint32_t i = 0; i < 2; i++)
+		records_sample(&records, &(struct sample_spec){
+						 .time = 10 + i, .tgid = PID, .start_time = 5,
+						 .exec_id = 1, .period = 1000, .user_ips = frames,
+						 .user_count = 3, .exact = exact,
+						 .exact_count = i });
+	feed(&records);
+	drain_finish(drain);
+	assert_int_equal(windows[0]->sample_count, 2);
+	for (size_t i = 0; i < 2; i++)
+		stacks[i] = windows[0]->samples[i].stack;
+	assert_true(stacks[0]->locations[1]->is_return && stacks[1]->locations[1]->is_return);
+	assert_true(stacks[0]->locations[2]->is_return);
+	assert_false(stacks[1]->locations[2]->is_return);
+}
+
 static _Atomic bool has_ended;
 
 static void *thread_b(void *ctx _unused_)
@@ -491,6 +516,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_code_that_nobody_knows, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_by_frame_pointers_is_not_complete, setup,
 						teardown),
+		cmocka_unit_test_setup_teardown(test_exact_addresses, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_threads, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_finish_waits, setup, teardown),
 	};
