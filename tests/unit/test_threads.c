@@ -37,7 +37,7 @@ static struct {
 static struct stat own;	/* this program, which all processes here run */
 static struct pipeline pipeline;
 static struct capture_stats stats;
-static uint64_t fed;
+static uint64_t fed, fed_late;
 
 static int take_payload(void *ctx, struct payload *payload)
 {
@@ -96,11 +96,13 @@ static int start_loader(void)
 		.open = open_object,
 		.each_table = each_table,
 		.now = fast_clock,
+		.keep_bytes = 1 << 20,
 	};
 
 	session.loads = session.drops = session.sets = 0;
 	session.next_id = 0;
 	return loader_new(&ops, &pipeline.loader) ?:
+	       late_new(loader_tables(pipeline.loader), 64, &pipeline.late) ?:
 	       process_table_use_lists(drain_processes(pipeline.drain), tables_send, &pipeline,
 				       NULL, 0);
 }
@@ -116,7 +118,7 @@ static int setup(void **state _unused_)
 		return -errno;
 	sink = (struct sink){ 0 };
 	stats = (struct capture_stats){ 0 };
-	fed = 0;
+	fed = fed_late = 0;
 	pipeline = (struct pipeline){
 		.options = { .encode = { .max_bytes = 65536 },
 			     .sink = { .payload = take_payload, .ctx = &sink } },
@@ -199,6 +201,13 @@ static void feed_round(uint32_t round)
 {
 	struct records records = { 0 };
 	const uint32_t pids[] = { (uint32_t)getpid(), 0, GONE_PID + round % 7 };
+	/* some come from before the program's list: whatever their stacks lead to */
+	static const uint64_t slice[512] = { 0x400040, 0x400800, 0x401000 };
+	struct {
+		struct stacktap_regs head;
+		uint64_t values[17];
+	} regs = { .head = { .arch = EM_X86_64, .count = 17 },
+		   .values = { [6] = 0x7ffc00000008, [7] = 0x7ffc00000000 } };
 
 	records_config(&records, 0, STACKTAP_MODE_PERIOD, 99, 1000, PERF_TYPE_HARDWARE,
 		       PERF_COUNT_HW_CPU_CYCLES, "cycles");
@@ -207,8 +216,14 @@ static void feed_round(uint32_t round)
 					  0x7f0000000000 + (uint64_t)(rand() % 64) * 16 };
 		const uint64_t kernel = 0xffffffff81000000 + (uint64_t)(rand() % 4096) * 64;
 		const uint32_t pid = pids[i % ARRAY_SIZE(pids)];
+		const bool is_late = pid && i % 4 == 0;
 
+		regs.head.pc = user[0];
+		fed_late += is_late;
 		records_sample(&records, &(struct sample_spec){
+			.regs = is_late ? &regs.head : NULL, .slice = slice,
+			.slice_bytes = sizeof(slice), .slice_address = 0x7ffc00000000,
+			.user_end = is_late ? STACKTAP_END_NO_MAPPINGS : STACKTAP_END_NONE,
 			.time = clock_monotonic(), .tgid = pid, .tid = pid, .cpu = i % 2,
 			.start_time = 5, .exec_id = 1 + round / 20, .period = 1000,
 			.flags = pid ? STACKTAP_SAMPLE_USER_MODE : STACKTAP_SAMPLE_IDLE,
@@ -250,8 +265,10 @@ static void run_rounds(uint32_t rounds_of_window)
 static struct pipeline_stats end(void)
 {
 	struct pipeline_stats result;
+	struct drain_stats drained;
 
-	drain_flush(pipeline.drain, clock_monotonic());
+	drain_finish(pipeline.drain);
+	drain_stats(pipeline.drain, &drained);
 	queue_close(pipeline.results);
 	queue_close(pipeline.requests);
 	pthread_join(pipeline.symbol_thread, NULL);
@@ -261,6 +278,14 @@ static struct pipeline_stats end(void)
 	assert_int_equal(pipeline.windows_under_way, 0);
 	assert_int_equal(result.windows_dropped, 0);
 	assert_int_equal(result.counts.samples + result.counts.lost, fed);
+	assert_int_equal(drained.late.waiting, 0);
+	assert_int_equal(drained.late.taken + drained.late.refused, fed_late);
+	assert_int_equal(drained.late.unwound + drained.late.expired + drained.late.failed,
+			 drained.late.taken);
+	assert_true(drained.late.unwound > 0);
+	assert_int_equal(result.counts.late, drained.late.unwound);
+	assert_int_equal(result.counts.late_refused, drained.late.refused);
+	assert_int_equal(result.counts.late_failed, drained.late.failed);
 	return result;
 }
 
