@@ -55,8 +55,13 @@ def guest(t):
                    "/opt/stacktap/bin/stacktap", "record", "-a", "--duration", "1", "-o", out,
                    check=False)
     refused(t, "no capability but the node is open", nobody, "CAP_PERFMON")
+    # the side band alone would refuse it as well
+    nobody = t.run("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "python3", "-c",
+                   "import os; os.open('/dev/stacktap', os.O_RDWR)", check=False)
+    refused(t, "the node itself, opened without a capability", nobody, "PermissionError")
     paranoid(t)
     damaged_files(t)
+    lying_files(t)
     t.rmmod()
 
 
@@ -100,3 +105,38 @@ def damaged_files(t):
             f.write(content)
         refused(t, f"{len(content)} bytes of something else",
                 t.stacktap("report", "/tmp/bad.otlp", check=False), "bad.otlp")
+
+
+def lying_files(t):
+    """Sound but for references that lead out of their table."""
+    import make_sample
+    import wire
+    with open("/tmp/good.otlp", "rb") as f:
+        payload = wire.split(f.read())[0]
+
+    def lie(what, choose, name, value):
+        message = wire.decode(payload)[0]
+        liars = choose(message)
+        for liar in liars:
+            liar.fields[name] = value
+        with open("/tmp/bad.otlp", "wb") as f:
+            f.write(make_sample.encode(message))
+        result = t.stacktap("report", "/tmp/bad.otlp", check=False)
+        t.ok(liars and result.returncode == 1 and "is damaged" in result.stderr,
+             f"{what}: told from a sound file (exit {result.returncode})", result.stderr)
+
+    for beyond in (2**31 - 1, -1):
+        lie(f"{beyond} as Sample's stack", lambda m: [
+            sample for resource in m.resource_profiles for scope in resource.scope_profiles
+            for profile in scope.profiles for sample in profile.samples], "stack_index", beyond)
+        lie(f"{beyond} as Stack's Location", lambda m: m.dictionary.stack_table,
+            "location_indices", [beyond])
+        lie(f"{beyond} as Location's Mapping", lambda m: m.dictionary.location_table,
+            "mapping_index", beyond)
+        lie(f"{beyond} as Line's Function", lambda m: [
+            line for location in m.dictionary.location_table for line in location.lines],
+            "function_index", beyond)
+        lie(f"{beyond} as Function's name", lambda m: m.dictionary.function_table,
+            "name_strindex", beyond)
+        lie(f"{beyond} as Mapping's file", lambda m: m.dictionary.mapping_table,
+            "filename_strindex", beyond)
