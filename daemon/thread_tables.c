@@ -58,7 +58,10 @@ static int on_each_table(void *ctx,
 					      pipeline_session_id(pipeline), on_table, &inner);
 }
 
-/* Thread A never waits for B here: what finds no room is made again later. */
+/*
+ * Thread A never waits for B here: what finds no room is made again later. Opening files comes first:
+ * a program that ends is not unwound any more, but its samples want names.
+ */
 bool tables_send(void *ctx, struct mapping_list *list)
 {
 	struct pipeline *pipeline = ctx;
@@ -72,8 +75,7 @@ bool tables_send(void *ctx, struct mapping_list *list)
 	pthread_mutex_lock(&pipeline->lock);
 	pipeline->lists_sent++;
 	pthread_mutex_unlock(&pipeline->lock);
-	if (message_send(pipeline->requests, message, mapping_list_bytes(list), QUEUE_URGENT, 0) ==
-	    0)
+	if (message_send(pipeline->requests, message, mapping_list_bytes(list), QUEUE_SOON, 0) == 0)
 		return true;
 	pthread_mutex_lock(&pipeline->lock);
 	pipeline->lists_sent--;
@@ -185,7 +187,7 @@ bool tables_send_late(void *ctx)
 	struct pipeline *pipeline = ctx;
 
 	return pipeline->late &&
-	       message_send(pipeline->requests, message_new(MESSAGE_LATE), 0, QUEUE_URGENT, 0) == 0;
+	       message_send(pipeline->requests, message_new(MESSAGE_LATE), 0, QUEUE_SOON, 0) == 0;
 }
 
 void tables_unwind_late(struct pipeline *pipeline)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A bounded queue between threads. Items are intrusive, so that pushing allocates nothing; each
- * is charged with the bytes its owner says. Items of the urgent lane leave before all others, and
- * within a lane in order.
+ * is charged with the bytes its owner says. Items of a lane leave before all of the lanes behind it,
+ * and within a lane in order.
  *
  * The bound: a push waits while the queue holds something and the item would pass max_bytes or the
  * pool's limit. An empty queue takes any item, so that one too large for the bound still passes.
@@ -21,7 +21,8 @@ struct queue_item {
 };
 
 enum queue_lane {
-	QUEUE_URGENT,
+	QUEUE_URGENT,	/* soon too late, and cheap */
+	QUEUE_SOON,	/* soon too late, but may take a while */
 	QUEUE_NORMAL,
 	QUEUE_LANES
 };

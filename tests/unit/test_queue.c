@@ -60,10 +60,12 @@ static void test_order_and_lanes(void **state)
 	(void)state;
 	assert_int_equal(push(queue, 11, 10, QUEUE_NORMAL, 0), 0);
 	assert_int_equal(push(queue, 12, 10, QUEUE_NORMAL, 0), 0);
+	assert_int_equal(push(queue, 16, 10, QUEUE_SOON, 0), 0);
 	assert_int_equal(push(queue, 13, 10, QUEUE_URGENT, 0), 0);
 	assert_int_equal(push(queue, 14, 10, QUEUE_URGENT, 0), 0);
 	assert_int_equal(pop(queue, 0), 13);
 	assert_int_equal(pop(queue, 0), 14);
+	assert_int_equal(pop(queue, 0), 16);
 	assert_int_equal(pop(queue, 0), 11);
 	assert_int_equal(push(queue, 15, 10, QUEUE_NORMAL, 0), 0);
 	assert_int_equal(pop(queue, 0), 12);
