@@ -35,6 +35,8 @@ enum {
 	/* the first user frame is always written, so there has to be room for it */
 	CAPTURE_MIN_BYTES = sizeof(struct stacktap_sample) + CAPTURE_EXACT_BYTES +
 			    2 * (sizeof(struct stacktap_section) + sizeof(u64)),
+	/* time limits that all stacks of one drain may take in full; what is left gets short walks */
+	CAPTURE_DRAIN_LIMITS = 4,
 };
 
 DEFINE_PER_CPU(u64, capture_pending);
@@ -215,7 +217,8 @@ static void capture_finish(struct stacktap_counter *counter, struct stacktap_sam
 	stack->extras = 0;
 	stack->generation = 0;
 	user_walk(cpu, sample, hit, now);
-	if (unlikely(stack->end == STACKTAP_END_DEPTH && stack->max < session->user_frames)) {
+	if (unlikely(stack->end == STACKTAP_END_DEPTH && stack->nr >= stack->max &&
+		     stack->max < session->user_frames)) {
 		capture_refuse(counter, space, now);
 		return;
 	}
@@ -280,10 +283,12 @@ static void capture_now(struct stacktap_counter *counter, struct perf_event *eve
 		capture_refuse(counter, space, now);
 }
 
-/* Phase 2 of what phase 1 left in @slot. */
-static void capture_later(struct stacktap_counter *counter, const struct stacktap_slot *slot)
+/* Phase 2 of what phase 1 left in @slot, by a drain that goes on since @since. */
+static void capture_later(struct stacktap_counter *counter, const struct stacktap_slot *slot,
+			  u64 since)
 {
 	u64 now = ktime_get_mono_fast_ns();
+	bool late = now - since > CAPTURE_DRAIN_LIMITS * counter->cpu->session->walk_limit_ns;
 	struct stacktap_section *section;
 	struct stacktap_sample *sample;
 	u32 size = sizeof(*sample);
@@ -304,7 +309,8 @@ static void capture_later(struct stacktap_counter *counter, const struct stackta
 		memcpy(section + 1, slot->kernel_ips, slot->kernel_nr * sizeof(u64));
 		size += section_end(section, slot->kernel_nr);
 	}
-	capture_finish(counter, sample, size, &slot->hit, space, now);
+	/* a walk that began so long ago ends at its first look at the clock */
+	capture_finish(counter, sample, size, &slot->hit, space, late ? since : now);
 }
 
 static void capture_one_phase(struct stacktap_counter *counter, struct perf_event *event,
@@ -442,16 +448,18 @@ void capture_drain_cpu(struct stacktap_cpu *cpu)
 	struct stacktap_stash *stash = cpu->stash;
 	struct stacktap_slot *slot;
 	unsigned int nr;
+	u64 since;
 
 	lockdep_assert_irqs_disabled();
 	if (!stash || cpu->recording)
 		return;
+	since = ktime_get_mono_fast_ns();
 	cpu->recording = true;
 	barrier();
 	/* what comes in meanwhile is left for the next run, so that this one is bounded */
 	for (nr = stash_count(stash); nr; nr--) {
 		slot = stash_first(stash);
-		capture_later(&cpu->counters[slot->sample.source], slot);
+		capture_later(&cpu->counters[slot->sample.source], slot, since);
 		stash_pop(stash);
 	}
 	barrier();

@@ -268,6 +268,9 @@ static void mappings_reap(const struct stacktap_tables *tables)
 
 static void mappings_sweep_run(struct work_struct *work)
 {
+	/* before the grace period as well: forks go on meanwhile */
+	if (READ_ONCE(spaces_count))
+		spaces_refill();
 	mutex_lock(&mappings_lock);
 	mappings_reap(NULL);
 	mutex_unlock(&mappings_lock);
@@ -296,7 +299,8 @@ void mappings_inherit(const struct mm_struct *from, struct mm_struct *to)
 		if (space->mm != from)
 			continue;
 		tables = space->list->tables;
-		if (tables->closed)
+		/* the child is known before this runs: user space may have given it a list */
+		if (tables->closed || space_find(tables, to))
 			continue;
 		if (!spaces_spares || spaces_count >= MAPPINGS_MAX_SPACES ||
 		    list_charge(tables, sizeof(*child))) {
@@ -312,7 +316,8 @@ void mappings_inherit(const struct mm_struct *from, struct mm_struct *to)
 		space_link(child);
 		WRITE_ONCE(spaces_added, spaces_added + 1);
 	}
-	soon |= spaces_added >= MAPPINGS_SWEEP_ADDED + spaces_count / 4;
+	soon |= spaces_added >= MAPPINGS_SWEEP_ADDED + spaces_count / 4 ||
+		spaces_spares < MAPPINGS_SPARES / 2;
 	raw_spin_unlock(&spaces_lock);
 	if (soon)
 		mappings_sweep_soon();
@@ -406,6 +411,8 @@ static int space_create(struct stacktap_tables *tables, const struct stacktap_ma
 	struct stacktap_space *space;
 	int err;
 
+	if (READ_ONCE(spaces_count) >= MAPPINGS_MAX_SPACES)
+		return -ENFILE;
 	err = list_charge(tables, sizeof(*space));
 	if (err)
 		return err;
@@ -443,7 +450,7 @@ int mappings_set(struct stacktap_tables *tables, const struct stacktap_mappings_
 	}
 	if (set->count) {
 		err = space_create(tables, set, &space);
-		if (err == -EDQUOT || err == -ENOSPC) {
+		if (err == -EDQUOT || err == -ENOSPC || err == -ENFILE) {
 			/* what has died and was not swept up yet counts, too */
 			mutex_lock(&mappings_lock);
 			mappings_reap(NULL);
@@ -464,7 +471,7 @@ int mappings_set(struct stacktap_tables *tables, const struct stacktap_mappings_
 	if (space && !old && spaces_count >= MAPPINGS_MAX_SPACES) {
 		raw_spin_unlock(&spaces_lock);
 		mmdrop(mm);
-		err = -ENOSPC;
+		err = -ENFILE;
 		goto err_space;
 	}
 	/* the new one is found before the old one until that is gone */

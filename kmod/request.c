@@ -15,7 +15,7 @@ enum {
 
 static struct netlink_range_validation walk_limit_range = {
 	.min = 1000,
-	.max = 100000,
+	.max = SESSION_WALK_LIMIT_NS,
 };
 
 static struct netlink_range_validation slice_range = {

@@ -12,12 +12,6 @@
 #include "mappings.h"
 #include "session.h"
 
-#ifdef CONFIG_PREEMPT_RT
-#define SESSION_WALK_LIMIT_NS 25000
-#else
-#define SESSION_WALK_LIMIT_NS 100000
-#endif
-
 static DEFINE_XARRAY(sessions);		/* by id; looked up under RCU */
 static DEFINE_MUTEX(sessions_lock);	/* slots and ids */
 static DECLARE_BITMAP(sessions_slots, STACKTAP_MAX_SESSIONS);

@@ -16,6 +16,13 @@
 #include "source.h"
 #include "table.h"
 
+/* of one user stack, at most; PREEMPT_RT promises more */
+#ifdef CONFIG_PREEMPT_RT
+#define SESSION_WALK_LIMIT_NS 25000
+#else
+#define SESSION_WALK_LIMIT_NS 100000
+#endif
+
 struct netlink_ext_ack;
 
 /*

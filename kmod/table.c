@@ -11,6 +11,9 @@
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 
+/* a table of 64 MiB takes a fifth of a second to check */
+#define unwind_check_pause() cond_resched()
+
 #include "table.h"
 
 #define TABLE_GFP (GFP_KERNEL_ACCOUNT | __GFP_NORETRY | __GFP_NOWARN)
@@ -24,6 +27,7 @@
 enum {
 	TABLE_HASH_BITS = 8,
 	TABLE_HASH_WORDS = 4,
+	TABLE_COPY_BYTES = 1 << 20,	/* between two chances for others to run */
 	TABLE_LIMIT_FRACTION = 16,	/* of the memory */
 	TABLE_LIMIT_MAX_MIB = 256,	/* unless somebody asks for more */
 };
@@ -102,6 +106,19 @@ static void table_free(struct stacktap_table *table)
 	kfree(table);
 }
 
+static int table_copy(void *to, const void __user *from, u64 bytes)
+{
+	u64 done, part;
+
+	for (done = 0; done < bytes; done += part) {
+		part = min_t(u64, bytes - done, TABLE_COPY_BYTES);
+		if (copy_from_user(to + done, from + done, part))
+			return -EFAULT;
+		cond_resched();
+	}
+	return 0;
+}
+
 /* A copy that nobody can change any more, checked. */
 static int table_create(const void __user *data, u64 bytes, struct stacktap_table **ret_table)
 {
@@ -117,10 +134,8 @@ static int table_create(const void __user *data, u64 bytes, struct stacktap_tabl
 	table->data = kvmalloc(bytes, TABLE_GFP);
 	if (!table->data)
 		goto err_table;
-	err = -EFAULT;
-	if (copy_from_user(table->data, data, bytes))
-		goto err_table;
-	err = unwind_table_check(table->data, bytes, &table->view);
+	err = table_copy(table->data, data, bytes) ?:
+	      unwind_table_check(table->data, bytes, &table->view);
 	if (!err && table->view.machine != TABLE_MACHINE)
 		err = -EINVAL;
 	if (err)
@@ -233,14 +248,16 @@ int table_load(struct stacktap_tables *tables, const void __user *data, u64 byte
 		return -E2BIG;
 	if (bytes < sizeof(struct unwind_table_header))
 		return -EINVAL;
-	err = table_charge(tables, 0, sizeof(*table) + bytes);
+	/* the session's own as well: reading from user memory may take for ever, in many threads */
+	err = table_charge(tables, sizeof(*table) + bytes, sizeof(*table) + bytes);
 	if (err)
 		return err;
 	err = table_create(data, bytes, &table);
 	if (err) {
-		table_uncharge(tables, 0, sizeof(*table) + bytes);
+		table_uncharge(tables, sizeof(*table) + bytes, sizeof(*table) + bytes);
 		return err;
 	}
+	table_uncharge(tables, table_size(table), 0);
 
 	mutex_lock(&tables_lock);
 	known = table_find(table);
@@ -339,6 +356,7 @@ void table_close(struct stacktap_tables *tables)
 	xa_for_each(&tables->uses, id, use) {
 		use->held = false;
 		table_use_put(tables, use);
+		cond_resched();
 	}
 	WARN_ON_ONCE(!xa_empty(&tables->uses));
 	mutex_unlock(&tables_lock);

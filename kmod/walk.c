@@ -9,6 +9,9 @@
 
 enum {
 	WALK_CLOCK_FRAMES = 16,	/* frames between two looks at the clock */
+	/* the same at first and where they are slow: one that misses every cache takes 10 us */
+	WALK_SLOW_FRAMES = 2,
+	WALK_SLOW_PART = 8,	/* of the limit: what so many frames may take at most */
 };
 
 struct walk_memory {
@@ -97,19 +100,27 @@ void walk_tables(const struct stacktap_list *list, struct pt_regs *regs,
 		.exact = stack->exact,
 		.max_exact = ARRAY_SIZE(stack->exact),
 	};
+	unsigned int frames = WALK_SLOW_FRAMES;
+	u64 before = now, clock;
 	int end;
 
 	unwind_walk_begin(&walk);
 	for (;;) {
-		end = unwind_walk_run(&walk, &memory, min(walk.count + WALK_CLOCK_FRAMES, walk.max));
-		/*
-		 * Looked at last: a virtual CPU that was taken away for a while must not cost the
-		 * first frames, and these few are cheap.
-		 */
-		if (end == STACKTAP_END_NONE && ktime_get_mono_fast_ns() - now > limit_ns)
-			end = STACKTAP_END_TIME;
+		end = unwind_walk_run(&walk, &memory, min(walk.count + frames, walk.max));
 		if (end != STACKTAP_END_NONE)
 			break;
+		/*
+		 * Looked at last: a virtual CPU that was taken away for a while must not cost the
+		 * first frames.
+		 */
+		clock = ktime_get_mono_fast_ns();
+		if (clock - now > limit_ns) {
+			end = STACKTAP_END_TIME;
+			break;
+		}
+		frames = (clock - before) * WALK_SLOW_PART > limit_ns ? WALK_SLOW_FRAMES :
+									WALK_CLOCK_FRAMES;
+		before = clock;
 	}
 	stack->nr = walk.count;
 	stack->nr_exact = walk.exact_count;

@@ -50,6 +50,7 @@ enum {
 	UNWIND_SAVED_REGISTER	= 3,	/* rbx, the only one that saved[] may be about */
 	UNWIND_SAVED_SAME	= 0,	/* in saved[]; what is negative is its distance from the CFA */
 	UNWIND_SAVED_LOST	= 1,
+	UNWIND_PAUSE		= 1 << 14,
 };
 
 /*
@@ -173,6 +174,14 @@ static inline __u64 unwind_table_bytes(const struct unwind_table_header *header)
 	return (bytes + 7) & ~7ULL;
 }
 
+/*
+ * unwind_table_check() calls this every UNWIND_PAUSE words, rows or blocks. Who includes this header
+ * may define it to let others run.
+ */
+#ifndef unwind_check_pause
+#define unwind_check_pause() ((void)0)
+#endif
+
 /* Against rotten storage, not against malice. @size is a multiple of 8, @data is aligned. */
 static inline __u64 unwind_table_checksum(const void *data, __u64 size)
 {
@@ -181,6 +190,8 @@ static inline __u64 unwind_table_checksum(const void *data, __u64 size)
 	__u64 sum = 0xcbf29ce484222325ULL, i;
 
 	for (i = 2; i < size / 8; i++) {
+		if (!(i % UNWIND_PAUSE))
+			unwind_check_pause();
 		sum = (sum ^ words[i]) * 0x9e3779b97f4a7c15ULL;
 		sum ^= sum >> 29;
 	}
@@ -333,6 +344,8 @@ static inline int unwind_table_check(const void *data, __u64 size, struct unwind
 		__u64 first = (__u64)table.spans[i >> UNWIND_BLOCK_SHIFT] + table.blocks[i];
 		__u64 next = table.row_count;
 
+		if (!(i % UNWIND_PAUSE))
+			unwind_check_pause();
 		if (i + 1 < table.block_count)
 			next = (__u64)table.spans[(i + 1) >> UNWIND_BLOCK_SHIFT] +
 			       table.blocks[i + 1];
@@ -346,6 +359,8 @@ static inline int unwind_table_check(const void *data, __u64 size, struct unwind
 	for (row = 0; row < table.row_count; row++) {
 		__u32 rule = table.rows[row] >> 8;
 
+		if (!(row % UNWIND_PAUSE))
+			unwind_check_pause();
 		if (rule == UNWIND_ROW_WIDE) {
 			if (wide >= table.wide_count || table.wide_rows[wide] != row)
 				return -EINVAL;
@@ -373,7 +388,7 @@ static inline __u32 unwind_table_wide(const struct unwind_table *table, __u32 ro
 		else
 			last = middle;
 	}
-	return table->wide_rules[first];
+	return table->wide_rules[unwind_clamp(first, table->wide_count)];
 }
 
 static inline const struct unwind_rule *unwind_table_rule(const struct unwind_table *table,
@@ -383,7 +398,7 @@ static inline const struct unwind_rule *unwind_table_rule(const struct unwind_ta
 
 	if (rule == UNWIND_ROW_WIDE)
 		rule = unwind_table_wide(table, row);
-	return &table->rules[rule];
+	return &table->rules[unwind_clamp(rule, table->rule_count)];
 }
 
 /* The rule for the ELF virtual address @address, or NULL where the table says nothing. */

@@ -214,7 +214,8 @@ struct stacktap_mapping {
  * @mappings has @count ranges, ascending, none empty, without overlap and within user addresses
  * (EINVAL). It should list every executable range, those without table as well: a step by the frame
  * pointer counts only if it leads into a listed range. Each @table_id is one that the session holds
- * (ENOENT). @count 0 removes the list. E2BIG: more than STACKTAP_MAX_MAPPINGS. ENOMEM, EDQUOT and
+ * (ENOENT). @count 0 removes the list. E2BIG: more than STACKTAP_MAX_MAPPINGS. ENFILE: all sessions
+ * together have lists for as many address spaces as the module keeps (32,768). ENOMEM, EDQUOT and
  * ENOSPC as for TABLE_LOAD; the list before stays then. No flags yet.
  *
  * Samples walked with the list carry @generation, which is not 0 and otherwise the caller's own.
@@ -611,7 +612,7 @@ enum stacktap_attr {
 	STACKTAP_A_GENERATION,		/* u64, counts changes of the configuration */
 	STACKTAP_A_CREATED,		/* u64, time */
 	STACKTAP_A_USER_FRAMES,		/* u32, depth limit of user stacks, 1..MAX_USER_FRAMES */
-	STACKTAP_A_WALK_LIMIT_NS,	/* u32, time limit of one sample's user walk, 1000..100000 */
+	STACKTAP_A_WALK_LIMIT_NS,	/* u32, of one user walk, 1000..100000 (25000 on RT) */
 	STACKTAP_A_RING_BYTES,		/* u64 */
 	STACKTAP_A_RING_USED,		/* u64 */
 	STACKTAP_A_STASH_BYTES,		/* u64 */
