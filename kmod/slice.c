@@ -97,7 +97,8 @@ static bool slice_take_share(struct stacktap_slices *slices, u64 now)
 {
 	unsigned int i = hash_ptr(current->mm, ilog2(SLICE_SPACES));
 
-	if (now - slices->spaces[i].since >= SLICE_SPACE_NS) {
+	/* times of one CPU do not always ascend: a long drain counts from its beginning */
+	if ((s64)(now - slices->spaces[i].since) >= SLICE_SPACE_NS) {
 		slices->spaces[i].since = now;
 		slices->spaces[i].count = 0;
 	}
