@@ -67,6 +67,12 @@ $(U)/daemon/%.o: daemon/%.c $(user_generated)
 	$(say) CC $@
 	$(Q)mkdir -p $(@D) && $(user_cc) $(user_cflags) -MMD -MP -c -o $@ $<
 
+# the range of kernels, which stands in the module's header alone
+$(U)/daemon/doctor/build.o: user_cflags += \
+	-DSTACKTAP_KERNEL_MIN='"$(shell packaging/kernels min)"' \
+	-DSTACKTAP_KERNEL_TESTED='"$(shell packaging/kernels tested)"'
+$(U)/daemon/doctor/build.o: kmod/compat/kernels.h
+
 # generated code is not ours to warn about; one file includes another's header
 $(U)/gen/%.o: $(U)/gen/%.c $(user_generated)
 	$(say) CC $@

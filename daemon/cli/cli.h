@@ -29,6 +29,7 @@ int stop_run(int argc, char **argv);
 int set_run(int argc, char **argv);
 int events_run(int argc, char **argv);
 int unwind_info_run(int argc, char **argv);
+int doctor_run(int argc, char **argv);
 
 /* From now on errors are JSON objects on stdout, {"error": "..."}. */
 void cli_use_json(void);

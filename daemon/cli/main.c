@@ -14,6 +14,7 @@ static const struct cli_command commands[] = {
 	{ "stop", stop_run, "stop a session" },
 	{ "set", set_run, "change a session's rate or filters while it runs" },
 	{ "events", events_run, "print what happens to sessions and CPUs as it happens" },
+	{ "doctor", doctor_run, "what keeps stacktap from working here, and what helps" },
 	{ "unwind-info", unwind_info_run, "show or check the unwind table of an ELF file" },
 };
 

@@ -59,7 +59,7 @@ refused() {
 
 commands=$("$stacktap" --help | sed -n 's/^  \([a-z-]*\) .*/\1/p')
 same "--help lists the commands" "$(tr '\n' ' ' <<<"$commands")" \
-	"status record report start stop set events unwind-info "
+	"status record report start stop set events doctor unwind-info "
 check "--help" run 0 --help
 check "help" run 0 help
 check "--version" run 0 --version
@@ -167,6 +167,42 @@ value = json.load(open(sys.argv[1]))
 assert value["rows"] == len(value["table"]) > 1000, value["rows"]
 assert all(a["end"] == b["start"] for a, b in zip(value["table"], value["table"][1:]))
 assert 0 < value["bytes"] <= value["eh_frame_bytes"] / 2' "$out"
+refused "doctor with an argument" 2 "extra" doctor extra
+# What it finds is this machine's; that its words agree with each other is not.
+cat >"$scratch/doctor.py" <<'PYTHON'
+import json, os, subprocess, sys
+program, wrapper = sys.argv[1], sys.argv[2:]
+def run(*options):
+    return subprocess.run([*wrapper, program, "doctor", *options], capture_output=True, text=True)
+result, text = run("--json"), run()
+value = json.loads(result.stdout)
+checks = {check["name"]: check for check in value["checks"]}
+states = [check["state"] for check in value["checks"]]
+assert not result.stderr and not text.stderr, result.stderr + text.stderr
+assert len(checks) == len(states) == 15, checks
+assert states.count("problem") == value["problems"], states
+assert states.count("warning") == value["warnings"]
+assert result.returncode == text.returncode == (1 if value["problems"] else 0), result.returncode
+assert all(check["remedy"] for check in checks.values()
+           if check["state"] in ("problem", "warning")), checks
+assert os.uname().release in checks["kernel"]["text"]
+assert checks["module"]["state"] != "ok", checks["module"]
+assert checks["limits"]["state"] == "unseen"
+lines = text.stdout.splitlines()
+assert lines[-1].startswith(f"{value['problems']} problem")
+for check in checks.values():
+    assert any(check["text"] in line for line in lines), check
+    assert not check["remedy"] or any(line.endswith("-> " + check["remedy"]) for line in lines)
+if wrapper or os.geteuid():
+    assert "neither CAP_PERFMON" in checks["privilege"]["text"], checks["privilege"]
+PYTHON
+check "doctor agrees with itself" python3 "$scratch/doctor.py" "$stacktap"
+if [ "$(id -u)" -eq 0 ]; then
+	check "doctor without capabilities" python3 "$scratch/doctor.py" "$stacktap" \
+		setpriv --bounding-set -all --inh-caps -all
+else
+	check "doctor without capabilities" python3 "$scratch/doctor.py" "$stacktap"
+fi
 refused "side band of odd size" 2 "5000" record --sideband-bytes 5000
 refused "side band below a page" 2 "2048" record --sideband-bytes 2048
 

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "doctor/doctor.h"
+
+#include <ctype.h>
+#include <getopt.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "cli/cli.h"
+#include "cli/session.h"
+
+static const char help[] =
+	"usage: stacktap doctor [--json]\n\n"
+	"Looks at what stacktap needs of this host: kernel, headers, DKMS, the module and what it has\n"
+	"left, Secure Boot, signatures, lockdown, PMU, privilege. Says what is wrong and what helps.\n"
+	"Needs neither the module nor privilege; what it cannot see without, it names. Exit status 1\n"
+	"when something keeps stacktap from working.\n\n"
+	"      --json  as JSON\n"
+	"  -h, --help\n";
+
+static int add_rings(void *ctx, const struct control_session *session)
+{
+	struct doctor_input *input = ctx;
+
+	input->ring_bytes += session->ring_bytes + session->stash_bytes;
+	return 0;
+}
+
+static int ask_module(struct control_module *module, struct doctor_input *input)
+{
+	_cleanup_(session_closep) struct control *control = NULL;
+	int ret;
+
+	ret = control_open(&control);
+	if (!ret)
+		ret = control_get_module(control, module);
+	if (ret < 0)
+		return ret;
+	input->module = module;
+	/* another major's sessions may mean something else */
+	if (module->abi_major == STACKTAP_ABI_MAJOR)
+		control_each_session(control, add_rings, input);
+	return 0;
+}
+
+static void print_finding(const struct doctor_finding *finding)
+{
+	static const char *const marks[] = {
+		[DOCTOR_OK] = "ok",
+		[DOCTOR_UNSEEN] = "?",
+		[DOCTOR_WARNING] = "warning",
+		[DOCTOR_PROBLEM] = "PROBLEM",
+	};
+	const char *line = finding->log;
+
+	printf("%-8s %-15s %s\n", marks[finding->state], finding->name, finding->text);
+	while (line && *line) {
+		int length = (int)strcspn(line, "\n");
+
+		printf("%25s| ", "");
+		/* a log may hold what a terminal would obey */
+		for (int i = 0; i < length; i++)
+			putchar(isprint((unsigned char)line[i]) ? line[i] : '?');
+		putchar('\n');
+		line += length + (line[length] == '\n');
+	}
+	if (finding->remedy[0])
+		printf("%25s-> %s\n", "", finding->remedy);
+}
+
+static void print_text(const struct doctor_report *report)
+{
+	for (size_t i = 0; i < DOCTOR_CHECKS; i++)
+		print_finding(&report->findings[i]);
+	printf("%zu problem%s, %zu warning%s, %zu not seen: %s\n", report->problems,
+	       report->problems == 1 ? "" : "s", report->warnings,
+	       report->warnings == 1 ? "" : "s", report->unseen,
+	       report->problems ? "stacktap cannot work here as it is" :
+				  "nothing keeps stacktap from working");
+}
+
+static void print_json(const struct doctor_report *report)
+{
+	struct json json;
+
+	json_init(&json, stdout);
+	json_object(&json, NULL);
+	json_array(&json, "checks");
+	for (size_t i = 0; i < DOCTOR_CHECKS; i++) {
+		const struct doctor_finding *finding = &report->findings[i];
+
+		json_object(&json, NULL);
+		json_string(&json, "name", finding->name);
+		json_string(&json, "state", doctor_state_name(finding->state));
+		json_string(&json, "text", finding->text);
+		json_string(&json, "remedy", finding->remedy[0] ? finding->remedy : NULL);
+		json_string(&json, "log", finding->log);
+		json_end(&json);
+	}
+	json_end(&json);
+	json_u64(&json, "problems", report->problems);
+	json_u64(&json, "warnings", report->warnings);
+	json_u64(&json, "unseen", report->unseen);
+	json_end(&json);
+}
+
+int doctor_run(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "help", no_argument, NULL, 'h' },
+		{ "json", no_argument, NULL, 'j' },
+		{ 0 },
+	};
+	struct doctor_input input = { .root = "" };
+	struct control_module module;
+	struct doctor_report report;
+	bool use_json = false;
+	int option, ret;
+
+	opterr = 0;
+	while ((option = getopt_long(argc, argv, ":hj", options, NULL)) != -1) {
+		switch (option) {
+		case 'h':
+			return cli_help(help);
+		case 'j':
+			use_json = true;
+			cli_use_json();
+			break;
+		default:
+			return cli_bad_option(argc, argv, option);
+		}
+	}
+	if (optind != argc)
+		return cli_usage_error("doctor takes no argument `%s'", argv[optind]);
+	input.module_error = ask_module(&module, &input);
+	doctor_look(&input, &report);
+	if (use_json)
+		print_json(&report);
+	else
+		print_text(&report);
+	ret = cli_finish();
+	if (!ret && report.problems)
+		ret = CLI_FAILED;
+	doctor_report_done(&report);
+	return ret;
+}
