@@ -202,7 +202,7 @@ static void feed_round(uint32_t round)
 	struct records records = { 0 };
 	const uint32_t pids[] = { (uint32_t)getpid(), 0, GONE_PID + round % 7 };
 	/* some come from before the program's list: whatever their stacks lead to */
-	static const uint64_t slice[512] = { 0x400040, 0x400800, 0x401000 };
+	static const uint64_t slice[64] = { 0x400040, 0x400800, 0x401000 };
 	struct {
 		struct stacktap_regs head;
 		uint64_t values[17];
@@ -216,19 +216,27 @@ static void feed_round(uint32_t round)
 					  0x7f0000000000 + (uint64_t)(rand() % 64) * 16 };
 		const uint64_t kernel = 0xffffffff81000000 + (uint64_t)(rand() % 4096) * 64;
 		const uint32_t pid = pids[i % ARRAY_SIZE(pids)];
-		const bool is_late = pid && i % 4 == 0;
 
-		regs.head.pc = user[0];
-		fed_late += is_late;
-		records_sample(&records, &(struct sample_spec){
-			.regs = is_late ? &regs.head : NULL, .slice = slice,
-			.slice_bytes = sizeof(slice), .slice_address = 0x7ffc00000000,
-			.user_end = is_late ? STACKTAP_END_NO_MAPPINGS : STACKTAP_END_NONE,
+		struct sample_spec spec = {
 			.time = clock_monotonic(), .tgid = pid, .tid = pid, .cpu = i % 2,
 			.start_time = 5, .exec_id = 1 + round / 20, .period = 1000,
 			.flags = pid ? STACKTAP_SAMPLE_USER_MODE : STACKTAP_SAMPLE_IDLE,
 			.user_ips = user, .user_count = pid ? 2 : 0,
-			.kernel_ips = &kernel, .kernel_count = i % 2 });
+			.kernel_ips = &kernel, .kernel_count = i % 2,
+		};
+
+		records_sample(&records, &spec);
+		if (!pid || i % 4)
+			continue;
+		regs.head.pc = user[0];
+		spec.regs = &regs.head;
+		spec.slice = slice;
+		spec.slice_bytes = sizeof(slice);
+		spec.slice_address = regs.values[7];
+		spec.user_end = STACKTAP_END_NO_MAPPINGS;
+		records_sample(&records, &spec);
+		fed_late++;
+		fed++;
 	}
 	assert_int_equal(ring_parse(records.data, records.bytes, 0, &drain_ops, pipeline.drain,
 				    &stats), 0);
@@ -256,6 +264,7 @@ static void run_rounds(uint32_t rounds_of_window)
 		process_table_send_lists(drain_processes(pipeline.drain), clock_monotonic(),
 					 round % 2);
 		feed_round(round);
+		drain_round(pipeline.drain, clock_monotonic());
 		if (round % rounds_of_window == rounds_of_window - 1)
 			drain_flush(pipeline.drain, clock_monotonic());
 	}
@@ -316,7 +325,7 @@ static void test_a_slow_sink_loses_nothing(void **state _unused_)
 	struct pipeline_stats result;
 
 	pool->limit = 1 << 20;
-	sink.delay_us = 2000;
+	sink.delay_us = 20000;
 	run_rounds(4);
 	result = end();
 	pool->limit = limit;
