@@ -77,6 +77,8 @@ static void slice_plan(struct slice *slice, u64 sp, u32 limit)
 {
 	u64 address = round_down(untagged_addr(sp), sizeof(u64)), base;
 
+	/* but not from the page before, which need not be there */
+	address -= min_t(u64, address % PAGE_SIZE, STACKTAP_SLICE_BELOW);
 	slice->address = address;
 	slice->bytes = 0;
 	slice->end = STACKTAP_END_UNREADABLE;

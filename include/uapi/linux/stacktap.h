@@ -64,6 +64,7 @@ enum {
 	STACKTAP_MIN_SLICE_BYTES	= 1024,
 	STACKTAP_MAX_SLICE_BYTES	= 65536,
 	STACKTAP_SLICES_PER_SPACE	= 16,	/* per address space, CPU and 100 ms */
+	STACKTAP_SLICE_BELOW	= 128,	/* bytes of a slice below the stack pointer, at most */
 	STACKTAP_RING_MIN_BYTES		= 16384,
 	STACKTAP_RING_MAX_BYTES		= 67108864,
 	STACKTAP_RECORD_ALIGN		= 8,
@@ -393,12 +394,13 @@ enum stacktap_section_kind {
  *  * that ended in NO_MAPPINGS, while SLICE_BYTES is not 0;
  *  * of which SLICE_EVERY says so, for comparison.
  *
- * The slice begins at the stack pointer, rounded down to 8 (and without arm64's address tag), and
- * has as many bytes, a multiple of 8, as were readable, up to SLICE_BYTES and to where the main
- * thread's stack began (what lies above is arguments and environment). Its section's flags say with
- * an enum stacktap_end why it ends there: COMPLETE for the stack's beginning, DEPTH for SLICE_BYTES
- * or what the ring's share (next paragraph) had left, UNREADABLE, or TIME. It may have no bytes at
- * all but the address.
+ * The slice begins STACKTAP_SLICE_BELOW bytes below the stack pointer, rounded down to 8 (and without
+ * arm64's address tag), or where the stack pointer's page begins if that is higher: what an epilogue
+ * has popped lies there, and unwind rules name it to the last. It has as many bytes, a multiple of 8,
+ * as were readable, up to SLICE_BYTES and to where the main thread's stack began (what lies above is
+ * arguments and environment). Its section's flags say with an enum stacktap_end why it ends there:
+ * COMPLETE for the stack's beginning, DEPTH for SLICE_BYTES or what the ring's share (next paragraph)
+ * had left, UNREADABLE, or TIME. It may have no bytes at all but the address.
  *
  * Slices take at most a quarter of a ring's unread bytes, and at most STACKTAP_SLICES_PER_SPACE are
  * written per address space, CPU and 100 ms (those of SLICE_EVERY are not counted there). A sample
