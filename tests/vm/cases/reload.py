@@ -23,13 +23,22 @@ def sessions(t):
     return [s for s in t.json("status")["sessions"] if s["state"] == "running"]
 
 
+def holds(t, condition, text):
+    """Sooner or later."""
+    try:
+        return t.ok(t.until(condition, 20, text), text)
+    except AssertionError as e:
+        return t.ok(False, text, f"{e}: {t.json('status')}")
+
+
 def becomes(t, daemon, condition, text):
     daemon.send_signal(signal.SIGHUP)
-    try:
-        t.until(lambda: any(condition(s) for s in sessions(t)), 20, text)
-        t.ok(True, text)
-    except AssertionError as e:
-        t.ok(False, text, f"{e}: {t.json('status')}")
+    return holds(t, lambda: any(condition(s) for s in sessions(t)), text)
+
+
+def log_says(t, words):
+    with open(t.path("stacktapd.log"), encoding="utf-8") as f:
+        return words in f.read()
 
 
 def guest(t):
@@ -40,38 +49,53 @@ def guest(t):
     first = t.until(lambda: sessions(t), 30, "a session")[0]
     t.equal(first["filter"]["exclude_idle"], True, "the daemon leaves idle out")
 
+    if reloads(t, daemon, first):
+        tells(t, daemon)
+        ends(t, daemon)
+
+
+def reloads(t, daemon, first):
+    """False: there is nothing left to look at."""
     write(profile=dict(PROFILE, rate=199), filter={"exclude_idle": "no", "cpus": "0"}, store=STORE,
           daemon=DAEMON)
-    becomes(t, daemon, lambda s: s["id"] == first["id"] and s["sources"][0]["rate_hz"] == 199 and
-            s["filter"].get("cpus") == [0] and not s["filter"]["exclude_idle"],
-            "a rate and filters change in the running session")
+    if not becomes(t, daemon, lambda s: s["id"] == first["id"] and
+                   s["sources"][0]["rate_hz"] == 199 and s["filter"].get("cpus") == [0] and
+                   not s["filter"]["exclude_idle"],
+                   "a rate and filters change in the running session"):
+        return False
 
     write(profile=dict(PROFILE, rate=0), store=STORE, daemon=DAEMON)
     daemon.send_signal(signal.SIGHUP)
-    t.until(lambda: "rate is a number" in open(t.path("stacktapd.log"), encoding="utf-8").read(),
-            20, "a refusal in the log")
-    t.equal(sessions(t)[0]["sources"][0]["rate_hz"], 199, "a wrong file changes nothing")
+    holds(t, lambda: log_says(t, "rate is a number"), "the log tells why a wrong file is refused")
+    t.equal([(s["id"], s["sources"][0]["rate_hz"]) for s in sessions(t)], [(first["id"], 199)],
+            "a wrong file changes nothing")
 
     write(profile=dict(PROFILE, event="cpu-clock"), store=STORE, daemon=DAEMON)
-    becomes(t, daemon, lambda s: s["id"] != first["id"] and s["sources"][0]["name"] == "cpu-clock",
-            "another event starts a new session")
-    second = sessions(t)[0]
-    t.equal(len(sessions(t)), 1, "and ends the old one")
+    if not becomes(t, daemon, lambda s: s["id"] != first["id"] and
+                   s["sources"][0]["name"] == "cpu-clock", "another event starts a new session"):
+        return False
+    second = [s["id"] for s in sessions(t)]
+    t.equal(len(second), 1, "and ends the old one")
 
     write(profile=dict(PROFILE, event="cpu-clock"), store={"directory": "/proc/none"},
           daemon=DAEMON)
-    becomes(t, daemon, lambda s: s["id"] != second["id"] and s["sources"][0]["name"] == "cpu-clock",
-            "a store that cannot be used puts the old configuration back")
+    return becomes(t, daemon, lambda s: s["id"] not in second and
+                   s["sources"][0]["name"] == "cpu-clock",
+                   "a store that cannot be used puts the old configuration back")
 
+
+def tells(t, daemon):
     other = t.run("/opt/stacktap/bin/stacktapd", "--config", "/tmp/reload.conf", check=False)
     t.ok(other.returncode == 1 and "another stacktapd" in other.stderr, "a second daemon is refused",
          other.stderr)
     daemon.send_signal(signal.SIGUSR1)
-    t.until(lambda: "aggregate" in open(t.path("stacktapd.log"), encoding="utf-8").read(), 20,
-            "the table of pools in the log")
+    holds(t, lambda: log_says(t, "aggregate"), "the log has the table of pools")
     pools = t.until(lambda: (t.json("status")["daemon"] or {}).get("pools"), 20, "pools in status")
     t.ok(all(pool["peak"] <= pool["limit"] for pool in pools) and
          any(pool["peak"] for pool in pools), "status shows pools within their limits", pools)
+
+
+def ends(t, daemon):
     # the store was the same all along, so its files go on
     t.until(lambda: os.path.isdir("/tmp/reload-store") and os.listdir("/tmp/reload-store"), 30,
             "a file in the store")
