@@ -28,6 +28,10 @@ tsan: ## unit tests of what threads share, under ThreadSanitizer
 		$(tsan_programs)
 	$(Q)tests/unit/run $(O)/tsan/unit
 
+.PHONY: litmus
+litmus: ## the ring's order in the kernel's memory model (herd7, HERD7=)
+	$(Q)tests/run "$(O)" "$(MAKE)" litmus
+
 # --- what a guest gets: programs, module, workloads
 S := $(O)/stage-$(ARCH)$(if $(KERNEL),-$(KERNEL))
 workload_cflags := -O1 -g -Wall -Wextra -Werror -D_GNU_SOURCE -pthread -fno-omit-frame-pointer \

@@ -50,7 +50,7 @@ static void put_module(const char *release, const char *version)
 	fixture_build("stacktap.o", "-c", source);
 	fixture_run("mkdir -p root/" MODULES "updates/dkms && "
 		    "mv stacktap.o root/" MODULES "updates/dkms/stacktap.ko");
-	put(MODULES "modules.dep", "kernel/fs/ext4/ext4.ko: kernel/lib/crc16.ko\n"
+	put(MODULES "modules.dep", "kernel/fs/ext4/ext4.ko: kernel/lib/crc16.ko\nextra/stacktap_x.ko:\n"
 	    "updates/dkms/stacktap.ko:\nkernel/net/stacktap/other.ko:\n");
 }
 
