@@ -37,7 +37,7 @@ struct late {
 	struct tables *tables;
 	uint32_t max_frames;
 	struct unwind_mapping *mappings;
-	const struct mapping **sources;	/* of each: what it was made from; NULL: looked at already */
+	const struct mapping **sources;	/* what each is made from; NULL: looked at already */
 	size_t capacity;
 	__u64 ips[];
 };

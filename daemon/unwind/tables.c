@@ -42,7 +42,7 @@ struct tables {
 	struct tables_ops ops;
 	struct hash_table entries;
 	TAILQ_HEAD(used_list, entry) used;	/* least recently asked for first */
-	TAILQ_HEAD(kept_list, entry) kept;	/* those with bytes, least recently walked with first */
+	TAILQ_HEAD(kept_list, entry) kept;	/* with bytes here, least recently used first */
 	uint64_t walk;				/* counts walks; what this one uses stays */
 	struct tables_stats stats;
 	bool has_evicted;

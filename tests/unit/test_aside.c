@@ -112,16 +112,19 @@ static void config(struct records *records, uint32_t rate_hz)
 /* A sample with a stack of frame records, from which no table is needed to get out. */
 static void add_late(struct records *records, uint64_t time, uint32_t slice_bytes)
 {
-	struct {
+	union {
 		struct stacktap_regs head;
-		uint64_t values[33];
-	} regs = { .head = { .pc = frames[0], .arch = EM_X86_64, .count = 17 } };
+		uint64_t words[sizeof(struct stacktap_regs) / 8 + 17];
+	} regs = { .words = { 0 } };
 	uint64_t *slice = calloc(1, slice_bytes);
 
 	assert_non_null(slice);
 	assert_true(slice_bytes >= 64);
-	regs.values[machine_find(EM_X86_64)->sp] = STACK;
-	regs.values[machine_find(EM_X86_64)->fp] = STACK + 8;
+	regs.head.pc = frames[0];
+	regs.head.arch = EM_X86_64;
+	regs.head.count = 17;
+	regs.head.regs[machine_find(EM_X86_64)->sp] = STACK;
+	regs.head.regs[machine_find(EM_X86_64)->fp] = STACK + 8;
 	slice[1] = STACK + 24;
 	slice[2] = frames[1];
 	slice[3] = STACK + 40;
@@ -138,7 +141,8 @@ static void add_late(struct records *records, uint64_t time, uint32_t slice_byte
 
 static void feed(struct records *records)
 {
-	assert_int_equal(ring_parse(records->data, records->bytes, 0, &drain_ops, drain, &stats), 0);
+	assert_int_equal(ring_parse(records->data, records->bytes, 0, &drain_ops, drain, &stats),
+			 0);
 	records_free(records);
 }
 

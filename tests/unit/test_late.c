@@ -53,12 +53,13 @@ static struct image *image;
 static struct mapping_snapshot *mappings;
 static uint64_t next_id, seed = 1;
 
+static union {
+	struct stacktap_regs head;
+	uint64_t words[sizeof(struct stacktap_regs) / 8 + REGISTERS];
+} registers;
+
 /* A stack as the module would have sent it, and what libgcc says of it. */
 static struct {
-	struct {
-		struct stacktap_regs head;
-		uint64_t values[REGISTERS];
-	} regs;
 	uint8_t slice[SLICE_MAX] __attribute__((aligned(8)));
 	struct sample_sections sections;
 	struct live live;
@@ -177,8 +178,8 @@ static uint64_t stack_end(void)
 
 static void take_registers(const ucontext_t *context)
 {
-	struct stacktap_regs *regs = &taken.regs.head;
-	uint64_t *values = taken.regs.values;
+	struct stacktap_regs *regs = &registers.head;
+	__u64 *values = regs->regs;
 #ifdef __x86_64__
 	static const uint8_t order[] = { REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG_RDI,
 					 REG_RBP, REG_RSP, REG_R8, REG_R9, REG_R10, REG_R11,
@@ -199,14 +200,14 @@ static void take_registers(const ucontext_t *context)
 /* The walk as the module does it: all tables at hand, memory as it is. */
 static void walk_live(void)
 {
-	const struct machine *machine = machine_find((uint16_t)taken.regs.head.arch);
+	const struct machine *machine = machine_find((uint16_t)registers.head.arch);
 	struct unwind_mapping *all = calloc(mappings->count, sizeof(*all));
 	struct unwind_walk walk = {
-		.pc = taken.regs.head.pc,
-		.sp = taken.regs.values[machine->sp],
-		.fp = taken.regs.values[machine->fp],
-		.regs = (const __u64 *)taken.regs.values,
-		.reg_count = taken.regs.head.count,
+		.pc = registers.head.pc,
+		.sp = registers.head.regs[machine->sp],
+		.fp = registers.head.regs[machine->fp],
+		.regs = registers.head.regs,
+		.reg_count = registers.head.count,
 		.machine = machine->elf,
 		.address_limit = 0x7ffffffff000ULL,
 		.mappings = all,
@@ -257,12 +258,12 @@ static __attribute__((noinline)) void take(void)
 
 	assert_int_equal(getcontext(&context), 0);
 	take_registers(&context);
-	sp = taken.regs.values[machine_find((uint16_t)taken.regs.head.arch)->sp];
+	sp = registers.head.regs[machine_find((uint16_t)registers.head.arch)->sp];
 	bytes = min_of(stack_end() - sp, (uint64_t)SLICE_MAX) & ~7ULL;
 	copy_stack(sp, bytes);
 	taken.live = (struct live){ .start = sp, .end = sp + bytes };
 	taken.sections = (struct sample_sections){
-		.regs = &taken.regs.head,
+		.regs = &registers.head,
 		.slice = taken.slice,
 		.slice_bytes = (uint32_t)bytes,
 		.slice_address = sp,
@@ -293,8 +294,8 @@ static struct late_stack walk(void)
 {
 	struct late_stack stack = { 0 };
 
-	assert_int_equal(late_walk(late, &taken.sections, mappings, 100, (uint32_t)getpid(), &stack),
-			 0);
+	assert_int_equal(late_walk(late, &taken.sections, mappings, 100, (uint32_t)getpid(),
+				   &stack), 0);
 	return stack;
 }
 
@@ -405,12 +406,12 @@ static void test_what_is_no_sample(void **state _unused_)
 	taken.sections.slice = NULL;
 	assert_int_equal(late_walk(late, &taken.sections, mappings, 100, 1, &stack), -EINVAL);
 	taken.sections = whole;
-	taken.regs.head.count = 7;
+	registers.head.count = 7;
 	assert_int_equal(late_walk(late, &taken.sections, mappings, 100, 1, &stack), -EINVAL);
-	taken.regs.head.count = 17;
-	taken.regs.head.arch = 65536 + EM_X86_64;
+	registers.head.count = 17;
+	registers.head.arch = 65536 + EM_X86_64;
 	assert_int_equal(late_walk(late, &taken.sections, mappings, 100, 1, &stack), -EINVAL);
-	taken.regs.head.arch = EM_386;
+	registers.head.arch = EM_386;
 	assert_int_equal(late_walk(late, &taken.sections, mappings, 100, 1, &stack), -EINVAL);
 }
 
@@ -455,7 +456,7 @@ static void test_nonsense(void **state _unused_)
 	uint64_t good[REGISTERS], deep = 0;
 
 	recurse(DEPTH);
-	memcpy(good, taken.regs.values, sizeof(good));
+	memcpy(good, &registers.words[sizeof(struct stacktap_regs) / 8], sizeof(good));
 	for (int round = 0; round < RANDOM_ROUNDS; round++) {
 		struct late_stack stack = { 0 };
 		uint32_t words = (uint32_t)(next_random() % 512);
@@ -468,10 +469,10 @@ static void test_nonsense(void **state _unused_)
 		for (uint32_t i = 0; i < words; i++)
 			slice[i] = round % 2 || next_random() % 64 == 0 ? any_word() : real[i];
 		for (uint32_t i = 0; i < REGISTERS; i++)
-			taken.regs.values[i] =
+			registers.head.regs[i] =
 				round % 2 || next_random() % 64 == 0 ? any_word() : good[i];
-		taken.regs.head.pc = next_random() % 2 ? any_word() : taken.live_ips[0];
-		taken.regs.head.pac_mask = next_random() % 16 ? 0 : any_word();
+		registers.head.pc = next_random() % 2 ? any_word() : taken.live_ips[0];
+		registers.head.pac_mask = next_random() % 16 ? 0 : any_word();
 		taken.sections.slice = slice;
 		taken.sections.slice_bytes = words * 8 + next_random() % 2;
 		taken.sections.slice_address = next_random() % 4 ? taken.live.start : any_word();
@@ -496,6 +497,9 @@ static void test_bytes_of_tables(void **state _unused_)
 	size_t limit;
 
 	recurse(DEPTH);
+	/* which has asked for more tables than one stack leads through */
+	teardown(NULL);
+	assert_int_equal(setup(NULL), 0);
 	stack = walk();
 	whole = stack.count;
 	limit = tables_stats(tables)->kept_bytes;

@@ -76,11 +76,13 @@ static const uint8_t slice[24] = { 1, [23] = 2 };
 /* With all that a sample can carry for its user stack to be walked later. */
 static size_t add_late(struct records *records, uint64_t time)
 {
-	struct {
+	union {
 		struct stacktap_regs head;
-		uint64_t values[17];
-	} regs = { .head = { .count = 17 }, .values = { [16] = 5 } };
+		uint64_t words[sizeof(struct stacktap_regs) / 8 + 17];
+	} regs = { .words = { 0 } };
 
+	regs.head.count = 17;
+	regs.head.regs[16] = 5;
 	return records_sample(records, &(struct sample_spec){
 					       .time = time,
 					       .user_ips = user_ips,

@@ -203,12 +203,15 @@ static void feed_round(uint32_t round)
 	const uint32_t pids[] = { (uint32_t)getpid(), 0, GONE_PID + round % 7 };
 	/* some come from before the program's list: whatever their stacks lead to */
 	static const uint64_t slice[64] = { 0x400040, 0x400800, 0x401000 };
-	struct {
+	union {
 		struct stacktap_regs head;
-		uint64_t values[17];
-	} regs = { .head = { .arch = EM_X86_64, .count = 17 },
-		   .values = { [6] = 0x7ffc00000008, [7] = 0x7ffc00000000 } };
+		uint64_t words[sizeof(struct stacktap_regs) / 8 + 17];
+	} regs = { .words = { 0 } };
 
+	regs.head.arch = EM_X86_64;
+	regs.head.count = 17;
+	regs.head.regs[6] = 0x7ffc00000008;
+	regs.head.regs[7] = 0x7ffc00000000;
 	records_config(&records, 0, STACKTAP_MODE_PERIOD, 99, 1000, PERF_TYPE_HARDWARE,
 		       PERF_COUNT_HW_CPU_CYCLES, "cycles");
 	for (uint32_t i = 0; i < SAMPLES; i++) {
@@ -232,7 +235,7 @@ static void feed_round(uint32_t round)
 		spec.regs = &regs.head;
 		spec.slice = slice;
 		spec.slice_bytes = sizeof(slice);
-		spec.slice_address = regs.values[7];
+		spec.slice_address = regs.head.regs[7];
 		spec.user_end = STACKTAP_END_NO_MAPPINGS;
 		records_sample(&records, &spec);
 		fed_late++;
