@@ -166,11 +166,11 @@ uint16_t process_table_check_list(struct process_table *table, const struct imag
 	uint64_t time = sample->header.time, generation = sample->generation;
 	struct process *process;
 
-	if (!table->send_list || image->changed > time ||
-	    (generation && generation >= image->changed))
+	if (!table->send_list || (generation && generation >= image->changed))
 		return 0;
 	process = process_find(table, image->tgid);
-	if (process && process->images[0] == image)
+	/* what changed after the sample has asked for a list by itself */
+	if (process && process->images[0] == image && image->changed <= time)
 		process_miss_list(table, process, time);
 	if (!generation)
 		return 0;

@@ -113,6 +113,8 @@ void process_table_fork(struct process_table *table, const struct sideband_task 
 		image->doubted = parent_image->doubted;
 		image_inherit(table, process, image, parent_image);
 		image->changed = parent_image->changed;
+		/* the list that the kernel gave the child may be older than this */
+		image->replaced = parent_image->replaced;
 		/* and so does the kernel, with a list that is there */
 		image->is_listed = parent_image->is_listed &&
 				   parent_image->listed == parent_image->generation;

@@ -172,11 +172,23 @@ static void test_old_lists_mark_samples(void **state _unused_)
 	assert_int_equal(sample(301 * MS, 5, 3, 50 * MS), SAMPLE_DOUBTFUL);
 	assert_int_equal(sample(301 * MS, 5, 3, 0), 0);
 	assert_int_equal(sample(302 * MS, 5, 3, 301 * MS), 0);
+	/* events of the same round that are newer than the sample take nothing away from that */
+	map(310 * MS, 5, 0x700000, 0x1000, "/lib/libfour.so");
+	assert_int_equal(sample(305 * MS, 5, 3, 50 * MS), SAMPLE_DOUBTFUL);
+	assert_int_equal(sample(305 * MS, 5, 3, 301 * MS), 0);
+	/* and a child inherits the old list from its parent */
+	fork_(320 * MS, 6, 5);
+	assert_int_equal(sample(330 * MS, 6, 3, 50 * MS), SAMPLE_DOUBTFUL);
+	assert_int_equal(sample(330 * MS, 6, 3, 315 * MS), 0);
 	/* a list that was meant for the program before */
 	exec_(400 * MS, 5);
 	map(401 * MS, 5, 0x800000, 0x1000, "/bin/other");
 	assert_int_equal(sample(500 * MS, 5, 4, 399 * MS), SAMPLE_DOUBTFUL);
 	assert_int_equal(sample(500 * MS, 5, 4, 450 * MS), 0);
+	exec_(600 * MS, 5);
+	map(601 * MS, 5, 0x900000, 0x1000, "/bin/third");
+	map(603 * MS, 5, 0xa00000, 0x1000, "/lib/libone.so");
+	assert_int_equal(sample(602 * MS, 5, 5, 599 * MS), SAMPLE_DOUBTFUL);
 }
 
 static void test_same_mapping_again(void **state _unused_)
