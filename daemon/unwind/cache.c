@@ -232,6 +232,20 @@ static void put(struct cache *cache, const char *name, const void *data, size_t 
 	flock(cache->directory, LOCK_UN);
 }
 
+/*
+ * The name and the table are made one after the other from a file that its owner can write to in
+ * between, and others' processes may have the bytes that the name stands for. So what somebody else
+ * owns is compiled each time.
+ */
+static bool may_keep(const struct elf *elf)
+{
+	struct stat st;
+
+	return elf->fd < 0 ||
+	       (fstat(elf->fd, &st) == 0 && (st.st_uid == 0 || st.st_uid == geteuid()) &&
+		!(st.st_mode & (S_IWGRP | S_IWOTH)));
+}
+
 int cache_compile(struct cache *cache, const struct elf *elf, size_t memory_limit,
 		  void **ret_data, size_t *ret_size, struct compile_stats *ret_stats)
 {
@@ -257,7 +271,7 @@ int cache_compile(struct cache *cache, const struct elf *elf, size_t memory_limi
 		return r;
 	cache->stats.misses++;
 	r = compile_elf(elf, memory_limit, ret_data, ret_size, ret_stats);
-	if (r == 0)
+	if (r == 0 && may_keep(elf))
 		put(cache, name, *ret_data, *ret_size);
 	return r;
 }

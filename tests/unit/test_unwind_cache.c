@@ -124,6 +124,32 @@ static void bytes_are_limited(void **state)
 	cache_close(cache);
 }
 
+static void files_that_others_may_write_are_not_kept(void **state)
+{
+	struct cache *cache = open_cache("writable", 1 << 20);
+	const char *path = program("loose", 3);
+	struct compile_stats stats;
+	struct elf elf;
+	struct stat st;
+	size_t size;
+	void *data;
+	int fd;
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		fixture_run("chmod %s '%s'", i ? "0755" : "0757", path);
+		fd = open(path, O_RDONLY | O_CLOEXEC);
+		assert_true(fd >= 0 && fstat(fd, &st) == 0);
+		assert_int_equal(elf_open(&elf, fd, (uint64_t)st.st_size, 0), 0);
+		assert_int_equal(cache_compile(cache, &elf, MEMORY, &data, &size, &stats), 0);
+		assert_int_equal(cache_stats(cache)->files, i);
+		elf_close(&elf);
+		close(fd);
+		free(data);
+	}
+	cache_close(cache);
+}
+
 static void directories_of_others_are_refused(void **state)
 {
 	struct cache *cache;
@@ -146,6 +172,7 @@ int main(void)
 		cmocka_unit_test(tables_survive_a_restart),
 		cmocka_unit_test(damaged_tables_are_made_again),
 		cmocka_unit_test(bytes_are_limited),
+		cmocka_unit_test(files_that_others_may_write_are_not_kept),
 		cmocka_unit_test(directories_of_others_are_refused),
 		cmocka_unit_test(without_a_directory_tables_are_compiled),
 	};
