@@ -132,7 +132,7 @@ static int image_reserve(struct image *image, size_t count)
 	if (count <= image->mapping_capacity)
 		return 0;
 	if (count > IMAGE_MAX_MAPPINGS)
-		return -ENOBUFS;
+		return -E2BIG;
 	while (capacity < count)
 		capacity *= 2;
 	more = (capacity - image->mapping_capacity) * sizeof(*mappings);

@@ -83,7 +83,8 @@ struct image *image_new(struct hash_table *files, uint32_t tgid, uint64_t since,
 			const char *comm) _must_check_;
 /*
  * Put a mapping over [@start, @end): what was there is cut back or split. A new reference to @file
- * is taken. *ret_replaced: something was there. -ENOBUFS leaves the list as it was.
+ * is taken. *ret_replaced: something was there. -ENOBUFS (of the pool) and -E2BIG (more than an image
+ * may have) leave the list as it was.
  */
 int image_map(struct image *image, uint64_t start, uint64_t end, uint64_t file_offset,
 	      uint64_t since, struct mapped_file *file, bool *ret_replaced);
