@@ -114,6 +114,8 @@ static int start_stages(struct pipeline *pipeline, char *ret_error, size_t error
 		return fail(r, ret_error, error_size, "cannot read /proc: %s", strerror(-r));
 	pipeline->scans = 1;
 	r = tables_load_first(pipeline);
+	if (r == -EINTR)
+		return fail(r, ret_error, error_size, "interrupted before sampling began");
 	if (r < 0)
 		return fail(r, ret_error, error_size, "cannot load unwind tables: %s",
 			    strerror(-r));

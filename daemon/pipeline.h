@@ -50,6 +50,8 @@ struct pipeline_options {
 	unsigned int window_max_ms;	/* 60000: extended so far while it holds < 2,000 samples */
 	/* Called once a second while the first tables are loaded, when that takes long; may be NULL. */
 	void (*loading)(uint64_t done, uint64_t total);
+	/* Asked while the first tables are loaded: true ends that, and the start, with -EINTR. */
+	bool (*is_cancelled)(void);
 	struct pipeline_sink sink;
 };
 

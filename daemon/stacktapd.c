@@ -331,6 +331,11 @@ static int run(struct daemon *daemon, struct config *config)
 	if (ret < 0)
 		log_warning("no status in %s: %s", STATUSFILE_DIRECTORY, strerror(-ret));
 	ret = service_start(config, &daemon->service, error, sizeof(error));
+	if (ret == -EINTR) {
+		log_info("%s", error);
+		statusfile_close(daemon->statusfile);
+		return EXIT_SUCCESS;
+	}
 	if (ret < 0) {
 		log_error("%s", error);
 		notify_status("%s", error);

@@ -88,6 +88,7 @@ void *symbol_thread(void *ctx)
 			break;
 		case MESSAGE_WINDOW:
 			symbolizer_resolve(pipeline->symbolizer, message->window);
+			tables_check_lists(pipeline);
 			pthread_mutex_lock(&pipeline->lock);
 			symbolizer_stats(pipeline->symbolizer, &pipeline->stats.symbolizer);
 			pthread_mutex_unlock(&pipeline->lock);

@@ -168,6 +168,13 @@ static void publish(struct pipeline *pipeline, unsigned int lists)
 	pthread_mutex_unlock(&pipeline->lock);
 }
 
+/* When that finds no room, tables stay in memory, or missing, until their lists change. */
+void tables_check_lists(struct pipeline *pipeline)
+{
+	if (pipeline->loader && loader_wants_lists(pipeline->loader))
+		message_send(pipeline->results, message_new(MESSAGE_RELIST), 0, QUEUE_NORMAL, 0);
+}
+
 void tables_load(struct pipeline *pipeline, const struct mapping_list *list)
 {
 	/* at the end nobody walks any more */
@@ -175,9 +182,7 @@ void tables_load(struct pipeline *pipeline, const struct mapping_list *list)
 		see_files(pipeline, list->image, list->mappings, list->count);
 		loader_load(pipeline->loader, list);
 	}
-	/* when it finds no room, tables stay in memory until their lists change */
-	if (loader_wants_lists(pipeline->loader))
-		message_send(pipeline->results, message_new(MESSAGE_RELIST), 0, QUEUE_NORMAL, 0);
+	tables_check_lists(pipeline);
 	publish(pipeline, 1);
 }
 
@@ -228,6 +233,8 @@ int tables_load_first(struct pipeline *pipeline)
 			wanted = sent;
 		if (done >= wanted)
 			return 0;
+		if (pipeline->options.is_cancelled && pipeline->options.is_cancelled())
+			return -EINTR;
 		now = clock_monotonic();
 		if (now - began > FIRST_LISTS_MS * NSEC_PER_MSEC) {
 			log_warning("sampling starts before all unwind tables are loaded: %" PRIu64

@@ -56,6 +56,7 @@ int tables_start(struct pipeline *pipeline);
 int tables_load_first(struct pipeline *pipeline);
 void tables_stop(struct pipeline *pipeline);
 bool tables_send(void *pipeline, struct mapping_list *list);	/* thread A, takes the list */
+void tables_check_lists(struct pipeline *pipeline);	/* thread B, now and then */
 void tables_load(struct pipeline *pipeline, const struct mapping_list *list);	/* thread B */
 bool tables_send_late(void *pipeline);		/* thread A: a sample is aside */
 void tables_unwind_late(struct pipeline *pipeline);	/* thread B */

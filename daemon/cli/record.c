@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/pool.h"
+#include "base/signal.h"
 #include "cli/child.h"
 #include "cli/cli.h"
 #include "cli/output.h"
@@ -111,6 +112,7 @@ static int start_pipeline(struct record *record)
 		.with_tables = options->with_tables,
 		.slice_bytes = (uint32_t)options->slice_bytes,
 		.loading = options->quiet ? NULL : show_loading,
+		.is_cancelled = signal_wants_end,
 		.window_ms = WINDOW_MS,
 		.window_max_ms = WINDOW_MAX_MS,
 		.sink = { .payload = sink_payload, .ctx = record },

@@ -229,7 +229,7 @@ static int load(struct info *info)
 	struct elf elf;
 	int r;
 
-	info->fd = open(path, O_RDONLY | O_CLOEXEC);
+	info->fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 	if (info->fd < 0 || fstat(info->fd, &st) < 0)
 		return cli_error("%s: %s", path, strerror(errno));
 	if (!S_ISREG(st.st_mode))

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/signal.h"
 #include "control/host.h"
 #include "control/kmodload.h"
 
@@ -176,6 +177,7 @@ static int open_pipeline(struct service *service, char *error, size_t error_size
 		.slice_bytes = config->with_late ? (uint32_t)config->slice_bytes : 0,
 		.table_cache = getenv("CACHE_DIRECTORY"),	/* systemd's */
 		.loading = say_loading,
+		.is_cancelled = signal_wants_end,
 		.window_ms = (unsigned int)config->window_seconds * MS_PER_S,
 		.window_max_ms = (unsigned int)config->window_max_seconds * MS_PER_S,
 		.sink = { .payload = sink_payload, .poll = sink_poll, .ctx = service->exporter },

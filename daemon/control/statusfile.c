@@ -123,10 +123,11 @@ static void print_text(FILE *stream, const struct statusfile_input *input, uint6
 
 		fprintf(stream, "  unwind tables: %" PRIu64 ", %" PRIu64 " rows, %" PRIu64 " bytes; %"
 			PRIu64 " compiled in %" PRIu64 " ms, %" PRIu64 " failed, %" PRIu64
-			" evicted, %" PRIu64 " refused\n", loader->tables.tables,
+			" deferred, %" PRIu64 " evicted, %" PRIu64 " refused\n",
+			loader->tables.tables,
 			loader->tables.rows, loader->tables.bytes, loader->tables.compiled,
 			(uint64_t)(loader->tables.compile_ns / NSEC_PER_MSEC), loader->tables.failed,
-			loader->tables.evicted, loader->tables.refused);
+			loader->tables.deferred, loader->tables.evicted, loader->tables.refused);
 		fprintf(stream, "  mapping lists: %" PRIu64 " loaded, %" PRIu64 " pending, %" PRIu64
 			" refused\n", loader->lists, loader->pending, loader->lists_refused);
 		print_late(stream, pipeline);
@@ -196,6 +197,7 @@ static void print_unwind(struct json *json, const struct pipeline_stats *pipelin
 	json_u64(json, "compiled", tables->compiled);
 	json_u64(json, "compile_nano", tables->compile_ns);
 	json_u64(json, "failed", tables->failed);
+	json_u64(json, "deferred", tables->deferred);
 	json_u64(json, "evicted", tables->evicted);
 	json_u64(json, "refused", tables->refused);
 	json_u64(json, "lists", loader->lists);

@@ -187,8 +187,11 @@ static int get(struct cache *cache, const char *name, uint16_t machine, size_t m
 	if (S_ISREG(st.st_mode) && (uint64_t)st.st_size > memory_limit &&
 	    (uint64_t)st.st_size <= UNWIND_TABLE_MAX_BYTES)
 		return -ENOMEM;
-	if (S_ISREG(st.st_mode) && st.st_size > 0 && st.st_size <= UNWIND_TABLE_MAX_BYTES)
+	if (S_ISREG(st.st_mode) && st.st_size > 0 && st.st_size <= UNWIND_TABLE_MAX_BYTES) {
 		data = malloc((size_t)st.st_size);
+		if (!data)
+			return -ENOMEM;
+	}
 	if (!data || !read_all(fd, data, (size_t)st.st_size) ||
 	    unwind_table_check(data, (size_t)st.st_size, &table) < 0 || table.machine != machine) {
 		cache->stats.errors++;

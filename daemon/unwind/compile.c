@@ -10,7 +10,7 @@
 
 enum {
 	FDES_FIRST = 1024,
-	CLOCK_EVERY = 4096,	/* frame entries between two looks at the deadline */
+	CLOCK_EVERY = 4096,	/* frame entries or rows between two looks at the deadline */
 	SPREAD_BYTES = 64 << 20,
 	SPREAD_FACTOR = 16,
 };
@@ -27,6 +27,7 @@ struct compiler {
 	size_t count, capacity;
 	uint64_t limit;		/* where the current frame entry ends at the latest */
 	uint64_t padding;	/* bytes before it that get its first rule */
+	uint64_t rows;		/* so far, in all passes */
 	struct compile_stats *stats;
 };
 
@@ -130,6 +131,9 @@ static int take_row(void *ctx, const struct cfi_fde *fde, uint64_t address,
 	/* 1: no more of this entry */
 	if (address >= compiler->limit)
 		return 1;
+	/* rules that are made to collide cost much, and an entry may have thousands of them */
+	if (++compiler->rows % CLOCK_EVERY == 0 && is_late(compiler))
+		return -ETIME;
 	rule = rule_from_state(compiler->builder.machine, state, fde->cie->is_signal);
 	if (fde->start == compiler->gaps.context_start)
 		rule = (struct unwind_rule){ .cfa = UNWIND_NO_RULE };

@@ -49,7 +49,7 @@ struct tables *loader_tables(struct loader *loader)
 
 bool loader_wants_lists(struct loader *loader)
 {
-	return tables_take_evicted(loader->tables);
+	return tables_want_lists(loader->tables);
 }
 
 void loader_stats(const struct loader *loader, struct loader_stats *ret_stats)

@@ -25,7 +25,7 @@ struct tables *loader_tables(struct loader *loader);
 
 /* 0, or why the module did not take the list. */
 int loader_load(struct loader *loader, const struct mapping_list *list);
-/* True once after tables were dropped: lists that name them should be made again. */
+/* True once when lists should be made again, see tables_want_lists(). */
 bool loader_wants_lists(struct loader *loader);
 
 void loader_stats(const struct loader *loader, struct loader_stats *ret_stats);

@@ -13,11 +13,15 @@
 #include <stacktap/unwind_table.h>
 
 #define COMPILE_LIMIT_NS (10 * NSEC_PER_SEC)	/* for one file */
-#define RETRY_NS (5 * NSEC_PER_SEC)		/* after the module had no room, or the file was gone */
+#define CREDIT_NS (30 * NSEC_PER_SEC)		/* for all files, saved up at most */
+#define RETRY_NS (5 * NSEC_PER_SEC)		/* after a failure that may pass; doubled each time */
+#define RETRY_LISTS_NS (30 * NSEC_PER_SEC)	/* between two times that lists are made for retries */
 #define EVICTED_NS (30 * NSEC_PER_SEC)		/* until a table that was dropped may come back */
 #define RECENT_NS (10 * NSEC_PER_SEC)		/* tables used so recently are not dropped */
 
 enum {
+	CREDIT_PART = 4,		/* of the time may go into compiling, in the long run */
+	RETRY_DOUBLINGS = 7,
 	ENTRIES_MAX = 16384,
 	EVICT_PART = 8,			/* at least this part of what the session holds */
 	HELD_MAX = 16384,		/* tables looked at for one that can go */
@@ -31,6 +35,7 @@ struct entry {
 	uint64_t table_id;		/* 0: none */
 	uint64_t bytes, rows, loaded;
 	uint64_t retry_at;		/* without a table: when to try again, 0: never */
+	unsigned int failures;
 	TAILQ_ENTRY(entry) kept;
 	void *data;			/* the table, NULL: not here */
 	size_t size_kept;
@@ -45,6 +50,8 @@ struct tables {
 	TAILQ_HEAD(kept_list, entry) kept;	/* with bytes here, least recently used first */
 	uint64_t walk;				/* counts walks; what this one uses stays */
 	struct tables_stats stats;
+	uint64_t credit, credited;	/* ns left to compile in, and when that was */
+	uint64_t retry_at;		/* when the first entry is to be tried again, 0: none is */
 	bool has_evicted;
 };
 
@@ -62,6 +69,8 @@ int tables_new(const struct tables_ops *ops, struct tables **ret_tables)
 	if (!tables)
 		return -ENOMEM;
 	tables->ops = *ops;
+	tables->credit = CREDIT_NS;
+	tables->credited = ops->now();
 	tables->entries.pool = POOL_TABLES;
 	TAILQ_INIT(&tables->used);
 	TAILQ_INIT(&tables->kept);
@@ -75,12 +84,38 @@ const struct tables_stats *tables_stats(const struct tables *tables)
 	return &tables->stats;
 }
 
-bool tables_take_evicted(struct tables *tables)
+bool tables_want_lists(struct tables *tables)
 {
-	bool has_evicted = tables->has_evicted;
+	bool is_wanted = tables->has_evicted ||
+			 (tables->retry_at && tables->ops.now() >= tables->retry_at);
 
 	tables->has_evicted = false;
-	return has_evicted;
+	if (is_wanted)
+		tables->retry_at = 0;
+	return is_wanted;
+}
+
+static void retry_later(struct tables *tables, struct entry *entry)
+{
+	uint64_t now = tables->ops.now(), lists = now + RETRY_LISTS_NS;
+
+	entry->retry_at = now + (RETRY_NS << min_of(entry->failures, (unsigned int)RETRY_DOUBLINGS));
+	lists = max_of(lists, entry->retry_at);
+	tables->retry_at = tables->retry_at ? min_of(tables->retry_at, lists) : lists;
+}
+
+/*
+ * Files can be made to take long. Who names, closes windows and walks late waits meanwhile, so only
+ * part of the time is for this.
+ */
+static bool has_credit(struct tables *tables)
+{
+	uint64_t now = tables->ops.now();
+
+	tables->credit += (now - tables->credited) / CREDIT_PART;
+	tables->credit = min_of(tables->credit, (uint64_t)CREDIT_NS);
+	tables->credited = now;
+	return tables->credit > 0;
 }
 
 static uint64_t hash_of(const struct object *object)
@@ -201,9 +236,13 @@ static void drop(struct tables *tables, uint64_t id)
 
 static struct entry *add(struct tables *tables, const struct object *object)
 {
+	size_t limit = ENTRIES_MAX;
 	struct entry *entry;
 
-	while (tables->entries.count >= ENTRIES_MAX || !pool_charge(POOL_TABLES, sizeof(*entry))) {
+	/* many at once: all lists are made anew after it */
+	if (tables->entries.count >= ENTRIES_MAX)
+		limit -= ENTRIES_MAX / EVICT_PART;
+	while (tables->entries.count >= limit || !pool_charge(POOL_TABLES, sizeof(*entry))) {
 		entry = TAILQ_FIRST(&tables->used);
 		while (entry && is_in_use(tables, entry))
 			entry = TAILQ_NEXT(entry, used);
@@ -322,7 +361,7 @@ static int compile_now(struct tables *tables, struct object *object, uint32_t tg
 	size_t used = atomic_load_explicit(&pool->used, memory_order_relaxed);
 	struct compile_stats stats = { 0 };
 	struct unwind_table table;
-	uint64_t began = clock_monotonic();
+	uint64_t began = tables->ops.now();
 	struct elf elf;
 	int r;
 
@@ -332,7 +371,9 @@ static int compile_now(struct tables *tables, struct object *object, uint32_t tg
 	r = cache_compile(tables->ops.cache, &elf, pool->limit - min_of(used, pool->limit),
 			  &ret_compiled->data, &ret_compiled->bytes, &stats);
 	elf_close(&elf);
-	tables->stats.compile_ns += clock_monotonic() - began;
+	tables->credited = tables->ops.now();
+	tables->stats.compile_ns += tables->credited - began;
+	tables->credit -= min_of(tables->credit, tables->credited - began);
 	if (r < 0)
 		return r;
 	/* nobody else charges this pool, so what it had left is what was there to take */
@@ -403,21 +444,40 @@ static bool is_full(int error)
 	return error == -ENOSPC || error == -EDQUOT || error == -ENOMEM;
 }
 
+/* Not of the file's own making. */
+static bool may_pass(int error)
+{
+	static const int errors[] = { ENOENT, ESTALE, ESRCH, EMFILE, ENFILE, ENOMEM, ETIME, EIO, EINTR };
+
+	for (size_t i = 0; i < ARRAY_SIZE(errors); i++)
+		if (error == -errors[i])
+			return true;
+	return false;
+}
+
 static void make(struct tables *tables, struct object *object, uint32_t tgid, struct entry *entry)
 {
 	struct compiled compiled = { 0 };
 	int r;
 
 	entry->retry_at = 0;
+	if (!has_credit(tables)) {
+		tables->stats.deferred++;
+		retry_later(tables, entry);
+		return;
+	}
 	r = compile(tables, object, tgid, &compiled);
 	if (r < 0) {
 		log_debug("%s: no unwind table: %s", object->path, strerror(-r));
 		tables->stats.failed++;
 		/* a file that is out of reach now may be in another process' */
-		if (r == -ENOENT || r == -ESTALE || r == -ESRCH || r == -EMFILE || r == -ENFILE)
-			entry->retry_at = tables->ops.now() + RETRY_NS;
+		if (may_pass(r)) {
+			retry_later(tables, entry);
+			entry->failures++;
+		}
 		return;
 	}
+	entry->failures = 0;
 	tables->stats.compiled++;
 	r = load(tables, entry, &compiled);
 	/* this entry has no table yet, so it stays whatever goes */
@@ -428,7 +488,7 @@ static void make(struct tables *tables, struct object *object, uint32_t tgid, st
 			  strerror(-r));
 		tables->stats.refused++;
 		if (is_full(r))
-			entry->retry_at = tables->ops.now() + RETRY_NS;
+			retry_later(tables, entry);
 	}
 	keep(tables, entry, &compiled);
 }

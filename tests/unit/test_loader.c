@@ -32,8 +32,9 @@ static struct held {
 
 static struct session {
 	uint64_t next_id, limit, now;
+	uint64_t open_ns;	/* that opening a file takes */
 	unsigned int loads, drops, sets, images;
-	int set_error, image_error;
+	int set_error, image_error, open_error;
 	struct stacktap_mappings_set set;
 	struct stacktap_mapping ranges[RANGES_MAX];
 } session;
@@ -130,6 +131,9 @@ static int request(void *ctx _unused_, unsigned long number, void *argument)
 
 static int open_object(void *ctx _unused_, struct object *object, uint32_t tgid, int *ret_fd)
 {
+	session.now += session.open_ns;
+	if (session.open_error)
+		return session.open_error;
 	return symbolizer_open(symbolizer, object, tgid, ret_fd);
 }
 
@@ -405,6 +409,56 @@ static void test_whose_list_it_is(void **state _unused_)
 	assert_int_equal(stats().lists_refused, 1);
 }
 
+static void test_compiling_takes_part_of_the_time(void **state _unused_)
+{
+	uint64_t vaddr;
+
+	map(program("slow", ""), BASE, &vaddr);
+	session.open_ns = 40 * NSEC_PER_SEC;
+	assert_int_equal(load(), 0);
+	assert_true(session.ranges[0].table_id != 0);
+	/* that was more than there was to spend: the next one has to wait */
+	map(program("late", "-DOTHER"), BASE + 0x10000000, &vaddr);
+	assert_int_equal(load(), 0);
+	assert_int_equal(session.ranges[1].table_id, 0);
+	assert_int_equal(stats().tables.deferred, 1);
+	assert_false(loader_wants_lists(loader));
+	session.now += 31 * NSEC_PER_SEC;
+	assert_true(loader_wants_lists(loader));
+	assert_false(loader_wants_lists(loader));
+	session.open_ns = 0;
+	assert_int_equal(load(), 0);
+	assert_true(session.ranges[1].table_id != 0);
+	assert_int_equal(stats().tables.deferred, 1);
+}
+
+static void test_what_may_pass_is_tried_again(void **state _unused_)
+{
+	uint64_t vaddr;
+
+	map(program("slow", ""), BASE, &vaddr);
+	session.open_error = -EIO;
+	assert_int_equal(load(), 0);
+	assert_int_equal(stats().tables.failed, 1);
+	session.now += 4 * NSEC_PER_SEC;
+	assert_int_equal(load(), 0);
+	assert_int_equal(stats().tables.failed, 1);
+	session.now += 2 * NSEC_PER_SEC;
+	assert_int_equal(load(), 0);
+	assert_int_equal(stats().tables.failed, 2);
+	/* later each time */
+	session.now += 6 * NSEC_PER_SEC;
+	assert_int_equal(load(), 0);
+	assert_int_equal(stats().tables.failed, 2);
+	session.open_error = 0;
+	/* a program that maps nothing new gets its table as well */
+	assert_false(loader_wants_lists(loader));
+	session.now += 40 * NSEC_PER_SEC;
+	assert_true(loader_wants_lists(loader));
+	assert_int_equal(load(), 0);
+	assert_true(session.ranges[0].table_id != 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -415,6 +469,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_least_recently_hit_goes, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_forgotten_table_is_loaded_again, setup,
 						teardown),
+		cmocka_unit_test_setup_teardown(test_compiling_takes_part_of_the_time, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(test_what_may_pass_is_tried_again, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_whose_list_it_is, setup, teardown),
 	};
 
