@@ -10,6 +10,7 @@
 #include <linux/mm.h>
 #include <linux/sched.h>
 #include <linux/sched/isolation.h>
+#include <linux/sched/task_stack.h>
 #include <linux/tracepoint.h>
 #include <linux/version.h>
 #include <net/genetlink.h>

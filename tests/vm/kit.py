@@ -5,7 +5,7 @@ A case is a module in cases/ with a docstring, `guest(t)` that runs in the guest
 optionally `host(t)` that looks at what the guest left in t.dir, and `before(t)` that starts what the
 guest talks to. Module constants say which guest it wants: ARCHES, SMP, MEM, NET, APPEND,
 BOOT_OPTIONS, ALONE = True (a boot of its own), LOAD = False (the module is not loaded around it),
-TIMEOUT (seconds for its guest half).
+TIMEOUT (seconds for its guest half), LANE (only run by this lane, see tests.mk).
 """
 
 import collections
