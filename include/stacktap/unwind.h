@@ -35,6 +35,10 @@ enum {
 	UNWIND_MACHINE_AARCH64	= 183,	/* EM_AARCH64 */
 };
 
+enum {
+	UNWIND_LINK_REGISTER = 30,		/* of arm64 */
+};
+
 #define UNWIND_NEAR	(256ULL << 20)	/* bytes that JIT code of one engine is apart at most */
 
 /* where registers other than pc, sp and fp are known from */
@@ -76,6 +80,7 @@ struct unwind_walk {
 	__u8 known;			/* enum unwind_known */
 	__u8 is_exact;			/* pc was interrupted; it is not a return address */
 	__u8 is_fp_lost;		/* fp is not the caller's */
+	__u8 is_link;			/* pc came from the link register, sp is not known */
 	__u8 saved;			/* enum unwind_saved */
 	__u64 context;			/* where a signal saved the stack pointer */
 	__u64 saved_at;
@@ -231,12 +236,37 @@ static inline int unwind_walk_enter(struct unwind_walk *walk, __u64 pc, __u64 sp
 	return walk->pc < walk->address_limit ? STACKTAP_END_NONE : STACKTAP_END_BAD_FRAME;
 }
 
+/*
+ * arm64 code that nothing describes was interrupted. A leaf of that kind has its caller in the link
+ * register alone, and the frame pointer is its caller's. One that keeps a frame has the same address
+ * there as in its frame (@ra), or, after a call, one of its own, which nothing describes either.
+ */
+static inline int unwind_walk_link(struct unwind_walk *walk, void *memory, __u64 ra,
+				   __u64 *ret_link)
+{
+	const struct unwind_mapping *mapping;
+	const struct unwind_rule *rule;
+
+	if (walk->machine != UNWIND_MACHINE_AARCH64 || !walk->is_exact ||
+	    unwind_walk_base(walk, memory, UNWIND_LINK_REGISTER, 0, ret_link))
+		return 0;
+	*ret_link &= ~walk->pac_mask;
+	if (!*ret_link || *ret_link == (ra & ~walk->pac_mask))
+		return 0;
+	mapping = unwind_walk_find(walk, *ret_link - 1);
+	if (!mapping || !mapping->table)
+		return 0;
+	rule = unwind_table_find(mapping->table, *ret_link - 1 - mapping->bias);
+	return rule && rule->cfa != UNWIND_UNCOVERED;
+}
+
 /* One step by the frame pointer; @has_table: out of an object that has one, but no rule here. */
 static inline int unwind_walk_fp(struct unwind_walk *walk, void *memory, int has_table)
 {
-	__u64 fp, ra, from = walk->pc;
+	__u64 fp, ra, link, from = walk->pc;
 	int end;
 
+	walk->is_link = 0;
 	if (walk->is_fp_lost)
 		return STACKTAP_END_NO_RULE;
 	if (!walk->fp)
@@ -249,7 +279,11 @@ static inline int unwind_walk_fp(struct unwind_walk *walk, void *memory, int has
 	/* what is not a frame pointer mostly is no address either */
 	if (end != STACKTAP_END_NONE)
 		return end == STACKTAP_END_BAD_FRAME ? STACKTAP_END_NO_RULE : end;
-	end = unwind_walk_enter(walk, ra, walk->fp + 2 * UNWIND_WORD, fp);
+	walk->is_link = unwind_walk_link(walk, memory, ra, &link) != 0;
+	if (walk->is_link)
+		end = unwind_walk_enter(walk, link, walk->sp, walk->fp);
+	else
+		end = unwind_walk_enter(walk, ra, walk->fp + 2 * UNWIND_WORD, fp);
 	if (end == STACKTAP_END_NONE && walk->mapping_count &&
 	    !unwind_walk_find(walk, walk->pc - 1) &&
 	    (has_table || walk->pc - from + UNWIND_NEAR > 2 * UNWIND_NEAR))
@@ -312,6 +346,43 @@ static inline int unwind_walk_rule(struct unwind_walk *walk, void *memory, __u64
 	return unwind_walk_enter(walk, ra, cfa, fp);
 }
 
+/*
+ * Nine of ten rules are plain: the CFA is sp or fp plus an offset, the return address is below it, and
+ * fp is there as well or untouched.
+ */
+static inline int unwind_rule_is_plain(const struct unwind_rule *rule)
+{
+	return (rule->cfa == (UNWIND_VALUE | UNWIND_BASE_SP) ||
+		rule->cfa == (UNWIND_VALUE | UNWIND_BASE_FP)) &&
+	       rule->ra == (UNWIND_LOAD | UNWIND_BASE_CFA) && !rule->extra &&
+	       (rule->fp == UNWIND_FP_SAME || rule->fp == (UNWIND_LOAD | UNWIND_BASE_CFA));
+}
+
+/* What unwind_walk_rule() comes to with a plain rule, and a frame pointer that is not lost. */
+static inline int unwind_walk_plain(struct unwind_walk *walk, void *memory,
+				    const struct unwind_rule *rule, const __s32 *saved)
+{
+	__u64 base = rule->cfa == (UNWIND_VALUE | UNWIND_BASE_SP) ? walk->sp : walk->fp;
+	__u64 cfa = base + (__u64)(__s64)rule->cfa_offset, ra, fp = walk->fp;
+	int end;
+
+	if (cfa % UNWIND_WORD || cfa >= walk->address_limit || cfa < walk->sp + !walk->is_exact)
+		return STACKTAP_END_BAD_FRAME;
+	end = unwind_walk_load(walk, memory, cfa + (__u64)(__s64)rule->ra_offset, &ra);
+	if (end != STACKTAP_END_NONE)
+		return end;
+	if (rule->fp != UNWIND_FP_SAME) {
+		end = unwind_walk_load(walk, memory, cfa + (__u64)(__s64)rule->fp_offset, &fp);
+		if (end != STACKTAP_END_NONE)
+			return end;
+	}
+	if (saved || walk->saved != UNWIND_SAVED_NOWHERE)
+		unwind_walk_save(walk, saved, cfa);
+	walk->known = UNWIND_KNOWN_NOWHERE;
+	walk->is_exact = 0;
+	return unwind_walk_enter(walk, ra, cfa, fp);
+}
+
 static inline int unwind_walk_step(struct unwind_walk *walk, void *memory)
 {
 	/* a call may be the last instruction of its function; the next one is another's then */
@@ -324,7 +395,12 @@ static inline int unwind_walk_step(struct unwind_walk *walk, void *memory)
 		unwind_note_table(memory, mapping->table);
 		rule = unwind_table_find(mapping->table, address - mapping->bias);
 	}
-	if (!rule || rule->cfa == UNWIND_UNCOVERED)
+	if (rule && mapping->table->saved)
+		saved = &mapping->table->saved[rule - mapping->table->rules];
+	if (rule && unwind_rule_is_plain(rule) && !(walk->is_fp_lost | walk->is_link))
+		return unwind_walk_plain(walk, memory, rule, saved);
+	/* how much a leaf has on the stack is unknown: its caller goes by the frame pointer, too */
+	if (!rule || rule->cfa == UNWIND_UNCOVERED || walk->is_link)
 		return unwind_walk_fp(walk, memory, mapping && mapping->table);
 	switch (rule->cfa) {
 	case UNWIND_NO_RULE:
@@ -332,8 +408,6 @@ static inline int unwind_walk_step(struct unwind_walk *walk, void *memory)
 	case UNWIND_END:
 		return STACKTAP_END_COMPLETE;
 	}
-	if (mapping->table->saved)
-		saved = &mapping->table->saved[rule - mapping->table->rules];
 	return unwind_walk_rule(walk, memory, address - mapping->bias, rule, saved);
 }
 

@@ -379,6 +379,40 @@ static void code_without_information_goes_by_the_frame_pointer(void **state)
 	assert_int_equal(f->walk.fp_count, 2);
 }
 
+static void a_leaf_without_information_has_its_caller_in_the_link_register(void **state)
+{
+	struct fixture *f = prepare(TEXT + F_UNCOVERED, STACK, STACK + 0x20);
+
+	(void)state;
+	f->walk.machine = UNWIND_MACHINE_AARCH64;
+	f->walk.pac_mask = PAC;
+	put(f, STACK + 0x28, PAC | (TEXT + F_END + 4));
+	f->regs[30] = PAC | (TEXT + F_FRAME + 4);
+	/* by its own rule F_FRAME would find its caller at another place */
+	assert_int_equal(walk(f), STACKTAP_END_COMPLETE);
+	EXPECT(f, TEXT + F_UNCOVERED, TEXT + F_FRAME + 4, TEXT + F_END + 4);
+	/* it keeps a frame and has called nobody, or has called somebody */
+	f->walk.pc = TEXT + F_UNCOVERED;
+	f->walk.sp = STACK;
+	f->walk.fp = STACK + 0x20;
+	f->regs[30] = TEXT + F_END + 4;
+	assert_int_equal(walk(f), STACKTAP_END_COMPLETE);
+	EXPECT(f, TEXT + F_UNCOVERED, TEXT + F_END + 4);
+	f->walk.pc = TEXT + F_UNCOVERED + 8;
+	f->walk.sp = STACK;
+	f->walk.fp = STACK + 0x20;
+	f->regs[30] = TEXT + F_UNCOVERED + 4;
+	assert_int_equal(walk(f), STACKTAP_END_COMPLETE);
+	EXPECT(f, TEXT + F_UNCOVERED + 8, TEXT + F_END + 4);
+	/* what is no code is no caller */
+	f = prepare(TEXT + F_UNCOVERED, STACK, STACK + 0x20);
+	f->walk.machine = UNWIND_MACHINE_AARCH64;
+	f->regs[30] = 0x1234560000;
+	put(f, STACK + 0x28, TEXT + F_END + 4);
+	assert_int_equal(walk(f), STACKTAP_END_COMPLETE);
+	EXPECT(f, TEXT + F_UNCOVERED, TEXT + F_END + 4);
+}
+
 static void a_frame_pointer_that_leads_nowhere_is_not_followed(void **state)
 {
 	struct fixture *f = prepare(JIT + 4, STACK, STACK + 0x20);
@@ -566,6 +600,7 @@ int main(void)
 		cmocka_unit_test(plt_entries_have_pushed_late),
 		cmocka_unit_test(realigned_frames_load_their_cfa),
 		cmocka_unit_test(code_without_information_goes_by_the_frame_pointer),
+		cmocka_unit_test(a_leaf_without_information_has_its_caller_in_the_link_register),
 		cmocka_unit_test(a_frame_pointer_that_leads_nowhere_is_not_followed),
 		cmocka_unit_test(code_that_no_list_knows_calls_its_like),
 		cmocka_unit_test(what_cannot_be_said_ends_the_walk),
