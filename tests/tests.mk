@@ -37,7 +37,8 @@ S := $(O)/stage-$(ARCH)$(if $(KERNEL),-$(KERNEL))
 workload_cflags := -O1 -g -Wall -Wextra -Werror -D_GNU_SOURCE -pthread -fno-omit-frame-pointer \
 	-mno-omit-leaf-frame-pointer -fno-optimize-sibling-calls -Iinclude/uapi -Iinclude
 workloads := $(patsubst tests/vm/workload/%.c,$(S)/workload/%,\
-	$(filter-out %/plugin.c,$(wildcard tests/vm/workload/*.c))) $(S)/workload/plugin.so
+	$(filter-out %/plugin.c,$(wildcard tests/vm/workload/*.c))) \
+	$(addprefix $(S)/workload/,plugin.so deep_frameless)
 
 .PHONY: stage
 stage: $(workloads) $(user_programs) $(K)/stacktap.ko $(K)-abi99/stacktap.ko
@@ -54,13 +55,19 @@ $(S)/workload/%: $(wildcard tests/vm/workload/*.h)
 $(S)/workload/short_lived: workload_cflags += -static -nostdlib -fno-stack-protector -Wl,--build-id=sha1
 
 # what unwind tables are for
-$(S)/workload/no_frame_pointers: workload_cflags += -O2 -fomit-frame-pointer -momit-leaf-frame-pointer
+$(addprefix $(S)/workload/,no_frame_pointers deep_frameless functions): workload_cflags += -O2 \
+	-fomit-frame-pointer -momit-leaf-frame-pointer
+
+$(S)/workload/deep_frameless: tests/vm/workload/deep.c
+	$(say) CC $@
+	$(Q)mkdir -p $(@D) && $(user_cc) $(workload_cflags) -o $@ $<
 
 $(S)/workload/plugin.so: tests/vm/workload/plugin.c tests/vm/workload/burn.h
 	$(say) CC $@
 	$(Q)mkdir -p $(@D) && $(user_cc) $(workload_cflags) -shared -fPIC -o $@ $<
 
 include tests/vm/kmod/kmodtest.mk
+include tests/vm/shadow/shadow.mk
 
 # --- the demo
 .PHONY: demo
@@ -75,7 +82,12 @@ test: ## unit, oracle and both VM lanes
 vm: ## the VM cases of ARCH; CASES="..." for some, KERNEL=debug on a kernel of our own
 	$(Q)$(MAKE) lab && $(MAKE) stage && \
 		tests/vm/run --arch $(ARCH) --output $(O) $(if $(KERNEL),--kernel $(KERNEL)) \
-			$(if $(RETRY),--retry) $(CASES)
+			$(if $(RETRY),--retry) $(if $(LANE),--lane $(LANE)) $(CASES)
+
+.PHONY: test-stacks
+test-stacks: ## stacks of Debian's programs in both guests against libdwfl and perf
+	$(Q)for arch in x86_64 arm64; do \
+		$(MAKE) ARCH=$$arch LANE=stacks CASES=unwind_ vm || exit; done
 
 # what the module does most of, in reasonable time; FULL=1 for every case
 debug_cases := $(if $(FULL),,kmod hotplug lifecycle tables)

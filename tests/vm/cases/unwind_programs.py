@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Stacks of Debian's programs reach the place where their thread began."""
+
+import collections
+import json
+import os
+import re
+import subprocess
+
+LANE = "stacks"
+TIMEOUT = 600
+CPU_SECONDS = 2.5
+ENOUGH = 100
+# redis-server is another name of redis-check-rdb
+EXECUTABLES = {name: name for name in ("openssl", "sqlite3", "git", "xz", "perl", "redis-benchmark",
+                                       "cc1")}
+EXECUTABLES.update({"python3": r"python3\.\d+", "redis-server": "redis-(server|check-.*)",
+                    "as": r".*-linux-gnu-as"})
+# before its tables are there; and an emulated CPU that its host took away in the walk
+NOT_OURS = ("no_mappings", "time")
+FEW = {"as": 20}
+
+
+def guest(t):
+    record, session = t.record("programs.otlp", "-a", "-F", 499, "--all-user",
+                               "--call-graph", "table")
+    t.run("python3", "/tests/vm/workload/programs.py", CPU_SECONDS, timeout=TIMEOUT)
+    t.stacktap("stop", session)
+    with open(t.path("status.json"), "w", encoding="ascii") as f:
+        json.dump(t.json("status"), f)
+    out, err = t.stop(record, 2)
+    t.ok(record.returncode == 0, "record ends well", out + err)
+
+
+class Files:
+    """What readelf says of the guest's files: the ranges that nothing called."""
+
+    def __init__(self, root):
+        self.root = root
+        self.ranges = {}
+
+    def read(self, path):
+        run = subprocess.run(["readelf", "--wide", "--debug-dump=frames-interp",
+                              f"{self.root}{os.path.realpath(path)}"],
+                             capture_output=True, text=True, errors="replace", check=False)
+        found, entry, column = [], None, 0
+        for line in run.stdout.splitlines():
+            match = re.search(r" FDE .*pc=([0-9a-f]+)\.\.([0-9a-f]+)", line)
+            fields = line.split()
+            if match:
+                entry = int(match[1], 16), int(match[2], 16)
+            elif fields[:1] == ["LOC"]:
+                column = next((i for i, f in enumerate(fields) if f in ("ra", "x30")), 0)
+            elif entry and column and len(fields) > column and fields[column] == "u":
+                found.append(entry)
+                entry = None
+        return found
+
+    def is_root(self, frame):
+        """Is the frame in code whose return address is said to be undefined?"""
+        if frame.mapping not in self.ranges:
+            self.ranges[frame.mapping] = self.read(frame.mapping)
+        return any(start <= frame.address < end for start, end in self.ranges[frame.mapping])
+
+
+def end_of(sample):
+    return sample.attribute("stacktap.user_stack.end", "complete")
+
+
+def user_part(sample):
+    return [frame for frame in sample.stack if frame.frame_type != "kernel"]
+
+
+def judge(t, files, name, samples):
+    ends, where, wrong = (collections.Counter() for _ in range(3))
+    for sample in samples:
+        ends[end_of(sample)] += sample.count
+        last = user_part(sample)[-1]
+        place = f"{os.path.basename(last.mapping)}+{last.address:#x} {last.function}"
+        if end_of(sample) != "complete":
+            where[f"{end_of(sample)} at {place}"] += sample.count
+        elif not files.is_root(last):
+            wrong[place] += sample.count
+    count = sum(n for end, n in ends.items() if end not in NOT_OURS)
+    rest = ", ".join(f"{n} {end}" for end, n in ends.most_common())
+    t.ok(count >= FEW.get(name, ENOUGH),
+         f"{name}: at least {FEW.get(name, ENOUGH)} of {sum(ends.values())} samples have tables")
+    t.ok(ends["complete"] >= 0.99 * count,
+         f"{name}: {ends['complete']} of {count} stacks are whole ({rest})"
+         + "".join(f"; {n} {what}" for what, n in where.most_common(5)))
+    t.ok(not wrong, f"{name}: they begin where a thread does"
+         + "".join(f"; {n} at {what}" for what, n in wrong.most_common(5)))
+
+
+def host(t):
+    files = Files(os.path.join(t.output, "vm", t.arch, "root"))
+    samples = [s for s in t.load("programs.otlp") if user_part(s)]
+    for name, pattern in EXECUTABLES.items():
+        judge(t, files, name, [s for s in samples if re.fullmatch(pattern, s.process.executable)])
+    with open(f"{t.dir}/status.json", encoding="ascii") as f:
+        status = json.load(f)
+    counts = [c for s in status["sessions"] for cpu in s["cpus"] for c in cpu["counts"]]
+    recorded = sum(c["recorded"] for c in counts)
+    for flag in ("moved", "stale"):
+        number = sum(c[flag] for c in counts)
+        t.ok(number <= 0.05 * recorded,
+             f"{number} of {recorded} samples {flag} ({100 * number / max(recorded, 1):.2f} %)")

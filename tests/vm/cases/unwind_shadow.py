@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Stacks of the module are those that libdwfl finds from the same registers and memory."""
+
+import json
+
+LANE = "stacks"
+TIMEOUT = 600
+ENOUGH = 2000
+PROGRAMS = ("python3", "sqlite3", "openssl", "perl", "git", "redis", "xz")
+
+
+def guest(t):
+    """The programs run until there are enough samples, however slow the guest is."""
+    work = t.start("python3", "/tests/vm/workload/programs.py", TIMEOUT, *PROGRAMS,
+                   start_new_session=True)
+    known = t.start("/opt/stacktap/workload/no_frame_pointers", "burn", TIMEOUT * 1000)
+    with open(t.path("differences.txt"), "w", encoding="utf-8") as f:
+        shadow = t.start("/opt/stacktap/shadow", ENOUGH, TIMEOUT, 4, 199, stderr=f)
+        out, _ = shadow.communicate()
+    t.run("sh", "-c", f"kill -9 -{work.pid}", check=False)
+    t.stop(known)
+    t.note(out)
+    counts = json.loads(out)
+    compared = counts["compared"]
+    t.ok(compared >= ENOUGH, f"{compared} stacks compared as a whole, {counts['cut']} as far as "
+                             f"their slices went; {counts['frames']} frames, {counts['deepest']} at most")
+    wrong = counts["wrong"] + counts["wrong_root"]
+    t.ok(wrong <= 0.001 * compared, f"{wrong} of {compared + counts['cut']} differ from libdwfl's")
+    t.equal(counts["wrong_root"], 0, "no stack is said to be whole that is not")
