@@ -284,6 +284,8 @@ static void on_sample(void *ctx, const struct stacktap_sample *sample,
 	    !image_find_mapping(input.image, input.user_ips[0]))
 		process_table_suspect(drain->processes, input.image, sample->header.time);
 
+	if (sections->missing && drain->output.missing)
+		drain->output.missing(drain->output.ctx, sample->tgid, sections->missing);
 	if (is_late(drain, &input, sections)) {
 		if (set_aside(drain, &input, sections))
 			return;

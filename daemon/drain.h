@@ -38,6 +38,8 @@ struct drain_output {
 	void (*kernel_changed)(void *ctx);	/* code was added to the kernel; may be NULL */
 	/* A sample is aside, its stack to be unwound; false: it cannot be. NULL: none ever can. */
 	bool (*late)(void *ctx);
+	/* A walk found no page at @address; may be NULL. */
+	void (*missing)(void *ctx, uint32_t tgid, uint64_t address);
 	void *ctx;
 };
 

@@ -12,6 +12,7 @@
 #include "export/encode.h"
 #include "profile/window.h"
 #include "symbol/symbolizer.h"
+#include "unwind/absent.h"
 #include "unwind/loader.h"
 
 struct pipeline;
@@ -46,6 +47,7 @@ struct pipeline_options {
 	 * unwound here then; 0: they keep the stack by frame pointers.
 	 */
 	uint32_t slice_bytes;
+	bool fault_in;			/* bring in pages of stacks that a walk found absent */
 	unsigned int window_ms;		/* 15000 */
 	unsigned int window_max_ms;	/* 60000: extended so far while it holds < 2,000 samples */
 	/* Called once a second while the first tables are loaded, when that takes long; may be NULL. */
@@ -71,6 +73,7 @@ struct pipeline_stats {
 	struct symbolizer_stats symbolizer;
 	struct loader_stats loader;
 	struct aside_stats late;
+	struct absent_stats absent;
 	bool has_tables;		/* the loader is at work */
 	bool has_late;			/* and the module sends slices */
 	struct window_counts counts;	/* all windows so far */

@@ -155,9 +155,12 @@ static void merge_result(struct pipeline *pipeline, const struct message *messag
 
 static void publish(struct pipeline *pipeline)
 {
+	struct absent_stats absent = { 0 };
 	struct drain_stats drained;
 
 	drain_stats(pipeline->drain, &drained);
+	if (pipeline->absent)
+		absent_stats(pipeline->absent, &absent);
 	pipeline->has_late = drained.late.waiting;
 	pthread_mutex_lock(&pipeline->lock);
 	capture_stats(pipeline->capture, &pipeline->stats.capture);
@@ -165,6 +168,7 @@ static void publish(struct pipeline *pipeline)
 	pipeline->stats.pending_lost = drained.pending_lost;
 	pipeline->stats.pending_throttled = drained.pending_throttled;
 	pipeline->stats.late = drained.late;
+	pipeline->stats.absent = absent;
 	pipeline->stats.scans = pipeline->scans;
 	pthread_mutex_unlock(&pipeline->lock);
 }
@@ -207,6 +211,7 @@ struct drain_output drain_thread_output(struct pipeline *pipeline)
 		.wait = on_wait,
 		.kernel_changed = on_kernel_changed,
 		.late = tables_send_late,
+		.missing = tables_want_page,
 		.ctx = pipeline,
 	};
 }

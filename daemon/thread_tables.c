@@ -128,6 +128,8 @@ int tables_start(struct pipeline *pipeline)
 	if (!r && pipeline->options.slice_bytes)
 		r = late_new(loader_tables(pipeline->loader), frames_max(pipeline),
 			     &pipeline->late);
+	if (!r && pipeline->options.fault_in)
+		r = absent_new(&pipeline->absent);
 	if (r < 0)
 		return r;
 	pipeline->stats.has_tables = true;
@@ -139,6 +141,7 @@ int tables_start(struct pipeline *pipeline)
 
 void tables_stop(struct pipeline *pipeline)
 {
+	absent_free(pipeline->absent);
 	late_free(pipeline->late);
 	loader_free(pipeline->loader);
 	cache_close(pipeline->table_cache);
@@ -193,6 +196,14 @@ bool tables_send_late(void *ctx)
 
 	return pipeline->late &&
 	       message_send(pipeline->requests, message_new(MESSAGE_LATE), 0, QUEUE_SOON, 0) == 0;
+}
+
+void tables_want_page(void *ctx, uint32_t tgid, uint64_t address)
+{
+	struct pipeline *pipeline = ctx;
+
+	if (pipeline->absent)
+		absent_want(pipeline->absent, tgid, address);
 }
 
 void tables_unwind_late(struct pipeline *pipeline)

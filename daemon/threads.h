@@ -15,6 +15,7 @@ struct pipeline {
 	struct capture *capture;
 	struct symbolizer *symbolizer;
 	struct loader *loader;		/* NULL: without tables */
+	struct absent *absent;		/* has its own thread; NULL: pages are not brought in */
 	struct late *late;		/* thread B's; NULL: no stack is unwound here */
 	struct cache *table_cache;	/* thread B's; NULL: none */
 	struct control *table_control;	/* thread B's; opened when needed */
@@ -60,6 +61,8 @@ void tables_check_lists(struct pipeline *pipeline);	/* thread B, now and then */
 void tables_load(struct pipeline *pipeline, const struct mapping_list *list);	/* thread B */
 bool tables_send_late(void *pipeline);		/* thread A: a sample is aside */
 void tables_unwind_late(struct pipeline *pipeline);	/* thread B */
+/* Thread A: a walk found no page there. */
+void tables_want_page(void *pipeline, uint32_t tgid, uint64_t address);
 void pipeline_window_left(struct pipeline *pipeline);
 
 #endif /* STACKTAP_THREADS_H */

@@ -31,9 +31,10 @@ MODULE_PARM_DESC(noop, "count overflows and do nothing else, to measure what the
 
 enum {
 	/* kept free behind the user stack */
-	CAPTURE_EXACT_BYTES = sizeof(struct stacktap_section) + STACKTAP_MAX_EXACT_PCS * sizeof(u16),
+	CAPTURE_EXTRA_BYTES = 2 * sizeof(struct stacktap_section) +
+			      STACKTAP_MAX_EXACT_PCS * sizeof(u16) + sizeof(u64),
 	/* the first user frame is always written, so there has to be room for it */
-	CAPTURE_MIN_BYTES = sizeof(struct stacktap_sample) + CAPTURE_EXACT_BYTES +
+	CAPTURE_MIN_BYTES = sizeof(struct stacktap_sample) + CAPTURE_EXTRA_BYTES +
 			    2 * (sizeof(struct stacktap_section) + sizeof(u64)),
 	/* time limits that all stacks of one drain may take in full; what is left gets short walks */
 	CAPTURE_DRAIN_LIMITS = 4,
@@ -141,6 +142,12 @@ static u32 section_exact(struct stacktap_section *section, const struct stacktap
 	return sizeof(*section) + size;
 }
 
+static u32 section_missing(struct stacktap_section *section, u64 address)
+{
+	*(u64 *)(section + 1) = address;
+	return section_end(section, 1);
+}
+
 static unsigned int section_room(s64 space, u32 size, unsigned int limit)
 {
 	s64 room = space - size - (s64)sizeof(struct stacktap_section);
@@ -195,6 +202,9 @@ static noinline u32 capture_extras(struct stacktap_cpu *cpu, struct stacktap_sam
 	if (stack->nr_exact)
 		size += section_exact(section_begin(sample, size, STACKTAP_SECTION_EXACT_PC),
 				      stack);
+	if (stack->is_missing)
+		size += section_missing(section_begin(sample, size, STACKTAP_SECTION_MISSING),
+					stack->missing);
 	if (stack->slice)
 		size += slice_append(cpu, sample, size, space, now);
 	return size;
@@ -212,7 +222,7 @@ static void capture_finish(struct stacktap_counter *counter, struct stacktap_sam
 
 	stack->ips = (u64 *)(section + 1);
 	stack->nr = 0;
-	stack->max = section_room(space - CAPTURE_EXACT_BYTES, size, session->user_frames);
+	stack->max = section_room(space - CAPTURE_EXTRA_BYTES, size, session->user_frames);
 	stack->end = STACKTAP_END_NONE;
 	stack->extras = 0;
 	stack->generation = 0;

@@ -16,12 +16,14 @@ struct stacktap_stack {
 	/* what a sample has behind its stack, which few have; all of it at once in @extras */
 	union {
 		struct {
-			u16 nr_exact;	/* of walks by tables */
+			u8 nr_exact;	/* of walks by tables */
+			bool is_missing; /* @missing is */
 			u16 slice;	/* enum slice_reason */
 		};
 		u32 extras;
 	};
 	u64 generation;		/* of the list, of walks by tables */
+	u64 missing;		/* an address that was not readable, of walks by tables */
 	u16 exact[STACKTAP_MAX_EXACT_PCS];
 };
 

@@ -17,6 +17,7 @@ enum {
 struct walk_memory {
 	u32 stamp;		/* for the tables that are hit */
 	bool is_admitted;	/* a read by the careful way was let through */
+	u64 missing;		/* the last address that could not be read */
 };
 
 #ifdef CONFIG_X86_64
@@ -61,7 +62,12 @@ static __always_inline int walk_read(struct walk_memory *memory, u64 address, u6
 
 static inline int unwind_read_word(void *memory, u64 address, u64 *ret_value)
 {
-	return walk_read(memory, address, ret_value);
+	struct walk_memory *walk = memory;
+
+	if (likely(!walk_read(walk, address, ret_value)))
+		return 0;
+	walk->missing = address;
+	return -EFAULT;
 }
 
 /* Which tables are worth their memory. */
@@ -126,6 +132,10 @@ void walk_tables(const struct stacktap_list *list, struct pt_regs *regs,
 	stack->nr_exact = walk.exact_count;
 	stack->generation = list->generation;
 	stack->end = end;
+	if (unlikely(end == STACKTAP_END_UNREADABLE)) {
+		stack->is_missing = true;
+		stack->missing = memory.missing;
+	}
 	ret_counts->frames = walk.count;
 	ret_counts->fp_frames = walk.fp_count;
 }

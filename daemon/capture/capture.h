@@ -54,6 +54,7 @@ struct sample_sections {
 	uint32_t slice_bytes;
 	uint64_t slice_address;
 	uint16_t slice_end;			/* enum stacktap_end: why there is no more of it */
+	uint64_t missing;			/* the address that the walk could not read */
 };
 
 /* All callbacks run in the thread that calls capture_drain(). Any may be NULL. */

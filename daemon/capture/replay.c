@@ -50,6 +50,16 @@ static bool take_slice(const struct stacktap_section *section, struct sample_sec
 	return true;
 }
 
+static bool take_missing(const struct stacktap_section *section, struct sample_sections *sections)
+{
+	const uint64_t *address = (const uint64_t *)(section + 1);
+
+	if (section->len < sizeof(*address))
+		return false;
+	sections->missing = *address;
+	return true;
+}
+
 static bool take_section(const struct stacktap_section *section, struct sample_sections *sections)
 {
 	switch (section->kind) {
@@ -65,6 +75,8 @@ static bool take_section(const struct stacktap_section *section, struct sample_s
 		return take_regs(section, sections);
 	case STACKTAP_SECTION_STACK_SLICE:
 		return take_slice(section, sections);
+	case STACKTAP_SECTION_MISSING:
+		return take_missing(section, sections);
 	}
 	return true;	/* of a newer minor, or not for us */
 }

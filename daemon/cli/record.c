@@ -111,6 +111,7 @@ static int start_pipeline(struct record *record)
 		.user_frames = (uint32_t)options->user_frames,
 		.with_tables = options->with_tables,
 		.slice_bytes = (uint32_t)options->slice_bytes,
+		.fault_in = true,
 		.loading = options->quiet ? NULL : show_loading,
 		.is_cancelled = signal_wants_end,
 		.window_ms = WINDOW_MS,
@@ -199,6 +200,11 @@ static void print_totals(const struct record *record, const struct pipeline_stat
 			" failed; %" PRIu64 " by frame pointers alone ]\n", stats->late.unwound,
 			stats->late.complete, stats->late.refused, stats->late.expired,
 			stats->late.failed, counts->user_end[STACKTAP_END_NO_MAPPINGS]);
+	if (record->options->verbose && stats->absent.wanted)
+		fprintf(stderr, "[ stacktap record: %" PRIu64 " stacks cut by an absent page; %" PRIu64
+			" pages brought in, %" PRIu64 " failed, %" PRIu64 " refused ]\n",
+			stats->absent.wanted, stats->absent.pages, stats->absent.failed,
+			stats->absent.refused);
 	if (stats->capture.sideband_lost)
 		fprintf(stderr, "[ stacktap record: The kernel dropped %" PRIu64 " side-band records "
 			"(mappings, forks, exits); samples that they may concern are marked "

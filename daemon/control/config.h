@@ -35,6 +35,7 @@ struct config {
 	bool with_tables;
 	bool with_late;
 	uint64_t slice_bytes;
+	bool fault_in;
 
 	/* [export] */
 	char *endpoint;			/* base URL; NULL: local store */

@@ -91,6 +91,16 @@ static void print_late(FILE *stream, const struct pipeline_stats *pipeline)
 			late->waiting);
 }
 
+static void print_absent(FILE *stream, const struct pipeline_stats *pipeline)
+{
+	const struct absent_stats *absent = &pipeline->absent;
+
+	if (absent->wanted)
+		fprintf(stream, "  stacks cut by an absent page: %" PRIu64 "; %" PRIu64
+			" pages brought in, %" PRIu64 " failed, %" PRIu64 " refused\n",
+			absent->wanted, absent->pages, absent->failed, absent->refused);
+}
+
 static void print_text(FILE *stream, const struct statusfile_input *input, uint64_t uptime_s)
 {
 	const struct pipeline_stats *pipeline = input->pipeline;
@@ -131,6 +141,7 @@ static void print_text(FILE *stream, const struct statusfile_input *input, uint6
 		fprintf(stream, "  mapping lists: %" PRIu64 " loaded, %" PRIu64 " pending, %" PRIu64
 			" refused\n", loader->lists, loader->pending, loader->lists_refused);
 		print_late(stream, pipeline);
+		print_absent(stream, pipeline);
 	}
 	fprintf(stream, "  export to %s: %" PRIu64 " payloads sent, %" PRIu64 " stored, %" PRIu64
 		" waiting, %" PRIu64 " dropped, %" PRIu64 " retries\n",
@@ -189,6 +200,7 @@ static void print_unwind(struct json *json, const struct pipeline_stats *pipelin
 	const struct loader_stats *loader = &pipeline->loader;
 	const struct tables_stats *tables = &loader->tables;
 	const struct aside_stats *late = &pipeline->late;
+	const struct absent_stats *absent = &pipeline->absent;
 
 	json_object(json, "unwind");
 	json_u64(json, "tables", tables->tables);
@@ -215,6 +227,11 @@ static void print_unwind(struct json *json, const struct pipeline_stats *pipelin
 	json_u64(json, "late_expired", late->expired);
 	json_u64(json, "late_failed", late->failed);
 	json_u64(json, "late_waiting", late->waiting);
+	json_u64(json, "unreadable", pipeline->counts.user_end[STACKTAP_END_UNREADABLE]);
+	json_u64(json, "pages_wanted", absent->wanted);
+	json_u64(json, "pages_read", absent->pages);
+	json_u64(json, "pages_failed", absent->failed);
+	json_u64(json, "pages_refused", absent->refused);
 	json_end(json);
 }
 

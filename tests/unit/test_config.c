@@ -82,6 +82,7 @@ static void test_defaults(void **state _unused_)
 	assert_true(config.with_tables);
 	assert_true(config.with_late);
 	assert_int_equal(config.slice_bytes, 16384);
+	assert_true(config.fault_in);
 	assert_string_equal(config.store_directory, "/var/lib/stacktap");
 	assert_null(config.endpoint);
 	assert_true(config_same(&empty, &config, "profile", NULL));
@@ -99,7 +100,7 @@ static void test_every_option_round_trips(void **state _unused_)
 		"mode = frequency\nwindow_seconds = 2\nwindow_max_seconds = 3\nmax_stack = 9\n\n"
 		"[filter]\ncpus = 0-1\nuser_only = yes\nkernel_only = no\nexclude_idle = no\n\n"
 		"[capture]\nring_bytes = 131072\nsideband_bytes = 32768\n\n"
-		"[unwind]\ntables = no\nlate = no\nslice_bytes = 4096\n\n"
+		"[unwind]\ntables = no\nlate = no\nslice_bytes = 4096\nfault_in = no\n\n"
 		"[export]\nendpoint = https://host:4318\nheaders = a=b\ncertificate = /c\n"
 		"client_certificate = /d\nclient_key = /e\ncompression = none\n"
 		"timeout_seconds = 5\n\n"

@@ -384,7 +384,13 @@ enum stacktap_section_kind {
 	STACKTAP_SECTION_INTERP_FRAMES,	/* reserved: frames of interpreters */
 	STACKTAP_SECTION_USER_COOKIE,	/* reserved: user stack to come in a later record */
 	STACKTAP_SECTION_BRANCH_STACK,	/* reserved: struct perf_branch_entry[] */
+	STACKTAP_SECTION_MISSING,	/* __u64: address that was not present, see below */
 };
+
+/*
+ * MISSING comes with a walk by tables that ended in UNREADABLE: the word that could not be read without
+ * a page fault. Who reads it from outside brings the page in for the samples to come.
+ */
 
 /*
  * REGS and STACK_SLICE are what a user stack can be unwound from later: the user registers and the

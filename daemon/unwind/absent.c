@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "unwind/absent.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/macro.h"
+
+#define AGAIN_NS (100 * NSEC_PER_MSEC)	/* until the same page may be asked for again */
+
+enum {
+	WAITING_MAX = 64,
+	RECENT = 64,
+	PER_SECOND = 200,
+	PAGES_ABOVE = 64,		/* callers' frames are above, and likely as absent */
+};
+
+struct page {
+	uint32_t tgid;
+	uint64_t address;
+	uint64_t time;			/* when it was asked for last */
+};
+
+struct absent {
+	pthread_mutex_t lock;
+	pthread_cond_t wakeup;
+	pthread_t thread;
+	struct page waiting[WAITING_MAX], recent[RECENT];
+	unsigned int first, count;
+	uint64_t second;		/* that @taken is counted in */
+	unsigned int taken;
+	bool is_reading, is_stopping;	/* @lock holds for all of it */
+	struct absent_stats stats;
+};
+
+static uint64_t page_bytes(void)
+{
+	return (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+/* How many pages came: the first of them, and what lies above up to the first that does not. */
+static unsigned int read_pages(const struct page *page)
+{
+	_cleanup_close_ int fd = -1;
+	unsigned int count = 0;
+	char path[32], byte;
+
+	snprintf(path, sizeof(path), "/proc/%" PRIu32 "/mem", page->tgid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	while (fd >= 0 && count < PAGES_ABOVE &&
+	       pread(fd, &byte, 1, (off_t)(page->address + count * page_bytes())) == 1)
+		count++;
+	return count;
+}
+
+static void *read_thread(void *ctx)
+{
+	struct absent *absent = ctx;
+	struct page page;
+	unsigned int count;
+
+	pthread_mutex_lock(&absent->lock);
+	for (;;) {
+		while (!absent->count && !absent->is_stopping)
+			pthread_cond_wait(&absent->wakeup, &absent->lock);
+		if (absent->is_stopping)
+			break;
+		page = absent->waiting[absent->first];
+		absent->first = (absent->first + 1) % WAITING_MAX;
+		absent->count--;
+		absent->is_reading = true;
+		pthread_mutex_unlock(&absent->lock);
+		count = read_pages(&page);
+		pthread_mutex_lock(&absent->lock);
+		absent->is_reading = false;
+		absent->stats.pages += count;
+		absent->stats.failed += !count;
+	}
+	pthread_mutex_unlock(&absent->lock);
+	return NULL;
+}
+
+int absent_new(struct absent **ret_absent)
+{
+	struct absent *absent = calloc(1, sizeof(*absent));
+	int r;
+
+	if (!absent)
+		return -ENOMEM;
+	pthread_mutex_init(&absent->lock, NULL);
+	pthread_cond_init(&absent->wakeup, NULL);
+	r = pthread_create(&absent->thread, NULL, read_thread, absent);
+	if (r) {
+		free(absent);
+		return -r;
+	}
+	*ret_absent = absent;
+	return 0;
+}
+
+void absent_free(struct absent *absent)
+{
+	bool is_reading;
+
+	if (!absent)
+		return;
+	pthread_mutex_lock(&absent->lock);
+	absent->is_stopping = true;
+	is_reading = absent->is_reading;
+	pthread_cond_signal(&absent->wakeup);
+	pthread_mutex_unlock(&absent->lock);
+	if (is_reading) {
+		/* it may hang until the process ends, and what it uses stays until then */
+		pthread_detach(absent->thread);
+		return;
+	}
+	pthread_join(absent->thread, NULL);
+	pthread_cond_destroy(&absent->wakeup);
+	pthread_mutex_destroy(&absent->lock);
+	free(absent);
+}
+
+/* Was it asked for just before? Notes that it is now. */
+static bool is_recent(struct absent *absent, const struct page *page)
+{
+	struct page *known = &absent->recent[(page->address / page_bytes() + page->tgid) % RECENT];
+	bool is_recent = known->tgid == page->tgid && known->address == page->address &&
+			 page->time - known->time < AGAIN_NS;
+
+	if (!is_recent)
+		*known = *page;
+	return is_recent;
+}
+
+static bool is_over_rate(struct absent *absent, uint64_t now)
+{
+	if (absent->second != now / NSEC_PER_SEC) {
+		absent->second = now / NSEC_PER_SEC;
+		absent->taken = 0;
+	}
+	return absent->taken++ >= PER_SECOND;
+}
+
+void absent_want(struct absent *absent, uint32_t tgid, uint64_t address)
+{
+	uint64_t now = clock_monotonic();
+	struct page page = {
+		.tgid = tgid, .address = address & ~(page_bytes() - 1), .time = now,
+	};
+
+	pthread_mutex_lock(&absent->lock);
+	absent->stats.wanted++;
+	if (absent->count == WAITING_MAX || address > INT64_MAX || is_recent(absent, &page) ||
+	    is_over_rate(absent, now)) {
+		absent->stats.refused++;
+	} else {
+		absent->waiting[(absent->first + absent->count++) % WAITING_MAX] = page;
+		pthread_cond_signal(&absent->wakeup);
+	}
+	pthread_mutex_unlock(&absent->lock);
+}
+
+void absent_stats(struct absent *absent, struct absent_stats *ret_stats)
+{
+	pthread_mutex_lock(&absent->lock);
+	*ret_stats = absent->stats;
+	pthread_mutex_unlock(&absent->lock);
+}

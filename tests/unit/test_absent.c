@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Pages of this very process that nothing has touched yet are there once they were wanted. */
+#include "unit.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "unwind/absent.h"
+
+enum {
+	PAGES = 400,
+	PAGES_ABOVE = 64,
+	PATIENCE_ROUNDS = 6000,
+	ROUND_US = 10000,
+};
+
+static char *map(void)
+{
+	char *memory = mmap(NULL, PAGES * (size_t)getpagesize(), PROT_READ | PROT_WRITE,
+			    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	assert_ptr_not_equal(memory, MAP_FAILED);
+	return memory;
+}
+
+static bool is_present(const char *address)
+{
+	uint64_t entry = 0, page = (uintptr_t)address / (uintptr_t)getpagesize();
+	int fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+
+	assert_true(fd >= 0);
+	assert_int_equal(pread(fd, &entry, sizeof(entry), (off_t)(page * sizeof(entry))),
+			 sizeof(entry));
+	close(fd);
+	return entry >> 63;
+}
+
+static struct absent_stats settle(struct absent *absent, uint64_t asked)
+{
+	struct absent_stats stats = { 0 };
+
+	for (int i = 0; i < PATIENCE_ROUNDS; i++) {
+		absent_stats(absent, &stats);
+		if (stats.failed + stats.refused + (stats.pages > 0) >= asked)
+			break;
+		usleep(ROUND_US);
+	}
+	return stats;
+}
+
+static void what_is_wanted_comes_in(void **state)
+{
+	size_t page = (size_t)getpagesize();
+	char *memory = map();
+	struct absent_stats stats;
+	struct absent *absent;
+
+	(void)state;
+	assert_int_equal(absent_new(&absent), 0);
+	assert_false(is_present(memory + page));
+	absent_want(absent, (uint32_t)getpid(), (uintptr_t)memory + page + 24);
+	stats = settle(absent, 1);
+	assert_int_equal(stats.wanted, 1);
+	assert_int_equal(stats.pages, PAGES_ABOVE);
+	for (size_t i = 1; i <= PAGES_ABOVE; i++)
+		assert_true(is_present(memory + i * page));
+	assert_false(is_present(memory));
+	assert_false(is_present(memory + (PAGES_ABOVE + 1) * page));
+	absent_free(absent);
+	munmap(memory, PAGES * page);
+}
+
+static void what_is_not_there_fails(void **state)
+{
+	struct absent_stats stats;
+	struct absent *absent;
+
+	(void)state;
+	assert_int_equal(absent_new(&absent), 0);
+	absent_want(absent, (uint32_t)getpid(), 8);	/* nothing is mapped there */
+	absent_want(absent, 0x7fffffff, 0x10000);	/* no such process */
+	stats = settle(absent, 2);
+	assert_int_equal(stats.failed, 2);
+	assert_int_equal(stats.pages, 0);
+	absent_want(absent, (uint32_t)getpid(), UINT64_MAX);
+	stats = settle(absent, 3);
+	assert_int_equal(stats.refused, 1);
+	absent_free(absent);
+}
+
+static void it_is_bounded(void **state)
+{
+	size_t page = (size_t)getpagesize();
+	struct absent_stats stats;
+	struct absent *absent;
+	char *memory = map();
+	uint64_t began;
+
+	(void)state;
+	assert_int_equal(absent_new(&absent), 0);
+	began = clock_monotonic();
+	absent_want(absent, (uint32_t)getpid(), (uintptr_t)memory);
+	absent_want(absent, (uint32_t)getpid(), (uintptr_t)memory + 8);
+	absent_stats(absent, &stats);
+	/* the same page again, unless that took so long that it may */
+	assert_true(stats.refused == 1 || clock_monotonic() - began > 50 * NSEC_PER_MSEC);
+	for (size_t i = 0; i < PAGES; i++)
+		absent_want(absent, (uint32_t)getpid(), (uintptr_t)memory + i * page);
+	absent_stats(absent, &stats);
+	assert_int_equal(stats.wanted, PAGES + 2);
+	/* 200 a second, and no more wait at a time than there is room for */
+	assert_true(stats.refused > 1 || clock_monotonic() - began > NSEC_PER_SEC);
+	absent_free(absent);
+	munmap(memory, PAGES * page);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_is_wanted_comes_in),
+		cmocka_unit_test(what_is_not_there_fails),
+		cmocka_unit_test(it_is_bounded),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
