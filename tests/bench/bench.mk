@@ -3,7 +3,8 @@
 
 BENCH_ARCHES ?= x86_64 arm64
 B := $(O)/bench-$(ARCH)
-bench_session_sources := $(addprefix tests/bench/,bench_session.c sampler_perf.c sampler_stacktap.c)
+bench_session_sources := $(addprefix tests/bench/,bench_session.c sampler_perf.c sampler_stacktap.c \
+	sampler_tables.c)
 bench_host := $(patsubst tests/bench/%.c,$(O)/bench/%,\
 	$(filter-out tests/bench/bench_session.c,$(wildcard tests/bench/bench_*.c)))
 
@@ -15,7 +16,7 @@ bench: ## costs beside a peer's, as a table and build/bench.json
 	$(Q)$(MAKE) ARCH=$(HOST_ARCH) bench-host
 	$(Q)tests/bench/run --output $(O) $(BENCH_ARCHES)
 
-bench-guest: $(B)/workload_depth $(B)/bench_session $(K)/stacktap.ko $(user_programs)
+bench-guest: $(B)/workload_depth $(B)/workload_depth_nofp $(B)/bench_session $(K)/stacktap.ko $(user_programs)
 	$(Q)cp -u $(K)/stacktap.ko $(user_programs) $(B)/
 
 # the same module, but with a handler that can be told to do nothing
@@ -23,11 +24,16 @@ bench-guest: $(B)/workload_depth $(B)/bench_session $(K)/stacktap.ko $(user_prog
 bench-noop: $(K)/stacktap.ko
 	$(Q)mkdir -p $(B)/noop && cp -u $(K)/stacktap.ko $(B)/noop/
 
-bench-host: $(bench_host)
+bench-host: $(bench_host) $(U)/stacktap
 
 $(B)/workload_depth: tests/bench/workload_depth.c
 	$(say) CC $@
 	$(Q)mkdir -p $(@D) && $(user_cc) $(workload_cflags) -o $@ $<
+
+$(B)/workload_depth_nofp: tests/bench/workload_depth.c
+	$(say) CC $@
+	$(Q)mkdir -p $(@D) && $(user_cc) $(workload_cflags) -fomit-frame-pointer \
+		-momit-leaf-frame-pointer -DWITHOUT_FRAME_POINTERS -o $@ $<
 
 $(B)/bench_session: $(bench_session_sources) tests/bench/sampler.h $(U)/libstacktap.a
 	$(say) LINK $@

@@ -27,7 +27,7 @@ void sampler_die(const char *what)
 static void usage(void)
 {
 	fprintf(stderr, "usage: bench_session perf|stacktap [--cycles] [--period N]\n"
-			"                     [--no-stacks] [--two-phase] [--noop] -- COMMAND...\n");
+			"                     [--no-stacks] [--dwarf] [--two-phase] [--noop] [--tables] -- COMMAND...\n");
 	exit(2);
 }
 
@@ -66,6 +66,8 @@ int main(int argc, char **argv)
 		{ "no-stacks", no_argument, NULL, 'n' },
 		{ "two-phase", no_argument, NULL, '2' },
 		{ "noop", no_argument, NULL, '0' },
+		{ "dwarf", no_argument, NULL, 'd' },
+		{ "tables", no_argument, NULL, 't' },
 		{ 0 }
 	};
 	struct sampler_request request = { .period = 1003009 };
@@ -95,6 +97,12 @@ int main(int argc, char **argv)
 		case '0':
 			request.noop = true;
 			break;
+		case 'd':
+			request.dwarf = true;
+			break;
+		case 't':
+			request.by_tables = true;
+			break;
 		default:
 			usage();
 		}
@@ -104,6 +112,7 @@ int main(int argc, char **argv)
 
 	pid = start(argv + optind);
 	await(pid, false);
+	request.pid = pid;
 	if (is_perf)
 		sampler_perf_start(&request);
 	else

@@ -96,5 +96,11 @@ def measure(output, arch):
 def module_rows(arch, module):
     rings = sum(session["ring_bytes"] for session in module["sessions"])
     stash = sum(session["stash_bytes"] for session in module["sessions"])
-    return [row(f"memory {arch} module, rings", rings / 1024, "KiB", note=f"{CPUS} CPUs"),
+    unwind = module["module"]["unwind"]
+    note = f"{unwind['tables']} tables, {unwind['table_rows']} rows"
+    return [row(f"memory {arch} module, unwind tables", unwind["table_bytes"] / 1024, "KiB",
+                note=f"{note}; of 200 processes that sleep and what keeps the CPUs busy"),
+            row(f"memory {arch} module, mapping lists", unwind["list_bytes"] / 1024, "KiB",
+                note=f"{unwind['lists']} lists"),
+            row(f"memory {arch} module, rings", rings / 1024, "KiB", note=f"{CPUS} CPUs"),
             row(f"memory {arch} module, stashes", stash / 1024, "KiB", note=f"{CPUS} CPUs")]

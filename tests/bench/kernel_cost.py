@@ -14,6 +14,7 @@ from row import row
 ROUNDS = 3		# medians count: whether a tick finds work for RCU differs from run to run
 UNITS = 10000		# of work: 6,000 samples
 PERIOD = 100271		# ns and cycles alike; 9,973 Hz, so that the tick's part in a sample is small
+WITHOUT_FRAME_POINTERS = ("tables", "perf-dwarf")  # the same work, compiled so
 EVENTS = {"x86_64": ("cpu-clock",), "arm64": ("cycles", "cpu-clock")}
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
@@ -25,7 +26,7 @@ class Failed(Exception):
 def boot(output, arch):
     """[(name, event, instructions, {what bench_session counted})]"""
     command = [os.path.join(TOP, "tests/vm/lab/boot"), "--arch", arch, "--smp", "1", "--icount",
-               "--quiet", "--timeout", "600", "--ro", f"{output}/bench-{arch}:/opt/bench",
+               "--quiet", "--timeout", "1200", "--ro", f"{output}/bench-{arch}:/opt/bench",
                "--ro", f"{TOP}/tests/bench:/bench", "--",
                "/bench/guest", str(ROUNDS), str(UNITS), str(PERIOD), *EVENTS[arch]]
     done = subprocess.run(command, env=dict(os.environ, LAB=os.path.join(output, "vm")),
@@ -54,13 +55,16 @@ def costs(runs):
         if not 0.93 <= samples * PERIOD / instructions <= 1.01:
             raise Failed(f"{name} {event}: {samples:.0f} samples in {instructions} instructions")
         took.setdefault((event, name), []).append((instructions, counted))
-    bare = [instructions for instructions, _ in took.pop(("none", "bare"))]
-    base = statistics.median(bare)
-    spread = (max(bare) - min(bare)) * PERIOD / base
+    bases, spread = {}, 0
+    for name in ("bare", "bare-nofp"):
+        bare = [instructions for instructions, _ in took.pop(("none", name))]
+        bases[name] = statistics.median(bare)
+        spread = max(spread, (max(bare) - min(bare)) * PERIOD / bases[name])
     if spread > 100:
         raise Failed(f"bare runs differ by {spread:.0f} instructions a sample")
     cost = {}
     for key, found in took.items():
+        base = bases["bare-nofp" if key[1] in WITHOUT_FRAME_POINTERS else "bare"]
         extra = statistics.median((instructions - base) / counted["samples"]
                                   for instructions, counted in found)
         cost[key] = (extra, found[0][1])
@@ -83,6 +87,19 @@ def measure(output, arch):
                         "its kernel half alone", perf,
                         note=f"{counted['frames']:.1f} user frames, {counted['bytes']:.0f} bytes a "
                              "sample; the whole writes a file on tmpfs"))
+        dwarf, counted = cost[event, "perf-dwarf"]
+        rows.append(row(name("perf record -a --call-graph dwarf, kernel half"), dwarf, unit,
+                        "perf record -a -g, kernel half", perf,
+                        note=f"{counted['bytes']:.0f} bytes a sample, nothing unwound yet"))
+        ours, counted = cost[event, "tables"]
+        note = (f"{counted['frames']:.1f} user frames without frame pointers, "
+                f"{counted['bytes']:.0f} bytes a sample")
+        rows.append(row(name("by tables, gross"), ours, unit, "perf record -a -g, kernel half", perf,
+                        note=note))
+        rows.append(row(name("by tables, net of no-op"), ours - noop, unit,
+                        "perf record -a -g, kernel half", perf - noop))
+        rows.append(row(name("by tables, net of no-op, a frame"),
+                        (ours - noop) / counted["frames"], "instructions/frame"))
         for how in ("one-phase", "two-phase"):
             if (event, how) not in cost:
                 continue

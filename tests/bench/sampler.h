@@ -10,6 +10,9 @@
 struct sampler_request {
 	bool cycles;		/* hardware cycles, else cpu-clock */
 	bool without_stacks;	/* perf only */
+	bool dwarf;		/* perf only: registers and 8 KiB of the stack, as --call-graph dwarf */
+	bool by_tables;		/* stacktap only: of @pid */
+	pid_t pid;
 	bool two_phase;		/* stacktap only */
 	bool noop;		/* stacktap only: the handler does nothing, count its calls */
 	uint64_t period;
@@ -27,6 +30,9 @@ void sampler_die(const char *what) __attribute__((noreturn));
 
 void sampler_perf_start(const struct sampler_request *request);
 void sampler_perf_stop(pid_t pid, struct sampler_count *ret_count);
+
+/* Into the session with this descriptor. */
+void sampler_tables_load(int session, pid_t pid);
 
 void sampler_stacktap_start(const struct sampler_request *request);
 void sampler_stacktap_stop(pid_t pid, struct sampler_count *ret_count);

@@ -9,7 +9,18 @@
 
 #include "sampler.h"
 
-enum { DATA_BYTES = 16 << 20 };
+enum {
+	DATA_BYTES = 16 << 20,
+	DWARF_DATA_BYTES = 64 << 20,
+	DWARF_STACK_BYTES = 8192,	/* perf record's default */
+};
+
+/* what perf record asks for: all that it can */
+#ifdef __aarch64__
+#define DWARF_REGISTERS ((1ULL << 33) - 1)
+#else
+#define DWARF_REGISTERS 0xff0fffULL
+#endif
 
 /* as sample_type below lays it out */
 struct perf_sample {
@@ -48,10 +59,17 @@ void sampler_perf_start(const struct sampler_request *request)
 	perf.has_stacks = !request->without_stacks;
 	if (perf.has_stacks)
 		attr.sample_type |= PERF_SAMPLE_CALLCHAIN;
+	if (request->dwarf) {
+		attr.sample_type |= PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;
+		attr.exclude_callchain_user = 1;
+		attr.sample_regs_user = DWARF_REGISTERS;
+		attr.sample_stack_user = DWARF_STACK_BYTES;
+	}
 	perf.fd = (int)syscall(SYS_perf_event_open, &attr, -1, 0, -1, PERF_FLAG_FD_CLOEXEC);
 	if (perf.fd < 0)
 		sampler_die("perf_event_open");
-	perf.page = mmap(NULL, (size_t)getpagesize() + DATA_BYTES, PROT_READ | PROT_WRITE,
+	perf.page = mmap(NULL, (size_t)getpagesize() +
+			 (request->dwarf ? DWARF_DATA_BYTES : DATA_BYTES), PROT_READ | PROT_WRITE,
 			 MAP_SHARED, perf.fd, 0);
 	if (perf.page == MAP_FAILED)
 		sampler_die("mmap of the perf buffer");

@@ -69,6 +69,8 @@ void sampler_stacktap_start(const struct sampler_request *request)
 		sampler_die("mmap of the ring");
 	session_check(control_open(&session.control), "netlink");
 	session_check(control_set_session(session.control, session.id, &change), "SET_SESSION");
+	if (request->by_tables)
+		sampler_tables_load(fd, request->pid);
 	session_check(control_start(session.control, session.id), "START");
 }
 

@@ -5,6 +5,8 @@
  * length, so that a sampler sees the mean of the depths. Under QEMU's icount one nanosecond is one
  * instruction, and what is printed is the cost of everything that ran meanwhile.
  *
+ * WITHOUT_FRAME_POINTERS it is compiled for tables, which see all of the C library's frames.
+ *
  * usage: workload_depth UNITS [stop]	prints the nanoseconds that it took
  *
  * With "stop" it stops itself (SIGSTOP) before the first and after the last unit, for a sampler that
@@ -17,8 +19,8 @@
 #include <stdlib.h>
 #include <time.h>
 
-#ifdef __aarch64__
-#define LIBC_FRAMES 3	/* of start-up code with frame pointers */
+#if defined(__aarch64__) || defined(WITHOUT_FRAME_POINTERS)
+#define LIBC_FRAMES 3	/* of start-up code: all of it, or all of it with frame pointers */
 #else
 #define LIBC_FRAMES 1
 #endif
