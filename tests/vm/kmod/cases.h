@@ -23,6 +23,11 @@ void case_lists(void);
 void case_walk(void);
 void case_signals(void);
 void case_storm(void);
+void case_fuzz(void);
+void case_slices(void);
+void case_slice_limits(void);
+void case_slice_every(void);
+void case_slice_lockdown(void);
 void case_hold(void);
 
 #endif /* KMODTEST_CASES_H */

@@ -82,6 +82,24 @@ static void client_malformed(struct client *client, const char *why)
 		client->malformed_why = why;
 }
 
+static void client_take_slice(struct client *client, const struct stacktap_section *section,
+			      struct sample_view *view)
+{
+	const uint64_t *address = (const void *)(section + 1);
+
+	if (section->len < sizeof(*address) || section->len % 8 || !view->regs || *address % 8 ||
+	    section->len - sizeof(*address) > client->slice_bytes ||
+	    section->flags >= STACKTAP_END_REASONS) {
+		client_malformed(client, "STACK_SLICE");
+		return;
+	}
+	view->slice_address = *address;
+	view->slice = (const void *)(address + 1);
+	view->slice_bytes = section->len - sizeof(*address);
+	view->slice_end = section->flags;
+	client->slices++;
+}
+
 static void client_take_sample(struct client *client, unsigned int cpu,
 			       const struct stacktap_sample *sample)
 {
@@ -115,9 +133,23 @@ static void client_take_sample(struct client *client, unsigned int cpu,
 		} else if (section->kind == STACKTAP_SECTION_EXACT_PC) {
 			view.exact = (const void *)(section + 1);
 			view.nr_exact = section->len / 2;
+		} else if (section->kind == STACKTAP_SECTION_REGS) {
+			view.regs = (const void *)(section + 1);
+			client->rings[cpu].slice_bytes += end - at;
+			if (section->len != sizeof(*view.regs) + view.regs->count * 8)
+				client_malformed(client, "REGS");
+		} else if (section->kind == STACKTAP_SECTION_STACK_SLICE) {
+			client->rings[cpu].slice_bytes += end - at;
+			client_take_slice(client, section, &view);
 		}
 		at = end;
 	}
+	if (!view.regs != !view.slice)
+		client_malformed(client, "registers without slice, or a slice without registers");
+	if (view.slice && !sample->generation && sample->user_end != STACKTAP_END_NO_MAPPINGS)
+		client_malformed(client, "a slice of a sample that has no use for it");
+	if (client->slice_bytes && !view.slice && sample->user_end == STACKTAP_END_NO_MAPPINGS)
+		client->sliceless++;
 	if ((sample->kernel_end == STACKTAP_END_NONE) != !view.nr_kernel)
 		client_malformed(client, "kernel half and its end disagree");
 	for (i = 0; i < view.nr_exact; i++)
@@ -200,6 +232,7 @@ void client_drain(struct client *client)
 			client_malformed(client, "head beyond the ring");
 			return;
 		}
+		ring->slice_bytes = 0;
 		while (ring->tail != head) {
 			const struct stacktap_record *record =
 				(const void *)(ring->data + (ring->tail & (ring->data_bytes - 1)));
@@ -214,6 +247,8 @@ void client_drain(struct client *client)
 			client_take(client, cpu, record);
 			ring->tail += record->size;
 		}
+		if (ring->slice_bytes > ring->data_bytes / 4)
+			client_malformed(client, "slices take more than a quarter of a ring");
 		__atomic_store_n(&ring->consumer->tail, ring->tail, __ATOMIC_RELEASE);
 	}
 }
@@ -283,6 +318,21 @@ int client_set_sources(struct client *client, const struct source *sources, unsi
 	}
 	message_nest_end(&message, list);
 	return client_send(client, &message);
+}
+
+int client_set_slices(struct client *client, uint32_t bytes, uint32_t every)
+{
+	struct message message;
+	int err;
+
+	client_begin(client, &message, STACKTAP_CMD_SET_SESSION);
+	message_put_u32(&message, STACKTAP_A_SLICE_BYTES, bytes);
+	if (every)
+		message_put_u32(&message, STACKTAP_A_SLICE_EVERY, every);
+	err = client_send(client, &message);
+	if (!err)
+		client->slice_bytes = bytes;
+	return err;
 }
 
 int client_set_rate(struct client *client, unsigned int id, uint32_t rate_hz)

@@ -32,6 +32,11 @@ struct sample_view {
 	unsigned int nr_user;
 	const uint16_t *exact;
 	unsigned int nr_exact;
+	const struct stacktap_regs *regs;	/* NULL: neither these nor a slice */
+	const uint8_t *slice;
+	uint64_t slice_address;
+	uint32_t slice_bytes;
+	unsigned int slice_end;			/* enum stacktap_end */
 };
 
 typedef void client_visit(const struct sample_view *view, void *arg);
@@ -48,6 +53,7 @@ struct ring {
 	uint16_t first_type;
 	uint16_t state;			/* of the last CPU record */
 	uint64_t anchors;
+	uint64_t slice_bytes;		/* of what was unread at the last drain */
 };
 
 struct client {
@@ -56,6 +62,9 @@ struct client {
 	struct stacktap_info info;
 	struct ring rings[CLIENT_MAX_CPUS];
 	struct ledger ledgers[CLIENT_MAX_CPUS][STACKTAP_MAX_SOURCES];
+	uint32_t slice_bytes;		/* as client_set_slices() asked for */
+	uint64_t slices;		/* parsed */
+	uint64_t sliceless;		/* samples that were to have one and have none */
 	unsigned int malformed;		/* records that break the contract */
 	const char *malformed_why;
 	client_visit *visit;
@@ -91,6 +100,9 @@ int client_set_sources(struct client *client, const struct source *sources, unsi
 int client_set_rate(struct client *client, unsigned int id, uint32_t rate_hz);
 int client_set_filter(struct client *client, uint64_t cpus, const uint32_t *tgids,
 		      unsigned int nr_tgids, uint32_t flags);
+
+/* While stopped; @every is left alone when 0. */
+int client_set_slices(struct client *client, uint32_t bytes, uint32_t every);
 
 /* Sum of a counter (enum stacktap_cnt_attr, u64) over CPUs, from the dump. */
 uint64_t client_count(struct client *client, unsigned int source, uint16_t type);

@@ -34,6 +34,11 @@ static const struct {
 	{ "walk", case_walk },
 	{ "signals", case_signals },
 	{ "storm", case_storm },
+	{ "fuzz", case_fuzz },
+	{ "slices", case_slices },
+	{ "slice-limits", case_slice_limits },
+	{ "slice-every", case_slice_every },
+	{ "slice-lockdown", case_slice_lockdown },
 	{ "hold", case_hold },
 };
 
