@@ -51,7 +51,9 @@ static void visit(const struct sample_view *view, void *arg)
 			walks->wrong++;
 		return;
 	}
-	if (!view->nr_user || !frameless_is_leaf(view->user_ips[0]))
+	/* what an emulated CPU cut, which its host took away in the walk, says nothing */
+	if (!view->nr_user || !frameless_is_leaf(view->user_ips[0]) ||
+	    sample->user_end == STACKTAP_END_TIME)
 		return;
 	walks->leaf[who]++;
 	walks->whole[who] += frameless_is_whole(view->user_ips, view->nr_user);
