@@ -10,6 +10,7 @@ oracle-build:
 .PHONY: test-oracle
 test-oracle: ## unwind tables of every program here and in the arm64 guest against readelf and libdw
 	$(Q)UNWIND_ALL=1 tests/oracle/unwind.sh $(O)
+	$(Q)$(MAKE) ARCH=arm64 live-guest
 
 include tests/oracle/live/live.mk
 

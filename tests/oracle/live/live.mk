@@ -6,12 +6,14 @@ L := $(if $(SAN),$(O)/oracle,$(S)/live)
 live_sources := $(wildcard tests/oracle/live/*.c)
 live_cxx := $(if $(filter $(ARCH),$(HOST_ARCH)),g++,aarch64-linux-gnu-g++)
 
-.PHONY: live
+.PHONY: live live-guest
 live: $(L)/unwind_live $(L)/unwind_target
 
-ifeq ($(ARCH),arm64)
-stage: live
-endif
+# A debugger's single step never leaves a pair of load-exclusive and store-exclusive: this CPU has
+# atomic instructions, and the libraries use them.
+live-guest: lab live
+	$(Q)$(LAB_BOOT) --cpu cortex-a76 --timeout 3600 --ro $(L):/opt/live \
+		--ro tests/oracle/live:/live -- python3 -B /live/live.py /opt/live 100
 
 $(L)/unwind_live: $(live_sources) $(wildcard tests/oracle/live/*.h include/stacktap/*.h) \
 		$(U)/libstacktap.a

@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Run unwind_live over unwind_target, once whole and once for each variant of the C library's memory
-functions that this processor can be talked into, and judge what it found."""
+functions that this processor can be talked into, and judge what it found. As a program: prints TAP.
+
+usage: live.py DIRECTORY STEPS-BETWEEN-COMPARISONS
+"""
 
 import json
 import os
 import subprocess
+import sys
 
 # of each line one must have been stepped through: a stripped library has its exported names alone
 REQUIRED = [("_start",), ("PLT",), ("main",), ("_ZL9recursionj",), ("_ZL8variablem",),
@@ -64,3 +68,20 @@ def judge(directory, every):
     yield (wrong == 0 and compared > 1000 and len(variants) > 1,
            f"{len(variants)} variants of memcpy() and others, {compared} instructions: "
            f"{wrong} stacks wrong", errors)
+
+
+def main():
+    directory, every = sys.argv[1], int(sys.argv[2])
+    failed = number = 0
+    for good, text, note in judge(directory, every):
+        number += 1
+        failed += not good
+        print(f"{'ok' if good else 'not ok'} {number} - {os.uname().machine}: {text}", flush=True)
+        if not good:
+            print("\n".join(f"# {line}" for line in str(note).splitlines()[:40]), flush=True)
+    print(f"1..{number}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

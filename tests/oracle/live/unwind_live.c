@@ -66,7 +66,7 @@ static struct unwind_mapping mappings[MAPPINGS_MAX];
 static struct loaded loaded[MAPPINGS_MAX];
 static uint32_t mapping_count;
 static struct {
-	uint64_t steps, compared, followed, equal, we_ended, they_ended, misled, frames, by_fp, wrong;
+	uint64_t steps, compared, followed, skipped, equal, we_ended, they_ended, misled, frames, by_fp, wrong;
 	uint64_t ends[STACKTAP_END_REASONS];
 } counts;
 
@@ -270,8 +270,11 @@ static void drop_guess(struct stack *stack)
 		stack->count--;
 }
 
-/* A frame of ours that is no code; call frame information that is wrong leads libdwfl there, too. */
-static bool is_strange(const struct stack *ours, const struct stack *theirs)
+/*
+ * A frame of ours that is no code. Call frame information that is wrong leads libdwfl there, too; what
+ * comes then says nothing about either.
+ */
+static bool is_strange(struct stack *ours, struct stack *theirs)
 {
 	struct unwind_walk walk = { .mappings = mappings, .mapping_count = mapping_count };
 
@@ -281,6 +284,9 @@ static bool is_strange(const struct stack *ours, const struct stack *theirs)
 		if (i >= theirs->count || theirs->pcs[i] != ours->pcs[i])
 			return true;
 		counts.misled++;
+		ours->count = theirs->count = i;
+		ours->end = theirs->end = STACKTAP_END_NO_RULE;
+		break;
 	}
 	return false;
 }
@@ -319,6 +325,17 @@ static void follow(const struct tracee *target, struct step *step)
 	}
 }
 
+static bool is_uncovered(uint64_t pc)
+{
+	struct unwind_walk walk = { .mappings = mappings, .mapping_count = mapping_count };
+	const struct unwind_mapping *mapping = unwind_walk_find(&walk, pc);
+	const struct unwind_rule *rule = NULL;
+
+	if (mapping && mapping->table)
+		rule = unwind_table_find(mapping->table, pc - mapping->bias);
+	return !rule || rule->cfa == UNWIND_UNCOVERED;
+}
+
 /* Without call frame information at the pc: against what follow() found. */
 static void compare_followed(const struct tracee *target, const struct tracee_regs *regs,
 			     const struct stack *callers)
@@ -333,6 +350,12 @@ static void compare_followed(const struct tracee *target, const struct tracee_re
 	if (ours.count == callers->count + 1 && ours.end == callers->end &&
 	    !memcmp(ours.pcs + 1, callers->pcs, callers->count * sizeof(callers->pcs[0]))) {
 		counts.equal++;
+	} else if (callers->count && is_uncovered(callers->pcs[0] - 1) &&
+		   ours.count == callers->count && ours.end == callers->end &&
+		   !memcmp(ours.pcs + 1, callers->pcs + 1,
+			   (callers->count - 1) * sizeof(callers->pcs[0]))) {
+		/* start-up code that calls its like: which of two leaves it is, nothing tells */
+		counts.skipped++;
 	} else if (counts.wrong++ < REPORTED_MAX) {
 		print_stack("ours", &ours);
 		print_stack("callers", callers);
@@ -489,10 +512,10 @@ int main(int argc, char **argv)
 		_exit(127);
 	}
 	trace(pid, every);
-	printf("{\"steps\": %" PRIu64 ", \"compared\": %" PRIu64 ", \"followed\": %" PRIu64 ", \"equal\": %" PRIu64 ", \"we_ended\": %" PRIu64
+	printf("{\"steps\": %" PRIu64 ", \"compared\": %" PRIu64 ", \"followed\": %" PRIu64 ", \"skipped\": %" PRIu64 ", \"equal\": %" PRIu64 ", \"we_ended\": %" PRIu64
 	       ", \"they_ended\": %" PRIu64 ", \"misled\": %" PRIu64 ", \"frames\": %" PRIu64 ", \"by_fp\": %" PRIu64
 	       ", \"complete\": %" PRIu64 ", \"no_rule\": %" PRIu64 ", \"bad_frame\": %" PRIu64
-	       ", \"wrong\": %" PRIu64 ", \"functions\": ", counts.steps, counts.compared, counts.followed,
+	       ", \"wrong\": %" PRIu64 ", \"functions\": ", counts.steps, counts.compared, counts.followed, counts.skipped,
 	       counts.equal, counts.we_ended, counts.they_ended, counts.misled, counts.frames, counts.by_fp,
 	       counts.ends[STACKTAP_END_COMPLETE], counts.ends[STACKTAP_END_NO_RULE],
 	       counts.ends[STACKTAP_END_BAD_FRAME], counts.wrong);
