@@ -129,7 +129,7 @@ static void check_contents(bool two_phase)
 		tgid = sliced.pid;
 		client_set_filter(&client, 0, &tgid, 1, 0);
 		seen.sliced = &sliced;
-		for (i = 0; i < WAIT_ROUNDS && seen.right < 20; i++) {
+		for (i = 0; i < WAIT_ROUNDS && seen.right < 20 && seen.wrong < 20; i++) {
 			usleep(100000);
 			client_drain(&client);
 		}
