@@ -7,6 +7,7 @@
 #include "profile/window.h"
 
 #define DELAY_NS (LISTS_DELAY_MS * NSEC_PER_MSEC)
+#define DELAY_MAX_NS (10 * DELAY_NS)
 #define MISS_INTERVAL_NS (NSEC_PER_SEC / 4)	/* doubling up to the maximum */
 #define MISS_INTERVAL_MAX_NS (32 * NSEC_PER_SEC)
 #define OWN_DELAY_NS (10 * NSEC_PER_SEC)
@@ -52,9 +53,14 @@ void mapping_list_free(struct mapping_list *list)
 
 void process_want_list(struct process_table *table, struct process *process, uint64_t time)
 {
-	if (!table->send_list || process->list_due)
+	if (!table->send_list)
 		return;
-	process->list_due = time + DELAY_NS;
+	/* once more after a pause, but not for ever */
+	if (process->list_due)
+		TAILQ_REMOVE(&table->lists, process, list);
+	else
+		process->list_last = time + DELAY_MAX_NS;
+	process->list_due = min_of(time + DELAY_NS, process->list_last);
 	TAILQ_INSERT_TAIL(&table->lists, process, list);
 }
 

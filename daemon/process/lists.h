@@ -7,8 +7,8 @@
  * it tells which events the module did not know of when it walked, and a fork that inherits the
  * list inherits a generation that is right for the child as well.
  *
- * Changes gather for a moment before a list is made: a program that starts maps its libraries one
- * after the other.
+ * Changes gather until none came for a moment: a program that starts maps its libraries one after the
+ * other, and what is walked with half of them is cut, while stacks from before a list are unwound late.
  */
 #ifndef STACKTAP_PROCESS_LISTS_H
 #define STACKTAP_PROCESS_LISTS_H

@@ -23,6 +23,7 @@ struct process {
 	uint64_t reap_time;	/* 0: not on the list */
 	TAILQ_ENTRY(process) list;
 	uint64_t list_due;	/* 0: not on the list */
+	uint64_t list_last;	/* it is due then at the latest */
 	uint64_t next_miss, miss_interval;
 	bool is_missed;		/* a sample has shown that its list is wanted */
 	uint32_t tgid;

@@ -96,15 +96,15 @@ static void test_changes_gather(void **state _unused_)
 	exec_(10 * MS, 5);
 	map(11 * MS, 5, 0x400000, 0x1000, "/bin/program");
 	map(12 * MS, 5, 0x500000, 0x2000, "/lib/libone.so");
-	assert_true(process_table_send_lists(table, 12 * MS, false));
+	assert_true(process_table_send_lists(table, 11 * MS + DELAY, false));
 	assert_int_equal(lists_seen, 0);
-	assert_false(process_table_send_lists(table, 10 * MS + DELAY, false));
+	assert_false(process_table_send_lists(table, 12 * MS + DELAY, false));
 	assert_int_equal(lists_seen, 1);
 	assert_int_equal(last->tgid, 5);
 	assert_int_equal(last->count, 2);
 	assert_int_equal(last->mappings[1].start, 0x500000);
 	assert_int_equal(last->mappings[1].end, 0x502000);
-	assert_int_equal(last->generation, 10 * MS + DELAY);
+	assert_int_equal(last->generation, 12 * MS + DELAY);
 	assert_false(last->is_bound);
 	/* nothing has changed since */
 	assert_false(process_table_send_lists(table, NSEC_PER_SEC, true));
@@ -119,6 +119,19 @@ static void test_changes_gather(void **state _unused_)
 	assert_true(last->is_bound);
 	assert_int_equal(last->exec_id, 3);
 	assert_int_equal(last->start_time, 77);
+}
+
+/* A program whose mappings change all the time gets its list all the same. */
+static void test_changes_do_not_gather_for_ever(void **state _unused_)
+{
+	uint64_t at = 10 * MS;
+
+	exec_(at, 5);
+	for (uint64_t i = 0; !lists_seen && at < NSEC_PER_SEC; i++, at += DELAY / 2) {
+		map(at, 5, 0x400000 + i * 0x1000, 0x1000, "/bin/program");
+		process_table_send_lists(table, at, false);
+	}
+	assert_in_range(at, 10 * MS + 9 * DELAY, 10 * MS + 12 * DELAY);
 }
 
 static void test_generation_holds_all_events(void **state _unused_)
@@ -315,6 +328,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_changes_gather, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_changes_do_not_gather_for_ever, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_generation_holds_all_events, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_fork_inherits, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_old_lists_mark_samples, setup, teardown),
