@@ -237,11 +237,14 @@ static void on_ksymbol(void *ctx, uint64_t time _unused_, uint64_t address _unus
 		drain->output.kernel_changed(drain->output.ctx);
 }
 
-/* Did the module send what it takes to unwind the stack, as it could not do that itself? */
+/*
+ * Did the module send what it takes to unwind the stack, as it could not do that itself? A slice
+ * without bytes is one of a program that has just begun.
+ */
 static bool is_late(const struct drain *drain, const struct sample_input *input,
 		    const struct sample_sections *sections)
 {
-	return drain->output.late && input->image && sections->regs && sections->slice_bytes &&
+	return drain->output.late && input->image && sections->regs && sections->slice &&
 	       input->sample->user_end == STACKTAP_END_NO_MAPPINGS;
 }
 

@@ -244,6 +244,32 @@ static void test_cut_is_not_complete(void **state _unused_)
 	assert_int_equal(counts().complete, 0);
 }
 
+/* A program at its first instruction has nothing on the stack. */
+static void test_slice_without_bytes(void **state _unused_)
+{
+	union {
+		struct stacktap_regs head;
+		uint64_t words[sizeof(struct stacktap_regs) / 8 + 17];
+	} regs = { .words = { 0 } };
+	struct records records = { 0 };
+
+	exec(1, "/bin/a");
+	config(&records, 99);
+	regs.head.pc = frames[0];
+	regs.head.arch = EM_X86_64;
+	regs.head.count = 17;
+	records_sample(&records, &(struct sample_spec){
+					 .time = 10, .tgid = PID, .start_time = 5, .exec_id = 1,
+					 .period = 1000, .user_ips = by_fp, .user_count = 3,
+					 .user_end = STACKTAP_END_NO_MAPPINGS,
+					 .regs = &regs.head, .slice_address = STACK });
+	feed(&records);
+	assert_true(unwind_one(late));
+	drain_finish(drain);
+	assert_int_equal(windows[0]->samples[0].user_end, STACKTAP_END_COMPLETE);
+	check_stack(&windows[0]->samples[0], frames, 1);
+}
+
 static void test_mappings_of_its_time(void **state _unused_)
 {
 	const struct location *location;
@@ -511,6 +537,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_comes_back_in_its_window, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_cut_is_not_complete, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_slice_without_bytes, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_mappings_of_its_time, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_rate_of_its_time, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_overflow_keeps_the_stack_and_says_so, setup,
