@@ -8,6 +8,7 @@
 
 #define DELAY_NS (LISTS_DELAY_MS * NSEC_PER_MSEC)
 #define DELAY_MAX_NS (10 * DELAY_NS)
+#define FIRST_MAX_NS NSEC_PER_SEC	/* without any list stacks are unwound late */
 #define MISS_INTERVAL_NS (NSEC_PER_SEC / 4)	/* doubling up to the maximum */
 #define MISS_INTERVAL_MAX_NS (32 * NSEC_PER_SEC)
 #define OWN_DELAY_NS (10 * NSEC_PER_SEC)
@@ -53,13 +54,16 @@ void mapping_list_free(struct mapping_list *list)
 
 void process_want_list(struct process_table *table, struct process *process, uint64_t time)
 {
+	const struct image *image = process->images[0];
+
 	if (!table->send_list)
 		return;
 	/* once more after a pause, but not for ever */
 	if (process->list_due)
 		TAILQ_REMOVE(&table->lists, process, list);
 	else
-		process->list_last = time + DELAY_MAX_NS;
+		process->list_last =
+			time + (image && image->is_listed ? DELAY_MAX_NS : FIRST_MAX_NS);
 	process->list_due = min_of(time + DELAY_NS, process->list_last);
 	TAILQ_INSERT_TAIL(&table->lists, process, list);
 }
