@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Recursion without frame pointers is exactly as deep as it is."""
+
+LANE = "stacks"
+# by the guest's clock an instruction takes a nanosecond then, so 1,000 frames take no longer than the
+# module's time limit; an emulated CPU's own speed is a tenth of that
+SMP = 1
+MEM = 2048
+BOOT_OPTIONS = ("--icount",)
+DEPTHS = (10, 100, 1000)
+ENOUGH = 300
+
+
+def guest(t):
+    for depth in DEPTHS:
+        # descend(0) is the last of them
+        program = t.start("/opt/stacktap/workload/deep_frameless", depth - 1, 600)
+        record, session = t.record(f"{depth}.otlp", "-p", program.pid, "-F", 999,
+                                   "--call-graph", "table")
+        t.until(lambda: sum(c["recorded"] for c in t.counts(session)) > 3 * ENOUGH, 60, "samples")
+        out, err = t.stop(record, 2)
+        t.ok(record.returncode == 0, f"{depth}: record ends well", out + err)
+        t.stop(program)
+
+
+def host(t):
+    import model
+    for depth in DEPTHS:
+        samples = model.of_process(t.load(f"{depth}.otlp"), "deep_frameless")
+        user = [s for s in samples if s.stack[0].function == "bottom"]
+        total = sum(s.count for s in user)
+        t.ok(total >= ENOUGH, f"{depth}: at least {ENOUGH} samples at the bottom ({total})")
+        # an emulated CPU that its host takes away in the walk comes back behind the walk's time limit
+        in_time = [s for s in user if s.attribute("stacktap.user_stack.end") != "time"]
+        whole = sum(s.count for s in in_time)
+        exact = sum(s.count for s in in_time
+                    if s.attribute("stacktap.user_stack.end", "complete") == "complete"
+                    and s.names[1:depth + 2] == ("descend",) * depth + ("main",)
+                    and s.names.count("descend") == depth)
+        t.ok(whole > 0, f"{depth}: {whole} of {total} walked within the time limit")
+        t.ok(exact == whole, f"{depth}: bottom(), {depth} of descend(), main() and a whole stack in "
+                             f"{exact} of {whole}")
