@@ -2,8 +2,8 @@
 """Recursion without frame pointers is exactly as deep as it is."""
 
 LANE = "stacks"
-# by the guest's clock an instruction takes a nanosecond then, so 1,000 frames take no longer than the
-# module's time limit; an emulated CPU's own speed is a tenth of that
+# an instruction takes a nanosecond of the guest's clock then, so 1,000 frames take no longer than
+# the module's time limit; an emulated CPU's own speed is a tenth of that
 SMP = 1
 MEM = 2048
 BOOT_OPTIONS = ("--icount",)
@@ -30,7 +30,6 @@ def host(t):
         user = [s for s in samples if s.stack[0].function == "bottom"]
         total = sum(s.count for s in user)
         t.ok(total >= ENOUGH, f"{depth}: at least {ENOUGH} samples at the bottom ({total})")
-        # an emulated CPU that its host takes away in the walk comes back behind the walk's time limit
         in_time = [s for s in user if s.attribute("stacktap.user_stack.end") != "time"]
         whole = sum(s.count for s in in_time)
         exact = sum(s.count for s in in_time
@@ -38,5 +37,5 @@ def host(t):
                     and s.names[1:depth + 2] == ("descend",) * depth + ("main",)
                     and s.names.count("descend") == depth)
         t.ok(whole > 0, f"{depth}: {whole} of {total} walked within the time limit")
-        t.ok(exact == whole, f"{depth}: bottom(), {depth} of descend(), main() and a whole stack in "
-                             f"{exact} of {whole}")
+        t.ok(exact == whole, f"{depth}: bottom(), {depth} of descend(), main() and a whole stack "
+                             f"in {exact} of {whole}")
