@@ -78,8 +78,7 @@ static void sample_begin(struct stacktap_sample *sample, const struct stacktap_c
 		flags |= STACKTAP_SAMPLE_IDLE;
 	record_init(&sample->header, STACKTAP_RECORD_SAMPLE, flags, 0, now);
 	sample->source = counter->index;
-	sample->context = counter->context != STACKTAP_CONTEXT_IRQ || !in_nmi() ?
-			  counter->context : STACKTAP_CONTEXT_NMI;
+	sample->context = in_nmi() ? STACKTAP_CONTEXT_NMI : counter->context;
 	sample->kernel_end = STACKTAP_END_NONE;
 	sample->user_end = STACKTAP_END_NONE;
 	memset(sample->reserved, 0, sizeof(sample->reserved));
@@ -545,6 +544,13 @@ void capture_detach(struct stacktap_session *session)
 	WRITE_ONCE(capture_slots[session->slot], NULL);
 	synchronize_rcu();
 }
+
+#ifdef STACKTAP_TEST
+struct stacktap_session *capture_session(unsigned int slot)
+{
+	return READ_ONCE(capture_slots[slot]);
+}
+#endif
 
 void capture_init(void)
 {

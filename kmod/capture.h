@@ -22,6 +22,11 @@ void capture_attach(struct stacktap_session *session);
 /* Afterwards nothing per-CPU refers to @session any more. May sleep. */
 void capture_detach(struct stacktap_session *session);
 
+#ifdef STACKTAP_TEST
+/* The session in @slot, or NULL; where capture_detach() waits for the caller: in NMI, with IRQs off. */
+struct stacktap_session *capture_session(unsigned int slot);
+#endif
+
 void capture_init(void);
 void capture_exit(void);
 

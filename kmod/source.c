@@ -231,17 +231,19 @@ int counter_create(struct stacktap_counter *counter, const struct stacktap_sourc
 
 void counter_release(struct stacktap_counter *counter)
 {
+	struct perf_event *event = counter->event;
 	u64 enabled, running;
 
 	lockdep_assert_held(&counter->cpu->session->lock);
-	if (!counter->event)
+	if (!event)
 		return;
-	perf_event_disable(counter->event);
-	perf_event_read_value(counter->event, &enabled, &running);
+	perf_event_disable(event);
+	perf_event_read_value(event, &enabled, &running);
 	counter->enabled_ns += enabled;
 	counter->running_ns += running;
-	perf_event_release_kernel(counter->event);
-	counter->event = NULL;
+	/* first, so that who finds it in an NMI is waited for before it is freed */
+	WRITE_ONCE(counter->event, NULL);
+	perf_event_release_kernel(event);
 }
 
 int counter_set_period(struct stacktap_counter *counter, const struct stacktap_source *source)

@@ -96,6 +96,19 @@ debug_cases := $(if $(FULL),,kmod hotplug lifecycle slices tables)
 test-debug-kernel: ## the module under KASAN, lockdep, kmemleak and others
 	$(Q)$(MAKE) ARCH=x86_64 KERNEL=debug CASES="$(or $(CASES),$(debug_cases))" vm
 
+# hardware samples and everything else that depends on the context of an overflow
+nmi_cases := $(if $(FULL),,kmod tables hotplug lifecycle depth kernel_time known_split)
+
+.PHONY: test-nmi stage-nmi
+test-nmi: ## the capture path in NMIs: injected on x86_64, the PMU's on arm64; FULL=1 for every case
+	$(Q)$(MAKE) ARCH=x86_64 lab && $(MAKE) ARCH=x86_64 stage-nmi && \
+		tests/vm/run --arch x86_64 --output $(O) --lane nmi nmi
+	$(Q)$(MAKE) ARCH=arm64 KERNEL=nmi CASES="$(or $(CASES),$(nmi_cases))" vm
+
+stage-nmi: stage
+	$(Q)$(MAKE) STACKTAP_TEST=1 module && mkdir -p $(S)/test && \
+		cp -u $(K)-test/stacktap.ko $(K)-test/stacktap_nmi.ko $(S)/test/
+
 test-collector: ## the same data through a real OpenTelemetry Collector (Go >= 1.25)
 	$(Q)tests/run "$(O)" "$(MAKE)" collector
 

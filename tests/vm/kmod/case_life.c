@@ -33,20 +33,6 @@ static const struct source clock_and_faults[] = {
 	  .config = PERF_COUNT_SW_CONTEXT_SWITCHES, .period = 1 },
 };
 
-static bool set_online(unsigned int cpu, bool online)
-{
-	char path[64];
-	bool good;
-	int fd;
-
-	snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%u/online", cpu);
-	fd = open(path, O_WRONLY | O_CLOEXEC);
-	good = fd >= 0 && write(fd, online ? "1" : "0", 1) == 1;
-	if (fd >= 0)
-		close(fd);
-	return good;
-}
-
 void case_hotplug(void)
 {
 	struct client client;
@@ -69,10 +55,10 @@ void case_hotplug(void)
 	user = load_fork(0, false);
 	tap(!client_start(&client), "START");
 	for (i = 0; i < 12; i++) {
-		good &= set_online(1, false);
+		good &= load_set_online(1, false);
 		load_fault(300);
 		client_drain(&client);
-		good &= set_online(1, true);
+		good &= load_set_online(1, true);
 		load_fault(300);
 		usleep(50000);
 		client_drain(&client);
@@ -95,18 +81,18 @@ void case_hotplug(void)
 	    client_samples(&client, 2));
 	tap(client_samples(&client, 3) > 10, "context switches: %" PRIu64,
 	    client_samples(&client, 3));
-	set_online(1, false);
+	load_set_online(1, false);
 	tap(client_cpu_state(&client, 1) == STACKTAP_CPU_OFFLINE, "CPU 1 is told as offline");
 	tap(!client_stop(&client), "STOP while CPU 1 is offline");
 	client_drain(&client);
 	tap(client_balanced(&client), "the ledgers of all four sources balance");
-	set_online(1, true);
+	load_set_online(1, true);
 	tap(!client_start(&client), "START again");
 	usleep(100000);
-	set_online(1, false);
+	load_set_online(1, false);
 	load_kill(user);
 	client_close(&client);
-	tap(set_online(1, true), "closed while CPU 1 was offline");
+	tap(load_set_online(1, true), "closed while CPU 1 was offline");
 }
 
 static void visit_sessions(const void *attrs, size_t size, void *arg)
@@ -436,9 +422,9 @@ void case_events(void)
 	client_add_rings(&client, STACKTAP_RING_MIN_BYTES);
 	client_set_sources(&client, clock_and_faults, 4);
 	client_start(&client);
-	set_online(1, false);
+	load_set_online(1, false);
 	usleep(1000000);
-	set_online(1, true);
+	load_set_online(1, true);
 	usleep(500000);
 	client_stop(&client);
 	client_close(&client);

@@ -250,8 +250,10 @@ void case_cycles(void)
 		tap(config->perf_type == PERF_TYPE_HARDWARE && !config->fallback_errno &&
 		    config->period == 1000000000 / 997, "CONFIG tells hardware cycles");
 		tap(stacks.two_phase == stacks.total &&
-		    stacks.contexts[STACKTAP_CONTEXT_IRQ] == stacks.total,
-		    "all samples in two phases from PMU interrupts");
+		    stacks.contexts[client.info.features & STACKTAP_FEATURE_NMI ?
+				    STACKTAP_CONTEXT_NMI : STACKTAP_CONTEXT_IRQ] == stacks.total,
+		    "all samples in two phases from PMU interrupts%s",
+		    client.info.features & STACKTAP_FEATURE_NMI ? ", NMIs" : "");
 		tap(calls > 100 && (after - before) * 0.99 <= calls &&
 		    calls <= (uint64_t)(after - before) * 1.01 + 1,
 		    "%" PRIu64 " handler calls, %" PRId64 " PMU interrupts", calls, after - before);

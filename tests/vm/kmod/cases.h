@@ -28,6 +28,7 @@ void case_slices(void);
 void case_slice_limits(void);
 void case_slice_every(void);
 void case_slice_lockdown(void);
+void case_nmi(void);
 void case_hold(void);
 
 #endif /* KMODTEST_CASES_H */

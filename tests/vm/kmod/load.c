@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -100,4 +101,18 @@ void load_fault(unsigned int pages)
 	for (i = 0; i < pages; i++)
 		area[i * page] = 1;
 	munmap(area, pages * page);
+}
+
+bool load_set_online(unsigned int cpu, bool online)
+{
+	char path[64];
+	bool good;
+	int fd;
+
+	snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%u/online", cpu);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	good = fd >= 0 && write(fd, online ? "1" : "0", 1) == 1;
+	if (fd >= 0)
+		close(fd);
+	return good;
 }

@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The capture path in NMIs that a test's module sends; of 10^5 none is unaccounted for."""
+
+import re
+
+ARCHES = ("x86_64",)
+LANE = "nmi"
+LOAD = False
+ALONE = True
+BOOT_TIMEOUT = 3600
+TIMEOUT = 900
+FOLDER = "/opt/stacktap/test"
+
+
+def guest(t):
+    t.run("insmod", f"{FOLDER}/stacktap.ko")
+    t.run("insmod", f"{FOLDER}/stacktap_nmi.ko")
+    result = t.run("/opt/stacktap/kmodtest", "nmi", timeout=800, check=False)
+    print(result.stdout, flush=True)
+    for line in result.stdout.splitlines():
+        match = re.fullmatch(r"((?:not )?ok) \d+ - (.*)", line)
+        if match:
+            t.ok(match[1] == "ok", match[2], result.stdout)
+        elif line.startswith("# "):
+            t.note(line)
+    t.ok(result.returncode == 0, "kmodtest ends well", result.stdout[-2000:] + result.stderr)
+    t.run("rmmod", "stacktap_nmi")
+    t.run("rmmod", "stacktap")
