@@ -9,7 +9,6 @@ import time
 from cases import images
 
 SMP = 3
-PROGRAMS = 20        # that start on each
 ROUNDS = 12
 MOST_ROUNDS = 72     # until an overflow comes on a CPU's way down, which every other dozen has
 
@@ -42,14 +41,11 @@ def guest(t):
     t.note(f"{sum(c['lost']['offline'] for c in counts)} of {sum(c['calls'] for c in counts)} "
            "overflows came on a CPU's way down")
     time.sleep(4)
-    # a look at /proc must not come in time for them
-    started = []
-    for number in range(PROGRAMS * SMP):
-        cpu = number % SMP
-        program = t.start(images.IMAGES, "after_exec", 25,
-                          preexec_fn=lambda cpu=cpu: os.sched_setaffinity(0, {cpu}))
+    started = [t.start(images.IMAGES, "after_exec", 300,
+                       preexec_fn=lambda cpu=cpu: os.sched_setaffinity(0, {cpu}))
+               for _ in range(4) for cpu in range(SMP)]
+    for program in started:
         program.wait(60)
-        started.append(program)
     with open(t.path("pids.json"), "w", encoding="ascii") as f:
         json.dump([program.pid for program in started], f)
     t.accounts(*record)
