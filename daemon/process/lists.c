@@ -52,7 +52,36 @@ void mapping_list_free(struct mapping_list *list)
 	free(list);
 }
 
-void process_want_list(struct process_table *table, struct process *process, uint64_t time)
+/* All that the kernel maps for a program that is to be linked: itself and the linker. */
+static bool is_unlinked(const struct image *image)
+{
+	const struct mapped_file *last = NULL;
+	size_t files = 0;
+
+	for (size_t i = 0; i < image->mapping_count; i++) {
+		const struct mapped_file *file = image->mappings[i].file;
+
+		if (file->kind != OBJECT_FILE || file == last)
+			continue;
+		last = file;
+		files++;
+	}
+	return files == 2;
+}
+
+/*
+ * How long to wait for more changes: as long as a new program has taken so far, since its libraries
+ * come as slowly as the host is.
+ */
+static uint64_t pause_of(const struct image *image, uint64_t time)
+{
+	if (image->is_listed || image->is_fork || image->since > time || !image->since)
+		return DELAY_NS;
+	return is_unlinked(image) ? FIRST_MAX_NS : max_of(DELAY_NS, time - image->since);
+}
+
+static void want(struct process_table *table, struct process *process, uint64_t time,
+		 uint64_t pause)
 {
 	const struct image *image = process->images[0];
 
@@ -64,8 +93,18 @@ void process_want_list(struct process_table *table, struct process *process, uin
 	else
 		process->list_last =
 			time + (image && image->is_listed ? DELAY_MAX_NS : FIRST_MAX_NS);
-	process->list_due = min_of(time + DELAY_NS, process->list_last);
+	process->list_due = min_of(time + pause, process->list_last);
 	TAILQ_INSERT_TAIL(&table->lists, process, list);
+}
+
+void process_want_list(struct process_table *table, struct process *process, uint64_t time)
+{
+	want(table, process, time, DELAY_NS);
+}
+
+void process_gather_list(struct process_table *table, struct process *process, uint64_t time)
+{
+	want(table, process, time, pause_of(process->images[0], time));
 }
 
 void process_miss_list(struct process_table *table, struct process *process, uint64_t time)
@@ -155,11 +194,14 @@ static int send_list(struct process_table *table, struct process *process, uint6
 
 bool process_table_send_lists(struct process_table *table, uint64_t time, bool at_once)
 {
-	struct process *process;
+	struct process *process, *next;
 
 	if (!table->own_from)
 		table->own_from = time + OWN_DELAY_NS;
-	while ((process = TAILQ_FIRST(&table->lists)) && (at_once || process->list_due <= time)) {
+	for (process = TAILQ_FIRST(&table->lists); process; process = next) {
+		next = TAILQ_NEXT(process, list);
+		if (!at_once && process->list_due > time)
+			continue;
 		TAILQ_REMOVE(&table->lists, process, list);
 		process->list_due = 0;
 		if (send_list(table, process, time) < 0) {
@@ -167,7 +209,7 @@ bool process_table_send_lists(struct process_table *table, uint64_t time, bool a
 			break;
 		}
 	}
-	return process != NULL;
+	return !TAILQ_EMPTY(&table->lists);
 }
 
 uint16_t process_table_check_list(struct process_table *table, const struct image *image,

@@ -8,7 +8,8 @@
  * list inherits a generation that is right for the child as well.
  *
  * Changes gather until none came for a moment: a program that starts maps its libraries one after the
- * other, and what is walked with half of them is cut, while stacks from before a list are unwound late.
+ * other, as slowly as the host is. What is walked with half of them is cut, while stacks from before
+ * the first list are unwound late, so that one does not hurry.
  */
 #ifndef STACKTAP_PROCESS_LISTS_H
 #define STACKTAP_PROCESS_LISTS_H
@@ -38,6 +39,8 @@ struct process;
 
 /* The process' list in the module is not, or no longer, what it has mapped. */
 void process_want_list(struct process_table *table, struct process *process, uint64_t time);
+/* The same for an event that more of the kind may follow. */
+void process_gather_list(struct process_table *table, struct process *process, uint64_t time);
 /*
  * The same when a sample shows it: the list was refused, or got lost. Seldom, since the list may be
  * under way.

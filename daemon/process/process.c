@@ -64,7 +64,7 @@ void process_table_mmap(struct process_table *table, const struct sideband_mmap 
 		image->replaced = event->time;
 	image->changed = event->time;
 	if (image == process->images[0])
-		process_want_list(table, process, event->time);
+		process_gather_list(table, process, event->time);
 }
 
 void process_table_comm(struct process_table *table, const struct sideband_task *event)
@@ -82,7 +82,7 @@ void process_table_comm(struct process_table *table, const struct sideband_task 
 		return;
 	image->changed = event->time;
 	image_announce(table, process, image);
-	process_want_list(table, process, event->time);
+	process_gather_list(table, process, event->time);
 }
 
 void process_table_fork(struct process_table *table, const struct sideband_task *event)

@@ -95,13 +95,17 @@ static void test_changes_gather(void **state _unused_)
 {
 	exec_(10 * MS, 5);
 	map(11 * MS, 5, 0x400000, 0x1000, "/bin/program");
+	map(11 * MS, 5, 0x700000, 0x1000, "/lib/ld.so");
+	/* its libraries are still to come, however long that takes */
+	assert_true(process_table_send_lists(table, 11 * MS + DELAY, false));
+	assert_int_equal(lists_seen, 0);
 	map(12 * MS, 5, 0x500000, 0x2000, "/lib/libone.so");
 	assert_true(process_table_send_lists(table, 11 * MS + DELAY, false));
 	assert_int_equal(lists_seen, 0);
 	assert_false(process_table_send_lists(table, 12 * MS + DELAY, false));
 	assert_int_equal(lists_seen, 1);
 	assert_int_equal(last->tgid, 5);
-	assert_int_equal(last->count, 2);
+	assert_int_equal(last->count, 3);
 	assert_int_equal(last->mappings[1].start, 0x500000);
 	assert_int_equal(last->mappings[1].end, 0x502000);
 	assert_int_equal(last->generation, 12 * MS + DELAY);
@@ -114,11 +118,40 @@ static void test_changes_gather(void **state _unused_)
 	map(200 * MS, 5, 0x600000, 0x1000, "/lib/libtwo.so");
 	assert_false(process_table_send_lists(table, 200 * MS + DELAY, false));
 	assert_int_equal(lists_seen, 2);
-	assert_int_equal(last->count, 3);
+	assert_int_equal(last->count, 4);
 	/* by now a sample has told who it is */
 	assert_true(last->is_bound);
 	assert_int_equal(last->exec_id, 3);
 	assert_int_equal(last->start_time, 77);
+}
+
+/* On a host on which libraries come slowly the next one may take as long as the first. */
+static void test_slow_programs(void **state _unused_)
+{
+	exec_(10 * MS, 5);
+	map(11 * MS, 5, 0x400000, 0x1000, "/bin/program");
+	map(12 * MS, 5, 0x700000, 0x1000, "/lib/ld.so");
+	/* another one is not held up by it */
+	exec_(13 * MS, 6);
+	map(14 * MS, 6, 0x400000, 0x1000, "/bin/static");
+	assert_true(process_table_send_lists(table, 20 * MS + DELAY, false));
+	assert_int_equal(lists_seen, 1);
+	assert_int_equal(last->tgid, 6);
+	map(110 * MS, 5, 0x500000, 0x1000, "/lib/libone.so");
+	assert_true(process_table_send_lists(table, 200 * MS, false));
+	map(201 * MS, 5, 0x600000, 0x1000, "/lib/libtwo.so");
+	assert_true(process_table_send_lists(table, 390 * MS, false));
+	assert_int_equal(lists_seen, 1);
+	assert_false(process_table_send_lists(table, 392 * MS, false));
+	assert_int_equal(lists_seen, 2);
+	assert_int_equal(last->count, 4);
+	/* nothing but itself and the linker: that is all, then */
+	exec_(1000 * MS, 7);
+	map(1001 * MS, 7, 0x400000, 0x1000, "/bin/program");
+	map(1002 * MS, 7, 0x700000, 0x1000, "/lib/ld.so");
+	assert_true(process_table_send_lists(table, 1900 * MS, false));
+	assert_false(process_table_send_lists(table, 2010 * MS, false));
+	assert_int_equal(lists_seen, 3);
 }
 
 /* A program whose mappings change all the time gets its list all the same. */
@@ -333,6 +366,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_changes_gather, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_changes_do_not_gather_for_ever, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_slow_programs, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_generation_holds_all_events, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_fork_inherits, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_old_lists_mark_samples, setup, teardown),
