@@ -19,7 +19,8 @@ ROUND = 200
 ROUNDS = 5          # 1,000 programs
 ENOUGH = 1000       # samples, so that a single one is well below 1 %
 MOST_ROUNDS = 40
-ALONE = True        # it takes its time
+ALONE = True
+LANE = "stacks"     # it takes its time
 TIMEOUT = 1500
 BOOT_TIMEOUT = 5400
 

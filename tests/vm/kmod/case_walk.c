@@ -39,6 +39,9 @@ static void visit(const struct sample_view *view, void *arg)
 	const struct stacktap_sample *sample = view->sample;
 	unsigned int who = sample->tgid == walks->tgid;
 
+	/* what an emulated CPU cut, which its host took away in the walk, says nothing */
+	if (sample->user_end == STACKTAP_END_TIME)
+		return;
 	if (view->nr_exact && who) {
 		unsigned int exact = view->exact[0];
 
@@ -51,9 +54,7 @@ static void visit(const struct sample_view *view, void *arg)
 			walks->wrong++;
 		return;
 	}
-	/* what an emulated CPU cut, which its host took away in the walk, says nothing */
-	if (!view->nr_user || !frameless_is_leaf(view->user_ips[0]) ||
-	    sample->user_end == STACKTAP_END_TIME)
+	if (!view->nr_user || !frameless_is_leaf(view->user_ips[0]))
 		return;
 	walks->leaf[who]++;
 	walks->whole[who] += frameless_is_whole(view->user_ips, view->nr_user);

@@ -219,7 +219,7 @@ const char *sliced_fault(const struct sliced *sliced, const struct sample_view *
 			return "a register";
 	if (view->slice_address != sliced->address)
 		return "the slice's address";
-	if (view->slice_end == STACKTAP_END_TIME ? view->slice_bytes >= sliced->bytes :
+	if (view->slice_end == STACKTAP_END_TIME ? view->slice_bytes > sliced->bytes :
 	    view->slice_bytes != sliced->bytes)
 		return "the slice's size";
 	if (view->slice_end != STACKTAP_END_TIME && view->slice_end != sliced->end)
