@@ -87,7 +87,7 @@ vm: ## the VM cases of ARCH; CASES="..." for some, KERNEL=debug on a kernel of o
 .PHONY: test-stacks
 test-stacks: ## stacks of Debian's programs in both guests against libdwfl and perf
 	$(Q)for arch in x86_64 arm64; do \
-		$(MAKE) ARCH=$$arch LANE=stacks CASES=unwind_ vm || exit; done
+		$(MAKE) ARCH=$$arch LANE=stacks CASES="unwind_ exec_storm slices" vm || exit; done
 
 # what the module does most of, in reasonable time; FULL=1 for every case
 debug_cases := $(if $(FULL),,kmod hotplug lifecycle slices tables)
