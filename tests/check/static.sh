@@ -49,7 +49,7 @@ python_compiles() {
 	local file
 	while read -r file; do
 		python3 -B -c 'import ast, sys; ast.parse(open(sys.argv[1]).read(), sys.argv[1])' "$file" || return 1
-	done < <(files '*.py' tests/vm/run tests/vm/lab/boot tests/faults/run)
+	done < <(files '*.py' tests/vm/run tests/vm/lab/boot tests/faults/run tests/check/uapi)
 }
 
 checkpatch() {
@@ -80,6 +80,7 @@ verdict "module, checkpatch" checkpatch
 verdict "uapi header in C++ and 32-bit C" sh -c '
 	echo "#include <linux/stacktap.h>" | g++ -x c++ -std=c++17 -Wall -Wextra -Werror -Iinclude/uapi -fsyntax-only - &&
 	echo "#include <linux/stacktap.h>" | gcc -x c -std=c99 -Wall -Wextra -Werror -Wpadded -Iinclude/uapi -fsyntax-only -'
+verdict "uapi header's layout is that of its version" tests/check/uapi
 verdict "scripts, shellcheck" scripts
 verdict "Python compiles" python_compiles
 verdict "planted faults apply" tests/faults/run --check
