@@ -4,6 +4,7 @@
 #include <gelf.h>
 
 #include "unwind/evaluate.h"
+#include "unwind/gap.h"
 
 enum { SEEDS = 2 };
 
@@ -40,6 +41,22 @@ static bool is_saved_wrong(const struct compare *compare, const struct unwind_ru
 	return theirs.value != evaluate_how(evaluate, UNWIND_LOAD | UNWIND_BASE_CFA, saved, 0);
 }
 
+/* What gaps_correct() did: the return address is where they say, or not said to be there yet. */
+static bool is_corrected(const struct compare *compare, const struct unwind_rule *rule,
+			 const struct evaluate *evaluate, Dwarf_Frame *frame, uint64_t their_cfa)
+{
+	struct evaluate theirs = *evaluate;
+	struct evaluate_result ra;
+
+	theirs.cfa = their_cfa;
+	ra = evaluate_register(&theirs, frame, compare->machine->ra);
+	return compare->machine->has_link && evaluate->cfa == their_cfa + GAP_PUSHED_ARM64 &&
+	       rule->ra == (UNWIND_LOAD | UNWIND_BASE_CFA) && rule->ra_offset == -UNWIND_WORD &&
+	       ra.kind == EVALUATE_VALUE &&
+	       (ra.value == evaluate_how(evaluate, rule->ra, rule->ra_offset, 0) ||
+		ra.value == evaluate_initial(evaluate, compare->machine->ra));
+}
+
 /* Both evaluated with the same numbers; NULL: they agree. */
 static const char *differ(const struct compare *compare, const struct unwind_rule *rule,
 			  Dwarf_Frame *frame, uint64_t address, uint64_t seed)
@@ -57,8 +74,10 @@ static const char *differ(const struct compare *compare, const struct unwind_rul
 		return "CFA that is gone";
 	theirs = evaluate_cfa(&evaluate, ops, count);
 	evaluate.cfa = evaluate_how(&evaluate, rule->cfa, rule->cfa_offset, rule->extra);
-	if (theirs.kind != EVALUATE_VALUE || theirs.value != evaluate.cfa)
+	if (theirs.kind != EVALUATE_VALUE)
 		return "CFA";
+	if (theirs.value != evaluate.cfa)
+		return is_corrected(compare, rule, &evaluate, frame, theirs.value) ? NULL : "CFA";
 	theirs = evaluate_register(&evaluate, frame, compare->machine->ra);
 	if (theirs.kind != EVALUATE_VALUE ||
 	    theirs.value != evaluate_how(&evaluate, rule->ra, rule->ra_offset, 0))

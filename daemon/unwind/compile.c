@@ -135,6 +135,7 @@ static int take_row(void *ctx, const struct cfi_fde *fde, uint64_t address,
 	if (++compiler->rows % CLOCK_EVERY == 0 && is_late(compiler))
 		return -ETIME;
 	rule = rule_from_state(compiler->builder.machine, state, fde->cie->is_signal);
+	gaps_correct(&compiler->gaps, fde->start, &rule);
 	if (fde->start == compiler->gaps.context_start)
 		rule = (struct unwind_rule){ .cfa = UNWIND_NO_RULE };
 	if (address == fde->start)

@@ -9,6 +9,7 @@ enum {
 	PLT_HEADER_X86 = 16,
 	PLT_HEADER_ARM64 = 32,
 	PLT_LOOK = 64,
+	ENTRY_BYTES = 64,
 	ARM64_STP_X16_LR = 0xa9bf7bf0,	/* stp x16, x30, [sp, #-16]! */
 };
 
@@ -125,6 +126,49 @@ static void look_for_context(const struct machine *machine, const uint8_t *code,
 		gaps->context_start = address + (uint64_t)(at - code);
 }
 
+static void look_for_resolver(const struct machine *machine, const uint8_t *code, size_t size,
+			      uint64_t address, struct gaps *gaps)
+{
+	/* stp x8, x9, [sp, #-208]!; stp x6, x7, [sp, #16]; before them a nop or a bti */
+	static const uint8_t arm64[] = { 0xe8, 0x27, 0xb3, 0xa9, 0xe6, 0x1f, 0x01, 0xa9 };
+	const uint8_t *at = machine->has_link ? memmem(code, size, arm64, sizeof(arm64)) : NULL;
+
+	if (at)
+		gaps->resolve_start = address + (uint64_t)(at - code) - 4;
+}
+
+/* The first instructions of what says nothing about them: ld.so on x86, musl's programs. */
+static void look_at_entry(const struct elf *elf, const struct machine *machine, struct gaps *gaps)
+{
+	static const char *const x86[] = {
+		"\x48\x89\xe7\xe8",	/* mov %rsp, %rdi; call */
+		"\x48\x31\xed\x48",	/* xor %rbp, %rbp; mov */
+	};
+	/* mov x29, #0; mov x30, #0 */
+	static const uint8_t arm64[] = { 0x1d, 0, 0x80, 0xd2, 0x1e, 0, 0x80, 0xd2 };
+	uint8_t code[sizeof(arm64)];
+	bool is_known = false;
+	Elf64_Ehdr header;
+
+	if (elf_read(elf, 0, &header, sizeof(header)) < 0)
+		return;
+	for (size_t i = 0; i < elf->phdr_count; i++) {
+		const Elf64_Phdr *phdr = &elf->phdrs[i];
+		uint64_t offset = header.e_entry - phdr->p_vaddr;
+
+		if (phdr->p_type != PT_LOAD || !(phdr->p_flags & PF_X) || offset >= phdr->p_filesz ||
+		    phdr->p_filesz - offset < ENTRY_BYTES ||
+		    elf_read(elf, phdr->p_offset + offset, code, sizeof(code)) < 0)
+			continue;
+		is_known |= machine->has_link && !memcmp(code, arm64, sizeof(arm64));
+		for (size_t j = 0; !machine->has_link && j < ARRAY_SIZE(x86); j++)
+			is_known |= starts_with(code, x86[j], 4);
+	}
+	if (is_known)
+		add(gaps, (struct gap){ .start = header.e_entry,
+					.end = header.e_entry + ENTRY_BYTES, .is_entry = true });
+}
+
 static void search_segment(const struct elf *elf, const struct machine *machine,
 			   const Elf64_Phdr *phdr, struct gaps *gaps)
 {
@@ -138,6 +182,7 @@ static void search_segment(const struct elf *elf, const struct machine *machine,
 			return;
 		look_for_trampoline(machine, code, size, phdr->p_vaddr + at, gaps);
 		look_for_context(machine, code, size, phdr->p_vaddr + at, gaps);
+		look_for_resolver(machine, code, size, phdr->p_vaddr + at, gaps);
 	}
 }
 
@@ -148,6 +193,8 @@ void gaps_find(const struct elf *elf, const struct machine *machine, struct gaps
 
 	ret_gaps->count = 0;
 	ret_gaps->context_start = 0;
+	ret_gaps->resolve_start = 0;
+	look_at_entry(elf, machine, ret_gaps);
 	for (size_t i = 0; i < ARRAY_SIZE(plts); i++) {
 		const Elf64_Shdr *shdr = elf_find_section(elf, SHT_PROGBITS, plts[i]);
 
@@ -225,6 +272,23 @@ static int fill_plt(const struct gap *gap, struct builder *builder)
 	return builder_row(builder, gap->pushed ? gap->header_end : gap->start, &rule);
 }
 
+void gaps_correct(const struct gaps *gaps, uint64_t fde_start, struct unwind_rule *rule)
+{
+	const uint8_t cfa_load = UNWIND_LOAD | UNWIND_BASE_CFA;
+
+	if (!gaps->resolve_start || fde_start != gaps->resolve_start ||
+	    rule->cfa != (UNWIND_VALUE | UNWIND_BASE_SP))
+		return;
+	/* its first instruction has not told that the return address is on the stack */
+	if (rule->ra == cfa_load ? rule->ra_offset != UNWIND_WORD : rule->cfa_offset != 0)
+		return;
+	rule->cfa_offset += GAP_PUSHED_ARM64;
+	rule->ra = cfa_load;
+	rule->ra_offset = -UNWIND_WORD;
+	if (rule->fp == cfa_load)
+		rule->fp_offset -= GAP_PUSHED_ARM64;
+}
+
 bool gaps_is_padding(const struct gaps *gaps, uint64_t start, uint64_t end)
 {
 	if (end - start >= GAP_ALIGNMENT || end % GAP_ALIGNMENT)
@@ -243,6 +307,16 @@ int gaps_fill(const struct gaps *gaps, struct builder *builder, uint64_t start, 
 	for (size_t i = 0; r == 0 && i < gaps->count; i++) {
 		const struct gap *gap = &gaps->all[i];
 
+		if (gap->is_entry && gap->start >= start && gap->start < end) {
+			struct unwind_rule rule = { .cfa = UNWIND_END };
+
+			/* what has call frame information begins further on, or cuts it off */
+			r = builder_row(builder, gap->start, &rule);
+			start = min_of(gap->end, end);
+			if (r == 0 && start < end)
+				r = builder_row(builder, start, &uncovered);
+			continue;
+		}
 		if (gap->start < start || gap->end > end || gap->header_end > gap->end)
 			continue;
 		if (gap->is_signal) {

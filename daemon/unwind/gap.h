@@ -13,11 +13,13 @@
 enum {
 	GAP_MAX = 24,
 	GAP_ALIGNMENT = 16,	/* of functions */
+	GAP_PUSHED_ARM64 = 16,	/* by the header of a PLT */
 };
 
 struct gap {
 	uint64_t start, end;
 	bool is_signal;
+	bool is_entry;		/* where a program begins: nothing called it */
 	uint64_t pushed;	/* PLT: its header has pushed from here on, 0: it has no header */
 	uint64_t header_end;
 	uint8_t late;		/* x86: an entry has pushed from this byte on, 0: it never does */
@@ -27,6 +29,7 @@ struct gaps {
 	struct gap all[GAP_MAX];	/* sorted */
 	size_t count;
 	uint64_t context_start;		/* what makecontext() made returns to here, 0: unknown */
+	uint64_t resolve_start;		/* arm64's lazy binding, 0: unknown */
 };
 
 /* What is known of @elf, whether or not something covers it. */
@@ -39,6 +42,13 @@ void gaps_find(const struct elf *elf, const struct machine *machine, struct gaps
  * functions and their starts mostly have the same rule.
  */
 bool gaps_is_padding(const struct gaps *gaps, uint64_t start, uint64_t end);
+
+/*
+ * What the frame entry that begins at @fde_start says, made right: the arm64 PLT has pushed 16
+ * bytes before it jumps to glibc's lazy binding, which forgets them and so has the return address
+ * above its CFA.
+ */
+void gaps_correct(const struct gaps *gaps, uint64_t fde_start, struct unwind_rule *rule);
 
 /* Rows for [@start, @end), which no frame entry covers. */
 int gaps_fill(const struct gaps *gaps, struct builder *builder, uint64_t start, uint64_t end);

@@ -7,7 +7,7 @@
 #include "unwind/gap.h"
 
 enum {
-	KEY_VERSION = 4,	/* counts changes of what the compiler makes of the same bytes */
+	KEY_VERSION = 5,	/* counts changes of what the compiler makes of the same bytes */
 	CHUNK = 64 * 1024,
 };
 
@@ -43,10 +43,12 @@ static void add_gaps(struct sha256_ctx *sha, const struct elf *elf, const struct
 	gaps_find(elf, machine, &gaps);
 	add(sha, gaps.count);
 	add(sha, gaps.context_start);
+	add(sha, gaps.resolve_start);
 	for (size_t i = 0; i < gaps.count; i++) {
 		add(sha, gaps.all[i].start);
 		add(sha, gaps.all[i].end);
 		add(sha, gaps.all[i].is_signal);
+		add(sha, gaps.all[i].is_entry);
 		add(sha, gaps.all[i].pushed);
 		add(sha, gaps.all[i].header_end);
 		add(sha, gaps.all[i].late);

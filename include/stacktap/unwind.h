@@ -80,8 +80,9 @@ struct unwind_walk {
 	__u8 known;			/* enum unwind_known */
 	__u8 is_exact;			/* pc was interrupted; it is not a return address */
 	__u8 is_fp_lost;		/* fp is not the caller's */
-	__u8 is_link;			/* pc came from the link register, sp is not known */
+	__u8 is_sp_lost;		/* sp is not the caller's, only below it */
 	__u8 saved;			/* enum unwind_saved */
+	__u32 chained;			/* count when the last step by the frame pointer was done */
 	__u64 context;			/* where a signal saved the stack pointer */
 	__u64 saved_at;
 };
@@ -260,17 +261,31 @@ static inline int unwind_walk_link(struct unwind_walk *walk, void *memory, __u64
 	return rule && rule->cfa != UNWIND_UNCOVERED;
 }
 
-/* One step by the frame pointer; @has_table: out of an object that has one, but no rule here. */
-static inline int unwind_walk_fp(struct unwind_walk *walk, void *memory, int has_table)
+/*
+ * A frame pointer of 0 is where a chain of them ends. It has to be a chain: code that keeps none has
+ * any number there. Nor does code count that no list knows.
+ */
+static inline int unwind_walk_chain_end(const struct unwind_walk *walk,
+					const struct unwind_mapping *mapping)
 {
-	__u64 fp, ra, link, from = walk->pc;
-	int end;
+	int is_chain = walk->fp_count && walk->chained + 1 == walk->count;
 
-	walk->is_link = 0;
+	return is_chain && (mapping || !walk->mapping_count) ? STACKTAP_END_COMPLETE :
+							       STACKTAP_END_NO_RULE;
+}
+
+/* One step by the frame pointer, out of @mapping, which has no rule here. */
+static inline int unwind_walk_fp(struct unwind_walk *walk, void *memory,
+				 const struct unwind_mapping *mapping)
+{
+	const int has_table = mapping && mapping->table;
+	__u64 fp, ra, link, from = walk->pc;
+	int end, is_link;
+
 	if (walk->is_fp_lost)
 		return STACKTAP_END_NO_RULE;
 	if (!walk->fp)
-		return STACKTAP_END_COMPLETE;
+		return unwind_walk_chain_end(walk, mapping);
 	if (walk->fp < walk->sp)
 		return STACKTAP_END_NO_RULE;
 	end = unwind_walk_load(walk, memory, walk->fp + UNWIND_WORD, &ra);
@@ -279,11 +294,17 @@ static inline int unwind_walk_fp(struct unwind_walk *walk, void *memory, int has
 	/* what is not a frame pointer mostly is no address either */
 	if (end != STACKTAP_END_NONE)
 		return end == STACKTAP_END_BAD_FRAME ? STACKTAP_END_NO_RULE : end;
-	walk->is_link = unwind_walk_link(walk, memory, ra, &link) != 0;
-	if (walk->is_link)
+	is_link = unwind_walk_link(walk, memory, ra, &link);
+	if (!is_link && !ra && !fp)
+		return unwind_walk_chain_end(walk, mapping);
+	if (!is_link && !ra)
+		return STACKTAP_END_NO_RULE;
+	if (is_link)
 		end = unwind_walk_enter(walk, link, walk->sp, walk->fp);
 	else
 		end = unwind_walk_enter(walk, ra, walk->fp + 2 * UNWIND_WORD, fp);
+	/* arm64 keeps the record at the lower end of the frame, x86 at its upper end */
+	walk->is_sp_lost = walk->machine == UNWIND_MACHINE_AARCH64;
 	if (end == STACKTAP_END_NONE && walk->mapping_count &&
 	    !unwind_walk_find(walk, walk->pc - 1) &&
 	    (has_table || walk->pc - from + UNWIND_NEAR > 2 * UNWIND_NEAR))
@@ -291,8 +312,35 @@ static inline int unwind_walk_fp(struct unwind_walk *walk, void *memory, int has
 	walk->known = UNWIND_KNOWN_NOWHERE;
 	walk->saved = UNWIND_SAVED_NOWHERE;
 	walk->is_exact = 0;
+	walk->chained = walk->count;
 	walk->fp_count++;
 	return end == STACKTAP_END_BAD_FRAME ? STACKTAP_END_NO_RULE : end;
+}
+
+/*
+ * sp where it is lost, in code that @rule describes: a function that saves fp and the return
+ * address side by side has fp point there, and the rule tells how far that is from the CFA.
+ */
+static inline int unwind_walk_find_sp(struct unwind_walk *walk, const struct unwind_rule *rule)
+{
+	__u64 sp;
+
+	/* nothing else in such a frame needs it */
+	if (rule->cfa == (UNWIND_VALUE | UNWIND_BASE_FP)) {
+		walk->is_sp_lost = 0;
+		return STACKTAP_END_NONE;
+	}
+	if (walk->is_fp_lost || rule->cfa != (UNWIND_VALUE | UNWIND_BASE_SP) ||
+	    rule->fp != (UNWIND_LOAD | UNWIND_BASE_CFA) ||
+	    rule->ra != (UNWIND_LOAD | UNWIND_BASE_CFA) ||
+	    rule->ra_offset - UNWIND_WORD != rule->fp_offset)
+		return STACKTAP_END_NO_RULE;
+	sp = walk->fp - (__u64)(__s64)rule->fp_offset - (__u64)(__s64)rule->cfa_offset;
+	if (sp < walk->sp)
+		return STACKTAP_END_NO_RULE;
+	walk->sp = sp;
+	walk->is_sp_lost = 0;
+	return STACKTAP_END_NONE;
 }
 
 /* Where the caller has the saved register; @saved is NULL if the callee does not tell. */
@@ -390,6 +438,7 @@ static inline int unwind_walk_step(struct unwind_walk *walk, void *memory)
 	const struct unwind_mapping *mapping = unwind_walk_find(walk, address);
 	const struct unwind_rule *rule = NULL;
 	const __s32 *saved = NULL;
+	int end;
 
 	if (mapping && mapping->table) {
 		unwind_note_table(memory, mapping->table);
@@ -397,16 +446,20 @@ static inline int unwind_walk_step(struct unwind_walk *walk, void *memory)
 	}
 	if (rule && mapping->table->saved)
 		saved = &mapping->table->saved[rule - mapping->table->rules];
-	if (rule && unwind_rule_is_plain(rule) && !(walk->is_fp_lost | walk->is_link))
+	if (rule && unwind_rule_is_plain(rule) && !(walk->is_fp_lost | walk->is_sp_lost))
 		return unwind_walk_plain(walk, memory, rule, saved);
-	/* how much a leaf has on the stack is unknown: its caller goes by the frame pointer, too */
-	if (!rule || rule->cfa == UNWIND_UNCOVERED || walk->is_link)
-		return unwind_walk_fp(walk, memory, mapping && mapping->table);
+	if (!rule || rule->cfa == UNWIND_UNCOVERED)
+		return unwind_walk_fp(walk, memory, mapping);
 	switch (rule->cfa) {
 	case UNWIND_NO_RULE:
 		return STACKTAP_END_NO_RULE;
 	case UNWIND_END:
 		return STACKTAP_END_COMPLETE;
+	}
+	if (walk->is_sp_lost) {
+		end = unwind_walk_find_sp(walk, rule);
+		if (end != STACKTAP_END_NONE)
+			return end;
 	}
 	return unwind_walk_rule(walk, memory, address - mapping->bias, rule, saved);
 }

@@ -10,6 +10,7 @@
 #include "symbol/elf.h"
 #include "unwind/compile.h"
 #include "unwind/cursor.h"
+#include "unwind/gap.h"
 #include "unwind/machine.h"
 #include "unwind/rule.h"
 
@@ -326,6 +327,70 @@ static void a_trampoline_without_frame_entry_has_a_rule(void **state)
 	free(compiled.data);
 }
 
+/* ld.so on x86 has none for where the kernel enters it. */
+static void an_entry_without_frame_entry_is_the_end(void **state)
+{
+	static const char flags[] = "-no-pie -O1 -nostdlib -Wl,-e,begin";
+	static const char source[] =
+		"__asm__(\".text\\n.p2align 6\\n.skip 16, 0x90\\n.globl begin\\nbegin:\\n\"\n"
+		"\"%s\\ncall begin\\n.globl behind\\nbehind: .skip 80, 0x90\\n\");\n"
+		"int other(int x) { return x; }\n";
+	static const struct {
+		const char *first, *rule;
+	} cases[] = {
+		{ "movq %rsp, %rdi", "end of stack" },
+		{ "leaq 8(%rsp), %rdi", "uncovered" },	/* libraries may begin with anything */
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		_cleanup_free_ char *all = NULL;
+		struct compiled compiled;
+		const char *path;
+
+		assert_true(asprintf(&all, source, cases[i].first) > 0);
+		path = fixture_build("entry", flags, all);
+		compiled = compile_path(path);
+		expect(&compiled, symbol(path, "begin"), cases[i].rule);
+		expect(&compiled, symbol(path, "behind") - 1, cases[i].rule);
+		expect(&compiled, symbol(path, "begin") - 1, "uncovered");
+		expect(&compiled, symbol(path, "begin") + 64, "uncovered");
+		free(compiled.data);
+	}
+}
+
+static void lazy_binding_on_arm64_is_corrected(void **state)
+{
+	const struct gaps gaps = { .resolve_start = 0x100 };
+	/* in its first instruction, behind it; elsewhere; and as glibc has it mended one day */
+	static const struct {
+		uint64_t start;
+		struct unwind_rule rule;
+		const char *want;
+	} cases[] = {
+		{ 0x100, { .cfa = UNWIND_VALUE | UNWIND_BASE_SP, .ra = UNWIND_VALUE | 30 },
+		  "cfa=sp+16 ra=[cfa-8] fp=same" },
+		{ 0x100, { .cfa = UNWIND_VALUE | UNWIND_BASE_SP, .cfa_offset = 208,
+			   .ra = UNWIND_LOAD | UNWIND_BASE_CFA, .ra_offset = 8 },
+		  "cfa=sp+224 ra=[cfa-8] fp=same" },
+		{ 0x200, { .cfa = UNWIND_VALUE | UNWIND_BASE_SP, .ra = UNWIND_VALUE | 30 },
+		  "cfa=sp ra=lr fp=same" },
+		{ 0x100, { .cfa = UNWIND_VALUE | UNWIND_BASE_SP, .cfa_offset = 224,
+			   .ra = UNWIND_LOAD | UNWIND_BASE_CFA, .ra_offset = -8 },
+		  "cfa=sp+224 ra=[cfa-8] fp=same" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct unwind_rule rule = cases[i].rule;
+		char found[RULE_TEXT_MAX];
+
+		gaps_correct(&gaps, cases[i].start, &rule);
+		rule_format(machine_find(EM_AARCH64), &rule, found);
+		assert_string_equal(found, cases[i].want);
+	}
+}
+
 static void other_files_are_refused(void **state)
 {
 	struct compiled compiled;
@@ -452,6 +517,8 @@ int main(void)
 		cmocka_unit_test(files_without_sections_are_read),
 		cmocka_unit_test(a_plt_without_frame_entry_has_a_rule),
 		cmocka_unit_test(a_trampoline_without_frame_entry_has_a_rule),
+		cmocka_unit_test(an_entry_without_frame_entry_is_the_end),
+		cmocka_unit_test(lazy_binding_on_arm64_is_corrected),
 		cmocka_unit_test(cursors_stay_inside),
 		cmocka_unit_test(other_files_are_refused),
 		cmocka_unit_test(segments_are_what_the_file_holds),

@@ -425,12 +425,72 @@ static void a_frame_pointer_that_leads_nowhere_is_not_followed(void **state)
 	assert_int_equal(walk(f), STACKTAP_END_NO_RULE);
 	f = prepare(JIT + 4, STACK + 0x20, STACK);	/* below the stack */
 	assert_int_equal(walk(f), STACKTAP_END_NO_RULE);
-	f = prepare(JIT + 4, STACK, 0);			/* the outermost */
-	assert_int_equal(walk(f), STACKTAP_END_COMPLETE);
 	f = prepare(TEXT + F_LOST, STACK, STACK + 0x20); /* not the caller's any more */
 	put(f, STACK + 8, JIT + 4);
 	assert_int_equal(walk(f), STACKTAP_END_NO_RULE);
 	EXPECT(f, TEXT + F_LOST, JIT + 4);
+}
+
+static void only_a_chain_of_frame_pointers_ends_with_0(void **state)
+{
+	const uint64_t unknown = JIT + 0x100000;
+	struct fixture *f = prepare(JIT + 4, STACK, STACK + 0x20);
+
+	(void)state;
+	put(f, STACK + 0x28, JIT + 8);
+	assert_int_equal(walk(f), STACKTAP_END_COMPLETE);
+	EXPECT(f, JIT + 4, JIT + 8);
+	f = prepare(JIT + 4, STACK, STACK + 0x20);
+	put(f, STACK + 0x20, STACK + 0x40);		/* and there is nothing */
+	put(f, STACK + 0x28, JIT + 8);
+	assert_int_equal(walk(f), STACKTAP_END_COMPLETE);
+	EXPECT(f, JIT + 4, JIT + 8);
+	f = prepare(JIT + 4, STACK, 0);			/* any number */
+	assert_int_equal(walk(f), STACKTAP_END_NO_RULE);
+	f = prepare(JIT + 4, STACK, STACK + 0x20);	/* points to any zeroes */
+	assert_int_equal(walk(f), STACKTAP_END_NO_RULE);
+	EXPECT(f, JIT + 4);
+	f = prepare(TEXT + F_LEAF, STACK, 0);
+	put(f, STACK, TEXT + F_UNCOVERED + 5);
+	assert_int_equal(walk(f), STACKTAP_END_NO_RULE);
+	f = prepare(unknown, STACK, STACK + 0x20);	/* what may be anything */
+	put(f, STACK + 0x28, unknown + 8);
+	assert_int_equal(walk(f), STACKTAP_END_NO_RULE);
+	EXPECT(f, unknown, unknown + 8);
+}
+
+static void after_a_frame_record_rules_find_the_stack_by_the_next(void **state)
+{
+	struct fixture *f = prepare(JIT + 4, STACK, STACK + 0x20);
+
+	(void)state;
+	f->walk.machine = UNWIND_MACHINE_AARCH64;
+	put(f, STACK + 0x20, STACK + 0x60);
+	put(f, STACK + 0x28, TEXT + F_FRAME + 4);
+	put(f, STACK + 0x60, STACK + 0x80);
+	put(f, STACK + 0x68, TEXT + F_LEAF + 4);	/* its sp is known again: 0x70 */
+	put(f, STACK + 0x70, TEXT + F_FRAME + 8);
+	put(f, STACK + 0x88, STACK + 0x77);
+	put(f, STACK + 0x90, TEXT + F_END + 4);
+	assert_int_equal(walk(f), STACKTAP_END_COMPLETE);
+	EXPECT(f, JIT + 4, TEXT + F_FRAME + 4, TEXT + F_LEAF + 4, TEXT + F_FRAME + 8,
+	       TEXT + F_END + 4);
+	assert_int_equal(f->walk.fp_count, 1);
+	/* one that keeps no record does not tell where sp is */
+	f = prepare(JIT + 4, STACK, STACK + 0x20);
+	f->walk.machine = UNWIND_MACHINE_AARCH64;
+	put(f, STACK + 0x20, STACK + 0x60);
+	put(f, STACK + 0x28, TEXT + F_LEAF + 4);
+	put(f, STACK + 0x30, TEXT + F_END + 4);
+	assert_int_equal(walk(f), STACKTAP_END_NO_RULE);
+	EXPECT(f, JIT + 4, TEXT + F_LEAF + 4);
+	/* nor does one whose record would lie below what called it */
+	f = prepare(JIT + 4, STACK, STACK + 0x40);
+	f->walk.machine = UNWIND_MACHINE_AARCH64;
+	put(f, STACK + 0x40, STACK + 0x10);
+	put(f, STACK + 0x48, TEXT + F_FRAME + 4);
+	put(f, STACK + 0x18, TEXT + F_END + 4);
+	assert_int_equal(walk(f), STACKTAP_END_NO_RULE);
 }
 
 static void code_that_no_list_knows_calls_its_like(void **state)
@@ -602,6 +662,8 @@ int main(void)
 		cmocka_unit_test(code_without_information_goes_by_the_frame_pointer),
 		cmocka_unit_test(a_leaf_without_information_has_its_caller_in_the_link_register),
 		cmocka_unit_test(a_frame_pointer_that_leads_nowhere_is_not_followed),
+		cmocka_unit_test(only_a_chain_of_frame_pointers_ends_with_0),
+		cmocka_unit_test(after_a_frame_record_rules_find_the_stack_by_the_next),
 		cmocka_unit_test(code_that_no_list_knows_calls_its_like),
 		cmocka_unit_test(what_cannot_be_said_ends_the_walk),
 		cmocka_unit_test(stacks_must_grow),

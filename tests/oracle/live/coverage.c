@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coverage.h"
 
+#include <dwarf.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +10,7 @@
 enum {
 	ADDRESSES = 1 << 18,
 	FUNCTIONS_MAX = 4096,
+	LINK_REGISTER = 30,	/* of arm64 */
 };
 
 struct function {
@@ -36,6 +38,32 @@ static bool has_cfi(Dwfl *dwfl, uint64_t pc)
 		return false;
 	free(frame);
 	return true;
+}
+
+static bool is_above_cfa(Dwfl *dwfl, uint64_t pc)
+{
+	Dwfl_Module *module = dwfl_addrmodule(dwfl, pc);
+	Dwarf_Op memory[3], *ops;
+	bool is_above = false;
+	Dwarf_Frame *frame;
+	Dwarf_Addr bias;
+	Dwarf_CFI *cfi;
+	size_t count;
+
+	cfi = module ? dwfl_module_eh_cfi(module, &bias) : NULL;
+	if (!cfi || dwarf_cfi_addrframe(cfi, pc - bias, &frame) != 0)
+		return false;
+	if (dwarf_frame_register(frame, LINK_REGISTER, memory, &ops, &count) == 0)
+		is_above = count == 2 && ops[1].atom == DW_OP_plus_uconst &&
+			   (int64_t)ops[1].number > 0;
+	free(frame);
+	return is_above;
+}
+
+bool coverage_is_wrong(Dwfl *dwfl, uint64_t pc)
+{
+	/* the first instruction there does not tell yet */
+	return is_above_cfa(dwfl, pc) || is_above_cfa(dwfl, pc + 4);
 }
 
 static bool is_plt(Dwfl_Module *module, uint64_t pc)

@@ -271,6 +271,21 @@ static void drop_guess(struct stack *stack)
 }
 
 /*
+ * glibc's information on lazy binding forgets 16 bytes on arm64, and so has the return address above
+ * its CFA. Tables have that corrected, libdwfl has not: what it says of the callers is nothing.
+ */
+static void drop_misled(Dwfl *dwfl, struct stack *stack)
+{
+	for (uint32_t i = 0; TRACEE_CFI_HAS_GAPS && i < stack->count; i++)
+		if (coverage_is_wrong(dwfl, stack->pcs[i])) {
+			stack->count = i + 1;
+			stack->end = STACKTAP_END_NO_RULE;
+			while (stack->exact_count && stack->exact[stack->exact_count - 1] > i)
+				stack->exact_count--;
+		}
+}
+
+/*
  * A frame of ours that is no code. Call frame information that is wrong leads libdwfl there, too; what
  * comes then says nothing about either.
  */
@@ -370,6 +385,7 @@ static void compare(Dwfl *dwfl, const struct tracee *target, const struct tracee
 
 	walk_ours(target, regs, &ours);
 	walk_theirs(dwfl, target, &theirs);
+	drop_misled(dwfl, &theirs);
 	is_wrong = is_strange(&ours, &theirs);
 	drop_guess(&theirs);
 	if (theirs.count > 0 && theirs.count < ours.count &&
