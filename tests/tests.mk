@@ -45,6 +45,13 @@ stage: $(workloads) $(user_programs) $(K)/stacktap.ko $(K)-abi99/stacktap.ko
 	$(Q)mkdir -p $(S)/bin && cp -u $(user_programs) $(S)/bin/ && cp -u $(K)/stacktap.ko $(S)/ && \
 		cp -u $(K)-abi99/stacktap.ko $(S)/stacktap-abi99.ko
 
+ifeq ($(LANE),stacks)
+stage: $(S)/stacktap-patient.ko
+endif
+
+$(S)/stacktap-patient.ko: $(K)-patient/stacktap.ko
+	$(Q)mkdir -p $(S) && cp $< $@
+
 $(S)/workload/%: tests/vm/workload/%.c
 	$(say) CC $@
 	$(Q)mkdir -p $(@D) && $(user_cc) $(workload_cflags) -o $@ $< -lm -ldl

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "frames.h"
 
+#include <dwarf.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { X86_64_PC = 16 };
+enum {
+	X86_64_PC = 16,
+	ARM64_LINK = 30,
+};
 
 static bool get_thread(Dwfl *dwfl, pid_t tid, void *ctx, void **ret_thread)
 {
@@ -45,6 +49,11 @@ static bool memory_read(Dwfl *dwfl, Dwarf_Addr address, Dwarf_Word *ret_word, vo
 	return true;
 }
 
+static uint64_t link_register(const struct stacktap_regs *regs)
+{
+	return regs->regs[ARM64_LINK] & ~regs->pac_mask;
+}
+
 static bool set_registers(Dwfl_Thread *thread, void *ctx)
 {
 	const struct slice *slice = ctx;
@@ -62,8 +71,10 @@ static bool set_registers(Dwfl_Thread *thread, void *ctx)
 	}
 	if (!dwfl_thread_state_registers(thread, 0, count, words))
 		return false;
+	/* before the return address: it is asked about the call, and not about what follows */
 	if (regs->arch != EM_X86_64)
-		dwfl_thread_state_register_pc(thread, regs->pc);
+		dwfl_thread_state_register_pc(thread, slice->is_caller ?
+						      link_register(regs) - 1 : regs->pc);
 	return true;
 }
 
@@ -118,10 +129,53 @@ static void mark_interrupted(struct frames *frames)
 	frames->exact_count = count;
 }
 
-void frames_by_dwfl(Dwfl *dwfl, const struct slice *slice, struct frames *ret_frames)
+static Dwarf_Frame *find_frame(Dwfl *dwfl, uint64_t pc)
+{
+	Dwfl_Module *module = dwfl_addrmodule(dwfl, pc);
+	Dwarf_Frame *frame;
+	Dwarf_Addr bias;
+	Dwarf_CFI *cfi;
+
+	cfi = module ? dwfl_module_eh_cfi(module, &bias) : NULL;
+	if (cfi && dwarf_cfi_addrframe(cfi, pc - bias, &frame) == 0)
+		return frame;
+	cfi = module ? dwfl_module_dwarf_cfi(module, &bias) : NULL;
+	return cfi && dwarf_cfi_addrframe(cfi, pc - bias, &frame) == 0 ? frame : NULL;
+}
+
+/* glibc's lazy binding on arm64 forgets 16 bytes, and so has the return address above its CFA. */
+static bool is_wrong(Dwarf_Frame *frame)
+{
+	Dwarf_Op memory[3], *ops;
+	size_t count;
+
+	return frame && dwarf_frame_register(frame, ARM64_LINK, memory, &ops, &count) == 0 &&
+	       count == 2 && ops[1].atom == DW_OP_plus_uconst && (int64_t)ops[1].number > 0;
+}
+
+/* Is there call frame information that can be believed? */
+static bool has_cfi(Dwfl *dwfl, uint64_t pc, bool is_arm64)
+{
+	_cleanup_free_ Dwarf_Frame *frame = find_frame(dwfl, pc);
+	/* the first instruction there does not tell yet */
+	_cleanup_free_ Dwarf_Frame *next = is_arm64 ? find_frame(dwfl, pc + 4) : NULL;
+
+	return frame && !(is_arm64 && (is_wrong(frame) || is_wrong(next)));
+}
+
+static bool is_exact(const struct frames *frames, uint32_t i)
+{
+	for (uint32_t j = 0; j < frames->exact_count; j++)
+		if (frames->exact[j] == i)
+			return true;
+	return i == 0;
+}
+
+static void unwind(Dwfl *dwfl, const struct slice *slice, struct frames *ret_frames)
 {
 	ret_frames->count = ret_frames->exact_count = 0;
 	ret_frames->end = STACKTAP_END_COMPLETE;
+	ret_frames->is_blind = false;
 	if (dwfl_getthread_frames(dwfl, (pid_t)slice->tid, on_frame, ret_frames) != 0)
 		ret_frames->end = STACKTAP_END_NO_RULE;
 	/* for libdwfl a return address that it cannot read is the end of the stack */
@@ -130,25 +184,80 @@ void frames_by_dwfl(Dwfl *dwfl, const struct slice *slice, struct frames *ret_fr
 	/* an undefined return address may come out as a last frame of 0 */
 	while (ret_frames->count > 1 && !ret_frames->pcs[ret_frames->count - 1])
 		ret_frames->count--;
-	/* where it knows nothing it guesses by the frame pointer; what is no code is no frame */
-	if (ret_frames->end != STACKTAP_END_COMPLETE && ret_frames->count > 1 &&
+	/* what it cannot read it guesses by the frame pointer; what is no code is no frame */
+	if (ret_frames->end == STACKTAP_END_UNREADABLE && ret_frames->count > 1 &&
 	    !dwfl_addrmodule(dwfl, ret_frames->pcs[ret_frames->count - 1]))
 		ret_frames->count--;
 	mark_interrupted(ret_frames);
 }
 
+/*
+ * Behind code without call frame information libdwfl guesses, by the link register and the frame
+ * pointer, and skips frames: that is no judgement.
+ */
+static void drop_guesses(Dwfl *dwfl, const struct slice *slice, struct frames *frames)
+{
+	bool is_arm64 = slice->sections->regs->arch == EM_AARCH64;
+
+	for (uint32_t i = 0; i < frames->count; i++) {
+		if (has_cfi(dwfl, frames->pcs[i] - !is_exact(frames, i), is_arm64))
+			continue;
+		frames->count = i + 1;
+		frames->end = STACKTAP_END_NO_RULE;
+		frames->is_blind = true;
+		while (frames->exact_count && frames->exact[frames->exact_count - 1] > i)
+			frames->exact_count--;
+	}
+}
+
+/* On arm64 most code of that kind (PLT entries, the vDSO) has nothing on the stack. */
+static void unwind_from_caller(Dwfl *dwfl, struct slice *slice, struct frames *frames)
+{
+	static struct frames above;
+
+	slice->missed = 0;
+	slice->is_caller = true;
+	unwind(dwfl, slice, &above);
+	slice->is_caller = false;
+	drop_guesses(dwfl, slice, &above);
+	/* otherwise it has, and nobody knows how much */
+	if (above.end != STACKTAP_END_COMPLETE || above.exact_count ||
+	    above.count == ARRAY_SIZE(above.pcs))
+		return;
+	frames->end = above.end;
+	frames->is_blind = false;
+	frames->count = above.count + 1;
+	memcpy(frames->pcs + 1, above.pcs, above.count * sizeof(above.pcs[0]));
+	frames->pcs[1] = link_register(slice->sections->regs);
+}
+
+void frames_by_dwfl(Dwfl *dwfl, struct slice *slice, struct frames *ret_frames)
+{
+	unwind(dwfl, slice, ret_frames);
+	drop_guesses(dwfl, slice, ret_frames);
+	if (ret_frames->is_blind && ret_frames->count == 1 &&
+	    slice->sections->regs->arch == EM_AARCH64)
+		unwind_from_caller(dwfl, slice, ret_frames);
+}
+
 enum verdict frames_compare(const struct frames *ours, const struct frames *theirs)
 {
 	const uint32_t common = min_of(ours->count, theirs->count);
+	const bool is_same = !memcmp(ours->pcs, theirs->pcs, common * sizeof(ours->pcs[0]));
 	const bool are_whole = ours->end == STACKTAP_END_COMPLETE &&
 			       theirs->end == STACKTAP_END_COMPLETE;
 
+	if (theirs->is_blind && is_same && ours->count >= theirs->count)
+		return VERDICT_BLIND;
+	if (is_same && ((ours->count <= theirs->count && ours->end == STACKTAP_END_TIME) ||
+			(ours->count >= theirs->count && theirs->end == STACKTAP_END_UNREADABLE)))
+		return VERDICT_CUT;
 	if (ours->end == STACKTAP_END_COMPLETE &&
 	    (ours->count < theirs->count ||
 	     (are_whole && (ours->count != theirs->count ||
 			    ours->pcs[ours->count - 1] != theirs->pcs[theirs->count - 1]))))
 		return VERDICT_WRONG_ROOT;
-	if (memcmp(ours->pcs, theirs->pcs, common * sizeof(ours->pcs[0])) != 0)
+	if (!is_same)
 		return VERDICT_WRONG;
 	if (theirs->end == STACKTAP_END_COMPLETE && theirs->count < ours->count)
 		return VERDICT_WRONG;

@@ -29,7 +29,6 @@ static struct slice slice;
 static struct {
 	uint64_t samples, without, unknown, moved, frames, verdicts[VERDICTS];
 	uint64_t our_ends[STACKTAP_END_REASONS];
-	uint64_t cut;	/* the same as far as the slice went */
 	uint32_t deepest;
 } counts;
 
@@ -51,6 +50,7 @@ static void report(const struct target *target, const struct stacktap_sample *sa
 		   enum verdict verdict, const struct frames *ours, const struct frames *theirs)
 {
 	static const char *const names[] = {
+		[VERDICT_BLIND] = "libdwfl is blind",
 		[VERDICT_WE_ENDED] = "we ended", [VERDICT_THEY_ENDED] = "libdwfl ended",
 		[VERDICT_WRONG] = "WRONG", [VERDICT_WRONG_ROOT] = "WRONG ROOT",
 	};
@@ -100,20 +100,19 @@ static void on_sample(void *ctx, const struct stacktap_sample *sample,
 	counts.moved += sample->header.flags & STACKTAP_SAMPLE_MOVED ? 1 : 0;
 	counts.frames += min_of(ours.count, theirs.count);
 	counts.deepest = max_of(counts.deepest, ours.count);
-	if (verdict == VERDICT_THEY_ENDED && theirs.end == STACKTAP_END_UNREADABLE)
-		counts.cut++;
-	else if (verdict != VERDICT_EQUAL)
+	if (verdict != VERDICT_EQUAL && verdict != VERDICT_CUT)
 		report(target, sample, verdict, &ours, &theirs);
 }
 
-/* With slices that held the whole stack. */
+/* With slices that held the whole stack, and code that libdwfl knows. */
 static uint64_t compared(void)
 {
 	uint64_t sum = 0;
 
 	for (int i = 0; i < VERDICTS; i++)
-		sum += counts.verdicts[i];
-	return sum - counts.cut;
+		if (i != VERDICT_CUT && i != VERDICT_BLIND)
+			sum += counts.verdicts[i];
+	return sum;
 }
 
 static void forget(struct target *target)
@@ -171,12 +170,14 @@ static void print_counts(void)
 	printf("{\"samples\": %" PRIu64 ", \"without\": %" PRIu64 ", \"unknown\": %" PRIu64
 	       ", \"moved\": %" PRIu64 ", \"frames\": %" PRIu64 ", \"deepest\": %u"
 	       ", \"compared\": %" PRIu64 ", \"equal\": %" PRIu64 ", \"we_ended\": %" PRIu64
-	       ", \"they_ended\": %" PRIu64 ", \"cut\": %" PRIu64 ", \"wrong\": %" PRIu64
+	       ", \"they_ended\": %" PRIu64 ", \"cut\": %" PRIu64 ", \"blind\": %" PRIu64
+	       ", \"wrong\": %" PRIu64
 	       ", \"wrong_root\": %" PRIu64 ", \"ends\": [", counts.samples, counts.without,
 	       counts.unknown, counts.moved, counts.frames, counts.deepest, compared(),
 	       counts.verdicts[VERDICT_EQUAL], counts.verdicts[VERDICT_WE_ENDED],
-	       counts.verdicts[VERDICT_THEY_ENDED] - counts.cut, counts.cut,
-	       counts.verdicts[VERDICT_WRONG], counts.verdicts[VERDICT_WRONG_ROOT]);
+	       counts.verdicts[VERDICT_THEY_ENDED], counts.verdicts[VERDICT_CUT],
+	       counts.verdicts[VERDICT_BLIND], counts.verdicts[VERDICT_WRONG],
+	       counts.verdicts[VERDICT_WRONG_ROOT]);
 	for (int i = 0; i < STACKTAP_END_REASONS; i++)
 		printf("%s%" PRIu64, i ? ", " : "", counts.our_ends[i]);
 	puts("]}");
