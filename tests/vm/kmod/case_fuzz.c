@@ -25,6 +25,7 @@
 #include "forge.h"
 #include "frameless.h"
 #include "load.h"
+#include "module.h"
 #include "sliced.h"
 #include "tables.h"
 #include "tap.h"
@@ -416,13 +417,6 @@ static pid_t fork_victim(struct arena *arena, struct dice *dice)
 	return pid;
 }
 
-static unsigned int number_of(const char *name, unsigned int fallback)
-{
-	const char *text = getenv(name);
-
-	return text && *text ? strtoul(text, NULL, 0) : fallback;
-}
-
 static void report(const struct arena *arena)
 {
 	uint64_t hits = 0, frames = 0, slices = 0, ends[STACKTAP_END_REASONS] = { 0 }, longest = 0;
@@ -465,7 +459,7 @@ static void report(const struct arena *arena)
 
 void case_fuzz(void)
 {
-	unsigned int rounds = number_of("FUZZ_ROUNDS", ROUNDS), seed = number_of("FUZZ_SEED", 1);
+	unsigned int rounds = module_setting("FUZZ_ROUNDS", ROUNDS), seed = module_setting("FUZZ_SEED", 1);
 	struct arena *arena = mmap(NULL, sizeof(*arena), PROT_READ | PROT_WRITE,
 				   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	struct worker *worker = calloc(1, sizeof(*worker));

@@ -20,6 +20,7 @@
 #include "cases.h"
 #include "client.h"
 #include "load.h"
+#include "module.h"
 #include "tap.h"
 
 static const struct source clock_and_faults[] = {
@@ -95,27 +96,6 @@ void case_hotplug(void)
 	tap(load_set_online(1, true), "closed while CPU 1 was offline");
 }
 
-static void visit_sessions(const void *attrs, size_t size, void *arg)
-{
-	uint32_t *sessions = arg;
-
-	*sessions = attr_u32(attrs, size, STACKTAP_A_SESSIONS);
-}
-
-static uint32_t count_sessions(void)
-{
-	uint32_t sessions = UINT32_MAX;
-	struct message message;
-	struct wire wire;
-
-	if (wire_open(&wire))
-		return sessions;
-	message_begin(&wire, &message, STACKTAP_CMD_GET_MODULE, 0);
-	wire_call(&wire, &message, visit_sessions, &sessions);
-	wire_close(&wire);
-	return sessions;
-}
-
 void case_killed(void)
 {
 	struct client client;
@@ -123,7 +103,7 @@ void case_killed(void)
 	pid_t owner;
 	char byte;
 
-	tap(!count_sessions(), "no sessions");
+	tap(!module_sessions(), "no sessions");
 	for (i = 0; i < 5; i++) {
 		if (pipe(ready))
 			return;
@@ -141,11 +121,11 @@ void case_killed(void)
 		close(ready[0]);
 		usleep(100000);
 		if (!i)
-			tap(count_sessions() == 1, "one session");
+			tap(module_sessions() == 1, "one session");
 		load_kill(owner);
 	}
 	usleep(100000);
-	tap(!count_sessions(), "no session outlives its killed owner");
+	tap(!module_sessions(), "no session outlives its killed owner");
 
 	for (i = 0; i < STACKTAP_MAX_SESSIONS; i++)
 		if (open(STACKTAP_DEVICE, O_RDWR | O_CLOEXEC) < 0)

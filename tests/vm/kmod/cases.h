@@ -28,6 +28,8 @@ void case_slices(void);
 void case_slice_limits(void);
 void case_slice_every(void);
 void case_slice_lockdown(void);
+void case_abuse(void);
+void case_ioctls(void);
 void case_nmi(void);
 void case_hold(void);
 

@@ -39,6 +39,8 @@ static const struct {
 	{ "slice-limits", case_slice_limits },
 	{ "slice-every", case_slice_every },
 	{ "slice-lockdown", case_slice_lockdown },
+	{ "abuse", case_abuse },
+	{ "ioctls", case_ioctls },
 	{ "nmi", case_nmi },
 	{ "hold", case_hold },
 };
