@@ -30,6 +30,7 @@ void case_slice_every(void);
 void case_slice_lockdown(void);
 void case_abuse(void);
 void case_ioctls(void);
+void case_netlink(void);
 void case_nmi(void);
 void case_hold(void);
 

@@ -41,6 +41,7 @@ static const struct {
 	{ "slice-lockdown", case_slice_lockdown },
 	{ "abuse", case_abuse },
 	{ "ioctls", case_ioctls },
+	{ "netlink", case_netlink },
 	{ "nmi", case_nmi },
 	{ "hold", case_hold },
 };
