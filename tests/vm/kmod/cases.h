@@ -31,6 +31,11 @@ void case_slice_lockdown(void);
 void case_abuse(void);
 void case_ioctls(void);
 void case_netlink(void);
+void case_lifetimes(void);
+void case_races(void);
+void case_owners(void);
+void case_storms(void);
+void case_pressure(void);
 void case_nmi(void);
 void case_hold(void);
 

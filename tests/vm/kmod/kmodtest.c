@@ -42,6 +42,11 @@ static const struct {
 	{ "abuse", case_abuse },
 	{ "ioctls", case_ioctls },
 	{ "netlink", case_netlink },
+	{ "lifetimes", case_lifetimes },
+	{ "races", case_races },
+	{ "owners", case_owners },
+	{ "storms", case_storms },
+	{ "pressure", case_pressure },
 	{ "nmi", case_nmi },
 	{ "hold", case_hold },
 };

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Calls that meet the end of what they are about, and STARTs while CPUs come and go. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/perf_event.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cases.h"
+#include "client.h"
+#include "load.h"
+#include "module.h"
+#include "tap.h"
+
+enum {
+	CLOSES = 60,
+	TOGGLES = 12,
+	RING_BYTES = 65536,
+};
+
+static const struct source sources[] = {
+	{ .name = "cpu-clock", .type = PERF_TYPE_SOFTWARE, .config = PERF_COUNT_SW_CPU_CLOCK,
+	  .rate_hz = 499 },
+	{ .name = "page-faults", .type = PERF_TYPE_SOFTWARE, .config = PERF_COUNT_SW_PAGE_FAULTS,
+	  .period = 7 },
+	{ .name = "context-switches", .type = PERF_TYPE_SOFTWARE,
+	  .config = PERF_COUNT_SW_CONTEXT_SWITCHES, .period = 3 },
+};
+
+struct arena {
+	_Atomic uint64_t id;
+	atomic_uint served, missed, wrong;
+};
+
+/* All that netlink can do to a session that ends at any moment. */
+static _Noreturn void hammer(struct arena *arena, unsigned int number)
+{
+	static const uint8_t commands[] = {
+		STACKTAP_CMD_START, STACKTAP_CMD_GET_SESSION, STACKTAP_CMD_STOP,
+		STACKTAP_CMD_SET_SESSION,
+	};
+	struct message message;
+	struct wire wire;
+	unsigned int i;
+	int err;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (wire_open(&wire))
+		_exit(1);
+	for (i = number;; i++) {
+		message_begin(&wire, &message, commands[i % 4], 0);
+		message_put_u64(&message, STACKTAP_A_SESSION_ID, atomic_load(&arena->id));
+		if (i % 4 == 3)
+			message_nest_end(&message, message_nest_begin(&message, STACKTAP_A_FILTER));
+		err = wire_call(&wire, &message, NULL, NULL);
+		if (!err)
+			atomic_fetch_add(&arena->served, 1);
+		else if (err == -ESRCH)
+			atomic_fetch_add(&arena->missed, 1);
+		/* EINVAL: it had no ring or source yet */
+		else if (err != -EALREADY && err != -EINVAL)
+			atomic_fetch_add(&arena->wrong, 1);
+	}
+}
+
+static void check_netlink(void)
+{
+	struct arena *arena = mmap(NULL, sizeof(*arena), PROT_READ | PROT_WRITE,
+				   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct client client;
+	unsigned int i, opened = 0;
+	pid_t hammers[2];
+
+	atomic_store(&arena->id, 1);
+	for (i = 0; i < 2; i++) {
+		hammers[i] = fork();
+		if (!hammers[i])
+			hammer(arena, i);
+	}
+	for (i = 0; i < CLOSES || (i < 50 * CLOSES && (!arena->served || !arena->missed)); i++) {
+		if (client_open(&client))
+			continue;
+		opened++;
+		atomic_store(&arena->id, client.info.session_id);
+		client_add_rings(&client, RING_BYTES);
+		client_set_sources(&client, sources, 3);
+		client_start(&client);
+		load_fault(20);
+		client_close(&client);
+	}
+	load_kill(hammers[0]);
+	load_kill(hammers[1]);
+	tap(opened >= CLOSES && arena->served && arena->missed && !arena->wrong,
+	    "netlink beside %u closes: %u served, %u came too late, %u otherwise", opened,
+	    arena->served, arena->missed, arena->wrong);
+	tap(module_is_empty(), "nothing is left");
+	munmap(arena, sizeof(*arena));
+}
+
+struct shared_fd {
+	atomic_int fd;
+	atomic_bool over;
+	atomic_uint served, missed;
+};
+
+static void *call_forever(void *arg)
+{
+	struct shared_fd *shared = arg;
+
+	while (!atomic_load(&shared->over)) {
+		struct stacktap_ring_create create = {
+			.size = sizeof(create), .data_bytes = RING_BYTES,
+		};
+		struct stacktap_info info = { .size = sizeof(info) };
+		struct stacktap_flush flush = { .size = sizeof(flush) };
+		int fd = atomic_load(&shared->fd);
+		struct pollfd pollfd = { .fd = fd, .events = POLLIN };
+		void *p;
+
+		if (ioctl(fd, STACKTAP_IOC_INFO, &info))
+			atomic_fetch_add(&shared->missed, 1);
+		else
+			atomic_fetch_add(&shared->served, 1);
+		ioctl(fd, STACKTAP_IOC_RING_CREATE, &create);
+		poll(&pollfd, 1, 0);
+		p = mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 0);
+		ioctl(fd, STACKTAP_IOC_FLUSH, &flush);
+		if (p != MAP_FAILED)
+			munmap(p, 4096);
+	}
+	return NULL;
+}
+
+/* The fd is closed by one thread while another is in the middle of a call on it. */
+static void check_ioctls(void)
+{
+	struct shared_fd shared = { .fd = -1 };
+	pthread_t threads[2];
+	unsigned int i;
+	int fd;
+
+	for (i = 0; i < 2; i++)
+		if (pthread_create(&threads[i], NULL, call_forever, &shared))
+			return;
+	for (i = 0; i < CLOSES || (i < 50 * CLOSES && (!shared.served || !shared.missed)); i++) {
+		fd = open(STACKTAP_DEVICE, O_RDWR | O_CLOEXEC);
+		atomic_store(&shared.fd, fd);
+		usleep(500 * (i % 8));
+		close(fd);
+	}
+	atomic_store(&shared.over, true);
+	for (i = 0; i < 2; i++)
+		pthread_join(threads[i], NULL);
+	tap(shared.served && shared.missed, "calls on an fd that others close: %u served, %u not",
+	    shared.served, shared.missed);
+	tap(module_is_empty(), "nothing is left");
+}
+
+/* Samples of CPU 1 that come from now on. */
+static bool cpu_1_samples(struct client *client)
+{
+	uint64_t before;
+	unsigned int i;
+
+	client_drain(client);
+	before = client->ledgers[1][0].samples;
+	for (i = 0; i < 600 && client->ledgers[1][0].samples < before + 20; i++) {
+		usleep(50000);
+		client_drain(client);
+	}
+	return client->ledgers[1][0].samples >= before + 20;
+}
+
+static void check_hotplug(void)
+{
+	unsigned int i, started = 0, wrong = 0;
+	pid_t toggler, user;
+	struct client client;
+	int status = -1;
+
+	if (!tap(!client_open(&client) && !client_add_rings(&client, 1 << 20) &&
+		 !client_set_sources(&client, sources, 3), "a session"))
+		return;
+	user = load_fork(1, false);
+	toggler = fork();
+	if (!toggler) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (i = 0; i < TOGGLES; i++)
+			wrong += !load_set_online(1, false) || !load_set_online(1, true);
+		_exit(wrong != 0);
+	}
+	while (waitpid(toggler, &status, WNOHANG) == 0) {
+		wrong += !!client_start(&client);
+		load_fault(50);
+		wrong += !!client_stop(&client);
+		client_drain(&client);
+		started++;
+	}
+	tap(!status && started && !wrong, "%u times START and STOP while CPU 1 goes and comes, %u "
+	    "refused", started, wrong);
+	load_kill(user);
+	user = load_fork(1, false);
+	tap(!client_start(&client) && cpu_1_samples(&client), "CPU 1 is sampled afterwards");
+	load_kill(user);
+	tap(!client_stop(&client), "STOP");
+	client_drain(&client);
+	client_flush(&client);
+	client_drain(&client);
+	tap(client_balanced(&client), "the ledgers balance");
+	client_close(&client);
+	tap(module_is_empty(), "nothing is left");
+}
+
+void case_races(void)
+{
+	check_netlink();
+	check_ioctls();
+	check_hotplug();
+}
