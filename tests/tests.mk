@@ -97,7 +97,7 @@ test-stacks: ## stacks of Debian's programs in both guests against libdwfl and p
 		$(MAKE) ARCH=$$arch LANE=stacks CASES="unwind_ exec_storm slices" vm || exit; done
 
 # what the module does most of, in reasonable time; FULL=1 for every case
-debug_cases := $(if $(FULL),,kmod hotplug lifecycle slices tables)
+debug_cases := $(if $(FULL),,kmod hotplug lifecycle slices tables abuse lifetimes netlink_fuzz)
 
 .PHONY: test-debug-kernel
 test-debug-kernel: ## the module under KASAN, lockdep, kmemleak and others
