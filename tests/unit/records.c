@@ -52,6 +52,7 @@ static void put_slice(uint8_t **position, const struct sample_spec *spec)
 	uint8_t *at = put_section(position, STACKTAP_SECTION_STACK_SLICE,
 				  sizeof(uint64_t) + spec->slice_bytes);
 
+	((struct stacktap_section *)(void *)at - 1)->flags = spec->slice_end;
 	memcpy(at, &spec->slice_address, sizeof(uint64_t));
 	if (spec->slice_bytes)
 		memcpy(at + sizeof(uint64_t), spec->slice, spec->slice_bytes);

@@ -31,6 +31,7 @@ struct sample_spec {
 	const void *slice;
 	uint32_t slice_bytes;
 	uint64_t slice_address;
+	uint16_t slice_end;		/* why the slice has no more */
 };
 
 /* The sample's offset in the image. */

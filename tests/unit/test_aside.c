@@ -245,7 +245,7 @@ static void test_cut_is_not_complete(void **state _unused_)
 }
 
 /* A program at its first instruction has nothing on the stack. */
-static void test_slice_without_bytes(void **state _unused_)
+static void feed_without_bytes(uint16_t slice_end, uint8_t want)
 {
 	union {
 		struct stacktap_regs head;
@@ -262,12 +262,23 @@ static void test_slice_without_bytes(void **state _unused_)
 					 .time = 10, .tgid = PID, .start_time = 5, .exec_id = 1,
 					 .period = 1000, .user_ips = by_fp, .user_count = 3,
 					 .user_end = STACKTAP_END_NO_MAPPINGS,
-					 .regs = &regs.head, .slice_address = STACK });
+					 .regs = &regs.head, .slice_address = STACK,
+					 .slice_end = slice_end });
 	feed(&records);
 	assert_true(unwind_one(late));
 	drain_finish(drain);
-	assert_int_equal(windows[0]->samples[0].user_end, STACKTAP_END_COMPLETE);
+	assert_int_equal(windows[0]->samples[0].user_end, want);
 	check_stack(&windows[0]->samples[0], frames, 1);
+}
+
+static void test_slice_without_bytes(void **state _unused_)
+{
+	feed_without_bytes(STACKTAP_END_COMPLETE, STACKTAP_END_COMPLETE);
+}
+
+static void test_stack_that_is_absent(void **state _unused_)
+{
+	feed_without_bytes(STACKTAP_END_UNREADABLE, STACKTAP_END_NO_RULE);
 }
 
 static void test_mappings_of_its_time(void **state _unused_)
@@ -538,6 +549,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_comes_back_in_its_window, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_cut_is_not_complete, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_slice_without_bytes, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_stack_that_is_absent, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_mappings_of_its_time, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_rate_of_its_time, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_overflow_keeps_the_stack_and_says_so, setup,
