@@ -244,6 +244,8 @@ static void use_stack(struct aside *aside, struct aside_sample *sample)
 	aside->stats.unwound++;
 	aside->stats.complete += sample->stack.end == STACKTAP_END_COMPLETE;
 	sample->record.user_end = sample->stack.end;
+	/* walked with what was mapped at its time: what the module's list lacked is in doubt no more */
+	sample->record.generation = 0;
 	sample->input.user_ips = sample->ips;
 	sample->input.user_count = sample->stack.count;
 	sample->input.exact = sample->stack.exact;

@@ -138,4 +138,6 @@ void walk_tables(const struct stacktap_list *list, struct pt_regs *regs,
 	}
 	ret_counts->frames = walk.count;
 	ret_counts->fp_frames = walk.fp_count;
+	ret_counts->is_unlisted = end == STACKTAP_END_NO_RULE &&
+				  !unwind_walk_find(&walk, walk.ips[walk.count - 1]);
 }

@@ -17,6 +17,7 @@
 struct walk_counts {
 	unsigned int frames;
 	unsigned int fp_frames;
+	bool is_unlisted;	/* it ended in code that the list does not know */
 };
 
 /*

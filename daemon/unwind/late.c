@@ -220,7 +220,7 @@ int late_walk(struct late *late, const struct sample_sections *sections,
 		end = unwind_walk_run(&walk, &slice, walk.count + 1);
 	} while (end == STACKTAP_END_NONE);
 	tables_walk_done(late->tables);
-	/* it has just begun, in code that nothing describes: above its stack pointer there is no stack */
+	/* it has just begun, in code that nothing describes: above its stack pointer is no stack */
 	if (end == STACKTAP_END_NO_RULE && walk.count == 1 && !slice.size &&
 	    sections->slice_end == STACKTAP_END_COMPLETE)
 		end = STACKTAP_END_COMPLETE;

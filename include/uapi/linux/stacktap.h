@@ -331,7 +331,9 @@ enum stacktap_end {
 /*
  * NO_MAPPINGS: the session uses tables, that is, it has lists or SLICE_BYTES is set, but this address
  * space has no list (yet). Its stack was walked by frame pointers, which nobody vouches for: however
- * well the walk ended, it is not called complete.
+ * well the walk ended, it is not called complete. With SLICE_BYTES the same is said of a stack that
+ * was walked with a list (and carries its generation) and ended without rule in code that is not in
+ * the list: it was mapped since.
  */
 
 /*

@@ -345,8 +345,11 @@ void case_slice_limits(void)
 /* samples of frameless code, in the order of one CPU */
 struct compared {
 	uint32_t tgid;
-	unsigned int listed, due, sliced, unlisted, whole, equal, late;
+	unsigned int listed, due, sliced, unlisted, whole, equal, late, stray, stray_ends;
 };
+
+/* of a list that knows nothing of the code that runs, as if that had been mapped since */
+#define STRAY_GENERATION 78
 
 static void visit_compared(const struct sample_view *view, void *arg)
 {
@@ -357,7 +360,11 @@ static void visit_compared(const struct sample_view *view, void *arg)
 
 	if (view->sample->tgid != compared->tgid || !view->nr_user)
 		return;
-	if (view->sample->generation) {
+	if (view->sample->generation == STRAY_GENERATION) {
+		compared->stray++;
+		compared->stray_ends += view->sample->user_end == STACKTAP_END_NO_MAPPINGS ||
+					view->sample->user_end == STACKTAP_END_TIME;
+	} else if (view->sample->generation) {
 		compared->listed++;
 		if (compared->listed % 3 == 0)
 			compared->due += !!view->slice;
@@ -365,7 +372,7 @@ static void visit_compared(const struct sample_view *view, void *arg)
 	if (!view->slice)
 		return;
 	count = late_walk(view, ips, 256, &end);
-	if (!view->sample->generation) {
+	if (!view->sample->generation || view->sample->generation == STRAY_GENERATION) {
 		if (!frameless_is_leaf(view->user_ips[0]) || view->slice_end == STACKTAP_END_TIME)
 			return;
 		compared->unlisted++;
@@ -402,6 +409,7 @@ static pid_t fork_frameless(void)
 
 void case_slice_every(void)
 {
+	const struct stacktap_mapping elsewhere = { .start = 0x10000, .end = 0x11000 };
 	struct compared compared = { 0 };
 	struct stacktap_image image;
 	unsigned int i;
@@ -433,7 +441,18 @@ void case_slice_every(void)
 	tap(compared.whole >= 50, "%u of them to the stack's beginning", compared.whole);
 
 	tap(!tables_image(&client, compared.tgid, &image) &&
-	    !tables_set(&client, &image, 1, NULL, 0), "no list again");
+	    !tables_set(&client, &image, STRAY_GENERATION, &elsewhere, 1), "a list of other code");
+	compared.unlisted = compared.late = 0;
+	for (i = 0; i < WAIT_ROUNDS && compared.unlisted < 50; i++) {
+		usleep(100000);
+		client_drain(&client);
+	}
+	tap(compared.unlisted >= 50 && compared.late == compared.unlisted &&
+	    compared.stray_ends == compared.stray,
+	    "late as well where code was mapped since: %u of %u whole, %u of %u stacks say so",
+	    compared.late, compared.unlisted, compared.stray_ends, compared.stray);
+
+	tap(!tables_set(&client, &image, 1, NULL, 0), "no list again");
 	compared.unlisted = compared.late = 0;
 	for (i = 0; i < WAIT_ROUNDS && compared.unlisted < 50; i++) {
 		usleep(100000);
