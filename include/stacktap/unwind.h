@@ -9,7 +9,14 @@
  *
  * 0, or anything else when it cannot be read. It is only asked for aligned addresses below
  * address_limit - 8; a reader that needs protection against speculation adds it. Who wants to know
- * which tables were used defines unwind_note_table(memory, table) as well.
+ * which tables were used defines unwind_note_table(memory, table) as well; of what a memo
+ * remembers it is told once for each tag.
+ *
+ * Who has a cheaper way to read many words defines UNWIND_READ_QUICK and
+ *
+ *	static inline int unwind_read_begin(void *memory, __u64 address); may it be used, at @address?
+ *	static inline int unwind_read_quick(void *memory, __u64 address, __u64 *ret_value);
+ *	static inline void unwind_read_end(void *memory);
  *
  * A walk terminates because each step yields a frame, of which there are at most max. A walk in
  * circles ends sooner: the CFA grows with every frame but those that a signal interrupted.
@@ -24,10 +31,17 @@
 
 #include <linux/stacktap.h>
 #include <linux/types.h>
+#include <stacktap/unwind_memo.h>
 #include <stacktap/unwind_table.h>
 
 #ifndef unwind_note_table
 #define unwind_note_table(memory, table) ((void)0)
+#endif
+
+#ifndef UNWIND_READ_QUICK
+#define unwind_read_begin(memory, address) 1
+#define unwind_read_quick unwind_read_word
+#define unwind_read_end(memory) ((void)0)
 #endif
 
 enum {
@@ -69,11 +83,15 @@ struct unwind_walk {
 	__u32 max;			/* entries of ips[], at least 1 */
 	__u16 *exact;			/* indices of ips[] that are no return addresses */
 	__u32 max_exact;
+	struct unwind_memo *memo;	/* may be NULL */
+	__u64 memo_tag;			/* of mappings, see unwind_memo_tag() */
+	__u32 pause;			/* return when searches is so many; 0: never */
 
 	/* results, good after each call */
 	__u32 count;			/* of ips[] */
 	__u32 exact_count;
 	__u32 fp_count;			/* steps that went by the frame pointer */
+	__u32 searches;			/* steps that were not remembered */
 
 	/* private */
 	__u32 mapping;			/* the last one found */
@@ -394,18 +412,6 @@ static inline int unwind_walk_rule(struct unwind_walk *walk, void *memory, __u64
 	return unwind_walk_enter(walk, ra, cfa, fp);
 }
 
-/*
- * Nine of ten rules are plain: the CFA is sp or fp plus an offset, the return address is below it, and
- * fp is there as well or untouched.
- */
-static inline int unwind_rule_is_plain(const struct unwind_rule *rule)
-{
-	return (rule->cfa == (UNWIND_VALUE | UNWIND_BASE_SP) ||
-		rule->cfa == (UNWIND_VALUE | UNWIND_BASE_FP)) &&
-	       rule->ra == (UNWIND_LOAD | UNWIND_BASE_CFA) && !rule->extra &&
-	       (rule->fp == UNWIND_FP_SAME || rule->fp == (UNWIND_LOAD | UNWIND_BASE_CFA));
-}
-
 /* What unwind_walk_rule() comes to with a plain rule, and a frame pointer that is not lost. */
 static inline int unwind_walk_plain(struct unwind_walk *walk, void *memory,
 				    const struct unwind_rule *rule, const __s32 *saved)
@@ -446,6 +452,8 @@ static inline int unwind_walk_step(struct unwind_walk *walk, void *memory)
 	}
 	if (rule && mapping->table->saved)
 		saved = &mapping->table->saved[rule - mapping->table->rules];
+	if (rule && walk->memo && !saved)
+		unwind_memo_learn(walk->memo, walk->memo_tag, address, rule, walk->mapping);
 	if (rule && unwind_rule_is_plain(rule) && !(walk->is_fp_lost | walk->is_sp_lost))
 		return unwind_walk_plain(walk, memory, rule, saved);
 	if (!rule || rule->cfa == UNWIND_UNCOVERED)
@@ -464,6 +472,77 @@ static inline int unwind_walk_step(struct unwind_walk *walk, void *memory)
 	return unwind_walk_rule(walk, memory, address - mapping->bias, rule, saved);
 }
 
+/* Is @entry of this list, and of an earlier time only? */
+static inline int unwind_walk_renew(const struct unwind_walk *walk, void *memory,
+				    struct unwind_memo_entry *entry)
+{
+	if ((entry->tag ^ walk->memo_tag) >> UNWIND_MEMO_CLOCK_BITS)
+		return 0;
+	entry->tag = walk->memo_tag;
+	(void)memory;
+	unwind_note_table(memory, walk->mappings[unwind_clamp(entry->mapping,
+							      walk->mapping_count)].table);
+	return 1;
+}
+
+/*
+ * As many steps as the memo has rules for, up to @until frames. What is unusual in any way is left as
+ * it is for unwind_walk_step(), which looks again and says what is wrong. Returns
+ * STACKTAP_END_COMPLETE or STACKTAP_END_NONE.
+ */
+static inline int unwind_walk_recall(struct unwind_walk *walk, void *memory, __u32 until)
+{
+	__u64 sp = walk->sp, fp = walk->fp, address = walk->pc - !walk->is_exact, cfa, ra, next;
+	__u64 tag = walk->memo_tag, limit = walk->address_limit, pac_mask = walk->pac_mask;
+	__u64 *ip = walk->ips + walk->count;
+	__u64 *last = walk->ips + (until < walk->max ? until : walk->max);
+	struct unwind_memo_entry *entry;
+	int end = STACKTAP_END_NONE;
+
+	/* the CFA is above sp, so no offset leads below 0 */
+	if (ip >= last || sp < UNWIND_MEMO_REACH || walk->is_fp_lost | walk->is_sp_lost ||
+	    !unwind_read_begin(memory, sp))
+		return STACKTAP_END_NONE;
+	do {
+		entry = unwind_memo_entry(walk->memo, tag, address);
+		if (entry->address != address ||
+		    (entry->tag != tag && !unwind_walk_renew(walk, memory, entry)))
+			break;
+		cfa = (entry->is_by_fp ? fp : sp) + (__u64)(__s64)entry->cfa_offset;
+		if (cfa % UNWIND_WORD || cfa <= sp || cfa >= limit) {
+			/* an outermost frame has its CFA at sp */
+			if (!entry->ra_offset)
+				end = STACKTAP_END_COMPLETE;
+			break;
+		}
+		if (unwind_read_quick(memory, cfa + (__u64)(__s64)entry->ra_offset, &ra))
+			break;
+		ra &= ~pac_mask;
+		/* 0 wraps */
+		if (ra - 1 >= limit - 1)
+			break;
+		if (entry->fp_offset) {
+			if (unwind_read_quick(memory, cfa + (__u64)(__s64)entry->fp_offset, &next))
+				break;
+			fp = next;
+		}
+		sp = cfa;
+		address = ra - 1;
+		*ip++ = ra;
+	} while (ip < last);
+	unwind_read_end(memory);
+	if (ip == walk->ips + walk->count)
+		return end;
+	walk->pc = address + 1;
+	walk->sp = sp;
+	walk->fp = fp;
+	walk->count = (__u32)(ip - walk->ips);
+	walk->known = UNWIND_KNOWN_NOWHERE;
+	walk->saved = UNWIND_SAVED_NOWHERE;
+	walk->is_exact = 0;
+	return end;
+}
+
 /* Begin: the first frame is where the task was interrupted. */
 static inline void unwind_walk_begin(struct unwind_walk *walk)
 {
@@ -476,13 +555,21 @@ static inline void unwind_walk_begin(struct unwind_walk *walk)
 
 /*
  * Walk on until there are @until frames or the stack ends: enum stacktap_end, STACKTAP_END_NONE
- * when there is more to walk. Between two calls the caller may look at the clock.
+ * when there is more to walk. Between two calls the caller may look at the clock; steps that search
+ * cost most, so it also returns when there were as many as walk->pause says.
  */
 static inline int unwind_walk_run(struct unwind_walk *walk, void *memory, __u32 until)
 {
 	do {
-		int end = unwind_walk_step(walk, memory);
+		int end = STACKTAP_END_NONE;
 
+		if (walk->memo && walk->count < until) {
+			end = unwind_walk_recall(walk, memory, until);
+			if (end != STACKTAP_END_NONE || walk->count >= until)
+				return end;
+		}
+		walk->searches++;
+		end = unwind_walk_step(walk, memory);
 		if (end != STACKTAP_END_NONE)
 			return end;
 		if (walk->count >= walk->max)
@@ -493,7 +580,7 @@ static inline int unwind_walk_run(struct unwind_walk *walk, void *memory, __u32 
 			walk->exact[walk->exact_count++] = walk->count;
 		}
 		walk->ips[walk->count++] = walk->pc;
-	} while (walk->count < until);
+	} while (walk->count < until && walk->searches != walk->pause);
 	return STACKTAP_END_NONE;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Any bytes as tables, mappings, registers and memory: the check refuses, or what it lets pass is
- * safe to look up and to walk with, in bounded steps.
+ * safe to look up and to walk with, in bounded steps, and a walk that remembers finds the same.
  *
  * Input: a length (u16), so many bytes of table, then the machine, registers, mappings and stack.
  */
@@ -82,18 +82,57 @@ static void look_up(const struct unwind_table *table)
 	unwind_table_find(table, table->start - 1);
 }
 
+static int run(struct unwind_walk *w, struct memory *memory)
+{
+	int end;
+
+	memory->reads = 0;
+	unwind_walk_begin(w);
+	do
+		end = unwind_walk_run(w, memory, w->count + 7);
+	while (end == STACKTAP_END_NONE);
+	if (w->count > FRAMES || w->exact_count > 3 || end >= STACKTAP_END_REASONS ||
+	    memory->reads > (size_t)READS_PER_FRAME * (FRAMES + 1))
+		abort();
+	return end;
+}
+
+/* Once to learn, and once with what was learnt, the walk comes to the same as @plain did. */
+static void walk_remembering(const struct unwind_walk *begin, const struct unwind_walk *plain, int end,
+			     struct memory *memory)
+{
+	static struct unwind_memo memo;
+	static __u64 list;
+	__u64 ips[FRAMES];
+	uint16_t exact[3];
+
+	list++;
+	for (int i = 0; i < 2; i++) {
+		struct unwind_walk w = *begin;
+
+		w.memo = &memo;
+		w.memo_tag = unwind_memo_tag(list, (__u64)i);
+		w.ips = ips;
+		w.exact = exact;
+		if (run(&w, memory) != end || w.count != plain->count ||
+		    w.exact_count != plain->exact_count || w.fp_count != plain->fp_count ||
+		    memcmp(ips, plain->ips, w.count * sizeof(ips[0])) ||
+		    memcmp(exact, plain->exact, w.exact_count * sizeof(exact[0])))
+			abort();
+	}
+}
+
 static void walk(const struct unwind_table *table, const uint8_t *data, size_t size)
 {
 	struct unwind_mapping mappings[2] = { 0 };
 	__u64 regs[33], ips[FRAMES], places[6];
 	uint16_t exact[3];
 	struct memory memory;
-	struct unwind_walk w = {
+	struct unwind_walk begin, w = {
 		.regs = regs, .reg_count = 33, .machine = UNWIND_MACHINE_X86_64,
 		.address_limit = LIMIT, .mappings = mappings, .mapping_count = 2,
 		.ips = ips, .max = FRAMES, .exact = exact, .max_exact = 3,
 	};
-	int end;
 
 	if (!take(&data, &size, regs, sizeof(regs)) || !take(&data, &size, places, sizeof(places)))
 		return;
@@ -108,13 +147,8 @@ static void walk(const struct unwind_table *table, const uint8_t *data, size_t s
 	mappings[0].bias = mappings[0].start - table->start;
 	mappings[1] = (struct unwind_mapping){ .start = mappings[0].end, .end = UINT64_MAX };
 	memory = (struct memory){ .data = data, .size = size };
-	unwind_walk_begin(&w);
-	do
-		end = unwind_walk_run(&w, &memory, w.count + 7);
-	while (end == STACKTAP_END_NONE);
-	if (w.count > FRAMES || w.exact_count > 3 || end >= STACKTAP_END_REASONS ||
-	    memory.reads > (size_t)READS_PER_FRAME * (FRAMES + 1))
-		abort();
+	begin = w;
+	walk_remembering(&begin, &w, run(&w, &memory), &memory);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

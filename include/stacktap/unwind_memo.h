@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/*
+ * What a walk remembers of its searches: for an address of code the rule that was found, if that is
+ * one of the plain ones that nine of ten frames have. An address has one place; what comes later
+ * takes it.
+ *
+ * An entry is good for one list of mappings. Who walks gives every list a number of its own, from 1 on,
+ * and never uses one again; a list and its tables do not change, so neither does what was found.
+ * Nothing here points anywhere, so entries of what is long gone do no harm.
+ *
+ * The lower bits of a tag are a clock: an entry that is used first after it moved tells of its table.
+ *
+ * One walk at a time uses a memo. It begins as zeroes.
+ */
+#ifndef STACKTAP_UNWIND_MEMO_H
+#define STACKTAP_UNWIND_MEMO_H
+
+#include <linux/types.h>
+#include <stacktap/unwind_table.h>
+
+enum {
+	UNWIND_MEMO_BITS	= 9,
+	UNWIND_MEMO_REACH	= 1 << 15, /* bytes that offsets from the CFA are below */
+	UNWIND_MEMO_CLOCK_BITS	= 8,
+};
+
+struct unwind_memo_entry {
+	__u64 address;
+	__u64 tag;
+	__s32 cfa_offset;
+	__s16 ra_offset;	/* from the CFA, negative; 0: the outermost frame */
+	__s16 fp_offset;	/* likewise; 0: the caller's frame pointer is the same */
+	__u32 mapping;		/* its number */
+	__u32 is_by_fp;		/* the CFA is the frame pointer, not the stack pointer, + cfa_offset */
+};
+
+struct unwind_memo {
+	struct unwind_memo_entry entries[1 << UNWIND_MEMO_BITS];
+};
+
+static inline __u64 unwind_memo_tag(__u64 list, __u64 clock)
+{
+	return list << UNWIND_MEMO_CLOCK_BITS | (clock & ((1 << UNWIND_MEMO_CLOCK_BITS) - 1));
+}
+
+/* The place of @address; the shift bounds it, under speculation as well. */
+static inline struct unwind_memo_entry *unwind_memo_entry(struct unwind_memo *memo, __u64 tag,
+							  __u64 address)
+{
+	__u64 hash = (address ^ tag >> UNWIND_MEMO_CLOCK_BITS) * 0x9e3779b97f4a7c15ULL;
+
+	return memo->entries + (hash >> (64 - UNWIND_MEMO_BITS));
+}
+
+/*
+ * Nine of ten rules are plain: the CFA is sp or fp plus an offset, the return address is below it, and
+ * fp is there as well or untouched.
+ */
+static inline int unwind_rule_is_plain(const struct unwind_rule *rule)
+{
+	return (rule->cfa == (UNWIND_VALUE | UNWIND_BASE_SP) ||
+		rule->cfa == (UNWIND_VALUE | UNWIND_BASE_FP)) &&
+	       rule->ra == (UNWIND_LOAD | UNWIND_BASE_CFA) && !rule->extra &&
+	       (rule->fp == UNWIND_FP_SAME || rule->fp == (UNWIND_LOAD | UNWIND_BASE_CFA));
+}
+
+static inline int unwind_memo_reaches(__s32 offset)
+{
+	return offset > -UNWIND_MEMO_REACH && offset < 0 && offset % UNWIND_WORD == 0;
+}
+
+/* @rule was found for @address, in @mapping, and it does not tell of UNWIND_SAVED_REGISTER. */
+static inline void unwind_memo_learn(struct unwind_memo *memo, __u64 tag, __u64 address,
+				     const struct unwind_rule *rule, __u32 mapping)
+{
+	struct unwind_memo_entry entry = { .address = address, .tag = tag, .mapping = mapping };
+
+	if (rule->cfa != UNWIND_END) {
+		if (!unwind_rule_is_plain(rule) || !unwind_memo_reaches(rule->ra_offset) ||
+		    (rule->fp != UNWIND_FP_SAME && !unwind_memo_reaches(rule->fp_offset)))
+			return;
+		entry.cfa_offset = rule->cfa_offset;
+		entry.ra_offset = (__s16)rule->ra_offset;
+		entry.fp_offset = (__s16)rule->fp_offset;
+		entry.is_by_fp = rule->cfa == (UNWIND_VALUE | UNWIND_BASE_FP);
+	}
+	*unwind_memo_entry(memo, tag, address) = entry;
+}
+
+#endif /* STACKTAP_UNWIND_MEMO_H */
