@@ -10,7 +10,7 @@ static atomic_long_t budget_taken = ATOMIC_LONG_INIT(0);
 static unsigned int ring_limit_mib;
 module_param(ring_limit_mib, uint, 0444);
 MODULE_PARM_DESC(ring_limit_mib,
-		 "limit of all rings and stashes together in MiB, 0 for an eighth of the memory");
+		 "limit of all rings, stashes and memos together in MiB, 0 for an eighth of the memory");
 
 int budget_take(unsigned long bytes)
 {

@@ -5,7 +5,7 @@
 #include <linux/compiler.h>
 
 /*
- * What all sessions together may take for rings and stashes. Memory cgroups charge them as well,
+ * What all sessions together may take for rings, stashes and memos. Memory cgroups charge them as well,
  * but may be absent or unlimited.
  */
 int __must_check budget_take(unsigned long bytes); /* -EDQUOT beyond the limit */

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
+#include <linux/mm.h>
 #include <linux/slab.h>
 #include <linux/smp.h>
 #include <linux/topology.h>
 
+#include "budget.h"
 #include "cpu.h"
 #include "session.h"
 
@@ -17,11 +19,17 @@ int cpu_create(struct stacktap_session *session, unsigned int cpu, u32 data_byte
 			  cpu_to_node(cpu));
 	if (!pc)
 		return -ENOMEM;
+	err = budget_take(sizeof(*pc->memo));
+	if (err)
+		goto err_cpu;
+	err = -ENOMEM;
+	pc->memo = kvzalloc_node(sizeof(*pc->memo), GFP_KERNEL_ACCOUNT | __GFP_NORETRY | __GFP_NOWARN,
+				 cpu_to_node(cpu));
+	if (!pc->memo)
+		goto err_budget;
 	err = ring_create(cpu, data_bytes, watermark, &pc->ring);
-	if (err) {
-		kfree(pc);
-		return err;
-	}
+	if (err)
+		goto err_memo;
 	pc->session = session;
 	pc->cpu = cpu;
 	for (i = 0; i < STACKTAP_MAX_SOURCES; i++) {
@@ -30,6 +38,14 @@ int cpu_create(struct stacktap_session *session, unsigned int cpu, u32 data_byte
 	}
 	*ret_cpu = pc;
 	return 0;
+
+err_memo:
+	kvfree(pc->memo);
+err_budget:
+	budget_return(sizeof(*pc->memo));
+err_cpu:
+	kfree(pc);
+	return err;
 }
 
 void cpu_destroy(struct stacktap_cpu *cpu)
@@ -38,6 +54,8 @@ void cpu_destroy(struct stacktap_cpu *cpu)
 		return;
 	stash_destroy(cpu->stash);
 	ring_destroy(cpu->ring);
+	kvfree(cpu->memo);
+	budget_return(sizeof(*cpu->memo));
 	kfree(cpu);
 }
 

@@ -4,6 +4,7 @@
 
 #include <linux/perf_event.h>
 #include <linux/stacktap.h>
+#include <stacktap/unwind_memo.h>
 #include <asm/local64.h>
 
 #include "ring.h"
@@ -62,6 +63,7 @@ struct stacktap_cpu {
 	struct stacktap_stash *stash;
 	bool stashing;		/* the overflow handler fills a slot; this CPU only, NMI included */
 	bool recording;		/* the ring is being written */
+	struct unwind_memo *memo; /* of walks; whoever writes the ring has it */
 	struct stacktap_stack stack; /* of that record; not on our stack, where it would be zeroed */
 	bool owing;		/* something is not in the ring yet: a loss, a throttle, or these */
 	bool anchor_due;	/* belongs to the producer of the ring, as the next three */
@@ -73,6 +75,7 @@ struct stacktap_cpu {
 	local64_t table_misses;
 	local64_t table_frames;
 	local64_t table_fp_frames;
+	local64_t table_searches;
 	struct stacktap_counter counters[STACKTAP_MAX_SOURCES];
 	struct stacktap_slices slices;
 };

@@ -46,6 +46,7 @@ static unsigned int spaces_spares;
 static LLIST_HEAD(mappings_dead);	/* unlinked, waiting for a grace period */
 static DEFINE_MUTEX(mappings_lock);	/* one at a time frees; and the flags of the fork probe */
 static atomic_long_t mappings_bytes = ATOMIC_LONG_INIT(0);
+static atomic64_t mappings_last_id = ATOMIC64_INIT(0);
 static struct workqueue_struct *mappings_queue;
 static void mappings_sweep_run(struct work_struct *work);
 static DECLARE_DEFERRABLE_WORK(mappings_sweep_work, mappings_sweep_run);
@@ -136,6 +137,7 @@ static int list_create(struct stacktap_tables *tables, const struct stacktap_map
 		return -ENOMEM;
 	}
 	refcount_set(&list->refs, 1);
+	list->id = atomic64_inc_return(&mappings_last_id);
 	list->tables = tables;
 	list->generation = set->generation;
 	list->count = 0;

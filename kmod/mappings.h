@@ -21,6 +21,7 @@ struct mm_struct;
  */
 struct stacktap_list {
 	refcount_t refs;
+	u64 id;			/* never used again */
 	struct stacktap_tables *tables;
 	u64 generation;
 	u32 count;

@@ -275,6 +275,7 @@ int report_cpu(struct sk_buff *skb, struct stacktap_session *session, struct sta
 	    put_u64(skb, STACKTAP_A_TABLE_MISSES, local64_read(&cpu->table_misses)) ||
 	    put_u64(skb, STACKTAP_A_TABLE_FRAMES, local64_read(&cpu->table_frames)) ||
 	    put_u64(skb, STACKTAP_A_TABLE_FP_FRAMES, local64_read(&cpu->table_fp_frames)) ||
+	    put_u64(skb, STACKTAP_A_TABLE_SEARCHES, local64_read(&cpu->table_searches)) ||
 	    put_u64(skb, STACKTAP_A_SLICES, local64_read(&cpu->slices.written)) ||
 	    put_u64(skb, STACKTAP_A_SLICES_REFUSED, local64_read(&cpu->slices.refused)))
 		goto err_cancel;

@@ -52,8 +52,9 @@ static noinline void user_walk_tables(struct stacktap_cpu *cpu, struct pt_regs *
 			stack->slice = SLICE_UNLISTED;
 		return;
 	}
-	walk_tables(list, regs, stack, now, session->walk_limit_ns, &counts);
+	walk_tables(list, cpu->memo, regs, stack, now, session->walk_limit_ns, &counts);
 	local64_inc(&cpu->table_hits);
+	local64_add(counts.searches, &cpu->table_searches);
 	local64_add(counts.frames, &cpu->table_frames);
 	local64_add(counts.fp_frames, &cpu->table_fp_frames);
 	/* mapped after the list was made, or never to be listed: code that is made at run time */

@@ -4,6 +4,8 @@
 
 #include <asm/processor.h>
 
+#include <stacktap/unwind_memo.h>
+
 #include "mappings.h"
 #include "stack.h"
 
@@ -17,15 +19,16 @@
 struct walk_counts {
 	unsigned int frames;
 	unsigned int fp_frames;
+	unsigned int searches;
 	bool is_unlisted;	/* it ended in code that the list does not know */
 };
 
 /*
  * Walk the user stack of current from @regs by the tables of @list into @stack, which is empty yet
  * and has room for at least one frame. Sets @stack->end. Caller: IRQs off, page faults disabled,
- * current's mm is the one in use and has @list.
+ * current's mm is the one in use and has @list, nobody else uses @memo meanwhile.
  */
-void walk_tables(const struct stacktap_list *list, struct pt_regs *regs,
+void walk_tables(const struct stacktap_list *list, struct unwind_memo *memo, struct pt_regs *regs,
 		 struct stacktap_stack *stack, u64 now, u32 limit_ns, struct walk_counts *ret_counts);
 
 #endif /* STACKTAP_KMOD_WALK_H */

@@ -237,7 +237,7 @@ static void print_cpus(const struct status_session *session)
 static void print_stacks(const struct status_session *session)
 {
 	uint64_t ends[STACKTAP_END_REASONS] = { 0 }, hits = 0, misses = 0, frames = 0, fp = 0;
-	uint64_t total = 0, slices = 0, refused = 0;
+	uint64_t total = 0, slices = 0, refused = 0, searches = 0;
 
 	for (size_t i = 0; i < session->cpu_count; i++) {
 		const struct control_cpu *cpu = &session->cpus[i];
@@ -246,6 +246,7 @@ static void print_stacks(const struct status_session *session)
 		misses += cpu->table_misses;
 		frames += cpu->table_frames;
 		fp += cpu->table_fp_frames;
+		searches += cpu->table_searches;
 		slices += cpu->slices;
 		refused += cpu->slices_refused;
 		for (size_t j = 0; j < cpu->count_count; j++)
@@ -268,7 +269,8 @@ static void print_stacks(const struct status_session *session)
 		       session->session.list_bytes, session->session.lists_refused);
 	if (hits || misses)
 		printf("  stacks walked with a list %" PRIu64 ", without %" PRIu64 "; frames %" PRIu64
-		       ", of them by frame pointer %" PRIu64 "\n", hits, misses, frames, fp);
+		       ", of them by frame pointer %" PRIu64 "; searches in tables %" PRIu64 "\n",
+		       hits, misses, frames, fp, searches);
 	if (slices || refused)
 		printf("  stack slices: %" PRIu64 " written, %" PRIu64 " refused\n", slices, refused);
 }

@@ -153,6 +153,7 @@ static void print_session(struct json *json, const struct status_session *status
 		json_u64(json, "table_misses", cpu->table_misses);
 		json_u64(json, "table_frames", cpu->table_frames);
 		json_u64(json, "table_fp_frames", cpu->table_fp_frames);
+		json_u64(json, "table_searches", cpu->table_searches);
 		json_u64(json, "slices", cpu->slices);
 		json_u64(json, "slices_refused", cpu->slices_refused);
 		json_array(json, "counts");

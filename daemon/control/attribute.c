@@ -55,6 +55,7 @@ static struct nla_policy top_policy[STACKTAP_A_MAX + 1] = {
 	[STACKTAP_A_TABLE_MISSES] = U64,
 	[STACKTAP_A_TABLE_FRAMES] = U64,
 	[STACKTAP_A_TABLE_FP_FRAMES] = U64,
+	[STACKTAP_A_TABLE_SEARCHES] = U64,
 	[STACKTAP_A_TABLE] = NEST,
 	[STACKTAP_A_TABLE_ID] = U64,
 	[STACKTAP_A_TABLE_USERS] = U32,
@@ -325,6 +326,7 @@ int attribute_parse_cpu(struct nlmsghdr *message, struct control_cpu *ret_cpu)
 	cpu.table_misses = get_u64(attrs[STACKTAP_A_TABLE_MISSES]);
 	cpu.table_frames = get_u64(attrs[STACKTAP_A_TABLE_FRAMES]);
 	cpu.table_fp_frames = get_u64(attrs[STACKTAP_A_TABLE_FP_FRAMES]);
+	cpu.table_searches = get_u64(attrs[STACKTAP_A_TABLE_SEARCHES]);
 	cpu.slices = get_u64(attrs[STACKTAP_A_SLICES]);
 	cpu.slices_refused = get_u64(attrs[STACKTAP_A_SLICES_REFUSED]);
 	/* COUNTS is repeated, so the table of attributes above holds only the last one */

@@ -77,7 +77,7 @@ struct control_cpu {
 	uint32_t cpu;
 	uint8_t state;			/* enum stacktap_cpu_state */
 	uint64_t ring_bytes, ring_used;
-	uint64_t table_hits, table_misses, table_frames, table_fp_frames;
+	uint64_t table_hits, table_misses, table_frames, table_fp_frames, table_searches;
 	uint64_t slices, slices_refused;
 	struct control_counts counts[STACKTAP_MAX_SOURCES];
 	size_t count_count;

@@ -43,7 +43,7 @@
 #include <linux/types.h>
 
 #define STACKTAP_ABI_MAJOR	1
-#define STACKTAP_ABI_MINOR	3
+#define STACKTAP_ABI_MINOR	4
 
 #define STACKTAP_DEVICE		"/dev/stacktap"
 
@@ -551,7 +551,8 @@ struct stacktap_cpu_record {
  *	-> CPU: nest, one per session and ring
  *		SESSION_ID, CPU_ID, CPU_STATE,
  *		RING_BYTES, RING_USED,
- *		TABLE_HITS, TABLE_MISSES, TABLE_FRAMES, TABLE_FP_FRAMES, SLICES, SLICES_REFUSED
+ *		TABLE_HITS, TABLE_MISSES, TABLE_FRAMES, TABLE_FP_FRAMES, TABLE_SEARCHES, SLICES,
+ *		SLICES_REFUSED
  *		COUNTS: nest per source
  *			CNT_SRC_ID, CNT_TYPE, CNT_CONFIG, CNT_PERIOD, CNT_FALLBACK_ERRNO (what counts here)
  *			CNT_CALLS, CNT_RECORDED, CNT_FILTERED, CNT_THROTTLED, CNT_LOST: nest of u64 by
@@ -658,6 +659,7 @@ enum stacktap_attr {
 	STACKTAP_A_SLICE_EVERY,		/* u32, one of so many samples walked with a list has a slice, too */
 	STACKTAP_A_SLICES,		/* u64, slices written */
 	STACKTAP_A_SLICES_REFUSED,	/* u64, slices for which there was no room */
+	STACKTAP_A_TABLE_SEARCHES,	/* u64, frames whose rule was searched for, not remembered; 1.4 */
 	__STACKTAP_A_MAX,
 	STACKTAP_A_MAX = __STACKTAP_A_MAX - 1
 };

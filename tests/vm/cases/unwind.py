@@ -123,5 +123,7 @@ def host(t):
     t.ok(unwind["tables"] >= 2 and unwind["table_rows"] > 1000 and unwind["lists"] >= 2,
          f"the module holds tables and lists: {unwind}")
     t.ok(hits >= ENOUGH and frames > hits, f"{hits} walks by table, {frames} frames")
+    searches = sum(cpu["table_searches"] for cpu in cpus)
+    t.ok(searches < 0.95 * frames, f"{searches} of the frames were searched for in tables")
     # leaves of openssl's assembly on arm64 have no information
     t.ok(by_fp <= 0.3 * frames, f"{by_fp} of the frames by frame pointer")
