@@ -292,23 +292,28 @@ static void capture_now(struct stacktap_counter *counter, struct perf_event *eve
 		capture_refuse(counter, space, now);
 }
 
-/* Phase 2 of what phase 1 left in @slot, by a drain that goes on since @since. */
-static void capture_later(struct stacktap_counter *counter, const struct stacktap_slot *slot,
-			  u64 since)
+/* Phase 2 of what phase 1 left in @slot, by a drain that began at @since, 0 for now. Returns when. */
+static u64 capture_later(const struct stacktap_slot *slot, u64 since)
 {
-	u64 now = ktime_get_mono_fast_ns();
-	bool late = now - since > CAPTURE_DRAIN_LIMITS * counter->cpu->session->walk_limit_ns;
+	struct stacktap_counter *counter = slot->counter;
+	u64 now = ktime_get_mono_fast_ns(), began = now, clock = now;
 	struct stacktap_section *section;
 	struct stacktap_sample *sample;
 	u32 size = sizeof(*sample);
 	s64 space;
 
+	if (since) {
+		began = since;
+		/* a walk that began so long ago ends at its first look at the clock */
+		if (now - since > CAPTURE_DRAIN_LIMITS * counter->cpu->session->walk_limit_ns)
+			clock = since;
+	}
 	sample = capture_begin(counter, now, &space);
 	if (!sample)
-		return;
+		return began;
 	if (slot->kernel_nr > capture_kernel_room(space)) {
 		capture_refuse(counter, space, now);
-		return;
+		return began;
 	}
 	*sample = slot->sample;
 	sample->header.flags |= STACKTAP_SAMPLE_TWO_PHASE;
@@ -318,8 +323,8 @@ static void capture_later(struct stacktap_counter *counter, const struct stackta
 		memcpy(section + 1, slot->kernel_ips, slot->kernel_nr * sizeof(u64));
 		size += section_end(section, slot->kernel_nr);
 	}
-	/* a walk that began so long ago ends at its first look at the clock */
-	capture_finish(counter, sample, size, &slot->hit, space, late ? since : now);
+	capture_finish(counter, sample, size, &slot->hit, space, clock);
+	return began;
 }
 
 static void capture_one_phase(struct stacktap_counter *counter, struct perf_event *event,
@@ -393,9 +398,10 @@ static void capture_stash(struct stacktap_counter *counter, struct perf_event *e
 	if (!slot) {
 		capture_lose(counter, STACKTAP_LOST_STASH_FULL, now);
 	} else {
-		sample_begin(&slot->sample, counter, event, data, regs, now);
-		hit_begin(&slot->hit, regs);
+		slot->counter = counter;
 		slot->kernel_nr = 0;
+		hit_begin(&slot->hit, regs);
+		sample_begin(&slot->sample, counter, event, data, regs, now);
 		if (!user_mode(regs))
 			slot_walk_kernel(slot, regs);
 		stash_push(stash);
@@ -457,18 +463,17 @@ void capture_drain_cpu(struct stacktap_cpu *cpu)
 	struct stacktap_stash *stash = cpu->stash;
 	struct stacktap_slot *slot;
 	unsigned int nr;
-	u64 since;
+	u64 since = 0;
 
 	lockdep_assert_irqs_disabled();
 	if (!stash || cpu->recording)
 		return;
-	since = ktime_get_mono_fast_ns();
 	cpu->recording = true;
 	barrier();
 	/* what comes in meanwhile is left for the next run, so that this one is bounded */
 	for (nr = stash_count(stash); nr; nr--) {
 		slot = stash_first(stash);
-		capture_later(&cpu->counters[slot->sample.source], slot, since);
+		since = capture_later(slot, since);
 		stash_pop(stash);
 	}
 	barrier();

@@ -12,9 +12,12 @@ struct stacktap_hit {
 	unsigned long pc, sp, fp; /* of user space, if the overflow hit user mode */
 };
 
+struct stacktap_counter;
+
 /* What the overflow handler knows: everything of a sample but the user stack. */
 struct stacktap_slot {
 	struct stacktap_hit hit;
+	struct stacktap_counter *counter;
 	struct stacktap_sample sample;
 	unsigned int kernel_nr;
 	u64 kernel_ips[STACKTAP_MAX_KERNEL_FRAMES];
