@@ -25,7 +25,7 @@ def lost_offline(t, session):
 def guest(t):
     burners = [t.start("/opt/stacktap/workload/deep", 5, 60) for _ in range(3)]
     cpu_online(SMP - 1, 0)
-    record = t.record("hotplug.otlp", "-a", "-F", 199, "-e", "cpu-clock", "-e", "page-faults", "-c", 100)
+    record = t.record("hotplug.otlp", "-a", "-F", 199, "-e", "cycles", "-e", "page-faults", "-c", 100)
     cpu_online(SMP - 1, 1)
     # often enough that some overflows come on a CPU's way down; what it records is of no interest
     frequent = t.record("frequent.otlp", "-a", "-F", 2999, "--kernel-only", "--exclude-idle")
