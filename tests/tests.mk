@@ -101,7 +101,7 @@ debug_cases := $(if $(FULL),,kmod hotplug lifecycle slices tables abuse lifetime
 
 .PHONY: test-debug-kernel
 test-debug-kernel: ## the module under KASAN, lockdep, kmemleak and others
-	$(Q)$(MAKE) ARCH=x86_64 KERNEL=debug CASES="$(or $(CASES),$(debug_cases))" vm
+	$(Q)$(MAKE) ARCH=x86_64 KERNEL=debug LANE=stacks CASES="$(or $(CASES),$(debug_cases))" vm
 
 # hardware samples and everything else that depends on the context of an overflow
 nmi_cases := $(if $(FULL),,kmod tables hotplug lifecycle depth kernel_time known_split)
