@@ -11,6 +11,7 @@
 #include "events.h"
 #include "probe.h"
 #include "record.h"
+#include "stall.h"
 
 enum {
 	CONTROL_MIN_SLOTS = 16,
@@ -255,6 +256,7 @@ int control_start(struct stacktap_session *session, struct netlink_ext_ack *exta
 		control_stop(session);
 		return control_refuse(err, extack);
 	}
+	stall_watch(session);
 	events_raise(session, STACKTAP_EVENT_SESSION_STARTED, 0);
 	return 0;
 }

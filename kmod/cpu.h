@@ -14,6 +14,14 @@
 
 struct stacktap_session;
 
+/* The last look of stall.c. */
+struct stacktap_stall {
+	bool suspected;
+	u64 calls;
+	u64 count;		/* when suspected first */
+	u64 busy_ns;		/* of the CPU */
+};
+
 /*
  * One source on one CPU. The local64_t are moved on this CPU only, from NMI too, and read from
  * anywhere; the rest belongs to the holder of the session's mutex unless it says otherwise.
@@ -32,6 +40,8 @@ struct stacktap_counter {
 	unsigned int hotplug_seq; /* of the CPU when @event was made */
 	u64 enabled_ns;		/* of events released before */
 	u64 running_ns;
+	u64 stalled;		/* times it was set anew */
+	struct stacktap_stall stall;
 
 	local64_t calls;
 	local64_t recorded;

@@ -110,6 +110,7 @@ static void events_send(struct stacktap_session *session)
 			fallthrough;
 		case STACKTAP_EVENT_CPU_ONLINE:
 		case STACKTAP_EVENT_CPU_OFFLINE:
+		case STACKTAP_EVENT_STALL:
 			event.has_cpu = true;
 			event.cpu = READ_ONCE(session->event_cpus[kind]);
 			break;

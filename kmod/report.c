@@ -238,6 +238,7 @@ static int report_counter(struct sk_buff *skb, struct stacktap_counter *counter)
 	    put_u64(skb, STACKTAP_CNT_RUNNING_NS, running_ns) ||
 	    put_u64(skb, STACKTAP_CNT_MOVED, counts.moved) ||
 	    put_u64(skb, STACKTAP_CNT_STALE, counts.stale) ||
+	    put_u64(skb, STACKTAP_CNT_STALLED, counter->stalled) ||
 	    report_array(skb, STACKTAP_CNT_KERNEL_END, counts.kernel_end, STACKTAP_END_REASONS) ||
 	    report_array(skb, STACKTAP_CNT_USER_END, counts.user_end, STACKTAP_END_REASONS))
 		return -EMSGSIZE;

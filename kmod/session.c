@@ -11,6 +11,7 @@
 #include "hotplug.h"
 #include "mappings.h"
 #include "session.h"
+#include "stall.h"
 
 static DEFINE_XARRAY(sessions);		/* by id; looked up under RCU */
 static DEFINE_MUTEX(sessions_lock);	/* slots and ids */
@@ -88,6 +89,7 @@ int session_create(struct stacktap_session **ret_session)
 	init_waitqueue_head(&session->wait);
 	INIT_WORK(&session->work, control_work);
 	events_init(session);
+	stall_init(session);
 	table_open(&session->tables);
 	session->state = STACKTAP_STATE_STOPPED;
 	session->user_frames = STACKTAP_DEFAULT_USER_FRAMES;
@@ -135,6 +137,7 @@ void session_close(struct stacktap_session *session)
 	mappings_close(&session->tables);
 	table_close(&session->tables);
 	/* with callbacks, counters and the slot gone nobody queues these again */
+	stall_close(session);
 	cancel_work_sync(&session->work);
 	events_close(session);
 	session_put(session);

@@ -72,6 +72,7 @@ struct stacktap_session {
 
 	struct wait_queue_head wait;
 	struct work_struct work; /* make counters agree with what is wanted */
+	struct delayed_work stall_work;
 
 	/* events.c */
 	struct delayed_work events_work;

@@ -216,6 +216,7 @@ int counter_create(struct stacktap_counter *counter, const struct stacktap_sourc
 			return PTR_ERR(event);
 	}
 
+	memset(&counter->stall, 0, sizeof(counter->stall));
 	counter->type = type;
 	counter->config = config;
 	counter->period = period;

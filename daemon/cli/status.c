@@ -200,7 +200,7 @@ static void print_filter(const struct control_filter *filter)
 
 static void print_cpus(const struct status_session *session)
 {
-	uint64_t lost[STACKTAP_LOST_REASONS] = { 0 }, total = 0;
+	uint64_t lost[STACKTAP_LOST_REASONS] = { 0 }, total = 0, stalled = 0;
 
 	if (session->cpu_count)
 		printf("  %4s %-8s %-18s %12s %12s %12s %9s %9s %6s\n", "CPU", "STATE", "COUNTS",
@@ -218,12 +218,15 @@ static void print_cpus(const struct status_session *session)
 			       counts->calls, counts->recorded, counts->filtered,
 			       counts->throttled, status_lost(counts),
 			       cpu->ring_bytes ? cpu->ring_used * 100 / cpu->ring_bytes : 0);
+			stalled += counts->stalled;
 			for (size_t k = 0; k < STACKTAP_LOST_REASONS; k++) {
 				lost[k] += counts->lost[k];
 				total += counts->lost[k];
 			}
 		}
 	}
+	if (stalled)
+		printf("  overflows ceased and the counter was set anew %" PRIu64 " times\n", stalled);
 	if (!total)
 		return;
 	fputs("  lost:", stdout);

@@ -60,6 +60,7 @@ static const char *const events[STACKTAP_EVENT_KINDS] = {
 	[STACKTAP_EVENT_FALLBACK] = "fallback",
 	[STACKTAP_EVENT_THROTTLE] = "throttle",
 	[STACKTAP_EVENT_LOSS] = "loss",
+	[STACKTAP_EVENT_STALL] = "stall",
 };
 
 /* A newer module of the same ABI major may send numbers that are not in our tables. */

@@ -68,7 +68,7 @@ struct control_counts {
 	uint64_t config, period;
 	uint32_t fallback_errno;
 	uint64_t calls, recorded, filtered, throttled, lost[STACKTAP_LOST_REASONS];
-	uint64_t enabled_ns, running_ns, moved, stale;
+	uint64_t enabled_ns, running_ns, moved, stale, stalled;
 	uint64_t kernel_end[STACKTAP_END_REASONS], user_end[STACKTAP_END_REASONS];
 };
 

@@ -557,7 +557,7 @@ struct stacktap_cpu_record {
  *			CNT_SRC_ID, CNT_TYPE, CNT_CONFIG, CNT_PERIOD, CNT_FALLBACK_ERRNO (what counts here)
  *			CNT_CALLS, CNT_RECORDED, CNT_FILTERED, CNT_THROTTLED, CNT_LOST: nest of u64 by
  *			reason + 1, CNT_ENABLED_NS, CNT_RUNNING_NS,
- *			CNT_MOVED, CNT_STALE, CNT_KERNEL_END, CNT_USER_END: nests of u64 by reason + 1
+ *			CNT_MOVED, CNT_STALE, CNT_STALLED, CNT_KERNEL_END, CNT_USER_END: nests of u64 by reason + 1
  *
  * GET_TABLE (dump; SESSION_ID restricts it to the tables of one session)
  *	-> TABLE: nest
@@ -732,6 +732,7 @@ enum stacktap_cnt_attr {
 	STACKTAP_CNT_STALE,
 	STACKTAP_CNT_KERNEL_END,	/* nest: attribute type is enum stacktap_end + 1 */
 	STACKTAP_CNT_USER_END,		/* nest: attribute type is enum stacktap_end + 1 */
+	STACKTAP_CNT_STALLED,		/* u64, times that overflows had ceased and it was set anew */
 	__STACKTAP_CNT_ATTR_MAX,
 	STACKTAP_CNT_ATTR_MAX = __STACKTAP_CNT_ATTR_MAX - 1
 };
@@ -747,6 +748,7 @@ enum stacktap_event {
 	STACKTAP_EVENT_FALLBACK,	/* CPU_ID, SRC_ID, ERRNO */
 	STACKTAP_EVENT_THROTTLE,	/* CPU_ID, SRC_ID, EVENT_COUNT */
 	STACKTAP_EVENT_LOSS,		/* CPU_ID, EVENT_COUNT */
+	STACKTAP_EVENT_STALL,		/* CPU_ID */
 	STACKTAP_EVENT_KINDS
 };
 

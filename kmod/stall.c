@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include <linux/kernel_stat.h>
+
+#include "events.h"
+#include "stall.h"
+
+enum {
+	STALL_INTERVAL = 2 * HZ,
+	/* of which a CPU must have been busy for so long: one that idles owes no overflows */
+	STALL_BUSY_NS = NSEC_PER_SEC / 5,
+	/* that a counter may count without an overflow; more than a delayed interrupt explains */
+	STALL_PERIODS = 4,
+};
+
+static u64 stall_busy_ns(unsigned int cpu)
+{
+	const u64 *times = kcpustat_cpu(cpu).cpustat;
+
+	return times[CPUTIME_USER] + times[CPUTIME_NICE] + times[CPUTIME_SYSTEM] +
+	       times[CPUTIME_SOFTIRQ] + times[CPUTIME_IRQ];
+}
+
+/*
+ * Reading a counter interrupts its CPU, so only those are read that gave no sample while their CPU
+ * was busy. The first such look takes the count, a later one compares.
+ */
+static bool counter_stalled(struct stacktap_counter *counter, u64 busy_ns)
+{
+	struct stacktap_stall *stall = &counter->stall;
+	u64 calls = local64_read(&counter->calls), enabled, running, count;
+
+	if (calls != stall->calls) {
+		stall->calls = calls;
+		stall->busy_ns = busy_ns;
+		stall->suspected = false;
+		return false;
+	}
+	if (busy_ns - stall->busy_ns < STALL_BUSY_NS)
+		return false;
+	stall->busy_ns = busy_ns;
+	count = perf_event_read_value(counter->event, &enabled, &running);
+	if (!stall->suspected) {
+		stall->suspected = true;
+		stall->count = count;
+		return false;
+	}
+	/* in frequency mode the kernel's own period, as it is now */
+	return count - stall->count > STALL_PERIODS * READ_ONCE(counter->event->hw.sample_period);
+}
+
+static void stall_look(struct stacktap_session *session, struct stacktap_cpu *cpu)
+{
+	u64 busy_ns = stall_busy_ns(cpu->cpu);
+	unsigned int i;
+
+	for (i = 0; i < session->nr_sources; i++) {
+		struct stacktap_counter *counter = &cpu->counters[i];
+
+		if (counter->type == PERF_TYPE_SOFTWARE || !counter_stalled(counter, busy_ns))
+			continue;
+		/* programs the counter with a whole period */
+		perf_event_disable(counter->event);
+		perf_event_enable(counter->event);
+		counter->stall.suspected = false;
+		counter->stalled++;
+		events_raise(session, STACKTAP_EVENT_STALL, cpu->cpu);
+	}
+}
+
+static void stall_run(struct work_struct *work)
+{
+	struct stacktap_session *session = container_of(to_delayed_work(work),
+							struct stacktap_session, stall_work);
+	unsigned int cpu;
+
+	mutex_lock(&session->lock);
+	if (session->state == STACKTAP_STATE_RUNNING) {
+		for_each_possible_cpu(cpu) {
+			struct stacktap_cpu *pc = session_cpu(session, cpu);
+
+			if (pc && pc->active)
+				stall_look(session, pc);
+		}
+		stall_watch(session);
+	}
+	mutex_unlock(&session->lock);
+}
+
+void stall_init(struct stacktap_session *session)
+{
+	INIT_DELAYED_WORK(&session->stall_work, stall_run);
+}
+
+void stall_watch(struct stacktap_session *session)
+{
+	unsigned int i;
+
+	lockdep_assert_held(&session->lock);
+	for (i = 0; i < session->nr_sources; i++) {
+		if (!source_is_hardware(&session->sources[i]))
+			continue;
+		queue_delayed_work(system_unbound_wq, &session->stall_work, STALL_INTERVAL);
+		return;
+	}
+}
+
+void stall_close(struct stacktap_session *session)
+{
+	cancel_delayed_work_sync(&session->stall_work);
+}
