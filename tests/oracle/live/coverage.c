@@ -62,8 +62,8 @@ static bool is_above_cfa(Dwfl *dwfl, uint64_t pc)
 
 bool coverage_is_wrong(Dwfl *dwfl, uint64_t pc)
 {
-	/* the first instruction there does not tell yet */
-	return is_above_cfa(dwfl, pc) || is_above_cfa(dwfl, pc + 4);
+	/* its first instruction does not tell yet */
+	return !has_cfi(dwfl, pc) || is_above_cfa(dwfl, pc) || is_above_cfa(dwfl, pc + 4);
 }
 
 static bool is_plt(Dwfl_Module *module, uint64_t pc)

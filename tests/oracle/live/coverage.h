@@ -9,7 +9,7 @@
 
 /* True if @pc was not seen before. @ret_has_cfi: libdwfl finds call frame information for it. */
 bool coverage_add(Dwfl *dwfl, uint64_t pc, bool *ret_has_cfi);
-/* Has the call frame information at @pc the return address above the CFA, where none can be? */
+/* No call frame information at @pc, or with the return address above the CFA, where none can be? */
 bool coverage_is_wrong(Dwfl *dwfl, uint64_t pc);
 /* Distinct instructions by function as a JSON object; PLT entries are a function named "PLT". */
 void coverage_print(void);

@@ -60,6 +60,7 @@ struct step {
 	struct tracee_regs before;
 	bool had_cfi;
 	struct stack callers;		/* where nothing describes the code */
+	bool has_callers;
 };
 
 static struct unwind_mapping mappings[MAPPINGS_MAX];
@@ -271,13 +272,14 @@ static void drop_guess(struct stack *stack)
 }
 
 /*
- * glibc's information on lazy binding forgets 16 bytes on arm64, and so has the return address above
- * its CFA. Tables have that corrected, libdwfl has not: what it says of the callers is nothing.
+ * Nothing describes the arm64 kernel's signal trampoline; and glibc's information on lazy binding
+ * forgets 16 bytes, and so has the return address above its CFA. Tables know both, libdwfl does not:
+ * what it says of the callers is nothing.
  */
 static void drop_misled(Dwfl *dwfl, struct stack *stack)
 {
 	for (uint32_t i = 0; TRACEE_CFI_HAS_GAPS && i < stack->count; i++)
-		if (coverage_is_wrong(dwfl, stack->pcs[i])) {
+		if (coverage_is_wrong(dwfl, stack->pcs[i] - (i > 0))) {
 			stack->count = i + 1;
 			stack->end = STACKTAP_END_NO_RULE;
 			while (stack->exact_count && stack->exact[stack->exact_count - 1] > i)
@@ -327,6 +329,7 @@ static void follow(const struct tracee *target, struct step *step)
 		/* calls write no memory there, so the registers of the step before still fit */
 		walk_ours(target, before, &stack);
 		*callers = stack;
+		step->has_callers = true;
 		callers->count--;
 		memmove(callers->pcs, callers->pcs + 1, callers->count * sizeof(callers->pcs[0]));
 	}
@@ -334,7 +337,7 @@ static void follow(const struct tracee *target, struct step *step)
 		memmove(callers->pcs + 1, callers->pcs, callers->count * sizeof(callers->pcs[0]));
 		callers->pcs[0] = before->pc + 4;
 		callers->count++;
-	} else if (tracee_is_return(instruction) && !step->had_cfi && callers->count) {
+	} else if (tracee_is_return(instruction) && callers->count) {
 		callers->count--;
 		memmove(callers->pcs, callers->pcs + 1, callers->count * sizeof(callers->pcs[0]));
 	}
@@ -371,6 +374,11 @@ static void compare_followed(const struct tracee *target, const struct tracee_re
 			   (callers->count - 1) * sizeof(callers->pcs[0]))) {
 		/* start-up code that calls its like: which of two leaves it is, nothing tells */
 		counts.skipped++;
+	} else if (ours.end == STACKTAP_END_NO_RULE && ours.count <= callers->count + 1 &&
+		   !memcmp(ours.pcs + 1, callers->pcs,
+			   (ours.count - 1) * sizeof(callers->pcs[0]))) {
+		/* a leaf whose caller keeps no frame record: how much it has on the stack, nothing tells */
+		counts.we_ended++;
 	} else if (counts.wrong++ < REPORTED_MAX) {
 		print_stack("ours", &ours);
 		print_stack("callers", callers);
@@ -437,7 +445,7 @@ static int step(Dwfl *dwfl, const struct tracee *target, uint64_t every, uint64_
 				compare(dwfl, target, &regs);
 		} else if (step.before.pc) {
 			follow(target, &step);
-			if (is_due)
+			if (is_due && step.has_callers)
 				compare_followed(target, &regs, &step.callers);
 		}
 		step.before = regs;
