@@ -10,6 +10,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -105,6 +106,7 @@ static void check_ids(void)
 		int fd = open(STACKTAP_DEVICE, O_RDWR | O_CLOEXEC);
 
 		risen += !ioctl(fd, STACKTAP_IOC_INFO, &info) && info.session_id > last;
+		last = info.session_id;
 		close(fd);
 	}
 	tap(risen == HELD, "nor are they given to anybody again");
@@ -307,7 +309,7 @@ static void check_outliving(void)
 	struct client client;
 	struct ring *ring = &client.rings[0];
 	unsigned int cpu;
-	int copy;
+	int copy, err;
 
 	if (!tap(!session_begin(&client), "a session"))
 		return;
@@ -316,6 +318,8 @@ static void check_outliving(void)
 	tap(runs(client.info.session_id), "a duplicate of its fd holds it");
 	close(copy);
 	tap(runs(client.info.session_id), "its mappings hold it");
+	err = syscall(SYS_delete_module, "stacktap", O_NONBLOCK) ? errno : 0;
+	tap(err == EWOULDBLOCK || err == EBUSY, "they hold the module, too: %s", strerror(err));
 	/* whoever has the right may still steer it */
 	tap(!client_stop(&client) && !client_start(&client) && !client_set_rate(&client, 0, 100),
 	    "STOP, START and another rate");

@@ -26,7 +26,6 @@
 #include "cases.h"
 #include "client.h"
 #include "forge.h"
-#include "load.h"
 #include "module.h"
 #include "tap.h"
 
@@ -451,6 +450,7 @@ static _Noreturn void keep_mortals(struct arena *arena, uint64_t seed)
 		client_drain(&client);
 		client_close(&client);
 		atomic_fetch_add(&arena->deaths, 1);
+		usleep(dice_roll(&dice, 100000));
 	}
 	_exit(0);
 }
@@ -509,7 +509,7 @@ void case_netlink(void)
 	unsigned long seed = module_setting("FUZZ_SEED", 1);
 	struct arena *arena = mmap(NULL, sizeof(*arena), PROT_READ | PROT_WRITE,
 				   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	pid_t fuzzers[FUZZERS], mortals[MORTALS], load;
+	pid_t fuzzers[FUZZERS], mortals[MORTALS];
 	static struct fuzzer fuzzer;
 	struct wire deaf;
 	unsigned int i;
@@ -519,7 +519,6 @@ void case_netlink(void)
 	if (!tap(!wire_open(&deaf) && !setsockopt(deaf.fd, SOL_NETLINK, NETLINK_ADD_MEMBERSHIP,
 						  &deaf.group, sizeof(deaf.group)), "the family"))
 		return;
-	load = load_fork(1, false);
 	for (i = 0; i < MORTALS; i++) {
 		mortals[i] = fork_child();
 		if (!mortals[i])
@@ -537,7 +536,6 @@ void case_netlink(void)
 	tap(!wait_all(fuzzers, FUZZERS), "those who sent it lived to tell");
 	atomic_store(&arena->over, true);
 	tap(!wait_all(mortals, MORTALS), "and so did those whose sessions died");
-	load_kill(load);
 	report(arena, messages);
 	wire_close(&deaf);
 	tap(module_is_empty(), "the family answers, and the module holds nothing any more");
