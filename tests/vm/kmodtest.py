@@ -8,7 +8,7 @@ import re
 SETTINGS = ("FUZZ_SEED", "NETLINK_MESSAGES", "OWNERS_KILLED", "LOADS")
 FULL = bool(os.environ.get("FULL")) or any(name in os.environ for name in SETTINGS[1:])
 BOOT_TIMEOUT = 21600 if FULL else 2400
-# so that one ring can take what is left, and what was not given back shows
+# so that rings of halves, quarters and so on fill it, and what was not given back shows
 RING_LIMIT_MIB = 8
 
 

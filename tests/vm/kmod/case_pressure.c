@@ -28,7 +28,7 @@
 
 enum {
 	CGROUP_BYTES = 4 << 20,
-	LARGE_BYTES = 8 << 20,
+	LARGE_BYTES = CGROUP_BYTES, /* and a session takes some more */
 	SMALL_BYTES = 1 << 20,
 	TRIES = 20,
 	MOST_FAILURES = 400,	/* of one call */

@@ -61,7 +61,12 @@ bool module_wait_idle(void)
 	return !module_sessions();
 }
 
-/* What ring_limit_mib allows, or 0 when it is no power of two that a ring can have. */
+enum {
+	FILL_RINGS = 6,		/* of half the limit, of a quarter, and so on */
+	FILL_LEAST_MIB = 8,	/* what that leaves is enough for what each ring takes besides */
+};
+
+/* What ring_limit_mib allows, or 0 when it is no power of two that rings can fill. */
 static uint32_t ring_limit(void)
 {
 	FILE *file = fopen("/sys/module/stacktap/parameters/ring_limit_mib", "re");
@@ -71,15 +76,36 @@ static uint32_t ring_limit(void)
 		mib = 0;
 	if (file)
 		fclose(file);
-	return mib & (mib - 1) || mib > STACKTAP_RING_MAX_BYTES >> 20 ? 0 : mib << 20;
+	return mib & (mib - 1) || mib < FILL_LEAST_MIB || mib > STACKTAP_RING_MAX_BYTES >> 20 ?
+	       0 : mib << 20;
+}
+
+/* Rings for all that @limit allows, each in a session of its own. Returns 0 or an errno. */
+static int fill(uint32_t limit)
+{
+	int fds[FILL_RINGS], err = 0;
+	unsigned int i;
+
+	for (i = 0; i < FILL_RINGS && !err; i++) {
+		struct stacktap_ring_create create = {
+			.size = sizeof(create), .data_bytes = limit >> (i + 1),
+		};
+
+		fds[i] = open(STACKTAP_DEVICE, O_RDWR | O_CLOEXEC);
+		err = fds[i] < 0 || ioctl(fds[i], STACKTAP_IOC_RING_CREATE, &create) ? errno : 0;
+	}
+	while (i--)
+		if (fds[i] >= 0)
+			close(fds[i]);
+	return err;
 }
 
 bool module_is_empty(void)
 {
-	struct stacktap_ring_create create = { .size = sizeof(create) };
 	struct holdings holdings;
+	uint32_t limit;
 	unsigned int i;
-	int fd, err = 0;
+	int err = 0;
 
 	if (!module_wait_idle() || holdings_read(&holdings))
 		return false;
@@ -88,20 +114,17 @@ bool module_is_empty(void)
 			 holdings.tables, holdings.lists, holdings.list_bytes);
 		return false;
 	}
-	create.data_bytes = ring_limit();
-	if (!create.data_bytes)
+	limit = ring_limit();
+	if (!limit)
 		return true;
 	/* memory goes back after a grace period, when the last file is gone already */
 	for (i = 0; i < 100; i++) {
-		fd = open(STACKTAP_DEVICE, O_RDWR | O_CLOEXEC);
-		err = fd < 0 || ioctl(fd, STACKTAP_IOC_RING_CREATE, &create) ? errno : 0;
-		if (fd >= 0)
-			close(fd);
+		err = fill(limit);
 		if (!err)
 			return true;
 		usleep(100000);
 	}
-	tap_note("one ring of %" PRIu32 " bytes: %s", create.data_bytes, strerror(err));
+	tap_note("rings for %" PRIu32 " bytes: %s", limit, strerror(err));
 	return false;
 }
 

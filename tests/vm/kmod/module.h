@@ -11,7 +11,7 @@ uint32_t module_sessions(void);
 /* Wait until none is left: what a killed owner had goes a little after it. */
 bool module_wait_idle(void);
 /*
- * No session, table or mapping list is left, and one ring may take all that rings may: for a module
+ * No session, table or mapping list is left, and rings may take all that they may: for a module
  * that was loaded with ring_limit_mib a power of two. Prints what is wrong.
  */
 bool module_is_empty(void);
