@@ -46,8 +46,12 @@ def guest(t):
                for _ in range(4) for cpu in range(SMP)]
     for program in started:
         program.wait(60)
-    with open(t.path("pids.json"), "w", encoding="ascii") as f:
-        json.dump([program.pid for program in started], f)
+    # an emulated PMU may lose an overflow right then, which the module finds out a little later
+    time.sleep(6)
+    stalled = [cpu["cpu"] for s in t.json("status")["sessions"] if s["id"] == record[1]
+               for cpu in s["cpus"] if any(counts["stalled"] for counts in cpu["counts"])]
+    with open(t.path("started.json"), "w", encoding="ascii") as f:
+        json.dump({"pids": [program.pid for program in started], "stalled": stalled}, f)
     t.accounts(*record)
     for burner in burners:
         t.stop(burner)
@@ -61,15 +65,16 @@ def host(t):
     latest = max(time_ns for s in samples for time_ns in s.timestamps)
     for cpu in range(SMP):
         mine = [time_ns for s in samples if s.cpu == cpu for time_ns in s.timestamps]
-        t.ok(mine and latest - max(mine) < 2e9, f"CPU {cpu} is sampled to the end ({len(mine)})")
-    with open(os.path.join(t.dir, "pids.json"), encoding="ascii") as f:
-        pids = json.load(f)
+        # less than since CPUs came and went, more than until a counter that stalled is set anew
+        t.ok(mine and latest - max(mine) < 8e9, f"CPU {cpu} is sampled to the end ({len(mine)})")
+    with open(os.path.join(t.dir, "started.json"), encoding="ascii") as f:
+        started = json.load(f)
     for cpu in range(SMP):
         # not the loader, nor what a fork has of its parent
-        mine = [s for s in samples if s.process.pid in pids[cpu::SMP]
+        mine = [s for s in samples if s.process.pid in started["pids"][cpu::SMP]
                 and s.stack[0].frame_type == "native"
                 and (not s.stack[0].mapping or s.stack[0].mapping == images.IMAGES)]
         total = sum(s.count for s in mine)
         sound = sum(s.count for s in mine if "after_exec" in s.names and not images.is_marked(s))
-        t.ok(total and sound >= 0.9 * total,
+        t.ok((total or cpu in started["stalled"]) and sound >= 0.9 * total,
              f"programs that start on CPU {cpu} afterwards are named: {sound} of {total}")
