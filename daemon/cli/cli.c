@@ -78,6 +78,32 @@ int cli_help(const char *text)
 	return cli_finish();
 }
 
+int cli_parse_json(int argc, char **argv, const char *help, bool *ret_json)
+{
+	static const struct option options[] = {
+		{ "help", no_argument, NULL, 'h' },
+		{ "json", no_argument, NULL, 'j' },
+		{ 0 },
+	};
+	int option;
+
+	*ret_json = false;
+	opterr = 0;
+	while ((option = getopt_long(argc, argv, ":hj", options, NULL)) != -1) {
+		switch (option) {
+		case 'h':
+			return cli_help(help);
+		case 'j':
+			*ret_json = true;
+			cli_use_json();
+			break;
+		default:
+			return cli_bad_option(argc, argv, option);
+		}
+	}
+	return CLI_GO_ON;
+}
+
 int cli_finish(void)
 {
 	if (ferror(stdout) || fflush(stdout) == EOF) {

@@ -13,6 +13,7 @@ enum {
 	CLI_OK = 0,
 	CLI_FAILED = 1,
 	CLI_USAGE = 2,
+	CLI_GO_ON = -1,		/* no exit code: the command has its work still to do */
 };
 
 struct cli_command {
@@ -40,6 +41,11 @@ int cli_usage_error(const char *format, ...) _printf_(1, 2);
 /* getopt_long() returned '?' or ':', with opterr = 0 and an option string that begins with ':'. */
 int cli_bad_option(int argc, char **argv, int result);
 int cli_help(const char *text);
+/*
+ * The options of a command that has --help and --json alone. CLI_GO_ON, with optind at the first
+ * argument, or the exit code.
+ */
+int cli_parse_json(int argc, char **argv, const char *help, bool *ret_json);
 /* Did all output reach its end? CLI_OK, else CLI_FAILED after saying so: the last call. */
 int cli_finish(void);
 

@@ -2,7 +2,6 @@
 #include "doctor/doctor.h"
 
 #include <ctype.h>
-#include <getopt.h>
 #include <string.h>
 
 #include "base/json.h"
@@ -106,30 +105,15 @@ static void print_json(const struct doctor_report *report)
 
 int doctor_run(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{ "help", no_argument, NULL, 'h' },
-		{ "json", no_argument, NULL, 'j' },
-		{ 0 },
-	};
 	struct doctor_input input = { .root = "" };
 	struct control_module module;
 	struct doctor_report report;
-	bool use_json = false;
-	int option, ret;
+	bool use_json;
+	int ret;
 
-	opterr = 0;
-	while ((option = getopt_long(argc, argv, ":hj", options, NULL)) != -1) {
-		switch (option) {
-		case 'h':
-			return cli_help(help);
-		case 'j':
-			use_json = true;
-			cli_use_json();
-			break;
-		default:
-			return cli_bad_option(argc, argv, option);
-		}
-	}
+	ret = cli_parse_json(argc, argv, help, &use_json);
+	if (ret != CLI_GO_ON)
+		return ret;
 	if (optind != argc)
 		return cli_usage_error("doctor takes no argument `%s'", argv[optind]);
 	input.module_error = ask_module(&module, &input);

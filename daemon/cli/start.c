@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <getopt.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -50,32 +49,17 @@ static int act(void *ctx, struct control *control, const struct control_session 
 
 static int run(int argc, char **argv, struct action *action, const char *help)
 {
-	static const struct option options[] = {
-		{ "help", no_argument, NULL, 'h' },
-		{ "json", no_argument, NULL, 'j' },
-		{ 0 },
-	};
 	_cleanup_(session_closep) struct control *control = NULL;
 	_cleanup_free_ char *text = NULL;
 	_cleanup_fclose_ FILE *memory = NULL;
-	bool use_json = false;
+	bool use_json;
 	struct json json;
 	size_t size;
-	int option, ret;
+	int ret;
 
-	opterr = 0;
-	while ((option = getopt_long(argc, argv, ":hj", options, NULL)) != -1) {
-		switch (option) {
-		case 'h':
-			return cli_help(help);
-		case 'j':
-			use_json = true;
-			cli_use_json();
-			break;
-		default:
-			return cli_bad_option(argc, argv, option);
-		}
-	}
+	ret = cli_parse_json(argc, argv, help, &use_json);
+	if (ret != CLI_GO_ON)
+		return ret;
 	if (optind + 1 != argc)
 		return cli_usage_error("%s wants one session: an id, an owner's name, or all",
 				       action->verb);

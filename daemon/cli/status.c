@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/status.h"
 
-#include <getopt.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -92,29 +91,14 @@ static int gather(struct control *control, struct status *status)
 
 int status_run(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{ "help", no_argument, NULL, 'h' },
-		{ "json", no_argument, NULL, 'j' },
-		{ 0 },
-	};
 	_cleanup_(session_closep) struct control *control = NULL;
 	_cleanup_(status_done) struct status status = { 0 };
-	bool use_json = false;
-	int option, ret;
+	bool use_json;
+	int ret;
 
-	opterr = 0;
-	while ((option = getopt_long(argc, argv, ":hj", options, NULL)) != -1) {
-		switch (option) {
-		case 'h':
-			return cli_help(help);
-		case 'j':
-			use_json = true;
-			cli_use_json();
-			break;
-		default:
-			return cli_bad_option(argc, argv, option);
-		}
-	}
+	ret = cli_parse_json(argc, argv, help, &use_json);
+	if (ret != CLI_GO_ON)
+		return ret;
 	if (optind != argc)
 		return cli_usage_error("status takes no argument `%s'", argv[optind]);
 	ret = session_connect(&control, &status.module);
