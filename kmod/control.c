@@ -151,6 +151,7 @@ static int control_arm_cpu(struct stacktap_session *session, struct stacktap_cpu
 	cpu_call(cpu, cpu_announce, NULL);
 	for (i = 0; i < session->nr_sources; i++)
 		perf_event_enable(cpu->counters[i].event);
+	stall_watch(session);
 	return 0;
 
 err_disarm:
@@ -256,7 +257,6 @@ int control_start(struct stacktap_session *session, struct netlink_ext_ack *exta
 		control_stop(session);
 		return control_refuse(err, extack);
 	}
-	stall_watch(session);
 	events_raise(session, STACKTAP_EVENT_SESSION_STARTED, 0);
 	return 0;
 }

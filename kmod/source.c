@@ -20,11 +20,6 @@ static bool source_is_clock(u32 type, u64 config)
 	       (config == PERF_COUNT_SW_CPU_CLOCK || config == PERF_COUNT_SW_TASK_CLOCK);
 }
 
-bool source_is_hardware(const struct stacktap_source *source)
-{
-	return source->type != PERF_TYPE_SOFTWARE;
-}
-
 u64 source_period(const struct stacktap_source *source)
 {
 	if (source_is_clock(source->type, source->config))
@@ -258,6 +253,8 @@ int counter_set_period(struct stacktap_counter *counter, const struct stacktap_s
 	if (err)
 		return err;
 	counter->period = period;
+	/* what it counted so far was counted by another period */
+	counter->stall.suspected = false;
 	return 0;
 }
 

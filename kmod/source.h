@@ -31,9 +31,6 @@ u64 source_period(const struct stacktap_source *source);
 /* Samples per second that a CPU may deliver; an assumption where only a period is known. */
 unsigned int source_rate(const struct stacktap_source *source);
 
-/* Does it sample from a PMU interrupt, as opposed to a timer or a software event? */
-bool source_is_hardware(const struct stacktap_source *source);
-
 /*
  * Make the disabled event of @counter, cpu-clock if the real one is not to be had. -ENODEV: the
  * CPU went offline.

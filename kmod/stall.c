@@ -48,15 +48,20 @@ static bool counter_stalled(struct stacktap_counter *counter, u64 busy_ns)
 	return count - stall->count > STALL_PERIODS * READ_ONCE(counter->event->hw.sample_period);
 }
 
-static void stall_look(struct stacktap_session *session, struct stacktap_cpu *cpu)
+/* Returns whether the CPU has a hardware counter at all: each may have fallen back to a clock. */
+static bool stall_look(struct stacktap_session *session, struct stacktap_cpu *cpu)
 {
 	u64 busy_ns = stall_busy_ns(cpu->cpu);
+	bool found = false;
 	unsigned int i;
 
 	for (i = 0; i < session->nr_sources; i++) {
 		struct stacktap_counter *counter = &cpu->counters[i];
 
-		if (counter->type == PERF_TYPE_SOFTWARE || !counter_stalled(counter, busy_ns))
+		if (counter->type == PERF_TYPE_SOFTWARE)
+			continue;
+		found = true;
+		if (!counter_stalled(counter, busy_ns))
 			continue;
 		/* programs the counter with a whole period */
 		perf_event_disable(counter->event);
@@ -65,12 +70,14 @@ static void stall_look(struct stacktap_session *session, struct stacktap_cpu *cp
 		counter->stalled++;
 		events_raise(session, STACKTAP_EVENT_STALL, cpu->cpu);
 	}
+	return found;
 }
 
 static void stall_run(struct work_struct *work)
 {
 	struct stacktap_session *session = container_of(to_delayed_work(work),
 							struct stacktap_session, stall_work);
+	bool found = false;
 	unsigned int cpu;
 
 	mutex_lock(&session->lock);
@@ -79,9 +86,10 @@ static void stall_run(struct work_struct *work)
 			struct stacktap_cpu *pc = session_cpu(session, cpu);
 
 			if (pc && pc->active)
-				stall_look(session, pc);
+				found |= stall_look(session, pc);
 		}
-		stall_watch(session);
+		if (found)
+			stall_watch(session);
 	}
 	mutex_unlock(&session->lock);
 }
@@ -93,15 +101,8 @@ void stall_init(struct stacktap_session *session)
 
 void stall_watch(struct stacktap_session *session)
 {
-	unsigned int i;
-
 	lockdep_assert_held(&session->lock);
-	for (i = 0; i < session->nr_sources; i++) {
-		if (!source_is_hardware(&session->sources[i]))
-			continue;
-		queue_delayed_work(system_unbound_wq, &session->stall_work, STALL_INTERVAL);
-		return;
-	}
+	queue_delayed_work(system_unbound_wq, &session->stall_work, STALL_INTERVAL);
 }
 
 void stall_close(struct stacktap_session *session)

@@ -11,7 +11,10 @@ struct stacktap_session;
  */
 
 void stall_init(struct stacktap_session *session);
-/* The session runs. Caller holds its mutex. */
+/*
+ * The session runs and a CPU got its counters. Ends by itself where none of them is hardware's.
+ * Caller holds the session's mutex.
+ */
 void stall_watch(struct stacktap_session *session);
 /* No more looks. The session is stopped; its mutex is not held. */
 void stall_close(struct stacktap_session *session);

@@ -254,8 +254,9 @@ struct stacktap_mappings_set {
  *	data            data_bytes, read-only, mapped twice in a row: a record never wraps
  *
  * mmap() must be MAP_SHARED, of exactly the offset and length that RING_CREATE told; mprotect()
- * cannot make the read-only part writable, and mremap(), fork() and splitting are refused or not
- * inherited.
+ * cannot make the read-only part writable, and mremap() and splitting are refused. A child does not
+ * inherit the mapping unless the parent asks for it with madvise(MADV_DOFORK); it is one more holder
+ * then, which keeps the module loaded as long as it lives.
  *
  * Positions are byte counts from the start of the ring's life, never masked and never reset. The
  * module writes records at head and publishes it with a store-release; the reader loads head with
