@@ -75,7 +75,9 @@ static int open_device(struct capture *capture)
 				    STACKTAP_DEVICE);
 	if (fd < 0 && errno == EPERM)
 		return capture_fail(-EPERM, "permission denied: %s asks for CAP_PERFMON or "
-				    "CAP_SYS_ADMIN: run it with sudo", STACKTAP_DEVICE);
+				    "CAP_SYS_ADMIN: run it with sudo; who has them is refused by a "
+				    "device cgroup (a unit's DeviceAllow=, a container's --device)",
+				    STACKTAP_DEVICE);
 	if (fd < 0 && errno == EMFILE)
 		return capture_fail(-EMFILE, "%s: %d sessions are open already, or this process "
 				    "has too many files open (ulimit -n)", STACKTAP_DEVICE,

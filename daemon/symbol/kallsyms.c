@@ -101,7 +101,7 @@ static int read_lines(struct reader *reader, FILE *file)
 {
 	struct kallsyms *kallsyms = reader->kallsyms;
 	_cleanup_free_ char *text = NULL;
-	size_t capacity = 0, lines = 0, zero = 0;
+	size_t capacity = 0;
 	struct line line;
 
 	while (getline(&text, &capacity, file) >= 0) {
@@ -109,8 +109,6 @@ static int read_lines(struct reader *reader, FILE *file)
 
 		if (!parse_line(text, &line))
 			continue;
-		lines++;
-		zero += line.address == 0;
 		if (line.address < KERNEL_HALF)
 			continue;	/* per-CPU offsets and hidden addresses */
 		if (!strcmp(line.name, "_text"))
@@ -127,7 +125,7 @@ static int read_lines(struct reader *reader, FILE *file)
 		if (r < 0)
 			return r;
 	}
-	kallsyms->is_hidden = lines && zero == lines;
+	kallsyms->is_hidden = !kallsyms->count;
 	return 0;
 }
 

@@ -25,12 +25,15 @@ struct kallsyms {
 	uint32_t count;
 	char *names;
 	uint32_t names_bytes;
-	bool is_hidden;		/* kptr_restrict: all addresses are zero */
+	bool is_hidden;		/* no function in it: all addresses are zero, or the file is empty */
 	bool is_partial;	/* it did not fit */
 	size_t bytes;		/* charged */
 };
 
-/* @path: /proc/kallsyms. An empty table when addresses are hidden. */
+/*
+ * @path: /proc/kallsyms. An empty table when its addresses are hidden, by kptr_restrict, or all of it,
+ * as systemd's ProtectKernelTunables= does.
+ */
 int kallsyms_read(const char *path, struct kallsyms **ret_kallsyms);
 void kallsyms_free(struct kallsyms *kallsyms);
 

@@ -160,7 +160,8 @@ static void warn_hidden(struct kernel *kernel)
 		return;
 	kernel->is_warned = true;
 	log_warning("kernel functions will have no names: /proc/kallsyms hides its addresses; "
-		    "run with CAP_SYSLOG and kernel.kptr_restrict below 2");
+		    "run with CAP_SYSLOG and kernel.kptr_restrict below 2, and in a unit "
+		    "without ProtectKernelTunables=");
 }
 
 static void read_symbols(struct kernel *kernel)

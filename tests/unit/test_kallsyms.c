@@ -193,6 +193,11 @@ static void hidden_addresses_give_no_names(void **state)
 	setup = set_up();
 	check(&setup, TEXT + 0x110, false, "", 0, "");
 	tear_down(&setup);
+	/* as systemd's ProtectKernelTunables= shows it */
+	fixture_run(": > proc/kallsyms");
+	assert_int_equal(kallsyms_read(fixture_path("proc/kallsyms"), &kallsyms), 0);
+	assert_true(kallsyms->is_hidden);
+	kallsyms_free(kallsyms);
 	/* no file at all */
 	fixture_run("rm proc/kallsyms proc/modules");
 	setup = set_up();
