@@ -131,7 +131,7 @@ static int run_change(struct change *change, const char *name, bool use_json)
 		change->json = &json;
 	}
 	ret = session_each_named(control, name, apply, change);
-	if (ret || !use_json)
+	if (ret || !memory)
 		return ret;
 	json_end(&json);
 	json_end(&json);

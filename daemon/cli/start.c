@@ -78,7 +78,7 @@ static int run(int argc, char **argv, struct action *action, const char *help)
 		action->json = &json;
 	}
 	ret = session_each_named(control, argv[optind], act, action);
-	if (ret || !use_json)
+	if (ret || !memory)
 		return ret;
 	json_end(&json);
 	json_end(&json);

@@ -360,7 +360,7 @@ int statusfile_read(const char *directory, char **ret_text, char **ret_json, siz
 	/* it has started and not written yet */
 	if (ret == -ENOENT)
 		return 0;
-	if (ret < 0)
+	if (ret)
 		return ret;
 	*ret_text = steal_ptr(text);
 	*ret_json_size = strcspn(json, "\n");

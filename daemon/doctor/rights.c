@@ -28,7 +28,7 @@ static int rights_read(const struct doctor *doctor, struct rights *ret_rights)
 	ret = look_text(doctor->root, "proc/self/status", &status);
 	if (!ret)
 		ret = look_field(status, "CapEff", ':', &effective);
-	if (ret < 0)
+	if (ret)
 		return ret;
 	bits = strtoull(effective, NULL, 16);
 	*ret_rights = (struct rights){

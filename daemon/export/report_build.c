@@ -179,7 +179,7 @@ static int read_facts(struct report_builder *builder, const OtlpProfile *profile
 				profile->period_type->type_strindex : 0, &err);
 	period_unit = string_at(builder, profile->period_type ?
 				profile->period_type->unit_strindex : 0, &err);
-	if (err)
+	if (!type || !unit || !period_type || !period_unit)
 		return err;
 	event->source = event->event = type;
 	event->unit = unit;

@@ -328,7 +328,7 @@ static void settle(struct builder *builder)
 static void keep_symbols(struct builder *builder)
 {
 	struct symtab *symtab = builder->symtab;
-	struct symbol *symbols;
+	struct symbol *symbols, *fitted;
 
 	if (builder->count == 0)
 		return;
@@ -341,9 +341,8 @@ static void keep_symbols(struct builder *builder)
 	}
 	builder->candidates = NULL;
 	symtab->count = (uint32_t)builder->count;
-	symtab->symbols = realloc(symbols, builder->count * sizeof(*symbols));
-	if (!symtab->symbols)
-		symtab->symbols = symbols;
+	fitted = realloc(symbols, builder->count * sizeof(*symbols));
+	symtab->symbols = fitted ? fitted : symbols;
 	pool_uncharge(POOL_SYMBOLS, builder->capacity * sizeof(struct candidate) -
 					    builder->count * sizeof(*symbols));
 	builder->capacity = 0;

@@ -102,7 +102,7 @@ static void make_room(struct cache *cache, uint64_t bytes, uint64_t more)
 	cache->stats.bytes = 0;
 	for (size_t i = 0; i < count; i++)
 		cache->stats.bytes += files[i].bytes;
-	if (cache->stats.bytes + bytes <= cache->limit && count + more <= CACHE_FILES_MAX)
+	if (!count || (cache->stats.bytes + bytes <= cache->limit && count + more <= CACHE_FILES_MAX))
 		return;
 	qsort(files, count, sizeof(*files), compare_used);
 	for (size_t i = 0; i < count; i++) {
