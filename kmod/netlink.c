@@ -25,6 +25,12 @@ static int netlink_permit(struct sk_buff *skb, struct netlink_ext_ack *extack)
 	return -EPERM;
 }
 
+static void netlink_release(struct stacktap_session *session)
+{
+	mutex_unlock(&session->lock);
+	session_put(session);
+}
+
 /* The session that the message names, locked; undone by netlink_release(). */
 static int netlink_acquire(struct sk_buff *skb, struct nlattr **attrs,
 			   struct netlink_ext_ack *extack, struct stacktap_session **ret_session)
@@ -45,17 +51,10 @@ static int netlink_acquire(struct sk_buff *skb, struct nlattr **attrs,
 			*ret_session = session;
 			return 0;
 		}
-		mutex_unlock(&session->lock);
-		session_put(session);
+		netlink_release(session);
 	}
 	NL_SET_ERR_MSG_ATTR(extack, attrs[STACKTAP_A_SESSION_ID], "there is no such session");
 	return -ESRCH;
-}
-
-static void netlink_release(struct stacktap_session *session)
-{
-	mutex_unlock(&session->lock);
-	session_put(session);
 }
 
 static int netlink_get_module(struct sk_buff *skb, struct genl_info *info)
