@@ -76,7 +76,7 @@ $(U)/daemon/doctor/build.o: kmod/compat/kernels.h
 # generated code is not ours to warn about; one file includes another's header
 $(U)/gen/%.o: $(U)/gen/%.c $(user_generated)
 	$(say) CC $@
-	$(Q)$(user_cc) $(filter-out -W%,$(user_cflags)) -c -o $@ $<
+	$(Q)$(user_cc) $(filter-out -W% -fanalyzer,$(user_cflags)) -c -o $@ $<
 
 $(U)/gen/%.pb-c.c: daemon/export/proto/%.proto
 	$(say) PROTO $@

@@ -82,7 +82,10 @@ demo: ## build, boot a VM, profile real programs, print the hottest functions
 	$(Q)tests/demo/demo "$(O)" "$(ARCH)" "$(MAKE)"
 
 # --- everything that needs Debian packages alone
-.PHONY: test test-collector vm
+.PHONY: check test test-collector vm
+check: ## compilers, analyzers, the kernel's style
+	$(Q)tests/run "$(O)" "$(MAKE)" check
+
 test: ## unit, oracle and both VM lanes
 	$(Q)tests/run "$(O)" "$(MAKE)"
 

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Warnings are errors: both compilers, W=1, sparse, checkpatch, shellcheck, licences. TAP.
+# Warnings are errors: both compilers, gcc's analyzer, W=1, sparse, checkpatch, coccicheck, shellcheck,
+# licences. TAP.
 # usage: tests/check/static.sh BUILD-DIRECTORY
 set -u
 
@@ -52,31 +53,72 @@ python_compiles() {
 	done < <(files '*.py' tests/vm/run tests/vm/lab/boot tests/faults/run tests/check/uapi)
 }
 
+tools=$output/vm/checkpatch
+
+# Of the kernel's packages only the source has checkpatch and coccicheck's rules; they are kept, the
+# rest is not.
+kernel_tools() {
+	local deb
+	[ -s "$tools/scripts/checkpatch.pl" ] && [ -d "$tools/scripts/coccinelle" ] && return
+	rm -rf "$tools" "$tools.tmp"
+	deb=$(LAB=$output/vm tests/vm/lab/apt amd64 only linux-source-6.1 | tail -n 1) && mkdir -p "$tools.tmp" &&
+		dpkg-deb --fsys-tarfile "$deb" | tar -xOf - ./usr/src/linux-source-6.1.tar.xz |
+		tar -xJf - -C "$tools.tmp" --strip-components=1 --wildcards '*/scripts/checkpatch.pl' \
+			'*/scripts/spelling.txt' '*/scripts/const_structs.checkpatch' \
+			'*/scripts/coccinelle' || return
+	rm -f "$deb"
+	mv "$tools.tmp" "$tools"
+}
+
 checkpatch() {
-	# Of the kernel's packages only the source has it; the three files are kept, the rest is not.
-	local tools=$output/vm/checkpatch deb
-	if [ ! -s "$tools/scripts/checkpatch.pl" ]; then
-		deb=$(LAB=$output/vm tests/vm/lab/apt amd64 only linux-source-6.1 | tail -n 1) && mkdir -p "$tools" &&
-			dpkg-deb --fsys-tarfile "$deb" | tar -xOf - ./usr/src/linux-source-6.1.tar.xz |
-			tar -xJf - -C "$tools" --strip-components=1 --wildcards '*/scripts/checkpatch.pl' \
-				'*/scripts/spelling.txt' '*/scripts/const_structs.checkpatch' || return 1
-		rm -f "$deb"
-	fi
+	kernel_tools || return
 	# NR_CPUS bounds a netlink policy, which is a constant
 	files 'kmod/*.c' 'kmod/*.h' 'include/*.h' | xargs perl "$tools/scripts/checkpatch.pl" --no-tree \
 		--no-summary --terse --quiet --max-line-length=100 --file --ignore \
 		FILE_PATH_CHANGES,SPDX_LICENSE_TAG,LINUX_VERSION_CODE,CONSTANT_COMPARISON,SPLIT_STRING,NR_CPUS
 }
 
+# one rule of coccicheck, as the kernel's own script runs it
+rule() {
+	# shellcheck disable=SC2046 # several options
+	spatch -D report --no-show-diff --very-quiet --cocci-file "$1" \
+		$(sed -n 's/^.*Options://p' "$1") --dir kmod 2>"$2/rule-$(basename "$1").log" ||
+		echo "$1 does not run"
+}
+export -f rule
+
+coccicheck() {
+	local found
+	kernel_tools || return
+	found=$(find "$tools/scripts/coccinelle" -name '*.cocci' -print0 | sort -z |
+		xargs -0 -P 2 -I '{}' bash -c 'rule "$1" "$2"' rule '{}' "$log") || return
+	[ -z "$found" ] || { sed 's/^/error: /' <<<"$found"; return 1; }
+}
+
+# gcc 12 loses what is stored through a pointer to memory it knows nothing of, and calls that a leak;
+# leaks of these files are the sanitizers' to find. At -O0 it judges what stands in the source.
+analyzer() {
+	set -o pipefail
+	rm -rf "$output/check-analyzer" # it speaks when it compiles
+	MAKEFLAGS='' LC_ALL=C make -s -j2 O="$output/check-analyzer" \
+		CFLAGS='-O0 -U_FORTIFY_SOURCE -fanalyzer -fno-analyzer-state-purge -Wno-error' user 2>&1 |
+		sed -E '/leak of/s,^(daemon/(base/macro\.h|control/config\.c|profile/aggregator\.c|symbol/kallsyms\.c):.*) warning:,\1 known:,'
+	local status=$?
+	set +o pipefail
+	return $status
+}
+
 kbuild() { make -s O="$output/check" ARCH="$1" KDIR="$output/vm/$1/kdir" KBUILD_ARGS="${*:2}" module; }
 
 verdict "user space, gcc" make -s O="$output/check" user
 verdict "user space, clang" make -s O="$output/check-clang" CC=clang user
-verdict "module, x86_64, W=1" kbuild x86_64 W=1 KCFLAGS=-Werror
-rm -rf "$output/check/kmod-x86_64"
-verdict "module, x86_64, sparse" kbuild x86_64 C=2 CF=-Wsparse-error
-verdict "module, arm64, W=1" kbuild arm64 W=1 KCFLAGS=-Werror
+verdict "user space, gcc's analyzer" analyzer
+for arch in x86_64 arm64; do
+	rm -rf "$output/check/kmod-$arch"
+	verdict "module, $arch, W=1 and sparse" kbuild $arch W=1 KCFLAGS=-Werror C=2 CF=-Wsparse-error
+done
 verdict "module, checkpatch" checkpatch
+verdict "module, coccicheck" coccicheck
 verdict "uapi header in C++ and 32-bit C" sh -c '
 	echo "#include <linux/stacktap.h>" | g++ -x c++ -std=c++17 -Wall -Wextra -Werror -Iinclude/uapi -fsyntax-only - &&
 	echo "#include <linux/stacktap.h>" | gcc -x c -std=c99 -Wall -Wextra -Werror -Wpadded -Iinclude/uapi -fsyntax-only -'
