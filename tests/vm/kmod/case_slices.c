@@ -408,6 +408,7 @@ static pid_t fork_frameless(void)
 	CPU_ZERO(&set);
 	CPU_SET(0, &set);
 	sched_setaffinity(0, sizeof(set), &set);
+	sliced_touch_stack();
 	for (;;)
 		frameless_burn(1000);
 }

@@ -197,6 +197,16 @@ int sliced_fork(enum sliced_where where, uint32_t slice_bytes, struct sliced *re
 	return sliced.pid < 0 ? -errno : 0;
 }
 
+void sliced_touch_stack(void)
+{
+	const volatile uint8_t *base = (const uint8_t *)(uintptr_t)stack_base(), *at;
+	volatile uint8_t touched = 0;
+
+	for (at = &touched; at < base; at += 512)
+		touched += *at;
+	touched += base[-1];
+}
+
 bool sliced_is_spinning(const struct sample_view *view)
 {
 	return view->nr_user && view->user_ips[0] >= (uintptr_t)sliced_loop &&

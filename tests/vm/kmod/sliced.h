@@ -36,6 +36,12 @@ struct sliced {
 int sliced_fork(enum sliced_where where, uint32_t slice_bytes, struct sliced *ret_sliced);
 const char *sliced_name(enum sliced_where where);
 
+/*
+ * Read all of the main thread's stack. A fork's pages need not be there before they are used, nor be
+ * readable on arm64 without a fault, and a slice is taken without any.
+ */
+void sliced_touch_stack(void);
+
 /* Does it spin there already? */
 bool sliced_is_spinning(const struct sample_view *view);
 /* What is wrong with the registers or the slice, or NULL. One that was cut for time is right, too. */
