@@ -4,9 +4,12 @@
 
 #include <linux/elf.h>
 #include <linux/ptrace.h>
+#include <linux/sched.h>
 #include <linux/types.h>
 #ifdef CONFIG_ARM64
+#include <linux/uaccess.h>
 #include <asm/pointer_auth.h>
+#include <asm/sysreg.h>
 #endif
 
 /* User registers by DWARF number, up to the stack pointer and the pc. */
@@ -49,6 +52,12 @@ static inline u64 registers_pac_mask(void)
 {
 	return 0;
 }
+
+/* current's; what it set without a system call since it was last scheduled in is not seen */
+static inline u64 registers_thread_pointer(void)
+{
+	return current->thread.fsbase;
+}
 #else
 enum {
 	REGISTERS_COUNT = 33,
@@ -72,6 +81,11 @@ static inline void registers_copy(const struct pt_regs *regs, u64 *array)
 static inline u64 registers_pac_mask(void)
 {
 	return ptrauth_user_pac_mask();
+}
+
+static inline u64 registers_thread_pointer(void)
+{
+	return untagged_addr(read_sysreg(tpidr_el0));
 }
 #endif
 

@@ -166,6 +166,8 @@ static int report_session_attrs(struct sk_buff *skb, struct stacktap_session *se
 	    nla_put_u32(skb, STACKTAP_A_WALK_LIMIT_NS, session->walk_limit_ns) ||
 	    (session->slice_bytes &&
 	     nla_put_u32(skb, STACKTAP_A_SLICE_BYTES, session->slice_bytes)) ||
+	    (session->slice_max_bytes &&
+	     nla_put_u32(skb, STACKTAP_A_SLICE_MAX_BYTES, session->slice_max_bytes)) ||
 	    (session->slice_every &&
 	     nla_put_u32(skb, STACKTAP_A_SLICE_EVERY, session->slice_every)) ||
 	    put_u64(skb, STACKTAP_A_RING_BYTES, ring_bytes) ||

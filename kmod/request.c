@@ -56,6 +56,7 @@ const struct nla_policy request_policy[STACKTAP_A_MAX + 1] = {
 	[STACKTAP_A_TWO_PHASE] = { .type = NLA_FLAG },
 	[STACKTAP_A_SLICE_BYTES] = NLA_POLICY_FULL_RANGE(NLA_U32, &slice_range),
 	[STACKTAP_A_SLICE_EVERY] = { .type = NLA_U32 },
+	[STACKTAP_A_SLICE_MAX_BYTES] = NLA_POLICY_FULL_RANGE(NLA_U32, &slice_range),
 };
 
 struct request {
@@ -242,6 +243,8 @@ static int request_apply(struct request *request, struct stacktap_session *sessi
 		session->slice_bytes = nla_get_u32(attrs[STACKTAP_A_SLICE_BYTES]);
 	if (attrs[STACKTAP_A_SLICE_EVERY])
 		session->slice_every = nla_get_u32(attrs[STACKTAP_A_SLICE_EVERY]);
+	if (attrs[STACKTAP_A_SLICE_MAX_BYTES])
+		session->slice_max_bytes = nla_get_u32(attrs[STACKTAP_A_SLICE_MAX_BYTES]);
 	if (attrs[STACKTAP_A_SOURCES] && session->state != STACKTAP_STATE_RUNNING)
 		control_set_sources(session, request->sources, request->nr_sources);
 
@@ -261,22 +264,35 @@ static int request_apply(struct request *request, struct stacktap_session *sessi
 	return 0;
 }
 
+/* What is asked for, or else what there is. */
+static u32 request_u32(const struct nlattr *attr, u32 current_value)
+{
+	return attr ? nla_get_u32(attr) : current_value;
+}
+
+static bool request_is_slice(u32 bytes)
+{
+	return bytes >= STACKTAP_MIN_SLICE_BYTES && !(bytes % sizeof(u64));
+}
+
 static int request_slices(const struct stacktap_session *session, struct nlattr **attrs,
 			  struct netlink_ext_ack *extack)
 {
-	struct nlattr *attr = attrs[STACKTAP_A_SLICE_BYTES];
-	u32 bytes = attr ? nla_get_u32(attr) : session->slice_bytes;
+	u32 bytes = request_u32(attrs[STACKTAP_A_SLICE_BYTES], session->slice_bytes);
+	u32 most = request_u32(attrs[STACKTAP_A_SLICE_MAX_BYTES], session->slice_max_bytes);
+	u32 every = request_u32(attrs[STACKTAP_A_SLICE_EVERY], session->slice_every);
 	int err;
 
 	if (!bytes) {
-		if (attrs[STACKTAP_A_SLICE_EVERY] ? !nla_get_u32(attrs[STACKTAP_A_SLICE_EVERY]) :
-						    !session->slice_every)
+		if (!every && !most)
 			return 0;
-		NL_SET_ERR_MSG(extack, "SLICE_EVERY needs SLICE_BYTES");
+		NL_SET_ERR_MSG(extack, "SLICE_EVERY and SLICE_MAX_BYTES need SLICE_BYTES");
 		return -EINVAL;
 	}
-	if (bytes < STACKTAP_MIN_SLICE_BYTES || bytes % sizeof(u64)) {
-		NL_SET_ERR_MSG_ATTR(extack, attr,
+	if (!request_is_slice(bytes) || (most && !request_is_slice(most))) {
+		NL_SET_ERR_MSG_ATTR(extack, attrs[request_is_slice(bytes) ?
+						  STACKTAP_A_SLICE_MAX_BYTES :
+						  STACKTAP_A_SLICE_BYTES],
 				    "stack slices have 1024 to 65536 bytes, a multiple of 8");
 		return -ERANGE;
 	}
@@ -298,12 +314,13 @@ int request_set(struct stacktap_session *session, struct nlattr **attrs,
 	if (session->state == STACKTAP_STATE_RUNNING &&
 	    (attrs[STACKTAP_A_USER_FRAMES] || attrs[STACKTAP_A_WALK_LIMIT_NS] ||
 	     attrs[STACKTAP_A_TWO_PHASE] || attrs[STACKTAP_A_SLICE_BYTES] ||
-	     attrs[STACKTAP_A_SLICE_EVERY])) {
+	     attrs[STACKTAP_A_SLICE_EVERY] || attrs[STACKTAP_A_SLICE_MAX_BYTES])) {
 		NL_SET_ERR_MSG(extack,
 			       "depth, time limit, phases and slices can only change while stopped");
 		return -EBUSY;
 	}
-	if (attrs[STACKTAP_A_SLICE_BYTES] || attrs[STACKTAP_A_SLICE_EVERY]) {
+	if (attrs[STACKTAP_A_SLICE_BYTES] || attrs[STACKTAP_A_SLICE_EVERY] ||
+	    attrs[STACKTAP_A_SLICE_MAX_BYTES]) {
 		err = request_slices(session, attrs, extack);
 		if (err)
 			return err;

@@ -58,10 +58,11 @@ struct stacktap_session {
 
 	/* read by overflow handlers */
 	bool armed;
-	bool two_phase;		/* constant while armed, as the next four */
+	bool two_phase;		/* constant while armed, as the next five */
 	u32 user_frames;
 	u32 walk_limit_ns;
 	u32 slice_bytes;
+	u32 slice_max_bytes;	/* where the stack's extent is known */
 	u32 slice_every;
 	struct stacktap_filter __rcu *filter;
 	cpumask_var_t online;	/* set and cleared by the hotplug callbacks */

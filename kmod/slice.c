@@ -72,10 +72,10 @@ static u32 slice_read(u64 *to, u64 from, u32 bytes)
 }
 #endif
 
-/* What there is to copy if all of it can be read. */
-static void slice_plan(struct slice *slice, u64 sp, u32 limit)
+/* What there is to copy if all of it can be read and the ring has room for it. */
+static void slice_plan(struct slice *slice, u64 sp, const struct stacktap_session *session)
 {
-	u64 address = round_down(untagged_addr(sp), sizeof(u64)), base;
+	u64 address = round_down(untagged_addr(sp), sizeof(u64)), base, most;
 
 	/* but not from the page before, which need not be there */
 	address -= min_t(u64, address % PAGE_SIZE, STACKTAP_SLICE_BELOW);
@@ -84,14 +84,21 @@ static void slice_plan(struct slice *slice, u64 sp, u32 limit)
 	slice->end = STACKTAP_END_UNREADABLE;
 	if (address >= WALK_ADDRESS_LIMIT)
 		return;
-	slice->bytes = min_t(u64, limit, WALK_ADDRESS_LIMIT - address);
+	slice->bytes = min_t(u64, session->slice_bytes, WALK_ADDRESS_LIMIT - address);
 	slice->end = STACKTAP_END_DEPTH;
-	/* its own task may move it at any time, to anything */
+	most = min_t(u64, max(session->slice_bytes, session->slice_max_bytes),
+		     WALK_ADDRESS_LIMIT - address);
+	/* its own task may move either at any time, to anything */
 	base = round_down(READ_ONCE(current->mm->start_stack), sizeof(u64));
-	if (base >= address && base - address <= slice->bytes) {
+	if (base >= address && base - address <= most) {
 		slice->bytes = base - address;
 		slice->end = STACKTAP_END_COMPLETE;
+		return;
 	}
+	/* C libraries keep a thread's own data right above its stack; never less for it */
+	base = round_down(registers_thread_pointer(), sizeof(u64));
+	if (base > address + slice->bytes && base - address <= most)
+		slice->bytes = base - address;
 }
 
 /* Does this address space get another one? */
@@ -174,7 +181,7 @@ u32 slice_append(struct stacktap_cpu *cpu, void *sample, u32 size, s64 space, u6
 	struct slice slice;
 	s64 room;
 
-	slice_plan(&slice, user_stack_pointer(regs), session->slice_bytes);
+	slice_plan(&slice, user_stack_pointer(regs), session);
 	room = min_t(s64, slice_room(slices, cpu->ring, space), space - size) - SLICE_HEAD_BYTES;
 	if (room < min_t(s64, slice.bytes, STACKTAP_MIN_SLICE_BYTES) ||
 	    (cpu->stack.slice == SLICE_UNLISTED && !slice_take_share(slices, now))) {
@@ -182,7 +189,8 @@ u32 slice_append(struct stacktap_cpu *cpu, void *sample, u32 size, s64 space, u6
 		return 0;
 	}
 	if (slice.bytes > room) {
-		slice.bytes = round_down(room, sizeof(u64));
+		/* it will not be whole, so it leaves room for the next one */
+		slice.bytes = round_down(min_t(s64, room, session->slice_bytes), sizeof(u64));
 		slice.end = STACKTAP_END_DEPTH;
 	}
 

@@ -43,7 +43,7 @@
 #include <linux/types.h>
 
 #define STACKTAP_ABI_MAJOR	1
-#define STACKTAP_ABI_MINOR	4
+#define STACKTAP_ABI_MINOR	5
 
 #define STACKTAP_DEVICE		"/dev/stacktap"
 
@@ -408,8 +408,13 @@ enum stacktap_section_kind {
  * has popped lies there, and unwind rules name it to the last. It has as many bytes, a multiple of 8,
  * as were readable, up to SLICE_BYTES and to where the main thread's stack began (what lies above is
  * arguments and environment). Its section's flags say with an enum stacktap_end why it ends there:
- * COMPLETE for the stack's beginning, DEPTH for SLICE_BYTES or what the ring's share (next paragraph)
+ * COMPLETE for the stack's beginning, DEPTH for the size limit or what the ring's share (see below)
  * had left, UNREADABLE, or TIME. It may have no bytes at all but the address.
+ *
+ * From 1.5 on SLICE_MAX_BYTES, if larger, is the limit of a slice that is known to need no more: the
+ * main thread's stack began no further away, or no further above the stack pointer is the thread
+ * pointer, where C libraries keep what a thread has next to its stack (the slice ends there, then, but
+ * says DEPTH). If the ring's share has no room for all of it the limit is SLICE_BYTES as before.
  *
  * Slices take at most a quarter of a ring's unread bytes, and at most STACKTAP_SLICES_PER_SPACE are
  * written per address space, CPU and 100 ms (those of SLICE_EVERY are not counted there). A sample
@@ -542,7 +547,7 @@ struct stacktap_cpu_record {
  * GET_SESSION (do with SESSION_ID; dump for all)
  *	-> SESSION: nest
  *		SESSION_ID, OWNER_TGID, OWNER_COMM, STATE, GENERATION, CREATED, USER_FRAMES, WALK_LIMIT,
- *		SLICE_BYTES, SLICE_EVERY (each if not 0),
+ *		SLICE_BYTES, SLICE_EVERY, SLICE_MAX_BYTES (each if not 0),
  *		RING_BYTES (sum over rings), STASH_BYTES, TABLES, TABLE_BYTES (of tables it holds or its
  *		lists name), TABLE_LIMIT, LISTS, LIST_BYTES, LISTS_REFUSED
  *		SOURCES: nest of SOURCE: nest (SRC_* below, with FALLBACK_ERRNO and FALLBACK_CPUS)
@@ -569,8 +574,8 @@ struct stacktap_cpu_record {
  *		existing SRC_ID and may carry SRC_RATE_HZ or SRC_PERIOD alone
  *	FILTER: replaces the filter, at any time; an empty nest removes it. Without FILTER_CPUS the
  *		CPUs that isolcpus= and nohz_full= set aside are not sampled
- *	USER_FRAMES, WALK_LIMIT_NS, TWO_PHASE, SLICE_BYTES, SLICE_EVERY: while stopped.
- *		SLICE_EVERY without SLICE_BYTES: EINVAL. EPERM for SLICE_BYTES when the kernel is
+ *	USER_FRAMES, WALK_LIMIT_NS, TWO_PHASE, SLICE_BYTES, SLICE_EVERY, SLICE_MAX_BYTES: while stopped.
+ *		The last two without SLICE_BYTES: EINVAL. EPERM for SLICE_BYTES when the kernel is
  *		locked down for confidentiality (and for START, if it has been since); a session
  *		without them works all the same
  *
@@ -661,6 +666,7 @@ enum stacktap_attr {
 	STACKTAP_A_SLICES,		/* u64, slices written */
 	STACKTAP_A_SLICES_REFUSED,	/* u64, slices for which there was no room */
 	STACKTAP_A_TABLE_SEARCHES,	/* u64, frames whose rule was searched for, not remembered; 1.4 */
+	STACKTAP_A_SLICE_MAX_BYTES,	/* u32, as SLICE_BYTES, of stacks known to be that deep; 1.5 */
 	__STACKTAP_A_MAX,
 	STACKTAP_A_MAX = __STACKTAP_A_MAX - 1
 };

@@ -254,9 +254,12 @@ static void begin_session(struct worker *worker)
 		err = client_add_rings(client, dice_roll(dice, 3) ? 1 << 18 : 16384);
 	if (!err)
 		err = client_set_sources(client, &source, 1);
-	if (!err && dice_roll(dice, 2))
+	if (!err && dice_roll(dice, 2)) {
 		err = client_set_slices(client, 1024 + 8 * dice_roll(dice, 8065),
 					dice_roll(dice, 5));
+		if (!err && dice_roll(dice, 2))
+			err = client_set_slice_max(client, 1024 + 8 * dice_roll(dice, 8065));
+	}
 	if (!err) {
 		client_begin(client, &message, STACKTAP_CMD_SET_SESSION);
 		message_put_u32(&message, STACKTAP_A_USER_FRAMES,
@@ -385,7 +388,7 @@ static pid_t fork_one(struct arena *arena, struct dice *dice)
 	pid_t pid;
 
 	if (kind < 2)
-		return sliced_fork(dice_roll(dice, SLICED_WHERES), 1024, &sliced) ? -1 : sliced.pid;
+		return sliced_fork(dice_roll(dice, SLICED_WHERES), 1024, 0, &sliced) ? -1 : sliced.pid;
 	pid = fork();
 	if (pid)
 		return pid;

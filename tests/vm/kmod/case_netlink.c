@@ -171,6 +171,8 @@ static void put_settings(struct fuzzer *fuzzer)
 		message_put_u32(message, STACKTAP_A_SLICE_BYTES, 8 * dice_roll(dice, 8193));
 	if (!dice_roll(dice, 4))
 		message_put_u32(message, STACKTAP_A_SLICE_EVERY, dice_roll(dice, 5));
+	if (!dice_roll(dice, 4))
+		message_put_u32(message, STACKTAP_A_SLICE_MAX_BYTES, 8 * dice_roll(dice, 8193));
 }
 
 /* A message that somebody might have meant. */

@@ -101,44 +101,114 @@ static void visit_sliced(const struct sample_view *view, void *arg)
 	}
 }
 
+/* Slices of a process on @where, in the session, which runs. */
+static bool check_where(enum sliced_where where, uint32_t slice_bytes, uint32_t most)
+{
+	struct seen seen = { NULL };
+	struct sliced sliced;
+	uint32_t tgid;
+	unsigned int i;
+
+	if (!tap(!sliced_fork(where, slice_bytes, most, &sliced), "a process on %s",
+		 sliced_name(where)))
+		return false;
+	tgid = sliced.pid;
+	client_set_filter(&client, 0, &tgid, 1, 0);
+	seen.sliced = &sliced;
+	client.visit = visit_sliced;
+	client.visit_arg = &seen;
+	for (i = 0; i < WAIT_ROUNDS && seen.right < 20 && seen.wrong < 20; i++) {
+		usleep(100000);
+		client_drain(&client);
+	}
+	client.visit = NULL;
+	load_kill(sliced.pid);
+	return tap(seen.right >= 20 && !seen.wrong,
+		   "%s: %u of %u samples have its registers and %u bytes (%u cut for time, %u wrong: %s)",
+		   sliced_name(where), seen.right, seen.samples, sliced.bytes, seen.short_ones,
+		   seen.wrong, seen.fault ? seen.fault : "-");
+}
+
 static void check_contents(bool two_phase)
 {
 	enum sliced_where where;
 	struct message message;
-	struct sliced sliced;
-	struct seen seen;
-	unsigned int i;
 
 	if (!open_sliced(499, 8 << 20, CONTENT_BYTES, 0))
 		return;
-	client.visit = visit_sliced;
-	client.visit_arg = &seen;
-	memset(&seen, 0, sizeof(seen));
 	if (two_phase) {
 		client_begin(&client, &message, STACKTAP_CMD_SET_SESSION);
 		message_put(&message, STACKTAP_A_TWO_PHASE, NULL, 0);
 		tap(!client_send(&client, &message), "in two phases");
 	}
 	tap(!client_start(&client), "START");
-	for (where = 0; where < SLICED_WHERES; where++) {
-		uint32_t tgid;
-
-		memset(&seen, 0, sizeof(seen));
-		if (!tap(!sliced_fork(where, CONTENT_BYTES, &sliced), "a process on %s", sliced_name(where)))
+	for (where = 0; where < SLICED_WHERES; where++)
+		if (!check_where(where, CONTENT_BYTES, 0))
 			break;
-		tgid = sliced.pid;
-		client_set_filter(&client, 0, &tgid, 1, 0);
-		seen.sliced = &sliced;
-		for (i = 0; i < WAIT_ROUNDS && seen.right < 20 && seen.wrong < 20; i++) {
-			usleep(100000);
-			client_drain(&client);
-		}
-		load_kill(sliced.pid);
-		tap(seen.right >= 20 && !seen.wrong,
-		    "%s: %u of %u samples have its registers and %u bytes (%u cut for time, %u wrong: %s)",
-		    sliced_name(where), seen.right, seen.samples, sliced.bytes, seen.short_ones,
-		    seen.wrong, seen.fault ? seen.fault : "-");
+	close_sliced();
+}
+
+/* More than SLICE_BYTES where it is known how much there is, and no more than SLICE_MAX_BYTES. */
+static void check_most(uint32_t most)
+{
+	static const enum sliced_where wheres[] = { SLICED_BASE, SLICED_THREAD, SLICED_WIDE };
+	unsigned int i;
+
+	if (!open_sliced(499, 8 << 20, STACKTAP_MIN_SLICE_BYTES, 0))
+		return;
+	tap(!client_set_slice_max(&client, most) && !client_start(&client),
+	    "%u bytes at most, and START", most);
+	for (i = 0; i < sizeof(wheres) / sizeof(wheres[0]); i++)
+		if (!check_where(wheres[i], STACKTAP_MIN_SLICE_BYTES, most))
+			break;
+	close_sliced();
+}
+
+/* slices of one process by what they have of @whole bytes */
+struct sizes {
+	uint32_t tgid, whole;
+	unsigned int full, short_ones, other;
+};
+
+static void visit_sizes(const struct sample_view *view, void *arg)
+{
+	struct sizes *sizes = arg;
+
+	if (view->sample->tgid != sizes->tgid || !sliced_is_spinning(view) || !view->slice ||
+	    view->slice_end == STACKTAP_END_TIME)
+		return;
+	if (view->slice_bytes == sizes->whole)
+		sizes->full++;
+	else if (view->slice_bytes == STACKTAP_MIN_SLICE_BYTES)
+		sizes->short_ones++;
+	else
+		sizes->other++;
+}
+
+/* In a quarter of a small ring is room for a large slice, and then for one of SLICE_BYTES. */
+static void check_most_room(void)
+{
+	struct sizes sizes = { 0 };
+	struct sliced sliced;
+	unsigned int i;
+
+	if (!open_sliced(499, STACKTAP_RING_MIN_BYTES, STACKTAP_MIN_SLICE_BYTES, 0))
+		return;
+	tap(!client_set_slice_max(&client, 4096) && !client_start(&client), "a small ring");
+	sliced_fork(SLICED_THREAD, STACKTAP_MIN_SLICE_BYTES, 4096, &sliced);
+	sizes.tgid = sliced.pid;
+	sizes.whole = sliced.bytes;
+	client_set_filter(&client, 0, &sizes.tgid, 1, 0);
+	client.visit = visit_sizes;
+	client.visit_arg = &sizes;
+	for (i = 0; i < WAIT_ROUNDS && (sizes.full < 20 || sizes.short_ones < 20); i++) {
+		usleep(100000);
+		client_drain(&client);
 	}
+	load_kill(sliced.pid);
+	tap(sizes.full >= 20 && sizes.short_ones >= 20 && !sizes.other,
+	    "%u slices of %u bytes, %u of %u for want of room, %u of another size", sizes.full,
+	    sizes.whole, sizes.short_ones, STACKTAP_MIN_SLICE_BYTES, sizes.other);
 	close_sliced();
 }
 
@@ -146,6 +216,10 @@ void case_slices(void)
 {
 	check_contents(false);
 	check_contents(true);
+	check_most(4096);
+	check_most(2048);
+	check_most(1496);
+	check_most_room();
 }
 
 /* slices of one process by the time of their samples, in the order of one CPU */
@@ -184,7 +258,7 @@ static pid_t fork_on_first_cpu(enum sliced_where where, struct sliced *sliced)
 	CPU_SET(0, &set);
 	/* a child has what its parent has */
 	sched_setaffinity(0, sizeof(set), &set);
-	if (sliced_fork(where, 1024, sliced))
+	if (sliced_fork(where, 1024, 0, sliced))
 		sliced->pid = -1;
 	sched_setaffinity(0, sizeof(old), &old);
 	return sliced->pid;
@@ -287,7 +361,7 @@ static bool refuses(uint16_t type, uint32_t value, int expected)
 }
 
 struct settings {
-	uint32_t bytes, every;
+	uint32_t bytes, every, most;
 };
 
 static void visit_settings(const void *attrs, size_t size, void *arg)
@@ -297,39 +371,49 @@ static void visit_settings(const void *attrs, size_t size, void *arg)
 
 	settings->bytes = attr_u32(session, size, STACKTAP_A_SLICE_BYTES);
 	settings->every = attr_u32(session, size, STACKTAP_A_SLICE_EVERY);
+	settings->most = attr_u32(session, size, STACKTAP_A_SLICE_MAX_BYTES);
 }
 
-static bool shows(uint32_t bytes, uint32_t every)
+static bool shows(uint32_t bytes, uint32_t every, uint32_t most)
 {
-	struct settings settings = { ~0u, ~0u };
+	struct settings settings = { ~0u, ~0u, ~0u };
 	struct message message;
 
 	client_begin(&client, &message, STACKTAP_CMD_GET_SESSION);
 	return !wire_call(&client.wire, &message, visit_settings, &settings) &&
-	       settings.bytes == bytes && settings.every == every;
+	       settings.bytes == bytes && settings.every == every && settings.most == most;
 }
 
 static void check_refusals(void)
 {
 	if (!open_sliced(99, 65536, 1024, 0))
 		return;
-	tap(shows(1024, 0), "GET_SESSION shows it");
+	tap(shows(1024, 0, 0), "GET_SESSION shows it");
 	refuses(STACKTAP_A_SLICE_BYTES, 1, -ERANGE);
 	refuses(STACKTAP_A_SLICE_BYTES, 1016, -ERANGE);
 	refuses(STACKTAP_A_SLICE_BYTES, 1028, -ERANGE);
 	refuses(STACKTAP_A_SLICE_BYTES, 65544, -ERANGE);
 	refuses(STACKTAP_A_SLICE_BYTES, UINT32_MAX, -ERANGE);
-	tap(shows(1024, 0), "nothing changed");
-	tap(!set_u32(STACKTAP_A_SLICE_EVERY, 7) && shows(1024, 7), "SLICE_EVERY");
+	refuses(STACKTAP_A_SLICE_MAX_BYTES, 1016, -ERANGE);
+	refuses(STACKTAP_A_SLICE_MAX_BYTES, 2044, -ERANGE);
+	refuses(STACKTAP_A_SLICE_MAX_BYTES, 65544, -ERANGE);
+	tap(shows(1024, 0, 0), "nothing changed");
+	tap(!set_u32(STACKTAP_A_SLICE_EVERY, 7) && shows(1024, 7, 0), "SLICE_EVERY");
 	refuses(STACKTAP_A_SLICE_BYTES, 0, -EINVAL);
-	tap(!set_u32(STACKTAP_A_SLICE_EVERY, 0) && !set_u32(STACKTAP_A_SLICE_BYTES, 0) && shows(0, 0),
-	    "both can be taken back");
+	tap(!set_u32(STACKTAP_A_SLICE_MAX_BYTES, 2048) && shows(1024, 7, 2048) &&
+	    !set_u32(STACKTAP_A_SLICE_EVERY, 0), "SLICE_MAX_BYTES");
+	refuses(STACKTAP_A_SLICE_BYTES, 0, -EINVAL);
+	tap(!set_u32(STACKTAP_A_SLICE_MAX_BYTES, 0) && !set_u32(STACKTAP_A_SLICE_BYTES, 0) &&
+	    shows(0, 0, 0), "all can be taken back");
 	refuses(STACKTAP_A_SLICE_EVERY, 7, -EINVAL);
+	refuses(STACKTAP_A_SLICE_MAX_BYTES, 2048, -EINVAL);
 	tap(!client_set_slices(&client, STACKTAP_MAX_SLICE_BYTES, 1) &&
-	    shows(STACKTAP_MAX_SLICE_BYTES, 1), "as much as there may be");
+	    !set_u32(STACKTAP_A_SLICE_MAX_BYTES, STACKTAP_MAX_SLICE_BYTES) &&
+	    shows(STACKTAP_MAX_SLICE_BYTES, 1, STACKTAP_MAX_SLICE_BYTES), "as much as there may be");
 	tap(!client_start(&client), "START");
 	refuses(STACKTAP_A_SLICE_BYTES, 1024, -EBUSY);
 	refuses(STACKTAP_A_SLICE_EVERY, 2, -EBUSY);
+	refuses(STACKTAP_A_SLICE_MAX_BYTES, 1024, -EBUSY);
 	tap(!client_stop(&client), "STOP");
 	client_close(&client);
 }
@@ -497,8 +581,9 @@ void case_slice_lockdown(void)
 	    client.wire.sentence);
 	refuses(STACKTAP_A_SLICE_BYTES, 1024, -EPERM);
 	refuses(STACKTAP_A_SLICE_EVERY, 5, -EPERM);
+	refuses(STACKTAP_A_SLICE_MAX_BYTES, 2048, -EPERM);
 	tap(!client_set_slices(&client, 0, 0) && !client_start(&client), "without slices it runs");
-	sliced_fork(SLICED_WIDE, 1024, &sliced);
+	sliced_fork(SLICED_WIDE, 1024, 0, &sliced);
 	for (i = 0; i < WAIT_ROUNDS && client_samples(&client, 0) < 50; i++) {
 		usleep(100000);
 		client_drain(&client);

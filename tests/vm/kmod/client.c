@@ -85,10 +85,12 @@ static void client_malformed(struct client *client, const char *why)
 static void client_take_slice(struct client *client, const struct stacktap_section *section,
 			      struct sample_view *view)
 {
+	const uint32_t most = client->slice_bytes > client->slice_max_bytes ?
+				      client->slice_bytes : client->slice_max_bytes;
 	const uint64_t *address = (const void *)(section + 1);
 
 	if (section->len < sizeof(*address) || section->len % 8 || !view->regs || *address % 8 ||
-	    section->len - sizeof(*address) > client->slice_bytes ||
+	    section->len - sizeof(*address) > most ||
 	    section->flags >= STACKTAP_END_REASONS) {
 		client_malformed(client, "STACK_SLICE");
 		return;
@@ -332,6 +334,19 @@ int client_set_slices(struct client *client, uint32_t bytes, uint32_t every)
 	err = client_send(client, &message);
 	if (!err)
 		client->slice_bytes = bytes;
+	return err;
+}
+
+int client_set_slice_max(struct client *client, uint32_t bytes)
+{
+	struct message message;
+	int err;
+
+	client_begin(client, &message, STACKTAP_CMD_SET_SESSION);
+	message_put_u32(&message, STACKTAP_A_SLICE_MAX_BYTES, bytes);
+	err = client_send(client, &message);
+	if (!err)
+		client->slice_max_bytes = bytes;
 	return err;
 }
 

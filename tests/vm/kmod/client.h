@@ -63,6 +63,7 @@ struct client {
 	struct ring rings[CLIENT_MAX_CPUS];
 	struct ledger ledgers[CLIENT_MAX_CPUS][STACKTAP_MAX_SOURCES];
 	uint32_t slice_bytes;		/* as client_set_slices() asked for */
+	uint32_t slice_max_bytes;	/* as client_set_slice_max() did */
 	uint64_t slices;		/* parsed */
 	uint64_t sliceless;		/* samples that were to have one and have none */
 	unsigned int malformed;		/* records that break the contract */
@@ -103,6 +104,7 @@ int client_set_filter(struct client *client, uint64_t cpus, const uint32_t *tgid
 
 /* While stopped; @every is left alone when 0. */
 int client_set_slices(struct client *client, uint32_t bytes, uint32_t every);
+int client_set_slice_max(struct client *client, uint32_t bytes);
 
 /* Sum of a counter (enum stacktap_cnt_attr, u64) over CPUs, from the dump. */
 uint64_t client_count(struct client *client, unsigned int source, uint16_t type);

@@ -11,12 +11,17 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
+#ifdef __x86_64__
+#include <asm/prctl.h>
+#endif
 
 enum {
 	WIDE_BYTES = 2 * STACKTAP_MAX_SLICE_BYTES,
 	WALLED_BYTES = 3000,		/* before the third page */
 	BASE_BYTES = 3056,		/* a multiple of 16; what lies below the stack pointer adds to it */
+	THREAD_BYTES = 2000,		/* below the thread pointer */
 	BASE_DEPTH = 65536,		/* what the process that copies them uses is below them */
 };
 
@@ -56,7 +61,7 @@ _Noreturn void sliced_spin(uint64_t sp);
 extern const char sliced_loop[], sliced_end[];
 
 static const char *const names[SLICED_WHERES] = {
-	"readable memory", "a crooked stack pointer", "a page that may not be read",
+	"readable memory", "a crooked stack pointer", "a thread's stack", "a page that may not be read",
 	"a page that is not there", "the stack's beginning", "nothing readable", "the kernel",
 };
 
@@ -125,13 +130,24 @@ static _Noreturn __attribute__((noinline)) void spin_below_base(const struct sli
 	sliced_spin(sliced->sp);
 }
 
+/* What is called from here on must not know of threads. */
+static void set_thread_pointer(uint64_t pointer)
+{
+#ifdef __x86_64__
+	syscall(SYS_arch_prctl, ARCH_SET_FS, pointer);
+#else
+	__asm__ volatile("msr tpidr_el0, %0" : : "r"(pointer));
+#endif
+}
+
 static void wait_for(const uint8_t *flag)
 {
 	while (!__atomic_load_n(flag, __ATOMIC_ACQUIRE))
 		usleep(1000);
 }
 
-int sliced_fork(enum sliced_where where, uint32_t slice_bytes, struct sliced *ret_sliced)
+int sliced_fork(enum sliced_where where, uint32_t slice_bytes, uint32_t most,
+		struct sliced *ret_sliced)
 {
 	size_t page = sysconf(_SC_PAGESIZE), i;
 	struct sliced sliced = { .end = STACKTAP_END_UNREADABLE };
@@ -141,9 +157,12 @@ int sliced_fork(enum sliced_where where, uint32_t slice_bytes, struct sliced *re
 	switch (where) {
 	case SLICED_WIDE:
 	case SLICED_ODD:
+	case SLICED_THREAD:
 		area = make_area(WIDE_BYTES, WIDE_BYTES, PROT_READ | PROT_WRITE);
 		sliced.sp = (uintptr_t)area + 208;
 		sliced.bytes = slice_bytes;
+		if (where == SLICED_THREAD && slice_bytes < THREAD_BYTES && THREAD_BYTES <= most)
+			sliced.bytes = THREAD_BYTES;
 		sliced.end = STACKTAP_END_DEPTH;
 		break;
 	case SLICED_WALLED:
@@ -161,6 +180,10 @@ int sliced_fork(enum sliced_where where, uint32_t slice_bytes, struct sliced *re
 		sliced.sp = stack_base() - BASE_BYTES;
 		sliced.bytes = sliced.sp - address_of(sliced.sp) + BASE_BYTES;
 		sliced.end = STACKTAP_END_COMPLETE;
+		if (sliced.bytes > slice_bytes && sliced.bytes > most) {
+			sliced.bytes = slice_bytes;
+			sliced.end = STACKTAP_END_DEPTH;
+		}
 		break;
 	case SLICED_NOWHERE:
 		area = make_area(page, 0, PROT_NONE);
@@ -189,6 +212,8 @@ int sliced_fork(enum sliced_where where, uint32_t slice_bytes, struct sliced *re
 			touched += sliced.content[i];
 		if (sliced.bytes)
 			touched += sliced.content[sliced.bytes - 1];
+		if (where == SLICED_THREAD)
+			set_thread_pointer(sliced.address + THREAD_BYTES);
 		sliced_spin(sliced.sp);
 	}
 	if (sliced.pid > 0 && copy)

@@ -15,6 +15,7 @@
 enum sliced_where {
 	SLICED_WIDE,		/* more bytes than any slice */
 	SLICED_ODD,		/* the same, by a stack pointer that is not aligned */
+	SLICED_THREAD,		/* the same, with a thread pointer above it */
 	SLICED_WALLED,		/* the third page is not readable */
 	SLICED_ABSENT,		/* the third page was never touched */
 	SLICED_BASE,		/* some way below where the stack began */
@@ -32,8 +33,12 @@ struct sliced {
 	unsigned int end;		/* and why no more: enum stacktap_end */
 };
 
-/* A process that spins so; @slice_bytes is what the session asks for. To be ended by load_kill(). */
-int sliced_fork(enum sliced_where where, uint32_t slice_bytes, struct sliced *ret_sliced);
+/*
+ * A process that spins so; @slice_bytes and @most are what the session asks for. To be ended by
+ * load_kill().
+ */
+int sliced_fork(enum sliced_where where, uint32_t slice_bytes, uint32_t most,
+		struct sliced *ret_sliced);
 const char *sliced_name(enum sliced_where where);
 
 /*
