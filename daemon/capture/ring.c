@@ -24,6 +24,8 @@ int ring_create(int fd, uint32_t cpu, uint32_t data_bytes, uint32_t page_bytes,
 		.size = sizeof(request),
 		.cpu = cpu,
 		.data_bytes = data_bytes,
+		/* half of what stack slices may take */
+		.watermark = data_bytes / 8,
 	};
 	struct ring *ring;
 	void *map;
