@@ -9,6 +9,7 @@
 #include "threads.h"
 
 enum {
+	SLICE_MAX_MINOR = 5,		/* the module knows SLICE_MAX_BYTES */
 	SCAN_DRAIN_EVERY = 32,		/* processes of the first scan between two rounds */
 	/* together less than the exporter leaves of the pool, see there */
 	REQUESTS_BYTES = 512 << 10,
@@ -129,6 +130,8 @@ static int configure(struct pipeline *pipeline, struct control_change *change)
 	int r;
 
 	change->slice_bytes = pipeline->late ? pipeline->options.slice_bytes : 0;
+	if (change->slice_bytes && capture_info(pipeline->capture)->abi_minor >= SLICE_MAX_MINOR)
+		change->slice_max_bytes = pipeline->options.slice_max_bytes;
 	r = control_set_session(pipeline->control, id, change);
 	if ((r != -EPERM && r != -EOPNOTSUPP) || !change->slice_bytes) {
 		pipeline->stats.has_late = !r && change->slice_bytes;
@@ -137,6 +140,7 @@ static int configure(struct pipeline *pipeline, struct control_change *change)
 	log_info("stacks of programs that have just started are walked by frame pointers: %s",
 		 control_error(pipeline->control));
 	change->slice_bytes = 0;
+	change->slice_max_bytes = 0;
 	return control_set_session(pipeline->control, id, change);
 }
 

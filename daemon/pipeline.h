@@ -47,6 +47,7 @@ struct pipeline_options {
 	 * unwound here then; 0: they keep the stack by frame pointers.
 	 */
 	uint32_t slice_bytes;
+	uint32_t slice_max_bytes;	/* of a stack that is known to be that deep; 0: no more */
 	bool fault_in;			/* bring in pages of stacks that a walk found absent */
 	unsigned int window_ms;		/* 15000 */
 	unsigned int window_max_ms;	/* 60000: extended so far while it holds < 2,000 samples */

@@ -115,6 +115,7 @@ static int start_pipeline(struct record *record)
 		.user_frames = (uint32_t)options->user_frames,
 		.with_tables = options->with_tables,
 		.slice_bytes = (uint32_t)options->slice_bytes,
+		.slice_max_bytes = (uint32_t)options->slice_max_bytes,
 		.fault_in = true,
 		.loading = options->quiet ? NULL : show_loading,
 		.is_cancelled = signal_wants_end,

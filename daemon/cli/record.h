@@ -13,6 +13,7 @@ struct record_options {
 	uint64_t user_frames;
 	uint64_t sideband_bytes;	/* 0: the default */
 	uint64_t slice_bytes;		/* 0: none */
+	uint64_t slice_max_bytes;
 	const char *output;		/* "-": standard output */
 	char **command;			/* argv of the command to run, NULL: none */
 	bool with_tables;		/* --call-graph table */

@@ -31,6 +31,7 @@ static const char help[] =
 	"      --call-graph HOW user stacks by unwind tables, which need no frame pointers\n"
 	"                       (table, default), or by frame pointers alone (fp)\n"
 	"      --slice-bytes N  of a stack at most, taken along until a new program's tables are there\n"
+	"      --slice-max-bytes N  the same, of a stack that is known to be that deep\n"
 	"                       (default: 16384; a multiple of 8 from 1024 to 65536; 0: none)\n"
 	"      --sideband-bytes N  per CPU, for what the kernel tells of mappings, forks and exits\n"
 	"                       (default: 65536; a power of two from 4096 to 16777216)\n\n"
@@ -50,6 +51,7 @@ enum {
 	OPT_SIDEBAND_BYTES,
 	OPT_CALL_GRAPH,
 	OPT_SLICE_BYTES,
+	OPT_SLICE_MAX_BYTES,
 };
 
 enum {
@@ -103,7 +105,7 @@ static int set_sideband(struct record_options *options, const char *text)
 	return CLI_OK;
 }
 
-static int set_slice(struct record_options *options, const char *text)
+static int set_slice(uint64_t *ret_bytes, const char *text)
 {
 	uint64_t bytes;
 
@@ -111,7 +113,7 @@ static int set_slice(struct record_options *options, const char *text)
 	    (bytes && bytes < STACKTAP_MIN_SLICE_BYTES))
 		return cli_usage_error("`%s' is neither 0 nor a multiple of 8 from %d to %d bytes", text,
 				       STACKTAP_MIN_SLICE_BYTES, STACKTAP_MAX_SLICE_BYTES);
-	options->slice_bytes = bytes;
+	*ret_bytes = bytes;
 	return CLI_OK;
 }
 
@@ -204,7 +206,9 @@ static int parse_option(struct parse *parse, int option)
 					       "table", optarg);
 		return CLI_OK;
 	case OPT_SLICE_BYTES:
-		return set_slice(options, optarg);
+		return set_slice(&options->slice_bytes, optarg);
+	case OPT_SLICE_MAX_BYTES:
+		return set_slice(&options->slice_max_bytes, optarg);
 	case OPT_SIDEBAND_BYTES:
 		return set_sideband(options, optarg);
 	default:
@@ -258,6 +262,7 @@ int record_parse(int argc, char **argv, struct record_options *ret_options)
 		{ "max-stack", required_argument, NULL, OPT_MAX_STACK },
 		{ "sideband-bytes", required_argument, NULL, OPT_SIDEBAND_BYTES },
 		{ "slice-bytes", required_argument, NULL, OPT_SLICE_BYTES },
+		{ "slice-max-bytes", required_argument, NULL, OPT_SLICE_MAX_BYTES },
 		{ "call-graph", required_argument, NULL, OPT_CALL_GRAPH },
 		{ "duration", required_argument, NULL, OPT_DURATION },
 		{ 0 },
@@ -270,6 +275,7 @@ int record_parse(int argc, char **argv, struct record_options *ret_options)
 		.user_frames = STACKTAP_DEFAULT_USER_FRAMES,
 		.with_tables = true,
 		.slice_bytes = LATE_SLICE_BYTES,
+		.slice_max_bytes = LATE_SLICE_MAX_BYTES,
 	};
 	opterr = 0;
 	/* '+': what follows the command's name is the command's */

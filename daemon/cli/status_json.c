@@ -129,6 +129,7 @@ static void print_session(struct json *json, const struct status_session *status
 	json_u64(json, "walk_limit_ns", session->walk_limit_ns);
 	json_u64(json, "slice_bytes", session->slice_bytes);
 	json_u64(json, "slice_every", session->slice_every);
+	json_u64(json, "slice_max_bytes", session->slice_max_bytes);
 	json_u64(json, "ring_bytes", session->ring_bytes);
 	json_u64(json, "stash_bytes", session->stash_bytes);
 	json_u64(json, "tables", session->tables);

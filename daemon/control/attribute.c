@@ -61,6 +61,7 @@ static struct nla_policy top_policy[STACKTAP_A_MAX + 1] = {
 	[STACKTAP_A_TABLE_USERS] = U32,
 	[STACKTAP_A_TABLE_HIT] = U64,
 	[STACKTAP_A_SLICE_BYTES] = U32,
+	[STACKTAP_A_SLICE_MAX_BYTES] = U32,
 	[STACKTAP_A_SLICE_EVERY] = U32,
 	[STACKTAP_A_SLICES] = U64,
 	[STACKTAP_A_SLICES_REFUSED] = U64,
@@ -236,6 +237,7 @@ int attribute_parse_session(struct nlmsghdr *message, struct control_session *re
 	session.walk_limit_ns = get_u32(attrs[STACKTAP_A_WALK_LIMIT_NS]);
 	session.slice_bytes = get_u32(attrs[STACKTAP_A_SLICE_BYTES]);
 	session.slice_every = get_u32(attrs[STACKTAP_A_SLICE_EVERY]);
+	session.slice_max_bytes = get_u32(attrs[STACKTAP_A_SLICE_MAX_BYTES]);
 	session.ring_bytes = get_u64(attrs[STACKTAP_A_RING_BYTES]);
 	session.stash_bytes = get_u64(attrs[STACKTAP_A_STASH_BYTES]);
 	session.tables = get_u32(attrs[STACKTAP_A_TABLES]);
@@ -484,6 +486,8 @@ int attribute_put_change(struct nl_msg *message, const struct control_change *ch
 	     nla_put_u32(message, STACKTAP_A_SLICE_BYTES, change->slice_bytes)) ||
 	    (change->slice_every &&
 	     nla_put_u32(message, STACKTAP_A_SLICE_EVERY, change->slice_every)) ||
+	    (change->slice_max_bytes &&
+	     nla_put_u32(message, STACKTAP_A_SLICE_MAX_BYTES, change->slice_max_bytes)) ||
 	    (change->two_phase && nla_put_flag(message, STACKTAP_A_TWO_PHASE)))
 		return -EMSGSIZE;
 	return 0;

@@ -53,6 +53,8 @@ static const struct option options[] = {
 	{ "unwind", "late", OPTION_BOOL, FIELD(with_late), 0, 0, { NULL } },
 	{ "unwind", "slice_bytes", OPTION_BYTES, FIELD(slice_bytes), STACKTAP_MIN_SLICE_BYTES,
 	  STACKTAP_MAX_SLICE_BYTES, { NULL } },
+	{ "unwind", "slice_max_bytes", OPTION_BYTES, FIELD(slice_max_bytes),
+	  STACKTAP_MIN_SLICE_BYTES, STACKTAP_MAX_SLICE_BYTES, { NULL } },
 	{ "unwind", "fault_in", OPTION_BOOL, FIELD(fault_in), 0, 0, { NULL } },
 	{ "export", "endpoint", OPTION_STRING, FIELD(endpoint), 0, 0, { NULL } },
 	{ "export", "headers", OPTION_STRING, FIELD(headers), 0, 0, { NULL } },
@@ -111,6 +113,7 @@ void config_init(struct config *config)
 		.with_tables = true,
 		.with_late = true,
 		.slice_bytes = LATE_SLICE_BYTES,
+		.slice_max_bytes = LATE_SLICE_MAX_BYTES,
 		.fault_in = true,
 		.compress = true,
 		.timeout_seconds = 10,
@@ -341,8 +344,9 @@ int config_check(const struct config *config, char *error, size_t error_size)
 	if (config->ring_bytes & (config->ring_bytes - 1) ||
 	    config->sideband_bytes & (config->sideband_bytes - 1))
 		return fail(error, error_size, "ring_bytes and sideband_bytes are powers of two");
-	if (config->slice_bytes % 8)
-		return fail(error, error_size, "slice_bytes is a multiple of 8");
+	if (config->slice_bytes % 8 || config->slice_max_bytes % 8)
+		return fail(error, error_size,
+			    "slice_bytes and slice_max_bytes are multiples of 8");
 	if (config->endpoint && strncmp(config->endpoint, "http://", 7) &&
 	    strncmp(config->endpoint, "https://", 8))
 		return fail(error, error_size, "endpoint begins with http:// or https://");

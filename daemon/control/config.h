@@ -34,7 +34,7 @@ struct config {
 	/* [unwind] */
 	bool with_tables;
 	bool with_late;
-	uint64_t slice_bytes;
+	uint64_t slice_bytes, slice_max_bytes;
 	bool fault_in;
 
 	/* [export] */

@@ -54,7 +54,7 @@ struct control_session {
 	char owner_comm[STACKTAP_COMM_LEN];
 	uint8_t state;			/* enum stacktap_state */
 	uint64_t generation, created;
-	uint32_t user_frames, walk_limit_ns, slice_bytes, slice_every;
+	uint32_t user_frames, walk_limit_ns, slice_bytes, slice_every, slice_max_bytes;
 	uint64_t ring_bytes, stash_bytes;
 	uint32_t tables, lists;
 	uint64_t table_bytes, list_bytes, lists_refused;
@@ -101,7 +101,7 @@ struct control_change {
 	const struct control_source *sources;
 	size_t source_count;
 	const struct control_filter *filter;	/* an empty one removes the filter */
-	uint32_t user_frames, walk_limit_ns, slice_bytes, slice_every;
+	uint32_t user_frames, walk_limit_ns, slice_bytes, slice_every, slice_max_bytes;
 	bool two_phase;
 };
 

@@ -14,7 +14,11 @@
 #include "process/image.h"
 #include "unwind/tables.h"
 
-enum { LATE_SLICE_BYTES = 16384 };	/* by default; most stacks are smaller */
+/* by default; most stacks are smaller than the first, and few larger than both */
+enum {
+	LATE_SLICE_BYTES = 16384,
+	LATE_SLICE_MAX_BYTES = 65536,
+};
 
 struct late;
 

@@ -82,6 +82,7 @@ static void test_defaults(void **state _unused_)
 	assert_true(config.with_tables);
 	assert_true(config.with_late);
 	assert_int_equal(config.slice_bytes, 16384);
+	assert_int_equal(config.slice_max_bytes, 65536);
 	assert_true(config.fault_in);
 	assert_string_equal(config.store_directory, "/var/lib/stacktap");
 	assert_null(config.endpoint);
@@ -100,7 +101,8 @@ static void test_every_option_round_trips(void **state _unused_)
 		"mode = frequency\nwindow_seconds = 2\nwindow_max_seconds = 3\nmax_stack = 9\n\n"
 		"[filter]\ncpus = 0-1\nuser_only = yes\nkernel_only = no\nexclude_idle = no\n\n"
 		"[capture]\nring_bytes = 131072\nsideband_bytes = 32768\n\n"
-		"[unwind]\ntables = no\nlate = no\nslice_bytes = 4096\nfault_in = no\n\n"
+		"[unwind]\ntables = no\nlate = no\nslice_bytes = 4096\nslice_max_bytes = 8192\n"
+		"fault_in = no\n\n"
 		"[export]\nendpoint = https://host:4318\nheaders = a=b\ncertificate = /c\n"
 		"client_certificate = /d\nclient_key = /e\ncompression = none\n"
 		"timeout_seconds = 5\n\n"
@@ -155,7 +157,9 @@ static void test_refusals(void **state _unused_)
 	assert_refused("[profile]\nwindow_seconds = 100\n", 0, "window_max_seconds");
 	assert_refused("[profile]\nmode = frequency\nperiod = 100\n", 0, "rate");
 	assert_refused("[filter]\nuser_only = yes\nkernel_only = yes\n", 0, "exclude each other");
-	assert_refused("[unwind]\nslice_bytes = 1028\n", 0, "multiple of 8");
+	assert_refused("[unwind]\nslice_bytes = 1028\n", 0, "multiples of 8");
+	assert_refused("[unwind]\nslice_max_bytes = 1028\n", 0, "multiples of 8");
+	assert_refused("[unwind]\nslice_max_bytes = 65544\n", 2, "65536");
 	assert_refused("[unwind]\nslice_bytes = 1016\n", 2, "1024");
 	assert_refused("[filter]\ncpus = 1-\n", 0, "1-");
 	assert_refused("[capture]\nring_bytes = 100000\n", 0, "powers of two");
