@@ -63,9 +63,10 @@ static void capture_lose(struct stacktap_counter *counter, enum stacktap_lost re
 }
 
 /* All that the interrupted context tells by itself. IRQs are off, or this is an NMI. */
-static void sample_begin(struct stacktap_sample *sample, const struct stacktap_counter *counter,
-			 const struct perf_event *event, const struct perf_sample_data *data,
-			 struct pt_regs *regs, u64 now)
+static __always_inline void
+sample_begin(struct stacktap_sample *sample, const struct stacktap_counter *counter,
+	     const struct perf_event *event, const struct perf_sample_data *data,
+	     struct pt_regs *regs, u64 now)
 {
 	struct task_struct *task = current;
 	u16 flags = 0;
@@ -210,8 +211,9 @@ static noinline u32 capture_extras(struct stacktap_cpu *cpu, struct stacktap_sam
 }
 
 /* The user half of @sample, which is @size bytes long so far, and its publication. */
-static void capture_finish(struct stacktap_counter *counter, struct stacktap_sample *sample,
-			   u32 size, const struct stacktap_hit *hit, s64 space, u64 now)
+static __always_inline void
+capture_finish(struct stacktap_counter *counter, struct stacktap_sample *sample, u32 size,
+	       const struct stacktap_hit *hit, s64 space, u64 now)
 {
 	struct stacktap_section *section = section_begin(sample, size, STACKTAP_SECTION_USER_IPS);
 	struct stacktap_cpu *cpu = counter->cpu;
@@ -414,23 +416,15 @@ out:
 	local_irq_restore(flags);
 }
 
-void capture_overflow(struct perf_event *event, struct perf_sample_data *data,
-		      struct pt_regs *regs)
+static __always_inline void capture_handle(struct stacktap_counter *counter,
+					   struct perf_event *event, struct perf_sample_data *data,
+					   struct pt_regs *regs)
 {
-	struct stacktap_counter *counter = event->overflow_handler_context;
 	struct stacktap_session *session = counter->cpu->session;
 	bool throttled = event->hw.interrupts == COMPAT_MAX_INTERRUPTS;
+	u64 now = ktime_get_mono_fast_ns();
 	const struct stacktap_filter *filter;
-	u64 now;
 
-	local64_inc(&counter->calls);
-#ifdef STACKTAP_TEST
-	if (READ_ONCE(noop)) {
-		local64_inc(&counter->filtered);
-		return;
-	}
-#endif
-	now = ktime_get_mono_fast_ns();
 	if (throttled) {
 		local64_inc(&counter->throttled);
 		WRITE_ONCE(counter->cpu->owing, true);
@@ -458,26 +452,50 @@ void capture_overflow(struct perf_event *event, struct perf_sample_data *data,
 		capture_stash(counter, event, data, regs, now);
 }
 
+void capture_overflow(struct perf_event *event, struct perf_sample_data *data,
+		      struct pt_regs *regs)
+{
+	struct stacktap_counter *counter = event->overflow_handler_context;
+	u32 began;
+
+	local64_inc(&counter->calls);
+#ifdef STACKTAP_TEST
+	if (READ_ONCE(noop)) {
+		local64_inc(&counter->filtered);
+		return;
+	}
+#endif
+	began = cost_ticks();
+	capture_handle(counter, event, data, regs);
+	cost_add(&counter->cpu->handler, began);
+}
+
 void capture_drain_cpu(struct stacktap_cpu *cpu)
 {
 	struct stacktap_stash *stash = cpu->stash;
 	struct stacktap_slot *slot;
 	unsigned int nr;
 	u64 since = 0;
+	u32 began;
 
 	lockdep_assert_irqs_disabled();
 	if (!stash || cpu->recording)
 		return;
+	nr = stash_count(stash);
+	if (!nr)
+		return;
+	began = cost_ticks();
 	cpu->recording = true;
 	barrier();
 	/* what comes in meanwhile is left for the next run, so that this one is bounded */
-	for (nr = stash_count(stash); nr; nr--) {
+	for (; nr; nr--) {
 		slot = stash_first(stash);
 		since = capture_later(slot, since);
 		stash_pop(stash);
 	}
 	barrier();
 	cpu->recording = false;
+	cost_add(&cpu->drain, began);
 }
 
 void capture_drain(void)

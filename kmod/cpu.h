@@ -7,6 +7,7 @@
 #include <stacktap/unwind_memo.h>
 #include <asm/local64.h>
 
+#include "cost.h"
 #include "ring.h"
 #include "slice.h"
 #include "stack.h"
@@ -86,6 +87,8 @@ struct stacktap_cpu {
 	local64_t table_frames;
 	local64_t table_fp_frames;
 	local64_t table_searches;
+	struct stacktap_cost handler; /* overflow handlers of all sources */
+	struct stacktap_cost drain; /* phase 2, all that was in the stash at a time */
 	struct stacktap_counter counters[STACKTAP_MAX_SOURCES];
 	struct stacktap_slices slices;
 };

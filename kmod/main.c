@@ -8,6 +8,7 @@
 
 #include "capture.h"
 #include "compat/untested.h"
+#include "cost.h"
 #include "device.h"
 #include "hotplug.h"
 #include "mappings.h"
@@ -22,6 +23,7 @@ static int __init stacktap_init(void)
 	err = probe_init();
 	if (err)
 		return err;
+	cost_init();
 	table_init();
 	err = mappings_init();
 	if (err)

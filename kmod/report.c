@@ -216,6 +216,21 @@ static int report_array(struct sk_buff *skb, int type, const u64 *values, unsign
 	return 0;
 }
 
+static int report_cost(struct sk_buff *skb, int ns_type, int times_type,
+		       const struct stacktap_cost *cost)
+{
+	u64 times[STACKTAP_TIME_BUCKETS];
+	unsigned int i;
+
+	if (!cost_tick_ns)
+		return 0;
+	for (i = 0; i < STACKTAP_TIME_BUCKETS; i++)
+		times[i] = local64_read(&cost->times[i]);
+	if (put_u64(skb, ns_type, local64_read(&cost->ns)))
+		return -EMSGSIZE;
+	return report_array(skb, times_type, times, STACKTAP_TIME_BUCKETS);
+}
+
 static int report_counter(struct sk_buff *skb, struct stacktap_counter *counter)
 {
 	struct stacktap_counts counts;
@@ -281,6 +296,9 @@ int report_cpu(struct sk_buff *skb, struct stacktap_session *session, struct sta
 	    put_u64(skb, STACKTAP_A_TABLE_SEARCHES, local64_read(&cpu->table_searches)) ||
 	    put_u64(skb, STACKTAP_A_SLICES, local64_read(&cpu->slices.written)) ||
 	    put_u64(skb, STACKTAP_A_SLICES_REFUSED, local64_read(&cpu->slices.refused)))
+		goto err_cancel;
+	if (report_cost(skb, STACKTAP_A_HANDLER_NS, STACKTAP_A_HANDLER_TIMES, &cpu->handler) ||
+	    report_cost(skb, STACKTAP_A_DRAIN_NS, STACKTAP_A_DRAIN_TIMES, &cpu->drain))
 		goto err_cancel;
 	for (i = 0; i < session->nr_sources; i++)
 		if (report_counter(skb, &cpu->counters[i]))

@@ -127,6 +127,15 @@ uint64_t status_lost(const struct control_counts *counts)
 	return total;
 }
 
+uint64_t status_cost_count(const struct control_cost *cost)
+{
+	uint64_t count = 0;
+
+	for (size_t i = 0; i < STACKTAP_TIME_BUCKETS; i++)
+		count += cost->times[i];
+	return count;
+}
+
 static void print_source(const struct control_source *source)
 {
 	const char *name = event_name(source->type, source->config);
@@ -220,6 +229,44 @@ static void print_cpus(const struct status_session *session)
 	putchar('\n');
 }
 
+static void cost_add(struct control_cost *sum, const struct control_cost *cost)
+{
+	sum->ns += cost->ns;
+	for (size_t i = 0; i < STACKTAP_TIME_BUCKETS; i++)
+		sum->times[i] += cost->times[i];
+}
+
+static void print_cost(const char *name, const struct control_cost *cost)
+{
+	uint64_t count = status_cost_count(cost), seen = 0;
+	unsigned int i;
+
+	if (!count)
+		return;
+	printf("  %s: mean %" PRIu64 " ns,", name, cost->ns / count);
+	for (i = 0; i + 1 < STACKTAP_TIME_BUCKETS; i++) {
+		seen += cost->times[i];
+		if (seen >= count - count / 100)
+			break;
+	}
+	if (i + 1 < STACKTAP_TIME_BUCKETS)
+		printf(" 99 %% below %" PRIu64 " ns\n", status_cost_bound(i));
+	else
+		printf(" less than 99 %% below %" PRIu64 " ns\n", status_cost_bound(i - 1));
+}
+
+static void print_costs(const struct status_session *session)
+{
+	struct control_cost handler = { 0 }, drain = { 0 };
+
+	for (size_t i = 0; i < session->cpu_count; i++) {
+		cost_add(&handler, &session->cpus[i].handler);
+		cost_add(&drain, &session->cpus[i].drain);
+	}
+	print_cost("time in the overflow handler", &handler);
+	print_cost("time in phase 2", &drain);
+}
+
 /* How user stacks were walked and ended. */
 static void print_stacks(const struct status_session *session)
 {
@@ -291,6 +338,7 @@ void status_print_text(const struct status *status)
 		       session->stash_bytes);
 		print_cpus(&status->sessions[i]);
 		print_stacks(&status->sessions[i]);
+		print_costs(&status->sessions[i]);
 	}
 	if (status->daemon_text)
 		fputs(status->daemon_text, stdout);

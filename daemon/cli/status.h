@@ -21,6 +21,12 @@ struct status {
 };
 
 uint64_t status_lost(const struct control_counts *counts);	/* all reasons */
+uint64_t status_cost_count(const struct control_cost *cost);
+/* What the times of a bucket are below, but for the last bucket's. */
+static inline uint64_t status_cost_bound(unsigned int bucket)
+{
+	return UINT64_C(1) << (STACKTAP_TIME_SHIFT + bucket);
+}
 void status_print_text(const struct status *status);
 void status_print_json(const struct status *status);
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/cpulist.h"
@@ -112,6 +113,24 @@ static void print_counts(struct json *json, const struct control_counts *counts)
 	json_end(json);
 }
 
+/* By what each time is below in ns; the last has no such bound. */
+static void print_cost(struct json *json, const char *name, const struct control_cost *cost)
+{
+	json_object(json, name);
+	json_u64(json, "count", status_cost_count(cost));
+	json_u64(json, "ns", cost->ns);
+	json_object(json, "times_below_ns");
+	for (unsigned int i = 0; i + 1 < STACKTAP_TIME_BUCKETS; i++) {
+		char bound[24];
+
+		snprintf(bound, sizeof(bound), "%" PRIu64, status_cost_bound(i));
+		json_u64(json, bound, cost->times[i]);
+	}
+	json_end(json);
+	json_u64(json, "more", cost->times[STACKTAP_TIME_BUCKETS - 1]);
+	json_end(json);
+}
+
 static void print_session(struct json *json, const struct status_session *status)
 {
 	const struct control_session *session = &status->session;
@@ -158,6 +177,10 @@ static void print_session(struct json *json, const struct status_session *status
 		json_u64(json, "table_searches", cpu->table_searches);
 		json_u64(json, "slices", cpu->slices);
 		json_u64(json, "slices_refused", cpu->slices_refused);
+		if (cpu->has_costs) {
+			print_cost(json, "handler", &cpu->handler);
+			print_cost(json, "drain", &cpu->drain);
+		}
 		json_array(json, "counts");
 		for (size_t j = 0; j < cpu->count_count; j++)
 			print_counts(json, &cpu->counts[j]);

@@ -65,6 +65,10 @@ static struct nla_policy top_policy[STACKTAP_A_MAX + 1] = {
 	[STACKTAP_A_SLICE_EVERY] = U32,
 	[STACKTAP_A_SLICES] = U64,
 	[STACKTAP_A_SLICES_REFUSED] = U64,
+	[STACKTAP_A_HANDLER_NS] = U64,
+	[STACKTAP_A_HANDLER_TIMES] = NEST,
+	[STACKTAP_A_DRAIN_NS] = U64,
+	[STACKTAP_A_DRAIN_TIMES] = NEST,
 };
 
 static struct nla_policy source_policy[STACKTAP_SRC_ATTR_MAX + 1] = {
@@ -333,6 +337,11 @@ int attribute_parse_cpu(struct nlmsghdr *message, struct control_cpu *ret_cpu)
 	cpu.table_searches = get_u64(attrs[STACKTAP_A_TABLE_SEARCHES]);
 	cpu.slices = get_u64(attrs[STACKTAP_A_SLICES]);
 	cpu.slices_refused = get_u64(attrs[STACKTAP_A_SLICES_REFUSED]);
+	cpu.has_costs = attrs[STACKTAP_A_HANDLER_NS] != NULL;
+	cpu.handler.ns = get_u64(attrs[STACKTAP_A_HANDLER_NS]);
+	cpu.drain.ns = get_u64(attrs[STACKTAP_A_DRAIN_NS]);
+	parse_indexed(attrs[STACKTAP_A_HANDLER_TIMES], cpu.handler.times, STACKTAP_TIME_BUCKETS);
+	parse_indexed(attrs[STACKTAP_A_DRAIN_TIMES], cpu.drain.times, STACKTAP_TIME_BUCKETS);
 	/* COUNTS is repeated, so the table of attributes above holds only the last one */
 	nla_for_each_nested(nest, top[STACKTAP_A_CPU], left) {
 		if (nla_type(nest) != STACKTAP_A_COUNTS)

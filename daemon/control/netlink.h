@@ -72,6 +72,12 @@ struct control_counts {
 	uint64_t kernel_end[STACKTAP_END_REASONS], user_end[STACKTAP_END_REASONS];
 };
 
+/* How long something took: bucket i counts what was below 1 << (STACKTAP_TIME_SHIFT + i) ns. */
+struct control_cost {
+	uint64_t ns;			/* the sum */
+	uint64_t times[STACKTAP_TIME_BUCKETS];
+};
+
 struct control_cpu {
 	uint64_t session_id;
 	uint32_t cpu;
@@ -79,6 +85,8 @@ struct control_cpu {
 	uint64_t ring_bytes, ring_used;
 	uint64_t table_hits, table_misses, table_frames, table_fp_frames, table_searches;
 	uint64_t slices, slices_refused;
+	bool has_costs;			/* modules before ABI 1.6 do not tell */
+	struct control_cost handler, drain;
 	struct control_counts counts[STACKTAP_MAX_SOURCES];
 	size_t count_count;
 };

@@ -43,7 +43,7 @@
 #include <linux/types.h>
 
 #define STACKTAP_ABI_MAJOR	1
-#define STACKTAP_ABI_MINOR	5
+#define STACKTAP_ABI_MINOR	6
 
 #define STACKTAP_DEVICE		"/dev/stacktap"
 
@@ -65,6 +65,8 @@ enum {
 	STACKTAP_MAX_SLICE_BYTES	= 65536,
 	STACKTAP_SLICES_PER_SPACE	= 16,	/* per address space, CPU and 100 ms */
 	STACKTAP_SLICE_BELOW	= 128,	/* bytes of a slice below the stack pointer, at most */
+	STACKTAP_TIME_BUCKETS		= 27,	/* of HANDLER_TIMES and DRAIN_TIMES */
+	STACKTAP_TIME_SHIFT		= 6,	/* the first of them is below 2^6 ns */
 	STACKTAP_RING_MIN_BYTES		= 16384,
 	STACKTAP_RING_MAX_BYTES		= 67108864,
 	STACKTAP_RECORD_ALIGN		= 8,
@@ -558,12 +560,20 @@ struct stacktap_cpu_record {
  *		SESSION_ID, CPU_ID, CPU_STATE,
  *		RING_BYTES, RING_USED,
  *		TABLE_HITS, TABLE_MISSES, TABLE_FRAMES, TABLE_FP_FRAMES, TABLE_SEARCHES, SLICES,
- *		SLICES_REFUSED
+ *		SLICES_REFUSED, HANDLER_NS, DRAIN_NS, and HANDLER_TIMES, DRAIN_TIMES: nests of u64 by
+ *		bucket + 1 (all four absent where the rate of the CPU's own counter is unknown)
  *		COUNTS: nest per source
  *			CNT_SRC_ID, CNT_TYPE, CNT_CONFIG, CNT_PERIOD, CNT_FALLBACK_ERRNO (what counts here)
  *			CNT_CALLS, CNT_RECORDED, CNT_FILTERED, CNT_THROTTLED, CNT_LOST: nest of u64 by
  *			reason + 1, CNT_ENABLED_NS, CNT_RUNNING_NS,
  *			CNT_MOVED, CNT_STALE, CNT_STALLED, CNT_KERNEL_END, CNT_USER_END: nests of u64 by reason + 1
+ *
+ * HANDLER_* are of the overflow handler, once for each of its calls: both phases where they are one,
+ * else the first. DRAIN_* are of phase 2, once for each time that it emptied the stash, of one sample
+ * or several; a session without two-phase sources has none. What perf and the interrupt itself cost
+ * is in neither. _NS is their sum; bucket i of _TIMES counts those that took less than
+ * 2^(STACKTAP_TIME_SHIFT + i) ns and not less than half of that, the first all below 2^STACKTAP_TIME_SHIFT.
+ * They take 448 bytes per session and CPU.
  *
  * GET_TABLE (dump; SESSION_ID restricts it to the tables of one session)
  *	-> TABLE: nest
@@ -667,6 +677,10 @@ enum stacktap_attr {
 	STACKTAP_A_SLICES_REFUSED,	/* u64, slices for which there was no room */
 	STACKTAP_A_TABLE_SEARCHES,	/* u64, frames whose rule was searched for, not remembered; 1.4 */
 	STACKTAP_A_SLICE_MAX_BYTES,	/* u32, as SLICE_BYTES, of stacks known to be that deep; 1.5 */
+	STACKTAP_A_HANDLER_NS,		/* u64; 1.6, as the next three */
+	STACKTAP_A_HANDLER_TIMES,	/* nest: attribute type is the bucket + 1 */
+	STACKTAP_A_DRAIN_NS,		/* u64 */
+	STACKTAP_A_DRAIN_TIMES,		/* nest: attribute type is the bucket + 1 */
 	__STACKTAP_A_MAX,
 	STACKTAP_A_MAX = __STACKTAP_A_MAX - 1
 };

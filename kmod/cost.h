@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef STACKTAP_KMOD_COST_H
+#define STACKTAP_KMOD_COST_H
+
+#include <linux/bitops.h>
+#include <linux/build_bug.h>
+#include <linux/stacktap.h>
+#include <linux/timex.h>
+#include <asm/local64.h>
+
+/*
+ * How long something of ours took, each time. 224 bytes; moved on one CPU only, from NMI too, and
+ * read from anywhere.
+ */
+struct stacktap_cost {
+	local64_t ns;
+	local64_t times[STACKTAP_TIME_BUCKETS];
+};
+
+enum {
+	COST_SHIFT = 20,
+	COST_FIRST = (1 << STACKTAP_TIME_SHIFT) - 1,
+};
+
+/* so that 32 bits of nanoseconds always find theirs */
+static_assert(STACKTAP_TIME_BUCKETS == 32 - (STACKTAP_TIME_SHIFT - 1));
+
+/* of a tick of the CPU's own counter, times 1 << COST_SHIFT; 0 where its rate is unknown */
+extern u32 cost_tick_ns;
+
+/*
+ * The CPU's own counter, because the kernel's clock would cost several times as much. Half of it is
+ * enough: it goes round in a second, and only a virtual CPU that was taken away is longer in an
+ * interrupt.
+ */
+static __always_inline u32 cost_ticks(void)
+{
+#ifdef CONFIG_X86_64
+	u32 low;
+
+	/* rdtsc() computes the upper half, wanted or not */
+	asm volatile("rdtsc" : "=a" (low) : : "rdx");
+	return low;
+#else
+	return get_cycles();
+#endif
+}
+
+static __always_inline void cost_add(struct stacktap_cost *cost, u32 began)
+{
+	u32 ns = (u64)(cost_ticks() - began) * cost_tick_ns >> COST_SHIFT;
+
+	local64_add(ns, &cost->ns);
+	local64_inc(&cost->times[__fls(ns | COST_FIRST) - (STACKTAP_TIME_SHIFT - 1)]);
+}
+
+void cost_init(void);
+
+#endif /* STACKTAP_KMOD_COST_H */
