@@ -108,6 +108,7 @@ void case_clock(void)
 {
 	struct stacks stacks = { 0 };
 	struct client client;
+	struct times times;
 	pid_t user, kernel;
 	uint64_t running;
 
@@ -136,6 +137,9 @@ void case_clock(void)
 	stacks_note(&stacks);
 	tap(client_balanced(&client), "ledger balances: %" PRIu64 " samples of %" PRIu64 " calls",
 	    client_samples(&client, 0), client_calls(&client, 0));
+	times = client_times(&client, STACKTAP_A_HANDLER_NS, STACKTAP_A_HANDLER_TIMES);
+	tap(times.count == client_calls(&client, 0) && times.ns >= times.count,
+	    "%" PRIu64 " times of handlers, %" PRIu64 " ns in all", times.count, times.ns);
 	tap(client.rings[0].first_type == STACKTAP_RECORD_CLOCK_ANCHOR, "first record is the anchor");
 	tap(client_calls(&client, 0) && client_calls(&client, 0) * 1.0 * 1003009 < running * 1.02,
 	    "calls are no more than running time over period: %" PRIu64 " of %" PRIu64,

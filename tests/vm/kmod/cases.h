@@ -37,6 +37,7 @@ void case_owners(void);
 void case_storms(void);
 void case_pressure(void);
 void case_nmi(void);
+void case_cost(void);
 void case_hold(void);
 
 #endif /* KMODTEST_CASES_H */

@@ -401,6 +401,44 @@ static void client_visit_cpu(const void *attrs, size_t size, void *arg)
 			count->sum += attr_u64(counts, counts_size, count->type);
 }
 
+struct time_visit {
+	uint16_t ns_type;
+	uint16_t times_type;
+	struct times times;
+};
+
+static void client_visit_times(const void *attrs, size_t size, void *arg)
+{
+	struct time_visit *visit = arg;
+	struct times *times = &visit->times;
+	const void *cpu, *nest;
+	size_t cpu_size, nest_size;
+	unsigned int i;
+
+	cpu = attr_find(attrs, size, STACKTAP_A_CPU, &cpu_size);
+	nest = cpu ? attr_find(cpu, cpu_size, visit->times_type, &nest_size) : NULL;
+	if (!nest)
+		return;
+	times->ns += attr_u64(cpu, cpu_size, visit->ns_type);
+	for (i = 0; i < STACKTAP_TIME_BUCKETS; i++) {
+		uint64_t count = attr_u64(nest, nest_size, (uint16_t)(i + 1));
+
+		times->buckets[i] += count;
+		times->count += count;
+	}
+}
+
+struct times client_times(struct client *client, uint16_t ns_type, uint16_t times_type)
+{
+	struct time_visit visit = { .ns_type = ns_type, .times_type = times_type };
+	struct message message;
+
+	message_begin(&client->wire, &message, STACKTAP_CMD_GET_CPU, NLM_F_DUMP);
+	message_put_u64(&message, STACKTAP_A_SESSION_ID, client->info.session_id);
+	wire_call(&client->wire, &message, client_visit_times, &visit);
+	return visit.times;
+}
+
 uint64_t client_count(struct client *client, unsigned int source, uint16_t type)
 {
 	struct count count = { .source = source, .type = type };

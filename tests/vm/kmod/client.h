@@ -109,6 +109,15 @@ int client_set_slice_max(struct client *client, uint32_t bytes);
 /* Sum of a counter (enum stacktap_cnt_attr, u64) over CPUs, from the dump. */
 uint64_t client_count(struct client *client, unsigned int source, uint16_t type);
 
+/* One of the histograms of the dump, over CPUs. */
+struct times {
+	uint64_t ns;
+	uint64_t count;
+	uint64_t buckets[STACKTAP_TIME_BUCKETS];
+};
+
+struct times client_times(struct client *client, uint16_t ns_type, uint16_t times_type);
+
 /* Calls of the first source that became no record yet, or never. */
 uint64_t client_unrecorded(struct client *client);
 

@@ -48,6 +48,7 @@ static const struct {
 	{ "storms", case_storms },
 	{ "pressure", case_pressure },
 	{ "nmi", case_nmi },
+	{ "cost", case_cost },
 	{ "hold", case_hold },
 };
 

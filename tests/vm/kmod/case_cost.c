@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * What the module says of its own time, against what the same work takes longer while it is sampled.
+ * For a guest with one CPU and icount, where a nanosecond is an instruction: elsewhere the two differ.
+ */
+#include <linux/perf_event.h>
+#include <inttypes.h>
+#include <time.h>
+
+#include "cases.h"
+#include "client.h"
+#include "tap.h"
+
+enum {
+	COST_DEPTH = 900,
+	COST_UNITS = 5000,
+	COST_UNIT_LOOPS = 20000,
+	COST_RATE = 997,
+};
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static uint64_t __attribute__((noinline, noclone)) work(unsigned int depth)
+{
+	uint64_t took, began;
+	int unit, i;
+
+	if (depth) {
+		took = work(depth - 1);
+		__asm__ volatile("" : "+r"(took));
+		return took;
+	}
+	began = now_ns();
+	for (unit = 0; unit < COST_UNITS; unit++)
+		for (i = 0; i < COST_UNIT_LOOPS; i++)
+			__asm__ volatile("" : : "r"(i));
+	return now_ns() - began;
+}
+
+/* The sum must lie where the counts of the buckets say. */
+static bool bounded(const struct times *times)
+{
+	uint64_t least = 0, most = 0;
+	unsigned int i;
+
+	for (i = 0; i < STACKTAP_TIME_BUCKETS; i++) {
+		least += i ? times->buckets[i] << (STACKTAP_TIME_SHIFT + i - 1) : 0;
+		most += times->buckets[i] << (STACKTAP_TIME_SHIFT + i);
+	}
+	return least <= times->ns && times->ns <= most;
+}
+
+static void sample_work(bool two_phase, uint64_t bare)
+{
+	static const struct source clock = {
+		.name = "cpu-clock", .type = PERF_TYPE_SOFTWARE,
+		.config = PERF_COUNT_SW_CPU_CLOCK, .rate_hz = COST_RATE,
+	};
+	const char *how = two_phase ? "two phases" : "one phase";
+	struct times handler, drain;
+	struct message message;
+	struct client client;
+	uint64_t ours, more;
+
+	if (!tap(!client_open(&client) && !client_add_rings(&client, 4 << 20) &&
+		 !client_set_sources(&client, &clock, 1), "%s: a session", how))
+		return;
+	if (two_phase) {
+		client_begin(&client, &message, STACKTAP_CMD_SET_SESSION);
+		message_put(&message, STACKTAP_A_TWO_PHASE, NULL, 0);
+		client_send(&client, &message);
+	}
+	client_start(&client);
+	more = work(COST_DEPTH);
+	tap(!client_stop(&client), "%s: sampled and stopped", how);
+	client_drain(&client);
+	tap(client_balanced(&client), "%s: ledger balances", how);
+	handler = client_times(&client, STACKTAP_A_HANDLER_NS, STACKTAP_A_HANDLER_TIMES);
+	drain = client_times(&client, STACKTAP_A_DRAIN_NS, STACKTAP_A_DRAIN_TIMES);
+	tap(handler.count == client_calls(&client, 0), "%s: %" PRIu64 " times in the handler for %"
+	    PRIu64 " calls", how, handler.count, client_calls(&client, 0));
+	if (two_phase)
+		tap(drain.count && drain.count <= client_samples(&client, 0), "%s: %" PRIu64
+		    " drains for %" PRIu64 " samples", how, drain.count, client_samples(&client, 0));
+	else
+		tap(!drain.count && !drain.ns, "%s: none in phase 2", how);
+	tap(bounded(&handler) && bounded(&drain), "%s: the sums fit the buckets", how);
+	more = more > bare ? more - bare : 0;
+	ours = handler.ns + drain.ns;
+	/* what remains is the timer's interrupt and perf; the stack is deep so that it is little */
+	tap(ours < more && ours > more / 3, "%s: %" PRIu64 " ns of the %" PRIu64
+	    " ns that the work took longer", how, ours, more);
+	tap_note("%s: handler %" PRIu64 " ns, phase 2 %" PRIu64 " ns a sample", how,
+		 handler.ns / (handler.count ?: 1), drain.ns / (handler.count ?: 1));
+	client_close(&client);
+}
+
+void case_cost(void)
+{
+	uint64_t bare = work(COST_DEPTH), again = work(COST_DEPTH);
+
+	if (again < bare)
+		bare = again;
+	sample_work(false, bare);
+	sample_work(true, bare);
+}
