@@ -333,19 +333,16 @@ static void capture_one_phase(struct stacktap_counter *counter, struct perf_even
 			      struct perf_sample_data *data, struct pt_regs *regs, u64 now)
 {
 	struct stacktap_cpu *cpu = counter->cpu;
-	unsigned long flags;
 
-	local_irq_save(flags);
 	if (unlikely(cpu->recording)) {
 		capture_lose(counter, STACKTAP_LOST_REENTRY, now);
-	} else {
-		cpu->recording = true;
-		barrier();
-		capture_now(counter, event, data, regs, now);
-		barrier();
-		cpu->recording = false;
+		return;
 	}
-	local_irq_restore(flags);
+	cpu->recording = true;
+	barrier();
+	capture_now(counter, event, data, regs, now);
+	barrier();
+	cpu->recording = false;
 }
 
 static noinline void slot_walk_kernel(struct stacktap_slot *slot, struct pt_regs *regs)
@@ -380,21 +377,15 @@ static void capture_stash(struct stacktap_counter *counter, struct perf_event *e
 	struct stacktap_cpu *cpu = counter->cpu;
 	struct stacktap_stash *stash;
 	struct stacktap_slot *slot;
-	unsigned long flags;
 
 	/* an NMI may still come in: then the guard sends it away */
-	local_irq_save(flags);
 	if (cpu->stashing) {
 		capture_lose(counter, STACKTAP_LOST_REENTRY, now);
-		goto out;
+		return;
 	}
 	cpu->stashing = true;
 	barrier();
-	/*
-	 * Not read before: software events come with IRQs on, and the call that swaps the stash for
-	 * a bigger one and has this one freed would slip in. They bring no stash along, but may
-	 * fire in an NMI all the same.
-	 */
+	/* software events bring no stash along, but may fire in an NMI all the same */
 	stash = cpu->stash;
 	slot = stash ? stash_reserve(stash) : NULL;
 	if (!slot) {
@@ -412,10 +403,9 @@ static void capture_stash(struct stacktap_counter *counter, struct perf_event *e
 	cpu->stashing = false;
 	this_cpu_or(capture_pending, 1ULL << cpu->session->slot);
 	capture_defer();
-out:
-	local_irq_restore(flags);
 }
 
+/* IRQs are off, or this is an NMI. */
 static __always_inline void capture_handle(struct stacktap_counter *counter,
 					   struct perf_event *event, struct perf_sample_data *data,
 					   struct pt_regs *regs)
@@ -456,6 +446,7 @@ void capture_overflow(struct perf_event *event, struct perf_sample_data *data,
 		      struct pt_regs *regs)
 {
 	struct stacktap_counter *counter = event->overflow_handler_context;
+	unsigned long flags;
 	u32 began;
 
 	local64_inc(&counter->calls);
@@ -465,9 +456,15 @@ void capture_overflow(struct perf_event *event, struct perf_sample_data *data,
 		return;
 	}
 #endif
+	/*
+	 * Software events come with IRQs on. The call that swaps the stash for a bigger one and frees
+	 * this one must not slip in, nor anything else that would pass for our time.
+	 */
+	local_irq_save(flags);
 	began = cost_ticks();
 	capture_handle(counter, event, data, regs);
 	cost_add(&counter->cpu->handler, began);
+	local_irq_restore(flags);
 }
 
 void capture_drain_cpu(struct stacktap_cpu *cpu)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include <linux/cache.h>
+#include <linux/init.h>
 #include <linux/math64.h>
 #include <linux/time64.h>
 #ifdef CONFIG_ARM64
@@ -10,7 +11,7 @@
 
 u32 cost_tick_ns __ro_after_init;
 
-static u64 cost_ticks_per_second(void)
+static u64 __init cost_ticks_per_second(void)
 {
 #ifdef CONFIG_X86_64
 	return tsc_khz * 1000ULL;
@@ -19,7 +20,7 @@ static u64 cost_ticks_per_second(void)
 #endif
 }
 
-void cost_init(void)
+void __init cost_init(void)
 {
 	u64 rate = cost_ticks_per_second();
 

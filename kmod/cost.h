@@ -4,6 +4,7 @@
 
 #include <linux/bitops.h>
 #include <linux/build_bug.h>
+#include <linux/minmax.h>
 #include <linux/stacktap.h>
 #include <linux/timex.h>
 #include <asm/local64.h>
@@ -30,8 +31,8 @@ extern u32 cost_tick_ns;
 
 /*
  * The CPU's own counter, because the kernel's clock would cost several times as much. Half of it is
- * enough: it goes round in a second, and only a virtual CPU that was taken away is longer in an
- * interrupt.
+ * enough: it goes round in a second at the soonest, and only a virtual CPU that was taken away is longer
+ * in an interrupt.
  */
 static __always_inline u32 cost_ticks(void)
 {
@@ -48,7 +49,8 @@ static __always_inline u32 cost_ticks(void)
 
 static __always_inline void cost_add(struct stacktap_cost *cost, u32 began)
 {
-	u32 ns = (u64)(cost_ticks() - began) * cost_tick_ns >> COST_SHIFT;
+	/* a slow counter's 32 bits are more ns than that */
+	u32 ns = min_t(u64, (u64)(cost_ticks() - began) * cost_tick_ns >> COST_SHIFT, U32_MAX);
 
 	local64_add(ns, &cost->ns);
 	local64_inc(&cost->times[__fls(ns | COST_FIRST) - (STACKTAP_TIME_SHIFT - 1)]);

@@ -416,7 +416,8 @@ enum stacktap_section_kind {
  * From 1.5 on SLICE_MAX_BYTES, if larger, is the limit of a slice that is known to need no more: the
  * main thread's stack began no further away, or no further above the stack pointer is the thread
  * pointer, where C libraries keep what a thread has next to its stack (the slice ends there, then, but
- * says DEPTH). If the ring's share has no room for all of it the limit is SLICE_BYTES as before.
+ * says DEPTH; what is nearer than SLICE_BYTES does not end it). If the ring's share has no room for all
+ * of it the limit is SLICE_BYTES as before.
  *
  * Slices take at most a quarter of a ring's unread bytes, and at most STACKTAP_SLICES_PER_SPACE are
  * written per address space, CPU and 100 ms (those of SLICE_EVERY are not counted there). A sample
@@ -570,9 +571,10 @@ struct stacktap_cpu_record {
  *
  * HANDLER_* are of the overflow handler, once for each of its calls: both phases where they are one,
  * else the first. DRAIN_* are of phase 2, once for each time that it emptied the stash, of one sample
- * or several; a session without two-phase sources has none. What perf and the interrupt itself cost
- * is in neither. _NS is their sum; bucket i of _TIMES counts those that took less than
- * 2^(STACKTAP_TIME_SHIFT + i) ns and not less than half of that, the first all below 2^STACKTAP_TIME_SHIFT.
+ * or several; without two-phase sources it counts none. What perf and the interrupt itself cost
+ * is in neither; an NMI's handler that hits one of them is counted in both. _NS is their sum; bucket i
+ * of _TIMES counts those that took less than 2^(STACKTAP_TIME_SHIFT + i) ns and not less than half of
+ * that, the first all below 2^STACKTAP_TIME_SHIFT.
  * They take 448 bytes per session and CPU.
  *
  * GET_TABLE (dump; SESSION_ID restricts it to the tables of one session)

@@ -4,8 +4,11 @@
  * For a guest with one CPU and icount, where a nanosecond is an instruction: elsewhere the two differ.
  */
 #include <linux/perf_event.h>
+#include <sys/mman.h>
 #include <inttypes.h>
+#include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "cases.h"
 #include "client.h"
@@ -16,6 +19,7 @@ enum {
 	COST_UNITS = 5000,
 	COST_UNIT_LOOPS = 20000,
 	COST_RATE = 997,
+	COST_FAULTS = 300,
 };
 
 static uint64_t now_ns(void)
@@ -101,6 +105,54 @@ static void sample_work(bool two_phase, uint64_t bare)
 	client_close(&client);
 }
 
+/* The handler of a fault that a program has at such a depth leaves the walk, which is long, to phase 2. */
+static bool __attribute__((noinline, noclone)) fault(unsigned int depth)
+{
+	const size_t size = COST_FAULTS * (size_t)sysconf(_SC_PAGESIZE);
+	bool is_done;
+	char *room;
+
+	if (depth) {
+		is_done = fault(depth - 1);
+		__asm__ volatile("" : "+r"(is_done));
+		return is_done;
+	}
+	room = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (room == MAP_FAILED)
+		return false;
+	madvise(room, size, MADV_NOHUGEPAGE);
+	memset(room, 1, size);
+	return !munmap(room, size);
+}
+
+/* Of software events: their handlers are called with IRQs on. */
+static void sample_faults(void)
+{
+	static const struct source faults = {
+		.name = "page-faults", .type = PERF_TYPE_SOFTWARE,
+		.config = PERF_COUNT_SW_PAGE_FAULTS, .period = 1,
+	};
+	struct times handler, drain;
+	struct message message;
+	struct client client;
+
+	if (!tap(!client_open(&client) && !client_add_rings(&client, 4 << 20) &&
+		 !client_set_sources(&client, &faults, 1), "faults: a session"))
+		return;
+	client_begin(&client, &message, STACKTAP_CMD_SET_SESSION);
+	message_put(&message, STACKTAP_A_TWO_PHASE, NULL, 0);
+	client_send(&client, &message);
+	client_start(&client);
+	tap(fault(COST_DEPTH) && !client_stop(&client), "faults: sampled and stopped");
+	client_drain(&client);
+	handler = client_times(&client, STACKTAP_A_HANDLER_NS, STACKTAP_A_HANDLER_TIMES);
+	drain = client_times(&client, STACKTAP_A_DRAIN_NS, STACKTAP_A_DRAIN_TIMES);
+	tap(handler.count >= COST_FAULTS && drain.count && handler.ns < drain.ns / 2,
+	    "faults: %" PRIu64 " ns in %" PRIu64 " handlers, %" PRIu64 " ns in %" PRIu64
+	    " runs of phase 2", handler.ns, handler.count, drain.ns, drain.count);
+	client_close(&client);
+}
+
 void case_cost(void)
 {
 	uint64_t bare = work(COST_DEPTH), again = work(COST_DEPTH);
@@ -109,4 +161,5 @@ void case_cost(void)
 		bare = again;
 	sample_work(false, bare);
 	sample_work(true, bare);
+	sample_faults();
 }
