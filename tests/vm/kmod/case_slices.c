@@ -195,7 +195,8 @@ static void check_most_room(void)
 	if (!open_sliced(499, STACKTAP_RING_MIN_BYTES, STACKTAP_MIN_SLICE_BYTES, 0))
 		return;
 	tap(!client_set_slice_max(&client, 4096) && !client_start(&client), "a small ring");
-	sliced_fork(SLICED_THREAD, STACKTAP_MIN_SLICE_BYTES, 4096, &sliced);
+	if (!tap(!sliced_fork(SLICED_THREAD, STACKTAP_MIN_SLICE_BYTES, 4096, &sliced), "in it"))
+		return;
 	sizes.tgid = sliced.pid;
 	sizes.whole = sliced.bytes;
 	client_set_filter(&client, 0, &sizes.tgid, 1, 0);
