@@ -125,7 +125,7 @@ static int read_lines(struct reader *reader, FILE *file)
 		if (r < 0)
 			return r;
 	}
-	kallsyms->is_hidden = !kallsyms->count;
+	kallsyms->is_hidden = !kallsyms->count && !kallsyms->is_partial;
 	return 0;
 }
 
