@@ -28,6 +28,8 @@ rm -rf "$scratch"
 mkdir -p "$scratch"/share
 check "make install lays everything out" make --no-print-directory O="$output" ARCH="$arch" \
 	DESTDIR="$scratch/root" PREFIX=/usr install
+check "the module and the workload are built" \
+	make --no-print-directory O="$output" ARCH="$arch" stage
 # where DKMS would put it
 install -D "$output/stage-$arch/stacktap.ko" \
 	"$scratch/root/usr/lib/modules/$release/updates/dkms/stacktap.ko"
@@ -38,16 +40,20 @@ cat >"$scratch/root/etc/stacktap/stacktap.conf" <<'CONF'
 rate = 199
 window_seconds = 3
 CONF
-# a system call that the unit's filter lacks ends the daemon here; a user's daemon would do without
+# A system call that the unit's filter lacks ends the daemon here; a user's daemon would do without. An
+# emulated CPU may need minutes for the tables that come before the first sample.
 mkdir "$scratch/root/etc/systemd/system/stacktapd.service.d"
 cat >"$scratch/root/etc/systemd/system/stacktapd.service.d/strict.conf" <<'CONF'
 [Service]
 SystemCallErrorNumber=kill
+TimeoutStartSec=600
+WatchdogSec=600
 CONF
 cp tests/install/tap.bash tests/install/systemd.guest "$output/stage-$arch/workload/no_frame_pointers" \
 	"$scratch/share/"
+cp -r tests/otlp "$scratch/share/otlp"
 tests/vm/lab/boot --arch "$arch" --root systemd --systemd "$scratch/root" --share "$scratch/share" \
-	--timeout 900 --quiet -- bash /share/systemd.guest "$tap_number" >"$scratch/tap"
+	--timeout 1800 --quiet -- bash /share/systemd.guest "$tap_number" >"$scratch/tap"
 status=$?
 grep -v '^1\.\.' "$scratch/tap"
 tap_failed=$((tap_failed + $(grep -c '^not ok' "$scratch/tap")))
