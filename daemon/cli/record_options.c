@@ -34,7 +34,7 @@ static const char help[] =
 	"                       (default: 16384; a multiple of 8 from 1024 to 65536; 0: none)\n"
 	"      --slice-max-bytes N  the same of a stack that is known to be so deep (default: 65536)\n"
 	"      --sideband-bytes N  per CPU, for what the kernel tells of mappings, forks and exits\n"
-	"                       (default: 65536; a power of two from 4096 to 16777216)\n\n"
+	"                       (default: 32768; a power of two from 4096 to 16777216)\n\n"
 	"      --duration TIME  end after TIME: 10, 0.5, 2m, 1h (seconds without a unit)\n"
 	"  -o, --output FILE    default: stacktap.otlp; - is standard output\n"
 	"  -q, --quiet          say nothing but errors\n"
