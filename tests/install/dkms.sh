@@ -9,14 +9,9 @@ output=$(realpath -m "${1:?usage: dkms.sh BUILD-DIRECTORY}")
 cd "$(dirname "$0")/../.." || exit 1
 # shellcheck source-path=SCRIPTDIR source=tap.bash
 . tests/install/tap.bash
+# shellcheck source-path=SCRIPTDIR source=lab.bash
+. tests/install/lab.bash
 
-arch=$(uname -m)
-[ "$arch" = aarch64 ] && arch=arm64
-export LAB=$output/vm
-release=$(cat "$LAB/$arch/kernel/release" 2>/dev/null) || {
-	echo "not ok 1 - the lab is there (make lab)"
-	exit 1
-}
 version=$(sed -n 's/^#define STACKTAP_VERSION *"\(.*\)"/\1/p' include/stacktap/version.h)
 scratch=$output/dkms-$arch
 rm -rf "$scratch"

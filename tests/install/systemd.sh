@@ -9,14 +9,9 @@ output=$(realpath -m "${1:?usage: systemd.sh BUILD-DIRECTORY}")
 cd "$(dirname "$0")/../.." || exit 1
 # shellcheck source-path=SCRIPTDIR source=tap.bash
 . tests/install/tap.bash
+# shellcheck source-path=SCRIPTDIR source=lab.bash
+. tests/install/lab.bash
 
-arch=$(uname -m)
-[ "$arch" = aarch64 ] && arch=arm64
-export LAB=$output/vm
-release=$(cat "$LAB/$arch/kernel/release" 2>/dev/null) || {
-	echo "not ok 1 - the lab is there (make lab)"
-	exit 1
-}
 tests/vm/lab/prepare --userland systemd "$arch" systemd systemd-sysv udev >&2 || {
 	check "Debian's systemd can be unpacked" false
 	finish
@@ -33,8 +28,6 @@ check "the module and the workload are built" \
 # where DKMS would put it
 install -D "$output/stage-$arch/stacktap.ko" \
 	"$scratch/root/usr/lib/modules/$release/updates/dkms/stacktap.ko"
-# not /lib: that is a link in the guest
-find "$scratch/root" -maxdepth 1 -name lib -exec rm -r {} +
 cat >"$scratch/root/etc/stacktap/stacktap.conf" <<'CONF'
 [profile]
 rate = 199
