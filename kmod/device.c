@@ -36,7 +36,7 @@ static_assert(sizeof(struct stacktap_mappings_set) == 48);
 u64 device_features(void)
 {
 	return STACKTAP_FEATURE_KERNEL_STACKS | STACKTAP_FEATURE_USER_FP | STACKTAP_FEATURE_TABLES |
-	       STACKTAP_FEATURE_STACK_SLICE |
+	       STACKTAP_FEATURE_STACK_SLICE | STACKTAP_FEATURE_TASK_FILTERS |
 	       (stack_pmu_is_nmi() ? STACKTAP_FEATURE_NMI : 0);
 }
 

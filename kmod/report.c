@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
+#include <linux/cgroup.h>
 #include <net/genetlink.h>
 #include <stacktap/version.h>
 
 #include "device.h"
+#include "idset.h"
 #include "mappings.h"
 #include "report.h"
 #include "stats.h"
@@ -13,8 +15,10 @@ static int put_u64(struct sk_buff *skb, int type, u64 value)
 	return nla_put_u64_64bit(skb, type, value, STACKTAP_A_PAD);
 }
 
-/* what is not the tgid set: the CPU set, eight sources and a handful of numbers */
-static_assert(REPORT_MAX_BYTES >= STACKTAP_MAX_TGIDS * sizeof(u32) + NR_CPUS / 8 + 4096);
+/* what is no set of the filter: eight sources and a handful of numbers */
+static_assert(REPORT_MAX_BYTES >= STACKTAP_MAX_TGIDS * sizeof(u32) + NR_CPUS / 8 +
+				  STACKTAP_MAX_COMMS * STACKTAP_COMM_LEN +
+				  STACKTAP_MAX_CGROUPS * sizeof(u64) + 4096);
 /* with the skb's own tail it stays below a power of two, and the nest's length in 16 bits */
 static_assert(REPORT_MAX_BYTES + 1024 <= 65536);
 static_assert(STACKTAP_A_PAD == (int)STACKTAP_SRC_PAD);
@@ -80,30 +84,72 @@ static int report_source(struct sk_buff *skb, struct stacktap_session *session, 
 	return 0;
 }
 
-static int report_filter(struct sk_buff *skb, const struct stacktap_filter *filter)
+static int report_cpus(struct sk_buff *skb, const struct stacktap_filter *filter)
 {
 	unsigned int nr_words = DIV_ROUND_UP(nr_cpu_ids, 64), cpu;
-	struct nlattr *nest, *words;
+	struct nlattr *words;
+	u64 *bits;
 
-	nest = nla_nest_start(skb, STACKTAP_A_FILTER);
+	if (!filter->has_cpus)
+		return 0;
+	words = nla_reserve(skb, STACKTAP_FILTER_CPUS, nr_words * sizeof(*bits));
+	if (!words)
+		return -EMSGSIZE;
+	bits = nla_data(words);
+	memset(bits, 0, nr_words * sizeof(*bits));
+	for_each_cpu(cpu, filter->cpus)
+		bits[cpu / 64] |= 1ULL << cpu % 64;
+	return 0;
+}
+
+static int report_ids(struct sk_buff *skb, int type, const struct idset *set)
+{
+	struct nlattr *ids;
+
+	if (!set)
+		return 0;
+	ids = nla_reserve(skb, type, set->nr * sizeof(u32));
+	if (!ids)
+		return -EMSGSIZE;
+	idset_copy(set, nla_data(ids));
+	return 0;
+}
+
+static int report_cgroups(struct sk_buff *skb, const struct stacktap_filter *filter)
+{
+	struct nlattr *ids;
+	unsigned int i;
+
+	if (!filter->nr_cgroups)
+		return 0;
+	ids = nla_reserve(skb, STACKTAP_FILTER_CGROUPS, filter->nr_cgroups * sizeof(u64));
+	if (!ids)
+		return -EMSGSIZE;
+	for (i = 0; i < filter->nr_cgroups; i++) {
+		u64 id = cgroup_id(filter->cgroups[i]);
+
+		memcpy(nla_data(ids) + i * sizeof(id), &id, sizeof(id));
+	}
+	return 0;
+}
+
+static int report_filter(struct sk_buff *skb, const struct stacktap_filter *filter)
+{
+	struct nlattr *nest = nla_nest_start(skb, STACKTAP_A_FILTER);
+
 	if (!nest)
 		return -EMSGSIZE;
-	if (filter && filter->has_cpus) {
-		u64 *bits;
-
-		words = nla_reserve(skb, STACKTAP_FILTER_CPUS, nr_words * sizeof(*bits));
-		if (!words)
-			return -EMSGSIZE;
-		bits = nla_data(words);
-		memset(bits, 0, nr_words * sizeof(*bits));
-		for_each_cpu(cpu, filter->cpus)
-			bits[cpu / 64] |= 1ULL << cpu % 64;
-	}
-	if (filter && filter->nr_tgids &&
-	    nla_put(skb, STACKTAP_FILTER_TGIDS, filter->nr_tgids * sizeof(*filter->tgids),
-		    filter->tgids))
-		return -EMSGSIZE;
-	if (filter && filter->flags && nla_put_u32(skb, STACKTAP_FILTER_FLAGS, filter->flags))
+	if (filter &&
+	    (report_cpus(skb, filter) ||
+	     report_ids(skb, STACKTAP_FILTER_TGIDS, filter->tgids) ||
+	     report_ids(skb, STACKTAP_FILTER_TIDS, filter->tids) ||
+	     report_ids(skb, STACKTAP_FILTER_UIDS, filter->uids) ||
+	     (filter->nr_comms &&
+	      nla_put(skb, STACKTAP_FILTER_COMMS, filter->nr_comms * STACKTAP_COMM_LEN,
+		      filter->comms)) ||
+	     report_cgroups(skb, filter) ||
+	     (filter->flags && nla_put_u32(skb, STACKTAP_FILTER_FLAGS, filter->flags)) ||
+	     nla_put_u32(skb, STACKTAP_FILTER_BYTES, filter_bytes(filter))))
 		return -EMSGSIZE;
 	nla_nest_end(skb, nest);
 	return 0;

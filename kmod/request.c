@@ -9,10 +9,6 @@
 #include "control.h"
 #include "request.h"
 
-enum {
-	REQUEST_MAX_CPU_BYTES = DIV_ROUND_UP(NR_CPUS, 64) * sizeof(u64),
-};
-
 static struct netlink_range_validation walk_limit_range = {
 	.min = 1000,
 	.max = SESSION_WALK_LIMIT_NS,
@@ -40,19 +36,12 @@ static const struct nla_policy sources_policy[STACKTAP_A_SOURCE + 1] = {
 	[STACKTAP_A_SOURCE] = NLA_POLICY_NESTED(source_policy),
 };
 
-static const struct nla_policy filter_policy[STACKTAP_FILTER_ATTR_MAX + 1] = {
-	[STACKTAP_FILTER_CPUS] = { .type = NLA_BINARY, .len = REQUEST_MAX_CPU_BYTES },
-	[STACKTAP_FILTER_TGIDS] = { .type = NLA_BINARY,
-				    .len = STACKTAP_MAX_TGIDS * sizeof(u32) },
-	[STACKTAP_FILTER_FLAGS] = NLA_POLICY_MASK(NLA_U32, STACKTAP_FILTER_FLAGS_ALL),
-};
-
 const struct nla_policy request_policy[STACKTAP_A_MAX + 1] = {
 	[STACKTAP_A_SESSION_ID] = NLA_POLICY_MIN(NLA_U64, 1),
 	[STACKTAP_A_USER_FRAMES] = NLA_POLICY_RANGE(NLA_U32, 1, STACKTAP_MAX_USER_FRAMES),
 	[STACKTAP_A_WALK_LIMIT_NS] = NLA_POLICY_FULL_RANGE(NLA_U32, &walk_limit_range),
 	[STACKTAP_A_SOURCES] = NLA_POLICY_NESTED(sources_policy),
-	[STACKTAP_A_FILTER] = NLA_POLICY_NESTED(filter_policy),
+	[STACKTAP_A_FILTER] = NLA_POLICY_NESTED(request_filter_policy),
 	[STACKTAP_A_TWO_PHASE] = { .type = NLA_FLAG },
 	[STACKTAP_A_SLICE_BYTES] = NLA_POLICY_FULL_RANGE(NLA_U32, &slice_range),
 	[STACKTAP_A_SLICE_EVERY] = { .type = NLA_U32 },
@@ -157,74 +146,6 @@ static int request_sources(struct request *request, struct stacktap_session *ses
 			return err;
 	}
 	return 0;
-}
-
-static bool request_cpus_possible(const u64 *words, unsigned int nr_words)
-{
-	unsigned int cpu;
-
-	for_each_possible_cpu(cpu)
-		if (cpu / 64 < nr_words && words[cpu / 64] >> cpu % 64 & 1)
-			return true;
-	return false;
-}
-
-static int request_filter(struct request *request, struct nlattr *attr,
-			  struct netlink_ext_ack *extack)
-{
-	struct nlattr *tb[STACKTAP_FILTER_ATTR_MAX + 1];
-	unsigned int nr_words = 0, nr_tgids = 0, i;
-	u64 *words = NULL;
-	u32 flags = 0, *tgids = NULL;
-	int err;
-
-	err = nla_parse_nested(tb, STACKTAP_FILTER_ATTR_MAX, attr, filter_policy, extack);
-	if (err)
-		return err;
-	if (!tb[STACKTAP_FILTER_CPUS] && !tb[STACKTAP_FILTER_TGIDS] && !tb[STACKTAP_FILTER_FLAGS])
-		return 0;
-
-	if (tb[STACKTAP_FILTER_FLAGS])
-		flags = nla_get_u32(tb[STACKTAP_FILTER_FLAGS]);
-	if (flags & STACKTAP_FILTER_USER_ONLY && flags & STACKTAP_FILTER_KERNEL_ONLY) {
-		NL_SET_ERR_MSG_ATTR(extack, tb[STACKTAP_FILTER_FLAGS],
-				    "user only and kernel only together let nothing pass");
-		return -EINVAL;
-	}
-
-	/* attribute payloads are aligned to 4 bytes only */
-	if (tb[STACKTAP_FILTER_CPUS]) {
-		nr_words = nla_len(tb[STACKTAP_FILTER_CPUS]) / sizeof(*words);
-		words = kmemdup(nla_data(tb[STACKTAP_FILTER_CPUS]), nr_words * sizeof(*words),
-				GFP_KERNEL);
-		err = words ? 0 : -ENOMEM;
-		if (!err && (nla_len(tb[STACKTAP_FILTER_CPUS]) % sizeof(*words) ||
-			     !request_cpus_possible(words, nr_words))) {
-			NL_SET_ERR_MSG_ATTR(extack, tb[STACKTAP_FILTER_CPUS],
-					    "the CPU set is not in u64 words or names no possible CPU");
-			err = -EINVAL;
-		}
-		if (err)
-			goto out;
-	}
-	if (tb[STACKTAP_FILTER_TGIDS]) {
-		nr_tgids = nla_len(tb[STACKTAP_FILTER_TGIDS]) / sizeof(*tgids);
-		tgids = nla_data(tb[STACKTAP_FILTER_TGIDS]);
-		err = nr_tgids && !(nla_len(tb[STACKTAP_FILTER_TGIDS]) % sizeof(*tgids)) ?
-			0 : -EINVAL;
-		for (i = 0; i < nr_tgids; i++)
-			if (!tgids[i])
-				err = -EINVAL;
-		if (err) {
-			NL_SET_ERR_MSG_ATTR(extack, tb[STACKTAP_FILTER_TGIDS],
-					    "the tgid set is empty, ragged or holds a zero");
-			goto out;
-		}
-	}
-	err = filter_create(flags, words, nr_words, tgids, nr_tgids, &request->filter);
-out:
-	kfree(words);
-	return err;
 }
 
 static int request_apply(struct request *request, struct stacktap_session *session,
@@ -332,7 +253,7 @@ int request_set(struct stacktap_session *session, struct nlattr **attrs,
 	if (attrs[STACKTAP_A_SOURCES])
 		err = request_sources(request, session, attrs[STACKTAP_A_SOURCES], extack);
 	if (!err && attrs[STACKTAP_A_FILTER])
-		err = request_filter(request, attrs[STACKTAP_A_FILTER], extack);
+		err = request_filter(session, attrs[STACKTAP_A_FILTER], extack, &request->filter);
 	if (!err)
 		err = request_apply(request, session, attrs, extack);
 	filter_destroy(request->filter);

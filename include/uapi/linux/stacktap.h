@@ -43,14 +43,16 @@
 #include <linux/types.h>
 
 #define STACKTAP_ABI_MAJOR	1
-#define STACKTAP_ABI_MINOR	6
+#define STACKTAP_ABI_MINOR	7
 
 #define STACKTAP_DEVICE		"/dev/stacktap"
 
 enum {
 	STACKTAP_MAX_SESSIONS		= 64,
 	STACKTAP_MAX_SOURCES		= 8,	/* per session */
-	STACKTAP_MAX_TGIDS		= 12288, /* in one filter */
+	STACKTAP_MAX_TGIDS		= 12288, /* in one filter, with its tids and uids */
+	STACKTAP_MAX_COMMS		= 64,	/* in one filter */
+	STACKTAP_MAX_CGROUPS		= 64,	/* in one filter */
 	STACKTAP_MAX_RATE_HZ		= 10000, /* per source and CPU */
 	STACKTAP_MIN_PERIOD_NS		= 100000, /* of a clock source: 1 / STACKTAP_MAX_RATE_HZ */
 	STACKTAP_MAX_KERNEL_FRAMES	= 127,
@@ -106,6 +108,7 @@ enum stacktap_lost {
 #define STACKTAP_FEATURE_STACK_SLICE	(1ULL << 3)	/* registers and stack slices */
 #define STACKTAP_FEATURE_TRACE_CTX	(1ULL << 4)	/* trace and span ids */
 #define STACKTAP_FEATURE_NMI		(1ULL << 5)	/* PMU interrupts are NMIs here */
+#define STACKTAP_FEATURE_TASK_FILTERS	(1ULL << 6)	/* by tid, uid, comm and cgroup; 1.7 */
 
 /*
  * STACKTAP_IOC_INFO: what this module and this session are. Read it first: the layout of this
@@ -585,7 +588,11 @@ struct stacktap_cpu_record {
  *	SOURCES: replaces the list while the session is stopped; while it runs each SOURCE must name an
  *		existing SRC_ID and may carry SRC_RATE_HZ or SRC_PERIOD alone
  *	FILTER: replaces the filter, at any time; an empty nest removes it. Without FILTER_CPUS the
- *		CPUs that isolcpus= and nohz_full= set aside are not sampled
+ *		CPUs that isolcpus= and nohz_full= set aside are not sampled. E2BIG: TGIDS, TIDS and
+ *		UIDS together hold more than MAX_TGIDS, or FDS and CGROUPS more than MAX_CGROUPS. For
+ *		FILTER_CGROUP_FDS: EBADF not open or not of cgroup v2, EOPNOTSUPP of cgroup v1, ENOTDIR
+ *		a file of a cgroup, ENOENT the cgroup was removed. FILTER_CGROUPS keeps cgroups of the
+ *		filter in force, ENOENT for an id that is not among them
  *	USER_FRAMES, WALK_LIMIT_NS, TWO_PHASE, SLICE_BYTES, SLICE_EVERY, SLICE_MAX_BYTES: while stopped.
  *		The last two without SLICE_BYTES: EINVAL. EPERM for SLICE_BYTES when the kernel is
  *		locked down for confidentiality (and for START, if it has been since); a session
@@ -720,12 +727,23 @@ enum stacktap_src_attr {
 #define STACKTAP_SRC_FLAGS_ALL		(STACKTAP_SRC_EXCLUDE_USER | STACKTAP_SRC_EXCLUDE_KERNEL | \
 					 STACKTAP_SRC_NO_FALLBACK | STACKTAP_SRC_PRECISE_MASK)
 
-/* Conditions are ANDed; a set that is absent does not restrict. */
+/*
+ * Conditions are ANDed, the values of one are ORed; one that is absent does not restrict. They are
+ * asked of the task that the overflow interrupted, before any stack is walked. Uids are effective ones
+ * in the initial user namespace, as ps has them. A cgroup stands for its subtree, and the filter holds
+ * it: one that is removed meanwhile lets nothing pass, and its id names no other.
+ */
 enum stacktap_filter_attr {
 	STACKTAP_FILTER_UNSPEC,
 	STACKTAP_FILTER_CPUS,		/* binary: bitmap of CPUs, __u64 words, bit 0 of word 0 is CPU 0 */
 	STACKTAP_FILTER_TGIDS,		/* binary: __u32[], at most MAX_TGIDS, no zero */
 	STACKTAP_FILTER_FLAGS,		/* u32, STACKTAP_FILTER_* below */
+	STACKTAP_FILTER_TIDS,		/* binary: __u32[], no zero; 1.7, as all that follow */
+	STACKTAP_FILTER_UIDS,		/* binary: __u32[], not 0xffffffff */
+	STACKTAP_FILTER_COMMS,		/* binary: char[][COMM_LEN], zero behind the name, none empty */
+	STACKTAP_FILTER_CGROUP_FDS,	/* binary: __s32[], directories of cgroups, of the sender; in only */
+	STACKTAP_FILTER_CGROUPS,	/* binary: __u64[], ids (inode numbers on 64-bit kernels) */
+	STACKTAP_FILTER_BYTES,		/* u32, memory that the filter takes; out only */
 	__STACKTAP_FILTER_ATTR_MAX,
 	STACKTAP_FILTER_ATTR_MAX = __STACKTAP_FILTER_ATTR_MAX - 1
 };

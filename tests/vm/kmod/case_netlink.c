@@ -9,6 +9,7 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/genetlink.h>
 #include <linux/perf_event.h>
 #include <stdatomic.h>
@@ -18,6 +19,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <signal.h>
@@ -54,6 +56,8 @@ struct fuzzer {
 	struct arena *arena;
 	struct dice dice;
 	struct client client;
+	int cgroup_fd;
+	uint64_t cgroup;	/* its id */
 	bool about_own;		/* the message is sound and for our own session, which lives */
 	struct message message;
 };
@@ -124,6 +128,33 @@ static void put_source(struct fuzzer *fuzzer, unsigned int id)
 	message_nest_end(message, nest);
 }
 
+static void put_task_filter(struct fuzzer *fuzzer)
+{
+	struct message *message = &fuzzer->message;
+	struct dice *dice = &fuzzer->dice;
+	char comms[3][STACKTAP_COMM_LEN] = { "kmodtest", "swapper/0" };
+	uint32_t ids[20];
+	uint64_t cgroup = dice_roll(dice, 4) ? fuzzer->cgroup : dice_roll(dice, 1u << 20);
+	int fds[4];
+	unsigned int i;
+
+	for (i = 0; i < 20; i++)
+		ids[i] = dice_roll(dice, 1u << 16);
+	for (i = 0; i < 4; i++)
+		fds[i] = dice_roll(dice, 5) ? fuzzer->cgroup_fd : (int)dice_roll(dice, 12) - 1;
+	snprintf(comms[2], sizeof(comms[2]), "%u", (unsigned int)dice_roll(dice, 1u << 30));
+	if (!dice_roll(dice, 6))
+		message_put(message, STACKTAP_FILTER_TIDS, ids, 4 * (1 + dice_roll(dice, 20)));
+	if (!dice_roll(dice, 6))
+		message_put(message, STACKTAP_FILTER_UIDS, ids, 4 * (1 + dice_roll(dice, 3)));
+	if (!dice_roll(dice, 6))
+		message_put(message, STACKTAP_FILTER_COMMS, comms, 16 * (1 + dice_roll(dice, 3)));
+	if (!dice_roll(dice, 6))
+		message_put(message, STACKTAP_FILTER_CGROUP_FDS, fds, 4 * (1 + dice_roll(dice, 4)));
+	if (!dice_roll(dice, 6))
+		message_put(message, STACKTAP_FILTER_CGROUPS, &cgroup, sizeof(cgroup));
+}
+
 static void put_filter(struct fuzzer *fuzzer)
 {
 	struct message *message = &fuzzer->message;
@@ -142,6 +173,7 @@ static void put_filter(struct fuzzer *fuzzer)
 	}
 	if (!dice_roll(dice, 3))
 		message_put_u32(message, STACKTAP_FILTER_FLAGS, dice_roll(dice, 8));
+	put_task_filter(fuzzer);
 	message_nest_end(message, nest);
 }
 
@@ -378,6 +410,22 @@ static void judge(struct fuzzer *fuzzer, int err)
 	}
 }
 
+/* Another one for each life: filters may still hold the one before. */
+static void renew_cgroup(struct fuzzer *fuzzer)
+{
+	struct stat stat;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/sys/fs/cgroup/fuzz-%u", fuzzer->number);
+	if (STATS(fuzzer).lives) {
+		close(fuzzer->cgroup_fd);
+		rmdir(path);
+	}
+	mkdir(path, 0755);
+	fuzzer->cgroup_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	fuzzer->cgroup = fstat(fuzzer->cgroup_fd, &stat) ? 0 : stat.st_ino;
+}
+
 static void begin_life(struct fuzzer *fuzzer)
 {
 	static const struct source clock = {
@@ -387,6 +435,7 @@ static void begin_life(struct fuzzer *fuzzer)
 	const struct timeval patience = { .tv_sec = 100 };
 	struct client *client = &fuzzer->client;
 
+	renew_cgroup(fuzzer);
 	STATS(fuzzer).lives++;
 	if (client_open(client) || client_add_rings(client, RING_BYTES) ||
 	    client_set_sources(client, &clock, 1)) {

@@ -18,6 +18,7 @@ static const struct {
 	{ "two-phase", case_two_phase },
 	{ "stalled", case_stalled },
 	{ "filters", case_filters },
+	{ "task-filters", case_task_filters },
 	{ "rate", case_rate },
 	{ "hotplug", case_hotplug },
 	{ "killed", case_killed },
