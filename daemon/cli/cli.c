@@ -155,7 +155,7 @@ bool cli_parse_duration(const char *text, uint64_t *ret_ms)
 	return true;
 }
 
-int cli_parse_pids(const char *text, uint32_t **pids, size_t *count)
+int cli_parse_pids(const char *text, const char *what, uint32_t **pids, size_t *count)
 {
 	_cleanup_free_ char *copy = strdup(text);
 	char *saved = NULL;
@@ -169,10 +169,10 @@ int cli_parse_pids(const char *text, uint32_t **pids, size_t *count)
 		char path[32];
 
 		if (!cli_parse_number(word, 1, INT32_MAX, &pid))
-			return cli_usage_error("`%s' is not a process id", word);
+			return cli_usage_error("`%s' is not a %s id", word, what);
 		snprintf(path, sizeof(path), "/proc/%u", (unsigned int)pid);
 		if (access(path, F_OK) < 0)
-			return cli_error("there is no process %u", (unsigned int)pid);
+			return cli_error("there is no %s %u", what, (unsigned int)pid);
 		grown = reallocarray(*pids, *count + 1, sizeof(*grown));
 		if (!grown)
 			return cli_error("out of memory");
@@ -180,7 +180,7 @@ int cli_parse_pids(const char *text, uint32_t **pids, size_t *count)
 		grown[(*count)++] = (uint32_t)pid;
 	}
 	if (*count == before)
-		return cli_usage_error("`%s' names no process", text);
+		return cli_usage_error("`%s' names no %s", text, what);
 	return CLI_OK;
 }
 

@@ -53,8 +53,8 @@ int cli_finish(void);
 bool cli_parse_number(const char *text, uint64_t minimum, uint64_t maximum, uint64_t *ret_number);
 /* "10", "0.5", "10s", "2m", "1h" to milliseconds, at least 1. */
 bool cli_parse_duration(const char *text, uint64_t *ret_ms);
-/* "1,2,3": process ids that exist. Says what is wrong. */
-int cli_parse_pids(const char *text, uint32_t **pids, size_t *count);
+/* "1,2,3": ids of processes or threads (@what) that exist. Says what is wrong. */
+int cli_parse_pids(const char *text, const char *what, uint32_t **pids, size_t *count);
 /* "0-3,7" of CPUs that this machine has. Says what is wrong. */
 int cli_parse_cpus(const char *text, uint64_t **ret_words, size_t *ret_count);
 

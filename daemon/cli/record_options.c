@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/filter.h"
 #include "cli/record.h"
 #include "control/event.h"
 #include "unwind/late.h"
@@ -15,6 +16,10 @@ static const char help[] =
 	"what to sample\n"
 	"  -a, --all-cpus       everything (default without -p or COMMAND)\n"
 	"  -p, --pid PID,...    these processes with all their threads, not what they fork later\n"
+	"  -t, --tid TID,...    these threads\n"
+	"  -u, --uid USER,...   what runs as these users, by name or number\n"
+	"      --comm NAME,...  threads of these names (of 15 bytes at most)\n"
+	"  -G, --cgroup PATH,...  these cgroups (v2) with those below them\n"
 	"  -C, --cpu LIST       these CPUs alone: 0-3,7\n"
 	"  COMMAND              this command and all it forks\n"
 	"      --user-only      only what hits user mode (also --all-user)\n"
@@ -42,10 +47,7 @@ static const char help[] =
 	"  -h, --help\n";
 
 enum {
-	OPT_USER_ONLY = 256,
-	OPT_KERNEL_ONLY,
-	OPT_EXCLUDE_IDLE,
-	OPT_FREQ_MODE,
+	OPT_FREQ_MODE = 256,
 	OPT_MAX_STACK,
 	OPT_DURATION,
 	OPT_SIDEBAND_BYTES,
@@ -150,18 +152,11 @@ static int set_periods(struct parse *parse)
 static int parse_option(struct parse *parse, int option)
 {
 	struct record_options *options = parse->options;
-	struct control_filter *filter = &options->filter;
 
 	switch (option) {
 	case 'a':
 		options->has_all = true;
 		return CLI_OK;
-	case 'p':
-		return cli_parse_pids(optarg, &filter->tgids, &filter->tgid_count);
-	case 'C':
-		free(filter->cpus);
-		filter->cpus = NULL;
-		return cli_parse_cpus(optarg, &filter->cpus, &filter->cpu_words);
 	case 'e':
 		return add_event(parse, optarg);
 	case 'F':
@@ -181,15 +176,6 @@ static int parse_option(struct parse *parse, int option)
 		return CLI_OK;
 	case 'v':
 		options->verbose = true;
-		return CLI_OK;
-	case OPT_USER_ONLY:
-		filter->flags |= STACKTAP_FILTER_USER_ONLY;
-		return CLI_OK;
-	case OPT_KERNEL_ONLY:
-		filter->flags |= STACKTAP_FILTER_KERNEL_ONLY;
-		return CLI_OK;
-	case OPT_EXCLUDE_IDLE:
-		filter->flags |= STACKTAP_FILTER_EXCLUDE_IDLE;
 		return CLI_OK;
 	case OPT_FREQ_MODE:
 		parse->is_frequency = true;
@@ -211,18 +197,19 @@ static int parse_option(struct parse *parse, int option)
 		return set_slice(&options->slice_max_bytes, optarg);
 	case OPT_SIDEBAND_BYTES:
 		return set_sideband(options, optarg);
-	default:
+	case OPT_DURATION:
 		if (!cli_parse_duration(optarg, &options->duration_ms))
 			return cli_usage_error("duration `%s' is not a time such as 10, 0.5 or 2m",
 					       optarg);
 		return CLI_OK;
+	default:
+		return filter_option(&options->filter, option, optarg);
 	}
 }
 
 static int check(struct parse *parse)
 {
 	struct record_options *options = parse->options;
-	const uint32_t modes = STACKTAP_FILTER_USER_ONLY | STACKTAP_FILTER_KERNEL_ONLY;
 	int ret;
 
 	if (!options->source_count) {
@@ -233,10 +220,12 @@ static int check(struct parse *parse)
 	ret = set_periods(parse);
 	if (ret)
 		return ret;
-	if ((options->filter.flags & modes) == modes)
-		return cli_usage_error("--user-only and --kernel-only exclude each other");
-	if (options->filter.tgids && (options->has_all || options->command))
-		return cli_usage_error("-p excludes -a and a command");
+	ret = filter_check(&options->filter);
+	if (ret)
+		return ret;
+	if ((options->filter.tgids || options->filter.tids) &&
+	    (options->has_all || options->command))
+		return cli_usage_error("-p and -t exclude -a and a command");
 	return CLI_OK;
 }
 
@@ -245,19 +234,13 @@ int record_parse(int argc, char **argv, struct record_options *ret_options)
 	static const struct option long_options[] = {
 		{ "help", no_argument, NULL, 'h' },
 		{ "all-cpus", no_argument, NULL, 'a' },
-		{ "pid", required_argument, NULL, 'p' },
-		{ "cpu", required_argument, NULL, 'C' },
+		FILTER_OPTIONS,
 		{ "event", required_argument, NULL, 'e' },
 		{ "freq", required_argument, NULL, 'F' },
 		{ "count", required_argument, NULL, 'c' },
 		{ "output", required_argument, NULL, 'o' },
 		{ "quiet", no_argument, NULL, 'q' },
 		{ "verbose", no_argument, NULL, 'v' },
-		{ "user-only", no_argument, NULL, OPT_USER_ONLY },
-		{ "all-user", no_argument, NULL, OPT_USER_ONLY },
-		{ "kernel-only", no_argument, NULL, OPT_KERNEL_ONLY },
-		{ "all-kernel", no_argument, NULL, OPT_KERNEL_ONLY },
-		{ "exclude-idle", no_argument, NULL, OPT_EXCLUDE_IDLE },
 		{ "freq-mode", no_argument, NULL, OPT_FREQ_MODE },
 		{ "max-stack", required_argument, NULL, OPT_MAX_STACK },
 		{ "sideband-bytes", required_argument, NULL, OPT_SIDEBAND_BYTES },
@@ -279,7 +262,8 @@ int record_parse(int argc, char **argv, struct record_options *ret_options)
 	};
 	opterr = 0;
 	/* '+': what follows the command's name is the command's */
-	while ((option = getopt_long(argc, argv, "+:hap:C:e:F:c:go:qv", long_options, NULL)) != -1) {
+	while ((option = getopt_long(argc, argv, "+:hae:F:c:go:qv" FILTER_LETTERS, long_options,
+				     NULL)) != -1) {
 		if (option == 'h')
 			return cli_help(help) + 1;
 		if (option == '?' || option == ':')

@@ -5,6 +5,7 @@
 
 #include "base/json.h"
 #include "cli/cli.h"
+#include "cli/filter.h"
 #include "cli/session.h"
 
 static const char help[] =
@@ -16,6 +17,10 @@ static const char help[] =
 	"      --source N      the source that --rate or --period changes (default: all)\n"
 	"  -C, --cpus LIST     sample these CPUs alone: 0-3,7\n"
 	"  -p, --pid PID,...   sample these processes alone\n"
+	"  -t, --tid TID,...   these threads alone\n"
+	"  -u, --uid USER,...  what runs as these users alone, by name or number\n"
+	"      --comm NAME,... threads of these names alone\n"
+	"  -G, --cgroup PATH,...  these cgroups (v2) alone with those below them\n"
 	"      --user-only     only what hits user mode\n"
 	"      --kernel-only   only what hits the kernel\n"
 	"      --exclude-idle  not the idle task\n"
@@ -25,9 +30,6 @@ static const char help[] =
 
 enum {
 	OPT_SOURCE = 256,
-	OPT_USER_ONLY,
-	OPT_KERNEL_ONLY,
-	OPT_EXCLUDE_IDLE,
 	OPT_NO_FILTER,
 };
 
@@ -85,6 +87,25 @@ static int set_filter(const struct change *change, struct control *control,
 		merged.tgids = wanted->tgids;
 		merged.tgid_count = wanted->tgid_count;
 	}
+	if (wanted->tids) {
+		merged.tids = wanted->tids;
+		merged.tid_count = wanted->tid_count;
+	}
+	if (wanted->uids) {
+		merged.uids = wanted->uids;
+		merged.uid_count = wanted->uid_count;
+	}
+	if (wanted->comms) {
+		merged.comms = wanted->comms;
+		merged.comm_count = wanted->comm_count;
+	}
+	/* those in force are kept by their ids, which stand for them even when they were removed */
+	if (wanted->cgroup_fd_count) {
+		merged.cgroup_fds = wanted->cgroup_fds;
+		merged.cgroup_fd_count = wanted->cgroup_fd_count;
+		merged.cgroups = NULL;
+		merged.cgroup_count = 0;
+	}
 	if (wanted->flags & modes)
 		merged.flags &= ~modes;
 	merged.flags |= wanted->flags;
@@ -102,7 +123,7 @@ static int apply(void *ctx, struct control *control, const struct control_sessio
 	snprintf(what, sizeof(what), "cannot change session %" PRIu64, session->id);
 	if (change->has_rate || change->has_period)
 		ret = set_rates(change, control, session, what);
-	if (!ret && (change->no_filter || filter->cpus || filter->tgids || filter->flags))
+	if (!ret && (change->no_filter || !control_filter_is_empty(filter)))
 		ret = set_filter(change, control, session, what);
 	if (!ret && change->json)
 		json_u64(change->json, NULL, session->id);
@@ -148,11 +169,7 @@ int set_run(int argc, char **argv)
 		{ "rate", required_argument, NULL, 'F' },
 		{ "period", required_argument, NULL, 'c' },
 		{ "source", required_argument, NULL, OPT_SOURCE },
-		{ "cpus", required_argument, NULL, 'C' },
-		{ "pid", required_argument, NULL, 'p' },
-		{ "user-only", no_argument, NULL, OPT_USER_ONLY },
-		{ "kernel-only", no_argument, NULL, OPT_KERNEL_ONLY },
-		{ "exclude-idle", no_argument, NULL, OPT_EXCLUDE_IDLE },
+		FILTER_OPTIONS,
 		{ "no-filter", no_argument, NULL, OPT_NO_FILTER },
 		{ "json", no_argument, NULL, 'j' },
 		{ 0 },
@@ -163,7 +180,7 @@ int set_run(int argc, char **argv)
 	int option, ret;
 
 	opterr = 0;
-	while ((option = getopt_long(argc, argv, ":hF:c:C:p:", options, NULL)) != -1) {
+	while ((option = getopt_long(argc, argv, ":hF:c:" FILTER_LETTERS, options, NULL)) != -1) {
 		switch (option) {
 		case 'h':
 			return cli_help(help);
@@ -184,27 +201,6 @@ int set_run(int argc, char **argv)
 						       optarg, STACKTAP_MAX_SOURCES - 1);
 			change.has_source = true;
 			break;
-		case 'C':
-			free(filter->cpus);
-			filter->cpus = NULL;
-			ret = cli_parse_cpus(optarg, &filter->cpus, &filter->cpu_words);
-			if (ret)
-				return ret;
-			break;
-		case 'p':
-			ret = cli_parse_pids(optarg, &filter->tgids, &filter->tgid_count);
-			if (ret)
-				return ret;
-			break;
-		case OPT_USER_ONLY:
-			filter->flags |= STACKTAP_FILTER_USER_ONLY;
-			break;
-		case OPT_KERNEL_ONLY:
-			filter->flags |= STACKTAP_FILTER_KERNEL_ONLY;
-			break;
-		case OPT_EXCLUDE_IDLE:
-			filter->flags |= STACKTAP_FILTER_EXCLUDE_IDLE;
-			break;
 		case OPT_NO_FILTER:
 			change.no_filter = true;
 			break;
@@ -213,7 +209,11 @@ int set_run(int argc, char **argv)
 			cli_use_json();
 			break;
 		default:
-			return cli_bad_option(argc, argv, option);
+			ret = filter_option(filter, option, optarg);
+			if (ret == CLI_GO_ON)
+				return cli_bad_option(argc, argv, option);
+			if (ret)
+				return ret;
 		}
 	}
 	if (optind + 1 != argc)
@@ -222,11 +222,11 @@ int set_run(int argc, char **argv)
 		return cli_usage_error("--rate and --period exclude each other");
 	if (change.has_source && !change.has_rate && !change.has_period)
 		return cli_usage_error("--source wants --rate or --period");
-	if ((filter->flags & STACKTAP_FILTER_USER_ONLY) &&
-	    (filter->flags & STACKTAP_FILTER_KERNEL_ONLY))
-		return cli_usage_error("--user-only and --kernel-only exclude each other");
-	if (!change.has_rate && !change.has_period && !change.no_filter && !filter->cpus &&
-	    !filter->tgids && !filter->flags)
+	ret = filter_check(filter);
+	if (ret)
+		return ret;
+	if (!change.has_rate && !change.has_period && !change.no_filter &&
+	    control_filter_is_empty(filter))
 		return cli_usage_error("nothing to change; see `stacktap set --help'");
 	return run_change(&change, argv[optind], use_json);
 }

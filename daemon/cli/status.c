@@ -2,6 +2,7 @@
 #include "cli/status.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <string.h>
 
 #include "base/cpulist.h"
@@ -162,11 +163,31 @@ static void print_source(const struct control_source *source)
 		       name_of_errno(source->fallback_errno));
 }
 
-static void print_filter(const struct control_filter *filter)
+static void print_ids(const char *what, const uint32_t *ids, size_t count)
 {
 	enum { SHOWN = 10 };
 
-	if (!filter->cpus && !filter->tgids && !filter->flags)
+	if (!count)
+		return;
+	printf(" %s", what);
+	for (size_t i = 0; i < count && i < SHOWN; i++)
+		printf(" %u", ids[i]);
+	printf("%s (%zu);", count > SHOWN ? " ..." : "", count);
+}
+
+static void print_cgroup(uint64_t id)
+{
+	char path[PATH_MAX];
+
+	if (!control_cgroup_path(id, path, sizeof(path)))
+		printf(" %s", path);
+	else
+		printf(" %" PRIu64 " (removed or not to be seen from here)", id);
+}
+
+static void print_filter(const struct control_filter *filter)
+{
+	if (control_filter_is_empty(filter))
 		return;
 	fputs("  filter:", stdout);
 	if (filter->cpus) {
@@ -176,12 +197,21 @@ static void print_filter(const struct control_filter *filter)
 		cpulist_format(&list, text, sizeof(text));
 		printf(" CPUs %s;", text);
 	}
-	if (filter->tgids) {
-		fputs(" processes", stdout);
-		for (size_t i = 0; i < filter->tgid_count && i < SHOWN; i++)
-			printf(" %u", filter->tgids[i]);
-		printf("%s (%zu);", filter->tgid_count > SHOWN ? " ..." : "", filter->tgid_count);
+	print_ids("processes", filter->tgids, filter->tgid_count);
+	print_ids("threads", filter->tids, filter->tid_count);
+	print_ids("users", filter->uids, filter->uid_count);
+	if (filter->comm_count) {
+		fputs(" names", stdout);
+		for (size_t i = 0; i < filter->comm_count; i++)
+			printf("%s %s", i ? "," : "", filter->comms[i]);
+		putchar(';');
 	}
+	if (filter->cgroup_count)
+		fputs(" cgroups", stdout);
+	for (size_t i = 0; i < filter->cgroup_count; i++)
+		print_cgroup(filter->cgroups[i]);
+	if (filter->cgroup_count)
+		putchar(';');
 	if (filter->flags & STACKTAP_FILTER_USER_ONLY)
 		fputs(" user mode only;", stdout);
 	if (filter->flags & STACKTAP_FILTER_KERNEL_ONLY)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <inttypes.h>
+#include <limits.h>
 #include <string.h>
 
 #include "base/cpulist.h"
@@ -55,6 +56,27 @@ static void print_source(struct json *json, const struct control_source *source)
 	json_end(json);
 }
 
+static void print_ids(struct json *json, const char *name, const uint32_t *ids, size_t count)
+{
+	if (!count)
+		return;
+	json_array(json, name);
+	for (size_t i = 0; i < count; i++)
+		json_u64(json, NULL, ids[i]);
+	json_end(json);
+}
+
+static void print_cgroup(struct json *json, uint64_t id)
+{
+	char path[PATH_MAX];
+	bool is_seen = !control_cgroup_path(id, path, sizeof(path));
+
+	json_object(json, NULL);
+	json_u64(json, "id", id);
+	json_string(json, "path", is_seen ? path : NULL);
+	json_end(json);
+}
+
 static void print_filter(struct json *json, const struct control_filter *filter)
 {
 	json_object(json, "filter");
@@ -67,15 +89,25 @@ static void print_filter(struct json *json, const struct control_filter *filter)
 				json_u64(json, NULL, cpu);
 		json_end(json);
 	}
-	if (filter->tgids) {
-		json_array(json, "pids");
-		for (size_t i = 0; i < filter->tgid_count; i++)
-			json_u64(json, NULL, filter->tgids[i]);
+	print_ids(json, "pids", filter->tgids, filter->tgid_count);
+	print_ids(json, "tids", filter->tids, filter->tid_count);
+	print_ids(json, "uids", filter->uids, filter->uid_count);
+	if (filter->comm_count) {
+		json_array(json, "comms");
+		for (size_t i = 0; i < filter->comm_count; i++)
+			json_string(json, NULL, filter->comms[i]);
+		json_end(json);
+	}
+	if (filter->cgroup_count) {
+		json_array(json, "cgroups");
+		for (size_t i = 0; i < filter->cgroup_count; i++)
+			print_cgroup(json, filter->cgroups[i]);
 		json_end(json);
 	}
 	json_bool(json, "user_only", filter->flags & STACKTAP_FILTER_USER_ONLY);
 	json_bool(json, "kernel_only", filter->flags & STACKTAP_FILTER_KERNEL_ONLY);
 	json_bool(json, "exclude_idle", filter->flags & STACKTAP_FILTER_EXCLUDE_IDLE);
+	json_u64(json, "bytes", filter->bytes);
 	json_end(json);
 }
 

@@ -89,6 +89,7 @@ static struct nla_policy source_policy[STACKTAP_SRC_ATTR_MAX + 1] = {
 
 static struct nla_policy filter_policy[STACKTAP_FILTER_ATTR_MAX + 1] = {
 	[STACKTAP_FILTER_FLAGS] = U32,
+	[STACKTAP_FILTER_BYTES] = U32,
 };
 
 static struct nla_policy count_policy[STACKTAP_CNT_ATTR_MAX + 1] = {
@@ -203,17 +204,37 @@ static int parse_array(struct nlattr *attr, size_t unit, void *ret_array, size_t
 static int parse_filter(struct nlattr *nest, struct control_filter *ret_filter)
 {
 	struct nlattr *attrs[STACKTAP_FILTER_ATTR_MAX + 1];
+	const struct {
+		int type;
+		size_t unit;
+		void *ret_array;
+		size_t *ret_count;
+	} arrays[] = {
+		{ STACKTAP_FILTER_CPUS, sizeof(uint64_t), &ret_filter->cpus,
+		  &ret_filter->cpu_words },
+		{ STACKTAP_FILTER_TGIDS, sizeof(uint32_t), &ret_filter->tgids,
+		  &ret_filter->tgid_count },
+		{ STACKTAP_FILTER_TIDS, sizeof(uint32_t), &ret_filter->tids,
+		  &ret_filter->tid_count },
+		{ STACKTAP_FILTER_UIDS, sizeof(uint32_t), &ret_filter->uids,
+		  &ret_filter->uid_count },
+		{ STACKTAP_FILTER_COMMS, STACKTAP_COMM_LEN, &ret_filter->comms,
+		  &ret_filter->comm_count },
+		{ STACKTAP_FILTER_CGROUPS, sizeof(uint64_t), &ret_filter->cgroups,
+		  &ret_filter->cgroup_count },
+	};
 	int ret = 0;
 
 	if (nla_parse_nested(attrs, STACKTAP_FILTER_ATTR_MAX, nest, filter_policy) < 0)
 		return -EBADMSG;
 	ret_filter->flags = get_u32(attrs[STACKTAP_FILTER_FLAGS]);
-	if (attrs[STACKTAP_FILTER_CPUS])
-		ret = parse_array(attrs[STACKTAP_FILTER_CPUS], sizeof(uint64_t), &ret_filter->cpus,
-				  &ret_filter->cpu_words);
-	if (!ret && attrs[STACKTAP_FILTER_TGIDS])
-		ret = parse_array(attrs[STACKTAP_FILTER_TGIDS], sizeof(uint32_t),
-				  &ret_filter->tgids, &ret_filter->tgid_count);
+	ret_filter->bytes = get_u32(attrs[STACKTAP_FILTER_BYTES]);
+	for (size_t i = 0; !ret && i < ARRAY_SIZE(arrays); i++)
+		if (attrs[arrays[i].type])
+			ret = parse_array(attrs[arrays[i].type], arrays[i].unit,
+					  arrays[i].ret_array, arrays[i].ret_count);
+	for (size_t i = 0; !ret && i < ret_filter->comm_count; i++)
+		ret_filter->comms[i][STACKTAP_COMM_LEN - 1] = '\0';
 	return ret;
 }
 
@@ -411,8 +432,12 @@ size_t attribute_change_size(const struct control_change *change)
 	size_t size = FIXED + change->source_count * SOURCE;
 
 	if (change->filter)
-		size += change->filter->cpu_words * sizeof(uint64_t) +
-			change->filter->tgid_count * sizeof(uint32_t);
+		size += (change->filter->cpu_words + change->filter->cgroup_count) *
+				sizeof(uint64_t) +
+			(change->filter->tgid_count + change->filter->tid_count +
+			 change->filter->uid_count + change->filter->cgroup_fd_count) *
+				sizeof(uint32_t) +
+			change->filter->comm_count * STACKTAP_COMM_LEN;
 	return size;
 }
 
@@ -440,6 +465,8 @@ static int put_source(struct nl_msg *message, const struct control_source *sourc
 /* libnl takes an attribute's length as int and checks it against the message alone */
 static int put_array(struct nl_msg *message, int type, const void *data, size_t size)
 {
+	if (!size)
+		return 0;
 	if (size > UINT16_MAX - NLA_HDRLEN)
 		return -E2BIG;
 	return nla_put(message, type, (int)size, data) ? -EMSGSIZE : 0;
@@ -447,17 +474,28 @@ static int put_array(struct nl_msg *message, int type, const void *data, size_t 
 
 static int put_filter(struct nl_msg *message, const struct control_filter *filter)
 {
+	const struct {
+		int type;
+		const void *data;
+		size_t size;
+	} arrays[] = {
+		{ STACKTAP_FILTER_CPUS, filter->cpus, filter->cpu_words * sizeof(uint64_t) },
+		{ STACKTAP_FILTER_TGIDS, filter->tgids, filter->tgid_count * sizeof(uint32_t) },
+		{ STACKTAP_FILTER_TIDS, filter->tids, filter->tid_count * sizeof(uint32_t) },
+		{ STACKTAP_FILTER_UIDS, filter->uids, filter->uid_count * sizeof(uint32_t) },
+		{ STACKTAP_FILTER_COMMS, filter->comms, filter->comm_count * STACKTAP_COMM_LEN },
+		{ STACKTAP_FILTER_CGROUP_FDS, filter->cgroup_fds,
+		  filter->cgroup_fd_count * sizeof(int) },
+		{ STACKTAP_FILTER_CGROUPS, filter->cgroups,
+		  filter->cgroup_count * sizeof(uint64_t) },
+	};
 	struct nlattr *nest = nla_nest_start(message, STACKTAP_A_FILTER | NLA_F_NESTED);
 	int ret = 0;
 
 	if (!nest)
 		return -EMSGSIZE;
-	if (filter->cpus)
-		ret = put_array(message, STACKTAP_FILTER_CPUS, filter->cpus,
-				filter->cpu_words * sizeof(uint64_t));
-	if (!ret && filter->tgids)
-		ret = put_array(message, STACKTAP_FILTER_TGIDS, filter->tgids,
-				filter->tgid_count * sizeof(uint32_t));
+	for (size_t i = 0; !ret && i < ARRAY_SIZE(arrays); i++)
+		ret = put_array(message, arrays[i].type, arrays[i].data, arrays[i].size);
 	if (!ret && filter->flags && nla_put_u32(message, STACKTAP_FILTER_FLAGS, filter->flags))
 		ret = -EMSGSIZE;
 	if (ret < 0)

@@ -42,6 +42,9 @@ static const struct option options[] = {
 	{ "profile", "max_stack", OPTION_NUMBER, FIELD(max_stack), 1, STACKTAP_MAX_USER_FRAMES,
 	  { NULL } },
 	{ "filter", "cpus", OPTION_STRING, FIELD(cpus), 0, 0, { NULL } },
+	{ "filter", "users", OPTION_STRING, FIELD(users), 0, 0, { NULL } },
+	{ "filter", "comms", OPTION_STRING, FIELD(comms), 0, 0, { NULL } },
+	{ "filter", "cgroups", OPTION_STRING, FIELD(cgroups), 0, 0, { NULL } },
 	{ "filter", "user_only", OPTION_BOOL, FIELD(user_only), 0, 0, { NULL } },
 	{ "filter", "kernel_only", OPTION_BOOL, FIELD(kernel_only), 0, 0, { NULL } },
 	{ "filter", "exclude_idle", OPTION_BOOL, FIELD(exclude_idle), 0, 0, { NULL } },
@@ -524,7 +527,8 @@ int config_sources(const struct config *config, struct control_source *ret_sourc
 int config_filter(const struct config *config, struct control_filter *ret_filter, char *error,
 		  size_t error_size)
 {
-	struct control_filter filter = { 0 };
+	_cleanup_(control_filter_done) struct control_filter filter = { 0 };
+	int ret = 0;
 
 	if (config->cpus) {
 		struct cpulist list;
@@ -535,6 +539,15 @@ int config_filter(const struct config *config, struct control_filter *ret_filter
 		filter.cpus = list.words;
 		filter.cpu_words = list.count;
 	}
+	if (config->users)
+		ret = control_filter_add_users(&filter, config->users, error, error_size);
+	if (!ret && config->comms)
+		ret = control_filter_add_comms(&filter, config->comms, error, error_size);
+	if (!ret && config->cgroups)
+		ret = control_filter_add_cgroups(&filter, config->cgroups, error, error_size);
+	/* whatever is not here is the option's fault, not the file's */
+	if (ret < 0)
+		return ret == -ENOMEM ? ret : -EINVAL;
 	if (config->user_only)
 		filter.flags |= STACKTAP_FILTER_USER_ONLY;
 	if (config->kernel_only)
@@ -542,5 +555,6 @@ int config_filter(const struct config *config, struct control_filter *ret_filter
 	if (config->exclude_idle)
 		filter.flags |= STACKTAP_FILTER_EXCLUDE_IDLE;
 	*ret_filter = filter;
+	filter = (struct control_filter){ 0 };
 	return 0;
 }

@@ -26,6 +26,7 @@ struct config {
 
 	/* [filter] */
 	char *cpus;			/* CPU list, NULL: all */
+	char *users, *comms, *cgroups;	/* lists, NULL: all */
 	bool user_only, kernel_only, exclude_idle;
 
 	/* [capture] */

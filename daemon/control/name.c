@@ -6,6 +6,7 @@
 
 static const char *const features[] = {
 	"kernel-stacks", "user-frame-pointers", "tables", "stack-slices", "trace-context", "nmi",
+	"task-filters",
 };
 
 static const char *const states[] = {

@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 
 #include "control/attribute.h"
+#include "control/nlerror.h"
 
 enum {
 	RECEIVE_BYTES = 1 << 20,
@@ -22,7 +23,7 @@ struct control {
 	struct nl_sock *socket;
 	struct nl_sock *events;	/* its own socket: no event between a request and its answer */
 	int family;
-	char error[256];
+	char error[384];
 	/* the newest event, see control_next_event() */
 	struct control_event event;
 	bool has_event;
@@ -35,60 +36,6 @@ struct request {
 	int (*parse)(struct request *request, struct nlmsghdr *message);
 	void *ctx;
 };
-
-/* libnl's errors are positive inside its table, its functions return them negated. */
-static int error_from_libnl(int nle)
-{
-	switch (nle < 0 ? -nle : nle) {
-	case NLE_SUCCESS:
-		return 0;
-	case NLE_INTR:
-		return -EINTR;
-	case NLE_BAD_SOCK:
-		return -ENOTSOCK;
-	case NLE_AGAIN:
-	case NLE_DUMP_INTR:
-		return -EAGAIN;
-	case NLE_NOMEM:
-		/* libnl reports ENOBUFS, the overrun of a socket, with the same number */
-		return errno == ENOBUFS ? -ENOBUFS : -ENOMEM;
-	case NLE_EXIST:
-		return -EEXIST;
-	case NLE_RANGE:
-		return -ERANGE;
-	case NLE_MSGSIZE:
-	case NLE_MSG_OVERFLOW:
-	case NLE_ATTRSIZE:
-		return -EMSGSIZE;
-	case NLE_OPNOTSUPP:
-	case NLE_SRCRT_NOSUPPORT:
-	case NLE_PROTO_MISMATCH:
-		return -EOPNOTSUPP;
-	case NLE_AF_NOSUPPORT:
-		return -EAFNOSUPPORT;
-	case NLE_OBJ_NOTFOUND:
-	case NLE_NOADDR:
-		return -ENOENT;
-	case NLE_NODEV:
-		return -ENODEV;
-	case NLE_BUSY:
-		return -EBUSY;
-	case NLE_NOACCESS:
-		return -EACCES;
-	case NLE_PERM:
-		return -EPERM;
-	case NLE_SEQ_MISMATCH:
-	case NLE_MSG_TRUNC:
-	case NLE_MSG_TOOSHORT:
-	case NLE_MSGTYPE_NOSUPPORT:
-	case NLE_PARSE_ERR:
-		return -EBADMSG;
-	case NLE_INVAL:
-		return -EINVAL;
-	default:
-		return -EIO;
-	}
-}
 
 /* The extended acknowledgement behind an error message. */
 static void keep_sentence(struct control *control, struct nlmsgerr *error)
@@ -194,13 +141,13 @@ static int transact(struct control *control, struct nl_msg *message, struct requ
 	nl_cb_set(cb, NL_CB_VALID, NL_CB_CUSTOM, on_valid, request);
 	ret = nl_send_auto(control->socket, message);
 	if (ret < 0)
-		return error_from_libnl(ret);
+		return nlerror_to_errno(ret);
 	while (!request->is_done) {
 		ret = nl_recvmsgs(control->socket, cb);
 		if (request->error)
 			continue;
 		if (ret < 0 && ret != -NLE_INTR)
-			return error_from_libnl(ret);
+			return nlerror_to_errno(ret);
 	}
 	return request->error;
 }
@@ -215,7 +162,7 @@ static int open_socket(struct nl_sock **ret_socket)
 	ret = genl_connect(socket);
 	if (ret < 0) {
 		nl_socket_free(socket);
-		return error_from_libnl(ret);
+		return nlerror_to_errno(ret);
 	}
 	/* a kernel that cannot do one of these still answers, with less detail */
 	setsockopt(nl_socket_get_fd(socket), SOL_NETLINK, NETLINK_EXT_ACK, &on, sizeof(on));
@@ -237,7 +184,7 @@ int control_open(struct control **ret_control)
 		goto err_control;
 	ret = genl_ctrl_resolve(control->socket, STACKTAP_GENL_NAME);
 	if (ret < 0) {
-		ret = ret == -NLE_OBJ_NOTFOUND ? -ENODEV : error_from_libnl(ret);
+		ret = ret == -NLE_OBJ_NOTFOUND ? -ENODEV : nlerror_to_errno(ret);
 		goto err_control;
 	}
 	control->family = ret;
@@ -261,13 +208,6 @@ void control_close(struct control *control)
 const char *control_error(const struct control *control)
 {
 	return control->error;
-}
-
-void control_filter_done(struct control_filter *filter)
-{
-	free(filter->cpus);
-	free(filter->tgids);
-	*filter = (struct control_filter){ 0 };
 }
 
 static int parse_module(struct request *request, struct nlmsghdr *message)
@@ -433,12 +373,33 @@ int control_each_table(struct control *control, uint64_t session_id,
 	return ret;
 }
 
+/* An older module would say that it does not know an attribute, which helps nobody. */
+static int check_task_filters(struct control *control)
+{
+	struct control_module module;
+	int ret;
+
+	ret = control_get_module(control, &module);
+	if (ret < 0 || module.features & STACKTAP_FEATURE_TASK_FILTERS)
+		return ret;
+	snprintf(control->error, sizeof(control->error),
+		 "the loaded module (version %s, ABI %u.%u) cannot filter by thread, user, name and "
+		 "cgroup, which takes ABI 1.7: install the module of this program (ABI %u.%u) and "
+		 "reload it (modprobe -r stacktap; modprobe stacktap)", module.version,
+		 module.abi_major, module.abi_minor, STACKTAP_ABI_MAJOR, STACKTAP_ABI_MINOR);
+	return -EPROTONOSUPPORT;
+}
+
 int control_set_session(struct control *control, uint64_t id, const struct control_change *change)
 {
 	_cleanup_message_ struct nl_msg *message = NULL;
 	struct request request = { 0 };
-	int ret;
+	int ret = 0;
 
+	if (change->filter && control_filter_is_by_task(change->filter))
+		ret = check_task_filters(control);
+	if (ret < 0)
+		return ret;
 	message = new_message(control, STACKTAP_CMD_SET_SESSION, 0, attribute_change_size(change));
 	if (!message)
 		return -ENOMEM;
@@ -557,7 +518,7 @@ int control_subscribe(struct control *control)
 	group = genl_ctrl_resolve_grp(control->socket, STACKTAP_GENL_NAME,
 				      STACKTAP_GENL_GROUP_EVENTS);
 	if (group < 0)
-		return error_from_libnl(group);
+		return nlerror_to_errno(group);
 	ret = open_socket(&control->events);
 	if (ret < 0)
 		return ret;
@@ -567,7 +528,7 @@ int control_subscribe(struct control *control)
 	if (ret < 0) {
 		nl_socket_free(control->events);
 		control->events = NULL;
-		return error_from_libnl(ret);
+		return nlerror_to_errno(ret);
 	}
 	return 0;
 }
@@ -592,5 +553,5 @@ int control_next_event(struct control *control, int timeout_ms, struct control_e
 		*ret_event = control->event;
 		return 1;
 	}
-	return ret < 0 ? error_from_libnl(ret) : 0;
+	return ret < 0 ? nlerror_to_errno(ret) : 0;
 }

@@ -9,6 +9,7 @@
 #include <linux/stacktap.h>
 
 #include "base/macro.h"
+#include "control/filter.h"
 
 struct control;
 
@@ -38,15 +39,6 @@ struct control_source {
 	uint32_t flags;			/* STACKTAP_SRC_* */
 	uint32_t fallback_errno, fallback_cpus; /* read only */
 };
-
-struct control_filter {
-	uint64_t *cpus;			/* bitmap, NULL: all */
-	size_t cpu_words;
-	uint32_t *tgids;		/* NULL: all */
-	size_t tgid_count;
-	uint32_t flags;			/* STACKTAP_FILTER_* */
-};
-void control_filter_done(struct control_filter *filter);
 
 struct control_session {
 	uint64_t id;

@@ -124,8 +124,16 @@ refused "way to walk" 2 "fp and table" record --call-graph dwarf
 refused "no such process" 1 "no process 4194303" record -p 4194303
 refused "no process at all" 2 "names no process" record -p ,
 refused "a process in words" 2 "init" record -p init
-refused "process and command" 2 "-p excludes" record -p 1 -- true
-refused "process and all" 2 "-p excludes" record -p 1 -a
+refused "process and command" 2 "-p and -t exclude" record -p 1 -- true
+refused "process and all" 2 "-p and -t exclude" record -p 1 -a
+refused "thread and all" 2 "-p and -t exclude" record -t 1 -a
+refused "no such thread" 1 "no thread 4194303" record -t 4194303
+refused "no such user" 1 "no user \`no-such-user'" record -u no-such-user
+refused "user beyond all" 2 "4294967295" record -u 4294967295
+refused "name too long" 2 "say \`0123456789abcde'" record --comm 0123456789abcdef
+refused "no name at all" 2 "names no program" record --comm ,
+refused "no such cgroup" 1 "cgroup" record -G no/such.slice
+refused "set: name too long" 2 "15 bytes" set all --comm 0123456789abcdef
 refused "bad CPU list" 2 "1-" record -C 1-
 refused "no such CPU" 1 "no CPU 4095" record -C 0,4095
 refused "user and kernel only" 2 "exclude each other" record --user-only --kernel-only

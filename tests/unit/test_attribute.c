@@ -42,7 +42,10 @@ static struct nlattr *find_top(struct nl_msg *message, int type)
 static void put_session(struct nl_msg *message, unsigned int sources)
 {
 	const uint64_t cpus[] = { 5, 0, 1 };
-	const uint32_t tgids[] = { 7, 4194303 };
+	const uint32_t tgids[] = { 7, 4194303 }, uids[] = { 0, 1000, UINT32_MAX - 1 };
+	const uint64_t cgroups[] = { UINT64_MAX, 1 };
+	/* the second is not terminated, as no kernel would send it */
+	const char comms[2][STACKTAP_COMM_LEN] = { "bash", "0123456789abcde" "f" };
 	struct nlattr *session = nla_nest_start(message, STACKTAP_A_SESSION);
 	struct nlattr *list, *filter;
 
@@ -67,6 +70,11 @@ static void put_session(struct nl_msg *message, unsigned int sources)
 	filter = nla_nest_start(message, STACKTAP_A_FILTER);
 	nla_put(message, STACKTAP_FILTER_CPUS, sizeof(cpus), cpus);
 	nla_put(message, STACKTAP_FILTER_TGIDS, sizeof(tgids), tgids);
+	nla_put(message, STACKTAP_FILTER_TIDS, sizeof(tgids[0]), tgids);
+	nla_put(message, STACKTAP_FILTER_UIDS, sizeof(uids), uids);
+	nla_put(message, STACKTAP_FILTER_COMMS, sizeof(comms), comms);
+	nla_put(message, STACKTAP_FILTER_CGROUPS, sizeof(cgroups), cgroups);
+	nla_put_u32(message, STACKTAP_FILTER_BYTES, 4096);
 	nla_nest_end(message, filter);
 	nla_nest_end(message, session);
 }
@@ -91,7 +99,19 @@ static void test_session(void **state _unused_)
 	assert_int_equal(session.filter.cpus[0], 5);
 	assert_int_equal(session.filter.tgid_count, 2);
 	assert_int_equal(session.filter.tgids[1], 4194303);
+	assert_int_equal(session.filter.tid_count, 1);
+	assert_int_equal(session.filter.uid_count, 3);
+	assert_true(session.filter.uids[2] == UINT32_MAX - 1);
+	assert_int_equal(session.filter.comm_count, 2);
+	assert_string_equal(session.filter.comms[0], "bash");
+	assert_string_equal(session.filter.comms[1], "0123456789abcde");
+	assert_int_equal(session.filter.cgroup_count, 2);
+	assert_true(session.filter.cgroups[0] == UINT64_MAX);
+	assert_int_equal(session.filter.cgroup_fd_count, 0);
+	assert_int_equal(session.filter.bytes, 4096);
+	assert_true(control_filter_is_by_task(&session.filter));
 	control_filter_done(&session.filter);
+	assert_true(control_filter_is_empty(&session.filter));
 	nlmsg_free(message);
 }
 
@@ -234,6 +254,33 @@ static void test_change(void **state _unused_)
 	free(filter.tgids);
 }
 
+static void test_task_filter_is_sent(void **state _unused_)
+{
+	uint32_t ids[STACKTAP_MAX_TGIDS] = { 1, 2, 3 };
+	char comms[STACKTAP_MAX_COMMS][STACKTAP_COMM_LEN] = { "one", "two" };
+	uint64_t cgroups[STACKTAP_MAX_CGROUPS] = { 17 };
+	int fds[] = { 5, 6 };
+	/* borrowed, never freed */
+	struct control_filter filter = {
+		.tids = ids, .tid_count = STACKTAP_MAX_TGIDS - 4, .uids = ids, .uid_count = 4,
+		.comms = comms, .comm_count = STACKTAP_MAX_COMMS, .cgroup_fds = fds,
+		.cgroup_fd_count = 2, .cgroups = cgroups, .cgroup_count = STACKTAP_MAX_CGROUPS - 2,
+	};
+	struct control_change change = { .filter = &filter };
+	struct nl_msg *message = new_message(attribute_change_size(&change));
+	struct nlattr *nest;
+
+	assert_int_equal(attribute_put_change(message, &change), 0);
+	nest = find_top(message, STACKTAP_A_FILTER);
+	assert_null(find(nest, STACKTAP_FILTER_TGIDS));
+	assert_int_equal(nla_len(find(nest, STACKTAP_FILTER_TIDS)), (STACKTAP_MAX_TGIDS - 4) * 4);
+	assert_memory_equal(nla_data(find(nest, STACKTAP_FILTER_UIDS)), ids, 16);
+	assert_memory_equal(nla_data(find(nest, STACKTAP_FILTER_COMMS)), comms, sizeof(comms));
+	assert_memory_equal(nla_data(find(nest, STACKTAP_FILTER_CGROUP_FDS)), fds, 8);
+	assert_int_equal(nla_len(find(nest, STACKTAP_FILTER_CGROUPS)), (STACKTAP_MAX_CGROUPS - 2) * 8);
+	nlmsg_free(message);
+}
+
 static void test_empty_filter_is_sent(void **state _unused_)
 {
 	struct control_filter filter = { 0 };
@@ -302,6 +349,7 @@ int main(void)
 		cmocka_unit_test(test_cpu),
 		cmocka_unit_test(test_event_and_module),
 		cmocka_unit_test(test_change),
+		cmocka_unit_test(test_task_filter_is_sent),
 		cmocka_unit_test(test_empty_filter_is_sent),
 		cmocka_unit_test(test_rate),
 		cmocka_unit_test(test_damaged_messages),

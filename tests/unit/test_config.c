@@ -99,7 +99,7 @@ static void test_every_option_round_trips(void **state _unused_)
 	static const char text[] =
 		"[profile]\nevent = instructions:u\nevent = cpu-clock\nrate = 7\nperiod = 0\n"
 		"mode = frequency\nwindow_seconds = 2\nwindow_max_seconds = 3\nmax_stack = 9\n\n"
-		"[filter]\ncpus = 0-1\nuser_only = yes\nkernel_only = no\nexclude_idle = no\n\n"
+		"[filter]\ncpus = 0-1\nusers = root,7\ncomms = a,b c\ncgroups =\nuser_only = yes\nkernel_only = no\nexclude_idle = no\n\n"
 		"[capture]\nring_bytes = 131072\nsideband_bytes = 32768\n\n"
 		"[unwind]\ntables = no\nlate = no\nslice_bytes = 4096\nslice_max_bytes = 8192\n"
 		"fault_in = no\n\n"
@@ -162,6 +162,10 @@ static void test_refusals(void **state _unused_)
 	assert_refused("[unwind]\nslice_max_bytes = 65544\n", 2, "65536");
 	assert_refused("[unwind]\nslice_bytes = 1016\n", 2, "1024");
 	assert_refused("[filter]\ncpus = 1-\n", 0, "1-");
+	assert_refused("[filter]\nusers = no-such-user\n", 0, "no-such-user");
+	assert_refused("[filter]\nusers = 4294967295\n", 0, "4294967295");
+	assert_refused("[filter]\ncomms = 0123456789abcdef\n", 0, "15 bytes");
+	assert_refused("[filter]\ncgroups = no/such.slice\n", 0, "cgroup");
 	assert_refused("[capture]\nring_bytes = 100000\n", 0, "powers of two");
 	assert_refused("[export]\nendpoint = host:4318\n", 0, "http://");
 	assert_refused("[export]\nheaders = a\n", 0, "headers");
@@ -185,7 +189,8 @@ static void test_missing_file(void **state _unused_)
 static void test_sources_and_filter(void **state _unused_)
 {
 	struct config config = load("[profile]\nevent = cpu-clock\nevent = page-faults\nrate = 97\n"
-				    "[filter]\ncpus = 1,65\nkernel_only = yes\n");
+				    "[filter]\ncpus = 1,65\nusers = 0,4294967294,root\n"
+				    "comms = exactly15bytes_,x\nkernel_only = yes\n");
 	struct control_source sources[STACKTAP_MAX_SOURCES];
 	struct control_filter filter;
 	char error[256] = "";
@@ -204,6 +209,11 @@ static void test_sources_and_filter(void **state _unused_)
 	assert_int_equal(filter.flags,
 			 STACKTAP_FILTER_KERNEL_ONLY | STACKTAP_FILTER_EXCLUDE_IDLE);
 	assert_null(filter.tgids);
+	assert_int_equal(filter.uid_count, 3);
+	assert_true(filter.uids[1] == 4294967294 && !filter.uids[2]);
+	assert_int_equal(filter.comm_count, 2);
+	assert_memory_equal(filter.comms[0], "exactly15bytes_", STACKTAP_COMM_LEN);
+	assert_memory_equal(filter.comms[1], "x\0\0\0\0\0\0\0\0\0\0\0\0\0\0", STACKTAP_COMM_LEN);
 	control_filter_done(&filter);
 	config_done(&config);
 

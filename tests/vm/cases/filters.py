@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Samples of some threads, users, names and cgroups alone: the module's answers to the smallest
+client, then the options of the commands, alone, together and changed live."""
+
+import os
+
+import kmodtest
+
+LOAD = False
+SLICE = "/sys/fs/cgroup/wanted.slice"
+
+
+def guest(t):
+    kmodtest.run(t, "task-filters")
+    t.insmod()
+    os.makedirs(f"{SLICE}/inner")
+    programs = {
+        "cgroup": t.start("sh", "-c", f"echo $$ >{SLICE}/inner/cgroup.procs && "
+                          "exec /opt/stacktap/workload/deep 5 600"),
+        "user": t.start("/opt/stacktap/workload/deep", 5, 600, user=1234, group=1234),
+        "name": t.start("/opt/stacktap/workload/zero_reader", 600),
+    }
+    t.until(lambda: read(f"/proc/{programs['cgroup'].pid}/comm") == "deep", 30, "deep")
+    refusals(t)
+    # the program in the cgroup, as long as nothing else is asked for
+    child, session = t.record("filters.otlp", "-G", "wanted.slice", "-F", 199)
+    shown = t.json("status")["sessions"][0]["filter"]
+    t.equal(shown.get("cgroups"), [{"id": os.stat(SLICE).st_ino, "path": "/wanted.slice"}],
+            "status --json names the cgroup")
+    t.ok(shown["bytes"] > 0, f"and the filter's memory ({shown['bytes']})")
+    change(t, session, "--comm", "deep,zero_reader", filter={"comms": ["deep", "zero_reader"]})
+    text = t.stacktap("status").stdout
+    t.ok("cgroups /wanted.slice" in text and "names deep, zero_reader" in text,
+         "status names both kinds", text)
+    wait_for_more(t, session, "of the cgroup and one of two names")
+    change(t, session, "--no-filter", "-u", "1234", filter={"uids": [1234]})
+    wait_for_more(t, session, "of the user")
+    change(t, session, "-t", programs["name"].pid, filter={"uids": [1234], "tids": [programs["name"].pid]})
+    change(t, session, "--no-filter", "-t", programs["name"].pid, "-p", programs["name"].pid,
+           filter={"pids": [programs["name"].pid], "tids": [programs["name"].pid]})
+    wait_for_more(t, session, "of the thread and its process")
+    t.accounts(child, session)
+    for program in programs.values():
+        t.stop(program)
+    with open(t.path("pids"), "w", encoding="ascii") as f:
+        f.write(" ".join(str(programs[name].pid) for name in ("cgroup", "user", "name")))
+    os.rmdir(f"{SLICE}/inner")
+    os.rmdir(SLICE)
+    t.rmmod()
+
+
+
+def read(path):
+    try:
+        with open(path, encoding="ascii") as f:
+            return f.read().strip()
+    except OSError:
+        return ""
+
+
+def change(t, session, *options, filter):
+    t.stacktap("set", session, *options)
+    shown = next(s["filter"] for s in t.json("status")["sessions"] if s["id"] == session)
+    kinds = {kind: shown[kind] for kind in ("pids", "tids", "uids", "comms", "cgroups") if kind in shown}
+    if "cgroups" not in filter:
+        kinds.pop("cgroups", None)
+    t.equal(kinds, filter, f"set {' '.join(map(str, options))}")
+
+
+def wait_for_more(t, session, what):
+    def recorded():
+        return sum(c["recorded"] for c in t.counts(session))
+    before = recorded()
+    t.until(lambda: recorded() >= before + 20, 60, f"samples {what}")
+
+
+def refusals(t):
+    def refuse(options, *sentences):
+        said = t.stacktap("record", *options, "--duration", "1", "-o", "/dev/null", check=False)
+        t.ok(said.returncode and all(s in said.stderr for s in sentences),
+             f"record {' '.join(options)} is refused: {said.stderr.strip()}")
+    refuse(("-G", "nowhere.slice"), "nowhere.slice")
+    refuse(("--comm", "0123456789abcdef"), "0123456789abcde'", "15")
+    refuse(("-u", "nosuchuser"), "no user")
+    refuse(("-t", "99999999"), "no thread")
+    os.makedirs("/tmp/v1", exist_ok=True)
+    mounted = t.run("mount", "-t", "cgroup", "-o", "none,name=v1", "v1", "/tmp/v1", check=False)
+    if mounted.returncode:
+        t.note(f"this kernel has no cgroup v1: {mounted.stderr}")
+        return
+    refuse(("-G", "/tmp/v1"), "cgroup v1")
+    t.run("umount", "/tmp/v1")
+
+
+def host(t):
+    with open(f"{t.dir}/pids", encoding="ascii") as f:
+        pids = [int(pid) for pid in f.read().split()]
+    samples = t.load("filters.otlp")
+    sampled = {s.process.pid for s in samples}
+    t.equal(sampled, set(pids), "the file has samples of the three programs and of nothing else")
