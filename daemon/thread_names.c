@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 
 enum {
 	RESULT_WAIT_MS = 500,	/* for thread A to take what /proc said */
@@ -42,6 +43,10 @@ static void scan(struct pipeline *pipeline, uint32_t tgid)
 
 	if (tgid) {
 		r = process_scan(tgid, &snapshot);
+		if (!r && snapshot->is_cut)
+			log_warning("process %u (%s) has more executable mappings than %zu, the rest "
+				    "of its code gets no names", tgid, snapshot->comm,
+				    snapshot->mapping_count);
 		if (!r)
 			send_snapshot(pipeline, snapshot);
 		if (r != -ESRCH)

@@ -23,14 +23,12 @@ static const struct mapping *find_same(const struct mapping *mappings, size_t co
 				       const struct process_snapshot_mapping *wanted,
 				       enum object_kind kind)
 {
-	for (size_t i = 0; i < count; i++) {
-		const struct mapping *mapping = &mappings[i];
+	const struct mapping *mapping = mapping_find(mappings, count, wanted->start);
 
-		if (mapping->start == wanted->start && mapping->end == wanted->end &&
-		    mapping->file->kind == kind && mapping->file->inode == wanted->inode &&
-		    (kind != OBJECT_FILE || mapping->file_offset == wanted->file_offset))
-			return mapping;
-	}
+	if (mapping && mapping->start == wanted->start && mapping->end == wanted->end &&
+	    mapping->file->kind == kind && mapping->file->inode == wanted->inode &&
+	    (kind != OBJECT_FILE || mapping->file_offset == wanted->file_offset))
+		return mapping;
 	return NULL;
 }
 

@@ -11,9 +11,10 @@
 
 enum {
 	SCAN_ATTEMPTS = 3,
-	SCAN_MAX_MAPS_BYTES = 64 << 20,
 	SCAN_MAX_STAT_BYTES = 65536,
+	/* as an image's; what lies above in a larger address space gets no names */
 	SCAN_MAX_MAPPINGS = 16384,
+	SCAN_MAX_PATH_BYTES = 2 << 20,
 };
 
 /* What tells one program from the next in the same process. */
@@ -121,8 +122,6 @@ static int maps_parse_line(const char *line, struct process_snapshot_mapping *re
 static int snapshot_add(struct process_snapshot *snapshot, size_t *capacity,
 			const struct process_snapshot_mapping *mapping)
 {
-	if (snapshot->mapping_count == SCAN_MAX_MAPPINGS)
-		return -ENOBUFS;
 	if (snapshot->mapping_count == *capacity) {
 		size_t larger = *capacity ? 2 * *capacity : 16;
 		void *mappings = realloc(snapshot->mappings, larger * sizeof(*mapping));
@@ -136,47 +135,74 @@ static int snapshot_add(struct process_snapshot *snapshot, size_t *capacity,
 	return 0;
 }
 
-int process_maps_parse(char *text, struct process_snapshot *snapshot)
+int process_maps_read(FILE *maps, struct process_snapshot *snapshot)
 {
-	size_t capacity = snapshot->mapping_count;
-	char *save = NULL;
+	size_t capacity = snapshot->mapping_count, path_bytes = 0, size = 0;
+	_cleanup_free_ char *line = NULL;
+	ssize_t length;
 
-	for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+	/* a line at a time: the whole text may have a hundred megabytes */
+	while ((length = getline(&line, &size, maps)) > 0) {
 		struct process_snapshot_mapping mapping;
-		int r = maps_parse_line(line, &mapping);
+		int r;
 
+		if (line[length - 1] == '\n')
+			line[length - 1] = '\0';
+		r = maps_parse_line(line, &mapping);
 		if (r < 0)
 			return r;
 		if (!r)
 			continue;
+		path_bytes += strlen(mapping.path) + 1;
 		/* the kernel's own page, above user space and not in the side band either */
 		if (!strcmp(mapping.path, "[vsyscall]")) {
 			free(mapping.path);
 			continue;
 		}
-		r = snapshot_add(snapshot, &capacity, &mapping);
+		snapshot->is_cut = snapshot->mapping_count == SCAN_MAX_MAPPINGS ||
+				   path_bytes > SCAN_MAX_PATH_BYTES;
+		r = snapshot->is_cut ? -E2BIG : snapshot_add(snapshot, &capacity, &mapping);
 		if (r < 0) {
 			free(mapping.path);
-			return r;
+			return snapshot->is_cut ? 0 : r;
 		}
 	}
-	return 0;
+	return ferror(maps) ? -EIO : 0;
+}
+
+/* *ret_is_empty: a thread that has exited, or a kernel thread */
+static int maps_read_of(int directory, const char *path, struct process_snapshot *snapshot,
+			bool *ret_is_empty)
+{
+	int fd = openat(directory, path, O_RDONLY | O_CLOEXEC), c;
+	_cleanup_fclose_ FILE *maps = fd < 0 ? NULL : fdopen(fd, "r");
+
+	if (!maps) {
+		int err = -errno;
+
+		if (fd >= 0)
+			close(fd);
+		return err;
+	}
+	c = getc(maps);
+	*ret_is_empty = c == EOF;
+	if (c == EOF)
+		return ferror(maps) ? -EIO : 0;
+	ungetc(c, maps);
+	return process_maps_read(maps, snapshot);
 }
 
 /* The leader's list; any other thread's when the leader has exited before them. */
 static int maps_read(int proc, struct process_snapshot *snapshot)
 {
-	_cleanup_free_ char *text = NULL;
-	size_t size;
-	int r = file_read(proc, "maps", SCAN_MAX_MAPS_BYTES, &text, &size);
+	bool is_empty;
+	int r = maps_read_of(proc, "maps", snapshot, &is_empty);
 	struct dirent *entry;
 	DIR *tasks;
 	int fd;
 
-	if (r < 0)
+	if (r < 0 || !is_empty)
 		return r;
-	if (size)
-		return process_maps_parse(text, snapshot);
 	fd = openat(proc, "task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	tasks = fd < 0 ? NULL : fdopendir(fd);
 	if (!tasks) {
@@ -184,19 +210,19 @@ static int maps_read(int proc, struct process_snapshot *snapshot)
 			close(fd);
 		return 0;
 	}
-	while (!size && (entry = readdir(tasks))) {
+	while (!r && is_empty && (entry = readdir(tasks))) {
 		char path[300];
 
 		if (!isdigit((unsigned char)entry->d_name[0]))
 			continue;
 		snprintf(path, sizeof(path), "%s/maps", entry->d_name);
-		free(steal_ptr(text));
-		r = file_read(dirfd(tasks), path, SCAN_MAX_MAPS_BYTES, &text, &size);
-		if (r < 0)
-			size = 0;
+		r = maps_read_of(dirfd(tasks), path, snapshot, &is_empty);
+		/* this one has just exited; there may be more */
+		if (r == -ENOENT || r == -ESRCH)
+			r = 0;
 	}
 	closedir(tasks);
-	return size ? process_maps_parse(text, snapshot) : 0;
+	return r;
 }
 
 static void snapshot_clear(struct process_snapshot *snapshot)
@@ -206,6 +232,7 @@ static void snapshot_clear(struct process_snapshot *snapshot)
 	free(snapshot->mappings);
 	snapshot->mappings = NULL;
 	snapshot->mapping_count = 0;
+	snapshot->is_cut = false;
 }
 
 void process_snapshot_free(struct process_snapshot *snapshot)

@@ -23,14 +23,15 @@ struct process_snapshot {
 	char comm[16];
 	struct process_snapshot_mapping *mappings; /* executable ones, sorted */
 	size_t mapping_count;
+	bool is_cut;		/* there were more than 16384, or of more than 2 MiB of paths */
 };
 
 /* -ESRCH: gone. A process that execs while it is read is read again. */
 int process_scan(uint32_t tgid, struct process_snapshot **ret_snapshot);
 void process_snapshot_free(struct process_snapshot *snapshot);
 
-/* The text of /proc/PID/maps, which is cut up; adds to the mappings. -EBADMSG: not such a text. */
-int process_maps_parse(char *text, struct process_snapshot *snapshot);
+/* /proc/PID/maps from where @maps stands; adds to the mappings. -EBADMSG: not such a text. */
+int process_maps_read(FILE *maps, struct process_snapshot *snapshot);
 
 /* Call @each for every process; it owns the snapshot. Stops on a non-zero return. */
 int process_scan_all(int (*each)(void *ctx, struct process_snapshot *snapshot), void *ctx);

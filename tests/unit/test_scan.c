@@ -22,6 +22,14 @@ static const struct process_snapshot_mapping *find(const struct process_snapshot
 	return NULL;
 }
 
+static int read_maps(const char *text, struct process_snapshot *snapshot)
+{
+	_cleanup_fclose_ FILE *maps = fmemopen((void *)(uintptr_t)text, strlen(text), "r");
+
+	assert_non_null(maps);
+	return process_maps_read(maps, snapshot);
+}
+
 static void test_maps(void **state _unused_)
 {
 	static const char text[] =
@@ -32,11 +40,10 @@ static void test_maps(void **state _unused_)
 		"7ffd1000-7ffd3000 r-xp 00000000 00:00 0                  [vdso]\n"
 		"ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0  [vsyscall]\n";
 	struct process_snapshot *snapshot = calloc(1, sizeof(*snapshot));
-	char copy[sizeof(text)];
 
-	memcpy(copy, text, sizeof(text));
-	assert_int_equal(process_maps_parse(copy, snapshot), 0);
+	assert_int_equal(read_maps(text, snapshot), 0);
 	assert_int_equal(snapshot->mapping_count, 4);
+	assert_false(snapshot->is_cut);
 	assert_int_equal(snapshot->mappings[0].start, 0x401000);
 	assert_int_equal(snapshot->mappings[0].end, 0x403000);
 	assert_int_equal(snapshot->mappings[0].file_offset, 0x1000);
@@ -59,12 +66,53 @@ static void test_bad_maps(void **state _unused_)
 
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
 		struct process_snapshot *snapshot = calloc(1, sizeof(*snapshot));
-		char copy[128];
 
-		snprintf(copy, sizeof(copy), "%s", bad[i]);
-		assert_int_equal(process_maps_parse(copy, snapshot), -EBADMSG);
+		assert_int_equal(read_maps(bad[i], snapshot), -EBADMSG);
 		process_snapshot_free(snapshot);
 	}
+}
+
+/* The first @count of ever more mappings, each with a path of @path_length bytes. */
+static struct process_snapshot *scan_many(unsigned int count, int path_length)
+{
+	struct process_snapshot *snapshot = calloc(1, sizeof(*snapshot));
+	_cleanup_free_ char *text = NULL;
+	_cleanup_fclose_ FILE *stream = NULL;
+	size_t size;
+
+	stream = open_memstream(&text, &size);
+	for (unsigned int i = 0; i < count; i++) {
+		fprintf(stream, "%x000-%x000 r--p 0 08:01 1 /data\n", 2 * i, 2 * i + 1);
+		fprintf(stream, "%x000-%x000 r-xp 0 08:01 1 /%0*u\n", 2 * i + 1, 2 * i + 2,
+			path_length - 1, i);
+	}
+	fclose(steal_ptr(stream));
+	assert_int_equal(read_maps(text, snapshot), 0);
+	for (size_t i = 0; i < snapshot->mapping_count; i++) {
+		assert_int_equal(snapshot->mappings[i].start, (2 * i + 1) << 12);
+		assert_int_equal(strlen(snapshot->mappings[i].path), path_length);
+	}
+	return snapshot;
+}
+
+/* A process has as many mappings as it likes, and names them as it likes. */
+static void test_many_mappings(void **state _unused_)
+{
+	struct process_snapshot *snapshot = scan_many(16384, 20);
+
+	assert_int_equal(snapshot->mapping_count, 16384);
+	assert_false(snapshot->is_cut);
+	process_snapshot_free(snapshot);
+
+	snapshot = scan_many(16385, 20);
+	assert_int_equal(snapshot->mapping_count, 16384);
+	assert_true(snapshot->is_cut);
+	process_snapshot_free(snapshot);
+
+	snapshot = scan_many(2000, 4095);
+	assert_int_equal(snapshot->mapping_count, (2 << 20) / 4096);
+	assert_true(snapshot->is_cut);
+	process_snapshot_free(snapshot);
 }
 
 static void test_self(void **state _unused_)
@@ -185,6 +233,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_maps),
 		cmocka_unit_test(test_bad_maps),
+		cmocka_unit_test(test_many_mappings),
 		cmocka_unit_test(test_self),
 		cmocka_unit_test(test_odd_name),
 		cmocka_unit_test(test_all),
