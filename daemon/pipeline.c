@@ -126,12 +126,17 @@ static int start_stages(struct pipeline *pipeline, char *ret_error, size_t error
 /* Kernels that are locked down hand out no memory of processes; all else works without. */
 static int configure(struct pipeline *pipeline, struct control_change *change)
 {
+	const unsigned int minor = capture_info(pipeline->capture)->abi_minor;
 	uint64_t id = capture_session_id(pipeline->capture);
 	int r;
 
 	change->slice_bytes = pipeline->late ? pipeline->options.slice_bytes : 0;
-	if (change->slice_bytes && capture_info(pipeline->capture)->abi_minor >= SLICE_MAX_MINOR)
+	if (change->slice_bytes && minor >= SLICE_MAX_MINOR)
 		change->slice_max_bytes = pipeline->options.slice_max_bytes;
+	else if (change->slice_bytes < pipeline->options.slice_max_bytes && change->slice_bytes)
+		log_info("no sample takes more than %u bytes of its stack along: the kernel module "
+			 "has ABI %d.%u, and %d.%d is needed for that", change->slice_bytes,
+			 STACKTAP_ABI_MAJOR, minor, STACKTAP_ABI_MAJOR, SLICE_MAX_MINOR);
 	r = control_set_session(pipeline->control, id, change);
 	if ((r != -EPERM && r != -EOPNOTSUPP) || !change->slice_bytes) {
 		pipeline->stats.has_late = !r && change->slice_bytes;

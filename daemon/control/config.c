@@ -56,8 +56,8 @@ static const struct option options[] = {
 	{ "unwind", "late", OPTION_BOOL, FIELD(with_late), 0, 0, { NULL } },
 	{ "unwind", "slice_bytes", OPTION_BYTES, FIELD(slice_bytes), STACKTAP_MIN_SLICE_BYTES,
 	  STACKTAP_MAX_SLICE_BYTES, { NULL } },
-	{ "unwind", "slice_max_bytes", OPTION_BYTES, FIELD(slice_max_bytes),
-	  STACKTAP_MIN_SLICE_BYTES, STACKTAP_MAX_SLICE_BYTES, { NULL } },
+	{ "unwind", "slice_max_bytes", OPTION_BYTES, FIELD(slice_max_bytes), 0,
+	  STACKTAP_MAX_SLICE_BYTES, { NULL } },
 	{ "unwind", "fault_in", OPTION_BOOL, FIELD(fault_in), 0, 0, { NULL } },
 	{ "export", "endpoint", OPTION_STRING, FIELD(endpoint), 0, 0, { NULL } },
 	{ "export", "headers", OPTION_STRING, FIELD(headers), 0, 0, { NULL } },
@@ -350,6 +350,9 @@ int config_check(const struct config *config, char *error, size_t error_size)
 	if (config->slice_bytes % 8 || config->slice_max_bytes % 8)
 		return fail(error, error_size,
 			    "slice_bytes and slice_max_bytes are multiples of 8");
+	if (config->slice_max_bytes && config->slice_max_bytes < STACKTAP_MIN_SLICE_BYTES)
+		return fail(error, error_size, "slice_max_bytes is 0 or at least %d",
+			    STACKTAP_MIN_SLICE_BYTES);
 	if (config->endpoint && strncmp(config->endpoint, "http://", 7) &&
 	    strncmp(config->endpoint, "https://", 8))
 		return fail(error, error_size, "endpoint begins with http:// or https://");

@@ -212,6 +212,9 @@ else
 	check "doctor without capabilities" python3 "$scratch/doctor.py" "$stacktap"
 fi
 refused "side band of odd size" 2 "5000" record --sideband-bytes 5000
+refused "slice of odd size" 2 "1028" record --slice-bytes 1028
+refused "small slice" 2 "1024" record --slice-max-bytes 1016
+refused "large slice" 2 "65536" record --slice-max-bytes 65544
 refused "side band below a page" 2 "2048" record --sideband-bytes 2048
 
 head -c 4096 /dev/urandom >"$scratch/random.otlp"

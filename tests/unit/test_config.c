@@ -159,6 +159,7 @@ static void test_refusals(void **state _unused_)
 	assert_refused("[filter]\nuser_only = yes\nkernel_only = yes\n", 0, "exclude each other");
 	assert_refused("[unwind]\nslice_bytes = 1028\n", 0, "multiples of 8");
 	assert_refused("[unwind]\nslice_max_bytes = 1028\n", 0, "multiples of 8");
+	assert_refused("[unwind]\nslice_max_bytes = 1016\n", 0, "0 or at least 1024");
 	assert_refused("[unwind]\nslice_max_bytes = 65544\n", 2, "65536");
 	assert_refused("[unwind]\nslice_bytes = 1016\n", 2, "1024");
 	assert_refused("[filter]\ncpus = 1-\n", 0, "1-");

@@ -10,8 +10,8 @@ def guest(t):
     # its first thread, the one with the process' number, does nothing
     program = t.start("/opt/stacktap/workload/deep", 5, 40, "thread")
     other = t.start("/opt/stacktap/workload/zero_reader", 40)
-    record = t.start("/opt/stacktap/bin/stacktap", "record", "-a", "-F", 97, "-o",
-                     t.path("control.otlp"))
+    record = t.start("/opt/stacktap/bin/stacktap", "record", "-a", "-F", 97, "--slice-bytes", 8192,
+                     "--slice-max-bytes", 32768, "-o", t.path("control.otlp"))
     session = t.until(lambda: t.json("status")["sessions"], 30, "a session")[0]["id"]
     t.until(lambda: t.json("status")["sessions"][0]["state"] == "running", 30, "sampling")
     time.sleep(4)
@@ -31,6 +31,8 @@ def guest(t):
     time.sleep(2)
     status = t.json("status")["sessions"][0]
     t.equal(status["sources"][0]["rate_hz"], 499, "status shows the new rate")
+    t.equal((status["slice_bytes"], status["slice_max_bytes"]), (8192, 32768),
+            "status shows how much of a stack samples take along")
     refused = t.stacktap("set", session, "--rate", 1000000000, check=False)
     t.ok(refused.returncode != 0 and "10000" in refused.stderr.replace(",", ""),
          "a rate of 10^9 is refused with the limit", refused.stderr)
