@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "threads.h"
 
@@ -268,7 +269,10 @@ void pipeline_free(struct pipeline *pipeline)
 
 void pipeline_stats(struct pipeline *pipeline, struct pipeline_stats *ret_stats)
 {
+	uint64_t since = atomic_load_explicit(&pipeline->names_since, memory_order_relaxed);
+
 	pthread_mutex_lock(&pipeline->lock);
 	*ret_stats = pipeline->stats;
 	pthread_mutex_unlock(&pipeline->lock);
+	ret_stats->names_busy_ns = since ? clock_monotonic() - since : 0;
 }

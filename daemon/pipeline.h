@@ -84,6 +84,11 @@ struct pipeline_stats {
 	uint64_t windows;
 	uint64_t windows_dropped; /* out of memory only; a full queue stops the drain instead */
 	uint64_t payloads, scans, doubts;
+	/*
+	 * For how long thread B has been at one file, list or window. Reading a file from a server that
+	 * does not answer (NFS, FUSE) has no end; meanwhile nothing is named or exported.
+	 */
+	uint64_t names_busy_ns;
 };
 void pipeline_stats(struct pipeline *pipeline, struct pipeline_stats *ret_stats);
 

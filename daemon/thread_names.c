@@ -71,6 +71,8 @@ void *symbol_thread(void *ctx)
 	int r;
 
 	while ((message = message_take(pipeline->requests, -1, &r))) {
+		atomic_store_explicit(&pipeline->names_since, clock_monotonic(),
+				      memory_order_relaxed);
 		switch (message->kind) {
 		case MESSAGE_IMAGE:
 			symbolizer_see_image(pipeline->symbolizer, message->image,
@@ -97,6 +99,8 @@ void *symbol_thread(void *ctx)
 			pthread_mutex_lock(&pipeline->lock);
 			symbolizer_stats(pipeline->symbolizer, &pipeline->stats.symbolizer);
 			pthread_mutex_unlock(&pipeline->lock);
+			/* what follows waits for thread C */
+			atomic_store_explicit(&pipeline->names_since, 0, memory_order_relaxed);
 			if (message_send(pipeline->windows, steal_ptr(message), 0, QUEUE_NORMAL,
 					 -1) < 0)
 				pipeline_window_left(pipeline);
@@ -106,6 +110,7 @@ void *symbol_thread(void *ctx)
 		}
 		if (message)
 			message_free(message);
+		atomic_store_explicit(&pipeline->names_since, 0, memory_order_relaxed);
 	}
 	return NULL;
 }

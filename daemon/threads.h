@@ -28,6 +28,7 @@ struct pipeline {
 	bool is_started, is_stopped;
 	int error;			/* of thread A, once it has been joined */
 	_Atomic bool stop;
+	_Atomic uint64_t names_since;	/* thread B has been at one message since; 0: it is idle */
 
 	/* thread A */
 	bool wants_all;

@@ -192,6 +192,7 @@ static void print_capture(struct json *json, const struct pipeline_stats *pipeli
 	json_u64(json, "lookups", symbolizer->lookups);
 	json_u64(json, "named", symbolizer->named);
 	json_u64(json, "evicted", symbolizer->evicted);
+	json_u64(json, "busy_nano", pipeline->names_busy_ns);
 	json_end(json);
 }
 

@@ -4,6 +4,7 @@
 
 #include <linux/perf_event.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -32,6 +33,7 @@ static struct {
 	uint64_t next_id;
 	unsigned int loads, drops, sets;
 	bool is_full;
+	sem_t *stuck;		/* a file that is not read before somebody lets it */
 } session;
 
 static struct stat own;	/* this program, which all processes here run */
@@ -53,6 +55,10 @@ static int take_payload(void *ctx, struct payload *payload)
 
 static int request(void *ctx _unused_, unsigned long number, void *argument)
 {
+	if (session.stuck) {
+		sem_wait(session.stuck);
+		sem_post(session.stuck);
+	}
 	if (number == STACKTAP_IOC_MAPPINGS_SET) {
 		session.sets++;
 	} else if (number == STACKTAP_IOC_TABLE_LOAD) {
@@ -101,6 +107,7 @@ static int start_loader(void)
 
 	session.loads = session.drops = session.sets = 0;
 	session.next_id = 0;
+	session.stuck = NULL;
 	return loader_new(&ops, &pipeline.loader) ?:
 	       late_new(loader_tables(pipeline.loader), 64, &pipeline.late) ?:
 	       process_table_use_lists(drain_processes(pipeline.drain), tables_send, &pipeline,
@@ -349,6 +356,36 @@ static void test_a_failing_sink_is_accounted_for(void **state _unused_)
 	assert_int_equal(sink.samples + result.samples_dropped, fed);
 }
 
+/* Thread B stands at one program for ever, and says so. */
+static void test_a_file_without_end_shows(void **state _unused_)
+{
+	struct pipeline_stats result;
+	sem_t stuck;
+
+	sem_init(&stuck, 0, 0);
+	session.stuck = &stuck;
+	start_program((uint32_t)getpid());
+	feed_round(0);
+	drain_round(pipeline.drain, clock_monotonic());
+	process_table_send_lists(drain_processes(pipeline.drain), clock_monotonic(), true);
+	do {
+		pipeline_stats(&pipeline, &result);
+		usleep(1000);
+	} while (result.names_busy_ns < 20 * NSEC_PER_MSEC);
+	/* nothing ends it by itself */
+	usleep(20000);
+	pipeline_stats(&pipeline, &result);
+	assert_true(result.names_busy_ns > 40 * NSEC_PER_MSEC);
+	sem_post(&stuck);
+	do {
+		pipeline_stats(&pipeline, &result);
+		usleep(1000);
+	} while (result.names_busy_ns);
+	run_rounds(4);
+	end();
+	sem_destroy(&stuck);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -357,6 +394,7 @@ int main(void)
 		TEST(test_nothing_is_lost_on_the_way),
 		TEST(test_a_slow_sink_loses_nothing),
 		TEST(test_a_failing_sink_is_accounted_for),
+		TEST(test_a_file_without_end_shows),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
