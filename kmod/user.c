@@ -58,9 +58,10 @@ static noinline void user_walk_tables(struct stacktap_cpu *cpu, struct pt_regs *
 	local64_add(counts.frames, &cpu->table_frames);
 	local64_add(counts.fp_frames, &cpu->table_fp_frames);
 	/* mapped after the list was made, or never to be listed: code that is made at run time */
-	if (counts.is_unlisted && session->slice_bytes) {
+	if (counts.is_unlisted && (session->slice_bytes || stack->end == STACKTAP_END_COMPLETE)) {
 		stack->end = STACKTAP_END_NO_MAPPINGS;
-		stack->slice = SLICE_UNLISTED;
+		if (session->slice_bytes)
+			stack->slice = SLICE_UNLISTED;
 		return;
 	}
 	if (unlikely(session->slice_every) && ++cpu->slices.walks >= session->slice_every) {

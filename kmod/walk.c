@@ -188,6 +188,7 @@ void walk_tables(const struct stacktap_list *list, struct unwind_memo *memo, str
 	ret_counts->frames = walk.count;
 	ret_counts->fp_frames = walk.fp_count;
 	ret_counts->searches = walk.searches;
-	ret_counts->is_unlisted = end == STACKTAP_END_NO_RULE &&
+	ret_counts->is_unlisted = end == STACKTAP_END_COMPLETE ? walk.is_unlisted :
+				  end == STACKTAP_END_NO_RULE &&
 				  !unwind_walk_find(&walk, walk.ips[walk.count - 1]);
 }

@@ -224,6 +224,9 @@ int late_walk(struct late *late, const struct sample_sections *sections,
 	if (end == STACKTAP_END_NO_RULE && walk.count == 1 && !slice.size &&
 	    sections->slice_end == STACKTAP_END_COMPLETE)
 		end = STACKTAP_END_COMPLETE;
+	/* by frame pointers through code that the process table knows as little as the module did */
+	if (end == STACKTAP_END_COMPLETE && walk.is_unlisted)
+		end = STACKTAP_END_NO_MAPPINGS;
 	if (end == STACKTAP_END_UNREADABLE && slice.went_beyond)
 		end = end_beyond(sections);
 	ret_stack->ips = late->ips;

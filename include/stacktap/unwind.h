@@ -24,7 +24,8 @@
  * Where code has no call frame information at all (JIT code, assembly) a step goes by the frame
  * pointer; it counts only if it leads to code that is known to be mapped, or from code without table
  * to more of the same kind close by: mprotect() makes code that no list knows. The walk goes on by
- * tables when it leaves it.
+ * tables when it leaves it. Nobody vouches for a stack that went through code that no list knows: if
+ * that keeps no frame pointer, the caller's own led past the caller.
  */
 #ifndef STACKTAP_UNWIND_H
 #define STACKTAP_UNWIND_H
@@ -92,6 +93,7 @@ struct unwind_walk {
 	__u32 exact_count;
 	__u32 fp_count;			/* steps that went by the frame pointer */
 	__u32 searches;			/* steps that were not remembered */
+	__u8 is_unlisted;		/* fp led through code that no list knows: frames may be missing */
 
 	/* private */
 	__u32 mapping;			/* the last one found */
@@ -331,6 +333,7 @@ static inline int unwind_walk_fp(struct unwind_walk *walk, void *memory,
 	walk->saved = UNWIND_SAVED_NOWHERE;
 	walk->is_exact = 0;
 	walk->chained = walk->count;
+	walk->is_unlisted |= !mapping;
 	walk->fp_count++;
 	return end == STACKTAP_END_BAD_FRAME ? STACKTAP_END_NO_RULE : end;
 }

@@ -131,6 +131,27 @@ static void after_a_frame_record_rules_find_the_stack_by_the_next(void **state)
 	assert_int_equal(walk(f), STACKTAP_END_NO_RULE);
 }
 
+/* A library that was mapped a moment ago keeps no frame pointer: the one it left alone is its caller's. */
+static void what_leads_through_unknown_code_may_lack_a_frame(void **state)
+{
+	const uint64_t unknown = JIT + 0x100000;
+	struct fixture *f = prepare(TEXT + F_LEAF, STACK, STACK + 0x40);
+
+	(void)state;
+	put(f, STACK, unknown + 8);
+	put(f, STACK + 8, TEXT + F_FRAME + 8);		/* its caller, whose frame pointer this is */
+	put(f, STACK + 0x40, STACK + 0x60);
+	put(f, STACK + 0x48, TEXT + F_END + 4);
+	assert_int_equal(walk(f), STACKTAP_END_COMPLETE);
+	EXPECT(f, TEXT + F_LEAF, unknown + 8, TEXT + F_END + 4);
+	assert_true(f->walk.is_unlisted);
+	/* code that the list knows to have no table is what frame pointers are for */
+	f = prepare(JIT + 4, STACK, STACK + 0x20);
+	put(f, STACK + 0x28, TEXT + F_END + 4);
+	assert_int_equal(walk(f), STACKTAP_END_COMPLETE);
+	assert_false(f->walk.is_unlisted);
+}
+
 static void code_that_no_list_knows_calls_its_like(void **state)
 {
 	const uint64_t unknown = JIT + 0x100000;
@@ -144,6 +165,7 @@ static void code_that_no_list_knows_calls_its_like(void **state)
 	put(f, STACK + 0x68, TEXT + F_END + 1);
 	assert_int_equal(walk(f), STACKTAP_END_COMPLETE);
 	EXPECT(f, unknown, unknown + 0x1000, unknown - 0x2000, TEXT + F_END + 1);
+	assert_true(f->walk.is_unlisted);
 	/* not from an object that has a table, and not far away */
 	f = prepare(TEXT + F_UNCOVERED, STACK, STACK + 0x20);
 	put(f, STACK + 0x28, TEXT + 0x20000);
@@ -163,6 +185,7 @@ int main(void)
 		cmocka_unit_test(a_frame_pointer_that_leads_nowhere_is_not_followed),
 		cmocka_unit_test(only_a_chain_of_frame_pointers_ends_with_0),
 		cmocka_unit_test(after_a_frame_record_rules_find_the_stack_by_the_next),
+		cmocka_unit_test(what_leads_through_unknown_code_may_lack_a_frame),
 		cmocka_unit_test(code_that_no_list_knows_calls_its_like),
 	};
 

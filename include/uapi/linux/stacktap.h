@@ -337,9 +337,10 @@ enum stacktap_end {
 /*
  * NO_MAPPINGS: the session uses tables, that is, it has lists or SLICE_BYTES is set, but this address
  * space has no list (yet). Its stack was walked by frame pointers, which nobody vouches for: however
- * well the walk ended, it is not called complete. With SLICE_BYTES the same is said of a stack that
- * was walked with a list (and carries its generation) and ended without rule in code that is not in
- * the list: it was mapped since.
+ * well the walk ended, it is not called complete. The same is said of a stack that was walked with a
+ * list (and carries its generation) and that ended well, but after frame pointers had led it through
+ * code that is not in the list: it was mapped since, and a frame may be missing. With SLICE_BYTES also
+ * of one that ended without rule in such code.
  */
 
 /*

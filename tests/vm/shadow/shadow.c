@@ -94,6 +94,10 @@ static void on_sample(void *ctx, const struct stacktap_sample *sample,
 	slice = (struct slice){ .tid = sample->tid, .sections = sections };
 	frames_of_sample(sample, sections, &ours);
 	frames_by_dwfl(target->dwfl, &slice, &theirs);
+	/* mapped since: we do not call that whole, and libdwfl has no word for it */
+	if (ours.end != STACKTAP_END_COMPLETE && theirs.count < ours.count &&
+	    !dwfl_addrmodule(target->dwfl, ours.pcs[theirs.count]))
+		theirs.is_blind = true;
 	verdict = frames_compare(&ours, &theirs);
 	counts.verdicts[verdict]++;
 	counts.our_ends[ours.end]++;
