@@ -27,7 +27,8 @@ void sampler_die(const char *what)
 static void usage(void)
 {
 	fprintf(stderr, "usage: bench_session perf|stacktap [--cycles] [--period N]\n"
-			"                     [--no-stacks] [--dwarf] [--two-phase] [--noop] [--tables] -- COMMAND...\n");
+			"                     [--no-stacks] [--dwarf] [--two-phase] [--noop] [--tables]\n"
+			"                     [--filter N] -- COMMAND...\n");
 	exit(2);
 }
 
@@ -68,6 +69,7 @@ int main(int argc, char **argv)
 		{ "noop", no_argument, NULL, '0' },
 		{ "dwarf", no_argument, NULL, 'd' },
 		{ "tables", no_argument, NULL, 't' },
+		{ "filter", required_argument, NULL, 'f' },
 		{ 0 }
 	};
 	struct sampler_request request = { .period = 1003009 };
@@ -102,6 +104,9 @@ int main(int argc, char **argv)
 			break;
 		case 't':
 			request.by_tables = true;
+			break;
+		case 'f':
+			request.filter = (uint32_t)strtoul(optarg, NULL, 0);
 			break;
 		default:
 			usage();

@@ -100,6 +100,9 @@ def measure(output, arch):
                         "perf record -a -g, kernel half", perf - noop))
         rows.append(row(name("by tables, net of no-op, a frame"),
                         (ours - noop) / counted["frames"], "instructions/frame"))
+        few, many = (cost[event, f"filter-{count}"][0] - noop for count in (10, 10000))
+        rows.append(row(name("filter of 10,000 pids, net of no-op"), many, "instructions/call",
+                        "of 10 pids", few, note="the call of a process that is not among them"))
         for how in ("one-phase", "two-phase"):
             if (event, how) not in cost:
                 continue

@@ -15,6 +15,7 @@ struct sampler_request {
 	pid_t pid;
 	bool two_phase;		/* stacktap only */
 	bool noop;		/* stacktap only: the handler does nothing, count its calls */
+	uint32_t filter;	/* stacktap only: of so many processes, none of which is there; calls */
 	uint64_t period;
 };
 

@@ -17,7 +17,7 @@ enum { RING_BYTES = 16 << 20 };
 static struct {
 	struct control *control;
 	uint64_t id;
-	bool noop;
+	bool counts_calls;
 	const struct stacktap_producer_page *producer;
 } session;
 
@@ -28,6 +28,17 @@ static void session_check(int err, const char *what)
 	fprintf(stderr, "bench_session: %s: %s\n", what, control_error(session.control));
 	errno = -err;
 	sampler_die(what);
+}
+
+/* Processes in a row, as those of a busy host are, but not of this one. */
+static void session_crowd(struct control_filter *filter, uint32_t count)
+{
+	filter->tgids = calloc(count, sizeof(*filter->tgids));
+	if (!filter->tgids)
+		sampler_die("processes");
+	for (uint32_t i = 0; i < count; i++)
+		filter->tgids[i] = 1000000 + i;
+	filter->tgid_count = count;
 }
 
 void sampler_stacktap_start(const struct sampler_request *request)
@@ -46,6 +57,7 @@ void sampler_stacktap_start(const struct sampler_request *request)
 		.period = request->period,
 		.flags = STACKTAP_SRC_NO_FALLBACK,
 	};
+	struct control_filter filter = { 0 };
 	struct control_change change = {
 		.sources = &source,
 		.source_count = 1,
@@ -60,7 +72,7 @@ void sampler_stacktap_start(const struct sampler_request *request)
 	if (ioctl(fd, STACKTAP_IOC_INFO, &info))
 		sampler_die("STACKTAP_IOC_INFO");
 	session.id = info.session_id;
-	session.noop = request->noop;
+	session.counts_calls = request->noop || request->filter;
 	if (ioctl(fd, STACKTAP_IOC_RING_CREATE, &ring))
 		sampler_die("STACKTAP_IOC_RING_CREATE");
 	session.producer = mmap(NULL, (size_t)getpagesize() + 2 * RING_BYTES, PROT_READ, MAP_SHARED,
@@ -68,7 +80,12 @@ void sampler_stacktap_start(const struct sampler_request *request)
 	if (session.producer == MAP_FAILED)
 		sampler_die("mmap of the ring");
 	session_check(control_open(&session.control), "netlink");
+	if (request->filter) {
+		session_crowd(&filter, request->filter);
+		change.filter = &filter;
+	}
 	session_check(control_set_session(session.control, session.id, &change), "SET_SESSION");
+	control_filter_done(&filter);
 	if (request->by_tables)
 		sampler_tables_load(fd, request->pid);
 	session_check(control_start(session.control, session.id), "START");
@@ -105,7 +122,7 @@ void sampler_stacktap_stop(pid_t pid, struct sampler_count *ret_count)
 	uint64_t head;
 
 	session_check(control_stop(session.control, session.id), "STOP");
-	if (session.noop)
+	if (session.counts_calls)
 		session_check(control_each_cpu(session.control, session.id, session_add_calls,
 					       ret_count), "GET_CPU");
 	head = __atomic_load_n(&session.producer->head, __ATOMIC_ACQUIRE);
