@@ -109,10 +109,16 @@ test-debug-kernel: ## the module under KASAN, lockdep, kmemleak and others
 # hardware samples and everything else that depends on the context of an overflow
 nmi_cases := $(if $(FULL),,kmod tables hotplug lifecycle depth kernel_time known_split)
 
-.PHONY: test-nmi stage-nmi
+.PHONY: test-nmi test-nmi-x86_64 test-nmi-arm64 stage-nmi
 test-nmi: ## the capture path in NMIs: injected on x86_64, the PMU's on arm64; FULL=1 for every case
+	$(Q)$(MAKE) test-nmi-x86_64
+	$(Q)$(MAKE) test-nmi-arm64
+
+test-nmi-x86_64: # on the stock kernel; NMI_WANTED=n of them
 	$(Q)$(MAKE) ARCH=x86_64 lab && $(MAKE) ARCH=x86_64 stage-nmi && \
 		tests/vm/run --arch x86_64 --output $(O) --lane nmi nmi
+
+test-nmi-arm64: # on a kernel that has to be built first
 	$(Q)$(MAKE) ARCH=arm64 KERNEL=nmi CASES="$(or $(CASES),$(nmi_cases))" vm
 
 stage-nmi: stage

@@ -5,7 +5,7 @@ in the host's environment, or one of their own settings."""
 import os
 import re
 
-SETTINGS = ("FUZZ_SEED", "NETLINK_MESSAGES", "OWNERS_KILLED", "LOADS")
+SETTINGS = ("FUZZ_SEED", "NETLINK_MESSAGES", "OWNERS_KILLED", "LOADS", "NMI_WANTED")
 FULL = bool(os.environ.get("FULL")) or any(name in os.environ for name in SETTINGS[1:])
 BOOT_TIMEOUT = 21600 if FULL else 2400
 # so that rings of halves, quarters and so on fill it, and what was not given back shows

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The capture path in NMIs that a test's module sends; of 10^5 none is unaccounted for."""
+"""The capture path in NMIs that a test's module sends; none of 10^5 is unaccounted for."""
 
+import os
 import re
+
+import kmodtest
 
 ARCHES = ("x86_64",)
 LANE = "nmi"
@@ -12,10 +15,15 @@ TIMEOUT = 900
 FOLDER = "/opt/stacktap/test"
 
 
+def before(t):
+    kmodtest.before(t)
+
+
 def guest(t):
     t.run("insmod", f"{FOLDER}/stacktap.ko")
     t.run("insmod", f"{FOLDER}/stacktap_nmi.ko")
-    result = t.run("/opt/stacktap/kmodtest", "nmi", timeout=800, check=False)
+    result = t.run("/opt/stacktap/kmodtest", "nmi", timeout=800, check=False,
+                   env={**os.environ, **kmodtest.settings(t)})
     print(result.stdout, flush=True)
     for line in result.stdout.splitlines():
         match = re.fullmatch(r"((?:not )?ok) \d+ - (.*)", line)

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The capture path in NMI, whatever that hits; needs stacktap_nmi.ko and the module it drives. */
+/*
+ * The capture path in NMI, whatever that hits; needs stacktap_nmi.ko and the module it drives.
+ * NMI_WANTED in the environment.
+ */
 #include <inttypes.h>
 #include <linux/perf_event.h>
 #include <stdio.h>
@@ -9,12 +12,12 @@
 #include "cases.h"
 #include "client.h"
 #include "load.h"
+#include "module.h"
 #include "tap.h"
 
 #define NMI_PARAMETERS "/sys/module/stacktap_nmi/parameters/"
 
 enum {
-	NMI_WANTED = 100000,
 	NMI_INTERVAL_US = 60,
 	NMI_PATIENCE = 60000,	/* pauses of 20 ms: guests may be slow */
 	/* sources */
@@ -146,6 +149,7 @@ static unsigned int disturb(struct client *client, unsigned int round, uint64_t 
 
 void case_nmi(void)
 {
+	const uint64_t wanted = module_setting("NMI_WANTED", 100000);
 	struct nmi_counts before, counts;
 	struct nmis nmis = { 0 };
 	unsigned int round, bad = 0;
@@ -170,7 +174,7 @@ void case_nmi(void)
 	nmis.user[1] = pids[1];
 	before = counts = nmi_counts();
 	tap(nmi_set_interval(NMI_INTERVAL_US), "NMIs begin");
-	for (round = 0; round < NMI_PATIENCE && counts.calls < before.calls + NMI_WANTED; round++) {
+	for (round = 0; round < NMI_PATIENCE && counts.calls < before.calls + wanted; round++) {
 		bad += disturb(&client, round, &ended);
 		usleep(20000);
 		client_drain(&client);
@@ -186,7 +190,7 @@ void case_nmi(void)
 	client_drain(&client);
 	calls = client_calls(&client, NMI_NMI);
 	tap(!bad, "of %u rounds with sessions and CPUs that come and go %u went wrong", round, bad);
-	tap(counts.calls >= before.calls + NMI_WANTED, "%" PRIu64 " overflows in %" PRIu64 " NMIs",
+	tap(counts.calls >= before.calls + wanted, "%" PRIu64 " overflows in %" PRIu64 " NMIs",
 	    counts.calls - before.calls, counts.nmis - before.nmis);
 	tap(client_balanced(&client), "captured + filtered + lost by reason = calls");
 	tap(calls + ended == counts.calls - before.calls, "%" PRIu64 " calls = %" PRIu64
