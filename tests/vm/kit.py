@@ -146,8 +146,8 @@ class Guest:
 
     def counts(self, session):
         """What the module counted in a session, per CPU and source."""
-        return [counts for s in self.json("status")["sessions"] if s["id"] == session
-                for cpu in s["cpus"] for counts in cpu["counts"]]
+        return [{"cpu": cpu["cpu"], **counts} for s in self.json("status")["sessions"]
+                if s["id"] == session for cpu in s["cpus"] for counts in cpu["counts"]]
 
     def accounts(self, child, session):
         """End what record() began and settle: no overflow without a fate, none that the reader

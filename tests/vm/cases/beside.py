@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""perf stat, perf record, perf top and a second session beside ours: all stay sane; what they take
+of the PMU from ours shows as time that its counter did not run."""
+
+import collections
+import json
+import os
+import re
+import signal
+import statistics
+import subprocess
+
+from cases import images
+
+FAULTS = 4096
+TOUCH = (f"import mmap; m = mmap.mmap(-1, {FAULTS} * 4096); m.madvise(mmap.MADV_NOHUGEPAGE)\n"
+         f"for i in range({FAULTS}): m[i * 4096] = 1")
+# in nanoseconds or, at the emulated PMU's 1 GHz, cycles
+PERIOD = 5000011
+ENOUGH = 100
+# more than any PMU that QEMU has can count at a time
+CROWD = 16
+
+
+def stat(t, event):
+    """perf stat of a program whose page faults are known: (page faults, events per ns of its time)."""
+    result = t.run("perf", "stat", "-x", ";", "-o", "/tmp/stat", "-e",
+                   f"page-faults,task-clock,{event}", "python3", "-c", TOUCH)
+    with open("/tmp/stat", encoding="ascii") as f:
+        fields = {line.split(";")[2].split(":")[0]: line.split(";")[0]
+                  for line in f if line.count(";") > 2}
+    t.ok(result.returncode == 0, "perf stat ends well", result.stderr)
+    return int(fields["page-faults"]), float(fields[event]) / float(fields["task-clock"]) / 1e6
+
+
+def stats(t, event):
+    """An emulated counter is off at times, so the middle one of some."""
+    faults, rates = zip(*(stat(t, event) for _ in range(3)))
+    return statistics.median(faults), statistics.median(rates)
+
+
+def leaves(t, data):
+    """perf record's samples of the program that burns in one function, by symbol."""
+    script = t.run("perf", "script", "-i", data, "-F", "comm,ip,sym", timeout=300).stdout
+    lines = [line.split() for line in script.splitlines()]
+    return collections.Counter(line[2] for line in lines if len(line) > 2 and line[0] == "images")
+
+
+def top_shows():
+    with open("/tmp/top", encoding="utf-8", errors="replace") as f:
+        return f.read()
+
+
+def time_counted(t, session):
+    """(enabled, running) of the first source, all CPUs."""
+    counts = [c for c in t.counts(session) if c["source"] == 0]
+    return [sum(c[name] for c in counts) for name in ("enabled_ns", "running_ns")]
+
+
+def crowd(t, session, event):
+    """More counters than the PMU has: they take turns, ours too, and status tells how long it ran."""
+    enabled, running = time_counted(t, session)
+    t.ok(running >= 0.98 * enabled, "a counter that need not share runs all the time: "
+         f"{running} of {enabled} ns")
+    t.run("perf", "stat", "-a", "-x", ";", "-o", "/tmp/crowd", *(["-e", f"{event}:u"] * CROWD),
+          "sleep", 3)
+    after = time_counted(t, session)
+    share = (after[1] - running) / (after[0] - enabled)
+    t.ok(0 < share < 0.95, f"status tells that our counter ran {share:.0%} of the time")
+    with open("/tmp/crowd", encoding="ascii") as f:
+        theirs = [float(line.split(";")[4]) for line in f if line.count(";") > 4]
+    t.ok(len(theirs) == CROWD and all(0 < percent < 100 for percent in theirs),
+         f"and perf's had their turns ({min(theirs, default=0):g} to {max(theirs, default=0):g} %)")
+    recorded = sum(c["recorded"] for c in t.counts(session))
+    t.until(lambda: sum(c["recorded"] for c in t.counts(session)) > recorded + ENOUGH, 60, "samples")
+    t.ok(True, "ours samples on afterwards")
+
+
+def guest(t):
+    event = "cycles" if t.arch == "arm64" else "cpu-clock"
+    alone = stats(t, event)
+    burner = t.start(images.IMAGES, "after_exec", 10000000)
+    child, session = t.record("ours.otlp", "-a", "-F", 199, "-e", event, "-e", "page-faults", "-c", 100)
+
+    beside = stats(t, event)
+    t.near(beside[0], alone[0], 0.01 * alone[0], "perf stat counts the page faults that it counts alone")
+    t.near(beside[1], alone[1], 0.1 * alone[1], f"and as many {event} per ns of the program")
+
+    perf = t.start("perf", "record", "-q", "-a", "-B", "-N", "-e", event, "-c", PERIOD, "-o",
+                   "/tmp/perf.data", cwd="/tmp")
+    t.until(lambda: os.path.exists("/tmp/perf.data") and os.path.getsize("/tmp/perf.data"), 60, "perf")
+    second, other = t.record("second.otlp", "-p", burner.pid, "-F", 97, "-e", event)
+    # by the clock: an emulated PMU's counter, opened for a moment, may stay silent
+    with open("/tmp/top", "w", encoding="utf-8") as f:
+        top = t.start("perf", "top", "--stdio", "-d", 1, "-e", "cpu-clock", "-c", PERIOD,
+                      stdin=subprocess.PIPE, stdout=f)
+    t.until(lambda: sum(c["recorded"] for c in t.counts(other)) >= 3 * ENOUGH, 100, "a second session")
+    t.until(lambda: "after_exec" in top_shows(), 120, "perf top to show what burns")
+    t.ok(top.poll() is None, "perf top shows what burns")
+    t.stop(top, signal.SIGINT)
+    t.accounts(second, other)
+    out, err = t.stop(perf, signal.SIGINT)
+    # it ends itself as it was ended
+    t.ok(perf.returncode in (0, -signal.SIGINT), "perf record ends well", out + err)
+    names = leaves(t, "/tmp/perf.data")
+    t.ok(sum(names.values()) >= ENOUGH, f"perf record samples the program ({sum(names.values())})")
+    with open(t.path("perf.json"), "w", encoding="ascii") as f:
+        json.dump({"pid": burner.pid, "leaves": names}, f)
+    lost = re.findall(r"LOST", t.run("perf", "script", "-D", "-i", "/tmp/perf.data").stdout)
+    t.equal(len(lost), 0, "and lost none")
+    if event == "cycles":
+        crowd(t, session, event)
+    t.accounts(child, session)
+    t.stop(burner)
+
+
+def host(t):
+    with open(os.path.join(t.dir, "perf.json"), encoding="ascii") as f:
+        perf = json.load(f)
+    ours = collections.Counter()
+    for sample in t.load("ours.otlp"):
+        if sample.process.pid == perf["pid"]:
+            ours[sample.names[0]] += sample.count
+    theirs = collections.Counter(perf["leaves"])
+    shares = [names["after_exec"] / sum(names.values()) for names in (ours, theirs)]
+    # perf began later, when others worked beside the program
+    t.ok(abs(shares[0] - shares[1]) <= 0.25 and min(shares) >= 0.25,
+         f"both find the same share of it in its function: {shares[0]:.1%} and {shares[1]:.1%}; "
+         f"{ours.most_common(5)}, {theirs.most_common(5)}")
+    strangers = {s.process.pid for s in t.load("second.otlp")} - {perf["pid"]}
+    t.ok(not strangers, f"and the second session has its program alone ({strangers or 'no other'})")
