@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "control/event.h"
 #include "threads.h"
 
 enum {
@@ -162,8 +163,13 @@ static int start_sampling(struct pipeline *pipeline, char *ret_error, size_t err
 		.two_phase = options->two_phase,
 	};
 	uint64_t id = capture_session_id(pipeline->capture);
-	int r = configure(pipeline, &change);
+	int r = 0;
 
+	for (size_t i = 0; !r && i < options->source_count; i++)
+		r = event_check_countable(&options->sources[i], ret_error, error_size);
+	if (r < 0)
+		return r;
+	r = configure(pipeline, &change);
 	if (r < 0)
 		return fail_control(pipeline, r, "the kernel module refuses the configuration",
 				    ret_error, error_size);

@@ -240,10 +240,15 @@ int event_parse(const char *text, struct control_source *ret_source, char *error
 		return fail(error, error_size, "no event has a name as long as that");
 	strcpy(name, text);
 	utf8_copy(source.name, sizeof(source.name), text);
-	/* a PMU's terms may hold colons, a modifier comes after them */
+	/* a PMU's terms may hold colons; modifiers come after them, with or without one of their own */
 	slash = strrchr(name, '/');
 	colon = strrchr(slash ? slash : name, ':');
-	if (colon && strspn(colon + 1, "ukpPhHGSDIeW") == strlen(colon + 1)) {
+	if (slash && slash != strchr(name, '/') && slash[1] && slash[1] != ':') {
+		ret = parse_modifiers(slash + 1, &source, error, error_size);
+		if (ret < 0)
+			return ret;
+		slash[1] = '\0';
+	} else if (colon && strspn(colon + 1, "ukpPhHGSDIeW") == strlen(colon + 1)) {
 		*colon = '\0';
 		ret = parse_modifiers(colon + 1, &source, error, error_size);
 		if (ret < 0)

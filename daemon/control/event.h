@@ -14,6 +14,11 @@
  */
 int event_parse(const char *text, struct control_source *ret_source, char *error,
 		size_t error_size);
+/*
+ * Can any CPU count it? -EOPNOTSUPP with the reason and the nearest that works. What is asked in vain
+ * for want of rights is left to the module, and cycles may have no counter: cpu-clock stands in.
+ */
+int event_check_countable(const struct control_source *source, char *error, size_t error_size);
 /* Is the event a clock, so that periods are nanoseconds? */
 bool event_is_clock(uint32_t type, uint64_t config);
 /* Does a share of its samples mean a share of CPU time (cycles, clocks)? */

@@ -60,6 +60,8 @@ static void test_names(void **state _unused_)
 		{ "LLC-store-misses", 3, 0x10102, 0 },
 		{ "dTLB-prefetches", 3, 0x203, 0 },
 		{ "r1a8", 4, 0x1a8, 0 },
+		{ "alignment-faults", 1, 7, 0 },
+		{ "cpu-migrations", 1, 4, 0 },
 		{ "rffffffffffffffff:u", 4, UINT64_MAX, STACKTAP_SRC_EXCLUDE_KERNEL },
 	};
 
@@ -88,6 +90,7 @@ static void test_refusals(void **state _unused_)
 {
 	char name[600];
 
+	assert_refused("nopmu/config=2/x", "modifier `x'");
 	assert_refused("", "name");
 	assert_refused("cylces", "did you mean `cycles'");
 	assert_refused("cycle", "did you mean `cycles'");

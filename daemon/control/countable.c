@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <linux/perf_event.h>
+#include <string.h>
+#include <sys/syscall.h>
+
+#include "base/cpulist.h"
+#include "control/event.h"
+#include "control/name.h"
+
+enum {
+	RARE = 1 << 30,		/* a period that no limit on rates can object to */
+	NO_ANSWER = -EAGAIN,
+};
+
+static int try_event(const struct control_source *source, uint32_t precise, int cpu)
+{
+	struct perf_event_attr attr = {
+		.size = sizeof(attr),
+		.type = source->type,
+		.config = source->config,
+		.config1 = source->config1,
+		.config2 = source->config2,
+		.sample_period = RARE,
+		.precise_ip = precise & 3,
+		.exclude_user = !!(source->flags & STACKTAP_SRC_EXCLUDE_USER),
+		.exclude_kernel = !!(source->flags & STACKTAP_SRC_EXCLUDE_KERNEL),
+		.exclude_hv = 1,
+		.exclude_guest = 1,
+		.disabled = 1,
+	};
+	int fd = (int)syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+
+	if (fd < 0)
+		return -errno;
+	close(fd);
+	return 0;
+}
+
+/* On any CPU: those of a mixed machine count different things. */
+static int try_everywhere(const struct control_source *source, uint32_t precise)
+{
+	_cleanup_(cpulist_done) struct cpulist cpus = { 0 };
+	int ret = NO_ANSWER;
+
+	if (cpulist_read_online(&cpus) < 0)
+		return NO_ANSWER;
+	for (uint32_t cpu = 0; ret && cpu < cpulist_limit(&cpus); cpu++)
+		if (cpulist_has(&cpus, cpu))
+			ret = try_event(source, precise, (int)cpu);
+	return ret;
+}
+
+static const char *reason_of(int error)
+{
+	switch (error) {
+	case -ENOENT:
+		return "no PMU of these CPUs has such an event";
+	case -EOPNOTSUPP:
+		return "the PMU cannot interrupt for it, or not with what was asked for";
+	case -EINVAL:
+		return "the PMU does not know this configuration";
+	default:
+		return "there is no such PMU";
+	}
+}
+
+/* Of what is left when a part of the wish is dropped, the first that can be counted. */
+static void name_nearest(const struct control_source *source, char *buffer, size_t size)
+{
+	const uint32_t precise = (source->flags & STACKTAP_SRC_PRECISE_MASK) >>
+				 STACKTAP_SRC_PRECISE_SHIFT;
+	const struct control_source cycles = {
+		.type = PERF_TYPE_HARDWARE, .config = PERF_COUNT_HW_CPU_CYCLES,
+	};
+
+	for (uint32_t less = precise; less-- > 0;)
+		if (!try_everywhere(source, less)) {
+			snprintf(buffer, size, "%s instead of %u p works",
+				 less == 2 ? "pp" : less == 1 ? "p" : "no p", precise);
+			return;
+		}
+	if (!try_everywhere(&cycles, 0))
+		snprintf(buffer, size, "cycles works");
+	else
+		snprintf(buffer, size, "cpu-clock works");
+}
+
+int event_check_countable(const struct control_source *source, char *error, size_t error_size)
+{
+	const uint32_t precise = (source->flags & STACKTAP_SRC_PRECISE_MASK) >>
+				 STACKTAP_SRC_PRECISE_SHIFT;
+	char nearest[64];
+	int ret;
+
+	/* cpu-clock says the same in another unit, so it may stand in */
+	if (event_is_cpu_time(source->type, source->config) && !precise)
+		return 0;
+	ret = try_everywhere(source, precise);
+	if (ret != -ENOENT && ret != -EOPNOTSUPP && ret != -EINVAL && ret != -ENODEV &&
+	    ret != -ENXIO)
+		return 0;
+	name_nearest(source, nearest, sizeof(nearest));
+	snprintf(error, error_size, "%s cannot be counted here: %s (%s); %s", source->name,
+		 reason_of(ret), name_of_errno((unsigned int)-ret), nearest);
+	return -EOPNOTSUPP;
+}

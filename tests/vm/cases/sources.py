@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every kind of counter as a source: taken with its own rate or period, or refused with the reason and
+the nearest that works. What QEMU's CPUs can count is asked of the kernel first, not assumed."""
+
+import glob
+import os
+
+# (option, perf_event_attr's type and config)
+SOFTWARE = (("page-faults", 1, 2), ("context-switches", 1, 3), ("cpu-migrations", 1, 4),
+            ("minor-faults", 1, 5), ("alignment-faults", 1, 7), ("task-clock", 1, 1),
+            ("software/config=2/u", 1, 2))
+HARDWARE = (("instructions", 0, 1), ("cache-misses", 0, 3), ("branch-misses", 0, 5),
+            ("L1-dcache-load-misses", 3, 0x10000), ("LLC-loads", 3, 2), ("dTLB-load-misses", 3, 0x10003),
+            ("r11", 4, 0x11), ("cycles:p", 0, 0), ("cycles:pp", 0, 0))
+
+
+def guest(t):
+    busy = t.start("/opt/stacktap/workload/deep", 5, 600)
+    several(t)
+    taken = [name for name, kind, config in SOFTWARE + HARDWARE if one(t, name, kind, config)]
+    t.ok({name for name, *_ in SOFTWARE} <= set(taken), "every software event is a source")
+    by_pmu(t, taken)
+    wrong(t)
+    t.stop(busy)
+
+
+def several(t):
+    """Four of them in one session, each with a rate or a period of its own."""
+    child, session = t.record("several.otlp", "-a", "-F", 197, "-e", "cpu-clock", "-e", "page-faults",
+                              "-c", 50, "-e", "context-switches", "-c", 3, "-e", "cycles:u")
+    sources = sources_of(t, session)
+    t.equal([s["name"] for s in sources], ["cpu-clock", "page-faults", "context-switches", "cycles:u"],
+            "four sources in one session")
+    t.equal([(s["rate_hz"], s["mode"]) for s in sources[:1] + sources[3:]], [(197, "period")] * 2,
+            "the first and the last have the rate")
+    t.equal([(s["period"], s["rate_hz"]) for s in sources[1:3]], [(50, 0), (3, 0)],
+            "the others a period each")
+    t.until(lambda: all(recorded(t, session, source) >= 5 for source in (0, 1, 2)), 60,
+            "samples of three sources")
+    t.stacktap("set", session, "--source", 1, "--period", 20)
+    t.equal([s["period"] for s in sources_of(t, session)[1:3]], [20, 3],
+            "one period changes live, the other stays")
+    t.accounts(child, session)
+    child, session = t.record("frequency.otlp", "-a", "-F", 97, "--freq-mode", "-e", "page-faults")
+    t.equal([(s["mode"], s["rate_hz"]) for s in sources_of(t, session)], [("frequency", 97)],
+            "frequency mode")
+    t.accounts(child, session)
+
+
+def sources_of(t, session):
+    return next(s["sources"] for s in t.json("status")["sessions"] if s["id"] == session)
+
+
+def recorded(t, session, source):
+    # whoever waits for faults and switches makes some
+    return sum(c["recorded"] for c in t.counts(session) if c["source"] == source)
+
+
+def one(t, name, kind, config):
+    """Is it taken? It has to be as it was asked for; a refusal has to say why and what works."""
+    child = t.start("/opt/stacktap/bin/stacktap", "record", "-a", "-e", name, "-c", 1000003,
+                    "--call-graph", "fp", "-o", t.path("one.otlp"))
+    running = t.until(lambda: child.poll() is not None or
+                      [s["id"] for s in t.json("status")["sessions"] if s["state"] == "running"],
+                      30, "sampling or a refusal")
+    if running is True:
+        _, err = t.stop(child)
+        t.ok(child.returncode and "cannot be counted here: " in err and " works" in err,
+             f"refused: {err.strip()}")
+        return False
+    session = running[0]
+    source = sources_of(t, session)[0]
+    t.equal((source["type"], source["config"], source["fallback_errno"], source["period"]),
+            (kind, config, 0, 1000003), f"{name} is a source and is what counts")
+    t.equal((source["exclude_kernel"], source["precise"]),
+            (name.endswith("u"), name.partition(":")[2].count("p")), f"{name} as it was asked for")
+    t.accounts(child, session)
+    return True
+
+
+def by_pmu(t, taken):
+    """By the name that sysfs has, with a term and with one of its events."""
+    pmus = [p for p in glob.glob("/sys/bus/event_source/devices/*") if os.path.basename(p) == "cpu" or
+            os.path.basename(p).startswith("armv8")]
+    if not pmus:
+        said = t.stacktap("record", "-a", "-e", "cpu/event=0x3c,umask=0/", "--duration", "0.1", "-o",
+                          "/dev/null", check=False)
+        t.ok(said.returncode and "there are: " in said.stderr, f"no PMU: {said.stderr.strip()}")
+        return
+    pmu = os.path.basename(pmus[0])
+    with open(f"{pmus[0]}/type", encoding="ascii") as f:
+        kind = int(f.read())
+    term = "0x11" if pmu.startswith("armv8") else "0x3c"
+    for event in (f"{pmu}/config={term}/", f"{pmu}/event={term}/u"):
+        t.ok(one(t, event, kind, int(term, 16)), f"{event} can be counted")
+    t.ok("r11" in taken or not pmu.startswith("armv8"), "the same as a raw event")
+
+
+def wrong(t):
+    for event, word in (("software/nonsense=1/", "nonsense"), ("nosuch/config=1/", "there are: "),
+                        ("cpu-clock:q", "cpu-clock:q"), ("L1-dcache-load-mises", "L1-dcache-load-misses")):
+        said = t.stacktap("record", "-e", event, "-o", "/dev/null", check=False)
+        t.ok(said.returncode and word in said.stderr, f"refused: {said.stderr.strip()}")
