@@ -43,10 +43,12 @@ static void scan(struct pipeline *pipeline, uint32_t tgid)
 
 	if (tgid) {
 		r = process_scan(tgid, &snapshot);
-		if (!r && snapshot->is_cut)
+		if (!r && snapshot->is_cut && pipeline->cut_tgid != tgid)
 			log_warning("process %u (%s) has more executable mappings than %zu, the rest "
 				    "of its code gets no names", tgid, snapshot->comm,
 				    snapshot->mapping_count);
+		if (!r && snapshot->is_cut)
+			pipeline->cut_tgid = tgid;
 		if (!r)
 			send_snapshot(pipeline, snapshot);
 		if (r != -ESRCH)

@@ -19,6 +19,7 @@ struct pipeline {
 	struct late *late;		/* thread B's; NULL: no stack is unwound here */
 	struct cache *table_cache;	/* thread B's; NULL: none */
 	struct control *table_control;	/* thread B's; opened when needed */
+	uint32_t cut_tgid;		/* thread B's: the last process with too many mappings */
 	struct drain *drain;
 	struct queue *requests;		/* A to B */
 	struct queue *windows;		/* B to C */

@@ -131,6 +131,11 @@ static void merge_mappings(struct process_table *table, struct process *process,
 	bool is_same;
 	int r = 0;
 
+	/* libraries are at the upper end, which is missing: what events told is worth more */
+	if (snapshot->is_cut && image->mapping_count) {
+		image->scanned = snapshot->time;
+		return;
+	}
 	image->mappings = NULL;
 	image->mapping_count = 0;
 	image->mapping_capacity = 0;

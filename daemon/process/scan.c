@@ -12,8 +12,8 @@
 enum {
 	SCAN_ATTEMPTS = 3,
 	SCAN_MAX_STAT_BYTES = 65536,
-	/* as an image's; what lies above in a larger address space gets no names */
-	SCAN_MAX_MAPPINGS = 16384,
+	/* an image takes two more; what lies above in a larger address space gets no names */
+	SCAN_MAX_MAPPINGS = 16382,
 	SCAN_MAX_PATH_BYTES = 2 << 20,
 };
 
@@ -135,12 +135,21 @@ static int snapshot_add(struct process_snapshot *snapshot, size_t *capacity,
 	return 0;
 }
 
+/* At the end of @maps, with what errno is since: ESRCH when the process has gone meanwhile. */
+static int read_error(FILE *maps)
+{
+	if (!ferror(maps))
+		return 0;
+	return errno ? -errno : -EIO;
+}
+
 int process_maps_read(FILE *maps, struct process_snapshot *snapshot)
 {
 	size_t capacity = snapshot->mapping_count, path_bytes = 0, size = 0;
 	_cleanup_free_ char *line = NULL;
 	ssize_t length;
 
+	errno = 0;
 	/* a line at a time: the whole text may have a hundred megabytes */
 	while ((length = getline(&line, &size, maps)) > 0) {
 		struct process_snapshot_mapping mapping;
@@ -167,7 +176,7 @@ int process_maps_read(FILE *maps, struct process_snapshot *snapshot)
 			return snapshot->is_cut ? 0 : r;
 		}
 	}
-	return ferror(maps) ? -EIO : 0;
+	return read_error(maps);
 }
 
 /* *ret_is_empty: a thread that has exited, or a kernel thread */
@@ -184,10 +193,11 @@ static int maps_read_of(int directory, const char *path, struct process_snapshot
 			close(fd);
 		return err;
 	}
+	errno = 0;
 	c = getc(maps);
 	*ret_is_empty = c == EOF;
 	if (c == EOF)
-		return ferror(maps) ? -EIO : 0;
+		return read_error(maps);
 	ungetc(c, maps);
 	return process_maps_read(maps, snapshot);
 }
@@ -210,19 +220,18 @@ static int maps_read(int proc, struct process_snapshot *snapshot)
 			close(fd);
 		return 0;
 	}
-	while (!r && is_empty && (entry = readdir(tasks))) {
+	while (is_empty && (entry = readdir(tasks))) {
 		char path[300];
 
 		if (!isdigit((unsigned char)entry->d_name[0]))
 			continue;
 		snprintf(path, sizeof(path), "%s/maps", entry->d_name);
+		/* this one may have just exited; there may be more */
 		r = maps_read_of(dirfd(tasks), path, snapshot, &is_empty);
-		/* this one has just exited; there may be more */
-		if (r == -ENOENT || r == -ESRCH)
-			r = 0;
+		is_empty |= r < 0 && !snapshot->mapping_count;
 	}
 	closedir(tasks);
-	return r;
+	return is_empty ? 0 : r;
 }
 
 static void snapshot_clear(struct process_snapshot *snapshot)

@@ -23,7 +23,7 @@ struct process_snapshot {
 	char comm[16];
 	struct process_snapshot_mapping *mappings; /* executable ones, sorted */
 	size_t mapping_count;
-	bool is_cut;		/* there were more than 16384, or of more than 2 MiB of paths */
+	bool is_cut;		/* there were more than 16382, or of more than 2 MiB of paths */
 };
 
 /* -ESRCH: gone. A process that execs while it is read is read again. */

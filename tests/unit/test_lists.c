@@ -325,6 +325,34 @@ static void test_scans_ask(void **state _unused_)
 	assert_int_equal(lists_seen, 2);
 }
 
+/* A process with more mappings than anybody keeps: its first look counts, and no later one. */
+static void test_cut_scans(void **state _unused_)
+{
+	enum { MOST = 16382 };
+	static struct process_snapshot_mapping mappings[MOST];
+	char path[] = "/lib/libmany.so";
+	struct process_snapshot snapshot = { .time = 5 * MS, .tgid = 5, .start_time = 10 * MS,
+					     .comm = "many", .mappings = mappings,
+					     .mapping_count = MOST, .is_cut = true };
+
+	for (uint64_t i = 0; i < MOST; i++)
+		mappings[i] = (struct process_snapshot_mapping){ .start = (2 * i + 1) << 12,
+								 .end = (2 * i + 2) << 12,
+								 .inode = 9, .path = path };
+	process_table_merge(table, &snapshot);
+	process_table_send_lists(table, 6 * MS, true);
+	assert_int_equal(lists_seen, 1);
+	assert_int_equal(last->count, MOST);
+	map(11 * MS, 5, 0x7f0000000000, 0x4000, "/lib/libabove.so");
+	process_table_send_lists(table, 12 * MS, true);
+	assert_int_equal(last->count, MOST + 1);
+	snapshot.time = 20 * MS;
+	process_table_merge(table, &snapshot);
+	process_table_send_lists(table, 21 * MS, true);
+	assert_int_equal(lists_seen, 2);
+	assert_int_equal(last->count, MOST + 1);
+}
+
 static void test_others_are_left_alone(void **state _unused_)
 {
 	const uint32_t wanted = 6;
@@ -374,6 +402,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_samples_without_list_ask, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_no_room, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_scans_ask, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_cut_scans, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_our_own_waits, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_others_are_left_alone, setup, teardown),
 	};
