@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""stale.py on a machine whose whole program is a virtual CPU that stands with interrupts off."""
+
+import contextlib
+import io
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+import stale  # noqa: E402  pylint: disable=wrong-import-position
+
+# where a boot sector is put and begun
+PLACE = 0x7C00
+CLI, STI, SELF = b"\xfa", b"\xfb", b"\xeb\xfe"
+PATIENCE_SECONDS = 300
+
+
+class Machine:
+    def __init__(self, code):
+        self.file = tempfile.NamedTemporaryFile()
+        self.file.write(code.ljust(510, b"\0") + b"\x55\xaa")
+        self.file.flush()
+        self.watch = stale.Watch()
+        self.process = subprocess.Popen(
+            ["setpriv", "--pdeathsig", "KILL", "qemu-system-x86_64", "-accel", "tcg,thread=multi",
+             "-smp", "2", "-m", "16", "-nodefaults", "-no-user-config", "-display", "none",
+             "-monitor", "none", "-drive", f"if=floppy,format=raw,readonly=on,file={self.file.name}"]
+            + self.watch.options(), stdin=subprocess.DEVNULL)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.wait()
+        self.watch.directory.cleanup()
+        self.file.close()
+
+    def until(self, what):
+        """Whether @what comes about."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while time.monotonic() < deadline and self.process.poll() is None:
+            if what():
+                return True
+            time.sleep(0.1)
+        return False
+
+
+class Stale(unittest.TestCase):
+    def test_a_cpu_that_stands_is_noticed_and_goes_on(self):
+        with contextlib.redirect_stderr(io.StringIO()) as said, Machine(CLI + SELF) as machine:
+            machine.watch.start()
+            self.assertTrue(machine.until(lambda: f"anew: {PLACE + 1:x}\n" in said.getvalue()),
+                            said.getvalue())
+            times = said.getvalue().count("anew:")
+            # the debugger has let go of it: it is seen to stand again
+            self.assertTrue(machine.until(lambda: said.getvalue().count("anew:") > times))
+
+    def test_a_cpu_that_is_busy_is_left_alone(self):
+        with Machine(STI + SELF) as machine, machine.watch.connect() as monitor:
+            at_work = machine.until(lambda: monitor.cpus()[0][0] == PLACE + 1)
+            self.assertTrue(at_work, monitor.cpus())
+            looks = stale.Looks()
+            for _ in range(2 * stale.LOOKS):
+                looks.add(*monitor.cpus()[0])
+                self.assertEqual(looks.caught(), [])
+
+    def test_what_is_written_there_stays(self):
+        with Machine(CLI + SELF) as machine, machine.watch.connect() as monitor:
+            self.assertTrue(machine.until(lambda: monitor.cpus()[0][0] == PLACE + 1))
+            with stale.Stub(machine.watch.gdb) as stub:
+                self.assertTrue(stub.rewrite(PLACE + 1))
+                self.assertEqual(stub.ask(f"m{PLACE:x},3"), (CLI + SELF).hex())
+
+    def test_a_halted_cpu_does_not_stand(self):
+        looks = stale.Looks()
+        for _ in range(2 * stale.LOOKS):
+            looks.add(PLACE, 0, 0, True)
+        self.assertEqual(looks.caught(), [])
+
+
+if __name__ == "__main__":
+    unittest.main()
