@@ -8,9 +8,10 @@ breakpoint that memory no longer holds: the handler finds none, returns to the i
 again, for ever, with interrupts off. No watchdog reports it, as every CPU gets there. A case that
 switches perf events and tracepoints all the time has met it about once in 30 runs on a busy host.
 
-Whether a virtual CPU is caught is seen from outside: interrupts off at each of some looks in a row, and
-twice at the same instruction with the same stack. Writing the bytes there once more, unchanged and
-through the debugger's stub, makes QEMU drop the translation. A CPU that was only busy loses a moment."""
+Whether a virtual CPU is caught is seen from outside: at each of some looks in a row its interrupts are
+off and its stack is at most as deep as a breakpoint's handler makes it, and some looks are alike.
+Writing the bytes there once more, unchanged and through the debugger's stub, makes QEMU drop the
+translation. A CPU that was only busy loses a moment."""
 
 import collections
 import json
@@ -22,8 +23,10 @@ import tempfile
 import threading
 import time
 
-LOOKS = 5
-SECONDS = 2.0
+LOOKS = 6
+ALIKE = 2  # looks that tell nothing new
+SECONDS = 1.5
+HANDLER_BYTES = 1024  # some 300 were seen
 INTERRUPT_FLAG = 0x200
 # QEMU stops a virtual CPU between two blocks to answer; on a busy host that can take its time
 ANSWER_SECONDS = 60
@@ -124,7 +127,9 @@ class Looks:
 
     def caught(self):
         """Where a CPU that does not get on was seen, or nothing."""
-        if len(self.seen) < LOOKS or len(set(self.seen)) == LOOKS:
+        stacks = [stack for _, stack in self.seen]
+        if (len(stacks) < LOOKS or len(set(self.seen)) > LOOKS - ALIKE
+                or max(stacks) - min(stacks) > HANDLER_BYTES):
             return []
         return sorted({instruction for instruction, _ in self.seen})
 

@@ -78,6 +78,14 @@ class Stale(unittest.TestCase):
                 self.assertTrue(stub.rewrite(PLACE + 1))
                 self.assertEqual(stub.ask(f"m{PLACE:x},3"), (CLI + SELF).hex())
 
+    def test_a_cpu_that_gets_on_does_not_stand(self):
+        for places in ([(PLACE, i) for i in range(stale.LOOKS)],
+                       [(PLACE, 0), (PLACE, 2 * stale.HANDLER_BYTES)] * stale.LOOKS):
+            looks = stale.Looks()
+            for place, stack in places:
+                looks.add(place, stack, 0, False)
+            self.assertEqual(looks.caught(), [])
+
     def test_a_halted_cpu_does_not_stand(self):
         looks = stale.Looks()
         for _ in range(2 * stale.LOOKS):
