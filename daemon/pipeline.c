@@ -140,7 +140,7 @@ static int configure(struct pipeline *pipeline, struct control_change *change)
 			 "has ABI %d.%u, and %d.%d is needed for that", change->slice_bytes,
 			 STACKTAP_ABI_MAJOR, minor, STACKTAP_ABI_MAJOR, SLICE_MAX_MINOR);
 	r = control_set_session(pipeline->control, id, change);
-	if ((r != -EPERM && r != -EOPNOTSUPP) || !change->slice_bytes) {
+	if (r != -EPERM || !change->slice_bytes) {
 		pipeline->stats.has_late = !r && change->slice_bytes;
 		return r;
 	}
