@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/pool.h"
+#include "control/busy.h"
 #include "control/config.h"
 #include "control/notify.h"
 #include "control/service.h"
@@ -21,7 +22,6 @@
 
 enum {
 	EXIT_USAGE = 2,
-	NAMES_BUSY_SECONDS = 30,	/* with tables to compile, more than ever seen */
 	OPT_CONFIG = 256,
 	OPT_FOREGROUND,
 	OPT_CHECK_CONFIG,
@@ -56,7 +56,7 @@ struct daemon {
 	struct service *service;
 	struct statusfile *statusfile;
 	int signals;
-	bool has_said_busy;
+	struct busy busy;
 };
 
 static int parse_level(const char *text, uint64_t *ret_level)
@@ -169,21 +169,6 @@ static void log_pools(void)
 		log_info("%s", line);
 }
 
-/* Once each time: nobody can interrupt a thread that waits for a file. */
-static void warn_busy(struct daemon *daemon, uint64_t busy_ns)
-{
-	const uint64_t seconds = busy_ns / NSEC_PER_SEC;
-	bool is_busy = seconds >= NAMES_BUSY_SECONDS;
-
-	if (is_busy && !daemon->has_said_busy)
-		log_warning("one program has kept the thread that finds names busy for %" PRIu64
-			    " s: does a network or FUSE file system not answer? Nothing is "
-			    "exported until it does", seconds);
-	else if (!is_busy && daemon->has_said_busy)
-		log_info("the thread that finds names goes on");
-	daemon->has_said_busy = is_busy;
-}
-
 static void update_status(struct daemon *daemon, bool with_log)
 {
 	struct pipeline_stats pipeline;
@@ -198,7 +183,7 @@ static void update_status(struct daemon *daemon, bool with_log)
 	int ret;
 
 	service_stats(daemon->service, &pipeline, &exporter);
-	warn_busy(daemon, pipeline.names_busy_ns);
+	busy_tell(&daemon->busy, pipeline.names_busy_ns);
 	if (daemon->statusfile) {
 		ret = statusfile_write(daemon->statusfile, &input);
 		if (ret < 0)

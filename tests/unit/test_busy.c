@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "unit.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "control/busy.h"
+
+#define S(seconds) ((uint64_t)(seconds) * NSEC_PER_SEC)
+
+static char said[1024];
+
+/* What the log gets while it is told @times in turn. */
+static const char *tell(struct busy *busy, const uint64_t *times, size_t count)
+{
+	FILE *file = tmpfile();
+	int old = dup(STDERR_FILENO);
+	size_t length;
+
+	assert_non_null(file);
+	assert_true(old >= 0 && dup2(fileno(file), STDERR_FILENO) >= 0);
+	for (size_t i = 0; i < count; i++)
+		busy_tell(busy, times[i]);
+	fflush(stderr);
+	assert_true(dup2(old, STDERR_FILENO) >= 0);
+	close(old);
+	rewind(file);
+	length = fread(said, 1, sizeof(said) - 1, file);
+	said[length] = '\0';
+	fclose(file);
+	return said;
+}
+
+#define TELL(busy, ...) \
+	tell(busy, (const uint64_t[]){ __VA_ARGS__ }, \
+	     sizeof((const uint64_t[]){ __VA_ARGS__ }) / sizeof(uint64_t))
+
+static unsigned int lines(const char *text)
+{
+	unsigned int count = 0;
+
+	for (; *text; text++)
+		count += *text == '\n';
+	return count;
+}
+
+static void test_what_takes_its_time_is_no_news(void **state _unused_)
+{
+	struct busy busy = { 0 };
+
+	assert_string_equal(TELL(&busy, 0, S(1), S(BUSY_SECONDS) - 1, 0), "");
+}
+
+static void test_it_is_told_once_and_when_it_is_over(void **state _unused_)
+{
+	struct busy busy = { 0 };
+	const char *text = TELL(&busy, S(10), S(BUSY_SECONDS), S(40), S(4000));
+
+	assert_int_equal(lines(text), 1);
+	assert_non_null(strstr(text, "busy for 30 s"));
+	/* another program right behind it is over, too */
+	text = TELL(&busy, S(1), 0, S(2));
+	assert_int_equal(lines(text), 1);
+	assert_non_null(strstr(text, "goes on"));
+}
+
+static void test_the_second_time_is_told_again(void **state _unused_)
+{
+	struct busy busy = { 0 };
+
+	assert_int_equal(lines(TELL(&busy, S(31), 0, S(32), S(33), 0, S(34))), 5);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_what_takes_its_time_is_no_news),
+		cmocka_unit_test(test_it_is_told_once_and_when_it_is_over),
+		cmocka_unit_test(test_the_second_time_is_told_again),
+	};
+
+	log_setup("test", LOG_LEVEL_INFO);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
