@@ -7,6 +7,7 @@
 #include <pwd.h>
 #include <stdarg.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/vfs.h>
 
 static const char *const mounts[] = { "/sys/fs/cgroup", "/sys/fs/cgroup/unified" };
@@ -72,6 +73,19 @@ struct addition {
 	size_t error_size;
 };
 
+/* Without the blanks around it, which people put behind commas. */
+static char *trim(char *word)
+{
+	size_t length;
+
+	word += strspn(word, " \t");
+	length = strlen(word);
+	while (length && strchr(" \t", word[length - 1]))
+		length--;
+	word[length] = '\0';
+	return word;
+}
+
 static int each_word(const struct addition *addition, const char *text,
 		     int (*add)(const struct addition *addition, const char *word))
 {
@@ -82,8 +96,12 @@ static int each_word(const struct addition *addition, const char *text,
 	if (!copy)
 		return no_memory(addition->error, addition->error_size);
 	for (char *word = strtok_r(copy, ",", &saved); word; word = strtok_r(NULL, ",", &saved)) {
-		int ret = add(addition, word);
+		int ret;
 
+		word = trim(word);
+		if (!*word)
+			continue;
+		ret = add(addition, word);
 		if (ret < 0)
 			return ret;
 		has_any = true;
@@ -236,6 +254,7 @@ int control_cgroup_path(uint64_t id, char *ret_path, size_t size)
 	} cgroup = { .handle = { .handle_bytes = sizeof(id), .handle_type = FILEID_KERNFS } };
 	_cleanup_close_ int mount = -1, fd = -1;
 	char link[64], path[PATH_MAX];
+	struct stat held, named;
 	const char *root, *below;
 	ssize_t length;
 
@@ -254,6 +273,10 @@ int control_cgroup_path(uint64_t id, char *ret_path, size_t size)
 	below = path + strlen(root);
 	if (strncmp(path, root, strlen(root)) || (*below && *below != '/'))
 		return -EXDEV;
+	/* who holds a removed one keeps its handle alive, and another may have its name */
+	if (fstat(fd, &held) < 0 || stat(path, &named) < 0 || held.st_dev != named.st_dev ||
+	    held.st_ino != named.st_ino)
+		return -ENOENT;
 	if ((size_t)snprintf(ret_path, size, "%s", *below ? below : "/") >= size)
 		return -ENAMETOOLONG;
 	return 0;

@@ -30,8 +30,8 @@ bool control_filter_is_empty(const struct control_filter *filter);
 bool control_filter_is_by_task(const struct control_filter *filter);
 
 /*
- * Add from a list with commas. 0, -EINVAL for what can never be right, or another -errno; then
- * @error has a sentence.
+ * Add from a list with commas; blanks around a word are no part of it. 0, -EINVAL for what can never
+ * be right, or another -errno; then @error has a sentence.
  */
 int control_filter_add_users(struct control_filter *filter, const char *text, char *error,
 			     size_t error_size);
