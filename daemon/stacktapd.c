@@ -355,6 +355,18 @@ static int run(struct daemon *daemon, struct config *config)
 	return EXIT_SUCCESS;
 }
 
+/* Are its cgroups there now? */
+static int check_filter(const struct config *config)
+{
+	_cleanup_(control_filter_done) struct control_filter filter = { 0 };
+	char error[512];
+	int ret = config_filter(config, &filter, error, sizeof(error));
+
+	if (ret < 0)
+		log_error("%s", error);
+	return ret;
+}
+
 int main(int argc, char **argv)
 {
 	struct daemon daemon = { .options = { .config_path = CONFIG_PATH }, .signals = -1 };
@@ -377,8 +389,9 @@ int main(int argc, char **argv)
 	if (daemon.options.check_config || daemon.options.dump_config) {
 		if (daemon.options.dump_config)
 			config_dump(&config, stdout);
+		ret = daemon.options.check_config ? check_filter(&config) : 0;
 		config_done(&config);
-		return fflush(stdout) == EOF ? EXIT_FAILURE : EXIT_SUCCESS;
+		return ret < 0 || fflush(stdout) == EOF ? EXIT_FAILURE : EXIT_SUCCESS;
 	}
 	log_setup("stacktapd", (enum log_level)config.log_level);
 	pool_setup((unsigned int)max_of(sysconf(_SC_NPROCESSORS_ONLN), 1L));

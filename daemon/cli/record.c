@@ -31,7 +31,7 @@ enum {
 };
 
 struct record {
-	const struct record_options *options;
+	struct record_options *options;
 	struct output output;
 	struct child child;
 	struct environment environment;
@@ -95,7 +95,7 @@ static void show_loading(uint64_t done, uint64_t total)
 
 static int start_pipeline(struct record *record)
 {
-	const struct record_options *options = record->options;
+	struct record_options *options = record->options;
 	const uint32_t child_tgid = (uint32_t)record->child.pid;
 	struct pipeline_options pipeline = {
 		.capture = {
@@ -135,6 +135,8 @@ static int start_pipeline(struct record *record)
 	}
 	if (pipeline_start(&pipeline, &record->pipeline, error, sizeof(error)) < 0)
 		return cli_error("%s", error);
+	/* the module has it; descriptors of cgroups would keep their mount busy */
+	control_filter_done(&options->filter);
 	record->start = clock_monotonic();
 	return CLI_OK;
 }

@@ -337,6 +337,7 @@ int config_check(const struct config *config, char *error, size_t error_size)
 {
 	struct control_source sources[STACKTAP_MAX_SOURCES];
 	struct control_filter filter = { 0 };
+	struct config lasting = *config;
 	size_t count;
 	int ret;
 
@@ -364,7 +365,9 @@ int config_check(const struct config *config, char *error, size_t error_size)
 	ret = config_sources(config, sources, &count, error, error_size);
 	if (ret < 0)
 		return ret;
-	ret = config_filter(config, &filter, error, error_size);
+	/* cgroups come and go; whoever puts the filter in force opens them */
+	lasting.cgroups = NULL;
+	ret = config_filter(&lasting, &filter, error, error_size);
 	control_filter_done(&filter);
 	return ret;
 }

@@ -29,7 +29,6 @@ struct service {
 
 	/* the running pipeline's, which borrows them */
 	struct host_resource resource;
-	struct control_filter filter;
 	struct pipeline_options options;
 	struct pipeline *pipeline;
 };
@@ -147,10 +146,11 @@ static void close_pipeline(struct service *service)
 		service->pipeline = NULL;
 	}
 	host_resource_done(&service->resource);
-	control_filter_done(&service->filter);
 }
 
-static int open_pipeline(struct service *service, char *error, size_t error_size)
+/* @filter is only looked at before this returns. */
+static int open_pipeline(struct service *service, const struct control_filter *filter,
+			 char *error, size_t error_size)
 {
 	const struct config *config = &service->config;
 	const struct environment *environment = &service->destination.environment;
@@ -185,8 +185,6 @@ static int open_pipeline(struct service *service, char *error, size_t error_size
 		.sink = { .payload = sink_payload, .poll = sink_poll, .ctx = service->exporter },
 	};
 	ret = config_sources(config, options->sources, &options->source_count, error, error_size);
-	if (!ret)
-		ret = config_filter(config, &service->filter, error, error_size);
 	if (ret < 0)
 		return ret;
 	ret = host_resource_load(environment, config->attributes, &service->resource);
@@ -197,8 +195,9 @@ static int open_pipeline(struct service *service, char *error, size_t error_size
 	}
 	options->encode.resource = service->resource.attributes;
 	options->encode.resource_count = service->resource.count;
-	options->filter = &service->filter;
+	options->filter = filter;
 	ret = pipeline_start(options, &service->pipeline, error, error_size);
+	options->filter = NULL;
 	if (ret < 0)
 		close_pipeline(service);
 	return ret;
@@ -207,6 +206,7 @@ static int open_pipeline(struct service *service, char *error, size_t error_size
 int service_start(struct config *config, struct service **ret_service, char *ret_error,
 		  size_t error_size)
 {
+	_cleanup_(control_filter_done) struct control_filter filter = { 0 };
 	struct service *service = calloc(1, sizeof(*service));
 	int ret;
 
@@ -217,6 +217,9 @@ int service_start(struct config *config, struct service **ret_service, char *ret
 	}
 	service->config = *config;
 	*config = (struct config){ 0 };
+	ret = config_filter(&service->config, &filter, ret_error, error_size);
+	if (ret < 0)
+		goto err_service;
 	if (service->config.load_module) {
 		ret = kmodload_load(ret_error, error_size);
 		if (ret < 0)
@@ -225,7 +228,7 @@ int service_start(struct config *config, struct service **ret_service, char *ret
 	ret = open_exporter(service, ret_error, error_size);
 	if (ret < 0)
 		goto err_service;
-	ret = open_pipeline(service, ret_error, error_size);
+	ret = open_pipeline(service, &filter, ret_error, error_size);
 	if (ret < 0)
 		goto err_service;
 	*ret_service = service;
@@ -274,40 +277,69 @@ static bool is_live_change(const struct config *old, const struct config *new)
 	return true;
 }
 
-static int change_live(struct service *service, const struct config *from,
-		       const struct config *to, char *error, size_t error_size)
+static int set_rates(const struct service *service, struct control *control,
+		     const struct config *config)
 {
 	const uint64_t id = service_session_id(service);
-	struct control_filter filter = { 0 };
-	struct control_change change = { .filter = &filter };
-	struct control *control;
-	int ret;
+	int ret = 0;
 
+	for (uint32_t i = 0; !ret && i < config->event_count; i++)
+		ret = control_set_rate(control, id, i, (uint32_t)config->rate_hz, config->period);
+	return ret;
+}
+
+/*
+ * The filter, NULL: it stays, comes last: the module takes all of it or nothing, so none has to be
+ * put back, which could not be done once a cgroup of it is removed.
+ */
+static int change_live(struct service *service, const struct config *config,
+		       const struct control_filter *filter, char *error, size_t error_size)
+{
+	const struct config *old = &service->config;
+	const bool has_rate = !config_same(old, config, "profile", "rate") ||
+			      !config_same(old, config, "profile", "period");
+	const struct control_change change = { .filter = filter };
+	struct control *control;
+	int ret, again;
+
+	if (!has_rate && !filter)
+		return 0;
 	ret = control_open(&control);
 	if (ret < 0) {
 		snprintf(error, error_size, "cannot reach the module: %s", strerror(-ret));
 		return ret;
 	}
-	ret = config_filter(to, &filter, error, error_size);
-	if (ret < 0)
-		goto out_control;
-	if (!config_same(from, to, "filter", NULL))
-		ret = control_set_session(control, id, &change);
-	if (!ret && (!config_same(from, to, "profile", "rate") ||
-		     !config_same(from, to, "profile", "period")))
-		for (uint32_t i = 0; !ret && i < to->event_count; i++)
-			ret = control_set_rate(control, id, i, (uint32_t)to->rate_hz, to->period);
+	if (has_rate)
+		ret = set_rates(service, control, config);
+	if (!ret && filter)
+		ret = control_set_session(control, service_session_id(service), &change);
 	if (ret < 0)
 		snprintf(error, error_size, "the module refuses the change: %s",
 			 *control_error(control) ? control_error(control) : strerror(-ret));
-	control_filter_done(&filter);
-out_control:
+	if (ret < 0 && has_rate) {
+		/* some sources may have the new one */
+		again = set_rates(service, control, old);
+		if (again < 0)
+			log_warning("not every source has its old rate back: %s", strerror(-again));
+	}
 	control_close(control);
 	return ret;
 }
 
+static int reload_live(struct service *service, struct config *config,
+		       const struct control_filter *filter, char *error, size_t error_size)
+{
+	int ret = change_live(service, config, filter, error, error_size);
+
+	/* the rest stays where it is: exporter and pipeline borrow its strings */
+	if (!ret)
+		swap_live(&service->config, config);
+	return ret;
+}
+
 /* Start what service->config says, the pipeline being closed. */
-static int restart(struct service *service, bool with_exporter, char *error, size_t error_size)
+static int restart(struct service *service, bool with_exporter,
+		   const struct control_filter *filter, char *error, size_t error_size)
 {
 	int ret = 0;
 
@@ -315,28 +347,13 @@ static int restart(struct service *service, bool with_exporter, char *error, siz
 		close_exporter(service);
 		ret = open_exporter(service, error, error_size);
 	}
-	return ret < 0 ? ret : open_pipeline(service, error, error_size);
+	return ret < 0 ? ret : open_pipeline(service, filter, error, error_size);
 }
 
-static int reload_live(struct service *service, struct config *config, char *error,
-		       size_t error_size)
+static int reload_all(struct service *service, struct config *config,
+		      const struct control_filter *filter, char *error, size_t error_size)
 {
-	char again[256];
-	int ret;
-
-	ret = change_live(service, &service->config, config, error, error_size);
-	if (ret < 0)
-		/* half of it may be in force: put the old values back */
-		change_live(service, config, &service->config, again, sizeof(again));
-	else
-		/* the rest stays where it is: exporter and pipeline borrow its strings */
-		swap_live(&service->config, config);
-	return ret;
-}
-
-static int reload_all(struct service *service, struct config *config, char *error,
-		      size_t error_size)
-{
+	_cleanup_(control_filter_done) struct control_filter old_filter = { 0 };
 	bool with_exporter = !config_same(&service->config, config, "export", NULL) ||
 			     !config_same(&service->config, config, "store", NULL);
 	struct config other = service->config;
@@ -351,7 +368,7 @@ static int reload_all(struct service *service, struct config *config, char *erro
 		config_swap(&service->config, config, "export", NULL);
 		config_swap(&service->config, config, "store", NULL);
 	}
-	ret = restart(service, with_exporter, error, error_size);
+	ret = restart(service, with_exporter, filter, error, error_size);
 	if (!ret)
 		return 0;
 	other = service->config;
@@ -361,18 +378,32 @@ static int reload_all(struct service *service, struct config *config, char *erro
 		config_swap(&service->config, config, "export", NULL);
 		config_swap(&service->config, config, "store", NULL);
 	}
-	return restart(service, with_exporter, again, sizeof(again)) < 0 ? -ESHUTDOWN : ret;
+	if (config_filter(&service->config, &old_filter, again, sizeof(again)) < 0 ||
+	    restart(service, with_exporter, &old_filter, again, sizeof(again)) < 0)
+		return -ESHUTDOWN;
+	return ret;
 }
 
 int service_reload(struct service *service, struct config *config, char *ret_error,
 		   size_t error_size)
 {
+	_cleanup_(control_filter_done) struct control_filter filter = { 0 };
+	const bool is_live = is_live_change(&service->config, config);
+	const bool is_new = !config_same(&service->config, config, "filter", NULL);
+	/* what a name stands for may be another user or cgroup by now */
+	const bool has_names = config->users || config->cgroups;
 	int ret;
 
-	if (is_live_change(&service->config, config))
-		ret = reload_live(service, config, ret_error, error_size);
-	else
-		ret = reload_all(service, config, ret_error, error_size);
+	ret = config_filter(config, &filter, ret_error, error_size);
+	if (ret < 0 && is_live && !is_new) {
+		log_warning("%s; the filter stays as it is", ret_error);
+		ret = reload_live(service, config, NULL, ret_error, error_size);
+	} else if (!ret && is_live) {
+		ret = reload_live(service, config, is_new || has_names ? &filter : NULL, ret_error,
+				  error_size);
+	} else if (!ret) {
+		ret = reload_all(service, config, &filter, ret_error, error_size);
+	}
 	config_done(config);
 	return ret;
 }

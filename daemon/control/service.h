@@ -22,8 +22,9 @@ int service_start(struct config *config, struct service **ret_service, char *ret
 		  size_t error_size);
 /*
  * Change over to another configuration; takes it as above. Rates and filters change in place,
- * anything else by a new pipeline. On failure the old configuration is in force, or, when not even
- * that could be started again, nothing is: -ESHUTDOWN.
+ * anything else by a new pipeline. Users and cgroups are looked up anew; where that fails, a filter
+ * that is named as before stays. On failure the old configuration is in force, or, when not even that
+ * could be started again, nothing is: -ESHUTDOWN.
  */
 int service_reload(struct service *service, struct config *config, char *ret_error,
 		   size_t error_size);

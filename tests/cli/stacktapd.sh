@@ -78,6 +78,8 @@ bad() {
 bad "rate 0" '[profile]\nrate = 0\n' "bad.conf:2: rate is a number from 1 to 10000"
 bad "unknown event" '[profile]\nevent = cylces\n' "did you mean \`cycles'"
 bad "unknown option" '[export]\n\nurl = x\n' "bad.conf:3: there is no option \`url'"
+bad "no such cgroup" '[filter]\ncgroups = no/such.slice\n' "cgroup"
+check "which hinders nobody from printing it" run 0 --dump-config --config "$scratch/bad.conf"
 bad "no ini file" 'hello, world\n' "bad.conf:1:"
 check "a good file" run 0 --check-config --config packaging/stacktap.conf
 check "a good file says nothing" test ! -s "$scratch/err" -a ! -s "$scratch/out"

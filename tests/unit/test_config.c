@@ -166,7 +166,7 @@ static void test_refusals(void **state _unused_)
 	assert_refused("[filter]\nusers = no-such-user\n", 0, "no-such-user");
 	assert_refused("[filter]\nusers = 4294967295\n", 0, "4294967295");
 	assert_refused("[filter]\ncomms = 0123456789abcdef\n", 0, "15 bytes");
-	assert_refused("[filter]\ncgroups = no/such.slice\n", 0, "cgroup");
+	assert_refused("[filter]\ncomms = , ,\n", 0, "names no program");
 	assert_refused("[capture]\nring_bytes = 100000\n", 0, "powers of two");
 	assert_refused("[export]\nendpoint = host:4318\n", 0, "http://");
 	assert_refused("[export]\nheaders = a\n", 0, "headers");
@@ -190,8 +190,8 @@ static void test_missing_file(void **state _unused_)
 static void test_sources_and_filter(void **state _unused_)
 {
 	struct config config = load("[profile]\nevent = cpu-clock\nevent = page-faults\nrate = 97\n"
-				    "[filter]\ncpus = 1,65\nusers = 0,4294967294,root\n"
-				    "comms = exactly15bytes_,x\nkernel_only = yes\n");
+				    "[filter]\ncpus = 1,65\nusers = 0, 4294967294,\troot\n"
+				    "comms = exactly15bytes_ ,, x\nkernel_only = yes\n");
 	struct control_source sources[STACKTAP_MAX_SOURCES];
 	struct control_filter filter;
 	char error[256] = "";
@@ -224,6 +224,17 @@ static void test_sources_and_filter(void **state _unused_)
 	assert_int_equal(sources[0].mode, STACKTAP_MODE_PERIOD);
 	assert_int_equal(sources[0].period, 10);
 	assert_int_equal(sources[0].rate_hz, 0);
+	config_done(&config);
+}
+
+static void test_cgroups_are_looked_for_late(void **state _unused_)
+{
+	struct config config = load("[filter]\ncgroups = no/such.slice\n");
+	struct control_filter filter;
+	char error[256] = "";
+
+	assert_int_equal(config_filter(&config, &filter, error, sizeof(error)), -EINVAL);
+	assert_non_null(strstr(error, "cgroup"));
 	config_done(&config);
 }
 
@@ -277,6 +288,7 @@ int main(void)
 		cmocka_unit_test(test_refusals),
 		cmocka_unit_test(test_missing_file),
 		cmocka_unit_test(test_sources_and_filter),
+		cmocka_unit_test(test_cgroups_are_looked_for_late),
 		cmocka_unit_test(test_comparison),
 		cmocka_unit_test(test_exchange),
 	};
