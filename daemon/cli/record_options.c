@@ -14,7 +14,7 @@ static const char help[] =
 	"Samples until Ctrl-C, or until the command or the time is over, and writes a file of OTLP\n"
 	"profiles. Needs the module, but not the daemon.\n\n"
 	"what to sample\n"
-	"  -a, --all-cpus       everything (default without -p or COMMAND)\n"
+	"  -a, --all-cpus       everything (default without -p, -t or COMMAND)\n"
 	"  -p, --pid PID,...    these processes with all their threads, not what they fork later\n"
 	"  -t, --tid TID,...    these threads\n"
 	"  -u, --uid USER,...   what runs as these users, by name or number\n"

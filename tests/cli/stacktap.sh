@@ -70,9 +70,10 @@ for command in $commands; do
 	check "$command --help is its own" says "$out" "$command"
 	check "$command -h" run 0 "$command" -h
 	check "$command --help fits 100 columns" test "$(wc -L <"$out")" -le 100
+	section=$(awk -v heading="^## (.*, )?$command(,|\$)" '/^## /{in_it = $0 ~ heading} in_it' man/stacktap.8.scd)
 	for option in $("$stacktap" "$command" --help | grep -oE -- '--[a-z-]+' | sort -u); do
 		[ "$option" = --help ] || check "the manual knows $command $option" \
-			grep -qF -- "*$option*" man/stacktap.8.scd
+			grep -qF -- "*$option*" <<<"$section"
 		check "the completion knows $command $option" \
 			grep -qE -- "(^|[[:space:]'\"])$option($|[[:space:]'\"|)])" completion/stacktap
 	done
