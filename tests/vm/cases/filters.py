@@ -10,6 +10,7 @@ import kmodtest
 
 LOAD = False
 SLICE = "/sys/fs/cgroup/wanted.slice"
+GONE = "/sys/fs/cgroup/gone.slice"
 
 
 def guest(t):
@@ -26,30 +27,67 @@ def guest(t):
     refusals(t)
     # the program in the cgroup, as long as nothing else is asked for
     child, session = t.record("filters.otlp", "-G", "wanted.slice", "-F", 199)
-    shown = t.json("status")["sessions"][0]["filter"]
-    path = "/wanted.slice" if has_handles() else None
-    t.equal(shown.get("cgroups"), [{"id": os.stat(SLICE).st_ino, "path": path}],
-            "status --json names the cgroup")
-    t.ok(shown["bytes"] > 0, f"and the filter's memory ({shown['bytes']})")
-    change(t, session, "--comm", "deep,zero_reader", filter={"comms": ["deep", "zero_reader"]})
-    text = t.stacktap("status").stdout
-    t.ok(("cgroups /wanted.slice" in text or not path) and "names deep, zero_reader" in text,
-         "status names both kinds", text)
-    wait_for_more(t, session, "of the cgroup and one of two names")
-    change(t, session, "--no-filter", "-u", "1234", filter={"uids": [1234]})
-    wait_for_more(t, session, "of the user")
-    change(t, session, "-t", programs["name"].pid, filter={"uids": [1234], "tids": [programs["name"].pid]})
-    change(t, session, "--no-filter", "-t", programs["name"].pid, "-p", programs["name"].pid,
-           filter={"pids": [programs["name"].pid], "tids": [programs["name"].pid]})
-    wait_for_more(t, session, "of the thread and its process")
+    changes(t, session, programs["name"].pid)
+    removed(t, session)
     t.accounts(child, session)
     for program in programs.values():
         t.stop(program)
     with open(t.path("pids"), "w", encoding="ascii") as f:
         f.write(" ".join(str(programs[name].pid) for name in ("cgroup", "user", "name")))
-    os.rmdir(f"{SLICE}/inner")
-    os.rmdir(SLICE)
+    remove(t, f"{SLICE}/inner")
+    remove(t, SLICE)
     t.rmmod()
+
+
+def changes(t, session, pid):
+    path = "/wanted.slice" if has_handles() else None
+    cgroups = [{"id": os.stat(SLICE).st_ino, "path": path}]
+    shown = shown_filter(t, session)
+    t.equal(shown.get("cgroups"), cgroups, "status --json names the cgroup")
+    t.ok(shown["bytes"] > 0, f"and the filter's memory ({shown['bytes']})")
+
+    change(t, session, "--comm", "deep, zero_reader",
+           filter={"cgroups": cgroups, "comms": ["deep", "zero_reader"]})
+    text = t.stacktap("status").stdout
+    t.ok(("cgroups /wanted.slice" in text or not path) and "names deep, zero_reader" in text,
+         "status names both kinds", text)
+    wait_for_more(t, session, "of the cgroup and one of two names")
+
+    change(t, session, "--no-filter", "-u", "1234", filter={"uids": [1234]})
+    wait_for_more(t, session, "of the user")
+
+    change(t, session, "-t", pid, filter={"uids": [1234], "tids": [pid]})
+    change(t, session, "--no-filter", "-t", pid, "-p", pid, filter={"pids": [pid], "tids": [pid]})
+    wait_for_more(t, session, "of the thread and its process")
+
+
+def removed(t, session):
+    """A cgroup that is filtered by has no path any more, also when another has its name."""
+    os.mkdir(GONE)
+    number = os.stat(GONE).st_ino
+    change(t, session, "--no-filter", "-G", GONE,
+           filter={"cgroups": [{"id": number, "path": "/gone.slice" if has_handles() else None}]})
+    remove(t, GONE)
+    gone = [{"id": number, "path": None}]
+    t.equal(shown_filter(t, session).get("cgroups"), gone, "a removed cgroup has no path")
+    os.mkdir(GONE)
+    change(t, session, "--comm", "deep", filter={"cgroups": gone, "comms": ["deep"]})
+    text = t.stacktap("status").stdout
+    t.ok(f"cgroups {number} (removed" in text, "status says that it is gone", text)
+    remove(t, GONE)
+
+
+def remove(t, path):
+    """Who was in it may be for a moment longer."""
+    def is_gone():
+        try:
+            os.rmdir(path)
+        except OSError as e:
+            if e.errno != errno.EBUSY:
+                raise
+            return False
+        return True
+    t.until(is_gone, 30, f"the end of {path}")
 
 
 def has_handles():
@@ -67,12 +105,14 @@ def read(path):
         return ""
 
 
+def shown_filter(t, session):
+    return next(s["filter"] for s in t.json("status")["sessions"] if s["id"] == session)
+
+
 def change(t, session, *options, filter):
     t.stacktap("set", session, *options)
-    shown = next(s["filter"] for s in t.json("status")["sessions"] if s["id"] == session)
+    shown = shown_filter(t, session)
     kinds = {kind: shown[kind] for kind in ("pids", "tids", "uids", "comms", "cgroups") if kind in shown}
-    if "cgroups" not in filter:
-        kinds.pop("cgroups", None)
     t.equal(kinds, filter, f"set {' '.join(map(str, options))}")
 
 
@@ -80,7 +120,12 @@ def wait_for_more(t, session, what):
     def recorded():
         return sum(c["recorded"] for c in t.counts(session))
     before = recorded()
-    t.until(lambda: recorded() >= before + 20, 60, f"samples {what}")
+    try:
+        t.until(lambda: recorded() >= before + 20, 60, what)
+    except AssertionError as e:
+        t.ok(False, f"samples {what}", e)
+    else:
+        t.ok(True, f"samples {what}")
 
 
 def refusals(t):

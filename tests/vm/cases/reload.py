@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""stacktapd reads its configuration again: rates live, the rest by a new session, nonsense never."""
+"""stacktapd reads its configuration again: rates and filters live, the rest by a new session, nonsense
+never."""
 
 import os
 import signal
@@ -17,6 +18,7 @@ def write(**sections):
 PROFILE = {"rate": 97, "window_seconds": 1, "window_max_seconds": 2}
 STORE = {"directory": "/tmp/reload-store"}
 DAEMON = {"status_seconds": 1}
+SLICE = "/sys/fs/cgroup/reload.slice"
 
 
 def sessions(t):
@@ -49,7 +51,7 @@ def guest(t):
     first = t.until(lambda: sessions(t), 30, "a session")[0]
     t.equal(first["filter"]["exclude_idle"], True, "the daemon leaves idle out")
 
-    if reloads(t, daemon, first):
+    if reloads(t, daemon, first) and filters(t, daemon):
         tells(t, daemon)
         ends(t, daemon)
 
@@ -82,6 +84,47 @@ def reloads(t, daemon, first):
     return becomes(t, daemon, lambda s: s["id"] not in second and
                    s["sources"][0]["name"] == "cpu-clock",
                    "a store that cannot be used puts the old configuration back")
+
+
+def filters(t, daemon):
+    """By names, which may stand for something else the next time."""
+    session = sessions(t)[0]["id"]
+    event = dict(PROFILE, event="cpu-clock")
+    named = {"users": "root, 1234", "comms": "deep, zero_reader", "cgroups": "reload.slice"}
+
+    def number():
+        return [{"id": os.stat(SLICE).st_ino}]
+
+    def is_filtered(s, cgroups):
+        have = s["filter"]
+        return (s["id"], have.get("uids"), have.get("comms")) == (
+            session, [0, 1234], ["deep", "zero_reader"]) and cgroups == [
+                {"id": c["id"]} for c in have.get("cgroups", ())]
+
+    write(profile=event, filter=named, store=STORE, daemon=DAEMON)
+    daemon.send_signal(signal.SIGHUP)
+    holds(t, lambda: log_says(t, "cannot open cgroup `reload.slice'"), "a cgroup that is not there is told")
+    t.ok(not sessions(t)[0]["filter"].get("uids"), "and nothing of that filter is in force")
+
+    os.mkdir(SLICE)
+    first = number()
+    if not becomes(t, daemon, lambda s: is_filtered(s, first), "users, names and cgroups are filtered by"):
+        return False
+    os.rmdir(SLICE)
+    write(profile=dict(event, rate=49), filter=named, store=STORE, daemon=DAEMON)
+    becomes(t, daemon, lambda s: is_filtered(s, first) and s["sources"][0]["rate_hz"] == 49,
+            "a rate changes although the cgroup is gone")
+    t.ok(log_says(t, "the filter stays as it is"), "the log says what is with the filter")
+
+    os.mkdir(SLICE)
+    second = number()
+    becomes(t, daemon, lambda s: second != first and is_filtered(s, second),
+            "another cgroup of that name is found by the same file")
+    os.rmdir(SLICE)
+    write(profile=event, store=STORE, daemon=DAEMON)
+    return becomes(t, daemon, lambda s: s["id"] == session and
+                   not any(s["filter"].get(kind) for kind in ("uids", "comms", "cgroups")),
+                   "and without them everything is sampled")
 
 
 def tells(t, daemon):

@@ -79,6 +79,19 @@ static bool write_text(const char *path, const char *text)
 	return good;
 }
 
+/* A task that was waited for may be in it for a moment longer. */
+static bool remove_cgroup(const char *path)
+{
+	unsigned int i;
+
+	for (i = 0; i < 600 && rmdir(path); i++) {
+		if (errno != EBUSY)
+			return false;
+		usleep(50000);
+	}
+	return i < 600;
+}
+
 static void *burn(void *arg)
 {
 	struct shared *shared = arg;
@@ -207,6 +220,11 @@ static void check_threads(struct client *client, struct seen *seen)
 	expect(client, seen, 1 << PLAIN, "its process alone");
 	tap(seen->second_thread == seen->of[PLAIN], "and of that this thread alone: %" PRIu64
 	    " of %" PRIu64, seen->second_thread, seen->of[PLAIN]);
+	/* whose id is the process', too */
+	tap(!set_one(client, STACKTAP_FILTER_TIDS, &seen->pids[PLAIN], 4), "the main thread");
+	expect(client, seen, 1 << PLAIN, "its process again");
+	tap(!seen->second_thread, "and of that not the other thread: %" PRIu64 " of %" PRIu64,
+	    seen->second_thread, seen->of[PLAIN]);
 	for (i = 0; i < CROWD; i++)
 		tids[i] = 1000000 + 64 * i;
 	tids[CROWD / 2] = seen->second_tid;
@@ -345,7 +363,7 @@ static void check_cgroups(struct client *client, struct seen *seen)
 	/* removed while it is filtered by, and while its descriptor is open */
 	load_kill(seen->pids[INSIDE_A]);
 	tap(!set_one(client, STACKTAP_FILTER_CGROUP_FDS, &inner, 4), "the inner cgroup alone");
-	tap(!rmdir(ROOT "filters-a/inner"), "is removed");
+	tap(remove_cgroup(ROOT "filters-a/inner"), "is removed");
 	expect(client, seen, 0, "nothing");
 	ask_session(client);
 	ids[0] = reported[0];
@@ -356,6 +374,23 @@ static void check_cgroups(struct client *client, struct seen *seen)
 	close(a);
 	close(b);
 	close(inner);
+}
+
+/* Multiples of the inverse of GOLDEN_RATIO_32, which a set is laid out by first: a row of neighbours. */
+static void check_layout(struct client *client, struct seen *seen)
+{
+	enum { NR = STACKTAP_MAX_TGIDS - 1 };
+	uint32_t *ids = calloc(NR, sizeof(*ids));
+	unsigned int i;
+
+	/* the bit: no process has such an id */
+	for (i = 0; i < NR; i++)
+		ids[i] = i * 0xebb34377u | 1u << 31;
+	ids[NR - 1] = (uint32_t)seen->pids[IN_A];
+	tap(!set_one(client, STACKTAP_FILTER_TGIDS, ids, NR * sizeof(*ids)),
+	    "%u numbers that hash to one place", NR);
+	expect(client, seen, 1 << IN_A, "the last of them is there");
+	free(ids);
 }
 
 static void check_limits(struct client *client)
@@ -406,6 +441,7 @@ void case_task_filters(void)
 	check_names(&client, &seen);
 	check_cgroups(&client, &seen);
 	check_limits(&client);
+	check_layout(&client, &seen);
 	tap(!client_stop(&client), "STOP");
 	client_drain(&client);
 	tap(client_balanced(&client) && client_count(&client, 0, STACKTAP_CNT_FILTERED),
@@ -414,5 +450,6 @@ void case_task_filters(void)
 		if (i != INSIDE_A)
 			load_kill(seen.pids[i]);
 	client_close(&client);
-	tap(!rmdir(ROOT "filters-a") && !rmdir(ROOT "filters-b"), "the cgroups can be removed");
+	tap(remove_cgroup(ROOT "filters-a") && remove_cgroup(ROOT "filters-b"),
+	    "the cgroups can be removed");
 }
