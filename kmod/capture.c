@@ -262,21 +262,22 @@ static noinline u32 capture_kernel(struct stacktap_cpu *cpu, struct stacktap_sam
 	u32 size = sizeof(*sample);
 	struct stacktap_section *section = section_begin(sample, size,
 							 STACKTAP_SECTION_KERNEL_IPS);
+	unsigned int wanted = READ_ONCE(cpu->session->kernel_frames);
 	struct stacktap_stack *stack = &cpu->stack;
 
 	stack->ips = (u64 *)(section + 1);
 	stack->nr = 0;
-	stack->max = capture_kernel_room(space);
+	stack->max = min(capture_kernel_room(space), wanted);
 	stack_walk_kernel(regs, stack);
-	if (stack->end == STACKTAP_END_DEPTH && stack->max < STACKTAP_MAX_KERNEL_FRAMES)
+	if (stack->end == STACKTAP_END_DEPTH && stack->max < wanted)
 		return 0;
 	sample->kernel_end = stack->end;
 	return size + section_end(section, stack->nr);
 }
 
-/* Both phases in one. */
-static void capture_now(struct stacktap_counter *counter, struct perf_event *event,
-			struct perf_sample_data *data, struct pt_regs *regs, u64 now)
+/* Both phases in one. Returns whether it came to the user stack. */
+static bool capture_now(struct stacktap_counter *counter, struct perf_event *event,
+			struct perf_sample_data *data, struct pt_regs *regs, u64 now, u32 began)
 {
 	struct stacktap_sample *sample;
 	u32 size = sizeof(*sample);
@@ -284,14 +285,17 @@ static void capture_now(struct stacktap_counter *counter, struct perf_event *eve
 
 	sample = capture_begin(counter, now, &space);
 	if (!sample)
-		return;
+		return false;
 	sample_begin(sample, counter, event, data, regs, now);
 	if (!user_mode(regs))
 		size = capture_kernel(counter->cpu, sample, regs, space);
-	if (size)
-		capture_finish(counter, sample, size, NULL, space, now);
-	else
+	if (!size) {
 		capture_refuse(counter, space, now);
+		return false;
+	}
+	cost_add(&counter->cpu->front_cost, began);
+	capture_finish(counter, sample, size, NULL, space, now);
+	return true;
 }
 
 /* Phase 2 of what phase 1 left in @slot, by a drain that began at @since, 0 for now. Returns when. */
@@ -329,20 +333,23 @@ static u64 capture_later(const struct stacktap_slot *slot, u64 since)
 	return began;
 }
 
-static void capture_one_phase(struct stacktap_counter *counter, struct perf_event *event,
-			      struct perf_sample_data *data, struct pt_regs *regs, u64 now)
+static bool capture_one_phase(struct stacktap_counter *counter, struct perf_event *event,
+			      struct perf_sample_data *data, struct pt_regs *regs, u64 now,
+			      u32 began)
 {
 	struct stacktap_cpu *cpu = counter->cpu;
+	bool is_whole;
 
 	if (unlikely(cpu->recording)) {
 		capture_lose(counter, STACKTAP_LOST_REENTRY, now);
-		return;
+		return false;
 	}
 	cpu->recording = true;
 	barrier();
-	capture_now(counter, event, data, regs, now);
+	is_whole = capture_now(counter, event, data, regs, now, began);
 	barrier();
 	cpu->recording = false;
+	return is_whole;
 }
 
 static noinline void slot_walk_kernel(struct stacktap_slot *slot, struct pt_regs *regs)
@@ -352,7 +359,7 @@ static noinline void slot_walk_kernel(struct stacktap_slot *slot, struct pt_regs
 
 	stack.ips = slot->kernel_ips;
 	stack.nr = 0;
-	stack.max = ARRAY_SIZE(slot->kernel_ips);
+	stack.max = READ_ONCE(slot->counter->cpu->session->kernel_frames);
 	stack_walk_kernel(regs, &stack);
 	slot->kernel_nr = stack.nr;
 	slot->sample.kernel_end = stack.end;
@@ -405,10 +412,10 @@ static void capture_stash(struct stacktap_counter *counter, struct perf_event *e
 	capture_defer();
 }
 
-/* IRQs are off, or this is an NMI. */
-static __always_inline void capture_handle(struct stacktap_counter *counter,
+/* IRQs are off, or this is an NMI. Returns whether a user stack was walked. */
+static __always_inline bool capture_handle(struct stacktap_counter *counter,
 					   struct perf_event *event, struct perf_sample_data *data,
-					   struct pt_regs *regs)
+					   struct pt_regs *regs, u32 began)
 {
 	struct stacktap_session *session = counter->cpu->session;
 	bool throttled = event->hw.interrupts == COMPAT_MAX_INTERRUPTS;
@@ -421,11 +428,11 @@ static __always_inline void capture_handle(struct stacktap_counter *counter,
 	}
 	if (unlikely(!READ_ONCE(session->armed))) {
 		counter_lose(counter, STACKTAP_LOST_STOPPED, now);
-		return;
+		return false;
 	}
 	if (unlikely(!cpumask_test_cpu(counter->cpu->cpu, session->online))) {
 		counter_lose(counter, STACKTAP_LOST_OFFLINE, now);
-		return;
+		return false;
 	}
 	/* not before: on a CPU that may be past its last flush an irq_work would stay queued */
 	if (throttled && events_note(session, STACKTAP_EVENT_THROTTLE))
@@ -434,12 +441,12 @@ static __always_inline void capture_handle(struct stacktap_counter *counter,
 	filter = rcu_dereference_raw(session->filter);
 	if (filter && !filter_pass(filter, regs)) {
 		local64_inc(&counter->filtered);
-		return;
+		return false;
 	}
 	if (counter->one_phase && !in_nmi())
-		capture_one_phase(counter, event, data, regs, now);
-	else
-		capture_stash(counter, event, data, regs, now);
+		return capture_one_phase(counter, event, data, regs, now, began);
+	capture_stash(counter, event, data, regs, now);
+	return false;
 }
 
 void capture_overflow(struct perf_event *event, struct perf_sample_data *data,
@@ -447,6 +454,7 @@ void capture_overflow(struct perf_event *event, struct perf_sample_data *data,
 {
 	struct stacktap_counter *counter = event->overflow_handler_context;
 	unsigned long flags;
+	bool is_whole;
 	u32 began;
 
 	local64_inc(&counter->calls);
@@ -462,8 +470,8 @@ void capture_overflow(struct perf_event *event, struct perf_sample_data *data,
 	 */
 	local_irq_save(flags);
 	began = cost_ticks();
-	capture_handle(counter, event, data, regs);
-	cost_add(&counter->cpu->handler, began);
+	is_whole = capture_handle(counter, event, data, regs, began);
+	cost_add(is_whole ? &counter->cpu->whole_cost : &counter->cpu->handler_cost, began);
 	local_irq_restore(flags);
 }
 
@@ -492,7 +500,7 @@ void capture_drain_cpu(struct stacktap_cpu *cpu)
 	}
 	barrier();
 	cpu->recording = false;
-	cost_add(&cpu->drain, began);
+	cost_add(&cpu->drain_cost, began);
 }
 
 void capture_drain(void)

@@ -8,6 +8,7 @@
 
 #include "capture.h"
 #include "control.h"
+#include "degrade.h"
 #include "events.h"
 #include "probe.h"
 #include "record.h"
@@ -91,6 +92,8 @@ static void cpu_announce_config(struct stacktap_cpu *cpu, void *arg)
 {
 	unsigned int i;
 
+	/* what overflowed before comes before it */
+	capture_drain_cpu(cpu);
 	for (i = 0; i < cpu->session->nr_sources; i++)
 		if (!arg || arg == &cpu->counters[i])
 			record_owe_config(&cpu->counters[i]);
@@ -250,6 +253,7 @@ int control_start(struct stacktap_session *session, struct netlink_ext_ack *exta
 	}
 
 	session->generation++;
+	degrade_start(session);
 	WRITE_ONCE(session->state, STACKTAP_STATE_RUNNING);
 	WRITE_ONCE(session->armed, true);
 	err = control_reconcile(session);
@@ -289,6 +293,7 @@ void control_stop(struct stacktap_session *session)
 	if (session->probing)
 		probe_drop();
 	session->probing = false;
+	degrade_stop(session);
 	WRITE_ONCE(session->state, STACKTAP_STATE_STOPPED);
 	session->generation++;
 	events_raise(session, STACKTAP_EVENT_SESSION_STOPPED, 0);
@@ -387,6 +392,71 @@ int control_set_rate(struct stacktap_session *session, unsigned int index,
 	}
 	events_raise(session, STACKTAP_EVENT_SESSION_CHANGED, 0);
 	return 0;
+}
+
+static bool cpu_follow_step(struct stacktap_session *session, struct stacktap_cpu *cpu)
+{
+	u32 shift = degrade_rate_shift(session->degrade.step);
+	bool has_changed = false;
+	unsigned int i;
+
+	for (i = 0; i < session->nr_sources; i++) {
+		struct stacktap_counter *counter = &cpu->counters[i];
+
+		if (counter->rate_shift == shift)
+			continue;
+		if (counter_set_period(counter, &session->sources[i]))
+			session->rates_refused++;
+		else
+			has_changed = true;
+	}
+	return has_changed;
+}
+
+void control_follow_step(struct stacktap_session *session, bool is_new)
+{
+	unsigned int cpu;
+
+	lockdep_assert_held(&session->lock);
+	for_each_possible_cpu(cpu) {
+		struct stacktap_cpu *pc = session_cpu(session, cpu);
+
+		if (pc && pc->active && (cpu_follow_step(session, pc) || is_new))
+			cpu_call(pc, cpu_announce_config, NULL);
+	}
+}
+
+bool control_lags(struct stacktap_session *session)
+{
+	u32 shift = degrade_rate_shift(session->degrade.step);
+	unsigned int cpu, i;
+
+	lockdep_assert_held(&session->lock);
+	for_each_possible_cpu(cpu) {
+		struct stacktap_cpu *pc = session_cpu(session, cpu);
+
+		for (i = 0; pc && pc->active && i < session->nr_sources; i++)
+			if (pc->counters[i].rate_shift != shift)
+				return true;
+	}
+	return false;
+}
+
+void control_degrade(struct stacktap_session *session, u32 step)
+{
+	bool gives_up = step > session->degrade.step;
+	u32 frames = degrade_kernel_frames(step);
+
+	lockdep_assert_held(&session->lock);
+	WRITE_ONCE(session->degrade.step, step);
+	session->degradations += gives_up;
+	session->generation++;
+	/* before CONFIG or behind it, so that no stack is deeper than what was told last */
+	if (gives_up)
+		WRITE_ONCE(session->kernel_frames, frames);
+	control_follow_step(session, true);
+	WRITE_ONCE(session->kernel_frames, frames);
+	events_raise(session, gives_up ? STACKTAP_EVENT_DEGRADED : STACKTAP_EVENT_RECOVERED, 0);
 }
 
 int control_set_filter(struct stacktap_session *session, struct stacktap_filter *filter,

@@ -19,6 +19,15 @@ void control_set_sources(struct stacktap_session *session, const struct stacktap
 /* Change rate or period of one source, at any time. */
 int control_set_rate(struct stacktap_session *session, unsigned int index,
 		     const struct stacktap_source *source, struct netlink_ext_ack *extack);
+/*
+ * Take or take back steps of degrade.h. Counters that perf does not let follow keep their period, which
+ * CONFIG tells.
+ */
+void control_degrade(struct stacktap_session *session, u32 step);
+/* Ask perf again for them; @is_new: the step is, so that all are announced. */
+void control_follow_step(struct stacktap_session *session, bool is_new);
+/* Whether there are such counters. */
+bool control_lags(struct stacktap_session *session);
 /* Takes over @filter, which may be NULL, even when it fails. */
 int control_set_filter(struct stacktap_session *session, struct stacktap_filter *filter,
 		       struct netlink_ext_ack *extack);

@@ -4,6 +4,7 @@
 
 #include <linux/perf_event.h>
 #include <linux/stacktap.h>
+#include <stacktap/degrade.h>
 #include <stacktap/unwind_memo.h>
 #include <asm/local64.h>
 
@@ -37,6 +38,8 @@ struct stacktap_counter {
 	u32 type;		/* of what really counts */
 	u64 config;
 	u64 period;		/* 0 in frequency mode */
+	u32 rate_hz;		/* 0 when only a period was asked for */
+	u32 rate_shift;		/* both are slower by so many powers of two than they were asked for */
 	u32 fallback_errno;
 	unsigned int hotplug_seq; /* of the CPU when @event was made */
 	u64 enabled_ns;		/* of events released before */
@@ -87,8 +90,11 @@ struct stacktap_cpu {
 	local64_t table_frames;
 	local64_t table_fp_frames;
 	local64_t table_searches;
-	struct stacktap_cost handler; /* overflow handlers of all sources */
-	struct stacktap_cost drain; /* phase 2, all that was in the stash at a time */
+	struct stacktap_cost handler_cost; /* overflow handlers that do not walk the user stack */
+	struct stacktap_cost whole_cost; /* those that do */
+	struct stacktap_cost front_cost; /* of these, what comes before that */
+	struct degrade_window window; /* where the one began that is being judged */
+	struct stacktap_cost drain_cost; /* phase 2, all that was in the stash at a time */
 	struct stacktap_counter counters[STACKTAP_MAX_SOURCES];
 	struct stacktap_slices slices;
 };

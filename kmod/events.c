@@ -114,6 +114,10 @@ static void events_send(struct stacktap_session *session)
 			event.has_cpu = true;
 			event.cpu = READ_ONCE(session->event_cpus[kind]);
 			break;
+		case STACKTAP_EVENT_DEGRADED:
+		case STACKTAP_EVENT_RECOVERED:
+			event.count = READ_ONCE(session->degrade.step);
+			break;
 		}
 		event_send(session, &event);
 	}

@@ -188,14 +188,19 @@ void record_owe_config(struct stacktap_counter *counter)
 	const struct stacktap_session *session = cpu->session;
 	const struct stacktap_source *source = &session->sources[counter->index];
 	struct stacktap_config *config = &counter->announcement;
+	u32 step = session->degrade.step;
 	bool fallback = counter->fallback_errno;
+	u16 flags = 0;
 
 	memset(config, 0, sizeof(*config));
-	record_init(&config->header, STACKTAP_RECORD_CONFIG,
-		    fallback ? STACKTAP_CONFIG_FALLBACK : 0, sizeof(*config), 0);
+	if (fallback)
+		flags |= STACKTAP_CONFIG_FALLBACK;
+	if (step)
+		flags |= STACKTAP_CONFIG_DEGRADED | step << STACKTAP_CONFIG_STEP_SHIFT;
+	record_init(&config->header, STACKTAP_RECORD_CONFIG, flags, sizeof(*config), 0);
 	config->source = counter->index;
 	config->mode = counter->period ? STACKTAP_MODE_PERIOD : STACKTAP_MODE_FREQ;
-	config->rate_hz = source->rate_hz;
+	config->rate_hz = counter->rate_hz;
 	config->period = counter->period;
 	config->perf_type = counter->type;
 	config->fallback_errno = counter->fallback_errno;

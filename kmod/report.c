@@ -188,6 +188,19 @@ static int report_session_tables(struct sk_buff *skb, struct stacktap_tables *ta
 	return 0;
 }
 
+static int report_degrading(struct sk_buff *skb, const struct stacktap_session *session)
+{
+	if (nla_put_u32(skb, STACKTAP_A_BUDGET_NS, session->budget_ns) ||
+	    nla_put_u32(skb, STACKTAP_A_DEGRADED, session->degrade.step) ||
+	    put_u64(skb, STACKTAP_A_DEGRADATIONS, session->degradations) ||
+	    put_u64(skb, STACKTAP_A_RATES_REFUSED, session->rates_refused) ||
+	    nla_put_u32(skb, STACKTAP_A_KERNEL_FRAMES, session->kernel_frames) ||
+	    nla_put_u32(skb, STACKTAP_A_RATE_DIVISOR,
+			1U << degrade_rate_shift(session->degrade.step)))
+		return -EMSGSIZE;
+	return 0;
+}
+
 static int report_session_attrs(struct sk_buff *skb, struct stacktap_session *session)
 {
 	u64 ring_bytes = 0, stash = 0;
@@ -219,7 +232,7 @@ static int report_session_attrs(struct sk_buff *skb, struct stacktap_session *se
 	    put_u64(skb, STACKTAP_A_RING_BYTES, ring_bytes) ||
 	    put_u64(skb, STACKTAP_A_STASH_BYTES, stash) ||
 	    (session->two_phase && nla_put_flag(skb, STACKTAP_A_TWO_PHASE)) ||
-	    report_session_tables(skb, &session->tables))
+	    report_degrading(skb, session) || report_session_tables(skb, &session->tables))
 		return -EMSGSIZE;
 	sources = nla_nest_start(skb, STACKTAP_A_SOURCES);
 	if (!sources)
@@ -262,17 +275,23 @@ static int report_array(struct sk_buff *skb, int type, const u64 *values, unsign
 	return 0;
 }
 
+/* The sum of two; @other may be NULL. */
 static int report_cost(struct sk_buff *skb, int ns_type, int times_type,
-		       const struct stacktap_cost *cost)
+		       const struct stacktap_cost *cost, const struct stacktap_cost *other)
 {
-	u64 times[STACKTAP_TIME_BUCKETS];
+	u64 times[STACKTAP_TIME_BUCKETS], ns = local64_read(&cost->ns);
 	unsigned int i;
 
 	if (!cost_tick_ns)
 		return 0;
 	for (i = 0; i < STACKTAP_TIME_BUCKETS; i++)
 		times[i] = local64_read(&cost->times[i]);
-	if (put_u64(skb, ns_type, local64_read(&cost->ns)))
+	if (other) {
+		ns += local64_read(&other->ns);
+		for (i = 0; i < STACKTAP_TIME_BUCKETS; i++)
+			times[i] += local64_read(&other->times[i]);
+	}
+	if (put_u64(skb, ns_type, ns))
 		return -EMSGSIZE;
 	return report_array(skb, times_type, times, STACKTAP_TIME_BUCKETS);
 }
@@ -343,8 +362,9 @@ int report_cpu(struct sk_buff *skb, struct stacktap_session *session, struct sta
 	    put_u64(skb, STACKTAP_A_SLICES, local64_read(&cpu->slices.written)) ||
 	    put_u64(skb, STACKTAP_A_SLICES_REFUSED, local64_read(&cpu->slices.refused)))
 		goto err_cancel;
-	if (report_cost(skb, STACKTAP_A_HANDLER_NS, STACKTAP_A_HANDLER_TIMES, &cpu->handler) ||
-	    report_cost(skb, STACKTAP_A_DRAIN_NS, STACKTAP_A_DRAIN_TIMES, &cpu->drain))
+	if (report_cost(skb, STACKTAP_A_HANDLER_NS, STACKTAP_A_HANDLER_TIMES, &cpu->handler_cost,
+			&cpu->whole_cost) ||
+	    report_cost(skb, STACKTAP_A_DRAIN_NS, STACKTAP_A_DRAIN_TIMES, &cpu->drain_cost, NULL))
 		goto err_cancel;
 	for (i = 0; i < session->nr_sources; i++)
 		if (report_counter(skb, &cpu->counters[i]))

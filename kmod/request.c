@@ -7,6 +7,7 @@
 
 #include "compat/compat.h"
 #include "control.h"
+#include "degrade.h"
 #include "request.h"
 
 static struct netlink_range_validation walk_limit_range = {
@@ -46,6 +47,7 @@ const struct nla_policy request_policy[STACKTAP_A_MAX + 1] = {
 	[STACKTAP_A_SLICE_BYTES] = NLA_POLICY_FULL_RANGE(NLA_U32, &slice_range),
 	[STACKTAP_A_SLICE_EVERY] = { .type = NLA_U32 },
 	[STACKTAP_A_SLICE_MAX_BYTES] = NLA_POLICY_FULL_RANGE(NLA_U32, &slice_range),
+	[STACKTAP_A_BUDGET_NS] = { .type = NLA_U32 },
 };
 
 struct request {
@@ -180,8 +182,12 @@ static int request_apply(struct request *request, struct stacktap_session *sessi
 		struct stacktap_filter *filter = request->filter;
 
 		request->filter = NULL;
-		return control_set_filter(session, filter, extack);
+		err = control_set_filter(session, filter, extack);
+		if (err)
+			return err;
 	}
+	if (attrs[STACKTAP_A_BUDGET_NS])
+		degrade_set_budget(session, nla_get_u32(attrs[STACKTAP_A_BUDGET_NS]));
 	return 0;
 }
 

@@ -7,6 +7,7 @@
 
 #include "capture.h"
 #include "control.h"
+#include "degrade.h"
 #include "events.h"
 #include "hotplug.h"
 #include "mappings.h"
@@ -90,6 +91,7 @@ int session_create(struct stacktap_session **ret_session)
 	INIT_WORK(&session->work, control_work);
 	events_init(session);
 	stall_init(session);
+	degrade_init(session);
 	table_open(&session->tables);
 	session->state = STACKTAP_STATE_STOPPED;
 	session->user_frames = STACKTAP_DEFAULT_USER_FRAMES;

@@ -10,6 +10,7 @@
 #include <linux/stacktap.h>
 #include <linux/wait.h>
 #include <linux/workqueue.h>
+#include <stacktap/degrade.h>
 
 #include "cpu.h"
 #include "filter.h"
@@ -64,6 +65,7 @@ struct stacktap_session {
 	u32 slice_bytes;
 	u32 slice_max_bytes;	/* where the stack's extent is known */
 	u32 slice_every;
+	u32 kernel_frames;	/* moves while armed */
 	struct stacktap_filter __rcu *filter;
 	cpumask_var_t online;	/* set and cleared by the hotplug callbacks */
 	cpumask_var_t seen;	/* ever online in this session's life */
@@ -74,6 +76,12 @@ struct stacktap_session {
 	struct wait_queue_head wait;
 	struct work_struct work; /* make counters agree with what is wanted */
 	struct delayed_work stall_work;
+
+	/* degrade.c; by @lock, but for events.c's look at the step */
+	u32 budget_ns;		/* 0: none */
+	struct degrade degrade;
+	u64 degradations;	/* steps ever taken */
+	u64 rates_refused;	/* times that perf did not let a counter follow */
 
 	/* events.c */
 	struct delayed_work events_work;

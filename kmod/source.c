@@ -43,9 +43,31 @@ unsigned int source_rate(const struct stacktap_source *source)
 	return SOURCE_ASSUMED_HZ;
 }
 
-static u64 source_fallback_period(const struct stacktap_source *source)
+static u64 period_slow(u64 period, u32 shift)
 {
-	return NSEC_PER_SEC / (source->rate_hz ?: SOURCE_FALLBACK_HZ);
+	/* perf takes 63 bits */
+	return period > (u64)S64_MAX >> shift ? S64_MAX : period << shift;
+}
+
+/*
+ * A rate of whole samples a second, so that it and the period that is made of it say the same; that
+ * never falls below 1.
+ */
+static struct stacktap_source source_slow(const struct stacktap_source *source, u32 shift)
+{
+	struct stacktap_source slow = *source;
+
+	if (source->rate_hz)
+		slow.rate_hz = max(source->rate_hz >> shift, 1U);
+	slow.period = period_slow(source->period, shift);
+	return slow;
+}
+
+/* Of cpu-clock in place of @slow, which is slowed by @shift already. */
+static u64 source_fallback_period(const struct stacktap_source *slow, u32 shift)
+{
+	return slow->rate_hz ? NSEC_PER_SEC / slow->rate_hz :
+			       period_slow(NSEC_PER_SEC / SOURCE_FALLBACK_HZ, shift);
 }
 
 static u64 source_min_period(const struct stacktap_source *source)
@@ -174,7 +196,9 @@ static struct perf_event *counter_event_create(struct stacktap_counter *counter,
 int counter_create(struct stacktap_counter *counter, const struct stacktap_source *source,
 		   bool two_phase, perf_overflow_handler_t handler)
 {
-	u64 config = source->config, period = source_period(source);
+	u32 shift = degrade_rate_shift(counter->cpu->session->degrade.step);
+	const struct stacktap_source slow = source_slow(source, shift);
+	u64 config = source->config, period = source_period(&slow);
 	u32 type = source->type, fallback_errno = 0;
 	struct perf_event *event;
 
@@ -188,7 +212,7 @@ int counter_create(struct stacktap_counter *counter, const struct stacktap_sourc
 	counter->hotplug_seq = smp_load_acquire(&counter->cpu->hotplug_seq);
 	if (!cpumask_test_cpu(counter->cpu->cpu, counter->cpu->session->online))
 		return -ENODEV;
-	event = counter_event_create(counter, source, type, config, period, handler);
+	event = counter_event_create(counter, &slow, type, config, period, handler);
 	if (IS_ERR(event)) {
 		int err = PTR_ERR(event);
 
@@ -205,8 +229,8 @@ int counter_create(struct stacktap_counter *counter, const struct stacktap_sourc
 		fallback_errno = -err;
 		type = PERF_TYPE_SOFTWARE;
 		config = PERF_COUNT_SW_CPU_CLOCK;
-		period = source_fallback_period(source);
-		event = counter_event_create(counter, source, type, config, period, handler);
+		period = source_fallback_period(&slow, shift);
+		event = counter_event_create(counter, &slow, type, config, period, handler);
 		if (IS_ERR(event))
 			return PTR_ERR(event);
 	}
@@ -215,6 +239,8 @@ int counter_create(struct stacktap_counter *counter, const struct stacktap_sourc
 	counter->type = type;
 	counter->config = config;
 	counter->period = period;
+	counter->rate_hz = slow.rate_hz;
+	counter->rate_shift = shift;
 	counter->fallback_errno = fallback_errno;
 	counter->clock = source_is_clock(type, config);
 	counter->context = counter->clock ? STACKTAP_CONTEXT_HRTIMER :
@@ -244,15 +270,19 @@ void counter_release(struct stacktap_counter *counter)
 
 int counter_set_period(struct stacktap_counter *counter, const struct stacktap_source *source)
 {
-	u64 period = counter->fallback_errno ? source_fallback_period(source) :
-					       source_period(source);
+	u32 shift = degrade_rate_shift(counter->cpu->session->degrade.step);
+	const struct stacktap_source slow = source_slow(source, shift);
+	u64 period = counter->fallback_errno ? source_fallback_period(&slow, shift) :
+					       source_period(&slow);
 	int err;
 
 	lockdep_assert_held(&counter->cpu->session->lock);
-	err = perf_event_period(counter->event, period ?: source->rate_hz);
+	err = perf_event_period(counter->event, period ?: slow.rate_hz);
 	if (err)
 		return err;
 	counter->period = period;
+	counter->rate_hz = slow.rate_hz;
+	counter->rate_shift = shift;
 	/* what it counted so far was counted by another period */
 	counter->stall.suspected = false;
 	return 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include <linux/kernel_stat.h>
 
+#include "degrade.h"
 #include "events.h"
 #include "stall.h"
 
@@ -88,7 +89,7 @@ static void stall_run(struct work_struct *work)
 			if (pc && pc->active)
 				found |= stall_look(session, pc);
 		}
-		if (found)
+		if (degrade_look(session) || found)
 			stall_watch(session);
 	}
 	mutex_unlock(&session->lock);

@@ -62,6 +62,8 @@ static const char *const events[STACKTAP_EVENT_KINDS] = {
 	[STACKTAP_EVENT_THROTTLE] = "throttle",
 	[STACKTAP_EVENT_LOSS] = "loss",
 	[STACKTAP_EVENT_STALL] = "stall",
+	[STACKTAP_EVENT_DEGRADED] = "degraded",
+	[STACKTAP_EVENT_RECOVERED] = "recovered",
 };
 
 /* A newer module of the same ABI major may send numbers that are not in our tables. */

@@ -43,7 +43,7 @@
 #include <linux/types.h>
 
 #define STACKTAP_ABI_MAJOR	1
-#define STACKTAP_ABI_MINOR	7
+#define STACKTAP_ABI_MINOR	8
 
 #define STACKTAP_DEVICE		"/dev/stacktap"
 
@@ -464,18 +464,21 @@ enum stacktap_mode {
 
 /*
  * CONFIG: what holds for @source on this CPU from here on. Written when a source is armed, when
- * its rate or the session's filters change, and when it fell back. A reader starts a new Profile
- * when the period changes. When the ring is full, CONFIG, CLOCK_ANCHOR and CPU wait for room, and
- * samples are lost until they are written.
+ * its rate or the session's filters change, when it fell back, and when the session degrades or
+ * recovers. A reader starts a new Profile when the period or the step changes. When the ring is full,
+ * CONFIG, CLOCK_ANCHOR and CPU wait for room, and samples are lost until they are written.
  */
 #define STACKTAP_CONFIG_FALLBACK	(1 << 0)	/* cpu-clock stands in, @fallback_errno says why */
+#define STACKTAP_CONFIG_DEGRADED	(1 << 1)	/* the session is, by STEP */
+#define STACKTAP_CONFIG_STEP_SHIFT	8		/* four bits: A_DEGRADED */
+#define STACKTAP_CONFIG_STEP_MASK	(15 << STACKTAP_CONFIG_STEP_SHIFT)
 
 struct stacktap_config {
 	struct stacktap_record header;
 	__u16 source;
 	__u16 mode;			/* enum stacktap_mode */
-	__u32 rate_hz;			/* 0 when only a period was asked for */
-	__u64 period;			/* of what is really counted; 0 in FREQ mode */
+	__u32 rate_hz;			/* as it is now; 0 when only a period was asked for */
+	__u64 period;			/* as it is now, of what is really counted; 0 in FREQ mode */
 	__u32 perf_type;		/* what is really counted, as in perf_event_attr */
 	__u32 fallback_errno;		/* positive, 0: none */
 	__u64 perf_config;
@@ -555,6 +558,7 @@ struct stacktap_cpu_record {
  *	-> SESSION: nest
  *		SESSION_ID, OWNER_TGID, OWNER_COMM, STATE, GENERATION, CREATED, USER_FRAMES, WALK_LIMIT,
  *		SLICE_BYTES, SLICE_EVERY, SLICE_MAX_BYTES (each if not 0),
+ *		BUDGET_NS, DEGRADED, DEGRADATIONS, RATES_REFUSED, KERNEL_FRAMES, RATE_DIVISOR,
  *		RING_BYTES (sum over rings), STASH_BYTES, TABLES, TABLE_BYTES (of tables it holds or its
  *		lists name), TABLE_LIMIT, LISTS, LIST_BYTES, LISTS_REFUSED
  *		SOURCES: nest of SOURCE: nest (SRC_* below, with FALLBACK_ERRNO and FALLBACK_CPUS)
@@ -579,7 +583,7 @@ struct stacktap_cpu_record {
  * is in neither; an NMI's handler that hits one of them is counted in both. _NS is their sum; bucket i
  * of _TIMES counts those that took less than 2^(STACKTAP_TIME_SHIFT + i) ns and not less than half of
  * that, the first all below 2^STACKTAP_TIME_SHIFT.
- * They take 448 bytes per session and CPU.
+ * They take 448 bytes per session and CPU, and as much again to judge the budget by.
  *
  * GET_TABLE (dump; SESSION_ID restricts it to the tables of one session)
  *	-> TABLE: nest
@@ -598,6 +602,22 @@ struct stacktap_cpu_record {
  *		The last two without SLICE_BYTES: EINVAL. EPERM for SLICE_BYTES when the kernel is
  *		locked down for confidentiality (and for START, if it has been since); a session
  *		without them works all the same
+ *
+ *	BUDGET_NS: at any time; 0 takes all steps back at once
+ *
+ * A session has a budget for its overflow handlers, BUDGET_NS, at first the module's parameter
+ * handler_budget_ns (2000). The time is what HANDLER_NS measures, but for sources that do both phases at
+ * once (clocks and software events) only what comes before the user stack, which WALK_LIMIT_NS is for.
+ * Every two seconds the module looks at each CPU that had 50 calls or more since it was judged last.
+ * Where on any their mean was above the budget, and most of them took at least half of it (a virtual CPU
+ * that is taken away makes a few very long), the session gives up something, one step a look: kernel
+ * stacks are cut at 64, 32, 16 frames (DEPTH), then all rates are halved, up to four times, none below 1
+ * Hz; periods are doubled. When three looks in a row, later more if a step had to be taken again, find
+ * nothing but means below half of the budget, the last step is taken back. Each change is in the stream
+ * (CONFIG), an EVENT and GET_SESSION. STOP takes all of them back. SRC_RATE_HZ and SRC_PERIOD say
+ * what was asked for, CNT_PERIOD what counts. Where perf refuses to let a counter follow it goes on as it
+ * did, which CONFIG tells; RATES_REFUSED counts that and every look tries again. Where HANDLER_NS is
+ * absent nothing degrades.
  *
  * START, STOP (do): SESSION_ID. START of a session without source or ring: EINVAL. START of a
  *	running one and STOP of a stopped one: EALREADY. ENOMEM: also when the stash that phase 2 needs
@@ -691,6 +711,12 @@ enum stacktap_attr {
 	STACKTAP_A_HANDLER_TIMES,	/* nest: attribute type is the bucket + 1 */
 	STACKTAP_A_DRAIN_NS,		/* u64 */
 	STACKTAP_A_DRAIN_TIMES,		/* nest: attribute type is the bucket + 1 */
+	STACKTAP_A_BUDGET_NS,		/* u32, mean of an overflow handler, 0: none; 1.8, as the next five */
+	STACKTAP_A_DEGRADED,		/* u32, steps taken to keep it, 1..7; 0: none */
+	STACKTAP_A_DEGRADATIONS,	/* u64, times that a step was taken */
+	STACKTAP_A_RATES_REFUSED,	/* u64, times that perf refused a counter another rate for it */
+	STACKTAP_A_KERNEL_FRAMES,	/* u32, depth limit of kernel stacks as it is now */
+	STACKTAP_A_RATE_DIVISOR,	/* u32, of all rates as they are now */
 	__STACKTAP_A_MAX,
 	STACKTAP_A_MAX = __STACKTAP_A_MAX - 1
 };
@@ -791,6 +817,8 @@ enum stacktap_event {
 	STACKTAP_EVENT_THROTTLE,	/* CPU_ID, SRC_ID, EVENT_COUNT */
 	STACKTAP_EVENT_LOSS,		/* CPU_ID, EVENT_COUNT */
 	STACKTAP_EVENT_STALL,		/* CPU_ID */
+	STACKTAP_EVENT_DEGRADED,	/* EVENT_COUNT: A_DEGRADED by now; 1.8, as the next */
+	STACKTAP_EVENT_RECOVERED,	/* EVENT_COUNT: the same, absent when it is 0 */
 	STACKTAP_EVENT_KINDS
 };
 

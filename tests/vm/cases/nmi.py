@@ -20,7 +20,7 @@ def before(t):
 
 
 def guest(t):
-    t.run("insmod", f"{FOLDER}/stacktap.ko")
+    t.load_module(f"{FOLDER}/stacktap.ko")
     t.run("insmod", f"{FOLDER}/stacktap_nmi.ko")
     result = t.run("/opt/stacktap/kmodtest", "nmi", timeout=800, check=False,
                    env={**os.environ, **kmodtest.settings(t)})

@@ -15,7 +15,7 @@ ENOUGH = 300
 
 
 def guest(t):
-    t.run("insmod", "/opt/stacktap/stacktap-patient.ko")
+    t.load_module("/opt/stacktap/stacktap-patient.ko")
     t.until(lambda: os.path.exists("/dev/stacktap"), 30, "/dev/stacktap")
     for depth in DEPTHS:
         # descend(0) is the last of them

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include <linux/moduleparam.h>
+
+#include "control.h"
+#include "degrade.h"
+#include "session.h"
+#include "stall.h"
+
+static unsigned int handler_budget_ns = 2000;
+module_param(handler_budget_ns, uint, 0644);
+MODULE_PARM_DESC(handler_budget_ns,
+		 "mean time of overflow handlers above which a new session degrades, in ns; 0: never");
+
+static void window_add(struct degrade_window *window, const struct stacktap_cost *cost,
+		       unsigned int bucket)
+{
+	unsigned int i;
+
+	window->ns += local64_read(&cost->ns);
+	for (i = 0; i < STACKTAP_TIME_BUCKETS; i++) {
+		u64 calls = local64_read(&cost->times[i]);
+
+		window->calls += calls;
+		if (i >= bucket)
+			window->longer += calls;
+	}
+}
+
+/* A handler may move them meanwhile: one call more or less in one of the three does no harm. */
+static void window_read(struct degrade_window *ret_window, const struct stacktap_cpu *cpu,
+			unsigned int bucket)
+{
+	memset(ret_window, 0, sizeof(*ret_window));
+	window_add(ret_window, &cpu->handler_cost, bucket);
+	window_add(ret_window, &cpu->front_cost, bucket);
+}
+
+static void degrade_restart(struct stacktap_session *session)
+{
+	unsigned int cpu, bucket = degrade_bucket(session->budget_ns);
+
+	session->degrade.calm = 0;
+	for_each_possible_cpu(cpu) {
+		struct stacktap_cpu *pc = session_cpu(session, cpu);
+
+		if (pc)
+			window_read(&pc->window, pc, bucket);
+	}
+}
+
+void degrade_init(struct stacktap_session *session)
+{
+	session->budget_ns = READ_ONCE(handler_budget_ns);
+	session->kernel_frames = degrade_kernel_frames(0);
+	degrade_reset(&session->degrade);
+}
+
+void degrade_start(struct stacktap_session *session)
+{
+	lockdep_assert_held(&session->lock);
+	degrade_restart(session);
+}
+
+void degrade_stop(struct stacktap_session *session)
+{
+	lockdep_assert_held(&session->lock);
+	degrade_reset(&session->degrade);
+	WRITE_ONCE(session->kernel_frames, degrade_kernel_frames(0));
+}
+
+bool degrade_look(struct stacktap_session *session)
+{
+	unsigned int cpu, bucket = degrade_bucket(session->budget_ns);
+	enum degrade_load worst = DEGRADE_UNKNOWN;
+	u32 step;
+
+	lockdep_assert_held(&session->lock);
+	/* what perf refused before */
+	control_follow_step(session, false);
+	if (!session->budget_ns)
+		return control_lags(session);
+	for_each_possible_cpu(cpu) {
+		struct stacktap_cpu *pc = session_cpu(session, cpu);
+		struct degrade_window window;
+		enum degrade_load load;
+
+		if (!pc || !pc->active)
+			continue;
+		window_read(&window, pc, bucket);
+		load = degrade_judge(session->budget_ns, &pc->window, &window);
+		if (load != DEGRADE_UNKNOWN)
+			pc->window = window;
+		worst = max(worst, load);
+	}
+	step = degrade_next(&session->degrade, worst);
+	if (step != session->degrade.step)
+		control_degrade(session, step);
+	return true;
+}
+
+void degrade_set_budget(struct stacktap_session *session, u32 budget_ns)
+{
+	lockdep_assert_held(&session->lock);
+	session->budget_ns = budget_ns;
+	session->degrade.patience = DEGRADE_PATIENCE;
+	session->degrade.has_recovered = false;
+	degrade_restart(session);
+	if (session->state != STACKTAP_STATE_RUNNING)
+		return;
+	if (!budget_ns && session->degrade.step)
+		control_degrade(session, 0);
+	stall_watch(session);
+}
