@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "drain.h"
 
+#include <stacktap/degrade.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -28,6 +29,7 @@ struct drain {
 	uint64_t closing;		/* the window is due since then; 0: it is not */
 	struct throttle_counts *throttles;	/* by CPU */
 	uint32_t throttle_cpus;
+	uint64_t generation;		/* of the newest CONFIG */
 	struct drain_stats stats;
 };
 
@@ -304,6 +306,28 @@ static void on_sample(void *ctx, const struct stacktap_sample *sample,
 	place(drain, &input);
 }
 
+/* Every CPU tells of a step, in its own time: the first that does is listened to. */
+static void on_step(struct drain *drain, uint64_t generation, uint32_t step)
+{
+	struct drain_stats *stats = &drain->stats;
+
+	if (generation < drain->generation)
+		return;
+	drain->generation = generation;
+	if (step > stats->degraded) {
+		stats->degradations += step - stats->degraded;
+		log_warning("degraded: overflow handlers take longer than their budget: kernel stacks "
+			    "up to %u frames, rates divided by %u", degrade_kernel_frames(step),
+			    1U << degrade_rate_shift(step));
+	} else if (step < stats->degraded && step) {
+		log_info("less degraded: kernel stacks up to %u frames, rates divided by %u",
+			 degrade_kernel_frames(step), 1U << degrade_rate_shift(step));
+	} else if (step < stats->degraded) {
+		log_info("not degraded any more");
+	}
+	stats->degraded = step;
+}
+
 static void on_config(struct drain *drain, uint32_t cpu, const struct stacktap_config *config)
 {
 	const char *name = event_name(config->perf_type, config->perf_config);
@@ -313,6 +337,8 @@ static void on_config(struct drain *drain, uint32_t cpu, const struct stacktap_c
 		.rate_hz = config->rate_hz,
 		.fallback_errno = config->fallback_errno,
 		.period = config->mode == STACKTAP_MODE_FREQ ? 0 : config->period,
+		.degraded = (config->header.flags & STACKTAP_CONFIG_STEP_MASK) >>
+			    STACKTAP_CONFIG_STEP_SHIFT,
 		.is_clock = event_is_clock(config->perf_type, config->perf_config),
 	};
 	int r;
@@ -327,6 +353,7 @@ static void on_config(struct drain *drain, uint32_t cpu, const struct stacktap_c
 	r = aggregator_set_cpu_profile(drain->aggregator, cpu, &profile);
 	if (r < 0)
 		log_debug("CPU %u: configuration not taken: %s", cpu, strerror(-r));
+	on_step(drain, config->generation, profile.degraded);
 }
 
 static void on_lost(struct drain *drain, const struct stacktap_lost_record *lost)

@@ -12,6 +12,7 @@
 
 enum {
 	SLICE_MAX_MINOR = 5,		/* the module knows SLICE_MAX_BYTES */
+	BUDGET_MINOR = 8,		/* and BUDGET_NS */
 	SCAN_DRAIN_EVERY = 32,		/* processes of the first scan between two rounds */
 	/* together less than the exporter leaves of the pool, see there */
 	REQUESTS_BYTES = 512 << 10,
@@ -160,6 +161,7 @@ static int start_sampling(struct pipeline *pipeline, char *ret_error, size_t err
 		.filter = options->filter,
 		.user_frames = options->user_frames,
 		.walk_limit_ns = options->walk_limit_ns,
+		.budget_ns = options->has_budget ? &options->budget_ns : NULL,
 		.two_phase = options->two_phase,
 	};
 	uint64_t id = capture_session_id(pipeline->capture);
@@ -169,6 +171,10 @@ static int start_sampling(struct pipeline *pipeline, char *ret_error, size_t err
 		r = event_check_countable(&options->sources[i], ret_error, error_size);
 	if (r < 0)
 		return r;
+	if (options->has_budget && capture_info(pipeline->capture)->abi_minor < BUDGET_MINOR)
+		return fail(-EOPNOTSUPP, ret_error, error_size,
+			    "the kernel module, of ABI 1.%u, knows no budget of handlers; load the one of "
+			    "this version", capture_info(pipeline->capture)->abi_minor);
 	r = configure(pipeline, &change);
 	if (r < 0)
 		return fail_control(pipeline, r, "the kernel module refuses the configuration",

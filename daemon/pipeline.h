@@ -48,6 +48,8 @@ struct pipeline_options {
 	 */
 	uint32_t slice_bytes;
 	uint32_t slice_max_bytes;	/* of a stack that is known to be that deep; 0: no more */
+	bool has_budget;		/* else the module's */
+	uint32_t budget_ns;		/* mean of overflow handlers, 0: none */
 	bool fault_in;			/* bring in pages of stacks that a walk found absent */
 	unsigned int window_ms;		/* 15000 */
 	unsigned int window_max_ms;	/* 60000: extended so far while it holds < 2,000 samples */
@@ -84,6 +86,8 @@ struct pipeline_stats {
 	uint64_t windows;
 	uint64_t windows_dropped; /* out of memory only; a full queue stops the drain instead */
 	uint64_t payloads, scans, doubts;
+	uint64_t degradations;
+	uint32_t degraded;		/* by so many steps right now */
 	/*
 	 * For how long thread B has been at one file, list or window. Reading a file from a server that
 	 * does not answer (NFS, FUSE) has no end; meanwhile nothing is named or exported.

@@ -165,6 +165,8 @@ static void publish(struct pipeline *pipeline)
 	pthread_mutex_lock(&pipeline->lock);
 	capture_stats(pipeline->capture, &pipeline->stats.capture);
 	pipeline->stats.doubts = drained.doubts;
+	pipeline->stats.degradations = drained.degradations;
+	pipeline->stats.degraded = drained.degraded;
 	pipeline->stats.pending_lost = drained.pending_lost;
 	pipeline->stats.pending_throttled = drained.pending_throttled;
 	pipeline->stats.late = drained.late;

@@ -116,6 +116,8 @@ static int start_pipeline(struct record *record)
 		.with_tables = options->with_tables,
 		.slice_bytes = (uint32_t)options->slice_bytes,
 		.slice_max_bytes = (uint32_t)options->slice_max_bytes,
+		.has_budget = options->has_budget,
+		.budget_ns = (uint32_t)options->budget_ns,
 		.fault_in = true,
 		.loading = options->quiet ? NULL : show_loading,
 		.is_cancelled = signal_wants_end,

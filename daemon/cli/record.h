@@ -14,9 +14,11 @@ struct record_options {
 	uint64_t sideband_bytes;	/* 0: the default */
 	uint64_t slice_bytes;		/* 0: none */
 	uint64_t slice_max_bytes;
+	uint64_t budget_ns;
 	const char *output;		/* "-": standard output */
 	char **command;			/* argv of the command to run, NULL: none */
 	bool with_tables;		/* --call-graph table */
+	bool has_budget;		/* else the module's */
 	bool has_all;			/* -a: also others than the command */
 	bool quiet, verbose;
 };

@@ -38,6 +38,9 @@ static const char help[] =
 	"      --slice-bytes N  of a stack at most, taken along until a new program's tables are there\n"
 	"                       (default: 16384; a multiple of 8 from 1024 to 65536; 0: none)\n"
 	"      --slice-max-bytes N  the same of a stack that is known to be so deep (default: 65536)\n"
+	"      --budget-ns N    mean time of overflow handlers above which sampling degrades, in\n"
+	"                       steps that are told: kernel depth, then rate; 0: never (default: the\n"
+	"                       module's, 2000)\n"
 	"      --sideband-bytes N  per CPU, for what the kernel tells of mappings, forks and exits\n"
 	"                       (default: 32768; a power of two from 4096 to 16777216)\n\n"
 	"      --duration TIME  end after TIME: 10, 0.5, 2m, 1h (seconds without a unit)\n"
@@ -54,6 +57,7 @@ enum {
 	OPT_CALL_GRAPH,
 	OPT_SLICE_BYTES,
 	OPT_SLICE_MAX_BYTES,
+	OPT_BUDGET_NS,
 };
 
 enum {
@@ -195,6 +199,11 @@ static int parse_option(struct parse *parse, int option)
 		return set_slice(&options->slice_bytes, optarg);
 	case OPT_SLICE_MAX_BYTES:
 		return set_slice(&options->slice_max_bytes, optarg);
+	case OPT_BUDGET_NS:
+		options->has_budget = true;
+		if (!cli_parse_number(optarg, 0, UINT32_MAX, &options->budget_ns))
+			return cli_usage_error("budget `%s' is not a number of ns below 2^32", optarg);
+		return CLI_OK;
 	case OPT_SIDEBAND_BYTES:
 		return set_sideband(options, optarg);
 	case OPT_DURATION:
@@ -247,6 +256,7 @@ int record_parse(int argc, char **argv, struct record_options *ret_options)
 		{ "slice-bytes", required_argument, NULL, OPT_SLICE_BYTES },
 		{ "slice-max-bytes", required_argument, NULL, OPT_SLICE_MAX_BYTES },
 		{ "call-graph", required_argument, NULL, OPT_CALL_GRAPH },
+		{ "budget-ns", required_argument, NULL, OPT_BUDGET_NS },
 		{ "duration", required_argument, NULL, OPT_DURATION },
 		{ 0 },
 	};

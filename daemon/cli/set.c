@@ -15,6 +15,7 @@ static const char help[] =
 	"  -F, --rate HZ       samples per second of a busy CPU, 1 to 10000\n"
 	"  -c, --period N      one sample every N events\n"
 	"      --source N      the source that --rate or --period changes (default: all)\n"
+	"      --budget-ns N   mean time of overflow handlers above which it degrades, 0: never\n"
 	"  -C, --cpus LIST     sample these CPUs alone: 0-3,7\n"
 	"  -p, --pid PID,...   sample these processes alone\n"
 	"  -t, --tid TID,...   these threads alone\n"
@@ -31,11 +32,12 @@ static const char help[] =
 enum {
 	OPT_SOURCE = 256,
 	OPT_NO_FILTER,
+	OPT_BUDGET_NS,
 };
 
 struct change {
-	bool has_rate, has_period, has_source, no_filter;
-	uint64_t rate_hz, period, source;
+	bool has_rate, has_period, has_source, has_budget, no_filter;
+	uint64_t rate_hz, period, source, budget_ns;
 	struct control_filter filter;	/* what is named; merged into each session's own */
 	struct json *json;
 };
@@ -113,6 +115,20 @@ static int set_filter(const struct change *change, struct control *control,
 	return ret < 0 ? session_refused(control, what, ret) : CLI_OK;
 }
 
+static int set_budget(const struct change *change, struct control *control,
+		      const struct control_session *session, const char *what)
+{
+	const uint32_t budget_ns = (uint32_t)change->budget_ns;
+	const struct control_change request = { .budget_ns = &budget_ns };
+	int ret;
+
+	if (!session->has_budget)
+		return cli_error("%s: its module, of an ABI before 1.8, knows no budget; load the one of "
+				 "this version", what);
+	ret = control_set_session(control, session->id, &request);
+	return ret < 0 ? session_refused(control, what, ret) : CLI_OK;
+}
+
 static int apply(void *ctx, struct control *control, const struct control_session *session)
 {
 	const struct change *change = ctx;
@@ -125,6 +141,8 @@ static int apply(void *ctx, struct control *control, const struct control_sessio
 		ret = set_rates(change, control, session, what);
 	if (!ret && (change->no_filter || !control_filter_is_empty(filter)))
 		ret = set_filter(change, control, session, what);
+	if (!ret && change->has_budget)
+		ret = set_budget(change, control, session, what);
 	if (!ret && change->json)
 		json_u64(change->json, NULL, session->id);
 	return ret;
@@ -171,6 +189,7 @@ int set_run(int argc, char **argv)
 		{ "source", required_argument, NULL, OPT_SOURCE },
 		FILTER_OPTIONS,
 		{ "no-filter", no_argument, NULL, OPT_NO_FILTER },
+		{ "budget-ns", required_argument, NULL, OPT_BUDGET_NS },
 		{ "json", no_argument, NULL, 'j' },
 		{ 0 },
 	};
@@ -204,6 +223,12 @@ int set_run(int argc, char **argv)
 		case OPT_NO_FILTER:
 			change.no_filter = true;
 			break;
+		case OPT_BUDGET_NS:
+			if (!cli_parse_number(optarg, 0, UINT32_MAX, &change.budget_ns))
+				return cli_usage_error("budget `%s' is not a number of ns below 2^32",
+						       optarg);
+			change.has_budget = true;
+			break;
 		case 'j':
 			use_json = true;
 			cli_use_json();
@@ -225,8 +250,8 @@ int set_run(int argc, char **argv)
 	ret = filter_check(filter);
 	if (ret)
 		return ret;
-	if (!change.has_rate && !change.has_period && !change.no_filter &&
-	    control_filter_is_empty(filter))
+	if (!change.has_rate && !change.has_period && !change.has_budget &&
+	    !change.no_filter && control_filter_is_empty(filter))
 		return cli_usage_error("nothing to change; see `stacktap set --help'");
 	return run_change(&change, argv[optind], use_json);
 }

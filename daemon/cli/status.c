@@ -297,6 +297,19 @@ static void print_costs(const struct status_session *session)
 	print_cost("time in phase 2", &drain);
 }
 
+static void print_budget(const struct control_session *session)
+{
+	if (!session->has_budget)
+		return;
+	if (session->degraded)
+		printf("  DEGRADED: overflow handlers took longer than their budget of %u ns: kernel "
+		       "stacks up to %u frames, rates divided by %u\n", session->budget_ns,
+		       session->kernel_frames, session->rate_divisor);
+	if (session->degradations)
+		printf("  degraded by a step %" PRIu64 " times; another rate was refused %" PRIu64
+		       " times\n", session->degradations, session->rates_refused);
+}
+
 /* How user stacks were walked and ended. */
 static void print_stacks(const struct status_session *session)
 {
@@ -366,6 +379,7 @@ void status_print_text(const struct status *status)
 		printf("  user stacks up to %u frames; %" PRIu64 " bytes of rings, %" PRIu64
 		       " of stash\n", session->user_frames, session->ring_bytes,
 		       session->stash_bytes);
+		print_budget(session);
 		print_cpus(&status->sessions[i]);
 		print_stacks(&status->sessions[i]);
 		print_costs(&status->sessions[i]);

@@ -181,6 +181,14 @@ static void print_session(struct json *json, const struct status_session *status
 	json_u64(json, "slice_bytes", session->slice_bytes);
 	json_u64(json, "slice_every", session->slice_every);
 	json_u64(json, "slice_max_bytes", session->slice_max_bytes);
+	if (session->has_budget) {
+		json_u64(json, "budget_ns", session->budget_ns);
+		json_u64(json, "degraded", session->degraded);
+		json_u64(json, "degradations", session->degradations);
+		json_u64(json, "rates_refused", session->rates_refused);
+		json_u64(json, "kernel_frames", session->kernel_frames);
+		json_u64(json, "rate_divisor", session->rate_divisor);
+	}
 	json_u64(json, "ring_bytes", session->ring_bytes);
 	json_u64(json, "stash_bytes", session->stash_bytes);
 	json_u64(json, "tables", session->tables);

@@ -69,6 +69,12 @@ static struct nla_policy top_policy[STACKTAP_A_MAX + 1] = {
 	[STACKTAP_A_HANDLER_TIMES] = NEST,
 	[STACKTAP_A_DRAIN_NS] = U64,
 	[STACKTAP_A_DRAIN_TIMES] = NEST,
+	[STACKTAP_A_BUDGET_NS] = U32,
+	[STACKTAP_A_DEGRADED] = U32,
+	[STACKTAP_A_DEGRADATIONS] = U64,
+	[STACKTAP_A_RATES_REFUSED] = U64,
+	[STACKTAP_A_KERNEL_FRAMES] = U32,
+	[STACKTAP_A_RATE_DIVISOR] = U32,
 };
 
 static struct nla_policy source_policy[STACKTAP_SRC_ATTR_MAX + 1] = {
@@ -263,6 +269,13 @@ int attribute_parse_session(struct nlmsghdr *message, struct control_session *re
 	session.slice_bytes = get_u32(attrs[STACKTAP_A_SLICE_BYTES]);
 	session.slice_every = get_u32(attrs[STACKTAP_A_SLICE_EVERY]);
 	session.slice_max_bytes = get_u32(attrs[STACKTAP_A_SLICE_MAX_BYTES]);
+	session.has_budget = attrs[STACKTAP_A_BUDGET_NS] != NULL;
+	session.budget_ns = get_u32(attrs[STACKTAP_A_BUDGET_NS]);
+	session.degraded = get_u32(attrs[STACKTAP_A_DEGRADED]);
+	session.degradations = get_u64(attrs[STACKTAP_A_DEGRADATIONS]);
+	session.rates_refused = get_u64(attrs[STACKTAP_A_RATES_REFUSED]);
+	session.kernel_frames = get_u32(attrs[STACKTAP_A_KERNEL_FRAMES]);
+	session.rate_divisor = get_u32(attrs[STACKTAP_A_RATE_DIVISOR]);
 	session.ring_bytes = get_u64(attrs[STACKTAP_A_RING_BYTES]);
 	session.stash_bytes = get_u64(attrs[STACKTAP_A_STASH_BYTES]);
 	session.tables = get_u32(attrs[STACKTAP_A_TABLES]);
@@ -535,6 +548,8 @@ int attribute_put_change(struct nl_msg *message, const struct control_change *ch
 	     nla_put_u32(message, STACKTAP_A_SLICE_EVERY, change->slice_every)) ||
 	    (change->slice_max_bytes &&
 	     nla_put_u32(message, STACKTAP_A_SLICE_MAX_BYTES, change->slice_max_bytes)) ||
+	    (change->budget_ns &&
+	     nla_put_u32(message, STACKTAP_A_BUDGET_NS, *change->budget_ns)) ||
 	    (change->two_phase && nla_put_flag(message, STACKTAP_A_TWO_PHASE)))
 		return -EMSGSIZE;
 	return 0;

@@ -41,6 +41,7 @@ static const struct option options[] = {
 	  { NULL } },
 	{ "profile", "max_stack", OPTION_NUMBER, FIELD(max_stack), 1, STACKTAP_MAX_USER_FRAMES,
 	  { NULL } },
+	{ "profile", "budget_ns", OPTION_STRING, FIELD(budget_ns), 0, 0, { NULL } },
 	{ "filter", "cpus", OPTION_STRING, FIELD(cpus), 0, 0, { NULL } },
 	{ "filter", "users", OPTION_STRING, FIELD(users), 0, 0, { NULL } },
 	{ "filter", "comms", OPTION_STRING, FIELD(comms), 0, 0, { NULL } },
@@ -333,16 +334,33 @@ static int ignore_pair(void *ctx _unused_, const char *key _unused_, const char 
 	return 0;
 }
 
+int config_budget(const struct config *config, uint32_t *ret_ns)
+{
+	static const struct option option = { .kind = OPTION_NUMBER, .maximum = UINT32_MAX };
+	uint64_t ns;
+
+	if (!config->budget_ns)
+		return -ENOENT;
+	if (parse_number(&option, config->budget_ns, &ns) < 0)
+		return -EINVAL;
+	*ret_ns = (uint32_t)ns;
+	return 0;
+}
+
 int config_check(const struct config *config, char *error, size_t error_size)
 {
 	struct control_source sources[STACKTAP_MAX_SOURCES];
 	struct control_filter filter = { 0 };
 	struct config lasting = *config;
+	uint32_t budget_ns;
 	size_t count;
 	int ret;
 
 	if (config->window_max_seconds < config->window_seconds)
 		return fail(error, error_size, "window_max_seconds is below window_seconds");
+	if (config->budget_ns && config_budget(config, &budget_ns) < 0)
+		return fail(error, error_size, "budget_ns is a number of ns below 2^32, or nothing for "
+			    "the module's, not `%s'", config->budget_ns);
 	if (config->user_only && config->kernel_only)
 		return fail(error, error_size, "user_only and kernel_only exclude each other");
 	if (config->ring_bytes & (config->ring_bytes - 1) ||

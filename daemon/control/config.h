@@ -23,6 +23,7 @@ struct config {
 	bool is_frequency;		/* mode = frequency */
 	uint64_t window_seconds, window_max_seconds;
 	uint64_t max_stack;
+	char *budget_ns;		/* NULL: the module's */
 
 	/* [filter] */
 	char *cpus;			/* CPU list, NULL: all */
@@ -81,6 +82,8 @@ void config_dump(const struct config *config, FILE *stream);
 /* The sources and the filter that the options describe. */
 int config_sources(const struct config *config, struct control_source *ret_sources,
 		   size_t *ret_count, char *error, size_t error_size);
+/* -ENOENT: the module's. */
+int config_budget(const struct config *config, uint32_t *ret_ns);
 int config_filter(const struct config *config, struct control_filter *ret_filter, char *error,
 		  size_t error_size);
 

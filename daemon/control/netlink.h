@@ -47,6 +47,9 @@ struct control_session {
 	uint8_t state;			/* enum stacktap_state */
 	uint64_t generation, created;
 	uint32_t user_frames, walk_limit_ns, slice_bytes, slice_every, slice_max_bytes;
+	bool has_budget;		/* modules before ABI 1.8 have none, nor what follows */
+	uint32_t budget_ns, degraded, kernel_frames, rate_divisor;
+	uint64_t degradations, rates_refused;
 	uint64_t ring_bytes, stash_bytes;
 	uint32_t tables, lists;
 	uint64_t table_bytes, list_bytes, lists_refused;
@@ -102,6 +105,7 @@ struct control_change {
 	size_t source_count;
 	const struct control_filter *filter;	/* an empty one removes the filter */
 	uint32_t user_frames, walk_limit_ns, slice_bytes, slice_every, slice_max_bytes;
+	const uint32_t *budget_ns;
 	bool two_phase;
 };
 

@@ -184,6 +184,7 @@ static int open_pipeline(struct service *service, const struct control_filter *f
 		.window_max_ms = (unsigned int)config->window_max_seconds * MS_PER_S,
 		.sink = { .payload = sink_payload, .poll = sink_poll, .ctx = service->exporter },
 	};
+	options->has_budget = !config_budget(config, &options->budget_ns);
 	ret = config_sources(config, options->sources, &options->source_count, error, error_size);
 	if (ret < 0)
 		return ret;

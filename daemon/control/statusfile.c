@@ -122,6 +122,9 @@ static void print_text(FILE *stream, const struct statusfile_input *input, uint6
 			fprintf(stream, "  not exported for want of memory or disk: %" PRIu64
 				" samples, %" PRIu64 " whole windows\n", pipeline->samples_dropped,
 				pipeline->windows_dropped);
+		if (pipeline->degradations)
+			fprintf(stream, "  degraded by a step %" PRIu64 " times, now by %u\n",
+				pipeline->degradations, pipeline->degraded);
 		if (counts->samples)
 			fprintf(stream, "  quality: %.1f %% complete, %.1f %% named, %.1f %% stale\n",
 				100.0 * (double)counts->complete / (double)counts->samples,
@@ -176,6 +179,8 @@ static void print_capture(struct json *json, const struct pipeline_stats *pipeli
 	json_u64(json, "payloads", pipeline->payloads);
 	json_u64(json, "scans", pipeline->scans);
 	json_u64(json, "doubts", pipeline->doubts);
+	json_u64(json, "degradations", pipeline->degradations);
+	json_u64(json, "degraded", pipeline->degraded);
 	json_u64(json, "samples", counts->samples);
 	json_u64(json, "complete", counts->complete);
 	json_u64(json, "named", counts->named);

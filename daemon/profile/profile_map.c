@@ -16,7 +16,8 @@ void profile_map_free(struct profile_map *map)
 bool profile_config_equal(const struct profile_config *a, const struct profile_config *b)
 {
 	return a->source_id == b->source_id && a->mode == b->mode && a->rate_hz == b->rate_hz &&
-	       a->fallback_errno == b->fallback_errno && a->period == b->period &&
+	       a->fallback_errno == b->fallback_errno && a->degraded == b->degraded &&
+	       a->period == b->period &&
 	       a->is_clock == b->is_clock && a->is_cpu_time == b->is_cpu_time &&
 	       !strncmp(a->source, b->source, sizeof(a->source)) &&
 	       !strncmp(a->event, b->event, sizeof(a->event));

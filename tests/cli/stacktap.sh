@@ -147,6 +147,8 @@ refused "set without a session" 2 "wants one session" set --rate 9
 refused "set of rate and period" 2 "exclude each other" set 1 --rate 9 --period 9
 refused "set of a lone source" 2 "--source wants" set 1 --source 0
 refused "set of source 8" 2 "0 to 7" set 1 --rate 1 --source 8
+refused "set of a budget in words" 2 "below 2^32" set 1 --budget-ns much
+refused "record with a budget in words" 2 "below 2^32" record --budget-ns 2us
 refused "events without end" 2 "\`0'" events --count 0
 refused "no such file" 1 "/no/such.otlp" report /no/such.otlp
 refused "two files" 2 "b.otlp" report a.otlp b.otlp

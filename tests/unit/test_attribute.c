@@ -216,10 +216,11 @@ static void test_change(void **state _unused_)
 		{ .id = 1, .type = 1, .config = 2, .period = 100,
 		  .flags = STACKTAP_SRC_EXCLUDE_KERNEL },
 	};
+	const uint32_t no_budget = 0;
 	uint64_t cpus[2] = { 3, 0 };
 	struct control_filter filter = { .cpus = cpus, .cpu_words = 2 };
 	struct control_change change = { .sources = sources, .source_count = 2, .filter = &filter,
-					 .user_frames = 512 };
+					 .user_frames = 512, .budget_ns = &no_budget };
 	struct nl_msg *message;
 	struct nlattr *list, *first, *second, *nest;
 
@@ -242,6 +243,8 @@ static void test_change(void **state _unused_)
 	assert_int_equal(nla_len(find(nest, STACKTAP_FILTER_TGIDS)), STACKTAP_MAX_TGIDS * 4);
 	assert_int_equal(nla_get_u32(find_top(message, STACKTAP_A_USER_FRAMES)), 512);
 	assert_null(find_top(message, STACKTAP_A_TWO_PHASE));
+	/* 0 has a meaning: none */
+	assert_int_equal(nla_get_u32(find_top(message, STACKTAP_A_BUDGET_NS)), 0);
 	nlmsg_free(message);
 
 	/* more than an attribute can hold is said, not cut */

@@ -83,6 +83,7 @@ static void test_defaults(void **state _unused_)
 	assert_true(config.with_late);
 	assert_int_equal(config.slice_bytes, 16384);
 	assert_int_equal(config.slice_max_bytes, 65536);
+	assert_null(config.budget_ns);
 	assert_true(config.fault_in);
 	assert_string_equal(config.store_directory, "/var/lib/stacktap");
 	assert_null(config.endpoint);
@@ -98,7 +99,7 @@ static void test_every_option_round_trips(void **state _unused_)
 {
 	static const char text[] =
 		"[profile]\nevent = instructions:u\nevent = cpu-clock\nrate = 7\nperiod = 0\n"
-		"mode = frequency\nwindow_seconds = 2\nwindow_max_seconds = 3\nmax_stack = 9\n\n"
+		"mode = frequency\nwindow_seconds = 2\nwindow_max_seconds = 3\nmax_stack = 9\nbudget_ns = 0\n\n"
 		"[filter]\ncpus = 0-1\nusers = root,7\ncomms = a,b c\ncgroups =\nuser_only = yes\nkernel_only = no\nexclude_idle = no\n\n"
 		"[capture]\nring_bytes = 131072\nsideband_bytes = 32768\n\n"
 		"[unwind]\ntables = no\nlate = no\nslice_bytes = 4096\nslice_max_bytes = 8192\n"
@@ -112,11 +113,14 @@ static void test_every_option_round_trips(void **state _unused_)
 		"[daemon]\nload_module = no\nlog_level = debug\nstatus_seconds = 1\n"
 		"stop_seconds = 2\n";
 	struct config config = load(text);
+	uint32_t budget_ns = 1;
 	char *once = dump(&config);
 
 	/* every line of it, in the dump's order: an option that is not dumped shows here */
 	assert_string_equal(once, text);
 	assert_int_equal(config.event_count, 2);
+	assert_int_equal(config_budget(&config, &budget_ns), 0);
+	assert_int_equal(budget_ns, 0);
 	free(once);
 	config_done(&config);
 }
@@ -161,6 +165,8 @@ static void test_refusals(void **state _unused_)
 	assert_refused("[unwind]\nslice_max_bytes = 1028\n", 0, "multiples of 8");
 	assert_refused("[unwind]\nslice_max_bytes = 1016\n", 0, "0 or at least 1024");
 	assert_refused("[unwind]\nslice_max_bytes = 65544\n", 2, "65536");
+	assert_refused("[profile]\nbudget_ns = much\n", 0, "`much'");
+	assert_refused("[profile]\nbudget_ns = 4294967296\n", 0, "below 2^32");
 	assert_refused("[unwind]\nslice_bytes = 1016\n", 2, "1024");
 	assert_refused("[filter]\ncpus = 1-\n", 0, "1-");
 	assert_refused("[filter]\nusers = no-such-user\n", 0, "no-such-user");

@@ -185,6 +185,61 @@ static void test_config_names_the_profile(void **state _unused_)
 	assert_int_equal(windows[0]->counts[2].samples, 4);
 }
 
+static void config_step(struct records *records, unsigned int step, uint64_t generation,
+			uint32_t rate_hz)
+{
+	size_t offset = records->bytes;
+	struct stacktap_config *config;
+
+	records_config(records, 0, STACKTAP_MODE_PERIOD, rate_hz, 1000000000 / rate_hz,
+		       PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK, "cpu-clock");
+	config = (struct stacktap_config *)(void *)(records->data + offset);
+	config->generation = generation;
+	if (step)
+		config->header.flags = (uint16_t)(STACKTAP_CONFIG_DEGRADED |
+						  step << STACKTAP_CONFIG_STEP_SHIFT);
+}
+
+/* Each step is a Profile of its own, one of depth too. It counts once for all CPUs. */
+static void test_degradation(void **state _unused_)
+{
+	struct records records = { 0 };
+	struct drain_stats drained;
+
+	run_program(10, "/bin/a");
+	config_step(&records, 0, 1, 100);
+	sample(&records, 10, 10, 0x1800, 10000000);
+	config_step(&records, 1, 2, 100);
+	sample(&records, 11, 10, 0x1800, 10000000);
+	config_step(&records, 4, 5, 50);
+	sample(&records, 12, 10, 0x1800, 20000000);
+	feed(&records, 0);
+	drain_stats(drain, &drained);
+	assert_int_equal(drained.degradations, 4);
+	assert_int_equal(drained.degraded, 4);
+	/* another CPU's ring is behind */
+	config_step(&records, 1, 2, 100);
+	sample_cpu = 1;
+	sample(&records, 11, 10, 0x1800, 10000000);
+	config_step(&records, 4, 5, 50);
+	feed(&records, 1);
+	sample_cpu = 0;
+	drain_stats(drain, &drained);
+	assert_int_equal(drained.degradations, 4);
+	assert_int_equal(drained.degraded, 4);
+	config_step(&records, 0, 6, 100);
+	feed(&records, 0);
+	drain_stats(drain, &drained);
+	assert_int_equal(drained.degraded, 0);
+	drain_flush(drain, 100);
+	assert_int_equal(windows[0]->profile_count, 3);
+	assert_int_equal(windows[0]->profiles[0].degraded, 0);
+	assert_int_equal(windows[0]->profiles[1].degraded, 1);
+	assert_int_equal(windows[0]->counts[1].samples, 2);
+	assert_int_equal(windows[0]->profiles[2].degraded, 4);
+	assert_int_equal(windows[0]->profiles[2].period, 20000000);
+}
+
 static void test_lost_and_throttled(void **state _unused_)
 {
 	struct records records = { 0 };
@@ -394,6 +449,7 @@ int main(void)
 		TEST(test_window_policy),
 		TEST(test_rounds_close_windows),
 		TEST(test_config_names_the_profile),
+		TEST(test_degradation),
 		TEST(test_lost_and_throttled),
 		TEST(test_gap_marks_samples),
 		TEST(test_leaf_in_no_mapping_asks_for_a_scan),
