@@ -2,6 +2,7 @@
 /*
  * What the module says of its own time, against what the same work takes longer while it is sampled.
  * For a guest with one CPU and icount, where a nanosecond is an instruction: elsewhere the two differ.
+ * And that it is bounded, however deep a stack is.
  */
 #include <linux/perf_event.h>
 #include <sys/mman.h>
@@ -20,6 +21,8 @@ enum {
 	COST_UNIT_LOOPS = 20000,
 	COST_RATE = 997,
 	COST_FAULTS = 300,
+	COST_HOSTILE_DEPTH = STACKTAP_MAX_USER_FRAMES + 100,
+	COST_SHORT_LIMIT = 10000,	/* ns, too little for so many frames */
 };
 
 static uint64_t now_ns(void)
@@ -153,6 +156,78 @@ static void sample_faults(void)
 	client_close(&client);
 }
 
+struct deep {
+	uint64_t samples, cut, in_time, too_many;
+};
+
+static void visit_deep(const struct sample_view *view, void *arg)
+{
+	struct deep *deep = arg;
+
+	if (view->sample->tgid != (uint32_t)getpid() || view->nr_user < 100)
+		return;
+	deep->samples++;
+	deep->cut += view->sample->user_end == STACKTAP_END_TIME;
+	deep->in_time += view->sample->user_end == STACKTAP_END_DEPTH &&
+			 view->nr_user == STACKTAP_MAX_USER_FRAMES;
+	deep->too_many += view->nr_user > STACKTAP_MAX_USER_FRAMES;
+}
+
+/* None of @times reached a power of two above @limit and what else is done for a sample. */
+static bool within(const struct times *times, uint32_t limit)
+{
+	unsigned int i, most = 0;
+
+	while (1ull << (STACKTAP_TIME_SHIFT + most) < limit + 20000ull)
+		most++;
+	for (i = most + 1; i < STACKTAP_TIME_BUCKETS; i++)
+		if (times->buckets[i])
+			return false;
+	return true;
+}
+
+/* Deeper than any sample may show, with a @limit of the walk's time, 0 for the module's own. */
+static void sample_hostile(bool two_phase, uint32_t limit)
+{
+	static const struct source clock = {
+		.name = "cpu-clock", .type = PERF_TYPE_SOFTWARE,
+		.config = PERF_COUNT_SW_CPU_CLOCK, .rate_hz = COST_RATE,
+	};
+	const char *how = two_phase ? "two phases" : "one phase";
+	struct times handler, drain;
+	struct deep deep = { 0 };
+	struct message message;
+	struct client client;
+	int err;
+
+	if (!tap(!client_open(&client) && !client_add_rings(&client, 4 << 20) &&
+		 !client_set_sources(&client, &clock, 1), "deep, %s: a session", how))
+		return;
+	client.visit = visit_deep;
+	client.visit_arg = &deep;
+	client_begin(&client, &message, STACKTAP_CMD_SET_SESSION);
+	message_put_u32(&message, STACKTAP_A_USER_FRAMES, STACKTAP_MAX_USER_FRAMES);
+	if (limit)
+		message_put_u32(&message, STACKTAP_A_WALK_LIMIT_NS, limit);
+	if (two_phase)
+		message_put(&message, STACKTAP_A_TWO_PHASE, NULL, 0);
+	err = client_send(&client, &message);
+	tap(!err && !client_start(&client), "deep, %s: a limit of %u ns", how, limit);
+	work(COST_HOSTILE_DEPTH);
+	tap(!client_stop(&client), "deep, %s: STOP", how);
+	client_drain(&client);
+	tap(client_balanced(&client), "deep, %s: ledger balances", how);
+	tap(deep.samples >= 50 && !deep.too_many && deep.cut + deep.in_time >= deep.samples * 9 / 10 &&
+	    (!limit || !deep.in_time), "deep, %s: of %" PRIu64 " stacks %" PRIu64 " are cut by time, %"
+	    PRIu64 " by depth", how, deep.samples, deep.cut, deep.in_time);
+	handler = client_times(&client, STACKTAP_A_HANDLER_NS, STACKTAP_A_HANDLER_TIMES);
+	drain = client_times(&client, STACKTAP_A_DRAIN_NS, STACKTAP_A_DRAIN_TIMES);
+	tap(within(&handler, limit ?: 100000) && within(&drain, limit ?: 100000),
+	    "deep, %s: neither handler nor phase 2 took longer, means %" PRIu64 " and %" PRIu64 " ns",
+	    how, handler.ns / (handler.count ?: 1), drain.ns / (drain.count ?: 1));
+	client_close(&client);
+}
+
 void case_cost(void)
 {
 	uint64_t bare = work(COST_DEPTH), again = work(COST_DEPTH);
@@ -162,4 +237,8 @@ void case_cost(void)
 	sample_work(false, bare);
 	sample_work(true, bare);
 	sample_faults();
+	sample_hostile(false, 0);
+	sample_hostile(true, 0);
+	sample_hostile(false, COST_SHORT_LIMIT);
+	sample_hostile(true, COST_SHORT_LIMIT);
 }

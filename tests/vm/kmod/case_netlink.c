@@ -200,6 +200,8 @@ static void put_settings(struct fuzzer *fuzzer)
 	if (!dice_roll(dice, 8))
 		message_put(message, STACKTAP_A_TWO_PHASE, NULL, 0);
 	if (!dice_roll(dice, 4))
+		message_put_u32(message, STACKTAP_A_BUDGET_NS, dice_roll(dice, 3));
+	if (!dice_roll(dice, 4))
 		message_put_u32(message, STACKTAP_A_SLICE_BYTES, 8 * dice_roll(dice, 8193));
 	if (!dice_roll(dice, 4))
 		message_put_u32(message, STACKTAP_A_SLICE_EVERY, dice_roll(dice, 5));

@@ -39,6 +39,7 @@ void case_storms(void);
 void case_pressure(void);
 void case_nmi(void);
 void case_cost(void);
+void case_degrade(void);
 void case_hold(void);
 
 #endif /* KMODTEST_CASES_H */

@@ -50,6 +50,7 @@ static const struct {
 	{ "pressure", case_pressure },
 	{ "nmi", case_nmi },
 	{ "cost", case_cost },
+	{ "degrade", case_degrade },
 	{ "hold", case_hold },
 };
 

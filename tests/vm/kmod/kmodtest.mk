@@ -6,8 +6,7 @@ kmodtest_flags := -O2 -g -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-pr
 	-static -Iinclude -Iinclude/uapi
 kmodtest_inputs := $(wildcard tests/vm/kmod/*.[ch])
 
-$(S)/kmodtest: $(kmodtest_inputs) include/uapi/linux/stacktap.h include/stacktap/unwind_table.h \
-		include/stacktap/unwind.h
+$(S)/kmodtest: $(kmodtest_inputs) include/uapi/linux/stacktap.h $(wildcard include/stacktap/*.h)
 	$(say) CC $@
 	$(Q)mkdir -p $(@D) && $(user_cc) $(kmodtest_flags) -o $@ $(filter %.c,$(kmodtest_inputs))
 
