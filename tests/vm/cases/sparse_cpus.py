@@ -89,4 +89,6 @@ def host(t):
     t.equal(dict(have), recorded, "the profile has of each CPU what was recorded there")
     t.ok(all(named[cpu] for cpu in (0, 1, 2, 3)),
          f"the program on each CPU is named ({dict(named)})")
-    t.equal({sample.cpu for sample in t.load("third.otlp")}, {3}, "-C 3 is CPU 3")
+    has_third = os.path.exists(os.path.join(t.dir, "third.otlp"))
+    t.equal({sample.cpu for sample in t.load("third.otlp")} if has_third else None, {3},
+            "-C 3 is CPU 3")
