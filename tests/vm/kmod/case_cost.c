@@ -25,6 +25,11 @@ enum {
 	COST_SHORT_LIMIT = 10000,	/* ns, too little for so many frames */
 };
 
+static const struct source sampled = {
+	.name = "cpu-clock", .type = PERF_TYPE_SOFTWARE,
+	.config = PERF_COUNT_SW_CPU_CLOCK, .rate_hz = COST_RATE,
+};
+
 static uint64_t now_ns(void)
 {
 	struct timespec now;
@@ -65,10 +70,6 @@ static bool bounded(const struct times *times)
 
 static void sample_work(bool two_phase, uint64_t bare)
 {
-	static const struct source clock = {
-		.name = "cpu-clock", .type = PERF_TYPE_SOFTWARE,
-		.config = PERF_COUNT_SW_CPU_CLOCK, .rate_hz = COST_RATE,
-	};
 	const char *how = two_phase ? "two phases" : "one phase";
 	struct times handler, drain;
 	struct message message;
@@ -76,7 +77,7 @@ static void sample_work(bool two_phase, uint64_t bare)
 	uint64_t ours, more;
 
 	if (!tap(!client_open(&client) && !client_add_rings(&client, 4 << 20) &&
-		 !client_set_sources(&client, &clock, 1), "%s: a session", how))
+		 !client_set_sources(&client, &sampled, 1), "%s: a session", how))
 		return;
 	if (two_phase) {
 		client_begin(&client, &message, STACKTAP_CMD_SET_SESSION);
@@ -189,10 +190,6 @@ static bool within(const struct times *times, uint32_t limit)
 /* Deeper than any sample may show, with a @limit of the walk's time, 0 for the module's own. */
 static void sample_hostile(bool two_phase, uint32_t limit)
 {
-	static const struct source clock = {
-		.name = "cpu-clock", .type = PERF_TYPE_SOFTWARE,
-		.config = PERF_COUNT_SW_CPU_CLOCK, .rate_hz = COST_RATE,
-	};
 	const char *how = two_phase ? "two phases" : "one phase";
 	struct times handler, drain;
 	struct deep deep = { 0 };
@@ -201,7 +198,7 @@ static void sample_hostile(bool two_phase, uint32_t limit)
 	int err;
 
 	if (!tap(!client_open(&client) && !client_add_rings(&client, 4 << 20) &&
-		 !client_set_sources(&client, &clock, 1), "deep, %s: a session", how))
+		 !client_set_sources(&client, &sampled, 1), "deep, %s: a session", how))
 		return;
 	client.visit = visit_deep;
 	client.visit_arg = &deep;
