@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * From overflow to record. Phase 1 is all that runs in NMI or in a PMU's interrupt: it fills a slot
- * of the stash. Phase 2 runs with IRQs off on the same CPU, walks the user stack and writes the
- * ring. Timer and software events do both at once.
+ * of the stash. Phase 2 runs with IRQs off on the same CPU (see defer.c), walks the user stack and
+ * writes the ring. Timer and software events do both at once.
  */
 #include <linux/cgroup.h>
-#include <linux/interrupt.h>
-#include <linux/irq_work.h>
 #include <linux/moduleparam.h>
-#include <linux/poll.h>
 #include <linux/rcupdate.h>
 #include <linux/sched.h>
 #include <linux/sched/signal.h>
@@ -16,6 +13,7 @@
 
 #include "capture.h"
 #include "compat/compat.h"
+#include "defer.h"
 #include "events.h"
 #include "record.h"
 #include "session.h"
@@ -40,18 +38,6 @@ enum {
 	CAPTURE_DRAIN_LIMITS = 4,
 };
 
-DEFINE_PER_CPU(u64, capture_pending);
-static DEFINE_PER_CPU(u64, capture_waking);
-static DEFINE_PER_CPU(struct irq_work, capture_drain_work);
-static DEFINE_PER_CPU(struct tasklet_struct, capture_drain_tasklet);
-static DEFINE_PER_CPU(struct irq_work, capture_wake_work);
-
-static bool capture_by_softirq __ro_after_init;
-
-/* by session->slot; read with IRQs off or under RCU, cleared before a grace period */
-static struct stacktap_session *capture_slots[STACKTAP_MAX_SESSIONS];
-static_assert(STACKTAP_MAX_SESSIONS <= 64);
-
 static void capture_lose(struct stacktap_counter *counter, enum stacktap_lost reason, u64 time)
 {
 	struct stacktap_session *session = counter->cpu->session;
@@ -59,7 +45,7 @@ static void capture_lose(struct stacktap_counter *counter, enum stacktap_lost re
 	counter_lose(counter, reason, time);
 	/* no irq_work on a CPU that may be past its last flush: it would stay queued */
 	if (reason != STACKTAP_LOST_OFFLINE && events_note(session, STACKTAP_EVENT_LOSS))
-		capture_wake(session);
+		defer_wake(session);
 }
 
 /* All that the interrupted context tells by itself. IRQs are off, or this is an NMI. */
@@ -168,7 +154,7 @@ static void capture_refuse(struct stacktap_counter *counter, s64 space, u64 now)
 	capture_lose(counter, space >= (s64)(cpu->ring->data_bytes - RECORD_RESERVE) ?
 			      STACKTAP_LOST_TOO_BIG : STACKTAP_LOST_RING_FULL, now);
 	if (wq_has_sleeper(&cpu->session->wait))
-		capture_wake(cpu->session);
+		defer_wake(cpu->session);
 }
 
 /*
@@ -252,7 +238,7 @@ capture_finish(struct stacktap_counter *counter, struct stacktap_sample *sample,
 	/* the barrier in wq_has_sleeper() orders head before the look at the queue */
 	if (ring->data_bytes - RECORD_RESERVE - space + size >= ring->watermark &&
 	    wq_has_sleeper(&session->wait))
-		capture_wake(session);
+		defer_wake(session);
 }
 
 /* The kernel half of @sample. Returns the size so far, 0 when the end of the ring cut it. */
@@ -365,19 +351,6 @@ static noinline void slot_walk_kernel(struct stacktap_slot *slot, struct pt_regs
 	slot->sample.kernel_end = stack.end;
 }
 
-/*
- * Have phase 2 run on this CPU as soon as the handler is over. Where the PMU's interrupt is no NMI
- * the softirq at its end is much cheaper than the interrupt that an irq_work is. Should it be put
- * off to ksoftirqd, the switch there drains the stash.
- */
-static void capture_defer(void)
-{
-	if (capture_by_softirq && hardirq_count() && !in_nmi())
-		tasklet_hi_schedule(this_cpu_ptr(&capture_drain_tasklet));
-	else
-		irq_work_queue(this_cpu_ptr(&capture_drain_work));
-}
-
 static void capture_stash(struct stacktap_counter *counter, struct perf_event *event,
 			  struct perf_sample_data *data, struct pt_regs *regs, u64 now)
 {
@@ -408,8 +381,7 @@ static void capture_stash(struct stacktap_counter *counter, struct perf_event *e
 	}
 	barrier();
 	cpu->stashing = false;
-	this_cpu_or(capture_pending, 1ULL << cpu->session->slot);
-	capture_defer();
+	defer_drain(cpu->session);
 }
 
 /* IRQs are off, or this is an NMI. Returns whether a user stack was walked. */
@@ -436,7 +408,7 @@ static __always_inline bool capture_handle(struct stacktap_counter *counter,
 	}
 	/* not before: on a CPU that may be past its last flush an irq_work would stay queued */
 	if (throttled && events_note(session, STACKTAP_EVENT_THROTTLE))
-		capture_wake(session);
+		defer_wake(session);
 	/* overflow handlers run with preemption off, and filters are freed after synchronize_rcu */
 	filter = rcu_dereference_raw(session->filter);
 	if (filter && !filter_pass(filter, regs)) {
@@ -501,107 +473,4 @@ void capture_drain_cpu(struct stacktap_cpu *cpu)
 	barrier();
 	cpu->recording = false;
 	cost_add(&cpu->drain_cost, began);
-}
-
-void capture_drain(void)
-{
-	unsigned int this_cpu = smp_processor_id();
-	struct stacktap_session *session;
-	struct stacktap_cpu *cpu;
-	u64 pending;
-
-	/* cleared before the stash is read: an NMI in between sets it again and queues the work */
-	pending = this_cpu_xchg(capture_pending, 0);
-	while (pending) {
-		session = READ_ONCE(capture_slots[__ffs64(pending)]);
-		pending &= pending - 1;
-		if (!session)
-			continue;
-		cpu = session_cpu(session, this_cpu);
-		if (cpu)
-			capture_drain_cpu(cpu);
-	}
-}
-
-static void capture_drain_run(struct irq_work *work)
-{
-	capture_drain_pending();
-}
-
-static void capture_drain_softirq(struct tasklet_struct *tasklet)
-{
-	unsigned long flags;
-
-	local_irq_save(flags);
-	capture_drain_pending();
-	local_irq_restore(flags);
-}
-
-static void capture_wake_run(struct irq_work *work)
-{
-	struct stacktap_session *session;
-	u64 waking = this_cpu_xchg(capture_waking, 0);
-
-	rcu_read_lock();
-	while (waking) {
-		session = READ_ONCE(capture_slots[__ffs64(waking)]);
-		waking &= waking - 1;
-		if (!session)
-			continue;
-		wake_up_poll(&session->wait, EPOLLIN | EPOLLRDNORM);
-		events_kick(session);
-	}
-	rcu_read_unlock();
-}
-
-void capture_wake(struct stacktap_session *session)
-{
-	preempt_disable();
-	this_cpu_or(capture_waking, 1ULL << session->slot);
-	irq_work_queue(this_cpu_ptr(&capture_wake_work));
-	preempt_enable();
-}
-
-void capture_attach(struct stacktap_session *session)
-{
-	WRITE_ONCE(capture_slots[session->slot], session);
-}
-
-void capture_detach(struct stacktap_session *session)
-{
-	WRITE_ONCE(capture_slots[session->slot], NULL);
-	synchronize_rcu();
-}
-
-#ifdef STACKTAP_TEST
-struct stacktap_session *capture_session(unsigned int slot)
-{
-	return READ_ONCE(capture_slots[slot]);
-}
-#endif
-
-void capture_init(void)
-{
-	unsigned int cpu;
-
-	/* PREEMPT_RT runs softirqs in threads */
-	capture_by_softirq = !stack_pmu_is_nmi() && !IS_ENABLED(CONFIG_PREEMPT_RT);
-	for_each_possible_cpu(cpu) {
-		tasklet_setup(per_cpu_ptr(&capture_drain_tasklet, cpu), capture_drain_softirq);
-		compat_irq_work_init_hard(per_cpu_ptr(&capture_drain_work, cpu),
-					  capture_drain_run);
-		init_irq_work(per_cpu_ptr(&capture_wake_work, cpu), capture_wake_run);
-	}
-}
-
-void capture_exit(void)
-{
-	unsigned int cpu;
-
-	/* nobody queues any more, and nothing was queued on a CPU after its offline callback */
-	for_each_possible_cpu(cpu) {
-		irq_work_sync(per_cpu_ptr(&capture_drain_work, cpu));
-		tasklet_kill(per_cpu_ptr(&capture_drain_tasklet, cpu));
-		irq_work_sync(per_cpu_ptr(&capture_wake_work, cpu));
-	}
 }

@@ -6,9 +6,9 @@
 #include <net/genetlink.h>
 #include <stacktap/version.h>
 
-#include "capture.h"
 #include "compat/untested.h"
 #include "cost.h"
+#include "defer.h"
 #include "device.h"
 #include "hotplug.h"
 #include "mappings.h"
@@ -28,10 +28,10 @@ static int __init stacktap_init(void)
 	err = mappings_init();
 	if (err)
 		return err;
-	capture_init();
+	defer_init();
 	err = hotplug_init();
 	if (err)
-		goto err_capture;
+		goto err_defer;
 	err = netlink_init();
 	if (err)
 		goto err_hotplug;
@@ -46,8 +46,8 @@ err_netlink:
 	netlink_exit();
 err_hotplug:
 	hotplug_exit();
-err_capture:
-	capture_exit();
+err_defer:
+	defer_exit();
 	mappings_exit();
 	return err;
 }
@@ -57,7 +57,7 @@ static void __exit stacktap_exit(void)
 	device_exit();
 	netlink_exit();
 	hotplug_exit();
-	capture_exit();
+	defer_exit();
 	mappings_exit();
 }
 

@@ -4,8 +4,8 @@
 #include <linux/tracepoint.h>
 #include <trace/events/sched.h>
 
-#include "capture.h"
 #include "compat/compat.h"
+#include "defer.h"
 #include "mappings.h"
 #include "probe.h"
 
@@ -21,7 +21,7 @@ static DEFINE_MUTEX(probe_lock);
 /* Runs with the run queue locked and IRQs off, while the leaving task is still current. */
 static void probe_sched_switch(COMPAT_SCHED_SWITCH_ARGS)
 {
-	capture_drain_pending();
+	defer_run_pending();
 }
 
 /* Runs in the parent before the child is woken for the first time, so both keep their mm. */

@@ -5,8 +5,8 @@
 #include <linux/ktime.h>
 #include <linux/xarray.h>
 
-#include "capture.h"
 #include "control.h"
+#include "defer.h"
 #include "degrade.h"
 #include "events.h"
 #include "hotplug.h"
@@ -39,7 +39,7 @@ static int session_publish(struct stacktap_session *session)
 	mutex_unlock(&sessions_lock);
 	if (err)
 		return err;
-	capture_attach(session);
+	defer_attach(session);
 	atomic_inc(&sessions_generation);
 	return 0;
 }
@@ -48,7 +48,7 @@ static void session_unpublish(struct stacktap_session *session)
 {
 	xa_erase(&sessions, session->id);
 	atomic_inc(&sessions_generation);
-	capture_detach(session);
+	defer_detach(session);
 	mutex_lock(&sessions_lock);
 	__clear_bit(session->slot, sessions_slots);
 	mutex_unlock(&sessions_lock);

@@ -4,6 +4,7 @@
 #include <linux/smp.h>
 
 #include "../capture.h"
+#include "../defer.h"
 #include "../session.h"
 #include "inject.h"
 
@@ -39,7 +40,7 @@ void stacktap_inject(struct pt_regs *regs, struct stacktap_injection *ret_inject
 
 	*ret_injection = (struct stacktap_injection) { 0 };
 	for (slot = 0; slot < STACKTAP_MAX_SESSIONS; slot++) {
-		session = capture_session(slot);
+		session = defer_session(slot);
 		cpu = session ? session_cpu(session, smp_processor_id()) : NULL;
 		if (cpu)
 			inject_cpu(cpu, regs, ret_injection);

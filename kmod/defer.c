@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* What an overflow leaves to be done on its CPU as soon as it may: phase 2 and waking readers. */
+#include <linux/interrupt.h>
+#include <linux/irq_work.h>
+#include <linux/poll.h>
+#include <linux/rcupdate.h>
+
+#include "capture.h"
+#include "compat/compat.h"
+#include "defer.h"
+#include "events.h"
+#include "session.h"
+#include "stack.h"
+
+DEFINE_PER_CPU(u64, defer_draining);
+static DEFINE_PER_CPU(u64, defer_waking);
+static DEFINE_PER_CPU(struct irq_work, defer_drain_work);
+static DEFINE_PER_CPU(struct tasklet_struct, defer_drain_tasklet);
+static DEFINE_PER_CPU(struct irq_work, defer_wake_work);
+
+static bool defer_by_softirq __ro_after_init;
+
+/* by session->slot; read with IRQs off or under RCU, cleared before a grace period */
+static struct stacktap_session *defer_slots[STACKTAP_MAX_SESSIONS];
+static_assert(STACKTAP_MAX_SESSIONS <= 64);
+
+/*
+ * Where the PMU's interrupt is no NMI the softirq at its end is much cheaper than the interrupt that
+ * an irq_work is. Should it be put off to ksoftirqd, the switch there drains the stash.
+ */
+void defer_drain(struct stacktap_session *session)
+{
+	this_cpu_or(defer_draining, 1ULL << session->slot);
+	if (defer_by_softirq && hardirq_count() && !in_nmi())
+		tasklet_hi_schedule(this_cpu_ptr(&defer_drain_tasklet));
+	else
+		irq_work_queue(this_cpu_ptr(&defer_drain_work));
+}
+
+void defer_run(void)
+{
+	unsigned int this_cpu = smp_processor_id();
+	struct stacktap_session *session;
+	struct stacktap_cpu *cpu;
+	u64 draining;
+
+	/* cleared before the stash is read: an NMI in between sets it again and queues the work */
+	draining = this_cpu_xchg(defer_draining, 0);
+	while (draining) {
+		session = READ_ONCE(defer_slots[__ffs64(draining)]);
+		draining &= draining - 1;
+		if (!session)
+			continue;
+		cpu = session_cpu(session, this_cpu);
+		if (cpu)
+			capture_drain_cpu(cpu);
+	}
+}
+
+static void defer_drain_run(struct irq_work *work)
+{
+	defer_run_pending();
+}
+
+static void defer_drain_softirq(struct tasklet_struct *tasklet)
+{
+	unsigned long flags;
+
+	local_irq_save(flags);
+	defer_run_pending();
+	local_irq_restore(flags);
+}
+
+static void defer_wake_run(struct irq_work *work)
+{
+	struct stacktap_session *session;
+	u64 waking = this_cpu_xchg(defer_waking, 0);
+
+	rcu_read_lock();
+	while (waking) {
+		session = READ_ONCE(defer_slots[__ffs64(waking)]);
+		waking &= waking - 1;
+		if (!session)
+			continue;
+		wake_up_poll(&session->wait, EPOLLIN | EPOLLRDNORM);
+		events_kick(session);
+	}
+	rcu_read_unlock();
+}
+
+void defer_wake(struct stacktap_session *session)
+{
+	preempt_disable();
+	this_cpu_or(defer_waking, 1ULL << session->slot);
+	irq_work_queue(this_cpu_ptr(&defer_wake_work));
+	preempt_enable();
+}
+
+void defer_attach(struct stacktap_session *session)
+{
+	WRITE_ONCE(defer_slots[session->slot], session);
+}
+
+void defer_detach(struct stacktap_session *session)
+{
+	WRITE_ONCE(defer_slots[session->slot], NULL);
+	synchronize_rcu();
+}
+
+#ifdef STACKTAP_TEST
+struct stacktap_session *defer_session(unsigned int slot)
+{
+	return READ_ONCE(defer_slots[slot]);
+}
+#endif
+
+void defer_init(void)
+{
+	unsigned int cpu;
+
+	/* PREEMPT_RT runs softirqs in threads */
+	defer_by_softirq = !stack_pmu_is_nmi() && !IS_ENABLED(CONFIG_PREEMPT_RT);
+	for_each_possible_cpu(cpu) {
+		tasklet_setup(per_cpu_ptr(&defer_drain_tasklet, cpu), defer_drain_softirq);
+		compat_irq_work_init_hard(per_cpu_ptr(&defer_drain_work, cpu), defer_drain_run);
+		init_irq_work(per_cpu_ptr(&defer_wake_work, cpu), defer_wake_run);
+	}
+}
+
+void defer_exit(void)
+{
+	unsigned int cpu;
+
+	/* nobody queues any more, and nothing was queued on a CPU after its offline callback */
+	for_each_possible_cpu(cpu) {
+		irq_work_sync(per_cpu_ptr(&defer_drain_work, cpu));
+		tasklet_kill(per_cpu_ptr(&defer_drain_tasklet, cpu));
+		irq_work_sync(per_cpu_ptr(&defer_wake_work, cpu));
+	}
+}
