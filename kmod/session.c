@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include <linux/bitmap.h>
+#include <linux/cpu.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/ktime.h>
@@ -69,6 +70,20 @@ static void session_free(struct stacktap_session *session)
 	kfree_rcu(session, rcu);
 }
 
+/*
+ * perf takes the lock of CPU hotplug to make a counter, thus inside ours. lockdep is told before any
+ * counter is made, so that it objects to whatever takes them the other way round at the first try.
+ */
+static void session_lock_order(struct stacktap_session *session)
+{
+	if (!IS_ENABLED(CONFIG_PROVE_LOCKING))
+		return;
+	mutex_lock(&session->lock);
+	cpus_read_lock();
+	cpus_read_unlock();
+	mutex_unlock(&session->lock);
+}
+
 int session_create(struct stacktap_session **ret_session)
 {
 	struct stacktap_session *session;
@@ -87,6 +102,7 @@ int session_create(struct stacktap_session **ret_session)
 
 	kref_init(&session->kref);
 	mutex_init(&session->lock);
+	session_lock_order(session);
 	init_waitqueue_head(&session->wait);
 	INIT_WORK(&session->work, control_work);
 	events_init(session);
