@@ -143,8 +143,9 @@ static unsigned int section_room(s64 space, u32 size, unsigned int limit)
 
 static unsigned int capture_kernel_room(s64 space)
 {
-	return section_room(space, CAPTURE_MIN_BYTES - sizeof(struct stacktap_section) - sizeof(u64),
-			    STACKTAP_MAX_KERNEL_FRAMES);
+	u32 kept = CAPTURE_MIN_BYTES - sizeof(struct stacktap_section) - sizeof(u64);
+
+	return section_room(space, kept, STACKTAP_MAX_KERNEL_FRAMES);
 }
 
 static void capture_refuse(struct stacktap_counter *counter, s64 space, u64 now)

@@ -23,7 +23,8 @@ int cpu_create(struct stacktap_session *session, unsigned int cpu, u32 data_byte
 	if (err)
 		goto err_cpu;
 	err = -ENOMEM;
-	pc->memo = kvzalloc_node(sizeof(*pc->memo), GFP_KERNEL_ACCOUNT | __GFP_NORETRY | __GFP_NOWARN,
+	pc->memo = kvzalloc_node(sizeof(*pc->memo),
+				 GFP_KERNEL_ACCOUNT | __GFP_NORETRY | __GFP_NOWARN,
 				 cpu_to_node(cpu));
 	if (!pc->memo)
 		goto err_budget;

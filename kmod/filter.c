@@ -91,6 +91,7 @@ static bool filter_has_comm(const struct stacktap_filter *filter)
 			return true;
 	return false;
 }
+
 static_assert(FILTER_COMM_WORDS == 2);
 static_assert(STACKTAP_COMM_LEN == (int)TASK_COMM_LEN);
 

@@ -93,8 +93,8 @@ static void list_put(struct stacktap_list *list)
 }
 
 /* The next mapping of a list that ends at @end so far. */
-static int list_append(struct stacktap_list *list, const struct stacktap_mapping __user *user,
-		    u64 *end)
+static int list_append(struct stacktap_list *list,
+		       const struct stacktap_mapping __user *user, u64 *end)
 {
 	struct unwind_mapping *mapping = &list->mappings[list->count];
 	struct stacktap_mapping arg;

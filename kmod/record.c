@@ -9,8 +9,10 @@ static_assert(RECORD_RESERVE < STACKTAP_RING_MIN_BYTES / 4);
 static_assert(sizeof(struct stacktap_lost_record) % STACKTAP_RECORD_ALIGN == 0);
 static_assert(sizeof(struct stacktap_cpu_record) % STACKTAP_RECORD_ALIGN == 0);
 static_assert(sizeof(struct stacktap_config) % STACKTAP_RECORD_ALIGN == 0);
-static_assert(STACKTAP_MAX_SOURCES <= BITS_PER_BYTE * sizeof_field(struct stacktap_cpu, configs_due));
-static_assert(STACKTAP_CPU_STATES <= BITS_PER_BYTE * sizeof_field(struct stacktap_cpu, states_due));
+static_assert(STACKTAP_MAX_SOURCES <=
+	      BITS_PER_BYTE * sizeof_field(struct stacktap_cpu, configs_due));
+static_assert(STACKTAP_CPU_STATES <=
+	      BITS_PER_BYTE * sizeof_field(struct stacktap_cpu, states_due));
 
 static s64 record_throttles(struct stacktap_cpu *cpu, s64 space)
 {
@@ -213,8 +215,11 @@ void record_owe_config(struct stacktap_counter *counter)
 
 void record_owe_state(struct stacktap_cpu *cpu, enum stacktap_cpu_state state)
 {
+	bool was_online = cpu->state == STACKTAP_CPU_ONLINE;
+	bool is_online = state == STACKTAP_CPU_ONLINE;
+
 	/* only what was online can end, and only what was not can begin */
-	if ((state == STACKTAP_CPU_ONLINE) == (cpu->state == STACKTAP_CPU_ONLINE))
+	if (was_online == is_online)
 		return;
 	cpu->state = state;
 	/* of a beginning that was never told the end is not told either */

@@ -126,6 +126,7 @@ static int request_all_ids(struct stacktap_filter *filter, struct nlattr **tb,
 		NL_SET_ERR_MSG(extack, "these numbers cannot be laid out");
 	return err;
 }
+
 static_assert(STACKTAP_MAX_TGIDS == 12288);
 
 static int request_comms(struct stacktap_filter *filter, struct nlattr *attr,
@@ -249,6 +250,7 @@ static int request_cgroups(struct stacktap_filter *filter, struct stacktap_sessi
 		err = request_cgroup_fds(filter, fds, extack);
 	return err;
 }
+
 static_assert(STACKTAP_MAX_CGROUPS == 64);
 
 static int request_fill(struct stacktap_filter *filter, struct stacktap_session *session,

@@ -131,8 +131,9 @@ static inline void walk_note_table(const struct walk_memory *memory,
 #define unwind_note_table(memory, table) walk_note_table(memory, table)
 #include <stacktap/unwind.h>
 
-void walk_tables(const struct stacktap_list *list, struct unwind_memo *memo, struct pt_regs *regs,
-		 struct stacktap_stack *stack, u64 now, u32 limit_ns, struct walk_counts *ret_counts)
+void walk_tables(const struct stacktap_list *list, struct unwind_memo *memo,
+		 struct pt_regs *regs, struct stacktap_stack *stack, u64 now, u32 limit_ns,
+		 struct walk_counts *ret_counts)
 {
 	struct walk_memory memory = { .stamp = table_hit_stamp(now) };
 	u64 array[REGISTERS_COUNT];
@@ -161,7 +162,8 @@ void walk_tables(const struct stacktap_list *list, struct unwind_memo *memo, str
 	walk_admit(&memory, walk.sp);
 	unwind_walk_begin(&walk);
 	for (;;) {
-		end = unwind_walk_run(&walk, &memory, min(walk.count + WALK_CLOCK_FRAMES, walk.max));
+		end = unwind_walk_run(&walk, &memory,
+				      min(walk.count + WALK_CLOCK_FRAMES, walk.max));
 		if (end != STACKTAP_END_NONE)
 			break;
 		/*

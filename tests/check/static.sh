@@ -16,11 +16,11 @@ verdict() {
 	local text=$1
 	shift
 	number=$((number + 1))
-	if "$@" >"$log/$number.log" 2>&1 && ! grep -qE '(warning|WARNING|error|ERROR):' "$log/$number.log"; then
+	if "$@" >"$log/$number.log" 2>&1 && ! grep -qE '(warning|WARNING|error|ERROR|CHECK):' "$log/$number.log"; then
 		echo "ok $number - $text"
 	else
 		echo "not ok $number - $text"
-		grep -E 'warning|WARNING|error|ERROR|\*\*\*|^not ok' "$log/$number.log" | head -20 | sed 's/^/# /'
+		grep -E 'warning|WARNING|error|ERROR|CHECK|\*\*\*|^not ok' "$log/$number.log" | head -20 | sed 's/^/# /'
 		failed=1
 	fi
 }
@@ -72,10 +72,12 @@ kernel_tools() {
 
 checkpatch() {
 	kernel_tools || return
-	# NR_CPUS bounds a netlink policy, which is a constant
-	files 'kmod/*.c' 'kmod/*.h' 'include/*.h' | xargs perl "$tools/scripts/checkpatch.pl" --no-tree \
-		--no-summary --terse --quiet --max-line-length=100 --file --ignore \
-		FILE_PATH_CHANGES,SPDX_LICENSE_TAG,LINUX_VERSION_CODE,CONSTANT_COMPARISON,SPLIT_STRING,NR_CPUS
+	# Not asked for: LINUX_VERSION_CODE, compat/ is made of it; CONSTANT_COMPARISON, takes
+	# that and sizes for constants on the wrong side; NR_CPUS, bounds a netlink policy, which is a constant;
+	# LONG_LINE_COMMENT, prose of up to 110 columns.
+	files 'kmod/*.c' 'kmod/*.h' 'include/*.h' | xargs perl "$tools/scripts/checkpatch.pl" --strict \
+		--no-tree --no-summary --terse --quiet --max-line-length=100 --file --ignore \
+		LINUX_VERSION_CODE,CONSTANT_COMPARISON,NR_CPUS,LONG_LINE_COMMENT
 }
 
 # one rule of coccicheck, as the kernel's own script runs it
@@ -108,6 +110,39 @@ analyzer() {
 	return $status
 }
 
+# claims MIN TESTED OBJECT: make one of the module's as if these were the kernels that it is made for, and
+# say what #warning and #error say
+claims() {
+	local dir=$output/check-claims
+	rm -rf "$dir"
+	mkdir -p "$dir"
+	cp -a --parents Kbuild kmod include "$dir"
+	sed -i "s/\(KERNEL_MIN KERNEL_VERSION\).*/\1($1)/; s/\(KERNEL_TESTED KERNEL_VERSION\).*/\1($2)/" \
+		"$dir/kmod/compat/kernels.h"
+	if MAKEFLAGS='' LC_ALL=C make -s -C "$output/vm/x86_64/kdir" M="$dir" "kmod/$3" >"$dir/log" 2>&1; then
+		echo built
+	else
+		echo refused
+	fi
+	sed -n 's/.*: #\(warning\|error\) "\(.*\)".*/\2/p' "$dir/log"
+}
+
+claims_newer() {
+	[ "$(claims '5, 10, 0' '5, 10, 0' main.o)" = "built
+this kernel is newer than those that this version of stacktap was tested with" ]
+}
+
+claims_older() {
+	[ "$(claims '9, 0, 0' '9, 1, 0' defer.o)" = "refused
+this kernel is older than COMPAT_KERNEL_MIN in kmod/compat/kernels.h" ]
+}
+
+# What differs from kernel to kernel stands in one directory.
+versions_apart() {
+	! git grep -nE 'LINUX_VERSION_CODE|KERNEL_VERSION|RHEL_RELEASE' -- Kbuild kmod include ':!kmod/compat' |
+		sed 's/^/error: /' | grep .
+}
+
 kbuild() { make -s O="$output/check" ARCH="$1" KDIR="$output/vm/$1/kdir" KBUILD_ARGS="${*:2}" module; }
 
 verdict "user space, gcc" make -s O="$output/check" user
@@ -117,12 +152,16 @@ for arch in x86_64 arm64; do
 	rm -rf "$output/check/kmod-$arch"
 	verdict "module, $arch, W=1 and sparse" kbuild $arch W=1 KCFLAGS=-Werror C=2 CF=-Wsparse-error
 done
+verdict "module on a kernel newer than tested: a warning" claims_newer
+verdict "module on a kernel older than the oldest: refused" claims_older
+verdict "module, kernel versions only in kmod/compat" versions_apart
 verdict "module, checkpatch" checkpatch
 verdict "module, coccicheck" coccicheck
 verdict "uapi header in C++ and 32-bit C" sh -c '
 	echo "#include <linux/stacktap.h>" | g++ -x c++ -std=c++17 -Wall -Wextra -Werror -Iinclude/uapi -fsyntax-only - &&
 	echo "#include <linux/stacktap.h>" | gcc -x c -std=c99 -Wall -Wextra -Werror -Wpadded -Iinclude/uapi -fsyntax-only -'
 verdict "uapi header's layout is that of its version" tests/check/uapi
+verdict "uapi: another layout asks for another version" tests/check/uapi --self-test
 verdict "scripts, shellcheck" scripts
 verdict "Python compiles" python_compiles
 verdict "planted faults apply" tests/faults/run --check
