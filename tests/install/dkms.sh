@@ -59,6 +59,21 @@ IN
 in_tree() { "${enter[@]}" bash "$scratch/in" "$tree" "$scratch" "$sources" "$@"; }
 
 check "dkms add" in_tree dkms add "stacktap/$version"
+# dkms.conf's three conditions, one not met at a time: 77 is dkms's "should not be built"
+excluded() {
+	local status
+	in_tree dkms build "stacktap/$version" "$@"
+	status=$?
+	[ $status -eq 77 ]
+}
+mkdir "$scratch/modules/no-cgroups"
+sed '/^CONFIG_CGROUPS=/d' "$tree/usr/src/linux-headers-$release/.config" >"$scratch/modules/no-cgroups/.config"
+headers=(--kernelsourcedir "/usr/src/linux-headers-$release")
+check "dkms leaves out a kernel older than the oldest" excluded -k "5.9.0-8-amd64" "${headers[@]}"
+check "dkms leaves out an architecture that there is no code for" \
+	excluded -k "$release" -a riscv64 "${headers[@]}"
+check "dkms leaves out a kernel without what the module needs" \
+	excluded -k "$release" --kernelsourcedir /usr/lib/modules/no-cgroups
 check "dkms build" in_tree dkms build "stacktap/$version" -k "$release" ||
 	sed 's/^/#   /' "$scratch/state/stacktap/$version/build/make.log"
 check "dkms install" in_tree dkms install "stacktap/$version" -k "$release"
