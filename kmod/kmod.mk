@@ -22,12 +22,13 @@ $(K)/stacktap.ko: $(kmod_inputs)
 	$(say) KBUILD $@
 	$(call kmod_build,$(K))
 
-# a module of another ABI, for the test that user space refuses it
-$(K)-abi99/stacktap.ko: $(kmod_inputs)
+# modules that say another ABI than ours, for the tests of what user space makes of them
+$(K)-abi99/stacktap.ko $(K)-abi1.3/stacktap.ko: $(K)-abi%/stacktap.ko: $(kmod_inputs)
 	$(say) KBUILD $@
-	$(call kmod_build,$(K)-abi99,sed -i 's/define STACKTAP_ABI_MAJOR.*/define STACKTAP_ABI_MAJOR 99/' \
-		$(K)-abi99/include/uapi/linux/stacktap.h && \
-		touch -r include/uapi/linux/stacktap.h $(K)-abi99/include/uapi/linux/stacktap.h)
+	$(call kmod_build,$(K)-abi$*,sed -i -e 's/define STACKTAP_ABI_MAJOR.*/define STACKTAP_ABI_MAJOR $(basename $*)/' \
+		-e 's/define STACKTAP_ABI_MINOR.*/define STACKTAP_ABI_MINOR $(or $(patsubst .%,%,$(suffix $*)),0)/' \
+		$(K)-abi$*/include/uapi/linux/stacktap.h && \
+		touch -r include/uapi/linux/stacktap.h $(K)-abi$*/include/uapi/linux/stacktap.h)
 
 # a module with ten times the time for a walk, for CPUs that count a nanosecond for an instruction
 $(K)-patient/stacktap.ko: $(kmod_inputs)

@@ -41,9 +41,10 @@ workloads := $(patsubst tests/vm/workload/%.c,$(S)/workload/%,\
 	$(addprefix $(S)/workload/,plugin.so deep_frameless)
 
 .PHONY: stage
-stage: $(workloads) $(user_programs) $(K)/stacktap.ko $(K)-abi99/stacktap.ko
+stage: $(workloads) $(user_programs) $(K)/stacktap.ko $(K)-abi99/stacktap.ko $(K)-abi1.3/stacktap.ko
 	$(Q)mkdir -p $(S)/bin && cp -u $(user_programs) $(S)/bin/ && cp -u $(K)/stacktap.ko $(S)/ && \
-		cp -u $(K)-abi99/stacktap.ko $(S)/stacktap-abi99.ko
+		cp -u $(K)-abi99/stacktap.ko $(S)/stacktap-abi99.ko && \
+		cp -u $(K)-abi1.3/stacktap.ko $(S)/stacktap-abi1.3.ko
 
 ifeq ($(LANE),stacks)
 stage: $(S)/stacktap-patient.ko

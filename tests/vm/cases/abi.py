@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A module of another ABI is refused by every program, which names both versions and the fix."""
+"""A module of another ABI is refused by every program, which names both versions and the fix; an older
+minor serves."""
 
 import os
 import re
@@ -21,4 +22,19 @@ def guest(t):
              f"{what} names both versions (exit {result.returncode})", said)
         t.ok("dkms" in said or "modprobe" in said or "rmmod" in said, f"{what} names the fix", said)
     t.ok(not os.path.exists("/tmp/abi.otlp"), "no file is left behind")
+    t.run("rmmod", "stacktap")
+    older(t)
+
+
+def older(t):
+    """A module from before something was added serves with the rest, and what it lacks is named."""
+    t.load_module("/opt/stacktap/stacktap-abi1.3.ko")
+    record = ("record", "-a", "--duration", "1", "-o", "/tmp/abi.otlp")
+    refused = t.stacktap(*record, "--budget-ns", "5000", check=False)
+    t.ok(refused.returncode == 1 and "ABI 1.3" in refused.stderr and "budget" in refused.stderr,
+         "record --budget-ns names the older ABI and what it lacks", refused.stderr)
+    told = t.stacktap(*record, "-v", "--slice-max-bytes", "32768", check=False)
+    t.ok(not told.returncode and "ABI 1.3" in told.stderr and os.path.getsize("/tmp/abi.otlp"),
+         "record goes on without larger slices, and says so", told.stderr)
+    t.equal(t.json("status")["module"]["abi_minor"], 3, "status has the older number")
     t.run("rmmod", "stacktap")
