@@ -219,6 +219,7 @@ def run_case(name):
     case = importlib.import_module(f"cases.{name}")
     t = Guest(name)
     before = len(dmesg())
+    started = time.monotonic()
     signal.alarm(getattr(case, "TIMEOUT", 300) * PATIENCE)
     try:
         if getattr(case, "LOAD", True):
@@ -239,8 +240,9 @@ def run_case(name):
         t.ok(not result.returncode, "the module unloads afterwards", result.stderr)
     said = [line for line in dmesg()[before:].splitlines() if COMPLAINT.search(line)]
     t.ok(not said, "the kernel does not complain", "\n".join(said[:20]))
-    t.write(done=True)
-    return t.failed
+    seconds = time.monotonic() - started
+    t.write(done=True, seconds=seconds)
+    print(f"{name}: {t.failed} failed, {seconds:.1f} s", flush=True)
 
 
 def kmemleak(*commands):
@@ -271,9 +273,7 @@ def main(names):
     if finds_leaks:
         kmemleak("scan=off", "scan", "clear")
     for name in names:
-        started = time.monotonic()
-        failed = run_case(name)
-        print(f"{name}: {failed} failed, {time.monotonic() - started:.1f} s", flush=True)
+        run_case(name)
     if finds_leaks:
         report_leaks()
     return 0
