@@ -181,6 +181,13 @@ class Guest:
             time.sleep(0.05)
         raise AssertionError(f"{what}: not within {seconds} s")
 
+    def comes_to(self, condition, seconds=30):
+        """Whether it does; what until() waits for, of which an assertion is to be made."""
+        try:
+            return self.until(condition, seconds)
+        except AssertionError:
+            return False
+
     def load_module(self, path, *parameters):
         """Without a budget, which an emulated CPU never keeps, unless @parameters name one."""
         self.run("insmod", path, "handler_budget_ns=0", *parameters)

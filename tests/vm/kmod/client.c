@@ -504,13 +504,15 @@ bool client_balanced(struct client *client)
 				lost &= ledger->lost[reason] == ledger->counts.lost[reason];
 			}
 			if (ledger->final && sum == ledger->counts.calls && lost &&
-			    ledger->samples == ledger->counts.recorded)
+			    ledger->samples == ledger->counts.recorded &&
+			    ledger->throttles == ledger->counts.throttled)
 				continue;
 			good = false;
-			printf("# cpu %u source %u: final %d, calls %llu, parsed+lost+filtered %llu, recorded %llu, parsed %llu, lost agree %d\n",
+			printf("# cpu %u source %u: final %d, calls %llu, parsed+lost+filtered %llu, recorded %llu, parsed %llu, lost agree %d, throttled %llu, told %llu\n",
 			       cpu, i, ledger->final, ledger->counts.calls,
 			       (unsigned long long)sum, ledger->counts.recorded,
-			       (unsigned long long)ledger->samples, lost);
+			       (unsigned long long)ledger->samples, lost, ledger->counts.throttled,
+			       (unsigned long long)ledger->throttles);
 		}
 	}
 	return good;
