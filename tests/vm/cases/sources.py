@@ -3,6 +3,7 @@
 the nearest that works. What QEMU's CPUs can count is asked of the kernel first, not assumed."""
 
 import glob
+import json
 import os
 
 # (option, perf_event_attr's type and config)
@@ -17,6 +18,7 @@ HARDWARE = (("instructions", 0, 1), ("cache-misses", 0, 3), ("branch-misses", 0,
 def guest(t):
     busy = t.start("/opt/stacktap/workload/deep", 5, 600)
     several(t)
+    stand_in(t)
     taken = [name for name, kind, config in SOFTWARE + HARDWARE if one(t, name, kind, config)]
     t.ok({name for name, *_ in SOFTWARE} <= set(taken), "every software event is a source")
     by_pmu(t, taken)
@@ -45,6 +47,29 @@ def several(t):
     t.equal([(s["mode"], s["rate_hz"]) for s in sources_of(t, session)], [("frequency", 97)],
             "frequency mode")
     t.accounts(child, session)
+
+
+def stand_in(t):
+    """Where there is no PMU cpu-clock stands in for cycles: announced, and status tells the reason."""
+    events = t.start("/opt/stacktap/bin/stacktap", "events", "--json")
+    child, session = t.record("fallback.otlp", "-a", "-F", 97, "-e", "page-faults", "-c", 50, "-e", "cycles")
+    source = sources_of(t, session)[1]
+    counts = {c["cpu"]: (c["event"], c["fallback_errno"]) for c in t.counts(session) if c["source"] == 1}
+    said = t.stacktap("status").stdout
+    t.accounts(child, session)
+    out, _ = t.stop(events)
+    told = [(e["source"], e.get("errno_name")) for e in map(json.loads, out.splitlines())
+            if e["session"] == session and e["event"] == "fallback" and e["cpu"] in counts]
+    if t.arch == "arm64":
+        t.equal((source["fallback_errno_name"], source["fallback_cpus"], told), (None, 0, []),
+                "cycles need nothing to stand in")
+        return
+    t.equal((source["fallback_errno"], source["fallback_errno_name"], source["fallback_cpus"]),
+            (2, "ENOENT", len(counts)), "status tells why cpu-clock stands in, and on how many CPUs")
+    t.equal(set(counts.values()), {("cpu-clock", 2)}, "and of each CPU what counts there")
+    t.ok(f"cpu-clock stands in on {len(counts)} CPUs: " in said and "(ENOENT)" in said,
+         "and says it in words", said)
+    t.ok(told and set(told) == {(1, "ENOENT")}, "it is announced with CPU, source and reason", told)
 
 
 def sources_of(t, session):

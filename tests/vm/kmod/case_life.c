@@ -386,9 +386,42 @@ void case_refusals(void)
 	client_close(&client);
 }
 
+struct fallback {
+	bool has_cpu, has_source;
+	uint32_t cpu, source, error;
+};
+
+static struct fallback read_fallback(const void *attrs, size_t size)
+{
+	struct fallback fallback = {
+		.cpu = attr_u32(attrs, size, STACKTAP_A_CPU_ID),
+		.source = attr_u32(attrs, size, STACKTAP_A_SRC_ID),
+		.error = attr_u32(attrs, size, STACKTAP_A_ERRNO),
+	};
+	size_t found;
+
+	fallback.has_cpu = attr_find(attrs, size, STACKTAP_A_CPU_ID, &found);
+	fallback.has_source = attr_find(attrs, size, STACKTAP_A_SRC_ID, &found);
+	return fallback;
+}
+
+/* The second source wants a PMU. */
+static void check_fallback(bool seen, const struct fallback *fallback)
+{
+	if (pmu_type("armv8*")) {
+		tap(!seen, "no fallback where there is a PMU");
+		return;
+	}
+	tap(seen && fallback->has_cpu && fallback->cpu < 2 && fallback->has_source &&
+	    fallback->source == 1 && fallback->error == ENOENT,
+	    "fallback: CPU %u, source %u, errno %u", fallback->cpu, fallback->source,
+	    fallback->error);
+}
+
 void case_events(void)
 {
 	bool seen[STACKTAP_EVENT_KINDS] = { 0 };
+	struct fallback fallback = { 0 };
 	struct client client;
 	struct wire wire;
 	char buffer[8192];
@@ -419,6 +452,8 @@ void case_events(void)
 			       STACKTAP_A_EVENT_KIND);
 		if (kind < STACKTAP_EVENT_KINDS)
 			seen[kind] = true;
+		if (kind == STACKTAP_EVENT_FALLBACK)
+			fallback = read_fallback(buffer + NLMSG_LENGTH(4), size - NLMSG_LENGTH(4));
 	}
 	tap(seen[STACKTAP_EVENT_SESSION_CREATED], "created");
 	tap(seen[STACKTAP_EVENT_SESSION_STARTED], "started");
@@ -428,6 +463,7 @@ void case_events(void)
 	tap(seen[STACKTAP_EVENT_CPU_OFFLINE], "CPU offline");
 	tap(seen[STACKTAP_EVENT_CPU_ONLINE], "CPU online");
 	tap(seen[STACKTAP_EVENT_LOSS], "loss");
+	check_fallback(seen[STACKTAP_EVENT_FALLBACK], &fallback);
 	tap(i < 60, "not too many: %d", i);
 	wire_close(&wire);
 }
