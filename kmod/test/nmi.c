@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * NMIs for the capture path on x86 without a PMU: a thread sends them to all CPUs, its own
- * included, every interval_us. Some coalesce on their way, so only what arrives is counted. For
- * guests that nothing else sends NMIs: all of them are taken for ours.
+ * included, every interval_us. Some coalesce on their way, so only what arrives is counted. A burst
+ * comes while IRQs are off, so that nothing can be done about one before all have come. For guests
+ * that nothing else sends NMIs: all of them are taken for ours.
  */
 #include <linux/cpumask.h>
 #include <linux/delay.h>
+#include <linux/kernel.h>
 #include <linux/kthread.h>
 #include <linux/module.h>
 #include <linux/percpu.h>
@@ -18,6 +20,11 @@
 static unsigned int interval_us;
 module_param(interval_us, uint, 0644);
 MODULE_PARM_DESC(interval_us, "pause between NMIs, 0 for none");
+
+enum {
+	NMI_MOST_BURST = 1000,
+	NMI_ARRIVAL_US = 1000,	/* what one is waited for */
+};
 
 struct nmi_counts {
 	u64 nmis, calls, recording, stashing;
@@ -47,6 +54,33 @@ static int counts_get(char *buffer, const struct kernel_param *param)
 static const struct kernel_param_ops counts_ops = { .get = counts_get };
 module_param_cb(counts, &counts_ops, NULL, 0444);
 MODULE_PARM_DESC(counts, "NMIs, calls of the handler, those that hit it recording and stashing");
+
+static int burst_set(const char *text, const struct kernel_param *param)
+{
+	unsigned int wanted, us;
+	unsigned long flags;
+	u64 before;
+	int err;
+
+	err = kstrtouint(text, 0, &wanted);
+	if (err)
+		return err;
+	if (wanted > NMI_MOST_BURST)
+		return -ERANGE;
+	local_irq_save(flags);
+	for (; wanted; wanted--) {
+		before = this_cpu_read(nmi_counts.nmis);
+		apic->send_IPI(smp_processor_id(), NMI_VECTOR);
+		for (us = 0; us < NMI_ARRIVAL_US && this_cpu_read(nmi_counts.nmis) == before; us++)
+			udelay(1);
+	}
+	local_irq_restore(flags);
+	return 0;
+}
+
+static const struct kernel_param_ops burst_ops = { .set = burst_set };
+module_param_cb(burst, &burst_ops, NULL, 0200);
+MODULE_PARM_DESC(burst, "so many NMIs to the CPU of whoever writes it, with IRQs off");
 
 static int nmi_take(unsigned int reason, struct pt_regs *regs)
 {

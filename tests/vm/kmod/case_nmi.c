@@ -7,6 +7,7 @@
 #include <linux/perf_event.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "cases.h"
@@ -20,6 +21,8 @@
 enum {
 	NMI_INTERVAL_US = 60,
 	NMI_PATIENCE = 60000,	/* pauses of 20 ms: guests may be slow */
+	NMI_SLOTS = 128,	/* of a stash: 50 ms of both sources, as a power of two */
+	NMI_BURST = 300,
 	/* sources */
 	NMI_CLOCK = 0,
 	NMI_NMI = 1,
@@ -40,12 +43,42 @@ struct nmi_counts {
 	uint64_t nmis, calls, recording, stashing;
 };
 
+/* While something lasts, by the clock of samples. */
+struct span {
+	uint64_t begin, end;
+};
+
 struct nmis {
-	pid_t user[2];
+	pid_t user[2], reader;
+	struct span drain, stop, offline;	/* the latest of each */
+	uint64_t in_drain, in_reader, in_stop, in_offline;
 	uint64_t total, elsewhere, one_phase;
 	uint64_t user_all, user_chain;	/* samples of @user in user mode */
 	uint64_t kernel;
 };
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static void span_begin(struct span *span)
+{
+	*span = (struct span) { now_ns(), UINT64_MAX };
+}
+
+static void span_end(struct span *span)
+{
+	span->end = now_ns();
+}
+
+static bool span_has(const struct span *span, uint64_t time)
+{
+	return time >= span->begin && time <= span->end;
+}
 
 static void nmis_visit(const struct sample_view *view, void *arg)
 {
@@ -57,6 +90,13 @@ static void nmis_visit(const struct sample_view *view, void *arg)
 	nmis->total++;
 	nmis->elsewhere += sample->context != STACKTAP_CONTEXT_NMI;
 	nmis->one_phase += !(sample->header.flags & STACKTAP_SAMPLE_TWO_PHASE);
+	nmis->in_stop += span_has(&nmis->stop, sample->header.time);
+	nmis->in_offline += span_has(&nmis->offline, sample->header.time);
+	/* from an earlier round, or of a ring that the same one came to later */
+	if (span_has(&nmis->drain, sample->header.time)) {
+		nmis->in_drain++;
+		nmis->in_reader += sample->tgid == (uint32_t)nmis->reader;
+	}
 	if (!(sample->header.flags & STACKTAP_SAMPLE_USER_MODE)) {
 		nmis->kernel += view->nr_kernel > 1;
 	} else if (sample->tgid == (uint32_t)nmis->user[0] ||
@@ -67,12 +107,17 @@ static void nmis_visit(const struct sample_view *view, void *arg)
 	}
 }
 
-static bool nmi_set_interval(unsigned int us)
+static bool nmi_set(const char *path, unsigned int value)
 {
-	FILE *file = fopen(NMI_PARAMETERS "interval_us", "we");
-	bool good = file && fprintf(file, "%u", us) > 0;
+	FILE *file = fopen(path, "we");
+	bool good = file && fprintf(file, "%u", value) > 0;
 
 	return file && !fclose(file) && good;
+}
+
+static bool nmi_set_interval(unsigned int us)
+{
+	return nmi_set(NMI_PARAMETERS "interval_us", us);
 }
 
 static struct nmi_counts nmi_counts(void)
@@ -123,13 +168,18 @@ static uint64_t short_session(void)
 }
 
 /* What NMIs may hit. Returns what went wrong; *ret_calls are those of sessions that ended. */
-static unsigned int disturb(struct client *client, unsigned int round, uint64_t *ret_calls)
+static unsigned int disturb(struct client *client, struct nmis *nmis, unsigned int round,
+			    uint64_t *ret_calls)
 {
+	bool is_done;
 	uint64_t calls;
 
 	switch (round % 32) {
 	case 4:
-		return !!client_stop(client);
+		span_begin(&nmis->stop);
+		is_done = !client_stop(client);
+		span_end(&nmis->stop);
+		return !is_done;
 	case 5:
 		return !!client_start(client);
 	case 12:
@@ -140,16 +190,52 @@ static unsigned int disturb(struct client *client, unsigned int round, uint64_t 
 		*ret_calls += calls;
 		return 0;
 	case 16:
-		return !load_set_online(1, false);
+		span_begin(&nmis->offline);
+		is_done = load_set_online(1, false);
+		span_end(&nmis->offline);
+		return !is_done;
 	case 20:
 		return !load_set_online(1, true);
 	}
 	return 0;
 }
 
+static void drain(struct client *client, struct nmis *nmis)
+{
+	span_begin(&nmis->drain);
+	client_drain(client);
+	span_end(&nmis->drain);
+}
+
+/* Whether everything that an NMI may hit was hit. */
+static bool hit_all(const struct client *client, const struct nmis *nmis, uint64_t recording,
+		    uint64_t stashing)
+{
+	return recording && stashing && nmis->in_drain && nmis->in_reader && nmis->in_stop &&
+	       nmis->in_offline && client_lost(client, STACKTAP_LOST_REENTRY) &&
+	       client_lost(client, STACKTAP_LOST_OFFLINE);
+}
+
+/* Nothing leaves the stash as long as IRQs are off. */
+static void check_burst(struct client *client)
+{
+	struct nmi_counts before = nmi_counts(), counts;
+	uint64_t full = client_lost(client, STACKTAP_LOST_STASH_FULL), calls, kept;
+
+	tap(nmi_set(NMI_PARAMETERS "burst", NMI_BURST), "a burst of NMIs while IRQs are off");
+	counts = nmi_counts();
+	client_flush(client);
+	client_drain(client);
+	calls = counts.calls - before.calls;
+	full = client_lost(client, STACKTAP_LOST_STASH_FULL) - full;
+	kept = calls - full;
+	tap(full && calls > NMI_SLOTS && kept && kept <= NMI_SLOTS, "of its %" PRIu64
+	    " overflows %" PRIu64 " found the stash full, which took %" PRIu64, calls, full, kept);
+}
+
 void case_nmi(void)
 {
-	const uint64_t wanted = module_setting("NMI_WANTED", 100000);
+	const uint64_t wanted = module_setting("NMI_WANTED", 100000), most = 2 * wanted;
 	struct nmi_counts before, counts;
 	struct nmis nmis = { 0 };
 	unsigned int round, bad = 0;
@@ -172,19 +258,27 @@ void case_nmi(void)
 		pids[round] = load_fork(round & 1, round & 2);
 	nmis.user[0] = pids[0];
 	nmis.user[1] = pids[1];
+	nmis.reader = getpid();
 	before = counts = nmi_counts();
 	tap(nmi_set_interval(NMI_INTERVAL_US), "NMIs begin");
-	for (round = 0; round < NMI_PATIENCE && counts.calls < before.calls + wanted; round++) {
-		bad += disturb(&client, round, &ended);
+	/* twice as many where chance has left out something */
+	for (round = 0; round < NMI_PATIENCE && counts.calls < before.calls + most; round++) {
+		bad += disturb(&client, &nmis, round, &ended);
 		usleep(20000);
-		client_drain(&client);
+		drain(&client, &nmis);
 		counts = nmi_counts();
+		if (counts.calls >= before.calls + wanted &&
+		    hit_all(&client, &nmis, counts.recording - before.recording,
+			    counts.stashing - before.stashing))
+			break;
 	}
 	/* where a round may have left it */
 	load_set_online(1, true);
 	client_start(&client);
 	nmi_set_interval(0);
 	usleep(200000);
+	client_drain(&client);
+	check_burst(&client);
 	counts = nmi_counts();
 	tap(!client_stop(&client), "NMIs end, STOP");
 	client_drain(&client);
@@ -198,15 +292,21 @@ void case_nmi(void)
 	    counts.calls - before.calls, ended);
 	tap(nmis.total && nmis.total == client_samples(&client, NMI_NMI) && !nmis.elsewhere &&
 	    !nmis.one_phase, "all %" PRIu64 " samples from NMIs, in two phases", nmis.total);
-	tap(counts.recording > before.recording, "%" PRIu64 " hit the writing of a ring",
+	tap(counts.recording > before.recording, "%" PRIu64 " hit the irq_work at the ring",
 	    counts.recording - before.recording);
-	tap_note("%" PRIu64 " hit the filling of a stash; lost: %" PRIu64 " stash, %" PRIu64
-		 " ring, %" PRIu64 " re-entry, %" PRIu64 " offline, %" PRIu64 " stopped",
-		 counts.stashing - before.stashing, client_lost(&client, STACKTAP_LOST_STASH_FULL),
-		 client_lost(&client, STACKTAP_LOST_RING_FULL),
-		 client_lost(&client, STACKTAP_LOST_REENTRY),
-		 client_lost(&client, STACKTAP_LOST_OFFLINE),
-		 client_lost(&client, STACKTAP_LOST_STOPPED));
+	tap(counts.stashing > before.stashing && client_lost(&client, STACKTAP_LOST_REENTRY),
+	    "%" PRIu64 " hit the filling of a stash: %" PRIu64 " lost to re-entry",
+	    counts.stashing - before.stashing, client_lost(&client, STACKTAP_LOST_REENTRY));
+	tap(nmis.in_drain && nmis.in_reader, "%" PRIu64
+	    " came while rings were read, %" PRIu64 " hit the reader itself", nmis.in_drain,
+	    nmis.in_reader);
+	/* none of these is LOST_STOPPED: a session is armed until its last counter is gone */
+	tap(nmis.in_stop, "%" PRIu64 " sampled while the session was being stopped", nmis.in_stop);
+	tap(nmis.in_offline && client_lost(&client, STACKTAP_LOST_OFFLINE), "%" PRIu64
+	    " sampled while a CPU went offline, %" PRIu64 " lost on that CPU", nmis.in_offline,
+	    client_lost(&client, STACKTAP_LOST_OFFLINE));
+	tap(!client_lost(&client, STACKTAP_LOST_STOPPED), "none came to a session that is not armed");
+	tap_note("%" PRIu64 " lost to a full ring", client_lost(&client, STACKTAP_LOST_RING_FULL));
 	tap(nmis.user_all > 100 && nmis.user_chain * 100 >= nmis.user_all * 90,
 	    "leaf and caller in %" PRIu64 " of %" PRIu64, nmis.user_chain, nmis.user_all);
 	tap(nmis.kernel > 100, "%" PRIu64 " kernel stacks", nmis.kernel);
