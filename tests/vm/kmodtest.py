@@ -31,15 +31,21 @@ def settings(t):
 
 
 def run(t, *cases, seconds=120):
-    """Load the module, run @cases of kmodtest, unload it; their TAP lines are assertions of the
-    case. @seconds are for each, in a guest that has its CPUs for itself."""
+    """Load the module, run @cases of kmodtest, unload it."""
+    t.insmod(f"ring_limit_mib={RING_LIMIT_MIB}")
+    run_loaded(t, *cases, seconds=seconds)
+    t.rmmod()
+
+
+def run_loaded(t, *cases, seconds=120):
+    """Run @cases of kmodtest; their TAP lines are assertions of the case. @seconds are for each, in a
+    guest that has its CPUs for itself."""
     import kit
     import signal
     wanted = settings(t)
     if wanted:
         signal.alarm(0)
         seconds = 6000
-    t.insmod(f"ring_limit_mib={RING_LIMIT_MIB}")
     for case in cases:
         result = t.run("timeout", seconds * kit.PATIENCE, "/opt/stacktap/kmodtest", case,
                        timeout=seconds + 60, check=False, env={**os.environ, **wanted})
@@ -51,4 +57,3 @@ def run(t, *cases, seconds=120):
             elif line.startswith("# "):
                 t.note(line)
         t.ok(result.returncode == 0, f"{case}: all of it", result.stdout[-2000:] + result.stderr)
-    t.rmmod()
