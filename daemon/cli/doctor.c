@@ -11,17 +11,35 @@
 static const char help[] =
 	"usage: stacktap doctor [--json]\n\n"
 	"Looks at what stacktap needs of this host: kernel, headers, DKMS, the module and what it has\n"
-	"left, Secure Boot, signatures, lockdown, PMU, privilege. Says what is wrong and what helps.\n"
+	"left, Secure Boot, signatures, lockdown, PMU, sessions without it, privilege. Says what is\n"
+	"wrong and what helps.\n"
 	"Needs neither the module nor privilege; what it cannot see without, it names. Exit status 1\n"
 	"when something keeps stacktap from working.\n\n"
 	"      --json  as JSON\n"
 	"  -h, --help\n";
 
-static int add_rings(void *ctx, const struct control_session *session)
+static void add_fallback(struct doctor_input *input, const struct control_session *session,
+			 const struct control_source *source)
+{
+	struct doctor_fallback *fallback = &input->fallback;
+
+	if (!source->fallback_cpus || input->fallbacks++)
+		return;
+	fallback->session_id = session->id;
+	snprintf(fallback->owner, sizeof(fallback->owner), "%s", session->owner_comm);
+	snprintf(fallback->source, sizeof(fallback->source), "%s", source->name);
+	fallback->cpus = source->fallback_cpus;
+	fallback->error = source->fallback_errno;
+}
+
+static int add_session(void *ctx, const struct control_session *session)
 {
 	struct doctor_input *input = ctx;
 
 	input->ring_bytes += session->ring_bytes + session->stash_bytes;
+	/* one that is stopped tells of counters that it had */
+	for (size_t i = 0; session->state == STACKTAP_STATE_RUNNING && i < session->source_count; i++)
+		add_fallback(input, session, &session->sources[i]);
 	return 0;
 }
 
@@ -38,7 +56,7 @@ static int ask_module(struct control_module *module, struct doctor_input *input)
 	input->module = module;
 	/* another major's sessions may mean something else */
 	if (module->abi_major == STACKTAP_ABI_MAJOR)
-		control_each_session(control, add_rings, input);
+		control_each_session(control, add_session, input);
 	return 0;
 }
 

@@ -51,6 +51,7 @@ void check_signature(struct doctor *doctor);
 void check_lockdown(struct doctor *doctor);
 
 void check_pmu(struct doctor *doctor);
+void check_fallback(struct doctor *doctor);
 void check_nmi_watchdog(struct doctor *doctor);
 void check_machine(struct doctor *doctor);
 void check_ibt(struct doctor *doctor);

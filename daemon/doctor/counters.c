@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What the machine has to count with. */
+#include <inttypes.h>
 #include <string.h>
 
+#include "control/name.h"
 #include "doctor/check.h"
 #include "doctor/look.h"
 
@@ -114,6 +116,38 @@ void check_pmu(struct doctor *doctor)
 			       "enable performance monitoring in the firmware; the kernel says why "
 			       "there is none: dmesg | grep -i -e PMU -e perf");
 	}
+}
+
+void check_fallback(struct doctor *doctor)
+{
+	const struct doctor_input *input = doctor->input;
+	const struct doctor_fallback *first = &input->fallback;
+	char more[48] = "";
+
+	if (!input->module) {
+		say(doctor, DOCTOR_UNSEEN, "known to privileged callers while the module is loaded");
+		return;
+	}
+	if (!input->fallbacks) {
+		say(doctor, DOCTOR_OK, "every source that is sampled counts what it was asked for");
+		return;
+	}
+	if (input->fallbacks > 1)
+		snprintf(more, sizeof(more), "; there are %zu such sources", input->fallbacks);
+	say(doctor, DOCTOR_WARNING, "session %" PRIu64 " (%s): cpu-clock stands in for %s on %u CPU%s: "
+	    "%s (%s)%s", first->session_id, first->owner, first->source, first->cpus,
+	    first->cpus == 1 ? "" : "s", strerror((int)first->error), name_of_errno(first->error),
+	    more);
+	if (!doctor->has_pmu)
+		remedy(doctor, "what helps is beside pmu; `stacktap record -e cpu-clock' asks for no more "
+		       "than there is");
+	else if (first->error == EBUSY || first->error == ENOSPC)
+		remedy(doctor, "end who holds the counters, such as perf stat or the NMI watchdog "
+		       "(sysctl kernel.nmi_watchdog=0), then stacktap stop and start %" PRIu64,
+		       first->session_id);
+	else
+		remedy(doctor, "ask for an event that these CPUs can sample, without modifiers first; "
+		       "perf list names them");
 }
 
 void check_nmi_watchdog(struct doctor *doctor)

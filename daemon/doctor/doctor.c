@@ -21,6 +21,7 @@ static const struct {
 	{ "lockdown", check_lockdown },
 	{ "machine", check_machine },
 	{ "pmu", check_pmu },
+	{ "fallback", check_fallback },
 	{ "nmi-watchdog", check_nmi_watchdog },
 	{ "ibt", check_ibt },
 	{ "privilege", check_privilege },

@@ -24,15 +24,24 @@ struct doctor_finding {
 	char *log;		/* last lines of a build log, each with its newline, or NULL */
 };
 
+/* A source of a session that runs, which cpu-clock stands in for. */
+struct doctor_fallback {
+	uint64_t session_id;
+	char owner[STACKTAP_COMM_LEN], source[STACKTAP_NAME_LEN];
+	uint32_t cpus, error;		/* a positive errno */
+};
+
 struct doctor_input {
 	const char *root;	/* in front of every path; "" */
 	/* what the module said of itself, NULL: it did not answer, for @module_error (-errno) */
 	const struct control_module *module;
 	int module_error;
 	uint64_t ring_bytes;	/* rings and stashes of all sessions */
+	struct doctor_fallback fallback; /* the first of @fallbacks */
+	size_t fallbacks;
 };
 
-enum { DOCTOR_CHECKS = 15 };
+enum { DOCTOR_CHECKS = 16 };
 
 struct doctor_report {
 	struct doctor_finding findings[DOCTOR_CHECKS];

@@ -64,7 +64,8 @@ void check_privilege(struct doctor *doctor)
 		say(doctor, DOCTOR_PROBLEM, "capabilities in a user namespace do not count");
 		remedy(doctor, "run it on the host itself");
 	} else if (rights.is_admin) {
-		say(doctor, DOCTOR_OK, "CAP_SYS_ADMIN, all that is needed");
+		say(doctor, DOCTOR_OK, "CAP_SYS_ADMIN, all that is needed, whatever "
+		    "kernel.perf_event_paranoid says (%lld)", (long long)paranoid);
 	} else if (!rights.is_perfmon) {
 		say(doctor, DOCTOR_PROBLEM, "neither CAP_PERFMON nor CAP_SYS_ADMIN, "
 		    "kernel.perf_event_paranoid is %lld", (long long)paranoid);
@@ -74,7 +75,8 @@ void check_privilege(struct doctor *doctor)
 		    "which asks for CAP_SYS_ADMIN", (long long)paranoid);
 		remedy(doctor, "run stacktap with sudo, or sysctl kernel.perf_event_paranoid=2");
 	} else {
-		say(doctor, DOCTOR_OK, "CAP_PERFMON, enough for all but `stacktap events'");
+		say(doctor, DOCTOR_OK, "CAP_PERFMON, enough for all but `stacktap events' while "
+		    "kernel.perf_event_paranoid is below 3 (%lld)", (long long)paranoid);
 	}
 }
 

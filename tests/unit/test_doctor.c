@@ -193,7 +193,8 @@ static void test_nothing_to_see(void **state _unused_)
 	expect("privilege", DOCTOR_UNSEEN, "capabilities", NULL);
 	expect("kernel-symbols", DOCTOR_UNSEEN, "kptr_restrict", NULL);
 	expect("pmu", DOCTOR_PROBLEM, "no perf events", "CONFIG_PERF_EVENTS");
-	assert_int_equal(report.unseen, 7);
+	expect("fallback", DOCTOR_UNSEEN, "while the module is loaded", NULL);
+	assert_int_equal(report.unseen, 8);
 }
 
 static void test_kernel(void **state _unused_)
@@ -394,6 +395,26 @@ static void test_pmu(void **state _unused_)
 	expect("pmu", DOCTOR_PROBLEM, "no perf events", "CONFIG_PERF_EVENTS");
 }
 
+static void test_fallback(void **state _unused_)
+{
+	input.fallback = (struct doctor_fallback){
+		.session_id = 7, .owner = "stacktapd", .source = "cycles", .cpus = 2, .error = EBUSY,
+	};
+	expect("fallback", DOCTOR_OK, "what it was asked for", NULL);
+	input.fallbacks = 1;
+	expect("fallback", DOCTOR_WARNING, "session 7 (stacktapd): cpu-clock stands in for cycles on 2 CPUs: "
+	       "Device or resource busy (EBUSY)", "kernel.nmi_watchdog=0), then stacktap stop and start 7");
+	assert_int_equal(report.problems, 0);
+	input.fallbacks = 3;
+	input.fallback.cpus = 1;
+	input.fallback.error = EOPNOTSUPP;
+	expect("fallback", DOCTOR_WARNING, "on 1 CPU: ", "an event that these CPUs can sample");
+	expect("fallback", DOCTOR_WARNING, "; there are 3 such sources", "perf list");
+	input.fallback.error = ENOENT;
+	remove_file("sys/bus/event_source/devices/cpu");
+	expect("fallback", DOCTOR_WARNING, "(ENOENT)", "beside pmu");
+}
+
 static void test_nmi_watchdog(void **state _unused_)
 {
 	put("proc/sys/kernel/nmi_watchdog", "1\n");
@@ -428,12 +449,13 @@ static void test_privilege(void **state _unused_)
 	expect("privilege", DOCTOR_PROBLEM, "is 3, which asks for CAP_SYS_ADMIN",
 	       "kernel.perf_event_paranoid=2");
 	put(PARANOID, "2\n");
-	expect("privilege", DOCTOR_OK, "CAP_PERFMON", NULL);
+	expect("privilege", DOCTOR_OK, "is below 3 (2)", NULL);
 	put("proc/self/status", ROOT);
 	put("proc/self/uid_map", "0 1000 1\n");
 	expect("privilege", DOCTOR_PROBLEM, "user namespace", "host itself");
 	put("proc/self/uid_map", "0 0 4294967295\n");
-	expect("privilege", DOCTOR_OK, "CAP_SYS_ADMIN", NULL);
+	expect("privilege", DOCTOR_OK, "CAP_SYS_ADMIN, all that is needed, whatever "
+	       "kernel.perf_event_paranoid says (2)", NULL);
 	remove_file(PARANOID);
 	expect("privilege", DOCTOR_PROBLEM, "CONFIG_PERF_EVENTS", "boot a kernel");
 }
@@ -482,6 +504,7 @@ int main(void)
 		TEST(test_signature),
 		TEST(test_lockdown),
 		TEST(test_pmu),
+		TEST(test_fallback),
 		TEST(test_nmi_watchdog),
 		TEST(test_ibt),
 		TEST(test_privilege),

@@ -34,7 +34,8 @@ def guest(t):
     # the guest's modules come with its kernel, ours is loaded by hand
     found(findings, "module", "problem", "none for this kernel", "no module")
     found(findings, "kernel", "ok", os.uname().release, "no module")
-    found(findings, "privilege", "ok", "CAP_SYS_ADMIN", "no module")
+    with open("/proc/sys/kernel/perf_event_paranoid", encoding="ascii") as f:
+        found(findings, "privilege", "ok", f"perf_event_paranoid says ({f.read().strip()})", "no module")
     if t.arch == "arm64":
         found(findings, "pmu", "ok", "armv8_pmuv3", "no module")
     else:
@@ -46,11 +47,22 @@ def guest(t):
     found(findings, "module", "ok", "loaded", "loaded")
     found(findings, "limits", "ok", "0 of 64 sessions, 0 %", "loaded")
     t.ok(status == 0, "loaded: nothing keeps stacktap from working", findings)
-    child, _ = t.record("doctor.otlp", "-a")
+    found(findings, "fallback", "ok", "what it was asked for", "loaded")
+    child, session = t.record("doctor.otlp", "-a", "-e", "cycles")
     _, findings = examine(t)
     found(findings, "limits", "ok", "1 of 64 sessions", "recording")
     t.ok(" 0 % of the memory for rings" not in findings["limits"]["text"],
          "recording: its rings count", findings["limits"])
+    if t.arch == "arm64":
+        found(findings, "fallback", "ok", "what it was asked for", "recording")
+    else:
+        found(findings, "fallback", "warning", f"session {session} (stacktap): cpu-clock stands in for "
+              "cycles on 2 CPUs: ", "recording without a PMU")
+        t.ok("pmu" in findings["fallback"]["remedy"], "recording without a PMU: the remedy is there",
+             findings["fallback"])
+    t.stacktap("stop", session)
+    _, findings = examine(t)
+    found(findings, "fallback", "ok", "what it was asked for", "stopped")
     t.stop(child)
 
     status, findings = examine(t, "unshare", "--net")
