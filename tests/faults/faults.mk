@@ -4,6 +4,7 @@
 .PHONY: faults
 faults: ## plant faults, one by one, that the VM cases must notice; FAULTS="..." for some
 	$(Q)tests/faults/run --list $(FAULTS) >/dev/null
-	$(Q)for arch in $$(tests/faults/run --list $(FAULTS) | awk '{ print $$2 }' | sort -u); do \
-		$(MAKE) ARCH=$$arch lab || exit 1; done
+	$(Q)for guest in $$(tests/faults/run --list $(FAULTS) | awk '{ print $$2 }' | sort -u); do \
+		kernel=$${guest#*-}; [ "$$kernel" != "$$guest" ] || kernel=; \
+		$(MAKE) ARCH=$${guest%-*} KERNEL=$$kernel lab || exit 1; done
 	$(Q)tests/faults/run --output $(O) --make $(MAKE) $(FAULTS)
