@@ -2,7 +2,7 @@
 /*
  * What the module says of its own time, against what the same work takes longer while it is sampled.
  * For a guest with one CPU and icount, where a nanosecond is an instruction: elsewhere the two differ.
- * And that it is bounded, however deep a stack is.
+ * And that it is bounded, however deep a stack is, and be it a circle.
  */
 #include <linux/perf_event.h>
 #include <sys/mman.h>
@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../workload/spin_with.h"
 #include "cases.h"
 #include "client.h"
 #include "tap.h"
@@ -23,6 +24,8 @@ enum {
 	COST_FAULTS = 300,
 	COST_HOSTILE_DEPTH = STACKTAP_MAX_USER_FRAMES + 100,
 	COST_SHORT_LIMIT = 10000,	/* ns, too little for so many frames */
+	COST_CIRCLE = 4000,
+	COST_TURNS = 100000000,
 };
 
 static const struct source sampled = {
@@ -225,6 +228,70 @@ static void sample_hostile(bool two_phase, uint32_t limit)
 	client_close(&client);
 }
 
+static uint64_t circle[COST_CIRCLE][2] __attribute__((aligned(16)));
+
+struct circling {
+	unsigned int frames;
+	uint64_t samples, ended, in_time;
+};
+
+static void visit_circling(const struct sample_view *view, void *arg)
+{
+	struct circling *circling = arg;
+	const uint64_t work_ip = (uintptr_t)work;
+
+	if (view->sample->tgid != (uint32_t)getpid() || view->nr_user < 2 ||
+	    view->user_ips[1] != work_ip)
+		return;
+	circling->samples++;
+	/* beside the frames, the leaf */
+	circling->ended += view->sample->user_end == STACKTAP_END_BAD_FRAME &&
+			   view->nr_user == circling->frames + 1;
+	circling->in_time += view->sample->user_end == STACKTAP_END_TIME;
+}
+
+/* @frames that lead up the stack and from the last to the first: one walk round, never another. */
+static void sample_circle(bool two_phase, unsigned int frames)
+{
+	const char *how = two_phase ? "two phases" : "one phase";
+	/* a short one is no dearer than any sample; the module's limit holds for a long one */
+	const uint32_t limit = frames > 1 ? 100000 : 0;
+	struct circling circling = { .frames = frames };
+	struct times handler, drain;
+	struct message message;
+	struct client client;
+	unsigned int i;
+
+	for (i = 0; i < frames; i++) {
+		circle[i][0] = (uintptr_t)circle[(i + 1) % frames];
+		circle[i][1] = (uintptr_t)work;
+	}
+	if (!tap(!client_open(&client) && !client_add_rings(&client, 4 << 20) &&
+		 !client_set_sources(&client, &sampled, 1), "circle, %s: a session", how))
+		return;
+	client.visit = visit_circling;
+	client.visit_arg = &circling;
+	client_begin(&client, &message, STACKTAP_CMD_SET_SESSION);
+	message_put_u32(&message, STACKTAP_A_USER_FRAMES, STACKTAP_MAX_USER_FRAMES);
+	if (two_phase)
+		message_put(&message, STACKTAP_A_TWO_PHASE, NULL, 0);
+	tap(!client_send(&client, &message) && !client_start(&client), "circle, %s: of %u frames", how,
+	    frames);
+	spin_with((uintptr_t)circle[0], COST_TURNS);
+	tap(!client_stop(&client), "circle, %s: STOP", how);
+	client_drain(&client);
+	tap(client_balanced(&client), "circle, %s: ledger balances", how);
+	tap(circling.samples >= 50 && circling.ended + (limit ? circling.in_time : 0) ==
+	    circling.samples, "circle, %s: of %" PRIu64 " stacks %" PRIu64 " end at their first frame, %"
+	    PRIu64 " by time", how, circling.samples, circling.ended, circling.in_time);
+	handler = client_times(&client, STACKTAP_A_HANDLER_NS, STACKTAP_A_HANDLER_TIMES);
+	drain = client_times(&client, STACKTAP_A_DRAIN_NS, STACKTAP_A_DRAIN_TIMES);
+	tap(within(&handler, limit) && within(&drain, limit),
+	    "circle, %s: neither handler nor phase 2 took longer, means %" PRIu64 " and %" PRIu64 " ns",
+	    how, handler.ns / (handler.count ?: 1), drain.ns / (drain.count ?: 1));
+	client_close(&client);
+}
+
 void case_cost(void)
 {
 	uint64_t bare = work(COST_DEPTH), again = work(COST_DEPTH);
@@ -238,4 +305,8 @@ void case_cost(void)
 	sample_hostile(true, 0);
 	sample_hostile(false, COST_SHORT_LIMIT);
 	sample_hostile(true, COST_SHORT_LIMIT);
+	sample_circle(false, 1);
+	sample_circle(true, 1);
+	sample_circle(false, COST_CIRCLE);
+	sample_circle(true, COST_CIRCLE);
 }
