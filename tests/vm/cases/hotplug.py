@@ -1,15 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CPUs go and come, one for the first time, while the daemon's pipeline samples: nothing hangs, samples
-go on on all CPUs, none is unaccounted for, and what starts afterwards is named wherever it runs."""
+"""CPUs go and come, one for the first time, while the daemon's pipeline samples and other sessions come
+and go: nothing hangs, samples go on on all CPUs, none is unaccounted for, and what starts afterwards is
+named wherever it runs."""
 
 import json
 import os
+import re
+import subprocess
 import time
 
 from cases import images
 
 SMP = 3
 ROUNDS = 12
+COMERS = 10          # sessions that come and go meanwhile, at least
 MOST_ROUNDS = 72     # until an overflow comes on a CPU's way down, which every other dozen has
 
 
@@ -22,6 +26,19 @@ def lost_offline(t, session):
     return sum(c["lost"]["offline"] for c in t.counts(session))
 
 
+def comers_end(t, comers, kept):
+    """End the short sessions; those of @kept are all that is left."""
+    import kit
+    out, err = comers.communicate(timeout=60 * kit.PATIENCE)
+    for line in out.splitlines():
+        match = re.fullmatch(r"((?:not )?ok) \d+ - (.*)", line)
+        if match:
+            t.ok(match[1] == "ok", f"meanwhile: {match[2]}", out + err)
+    came = re.search(r"of (\d+) sessions", out)
+    t.ok(comers.returncode == 0 and came and int(came[1]) >= COMERS, f"at least {COMERS} of them", out + err)
+    t.equal(sorted(s["id"] for s in t.json("status")["sessions"]), sorted(kept), "and none is left")
+
+
 def guest(t):
     burners = [t.start("/opt/stacktap/workload/deep", 5, 60) for _ in range(3)]
     cpu_online(SMP - 1, 0)
@@ -29,6 +46,7 @@ def guest(t):
     cpu_online(SMP - 1, 1)
     # often enough that some overflows come on a CPU's way down; what it records is of no interest
     frequent = t.record("frequent.otlp", "-a", "-F", 2999, "--kernel-only", "--exclude-idle")
+    comers = t.start("/opt/stacktap/kmodtest", "comers", stdin=subprocess.PIPE)
     for number in range(MOST_ROUNDS):
         if number >= ROUNDS and lost_offline(t, frequent[1]):
             break
@@ -37,6 +55,7 @@ def guest(t):
         time.sleep(0.1)
         cpu_online(cpu, 1)
         time.sleep(0.3)
+    comers_end(t, comers, [record[1], frequent[1]])
     counts = t.accounts(*frequent)
     t.note(f"{sum(c['lost']['offline'] for c in counts)} of {sum(c['calls'] for c in counts)} "
            "overflows came on a CPU's way down")

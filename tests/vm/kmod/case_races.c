@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <linux/perf_event.h>
 #include <poll.h>
 #include <pthread.h>
@@ -271,6 +272,48 @@ static void check_hotplug(void)
 	tap(client_balanced(&client), "the ledgers balance");
 	client_close(&client);
 	tap(module_is_empty(), "nothing is left");
+}
+
+/* A session that ends by STOP, or by its owner's going, wherever its CPUs are by then. */
+static bool come_and_go(bool stops, uint64_t *samples)
+{
+	struct client client;
+	unsigned int cpu, i, rings = 0;
+	bool good;
+
+	if (client_open(&client))
+		return false;
+	/* those that are away get none */
+	for (cpu = 0; cpu < CLIENT_MAX_CPUS; cpu++)
+		rings += !client_add_ring(&client, cpu, RING_BYTES);
+	good = rings && !client_set_sources(&client, sources, 3) && !client_start(&client);
+	load_fault(50);
+	if (good && stops) {
+		good = !client_stop(&client);
+		client_drain(&client);
+		client_flush(&client);
+		client_drain(&client);
+		good &= client_balanced(&client);
+		for (i = 0; i < 3; i++)
+			*samples += client_samples(&client, i);
+	}
+	client_close(&client);
+	return good;
+}
+
+/* One after the other until standard input ends, for tests/vm/cases/hotplug.py. */
+void case_comers(void)
+{
+	struct pollfd input = { .fd = STDIN_FILENO, .events = POLLIN };
+	unsigned int came = 0, good = 0;
+	uint64_t samples = 0;
+
+	while (!poll(&input, 1, 0)) {
+		came++;
+		good += come_and_go(came & 1, &samples);
+	}
+	tap(came && good == came, "of %u sessions %u came and went well", came, good);
+	tap(samples > 0, "%" PRIu64 " samples", samples);
 }
 
 void case_races(void)

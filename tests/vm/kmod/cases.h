@@ -34,6 +34,7 @@ void case_ioctls(void);
 void case_netlink(void);
 void case_lifetimes(void);
 void case_races(void);
+void case_comers(void);
 void case_owners(void);
 void case_storms(void);
 void case_pressure(void);

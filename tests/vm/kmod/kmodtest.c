@@ -45,6 +45,7 @@ static const struct {
 	{ "netlink", case_netlink },
 	{ "lifetimes", case_lifetimes },
 	{ "races", case_races },
+	{ "comers", case_comers },
 	{ "owners", case_owners },
 	{ "storms", case_storms },
 	{ "pressure", case_pressure },
