@@ -102,7 +102,7 @@ quick_arm64 := kmod control kernel_time known_split unwind budget clock_count
 spare_x86_64 := beside
 # there this code is the same as on x86_64,
 spare_arm64 := abi absent abuse bad_frames bad_input command containers doctor filters images \
-	netlink_fuzz reload sideband_loss table_limit
+	isolated lockdown netlink_fuzz reload sideband_loss table_limit
 # and this runs on the kernel of test-nmi.
 spare_arm64 += depth hotplug lifecycle tables tables_fuzz
 
