@@ -13,9 +13,13 @@ enum {
 	FINISH_ROUND_MS = 20,
 };
 
-struct throttle_counts {
-	uint64_t seen[STACKTAP_MAX_SOURCES];	/* THROTTLE records are cumulative */
+/* What a CPU's ring told last. */
+struct cpu_told {
+	uint64_t throttles[STACKTAP_MAX_SOURCES];	/* THROTTLE records are cumulative */
+	uint8_t multiplexed;				/* bits of sources */
 };
+
+_Static_assert(STACKTAP_MAX_SOURCES <= 8, "bits of sources");
 
 struct drain {
 	struct drain_options options;
@@ -27,8 +31,8 @@ struct drain {
 	bool uses_tables;
 	uint64_t window_start;
 	uint64_t closing;		/* the window is due since then; 0: it is not */
-	struct throttle_counts *throttles;	/* by CPU */
-	uint32_t throttle_cpus;
+	struct cpu_told *told;		/* by CPU */
+	uint32_t told_cpus;
 	uint64_t generation;		/* of the newest CONFIG */
 	struct drain_stats stats;
 };
@@ -87,7 +91,7 @@ void drain_free(struct drain *drain)
 	aside_free(drain->aside);
 	aggregator_free(drain->aggregator);
 	process_table_free(drain->processes);
-	free(drain->throttles);
+	free(drain->told);
 	free(drain);
 }
 
@@ -306,6 +310,45 @@ static void on_sample(void *ctx, const struct stacktap_sample *sample,
 	place(drain, &input);
 }
 
+/* NULL: out of memory. */
+static struct cpu_told *told_by(struct drain *drain, uint32_t cpu)
+{
+	struct cpu_told *told;
+
+	if (cpu >= DRAIN_MAX_CPUS)
+		return NULL;
+	if (cpu >= drain->told_cpus) {
+		told = reallocarray(drain->told, cpu + 1, sizeof(*told));
+		if (!told)
+			return NULL;
+		memset(told + drain->told_cpus, 0, (cpu + 1 - drain->told_cpus) * sizeof(*told));
+		drain->told = told;
+		drain->told_cpus = cpu + 1;
+	}
+	return &drain->told[cpu];
+}
+
+/* One line for all that begins before all of it is over. */
+static void on_multiplexed(struct drain *drain, uint32_t cpu, uint16_t source, bool is_multiplexed)
+{
+	struct cpu_told *told = told_by(drain, cpu);
+	uint32_t *now = &drain->stats.multiplexed;
+
+	if (!told || (told->multiplexed >> source & 1) == is_multiplexed)
+		return;
+	told->multiplexed ^= (uint8_t)(1u << source);
+	if (!is_multiplexed) {
+		if (!--*now)
+			log_info("no counter is multiplexed any more");
+		return;
+	}
+	drain->stats.multiplexings++;
+	if (!(*now)++)
+		log_warning("multiplexed: other counters take the place of ours in the PMU, first "
+			    "of %s on CPU %u: it counts less than %u %% of the time",
+			    drain->sources[source].name, cpu, STACKTAP_MULTIPLEX_PERCENT);
+}
+
 /* Every CPU tells of a step, in its own time: the first that does is listened to. */
 static void on_step(struct drain *drain, uint64_t generation, uint32_t step)
 {
@@ -339,6 +382,7 @@ static void on_config(struct drain *drain, uint32_t cpu, const struct stacktap_c
 		.period = config->mode == STACKTAP_MODE_FREQ ? 0 : config->period,
 		.degraded = (config->header.flags & STACKTAP_CONFIG_STEP_MASK) >>
 			    STACKTAP_CONFIG_STEP_SHIFT,
+		.is_multiplexed = config->header.flags & STACKTAP_CONFIG_MULTIPLEXED,
 		.is_clock = event_is_clock(config->perf_type, config->perf_config),
 	};
 	int r;
@@ -354,6 +398,7 @@ static void on_config(struct drain *drain, uint32_t cpu, const struct stacktap_c
 	if (r < 0)
 		log_debug("CPU %u: configuration not taken: %s", cpu, strerror(-r));
 	on_step(drain, config->generation, profile.degraded);
+	on_multiplexed(drain, cpu, config->source, profile.is_multiplexed);
 }
 
 static void on_lost(struct drain *drain, const struct stacktap_lost_record *lost)
@@ -368,26 +413,24 @@ static void on_lost(struct drain *drain, const struct stacktap_lost_record *lost
 static void on_throttle(struct drain *drain, uint32_t cpu,
 			const struct stacktap_throttle *throttle)
 {
+	struct cpu_told *told = told_by(drain, cpu);
 	uint64_t *seen;
 
-	if (cpu >= DRAIN_MAX_CPUS)
+	if (!told)
 		return;
-	if (cpu >= drain->throttle_cpus) {
-		struct throttle_counts *counts =
-			reallocarray(drain->throttles, cpu + 1, sizeof(*counts));
-
-		if (!counts)
-			return;
-		memset(counts + drain->throttle_cpus, 0,
-		       (cpu + 1 - drain->throttle_cpus) * sizeof(*counts));
-		drain->throttles = counts;
-		drain->throttle_cpus = cpu + 1;
-	}
-	seen = &drain->throttles[cpu].seen[throttle->source];
+	seen = &told->throttles[throttle->source];
 	if (throttle->count > *seen)
 		aggregator_add_throttled(drain->aggregator, throttle->source,
 					 throttle->count - *seen);
 	*seen = throttle->count;
+}
+
+/* Where sampling ends the counters are gone. */
+static void on_cpu(struct drain *drain, uint32_t cpu, const struct stacktap_cpu_record *record)
+{
+	for (uint16_t source = 0; source < STACKTAP_MAX_SOURCES; source++)
+		if (record->state != STACKTAP_CPU_ONLINE)
+			on_multiplexed(drain, cpu, source, false);
 }
 
 static void on_record(void *ctx, uint32_t cpu, const struct stacktap_record *record)
@@ -404,6 +447,9 @@ static void on_record(void *ctx, uint32_t cpu, const struct stacktap_record *rec
 		break;
 	case STACKTAP_RECORD_THROTTLE:
 		on_throttle(drain, cpu, p);
+		break;
+	case STACKTAP_RECORD_CPU:
+		on_cpu(drain, cpu, p);
 		break;
 	}
 }

@@ -72,6 +72,8 @@ struct drain_stats {
 	uint64_t doubts;	/* gaps in the side band */
 	uint64_t degradations;	/* steps that the module took, as CONFIG records say */
 	uint32_t degraded;	/* by so many right now */
+	uint64_t multiplexings;	/* times that a counter began to count a part of the time only */
+	uint32_t multiplexed;	/* counters that do right now */
 	uint64_t windows;
 	uint64_t unplaced;	/* samples that no window could take, counted as lost */
 	uint64_t pending_lost;	/* since the last window that had samples of their source */

@@ -88,6 +88,8 @@ struct pipeline_stats {
 	uint64_t payloads, scans, doubts;
 	uint64_t degradations;
 	uint32_t degraded;		/* by so many steps right now */
+	uint64_t multiplexings;
+	uint32_t multiplexed;		/* so many counters right now */
 	/*
 	 * For how long thread B has been at one file, list or window. Reading a file from a server that
 	 * does not answer (NFS, FUSE) has no end; meanwhile nothing is named or exported.

@@ -167,6 +167,8 @@ static void publish(struct pipeline *pipeline)
 	pipeline->stats.doubts = drained.doubts;
 	pipeline->stats.degradations = drained.degradations;
 	pipeline->stats.degraded = drained.degraded;
+	pipeline->stats.multiplexings = drained.multiplexings;
+	pipeline->stats.multiplexed = drained.multiplexed;
 	pipeline->stats.pending_lost = drained.pending_lost;
 	pipeline->stats.pending_throttled = drained.pending_throttled;
 	pipeline->stats.late = drained.late;

@@ -144,7 +144,8 @@ static int control_arm_cpu(struct stacktap_session *session, struct stacktap_cpu
 		if (err)
 			goto err_disarm;
 		if (cpu->counters[i].fallback_errno)
-			events_raise_fallback(session, &cpu->counters[i]);
+			events_raise_counter(&cpu->counters[i], STACKTAP_EVENT_FALLBACK,
+					     cpu->counters[i].fallback_errno);
 	}
 	err = control_prepare_phases(session, cpu);
 	if (err)
@@ -424,6 +425,11 @@ void control_follow_step(struct stacktap_session *session, bool is_new)
 		if (pc && pc->active && (cpu_follow_step(session, pc) || is_new))
 			cpu_call(pc, cpu_announce_config, NULL);
 	}
+}
+
+void control_tell(struct stacktap_counter *counter)
+{
+	cpu_call(counter->cpu, cpu_announce_config, counter);
 }
 
 bool control_lags(struct stacktap_session *session)

@@ -26,6 +26,8 @@ int control_set_rate(struct stacktap_session *session, unsigned int index,
 void control_degrade(struct stacktap_session *session, u32 step);
 /* Ask perf again for them; @is_new: the step is, so that all are announced. */
 void control_follow_step(struct stacktap_session *session, bool is_new);
+/* CONFIG of a counter that runs, as things are by now. */
+void control_tell(struct stacktap_counter *counter);
 /* Whether there are such counters. */
 bool control_lags(struct stacktap_session *session);
 /* Takes over @filter, which may be NULL, even when it fails. */

@@ -7,6 +7,7 @@
 #include "budget.h"
 #include "cpu.h"
 #include "session.h"
+#include "share.h"
 
 int cpu_create(struct stacktap_session *session, unsigned int cpu, u32 data_bytes, u32 watermark,
 	       struct stacktap_cpu **ret_cpu)
@@ -36,6 +37,7 @@ int cpu_create(struct stacktap_session *session, unsigned int cpu, u32 data_byte
 	for (i = 0; i < STACKTAP_MAX_SOURCES; i++) {
 		pc->counters[i].cpu = pc;
 		pc->counters[i].index = i;
+		share_restart(&pc->counters[i]);
 	}
 	*ret_cpu = pc;
 	return 0;

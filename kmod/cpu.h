@@ -24,6 +24,14 @@ struct stacktap_stall {
 	u64 busy_ns;		/* of the CPU */
 };
 
+/* The last look of share.c. */
+struct stacktap_share {
+	u64 enabled_ns;
+	u64 running_ns;
+	u64 busy_ns;		/* of the CPU */
+	u32 percent;
+};
+
 /*
  * One source on one CPU. The local64_t are moved on this CPU only, from NMI too, and read from
  * anywhere; the rest belongs to the holder of the session's mutex unless it says otherwise.
@@ -46,6 +54,8 @@ struct stacktap_counter {
 	u64 running_ns;
 	u64 stalled;		/* times it was set anew */
 	struct stacktap_stall stall;
+	u64 multiplexed;	/* times that it began to be */
+	struct stacktap_share share;
 
 	local64_t calls;
 	local64_t recorded;

@@ -90,6 +90,7 @@ static void events_send(struct stacktap_session *session)
 	unsigned int kind;
 
 	for (kind = 1; kind < STACKTAP_EVENT_KINDS; kind++) {
+		struct stacktap_event_subject *subject = &session->event_subjects[kind];
 		struct event event = { .kind = kind };
 
 		/*
@@ -102,17 +103,26 @@ static void events_send(struct stacktap_session *session)
 		case STACKTAP_EVENT_LOSS:
 		case STACKTAP_EVENT_THROTTLE:
 			event_sum(session, &event);
+			/* noted after it was told with those before */
+			if (!event.count)
+				continue;
 			break;
+		case STACKTAP_EVENT_MULTIPLEX:
+		case STACKTAP_EVENT_MULTIPLEX_END:
+			event.count = atomic_xchg(&subject->count, 0);
+			if (!event.count)
+				continue;
+			fallthrough;
 		case STACKTAP_EVENT_FALLBACK:
 			event.has_source = true;
-			event.source = READ_ONCE(session->fallback_source);
-			event.error = READ_ONCE(session->fallback_errno);
+			event.source = READ_ONCE(subject->source);
+			event.error = READ_ONCE(subject->error);
 			fallthrough;
 		case STACKTAP_EVENT_CPU_ONLINE:
 		case STACKTAP_EVENT_CPU_OFFLINE:
 		case STACKTAP_EVENT_STALL:
 			event.has_cpu = true;
-			event.cpu = READ_ONCE(session->event_cpus[kind]);
+			event.cpu = READ_ONCE(subject->cpu);
 			break;
 		case STACKTAP_EVENT_DEGRADED:
 		case STACKTAP_EVENT_RECOVERED:
@@ -142,19 +152,30 @@ void events_kick(struct stacktap_session *session)
 			   time_before(jiffies, next) ? next - jiffies : 0);
 }
 
-void events_raise(struct stacktap_session *session, enum stacktap_event kind, unsigned int cpu)
+static void events_raise_about(struct stacktap_session *session, enum stacktap_event kind,
+			       unsigned int cpu, unsigned int source, unsigned int error)
 {
-	WRITE_ONCE(session->event_cpus[kind], cpu);
+	struct stacktap_event_subject *subject = &session->event_subjects[kind];
+
+	if (!test_bit(kind, &session->events)) {
+		WRITE_ONCE(subject->cpu, cpu);
+		WRITE_ONCE(subject->source, source);
+		WRITE_ONCE(subject->error, error);
+	}
+	atomic_inc(&subject->count);
 	events_note(session, kind);
 	events_kick(session);
 }
 
-void events_raise_fallback(struct stacktap_session *session,
-			   const struct stacktap_counter *counter)
+void events_raise(struct stacktap_session *session, enum stacktap_event kind, unsigned int cpu)
 {
-	WRITE_ONCE(session->fallback_source, counter->index);
-	WRITE_ONCE(session->fallback_errno, counter->fallback_errno);
-	events_raise(session, STACKTAP_EVENT_FALLBACK, counter->cpu->cpu);
+	events_raise_about(session, kind, cpu, 0, 0);
+}
+
+void events_raise_counter(const struct stacktap_counter *counter, enum stacktap_event kind,
+			  unsigned int error)
+{
+	events_raise_about(counter->cpu->session, kind, counter->cpu->cpu, counter->index, error);
 }
 
 void events_init(struct stacktap_session *session)

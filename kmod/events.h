@@ -18,8 +18,9 @@ static inline bool events_note(struct stacktap_session *session, enum stacktap_e
 void events_kick(struct stacktap_session *session);
 
 void events_raise(struct stacktap_session *session, enum stacktap_event kind, unsigned int cpu);
-void events_raise_fallback(struct stacktap_session *session,
-			   const struct stacktap_counter *counter);
+/* @error is an errno, positive, or 0. */
+void events_raise_counter(const struct stacktap_counter *counter, enum stacktap_event kind,
+			  unsigned int error);
 
 void events_init(struct stacktap_session *session);
 /* No more messages but the last one. May sleep. */

@@ -321,6 +321,8 @@ static int report_counter(struct sk_buff *skb, struct stacktap_counter *counter)
 	    put_u64(skb, STACKTAP_CNT_MOVED, counts.moved) ||
 	    put_u64(skb, STACKTAP_CNT_STALE, counts.stale) ||
 	    put_u64(skb, STACKTAP_CNT_STALLED, counter->stalled) ||
+	    nla_put_u32(skb, STACKTAP_CNT_SHARE, counter->share.percent) ||
+	    put_u64(skb, STACKTAP_CNT_MULTIPLEXED, counter->multiplexed) ||
 	    report_array(skb, STACKTAP_CNT_KERNEL_END, counts.kernel_end, STACKTAP_END_REASONS) ||
 	    report_array(skb, STACKTAP_CNT_USER_END, counts.user_end, STACKTAP_END_REASONS))
 		return -EMSGSIZE;

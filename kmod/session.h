@@ -26,6 +26,14 @@
 
 struct netlink_ext_ack;
 
+/* What events of one kind are about that are not sent yet: the first of them. */
+struct stacktap_event_subject {
+	unsigned int cpu;
+	unsigned int source;
+	unsigned int error;
+	atomic_t count;		/* of them */
+};
+
 /*
  * One profiling request.
  *
@@ -87,9 +95,7 @@ struct stacktap_session {
 	struct delayed_work events_work;
 	unsigned long events;	/* bits of enum stacktap_event */
 	unsigned long events_sent; /* jiffies */
-	unsigned int event_cpus[STACKTAP_EVENT_KINDS];
-	unsigned int fallback_source;
-	unsigned int fallback_errno;
+	struct stacktap_event_subject event_subjects[STACKTAP_EVENT_KINDS];
 };
 
 int session_create(struct stacktap_session **ret_session);

@@ -5,6 +5,7 @@
 
 #include "cpu.h"
 #include "session.h"
+#include "share.h"
 #include "source.h"
 
 enum {
@@ -266,6 +267,7 @@ void counter_release(struct stacktap_counter *counter)
 	/* first, so that who finds it in an NMI is waited for before it is freed */
 	WRITE_ONCE(counter->event, NULL);
 	perf_event_release_kernel(event);
+	share_restart(counter);
 }
 
 int counter_set_period(struct stacktap_counter *counter, const struct stacktap_source *source)

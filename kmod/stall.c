@@ -3,6 +3,7 @@
 
 #include "degrade.h"
 #include "events.h"
+#include "share.h"
 #include "stall.h"
 
 enum {
@@ -62,6 +63,7 @@ static bool stall_look(struct stacktap_session *session, struct stacktap_cpu *cp
 		if (counter->type == PERF_TYPE_SOFTWARE)
 			continue;
 		found = true;
+		share_look(counter, busy_ns);
 		if (!counter_stalled(counter, busy_ns))
 			continue;
 		/* programs the counter with a whole period */

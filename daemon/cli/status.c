@@ -223,7 +223,8 @@ static void print_filter(const struct control_filter *filter)
 
 static void print_cpus(const struct status_session *session)
 {
-	uint64_t lost[STACKTAP_LOST_REASONS] = { 0 }, total = 0, stalled = 0;
+	uint64_t lost[STACKTAP_LOST_REASONS] = { 0 }, total = 0, stalled = 0, multiplexed = 0;
+	unsigned int shared = 0, least = 100;
 
 	if (session->cpu_count)
 		printf("  %4s %-8s %-18s %12s %12s %12s %9s %9s %6s\n", "CPU", "STATE", "COUNTS",
@@ -242,6 +243,9 @@ static void print_cpus(const struct status_session *session)
 			       counts->throttled, status_lost(counts),
 			       cpu->ring_bytes ? cpu->ring_used * 100 / cpu->ring_bytes : 0);
 			stalled += counts->stalled;
+			multiplexed += counts->multiplexed;
+			shared += counts->share_percent < STACKTAP_MULTIPLEX_PERCENT;
+			least = min_of(least, counts->share_percent);
 			for (size_t k = 0; k < STACKTAP_LOST_REASONS; k++) {
 				lost[k] += counts->lost[k];
 				total += counts->lost[k];
@@ -250,6 +254,12 @@ static void print_cpus(const struct status_session *session)
 	}
 	if (stalled)
 		printf("  overflows ceased and the counter was set anew %" PRIu64 " times\n", stalled);
+	if (shared)
+		printf("  MULTIPLEXED: other counters take the place of %u of these in the PMU, "
+		       "which count %u %% of the time at least\n", shared, least);
+	else if (multiplexed)
+		printf("  other counters took the place of these in the PMU %" PRIu64 " times\n",
+		       multiplexed);
 	if (!total)
 		return;
 	fputs("  lost:", stdout);

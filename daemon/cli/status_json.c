@@ -140,6 +140,9 @@ static void print_counts(struct json *json, const struct control_counts *counts)
 	json_u64(json, "moved", counts->moved);
 	json_u64(json, "stale", counts->stale);
 	json_u64(json, "stalled", counts->stalled);
+	json_u64(json, "share_percent", counts->share_percent);
+	json_bool(json, "is_multiplexed", counts->share_percent < STACKTAP_MULTIPLEX_PERCENT);
+	json_u64(json, "multiplexed", counts->multiplexed);
 	print_indexed(json, "kernel_end", counts->kernel_end, STACKTAP_END_REASONS, name_of_end);
 	print_indexed(json, "user_end", counts->user_end, STACKTAP_END_REASONS, name_of_end);
 	json_end(json);

@@ -116,6 +116,8 @@ static struct nla_policy count_policy[STACKTAP_CNT_ATTR_MAX + 1] = {
 	[STACKTAP_CNT_KERNEL_END] = NEST,
 	[STACKTAP_CNT_USER_END] = NEST,
 	[STACKTAP_CNT_STALLED] = U64,
+	[STACKTAP_CNT_SHARE] = U32,
+	[STACKTAP_CNT_MULTIPLEXED] = U64,
 };
 
 static uint32_t get_u32(struct nlattr *attr)
@@ -339,6 +341,9 @@ static int parse_counts(struct nlattr *nest, struct control_counts *ret_counts)
 	ret_counts->moved = get_u64(attrs[STACKTAP_CNT_MOVED]);
 	ret_counts->stale = get_u64(attrs[STACKTAP_CNT_STALE]);
 	ret_counts->stalled = get_u64(attrs[STACKTAP_CNT_STALLED]);
+	ret_counts->share_percent = attrs[STACKTAP_CNT_SHARE] ?
+					    get_u32(attrs[STACKTAP_CNT_SHARE]) : 100;
+	ret_counts->multiplexed = get_u64(attrs[STACKTAP_CNT_MULTIPLEXED]);
 	parse_indexed(attrs[STACKTAP_CNT_LOST], ret_counts->lost, STACKTAP_LOST_REASONS);
 	parse_indexed(attrs[STACKTAP_CNT_KERNEL_END], ret_counts->kernel_end, STACKTAP_END_REASONS);
 	parse_indexed(attrs[STACKTAP_CNT_USER_END], ret_counts->user_end, STACKTAP_END_REASONS);

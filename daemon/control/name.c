@@ -64,6 +64,8 @@ static const char *const events[STACKTAP_EVENT_KINDS] = {
 	[STACKTAP_EVENT_STALL] = "stall",
 	[STACKTAP_EVENT_DEGRADED] = "degraded",
 	[STACKTAP_EVENT_RECOVERED] = "recovered",
+	[STACKTAP_EVENT_MULTIPLEX] = "multiplex",
+	[STACKTAP_EVENT_MULTIPLEX_END] = "multiplex-end",
 };
 
 /* A newer module of the same ABI major may send numbers that are not in our tables. */

@@ -64,6 +64,8 @@ struct control_counts {
 	uint32_t fallback_errno;
 	uint64_t calls, recorded, filtered, throttled, lost[STACKTAP_LOST_REASONS];
 	uint64_t enabled_ns, running_ns, moved, stale, stalled;
+	uint32_t share_percent;		/* 100 of modules before ABI 1.9 */
+	uint64_t multiplexed;
 	uint64_t kernel_end[STACKTAP_END_REASONS], user_end[STACKTAP_END_REASONS];
 };
 

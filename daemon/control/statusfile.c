@@ -125,6 +125,9 @@ static void print_text(FILE *stream, const struct statusfile_input *input, uint6
 		if (pipeline->degradations)
 			fprintf(stream, "  degraded by a step %" PRIu64 " times, now by %u\n",
 				pipeline->degradations, pipeline->degraded);
+		if (pipeline->multiplexings)
+			fprintf(stream, "  counters multiplexed %" PRIu64 " times, now %u\n",
+				pipeline->multiplexings, pipeline->multiplexed);
 		if (counts->samples)
 			fprintf(stream, "  quality: %.1f %% complete, %.1f %% named, %.1f %% stale\n",
 				100.0 * (double)counts->complete / (double)counts->samples,
@@ -181,6 +184,8 @@ static void print_capture(struct json *json, const struct pipeline_stats *pipeli
 	json_u64(json, "doubts", pipeline->doubts);
 	json_u64(json, "degradations", pipeline->degradations);
 	json_u64(json, "degraded", pipeline->degraded);
+	json_u64(json, "multiplexings", pipeline->multiplexings);
+	json_u64(json, "multiplexed", pipeline->multiplexed);
 	json_u64(json, "samples", counts->samples);
 	json_u64(json, "complete", counts->complete);
 	json_u64(json, "named", counts->named);

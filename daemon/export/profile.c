@@ -329,6 +329,7 @@ static int profile_attributes(struct profile_writer *writer, struct profile_attr
 	if (config->fallback_errno)
 		add_count(list, "stacktap.fallback_errno", config->fallback_errno);
 	add_some(list, "stacktap.degraded", config->degraded);
+	add_some(list, "stacktap.multiplexed", config->is_multiplexed);
 	add_count(list, "stacktap.samples", own->samples);
 	add_count(list, "stacktap.complete", own->complete);
 	add_count(list, "stacktap.named", own->named);

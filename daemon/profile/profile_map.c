@@ -17,7 +17,7 @@ bool profile_config_equal(const struct profile_config *a, const struct profile_c
 {
 	return a->source_id == b->source_id && a->mode == b->mode && a->rate_hz == b->rate_hz &&
 	       a->fallback_errno == b->fallback_errno && a->degraded == b->degraded &&
-	       a->period == b->period &&
+	       a->period == b->period && a->is_multiplexed == b->is_multiplexed &&
 	       a->is_clock == b->is_clock && a->is_cpu_time == b->is_cpu_time &&
 	       !strncmp(a->source, b->source, sizeof(a->source)) &&
 	       !strncmp(a->event, b->event, sizeof(a->event));

@@ -29,6 +29,7 @@ struct profile_config {
 	uint32_t rate_hz;		/* 0: only a period was asked for */
 	uint32_t fallback_errno;
 	uint32_t degraded;		/* steps of <stacktap/degrade.h> */
+	bool is_multiplexed;		/* counted a part of the time */
 	uint64_t period;		/* events or ns per sample; 0 in FREQ mode */
 	bool is_clock;			/* period is nanoseconds */
 	bool is_cpu_time;		/* samples are shares of CPU time: cycles or a clock, by rate */

@@ -133,6 +133,15 @@ void records_throttle(struct records *records, uint16_t source, uint64_t count)
 	throttle->count = count;
 }
 
+void records_cpu(struct records *records, uint16_t state)
+{
+	struct stacktap_cpu_record *cpu = records_add(records, sizeof(*cpu));
+
+	cpu->header.size = sizeof(*cpu);
+	cpu->header.type = STACKTAP_RECORD_CPU;
+	cpu->state = state;
+}
+
 struct sideband *fake_sideband_new(uint32_t cpu, size_t data_bytes)
 {
 	struct sideband *sideband = calloc(1, sizeof(*sideband));

@@ -40,6 +40,8 @@ void records_config(struct records *records, uint16_t source, uint16_t mode, uin
 		    uint64_t period, uint32_t perf_type, uint64_t perf_config, const char *name);
 void records_lost(struct records *records, uint16_t source, uint16_t reason, uint64_t count);
 void records_throttle(struct records *records, uint16_t source, uint64_t count);
+/* Without counts. */
+void records_cpu(struct records *records, uint16_t state);
 
 /* A side-band ring in memory, without a kernel behind it. */
 struct sideband *fake_sideband_new(uint32_t cpu, size_t data_bytes);

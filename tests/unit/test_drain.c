@@ -240,6 +240,49 @@ static void test_degradation(void **state _unused_)
 	assert_int_equal(windows[0]->profiles[2].period, 20000000);
 }
 
+static void config_flags(struct records *records, unsigned int flags)
+{
+	size_t offset = records->bytes;
+
+	records_config(records, 0, STACKTAP_MODE_PERIOD, 100, 10000000, PERF_TYPE_HARDWARE,
+		       PERF_COUNT_HW_CPU_CYCLES, "cycles");
+	((struct stacktap_record *)(void *)(records->data + offset))->flags = (uint16_t)flags;
+}
+
+/* Each CPU by itself: its samples before, meanwhile and afterwards. It ends with the counter, too. */
+static void test_multiplexing(void **state _unused_)
+{
+	struct records records = { 0 };
+	struct drain_stats drained;
+
+	run_program(10, "/bin/a");
+	config_flags(&records, 0);
+	sample(&records, 10, 10, 0x1800, 10000000);
+	config_flags(&records, STACKTAP_CONFIG_MULTIPLEXED);
+	sample(&records, 11, 10, 0x1800, 10000000);
+	config_flags(&records, STACKTAP_CONFIG_MULTIPLEXED);
+	feed(&records, 0);
+	config_flags(&records, STACKTAP_CONFIG_MULTIPLEXED);
+	feed(&records, 1);
+	drain_stats(drain, &drained);
+	assert_int_equal(drained.multiplexings, 2);
+	assert_int_equal(drained.multiplexed, 2);
+	config_flags(&records, 0);
+	sample(&records, 12, 10, 0x1800, 10000000);
+	feed(&records, 0);
+	records_cpu(&records, STACKTAP_CPU_OFFLINE);
+	feed(&records, 1);
+	drain_stats(drain, &drained);
+	assert_int_equal(drained.multiplexings, 2);
+	assert_int_equal(drained.multiplexed, 0);
+	drain_flush(drain, 100);
+	assert_int_equal(windows[0]->profile_count, 2);
+	assert_false(windows[0]->profiles[0].is_multiplexed);
+	assert_int_equal(windows[0]->counts[0].samples, 2);
+	assert_true(windows[0]->profiles[1].is_multiplexed);
+	assert_int_equal(windows[0]->counts[1].samples, 1);
+}
+
 static void test_lost_and_throttled(void **state _unused_)
 {
 	struct records records = { 0 };
@@ -450,6 +493,7 @@ int main(void)
 		TEST(test_rounds_close_windows),
 		TEST(test_config_names_the_profile),
 		TEST(test_degradation),
+		TEST(test_multiplexing),
 		TEST(test_lost_and_throttled),
 		TEST(test_gap_marks_samples),
 		TEST(test_leaf_in_no_mapping_asks_for_a_scan),

@@ -43,7 +43,7 @@
 #include <linux/types.h>
 
 #define STACKTAP_ABI_MAJOR	1
-#define STACKTAP_ABI_MINOR	8
+#define STACKTAP_ABI_MINOR	9
 
 #define STACKTAP_DEVICE		"/dev/stacktap"
 
@@ -67,6 +67,7 @@ enum {
 	STACKTAP_MAX_SLICE_BYTES	= 65536,
 	STACKTAP_SLICES_PER_SPACE	= 16,	/* per address space, CPU and 100 ms */
 	STACKTAP_SLICE_BELOW	= 128,	/* bytes of a slice below the stack pointer, at most */
+	STACKTAP_MULTIPLEX_PERCENT	= 95,	/* CNT_SHARE below it: multiplexed */
 	STACKTAP_TIME_BUCKETS		= 27,	/* of HANDLER_TIMES and DRAIN_TIMES */
 	STACKTAP_TIME_SHIFT		= 6,	/* the first of them is below 2^6 ns */
 	STACKTAP_RING_MIN_BYTES		= 16384,
@@ -464,12 +465,14 @@ enum stacktap_mode {
 
 /*
  * CONFIG: what holds for @source on this CPU from here on. Written when a source is armed, when
- * its rate or the session's filters change, when it fell back, and when the session degrades or
- * recovers. A reader starts a new Profile when the period or the step changes. When the ring is full,
- * CONFIG, CLOCK_ANCHOR and CPU wait for room, and samples are lost until they are written.
+ * its rate or the session's filters change, when it fell back, when the session degrades or
+ * recovers, and when it begins to be multiplexed or is no longer. A reader starts a new Profile
+ * when the period, the step or MULTIPLEXED changes. When the ring is full, CONFIG, CLOCK_ANCHOR and
+ * CPU wait for room, and samples are lost until they are written.
  */
 #define STACKTAP_CONFIG_FALLBACK	(1 << 0)	/* cpu-clock stands in, @fallback_errno says why */
 #define STACKTAP_CONFIG_DEGRADED	(1 << 1)	/* the session is, by STEP */
+#define STACKTAP_CONFIG_MULTIPLEXED	(1 << 2)	/* counts a part of the time; 1.9 */
 #define STACKTAP_CONFIG_STEP_SHIFT	8		/* four bits: A_DEGRADED */
 #define STACKTAP_CONFIG_STEP_MASK	(15 << STACKTAP_CONFIG_STEP_SHIFT)
 
@@ -575,7 +578,16 @@ struct stacktap_cpu_record {
  *			CNT_SRC_ID, CNT_TYPE, CNT_CONFIG, CNT_PERIOD, CNT_FALLBACK_ERRNO (what counts here)
  *			CNT_CALLS, CNT_RECORDED, CNT_FILTERED, CNT_THROTTLED, CNT_LOST: nest of u64 by
  *			reason + 1, CNT_ENABLED_NS, CNT_RUNNING_NS,
- *			CNT_MOVED, CNT_STALE, CNT_STALLED, CNT_KERNEL_END, CNT_USER_END: nests of u64 by reason + 1
+ *			CNT_MOVED, CNT_STALE, CNT_STALLED, CNT_SHARE, CNT_MULTIPLEXED, CNT_KERNEL_END,
+ *			CNT_USER_END: nests of u64 by reason + 1
+ *
+ * A hardware counter shares the PMU with others, which may take turns with it or, pinned, take its
+ * place. Every two seconds the module looks at each whose CPU was busy since, for how much of the
+ * time that it was enabled it ran: CNT_SHARE. When that is below STACKTAP_MULTIPLEX_PERCENT the
+ * counter is multiplexed, which CNT_MULTIPLEXED counts, EVENT_MULTIPLEX announces and CONFIG tells;
+ * what it samples stands for that part of the time alone. When a look finds it at that or above,
+ * EVENT_MULTIPLEX_END and CONFIG say so; without a word it ends with the counter. Counters are never
+ * pinned, so perf never disables one for want of a place.
  *
  * HANDLER_* are of the overflow handler, once for each of its calls: both phases where they are one,
  * else the first. DRAIN_* are of phase 2, once for each time that it emptied the stash, of one sample
@@ -801,6 +813,8 @@ enum stacktap_cnt_attr {
 	STACKTAP_CNT_KERNEL_END,	/* nest: attribute type is enum stacktap_end + 1 */
 	STACKTAP_CNT_USER_END,		/* nest: attribute type is enum stacktap_end + 1 */
 	STACKTAP_CNT_STALLED,		/* u64, times that overflows had ceased and it was set anew */
+	STACKTAP_CNT_SHARE,		/* u32, percent of the time that it ran; 1.9 */
+	STACKTAP_CNT_MULTIPLEXED,	/* u64, times that this fell below MULTIPLEX_PERCENT; 1.9 */
 	__STACKTAP_CNT_ATTR_MAX,
 	STACKTAP_CNT_ATTR_MAX = __STACKTAP_CNT_ATTR_MAX - 1
 };
@@ -819,6 +833,8 @@ enum stacktap_event {
 	STACKTAP_EVENT_STALL,		/* CPU_ID */
 	STACKTAP_EVENT_DEGRADED,	/* EVENT_COUNT: A_DEGRADED by now; 1.8, as the next */
 	STACKTAP_EVENT_RECOVERED,	/* EVENT_COUNT: the same, absent when it is 0 */
+	STACKTAP_EVENT_MULTIPLEX,	/* CPU_ID, SRC_ID, EVENT_COUNT: counters; 1.9, as the next */
+	STACKTAP_EVENT_MULTIPLEX_END,	/* the same */
 	STACKTAP_EVENT_KINDS
 };
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """perf stat, perf record, perf top and a second session beside ours: all stay sane; what they take
-of the PMU from ours shows as time that its counter did not run."""
+of the PMU from ours shows as time that its counter did not run, and is announced, in status and in the
+stream while it lasts."""
 
 import collections
 import json
@@ -9,6 +10,7 @@ import re
 import signal
 import statistics
 import subprocess
+import time
 
 from cases import images
 
@@ -57,14 +59,36 @@ def time_counted(t, session):
     return [sum(c[name] for c in counts) for name in ("enabled_ns", "running_ns")]
 
 
+def multiplexed(t, session):
+    """The CPUs on which our counter is, and how much was recorded there."""
+    return {c["cpu"]: c["recorded"] for c in t.counts(session) if c["source"] == 0 and c["is_multiplexed"]}
+
+
+def sampled(t, session, before):
+    now = multiplexed(t, session)
+    return all(now.get(cpu, 0) >= recorded + ENOUGH // 5 for cpu, recorded in before.items())
+
+
 def crowd(t, session, event):
     """More counters than the PMU has: they take turns, ours too, and status tells how long it ran."""
     enabled, running = time_counted(t, session)
     t.ok(running >= 0.98 * enabled, "a counter that need not share runs all the time: "
          f"{running} of {enabled} ns")
-    t.run("perf", "stat", "-a", "-x", ";", "-o", "/tmp/crowd", *(["-e", f"{event}:u"] * CROWD),
-          "sleep", 3)
+    t.equal(multiplexed(t, session), {}, "and is not called multiplexed")
+    began = time.time_ns()
+    perf = t.start("perf", "stat", "-a", "-x", ";", "-o", "/tmp/crowd",
+                   *(["-e", f"{event}:u"] * CROWD))
+    t.ok(t.comes_to(lambda: multiplexed(t, session)), "one that has to share is called multiplexed")
+    before = multiplexed(t, session)
+    t.ok(before and t.comes_to(lambda: sampled(t, session, before)), "samples, meanwhile, by its turns")
+    said = t.stacktap("status").stdout
+    t.ok(re.search(rf"MULTIPLEXED: .* the place of {len(before)} of these", said),
+         "status says so in words", said)
     after = time_counted(t, session)
+    t.stop(perf, signal.SIGINT)
+    t.ok(t.comes_to(lambda: not multiplexed(t, session)), "until it need not share any more")
+    with open(t.path("multiplexed.json"), "w", encoding="ascii") as f:
+        json.dump({"began": began, "ended": time.time_ns(), "cpus": sorted(before)}, f)
     share = (after[1] - running) / (after[0] - enabled)
     t.ok(0 < share < 0.95, f"status tells that our counter ran {share:.0%} of the time")
     with open("/tmp/crowd", encoding="ascii") as f:
@@ -76,10 +100,20 @@ def crowd(t, session, event):
     t.ok(True, "ours samples on afterwards")
 
 
+def announced(t, events, counts):
+    total = sum(c["multiplexed"] for c in counts)
+    for kind in ("multiplex", "multiplex-end"):
+        told = [e for e in events if e["event"] == kind]
+        t.ok(sum(e["count"] for e in told) == total and all(e["source"] == 0 and e["cpu"] >= 0 for e in told),
+             f"{kind} is announced each time ({total})", told)
+
+
 def guest(t):
     event = "cycles" if t.arch == "arm64" else "cpu-clock"
     alone = stats(t, event)
     burner = t.start(images.IMAGES, "after_exec", 10000000)
+    with open("/tmp/events", "w", encoding="ascii") as f:
+        events = t.start("/opt/stacktap/bin/stacktap", "events", "--json", stdout=f)
     child, session = t.record("ours.otlp", "-a", "-F", 199, "-e", event, "-e", "page-faults", "-c", 100)
 
     beside = stats(t, event)
@@ -110,7 +144,10 @@ def guest(t):
     t.equal(len(lost), 0, "and lost none")
     if event == "cycles":
         crowd(t, session, event)
-    t.accounts(child, session)
+    counts = t.accounts(child, session)
+    t.stop(events)
+    with open("/tmp/events", encoding="ascii") as f:
+        announced(t, [e for e in map(json.loads, f) if e["session"] == session], counts)
     t.stop(burner)
 
 
@@ -129,3 +166,21 @@ def host(t):
          f"{ours.most_common(5)}, {theirs.most_common(5)}")
     strangers = {s.process.pid for s in t.load("second.otlp")} - {perf["pid"]}
     t.ok(not strangers, f"and the second session has its program alone ({strangers or 'no other'})")
+    if os.path.exists(os.path.join(t.dir, "multiplexed.json")):
+        in_turns(t)
+
+
+def in_turns(t):
+    with open(os.path.join(t.dir, "multiplexed.json"), encoding="ascii") as f:
+        at = json.load(f)
+    marked, rest = {}, {}
+    for sample in t.load("ours.otlp"):
+        attributes = dict(sample.profile.attributes)
+        if attributes["stacktap.source"] == "cycles":
+            marks = marked if attributes.get("stacktap.multiplexed") else rest
+            marks.setdefault(sample.cpu, []).extend(sample.timestamps)
+    t.ok(set(at["cpus"]) <= set(marked) and
+         all(at["began"] < stamp < at["ended"] for stamps in marked.values() for stamp in stamps),
+         f"what was sampled by turns has Profiles of its own, on CPUs {sorted(marked)}")
+    t.ok(all(min(rest[cpu]) < min(marked[cpu]) and max(rest[cpu]) > max(marked[cpu]) for cpu in marked),
+         "before and afterwards it is in others")

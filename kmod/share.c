@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include <linux/math64.h>
+
+#include "control.h"
+#include "events.h"
+#include "session.h"
+#include "share.h"
+
+enum {
+	/* turns take milliseconds */
+	SHARE_MIN_NS = NSEC_PER_SEC,
+	/* that its CPU must have been busy for since: reading a counter would wake it otherwise */
+	SHARE_BUSY_NS = NSEC_PER_SEC / 5,
+};
+
+void share_restart(struct stacktap_counter *counter)
+{
+	/* what earlier events of this counter had: counter_read_times() adds to it */
+	counter->share = (struct stacktap_share) {
+		.enabled_ns = counter->enabled_ns,
+		.running_ns = counter->running_ns,
+		.percent = 100,
+	};
+}
+
+void share_look(struct stacktap_counter *counter, u64 busy_ns)
+{
+	struct stacktap_share *share = &counter->share;
+	bool was_divided = share_is_divided(counter), is_divided;
+	u64 enabled, running;
+
+	if (!was_divided && busy_ns - share->busy_ns < SHARE_BUSY_NS)
+		return;
+	counter_read_times(counter, &enabled, &running);
+	if (enabled - share->enabled_ns < SHARE_MIN_NS)
+		return;
+	share->percent = div64_u64(100 * (running - share->running_ns),
+				   enabled - share->enabled_ns);
+	share->enabled_ns = enabled;
+	share->running_ns = running;
+	share->busy_ns = busy_ns;
+
+	is_divided = share_is_divided(counter);
+	if (is_divided == was_divided)
+		return;
+	counter->multiplexed += is_divided;
+	control_tell(counter);
+	events_raise_counter(counter, is_divided ? STACKTAP_EVENT_MULTIPLEX :
+						   STACKTAP_EVENT_MULTIPLEX_END, 0);
+}
