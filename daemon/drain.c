@@ -15,7 +15,8 @@ enum {
 
 /* What a CPU's ring told last. */
 struct cpu_told {
-	uint64_t throttles[STACKTAP_MAX_SOURCES];	/* THROTTLE records are cumulative */
+	uint64_t throttles[STACKTAP_MAX_SOURCES];	/* these records are cumulative */
+	uint64_t stalls[STACKTAP_MAX_SOURCES];
 	uint8_t multiplexed;				/* bits of sources */
 };
 
@@ -425,9 +426,27 @@ static void on_throttle(struct drain *drain, uint32_t cpu,
 	*seen = throttle->count;
 }
 
+static void on_stall(struct drain *drain, uint32_t cpu, const struct stacktap_throttle *stall)
+{
+	struct cpu_told *told = told_by(drain, cpu);
+	uint64_t *seen;
+
+	if (!told)
+		return;
+	seen = &told->stalls[stall->source];
+	if (stall->count > *seen) {
+		aggregator_add_stalled(drain->aggregator, stall->source, stall->count - *seen);
+		log_info("CPU %u: overflows of %s had ceased, its counter was set anew", cpu,
+			 drain->sources[stall->source].name);
+	}
+	*seen = stall->count;
+}
+
 /* Where sampling ends the counters are gone. */
 static void on_cpu(struct drain *drain, uint32_t cpu, const struct stacktap_cpu_record *record)
 {
+	if (record->state == STACKTAP_CPU_NO_COUNTER)
+		log_warning("CPU %u is not sampled: it has no counter, see stacktap status", cpu);
 	for (uint16_t source = 0; source < STACKTAP_MAX_SOURCES; source++)
 		if (record->state != STACKTAP_CPU_ONLINE)
 			on_multiplexed(drain, cpu, source, false);
@@ -447,6 +466,9 @@ static void on_record(void *ctx, uint32_t cpu, const struct stacktap_record *rec
 		break;
 	case STACKTAP_RECORD_THROTTLE:
 		on_throttle(drain, cpu, p);
+		break;
+	case STACKTAP_RECORD_STALL:
+		on_stall(drain, cpu, p);
 		break;
 	case STACKTAP_RECORD_CPU:
 		on_cpu(drain, cpu, p);

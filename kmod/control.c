@@ -75,13 +75,18 @@ static int control_prepare_phases(struct stacktap_session *session, struct stack
 	return err;
 }
 
+static void cpu_begin(struct stacktap_cpu *cpu)
+{
+	if (!cpu->announced)
+		record_owe_anchor(cpu);
+	cpu->announced = true;
+}
+
 static void cpu_announce(struct stacktap_cpu *cpu, void *arg)
 {
 	unsigned int i;
 
-	if (!cpu->announced)
-		record_owe_anchor(cpu);
-	cpu->announced = true;
+	cpu_begin(cpu);
 	record_owe_state(cpu, STACKTAP_CPU_ONLINE);
 	for (i = 0; i < cpu->session->nr_sources; i++)
 		record_owe_config(&cpu->counters[i]);
@@ -97,6 +102,13 @@ static void cpu_announce_config(struct stacktap_cpu *cpu, void *arg)
 	for (i = 0; i < cpu->session->nr_sources; i++)
 		if (!arg || arg == &cpu->counters[i])
 			record_owe_config(&cpu->counters[i]);
+	record_pay(cpu);
+}
+
+static void cpu_refuse(struct stacktap_cpu *cpu, void *arg)
+{
+	cpu_begin(cpu);
+	record_owe_state(cpu, STACKTAP_CPU_NO_COUNTER);
 	record_pay(cpu);
 }
 
@@ -189,6 +201,7 @@ static int control_reconcile(struct stacktap_session *session)
 
 		if (!pc)
 			continue;
+		pc->error = 0;
 		if (pc->active && control_cpu_dead(session, pc)) {
 			control_disarm_cpu(pc);
 			cpu_call(pc, cpu_depart, NULL);
@@ -204,11 +217,34 @@ static int control_reconcile(struct stacktap_session *session)
 		if (wanted && !pc->active) {
 			err = control_arm_cpu(session, pc);
 			/* -ENODEV: it is leaving; when it comes back the work runs again */
-			if (err && err != -ENODEV && !ret)
+			if (!err || err == -ENODEV)
+				continue;
+			pc->error = -err;
+			if (!ret)
 				ret = err;
 		}
 	}
 	return ret;
+}
+
+/* The same for a session that runs and goes on if it fails: then the CPUs that lack counters are told. */
+static int control_follow(struct stacktap_session *session)
+{
+	int err = control_reconcile(session);
+	unsigned int cpu;
+
+	for_each_possible_cpu(cpu) {
+		struct stacktap_cpu *pc = session_cpu(session, cpu);
+
+		if (!pc || pc->error == pc->error_told)
+			continue;
+		pc->error_told = pc->error;
+		if (!pc->error)
+			continue;
+		cpu_call(pc, cpu_refuse, NULL);
+		events_raise_refused(pc);
+	}
+	return err;
 }
 
 /* Tell why counters or stashes could not be had, and return what the user gets. */
@@ -284,7 +320,11 @@ void control_stop(struct stacktap_session *session)
 	for_each_possible_cpu(cpu) {
 		struct stacktap_cpu *pc = session_cpu(session, cpu);
 
-		if (!pc || !pc->announced)
+		if (!pc)
+			continue;
+		pc->error = 0;
+		pc->error_told = 0;
+		if (!pc->announced)
 			continue;
 		pc->final_owed = true;
 		pc->announced = false;
@@ -320,8 +360,8 @@ int control_add_ring(struct stacktap_session *session, unsigned int cpu, u32 dat
 	/* pairs with the barrier in hotplug_offline(): it marks our counters or we make none */
 	smp_mb();
 	WRITE_ONCE(session->nr_rings, session->nr_rings + 1);
-	/* the ring is there whatever becomes of the counters; GET_CPU tells about them */
-	control_reconcile(session);
+	/* the ring is there whatever becomes of the counters */
+	control_follow(session);
 	return 0;
 }
 
@@ -485,7 +525,7 @@ int control_set_filter(struct stacktap_session *session, struct stacktap_filter 
 		if (pc && pc->active)
 			cpu_call(pc, cpu_announce_config, NULL);
 	}
-	err = control_reconcile(session);
+	err = control_follow(session);
 	if (err)
 		err = control_refuse(err, extack);
 	events_raise(session, STACKTAP_EVENT_SESSION_CHANGED, 0);
@@ -501,7 +541,7 @@ void control_work(struct work_struct *work)
 
 	mutex_lock(&session->lock);
 	if (!session->dead)
-		err = control_reconcile(session);
+		err = control_follow(session);
 	mutex_unlock(&session->lock);
 	if (err)
 		pr_warn_ratelimited("session %llu: no counter on a CPU that came online: %d\n",

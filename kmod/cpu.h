@@ -69,6 +69,7 @@ struct stacktap_counter {
 	/* already in the ring; belongs to the producer of the ring */
 	u64 lost_reported[STACKTAP_LOST_REASONS];
 	u64 throttled_reported;
+	u64 stalled_reported;
 	struct stacktap_config announcement; /* the CONFIG that @configs_due owes */
 	/* already in an EVENT; belongs to the events work */
 	u64 lost_announced;
@@ -83,6 +84,8 @@ struct stacktap_cpu {
 	bool active;		/* counters exist */
 	bool announced;		/* a CLOCK_ANCHOR of this run is in the ring or due */
 	bool final_owed;	/* the STOPPED record found no room yet */
+	u32 error;		/* why it has no counters though it should, positive */
+	u32 error_told;
 	struct stacktap_ring *ring;
 	struct stacktap_stash *stash;
 	bool stashing;		/* the overflow handler fills a slot; this CPU only, NMI included */

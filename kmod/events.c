@@ -107,6 +107,7 @@ static void events_send(struct stacktap_session *session)
 			if (!event.count)
 				continue;
 			break;
+		case STACKTAP_EVENT_STALL:
 		case STACKTAP_EVENT_MULTIPLEX:
 		case STACKTAP_EVENT_MULTIPLEX_END:
 			event.count = atomic_xchg(&subject->count, 0);
@@ -116,13 +117,13 @@ static void events_send(struct stacktap_session *session)
 		case STACKTAP_EVENT_FALLBACK:
 			event.has_source = true;
 			event.source = READ_ONCE(subject->source);
-			event.error = READ_ONCE(subject->error);
 			fallthrough;
+		case STACKTAP_EVENT_NO_COUNTER:
 		case STACKTAP_EVENT_CPU_ONLINE:
 		case STACKTAP_EVENT_CPU_OFFLINE:
-		case STACKTAP_EVENT_STALL:
 			event.has_cpu = true;
 			event.cpu = READ_ONCE(subject->cpu);
+			event.error = READ_ONCE(subject->error);
 			break;
 		case STACKTAP_EVENT_DEGRADED:
 		case STACKTAP_EVENT_RECOVERED:
@@ -170,6 +171,11 @@ static void events_raise_about(struct stacktap_session *session, enum stacktap_e
 void events_raise(struct stacktap_session *session, enum stacktap_event kind, unsigned int cpu)
 {
 	events_raise_about(session, kind, cpu, 0, 0);
+}
+
+void events_raise_refused(const struct stacktap_cpu *cpu)
+{
+	events_raise_about(cpu->session, STACKTAP_EVENT_NO_COUNTER, cpu->cpu, 0, cpu->error);
 }
 
 void events_raise_counter(const struct stacktap_counter *counter, enum stacktap_event kind,

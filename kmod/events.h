@@ -18,6 +18,8 @@ static inline bool events_note(struct stacktap_session *session, enum stacktap_e
 void events_kick(struct stacktap_session *session);
 
 void events_raise(struct stacktap_session *session, enum stacktap_event kind, unsigned int cpu);
+/* That @cpu has no counters, and why. */
+void events_raise_refused(const struct stacktap_cpu *cpu);
 /* @error is an errno, positive, or 0. */
 void events_raise_counter(const struct stacktap_counter *counter, enum stacktap_event kind,
 			  unsigned int error);

@@ -15,29 +15,39 @@ static_assert(STACKTAP_MAX_SOURCES <=
 static_assert(STACKTAP_CPU_STATES <=
 	      BITS_PER_BYTE * sizeof_field(struct stacktap_cpu, states_due));
 
-static s64 record_throttles(struct stacktap_cpu *cpu, s64 space)
+/* THROTTLE or STALL, unless @count is what was reported before. False: there is no room. */
+static bool record_count(struct stacktap_counter *counter, enum stacktap_record_type type, u64 count,
+			 u64 *reported, s64 *space)
 {
-	struct stacktap_throttle *record;
+	struct stacktap_ring *ring = counter->cpu->ring;
+	struct stacktap_throttle *record = ring_head(ring);
+
+	if (count == *reported)
+		return true;
+	if (*space < (s64)sizeof(*record))
+		return false;
+	memset(record, 0, sizeof(*record));
+	record_init(&record->header, type, 0, sizeof(*record), ktime_get_mono_fast_ns());
+	record->source = counter->index;
+	record->count = count;
+	*reported = count;
+	ring_commit(ring, sizeof(*record));
+	*space -= sizeof(*record);
+	return true;
+}
+
+static s64 record_counts(struct stacktap_cpu *cpu, s64 space)
+{
 	struct stacktap_counter *counter;
-	u64 count;
 
 	for (counter = cpu->counters; counter < cpu->counters + STACKTAP_MAX_SOURCES; counter++) {
-		count = local64_read(&counter->throttled);
-		if (count == counter->throttled_reported)
+		if (record_count(counter, STACKTAP_RECORD_THROTTLE, local64_read(&counter->throttled),
+				 &counter->throttled_reported, &space) &&
+		    record_count(counter, STACKTAP_RECORD_STALL, READ_ONCE(counter->stalled),
+				 &counter->stalled_reported, &space))
 			continue;
-		if (space < (s64)sizeof(*record)) {
-			WRITE_ONCE(cpu->owing, true);
-			break;
-		}
-		record = ring_head(cpu->ring);
-		memset(record, 0, sizeof(*record));
-		record_init(&record->header, STACKTAP_RECORD_THROTTLE, 0, sizeof(*record),
-			    ktime_get_mono_fast_ns());
-		record->source = counter->index;
-		record->count = count;
-		counter->throttled_reported = count;
-		ring_commit(cpu->ring, sizeof(*record));
-		space -= sizeof(*record);
+		WRITE_ONCE(cpu->owing, true);
+		break;
 	}
 	return space;
 }
@@ -132,7 +142,8 @@ static s64 record_announcements(struct stacktap_cpu *cpu, s64 space)
 {
 	/* an end comes before a new beginning */
 	static const u8 order[] = {
-		STACKTAP_CPU_OFFLINE, STACKTAP_CPU_DESELECTED, STACKTAP_CPU_ONLINE,
+		STACKTAP_CPU_OFFLINE, STACKTAP_CPU_DESELECTED, STACKTAP_CPU_NO_COUNTER,
+		STACKTAP_CPU_ONLINE,
 	};
 	u32 size = record_cpu_size(cpu);
 	unsigned int i;
@@ -175,7 +186,7 @@ s64 record_settle(struct stacktap_cpu *cpu, s64 space)
 		return space;
 	WRITE_ONCE(cpu->owing, false);
 	barrier();
-	space = record_losses(cpu, record_throttles(cpu, space));
+	space = record_losses(cpu, record_counts(cpu, space));
 	return record_announcements(cpu, space);
 }
 
@@ -216,13 +227,18 @@ void record_owe_config(struct stacktap_counter *counter)
 	WRITE_ONCE(cpu->owing, true);
 }
 
+void record_owe_counts(struct stacktap_cpu *cpu)
+{
+	WRITE_ONCE(cpu->owing, true);
+}
+
 void record_owe_state(struct stacktap_cpu *cpu, enum stacktap_cpu_state state)
 {
+	bool begins = state == STACKTAP_CPU_ONLINE || state == STACKTAP_CPU_NO_COUNTER;
 	bool was_online = cpu->state == STACKTAP_CPU_ONLINE;
-	bool is_online = state == STACKTAP_CPU_ONLINE;
 
-	/* only what was online can end, and only what was not can begin */
-	if (was_online == is_online)
+	/* only what was online can end, and only what was not can begin or fail to */
+	if (begins == was_online)
 		return;
 	cpu->state = state;
 	/* of a beginning that was never told the end is not told either */

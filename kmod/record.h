@@ -14,7 +14,7 @@ enum {
 	RECORD_CPU_MAX = sizeof(struct stacktap_cpu_record) +
 			 STACKTAP_MAX_SOURCES * sizeof(struct stacktap_cpu_counts),
 	/* stays free while a session runs, so that its last words fit a ring nobody reads */
-	RECORD_RESERVE = STACKTAP_MAX_SOURCES * sizeof(struct stacktap_throttle) +
+	RECORD_RESERVE = 2 * STACKTAP_MAX_SOURCES * sizeof(struct stacktap_throttle) +
 			 RECORD_LOST_MAX + RECORD_CPU_MAX,
 };
 
@@ -38,7 +38,7 @@ static inline void record_init(struct stacktap_record *header, u16 type, u16 fla
 }
 
 /*
- * What the ring owes, which is written before the next sample: THROTTLE, LOST, and what the sample
+ * What the ring owes, which is written before the next sample: THROTTLE, STALL, LOST, and what the sample
  * is to be read by. Returns the space left, none when something of the latter did not fit, or what
  * record_space() does.
  */
@@ -57,6 +57,8 @@ static inline void record_pay(struct stacktap_cpu *cpu)
 void record_owe_anchor(struct stacktap_cpu *cpu);
 /* What is configured now; by cpu_call(), so that it does not change meanwhile. */
 void record_owe_config(struct stacktap_counter *counter);
+/* Nothing but that the counts of the CPU's counters may have changed. */
+void record_owe_counts(struct stacktap_cpu *cpu);
 void record_owe_state(struct stacktap_cpu *cpu, enum stacktap_cpu_state state);
 /* LOST and CPU{STOPPED} out of the reserve; repeated by FLUSH until there was room. */
 void record_final(struct stacktap_cpu *cpu);

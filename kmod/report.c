@@ -354,6 +354,7 @@ int report_cpu(struct sk_buff *skb, struct stacktap_session *session, struct sta
 	if (put_u64(skb, STACKTAP_A_SESSION_ID, session->id) ||
 	    nla_put_u32(skb, STACKTAP_A_CPU_ID, cpu->cpu) ||
 	    nla_put_u8(skb, STACKTAP_A_CPU_STATE, report_cpu_state(session, cpu)) ||
+	    (cpu->error && nla_put_u32(skb, STACKTAP_A_ERRNO, cpu->error)) ||
 	    put_u64(skb, STACKTAP_A_RING_BYTES, cpu->ring->data_bytes) ||
 	    put_u64(skb, STACKTAP_A_RING_USED, ring_used(cpu->ring)) ||
 	    put_u64(skb, STACKTAP_A_TABLE_HITS, local64_read(&cpu->table_hits)) ||

@@ -3,6 +3,7 @@
 
 #include "degrade.h"
 #include "events.h"
+#include "record.h"
 #include "share.h"
 #include "stall.h"
 
@@ -50,6 +51,12 @@ static bool counter_stalled(struct stacktap_counter *counter, u64 busy_ns)
 	return count - stall->count > STALL_PERIODS * READ_ONCE(counter->event->hw.sample_period);
 }
 
+static void stall_tell(struct stacktap_cpu *cpu, void *arg)
+{
+	record_owe_counts(cpu);
+	record_pay(cpu);
+}
+
 /* Returns whether the CPU has a hardware counter at all: each may have fallen back to a clock. */
 static bool stall_look(struct stacktap_session *session, struct stacktap_cpu *cpu)
 {
@@ -70,8 +77,9 @@ static bool stall_look(struct stacktap_session *session, struct stacktap_cpu *cp
 		perf_event_disable(counter->event);
 		perf_event_enable(counter->event);
 		counter->stall.suspected = false;
-		counter->stalled++;
-		events_raise(session, STACKTAP_EVENT_STALL, cpu->cpu);
+		WRITE_ONCE(counter->stalled, counter->stalled + 1);
+		cpu_call(cpu, stall_tell, NULL);
+		events_raise_counter(counter, STACKTAP_EVENT_STALL, 0);
 	}
 	return found;
 }

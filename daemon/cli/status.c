@@ -252,6 +252,13 @@ static void print_cpus(const struct status_session *session)
 			}
 		}
 	}
+	for (size_t i = 0; i < session->cpu_count; i++) {
+		const struct control_cpu *cpu = &session->cpus[i];
+
+		if (cpu->error)
+			printf("  CPU %u has no counter: %s (%s)\n", cpu->cpu,
+			       strerror((int)cpu->error), name_of_errno(cpu->error));
+	}
 	if (stalled)
 		printf("  overflows ceased and the counter was set anew %" PRIu64 " times\n", stalled);
 	if (shared)

@@ -367,6 +367,7 @@ int attribute_parse_cpu(struct nlmsghdr *message, struct control_cpu *ret_cpu)
 	cpu.cpu = nla_get_u32(attrs[STACKTAP_A_CPU_ID]);
 	if (attrs[STACKTAP_A_CPU_STATE])
 		cpu.state = nla_get_u8(attrs[STACKTAP_A_CPU_STATE]);
+	cpu.error = get_u32(attrs[STACKTAP_A_ERRNO]);
 	cpu.ring_bytes = get_u64(attrs[STACKTAP_A_RING_BYTES]);
 	cpu.ring_used = get_u64(attrs[STACKTAP_A_RING_USED]);
 	cpu.table_hits = get_u64(attrs[STACKTAP_A_TABLE_HITS]);

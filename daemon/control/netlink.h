@@ -79,6 +79,7 @@ struct control_cpu {
 	uint64_t session_id;
 	uint32_t cpu;
 	uint8_t state;			/* enum stacktap_cpu_state */
+	uint32_t error;			/* why it has no counter, 0: no reason is known */
 	uint64_t ring_bytes, ring_used;
 	uint64_t table_hits, table_misses, table_frames, table_fp_frames, table_searches;
 	uint64_t slices, slices_refused;

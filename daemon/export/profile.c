@@ -343,6 +343,7 @@ static int profile_attributes(struct profile_writer *writer, struct profile_attr
 	if (!writer->has_losses[number]) {
 		add_count(list, "stacktap.lost", all->lost);
 		add_count(list, "stacktap.throttled", all->throttled);
+		add_some(list, "stacktap.stalled", all->stalled);
 	}
 	return list->err;
 }

@@ -25,7 +25,9 @@ struct aggregator {
 	struct index sample_index;
 	uint64_t *free_times[SIZE_CLASSES];	/* lists given back; the first word links */
 
-	uint64_t lost[STACKTAP_MAX_SOURCES], throttled[STACKTAP_MAX_SOURCES]; /* no window yet */
+	/* no window yet */
+	uint64_t lost[STACKTAP_MAX_SOURCES], throttled[STACKTAP_MAX_SOURCES];
+	uint64_t stalled[STACKTAP_MAX_SOURCES];
 };
 
 static struct window *window_new(void)
@@ -305,6 +307,12 @@ void aggregator_add_throttled(struct aggregator *aggregator, uint16_t source_id,
 		aggregator->throttled[source_id] += count;
 }
 
+void aggregator_add_stalled(struct aggregator *aggregator, uint16_t source_id, uint64_t count)
+{
+	if (source_id < ARRAY_SIZE(aggregator->stalled))
+		aggregator->stalled[source_id] += count;
+}
+
 uint64_t aggregator_sample_count(const struct aggregator *aggregator)
 {
 	return aggregator->sample_total;
@@ -329,7 +337,8 @@ static void take_losses(struct aggregator *aggregator, struct window *window)
 			continue;
 		window->counts[i].lost = aggregator->lost[id];
 		window->counts[i].throttled = aggregator->throttled[id];
-		aggregator->lost[id] = aggregator->throttled[id] = 0;
+		window->counts[i].stalled = aggregator->stalled[id];
+		aggregator->lost[id] = aggregator->throttled[id] = aggregator->stalled[id] = 0;
 	}
 }
 

@@ -123,14 +123,24 @@ void records_lost(struct records *records, uint16_t source, uint16_t reason, uin
 	lost->entries[0].count = count;
 }
 
-void records_throttle(struct records *records, uint16_t source, uint64_t count)
+static void add_count(struct records *records, uint16_t type, uint16_t source, uint64_t count)
 {
 	struct stacktap_throttle *throttle = records_add(records, sizeof(*throttle));
 
 	throttle->header.size = sizeof(*throttle);
-	throttle->header.type = STACKTAP_RECORD_THROTTLE;
+	throttle->header.type = type;
 	throttle->source = source;
 	throttle->count = count;
+}
+
+void records_throttle(struct records *records, uint16_t source, uint64_t count)
+{
+	add_count(records, STACKTAP_RECORD_THROTTLE, source, count);
+}
+
+void records_stall(struct records *records, uint16_t source, uint64_t count)
+{
+	add_count(records, STACKTAP_RECORD_STALL, source, count);
 }
 
 void records_cpu(struct records *records, uint16_t state)

@@ -298,12 +298,16 @@ static void test_lost_and_throttled(void **state _unused_)
 	/* cumulative, by CPU */
 	records_throttle(&records, 0, 5);
 	records_throttle(&records, 0, 9);
+	records_stall(&records, 0, 1);
+	records_stall(&records, 0, 3);
 	feed(&records, 0);
 	records_throttle(&records, 0, 2);
+	records_stall(&records, 0, 1);
 	feed(&records, 40);
 	drain_flush(drain, 100);
 	assert_int_equal(windows[0]->counts[0].lost, 10);
 	assert_int_equal(windows[0]->counts[0].throttled, 11);
+	assert_int_equal(windows[0]->counts[0].stalled, 4);
 	drain_stats(drain, &drained);
 	assert_int_equal(drained.pending_lost, 0);
 

@@ -290,6 +290,9 @@ static void test_other_records_are_checked(void **state)
 	records_throttle(&records, STACKTAP_MAX_SOURCES, 1);
 	assert_int_equal(parse(records.data, records.bytes, &seen, &stats), -EBADMSG);
 	records_free(&records);
+	records_stall(&records, STACKTAP_MAX_SOURCES, 1);
+	assert_int_equal(parse(records.data, records.bytes, &seen, &stats), -EBADMSG);
+	records_free(&records);
 
 	/* counts of more sources than there is room for */
 	{

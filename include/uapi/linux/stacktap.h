@@ -302,6 +302,7 @@ enum stacktap_record_type {
 	STACKTAP_RECORD_LOST,
 	STACKTAP_RECORD_THROTTLE,
 	STACKTAP_RECORD_CPU,
+	STACKTAP_RECORD_STALL,		/* 1.9 */
 };
 
 /* flags of a SAMPLE */
@@ -510,7 +511,10 @@ struct stacktap_lost_record {
 	struct stacktap_lost_entry entries[];
 };
 
-/* THROTTLE: perf stopped the counter until the next tick. @count is cumulative. */
+/*
+ * THROTTLE: perf stopped the counter until the next tick. STALL: its overflows had ceased, and it
+ * was set anew. Both look the same, @count is cumulative: CNT_THROTTLED or CNT_STALLED.
+ */
 struct stacktap_throttle {
 	struct stacktap_record header;
 	__u16 source;
@@ -523,11 +527,16 @@ enum stacktap_cpu_state {
 	STACKTAP_CPU_OFFLINE,		/* and ends here */
 	STACKTAP_CPU_STOPPED,		/* the session was stopped; the counts are final */
 	STACKTAP_CPU_DESELECTED,	/* sampling ends here because of a filter */
-	STACKTAP_CPU_NO_COUNTER,	/* in GET_CPU: selected, but not sampled (yet) */
+	STACKTAP_CPU_NO_COUNTER,	/* selected, but not sampled (yet) */
 	STACKTAP_CPU_STATES
 };
 
-/* CPU: state of this CPU and the counts of each source on it so far (whole life of the session). */
+/*
+ * CPU: state of this CPU and the counts of each source on it so far (whole life of the session).
+ * From 1.9 on NO_COUNTER also comes in the stream, when the session runs and a counter of a CPU that
+ * comes online, gets its ring or is selected could not be made; GET_CPU and EVENT_NO_COUNTER have the
+ * reason.
+ */
 struct stacktap_cpu_counts {
 	__u64 calls;
 	__u64 recorded;
@@ -569,7 +578,8 @@ struct stacktap_cpu_record {
  *
  * GET_CPU (dump; SESSION_ID restricts it to one session)
  *	-> CPU: nest, one per session and ring
- *		SESSION_ID, CPU_ID, CPU_STATE,
+ *		SESSION_ID, CPU_ID, CPU_STATE, ERRNO (why it has no counter, if that is so; EDQUOT:
+ *		ring_limit_mib),
  *		RING_BYTES, RING_USED,
  *		TABLE_HITS, TABLE_MISSES, TABLE_FRAMES, TABLE_FP_FRAMES, TABLE_SEARCHES, SLICES,
  *		SLICES_REFUSED, HANDLER_NS, DRAIN_NS, and HANDLER_TIMES, DRAIN_TIMES: nests of u64 by
@@ -697,7 +707,7 @@ enum stacktap_attr {
 	STACKTAP_A_EVENT_TIME,		/* u64, time */
 	STACKTAP_A_EVENT_COUNT,		/* u64 */
 	STACKTAP_A_SRC_ID,		/* u32, in EVENT */
-	STACKTAP_A_ERRNO,		/* u32, positive, in EVENT */
+	STACKTAP_A_ERRNO,		/* u32, positive, in EVENT and, from 1.9 on, CPU */
 	STACKTAP_A_TABLES,		/* u32 */
 	STACKTAP_A_TABLE_ROWS,		/* u64 */
 	STACKTAP_A_TABLE_BYTES,		/* u64 */
@@ -830,11 +840,12 @@ enum stacktap_event {
 	STACKTAP_EVENT_FALLBACK,	/* CPU_ID, SRC_ID, ERRNO */
 	STACKTAP_EVENT_THROTTLE,	/* CPU_ID, SRC_ID, EVENT_COUNT */
 	STACKTAP_EVENT_LOSS,		/* CPU_ID, EVENT_COUNT */
-	STACKTAP_EVENT_STALL,		/* CPU_ID */
+	STACKTAP_EVENT_STALL,		/* CPU_ID; from 1.9 on SRC_ID and EVENT_COUNT */
 	STACKTAP_EVENT_DEGRADED,	/* EVENT_COUNT: A_DEGRADED by now; 1.8, as the next */
 	STACKTAP_EVENT_RECOVERED,	/* EVENT_COUNT: the same, absent when it is 0 */
 	STACKTAP_EVENT_MULTIPLEX,	/* CPU_ID, SRC_ID, EVENT_COUNT: counters; 1.9, as the next */
 	STACKTAP_EVENT_MULTIPLEX_END,	/* the same */
+	STACKTAP_EVENT_NO_COUNTER,	/* CPU_ID, ERRNO: state NO_COUNTER in the stream; 1.9 */
 	STACKTAP_EVENT_KINDS
 };
 

@@ -66,10 +66,18 @@ def guest(t):
     for burner in burners:
         t.stop(burner)
     out, _ = t.stop(events)
-    kinds = [json.loads(line)["event"] for line in out.splitlines() if line.startswith("{")]
-    t.equal("stall" in kinds, mended > 0, "a counter set anew is announced")
+    told = [e for e in map(json.loads, out.splitlines())
+            if e["session"] == record[1] and e["event"] == "stall"]
+    t.ok(sum(e["count"] for e in told) == mended and all(e["source"] == 0 for e in told),
+         "a counter set anew is announced", told)
+    with open(t.path("mended.json"), "w", encoding="ascii") as f:
+        json.dump(mended, f)
 
 
 def host(t):
     samples = t.load("stall.otlp")
     t.equal(sorted({s.cpu for s in samples}), list(range(SMP)), "all CPUs were sampled")
+    with open(f"{t.dir}/mended.json", encoding="ascii") as f:
+        mended = json.load(f)
+    told = {s.profile.profile_id: dict(s.profile.attributes).get("stacktap.stalled", 0) for s in samples}
+    t.equal(sum(told.values()), mended, "and so does the stream tell of each counter set anew")

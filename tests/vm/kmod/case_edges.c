@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "cases.h"
@@ -119,21 +120,13 @@ void case_edges(void)
 	client_close(&client);
 }
 
-/* Stashes count towards the limit of rings: with nothing left of it none can be had. */
-void case_limit(void)
+/* Rings of further sessions, until nothing is left of their limit. Returns how many, and what ended it. */
+static unsigned int take_limit(int *fds, int *ret_err)
 {
-	int fds[STACKTAP_MAX_SESSIONS], err = 0;
-	unsigned int nr = 0, i;
-	struct client client;
-	struct message message;
+	unsigned int nr = 0;
 	uint32_t bytes;
+	int err = 0;
 
-	if (!tap(!client_open(&client) && !client_add_rings(&client, 65536), "open, rings") ||
-	    !tap(!client_set_sources(&client, &fast_clock, 1), "a source"))
-		return;
-	client_begin(&client, &message, STACKTAP_CMD_SET_SESSION);
-	message_put(&message, STACKTAP_A_TWO_PHASE, NULL, 0);
-	tap(!client_send(&client, &message), "two phases");
 	for (bytes = STACKTAP_RING_MAX_BYTES; bytes >= STACKTAP_RING_MIN_BYTES; bytes /= 2) {
 		while (nr < STACKTAP_MAX_SESSIONS - 1) {
 			struct stacktap_ring_create create = {
@@ -151,6 +144,33 @@ void case_limit(void)
 			}
 		}
 	}
+	*ret_err = err;
+	return nr;
+}
+
+/* Two phases need a stash on every CPU. */
+static bool open_stashed(struct client *client)
+{
+	struct message message;
+
+	if (!tap(!client_open(client) && !client_add_rings(client, 65536), "open, rings") ||
+	    !tap(!client_set_sources(client, &fast_clock, 1), "a source"))
+		return false;
+	client_begin(client, &message, STACKTAP_CMD_SET_SESSION);
+	message_put(&message, STACKTAP_A_TWO_PHASE, NULL, 0);
+	return tap(!client_send(client, &message), "two phases");
+}
+
+/* Stashes count towards the limit of rings: with nothing left of it none can be had. */
+void case_limit(void)
+{
+	int fds[STACKTAP_MAX_SESSIONS], err;
+	struct client client;
+	unsigned int nr, i;
+
+	if (!open_stashed(&client))
+		return;
+	nr = take_limit(fds, &err);
 	tap(err == EDQUOT, "rings of %u sessions, then: %s", nr, strerror(err));
 	err = client_start(&client);
 	tap(err == -ENOMEM && strstr(client.wire.sentence, "ring_limit_mib"), "START: %s, '%s'",
@@ -158,6 +178,74 @@ void case_limit(void)
 	for (i = 0; i < nr; i++)
 		close(fds[i]);
 	tap(!client_start(&client) && !client_stop(&client), "START when they are gone");
+	client_close(&client);
+}
+
+/* The errno in the event of @kind about CPU 1, or 0. Takes all that came. */
+static unsigned int announced(struct wire *wire, unsigned int kind)
+{
+	unsigned int error = 0;
+	char buffer[8192];
+	ssize_t size;
+
+	while ((size = recv(wire->fd, buffer, sizeof(buffer), MSG_DONTWAIT)) > (ssize_t)NLMSG_LENGTH(4)) {
+		const void *attrs = buffer + NLMSG_LENGTH(4);
+
+		size -= NLMSG_LENGTH(4);
+		if (attr_u8(attrs, size, STACKTAP_A_EVENT_KIND) == kind &&
+		    attr_u32(attrs, size, STACKTAP_A_CPU_ID) == 1)
+			error = attr_u32(attrs, size, STACKTAP_A_ERRNO);
+	}
+	return error;
+}
+
+static bool has_state(struct client *client, unsigned int state)
+{
+	unsigned int i;
+
+	for (i = 0; i < 300; i++) {
+		client_drain(client);
+		if (client->rings[1].state == state && client_cpu_state(client, 1) == state)
+			return true;
+		usleep(100000);
+	}
+	return false;
+}
+
+/* A CPU comes online and there is nothing left for its stash: said with the reason, once each time. */
+void case_no_counter(void)
+{
+	int fds[STACKTAP_MAX_SESSIONS], err;
+	struct client client;
+	unsigned int nr, i, error;
+	struct wire wire;
+
+	if (!open_stashed(&client) ||
+	    !tap(!wire_open(&wire) && !setsockopt(wire.fd, SOL_NETLINK, NETLINK_ADD_MEMBERSHIP,
+						  &wire.group, sizeof(wire.group)), "join"))
+		return;
+	tap(load_set_online(1, false) && !client_start(&client), "START without CPU 1");
+	nr = take_limit(fds, &err);
+	announced(&wire, STACKTAP_EVENT_NO_COUNTER);
+	tap(err == EDQUOT && load_set_online(1, true), "nothing is left, CPU 1 comes");
+	tap(has_state(&client, STACKTAP_CPU_NO_COUNTER), "it has no counter, by the dump and by the stream");
+	tap(client_cpu_error(&client, 1) == EDQUOT, "the dump says why: %u",
+	    client_cpu_error(&client, 1));
+	usleep(300000);
+	error = announced(&wire, STACKTAP_EVENT_NO_COUNTER);
+	tap(error == EDQUOT, "and so does an event: %u", error);
+	tap(client_set_filter(&client, 0, NULL, 0, 0) == -ENOMEM, "it is tried again with a filter");
+	client_drain(&client);
+	tap(client.rings[1].refusals == 1, "and not told again: %" PRIu64, client.rings[1].refusals);
+	for (i = 0; i < nr; i++)
+		close(fds[i]);
+	tap(!client_set_filter(&client, 0, NULL, 0, 0) && has_state(&client, STACKTAP_CPU_ONLINE),
+	    "with room again it gets one");
+	tap(!client_cpu_error(&client, 1), "and has no reason any more");
+	tap(!client_stop(&client), "STOP");
+	client_drain(&client);
+	tap(client_balanced(&client), "the ledger balances");
+	wire_close(&wire);
 	client_close(&client);
 }
 

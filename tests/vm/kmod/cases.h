@@ -17,6 +17,7 @@ void case_refusals(void);
 void case_events(void);
 void case_edges(void);
 void case_limit(void);
+void case_no_counter(void);
 void case_turned_back(void);
 void case_tables(void);
 void case_table_limits(void);

@@ -199,8 +199,15 @@ static void client_take(struct client *client, unsigned int cpu,
 	case STACKTAP_RECORD_THROTTLE:
 		ledgers[throttle->source].throttles = throttle->count;
 		break;
+	case STACKTAP_RECORD_STALL:
+		ledgers[throttle->source].stalls = throttle->count;
+		break;
 	case STACKTAP_RECORD_CPU:
+		client->rings[cpu].refusals += state->state == STACKTAP_CPU_NO_COUNTER;
+		if (state->state == STACKTAP_CPU_NO_COUNTER && !client->rings[cpu].anchors)
+			client_malformed(client, "NO_COUNTER before CLOCK_ANCHOR");
 		if (state->state != STACKTAP_CPU_STOPPED &&
+		    state->state != STACKTAP_CPU_NO_COUNTER &&
 		    (state->state == STACKTAP_CPU_ONLINE) ==
 		    (client->rings[cpu].state == STACKTAP_CPU_ONLINE))
 			client_malformed(client, "a CPU that begins twice or ends twice");
@@ -462,6 +469,7 @@ uint64_t client_unrecorded(struct client *client)
 struct cpu_query {
 	unsigned int cpu;
 	unsigned int state;
+	unsigned int error;
 };
 
 static void client_visit_state(const void *attrs, size_t size, void *arg)
@@ -470,18 +478,31 @@ static void client_visit_state(const void *attrs, size_t size, void *arg)
 	size_t cpu_size;
 	const void *cpu = attr_find(attrs, size, STACKTAP_A_CPU, &cpu_size);
 
-	if (cpu && attr_u32(cpu, cpu_size, STACKTAP_A_CPU_ID) == query->cpu)
-		query->state = attr_u8(cpu, cpu_size, STACKTAP_A_CPU_STATE);
+	if (!cpu || attr_u32(cpu, cpu_size, STACKTAP_A_CPU_ID) != query->cpu)
+		return;
+	query->state = attr_u8(cpu, cpu_size, STACKTAP_A_CPU_STATE);
+	query->error = attr_u32(cpu, cpu_size, STACKTAP_A_ERRNO);
 }
 
-unsigned int client_cpu_state(struct client *client, unsigned int cpu)
+static struct cpu_query client_ask_cpu(struct client *client, unsigned int cpu)
 {
 	struct cpu_query query = { .cpu = cpu };
 	struct message message;
 
 	message_begin(&client->wire, &message, STACKTAP_CMD_GET_CPU, NLM_F_DUMP);
 	message_put_u64(&message, STACKTAP_A_SESSION_ID, client->info.session_id);
-	return wire_call(&client->wire, &message, client_visit_state, &query) ? 0 : query.state;
+	wire_call(&client->wire, &message, client_visit_state, &query);
+	return query;
+}
+
+unsigned int client_cpu_state(struct client *client, unsigned int cpu)
+{
+	return client_ask_cpu(client, cpu).state;
+}
+
+unsigned int client_cpu_error(struct client *client, unsigned int cpu)
+{
+	return client_ask_cpu(client, cpu).error;
 }
 
 bool client_balanced(struct client *client)

@@ -17,6 +17,7 @@ struct ledger {
 	uint64_t samples;
 	uint64_t lost[STACKTAP_LOST_REASONS];
 	uint64_t throttles;
+	uint64_t stalls;
 	uint64_t configs;
 	bool configured;		/* a CONFIG came since the CPU was last told to end */
 	bool final;			/* a CPU record with STATE_STOPPED came last */
@@ -53,6 +54,7 @@ struct ring {
 	uint16_t first_type;
 	uint16_t state;			/* of the last CPU record */
 	uint64_t anchors;
+	uint64_t refusals;		/* CPU records with STATE_NO_COUNTER */
 	uint64_t slice_bytes;		/* of what was unread at the last drain */
 };
 
@@ -123,6 +125,8 @@ uint64_t client_unrecorded(struct client *client);
 
 /* What the dump says of @cpu, an enum stacktap_cpu_state, or 0. */
 unsigned int client_cpu_state(struct client *client, unsigned int cpu);
+/* And why @cpu has no counter, an errno, or 0. */
+unsigned int client_cpu_error(struct client *client, unsigned int cpu);
 
 /* Does the ledger of every CPU and source balance after a stop? Prints what does not. */
 bool client_balanced(struct client *client);

@@ -28,6 +28,7 @@ static const struct {
 	{ "events", case_events },
 	{ "edges", case_edges },
 	{ "limit", case_limit },
+	{ "no-counter", case_no_counter },
 	{ "turned-back", case_turned_back },
 	{ "tables", case_tables },
 	{ "table-limits", case_table_limits },
