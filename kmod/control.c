@@ -227,7 +227,7 @@ static int control_reconcile(struct stacktap_session *session)
 	return ret;
 }
 
-/* The same for a session that runs and goes on if it fails: then the CPUs that lack counters are told. */
+/* The same for a session that goes on if it fails: then the CPUs that lack counters are told. */
 static int control_follow(struct stacktap_session *session)
 {
 	int err = control_reconcile(session);

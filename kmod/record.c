@@ -16,8 +16,8 @@ static_assert(STACKTAP_CPU_STATES <=
 	      BITS_PER_BYTE * sizeof_field(struct stacktap_cpu, states_due));
 
 /* THROTTLE or STALL, unless @count is what was reported before. False: there is no room. */
-static bool record_count(struct stacktap_counter *counter, enum stacktap_record_type type, u64 count,
-			 u64 *reported, s64 *space)
+static bool record_count(struct stacktap_counter *counter, enum stacktap_record_type type,
+			 u64 count, u64 *reported, s64 *space)
 {
 	struct stacktap_ring *ring = counter->cpu->ring;
 	struct stacktap_throttle *record = ring_head(ring);
@@ -41,8 +41,9 @@ static s64 record_counts(struct stacktap_cpu *cpu, s64 space)
 	struct stacktap_counter *counter;
 
 	for (counter = cpu->counters; counter < cpu->counters + STACKTAP_MAX_SOURCES; counter++) {
-		if (record_count(counter, STACKTAP_RECORD_THROTTLE, local64_read(&counter->throttled),
-				 &counter->throttled_reported, &space) &&
+		if (record_count(counter, STACKTAP_RECORD_THROTTLE,
+				 local64_read(&counter->throttled), &counter->throttled_reported,
+				 &space) &&
 		    record_count(counter, STACKTAP_RECORD_STALL, READ_ONCE(counter->stalled),
 				 &counter->stalled_reported, &space))
 			continue;

@@ -38,9 +38,9 @@ static inline void record_init(struct stacktap_record *header, u16 type, u16 fla
 }
 
 /*
- * What the ring owes, which is written before the next sample: THROTTLE, STALL, LOST, and what the sample
- * is to be read by. Returns the space left, none when something of the latter did not fit, or what
- * record_space() does.
+ * What the ring owes, which is written before the next sample: THROTTLE, STALL, LOST, and what the
+ * sample is to be read by. Returns the space left, none when something of the latter did not fit, or
+ * what record_space() does.
  */
 s64 record_settle(struct stacktap_cpu *cpu, s64 space);
 

@@ -249,7 +249,7 @@ static void config_flags(struct records *records, unsigned int flags)
 	((struct stacktap_record *)(void *)(records->data + offset))->flags = (uint16_t)flags;
 }
 
-/* Each CPU by itself: its samples before, meanwhile and afterwards. It ends with the counter, too. */
+/* Each CPU by itself: samples before, meanwhile and afterwards. It ends with the counter, too. */
 static void test_multiplexing(void **state _unused_)
 {
 	struct records records = { 0 };

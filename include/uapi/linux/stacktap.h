@@ -533,9 +533,9 @@ enum stacktap_cpu_state {
 
 /*
  * CPU: state of this CPU and the counts of each source on it so far (whole life of the session).
- * From 1.9 on NO_COUNTER also comes in the stream, when the session runs and a counter of a CPU that
- * comes online, gets its ring or is selected could not be made; GET_CPU and EVENT_NO_COUNTER have the
- * reason.
+ * From 1.9 on NO_COUNTER also comes in the stream, when the session runs and a counter of a CPU
+ * that comes online, gets its ring or is selected could not be made; GET_CPU and EVENT_NO_COUNTER
+ * have the reason.
  */
 struct stacktap_cpu_counts {
 	__u64 calls;
@@ -588,16 +588,16 @@ struct stacktap_cpu_record {
  *			CNT_SRC_ID, CNT_TYPE, CNT_CONFIG, CNT_PERIOD, CNT_FALLBACK_ERRNO (what counts here)
  *			CNT_CALLS, CNT_RECORDED, CNT_FILTERED, CNT_THROTTLED, CNT_LOST: nest of u64 by
  *			reason + 1, CNT_ENABLED_NS, CNT_RUNNING_NS,
- *			CNT_MOVED, CNT_STALE, CNT_STALLED, CNT_SHARE, CNT_MULTIPLEXED, CNT_KERNEL_END,
- *			CNT_USER_END: nests of u64 by reason + 1
+ *			CNT_MOVED, CNT_STALE, CNT_STALLED, CNT_SHARE, CNT_MULTIPLEXED,
+ *			CNT_KERNEL_END, CNT_USER_END: nests of u64 by reason + 1
  *
  * A hardware counter shares the PMU with others, which may take turns with it or, pinned, take its
  * place. Every two seconds the module looks at each whose CPU was busy since, for how much of the
  * time that it was enabled it ran: CNT_SHARE. When that is below STACKTAP_MULTIPLEX_PERCENT the
  * counter is multiplexed, which CNT_MULTIPLEXED counts, EVENT_MULTIPLEX announces and CONFIG tells;
  * what it samples stands for that part of the time alone. When a look finds it at that or above,
- * EVENT_MULTIPLEX_END and CONFIG say so; without a word it ends with the counter. Counters are never
- * pinned, so perf never disables one for want of a place.
+ * EVENT_MULTIPLEX_END and CONFIG say so; without a word it ends with the counter. Counters are
+ * never pinned, so perf never disables one for want of a place.
  *
  * HANDLER_* are of the overflow handler, once for each of its calls: both phases where they are one,
  * else the first. DRAIN_* are of phase 2, once for each time that it emptied the stash, of one sample
@@ -843,7 +843,7 @@ enum stacktap_event {
 	STACKTAP_EVENT_STALL,		/* CPU_ID; from 1.9 on SRC_ID and EVENT_COUNT */
 	STACKTAP_EVENT_DEGRADED,	/* EVENT_COUNT: A_DEGRADED by now; 1.8, as the next */
 	STACKTAP_EVENT_RECOVERED,	/* EVENT_COUNT: the same, absent when it is 0 */
-	STACKTAP_EVENT_MULTIPLEX,	/* CPU_ID, SRC_ID, EVENT_COUNT: counters; 1.9, as the next */
+	STACKTAP_EVENT_MULTIPLEX,	/* CPU_ID, SRC_ID, EVENT_COUNT; 1.9, as the next */
 	STACKTAP_EVENT_MULTIPLEX_END,	/* the same */
 	STACKTAP_EVENT_NO_COUNTER,	/* CPU_ID, ERRNO: state NO_COUNTER in the stream; 1.9 */
 	STACKTAP_EVENT_KINDS
