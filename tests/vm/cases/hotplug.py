@@ -13,7 +13,7 @@ from cases import images
 
 SMP = 3
 ROUNDS = 12
-COMERS = 10          # sessions that come and go meanwhile, at least
+COMERS = 5           # sessions that come and go meanwhile, at least
 MOST_ROUNDS = 72     # until an overflow comes on a CPU's way down, which every other dozen has
 
 
