@@ -116,7 +116,7 @@ void drain_stats(const struct drain *drain, struct drain_stats *ret_stats)
 	*ret_stats = drain->stats;
 	aside_stats(drain->aside, &ret_stats->late);
 	aggregator_pending(drain->aggregator, &ret_stats->pending_lost,
-			   &ret_stats->pending_throttled);
+			   &ret_stats->pending_throttled, &ret_stats->pending_stalled);
 }
 
 bool drain_window_due(const struct drain_options *options, uint64_t age_ns, uint64_t samples)

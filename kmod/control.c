@@ -99,6 +99,9 @@ static void cpu_announce_config(struct stacktap_cpu *cpu, void *arg)
 
 	/* what overflowed before comes before it */
 	capture_drain_cpu(cpu);
+	/* it has left, or is about to be made anew, which tells all of it */
+	if (cpu->state != STACKTAP_CPU_ONLINE)
+		return;
 	for (i = 0; i < cpu->session->nr_sources; i++)
 		if (!arg || arg == &cpu->counters[i])
 			record_owe_config(&cpu->counters[i]);
@@ -239,7 +242,8 @@ static int control_follow(struct stacktap_session *session)
 		if (!pc || pc->error == pc->error_told)
 			continue;
 		pc->error_told = pc->error;
-		if (!pc->error)
+		/* it may have left meanwhile, which told more */
+		if (!pc->error || !cpumask_test_cpu(cpu, session->online))
 			continue;
 		cpu_call(pc, cpu_refuse, NULL);
 		events_raise_refused(pc);

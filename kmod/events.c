@@ -90,14 +90,20 @@ static void events_send(struct stacktap_session *session)
 	unsigned int kind;
 
 	for (kind = 1; kind < STACKTAP_EVENT_KINDS; kind++) {
-		struct stacktap_event_subject *subject = &session->event_subjects[kind];
+		struct stacktap_event_subject subject;
 		struct event event = { .kind = kind };
+		bool was_noted;
 
 		/*
 		 * Cleared before the counts are read, which test_and_clear_bit() orders: what
 		 * comes later is noted again.
 		 */
-		if (!test_and_clear_bit(kind, &session->events))
+		spin_lock(&session->events_lock);
+		was_noted = test_and_clear_bit(kind, &session->events);
+		subject = session->event_subjects[kind];
+		session->event_subjects[kind].count = 0;
+		spin_unlock(&session->events_lock);
+		if (!was_noted)
 			continue;
 		switch (kind) {
 		case STACKTAP_EVENT_LOSS:
@@ -110,20 +116,23 @@ static void events_send(struct stacktap_session *session)
 		case STACKTAP_EVENT_STALL:
 		case STACKTAP_EVENT_MULTIPLEX:
 		case STACKTAP_EVENT_MULTIPLEX_END:
-			event.count = atomic_xchg(&subject->count, 0);
-			if (!event.count)
-				continue;
+			event.count = subject.count;
 			fallthrough;
 		case STACKTAP_EVENT_FALLBACK:
 			event.has_source = true;
-			event.source = READ_ONCE(subject->source);
-			fallthrough;
+			event.source = subject.source;
+			event.has_cpu = true;
+			event.cpu = subject.cpu;
+			event.error = subject.error;
+			break;
 		case STACKTAP_EVENT_NO_COUNTER:
+			event.count = subject.count;
+			fallthrough;
 		case STACKTAP_EVENT_CPU_ONLINE:
 		case STACKTAP_EVENT_CPU_OFFLINE:
 			event.has_cpu = true;
-			event.cpu = READ_ONCE(subject->cpu);
-			event.error = READ_ONCE(subject->error);
+			event.cpu = subject.cpu;
+			event.error = subject.error;
 			break;
 		case STACKTAP_EVENT_DEGRADED:
 		case STACKTAP_EVENT_RECOVERED:
@@ -158,13 +167,14 @@ static void events_raise_about(struct stacktap_session *session, enum stacktap_e
 {
 	struct stacktap_event_subject *subject = &session->event_subjects[kind];
 
-	if (!test_bit(kind, &session->events)) {
-		WRITE_ONCE(subject->cpu, cpu);
-		WRITE_ONCE(subject->source, source);
-		WRITE_ONCE(subject->error, error);
+	spin_lock(&session->events_lock);
+	if (events_note(session, kind)) {
+		subject->cpu = cpu;
+		subject->source = source;
+		subject->error = error;
 	}
-	atomic_inc(&subject->count);
-	events_note(session, kind);
+	subject->count++;
+	spin_unlock(&session->events_lock);
 	events_kick(session);
 }
 
@@ -187,6 +197,7 @@ void events_raise_counter(const struct stacktap_counter *counter, enum stacktap_
 void events_init(struct stacktap_session *session)
 {
 	INIT_DELAYED_WORK(&session->events_work, events_run);
+	spin_lock_init(&session->events_lock);
 	session->events_sent = jiffies - EVENTS_INTERVAL;
 }
 

@@ -31,7 +31,7 @@ struct stacktap_event_subject {
 	unsigned int cpu;
 	unsigned int source;
 	unsigned int error;
-	atomic_t count;		/* of them */
+	unsigned int count;	/* of them */
 };
 
 /*
@@ -48,7 +48,7 @@ struct stacktap_event_subject {
  */
 struct stacktap_session {
 	u64 id;
-	unsigned int slot;	/* its bit in the per-CPU words of capture.c */
+	unsigned int slot;	/* its bit in the per-CPU words of defer.c */
 	struct kref kref;
 	struct rcu_head rcu;
 	struct hlist_node hotplug_node;
@@ -95,6 +95,7 @@ struct stacktap_session {
 	struct delayed_work events_work;
 	unsigned long events;	/* bits of enum stacktap_event */
 	unsigned long events_sent; /* jiffies */
+	spinlock_t events_lock;	/* the subjects, with the bits of their kinds; not of LOSS and THROTTLE */
 	struct stacktap_event_subject event_subjects[STACKTAP_EVENT_KINDS];
 };
 

@@ -319,12 +319,13 @@ uint64_t aggregator_sample_count(const struct aggregator *aggregator)
 }
 
 void aggregator_pending(const struct aggregator *aggregator, uint64_t *ret_lost,
-			uint64_t *ret_throttled)
+			uint64_t *ret_throttled, uint64_t *ret_stalled)
 {
-	*ret_lost = *ret_throttled = 0;
+	*ret_lost = *ret_throttled = *ret_stalled = 0;
 	for (size_t i = 0; i < ARRAY_SIZE(aggregator->lost); i++) {
 		*ret_lost += aggregator->lost[i];
 		*ret_throttled += aggregator->throttled[i];
+		*ret_stalled += aggregator->stalled[i];
 	}
 }
 

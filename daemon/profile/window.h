@@ -154,7 +154,7 @@ void aggregator_add_stalled(struct aggregator *aggregator, uint16_t source_id, u
 uint64_t aggregator_sample_count(const struct aggregator *aggregator);	/* in the open window */
 /* Losses that no window has taken yet. */
 void aggregator_pending(const struct aggregator *aggregator, uint64_t *ret_lost,
-			uint64_t *ret_throttled);
+			uint64_t *ret_throttled, uint64_t *ret_stalled);
 
 /*
  * Close the window: everything collected since the last close moves to *ret_window, which is NULL

@@ -314,12 +314,14 @@ static void test_lost_and_throttled(void **state _unused_)
 	/* behind the last sample: no window takes them, and they are known all the same */
 	records_lost(&records, 0, STACKTAP_LOST_OFFLINE, 4);
 	records_throttle(&records, 0, 12);
+	records_stall(&records, 0, 5);
 	feed(&records, 0);
 	drain_flush(drain, 200);
 	assert_int_equal(window_count, 1);
 	drain_stats(drain, &drained);
 	assert_int_equal(drained.pending_lost, 4);
 	assert_int_equal(drained.pending_throttled, 3);
+	assert_int_equal(drained.pending_stalled, 2);
 }
 
 static void test_gap_marks_samples(void **state _unused_)

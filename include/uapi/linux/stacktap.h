@@ -535,7 +535,7 @@ enum stacktap_cpu_state {
  * CPU: state of this CPU and the counts of each source on it so far (whole life of the session).
  * From 1.9 on NO_COUNTER also comes in the stream, when the session runs and a counter of a CPU
  * that comes online, gets its ring or is selected could not be made; GET_CPU and EVENT_NO_COUNTER
- * have the reason.
+ * have the reason. ONLINE ends it; when the CPU goes or is deselected instead, nothing does.
  */
 struct stacktap_cpu_counts {
 	__u64 calls;
@@ -845,7 +845,7 @@ enum stacktap_event {
 	STACKTAP_EVENT_RECOVERED,	/* EVENT_COUNT: the same, absent when it is 0 */
 	STACKTAP_EVENT_MULTIPLEX,	/* CPU_ID, SRC_ID, EVENT_COUNT; 1.9, as the next */
 	STACKTAP_EVENT_MULTIPLEX_END,	/* the same */
-	STACKTAP_EVENT_NO_COUNTER,	/* CPU_ID, ERRNO: state NO_COUNTER in the stream; 1.9 */
+	STACKTAP_EVENT_NO_COUNTER,	/* CPU_ID, ERRNO, EVENT_COUNT: CPUs; 1.9 */
 	STACKTAP_EVENT_KINDS
 };
 
