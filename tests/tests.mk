@@ -94,8 +94,8 @@ test-more: ## the VM cases that make test leaves out; FULL=1 for all of them on 
 	$(Q)tests/run "$(O)" "$(MAKE)" setup more-x86_64 more-arm64
 
 # `make test` takes two CPUs less than 15 minutes.
-quick_x86_64 := kmod command control daemon images known_split short_lived unwind clock_count cost sessions
-quick_arm64 := kmod control kernel_time known_split unwind budget clock_count
+quick_x86_64 := kmod command control daemon known_split short_lived unwind clock_count
+quick_arm64 := kmod kernel_time known_split unwind budget
 
 # What make test-more leaves to one architecture or to a kernel of our own, unless FULL=1: here PMUs are
 # only on arm64,
