@@ -31,6 +31,17 @@ def settings(case):
                 getattr(case, "BOOT_TIMEOUT", 1800))
 
 
+def read(path):
+    """What one of the kernel's files says, /proc/sys/… for one."""
+    with open(path, encoding="ascii") as f:
+        return f.read().strip()
+
+
+def write(path, value):
+    with open(path, "w", encoding="ascii") as f:
+        f.write(str(value))
+
+
 class Host:
     """The host's half of a case."""
 

@@ -12,6 +12,8 @@ import json
 import re
 import time
 
+from kit import read, write
+
 LOAD = False
 ALONE = True
 SMP = 1
@@ -41,16 +43,6 @@ while True:
         client.sendall(b"x" * 1000)
     time.sleep(0.1)
 """
-
-
-def read(path):
-    with open(path, encoding="ascii") as f:
-        return f.read().strip()
-
-
-def write(path, value):
-    with open(path, "w", encoding="ascii") as f:
-        f.write(str(value))
 
 
 def until(condition, what):

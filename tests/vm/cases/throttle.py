@@ -4,6 +4,8 @@ the next tick. Each time is counted on its CPU, announced, and in the stream whi
 
 import json
 
+from kit import read, write
+
 LOAD = False
 SMP = 2
 TIMEOUT = 600
@@ -12,16 +14,6 @@ CALLS = 200
 MAX_RATE = "/proc/sys/kernel/perf_event_max_sample_rate"
 # while this is 0 perf takes no other rate
 PERCENT = "/proc/sys/kernel/perf_cpu_time_max_percent"
-
-
-def read(path):
-    with open(path, encoding="ascii") as f:
-        return f.read().strip()
-
-
-def write(path, value):
-    with open(path, "w", encoding="ascii") as f:
-        f.write(str(value))
 
 
 def per_cpu(t, session, name):
