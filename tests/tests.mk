@@ -99,11 +99,11 @@ quick_arm64 := kmod kernel_time known_split unwind budget
 
 # What make test-more leaves out unless FULL=1. On x86_64: a guest has no PMU to share, and the rest runs
 # on the kernel of test-debug-kernel.
-spare_x86_64 := beside abuse lifetimes netlink_fuzz no_counter
+spare_x86_64 := beside abuse netlink_fuzz no_counter
 # On arm64: this code is the same as on x86_64, and the last two run on the kernel of test-nmi.
 spare_arm64 := abi absent abuse bad_frames bad_input command containers daemon doctor filters images \
-	isolated lifecycle lifetimes lockdown netlink_fuzz no_counter reload sideband_loss table_limit \
-	tables_fuzz depth tables
+	isolated lifecycle lifetimes lockdown netlink_fuzz no_counter recovery reload sessions short_lived \
+	sideband_loss sparse_cpus table_limit tables_fuzz depth tables
 
 .PHONY: vm-quick vm-more
 vm-quick:
@@ -123,7 +123,7 @@ test-stacks: ## stacks of Debian's programs in both guests against libdwfl and p
 		$(MAKE) ARCH=$$arch LANE=stacks CASES="unwind_ exec_storm slices" vm || exit; done
 
 # what asks most of the module, in reasonable time; FULL=1 for every case
-debug_cases := $(if $(FULL),,kmod abuse lifetimes netlink_fuzz no_counter)
+debug_cases := $(if $(FULL),,kmod abuse netlink_fuzz no_counter)
 
 .PHONY: test-debug-kernel
 test-debug-kernel: ## the module under KASAN, lockdep, kmemleak and others
