@@ -123,7 +123,7 @@ test-stacks: ## stacks of Debian's programs in both guests against libdwfl and p
 		$(MAKE) ARCH=$$arch LANE=stacks CASES="unwind_ exec_storm slices" vm || exit; done
 
 # what asks most of the module, in reasonable time; FULL=1 for every case
-debug_cases := $(if $(FULL),,kmod abuse netlink_fuzz no_counter)
+debug_cases := $(if $(FULL),,abuse netlink_fuzz no_counter)
 
 .PHONY: test-debug-kernel
 test-debug-kernel: ## the module under KASAN, lockdep, kmemleak and others
