@@ -411,45 +411,45 @@ static void on_lost(struct drain *drain, const struct stacktap_lost_record *lost
 				    lost->entries[i].count);
 }
 
+/* By how much a count that only grows has grown since @seen, which is brought up to it. */
+static uint64_t grown(uint64_t *seen, uint64_t count)
+{
+	uint64_t more = count > *seen ? count - *seen : 0;
+
+	*seen = count;
+	return more;
+}
+
 static void on_throttle(struct drain *drain, uint32_t cpu,
 			const struct stacktap_throttle *throttle)
 {
 	struct cpu_told *told = told_by(drain, cpu);
-	uint64_t *seen;
 
-	if (!told)
-		return;
-	seen = &told->throttles[throttle->source];
-	if (throttle->count > *seen)
+	if (told)
 		aggregator_add_throttled(drain->aggregator, throttle->source,
-					 throttle->count - *seen);
-	*seen = throttle->count;
+					 grown(&told->throttles[throttle->source], throttle->count));
 }
 
 static void on_stall(struct drain *drain, uint32_t cpu, const struct stacktap_throttle *stall)
 {
 	struct cpu_told *told = told_by(drain, cpu);
-	uint64_t *seen;
+	uint64_t more = told ? grown(&told->stalls[stall->source], stall->count) : 0;
 
-	if (!told)
+	if (!more)
 		return;
-	seen = &told->stalls[stall->source];
-	if (stall->count > *seen) {
-		aggregator_add_stalled(drain->aggregator, stall->source, stall->count - *seen);
-		log_info("CPU %u: overflows of %s had ceased, its counter was set anew", cpu,
-			 drain->sources[stall->source].name);
-	}
-	*seen = stall->count;
+	aggregator_add_stalled(drain->aggregator, stall->source, more);
+	log_info("CPU %u: overflows of %s had ceased, its counter was set anew", cpu,
+		 drain->sources[stall->source].name);
 }
 
-/* Where sampling ends the counters are gone. */
 static void on_cpu(struct drain *drain, uint32_t cpu, const struct stacktap_cpu_record *record)
 {
+	if (record->state == STACKTAP_CPU_ONLINE)
+		return;
 	if (record->state == STACKTAP_CPU_NO_COUNTER)
 		log_warning("CPU %u is not sampled: it has no counter, see stacktap status", cpu);
 	for (uint16_t source = 0; source < STACKTAP_MAX_SOURCES; source++)
-		if (record->state != STACKTAP_CPU_ONLINE)
-			on_multiplexed(drain, cpu, source, false);
+		on_multiplexed(drain, cpu, source, false);
 }
 
 static void on_record(void *ctx, uint32_t cpu, const struct stacktap_record *record)
