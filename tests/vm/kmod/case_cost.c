@@ -190,42 +190,64 @@ static bool within(const struct times *times, uint32_t limit)
 	return true;
 }
 
-/* Deeper than any sample may show, with a @limit of the walk's time, 0 for the module's own. */
-static void sample_hostile(bool two_phase, uint32_t limit)
+/*
+ * A session that shows @visit stacks of any depth. A walk takes @limit ns at most, or what the module allows
+ * where that is 0.
+ */
+static bool begin_long_walks(struct client *client, bool two_phase, uint32_t limit, const char *title,
+			     void (*visit)(const struct sample_view *view, void *arg), void *arg)
 {
-	const char *how = two_phase ? "two phases" : "one phase";
-	struct times handler, drain;
-	struct deep deep = { 0 };
 	struct message message;
-	struct client client;
-	int err;
 
-	if (!tap(!client_open(&client) && !client_add_rings(&client, 4 << 20) &&
-		 !client_set_sources(&client, &sampled, 1), "deep, %s: a session", how))
-		return;
-	client.visit = visit_deep;
-	client.visit_arg = &deep;
-	client_begin(&client, &message, STACKTAP_CMD_SET_SESSION);
+	if (!tap(!client_open(client) && !client_add_rings(client, 4 << 20) &&
+		 !client_set_sources(client, &sampled, 1), "%s: a session", title))
+		return false;
+	client->visit = visit;
+	client->visit_arg = arg;
+	client_begin(client, &message, STACKTAP_CMD_SET_SESSION);
 	message_put_u32(&message, STACKTAP_A_USER_FRAMES, STACKTAP_MAX_USER_FRAMES);
 	if (limit)
 		message_put_u32(&message, STACKTAP_A_WALK_LIMIT_NS, limit);
 	if (two_phase)
 		message_put(&message, STACKTAP_A_TWO_PHASE, NULL, 0);
-	err = client_send(&client, &message);
-	tap(!err && !client_start(&client), "deep, %s: a limit of %u ns", how, limit);
+	return tap(!client_send(client, &message) && !client_start(client), "%s: a limit of %u ns", title,
+		   limit);
+}
+
+static void settle_long_walks(struct client *client, const char *title)
+{
+	tap(!client_stop(client), "%s: STOP", title);
+	client_drain(client);
+	tap(client_balanced(client), "%s: ledger balances", title);
+}
+
+/* Neither handler nor phase 2 was at it for more than @limit and what else is done for a sample. */
+static void end_long_walks(struct client *client, uint32_t limit, const char *title)
+{
+	struct times handler = client_times(client, STACKTAP_A_HANDLER_NS, STACKTAP_A_HANDLER_TIMES);
+	struct times drain = client_times(client, STACKTAP_A_DRAIN_NS, STACKTAP_A_DRAIN_TIMES);
+
+	tap(within(&handler, limit) && within(&drain, limit),
+	    "%s: neither handler nor phase 2 took longer, means %" PRIu64 " and %" PRIu64 " ns", title,
+	    handler.ns / (handler.count ?: 1), drain.ns / (drain.count ?: 1));
+	client_close(client);
+}
+
+/* Deeper than any sample may show, with a @limit of the walk's time, 0 for the module's own. */
+static void sample_hostile(bool two_phase, uint32_t limit)
+{
+	const char *title = two_phase ? "deep, two phases" : "deep, one phase";
+	struct deep deep = { 0 };
+	struct client client;
+
+	if (!begin_long_walks(&client, two_phase, limit, title, visit_deep, &deep))
+		return;
 	work(COST_HOSTILE_DEPTH);
-	tap(!client_stop(&client), "deep, %s: STOP", how);
-	client_drain(&client);
-	tap(client_balanced(&client), "deep, %s: ledger balances", how);
+	settle_long_walks(&client, title);
 	tap(deep.samples >= 50 && !deep.too_many && deep.cut + deep.in_time >= deep.samples * 9 / 10 &&
-	    (!limit || !deep.in_time), "deep, %s: of %" PRIu64 " stacks %" PRIu64 " are cut by time, %"
-	    PRIu64 " by depth", how, deep.samples, deep.cut, deep.in_time);
-	handler = client_times(&client, STACKTAP_A_HANDLER_NS, STACKTAP_A_HANDLER_TIMES);
-	drain = client_times(&client, STACKTAP_A_DRAIN_NS, STACKTAP_A_DRAIN_TIMES);
-	tap(within(&handler, limit ?: 100000) && within(&drain, limit ?: 100000),
-	    "deep, %s: neither handler nor phase 2 took longer, means %" PRIu64 " and %" PRIu64 " ns",
-	    how, handler.ns / (handler.count ?: 1), drain.ns / (drain.count ?: 1));
-	client_close(&client);
+	    (!limit || !deep.in_time), "%s: of %" PRIu64 " stacks %" PRIu64 " are cut by time, %" PRIu64
+	    " by depth", title, deep.samples, deep.cut, deep.in_time);
+	end_long_walks(&client, limit ?: 100000, title);
 }
 
 static uint64_t circle[COST_CIRCLE][2] __attribute__((aligned(16)));
@@ -253,12 +275,10 @@ static void visit_circling(const struct sample_view *view, void *arg)
 /* @frames that lead up the stack and from the last to the first: one walk round, never another. */
 static void sample_circle(bool two_phase, unsigned int frames)
 {
-	const char *how = two_phase ? "two phases" : "one phase";
+	const char *title = two_phase ? "circle, two phases" : "circle, one phase";
 	/* a short one is no dearer than any sample; the module's limit holds for a long one */
 	const uint32_t limit = frames > 1 ? 100000 : 0;
 	struct circling circling = { .frames = frames };
-	struct times handler, drain;
-	struct message message;
 	struct client client;
 	unsigned int i;
 
@@ -266,30 +286,14 @@ static void sample_circle(bool two_phase, unsigned int frames)
 		circle[i][0] = (uintptr_t)circle[(i + 1) % frames];
 		circle[i][1] = (uintptr_t)work;
 	}
-	if (!tap(!client_open(&client) && !client_add_rings(&client, 4 << 20) &&
-		 !client_set_sources(&client, &sampled, 1), "circle, %s: a session", how))
+	if (!begin_long_walks(&client, two_phase, 0, title, visit_circling, &circling))
 		return;
-	client.visit = visit_circling;
-	client.visit_arg = &circling;
-	client_begin(&client, &message, STACKTAP_CMD_SET_SESSION);
-	message_put_u32(&message, STACKTAP_A_USER_FRAMES, STACKTAP_MAX_USER_FRAMES);
-	if (two_phase)
-		message_put(&message, STACKTAP_A_TWO_PHASE, NULL, 0);
-	tap(!client_send(&client, &message) && !client_start(&client), "circle, %s: of %u frames", how,
-	    frames);
 	spin_with((uintptr_t)circle[0], COST_TURNS);
-	tap(!client_stop(&client), "circle, %s: STOP", how);
-	client_drain(&client);
-	tap(client_balanced(&client), "circle, %s: ledger balances", how);
+	settle_long_walks(&client, title);
 	tap(circling.samples >= 50 && circling.ended + (limit ? circling.in_time : 0) ==
-	    circling.samples, "circle, %s: of %" PRIu64 " stacks %" PRIu64 " end at their first frame, %"
-	    PRIu64 " by time", how, circling.samples, circling.ended, circling.in_time);
-	handler = client_times(&client, STACKTAP_A_HANDLER_NS, STACKTAP_A_HANDLER_TIMES);
-	drain = client_times(&client, STACKTAP_A_DRAIN_NS, STACKTAP_A_DRAIN_TIMES);
-	tap(within(&handler, limit) && within(&drain, limit),
-	    "circle, %s: neither handler nor phase 2 took longer, means %" PRIu64 " and %" PRIu64 " ns",
-	    how, handler.ns / (handler.count ?: 1), drain.ns / (drain.count ?: 1));
-	client_close(&client);
+	    circling.samples, "%s: %u frames: of %" PRIu64 " stacks %" PRIu64 " end at their first frame, %"
+	    PRIu64 " by time", title, frames, circling.samples, circling.ended, circling.in_time);
+	end_long_walks(&client, limit, title);
 }
 
 void case_cost(void)
