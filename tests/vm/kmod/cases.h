@@ -42,6 +42,7 @@ void case_pressure(void);
 void case_nmi(void);
 void case_cost(void);
 void case_degrade(void);
+void case_suspend(void);
 void case_hold(void);
 
 #endif /* KMODTEST_CASES_H */

@@ -53,6 +53,7 @@ static const struct {
 	{ "nmi", case_nmi },
 	{ "cost", case_cost },
 	{ "degrade", case_degrade },
+	{ "suspend", case_suspend },
 	{ "hold", case_hold },
 };
 
