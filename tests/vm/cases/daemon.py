@@ -38,7 +38,9 @@ def guest(t):
     port = t.until(lambda: os.path.exists(t.path("port")) and open(t.path("port")).read().strip(),
                    20, "the receiver's port")
     # nobody gave the module that it loads a budget that an emulated CPU keeps
-    configuration("/tmp/daemon.conf", profile={"rate": 199, "window_seconds": 2, "budget_ns": 0})
+    # and an idle guest has few samples: a window must not wait for two thousand of them
+    configuration("/tmp/daemon.conf", profile={"rate": 199, "window_seconds": 2,
+                                               "window_max_seconds": 3, "budget_ns": 0})
     t.ok(t.run("/opt/stacktap/bin/stacktapd", "--check-config", "--config",
                "/tmp/daemon.conf").returncode == 0, "the configuration is accepted")
     environment = dict(os.environ, OTEL_EXPORTER_OTLP_ENDPOINT=f"http://10.0.2.2:{port}",
@@ -74,7 +76,6 @@ def ledger_count(t, status):
 
 def no_endpoint(t):
     """Without an endpoint the profiles go to a bounded local store."""
-    # an idle guest has few samples: a window must not wait for two thousand of them
     burner = t.start("/opt/stacktap/workload/deep", 5, 90)
     configuration("/tmp/store.conf",
                   profile={"rate": 199, "window_seconds": 2, "window_max_seconds": 3, "budget_ns": 0},
