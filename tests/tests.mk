@@ -94,14 +94,14 @@ test-more: ## the VM cases that make test leaves out; FULL=1 for all of them on 
 	$(Q)tests/run "$(O)" "$(MAKE)" setup more-x86_64 more-arm64
 
 # `make test` takes two CPUs less than 15 minutes.
-quick_x86_64 := kmod command control daemon known_split short_lived unwind clock_count
+quick_x86_64 := kmod command control daemon known_split short_lived clock_count
 quick_arm64 := kmod kernel_time known_split unwind budget
 
 # What make test-more leaves out unless FULL=1. On x86_64: a guest has no PMU to share, and the rest runs
 # on the kernel of test-debug-kernel.
 spare_x86_64 := beside abuse netlink_fuzz no_counter
 # On arm64: this code is the same as on x86_64, and the last two run on the kernel of test-nmi.
-spare_arm64 := abi absent abuse bad_frames bad_input command containers daemon doctor filters images \
+spare_arm64 := abi absent abuse bad_frames bad_input command containers daemon degrade doctor filters images \
 	isolated lifecycle lifetimes lockdown netlink_fuzz no_counter recovery reload sessions short_lived \
 	sideband_loss sparse_cpus table_limit tables_fuzz depth tables
 
@@ -130,7 +130,7 @@ test-debug-kernel: ## the module under KASAN, lockdep, kmemleak and others
 	$(Q)$(MAKE) ARCH=x86_64 KERNEL=debug LANE=stacks CASES="$(or $(CASES),$(debug_cases))" vm
 
 # hardware samples and everything else that depends on the context of an overflow
-nmi_cases := $(if $(FULL),,kmod tables depth kernel_time known_split)
+nmi_cases := $(if $(FULL),,kmod tables depth kernel_time known_split watchdog)
 
 .PHONY: test-nmi test-nmi-x86_64 test-nmi-arm64 stage-nmi
 test-nmi: ## the capture path in NMIs: injected on x86_64, the PMU's on arm64; FULL=1 for every case
@@ -142,7 +142,7 @@ test-nmi-x86_64: # on the stock kernel; NMI_WANTED=n of them
 		tests/vm/run --arch x86_64 --output $(O) --lane nmi nmi
 
 test-nmi-arm64: # on a kernel that has to be built first
-	$(Q)$(MAKE) ARCH=arm64 KERNEL=nmi CASES="$(or $(CASES),$(nmi_cases))" vm
+	$(Q)$(MAKE) ARCH=arm64 KERNEL=nmi LANE=nmi CASES="$(or $(CASES),$(nmi_cases))" vm
 
 stage-nmi: stage
 	$(Q)$(MAKE) STACKTAP_TEST=1 module && mkdir -p $(S)/test && \
