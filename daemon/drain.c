@@ -427,7 +427,8 @@ static void on_throttle(struct drain *drain, uint32_t cpu,
 
 	if (told)
 		aggregator_add_throttled(drain->aggregator, throttle->source,
-					 grown(&told->throttles[throttle->source], throttle->count));
+					 grown(&told->throttles[throttle->source],
+					       throttle->count));
 }
 
 static void on_stall(struct drain *drain, uint32_t cpu, const struct stacktap_throttle *stall)
@@ -442,6 +443,7 @@ static void on_stall(struct drain *drain, uint32_t cpu, const struct stacktap_th
 		 drain->sources[stall->source].name);
 }
 
+/* Where sampling ends the counters are gone. */
 static void on_cpu(struct drain *drain, uint32_t cpu, const struct stacktap_cpu_record *record)
 {
 	if (record->state == STACKTAP_CPU_ONLINE)
