@@ -7,6 +7,8 @@ KDIR ?= $(if $(KERNEL),$(LAB_DIR)/$(ARCH)/kdir-$(KERNEL),$(KHEADERS_$(ARCH)))
 kmod_cross := $(if $(filter-out $(HOST_ARCH),$(ARCH)),CROSS_COMPILE=aarch64-linux-gnu-)
 K := $(O)/kmod-$(ARCH)$(if $(KERNEL),-$(KERNEL))$(if $(STACKTAP_TEST),-test)
 kmod_inputs := Kbuild $(shell find kmod include -name '*.[chS]')
+# a kernel of our own may become another under the same name
+kmod_kernel := $(if $(KERNEL),$(wildcard $(KDIR)/Module.symvers))
 
 module: $(K)/stacktap.ko ## build stacktap.ko for the guest's kernel (KDIR= for another)
 
@@ -18,12 +20,12 @@ define kmod_build
 		$(if $(STACKTAP_TEST),STACKTAP_TEST=1) $(KBUILD_ARGS) $(if $(V),,-s) modules
 endef
 
-$(K)/stacktap.ko: $(kmod_inputs)
+$(K)/stacktap.ko: $(kmod_inputs) $(kmod_kernel)
 	$(say) KBUILD $@
 	$(call kmod_build,$(K))
 
 # modules that say another ABI than ours, for the tests of what user space makes of them
-$(K)-abi99/stacktap.ko $(K)-abi1.3/stacktap.ko: $(K)-abi%/stacktap.ko: $(kmod_inputs)
+$(K)-abi99/stacktap.ko $(K)-abi1.3/stacktap.ko: $(K)-abi%/stacktap.ko: $(kmod_inputs) $(kmod_kernel)
 	$(say) KBUILD $@
 	$(call kmod_build,$(K)-abi$*,sed -i -e 's/define STACKTAP_ABI_MAJOR.*/define STACKTAP_ABI_MAJOR $(basename $*)/' \
 		-e 's/define STACKTAP_ABI_MINOR.*/define STACKTAP_ABI_MINOR $(or $(patsubst .%,%,$(suffix $*)),0)/' \
@@ -31,7 +33,7 @@ $(K)-abi99/stacktap.ko $(K)-abi1.3/stacktap.ko: $(K)-abi%/stacktap.ko: $(kmod_in
 		touch -r include/uapi/linux/stacktap.h $(K)-abi$*/include/uapi/linux/stacktap.h)
 
 # a module with ten times the time for a walk, for CPUs that count a nanosecond for an instruction
-$(K)-patient/stacktap.ko: $(kmod_inputs)
+$(K)-patient/stacktap.ko: $(kmod_inputs) $(kmod_kernel)
 	$(say) KBUILD $@
 	$(call kmod_build,$(K)-patient,sed -i 's/\(define SESSION_WALK_LIMIT_NS 100000\)$$/\10/' \
 		$(K)-patient/kmod/session.h && \
