@@ -55,8 +55,7 @@ python_compiles() {
 
 tools=$output/vm/checkpatch
 
-# Of the kernel's packages only the source has checkpatch and coccicheck's rules; they are kept, the
-# rest is not.
+# Of the kernel's packages only the source has checkpatch and coccicheck's rules.
 kernel_tools() {
 	local deb
 	[ -s "$tools/scripts/checkpatch.pl" ] && [ -d "$tools/scripts/coccinelle" ] && return
@@ -66,7 +65,6 @@ kernel_tools() {
 		tar -xJf - -C "$tools.tmp" --strip-components=1 --wildcards '*/scripts/checkpatch.pl' \
 			'*/scripts/spelling.txt' '*/scripts/const_structs.checkpatch' \
 			'*/scripts/coccinelle' || return
-	rm -f "$deb"
 	mv "$tools.tmp" "$tools"
 }
 
