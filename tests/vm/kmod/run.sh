@@ -41,7 +41,7 @@ if [ $# -gt 0 ]; then
 else
 	for name in $(./kmodtest); do
 		case $name in
-		# the last is for below, the others have guests of their own: tests/vm/cases/
+		# the last is for below, the others have guests of their own: tests/vm/cases/, tests/matrix/
 		tables | table-limits | lists | walk | signals | storm) ;;
 		fuzz | slices | slice-* | nmi | cost | degrade | no-counter | hold | comers | suspend) ;;
 		task-filters | abuse | ioctls | netlink | lifetimes | races | owners | storms | pressure) ;;
