@@ -35,12 +35,17 @@ def host(t):
         have = counted[leaf] / named if named else 0
         t.ok(abs(have - share) <= 0.03, f"{leaf} has {have:.1%}, the program says {share:.1%}")
     chain = tuple(truth["chain"])  # root first
-    # not its loader, and not main() on its way to look at the clock
-    inside = [s for s in user if {chain[-1], *LEAVES} & set(s.names)]
-    total = sum(s.count for s in inside)
-    t.ok(total >= 0.9 * sum(s.count for s in user), f"most of them are from inside its chain ({total})")
-    whole = sum(s.count for s in inside if in_order(chain, reversed(s.names)))
-    t.ok(whole >= 0.99 * total, f"the chain {' > '.join(chain)} is whole in {whole / total:.2%}")
+    rest = [s for s in user if not is_elsewhere(s, chain)]
+    total = sum(s.count for s in rest)
+    t.ok(total >= 0.95 * sum(s.count for s in user), f"nearly all are from inside its chain ({total})")
+    whole = sum(s.count for s in rest if in_order(chain, reversed(s.names)))
+    t.ok(total and whole >= 0.99 * total, f"the chain {' > '.join(chain)} is whole in {whole} of {total}")
+
+
+def is_elsewhere(sample, chain):
+    """In its loader, or in main() itself, which looks at a clock and prints."""
+    names = set(sample.names)
+    return "ld-linux" in sample.stack[0].mapping or chain[0] in names and not names & {*chain[1:], *LEAVES}
 
 
 def in_order(chain, names):
