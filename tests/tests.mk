@@ -142,7 +142,7 @@ test-nmi-x86_64: # on the stock kernel; NMI_WANTED=n of them
 		tests/vm/run --arch x86_64 --output $(O) --lane nmi nmi
 
 test-nmi-arm64: # on a kernel that has to be built first
-	$(Q)$(MAKE) ARCH=arm64 KERNEL=nmi LANE=nmi CASES="$(or $(CASES),$(nmi_cases))" vm
+	$(Q)$(MAKE) ARCH=arm64 KERNEL=nmi LANE=watchdog CASES="$(or $(CASES),$(nmi_cases))" vm
 
 stage-nmi: stage
 	$(Q)$(MAKE) STACKTAP_TEST=1 module && mkdir -p $(S)/test && \
@@ -153,7 +153,7 @@ test-collector: ## the same data through a real OpenTelemetry Collector (Go >= 1
 
 # --- every kernel we claim
 .PHONY: test-matrix
-test-matrix: ## the module on 5.10 to 7.2, RT and cloud too; FULL=1 boots them all
+test-matrix: ## the module on 5.10 to 7.2, RT, cloud and 16 KiB pages too; FULL=1 boots them all
 	$(Q)tests/run "$(O)" "$(MAKE)" matrix
 
 # --- benchmarks

@@ -221,7 +221,7 @@ class Guest:
                 child.wait()
 
 
-COMPLAINT = re.compile(r"WARNING:|BUG:|Oops|possible circular|possible recursive|stall|lockup|"
+COMPLAINT = re.compile(r"WARNING:|BUG:|Oops|possible circular|possible recursive|stall|lockup|LOCKUP|"
                        r"Call Trace:|Call trace:|scheduling while atomic|general protection")
 
 
