@@ -93,7 +93,7 @@ class Guest:
         self.children = []
 
     def write(self, **fields):
-        self.file.write(json.dumps(fields) + "\n")
+        self.file.write(json.dumps({"at": round(time.monotonic(), 1), **fields}) + "\n")
         self.file.flush()
 
     def ok(self, condition, text, note=""):
