@@ -249,16 +249,6 @@ void case_no_counter(void)
 	client_close(&client);
 }
 
-static bool write_file(const char *path, const char *text)
-{
-	int fd = open(path, O_WRONLY | O_CLOEXEC);
-	bool good = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
-
-	if (fd >= 0)
-		close(fd);
-	return good;
-}
-
 /* A step of going offline that lies below perf's, or -1. */
 static int find_late_step(void)
 {
@@ -303,9 +293,9 @@ void case_turned_back(void)
 			client_set_filter(&client, 3, NULL, 0, 0);
 	}
 	for (i = 0; i < 10; i++) {
-		if (!write_file("/sys/devices/system/cpu/cpu1/hotplug/fail", step))
+		if (!load_write("/sys/devices/system/cpu/cpu1/hotplug/fail", step))
 			break;
-		turned += !write_file("/sys/devices/system/cpu/cpu1/online", "0");
+		turned += !load_write("/sys/devices/system/cpu/cpu1/online", "0");
 		/* in its own time: nothing else brings dead counters back */
 		client_drain(&client);
 		samples = client.ledgers[1][0].samples;

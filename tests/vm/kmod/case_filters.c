@@ -69,16 +69,6 @@ static void visit(const struct sample_view *view, void *arg)
 	seen->others++;
 }
 
-static bool write_text(const char *path, const char *text)
-{
-	int fd = open(path, O_WRONLY | O_CLOEXEC);
-	bool good = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
-
-	if (fd >= 0)
-		close(fd);
-	return good;
-}
-
 /* A task that was waited for may be in it for a moment longer. */
 static bool remove_cgroup(const char *path)
 {
@@ -123,15 +113,15 @@ static void become(unsigned int program, struct shared *shared)
 		prctl(PR_SET_NAME, "short");
 		break;
 	case IN_A:
-		if (!write_text(ROOT "filters-a/cgroup.procs", "0"))
+		if (!load_write(ROOT "filters-a/cgroup.procs", "0"))
 			_exit(1);
 		break;
 	case INSIDE_A:
-		if (!write_text(ROOT "filters-a/inner/cgroup.procs", "0"))
+		if (!load_write(ROOT "filters-a/inner/cgroup.procs", "0"))
 			_exit(1);
 		break;
 	case IN_B:
-		if (!write_text(ROOT "filters-b/cgroup.procs", "0"))
+		if (!load_write(ROOT "filters-b/cgroup.procs", "0"))
 			_exit(1);
 		break;
 	}

@@ -41,22 +41,12 @@ static const struct source sources[] = {
 	  .rate_hz = 49, .nominal_hz = 1000000000 },
 };
 
-static bool write_text(const char *path, const char *text)
-{
-	int fd = open(path, O_WRONLY | O_CLOEXEC);
-	bool good = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
-
-	if (fd >= 0)
-		close(fd);
-	return good;
-}
-
 static bool write_number(const char *path, unsigned long number)
 {
 	char text[32];
 
 	snprintf(text, sizeof(text), "%lu", number);
-	return write_text(path, text);
+	return load_write(path, text);
 }
 
 /* The value behind @key in the group's memory.events, or -1. */
@@ -122,7 +112,7 @@ static void check_cgroup(void)
 
 	if (!rings_are_charged())
 		return;
-	write_text("/sys/fs/cgroup/cgroup.subtree_control", "+memory");
+	load_write("/sys/fs/cgroup/cgroup.subtree_control", "+memory");
 	mkdir(CGROUP, 0755);
 	if (!write_number(CGROUP "/memory.max", CGROUP_BYTES)) {
 		tap_note("this kernel has no memory cgroups");
@@ -257,14 +247,14 @@ static void check_each(void)
 
 	for (i = 0; i < 2; i++) {
 		snprintf(path, sizeof(path), "/sys/kernel/debug/%s/verbose", how[i]);
-		if (!write_text(path, "0")) {
+		if (!load_write(path, "0")) {
 			tap_note("this kernel cannot make allocations fail");
 			return;
 		}
 		snprintf(path, sizeof(path), "/sys/kernel/debug/%s/ignore-gfp-wait", how[i]);
-		write_text(path, "N");
+		load_write(path, "N");
 	}
-	write_text("/sys/kernel/debug/fail_page_alloc/min-order", "0");
+	load_write("/sys/kernel/debug/fail_page_alloc/min-order", "0");
 	for (step = 0; step < sizeof(steps) / sizeof(steps[0]); step++) {
 		unsigned int refused = 0, survived = 0, wrong = 0;
 		int status = 0;

@@ -4,11 +4,8 @@
  * and the way back from it. All CPUs but one go, what stays has its devices and clocks stopped. For a guest
  * that needs none of its devices afterwards.
  */
-#include <fcntl.h>
 #include <inttypes.h>
 #include <linux/perf_event.h>
-#include <stdio.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -22,16 +19,6 @@ enum {
 	SUSPEND_ENOUGH = 50,
 	SUSPEND_LEAST_MS = 2000,	/* the test takes five seconds */
 };
-
-static bool tell(const char *path, const char *word)
-{
-	int fd = open(path, O_WRONLY | O_CLOEXEC);
-	bool good = fd >= 0 && write(fd, word, strlen(word)) == (ssize_t)strlen(word);
-
-	if (fd >= 0)
-		close(fd);
-	return good;
-}
 
 /* How long the machine has slept since it booted. */
 static int64_t slept_ms(void)
@@ -72,7 +59,7 @@ void case_suspend(void)
 	int64_t slept;
 	unsigned int cpu;
 
-	if (!tap(tell("/sys/power/mem_sleep", "deep") && tell("/sys/power/pm_test", "core"),
+	if (!tap(load_write("/sys/power/mem_sleep", "deep") && load_write("/sys/power/pm_test", "core"),
 		 "the kernel can test how it sleeps"))
 		return;
 	if (!tap(!client_open(&client) && !client_add_rings(&client, 4 << 20) &&
@@ -82,7 +69,7 @@ void case_suspend(void)
 		users[cpu] = load_fork(cpu, false);
 	tap(sampled(&client, since), "samples of each CPU");
 	slept = slept_ms();
-	tap(tell("/sys/power/state", "mem"), "the machine sleeps and wakes");
+	tap(load_write("/sys/power/state", "mem"), "the machine sleeps and wakes");
 	slept = slept_ms() - slept;
 	tap(slept >= SUSPEND_LEAST_MS, "for %" PRId64 " ms", slept);
 	client_drain(&client);

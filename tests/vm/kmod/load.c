@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -103,16 +104,20 @@ void load_fault(unsigned int pages)
 	munmap(area, pages * page);
 }
 
-bool load_set_online(unsigned int cpu, bool online)
+bool load_write(const char *path, const char *text)
 {
-	char path[64];
-	bool good;
-	int fd;
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+	bool good = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
 
-	snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%u/online", cpu);
-	fd = open(path, O_WRONLY | O_CLOEXEC);
-	good = fd >= 0 && write(fd, online ? "1" : "0", 1) == 1;
 	if (fd >= 0)
 		close(fd);
 	return good;
+}
+
+bool load_set_online(unsigned int cpu, bool online)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%u/online", cpu);
+	return load_write(path, online ? "1" : "0");
 }

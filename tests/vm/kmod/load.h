@@ -15,6 +15,8 @@ bool load_in_outer(uint64_t ip);
 /* A process that burns on @cpu, or reads /dev/zero when @kernel, until it is killed. */
 pid_t load_fork(unsigned int cpu, bool kernel);
 void load_kill(pid_t pid);
+/* All of @text into what exists. */
+bool load_write(const char *path, const char *text);
 bool load_set_online(unsigned int cpu, bool online);
 /* Touch and drop fresh pages, to make page faults. */
 void load_fault(unsigned int pages);
