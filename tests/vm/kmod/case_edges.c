@@ -295,7 +295,7 @@ void case_turned_back(void)
 	for (i = 0; i < 10; i++) {
 		if (!load_write("/sys/devices/system/cpu/cpu1/hotplug/fail", step))
 			break;
-		turned += !load_write("/sys/devices/system/cpu/cpu1/online", "0");
+		turned += !load_set_online(1, false);
 		/* in its own time: nothing else brings dead counters back */
 		client_drain(&client);
 		samples = client.ledgers[1][0].samples;
