@@ -11,7 +11,6 @@
 #include <sys/stat.h>
 
 #include "base/clock.h"
-#include "base/pool.h"
 #include "control/busy.h"
 #include "control/config.h"
 #include "control/notify.h"
@@ -394,7 +393,6 @@ int main(int argc, char **argv)
 		return ret < 0 || fflush(stdout) == EOF ? EXIT_FAILURE : EXIT_SUCCESS;
 	}
 	log_setup("stacktapd", (enum log_level)config.log_level);
-	pool_setup((unsigned int)max_of(sysconf(_SC_NPROCESSORS_ONLN), 1L));
 	daemon.signals = open_signals();
 	if (daemon.signals < 0) {
 		log_error("signalfd: %s", strerror(errno));

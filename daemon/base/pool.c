@@ -2,11 +2,10 @@
 #include "base/pool.h"
 
 #define MIB ((size_t)1 << 20)
-#define KIB ((size_t)1 << 10)
 
 /*
- * Together 64 MiB plus 128 KiB per CPU. Rings and side band are what grows with CPUs: 64 and 32 KiB of
- * data by default, and their control pages. A report is no part of the daemon.
+ * Together 64 MiB plus what rings and side band may take, which grows with CPUs and is set by who opens
+ * them. A report is no part of the daemon.
  */
 static struct pool pools[POOL_ALL] = {
 	[POOL_RINGS] = { .name = "rings", .limit = 0 },
@@ -20,12 +19,6 @@ static struct pool pools[POOL_ALL] = {
 	[POOL_LATE] = { .name = "late", .limit = 4 * MIB },
 	[POOL_REPORT] = { .name = "report", .limit = 512 * MIB },
 };
-
-void pool_setup(unsigned int cpus)
-{
-	pools[POOL_RINGS].limit = cpus * 80 * KIB;
-	pools[POOL_SIDEBAND].limit = cpus * 48 * KIB;
-}
 
 struct pool *pool_get(enum pool_id id)
 {

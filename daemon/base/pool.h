@@ -31,14 +31,12 @@ enum pool_id {
 
 struct pool {
 	const char *name;
-	size_t limit;	/* bytes */
+	_Atomic size_t limit;	/* bytes */
 	_Atomic size_t used;
 	_Atomic size_t peak;
 	_Atomic uint64_t refused;	/* charges that did not fit */
 };
 
-/* Set the limits for a machine with @cpus online CPUs; before any thread starts. */
-void pool_setup(unsigned int cpus);
 struct pool *pool_get(enum pool_id id);
 
 /* Take @bytes. False, and counted, when the pool's limit would be passed. */

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/cpulist.h"
 #include "base/log.h"
+#include "base/pool.h"
 #include "capture/error.h"
 #include "capture/hotplug.h"
 #include "capture/ring.h"
@@ -288,6 +289,24 @@ static void open_new_cpus(struct capture *capture)
 	}
 }
 
+/* Rings are whole pages, of up to 64 KiB; perf would make a larger one than it is asked for. */
+static void settle_sizes(struct capture *capture)
+{
+	struct capture_options *options = &capture->options;
+	const uint32_t page = capture->info.page_size;
+	const size_t cpus = (size_t)max_of(sysconf(_SC_NPROCESSORS_CONF), 1L);
+
+	if (!options->ring_bytes)
+		options->ring_bytes = CAPTURE_DEFAULT_BYTES;
+	if (!options->sideband_bytes)
+		options->sideband_bytes = CAPTURE_DEFAULT_BYTES / 2;
+	options->ring_bytes = max_of(options->ring_bytes, page);
+	options->sideband_bytes = max_of(options->sideband_bytes, page);
+	/* with their control pages */
+	pool_get(POOL_RINGS)->limit = cpus * (options->ring_bytes + 2 * page);
+	pool_get(POOL_SIDEBAND)->limit = cpus * (options->sideband_bytes + page);
+}
+
 int capture_open(const struct capture_options *options, const struct capture_ops *ops, void *ctx,
 		 struct capture **ret_capture)
 {
@@ -303,13 +322,10 @@ int capture_open(const struct capture_options *options, const struct capture_ops
 	capture->inner.record = on_record;
 	capture->inner.sample = ops->sample ? on_sample : NULL;
 	capture->options = *options;
-	if (!capture->options.ring_bytes)
-		capture->options.ring_bytes = CAPTURE_DEFAULT_BYTES;
-	if (!capture->options.sideband_bytes)
-		capture->options.sideband_bytes = CAPTURE_DEFAULT_BYTES / 2;
 	r = open_device(capture);
 	if (r < 0)
 		goto fail;
+	settle_sizes(capture);
 
 	r = -ENOMEM;
 	capture->limit = capture->info.nr_cpu_ids;

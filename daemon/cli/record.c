@@ -11,7 +11,6 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/pool.h"
 #include "base/signal.h"
 #include "cli/child.h"
 #include "cli/cli.h"
@@ -302,7 +301,6 @@ int record_run(int argc, char **argv)
 		return ret - 1;
 	if (options.verbose)
 		log_setup("stacktap", LOG_LEVEL_DEBUG);
-	pool_setup((unsigned int)max_of(sysconf(_SC_NPROCESSORS_ONLN), 1L));
 	ret = output_open(options.output, &record.output);
 	if (ret)
 		return ret;

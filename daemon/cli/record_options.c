@@ -62,6 +62,7 @@ enum {
 
 enum {
 	DEFAULT_RATE_HZ = 99,
+	SIDEBAND_MIN_BYTES = 4096,
 	SIDEBAND_MAX_BYTES = 1 << 24,
 };
 
@@ -101,12 +102,12 @@ static int set_count(struct parse *parse, const char *text)
 
 static int set_sideband(struct record_options *options, const char *text)
 {
-	const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
 	uint64_t bytes;
 
-	if (!cli_parse_number(text, page, SIDEBAND_MAX_BYTES, &bytes) || bytes & (bytes - 1))
-		return cli_usage_error("`%s' is not a power of two from %" PRIu64 " to %d bytes", text,
-				       page, SIDEBAND_MAX_BYTES);
+	if (!cli_parse_number(text, SIDEBAND_MIN_BYTES, SIDEBAND_MAX_BYTES, &bytes) ||
+	    bytes & (bytes - 1))
+		return cli_usage_error("`%s' is not a power of two from %d to %d bytes", text,
+				       SIDEBAND_MIN_BYTES, SIDEBAND_MAX_BYTES);
 	options->sideband_bytes = bytes;
 	return CLI_OK;
 }

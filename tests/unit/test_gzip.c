@@ -96,6 +96,5 @@ int main(void)
 		cmocka_unit_test(test_pool_is_full),
 	};
 
-	pool_setup(2);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
