@@ -25,8 +25,11 @@ Wish = collections.namedtuple("Wish", "smp mem net append boot_options alone tim
 
 
 def settings(case):
-    return Wish(getattr(case, "SMP", 2), getattr(case, "MEM", 1024), getattr(case, "NET", False),
-                tuple(getattr(case, "APPEND", ())), tuple(getattr(case, "BOOT_OPTIONS", ())),
+    options = tuple(getattr(case, "BOOT_OPTIONS", ()))
+    # who counts instructions has all files in memory, each in pages of its own
+    mem = getattr(case, "MEM", 3072 if "--icount" in options else 1024)
+    return Wish(getattr(case, "SMP", 2), mem, getattr(case, "NET", False),
+                tuple(getattr(case, "APPEND", ())), options,
                 case.__name__ if getattr(case, "ALONE", False) else "",
                 getattr(case, "BOOT_TIMEOUT", 1800))
 

@@ -16,8 +16,8 @@ import mmap, os, sys, time
 os.sched_setaffinity(0, {int(sys.argv[2])})
 fd = os.open(sys.argv[1], os.O_RDONLY)
 while True:
-    for _ in range(40):
-        mmap.mmap(fd, 4096, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ | mmap.PROT_EXEC).close()
+    for _ in range(mmap.PAGESIZE // 100):
+        mmap.mmap(fd, mmap.PAGESIZE, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ | mmap.PROT_EXEC).close()
     time.sleep(0.02)
 """
 MS = 600

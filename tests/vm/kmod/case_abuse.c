@@ -22,7 +22,7 @@
 #include "tap.h"
 
 enum {
-	DATA_BYTES = STACKTAP_RING_MIN_BYTES,
+	RING_BYTES = 65536,	/* a page, where they are large */
 };
 
 /* one of the two mappings of a ring */
@@ -228,7 +228,7 @@ static void check_modes(void)
 		struct area consumer = { .name = "consumer" };
 
 		create = (struct stacktap_ring_create) {
-			.size = sizeof(create), .data_bytes = DATA_BYTES,
+			.size = sizeof(create), .data_bytes = RING_BYTES,
 		};
 		consumer.fd = open(STACKTAP_DEVICE, modes[i] | O_CLOEXEC);
 		consumer.size = sysconf(_SC_PAGESIZE);
@@ -294,13 +294,13 @@ void case_abuse(void)
 	struct client client;
 	unsigned int i;
 
-	if (!tap(!client_open(&client) && !client_add_ring(&client, 0, DATA_BYTES), "open, a ring"))
+	if (!tap(!client_open(&client) && !client_add_ring(&client, 0, RING_BYTES), "open, a ring"))
 		return;
 	areas[0].offset = client.rings[0].consumer_offset;
 	areas[0].size = client.info.page_size;
 	areas[0].at = (char *)client.rings[0].consumer;
 	areas[1].offset = client.rings[0].producer_offset;
-	areas[1].size = client.info.page_size + 2 * DATA_BYTES;
+	areas[1].size = client.info.page_size + 2 * client.rings[0].data_bytes;
 	areas[1].at = (char *)client.rings[0].producer;
 	for (i = 0; i < 2; i++) {
 		areas[i].fd = client.fd;

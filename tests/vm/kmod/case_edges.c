@@ -65,10 +65,7 @@ void case_edges(void)
 		.name = "cpu-clock", .type = PERF_TYPE_SOFTWARE,
 		.config = PERF_COUNT_SW_CPU_CLOCK, .period = 1ull << 32,
 	};
-	struct stacktap_ring_create create = {
-		.size = sizeof(create), .data_bytes = STACKTAP_RING_MIN_BYTES,
-		.watermark = STACKTAP_RING_MIN_BYTES,
-	};
+	struct stacktap_ring_create create = { .size = sizeof(create) };
 	struct client client;
 	struct message message;
 	struct pollfd pollfd;
@@ -110,6 +107,7 @@ void case_edges(void)
 	/* a watermark that is never reached, because records stop fitting before */
 	if (!tap(!client_open(&client), "open"))
 		return;
+	create.data_bytes = create.watermark = client_least_ring(&client);
 	tap(!ioctl(client.fd, STACKTAP_IOC_RING_CREATE, &create), "a watermark of the whole ring");
 	client_set_sources(&client, &fast_clock, 1);
 	client_set_filter(&client, 1, NULL, 0, 0);
@@ -121,13 +119,13 @@ void case_edges(void)
 }
 
 /* Rings of further sessions, until nothing is left of their limit. Returns how many, and what ended it. */
-static unsigned int take_limit(int *fds, int *ret_err)
+static unsigned int take_limit(uint32_t least, int *fds, int *ret_err)
 {
 	unsigned int nr = 0;
 	uint32_t bytes;
 	int err = 0;
 
-	for (bytes = STACKTAP_RING_MAX_BYTES; bytes >= STACKTAP_RING_MIN_BYTES; bytes /= 2) {
+	for (bytes = STACKTAP_RING_MAX_BYTES; bytes >= least; bytes /= 2) {
 		while (nr < STACKTAP_MAX_SESSIONS - 1) {
 			struct stacktap_ring_create create = {
 				.size = sizeof(create), .data_bytes = bytes,
@@ -170,7 +168,7 @@ void case_limit(void)
 
 	if (!open_stashed(&client))
 		return;
-	nr = take_limit(fds, &err);
+	nr = take_limit(client_least_ring(&client), fds, &err);
 	tap(err == EDQUOT, "rings of %u sessions, then: %s", nr, strerror(err));
 	err = client_start(&client);
 	tap(err == -ENOMEM && strstr(client.wire.sentence, "ring_limit_mib"), "START: %s, '%s'",
@@ -225,7 +223,7 @@ void case_no_counter(void)
 						  &wire.group, sizeof(wire.group)), "join"))
 		return;
 	tap(load_set_online(1, false) && !client_start(&client), "START without CPU 1");
-	nr = take_limit(fds, &err);
+	nr = take_limit(client_least_ring(&client), fds, &err);
 	announced(&wire, STACKTAP_EVENT_NO_COUNTER);
 	tap(err == EDQUOT && load_set_online(1, true), "nothing is left, CPU 1 comes");
 	tap(has_state(&client, STACKTAP_CPU_NO_COUNTER), "it has no counter, by the dump and by the stream");

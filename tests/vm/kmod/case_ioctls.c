@@ -38,6 +38,10 @@ static const struct {
 	{ "IMAGE", STACKTAP_IOC_IMAGE, sizeof(struct stacktap_image), true },
 };
 
+enum {
+	RING_BYTES = 65536,	/* a page of any size is in it */
+};
+
 #define NR_CALLS (sizeof(calls) / sizeof(calls[0]))
 
 static int call(int fd, unsigned long command, const void *arg)
@@ -103,6 +107,7 @@ static void check_sizes(int fd, uint32_t page)
 {
 	char *room = calloc(1, 2 * page);
 	unsigned int i, wrong = 0;
+	uint64_t large;
 	uint32_t size;
 
 	for (i = 0; i < NR_CALLS; i++) {
@@ -118,7 +123,8 @@ static void check_sizes(int fd, uint32_t page)
 			wrong += call(fd, calls[i].command, room) != -E2BIG;
 			room[size - 1] = 0;
 		}
-		for (size = page + 1; size; size *= 2) {
+		for (large = page + 1ull; large <= UINT32_MAX; large *= 2) {
+			size = (uint32_t)large;
 			memcpy(room, &size, 4);
 			wrong += call(fd, calls[i].command, room) != -E2BIG;
 		}
@@ -132,8 +138,9 @@ static bool in_one_of(int err, int a, int b)
 	return err == a || err == b;
 }
 
-static void check_rings(uint32_t nr_cpu_ids)
+static void check_rings(const struct client *client)
 {
+	const uint32_t least = client_least_ring(client);
 	struct stacktap_ring_create create;
 	int fd = open(STACKTAP_DEVICE, O_RDWR | O_CLOEXEC), i;
 	unsigned int bit, wrong = 0;
@@ -141,7 +148,7 @@ static void check_rings(uint32_t nr_cpu_ids)
 	for (bit = 0; bit < 32; bit++) {
 		for (i = -1; i <= 1; i++) {
 			uint32_t bytes = (1u << bit) + i;
-			bool good = !i && bytes >= STACKTAP_RING_MIN_BYTES &&
+			bool good = !i && bytes >= least &&
 				    bytes <= STACKTAP_RING_MAX_BYTES;
 			int err;
 
@@ -164,10 +171,10 @@ static void check_rings(uint32_t nr_cpu_ids)
 
 	fd = open(STACKTAP_DEVICE, O_RDWR | O_CLOEXEC);
 #define TRY(...) call(fd, STACKTAP_IOC_RING_CREATE, &(struct stacktap_ring_create) { \
-	.size = sizeof(create), .data_bytes = STACKTAP_RING_MIN_BYTES, __VA_ARGS__ })
-	tap(TRY(.cpu = nr_cpu_ids) == -ENODEV && TRY(.cpu = UINT32_MAX) == -ENODEV &&
+	.size = sizeof(create), .data_bytes = least, __VA_ARGS__ })
+	tap(TRY(.cpu = client->info.nr_cpu_ids) == -ENODEV && TRY(.cpu = UINT32_MAX) == -ENODEV &&
 	    TRY(.cpu = 1u << 31) == -ENODEV, "ENODEV for no CPU");
-	tap(TRY(.watermark = STACKTAP_RING_MIN_BYTES + 1) == -EINVAL &&
+	tap(TRY(.watermark = least + 1) == -EINVAL &&
 	    TRY(.watermark = UINT32_MAX) == -EINVAL, "EINVAL for a watermark beyond the ring");
 	tap(TRY(.consumer_offset = 1) == -EINVAL && TRY(.producer_offset = 1ull << 39) == -EINVAL,
 	    "EINVAL for an answer in the question");
@@ -203,7 +210,7 @@ static void check_others(int fd)
 static void check_rivals(void)
 {
 	struct stacktap_ring_create create = {
-		.size = sizeof(create), .data_bytes = STACKTAP_RING_MIN_BYTES,
+		.size = sizeof(create), .data_bytes = RING_BYTES,
 	};
 	unsigned int round, i, wins, wrong = 0;
 	int fd, status;
@@ -240,7 +247,7 @@ static void *turncoat_turn(void *arg)
 
 	while (!atomic_load(&turncoat->done)) {
 		create->size = sizeof(*create);
-		create->data_bytes = STACKTAP_RING_MIN_BYTES;
+		create->data_bytes = RING_BYTES;
 		/* the answer to what was taken */
 		create->consumer_offset = 0;
 		create->producer_offset = 0;
@@ -248,7 +255,7 @@ static void *turncoat_turn(void *arg)
 		for (wait = 0; wait < 1000; wait++)
 			;
 		create->size = 4096;
-		create->data_bytes = 3 * STACKTAP_RING_MIN_BYTES;
+		create->data_bytes = 3 * RING_BYTES;
 		create->cpu = UINT32_MAX;
 		for (wait = 0; wait < 1000; wait++)
 			;
@@ -356,7 +363,7 @@ void case_ioctls(void)
 	check_numbers(client.fd);
 	check_pointers(client.fd, client.info.page_size);
 	check_sizes(client.fd, client.info.page_size);
-	check_rings(client.info.nr_cpu_ids);
+	check_rings(&client);
 	check_others(client.fd);
 	check_rivals();
 	check_turncoat();

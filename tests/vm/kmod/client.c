@@ -43,13 +43,21 @@ void client_close(struct client *client)
 	close(client->fd);
 }
 
+uint32_t client_least_ring(const struct client *client)
+{
+	return client->info.page_size > STACKTAP_RING_MIN_BYTES ? client->info.page_size :
+								  STACKTAP_RING_MIN_BYTES;
+}
+
 int client_add_ring(struct client *client, unsigned int cpu, uint32_t data_bytes)
 {
-	struct stacktap_ring_create create = {
-		.size = sizeof(create), .cpu = cpu, .data_bytes = data_bytes,
-	};
+	uint32_t least = client_least_ring(client);
 	struct ring *ring = &client->rings[cpu];
 	uint32_t page = client->info.page_size;
+	struct stacktap_ring_create create = {
+		.size = sizeof(create), .cpu = cpu,
+		.data_bytes = data_bytes < least ? least : data_bytes,
+	};
 
 	if (ioctl(client->fd, STACKTAP_IOC_RING_CREATE, &create))
 		return -errno;
@@ -57,12 +65,12 @@ int client_add_ring(struct client *client, unsigned int cpu, uint32_t data_bytes
 	ring->producer_offset = create.producer_offset;
 	ring->consumer = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_SHARED, client->fd,
 			      create.consumer_offset);
-	ring->producer = mmap(NULL, page + 2ul * data_bytes, PROT_READ, MAP_SHARED, client->fd,
+	ring->producer = mmap(NULL, page + 2ul * create.data_bytes, PROT_READ, MAP_SHARED, client->fd,
 			      create.producer_offset);
 	if (ring->consumer == MAP_FAILED || ring->producer == MAP_FAILED)
 		return -errno;
 	ring->data = (const uint8_t *)ring->producer + page;
-	ring->data_bytes = data_bytes;
+	ring->data_bytes = create.data_bytes;
 	return 0;
 }
 

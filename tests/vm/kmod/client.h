@@ -89,6 +89,9 @@ struct source {
 
 int client_open(struct client *client);
 void client_close(struct client *client);
+/* Bytes of the smallest ring that this kernel's pages allow. */
+uint32_t client_least_ring(const struct client *client);
+/* Smaller ones are made as small as can be. */
 int client_add_ring(struct client *client, unsigned int cpu, uint32_t data_bytes);
 /* Rings for all CPUs that are online. */
 int client_add_rings(struct client *client, uint32_t data_bytes);

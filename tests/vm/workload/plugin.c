@@ -10,8 +10,8 @@ NOINLINE void plugin_work(int ms)
 	BURN(ms);
 }
 
-/* no calls and no data: it runs wherever its page is mapped */
-NOINLINE __attribute__((aligned(4096))) void plugin_spin(int turns)
+/* no calls and no data: it runs wherever its page is mapped, the largest of which have 64 KiB */
+NOINLINE __attribute__((aligned(65536))) void plugin_spin(int turns)
 {
 	for (volatile int i = 0; i < turns; i++)
 		;
