@@ -29,13 +29,24 @@ enum {
 	RING_BYTES = 65536,
 };
 
-static const struct source sources[] = {
+/* As many as a session may have: a CPU that leaves has to meet the creation of one of its counters. */
+static const struct source sources[STACKTAP_MAX_SOURCES] = {
 	{ .name = "cpu-clock", .type = PERF_TYPE_SOFTWARE, .config = PERF_COUNT_SW_CPU_CLOCK,
 	  .rate_hz = 499 },
 	{ .name = "page-faults", .type = PERF_TYPE_SOFTWARE, .config = PERF_COUNT_SW_PAGE_FAULTS,
 	  .period = 7 },
 	{ .name = "context-switches", .type = PERF_TYPE_SOFTWARE,
 	  .config = PERF_COUNT_SW_CONTEXT_SWITCHES, .period = 3 },
+	{ .name = "cpu-migrations", .type = PERF_TYPE_SOFTWARE,
+	  .config = PERF_COUNT_SW_CPU_MIGRATIONS, .period = 5 },
+	{ .name = "minor-faults", .type = PERF_TYPE_SOFTWARE,
+	  .config = PERF_COUNT_SW_PAGE_FAULTS_MIN, .period = 11 },
+	{ .name = "major-faults", .type = PERF_TYPE_SOFTWARE,
+	  .config = PERF_COUNT_SW_PAGE_FAULTS_MAJ, .period = 1 },
+	{ .name = "alignment-faults", .type = PERF_TYPE_SOFTWARE,
+	  .config = PERF_COUNT_SW_ALIGNMENT_FAULTS, .period = 1 },
+	{ .name = "emulation-faults", .type = PERF_TYPE_SOFTWARE,
+	  .config = PERF_COUNT_SW_EMULATION_FAULTS, .period = 1 },
 };
 
 struct arena {
@@ -234,15 +245,23 @@ static bool cpu_1_samples(struct client *client)
 	return client->ledgers[1][0].samples >= before + 20;
 }
 
+static bool open_sources(struct client *client)
+{
+	return !client_open(client) && !client_add_rings(client, 1 << 20) &&
+	       !client_set_sources(client, sources, STACKTAP_MAX_SOURCES);
+}
+
 static void check_hotplug(void)
 {
 	unsigned int i, started = 0, wrong = 0;
+	struct client client, other;
 	pid_t toggler, user;
-	struct client client;
 	int status = -1;
 
-	if (!tap(!client_open(&client) && !client_add_rings(&client, 1 << 20) &&
-		 !client_set_sources(&client, sources, 3), "a session"))
+	if (!tap(open_sources(&client), "a session"))
+		return;
+	/* while there are counters like ours, perf makes more of them without waiting for hotplug's end */
+	if (!tap(open_sources(&other) && !client_start(&other), "another one that goes on"))
 		return;
 	user = load_fork(1, false);
 	toggler = fork();
@@ -257,8 +276,10 @@ static void check_hotplug(void)
 		load_fault(50);
 		wrong += !!client_stop(&client);
 		client_drain(&client);
+		client_drain(&other);
 		started++;
 	}
+	client_close(&other);
 	tap(!status && started && !wrong, "%u times START and STOP while CPU 1 goes and comes, %u "
 	    "refused", started, wrong);
 	load_kill(user);
