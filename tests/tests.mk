@@ -100,10 +100,10 @@ quick_arm64 := kmod kernel_time known_split unwind budget
 # What make test-more leaves out unless FULL=1. On x86_64: a guest has no PMU to share, and the rest runs
 # on the kernel of test-debug-kernel.
 spare_x86_64 := beside abuse netlink_fuzz no_counter
-# On arm64: this code is the same as on x86_64, and the last two run on the kernel of test-nmi.
+# On arm64: this code is the same as on x86_64, and the last three run on the kernel of test-nmi.
 spare_arm64 := abi absent abuse bad_frames bad_input command containers daemon degrade doctor filters images \
 	isolated lifecycle lifetimes lockdown netlink_fuzz no_counter recovery reload sessions short_lived \
-	sideband_loss sparse_cpus table_limit tables_fuzz depth tables
+	sparse_cpus table_limit tables_fuzz depth tables sideband_loss
 
 .PHONY: vm-quick vm-more
 vm-quick:
@@ -122,15 +122,18 @@ test-stacks: ## stacks of Debian's programs in both guests against libdwfl and p
 	$(Q)for arch in x86_64 arm64; do \
 		$(MAKE) ARCH=$$arch LANE=stacks CASES="unwind_ exec_storm slices" vm || exit; done
 
-# what asks most of the module, in reasonable time; FULL=1 for every case
+# what asks most of the module, in reasonable time; FULL=1 for every case but what bounds a sample's cost,
+# for this kernel looks at each access, and what it is not made for: 64 CPUs, isolated ones
 debug_cases := $(if $(FULL),,abuse netlink_fuzz no_counter)
 
 .PHONY: test-debug-kernel
 test-debug-kernel: ## the module under KASAN, lockdep, kmemleak and others
-	$(Q)$(MAKE) ARCH=x86_64 KERNEL=debug LANE=stacks CASES="$(or $(CASES),$(debug_cases))" vm
+	$(Q)$(MAKE) ARCH=x86_64 KERNEL=debug LANE=stacks CASES="$(or $(CASES),$(debug_cases))" \
+		BUT="$(if $(FULL),cost isolated many_cpus)" vm
 
-# hardware samples and everything else that depends on the context of an overflow
-nmi_cases := $(if $(FULL),,kmod tables depth kernel_time known_split watchdog)
+# hardware samples and everything else that depends on the context of an overflow, or on what a page is;
+# FULL=1 for every case but what this kernel is not made for
+nmi_cases := $(if $(FULL),,kmod tables depth kernel_time known_split sideband_loss watchdog)
 
 .PHONY: test-nmi test-nmi-x86_64 test-nmi-arm64 stage-nmi
 test-nmi: ## the capture path in NMIs: injected on x86_64, the PMU's on arm64; FULL=1 for every case
@@ -142,7 +145,8 @@ test-nmi-x86_64: # on the stock kernel; NMI_WANTED=n of them
 		tests/vm/run --arch x86_64 --output $(O) --lane nmi nmi
 
 test-nmi-arm64: # on a kernel that has to be built first
-	$(Q)$(MAKE) ARCH=arm64 KERNEL=nmi LANE=watchdog CASES="$(or $(CASES),$(nmi_cases))" vm
+	$(Q)$(MAKE) ARCH=arm64 KERNEL=nmi LANE=watchdog CASES="$(or $(CASES),$(nmi_cases))" \
+		BUT="$(if $(FULL),isolated)" vm
 
 stage-nmi: stage
 	$(Q)$(MAKE) STACKTAP_TEST=1 module && mkdir -p $(S)/test && \
