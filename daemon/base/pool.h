@@ -31,7 +31,7 @@ enum pool_id {
 
 struct pool {
 	const char *name;
-	_Atomic size_t limit;	/* bytes */
+	_Atomic size_t limit;	/* bytes; of rings and side band 0 until they are opened */
 	_Atomic size_t used;
 	_Atomic size_t peak;
 	_Atomic uint64_t refused;	/* charges that did not fit */
