@@ -14,7 +14,7 @@ import time
 
 from cases import images
 
-FAULTS = 1024
+FAULTS = 4096
 TOUCH = f"""import contextlib, mmap
 size = mmap.PAGESIZE
 m = mmap.mmap(-1, {FAULTS} * size)

@@ -148,8 +148,7 @@ static void check_rings(const struct client *client)
 	for (bit = 0; bit < 32; bit++) {
 		for (i = -1; i <= 1; i++) {
 			uint32_t bytes = (1u << bit) + i;
-			bool good = !i && bytes >= least &&
-				    bytes <= STACKTAP_RING_MAX_BYTES;
+			bool good = !i && bytes >= least && bytes <= STACKTAP_RING_MAX_BYTES;
 			int err;
 
 			create = (struct stacktap_ring_create) {
