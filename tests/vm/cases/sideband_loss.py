@@ -5,6 +5,7 @@ nothing gets another program's name, and once the storm is over samples are soun
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -38,6 +39,13 @@ def start_storm(t):
                     stderr=subprocess.DEVNULL) for cpu in range(os.cpu_count())]
 
 
+def pause(reader):
+    """However fast it reads: half a second of the storm is many times what its side band takes."""
+    reader.send_signal(signal.SIGSTOP)
+    time.sleep(0.5)
+    reader.send_signal(signal.SIGCONT)
+
+
 def guest(t):
     # it never changes; only what others cause to be lost can make its samples doubtful
     bystander = t.start(images.IMAGES, "after_exec", 3600000)
@@ -58,6 +66,7 @@ def guest(t):
                                  ("dlopen", ("dlopen", images.PLUGIN, MS // 5))):
             process = t.start(images.IMAGES, *arguments)
             pids[str(process.pid)] = phase
+            pause(record)
             t.ok(process.wait(60) == 0, f"images {phase} runs in the storm")
     t.run(images.IMAGES, "churn", 10, 60)
     # started in the storm, runs on behind it
@@ -88,6 +97,8 @@ def daemon_tells(t):
                      "/tmp/sideband.conf")
     t.until(lambda: (t.json("status")["daemon"] or {}).get("session"), 60, "the daemon's session")
     storm = start_storm(t)
+    time.sleep(1)
+    pause(daemon)
     lost = t.until(lambda: t.json("status")["daemon"]["capture"]["sideband_lost"], 60,
                    "the daemon to count what the side band lost")
     t.ok(lost > 0, f"status --json tells of {lost} lost side-band records")

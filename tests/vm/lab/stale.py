@@ -11,7 +11,9 @@ switches perf events and tracepoints all the time has met it about once in 30 ru
 Whether a virtual CPU is caught is seen from outside: at each of some looks in a row its interrupts are
 off and its stack is at most as deep as a breakpoint's handler makes it, and some looks are alike.
 Writing the bytes there once more, unchanged and through the debugger's stub, makes QEMU drop the
-translation. A CPU that was only busy loses a moment."""
+translation. A CPU that was only busy loses a moment.
+
+Linux 7.2 does not return to the instruction but dies: is_fatal()."""
 
 import collections
 import json
@@ -32,6 +34,16 @@ INTERRUPT_FLAG = 0x200
 ANSWER_SECONDS = 60
 CPU = re.compile(r"^CPU#(\d+)$.*?\b[ER]SP=([0-9a-f]+).*?^[ER]IP=([0-9a-f]+) [ER]FL=([0-9a-f]+).*?HLT=(\d)",
                  re.MULTILINE | re.DOTALL)
+
+
+# of the first oops: its last byte before the one that was next
+DIED = re.compile(r"\bint3: \d{4} \[#1\].*?\bCode:[^\n]* ([0-9a-f]{2}) <", re.DOTALL)
+
+
+def is_fatal(log):
+    """Whether a kernel died of a breakpoint that its memory does not hold, which no CPU can meet."""
+    died = DIED.search(log)
+    return bool(died) and died[1] != "cc"
 
 
 def dial(path):
