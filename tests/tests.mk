@@ -123,16 +123,16 @@ test-stacks: ## stacks of Debian's programs in both guests against libdwfl and p
 		$(MAKE) ARCH=$$arch LANE=stacks CASES="unwind_ exec_storm slices" vm || exit; done
 
 # what asks most of the module, in reasonable time; FULL=1 for every case but what bounds a sample's cost,
-# for this kernel looks at each access, and what it is not made for: 64 CPUs, isolated ones
+# for this kernel looks at each access, and the one of 64 CPUs, which it is not made for
 debug_cases := $(if $(FULL),,abuse netlink_fuzz no_counter)
 
 .PHONY: test-debug-kernel
 test-debug-kernel: ## the module under KASAN, lockdep, kmemleak and others
 	$(Q)$(MAKE) ARCH=x86_64 KERNEL=debug LANE=stacks CASES="$(or $(CASES),$(debug_cases))" \
-		BUT="$(if $(FULL),cost isolated many_cpus)" vm
+		BUT="$(if $(FULL),cost many_cpus)" vm
 
 # hardware samples and everything else that depends on the context of an overflow, or on what a page is;
-# FULL=1 for every case but what this kernel is not made for
+# FULL=1 for every case
 nmi_cases := $(if $(FULL),,kmod tables depth kernel_time known_split sideband_loss watchdog)
 
 .PHONY: test-nmi test-nmi-x86_64 test-nmi-arm64 stage-nmi
@@ -145,8 +145,7 @@ test-nmi-x86_64: # on the stock kernel; NMI_WANTED=n of them
 		tests/vm/run --arch x86_64 --output $(O) --lane nmi nmi
 
 test-nmi-arm64: # on a kernel that has to be built first
-	$(Q)$(MAKE) ARCH=arm64 KERNEL=nmi LANE=watchdog CASES="$(or $(CASES),$(nmi_cases))" \
-		BUT="$(if $(FULL),isolated)" vm
+	$(Q)$(MAKE) ARCH=arm64 KERNEL=nmi LANE=watchdog CASES="$(or $(CASES),$(nmi_cases))" vm
 
 stage-nmi: stage
 	$(Q)$(MAKE) STACKTAP_TEST=1 module && mkdir -p $(S)/test && \
