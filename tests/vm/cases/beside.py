@@ -133,15 +133,14 @@ def guest(t):
     burner = t.start(images.IMAGES, "after_exec", 10000000)
     with open("/tmp/events", "w", encoding="ascii") as f:
         events = t.start("/opt/stacktap/bin/stacktap", "events", "--json", stdout=f)
-    rates = alone[1] + disturbed(t, event)
+    rates = [statistics.median(alone[1])] + (disturbed(t, event) if "nmi" in os.uname().release else [])
     child, session = t.record("ours.otlp", "-a", "-F", RATE, "-e", event, "-e", "page-faults", "-c", 100)
 
     beside = stats(t, event)
     faults, usual = statistics.median(beside[0]), statistics.median(alone[0])
     t.near(faults, usual, 0.01 * usual, "perf stat counts the page faults that it counts alone")
-    t.ok(0.9 * min(rates) <= statistics.median(beside[1]) <= 1.1 * max(rates),
-         f"and as many {event} per ns of the program as alone or beside perf record: "
-         f"{beside[1]}, {sorted(rates)}")
+    t.ok(0.9 * rates[0] <= statistics.median(beside[1]) <= 1.1 * max(rates),
+         f"and as many {event} per ns of the program as alone, or beside perf record: {beside[1]}, {rates}")
 
     perf = start_perf(t, "/tmp/perf.data", "-e", event, "-c", PERIOD)
     second, other = t.record("second.otlp", "-p", burner.pid, "-F", 97, "-e", event)

@@ -97,10 +97,12 @@ def daemon_tells(t):
                      "/tmp/sideband.conf")
     t.until(lambda: (t.json("status")["daemon"] or {}).get("session"), 60, "the daemon's session")
     storm = start_storm(t)
-    time.sleep(1)
-    pause(daemon)
-    lost = t.until(lambda: t.json("status")["daemon"]["capture"]["sideband_lost"], 60,
-                   "the daemon to count what the side band lost")
+
+    def count():
+        pause(daemon)
+        return t.json("status")["daemon"]["capture"]["sideband_lost"]
+
+    lost = t.until(count, 60, "the daemon to count what the side band lost")
     t.ok(lost > 0, f"status --json tells of {lost} lost side-band records")
     t.ok(re.search(r"[1-9]\d* side-band records lost", t.stacktap("status").stdout),
          "status tells of them")

@@ -13,7 +13,7 @@ off and its stack is at most as deep as a breakpoint's handler makes it, and som
 Writing the bytes there once more, unchanged and through the debugger's stub, makes QEMU drop the
 translation. A CPU that was only busy loses a moment.
 
-Linux 7.2 does not return to the instruction but dies: is_fatal()."""
+Linux 7.2 does not return to the instruction but dies: before_death()."""
 
 import collections
 import json
@@ -36,14 +36,16 @@ CPU = re.compile(r"^CPU#(\d+)$.*?\b[ER]SP=([0-9a-f]+).*?^[ER]IP=([0-9a-f]+) [ER]
                  re.MULTILINE | re.DOTALL)
 
 
-# of the first oops: its last byte before the one that was next
-DIED = re.compile(r"\bint3: \d{4} \[#1\].*?\bCode:[^\n]* ([0-9a-f]{2}) <", re.DOTALL)
+# with the last byte before the instruction that was next
+DIED = re.compile(r"^[^\n]*\bint3: \d{4} \[#1\](?:(?!\bCode:).)*\bCode:[^\n]* ([0-9a-f]{2}) <",
+                  re.DOTALL | re.MULTILINE)
 
 
-def is_fatal(log):
-    """Whether a kernel died of a breakpoint that its memory does not hold, which no CPU can meet."""
+def before_death(log):
+    """What a kernel said before it died of a breakpoint that its memory does not hold, which no CPU can
+    meet; or None."""
     died = DIED.search(log)
-    return bool(died) and died[1] != "cc"
+    return log[:died.start()] if died and died[1] != "cc" else None
 
 
 def dial(path):

@@ -54,12 +54,12 @@ class Machine:
 
 class Stale(unittest.TestCase):
     def test_only_a_breakpoint_that_is_not_there_is_an_emulators(self):
-        log = ("[    1.564] Oops: int3: 0000 [#1] SMP NOPTI\n[    1.565] CPU: 1 UID: 0 PID: 0\n"
-               "[    1.566] Code: 48 83 ec 18 {} <90> e8 a1\n[    1.567] Call Trace:\n"
-               "[    1.568] Code: 00 {} <90>\n")
-        self.assertTrue(stale.is_fatal(log.format("66", "cc")))
-        self.assertFalse(stale.is_fatal(log.format("cc", "66")))
-        self.assertFalse(stale.is_fatal(log.format("66", "66").replace("int3", "invalid opcode")))
+        log = ("[    1.563] before\n[    1.564] Oops: int3: 0000 [#1] SMP NOPTI\n[    1.565] CPU: 1 UID: 0\n"
+               "[    1.566] Code: {} <90> e8 a1\n[    1.567] Call Trace:\n[    1.568] Code: 00 {} <90>\n")
+        self.assertEqual(stale.before_death(log.format("18 66", "cc")), "[    1.563] before\n")
+        self.assertIsNone(stale.before_death(log.format("18 cc", "66")))
+        self.assertIsNone(stale.before_death(log.format("18 66", "66").replace("int3", "invalid opcode")))
+        self.assertIsNone(stale.before_death(log.format("Unable to access opcode bytes", "66")))
 
     def test_a_cpu_that_stands_is_noticed_and_goes_on(self):
         with contextlib.redirect_stderr(io.StringIO()) as said, Machine(CLI + SELF) as machine:
