@@ -185,6 +185,14 @@ class Guest:
             child.send_signal(how)
         return child.communicate(timeout=timeout * PATIENCE)
 
+    def wait(self, child, seconds=60):
+        """The exit status of what ends by itself."""
+        return child.wait(seconds * PATIENCE)
+
+    def end_of(self, child, seconds=60):
+        """(stdout, stderr) of what ends by itself."""
+        return child.communicate(timeout=seconds * PATIENCE)
+
     def until(self, condition, seconds=30, what="a condition"):
         """Wait for it; @seconds are those of a guest that has its CPUs for itself."""
         deadline = time.monotonic() + seconds * PATIENCE

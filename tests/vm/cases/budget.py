@@ -30,5 +30,5 @@ def guest(t):
     result = t.stacktap("record", "-p", program.pid, "-F", 997, "--duration", 4,
                         "-o", t.path("deep.otlp"))
     t.note(result.stderr.strip().splitlines()[-1])
-    program.wait(60)
+    t.wait(program)
     t.equal(sysctls(), before, "no sysctl has moved after 4 s at 997 Hz with 200 user frames")

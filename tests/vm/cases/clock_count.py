@@ -19,7 +19,7 @@ def guest(t):
     everything = t.record("all.otlp", "-a", "-e", "cpu-clock", "-F", 199)
     busy = t.record("busy.otlp", "-a", "-e", "cpu-clock", "-F", 97, "--exclude-idle")
     user = t.record("user.otlp", "-a", "-e", "cpu-clock", "-F", 61, "--user-only")
-    program.wait(60)
+    t.wait(program)
     # now there is nothing but idle time
     time.sleep(3)
     counts = exact(t, t.accounts(*everything))

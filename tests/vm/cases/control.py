@@ -8,8 +8,8 @@ import time
 def guest(t):
     events = t.start("/opt/stacktap/bin/stacktap", "events", "--json")
     # its first thread, the one with the process' number, does nothing
-    program = t.start("/opt/stacktap/workload/deep", 5, 40, "thread")
-    other = t.start("/opt/stacktap/workload/zero_reader", 40)
+    program = t.start("/opt/stacktap/workload/deep", 5, 3600, "thread")
+    other = t.start("/opt/stacktap/workload/zero_reader", 3600)
     record = t.start("/opt/stacktap/bin/stacktap", "record", "-a", "-F", 97, "--slice-bytes", 8192,
                      "--slice-max-bytes", 32768, "-o", t.path("control.otlp"))
     session = t.until(lambda: t.json("status")["sessions"], 30, "a session")[0]["id"]

@@ -48,7 +48,7 @@ def guest(t):
     environment = dict(os.environ, OTEL_EXPORTER_OTLP_ENDPOINT=f"http://10.0.2.2:{port}",
                        OTEL_SERVICE_NAME="daemon-test",
                        OTEL_RESOURCE_ATTRIBUTES="deployment.environment.name=test%20lab")
-    burner = t.start("/opt/stacktap/workload/deep", 5, 90)
+    burner = t.start("/opt/stacktap/workload/deep", 5, 3600)
     with open(t.path("stacktapd.log"), "w", encoding="utf-8") as log:
         daemon = t.start("/opt/stacktap/bin/stacktapd", "--config", "/tmp/daemon.conf",
                          env=environment, stderr=log, stdout=log)
@@ -61,7 +61,7 @@ def guest(t):
         with open(t.path("status.json"), "w", encoding="utf-8") as f:
             json.dump(status(), f)
         daemon.send_signal(signal.SIGTERM)
-        t.ok(daemon.wait(30) == 0, "SIGTERM ends it in good order")
+        t.ok(t.wait(daemon, 30) == 0, "SIGTERM ends it in good order")
     t.stop(burner)
     t.run("rmmod", "stacktap")
     no_endpoint(t)
@@ -83,7 +83,7 @@ def ledger_count(t, wanted):
 
 def no_endpoint(t):
     """Without an endpoint the profiles go to a bounded local store."""
-    burner = t.start("/opt/stacktap/workload/deep", 5, 90)
+    burner = t.start("/opt/stacktap/workload/deep", 5, 3600)
     configuration("/tmp/store.conf",
                   profile={"rate": 199, "window_seconds": 2, "window_max_seconds": 3, "budget_ns": 0},
                   store={"directory": "/tmp/store", "max_bytes": 262144})

@@ -6,7 +6,7 @@ WAYS = ("fp", "table")
 
 def guest(t):
     for way in WAYS:
-        program = t.start("/opt/stacktap/workload/deep", 200, 12)
+        program = t.start("/opt/stacktap/workload/deep", 200, 3600)
         t.stacktap("record", "-p", program.pid, "-F", 999, "--duration", 8, "--call-graph", way,
                    "-o", t.path(f"{way}.otlp"))
         t.stop(program)

@@ -28,8 +28,7 @@ def lost_offline(t, session):
 
 def comers_end(t, comers, kept):
     """End the short sessions; those of @kept are all that is left."""
-    import kit
-    out, err = comers.communicate(timeout=60 * kit.PATIENCE)
+    out, err = t.end_of(comers)
     for line in out.splitlines():
         match = re.fullmatch(r"((?:not )?ok) \d+ - (.*)", line)
         if match:
@@ -64,7 +63,7 @@ def guest(t):
                        preexec_fn=lambda cpu=cpu: os.sched_setaffinity(0, {cpu}))
                for _ in range(4) for cpu in range(SMP)]
     for program in started:
-        program.wait(60)
+        t.wait(program)
     # an emulated PMU may lose an overflow right then, which the module finds out a little later
     time.sleep(6)
     stalled = [cpu["cpu"] for s in t.json("status")["sessions"] if s["id"] == record[1]

@@ -30,11 +30,11 @@ def guest(t):
                              ("mremap", ("mremap", PLUGIN, MS))):
         process = t.start(IMAGES, *arguments)
         pids[str(process.pid)] = phase
-        t.ok(process.wait(60) == 0, f"images {phase} ran")
+        t.ok(t.wait(process) == 0, f"images {phase} ran")
     # The pid of a program that has gone is given to another one, on purpose.
     reused = reuse_pid(t)
     process = t.start(IMAGES, "churn", 20, 100)
-    process.wait(60)
+    t.wait(process)
     out, err = t.stop(record, 2)
     t.ok(record.returncode == 0, "record ends well", out + err)
     with open(t.path("pids.json"), "w", encoding="ascii") as f:
@@ -43,11 +43,11 @@ def guest(t):
 
 def reuse_pid(t):
     first = t.start(IMAGES, "after_exec", 700)
-    first.wait(60)
+    t.wait(first)
     with open("/proc/sys/kernel/ns_last_pid", "w", encoding="ascii") as f:
         f.write(str(first.pid - 1))
     second = t.start("/opt/stacktap/workload/deep", 3, 1)
-    second.wait(60)
+    t.wait(second)
     t.ok(second.pid == first.pid, f"the pid was reused ({first.pid}, {second.pid})")
     time.sleep(0.1)
     return first.pid

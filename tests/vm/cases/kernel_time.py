@@ -5,7 +5,7 @@ USER = ("enter_kernel", "read_zeros", "main")
 
 
 def guest(t):
-    program = t.start("/opt/stacktap/workload/zero_reader", 8)
+    program = t.start("/opt/stacktap/workload/zero_reader", 3600)
     record = t.stacktap("record", "-p", program.pid, "-F", 499, "--duration", 6,
                         "-o", t.path("zero.otlp"))
     t.ok("samples" in record.stderr, "record says what it captured", record.stderr)

@@ -14,7 +14,7 @@ def guest(t):
             "sampling")
     with open(t.path("truth.json"), "w", encoding="utf-8") as truth:
         truth.write(t.run("/opt/stacktap/workload/known_split", SECONDS).stdout)
-    out, err = record.communicate(timeout=60)
+    out, err = t.end_of(record)
     t.ok(record.returncode == 0, "record ends well", out + err)
     t.note(err.strip().splitlines()[-1])
 

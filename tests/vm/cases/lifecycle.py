@@ -45,7 +45,7 @@ def guest(t):
     t.ok(result.returncode != 0 and "in use" in result.stderr, "rmmod is refused while in use",
          result.stderr)
     record.send_signal(signal.SIGKILL)
-    record.wait(30)
+    t.wait(record, 30)
     if not comes(t, lambda: not t.json("status")["sessions"], 10,
                  "kill -9 of the owner ends its session"):
         return
@@ -64,7 +64,7 @@ def guest(t):
                          "/tmp/x.otlp")
         time.sleep(0.2 + 0.07 * number)
         record.send_signal(signal.SIGKILL)
-        record.wait(30)
+        t.wait(record, 30)
     if not comes(t, lambda: not t.json("status")["sessions"], 10,
                  "ten owners killed at various points leave no session"):
         return

@@ -149,7 +149,7 @@ def ends(t, daemon):
     t.until(lambda: os.path.isdir("/tmp/reload-store") and os.listdir("/tmp/reload-store"), 30,
             "a file in the store")
     daemon.send_signal(signal.SIGTERM)
-    t.ok(daemon.wait(30) == 0, "SIGTERM ends it in good order")
+    t.ok(t.wait(daemon, 30) == 0, "SIGTERM ends it in good order")
     t.equal(t.json("status")["daemon"], None, "and status says that none runs")
     time.sleep(0.1)
     t.ok(not sessions(t), "no session is left")

@@ -22,7 +22,7 @@ def guest(t):
     status = t.until(lambda: two_running(t), 60, "two running sessions")
     t.ok(len({s["id"] for s in status["sessions"]}) == 2, "two sessions with ids of their own")
     for child in (everything, filtered):
-        out, err = child.communicate(timeout=60)
+        out, err = t.end_of(child)
         t.ok(child.returncode == 0, "record ends well", out + err)
     with open(t.path("pids.json"), "w", encoding="ascii") as f:
         json.dump({"wanted": wanted.pid, "other": other.pid}, f)

@@ -67,7 +67,7 @@ def guest(t):
             process = t.start(images.IMAGES, *arguments)
             pids[str(process.pid)] = phase
             pause(record)
-            t.ok(process.wait(60) == 0, f"images {phase} runs in the storm")
+            t.ok(t.wait(process) == 0, f"images {phase} runs in the storm")
     t.run(images.IMAGES, "churn", 10, 60)
     # started in the storm, runs on behind it
     survivor = t.start(images.IMAGES, "after_exec", 12000)
@@ -76,7 +76,7 @@ def guest(t):
         t.stop(process)
     calm = time.time_ns()
     t.stop(bystander)
-    t.ok(survivor.wait(100) == 0, "what was started in the storm runs on")
+    t.ok(t.wait(survivor, 100) == 0, "what was started in the storm runs on")
     out, err = t.stop(record, 2)
     t.ok(record.returncode == 0, "record ends well", out + err)
     told = re.search(r"dropped (\d+) side-band records", err)

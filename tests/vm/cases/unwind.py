@@ -32,14 +32,14 @@ def guest(t):
     burn = t.start(WORKLOAD, "burn", 8000)
     pids["burn"] = burn.pid
     t.until(lambda: t.json("status")["sessions"][0]["lists"], 30, "a mapping list")
-    t.ok(burn.wait(120) == 0, "the program without frame pointers ran")
+    t.ok(t.wait(burn, 120) == 0, "the program without frame pointers ran")
     status = t.json("status")
     with open(t.path("status.json"), "w", encoding="ascii") as f:
         json.dump(status, f)
     for mode, count, ms in (("fork", 10, 500), ("exec", 10, 800)):
         program = t.start(WORKLOAD, mode, count, ms)
         pids[mode] = program.pid
-        t.ok(program.wait(120) == 0, f"{count} children ran ({mode})")
+        t.ok(t.wait(program, 120) == 0, f"{count} children ran ({mode})")
     with open("/tmp/numbers", "w", encoding="ascii") as f:
         f.writelines(f"{i * i % 1000003}\n" for i in range(200000))
     t.run("openssl", "speed", "-seconds", 3, "-bytes", 16384, "sha256")
