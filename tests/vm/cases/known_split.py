@@ -2,19 +2,19 @@
 """A program that knows its own split of CPU time is matched, and its call chain is whole."""
 
 import json
+import signal
+
+import kit
 
 LEAVES = ("hot_a", "hot_b", "hot_c")
 RATE, SECONDS = 799, 14
 
 
 def guest(t):
-    record = t.start("/opt/stacktap/bin/stacktap", "record", "-a", "-F", RATE, "--duration",
-                     SECONDS + 2, "-o", t.path("split.otlp"))
-    t.until(lambda: any(s["state"] == "running" for s in t.json("status")["sessions"]), 30,
-            "sampling")
+    record, _ = t.record("split.otlp", "-a", "-F", RATE)
     with open(t.path("truth.json"), "w", encoding="utf-8") as truth:
-        truth.write(t.run("/opt/stacktap/workload/known_split", SECONDS).stdout)
-    out, err = t.end_of(record)
+        truth.write(t.run("/opt/stacktap/workload/known_split", SECONDS * kit.PATIENCE // 3).stdout)
+    out, err = t.stop(record, signal.SIGINT)
     t.ok(record.returncode == 0, "record ends well", out + err)
     t.note(err.strip().splitlines()[-1])
 
@@ -27,15 +27,19 @@ def host(t):
     samples = model.of_process(t.load("split.otlp"), "known_split")
     user = [s for s in samples if s.stack and s.stack[0].frame_type == "native"]
     total = sum(s.count for s in user)
-    # The idle half of the samples is not this program's: one CPU's worth of the time it ran.
-    t.ok(total >= 3000, f"at least 3,000 samples of the program ({total})")
+    # A small part of those of one CPU for the time that it ran.
+    t.ok(total >= 1000, f"at least 1,000 samples of the program ({total})")
     counted = {leaf: sum(s.count for s in user if leaf in s.names) for leaf in shares}
     named = sum(counted.values())
     for leaf, share in shares.items():
         have = counted[leaf] / named if named else 0
-        t.ok(abs(have - share) <= 0.03, f"{leaf} has {have:.1%}, the program says {share:.1%}")
+        # three standard deviations where the samples are few
+        near = max(0.03, 3 * (share * (1 - share) / max(named, 1)) ** 0.5)
+        t.ok(abs(have - share) <= near,
+             f"{leaf} has {have:.1%}, the program says {share:.1%} (+- {near:.1%})")
     chain = tuple(truth["chain"])  # root first
-    rest = [s for s in user if not is_elsewhere(s, chain)]
+    # an emulated CPU that its host takes away in the walk comes back behind the walk's time limit
+    rest = [s for s in user if not is_elsewhere(s, chain) and s.attribute("stacktap.user_stack.end") != "time"]
     total = sum(s.count for s in rest)
     t.ok(total >= 0.95 * sum(s.count for s in user), f"nearly all are from inside its chain ({total})")
     whole = sum(s.count for s in rest if in_order(chain, reversed(s.names)))
@@ -45,7 +49,8 @@ def host(t):
 def is_elsewhere(sample, chain):
     """In its loader, or in main() itself, which looks at a clock and prints."""
     names = set(sample.names)
-    return "ld-linux" in sample.stack[0].mapping or chain[0] in names and not names & {*chain[1:], *LEAVES}
+    return (any("ld-linux" in frame.mapping for frame in sample.stack)
+            or chain[0] in names and not names & {*chain[1:], *LEAVES})
 
 
 def in_order(chain, names):
