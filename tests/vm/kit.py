@@ -183,7 +183,7 @@ class Guest:
         """Signal, wait, and hand back (stdout, stderr)."""
         if child.poll() is None:
             child.send_signal(how)
-        return child.communicate(timeout=timeout * PATIENCE)
+        return self.end_of(child, timeout)
 
     def wait(self, child, seconds=60):
         """The exit status of what ends by itself."""
