@@ -39,7 +39,8 @@ def host(t):
              f"{leaf} has {have:.1%}, the program says {share:.1%} (+- {near:.1%})")
     chain = tuple(truth["chain"])  # root first
     # an emulated CPU that its host takes away in the walk comes back behind the walk's time limit
-    rest = [s for s in user if not is_elsewhere(s, chain) and s.attribute("stacktap.user_stack.end") != "time"]
+    rest = [s for s in user
+            if not is_elsewhere(s, chain) and s.attribute("stacktap.user_stack.end") != "time"]
     total = sum(s.count for s in rest)
     t.ok(total >= 0.95 * sum(s.count for s in user), f"nearly all are from inside its chain ({total})")
     whole = sum(s.count for s in rest if in_order(chain, reversed(s.names)))
