@@ -6,7 +6,7 @@
 KDIR ?= $(if $(KERNEL),$(LAB_DIR)/$(ARCH)/kdir-$(KERNEL),$(KHEADERS_$(ARCH)))
 kmod_cross := $(if $(filter-out $(HOST_ARCH),$(ARCH)),CROSS_COMPILE=aarch64-linux-gnu-)
 K := $(O)/kmod-$(ARCH)$(if $(KERNEL),-$(KERNEL))$(if $(STACKTAP_TEST),-test)
-kmod_inputs := Kbuild $(shell find kmod include -name '*.[chS]')
+kmod_inputs := Kbuild kmod/compat/probes.mk $(shell find kmod include -name '*.[chS]')
 # a kernel of our own may become another under the same name
 kmod_kernel := $(if $(KERNEL),$(wildcard $(KDIR)/Module.symvers))
 

@@ -321,7 +321,7 @@ struct genl_family netlink_family __ro_after_init = {
 	.ops = netlink_ops,
 	.n_ops = ARRAY_SIZE(netlink_ops),
 	.mcgrps = netlink_groups,
-	.n_mcgrps = ARRAY_SIZE(netlink_groups),
+	.n_mcgrps = COMPAT_MCAST_GROUPS,
 };
 
 int __init netlink_init(void)

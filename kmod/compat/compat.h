@@ -94,17 +94,25 @@ static inline void compat_vm_flags_mod(struct vm_area_struct *vma, unsigned long
 #define HK_TYPE_DOMAIN HK_FLAG_DOMAIN
 #endif
 
-/* 6.1 has flags where stable 5.10 has a bit; both make the group CAP_SYS_ADMIN's */
-#ifdef GENL_MCAST_CAP_SYS_ADMIN
+/*
+ * 6.7 and the stable releases since December 2023 can keep a multicast group to CAP_SYS_ADMIN, 5.10 and 5.15
+ * by a bit. Where neither is there nobody may listen, rather than everybody.
+ */
+#if defined(GENL_MCAST_CAP_SYS_ADMIN)
 #define COMPAT_MCAST_ADMIN .flags = GENL_MCAST_CAP_SYS_ADMIN
-#else
+#define COMPAT_MCAST_GROUPS 1
+#elif defined(COMPAT_MCAST_CAP_BIT)
 #define COMPAT_MCAST_ADMIN .cap_sys_admin = 1
+#define COMPAT_MCAST_GROUPS 1
+#else
+#define COMPAT_MCAST_ADMIN
+#define COMPAT_MCAST_GROUPS 0
 #endif
 
-/* 6.7 put a genl_info into the dump state */
+/* 6.6 put a genl_info into the dump state */
 static inline struct nlattr **compat_genl_dump_attrs(struct netlink_callback *cb)
 {
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 7, 0)
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 6, 0)
 	return genl_dumpit_info(cb)->attrs;
 #else
 	return genl_dumpit_info(cb)->info.attrs;
@@ -151,8 +159,8 @@ failed:
 #endif
 }
 
-/* 6.6 split the helper by address space and moved it */
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 6, 0)
+/* 6.4 split the helper by address space and moved it */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 4, 0)
 #define compat_strip_kernel_pac(ptr) ptrauth_strip_insn_pac(ptr)
 #else
 #define compat_strip_kernel_pac(ptr) ptrauth_strip_kernel_insn_pac(ptr)
