@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
+#include <linux/cpu.h>
 #include <linux/mm.h>
 #include <linux/slab.h>
 #include <linux/smp.h>
@@ -81,14 +82,13 @@ void cpu_call(struct stacktap_cpu *cpu, void (*fn)(struct stacktap_cpu *cpu, voi
 	unsigned long flags;
 
 	lockdep_assert_held(&cpu->session->lock);
-	/*
-	 * An offline CPU finished its offline callback, so nothing there touches the ring; if it
-	 * comes back meanwhile, its online callback writes nothing and counters are only made
-	 * under the mutex that we hold.
-	 */
+	/* no CPU comes or goes until @fn is through */
+	cpus_read_lock();
+	/* an offline CPU finished its offline callback, so nothing there touches the ring */
 	if (smp_call_function_single(cpu->cpu, cpu_call_run, &call, 1)) {
 		local_irq_save(flags);
 		fn(cpu, arg);
 		local_irq_restore(flags);
 	}
+	cpus_read_unlock();
 }
