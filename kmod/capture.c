@@ -410,6 +410,11 @@ static __always_inline bool capture_handle(struct stacktap_counter *counter,
 	/* not before: on a CPU that may be past its last flush an irq_work would stay queued */
 	if (throttled && events_note(session, STACKTAP_EVENT_THROTTLE))
 		defer_wake(session);
+	/* a PMU may be some instructions late, and in the kernel by then */
+	if (unlikely(user_mode(regs) ? event->attr.exclude_user : event->attr.exclude_kernel)) {
+		local64_inc(&counter->filtered);
+		return false;
+	}
 	/* overflow handlers run with preemption off, and filters are freed after synchronize_rcu */
 	filter = rcu_dereference_raw(session->filter);
 	if (filter && !filter_pass(filter, regs)) {
