@@ -209,6 +209,9 @@ static int control_reconcile(struct stacktap_session *session)
 			control_disarm_cpu(pc);
 			cpu_call(pc, cpu_depart, NULL);
 			WRITE_ONCE(pc->active, false);
+			/* what was lost on its way down could not ask for that, see capture.c */
+			events_note(session, STACKTAP_EVENT_LOSS);
+			events_kick(session);
 		}
 		if (pc->active && !wanted) {
 			control_disarm_cpu(pc);
@@ -341,6 +344,8 @@ void control_stop(struct stacktap_session *session)
 	degrade_stop(session);
 	WRITE_ONCE(session->state, STACKTAP_STATE_STOPPED);
 	session->generation++;
+	/* nothing is lost from here on, so that the sum of what events told is exact */
+	events_note(session, STACKTAP_EVENT_LOSS);
 	events_raise(session, STACKTAP_EVENT_SESSION_STOPPED, 0);
 	wake_up_poll(&session->wait, EPOLLIN | EPOLLRDNORM);
 }

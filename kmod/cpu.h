@@ -72,7 +72,7 @@ struct stacktap_counter {
 	u64 stalled_reported;
 	struct stacktap_config announcement; /* the CONFIG that @configs_due owes */
 	/* already in an EVENT; belongs to the events work */
-	u64 lost_announced;
+	u64 lost_announced[STACKTAP_LOST_REASONS];
 	u64 throttled_announced;
 };
 

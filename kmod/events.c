@@ -2,9 +2,10 @@
 #include <linux/ktime.h>
 #include <net/genetlink.h>
 
+#include "compat/compat.h"
 #include "events.h"
 #include "netlink.h"
-#include "stats.h"
+#include "report.h"
 
 enum {
 	EVENTS_INTERVAL = HZ / 10,
@@ -17,6 +18,7 @@ struct event {
 	bool has_source;
 	unsigned int source;
 	u64 count;
+	u64 lost[STACKTAP_LOST_REASONS]; /* what is in @count, by reason */
 	unsigned int error;
 };
 
@@ -31,6 +33,8 @@ static int event_put(struct sk_buff *skb, const struct stacktap_session *session
 	    (event->has_source && nla_put_u32(skb, STACKTAP_A_SRC_ID, event->source)) ||
 	    (event->count && nla_put_u64_64bit(skb, STACKTAP_A_EVENT_COUNT, event->count,
 					       STACKTAP_A_PAD)) ||
+	    (event->kind == STACKTAP_EVENT_LOSS &&
+	     report_array(skb, STACKTAP_A_EVENT_LOST, event->lost, STACKTAP_LOST_REASONS)) ||
 	    (event->error && nla_put_u32(skb, STACKTAP_A_ERRNO, event->error)))
 		return -EMSGSIZE;
 	return 0;
@@ -42,7 +46,7 @@ static void event_send(const struct stacktap_session *session, const struct even
 	struct sk_buff *skb;
 	void *header;
 
-	if (!genl_has_listeners(&netlink_family, &init_net, 0))
+	if (!COMPAT_MCAST_GROUPS || !genl_has_listeners(&netlink_family, &init_net, 0))
 		return;
 	skb = genlmsg_new(GENLMSG_DEFAULT_SIZE, GFP_KERNEL);
 	if (!skb)
@@ -56,7 +60,39 @@ static void event_send(const struct stacktap_session *session, const struct even
 	genlmsg_multicast_netns(&netlink_family, &init_net, skb, 0, 0, GFP_KERNEL);
 }
 
-/* Sum up what was lost or throttled since the last message of that kind. */
+static void event_add(struct event *event, const struct stacktap_counter *counter, u64 count)
+{
+	if (!count)
+		return;
+	if (!event->has_cpu) {
+		event->has_cpu = true;
+		event->cpu = counter->cpu->cpu;
+		event->has_source = true;
+		event->source = counter->index;
+	}
+	event->count += count;
+}
+
+/* What @counter lost or was throttled since the last message of that kind. */
+static void event_add_counter(struct event *event, struct stacktap_counter *counter)
+{
+	unsigned int i;
+	u64 now;
+
+	if (event->kind == STACKTAP_EVENT_THROTTLE) {
+		now = local64_read(&counter->throttled);
+		event_add(event, counter, now - counter->throttled_announced);
+		counter->throttled_announced = now;
+		return;
+	}
+	for (i = 0; i < STACKTAP_LOST_REASONS; i++) {
+		now = local64_read(&counter->lost[i]);
+		event->lost[i] += now - counter->lost_announced[i];
+		event_add(event, counter, now - counter->lost_announced[i]);
+		counter->lost_announced[i] = now;
+	}
+}
+
 static void event_sum(struct stacktap_session *session, struct event *event)
 {
 	unsigned int cpu, i;
@@ -64,24 +100,8 @@ static void event_sum(struct stacktap_session *session, struct event *event)
 	for_each_possible_cpu(cpu) {
 		struct stacktap_cpu *pc = session_cpu(session, cpu);
 
-		for (i = 0; pc && i < STACKTAP_MAX_SOURCES; i++) {
-			struct stacktap_counter *counter = &pc->counters[i];
-			bool loss = event->kind == STACKTAP_EVENT_LOSS;
-			u64 *announced = loss ? &counter->lost_announced :
-						&counter->throttled_announced;
-			u64 now = loss ? stats_lost(counter) : local64_read(&counter->throttled);
-
-			if (now == *announced)
-				continue;
-			if (!event->has_cpu) {
-				event->has_cpu = true;
-				event->cpu = cpu;
-				event->has_source = true;
-				event->source = i;
-			}
-			event->count += now - *announced;
-			*announced = now;
-		}
+		for (i = 0; pc && i < STACKTAP_MAX_SOURCES; i++)
+			event_add_counter(event, &pc->counters[i]);
 	}
 }
 
@@ -116,22 +136,16 @@ static void events_send(struct stacktap_session *session)
 		case STACKTAP_EVENT_STALL:
 		case STACKTAP_EVENT_MULTIPLEX:
 		case STACKTAP_EVENT_MULTIPLEX_END:
-			event.count = subject.count;
-			fallthrough;
 		case STACKTAP_EVENT_FALLBACK:
 			event.has_source = true;
 			event.source = subject.source;
-			event.has_cpu = true;
-			event.cpu = subject.cpu;
-			event.error = subject.error;
-			break;
-		case STACKTAP_EVENT_NO_COUNTER:
-			event.count = subject.count;
 			fallthrough;
+		case STACKTAP_EVENT_NO_COUNTER:
 		case STACKTAP_EVENT_CPU_ONLINE:
 		case STACKTAP_EVENT_CPU_OFFLINE:
 			event.has_cpu = true;
 			event.cpu = subject.cpu;
+			event.count = subject.count;
 			event.error = subject.error;
 			break;
 		case STACKTAP_EVENT_DEGRADED:

@@ -260,7 +260,7 @@ int report_session(struct sk_buff *skb, struct stacktap_session *session)
 	return 0;
 }
 
-static int report_array(struct sk_buff *skb, int type, const u64 *values, unsigned int nr)
+int report_array(struct sk_buff *skb, int type, const u64 *values, unsigned int nr)
 {
 	struct nlattr *nest = nla_nest_start(skb, type);
 	unsigned int i;
@@ -355,6 +355,7 @@ int report_cpu(struct sk_buff *skb, struct stacktap_session *session, struct sta
 	    nla_put_u32(skb, STACKTAP_A_CPU_ID, cpu->cpu) ||
 	    nla_put_u8(skb, STACKTAP_A_CPU_STATE, report_cpu_state(session, cpu)) ||
 	    (cpu->error && nla_put_u32(skb, STACKTAP_A_ERRNO, cpu->error)) ||
+	    put_u64(skb, STACKTAP_A_OFFLINES, READ_ONCE(cpu->hotplug_seq)) ||
 	    put_u64(skb, STACKTAP_A_RING_BYTES, cpu->ring->data_bytes) ||
 	    put_u64(skb, STACKTAP_A_RING_USED, ring_used(cpu->ring)) ||
 	    put_u64(skb, STACKTAP_A_TABLE_HITS, local64_read(&cpu->table_hits)) ||

@@ -13,8 +13,9 @@ struct sk_buff;
 int report_module(struct sk_buff *skb);
 int report_session(struct sk_buff *skb, struct stacktap_session *session);
 int report_cpu(struct sk_buff *skb, struct stacktap_session *session, struct stacktap_cpu *cpu);
-/* This one needs no lock. */
+/* These need no lock. The attributes of the second one's nest are index + 1. */
 int report_table(struct sk_buff *skb, const struct stacktap_table_info *info);
+int report_array(struct sk_buff *skb, int type, const u64 *values, unsigned int nr);
 
 enum {
 	/* a session with a full tgid filter, and eight sources on a CPU, with room to spare */

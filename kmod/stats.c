@@ -18,13 +18,3 @@ void stats_read(const struct stacktap_counter *counter, struct stacktap_counts *
 		ret_counts->user_end[i] = local64_read(&counter->user_end[i]);
 	}
 }
-
-u64 stats_lost(const struct stacktap_counter *counter)
-{
-	unsigned int i;
-	u64 sum = 0;
-
-	for (i = 0; i < STACKTAP_LOST_REASONS; i++)
-		sum += local64_read(&counter->lost[i]);
-	return sum;
-}

@@ -18,6 +18,5 @@ struct stacktap_counts {
 };
 
 void stats_read(const struct stacktap_counter *counter, struct stacktap_counts *ret_counts);
-u64 stats_lost(const struct stacktap_counter *counter);
 
 #endif /* STACKTAP_KMOD_STATS_H */

@@ -63,6 +63,12 @@ static void print_json(const struct control_event *event, uint64_t unix_ns)
 		json_u64(&json, "source", event->source_id);
 	if (event->count)
 		json_u64(&json, "count", event->count);
+	if (event->kind == STACKTAP_EVENT_LOSS) {
+		json_object(&json, "lost");
+		for (unsigned int i = 0; i < STACKTAP_LOST_REASONS; i++)
+			json_u64(&json, name_of_lost(i), event->lost[i]);
+		json_end(&json);
+	}
 	if (event->error) {
 		json_u64(&json, "errno", event->error);
 		json_string(&json, "errno_name", name_of_errno(event->error));
@@ -87,6 +93,9 @@ static void print_text(const struct control_event *event, uint64_t unix_ns)
 		printf(" CPU %u", event->cpu);
 	if (event->count)
 		printf(" count %" PRIu64, event->count);
+	for (unsigned int i = 0; i < STACKTAP_LOST_REASONS; i++)
+		if (event->lost[i])
+			printf(" %s %" PRIu64, name_of_lost(i), event->lost[i]);
 	if (event->error)
 		printf(": %s (%s)", strerror((int)event->error), name_of_errno(event->error));
 	putchar('\n');
@@ -176,6 +185,10 @@ int events_run(int argc, char **argv)
 	ret = control_subscribe(control);
 	if (ret == -EPERM)
 		return cli_error("cannot listen to events: CAP_SYS_ADMIN is needed, run it with sudo");
+	if (ret == -ENOENT)
+		return cli_error("cannot listen to events: the module sends none on a kernel that "
+				 "cannot keep them to CAP_SYS_ADMIN; a stable release since December "
+				 "2023 can");
 	if (ret < 0)
 		return cli_error("cannot listen to events: %s", strerror(-ret));
 	return listen_to(control, &options);

@@ -255,6 +255,8 @@ static void print_cpus(const struct status_session *session)
 	for (size_t i = 0; i < session->cpu_count; i++) {
 		const struct control_cpu *cpu = &session->cpus[i];
 
+		if (cpu->offlines)
+			printf("  CPU %u went offline %" PRIu64 " times\n", cpu->cpu, cpu->offlines);
 		if (cpu->error)
 			printf("  CPU %u has no counter: %s (%s)\n", cpu->cpu,
 			       strerror((int)cpu->error), name_of_errno(cpu->error));
@@ -310,6 +312,9 @@ static void print_costs(const struct status_session *session)
 		cost_add(&handler, &session->cpus[i].handler);
 		cost_add(&drain, &session->cpus[i].drain);
 	}
+	if (session->cpu_count && !session->cpus[0].has_costs)
+		puts("  time in the overflow handler: unknown, as is the rate of the CPU's own counter; "
+		     "whatever it takes, nothing degrades");
 	print_cost("time in the overflow handler", &handler);
 	print_cost("time in phase 2", &drain);
 }

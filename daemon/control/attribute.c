@@ -75,6 +75,8 @@ static struct nla_policy top_policy[STACKTAP_A_MAX + 1] = {
 	[STACKTAP_A_RATES_REFUSED] = U64,
 	[STACKTAP_A_KERNEL_FRAMES] = U32,
 	[STACKTAP_A_RATE_DIVISOR] = U32,
+	[STACKTAP_A_OFFLINES] = U64,
+	[STACKTAP_A_EVENT_LOST] = NEST,
 };
 
 static struct nla_policy source_policy[STACKTAP_SRC_ATTR_MAX + 1] = {
@@ -368,6 +370,7 @@ int attribute_parse_cpu(struct nlmsghdr *message, struct control_cpu *ret_cpu)
 	if (attrs[STACKTAP_A_CPU_STATE])
 		cpu.state = nla_get_u8(attrs[STACKTAP_A_CPU_STATE]);
 	cpu.error = get_u32(attrs[STACKTAP_A_ERRNO]);
+	cpu.offlines = get_u64(attrs[STACKTAP_A_OFFLINES]);
 	cpu.ring_bytes = get_u64(attrs[STACKTAP_A_RING_BYTES]);
 	cpu.ring_used = get_u64(attrs[STACKTAP_A_RING_USED]);
 	cpu.table_hits = get_u64(attrs[STACKTAP_A_TABLE_HITS]);
@@ -433,6 +436,7 @@ int attribute_parse_event(struct nlmsghdr *message, struct control_event *ret_ev
 	event.time = get_u64(attrs[STACKTAP_A_EVENT_TIME]);
 	event.session_id = get_u64(attrs[STACKTAP_A_SESSION_ID]);
 	event.count = get_u64(attrs[STACKTAP_A_EVENT_COUNT]);
+	parse_indexed(attrs[STACKTAP_A_EVENT_LOST], event.lost, STACKTAP_LOST_REASONS);
 	event.has_cpu = attrs[STACKTAP_A_CPU_ID] != NULL;
 	event.cpu = get_u32(attrs[STACKTAP_A_CPU_ID]);
 	event.has_source = attrs[STACKTAP_A_SRC_ID] != NULL;

@@ -191,6 +191,7 @@ static void test_event_and_module(void **state _unused_)
 	struct nl_msg *message = new_message(0);
 	struct control_event event;
 	struct control_module module = { .abi_major = 77 };
+	struct nlattr *nest;
 
 	nla_put_u8(message, STACKTAP_A_EVENT_KIND, STACKTAP_EVENT_FALLBACK);
 	nla_put_u32(message, STACKTAP_A_CPU_ID, 0);
@@ -199,6 +200,16 @@ static void test_event_and_module(void **state _unused_)
 	assert_true(event.has_cpu);
 	assert_false(event.has_source);
 	assert_int_equal(event.error, 2);
+	assert_int_equal(event.count, 0);
+	assert_int_equal(event.lost[STACKTAP_LOST_RING_FULL], 0);
+	nest = nla_nest_start(message, STACKTAP_A_EVENT_LOST);
+	nla_put_u64(message, STACKTAP_LOST_RING_FULL + 1, 5);
+	nla_put_u64(message, STACKTAP_LOST_REASONS + 1, 6);
+	nla_nest_end(message, nest);
+	assert_int_equal(attribute_parse_event(nlmsg_hdr(message), &event), 0);
+	assert_int_equal(event.lost[STACKTAP_LOST_RING_FULL], 5);
+	/* what stands behind the array is not written by a reason beyond it */
+	assert_true(event.has_cpu && !event.has_source && event.error == 2);
 	/* without a version nothing is understood, and nothing is written */
 	assert_int_equal(attribute_parse_module(nlmsg_hdr(message), &module), -EBADMSG);
 	assert_int_equal(module.abi_major, 77);

@@ -43,7 +43,7 @@
 #include <linux/types.h>
 
 #define STACKTAP_ABI_MAJOR	1
-#define STACKTAP_ABI_MINOR	9
+#define STACKTAP_ABI_MINOR	10
 
 #define STACKTAP_DEVICE		"/dev/stacktap"
 
@@ -579,7 +579,7 @@ struct stacktap_cpu_record {
  * GET_CPU (dump; SESSION_ID restricts it to one session)
  *	-> CPU: nest, one per session and ring
  *		SESSION_ID, CPU_ID, CPU_STATE, ERRNO (why it has no counter, if that is so; EDQUOT:
- *		ring_limit_mib),
+ *		ring_limit_mib), OFFLINES,
  *		RING_BYTES, RING_USED,
  *		TABLE_HITS, TABLE_MISSES, TABLE_FRAMES, TABLE_FP_FRAMES, TABLE_SEARCHES, SLICES,
  *		SLICES_REFUSED, HANDLER_NS, DRAIN_NS, and HANDLER_TIMES, DRAIN_TIMES: nests of u64 by
@@ -646,8 +646,8 @@ struct stacktap_cpu_record {
  *	would exceed ring_limit_mib.
  *
  * EVENT (multicast): EVENT_KIND, EVENT_TIME, SESSION_ID, and by kind CPU_ID, SRC_ID, EVENT_COUNT,
- *	ERRNO. At most one message per kind, session and 100 ms: counts add up, CPU_ID and SRC_ID are
- *	those of the first.
+ *	EVENT_LOST, ERRNO. At most one message per kind, session and 100 ms: counts add up, CPU_ID and
+ *	SRC_ID are those of the first. When a session is stopped, those of EVENT_LOSS make its CNT_LOST.
  *
  * A source counts SRC_TYPE/SRC_CONFIG* (perf_event_attr's numbers). It is a hardware, cache, raw or
  * software event, or one of a CPU's own PMU; anything else is refused with EOPNOTSUPP. SRC_PERIOD wins over
@@ -739,6 +739,8 @@ enum stacktap_attr {
 	STACKTAP_A_RATES_REFUSED,	/* u64, times that perf refused a counter another rate for it */
 	STACKTAP_A_KERNEL_FRAMES,	/* u32, depth limit of kernel stacks as it is now */
 	STACKTAP_A_RATE_DIVISOR,	/* u32, of all rates as they are now */
+	STACKTAP_A_OFFLINES,		/* u64, times that the CPU left since it has its ring; 1.10, as the next */
+	STACKTAP_A_EVENT_LOST,		/* nest: attribute type is enum stacktap_lost + 1 */
 	__STACKTAP_A_MAX,
 	STACKTAP_A_MAX = __STACKTAP_A_MAX - 1
 };
@@ -835,11 +837,11 @@ enum stacktap_event {
 	STACKTAP_EVENT_SESSION_STOPPED,
 	STACKTAP_EVENT_SESSION_CHANGED,	/* sources or filters */
 	STACKTAP_EVENT_SESSION_DESTROYED,
-	STACKTAP_EVENT_CPU_ONLINE,	/* CPU_ID */
+	STACKTAP_EVENT_CPU_ONLINE,	/* CPU_ID; from 1.10 on EVENT_COUNT, as the next two */
 	STACKTAP_EVENT_CPU_OFFLINE,	/* CPU_ID */
 	STACKTAP_EVENT_FALLBACK,	/* CPU_ID, SRC_ID, ERRNO */
 	STACKTAP_EVENT_THROTTLE,	/* CPU_ID, SRC_ID, EVENT_COUNT */
-	STACKTAP_EVENT_LOSS,		/* CPU_ID, EVENT_COUNT */
+	STACKTAP_EVENT_LOSS,		/* CPU_ID, SRC_ID, EVENT_COUNT; from 1.10 on EVENT_LOST */
 	STACKTAP_EVENT_STALL,		/* CPU_ID; from 1.9 on SRC_ID and EVENT_COUNT */
 	STACKTAP_EVENT_DEGRADED,	/* EVENT_COUNT: A_DEGRADED by now; 1.8, as the next */
 	STACKTAP_EVENT_RECOVERED,	/* EVENT_COUNT: the same, absent when it is 0 */

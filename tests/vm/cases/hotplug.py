@@ -38,24 +38,46 @@ def comers_end(t, comers, kept):
     t.equal(sorted(s["id"] for s in t.json("status")["sessions"]), sorted(kept), "and none is left")
 
 
+def announced(t, session, downs, counts):
+    with open("/tmp/events", encoding="ascii") as f:
+        told = [event for event in map(json.loads, f) if event["session"] == session]
+    for kind in ("cpu-offline", "cpu-online"):
+        t.equal(sum(event["count"] for event in told if event["event"] == kind), downs,
+                f"{kind} is announced each time")
+    t.equal({reason: sum(event["lost"][reason] for event in told if event["event"] == "loss")
+             for reason in counts[0]["lost"]},
+            {reason: sum(c["lost"][reason] for c in counts) for reason in counts[0]["lost"]},
+            "and so is each loss with its reason")
+
+
 def guest(t):
     burners = [t.start("/opt/stacktap/workload/deep", 5, 60) for _ in range(3)]
     cpu_online(SMP - 1, 0)
+    # in a file: while nobody reads a pipe it takes no more than it has room for
+    with open("/tmp/events", "w", encoding="ascii") as f:
+        events = t.start("/opt/stacktap/bin/stacktap", "events", "--json", stdout=f)
     record = t.record("hotplug.otlp", "-a", "-F", 199, "-e", "cycles", "-e", "page-faults", "-c", 100)
     cpu_online(SMP - 1, 1)
     # often enough that some overflows come on a CPU's way down; what it records is of no interest
     frequent = t.record("frequent.otlp", "-a", "-F", 2999, "--kernel-only", "--exclude-idle")
     comers = t.start("/opt/stacktap/kmodtest", "comers", stdin=subprocess.PIPE)
+    downs = dict.fromkeys(range(SMP), 0)
     for number in range(MOST_ROUNDS):
         if number >= ROUNDS and lost_offline(t, frequent[1]):
             break
         cpu = 1 + number % 2
         cpu_online(cpu, 0)
+        downs[cpu] += 1
         time.sleep(0.1)
         cpu_online(cpu, 1)
         time.sleep(0.3)
     comers_end(t, comers, [record[1], frequent[1]])
+    status = next(s for s in t.json("status")["sessions"] if s["id"] == frequent[1])
+    t.equal({cpu["cpu"]: cpu["offlines"] for cpu in status["cpus"]}, downs,
+            "status tells of each CPU how often it left")
     counts = t.accounts(*frequent)
+    t.stop(events)
+    announced(t, frequent[1], sum(downs.values()), counts)
     t.note(f"{sum(c['lost']['offline'] for c in counts)} of {sum(c['calls'] for c in counts)} "
            "overflows came on a CPU's way down")
     time.sleep(4)
