@@ -27,7 +27,8 @@ static const char help[] =
 	"      --exclude-idle   not the idle task\n\n"
 	"how to sample\n"
 	"  -e, --event EVENT    cycles (default), instructions, cpu-clock, page-faults, rNNN,\n"
-	"                       PMU/term=value/, ... with :u, :k, :p; may be repeated\n"
+	"                       PMU/term=value/, ... with :u, :k, :p; with a rate or a period of its\n"
+	"                       own: cycles/freq=997/, page-faults/period=100/; may be repeated\n"
 	"  -F, --freq HZ        samples per second of a busy CPU (default: 99)\n"
 	"  -c, --count N        one sample every N events; beside -F: of the event before it\n"
 	"      --freq-mode      let the kernel adapt the period to the rate\n"
@@ -138,12 +139,15 @@ static int set_periods(struct parse *parse)
 		uint64_t period = parse->rate_hz ? parse->periods[i] : parse->last_period;
 
 		has_own |= parse->periods[i] != 0;
-		if (period) {
+		if (source->period)
+			period = source->period;
+		if (period && !source->rate_hz) {
 			source->period = period;
 			source->mode = STACKTAP_MODE_PERIOD;
 			continue;
 		}
-		source->rate_hz = (uint32_t)(parse->rate_hz ? parse->rate_hz : DEFAULT_RATE_HZ);
+		if (!source->rate_hz)
+			source->rate_hz = (uint32_t)(parse->rate_hz ?: DEFAULT_RATE_HZ);
 		if (parse->is_frequency)
 			source->mode = STACKTAP_MODE_FREQ;
 	}

@@ -533,14 +533,14 @@ int config_sources(const struct config *config, struct control_source *ret_sourc
 		if (ret < 0)
 			return ret;
 		source->id = (uint32_t)i;
-		if (config->period)
+		if (!source->rate_hz && !source->period) {
 			source->period = config->period;
-		else
-			source->rate_hz = (uint32_t)config->rate_hz;
-		if (config->is_frequency)
-			source->mode = STACKTAP_MODE_FREQ;
-		else if (config->period)
+			source->rate_hz = config->period ? 0 : (uint32_t)config->rate_hz;
+		}
+		if (source->period)
 			source->mode = STACKTAP_MODE_PERIOD;
+		else if (config->is_frequency)
+			source->mode = STACKTAP_MODE_FREQ;
 		if (config->is_frequency && config->period)
 			return fail(error, error_size, "mode = frequency wants a rate, not a period");
 	}

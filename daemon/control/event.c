@@ -226,6 +226,55 @@ static int unknown_event(const char *name, struct search *search, char *error, s
 		    search->nearest);
 }
 
+static bool parse_pace_value(const char *text, uint64_t most, uint64_t *ret_value)
+{
+	char *end;
+
+	errno = 0;
+	*ret_value = strtoull(text, &end, 10);
+	return isdigit((unsigned char)*text) && !errno && !*end && *ret_value && *ret_value <= most;
+}
+
+/*
+ * Any event may have perf's terms freq=N and period=N. They are taken out of @name, which shrinks:
+ * "cycles/freq=97/u" becomes "cycles:u".
+ */
+static int take_pace(char *name, struct control_source *source, char *error, size_t error_size)
+{
+	char *first = strchr(name, '/'), *last = strrchr(name, '/'), *modifiers = last + 1, *save;
+	char terms[MAX_EVENT], kept[MAX_EVENT];
+	size_t length = 0;
+	uint64_t value;
+
+	if (!first || first == last)
+		return 0;
+	snprintf(terms, sizeof(terms), "%.*s", (int)(last - first - 1), first + 1);
+	for (char *term = strtok_r(terms, ",", &save); term; term = strtok_r(NULL, ",", &save)) {
+		if (!strncmp(term, "freq=", 5)) {
+			if (!parse_pace_value(term + 5, STACKTAP_MAX_RATE_HZ, &value))
+				return fail(error, error_size, "rate `%.64s' is not a number from 1 to %d "
+					    "Hz", term + 5, STACKTAP_MAX_RATE_HZ);
+			source->rate_hz = (uint32_t)value;
+		} else if (!strncmp(term, "period=", 7)) {
+			if (!parse_pace_value(term + 7, INT64_MAX, &source->period))
+				return fail(error, error_size, "period `%.64s' is not a number above 0",
+					    term + 7);
+		} else {
+			length += (size_t)sprintf(kept + length, "%c%s", length ? ',' : '/', term);
+		}
+	}
+	if (source->rate_hz && source->period)
+		return fail(error, error_size, "an event has a rate (freq=) or a period, not both");
+	if (!source->rate_hz && !source->period)
+		return 0;
+	if (length)
+		sprintf(kept + length, "/%s", modifiers);
+	else
+		sprintf(kept, "%s%s", *modifiers && *modifiers != ':' ? ":" : "", modifiers);
+	strcpy(first, kept);
+	return 0;
+}
+
 int event_parse(const char *text, struct control_source *ret_source, char *error,
 		size_t error_size)
 {
@@ -239,7 +288,10 @@ int event_parse(const char *text, struct control_source *ret_source, char *error
 	if (strlen(text) >= sizeof(name))
 		return fail(error, error_size, "no event has a name as long as that");
 	strcpy(name, text);
-	utf8_copy(source.name, sizeof(source.name), text);
+	ret = take_pace(name, &source, error, error_size);
+	if (ret < 0)
+		return ret;
+	utf8_copy(source.name, sizeof(source.name), name);
 	/* a PMU's terms may hold colons; modifiers come after them, with or without one of their own */
 	slash = strrchr(name, '/');
 	colon = strrchr(slash ? slash : name, ':');
@@ -274,7 +326,7 @@ int event_parse(const char *text, struct control_source *ret_source, char *error
 		/* cycles that nobody can count become cpu-clock, which counts nanoseconds */
 		source.nominal_hz = event_nominal_cycles() ?: NS_PER_S;
 	/* without a nominal rate only the kernel can find the period of a rate */
-	if (!source.nominal_hz)
+	if (!source.nominal_hz && !source.period)
 		source.mode = STACKTAP_MODE_FREQ;
 	*ret_source = source;
 	return 0;

@@ -10,7 +10,8 @@
 /*
  * "cycles", "instructions:u", "cpu-clock", "page-faults", "LLC-load-misses", "r1a8",
  * "PMU/config=0x8/" ... to a source's type, config and flags, and its nominal rate where one is
- * known. -EINVAL with a sentence in @error (what is wrong and the nearest name that works).
+ * known. With perf's terms /freq=N/ and /period=N/ also its rate_hz or period, else 0.
+ * -EINVAL with a sentence in @error (what is wrong and the nearest name that works).
  */
 int event_parse(const char *text, struct control_source *ret_source, char *error,
 		size_t error_size);

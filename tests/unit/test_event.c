@@ -86,6 +86,47 @@ static void test_nominal_rates(void **state _unused_)
 	assert_int_equal(parse("page-faults").mode, STACKTAP_MODE_FREQ);
 }
 
+static void test_paces(void **state _unused_)
+{
+	static const struct {
+		const char *text, *name;
+		uint32_t rate_hz;
+		uint64_t period;
+		int mode;
+	} known[] = {
+		{ "cycles/freq=997/", "cycles", 997, 0, STACKTAP_MODE_PERIOD },
+		{ "cycles/freq=997/u", "cycles:u", 997, 0, STACKTAP_MODE_PERIOD },
+		{ "cycles/period=100003/:k", "cycles:k", 0, 100003, STACKTAP_MODE_PERIOD },
+		{ "page-faults/freq=10000/", "page-faults", 10000, 0, STACKTAP_MODE_FREQ },
+		{ "page-faults/period=9223372036854775807/", "page-faults", 0, INT64_MAX,
+		  STACKTAP_MODE_PERIOD },
+		{ "r1a8/period=7/", "r1a8", 0, 7, STACKTAP_MODE_PERIOD },
+		{ "software/freq=9,config=2/u", "software/config=2/u", 9, 0, STACKTAP_MODE_FREQ },
+		{ "software/config=2,period=3/", "software/config=2/", 0, 3, STACKTAP_MODE_PERIOD },
+		{ "cycles", "cycles", 0, 0, STACKTAP_MODE_PERIOD },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(known); i++) {
+		struct control_source source = parse(known[i].text);
+
+		assert_string_equal(source.name, known[i].name);
+		assert_int_equal(source.rate_hz, known[i].rate_hz);
+		assert_true(source.period == known[i].period);
+		assert_int_equal(source.mode, known[i].mode);
+	}
+	assert_int_equal(parse("cycles/freq=9/u").flags, STACKTAP_SRC_EXCLUDE_KERNEL);
+	assert_refused("cycles/freq=0/", "rate `0'");
+	assert_refused("cycles/freq=10001/", "1 to 10000 Hz");
+	assert_refused("cycles/freq=-1/", "rate `-1'");
+	assert_refused("cycles/freq=9x/", "rate `9x'");
+	assert_refused("cycles/period=/", "period `'");
+	assert_refused("cycles/period=9223372036854775808/", "period `9223372036854775808'");
+	assert_refused("cycles/freq=9,period=9/", "not both");
+	assert_refused("cylces/freq=9/", "did you mean `cycles'");
+	assert_refused("cycles/freq=9/x", "modifier `x'");
+	assert_refused("cycles/config=1,freq=9/", "no PMU `cycles'");
+}
+
 static void test_refusals(void **state _unused_)
 {
 	char name[600];
@@ -234,6 +275,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_names),
 		cmocka_unit_test(test_nominal_rates),
+		cmocka_unit_test(test_paces),
 		cmocka_unit_test(test_refusals),
 		cmocka_unit_test(test_names_of_events),
 		cmocka_unit_test_setup_teardown(test_pmu, make_pmus, remove_pmus),

@@ -18,6 +18,7 @@ HARDWARE = (("instructions", 0, 1), ("cache-misses", 0, 3), ("branch-misses", 0,
 def guest(t):
     busy = t.start("/opt/stacktap/workload/deep", 5, 600)
     several(t)
+    frequency(t)
     stand_in(t)
     taken = [name for name, kind, config in SOFTWARE + HARDWARE if one(t, name, kind, config)]
     t.ok({name for name, *_ in SOFTWARE} <= set(taken), "every software event is a source")
@@ -29,12 +30,12 @@ def guest(t):
 def several(t):
     """Four of them in one session, each with a rate or a period of its own."""
     child, session = t.record("several.otlp", "-a", "-F", 197, "-e", "cpu-clock", "-e", "page-faults",
-                              "-c", 50, "-e", "context-switches", "-c", 3, "-e", "cycles:u")
+                              "-c", 50, "-e", "context-switches/period=3/", "-e", "cycles/freq=49/u")
     sources = sources_of(t, session)
     t.equal([s["name"] for s in sources], ["cpu-clock", "page-faults", "context-switches", "cycles:u"],
             "four sources in one session")
-    t.equal([(s["rate_hz"], s["mode"]) for s in sources[:1] + sources[3:]], [(197, "period")] * 2,
-            "the first and the last have the rate")
+    t.equal([(s["rate_hz"], s["mode"]) for s in sources[:1] + sources[3:]],
+            [(197, "period"), (49, "period")], "the first and the last have each its rate")
     t.equal([(s["period"], s["rate_hz"]) for s in sources[1:3]], [(50, 0), (3, 0)],
             "the others a period each")
     t.until(lambda: all(recorded(t, session, source) >= 5 for source in (0, 1, 2)), 60,
@@ -42,10 +43,22 @@ def several(t):
     t.stacktap("set", session, "--source", 1, "--period", 20)
     t.equal([s["period"] for s in sources_of(t, session)[1:3]], [20, 3],
             "one period changes live, the other stays")
+    t.stacktap("set", session, "--source", 3, "-F", 29)
+    t.equal([s["rate_hz"] for s in sources_of(t, session)], [197, 0, 0, 29], "so does a rate")
     t.accounts(child, session)
-    child, session = t.record("frequency.otlp", "-a", "-F", 97, "--freq-mode", "-e", "page-faults")
-    t.equal([(s["mode"], s["rate_hz"]) for s in sources_of(t, session)], [("frequency", 97)],
-            "frequency mode")
+
+
+def frequency(t):
+    """The kernel looks for the period that gives the rate."""
+    child, session = t.record("frequency.otlp", "-a", "-F", 97, "--freq-mode", "-e", "page-faults", "-e",
+                              "cycles/freq=197/")
+    t.equal([(s["mode"], s["rate_hz"]) for s in sources_of(t, session)],
+            [("frequency", 97), ("frequency", 197)], "frequency mode")
+    if t.arch == "arm64":
+        t.until(lambda: recorded(t, session, 1) >= 1000, 60, "samples")
+        # of the CPU that is busy all the time
+        rate = max(c["calls"] / c["running_ns"] for c in t.counts(session) if c["source"] == 1) * 1e9
+        t.near(rate, 197, 60, "cycles are sampled at the rate")
     t.accounts(child, session)
 
 
