@@ -106,6 +106,7 @@ def crowd(t, session, event):
     after = time_counted(t, session)
     t.stop(perf, signal.SIGINT)
     t.ok(t.comes_to(lambda: not multiplexed(t, session)), "until it need not share any more")
+    pinned(t, session, event)
     with open(t.path("multiplexed.json"), "w", encoding="ascii") as f:
         json.dump({"began": began, "ended": time.time_ns(), "cpus": sorted(before)}, f)
     share = (after[1] - running) / (after[0] - enabled)
@@ -117,6 +118,16 @@ def crowd(t, session, event):
     recorded = sum(c["recorded"] for c in t.counts(session))
     t.until(lambda: sum(c["recorded"] for c in t.counts(session)) > recorded + ENOUGH, 60, "samples")
     t.ok(True, "ours samples on afterwards")
+
+
+def pinned(t, session, event):
+    """Others that never give up their place leave ours none; it comes back when they are gone."""
+    perf = t.start("perf", "stat", "-a", "-o", "/dev/null", *(["-e", f"{event}:uD"] * CROWD))
+    t.ok(t.comes_to(lambda: any(c["share_percent"] == 0 and c["is_multiplexed"]
+                                for c in t.counts(session) if c["source"] == 0)),
+         "one whose place pinned counters have is told to run 0 % of the time", t.counts(session))
+    t.stop(perf, signal.SIGINT)
+    t.ok(t.comes_to(lambda: not multiplexed(t, session)), "until they are gone")
 
 
 def announced(t, events, counts):

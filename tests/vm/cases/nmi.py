@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The capture path in NMIs that a test's module sends; none of 10^5 is unaccounted for."""
 
+import json
 import os
 import re
 
@@ -22,6 +23,9 @@ def before(t):
 def guest(t):
     t.load_module(f"{FOLDER}/stacktap.ko")
     t.run("insmod", f"{FOLDER}/stacktap_nmi.ko")
+    # in a file: while nobody reads a pipe it takes no more than it has room for
+    with open("/tmp/events", "w", encoding="ascii") as f:
+        events = t.start("/opt/stacktap/bin/stacktap", "events", "--json", stdout=f)
     result = t.run("/opt/stacktap/kmodtest", "nmi", timeout=800, check=False,
                    env={**os.environ, **kmodtest.settings(t)})
     print(result.stdout, flush=True)
@@ -32,5 +36,10 @@ def guest(t):
         elif line.startswith("# "):
             t.note(line)
     t.ok(result.returncode == 0, "kmodtest ends well", result.stdout[-2000:] + result.stderr)
+    t.stop(events)
+    with open("/tmp/events", encoding="ascii") as f:
+        losses = [event["lost"] for event in map(json.loads, f) if event["event"] == "loss"]
+    for reason in ("stash-full", "reentry", "offline"):
+        t.ok(any(lost[reason] for lost in losses), f"it is announced what was lost to {reason}", losses[-3:])
     t.run("rmmod", "stacktap_nmi")
     t.run("rmmod", "stacktap")
