@@ -129,7 +129,7 @@ debug_cases := $(if $(FULL),,abuse netlink_fuzz no_counter)
 .PHONY: test-debug-kernel
 test-debug-kernel: ## the module under KASAN, lockdep, kmemleak and others
 	$(Q)$(MAKE) ARCH=x86_64 KERNEL=debug LANE=stacks CASES="$(or $(CASES),$(debug_cases))" \
-		BUT="$(if $(FULL),cost short_lived many_cpus)" vm
+		BUT="$(if $(FULL),cost short_lived exec_storm many_cpus)" vm
 
 # hardware samples and everything else that depends on the context of an overflow, or on what a page is;
 # FULL=1 for every case
