@@ -149,9 +149,12 @@ verdict "user space, gcc" make -s O="$output/check" user
 verdict "user space, clang" make -s O="$output/check-clang" CC=clang user
 verdict "user space, gcc's analyzer" analyzer
 for arch in x86_64 arm64; do
-	rm -rf "$output/check/kmod-$arch"
+	rm -rf "$output/check/kmod-$arch"*
 	verdict "module, $arch, W=1 and sparse" kbuild $arch W=1 KCFLAGS=-Werror C=2 CF=-Wsparse-error
 done
+export STACKTAP_TEST=1
+verdict "module with its tests' hooks, W=1 and sparse" kbuild x86_64 W=1 KCFLAGS=-Werror C=2 CF=-Wsparse-error
+unset STACKTAP_TEST
 verdict "module on a kernel newer than tested: a warning" claims_newer
 verdict "module on a kernel older than the oldest: refused" claims_older
 verdict "module, kernel versions only in kmod/compat" versions_apart
