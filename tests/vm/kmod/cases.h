@@ -14,6 +14,7 @@ void case_killed(void);
 void case_scribble(void);
 void case_mmap(void);
 void case_refusals(void);
+void case_rights(void);
 void case_events(void);
 void case_edges(void);
 void case_limit(void);

@@ -25,6 +25,7 @@ static const struct {
 	{ "scribble", case_scribble },
 	{ "mmap", case_mmap },
 	{ "refusals", case_refusals },
+	{ "rights", case_rights },
 	{ "events", case_events },
 	{ "edges", case_edges },
 	{ "limit", case_limit },
