@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kill -9, rmmod while in use, a hundred loads (FULL=1: 1,000, or LOADS=n): the host stays clean."""
+"""kill -9, rmmod while in use and while a CPU is away, a hundred loads (FULL=1: 1,000, or LOADS=n):
+the host stays clean."""
 
 import os
 import signal
 import time
 
 import kmodtest
+from cases import hotplug
 
 # not unloaded after a failure: a module with living counters must not go
 LOAD = False
+# CPU 1 goes; should rmmod spin for it, there is another for the case
+SMP = 3
 SESSIONS_MAX = 64
 BOOT_TIMEOUT = 21600 if kmodtest.FULL else 1800
 TIMEOUT = 3000 if kmodtest.FULL else 300
@@ -36,7 +40,32 @@ def rings():
         return [line for line in f if "ring_create" in line]
 
 
+def busy(t):
+    """The owner of a session that has samples of CPU 1."""
+    owner = t.start("/opt/stacktap/kmodtest", "busy")
+    t.equal(owner.stdout.readline(), "sampled\n", "CPU 1 is sampled")
+    return owner
+
+
+def away(t):
+    """CPU 1 leaves while it is sampled, and is back when owner and module have gone."""
+    for _ in range(3):
+        t.insmod()
+        owner = busy(t)
+        hotplug.cpu_online(1, 0)
+        t.stop(owner, signal.SIGKILL)
+        rmmod = t.start("rmmod", "stacktap")
+        ended = t.comes_to(lambda: rmmod.poll() is not None, 5)
+        hotplug.cpu_online(1, 1)
+        said = t.end_of(rmmod)
+        t.ok(ended and not rmmod.returncode, "the module unloads while CPU 1 is away", said)
+    t.insmod()
+    t.stop(busy(t), signal.SIGKILL)
+    t.rmmod()
+
+
 def guest(t):
+    away(t)
     t.insmod()
     record = t.start("/opt/stacktap/bin/stacktap", "record", "-a", "-F", 199, "-o", "/tmp/x.otlp")
     t.until(lambda: running(t), 30, "sampling")

@@ -514,3 +514,33 @@ void case_hold(void)
 		exit(1);
 	_exit(0);
 }
+
+/* Sample CPU 1 through both phases until killed, for tests/vm/cases/lifecycle.py. */
+void case_busy(void)
+{
+	const struct source clock = {
+		.name = "cpu-clock", .type = PERF_TYPE_SOFTWARE,
+		.config = PERF_COUNT_SW_CPU_CLOCK, .rate_hz = 2999,
+	};
+	struct message message;
+	struct client client;
+	struct pollfd pollfd;
+	bool told = false;
+
+	/* before the session, so that it does not hold it */
+	load_fork(1, false);
+	if (client_open(&client) || client_add_rings(&client, 65536) ||
+	    client_set_sources(&client, &clock, 1))
+		exit(1);
+	client_begin(&client, &message, STACKTAP_CMD_SET_SESSION);
+	message_put(&message, STACKTAP_A_TWO_PHASE, NULL, 0);
+	if (client_send(&client, &message) || client_start(&client))
+		exit(1);
+	pollfd = (struct pollfd) { .fd = client.fd, .events = POLLIN };
+	for (;;) {
+		poll(&pollfd, 1, -1);
+		client_drain(&client);
+		if (!told && client.ledgers[1][0].samples > 100)
+			told = puts("sampled") > 0;
+	}
+}

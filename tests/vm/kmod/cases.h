@@ -45,5 +45,6 @@ void case_cost(void);
 void case_degrade(void);
 void case_suspend(void);
 void case_hold(void);
+void case_busy(void);
 
 #endif /* KMODTEST_CASES_H */

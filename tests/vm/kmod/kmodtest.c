@@ -56,6 +56,7 @@ static const struct {
 	{ "degrade", case_degrade },
 	{ "suspend", case_suspend },
 	{ "hold", case_hold },
+	{ "busy", case_busy },
 };
 
 int main(int argc, char **argv)
