@@ -36,9 +36,10 @@ litmus: ## the ring's order in the kernel's memory model (herd7, HERD7=)
 S := $(O)/stage-$(ARCH)$(if $(KERNEL),-$(KERNEL))
 workload_cflags := -O1 -g -Wall -Wextra -Werror -D_GNU_SOURCE -pthread -fno-omit-frame-pointer \
 	-mno-omit-leaf-frame-pointer -fno-optimize-sibling-calls -Iinclude/uapi -Iinclude
+signed_arm64 := $(addprefix $(S)/workload/pac/,deep zero_reader no_frame_pointers)
 workloads := $(patsubst tests/vm/workload/%.c,$(S)/workload/%,\
 	$(filter-out %/plugin.c,$(wildcard tests/vm/workload/*.c))) \
-	$(addprefix $(S)/workload/,plugin.so deep_frameless)
+	$(addprefix $(S)/workload/,plugin.so deep_frameless) $(signed_$(ARCH))
 
 .PHONY: stage
 stage: $(workloads) $(user_programs) $(K)/stacktap.ko $(K)-abi99/stacktap.ko $(K)-abi1.3/stacktap.ko
@@ -59,12 +60,18 @@ $(S)/workload/%: tests/vm/workload/%.c
 
 $(S)/workload/%: $(wildcard tests/vm/workload/*.h)
 
+# as Fedora and Ubuntu build all of arm64
+$(signed_arm64): workload_cflags += -mbranch-protection=standard
+$(S)/workload/pac/%: tests/vm/workload/%.c
+	$(say) CC $@
+	$(Q)mkdir -p $(@D) && $(user_cc) $(workload_cflags) -o $@ $<
+
 # no C library, see there
 $(S)/workload/short_lived: workload_cflags += -static -nostdlib -fno-stack-protector -Wl,--build-id=sha1
 
 # what unwind tables are for
-$(addprefix $(S)/workload/,no_frame_pointers deep_frameless functions): workload_cflags += -O2 \
-	-fomit-frame-pointer -momit-leaf-frame-pointer
+$(addprefix $(S)/workload/,no_frame_pointers pac/no_frame_pointers deep_frameless functions): \
+	workload_cflags += -O2 -fomit-frame-pointer -momit-leaf-frame-pointer
 
 $(S)/workload/deep_frameless: tests/vm/workload/deep.c
 	$(say) CC $@
@@ -132,7 +139,7 @@ test-debug-kernel: ## the module under KASAN, lockdep, kmemleak and others
 		BUT="$(if $(FULL),cost short_lived exec_storm many_cpus)" vm
 
 # hardware samples and everything else that depends on the context of an overflow, or on what a page is;
-# FULL=1 for every case
+# FULL=1 for every case but pac, as this kernel has no pointer authentication
 nmi_cases := $(if $(FULL),,kmod tables depth kernel_time known_split sideband_loss watchdog)
 
 .PHONY: test-nmi test-nmi-x86_64 test-nmi-arm64 stage-nmi
@@ -145,7 +152,8 @@ test-nmi-x86_64: # on the stock kernel; NMI_WANTED=n of them
 		tests/vm/run --arch x86_64 --output $(O) --lane nmi nmi
 
 test-nmi-arm64: # on a kernel that has to be built first
-	$(Q)$(MAKE) ARCH=arm64 KERNEL=nmi LANE=watchdog CASES="$(or $(CASES),$(nmi_cases))" vm
+	$(Q)$(MAKE) ARCH=arm64 KERNEL=nmi LANE=watchdog CASES="$(or $(CASES),$(nmi_cases))" \
+		BUT="$(if $(FULL),pac)" vm
 
 stage-nmi: stage
 	$(Q)$(MAKE) STACKTAP_TEST=1 module && mkdir -p $(S)/test && \
