@@ -152,7 +152,8 @@ void case_walk(void)
 	}
 	walks_reset(&client, &walks, getpid());
 	burn_until(&client, &walks, 0, 30);
-	tap(walks.leaf[0] >= 30 && !walks.whole[0] && walks.unlisted_end[0] == walks.leaf[0],
+	/* one walk may have begun before */
+	tap(walks.leaf[0] >= 30 && walks.whole[0] <= 1 && walks.unlisted_end[0] + 1 >= walks.leaf[0],
 	    "%llu of its %llu stacks say so", (unsigned long long)walks.unlisted_end[0],
 	    (unsigned long long)walks.leaf[0]);
 	tap(tables_count(&client, STACKTAP_A_TABLE_MISSES) >= walks.leaf[0], "and are counted as missed");
