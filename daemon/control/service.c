@@ -281,11 +281,15 @@ static bool is_live_change(const struct config *old, const struct config *new)
 static int set_rates(const struct service *service, struct control *control,
 		     const struct config *config)
 {
-	const uint64_t id = service_session_id(service);
-	int ret = 0;
+	struct control_source sources[STACKTAP_MAX_SOURCES];
+	char error[256];
+	size_t count;
+	int ret;
 
-	for (uint32_t i = 0; !ret && i < config->event_count; i++)
-		ret = control_set_rate(control, id, i, (uint32_t)config->rate_hz, config->period);
+	ret = config_sources(config, sources, &count, error, sizeof(error));
+	for (uint32_t i = 0; !ret && i < count; i++)
+		ret = control_set_rate(control, service_session_id(service), i, sources[i].rate_hz,
+				       sources[i].period);
 	return ret;
 }
 

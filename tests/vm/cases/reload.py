@@ -55,7 +55,7 @@ def guest(t):
     t.equal(first["filter"]["exclude_idle"], True, "the daemon leaves idle out")
 
     try:
-        if reloads(t, daemon, first) and filters(t, daemon):
+        if reloads(t, daemon, first) and filters(t, daemon) and paces(t, daemon):
             tells(t, daemon)
             ends(t, daemon)
     finally:
@@ -131,6 +131,17 @@ def filters(t, daemon):
     return becomes(t, daemon, lambda s: s["id"] == session and
                    not any(s["filter"].get(kind) for kind in ("uids", "comms", "cgroups")),
                    "and without them everything is sampled")
+
+
+def paces(t, daemon):
+    """A rate of an event's own stays what it is when the others' changes."""
+    own = dict(PROFILE, event="cpu-clock/freq=49/")
+    write(profile=own, store=STORE, daemon=DAEMON)
+    if not becomes(t, daemon, lambda s: s["sources"][0]["rate_hz"] == 49, "an event has a rate of its own"):
+        return False
+    write(profile=dict(own, rate=199), filter={"cpus": "0"}, store=STORE, daemon=DAEMON)
+    return becomes(t, daemon, lambda s: s["filter"].get("cpus") == [0] and s["sources"][0]["rate_hz"] == 49,
+                   "which it keeps when the rate changes")
 
 
 def tells(t, daemon):
