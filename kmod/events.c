@@ -105,56 +105,70 @@ static void event_sum(struct stacktap_session *session, struct event *event)
 	}
 }
 
+static void event_tell(struct stacktap_session *session, enum stacktap_event kind,
+		       const struct stacktap_event_subject *subject)
+{
+	struct event event = { .kind = kind };
+
+	switch (kind) {
+	case STACKTAP_EVENT_LOSS:
+	case STACKTAP_EVENT_THROTTLE:
+		event_sum(session, &event);
+		/* noted after it was told with those before */
+		if (!event.count)
+			return;
+		break;
+	case STACKTAP_EVENT_STALL:
+	case STACKTAP_EVENT_MULTIPLEX:
+	case STACKTAP_EVENT_MULTIPLEX_END:
+	case STACKTAP_EVENT_FALLBACK:
+		event.has_source = true;
+		event.source = subject->source;
+		fallthrough;
+	case STACKTAP_EVENT_NO_COUNTER:
+	case STACKTAP_EVENT_CPU_ONLINE:
+	case STACKTAP_EVENT_CPU_OFFLINE:
+		event.has_cpu = true;
+		event.cpu = subject->cpu;
+		event.count = subject->count;
+		event.error = subject->error;
+		break;
+	case STACKTAP_EVENT_DEGRADED:
+	case STACKTAP_EVENT_RECOVERED:
+		event.count = READ_ONCE(session->degrade.step);
+		break;
+	default:
+		break;
+	}
+	event_send(session, &event);
+}
+
 static void events_send(struct stacktap_session *session)
 {
+	const unsigned long ends = BIT(STACKTAP_EVENT_SESSION_STOPPED) |
+				   BIT(STACKTAP_EVENT_SESSION_DESTROYED);
+	struct stacktap_event_subject subjects[STACKTAP_EVENT_KINDS];
+	unsigned long noted;
 	unsigned int kind;
 
-	for (kind = 1; kind < STACKTAP_EVENT_KINDS; kind++) {
-		struct stacktap_event_subject subject;
-		struct event event = { .kind = kind };
-		bool was_noted;
-
-		/*
-		 * Cleared before the counts are read, which test_and_clear_bit() orders: what
-		 * comes later is noted again.
-		 */
-		spin_lock(&session->events_lock);
-		was_noted = test_and_clear_bit(kind, &session->events);
-		subject = session->event_subjects[kind];
+	/*
+	 * Cleared before the counts are read, which xchg() orders: what comes later is noted again.
+	 * Whoever sees that a session was stopped sees what was noted before.
+	 */
+	spin_lock(&session->events_lock);
+	noted = xchg(&session->events, 0);
+	memcpy(subjects, session->event_subjects, sizeof(subjects));
+	for (kind = 0; kind < STACKTAP_EVENT_KINDS; kind++)
 		session->event_subjects[kind].count = 0;
-		spin_unlock(&session->events_lock);
-		if (!was_noted)
-			continue;
-		switch (kind) {
-		case STACKTAP_EVENT_LOSS:
-		case STACKTAP_EVENT_THROTTLE:
-			event_sum(session, &event);
-			/* noted after it was told with those before */
-			if (!event.count)
-				continue;
-			break;
-		case STACKTAP_EVENT_STALL:
-		case STACKTAP_EVENT_MULTIPLEX:
-		case STACKTAP_EVENT_MULTIPLEX_END:
-		case STACKTAP_EVENT_FALLBACK:
-			event.has_source = true;
-			event.source = subject.source;
-			fallthrough;
-		case STACKTAP_EVENT_NO_COUNTER:
-		case STACKTAP_EVENT_CPU_ONLINE:
-		case STACKTAP_EVENT_CPU_OFFLINE:
-			event.has_cpu = true;
-			event.cpu = subject.cpu;
-			event.count = subject.count;
-			event.error = subject.error;
-			break;
-		case STACKTAP_EVENT_DEGRADED:
-		case STACKTAP_EVENT_RECOVERED:
-			event.count = READ_ONCE(session->degrade.step);
-			break;
-		}
-		event_send(session, &event);
-	}
+	spin_unlock(&session->events_lock);
+
+	for (kind = 1; kind < STACKTAP_EVENT_KINDS; kind++)
+		if (noted & ~ends & BIT(kind))
+			event_tell(session, kind, &subjects[kind]);
+	/* behind them nothing comes */
+	for (kind = 1; kind < STACKTAP_EVENT_KINDS; kind++)
+		if (noted & ends & BIT(kind))
+			event_tell(session, kind, &subjects[kind]);
 }
 
 static void events_run(struct work_struct *work)

@@ -557,9 +557,8 @@ struct stacktap_cpu_record {
  * 4. Generic netlink
  * ------------------------------------------------------------------------------------------------
  * Family "stacktap", version 1, in the initial network namespace. Every command needs CAP_PERFMON
- * or CAP_SYS_ADMIN of the sender; the multicast group "events" is for CAP_SYS_ADMIN (kernels whose
- * multicast flags know only CAP_NET_ADMIN ask for that as well; where they know neither there is no
- * group). Attributes are validated strictly (nests carry NLA_F_NESTED); a refusal carries a sentence in
+ * or CAP_SYS_ADMIN of the sender; the multicast group "events" is for CAP_SYS_ADMIN (kernels that
+ * cannot keep a group to that have none). Attributes are validated strictly (nests carry NLA_F_NESTED); a refusal carries a sentence in
  * the extended ACK, which kernels up to 6.1 drop when it is a dump that is refused.
  *
  * GET_MODULE (do)
@@ -648,7 +647,8 @@ struct stacktap_cpu_record {
  *
  * EVENT (multicast): EVENT_KIND, EVENT_TIME, SESSION_ID, and by kind CPU_ID, SRC_ID, EVENT_COUNT,
  *	EVENT_LOST, ERRNO. At most one message per kind, session and 100 ms: counts add up, CPU_ID and
- *	SRC_ID are those of the first. When a session is stopped, those of EVENT_LOSS make its CNT_LOST.
+ *	SRC_ID are those of the first. All EVENT_LOSS of a session, the last just before
+ *	EVENT_SESSION_STOPPED, make its CNT_LOST.
  *
  * A source counts SRC_TYPE/SRC_CONFIG* (perf_event_attr's numbers). It is a hardware, cache, raw or
  * software event, or one of a CPU's own PMU; anything else is refused with EOPNOTSUPP. SRC_PERIOD wins over

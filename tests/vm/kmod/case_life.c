@@ -388,7 +388,7 @@ void case_refusals(void)
 
 /* All messages of a kind. */
 struct told {
-	unsigned int messages;
+	unsigned int messages, latest;	/* which of all messages it is */
 	uint64_t count, lost[STACKTAP_LOST_REASONS];
 	uint32_t cpu, source, error;	/* of the last */
 	bool has_cpu, has_source;
@@ -481,14 +481,20 @@ void case_events(void)
 			break;
 		kind = attr_u8(buffer + NLMSG_LENGTH(4), size - NLMSG_LENGTH(4),
 			       STACKTAP_A_EVENT_KIND);
-		if (kind < STACKTAP_EVENT_KINDS)
-			told_add(&told[kind], buffer + NLMSG_LENGTH(4), size - NLMSG_LENGTH(4));
+		if (kind >= STACKTAP_EVENT_KINDS)
+			continue;
+		told[kind].latest = i;
+		told_add(&told[kind], buffer + NLMSG_LENGTH(4), size - NLMSG_LENGTH(4));
 	}
 	tap(told[STACKTAP_EVENT_SESSION_CREATED].messages, "created");
 	tap(told[STACKTAP_EVENT_SESSION_STARTED].messages, "started");
 	tap(told[STACKTAP_EVENT_SESSION_CHANGED].messages, "changed");
-	tap(told[STACKTAP_EVENT_SESSION_STOPPED].messages, "stopped");
-	tap(told[STACKTAP_EVENT_SESSION_DESTROYED].messages, "destroyed");
+	tap(told[STACKTAP_EVENT_SESSION_STOPPED].messages &&
+	    told[STACKTAP_EVENT_SESSION_STOPPED].latest > told[STACKTAP_EVENT_LOSS].latest,
+	    "stopped, and no loss is told afterwards");
+	tap(told[STACKTAP_EVENT_SESSION_DESTROYED].messages &&
+	    told[STACKTAP_EVENT_SESSION_DESTROYED].latest > told[STACKTAP_EVENT_SESSION_STOPPED].latest,
+	    "destroyed");
 	check_cpu(&told[STACKTAP_EVENT_CPU_OFFLINE], "offline");
 	check_cpu(&told[STACKTAP_EVENT_CPU_ONLINE], "online");
 	check_losses(&told[STACKTAP_EVENT_LOSS], &client);
