@@ -63,7 +63,7 @@ static void print_json(const struct control_event *event, uint64_t unix_ns)
 		json_u64(&json, "source", event->source_id);
 	if (event->count)
 		json_u64(&json, "count", event->count);
-	if (event->kind == STACKTAP_EVENT_LOSS) {
+	if (event->has_lost) {
 		json_object(&json, "lost");
 		for (unsigned int i = 0; i < STACKTAP_LOST_REASONS; i++)
 			json_u64(&json, name_of_lost(i), event->lost[i]);
@@ -106,7 +106,7 @@ static int listen_to(struct control *control, const struct options *options)
 	uint64_t start = clock_monotonic(), seen = 0;
 	int64_t offset = clock_realtime_offset();
 
-	while (!is_stopped && (!options->count || seen < options->count)) {
+	while (!options->count || seen < options->count) {
 		uint64_t elapsed_ms = (clock_monotonic() - start) / NSEC_PER_MSEC;
 		uint64_t wait_ms = WAIT_MS;
 		struct control_event event;
@@ -118,7 +118,10 @@ static int listen_to(struct control *control, const struct options *options)
 				break;
 			wait_ms = min_of(wait_ms, options->duration_ms - elapsed_ms);
 		}
-		ret = control_next_event(control, (int)wait_ms, &event);
+		/* what came before the signal is told */
+		ret = control_next_event(control, is_stopped ? 0 : (int)wait_ms, &event);
+		if (!ret && is_stopped)
+			break;
 		if (ret == -EINTR || !ret)
 			continue;
 		if (ret == -ENOBUFS) {

@@ -313,8 +313,8 @@ static void print_costs(const struct status_session *session)
 		cost_add(&drain, &session->cpus[i].drain);
 	}
 	if (session->cpu_count && !session->cpus[0].has_costs)
-		puts("  time in the overflow handler: unknown, as is the rate of the CPU's own counter; "
-		     "whatever it takes, nothing degrades");
+		puts("  time in the overflow handler: unknown, as is the rate of the CPU's own counter, or "
+		     "the module is older than ABI 1.6; nothing degrades");
 	print_cost("time in the overflow handler", &handler);
 	print_cost("time in phase 2", &drain);
 }

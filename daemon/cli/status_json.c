@@ -213,7 +213,8 @@ static void print_session(struct json *json, const struct status_session *status
 		json_string(json, "state", name_of_cpu_state(cpu->state));
 		json_u64(json, "errno", cpu->error);
 		json_string(json, "errno_name", cpu->error ? name_of_errno(cpu->error) : NULL);
-		json_u64(json, "offlines", cpu->offlines);
+		if (cpu->has_offlines)
+			json_u64(json, "offlines", cpu->offlines);
 		json_u64(json, "ring_bytes", cpu->ring_bytes);
 		json_u64(json, "ring_used", cpu->ring_used);
 		json_u64(json, "table_hits", cpu->table_hits);

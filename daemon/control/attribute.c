@@ -370,6 +370,7 @@ int attribute_parse_cpu(struct nlmsghdr *message, struct control_cpu *ret_cpu)
 	if (attrs[STACKTAP_A_CPU_STATE])
 		cpu.state = nla_get_u8(attrs[STACKTAP_A_CPU_STATE]);
 	cpu.error = get_u32(attrs[STACKTAP_A_ERRNO]);
+	cpu.has_offlines = attrs[STACKTAP_A_OFFLINES] != NULL;
 	cpu.offlines = get_u64(attrs[STACKTAP_A_OFFLINES]);
 	cpu.ring_bytes = get_u64(attrs[STACKTAP_A_RING_BYTES]);
 	cpu.ring_used = get_u64(attrs[STACKTAP_A_RING_USED]);
@@ -436,6 +437,7 @@ int attribute_parse_event(struct nlmsghdr *message, struct control_event *ret_ev
 	event.time = get_u64(attrs[STACKTAP_A_EVENT_TIME]);
 	event.session_id = get_u64(attrs[STACKTAP_A_SESSION_ID]);
 	event.count = get_u64(attrs[STACKTAP_A_EVENT_COUNT]);
+	event.has_lost = attrs[STACKTAP_A_EVENT_LOST] != NULL;
 	parse_indexed(attrs[STACKTAP_A_EVENT_LOST], event.lost, STACKTAP_LOST_REASONS);
 	event.has_cpu = attrs[STACKTAP_A_CPU_ID] != NULL;
 	event.cpu = get_u32(attrs[STACKTAP_A_CPU_ID]);

@@ -241,7 +241,7 @@ static bool parse_pace_value(const char *text, uint64_t most, uint64_t *ret_valu
  */
 static int take_pace(char *name, struct control_source *source, char *error, size_t error_size)
 {
-	char *first = strchr(name, '/'), *last = strrchr(name, '/'), *modifiers = last + 1, *save;
+	char *first = strchr(name, '/'), *last = strrchr(name, '/'), *save;
 	char terms[MAX_EVENT], kept[MAX_EVENT];
 	size_t length = 0;
 	uint64_t value;
@@ -268,9 +268,9 @@ static int take_pace(char *name, struct control_source *source, char *error, siz
 	if (!source->rate_hz && !source->period)
 		return 0;
 	if (length)
-		sprintf(kept + length, "/%s", modifiers);
+		sprintf(kept + length, "%s", last);
 	else
-		sprintf(kept, "%s%s", *modifiers && *modifiers != ':' ? ":" : "", modifiers);
+		sprintf(kept, "%s%s", last[1] && last[1] != ':' ? ":" : "", last + 1);
 	strcpy(first, kept);
 	return 0;
 }

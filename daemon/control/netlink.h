@@ -80,7 +80,8 @@ struct control_cpu {
 	uint32_t cpu;
 	uint8_t state;			/* enum stacktap_cpu_state */
 	uint32_t error;			/* why it has no counter, 0: no reason is known */
-	uint64_t offlines;		/* times it left; 0 of modules before ABI 1.10 */
+	bool has_offlines;		/* modules before ABI 1.10 do not tell */
+	uint64_t offlines;		/* times it left */
 	uint64_t ring_bytes, ring_used;
 	uint64_t table_hits, table_misses, table_frames, table_fp_frames, table_searches;
 	uint64_t slices, slices_refused;
@@ -99,8 +100,9 @@ struct control_table {
 struct control_event {
 	uint8_t kind;			/* enum stacktap_event */
 	uint64_t time, session_id, count;
-	uint64_t lost[STACKTAP_LOST_REASONS];	/* of @count; 0 of modules before ABI 1.10 */
+	uint64_t lost[STACKTAP_LOST_REASONS];	/* of @count */
 	bool has_cpu, has_source;
+	bool has_lost;			/* modules before ABI 1.10 do not tell */
 	uint32_t cpu, source_id, error;
 };
 
