@@ -123,7 +123,7 @@ static void test_paces(void **state _unused_)
 	assert_refused("cycles/period=9223372036854775808/", "period `9223372036854775808'");
 	assert_refused("cycles/freq=9,period=9/", "not both");
 	assert_refused("cylces/freq=9/", "did you mean `cycles'");
-	assert_refused("cycles/freq=9/x", "modifier `x'");
+	assert_refused("cycles/freq=9/x", "`cycles:x'");
 	assert_refused("cycles/config=1,freq=9/", "no PMU `cycles'");
 }
 

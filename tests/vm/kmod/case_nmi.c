@@ -35,6 +35,12 @@ static const struct source clock_and_nmi[] = {
 	  .period = 1 },
 };
 
+/* what nmi.c sends hits the kernel, too, as a PMU's interrupt that comes late does */
+static const struct source nmi_of_user = {
+	.name = "nmi:u", .type = PERF_TYPE_SOFTWARE, .config = PERF_COUNT_SW_ALIGNMENT_FAULTS,
+	.period = 1, .flags = STACKTAP_SRC_EXCLUDE_KERNEL,
+};
+
 static const struct source slow_clock = {
 	.name = "cpu-clock", .type = PERF_TYPE_SOFTWARE, .config = PERF_COUNT_SW_CPU_CLOCK, .rate_hz = 1,
 };
@@ -233,6 +239,37 @@ static void check_burst(struct client *client)
 	    " overflows %" PRIu64 " found the stash full, which took %" PRIu64, calls, full, kept);
 }
 
+static void modes_visit(const struct sample_view *view, void *arg)
+{
+	uint64_t *modes = arg;
+
+	modes[!!(view->sample->header.flags & STACKTAP_SAMPLE_USER_MODE)]++;
+}
+
+static void check_user_only(void)
+{
+	uint64_t modes[2] = { 0 }, filtered = 0;
+	struct client client;
+	unsigned int i;
+
+	if (!tap(open_two_phase(&client, 1 << 20, &nmi_of_user, 1), "a session for user mode alone"))
+		return;
+	client.visit = modes_visit;
+	client.visit_arg = modes;
+	for (i = 0; i < 500 && modes[1] < 100; i++) {
+		usleep(20000);
+		client_drain(&client);
+	}
+	client_stop(&client);
+	client_drain(&client);
+	for (i = 0; i < CLIENT_MAX_CPUS; i++)
+		filtered += client.ledgers[i][0].counts.filtered;
+	tap(modes[1] && !modes[0] && filtered && client_balanced(&client), "%" PRIu64
+	    " samples of user mode, %" PRIu64 " of the kernel, %" PRIu64 " filtered", modes[1], modes[0],
+	    filtered);
+	client_close(&client);
+}
+
 void case_nmi(void)
 {
 	const uint64_t wanted = module_setting("NMI_WANTED", 100000), most = 2 * wanted;
@@ -318,6 +355,7 @@ void case_nmi(void)
 		usleep(10000);
 		client_close(&client);
 	}
+	check_user_only();
 	tap(!bad && nmi_set_interval(0), "%u sessions ended by their owner's death", round);
 	for (round = 0; round < 4; round++)
 		load_kill(pids[round]);
