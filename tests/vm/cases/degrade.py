@@ -103,8 +103,8 @@ def guest(t):
     t.equal(session_of(t, plain_id)["budget_ns"], 2000, "a session begins with the module's budget")
     t.stacktap("stop", plain_id)
     t.stop(plain, 2)
-    record, session = t.record("degrade.otlp", "-a", "-F", RATE, "-e", "cpu-clock", "-e", "cycles")
-    t.stacktap("set", session, "--budget-ns", 0)
+    record, session = t.record("degrade.otlp", "-a", "-F", RATE, "-e", "cpu-clock", "-e", "cycles",
+                               "--budget-ns", 0)
     until(lambda: calls_of(t, session) > 5 * RATE, "calls")
     t.equal(session_of(t, session)["degradations"], 0, "with budget 0 nothing degrades")
 
