@@ -558,8 +558,9 @@ struct stacktap_cpu_record {
  * ------------------------------------------------------------------------------------------------
  * Family "stacktap", version 1, in the initial network namespace. Every command needs CAP_PERFMON
  * or CAP_SYS_ADMIN of the sender; the multicast group "events" is for CAP_SYS_ADMIN (kernels that
- * cannot keep a group to that have none). Attributes are validated strictly (nests carry NLA_F_NESTED); a refusal carries a sentence in
- * the extended ACK, which kernels up to 6.1 drop when it is a dump that is refused.
+ * cannot keep a group to that have none). Attributes are validated strictly (nests carry
+ * NLA_F_NESTED); a refusal carries a sentence in the extended ACK, which kernels up to 6.1 drop
+ * when it is a dump that is refused.
  *
  * GET_MODULE (do)
  *	-> ABI_MAJOR, ABI_MINOR, MODULE_VERSION, FEATURES, SESSIONS (number open),
