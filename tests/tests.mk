@@ -47,7 +47,7 @@ stage: $(workloads) $(user_programs) $(K)/stacktap.ko $(K)-abi99/stacktap.ko $(K
 		cp -u $(K)-abi99/stacktap.ko $(S)/stacktap-abi99.ko && \
 		cp -u $(K)-abi1.3/stacktap.ko $(S)/stacktap-abi1.3.ko
 
-ifeq ($(LANE),stacks)
+ifneq ($(filter stacks,$(LANE)),)
 stage: $(S)/stacktap-patient.ko
 endif
 
@@ -120,9 +120,9 @@ vm-more:
 	$(Q)$(MAKE) BUT="$(quick_$(ARCH)) $(if $(FULL),,$(spare_$(ARCH)))" vm
 
 vm: ## the VM cases of ARCH; CASES="..." for some, BUT="..." for others, KERNEL=debug on a kernel of our own
-	$(Q)$(MAKE) lab && $(MAKE) stage && \
+	$(Q)$(MAKE) lab && $(MAKE) $(if $(filter nmi,$(LANE)),stage-nmi,stage) && \
 		tests/vm/run --arch $(ARCH) --output $(O) $(if $(KERNEL),--kernel $(KERNEL)) \
-			$(if $(RETRY),--retry) $(if $(LANE),--lane $(LANE)) $(addprefix --but ,$(BUT)) $(CASES)
+			$(if $(RETRY),--retry) $(addprefix --lane ,$(LANE)) $(addprefix --but ,$(BUT)) $(CASES)
 
 .PHONY: test-stacks
 test-stacks: ## stacks of Debian's programs in both guests against libdwfl and perf
@@ -135,7 +135,8 @@ debug_cases := $(if $(FULL),,abuse netlink_fuzz no_counter)
 
 .PHONY: test-debug-kernel
 test-debug-kernel: ## the module under KASAN, lockdep, kmemleak and others
-	$(Q)$(MAKE) ARCH=x86_64 KERNEL=debug LANE=stacks CASES="$(or $(CASES),$(debug_cases))" \
+	$(Q)$(MAKE) ARCH=x86_64 KERNEL=debug LANE="stacks$(if $(FULL), nmi)" \
+		CASES="$(or $(CASES),$(debug_cases))" \
 		BUT="$(if $(FULL),cost short_lived exec_storm many_cpus)" vm
 
 # hardware samples and everything else that depends on the context of an overflow, or on what a page is;
@@ -152,7 +153,7 @@ test-nmi-x86_64: # on the stock kernel; NMI_WANTED=n of them
 		tests/vm/run --arch x86_64 --output $(O) --lane nmi nmi
 
 test-nmi-arm64: # on a kernel that has to be built first
-	$(Q)$(MAKE) ARCH=arm64 KERNEL=nmi LANE=watchdog CASES="$(or $(CASES),$(nmi_cases))" \
+	$(Q)$(MAKE) ARCH=arm64 KERNEL=nmi LANE="watchdog$(if $(FULL), stacks)" CASES="$(or $(CASES),$(nmi_cases))" \
 		BUT="$(if $(FULL),pac)" vm
 
 stage-nmi: stage
