@@ -33,7 +33,7 @@ LIST
 )"
 same "the sources for DKMS are all of the module's and no others" \
 	"$(files | sed -n "s|^/usr/src/stacktap-$version/||p")" \
-	"$(find Kbuild dkms.conf kmod include -name '*.mk' -prune -o -type f -printf '%p 644\n' | sort)"
+	"$(find Kbuild dkms.conf kmod include -path kmod/kmod.mk -o -type f -printf '%p 644\n' | sort)"
 same "dkms.conf has the product's version" \
 	"$(sed -n 's/^PACKAGE_VERSION=//p' "$root/usr/src/stacktap-$version/dkms.conf")" "\"$version\""
 
