@@ -12,7 +12,8 @@ INSTALL ?= install
 
 M := $(O)/man
 man_pages := $(patsubst man/%.scd,$(M)/%,$(wildcard man/*.scd))
-dkms_sources := Kbuild kmod/compat/probes.mk $(wildcard kmod/*.[ch] kmod/*/*.[chS] include/stacktap/*.h include/uapi/linux/*.h)
+dkms_sources := Kbuild kmod/compat/probes.mk $(wildcard kmod/*.[ch] kmod/*/*.[chS] include/stacktap/*.h \
+	include/uapi/linux/*.h)
 root := $(DESTDIR)
 
 .PHONY: man install install-user install-dkms install-host uninstall

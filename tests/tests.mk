@@ -153,8 +153,8 @@ test-nmi-x86_64: # on the stock kernel; NMI_WANTED=n of them
 		tests/vm/run --arch x86_64 --output $(O) --lane nmi nmi
 
 test-nmi-arm64: # on a kernel that has to be built first
-	$(Q)$(MAKE) ARCH=arm64 KERNEL=nmi LANE="watchdog$(if $(FULL), stacks)" CASES="$(or $(CASES),$(nmi_cases))" \
-		BUT="$(if $(FULL),pac)" vm
+	$(Q)$(MAKE) ARCH=arm64 KERNEL=nmi LANE="watchdog$(if $(FULL), stacks)" \
+		CASES="$(or $(CASES),$(nmi_cases))" BUT="$(if $(FULL),pac)" vm
 
 stage-nmi: stage
 	$(Q)$(MAKE) STACKTAP_TEST=1 module && mkdir -p $(S)/test && \

@@ -321,8 +321,9 @@ void case_nmi(void)
 	client_drain(&client);
 	calls = client_calls(&client, NMI_NMI);
 	tap(!bad, "of %u rounds with sessions and CPUs that come and go %u went wrong", round, bad);
-	tap(counts.calls >= before.calls + wanted && counts.nmis >= before.nmis + wanted, "%" PRIu64 " overflows in %" PRIu64 " NMIs",
-	    counts.calls - before.calls, counts.nmis - before.nmis);
+	tap(counts.calls >= before.calls + wanted && counts.nmis >= before.nmis + wanted,
+	    "%" PRIu64 " overflows in %" PRIu64 " NMIs", counts.calls - before.calls,
+	    counts.nmis - before.nmis);
 	tap(client_balanced(&client), "captured + filtered + lost by reason = calls");
 	tap(calls + ended == counts.calls - before.calls, "%" PRIu64 " calls = %" PRIu64
 	    " delivered, less %" PRIu64 " of sessions that ended", calls,
