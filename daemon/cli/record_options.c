@@ -139,6 +139,9 @@ static int set_periods(struct parse *parse)
 		uint64_t period = parse->rate_hz ? parse->periods[i] : parse->last_period;
 
 		has_own |= parse->periods[i] != 0;
+		if (parse->periods[i] && (source->rate_hz || source->period))
+			return cli_usage_error("event `%s' has a rate or a period of its own: leave out "
+					       "the -c behind it", source->name);
 		if (source->period)
 			period = source->period;
 		if (period && !source->rate_hz) {
