@@ -188,6 +188,46 @@ static bool control_cpu_dead(struct stacktap_session *session, struct stacktap_c
 	return false;
 }
 
+/* No counters where there should be none. */
+static void control_retire(struct stacktap_session *session)
+{
+	bool retired = false;
+	unsigned int cpu;
+
+	for_each_possible_cpu(cpu) {
+		struct stacktap_cpu *pc = session_cpu(session, cpu);
+
+		if (!pc || !pc->active)
+			continue;
+		if (control_cpu_dead(session, pc)) {
+			control_disarm_cpu(pc);
+			cpu_call(pc, cpu_depart, NULL);
+			WRITE_ONCE(pc->active, false);
+		} else if (!control_wants(session, cpu)) {
+			control_disarm_cpu(pc);
+			retired = true;
+		} else {
+			continue;
+		}
+		/* what was lost on its way down could not ask for that, see capture.c */
+		events_note(session, STACKTAP_EVENT_LOSS);
+		events_kick(session);
+	}
+	if (!retired)
+		return;
+	/* handlers that had begun are over, on all of them: who asks for this holds up others */
+	synchronize_rcu();
+	for_each_possible_cpu(cpu) {
+		struct stacktap_cpu *pc = session_cpu(session, cpu);
+
+		/* not by what is wanted, which a CPU that comes or goes has changed since */
+		if (pc && pc->active && !pc->counters[0].event) {
+			cpu_call(pc, cpu_deselect, NULL);
+			WRITE_ONCE(pc->active, false);
+		}
+	}
+}
+
 /* Make counters exist exactly where they should. The first error is returned, the rest goes on. */
 static int control_reconcile(struct stacktap_session *session)
 {
@@ -198,37 +238,22 @@ static int control_reconcile(struct stacktap_session *session)
 	if (session->state != STACKTAP_STATE_RUNNING)
 		return 0;
 
+	control_retire(session);
 	for_each_possible_cpu(cpu) {
 		struct stacktap_cpu *pc = session_cpu(session, cpu);
-		bool wanted = control_wants(session, cpu);
 
 		if (!pc)
 			continue;
 		pc->error = 0;
-		if (pc->active && control_cpu_dead(session, pc)) {
-			control_disarm_cpu(pc);
-			cpu_call(pc, cpu_depart, NULL);
-			WRITE_ONCE(pc->active, false);
-			/* what was lost on its way down could not ask for that, see capture.c */
-			events_note(session, STACKTAP_EVENT_LOSS);
-			events_kick(session);
-		}
-		if (pc->active && !wanted) {
-			control_disarm_cpu(pc);
-			/* handlers that had begun are over */
-			synchronize_rcu();
-			cpu_call(pc, cpu_deselect, NULL);
-			WRITE_ONCE(pc->active, false);
-		}
-		if (wanted && !pc->active) {
-			err = control_arm_cpu(session, pc);
-			/* -ENODEV: it is leaving; when it comes back the work runs again */
-			if (!err || err == -ENODEV)
-				continue;
-			pc->error = -err;
-			if (!ret)
-				ret = err;
-		}
+		if (pc->active || !control_wants(session, cpu))
+			continue;
+		err = control_arm_cpu(session, pc);
+		/* -ENODEV: it is leaving; when it comes back the work runs again */
+		if (!err || err == -ENODEV)
+			continue;
+		pc->error = -err;
+		if (!ret)
+			ret = err;
 	}
 	return ret;
 }
