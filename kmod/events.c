@@ -186,7 +186,7 @@ void events_kick(struct stacktap_session *session)
 
 	if (!READ_ONCE(session->events))
 		return;
-	queue_delayed_work(system_unbound_wq, &session->events_work,
+	queue_delayed_work(COMPAT_UNBOUND_WQ, &session->events_work,
 			   time_before(jiffies, next) ? next - jiffies : 0);
 }
 

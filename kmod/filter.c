@@ -130,6 +130,6 @@ bool filter_wants_cpu(const struct stacktap_filter *filter, unsigned int cpu)
 {
 	if (filter && filter->has_cpus)
 		return cpumask_test_cpu(cpu, filter->cpus);
-	return housekeeping_test_cpu(cpu, HK_TYPE_DOMAIN) &&
+	return housekeeping_test_cpu(cpu, HK_TYPE_DOMAIN_BOOT) &&
 	       housekeeping_test_cpu(cpu, HK_TYPE_TICK);
 }

@@ -8,6 +8,7 @@
 #include <linux/poll.h>
 
 #include "capture.h"
+#include "compat/compat.h"
 #include "events.h"
 #include "hotplug.h"
 #include "record.h"
@@ -25,7 +26,7 @@ static int hotplug_online(unsigned int cpu, struct hlist_node *node)
 	/* not yet published: this is hotplug_add() asking for the CPUs that are online */
 	if (!READ_ONCE(session->id))
 		return 0;
-	queue_work(system_unbound_wq, &session->work);
+	queue_work(COMPAT_UNBOUND_WQ, &session->work);
 	events_raise(session, STACKTAP_EVENT_CPU_ONLINE, cpu);
 	/* POLLPRI: it may lack a ring */
 	wake_up_poll(&session->wait, EPOLLPRI);
@@ -53,7 +54,10 @@ static int hotplug_offline(unsigned int cpu, struct hlist_node *node)
 		record_pay(pc);
 		local_irq_restore(flags);
 	}
-	queue_work(system_unbound_wq, &session->work);
+	/* not yet published: it has no number to tell, and nothing that would have to go */
+	if (!READ_ONCE(session->id))
+		return 0;
+	queue_work(COMPAT_UNBOUND_WQ, &session->work);
 	events_raise(session, STACKTAP_EVENT_CPU_OFFLINE, cpu);
 	return 0;
 }

@@ -100,7 +100,7 @@ static int ring_vma_refuse_split(struct vm_area_struct *vma, unsigned long addr)
 	return -EINVAL;
 }
 
-static int ring_vma_refuse_mremap(struct vm_area_struct *vma)
+static int ring_vma_refuse_mremap(COMPAT_MREMAP_ARGS)
 {
 	return -EINVAL;
 }

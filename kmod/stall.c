@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include <linux/kernel_stat.h>
 
+#include "compat/compat.h"
 #include "degrade.h"
 #include "events.h"
 #include "record.h"
@@ -48,7 +49,7 @@ static bool counter_stalled(struct stacktap_counter *counter, u64 busy_ns)
 		return false;
 	}
 	/* in frequency mode the kernel's own period, as it is now */
-	return count - stall->count > STALL_PERIODS * READ_ONCE(counter->event->hw.sample_period);
+	return (count - stall->count) / STALL_PERIODS > READ_ONCE(counter->event->hw.sample_period);
 }
 
 static void stall_tell(struct stacktap_cpu *cpu, void *arg)
@@ -113,7 +114,7 @@ void stall_init(struct stacktap_session *session)
 void stall_watch(struct stacktap_session *session)
 {
 	lockdep_assert_held(&session->lock);
-	queue_delayed_work(system_unbound_wq, &session->stall_work, STALL_INTERVAL);
+	queue_delayed_work(COMPAT_UNBOUND_WQ, &session->stall_work, STALL_INTERVAL);
 }
 
 void stall_close(struct stacktap_session *session)

@@ -13,6 +13,7 @@
 #include <linux/sched/task_stack.h>
 #include <linux/tracepoint.h>
 #include <linux/version.h>
+#include <linux/workqueue.h>
 #include <net/genetlink.h>
 
 #include "kernels.h"
@@ -51,8 +52,8 @@ static inline void compat_irq_work_init_hard(struct irq_work *work, void (*fn)(s
 #define nla_strscpy nla_strlcpy
 #endif
 
-/* 6.3 made vm_flags read-only but through helpers */
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 3, 0)
+/* 6.3, and Red Hat's 5.14 at some time, made vm_flags read-only but through helpers */
+#ifndef COMPAT_VM_FLAGS_MOD
 static inline void compat_vm_flags_mod(struct vm_area_struct *vma, unsigned long set,
 				       unsigned long clear)
 {
@@ -70,6 +71,33 @@ static inline void compat_vm_flags_mod(struct vm_area_struct *vma, unsigned long
 #if LINUX_VERSION_CODE < KERNEL_VERSION(5, 11, 0)
 #define may_split split
 #endif
+
+/* 5.11 and 5.12 tell this callback with what flags mremap() was called */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(5, 11, 0) && LINUX_VERSION_CODE < KERNEL_VERSION(5, 13, 0)
+#define COMPAT_MREMAP_ARGS struct vm_area_struct *vma, unsigned long flags
+#else
+#define COMPAT_MREMAP_ARGS struct vm_area_struct *vma
+#endif
+
+/* 6.17 renamed the workqueue that is bound to no CPU; later releases warn of the old name's use */
+#ifdef COMPAT_DFL_WQ
+#define COMPAT_UNBOUND_WQ system_dfl_wq
+#else
+#define COMPAT_UNBOUND_WQ system_unbound_wq
+#endif
+
+/*
+ * Until 6.9, and the stable releases of its time, a read that faults signals the task, page faults off or
+ * not, if it is in x86's emulation of a vsyscall.
+ */
+static inline bool compat_faults_signal(const struct task_struct *task)
+{
+#ifdef COMPAT_SIG_ON_UACCESS
+	return task->thread.sig_on_uaccess_err;
+#else
+	return false;
+#endif
+}
 
 /* 5.18 added prev_state to sched_switch */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(5, 18, 0)
@@ -92,6 +120,11 @@ static inline void compat_vm_flags_mod(struct vm_area_struct *vma, unsigned long
 #if LINUX_VERSION_CODE < KERNEL_VERSION(5, 18, 0)
 #define HK_TYPE_TICK HK_FLAG_TICK
 #define HK_TYPE_DOMAIN HK_FLAG_DOMAIN
+#endif
+
+/* 7.0 lets cpusets change HK_TYPE_DOMAIN, under RCU; what isolcpus= said got a name of its own */
+#ifndef COMPAT_HK_DOMAIN_BOOT
+#define HK_TYPE_DOMAIN_BOOT HK_TYPE_DOMAIN
 #endif
 
 /*
