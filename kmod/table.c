@@ -27,7 +27,7 @@
 enum {
 	TABLE_HASH_BITS = 8,
 	TABLE_HASH_WORDS = 4,
-	TABLE_COPY_BYTES = 1 << 20,	/* between two chances for others to run */
+	TABLE_PART_BYTES = 1 << 20,	/* between two chances for others to run */
 	TABLE_LIMIT_FRACTION = 16,	/* of the memory */
 	TABLE_LIMIT_MAX_MIB = 256,	/* unless somebody asks for more */
 };
@@ -111,12 +111,40 @@ static int table_copy(void *to, const void __user *from, u64 bytes)
 	u64 done, part;
 
 	for (done = 0; done < bytes; done += part) {
-		part = min_t(u64, bytes - done, TABLE_COPY_BYTES);
+		part = min_t(u64, bytes - done, TABLE_PART_BYTES);
 		if (copy_from_user(to + done, from + done, part))
 			return -EFAULT;
 		cond_resched();
 	}
 	return 0;
+}
+
+/* Of each part, over those of the parts before. */
+static u64 table_hash(const void *data, u64 bytes, const siphash_key_t *key)
+{
+	u64 hash = bytes, done, part;
+
+	for (done = 0; done < bytes; done += part) {
+		part = min_t(u64, bytes - done, TABLE_PART_BYTES);
+		hash = siphash_2u64(hash, siphash(data + done, part, key), key);
+		cond_resched();
+	}
+	return hash;
+}
+
+static bool table_same(const struct stacktap_table *a, const struct stacktap_table *b)
+{
+	u64 done, part;
+
+	if (a->bytes != b->bytes || memcmp(a->hash, b->hash, sizeof(a->hash)))
+		return false;
+	for (done = 0; done < a->bytes; done += part) {
+		part = min_t(u64, a->bytes - done, TABLE_PART_BYTES);
+		if (memcmp(a->data + done, b->data + done, part))
+			return false;
+		cond_resched();
+	}
+	return true;
 }
 
 /* A copy that nobody can change any more, checked. */
@@ -140,10 +168,8 @@ static int table_create(const void __user *data, u64 bytes, struct stacktap_tabl
 		err = -EINVAL;
 	if (err)
 		goto err_table;
-	for (i = 0; i < TABLE_HASH_WORDS; i++) {
-		cond_resched();
-		table->hash[i] = siphash(table->data, bytes, &tables_keys[i]);
-	}
+	for (i = 0; i < TABLE_HASH_WORDS; i++)
+		table->hash[i] = table_hash(table->data, bytes, &tables_keys[i]);
 	*ret_table = table;
 	return 0;
 
@@ -158,9 +184,7 @@ static struct stacktap_table *table_find(const struct stacktap_table *like)
 	struct stacktap_table *table;
 
 	hash_for_each_possible(tables_by_hash, table, node, like->hash[0])
-		if (table->bytes == like->bytes &&
-		    !memcmp(table->hash, like->hash, sizeof(like->hash)) &&
-		    !memcmp(table->data, like->data, like->bytes))
+		if (table_same(table, like))
 			return table;
 	return NULL;
 }
