@@ -2,17 +2,16 @@
 # Installing: user space below PREFIX, configuration below SYSCONFDIR, the module's sources for DKMS.
 #
 # With DESTDIR nothing but files below it is touched. Without it the module is also built and
-# installed for the running kernel (DKMS=no leaves that out), the group is made, and systemd and udev
-# are told.
+# installed for every kernel whose headers are here (DKMS=no leaves that out), the group is made, and
+# systemd and udev are told.
 
 SYSUSERSDIR ?= $(SYSCONFDIR)/sysusers.d
 CONFDIR ?= $(SYSCONFDIR)/stacktap
-DKMS ?= dkms
 INSTALL ?= install
 
 M := $(O)/man
 man_pages := $(patsubst man/%.scd,$(M)/%,$(wildcard man/*.scd))
-dkms_sources := Kbuild kmod/compat/probes.mk $(wildcard kmod/*.[ch] kmod/*/*.[chS] include/stacktap/*.h \
+dkms_sources := Kbuild packaging/dkms-module kmod/compat/probes.mk $(wildcard kmod/*.[ch] kmod/*/*.[chS] include/stacktap/*.h \
 	include/uapi/linux/*.h)
 root := $(DESTDIR)
 
@@ -33,6 +32,7 @@ install-user: $(user_programs) $(man_pages)
 	$(Q)$(INSTALL) -D -m 755 $(U)/stacktapd $(root)$(SBINDIR)/stacktapd
 	$(Q)$(foreach page,$(man_pages),$(INSTALL) -D -m 644 $(page) \
 		$(root)$(MANDIR)/man$(lastword $(subst ., ,$(page)))/$(notdir $(page)) &&) true
+	$(Q)$(INSTALL) -D -m 644 docs/secure-boot.md $(root)$(DOCDIR)/secure-boot.md
 	$(Q)$(INSTALL) -D -m 644 completion/stacktap $(root)$(BASHCOMPDIR)/stacktap
 	$(Q)$(INSTALL) -d $(root)$(UNITDIR)
 	$(Q)sed -e 's|@SBINDIR@|$(SBINDIR)|g' -e 's|@SYSCONFDIR@|$(SYSCONFDIR)|g' \
@@ -55,13 +55,10 @@ install-dkms:
 	$(Q)chmod 644 $(root)$(DKMSDIR)/dkms.conf
 ifeq ($(DESTDIR),)
 ifneq ($(DKMS),no)
-	$(Q)command -v $(DKMS) >/dev/null || \
+	$(Q)command -v dkms >/dev/null || \
 		{ echo "dkms is missing: apt install dkms, or make install DKMS=no" >&2; exit 1; }
-	$(Q)if [ -n "$$($(DKMS) status -m stacktap -v $(VERSION))" ]; then \
-		$(DKMS) remove -m stacktap -v $(VERSION) --all; fi
-	$(Q)$(DKMS) add -m stacktap -v $(VERSION)
-	$(Q)$(DKMS) build -m stacktap -v $(VERSION)
-	$(Q)$(DKMS) install -m stacktap -v $(VERSION)
+	$(Q)packaging/dkms-module remove
+	$(Q)packaging/dkms-module install $(VERSION)
 endif
 endif
 
@@ -79,7 +76,7 @@ endif
 deb: ## stacktap-dkms as a Debian package
 	$(say) DEB $(O)/deb
 	$(Q)rm -rf $(O)/deb && mkdir -p $(O)/deb/stacktap
-	$(Q)cp -a --parents Makefile $(dkms_sources) dkms.conf docs/secure-boot.md packaging \
+	$(Q)cp -a --parents Makefile $(filter-out packaging/% %.mk,$(dkms_sources)) dkms.conf docs/secure-boot.md packaging \
 		$(shell find daemon kmod tests -name '*.mk') $(O)/deb/stacktap/
 	$(Q)cp -a packaging/debian $(O)/deb/stacktap/
 	$(Q)mkdir -p $(O)/deb/stacktap/debian/source && echo '3.0 (native)' >$(O)/deb/stacktap/debian/source/format
@@ -95,13 +92,12 @@ uninstall: ## remove what install installed
 ifeq ($(DESTDIR),)
 	$(Q)if [ -d /run/systemd/system ]; then systemctl disable --now stacktapd || true; fi
 ifneq ($(DKMS),no)
-	$(Q)if [ -n "$$($(DKMS) status -m stacktap -v $(VERSION))" ]; then \
-		$(DKMS) remove -m stacktap -v $(VERSION) --all; fi
+	$(Q)if command -v dkms >/dev/null; then packaging/dkms-module remove; fi
 endif
 endif
 	$(Q)rm -f $(root)$(BINDIR)/stacktap $(root)$(SBINDIR)/stacktapd \
 		$(foreach page,$(man_pages),$(root)$(MANDIR)/man$(lastword $(subst ., ,$(page)))/$(notdir $(page))) \
-		$(root)$(BASHCOMPDIR)/stacktap $(root)$(UNITDIR)/stacktapd.service \
+		$(root)$(DOCDIR)/secure-boot.md $(root)$(BASHCOMPDIR)/stacktap $(root)$(UNITDIR)/stacktapd.service \
 		$(root)$(UDEVDIR)/70-stacktap.rules $(root)$(SYSUSERSDIR)/stacktap.conf \
 		$(root)$(MODLOADDIR)/stacktap.conf
 	$(Q)if cmp -s packaging/stacktap.conf $(root)$(CONFDIR)/stacktap.conf; then \

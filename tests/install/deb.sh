@@ -51,8 +51,14 @@ script() {
 }
 status() { script dkms status stacktap 2>&1; }
 
+# what an earlier make install of another version has left registered
+mkdir -p "$scratch/state/stacktap/0.0.9"
+cp -a "$scratch/data/usr/src/stacktap-$version" "$scratch/control/earlier"
+sed -i 's/^PACKAGE_VERSION=.*/PACKAGE_VERSION="0.0.9"/' "$scratch/control/earlier/dkms.conf"
+ln -s /mnt/earlier "$scratch/state/stacktap/0.0.9/source"
+same "an earlier version is registered" "$(status)" "stacktap/0.0.9: added"
 check "postinst configure" script sh /mnt/postinst configure
-same "the module is installed for the kernel whose headers are there" "$(status)" \
+same "the module is installed for the kernel whose headers are there, the earlier one gone" "$(status)" \
 	"stacktap/$version, $release, $(uname -m): installed"
 check "the group was made" grep -q '^stacktap:' "$scratch/etc/group"
 check "postinst configure again, as dpkg-reconfigure does" script sh /mnt/postinst configure "$version"
@@ -81,5 +87,10 @@ sed -i '1i #error broken on purpose' "$scratch/data/usr/src/stacktap-$version/km
 script sh /mnt/postinst configure >"$scratch/said" 2>&1
 same "postinst ends well where the build fails" "$?" 0
 check "and says so aloud" grep -q "the module was not built for $release" "$scratch/said"
+check "with what the compiler says" grep -q "broken on purpose" "$scratch/said"
+same "dkms-module tells it by its exit status" "$(running "$release"
+	script env PATH=/mnt/bin:/usr/sbin:/usr/bin \
+		sh "/usr/src/stacktap-$version/packaging/dkms-module" install "$version" >/dev/null 2>&1
+	echo $?)" 1
 rmdir "$tree/usr/src/stacktap-$version" 2>/dev/null
 finish

@@ -26,14 +26,15 @@ same "every file is in its place with its mode" "$(files | grep -v ^/usr/src/)" 
 /usr/bin/stacktap 755
 /usr/sbin/stacktapd 755
 /usr/share/bash-completion/completions/stacktap 644
+/usr/share/doc/stacktap/secure-boot.md 644
 /usr/share/man/man5/stacktap.conf.5 644
 /usr/share/man/man8/stacktap.8 644
 /usr/share/man/man8/stacktapd.8 644
 LIST
 )"
-same "the sources for DKMS are all of the module's and no others" \
+same "the sources for DKMS are all of the module's, what builds them, and no others" \
 	"$(files | sed -n "s|^/usr/src/stacktap-$version/||p")" \
-	"$(find Kbuild dkms.conf kmod include -path kmod/kmod.mk -o -type f -printf '%p 644\n' | sort)"
+	"$(find Kbuild dkms.conf packaging/dkms-module kmod include -path kmod/kmod.mk -o -type f -printf '%p 644\n' | sort)"
 same "dkms.conf has the product's version" \
 	"$(sed -n 's/^PACKAGE_VERSION=//p' "$root/usr/src/stacktap-$version/dkms.conf")" "\"$version\""
 
