@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What the machine has to count with. */
+#include <fnmatch.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -9,11 +10,17 @@
 
 static const char pmu_directory[] = "sys/bus/event_source/devices";
 
-/* The CPUs' own PMUs: cpu, cpu_core, cpu_atom; armv8_pmuv3, armv8_cortex_a72 ... */
 static bool is_cpu_pmu(const char *name)
 {
-	return !strcmp(name, "cpu") || !strcmp(name, "cpu_core") || !strcmp(name, "cpu_atom") ||
-	       !strncmp(name, "armv", 4);
+	static const char *const patterns[] = {
+		"cpu", "cpu_core", "cpu_atom",	/* x86_64 */
+		"armv*", "apple_*_pmu",		/* arm64: armv8_pmuv3, armv8_cortex_a72 ... */
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(patterns); i++)
+		if (!fnmatch(patterns[i], name, 0))
+			return true;
+	return false;
 }
 
 struct pmus {

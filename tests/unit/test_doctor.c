@@ -391,6 +391,9 @@ static void test_pmu(void **state _unused_)
 	make_directory("sys/bus/event_source/devices/armv8_pmuv3_0");
 	expect("pmu", DOCTOR_OK, "armv8_pmuv3_0", NULL);
 	expect("machine", DOCTOR_OK, "with a virtual PMU", NULL);
+	remove_file("sys/bus/event_source/devices/armv8_pmuv3_0");
+	make_directory("sys/bus/event_source/devices/apple_icestorm_pmu");
+	expect("pmu", DOCTOR_OK, "apple_icestorm_pmu", NULL);
 	remove_file("sys/bus");
 	expect("pmu", DOCTOR_PROBLEM, "no perf events", "CONFIG_PERF_EVENTS");
 }
