@@ -114,6 +114,22 @@ static char *tail_of(const char *text)
 	return asprintf(&tail, "%s\n", from) < 0 ? NULL : tail;
 }
 
+/*
+ * Its first line is "DKMS make.log for stacktap-0.1.0 for kernel RELEASE (ARCH)"; since dkms 3.1.5
+ * its own version is behind DKMS, and a slash before the module's.
+ */
+static bool is_log_of(const char *log, const char *release)
+{
+	static const char before[] = " for kernel ";
+	size_t length = strlen(release);
+	const char *line_end = strchrnul(log, '\n'), *kernel = strstr(log, before);
+
+	if (!kernel || kernel > line_end)
+		return false;
+	kernel += strlen(before);
+	return !strncmp(kernel, release, length) && strchr(" \n", kernel[length]);
+}
+
 static void take(struct dkms *dkms, const char *version, enum dkms_state state)
 {
 	if (dkms->version[0] && state < dkms->state)
@@ -146,7 +162,7 @@ static bool add_entry(void *ctx, const char *name)
 		return true;
 	}
 	snprintf(path, sizeof(path), "%s/%s/build/make.log", dkms_directory, name);
-	if (look_text(doctor->root, path, &log) == 0 && strstr(log, doctor->release)) {
+	if (look_text(doctor->root, path, &log) == 0 && is_log_of(log, doctor->release)) {
 		take(dkms, name, DKMS_FAILED);
 		free(dkms->log);
 		dkms->log = tail_of(log);

@@ -238,9 +238,19 @@ static void test_dkms(void **state _unused_)
 	make_directory(DKMS "0.1.0");
 	expect("dkms", DOCTOR_PROBLEM, "0.1.0 is added, but not built",
 	       "dkms install stacktap/0.1.0 -k " RELEASE);
-	/* a log of another kernel's build is not this one's */
+	/* a log of another kernel's build is not this one's, whatever it names */
 	put(DKMS "0.1.0/build/make.log", "DKMS make.log for stacktap-0.1.0 for kernel 6.0.1 (x86_64)\n");
 	expect("dkms", DOCTOR_PROBLEM, "is added, but not built", "dkms install");
+	put(DKMS "0.1.0/build/make.log",
+	    "DKMS make.log for stacktap-0.1.0 for kernel " RELEASE "2 (x86_64)\n");
+	expect("dkms", DOCTOR_PROBLEM, "is added, but not built", "dkms install");
+	put(DKMS "0.1.0/build/make.log",
+	    "DKMS make.log for stacktap-0.1.0 for kernel 6.0.1 (x86_64)\nnot for kernel " RELEASE " (x\n");
+	expect("dkms", DOCTOR_PROBLEM, "is added, but not built", "dkms install");
+	/* since dkms 3.1.5 */
+	put(DKMS "0.1.0/build/make.log",
+	    "DKMS (dkms-3.2.2) make.log for stacktap/0.1.0 for kernel " RELEASE " (x86_64)\n");
+	expect("dkms", DOCTOR_PROBLEM, "failed", "mend what the log says");
 	put(DKMS "0.1.0/build/make.log",
 	    "DKMS make.log for stacktap-0.1.0 for kernel " RELEASE " (x86_64)\n"
 	    "1\n2\n3\n4\n5\n6\n7\nmain.c:1: error: what\n");
