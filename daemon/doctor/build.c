@@ -21,6 +21,14 @@ static bool is_older(const struct kernel_version *a, const struct kernel_version
 	return a->major < b->major || (a->major == b->major && a->minor < b->minor);
 }
 
+/* Red Hat's and those that follow it, such as 5.14.0-427.el9.x86_64; ELRepo's are kernel.org's. */
+static bool has_backports(const char *release)
+{
+	const char *el = strstr(release, ".el");
+
+	return el && el[3] >= '0' && el[3] <= '9' && !strstr(release, ".elrepo");
+}
+
 void check_kernel(struct doctor *doctor)
 {
 	struct kernel_version running, oldest, newest;
@@ -38,6 +46,15 @@ void check_kernel(struct doctor *doctor)
 		say(doctor, DOCTOR_WARNING, "%s is newer than %s, the newest that this version was "
 		    "tested with", doctor->release, STACKTAP_KERNEL_TESTED);
 		remedy(doctor, "look for a newer version of stacktap");
+	} else if (has_backports(doctor->release) && doctor->is_loaded) {
+		say(doctor, DOCTOR_OK, "%s; of %s to %s only Debian's kernels are tested",
+		    doctor->release, STACKTAP_KERNEL_MIN, STACKTAP_KERNEL_TESTED);
+	} else if (has_backports(doctor->release)) {
+		say(doctor, DOCTOR_WARNING, "%s; of %s to %s only Debian's kernels are tested: "
+		    "with what this one has from newer kernels the module may not compile",
+		    doctor->release, STACKTAP_KERNEL_MIN, STACKTAP_KERNEL_TESTED);
+		remedy(doctor, "if it does not, report the end of DKMS's make.log; a kernel "
+		       "without backports, such as ELRepo's kernel-lt, is closer to what is tested");
 	} else {
 		say(doctor, DOCTOR_OK, "%s, tested are %s to %s", doctor->release,
 		    STACKTAP_KERNEL_MIN, STACKTAP_KERNEL_TESTED);

@@ -207,6 +207,15 @@ static void test_kernel(void **state _unused_)
 	expect("kernel", DOCTOR_WARNING, "newer than", "newer version of stacktap");
 	put("proc/sys/kernel/osrelease", "5.10.0\n");
 	expect("kernel", DOCTOR_OK, "5.10.0, tested are 5.10 to", NULL);
+	put("proc/sys/kernel/osrelease", "6.1.9-1.el9.elrepo.x86_64\n");
+	expect("kernel", DOCTOR_OK, "tested are 5.10 to", NULL);
+	put("proc/sys/kernel/osrelease", "5.14.0-427.13.1.el9_4.x86_64\n");
+	expect("kernel", DOCTOR_OK, "only Debian's kernels are tested", NULL);
+	unload();
+	expect("kernel", DOCTOR_WARNING, "the module may not compile", "make.log");
+	assert_null(strstr(examine("kernel")->text, "tested are 5.10"));
+	put("proc/sys/kernel/osrelease", "4.18.0-553.el8_10.x86_64\n");
+	expect("kernel", DOCTOR_PROBLEM, "is older than", "newer kernel");
 }
 
 static void test_headers(void **state _unused_)
