@@ -10,12 +10,15 @@
 
 #include "base/clock.h"
 #include "base/cpulist.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/pool.h"
 #include "capture/error.h"
 #include "capture/hotplug.h"
 #include "capture/ring.h"
 #include "capture/sideband.h"
+#include "control/kmodload.h"
+#include "stacktap/version.h"
 
 enum {
 	CAPTURE_DEFAULT_BYTES = 65536,
@@ -62,6 +65,20 @@ static int watch(struct capture *capture, int operation, int fd, uint32_t events
 	return epoll_ctl(capture->epoll, operation, fd, &event) < 0 ? -errno : 0;
 }
 
+/* A module that refuses STACKTAP_IOC_INFO tells its version in sysfs alone. */
+static int fail_info(void)
+{
+	_cleanup_free_ char *version = NULL;
+
+	if (file_read(AT_FDCWD, "/sys/module/stacktap/version", 64, &version, NULL) == 0)
+		version[strcspn(version, "\n")] = '\0';
+	return capture_fail(-EPROTO, "the loaded kernel module (version %s) does not speak the ABI "
+			    "of this program (version %s, ABI %u.%u): install both from one "
+			    "version, then reload the module (%s)",
+			    version ? version : "unknown", STACKTAP_VERSION, STACKTAP_ABI_MAJOR,
+			    STACKTAP_ABI_MINOR, KMODLOAD_RELOAD);
+}
+
 static int open_device(struct capture *capture)
 {
 	int fd = open(STACKTAP_DEVICE, O_RDWR | O_CLOEXEC);
@@ -97,17 +114,14 @@ static int open_device(struct capture *capture)
 		if (errno != E2BIG && errno != EINVAL && errno != ENOTTY)
 			return capture_fail(-errno, "%s: STACKTAP_IOC_INFO: %s", STACKTAP_DEVICE,
 					    strerror(errno));
-		return capture_fail(-EPROTO, "the loaded kernel module does not speak ABI %u.%u of "
-				    "this program: reload it from the same release "
-				    "('modprobe -r stacktap && modprobe stacktap')",
-				    STACKTAP_ABI_MAJOR, STACKTAP_ABI_MINOR);
+		return fail_info();
 	}
 	if (info->abi_major != STACKTAP_ABI_MAJOR)
 		return capture_fail(-EPROTO, "the loaded kernel module %.31s speaks ABI %u.%u, "
-				    "this program %u.%u: install both from the same release and "
-				    "reload it ('modprobe -r stacktap && modprobe stacktap')",
-				    info->module_version, info->abi_major, info->abi_minor,
-				    STACKTAP_ABI_MAJOR, STACKTAP_ABI_MINOR);
+				    "this program %u.%u: install both from one version, then "
+				    "reload the module (%s)", info->module_version,
+				    info->abi_major, info->abi_minor, STACKTAP_ABI_MAJOR,
+				    STACKTAP_ABI_MINOR, KMODLOAD_RELOAD);
 	if (!info->page_size || !info->nr_cpu_ids || info->nr_cpu_ids > CAPTURE_MAX_CPUS)
 		return capture_fail(-EPROTO, "the kernel module reports %u CPUs and pages of %u "
 				    "bytes", info->nr_cpu_ids, info->page_size);

@@ -45,9 +45,8 @@ int session_connect(struct control **ret_control, struct control_module *ret_mod
 	if (module.abi_major != STACKTAP_ABI_MAJOR)
 		return cli_error("the loaded module (version %s) speaks ABI %u.%u, this program "
 				 "%u.%u: install both from one version, then reload the module "
-				 "(modprobe -r stacktap; modprobe stacktap)",
-				 module.version, module.abi_major, module.abi_minor,
-				 STACKTAP_ABI_MAJOR, STACKTAP_ABI_MINOR);
+				 "(%s)", module.version, module.abi_major, module.abi_minor,
+				 STACKTAP_ABI_MAJOR, STACKTAP_ABI_MINOR, KMODLOAD_RELOAD);
 	if (ret_module)
 		*ret_module = module;
 	*ret_control = steal_ptr(control);

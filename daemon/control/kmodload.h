@@ -5,6 +5,11 @@
 
 #include "base/macro.h"
 
+/* modprobe -r is refused while stacktapd has the module mapped. */
+#define KMODLOAD_RELOAD                                                                            \
+	"systemctl stop stacktapd; modprobe -r stacktap; modprobe stacktap; "                      \
+	"systemctl start stacktapd"
+
 /* Is the module in the kernel (loaded or built in)? */
 bool kmodload_is_loaded(void);
 /*

@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 
 #include "control/attribute.h"
+#include "control/kmodload.h"
 #include "control/nlerror.h"
 
 enum {
@@ -385,8 +386,8 @@ static int check_task_filters(struct control *control)
 	snprintf(control->error, sizeof(control->error),
 		 "the loaded module (version %s, ABI %u.%u) cannot filter by thread, user, name and "
 		 "cgroup, which takes ABI 1.7: install the module of this program (ABI %u.%u) and "
-		 "reload it (modprobe -r stacktap; modprobe stacktap)", module.version,
-		 module.abi_major, module.abi_minor, STACKTAP_ABI_MAJOR, STACKTAP_ABI_MINOR);
+		 "reload it (%s)", module.version, module.abi_major, module.abi_minor,
+		 STACKTAP_ABI_MAJOR, STACKTAP_ABI_MINOR, KMODLOAD_RELOAD);
 	return -EPROTONOSUPPORT;
 }
 

@@ -4,6 +4,7 @@
 #include <libkmod.h>
 #include <string.h>
 
+#include "control/kmodload.h"
 #include "doctor/check.h"
 #include "doctor/look.h"
 
@@ -146,17 +147,16 @@ static void check_loaded(struct doctor *doctor)
 	} else if (!module) {
 		say(doctor, DOCTOR_PROBLEM, "loaded, version %s, but does not answer: %s", version,
 		    strerror(-error));
-		remedy(doctor, "modprobe -r stacktap; modprobe stacktap");
+		remedy(doctor, "%s", KMODLOAD_RELOAD);
 	} else if (module->abi_major != STACKTAP_ABI_MAJOR) {
 		say(doctor, DOCTOR_PROBLEM, "loaded, version %s, speaks ABI %u.%u, this program "
 		    "speaks %u.%u", version, module->abi_major, module->abi_minor,
 		    STACKTAP_ABI_MAJOR, STACKTAP_ABI_MINOR);
-		remedy(doctor, "install both from one version, then modprobe -r stacktap; "
-		       "modprobe stacktap");
+		remedy(doctor, "install both from one version, then %s", KMODLOAD_RELOAD);
 	} else if (doctor->file_version[0] && strcmp(doctor->file_version, version) != 0) {
 		say(doctor, DOCTOR_WARNING, "loaded, version %s, but the one on disk is %s", version,
 		    doctor->file_version);
-		remedy(doctor, "modprobe -r stacktap; modprobe stacktap");
+		remedy(doctor, "%s", KMODLOAD_RELOAD);
 	} else {
 		say(doctor, DOCTOR_OK, "loaded, version %s, ABI %u.%u", version, module->abi_major,
 		    module->abi_minor);

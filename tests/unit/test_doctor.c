@@ -4,6 +4,7 @@
 
 #include <endian.h>
 
+#include "control/kmodload.h"
 #include "doctor/doctor.h"
 
 #define RELEASE "6.1.0-56-amd64"
@@ -315,10 +316,11 @@ static void test_module_that_is_loaded(void **state _unused_)
 	module.abi_minor = 7;
 	snprintf(versions, sizeof(versions), "speaks ABI %u.7, this program speaks %u.%u",
 		 STACKTAP_ABI_MAJOR + 1, STACKTAP_ABI_MAJOR, STACKTAP_ABI_MINOR);
-	expect("module", DOCTOR_PROBLEM, versions, "from one version");
+	expect("module", DOCTOR_PROBLEM, versions, "from one version, then " KMODLOAD_RELOAD);
 	module.abi_major--;
 	put("sys/module/stacktap/version", "0.0.9\n");
-	expect("module", DOCTOR_WARNING, "version 0.0.9, but the one on disk is 0.1.0", "modprobe -r");
+	expect("module", DOCTOR_WARNING, "version 0.0.9, but the one on disk is 0.1.0",
+	       KMODLOAD_RELOAD);
 	put("sys/module/stacktap/version", "0.1.0\n");
 	input.module = NULL;
 	input.module_error = -ENODEV;
@@ -326,7 +328,7 @@ static void test_module_that_is_loaded(void **state _unused_)
 	input.module_error = -EPERM;
 	expect("module", DOCTOR_UNSEEN, "version 0.1.0", "sudo");
 	input.module_error = -EIO;
-	expect("module", DOCTOR_PROBLEM, "does not answer", "modprobe");
+	expect("module", DOCTOR_PROBLEM, "does not answer", KMODLOAD_RELOAD);
 	input.module = &module;
 	expect("module", DOCTOR_OK, "loaded, version 0.1.0, ABI 1.7", NULL);
 }
