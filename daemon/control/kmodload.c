@@ -2,7 +2,10 @@
 #include "control/kmodload.h"
 
 #include <libkmod.h>
+#include <limits.h>
 #include <string.h>
+
+#include "base/file.h"
 
 static const char module_name[] = "stacktap";
 
@@ -17,23 +20,67 @@ static void free_list(struct kmod_list **list)
 	kmod_module_unref_list(*list);
 }
 
-static const char *remedy_of(int error)
+const char *kmodload_certificate(const char *root)
 {
+	static const char ubuntu[] = "/var/lib/shim-signed/mok/MOK.der";
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s%s", root, ubuntu);
+	/* elsewhere the directory that may be closed to us is not there */
+	return access(path, F_OK) == 0 || errno == EACCES ? ubuntu : "/var/lib/dkms/mok.pub";
+}
+
+/* Does lockdown ask for signatures? That is EPERM, too. */
+static bool is_locked_down(const char *root)
+{
+	_cleanup_free_ char *text = NULL;
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s/sys/kernel/security/lockdown", root);
+	return file_read(AT_FDCWD, path, 256, &text, NULL) == 0 && !strstr(text, "[none]");
+}
+
+static void write_remedy(const char *root, int error, char *buffer, size_t size)
+{
+	static const char locked[] = "CAP_SYS_MODULE is missing, or loading modules is locked "
+				     "(sysctl kernel.modules_disabled)";
+
 	switch (error) {
 	case -ENOENT:
-		return "it is not built for this kernel: see `dkms status', install the kernel's "
-		       "headers and run `dkms autoinstall'";
+		snprintf(buffer, size, "it is not built for this kernel: see `dkms status', "
+			 "install the kernel's headers and run `dkms autoinstall'");
+		break;
 	case -EPERM:
-		return "CAP_SYS_MODULE is missing, or loading modules is locked "
-		       "(sysctl kernel.modules_disabled)";
+		if (is_locked_down(root))
+			snprintf(buffer, size, "lockdown (Secure Boot) refuses it unless a key "
+				 "that is enrolled signed it: mokutil --import %s, reboot and enrol "
+				 "it, `stacktap doctor' knows more; or %s",
+				 kmodload_certificate(root), locked);
+		else
+			snprintf(buffer, size, "%s", locked);
+		break;
 	case -EKEYREJECTED:
 	case -ENOKEY:
-		return "its signature is not accepted: enrol the DKMS key (mokutil --import)";
+		snprintf(buffer, size, "it is not signed, or by a key that is not enrolled: "
+			 "mokutil --import %s, reboot and enrol it; `stacktap doctor' tells which",
+			 kmodload_certificate(root));
+		break;
 	case -ENOEXEC:
-		return "it was built for another kernel: run `dkms autoinstall'";
+		snprintf(buffer, size, "it was built for another kernel: run `dkms autoinstall'");
+		break;
 	default:
-		return "see the kernel's log (dmesg)";
+		snprintf(buffer, size, "see the kernel's log (dmesg)");
+		break;
 	}
+}
+
+void kmodload_explain(const char *root, int error, char *sentence, size_t size)
+{
+	char text[384];
+
+	write_remedy(root, error, text, sizeof(text));
+	snprintf(sentence, size, "cannot load the kernel module stacktap: %s; %s", strerror(-error),
+		 text);
 }
 
 bool kmodload_is_loaded(void)
@@ -43,8 +90,7 @@ bool kmodload_is_loaded(void)
 
 static int fail(int error, char *sentence, size_t size)
 {
-	snprintf(sentence, size, "cannot load the kernel module stacktap: %s; %s",
-		 strerror(-error), remedy_of(error));
+	kmodload_explain("", error, sentence, size);
 	return error;
 }
 

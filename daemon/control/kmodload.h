@@ -17,5 +17,9 @@ bool kmodload_is_loaded(void);
  * a sentence with cause and remedy.
  */
 int kmodload_load(char *error, size_t error_size);
+/* That sentence for @error (-errno), of the host below @root. */
+void kmodload_explain(const char *root, int error, char *sentence, size_t size);
+/* The certificate of the key that DKMS signs with on the host below @root. Static storage. */
+const char *kmodload_certificate(const char *root);
 
 #endif /* STACKTAP_CONTROL_KMODLOAD_H */
