@@ -2,13 +2,11 @@
 /* Secure Boot, signatures and lockdown: what the kernel asks of modules. */
 #include <string.h>
 
+#include "control/kmodload.h"
 #include "doctor/check.h"
 #include "doctor/look.h"
 
 static const char lockdown_file[] = "sys/kernel/security/lockdown";
-static const char enrol[] = "mokutil --import /var/lib/dkms/mok.pub, reboot and enrol it, then "
-			    "`dkms build --force' and `dkms install --force'; see "
-			    "docs/secure-boot.md";
 
 void trust_look(struct doctor *doctor)
 {
@@ -55,6 +53,63 @@ void check_secure_boot(struct doctor *doctor)
 			   got < 0 ? (int)got : -EINVAL);
 }
 
+/* @line of /proc/keys: "... asymmetri [ORGANISATION: ]NAME: ID: X509.rsa ID []" */
+static bool is_signers_key(const char *line, const char *signer)
+{
+	static const char type[] = " asymmetri ";	/* it is cut there */
+	const char *key = strstr(line, type);
+	char name[192];
+
+	if (!key || !*signer)
+		return false;
+	key += strlen(type);
+	snprintf(name, sizeof(name), ": %s: ", signer);
+	return strstr(key, name) || !strncmp(key, name + 2, strlen(name) - 2);
+}
+
+/*
+ * Has the kernel a key of the signer's name? -EACCES: it shows its keyrings to root alone. Which of
+ * them has the key is not told, but that name is in none by chance.
+ */
+static int find_signer(const struct doctor *doctor)
+{
+	_cleanup_free_ char *keys = NULL;
+	char *saved;
+	int ret;
+
+	ret = look_text(doctor->root, "proc/keys", &keys);
+	if (ret < 0)
+		return ret;
+	if (!strstr(keys, " .builtin_trusted_keys"))
+		return -EACCES;
+	for (char *line = strtok_r(keys, "\n", &saved); line; line = strtok_r(NULL, "\n", &saved))
+		if (is_signers_key(line, doctor->signer))
+			return 1;
+	return 0;
+}
+
+static void check_signer(struct doctor *doctor, const char *who)
+{
+	const char *signer = doctor->signer[0] ? doctor->signer : "unknown";
+	const char *certificate = kmodload_certificate(doctor->root);
+	int ret = find_signer(doctor);
+
+	if (ret > 0) {
+		say(doctor, DOCTOR_OK, "%s asks for one; the module has that of `%s', and the "
+		    "kernel has a key of that name", who, signer);
+	} else if (ret < 0) {
+		say(doctor, DOCTOR_WARNING, "%s asks for one; the module has that of `%s', but "
+		    "only root sees whether the kernel knows the key", who, signer);
+		remedy(doctor, "sudo stacktap doctor; if the kernel does not: mokutil --import %s, "
+		       "reboot and enrol it; see docs/secure-boot.md", certificate);
+	} else {
+		say(doctor, DOCTOR_WARNING, "%s asks for one; the module has that of `%s', a key "
+		    "that the kernel may not know", who, signer);
+		remedy(doctor, "mokutil --import %s, reboot and enrol it; see docs/secure-boot.md",
+		       certificate);
+	}
+}
+
 static void check_enforced(struct doctor *doctor, const char *who)
 {
 	if (doctor->is_loaded) {
@@ -62,15 +117,20 @@ static void check_enforced(struct doctor *doctor, const char *who)
 	} else if (!doctor->file[0]) {
 		say(doctor, DOCTOR_WARNING, "%s asks for one: the module will have to be signed",
 		    who);
-		remedy(doctor, "%s", enrol);
+		remedy(doctor, "once it is built, doctor names the key that is to be enrolled; see "
+		       "docs/secure-boot.md");
 	} else if (doctor->file_error) {
 		say_unseen(doctor, "whether the module is signed", doctor->file_error);
 	} else if (doctor->is_signed) {
-		say(doctor, DOCTOR_OK, "%s asks for one; the module has that of `%s', whose key "
-		    "must be enrolled", who, doctor->signer);
+		check_signer(doctor, who);
 	} else {
 		say(doctor, DOCTOR_PROBLEM, "%s asks for one, and the module has none", who);
-		remedy(doctor, "%s", enrol);
+		/* dkms makes its key while it builds, so that comes first */
+		remedy(doctor, "dkms build --force stacktap/%s -k %s; dkms install --force "
+		       "stacktap/%s -k %s; mokutil --import %s, reboot and enrol it; see "
+		       "docs/secure-boot.md",
+		       doctor->file_version, doctor->release, doctor->file_version, doctor->release,
+		       kmodload_certificate(doctor->root));
 	}
 }
 

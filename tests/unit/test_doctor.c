@@ -12,6 +12,9 @@
 #define DKMS "var/lib/dkms/stacktap/"
 #define SECURE_BOOT "sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
 #define PARANOID "proc/sys/kernel/perf_event_paranoid"
+#define KEY(type, description) \
+	"0ec3d6ea I------     1 perm 1f030000     0     0 " type " " description "\n"
+#define TRUSTED KEY("keyring  ", ".builtin_trusted_keys: 1")
 #define NOBODY "CapEff:\t0000000000000000\n"
 #define PERFMON "CapEff:\t0000004000000000\n"
 #define ROOT "CapEff:\t000001ffffffffff\n"
@@ -367,14 +370,34 @@ static void test_signature(void **state _unused_)
 	expect("signature", DOCTOR_OK, "was accepted", NULL);
 	unload();
 	expect("signature", DOCTOR_PROBLEM, "sig_enforce) asks for one, and the module has none",
-	       "mokutil --import");
+	       "dkms build --force stacktap/0.1.0 -k " RELEASE "; dkms install --force stacktap/0.1.0 -k "
+	       RELEASE "; mokutil --import /var/lib/dkms/mok.pub, reboot");
 	assert_int_equal(report.problems, 1);
 	put("sys/module/module/parameters/sig_enforce", "N\n");
 	expect("signature", DOCTOR_OK, "none is asked for", NULL);
 	put("sys/kernel/security/lockdown", "none [integrity] confidentiality\n");
 	expect("signature", DOCTOR_PROBLEM, "lockdown asks for one", "mokutil --import");
 	sign_module("A Tester");
+	expect("signature", DOCTOR_WARNING, "`A Tester', but only root sees", "sudo stacktap doctor");
+	/* of one who is not root */
+	put("proc/keys", KEY("keyring  ", "_ses: 1"));
+	expect("signature", DOCTOR_WARNING, "only root sees", "mokutil --import /var/lib/dkms/mok.pub");
+	/* not the same name, not the same type */
+	put("proc/keys", TRUSTED KEY("asymmetri", "Not A Tester: 1f2e: X509.rsa 1f2e []")
+	    KEY("asymmetri", "A Tester II: 1f2e: X509.rsa 1f2e []") KEY("user     ", "A Tester: 4"));
+	expect("signature", DOCTOR_WARNING, "`A Tester', a key that the kernel may not know",
+	       "mokutil --import /var/lib/dkms/mok.pub, reboot");
+	assert_int_equal(report.problems, 0);
+	put("var/lib/shim-signed/mok/MOK.der", "");
+	expect("signature", DOCTOR_WARNING, "may not know",
+	       "mokutil --import /var/lib/shim-signed/mok/MOK.der");
+	put("proc/keys", TRUSTED KEY("asymmetri", "A Tester: 1f2e: X509.rsa 1f2e []"));
+	expect("signature", DOCTOR_OK, "`A Tester', and the kernel has a key of that name", NULL);
+	put("proc/keys", TRUSTED KEY("asymmetri", "Testers: A Tester: 1f2e: X509.rsa 1f2e []"));
 	expect("signature", DOCTOR_OK, "`A Tester'", NULL);
+	put_module(RELEASE, "0.1.0");
+	sign_module("");
+	expect("signature", DOCTOR_WARNING, "`unknown', a key that the kernel may not know", "mokutil");
 	put(MODULES "modules.dep", "");
 	put_secure_boot(1);
 	expect("signature", DOCTOR_WARNING, "will have to be signed", "docs/secure-boot.md");
