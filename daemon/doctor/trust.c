@@ -60,7 +60,7 @@ static bool is_signers_key(const char *line, const char *signer)
 	const char *key = strstr(line, type);
 	char name[192];
 
-	if (!key || !*signer)
+	if (!key)
 		return false;
 	key += strlen(type);
 	snprintf(name, sizeof(name), ": %s: ", signer);
