@@ -93,7 +93,8 @@ void user_walk(struct stacktap_cpu *cpu, struct stacktap_sample *sample,
 	 */
 	regs = task_pt_regs(current);
 	if (task->mm != mm || task->in_execve || task->flags & COMPAT_PF_NO_USER ||
-	    task->self_exec_id != sample->exec_id || !user_mode(regs) || compat_faults_signal(task)) {
+	    task->self_exec_id != sample->exec_id || !user_mode(regs) ||
+	    compat_faults_signal(task)) {
 		stack->end = STACKTAP_END_STALE;
 		return;
 	}

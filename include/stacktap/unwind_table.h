@@ -29,8 +29,10 @@
 #include <linux/errno.h>
 #include <linux/types.h>
 #ifdef __KERNEL__
+#include <linux/build_bug.h>
 #include <linux/nospec.h>
 #else
+#include <assert.h>
 #include <stddef.h>
 #endif
 
@@ -122,18 +124,18 @@ struct unwind_table_header {
 };
 
 /* the layout of version 1: another one takes another UNWIND_TABLE_VERSION */
-_Static_assert(UNWIND_TABLE_VERSION == 1 && sizeof(struct unwind_rule) == 16 &&
-	       offsetof(struct unwind_rule, ra) == 1 && offsetof(struct unwind_rule, fp) == 2 &&
-	       offsetof(struct unwind_rule, cfa_offset) == 4 &&
-	       offsetof(struct unwind_rule, ra_offset) == 8 &&
-	       sizeof(struct unwind_table_header) == 48 &&
-	       offsetof(struct unwind_table_header, checksum) == 8 &&
-	       offsetof(struct unwind_table_header, start) == 16 &&
-	       offsetof(struct unwind_table_header, blocks) == 24 &&
-	       offsetof(struct unwind_table_header, rows) == 28 &&
-	       offsetof(struct unwind_table_header, wides) == 32 &&
-	       offsetof(struct unwind_table_header, rules) == 36 &&
-	       offsetof(struct unwind_table_header, shift) == 40, "tables have another layout");
+static_assert(UNWIND_TABLE_VERSION == 1 && sizeof(struct unwind_rule) == 16 &&
+	      offsetof(struct unwind_rule, ra) == 1 && offsetof(struct unwind_rule, fp) == 2 &&
+	      offsetof(struct unwind_rule, cfa_offset) == 4 &&
+	      offsetof(struct unwind_rule, ra_offset) == 8 &&
+	      sizeof(struct unwind_table_header) == 48 &&
+	      offsetof(struct unwind_table_header, checksum) == 8 &&
+	      offsetof(struct unwind_table_header, start) == 16 &&
+	      offsetof(struct unwind_table_header, blocks) == 24 &&
+	      offsetof(struct unwind_table_header, rows) == 28 &&
+	      offsetof(struct unwind_table_header, wides) == 32 &&
+	      offsetof(struct unwind_table_header, rules) == 36 &&
+	      offsetof(struct unwind_table_header, shift) == 40, "tables have another layout");
 
 /* A checked table. */
 struct unwind_table {
