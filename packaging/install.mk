@@ -23,7 +23,7 @@ $(M)/%: man/%.scd
 	$(say) MAN $@
 	$(Q)mkdir -p $(@D) && scdoc <$< >$@
 
-install: install-user install-dkms install-host ## install everything (DESTDIR, PREFIX, DKMS=no)
+install: install-user install-host install-dkms ## install everything (DESTDIR, PREFIX, DKMS=no)
 	@echo "installed. Next: systemctl enable --now stacktapd, or stacktap record -a"
 
 install-user: $(user_programs) $(man_pages)
@@ -44,8 +44,13 @@ install-user: $(user_programs) $(man_pages)
 	$(Q)test -e $(root)$(CONFDIR)/stacktap.conf || \
 		$(INSTALL) -D -m 600 packaging/stacktap.conf $(root)$(CONFDIR)/stacktap.conf
 
-# dkms.conf states the version and the oldest kernel, too; what is installed says what the headers say
-install-dkms:
+# Without DESTDIR and with DKMS=no the module is somebody else's, such as the package's.
+has_dkms := $(if $(DESTDIR),yes,$(DKMS))
+
+# dkms.conf states the version and the oldest kernel, too; what is installed says what the headers say.
+# The last step: it fails where the running kernel has no headers, and the rest is in place then.
+install-dkms: install-host
+ifneq ($(has_dkms),no)
 	$(say) INSTALL "$(root)$(DKMSDIR)"
 	$(Q)rm -rf $(root)$(DKMSDIR)
 	$(Q)$(foreach file,$(dkms_sources),$(INSTALL) -D -m 644 $(file) $(root)$(DKMSDIR)/$(file) &&) true
@@ -54,15 +59,14 @@ install-dkms:
 		dkms.conf >$(root)$(DKMSDIR)/dkms.conf
 	$(Q)chmod 644 $(root)$(DKMSDIR)/dkms.conf
 ifeq ($(DESTDIR),)
-ifneq ($(DKMS),no)
 	$(Q)command -v dkms >/dev/null || \
 		{ echo "dkms is missing: apt install dkms, or make install DKMS=no" >&2; exit 1; }
-	$(Q)packaging/dkms-module remove
+	$(Q)packaging/dkms-module remove $(VERSION)
 	$(Q)packaging/dkms-module install $(VERSION)
 endif
 endif
 
-install-host: install-user install-dkms
+install-host: install-user
 ifeq ($(DESTDIR),)
 	$(Q)if command -v systemd-sysusers >/dev/null; then \
 		systemd-sysusers $(SYSUSERSDIR)/stacktap.conf; \
@@ -92,7 +96,7 @@ uninstall: ## remove what install installed
 ifeq ($(DESTDIR),)
 	$(Q)if [ -d /run/systemd/system ]; then systemctl disable --now stacktapd || true; fi
 ifneq ($(DKMS),no)
-	$(Q)if command -v dkms >/dev/null; then packaging/dkms-module remove; fi
+	$(Q)if command -v dkms >/dev/null; then packaging/dkms-module remove $(VERSION) || true; fi
 endif
 endif
 	$(Q)rm -f $(root)$(BINDIR)/stacktap $(root)$(SBINDIR)/stacktapd \
@@ -102,7 +106,9 @@ endif
 		$(root)$(MODLOADDIR)/stacktap.conf
 	$(Q)if cmp -s packaging/stacktap.conf $(root)$(CONFDIR)/stacktap.conf; then \
 		rm -f $(root)$(CONFDIR)/stacktap.conf && rmdir --ignore-fail-on-non-empty $(root)$(CONFDIR); fi
+ifneq ($(has_dkms),no)
 	$(Q)rm -rf $(root)$(DKMSDIR)
+endif
 ifeq ($(DESTDIR),)
 	$(Q)if [ -d /run/udev ]; then udevadm control --reload; fi
 	$(Q)if [ -d /run/systemd/system ]; then systemctl daemon-reload; fi
