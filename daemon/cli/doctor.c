@@ -93,7 +93,8 @@ static void print_text(const struct doctor_report *report)
 	       report->problems == 1 ? "" : "s", report->warnings,
 	       report->warnings == 1 ? "" : "s", report->unseen,
 	       report->problems ? "stacktap cannot work here as it is" :
-				  "nothing keeps stacktap from working");
+	       report->unseen ? "nothing that was seen keeps stacktap from working" :
+				"nothing keeps stacktap from working");
 }
 
 static void print_json(const struct doctor_report *report)

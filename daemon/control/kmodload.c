@@ -22,12 +22,30 @@ static void free_list(struct kmod_list **list)
 
 const char *kmodload_certificate(const char *root)
 {
-	static const char ubuntu[] = "/var/lib/shim-signed/mok/MOK.der";
+	/* Ubuntu's, and that of everybody else's dkms */
+	static const char *const certificates[] = {
+		"/var/lib/shim-signed/mok/MOK.der",
+		"/var/lib/dkms/mok.pub",
+	};
 	char path[PATH_MAX];
 
-	snprintf(path, sizeof(path), "%s%s", root, ubuntu);
-	/* elsewhere the directory that may be closed to us is not there */
-	return access(path, F_OK) == 0 || errno == EACCES ? ubuntu : "/var/lib/dkms/mok.pub";
+	for (size_t i = 0; i < ARRAY_SIZE(certificates); i++) {
+		snprintf(path, sizeof(path), "%s%s", root, certificates[i]);
+		/* where it is closed to us it is there */
+		if (access(path, F_OK) == 0 || errno == EACCES)
+			return certificates[i];
+	}
+	return NULL;
+}
+
+static void write_enrolment(const char *root, char *buffer, size_t size)
+{
+	const char *certificate = kmodload_certificate(root);
+
+	if (certificate)
+		snprintf(buffer, size, "mokutil --import %s, reboot and enrol it", certificate);
+	else
+		snprintf(buffer, size, "there is no key to enrol yet, see docs/secure-boot.md");
 }
 
 /* Does lockdown ask for signatures? That is EPERM, too. */
@@ -44,7 +62,9 @@ static void write_remedy(const char *root, int error, char *buffer, size_t size)
 {
 	static const char locked[] = "CAP_SYS_MODULE is missing, or loading modules is locked "
 				     "(sysctl kernel.modules_disabled)";
+	char enrolment[128];
 
+	write_enrolment(root, enrolment, sizeof(enrolment));
 	switch (error) {
 	case -ENOENT:
 		snprintf(buffer, size, "it is not built for this kernel: see `dkms status', "
@@ -53,17 +73,15 @@ static void write_remedy(const char *root, int error, char *buffer, size_t size)
 	case -EPERM:
 		if (is_locked_down(root))
 			snprintf(buffer, size, "lockdown (Secure Boot) refuses it unless a key "
-				 "that is enrolled signed it: mokutil --import %s, reboot and enrol "
-				 "it, `stacktap doctor' knows more; or %s",
-				 kmodload_certificate(root), locked);
+				 "that is enrolled signed it: %s, `stacktap doctor' knows more; or "
+				 "%s", enrolment, locked);
 		else
 			snprintf(buffer, size, "%s", locked);
 		break;
 	case -EKEYREJECTED:
 	case -ENOKEY:
 		snprintf(buffer, size, "it is not signed, or by a key that is not enrolled: "
-			 "mokutil --import %s, reboot and enrol it; `stacktap doctor' tells which",
-			 kmodload_certificate(root));
+			 "%s; `stacktap doctor' tells which", enrolment);
 		break;
 	case -ENOEXEC:
 		snprintf(buffer, size, "it was built for another kernel: run `dkms autoinstall'");

@@ -5,7 +5,7 @@
 #include "doctor/check.h"
 #include "doctor/look.h"
 
-enum { LOG_LINES = 8 };
+enum { LOG_LINES = 12 };
 
 struct kernel_version {
 	unsigned int major, minor;
@@ -119,16 +119,28 @@ struct dkms {
 	char *log;			/* of the build that failed */
 };
 
-/* The last lines, for a reader who will look at the whole where it says more. */
-static char *tail_of(const char *text)
+/*
+ * From the compiler's first error on, or else the last lines: behind what matters make and dkms say a
+ * lot. For a reader who will look at the whole where it says more.
+ */
+static char *part_of(const char *text)
 {
-	const char *from = text + strlen(text);
-	char *tail;
+	const char *from = strstr(text, "error:"), *to = text + strlen(text);
+	char *part;
+	int lines = 0;
 
-	for (int lines = 0; from > text; from--)
-		if (from[-1] == '\n' && ++lines == LOG_LINES)
-			break;
-	return asprintf(&tail, "%s\n", from) < 0 ? NULL : tail;
+	if (from) {
+		while (from > text && from[-1] != '\n')
+			from--;
+		for (to = from; *to; to++)
+			if (*to == '\n' && ++lines == LOG_LINES)
+				break;
+	} else {
+		for (from = to; from > text; from--)
+			if (from[-1] == '\n' && ++lines == LOG_LINES)
+				break;
+	}
+	return asprintf(&part, "%.*s\n", (int)(to - from), from) < 0 ? NULL : part;
 }
 
 /*
@@ -182,7 +194,7 @@ static bool add_entry(void *ctx, const char *name)
 	if (look_text(doctor->root, path, &log) == 0 && is_log_of(log, doctor->release)) {
 		take(dkms, name, DKMS_FAILED);
 		free(dkms->log);
-		dkms->log = tail_of(log);
+		dkms->log = part_of(log);
 		return true;
 	}
 	take(dkms, name, DKMS_ADDED);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Secure Boot, signatures and lockdown: what the kernel asks of modules. */
+#include <ctype.h>
 #include <string.h>
 
 #include "control/kmodload.h"
@@ -53,27 +54,57 @@ void check_secure_boot(struct doctor *doctor)
 			   got < 0 ? (int)got : -EINVAL);
 }
 
-/* @line of /proc/keys: "... asymmetri [ORGANISATION: ]NAME: ID: X509.rsa ID []" */
-static bool is_signers_key(const char *line, const char *signer)
+/* libkmod has a word for what it cannot read */
+static bool is_signer_known(const char *signer)
 {
-	static const char type[] = " asymmetri ";	/* it is cut there */
-	const char *key = strstr(line, type);
-	char name[192];
-
-	if (!key)
-		return false;
-	key += strlen(type);
-	snprintf(name, sizeof(name), ": %s: ", signer);
-	return strstr(key, name) || !strncmp(key, name + 2, strlen(name) - 2);
+	return *signer && strcmp(signer, "unknown") != 0;
 }
 
-/*
- * Has the kernel a key of the signer's name? -EACCES: it shows its keyrings to root alone. Which of
- * them has the key is not told, but that name is in none by chance.
- */
-static int find_signer(const struct doctor *doctor)
+enum known {
+	KNOWN_NOT,
+	KNOWN_BY_NAME,		/* which every key that dkms has made shares */
+	KNOWN,
+};
+
+/* What of a certificate is in the kernel's name of its key: an identifier of 20 bytes, mostly. */
+static bool has_identifier(const unsigned char *certificate, size_t size, const char *hex)
+{
+	unsigned char bytes[32];
+	size_t count = 0;
+
+	while (count < sizeof(bytes) && isxdigit((unsigned char)hex[0]) &&
+	       isxdigit((unsigned char)hex[1]) && sscanf(hex, "%2hhx", &bytes[count]) == 1) {
+		count++;
+		hex += 2;
+	}
+	return count >= 8 && memmem(certificate, size, bytes, count);
+}
+
+/* @line of /proc/keys: "... asymmetri [ORGANISATION: ]NAME: ID: X509.rsa ID []"; its ID or NULL. */
+static const char *find_name(const char *line, const char *signer)
+{
+	static const char type[] = " asymmetri ";	/* it is cut there */
+	const char *key = strstr(line, type), *found;
+	char name[192];
+	size_t length;
+
+	if (!key || !is_signer_known(signer))
+		return NULL;
+	key += strlen(type);
+	length = (size_t)snprintf(name, sizeof(name), ": %s: ", signer);
+	found = strstr(key, name);
+	if (found)
+		return found + length;
+	return !strncmp(key, name + 2, length - 2) ? key + length - 2 : NULL;
+}
+
+/* Has the kernel the signer's key? -EACCES: it shows its keyrings to root alone. enum known. */
+static int find_signer(const struct doctor *doctor, const char *certificate)
 {
 	_cleanup_free_ char *keys = NULL;
+	unsigned char bytes[8192];
+	enum known known = KNOWN_NOT;
+	ssize_t size = 0;
 	char *saved;
 	int ret;
 
@@ -82,31 +113,46 @@ static int find_signer(const struct doctor *doctor)
 		return ret;
 	if (!strstr(keys, " .builtin_trusted_keys"))
 		return -EACCES;
-	for (char *line = strtok_r(keys, "\n", &saved); line; line = strtok_r(NULL, "\n", &saved))
-		if (is_signers_key(line, doctor->signer))
-			return 1;
-	return 0;
+	if (certificate)
+		size = look_bytes(doctor->root, certificate + 1, bytes, sizeof(bytes));
+	for (char *line = strtok_r(keys, "\n", &saved); line; line = strtok_r(NULL, "\n", &saved)) {
+		const char *id = find_name(line, doctor->signer);
+
+		if (id && size > 0 && has_identifier(bytes, (size_t)size, id))
+			return KNOWN;
+		if (id)
+			known = KNOWN_BY_NAME;
+	}
+	return (int)known;
 }
 
 static void check_signer(struct doctor *doctor, const char *who)
 {
-	const char *signer = doctor->signer[0] ? doctor->signer : "unknown";
+	const char *signer = is_signer_known(doctor->signer) ? doctor->signer : "unknown";
 	const char *certificate = kmodload_certificate(doctor->root);
-	int ret = find_signer(doctor);
+	int ret = find_signer(doctor, certificate);
+	enum doctor_state state = is_signer_known(doctor->signer) ? DOCTOR_PROBLEM : DOCTOR_WARNING;
 
-	if (ret > 0) {
-		say(doctor, DOCTOR_OK, "%s asks for one; the module has that of `%s', and the "
-		    "kernel has a key of that name", who, signer);
-	} else if (ret < 0) {
-		say(doctor, DOCTOR_WARNING, "%s asks for one; the module has that of `%s', but "
-		    "only root sees whether the kernel knows the key", who, signer);
-		remedy(doctor, "sudo stacktap doctor; if the kernel does not: mokutil --import %s, "
-		       "reboot and enrol it; see docs/secure-boot.md", certificate);
+	if (ret < 0) {
+		say(doctor, DOCTOR_UNSEEN, "%s asks for one; the module has that of `%s', and only "
+		    "root sees whether the kernel knows the key", who, signer);
+		remedy(doctor, "sudo stacktap doctor");
+	} else if (ret == KNOWN) {
+		say(doctor, DOCTOR_OK, "%s asks for one; the module has that of `%s', whose key the "
+		    "kernel has", who, signer);
+	} else if (ret == KNOWN_BY_NAME) {
+		say(doctor, DOCTOR_WARNING, "%s asks for one; the module has that of `%s', and the "
+		    "kernel has a key of that name, maybe an older one", who, signer);
+		if (certificate)
+			remedy(doctor, "mokutil --test-key %s; if it is not enrolled: mokutil "
+			       "--import %s, reboot and enrol it", certificate, certificate);
+		else
+			remedy(doctor, "mokutil --test-key CERTIFICATE; see docs/secure-boot.md");
 	} else {
-		say(doctor, DOCTOR_WARNING, "%s asks for one; the module has that of `%s', a key "
-		    "that the kernel may not know", who, signer);
+		say(doctor, state, "%s asks for one; the module has that of `%s', whose key the "
+		    "kernel does not have", who, signer);
 		remedy(doctor, "mokutil --import %s, reboot and enrol it; see docs/secure-boot.md",
-		       certificate);
+		       certificate ?: "CERTIFICATE");
 	}
 }
 
@@ -125,12 +171,11 @@ static void check_enforced(struct doctor *doctor, const char *who)
 		check_signer(doctor, who);
 	} else {
 		say(doctor, DOCTOR_PROBLEM, "%s asks for one, and the module has none", who);
-		/* dkms makes its key while it builds, so that comes first */
+		/* dkms from 3 on makes its key while it builds, so that comes first */
 		remedy(doctor, "dkms build --force stacktap/%s -k %s; dkms install --force "
-		       "stacktap/%s -k %s; mokutil --import %s, reboot and enrol it; see "
-		       "docs/secure-boot.md",
-		       doctor->file_version, doctor->release, doctor->file_version, doctor->release,
-		       kmodload_certificate(doctor->root));
+		       "stacktap/%s -k %s; then doctor names the key that is to be enrolled; dkms "
+		       "before 3 does not sign: docs/secure-boot.md",
+		       doctor->file_version, doctor->release, doctor->file_version, doctor->release);
 	}
 }
 

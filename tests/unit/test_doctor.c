@@ -266,11 +266,17 @@ static void test_dkms(void **state _unused_)
 	expect("dkms", DOCTOR_PROBLEM, "failed", "mend what the log says");
 	put(DKMS "0.1.0/build/make.log",
 	    "DKMS make.log for stacktap-0.1.0 for kernel " RELEASE " (x86_64)\n"
-	    "1\n2\n3\n4\n5\n6\n7\nmain.c:1: error: what\n");
+	    "1\nmain.c:1: error: what\n2\n3\n4\n5\n6\n7\n8\n9\n10\n11\n12\n13\n14\n15\n16\n");
 	expect("dkms", DOCTOR_PROBLEM, "failed", "mend what the log says");
 	finding = examine("dkms");
 	assert_non_null(finding->log);
-	assert_string_equal(finding->log, "1\n2\n3\n4\n5\n6\n7\nmain.c:1: error: what\n");
+	assert_string_equal(finding->log, "main.c:1: error: what\n2\n3\n4\n5\n6\n7\n8\n9\n10\n11\n12\n");
+	/* no compiler's: the last lines */
+	put(DKMS "0.1.0/build/make.log",
+	    "DKMS make.log for stacktap-0.1.0 for kernel " RELEASE " (x86_64)\n"
+	    "1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n11\nNo rule\n");
+	finding = examine("dkms");
+	assert_string_equal(finding->log, "1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n11\nNo rule\n");
 	remove_file(MODULES "build");
 	expect("dkms", DOCTOR_PROBLEM, "failed", "install the headers");
 	put(DKMS "0.2.0/" RELEASE "/x86_64/module/stacktap.ko", "");
@@ -371,33 +377,41 @@ static void test_signature(void **state _unused_)
 	unload();
 	expect("signature", DOCTOR_PROBLEM, "sig_enforce) asks for one, and the module has none",
 	       "dkms build --force stacktap/0.1.0 -k " RELEASE "; dkms install --force stacktap/0.1.0 -k "
-	       RELEASE "; mokutil --import /var/lib/dkms/mok.pub, reboot");
+	       RELEASE "; then doctor names the key");
 	assert_int_equal(report.problems, 1);
 	put("sys/module/module/parameters/sig_enforce", "N\n");
 	expect("signature", DOCTOR_OK, "none is asked for", NULL);
 	put("sys/kernel/security/lockdown", "none [integrity] confidentiality\n");
-	expect("signature", DOCTOR_PROBLEM, "lockdown asks for one", "mokutil --import");
+	expect("signature", DOCTOR_PROBLEM, "lockdown asks for one", "dkms build --force");
 	sign_module("A Tester");
-	expect("signature", DOCTOR_WARNING, "`A Tester', but only root sees", "sudo stacktap doctor");
+	expect("signature", DOCTOR_UNSEEN, "`A Tester', and only root sees", "sudo stacktap doctor");
 	/* of one who is not root */
 	put("proc/keys", KEY("keyring  ", "_ses: 1"));
-	expect("signature", DOCTOR_WARNING, "only root sees", "mokutil --import /var/lib/dkms/mok.pub");
+	expect("signature", DOCTOR_UNSEEN, "only root sees", "sudo stacktap doctor");
+	assert_int_equal(report.problems, 0);
 	/* not the same name, not the same type */
 	put("proc/keys", TRUSTED KEY("asymmetri", "Not A Tester: 1f2e: X509.rsa 1f2e []")
 	    KEY("asymmetri", "A Tester II: 1f2e: X509.rsa 1f2e []") KEY("user     ", "A Tester: 4"));
-	expect("signature", DOCTOR_WARNING, "`A Tester', a key that the kernel may not know",
-	       "mokutil --import /var/lib/dkms/mok.pub, reboot");
-	assert_int_equal(report.problems, 0);
-	put("var/lib/shim-signed/mok/MOK.der", "");
-	expect("signature", DOCTOR_WARNING, "may not know",
-	       "mokutil --import /var/lib/shim-signed/mok/MOK.der");
-	put("proc/keys", TRUSTED KEY("asymmetri", "A Tester: 1f2e: X509.rsa 1f2e []"));
-	expect("signature", DOCTOR_OK, "`A Tester', and the kernel has a key of that name", NULL);
-	put("proc/keys", TRUSTED KEY("asymmetri", "Testers: A Tester: 1f2e: X509.rsa 1f2e []"));
+	expect("signature", DOCTOR_PROBLEM, "`A Tester', whose key the kernel does not have",
+	       "mokutil --import CERTIFICATE, reboot");
+	assert_int_equal(report.problems, 1);
+	put("var/lib/dkms/mok.pub", "0\x82\x12\x34\x56\x78\x9a\xbc\xde\xf0\xff");
+	expect("signature", DOCTOR_PROBLEM, "does not have", "mokutil --import /var/lib/dkms/mok.pub");
+	/* the name of an older key, for they all have that of dkms */
+	put("proc/keys", TRUSTED KEY("asymmetri", "A Tester: 123456789abcdef1: X509.rsa 9abcdef1 []"));
+	expect("signature", DOCTOR_WARNING, "a key of that name, maybe an older one",
+	       "mokutil --test-key /var/lib/dkms/mok.pub; if");
+	put("proc/keys", TRUSTED KEY("asymmetri", "A Tester: 123456789abcdef0: X509.rsa 9abcdef0 []"));
+	expect("signature", DOCTOR_OK, "`A Tester', whose key the kernel has", NULL);
+	put("proc/keys",
+	    TRUSTED KEY("asymmetri", "Testers: A Tester: 123456789abcdef0: X509.rsa 9abcdef0 []"));
 	expect("signature", DOCTOR_OK, "`A Tester'", NULL);
+	put("var/lib/shim-signed/mok/MOK.der", "another");
+	expect("signature", DOCTOR_WARNING, "maybe an older one",
+	       "mokutil --test-key /var/lib/shim-signed/mok/MOK.der");
 	put_module(RELEASE, "0.1.0");
 	sign_module("");
-	expect("signature", DOCTOR_WARNING, "`unknown', a key that the kernel may not know", "mokutil");
+	expect("signature", DOCTOR_WARNING, "`unknown', whose key the kernel does not have", "mokutil");
 	put(MODULES "modules.dep", "");
 	put_secure_boot(1);
 	expect("signature", DOCTOR_WARNING, "will have to be signed", "docs/secure-boot.md");
