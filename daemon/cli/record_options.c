@@ -132,16 +132,17 @@ static int set_slice(uint64_t *ret_bytes, const char *text)
 static int set_periods(struct parse *parse)
 {
 	struct record_options *options = parse->options;
-	bool has_own = false;
+	bool has_own = false, is_taken = false;
 
 	for (size_t i = 0; i < options->source_count; i++) {
 		struct control_source *source = &options->sources[i];
 		uint64_t period = parse->rate_hz ? parse->periods[i] : parse->last_period;
 
 		has_own |= parse->periods[i] != 0;
-		if (parse->periods[i] && (source->rate_hz || source->period))
+		if (parse->rate_hz && parse->periods[i] && (source->rate_hz || source->period))
 			return cli_usage_error("event `%s' has a rate or a period of its own: leave out "
 					       "the -c behind it", source->name);
+		is_taken |= !source->rate_hz && !source->period;
 		if (source->period)
 			period = source->period;
 		if (period && !source->rate_hz) {
@@ -154,6 +155,8 @@ static int set_periods(struct parse *parse)
 		if (parse->is_frequency)
 			source->mode = STACKTAP_MODE_FREQ;
 	}
+	if (parse->last_period && !is_taken)
+		return cli_usage_error("-c is for nothing: each event has a rate or a period of its own");
 	if (parse->rate_hz && parse->last_period && !has_own)
 		return cli_usage_error("-F and -c together: put -c behind the -e that it is for");
 	if (parse->is_frequency && parse->last_period && !parse->rate_hz)

@@ -115,7 +115,8 @@ refused "negative rate" 2 "-5" record -F -5
 refused "rate in words" 2 "many" record -F many
 refused "period 0" 2 "period" record -c 0
 refused "rate and period of nothing" 2 "-F and -c" record -F 99 -c 1000
-refused "period behind a rate of its own" 2 "of its own" record -e cycles/freq=97/ -c 1000
+refused "period behind a rate of its own" 2 "leave out the -c" record -F 9 -e cycles/freq=97/ -c 1000
+refused "period that no event takes" 2 "-c is for nothing" record -e cycles/freq=97/ -c 1000
 refused "unknown event" 2 "did you mean \`cycles'" record -e cylces
 refused "tracepoint" 2 "tracepoints are not supported" record -e sched:sched_switch
 refused "too many events" 2 "more than 8" record -e cs -e cs -e cs -e cs -e cs -e cs -e cs -e cs -e cs
