@@ -101,7 +101,7 @@ test-more: ## the VM cases that make test leaves out; FULL=1 for all of them on 
 	$(Q)tests/run "$(O)" "$(MAKE)" setup more-x86_64 more-arm64
 
 # `make test` takes two CPUs less than 15 minutes.
-quick_x86_64 := kmod command control daemon known_split short_lived clock_count
+quick_x86_64 := kmod command control daemon known_split short_lived
 quick_arm64 := kmod kernel_time known_split unwind budget
 
 # What make test-more leaves out unless FULL=1. On x86_64: a guest has no PMU to share, and the rest runs
