@@ -47,9 +47,13 @@ install-user: $(user_programs) $(man_pages)
 # Without DESTDIR and with DKMS=no the module is somebody else's, such as the package's.
 has_dkms := $(if $(DESTDIR),yes,$(DKMS))
 
-# dkms.conf states the version and the oldest kernel, too; what is installed says what the headers say.
-# The last step: it fails where the running kernel has no headers, and the rest is in place then.
+# The last step on a host: it fails where the running kernel has no headers, and the rest is in place then.
+ifeq ($(DESTDIR),)
 install-dkms: install-host
+endif
+
+# dkms.conf states the version and the oldest kernel, too; what is installed says what the headers say.
+install-dkms:
 ifneq ($(has_dkms),no)
 	$(say) INSTALL "$(root)$(DKMSDIR)"
 	$(Q)rm -rf $(root)$(DKMSDIR)
