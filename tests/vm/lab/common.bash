@@ -18,6 +18,14 @@ die() {
 	exit 1
 }
 
+# room GIB WHAT: so much is free where the lab is; what runs out of it later fails in odd places.
+room() {
+	local free
+	free=$(df --output=avail --block-size=M "$LAB" | tail -n 1 | tr -dc 0-9)
+	((free >= $1 * 1024)) ||
+		die "$2 needs $1 GiB below $LAB and $((free / 1024)) GiB are free: make room, or point LAB= to where there is"
+}
+
 # arch_set NAME: ARCH as the project says it, DEB_ARCH as Debian does, LIB_ARCH as libraries do.
 # shellcheck disable=SC2034 # read by those who source this
 arch_set() {
