@@ -5,8 +5,10 @@
  * And that it is bounded, however deep a stack is, and be it a circle.
  */
 #include <linux/perf_event.h>
+#include <stacktap/unwind_table.h>
 #include <sys/mman.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -14,6 +16,9 @@
 #include "../workload/spin_with.h"
 #include "cases.h"
 #include "client.h"
+#include "forge.h"
+#include "frameless.h"
+#include "tables.h"
 #include "tap.h"
 
 enum {
@@ -26,6 +31,10 @@ enum {
 	COST_SHORT_LIMIT = 10000,	/* ns, too little for so many frames */
 	COST_CIRCLE = 4000,
 	COST_TURNS = 100000000,
+	COST_CODE = 1 << 22,		/* bytes of code that no walk has been to */
+	COST_MAPPINGS = 1024,		/* that it is mapped in */
+	COST_WORDS = 1 << 15,		/* of a stack, all of them addresses in that code */
+	COST_WALKS = 1 << 8,		/* that begin at different words */
 };
 
 static const struct source sampled = {
@@ -161,6 +170,7 @@ static void sample_faults(void)
 }
 
 struct deep {
+	uint64_t code;			/* that callers are in, 0: anywhere */
 	uint64_t samples, cut, in_time, too_many;
 };
 
@@ -168,7 +178,8 @@ static void visit_deep(const struct sample_view *view, void *arg)
 {
 	struct deep *deep = arg;
 
-	if (view->sample->tgid != (uint32_t)getpid() || view->nr_user < 100)
+	if (view->sample->tgid != (uint32_t)getpid() || view->nr_user < 2 ||
+	    (deep->code ? view->user_ips[1] - deep->code >= COST_CODE : view->nr_user < 100))
 		return;
 	deep->samples++;
 	deep->cut += view->sample->user_end == STACKTAP_END_TIME;
@@ -296,6 +307,84 @@ static void sample_circle(bool two_phase, unsigned int frames)
 	end_long_walks(&client, limit, title);
 }
 
+/* A table with a row for each of the first @bytes bytes of code; the CFA is a word above @base. 0: refused. */
+static uint64_t load_rows(struct client *client, uint64_t bytes, uint8_t base)
+{
+	const struct unwind_rule rule = {
+		.cfa = UNWIND_VALUE | base, .cfa_offset = UNWIND_WORD,
+		.ra = UNWIND_LOAD | UNWIND_BASE_CFA, .ra_offset = -UNWIND_WORD,
+	};
+	size_t size;
+	void *table = frameless_filler(0, bytes / 256 + 1, &size);
+	uint64_t id = 0;
+
+	memcpy((char *)table + sizeof(struct unwind_table_header), &rule, sizeof(rule));
+	frameless_checksum(table, size);
+	if (tables_load(client, table, size, &id))
+		id = 0;
+	free(table);
+	return id;
+}
+
+/* Our own text goes on where the frame pointer is, the code at @code behind every word of a stack. */
+static bool set_rows(struct client *client, uint64_t code)
+{
+	static struct stacktap_mapping mappings[1 + COST_MAPPINGS];
+	const uint64_t part = COST_CODE / COST_MAPPINGS;
+	struct stacktap_image image;
+	uint64_t start, end, id;
+	unsigned int i;
+
+	frameless_text(&start, &end);
+	mappings[0] = (struct stacktap_mapping){
+		.start = start, .end = end, .bias = start,
+		.table_id = load_rows(client, end - start, UNWIND_BASE_FP),
+	};
+	id = load_rows(client, COST_CODE, UNWIND_BASE_SP);
+	for (i = 0; i < COST_MAPPINGS; i++)
+		mappings[1 + i] = (struct stacktap_mapping){
+			.start = code + i * part, .end = code + (i + 1) * part, .bias = code, .table_id = id,
+		};
+	return mappings[0].table_id && id && !tables_image(client, getpid(), &image) &&
+	       !tables_set(client, &image, 1, mappings, 1 + COST_MAPPINGS);
+}
+
+/* Deeper than any sample may show, and every frame is one whose rule has to be searched for. */
+static void sample_searches(bool two_phase, uint32_t limit)
+{
+	const char *title = two_phase ? "tables, two phases" : "tables, one phase";
+	uint64_t words[COST_WORDS], code, frames, searches;
+	struct deep deep = { 0 };
+	struct client client;
+	unsigned int i, from;
+	struct dice dice;
+
+	code = (uintptr_t)mmap(NULL, COST_CODE, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	deep.code = code;
+	dice_seed(&dice, 1);
+	for (i = 0; i < COST_WORDS; i++)
+		words[i] = code + 1 + dice_roll(&dice, COST_CODE - 1);
+	if (!begin_long_walks(&client, two_phase, limit, title, visit_deep, &deep))
+		return;
+	tap(code != (uintptr_t)MAP_FAILED && set_rows(&client, code), "%s: tables and a list", title);
+	for (i = 0; i < COST_WALKS; i++) {
+		/* where the walks before this one have not been for long, so that nothing is remembered */
+		from = i * 37 % COST_WALKS;
+		spin_with((uintptr_t)&words[from * ((COST_WORDS - COST_HOSTILE_DEPTH) / COST_WALKS)],
+			  COST_TURNS / COST_WALKS);
+	}
+	settle_long_walks(&client, title);
+	frames = tables_count(&client, STACKTAP_A_TABLE_FRAMES);
+	searches = tables_count(&client, STACKTAP_A_TABLE_SEARCHES);
+	tap(deep.samples >= 50 && !deep.too_many && deep.cut + deep.in_time == deep.samples,
+	    "%s: of %" PRIu64 " stacks %" PRIu64 " are cut by time, %" PRIu64 " by depth", title,
+	    deep.samples, deep.cut, deep.in_time);
+	tap(searches > frames / 4 * 3, "%s: of %" PRIu64 " frames %" PRIu64 " were searched for", title, frames,
+	    searches);
+	end_long_walks(&client, limit ?: 100000, title);
+	munmap((void *)(uintptr_t)code, COST_CODE);
+}
+
 void case_cost(void)
 {
 	uint64_t bare = work(COST_DEPTH), again = work(COST_DEPTH);
@@ -313,4 +402,8 @@ void case_cost(void)
 	sample_circle(true, 1);
 	sample_circle(false, COST_CIRCLE);
 	sample_circle(true, COST_CIRCLE);
+	sample_searches(false, 0);
+	sample_searches(true, 0);
+	sample_searches(false, COST_SHORT_LIMIT);
+	sample_searches(true, COST_SHORT_LIMIT);
 }
