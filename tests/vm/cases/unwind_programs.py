@@ -11,7 +11,7 @@ LANE = "stacks"
 TIMEOUT = 600
 CPU_SECONDS = 2.5
 ENOUGH = 100
-# where most walks reach their time limit
+# programs get less far in their time there
 ENOUGH_DEBUG = 20
 # redis-server is another name of redis-check-rdb
 EXECUTABLES = {name: name for name in ("openssl", "sqlite3", "git", "xz", "perl", "redis-benchmark",
@@ -22,12 +22,16 @@ EXECUTABLES.update({"python3": r"python3\.\d+", "redis-server": "redis-(server|c
 NOT_OURS = ("time",)
 # it runs only if a compilation comes to its end in time
 FEW = {"as": 0}
-# its stacks, of 40 frames and more, do not come to an end in that time
-FEW_DEBUG = {"as": 0, "cc1": 0}
 ENTRY_BYTES = 64
 
 
 def guest(t):
+    is_debug = "debug" in os.uname().release
+    if is_debug:
+        # a walk in which each access is looked at does not end within the usual limit
+        t.rmmod()
+        t.load_module("/opt/stacktap/stacktap-patient.ko")
+        t.until(lambda: os.path.exists("/dev/stacktap"), 30, "/dev/stacktap")
     # the compiler's tables take as long as its first run: their cache on disk is filled before
     os.makedirs("/var/cache/stacktap", exist_ok=True)
     record, session = t.record("first.otlp", "-a", "-F", 49, "--all-user", "--call-graph", "table")
@@ -37,10 +41,8 @@ def guest(t):
                                "--call-graph", "table")
     t.run("python3", "/tests/vm/workload/programs.py", CPU_SECONDS, timeout=TIMEOUT)
     t.stacktap("stop", session)
-    is_debug = "debug" in os.uname().release
     with open(t.path("status.json"), "w", encoding="ascii") as f:
-        json.dump({**t.json("status"), "enough": ENOUGH_DEBUG if is_debug else ENOUGH,
-                   "few": FEW_DEBUG if is_debug else FEW}, f)
+        json.dump({**t.json("status"), "enough": ENOUGH_DEBUG if is_debug else ENOUGH}, f)
     out, err = t.stop(record, 2)
     t.ok(record.returncode == 0, "record ends well", out + err)
 
@@ -125,7 +127,7 @@ def host(t):
         status = json.load(f)
     for name, pattern in EXECUTABLES.items():
         judge(t, files, name, [s for s in samples if re.fullmatch(pattern, s.process.executable)],
-              status["few"].get(name, status["enough"]))
+              FEW.get(name, status["enough"]))
     counts = [c for s in status["sessions"] for cpu in s["cpus"] for c in cpu["counts"]]
     recorded = sum(c["recorded"] for c in counts)
     for flag in ("moved", "stale"):
