@@ -23,7 +23,7 @@ room() {
 	local free
 	free=$(df --output=avail --block-size=M "$LAB" | tail -n 1 | tr -dc 0-9)
 	((free >= $1 * 1024)) ||
-		die "$2 needs $1 GiB below $LAB and $((free / 1024)) GiB are free: make room, or point LAB= to where there is"
+		die "$2 needs $1 GiB below $LAB and $((free / 1024)) GiB are free: make room, or build elsewhere (make O=DIRECTORY)"
 }
 
 # arch_set NAME: ARCH as the project says it, DEB_ARCH as Debian does, LIB_ARCH as libraries do.
