@@ -57,6 +57,13 @@ static unsigned int read_pages(const struct page *page)
 	return count;
 }
 
+static void destroy(struct absent *absent)
+{
+	pthread_cond_destroy(&absent->wakeup);
+	pthread_mutex_destroy(&absent->lock);
+	free(absent);
+}
+
 static void *read_thread(void *ctx)
 {
 	struct absent *absent = ctx;
@@ -79,6 +86,12 @@ static void *read_thread(void *ctx)
 		absent->is_reading = false;
 		absent->stats.pages += count;
 		absent->stats.failed += !count;
+		if (absent->is_stopping) {
+			/* absent_free() found a read under way and did not wait for it */
+			pthread_mutex_unlock(&absent->lock);
+			destroy(absent);
+			return NULL;
+		}
 	}
 	pthread_mutex_unlock(&absent->lock);
 	return NULL;
@@ -111,17 +124,15 @@ void absent_free(struct absent *absent)
 	pthread_mutex_lock(&absent->lock);
 	absent->is_stopping = true;
 	is_reading = absent->is_reading;
+	/* it may hang until the process ends, and what it uses stays until it is back */
+	if (is_reading)
+		pthread_detach(absent->thread);
 	pthread_cond_signal(&absent->wakeup);
 	pthread_mutex_unlock(&absent->lock);
-	if (is_reading) {
-		/* it may hang until the process ends, and what it uses stays until then */
-		pthread_detach(absent->thread);
+	if (is_reading)
 		return;
-	}
 	pthread_join(absent->thread, NULL);
-	pthread_cond_destroy(&absent->wakeup);
-	pthread_mutex_destroy(&absent->lock);
-	free(absent);
+	destroy(absent);
 }
 
 /* Was it asked for just before? Notes that it is now. */
