@@ -2,7 +2,8 @@
 /*
  * From overflow to record. Phase 1 is all that runs in NMI or in a PMU's interrupt: it fills a slot
  * of the stash. Phase 2 runs with IRQs off on the same CPU (see defer.c), walks the user stack and
- * writes the ring. Timer and software events do both at once.
+ * writes the ring. Timer and software events do both at once. User space has the ring mapped, so
+ * nothing is decided by what is read back from there.
  */
 #include <linux/cgroup.h>
 #include <linux/moduleparam.h>
@@ -12,6 +13,7 @@
 #include <linux/ktime.h>
 
 #include "capture.h"
+#include "ceiling.h"
 #include "compat/compat.h"
 #include "defer.h"
 #include "events.h"
@@ -34,9 +36,22 @@ enum {
 	/* the first user frame is always written, so there has to be room for it */
 	CAPTURE_MIN_BYTES = sizeof(struct stacktap_sample) + CAPTURE_EXTRA_BYTES +
 			    2 * (sizeof(struct stacktap_section) + sizeof(u64)),
-	/* time limits that all stacks of one drain may take in full; what is left gets short walks */
-	CAPTURE_DRAIN_LIMITS = 4,
+	/* handlers that follow each other so closely have no time for anything else in between */
+	CAPTURE_SECTION_GAP_NS = 5000,
+	/* calls of one counter in a window that are too many: half as many again as may be asked for */
+	CAPTURE_WINDOW_NS = 100000000,
+	CAPTURE_WINDOW_CALLS = STACKTAP_MAX_RATE_HZ / (NSEC_PER_SEC / CAPTURE_WINDOW_NS) * 3 / 2,
+	/* that are so few that they are not what exceeds the ceiling */
+	CAPTURE_FEW_CALLS = 15,
 };
+
+/* A stretch with IRQs off in which we capture, of this CPU and over all sessions. */
+struct capture_section {
+	u64 began;
+	u64 ended;
+};
+
+static DEFINE_PER_CPU(struct capture_section, capture_section);
 
 static void capture_lose(struct stacktap_counter *counter, enum stacktap_lost reason, u64 time)
 {
@@ -48,11 +63,10 @@ static void capture_lose(struct stacktap_counter *counter, enum stacktap_lost re
 		defer_wake(session);
 }
 
-/* All that the interrupted context tells by itself. IRQs are off, or this is an NMI. */
-static __always_inline void
+/* All that the interrupted context tells by itself; its flags. IRQs are off, or this is an NMI. */
+static __always_inline u16
 sample_begin(struct stacktap_sample *sample, const struct stacktap_counter *counter,
-	     const struct perf_event *event, const struct perf_sample_data *data,
-	     struct pt_regs *regs, u64 now)
+	     const struct perf_sample_data *data, struct pt_regs *regs, u64 now)
 {
 	struct task_struct *task = current;
 	u16 flags = 0;
@@ -68,7 +82,8 @@ sample_begin(struct stacktap_sample *sample, const struct stacktap_counter *coun
 	sample->context = in_nmi() ? STACKTAP_CONTEXT_NMI : counter->context;
 	sample->kernel_end = STACKTAP_END_NONE;
 	sample->user_end = STACKTAP_END_NONE;
-	memset(sample->reserved, 0, sizeof(sample->reserved));
+	sample->reserved = 0;
+	sample->jitter = counter->pace.ended;
 	sample->cpu = counter->cpu->cpu;
 	sample->delay_ns = 0;
 	sample->tgid = task->tgid;
@@ -81,12 +96,13 @@ sample_begin(struct stacktap_sample *sample, const struct stacktap_counter *coun
 			     task->start_boottime;
 	sample->exec_id = task->self_exec_id;
 	sample->cgroup_id = cgroup_id(task_dfl_cgroup(task));
-	/* clock events keep last_period from their creation, whatever they were changed to */
-	sample->period = counter->clock ? event->hw.sample_period : data->period;
+	/* in frequency mode the kernel's own; otherwise what was drawn says nothing of the weight */
+	sample->period = READ_ONCE(counter->period) ?: data->period;
 	sample->generation = 0;
 	/* a rename may be half done; the last byte is the only one that matters for safety */
 	memcpy(sample->comm, task->comm, sizeof(sample->comm));
 	sample->comm[sizeof(sample->comm) - 1] = 0;
+	return flags;
 }
 
 /* What tells in phase 2 whether that context is still the one that runs. */
@@ -114,8 +130,10 @@ static struct stacktap_section *section_begin(void *record, u32 size, u16 kind)
 
 static u32 section_end(struct stacktap_section *section, unsigned int nr)
 {
-	section->len = nr * sizeof(u64);
-	return nr ? sizeof(*section) + section->len : 0;
+	u32 len = nr * sizeof(u64);
+
+	section->len = len;
+	return nr ? sizeof(*section) + len : 0;
 }
 
 static u32 section_exact(struct stacktap_section *section, const struct stacktap_stack *stack)
@@ -146,6 +164,18 @@ static unsigned int capture_kernel_room(s64 space)
 	u32 kept = CAPTURE_MIN_BYTES - sizeof(struct stacktap_section) - sizeof(u64);
 
 	return section_room(space, kept, STACKTAP_MAX_KERNEL_FRAMES);
+}
+
+static unsigned int level_user_frames(enum ceiling_level level, unsigned int frames)
+{
+	if (likely(level == CEILING_WHOLE))
+		return frames;
+	return level == CEILING_SHORT ? min_t(unsigned int, frames, CEILING_SHORT_FRAMES) : 1;
+}
+
+static unsigned int level_kernel_frames(enum ceiling_level level, unsigned int frames)
+{
+	return likely(level < CEILING_LEAF) ? frames : 1;
 }
 
 static void capture_refuse(struct stacktap_counter *counter, s64 space, u64 now)
@@ -182,7 +212,7 @@ capture_begin(struct stacktap_counter *counter, u64 now, s64 *ret_space)
 
 /* What follows the stack of @sample, which is @size bytes long so far. Returns its size then. */
 static noinline u32 capture_extras(struct stacktap_cpu *cpu, struct stacktap_sample *sample,
-				   u32 size, s64 space, u64 now)
+				   u32 size, s64 space, u64 now, u32 limit_ns)
 {
 	struct stacktap_stack *stack = &cpu->stack;
 
@@ -193,48 +223,60 @@ static noinline u32 capture_extras(struct stacktap_cpu *cpu, struct stacktap_sam
 		size += section_missing(section_begin(sample, size, STACKTAP_SECTION_MISSING),
 					stack->missing);
 	if (stack->slice)
-		size += slice_append(cpu, sample, size, space, now);
+		size += slice_append(cpu, sample, size, space, now, limit_ns);
 	return size;
 }
 
-/* The user half of @sample, which is @size bytes long so far, and its publication. */
+/*
+ * The user half of @sample, which is @size bytes long so far and has @flags and @kernel_end, and
+ * its publication, for which the section has @left_ns. @slot is what phase 1 left of it, NULL in one
+ * phase.
+ */
 static __always_inline void
 capture_finish(struct stacktap_counter *counter, struct stacktap_sample *sample, u32 size,
-	       const struct stacktap_hit *hit, s64 space, u64 now)
+	       const struct stacktap_slot *slot, u16 flags, u8 kernel_end, s64 space, u64 now,
+	       u32 left_ns, enum ceiling_level level)
 {
 	struct stacktap_section *section = section_begin(sample, size, STACKTAP_SECTION_USER_IPS);
 	struct stacktap_cpu *cpu = counter->cpu;
 	struct stacktap_session *session = cpu->session;
 	struct stacktap_ring *ring = cpu->ring;
 	struct stacktap_stack *stack = &cpu->stack;
+	unsigned int wanted = level_user_frames(level, session->user_frames);
+	u32 limit_ns = min(left_ns, session->walk_limit_ns);
 
 	stack->ips = (u64 *)(section + 1);
 	stack->nr = 0;
-	stack->max = section_room(space - CAPTURE_EXTRA_BYTES, size, session->user_frames);
+	stack->max = section_room(space - CAPTURE_EXTRA_BYTES, size, wanted);
 	stack->end = STACKTAP_END_NONE;
 	stack->extras = 0;
 	stack->generation = 0;
-	user_walk(cpu, sample, hit, now);
-	if (unlikely(stack->end == STACKTAP_END_DEPTH && stack->nr >= stack->max &&
-		     stack->max < session->user_frames)) {
-		capture_refuse(counter, space, now);
-		return;
+	flags = user_walk(cpu, slot, flags, now, limit_ns);
+	if (unlikely(stack->end == STACKTAP_END_DEPTH && stack->nr >= stack->max)) {
+		if (stack->max < wanted) {
+			capture_refuse(counter, space, now);
+			return;
+		}
+		if (wanted < session->user_frames)
+			stack->end = STACKTAP_END_BUDGET;
 	}
+	if (unlikely(level != CEILING_WHOLE))
+		stack->slice = 0;
 	size += section_end(section, stack->nr);
 	if (unlikely(stack->extras))
-		size = capture_extras(cpu, sample, size, space, now);
+		size = capture_extras(cpu, sample, size, space, now, limit_ns);
 
 	sample->header.size = size;
+	sample->header.flags = flags;
 	sample->user_end = stack->end;
 	sample->generation = stack->generation;
 	ring_commit(ring, size);
 
 	local64_inc(&counter->recorded);
-	local64_inc(&counter->kernel_end[sample->kernel_end]);
+	local64_inc(&counter->kernel_end[kernel_end]);
 	local64_inc(&counter->user_end[stack->end]);
-	if (unlikely(sample->header.flags & (STACKTAP_SAMPLE_MOVED | STACKTAP_SAMPLE_STALE)))
-		local64_inc(sample->header.flags & STACKTAP_SAMPLE_MOVED ? &counter->moved :
-									   &counter->stale);
+	if (unlikely(flags & (STACKTAP_SAMPLE_MOVED | STACKTAP_SAMPLE_STALE)))
+		local64_inc(flags & STACKTAP_SAMPLE_MOVED ? &counter->moved : &counter->stale);
 
 	/* the barrier in wq_has_sleeper() orders head before the look at the queue */
 	if (ring->data_bytes - RECORD_RESERVE - space + size >= ring->watermark &&
@@ -242,14 +284,26 @@ capture_finish(struct stacktap_counter *counter, struct stacktap_sample *sample,
 		defer_wake(session);
 }
 
-/* The kernel half of @sample. Returns the size so far, 0 when the end of the ring cut it. */
+/* How a kernel stack ended for which @stack had room for all of @wanted frames. */
+static u8 kernel_end_of(const struct stacktap_stack *stack, unsigned int wanted,
+			unsigned int frames)
+{
+	return stack->end == STACKTAP_END_DEPTH && wanted < frames ? STACKTAP_END_BUDGET :
+								     stack->end;
+}
+
+/*
+ * The kernel half of @sample; how it ended is in @cpu->stack. Returns the size so far, 0 when the end
+ * of the ring cut it.
+ */
 static noinline u32 capture_kernel(struct stacktap_cpu *cpu, struct stacktap_sample *sample,
-				   struct pt_regs *regs, s64 space)
+				   struct pt_regs *regs, s64 space, enum ceiling_level level)
 {
 	u32 size = sizeof(*sample);
 	struct stacktap_section *section = section_begin(sample, size,
 							 STACKTAP_SECTION_KERNEL_IPS);
-	unsigned int wanted = READ_ONCE(cpu->session->kernel_frames);
+	unsigned int frames = READ_ONCE(cpu->session->kernel_frames);
+	unsigned int wanted = level_kernel_frames(level, frames);
 	struct stacktap_stack *stack = &cpu->stack;
 
 	stack->ips = (u64 *)(section + 1);
@@ -258,71 +312,84 @@ static noinline u32 capture_kernel(struct stacktap_cpu *cpu, struct stacktap_sam
 	stack_walk_kernel(regs, stack);
 	if (stack->end == STACKTAP_END_DEPTH && stack->max < wanted)
 		return 0;
+	stack->end = kernel_end_of(stack, wanted, frames);
 	sample->kernel_end = stack->end;
 	return size + section_end(section, stack->nr);
 }
 
 /* Both phases in one. Returns whether it came to the user stack. */
-static bool capture_now(struct stacktap_counter *counter, struct perf_event *event,
-			struct perf_sample_data *data, struct pt_regs *regs, u64 now, u32 began)
+static bool capture_now(struct stacktap_counter *counter, struct perf_sample_data *data,
+			struct pt_regs *regs, u64 now, u32 began, u32 left_ns,
+			enum ceiling_level level)
 {
 	struct stacktap_sample *sample;
 	u32 size = sizeof(*sample);
+	u8 end = STACKTAP_END_NONE;
+	u16 flags;
 	s64 space;
 
 	sample = capture_begin(counter, now, &space);
 	if (!sample)
 		return false;
-	sample_begin(sample, counter, event, data, regs, now);
-	if (!user_mode(regs))
-		size = capture_kernel(counter->cpu, sample, regs, space);
+	flags = sample_begin(sample, counter, data, regs, now);
+	if (!user_mode(regs)) {
+		size = capture_kernel(counter->cpu, sample, regs, space, level);
+		end = counter->cpu->stack.end;
+	}
 	if (!size) {
 		capture_refuse(counter, space, now);
 		return false;
 	}
 	cost_add(&counter->cpu->front_cost, began);
-	capture_finish(counter, sample, size, NULL, space, now);
+	capture_finish(counter, sample, size, NULL, flags, end, space, now, left_ns, level);
 	return true;
 }
 
-/* Phase 2 of what phase 1 left in @slot, by a drain that began at @since, 0 for now. Returns when. */
-static u64 capture_later(const struct stacktap_slot *slot, u64 since)
+/* Phase 2 of what phase 1 left in @slot, for which the section has @left_ns. */
+static void capture_later(const struct stacktap_slot *slot, u64 now, u32 left_ns)
 {
 	struct stacktap_counter *counter = slot->counter;
-	u64 now = ktime_get_mono_fast_ns(), began = now, clock = now;
 	struct stacktap_section *section;
+	enum ceiling_level level;
 	struct stacktap_sample *sample;
 	u32 size = sizeof(*sample);
 	s64 space;
 
-	if (since) {
-		began = since;
-		/* a walk that began so long ago ends at its first look at the clock */
-		if (now - since > CAPTURE_DRAIN_LIMITS * counter->cpu->session->walk_limit_ns)
-			clock = since;
-	}
 	sample = capture_begin(counter, now, &space);
 	if (!sample)
-		return began;
+		return;
 	if (slot->kernel_nr > capture_kernel_room(space)) {
 		capture_refuse(counter, space, now);
-		return began;
+		return;
 	}
 	*sample = slot->sample;
-	sample->header.flags |= STACKTAP_SAMPLE_TWO_PHASE;
-	sample->delay_ns = min_t(u64, now - sample->header.time, U32_MAX);
+	sample->delay_ns = min_t(u64, now - slot->sample.header.time, U32_MAX);
 	if (slot->kernel_nr) {
 		section = section_begin(sample, size, STACKTAP_SECTION_KERNEL_IPS);
 		memcpy(section + 1, slot->kernel_ips, slot->kernel_nr * sizeof(u64));
 		size += section_end(section, slot->kernel_nr);
 	}
-	capture_finish(counter, sample, size, &slot->hit, space, clock);
-	return began;
+	/* what the handler spent on it is spent: it is written, if only with its leaf */
+	level = min_t(enum ceiling_level, ceiling_look(counter->cpu, now), CEILING_LEAF);
+	capture_finish(counter, sample, size, slot,
+		       slot->sample.header.flags | STACKTAP_SAMPLE_TWO_PHASE,
+		       slot->sample.kernel_end, space, now, left_ns, level);
 }
 
-static bool capture_one_phase(struct stacktap_counter *counter, struct perf_event *event,
-			      struct perf_sample_data *data, struct pt_regs *regs, u64 now,
-			      u32 began)
+/* What is left at @now to handlers that do both phases at once, of several sessions in a row. */
+static u32 capture_section_left(u64 now)
+{
+	struct capture_section *section = this_cpu_ptr(&capture_section);
+	u64 spent;
+
+	if (now - section->ended > CAPTURE_SECTION_GAP_NS)
+		section->began = now;
+	spent = now - section->began;
+	return spent < SESSION_WALK_LIMIT_NS ? SESSION_WALK_LIMIT_NS - spent : 0;
+}
+
+static bool capture_one_phase(struct stacktap_counter *counter, struct perf_sample_data *data,
+			      struct pt_regs *regs, u64 now, u32 began, enum ceiling_level level)
 {
 	struct stacktap_cpu *cpu = counter->cpu;
 	bool is_whole;
@@ -333,27 +400,30 @@ static bool capture_one_phase(struct stacktap_counter *counter, struct perf_even
 	}
 	cpu->recording = true;
 	barrier();
-	is_whole = capture_now(counter, event, data, regs, now, began);
+	is_whole = capture_now(counter, data, regs, now, began, capture_section_left(now), level);
+	this_cpu_write(capture_section.ended, ktime_get_mono_fast_ns());
 	barrier();
 	cpu->recording = false;
 	return is_whole;
 }
 
-static noinline void slot_walk_kernel(struct stacktap_slot *slot, struct pt_regs *regs)
+static noinline void slot_walk_kernel(struct stacktap_slot *slot, struct pt_regs *regs,
+				      enum ceiling_level level)
 {
+	unsigned int frames = READ_ONCE(slot->counter->cpu->session->kernel_frames);
 	/* not the CPU's: in NMI that may be in use */
 	struct stacktap_stack stack;
 
 	stack.ips = slot->kernel_ips;
 	stack.nr = 0;
-	stack.max = READ_ONCE(slot->counter->cpu->session->kernel_frames);
+	stack.max = level_kernel_frames(level, frames);
 	stack_walk_kernel(regs, &stack);
 	slot->kernel_nr = stack.nr;
-	slot->sample.kernel_end = stack.end;
+	slot->sample.kernel_end = kernel_end_of(&stack, stack.max, frames);
 }
 
-static void capture_stash(struct stacktap_counter *counter, struct perf_event *event,
-			  struct perf_sample_data *data, struct pt_regs *regs, u64 now)
+static void capture_stash(struct stacktap_counter *counter, struct perf_sample_data *data,
+			  struct pt_regs *regs, u64 now, enum ceiling_level level)
 {
 	struct stacktap_cpu *cpu = counter->cpu;
 	struct stacktap_stash *stash;
@@ -375,9 +445,9 @@ static void capture_stash(struct stacktap_counter *counter, struct perf_event *e
 		slot->counter = counter;
 		slot->kernel_nr = 0;
 		hit_begin(&slot->hit, regs);
-		sample_begin(&slot->sample, counter, event, data, regs, now);
+		sample_begin(&slot->sample, counter, data, regs, now);
 		if (!user_mode(regs))
-			slot_walk_kernel(slot, regs);
+			slot_walk_kernel(slot, regs, level);
 		stash_push(stash);
 	}
 	barrier();
@@ -385,14 +455,43 @@ static void capture_stash(struct stacktap_counter *counter, struct perf_event *e
 	defer_drain(cpu->session);
 }
 
+/*
+ * Half as many calls from now on, or from the next but one, where the PMU has been given its period
+ * already; that sample alone stands for half of what it says. The look every two seconds makes a step of degrading of it, see degrade.c.
+ */
+static noinline void counter_raise(struct stacktap_counter *counter, struct perf_event *event)
+{
+	u64 period = READ_ONCE(counter->period);
+
+	counter->window_calls = 0;
+	/* pairs with counter_set_period(): who sets another one has the last word */
+	smp_rmb();
+	if (READ_ONCE(counter->setting) || event->hw.sample_period > S64_MAX / 4)
+		return;
+	if (period && cmpxchg(&counter->period, period, period * 2) != period)
+		return;
+	event->hw.sample_period = period ? period * 2 : event->hw.sample_period * 2;
+	WRITE_ONCE(counter->raised, counter->raised + 1);
+	local64_inc(&counter->raises);
+}
+
+static __always_inline bool counter_too_fast(struct stacktap_counter *counter, u64 now)
+{
+	if (now - counter->window_began >= CAPTURE_WINDOW_NS) {
+		counter->window_began = now;
+		counter->window_calls = 0;
+	}
+	return ++counter->window_calls > CAPTURE_WINDOW_CALLS;
+}
+
 /* IRQs are off, or this is an NMI. Returns whether a user stack was walked. */
 static __always_inline bool capture_handle(struct stacktap_counter *counter,
 					   struct perf_event *event, struct perf_sample_data *data,
-					   struct pt_regs *regs, u32 began)
+					   struct pt_regs *regs, u64 now, u32 began,
+					   enum ceiling_level level)
 {
 	struct stacktap_session *session = counter->cpu->session;
 	bool throttled = event->hw.interrupts == COMPAT_MAX_INTERRUPTS;
-	u64 now = ktime_get_mono_fast_ns();
 	const struct stacktap_filter *filter;
 
 	if (throttled) {
@@ -421,9 +520,13 @@ static __always_inline bool capture_handle(struct stacktap_counter *counter,
 		local64_inc(&counter->filtered);
 		return false;
 	}
+	if (unlikely(level >= CEILING_NOTHING)) {
+		capture_lose(counter, STACKTAP_LOST_BUDGET, now);
+		return false;
+	}
 	if (counter->one_phase && !in_nmi())
-		return capture_one_phase(counter, event, data, regs, now, began);
-	capture_stash(counter, event, data, regs, now);
+		return capture_one_phase(counter, data, regs, now, began, level);
+	capture_stash(counter, data, regs, now, level);
 	return false;
 }
 
@@ -431,9 +534,11 @@ void capture_overflow(struct perf_event *event, struct perf_sample_data *data,
 		      struct pt_regs *regs)
 {
 	struct stacktap_counter *counter = event->overflow_handler_context;
+	enum ceiling_level level;
 	unsigned long flags;
-	bool is_whole;
-	u32 began;
+	bool is_whole, is_fast;
+	u32 began, ns;
+	u64 now;
 
 	local64_inc(&counter->calls);
 #ifdef STACKTAP_TEST
@@ -448,35 +553,52 @@ void capture_overflow(struct perf_event *event, struct perf_sample_data *data,
 	 */
 	local_irq_save(flags);
 	began = cost_ticks();
-	is_whole = capture_handle(counter, event, data, regs, began);
-	cost_add(is_whole ? &counter->cpu->whole_cost : &counter->cpu->handler_cost, began);
+	pace_overflow(&counter->pace, event, READ_ONCE(counter->period), counter->clock);
+	now = ktime_get_mono_fast_ns();
+	level = ceiling_look(counter->cpu, now);
+	is_whole = capture_handle(counter, event, data, regs, now, began, level);
+	is_fast = counter_too_fast(counter, now);
+	if (unlikely(is_fast) || (unlikely(level == CEILING_SLOWER) &&
+				  counter->window_calls > CAPTURE_FEW_CALLS))
+		counter_raise(counter, event);
+	ns = cost_add(is_whole ? &counter->cpu->whole_cost : &counter->cpu->handler_cost, began);
+	ceiling_charge(counter->cpu, ns + CEILING_INTERRUPT_NS);
 	local_irq_restore(flags);
 }
 
-void capture_drain_cpu(struct stacktap_cpu *cpu)
+bool capture_drain_cpu(struct stacktap_cpu *cpu, u64 began, u32 limit_ns)
 {
 	struct stacktap_stash *stash = cpu->stash;
-	struct stacktap_slot *slot;
 	unsigned int nr;
-	u64 since = 0;
-	u32 began;
+	bool is_first;
+	u32 ticks;
+	s64 spent;
+	u64 now;
 
 	lockdep_assert_irqs_disabled();
 	if (!stash || cpu->recording)
-		return;
+		return false;
 	nr = stash_count(stash);
 	if (!nr)
-		return;
-	began = cost_ticks();
+		return false;
+	ticks = cost_ticks();
 	cpu->recording = true;
 	barrier();
-	/* what comes in meanwhile is left for the next run, so that this one is bounded */
-	for (; nr; nr--) {
-		slot = stash_first(stash);
-		since = capture_later(slot, since);
+	/*
+	 * What comes in meanwhile is left for the next run, so that this one is bounded. The first has
+	 * its leaf and a few frames in any case: a virtual CPU that was taken away costs none.
+	 */
+	for (is_first = true; nr; nr--, is_first = false) {
+		now = ktime_get_mono_fast_ns();
+		/* this clock may step back by a little */
+		spent = max_t(s64, now - began, 0);
+		if (unlikely(spent > limit_ns) && !is_first)
+			break;
+		capture_later(stash_first(stash), now, spent < limit_ns ? limit_ns - spent : 0);
 		stash_pop(stash);
 	}
 	barrier();
 	cpu->recording = false;
-	cost_add(&cpu->drain_cost, began);
+	ceiling_charge(cpu, cost_add(&cpu->drain_cost, ticks));
+	return nr;
 }

@@ -3,6 +3,7 @@
 #define STACKTAP_KMOD_CAPTURE_H
 
 #include <linux/perf_event.h>
+#include <linux/types.h>
 
 struct stacktap_cpu;
 
@@ -10,7 +11,17 @@ struct stacktap_cpu;
 void capture_overflow(struct perf_event *event, struct perf_sample_data *data,
 		      struct pt_regs *regs);
 
-/* Phase 2 for one session on this CPU. IRQs are off. */
-void capture_drain_cpu(struct stacktap_cpu *cpu);
+/*
+ * How long phase 2 may keep IRQs off at a time, over all sessions: SESSION_WALK_LIMIT_NS, or this under
+ * the lock of a run queue. The stack that is being walked by then is cut with STACKTAP_END_TIME, what
+ * waits in the stash goes on waiting.
+ */
+#define CAPTURE_SWITCH_LIMIT_NS (SESSION_WALK_LIMIT_NS < 20000 ? SESSION_WALK_LIMIT_NS : 20000)
+
+/*
+ * Phase 2 for one session on this CPU, in a section with IRQs off that began at @began and may take
+ * @limit_ns. Returns whether something is left in the stash for which there was no time.
+ */
+bool capture_drain_cpu(struct stacktap_cpu *cpu, u64 began, u32 limit_ns);
 
 #endif /* STACKTAP_KMOD_CAPTURE_H */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
+#include <linux/ktime.h>
 #include <linux/netlink.h>
 #include <linux/poll.h>
 #include <linux/rcupdate.h>
@@ -10,6 +11,7 @@
 #include "control.h"
 #include "degrade.h"
 #include "events.h"
+#include "mappings.h"
 #include "probe.h"
 #include "record.h"
 #include "stall.h"
@@ -25,6 +27,31 @@ static bool control_wants(struct stacktap_session *session, unsigned int cpu)
 	       filter_wants_cpu(session_filter(session), cpu);
 }
 
+static void cpu_drain_part(struct stacktap_cpu *cpu, void *arg)
+{
+	bool *is_left = arg;
+
+	*is_left = capture_drain_cpu(cpu, ktime_get_mono_fast_ns(), SESSION_WALK_LIMIT_NS);
+}
+
+/* Phase 2 of what waits for it on @cpu, with IRQs on now and then. */
+static void control_drain(struct stacktap_cpu *cpu)
+{
+	unsigned int rounds = cpu->stash ? cpu->stash->nr_slots : 0;
+	bool is_left;
+
+	/* each takes one at least, so that what there was at first is gone then */
+	do {
+		cpu_call(cpu, cpu_drain_part, &is_left);
+	} while (is_left && rounds--);
+}
+
+/* What has come since control_drain(). */
+static void cpu_drain_rest(struct stacktap_cpu *cpu)
+{
+	capture_drain_cpu(cpu, ktime_get_mono_fast_ns(), U32_MAX);
+}
+
 static void stash_swap(struct stacktap_cpu *cpu, void *arg)
 {
 	struct stacktap_stash **stash = arg;
@@ -32,7 +59,7 @@ static void stash_swap(struct stacktap_cpu *cpu, void *arg)
 	/* NMIs are turned away while the pointer changes */
 	WRITE_ONCE(cpu->stashing, true);
 	barrier();
-	capture_drain_cpu(cpu);
+	cpu_drain_rest(cpu);
 	swap(cpu->stash, *stash);
 	barrier();
 	WRITE_ONCE(cpu->stashing, false);
@@ -50,6 +77,7 @@ static int stash_fit(struct stacktap_cpu *cpu, unsigned int rate)
 	err = stash_create(cpu->cpu, nr_slots, &stash);
 	if (err)
 		return err;
+	control_drain(cpu);
 	cpu_call(cpu, stash_swap, &stash);
 	stash_destroy(stash);
 	return 0;
@@ -98,7 +126,7 @@ static void cpu_announce_config(struct stacktap_cpu *cpu, void *arg)
 	unsigned int i;
 
 	/* what overflowed before comes before it */
-	capture_drain_cpu(cpu);
+	cpu_drain_rest(cpu);
 	/* it has left, or is about to be made anew, which tells all of it */
 	if (cpu->state != STACKTAP_CPU_ONLINE)
 		return;
@@ -106,6 +134,13 @@ static void cpu_announce_config(struct stacktap_cpu *cpu, void *arg)
 		if (!arg || arg == &cpu->counters[i])
 			record_owe_config(&cpu->counters[i]);
 	record_pay(cpu);
+}
+
+/* CONFIG of @counter, or of all of @cpu's when that is NULL. */
+static void control_announce(struct stacktap_cpu *cpu, struct stacktap_counter *counter)
+{
+	control_drain(cpu);
+	cpu_call(cpu, cpu_announce_config, counter);
 }
 
 static void cpu_refuse(struct stacktap_cpu *cpu, void *arg)
@@ -124,14 +159,14 @@ static void cpu_depart(struct stacktap_cpu *cpu, void *arg)
 
 static void cpu_deselect(struct stacktap_cpu *cpu, void *arg)
 {
-	capture_drain_cpu(cpu);
+	cpu_drain_rest(cpu);
 	record_owe_state(cpu, STACKTAP_CPU_DESELECTED);
 	record_pay(cpu);
 }
 
 static void cpu_finish(struct stacktap_cpu *cpu, void *arg)
 {
-	capture_drain_cpu(cpu);
+	cpu_drain_rest(cpu);
 	record_final(cpu);
 }
 
@@ -148,7 +183,8 @@ static void control_disarm_cpu(struct stacktap_cpu *cpu)
 		counter_release(&cpu->counters[i]);
 }
 
-static int control_arm_cpu(struct stacktap_session *session, struct stacktap_cpu *cpu)
+/* All of a CPU's counters that can fail; they do not count yet. */
+static int control_prepare_cpu(struct stacktap_session *session, struct stacktap_cpu *cpu)
 {
 	unsigned int i;
 	int err;
@@ -158,23 +194,38 @@ static int control_arm_cpu(struct stacktap_session *session, struct stacktap_cpu
 				     capture_overflow);
 		if (err)
 			goto err_disarm;
-		if (cpu->counters[i].fallback_errno)
-			events_raise_counter(&cpu->counters[i], STACKTAP_EVENT_FALLBACK,
-					     cpu->counters[i].fallback_errno);
 	}
 	err = control_prepare_phases(session, cpu);
 	if (err)
 		goto err_disarm;
-
-	WRITE_ONCE(cpu->active, true);
-	cpu_call(cpu, cpu_announce, NULL);
-	for (i = 0; i < session->nr_sources; i++)
-		perf_event_enable(cpu->counters[i].event);
-	stall_watch(session);
 	return 0;
 
 err_disarm:
 	control_disarm_cpu(cpu);
+	return err;
+}
+
+static void control_begin_cpu(struct stacktap_session *session, struct stacktap_cpu *cpu)
+{
+	unsigned int i;
+
+	for (i = 0; i < session->nr_sources; i++)
+		if (cpu->counters[i].fallback_errno)
+			events_raise_counter(&cpu->counters[i], STACKTAP_EVENT_FALLBACK,
+					     cpu->counters[i].fallback_errno);
+	WRITE_ONCE(cpu->active, true);
+	cpu_call(cpu, cpu_announce, NULL);
+	for (i = 0; i < session->nr_sources; i++)
+		counter_enable(&cpu->counters[i]);
+	stall_watch(session);
+}
+
+static int control_arm_cpu(struct stacktap_session *session, struct stacktap_cpu *cpu)
+{
+	int err = control_prepare_cpu(session, cpu);
+
+	if (!err)
+		control_begin_cpu(session, cpu);
 	return err;
 }
 
@@ -222,6 +273,7 @@ static void control_retire(struct stacktap_session *session)
 
 		/* not by what is wanted, which a CPU that comes or goes has changed since */
 		if (pc && pc->active && !pc->counters[0].event) {
+			control_drain(pc);
 			cpu_call(pc, cpu_deselect, NULL);
 			WRITE_ONCE(pc->active, false);
 		}
@@ -321,6 +373,14 @@ int control_start(struct stacktap_session *session, struct netlink_ext_ack *exta
 		return -EPERM;
 	}
 
+	/* lists are not set any more, and those from before are of no use either */
+	if (atomic_read(&session->tables.lists) && security_locked_down(LOCKDOWN_PERF)) {
+		mappings_forget(&session->tables);
+		/* a fork that had found a list by then may have handed it on behind that */
+		synchronize_rcu();
+		mappings_forget(&session->tables);
+	}
+
 	session->generation++;
 	degrade_start(session);
 	WRITE_ONCE(session->state, STACKTAP_STATE_RUNNING);
@@ -361,6 +421,7 @@ void control_stop(struct stacktap_session *session)
 		pc->final_owed = true;
 		pc->announced = false;
 		WRITE_ONCE(pc->active, false);
+		control_drain(pc);
 		cpu_call(pc, cpu_finish, NULL);
 	}
 	if (session->probing)
@@ -463,7 +524,7 @@ int control_set_rate(struct stacktap_session *session, unsigned int index,
 		struct stacktap_cpu *pc = session_cpu(session, cpu);
 
 		if (pc && pc->active)
-			cpu_call(pc, cpu_announce_config, &pc->counters[index]);
+			control_announce(pc, &pc->counters[index]);
 	}
 	events_raise(session, STACKTAP_EVENT_SESSION_CHANGED, 0);
 	return 0;
@@ -497,29 +558,13 @@ void control_follow_step(struct stacktap_session *session, bool is_new)
 		struct stacktap_cpu *pc = session_cpu(session, cpu);
 
 		if (pc && pc->active && (cpu_follow_step(session, pc) || is_new))
-			cpu_call(pc, cpu_announce_config, NULL);
+			control_announce(pc, NULL);
 	}
 }
 
 void control_tell(struct stacktap_counter *counter)
 {
-	cpu_call(counter->cpu, cpu_announce_config, counter);
-}
-
-bool control_lags(struct stacktap_session *session)
-{
-	u32 shift = degrade_rate_shift(session->degrade.step);
-	unsigned int cpu, i;
-
-	lockdep_assert_held(&session->lock);
-	for_each_possible_cpu(cpu) {
-		struct stacktap_cpu *pc = session_cpu(session, cpu);
-
-		for (i = 0; pc && pc->active && i < session->nr_sources; i++)
-			if (pc->counters[i].rate_shift != shift)
-				return true;
-	}
-	return false;
+	control_announce(counter->cpu, counter);
 }
 
 void control_degrade(struct stacktap_session *session, u32 step)
@@ -539,6 +584,49 @@ void control_degrade(struct stacktap_session *session, u32 step)
 	events_raise(session, gives_up ? STACKTAP_EVENT_DEGRADED : STACKTAP_EVENT_RECOVERED, 0);
 }
 
+/* What control_prepare_filter() made, and nothing has begun of. */
+static bool control_is_prepared(const struct stacktap_cpu *cpu)
+{
+	return cpu && !cpu->active && cpu->counters[0].event;
+}
+
+static void control_unprepare(struct stacktap_session *session)
+{
+	unsigned int cpu;
+
+	for_each_possible_cpu(cpu) {
+		struct stacktap_cpu *pc = session_cpu(session, cpu);
+
+		if (control_is_prepared(pc))
+			control_disarm_cpu(pc);
+	}
+}
+
+/* Counters where @filter will want them and the one in force does not; all or none. */
+static int control_prepare_filter(struct stacktap_session *session,
+				  const struct stacktap_filter *filter)
+{
+	unsigned int cpu;
+	int err;
+
+	if (session->state != STACKTAP_STATE_RUNNING)
+		return 0;
+	for_each_possible_cpu(cpu) {
+		struct stacktap_cpu *pc = session_cpu(session, cpu);
+
+		if (!pc || pc->active || !cpumask_test_cpu(cpu, session->online) ||
+		    !filter_wants_cpu(filter, cpu) || control_wants(session, cpu))
+			continue;
+		err = control_prepare_cpu(session, pc);
+		/* -ENODEV: it is leaving, as in control_reconcile() */
+		if (!err || err == -ENODEV)
+			continue;
+		control_unprepare(session);
+		return err;
+	}
+	return 0;
+}
+
 int control_set_filter(struct stacktap_session *session, struct stacktap_filter *filter,
 		       struct netlink_ext_ack *extack)
 {
@@ -547,6 +635,11 @@ int control_set_filter(struct stacktap_session *session, struct stacktap_filter 
 	int err;
 
 	lockdep_assert_held(&session->lock);
+	err = control_prepare_filter(session, filter);
+	if (err) {
+		filter_destroy(filter);
+		return control_refuse(err, extack);
+	}
 	rcu_assign_pointer(session->filter, filter);
 	session->generation++;
 	/* handlers that saw the old one are over, so every sample from here on obeys the new one */
@@ -556,16 +649,17 @@ int control_set_filter(struct stacktap_session *session, struct stacktap_filter 
 	for_each_possible_cpu(cpu) {
 		struct stacktap_cpu *pc = session_cpu(session, cpu);
 
-		if (pc && pc->active)
-			cpu_call(pc, cpu_announce_config, NULL);
+		if (control_is_prepared(pc))
+			control_begin_cpu(session, pc);
+		else if (pc && pc->active)
+			control_announce(pc, NULL);
 	}
-	err = control_follow(session);
-	if (err)
-		err = control_refuse(err, extack);
+	/* a CPU that still has no counter had none before: it tells by itself */
+	control_follow(session);
 	events_raise(session, STACKTAP_EVENT_SESSION_CHANGED, 0);
 	/* POLLPRI depends on the CPU set */
 	wake_up_poll(&session->wait, EPOLLPRI);
-	return err;
+	return 0;
 }
 
 void control_work(struct work_struct *work)

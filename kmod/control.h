@@ -28,9 +28,7 @@ void control_degrade(struct stacktap_session *session, u32 step);
 void control_follow_step(struct stacktap_session *session, bool is_new);
 /* CONFIG of a counter that runs, as things are by now. */
 void control_tell(struct stacktap_counter *counter);
-/* Whether there are such counters. */
-bool control_lags(struct stacktap_session *session);
-/* Takes over @filter, which may be NULL, even when it fails. */
+/* Takes over @filter, which may be NULL, even when it fails; then nothing has changed. */
 int control_set_filter(struct stacktap_session *session, struct stacktap_filter *filter,
 		       struct netlink_ext_ack *extack);
 

@@ -21,6 +21,7 @@ struct stacktap_cost {
 enum {
 	COST_SHIFT = 20,
 	COST_FIRST = (1 << STACKTAP_TIME_SHIFT) - 1,
+	COST_UNKNOWN_NS = 25000,
 };
 
 /* so that 32 bits of nanoseconds always find theirs */
@@ -47,13 +48,23 @@ static __always_inline u32 cost_ticks(void)
 #endif
 }
 
-static __always_inline void cost_add(struct stacktap_cost *cost, u32 began)
+/* Since @began; where the counter's rate is unknown, what it will hardly have been. */
+static __always_inline u32 cost_ns(u32 began)
 {
+	if (unlikely(!cost_tick_ns))
+		return COST_UNKNOWN_NS;
 	/* a slow counter's 32 bits are more ns than that */
-	u32 ns = min_t(u64, (u64)(cost_ticks() - began) * cost_tick_ns >> COST_SHIFT, U32_MAX);
+	return min_t(u64, (u64)(cost_ticks() - began) * cost_tick_ns >> COST_SHIFT, U32_MAX);
+}
+
+/* Returns what it added. */
+static __always_inline u32 cost_add(struct stacktap_cost *cost, u32 began)
+{
+	u32 ns = cost_ns(began);
 
 	local64_add(ns, &cost->ns);
 	local64_inc(&cost->times[__fls(ns | COST_FIRST) - (STACKTAP_TIME_SHIFT - 1)]);
+	return ns;
 }
 
 void cost_init(void);

@@ -9,6 +9,7 @@
 #include <asm/local64.h>
 
 #include "cost.h"
+#include "pace.h"
 #include "ring.h"
 #include "slice.h"
 #include "stack.h"
@@ -42,22 +43,33 @@ struct stacktap_counter {
 	u16 index;
 	u8 context;		/* enum stacktap_context; NMI or IRQ is decided at the overflow */
 	bool one_phase;
-	bool clock;		/* counts nanoseconds; @event's sample_period is the truth */
+	bool clock;		/* counts nanoseconds */
 	u32 type;		/* of what really counts */
 	u64 config;
-	u64 period;		/* 0 in frequency mode */
+	u64 period;		/* 0 in frequency mode; the handler reads it and may double it */
+	bool setting;		/* but not while it is set */
+	struct stacktap_pace pace; /* the handler's */
 	u32 rate_hz;		/* 0 when only a period was asked for */
 	u32 rate_shift;		/* both are slower by so many powers of two than they were asked for */
 	u32 fallback_errno;
 	unsigned int hotplug_seq; /* of the CPU when @event was made */
 	u64 enabled_ns;		/* of events released before */
 	u64 running_ns;
+	u64 enabled_at;		/* when @event began to count */
+	u64 seen_enabled_ns;	/* of all events, when they were read last */
+	u64 seen_running_ns;
+	u64 seen_at;		/* 0: never */
 	u64 stalled;		/* times it was set anew */
 	struct stacktap_stall stall;
 	u64 multiplexed;	/* times that it began to be */
+	u32 raised;		/* doublings of the period since that was set */
+	u32 window_calls;	/* in the 100 ms that began at @window_began; the handler's */
+	u64 window_began;
 	struct stacktap_share share;
 
 	local64_t calls;
+	local64_t raises;	/* times that the handler doubled the period */
+	u64 raises_seen;	/* by degrade.c */
 	local64_t recorded;
 	local64_t filtered;
 	local64_t throttled;
@@ -91,6 +103,7 @@ struct stacktap_cpu {
 	bool stashing;		/* the overflow handler fills a slot; this CPU only, NMI included */
 	bool recording;		/* the ring is being written */
 	struct unwind_memo *memo; /* of walks; whoever writes the ring has it */
+	local64_t horizon;	/* ceiling.c; this CPU only, NMI too */
 	struct stacktap_stack stack; /* of that record; not on our stack, where it would be zeroed */
 	bool owing;		/* something is not in the ring yet: a loss, a throttle, or these */
 	bool anchor_due;	/* belongs to the producer of the ring, as the next three */

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* What an overflow leaves to be done on its CPU as soon as it may: phase 2 and waking readers. */
+#include <linux/bitops.h>
 #include <linux/interrupt.h>
 #include <linux/irq_work.h>
+#include <linux/ktime.h>
 #include <linux/poll.h>
 #include <linux/rcupdate.h>
 
@@ -13,6 +15,7 @@
 #include "stack.h"
 
 DEFINE_PER_CPU(u64, defer_draining);
+static DEFINE_PER_CPU(unsigned int, defer_first); /* slot of who begins, so that each has its turn */
 static DEFINE_PER_CPU(u64, defer_waking);
 static DEFINE_PER_CPU(struct irq_work, defer_drain_work);
 static DEFINE_PER_CPU(struct tasklet_struct, defer_drain_tasklet);
@@ -37,29 +40,46 @@ void defer_drain(struct stacktap_session *session)
 		irq_work_queue(this_cpu_ptr(&defer_drain_work));
 }
 
-void defer_run(void)
+void defer_run(u32 limit_ns)
 {
 	unsigned int this_cpu = smp_processor_id();
+	u64 began = ktime_get_mono_fast_ns(), draining;
 	struct stacktap_session *session;
 	struct stacktap_cpu *cpu;
-	u64 draining;
+	unsigned int first;
+	bool is_left = false;
 
 	/* cleared before the stash is read: an NMI in between sets it again and queues the work */
-	draining = this_cpu_xchg(defer_draining, 0);
+	first = this_cpu_read(defer_first);
+	draining = ror64(this_cpu_xchg(defer_draining, 0), first);
 	while (draining) {
-		session = READ_ONCE(defer_slots[__ffs64(draining)]);
+		session = READ_ONCE(defer_slots[(__ffs64(draining) + first) % 64]);
 		draining &= draining - 1;
 		if (!session)
 			continue;
 		cpu = session_cpu(session, this_cpu);
-		if (cpu)
-			capture_drain_cpu(cpu);
+		if (cpu && capture_drain_cpu(cpu, began, limit_ns)) {
+			this_cpu_or(defer_draining, 1ULL << session->slot);
+			if (!is_left)
+				this_cpu_write(defer_first, session->slot);
+			is_left = true;
+		}
 	}
+	if (!is_left)
+		return;
+	/*
+	 * A softirq lets other interrupts in first, an irq_work may come before them. Under the lock of
+	 * a run queue it cannot be raised, as that may wake ksoftirqd; and RT runs it in a thread.
+	 */
+	if (!IS_ENABLED(CONFIG_PREEMPT_RT) && in_interrupt())
+		tasklet_hi_schedule(this_cpu_ptr(&defer_drain_tasklet));
+	else
+		irq_work_queue(this_cpu_ptr(&defer_drain_work));
 }
 
 static void defer_drain_run(struct irq_work *work)
 {
-	defer_run_pending();
+	defer_run_pending(SESSION_WALK_LIMIT_NS);
 }
 
 static void defer_drain_softirq(struct tasklet_struct *tasklet)
@@ -67,7 +87,7 @@ static void defer_drain_softirq(struct tasklet_struct *tasklet)
 	unsigned long flags;
 
 	local_irq_save(flags);
-	defer_run_pending();
+	defer_run_pending(SESSION_WALK_LIMIT_NS);
 	local_irq_restore(flags);
 }
 

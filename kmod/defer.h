@@ -28,13 +28,16 @@ void defer_exit(void);
 /* bit n: the session in slot n has a stash on this CPU that waits for phase 2 */
 DECLARE_PER_CPU(u64, defer_draining);
 
-/* Phase 2 of all sessions that wait for it on this CPU. IRQs are off. */
-void defer_run(void);
+/*
+ * Phase 2 of all sessions that wait for it on this CPU. IRQs are off, for about @limit_ns in all. What is
+ * left then is done as soon as IRQs were on again.
+ */
+void defer_run(u32 limit_ns);
 
-static inline void defer_run_pending(void)
+static inline void defer_run_pending(u32 limit_ns)
 {
 	if (unlikely(this_cpu_read(defer_draining)))
-		defer_run();
+		defer_run(limit_ns);
 }
 
 #endif /* STACKTAP_KMOD_DEFER_H */

@@ -30,9 +30,30 @@ static void window_add(struct degrade_window *window, const struct stacktap_cost
 static void window_read(struct degrade_window *ret_window, const struct stacktap_cpu *cpu,
 			unsigned int bucket)
 {
+	unsigned int i;
+
 	memset(ret_window, 0, sizeof(*ret_window));
 	window_add(ret_window, &cpu->handler_cost, bucket);
 	window_add(ret_window, &cpu->front_cost, bucket);
+	for (i = 0; i < STACKTAP_MAX_SOURCES; i++)
+		ret_window->lost += local64_read(&cpu->counters[i].lost[STACKTAP_LOST_BUDGET]);
+}
+
+/* How often the handlers doubled a period themselves, where they did since the last look. */
+static u32 degrade_raises(struct stacktap_cpu *cpu)
+{
+	unsigned int i;
+	u32 most = 0;
+
+	for (i = 0; i < STACKTAP_MAX_SOURCES; i++) {
+		struct stacktap_counter *counter = &cpu->counters[i];
+		u64 raises = local64_read(&counter->raises);
+
+		if (raises != counter->raises_seen)
+			most = max(most, READ_ONCE(counter->raised));
+		counter->raises_seen = raises;
+	}
+	return most;
 }
 
 static void degrade_restart(struct stacktap_session *session)
@@ -68,17 +89,17 @@ void degrade_stop(struct stacktap_session *session)
 	WRITE_ONCE(session->kernel_frames, degrade_kernel_frames(0));
 }
 
-bool degrade_look(struct stacktap_session *session)
+void degrade_look(struct stacktap_session *session)
 {
-	unsigned int cpu, bucket = degrade_bucket(session->budget_ns);
+	/* where the counter's rate is unknown, what cost_ns() assumes is for the ceiling alone */
+	u32 budget_ns = cost_tick_ns ? session->budget_ns : 0;
+	unsigned int cpu, bucket = degrade_bucket(budget_ns);
 	enum degrade_load worst = DEGRADE_UNKNOWN;
-	u32 step;
+	u32 step, raised = 0;
 
 	lockdep_assert_held(&session->lock);
 	/* what perf refused before */
 	control_follow_step(session, false);
-	if (!session->budget_ns)
-		return control_lags(session);
 	for_each_possible_cpu(cpu) {
 		struct stacktap_cpu *pc = session_cpu(session, cpu);
 		struct degrade_window window;
@@ -86,16 +107,20 @@ bool degrade_look(struct stacktap_session *session)
 
 		if (!pc || !pc->active)
 			continue;
+		raised = max(raised, degrade_raises(pc));
 		window_read(&window, pc, bucket);
-		load = degrade_judge(session->budget_ns, &pc->window, &window);
+		load = degrade_judge(budget_ns, &pc->window, &window);
 		if (load != DEGRADE_UNKNOWN)
 			pc->window = window;
 		worst = max(worst, load);
 	}
-	step = degrade_next(&session->degrade, worst);
+	step = raised ? degrade_raised(&session->degrade, raised) :
+			degrade_next(&session->degrade, worst);
 	if (step != session->degrade.step)
 		control_degrade(session, step);
-	return true;
+	else if (raised)
+		/* there is no step left for it, but CONFIG has to tell the period */
+		control_follow_step(session, true);
 }
 
 void degrade_set_budget(struct stacktap_session *session, u32 budget_ns)

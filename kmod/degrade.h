@@ -7,8 +7,8 @@
 struct stacktap_session;
 
 /*
- * A session whose overflow handlers take longer than its budget gives up something of its samples,
- * a step at a time: kernel depth first, then the rate. Each step is in the stream, announced and
+ * A session whose overflow handlers take longer than its budget, or that loses samples to the ceiling, gives
+ * up something of its samples, a step at a time: kernel depth first, then the rate. Each step is in the stream, announced and
  * counted, and taken back when there is room again. Handlers know nothing of it: what they measure
  * anyway is looked at from outside, by stall.c's work.
  */
@@ -18,8 +18,7 @@ void degrade_init(struct stacktap_session *session);
 void degrade_start(struct stacktap_session *session);
 /* No handler runs any more: what was given up is not for the next run. */
 void degrade_stop(struct stacktap_session *session);
-/* Returns whether it is to be called again. */
-bool degrade_look(struct stacktap_session *session);
+void degrade_look(struct stacktap_session *session);
 /* 0: none, which takes all steps back at once. */
 void degrade_set_budget(struct stacktap_session *session, u32 budget_ns);
 

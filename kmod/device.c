@@ -8,6 +8,7 @@
 #include <linux/nsproxy.h>
 #include <linux/pid_namespace.h>
 #include <linux/poll.h>
+#include <linux/security.h>
 #include <linux/uaccess.h>
 #include <net/net_namespace.h>
 #include <stacktap/version.h>
@@ -38,6 +39,19 @@ u64 device_features(void)
 	return STACKTAP_FEATURE_KERNEL_STACKS | STACKTAP_FEATURE_USER_FP | STACKTAP_FEATURE_TABLES |
 	       STACKTAP_FEATURE_STACK_SLICE | STACKTAP_FEATURE_TASK_FILTERS |
 	       (stack_pmu_is_nmi() ? STACKTAP_FEATURE_NMI : 0);
+}
+
+/*
+ * A table may have a walk read any word of the process and tell it as a frame, so lists are for those
+ * who may read the memory of all processes. Who opened the session has them as well as who asks.
+ */
+static int device_permit_lists(struct file *file)
+{
+	if (!capable(CAP_SYS_PTRACE) ||
+	    !file_ns_capable(file, &init_user_ns, CAP_SYS_PTRACE))
+		return -EPERM;
+	/* as for slices */
+	return security_locked_down(LOCKDOWN_PERF) ? -EACCES : 0;
 }
 
 static int device_open(struct inode *inode, struct file *file)
@@ -79,8 +93,9 @@ static int device_copy_in(void *arg, size_t size, void __user *user, u32 *ret_us
 	return copy_struct_from_user(arg, size, user, user_size);
 }
 
-static int device_info(struct stacktap_session *session, void __user *user)
+static int device_info(struct file *file, void __user *user)
 {
+	struct stacktap_session *session = file->private_data;
 	struct stacktap_info info;
 	u32 user_size;
 	int err;
@@ -94,6 +109,8 @@ static int device_info(struct stacktap_session *session, void __user *user)
 	info.abi_minor = STACKTAP_ABI_MINOR;
 	info.session_id = session->id;
 	info.features = device_features();
+	if (device_permit_lists(file))
+		info.features &= ~(u64)STACKTAP_FEATURE_TABLES;
 	info.page_size = PAGE_SIZE;
 	info.nr_cpu_ids = nr_cpu_ids;
 	strscpy(info.module_version, STACKTAP_VERSION, sizeof(info.module_version));
@@ -185,8 +202,9 @@ static int device_table_drop(struct stacktap_session *session, void __user *user
 	return table_drop(&session->tables, drop.table_id);
 }
 
-static int device_mappings_set(struct stacktap_session *session, void __user *user)
+static int device_mappings_set(struct file *file, void __user *user)
 {
+	struct stacktap_session *session = file->private_data;
 	struct stacktap_mappings_set set;
 	u32 user_size;
 	int err;
@@ -196,6 +214,9 @@ static int device_mappings_set(struct stacktap_session *session, void __user *us
 		return err;
 	if (set.flags)
 		return -EINVAL;
+	err = set.count ? device_permit_lists(file) : 0;
+	if (err)
+		return err;
 	return mappings_set(&session->tables, &set);
 }
 
@@ -226,7 +247,7 @@ static long device_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 	/* the size encoded in @cmd grows with the structs; the one in the struct is what counts */
 	switch (_IOC_NR(cmd)) {
 	case _IOC_NR(STACKTAP_IOC_INFO):
-		return device_info(session, user);
+		return device_info(file, user);
 	case _IOC_NR(STACKTAP_IOC_RING_CREATE):
 		return device_ring_create(session, user);
 	case _IOC_NR(STACKTAP_IOC_FLUSH):
@@ -236,7 +257,7 @@ static long device_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 	case _IOC_NR(STACKTAP_IOC_TABLE_DROP):
 		return device_table_drop(session, user);
 	case _IOC_NR(STACKTAP_IOC_MAPPINGS_SET):
-		return device_mappings_set(session, user);
+		return device_mappings_set(file, user);
 	case _IOC_NR(STACKTAP_IOC_IMAGE):
 		return device_image(user);
 	default:

@@ -5,6 +5,7 @@
  * itself, create and release nothing and take no lock that a counter's creation holds.
  */
 #include <linux/cpuhotplug.h>
+#include <linux/ktime.h>
 #include <linux/poll.h>
 
 #include "capture.h"
@@ -39,15 +40,21 @@ static int hotplug_offline(unsigned int cpu, struct hlist_node *node)
 						       hotplug_node);
 	struct stacktap_cpu *pc;
 	unsigned long flags;
+	bool is_left;
 
 	cpumask_clear_cpu(cpu, session->online);
 	/* pairs with the barrier in control_add_ring(): it sees the bit or we see the ring */
 	smp_mb__after_atomic();
 	pc = session_cpu(session, cpu);
 	if (pc) {
-		local_irq_save(flags);
 		/* handlers stash no more on this CPU, so this empties it for good */
-		capture_drain_cpu(pc);
+		do {
+			local_irq_save(flags);
+			is_left = capture_drain_cpu(pc, ktime_get_mono_fast_ns(),
+						    SESSION_WALK_LIMIT_NS);
+			local_irq_restore(flags);
+		} while (is_left);
+		local_irq_save(flags);
 		/* pairs with counter_create(): who sees the new number sees the bit cleared */
 		smp_store_release(&pc->hotplug_seq, pc->hotplug_seq + 1);
 		record_owe_state(pc, STACKTAP_CPU_OFFLINE);

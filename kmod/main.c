@@ -3,7 +3,6 @@
 
 #include <linux/module.h>
 #include <linux/stacktap.h>
-#include <net/genetlink.h>
 #include <stacktap/version.h>
 
 #include "compat/untested.h"
@@ -68,4 +67,4 @@ MODULE_LICENSE("GPL");
 MODULE_DESCRIPTION("Continuous profiler: samples stacks from perf counter overflows");
 MODULE_AUTHOR("The stacktap authors");
 MODULE_VERSION(STACKTAP_VERSION);
-MODULE_ALIAS_GENL_FAMILY(STACKTAP_GENL_NAME);
+/* no alias by the family's name: the kernel would load us for anybody who asks for it */

@@ -21,8 +21,9 @@
 #define MAPPINGS_GFP (GFP_KERNEL_ACCOUNT | __GFP_NORETRY | __GFP_NOWARN)
 
 enum {
-	MAPPINGS_HASH_BITS = 10,
-	MAPPINGS_MAX_SPACES = 32768,	/* a dead one pins up to three pages until it is swept up */
+	MAPPINGS_HASH_BITS = 15,
+	/* as many as the table has chains; a dead one pins up to three pages until it is swept up */
+	MAPPINGS_MAX_SPACES = 1 << MAPPINGS_HASH_BITS,
 	MAPPINGS_SPARES = 256,		/* forks between two runs of the work item */
 	MAPPINGS_SWEEP_ADDED = 64,	/* forks that bring the next sweep forward */
 };
@@ -35,13 +36,18 @@ struct stacktap_space {
 	struct stacktap_list *list;
 };
 
-static struct hlist_head spaces[1 << MAPPINGS_HASH_BITS];
-/* Chains of @spaces and the next four. Taken in a tracepoint, so on RT it must not sleep either. */
-static DEFINE_RAW_SPINLOCK(spaces_lock);
-static unsigned int spaces_count;
-static unsigned int spaces_added;	/* by forks since the last sweep */
-static struct stacktap_space *spaces_spare[MAPPINGS_SPARES]; /* forks cannot allocate */
-static unsigned int spaces_spares;
+struct spaces_chain {
+	struct hlist_head head;		/* read under RCU */
+	/* of what changes. Taken in a tracepoint, so on RT it must not sleep either; never two */
+	raw_spinlock_t lock;
+};
+
+/* 512 KiB; made for the first list, and kept as long as the module. */
+static struct spaces_chain *spaces;
+static atomic_t spaces_count = ATOMIC_INIT(0);
+static atomic_t spaces_added = ATOMIC_INIT(0);	/* by forks since the last sweep */
+static struct stacktap_space *spaces_spare[MAPPINGS_SPARES]; /* forks cannot allocate; by xchg() */
+static atomic_t spaces_spares = ATOMIC_INIT(0);
 
 static LLIST_HEAD(mappings_dead);	/* unlinked, waiting for a grace period */
 static DEFINE_MUTEX(mappings_lock);	/* one at a time frees; and the flags of the fork probe */
@@ -156,7 +162,8 @@ static int list_create(struct stacktap_tables *tables, const struct stacktap_map
 	return 0;
 }
 
-static struct hlist_head *space_chain(const struct mm_struct *mm)
+/* Once there are lists. */
+static struct spaces_chain *space_chain(const struct mm_struct *mm)
 {
 	return &spaces[hash_ptr(mm, MAPPINGS_HASH_BITS)];
 }
@@ -164,9 +171,10 @@ static struct hlist_head *space_chain(const struct mm_struct *mm)
 static struct stacktap_space *space_find(const struct stacktap_tables *tables,
 					 const struct mm_struct *mm)
 {
+	struct spaces_chain *chain = space_chain(mm);
 	struct stacktap_space *space;
 
-	hlist_for_each_entry_rcu(space, space_chain(mm), node, lockdep_is_held(&spaces_lock))
+	hlist_for_each_entry_rcu(space, &chain->head, node, lockdep_is_held(&chain->lock))
 		if (space->mm == mm && space->list->tables == tables)
 			return space;
 	return NULL;
@@ -179,29 +187,46 @@ const struct stacktap_list *mappings_find(const struct stacktap_tables *tables,
 
 	/* a region with IRQs off is a read side of RCU */
 	lockdep_assert_irqs_disabled();
+	/* pairs with spaces_create() */
+	if (!smp_load_acquire(&spaces))
+		return NULL;
 	space = space_find(tables, mm);
 	return space ? space->list : NULL;
 }
 
+/* One of MAPPINGS_MAX_SPACES, which space_link() then uses. */
+static bool spaces_reserve(void)
+{
+	if (atomic_inc_return(&spaces_count) <= MAPPINGS_MAX_SPACES)
+		return true;
+	atomic_dec(&spaces_count);
+	return false;
+}
+
 static void space_link(struct stacktap_space *space)
 {
-	lockdep_assert_held(&spaces_lock);
-	hlist_add_head_rcu(&space->node, space_chain(space->mm));
+	struct spaces_chain *chain = space_chain(space->mm);
+
+	lockdep_assert_held(&chain->lock);
+	hlist_add_head_rcu(&space->node, &chain->head);
 	atomic_inc(&space->list->tables->lists);
-	spaces_count++;
 }
 
 static void space_unlink(struct stacktap_space *space)
 {
-	lockdep_assert_held(&spaces_lock);
 	hlist_del_rcu(&space->node);
 	atomic_dec(&space->list->tables->lists);
-	spaces_count--;
+	atomic_dec(&spaces_count);
 	llist_add(&space->dead, &mappings_dead);
 }
 
 static void space_free(struct stacktap_space *space)
 {
+	/* a spare one */
+	if (!space->mm) {
+		kfree(space);
+		return;
+	}
 	list_uncharge(space->list->tables, sizeof(*space));
 	mmdrop(space->mm);
 	list_put(space->list);
@@ -210,26 +235,64 @@ static void space_free(struct stacktap_space *space)
 
 static void spaces_refill(void)
 {
-	struct stacktap_space *space;
+	struct stacktap_space *space = NULL;
+	unsigned int i;
 
-	while (READ_ONCE(spaces_spares) < MAPPINGS_SPARES) {
-		space = kmalloc(sizeof(*space), GFP_KERNEL | __GFP_NORETRY | __GFP_NOWARN);
+	for (i = 0; i < MAPPINGS_SPARES; i++) {
+		if (READ_ONCE(spaces_spare[i]))
+			continue;
+		if (!space)
+			space = kmalloc(sizeof(*space), GFP_KERNEL | __GFP_NORETRY | __GFP_NOWARN);
 		if (!space)
 			return;
-		raw_spin_lock(&spaces_lock);
-		if (spaces_spares < MAPPINGS_SPARES) {
-			spaces_spare[spaces_spares++] = space;
-			space = NULL;
-		}
-		raw_spin_unlock(&spaces_lock);
-		kfree(space);
+		if (cmpxchg(&spaces_spare[i], NULL, space))
+			continue;
+		atomic_inc(&spaces_spares);
+		space = NULL;
 	}
+	kfree(space);
+}
+
+static struct stacktap_space *spaces_take_spare(void)
+{
+	/* CPUs begin to look at different places */
+	unsigned int i, first = raw_smp_processor_id() * 29;
+	struct stacktap_space *space;
+
+	for (i = 0; i < MAPPINGS_SPARES && atomic_read(&spaces_spares) > 0; i++) {
+		struct stacktap_space **slot = &spaces_spare[(first + i) % MAPPINGS_SPARES];
+
+		space = READ_ONCE(*slot) ? xchg(slot, NULL) : NULL;
+		if (!space)
+			continue;
+		atomic_dec(&spaces_spares);
+		return space;
+	}
+	return NULL;
+}
+
+/* What spaces_take_spare() gave. Frees nothing: this is in the midst of a fork. */
+static void spaces_return_spare(struct stacktap_space *space)
+{
+	unsigned int i;
+
+	for (i = 0; i < MAPPINGS_SPARES; i++) {
+		if (READ_ONCE(spaces_spare[i]) || cmpxchg(&spaces_spare[i], NULL, space))
+			continue;
+		atomic_inc(&spaces_spares);
+		return;
+	}
+	/* somebody refilled it meanwhile */
+	space->mm = NULL;
+	llist_add(&space->dead, &mappings_dead);
 }
 
 static void spaces_drain(void)
 {
-	while (spaces_spares)
-		kfree(spaces_spare[--spaces_spares]);
+	unsigned int i;
+
+	for (i = 0; i < MAPPINGS_SPARES; i++)
+		kfree(spaces_spare[i]);
 }
 
 /* Unlink what is dead, and everything of @tables. */
@@ -239,16 +302,20 @@ static void spaces_unlink(const struct stacktap_tables *tables)
 	struct hlist_node *next;
 	unsigned int i;
 
-	for (i = 0; i < ARRAY_SIZE(spaces); i++) {
-		if (hlist_empty(&spaces[i]))
+	for (i = 0; spaces && i < MAPPINGS_MAX_SPACES; i++) {
+		struct spaces_chain *chain = &spaces[i];
+
+		if (i % 1024 == 1023)
+			cond_resched();
+		/* of @tables none may be left, and a fork may be about to bring one: see there */
+		if (!tables && hlist_empty(&chain->head))
 			continue;
-		raw_spin_lock(&spaces_lock);
-		hlist_for_each_entry_safe(space, next, &spaces[i], node)
+		raw_spin_lock(&chain->lock);
+		hlist_for_each_entry_safe(space, next, &chain->head, node)
 			/* without users it never gets one again */
 			if (!atomic_read(&space->mm->mm_users) || space->list->tables == tables)
 				space_unlink(space);
-		raw_spin_unlock(&spaces_lock);
-		cond_resched();
+		raw_spin_unlock(&chain->lock);
 	}
 }
 
@@ -258,7 +325,7 @@ static void mappings_reap(const struct stacktap_tables *tables)
 	struct llist_node *dead;
 
 	lockdep_assert_held(&mappings_lock);
-	WRITE_ONCE(spaces_added, 0);
+	atomic_set(&spaces_added, 0);
 	spaces_unlink(tables);
 	dead = llist_del_all(&mappings_dead);
 	if (!dead)
@@ -271,12 +338,12 @@ static void mappings_reap(const struct stacktap_tables *tables)
 static void mappings_sweep_run(struct work_struct *work)
 {
 	/* before the grace period as well: forks go on meanwhile */
-	if (READ_ONCE(spaces_count))
+	if (atomic_read(&spaces_count))
 		spaces_refill();
 	mutex_lock(&mappings_lock);
 	mappings_reap(NULL);
 	mutex_unlock(&mappings_lock);
-	if (!READ_ONCE(spaces_count))
+	if (!atomic_read(&spaces_count))
 		return;
 	spaces_refill();
 	queue_delayed_work(mappings_queue, &mappings_sweep_work, HZ);
@@ -287,40 +354,79 @@ static void mappings_sweep_soon(void)
 	mod_delayed_work(mappings_queue, &mappings_sweep_work, 0);
 }
 
+/* Whether the child got it, or had one. */
+static bool space_inherit(const struct stacktap_space *space, struct mm_struct *to)
+{
+	struct stacktap_tables *tables = space->list->tables;
+	struct spaces_chain *chain = space_chain(to);
+	struct stacktap_space *child;
+
+	if (!spaces_reserve())
+		return false;
+	child = spaces_take_spare();
+	if (!child)
+		goto err_count;
+	if (list_charge(tables, sizeof(*child)))
+		goto err_child;
+	mmgrab(to);
+	/* as long as the parent's is in a chain, or was in this grace period, it has a reference */
+	refcount_inc(&space->list->refs);
+	child->mm = to;
+	child->list = space->list;
+
+	raw_spin_lock(&chain->lock);
+	/*
+	 * mappings_close() sets this and then takes the lock of each chain: it finds ours, or we see
+	 * it. And the child is known before this runs: user space may have given it a list.
+	 */
+	if (READ_ONCE(tables->closed) || space_find(tables, to)) {
+		raw_spin_unlock(&chain->lock);
+		/* not the last ones: the parent's list and the child are there as long as this runs */
+		refcount_dec(&space->list->refs);
+		mmdrop(to);
+		list_uncharge(tables, sizeof(*child));
+		spaces_return_spare(child);
+		atomic_dec(&spaces_count);
+		return true;
+	}
+	space_link(child);
+	raw_spin_unlock(&chain->lock);
+	atomic_inc(&spaces_added);
+	return true;
+
+err_child:
+	spaces_return_spare(child);
+err_count:
+	atomic_dec(&spaces_count);
+	return false;
+}
+
 void mappings_inherit(const struct mm_struct *from, struct mm_struct *to)
 {
-	struct stacktap_space *space, *child;
-	struct stacktap_tables *tables;
-	bool soon = false;
+	struct stacktap_space *space;
+	bool soon = false, found = false;
+	struct spaces_chain *chain;
 
-	if (!READ_ONCE(spaces_count))
+	/* pairs with spaces_create() */
+	if (!atomic_read(&spaces_count) || !smp_load_acquire(&spaces))
 		return;
-	raw_spin_lock(&spaces_lock);
+	rcu_read_lock();
+	chain = space_chain(from);
 	/* new ones come at the head of their chain: if it is the same one, they are behind us */
-	hlist_for_each_entry(space, space_chain(from), node) {
+	hlist_for_each_entry_rcu(space, &chain->head, node) {
 		if (space->mm != from)
 			continue;
-		tables = space->list->tables;
-		/* the child is known before this runs: user space may have given it a list */
-		if (tables->closed || space_find(tables, to))
+		found = true;
+		if (space_inherit(space, to))
 			continue;
-		if (!spaces_spares || spaces_count >= MAPPINGS_MAX_SPACES ||
-		    list_charge(tables, sizeof(*child))) {
-			atomic64_inc(&tables->lists_refused);
-			soon = true;
-			continue;
-		}
-		child = spaces_spare[--spaces_spares];
-		mmgrab(to);
-		refcount_inc(&space->list->refs);
-		child->mm = to;
-		child->list = space->list;
-		space_link(child);
-		WRITE_ONCE(spaces_added, spaces_added + 1);
+		atomic64_inc(&space->list->tables->lists_refused);
+		soon = true;
 	}
-	soon |= spaces_added >= MAPPINGS_SWEEP_ADDED + spaces_count / 4 ||
-		spaces_spares < MAPPINGS_SPARES / 2;
-	raw_spin_unlock(&spaces_lock);
+	rcu_read_unlock();
+	if (found)
+		soon |= atomic_read(&spaces_added) >=
+				MAPPINGS_SWEEP_ADDED + atomic_read(&spaces_count) / 4 ||
+			atomic_read(&spaces_spares) < MAPPINGS_SPARES / 2;
 	if (soon)
 		mappings_sweep_soon();
 }
@@ -394,12 +500,32 @@ static int image_grab(const struct stacktap_mappings_set *set, struct mm_struct 
 	return err;
 }
 
+static int spaces_create(void)
+{
+	struct spaces_chain *chains;
+	unsigned int i;
+
+	lockdep_assert_held(&mappings_lock);
+	if (spaces)
+		return 0;
+	chains = kvcalloc(MAPPINGS_MAX_SPACES, sizeof(*chains),
+			  GFP_KERNEL | __GFP_NORETRY | __GFP_NOWARN);
+	if (!chains)
+		return -ENOMEM;
+	for (i = 0; i < MAPPINGS_MAX_SPACES; i++)
+		raw_spin_lock_init(&chains[i].lock);
+	/* walks look for lists of sessions that have none */
+	smp_store_release(&spaces, chains);
+	return 0;
+}
+
 static int mappings_probe(struct stacktap_tables *tables)
 {
-	int err = 0;
+	int err;
 
 	mutex_lock(&mappings_lock);
-	if (!tables->probing)
+	err = spaces_create();
+	if (!err && !tables->probing)
 		err = probe_hold_fork();
 	if (!err)
 		tables->probing = true;
@@ -413,11 +539,11 @@ static int space_create(struct stacktap_tables *tables, const struct stacktap_ma
 	struct stacktap_space *space;
 	int err;
 
-	if (READ_ONCE(spaces_count) >= MAPPINGS_MAX_SPACES)
+	if (!spaces_reserve())
 		return -ENFILE;
 	err = list_charge(tables, sizeof(*space));
 	if (err)
-		return err;
+		goto err_count;
 	err = -ENOMEM;
 	space = kmalloc(sizeof(*space), MAPPINGS_GFP);
 	if (!space)
@@ -432,12 +558,15 @@ err_space:
 	kfree(space);
 err_charge:
 	list_uncharge(tables, sizeof(*space));
+err_count:
+	atomic_dec(&spaces_count);
 	return err;
 }
 
 int mappings_set(struct stacktap_tables *tables, const struct stacktap_mappings_set *set)
 {
 	struct stacktap_space *space = NULL, *old;
+	struct spaces_chain *chain;
 	struct mm_struct *mm;
 	int err;
 
@@ -468,24 +597,20 @@ int mappings_set(struct stacktap_tables *tables, const struct stacktap_mappings_
 	if (space)
 		space->mm = mm;
 
-	raw_spin_lock(&spaces_lock);
+	chain = space_chain(mm);
+	raw_spin_lock(&chain->lock);
 	old = space_find(tables, mm);
-	if (space && !old && spaces_count >= MAPPINGS_MAX_SPACES) {
-		raw_spin_unlock(&spaces_lock);
-		mmdrop(mm);
-		err = -ENFILE;
-		goto err_space;
-	}
 	/* the new one is found before the old one until that is gone */
 	if (space)
 		space_link(space);
 	if (old)
 		space_unlink(old);
-	raw_spin_unlock(&spaces_lock);
+	raw_spin_unlock(&chain->lock);
 	if (!space)
 		mmdrop(mm);
 	/* whatever there is to do or comes to be done: the work item goes on by itself from here */
-	queue_delayed_work(mappings_queue, &mappings_sweep_work, spaces_spares ? HZ : 0);
+	queue_delayed_work(mappings_queue, &mappings_sweep_work,
+			   atomic_read(&spaces_spares) ? HZ : 0);
 	return 0;
 
 err_space:
@@ -493,26 +618,31 @@ err_space:
 		list_put(space->list);
 		list_uncharge(tables, sizeof(*space));
 		kfree(space);
+		atomic_dec(&spaces_count);
 	}
 	return err;
 }
 
-void mappings_close(struct stacktap_tables *tables)
+void mappings_forget(struct stacktap_tables *tables)
 {
-	raw_spin_lock(&spaces_lock);
-	tables->closed = true;
-	raw_spin_unlock(&spaces_lock);
-
 	mutex_lock(&mappings_lock);
 	mappings_reap(tables);
 	mutex_unlock(&mappings_lock);
-	if (tables->probing)
-		probe_drop_fork();
+}
+
+void mappings_close(struct stacktap_tables *tables)
+{
+	/* before the locks of the chains, see space_inherit() */
+	WRITE_ONCE(tables->closed, true);
+	if (!tables->probing)
+		return;
+	mappings_forget(tables);
+	probe_drop_fork();
 }
 
 void mappings_sum(u32 *ret_lists, u64 *ret_bytes)
 {
-	*ret_lists = READ_ONCE(spaces_count);
+	*ret_lists = atomic_read(&spaces_count);
 	*ret_bytes = atomic_long_read(&mappings_bytes);
 }
 
@@ -526,5 +656,8 @@ void mappings_exit(void)
 {
 	cancel_delayed_work_sync(&mappings_sweep_work);
 	destroy_workqueue(mappings_queue);
+	/* spare ones that were too many */
+	mappings_forget(NULL);
 	spaces_drain();
+	kvfree(spaces);
 }

@@ -35,6 +35,8 @@ const struct stacktap_list *mappings_find(const struct stacktap_tables *tables,
 int mappings_set(struct stacktap_tables *tables, const struct stacktap_mappings_set *set);
 /* Fills in what @image->tgid runs. */
 int mappings_image(struct stacktap_image *image);
+/* All of a session's lists go. */
+void mappings_forget(struct stacktap_tables *tables);
 /* No walk looks for this session's lists any more. */
 void mappings_close(struct stacktap_tables *tables);
 

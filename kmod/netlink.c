@@ -81,17 +81,22 @@ static int netlink_get_session(struct sk_buff *skb, struct genl_info *info)
 {
 	struct stacktap_session *session;
 	struct sk_buff *reply;
+	bool partial = false;
 	void *header;
 	int err = netlink_acquire(skb, info->attrs, info->extack, &session);
 
 	if (err)
 		return err;
 	err = -ENOMEM;
-	reply = genlmsg_new(REPORT_MAX_BYTES, GFP_KERNEL);
+	reply = genlmsg_new(report_session_bytes(session), GFP_KERNEL | __GFP_NOWARN);
+	if (!reply) {
+		partial = true;
+		reply = genlmsg_new(REPORT_MAX_BYTES, GFP_KERNEL);
+	}
 	if (!reply)
 		goto out;
 	header = genlmsg_put_reply(reply, info, &netlink_family, 0, STACKTAP_CMD_GET_SESSION);
-	err = header ? report_session(reply, session) : -EMSGSIZE;
+	err = header ? report_session(reply, session, partial) : -EMSGSIZE;
 	if (err) {
 		nlmsg_free(reply);
 		goto out;
@@ -119,24 +124,34 @@ static void *netlink_put_header(struct sk_buff *skb, struct netlink_callback *cb
 	return header;
 }
 
+static int netlink_put_session(struct sk_buff *skb, struct netlink_callback *cb,
+			       struct stacktap_session *session)
+{
+	void *header = netlink_put_header(skb, cb, STACKTAP_CMD_GET_SESSION);
+	/* in the next datagram there may be room for all of it, but not in one that has nothing else */
+	bool is_first = header && nlmsg_hdr(skb) == header - GENL_HDRLEN - NLMSG_HDRLEN;
+	int err = header ? report_session(skb, session, false) : -EMSGSIZE;
+
+	if (err && is_first)
+		err = report_session(skb, session, true);
+	if (!err)
+		genlmsg_end(skb, header);
+	else if (header)
+		genlmsg_cancel(skb, header);
+	return err;
+}
+
 /* cb->args[0]: the lowest id that is still to come */
 static int netlink_put_sessions(struct sk_buff *skb, struct netlink_callback *cb)
 {
 	struct stacktap_session *session;
-	void *header;
 	int err = 0;
 
 	cb->seq = session_list_generation();
 	while (!err && (session = session_get_from(cb->args[0]))) {
 		mutex_lock(&session->lock);
-		if (!session->dead) {
-			header = netlink_put_header(skb, cb, STACKTAP_CMD_GET_SESSION);
-			err = header ? report_session(skb, session) : -EMSGSIZE;
-			if (!err)
-				genlmsg_end(skb, header);
-			else if (header)
-				genlmsg_cancel(skb, header);
-		}
+		if (!session->dead)
+			err = netlink_put_session(skb, cb, session);
 		if (!err)
 			cb->args[0] = session->id + 1;
 		netlink_release(session);

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include <linux/mutex.h>
+#include <linux/preempt.h>
 #include <linux/string.h>
 #include <linux/tracepoint.h>
 #include <trace/events/sched.h>
 
+#include "capture.h"
+#include "ceiling.h"
 #include "compat/compat.h"
 #include "defer.h"
 #include "mappings.h"
 #include "probe.h"
+#include "session.h"
 
 struct probe {
 	const char *name;
@@ -21,15 +25,23 @@ static DEFINE_MUTEX(probe_lock);
 /* Runs with the run queue locked and IRQs off, while the leaving task is still current. */
 static void probe_sched_switch(COMPAT_SCHED_SWITCH_ARGS)
 {
-	defer_run_pending();
+	defer_run_pending(CAPTURE_SWITCH_LIMIT_NS);
 }
 
 /* Runs in the parent before the child is woken for the first time, so both keep their mm. */
 static void probe_sched_process_fork(void *data, struct task_struct *parent,
 				     struct task_struct *child)
 {
-	if (parent->mm && child->mm && parent->mm != child->mm)
-		mappings_inherit(parent->mm, child->mm);
+	u32 began;
+
+	if (!parent->mm || !child->mm || parent->mm == child->mm)
+		return;
+	/* newer kernels call tracepoints with preemption on */
+	preempt_disable();
+	began = cost_ticks();
+	mappings_inherit(parent->mm, child->mm);
+	ceiling_charge_all(cost_ns(began));
+	preempt_enable();
 }
 
 static struct probe probe_switch = { .name = "sched_switch", .callback = probe_sched_switch };

@@ -95,6 +95,7 @@ static void record_cpu(struct stacktap_cpu *cpu, enum stacktap_cpu_state state, 
 {
 	struct stacktap_cpu_record *record = ring_head(cpu->ring);
 	unsigned int nr = READ_ONCE(cpu->session->nr_sources), i, reason;
+	struct stacktap_cpu_more *more = (void *)&record->counts[nr];
 
 	memset(record, 0, size);
 	record_init(&record->header, STACKTAP_RECORD_CPU, 0, size, ktime_get_mono_fast_ns());
@@ -108,8 +109,9 @@ static void record_cpu(struct stacktap_cpu *cpu, enum stacktap_cpu_state state, 
 		counts->recorded = local64_read(&counter->recorded);
 		counts->filtered = local64_read(&counter->filtered);
 		counts->throttled = local64_read(&counter->throttled);
-		for (reason = 0; reason < STACKTAP_LOST_REASONS; reason++)
+		for (reason = 0; reason < ARRAY_SIZE(counts->lost); reason++)
 			counts->lost[reason] = local64_read(&counter->lost[reason]);
+		more[i].lost_budget = local64_read(&counter->lost[STACKTAP_LOST_BUDGET]);
 	}
 	ring_commit(cpu->ring, size);
 }
@@ -117,7 +119,8 @@ static void record_cpu(struct stacktap_cpu *cpu, enum stacktap_cpu_state state, 
 static u32 record_cpu_size(const struct stacktap_cpu *cpu)
 {
 	return sizeof(struct stacktap_cpu_record) +
-	       READ_ONCE(cpu->session->nr_sources) * sizeof(struct stacktap_cpu_counts);
+	       READ_ONCE(cpu->session->nr_sources) * (sizeof(struct stacktap_cpu_counts) +
+						      sizeof(struct stacktap_cpu_more));
 }
 
 static void record_anchor(struct stacktap_cpu *cpu)

@@ -12,7 +12,8 @@ enum {
 			  STACKTAP_MAX_SOURCES * STACKTAP_LOST_REASONS *
 			  sizeof(struct stacktap_lost_entry),
 	RECORD_CPU_MAX = sizeof(struct stacktap_cpu_record) +
-			 STACKTAP_MAX_SOURCES * sizeof(struct stacktap_cpu_counts),
+			 STACKTAP_MAX_SOURCES * (sizeof(struct stacktap_cpu_counts) +
+						 sizeof(struct stacktap_cpu_more)),
 	/* stays free while a session runs, so that its last words fit a ring nobody reads */
 	RECORD_RESERVE = 2 * STACKTAP_MAX_SOURCES * sizeof(struct stacktap_throttle) +
 			 RECORD_LOST_MAX + RECORD_CPU_MAX,

@@ -3,6 +3,7 @@
 #include <net/genetlink.h>
 #include <stacktap/version.h>
 
+#include "ceiling.h"
 #include "device.h"
 #include "idset.h"
 #include "mappings.h"
@@ -15,12 +16,23 @@ static int put_u64(struct sk_buff *skb, int type, u64 value)
 	return nla_put_u64_64bit(skb, type, value, STACKTAP_A_PAD);
 }
 
-/* what is no set of the filter: eight sources and a handful of numbers */
-static_assert(REPORT_MAX_BYTES >= STACKTAP_MAX_TGIDS * sizeof(u32) + NR_CPUS / 8 +
-				  STACKTAP_MAX_COMMS * STACKTAP_COMM_LEN +
-				  STACKTAP_MAX_CGROUPS * sizeof(u64) + 4096);
-/* with the skb's own tail it stays below a power of two, and the nest's length in 16 bits */
-static_assert(REPORT_MAX_BYTES + 1024 <= 65536);
+enum {
+	/* a session but for its filter: eight sources and a handful of numbers */
+	REPORT_SESSION_BYTES = 1024 + STACKTAP_MAX_SOURCES * (STACKTAP_NAME_LEN + 192),
+	/* the filter but for its sets of ids */
+	REPORT_FILTER_BYTES = 64 + NR_CPUS / 8 + STACKTAP_MAX_COMMS * STACKTAP_COMM_LEN +
+			      STACKTAP_MAX_CGROUPS * sizeof(u64),
+	/* a CPU, with two histograms, and each of its counters, with three arrays */
+	REPORT_CPU_BYTES = 512 + 2 * STACKTAP_TIME_BUCKETS * (NLA_HDRLEN + sizeof(u64)),
+	REPORT_COUNTER_BYTES = 256 + (STACKTAP_LOST_REASONS + 2 * STACKTAP_END_REASONS) *
+				     (NLA_HDRLEN + sizeof(u64)),
+};
+
+static_assert(REPORT_SESSION_BYTES + REPORT_FILTER_BYTES <= REPORT_MAX_BYTES);
+static_assert(REPORT_CPU_BYTES + STACKTAP_MAX_SOURCES * REPORT_COUNTER_BYTES <= REPORT_MAX_BYTES);
+/* the length of a nest has 16 bits */
+static_assert(REPORT_SESSION_BYTES + REPORT_FILTER_BYTES + STACKTAP_MAX_TGIDS * sizeof(u32) <
+	      U16_MAX);
 static_assert(STACKTAP_A_PAD == (int)STACKTAP_SRC_PAD);
 static_assert(STACKTAP_A_PAD == (int)STACKTAP_CNT_PAD);
 
@@ -42,7 +54,8 @@ int report_module(struct sk_buff *skb)
 	    put_u64(skb, STACKTAP_A_TABLE_BYTES, sums.bytes) ||
 	    put_u64(skb, STACKTAP_A_TABLE_LIMIT, sums.limit) ||
 	    nla_put_u32(skb, STACKTAP_A_LISTS, lists) ||
-	    put_u64(skb, STACKTAP_A_LIST_BYTES, list_bytes))
+	    put_u64(skb, STACKTAP_A_LIST_BYTES, list_bytes) ||
+	    nla_put_u32(skb, STACKTAP_A_CEILING, ceiling_permille()))
 		return -EMSGSIZE;
 	return 0;
 }
@@ -133,7 +146,25 @@ static int report_cgroups(struct sk_buff *skb, const struct stacktap_filter *fil
 	return 0;
 }
 
-static int report_filter(struct sk_buff *skb, const struct stacktap_filter *filter)
+/* How many ids the sets of @filter have, which may be NULL. */
+static size_t filter_ids(const struct stacktap_filter *filter)
+{
+	if (!filter)
+		return 0;
+	return (filter->tgids ? filter->tgids->nr : 0) + (filter->tids ? filter->tids->nr : 0) +
+	       (filter->uids ? filter->uids->nr : 0);
+}
+
+static int report_id_sets(struct sk_buff *skb, const struct stacktap_filter *filter, bool partial)
+{
+	if (partial && filter_ids(filter))
+		return nla_put_flag(skb, STACKTAP_FILTER_PARTIAL);
+	return report_ids(skb, STACKTAP_FILTER_TGIDS, filter->tgids) ?:
+	       report_ids(skb, STACKTAP_FILTER_TIDS, filter->tids) ?:
+	       report_ids(skb, STACKTAP_FILTER_UIDS, filter->uids);
+}
+
+static int report_filter(struct sk_buff *skb, const struct stacktap_filter *filter, bool partial)
 {
 	struct nlattr *nest = nla_nest_start(skb, STACKTAP_A_FILTER);
 
@@ -141,9 +172,7 @@ static int report_filter(struct sk_buff *skb, const struct stacktap_filter *filt
 		return -EMSGSIZE;
 	if (filter &&
 	    (report_cpus(skb, filter) ||
-	     report_ids(skb, STACKTAP_FILTER_TGIDS, filter->tgids) ||
-	     report_ids(skb, STACKTAP_FILTER_TIDS, filter->tids) ||
-	     report_ids(skb, STACKTAP_FILTER_UIDS, filter->uids) ||
+	     report_id_sets(skb, filter, partial) ||
 	     (filter->nr_comms &&
 	      nla_put(skb, STACKTAP_FILTER_COMMS, filter->nr_comms * STACKTAP_COMM_LEN,
 		      filter->comms)) ||
@@ -201,7 +230,8 @@ static int report_degrading(struct sk_buff *skb, const struct stacktap_session *
 	return 0;
 }
 
-static int report_session_attrs(struct sk_buff *skb, struct stacktap_session *session)
+static int report_session_attrs(struct sk_buff *skb, struct stacktap_session *session,
+				bool partial)
 {
 	u64 ring_bytes = 0, stash = 0;
 	struct nlattr *sources;
@@ -232,6 +262,7 @@ static int report_session_attrs(struct sk_buff *skb, struct stacktap_session *se
 	    put_u64(skb, STACKTAP_A_RING_BYTES, ring_bytes) ||
 	    put_u64(skb, STACKTAP_A_STASH_BYTES, stash) ||
 	    (session->two_phase && nla_put_flag(skb, STACKTAP_A_TWO_PHASE)) ||
+	    nla_put_u32(skb, STACKTAP_A_CEILING, session->ceiling_permille) ||
 	    report_degrading(skb, session) || report_session_tables(skb, &session->tables))
 		return -EMSGSIZE;
 	sources = nla_nest_start(skb, STACKTAP_A_SOURCES);
@@ -241,10 +272,16 @@ static int report_session_attrs(struct sk_buff *skb, struct stacktap_session *se
 		if (report_source(skb, session, i))
 			return -EMSGSIZE;
 	nla_nest_end(skb, sources);
-	return report_filter(skb, session_filter(session));
+	return report_filter(skb, session_filter(session), partial);
 }
 
-int report_session(struct sk_buff *skb, struct stacktap_session *session)
+size_t report_session_bytes(struct stacktap_session *session)
+{
+	return REPORT_SESSION_BYTES + REPORT_FILTER_BYTES +
+	       filter_ids(session_filter(session)) * sizeof(u32);
+}
+
+int report_session(struct sk_buff *skb, struct stacktap_session *session, bool partial)
 {
 	struct nlattr *nest;
 
@@ -252,7 +289,7 @@ int report_session(struct sk_buff *skb, struct stacktap_session *session)
 	nest = nla_nest_start(skb, STACKTAP_A_SESSION);
 	if (!nest)
 		return -EMSGSIZE;
-	if (report_session_attrs(skb, session)) {
+	if (report_session_attrs(skb, session, partial)) {
 		nla_nest_cancel(skb, nest);
 		return -EMSGSIZE;
 	}
@@ -299,11 +336,11 @@ static int report_cost(struct sk_buff *skb, int ns_type, int times_type,
 static int report_counter(struct sk_buff *skb, struct stacktap_counter *counter)
 {
 	struct stacktap_counts counts;
-	u64 enabled_ns, running_ns;
+	u64 enabled_ns, running_ns, times_at;
 	struct nlattr *nest;
 
 	stats_read(counter, &counts);
-	counter_read_times(counter, &enabled_ns, &running_ns);
+	counter_last_times(counter, &enabled_ns, &running_ns, &times_at);
 	nest = nla_nest_start(skb, STACKTAP_A_COUNTS);
 	if (!nest ||
 	    nla_put_u32(skb, STACKTAP_CNT_SRC_ID, counter->index) ||
@@ -318,11 +355,13 @@ static int report_counter(struct sk_buff *skb, struct stacktap_counter *counter)
 	    report_array(skb, STACKTAP_CNT_LOST, counts.lost, STACKTAP_LOST_REASONS) ||
 	    put_u64(skb, STACKTAP_CNT_ENABLED_NS, enabled_ns) ||
 	    put_u64(skb, STACKTAP_CNT_RUNNING_NS, running_ns) ||
+	    put_u64(skb, STACKTAP_CNT_TIMES_AT, times_at) ||
 	    put_u64(skb, STACKTAP_CNT_MOVED, counts.moved) ||
 	    put_u64(skb, STACKTAP_CNT_STALE, counts.stale) ||
 	    put_u64(skb, STACKTAP_CNT_STALLED, counter->stalled) ||
 	    nla_put_u32(skb, STACKTAP_CNT_SHARE, counter->share.percent) ||
 	    put_u64(skb, STACKTAP_CNT_MULTIPLEXED, counter->multiplexed) ||
+	    put_u64(skb, STACKTAP_CNT_RAISES, local64_read(&counter->raises)) ||
 	    report_array(skb, STACKTAP_CNT_KERNEL_END, counts.kernel_end, STACKTAP_END_REASONS) ||
 	    report_array(skb, STACKTAP_CNT_USER_END, counts.user_end, STACKTAP_END_REASONS))
 		return -EMSGSIZE;

@@ -2,24 +2,27 @@
 #ifndef STACKTAP_KMOD_REPORT_H
 #define STACKTAP_KMOD_REPORT_H
 
-#include "session.h"
+#include <linux/skbuff.h>
 
-struct sk_buff;
+#include "session.h"
 
 /*
  * Objects as netlink attributes. 0, or -EMSGSIZE with nothing left in the message. Callers hold
  * session->lock.
  */
 int report_module(struct sk_buff *skb);
-int report_session(struct sk_buff *skb, struct stacktap_session *session);
+/* @partial: without the sets of ids of its filter. */
+int report_session(struct sk_buff *skb, struct stacktap_session *session, bool partial);
+/* What report_session() needs at most when it is not partial. */
+size_t report_session_bytes(struct stacktap_session *session);
 int report_cpu(struct sk_buff *skb, struct stacktap_session *session, struct stacktap_cpu *cpu);
 /* These need no lock. The attributes of the second one's nest are index + 1. */
 int report_table(struct sk_buff *skb, const struct stacktap_table_info *info);
 int report_array(struct sk_buff *skb, int type, const u64 *values, unsigned int nr);
 
 enum {
-	/* a session with a full tgid filter, and eight sources on a CPU, with room to spare */
-	REPORT_MAX_BYTES = 57344,
+	/* two small pages: eight sources on a CPU, or a session but for its sets of ids */
+	REPORT_MAX_BYTES = SKB_WITH_OVERHEAD(8192) - 64,
 };
 
 #endif /* STACKTAP_KMOD_REPORT_H */

@@ -5,6 +5,7 @@
 #include <linux/slab.h>
 #include <net/netlink.h>
 
+#include "ceiling.h"
 #include "compat/compat.h"
 #include "control.h"
 #include "degrade.h"
@@ -48,12 +49,14 @@ const struct nla_policy request_policy[STACKTAP_A_MAX + 1] = {
 	[STACKTAP_A_SLICE_EVERY] = { .type = NLA_U32 },
 	[STACKTAP_A_SLICE_MAX_BYTES] = NLA_POLICY_FULL_RANGE(NLA_U32, &slice_range),
 	[STACKTAP_A_BUDGET_NS] = { .type = NLA_U32 },
+	[STACKTAP_A_CEILING] = NLA_POLICY_MAX(NLA_U32, CEILING_WHOLE_CPU),
 };
 
 struct request {
 	struct stacktap_source sources[STACKTAP_MAX_SOURCES];
 	unsigned int nr_sources;
 	unsigned long changed;		/* bits of sources, in a running session */
+	struct stacktap_source old[STACKTAP_MAX_SOURCES]; /* what these were */
 	struct stacktap_filter *filter;
 };
 
@@ -150,12 +153,55 @@ static int request_sources(struct request *request, struct stacktap_session *ses
 	return 0;
 }
 
-static int request_apply(struct request *request, struct stacktap_session *session,
-			 struct nlattr **attrs, struct netlink_ext_ack *extack)
+/* Take back the first @nr; the values were good before. */
+static void request_undo_rates(struct request *request, struct stacktap_session *session,
+			       unsigned int nr)
+{
+	unsigned int i;
+
+	for (i = 0; i < nr; i++)
+		if (request->changed & BIT(i))
+			control_set_rate(session, i, &request->old[i], NULL);
+}
+
+static int request_apply_rates(struct request *request, struct stacktap_session *session,
+			       struct netlink_ext_ack *extack)
 {
 	unsigned int i;
 	int err;
 
+	memcpy(request->old, session->sources, sizeof(request->old));
+	for (i = 0; i < session->nr_sources; i++) {
+		if (!(request->changed & BIT(i)))
+			continue;
+		err = control_set_rate(session, i, &request->sources[i], extack);
+		if (err) {
+			request_undo_rates(request, session, i);
+			return err;
+		}
+	}
+	return 0;
+}
+
+/* What can fail comes first. */
+static int request_apply(struct request *request, struct stacktap_session *session,
+			 struct nlattr **attrs, struct netlink_ext_ack *extack)
+{
+	int err;
+
+	err = request_apply_rates(request, session, extack);
+	if (err)
+		return err;
+	if (attrs[STACKTAP_A_FILTER]) {
+		struct stacktap_filter *filter = request->filter;
+
+		request->filter = NULL;
+		err = control_set_filter(session, filter, extack);
+		if (err) {
+			request_undo_rates(request, session, session->nr_sources);
+			return err;
+		}
+	}
 	if (attrs[STACKTAP_A_USER_FRAMES])
 		session->user_frames = nla_get_u32(attrs[STACKTAP_A_USER_FRAMES]);
 	if (attrs[STACKTAP_A_WALK_LIMIT_NS])
@@ -170,24 +216,10 @@ static int request_apply(struct request *request, struct stacktap_session *sessi
 		session->slice_max_bytes = nla_get_u32(attrs[STACKTAP_A_SLICE_MAX_BYTES]);
 	if (attrs[STACKTAP_A_SOURCES] && session->state != STACKTAP_STATE_RUNNING)
 		control_set_sources(session, request->sources, request->nr_sources);
-
-	for (i = 0; i < session->nr_sources; i++) {
-		if (!(request->changed & BIT(i)))
-			continue;
-		err = control_set_rate(session, i, &request->sources[i], extack);
-		if (err)
-			return err;
-	}
-	if (attrs[STACKTAP_A_FILTER]) {
-		struct stacktap_filter *filter = request->filter;
-
-		request->filter = NULL;
-		err = control_set_filter(session, filter, extack);
-		if (err)
-			return err;
-	}
 	if (attrs[STACKTAP_A_BUDGET_NS])
 		degrade_set_budget(session, nla_get_u32(attrs[STACKTAP_A_BUDGET_NS]));
+	if (attrs[STACKTAP_A_CEILING])
+		ceiling_set(session, nla_get_u32(attrs[STACKTAP_A_CEILING]));
 	return 0;
 }
 

@@ -11,7 +11,7 @@ struct stacktap_session;
 extern const struct nla_policy request_policy[STACKTAP_A_MAX + 1];
 extern const struct nla_policy request_filter_policy[STACKTAP_FILTER_ATTR_MAX + 1];
 
-/* SET_SESSION: nothing changes unless all of it is valid. Caller holds session->lock. */
+/* SET_SESSION: all of it or nothing. Caller holds session->lock. */
 int request_set(struct stacktap_session *session, struct nlattr **attrs,
 		struct netlink_ext_ack *extack);
 

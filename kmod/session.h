@@ -10,6 +10,7 @@
 #include <linux/stacktap.h>
 #include <linux/wait.h>
 #include <linux/workqueue.h>
+#include <stacktap/ceiling.h>
 #include <stacktap/degrade.h>
 
 #include "cpu.h"
@@ -74,6 +75,7 @@ struct stacktap_session {
 	u32 slice_max_bytes;	/* where the stack's extent is known */
 	u32 slice_every;
 	u32 kernel_frames;	/* moves while armed */
+	struct ceiling_rate ceiling; /* of its own; moves while armed */
 	struct stacktap_filter __rcu *filter;
 	cpumask_var_t online;	/* set and cleared by the hotplug callbacks */
 	cpumask_var_t seen;	/* ever online in this session's life */
@@ -87,6 +89,7 @@ struct stacktap_session {
 
 	/* degrade.c; by @lock, but for events.c's look at the step */
 	u32 budget_ns;		/* 0: none */
+	u32 ceiling_permille;	/* what @ceiling is made of */
 	struct degrade degrade;
 	u64 degradations;	/* steps ever taken */
 	u64 rates_refused;	/* times that perf did not let a counter follow */

@@ -15,7 +15,7 @@ enum {
 
 void share_restart(struct stacktap_counter *counter)
 {
-	/* what earlier events of this counter had: counter_read_times() adds to it */
+	/* what earlier events of this counter had: counter_read() adds to it */
 	counter->share = (struct stacktap_share) {
 		.enabled_ns = counter->enabled_ns,
 		.running_ns = counter->running_ns,
@@ -31,7 +31,9 @@ void share_look(struct stacktap_counter *counter, u64 busy_ns)
 
 	if (!was_divided && busy_ns - share->busy_ns < SHARE_BUSY_NS)
 		return;
-	counter_read_times(counter, &enabled, &running);
+	counter_read(counter);
+	enabled = counter->seen_enabled_ns;
+	running = counter->seen_running_ns;
 	if (enabled - share->enabled_ns < SHARE_MIN_NS)
 		return;
 	share->percent = div64_u64(100 * (running - share->running_ns),

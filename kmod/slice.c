@@ -106,7 +106,7 @@ static bool slice_take_share(struct stacktap_slices *slices, u64 now)
 {
 	unsigned int i = hash_ptr(current->mm, ilog2(SLICE_SPACES));
 
-	/* times of one CPU do not always ascend: a long drain counts from its beginning */
+	/* times of one CPU do not always ascend: this clock may step back by a little */
 	if ((s64)(now - slices->spaces[i].since) >= SLICE_SPACE_NS) {
 		slices->spaces[i].since = now;
 		slices->spaces[i].count = 0;
@@ -172,7 +172,8 @@ static struct stacktap_section *slice_put_regs(struct stacktap_section *section,
 	return (void *)&regs->regs[REGISTERS_COUNT];
 }
 
-u32 slice_append(struct stacktap_cpu *cpu, void *sample, u32 size, s64 space, u64 now)
+u32 slice_append(struct stacktap_cpu *cpu, void *sample, u32 size, s64 space, u64 now,
+		 u32 limit_ns)
 {
 	const struct stacktap_session *session = cpu->session;
 	struct stacktap_slices *slices = &cpu->slices;
@@ -198,7 +199,7 @@ u32 slice_append(struct stacktap_cpu *cpu, void *sample, u32 size, s64 space, u6
 	section->kind = STACKTAP_SECTION_STACK_SLICE;
 	*(u64 *)(section + 1) = slice.address;
 	pagefault_disable();
-	slice_copy(&slice, (u64 *)(section + 1) + 1, now, session->walk_limit_ns);
+	slice_copy(&slice, (u64 *)(section + 1) + 1, now, limit_ns);
 	pagefault_enable();
 	section->flags = slice.end;
 	section->len = sizeof(u64) + slice.bytes;

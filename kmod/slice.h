@@ -42,6 +42,7 @@ struct stacktap_slices {
  * the ring's @space. Returns their size, 0 when they are refused. Caller: user_walk() just walked
  * the stack of current, from @now on.
  */
-u32 slice_append(struct stacktap_cpu *cpu, void *sample, u32 size, s64 space, u64 now);
+u32 slice_append(struct stacktap_cpu *cpu, void *sample, u32 size, s64 space, u64 now,
+		 u32 limit_ns);
 
 #endif /* STACKTAP_KMOD_SLICE_H */

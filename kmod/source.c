@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include <linux/cpumask.h>
+#include <linux/ktime.h>
 #include <linux/netlink.h>
 #include <linux/perf_event.h>
 
@@ -124,6 +125,11 @@ int source_check(const struct stacktap_source *source, struct netlink_ext_ack *e
 		NL_SET_ERR_MSG(extack, "the dummy event never overflows");
 		return -EINVAL;
 	}
+	/* their registers are of two instants: docs/precise.md */
+	if (source->flags & STACKTAP_SRC_PRECISE_MASK) {
+		NL_SET_ERR_MSG(extack, "precise events are not supported");
+		return -EOPNOTSUPP;
+	}
 	if (source->type >= PERF_TYPE_MAX) {
 		int err = source_check_pmu(source->type, extack);
 
@@ -175,15 +181,11 @@ static struct perf_event *counter_event_create(struct stacktap_counter *counter,
 		.exclude_hv = 1,
 		.exclude_user = !!(source->flags & STACKTAP_SRC_EXCLUDE_USER),
 		.exclude_kernel = !!(source->flags & STACKTAP_SRC_EXCLUDE_KERNEL),
-		/* keeps Intel's PEBS from batching records, which would fake time and registers */
-		.wakeup_events = 1,
 	};
 
 	if (type == source->type && config == source->config) {
 		attr.config1 = source->config1;
 		attr.config2 = source->config2;
-		attr.precise_ip = (source->flags & STACKTAP_SRC_PRECISE_MASK) >>
-				  STACKTAP_SRC_PRECISE_SHIFT;
 	}
 	if (period) {
 		attr.sample_period = period;
@@ -243,27 +245,49 @@ int counter_create(struct stacktap_counter *counter, const struct stacktap_sourc
 	counter->rate_hz = slow.rate_hz;
 	counter->rate_shift = shift;
 	counter->fallback_errno = fallback_errno;
+	counter->raised = 0;
 	counter->clock = source_is_clock(type, config);
 	counter->context = counter->clock ? STACKTAP_CONTEXT_HRTIMER :
 			   type == PERF_TYPE_SOFTWARE ? STACKTAP_CONTEXT_TASK :
 			   STACKTAP_CONTEXT_IRQ;
 	counter->one_phase = type == PERF_TYPE_SOFTWARE && !two_phase;
+	pace_begin(&counter->pace, event, period,
+		   counter->clock ? PACE_CLOCK :
+		   type == PERF_TYPE_SOFTWARE ? PACE_SOFTWARE : PACE_COUNTER,
+		   !(source->flags & STACKTAP_SRC_NO_JITTER), counter->index);
 	counter->event = event;
 	return 0;
+}
+
+void counter_enable(struct stacktap_counter *counter)
+{
+	counter->enabled_at = ktime_get_mono_fast_ns();
+	perf_event_enable(counter->event);
+}
+
+u64 counter_read(struct stacktap_counter *counter)
+{
+	u64 enabled, running, count;
+
+	lockdep_assert_held(&counter->cpu->session->lock);
+	count = perf_event_read_value(counter->event, &enabled, &running);
+	counter->seen_enabled_ns = counter->enabled_ns + enabled;
+	counter->seen_running_ns = counter->running_ns + running;
+	counter->seen_at = ktime_get_mono_fast_ns();
+	return count;
 }
 
 void counter_release(struct stacktap_counter *counter)
 {
 	struct perf_event *event = counter->event;
-	u64 enabled, running;
 
 	lockdep_assert_held(&counter->cpu->session->lock);
 	if (!event)
 		return;
 	perf_event_disable(event);
-	perf_event_read_value(event, &enabled, &running);
-	counter->enabled_ns += enabled;
-	counter->running_ns += running;
+	counter_read(counter);
+	counter->enabled_ns = counter->seen_enabled_ns;
+	counter->running_ns = counter->seen_running_ns;
 	/* first, so that who finds it in an NMI is waited for before it is freed */
 	WRITE_ONCE(counter->event, NULL);
 	perf_event_release_kernel(event);
@@ -276,13 +300,33 @@ int counter_set_period(struct stacktap_counter *counter, const struct stacktap_s
 	const struct stacktap_source slow = source_slow(source, shift);
 	u64 period = counter->fallback_errno ? source_fallback_period(&slow, shift) :
 					       source_period(&slow);
+	u32 raised = counter->rate_shift + READ_ONCE(counter->raised);
+	u64 old = counter->period;
 	int err;
 
 	lockdep_assert_held(&counter->cpu->session->lock);
+	/* a step that is smaller than what the handler had to do does not undo the rest of that */
+	raised = shift > counter->rate_shift && raised > shift ? min(raised - shift, 62U) : 0;
+	/* in frequency mode the kernel has taken it back by itself */
+	if (!period)
+		raised = 0;
+	period = period_slow(period, raised);
+	WRITE_ONCE(counter->setting, true);
+	/* pairs with counter_raise(): who sees the new period sees that it is being set */
+	smp_wmb();
+	/* first: what the handler draws by the old one meanwhile would be loaded after the new one */
+	WRITE_ONCE(counter->period, period);
+	/* perf sets it on the counter's own CPU, thus between two handlers */
 	err = perf_event_period(counter->event, period ?: slow.rate_hz);
 	if (err)
+		WRITE_ONCE(counter->period, old);
+	else
+		WRITE_ONCE(counter->raised, raised);
+	/* likewise: who sees that it is set sees the period */
+	smp_wmb();
+	WRITE_ONCE(counter->setting, false);
+	if (err)
 		return err;
-	counter->period = period;
 	counter->rate_hz = slow.rate_hz;
 	counter->rate_shift = shift;
 	/* what it counted so far was counted by another period */
@@ -290,13 +334,28 @@ int counter_set_period(struct stacktap_counter *counter, const struct stacktap_s
 	return 0;
 }
 
-void counter_read_times(struct stacktap_counter *counter, u64 *ret_enabled, u64 *ret_running)
+void counter_rearm(struct stacktap_counter *counter)
 {
-	u64 enabled = 0, running = 0;
+	perf_event_disable(counter->event);
+	pace_rearm(&counter->pace, counter->event, counter->period);
+	perf_event_enable(counter->event);
+}
+
+void counter_last_times(struct stacktap_counter *counter, u64 *ret_enabled, u64 *ret_running,
+			u64 *ret_at)
+{
+	u64 now;
 
 	lockdep_assert_held(&counter->cpu->session->lock);
-	if (counter->event)
-		perf_event_read_value(counter->event, &enabled, &running);
-	*ret_enabled = counter->enabled_ns + enabled;
-	*ret_running = counter->running_ns + running;
+	*ret_enabled = counter->seen_enabled_ns;
+	*ret_running = counter->seen_running_ns;
+	*ret_at = counter->seen_at;
+	/* hardware's take turns; software's never do, so for them our own clock tells */
+	if (!counter->event || counter->type != PERF_TYPE_SOFTWARE ||
+	    counter->hotplug_seq != READ_ONCE(counter->cpu->hotplug_seq))
+		return;
+	now = ktime_get_mono_fast_ns();
+	*ret_enabled = counter->enabled_ns + now - counter->enabled_at;
+	*ret_running = counter->running_ns + now - counter->enabled_at;
+	*ret_at = now;
 }

@@ -40,6 +40,14 @@ int counter_create(struct stacktap_counter *counter, const struct stacktap_sourc
 void counter_release(struct stacktap_counter *counter);
 /* Make a live event follow a change of period or rate. */
 int counter_set_period(struct stacktap_counter *counter, const struct stacktap_source *source);
-void counter_read_times(struct stacktap_counter *counter, u64 *ret_enabled, u64 *ret_running);
+/* @counter's event begins to count. */
+void counter_enable(struct stacktap_counter *counter);
+/* Re-arm a live event that overflows no more, with a whole period; those to come are drawn anew. */
+void counter_rearm(struct stacktap_counter *counter);
+/* What @counter's event has counted. Interrupts its CPU, and notes the times on that occasion. */
+u64 counter_read(struct stacktap_counter *counter);
+/* The times as they are known, of counter->seen_at at the latest for hardware; interrupts nobody. */
+void counter_last_times(struct stacktap_counter *counter, u64 *ret_enabled, u64 *ret_running,
+			u64 *ret_at);
 
 #endif /* STACKTAP_KMOD_SOURCE_H */

@@ -16,32 +16,37 @@ struct stack_frame {
 
 /*
  * The unwinder of the kernel itself is not exported and not built for NMI. The walk is bounded by
- * the task's stack, or by the block that holds the first frame (the IRQ stack and others, which no
- * module can name), with one way from there to the task's stack. Reads cannot fault fatally, so a
- * wrong bound costs a wrong frame, not the machine.
+ * the task's stack, or by the block that holds the stack pointer (the IRQ stack and others, which no
+ * module can name, all as large and as aligned), with one way from there to the task's stack. The
+ * frame pointer names no block: code may have it hold anything, an address of a device's registers
+ * too, whose reads do not fault but have effects.
  */
 void stack_walk_kernel(struct pt_regs *regs, struct stacktap_stack *stack)
 {
 	unsigned long task_low = (unsigned long)task_stack_page(current);
 	unsigned long task_high = task_low + THREAD_SIZE;
 	unsigned long final = compat_final_frame(current);
-	unsigned long fp = regs->regs[29];
+	unsigned long fp = regs->regs[29], sp = regs->sp;
 	unsigned long low, high;
 	struct stack_frame frame;
 
 	stack->ips[stack->nr++] = compat_strip_kernel_pac(regs->pc);
-	if (fp >= task_low && fp < task_high) {
-		low = task_low;
+	low = sp;
+	if (sp >= task_low && sp < task_high) {
 		high = task_high;
 	} else {
-		low = round_down(fp, THREAD_SIZE);
-		high = low + THREAD_SIZE;
+		/* an empty stack's pointer is at its end, and the block is empty as well then */
+		high = round_up(sp, THREAD_SIZE);
+		if (fp >= task_low && fp < task_high) {
+			low = task_low;
+			high = task_high;
+		}
 	}
 
 	stack->end = STACKTAP_END_BAD_FRAME;
 	pagefault_disable();
 	while (fp != final) {
-		if (fp % sizeof(long) || fp < low || fp > high - sizeof(frame) ||
+		if (fp % sizeof(long) || fp < low || fp >= high || high - fp < sizeof(frame) ||
 		    !is_ttbr1_addr(fp))
 			goto out;
 		if (stack->nr >= stack->max) {

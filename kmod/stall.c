@@ -31,7 +31,7 @@ static u64 stall_busy_ns(unsigned int cpu)
 static bool counter_stalled(struct stacktap_counter *counter, u64 busy_ns)
 {
 	struct stacktap_stall *stall = &counter->stall;
-	u64 calls = local64_read(&counter->calls), enabled, running, count;
+	u64 calls = local64_read(&counter->calls), count;
 
 	if (calls != stall->calls) {
 		stall->calls = calls;
@@ -42,14 +42,15 @@ static bool counter_stalled(struct stacktap_counter *counter, u64 busy_ns)
 	if (busy_ns - stall->busy_ns < STALL_BUSY_NS)
 		return false;
 	stall->busy_ns = busy_ns;
-	count = perf_event_read_value(counter->event, &enabled, &running);
+	count = counter_read(counter);
 	if (!stall->suspected) {
 		stall->suspected = true;
 		stall->count = count;
 		return false;
 	}
-	/* in frequency mode the kernel's own period, as it is now */
-	return (count - stall->count) / STALL_PERIODS > READ_ONCE(counter->event->hw.sample_period);
+	/* in frequency mode the kernel's own period, as it is now; one that is drawn is below two */
+	return (count - stall->count) / STALL_PERIODS >
+	       (counter->period ?: READ_ONCE(counter->event->hw.sample_period));
 }
 
 static void stall_tell(struct stacktap_cpu *cpu, void *arg)
@@ -58,11 +59,9 @@ static void stall_tell(struct stacktap_cpu *cpu, void *arg)
 	record_pay(cpu);
 }
 
-/* Returns whether the CPU has a hardware counter at all: each may have fallen back to a clock. */
-static bool stall_look(struct stacktap_session *session, struct stacktap_cpu *cpu)
+static void stall_look(struct stacktap_session *session, struct stacktap_cpu *cpu)
 {
 	u64 busy_ns = stall_busy_ns(cpu->cpu);
-	bool found = false;
 	unsigned int i;
 
 	for (i = 0; i < session->nr_sources; i++) {
@@ -70,26 +69,21 @@ static bool stall_look(struct stacktap_session *session, struct stacktap_cpu *cp
 
 		if (counter->type == PERF_TYPE_SOFTWARE)
 			continue;
-		found = true;
 		share_look(counter, busy_ns);
 		if (!counter_stalled(counter, busy_ns))
 			continue;
-		/* programs the counter with a whole period */
-		perf_event_disable(counter->event);
-		perf_event_enable(counter->event);
+		counter_rearm(counter);
 		counter->stall.suspected = false;
 		WRITE_ONCE(counter->stalled, counter->stalled + 1);
 		cpu_call(cpu, stall_tell, NULL);
 		events_raise_counter(counter, STACKTAP_EVENT_STALL, 0);
 	}
-	return found;
 }
 
 static void stall_run(struct work_struct *work)
 {
 	struct stacktap_session *session = container_of(to_delayed_work(work),
 							struct stacktap_session, stall_work);
-	bool found = false;
 	unsigned int cpu;
 
 	mutex_lock(&session->lock);
@@ -98,10 +92,10 @@ static void stall_run(struct work_struct *work)
 			struct stacktap_cpu *pc = session_cpu(session, cpu);
 
 			if (pc && pc->active)
-				found |= stall_look(session, pc);
+				stall_look(session, pc);
 		}
-		if (degrade_look(session) || found)
-			stall_watch(session);
+		degrade_look(session);
+		stall_watch(session);
 	}
 	mutex_unlock(&session->lock);
 }

@@ -12,8 +12,7 @@ struct stacktap_session;
 
 void stall_init(struct stacktap_session *session);
 /*
- * The session runs and a CPU got its counters, or it got a budget. Ends by itself where none of them
- * is hardware's and there is no budget to be kept.
+ * The session runs and a CPU got its counters. Goes on until it stops.
  * Caller holds the session's mutex.
  */
 void stall_watch(struct stacktap_session *session);

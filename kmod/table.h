@@ -29,7 +29,7 @@ struct stacktap_tables {
 	atomic_long_t list_bytes;
 	atomic64_t lists_refused;
 	bool probing;		/* holds the fork probe; under the lock of mappings.c */
-	bool closed;		/* forks inherit nothing any more; under the lock of the spaces */
+	bool closed;		/* forks inherit nothing any more; set once, see mappings.c */
 };
 
 struct stacktap_table;

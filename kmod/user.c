@@ -12,7 +12,7 @@
 #include "walk.h"
 
 enum {
-	USER_CLOCK_FRAMES = 64,	/* frames between two looks at the clock: 6 us of cache misses */
+	USER_CLOCK_FRAMES = 16,	/* frames between two looks at the clock: 1.5 us of cache misses */
 };
 
 static void user_walk_frames(struct stacktap_stack *stack, u64 now, u32 limit_ns)
@@ -36,7 +36,7 @@ static void user_walk_frames(struct stacktap_stack *stack, u64 now, u32 limit_ns
 
 /* In a session that uses tables. */
 static noinline void user_walk_tables(struct stacktap_cpu *cpu, struct pt_regs *regs,
-				      struct stacktap_stack *stack, u64 now)
+				      struct stacktap_stack *stack, u64 now, u32 limit_ns)
 {
 	const struct stacktap_session *session = cpu->session;
 	const struct stacktap_list *list = mappings_find(&session->tables, current->mm);
@@ -44,7 +44,7 @@ static noinline void user_walk_tables(struct stacktap_cpu *cpu, struct pt_regs *
 
 	if (!list) {
 		local64_inc(&cpu->table_misses);
-		user_walk_frames(stack, now, session->walk_limit_ns);
+		user_walk_frames(stack, now, limit_ns);
 		/* but for a stack that the ring's end cut: that sample is lost for it */
 		if (stack->end != STACKTAP_END_DEPTH || stack->max >= session->user_frames)
 			stack->end = STACKTAP_END_NO_MAPPINGS;
@@ -52,7 +52,7 @@ static noinline void user_walk_tables(struct stacktap_cpu *cpu, struct pt_regs *
 			stack->slice = SLICE_UNLISTED;
 		return;
 	}
-	walk_tables(list, cpu->memo, regs, stack, now, session->walk_limit_ns, &counts);
+	walk_tables(list, cpu->memo, regs, stack, now, limit_ns, &counts);
 	local64_inc(&cpu->table_hits);
 	local64_add(counts.searches, &cpu->table_searches);
 	local64_add(counts.frames, &cpu->table_frames);
@@ -70,22 +70,22 @@ static noinline void user_walk_tables(struct stacktap_cpu *cpu, struct pt_regs *
 	}
 }
 
-void user_walk(struct stacktap_cpu *cpu, struct stacktap_sample *sample,
-	       const struct stacktap_hit *hit, u64 now)
+u16 user_walk(struct stacktap_cpu *cpu, const struct stacktap_slot *slot, u16 flags, u64 now,
+	      u32 limit_ns)
 {
 	const struct stacktap_session *session = cpu->session;
 	const struct task_struct *task = current;
-	const struct mm_struct *mm = hit ? hit->mm : task->mm;
+	const struct mm_struct *mm = slot ? slot->hit.mm : task->mm;
 	struct stacktap_stack *stack = &cpu->stack;
 	struct pt_regs *regs;
 
-	if (sample->header.flags & (STACKTAP_SAMPLE_KERNEL_THREAD | STACKTAP_SAMPLE_IDLE) || !mm)
-		return;
+	if (flags & (STACKTAP_SAMPLE_KERNEL_THREAD | STACKTAP_SAMPLE_IDLE) || !mm)
+		return flags;
 
-	if (hit && (task->pid != sample->tid || task->start_boottime != hit->task_start)) {
-		sample->header.flags |= STACKTAP_SAMPLE_STALE;
+	if (slot && (task->pid != slot->sample.tid ||
+		     task->start_boottime != slot->hit.task_start)) {
 		stack->end = STACKTAP_END_STALE;
-		return;
+		return flags | STACKTAP_SAMPLE_STALE;
 	}
 	/*
 	 * During exec the new mm is in place before it is active, with IRQs on in between; the
@@ -93,32 +93,33 @@ void user_walk(struct stacktap_cpu *cpu, struct stacktap_sample *sample,
 	 */
 	regs = task_pt_regs(current);
 	if (task->mm != mm || task->in_execve || task->flags & COMPAT_PF_NO_USER ||
-	    task->self_exec_id != sample->exec_id || !user_mode(regs) ||
+	    (slot && task->self_exec_id != slot->sample.exec_id) || !user_mode(regs) ||
 	    compat_faults_signal(task)) {
 		stack->end = STACKTAP_END_STALE;
-		return;
+		return flags;
 	}
 
 	stack->fp = stack_regs_fp(regs);
-	if (hit && sample->header.flags & STACKTAP_SAMPLE_USER_MODE &&
-	    (instruction_pointer(regs) != hit->pc || user_stack_pointer(regs) != hit->sp ||
-	     stack->fp != hit->fp))
-		sample->header.flags |= STACKTAP_SAMPLE_MOVED;
+	if (slot && flags & STACKTAP_SAMPLE_USER_MODE &&
+	    (instruction_pointer(regs) != slot->hit.pc ||
+	     user_stack_pointer(regs) != slot->hit.sp || stack->fp != slot->hit.fp))
+		flags |= STACKTAP_SAMPLE_MOVED;
 
 	stack->ips[stack->nr++] = instruction_pointer(regs);
 	if (stack_regs_compat(regs)) {
 		stack->end = STACKTAP_END_COMPAT;
-		return;
+		return flags;
 	}
 	if (stack->nr >= stack->max) {
 		stack->end = STACKTAP_END_DEPTH;
-		return;
+		return flags;
 	}
 
 	pagefault_disable();
 	if (session->slice_bytes || atomic_read(&session->tables.lists))
-		user_walk_tables(cpu, regs, stack, now);
+		user_walk_tables(cpu, regs, stack, now, limit_ns);
 	else
-		user_walk_frames(stack, now, session->walk_limit_ns);
+		user_walk_frames(stack, now, limit_ns);
 	pagefault_enable();
+	return flags;
 }

@@ -7,11 +7,12 @@
 #include "stash.h"
 
 /*
- * Walk the user stack of current for @sample into @cpu->stack; sets MOVED and STALE in @sample's flags.
- * @hit is NULL in the overflow itself. IRQs are off, this is not an NMI. Spends at most about the
- * session's walk limit.
+ * Walk the user stack of current, for a sample that has @flags, into @cpu->stack. @slot is what
+ * phase 1 left of that sample, NULL in the overflow itself. Returns the flags, with MOVED or STALE
+ * where it is so. IRQs are off, this is not an NMI. Walks until @limit_ns after @now, and a few frames
+ * longer.
  */
-void user_walk(struct stacktap_cpu *cpu, struct stacktap_sample *sample,
-	       const struct stacktap_hit *hit, u64 now);
+u16 user_walk(struct stacktap_cpu *cpu, const struct stacktap_slot *slot, u16 flags, u64 now,
+	      u32 limit_ns);
 
 #endif /* STACKTAP_KMOD_USER_H */

@@ -8,8 +8,8 @@
 #include "walk.h"
 
 enum {
-	WALK_CLOCK_FRAMES = 64,	/* frames between two looks at the clock: 12 us of cache misses */
-	WALK_CLOCK_SEARCHES = 16, /* likewise, frames that are not remembered */
+	WALK_CLOCK_FRAMES = 16,	/* frames between two looks at the clock: 3 us of cache misses */
+	WALK_CLOCK_SEARCHES = 8, /* likewise, frames that are not remembered */
 	/* the same at first and where they are slow: one that misses every cache takes 10 us */
 	WALK_SLOW_SEARCHES = 2,
 	WALK_SLOW_PART = 8,	/* of the limit: what so many searches may take at most */
@@ -192,5 +192,8 @@ void walk_tables(const struct stacktap_list *list, struct unwind_memo *memo,
 	ret_counts->searches = walk.searches;
 	ret_counts->is_unlisted = end == STACKTAP_END_COMPLETE ? walk.is_unlisted :
 				  end == STACKTAP_END_NO_RULE &&
-				  !unwind_walk_find(&walk, walk.ips[walk.count - 1]);
+				  !unwind_walk_find(&walk, walk.pc);
+	/* the caller says more of a stack through code that no list knows */
+	if (end == STACKTAP_END_COMPLETE && walk.is_guessed && !walk.is_unlisted)
+		stack->end = STACKTAP_END_GUESSED;
 }

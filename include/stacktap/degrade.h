@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * When a session whose overflow handlers take longer than its budget gives up something, what, and
- * when it takes that back. Each CPU is judged by a window of its own; the worst of them decides.
+ * When a session whose overflow handlers take longer than its budget, or that loses samples to the
+ * ceiling, gives up something, what, and when it takes that back. Each CPU is judged by a window of its own; the worst of them decides.
  */
 #ifndef STACKTAP_DEGRADE_H
 #define STACKTAP_DEGRADE_H
@@ -15,6 +15,8 @@ enum {
 	DEGRADE_STEPS		= DEGRADE_DEPTH_STEPS + DEGRADE_RATE_STEPS,
 	/* fewer in a window tell nothing: it goes on then */
 	DEGRADE_CALLS		= 50,
+	/* one of so many calls lost to the ceiling is as bad as an exceeded budget */
+	DEGRADE_LOST_PART	= 16,
 	/* windows far below the budget before a step is taken back: at first, and at most */
 	DEGRADE_PATIENCE	= 3,
 	DEGRADE_PATIENCE_MAX	= 96,
@@ -40,6 +42,7 @@ struct degrade_window {
 	__u64 calls;
 	__u64 ns;
 	__u64 longer;		/* calls in buckets from degrade_bucket() on */
+	__u64 lost;		/* calls lost to the ceiling */
 };
 
 static inline __u32 degrade_kernel_frames(__u32 step)
@@ -71,18 +74,41 @@ static inline __u32 degrade_bucket(__u32 budget_ns)
 
 /*
  * A virtual CPU that its host takes away inside a handler makes that one thousands of times longer,
- * and with it the mean. That is not ours to mend: most handlers must have been long.
+ * and with it the mean. That is not ours to mend: most handlers must have been long. @budget_ns 0: none.
  */
 static inline enum degrade_load degrade_judge(__u32 budget_ns, const struct degrade_window *from,
 					      const struct degrade_window *to)
 {
 	__u64 calls = to->calls - from->calls, ns = to->ns - from->ns;
+	__u64 lost = to->lost - from->lost;
 
 	if (calls < DEGRADE_CALLS)
 		return DEGRADE_UNKNOWN;
+	if (lost > calls / DEGRADE_LOST_PART)
+		return DEGRADE_OVER;
+	if (!budget_ns)
+		return lost ? DEGRADE_FAIR : DEGRADE_LOW;
 	if (ns > calls * budget_ns)
 		return to->longer - from->longer > calls / 2 ? DEGRADE_OVER : DEGRADE_FAIR;
-	return ns < calls * budget_ns / 2 ? DEGRADE_LOW : DEGRADE_FAIR;
+	return !lost && ns < calls * budget_ns / 2 ? DEGRADE_LOW : DEGRADE_FAIR;
+}
+
+/* A step is taken. Where one that was taken back is needed again the next is taken back half as soon. */
+static inline void degrade_note_step(struct degrade *degrade)
+{
+	degrade->calm = 0;
+	if (degrade->has_recovered && degrade->patience < DEGRADE_PATIENCE_MAX)
+		degrade->patience *= 2;
+	degrade->has_recovered = 0;
+}
+
+/* The step that stands for what a handler could not wait for: periods doubled @times since this one. */
+static inline __u32 degrade_raised(struct degrade *degrade, __u32 times)
+{
+	__u32 shift = degrade_rate_shift(degrade->step) + times;
+
+	degrade_note_step(degrade);
+	return DEGRADE_DEPTH_STEPS + (shift < DEGRADE_RATE_STEPS ? shift : DEGRADE_RATE_STEPS);
 }
 
 static inline void degrade_reset(struct degrade *degrade)
@@ -94,8 +120,8 @@ static inline void degrade_reset(struct degrade *degrade)
 }
 
 /*
- * The step to go on with when the CPUs whose windows ended had at worst @load. Where a step that
- * was taken back is needed again the next is taken back half as soon: it does not go to and fro.
+ * The step to go on with when the CPUs whose windows ended had at worst @load. It does not go to and
+ * fro, see degrade_note_step().
  */
 static inline __u32 degrade_next(struct degrade *degrade, enum degrade_load load)
 {
@@ -104,9 +130,7 @@ static inline __u32 degrade_next(struct degrade *degrade, enum degrade_load load
 	if (load != DEGRADE_LOW)
 		degrade->calm = 0;
 	if (load == DEGRADE_OVER && degrade->step < DEGRADE_STEPS) {
-		if (degrade->has_recovered && degrade->patience < DEGRADE_PATIENCE_MAX)
-			degrade->patience *= 2;
-		degrade->has_recovered = 0;
+		degrade_note_step(degrade);
 		return degrade->step + 1;
 	}
 	if (load != DEGRADE_LOW || !degrade->step || ++degrade->calm < degrade->patience)

@@ -25,7 +25,8 @@
  * pointer; it counts only if it leads to code that is known to be mapped, or from code without table
  * to more of the same kind close by: mprotect() makes code that no list knows. The walk goes on by
  * tables when it leaves it. Nobody vouches for a stack that went through code that no list knows: if
- * that keeps no frame pointer, the caller's own led past the caller.
+ * that keeps no frame pointer, the caller's own led past the caller. The same holds for code that is known
+ * to have no table, unless the walk proves otherwise: is_guessed.
  */
 #ifndef STACKTAP_UNWIND_H
 #define STACKTAP_UNWIND_H
@@ -54,6 +55,13 @@ enum {
 	UNWIND_LINK_REGISTER = 30,		/* of arm64 */
 };
 
+/*
+ * Bytes of a frame that only its frame pointer tells of. Nothing says where a stack ends, and a
+ * thread may begin with the frame pointer of its creator (musl's on arm64): the smallest stack that
+ * threads have by default, 128 KiB, lies between.
+ */
+#define UNWIND_FRAME	(64ULL << 10)
+#define UNWIND_PROVEN	512ULL	/* bytes of a frame that are looked through for frames in it */
 #define UNWIND_NEAR	(256ULL << 20)	/* bytes that JIT code of one engine is apart at most */
 
 /* where registers other than pc, sp and fp are known from */
@@ -71,7 +79,7 @@ enum unwind_saved {
 };
 
 struct unwind_walk {
-	/* the caller sets these and zeroes the rest */
+	/* the caller sets these and zeroes the rest; pc is the last frame's when there is no rule */
 	__u64 pc, sp, fp;
 	const __u64 *regs;		/* of the first frame, by DWARF number; may be NULL */
 	__u32 reg_count;
@@ -80,7 +88,7 @@ struct unwind_walk {
 	__u64 pac_mask;			/* bits of a return address that authenticate it */
 	const struct unwind_mapping *mappings;
 	__u32 mapping_count;
-	__u64 *ips;
+	__u64 *ips;			/* never read */
 	__u32 max;			/* entries of ips[], at least 1 */
 	__u16 *exact;			/* indices of ips[] that are no return addresses */
 	__u32 max_exact;
@@ -93,6 +101,7 @@ struct unwind_walk {
 	__u32 exact_count;
 	__u32 fp_count;			/* steps that went by the frame pointer */
 	__u32 searches;			/* steps that were not remembered */
+	__u8 is_guessed;		/* fp led through code that may keep none: likewise */
 	__u8 is_unlisted;		/* fp led through code that no list knows: frames may be missing */
 
 	/* private */
@@ -282,14 +291,88 @@ static inline int unwind_walk_link(struct unwind_walk *walk, void *memory, __u64
 }
 
 /*
+ * Does the instruction before @address call? More than calls look like one on x86, whose instructions
+ * have any length. What cannot be read counts as @otherwise.
+ */
+static inline int unwind_walk_calls(const struct unwind_walk *walk, void *memory, __u64 address,
+				    int otherwise)
+{
+	__u64 at, bytes, more, code;
+	__u32 shift, i;
+
+	if (walk->machine == UNWIND_MACHINE_AARCH64) {
+		at = address - 4;
+		if (at % 4 || unwind_walk_load(walk, memory, at & ~7ULL, &bytes))
+			return at % 4 ? 0 : otherwise;
+		code = (bytes >> (at & 4) * 8) & 0xffffffff;
+		/* bl, blr, blraa and its like */
+		return code >> 26 == 0x25 || (code & 0xfffffc1f) == 0xd63f0000 ||
+		       (code & 0xfefff800) == 0xd63f0800;
+	}
+	at = address - UNWIND_WORD;
+	shift = at % UNWIND_WORD * 8;
+	if (unwind_walk_load(walk, memory, at & ~7ULL, &bytes))
+		return otherwise;
+	if (shift) {
+		if (unwind_walk_load(walk, memory, (at & ~7ULL) + UNWIND_WORD, &more))
+			return otherwise;
+		bytes = bytes >> shift | more << (64 - shift);
+	}
+	/* call to a distance; call by a register or memory, of two to seven bytes */
+	if ((bytes >> 24 & 0xff) == 0xe8)
+		return 1;
+	for (i = 1; i < 7; i++)
+		if ((bytes >> 8 * i & 0x38ff) == 0x10ff)
+			return 1;
+	return 0;
+}
+
+/* May @value be the return address of a frame? */
+static inline int unwind_walk_returns(struct unwind_walk *walk, void *memory, __u64 value)
+{
+	value &= ~walk->pac_mask;
+	if (value - UNWIND_WORD >= walk->address_limit - UNWIND_WORD ||
+	    (walk->mapping_count && !unwind_walk_find(walk, value - 1)))
+		return 0;
+	return unwind_walk_calls(walk, memory, value, 1);
+}
+
+/*
+ * Is the next frame the one that @ra says? Code that keeps no frame pointer leaves the one of some
+ * caller, and its own return address is on the stack, below that caller's record; or, on arm64, in
+ * the link register of a leaf.
+ */
+static inline int unwind_walk_proves(struct unwind_walk *walk, void *memory, __u64 ra)
+{
+	__u64 at, word, link;
+
+	ra &= ~walk->pac_mask;
+	if (walk->sp % UNWIND_WORD || walk->fp > walk->sp + UNWIND_PROVEN ||
+	    !unwind_walk_calls(walk, memory, ra, 0))
+		return 0;
+	if (walk->machine == UNWIND_MACHINE_AARCH64 && walk->is_exact) {
+		if (unwind_walk_base(walk, memory, UNWIND_LINK_REGISTER, 0, &link))
+			return 0;
+		if ((link & ~walk->pac_mask) != ra && unwind_walk_returns(walk, memory, link))
+			return 0;
+	}
+	for (at = walk->sp; at < walk->fp; at += UNWIND_WORD)
+		if (unwind_walk_load(walk, memory, at, &word) ||
+		    unwind_walk_returns(walk, memory, word))
+			return 0;
+	return 1;
+}
+
+/*
  * A frame pointer of 0 is where a chain of them ends. It has to be a chain: code that keeps none has
  * any number there. Nor does code count that no list knows.
  */
-static inline int unwind_walk_chain_end(const struct unwind_walk *walk,
+static inline int unwind_walk_chain_end(struct unwind_walk *walk,
 					const struct unwind_mapping *mapping)
 {
 	int is_chain = walk->fp_count && walk->chained + 1 == walk->count;
 
+	walk->is_guessed |= !mapping || !mapping->table;
 	return is_chain && (mapping || !walk->mapping_count) ? STACKTAP_END_COMPLETE :
 							       STACKTAP_END_NO_RULE;
 }
@@ -299,14 +382,17 @@ static inline int unwind_walk_fp(struct unwind_walk *walk, void *memory,
 				 const struct unwind_mapping *mapping)
 {
 	const int has_table = mapping && mapping->table;
-	__u64 fp, ra, link, from = walk->pc;
+	__u64 fp, ra, link, below, from = walk->pc;
 	int end, is_link;
 
 	if (walk->is_fp_lost)
 		return STACKTAP_END_NO_RULE;
 	if (!walk->fp)
 		return unwind_walk_chain_end(walk, mapping);
-	if (walk->fp < walk->sp)
+	/* Go on arm64 has its record right below the stack pointer, where signals do not write */
+	below = walk->machine == UNWIND_MACHINE_AARCH64 && walk->is_exact ? UNWIND_WORD : 0;
+	/* wraps if it is further down */
+	if (walk->fp + below - walk->sp > UNWIND_FRAME)
 		return STACKTAP_END_NO_RULE;
 	end = unwind_walk_load(walk, memory, walk->fp + UNWIND_WORD, &ra);
 	if (end == STACKTAP_END_NONE)
@@ -319,6 +405,8 @@ static inline int unwind_walk_fp(struct unwind_walk *walk, void *memory,
 		return unwind_walk_chain_end(walk, mapping);
 	if (!is_link && !ra)
 		return STACKTAP_END_NO_RULE;
+	if (!is_link && !walk->is_guessed)
+		walk->is_guessed = !unwind_walk_proves(walk, memory, ra);
 	if (is_link)
 		end = unwind_walk_enter(walk, link, walk->sp, walk->fp);
 	else
@@ -329,13 +417,18 @@ static inline int unwind_walk_fp(struct unwind_walk *walk, void *memory,
 	    !unwind_walk_find(walk, walk->pc - 1) &&
 	    (has_table || walk->pc - from + UNWIND_NEAR > 2 * UNWIND_NEAR))
 		end = STACKTAP_END_NO_RULE;
+	if (end == STACKTAP_END_BAD_FRAME)
+		end = STACKTAP_END_NO_RULE;
+	/* back to the frame that it ends with */
+	if (end == STACKTAP_END_NO_RULE)
+		walk->pc = from;
 	walk->known = UNWIND_KNOWN_NOWHERE;
 	walk->saved = UNWIND_SAVED_NOWHERE;
 	walk->is_exact = 0;
 	walk->chained = walk->count;
 	walk->is_unlisted |= !mapping;
 	walk->fp_count++;
-	return end == STACKTAP_END_BAD_FRAME ? STACKTAP_END_NO_RULE : end;
+	return end;
 }
 
 /*

@@ -127,6 +127,36 @@ static void test_to_and_fro(void **state _unused_)
 	assert_true(steps <= 40);
 }
 
+/* What the ceiling takes is judged with a budget and without. */
+static void test_lost_to_the_ceiling(void **state _unused_)
+{
+	const struct degrade_window from = { .calls = 1000, .lost = 10 };
+
+	for (uint32_t budget_ns = 0; budget_ns <= 2000; budget_ns += 2000) {
+		struct degrade_window to = { .calls = from.calls + 160, .lost = from.lost };
+
+		assert_int_equal(degrade_judge(budget_ns, &from, &to), DEGRADE_LOW);
+		to.lost = from.lost + 1;
+		assert_int_equal(degrade_judge(budget_ns, &from, &to), DEGRADE_FAIR);
+		to.lost = from.lost + 11;
+		assert_int_equal(degrade_judge(budget_ns, &from, &to), DEGRADE_OVER);
+	}
+}
+
+static void test_raised_by_the_handler(void **state _unused_)
+{
+	struct degrade degrade;
+
+	degrade_reset(&degrade);
+	assert_int_equal(degrade_raised(&degrade, 1), DEGRADE_DEPTH_STEPS + 1);
+	assert_int_equal(degrade_raised(&degrade, 20), DEGRADE_STEPS);
+	degrade.step = DEGRADE_DEPTH_STEPS + 2;
+	assert_int_equal(degrade_raised(&degrade, 1), DEGRADE_DEPTH_STEPS + 3);
+	degrade.has_recovered = 1;
+	degrade_raised(&degrade, 1);
+	assert_int_equal(degrade.patience, 2 * DEGRADE_PATIENCE);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -135,6 +165,8 @@ int main(void)
 		cmocka_unit_test(test_what_steps_give_up),
 		cmocka_unit_test(test_down_and_back),
 		cmocka_unit_test(test_to_and_fro),
+		cmocka_unit_test(test_lost_to_the_ceiling),
+		cmocka_unit_test(test_raised_by_the_handler),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

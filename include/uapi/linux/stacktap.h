@@ -43,7 +43,7 @@
 #include <linux/types.h>
 
 #define STACKTAP_ABI_MAJOR	1
-#define STACKTAP_ABI_MINOR	10
+#define STACKTAP_ABI_MINOR	11
 
 #define STACKTAP_DEVICE		"/dev/stacktap"
 
@@ -91,6 +91,7 @@ enum stacktap_lost {
 	STACKTAP_LOST_OFFLINE,		/* the CPU was going down */
 	STACKTAP_LOST_STOPPED,		/* the session stopped between overflow and record */
 	STACKTAP_LOST_TOO_BIG,		/* the record does not fit this ring at all */
+	STACKTAP_LOST_BUDGET,		/* the CPU's ceiling is reached; 1.11 */
 	STACKTAP_LOST_REASONS
 };
 
@@ -225,6 +226,12 @@ struct stacktap_mapping {
  * together have lists for as many address spaces as the module keeps (32,768). ENOMEM, EDQUOT and
  * ENOSPC as for TABLE_LOAD; the list before stays then. No flags yet.
  *
+ * Tables say which words of a process a walk reads, and it tells what it finds there as frames. So a
+ * list, but for an empty one, is refused with EPERM unless both the caller and who opened the
+ * session have CAP_SYS_PTRACE in the initial user namespace, and with EACCES when the kernel is
+ * locked down for confidentiality. INFO has no FEATURE_TABLES for who would be refused. A START after
+ * the kernel was locked down drops the session's lists.
+ *
  * Samples walked with the list carry @generation, which is not 0 and otherwise the caller's own.
  * The list before serves until the new one is in place. An address space that a fork copies gets
  * the same list with the same generation at once, before the child runs (unless the limits forbid
@@ -333,8 +340,18 @@ enum stacktap_end {
 	STACKTAP_END_STALE,		/* another task ran, or the address space was changing */
 	STACKTAP_END_NO_MAPPINGS,	/* by frame pointers for want of a list: see below */
 	STACKTAP_END_COMPAT,		/* a 32-bit task: leaf only */
+	STACKTAP_END_BUDGET,		/* cut to stay below the CPU's ceiling; 1.11 */
+	STACKTAP_END_GUESSED,		/* 1.11: well, but a frame may be missing: see below */
 	STACKTAP_END_REASONS
 };
+
+/*
+ * GUESSED: a walk with a list came to an outermost frame, by frame pointers through code that no table
+ * covers, and could not prove that such code keeps one: code that uses the register for something else
+ * (JIT compilers do) leaves that of a caller in it, or its caller's, and frames are missing. A step is
+ * proven when it leads to behind a call and no word of the stack that it passes is an address
+ * behind a call in code of the list. A frame pointer of 0 proves nothing in code without a table.
+ */
 
 /*
  * NO_MAPPINGS: the session uses tables, that is, it has lists or SLICE_BYTES is set, but this address
@@ -351,6 +368,11 @@ enum stacktap_end {
  * changes with every exec. @period is what the sample stands for, in the source's unit: events, or
  * nanoseconds for clock sources. Sections follow up to the record's size.
  *
+ * Unless SRC_FLAGS has NO_JITTER a sample falls somewhere in each period, see there. @jitter then tells
+ * how much of a period it is from the overflow before, 2048 (a 16th) to 65535 (two); @period stays the
+ * mean and is what to add up: sums of it are exact to one period, and one sample stands for as much as
+ * another, whatever was drawn.
+ *
  * The first of USER_IPS is where the task was interrupted, the others are return addresses, but for
  * those whose indices EXACT_PC lists, ascending: a signal interrupted that code, so the address is
  * that of the instruction to be run next, as the first one is.
@@ -361,7 +383,8 @@ struct stacktap_sample {
 	__u8 context;			/* enum stacktap_context */
 	__u8 kernel_end;		/* enum stacktap_end */
 	__u8 user_end;			/* enum stacktap_end */
-	__u8 reserved[3];
+	__u8 reserved;
+	__u16 jitter;			/* the period drawn for it, in 2^-15 of @period; 0: none; 1.11 */
 	__u32 cpu;
 	__u32 delay_ns;			/* from overflow to the walk of the user stack, saturating */
 	__u32 tgid;			/* in the initial pid namespace, as are all ids */
@@ -532,7 +555,8 @@ enum stacktap_cpu_state {
 };
 
 /*
- * CPU: state of this CPU and the counts of each source on it so far (whole life of the session).
+ * CPU: state of this CPU and the counts of each source on it so far (whole life of the session). From
+ * 1.11 on a struct stacktap_cpu_more of each source follows @counts, if the record is that long.
  * From 1.9 on NO_COUNTER also comes in the stream, when the session runs and a counter of a CPU
  * that comes online, gets its ring or is selected could not be made; GET_CPU and EVENT_NO_COUNTER
  * have the reason. ONLINE ends it; when the CPU goes or is deselected instead, nothing does.
@@ -542,7 +566,11 @@ struct stacktap_cpu_counts {
 	__u64 recorded;
 	__u64 filtered;
 	__u64 throttled;		/* times perf stopped the counter */
-	__u64 lost[STACKTAP_LOST_REASONS];
+	__u64 lost[STACKTAP_LOST_BUDGET]; /* by reason, up to TOO_BIG */
+};
+
+struct stacktap_cpu_more {
+	__u64 lost_budget;
 };
 
 struct stacktap_cpu_record {
@@ -565,17 +593,20 @@ struct stacktap_cpu_record {
  * GET_MODULE (do)
  *	-> ABI_MAJOR, ABI_MINOR, MODULE_VERSION, FEATURES, SESSIONS (number open),
  *	   TABLES, TABLE_ROWS, TABLE_BYTES (each table once), LISTS (address spaces, once per session
- *	   that has a list for it), LIST_BYTES, TABLE_LIMIT (for TABLE_BYTES + LIST_BYTES)
+ *	   that has a list for it), LIST_BYTES, TABLE_LIMIT (for TABLE_BYTES + LIST_BYTES), CEILING
  *
  * GET_SESSION (do with SESSION_ID; dump for all)
  *	-> SESSION: nest
  *		SESSION_ID, OWNER_TGID, OWNER_COMM, STATE, GENERATION, CREATED, USER_FRAMES, WALK_LIMIT,
  *		SLICE_BYTES, SLICE_EVERY, SLICE_MAX_BYTES (each if not 0),
- *		BUDGET_NS, DEGRADED, DEGRADATIONS, RATES_REFUSED, KERNEL_FRAMES, RATE_DIVISOR,
+ *		BUDGET_NS, DEGRADED, DEGRADATIONS, RATES_REFUSED, KERNEL_FRAMES, RATE_DIVISOR, CEILING,
  *		RING_BYTES (sum over rings), STASH_BYTES, TABLES, TABLE_BYTES (of tables it holds or its
  *		lists name), TABLE_LIMIT, LISTS, LIST_BYTES, LISTS_REFUSED
  *		SOURCES: nest of SOURCE: nest (SRC_* below, with FALLBACK_ERRNO and FALLBACK_CPUS)
  *		FILTER: nest (FILTER_*)
+ * A dump has no more than two pages for a session unless its reader takes larger pieces. When the
+ * sets of ids do not fit, or there is no memory in one piece for them, FILTER_PARTIAL stands in
+ * their place; asked for by its id the session has them, unless that is short of memory, too.
  *
  * GET_CPU (dump; SESSION_ID restricts it to one session)
  *	-> CPU: nest, one per session and ring
@@ -588,8 +619,8 @@ struct stacktap_cpu_record {
  *		COUNTS: nest per source
  *			CNT_SRC_ID, CNT_TYPE, CNT_CONFIG, CNT_PERIOD, CNT_FALLBACK_ERRNO (what counts here)
  *			CNT_CALLS, CNT_RECORDED, CNT_FILTERED, CNT_THROTTLED, CNT_LOST: nest of u64 by
- *			reason + 1, CNT_ENABLED_NS, CNT_RUNNING_NS,
- *			CNT_MOVED, CNT_STALE, CNT_STALLED, CNT_SHARE, CNT_MULTIPLEXED,
+ *			reason + 1, CNT_ENABLED_NS, CNT_RUNNING_NS, CNT_TIMES_AT (see below),
+ *			CNT_MOVED, CNT_STALE, CNT_STALLED, CNT_SHARE, CNT_MULTIPLEXED, CNT_RAISES,
  *			CNT_KERNEL_END, CNT_USER_END: nests of u64 by reason + 1
  *
  * A hardware counter shares the PMU with others, which may take turns with it or, pinned, take its
@@ -599,6 +630,10 @@ struct stacktap_cpu_record {
  * what it samples stands for that part of the time alone. When a look finds it at that or above,
  * EVENT_MULTIPLEX_END and CONFIG say so; without a word it ends with the counter. Counters are
  * never pinned, so perf never disables one for want of a place.
+ *
+ * Nobody is interrupted for an answer: CNT_ENABLED_NS and CNT_RUNNING_NS, sums since the session
+ * was made, are those of CNT_TIMES_AT. That is now for software's counters. Of hardware's it is the
+ * last of those looks, or when it was stopped; 0: there was none yet, and both are 0.
  *
  * HANDLER_* are of the overflow handler, once for each of its calls: both phases where they are one,
  * else the first. DRAIN_* are of phase 2, once for each time that it emptied the stash, of one sample
@@ -612,7 +647,8 @@ struct stacktap_cpu_record {
  *	-> TABLE: nest
  *		TABLE_ID, TABLE_BYTES, TABLE_ROWS, TABLE_USERS (sessions charged with it), TABLE_HIT
  *
- * SET_SESSION (do): SESSION_ID and any of
+ * SET_SESSION (do): SESSION_ID and any of the following, all of it or, when refused, none; a CPU that
+ * changed already has a second CONFIG then, which takes it back
  *	SOURCES: replaces the list while the session is stopped; while it runs each SOURCE must name an
  *		existing SRC_ID and may carry SRC_RATE_HZ or SRC_PERIOD alone
  *	FILTER: replaces the filter, at any time; an empty nest removes it. Without FILTER_CPUS the
@@ -627,6 +663,7 @@ struct stacktap_cpu_record {
  *		without them works all the same
  *
  *	BUDGET_NS: at any time; 0 takes all steps back at once
+ *	CEILING: at any time
  *
  * A session has a budget for its overflow handlers, BUDGET_NS, at first the module's parameter
  * handler_budget_ns (2000). The time is what HANDLER_NS measures, but for sources that do both phases at
@@ -640,7 +677,18 @@ struct stacktap_cpu_record {
  * (CONFIG), an EVENT and GET_SESSION. STOP takes all of them back. SRC_RATE_HZ and SRC_PERIOD say
  * what was asked for, CNT_PERIOD what counts. Where perf refuses to let a counter follow it goes on as it
  * did, which CONFIG tells; RATES_REFUSED counts that and every look tries again. Where HANDLER_NS is
- * absent nothing degrades.
+ * absent no budget is kept.
+ *
+ * The ceiling, from 1.11 on: all sessions together take at most CEILING permille of a CPU, on each CPU, the
+ * module's parameter ceiling_permille (10, may be written while sessions run; 0: no ceiling), and a
+ * session at most its own CEILING. What counts is the time of overflow handlers, of phase 2 and of the
+ * probes, and a microsecond a call for the interrupt around it; 2 ms of it may be spent at once. When
+ * half of them are spent, user stacks are cut at 32 frames and have no slice; when three quarters are,
+ * both stacks have their leaf alone (END_BUDGET); when all are, the sample is lost (LOST_BUDGET); and
+ * when even losing them takes more, the handler doubles the period at once, which CNT_RAISES counts. The
+ * look every two seconds makes steps of degrading of that, and of more than a sixteenth of the calls that was
+ * lost so, as it does of an exceeded budget. A counter whose handler is called more than 1500 times in 100 ms
+ * has its period doubled in the same way, whatever its event.
  *
  * START, STOP (do): SESSION_ID. START of a session without source or ring: EINVAL. START of a
  *	running one and STOP of a stopped one: EALREADY. ENOMEM: also when the stash that phase 2 needs
@@ -652,10 +700,20 @@ struct stacktap_cpu_record {
  *	EVENT_SESSION_STOPPED, make its CNT_LOST.
  *
  * A source counts SRC_TYPE/SRC_CONFIG* (perf_event_attr's numbers). It is a hardware, cache, raw or
- * software event, or one of a CPU's own PMU; anything else is refused with EOPNOTSUPP. SRC_PERIOD wins over
- * SRC_RATE_HZ. With a rate in PERIOD mode the period is SRC_NOMINAL_HZ / SRC_RATE_HZ, where the
+ * software event, or one of a CPU's own PMU; anything else is refused with EOPNOTSUPP, and so are precise
+ * events (SRC_PRECISE_MASK, perf_event_attr.precise_ip): their registers are of two instants.
+ * SRC_PERIOD wins over SRC_RATE_HZ. With a rate in PERIOD mode the period is SRC_NOMINAL_HZ / SRC_RATE_HZ, where the
  * nominal rate is what a fully busy CPU counts in a second (for cycles its nominal frequency);
- * clock sources count nanoseconds. Any failure to create the counter but EACCES and ENOMEM makes
+ * clock sources count nanoseconds.
+ *
+ * A period is the mean of what is drawn for each sample (1.11; see include/stacktap/jitter.h): sample n of a
+ * counter falls uniformly inside its n-th period, so that no program that repeats itself in step with
+ * the period is seen at one place alone. From one overflow to the next it is a 16th of the period to
+ * twice. Periods below 64 and above 2^61 are not drawn, nor any with STACKTAP_SRC_NO_JITTER, nor in FREQ
+ * mode (but for clocks, whose period is fixed there, too): the kernel sets them there, they settle where
+ * the load is even, and can run in step with a program.
+ *
+ * Any failure to create the counter but EACCES and ENOMEM makes
  * cpu-clock stand in at SRC_RATE_HZ (99 Hz when there is none), CPU by CPU, unless
  * STACKTAP_SRC_NO_FALLBACK is set, which makes START fail.
  */
@@ -743,6 +801,7 @@ enum stacktap_attr {
 	STACKTAP_A_RATE_DIVISOR,	/* u32, of all rates as they are now */
 	STACKTAP_A_OFFLINES,		/* u64, times that the CPU left since it has its ring; 1.10, as the next */
 	STACKTAP_A_EVENT_LOST,		/* nest: attribute type is enum stacktap_lost + 1 */
+	STACKTAP_A_CEILING,		/* u32, permille of each CPU, 0: none; 1.11 */
 	__STACKTAP_A_MAX,
 	STACKTAP_A_MAX = __STACKTAP_A_MAX - 1
 };
@@ -775,10 +834,12 @@ enum stacktap_src_attr {
 #define STACKTAP_SRC_EXCLUDE_USER	(1U << 0)	/* do not count in user mode */
 #define STACKTAP_SRC_EXCLUDE_KERNEL	(1U << 1)	/* do not count in the kernel */
 #define STACKTAP_SRC_NO_FALLBACK	(1U << 2)	/* fail rather than stand in cpu-clock */
-#define STACKTAP_SRC_PRECISE_SHIFT	4		/* two bits: perf_event_attr.precise_ip */
+#define STACKTAP_SRC_NO_JITTER		(1U << 3)	/* each period the same; 1.11 */
+#define STACKTAP_SRC_PRECISE_SHIFT	4		/* two bits: reserved; EOPNOTSUPP unless 0 */
 #define STACKTAP_SRC_PRECISE_MASK	(3U << STACKTAP_SRC_PRECISE_SHIFT)
 #define STACKTAP_SRC_FLAGS_ALL		(STACKTAP_SRC_EXCLUDE_USER | STACKTAP_SRC_EXCLUDE_KERNEL | \
-					 STACKTAP_SRC_NO_FALLBACK | STACKTAP_SRC_PRECISE_MASK)
+					 STACKTAP_SRC_NO_FALLBACK | STACKTAP_SRC_NO_JITTER | \
+					 STACKTAP_SRC_PRECISE_MASK)
 
 /*
  * Conditions are ANDed, the values of one are ORed; one that is absent does not restrict. They are
@@ -797,6 +858,7 @@ enum stacktap_filter_attr {
 	STACKTAP_FILTER_CGROUP_FDS,	/* binary: __s32[], directories of cgroups, of the sender; in only */
 	STACKTAP_FILTER_CGROUPS,	/* binary: __u64[], ids (inode numbers on 64-bit kernels) */
 	STACKTAP_FILTER_BYTES,		/* u32, memory that the filter takes; out only */
+	STACKTAP_FILTER_PARTIAL,	/* flag: TGIDS, TIDS and UIDS are left out; out only; 1.11 */
 	__STACKTAP_FILTER_ATTR_MAX,
 	STACKTAP_FILTER_ATTR_MAX = __STACKTAP_FILTER_ATTR_MAX - 1
 };
@@ -829,6 +891,8 @@ enum stacktap_cnt_attr {
 	STACKTAP_CNT_STALLED,		/* u64, times that overflows had ceased and it was set anew */
 	STACKTAP_CNT_SHARE,		/* u32, percent of the time that it ran; 1.9 */
 	STACKTAP_CNT_MULTIPLEXED,	/* u64, times that this fell below MULTIPLEX_PERCENT; 1.9 */
+	STACKTAP_CNT_RAISES,		/* u64, times that the handler doubled the period at once; 1.11 */
+	STACKTAP_CNT_TIMES_AT,		/* u64, ns of CLOCK_MONOTONIC: _ENABLED_NS, _RUNNING_NS; 1.11 */
 	__STACKTAP_CNT_ATTR_MAX,
 	STACKTAP_CNT_ATTR_MAX = __STACKTAP_CNT_ATTR_MAX - 1
 };

@@ -337,6 +337,13 @@ void case_refusals(void)
 	source.flags = 1u << 31;
 	refuse_source(&client, &source, -EINVAL, "unknown source flag");
 	source = good;
+	source.type = PERF_TYPE_HARDWARE;
+	source.config = PERF_COUNT_HW_CPU_CYCLES;
+	source.flags = 1u << STACKTAP_SRC_PRECISE_SHIFT;
+	refuse_source(&client, &source, -EOPNOTSUPP, "precise cycles");
+	source.flags = STACKTAP_SRC_PRECISE_MASK;
+	refuse_source(&client, &source, -EOPNOTSUPP, "cycles as precise as can be");
+	source = good;
 	source.type = PERF_TYPE_TRACEPOINT;
 	refuse_source(&client, &source, -EOPNOTSUPP, "tracepoint");
 	refuse_pmus(&client);

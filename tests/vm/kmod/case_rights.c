@@ -10,6 +10,7 @@
 
 #include "cases.h"
 #include "client.h"
+#include "tables.h"
 #include "tap.h"
 
 #define PERFMON		(1ull << CAP_PERFMON)
@@ -69,6 +70,30 @@ static int join(struct wire *wire)
 			  sizeof(wire->group)) ? -errno : 0;
 }
 
+/* Tables tell a walk what to read, so their lists are for those who may read everything. */
+static void check_lists(void)
+{
+	struct stacktap_mapping mapping = { .start = 0x10000, .end = 0x20000 };
+	struct stacktap_image image;
+	struct client poor, rich;
+
+	if (!tap(have(PERFMON | SYS_ADMIN) && !client_open(&poor) && have(ALL) && !client_open(&rich) &&
+		 !tables_image(&rich, getpid(), &image), "a session of who has no CAP_SYS_PTRACE"))
+		return;
+	tap(!(poor.info.features & STACKTAP_FEATURE_TABLES) &&
+	    rich.info.features & STACKTAP_FEATURE_TABLES, "INFO offers him no tables");
+	tap(tables_set(&poor, &image, 1, &mapping, 1) == -EPERM &&
+	    !tables_of_module(&rich).lists, "nor does another's CAP_SYS_PTRACE help: a list is refused");
+	tap(!tables_set(&rich, &image, 1, &mapping, 1), "who has it sets one");
+	tap(have(PERFMON | SYS_ADMIN) && tables_set(&rich, &image, 2, &mapping, 1) == -EPERM,
+	    "but nobody else in his session");
+	tap(tables_of_session(&rich).lists == 1 && !tables_set(&rich, &image, 2, NULL, 0) &&
+	    tables_wait(&rich, 0), "everybody may take it away");
+	have(ALL);
+	client_close(&poor);
+	client_close(&rich);
+}
+
 void case_rights(void)
 {
 	static const struct source clock = {
@@ -102,4 +127,5 @@ void case_rights(void)
 	wire_close(&stranger);
 	wire_close(&admin);
 	client_close(&client);
+	check_lists();
 }

@@ -441,7 +441,7 @@ struct compared {
 static void visit_compared(const struct sample_view *view, void *arg)
 {
 	struct compared *compared = arg;
-	unsigned int count, common, end;
+	unsigned int count, common, end, user_end = view->sample->user_end;
 	uint64_t ips[256];
 	bool is_equal;
 
@@ -458,6 +458,9 @@ static void visit_compared(const struct sample_view *view, void *arg)
 	}
 	if (!view->slice)
 		return;
+	/* that walk is asked how far it came */
+	if (user_end == STACKTAP_END_GUESSED)
+		user_end = STACKTAP_END_COMPLETE;
 	count = late_walk(view, ips, 256, &end);
 	if (!view->sample->generation || view->sample->generation == STRAY_GENERATION) {
 		if (!frameless_is_leaf(view->user_ips[0]) || view->slice_end == STACKTAP_END_TIME)
@@ -474,8 +477,8 @@ static void visit_compared(const struct sample_view *view, void *arg)
 		is_equal = end == STACKTAP_END_UNREADABLE &&
 			   view->slice_end != STACKTAP_END_COMPLETE;
 	else
-		is_equal = view->sample->user_end == STACKTAP_END_TIME ||
-			   (count == view->nr_user && end == view->sample->user_end);
+		is_equal = user_end == STACKTAP_END_TIME ||
+			   (count == view->nr_user && end == user_end);
 	is_equal &= !memcmp(ips, view->user_ips, common * sizeof(*ips));
 	if (!is_equal)
 		tap_note("%u frames in the module, end %u; %u from %u bytes (%u), end %u",
@@ -569,6 +572,8 @@ static int lock_down(void)
 
 void case_slice_lockdown(void)
 {
+	struct stacktap_mapping mapping = { .start = 0x10000, .end = 0x20000 };
+	struct stacktap_image image;
 	struct sliced sliced;
 	uint64_t before;
 	unsigned int i;
@@ -578,7 +583,10 @@ void case_slice_lockdown(void)
 	tap(!client_start(&client) && !client_stop(&client), "START and STOP");
 	client_drain(&client);
 	before = client.slices;
+	tap(!tables_image(&client, getpid(), &image) && !tables_set(&client, &image, 1, &mapping, 1),
+	    "a list");
 	tap(!lock_down(), "the kernel is locked down");
+	tap(tables_set(&client, &image, 2, &mapping, 1) == -EACCES, "no list any more");
 	client.wire.sentence[0] = 0;
 	tap(client_start(&client) == -EPERM && client.wire.sentence[0], "START: \"%s\"",
 	    client.wire.sentence);
@@ -586,6 +594,7 @@ void case_slice_lockdown(void)
 	refuses(STACKTAP_A_SLICE_EVERY, 5, -EPERM);
 	refuses(STACKTAP_A_SLICE_MAX_BYTES, 2048, -EPERM);
 	tap(!client_set_slices(&client, 0, 0) && !client_start(&client), "without slices it runs");
+	tap(!tables_of_session(&client).lists, "and without the list from before");
 	sliced_fork(SLICED_WIDE, 1024, 0, &sliced);
 	for (i = 0; i < WAIT_ROUNDS && client_samples(&client, 0) < 50; i++) {
 		usleep(100000);

@@ -223,6 +223,9 @@ static void client_take(struct client *client, unsigned int cpu,
 		for (i = 0; i < state->sources; i++) {
 			ledgers[i].configured = false;
 			ledgers[i].counts = state->counts[i];
+			ledgers[i].lost_budget =
+				((const struct stacktap_cpu_more *)&state->counts[state->sources])[i]
+					.lost_budget;
 			ledgers[i].final = state->state == STACKTAP_CPU_STOPPED;
 		}
 		break;
@@ -530,7 +533,8 @@ bool client_balanced(struct client *client)
 				continue;
 			for (reason = 0; reason < STACKTAP_LOST_REASONS; reason++) {
 				sum += ledger->lost[reason];
-				lost &= ledger->lost[reason] == ledger->counts.lost[reason];
+				lost &= ledger->lost[reason] == (reason == STACKTAP_LOST_BUDGET ?
+					ledger->lost_budget : ledger->counts.lost[reason]);
 			}
 			if (ledger->final && sum == ledger->counts.calls && lost &&
 			    ledger->samples == ledger->counts.recorded &&

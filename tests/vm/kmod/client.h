@@ -22,6 +22,7 @@ struct ledger {
 	bool configured;		/* a CONFIG came since the CPU was last told to end */
 	bool final;			/* a CPU record with STATE_STOPPED came last */
 	struct stacktap_cpu_counts counts; /* of the last CPU record */
+	uint64_t lost_budget;		/* the same */
 	struct stacktap_config config;	/* the last */
 };
 

@@ -30,7 +30,7 @@ loaded() {
 }
 
 # an emulated CPU never keeps the budget
-insmod ./stacktap.ko handler_budget_ns=0
+insmod ./stacktap.ko handler_budget_ns=0 ceiling_permille=0
 check $? "insmod"
 loaded || exit 1
 
@@ -43,8 +43,8 @@ else
 		case $name in
 		# the last is for below, the others have guests of their own: tests/vm/cases/, tests/matrix/
 		tables | table-limits | lists | walk | signals | storm) ;;
-		fuzz | slices | slice-* | nmi | cost | degrade | no-counter | hold | busy | comers | suspend) ;;
-		task-filters | abuse | ioctls | netlink | lifetimes | races | owners | storms | pressure) ;;
+		fuzz | slices | slice-* | nmi | cost | ceiling | degrade | no-counter | hold | busy | comers | suspend) ;;
+		task-filters | abuse | ioctls | netlink | replies | lifetimes | races | owners | storms | pressure) ;;
 		*) run_case "$name" ;;
 		esac
 	done
