@@ -338,11 +338,13 @@ static bool keep_stack(struct aside_sample *sample)
 {
 	size_t bytes = sample->stack.count * sizeof(*sample->ips);
 
-	sample->ips = malloc(bytes);
-	if (!sample->ips)
+	if (!pool_charge(POOL_LATE, bytes))
 		return false;
-	/* in the limit's last moments this goes a little beyond it, rather than waste the work */
-	pool_charge_always(POOL_LATE, bytes);
+	sample->ips = malloc(bytes);
+	if (!sample->ips) {
+		pool_uncharge(POOL_LATE, bytes);
+		return false;
+	}
 	sample->bytes += bytes;
 	memcpy(sample->ips, sample->stack.ips, bytes);
 	return true;

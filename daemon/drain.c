@@ -35,6 +35,7 @@ struct drain {
 	struct cpu_told *told;		/* by CPU */
 	uint32_t told_cpus;
 	uint64_t generation;		/* of the newest CONFIG */
+	bool has_fallen_back[STACKTAP_MAX_SOURCES];	/* and the log says so */
 	struct drain_stats stats;
 };
 
@@ -360,7 +361,7 @@ static void on_step(struct drain *drain, uint64_t generation, uint32_t step)
 	drain->generation = generation;
 	if (step > stats->degraded) {
 		stats->degradations += step - stats->degraded;
-		log_warning("degraded: overflow handlers take longer than their budget: kernel stacks "
+		log_warning("degraded: overflow handlers exceed their budget or the ceiling: kernel stacks "
 			    "up to %u frames, rates divided by %u", degrade_kernel_frames(step),
 			    1U << degrade_rate_shift(step));
 	} else if (step < stats->degraded && step) {
@@ -370,6 +371,17 @@ static void on_step(struct drain *drain, uint64_t generation, uint32_t step)
 		log_info("not degraded any more");
 	}
 	stats->degraded = step;
+}
+
+/* What was asked for is in the log already; this is what counts. */
+static void on_fallback(struct drain *drain, uint32_t cpu, const struct stacktap_config *config,
+			const struct profile_config *profile)
+{
+	if (!config->fallback_errno || drain->has_fallen_back[config->source])
+		return;
+	drain->has_fallen_back[config->source] = true;
+	log_info("%s: %s counts instead on CPU %u and maybe others: %s", profile->source,
+		 profile->event, cpu, strerror(config->fallback_errno));
 }
 
 static void on_config(struct drain *drain, uint32_t cpu, const struct stacktap_config *config)
@@ -395,6 +407,7 @@ static void on_config(struct drain *drain, uint32_t cpu, const struct stacktap_c
 	snprintf(profile.source, sizeof(profile.source), "%s",
 		 drain->sources[config->source].name[0] ? drain->sources[config->source].name :
 							  profile.event);
+	on_fallback(drain, cpu, config, &profile);
 	r = aggregator_set_cpu_profile(drain->aggregator, cpu, &profile);
 	if (r < 0)
 		log_debug("CPU %u: configuration not taken: %s", cpu, strerror(-r));

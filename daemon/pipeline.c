@@ -13,6 +13,8 @@
 enum {
 	SLICE_MAX_MINOR = 5,		/* the module knows SLICE_MAX_BYTES */
 	BUDGET_MINOR = 8,		/* and BUDGET_NS */
+	CEILING_MINOR = 11,		/* and CEILING */
+	JITTER_MINOR = 11,		/* and NO_JITTER, without which those before do well */
 	SCAN_DRAIN_EVERY = 32,		/* processes of the first scan between two rounds */
 	/* together less than the exporter leaves of the pool, see there */
 	REQUESTS_BYTES = 512 << 10,
@@ -162,6 +164,7 @@ static int start_sampling(struct pipeline *pipeline, char *ret_error, size_t err
 		.user_frames = options->user_frames,
 		.walk_limit_ns = options->walk_limit_ns,
 		.budget_ns = options->has_budget ? &options->budget_ns : NULL,
+		.ceiling_permille = options->has_ceiling ? &options->ceiling_permille : NULL,
 		.two_phase = options->two_phase,
 	};
 	uint64_t id = capture_session_id(pipeline->capture);
@@ -175,6 +178,13 @@ static int start_sampling(struct pipeline *pipeline, char *ret_error, size_t err
 		return fail(-EOPNOTSUPP, ret_error, error_size,
 			    "the kernel module, of ABI 1.%u, knows no budget of handlers; load the one of "
 			    "this version", capture_info(pipeline->capture)->abi_minor);
+	if (options->has_ceiling && capture_info(pipeline->capture)->abi_minor < CEILING_MINOR)
+		return fail(-EOPNOTSUPP, ret_error, error_size,
+			    "the kernel module, of ABI 1.%u, knows no ceiling; load the one of this version",
+			    capture_info(pipeline->capture)->abi_minor);
+	for (size_t i = 0; i < options->source_count; i++)
+		if (capture_info(pipeline->capture)->abi_minor < JITTER_MINOR)
+			pipeline->options.sources[i].flags &= ~STACKTAP_SRC_NO_JITTER;
 	r = configure(pipeline, &change);
 	if (r < 0)
 		return fail_control(pipeline, r, "the kernel module refuses the configuration",

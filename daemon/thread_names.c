@@ -8,6 +8,7 @@
 
 enum {
 	RESULT_WAIT_MS = 500,	/* for thread A to take what /proc said */
+	LARGE_SNAPSHOT = 65536,	/* bytes: of more mappings than programs have */
 };
 
 static size_t snapshot_bytes(const struct process_snapshot *snapshot)
@@ -34,6 +35,23 @@ static int send_snapshot(void *ctx, struct process_snapshot *snapshot)
 			    RESULT_WAIT_MS);
 }
 
+/*
+ * One of all. A process that has more mappings than there is memory for at the moment costs itself
+ * their names, and no other its own: the scan goes on.
+ */
+static int send_each(void *ctx, struct process_snapshot *snapshot)
+{
+	size_t bytes = snapshot_bytes(snapshot);
+	uint32_t tgid = snapshot->tgid;
+	int r = send_snapshot(ctx, snapshot);
+
+	if (r != -EAGAIN || bytes < LARGE_SNAPSHOT)
+		return r;
+	log_warning("process %u: no memory for its %zu bytes of mappings, code that it has mapped since "
+		    "gets no names", tgid, bytes);
+	return 0;
+}
+
 static void scan(struct pipeline *pipeline, uint32_t tgid)
 {
 	uint64_t began = clock_monotonic();
@@ -55,7 +73,7 @@ static void scan(struct pipeline *pipeline, uint32_t tgid)
 			return;
 		message = message_new(MESSAGE_GONE);
 	} else {
-		r = process_scan_all(send_snapshot, pipeline);
+		r = process_scan_all(send_each, pipeline);
 		message = message_new(MESSAGE_SCANNED_ALL);
 	}
 	if (!message)

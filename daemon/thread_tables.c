@@ -117,8 +117,13 @@ int tables_start(struct pipeline *pipeline)
 	const uint64_t features = capture_info(pipeline->capture)->features;
 	int r;
 
-	if (!pipeline->options.with_tables || !(features & STACKTAP_FEATURE_TABLES))
+	if (!pipeline->options.with_tables)
 		return 0;
+	if (!(features & STACKTAP_FEATURE_TABLES)) {
+		log_info("user stacks are walked by frame pointers: unwind tables need CAP_SYS_PTRACE, and a "
+			 "kernel that is not locked down for confidentiality");
+		return 0;
+	}
 	if (!(features & STACKTAP_FEATURE_STACK_SLICE))
 		pipeline->options.slice_bytes = 0;
 	open_cache(pipeline);

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A fast keyed 128-bit hash for tables: two lanes of folded 64-bit multiplications. Not
- * cryptographic, but keyed at random per process, so that who controls the input cannot aim for
- * collisions. Tables that compare nothing but the hash use all 128 bits.
+ * A fast keyed 128-bit hash of stacks and of pointers: two lanes of folded 64-bit multiplications.
+ * Not cryptographic, but keyed at random per process, so that who controls the input cannot aim for
+ * collisions. Tables that compare nothing but the hash use all 128 bits. Text and what files say of
+ * themselves are base/hash.h's.
  */
 #ifndef STACKTAP_BASE_FINGERPRINT_H
 #define STACKTAP_BASE_FINGERPRINT_H
-
-#include <string.h>
 
 #include "base/macro.h"
 
@@ -53,24 +52,6 @@ static inline struct fingerprint fingerprint_end(struct fingerprint print)
 {
 	fingerprint_mix(&print, fingerprint_key[1], fingerprint_key[2]);
 	return print;
-}
-
-static inline uint64_t fingerprint_bytes(const void *data, size_t size)
-{
-	struct fingerprint print = fingerprint_start(size);
-	const unsigned char *bytes = data;
-	uint64_t pair[2];
-
-	for (; size >= sizeof(pair); bytes += sizeof(pair), size -= sizeof(pair)) {
-		memcpy(pair, bytes, sizeof(pair));
-		fingerprint_mix(&print, pair[0], pair[1]);
-	}
-	if (size) {
-		pair[0] = pair[1] = 0;
-		memcpy(pair, bytes, size);
-		fingerprint_mix(&print, pair[0], pair[1]);
-	}
-	return fingerprint_end(print).lo;
 }
 
 #endif /* STACKTAP_BASE_FINGERPRINT_H */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Hashing for tables in memory, and an intrusive chained table. The hash is not keyed and not
- * stable between versions: never store it, never let correctness depend on its being free of
- * collisions.
+ * Hashing for tables in memory, and an intrusive chained table. The hash is SipHash-2-4 with a key
+ * that is random in each process, so that who chooses keys of a table cannot choose where they go.
+ * Never store it, never let a result depend on it or on its being free of collisions.
  */
 #ifndef STACKTAP_BASE_HASH_H
 #define STACKTAP_BASE_HASH_H
@@ -12,41 +12,24 @@
 #include "base/macro.h"
 #include "base/pool.h"
 
-static inline uint64_t hash_fold(uint64_t a, uint64_t b)
-{
-	__extension__ unsigned __int128 product = (unsigned __int128)a * b;
+/* Of a table's keys. */
+uint64_t hash_bytes(const void *data, size_t size);
 
-	return (uint64_t)product ^ (uint64_t)(product >> 64);
+static inline uint64_t hash_words(const uint64_t *words, size_t count)
+{
+	return hash_bytes(words, count * sizeof(*words));
 }
 
-/* Mix one more value into a running hash. */
-static inline uint64_t hash_add(uint64_t hash, uint64_t value)
+static inline uint64_t hash_string(const char *text)
 {
-	return hash_fold(hash ^ 0x9e3779b97f4a7c15ULL, value ^ 0xd6e8feb86659fd93ULL);
+	return hash_bytes(text, strlen(text));
 }
 
-static inline uint64_t hash_bytes(uint64_t hash, const void *data, size_t size)
-{
-	const unsigned char *bytes = data;
-	uint64_t word;
-
-	hash = hash_add(hash, size);
-	for (; size >= sizeof(word); bytes += sizeof(word), size -= sizeof(word)) {
-		memcpy(&word, bytes, sizeof(word));
-		hash = hash_add(hash, word);
-	}
-	if (size) {
-		word = 0;
-		memcpy(&word, bytes, size);
-		hash = hash_add(hash, word);
-	}
-	return hash;
-}
-
-static inline uint64_t hash_string(uint64_t hash, const char *text)
-{
-	return hash_bytes(hash, text, strlen(text));
-}
+/*
+ * A key that is known instead of the random one, for who wants the same tables in each run. Before
+ * the first table is made: what tables hold is not found by another key.
+ */
+void hash_set_key(uint64_t low, uint64_t high);
 
 struct hash_link {
 	struct hash_link *next;

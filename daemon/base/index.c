@@ -51,6 +51,40 @@ int index_reserve(struct index *index, uint64_t (*hash_of)(const void *ctx, uint
 	return 0;
 }
 
+/* Slots that are a quarter full at most, if they can be had. */
+static void index_shrink(struct index *index, uint32_t count)
+{
+	struct index smaller = { .pool = index->pool };
+	uint32_t slots = index->mask + 1;
+
+	while (slots > INDEX_MIN_SLOTS && count < slots / 8)
+		slots /= 2;
+	if (slots > index->mask)
+		return;
+	smaller.mask = slots - 1;
+	if (!pool_charge(index->pool, slots_bytes(smaller.mask)))
+		return;
+	smaller.slots = calloc(slots, sizeof(*smaller.slots));
+	if (!smaller.slots) {
+		pool_uncharge(index->pool, slots_bytes(smaller.mask));
+		return;
+	}
+	index_free(index);
+	*index = smaller;
+}
+
+void index_rebuild(struct index *index, uint32_t count,
+		   uint64_t (*hash_of)(const void *ctx, uint32_t position), const void *ctx)
+{
+	if (!index->slots)
+		return;
+	index_shrink(index, count);
+	memset(index->slots, 0, slots_bytes(index->mask));
+	index->count = 0;
+	for (uint32_t i = 0; i < count; i++)
+		index_insert(index, hash_of(ctx, i), i);
+}
+
 void index_clear(struct index *index)
 {
 	if (index->mask >= INDEX_KEEP_SLOTS)

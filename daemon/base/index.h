@@ -64,6 +64,12 @@ int index_reserve(struct index *index, uint64_t (*hash_of)(const void *ctx, uint
 		  const void *ctx) _must_check_;
 /* After index_reserve(). */
 void index_insert(struct index *index, uint64_t hash, uint32_t position);
+/*
+ * The owner has moved its entries, and @count are left, no more than there were: positions 0 to
+ * @count - 1 take the place of all. Needs no memory, but gives some back if few are left.
+ */
+void index_rebuild(struct index *index, uint32_t count,
+		   uint64_t (*hash_of)(const void *ctx, uint32_t position), const void *ctx);
 /* Forget all entries; gives a table back that one window blew up. */
 void index_clear(struct index *index);
 void index_free(struct index *index);

@@ -71,8 +71,12 @@ void queue_free(struct queue *queue, void (*drop)(struct queue_item *item))
 static bool queue_admit(struct queue *queue, size_t bytes)
 {
 	if (!queue->count) {
-		pool_charge_always(queue->pool, bytes);
-		return true;
+		/* so that what is small gets through at last, whatever others have waiting */
+		if (bytes <= QUEUE_SMALL_BYTES) {
+			pool_charge_always(queue->pool, bytes);
+			return true;
+		}
+		return pool_charge(queue->pool, bytes);
 	}
 	return bytes <= queue->max_bytes && queue->bytes <= queue->max_bytes - bytes &&
 	       pool_charge(queue->pool, bytes);

@@ -5,7 +5,8 @@
  * and within a lane in order.
  *
  * The bound: a push waits while the queue holds something and the item would pass max_bytes or the
- * pool's limit. An empty queue takes any item, so that one too large for the bound still passes.
+ * pool's limit. An empty queue takes what the pool has room for, even if it is too large for the
+ * bound, and always what is QUEUE_SMALL_BYTES at most.
  */
 #ifndef STACKTAP_BASE_QUEUE_H
 #define STACKTAP_BASE_QUEUE_H
@@ -27,11 +28,16 @@ enum queue_lane {
 	QUEUE_LANES
 };
 
+enum { QUEUE_SMALL_BYTES = 4096 };
+
 int queue_new(enum pool_id pool, size_t max_bytes, struct queue **ret_queue);
 /* Hands what is left to @drop. No thread may use the queue any more. */
 void queue_free(struct queue *queue, void (*drop)(struct queue_item *item));
 
-/* 0, -EAGAIN when it stayed full for @timeout_ms (-1: wait for ever), -EPIPE when closed. */
+/*
+ * 0, -EAGAIN when it stayed full for @timeout_ms (-1: wait for ever, for
+ * small items only), -EPIPE when closed.
+ */
 int queue_push(struct queue *queue, struct queue_item *item, size_t bytes, enum queue_lane lane,
 	       int timeout_ms) _must_check_;
 /* 1 and an item, 0 when none came in @timeout_ms, -EPIPE when closed and empty. */

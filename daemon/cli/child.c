@@ -2,9 +2,29 @@
 #include "cli/child.h"
 
 #include <fcntl.h>
+#include <string.h>
 #include <sys/wait.h>
 
 enum { EXIT_NOT_FOUND = 127, EXIT_SIGNAL = 128 };
+
+static char **kept_environment;	/* NULL: as it is */
+
+int child_keep_environment(void)
+{
+	size_t count = 0;
+	char **kept;
+
+	while (environ[count])
+		count++;
+	/* what is removed or replaced later leaves the strings as they are */
+	kept = calloc(count + 1, sizeof(*kept));
+	if (!kept)
+		return -ENOMEM;
+	memcpy(kept, environ, count * sizeof(*kept));
+	free(kept_environment);
+	kept_environment = kept;
+	return 0;
+}
 
 static _noreturn_ void be_child(int go, int failure, char **command, const sigset_t *mask)
 {
@@ -19,7 +39,7 @@ static _noreturn_ void be_child(int go, int failure, char **command, const sigse
 		_exit(EXIT_NOT_FOUND);
 	signal(SIGPIPE, SIG_DFL);
 	sigprocmask(SIG_SETMASK, mask, NULL);
-	execvp(command[0], command);
+	execvpe(command[0], command, kept_environment ? kept_environment : environ);
 	error = errno;
 	/* the reader takes silence for success, so a failed write is told by the exit code */
 	if (write(failure, &error, sizeof(error)) != sizeof(error))

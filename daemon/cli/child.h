@@ -16,6 +16,11 @@ struct child {
 	int status;		/* as of waitpid() */
 };
 
+/*
+ * Commands get the environment as it is now, whatever this program does to its own later. Once,
+ * at the start. -ENOMEM
+ */
+int child_keep_environment(void);
 /* @mask: the signal mask that the command shall have. */
 int child_prepare(struct child *ret_child, char **command, const sigset_t *mask);
 /* Let it exec: 0, or the exec's -errno (the child has ended then). */

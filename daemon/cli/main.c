@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "cli/child.h"
 #include "cli/cli.h"
 
 #include <stacktap/version.h>
@@ -32,6 +33,8 @@ int main(int argc, char **argv)
 {
 	const char *name = argc > 1 ? argv[1] : NULL;
 
+	if (child_keep_environment() < 0)
+		return cli_error("out of memory");
 	/* libdw would fetch debug files from the network */
 	unsetenv("DEBUGINFOD_URLS");
 	log_setup("stacktap", LOG_LEVEL_WARNING);

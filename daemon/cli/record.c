@@ -15,6 +15,7 @@
 #include "cli/child.h"
 #include "cli/cli.h"
 #include "cli/output.h"
+#include "cli/targets.h"
 #include "control/host.h"
 #include "pipeline.h"
 #include "unwind/cache.h"
@@ -33,6 +34,7 @@ struct record {
 	struct record_options *options;
 	struct output output;
 	struct child child;
+	struct targets targets;
 	struct environment environment;
 	struct host_resource resource;
 	struct pipeline *pipeline;
@@ -54,6 +56,7 @@ static void record_done(struct record *record)
 {
 	pipeline_free(record->pipeline);
 	child_end(&record->child);
+	targets_done(&record->targets);
 	host_resource_done(&record->resource);
 	environment_free(&record->environment);
 	if (record->signals >= 0)
@@ -117,6 +120,8 @@ static int start_pipeline(struct record *record)
 		.slice_max_bytes = (uint32_t)options->slice_max_bytes,
 		.has_budget = options->has_budget,
 		.budget_ns = (uint32_t)options->budget_ns,
+		.has_ceiling = options->has_ceiling,
+		.ceiling_permille = options->ceiling_permille,
 		.fault_in = true,
 		.loading = options->quiet ? NULL : show_loading,
 		.is_cancelled = signal_wants_end,
@@ -166,7 +171,7 @@ static void show_progress(struct record *record, uint64_t elapsed_ms)
 	record->has_progress = true;
 }
 
-/* Until a signal, the command's or the time's end, or a full disk. */
+/* Until a signal, the end of the command, of what -p and -t name or of the time, or a full disk. */
 static void wait_for_end(struct record *record)
 {
 	const struct record_options *options = record->options;
@@ -182,6 +187,8 @@ static void wait_for_end(struct record *record)
 			wait_ms = min_of(wait_ms, options->duration_ms - elapsed_ms);
 		}
 		show_progress(record, elapsed_ms);
+		if (targets_are_gone(&record->targets))
+			break;
 		if (poll(&pollfd, 1, (int)wait_ms) > 0 && take_signals(record))
 			break;
 	}
@@ -262,10 +269,11 @@ static int run(struct record *record)
 
 	if (environment_load(&record->environment, error, sizeof(error)) < 0)
 		return cli_error("%s", error);
-	ret = host_resource_load(&record->environment, NULL, &record->resource);
+	ret = host_resource_load(&record->environment, NULL, &record->resource, error,
+				 sizeof(error));
 	if (ret < 0)
-		return cli_error("cannot describe this host: %s", strerror(-ret));
-	ret = catch_signals(record, &mask);
+		return cli_error("%s", error);
+	ret = targets_init(&record->targets, &options->filter) ?: catch_signals(record, &mask);
 	if (!ret && options->command)
 		ret = child_prepare(&record->child, options->command, &mask);
 	if (ret < 0)

@@ -19,6 +19,8 @@ struct record_options {
 	char **command;			/* argv of the command to run, NULL: none */
 	bool with_tables;		/* --call-graph table */
 	bool has_budget;		/* else the module's */
+	bool has_ceiling;		/* else the module's alone */
+	uint32_t ceiling_permille;
 	bool has_all;			/* -a: also others than the command */
 	bool quiet, verbose;
 };

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/percent.h"
 #include "cli/cli.h"
 #include "cli/filter.h"
 #include "cli/record.h"
@@ -27,11 +28,13 @@ static const char help[] =
 	"      --exclude-idle   not the idle task\n\n"
 	"how to sample\n"
 	"  -e, --event EVENT    cycles (default), instructions, cpu-clock, page-faults, rNNN,\n"
-	"                       PMU/term=value/, ... with :u, :k, :p; with a rate or a period of its\n"
-	"                       own: cycles/freq=997/, page-faults/period=100/; may be repeated\n"
+	"                       PMU/term=value/, ... with :u, :k; with a rate or a period of its own:\n"
+	"                       cycles/freq=997/, page-faults/period=100/; may be repeated\n"
 	"  -F, --freq HZ        samples per second of a busy CPU (default: 99)\n"
 	"  -c, --count N        one sample every N events; beside -F: of the event before it\n"
 	"      --freq-mode      let the kernel adapt the period to the rate\n"
+	"      --no-jitter      each period of the same length (default: drawn around the mean): a program\n"
+	"                       in step with it is then seen at one place alone\n"
 	"      --max-stack N    user frames per stack (default: 1024)\n"
 	"  -g                   stacks; always on\n"
 	"      --call-graph HOW user stacks by unwind tables, which need no frame pointers\n"
@@ -42,6 +45,8 @@ static const char help[] =
 	"      --budget-ns N    mean time of overflow handlers above which sampling degrades, in\n"
 	"                       steps that are told: kernel depth, then rate; 0: never (default: the\n"
 	"                       module's, 2000)\n"
+	"      --ceiling PERCENT  of each CPU that this session may take (default: only the module's\n"
+	"                       ceiling for all sessions together, 1)\n"
 	"      --sideband-bytes N  per CPU, for what the kernel tells of mappings, forks and exits\n"
 	"                       (default: 32768; a power of two from 4096 to 16777216)\n\n"
 	"      --duration TIME  end after TIME: 10, 0.5, 2m, 1h (seconds without a unit)\n"
@@ -59,6 +64,8 @@ enum {
 	OPT_SLICE_BYTES,
 	OPT_SLICE_MAX_BYTES,
 	OPT_BUDGET_NS,
+	OPT_CEILING,
+	OPT_NO_JITTER,
 };
 
 enum {
@@ -73,6 +80,7 @@ struct parse {
 	uint64_t last_period;		/* of the last -c */
 	uint64_t periods[STACKTAP_MAX_SOURCES];	/* of a -c behind this -e */
 	bool is_frequency;
+	bool is_fixed;			/* --no-jitter */
 };
 
 static int add_event(struct parse *parse, const char *text)
@@ -143,6 +151,8 @@ static int set_periods(struct parse *parse)
 			return cli_usage_error("event `%s' has a rate or a period of its own: leave out "
 					       "the -c behind it", source->name);
 		is_taken |= !source->rate_hz && !source->period;
+		if (parse->is_fixed)
+			source->flags |= STACKTAP_SRC_NO_JITTER;
 		if (source->period)
 			period = source->period;
 		if (period && !source->rate_hz) {
@@ -195,6 +205,9 @@ static int parse_option(struct parse *parse, int option)
 	case OPT_FREQ_MODE:
 		parse->is_frequency = true;
 		return CLI_OK;
+	case OPT_NO_JITTER:
+		parse->is_fixed = true;
+		return CLI_OK;
 	case OPT_MAX_STACK:
 		if (!cli_parse_number(optarg, 1, STACKTAP_MAX_USER_FRAMES, &options->user_frames))
 			return cli_usage_error("depth `%s' is not a number from 1 to %d", optarg,
@@ -214,6 +227,12 @@ static int parse_option(struct parse *parse, int option)
 		options->has_budget = true;
 		if (!cli_parse_number(optarg, 0, UINT32_MAX, &options->budget_ns))
 			return cli_usage_error("budget `%s' is not a number of ns below 2^32", optarg);
+		return CLI_OK;
+	case OPT_CEILING:
+		options->has_ceiling = true;
+		if (!percent_parse(optarg, &options->ceiling_permille))
+			return cli_usage_error("ceiling `%s' is not a percentage from 0 to 100 with at "
+					       "most one decimal", optarg);
 		return CLI_OK;
 	case OPT_SIDEBAND_BYTES:
 		return set_sideband(options, optarg);
@@ -262,12 +281,14 @@ int record_parse(int argc, char **argv, struct record_options *ret_options)
 		{ "quiet", no_argument, NULL, 'q' },
 		{ "verbose", no_argument, NULL, 'v' },
 		{ "freq-mode", no_argument, NULL, OPT_FREQ_MODE },
+		{ "no-jitter", no_argument, NULL, OPT_NO_JITTER },
 		{ "max-stack", required_argument, NULL, OPT_MAX_STACK },
 		{ "sideband-bytes", required_argument, NULL, OPT_SIDEBAND_BYTES },
 		{ "slice-bytes", required_argument, NULL, OPT_SLICE_BYTES },
 		{ "slice-max-bytes", required_argument, NULL, OPT_SLICE_MAX_BYTES },
 		{ "call-graph", required_argument, NULL, OPT_CALL_GRAPH },
 		{ "budget-ns", required_argument, NULL, OPT_BUDGET_NS },
+		{ "ceiling", required_argument, NULL, OPT_CEILING },
 		{ "duration", required_argument, NULL, OPT_DURATION },
 		{ 0 },
 	};

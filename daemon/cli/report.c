@@ -114,6 +114,9 @@ static void print_totals(const struct report_event *event)
 		       percent(event->named, event->samples),
 		       percent(event->lost, event->samples + event->lost),
 		       percent(event->stale, event->samples));
+	if (event->guessed)
+		printf("guessed: %.1f %% of stacks went by frame pointers and may lack a frame\n",
+		       percent(event->guessed, event->samples));
 	print_late(event);
 }
 
@@ -203,6 +206,7 @@ static void print_json(const struct options *options, const struct report *repor
 			json_u64(&json, "stale", event->stale);
 			json_u64(&json, "moved", event->moved);
 			json_u64(&json, "throttled", event->throttled);
+			json_u64(&json, "guessed", event->guessed);
 			json_u64(&json, "no_mappings", event->no_mappings);
 			json_u64(&json, "late_unwound", event->late_unwound);
 			json_u64(&json, "late_refused", event->late_refused);

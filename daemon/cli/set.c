@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/percent.h"
 #include "cli/cli.h"
 #include "cli/filter.h"
 #include "cli/session.h"
@@ -16,6 +17,7 @@ static const char help[] =
 	"  -c, --period N      one sample every N events\n"
 	"      --source N      the source that --rate or --period changes (default: all)\n"
 	"      --budget-ns N   mean time of overflow handlers above which it degrades, 0: never\n"
+	"      --ceiling PERCENT  of each CPU that it may take; 0: only the module's ceiling holds\n"
 	"  -C, --cpus LIST     sample these CPUs alone: 0-3,7\n"
 	"  -p, --pid PID,...   sample these processes alone\n"
 	"  -t, --tid TID,...   these threads alone\n"
@@ -33,10 +35,12 @@ enum {
 	OPT_SOURCE = 256,
 	OPT_NO_FILTER,
 	OPT_BUDGET_NS,
+	OPT_CEILING,
 };
 
 struct change {
-	bool has_rate, has_period, has_source, has_budget, no_filter;
+	bool has_rate, has_period, has_source, has_budget, has_ceiling, no_filter;
+	uint32_t ceiling_permille;
 	uint64_t rate_hz, period, source, budget_ns;
 	struct control_filter filter;	/* what is named; merged into each session's own */
 	struct json *json;
@@ -78,6 +82,9 @@ static int set_filter(const struct change *change, struct control *control,
 	struct control_change request = { .filter = &merged };
 	int ret;
 
+	if (!change->no_filter && session->filter.is_partial)
+		return cli_error("%s: the kernel has no memory in one piece to tell the filter in force; "
+				 "replace it as a whole, with --no-filter", what);
 	/* borrowed from both; only read */
 	if (!change->no_filter)
 		merged = session->filter;
@@ -129,6 +136,19 @@ static int set_budget(const struct change *change, struct control *control,
 	return ret < 0 ? session_refused(control, what, ret) : CLI_OK;
 }
 
+static int set_ceiling(const struct change *change, struct control *control,
+		       const struct control_session *session, const char *what)
+{
+	const struct control_change request = { .ceiling_permille = &change->ceiling_permille };
+	int ret;
+
+	if (!session->has_ceiling)
+		return cli_error("%s: its module, of an ABI before 1.11, knows no ceiling; load the one "
+				 "of this version", what);
+	ret = control_set_session(control, session->id, &request);
+	return ret < 0 ? session_refused(control, what, ret) : CLI_OK;
+}
+
 static int apply(void *ctx, struct control *control, const struct control_session *session)
 {
 	const struct change *change = ctx;
@@ -143,6 +163,8 @@ static int apply(void *ctx, struct control *control, const struct control_sessio
 		ret = set_filter(change, control, session, what);
 	if (!ret && change->has_budget)
 		ret = set_budget(change, control, session, what);
+	if (!ret && change->has_ceiling)
+		ret = set_ceiling(change, control, session, what);
 	if (!ret && change->json)
 		json_u64(change->json, NULL, session->id);
 	return ret;
@@ -190,6 +212,7 @@ int set_run(int argc, char **argv)
 		FILTER_OPTIONS,
 		{ "no-filter", no_argument, NULL, OPT_NO_FILTER },
 		{ "budget-ns", required_argument, NULL, OPT_BUDGET_NS },
+		{ "ceiling", required_argument, NULL, OPT_CEILING },
 		{ "json", no_argument, NULL, 'j' },
 		{ 0 },
 	};
@@ -229,6 +252,12 @@ int set_run(int argc, char **argv)
 						       optarg);
 			change.has_budget = true;
 			break;
+		case OPT_CEILING:
+			if (!percent_parse(optarg, &change.ceiling_permille))
+				return cli_usage_error("ceiling `%s' is not a percentage from 0 to 100 "
+						       "with at most one decimal", optarg);
+			change.has_ceiling = true;
+			break;
 		case 'j':
 			use_json = true;
 			cli_use_json();
@@ -251,7 +280,7 @@ int set_run(int argc, char **argv)
 	if (ret)
 		return ret;
 	if (!change.has_rate && !change.has_period && !change.has_budget &&
-	    !change.no_filter && control_filter_is_empty(filter))
+	    !change.has_ceiling && !change.no_filter && control_filter_is_empty(filter))
 		return cli_usage_error("nothing to change; see `stacktap set --help'");
 	return run_change(&change, argv[optind], use_json);
 }

@@ -151,6 +151,8 @@ static void print_source(const struct control_source *source)
 		       event_is_clock(source->type, source->config) ? " ns" : "");
 	else if (source->nominal_hz && source->rate_hz)
 		printf(", period %" PRIu64, source->nominal_hz / source->rate_hz);
+	if (source->mode == STACKTAP_MODE_PERIOD && source->flags & STACKTAP_SRC_NO_JITTER)
+		printf(", no jitter");
 	if (source->flags & STACKTAP_SRC_EXCLUDE_USER)
 		printf(", kernel only");
 	if (source->flags & STACKTAP_SRC_EXCLUDE_KERNEL)
@@ -197,6 +199,8 @@ static void print_filter(const struct control_filter *filter)
 		cpulist_format(&list, text, sizeof(text));
 		printf(" CPUs %s;", text);
 	}
+	if (filter->is_partial)
+		fputs(" ids that the kernel has no memory to tell;", stdout);
 	print_ids("processes", filter->tgids, filter->tgid_count);
 	print_ids("threads", filter->tids, filter->tid_count);
 	print_ids("users", filter->uids, filter->uid_count);
@@ -224,6 +228,7 @@ static void print_filter(const struct control_filter *filter)
 static void print_cpus(const struct status_session *session)
 {
 	uint64_t lost[STACKTAP_LOST_REASONS] = { 0 }, total = 0, stalled = 0, multiplexed = 0;
+	uint64_t raises = 0;
 	unsigned int shared = 0, least = 100;
 
 	if (session->cpu_count)
@@ -244,6 +249,7 @@ static void print_cpus(const struct status_session *session)
 			       cpu->ring_bytes ? cpu->ring_used * 100 / cpu->ring_bytes : 0);
 			stalled += counts->stalled;
 			multiplexed += counts->multiplexed;
+			raises += counts->raises;
 			shared += counts->share_percent < STACKTAP_MULTIPLEX_PERCENT;
 			least = min_of(least, counts->share_percent);
 			for (size_t k = 0; k < STACKTAP_LOST_REASONS; k++) {
@@ -263,6 +269,9 @@ static void print_cpus(const struct status_session *session)
 	}
 	if (stalled)
 		printf("  overflows ceased and the counter was set anew %" PRIu64 " times\n", stalled);
+	if (raises)
+		printf("  the overflow handler doubled its period %" PRIu64 " times, to keep the ceiling or "
+		       "the maximum rate\n", raises);
 	if (shared)
 		printf("  MULTIPLEXED: other counters take the place of %u of these in the PMU, "
 		       "which count %u %% of the time at least\n", shared, least);
@@ -323,10 +332,16 @@ static void print_budget(const struct control_session *session)
 {
 	if (!session->has_budget)
 		return;
-	if (session->degraded)
-		printf("  DEGRADED: overflow handlers took longer than their budget of %u ns: kernel "
+	if (session->ceiling_permille)
+		printf("  ceiling of this session: %u.%u %% of each CPU\n",
+		       session->ceiling_permille / 10, session->ceiling_permille % 10);
+	if (session->degraded && session->budget_ns)
+		printf("  DEGRADED: overflow handlers exceeded their budget of %u ns, or the ceiling: kernel "
 		       "stacks up to %u frames, rates divided by %u\n", session->budget_ns,
 		       session->kernel_frames, session->rate_divisor);
+	else if (session->degraded)
+		printf("  DEGRADED: to keep the ceiling: kernel stacks up to %u frames, rates divided by "
+		       "%u\n", session->kernel_frames, session->rate_divisor);
 	if (session->degradations)
 		printf("  degraded by a step %" PRIu64 " times; another rate was refused %" PRIu64
 		       " times\n", session->degradations, session->rates_refused);
@@ -388,6 +403,11 @@ void status_print_text(const struct status *status)
 		printf("  unwind tables: %u, %" PRIu64 " rows, %" PRIu64 " bytes; %u mapping lists, %"
 		       PRIu64 " bytes; limit %" PRIu64 "\n", module->tables, module->table_rows,
 		       module->table_bytes, module->lists, module->list_bytes, module->table_limit);
+	if (module->has_ceiling && module->ceiling_permille)
+		printf("  ceiling: %u.%u %% of each CPU\n", module->ceiling_permille / 10,
+		       module->ceiling_permille % 10);
+	else
+		puts("  ceiling: none");
 	if (!status->session_count)
 		puts("no sessions");
 	for (size_t i = 0; i < status->session_count; i++) {

@@ -16,6 +16,8 @@ static void print_module(struct json *json, const struct control_module *module)
 	json_u64(json, "abi_major", module->abi_major);
 	json_u64(json, "abi_minor", module->abi_minor);
 	json_u64(json, "session_count", module->sessions);
+	if (module->has_ceiling)
+		json_u64(json, "ceiling_permille", module->ceiling_permille);
 	json_object(json, "unwind");
 	json_u64(json, "tables", module->tables);
 	json_u64(json, "table_rows", module->table_rows);
@@ -47,8 +49,8 @@ static void print_source(struct json *json, const struct control_source *source)
 	json_u64(json, "nominal_hz", source->nominal_hz);
 	json_bool(json, "exclude_user", source->flags & STACKTAP_SRC_EXCLUDE_USER);
 	json_bool(json, "exclude_kernel", source->flags & STACKTAP_SRC_EXCLUDE_KERNEL);
-	json_u64(json, "precise",
-		 (source->flags & STACKTAP_SRC_PRECISE_MASK) >> STACKTAP_SRC_PRECISE_SHIFT);
+	json_bool(json, "jitter", !(source->flags & STACKTAP_SRC_NO_JITTER) &&
+		  (source->mode == STACKTAP_MODE_PERIOD || event_is_clock(source->type, source->config)));
 	json_u64(json, "fallback_errno", source->fallback_errno);
 	json_string(json, "fallback_errno_name",
 		    source->fallback_errno ? name_of_errno(source->fallback_errno) : NULL);
@@ -89,6 +91,9 @@ static void print_filter(struct json *json, const struct control_filter *filter)
 				json_u64(json, NULL, cpu);
 		json_end(json);
 	}
+	/* ids that there was no memory for in one piece */
+	if (filter->is_partial)
+		json_bool(json, "is_partial", true);
 	print_ids(json, "pids", filter->tgids, filter->tgid_count);
 	print_ids(json, "tids", filter->tids, filter->tid_count);
 	print_ids(json, "uids", filter->uids, filter->uid_count);
@@ -137,12 +142,15 @@ static void print_counts(struct json *json, const struct control_counts *counts)
 	print_indexed(json, "lost", counts->lost, STACKTAP_LOST_REASONS, name_of_lost);
 	json_u64(json, "enabled_ns", counts->enabled_ns);
 	json_u64(json, "running_ns", counts->running_ns);
+	if (counts->has_times_at)
+		json_u64(json, "times_at", counts->times_at);
 	json_u64(json, "moved", counts->moved);
 	json_u64(json, "stale", counts->stale);
 	json_u64(json, "stalled", counts->stalled);
 	json_u64(json, "share_percent", counts->share_percent);
 	json_bool(json, "is_multiplexed", counts->share_percent < STACKTAP_MULTIPLEX_PERCENT);
 	json_u64(json, "multiplexed", counts->multiplexed);
+	json_u64(json, "raises", counts->raises);
 	print_indexed(json, "kernel_end", counts->kernel_end, STACKTAP_END_REASONS, name_of_end);
 	print_indexed(json, "user_end", counts->user_end, STACKTAP_END_REASONS, name_of_end);
 	json_end(json);
@@ -192,6 +200,8 @@ static void print_session(struct json *json, const struct status_session *status
 		json_u64(json, "kernel_frames", session->kernel_frames);
 		json_u64(json, "rate_divisor", session->rate_divisor);
 	}
+	if (session->has_ceiling)
+		json_u64(json, "ceiling_permille", session->ceiling_permille);
 	json_u64(json, "ring_bytes", session->ring_bytes);
 	json_u64(json, "stash_bytes", session->stash_bytes);
 	json_u64(json, "tables", session->tables);

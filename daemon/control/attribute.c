@@ -8,6 +8,7 @@
 
 #define U8 { .type = NLA_U8 }
 #define U16 { .type = NLA_U16 }
+#define FLAG { .type = NLA_FLAG }
 #define U32 { .type = NLA_U32 }
 #define U64 { .type = NLA_U64 }
 #define STRING { .type = NLA_STRING }
@@ -77,6 +78,7 @@ static struct nla_policy top_policy[STACKTAP_A_MAX + 1] = {
 	[STACKTAP_A_RATE_DIVISOR] = U32,
 	[STACKTAP_A_OFFLINES] = U64,
 	[STACKTAP_A_EVENT_LOST] = NEST,
+	[STACKTAP_A_CEILING] = U32,
 };
 
 static struct nla_policy source_policy[STACKTAP_SRC_ATTR_MAX + 1] = {
@@ -98,6 +100,7 @@ static struct nla_policy source_policy[STACKTAP_SRC_ATTR_MAX + 1] = {
 static struct nla_policy filter_policy[STACKTAP_FILTER_ATTR_MAX + 1] = {
 	[STACKTAP_FILTER_FLAGS] = U32,
 	[STACKTAP_FILTER_BYTES] = U32,
+	[STACKTAP_FILTER_PARTIAL] = FLAG,
 };
 
 static struct nla_policy count_policy[STACKTAP_CNT_ATTR_MAX + 1] = {
@@ -120,6 +123,8 @@ static struct nla_policy count_policy[STACKTAP_CNT_ATTR_MAX + 1] = {
 	[STACKTAP_CNT_STALLED] = U64,
 	[STACKTAP_CNT_SHARE] = U32,
 	[STACKTAP_CNT_MULTIPLEXED] = U64,
+	[STACKTAP_CNT_RAISES] = U64,
+	[STACKTAP_CNT_TIMES_AT] = U64,
 };
 
 static uint32_t get_u32(struct nlattr *attr)
@@ -167,6 +172,8 @@ int attribute_parse_module(struct nlmsghdr *message, struct control_module *ret_
 	module.table_bytes = get_u64(attrs[STACKTAP_A_TABLE_BYTES]);
 	module.list_bytes = get_u64(attrs[STACKTAP_A_LIST_BYTES]);
 	module.table_limit = get_u64(attrs[STACKTAP_A_TABLE_LIMIT]);
+	module.has_ceiling = attrs[STACKTAP_A_CEILING] != NULL;
+	module.ceiling_permille = get_u32(attrs[STACKTAP_A_CEILING]);
 	*ret_module = module;
 	return 0;
 }
@@ -239,6 +246,7 @@ static int parse_filter(struct nlattr *nest, struct control_filter *ret_filter)
 		return -EBADMSG;
 	ret_filter->flags = get_u32(attrs[STACKTAP_FILTER_FLAGS]);
 	ret_filter->bytes = get_u32(attrs[STACKTAP_FILTER_BYTES]);
+	ret_filter->is_partial = attrs[STACKTAP_FILTER_PARTIAL] != NULL;
 	for (size_t i = 0; !ret && i < ARRAY_SIZE(arrays); i++)
 		if (attrs[arrays[i].type])
 			ret = parse_array(attrs[arrays[i].type], arrays[i].unit,
@@ -275,6 +283,8 @@ int attribute_parse_session(struct nlmsghdr *message, struct control_session *re
 	session.slice_max_bytes = get_u32(attrs[STACKTAP_A_SLICE_MAX_BYTES]);
 	session.has_budget = attrs[STACKTAP_A_BUDGET_NS] != NULL;
 	session.budget_ns = get_u32(attrs[STACKTAP_A_BUDGET_NS]);
+	session.has_ceiling = attrs[STACKTAP_A_CEILING] != NULL;
+	session.ceiling_permille = get_u32(attrs[STACKTAP_A_CEILING]);
 	session.degraded = get_u32(attrs[STACKTAP_A_DEGRADED]);
 	session.degradations = get_u64(attrs[STACKTAP_A_DEGRADATIONS]);
 	session.rates_refused = get_u64(attrs[STACKTAP_A_RATES_REFUSED]);
@@ -340,12 +350,15 @@ static int parse_counts(struct nlattr *nest, struct control_counts *ret_counts)
 	ret_counts->throttled = get_u64(attrs[STACKTAP_CNT_THROTTLED]);
 	ret_counts->enabled_ns = get_u64(attrs[STACKTAP_CNT_ENABLED_NS]);
 	ret_counts->running_ns = get_u64(attrs[STACKTAP_CNT_RUNNING_NS]);
+	ret_counts->has_times_at = attrs[STACKTAP_CNT_TIMES_AT] != NULL;
+	ret_counts->times_at = get_u64(attrs[STACKTAP_CNT_TIMES_AT]);
 	ret_counts->moved = get_u64(attrs[STACKTAP_CNT_MOVED]);
 	ret_counts->stale = get_u64(attrs[STACKTAP_CNT_STALE]);
 	ret_counts->stalled = get_u64(attrs[STACKTAP_CNT_STALLED]);
 	ret_counts->share_percent = attrs[STACKTAP_CNT_SHARE] ?
 					    get_u32(attrs[STACKTAP_CNT_SHARE]) : 100;
 	ret_counts->multiplexed = get_u64(attrs[STACKTAP_CNT_MULTIPLEXED]);
+	ret_counts->raises = get_u64(attrs[STACKTAP_CNT_RAISES]);
 	parse_indexed(attrs[STACKTAP_CNT_LOST], ret_counts->lost, STACKTAP_LOST_REASONS);
 	parse_indexed(attrs[STACKTAP_CNT_KERNEL_END], ret_counts->kernel_end, STACKTAP_END_REASONS);
 	parse_indexed(attrs[STACKTAP_CNT_USER_END], ret_counts->user_end, STACKTAP_END_REASONS);
@@ -562,6 +575,8 @@ int attribute_put_change(struct nl_msg *message, const struct control_change *ch
 	     nla_put_u32(message, STACKTAP_A_SLICE_MAX_BYTES, change->slice_max_bytes)) ||
 	    (change->budget_ns &&
 	     nla_put_u32(message, STACKTAP_A_BUDGET_NS, *change->budget_ns)) ||
+	    (change->ceiling_permille &&
+	     nla_put_u32(message, STACKTAP_A_CEILING, *change->ceiling_permille)) ||
 	    (change->two_phase && nla_put_flag(message, STACKTAP_A_TWO_PHASE)))
 		return -EMSGSIZE;
 	return 0;

@@ -2,12 +2,13 @@
 #include "control/config.h"
 
 #include <ctype.h>
-#include <ini.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <string.h>
 
 #include "base/cpulist.h"
+#include "base/ini.h"
+#include "base/percent.h"
 #include "control/event.h"
 #include "unwind/late.h"
 
@@ -36,12 +37,14 @@ static const struct option options[] = {
 	{ "profile", "rate", OPTION_NUMBER, FIELD(rate_hz), 1, STACKTAP_MAX_RATE_HZ, { NULL } },
 	{ "profile", "period", OPTION_NUMBER, FIELD(period), 0, INT64_MAX, { NULL } },
 	{ "profile", "mode", OPTION_CHOICE, FIELD(is_frequency), 0, 0, { "period", "frequency" } },
+	{ "profile", "jitter", OPTION_BOOL, FIELD(with_jitter), 0, 0, { NULL } },
 	{ "profile", "window_seconds", OPTION_NUMBER, FIELD(window_seconds), 1, 3600, { NULL } },
 	{ "profile", "window_max_seconds", OPTION_NUMBER, FIELD(window_max_seconds), 1, 3600,
 	  { NULL } },
 	{ "profile", "max_stack", OPTION_NUMBER, FIELD(max_stack), 1, STACKTAP_MAX_USER_FRAMES,
 	  { NULL } },
 	{ "profile", "budget_ns", OPTION_STRING, FIELD(budget_ns), 0, 0, { NULL } },
+	{ "profile", "ceiling", OPTION_STRING, FIELD(ceiling), 0, 0, { NULL } },
 	{ "filter", "cpus", OPTION_STRING, FIELD(cpus), 0, 0, { NULL } },
 	{ "filter", "users", OPTION_STRING, FIELD(users), 0, 0, { NULL } },
 	{ "filter", "comms", OPTION_STRING, FIELD(comms), 0, 0, { NULL } },
@@ -108,6 +111,7 @@ void config_init(struct config *config)
 		.events = { "cycles" },
 		.event_count = 1,
 		.rate_hz = 19,
+		.with_jitter = true,
 		.window_seconds = 15,
 		.window_max_seconds = 60,
 		.max_stack = STACKTAP_DEFAULT_USER_FRAMES,
@@ -144,7 +148,6 @@ struct load {
 	bool has_event;		/* the file's events replace the default one */
 	char *error;
 	size_t error_size;
-	bool has_failed;
 };
 
 static int fail(char *error, size_t size, const char *format, ...) _printf_(3, 4);
@@ -279,31 +282,26 @@ static int set_option(struct load *load, const struct option *option, const char
 	return 0;
 }
 
-/* libinih's handler: 0 is failure; it goes on to the end, only the first failure is told. */
-static int handle(void *ctx, const char *section, const char *name, const char *value)
+static int take_option(void *ctx, const char *section, const char *name, const char *value)
 {
 	struct load *load = ctx;
 
-	if (load->has_failed)
-		return 0;
-	for (size_t i = 0; i < ARRAY_SIZE(options); i++) {
-		if (strcmp(options[i].section, section) || strcmp(options[i].name, name))
-			continue;
-		load->has_failed = set_option(load, &options[i], value) < 0;
-		return !load->has_failed;
-	}
-	fail(load->error, load->error_size, "there is no option `%s' in section [%s]", name,
-	     section);
-	load->has_failed = true;
-	return 0;
+	for (size_t i = 0; i < ARRAY_SIZE(options); i++)
+		if (!strcmp(options[i].section, section) && !strcmp(options[i].name, name))
+			return set_option(load, &options[i], value);
+	return fail(load->error, load->error_size, "there is no option `%s' in section [%s]", name,
+		    section);
 }
 
 int config_load(const char *path, struct config *ret_config, char *error, size_t error_size)
 {
 	char sentence[384] = "out of memory";
 	struct load load = { .error = sentence, .error_size = sizeof(sentence) };
+	const struct ini_reader reader = { .option = take_option, .ctx = &load };
 	_cleanup_fclose_ FILE *file = fopen(path, "re");
-	int line, ret;
+	const char *form;
+	unsigned int line;
+	int ret;
 
 	if (!file) {
 		ret = -errno;
@@ -311,13 +309,14 @@ int config_load(const char *path, struct config *ret_config, char *error, size_t
 		return ret;
 	}
 	config_init(&load.config);
-	line = ini_parse_file(file, handle, &load);
-	if (line) {
-		if (!load.has_failed)
-			fail(sentence, sizeof(sentence), "this is neither [section] nor option = value");
-		snprintf(error, error_size, "%s:%d: %s", path, line < 0 ? 0 : line, sentence);
+	ret = ini_read(file, &reader, &line, &form);
+	if (ret < 0) {
+		/* reading itself failed, as that of a directory does */
+		if (ret != -EINVAL && ret != -ENOMEM)
+			form = strerror(-ret);
+		snprintf(error, error_size, "%s:%u: %s", path, line, form ? form : sentence);
 		config_done(&load.config);
-		return -EINVAL;
+		return ret == -ENOMEM ? ret : -EINVAL;
 	}
 	ret = config_check(&load.config, sentence, sizeof(sentence));
 	if (ret < 0) {
@@ -352,7 +351,7 @@ int config_check(const struct config *config, char *error, size_t error_size)
 	struct control_source sources[STACKTAP_MAX_SOURCES];
 	struct control_filter filter = { 0 };
 	struct config lasting = *config;
-	uint32_t budget_ns;
+	uint32_t budget_ns, permille;
 	size_t count;
 	int ret;
 
@@ -361,6 +360,9 @@ int config_check(const struct config *config, char *error, size_t error_size)
 	if (config->budget_ns && config_budget(config, &budget_ns) < 0)
 		return fail(error, error_size, "budget_ns is a number of ns below 2^32, or nothing for "
 			    "the module's, not `%s'", config->budget_ns);
+	if (config->ceiling && !percent_parse(config->ceiling, &permille))
+		return fail(error, error_size, "ceiling is a percentage from 0 to 100 with at most one "
+			    "decimal, or nothing for the module's alone, not `%s'", config->ceiling);
 	if (config->user_only && config->kernel_only)
 		return fail(error, error_size, "user_only and kernel_only exclude each other");
 	if (config->ring_bytes & (config->ring_bytes - 1) ||
@@ -533,6 +535,8 @@ int config_sources(const struct config *config, struct control_source *ret_sourc
 		if (ret < 0)
 			return ret;
 		source->id = (uint32_t)i;
+		if (!config->with_jitter)
+			source->flags |= STACKTAP_SRC_NO_JITTER;
 		if (!source->rate_hz && !source->period) {
 			source->period = config->period;
 			source->rate_hz = config->period ? 0 : (uint32_t)config->rate_hz;

@@ -21,9 +21,11 @@ struct config {
 	uint64_t rate_hz;
 	uint64_t period;		/* 0: by rate */
 	bool is_frequency;		/* mode = frequency */
+	bool with_jitter;
 	uint64_t window_seconds, window_max_seconds;
 	uint64_t max_stack;
 	char *budget_ns;		/* NULL: the module's */
+	char *ceiling;			/* percent; NULL: the module's alone */
 
 	/* [filter] */
 	char *cpus;			/* CPU list, NULL: all */

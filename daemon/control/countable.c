@@ -12,7 +12,7 @@ enum {
 	NO_ANSWER = -EAGAIN,
 };
 
-static int try_event(const struct control_source *source, uint32_t precise, int cpu)
+static int try_event(const struct control_source *source, int cpu)
 {
 	struct perf_event_attr attr = {
 		.size = sizeof(attr),
@@ -21,7 +21,6 @@ static int try_event(const struct control_source *source, uint32_t precise, int 
 		.config1 = source->config1,
 		.config2 = source->config2,
 		.sample_period = RARE,
-		.precise_ip = precise & 3,
 		.exclude_user = !!(source->flags & STACKTAP_SRC_EXCLUDE_USER),
 		.exclude_kernel = !!(source->flags & STACKTAP_SRC_EXCLUDE_KERNEL),
 		.exclude_hv = 1,
@@ -37,7 +36,7 @@ static int try_event(const struct control_source *source, uint32_t precise, int 
 }
 
 /* On any CPU: those of a mixed machine count different things. */
-static int try_everywhere(const struct control_source *source, uint32_t precise)
+static int try_everywhere(const struct control_source *source)
 {
 	_cleanup_(cpulist_done) struct cpulist cpus = { 0 };
 	int ret = NO_ANSWER;
@@ -46,7 +45,7 @@ static int try_everywhere(const struct control_source *source, uint32_t precise)
 		return NO_ANSWER;
 	for (uint32_t cpu = 0; ret && cpu < cpulist_limit(&cpus); cpu++)
 		if (cpulist_has(&cpus, cpu))
-			ret = try_event(source, precise, (int)cpu);
+			ret = try_event(source, (int)cpu);
 	return ret;
 }
 
@@ -64,43 +63,27 @@ static const char *reason_of(int error)
 	}
 }
 
-/* Of what is left when a part of the wish is dropped, the first that can be counted. */
-static void name_nearest(const struct control_source *source, char *buffer, size_t size)
+static const char *nearest_name(void)
 {
-	const uint32_t precise = (source->flags & STACKTAP_SRC_PRECISE_MASK) >>
-				 STACKTAP_SRC_PRECISE_SHIFT;
 	const struct control_source cycles = {
 		.type = PERF_TYPE_HARDWARE, .config = PERF_COUNT_HW_CPU_CYCLES,
 	};
 
-	for (uint32_t less = precise; less-- > 0;)
-		if (!try_everywhere(source, less)) {
-			snprintf(buffer, size, "%s instead of %u p works",
-				 less == 2 ? "pp" : less == 1 ? "p" : "no p", precise);
-			return;
-		}
-	if (!try_everywhere(&cycles, 0))
-		snprintf(buffer, size, "cycles works");
-	else
-		snprintf(buffer, size, "cpu-clock works");
+	return try_everywhere(&cycles) ? "cpu-clock" : "cycles";
 }
 
 int event_check_countable(const struct control_source *source, char *error, size_t error_size)
 {
-	const uint32_t precise = (source->flags & STACKTAP_SRC_PRECISE_MASK) >>
-				 STACKTAP_SRC_PRECISE_SHIFT;
-	char nearest[64];
 	int ret;
 
 	/* cpu-clock says the same in another unit, so it may stand in */
-	if (event_is_cpu_time(source->type, source->config) && !precise)
+	if (event_is_cpu_time(source->type, source->config))
 		return 0;
-	ret = try_everywhere(source, precise);
+	ret = try_everywhere(source);
 	if (ret != -ENOENT && ret != -EOPNOTSUPP && ret != -EINVAL && ret != -ENODEV &&
 	    ret != -ENXIO)
 		return 0;
-	name_nearest(source, nearest, sizeof(nearest));
-	snprintf(error, error_size, "%s cannot be counted here: %s (%s); %s", source->name,
-		 reason_of(ret), name_of_errno((unsigned int)-ret), nearest);
+	snprintf(error, error_size, "%s cannot be counted here: %s (%s); %s works",
+		 source->name, reason_of(ret), name_of_errno((unsigned int)-ret), nearest_name());
 	return -EOPNOTSUPP;
 }

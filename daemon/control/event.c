@@ -184,31 +184,46 @@ static int parse_raw(const char *text, struct control_source *source)
 	return 0;
 }
 
-static int parse_modifiers(const char *text, struct control_source *source, char *error,
-			   size_t error_size)
+static int refuse_precise(const char *event, const char *modifiers, bool user, bool kernel,
+			  char *error, size_t error_size)
 {
-	bool user = false, kernel = false;
-	uint32_t precise = 0;
+	size_t length = min_of((size_t)(modifiers - event), (size_t)64);
+	bool has_colon = length && event[length - 1] == ':';
+
+	/* what is in front of the modifiers ends with a slash or a colon, which is left out if alone */
+	if (has_colon && !user && !kernel)
+		length--;
+	return fail(error, error_size, "precise events are not supported: their address and their stack "
+		    "would be of two instructions; drop the modifier: %.*s%s%s", (int)length,
+		    event, user ? "u" : "", kernel ? "k" : "");
+}
+
+/* @text is where they begin in @event. */
+static int parse_modifiers(const char *event, const char *text, struct control_source *source,
+			   char *error, size_t error_size)
+{
+	const char *modifiers = text;
+	bool user = false, kernel = false, precise = false;
 
 	if (!*text)
-		return fail(error, error_size, "nothing after the colon; modifiers are u, k and p");
+		return fail(error, error_size, "nothing after the colon; modifiers are u and k");
 	for (; *text; text++) {
 		if (*text == 'u')
 			user = true;
 		else if (*text == 'k')
 			kernel = true;
-		else if (*text == 'p' && precise < 3)
-			precise++;
+		else if (*text == 'p' || *text == 'P')
+			precise = true;
 		else
 			return fail(error, error_size,
-				    "unknown event modifier `%s'; there are u, k and p (up to ppp)",
-				    text);
+				    "unknown event modifier `%s'; there are u and k", text);
 	}
+	if (precise)
+		return refuse_precise(event, modifiers, user, kernel, error, error_size);
 	if (user && !kernel)
 		source->flags |= STACKTAP_SRC_EXCLUDE_KERNEL;
 	if (kernel && !user)
 		source->flags |= STACKTAP_SRC_EXCLUDE_USER;
-	source->flags |= precise << STACKTAP_SRC_PRECISE_SHIFT;
 	return 0;
 }
 
@@ -296,15 +311,15 @@ int event_parse(const char *text, struct control_source *ret_source, char *error
 	slash = strrchr(name, '/');
 	colon = strrchr(slash ? slash : name, ':');
 	if (slash && slash != strchr(name, '/') && slash[1] && slash[1] != ':') {
-		ret = parse_modifiers(slash + 1, &source, error, error_size);
+		ret = parse_modifiers(name, slash + 1, &source, error, error_size);
 		if (ret < 0)
 			return ret;
 		slash[1] = '\0';
 	} else if (colon && strspn(colon + 1, "ukpPhHGSDIeW") == strlen(colon + 1)) {
-		*colon = '\0';
-		ret = parse_modifiers(colon + 1, &source, error, error_size);
+		ret = parse_modifiers(name, colon + 1, &source, error, error_size);
 		if (ret < 0)
 			return ret;
+		*colon = '\0';
 	}
 	search.wanted = name;
 	if (slash && slash != name) {

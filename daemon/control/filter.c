@@ -49,7 +49,7 @@ bool control_filter_is_by_task(const struct control_filter *filter)
 
 bool control_filter_is_empty(const struct control_filter *filter)
 {
-	return !filter->cpu_words && !filter->tgid_count && !filter->flags &&
+	return !filter->cpu_words && !filter->tgid_count && !filter->flags && !filter->is_partial &&
 	       !control_filter_is_by_task(filter);
 }
 

@@ -23,6 +23,7 @@ struct control_filter {
 	size_t cgroup_count;
 	uint32_t flags;			/* STACKTAP_FILTER_* */
 	uint32_t bytes;			/* of the module's memory; read only */
+	bool is_partial;		/* tgids, tids and uids were left out; read only */
 };
 void control_filter_done(struct control_filter *filter);
 bool control_filter_is_empty(const struct control_filter *filter);

@@ -20,6 +20,8 @@ static int add(void *ctx, const char *key, const char *value)
 	for (size_t i = 0; i < resource->count; i++)
 		if (!strcmp(resource->attributes[i].key, key))
 			return 0;
+	if (resource->count == ENCODE_MAX_RESOURCE)
+		return -E2BIG;
 	if (resource->count == resource->capacity) {
 		size_t capacity = resource->capacity ? 2 * resource->capacity : 8;
 		struct encode_attribute *grown =
@@ -77,7 +79,7 @@ static int add_host(struct host_resource *resource)
 }
 
 int host_resource_load(const struct environment *environment, const char *text,
-		  struct host_resource *ret_resource)
+		       struct host_resource *ret_resource, char *ret_error, size_t error_size)
 {
 	struct host_resource resource = { 0 };
 	int ret = 0;
@@ -89,6 +91,15 @@ int host_resource_load(const struct environment *environment, const char *text,
 	if (!ret)
 		ret = add_host(&resource);
 	if (ret < 0) {
+		if (ret == -E2BIG)
+			snprintf(ret_error, error_size,
+				 "there are more than %d resource attributes, the host's own "
+				 "included; give fewer in OTEL_RESOURCE_ATTRIBUTES or [resource] "
+				 "attributes",
+				 ENCODE_MAX_RESOURCE);
+		else
+			snprintf(ret_error, error_size, "cannot describe this host: %s",
+				 strerror(-ret));
 		host_resource_done(&resource);
 		return ret;
 	}

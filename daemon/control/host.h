@@ -12,10 +12,11 @@ struct host_resource {
 
 /*
  * OTEL_RESOURCE_ATTRIBUTES (@environment) win over @text (k=v,k=v, or NULL), which wins over what is
- * found out about the host. A key occurs once.
+ * found out about the host. A key occurs once. -E2BIG: these are more than ENCODE_MAX_RESOURCE.
+ * On failure *ret_error has a sentence.
  */
 int host_resource_load(const struct environment *environment, const char *text,
-		  struct host_resource *ret_resource);
+		       struct host_resource *ret_resource, char *ret_error, size_t error_size);
 void host_resource_done(struct host_resource *resource);
 
 #endif /* STACKTAP_CONTROL_HOST_H */

@@ -35,6 +35,7 @@ static const char *const losses[STACKTAP_LOST_REASONS] = {
 	[STACKTAP_LOST_OFFLINE] = "offline",
 	[STACKTAP_LOST_STOPPED] = "stopped",
 	[STACKTAP_LOST_TOO_BIG] = "too-big",
+	[STACKTAP_LOST_BUDGET] = "budget",
 };
 
 static const char *const ends[STACKTAP_END_REASONS] = {
@@ -48,6 +49,8 @@ static const char *const ends[STACKTAP_END_REASONS] = {
 	[STACKTAP_END_STALE] = "stale",
 	[STACKTAP_END_NO_MAPPINGS] = "no-mappings",
 	[STACKTAP_END_COMPAT] = "compat",
+	[STACKTAP_END_BUDGET] = "budget",
+	[STACKTAP_END_GUESSED] = "guessed",
 };
 
 static const char *const events[STACKTAP_EVENT_KINDS] = {

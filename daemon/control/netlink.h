@@ -25,6 +25,8 @@ struct control_module {
 	uint32_t sessions;
 	uint32_t tables, lists;
 	uint64_t table_rows, table_bytes, list_bytes, table_limit;
+	bool has_ceiling;		/* modules before ABI 1.11 have none */
+	uint32_t ceiling_permille;	/* of each CPU, for all sessions together; 0: none */
 };
 
 struct control_source {
@@ -50,6 +52,8 @@ struct control_session {
 	bool has_budget;		/* modules before ABI 1.8 have none, nor what follows */
 	uint32_t budget_ns, degraded, kernel_frames, rate_divisor;
 	uint64_t degradations, rates_refused;
+	bool has_ceiling;		/* modules before ABI 1.11 have none */
+	uint32_t ceiling_permille;	/* its own; 0: none */
 	uint64_t ring_bytes, stash_bytes;
 	uint32_t tables, lists;
 	uint64_t table_bytes, list_bytes, lists_refused;
@@ -64,8 +68,11 @@ struct control_counts {
 	uint32_t fallback_errno;
 	uint64_t calls, recorded, filtered, throttled, lost[STACKTAP_LOST_REASONS];
 	uint64_t enabled_ns, running_ns, moved, stale, stalled;
+	bool has_times_at;		/* modules before ABI 1.11 do not tell, theirs are of now */
+	uint64_t times_at;		/* of these two, ns of CLOCK_MONOTONIC */
 	uint32_t share_percent;		/* 100 of modules before ABI 1.9 */
 	uint64_t multiplexed;
+	uint64_t raises;		/* times that the handler doubled the period */
 	uint64_t kernel_end[STACKTAP_END_REASONS], user_end[STACKTAP_END_REASONS];
 };
 
@@ -113,6 +120,7 @@ struct control_change {
 	const struct control_filter *filter;	/* an empty one removes the filter */
 	uint32_t user_frames, walk_limit_ns, slice_bytes, slice_every, slice_max_bytes;
 	const uint32_t *budget_ns;
+	const uint32_t *ceiling_permille;
 	bool two_phase;
 };
 

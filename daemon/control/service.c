@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/percent.h"
 #include "base/signal.h"
 #include "control/host.h"
 #include "control/kmodload.h"
@@ -185,12 +186,14 @@ static int open_pipeline(struct service *service, const struct control_filter *f
 		.sink = { .payload = sink_payload, .poll = sink_poll, .ctx = service->exporter },
 	};
 	options->has_budget = !config_budget(config, &options->budget_ns);
+	options->has_ceiling = config->ceiling && percent_parse(config->ceiling,
+								&options->ceiling_permille);
 	ret = config_sources(config, options->sources, &options->source_count, error, error_size);
 	if (ret < 0)
 		return ret;
-	ret = host_resource_load(environment, config->attributes, &service->resource);
+	ret = host_resource_load(environment, config->attributes, &service->resource, error,
+				 error_size);
 	if (ret < 0) {
-		snprintf(error, error_size, "cannot describe this host: %s", strerror(-ret));
 		close_pipeline(service);
 		return ret;
 	}

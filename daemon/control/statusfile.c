@@ -84,6 +84,8 @@ static void print_late(FILE *stream, const struct pipeline_stats *pipeline)
 
 	fprintf(stream, "  stacks by frame pointers alone, for want of a list: %" PRIu64 "\n",
 		pipeline->counts.user_end[STACKTAP_END_NO_MAPPINGS]);
+	fprintf(stream, "  stacks by frame pointers that may lack a frame (guessed): %" PRIu64 "\n",
+		pipeline->counts.user_end[STACKTAP_END_GUESSED]);
 	if (pipeline->has_late)
 		fprintf(stream, "  unwound late: %" PRIu64 ", of them complete %" PRIu64 "; refused %"
 			PRIu64 ", expired %" PRIu64 ", failed %" PRIu64 ", waiting %" PRIu64 "\n",
@@ -133,6 +135,9 @@ static void print_text(FILE *stream, const struct statusfile_input *input, uint6
 				100.0 * (double)counts->complete / (double)counts->samples,
 				100.0 * (double)counts->named / (double)counts->samples,
 				100.0 * (double)counts->stale / (double)counts->samples);
+		if (pipeline->symbolizer.names_refused)
+			fprintf(stream, "  frames without a name for want of memory: %" PRIu64 "\n",
+				pipeline->symbolizer.names_refused);
 	}
 	if (pipeline && pipeline->has_tables) {
 		const struct loader_stats *loader = &pipeline->loader;
@@ -144,6 +149,9 @@ static void print_text(FILE *stream, const struct statusfile_input *input, uint6
 			loader->tables.rows, loader->tables.bytes, loader->tables.compiled,
 			(uint64_t)(loader->tables.compile_ns / NSEC_PER_MSEC), loader->tables.failed,
 			loader->tables.deferred, loader->tables.evicted, loader->tables.refused);
+		if (loader->tables.last_failed[0])
+			fprintf(stream, "  last unwind table that failed: %s\n",
+				loader->tables.last_failed);
 		fprintf(stream, "  mapping lists: %" PRIu64 " loaded, %" PRIu64 " pending, %" PRIu64
 			" refused\n", loader->lists, loader->pending, loader->lists_refused);
 		print_late(stream, pipeline);
@@ -203,6 +211,7 @@ static void print_capture(struct json *json, const struct pipeline_stats *pipeli
 	json_u64(json, "lookups", symbolizer->lookups);
 	json_u64(json, "named", symbolizer->named);
 	json_u64(json, "evicted", symbolizer->evicted);
+	json_u64(json, "names_refused", symbolizer->names_refused);
 	json_u64(json, "busy_nano", pipeline->names_busy_ns);
 	json_end(json);
 }
@@ -221,6 +230,7 @@ static void print_unwind(struct json *json, const struct pipeline_stats *pipelin
 	json_u64(json, "compiled", tables->compiled);
 	json_u64(json, "compile_nano", tables->compile_ns);
 	json_u64(json, "failed", tables->failed);
+	json_string(json, "last_failed", tables->last_failed[0] ? tables->last_failed : NULL);
 	json_u64(json, "deferred", tables->deferred);
 	json_u64(json, "evicted", tables->evicted);
 	json_u64(json, "refused", tables->refused);
@@ -230,6 +240,7 @@ static void print_unwind(struct json *json, const struct pipeline_stats *pipelin
 	json_u64(json, "lists_pending", loader->pending);
 	json_u64(json, "kept", tables->kept);
 	json_u64(json, "kept_bytes", tables->kept_bytes);
+	json_u64(json, "guessed", pipeline->counts.user_end[STACKTAP_END_GUESSED]);
 	json_u64(json, "no_mappings", pipeline->counts.user_end[STACKTAP_END_NO_MAPPINGS]);
 	json_bool(json, "has_late", pipeline->has_late);
 	json_u64(json, "late_taken", late->taken);

@@ -218,10 +218,20 @@ static unsigned int percent(uint64_t part, uint64_t whole)
 	return whole ? (unsigned int)(100.0 * (double)part / (double)whole) : 0;
 }
 
+static const char *ceiling_text(const struct control_module *module, char *ret_text, size_t size)
+{
+	if (!module->has_ceiling)
+		return "";
+	snprintf(ret_text, size, ", at most %u.%u %% of each CPU", module->ceiling_permille / 10,
+		 module->ceiling_permille % 10);
+	return ret_text;
+}
+
 void check_limits(struct doctor *doctor)
 {
 	const struct control_module *module = doctor->input->module;
 	unsigned int tables, rings;
+	char ceiling[48];
 
 	if (!module) {
 		say(doctor, DOCTOR_UNSEEN, "known to privileged callers while the module is loaded");
@@ -240,9 +250,12 @@ void check_limits(struct doctor *doctor)
 		say(doctor, DOCTOR_WARNING, "%u %% of the memory for unwind tables is taken: what "
 		    "does not fit is walked by frame pointers", tables);
 		remedy(doctor, "give the module a larger table_limit_mib");
+	} else if (module->has_ceiling && !module->ceiling_permille) {
+		say(doctor, DOCTOR_WARNING, "there is no ceiling for the CPU time of the module");
+		remedy(doctor, "echo 10 >/sys/module/stacktap/parameters/ceiling_permille, which is 1 %%");
 	} else {
 		say(doctor, DOCTOR_OK, "%u of %u sessions, %u %% of the memory for rings, %u %% of "
-		    "that for unwind tables", module->sessions, STACKTAP_MAX_SESSIONS, rings,
-		    tables);
+		    "that for unwind tables%s", module->sessions, STACKTAP_MAX_SESSIONS, rings, tables,
+		    ceiling_text(module, ceiling, sizeof(ceiling)));
 	}
 }

@@ -14,7 +14,7 @@
 static const char paranoid_file[] = "proc/sys/kernel/perf_event_paranoid";
 
 struct rights {
-	bool is_admin, is_perfmon, is_syslog;
+	bool is_admin, is_perfmon, is_ptrace, is_syslog;
 	bool is_contained;		/* capabilities count in a user namespace only */
 };
 
@@ -35,6 +35,7 @@ static int rights_read(const struct doctor *doctor, struct rights *ret_rights)
 		.is_admin = bits >> CAP_SYS_ADMIN & 1,
 		.is_perfmon = bits >> CAP_PERFMON & 1,
 		.is_syslog = bits >> CAP_SYSLOG & 1,
+		.is_ptrace = bits >> CAP_SYS_PTRACE & 1,
 	};
 	/* the initial namespace maps every id to itself */
 	if (look_text(doctor->root, "proc/self/uid_map", &map) == 0)
@@ -63,8 +64,12 @@ void check_privilege(struct doctor *doctor)
 	} else if (rights.is_contained) {
 		say(doctor, DOCTOR_PROBLEM, "capabilities in a user namespace do not count");
 		remedy(doctor, "run it on the host itself");
+	} else if ((rights.is_admin || (rights.is_perfmon && paranoid <= 2)) && !rights.is_ptrace) {
+		say(doctor, DOCTOR_WARNING, "no CAP_SYS_PTRACE: no unwind tables, user stacks are walked by "
+		    "frame pointers");
+		remedy(doctor, "run stacktap with sudo");
 	} else if (rights.is_admin) {
-		say(doctor, DOCTOR_OK, "CAP_SYS_ADMIN, all that is needed, whatever "
+		say(doctor, DOCTOR_OK, "CAP_SYS_ADMIN, enough to sample, whatever "
 		    "kernel.perf_event_paranoid says (%lld)", (long long)paranoid);
 	} else if (!rights.is_perfmon) {
 		say(doctor, DOCTOR_PROBLEM, "neither CAP_PERFMON nor CAP_SYS_ADMIN, "

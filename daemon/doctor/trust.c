@@ -217,8 +217,8 @@ void check_lockdown(struct doctor *doctor)
 		say(doctor, DOCTOR_OK, "integrity: it takes nothing from a module that is signed");
 		break;
 	case LOCKDOWN_CONFIDENTIALITY:
-		say(doctor, DOCTOR_WARNING, "confidentiality: no stack slices, so that a program's "
-		    "first samples have stacks by frame pointers");
+		say(doctor, DOCTOR_WARNING, "confidentiality: no unwind tables and no stack slices, so "
+		    "that stacks are walked by frame pointers");
 		remedy(doctor, "boot with lockdown=integrity, if that is enough for you");
 		break;
 	}

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/fingerprint.h"
+#include "base/hash.h"
 #include "base/utf8.h"
 #include "export/otlp.h"
 
@@ -91,7 +92,7 @@ static int table_intern(struct dictionary *dictionary, enum dictionary_table num
 			const void *data, size_t size)
 {
 	struct dictionary_entries *table = &dictionary->tables[number];
-	uint64_t hash = fingerprint_bytes(data, size);
+	uint64_t hash = hash_bytes(data, size);
 	struct index_probe probe = index_first(&table->index, hash);
 	struct dictionary_entry entry = { .hash = hash, .size = (uint32_t)size };
 	size_t before = table->bytes.size;
@@ -400,7 +401,7 @@ static const struct known_item *location_intern(struct dictionary *dictionary,
 	OtlpLine lines[LINES_MAX], *line_pointers[LINES_MAX];
 	OtlpLocation message;
 	uint64_t address;
-	int32_t attribute;
+	int32_t attributes[2];
 	int index = 0;
 
 	if (known)
@@ -433,11 +434,17 @@ static const struct known_item *location_intern(struct dictionary *dictionary,
 		message.mapping_index = index;
 	}
 	message.address = address;
-	attribute = frame_type_attribute(dictionary, location->type);
-	if (attribute < 0)
+	attributes[0] = frame_type_attribute(dictionary, location->type);
+	if (attributes[0] < 0)
 		return NULL;
-	message.attribute_indices = &attribute;
+	message.attribute_indices = attributes;
 	message.n_attribute_indices = 1;
+	if (location->is_refused) {
+		index = dictionary_attribute_string(dictionary, "stacktap.unnamed", "memory");
+		if (index < 0)
+			return NULL;
+		attributes[message.n_attribute_indices++] = index;
+	}
 	index = table_intern_message(dictionary, TABLE_LOCATION, &message.base);
 	if (index < 0 ||
 	    known_add(&dictionary->locations, location, index, message.n_lines > 0) < 0)

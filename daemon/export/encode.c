@@ -114,7 +114,10 @@ static int payload_flush(struct encoder *encoder)
 	payload.data = malloc(payload.size);
 	if (!payload.data)
 		return -ENOMEM;
-	/* no larger than what it is made from, which has been granted; the sink takes it over */
+	/*
+	 * No larger than what it is made from, which has been granted, and gone in a moment: the
+	 * sink takes it over. To refuse it now would lose samples that the pool had room for.
+	 */
 	charged = payload.size;
 	pool_charge_always(POOL_ENCODE, charged);
 	memcpy(payload.data, encoder->resources.data, encoder->resources.size);

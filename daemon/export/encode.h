@@ -17,11 +17,14 @@ struct encode_attribute {
 	const char *value;
 };
 
+/* What the environment, the configuration and the host give together; none is ever left out. */
+enum { ENCODE_MAX_RESOURCE = 128 };
+
 struct encode_options {
 	size_t max_bytes;		/* of one payload before compression; a quarter of POOL_ENCODE at most */
 	const char *service_name;	/* OTEL_SERVICE_NAME: for images without one of their own; or NULL */
 	const struct encode_attribute *resource; /* OTEL_RESOURCE_ATTRIBUTES, host.name, ... */
-	size_t resource_count;
+	size_t resource_count;		/* ENCODE_MAX_RESOURCE at most */
 	bool with_cpu;			/* cpu.logical_number on samples */
 };
 
@@ -34,7 +37,7 @@ struct payload {
 
 /*
  * Calls @sink for each payload, which takes ownership of data. 0, the first non-zero of @sink, or
- * -ENOBUFS and -ENOMEM: what was not yet handed over is lost.
+ * -ENOBUFS and -ENOMEM: what was not yet handed over is lost. -E2BIG: too many resource attributes.
  */
 int encode_window(const struct encode_options *options, const struct window *window,
 		  int (*sink)(void *ctx, struct payload *payload), void *ctx);

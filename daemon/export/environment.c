@@ -5,7 +5,6 @@
 #include <string.h>
 #include <strings.h>
 
-#define PAIRS_MAX 128u		/* resource attributes */
 #define TEXT_MAX 65536u		/* of one variable */
 #define SIGNAL_PATH "v1development/profiles"
 
@@ -115,8 +114,8 @@ static int add_resource(void *ctx, const char *key, const char *value)
 	struct environment *environment = ctx;
 	struct encode_attribute *attribute;
 
-	if (environment->resource_count == PAIRS_MAX)
-		return -EINVAL;
+	if (environment->resource_count == ENCODE_MAX_RESOURCE)
+		return -E2BIG;
 	attribute = &environment->resource[environment->resource_count];
 	attribute->key = strdup(key);
 	attribute->value = strdup(value);
@@ -131,7 +130,7 @@ static int load_resource(struct environment *environment, char *ret_error, size_
 
 	if (!text)
 		return 0;
-	environment->resource = calloc(PAIRS_MAX, sizeof(*environment->resource));
+	environment->resource = calloc(ENCODE_MAX_RESOURCE, sizeof(*environment->resource));
 	if (!environment->resource)
 		return -ENOMEM;
 	err = environment_each_pair(text, add_resource, environment);
@@ -139,7 +138,12 @@ static int load_resource(struct environment *environment, char *ret_error, size_
 		snprintf(ret_error, error_size,
 			 "OTEL_RESOURCE_ATTRIBUTES is not of the form key=value,key=value, "
 			 "percent-encoded.");
-	return err;
+	if (err != -E2BIG)
+		return err;
+	snprintf(ret_error, error_size,
+		 "OTEL_RESOURCE_ATTRIBUTES has more than the %d attributes that fit; give fewer.",
+		 ENCODE_MAX_RESOURCE);
+	return -EINVAL;
 }
 
 static int count_pair(void *ctx, const char *key, const char *value)

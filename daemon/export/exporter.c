@@ -24,6 +24,7 @@ struct waiting {
 	struct waiting *next;
 	uint8_t *body;
 	size_t size, raw_size;
+	size_t charged;			/* to POOL_QUEUES, since it waits */
 	uint64_t samples;
 	bool is_gzip;
 };
@@ -80,6 +81,7 @@ int exporter_new(const struct exporter_options *options, struct exporter **ret_e
 
 static void waiting_free(struct waiting *waiting)
 {
+	pool_uncharge(POOL_QUEUES, waiting->charged);
 	free(waiting->body);
 	free(waiting);
 }
@@ -91,6 +93,7 @@ static void waiting_drop(struct exporter *exporter, struct waiting *waiting)
 	waiting_free(waiting);
 }
 
+/* It stays charged: it may come back. */
 static struct waiting *queue_pop(struct exporter *exporter)
 {
 	struct waiting *waiting = exporter->first;
@@ -100,7 +103,6 @@ static struct waiting *queue_pop(struct exporter *exporter)
 		exporter->last = &exporter->first;
 	exporter->stats.payloads_waiting--;
 	exporter->waiting_bytes -= waiting->size;
-	pool_uncharge(POOL_QUEUES, waiting->size);
 	return waiting;
 }
 
@@ -122,6 +124,7 @@ static void queue_push(struct exporter *exporter, struct waiting *waiting)
 		}
 		waiting_drop(exporter, queue_pop(exporter));
 	}
+	waiting->charged = waiting->size;
 	waiting->next = NULL;
 	*exporter->last = waiting;
 	exporter->last = &waiting->next;
@@ -132,7 +135,6 @@ static void queue_push(struct exporter *exporter, struct waiting *waiting)
 /* Back to where it came from: it is still the oldest. */
 static void queue_unpop(struct exporter *exporter, struct waiting *waiting)
 {
-	pool_charge_always(POOL_QUEUES, waiting->size);
 	waiting->next = exporter->first;
 	exporter->first = waiting;
 	if (!waiting->next)
@@ -174,7 +176,8 @@ static bool try_send(struct exporter *exporter, const struct waiting *waiting,
 	stats->connections += (uint64_t)max_of(answer.connections, 0L);
 	stats->bad_responses += answer.is_bad;
 	stats->throttled += answer.is_throttled;
-	if (answer.text[0])
+	/* an error is over when a payload is taken; a warning comes with one that is */
+	if (answer.text[0] || answer.result == HTTP_ACCEPTED)
 		snprintf(stats->last_error, sizeof(stats->last_error), "%s", answer.text);
 	switch (answer.result) {
 	case HTTP_ACCEPTED:
@@ -234,6 +237,8 @@ static int store_payload(struct exporter *exporter, const struct payload *payloa
 
 	if (!err) {
 		exporter->stats.payloads_stored++;
+		if (!exporter->http)
+			exporter->stats.last_error[0] = '\0';
 		return 0;
 	}
 	snprintf(exporter->stats.last_error, sizeof(exporter->stats.last_error),

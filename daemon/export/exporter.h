@@ -42,7 +42,7 @@ struct exporter_stats {
 	uint64_t bytes_raw, bytes_sent;	/* of what was accepted: before and after compression */
 	uint64_t retries, throttled, partial_rejected, partial_warnings, bad_responses;
 	uint64_t connections;
-	char last_error[256];
+	char last_error[256];		/* empty once a payload is taken again */
 };
 /* From any thread. */
 void exporter_stats(struct exporter *exporter, struct exporter_stats *ret_stats);

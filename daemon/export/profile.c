@@ -34,6 +34,8 @@ static const char *const end_names[STACKTAP_END_REASONS] = {
 	[STACKTAP_END_STALE] = "stale",
 	[STACKTAP_END_NO_MAPPINGS] = "no_mappings",
 	[STACKTAP_END_COMPAT] = "compat",
+	[STACKTAP_END_BUDGET] = "budget",
+	[STACKTAP_END_GUESSED] = "guessed",
 };
 
 void profile_writer_init(struct profile_writer *writer)
@@ -335,6 +337,7 @@ static int profile_attributes(struct profile_writer *writer, struct profile_attr
 	add_count(list, "stacktap.named", own->named);
 	add_count(list, "stacktap.stale", own->stale);
 	add_count(list, "stacktap.moved", own->moved);
+	add_some(list, "stacktap.guessed", own->user_end[STACKTAP_END_GUESSED]);
 	add_some(list, "stacktap.no_mappings", own->user_end[STACKTAP_END_NO_MAPPINGS]);
 	add_some(list, "stacktap.late_unwound", own->late);
 	add_some(list, "stacktap.late_refused", own->late_refused);

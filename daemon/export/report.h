@@ -39,6 +39,7 @@ struct report_event {
 	uint32_t fallback_errno;
 	uint64_t samples, weight;
 	uint64_t complete, named, lost, stale, moved, throttled; /* samples; as the profiles tell */
+	uint64_t guessed;
 	uint64_t no_mappings, late_unwound, late_refused, late_expired, late_failed;
 	bool has_quality;	/* written by stacktap: the line above is known */
 	struct report_process *processes; /* by weight, descending */

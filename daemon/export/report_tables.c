@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/fingerprint.h"
+#include "base/hash.h"
 #include "base/utf8.h"
 
 #define NAME_MAX_BYTES 4096u
@@ -56,14 +57,14 @@ static uint64_t name_hash_of(const void *ctx, uint32_t position)
 {
 	const char *name = ((const char *const *)ctx)[position];
 
-	return fingerprint_bytes(name, strlen(name));
+	return hash_string(name);
 }
 
 const char *report_name(struct report_tables *tables, const char *text)
 {
 	char clean[NAME_MAX_BYTES];
 	size_t length = utf8_copy(clean, sizeof(clean), text);
-	uint64_t hash = fingerprint_bytes(clean, length);
+	uint64_t hash = hash_bytes(clean, length);
 	struct index_probe probe = index_first(&tables->names.index, hash);
 	const char *name;
 	uint32_t i;

@@ -6,23 +6,25 @@
 #include "base/utf8.h"
 #include "export/otlp.h"
 
-#define RESOURCE_MAX 64u	/* attributes */
+#define OF_IMAGE_MAX 8u		/* what resource_image() and service.name come to at most */
+#define RESOURCE_MAX (ENCODE_MAX_RESOURCE + OF_IMAGE_MAX)
 #define VALUE_MAX 4096u
 
 struct resource {
-	struct buffer *buffer;
 	OtlpResource message;
 	OtlpKeyValue *pointers[RESOURCE_MAX];
-	OtlpKeyValue attributes[RESOURCE_MAX];
-	OtlpAnyValue values[RESOURCE_MAX];
-	char *strings[2 * RESOURCE_MAX];
-	size_t string_count;
+	OtlpKeyValue attributes[RESOURCE_MAX];	/* each owns its key */
+	OtlpAnyValue values[RESOURCE_MAX];	/* and its value, if that is a string */
+	int error;
 };
 
 static void resource_free(struct resource *resource)
 {
-	for (size_t i = 0; i < resource->string_count; i++)
-		free(resource->strings[i]);
+	for (size_t i = 0; i < resource->message.n_attributes; i++) {
+		free(resource->attributes[i].key);
+		if (resource->values[i].value_case == OTLP_VALUE_STRING)
+			free(resource->values[i].string_value);
+	}
 	free(resource);
 }
 
@@ -30,15 +32,6 @@ static void resource_freep(struct resource **resource)
 {
 	if (*resource)
 		resource_free(*resource);
-}
-
-static char *resource_text(struct resource *resource, const char *text)
-{
-	char *clean = utf8_dup(text, VALUE_MAX);
-
-	if (clean)
-		resource->strings[resource->string_count++] = clean;
-	return clean;
 }
 
 /* The first attribute of a key stays: what is known of the image comes before what is configured. */
@@ -50,11 +43,17 @@ static OtlpAnyValue *resource_add(struct resource *resource, const char *key)
 	for (size_t k = 0; k < i; k++)
 		if (!strcmp(resource->attributes[k].key, key))
 			return NULL;
-	if (!key[0] || i == RESOURCE_MAX)
+	if (!key[0])
 		return NULL;
-	clean = resource_text(resource, key);
-	if (!clean)
+	if (i == RESOURCE_MAX) {
+		resource->error = -E2BIG;
 		return NULL;
+	}
+	clean = utf8_dup(key, VALUE_MAX);
+	if (!clean) {
+		resource->error = -ENOMEM;
+		return NULL;
+	}
 	otlp_common_init(key_value, &resource->attributes[i]);
 	otlp_common_init(any_value, &resource->values[i]);
 	resource->attributes[i].key = clean;
@@ -66,17 +65,15 @@ static OtlpAnyValue *resource_add(struct resource *resource, const char *key)
 
 static void resource_string(struct resource *resource, const char *key, const char *value)
 {
-	OtlpAnyValue *any;
-	char *clean;
+	OtlpAnyValue *any = value && value[0] ? resource_add(resource, key) : NULL;
 
-	if (!value || !value[0])
-		return;
-	clean = resource_text(resource, value);
-	any = clean ? resource_add(resource, key) : NULL;
 	if (!any)
 		return;
-	any->value_case = OTLP_VALUE_STRING;
-	any->string_value = clean;
+	any->string_value = utf8_dup(value, VALUE_MAX);
+	if (any->string_value)
+		any->value_case = OTLP_VALUE_STRING;
+	else
+		resource->error = -ENOMEM;
 }
 
 static void resource_int(struct resource *resource, const char *key, int64_t value)
@@ -121,6 +118,8 @@ int resource_write(struct buffer *buffer, const struct encode_options *options,
 
 	if (!resource)
 		return -ENOMEM;
+	if (options->resource_count > ENCODE_MAX_RESOURCE)
+		return -E2BIG;
 	opentelemetry__proto__resource__v1__resource__init(&resource->message);
 	resource->message.attributes = resource->pointers;
 	if (image)
@@ -132,6 +131,8 @@ int resource_write(struct buffer *buffer, const struct encode_options *options,
 		if (!is_of_process(options->resource[i].key))
 			resource_string(resource, options->resource[i].key,
 					options->resource[i].value);
+	if (resource->error)
+		return resource->error;
 
 	size = protobuf_c_message_get_packed_size(&resource->message.base);
 	if (buffer_field(buffer, OTLP_RESOURCE_PROFILES_RESOURCE, size) ||

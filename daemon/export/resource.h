@@ -9,7 +9,10 @@
 #include "base/buffer.h"
 #include "export/encode.h"
 
-/* Append the Resource message as field 1 of a ResourceProfiles. @image NULL: the kernel's own. */
+/*
+ * Append the Resource message as field 1 of a ResourceProfiles. @image NULL: the kernel's own.
+ * -ENOBUFS, -ENOMEM, -E2BIG (more than ENCODE_MAX_RESOURCE): nothing that counts was appended.
+ */
 int resource_write(struct buffer *buffer, const struct encode_options *options,
 		   const struct image *image);
 

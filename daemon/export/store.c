@@ -56,9 +56,17 @@ static int write_message(int fd, uint64_t *size, const uint8_t *data, size_t dat
 	return 0;
 }
 
+/* A name that was made or changed survives a power cut once its directory is synced. */
+static void sync_directory(int directory)
+{
+	if (fsync(directory) && errno != EINVAL && errno != EROFS)
+		log_debug("cannot sync a directory: %m");
+}
+
 struct store_file {
 	int fd;
 	char *path;
+	bool is_renamed;
 	char *partial;		/* name until the first message is in; NULL for a device or pipe */
 	uint64_t size;
 };
@@ -121,7 +129,20 @@ int store_file_append(struct store_file *file, const uint8_t *data, size_t size)
 	if (rename(file->partial, file->path))
 		return -errno;
 	free(steal_ptr(file->partial));
+	file->is_renamed = true;
 	return 0;
+}
+
+static void sync_parent(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	_cleanup_free_ char *parent =
+		slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
+	_cleanup_close_ int fd = parent ? open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+
+	/* one that cannot be read cannot be synced either */
+	if (fd >= 0)
+		sync_directory(fd);
 }
 
 int store_file_close(struct store_file *file, uint64_t *ret_bytes)
@@ -134,6 +155,8 @@ int store_file_close(struct store_file *file, uint64_t *ret_bytes)
 		unlink(file->partial);
 	else if (fdatasync(file->fd) && errno != EINVAL && errno != EROFS)
 		err = -errno;
+	if (file->is_renamed)
+		sync_parent(file->path);
 	if (close(file->fd) && !err)
 		err = -errno;
 	file->fd = -1;
@@ -283,6 +306,7 @@ static int store_open_next(struct store *store)
 			   O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, FILE_MODE);
 	if (store->fd < 0)
 		return -errno;
+	sync_directory(store->directory);
 	store->opened = clock_monotonic();
 	err = entry_add(store, now, 0);
 	if (err)
@@ -290,16 +314,26 @@ static int store_open_next(struct store *store)
 	return err;
 }
 
+static void sync_above(int directory)
+{
+	_cleanup_close_ int fd = openat(directory, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd >= 0)
+		sync_directory(fd);
+}
+
 int store_open(const char *directory, uint64_t max_bytes, struct store **ret_store)
 {
 	struct store *store = calloc(1, sizeof(*store));
+	bool is_new;
 	int err;
 
 	if (!store)
 		return -ENOMEM;
 	store->fd = -1;
 	store->max_bytes = max_bytes;
-	if (mkdir(directory, 0750) && errno != EEXIST) {
+	is_new = !mkdir(directory, 0750);
+	if (!is_new && errno != EEXIST) {
 		err = -errno;
 		free(store);
 		return err;
@@ -310,6 +344,8 @@ int store_open(const char *directory, uint64_t max_bytes, struct store **ret_sto
 		free(store);
 		return err;
 	}
+	if (is_new)
+		sync_above(store->directory);
 	/* a second owner would remove what the first one counts on */
 	if (flock(store->directory, LOCK_EX | LOCK_NB))
 		err = errno == EWOULDBLOCK ? -EBUSY : -errno;

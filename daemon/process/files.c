@@ -32,9 +32,10 @@ static size_t path_length(const char *path)
 
 static uint64_t file_hash(enum object_kind kind, const struct file_key *key, size_t length)
 {
-	uint64_t hash = hash_add(kind, (uint64_t)key->major << 32 | key->minor);
+	const uint64_t words[] = { kind, (uint64_t)key->major << 32 | key->minor, key->inode,
+				   hash_bytes(key->path, length) };
 
-	return hash_bytes(hash_add(hash, key->inode), key->path, length);
+	return hash_words(words, ARRAY_SIZE(words));
 }
 
 /* /proc does not tell generations: 0 stands for any. */

@@ -64,7 +64,11 @@ static size_t details_bytes(const struct image_details *details)
 
 void image_set_details(struct image *image, struct image_details *details)
 {
-	pool_charge_always(POOL_PROCESSES, details_bytes(details));
+	/* it then goes by the name that the kernel has for it */
+	if (!pool_charge(POOL_PROCESSES, details_bytes(details))) {
+		image_details_free(details);
+		return;
+	}
 	atomic_store_explicit(&image->details, details, memory_order_release);
 }
 

@@ -108,7 +108,10 @@ bool mapping_bias(const struct mapping *mapping, const struct object *object, ui
 /* The mapping that holds @address, or NULL. Thread A. Valid until the list changes. */
 const struct mapping *image_find_mapping(const struct image *image, uint64_t address);
 
-/* Thread B, once: hand the details over to all threads. Charged to POOL_PROCESSES. */
+/*
+ * Thread B, once: hand the details over to all threads. Charged to POOL_PROCESSES; when that is
+ * used up they are freed, and the image has none.
+ */
 void image_set_details(struct image *image, struct image_details *details);
 /* Free details that were never published, or whose image is gone. */
 void image_details_free(struct image_details *details);

@@ -7,7 +7,8 @@
 
 static size_t object_bytes(const struct object *object)
 {
-	return sizeof(*object) + strlen(object->path) + 1;
+	return sizeof(*object) + strlen(object->path) + 1 +
+	       object->segment_count * sizeof(*object->segments);
 }
 
 struct object *object_new(enum object_kind kind, const char *path)
@@ -50,6 +51,25 @@ void object_unref(struct object *object)
 	free(object->segments);
 	free(object->path);
 	free(object);
+}
+
+int object_set_segments(struct object *object, struct object_segment *segments, size_t count)
+{
+	struct object_segment *fitted;
+	int r = 0;
+
+	if (count > OBJECT_SEGMENTS_MAX)
+		r = -E2BIG;
+	else if (!pool_charge(POOL_PROCESSES, count * sizeof(*segments)))
+		r = -ENOBUFS;
+	if (r < 0) {
+		free(segments);
+		return r;
+	}
+	fitted = realloc(segments, count * sizeof(*segments));
+	object->segments = fitted ? fitted : segments;
+	object->segment_count = count;
+	return 0;
 }
 
 void object_unrefp(struct object **object)

@@ -66,10 +66,18 @@ struct object {
 	void *symbols;			/* private to the symbol stage, which also caches the fd */
 };
 
+enum { OBJECT_SEGMENTS_MAX = 64 };	/* a linker makes one, a packer some */
+
 struct object *object_new(enum object_kind kind, const char *path) _must_check_;
 struct object *object_ref(struct object *object);
 void object_unref(struct object *object);	/* NULL is fine */
 void object_unrefp(struct object **object);
+
+/*
+ * Takes @segments over, @count of them, sorted, also on failure. Once, before anybody else sees the
+ * object. Charged to POOL_PROCESSES: -ENOBUFS. -E2BIG: more than OBJECT_SEGMENTS_MAX.
+ */
+int object_set_segments(struct object *object, struct object_segment *segments, size_t count);
 
 /* ELF virtual address of a file offset; false when no executable segment holds it. */
 bool object_address(const struct object *object, uint64_t file_offset, uint64_t *ret_address);

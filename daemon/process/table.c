@@ -25,7 +25,7 @@ int process_table_new(const struct process_observer *observer, struct process_ta
 
 static uint64_t tgid_hash(uint32_t tgid)
 {
-	return hash_add(0, tgid);
+	return hash_bytes(&tgid, sizeof(tgid));
 }
 
 struct process *process_find(const struct process_table *table, uint32_t tgid)

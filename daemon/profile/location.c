@@ -6,7 +6,7 @@
 #include "base/pool.h"
 
 /* One allocation: the strings follow the struct; system_name equal to name shares its bytes. */
-static size_t function_bytes(const char *name, const char *system_name)
+size_t function_bytes(const char *name, const char *system_name)
 {
 	size_t bytes = sizeof(struct function) + strlen(name) + 1;
 
@@ -19,12 +19,16 @@ struct function *function_new(const char *name, const char *system_name)
 {
 	size_t bytes = function_bytes(name, system_name);
 	size_t name_bytes = strlen(name) + 1;
-	struct function *function = calloc(1, bytes);
+	struct function *function;
 	char *strings;
 
-	if (!function)
+	if (!pool_charge(POOL_SYMBOLS, bytes))
 		return NULL;
-	pool_charge_always(POOL_SYMBOLS, bytes);
+	function = calloc(1, bytes);
+	if (!function) {
+		pool_uncharge(POOL_SYMBOLS, bytes);
+		return NULL;
+	}
 	atomic_init(&function->refs, 1);
 	strings = (char *)(function + 1);
 	function->name = memcpy(strings, name, name_bytes);
@@ -95,13 +99,18 @@ void location_unref(struct location *location)
 
 int location_set_function(struct location *location, struct function *function)
 {
-	struct line *line = calloc(1, sizeof(*line));
+	struct line *line;
 
+	if (!pool_charge(POOL_SYMBOLS, sizeof(*line))) {
+		function_unref(function);
+		return -ENOBUFS;
+	}
+	line = calloc(1, sizeof(*line));
 	if (!line) {
+		pool_uncharge(POOL_SYMBOLS, sizeof(*line));
 		function_unref(function);
 		return -ENOMEM;
 	}
-	pool_charge_always(POOL_SYMBOLS, sizeof(*line));
 	line->function = function;
 	location->lines = line;
 	location->line_count = 1;

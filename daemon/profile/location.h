@@ -26,8 +26,10 @@ struct function {
 	int64_t start_line;	/* 0: unknown */
 };
 
-/* Strings are copied; NULL when out of memory. Charged to POOL_SYMBOLS even beyond its limit. */
+/* Strings are copied. Charged to POOL_SYMBOLS: NULL when that or memory is used up. */
 struct function *function_new(const char *name, const char *system_name) _must_check_;
+/* Memory of a Function with these names. */
+size_t function_bytes(const char *name, const char *system_name);
 struct function *function_ref(struct function *function);
 void function_unref(struct function *function);	/* any thread; NULL is fine */
 
@@ -46,6 +48,7 @@ struct location {
 
 	/* thread B, once */
 	bool is_resolved;
+	bool is_refused;	/* it has a name that there was no memory for */
 	struct object *object;	/* owned; NULL when unknown */
 	uint64_t address;	/* ELF virtual; link-time for the kernel, from its start for a module */
 	struct line *lines;	/* innermost first; none: no name known */
@@ -60,7 +63,10 @@ struct location *location_new(struct mapped_file *file, uint64_t offset, enum fr
 			      bool is_return) _must_check_;
 struct location *location_ref(struct location *location);
 void location_unref(struct location *location);	/* any thread; NULL is fine */
-/* Thread B: give the Location its only Line; takes over the reference on @function. */
+/*
+ * Thread B: give the Location its only Line; takes over the reference on @function. -ENOBUFS,
+ * -ENOMEM
+ */
 int location_set_function(struct location *location, struct function *function);
 
 #endif /* STACKTAP_PROFILE_LOCATION_H */

@@ -32,7 +32,8 @@ void window_counts_add(struct window_counts *counts, const struct window_sample 
 	if (sample->kernel_end <= STACKTAP_END_COMPLETE &&
 	    sample->user_end <= STACKTAP_END_COMPLETE)
 		counts->complete += count;
-	if (sample->marks & (SAMPLE_STALE | SAMPLE_DOUBTFUL))
+	if (sample->marks & (SAMPLE_STALE | SAMPLE_DOUBTFUL) ||
+	    sample->user_end == STACKTAP_END_STALE || sample->kernel_end == STACKTAP_END_STALE)
 		counts->stale += count;
 	if (sample->marks & SAMPLE_MOVED)
 		counts->moved += count;

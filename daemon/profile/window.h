@@ -77,7 +77,7 @@ struct window_counts {
 	uint64_t complete;		/* both halves complete (or absent) */
 	uint64_t named;			/* every Location has a name; filled by the symbol stage */
 	uint64_t lost;			/* from LOST records */
-	uint64_t stale;			/* STALE or DOUBTFUL */
+	uint64_t stale;			/* STALE or DOUBTFUL, or a stack that ends in END_STALE */
 	uint64_t moved;
 	uint64_t throttled;
 	uint64_t stalled;

@@ -4,9 +4,13 @@
 int facts_read(const struct elf *elf, struct object *object)
 {
 	const struct object_segment *first, *last;
+	struct object_segment *segments;
+	size_t count;
 	int r;
 
-	r = elf_segments(elf, &object->segments, &object->segment_count);
+	r = elf_segments(elf, &segments, &count);
+	if (r == 0)
+		r = object_set_segments(object, segments, count);
 	if (r < 0)
 		return r;
 	first = &object->segments[0];

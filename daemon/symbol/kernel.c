@@ -103,7 +103,8 @@ static void read_modules(const struct kernel *kernel, struct module **ret_module
 	     line = strtok_r(NULL, "\n", &rest))
 		count += parse_module(line, &modules[count]);
 	qsort(modules, count, sizeof(*modules), compare_modules);
-	pool_charge_always(POOL_SYMBOLS, count * sizeof(*modules));
+	if (!pool_charge(POOL_SYMBOLS, count * sizeof(*modules)))
+		count = 0;
 	*ret_modules = count ? realloc(modules, count * sizeof(*modules)) : NULL;
 	if (!count)
 		free(modules);
@@ -313,8 +314,9 @@ void kernel_resolve(struct kernel *kernel, struct names *names, struct location 
 	if (name && (start < from || lookup - start >= FUNCTION_MAX ||
 		     (!from && (is_in_image(kernel, start) || find_module(kernel, start)))))
 		name = NULL;
-	if (name && names_get(names, name, &function) == 0)
-		location_set_function(location, function);
+	if (name && (names_get(names, name, NULL, &function) < 0 ||
+		     location_set_function(location, function) < 0))
+		location->is_refused = true;
 	/* text that came after the symbols were read */
 	if (!name && !from)
 		kernel->is_changed = true;

@@ -2,45 +2,52 @@
 #include "symbol/names.h"
 
 #include <string.h>
-#include <sys/random.h>
 
 #include "base/hash.h"
+#include "base/index.h"
 #include "base/pool.h"
 #include "base/utf8.h"
 #include "symbol/demangle.h"
 
-enum { SLOTS_MIN = 1024, NAME_BYTES = 4096 };
+enum { NAMES_MIN = 1024, NAME_BYTES = 4096 };
 
 struct names {
-	struct function **slots;	/* open addressing, by system_name */
-	size_t mask, count;
-	uint64_t seed;			/* random: names may be chosen to collide */
+	struct function **functions;
+	uint32_t count, capacity;
+	size_t bytes;			/* of functions */
+	bool is_swept;			/* since names_begin() */
+	struct index index;		/* of functions, by system_name */
 };
 
-static struct function **find_slot(const struct names *names, struct function **slots, size_t mask,
-				   const char *system_name)
+static uint64_t hash_of(const void *ctx, uint32_t position)
 {
-	size_t i = (size_t)hash_string(names->seed, system_name) & mask;
+	return hash_string(((struct function *const *)ctx)[position]->system_name);
+}
 
-	while (slots[i] && strcmp(slots[i]->system_name, system_name))
-		i = (i + 1) & mask;
-	return &slots[i];
+static size_t bytes_of(const struct function *function)
+{
+	return function_bytes(function->name, function->system_name);
+}
+
+static struct function *find(const struct names *names, const char *system_name, uint64_t hash)
+{
+	struct index_probe probe = index_first(&names->index, hash);
+	uint32_t i;
+
+	while ((i = index_next(&names->index, &probe)) != INDEX_NONE)
+		if (!strcmp(names->functions[i]->system_name, system_name))
+			return names->functions[i];
+	return NULL;
 }
 
 int names_new(struct names **ret_names)
 {
-	_cleanup_free_ struct names *names = calloc(1, sizeof(*names));
+	struct names *names = calloc(1, sizeof(*names));
 
 	if (!names)
 		return -ENOMEM;
-	names->slots = calloc(SLOTS_MIN, sizeof(*names->slots));
-	if (!names->slots)
-		return -ENOMEM;
-	names->mask = SLOTS_MIN - 1;
-	if (getrandom(&names->seed, sizeof(names->seed), GRND_NONBLOCK) < 0)
-		names->seed = (uint64_t)(uintptr_t)names;
-	pool_charge_always(POOL_SYMBOLS, SLOTS_MIN * sizeof(*names->slots));
-	*ret_names = steal_ptr(names);
+	index_init(&names->index, POOL_SYMBOLS);
+	*ret_names = names;
 	return 0;
 }
 
@@ -48,91 +55,130 @@ void names_free(struct names *names)
 {
 	if (!names)
 		return;
-	for (size_t i = 0; i <= names->mask; i++)
-		function_unref(names->slots[i]);
-	pool_uncharge(POOL_SYMBOLS, (names->mask + 1) * sizeof(*names->slots));
-	free(names->slots);
+	for (uint32_t i = 0; i < names->count; i++)
+		function_unref(names->functions[i]);
+	pool_uncharge(POOL_SYMBOLS, names->capacity * sizeof(*names->functions));
+	free(names->functions);
+	index_free(&names->index);
 	free(names);
 }
 
-static int rebuild(struct names *names, size_t slots_count)
+/* Fewer places if these are enough; a place more than @count at least. */
+static int resize(struct names *names, uint32_t capacity)
 {
-	struct function **slots = calloc(slots_count, sizeof(*slots));
+	const size_t bytes = capacity * sizeof(*names->functions);
+	struct function **functions;
 
-	if (!slots)
+	if (!pool_charge(POOL_SYMBOLS, bytes))
+		return -ENOBUFS;
+	functions = reallocarray(names->functions, capacity, sizeof(*functions));
+	if (!functions) {
+		pool_uncharge(POOL_SYMBOLS, bytes);
 		return -ENOMEM;
-	for (size_t i = 0; i <= names->mask; i++)
-		if (names->slots[i])
-			*find_slot(names, slots, slots_count - 1, names->slots[i]->system_name) =
-				names->slots[i];
-	pool_charge_always(POOL_SYMBOLS, slots_count * sizeof(*slots));
-	pool_uncharge(POOL_SYMBOLS, (names->mask + 1) * sizeof(*slots));
-	free(names->slots);
-	names->slots = slots;
-	names->mask = slots_count - 1;
+	}
+	pool_uncharge(POOL_SYMBOLS, names->capacity * sizeof(*functions));
+	names->functions = functions;
+	names->capacity = capacity;
 	return 0;
 }
 
 size_t names_sweep(struct names *names)
 {
-	size_t count = 0, slots_count;
-	struct function **kept = calloc(names->mask + 1, sizeof(*kept));
-	size_t before = names->count;
+	uint32_t before = names->count, count = 0;
 
-	if (!kept)
-		return 0;
-	for (size_t i = 0; i <= names->mask; i++) {
-		struct function *function = names->slots[i];
+	for (uint32_t i = 0; i < before; i++) {
+		struct function *function = names->functions[i];
 
-		if (!function)
-			continue;
 		/* only this thread makes new references of a Function that is held here alone */
 		if (atomic_load_explicit(&function->refs, memory_order_acquire) == 1) {
+			names->bytes -= bytes_of(function);
 			function_unref(function);
-			continue;
+		} else {
+			names->functions[count++] = function;
 		}
-		*find_slot(names, kept, names->mask, function->system_name) = function;
-		count++;
 	}
-	free(names->slots);
-	names->slots = kept;
 	names->count = count;
-	for (slots_count = names->mask + 1; slots_count > SLOTS_MIN && count * 8 < slots_count;)
-		slots_count /= 2;
-	if (slots_count != names->mask + 1)
-		rebuild(names, slots_count);
+	if (count == before)
+		return 0;
+	index_rebuild(&names->index, count, hash_of, names->functions);
+	if (names->capacity > NAMES_MIN && count < names->capacity / 8)
+		/* on failure it stays as large as it is */
+		(void)!resize(names, max_of(count * 2, (uint32_t)NAMES_MIN));
 	return before - count;
 }
 
 static int make_room(struct names *names)
 {
-	if ((names->count + 1) * 4 <= (names->mask + 1) * 3)
-		return 0;
-	names_sweep(names);
-	if ((names->count + 1) * 2 <= names->mask + 1)
-		return 0;
-	return rebuild(names, (names->mask + 1) * 2);
+	int r = 0;
+
+	if (names->count == names->capacity) {
+		names_sweep(names);
+		if (names->count >= names->capacity / 2)
+			r = resize(names, max_of(names->capacity * 2, (uint32_t)NAMES_MIN));
+	}
+	return r ?: index_reserve(&names->index, hash_of, names->functions);
 }
 
-int names_get(struct names *names, const char *symbol, struct function **ret_function)
+void names_begin(struct names *names)
+{
+	names->is_swept = false;
+}
+
+/* Each sweep looks at all: once in a window is enough when nothing fits any more. */
+static bool sweep_once(struct names *names)
+{
+	if (names->is_swept)
+		return false;
+	names->is_swept = true;
+	return names_sweep(names) > 0;
+}
+
+static int add(struct names *names, const char *name, const char *system_name, uint64_t hash,
+	       size_t *budget, struct function **ret_function)
+{
+	const size_t limit = budget ? NAMES_FOREIGN_MAX_BYTES : NAMES_MAX_BYTES;
+	const size_t bytes = function_bytes(name, system_name);
+	struct function *function;
+	int r;
+
+	if (budget && bytes > *budget)
+		return -EDQUOT;
+	if (names->bytes + bytes > limit && (!sweep_once(names) || names->bytes + bytes > limit))
+		return -EDQUOT;
+	r = make_room(names);
+	if (r < 0)
+		return r;
+	function = function_new(name, system_name);
+	if (!function && sweep_once(names))
+		function = function_new(name, system_name);
+	if (!function)
+		return -ENOBUFS;
+	index_insert(&names->index, hash, names->count);
+	names->functions[names->count++] = function;
+	names->bytes += bytes;
+	if (budget)
+		*budget -= bytes;
+	*ret_function = function;
+	return 0;
+}
+
+int names_get(struct names *names, const char *symbol, size_t *budget,
+	      struct function **ret_function)
 {
 	char system_name[NAME_BYTES], plain[DEMANGLE_MAX], name[NAME_BYTES];
-	struct function **slot;
+	struct function *function;
+	uint64_t hash;
 	int r;
 
 	utf8_copy(system_name, sizeof(system_name), symbol);
-	slot = find_slot(names, names->slots, names->mask, system_name);
-	if (!*slot) {
-		r = make_room(names);
+	hash = hash_string(system_name);
+	function = find(names, system_name, hash);
+	if (!function) {
+		utf8_copy(name, sizeof(name), demangle(symbol, plain) ? plain : symbol);
+		r = add(names, name, system_name, hash, budget, &function);
 		if (r < 0)
 			return r;
-		utf8_copy(name, sizeof(name), demangle(symbol, plain) ? plain : symbol);
-		slot = find_slot(names, names->slots, names->mask, system_name);
-		*slot = function_new(name, system_name);
-		if (!*slot)
-			return -ENOMEM;
-		names->count++;
 	}
-	*ret_function = function_ref(*slot);
+	*ret_function = function_ref(function);
 	return 0;
 }

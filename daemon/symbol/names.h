@@ -10,11 +10,24 @@
 
 struct names;
 
+enum {
+	NAMES_MAX_BYTES = 10 << 20,		/* of all Functions, half of POOL_SYMBOLS */
+	NAMES_FOREIGN_MAX_BYTES = 8 << 20,	/* for programs'; the rest is the kernel's */
+	NAMES_OBJECT_MAX_BYTES = 2 << 20,	/* that one object adds in one window */
+};
+
 int names_new(struct names **ret_names);
 void names_free(struct names *names);
 
-/* The Function of a symbol: demangled, cut to 4 KiB, valid UTF-8. A new reference. */
-int names_get(struct names *names, const char *symbol, struct function **ret_function);
+/*
+ * The Function of a symbol: demangled, cut to 4 KiB, valid UTF-8. A new reference. *budget: bytes
+ * that new Functions may take, less those that this one took; NULL for the kernel's. -EDQUOT:
+ * that, or what the table may hold, is used up; -ENOBUFS: the pool is.
+ */
+int names_get(struct names *names, const char *symbol, size_t *budget,
+	      struct function **ret_function);
+/* A window begins: what is out of use is looked for again when something does not fit. */
+void names_begin(struct names *names);
 /* Drop what is out of use; returns how many went. */
 size_t names_sweep(struct names *names);
 

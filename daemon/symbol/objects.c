@@ -47,16 +47,15 @@ struct objects {
 
 static bool make_room(void *ctx, size_t bytes)
 {
-	return objects_make_room(ctx, bytes);
+	return objects_make_room(ctx, bytes, NULL);
 }
 
 static uint64_t hash_identity(const struct stat *st)
 {
-	uint64_t hash = hash_add(st->st_dev, st->st_ino);
+	const uint64_t words[] = { st->st_dev, st->st_ino, (uint64_t)st->st_ctim.tv_sec,
+				   (uint64_t)st->st_ctim.tv_nsec, (uint64_t)st->st_size };
 
-	hash = hash_add(hash, (uint64_t)st->st_ctim.tv_sec);
-	hash = hash_add(hash, (uint64_t)st->st_ctim.tv_nsec);
-	return hash_add(hash, (uint64_t)st->st_size);
+	return hash_words(words, ARRAY_SIZE(words));
 }
 
 static int64_t ctime_ns(const struct stat *st)
@@ -120,7 +119,8 @@ static void read_symtab(struct objects *objects, struct entry *entry)
 		r = symtab_read(&elf, &reclaim, &entry->symtab);
 		elf_close(&elf);
 	}
-	entry->error = r;
+	/* memory may be there the next time */
+	entry->error = r == -ENOBUFS ? 0 : r;
 	if (r < 0)
 		log_debug("%s: no symbols: %s", entry->object->path, strerror(-r));
 	else if (entry->symtab->partial)
@@ -202,10 +202,13 @@ static int reserve(struct objects *objects)
 		return -ENOBUFS;
 	if (objects->count < objects->capacity)
 		return 0;
+	if (!pool_charge(POOL_SYMBOLS, (capacity - objects->capacity) * sizeof(*entries)))
+		return -ENOBUFS;
 	entries = realloc(objects->entries, capacity * sizeof(*entries));
-	if (!entries)
+	if (!entries) {
+		pool_uncharge(POOL_SYMBOLS, (capacity - objects->capacity) * sizeof(*entries));
 		return -ENOMEM;
-	pool_charge_always(POOL_SYMBOLS, (capacity - objects->capacity) * sizeof(*entries));
+	}
 	objects->entries = entries;
 	objects->capacity = capacity;
 	return 0;
@@ -221,15 +224,15 @@ static int add_entry(struct objects *objects, struct object *object, uint64_t ha
 	r = reserve(objects);
 	if (r < 0)
 		return r;
+	if (!pool_charge(POOL_SYMBOLS, sizeof(*entry)))
+		return -ENOBUFS;
 	entry = calloc(1, sizeof(*entry));
-	if (!entry)
-		return -ENOMEM;
-	r = hash_table_add(&objects->table, &entry->link, hash);
+	r = entry ? hash_table_add(&objects->table, &entry->link, hash) : -ENOMEM;
 	if (r < 0) {
+		pool_uncharge(POOL_SYMBOLS, sizeof(*entry));
 		free(entry);
 		return r;
 	}
-	pool_charge_always(POOL_SYMBOLS, sizeof(*entry));
 	entry->object = object;
 	entry->fd = -1;
 	entry->used = clock_monotonic();
@@ -428,8 +431,8 @@ int objects_symtab(struct objects *objects, struct object *object, uint32_t tgid
 	}
 	if (!entry->symtab)
 		read_symtab(objects, entry);
-	if (entry->error)
-		return entry->error;
+	if (!entry->symtab)
+		return entry->error ?: -ENOBUFS;
 	entry->fd_used = entry->used;
 	*ret_symtab = entry->symtab;
 	*ret_fd = entry->fd;
@@ -454,7 +457,7 @@ int objects_fd(struct objects *objects, struct object *object, uint32_t tgid, in
 	return 0;
 }
 
-bool objects_make_room(struct objects *objects, size_t bytes)
+bool objects_make_room(struct objects *objects, size_t bytes, const struct object *except)
 {
 	size_t freed = 0;
 
@@ -464,7 +467,7 @@ bool objects_make_room(struct objects *objects, size_t bytes)
 		for (size_t i = 0; i < objects->count; i++) {
 			struct entry *entry = objects->entries[i];
 
-			if (entry->symtab && entry != objects->vdso &&
+			if (entry->symtab && entry != objects->vdso && entry->object != except &&
 			    (!oldest || entry->used < oldest->used))
 				oldest = entry;
 		}

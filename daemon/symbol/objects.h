@@ -45,8 +45,11 @@ int objects_symtab(struct objects *objects, struct object *object, uint32_t tgid
 /* Its file alone, whatever is in it. *ret_fd is borrowed until the next call. */
 int objects_fd(struct objects *objects, struct object *object, uint32_t tgid, int *ret_fd);
 
-/* Free at least @bytes of POOL_SYMBOLS if that can be; false when nothing could be. */
-bool objects_make_room(struct objects *objects, size_t bytes);
+/*
+ * Free at least @bytes of POOL_SYMBOLS if that can be; false when nothing could be. The table of
+ * @except stays.
+ */
+bool objects_make_room(struct objects *objects, size_t bytes, const struct object *except);
 /* Close what was not used for @idle_ns, forget objects that nobody holds, free names out of use. */
 void objects_trim(struct objects *objects, uint64_t idle_ns);
 

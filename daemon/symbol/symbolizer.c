@@ -10,6 +10,8 @@
 /* roots and files unused for this long are closed: they pin the mounts of gone containers */
 #define IDLE_NS (120 * NSEC_PER_SEC)
 
+enum { ROOM_BYTES = 256 << 10 };	/* that are made for names at a time */
+
 struct symbolizer {
 	struct symbolizer_options options;
 	struct mount_namespace_table *spaces;
@@ -17,7 +19,7 @@ struct symbolizer {
 	struct objects *objects;
 	struct images *images;
 	struct kernel *kernel;
-	uint64_t lookups, named;
+	uint64_t lookups, named, refused;
 };
 
 int symbolizer_new(const struct symbolizer_options *options, struct symbolizer **ret_symbolizer)
@@ -152,18 +154,23 @@ static int compare_locations(const void *a, const void *b)
 }
 
 static void name_location(struct symbolizer *symbolizer, struct location *location,
-			  const struct symtab *symtab, int fd)
+			  const struct symtab *symtab, int fd, size_t *budget)
 {
 	const struct symbol *symbol;
 	char name[SYMTAB_NAME_MAX];
 	struct function *function;
+	int r;
 
 	symbol = symtab_find(symtab, location->address - location->is_return);
 	if (!symbol || (fd < 0 && symtab_needs_file(symtab, symbol)) ||
-	    symtab_name(symtab, symbol, fd, name) < 0 ||
-	    names_get(symbolizer->names, name, &function) < 0)
+	    symtab_name(symtab, symbol, fd, name) < 0)
 		return;
-	location_set_function(location, function);
+	r = names_get(symbolizer->names, name, budget, &function);
+	if (r == -ENOBUFS && objects_make_room(symbolizer->objects, ROOM_BYTES, location->object))
+		r = names_get(symbolizer->names, name, budget, &function);
+	if (r == 0)
+		r = location_set_function(location, function);
+	location->is_refused = r < 0;
 }
 
 /* @locations are of one object. */
@@ -172,6 +179,7 @@ static void name_group(struct symbolizer *symbolizer, const struct window *windo
 {
 	struct object *object = locations[0]->object;
 	const struct symtab *symtab = NULL;
+	size_t budget = NAMES_OBJECT_MAX_BYTES;
 	int fd = -1;
 	int r;
 
@@ -182,7 +190,7 @@ static void name_group(struct symbolizer *symbolizer, const struct window *windo
 	if (r < 0)
 		return;
 	for (size_t i = 0; i < count; i++)
-		name_location(symbolizer, locations[i], symtab, fd);
+		name_location(symbolizer, locations[i], symtab, fd, &budget);
 }
 
 static void count_named(struct window *window)
@@ -212,14 +220,15 @@ static void leave_headroom(struct symbolizer *symbolizer)
 	size_t wanted = pool->limit - pool->limit / 4;
 
 	if (used > wanted)
-		objects_make_room(symbolizer->objects, used - wanted);
+		objects_make_room(symbolizer->objects, used - wanted, NULL);
 }
 
 void symbolizer_resolve(struct symbolizer *symbolizer, struct window *window)
 {
 	_cleanup_free_ struct location **found = NULL;
-	size_t count = 0, named = 0;
+	size_t count = 0;
 
+	names_begin(symbolizer->names);
 	images_publish(symbolizer->images);
 	see_rest(symbolizer, window);
 	kernel_refresh(symbolizer->kernel);
@@ -254,9 +263,9 @@ void symbolizer_resolve(struct symbolizer *symbolizer, struct window *window)
 		if (location->is_resolved)
 			continue;
 		location->is_resolved = true;
-		named += location->line_count > 0;
+		symbolizer->named += location->line_count > 0;
+		symbolizer->refused += location->is_refused;
 	}
-	symbolizer->named += named;
 	count_named(window);
 	mount_namespace_table_trim(symbolizer->spaces, IDLE_NS);
 	objects_trim(symbolizer->objects, IDLE_NS);
@@ -273,6 +282,7 @@ void symbolizer_stats(const struct symbolizer *symbolizer, struct symbolizer_sta
 		.objects_not_elf = objects->not_elf,
 		.lookups = symbolizer->lookups,
 		.named = symbolizer->named,
+		.names_refused = symbolizer->refused,
 		.evicted = objects->evicted,
 	};
 }

@@ -2,7 +2,8 @@
 /*
  * Thread B's stage: opens files, finds out about images, names Locations. One symbolizer per
  * process; all calls from one thread (libdw is used from it alone). Caches are charged to
- * POOL_SYMBOLS and POOL_PROCESSES and evicted there; names in use stay until their Locations go.
+ * POOL_SYMBOLS and POOL_PROCESSES and evicted there; names in use stay until their Locations go,
+ * and what does not fit beside them stays without a name, marked so.
  */
 #ifndef STACKTAP_SYMBOL_SYMBOLIZER_H
 #define STACKTAP_SYMBOL_SYMBOLIZER_H
@@ -49,6 +50,7 @@ void symbolizer_resolve(struct symbolizer *symbolizer, struct window *window);
 struct symbolizer_stats {
 	uint64_t objects, objects_gone, objects_not_elf;
 	uint64_t lookups, named, evicted;
+	uint64_t names_refused;		/* Locations that have one but no memory for it */
 };
 void symbolizer_stats(const struct symbolizer *symbolizer, struct symbolizer_stats *ret_stats);
 

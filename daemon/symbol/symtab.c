@@ -402,10 +402,13 @@ int symtab_read(const struct elf *elf, const struct symtab_reclaim *reclaim,
 	struct symtab *symtab;
 	int r = 0;
 
+	if (!charge(&builder, sizeof(*symtab)))
+		return -ENOBUFS;
 	symtab = calloc(1, sizeof(*symtab));
-	if (!symtab)
+	if (!symtab) {
+		pool_uncharge(POOL_SYMBOLS, sizeof(*symtab));
 		return -ENOMEM;
-	pool_charge_always(POOL_SYMBOLS, sizeof(*symtab));
+	}
 	symtab->bytes = sizeof(*symtab);
 	builder.symtab = symtab;
 	if (find_ranges(&builder) < 0)

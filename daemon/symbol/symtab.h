@@ -48,7 +48,8 @@ struct symtab_reclaim {
 
 /*
  * Functions of an ELF file: .symtab, else .dynsym, and its PLT. An empty table when it has none.
- * Charged to POOL_SYMBOLS; a table that does not fit there is cut and marked partial.
+ * Charged to POOL_SYMBOLS; a table that does not fit there is cut and marked partial. -ENOBUFS: not
+ * even an empty one fits.
  */
 int symtab_read(const struct elf *elf, const struct symtab_reclaim *reclaim,
 		struct symtab **ret_symtab);

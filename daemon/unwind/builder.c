@@ -94,7 +94,7 @@ static bool grow(struct builder *builder, void **array, size_t old, size_t new, 
 
 static size_t slot_of(const struct builder *builder, const struct builder_rule *rule)
 {
-	size_t slot = hash_bytes(0, rule, sizeof(*rule)) & (builder->slot_count - 1);
+	size_t slot = hash_bytes(rule, sizeof(*rule)) & (builder->slot_count - 1);
 
 	while (builder->slots[slot] &&
 	       memcmp(&builder->rules[builder->slots[slot] - 1], rule, sizeof(*rule)) != 0)

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "unwind/frames.h"
 #include "unwind/gap.h"
+#include "unwind/pclntab.h"
 #include "unwind/rule.h"
 
 enum {
@@ -19,6 +20,8 @@ struct compiler {
 	const struct elf *elf;
 	struct builder builder;
 	struct gaps gaps;
+	struct pclntab pclntab;
+	uint64_t go_start, go_end;	/* what it is about */
 	struct object_segment *segments;
 	size_t segment_count;
 	struct cfi_section eh, debug;
@@ -155,6 +158,23 @@ static uint64_t next_start(const struct compiler *compiler, size_t i)
 	return UINT64_MAX;
 }
 
+/* Rows for [@start, @end), which no frame entry covers. */
+static int fill(struct compiler *compiler, uint64_t start, uint64_t end)
+{
+	uint64_t go_start = max_of(start, compiler->go_start);
+	uint64_t go_end = min_of(end, compiler->go_end);
+	int r;
+
+	if (go_start >= go_end)
+		return gaps_fill(&compiler->gaps, &compiler->builder, start, end);
+	r = gaps_fill(&compiler->gaps, &compiler->builder, start, go_start);
+	if (r == 0)
+		r = pclntab_fill(&compiler->pclntab, &compiler->builder, go_start, go_end);
+	if (r == 0 && go_end < end)
+		r = gaps_fill(&compiler->gaps, &compiler->builder, go_end, end);
+	return r;
+}
+
 /* One frame entry, with what lies between *@end, where the one before ended, and its start. */
 static int run_place(struct compiler *compiler, size_t i, uint64_t *end)
 {
@@ -179,7 +199,7 @@ static int run_place(struct compiler *compiler, size_t i, uint64_t *end)
 		return 0;
 	compiler->padding = 0;
 	if (!gaps_is_padding(&compiler->gaps, *end, fde.start))
-		r = gaps_fill(&compiler->gaps, &compiler->builder, *end, fde.start);
+		r = fill(compiler, *end, fde.start);
 	else if (fde.start != compiler->gaps.context_start || fde.start == *end)
 		compiler->padding = fde.start - *end;
 	else
@@ -207,7 +227,7 @@ static int run_places(struct compiler *compiler)
 	}
 	if (r < 0)
 		return r;
-	return gaps_fill(&compiler->gaps, &compiler->builder, end, last->vaddr + last->size);
+	return fill(compiler, end, last->vaddr + last->size);
 }
 
 static int compile(struct compiler *compiler, void **ret_data, size_t *ret_size)
@@ -222,8 +242,11 @@ static int compile(struct compiler *compiler, void **ret_data, size_t *ret_size)
 	if (r == -ENOMEM || (r < 0 && !compiler->eh.size))
 		return r;
 	gaps_find(compiler->elf, builder->machine, &compiler->gaps);
+	pclntab_find(compiler->elf, builder->machine, &compiler->pclntab);
+	pclntab_range(&compiler->pclntab, &compiler->go_start, &compiler->go_end);
 	/* some vDSOs have a trampoline and nothing else to go by */
-	if (!compiler->eh.size && !compiler->debug.size && !compiler->gaps.count)
+	if (!compiler->eh.size && !compiler->debug.size && !compiler->gaps.count &&
+	    !compiler->pclntab.section)
 		return -ENODATA;
 	stats->eh_bytes = compiler->eh.size;
 	stats->debug_bytes = compiler->debug.size;

@@ -10,7 +10,11 @@ enum {
 	PLT_HEADER_ARM64 = 32,
 	PLT_LOOK = 64,
 	ENTRY_BYTES = 64,
+	NAMES_SEARCHED_MAX = 2 << 20,	/* of symbols, where there is little code */
+	SYMBOLS_SEARCHED_MAX = 128 * 1024,
+	NAME_PLACES = 4,	/* where a name is the end of longer ones */
 	ARM64_STP_X16_LR = 0xa9bf7bf0,	/* stp x16, x30, [sp, #-16]! */
+	ARM64_SXTW_X0 = 0x93407c00,	/* sxtw x0, w0 */
 };
 
 /* The kernel's layout of what a signal handler's frame holds, seen from sp in the trampoline. */
@@ -137,6 +141,155 @@ static void look_for_resolver(const struct machine *machine, const uint8_t *code
 		gaps->resolve_start = address + (uint64_t)(at - code) - 4;
 }
 
+/*
+ * The child's side of musl's __clone(). What is above its stack pointer is the top of a stack, and the
+ * frame pointer, which it leaves as it is on arm64 before musl 1.2.6, is that of the thread's creator.
+ */
+static void look_for_clone(const struct machine *machine, const uint8_t *code, size_t size,
+			   uint64_t address, struct gaps *gaps)
+{
+	/* xor %ebp, %ebp; pop %rdi; call *%r9; mov %eax, %edi; xor %eax, %eax; mov $60, %al; syscall */
+	static const uint8_t x86[] = { 0x31, 0xed, 0x5f, 0x41, 0xff, 0xd1, 0x89, 0xc7, 0x31, 0xc0,
+				       0xb0, 0x3c, 0x0f, 0x05 };
+	/* ldp x1, x0, [sp], #16; blr x1; mov x8, #93; svc #0 */
+	static const uint8_t arm64[] = { 0xe1, 0x03, 0xc1, 0xa8, 0x20, 0x00, 0x3f, 0xd6,
+					 0xa8, 0x0b, 0x80, 0xd2, 0x01, 0x00, 0x00, 0xd4 };
+	const uint8_t *pattern = machine->has_link ? arm64 : x86;
+	size_t length = machine->has_link ? sizeof(arm64) : sizeof(x86);
+	const uint8_t *at = memmem(code, size, pattern, length);
+	uint64_t start = address + (uint64_t)(at ? at - code : 0);
+
+	if (at && start % (1U << machine->shift) == 0)
+		add(gaps, (struct gap){ .start = start, .end = start + length, .is_entry = true });
+}
+
+/* pthread_exit(start(argument)): where the call through a pointer ends that comes before @at */
+static bool is_thread_call_x86(const uint8_t *code, const uint8_t *at, uint64_t to_exit,
+			       size_t *ret_bytes)
+{
+	int32_t distance;
+
+	/* mov %rax, %rdi, or movslq %eax, %rdi of what thrd_create() starts; call */
+	if (at - code < 3 || (!starts_with(at, "\x48\x89\xc7\xe8", 4) &&
+			      !starts_with(at, "\x48\x63\xf8\xe8", 4)))
+		return false;
+	memcpy(&distance, at + 4, sizeof(distance));
+	*ret_bytes = 8;
+	/* call *REGISTER, call *(REGISTER), call *OFFSET(REGISTER) */
+	return (uint64_t)(int64_t)distance + *ret_bytes == to_exit &&
+	       ((at[-2] == 0xff && (at[-1] & 0x38) == 0x10) ||
+		(at[-3] == 0xff && (at[-2] & 0xf8) == 0x50));
+}
+
+static bool is_thread_call_arm64(const uint8_t *code, const uint8_t *at, uint64_t to_exit,
+				 size_t *ret_bytes)
+{
+	uint32_t call, words[2], branch;
+
+	if (at - code < 4)
+		return false;
+	memcpy(&call, at - 4, sizeof(call));
+	memcpy(words, at, sizeof(words));
+	*ret_bytes = words[0] == ARM64_SXTW_X0 ? 8 : 4;
+	branch = words[*ret_bytes / 4 - 1];
+	/* blr; bl */
+	return (call & 0xfffffc1f) == 0xd63f0000 && branch >> 26 == 0x25 &&
+	       (branch & 0x3ffffff) == ((to_exit + 4 - *ret_bytes) >> 2 & 0x3ffffff);
+}
+
+/*
+ * Where musl's threads begin. The function keeps no frame, so the frame pointer of what it calls is
+ * that of who created the thread, and only the call that ends the thread tells what this is.
+ */
+static void look_for_thread(const struct machine *machine, const uint8_t *code, size_t size,
+			    uint64_t address, struct gaps *gaps)
+{
+	const unsigned int step = 1U << machine->shift;
+
+	for (const uint8_t *at = code; gaps->exit && size - (size_t)(at - code) >= 8; at += step) {
+		uint64_t start = address + (uint64_t)(at - code);
+		size_t bytes;
+
+		/* the byte before is what a return address stands for */
+		if (machine->has_link ?
+		    is_thread_call_arm64(code, at, gaps->exit - start, &bytes) :
+		    is_thread_call_x86(code, at, gaps->exit - start, &bytes))
+			add(gaps, (struct gap){ .start = start - step, .end = start + bytes,
+						.is_entry = true });
+	}
+}
+
+/* Where @name, with its NUL, is in the strings of @shdr. */
+static size_t find_name(const struct elf *elf, const Elf64_Shdr *shdr, const char *name,
+			uint32_t ret_places[static NAME_PLACES])
+{
+	_cleanup_free_ char *strings = NULL;
+	size_t length = strlen(name) + 1, count = 0;
+	const char *at;
+
+	if (shdr->sh_size > NAMES_SEARCHED_MAX)
+		return 0;
+	strings = malloc(shdr->sh_size + 1);
+	if (!strings || elf_read(elf, shdr->sh_offset, strings, shdr->sh_size) < 0)
+		return 0;
+	at = strings;
+	while (count < NAME_PLACES &&
+	       (at = memmem(at, (size_t)(strings + shdr->sh_size - at), name, length))) {
+		ret_places[count++] = (uint32_t)(at - strings);
+		at += length;
+	}
+	return count;
+}
+
+/* The address of the function @name by the symbols of @shdr; 0: it has none. */
+static uint64_t find_function(const struct elf *elf, const Elf64_Shdr *shdr, const char *name)
+{
+	enum { BATCH = 128 };
+	uint32_t places[NAME_PLACES];
+	uint64_t left, offset;
+	Elf64_Sym batch[BATCH];
+	size_t count;
+
+	if (!shdr || shdr->sh_link >= elf->shdr_count ||
+	    shdr->sh_size > SYMBOLS_SEARCHED_MAX * sizeof(*batch))
+		return 0;
+	count = find_name(elf, &elf->shdrs[shdr->sh_link], name, places);
+	left = count ? shdr->sh_size / sizeof(*batch) : 0;
+	for (offset = shdr->sh_offset; left; offset += sizeof(batch)) {
+		size_t n = (size_t)min_of(left, (uint64_t)BATCH);
+
+		if (elf_read(elf, offset, batch, n * sizeof(*batch)) < 0)
+			return 0;
+		for (size_t i = 0; i < n * count; i++)
+			if (batch[i / count].st_name == places[i % count] &&
+			    batch[i / count].st_shndx != SHN_UNDEF &&
+			    ELF64_ST_TYPE(batch[i / count].st_info) == STT_FUNC)
+				return batch[i / count].st_value;
+		left -= n;
+	}
+	return 0;
+}
+
+/*
+ * Where musl's entry ends, with a call (x86) or a jump (arm64) that nothing comes back from; behind it
+ * is another function already. ld.so's goes on behind its call.
+ */
+static uint64_t entry_bytes(const struct machine *machine, const uint8_t code[static ENTRY_BYTES])
+{
+	uint32_t word;
+
+	for (size_t i = 4; i <= ENTRY_BYTES - 8; i += 1U << machine->shift) {
+		memcpy(&word, code + i, sizeof(word));
+		/* and $-16, %rsp; call */
+		if (!machine->has_link && starts_with(code + i - 4, "\x48\x83\xe4\xf0\xe8", 5))
+			return i + 5;
+		/* b, bl */
+		if (machine->has_link && (word & 0x7c000000) == 0x14000000)
+			return i + 4;
+	}
+	return ENTRY_BYTES;
+}
+
 /* The first instructions of what says nothing about them: ld.so on x86, musl's programs. */
 static void look_at_entry(const struct elf *elf, const struct machine *machine, struct gaps *gaps)
 {
@@ -146,8 +299,8 @@ static void look_at_entry(const struct elf *elf, const struct machine *machine, 
 	};
 	/* mov x29, #0; mov x30, #0 */
 	static const uint8_t arm64[] = { 0x1d, 0, 0x80, 0xd2, 0x1e, 0, 0x80, 0xd2 };
-	uint8_t code[sizeof(arm64)];
-	bool is_known = false;
+	uint8_t code[ENTRY_BYTES];
+	uint64_t bytes = 0;
 	Elf64_Ehdr header;
 
 	if (elf_read(elf, 0, &header, sizeof(header)) < 0)
@@ -160,13 +313,14 @@ static void look_at_entry(const struct elf *elf, const struct machine *machine, 
 		    phdr->p_filesz - offset < ENTRY_BYTES ||
 		    elf_read(elf, phdr->p_offset + offset, code, sizeof(code)) < 0)
 			continue;
-		is_known |= machine->has_link && !memcmp(code, arm64, sizeof(arm64));
-		for (size_t j = 0; !machine->has_link && j < ARRAY_SIZE(x86); j++)
-			is_known |= starts_with(code, x86[j], 4);
+		if (machine->has_link ? !memcmp(code, arm64, sizeof(arm64)) :
+					starts_with(code, x86[1], 4))
+			bytes = entry_bytes(machine, code);
+		else if (!machine->has_link && starts_with(code, x86[0], 4))
+			bytes = ENTRY_BYTES;
 	}
-	if (is_known)
-		add(gaps, (struct gap){ .start = header.e_entry,
-					.end = header.e_entry + ENTRY_BYTES, .is_entry = true });
+	add(gaps, (struct gap){ .start = header.e_entry, .end = header.e_entry + bytes,
+				.is_entry = true });
 }
 
 static void search_segment(const struct elf *elf, const struct machine *machine,
@@ -183,6 +337,8 @@ static void search_segment(const struct elf *elf, const struct machine *machine,
 		look_for_trampoline(machine, code, size, phdr->p_vaddr + at, gaps);
 		look_for_context(machine, code, size, phdr->p_vaddr + at, gaps);
 		look_for_resolver(machine, code, size, phdr->p_vaddr + at, gaps);
+		look_for_clone(machine, code, size, phdr->p_vaddr + at, gaps);
+		look_for_thread(machine, code, size, phdr->p_vaddr + at, gaps);
 	}
 }
 
@@ -194,6 +350,7 @@ void gaps_find(const struct elf *elf, const struct machine *machine, struct gaps
 	ret_gaps->count = 0;
 	ret_gaps->context_start = 0;
 	ret_gaps->resolve_start = 0;
+	ret_gaps->exit = 0;
 	look_at_entry(elf, machine, ret_gaps);
 	for (size_t i = 0; i < ARRAY_SIZE(plts); i++) {
 		const Elf64_Shdr *shdr = elf_find_section(elf, SHT_PROGBITS, plts[i]);
@@ -207,6 +364,11 @@ void gaps_find(const struct elf *elf, const struct machine *machine, struct gaps
 			text += elf->phdrs[i].p_filesz;
 	if (text > TEXT_SEARCHED_MAX)
 		return;
+	ret_gaps->exit = find_function(elf, elf_find_section(elf, SHT_SYMTAB, NULL),
+				       "pthread_exit");
+	if (!ret_gaps->exit)
+		ret_gaps->exit = find_function(elf, elf_find_section(elf, SHT_DYNSYM, NULL),
+					       "pthread_exit");
 	for (size_t i = 0; i < elf->phdr_count; i++)
 		if (elf->phdrs[i].p_type == PT_LOAD && elf->phdrs[i].p_flags & PF_X &&
 		    elf->phdrs[i].p_filesz <= TEXT_SEARCHED_MAX)

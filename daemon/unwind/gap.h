@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Rules for code without call frame information that is known all the same: procedure linkage
- * tables (arm64, and whatever lld linked), and the trampoline that returns from a signal handler
- * (the arm64 vDSO, musl).
+ * tables (arm64, and whatever lld linked), the trampoline that returns from a signal handler
+ * (the arm64 vDSO, musl), and where musl's threads begin.
  */
 #ifndef STACKTAP_UNWIND_GAP_H
 #define STACKTAP_UNWIND_GAP_H
@@ -19,7 +19,7 @@ enum {
 struct gap {
 	uint64_t start, end;
 	bool is_signal;
-	bool is_entry;		/* where a program begins: nothing called it */
+	bool is_entry;		/* where a program or a thread begins: nothing called it */
 	uint64_t pushed;	/* PLT: its header has pushed from here on, 0: it has no header */
 	uint64_t header_end;
 	uint8_t late;		/* x86: an entry has pushed from this byte on, 0: it never does */
@@ -30,6 +30,7 @@ struct gaps {
 	size_t count;
 	uint64_t context_start;		/* what makecontext() made returns to here, 0: unknown */
 	uint64_t resolve_start;		/* arm64's lazy binding, 0: unknown */
+	uint64_t exit;			/* pthread_exit(), 0: not in this object */
 };
 
 /* What is known of @elf, whether or not something covers it. */

@@ -5,6 +5,7 @@
 
 #include "unwind/frames.h"
 #include "unwind/gap.h"
+#include "unwind/pclntab.h"
 
 enum {
 	KEY_VERSION = 5,	/* counts changes of what the compiler makes of the same bytes */
@@ -55,6 +56,20 @@ static void add_gaps(struct sha256_ctx *sha, const struct elf *elf, const struct
 	}
 }
 
+static int add_pclntab(struct sha256_ctx *sha, const struct elf *elf,
+		       const struct machine *machine)
+{
+	_cleanup_free_ struct pclntab *pclntab = calloc(1, sizeof(*pclntab));
+
+	if (!pclntab)
+		return -ENOMEM;
+	pclntab_find(elf, machine, pclntab);
+	if (!pclntab->section)
+		return 0;
+	add(sha, pclntab->text);
+	return add_bytes(sha, elf, pclntab->section->sh_offset, pclntab->section->sh_size);
+}
+
 static int add_segments(struct sha256_ctx *sha, const struct elf *elf)
 {
 	_cleanup_free_ struct object_segment *segments = NULL;
@@ -102,6 +117,8 @@ int key_make(const struct elf *elf, uint8_t ret_key[static KEY_BYTES])
 		add(&sha, debug->sh_flags & SHF_COMPRESSED);
 		r = add_bytes(&sha, elf, debug->sh_offset, debug->sh_size);
 	}
+	if (r == 0)
+		r = add_pclntab(&sha, elf, machine);
 	sha256_digest(&sha, KEY_BYTES, ret_key);
 	return r;
 }

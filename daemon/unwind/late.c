@@ -220,6 +220,9 @@ int late_walk(struct late *late, const struct sample_sections *sections,
 		end = unwind_walk_run(&walk, &slice, walk.count + 1);
 	} while (end == STACKTAP_END_NONE);
 	tables_walk_done(late->tables);
+	/* there is no code in a slice: a step by the frame pointer cannot be proven */
+	if (end == STACKTAP_END_COMPLETE && walk.is_guessed && !walk.is_unlisted)
+		end = STACKTAP_END_GUESSED;
 	/* it has just begun, in code that nothing describes: above its stack pointer is no stack */
 	if (end == STACKTAP_END_NO_RULE && walk.count == 1 && !slice.size &&
 	    sections->slice_end == STACKTAP_END_COMPLETE)

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/pool.h"
+#include "base/utf8.h"
 #include "symbol/vdso.h"
 
 #include <stacktap/unwind_table.h>
@@ -120,9 +121,10 @@ static bool has_credit(struct tables *tables)
 
 static uint64_t hash_of(const struct object *object)
 {
-	uint64_t hash = hash_add(object->dev, object->inode);
+	const uint64_t words[] = { object->dev, object->inode, (uint64_t)object->ctime_ns,
+				   object->size };
 
-	return hash_add(hash_add(hash, (uint64_t)object->ctime_ns), object->size);
+	return hash_words(words, ARRAY_SIZE(words));
 }
 
 static struct entry *find(const struct tables *tables, const struct object *object)
@@ -376,9 +378,12 @@ static int compile_now(struct tables *tables, struct object *object, uint32_t tg
 	tables->credit -= min_of(tables->credit, tables->credited - began);
 	if (r < 0)
 		return r;
-	/* nobody else charges this pool, so what it had left is what was there to take */
+	if (!pool_charge(POOL_TABLES, stats.memory)) {
+		free(ret_compiled->data);
+		ret_compiled->data = NULL;
+		return -ENOMEM;
+	}
 	ret_compiled->memory = stats.memory;
-	pool_charge_always(POOL_TABLES, ret_compiled->memory);
 	if (unwind_table_check(ret_compiled->data, ret_compiled->bytes, &table) == 0)
 		ret_compiled->rows = table.row_count;
 	return 0;
@@ -458,6 +463,7 @@ static bool may_pass(int error)
 static void make(struct tables *tables, struct object *object, uint32_t tgid, struct entry *entry)
 {
 	struct compiled compiled = { 0 };
+	char path[200];
 	int r;
 
 	entry->retry_at = 0;
@@ -470,6 +476,12 @@ static void make(struct tables *tables, struct object *object, uint32_t tgid, st
 	if (r < 0) {
 		log_debug("%s: no unwind table: %s", object->path, strerror(-r));
 		tables->stats.failed++;
+		/* a path is whatever somebody calls a file, and this ends up on terminals */
+		utf8_copy(path, sizeof(path), object->path);
+		snprintf(tables->stats.last_failed, sizeof(tables->stats.last_failed), "%s: %s", path,
+			 r == -ENODATA ? "no unwind information" :
+			 r == -ETIME ? "compiling took too long" :
+			 r == -EFBIG ? "the table is too large" : strerror(-r));
 		/* a file that is out of reach now may be in another process' */
 		if (may_pass(r)) {
 			retry_later(tables, entry);

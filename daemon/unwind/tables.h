@@ -44,6 +44,7 @@ struct tables_stats {
 	uint64_t evicted, refused;	/* refused: the module had no room even so */
 	uint64_t compile_ns;
 	uint64_t kept, kept_bytes;	/* here */
+	char last_failed[256];		/* its path and the reason; empty: none did */
 };
 
 int tables_new(const struct tables_ops *ops, struct tables **ret_tables);

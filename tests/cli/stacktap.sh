@@ -117,6 +117,7 @@ refused "period 0" 2 "period" record -c 0
 refused "rate and period of nothing" 2 "-F and -c" record -F 99 -c 1000
 refused "period behind a rate of its own" 2 "leave out the -c" record -F 9 -e cycles/freq=97/ -c 1000
 refused "period that no event takes" 2 "-c is for nothing" record -e cycles/freq=97/ -c 1000
+refused "precise event" 2 "drop the modifier: cycles:u" record -e cycles:upp
 refused "unknown event" 2 "did you mean \`cycles'" record -e cylces
 refused "tracepoint" 2 "tracepoints are not supported" record -e sched:sched_switch
 refused "too many events" 2 "more than 8" record -e cs -e cs -e cs -e cs -e cs -e cs -e cs -e cs -e cs

@@ -19,6 +19,7 @@ const struct profile_config synthetic_cycles = {
 struct mapped_file *synthetic_file(const char *path, bool has_object)
 {
 	struct mapped_file *file = mapped_file_new(OBJECT_FILE, path);
+	struct object_segment *segment;
 	struct object *object;
 	size_t i, length = strlen(path);
 
@@ -27,11 +28,10 @@ struct mapped_file *synthetic_file(const char *path, bool has_object)
 		return file;
 	object = object_new(OBJECT_FILE, path);
 	assert_non_null(object);
-	object->segments = calloc(1, sizeof(*object->segments));
-	assert_non_null(object->segments);
-	object->segments[0] = (struct object_segment){ .vaddr = 0x401000, .offset = 0x1000,
-						       .size = 0x8000 };
-	object->segment_count = 1;
+	segment = calloc(1, sizeof(*segment));
+	assert_non_null(segment);
+	*segment = (struct object_segment){ .vaddr = 0x401000, .offset = 0x1000, .size = 0x8000 };
+	assert_int_equal(object_set_segments(object, segment, 1), 0);
 	object->address_start = 0x401000;
 	object->address_limit = 0x409000;
 	object->file_offset = 0x1000;

@@ -99,7 +99,8 @@ static void test_every_option_round_trips(void **state _unused_)
 {
 	static const char text[] =
 		"[profile]\nevent = instructions:u\nevent = cpu-clock\nrate = 7\nperiod = 0\n"
-		"mode = frequency\nwindow_seconds = 2\nwindow_max_seconds = 3\nmax_stack = 9\nbudget_ns = 0\n\n"
+		"mode = frequency\njitter = no\nwindow_seconds = 2\nwindow_max_seconds = 3\nmax_stack = 9\nbudget_ns = 0\n"
+		"ceiling = 2.5\n\n"
 		"[filter]\ncpus = 0-1\nusers = root,7\ncomms = a,b c\ncgroups =\nuser_only = yes\nkernel_only = no\nexclude_idle = no\n\n"
 		"[capture]\nring_bytes = 131072\nsideband_bytes = 32768\n\n"
 		"[unwind]\ntables = no\nlate = no\nslice_bytes = 4096\nslice_max_bytes = 8192\n"
@@ -166,6 +167,7 @@ static void test_refusals(void **state _unused_)
 	assert_refused("[unwind]\nslice_max_bytes = 1016\n", 0, "0 or at least 1024");
 	assert_refused("[unwind]\nslice_max_bytes = 65544\n", 2, "65536");
 	assert_refused("[profile]\nbudget_ns = much\n", 0, "`much'");
+	assert_refused("[profile]\nceiling = 101\n", 0, "`101'");
 	assert_refused("[profile]\nbudget_ns = 4294967296\n", 0, "below 2^32");
 	assert_refused("[unwind]\nslice_bytes = 1016\n", 2, "1024");
 	assert_refused("[filter]\ncpus = 1-\n", 0, "1-");
@@ -182,6 +184,72 @@ static void test_refusals(void **state _unused_)
 	assert_refused(text, STACKTAP_MAX_SOURCES + 2, "more than 8");
 	/* the first mistake is the one that is told */
 	assert_refused("[profile]\nrate = 0\nmode = fast\n", 2, "rate");
+}
+
+/* @length times a letter behind @head */
+static char *long_text(const char *head, size_t length, const char *tail)
+{
+	char *text;
+
+	assert_true(asprintf(&text, "%s%*s%s", head, (int)length, "", tail) > 0);
+	memset(text + strlen(head), 'x', length);
+	return text;
+}
+
+static void test_long_values(void **state _unused_)
+{
+	enum { TOKEN = 4096, LIMIT = 32768 };
+	char *text = long_text("[export]\nheaders = authorization=Bearer%20", TOKEN, "\n");
+	struct config config = load(text), again;
+	char *once = dump(&config);
+
+	/* all of it, and it goes through the dump */
+	assert_int_equal(strlen(config.headers), strlen("authorization=Bearer%20") + TOKEN);
+	assert_int_equal(strspn(strchr(config.headers, '0') + 1, "x"), TOKEN);
+	again = load(once);
+	assert_string_equal(again.headers, config.headers);
+	config_done(&again);
+	config_done(&config);
+	free(once);
+	free(text);
+	/* the longest line, also without an end, and what is too long for one */
+	text = long_text("[store]\ndirectory = ", LIMIT - strlen("directory = "), "");
+	config = load(text);
+	assert_int_equal(strlen(config.store_directory), LIMIT - strlen("directory = "));
+	config_done(&config);
+	free(text);
+	text = long_text("[store]\n\ndirectory = ", LIMIT + 1 - strlen("directory = "), "\n");
+	assert_refused(text, 3, "32768 bytes");
+	assert_refused(text, 3, path);
+	free(text);
+	text = long_text("[store]\n# ", 10 * LIMIT, "\n");
+	assert_refused(text, 2, "32768 bytes");
+	free(text);
+}
+
+static void test_form(void **state _unused_)
+{
+	static const char nul[] = "[store]\ndirectory = a\0b\n";
+	struct config config = load("\xef\xbb\xbf\n  [store]  \r\n\tdirectory=/a = b ; c # d \r\n"
+				    "[export]\n  ; headers = a\nheaders\t=a=b");
+	char error[512] = "";
+	FILE *file;
+
+	/* a comment begins a line, and only the first = is the option's */
+	assert_string_equal(config.store_directory, "/a = b ; c # d");
+	assert_string_equal(config.headers, "a=b");
+	config_done(&config);
+	assert_refused("[store\ndirectory = a\n", 1, "neither");
+	assert_refused("[store] x\n", 1, "neither");
+	assert_refused("[store]\n= a\n", 2, "neither");
+	/* no line goes on in the next one */
+	assert_refused("[store]\ndirectory = a\n\tb\n", 3, "neither");
+	file = fopen(path, "we");
+	assert_non_null(file);
+	fwrite(nul, 1, sizeof(nul) - 1, file);
+	fclose(file);
+	assert_int_equal(config_load(path, &config, error, sizeof(error)), -EINVAL);
+	assert_non_null(strstr(error, ":2: "));
 }
 
 static void test_missing_file(void **state _unused_)
@@ -292,6 +360,8 @@ int main(void)
 		cmocka_unit_test(test_every_option_round_trips),
 		cmocka_unit_test(test_spellings),
 		cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_long_values),
+		cmocka_unit_test(test_form),
 		cmocka_unit_test(test_missing_file),
 		cmocka_unit_test(test_sources_and_filter),
 		cmocka_unit_test(test_cgroups_are_looked_for_late),

@@ -132,26 +132,26 @@ static void functions_are_shared_and_swept(void **state)
 
 	(void)state;
 	assert_int_equal(names_new(&names), 0);
-	assert_int_equal(names_get(names, "_ZN3foo3barEv", &one), 0);
-	assert_int_equal(names_get(names, "_ZN3foo3barEv", &same), 0);
+	assert_int_equal(names_get(names, "_ZN3foo3barEv", NULL, &one), 0);
+	assert_int_equal(names_get(names, "_ZN3foo3barEv", NULL, &same), 0);
 	assert_ptr_equal(one, same);
 	assert_string_equal(one->name, "foo::bar");
 	assert_string_equal(one->system_name, "_ZN3foo3barEv");
 	function_unref(same);
 	memset(name, 'x', sizeof(name) - 1);
 	name[sizeof(name) - 1] = '\0';
-	assert_int_equal(names_get(names, name, &other), 0);
+	assert_int_equal(names_get(names, name, NULL, &other), 0);
 	assert_int_equal(strlen(other->name), 4095);
 	assert_ptr_equal(other->name, other->system_name);
 	function_unref(other);
 	for (int i = 0; i < 5000; i++) {
 		snprintf(name, sizeof(name), "function_%d", i);
-		assert_int_equal(names_get(names, name, &other), 0);
+		assert_int_equal(names_get(names, name, NULL, &other), 0);
 		function_unref(other);
 	}
 	/* what is held stays the same through growing and sweeping */
 	names_sweep(names);
-	assert_int_equal(names_get(names, "_ZN3foo3barEv", &same), 0);
+	assert_int_equal(names_get(names, "_ZN3foo3barEv", NULL, &same), 0);
 	assert_ptr_equal(one, same);
 	assert_int_equal(names_sweep(names), 0);
 	function_unref(same);
@@ -170,7 +170,7 @@ static void a_function_outlives_the_table(void **state)
 
 	(void)state;
 	assert_int_equal(names_new(&names), 0);
-	assert_int_equal(names_get(names, "kept", &function), 0);
+	assert_int_equal(names_get(names, "kept", NULL, &function), 0);
 	location = location_new(NULL, 1, FRAME_NATIVE, false);
 	assert_int_equal(location_set_function(location, function), 0);
 	names_free(names);

@@ -17,6 +17,7 @@
 #define TRUSTED KEY("keyring  ", ".builtin_trusted_keys: 1")
 #define NOBODY "CapEff:\t0000000000000000\n"
 #define PERFMON "CapEff:\t0000004000000000\n"
+#define PERFMON_PTRACE "CapEff:\t0000004000080000\n"
 #define ROOT "CapEff:\t000001ffffffffff\n"
 
 static struct control_module module;
@@ -355,6 +356,11 @@ static void test_limits(void **state _unused_)
 	expect("limits", DOCTOR_WARNING, "94 % of the memory for rings", "ring_limit_mib");
 	put("sys/module/stacktap/parameters/ring_limit_mib", "4096\n");
 	expect("limits", DOCTOR_OK, "2 of 64 sessions, 23 % of the memory for rings, 49 %", NULL);
+	module.has_ceiling = true;
+	module.ceiling_permille = 15;
+	expect("limits", DOCTOR_OK, "at most 1.5 % of each CPU", NULL);
+	module.ceiling_permille = 0;
+	expect("limits", DOCTOR_WARNING, "no ceiling", "ceiling_permille");
 }
 
 static void test_secure_boot(void **state _unused_)
@@ -425,7 +431,7 @@ static void test_signature(void **state _unused_)
 static void test_lockdown(void **state _unused_)
 {
 	put("sys/kernel/security/lockdown", "none integrity [confidentiality]\n");
-	expect("lockdown", DOCTOR_WARNING, "no stack slices", "lockdown=integrity");
+	expect("lockdown", DOCTOR_WARNING, "no unwind tables and no stack slices", "lockdown=integrity");
 	assert_int_equal(report.problems, 0);
 	put("sys/kernel/security/lockdown", "none [integrity] confidentiality\n");
 	expect("lockdown", DOCTOR_OK, "integrity", NULL);
@@ -510,12 +516,14 @@ static void test_privilege(void **state _unused_)
 	expect("privilege", DOCTOR_PROBLEM, "is 3, which asks for CAP_SYS_ADMIN",
 	       "kernel.perf_event_paranoid=2");
 	put(PARANOID, "2\n");
+	expect("privilege", DOCTOR_WARNING, "no CAP_SYS_PTRACE: no unwind tables", "sudo");
+	put("proc/self/status", PERFMON_PTRACE);
 	expect("privilege", DOCTOR_OK, "is below 3 (2)", NULL);
 	put("proc/self/status", ROOT);
 	put("proc/self/uid_map", "0 1000 1\n");
 	expect("privilege", DOCTOR_PROBLEM, "user namespace", "host itself");
 	put("proc/self/uid_map", "0 0 4294967295\n");
-	expect("privilege", DOCTOR_OK, "CAP_SYS_ADMIN, all that is needed, whatever "
+	expect("privilege", DOCTOR_OK, "CAP_SYS_ADMIN, enough to sample, whatever "
 	       "kernel.perf_event_paranoid says (2)", NULL);
 	remove_file(PARANOID);
 	expect("privilege", DOCTOR_PROBLEM, "CONFIG_PERF_EVENTS", "boot a kernel");

@@ -4,8 +4,10 @@
 
 #include <linux/perf_event.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "capture/replay.h"
 #include "drain.h"
 #include "records.h"
@@ -424,6 +426,49 @@ static void test_unplaced_is_counted(void **state _unused_)
 	assert_int_equal(windows[0]->counts[0].lost, 1);
 }
 
+static char *logged;
+
+/* What goes to standard error while @records are taken. */
+static const char *log_of(struct records *records, uint32_t cpu)
+{
+	int saved = dup(STDERR_FILENO), fd = memfd_create("log", MFD_CLOEXEC);
+	off_t size;
+
+	assert_true(saved >= 0 && fd >= 0 && dup2(fd, STDERR_FILENO) >= 0);
+	feed(records, cpu);
+	assert_true(dup2(saved, STDERR_FILENO) >= 0);
+	close(saved);
+	size = lseek(fd, 0, SEEK_END);
+	free(logged);
+	logged = calloc(1, (size_t)size + 1);
+	assert_int_equal(pread(fd, logged, (size_t)size, 0), size);
+	close(fd);
+	return logged;
+}
+
+/* The log names what counts, not only what was asked for. */
+static void test_a_fallback_is_told_once(void **state _unused_)
+{
+	struct records records = { 0 };
+	const char *text;
+
+	log_setup("test", LOG_LEVEL_INFO);
+	for (uint32_t cpu = 0; cpu < 2; cpu++) {
+		records_config(&records, 0, STACKTAP_MODE_PERIOD, 99, 1000, PERF_TYPE_SOFTWARE,
+			       PERF_COUNT_SW_CPU_CLOCK, "cpu-clock");
+		((struct stacktap_config *)(void *)records.data)->fallback_errno = ENOENT;
+		text = log_of(&records, cpu);
+		if (cpu) {
+			assert_string_equal(text, "");
+		} else {
+			assert_non_null(strstr(text, "cycles:u: cpu-clock counts instead on "));
+			assert_non_null(strstr(text, strerror(ENOENT)));
+		}
+	}
+	log_setup("test", LOG_LEVEL_WARNING);
+	free(steal_ptr(logged));
+}
+
 static uint64_t share(const struct window *window, uint32_t cpu, bool weighted)
 {
 	uint64_t sum = 0;
@@ -505,6 +550,7 @@ int main(void)
 		TEST(test_leaf_in_no_mapping_asks_for_a_scan),
 		TEST(test_full_pool_closes_windows_early),
 		TEST(test_unplaced_is_counted),
+		TEST(test_a_fallback_is_told_once),
 		TEST(test_weights_of_a_fixed_period),
 		TEST(test_weights_of_a_frequency),
 	};

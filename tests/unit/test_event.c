@@ -47,8 +47,7 @@ static void test_names(void **state _unused_)
 		{ "instructions:u", 0, 1, STACKTAP_SRC_EXCLUDE_KERNEL },
 		{ "branch-misses:k", 0, 5, STACKTAP_SRC_EXCLUDE_USER },
 		{ "cycles:uk", 0, 0, 0 },
-		{ "cycles:ppp", 0, 0, 3 << STACKTAP_SRC_PRECISE_SHIFT },
-		{ "CYCLES:up", 0, 0, STACKTAP_SRC_EXCLUDE_KERNEL | 1 << STACKTAP_SRC_PRECISE_SHIFT },
+		{ "CYCLES:u", 0, 0, STACKTAP_SRC_EXCLUDE_KERNEL },
 		{ "cpu-clock", 1, 0, 0 },
 		{ "task-clock", 1, 1, 0 },
 		{ "page-faults", 1, 2, 0 },
@@ -140,7 +139,14 @@ static void test_refusals(void **state _unused_)
 	assert_refused("sched:sched_switch", "tracepoints");
 	assert_refused("cycles:", "colon");
 	assert_refused("cycles:uh", "modifier");
-	assert_refused("cycles:pppp", "modifier");
+	assert_refused("cycles:p", "drop the modifier: cycles");
+	assert_refused("cycles:upp", "drop the modifier: cycles:u");
+	assert_refused("cycles:kP", "drop the modifier: cycles:k");
+	assert_refused("cycles:pppp", "precise events are not supported");
+	assert_refused("cycles:Sp", "modifier `Sp'");
+	assert_refused("cycles/freq=9/ppu", "drop the modifier: cycles:u");
+	assert_refused("no-such-pmu/config=1/pk", "drop the modifier: no-such-pmu/config=1/k");
+	assert_refused("no-such-pmu/config=1/:p", "drop the modifier: no-such-pmu/config=1/");
 	assert_refused("rxyz", "unknown event");
 	assert_refused("r10000000000000000", "unknown event");
 	assert_refused("no-such-pmu/config=1/", "no PMU `no-such-pmu'");

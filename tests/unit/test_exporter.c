@@ -3,10 +3,12 @@
 #include "synthetic.h"
 
 #include <arpa/inet.h>
+#include <pthread.h>
 #include <string.h>
 #include <sys/socket.h>
 
 #include "base/pool.h"
+#include "control/config.h"
 #include "export/exporter.h"
 
 static struct exporter *exporter;
@@ -126,6 +128,116 @@ static void a_request_beyond_the_protocols_limit_is_dropped(void **state)
 	assert_int_equal(stats().payloads_waiting, 0);
 }
 
+struct receiver {
+	int fd;
+	char request[16384];
+};
+
+/* Takes one request's headers and says that all is well. */
+static void *receive(void *ctx)
+{
+	static const char answer[] = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+	struct receiver *receiver = ctx;
+	int fd = accept4(receiver->fd, NULL, NULL, SOCK_CLOEXEC);
+	size_t size = 0;
+	ssize_t n = 1;
+
+	while (n > 0 && size < sizeof(receiver->request) - 1 &&
+	       !strstr(receiver->request, "\r\n\r\n")) {
+		n = read(fd, receiver->request + size, sizeof(receiver->request) - 1 - size);
+		size += n > 0 ? (size_t)n : 0;
+		receiver->request[size] = '\0';
+	}
+	if (write(fd, answer, sizeof(answer) - 1) < 0)
+		receiver->request[0] = '\0';
+	/* the body is of no interest, but is read for the answer not to be lost */
+	shutdown(fd, SHUT_WR);
+	while (read(fd, &(char[256]){ 0 }, 256) > 0)
+		;
+	close(fd);
+	return NULL;
+}
+
+/* A token of 4 KiB: from the configuration's file to the request. */
+static void a_long_token_arrives(void **state)
+{
+	static struct receiver receiver;
+	struct sockaddr_in address = { .sin_family = AF_INET,
+				       .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	socklen_t length = sizeof(address);
+	struct exporter_options options = { .timeout_ms = 60000 };
+	char token[4097], url[64], file[] = "/tmp/stacktap-exporter-XXXXXX", error[256];
+	struct config config;
+	pthread_t thread;
+	int fd = mkstemp(file);
+
+	(void)state;
+	/* what a token may be made of */
+	for (size_t i = 0; i < sizeof(token) - 1; i++)
+		token[i] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+			   "0123456789-._~+/"[i % 68];
+	token[sizeof(token) - 1] = '\0';
+	assert_true(dprintf(fd, "[export]\nheaders = authorization=Bearer%%20%s\n", token) > 4096);
+	close(fd);
+	assert_int_equal(config_load(file, &config, error, sizeof(error)), 0);
+	unlink(file);
+
+	receiver.fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(bind(receiver.fd, (struct sockaddr *)&address, length), 0);
+	assert_int_equal(listen(receiver.fd, 1), 0);
+	assert_int_equal(getsockname(receiver.fd, (struct sockaddr *)&address, &length), 0);
+	snprintf(url, sizeof(url), "http://127.0.0.1:%u/x", ntohs(address.sin_port));
+	options.endpoint = url;
+	options.headers = config.headers;
+	exporter_free(exporter);
+	assert_int_equal(exporter_new(&options, &exporter), 0);
+	assert_int_equal(pthread_create(&thread, NULL, receive, &receiver), 0);
+	send_one(10, 1);
+	assert_int_equal(stats().payloads_sent, 1);
+	exporter_free(exporter);
+	exporter = NULL;
+	pthread_join(thread, NULL);
+	close(receiver.fd);
+	assert_non_null(strcasestr(receiver.request, "\r\nauthorization: Bearer ABCDEF"));
+	assert_non_null(strstr(receiver.request, token));
+	config_done(&config);
+}
+
+/* What went wrong is told until it goes right again. */
+static void an_error_is_over_when_the_receiver_is_back(void **state)
+{
+	static struct receiver receiver;
+	struct sockaddr_in address = { .sin_family = AF_INET,
+				       .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	socklen_t length = sizeof(address);
+	struct exporter_options options = { .timeout_ms = 60000, .backoff_min_ms = 1,
+					    .backoff_max_ms = 1 };
+	pthread_t thread;
+	char url[64];
+
+	(void)state;
+	receiver.fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(bind(receiver.fd, (struct sockaddr *)&address, length), 0);
+	assert_int_equal(getsockname(receiver.fd, (struct sockaddr *)&address, &length), 0);
+	snprintf(url, sizeof(url), "http://127.0.0.1:%u/x", ntohs(address.sin_port));
+	options.endpoint = url;
+	exporter_free(exporter);
+	assert_int_equal(exporter_new(&options, &exporter), 0);
+	send_one(10, 1);
+	assert_true(strlen(stats().last_error) > 0);
+	assert_int_equal(listen(receiver.fd, 1), 0);
+	assert_int_equal(pthread_create(&thread, NULL, receive, &receiver), 0);
+	usleep(5000);
+	while (exporter_poll(exporter) >= 0)
+		usleep(1000);
+	assert_int_equal(stats().payloads_sent, 1);
+	assert_string_equal(stats().last_error, "");
+	exporter_free(exporter);
+	exporter = NULL;
+	pthread_join(thread, NULL);
+	close(receiver.fd);
+}
+
 static void bad_options_are_refused(void **state)
 {
 	struct exporter_options options = { .endpoint = endpoint, .headers = "no equals" };
@@ -145,6 +257,7 @@ int main(void)
 		T(nothing_waits_at_first), T(what_cannot_be_sent_waits),
 		T(the_queue_is_bounded_and_gives_up_the_oldest),
 		T(a_request_beyond_the_protocols_limit_is_dropped), T(bad_options_are_refused),
+		T(a_long_token_arrives), T(an_error_is_over_when_the_receiver_is_back),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

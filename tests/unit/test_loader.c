@@ -315,6 +315,7 @@ static void test_failure_is_remembered(void **state _unused_)
 	assert_int_equal(load(), 0);
 	assert_int_equal(session.ranges[0].table_id, 0);
 	assert_int_equal(stats().tables.failed, 1);
+	assert_non_null(strstr(stats().tables.last_failed, "/bare: no unwind information"));
 	assert_int_equal(session.loads, 0);
 }
 

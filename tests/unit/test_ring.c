@@ -61,7 +61,7 @@ static void on_record(void *ctx, uint32_t cpu, const struct stacktap_record *rec
 		const struct stacktap_cpu_record *state = p;
 
 		for (size_t i = 0; i < state->sources; i++)
-			seen->kernel_sum += state->counts[i].lost[STACKTAP_LOST_REASONS - 1];
+			seen->kernel_sum += state->counts[i].lost[STACKTAP_LOST_TOO_BIG];
 	}
 }
 

@@ -31,7 +31,10 @@ static int remove_parent(void **state _unused_)
 
 static void write_status(struct statusfile *file, uint64_t sent)
 {
-	struct pipeline_stats pipeline = { .counts = { .samples = 200, .complete = 150 } };
+	struct pipeline_stats pipeline = { .counts = { .samples = 200, .complete = 150 },
+					   .has_tables = true,
+					   .loader.tables = { .failed = 1,
+							      .last_failed = "/bin/x: why" } };
 	struct exporter_stats exporter = { .payloads_sent = sent, .retries = 3 };
 	struct statusfile_input input = { .session_id = 7, .endpoint = "http://x:4318/",
 					  .pipeline = &pipeline, .exporter = &exporter };
@@ -58,6 +61,8 @@ static void test_life(void **state _unused_)
 	assert_non_null(strstr(text, "75.0 % complete"));
 	assert_non_null(strstr(text, "42 payloads sent"));
 	assert_non_null(strstr(text, "aggregate"));
+	assert_non_null(strstr(text, "last unwind table that failed: /bin/x: why\n"));
+	assert_non_null(strstr(json, "\"last_failed\":\"/bin/x: why\""));
 	assert_non_null(strstr(json, "\"payloads_sent\":42"));
 	assert_non_null(strstr(json, "\"retries\":3"));
 	assert_int_equal(json[size], '\n');

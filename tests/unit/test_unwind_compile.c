@@ -336,10 +336,14 @@ static void an_entry_without_frame_entry_is_the_end(void **state)
 		"\"%s\\ncall begin\\n.globl behind\\nbehind: .skip 80, 0x90\\n\");\n"
 		"int other(int x) { return x; }\n";
 	static const struct {
-		const char *first, *rule;
+		const char *first, *rule, *behind;
 	} cases[] = {
-		{ "movq %rsp, %rdi", "end of stack" },
-		{ "leaq 8(%rsp), %rdi", "uncovered" },	/* libraries may begin with anything */
+		{ "movq %rsp, %rdi", "end of stack", "end of stack" },
+		/* musl's: another function follows */
+		{ "xorq %rbp, %rbp\\nmovq %rsp, %rdi\\nandq $-16, %rsp", "end of stack",
+		  "uncovered" },
+		/* libraries may begin with anything */
+		{ "leaq 8(%rsp), %rdi", "uncovered", "uncovered" },
 	};
 
 	(void)state;
@@ -353,9 +357,68 @@ static void an_entry_without_frame_entry_is_the_end(void **state)
 		compiled = compile_path(path);
 		expect(&compiled, symbol(path, "begin"), cases[i].rule);
 		expect(&compiled, symbol(path, "behind") - 1, cases[i].rule);
+		expect(&compiled, symbol(path, "behind"), cases[i].behind);
 		expect(&compiled, symbol(path, "begin") - 1, "uncovered");
 		expect(&compiled, symbol(path, "begin") + 64, "uncovered");
 		free(compiled.data);
+	}
+}
+
+/* musl says nothing about them either; the frame pointer there is that of who made the thread. */
+static void where_threads_of_musl_begin_is_the_end(void **state)
+{
+	static const char flags[] = "-no-pie -nostdlib -static -fno-asynchronous-unwind-tables";
+	static const char x86[] =
+		"__asm__(\".globl _start, before, code, call, behind, pthread_exit\\n_start: nop\\n\"\n"
+		"\".type pthread_exit, @function\\npthread_exit: hlt\\n.p2align 4\\n\"\n"
+		"\"before: test %eax, %eax\\njnz behind\\ncode: xor %ebp, %ebp\\npop %rdi\\n\"\n"
+		"\"call *%r9\\nmov %eax, %edi\\nxor %eax, %eax\\nmov $60, %al\\nsyscall\\nhlt\\n\"\n"
+		"\"behind: ret\\n.skip 20, 0x90\\ncall *(%rax)\\ncall: \"\n"
+		"\"movslq %eax, %rdi\\ncall pthread_exit\\n\"\n"
+		"\"call *8(%rbx)\\nmov %rax, %rdi\\ncall pthread_exit\\n\"\n"
+		"\"call _start\\nmov %rax, %rdi\\ncall pthread_exit\\n\"\n"
+		"\"call *(%rax)\\nmov %rax, %rdi\\ncall _start\\n\");\n";
+	/* cbz x0, code; ret; musl 1.2.5's; nops; blr x1; bl; blr x1; sxtw; bl; bl _start; bl */
+	static const char arm64[] =
+		"__asm__(\".p2align 4\\n.globl _start, before, code, call, behind, pthread_exit\\n\"\n"
+		"\"_start: .long 0xd503201f\\n.type pthread_exit, @function\\n\"\n"
+		"\"pthread_exit: .long 0x14000000\\n\"\n"
+		"\"before: .long 0xb4000040, 0xd65f03c0\\n\"\n"
+		"\"code: .long 0xa8c103e1, 0xd63f0020, 0xd2800ba8, 0xd4000001\\n\"\n"
+		"\"behind: .long 0xd503201f, 0xd503201f, 0xd63f0020\\n\"\n"
+		"\"call: .long 0x97fffff6, 0xd63f0020, 0x93407c00, 0x97fffff3\\n\"\n"
+		"\".long 0x97fffff1, 0x97fffff1, 0xd63f0020, 0x97ffffee\\n\");\n";
+	/* bytes from the call on, which is the end that only a pointer leads to */
+	static const struct {
+		uint16_t machine;
+		const char *name, *source;
+		int8_t ends[4], others[4];
+	} cases[] = {
+		{ EM_X86_64, "musl-x86", x86, { -1, 7, 10, 18 }, { -2, 8, 23, 39 } },
+		{ EM_AARCH64, "musl-arm64", arm64, { -4, 0, 4, 12 }, { -8, 16, 20, 24 } },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		const char *path = fixture_build(cases[i].name, flags, cases[i].source);
+		uint64_t call = symbol(path, "call"), start = symbol(path, "code");
+		struct compiled compiled;
+		uint8_t *image;
+		size_t size;
+
+		image = fixture_load(path, &size);
+		((Elf64_Ehdr *)(void *)image)->e_machine = cases[i].machine;
+		assert_int_equal(compile(image, size, MEMORY, &compiled), 0);
+		expect(&compiled, symbol(path, "before"), "uncovered");
+		expect(&compiled, start, "end of stack");
+		expect(&compiled, start + 12, "end of stack");
+		expect(&compiled, symbol(path, "behind"), "uncovered");
+		for (size_t j = 0; j < ARRAY_SIZE(cases[i].ends); j++) {
+			expect(&compiled, call + (uint64_t)cases[i].ends[j], "end of stack");
+			expect(&compiled, call + (uint64_t)cases[i].others[j], "uncovered");
+		}
+		free(compiled.data);
+		free(image);
 	}
 }
 
@@ -389,6 +452,118 @@ static void lazy_binding_on_arm64_is_corrected(void **state)
 		rule_format(machine_find(EM_AARCH64), &rule, found);
 		assert_string_equal(found, cases[i].want);
 	}
+}
+
+/* Go's own table, as Go 1.18 and 1.20 lay it out: all that a stripped program of Go has. */
+static const char go_source[] =
+	"__asm__(\".text\\n.globl _start, work, end, switch, other, none\\n_start: .skip 16, 0x90\\n\"\n"
+	"\"work: .skip 32, 0x90\\nend: .skip 16, 0x90\\nswitch: .skip 16, 0x90\\n\"\n"
+	"\"other: .skip 16, 0x90\\nnone: .skip 128, 0x90\\nbehind: .skip 16, 0x90\\n\"\n"
+	"\".section .gopclntab, \\\"a\\\", @progbits\\n\"\n"
+	"\"table: .long %u\\n.byte 0, 0, %u, 8\\n.quad 6, 0, %s, names - table\\n\"\n"
+	"\".quad 0, 0, values - table, functions - table\\n\"\n"
+	"\"names: .asciz \\\"%s\\\"\\nname: .asciz \\\"runtime.systemstack\\\"\\n\"\n"
+	/* from -1 on: 0 for a unit, 24 for 5, 0 for 2 */
+	"\"values: .byte 0, 2, 16 / %u, 0\\nvalues2: .byte 2, 1 * %u, 48, 5 * %u, 47, 2 * %u, 0\\n\"\n"
+	"\".p2align 3\\nfunctions: .long 0, d0 - functions, work - _start, d1 - functions\\n\"\n"
+	"\".long end - _start, d2 - functions, switch - _start, d3 - functions\\n\"\n"
+	"\".long other - _start, d4 - functions, none - _start, d5 - functions\\n\"\n"
+	"\".long behind - _start, 0\\n\"\n"
+	"\".macro f name values flags\\n\"\n"
+	"\".long 0, \\\\name, 0, 0, \\\\values, 0, 0, 0, 0%s\\n.byte 0, \\\\flags, 0, 0\\n.endm\\n\"\n"
+	"\"d0: f 0, 1, 0\\nd1: f 0, values2-values, 0\\nd2: f 0, values2-values, 1\\n\"\n"
+	"\"d3: f name-names, values2-values, 2\\nd4: f 0, values2-values, 6\\n\"\n"
+	"\"d5: f 0, 1, 4\\n.previous\\n\");\n";
+
+static const char *build_go(uint16_t machine, bool is_120, const char *text, const char *entry)
+{
+	unsigned int quantum = machine == EM_AARCH64 ? 4 : 1, step = 4 / quantum;
+	_cleanup_free_ char *source = NULL;
+
+	assert_true(asprintf(&source, go_source, is_120 ? 0xfffffff1 : 0xfffffff0, quantum, text,
+			     entry, quantum, step, step, step, is_120 ? ", 0" : "") > 0);
+	return fixture_build("go", "-no-pie -nostdlib -static -fno-asynchronous-unwind-tables",
+			     source);
+}
+
+static void functions_of_go_have_their_rules(void **state)
+{
+	static const struct {
+		uint16_t machine;
+		bool is_120;
+		const char *text, *entry, *leaf, *frame;
+	} cases[] = {
+		{ EM_X86_64, true, "0", "_rt0_amd64_linux", "cfa=sp+8 ra=[cfa-8] fp=same",
+		  "cfa=sp+32 ra=[cfa-8] fp=same" },
+		{ EM_X86_64, false, "_start", "x", "cfa=sp+8 ra=[cfa-8] fp=same",
+		  "cfa=sp+32 ra=[cfa-8] fp=same" },
+		{ EM_AARCH64, true, "_start", "x", "cfa=sp ra=lr fp=same",
+		  "cfa=sp+24 ra=[cfa-24] fp=same" },
+		/* not where its code is */
+		{ EM_X86_64, true, "1", "_rt0_amd64_linux", NULL, NULL },
+		/* the entry is C's, and where the first function would be by chance */
+		{ EM_X86_64, true, "0", "main.main", NULL, NULL },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		const char *path = build_go(cases[i].machine, cases[i].is_120, cases[i].text,
+					    cases[i].entry);
+		uint64_t at = symbol(path, "work");
+		struct compiled compiled;
+		uint8_t *image;
+		size_t size;
+
+		image = fixture_load(path, &size);
+		((Elf64_Ehdr *)(void *)image)->e_machine = cases[i].machine;
+		if (!cases[i].leaf) {
+			assert_int_equal(compile(image, size, MEMORY, &compiled), -ENODATA);
+			free(image);
+			continue;
+		}
+		assert_int_equal(compile(image, size, MEMORY, &compiled), 0);
+		expect(&compiled, at - 1, cases[i].leaf);
+		expect(&compiled, at, cases[i].leaf);
+		expect(&compiled, at + 4, cases[i].frame);
+		expect(&compiled, at + 23, cases[i].frame);
+		expect(&compiled, at + 24, cases[i].leaf);
+		expect(&compiled, at + 31, cases[i].leaf);
+		expect(&compiled, symbol(path, "end"), "end of stack");
+		expect(&compiled, symbol(path, "switch"), "end of stack");
+		expect(&compiled, symbol(path, "other"), "no rule");
+		expect(&compiled, symbol(path, "none"), cases[i].leaf);
+		/* its values end before it does */
+		expect(&compiled, symbol(path, "none") + 16, "uncovered");
+		free(compiled.data);
+		free(image);
+	}
+}
+
+static void damaged_tables_of_go_are_survived(void **state)
+{
+	static const uint8_t bits[] = { 0x01, 0x40, 0x80, 0xff };
+	const char *path = build_go(EM_X86_64, true, "0", "_rt0_amd64_linux");
+	uint64_t offset = strtoull(fixture_ask("readelf -SW '%s' | sed -n 's/.*\\.gopclntab *//p' | "
+					       "awk '{ print $3 }'", path), NULL, 16);
+	uint64_t bytes = strtoull(fixture_ask("readelf -SW '%s' | sed -n 's/.*\\.gopclntab *//p' | "
+					      "awk '{ print $4 }'", path), NULL, 16);
+	struct compiled compiled;
+	uint8_t *image;
+	size_t size, good = 0;
+
+	(void)state;
+	image = fixture_load(path, &size);
+	assert_true(offset > 0 && bytes > 400 && offset + bytes <= size);
+	for (size_t i = 0; i < bytes * ARRAY_SIZE(bits); i++) {
+		uint8_t *at = &image[offset + i / ARRAY_SIZE(bits)];
+
+		*at ^= bits[i % ARRAY_SIZE(bits)];
+		good += compile(image, size, MEMORY, &compiled) == 0;
+		free(compiled.data);
+		*at ^= bits[i % ARRAY_SIZE(bits)];
+	}
+	assert_true(good > 0);
+	free(image);
 }
 
 static void other_files_are_refused(void **state)
@@ -518,8 +693,11 @@ int main(void)
 		cmocka_unit_test(a_plt_without_frame_entry_has_a_rule),
 		cmocka_unit_test(a_trampoline_without_frame_entry_has_a_rule),
 		cmocka_unit_test(an_entry_without_frame_entry_is_the_end),
+		cmocka_unit_test(where_threads_of_musl_begin_is_the_end),
 		cmocka_unit_test(lazy_binding_on_arm64_is_corrected),
 		cmocka_unit_test(cursors_stay_inside),
+		cmocka_unit_test(functions_of_go_have_their_rules),
+		cmocka_unit_test(damaged_tables_of_go_are_survived),
 		cmocka_unit_test(other_files_are_refused),
 		cmocka_unit_test(segments_are_what_the_file_holds),
 		cmocka_unit_test(memory_and_time_are_limited),

@@ -59,6 +59,7 @@ static void a_frame_pointer_that_leads_nowhere_is_not_followed(void **state)
 	put(f, STACK + 0x28, 0x1234560000);		/* nothing is mapped there */
 	assert_int_equal(walk(f), STACKTAP_END_NO_RULE);
 	EXPECT(f, JIT + 4);
+	assert_int_equal(f->walk.pc, JIT + 4);		/* of the last frame, which is not read back */
 	f = prepare(JIT + 4, STACK, STACK + 0x21);	/* no frame pointer */
 	assert_int_equal(walk(f), STACKTAP_END_NO_RULE);
 	f = prepare(JIT + 4, STACK + 0x20, STACK);	/* below the stack */
@@ -67,6 +68,7 @@ static void a_frame_pointer_that_leads_nowhere_is_not_followed(void **state)
 	put(f, STACK + 8, JIT + 4);
 	assert_int_equal(walk(f), STACKTAP_END_NO_RULE);
 	EXPECT(f, TEXT + F_LOST, JIT + 4);
+	assert_int_equal(f->walk.pc, JIT + 4);
 }
 
 static void only_a_chain_of_frame_pointers_ends_with_0(void **state)
@@ -177,6 +179,150 @@ static void code_that_no_list_knows_calls_its_like(void **state)
 	EXPECT(f, unknown);
 }
 
+/* musl's threads on arm64 begin with the frame pointer of who created them. */
+static void a_frame_pointer_stays_on_the_stack(void **state)
+{
+	struct fixture *f = prepare(TEXT + F_LEAF, STACK, STACK + 0x80);
+
+	(void)state;
+	put(f, STACK, JIT + 8);
+	put(f, STACK + 0x80, STACK + 0xa0);
+	put(f, STACK + 0x88, JIT + 0x10);
+	put(f, STACK + 0xa8, TEXT + F_END + 4);
+	assert_int_equal(walk(f), STACKTAP_END_COMPLETE);
+	EXPECT(f, TEXT + F_LEAF, JIT + 8, JIT + 0x10, TEXT + F_END + 4);
+	/* the same records, further up than a frame is large: another stack's */
+	f = prepare(TEXT + F_LEAF, STACK, STACK + 0x18000);
+	put(f, STACK, JIT + 8);
+	put(f, STACK + 0x18000, STACK + 0x18020);
+	put(f, STACK + 0x18008, JIT + 0x10);
+	put(f, STACK + 0x18028, TEXT + F_END + 4);
+	assert_int_equal(walk(f), STACKTAP_END_NO_RULE);
+	EXPECT(f, TEXT + F_LEAF, JIT + 8);
+}
+
+static void the_record_of_go_is_below_the_stack_pointer(void **state)
+{
+	struct fixture *f = prepare(JIT + 4, STACK + 0x28, STACK + 0x20);
+
+	(void)state;
+	f->walk.machine = UNWIND_MACHINE_AARCH64;
+	put(f, STACK + 0x20, STACK + 0x30);
+	put(f, STACK + 0x28, JIT + 8);			/* 16 bytes, the least there are */
+	put(f, STACK + 0x30, STACK + 0x80);
+	put(f, STACK + 0x38, JIT + 0x10);
+	put(f, STACK + 0x88, TEXT + F_END + 4);
+	assert_int_equal(walk(f), STACKTAP_END_COMPLETE);
+	EXPECT(f, JIT + 4, JIT + 8, JIT + 0x10, TEXT + F_END + 4);
+	/* not further down, and not on x86 */
+	f = prepare(JIT + 4, STACK + 0x30, STACK + 0x20);
+	f->walk.machine = UNWIND_MACHINE_AARCH64;
+	put(f, STACK + 0x28, TEXT + F_END + 4);
+	assert_int_equal(walk(f), STACKTAP_END_NO_RULE);
+	f = prepare(JIT + 4, STACK + 0x28, STACK + 0x20);
+	put(f, STACK + 0x28, TEXT + F_END + 4);
+	assert_int_equal(walk(f), STACKTAP_END_NO_RULE);
+}
+
+/* @address is behind @call. */
+static void put_call(struct fixture *f, uint64_t address, const void *call, size_t bytes)
+{
+	uint8_t *memory = address - JIT < sizeof(f->memory.jit) ? &f->memory.jit[address - JIT] :
+								  &f->memory.text[address - TEXT];
+
+	memcpy(memory - bytes, call, bytes);
+}
+
+/* Two frames of JIT code that was called by what has a table. */
+static struct fixture *prepare_jit(uint16_t machine)
+{
+	static const uint32_t bl = 0x94000123, blr = 0xd63f0060;
+	struct fixture *f = prepare(JIT + 0x104, STACK, STACK + 0x20);
+
+	f->walk.machine = machine;
+	put(f, STACK + 0x20, STACK + 0x48);
+	put(f, STACK + 0x28, JIT + 0x240);
+	put(f, STACK + 0x50, TEXT + F_END + 0x10);
+	if (machine == UNWIND_MACHINE_AARCH64) {
+		put_call(f, JIT + 0x240, &blr, sizeof(blr));
+		put_call(f, JIT + 0x34c, &bl, sizeof(bl));
+		put_call(f, TEXT + F_END + 0x10, &bl, sizeof(bl));
+		f->regs[30] = JIT + 0x240;
+	} else {
+		put_call(f, JIT + 0x240, "\xff\xd0", 2);		/* call *%rax */
+		put_call(f, JIT + 0x34c, "\xff\x94\x24\x80\x00\x00\x00", 7);
+		put_call(f, TEXT + F_END + 0x10, "\xe8\x00\x00\x00\x00", 5);
+	}
+	return f;
+}
+
+static void expect_jit(struct fixture *f, bool is_guessed)
+{
+	assert_int_equal(walk(f), STACKTAP_END_COMPLETE);
+	EXPECT(f, JIT + 0x104, JIT + 0x240, TEXT + F_END + 0x10);
+	assert_int_equal(f->walk.is_guessed, is_guessed);
+}
+
+static void steps_by_the_frame_pointer_are_proven_or_guessed(void **state)
+{
+	static const uint16_t machines[] = { UNWIND_MACHINE_X86_64, UNWIND_MACHINE_AARCH64 };
+	struct fixture *f;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(machines); i++) {
+		f = prepare_jit(machines[i]);
+		put(f, STACK + 8, JIT + 0x300);		/* some address of code */
+		put(f, STACK + 0x10, STACK + 0x34c);
+		expect_jit(f, false);
+		/* a compiled method without frame pointer was stepped over */
+		f = prepare_jit(machines[i]);
+		put(f, STACK + 8, JIT + 0x34c);
+		expect_jit(f, true);
+		f = prepare_jit(machines[i]);
+		put(f, STACK + 0x38, JIT + 0x34c);
+		expect_jit(f, true);
+		/* nobody called from there */
+		f = prepare_jit(machines[i]);
+		memset(&f->memory.jit[0x230], 0, 0x10);
+		expect_jit(f, true);
+		/* what cannot be looked at may be anything */
+		f = prepare_jit(machines[i]);
+		f->memory.missing = STACK + 0x10;
+		expect_jit(f, true);
+		f = prepare_jit(machines[i]);
+		f->memory.missing = JIT + 0x238;
+		expect_jit(f, true);
+		f = prepare_jit(machines[i]);
+		put(f, STACK + 0x20, STACK + 0x20 + 0x400);
+		put(f, STACK + 0x28 + 0x400, TEXT + F_END + 0x10);
+		expect_jit(f, true);
+	}
+	/* a leaf of arm64, whose caller is in the link register alone */
+	f = prepare_jit(UNWIND_MACHINE_AARCH64);
+	f->regs[30] = JIT + 0x34c;
+	expect_jit(f, true);
+	f = prepare_jit(UNWIND_MACHINE_AARCH64);
+	f->regs[30] = JIT + 0x300;
+	expect_jit(f, false);
+}
+
+/* A register that code uses for something else may be 0. */
+static void a_chain_that_ends_in_code_without_table_is_guessed(void **state)
+{
+	static const uint64_t last[] = { JIT + 0x240, TEXT + F_UNCOVERED + 0x40 };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(last); i++) {
+		struct fixture *f = prepare(JIT + 0x104, STACK, STACK + 0x20);
+
+		put(f, STACK + 0x28, last[i]);
+		put_call(f, last[i], "\xff\xd0", 2);
+		assert_int_equal(walk(f), STACKTAP_END_COMPLETE);
+		EXPECT(f, JIT + 0x104, last[i]);
+		assert_int_equal(f->walk.is_guessed, i == 0);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -187,6 +333,10 @@ int main(void)
 		cmocka_unit_test(after_a_frame_record_rules_find_the_stack_by_the_next),
 		cmocka_unit_test(what_leads_through_unknown_code_may_lack_a_frame),
 		cmocka_unit_test(code_that_no_list_knows_calls_its_like),
+		cmocka_unit_test(a_frame_pointer_stays_on_the_stack),
+		cmocka_unit_test(steps_by_the_frame_pointer_are_proven_or_guessed),
+		cmocka_unit_test(a_chain_that_ends_in_code_without_table_is_guessed),
+		cmocka_unit_test(the_record_of_go_is_below_the_stack_pointer),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

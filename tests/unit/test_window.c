@@ -400,6 +400,30 @@ static void a_full_pool_closes_the_window(void **state)
 	pool->limit = limit;
 }
 
+/* Each once, whatever of it is stale. */
+static void stacks_that_end_stale_count_as_stale(void **state)
+{
+	struct synthetic_sample sample = plain(100);
+	struct window *window;
+
+	(void)state;
+	assert_int_equal(synthetic_add(aggregator, &sample), 0);
+	sample.user_end = STACKTAP_END_STALE;
+	assert_int_equal(synthetic_add(aggregator, &sample), 0);
+	sample.flags = STACKTAP_SAMPLE_STALE;
+	assert_int_equal(synthetic_add(aggregator, &sample), 0);
+	sample.flags = 0;
+	sample.user_end = STACKTAP_END_DEPTH;
+	assert_int_equal(synthetic_add(aggregator, &sample), 0);
+	sample.kernel_end = STACKTAP_END_STALE;
+	assert_int_equal(synthetic_add(aggregator, &sample), 0);
+	window = close_at(2000);
+	assert_int_equal(window->counts[0].samples, 5);
+	assert_int_equal(window->counts[0].complete, 1);
+	assert_int_equal(window->counts[0].stale, 3);
+	window_free(window);
+}
+
 static void locations_are_given_up_when_symbols_are_short(void **state)
 {
 	struct pool *pool = pool_get(POOL_SYMBOLS);
@@ -438,6 +462,7 @@ int main(void)
 		T(a_source_without_config_keeps_its_periods), T(losses_wait_for_a_window),
 		T(windows_hold_their_samples), T(a_full_pool_closes_the_window),
 		T(locations_are_given_up_when_symbols_are_short),
+		T(stacks_that_end_stale_count_as_stale),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

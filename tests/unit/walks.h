@@ -9,7 +9,7 @@
 
 #include "unwind/builder.h"
 
-enum { WORDS = 512 };
+enum { WORDS = 16384 };
 
 #define STACK 0x7ffc00000000ULL
 #define TEXT 0x555500000000ULL
@@ -19,6 +19,7 @@ enum { WORDS = 512 };
 
 struct memory {
 	uint64_t words[WORDS];
+	uint8_t text[0x1000], jit[0x1000];	/* code, at TEXT and JIT */
 	size_t reads;
 	uint64_t missing;	/* an address that is not present */
 };
@@ -28,6 +29,11 @@ static inline int unwind_read_word(void *ctx, uint64_t address, __u64 *ret_value
 	struct memory *memory = ctx;
 
 	memory->reads++;
+	if (address - TEXT < sizeof(memory->text) || address - JIT < sizeof(memory->jit)) {
+		memcpy(ret_value, address - JIT < sizeof(memory->jit) ?
+				  &memory->jit[address - JIT] : &memory->text[address - TEXT], 8);
+		return address == memory->missing ? -1 : 0;
+	}
 	if (address == memory->missing || address < STACK || address - STACK >= 8 * WORDS)
 		return -1;
 	*ret_value = memory->words[(address - STACK) / 8];

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fixture.h"
+
+#include <string.h>
+
+#include "base/hash.h"
+#include "process/files.h"
+
+/* The paper's: key and message are 0, 1, 2, ...; the hashes by the message's length. */
+static void it_is_siphash_2_4(void **state _unused_)
+{
+	static const uint64_t expected[] = {
+		0x726fdb47dd0e0e31, 0x74f839c593dc67fd, 0x0d6c8009d9a94f5a, 0x85676696d7fb7e2d,
+		0xcf2794e0277187b7, 0x18765564cd99a68d, 0xcbc9466e58fee3ce, 0xab0200f58b01d137,
+		0x93f5f5799a932462, 0x9e0082df0ba9e4b0, 0x7a5dbbc594ddb9f3, 0xf4b32f46226bada7,
+		0x751e8fbc860ee5fb, 0x14ea5627c0843d90, 0xf723ca908e7af2ee, 0xa129ca6149be45e5,
+	};
+	unsigned char message[ARRAY_SIZE(expected)];
+
+	hash_set_key(0x0706050403020100, 0x0f0e0d0c0b0a0908);
+	for (size_t i = 0; i < ARRAY_SIZE(expected); i++) {
+		message[i] = (unsigned char)i;
+		assert_true(hash_bytes(message, i) == expected[i]);
+	}
+	/* the whole of the paper's example */
+	assert_true(hash_bytes(message, 15) == 0xa129ca6149be45e5);
+}
+
+static void another_key_gives_other_hashes(void **state _unused_)
+{
+	uint64_t first;
+
+	hash_set_key(1, 2);
+	first = hash_string("same");
+	assert_true(hash_string("same") == first);
+	hash_set_key(1, 3);
+	assert_true(hash_string("same") != first);
+	hash_set_key(0, 2);
+	assert_true(hash_string("same") != first);
+}
+
+static size_t longest_chain(const struct hash_table *table)
+{
+	size_t longest = 0;
+
+	for (size_t i = 0; i < table->size; i++) {
+		size_t length = 0;
+
+		for (struct hash_link *link = table->buckets[i]; link; link = link->next)
+			length++;
+		longest = max_of(longest, length);
+	}
+	return longest;
+}
+
+/*
+ * Paths that came to one hash: each ends with a word that a multiplication made nothing of what was
+ * before it.
+ */
+static void paths_cannot_be_chosen_to_collide(void **state _unused_)
+{
+	enum { PATHS = 4096 };
+	static struct mapped_file *files[PATHS];
+	struct hash_table table = { .pool = POOL_PROCESSES };
+	struct file_key key = { .major = 8, .inode = 1 };
+
+	for (size_t i = 0; i < PATHS; i++) {
+		/* 0xd6e8feb86659fd93 as it lies in memory */
+		static const char annihilator[] = "\x93\xfd\x59\x66\xb8\xfe\xe8\xd6";
+		char path[64];
+
+		snprintf(path, sizeof(path), "/tmp/%011zu%s", i, annihilator);
+		assert_int_equal(strlen(path), 24);
+		key.path = path;
+		files[i] = files_get(&table, &key);
+		assert_non_null(files[i]);
+		files_use(&table, files[i]);
+	}
+	assert_int_equal(table.count, PATHS);
+	/* a table that is half full at least: 16 in one place by chance is one in 10^10 */
+	assert_in_range(longest_chain(&table), 1, 16);
+	for (size_t i = 0; i < PATHS; i++) {
+		files_unuse(&table, files[i]);
+		mapped_file_unref(files[i]);
+	}
+	hash_table_done(&table);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		/* by the random key, before another is set */
+		cmocka_unit_test(paths_cannot_be_chosen_to_collide),
+		cmocka_unit_test(it_is_siphash_2_4),
+		cmocka_unit_test(another_key_gives_other_hashes),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "unit.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "control/host.h"
+#include "export/otlp.h"
+#include "export/resource.h"
+
+enum { LIMIT = 128 };	/* as stacktap.conf(5) says */
+
+static struct encode_attribute attributes[LIMIT + 1];
+static char names[LIMIT + 1][32];
+
+static int make_attributes(void **state _unused_)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(attributes); i++) {
+		snprintf(names[i], sizeof(names[i]), "key.%zu", i);
+		attributes[i] = (struct encode_attribute){ .key = names[i], .value = names[i] };
+	}
+	return 0;
+}
+
+static struct image *image_with_details(void)
+{
+	struct image_details *details = calloc(1, sizeof(*details));
+	struct image *image = image_new(NULL, 7, 0, "comm");
+
+	assert_non_null(details);
+	assert_non_null(image);
+	details->executable_path = strdup("/bin/program");
+	details->executable_name = strdup("program");
+	details->command_line = strdup("program -x");
+	details->container_id = strdup("c0ffee");
+	details->service_name = strdup("shop");
+	details->pid_in_namespace = 3;
+	image_set_details(image, details);
+	return image;
+}
+
+/* The Resource of an image beside the first @count attributes. */
+static OtlpResource *resource_of(const struct image *image, size_t count, struct buffer *buffer)
+{
+	const struct encode_options options = { .service_name = "default", .resource = attributes,
+						.resource_count = count };
+	OtlpResourceProfiles *profiles;
+	OtlpResource *resource;
+
+	buffer_init(buffer, POOL_ENCODE);
+	assert_int_equal(resource_write(buffer, &options, image), 0);
+	profiles = (void *)protobuf_c_message_unpack(
+		&opentelemetry__proto__profiles__v1development__resource_profiles__descriptor, NULL,
+		buffer->size, buffer->data);
+	assert_non_null(profiles);
+	resource = profiles->resource;
+	profiles->resource = NULL;
+	protobuf_c_message_free_unpacked(&profiles->base, NULL);
+	return resource;
+}
+
+static const char *value_of(const OtlpResource *resource, const char *key)
+{
+	for (size_t i = 0; i < resource->n_attributes; i++)
+		if (!strcmp(resource->attributes[i]->key, key))
+			return resource->attributes[i]->value->string_value;
+	return NULL;
+}
+
+static void assert_all_are_there(const struct image *image, size_t own)
+{
+	struct buffer buffer;
+	OtlpResource *resource = resource_of(image, LIMIT, &buffer);
+
+	assert_int_equal(resource->n_attributes, LIMIT + own);
+	for (size_t i = 0; i < LIMIT; i++)
+		assert_string_equal(value_of(resource, names[i]), names[i]);
+	assert_string_equal(value_of(resource, "service.name"), image ? "shop" : "default");
+	protobuf_c_message_free_unpacked(&resource->base, NULL);
+	buffer_free(&buffer);
+}
+
+static void as_many_as_are_accepted_fit(void **state _unused_)
+{
+	struct image *image = image_with_details();
+
+	assert_all_are_there(NULL, 2);
+	assert_all_are_there(image, 7);
+	image_unref(image);
+}
+
+/* Each gives a value before it is known that the key is taken. */
+static void a_key_that_is_taken_needs_no_place(void **state _unused_)
+{
+	struct buffer buffer;
+	OtlpResource *resource;
+
+	for (size_t i = 1; i < LIMIT; i++)
+		attributes[i].key = names[0];
+	resource = resource_of(NULL, LIMIT, &buffer);
+	assert_int_equal(resource->n_attributes, 3);
+	assert_string_equal(value_of(resource, names[0]), names[0]);
+	protobuf_c_message_free_unpacked(&resource->base, NULL);
+	buffer_free(&buffer);
+	make_attributes(NULL);
+}
+
+static void more_are_refused(void **state _unused_)
+{
+	const struct encode_options options = { .resource = attributes,
+						.resource_count = LIMIT + 1 };
+	struct buffer buffer;
+
+	buffer_init(&buffer, POOL_ENCODE);
+	assert_int_equal(resource_write(&buffer, &options, NULL), -E2BIG);
+	assert_int_equal(buffer.size, 0);
+	buffer_free(&buffer);
+}
+
+/* @count pairs from number @first on, separated by commas */
+static char *pairs(size_t first, size_t count)
+{
+	char *text = calloc(count + 1, 32), *end = text;
+
+	assert_non_null(text);
+	for (size_t i = first; i < first + count; i++)
+		end += sprintf(end, "key.%zu=v,", i);
+	return text;
+}
+
+static void what_does_not_fit_is_refused_where_it_is_given(void **state _unused_)
+{
+	struct environment environment;
+	struct host_resource resource;
+	char error[256] = "";
+	char *text = pairs(0, LIMIT + 1);
+
+	setenv("OTEL_RESOURCE_ATTRIBUTES", text, 1);
+	free(text);
+	assert_int_equal(environment_load(&environment, error, sizeof(error)), -EINVAL);
+	assert_non_null(strstr(error, "128"));
+
+	/* what both give, together with what is known of the host */
+	text = pairs(0, 100);
+	setenv("OTEL_RESOURCE_ATTRIBUTES", text, 1);
+	free(text);
+	assert_int_equal(environment_load(&environment, error, sizeof(error)), 0);
+	text = pairs(90, 33);
+	assert_int_equal(host_resource_load(&environment, text, &resource, error, sizeof(error)),
+			 0);
+	assert_true(resource.count >= 100 + 23 + 4 && resource.count <= LIMIT);
+	host_resource_done(&resource);
+	free(text);
+	text = pairs(100, 29);
+	assert_int_equal(host_resource_load(&environment, text, &resource, error, sizeof(error)),
+			 -E2BIG);
+	assert_non_null(strstr(error, "128"));
+	free(text);
+	environment_free(&environment);
+	unsetenv("OTEL_RESOURCE_ATTRIBUTES");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(as_many_as_are_accepted_fit),
+		cmocka_unit_test(a_key_that_is_taken_needs_no_place),
+		cmocka_unit_test(more_are_refused),
+		cmocka_unit_test(what_does_not_fit_is_refused_where_it_is_given),
+	};
+
+	return cmocka_run_group_tests(tests, make_attributes, NULL);
+}
