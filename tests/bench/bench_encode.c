@@ -47,6 +47,7 @@ static struct mapped_file *make_file(unsigned int number)
 {
 	char path[64];
 	struct mapped_file *file;
+	struct object_segment *segment;
 	struct object *object;
 
 	snprintf(path, sizeof(path), "/usr/lib/x86_64-linux-gnu/libpart%u.so.%u", number, number);
@@ -54,12 +55,12 @@ static struct mapped_file *make_file(unsigned int number)
 	object = object_new(OBJECT_FILE, path);
 	if (!file || !object)
 		exit(1);
-	object->segments = calloc(1, sizeof(*object->segments));
-	if (!object->segments)
+	segment = calloc(1, sizeof(*segment));
+	if (!segment)
 		exit(1);
-	object->segments[0] = (struct object_segment){ .vaddr = 0x1000, .offset = 0x1000,
-						       .size = CODE_BYTES };
-	object->segment_count = 1;
+	*segment = (struct object_segment){ .vaddr = 0x1000, .offset = 0x1000, .size = CODE_BYTES };
+	if (object_set_segments(object, segment, 1) < 0)
+		exit(1);
 	object->address_start = 0x1000;
 	object->address_limit = 0x1000 + CODE_BYTES;
 	object->file_offset = 0x1000;

@@ -211,8 +211,8 @@ class Guest:
             return False
 
     def load_module(self, path, *parameters):
-        """Without a budget, which an emulated CPU never keeps, unless @parameters name one."""
-        self.run("insmod", path, "handler_budget_ns=0", *parameters)
+        """Without a budget and a ceiling, which an emulated CPU never keeps, unless @parameters name them."""
+        self.run("insmod", path, "handler_budget_ns=0", "ceiling_permille=0", *parameters)
 
     def insmod(self, *parameters):
         self.load_module(f"{OPT}/stacktap.ko", *parameters)

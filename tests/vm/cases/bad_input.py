@@ -5,6 +5,16 @@ import os
 import random
 
 LOAD = False
+# GETFAMILY of the generic netlink controller, as any library asks for a family by its name
+ASK = """
+import socket, struct
+family = b"stacktap\\0"
+attr = struct.pack("=HH", 4 + len(family), 2) + family + bytes(-len(family) % 4)
+message = struct.pack("=IHHIIBBH", 20 + len(attr), 16, 5, 1, 0, 3, 1, 0) + attr
+with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 16) as s:
+    s.send(message)
+    print(struct.unpack("=IHHIIi", s.recv(4096)[:20])[5])
+"""
 
 
 def refused(t, what, result, *words, status=None):
@@ -24,6 +34,7 @@ def guest(t):
     result = stacktap("status", "--json")
     t.ok(result.returncode == 1 and '"error"' in result.stdout + result.stderr,
          "no module: --json says it in JSON", result.stdout + result.stderr)
+    by_name(t)
     t.insmod()
     out = "/tmp/out.otlp"
     # one that is not refused after all ends by itself
@@ -63,6 +74,26 @@ def guest(t):
     damaged_files(t)
     lying_files(t)
     t.rmmod()
+
+
+def by_name(t):
+    """Nobody has the module loaded by asking for its family; who may load it names the module."""
+    release = os.uname().release
+    # an emulated CPU takes a minute to go through all of Debian's
+    t.run("mount", "-t", "tmpfs", "modules", f"/lib/modules/{release}")
+    os.makedirs(f"/lib/modules/{release}/updates")
+    t.run("cp", "/opt/stacktap/stacktap.ko", f"/lib/modules/{release}/updates/")
+    t.run("depmod", "-a")
+    nobody = t.run("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "python3", "-c", ASK)
+    t.ok(nobody.stdout == "-2\n" and not t.loaded(),
+         "nobody asks for the family: it is not there, and the module is not loaded for it",
+         nobody.stdout)
+    if t.loaded():
+        t.rmmod()
+    t.run("modprobe", "stacktap")
+    t.ok(t.loaded(), "modprobe loads it by its name")
+    t.rmmod()
+    t.run("umount", f"/lib/modules/{release}")
 
 
 def paranoid(t):

@@ -188,7 +188,8 @@ def host(t):
         perf = json.load(f)
     ours = collections.Counter()
     for sample in t.load("ours.otlp"):
-        if sample.process.pid == perf["pid"]:
+        # one whose task had left when its stack was to be walked has none
+        if sample.process.pid == perf["pid"] and sample.names:
             ours[sample.names[0]] += sample.count
     theirs = collections.Counter(perf["leaves"])
     shares = [names["after_exec"] / sum(names.values()) for names in (ours, theirs)]

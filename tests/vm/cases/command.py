@@ -23,6 +23,12 @@ def guest(t):
     result = t.stacktap("record", "-o", "/tmp/n.otlp", "--", "/no/such/program", check=False)
     t.ok(result.returncode == 1 and "/no/such/program" in result.stderr,
          "a command that is not there is named", result.stderr)
+    # a variable that the program removes for itself is among them
+    t.run("sh", "-c", "export DEBUGINFOD_URLS=https://debuginfod.example STRANGE='a b=c'; "
+          "env -0 | sort -z >/tmp/environment; /opt/stacktap/bin/stacktap record -q -o /tmp/e.otlp "
+          "-- env -0 | sort -z >/tmp/environment.command")
+    result = t.run("cmp", "/tmp/environment", "/tmp/environment.command", check=False)
+    t.equal(result.returncode, 0, "the command has its caller's environment")
     start = time.monotonic()
     result = t.stacktap("record", "-o", "/tmp/d.otlp", "--duration", 2, "--", "sleep", 600,
                         check=False)
@@ -30,6 +36,13 @@ def guest(t):
          "the time is over before the command is", result.stderr)
     t.ok(t.run("pgrep", "-x", "sleep", check=False).returncode != 0, "which is ended then")
 
+    target = t.start("/opt/stacktap/workload/deep", 5, 3)
+    start = time.monotonic()
+    result = t.stacktap("record", "-p", target.pid, "-o", "/tmp/p.otlp", "--duration", 300,
+                        check=False, timeout=900)
+    t.ok(result.returncode == 0 and time.monotonic() - start < 300,
+         "record ends with its last target", result.stderr)
+    t.end_of(target)
     record = t.start("/opt/stacktap/bin/stacktap", "record", "-a", "-o", t.path("all.otlp"))
     t.until(lambda: any(s["state"] == "running" for s in t.json("status")["sessions"]), 30, "sampling")
     time.sleep(2)

@@ -90,7 +90,7 @@ def shown(t, seen, what):
 
 
 def guest(t):
-    t.run("insmod", "/opt/stacktap/stacktap.ko")
+    t.run("insmod", "/opt/stacktap/stacktap.ko", "ceiling_permille=0")
     t.equal(read(PARAMETER), "2000", "without a parameter the budget is 2 us")
     before = read(MAX_RATE)
     t.run("ip", "link", "set", "lo", "up")
@@ -111,7 +111,7 @@ def guest(t):
     t.stacktap("set", session, "--budget-ns", 1)
     shown(t, in_steps(t, session, STEPS, "all steps down"), "on the way down")
     said = t.stacktap("status").stdout
-    t.ok(re.search(r"DEGRADED: .*budget of 1 ns: kernel stacks up to 16 frames, rates divided by 16",
+    t.ok(re.search(r"DEGRADED: .*budget of 1 ns, or the ceiling: kernel stacks up to 16 frames, rates divided by 16",
                    said), "status says so in words", said)
     calls = calls_of(t, session)
     until(lambda: calls_of(t, session) > calls + 300, "calls")

@@ -42,7 +42,7 @@ def guest(t):
         found(findings, "pmu", "warning", "cpu-clock", "no module")
     found(findings, "machine", "ok", "virtual", "no module")
 
-    t.insmod("ring_limit_mib=8")
+    t.insmod("ring_limit_mib=8", "ceiling_permille=10")
     status, findings = examine(t)
     found(findings, "module", "ok", "loaded", "loaded")
     found(findings, "limits", "ok", "0 of 64 sessions, 0 %", "loaded")

@@ -57,7 +57,6 @@ def host(t):
     t.ok(part >= 200, f"the filtered session has at least 200 samples ({part})")
     t.ok(abs(full / 299 - part / 97) <= 0.2 * full / 299,
          f"both see the same CPU time: {full / 299:.2f} s and {part / 97:.2f} s")
-    # Not the leaf: with exact virtual time a fixed period runs in lockstep with the program's loop.
     a = model.function_shares(everything, pid, inclusive=True).get("descend", 0)
     b = model.function_shares(one, pid, inclusive=True).get("descend", 0)
     t.ok(a >= 0.9 and abs(a - b) <= 0.03, f"and the same share below descend(): {a:.1%} and {b:.1%}")

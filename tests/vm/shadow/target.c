@@ -210,8 +210,9 @@ bool target_update(struct target *target, struct capture *capture, struct slice 
 	set.start_time = image.start_time;
 	set.exec_id = image.exec_id;
 	set.count = read_mappings(target->pid, capture, mappings);
-	hash = hash_bytes(image.exec_id, mappings, set.count * sizeof(mappings[0]));
-	if (target->dwfl && target->hash == hash && target->start_time == image.start_time)
+	hash = hash_bytes(mappings, set.count * sizeof(mappings[0]));
+	if (target->dwfl && target->hash == hash && target->start_time == image.start_time &&
+	    target->exec_id == image.exec_id)
 		return true;
 	target_done(target);
 	target->start_time = image.start_time;
