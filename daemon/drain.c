@@ -17,6 +17,7 @@ enum {
 struct cpu_told {
 	uint64_t throttles[STACKTAP_MAX_SOURCES];	/* these records are cumulative */
 	uint64_t stalls[STACKTAP_MAX_SOURCES];
+	uint64_t misses[STACKTAP_MAX_SOURCES];
 	uint8_t multiplexed;				/* bits of sources */
 };
 
@@ -117,7 +118,8 @@ void drain_stats(const struct drain *drain, struct drain_stats *ret_stats)
 	*ret_stats = drain->stats;
 	aside_stats(drain->aside, &ret_stats->late);
 	aggregator_pending(drain->aggregator, &ret_stats->pending_lost,
-			   &ret_stats->pending_throttled, &ret_stats->pending_stalled);
+			   &ret_stats->pending_throttled, &ret_stats->pending_stalled,
+			   &ret_stats->pending_missed);
 }
 
 bool drain_window_due(const struct drain_options *options, uint64_t age_ns, uint64_t samples)
@@ -456,6 +458,15 @@ static void on_stall(struct drain *drain, uint32_t cpu, const struct stacktap_th
 		 drain->sources[stall->source].name);
 }
 
+static void on_missed(struct drain *drain, uint32_t cpu, const struct stacktap_throttle *missed)
+{
+	struct cpu_told *told = told_by(drain, cpu);
+
+	if (told)
+		aggregator_add_missed(drain->aggregator, missed->source,
+				      grown(&told->misses[missed->source], missed->count));
+}
+
 /* Where sampling ends the counters are gone. */
 static void on_cpu(struct drain *drain, uint32_t cpu, const struct stacktap_cpu_record *record)
 {
@@ -484,6 +495,9 @@ static void on_record(void *ctx, uint32_t cpu, const struct stacktap_record *rec
 		break;
 	case STACKTAP_RECORD_STALL:
 		on_stall(drain, cpu, p);
+		break;
+	case STACKTAP_RECORD_MISSED:
+		on_missed(drain, cpu, p);
 		break;
 	case STACKTAP_RECORD_CPU:
 		on_cpu(drain, cpu, p);

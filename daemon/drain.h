@@ -77,7 +77,7 @@ struct drain_stats {
 	uint64_t windows;
 	uint64_t unplaced;	/* samples that no window could take, counted as lost */
 	uint64_t pending_lost;	/* since the last window that had samples of their source */
-	uint64_t pending_throttled, pending_stalled;
+	uint64_t pending_throttled, pending_stalled, pending_missed;
 	struct aside_stats late;
 };
 void drain_stats(const struct drain *drain, struct drain_stats *ret_stats);

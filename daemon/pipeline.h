@@ -83,7 +83,7 @@ struct pipeline_stats {
 	bool has_late;			/* and the module sends slices */
 	struct window_counts counts;	/* all windows so far */
 	/* losses that no window has taken yet, and that none will after the end */
-	uint64_t pending_lost, pending_throttled, pending_stalled;
+	uint64_t pending_lost, pending_throttled, pending_stalled, pending_missed;
 	uint64_t samples_dropped; /* of the counts: neither encoded nor taken by the sink */
 	uint64_t windows;
 	uint64_t windows_dropped; /* out of memory only; a full queue stops the drain instead */

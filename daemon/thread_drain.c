@@ -172,6 +172,7 @@ static void publish(struct pipeline *pipeline)
 	pipeline->stats.pending_lost = drained.pending_lost;
 	pipeline->stats.pending_throttled = drained.pending_throttled;
 	pipeline->stats.pending_stalled = drained.pending_stalled;
+	pipeline->stats.pending_missed = drained.pending_missed;
 	pipeline->stats.late = drained.late;
 	pipeline->stats.absent = absent;
 	pipeline->stats.scans = pipeline->scans;

@@ -27,6 +27,7 @@ static void window_done(struct pipeline *pipeline, const struct window *window, 
 		sum->late_failed += counts->late_failed;
 		sum->throttled += counts->throttled;
 		sum->stalled += counts->stalled;
+		sum->missed += counts->missed;
 		for (size_t k = 0; k < ARRAY_SIZE(sum->user_end); k++)
 			sum->user_end[k] += counts->user_end[k];
 	}

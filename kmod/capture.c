@@ -475,6 +475,17 @@ static noinline void counter_raise(struct stacktap_counter *counter, struct perf
 	local64_inc(&counter->raises);
 }
 
+static __always_inline void counter_miss(struct stacktap_counter *counter,
+					 struct perf_event *event, u64 now)
+{
+	u64 missed = pace_missed(&counter->pace, event, READ_ONCE(counter->period), now);
+
+	if (unlikely(missed)) {
+		local64_add(missed, &counter->missed);
+		WRITE_ONCE(counter->cpu->owing, true);
+	}
+}
+
 static __always_inline bool counter_too_fast(struct stacktap_counter *counter, u64 now)
 {
 	if (now - counter->window_began >= CAPTURE_WINDOW_NS) {
@@ -553,8 +564,10 @@ void capture_overflow(struct perf_event *event, struct perf_sample_data *data,
 	 */
 	local_irq_save(flags);
 	began = cost_ticks();
-	pace_overflow(&counter->pace, event, READ_ONCE(counter->period), counter->clock);
 	now = ktime_get_mono_fast_ns();
+	if (counter->clock)
+		counter_miss(counter, event, now);
+	pace_overflow(&counter->pace, event, READ_ONCE(counter->period), counter->clock);
 	level = ceiling_look(counter->cpu, now);
 	is_whole = capture_handle(counter, event, data, regs, now, began, level);
 	is_fast = counter_too_fast(counter, now);
@@ -563,6 +576,9 @@ void capture_overflow(struct perf_event *event, struct perf_sample_data *data,
 		counter_raise(counter, event);
 	ns = cost_add(is_whole ? &counter->cpu->whole_cost : &counter->cpu->handler_cost, began);
 	ceiling_charge(counter->cpu, ns + CEILING_INTERRUPT_NS);
+	if (counter->clock)
+		pace_note_due(&counter->pace, event, READ_ONCE(counter->period),
+			      event->hw.interrupts != COMPAT_MAX_INTERRUPTS);
 	local_irq_restore(flags);
 }
 

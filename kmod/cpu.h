@@ -73,6 +73,7 @@ struct stacktap_counter {
 	local64_t recorded;
 	local64_t filtered;
 	local64_t throttled;
+	local64_t missed;	/* periods that late timers swallowed */
 	local64_t moved;
 	local64_t stale;
 	local64_t lost[STACKTAP_LOST_REASONS];
@@ -81,6 +82,7 @@ struct stacktap_counter {
 	/* already in the ring; belongs to the producer of the ring */
 	u64 lost_reported[STACKTAP_LOST_REASONS];
 	u64 throttled_reported;
+	u64 missed_reported;
 	u64 stalled_reported;
 	struct stacktap_config announcement; /* the CONFIG that @configs_due owes */
 	/* already in an EVENT; belongs to the events work */

@@ -23,6 +23,16 @@ bool pace_restart(struct stacktap_pace *pace, u64 period)
 	return true;
 }
 
+u64 pace_swallow(struct stacktap_pace *pace, u64 period, u64 ns)
+{
+	u64 count;
+
+	pace->missed_ns += ns;
+	count = pace->missed_ns / period;
+	pace->missed_ns -= count * period;
+	return count;
+}
+
 void pace_begin(struct stacktap_pace *pace, struct perf_event *event, u64 period,
 		enum pace_kind kind, bool wanted, unsigned int source)
 {
@@ -46,6 +56,7 @@ void pace_begin(struct stacktap_pace *pace, struct perf_event *event, u64 period
 
 void pace_rearm(struct stacktap_pace *pace, struct perf_event *event, u64 period)
 {
+	pace->due = 0;
 	if (!pace->period)
 		return;
 	event->hw.sample_period = period;

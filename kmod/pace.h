@@ -20,7 +20,10 @@ enum pace_kind {
 struct stacktap_pace {
 	struct jitter jitter;
 	u64 period;		/* what it draws for; 0: nothing */
-	u64 due;		/* of clocks: when the timer expires if it goes on undisturbed */
+	/* of clocks */
+	u64 due;		/* when the timer expires if it goes on undisturbed; 0: not known */
+	u64 due_period;		/* the counter's when that was noted */
+	u64 missed_ns;		/* that late timers swallowed and no count has, below a period */
 	bool wanted;
 	u16 ended;		/* share of @period that this overflow ended, 0: no jitter */
 	u16 running;		/* of that which the counter is in */
@@ -35,6 +38,45 @@ void pace_rearm(struct stacktap_pace *pace, struct perf_event *event, u64 period
 /* perf has loaded whole periods, this one and the next. Returns whether there is something to draw. */
 bool pace_restart(struct stacktap_pace *pace, u64 period);
 
+/* @ns passed for which no sample stands: how many times @period that makes, what was left before included. */
+u64 pace_swallow(struct stacktap_pace *pace, u64 period, u64 ns);
+
+/* Less is no lateness: the least that perf sets a timer to, and what setting up an event beside costs. */
+#define PACE_LATE_NS	10000ULL
+
+/*
+ * At every overflow of a clock, first: how many periods passed without a sample since the one before.
+ * perf sets a late timer anew from when it expired, by as many intervals as it takes to be in the
+ * future. Where perf leaves out what runs in a mode, it does not tell us of an expiry, and only how
+ * late this one is at @now shows what its next interval swallows.
+ */
+static __always_inline u64 pace_missed(struct stacktap_pace *pace, struct perf_event *event,
+				       u64 period, u64 now)
+{
+	u64 expired = ktime_to_ns(hrtimer_get_expires(&event->hw.hrtimer));
+	u64 interval;
+
+	if (unlikely(event->attr.exclude_user || event->attr.exclude_kernel)) {
+		interval = max(event->hw.sample_period, PACE_LATE_NS);
+		/* the two clocks may differ by a little, to below 0 */
+		if (likely((s64)(now - expired) < (s64)interval))
+			return 0;
+		return pace_swallow(pace, period, (now - expired) / interval * interval);
+	}
+	if (likely(expired <= pace->due + PACE_LATE_NS) || !pace->due || pace->due_period != period)
+		return 0;
+	return pace_swallow(pace, period, expired - pace->due);
+}
+
+/* Last, when the interval to come is known, @goes_on unless perf stops the timer. */
+static __always_inline void pace_note_due(struct stacktap_pace *pace, struct perf_event *event,
+					  u64 period, bool goes_on)
+{
+	pace->due = goes_on ? ktime_to_ns(hrtimer_get_expires(&event->hw.hrtimer)) +
+			      event->hw.sample_period : 0;
+	pace->due_period = period;
+}
+
 static __always_inline void pace_clock(struct stacktap_pace *pace, struct perf_event *event)
 {
 	struct jitter *jitter = &pace->jitter;
@@ -47,7 +89,6 @@ static __always_inline void pace_clock(struct stacktap_pace *pace, struct perf_e
 	}
 	next = jitter_next(jitter, pace->period, &pace->running);
 	event->hw.sample_period = next;
-	pace->due = expired + next;
 }
 
 /*

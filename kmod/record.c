@@ -15,7 +15,7 @@ static_assert(STACKTAP_MAX_SOURCES <=
 static_assert(STACKTAP_CPU_STATES <=
 	      BITS_PER_BYTE * sizeof_field(struct stacktap_cpu, states_due));
 
-/* THROTTLE or STALL, unless @count is what was reported before. False: there is no room. */
+/* THROTTLE, STALL or MISSED, unless @count is what was reported before. False: there is no room. */
 static bool record_count(struct stacktap_counter *counter, enum stacktap_record_type type,
 			 u64 count, u64 *reported, s64 *space)
 {
@@ -45,7 +45,9 @@ static s64 record_counts(struct stacktap_cpu *cpu, s64 space)
 				 local64_read(&counter->throttled), &counter->throttled_reported,
 				 &space) &&
 		    record_count(counter, STACKTAP_RECORD_STALL, READ_ONCE(counter->stalled),
-				 &counter->stalled_reported, &space))
+				 &counter->stalled_reported, &space) &&
+		    record_count(counter, STACKTAP_RECORD_MISSED, local64_read(&counter->missed),
+				 &counter->missed_reported, &space))
 			continue;
 		WRITE_ONCE(cpu->owing, true);
 		break;

@@ -15,7 +15,7 @@ enum {
 			 STACKTAP_MAX_SOURCES * (sizeof(struct stacktap_cpu_counts) +
 						 sizeof(struct stacktap_cpu_more)),
 	/* stays free while a session runs, so that its last words fit a ring nobody reads */
-	RECORD_RESERVE = 2 * STACKTAP_MAX_SOURCES * sizeof(struct stacktap_throttle) +
+	RECORD_RESERVE = 3 * STACKTAP_MAX_SOURCES * sizeof(struct stacktap_throttle) +
 			 RECORD_LOST_MAX + RECORD_CPU_MAX,
 };
 
@@ -39,7 +39,7 @@ static inline void record_init(struct stacktap_record *header, u16 type, u16 fla
 }
 
 /*
- * What the ring owes, which is written before the next sample: THROTTLE, STALL, LOST, and what the
+ * What the ring owes, which is written before the next sample: THROTTLE, STALL, MISSED, LOST, and what the
  * sample is to be read by. Returns the space left, none when something of the latter did not fit, or
  * what record_space() does.
  */

@@ -362,6 +362,7 @@ static int report_counter(struct sk_buff *skb, struct stacktap_counter *counter)
 	    nla_put_u32(skb, STACKTAP_CNT_SHARE, counter->share.percent) ||
 	    put_u64(skb, STACKTAP_CNT_MULTIPLEXED, counter->multiplexed) ||
 	    put_u64(skb, STACKTAP_CNT_RAISES, local64_read(&counter->raises)) ||
+	    put_u64(skb, STACKTAP_CNT_MISSED, local64_read(&counter->missed)) ||
 	    report_array(skb, STACKTAP_CNT_KERNEL_END, counts.kernel_end, STACKTAP_END_REASONS) ||
 	    report_array(skb, STACKTAP_CNT_USER_END, counts.user_end, STACKTAP_END_REASONS))
 		return -EMSGSIZE;

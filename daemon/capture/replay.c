@@ -121,7 +121,8 @@ static bool record_valid(const struct stacktap_record *record)
 		       !((size - sizeof(struct stacktap_lost_record)) %
 			 sizeof(struct stacktap_lost_entry));
 	case STACKTAP_RECORD_THROTTLE:
-	case STACKTAP_RECORD_STALL: {
+	case STACKTAP_RECORD_STALL:
+	case STACKTAP_RECORD_MISSED: {
 		const struct stacktap_throttle *throttle = p;
 
 		return size >= sizeof(*throttle) && throttle->source < STACKTAP_MAX_SOURCES;

@@ -108,12 +108,17 @@ static void print_totals(const struct report_event *event)
 		printf(" (%s: %s)", name_of_errno(event->fallback_errno),
 		       strerror((int)event->fallback_errno));
 	putchar('\n');
-	if (event->has_quality)
-		printf("quality: %.1f %% complete, %.1f %% named, %.1f %% lost, %.1f %% stale\n",
+	if (event->has_quality) {
+		printf("quality: %.1f %% complete, %.1f %% named, %.1f %% lost, %.1f %% stale",
 		       percent(event->complete, event->samples),
 		       percent(event->named, event->samples),
 		       percent(event->lost, event->samples + event->lost),
 		       percent(event->stale, event->samples));
+		if (event->missed)
+			printf(", %.1f %% missed (late timers)",
+			       percent(event->missed, event->samples + event->missed));
+		putchar('\n');
+	}
 	if (event->guessed)
 		printf("guessed: %.1f %% of stacks went by frame pointers and may lack a frame\n",
 		       percent(event->guessed, event->samples));
@@ -206,6 +211,7 @@ static void print_json(const struct options *options, const struct report *repor
 			json_u64(&json, "stale", event->stale);
 			json_u64(&json, "moved", event->moved);
 			json_u64(&json, "throttled", event->throttled);
+			json_u64(&json, "missed", event->missed);
 			json_u64(&json, "guessed", event->guessed);
 			json_u64(&json, "no_mappings", event->no_mappings);
 			json_u64(&json, "late_unwound", event->late_unwound);

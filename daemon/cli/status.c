@@ -228,7 +228,7 @@ static void print_filter(const struct control_filter *filter)
 static void print_cpus(const struct status_session *session)
 {
 	uint64_t lost[STACKTAP_LOST_REASONS] = { 0 }, total = 0, stalled = 0, multiplexed = 0;
-	uint64_t raises = 0;
+	uint64_t raises = 0, missed = 0;
 	unsigned int shared = 0, least = 100;
 
 	if (session->cpu_count)
@@ -250,6 +250,7 @@ static void print_cpus(const struct status_session *session)
 			stalled += counts->stalled;
 			multiplexed += counts->multiplexed;
 			raises += counts->raises;
+			missed += counts->missed;
 			shared += counts->share_percent < STACKTAP_MULTIPLEX_PERCENT;
 			least = min_of(least, counts->share_percent);
 			for (size_t k = 0; k < STACKTAP_LOST_REASONS; k++) {
@@ -272,6 +273,8 @@ static void print_cpus(const struct status_session *session)
 	if (raises)
 		printf("  the overflow handler doubled its period %" PRIu64 " times, to keep the ceiling or "
 		       "the maximum rate\n", raises);
+	if (missed)
+		printf("  missed %" PRIu64 " periods: timers were late\n", missed);
 	if (shared)
 		printf("  MULTIPLEXED: other counters take the place of %u of these in the PMU, "
 		       "which count %u %% of the time at least\n", shared, least);

@@ -151,6 +151,7 @@ static void print_counts(struct json *json, const struct control_counts *counts)
 	json_bool(json, "is_multiplexed", counts->share_percent < STACKTAP_MULTIPLEX_PERCENT);
 	json_u64(json, "multiplexed", counts->multiplexed);
 	json_u64(json, "raises", counts->raises);
+	json_u64(json, "missed", counts->missed);
 	print_indexed(json, "kernel_end", counts->kernel_end, STACKTAP_END_REASONS, name_of_end);
 	print_indexed(json, "user_end", counts->user_end, STACKTAP_END_REASONS, name_of_end);
 	json_end(json);

@@ -125,6 +125,7 @@ static struct nla_policy count_policy[STACKTAP_CNT_ATTR_MAX + 1] = {
 	[STACKTAP_CNT_MULTIPLEXED] = U64,
 	[STACKTAP_CNT_RAISES] = U64,
 	[STACKTAP_CNT_TIMES_AT] = U64,
+	[STACKTAP_CNT_MISSED] = U64,
 };
 
 static uint32_t get_u32(struct nlattr *attr)
@@ -359,6 +360,7 @@ static int parse_counts(struct nlattr *nest, struct control_counts *ret_counts)
 					    get_u32(attrs[STACKTAP_CNT_SHARE]) : 100;
 	ret_counts->multiplexed = get_u64(attrs[STACKTAP_CNT_MULTIPLEXED]);
 	ret_counts->raises = get_u64(attrs[STACKTAP_CNT_RAISES]);
+	ret_counts->missed = get_u64(attrs[STACKTAP_CNT_MISSED]);
 	parse_indexed(attrs[STACKTAP_CNT_LOST], ret_counts->lost, STACKTAP_LOST_REASONS);
 	parse_indexed(attrs[STACKTAP_CNT_KERNEL_END], ret_counts->kernel_end, STACKTAP_END_REASONS);
 	parse_indexed(attrs[STACKTAP_CNT_USER_END], ret_counts->user_end, STACKTAP_END_REASONS);

@@ -73,6 +73,7 @@ struct control_counts {
 	uint32_t share_percent;		/* 100 of modules before ABI 1.9 */
 	uint64_t multiplexed;
 	uint64_t raises;		/* times that the handler doubled the period */
+	uint64_t missed;		/* periods that late timers swallowed */
 	uint64_t kernel_end[STACKTAP_END_REASONS], user_end[STACKTAP_END_REASONS];
 };
 

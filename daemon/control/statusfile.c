@@ -202,6 +202,7 @@ static void print_capture(struct json *json, const struct pipeline_stats *pipeli
 	json_u64(json, "moved", counts->moved);
 	json_u64(json, "throttled", counts->throttled + pipeline->pending_throttled);
 	json_u64(json, "stalled", counts->stalled + pipeline->pending_stalled);
+	json_u64(json, "missed", counts->missed + pipeline->pending_missed);
 	json_end(json);
 
 	json_object(json, "symbolizer");

@@ -347,6 +347,7 @@ static int profile_attributes(struct profile_writer *writer, struct profile_attr
 		add_count(list, "stacktap.lost", all->lost);
 		add_count(list, "stacktap.throttled", all->throttled);
 		add_some(list, "stacktap.stalled", all->stalled);
+		add_some(list, "stacktap.missed", all->missed);
 	}
 	return list->err;
 }

@@ -38,7 +38,7 @@ struct report_event {
 	const char *unit;	/* of weights: "nanoseconds", "count" */
 	uint32_t fallback_errno;
 	uint64_t samples, weight;
-	uint64_t complete, named, lost, stale, moved, throttled; /* samples; as the profiles tell */
+	uint64_t complete, named, lost, stale, moved, throttled, missed; /* samples; as the profiles tell */
 	uint64_t guessed;
 	uint64_t no_mappings, late_unwound, late_refused, late_expired, late_failed;
 	bool has_quality;	/* written by stacktap: the line above is known */

@@ -160,7 +160,7 @@ static int read_facts(struct report_builder *builder, const OtlpProfile *profile
 		{ "stacktap.complete", &event->complete }, { "stacktap.named", &event->named },
 		{ "stacktap.lost", &event->lost }, { "stacktap.stale", &event->stale },
 		{ "stacktap.moved", &event->moved }, { "stacktap.throttled", &event->throttled },
-		{ "stacktap.guessed", &event->guessed },
+		{ "stacktap.missed", &event->missed }, { "stacktap.guessed", &event->guessed },
 		{ "stacktap.no_mappings", &event->no_mappings },
 		{ "stacktap.late_unwound", &event->late_unwound },
 		{ "stacktap.late_refused", &event->late_refused },
@@ -433,6 +433,7 @@ static int add_profile(struct report_builder *builder, const struct report_proce
 	report_add(&event->stale, facts.event.stale);
 	report_add(&event->moved, facts.event.moved);
 	report_add(&event->throttled, facts.event.throttled);
+	report_add(&event->missed, facts.event.missed);
 	report_add(&event->guessed, facts.event.guessed);
 	report_add(&event->no_mappings, facts.event.no_mappings);
 	report_add(&event->late_unwound, facts.event.late_unwound);

@@ -27,7 +27,7 @@ struct aggregator {
 
 	/* no window yet */
 	uint64_t lost[STACKTAP_MAX_SOURCES], throttled[STACKTAP_MAX_SOURCES];
-	uint64_t stalled[STACKTAP_MAX_SOURCES];
+	uint64_t stalled[STACKTAP_MAX_SOURCES], missed[STACKTAP_MAX_SOURCES];
 };
 
 static struct window *window_new(void)
@@ -313,19 +313,26 @@ void aggregator_add_stalled(struct aggregator *aggregator, uint16_t source_id, u
 		aggregator->stalled[source_id] += count;
 }
 
+void aggregator_add_missed(struct aggregator *aggregator, uint16_t source_id, uint64_t count)
+{
+	if (source_id < ARRAY_SIZE(aggregator->missed))
+		aggregator->missed[source_id] += count;
+}
+
 uint64_t aggregator_sample_count(const struct aggregator *aggregator)
 {
 	return aggregator->sample_total;
 }
 
 void aggregator_pending(const struct aggregator *aggregator, uint64_t *ret_lost,
-			uint64_t *ret_throttled, uint64_t *ret_stalled)
+			uint64_t *ret_throttled, uint64_t *ret_stalled, uint64_t *ret_missed)
 {
-	*ret_lost = *ret_throttled = *ret_stalled = 0;
+	*ret_lost = *ret_throttled = *ret_stalled = *ret_missed = 0;
 	for (size_t i = 0; i < ARRAY_SIZE(aggregator->lost); i++) {
 		*ret_lost += aggregator->lost[i];
 		*ret_throttled += aggregator->throttled[i];
 		*ret_stalled += aggregator->stalled[i];
+		*ret_missed += aggregator->missed[i];
 	}
 }
 
@@ -339,7 +346,9 @@ static void take_losses(struct aggregator *aggregator, struct window *window)
 		window->counts[i].lost = aggregator->lost[id];
 		window->counts[i].throttled = aggregator->throttled[id];
 		window->counts[i].stalled = aggregator->stalled[id];
-		aggregator->lost[id] = aggregator->throttled[id] = aggregator->stalled[id] = 0;
+		window->counts[i].missed = aggregator->missed[id];
+		aggregator->lost[id] = aggregator->throttled[id] = 0;
+		aggregator->stalled[id] = aggregator->missed[id] = 0;
 	}
 }
 

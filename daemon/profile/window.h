@@ -81,6 +81,7 @@ struct window_counts {
 	uint64_t moved;
 	uint64_t throttled;
 	uint64_t stalled;
+	uint64_t missed;		/* periods that late timers swallowed */
 	uint64_t late, late_refused, late_expired, late_failed; /* SAMPLE_LATE and so on */
 	uint64_t user_end[STACKTAP_END_REASONS];
 };
@@ -151,10 +152,11 @@ int aggregator_add(struct aggregator *aggregator, const struct sample_input *inp
 void aggregator_add_lost(struct aggregator *aggregator, uint16_t source_id, uint64_t count);
 void aggregator_add_throttled(struct aggregator *aggregator, uint16_t source_id, uint64_t count);
 void aggregator_add_stalled(struct aggregator *aggregator, uint16_t source_id, uint64_t count);
+void aggregator_add_missed(struct aggregator *aggregator, uint16_t source_id, uint64_t count);
 uint64_t aggregator_sample_count(const struct aggregator *aggregator);	/* in the open window */
 /* Losses that no window has taken yet. */
 void aggregator_pending(const struct aggregator *aggregator, uint64_t *ret_lost,
-			uint64_t *ret_throttled, uint64_t *ret_stalled);
+			uint64_t *ret_throttled, uint64_t *ret_stalled, uint64_t *ret_missed);
 
 /*
  * Close the window: everything collected since the last close moves to *ret_window, which is NULL

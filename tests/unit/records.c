@@ -143,6 +143,11 @@ void records_stall(struct records *records, uint16_t source, uint64_t count)
 	add_count(records, STACKTAP_RECORD_STALL, source, count);
 }
 
+void records_missed(struct records *records, uint16_t source, uint64_t count)
+{
+	add_count(records, STACKTAP_RECORD_MISSED, source, count);
+}
+
 void records_cpu(struct records *records, uint16_t state)
 {
 	struct stacktap_cpu_record *cpu = records_add(records, sizeof(*cpu));

@@ -41,6 +41,7 @@ void records_config(struct records *records, uint16_t source, uint16_t mode, uin
 void records_lost(struct records *records, uint16_t source, uint16_t reason, uint64_t count);
 void records_throttle(struct records *records, uint16_t source, uint64_t count);
 void records_stall(struct records *records, uint16_t source, uint64_t count);
+void records_missed(struct records *records, uint16_t source, uint64_t count);
 /* Without counts. */
 void records_cpu(struct records *records, uint16_t state);
 

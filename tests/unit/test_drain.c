@@ -302,14 +302,18 @@ static void test_lost_and_throttled(void **state _unused_)
 	records_throttle(&records, 0, 9);
 	records_stall(&records, 0, 1);
 	records_stall(&records, 0, 3);
+	records_missed(&records, 0, 20);
+	records_missed(&records, 0, 50);
 	feed(&records, 0);
 	records_throttle(&records, 0, 2);
 	records_stall(&records, 0, 1);
+	records_missed(&records, 0, 8);
 	feed(&records, 40);
 	drain_flush(drain, 100);
 	assert_int_equal(windows[0]->counts[0].lost, 10);
 	assert_int_equal(windows[0]->counts[0].throttled, 11);
 	assert_int_equal(windows[0]->counts[0].stalled, 4);
+	assert_int_equal(windows[0]->counts[0].missed, 58);
 	drain_stats(drain, &drained);
 	assert_int_equal(drained.pending_lost, 0);
 
@@ -317,6 +321,7 @@ static void test_lost_and_throttled(void **state _unused_)
 	records_lost(&records, 0, STACKTAP_LOST_OFFLINE, 4);
 	records_throttle(&records, 0, 12);
 	records_stall(&records, 0, 5);
+	records_missed(&records, 0, 57);
 	feed(&records, 0);
 	drain_flush(drain, 200);
 	assert_int_equal(window_count, 1);
@@ -324,6 +329,7 @@ static void test_lost_and_throttled(void **state _unused_)
 	assert_int_equal(drained.pending_lost, 4);
 	assert_int_equal(drained.pending_throttled, 3);
 	assert_int_equal(drained.pending_stalled, 2);
+	assert_int_equal(drained.pending_missed, 7);
 }
 
 static void test_gap_marks_samples(void **state _unused_)

@@ -310,6 +310,7 @@ enum stacktap_record_type {
 	STACKTAP_RECORD_THROTTLE,
 	STACKTAP_RECORD_CPU,
 	STACKTAP_RECORD_STALL,		/* 1.9 */
+	STACKTAP_RECORD_MISSED,		/* 1.11 */
 };
 
 /* flags of a SAMPLE */
@@ -536,7 +537,8 @@ struct stacktap_lost_record {
 
 /*
  * THROTTLE: perf stopped the counter until the next tick. STALL: its overflows had ceased, and it
- * was set anew. Both look the same, @count is cumulative: CNT_THROTTLED or CNT_STALLED.
+ * was set anew. MISSED: a clock's timer was so late that whole periods passed without a sample. All
+ * look the same, @count is cumulative: CNT_THROTTLED, CNT_STALLED or CNT_MISSED.
  */
 struct stacktap_throttle {
 	struct stacktap_record header;
@@ -621,7 +623,7 @@ struct stacktap_cpu_record {
  *			CNT_CALLS, CNT_RECORDED, CNT_FILTERED, CNT_THROTTLED, CNT_LOST: nest of u64 by
  *			reason + 1, CNT_ENABLED_NS, CNT_RUNNING_NS, CNT_TIMES_AT (see below),
  *			CNT_MOVED, CNT_STALE, CNT_STALLED, CNT_SHARE, CNT_MULTIPLEXED, CNT_RAISES,
- *			CNT_KERNEL_END, CNT_USER_END: nests of u64 by reason + 1
+ *			CNT_MISSED, CNT_KERNEL_END, CNT_USER_END: nests of u64 by reason + 1
  *
  * A hardware counter shares the PMU with others, which may take turns with it or, pinned, take its
  * place. Every two seconds the module looks at each whose CPU was busy since, for how much of the
@@ -634,6 +636,10 @@ struct stacktap_cpu_record {
  * Nobody is interrupted for an answer: CNT_ENABLED_NS and CNT_RUNNING_NS, sums since the session
  * was made, are those of CNT_TIMES_AT. That is now for software's counters. Of hardware's it is the
  * last of those looks, or when it was stopped; 0: there was none yet, and both are 0.
+ *
+ * A clock's timer that is late by whole periods, as IRQs were off or a virtual CPU did not run, gives
+ * one sample for all of them: CNT_MISSED counts the others. No handler was called for those, so they
+ * are in no other count, and the weight of samples does not have them.
  *
  * HANDLER_* are of the overflow handler, once for each of its calls: both phases where they are one,
  * else the first. DRAIN_* are of phase 2, once for each time that it emptied the stash, of one sample
@@ -893,6 +899,7 @@ enum stacktap_cnt_attr {
 	STACKTAP_CNT_MULTIPLEXED,	/* u64, times that this fell below MULTIPLEX_PERCENT; 1.9 */
 	STACKTAP_CNT_RAISES,		/* u64, times that the handler doubled the period at once; 1.11 */
 	STACKTAP_CNT_TIMES_AT,		/* u64, ns of CLOCK_MONOTONIC: _ENABLED_NS, _RUNNING_NS; 1.11 */
+	STACKTAP_CNT_MISSED,		/* u64, periods that late timers swallowed; 1.11 */
 	__STACKTAP_CNT_ATTR_MAX,
 	STACKTAP_CNT_ATTR_MAX = __STACKTAP_CNT_ATTR_MAX - 1
 };

@@ -37,6 +37,7 @@ def exact(t, counts):
     expected = counts[0]["running_ns"] / counts[0]["period"]
     t.near(counts[0]["calls"], expected, max(2, 0.01 * expected),
            "handler calls are running time over period")
+    t.equal(counts[0]["missed"], 0, "no timer is late")
     return counts[0]
 
 

@@ -210,6 +210,9 @@ static void client_take(struct client *client, unsigned int cpu,
 	case STACKTAP_RECORD_STALL:
 		ledgers[throttle->source].stalls = throttle->count;
 		break;
+	case STACKTAP_RECORD_MISSED:
+		ledgers[throttle->source].missed = throttle->count;
+		break;
 	case STACKTAP_RECORD_CPU:
 		client->rings[cpu].refusals += state->state == STACKTAP_CPU_NO_COUNTER;
 		if (state->state == STACKTAP_CPU_NO_COUNTER && !client->rings[cpu].anchors)

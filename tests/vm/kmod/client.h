@@ -18,6 +18,7 @@ struct ledger {
 	uint64_t lost[STACKTAP_LOST_REASONS];
 	uint64_t throttles;
 	uint64_t stalls;
+	uint64_t missed;
 	uint64_t configs;
 	bool configured;		/* a CONFIG came since the CPU was last told to end */
 	bool final;			/* a CPU record with STATE_STOPPED came last */

@@ -17,6 +17,7 @@ static const struct {
 	{ "cycles", case_cycles },
 	{ "two-phase", case_two_phase },
 	{ "stalled", case_stalled },
+	{ "missed", case_missed },
 	{ "filters", case_filters },
 	{ "task-filters", case_task_filters },
 	{ "rate", case_rate },
