@@ -457,7 +457,8 @@ static void capture_stash(struct stacktap_counter *counter, struct perf_sample_d
 
 /*
  * Half as many calls from now on, or from the next but one, where the PMU has been given its period
- * already; that sample alone stands for half of what it says. The look every two seconds makes a step of degrading of it, see degrade.c.
+ * already; that sample alone stands for half of what it says. The look every two seconds makes a step of
+ * degrading of it, see degrade.c.
  */
 static noinline void counter_raise(struct stacktap_counter *counter, struct perf_event *event)
 {

@@ -21,7 +21,7 @@
 #include "stacktap/version.h"
 
 enum {
-	CAPTURE_DEFAULT_BYTES = 65536,
+	CAPTURE_DEFAULT_BYTES = 256 << 10, /* a quarter is for stack slices */
 	CAPTURE_MAX_CPUS = 65536,
 	CAPTURE_REST_MS = 10,		/* between rounds on a busy host: 100 wakeups a second */
 	CAPTURE_RETRY_MS = 1000,	/* after a ring could not be created */

@@ -74,7 +74,7 @@ struct capture_ops {
 };
 
 struct capture_options {
-	uint32_t ring_bytes;		/* data of one ring, 0: 64 KiB; a page at least */
+	uint32_t ring_bytes;		/* data of one ring, 0: 256 KiB; a page at least */
 	uint32_t sideband_bytes;	/* data of one CPU's side band, 0: 32 KiB; the same */
 	bool without_sideband;		/* side band refused by perf_event_paranoid: /proc only */
 };

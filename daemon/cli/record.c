@@ -24,7 +24,6 @@ enum {
 	WINDOW_MS = 15000,
 	WINDOW_MAX_MS = 60000,
 	MAX_PAYLOAD_BYTES = 3584 * 1024,
-	RING_BYTES = 256 << 10,		/* a quarter is for stack slices */
 	PROGRESS_MS = 1000,
 	PROGRESS_FROM_MS = 2000,
 	BYTES_PER_MB = 1000000,
@@ -101,7 +100,6 @@ static int start_pipeline(struct record *record)
 	const uint32_t child_tgid = (uint32_t)record->child.pid;
 	struct pipeline_options pipeline = {
 		.capture = {
-			.ring_bytes = RING_BYTES,
 			.sideband_bytes = (uint32_t)options->sideband_bytes,
 		},
 		.symbolizer = { .with_kernel_addresses = true, .sysroot = "" },

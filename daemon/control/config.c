@@ -116,7 +116,7 @@ void config_init(struct config *config)
 		.window_max_seconds = 60,
 		.max_stack = STACKTAP_DEFAULT_USER_FRAMES,
 		.exclude_idle = true,
-		.ring_bytes = 65536,
+		.ring_bytes = 262144,
 		.sideband_bytes = 32768,
 		.with_tables = true,
 		.with_late = true,

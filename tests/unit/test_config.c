@@ -83,6 +83,8 @@ static void test_defaults(void **state _unused_)
 	assert_true(config.with_late);
 	assert_int_equal(config.slice_bytes, 16384);
 	assert_int_equal(config.slice_max_bytes, 65536);
+	/* all that waits in a ring is a quarter of it */
+	assert_int_equal(config.ring_bytes / 4, config.slice_max_bytes);
 	assert_null(config.budget_ns);
 	assert_true(config.fault_in);
 	assert_string_equal(config.store_directory, "/var/lib/stacktap");
