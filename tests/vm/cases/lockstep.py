@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A program that repeats itself exactly as often as it is sampled is seen everywhere: its shares come
 out right. With --no-jitter it is seen at one place alone, so that the program is known to be in step.
+A thread that computes for a part of a millisecond and sleeps gets the CPU time that it uses.
 
 Under -icount virtual timers are never late, so that nothing but the module moves samples.
 """
@@ -14,6 +15,9 @@ BOOT_OPTIONS = ("--icount",)
 RATES = (99, 100)
 SECONDS = 10
 SHARE = 0.3
+SLEEPERS = ((300, 700), (5000, 5000))  # us that it computes and sleeps
+SLEEPER_HZ = 997
+SLEEPER_SECONDS = 6
 
 
 def guest(t):
@@ -37,6 +41,12 @@ def guest(t):
                     continue
                 expected = count["running_ns"] / count["period"]
                 t.near(count["calls"], expected, 2, f"{rate} Hz: the number of samples is the same, to one")
+    for run, sleep in SLEEPERS:
+        child, session = t.record(f"sleeper{run}.otlp", "-a", "-e", "cpu-clock", "-F", SLEEPER_HZ)
+        said = t.run("/opt/stacktap/workload/sleeper", run, sleep, SLEEPER_SECONDS, timeout=900).stdout
+        with open(t.path(f"sleeper{run}.json"), "w", encoding="utf-8") as f:
+            f.write(said)
+        t.accounts(child, session)
     t.rmmod()
 
 
@@ -67,3 +77,16 @@ def host(t):
     # where in its turn a program is seen is chance: it may be between a() and b()
     worst = max(in_step)
     t.ok(worst[0] > 0.2, f"in step without jitter: {worst[1]}")
+    sleepers(t, model)
+
+
+def sleepers(t, model):
+    """What wakes them is a timer, as is what samples them."""
+    for run, sleep in SLEEPERS:
+        with open(f"{t.dir}/sleeper{run}.json", encoding="utf-8") as f:
+            true = json.load(f) / 1e9
+        samples = model.of_process(t.load(f"sleeper{run}.otlp"), "sleeper")
+        have = sum(s.count for s in samples) / SLEEPER_HZ
+        sigma = (have / SLEEPER_HZ) ** 0.5
+        t.ok(abs(have - true) < 3 * sigma, f"computes {run} us, sleeps {sleep} us: {have:.3f} s sampled of "
+                                           f"{true:.3f} s (sigma {sigma:.3f} s)")
