@@ -9,6 +9,7 @@
 #include "cost.h"
 #include "defer.h"
 #include "device.h"
+#include "hook.h"
 #include "hotplug.h"
 #include "mappings.h"
 #include "netlink.h"
@@ -23,6 +24,7 @@ static int __init stacktap_init(void)
 	if (err)
 		return err;
 	cost_init();
+	hook_init();
 	table_init();
 	err = mappings_init();
 	if (err)

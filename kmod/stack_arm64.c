@@ -7,6 +7,7 @@
 #include <asm/memory.h>
 
 #include "compat/compat.h"
+#include "hook.h"
 #include "stack.h"
 
 struct stack_frame {
@@ -27,7 +28,7 @@ void stack_walk_kernel(struct pt_regs *regs, struct stacktap_stack *stack)
 	unsigned long task_high = task_low + THREAD_SIZE;
 	unsigned long final = compat_final_frame(current);
 	unsigned long fp = regs->regs[29], sp = regs->sp;
-	unsigned long low, high;
+	unsigned long low, high, ret;
 	struct stack_frame frame;
 
 	stack->ips[stack->nr++] = compat_strip_kernel_pac(regs->pc);
@@ -63,7 +64,12 @@ void stack_walk_kernel(struct pt_regs *regs, struct stacktap_stack *stack)
 			if (compat_frame_of_exception(fp, high, &frame.fp, &frame.ret))
 				goto out;
 		}
-		stack->ips[stack->nr++] = compat_strip_kernel_pac(frame.ret);
+		ret = compat_strip_kernel_pac(frame.ret);
+		if (unlikely(hook_is_kernel(ret))) {
+			stack->end = STACKTAP_END_HOOK;
+			goto out;
+		}
+		stack->ips[stack->nr++] = ret;
 
 		low = fp + sizeof(frame);
 		fp = frame.fp;

@@ -5,6 +5,7 @@
 #include <linux/uaccess.h>
 #include <asm/unwind.h>
 
+#include "hook.h"
 #include "stack.h"
 
 struct frame_record {
@@ -36,6 +37,10 @@ void stack_walk_kernel(struct pt_regs *regs, struct stacktap_stack *stack)
 			entry = unwind_get_entry_regs(&state, NULL);
 			stack->end = entry && user_mode(entry) ? STACKTAP_END_COMPLETE :
 								 STACKTAP_END_BAD_FRAME;
+			return;
+		}
+		if (unlikely(hook_is_kernel(addr))) {
+			stack->end = STACKTAP_END_HOOK;
 			return;
 		}
 		if (stack->nr >= stack->max) {

@@ -6,6 +6,7 @@
 #include <linux/uaccess.h>
 
 #include "compat/compat.h"
+#include "hook.h"
 #include "mappings.h"
 #include "session.h"
 #include "user.h"
@@ -17,10 +18,17 @@ enum {
 
 static void user_walk_frames(struct stacktap_stack *stack, u64 now, u32 limit_ns)
 {
+	bool is_hooked = hook_user_active(current);
+	unsigned int frames = is_hooked ? 1 : USER_CLOCK_FRAMES;
+
 	stack->end = stack_admit_user(stack);
 	while (stack->end == STACKTAP_END_NONE) {
-		stack->end = stack_walk_user_frames(stack, min(stack->nr + USER_CLOCK_FRAMES,
-							       stack->max));
+		stack->end = stack_walk_user_frames(stack, min(stack->nr + frames, stack->max));
+		/* the entry before, which it may be, is none */
+		if (unlikely(is_hooked) && hook_is_user(stack->ips[stack->nr - 1])) {
+			stack->nr--;
+			stack->end = STACKTAP_END_HOOK;
+		}
 		if (stack->end != STACKTAP_END_NONE)
 			break;
 		/*
@@ -45,6 +53,9 @@ static noinline void user_walk_tables(struct stacktap_cpu *cpu, struct pt_regs *
 	if (!list) {
 		local64_inc(&cpu->table_misses);
 		user_walk_frames(stack, now, limit_ns);
+		/* no slice leads past that either */
+		if (stack->end == STACKTAP_END_HOOK)
+			return;
 		/* but for a stack that the ring's end cut: that sample is lost for it */
 		if (stack->end != STACKTAP_END_DEPTH || stack->max >= session->user_frames)
 			stack->end = STACKTAP_END_NO_MAPPINGS;
@@ -64,7 +75,8 @@ static noinline void user_walk_tables(struct stacktap_cpu *cpu, struct pt_regs *
 			stack->slice = SLICE_UNLISTED;
 		return;
 	}
-	if (unlikely(session->slice_every) && ++cpu->slices.walks >= session->slice_every) {
+	if (unlikely(session->slice_every) && stack->end != STACKTAP_END_HOOK &&
+	    ++cpu->slices.walks >= session->slice_every) {
 		cpu->slices.walks = 0;
 		stack->slice = SLICE_COMPARED;
 	}
@@ -112,6 +124,11 @@ u16 user_walk(struct stacktap_cpu *cpu, const struct stacktap_slot *slot, u16 fl
 	}
 	if (stack->nr >= stack->max) {
 		stack->end = STACKTAP_END_DEPTH;
+		return flags;
+	}
+	/* in the trampoline itself; the frame pointer is that of the caller's already */
+	if (unlikely(hook_user_active(task)) && hook_is_user(stack->ips[0])) {
+		stack->end = STACKTAP_END_HOOK;
 		return flags;
 	}
 

@@ -4,6 +4,7 @@
 #include <linux/uaccess.h>
 
 #include "compat/compat.h"
+#include "hook.h"
 #include "registers.h"
 #include "walk.h"
 
@@ -156,14 +157,20 @@ void walk_tables(const struct stacktap_list *list, struct unwind_memo *memo,
 		.memo_tag = unwind_memo_tag(list->id, memory.stamp),
 		.pause = WALK_SLOW_SEARCHES,
 	};
+	bool is_hooked = hook_user_active(current);
+	unsigned int frames = is_hooked ? 1 : WALK_CLOCK_FRAMES;
 	u64 before = now, clock;
 	int end;
 
 	walk_admit(&memory, walk.sp);
 	unwind_walk_begin(&walk);
 	for (;;) {
-		end = unwind_walk_run(&walk, &memory,
-				      min(walk.count + WALK_CLOCK_FRAMES, walk.max));
+		end = unwind_walk_run(&walk, &memory, min(walk.count + frames, walk.max));
+		/* the entry before, which it may be, is none */
+		if (unlikely(is_hooked) && hook_is_user(walk.ips[walk.count - 1])) {
+			walk.count--;
+			end = STACKTAP_END_HOOK;
+		}
 		if (end != STACKTAP_END_NONE)
 			break;
 		/*

@@ -51,6 +51,7 @@ static const char *const ends[STACKTAP_END_REASONS] = {
 	[STACKTAP_END_COMPAT] = "compat",
 	[STACKTAP_END_BUDGET] = "budget",
 	[STACKTAP_END_GUESSED] = "guessed",
+	[STACKTAP_END_HOOK] = "hook",
 };
 
 static const char *const events[STACKTAP_EVENT_KINDS] = {

@@ -36,6 +36,7 @@ static const char *const end_names[STACKTAP_END_REASONS] = {
 	[STACKTAP_END_COMPAT] = "compat",
 	[STACKTAP_END_BUDGET] = "budget",
 	[STACKTAP_END_GUESSED] = "guessed",
+	[STACKTAP_END_HOOK] = "hook",
 };
 
 void profile_writer_init(struct profile_writer *writer)

@@ -343,6 +343,7 @@ enum stacktap_end {
 	STACKTAP_END_COMPAT,		/* a 32-bit task: leaf only */
 	STACKTAP_END_BUDGET,		/* cut to stay below the CPU's ceiling; 1.11 */
 	STACKTAP_END_GUESSED,		/* 1.11: well, but a frame may be missing: see below */
+	STACKTAP_END_HOOK,		/* 1.11: a return hook has the caller: see below */
 	STACKTAP_END_REASONS
 };
 
@@ -352,6 +353,13 @@ enum stacktap_end {
  * (JIT compilers do) leaves that of a caller in it, or its caller's, and frames are missing. A step is
  * proven when it leads to behind a call and no word of the stack that it passes is an address
  * behind a call in code of the list. A frame pointer of 0 proves nothing in code without a table.
+ */
+
+/*
+ * HOOK: kretprobe, fprobe, function-graph or a uretprobe is to be called when the last function of the
+ * stack returns, and a trampoline's address stands in place of the caller's, which nobody but the hook knows. The
+ * trampoline is not recorded. In a task with a uretprobe under way any return address at the start of
+ * a page is taken for the trampoline's. Kernels without CONFIG_KPROBES do not tell where those of the kernel are.
  */
 
 /*

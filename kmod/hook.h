@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef STACKTAP_KMOD_HOOK_H
+#define STACKTAP_KMOD_HOOK_H
+
+#include <linux/init.h>
+#include <linux/mm.h>
+#include <linux/sched.h>
+#include <linux/uprobes.h>
+
+enum {
+	HOOK_TRAMPOLINES = 4,	/* of the kernel, under all their names */
+};
+
+extern unsigned long hook_trampolines[HOOK_TRAMPOLINES];
+
+/* Ask for the kernel's trampolines; without CONFIG_KPROBES there is nobody to ask, and none is known. */
+void __init hook_init(void);
+
+/* Does this return address, which is not 0, stand for a caller in the kernel whose return is hooked? */
+static inline bool hook_is_kernel(unsigned long address)
+{
+	unsigned int i;
+
+	for (i = 0; i < HOOK_TRAMPOLINES && hook_trampolines[i]; i++)
+		if (address == hook_trampolines[i])
+			return true;
+	return false;
+}
+
+/*
+ * May uprobes hold return addresses of current? Only the task itself changes that list, but it frees
+ * entries before it unlinks them (until 6.13): the pointer tells, what it points to is never read. A
+ * task that exits frees what holds the list.
+ */
+static inline bool hook_user_active(const struct task_struct *task)
+{
+#ifdef CONFIG_UPROBES
+	const struct uprobe_task *utask = READ_ONCE(task->utask);
+
+	return utask && (task->flags & PF_EXITING || READ_ONCE(utask->return_instances));
+#else
+	return false;
+#endif
+}
+
+/*
+ * Where hook_user_active(): the trampoline is at the start of its mapping. One in so many callers is so
+ * as well, 4096 on x86 and 1024 on arm64, and its stack is cut there, which is told.
+ */
+static inline bool hook_is_user(u64 address)
+{
+	return !(address & ~PAGE_MASK);
+}
+
+#endif /* STACKTAP_KMOD_HOOK_H */
