@@ -5,7 +5,8 @@
  *
  * What is found must have the inode number that was mapped. Device numbers are compared only where
  * both are real devices: btrfs subvolumes and overlayfs show one number in mappings, another in
- * stat().
+ * stat(). On overlayfs the inode numbers differ as well, once a file is copied up; there a file is also
+ * taken when the kernel shows, for a mapping of it that we make, device and inode of the one wanted.
  */
 #ifndef STACKTAP_SYMBOL_OPENER_H
 #define STACKTAP_SYMBOL_OPENER_H
