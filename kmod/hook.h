@@ -29,15 +29,15 @@ static inline bool hook_is_kernel(unsigned long address)
 
 /*
  * May uprobes hold return addresses of current? Only the task itself changes that list, but it frees
- * entries before it unlinks them (until 6.13): the pointer tells, what it points to is never read. A
- * task that exits frees what holds the list.
+ * entries before it unlinks them (until 6.13), and in exec and exit what holds the list before it
+ * forgets that: the pointer to the list is read unchecked and tells, where it points to is never read.
  */
 static inline bool hook_user_active(const struct task_struct *task)
 {
 #ifdef CONFIG_UPROBES
 	const struct uprobe_task *utask = READ_ONCE(task->utask);
 
-	return utask && (task->flags & PF_EXITING || READ_ONCE(utask->return_instances));
+	return utask && READ_ONCE_NOCHECK(utask->return_instances);
 #else
 	return false;
 #endif

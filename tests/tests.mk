@@ -39,7 +39,8 @@ workload_cflags := -O1 -g -Wall -Wextra -Werror -D_GNU_SOURCE -pthread -fno-omit
 signed_arm64 := $(addprefix $(S)/workload/pac/,deep zero_reader no_frame_pointers)
 workloads := $(patsubst tests/vm/workload/%.c,$(S)/workload/%,\
 	$(filter-out %/plugin.c,$(wildcard tests/vm/workload/*.c))) \
-	$(addprefix $(S)/workload/,plugin.so deep_frameless) $(signed_$(ARCH))
+	$(addprefix $(S)/workload/,plugin.so deep_frameless deep_static deep_plain deep_other) \
+	$(signed_$(ARCH))
 
 .PHONY: stage
 stage: $(workloads) $(user_programs) $(K)/stacktap.ko $(K)-abi99/stacktap.ko $(K)-abi1.3/stacktap.ko
@@ -77,6 +78,16 @@ $(S)/workload/deep_frameless: tests/vm/workload/deep.c
 	$(say) CC $@
 	$(Q)mkdir -p $(@D) && $(user_cc) $(workload_cflags) -o $@ $<
 
+# as a container's only file: with a build-id, without one, and another program that looks like the second
+static_deep := $(addprefix $(S)/workload/,deep_static deep_plain deep_other)
+$(static_deep): workload_cflags += -O2 -fomit-frame-pointer -momit-leaf-frame-pointer -static
+$(S)/workload/deep_static: workload_cflags += -Wl,--build-id=sha1
+$(S)/workload/deep_plain: workload_cflags += -Wl,--build-id=none
+$(S)/workload/deep_other: workload_cflags += -Wl,--build-id=none -Dbottom=wrong -Ddescend=wrong_too
+$(static_deep): tests/vm/workload/deep.c
+	$(say) CC $@
+	$(Q)mkdir -p $(@D) && $(user_cc) $(workload_cflags) -o $@ $<
+
 $(S)/workload/plugin.so: tests/vm/workload/plugin.c tests/vm/workload/burn.h
 	$(say) CC $@
 	$(Q)mkdir -p $(@D) && $(user_cc) $(workload_cflags) -shared -fPIC -o $@ $<
@@ -110,7 +121,7 @@ spare_x86_64 := beside abuse netlink_fuzz no_counter
 # On arm64: this code is the same as on x86_64, and the last three run on the kernel of test-nmi.
 spare_arm64 := abi absent abuse bad_frames bad_input command containers daemon degrade doctor filters images \
 	isolated lifecycle lifetimes lockdown netlink_fuzz no_counter recovery reload sessions short_lived \
-	sparse_cpus table_limit tables_fuzz depth tables sideband_loss
+	sparse_cpus table_limit tables_fuzz overlay depth tables sideband_loss
 
 .PHONY: vm-quick vm-more
 vm-quick:
@@ -140,7 +151,7 @@ test-debug-kernel: ## the module under KASAN, lockdep, kmemleak and others
 		BUT="$(if $(FULL),cost short_lived exec_storm many_cpus)" vm
 
 # hardware samples and everything else that depends on the context of an overflow, or on what a page is;
-# FULL=1 for every case but pac, as this kernel has no pointer authentication
+# FULL=1 for every case but pac and hooks, as this kernel has no pointer authentication and no function-graph tracer
 nmi_cases := $(if $(FULL),,kmod tables depth kernel_time known_split sideband_loss watchdog)
 
 .PHONY: test-nmi test-nmi-x86_64 test-nmi-arm64 stage-nmi
@@ -154,7 +165,7 @@ test-nmi-x86_64: # on the stock kernel; NMI_WANTED=n of them
 
 test-nmi-arm64: # on a kernel that has to be built first
 	$(Q)$(MAKE) ARCH=arm64 KERNEL=nmi LANE="watchdog$(if $(FULL), stacks)" \
-		CASES="$(or $(CASES),$(nmi_cases))" BUT="$(if $(FULL),pac)" vm
+		CASES="$(or $(CASES),$(nmi_cases))" BUT="$(if $(FULL),pac hooks)" vm
 
 stage-nmi: stage
 	$(Q)$(MAKE) STACKTAP_TEST=1 module && mkdir -p $(S)/test && \

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -259,6 +260,95 @@ static void another_file_is_never_taken(void **state)
 	mount_namespace_unref(host);
 }
 
+static void write_layer(const char *name, const char *text)
+{
+	FILE *file = fopen(fixture_path(name), "we");
+
+	must(file && fputs(text, file) >= 0 && fclose(file) == 0);
+}
+
+/* Maps a program whose mode has changed since it came from the lower layer. */
+static void copy_up(void)
+{
+	static const char *const directories[] = { "lower", "upper", "work", "merged" };
+	char options[PATH_MAX * 3];
+	int fd;
+
+	must(unshare(CLONE_NEWNS) == 0);
+	must(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0);
+	must(mount("none", fixture_path("layers"), "tmpfs", 0, NULL) == 0);
+	must(chdir(fixture_path("layers")) == 0);
+	for (size_t i = 0; i < ARRAY_SIZE(directories); i++)
+		must(mkdir(directories[i], 0755) == 0);
+	write_layer("layers/lower/program", "text");
+	write_layer("layers/lower/other", "text");
+	snprintf(options, sizeof(options), "lowerdir=%s,upperdir=%s,workdir=%s",
+		 fixture_path("layers/lower"), fixture_path("layers/upper"),
+		 fixture_path("layers/work"));
+	must(mount("none", "merged", "overlay", 0, options) == 0);
+	must(chmod("merged/program", 0700) == 0 && chmod("merged/other", 0700) == 0);
+	fd = open("merged/program", O_RDONLY | O_CLOEXEC);
+	must(mmap(NULL, 4, PROT_READ, MAP_PRIVATE, fd, 0) != MAP_FAILED);
+	must(close(fd) == 0);
+}
+
+/* As the side band tells it of the file that @pid has mapped. */
+static struct opener_wanted mapped_by(pid_t pid, const char *path)
+{
+	struct opener_wanted wanted = { .path = path };
+	char line[PATH_MAX * 2];
+	bool is_found = false;
+	FILE *maps;
+
+	snprintf(line, sizeof(line), "/proc/%d/maps", pid);
+	maps = fopen(line, "re");
+	assert_non_null(maps);
+	while (!is_found && fgets(line, sizeof(line), maps))
+		is_found = strstr(line, "/program") &&
+			   sscanf(line, "%*s %*s %*s %x:%x %lu", &wanted.major, &wanted.minor,
+				  &wanted.inode) == 3;
+	fclose(maps);
+	assert_true(is_found);
+	return wanted;
+}
+
+static void a_copied_up_file_is_the_one_it_is_mapped_as(void **state)
+{
+	struct mount_namespace *space;
+	struct opener_wanted wanted;
+	struct stat st, other;
+	pid_t pid;
+	int fd;
+
+	(void)state;
+	if (geteuid() != 0 || system("grep -qw overlay /proc/filesystems")) {
+		print_message("needs root and overlayfs: not run\n");
+		return;
+	}
+	fixture_run("mkdir layers");
+	pid = start_child(copy_up);
+	space = space_of(pid);
+	wanted = mapped_by(pid, fixture_path("layers/merged/program"));
+	assert_int_equal(opener_open(spaces, space, 0, &wanted, &fd, &st), 0);
+	close(fd);
+	/* by what the process has mapped: nobody else sees the path */
+	assert_int_equal(opener_open(spaces, NULL, (uint32_t)pid, &wanted, &fd, &st), 0);
+	close(fd);
+	/* the same in all but its inode, or the device */
+	wanted.path = fixture_path("layers/merged/other");
+	assert_int_equal(opener_open(spaces, space, 0, &wanted, &fd, &other), -ESTALE);
+	wanted.path = fixture_path("layers/merged/program");
+	if (wanted.inode != st.st_ino) {
+		wanted.minor++;
+		assert_int_equal(opener_open(spaces, space, 0, &wanted, &fd, &other), -ESTALE);
+		wanted.minor--;
+	}
+	wanted.inode += 1000;
+	assert_int_equal(opener_open(spaces, space, (uint32_t)pid, &wanted, &fd, &other), -ESTALE);
+	mount_namespace_unref(space);
+	stop_child(pid);
+}
+
 static void containers_have_their_runtimes_names(void **state)
 {
 	static const char id[] =
@@ -338,6 +428,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_root_outlives_its_processes, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(open_roots_are_bounded, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(another_file_is_never_taken, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_copied_up_file_is_the_one_it_is_mapped_as, set_up,
+						tear_down),
 		cmocka_unit_test(containers_have_their_runtimes_names),
 		cmocka_unit_test(machines_have_their_own_names),
 	};
