@@ -54,8 +54,8 @@ static int mapped_numbers(const void *address, unsigned int *ret_major, unsigned
 static bool is_mapped_as(const struct opener_wanted *wanted, int fd)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
-	unsigned int device_major, device_minor;
-	uint64_t inode;
+	unsigned int device_major = 0, device_minor = 0;
+	uint64_t inode = 0;
 	struct statfs fs;
 	void *map;
 	int r;

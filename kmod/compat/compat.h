@@ -278,7 +278,8 @@ static __always_inline const unsigned long __user *compat_mask_user(unsigned lon
  */
 #ifdef CONFIG_ARM64
 #define COMPAT_TRAMPOLINES \
-	"return_to_handler", "kretprobe_trampoline", "__kretprobe_trampoline", "arch_rethook_trampoline"
+	"return_to_handler", "kretprobe_trampoline", "__kretprobe_trampoline", \
+	"arch_rethook_trampoline"
 #else
 #define COMPAT_TRAMPOLINES \
 	"kretprobe_trampoline", "__kretprobe_trampoline", "arch_rethook_trampoline"
