@@ -6,6 +6,8 @@
 #include <linux/perf_event.h>
 #include <stacktap/jitter.h>
 
+#include "compat/compat.h"
+
 /* by what perf has the periods of an event kept */
 enum pace_kind {
 	PACE_COUNTER,		/* a PMU's */
@@ -57,6 +59,8 @@ static __always_inline u64 pace_missed(struct stacktap_pace *pace, struct perf_e
 	u64 interval;
 
 	if (unlikely(event->attr.exclude_user || event->attr.exclude_kernel)) {
+		if (unlikely(event->hw.interrupts == COMPAT_MAX_INTERRUPTS))
+			return 0;
 		interval = max(event->hw.sample_period, PACE_LATE_NS);
 		/* the two clocks may differ by a little, to below 0 */
 		if (likely((s64)(now - expired) < (s64)interval))

@@ -169,6 +169,8 @@ void walk_tables(const struct stacktap_list *list, struct unwind_memo *memo,
 		/* the entry before, which it may be, is none */
 		if (unlikely(is_hooked) && hook_is_user(walk.ips[walk.count - 1])) {
 			walk.count--;
+			if (walk.exact_count && walk.exact[walk.exact_count - 1] == walk.count)
+				walk.exact_count--;
 			end = STACKTAP_END_HOOK;
 		}
 		if (end != STACKTAP_END_NONE)

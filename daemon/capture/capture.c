@@ -22,6 +22,7 @@
 
 enum {
 	CAPTURE_DEFAULT_BYTES = 256 << 10, /* a quarter is for stack slices */
+	CAPTURE_DEFAULT_SIDEBAND = 32 << 10,
 	CAPTURE_MAX_CPUS = 65536,
 	CAPTURE_REST_MS = 10,		/* between rounds on a busy host: 100 wakeups a second */
 	CAPTURE_RETRY_MS = 1000,	/* after a ring could not be created */
@@ -313,7 +314,7 @@ static void settle_sizes(struct capture *capture)
 	if (!options->ring_bytes)
 		options->ring_bytes = CAPTURE_DEFAULT_BYTES;
 	if (!options->sideband_bytes)
-		options->sideband_bytes = CAPTURE_DEFAULT_BYTES / 2;
+		options->sideband_bytes = CAPTURE_DEFAULT_SIDEBAND;
 	options->ring_bytes = max_of(options->ring_bytes, page);
 	options->sideband_bytes = max_of(options->sideband_bytes, page);
 	/* with their control pages */

@@ -9,9 +9,12 @@
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
 
-enum {
-	MAP_FILES_MAX = 4096,	/* mappings looked through for a deleted file */
-	PROOFS_MAX = 64,	/* of these, how many are mapped to see whether they are it */
+enum { MAP_FILES_MAX = 4096 };	/* mappings looked through for a deleted file */
+
+/* A mapping as a line of /proc/PID/maps tells of it. */
+struct mapping {
+	uint64_t start, end, inode;
+	unsigned int major, minor;
 };
 
 static bool is_wanted(const struct opener_wanted *wanted, const struct stat *st)
@@ -23,26 +26,44 @@ static bool is_wanted(const struct opener_wanted *wanted, const struct stat *st)
 	return wanted->major == major(st->st_dev) && wanted->minor == minor(st->st_dev);
 }
 
-/* What the kernel says of our own mapping at @address: the numbers that the side band would carry. */
-static int mapped_numbers(const void *address, unsigned int *ret_major, unsigned int *ret_minor,
-			  uint64_t *ret_inode)
+/*
+ * The first mapping that @proc's process, a directory of /proc, has at @start, or anywhere if that is 0, of
+ * the file that is @wanted: the kernel shows the numbers here that the side band carries. -ESRCH: none.
+ */
+static int find_mapping(int proc, uint64_t start, const struct opener_wanted *wanted,
+			struct mapping *ret_mapping)
 {
-	FILE *maps = fopen("/proc/self/maps", "re");
+	int fd = openat(proc, "maps", O_RDONLY | O_CLOEXEC);
+	FILE *maps = fd < 0 ? NULL : fdopen(fd, "r");
 	_cleanup_free_ char *line = NULL;
 	size_t capacity = 0;
 	int r = -ESRCH;
 
-	if (!maps)
-		return -errno;
-	while (r < 0 && getline(&line, &capacity, maps) > 0) {
-		uintptr_t start;
+	if (!maps) {
+		r = -errno;
+		if (fd >= 0)
+			close(fd);
+		return r;
+	}
+	for (int i = 0; r < 0 && i < MAP_FILES_MAX && getline(&line, &capacity, maps) > 0; i++) {
+		struct mapping mapping = { 0 };
 
-		if (sscanf(line, "%" SCNxPTR "-%*x %*s %*x %x:%x %" SCNu64, &start, ret_major,
-			   ret_minor, ret_inode) == 4 && start == (uintptr_t)address)
+		if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %*s %*x %x:%x %" SCNu64, &mapping.start,
+			   &mapping.end, &mapping.major, &mapping.minor, &mapping.inode) == 5 &&
+		    (!start || mapping.start == start) && mapping.inode == wanted->inode &&
+		    mapping.major == wanted->major && mapping.minor == wanted->minor) {
+			*ret_mapping = mapping;
 			r = 0;
+		}
 	}
 	fclose(maps);
 	return r;
+}
+
+/* Only these numbers can be compared that come with a device. */
+static bool is_provable(const struct opener_wanted *wanted)
+{
+	return wanted->inode && (wanted->major || wanted->minor);
 }
 
 /*
@@ -53,22 +74,22 @@ static int mapped_numbers(const void *address, unsigned int *ret_major, unsigned
  */
 static bool is_mapped_as(const struct opener_wanted *wanted, int fd)
 {
+	_cleanup_close_ int self = -1;
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
-	unsigned int device_major = 0, device_minor = 0;
-	uint64_t inode = 0;
+	struct mapping mapping;
 	struct statfs fs;
 	void *map;
 	int r;
 
-	if (!wanted->inode || fstatfs(fd, &fs) < 0 || fs.f_type != OVERLAYFS_SUPER_MAGIC)
+	if (!is_provable(wanted) || fstatfs(fd, &fs) < 0 || fs.f_type != OVERLAYFS_SUPER_MAGIC)
 		return false;
-	map = mmap(NULL, page, PROT_READ, MAP_PRIVATE, fd, 0);
+	self = open("/proc/self", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	map = self < 0 ? MAP_FAILED : mmap(NULL, page, PROT_READ, MAP_PRIVATE, fd, 0);
 	if (map == MAP_FAILED)
 		return false;
-	r = mapped_numbers(map, &device_major, &device_minor, &inode);
+	r = find_mapping(self, (uintptr_t)map, wanted, &mapping);
 	munmap(map, page);
-	return r == 0 && inode == wanted->inode && device_major == wanted->major &&
-	       device_minor == wanted->minor;
+	return r == 0;
 }
 
 static int open_in(struct mount_namespace_table *spaces, struct mount_namespace *space,
@@ -89,19 +110,18 @@ static int open_in(struct mount_namespace_table *spaces, struct mount_namespace 
 	return 0;
 }
 
-/* @ret_stat: of what the link leads to, also where that is refused; without a number: there is nothing. */
 static int open_link(struct mount_namespace_table *spaces, int directory, const char *name,
 		     const struct opener_wanted *wanted, bool may_map, int *ret_fd,
 		     struct stat *ret_stat)
 {
 	_cleanup_close_ int path_fd = -1, fd = -1;
+	struct stat st;
 	int r;
 
-	ret_stat->st_ino = 0;
 	/* a magic link leads to the inode itself: no path is walked */
-	if (fstatat(directory, name, ret_stat, 0) < 0)
+	if (fstatat(directory, name, &st, 0) < 0)
 		return -errno;
-	if (!is_wanted(wanted, ret_stat) && !may_map)
+	if (!is_wanted(wanted, &st) && !may_map)
 		return -ESTALE;
 	path_fd = openat(directory, name, O_PATH | O_CLOEXEC);
 	if (path_fd < 0)
@@ -120,8 +140,9 @@ static int open_mapped(struct mount_namespace_table *spaces, int proc,
 {
 	int fd = openat(proc, "map_files", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	struct dirent *entry;
-	int r = -ENOENT, proofs = PROOFS_MAX;
-	uint64_t last = 0;
+	struct mapping mapping;
+	char name[2 * 16 + 2];
+	int r = -ENOENT;
 	DIR *directory;
 
 	if (fd < 0)
@@ -135,12 +156,14 @@ static int open_mapped(struct mount_namespace_table *spaces, int proc,
 	for (int i = 0; i < MAP_FILES_MAX && (entry = readdir(directory)); i++) {
 		if (entry->d_name[0] == '.')
 			continue;
-		r = open_link(spaces, fd, entry->d_name, wanted, proofs > 0, ret_fd, ret_stat);
+		r = open_link(spaces, fd, entry->d_name, wanted, false, ret_fd, ret_stat);
 		if (r == 0)
 			break;
-		/* a program maps a library several times in a row */
-		proofs -= ret_stat->st_ino != last;
-		last = ret_stat->st_ino;
+	}
+	/* by what its own mappings say, which is to be proven: it may map another file there meanwhile */
+	if (r < 0 && is_provable(wanted) && find_mapping(proc, 0, wanted, &mapping) == 0) {
+		snprintf(name, sizeof(name), "%" PRIx64 "-%" PRIx64, mapping.start, mapping.end);
+		r = open_link(spaces, fd, name, wanted, true, ret_fd, ret_stat);
 	}
 	closedir(directory);
 	return r;
@@ -168,7 +191,7 @@ static int open_through_process(struct mount_namespace_table *spaces, uint32_t t
 		if (r == 0)
 			return 0;
 	}
-	r = open_link(spaces, proc, "exe", wanted, true, ret_fd, ret_stat);
+	r = open_link(spaces, proc, "exe", wanted, false, ret_fd, ret_stat);
 	if (r < 0)
 		r = open_mapped(spaces, proc, wanted, ret_fd, ret_stat);
 	return r;
