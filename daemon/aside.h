@@ -14,7 +14,7 @@
 #define STACKTAP_ASIDE_H
 
 #include "profile/window.h"
-#include "unwind/late.h"
+#include "resolve/late.h"
 
 /* Much more than an idle thread B needs; names of a large window may take it seconds. */
 enum { ASIDE_WAIT_MS = 10000 };

@@ -11,9 +11,9 @@
 #include "control/netlink.h"
 #include "export/encode.h"
 #include "profile/window.h"
-#include "symbol/symbolizer.h"
-#include "unwind/absent.h"
-#include "unwind/loader.h"
+#include "resolve/symbolizer.h"
+#include "resolve/absent.h"
+#include "resolve/loader.h"
 
 struct pipeline;
 

@@ -18,7 +18,7 @@
 #include "cli/targets.h"
 #include "control/host.h"
 #include "pipeline.h"
-#include "unwind/cache.h"
+#include "resolve/cache.h"
 
 enum {
 	WINDOW_MS = 15000,

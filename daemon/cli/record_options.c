@@ -8,7 +8,7 @@
 #include "cli/filter.h"
 #include "cli/record.h"
 #include "control/event.h"
-#include "unwind/late.h"
+#include "resolve/late.h"
 
 static const char help[] =
 	"usage: stacktap record [OPTION...] [-- COMMAND [ARGUMENT...]]\n\n"

@@ -10,7 +10,7 @@
 #include "base/ini.h"
 #include "base/percent.h"
 #include "control/event.h"
-#include "unwind/late.h"
+#include "resolve/late.h"
 
 enum option_kind {
 	OPTION_STRING,	/* char *, empty: NULL */

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "unwind/absent.h"
+#include "resolve/absent.h"
 
 enum {
 	PAGES = 400,

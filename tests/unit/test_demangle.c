@@ -5,7 +5,7 @@
 #include "base/pool.h"
 #include "base/utf8.h"
 #include "symbol/demangle.h"
-#include "symbol/names.h"
+#include "resolve/names.h"
 
 static const char *demangled(const char *mangled)
 {

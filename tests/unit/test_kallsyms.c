@@ -5,7 +5,7 @@
 
 #include "base/pool.h"
 #include "symbol/kallsyms.h"
-#include "symbol/kernel.h"
+#include "resolve/kernel.h"
 
 #define TEXT UINT64_C(0xffffffff9a200000)	/* where KASLR put it */
 #if defined(__x86_64__)

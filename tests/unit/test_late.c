@@ -17,8 +17,8 @@
 #include "base/pool.h"
 #include "process/files.h"
 #include "process/scan.h"
-#include "symbol/symbolizer.h"
-#include "unwind/late.h"
+#include "resolve/symbolizer.h"
+#include "resolve/late.h"
 #include "unwind/machine.h"
 
 enum {

@@ -6,8 +6,8 @@
 
 #include "base/clock.h"
 #include "base/pool.h"
-#include "symbol/symbolizer.h"
-#include "unwind/loader.h"
+#include "resolve/symbolizer.h"
+#include "resolve/loader.h"
 
 #include <stacktap/unwind_table.h>
 

@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "process/container.h"
 #include "process/namespace.h"
-#include "symbol/opener.h"
+#include "resolve/opener.h"
 
 static struct mount_namespace_table *spaces;
 

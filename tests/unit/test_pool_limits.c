@@ -13,8 +13,8 @@
 #include "base/queue.h"
 #include "process/image.h"
 #include "symbol/facts.h"
-#include "symbol/names.h"
-#include "symbol/symbolizer.h"
+#include "resolve/names.h"
+#include "resolve/symbolizer.h"
 
 enum { NAME_LENGTH = 4095 };
 

@@ -13,9 +13,9 @@
 
 #include "base/clock.h"
 #include "base/pool.h"
-#include "symbol/details.h"
-#include "symbol/objects.h"
-#include "symbol/symbolizer.h"
+#include "resolve/details.h"
+#include "resolve/objects.h"
+#include "resolve/symbolizer.h"
 
 static struct hash_table files = { .pool = POOL_PROCESSES };
 

@@ -6,7 +6,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include "unwind/cache.h"
+#include "resolve/cache.h"
 
 #define MEMORY ((size_t)64 << 20)
 

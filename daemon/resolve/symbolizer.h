@@ -5,8 +5,8 @@
  * POOL_SYMBOLS and POOL_PROCESSES and evicted there; names in use stay until their Locations go,
  * and what does not fit beside them stays without a name, marked so.
  */
-#ifndef STACKTAP_SYMBOL_SYMBOLIZER_H
-#define STACKTAP_SYMBOL_SYMBOLIZER_H
+#ifndef STACKTAP_RESOLVE_SYMBOLIZER_H
+#define STACKTAP_RESOLVE_SYMBOLIZER_H
 
 #include "process/image.h"
 #include "profile/window.h"
@@ -54,4 +54,4 @@ struct symbolizer_stats {
 };
 void symbolizer_stats(const struct symbolizer *symbolizer, struct symbolizer_stats *ret_stats);
 
-#endif /* STACKTAP_SYMBOL_SYMBOLIZER_H */
+#endif /* STACKTAP_RESOLVE_SYMBOLIZER_H */

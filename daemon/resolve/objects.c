@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "symbol/objects.h"
+#include "resolve/objects.h"
 
 #include <string.h>
 
@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "symbol/facts.h"
 #include "symbol/htlhash.h"
-#include "symbol/opener.h"
+#include "resolve/opener.h"
 #include "symbol/vdso.h"
 
 enum {

@@ -10,8 +10,8 @@
  * The directory belongs to this user alone. Its bytes are limited, the least recently used go
  * first. Several processes may use it at once.
  */
-#ifndef STACKTAP_UNWIND_CACHE_H
-#define STACKTAP_UNWIND_CACHE_H
+#ifndef STACKTAP_RESOLVE_CACHE_H
+#define STACKTAP_RESOLVE_CACHE_H
 
 #include "unwind/compile.h"
 
@@ -38,4 +38,4 @@ int cache_compile(struct cache *cache, const struct elf *elf, size_t memory_limi
 
 const struct cache_stats *cache_stats(const struct cache *cache);
 
-#endif /* STACKTAP_UNWIND_CACHE_H */
+#endif /* STACKTAP_RESOLVE_CACHE_H */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "symbol/names.h"
+#include "resolve/names.h"
 
 #include <string.h>
 

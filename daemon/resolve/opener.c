@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "symbol/opener.h"
+#include "resolve/opener.h"
 
 #include <dirent.h>
 #include <fcntl.h>

@@ -7,12 +7,12 @@
  * descriptors by number and idle time (an open file pins its mount), objects by number as soon as
  * nothing but the cache holds them.
  */
-#ifndef STACKTAP_SYMBOL_OBJECTS_H
-#define STACKTAP_SYMBOL_OBJECTS_H
+#ifndef STACKTAP_RESOLVE_OBJECTS_H
+#define STACKTAP_RESOLVE_OBJECTS_H
 
 #include "process/image.h"
 #include "process/namespace.h"
-#include "symbol/names.h"
+#include "resolve/names.h"
 #include "symbol/symtab.h"
 
 enum {
@@ -56,4 +56,4 @@ void objects_trim(struct objects *objects, uint64_t idle_ns);
 const struct objects_stats *objects_stats(const struct objects *objects);
 size_t objects_fd_count(const struct objects *objects);
 
-#endif /* STACKTAP_SYMBOL_OBJECTS_H */
+#endif /* STACKTAP_RESOLVE_OBJECTS_H */

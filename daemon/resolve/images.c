@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "symbol/images.h"
+#include "resolve/images.h"
 
 #include <fcntl.h>
 #include <string.h>
 
-#include "symbol/details.h"
+#include "resolve/details.h"
 
 enum { DRAFTS_MAX = 512 };
 

@@ -7,11 +7,11 @@
  * configuration, and they are relative to _text. Modules' are relative to the start of the module's
  * core section. Where that cannot be known, or the configuration says so, they are zero.
  */
-#ifndef STACKTAP_SYMBOL_KERNEL_H
-#define STACKTAP_SYMBOL_KERNEL_H
+#ifndef STACKTAP_RESOLVE_KERNEL_H
+#define STACKTAP_RESOLVE_KERNEL_H
 
 #include "profile/location.h"
-#include "symbol/names.h"
+#include "resolve/names.h"
 
 struct kernel;
 
@@ -33,4 +33,4 @@ void kernel_refresh(struct kernel *kernel);
 void kernel_resolve(struct kernel *kernel, struct names *names, struct location *location,
 		    bool with_address);
 
-#endif /* STACKTAP_SYMBOL_KERNEL_H */
+#endif /* STACKTAP_RESOLVE_KERNEL_H */

@@ -8,8 +8,8 @@
  * stat(). On overlayfs the inode numbers differ as well, once a file is copied up; there a file is also
  * taken when the kernel shows, for a mapping of it that we make, device and inode of the one wanted.
  */
-#ifndef STACKTAP_SYMBOL_OPENER_H
-#define STACKTAP_SYMBOL_OPENER_H
+#ifndef STACKTAP_RESOLVE_OPENER_H
+#define STACKTAP_RESOLVE_OPENER_H
 
 #include "process/namespace.h"
 
@@ -26,4 +26,4 @@ struct opener_wanted {
 int opener_open(struct mount_namespace_table *spaces, struct mount_namespace *space, uint32_t tgid,
 		const struct opener_wanted *wanted, int *ret_fd, struct stat *ret_stat);
 
-#endif /* STACKTAP_SYMBOL_OPENER_H */
+#endif /* STACKTAP_RESOLVE_OPENER_H */

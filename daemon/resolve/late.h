@@ -7,12 +7,12 @@
  *
  * A stack that goes on beyond the slice ends as the slice did, and is not called complete.
  */
-#ifndef STACKTAP_UNWIND_LATE_H
-#define STACKTAP_UNWIND_LATE_H
+#ifndef STACKTAP_RESOLVE_LATE_H
+#define STACKTAP_RESOLVE_LATE_H
 
 #include "capture/capture.h"
 #include "process/image.h"
-#include "unwind/tables.h"
+#include "resolve/tables.h"
 
 /* by default; most stacks are smaller than the first, and few larger than both */
 enum {
@@ -42,4 +42,4 @@ int late_walk(struct late *late, const struct sample_sections *sections,
 	      const struct mapping_snapshot *mappings, uint64_t time, uint32_t tgid,
 	      struct late_stack *ret_stack);
 
-#endif /* STACKTAP_UNWIND_LATE_H */
+#endif /* STACKTAP_RESOLVE_LATE_H */

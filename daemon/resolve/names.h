@@ -3,8 +3,8 @@
  * Interning of Functions: one for one name, whatever objects it is found in. The table holds a
  * reference of its own to each; those that no Location holds any more go in names_sweep().
  */
-#ifndef STACKTAP_SYMBOL_NAMES_H
-#define STACKTAP_SYMBOL_NAMES_H
+#ifndef STACKTAP_RESOLVE_NAMES_H
+#define STACKTAP_RESOLVE_NAMES_H
 
 #include "profile/location.h"
 
@@ -31,4 +31,4 @@ void names_begin(struct names *names);
 /* Drop what is out of use; returns how many went. */
 size_t names_sweep(struct names *names);
 
-#endif /* STACKTAP_SYMBOL_NAMES_H */
+#endif /* STACKTAP_RESOLVE_NAMES_H */

@@ -6,8 +6,8 @@
  * and the service; the executable is the file it mapped that has its name, so publication waits
  * until files were seen or a window is resolved.
  */
-#ifndef STACKTAP_SYMBOL_IMAGES_H
-#define STACKTAP_SYMBOL_IMAGES_H
+#ifndef STACKTAP_RESOLVE_IMAGES_H
+#define STACKTAP_RESOLVE_IMAGES_H
 
 #include "process/image.h"
 #include "process/namespace.h"
@@ -25,4 +25,4 @@ void images_see_file(struct images *images, const struct image *image,
 /* Publish what still waits, as far as it is known. */
 void images_publish(struct images *images);
 
-#endif /* STACKTAP_SYMBOL_IMAGES_H */
+#endif /* STACKTAP_RESOLVE_IMAGES_H */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "unwind/loader.h"
+#include "resolve/loader.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "unwind/absent.h"
+#include "resolve/absent.h"
 
 #include <fcntl.h>
 #include <inttypes.h>

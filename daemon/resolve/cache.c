@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "unwind/cache.h"
+#include "resolve/cache.h"
 
 #include <dirent.h>
 #include <fcntl.h>

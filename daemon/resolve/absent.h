@@ -7,8 +7,8 @@
  * Memory can be such that reading it takes for ever (userfaultfd, a file of a FUSE server that is
  * the process itself). So a thread of its own reads, which nobody waits for.
  */
-#ifndef STACKTAP_UNWIND_ABSENT_H
-#define STACKTAP_UNWIND_ABSENT_H
+#ifndef STACKTAP_RESOLVE_ABSENT_H
+#define STACKTAP_RESOLVE_ABSENT_H
 
 #include <stdint.h>
 
@@ -30,4 +30,4 @@ void absent_want(struct absent *absent, uint32_t tgid, uint64_t address);
 
 void absent_stats(struct absent *absent, struct absent_stats *ret_stats);
 
-#endif /* STACKTAP_UNWIND_ABSENT_H */
+#endif /* STACKTAP_RESOLVE_ABSENT_H */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "symbol/kernel.h"
+#include "resolve/kernel.h"
 
 #include <inttypes.h>
 #include <limits.h>

@@ -11,13 +11,13 @@
  * tables that no walk has hit for longest go. What a compilation takes is bounded by what
  * POOL_TABLES has left.
  */
-#ifndef STACKTAP_UNWIND_TABLES_H
-#define STACKTAP_UNWIND_TABLES_H
+#ifndef STACKTAP_RESOLVE_TABLES_H
+#define STACKTAP_RESOLVE_TABLES_H
 
 #include <linux/stacktap.h>
 
 #include "process/object.h"
-#include "unwind/cache.h"
+#include "resolve/cache.h"
 
 struct tables;
 
@@ -77,4 +77,4 @@ bool tables_want_lists(struct tables *tables);
 
 const struct tables_stats *tables_stats(const struct tables *tables);
 
-#endif /* STACKTAP_UNWIND_TABLES_H */
+#endif /* STACKTAP_RESOLVE_TABLES_H */

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "symbol/symbolizer.h"
+#include "resolve/symbolizer.h"
 
 #include "base/clock.h"
 #include "base/pool.h"
-#include "symbol/images.h"
-#include "symbol/kernel.h"
-#include "symbol/objects.h"
+#include "resolve/images.h"
+#include "resolve/kernel.h"
+#include "resolve/objects.h"
 
 /* roots and files unused for this long are closed: they pin the mounts of gone containers */
 #define IDLE_NS (120 * NSEC_PER_SEC)

@@ -2,11 +2,11 @@
 /*
  * Thread B's stage of unwinding: loads mapping lists into the module, and the tables that they name.
  */
-#ifndef STACKTAP_UNWIND_LOADER_H
-#define STACKTAP_UNWIND_LOADER_H
+#ifndef STACKTAP_RESOLVE_LOADER_H
+#define STACKTAP_RESOLVE_LOADER_H
 
 #include "process/lists.h"
-#include "unwind/tables.h"
+#include "resolve/tables.h"
 
 struct loader;
 
@@ -30,4 +30,4 @@ bool loader_wants_lists(struct loader *loader);
 
 void loader_stats(const struct loader *loader, struct loader_stats *ret_stats);
 
-#endif /* STACKTAP_UNWIND_LOADER_H */
+#endif /* STACKTAP_RESOLVE_LOADER_H */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "unwind/tables.h"
+#include "resolve/tables.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "unwind/late.h"
+#include "resolve/late.h"
 
 #include <string.h>
 
