@@ -127,6 +127,7 @@ int tables_start(struct pipeline *pipeline)
 	if (!(features & STACKTAP_FEATURE_STACK_SLICE))
 		pipeline->options.slice_bytes = 0;
 	open_cache(pipeline);
+	ops.parser = symbolizer_parser(pipeline->symbolizer);
 	ops.cache = pipeline->table_cache;
 	ops.keep_bytes = pipeline->options.slice_bytes ? KEEP_BYTES : 0;
 	r = loader_new(&ops, &pipeline->loader);

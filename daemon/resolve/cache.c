@@ -7,8 +7,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 
-#include "unwind/key.h"
-#include "unwind/machine.h"
+#include <stacktap/unwind_table.h>
 
 enum {
 	NAME_BYTES = 2 * KEY_BYTES,	/* and a suffix */
@@ -173,9 +172,8 @@ static bool write_all(int fd, const uint8_t *data, size_t size)
 	return true;
 }
 
-/* 0 and the table, -ENOENT when there is no good one. */
-static int get(struct cache *cache, const char *name, uint16_t machine, size_t memory_limit,
-	       void **ret_data, size_t *ret_size)
+static int get(struct cache *cache, const char *name, uint16_t machine, void **ret_data,
+	       size_t *ret_size)
 {
 	_cleanup_close_ int fd = openat(cache->directory, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 	_cleanup_free_ void *data = NULL;
@@ -184,9 +182,6 @@ static int get(struct cache *cache, const char *name, uint16_t machine, size_t m
 
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return -ENOENT;
-	if (S_ISREG(st.st_mode) && (uint64_t)st.st_size > memory_limit &&
-	    (uint64_t)st.st_size <= UNWIND_TABLE_MAX_BYTES)
-		return -ENOMEM;
 	if (S_ISREG(st.st_mode) && st.st_size > 0 && st.st_size <= UNWIND_TABLE_MAX_BYTES) {
 		data = malloc((size_t)st.st_size);
 		if (!data)
@@ -204,7 +199,6 @@ static int get(struct cache *cache, const char *name, uint16_t machine, size_t m
 	return 0;
 }
 
-/* Best effort: a table that cannot be kept is made again some day. */
 static void write_file(struct cache *cache, const char *name, const void *data, size_t size)
 {
 	_cleanup_close_ int fd = -1;
@@ -235,46 +229,32 @@ static void put(struct cache *cache, const char *name, const void *data, size_t 
 	flock(cache->directory, LOCK_UN);
 }
 
-/*
- * The name and the table are made one after the other from a file that its owner can write to in
- * between, and others' processes may have the bytes that the name stands for. So what somebody else
- * owns is compiled each time.
- */
-static bool may_keep(const struct elf *elf)
+static void make_name(const uint8_t key[static KEY_BYTES],
+		      char ret_name[static NAME_BYTES + sizeof(suffix)])
 {
-	struct stat st;
-
-	return elf->fd < 0 ||
-	       (fstat(elf->fd, &st) == 0 && (st.st_uid == 0 || st.st_uid == geteuid()) &&
-		!(st.st_mode & (S_IWGRP | S_IWOTH)));
+	for (size_t i = 0; i < KEY_BYTES; i++)
+		snprintf(ret_name + 2 * i, 3, "%02x", key[i]);
+	memcpy(ret_name + NAME_BYTES, suffix, sizeof(suffix));
 }
 
-int cache_compile(struct cache *cache, const struct elf *elf, size_t memory_limit,
-		  void **ret_data, size_t *ret_size, struct compile_stats *ret_stats)
+int cache_get(struct cache *cache, const uint8_t key[static KEY_BYTES], uint16_t machine,
+	      void **ret_data, size_t *ret_size)
 {
 	char name[NAME_BYTES + sizeof(suffix)];
-	uint8_t key[KEY_BYTES];
 	int r;
 
-	if (!cache)
-		return compile_elf(elf, memory_limit, ret_data, ret_size, ret_stats);
-	r = key_make(elf, key);
-	if (r < 0)
-		return r;
-	for (size_t i = 0; i < KEY_BYTES; i++)
-		snprintf(name + 2 * i, 3, "%02x", key[i]);
-	memcpy(name + NAME_BYTES, suffix, sizeof(suffix));
-	r = get(cache, name, elf->machine, memory_limit, ret_data, ret_size);
-	if (r == 0) {
-		cache->stats.hits++;
-		*ret_stats = (struct compile_stats){ .memory = *ret_size };
-		return 0;
-	}
-	if (r != -ENOENT)
-		return r;
-	cache->stats.misses++;
-	r = compile_elf(elf, memory_limit, ret_data, ret_size, ret_stats);
-	if (r == 0 && may_keep(elf))
-		put(cache, name, *ret_data, *ret_size);
+	make_name(key, name);
+	r = get(cache, name, machine, ret_data, ret_size);
+	cache->stats.hits += r == 0;
+	cache->stats.misses += r == -ENOENT;
 	return r;
+}
+
+void cache_put(struct cache *cache, const uint8_t key[static KEY_BYTES], const void *data,
+	       size_t size)
+{
+	char name[NAME_BYTES + sizeof(suffix)];
+
+	make_name(key, name);
+	put(cache, name, data, size);
 }

@@ -13,7 +13,7 @@
 #ifndef STACKTAP_RESOLVE_CACHE_H
 #define STACKTAP_RESOLVE_CACHE_H
 
-#include "unwind/compile.h"
+#include "unwind/key.h"
 
 enum { CACHE_FILES_MAX = 8192 };
 
@@ -32,9 +32,12 @@ struct cache_stats {
 int cache_open(const char *path, uint64_t limit_bytes, struct cache **ret_cache);
 void cache_close(struct cache *cache);	/* NULL is fine */
 
-/* As compile_elf(), from the cache if it is there; into it if not. NULL: without a cache. */
-int cache_compile(struct cache *cache, const struct elf *elf, size_t memory_limit,
-		  void **ret_data, size_t *ret_size, struct compile_stats *ret_stats);
+/* The table of this name, to be freed; -ENOENT: there is none, or it does not pass the check. */
+int cache_get(struct cache *cache, const uint8_t key[static KEY_BYTES], uint16_t machine,
+	      void **ret_data, size_t *ret_size);
+/* Best effort: a table that cannot be kept is made again some day. */
+void cache_put(struct cache *cache, const uint8_t key[static KEY_BYTES], const void *data,
+	       size_t size);
 
 const struct cache_stats *cache_stats(const struct cache *cache);
 

@@ -6,8 +6,6 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/log.h"
-#include "symbol/facts.h"
-#include "symbol/htlhash.h"
 #include "resolve/opener.h"
 #include "symbol/vdso.h"
 
@@ -15,7 +13,6 @@ enum {
 	RETIRED_MAX = 1024,	/* objects of files that were found after all */
 	SAVED_BYTES = 4 * 1024 * 1024, /* a file this small is read before it becomes unreachable */
 };
-#define READ_LIMIT_NS NSEC_PER_SEC	/* for one file's symbols */
 
 /* object->symbols points here */
 struct entry {
@@ -32,6 +29,7 @@ struct entry {
 struct objects {
 	struct mount_namespace_table *spaces;
 	struct names *names;
+	struct parser *parser;
 	struct hash_table table;	/* entries by identity */
 	struct entry **entries;
 	size_t count, capacity, fd_count;
@@ -108,24 +106,21 @@ static void free_entry(struct objects *objects, struct entry *entry)
 	free(entry);
 }
 
-static void read_symtab(struct objects *objects, struct entry *entry)
+/* Memory may be there the next time, and another parser, unless the file is what it died of. */
+static bool may_pass(int error)
+{
+	return error == -ENOBUFS || error == -EAGAIN || error == -EPIPE || error == -ETIMEDOUT;
+}
+
+static int read_symtab(struct objects *objects, struct entry *entry)
 {
 	const struct symtab_reclaim reclaim = { .make_room = make_room, .ctx = objects };
-	struct elf elf;
-	int r;
+	int r = parser_symtab(objects->parser, entry->object, entry->fd, &reclaim, &entry->symtab);
 
-	r = elf_open(&elf, entry->fd, entry->object->size, clock_monotonic() + READ_LIMIT_NS);
-	if (r == 0) {
-		r = symtab_read(&elf, &reclaim, &entry->symtab);
-		elf_close(&elf);
-	}
-	/* memory may be there the next time */
-	entry->error = r == -ENOBUFS ? 0 : r;
+	entry->error = may_pass(r) ? 0 : r;
 	if (r < 0)
 		log_debug("%s: no symbols: %s", entry->object->path, strerror(-r));
-	else if (entry->symtab->partial)
-		log_debug("%s: some functions will have no names: %s", entry->object->path,
-			  entry->symtab->partial);
+	return r;
 }
 
 /*
@@ -257,8 +252,6 @@ static int add_file(struct objects *objects, const char *path, int fd, const str
 		    struct entry **ret_entry)
 {
 	struct object *object = new_object(objects, OBJECT_FILE, path);
-	enum object_state state = OBJECT_NOT_ELF;
-	struct elf elf;
 	int r;
 
 	if (!object)
@@ -267,20 +260,21 @@ static int add_file(struct objects *objects, const char *path, int fd, const str
 	object->inode = st->st_ino;
 	object->ctime_ns = ctime_ns(st);
 	object->size = (uint64_t)st->st_size;
-	htlhash_file(fd, object->size, object->htlhash);
-	if (elf_open(&elf, fd, object->size, clock_monotonic() + READ_LIMIT_NS) == 0) {
-		if (facts_read(&elf, object) == 0)
-			state = OBJECT_READY;
-		elf_close(&elf);
+	r = parser_facts(objects->parser, object, fd);
+	if (r < 0 && !may_pass(r)) {
+		log_debug("%s: not read: %s", path, strerror(-r));
+		atomic_store_explicit(&object->state, OBJECT_NOT_ELF, memory_order_release);
+		r = 0;
 	}
-	atomic_store_explicit(&object->state, state, memory_order_release);
-	r = add_entry(objects, object, hash_identity(st), ret_entry);
+	if (r == 0)
+		r = add_entry(objects, object, hash_identity(st), ret_entry);
 	if (r < 0) {
 		object_unref(object);
 		return r;
 	}
 	objects->stats.objects++;
-	objects->stats.not_elf += state == OBJECT_NOT_ELF;
+	objects->stats.not_elf +=
+		atomic_load_explicit(&object->state, memory_order_relaxed) == OBJECT_NOT_ELF;
 	return 0;
 }
 
@@ -380,20 +374,20 @@ void objects_see(struct objects *objects, const struct image *image, struct mapp
 }
 
 /* Links come and go and change the ctime; the content is the same if its ends are. */
-static bool is_same_content(const struct object *object, int fd, const struct stat *st)
+static int check_content(struct objects *objects, const struct object *object, int fd,
+			 const struct stat *st)
 {
-	char htlhash[33];
-
 	if (is_identity(object, st))
-		return true;
-	return object->inode == st->st_ino && object->dev == st->st_dev &&
-	       object->size == (uint64_t)st->st_size &&
-	       htlhash_file(fd, object->size, htlhash) == 0 && !strcmp(htlhash, object->htlhash);
+		return 0;
+	if (object->inode != st->st_ino || object->dev != st->st_dev ||
+	    object->size != (uint64_t)st->st_size)
+		return -ESTALE;
+	return parser_is_same(objects->parser, object, fd);
 }
 
 static int reopen(struct objects *objects, struct entry *entry, uint32_t tgid)
 {
-	/* the device is what stat() said, so it is compared in is_same_content() */
+	/* the device is what stat() said, so it is compared in check_content() */
 	const struct opener_wanted wanted = {
 		.inode = entry->object->inode,
 		.path = entry->object->path,
@@ -405,8 +399,9 @@ static int reopen(struct objects *objects, struct entry *entry, uint32_t tgid)
 	r = opener_open(objects->spaces, entry->space, tgid, &wanted, &fd, &st);
 	if (r < 0)
 		return r;
-	if (!is_same_content(entry->object, fd, &st))
-		return -ESTALE;
+	r = check_content(objects, entry->object, fd, &st);
+	if (r < 0)
+		return r;
 	keep_fd(objects, entry, &fd);
 	return 0;
 }
@@ -429,10 +424,11 @@ int objects_symtab(struct objects *objects, struct object *object, uint32_t tgid
 		if (r < 0 && !entry->symtab)
 			return r;
 	}
-	if (!entry->symtab)
-		read_symtab(objects, entry);
-	if (!entry->symtab)
-		return entry->error ?: -ENOBUFS;
+	if (!entry->symtab) {
+		r = read_symtab(objects, entry);
+		if (r < 0)
+			return r;
+	}
 	entry->fd_used = entry->used;
 	*ret_symtab = entry->symtab;
 	*ret_fd = entry->fd;
@@ -495,7 +491,7 @@ void objects_trim(struct objects *objects, uint64_t idle_ns)
 	forget_unused(objects, idle_ns);
 }
 
-int objects_new(struct mount_namespace_table *spaces, struct names *names,
+int objects_new(struct mount_namespace_table *spaces, struct names *names, struct parser *parser,
 		struct objects **ret_objects)
 {
 	struct objects *objects = calloc(1, sizeof(*objects));
@@ -505,6 +501,7 @@ int objects_new(struct mount_namespace_table *spaces, struct names *names,
 	pool_charge_always(POOL_SYMBOLS, sizeof(*objects));
 	objects->spaces = spaces;
 	objects->names = names;
+	objects->parser = parser;
 	objects->table.pool = POOL_SYMBOLS;
 	*ret_objects = objects;
 	return 0;

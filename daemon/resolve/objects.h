@@ -10,6 +10,7 @@
 #ifndef STACKTAP_RESOLVE_OBJECTS_H
 #define STACKTAP_RESOLVE_OBJECTS_H
 
+#include "helper/parser.h"
 #include "process/image.h"
 #include "process/namespace.h"
 #include "resolve/names.h"
@@ -26,8 +27,8 @@ struct objects_stats {
 	uint64_t objects, gone, not_elf, evicted;
 };
 
-/* @spaces and @names are borrowed; names are swept to make room. */
-int objects_new(struct mount_namespace_table *spaces, struct names *names,
+/* All are borrowed; names are swept to make room. */
+int objects_new(struct mount_namespace_table *spaces, struct names *names, struct parser *parser,
 		struct objects **ret_objects);
 void objects_free(struct objects *objects);
 

@@ -16,6 +16,7 @@ struct symbolizer {
 	struct symbolizer_options options;
 	struct mount_namespace_table *spaces;
 	struct names *names;
+	struct parser *parser;
 	struct objects *objects;
 	struct images *images;
 	struct kernel *kernel;
@@ -35,7 +36,10 @@ int symbolizer_new(const struct symbolizer_options *options, struct symbolizer *
 	if (r == 0)
 		r = names_new(&symbolizer->names);
 	if (r == 0)
-		r = objects_new(symbolizer->spaces, symbolizer->names, &symbolizer->objects);
+		r = parser_new(&symbolizer->parser);
+	if (r == 0)
+		r = objects_new(symbolizer->spaces, symbolizer->names, symbolizer->parser,
+				&symbolizer->objects);
 	if (r == 0)
 		r = images_new(symbolizer->spaces, options->with_command_line,
 			       &symbolizer->images);
@@ -56,6 +60,7 @@ void symbolizer_free(struct symbolizer *symbolizer)
 	kernel_free(symbolizer->kernel);
 	images_free(symbolizer->images);
 	objects_free(symbolizer->objects);
+	parser_free(symbolizer->parser);
 	names_free(symbolizer->names);
 	mount_namespace_table_free(symbolizer->spaces);
 	free(symbolizer);
@@ -78,6 +83,11 @@ int symbolizer_open(struct symbolizer *symbolizer, struct object *object, uint32
 		    int *ret_fd)
 {
 	return objects_fd(symbolizer->objects, object, tgid, ret_fd);
+}
+
+struct parser *symbolizer_parser(struct symbolizer *symbolizer)
+{
+	return symbolizer->parser;
 }
 
 struct mapped_file *symbolizer_kernel(struct symbolizer *symbolizer)
@@ -153,23 +163,29 @@ static int compare_locations(const void *a, const void *b)
 	return (x->address > y->address) - (x->address < y->address);
 }
 
+static int set_name(struct symbolizer *symbolizer, struct location *location, const char *name,
+		    size_t *budget)
+{
+	struct function *function;
+	int r = names_get(symbolizer->names, name, budget, &function);
+
+	return r < 0 ? r : location_set_function(location, function);
+}
+
 static void name_location(struct symbolizer *symbolizer, struct location *location,
 			  const struct symtab *symtab, int fd, size_t *budget)
 {
 	const struct symbol *symbol;
 	char name[SYMTAB_NAME_MAX];
-	struct function *function;
 	int r;
 
 	symbol = symtab_find(symtab, location->address - location->is_return);
 	if (!symbol || (fd < 0 && symtab_needs_file(symtab, symbol)) ||
-	    symtab_name(symtab, symbol, fd, name) < 0)
+	    parser_name(symbolizer->parser, location->object, fd, symtab, symbol, name) < 0)
 		return;
-	r = names_get(symbolizer->names, name, budget, &function);
+	r = set_name(symbolizer, location, name, budget);
 	if (r == -ENOBUFS && objects_make_room(symbolizer->objects, ROOM_BYTES, location->object))
-		r = names_get(symbolizer->names, name, budget, &function);
-	if (r == 0)
-		r = location_set_function(location, function);
+		r = set_name(symbolizer, location, name, budget);
 	location->is_refused = r < 0;
 }
 
@@ -272,7 +288,7 @@ void symbolizer_resolve(struct symbolizer *symbolizer, struct window *window)
 	leave_headroom(symbolizer);
 }
 
-void symbolizer_stats(const struct symbolizer *symbolizer, struct symbolizer_stats *ret_stats)
+void symbolizer_stats(struct symbolizer *symbolizer, struct symbolizer_stats *ret_stats)
 {
 	const struct objects_stats *objects = objects_stats(symbolizer->objects);
 
@@ -285,4 +301,5 @@ void symbolizer_stats(const struct symbolizer *symbolizer, struct symbolizer_sta
 		.names_refused = symbolizer->refused,
 		.evicted = objects->evicted,
 	};
+	parser_stats(symbolizer->parser, &ret_stats->parser);
 }

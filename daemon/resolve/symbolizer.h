@@ -8,6 +8,7 @@
 #ifndef STACKTAP_RESOLVE_SYMBOLIZER_H
 #define STACKTAP_RESOLVE_SYMBOLIZER_H
 
+#include "helper/parser.h"
 #include "process/image.h"
 #include "profile/window.h"
 
@@ -36,6 +37,9 @@ void symbolizer_see_file(struct symbolizer *symbolizer, struct image *image,
 int symbolizer_open(struct symbolizer *symbolizer, struct object *object, uint32_t tgid,
 		    int *ret_fd);
 
+/* What reads files; for the same thread. */
+struct parser *symbolizer_parser(struct symbolizer *symbolizer);
+
 /*
  * What all kernel Locations are in, for aggregator_set_kernel(); modules are told apart when
  * Locations are resolved. A new reference; may be asked for before any thread starts.
@@ -51,7 +55,8 @@ struct symbolizer_stats {
 	uint64_t objects, objects_gone, objects_not_elf;
 	uint64_t lookups, named, evicted;
 	uint64_t names_refused;		/* Locations that have one but no memory for it */
+	struct parser_stats parser;
 };
-void symbolizer_stats(const struct symbolizer *symbolizer, struct symbolizer_stats *ret_stats);
+void symbolizer_stats(struct symbolizer *symbolizer, struct symbolizer_stats *ret_stats);
 
 #endif /* STACKTAP_RESOLVE_SYMBOLIZER_H */

@@ -13,7 +13,6 @@
 
 #include <stacktap/unwind_table.h>
 
-#define COMPILE_LIMIT_NS (10 * NSEC_PER_SEC)	/* for one file */
 #define CREDIT_NS (30 * NSEC_PER_SEC)		/* for all files, saved up at most */
 #define RETRY_NS (5 * NSEC_PER_SEC)		/* after a failure that may pass; doubled each time */
 #define RETRY_LISTS_NS (30 * NSEC_PER_SEC)	/* between two times that lists are made for retries */
@@ -26,6 +25,7 @@ enum {
 	ENTRIES_MAX = 16384,
 	EVICT_PART = 8,			/* at least this part of what the session holds */
 	HELD_MAX = 16384,		/* tables looked at for one that can go */
+	VDSO_MEMORY = 8 << 20,		/* to compile what has a few pages */
 };
 
 struct entry {
@@ -58,8 +58,9 @@ struct tables {
 
 /* A compiled table on its way to the module. */
 struct compiled {
-	void *data;
-	size_t bytes, memory;
+	const void *data;
+	size_t bytes;
+	bool is_mapped;		/* the parser's: else from malloc() */
 	uint64_t rows;
 };
 
@@ -340,82 +341,119 @@ void tables_forget(struct tables *tables, uint64_t id)
 	}
 }
 
-static int open_elf(struct tables *tables, struct object *object, uint32_t tgid, struct elf *elf)
+static void let_go(struct compiled *compiled)
 {
+	if (!compiled->data)
+		return;
+	pool_uncharge(POOL_TABLES, compiled->bytes);
+	if (compiled->is_mapped)
+		parser_unmap(compiled->data, compiled->bytes);
+	else
+		free((void *)(uintptr_t)compiled->data);
+	compiled->data = NULL;
+}
+
+/* The kernel's own bytes, in our memory as in everybody's. */
+static int compile_vdso(struct compiled *ret_compiled)
+{
+	struct compile_stats stats;
 	const void *image;
+	struct elf elf;
 	size_t size;
+	void *data;
+	int r;
+
+	r = vdso_image(&image, &size) ?: elf_open_memory(&elf, image, size);
+	if (r < 0)
+		return r;
+	r = compile_elf(&elf, VDSO_MEMORY, &data, &ret_compiled->bytes, &stats);
+	elf_close(&elf);
+	if (!r)
+		ret_compiled->data = data;
+	return r;
+}
+
+/* From the cache if it is there; into it if not. */
+static int compile_file(struct tables *tables, struct object *object, uint32_t tgid,
+			struct compiled *ret_compiled)
+{
+	struct compile_stats stats;
+	uint8_t key[KEY_BYTES];
+	uint16_t machine;
+	void *data;
 	int fd, r;
 
-	if (object->kind == OBJECT_VDSO) {
-		r = vdso_image(&image, &size);
-		return r < 0 ? r : elf_open_memory(elf, image, size);
-	}
 	r = tables->ops.open(tables->ops.ctx, object, tgid, &fd);
 	if (r < 0)
 		return r;
-	return elf_open(elf, fd, object->size, clock_monotonic() + COMPILE_LIMIT_NS);
-}
-
-static int compile_now(struct tables *tables, struct object *object, uint32_t tgid,
-		       struct compiled *ret_compiled)
-{
-	const struct pool *pool = pool_get(POOL_TABLES);
-	size_t used = atomic_load_explicit(&pool->used, memory_order_relaxed);
-	struct compile_stats stats = { 0 };
-	struct unwind_table table;
-	uint64_t began = tables->ops.now();
-	struct elf elf;
-	int r;
-
-	r = open_elf(tables, object, tgid, &elf);
-	if (r < 0)
-		return r;
-	r = cache_compile(tables->ops.cache, &elf, pool->limit - min_of(used, pool->limit),
-			  &ret_compiled->data, &ret_compiled->bytes, &stats);
-	elf_close(&elf);
-	tables->credited = tables->ops.now();
-	tables->stats.compile_ns += tables->credited - began;
-	tables->credit -= min_of(tables->credit, tables->credited - began);
-	if (r < 0)
-		return r;
-	if (!pool_charge(POOL_TABLES, stats.memory)) {
-		free(ret_compiled->data);
-		ret_compiled->data = NULL;
-		return -ENOMEM;
+	if (tables->ops.cache) {
+		r = parser_key(tables->ops.parser, object, fd, key, &machine);
+		if (r < 0)
+			return r;
+		r = cache_get(tables->ops.cache, key, machine, &data, &ret_compiled->bytes);
+		ret_compiled->data = r < 0 ? NULL : data;
+		if (r != -ENOENT)
+			return r;
 	}
-	ret_compiled->memory = stats.memory;
-	if (unwind_table_check(ret_compiled->data, ret_compiled->bytes, &table) == 0)
-		ret_compiled->rows = table.row_count;
+	r = parser_table(tables->ops.parser, object, tables->ops.cache ? -1 : fd,
+			 &ret_compiled->data, &ret_compiled->bytes, &stats);
+	if (r < 0)
+		return r;
+	ret_compiled->is_mapped = true;
+	if (tables->ops.cache)
+		cache_put(tables->ops.cache, key, ret_compiled->data, ret_compiled->bytes);
 	return 0;
 }
 
 static int compile(struct tables *tables, struct object *object, uint32_t tgid,
 		   struct compiled *ret_compiled)
 {
-	uint64_t kept = tables->stats.kept;
-	int r = compile_now(tables, object, tgid, ret_compiled);
+	uint64_t began = tables->ops.now();
+	struct unwind_table table;
+	int r;
 
-	if (r != -ENOMEM)
+	*ret_compiled = (struct compiled){ 0 };
+	r = object->kind == OBJECT_VDSO ? compile_vdso(ret_compiled) :
+					  compile_file(tables, object, tgid, ret_compiled);
+	tables->credited = tables->ops.now();
+	tables->stats.compile_ns += tables->credited - began;
+	tables->credit -= min_of(tables->credit, tables->credited - began);
+	if (r < 0)
 		return r;
-	/* what is kept may be what is in the way */
-	unkeep_until(tables, tables->ops.keep_bytes);
-	return tables->stats.kept < kept ? compile_now(tables, object, tgid, ret_compiled) : r;
+	/* a passing copy of what the parser was granted: one at a time, and the module takes it */
+	pool_charge_always(POOL_TABLES, ret_compiled->bytes);
+	r = unwind_table_check(ret_compiled->data, ret_compiled->bytes, &table);
+	if (r < 0) {
+		let_go(ret_compiled);
+		return r;
+	}
+	ret_compiled->rows = table.row_count;
+	return 0;
 }
 
 /* The end of a compilation: its bytes stay here, or go. */
 static void keep(struct tables *tables, struct entry *entry, struct compiled *compiled)
 {
-	if (!entry->data && compiled->bytes <= tables->ops.keep_bytes &&
-	    unwind_table_check(compiled->data, compiled->bytes, &entry->view) == 0 &&
-	    unkeep_until(tables, compiled->bytes) && pool_charge(POOL_TABLES, compiled->bytes)) {
-		entry->data = steal_ptr(compiled->data);
-		entry->size_kept = compiled->bytes;
-		TAILQ_INSERT_TAIL(&tables->kept, entry, kept);
-		tables->stats.kept++;
-		tables->stats.kept_bytes += entry->size_kept;
+	const size_t bytes = compiled->bytes;
+	void *data = NULL;
+
+	if (!entry->data && bytes <= tables->ops.keep_bytes && unkeep_until(tables, bytes) &&
+	    pool_charge(POOL_TABLES, bytes)) {
+		data = malloc(bytes);
+		if (data)
+			memcpy(data, compiled->data, bytes);
+		if (data && unwind_table_check(data, bytes, &entry->view) == 0) {
+			entry->data = data;
+			entry->size_kept = bytes;
+			TAILQ_INSERT_TAIL(&tables->kept, entry, kept);
+			tables->stats.kept++;
+			tables->stats.kept_bytes += bytes;
+		} else {
+			free(data);
+			pool_uncharge(POOL_TABLES, bytes);
+		}
 	}
-	free(compiled->data);
-	pool_uncharge(POOL_TABLES, compiled->memory);
+	let_go(compiled);
 }
 
 static int load(struct tables *tables, struct entry *entry, const struct compiled *compiled)
@@ -452,7 +490,8 @@ static bool is_full(int error)
 /* Not of the file's own making. */
 static bool may_pass(int error)
 {
-	static const int errors[] = { ENOENT, ESTALE, ESRCH, EMFILE, ENFILE, ENOMEM, ETIME, EIO, EINTR };
+	static const int errors[] = { ENOENT, ESTALE, ESRCH, EMFILE, ENFILE, ENOMEM, ETIME, EIO, EINTR,
+				      EAGAIN, EPIPE, ETIMEDOUT };
 
 	for (size_t i = 0; i < ARRAY_SIZE(errors); i++)
 		if (error == -errors[i])
@@ -542,7 +581,9 @@ const struct unwind_table *tables_view(struct tables *tables, struct object *obj
 	if (!entry)
 		return NULL;
 	/* the module has it, we do not any more */
-	if (!entry->data && entry->table_id && compile(tables, object, tgid, &compiled) == 0)
+	if (!entry->data && entry->table_id && has_credit(tables) &&
+	    entry->bytes <= tables->ops.keep_bytes &&
+	    compile(tables, object, tgid, &compiled) == 0)
 		keep(tables, entry, &compiled);
 	if (!entry->data)
 		return NULL;

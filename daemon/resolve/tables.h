@@ -8,14 +8,15 @@
  * What cannot be compiled is remembered as well, and what was dropped is left alone for a while.
  * Compiling takes at most a quarter of the time in the long run, and 30 seconds in one go. The
  * number of entries is bounded, the least recently named goes first; when the module has no room the
- * tables that no walk has hit for longest go. What a compilation takes is bounded by what
- * POOL_TABLES has left.
+ * tables that no walk has hit for longest go. The parser compiles; what it hands over is charged to
+ * POOL_TABLES until the module has it.
  */
 #ifndef STACKTAP_RESOLVE_TABLES_H
 #define STACKTAP_RESOLVE_TABLES_H
 
 #include <linux/stacktap.h>
 
+#include "helper/parser.h"
 #include "process/object.h"
 #include "resolve/cache.h"
 
@@ -32,6 +33,7 @@ struct tables_ops {
 			  int (*each)(void *each_ctx, uint64_t id, uint64_t bytes, uint64_t hit),
 			  void *each_ctx);
 	uint64_t (*now)(void);	/* CLOCK_MONOTONIC ns */
+	struct parser *parser;	/* compiles them */
 	struct cache *cache;	/* of compiled tables on disk; NULL: none */
 	size_t keep_bytes;	/* of tables kept here */
 	void *ctx;

@@ -12,21 +12,19 @@
 #define HOST_DATA ELFDATA2MSB
 #endif
 
+#define BLOCK_BYTES ((size_t)64 << 10)
+
+enum { BLOCKS_MAX = 1 << 18 };	/* a file of 16 GiB */
+
 static bool is_late(const struct elf *elf)
 {
 	return elf->deadline && clock_monotonic() > elf->deadline;
 }
 
-int elf_read(const struct elf *elf, uint64_t offset, void *ret_buffer, size_t size)
+static int read_file(const struct elf *elf, uint64_t offset, void *ret_buffer, size_t size)
 {
 	size_t done = 0;
 
-	if (offset > elf->size || size > elf->size - offset)
-		return -ENODATA;
-	if (elf->fd < 0) {
-		memcpy(ret_buffer, elf->memory + offset, size);
-		return 0;
-	}
 	if (is_late(elf))
 		return -ETIME;
 	while (done < size) {
@@ -41,6 +39,60 @@ int elf_read(const struct elf *elf, uint64_t offset, void *ret_buffer, size_t si
 			return -ENODATA;
 		done += (size_t)n;
 	}
+	return 0;
+}
+
+/* Block @i of a snapshot, read when it is first asked for. */
+static int get_block(struct elf *elf, size_t i, const uint8_t **ret_block)
+{
+	const uint64_t offset = (uint64_t)i * BLOCK_BYTES;
+	_cleanup_free_ uint8_t *block = NULL;
+	int r;
+
+	if (!elf->blocks[i]) {
+		if (!elf->blocks_left)
+			return -EFBIG;
+		block = malloc(BLOCK_BYTES);
+		if (!block)
+			return -ENOMEM;
+		r = read_file(elf, offset, block,
+			      (size_t)min_of(elf->size - offset, (uint64_t)BLOCK_BYTES));
+		if (r < 0)
+			return r;
+		elf->blocks_left--;
+		elf->blocks[i] = steal_ptr(block);
+	}
+	*ret_block = elf->blocks[i];
+	return 0;
+}
+
+/* What is kept of the file is no part of what a reader sees change. */
+static int read_snapshot(const struct elf *elf, uint64_t offset, uint8_t *ret_buffer, size_t size)
+{
+	while (size) {
+		const size_t at = offset % BLOCK_BYTES, part = min_of(size, BLOCK_BYTES - at);
+		const uint8_t *block;
+		int r = get_block((struct elf *)(uintptr_t)elf, offset / BLOCK_BYTES, &block);
+
+		if (r < 0)
+			return r;
+		memcpy(ret_buffer, block + at, part);
+		ret_buffer += part;
+		offset += part;
+		size -= part;
+	}
+	return 0;
+}
+
+int elf_read(const struct elf *elf, uint64_t offset, void *ret_buffer, size_t size)
+{
+	if (offset > elf->size || size > elf->size - offset)
+		return -ENODATA;
+	if (elf->blocks)
+		return read_snapshot(elf, offset, ret_buffer, size);
+	if (elf->fd >= 0)
+		return read_file(elf, offset, ret_buffer, size);
+	memcpy(ret_buffer, elf->memory + offset, size);
 	return 0;
 }
 
@@ -220,8 +272,24 @@ int elf_open_memory(struct elf *elf, const void *memory, size_t size)
 	return open_common(elf);
 }
 
+int elf_open_snapshot(struct elf *elf, int fd, uint64_t size, uint64_t deadline)
+{
+	*elf = (struct elf){
+		.fd = fd, .size = size, .deadline = deadline,
+		.block_count = (size_t)(size / BLOCK_BYTES + 1),
+		.blocks_left = ELF_SNAPSHOT_BYTES / BLOCK_BYTES,
+	};
+	if (size / BLOCK_BYTES >= BLOCKS_MAX)
+		return -EFBIG;
+	elf->blocks = calloc(elf->block_count, sizeof(*elf->blocks));
+	return elf->blocks ? open_common(elf) : -ENOMEM;
+}
+
 void elf_close(struct elf *elf)
 {
+	for (size_t i = 0; elf->blocks && i < elf->block_count; i++)
+		free(elf->blocks[i]);
+	free(elf->blocks);
 	free(elf->phdrs);
 	free(elf->shdrs);
 	free(elf->section_names);

@@ -19,11 +19,14 @@ enum {
 	ELF_SHDRS_MAX = 16384,		/* -ffunction-sections survives in no linked file */
 	ELF_NOTES_MAX = 64 * 1024,
 	ELF_NAMES_MAX = 512 * 1024,	/* of sections */
+	ELF_SNAPSHOT_BYTES = 160 << 20,	/* of a file that are kept, see elf_open_snapshot() */
 };
 
 struct elf {
 	int fd;				/* borrowed; -1: in memory */
 	const uint8_t *memory;
+	uint8_t **blocks;		/* read so far, by their place in the file; NULL: not kept */
+	size_t block_count, blocks_left;
 	uint64_t size;
 	uint64_t deadline;		/* CLOCK_MONOTONIC ns, then reads fail: -ETIME; 0: none */
 	bool is_64;
@@ -38,6 +41,11 @@ struct elf {
 /* -ENOEXEC: not an ELF file, or a broken one. Section headers that are broken count as absent. */
 int elf_open(struct elf *elf, int fd, uint64_t size, uint64_t deadline);
 int elf_open_memory(struct elf *elf, const void *memory, size_t size);
+/*
+ * The same bytes for every reader of the same place: what is read is kept until elf_close(), whatever
+ * becomes of the file. Beyond ELF_SNAPSHOT_BYTES reads fail, -EFBIG.
+ */
+int elf_open_snapshot(struct elf *elf, int fd, uint64_t size, uint64_t deadline);
 void elf_close(struct elf *elf);
 
 /* All of [@offset, @offset + @size), or -ENODATA when the file ends before. */

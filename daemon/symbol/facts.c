@@ -1,16 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "symbol/facts.h"
 
-int facts_read(const struct elf *elf, struct object *object)
+int facts_set_segments(struct object *object, struct object_segment *segments, size_t count)
 {
 	const struct object_segment *first, *last;
-	struct object_segment *segments;
-	size_t count;
-	int r;
+	int r = object_set_segments(object, segments, count);
 
-	r = elf_segments(elf, &segments, &count);
-	if (r == 0)
-		r = object_set_segments(object, segments, count);
 	if (r < 0)
 		return r;
 	first = &object->segments[0];
@@ -18,6 +13,19 @@ int facts_read(const struct elf *elf, struct object *object)
 	object->address_start = first->vaddr;
 	object->address_limit = last->vaddr + last->size;
 	object->file_offset = first->offset;
-	elf_build_id(elf, object->build_id);
 	return 0;
+}
+
+int facts_read(const struct elf *elf, struct object *object)
+{
+	struct object_segment *segments;
+	size_t count;
+	int r;
+
+	r = elf_segments(elf, &segments, &count);
+	if (r == 0)
+		r = facts_set_segments(object, segments, count);
+	if (r == 0)
+		elf_build_id(elf, object->build_id);
+	return r;
 }

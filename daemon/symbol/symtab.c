@@ -480,30 +480,23 @@ const struct symbol *symtab_find(const struct symtab *symtab, uint64_t address)
 	return NULL;
 }
 
-int symtab_name(const struct symtab *symtab, const struct symbol *symbol, int fd,
+int symtab_trim(char *name)
+{
+	char *version = strchr(name, '@');
+
+	if (version && version != name)
+		*version = '\0';
+	return name[0] ? 0 : -ENODATA;
+}
+
+int symtab_name(const struct symtab *symtab, const struct symbol *symbol,
 		char ret_name[static SYMTAB_NAME_MAX])
 {
-	size_t room;
-	ssize_t n;
-	char *version;
-
 	if (symbol->name & SYMBOL_PLT) {
 		snprintf(ret_name, SYMTAB_NAME_MAX, "%s",
 			 symtab->plt_names + (symbol->name & ~SYMBOL_PLT));
 		return 0;
 	}
-	if (symtab->names) {
-		snprintf(ret_name, SYMTAB_NAME_MAX, "%s", symtab->names + symbol->name);
-	} else {
-		room = min_of(symtab->names_bytes - symbol->name, (uint64_t)SYMTAB_NAME_MAX - 1);
-		n = pread(fd, ret_name, room, (off_t)(symtab->names_offset + symbol->name));
-		if (n < 0)
-			return -errno;
-		ret_name[n] = '\0';
-	}
-	/* "memcpy@@GLIBC_2.14" */
-	version = strchr(ret_name, '@');
-	if (version && version != ret_name)
-		*version = '\0';
-	return ret_name[0] ? 0 : -ENODATA;
+	snprintf(ret_name, SYMTAB_NAME_MAX, "%s", symtab->names + symbol->name);
+	return symtab_trim(ret_name);
 }

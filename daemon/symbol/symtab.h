@@ -67,8 +67,10 @@ static inline bool symtab_needs_file(const struct symtab *symtab, const struct s
 	return !symtab->names && !(symbol->name & SYMBOL_PLT);
 }
 
-/* The name as the file has it. @fd may be -1 when symtab_needs_file() is false. */
-int symtab_name(const struct symtab *symtab, const struct symbol *symbol, int fd,
+/* The name as the file has it, without a version; only if symtab_needs_file() is false. */
+int symtab_name(const struct symtab *symtab, const struct symbol *symbol,
 		char ret_name[static SYMTAB_NAME_MAX]);
+/* "memcpy@@GLIBC_2.14" is memcpy; -ENODATA: nothing is left. */
+int symtab_trim(char *name);
 
 #endif /* STACKTAP_SYMBOL_SYMTAB_H */

@@ -250,7 +250,7 @@ static void use(const uint8_t *data, size_t size)
 
 				symtab_find(symtab, at);
 				symtab_find(symtab, at + 1);
-				symtab_name(symtab, &symtab->symbols[i], -1, name);
+				symtab_name(symtab, &symtab->symbols[i], name);
 			}
 			symtab_free(symtab);
 		}

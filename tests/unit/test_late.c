@@ -131,7 +131,7 @@ static void map_all(void)
 static int setup_with(size_t keep_bytes)
 {
 	const struct symbolizer_options options = { .sysroot = "" };
-	const struct tables_ops ops = {
+	struct tables_ops ops = {
 		.request = request,
 		.open = open_object,
 		.each_table = each_table,
@@ -140,8 +140,10 @@ static int setup_with(size_t keep_bytes)
 	};
 
 	image = image_new(NULL, (uint32_t)getpid(), 0, "test");
-	if (!image || symbolizer_new(&options, &symbolizer) || tables_new(&ops, &tables) ||
-	    late_new(tables, FRAMES_MAX, &late))
+	if (!image || symbolizer_new(&options, &symbolizer))
+		return -ENOMEM;
+	ops.parser = symbolizer_parser(symbolizer);
+	if (tables_new(&ops, &tables) || late_new(tables, FRAMES_MAX, &late))
 		return -ENOMEM;
 	symbolizer_see_image(symbolizer, image, NULL);
 	map_all();

@@ -157,7 +157,7 @@ static uint64_t now(void)
 static int setup(void **state _unused_)
 {
 	const struct symbolizer_options options = { .sysroot = "" };
-	const struct tables_ops ops = {
+	struct tables_ops ops = {
 		.request = request,
 		.open = open_object,
 		.each_table = each_table,
@@ -166,8 +166,10 @@ static int setup(void **state _unused_)
 
 	session = (struct session){ .limit = 1 << 20, .now = NSEC_PER_SEC };
 	image = image_new(NULL, PID, 0, "program");
-	return (image ? 0 : -ENOMEM) ?: symbolizer_new(&options, &symbolizer) ?:
-	       loader_new(&ops, &loader);
+	if (!image || symbolizer_new(&options, &symbolizer))
+		return -ENOMEM;
+	ops.parser = symbolizer_parser(symbolizer);
+	return loader_new(&ops, &loader);
 }
 
 static int teardown(void **state _unused_)

@@ -514,13 +514,15 @@ static void descriptors_are_bounded_and_deleted_names_saved(void **state)
 	const struct symtab *symtab;
 	struct mapped_file *first = NULL, *file;
 	struct objects *objects;
+	struct parser *parser;
 	struct names *names;
 	int fd;
 
 	(void)state;
 	assert_int_equal(mount_namespace_table_new("", &spaces), 0);
 	assert_int_equal(names_new(&names), 0);
-	assert_int_equal(objects_new(spaces, names, &objects), 0);
+	assert_int_equal(parser_new(&parser), 0);
+	assert_int_equal(objects_new(spaces, names, parser, &objects), 0);
 	fixture_run("mkdir many && for i in $(seq %d); do cp runner many/$i; done", COUNT);
 	for (int i = 1; i <= COUNT; i++) {
 		char name[32];
@@ -548,6 +550,7 @@ static void descriptors_are_bounded_and_deleted_names_saved(void **state)
 	mapped_file_unref(first);
 	image_unref(image);
 	objects_free(objects);
+	parser_free(parser);
 	names_free(names);
 	mount_namespace_table_free(spaces);
 }
@@ -559,13 +562,15 @@ static void a_file_is_opened_again_only_if_it_is_the_same(void **state)
 	const struct symtab *symtab;
 	struct mapped_file *kept, *changed;
 	struct objects *objects;
+	struct parser *parser;
 	struct names *names;
 	int fd;
 
 	(void)state;
 	assert_int_equal(mount_namespace_table_new("", &spaces), 0);
 	assert_int_equal(names_new(&names), 0);
-	assert_int_equal(objects_new(spaces, names, &objects), 0);
+	assert_int_equal(parser_new(&parser), 0);
+	assert_int_equal(objects_new(spaces, names, parser, &objects), 0);
 	fixture_run("cp runner again1 && cp runner again2");
 	kept = file_of(fixture_path("again1"));
 	changed = file_of(fixture_path("again2"));
@@ -585,6 +590,7 @@ static void a_file_is_opened_again_only_if_it_is_the_same(void **state)
 	mapped_file_unref(changed);
 	image_unref(image);
 	objects_free(objects);
+	parser_free(parser);
 	names_free(names);
 	mount_namespace_table_free(spaces);
 }

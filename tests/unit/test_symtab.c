@@ -66,7 +66,13 @@ static const char *name_at(const struct opened *opened, uint64_t address)
 
 	if (!symbol)
 		return "";
-	assert_int_equal(symtab_name(opened->symtab, symbol, opened->fd, name), 0);
+	if (!symtab_needs_file(opened->symtab, symbol)) {
+		assert_int_equal(symtab_name(opened->symtab, symbol, name), 0);
+		return name;
+	}
+	assert_true(pread(opened->fd, name, sizeof(name) - 1,
+			  (off_t)(opened->symtab->names_offset + symbol->name)) > 0);
+	assert_int_equal(symtab_trim(name), 0);
 	return name;
 }
 

@@ -1,0 +1,392 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "helper/helper.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "helper/serve.h"
+
+enum {
+	HELLO_MS = 20000,	/* a loaded host takes long to start a program */
+	REAP_MS = 200,		/* a killed process that is not in the kernel's hands ends sooner */
+	REAP_STEP_MS = 5,
+	PAUSE_FIRST_MS = 100,	/* between a death and the next start, doubled by each in a row */
+	PAUSE_MAX_MS = 10000,
+	WAIT_MAX_MS = 500,	/* of such a pause is waited for */
+};
+
+struct helper {
+	enum helper_kind kind;
+	pid_t pid;		/* 0: none runs */
+	int socket;
+	bool is_ready;		/* it has said hello */
+	pid_t abandoned[HELPER_ABANDONED_MAX];
+	uint64_t start_at;	/* CLOCK_MONOTONIC ns, not before */
+	unsigned int pause_ms;
+	bool has_warned;
+	struct helper_stats stats;
+};
+
+/* Of the environment, which may hold passwords, only what the program itself needs to run. */
+static bool is_passed_on(const char *variable)
+{
+	static const char *const names[] = { "LD_LIBRARY_PATH=", "ASAN_OPTIONS=", "LSAN_OPTIONS=",
+					     "UBSAN_OPTIONS=", "TSAN_OPTIONS=" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (!strncmp(variable, names[i], strlen(names[i])))
+			return true;
+	return false;
+}
+
+static int spawn(struct helper *helper, int socket)
+{
+	char *argv[] = { (char *)(uintptr_t)serve_name(helper->kind), NULL };
+	char *environment[8] = { NULL };
+	posix_spawn_file_actions_t actions;
+	posix_spawnattr_t attributes;
+	sigset_t all;
+	size_t count = 0;
+	int r;
+
+	for (char **variable = environ; *variable && count + 1 < ARRAY_SIZE(environment); variable++)
+		if (is_passed_on(*variable))
+			environment[count++] = *variable;
+	/*
+	 * Signals to our group or our control group are for us: we still have questions then, and it ends when
+	 * its socket does.
+	 */
+	sigfillset(&all);
+	posix_spawnattr_init(&attributes);
+	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
+	posix_spawnattr_setsigmask(&attributes, &all);
+	posix_spawnattr_setpgroup(&attributes, 0);
+	posix_spawn_file_actions_init(&actions);
+	r = posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0) ?:
+	    posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO) ?:
+	    posix_spawn_file_actions_adddup2(&actions, socket, HELPER_FD) ?:
+	    posix_spawn_file_actions_addclosefrom_np(&actions, HELPER_FD + 1) ?:
+	    posix_spawn(&helper->pid, "/proc/self/exe", &actions, &attributes, argv, environment);
+	posix_spawn_file_actions_destroy(&actions);
+	posix_spawnattr_destroy(&attributes);
+	if (r)
+		helper->pid = 0;
+	return -r;
+}
+
+/* True when it is gone, or was never ours to wait for. */
+static bool has_ended(pid_t pid, int *ret_status)
+{
+	pid_t r = waitpid(pid, ret_status, WNOHANG);
+
+	return r == pid || (r < 0 && errno == ECHILD);
+}
+
+static unsigned int reap_abandoned(struct helper *helper)
+{
+	unsigned int count = 0;
+	int status;
+
+	for (size_t i = 0; i < HELPER_ABANDONED_MAX; i++) {
+		if (helper->abandoned[i] && has_ended(helper->abandoned[i], &status))
+			helper->abandoned[i] = 0;
+		count += helper->abandoned[i] != 0;
+	}
+	helper->stats.abandoned = count;
+	return count;
+}
+
+/* Kill it, and let go of it if it does not die. */
+static int end(struct helper *helper)
+{
+	const struct timespec step = { .tv_nsec = REAP_STEP_MS * (long)NSEC_PER_MSEC };
+	pid_t pid = helper->pid;
+	int status = 0;
+
+	if (helper->socket >= 0)
+		close(helper->socket);
+	helper->socket = -1;
+	helper->pid = 0;
+	helper->is_ready = false;
+	if (!pid)
+		return 0;
+	kill(pid, SIGKILL);
+	for (int ms = 0; ms < REAP_MS; ms += REAP_STEP_MS) {
+		if (has_ended(pid, &status))
+			return status;
+		nanosleep(&step, NULL);
+	}
+	for (size_t i = 0; i < HELPER_ABANDONED_MAX; i++)
+		if (!helper->abandoned[i]) {
+			helper->abandoned[i] = pid;
+			break;
+		}
+	reap_abandoned(helper);
+	return 0;
+}
+
+/* It ended, or had to: the next one may start, the later the more often that happens. */
+static int fail(struct helper *helper, int error)
+{
+	int status = end(helper);
+
+	if (error == -ETIMEDOUT) {
+		helper->stats.timeouts++;
+		log_debug("%s: killed, it did not answer in time", serve_name(helper->kind));
+	} else {
+		helper->stats.deaths++;
+		log_debug("%s: ended by %s", serve_name(helper->kind),
+			  WIFSIGNALED(status) ? strsignal(WTERMSIG(status)) : "itself");
+	}
+	helper->start_at = clock_monotonic() + helper->pause_ms * NSEC_PER_MSEC;
+	helper->pause_ms = min_of(2 * helper->pause_ms, (unsigned int)PAUSE_MAX_MS);
+	return error;
+}
+
+static int send_request(struct helper *helper, const struct helper_call *call)
+{
+	struct helper_header header = { .op = call->op, .bytes = (uint32_t)call->request_bytes };
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control = { 0 };
+	struct iovec parts[] = {
+		{ .iov_base = &header, .iov_len = sizeof(header) },
+		{ .iov_base = (void *)(uintptr_t)call->request, .iov_len = call->request_bytes },
+	};
+	struct msghdr message = { .msg_iov = parts, .msg_iovlen = ARRAY_SIZE(parts) };
+	struct cmsghdr *cmsg;
+
+	if (call->fd >= 0) {
+		message.msg_control = control.bytes;
+		message.msg_controllen = sizeof(control.bytes);
+		cmsg = CMSG_FIRSTHDR(&message);
+		cmsg->cmsg_level = SOL_SOCKET;
+		cmsg->cmsg_type = SCM_RIGHTS;
+		cmsg->cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(cmsg), &call->fd, sizeof(int));
+	}
+	while (sendmsg(helper->socket, &message, MSG_NOSIGNAL) < 0)
+		if (errno != EINTR)
+			return -EPIPE;
+	return 0;
+}
+
+static int take_fd(struct msghdr *message)
+{
+	struct cmsghdr *cmsg = CMSG_FIRSTHDR(message);
+	int fd = -1;
+
+	if (cmsg && cmsg->cmsg_level == SOL_SOCKET && cmsg->cmsg_type == SCM_RIGHTS &&
+	    cmsg->cmsg_len == CMSG_LEN(sizeof(int)))
+		memcpy(&fd, CMSG_DATA(cmsg), sizeof(int));
+	return fd;
+}
+
+static int receive_answer(struct helper *helper, struct helper_call *call)
+{
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control;
+	struct helper_header header;
+	struct iovec parts[] = {
+		{ .iov_base = &header, .iov_len = sizeof(header) },
+		{ .iov_base = call->answer, .iov_len = call->answer_bytes },
+	};
+	struct msghdr message = {
+		.msg_iov = parts, .msg_iovlen = ARRAY_SIZE(parts),
+		.msg_control = control.bytes, .msg_controllen = sizeof(control.bytes),
+	};
+	ssize_t n;
+
+	call->ret_fd = -1;
+	call->ret_bytes = 0;
+	do
+		n = recvmsg(helper->socket, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+	while (n < 0 && errno == EINTR);
+	if (n < (ssize_t)sizeof(header))
+		return -EPIPE;
+	call->ret_fd = take_fd(&message);
+	call->ret_bytes = (size_t)n - sizeof(header);
+	if (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC) || header.op != call->op ||
+	    header.bytes != call->ret_bytes || header.result > 0)
+		return -EPIPE;
+	if (header.result < 0)
+		return call->ret_bytes || call->ret_fd >= 0 ? -EPIPE : 1;
+	if (!call->is_text && call->ret_bytes != call->answer_bytes)
+		return -EPIPE;
+	return 0;
+}
+
+/* 0, or the helper's own -errno in *ret_result, or its failure. */
+static int await_answer(struct helper *helper, struct helper_call *call, int *ret_result)
+{
+	const uint64_t deadline = clock_monotonic() + call->timeout_ms * NSEC_PER_MSEC;
+	struct helper_header header;
+	uint64_t now;
+	int r;
+
+	for (;;) {
+		struct pollfd pollfd = { .fd = helper->socket, .events = POLLIN };
+
+		now = clock_monotonic();
+		r = now < deadline ?
+			    poll(&pollfd, 1, (int)((deadline - now) / NSEC_PER_MSEC) + 1) : 0;
+		if (r > 0)
+			break;
+		if (!r)
+			return -ETIMEDOUT;
+		if (errno != EINTR)
+			return -EPIPE;
+	}
+	if (recv(helper->socket, &header, sizeof(header), MSG_PEEK | MSG_DONTWAIT) ==
+	    (ssize_t)sizeof(header))
+		*ret_result = header.result;
+	r = receive_answer(helper, call);
+	if (r == 0)
+		*ret_result = 0;
+	if (r < 0 && call->ret_fd >= 0) {
+		close(call->ret_fd);
+		call->ret_fd = -1;
+	}
+	return min_of(r, 0);
+}
+
+/* It cannot be had: not the question's fault. */
+static int refuse(struct helper *helper, int error)
+{
+	if (!helper->has_warned)
+		log_warning("%s cannot be started: %s; files of processes are not read",
+			    serve_name(helper->kind), strerror(-error));
+	helper->has_warned = true;
+	fail(helper, error);
+	return -EAGAIN;
+}
+
+/* After one death the next question is worth the wait, after many it is not. */
+static bool wait_until(uint64_t time)
+{
+	uint64_t now = clock_monotonic(), left = time > now ? time - now : 0;
+	const struct timespec pause = {
+		.tv_sec = (time_t)(left / NSEC_PER_SEC), .tv_nsec = (long)(left % NSEC_PER_SEC),
+	};
+
+	if (left > WAIT_MAX_MS * NSEC_PER_MSEC)
+		return false;
+	nanosleep(&pause, NULL);
+	return true;
+}
+
+/* Does not wait for it to be ready. */
+static int start(struct helper *helper)
+{
+	int sockets[2], r;
+
+	if (reap_abandoned(helper) == HELPER_ABANDONED_MAX || !wait_until(helper->start_at))
+		return -EAGAIN;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) < 0)
+		return -EAGAIN;
+	helper->socket = sockets[0];
+	r = spawn(helper, sockets[1]);
+	close(sockets[1]);
+	if (r < 0)
+		return refuse(helper, r);
+	helper->stats.starts++;
+	return 0;
+}
+
+static int await_hello(struct helper *helper)
+{
+	struct helper_hello hello;
+	struct helper_call call = {
+		.op = HELPER_HELLO, .fd = -1, .timeout_ms = HELLO_MS,
+		.answer = &hello, .answer_bytes = sizeof(hello),
+	};
+	int result = 0, r = await_answer(helper, &call, &result);
+
+	if (r < 0)
+		return refuse(helper, r);
+	helper->is_ready = true;
+	helper->stats.is_confined = hello.is_confined;
+	if (!hello.is_confined && SERVE_CAN_CONFINE && !helper->has_warned) {
+		log_warning("%s: this kernel does not filter system calls", serve_name(helper->kind));
+		helper->has_warned = true;
+	}
+	return 0;
+}
+
+int helper_new(enum helper_kind kind, struct helper **ret_helper)
+{
+	struct helper *helper = calloc(1, sizeof(*helper));
+
+	if (!helper)
+		return -ENOMEM;
+	helper->kind = kind;
+	helper->socket = -1;
+	helper->pause_ms = PAUSE_FIRST_MS;
+	/* by the first question it may be ready */
+	start(helper);
+	*ret_helper = helper;
+	return 0;
+}
+
+void helper_free(struct helper *helper)
+{
+	if (!helper)
+		return;
+	end(helper);
+	free(helper);
+}
+
+int helper_call(struct helper *helper, struct helper_call *call)
+{
+	int result = -EPROTO, r = 0;
+
+	call->ret_fd = -1;
+	if (call->request_bytes > HELPER_BYTES_MAX)
+		return -E2BIG;
+	if (!helper->pid)
+		r = start(helper);
+	if (!r && !helper->is_ready)
+		r = await_hello(helper);
+	if (r < 0)
+		return r;
+	helper->stats.calls++;
+	r = send_request(helper, call);
+	if (!r)
+		r = await_answer(helper, call, &result);
+	if (r < 0)
+		return fail(helper, r);
+	helper->pause_ms = PAUSE_FIRST_MS;
+	return result;
+}
+
+static uint64_t resident_of(pid_t pid)
+{
+	_cleanup_free_ char *text = NULL;
+	unsigned long long pages;
+	char path[40];
+
+	snprintf(path, sizeof(path), "/proc/%d/statm", pid);
+	if (file_read(AT_FDCWD, path, 4096, &text, NULL) < 0 ||
+	    sscanf(text, "%*u %llu", &pages) != 1)
+		return 0;
+	return pages * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+void helper_stats(struct helper *helper, struct helper_stats *ret_stats)
+{
+	reap_abandoned(helper);
+	*ret_stats = helper->stats;
+	ret_stats->pid = helper->pid;
+	ret_stats->resident = helper->pid ? resident_of(helper->pid) : 0;
+}

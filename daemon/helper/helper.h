@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A helper process: this executable once more, as somebody with fewer rights, which does what must not
+ * hang or crash its owner. Started when it is first asked. One thread asks; each question has a deadline.
+ *
+ * One that does not answer in time is killed and another takes its place. If it cannot die, as a read from
+ * a dead server goes on in the kernel, it is abandoned and never waited for; with HELPER_ABANDONED_MAX of
+ * those there is no other until one of them has ended.
+ */
+#ifndef STACKTAP_HELPER_HELPER_H
+#define STACKTAP_HELPER_HELPER_H
+
+#include <sys/types.h>
+
+#include "helper/protocol.h"
+
+enum { HELPER_ABANDONED_MAX = 4 };
+
+struct helper;
+
+struct helper_stats {
+	uint64_t calls;
+	uint64_t starts;	/* more than one: it was replaced */
+	uint64_t deaths;	/* it crashed, or a limit of its memory ended it */
+	uint64_t timeouts;	/* it was killed for not answering */
+	unsigned int abandoned;	/* right now */
+	pid_t pid;		/* 0: none runs */
+	bool is_confined;
+	uint64_t resident;	/* bytes; 0: not known */
+};
+
+struct helper_call {
+	uint32_t op;
+	const void *request;
+	size_t request_bytes;
+	int fd;			/* lent to the helper; -1: none */
+	unsigned int timeout_ms;
+
+	void *answer;		/* of exactly @answer_bytes, unless `is_text` */
+	size_t answer_bytes;
+	bool is_text;		/* up to @answer_bytes: *ret_bytes */
+	size_t ret_bytes;
+	int ret_fd;		/* the caller's, -1: none came */
+};
+
+int helper_new(enum helper_kind kind, struct helper **ret_helper);
+void helper_free(struct helper *helper);	/* NULL is fine */
+
+/*
+ * 0 or what the helper found, -errno. Its own failures: -ETIMEDOUT, it was killed; -EPIPE, it died of this
+ * question; -EAGAIN, there is none right now: not asked.
+ */
+int helper_call(struct helper *helper, struct helper_call *call);
+
+/* From the thread that asks. */
+void helper_stats(struct helper *helper, struct helper_stats *ret_stats);
+
+#endif /* STACKTAP_HELPER_HELPER_H */

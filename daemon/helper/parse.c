@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "helper/parse.h"
+
+#include <fcntl.h>
+#include <malloc.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/clock.h"
+#include "base/pool.h"
+#include "symbol/facts.h"
+#include "symbol/htlhash.h"
+#include "symbol/symtab.h"
+#include "unwind/compile.h"
+#include "unwind/key.h"
+
+/* Read, and kept for PARSE_TABLE; the descriptor is its own. */
+static struct elf kept = { .fd = -1 };
+static int kept_fd = -1;
+
+static void drop_kept(void)
+{
+	elf_close(&kept);
+	if (kept_fd >= 0)
+		close(kept_fd);
+	kept_fd = -1;
+	/* what a large file took is not ours to keep */
+	malloc_trim(0);
+}
+
+static uint64_t deadline_of(const struct parse_file *file)
+{
+	return clock_monotonic() + file->limit_ms * NSEC_PER_MSEC;
+}
+
+static int write_all(int fd, const void *data, size_t size)
+{
+	const char *bytes = data;
+
+	while (size) {
+		ssize_t n = write(fd, bytes, size);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n < 0 ? -errno : -EIO;
+		bytes += n;
+		size -= (size_t)n;
+	}
+	return 0;
+}
+
+/* A memfd that does not change any more. */
+static int seal(int *fd)
+{
+	if (fcntl(*fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) < 0)
+		return -errno;
+	return steal_fd(fd);
+}
+
+static int new_memfd(void)
+{
+	int fd = memfd_create("stacktap", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	return fd < 0 ? -errno : fd;
+}
+
+static int answer_facts(struct serve_request *request, struct serve_answer *answer)
+{
+	const struct parse_file *file = request->payload;
+	struct parse_facts *facts = (void *)answer->payload;
+	struct object object = { .kind = OBJECT_FILE };
+	struct elf elf;
+	int r;
+
+	memset(facts, 0, sizeof(*facts));
+	answer->bytes = sizeof(*facts);
+	r = htlhash_file(request->fd, file->size, facts->htlhash);
+	if (r < 0 && r != -ENODATA)
+		return r;
+	r = elf_open(&elf, request->fd, file->size, deadline_of(file));
+	if (r < 0)
+		return r == -ETIME ? r : 0;
+	r = facts_read(&elf, &object);
+	elf_close(&elf);
+	if (!r) {
+		facts->is_elf = true;
+		facts->segment_count = (uint32_t)object.segment_count;
+		memcpy(facts->segments, object.segments,
+		       object.segment_count * sizeof(*object.segments));
+		memcpy(facts->build_id, object.build_id, sizeof(facts->build_id));
+		pool_uncharge(POOL_PROCESSES, object.segment_count * sizeof(*object.segments));
+		free(object.segments);
+	}
+	return 0;
+}
+
+static int write_symbols(const struct symtab *symtab, struct parse_symbols *symbols)
+{
+	_cleanup_close_ int fd = new_memfd();
+	int r = fd < 0 ? fd : 0;
+
+	*symbols = (struct parse_symbols){
+		.base = symtab->base,
+		.names_offset = symtab->names_offset,
+		.names_bytes = symtab->names_bytes,
+		.kept_bytes = symtab->names ? symtab->names_bytes : 0,
+		.count = symtab->count,
+		.plt_bytes = symtab->plt_bytes,
+		.is_dynamic = symtab->is_dynamic,
+	};
+	if (symtab->partial)
+		snprintf(symbols->partial, sizeof(symbols->partial), "%s", symtab->partial);
+	if (!r)
+		r = write_all(fd, symtab->symbols, symtab->count * sizeof(*symtab->symbols));
+	if (!r)
+		r = write_all(fd, symtab->plt_names, symtab->plt_bytes);
+	if (!r)
+		r = write_all(fd, symtab->names, symbols->kept_bytes);
+	return r < 0 ? r : seal(&fd);
+}
+
+static int answer_symbols(struct serve_request *request, struct serve_answer *answer)
+{
+	const struct parse_file *file = request->payload;
+	struct symtab *symtab = NULL;
+	struct elf elf;
+	int r;
+
+	r = elf_open(&elf, request->fd, file->size, deadline_of(file));
+	if (r < 0)
+		return r;
+	r = symtab_read(&elf, NULL, &symtab);
+	elf_close(&elf);
+	if (r < 0)
+		return r;
+	answer->bytes = sizeof(struct parse_symbols);
+	r = write_symbols(symtab, (void *)answer->payload);
+	symtab_free(symtab);
+	malloc_trim(0);
+	if (r < 0)
+		return r;
+	answer->fd = r;
+	return 0;
+}
+
+static int answer_text(struct serve_request *request, struct serve_answer *answer)
+{
+	const struct parse_text *text = request->payload;
+	ssize_t n;
+
+	if (text->bytes > HELPER_BYTES_MAX)
+		return -E2BIG;
+	n = pread(request->fd, answer->payload, text->bytes, (off_t)text->offset);
+	if (n < 0)
+		return -errno;
+	answer->bytes = strnlen((const char *)answer->payload, (size_t)n);
+	return 0;
+}
+
+static int open_kept(struct serve_request *request, const struct parse_file *file)
+{
+	int r;
+
+	drop_kept();
+	kept_fd = steal_fd(&request->fd);
+	r = elf_open_snapshot(&kept, kept_fd, file->size, deadline_of(file));
+	if (r < 0)
+		drop_kept();
+	return r;
+}
+
+static int answer_key(struct serve_request *request, struct serve_answer *answer)
+{
+	struct parse_key *key = (void *)answer->payload;
+	int r = open_kept(request, request->payload);
+
+	if (r < 0)
+		return r;
+	memset(key, 0, sizeof(*key));
+	key->machine = kept.machine;
+	r = key_make(&kept, key->key);
+	if (r < 0)
+		drop_kept();
+	answer->bytes = sizeof(*key);
+	return r;
+}
+
+static int answer_table(struct serve_request *request, struct serve_answer *answer)
+{
+	const struct parse_table *table = request->payload;
+	_cleanup_close_ int fd = -1;
+	_cleanup_free_ void *data = NULL;
+	size_t size;
+	int r;
+
+	r = request->fd >= 0 ? open_kept(request, &table->file) : 0;
+	if (r < 0)
+		return r;
+	if (kept_fd < 0)
+		return -ESTALE;
+	kept.deadline = deadline_of(&table->file);
+	r = compile_elf(&kept, (size_t)table->memory_limit, &data, &size, (void *)answer->payload);
+	answer->bytes = sizeof(struct compile_stats);
+	drop_kept();
+	if (r < 0)
+		return r;
+	fd = new_memfd();
+	r = fd < 0 ? fd : write_all(fd, data, size);
+	if (!r)
+		r = seal(&fd);
+	if (r < 0)
+		return r;
+	answer->fd = r;
+	return 0;
+}
+
+static const struct {
+	int (*answer)(struct serve_request *request, struct serve_answer *answer);
+	size_t bytes;		/* of the request */
+	bool needs_fd;
+} operations[] = {
+	[PARSE_FACTS] = { answer_facts, sizeof(struct parse_file), true },
+	[PARSE_SYMBOLS] = { answer_symbols, sizeof(struct parse_file), true },
+	[PARSE_TEXT] = { answer_text, sizeof(struct parse_text), true },
+	[PARSE_KEY] = { answer_key, sizeof(struct parse_file), true },
+	[PARSE_TABLE] = { answer_table, sizeof(struct parse_table), false },
+};
+
+void parse_answer(struct serve_request *request, struct serve_answer *answer)
+{
+	if (request->op != PARSE_TABLE)
+		drop_kept();
+	if (request->op >= ARRAY_SIZE(operations) || !operations[request->op].answer ||
+	    request->bytes != operations[request->op].bytes ||
+	    (operations[request->op].needs_fd && request->fd < 0))
+		answer->result = -EINVAL;
+	else
+		answer->result = operations[request->op].answer(request, answer);
+}

@@ -1,0 +1,403 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "helper/parser.h"
+
+#include <assert.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "base/log.h"
+#include "base/pool.h"
+#include "base/utf8.h"
+#include "symbol/facts.h"
+
+enum {
+	READ_MS = 1000,		/* for one file's symbols, or facts */
+	COMPILE_MS = 10000,
+	GRACE_MS = 1000,	/* beyond the parser's own limit */
+	TABLE_MAX_BYTES = 32 << 20,
+	SUSPECTS_MAX = 64,
+};
+
+/* A file that the parser died of. */
+struct suspect {
+	uint64_t dev, inode, size;
+	int64_t ctime_ns;
+	unsigned int deaths;
+};
+
+struct parser {
+	struct helper *helper;
+	struct suspect suspects[SUSPECTS_MAX];
+	size_t next;		/* suspect to be forgotten for another one */
+	char last_set_apart[256];
+};
+
+int parser_new(struct parser **ret_parser)
+{
+	struct parser *parser = calloc(1, sizeof(*parser));
+	int r;
+
+	if (!parser)
+		return -ENOMEM;
+	r = helper_new(HELPER_PARSER, &parser->helper);
+	if (r < 0) {
+		free(parser);
+		return r;
+	}
+	*ret_parser = parser;
+	return 0;
+}
+
+void parser_free(struct parser *parser)
+{
+	if (!parser)
+		return;
+	helper_free(parser->helper);
+	free(parser);
+}
+
+static struct suspect *find_suspect(struct parser *parser, const struct object *object)
+{
+	for (size_t i = 0; i < SUSPECTS_MAX; i++) {
+		struct suspect *suspect = &parser->suspects[i];
+
+		if (suspect->deaths && suspect->inode == object->inode && suspect->dev == object->dev &&
+		    suspect->ctime_ns == object->ctime_ns && suspect->size == object->size)
+			return suspect;
+	}
+	return NULL;
+}
+
+static void accuse(struct parser *parser, const struct object *object, int error)
+{
+	struct suspect *suspect = find_suspect(parser, object);
+	char path[200];
+
+	if (!suspect) {
+		suspect = &parser->suspects[parser->next++ % SUSPECTS_MAX];
+		*suspect = (struct suspect){
+			.dev = object->dev, .inode = object->inode, .size = object->size,
+			.ctime_ns = object->ctime_ns,
+		};
+	}
+	if (++suspect->deaths != PARSER_DEATHS_MAX)
+		return;
+	utf8_copy(path, sizeof(path), object->path);
+	snprintf(parser->last_set_apart, sizeof(parser->last_set_apart), "%s: the parser %s", path,
+		 error == -ETIMEDOUT ? "did not come to an end" : "crashed");
+	log_warning("%s; it is not read again, and its frames stay without names",
+		    parser->last_set_apart);
+}
+
+static int ask(struct parser *parser, const struct object *object, struct helper_call *call)
+{
+	const struct suspect *suspect = find_suspect(parser, object);
+	int r;
+
+	if (suspect && suspect->deaths >= PARSER_DEATHS_MAX)
+		return -ENOTRECOVERABLE;
+	r = helper_call(parser->helper, call);
+	if (r == -ETIMEDOUT || r == -EPIPE)
+		accuse(parser, object, r);
+	return r;
+}
+
+static bool is_hex(const char *text, size_t size)
+{
+	return memchr(text, '\0', size) && strspn(text, "0123456789abcdef") == strlen(text);
+}
+
+/* Sorted, and no sum of theirs wraps. */
+static bool are_segments(const struct parse_facts *facts)
+{
+	const struct object_segment *segments = facts->segments;
+
+	if (!facts->segment_count || facts->segment_count > OBJECT_SEGMENTS_MAX)
+		return false;
+	for (uint32_t i = 0; i < facts->segment_count; i++)
+		if (!segments[i].size || segments[i].size > UINT64_MAX - segments[i].vaddr ||
+		    segments[i].size > UINT64_MAX - segments[i].offset ||
+		    (i && segments[i].vaddr < segments[i - 1].vaddr))
+			return false;
+	return true;
+}
+
+static int take_segments(struct object *object, const struct parse_facts *facts)
+{
+	struct object_segment *segments = calloc(facts->segment_count, sizeof(*segments));
+
+	if (!segments)
+		return -ENOMEM;
+	memcpy(segments, facts->segments, facts->segment_count * sizeof(*segments));
+	return facts_set_segments(object, segments, facts->segment_count);
+}
+
+static int ask_facts(struct parser *parser, const struct object *object, int fd,
+		     struct parse_facts *ret_facts)
+{
+	const struct parse_file file = { .size = object->size, .limit_ms = READ_MS };
+	struct helper_call call = {
+		.op = PARSE_FACTS, .fd = fd, .timeout_ms = READ_MS + GRACE_MS,
+		.request = &file, .request_bytes = sizeof(file),
+		.answer = ret_facts, .answer_bytes = sizeof(*ret_facts),
+	};
+	int r = ask(parser, object, &call);
+
+	if (r < 0)
+		return r;
+	return is_hex(ret_facts->htlhash, sizeof(ret_facts->htlhash)) &&
+	       is_hex(ret_facts->build_id, sizeof(ret_facts->build_id)) ? 0 : -EBADMSG;
+}
+
+int parser_is_same(struct parser *parser, const struct object *object, int fd)
+{
+	struct parse_facts facts;
+	int r = ask_facts(parser, object, fd, &facts);
+
+	if (r < 0)
+		return r;
+	return strcmp(facts.htlhash, object->htlhash) ? -ESTALE : 0;
+}
+
+int parser_facts(struct parser *parser, struct object *object, int fd)
+{
+	enum object_state state = OBJECT_NOT_ELF;
+	struct parse_facts facts;
+	int r = ask_facts(parser, object, fd, &facts);
+
+	if (r < 0)
+		return r;
+	strcpy(object->htlhash, facts.htlhash);
+	if (facts.is_elf && are_segments(&facts) && take_segments(object, &facts) == 0) {
+		strcpy(object->build_id, facts.build_id);
+		state = OBJECT_READY;
+	}
+	atomic_store_explicit(&object->state, state, memory_order_release);
+	return 0;
+}
+
+static int read_all(int fd, void *buffer, size_t size, size_t offset)
+{
+	while (size) {
+		ssize_t n = pread(fd, buffer, size, (off_t)offset);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n < 0 ? -errno : -EBADMSG;
+		buffer = (char *)buffer + n;
+		offset += (size_t)n;
+		size -= (size_t)n;
+	}
+	return 0;
+}
+
+/* Is it what the parser has to send, and of @size bytes? */
+static bool is_sealed(int fd, uint64_t *ret_size)
+{
+	const int wanted = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
+	int seals = fd < 0 ? -1 : fcntl(fd, F_GET_SEALS);
+	struct stat st;
+
+	if (seals < 0 || (seals & wanted) != wanted || fstat(fd, &st) < 0)
+		return false;
+	*ret_size = (uint64_t)st.st_size;
+	return true;
+}
+
+static char *read_names(int fd, size_t offset, size_t size)
+{
+	char *names = malloc(size + 1);
+
+	if (!names || read_all(fd, names, size, offset) < 0) {
+		free(names);
+		return NULL;
+	}
+	names[size] = '\0';
+	return names;
+}
+
+/* Names begin inside what there is of names; the order is what a search relies on. */
+static bool are_symbols(const struct symtab *symtab)
+{
+	for (uint32_t i = 0; i < symtab->count; i++) {
+		const struct symbol *symbol = &symtab->symbols[i];
+
+		if (i && symbol->start < symbol[-1].start)
+			return false;
+		if (symbol->name & SYMBOL_PLT ? (symbol->name & ~SYMBOL_PLT) >= symtab->plt_bytes :
+						symbol->name >= symtab->names_bytes)
+			return false;
+	}
+	return true;
+}
+
+static int take_symbols(int fd, const struct parse_symbols *symbols, struct symtab *symtab)
+{
+	const size_t bytes = symbols->count * sizeof(*symtab->symbols);
+
+	symtab->base = symbols->base;
+	symtab->names_offset = symbols->names_offset;
+	symtab->names_bytes = symbols->names_bytes;
+	symtab->is_dynamic = symbols->is_dynamic;
+	symtab->symbols = malloc(bytes + 1);
+	if (!symtab->symbols || read_all(fd, symtab->symbols, bytes, 0) < 0)
+		return -ENOMEM;
+	symtab->count = symbols->count;
+	symtab->plt_bytes = symbols->plt_bytes;
+	symtab->plt_names = read_names(fd, bytes, symbols->plt_bytes);
+	if (symbols->kept_bytes)
+		symtab->names = read_names(fd, bytes + symbols->plt_bytes, symbols->kept_bytes);
+	if (!symtab->plt_names || (symbols->kept_bytes && !symtab->names))
+		return -ENOMEM;
+	return are_symbols(symtab) ? 0 : -EBADMSG;
+}
+
+static int adopt_symbols(const struct symtab_reclaim *reclaim, int fd,
+			 const struct parse_symbols *symbols, struct symtab **ret_symtab)
+{
+	uint64_t size, bytes = (uint64_t)symbols->count * sizeof(struct symbol) + symbols->plt_bytes;
+	struct symtab *symtab;
+	int r;
+
+	if (!is_sealed(fd, &size) || symbols->count > SYMTAB_SYMBOLS_MAX ||
+	    symbols->kept_bytes > SYMTAB_NAMES_KEPT ||
+	    (symbols->kept_bytes && symbols->kept_bytes != symbols->names_bytes) ||
+	    size != bytes + symbols->kept_bytes)
+		return -EBADMSG;
+	bytes += symbols->kept_bytes + sizeof(*symtab);
+	while (!pool_charge(POOL_SYMBOLS, bytes))
+		if (!reclaim->make_room(reclaim->ctx, bytes))
+			return -ENOBUFS;
+	symtab = calloc(1, sizeof(*symtab));
+	if (!symtab) {
+		pool_uncharge(POOL_SYMBOLS, bytes);
+		return -ENOMEM;
+	}
+	symtab->bytes = bytes;
+	r = take_symbols(fd, symbols, symtab);
+	if (r < 0) {
+		symtab_free(symtab);
+		return r;
+	}
+	*ret_symtab = symtab;
+	return 0;
+}
+
+int parser_symtab(struct parser *parser, const struct object *object, int fd,
+		  const struct symtab_reclaim *reclaim, struct symtab **ret_symtab)
+{
+	const struct parse_file file = { .size = object->size, .limit_ms = READ_MS };
+	struct parse_symbols symbols;
+	struct helper_call call = {
+		.op = PARSE_SYMBOLS, .fd = fd, .timeout_ms = READ_MS + GRACE_MS,
+		.request = &file, .request_bytes = sizeof(file),
+		.answer = &symbols, .answer_bytes = sizeof(symbols),
+	};
+	_cleanup_close_ int memfd = -1;
+	int r = ask(parser, object, &call);
+
+	if (r < 0)
+		return r;
+	memfd = call.ret_fd;
+	symbols.partial[sizeof(symbols.partial) - 1] = '\0';
+	if (symbols.partial[0])
+		log_debug("%s: some functions will have no names: %s", object->path,
+			  symbols.partial);
+	return adopt_symbols(reclaim, memfd, &symbols, ret_symtab);
+}
+
+int parser_name(struct parser *parser, const struct object *object, int fd,
+		const struct symtab *symtab, const struct symbol *symbol,
+		char ret_name[static SYMTAB_NAME_MAX])
+{
+	struct parse_text text = { .offset = symtab->names_offset + symbol->name };
+	struct helper_call call = {
+		.op = PARSE_TEXT, .fd = fd, .timeout_ms = READ_MS + GRACE_MS,
+		.request = &text, .request_bytes = sizeof(text),
+		.answer = ret_name, .is_text = true,
+	};
+	int r;
+
+	if (!symtab_needs_file(symtab, symbol))
+		return symtab_name(symtab, symbol, ret_name);
+	call.answer_bytes = (size_t)min_of(symtab->names_bytes - symbol->name,
+					   (uint64_t)SYMTAB_NAME_MAX - 1);
+	text.bytes = (uint32_t)call.answer_bytes;
+	r = ask(parser, object, &call);
+	if (r < 0)
+		return r;
+	ret_name[call.ret_bytes] = '\0';
+	return symtab_trim(ret_name);
+}
+
+int parser_key(struct parser *parser, const struct object *object, int fd,
+	       uint8_t ret_key[static KEY_BYTES], uint16_t *ret_machine)
+{
+	const struct parse_file file = { .size = object->size, .limit_ms = COMPILE_MS };
+	struct parse_key key;
+	struct helper_call call = {
+		.op = PARSE_KEY, .fd = fd, .timeout_ms = COMPILE_MS + GRACE_MS,
+		.request = &file, .request_bytes = sizeof(file),
+		.answer = &key, .answer_bytes = sizeof(key),
+	};
+	int r = ask(parser, object, &call);
+
+	static_assert(sizeof(key.key) == KEY_BYTES, "the protocol carries a whole key");
+	if (r < 0)
+		return r;
+	memcpy(ret_key, key.key, KEY_BYTES);
+	*ret_machine = key.machine;
+	return 0;
+}
+
+int parser_table(struct parser *parser, const struct object *object, int fd, const void **ret_data,
+		 size_t *ret_size, struct compile_stats *ret_stats)
+{
+	const struct parse_table table = {
+		.file = { .size = object->size, .limit_ms = COMPILE_MS },
+		.memory_limit = PARSER_TABLE_BYTES,
+	};
+	struct helper_call call = {
+		.op = PARSE_TABLE, .fd = fd, .timeout_ms = COMPILE_MS + GRACE_MS,
+		.request = &table, .request_bytes = sizeof(table),
+		.answer = ret_stats, .answer_bytes = sizeof(*ret_stats),
+	};
+	_cleanup_close_ int memfd = -1;
+	uint64_t size;
+	void *data;
+	int r = ask(parser, object, &call);
+
+	if (r < 0)
+		return r;
+	memfd = call.ret_fd;
+	if (!is_sealed(memfd, &size) || !size)
+		return -EBADMSG;
+	if (size > TABLE_MAX_BYTES)
+		return -EFBIG;
+	/* sealed: it cannot be truncated under us */
+	data = mmap(NULL, size, PROT_READ, MAP_PRIVATE, memfd, 0);
+	if (data == MAP_FAILED)
+		return -ENOMEM;
+	*ret_data = data;
+	*ret_size = size;
+	return 0;
+}
+
+void parser_unmap(const void *data, size_t size)
+{
+	if (data)
+		munmap((void *)(uintptr_t)data, size);
+}
+
+void parser_stats(struct parser *parser, struct parser_stats *ret_stats)
+{
+	*ret_stats = (struct parser_stats){ 0 };
+	helper_stats(parser->helper, &ret_stats->helper);
+	for (size_t i = 0; i < SUSPECTS_MAX; i++)
+		ret_stats->set_apart += parser->suspects[i].deaths >= PARSER_DEATHS_MAX;
+	memcpy(ret_stats->last_set_apart, parser->last_set_apart,
+	       sizeof(ret_stats->last_set_apart));
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Asking the parser, the helper that alone reads what is in files. What it says is checked here before
+ * anybody relies on it. For one thread.
+ *
+ * A file that the parser dies of, or hangs in, PARSER_DEATHS_MAX times is set apart: it is not asked about
+ * again, -ENOTRECOVERABLE.
+ */
+#ifndef STACKTAP_HELPER_PARSER_H
+#define STACKTAP_HELPER_PARSER_H
+
+#include "helper/helper.h"
+#include "symbol/symtab.h"
+#include "unwind/compile.h"
+#include "unwind/key.h"
+
+enum {
+	PARSER_DEATHS_MAX = 2,
+	PARSER_TABLE_BYTES = 128 << 20,	/* that compiling one table may take there */
+};
+
+struct parser;
+
+struct parser_stats {
+	struct helper_stats helper;
+	uint64_t set_apart;		/* files, right now */
+	char last_set_apart[256];	/* its path, and what it did */
+};
+
+int parser_new(struct parser **ret_parser);
+void parser_free(struct parser *parser);	/* NULL is fine */
+
+/*
+ * What @object's file, @fd, is: fills in all but its identity, and sets its state; only for one that nobody
+ * else sees yet.
+ */
+int parser_facts(struct parser *parser, struct object *object, int fd);
+
+/* Does @fd, a file of the same size, begin and end as the object's did? -ESTALE: no. */
+int parser_is_same(struct parser *parser, const struct object *object, int fd);
+
+/* Its functions, charged to POOL_SYMBOLS: -ENOBUFS. */
+int parser_symtab(struct parser *parser, const struct object *object, int fd,
+		  const struct symtab_reclaim *reclaim, struct symtab **ret_symtab);
+/* As symtab_name(), but that it can be in the file. */
+int parser_name(struct parser *parser, const struct object *object, int fd,
+		const struct symtab *symtab, const struct symbol *symbol,
+		char ret_name[static SYMTAB_NAME_MAX]);
+
+/* The name of what a table is made from; it is kept for a parser_table() that is the next question. */
+int parser_key(struct parser *parser, const struct object *object, int fd,
+	       uint8_t ret_key[static KEY_BYTES], uint16_t *ret_machine);
+/*
+ * As compile_elf(). @fd -1: of what parser_key() just named. The table is to be unmapped: parser_unmap().
+ */
+int parser_table(struct parser *parser, const struct object *object, int fd, const void **ret_data,
+		 size_t *ret_size, struct compile_stats *ret_stats);
+void parser_unmap(const void *data, size_t size);	/* NULL is fine */
+
+void parser_stats(struct parser *parser, struct parser_stats *ret_stats);
+
+#endif /* STACKTAP_HELPER_PARSER_H */

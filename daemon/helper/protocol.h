@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a process and its helpers say to each other, over a SOCK_SEQPACKET pair: a request, then its
+ * answer, one at a time. Both ends are the same executable, so structs go as they are in memory; the
+ * asking end trusts an answer no more than it trusts a file, as that is where its bytes come from.
+ *
+ * A packet is a header, then `bytes` of a struct of the operation's, and at most one descriptor. What
+ * does not fit is in a memfd that is sealed against change, so that it can be neither truncated nor
+ * altered while it is read.
+ */
+#ifndef STACKTAP_HELPER_PROTOCOL_H
+#define STACKTAP_HELPER_PROTOCOL_H
+
+#include <stdint.h>
+
+#include "process/object.h"
+
+enum {
+	HELPER_FD = 3,			/* the helper's end of the socket pair */
+	HELPER_BYTES_MAX = 32 << 10,	/* of a packet behind its header */
+};
+
+enum helper_kind {
+	HELPER_PARSER,
+	HELPER_KINDS,
+};
+
+enum helper_op {
+	HELPER_HELLO,		/* from the helper, unasked: it is ready */
+	PARSE_FACTS,
+	PARSE_SYMBOLS,
+	PARSE_TEXT,
+	PARSE_KEY,
+	PARSE_TABLE,
+};
+
+struct helper_header {
+	uint32_t op;		/* enum helper_op, the same in an answer */
+	int32_t result;		/* of an answer: 0 or -errno */
+	uint32_t bytes;
+};
+
+/* HELPER_HELLO */
+struct helper_hello {
+	uint8_t is_confined;	/* system calls are filtered */
+};
+
+/* All requests that come with a descriptor of a file. */
+struct parse_file {
+	uint64_t size;		/* bytes to read at most */
+	uint32_t limit_ms;	/* then -ETIME */
+};
+
+/* Answers PARSE_FACTS. What is no ELF file still has a htlhash. */
+struct parse_facts {
+	uint8_t is_elf;
+	char htlhash[33], build_id[41];
+	uint32_t segment_count;
+	struct object_segment segments[OBJECT_SEGMENTS_MAX];
+};
+
+/*
+ * Answers PARSE_SYMBOLS. The memfd has `count` struct symbol, `plt_bytes` of names, and of other names
+ * `kept_bytes` if they are few.
+ */
+struct parse_symbols {
+	uint64_t base, names_offset, names_bytes, kept_bytes;
+	uint32_t count, plt_bytes;
+	uint8_t is_dynamic;
+	char partial[64];	/* why functions are missing; empty: none are */
+};
+
+/* PARSE_TEXT: bytes of the file, up to a NUL, in the answer without one. */
+struct parse_text {
+	uint64_t offset;
+	uint32_t bytes;
+};
+
+/*
+ * PARSE_KEY reads what a table is made from into memory, where it stays for a PARSE_TABLE that comes next
+ * and without a descriptor: the table is of the very bytes that the key stands for.
+ */
+struct parse_key {
+	uint8_t key[32];
+	uint16_t machine;	/* EM_* */
+};
+
+/* PARSE_TABLE with a descriptor, or without and the limit alone; the table is in the answer's memfd. */
+struct parse_table {
+	struct parse_file file;
+	uint64_t memory_limit;	/* bytes */
+};
+
+#endif /* STACKTAP_HELPER_PROTOCOL_H */

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "helper/sandbox.h"
+
+#include <cap-ng.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <seccomp.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+
+#include "helper/serve.h"
+
+enum {
+	NOBODY = 65534,
+	FILES_MAX = 16,
+};
+
+static void limit(int resource, rlim_t value)
+{
+	const struct rlimit bound = { .rlim_cur = value, .rlim_max = value };
+
+	setrlimit((__rlimit_resource_t)resource, &bound);
+}
+
+/*
+ * By these alone memory, the descriptors it was handed, and its answers. No file can be opened, no
+ * memory made executable, no process reached.
+ */
+static bool filter_parser(void)
+{
+	static const int allowed[] = {
+		SCMP_SYS(recvmsg), SCMP_SYS(sendmsg), SCMP_SYS(read), SCMP_SYS(pread64), SCMP_SYS(write),
+		SCMP_SYS(close), SCMP_SYS(fstat), SCMP_SYS(newfstatat), SCMP_SYS(memfd_create),
+		SCMP_SYS(ftruncate), SCMP_SYS(brk), SCMP_SYS(munmap), SCMP_SYS(mremap),
+		SCMP_SYS(madvise), SCMP_SYS(futex), SCMP_SYS(getrandom), SCMP_SYS(sysinfo),
+		SCMP_SYS(clock_gettime), SCMP_SYS(exit), SCMP_SYS(exit_group), SCMP_SYS(rt_sigprocmask),
+		SCMP_SYS(getpid), SCMP_SYS(gettid), SCMP_SYS(tgkill), SCMP_SYS(rt_sigaction),
+	};
+	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_KILL_PROCESS);
+	int r = filter ? 0 : -ENOMEM;
+
+	for (size_t i = 0; !r && i < ARRAY_SIZE(allowed); i++)
+		r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, allowed[i], 0);
+	if (!r)
+		r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 2,
+				     SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0),
+				     SCMP_A3(SCMP_CMP_MASKED_EQ, MAP_ANONYMOUS, MAP_ANONYMOUS));
+	if (!r)
+		r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(mprotect), 1,
+				     SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
+	if (!r)
+		r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(fcntl), 1,
+				     SCMP_A1(SCMP_CMP_EQ, F_ADD_SEALS));
+	if (!r)
+		r = seccomp_load(filter);
+	seccomp_release(filter);
+	return !r;
+}
+
+/*
+ * Without CAP_SETUID it stays who it is: root without capabilities, whom the filter keeps from what is
+ * root's.
+ */
+static void drop_rights(void)
+{
+	if (geteuid() == 0) {
+		if (setgroups(0, NULL) || setresgid(NOBODY, NOBODY, NOBODY) ||
+		    setresuid(NOBODY, NOBODY, NOBODY))
+			errno = 0;
+	}
+	capng_clear(CAPNG_SELECT_BOTH);
+	capng_apply(CAPNG_SELECT_CAPS);
+}
+
+bool sandbox_enter(enum helper_kind kind _unused_)
+{
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	drop_rights();
+	/* a change of rights clears it */
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	limit(RLIMIT_CORE, 0);
+	if (!SERVE_CAN_CONFINE)
+		return false;
+	limit(RLIMIT_NOFILE, FILES_MAX);
+	limit(RLIMIT_AS, SANDBOX_PARSER_BYTES);
+	return filter_parser();
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a helper gives up before it reads the first byte that somebody else wrote. */
+#ifndef STACKTAP_HELPER_SANDBOX_H
+#define STACKTAP_HELPER_SANDBOX_H
+
+#include "helper/protocol.h"
+
+enum { SANDBOX_PARSER_BYTES = 512 << 20 };	/* of a parser's address space, shared libraries included */
+
+/*
+ * A parser: no user's rights but nobody's, no capabilities, no files but those it is handed, no network,
+ * SANDBOX_PARSER_BYTES of address space; any other system call than the few it needs kills it. Dies with
+ * the thread that started it. False: the kernel cannot filter system calls, the rest holds.
+ */
+bool sandbox_enter(enum helper_kind kind);
+
+#endif /* STACKTAP_HELPER_SANDBOX_H */

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "helper/serve.h"
+
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+
+#include "helper/parse.h"
+#include "helper/sandbox.h"
+
+static const struct {
+	const char *name;
+	void (*answer)(struct serve_request *request, struct serve_answer *answer);
+} kinds[HELPER_KINDS] = {
+	[HELPER_PARSER] = { "stacktap-parser", parse_answer },
+};
+
+const char *serve_name(enum helper_kind kind)
+{
+	return kinds[kind].name;
+}
+
+static bool send_answer(uint32_t op, const struct serve_answer *answer)
+{
+	struct helper_header header = {
+		.op = op, .result = answer->result, .bytes = (uint32_t)answer->bytes,
+	};
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control = { 0 };
+	struct iovec parts[] = {
+		{ .iov_base = &header, .iov_len = sizeof(header) },
+		{ .iov_base = answer->payload, .iov_len = answer->bytes },
+	};
+	struct msghdr message = { .msg_iov = parts, .msg_iovlen = ARRAY_SIZE(parts) };
+	struct cmsghdr *cmsg;
+
+	if (answer->fd >= 0) {
+		message.msg_control = control.bytes;
+		message.msg_controllen = sizeof(control.bytes);
+		cmsg = CMSG_FIRSTHDR(&message);
+		cmsg->cmsg_level = SOL_SOCKET;
+		cmsg->cmsg_type = SCM_RIGHTS;
+		cmsg->cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(cmsg), &answer->fd, sizeof(int));
+	}
+	return sendmsg(HELPER_FD, &message, MSG_NOSIGNAL) >= 0;
+}
+
+/* False: the owner is gone. */
+static bool receive_request(uint8_t *payload, struct serve_request *ret_request)
+{
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control;
+	struct helper_header header;
+	struct iovec parts[] = {
+		{ .iov_base = &header, .iov_len = sizeof(header) },
+		{ .iov_base = payload, .iov_len = HELPER_BYTES_MAX },
+	};
+	struct msghdr message = {
+		.msg_iov = parts, .msg_iovlen = ARRAY_SIZE(parts),
+		.msg_control = control.bytes, .msg_controllen = sizeof(control.bytes),
+	};
+	ssize_t n = recvmsg(HELPER_FD, &message, MSG_CMSG_CLOEXEC);
+	struct cmsghdr *cmsg;
+	int fd = -1;
+
+	if (n < (ssize_t)sizeof(header))
+		return false;
+	cmsg = CMSG_FIRSTHDR(&message);
+	if (cmsg && cmsg->cmsg_level == SOL_SOCKET && cmsg->cmsg_type == SCM_RIGHTS)
+		memcpy(&fd, CMSG_DATA(cmsg), sizeof(int));
+	*ret_request = (struct serve_request){
+		.op = header.op, .bytes = (uint32_t)((size_t)n - sizeof(header)),
+		.fd = fd, .payload = payload,
+	};
+	return true;
+}
+
+static _noreturn_ void serve(enum helper_kind kind)
+{
+	static uint8_t request_payload[HELPER_BYTES_MAX], answer_payload[HELPER_BYTES_MAX];
+	struct serve_answer answer = { .fd = -1, .payload = answer_payload };
+	struct helper_hello hello = { 0 };
+	struct serve_request request;
+
+	prctl(PR_SET_NAME, kinds[kind].name);
+	hello.is_confined = sandbox_enter(kind);
+	memcpy(answer.payload, &hello, sizeof(hello));
+	answer.bytes = sizeof(hello);
+	if (!send_answer(HELPER_HELLO, &answer))
+		_exit(EXIT_FAILURE);
+	while (receive_request(request_payload, &request)) {
+		answer = (struct serve_answer){ .fd = -1, .payload = answer_payload };
+		kinds[kind].answer(&request, &answer);
+		if (answer.result < 0)
+			answer.bytes = 0;
+		if (!send_answer(request.op, &answer))
+			break;
+		if (request.fd >= 0)
+			close(request.fd);
+		if (answer.fd >= 0)
+			close(answer.fd);
+	}
+	/* nothing is left to be done, and exit handlers of libraries are not among what is allowed here */
+	_exit(EXIT_SUCCESS);
+}
+
+/* glibc calls constructors with main()'s arguments. */
+static void __attribute__((constructor)) serve_if_helper(int argc, char **argv)
+{
+	for (int kind = 0; argc == 1 && kind < HELPER_KINDS; kind++)
+		if (!strcmp(argv[0], kinds[kind].name))
+			serve((enum helper_kind)kind);
+}

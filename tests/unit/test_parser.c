@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The parser as a process: what it answers, what it may do, and what its end costs. */
+#include "fixture.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "base/clock.h"
+#include "helper/parser.h"
+
+#include <stacktap/unwind_table.h>
+
+static struct parser *parser;
+
+static bool no_room(void *ctx, size_t bytes)
+{
+	(void)ctx;
+	(void)bytes;
+	return false;
+}
+
+static const struct symtab_reclaim reclaim = { .make_room = no_room };
+
+static int setup(void **state)
+{
+	(void)state;
+	setenv("STACKTAP_TEST_SECRET", "token", 1);
+	return parser_new(&parser);
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	parser_free(parser);
+	return 0;
+}
+
+static struct object *open_object(const char *path, int *ret_fd)
+{
+	struct object *object = object_new(OBJECT_FILE, path);
+	struct stat st;
+
+	*ret_fd = open(path, O_RDONLY | O_CLOEXEC);
+	assert_non_null(object);
+	assert_true(*ret_fd >= 0 && fstat(*ret_fd, &st) == 0);
+	object->dev = st.st_dev;
+	object->inode = st.st_ino;
+	object->size = (uint64_t)st.st_size;
+	return object;
+}
+
+static struct helper_stats helper(void)
+{
+	struct parser_stats stats;
+
+	parser_stats(parser, &stats);
+	return stats.helper;
+}
+
+/* The parser, which runs if it did not. */
+static pid_t pid(void)
+{
+	struct object *object;
+	int fd;
+
+	if (!helper().pid) {
+		object = open_object("/proc/self/exe", &fd);
+		assert_int_equal(parser_facts(parser, object, fd), 0);
+		object_unref(object);
+		close(fd);
+	}
+	return helper().pid;
+}
+
+static const char *status_of(const char *key)
+{
+	return fixture_ask("sed -n 's/^%s:[[:space:]]*//p' /proc/%d/status", key, (int)pid());
+}
+
+static const char *program(void)
+{
+	return fixture_build("program", "-O1 -fomit-frame-pointer -Wl,--build-id=0xabcd",
+			     "int leaf_of_mine(int x) { return x; }\n"
+			     "int main(int c, char **v) { char b[99]; (void)v; b[c] = 1; return "
+			     "leaf_of_mine(c) + b[c]; }\n");
+}
+
+static void files_are_read_over_there(void **state)
+{
+	struct compile_stats stats;
+	struct symtab *symtab;
+	char name[SYMTAB_NAME_MAX] = "";
+	uint8_t key[KEY_BYTES], again[KEY_BYTES];
+	struct unwind_table table;
+	struct object *object;
+	const void *data;
+	uint16_t machine;
+	bool is_found = false;
+	size_t size;
+	int fd;
+
+	(void)state;
+	object = open_object(program(), &fd);
+	assert_int_equal(parser_facts(parser, object, fd), 0);
+	assert_int_equal(object->state, OBJECT_READY);
+	assert_string_equal(object->build_id, "abcd");
+	assert_int_equal(strlen(object->htlhash), 32);
+	assert_int_equal(object->segment_count, 1);
+	assert_int_equal(parser_is_same(parser, object, fd), 0);
+
+	assert_int_equal(parser_symtab(parser, object, fd, &reclaim, &symtab), 0);
+	for (uint32_t i = 0; i < symtab->count && !is_found; i++)
+		is_found = parser_name(parser, object, fd, symtab, &symtab->symbols[i], name) == 0 &&
+			   !strcmp(name, "leaf_of_mine");
+	assert_true(is_found);
+	symtab_free(symtab);
+
+	assert_int_equal(parser_key(parser, object, fd, key, &machine), 0);
+	/* of what was just named, then of the file itself */
+	assert_int_equal(parser_table(parser, object, -1, &data, &size, &stats), 0);
+	assert_int_equal(unwind_table_check(data, size, &table), 0);
+	assert_int_equal(table.machine, machine);
+	parser_unmap(data, size);
+	assert_int_equal(parser_table(parser, object, -1, &data, &size, &stats), -ESTALE);
+	assert_int_equal(parser_table(parser, object, fd, &data, &size, &stats), 0);
+	parser_unmap(data, size);
+	assert_int_equal(parser_key(parser, object, fd, again, &machine), 0);
+	assert_memory_equal(key, again, sizeof(key));
+	object_unref(object);
+	close(fd);
+}
+
+/* Names of a string table that is not kept are read when they are asked for. */
+static void long_string_tables_stay_in_the_file(void **state)
+{
+	char name[SYMTAB_NAME_MAX];
+	struct symtab *symtab;
+	struct object *object;
+	int fd;
+
+	(void)state;
+	fixture_run("{ for i in $(seq 6000); do echo \"int a_rather_long_name_of_a_function_$i(void) "
+		    "{ return $i; }\"; done; echo 'int main(void) { return 0; }'; } >many.c && "
+		    "cc -O0 -o many many.c");
+	object = open_object(fixture_path("many"), &fd);
+	assert_int_equal(parser_symtab(parser, object, fd, &reclaim, &symtab), 0);
+	assert_null(symtab->names);
+	for (uint32_t i = 0; i < symtab->count; i += 500)
+		assert_int_equal(parser_name(parser, object, fd, symtab, &symtab->symbols[i], name),
+				 0);
+	symtab_free(symtab);
+	object_unref(object);
+	close(fd);
+}
+
+/* What is hashed and what is compiled are the same bytes, whatever becomes of the file in between. */
+static void a_file_that_changes_is_compiled_as_it_was_named(void **state)
+{
+	uint8_t key[KEY_BYTES];
+	struct compile_stats stats;
+	struct object *object;
+	const void *data, *before;
+	size_t size, before_size;
+	uint16_t machine;
+	int fd;
+
+	(void)state;
+	fixture_run("cp '%s' changing", program());
+	object = open_object(fixture_path("changing"), &fd);
+	assert_int_equal(parser_table(parser, object, fd, &before, &before_size, &stats), 0);
+	assert_int_equal(parser_key(parser, object, fd, key, &machine), 0);
+	fixture_run("objcopy --dump-section .eh_frame=frames changing /dev/null && "
+		    "tr '\\000-\\377' '\\001-\\377\\000' <frames >turned && "
+		    "at=$(readelf -SW changing | awk '{ sub(/^ *\\[ *[0-9]+\\] */, \"\") } "
+		    "$1 == \".eh_frame\" { print $4 }') && "
+		    "dd if=turned of=changing bs=1 seek=$((0x$at)) conv=notrunc status=none");
+	assert_int_equal(parser_table(parser, object, -1, &data, &size, &stats), 0);
+	assert_int_equal(size, before_size);
+	assert_memory_equal(data, before, size);
+	parser_unmap(data, size);
+	parser_unmap(before, before_size);
+	object_unref(object);
+	close(fd);
+}
+
+static void it_has_no_rights(void **state)
+{
+	(void)state;
+	if (geteuid() == 0)
+		assert_string_equal(status_of("Uid"), "65534\t65534\t65534\t65534");
+	assert_string_equal(status_of("CapEff"), "0000000000000000");
+	assert_string_equal(status_of("CapPrm"), "0000000000000000");
+	assert_string_equal(status_of("NoNewPrivs"), "1");
+	assert_string_equal(fixture_ask("tr '\\0' '\\n' </proc/%d/environ | grep -c SECRET || true",
+					(int)pid()), "0");
+	/* its end of the socket and the three that every process has */
+	assert_string_equal(fixture_ask("ls /proc/%d/fd | sort -n | tail -n 1", (int)pid()), "3");
+	if (helper().is_confined)
+		assert_string_equal(status_of("Seccomp"), "2");
+}
+
+static void a_crash_costs_one_answer(void **state)
+{
+	const uint64_t deaths = helper().deaths;
+	struct object *object;
+	int fd;
+
+	(void)state;
+	object = open_object(program(), &fd);
+	kill(pid(), SIGKILL);
+	assert_int_equal(parser_facts(parser, object, fd), -EPIPE);
+	assert_int_equal(helper().deaths, deaths + 1);
+	assert_int_equal(helper().pid, 0);
+	assert_int_equal(parser_facts(parser, object, fd), 0);
+	object_unref(object);
+	close(fd);
+}
+
+static void a_file_that_hangs_is_set_apart(void **state)
+{
+	const uint64_t timeouts = helper().timeouts;
+	struct parser_stats stats;
+	struct object *object, *other;
+	int fd, other_fd;
+
+	(void)state;
+	fixture_run("cp '%s' hanging", program());
+	object = open_object(fixture_path("hanging"), &fd);
+	for (unsigned int i = 0; i < PARSER_DEATHS_MAX; i++) {
+		kill(pid(), SIGSTOP);
+		assert_int_equal(parser_is_same(parser, object, fd), -ETIMEDOUT);
+	}
+	assert_int_equal(helper().timeouts, timeouts + PARSER_DEATHS_MAX);
+	assert_int_equal(helper().abandoned, 0);
+	assert_int_equal(parser_facts(parser, object, fd), -ENOTRECOVERABLE);
+	parser_stats(parser, &stats);
+	assert_int_equal(stats.set_apart, 1);
+	assert_non_null(strstr(stats.last_set_apart, "hanging: the parser did not come to an end"));
+	/* others are read as before */
+	other = open_object("/proc/self/exe", &other_fd);
+	assert_int_equal(parser_facts(parser, other, other_fd), 0);
+	object_unref(object);
+	object_unref(other);
+	close(fd);
+	close(other_fd);
+}
+
+/* It says that it has all the memory there is, and has a byte. */
+static void a_file_without_an_end_costs_no_memory(void **state)
+{
+	struct compile_stats stats;
+	struct object *object;
+	const void *data;
+	size_t size;
+	int fd, r;
+
+	(void)state;
+	fixture_run("cp '%s' endless && truncate -s 6T endless", program());
+	object = open_object(fixture_path("endless"), &fd);
+	r = parser_facts(parser, object, fd);
+	assert_true(r == 0);
+	r = parser_table(parser, object, fd, &data, &size, &stats);
+	assert_int_equal(r, -EFBIG);
+	assert_true(helper().resident < (uint64_t)256 << 20);
+	object_unref(object);
+	close(fd);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(files_are_read_over_there),
+		cmocka_unit_test(long_string_tables_stay_in_the_file),
+		cmocka_unit_test(a_file_that_changes_is_compiled_as_it_was_named),
+		cmocka_unit_test(it_has_no_rights),
+		cmocka_unit_test(a_crash_costs_one_answer),
+		cmocka_unit_test(a_file_that_hangs_is_set_apart),
+		cmocka_unit_test(a_file_without_an_end_costs_no_memory),
+	};
+
+	return cmocka_run_group_tests(tests, setup, teardown);
+}
