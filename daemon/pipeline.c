@@ -61,11 +61,15 @@ static int start_thread(pthread_t *thread, bool *ret_has, void *(*main)(void *),
 }
 
 /* The first scan, before there are samples; side-band rings must not overflow meanwhile. */
-static int merge_first(void *ctx, struct process_snapshot *snapshot)
+static int merge_first(void *ctx, uint32_t tgid)
 {
 	struct pipeline *pipeline = ctx;
+	struct process_snapshot *snapshot;
 	uint64_t time;
 
+	/* a process that went away or may not be read is no failure of the scan */
+	if (opener_scan(symbolizer_opener(pipeline->symbolizer), tgid, &snapshot) < 0)
+		return 0;
 	process_table_merge(drain_processes(pipeline->drain), snapshot);
 	process_snapshot_free(snapshot);
 	if (++pipeline->scans % SCAN_DRAIN_EVERY)
@@ -115,7 +119,7 @@ static int start_stages(struct pipeline *pipeline, char *ret_error, size_t error
 				 export_thread, pipeline, "stacktap-export");
 	if (r < 0)
 		return fail(r, ret_error, error_size, "cannot start a thread: %s", strerror(-r));
-	r = process_scan_all(merge_first, pipeline);
+	r = process_each(merge_first, pipeline);
 	if (r < 0)
 		return fail(r, ret_error, error_size, "cannot read /proc: %s", strerror(-r));
 	pipeline->scans = 1;

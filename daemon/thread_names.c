@@ -39,12 +39,18 @@ static int send_snapshot(void *ctx, struct process_snapshot *snapshot)
  * One of all. A process that has more mappings than there is memory for at the moment costs itself
  * their names, and no other its own: the scan goes on.
  */
-static int send_each(void *ctx, struct process_snapshot *snapshot)
+static int send_each(void *ctx, uint32_t tgid)
 {
-	size_t bytes = snapshot_bytes(snapshot);
-	uint32_t tgid = snapshot->tgid;
-	int r = send_snapshot(ctx, snapshot);
+	struct pipeline *pipeline = ctx;
+	struct process_snapshot *snapshot;
+	size_t bytes;
+	int r;
 
+	/* a process that went away or may not be read is no failure of the scan */
+	if (opener_scan(symbolizer_opener(pipeline->symbolizer), tgid, &snapshot) < 0)
+		return 0;
+	bytes = snapshot_bytes(snapshot);
+	r = send_snapshot(pipeline, snapshot);
 	if (r != -EAGAIN || bytes < LARGE_SNAPSHOT)
 		return r;
 	log_warning("process %u: no memory for its %zu bytes of mappings, code that it has mapped since "
@@ -60,7 +66,7 @@ static void scan(struct pipeline *pipeline, uint32_t tgid)
 	int r;
 
 	if (tgid) {
-		r = process_scan(tgid, &snapshot);
+		r = opener_scan(symbolizer_opener(pipeline->symbolizer), tgid, &snapshot);
 		if (!r && snapshot->is_cut && pipeline->cut_tgid != tgid)
 			log_warning("process %u (%s) has more executable mappings than %zu, the rest "
 				    "of its code gets no names", tgid, snapshot->comm,
@@ -73,7 +79,7 @@ static void scan(struct pipeline *pipeline, uint32_t tgid)
 			return;
 		message = message_new(MESSAGE_GONE);
 	} else {
-		r = process_scan_all(send_each, pipeline);
+		r = process_each(send_each, pipeline);
 		message = message_new(MESSAGE_SCANNED_ALL);
 	}
 	if (!message)

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "helper/parse.h"
 
-#include <fcntl.h>
 #include <malloc.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "base/clock.h"
 #include "base/pool.h"
+#include "helper/memfd.h"
 #include "symbol/facts.h"
 #include "symbol/htlhash.h"
 #include "symbol/symtab.h"
@@ -31,38 +30,6 @@ static void drop_kept(void)
 static uint64_t deadline_of(const struct parse_file *file)
 {
 	return clock_monotonic() + file->limit_ms * NSEC_PER_MSEC;
-}
-
-static int write_all(int fd, const void *data, size_t size)
-{
-	const char *bytes = data;
-
-	while (size) {
-		ssize_t n = write(fd, bytes, size);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return n < 0 ? -errno : -EIO;
-		bytes += n;
-		size -= (size_t)n;
-	}
-	return 0;
-}
-
-/* A memfd that does not change any more. */
-static int seal(int *fd)
-{
-	if (fcntl(*fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) < 0)
-		return -errno;
-	return steal_fd(fd);
-}
-
-static int new_memfd(void)
-{
-	int fd = memfd_create("stacktap", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-
-	return fd < 0 ? -errno : fd;
 }
 
 static int answer_facts(struct serve_request *request, struct serve_answer *answer)
@@ -97,7 +64,7 @@ static int answer_facts(struct serve_request *request, struct serve_answer *answ
 
 static int write_symbols(const struct symtab *symtab, struct parse_symbols *symbols)
 {
-	_cleanup_close_ int fd = new_memfd();
+	_cleanup_close_ int fd = memfd_new();
 	int r = fd < 0 ? fd : 0;
 
 	*symbols = (struct parse_symbols){
@@ -112,12 +79,12 @@ static int write_symbols(const struct symtab *symtab, struct parse_symbols *symb
 	if (symtab->partial)
 		snprintf(symbols->partial, sizeof(symbols->partial), "%s", symtab->partial);
 	if (!r)
-		r = write_all(fd, symtab->symbols, symtab->count * sizeof(*symtab->symbols));
+		r = memfd_write(fd, symtab->symbols, symtab->count * sizeof(*symtab->symbols));
 	if (!r)
-		r = write_all(fd, symtab->plt_names, symtab->plt_bytes);
+		r = memfd_write(fd, symtab->plt_names, symtab->plt_bytes);
 	if (!r)
-		r = write_all(fd, symtab->names, symbols->kept_bytes);
-	return r < 0 ? r : seal(&fd);
+		r = memfd_write(fd, symtab->names, symbols->kept_bytes);
+	return r < 0 ? r : memfd_seal(&fd);
 }
 
 static int answer_symbols(struct serve_request *request, struct serve_answer *answer)
@@ -205,10 +172,10 @@ static int answer_table(struct serve_request *request, struct serve_answer *answ
 	drop_kept();
 	if (r < 0)
 		return r;
-	fd = new_memfd();
-	r = fd < 0 ? fd : write_all(fd, data, size);
+	fd = memfd_new();
+	r = fd < 0 ? fd : memfd_write(fd, data, size);
 	if (!r)
-		r = seal(&fd);
+		r = memfd_seal(&fd);
 	if (r < 0)
 		return r;
 	answer->fd = r;

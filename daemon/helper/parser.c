@@ -2,14 +2,15 @@
 #include "helper/parser.h"
 
 #include <assert.h>
-#include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 
+#include "base/clock.h"
+#include "base/credit.h"
 #include "base/log.h"
 #include "base/pool.h"
 #include "base/utf8.h"
+#include "helper/memfd.h"
 #include "symbol/facts.h"
 
 enum {
@@ -18,7 +19,10 @@ enum {
 	GRACE_MS = 1000,	/* beyond the parser's own limit */
 	TABLE_MAX_BYTES = 32 << 20,
 	SUSPECTS_MAX = 64,
+	CREDIT_PART = 4,	/* of the time may go into names, in the long run */
 };
+
+#define CREDIT_NS (30 * NSEC_PER_SEC)
 
 /* A file that the parser died of. */
 struct suspect {
@@ -29,6 +33,8 @@ struct suspect {
 
 struct parser {
 	struct helper *helper;
+	struct credit credit;	/* for facts and symbols; tables have their own, see resolve/tables.h */
+	uint64_t deferred;
 	struct suspect suspects[SUSPECTS_MAX];
 	size_t next;		/* suspect to be forgotten for another one */
 	char last_set_apart[256];
@@ -46,6 +52,7 @@ int parser_new(struct parser **ret_parser)
 		free(parser);
 		return r;
 	}
+	credit_init(&parser->credit, CREDIT_NS, CREDIT_PART, clock_monotonic());
 	*ret_parser = parser;
 	return 0;
 }
@@ -104,6 +111,22 @@ static int ask(struct parser *parser, const struct object *object, struct helper
 	return r;
 }
 
+/* What somebody's files make it read for names. */
+static int ask_for_names(struct parser *parser, const struct object *object,
+			 struct helper_call *call)
+{
+	uint64_t began = clock_monotonic();
+	int r;
+
+	if (!credit_left(&parser->credit, began)) {
+		parser->deferred++;
+		return -EDQUOT;
+	}
+	r = ask(parser, object, call);
+	credit_spend(&parser->credit, began, clock_monotonic());
+	return r;
+}
+
 static bool is_hex(const char *text, size_t size)
 {
 	return memchr(text, '\0', size) && strspn(text, "0123456789abcdef") == strlen(text);
@@ -143,7 +166,7 @@ static int ask_facts(struct parser *parser, const struct object *object, int fd,
 		.request = &file, .request_bytes = sizeof(file),
 		.answer = ret_facts, .answer_bytes = sizeof(*ret_facts),
 	};
-	int r = ask(parser, object, &call);
+	int r = ask_for_names(parser, object, &call);
 
 	if (r < 0)
 		return r;
@@ -178,40 +201,11 @@ int parser_facts(struct parser *parser, struct object *object, int fd)
 	return 0;
 }
 
-static int read_all(int fd, void *buffer, size_t size, size_t offset)
-{
-	while (size) {
-		ssize_t n = pread(fd, buffer, size, (off_t)offset);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return n < 0 ? -errno : -EBADMSG;
-		buffer = (char *)buffer + n;
-		offset += (size_t)n;
-		size -= (size_t)n;
-	}
-	return 0;
-}
-
-/* Is it what the parser has to send, and of @size bytes? */
-static bool is_sealed(int fd, uint64_t *ret_size)
-{
-	const int wanted = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
-	int seals = fd < 0 ? -1 : fcntl(fd, F_GET_SEALS);
-	struct stat st;
-
-	if (seals < 0 || (seals & wanted) != wanted || fstat(fd, &st) < 0)
-		return false;
-	*ret_size = (uint64_t)st.st_size;
-	return true;
-}
-
 static char *read_names(int fd, size_t offset, size_t size)
 {
 	char *names = malloc(size + 1);
 
-	if (!names || read_all(fd, names, size, offset) < 0) {
+	if (!names || memfd_read(fd, names, size, offset) < 0) {
 		free(names);
 		return NULL;
 	}
@@ -243,7 +237,7 @@ static int take_symbols(int fd, const struct parse_symbols *symbols, struct symt
 	symtab->names_bytes = symbols->names_bytes;
 	symtab->is_dynamic = symbols->is_dynamic;
 	symtab->symbols = malloc(bytes + 1);
-	if (!symtab->symbols || read_all(fd, symtab->symbols, bytes, 0) < 0)
+	if (!symtab->symbols || memfd_read(fd, symtab->symbols, bytes, 0) < 0)
 		return -ENOMEM;
 	symtab->count = symbols->count;
 	symtab->plt_bytes = symbols->plt_bytes;
@@ -262,7 +256,7 @@ static int adopt_symbols(const struct symtab_reclaim *reclaim, int fd,
 	struct symtab *symtab;
 	int r;
 
-	if (!is_sealed(fd, &size) || symbols->count > SYMTAB_SYMBOLS_MAX ||
+	if (!memfd_is_sealed(fd, &size) || symbols->count > SYMTAB_SYMBOLS_MAX ||
 	    symbols->kept_bytes > SYMTAB_NAMES_KEPT ||
 	    (symbols->kept_bytes && symbols->kept_bytes != symbols->names_bytes) ||
 	    size != bytes + symbols->kept_bytes)
@@ -297,7 +291,7 @@ int parser_symtab(struct parser *parser, const struct object *object, int fd,
 		.answer = &symbols, .answer_bytes = sizeof(symbols),
 	};
 	_cleanup_close_ int memfd = -1;
-	int r = ask(parser, object, &call);
+	int r = ask_for_names(parser, object, &call);
 
 	if (r < 0)
 		return r;
@@ -326,7 +320,7 @@ int parser_name(struct parser *parser, const struct object *object, int fd,
 	call.answer_bytes = (size_t)min_of(symtab->names_bytes - symbol->name,
 					   (uint64_t)SYMTAB_NAME_MAX - 1);
 	text.bytes = (uint32_t)call.answer_bytes;
-	r = ask(parser, object, &call);
+	r = ask_for_names(parser, object, &call);
 	if (r < 0)
 		return r;
 	ret_name[call.ret_bytes] = '\0';
@@ -373,7 +367,7 @@ int parser_table(struct parser *parser, const struct object *object, int fd, con
 	if (r < 0)
 		return r;
 	memfd = call.ret_fd;
-	if (!is_sealed(memfd, &size) || !size)
+	if (!memfd_is_sealed(memfd, &size) || !size)
 		return -EBADMSG;
 	if (size > TABLE_MAX_BYTES)
 		return -EFBIG;
@@ -396,6 +390,7 @@ void parser_stats(struct parser *parser, struct parser_stats *ret_stats)
 {
 	*ret_stats = (struct parser_stats){ 0 };
 	helper_stats(parser->helper, &ret_stats->helper);
+	ret_stats->deferred = parser->deferred;
 	for (size_t i = 0; i < SUSPECTS_MAX; i++)
 		ret_stats->set_apart += parser->suspects[i].deaths >= PARSER_DEATHS_MAX;
 	memcpy(ret_stats->last_set_apart, parser->last_set_apart,

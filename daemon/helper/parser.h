@@ -4,7 +4,8 @@
  * anybody relies on it. For one thread.
  *
  * A file that the parser dies of, or hangs in, PARSER_DEATHS_MAX times is set apart: it is not asked about
- * again, -ENOTRECOVERABLE.
+ * again, -ENOTRECOVERABLE. Facts and names take at most a quarter of the time in the long run, and 30
+ * seconds in one go; beyond that they are put off, -EDQUOT.
  */
 #ifndef STACKTAP_HELPER_PARSER_H
 #define STACKTAP_HELPER_PARSER_H
@@ -24,6 +25,7 @@ struct parser;
 struct parser_stats {
 	struct helper_stats helper;
 	uint64_t set_apart;		/* files, right now */
+	uint64_t deferred;		/* questions put off: names took too much of the time */
 	char last_set_apart[256];	/* its path, and what it did */
 };
 

@@ -13,6 +13,8 @@
 
 #include <stdint.h>
 
+#include <limits.h>
+
 #include "process/object.h"
 
 enum {
@@ -22,6 +24,7 @@ enum {
 
 enum helper_kind {
 	HELPER_PARSER,
+	HELPER_OPENER,
 	HELPER_KINDS,
 };
 
@@ -32,6 +35,12 @@ enum helper_op {
 	PARSE_TEXT,
 	PARSE_KEY,
 	PARSE_TABLE,
+	OPEN_IN,
+	OPEN_PROCESS,
+	OPEN_ROOT,
+	OPEN_LINKS,
+	OPEN_DETAILS,
+	OPEN_SCAN,
 };
 
 struct helper_header {
@@ -89,6 +98,57 @@ struct parse_key {
 struct parse_table {
 	struct parse_file file;
 	uint64_t memory_limit;	/* bytes */
+};
+
+/* The file that a mapping is of, see opener_open(). */
+struct open_wanted {
+	uint64_t inode;
+	uint32_t major, minor;
+	char path[PATH_MAX];
+};
+
+/* OPEN_IN: in the root that comes with it. OPEN_PROCESS: through what the process has open. */
+struct open_file {
+	struct open_wanted wanted;
+	uint64_t host_dev;	/* st_dev of the host's root */
+	uint32_t tgid;		/* OPEN_PROCESS */
+	uint8_t needs_inode;	/* OPEN_IN: the path alone proves nothing */
+	uint8_t with_root;	/* OPEN_PROCESS: its root as well */
+};
+
+/* Answers both, with the file. */
+struct open_stat {
+	uint64_t dev, inode, size, links;
+	int64_t ctime_ns;
+};
+
+/* OPEN_ROOT, OPEN_DETAILS, OPEN_SCAN. OPEN_ROOT is answered by struct open_stat and the root. */
+struct open_process {
+	uint32_t tgid;
+	uint8_t with_command_line;
+};
+
+/* Answers OPEN_DETAILS; an empty text is none. */
+struct open_details {
+	uint32_t pid_in_namespace;
+	char executable_path[1025], executable_name[256], container_id[65];
+	char service_name[256], command_line[1025];
+};
+
+/*
+ * Answers OPEN_SCAN; the memfd has `count` struct open_mapping, then their paths, each with its NUL, in the
+ * same order.
+ */
+struct open_scan {
+	uint64_t time, start_time;
+	uint32_t parent_tgid, count, path_bytes;
+	uint8_t is_cut;
+	char comm[16];
+};
+
+struct open_mapping {
+	uint64_t start, end, file_offset, inode;
+	uint32_t major, minor;
 };
 
 #endif /* STACKTAP_HELPER_PROTOCOL_H */

@@ -6,11 +6,14 @@
 #include <grp.h>
 #include <seccomp.h>
 #include <signal.h>
+#include <linux/capability.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 
 #include "helper/serve.h"
+
+#define OPENER_BYTES ((rlim_t)256 << 20)
 
 enum {
 	NOBODY = 65534,
@@ -59,11 +62,49 @@ static bool filter_parser(void)
 	return !r;
 }
 
+/* Opening for reading alone, and what memory takes. openat2() is asked for O_PATH alone, see open.c. */
+static bool filter_opener(void)
+{
+	static const int allowed[] = {
+		SCMP_SYS(recvmsg), SCMP_SYS(sendmsg), SCMP_SYS(read), SCMP_SYS(pread64), SCMP_SYS(write),
+		SCMP_SYS(close), SCMP_SYS(fstat), SCMP_SYS(newfstatat), SCMP_SYS(fstatfs),
+		SCMP_SYS(readlinkat), SCMP_SYS(getdents64), SCMP_SYS(lseek), SCMP_SYS(openat2),
+		SCMP_SYS(memfd_create), SCMP_SYS(ftruncate), SCMP_SYS(fcntl), SCMP_SYS(brk),
+		SCMP_SYS(munmap), SCMP_SYS(mremap), SCMP_SYS(madvise), SCMP_SYS(futex),
+		SCMP_SYS(getrandom), SCMP_SYS(sysinfo), SCMP_SYS(clock_gettime),
+		SCMP_SYS(clock_nanosleep), SCMP_SYS(nanosleep), SCMP_SYS(exit), SCMP_SYS(exit_group),
+		SCMP_SYS(rt_sigprocmask), SCMP_SYS(getpid), SCMP_SYS(gettid), SCMP_SYS(tgkill),
+		SCMP_SYS(rt_sigaction),
+	};
+	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_KILL_PROCESS);
+	int r = filter ? 0 : -ENOMEM;
+
+	for (size_t i = 0; !r && i < ARRAY_SIZE(allowed); i++)
+		r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, allowed[i], 0);
+	if (!r)
+		r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(openat), 1,
+				     SCMP_A2(SCMP_CMP_MASKED_EQ, O_ACCMODE | O_CREAT, O_RDONLY));
+	if (!r)
+		r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 1,
+				     SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_WRITE | PROT_EXEC, 0));
+	if (!r)
+		r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 2,
+				     SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0),
+				     SCMP_A3(SCMP_CMP_MASKED_EQ, MAP_ANONYMOUS, MAP_ANONYMOUS));
+	if (!r)
+		r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(mprotect), 1,
+				     SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
+	if (!r)
+		r = seccomp_load(filter);
+	seccomp_release(filter);
+	return !r;
+}
+
 /*
  * Without CAP_SETUID it stays who it is: root without capabilities, whom the filter keeps from what is
  * root's.
  */
-static void drop_rights(void)
+static void drop_all_rights(void)
 {
 	if (geteuid() == 0) {
 		if (setgroups(0, NULL) || setresgid(NOBODY, NOBODY, NOBODY) ||
@@ -74,16 +115,34 @@ static void drop_rights(void)
 	capng_apply(CAPNG_SELECT_CAPS);
 }
 
-bool sandbox_enter(enum helper_kind kind _unused_)
+/* What other processes' maps, roots and programs are read with; as far as its owner has them. */
+static void drop_other_rights(void)
+{
+	static const unsigned int needed[] = { CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH, CAP_SYS_ADMIN };
+	bool has[ARRAY_SIZE(needed)];
+
+	for (size_t i = 0; i < ARRAY_SIZE(needed); i++)
+		has[i] = capng_have_capability(CAPNG_PERMITTED, needed[i]);
+	capng_clear(CAPNG_SELECT_BOTH);
+	for (size_t i = 0; i < ARRAY_SIZE(needed); i++)
+		if (has[i])
+			capng_update(CAPNG_ADD, CAPNG_EFFECTIVE | CAPNG_PERMITTED, needed[i]);
+	capng_apply(CAPNG_SELECT_CAPS);
+}
+
+bool sandbox_enter(enum helper_kind kind)
 {
 	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-	drop_rights();
+	if (kind == HELPER_PARSER)
+		drop_all_rights();
+	else
+		drop_other_rights();
 	/* a change of rights clears it */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	limit(RLIMIT_CORE, 0);
 	if (!SERVE_CAN_CONFINE)
 		return false;
 	limit(RLIMIT_NOFILE, FILES_MAX);
-	limit(RLIMIT_AS, SANDBOX_PARSER_BYTES);
-	return filter_parser();
+	limit(RLIMIT_AS, kind == HELPER_PARSER ? SANDBOX_PARSER_BYTES : OPENER_BYTES);
+	return kind == HELPER_PARSER ? filter_parser() : filter_opener();
 }

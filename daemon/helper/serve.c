@@ -5,6 +5,7 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 
+#include "helper/open.h"
 #include "helper/parse.h"
 #include "helper/sandbox.h"
 
@@ -13,6 +14,7 @@ static const struct {
 	void (*answer)(struct serve_request *request, struct serve_answer *answer);
 } kinds[HELPER_KINDS] = {
 	[HELPER_PARSER] = { "stacktap-parser", parse_answer },
+	[HELPER_OPENER] = { "stacktap-opener", open_answer },
 };
 
 const char *serve_name(enum helper_kind kind)

@@ -2,10 +2,6 @@
 #include "process/namespace.h"
 
 #include <fcntl.h>
-#include <linux/magic.h>
-#include <linux/openat2.h>
-#include <sys/syscall.h>
-#include <sys/vfs.h>
 
 #include "base/clock.h"
 #include "base/pool.h"
@@ -135,20 +131,20 @@ static void close_oldest_root(struct mount_namespace_table *table)
 }
 
 static struct mount_namespace *find(struct mount_namespace_table *table,
-				    const struct stat *space_st, const struct stat *root_st)
+				    const struct mount_namespace_id *id)
 {
 	for (size_t i = 0; i < table->count; i++) {
 		struct mount_namespace *space = table->spaces[i];
 
-		if (space->inode == space_st->st_ino && space->dev == space_st->st_dev &&
-		    space->root_inode == root_st->st_ino && space->root_dev == root_st->st_dev)
+		if (space->inode == id->inode && space->dev == id->dev &&
+		    space->root_inode == id->root_inode && space->root_dev == id->root_dev)
 			return space;
 	}
 	return NULL;
 }
 
-static int add(struct mount_namespace_table *table, const struct stat *space_st,
-	       const struct stat *root_st, struct mount_namespace **ret_space)
+static int add(struct mount_namespace_table *table, const struct mount_namespace_id *id,
+	       struct mount_namespace **ret_space)
 {
 	struct mount_namespace *space;
 
@@ -163,34 +159,40 @@ static int add(struct mount_namespace_table *table, const struct stat *space_st,
 	}
 	atomic_init(&space->refs, 1);
 	space->root = -1;
-	space->dev = space_st->st_dev;
-	space->inode = space_st->st_ino;
-	space->root_dev = root_st->st_dev;
-	space->root_inode = root_st->st_ino;
+	space->dev = id->dev;
+	space->inode = id->inode;
+	space->root_dev = id->root_dev;
+	space->root_inode = id->root_inode;
 	table->spaces[table->count++] = space;
 	*ret_space = space;
 	return 0;
 }
 
-int mount_namespace_table_get(struct mount_namespace_table *table, int proc,
-			      struct mount_namespace **ret_space)
+int mount_namespace_identify(uint32_t tgid, struct mount_namespace_id *ret_id)
 {
-	_cleanup_close_ int root = -1;
-	struct mount_namespace *space;
-	struct stat space_st, root_st;
+	char path[40];
+	struct stat st;
 
-	/*
-	 * The namespace may change between the two (unshare, pivot_root), which at worst files a
-	 * root under a namespace that it is not of; every file's inode is checked again anyway.
-	 */
-	if (fstatat(proc, "ns/mnt", &space_st, 0) < 0)
+	snprintf(path, sizeof(path), "/proc/%u/ns/mnt", tgid);
+	if (stat(path, &st) < 0)
 		return -errno;
-	root = openat(proc, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (root < 0 || fstat(root, &root_st) < 0)
-		return -errno;
-	space = find(table, &space_st, &root_st);
+	*ret_id = (struct mount_namespace_id){ .dev = st.st_dev, .inode = st.st_ino };
+	return 0;
+}
+
+/*
+ * The namespace may have changed between the look at it and the one at the root (unshare, pivot_root), which
+ * at worst files a root under a namespace that it is not of; every file's inode is checked again anyway.
+ */
+int mount_namespace_table_take(struct mount_namespace_table *table,
+			       const struct mount_namespace_id *id, int root,
+			       struct mount_namespace **ret_space)
+{
+	_cleanup_close_ int owned = root;
+	struct mount_namespace *space = find(table, id);
+
 	if (!space) {
-		int r = add(table, &space_st, &root_st, &space);
+		int r = add(table, id, &space);
 
 		if (r < 0)
 			return r;
@@ -198,57 +200,14 @@ int mount_namespace_table_get(struct mount_namespace_table *table, int proc,
 	if (space->root < 0) {
 		if (mount_namespace_table_open_count(table) >= MOUNT_NAMESPACE_ROOTS_MAX)
 			close_oldest_root(table);
-		space->root = steal_fd(&root);
+		space->root = steal_fd(&owned);
 	}
 	space->used = clock_monotonic();
 	*ret_space = mount_namespace_ref(space);
 	return 0;
 }
 
-int mount_namespace_reopen(struct mount_namespace_table *table, int path_fd, int *ret_fd,
-			   struct stat *ret_stat)
+uint64_t mount_namespace_table_host(const struct mount_namespace_table *table)
 {
-	char self[64];
-	struct statfs fs;
-	int fd;
-
-	if (fstat(path_fd, ret_stat) < 0)
-		return -errno;
-	if (!S_ISREG(ret_stat->st_mode))
-		return -ENXIO;
-	if (fstatfs(path_fd, &fs) < 0)
-		return -errno;
-	if (fs.f_type == FUSE_SUPER_MAGIC && ret_stat->st_dev != table->host_dev)
-		return -EREMOTE;
-	/* the very inode just checked, whatever its path leads to by now */
-	snprintf(self, sizeof(self), "/proc/self/fd/%d", path_fd);
-	fd = open(self, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	*ret_fd = fd;
-	return 0;
-}
-
-int mount_namespace_open(struct mount_namespace_table *table, struct mount_namespace *space,
-			 const char *path, int *ret_fd, struct stat *ret_stat)
-{
-	/*
-	 * "..", absolute symbolic links and magic links of a container's making stay inside its
-	 * root
-	 */
-	struct open_how how = {
-		.flags = O_PATH | O_CLOEXEC,
-		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
-	};
-	_cleanup_close_ int path_fd = -1;
-
-	if (path[0] != '/')
-		return -EINVAL;
-	if (space->root < 0)
-		return -ESTALE;
-	space->used = clock_monotonic();
-	path_fd = (int)syscall(SYS_openat2, space->root, path, &how, sizeof(how));
-	if (path_fd < 0)
-		return -errno;
-	return mount_namespace_reopen(table, path_fd, ret_fd, ret_stat);
+	return table->host_dev;
 }

@@ -4,8 +4,9 @@
  * also after they have exited. Images in it share it by reference; image_unref() drops theirs.
  *
  * The descriptor pins the namespace's root mount, so thread B closes it when it has not been used
- * for a while and opens it again through a process that lives there. Only the reference count is
- * touched by other threads.
+ * for a while and has it opened again through a process that lives there. Here it is only held: whatever
+ * looks at what is behind it may never return, and is the opener's. Only the reference count is touched by
+ * other threads.
  */
 #ifndef STACKTAP_PROCESS_NAMESPACE_H
 #define STACKTAP_PROCESS_NAMESPACE_H
@@ -39,25 +40,23 @@ struct mount_namespace_table;
 int mount_namespace_table_new(const char *sysroot, struct mount_namespace_table **ret_table);
 void mount_namespace_table_free(struct mount_namespace_table *table);
 
-/* The namespace of the process behind @proc, a descriptor of its /proc/PID. A new reference. */
-int mount_namespace_table_get(struct mount_namespace_table *table, int proc,
-			      struct mount_namespace **ret_space);
+struct mount_namespace_id {
+	uint64_t dev, inode, root_dev, root_inode;
+};
+
+/* All but the root, which only the opener may look at; -errno: the process is gone. */
+int mount_namespace_identify(uint32_t tgid, struct mount_namespace_id *ret_id);
+/* The namespace that @id names; @root is taken over, also on failure. A new reference. */
+int mount_namespace_table_take(struct mount_namespace_table *table,
+			       const struct mount_namespace_id *id, int root,
+			       struct mount_namespace **ret_space);
 /* The host's root, as a guess. A new reference. */
 struct mount_namespace *mount_namespace_table_guess(struct mount_namespace_table *table);
 /* Close roots not used for @idle_ns, forget namespaces that no image holds. */
 void mount_namespace_table_trim(struct mount_namespace_table *table, uint64_t idle_ns);
 size_t mount_namespace_table_open_count(const struct mount_namespace_table *table);
 
-/*
- * Open the regular file @path as processes in @space see it, read-only, without ever opening a FIFO
- * or a device. -ESTALE: the root is closed (get the namespace again through a live process).
- * -ENXIO: not a regular file. -EREMOTE: served by FUSE, whose server could block us; only a host
- * whose own root is of that kind (virtiofs) is read.
- */
-int mount_namespace_open(struct mount_namespace_table *table, struct mount_namespace *space,
-			 const char *path, int *ret_fd, struct stat *ret_stat);
-/* The same checks for a descriptor opened with O_PATH by other means. */
-int mount_namespace_reopen(struct mount_namespace_table *table, int path_fd, int *ret_fd,
-			   struct stat *ret_stat);
+/* st_dev of the host's root. */
+uint64_t mount_namespace_table_host(const struct mount_namespace_table *table);
 
 #endif /* STACKTAP_PROCESS_NAMESPACE_H */

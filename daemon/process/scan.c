@@ -310,7 +310,7 @@ int process_scan(uint32_t tgid, struct process_snapshot **ret_snapshot)
 	return 0;
 }
 
-int process_scan_all(int (*each)(void *ctx, struct process_snapshot *snapshot), void *ctx)
+int process_each(int (*each)(void *ctx, uint32_t tgid), void *ctx)
 {
 	DIR *proc = opendir("/proc");
 	struct dirent *entry;
@@ -319,19 +319,14 @@ int process_scan_all(int (*each)(void *ctx, struct process_snapshot *snapshot), 
 	if (!proc)
 		return -errno;
 	while (!r && (entry = readdir(proc))) {
-		struct process_snapshot *snapshot;
 		char *end;
 		unsigned long tgid;
 
 		if (!isdigit((unsigned char)entry->d_name[0]))
 			continue;
 		tgid = strtoul(entry->d_name, &end, 10);
-		if (*end || tgid > UINT32_MAX)
-			continue;
-		/* a process that went away or may not be read is not a failure of the scan */
-		if (process_scan((uint32_t)tgid, &snapshot) < 0)
-			continue;
-		r = each(ctx, snapshot);
+		if (!*end && tgid <= UINT32_MAX)
+			r = each(ctx, (uint32_t)tgid);
 	}
 	closedir(proc);
 	return r;

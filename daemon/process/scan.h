@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reading /proc: executable mappings and identity of one process or of all. May block: thread B,
- * or thread A before sampling starts.
+ * Reading /proc: executable mappings and identity of a process. May block, for ever where somebody else's
+ * file system is behind a mapping: the opener's.
  */
 #ifndef STACKTAP_PROCESS_SCAN_H
 #define STACKTAP_PROCESS_SCAN_H
@@ -33,7 +33,10 @@ void process_snapshot_free(struct process_snapshot *snapshot);
 /* /proc/PID/maps from where @maps stands; adds to the mappings. -EBADMSG: not such a text. */
 int process_maps_read(FILE *maps, struct process_snapshot *snapshot);
 
-/* Call @each for every process; it owns the snapshot. Stops on a non-zero return. */
-int process_scan_all(int (*each)(void *ctx, struct process_snapshot *snapshot), void *ctx);
+/*
+ * Call @each for the number of every process there is. Stops on a non-zero return; a process may be gone
+ * by then.
+ */
+int process_each(int (*each)(void *ctx, uint32_t tgid), void *ctx);
 
 #endif /* STACKTAP_PROCESS_SCAN_H */

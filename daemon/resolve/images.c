@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "resolve/images.h"
 
-#include <fcntl.h>
 #include <string.h>
 
-#include "resolve/details.h"
+#include "process/details.h"
 
 enum { DRAFTS_MAX = 512 };
 
@@ -15,19 +14,21 @@ struct draft {
 };
 
 struct images {
+	struct opener *opener;
 	struct mount_namespace_table *spaces;
 	bool with_command_line;
 	struct draft drafts[DRAFTS_MAX];
 	size_t draft_count;
 };
 
-int images_new(struct mount_namespace_table *spaces, bool with_command_line,
+int images_new(struct opener *opener, struct mount_namespace_table *spaces, bool with_command_line,
 	       struct images **ret_images)
 {
 	struct images *images = calloc(1, sizeof(*images));
 
 	if (!images)
 		return -ENOMEM;
+	images->opener = opener;
 	images->spaces = spaces;
 	images->with_command_line = with_command_line;
 	*ret_images = images;
@@ -113,19 +114,12 @@ static struct mount_namespace *space_of_parent(struct images *images, const stru
 void images_see(struct images *images, struct image *image, const struct image *parent)
 {
 	struct image_details *details = NULL;
-	_cleanup_close_ int proc = -1;
-	char path[32];
 
 	if (image->mount_namespace)
 		return;
-	/* all that follows is read through this descriptor, which never leads to another process */
-	snprintf(path, sizeof(path), "/proc/%u", image->tgid);
-	proc = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (proc < 0 ||
-	    mount_namespace_table_get(images->spaces, proc, &image->mount_namespace) < 0)
+	if (opener_space(images->opener, images->spaces, image->tgid, &image->mount_namespace) < 0)
 		image->mount_namespace = space_of_parent(images, parent);
-	if (proc >= 0)
-		details_read(proc, image->tgid, images->with_command_line, &details);
+	opener_details(images->opener, image->tgid, images->with_command_line, &details);
 	/* a zombie still has a cgroup, but no program */
 	if (details && details->executable_path && !has_moved_on(image, parent, details)) {
 		image_set_details(image, details);

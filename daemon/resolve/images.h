@@ -9,12 +9,12 @@
 #ifndef STACKTAP_RESOLVE_IMAGES_H
 #define STACKTAP_RESOLVE_IMAGES_H
 
+#include "helper/opener.h"
 #include "process/image.h"
-#include "process/namespace.h"
 
 struct images;
 
-int images_new(struct mount_namespace_table *spaces, bool with_command_line,
+int images_new(struct opener *opener, struct mount_namespace_table *spaces, bool with_command_line,
 	       struct images **ret_images);
 void images_free(struct images *images);
 

@@ -6,7 +6,6 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/log.h"
-#include "resolve/opener.h"
 #include "symbol/vdso.h"
 
 enum {
@@ -29,6 +28,7 @@ struct entry {
 struct objects {
 	struct mount_namespace_table *spaces;
 	struct names *names;
+	struct opener *opener;
 	struct parser *parser;
 	struct hash_table table;	/* entries by identity */
 	struct entry **entries;
@@ -109,7 +109,8 @@ static void free_entry(struct objects *objects, struct entry *entry)
 /* Memory may be there the next time, and another parser, unless the file is what it died of. */
 static bool may_pass(int error)
 {
-	return error == -ENOBUFS || error == -EAGAIN || error == -EPIPE || error == -ETIMEDOUT;
+	return error == -ENOBUFS || error == -EAGAIN || error == -EPIPE || error == -ETIMEDOUT ||
+	       error == -EDQUOT;
 }
 
 static int read_symtab(struct objects *objects, struct entry *entry)
@@ -129,11 +130,9 @@ static int read_symtab(struct objects *objects, struct entry *entry)
  */
 static void save_and_close(struct objects *objects, struct entry *entry)
 {
-	struct stat st;
-
 	if (!entry->symtab && !entry->error && entry->object->size <= SAVED_BYTES &&
 	    atomic_load_explicit(&entry->object->state, memory_order_relaxed) == OBJECT_READY &&
-	    fstat(entry->fd, &st) == 0 && st.st_nlink == 0)
+	    opener_is_deleted(objects->opener, entry->fd))
 		read_symtab(objects, entry);
 	close_fd(objects, entry);
 }
@@ -353,7 +352,8 @@ void objects_see(struct objects *objects, const struct image *image, struct mapp
 	}
 	if (file->kind != OBJECT_FILE)
 		return;
-	r = opener_open(objects->spaces, image->mount_namespace, image->tgid, &wanted, &fd, &st);
+	r = opener_open(objects->opener, objects->spaces, image->mount_namespace, image->tgid, &wanted, &fd,
+			&st);
 	if (r < 0) {
 		see_gone(objects, file, r);
 		return;
@@ -396,7 +396,7 @@ static int reopen(struct objects *objects, struct entry *entry, uint32_t tgid)
 	struct stat st;
 	int r;
 
-	r = opener_open(objects->spaces, entry->space, tgid, &wanted, &fd, &st);
+	r = opener_open(objects->opener, objects->spaces, entry->space, tgid, &wanted, &fd, &st);
 	if (r < 0)
 		return r;
 	r = check_content(objects, entry->object, fd, &st);
@@ -491,8 +491,8 @@ void objects_trim(struct objects *objects, uint64_t idle_ns)
 	forget_unused(objects, idle_ns);
 }
 
-int objects_new(struct mount_namespace_table *spaces, struct names *names, struct parser *parser,
-		struct objects **ret_objects)
+int objects_new(struct mount_namespace_table *spaces, struct names *names, struct opener *opener,
+		struct parser *parser, struct objects **ret_objects)
 {
 	struct objects *objects = calloc(1, sizeof(*objects));
 
@@ -501,6 +501,7 @@ int objects_new(struct mount_namespace_table *spaces, struct names *names, struc
 	pool_charge_always(POOL_SYMBOLS, sizeof(*objects));
 	objects->spaces = spaces;
 	objects->names = names;
+	objects->opener = opener;
 	objects->parser = parser;
 	objects->table.pool = POOL_SYMBOLS;
 	*ret_objects = objects;

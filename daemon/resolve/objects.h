@@ -10,9 +10,9 @@
 #ifndef STACKTAP_RESOLVE_OBJECTS_H
 #define STACKTAP_RESOLVE_OBJECTS_H
 
+#include "helper/opener.h"
 #include "helper/parser.h"
 #include "process/image.h"
-#include "process/namespace.h"
 #include "resolve/names.h"
 #include "symbol/symtab.h"
 
@@ -28,8 +28,8 @@ struct objects_stats {
 };
 
 /* All are borrowed; names are swept to make room. */
-int objects_new(struct mount_namespace_table *spaces, struct names *names, struct parser *parser,
-		struct objects **ret_objects);
+int objects_new(struct mount_namespace_table *spaces, struct names *names, struct opener *opener,
+		struct parser *parser, struct objects **ret_objects);
 void objects_free(struct objects *objects);
 
 /* Open a mapped file, or find that it is known, and tie it to its object. */

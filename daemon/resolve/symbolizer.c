@@ -16,6 +16,7 @@ struct symbolizer {
 	struct symbolizer_options options;
 	struct mount_namespace_table *spaces;
 	struct names *names;
+	struct opener *opener;
 	struct parser *parser;
 	struct objects *objects;
 	struct images *images;
@@ -36,12 +37,14 @@ int symbolizer_new(const struct symbolizer_options *options, struct symbolizer *
 	if (r == 0)
 		r = names_new(&symbolizer->names);
 	if (r == 0)
+		r = opener_new(&symbolizer->opener);
+	if (r == 0)
 		r = parser_new(&symbolizer->parser);
 	if (r == 0)
-		r = objects_new(symbolizer->spaces, symbolizer->names, symbolizer->parser,
-				&symbolizer->objects);
+		r = objects_new(symbolizer->spaces, symbolizer->names, symbolizer->opener,
+				symbolizer->parser, &symbolizer->objects);
 	if (r == 0)
-		r = images_new(symbolizer->spaces, options->with_command_line,
+		r = images_new(symbolizer->opener, symbolizer->spaces, options->with_command_line,
 			       &symbolizer->images);
 	if (r == 0)
 		r = kernel_new(sysroot, &symbolizer->kernel);
@@ -61,6 +64,7 @@ void symbolizer_free(struct symbolizer *symbolizer)
 	images_free(symbolizer->images);
 	objects_free(symbolizer->objects);
 	parser_free(symbolizer->parser);
+	opener_free(symbolizer->opener);
 	names_free(symbolizer->names);
 	mount_namespace_table_free(symbolizer->spaces);
 	free(symbolizer);
@@ -88,6 +92,11 @@ int symbolizer_open(struct symbolizer *symbolizer, struct object *object, uint32
 struct parser *symbolizer_parser(struct symbolizer *symbolizer)
 {
 	return symbolizer->parser;
+}
+
+struct opener *symbolizer_opener(struct symbolizer *symbolizer)
+{
+	return symbolizer->opener;
 }
 
 struct mapped_file *symbolizer_kernel(struct symbolizer *symbolizer)
@@ -302,4 +311,5 @@ void symbolizer_stats(struct symbolizer *symbolizer, struct symbolizer_stats *re
 		.evicted = objects->evicted,
 	};
 	parser_stats(symbolizer->parser, &ret_stats->parser);
+	opener_stats(symbolizer->opener, &ret_stats->opener);
 }

@@ -8,6 +8,7 @@
 #ifndef STACKTAP_RESOLVE_SYMBOLIZER_H
 #define STACKTAP_RESOLVE_SYMBOLIZER_H
 
+#include "helper/opener.h"
 #include "helper/parser.h"
 #include "process/image.h"
 #include "profile/window.h"
@@ -37,6 +38,8 @@ void symbolizer_see_file(struct symbolizer *symbolizer, struct image *image,
 int symbolizer_open(struct symbolizer *symbolizer, struct object *object, uint32_t tgid,
 		    int *ret_fd);
 
+/* What reads /proc and opens files; any thread may ask. */
+struct opener *symbolizer_opener(struct symbolizer *symbolizer);
 /* What reads files; for the same thread. */
 struct parser *symbolizer_parser(struct symbolizer *symbolizer);
 
@@ -56,6 +59,7 @@ struct symbolizer_stats {
 	uint64_t lookups, named, evicted;
 	uint64_t names_refused;		/* Locations that have one but no memory for it */
 	struct parser_stats parser;
+	struct opener_stats opener;
 };
 void symbolizer_stats(struct symbolizer *symbolizer, struct symbolizer_stats *ret_stats);
 

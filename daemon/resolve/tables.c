@@ -6,6 +6,7 @@
 #include <sys/queue.h>
 
 #include "base/clock.h"
+#include "base/credit.h"
 #include "base/log.h"
 #include "base/pool.h"
 #include "base/utf8.h"
@@ -51,7 +52,7 @@ struct tables {
 	TAILQ_HEAD(kept_list, entry) kept;	/* with bytes here, least recently used first */
 	uint64_t walk;				/* counts walks; what this one uses stays */
 	struct tables_stats stats;
-	uint64_t credit, credited;	/* ns left to compile in, and when that was */
+	struct credit credit;			/* to compile in */
 	uint64_t retry_at;		/* when the first entry is to be tried again, 0: none is */
 	bool has_evicted;
 };
@@ -71,8 +72,7 @@ int tables_new(const struct tables_ops *ops, struct tables **ret_tables)
 	if (!tables)
 		return -ENOMEM;
 	tables->ops = *ops;
-	tables->credit = CREDIT_NS;
-	tables->credited = ops->now();
+	credit_init(&tables->credit, CREDIT_NS, CREDIT_PART, ops->now());
 	tables->entries.pool = POOL_TABLES;
 	TAILQ_INIT(&tables->used);
 	TAILQ_INIT(&tables->kept);
@@ -112,12 +112,7 @@ static void retry_later(struct tables *tables, struct entry *entry)
  */
 static bool has_credit(struct tables *tables)
 {
-	uint64_t now = tables->ops.now();
-
-	tables->credit += (now - tables->credited) / CREDIT_PART;
-	tables->credit = min_of(tables->credit, (uint64_t)CREDIT_NS);
-	tables->credited = now;
-	return tables->credit > 0;
+	return credit_left(&tables->credit, tables->ops.now()) > 0;
 }
 
 static uint64_t hash_of(const struct object *object)
@@ -408,16 +403,16 @@ static int compile_file(struct tables *tables, struct object *object, uint32_t t
 static int compile(struct tables *tables, struct object *object, uint32_t tgid,
 		   struct compiled *ret_compiled)
 {
-	uint64_t began = tables->ops.now();
+	uint64_t began = tables->ops.now(), now;
 	struct unwind_table table;
 	int r;
 
 	*ret_compiled = (struct compiled){ 0 };
 	r = object->kind == OBJECT_VDSO ? compile_vdso(ret_compiled) :
 					  compile_file(tables, object, tgid, ret_compiled);
-	tables->credited = tables->ops.now();
-	tables->stats.compile_ns += tables->credited - began;
-	tables->credit -= min_of(tables->credit, tables->credited - began);
+	now = tables->ops.now();
+	tables->stats.compile_ns += now - began;
+	credit_spend(&tables->credit, began, now);
 	if (r < 0)
 		return r;
 	/* a passing copy of what the parser was granted: one at a time, and the module takes it */

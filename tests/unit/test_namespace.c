@@ -13,19 +13,21 @@
 #include "base/clock.h"
 #include "process/container.h"
 #include "process/namespace.h"
-#include "resolve/opener.h"
+#include "helper/opener.h"
 
 static struct mount_namespace_table *spaces;
+static struct opener *opener;
 
 static int set_up(void **state)
 {
 	(void)state;
-	return mount_namespace_table_new("", &spaces);
+	return mount_namespace_table_new("", &spaces) ?: opener_new(&opener);
 }
 
 static int tear_down(void **state)
 {
 	(void)state;
+	opener_free(opener);
 	mount_namespace_table_free(spaces);
 	return 0;
 }
@@ -63,15 +65,16 @@ static void stop_child(pid_t pid)
 static struct mount_namespace *space_of(pid_t pid)
 {
 	struct mount_namespace *space;
-	char path[32];
-	int proc;
 
-	snprintf(path, sizeof(path), "/proc/%d", pid);
-	proc = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	assert_true(proc >= 0);
-	assert_int_equal(mount_namespace_table_get(spaces, proc, &space), 0);
-	close(proc);
+	assert_int_equal(opener_space(opener, spaces, (uint32_t)pid, &space), 0);
 	return space;
+}
+
+static int open_path(struct mount_namespace *space, const char *path, int *ret_fd,
+		     struct stat *ret_stat)
+{
+	return opener_open(opener, spaces, space, 0, &(struct opener_wanted){ .path = path },
+			   ret_fd, ret_stat);
 }
 
 static void expect_text(struct mount_namespace *space, const char *path, const char *text)
@@ -80,7 +83,7 @@ static void expect_text(struct mount_namespace *space, const char *path, const c
 	struct stat st;
 	int fd;
 
-	assert_int_equal(mount_namespace_open(spaces, space, path, &fd, &st), 0);
+	assert_int_equal(open_path(space, path, &fd, &st), 0);
 	assert_true(read(fd, buffer, sizeof(buffer) - 1) >= 0);
 	assert_string_equal(buffer, text);
 	close(fd);
@@ -156,18 +159,18 @@ static void a_root_outlives_its_processes(void **state)
 	/* absolute links start at its root, dots do not leave it */
 	expect_text(jail, "/link", "jailed");
 	expect_text(jail, "/../../bin/program", "jailed");
-	assert_int_equal(mount_namespace_open(spaces, jail, "/escape", &fd, &st), -ENOENT);
-	assert_true(mount_namespace_open(spaces, jail, "/magic", &fd, &st) < 0);
-	assert_int_equal(mount_namespace_open(spaces, jail, "/bin", &fd, &st), -ENXIO);
+	assert_int_equal(open_path(jail, "/escape", &fd, &st), -ENOENT);
+	assert_true(open_path(jail, "/magic", &fd, &st) < 0);
+	assert_int_equal(open_path(jail, "/bin", &fd, &st), -ENXIO);
 	/* would wait for a writer for ever */
-	assert_int_equal(mount_namespace_open(spaces, jail, "/fifo", &fd, &st), -ENXIO);
-	assert_int_equal(mount_namespace_open(spaces, jail, "bin/program", &fd, &st), -EINVAL);
+	assert_int_equal(open_path(jail, "/fifo", &fd, &st), -ENXIO);
+	assert_int_equal(open_path(jail, "bin/program", &fd, &st), -EINVAL);
 	/* an idle root is given back: it pins the mount */
 	mount_namespace_table_trim(spaces, NSEC_PER_SEC * 3600);
 	assert_true(jail->root >= 0);
 	mount_namespace_table_trim(spaces, 0);
 	assert_true(jail->root < 0);
-	assert_int_equal(mount_namespace_open(spaces, jail, "/bin/program", &fd, &st), -ESTALE);
+	assert_int_equal(open_path(jail, "/bin/program", &fd, &st), -ESTALE);
 	mount_namespace_unref(jail);
 }
 
@@ -225,26 +228,26 @@ static void another_file_is_never_taken(void **state)
 	fixture_write("victim", "old");
 	fixture_write("other", "new");
 	wanted = wanted_of(fixture_path("victim"));
-	assert_int_equal(opener_open(spaces, host, 0, &wanted, &fd, &st), 0);
+	assert_int_equal(opener_open(opener, spaces, host, 0, &wanted, &fd, &st), 0);
 	close(fd);
 	fixture_run("mv other victim");
-	assert_int_equal(opener_open(spaces, host, 0, &wanted, &fd, &st), -ESTALE);
+	assert_int_equal(opener_open(opener, spaces, host, 0, &wanted, &fd, &st), -ESTALE);
 	fixture_run("rm victim");
-	assert_int_equal(opener_open(spaces, host, 0, &wanted, &fd, &st), -ENOENT);
+	assert_int_equal(opener_open(opener, spaces, host, 0, &wanted, &fd, &st), -ENOENT);
 	/* a guessed root needs an inode number to compare */
 	fixture_write("victim", "third");
 	wanted.inode = 0;
-	assert_int_equal(opener_open(spaces, host, 0, &wanted, &fd, &st), -ESTALE);
+	assert_int_equal(opener_open(opener, spaces, host, 0, &wanted, &fd, &st), -ESTALE);
 	/* btrfs and overlayfs map with numbers that stat() does not show: anonymous devices */
 	wanted = wanted_of(fixture_path("victim"));
 	wanted.major = 0;
 	wanted.minor = 99;
-	assert_int_equal(opener_open(spaces, host, 0, &wanted, &fd, &st), 0);
+	assert_int_equal(opener_open(opener, spaces, host, 0, &wanted, &fd, &st), 0);
 	close(fd);
 	/* two real devices are two */
 	if (major(st.st_dev)) {
 		wanted.major = major(st.st_dev) + 1;
-		assert_int_equal(opener_open(spaces, host, 0, &wanted, &fd, &st), -ESTALE);
+		assert_int_equal(opener_open(opener, spaces, host, 0, &wanted, &fd, &st), -ESTALE);
 	}
 	/* tmpfs has an anonymous device as well */
 	if (stat("/dev/shm", &st) == 0 && !major(st.st_dev)) {
@@ -253,7 +256,7 @@ static void another_file_is_never_taken(void **state)
 		close(mkstemp(path));
 		wanted = wanted_of(path);
 		wanted.major = 8;
-		assert_int_equal(opener_open(spaces, host, 0, &wanted, &fd, &st), 0);
+		assert_int_equal(opener_open(opener, spaces, host, 0, &wanted, &fd, &st), 0);
 		close(fd);
 		unlink(path);
 	}
@@ -329,24 +332,57 @@ static void a_copied_up_file_is_the_one_it_is_mapped_as(void **state)
 	pid = start_child(copy_up);
 	space = space_of(pid);
 	wanted = mapped_by(pid, fixture_path("layers/merged/program"));
-	assert_int_equal(opener_open(spaces, space, 0, &wanted, &fd, &st), 0);
+	assert_int_equal(opener_open(opener, spaces, space, 0, &wanted, &fd, &st), 0);
 	close(fd);
 	/* by what the process has mapped: nobody else sees the path */
-	assert_int_equal(opener_open(spaces, NULL, (uint32_t)pid, &wanted, &fd, &st), 0);
+	assert_int_equal(opener_open(opener, spaces, NULL, (uint32_t)pid, &wanted, &fd, &st), 0);
 	close(fd);
 	/* the same in all but its inode, or the device */
 	wanted.path = fixture_path("layers/merged/other");
-	assert_int_equal(opener_open(spaces, space, 0, &wanted, &fd, &other), -ESTALE);
+	assert_int_equal(opener_open(opener, spaces, space, 0, &wanted, &fd, &other), -ESTALE);
 	wanted.path = fixture_path("layers/merged/program");
 	if (wanted.inode != st.st_ino) {
 		wanted.minor++;
-		assert_int_equal(opener_open(spaces, space, 0, &wanted, &fd, &other), -ESTALE);
+		assert_int_equal(opener_open(opener, spaces, space, 0, &wanted, &fd, &other), -ESTALE);
 		wanted.minor--;
 	}
 	wanted.inode += 1000;
-	assert_int_equal(opener_open(spaces, space, (uint32_t)pid, &wanted, &fd, &other), -ESTALE);
+	assert_int_equal(opener_open(opener, spaces, space, (uint32_t)pid, &wanted, &fd, &other), -ESTALE);
 	mount_namespace_unref(space);
 	stop_child(pid);
+}
+
+/* One that does not answer is replaced, and what it was asked about is left alone, and nothing else. */
+static void what_hangs_is_left_alone(void **state)
+{
+	struct mount_namespace *host = mount_namespace_table_guess(spaces);
+	struct opener_wanted wanted, other;
+	struct opener_stats stats;
+	struct stat st;
+	int fd;
+
+	(void)state;
+	fixture_write("hanging", "text");
+	wanted = wanted_of(fixture_path("hanging"));
+	other = wanted;
+	wanted.major = 0;
+	wanted.minor = 77;
+	assert_int_equal(opener_open(opener, spaces, host, 0, &wanted, &fd, &st), 0);
+	close(fd);
+	opener_stats(opener, &stats);
+	assert_int_equal(kill(stats.helper.pid, SIGSTOP), 0);
+	assert_int_equal(opener_open(opener, spaces, host, 0, &wanted, &fd, &st), -EHOSTDOWN);
+	opener_stats(opener, &stats);
+	assert_int_equal(stats.helper.timeouts, 1);
+	assert_int_equal(stats.quarantined, 1);
+	assert_int_equal(stats.left_alone, 0);
+	assert_non_null(strstr(stats.last_quarantined, "/hanging"));
+	assert_int_equal(opener_open(opener, spaces, host, 0, &wanted, &fd, &st), -EHOSTDOWN);
+	opener_stats(opener, &stats);
+	assert_int_equal(stats.left_alone, 1);
+	assert_int_equal(opener_open(opener, spaces, host, 0, &other, &fd, &st), 0);
+	close(fd);
+	mount_namespace_unref(host);
 }
 
 static void containers_have_their_runtimes_names(void **state)
@@ -429,6 +465,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(open_roots_are_bounded, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(another_file_is_never_taken, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_copied_up_file_is_the_one_it_is_mapped_as, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(what_hangs_is_left_alone, set_up,
 						tear_down),
 		cmocka_unit_test(containers_have_their_runtimes_names),
 		cmocka_unit_test(machines_have_their_own_names),

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "helper/opener.h"
 #include "process/scan.h"
 
 static const struct process_snapshot_mapping *find(const struct process_snapshot *snapshot,
@@ -185,24 +186,51 @@ struct count {
 	int stop_at;
 };
 
-static int count_each(void *ctx, struct process_snapshot *snapshot)
+static int count_each(void *ctx, uint32_t tgid)
 {
 	struct count *count = ctx;
 
 	count->all++;
-	count->self += snapshot->tgid == (uint32_t)getpid();
-	process_snapshot_free(snapshot);
+	count->self += tgid == (uint32_t)getpid();
 	return count->stop_at && (int)count->all == count->stop_at ? -ENOBUFS : 0;
+}
+
+/* Through the opener it is what it is without. */
+static void test_opener(void **state _unused_)
+{
+	struct process_snapshot *here, *there;
+	struct opener *opener;
+
+	assert_int_equal(opener_new(&opener), 0);
+	assert_int_equal(process_scan((uint32_t)getppid(), &here), 0);
+	assert_int_equal(opener_scan(opener, (uint32_t)getppid(), &there), 0);
+	assert_int_equal(there->mapping_count, here->mapping_count);
+	assert_int_equal(there->start_time, here->start_time);
+	assert_int_equal(there->parent_tgid, here->parent_tgid);
+	assert_int_equal(there->tgid, getppid());
+	assert_true(there->time >= here->time);
+	assert_string_equal(there->comm, here->comm);
+	for (size_t i = 0; i < here->mapping_count; i++) {
+		assert_string_equal(there->mappings[i].path, here->mappings[i].path);
+		assert_int_equal(there->mappings[i].start, here->mappings[i].start);
+		assert_int_equal(there->mappings[i].end, here->mappings[i].end);
+		assert_int_equal(there->mappings[i].inode, here->mappings[i].inode);
+		assert_int_equal(there->mappings[i].minor, here->mappings[i].minor);
+	}
+	process_snapshot_free(here);
+	process_snapshot_free(there);
+	assert_int_equal(opener_scan(opener, 4194400, &there), -ESRCH);
+	opener_free(opener);
 }
 
 static void test_all(void **state _unused_)
 {
 	struct count count = { 0 }, stopped = { .stop_at = 1 };
 
-	assert_int_equal(process_scan_all(count_each, &count), 0);
+	assert_int_equal(process_each(count_each, &count), 0);
 	assert_int_equal(count.self, 1);
 	assert_true(count.all > 1);
-	assert_int_equal(process_scan_all(count_each, &stopped), -ENOBUFS);
+	assert_int_equal(process_each(count_each, &stopped), -ENOBUFS);
 	assert_int_equal(stopped.all, 1);
 }
 
@@ -236,6 +264,7 @@ int main(void)
 		cmocka_unit_test(test_many_mappings),
 		cmocka_unit_test(test_self),
 		cmocka_unit_test(test_odd_name),
+		cmocka_unit_test(test_opener),
 		cmocka_unit_test(test_all),
 		cmocka_unit_test(test_file_read),
 	};

@@ -13,7 +13,7 @@
 
 #include "base/clock.h"
 #include "base/pool.h"
-#include "resolve/details.h"
+#include "process/details.h"
 #include "resolve/objects.h"
 #include "resolve/symbolizer.h"
 
@@ -514,6 +514,7 @@ static void descriptors_are_bounded_and_deleted_names_saved(void **state)
 	const struct symtab *symtab;
 	struct mapped_file *first = NULL, *file;
 	struct objects *objects;
+	struct opener *opener;
 	struct parser *parser;
 	struct names *names;
 	int fd;
@@ -521,8 +522,9 @@ static void descriptors_are_bounded_and_deleted_names_saved(void **state)
 	(void)state;
 	assert_int_equal(mount_namespace_table_new("", &spaces), 0);
 	assert_int_equal(names_new(&names), 0);
+	assert_int_equal(opener_new(&opener), 0);
 	assert_int_equal(parser_new(&parser), 0);
-	assert_int_equal(objects_new(spaces, names, parser, &objects), 0);
+	assert_int_equal(objects_new(spaces, names, opener, parser, &objects), 0);
 	fixture_run("mkdir many && for i in $(seq %d); do cp runner many/$i; done", COUNT);
 	for (int i = 1; i <= COUNT; i++) {
 		char name[32];
@@ -551,6 +553,7 @@ static void descriptors_are_bounded_and_deleted_names_saved(void **state)
 	image_unref(image);
 	objects_free(objects);
 	parser_free(parser);
+	opener_free(opener);
 	names_free(names);
 	mount_namespace_table_free(spaces);
 }
@@ -562,6 +565,7 @@ static void a_file_is_opened_again_only_if_it_is_the_same(void **state)
 	const struct symtab *symtab;
 	struct mapped_file *kept, *changed;
 	struct objects *objects;
+	struct opener *opener;
 	struct parser *parser;
 	struct names *names;
 	int fd;
@@ -569,8 +573,9 @@ static void a_file_is_opened_again_only_if_it_is_the_same(void **state)
 	(void)state;
 	assert_int_equal(mount_namespace_table_new("", &spaces), 0);
 	assert_int_equal(names_new(&names), 0);
+	assert_int_equal(opener_new(&opener), 0);
 	assert_int_equal(parser_new(&parser), 0);
-	assert_int_equal(objects_new(spaces, names, parser, &objects), 0);
+	assert_int_equal(objects_new(spaces, names, opener, parser, &objects), 0);
 	fixture_run("cp runner again1 && cp runner again2");
 	kept = file_of(fixture_path("again1"));
 	changed = file_of(fixture_path("again2"));
@@ -591,6 +596,7 @@ static void a_file_is_opened_again_only_if_it_is_the_same(void **state)
 	image_unref(image);
 	objects_free(objects);
 	parser_free(parser);
+	opener_free(opener);
 	names_free(names);
 	mount_namespace_table_free(spaces);
 }

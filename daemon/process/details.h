@@ -2,8 +2,8 @@
 /*
  * What /proc says of an image: executable, container, service name, command line.
  */
-#ifndef STACKTAP_RESOLVE_DETAILS_H
-#define STACKTAP_RESOLVE_DETAILS_H
+#ifndef STACKTAP_PROCESS_DETAILS_H
+#define STACKTAP_PROCESS_DETAILS_H
 
 #include "process/image.h"
 
@@ -21,4 +21,4 @@ int details_set_executable(struct image_details *details, const char *path);
 /* Of a process' environment: OTEL_SERVICE_NAME, else service.name of OTEL_RESOURCE_ATTRIBUTES. */
 char *details_service_name(const char *environment, size_t size);
 
-#endif /* STACKTAP_RESOLVE_DETAILS_H */
+#endif /* STACKTAP_PROCESS_DETAILS_H */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "resolve/details.h"
+#include "process/details.h"
 
 #include <fcntl.h>
 #include <limits.h>

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A share of the time for work that others cause: what it takes is paid from a credit that grows with the
+ * clock, so that whatever they come up with, the rest of the time is left. One thread's.
+ */
+#ifndef STACKTAP_BASE_CREDIT_H
+#define STACKTAP_BASE_CREDIT_H
+
+#include "base/macro.h"
+
+struct credit {
+	uint64_t limit;		/* ns that are saved up at most, and there are at first */
+	unsigned int part;	/* one in so many ns of the time is added */
+	uint64_t left, at;	/* ns; when that was */
+};
+
+static inline void credit_init(struct credit *credit, uint64_t limit, unsigned int part, uint64_t now)
+{
+	*credit = (struct credit){ .limit = limit, .part = part, .left = limit, .at = now };
+}
+
+/* What is left at @now. */
+static inline uint64_t credit_left(struct credit *credit, uint64_t now)
+{
+	credit->left = min_of(credit->left + (now - credit->at) / credit->part, credit->limit);
+	credit->at = now;
+	return credit->left;
+}
+
+/* From @began to @now was spent, during which nothing is added. */
+static inline void credit_spend(struct credit *credit, uint64_t began, uint64_t now)
+{
+	credit->left -= min_of(credit->left, now - began);
+	credit->at = now;
+}
+
+#endif /* STACKTAP_BASE_CREDIT_H */

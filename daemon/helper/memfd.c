@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "helper/memfd.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+int memfd_new(void)
+{
+	int fd = memfd_create("stacktap", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	return fd < 0 ? -errno : fd;
+}
+
+int memfd_write(int fd, const void *data, size_t size)
+{
+	const char *bytes = data;
+
+	while (size) {
+		ssize_t n = write(fd, bytes, size);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n < 0 ? -errno : -EIO;
+		bytes += n;
+		size -= (size_t)n;
+	}
+	return 0;
+}
+
+int memfd_seal(int *fd)
+{
+	if (fcntl(*fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) < 0)
+		return -errno;
+	return steal_fd(fd);
+}
+
+bool memfd_is_sealed(int fd, uint64_t *ret_size)
+{
+	const int wanted = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
+	int seals = fd < 0 ? -1 : fcntl(fd, F_GET_SEALS);
+	struct stat st;
+
+	if (seals < 0 || (seals & wanted) != wanted || fstat(fd, &st) < 0)
+		return false;
+	*ret_size = (uint64_t)st.st_size;
+	return true;
+}
+
+int memfd_read(int fd, void *buffer, size_t size, size_t offset)
+{
+	char *bytes = buffer;
+
+	while (size) {
+		ssize_t n = pread(fd, bytes, size, (off_t)offset);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n < 0 ? -errno : -EBADMSG;
+		bytes += n;
+		offset += (size_t)n;
+		size -= (size_t)n;
+	}
+	return 0;
+}

@@ -1,0 +1,398 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "helper/open.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <linux/magic.h>
+#include <linux/openat2.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <sys/vfs.h>
+
+#include "base/clock.h"
+#include "helper/memfd.h"
+#include "process/details.h"
+#include "process/scan.h"
+
+enum { MAP_FILES_MAX = 4096 };	/* mappings looked through for a deleted file */
+
+/* A mapping as a line of /proc/PID/maps tells of it. */
+struct seen_mapping {
+	uint64_t start, end, inode;
+	unsigned int major, minor;
+};
+
+static bool is_wanted(const struct open_wanted *wanted, const struct stat *st)
+{
+	if (!S_ISREG(st->st_mode) || (wanted->inode && wanted->inode != st->st_ino))
+		return false;
+	if (!wanted->major || !major(st->st_dev))
+		return true;
+	return wanted->major == major(st->st_dev) && wanted->minor == minor(st->st_dev);
+}
+
+/*
+ * The first mapping that @proc's process, a directory of /proc, has at @start, or anywhere if that is 0, of
+ * the file that is @wanted: the kernel shows the numbers here that the side band carries. -ESRCH: none.
+ */
+static int find_mapping(int proc, uint64_t start, const struct open_wanted *wanted,
+			struct seen_mapping *ret_mapping)
+{
+	int fd = openat(proc, "maps", O_RDONLY | O_CLOEXEC);
+	FILE *maps = fd < 0 ? NULL : fdopen(fd, "r");
+	_cleanup_free_ char *line = NULL;
+	size_t capacity = 0;
+	int r = -ESRCH;
+
+	if (!maps) {
+		r = -errno;
+		if (fd >= 0)
+			close(fd);
+		return r;
+	}
+	for (int i = 0; r < 0 && i < MAP_FILES_MAX && getline(&line, &capacity, maps) > 0; i++) {
+		struct seen_mapping mapping = { 0 };
+
+		if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %*s %*x %x:%x %" SCNu64, &mapping.start,
+			   &mapping.end, &mapping.major, &mapping.minor, &mapping.inode) == 5 &&
+		    (!start || mapping.start == start) && mapping.inode == wanted->inode &&
+		    mapping.major == wanted->major && mapping.minor == wanted->minor) {
+			*ret_mapping = mapping;
+			r = 0;
+		}
+	}
+	fclose(maps);
+	return r;
+}
+
+/* Only these numbers can be compared that come with a device. */
+static bool is_provable(const struct open_wanted *wanted)
+{
+	return wanted->inode && (wanted->major || wanted->minor);
+}
+
+/*
+ * overlayfs maps a file of one of its layers, and kernels without file_user_inode() show that one's
+ * numbers, later ones those of overlayfs' own inode. stat() may show a third, as a file that is copied up
+ * keeps the number that it had. So only a mapping of the file can be compared with another. The page is
+ * never read, which could block or raise SIGBUS.
+ */
+static bool is_mapped_as(const struct open_wanted *wanted, int fd)
+{
+	_cleanup_close_ int self = -1;
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	struct seen_mapping mapping;
+	struct statfs fs;
+	void *map;
+	int r;
+
+	if (!is_provable(wanted) || fstatfs(fd, &fs) < 0 || fs.f_type != OVERLAYFS_SUPER_MAGIC)
+		return false;
+	self = open("/proc/self", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	map = self < 0 ? MAP_FAILED : mmap(NULL, page, PROT_READ, MAP_PRIVATE, fd, 0);
+	if (map == MAP_FAILED)
+		return false;
+	r = find_mapping(self, (uintptr_t)map, wanted, &mapping);
+	munmap(map, page);
+	return r == 0;
+}
+
+/*
+ * @path_fd, from O_PATH, for reading, without ever opening a FIFO or a device. -ENXIO: not a regular file.
+ * -EREMOTE: served by FUSE, whose server could block its readers; only a host whose own root is of that kind
+ * (virtiofs) is read.
+ */
+static int reopen(int path_fd, uint64_t host_dev, int *ret_fd, struct stat *ret_stat)
+{
+	char self[64];
+	struct statfs fs;
+	int fd;
+
+	if (fstat(path_fd, ret_stat) < 0)
+		return -errno;
+	if (!S_ISREG(ret_stat->st_mode))
+		return -ENXIO;
+	if (fstatfs(path_fd, &fs) < 0)
+		return -errno;
+	if (fs.f_type == FUSE_SUPER_MAGIC && ret_stat->st_dev != host_dev)
+		return -EREMOTE;
+	/* the very inode just checked, whatever its path leads to by now */
+	snprintf(self, sizeof(self), "/proc/self/fd/%d", path_fd);
+	fd = open(self, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	*ret_fd = fd;
+	return 0;
+}
+
+static int open_in(int root, const struct open_file *file, int *ret_fd, struct stat *ret_stat)
+{
+	/* "..", absolute symbolic links and magic links of a container's making stay inside its root */
+	struct open_how how = {
+		.flags = O_PATH | O_CLOEXEC,
+		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
+	};
+	_cleanup_close_ int path_fd = -1, fd = -1;
+	int r;
+
+	/* the same path on another root proves nothing */
+	if (file->needs_inode && !file->wanted.inode)
+		return -ESTALE;
+	if (file->wanted.path[0] != '/')
+		return -EINVAL;
+	path_fd = (int)syscall(SYS_openat2, root, file->wanted.path, &how, sizeof(how));
+	if (path_fd < 0)
+		return -errno;
+	r = reopen(path_fd, file->host_dev, &fd, ret_stat);
+	if (r < 0)
+		return r;
+	if (!is_wanted(&file->wanted, ret_stat) && !is_mapped_as(&file->wanted, fd))
+		return -ESTALE;
+	*ret_fd = steal_fd(&fd);
+	return 0;
+}
+
+static int open_link(int directory, const char *name, const struct open_file *file, bool may_map,
+		     int *ret_fd, struct stat *ret_stat)
+{
+	_cleanup_close_ int path_fd = -1, fd = -1;
+	struct stat st;
+	int r;
+
+	/* a magic link leads to the inode itself: no path is walked */
+	if (fstatat(directory, name, &st, 0) < 0)
+		return -errno;
+	if (!is_wanted(&file->wanted, &st) && !may_map)
+		return -ESTALE;
+	path_fd = openat(directory, name, O_PATH | O_CLOEXEC);
+	if (path_fd < 0)
+		return -errno;
+	r = reopen(path_fd, file->host_dev, &fd, ret_stat);
+	if (r < 0)
+		return r;
+	if (!is_wanted(&file->wanted, ret_stat) && !(may_map && is_mapped_as(&file->wanted, fd)))
+		return -ESTALE;
+	*ret_fd = steal_fd(&fd);
+	return 0;
+}
+
+static int open_mapped(int proc, const struct open_file *file, int *ret_fd, struct stat *ret_stat)
+{
+	int fd = openat(proc, "map_files", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct dirent *entry;
+	struct seen_mapping mapping;
+	char name[2 * 16 + 2];
+	int r = -ENOENT;
+	DIR *directory;
+
+	if (fd < 0)
+		return -errno;
+	directory = fdopendir(fd);
+	if (!directory) {
+		r = -errno;
+		close(fd);
+		return r;
+	}
+	for (int i = 0; i < MAP_FILES_MAX && (entry = readdir(directory)); i++) {
+		if (entry->d_name[0] == '.')
+			continue;
+		r = open_link(fd, entry->d_name, file, false, ret_fd, ret_stat);
+		if (r == 0)
+			break;
+	}
+	/* by what its own mappings say, which is to be proven: it may map another file there meanwhile */
+	if (r < 0 && is_provable(&file->wanted) &&
+	    find_mapping(proc, 0, &file->wanted, &mapping) == 0) {
+		snprintf(name, sizeof(name), "%" PRIx64 "-%" PRIx64, mapping.start, mapping.end);
+		r = open_link(fd, name, file, true, ret_fd, ret_stat);
+	}
+	closedir(directory);
+	return r;
+}
+
+/* All that follows is read through this descriptor, which never leads to another process. */
+static int open_proc(uint32_t tgid)
+{
+	char path[32];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%u", tgid);
+	fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+static int open_through_process(const struct open_file *file, int *ret_fd, struct stat *ret_stat)
+{
+	_cleanup_close_ int proc = -1, root = -1;
+	int r;
+
+	/* should the pid be another process' by now, its files still have to have our inode */
+	if (!file->wanted.inode)
+		return -ESRCH;
+	proc = open_proc(file->tgid);
+	if (proc < 0)
+		return proc;
+	root = file->with_root ? openat(proc, "root", O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+	if (root >= 0 && open_in(root, file, ret_fd, ret_stat) == 0)
+		return 0;
+	r = open_link(proc, "exe", file, false, ret_fd, ret_stat);
+	if (r < 0)
+		r = open_mapped(proc, file, ret_fd, ret_stat);
+	return r;
+}
+
+static void answer_stat(struct serve_answer *answer, const struct stat *st)
+{
+	*(struct open_stat *)(void *)answer->payload = (struct open_stat){
+		.dev = st->st_dev, .inode = st->st_ino, .size = (uint64_t)st->st_size,
+		.links = st->st_nlink,
+		.ctime_ns = (int64_t)st->st_ctim.tv_sec * (int64_t)NSEC_PER_SEC +
+			    st->st_ctim.tv_nsec,
+	};
+	answer->bytes = sizeof(struct open_stat);
+}
+
+static int answer_in(const struct serve_request *request, struct serve_answer *answer)
+{
+	struct stat st;
+	int r = open_in(request->fd, request->payload, &answer->fd, &st);
+
+	if (!r)
+		answer_stat(answer, &st);
+	return r;
+}
+
+static int answer_process(const struct serve_request *request, struct serve_answer *answer)
+{
+	struct stat st;
+	int r = open_through_process(request->payload, &answer->fd, &st);
+
+	if (!r)
+		answer_stat(answer, &st);
+	return r;
+}
+
+static int answer_root(const struct serve_request *request, struct serve_answer *answer)
+{
+	const struct open_process *process = request->payload;
+	_cleanup_close_ int proc = open_proc(process->tgid);
+	struct stat st;
+
+	if (proc < 0)
+		return proc;
+	answer->fd = openat(proc, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (answer->fd < 0 || fstat(answer->fd, &st) < 0)
+		return -errno;
+	answer_stat(answer, &st);
+	return 0;
+}
+
+static int answer_links(const struct serve_request *request, struct serve_answer *answer)
+{
+	struct stat st;
+
+	if (fstat(request->fd, &st) < 0)
+		return -errno;
+	answer_stat(answer, &st);
+	return 0;
+}
+
+static void put_text(char *to, size_t size, const char *text)
+{
+	snprintf(to, size, "%s", text ? text : "");
+}
+
+static int answer_details(const struct serve_request *request, struct serve_answer *answer)
+{
+	const struct open_process *process = request->payload;
+	struct open_details *to = (void *)answer->payload;
+	_cleanup_close_ int proc = open_proc(process->tgid);
+	struct image_details *details;
+	int r;
+
+	if (proc < 0)
+		return -ESRCH;
+	r = details_read(proc, process->tgid, process->with_command_line, &details);
+	if (r < 0)
+		return r;
+	memset(to, 0, sizeof(*to));
+	to->pid_in_namespace = details->pid_in_namespace;
+	put_text(to->executable_path, sizeof(to->executable_path), details->executable_path);
+	put_text(to->executable_name, sizeof(to->executable_name), details->executable_name);
+	put_text(to->container_id, sizeof(to->container_id), details->container_id);
+	put_text(to->service_name, sizeof(to->service_name), details->service_name);
+	put_text(to->command_line, sizeof(to->command_line), details->command_line);
+	image_details_free(details);
+	answer->bytes = sizeof(*to);
+	return 0;
+}
+
+static int write_snapshot(const struct process_snapshot *snapshot, struct open_scan *scan)
+{
+	_cleanup_close_ int fd = memfd_new();
+	int r = fd < 0 ? fd : 0;
+
+	*scan = (struct open_scan){
+		.time = snapshot->time, .start_time = snapshot->start_time,
+		.parent_tgid = snapshot->parent_tgid, .count = (uint32_t)snapshot->mapping_count,
+		.is_cut = snapshot->is_cut,
+	};
+	memcpy(scan->comm, snapshot->comm, sizeof(scan->comm));
+	for (size_t i = 0; !r && i < snapshot->mapping_count; i++) {
+		const struct process_snapshot_mapping *from = &snapshot->mappings[i];
+		const struct open_mapping mapping = {
+			.start = from->start, .end = from->end, .file_offset = from->file_offset,
+			.inode = from->inode, .major = from->major, .minor = from->minor,
+		};
+
+		r = memfd_write(fd, &mapping, sizeof(mapping));
+	}
+	for (size_t i = 0; !r && i < snapshot->mapping_count; i++) {
+		const size_t bytes = strlen(snapshot->mappings[i].path) + 1;
+
+		scan->path_bytes += (uint32_t)bytes;
+		r = memfd_write(fd, snapshot->mappings[i].path, bytes);
+	}
+	return r < 0 ? r : memfd_seal(&fd);
+}
+
+static int answer_scan(const struct serve_request *request, struct serve_answer *answer)
+{
+	const struct open_process *process = request->payload;
+	struct process_snapshot *snapshot;
+	int r = process_scan(process->tgid, &snapshot);
+
+	if (r < 0)
+		return r;
+	answer->fd = write_snapshot(snapshot, (void *)answer->payload);
+	answer->bytes = sizeof(struct open_scan);
+	process_snapshot_free(snapshot);
+	return min_of(answer->fd, 0);
+}
+
+static const struct {
+	int (*answer)(const struct serve_request *request, struct serve_answer *answer);
+	size_t bytes;		/* of the request */
+	bool needs_fd;
+} operations[] = {
+	[OPEN_IN] = { answer_in, sizeof(struct open_file), true },
+	[OPEN_PROCESS] = { answer_process, sizeof(struct open_file), false },
+	[OPEN_ROOT] = { answer_root, sizeof(struct open_process), false },
+	[OPEN_LINKS] = { answer_links, 0, true },
+	[OPEN_DETAILS] = { answer_details, sizeof(struct open_process), false },
+	[OPEN_SCAN] = { answer_scan, sizeof(struct open_process), false },
+};
+
+void open_answer(struct serve_request *request, struct serve_answer *answer)
+{
+	if (request->op >= ARRAY_SIZE(operations) || !operations[request->op].answer ||
+	    request->bytes != operations[request->op].bytes ||
+	    (operations[request->op].needs_fd && request->fd < 0))
+		answer->result = -EINVAL;
+	else
+		answer->result = operations[request->op].answer(request, answer);
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Asking the opener, the helper that opens the files that processes have mapped, and reads what /proc says
+ * of them. Any of that may never come back: a FUSE or NFS server that does not answer holds whoever so much
+ * as walks a path there. What did that is left alone for a while, and its frames stay without names.
+ *
+ * A file is found by its path in the image's mount namespace, by what the process still has open or mapped
+ * (files deleted since), by its path on the host. What is found must have the inode number that was mapped.
+ * Device numbers are compared only where both are real devices: btrfs subvolumes and overlayfs show one
+ * number in mappings, another in stat(). On overlayfs the inode numbers differ as well, once a file is
+ * copied up; there a file is also taken when the kernel shows, for a mapping of it that the opener makes,
+ * device and inode of the one wanted.
+ *
+ * Any thread may ask; one at a time is served.
+ */
+#ifndef STACKTAP_HELPER_OPENER_H
+#define STACKTAP_HELPER_OPENER_H
+
+#include "helper/helper.h"
+#include "process/namespace.h"
+#include "process/scan.h"
+
+struct image_details;
+struct opener;
+
+struct opener_wanted {
+	uint32_t major, minor;	/* 0, 0: unknown */
+	uint64_t inode;		/* 0: unknown */
+	const char *path;
+};
+
+struct opener_stats {
+	struct helper_stats helper;
+	uint64_t quarantined;	/* devices and mount namespaces, right now */
+	uint64_t left_alone;	/* questions that were not asked for that */
+	char last_quarantined[256]; /* what was asked for; empty: nothing ever */
+};
+
+int opener_new(struct opener **ret_opener);
+void opener_free(struct opener *opener);	/* NULL is fine */
+
+/*
+ * @space: where the path was seen, NULL: unknown; @tgid: a process that maps it, 0: none is known.
+ * -ESTALE: another file has taken its path, or the root is closed. -ENXIO: not a regular file. -EREMOTE:
+ * served by FUSE. -EHOSTDOWN: it did not come back, now or not long ago. -ENOENT and others: as open() says.
+ */
+int opener_open(struct opener *opener, struct mount_namespace_table *spaces,
+		struct mount_namespace *space, uint32_t tgid, const struct opener_wanted *wanted,
+		int *ret_fd, struct stat *ret_stat);
+/* The mount namespace of a process. A new reference. */
+int opener_space(struct opener *opener, struct mount_namespace_table *spaces, uint32_t tgid,
+		 struct mount_namespace **ret_space);
+/* Has @fd no name any more? False when that cannot be told. */
+bool opener_is_deleted(struct opener *opener, int fd);
+
+/* As details_read() and process_scan(). */
+int opener_details(struct opener *opener, uint32_t tgid, bool with_command_line,
+		   struct image_details **ret_details);
+int opener_scan(struct opener *opener, uint32_t tgid, struct process_snapshot **ret_snapshot);
+
+void opener_stats(struct opener *opener, struct opener_stats *ret_stats);
+
+#endif /* STACKTAP_HELPER_OPENER_H */
