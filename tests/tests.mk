@@ -121,7 +121,7 @@ spare_x86_64 := beside abuse netlink_fuzz no_counter
 # On arm64: this code is the same as on x86_64, and the last three run on the kernel of test-nmi.
 spare_arm64 := abi absent abuse bad_frames bad_input command containers daemon degrade doctor filters images \
 	isolated lifecycle lifetimes lockdown netlink_fuzz no_counter recovery reload sessions short_lived \
-	sparse_cpus table_limit tables_fuzz overlay depth tables sideband_loss
+	sparse_cpus table_limit tables_fuzz overlay frozen depth tables sideband_loss
 
 .PHONY: vm-quick vm-more
 vm-quick:

@@ -103,6 +103,35 @@ static void print_absent(FILE *stream, const struct pipeline_stats *pipeline)
 			absent->wanted, absent->pages, absent->failed, absent->refused);
 }
 
+static void print_helper(FILE *stream, const char *name, const struct helper_stats *helper)
+{
+	if (!helper->deaths && !helper->timeouts && !helper->abandoned)
+		return;
+	fprintf(stream, "  %s: started %" PRIu64 " times, %" PRIu64 " crashes, %" PRIu64
+		" killed for not answering, %u of them cannot die yet\n", name, helper->starts,
+		helper->deaths, helper->timeouts, helper->abandoned);
+}
+
+/* Nothing while all is well. */
+static void print_helpers(FILE *stream, const struct symbolizer_stats *symbolizer)
+{
+	const struct opener_stats *opener = &symbolizer->opener;
+	const struct parser_stats *parser = &symbolizer->parser;
+
+	print_helper(stream, "opener", &opener->helper);
+	if (opener->last_quarantined[0])
+		fprintf(stream, "  file systems that do not answer: %" PRIu64
+			" left alone; the last: %s\n", opener->quarantined,
+			opener->last_quarantined);
+	print_helper(stream, "parser", &parser->helper);
+	if (parser->set_apart)
+		fprintf(stream, "  files that are not read any more: %" PRIu64 "; the last: %s\n",
+			parser->set_apart, parser->last_set_apart);
+	if (parser->deferred)
+		fprintf(stream, "  symbols put off, as reading them took too much time: %" PRIu64 "\n",
+			parser->deferred);
+}
+
 static void print_text(FILE *stream, const struct statusfile_input *input, uint64_t uptime_s)
 {
 	const struct pipeline_stats *pipeline = input->pipeline;
@@ -138,6 +167,7 @@ static void print_text(FILE *stream, const struct statusfile_input *input, uint6
 		if (pipeline->symbolizer.names_refused)
 			fprintf(stream, "  frames without a name for want of memory: %" PRIu64 "\n",
 				pipeline->symbolizer.names_refused);
+		print_helpers(stream, &pipeline->symbolizer);
 	}
 	if (pipeline && pipeline->has_tables) {
 		const struct loader_stats *loader = &pipeline->loader;
@@ -165,6 +195,39 @@ static void print_text(FILE *stream, const struct statusfile_input *input, uint6
 	if (exporter->last_error[0])
 		fprintf(stream, "  last export error: %s\n", exporter->last_error);
 	statusfile_print_pools(stream);
+}
+
+static void json_helper(struct json *json, const struct helper_stats *helper)
+{
+	json_u64(json, "pid", (uint64_t)helper->pid);
+	json_bool(json, "confined", helper->is_confined);
+	json_u64(json, "resident_bytes", helper->resident);
+	json_u64(json, "questions", helper->calls);
+	json_u64(json, "starts", helper->starts);
+	json_u64(json, "crashes", helper->deaths);
+	json_u64(json, "timeouts", helper->timeouts);
+	json_u64(json, "abandoned", helper->abandoned);
+}
+
+static void print_json_helpers(struct json *json, const struct symbolizer_stats *symbolizer)
+{
+	const struct opener_stats *opener = &symbolizer->opener;
+	const struct parser_stats *parser = &symbolizer->parser;
+
+	json_object(json, "opener");
+	json_helper(json, &opener->helper);
+	json_u64(json, "quarantined", opener->quarantined);
+	json_u64(json, "left_alone", opener->left_alone);
+	json_string(json, "last_quarantined",
+		    opener->last_quarantined[0] ? opener->last_quarantined : NULL);
+	json_end(json);
+	json_object(json, "parser");
+	json_helper(json, &parser->helper);
+	json_u64(json, "set_apart", parser->set_apart);
+	json_u64(json, "deferred", parser->deferred);
+	json_string(json, "last_set_apart",
+		    parser->last_set_apart[0] ? parser->last_set_apart : NULL);
+	json_end(json);
 }
 
 static void print_capture(struct json *json, const struct pipeline_stats *pipeline)
@@ -215,6 +278,7 @@ static void print_capture(struct json *json, const struct pipeline_stats *pipeli
 	json_u64(json, "names_refused", symbolizer->names_refused);
 	json_u64(json, "busy_nano", pipeline->names_busy_ns);
 	json_end(json);
+	print_json_helpers(json, symbolizer);
 }
 
 static void print_unwind(struct json *json, const struct pipeline_stats *pipeline)

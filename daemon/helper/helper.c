@@ -62,7 +62,8 @@ static int spawn(struct helper *helper, int socket)
 			environment[count++] = *variable;
 	/*
 	 * Signals to our group or our control group are for us: we still have questions then, and it ends when
-	 * its socket does.
+	 * its socket does. Nothing of ours stays open in it: whoever reads what we print waits until all who could
+	 * write there are gone, and an abandoned helper may never be.
 	 */
 	sigfillset(&all);
 	posix_spawnattr_init(&attributes);
@@ -71,7 +72,9 @@ static int spawn(struct helper *helper, int socket)
 	posix_spawnattr_setpgroup(&attributes, 0);
 	posix_spawn_file_actions_init(&actions);
 	r = posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0) ?:
-	    posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO) ?:
+	    posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0) ?:
+	    (SERVE_CAN_CONFINE ? posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO,
+								  STDERR_FILENO) : 0) ?:
 	    posix_spawn_file_actions_adddup2(&actions, socket, HELPER_FD) ?:
 	    posix_spawn_file_actions_addclosefrom_np(&actions, HELPER_FD + 1) ?:
 	    posix_spawn(&helper->pid, "/proc/self/exe", &actions, &attributes, argv, environment);

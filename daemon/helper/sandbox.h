@@ -5,7 +5,7 @@
 
 #include "helper/protocol.h"
 
-enum { SANDBOX_PARSER_BYTES = 512 << 20 };	/* of a parser's address space, shared libraries included */
+enum { SANDBOX_PARSER_BYTES = 320 << 20 };	/* of a parser's address space, shared libraries included */
 
 /*
  * A parser: no user's rights but nobody's, no capabilities, no files but those it is handed, no network,

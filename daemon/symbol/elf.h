@@ -19,7 +19,7 @@ enum {
 	ELF_SHDRS_MAX = 16384,		/* -ffunction-sections survives in no linked file */
 	ELF_NOTES_MAX = 64 * 1024,
 	ELF_NAMES_MAX = 512 * 1024,	/* of sections */
-	ELF_SNAPSHOT_BYTES = 160 << 20,	/* of a file that are kept, see elf_open_snapshot() */
+	ELF_SNAPSHOT_BYTES = 64 << 20,	/* of a file that are kept, see elf_open_snapshot() */
 };
 
 struct elf {
