@@ -55,7 +55,7 @@ static bool filter_parser(void)
 				     SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
 	if (!r)
 		r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(fcntl), 1,
-				     SCMP_A1(SCMP_CMP_EQ, F_ADD_SEALS));
+				     SCMP_A1(SCMP_CMP_EQ, F_ADD_SEALS, 0));
 	if (!r)
 		r = seccomp_load(filter);
 	seccomp_release(filter);

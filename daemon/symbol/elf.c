@@ -46,23 +46,25 @@ static int read_file(const struct elf *elf, uint64_t offset, void *ret_buffer, s
 static int get_block(struct elf *elf, size_t i, const uint8_t **ret_block)
 {
 	const uint64_t offset = (uint64_t)i * BLOCK_BYTES;
-	_cleanup_free_ uint8_t *block = NULL;
+	uint8_t **block = &elf->blocks[i];
 	int r;
 
-	if (!elf->blocks[i]) {
+	if (!*block) {
 		if (!elf->blocks_left)
 			return -EFBIG;
-		block = malloc(BLOCK_BYTES);
-		if (!block)
+		*block = malloc(BLOCK_BYTES);
+		if (!*block)
 			return -ENOMEM;
-		r = read_file(elf, offset, block,
+		r = read_file(elf, offset, *block,
 			      (size_t)min_of(elf->size - offset, (uint64_t)BLOCK_BYTES));
-		if (r < 0)
+		if (r < 0) {
+			free(*block);
+			*block = NULL;
 			return r;
+		}
 		elf->blocks_left--;
-		elf->blocks[i] = steal_ptr(block);
 	}
-	*ret_block = elf->blocks[i];
+	*ret_block = *block;
 	return 0;
 }
 
