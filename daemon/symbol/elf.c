@@ -73,7 +73,7 @@ static int read_snapshot(const struct elf *elf, uint64_t offset, uint8_t *ret_bu
 {
 	while (size) {
 		const size_t at = offset % BLOCK_BYTES, part = min_of(size, BLOCK_BYTES - at);
-		const uint8_t *block;
+		const uint8_t *block = NULL;
 		int r = get_block((struct elf *)(uintptr_t)elf, offset / BLOCK_BYTES, &block);
 
 		if (r < 0)
