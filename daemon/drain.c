@@ -18,7 +18,8 @@ struct cpu_told {
 	uint64_t throttles[STACKTAP_MAX_SOURCES];	/* these records are cumulative */
 	uint64_t stalls[STACKTAP_MAX_SOURCES];
 	uint64_t misses[STACKTAP_MAX_SOURCES];
-	uint8_t multiplexed;				/* bits of sources */
+	uint8_t multiplexed;				/* bits of sources, as the next */
+	uint8_t fallen_back;
 };
 
 _Static_assert(STACKTAP_MAX_SOURCES <= 8, "bits of sources");
@@ -36,7 +37,7 @@ struct drain {
 	struct cpu_told *told;		/* by CPU */
 	uint32_t told_cpus;
 	uint64_t generation;		/* of the newest CONFIG */
-	bool has_fallen_back[STACKTAP_MAX_SOURCES];	/* and the log says so */
+	uint32_t fallen_back[STACKTAP_MAX_SOURCES];	/* CPUs; that one does stands in the log */
 	struct drain_stats stats;
 };
 
@@ -375,15 +376,29 @@ static void on_step(struct drain *drain, uint64_t generation, uint32_t step)
 	stats->degraded = step;
 }
 
-/* What was asked for is in the log already; this is what counts. */
+/*
+ * What was asked for is in the log already; this is what counts. One line for all CPUs, and one when the
+ * last of them is back.
+ */
 static void on_fallback(struct drain *drain, uint32_t cpu, const struct stacktap_config *config,
 			const struct profile_config *profile)
 {
-	if (!config->fallback_errno || drain->has_fallen_back[config->source])
+	struct cpu_told *told = told_by(drain, cpu);
+	uint32_t *now = &drain->fallen_back[config->source];
+	bool has_fallen_back = config->fallback_errno;
+
+	if (!told || (told->fallen_back >> config->source & 1) == has_fallen_back)
 		return;
-	drain->has_fallen_back[config->source] = true;
-	log_info("%s: %s counts instead on CPU %u and maybe others: %s", profile->source,
-		 profile->event, cpu, strerror(config->fallback_errno));
+	told->fallen_back ^= (uint8_t)(1u << config->source);
+	if (!has_fallen_back) {
+		if (!--*now)
+			log_info("%s: %s counts again, on CPU %u last; it was cpu-clock",
+				 profile->source, profile->event, cpu);
+		return;
+	}
+	if (!(*now)++)
+		log_info("%s: %s counts instead on CPU %u and maybe others: %s", profile->source,
+			 profile->event, cpu, strerror(config->fallback_errno));
 }
 
 static void on_config(struct drain *drain, uint32_t cpu, const struct stacktap_config *config)

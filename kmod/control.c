@@ -11,6 +11,7 @@
 #include "control.h"
 #include "degrade.h"
 #include "events.h"
+#include "fallback.h"
 #include "mappings.h"
 #include "probe.h"
 #include "record.h"
@@ -83,14 +84,16 @@ static int stash_fit(struct stacktap_cpu *cpu, unsigned int rate)
 	return 0;
 }
 
-/* Have what phase 2 needs on @cpu, if any of its counters goes through it. */
-static int control_prepare_phases(struct stacktap_session *session, struct stacktap_cpu *cpu)
+/* Have what phase 2 needs on @cpu, if any of its counters goes through it, or @more will. */
+static int control_prepare_phases(struct stacktap_session *session, struct stacktap_cpu *cpu,
+				  const struct stacktap_counter *more)
 {
 	unsigned int i, rate = 0;
 	int err;
 
 	for (i = 0; i < session->nr_sources; i++)
-		if (cpu->counters[i].event && !cpu->counters[i].one_phase)
+		if (cpu->counters[i].event &&
+		    (!cpu->counters[i].one_phase || more == &cpu->counters[i]))
 			rate += source_rate(&session->sources[i]);
 	if (!rate)
 		return 0;
@@ -195,7 +198,7 @@ static int control_prepare_cpu(struct stacktap_session *session, struct stacktap
 		if (err)
 			goto err_disarm;
 	}
-	err = control_prepare_phases(session, cpu);
+	err = control_prepare_phases(session, cpu, NULL);
 	if (err)
 		goto err_disarm;
 	return 0;
@@ -215,8 +218,10 @@ static void control_begin_cpu(struct stacktap_session *session, struct stacktap_
 					     cpu->counters[i].fallback_errno);
 	WRITE_ONCE(cpu->active, true);
 	cpu_call(cpu, cpu_announce, NULL);
-	for (i = 0; i < session->nr_sources; i++)
+	for (i = 0; i < session->nr_sources; i++) {
+		fallback_begin(&cpu->counters[i]);
 		counter_enable(&cpu->counters[i]);
+	}
 	stall_watch(session);
 }
 
@@ -498,7 +503,7 @@ int control_set_rate(struct stacktap_session *session, unsigned int index,
 
 		if (!pc || !pc->active)
 			continue;
-		err = control_prepare_phases(session, pc);
+		err = control_prepare_phases(session, pc, NULL);
 		if (!err)
 			err = counter_set_period(&pc->counters[index], source);
 		if (err)
@@ -560,6 +565,32 @@ void control_follow_step(struct stacktap_session *session, bool is_new)
 		if (pc && pc->active && (cpu_follow_step(session, pc) || is_new))
 			control_announce(pc, NULL);
 	}
+}
+
+int control_restore(struct stacktap_counter *counter)
+{
+	struct stacktap_session *session = counter->cpu->session;
+	const struct stacktap_source *source = &session->sources[counter->index];
+	u32 fallback_errno = counter->fallback_errno;
+	struct perf_event *event;
+	int err;
+
+	lockdep_assert_held(&session->lock);
+	event = counter_create_real(counter, source, capture_overflow);
+	if (IS_ERR(event))
+		return PTR_ERR(event);
+	/* before cpu-clock is gone: the real one goes through phase 2 where that does not */
+	err = control_prepare_phases(session, counter->cpu, counter);
+	if (err) {
+		perf_event_release_kernel(event);
+		return err;
+	}
+	counter_replace(counter, source, event, session->two_phase);
+	/* while nothing counts: what cpu-clock sampled is before CONFIG, what the real one does behind */
+	control_announce(counter->cpu, counter);
+	counter_enable(counter);
+	events_raise_counter(counter, STACKTAP_EVENT_FALLBACK_END, fallback_errno);
+	return 0;
 }
 
 void control_tell(struct stacktap_counter *counter)

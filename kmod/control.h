@@ -26,6 +26,8 @@ int control_set_rate(struct stacktap_session *session, unsigned int index,
 void control_degrade(struct stacktap_session *session, u32 step);
 /* Ask perf again for them; @is_new: the step is, so that all are announced. */
 void control_follow_step(struct stacktap_session *session, bool is_new);
+/* Have the real event of @counter, which runs, in place of cpu-clock; if not, nothing has changed. */
+int control_restore(struct stacktap_counter *counter);
 /* CONFIG of a counter that runs, as things are by now. */
 void control_tell(struct stacktap_counter *counter);
 /* Takes over @filter, which may be NULL, even when it fails; then nothing has changed. */

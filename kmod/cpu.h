@@ -33,6 +33,12 @@ struct stacktap_share {
 	u32 percent;
 };
 
+/* fallback.c, in looks of stall.c. */
+struct stacktap_fallback {
+	u8 wait;		/* from one try to have the real event to the next */
+	u8 left;		/* of that */
+};
+
 /*
  * One source on one CPU. The local64_t are moved on this CPU only, from NMI too, and read from
  * anywhere; the rest belongs to the holder of the session's mutex unless it says otherwise.
@@ -52,6 +58,7 @@ struct stacktap_counter {
 	u32 rate_hz;		/* 0 when only a period was asked for */
 	u32 rate_shift;		/* both are slower by so many powers of two than they were asked for */
 	u32 fallback_errno;
+	struct stacktap_fallback fallback;
 	unsigned int hotplug_seq; /* of the CPU when @event was made */
 	u64 enabled_ns;		/* of events released before */
 	u64 running_ns;

@@ -122,6 +122,7 @@ static void event_tell(struct stacktap_session *session, enum stacktap_event kin
 	case STACKTAP_EVENT_MULTIPLEX:
 	case STACKTAP_EVENT_MULTIPLEX_END:
 	case STACKTAP_EVENT_FALLBACK:
+	case STACKTAP_EVENT_FALLBACK_END:
 		event.has_source = true;
 		event.source = subject->source;
 		fallthrough;

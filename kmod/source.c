@@ -196,6 +196,33 @@ static struct perf_event *counter_event_create(struct stacktap_counter *counter,
 	return perf_event_create_kernel_counter(&attr, counter->cpu->cpu, NULL, handler, counter);
 }
 
+/*
+ * @event, which has not been enabled yet, is @counter's from now on. The handler does not run; period,
+ * raised and fallback_errno are those of @event already.
+ */
+static void counter_begin(struct stacktap_counter *counter, const struct stacktap_source *slow,
+			  struct perf_event *event, bool two_phase)
+{
+	u32 type = counter->fallback_errno ? PERF_TYPE_SOFTWARE : slow->type;
+	u64 config = counter->fallback_errno ? PERF_COUNT_SW_CPU_CLOCK : slow->config;
+
+	memset(&counter->stall, 0, sizeof(counter->stall));
+	counter->type = type;
+	counter->config = config;
+	counter->rate_hz = slow->rate_hz;
+	counter->rate_shift = degrade_rate_shift(counter->cpu->session->degrade.step);
+	counter->clock = source_is_clock(type, config);
+	counter->context = counter->clock ? STACKTAP_CONTEXT_HRTIMER :
+			   type == PERF_TYPE_SOFTWARE ? STACKTAP_CONTEXT_TASK :
+			   STACKTAP_CONTEXT_IRQ;
+	counter->one_phase = type == PERF_TYPE_SOFTWARE && !two_phase;
+	pace_begin(&counter->pace, event, counter->period,
+		   counter->clock ? PACE_CLOCK :
+		   type == PERF_TYPE_SOFTWARE ? PACE_SOFTWARE : PACE_COUNTER,
+		   !(slow->flags & STACKTAP_SRC_NO_JITTER), counter->index);
+	counter->event = event;
+}
+
 int counter_create(struct stacktap_counter *counter, const struct stacktap_source *source,
 		   bool two_phase, perf_overflow_handler_t handler)
 {
@@ -238,25 +265,52 @@ int counter_create(struct stacktap_counter *counter, const struct stacktap_sourc
 			return PTR_ERR(event);
 	}
 
-	memset(&counter->stall, 0, sizeof(counter->stall));
-	counter->type = type;
-	counter->config = config;
 	counter->period = period;
-	counter->rate_hz = slow.rate_hz;
-	counter->rate_shift = shift;
-	counter->fallback_errno = fallback_errno;
 	counter->raised = 0;
-	counter->clock = source_is_clock(type, config);
-	counter->context = counter->clock ? STACKTAP_CONTEXT_HRTIMER :
-			   type == PERF_TYPE_SOFTWARE ? STACKTAP_CONTEXT_TASK :
-			   STACKTAP_CONTEXT_IRQ;
-	counter->one_phase = type == PERF_TYPE_SOFTWARE && !two_phase;
-	pace_begin(&counter->pace, event, period,
-		   counter->clock ? PACE_CLOCK :
-		   type == PERF_TYPE_SOFTWARE ? PACE_SOFTWARE : PACE_COUNTER,
-		   !(source->flags & STACKTAP_SRC_NO_JITTER), counter->index);
-	counter->event = event;
+	counter->fallback_errno = fallback_errno;
+	counter_begin(counter, &slow, event, two_phase);
 	return 0;
+}
+
+struct perf_event *counter_create_real(struct stacktap_counter *counter,
+				       const struct stacktap_source *source,
+				       perf_overflow_handler_t handler)
+{
+	u32 shift = degrade_rate_shift(counter->cpu->session->degrade.step);
+	const struct stacktap_source slow = source_slow(source, shift);
+	struct perf_event *event;
+
+	lockdep_assert_held(&counter->cpu->session->lock);
+	event = counter_event_create(counter, &slow, slow.type, slow.config, source_period(&slow),
+				     handler);
+	/*
+	 * The number is cpu-clock's: if the CPU has left since, that is dead and this may live, on a CPU
+	 * that is back. If it leaves from here on both are dead, and the number tells so.
+	 */
+	if (IS_ERR(event) || counter->hotplug_seq == READ_ONCE(counter->cpu->hotplug_seq))
+		return event;
+	perf_event_release_kernel(event);
+	return ERR_PTR(-ENODEV);
+}
+
+void counter_replace(struct stacktap_counter *counter, const struct stacktap_source *source,
+		     struct perf_event *event, bool two_phase)
+{
+	u32 shift = degrade_rate_shift(counter->cpu->session->degrade.step);
+	const struct stacktap_source slow = source_slow(source, shift);
+	u64 whole = source_period(&slow), period;
+
+	/* cpu-clock's timer is cancelled on its CPU, where the handler runs with IRQs off: it is over */
+	counter_release(counter);
+	/* what the handler had to do to keep the ceiling holds; in frequency mode the kernel sees to it */
+	period = period_slow(whole, counter->raised);
+	if (!whole || (period != whole && perf_event_period(event, period))) {
+		counter->raised = 0;
+		period = whole;
+	}
+	counter->period = period;
+	counter->fallback_errno = 0;
+	counter_begin(counter, &slow, event, two_phase);
 }
 
 void counter_enable(struct stacktap_counter *counter)

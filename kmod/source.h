@@ -37,6 +37,13 @@ unsigned int source_rate(const struct stacktap_source *source);
  */
 int counter_create(struct stacktap_counter *counter, const struct stacktap_source *source,
 		   bool two_phase, perf_overflow_handler_t handler);
+/* The real event of @counter beside cpu-clock, which stands in for it; disabled. ERR_PTR(). */
+struct perf_event *counter_create_real(struct stacktap_counter *counter,
+				       const struct stacktap_source *source,
+				       perf_overflow_handler_t handler);
+/* Release cpu-clock and take @event, which counter_create_real() made, in its place. */
+void counter_replace(struct stacktap_counter *counter, const struct stacktap_source *source,
+		     struct perf_event *event, bool two_phase);
 void counter_release(struct stacktap_counter *counter);
 /* Make a live event follow a change of period or rate. */
 int counter_set_period(struct stacktap_counter *counter, const struct stacktap_source *source);

@@ -4,6 +4,7 @@
 #include "compat/compat.h"
 #include "degrade.h"
 #include "events.h"
+#include "fallback.h"
 #include "record.h"
 #include "share.h"
 #include "stall.h"
@@ -95,6 +96,8 @@ static void stall_run(struct work_struct *work)
 				stall_look(session, pc);
 		}
 		degrade_look(session);
+		/* behind that, so that the new counter has the rate that this arrived at */
+		fallback_look(session);
 		stall_watch(session);
 	}
 	mutex_unlock(&session->lock);

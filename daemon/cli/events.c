@@ -13,8 +13,8 @@
 static const char help[] =
 	"usage: stacktap events [OPTION...]\n\n"
 	"Prints what happens to sessions and CPUs as it happens: sessions created, started,\n"
-	"changed, stopped and destroyed; CPUs coming and going; fallbacks to cpu-clock, throttling,\n"
-	"multiplexing, losses, degradation. Ends with Ctrl-C. Needs CAP_SYS_ADMIN.\n\n"
+	"changed, stopped and destroyed; CPUs coming and going; fallbacks to cpu-clock and their ends,\n"
+	"throttling, multiplexing, losses, degradation. Ends with Ctrl-C. Needs CAP_SYS_ADMIN.\n\n"
 	"  -n, --count N        end after N events\n"
 	"      --duration TIME  end after TIME: 10, 0.5, 2m, 1h (seconds without a unit)\n"
 	"      --json           one JSON object per line\n"
@@ -97,7 +97,9 @@ static void print_text(const struct control_event *event, uint64_t unix_ns)
 		if (event->lost[i])
 			printf(" %s %" PRIu64, name_of_lost(i), event->lost[i]);
 	if (event->error)
-		printf(": %s (%s)", strerror((int)event->error), name_of_errno(event->error));
+		printf("%s%s (%s)",
+		       event->kind == STACKTAP_EVENT_FALLBACK_END ? ": it was cpu-clock since " : ": ",
+		       strerror((int)event->error), name_of_errno(event->error));
 	putchar('\n');
 }
 

@@ -71,6 +71,7 @@ static const char *const events[STACKTAP_EVENT_KINDS] = {
 	[STACKTAP_EVENT_MULTIPLEX] = "multiplex",
 	[STACKTAP_EVENT_MULTIPLEX_END] = "multiplex-end",
 	[STACKTAP_EVENT_NO_COUNTER] = "no-counter",
+	[STACKTAP_EVENT_FALLBACK_END] = "fallback-end",
 };
 
 /* A newer module of the same ABI major may send numbers that are not in our tables. */

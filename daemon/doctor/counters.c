@@ -150,8 +150,8 @@ void check_fallback(struct doctor *doctor)
 		       "than there is");
 	else if (first->error == EBUSY || first->error == ENOSPC)
 		remedy(doctor, "end who holds the counters, such as perf stat or the NMI watchdog "
-		       "(sysctl kernel.nmi_watchdog=0), then stacktap stop and start %" PRIu64,
-		       first->session_id);
+		       "(sysctl kernel.nmi_watchdog=0): it has them back within some 64 s then, or at "
+		       "once by stacktap stop and start %" PRIu64, first->session_id);
 	else
 		remedy(doctor, "ask for an event that these CPUs can sample, without modifiers first; "
 		       "perf list names them");

@@ -452,24 +452,34 @@ static const char *log_of(struct records *records, uint32_t cpu)
 	return logged;
 }
 
+static const char *log_of_config(uint32_t cpu, unsigned int fallback_errno)
+{
+	struct records records = { 0 };
+
+	if (fallback_errno)
+		records_config(&records, 0, STACKTAP_MODE_PERIOD, 99, 1000, PERF_TYPE_SOFTWARE,
+			       PERF_COUNT_SW_CPU_CLOCK, "cpu-clock");
+	else
+		records_config(&records, 0, STACKTAP_MODE_PERIOD, 99, 1000, PERF_TYPE_HARDWARE,
+			       PERF_COUNT_HW_CPU_CYCLES, "cycles");
+	((struct stacktap_config *)(void *)records.data)->fallback_errno = fallback_errno;
+	return log_of(&records, cpu);
+}
+
 /* The log names what counts, not only what was asked for. */
 static void test_a_fallback_is_told_once(void **state _unused_)
 {
-	struct records records = { 0 };
-	const char *text;
-
 	log_setup("test", LOG_LEVEL_INFO);
-	for (uint32_t cpu = 0; cpu < 2; cpu++) {
-		records_config(&records, 0, STACKTAP_MODE_PERIOD, 99, 1000, PERF_TYPE_SOFTWARE,
-			       PERF_COUNT_SW_CPU_CLOCK, "cpu-clock");
-		((struct stacktap_config *)(void *)records.data)->fallback_errno = ENOENT;
-		text = log_of(&records, cpu);
-		if (cpu) {
-			assert_string_equal(text, "");
-		} else {
-			assert_non_null(strstr(text, "cycles:u: cpu-clock counts instead on "));
-			assert_non_null(strstr(text, strerror(ENOENT)));
-		}
+	for (unsigned int round = 0; round < 2; round++) {
+		log_of_config(0, ENOENT);
+		assert_non_null(strstr(logged, "cycles:u: cpu-clock counts instead on CPU 0 "));
+		assert_non_null(strstr(logged, strerror(ENOENT)));
+		assert_string_equal(log_of_config(1, ENOENT), "");
+		/* as it is told anew with a degraded rate */
+		assert_string_equal(log_of_config(1, ENOENT), "");
+		assert_string_equal(log_of_config(0, 0), "");
+		assert_non_null(strstr(log_of_config(1, 0), "cycles:u: cycles counts again, on CPU 1 last"));
+		assert_string_equal(log_of_config(1, 0), "");
 	}
 	log_setup("test", LOG_LEVEL_WARNING);
 	free(steal_ptr(logged));

@@ -729,7 +729,10 @@ struct stacktap_cpu_record {
  *
  * Any failure to create the counter but EACCES and ENOMEM makes
  * cpu-clock stand in at SRC_RATE_HZ (99 Hz when there is none), CPU by CPU, unless
- * STACKTAP_SRC_NO_FALLBACK is set, which makes START fail.
+ * STACKTAP_SRC_NO_FALLBACK is set, which makes START fail. From 1.11 on the real event is asked for
+ * again, 2 seconds later, 4 after that, and so on up to 64, after ENOENT and EOPNOTSUPP every 64. When it
+ * can be had it takes the place of cpu-clock: CONFIG without CONFIG_FALLBACK says from where on in the
+ * stream, CNT_FALLBACK_ERRNO is 0 and EVENT_FALLBACK_END announces it.
  */
 #define STACKTAP_GENL_NAME		"stacktap"
 #define STACKTAP_GENL_VERSION		1
@@ -929,6 +932,7 @@ enum stacktap_event {
 	STACKTAP_EVENT_MULTIPLEX,	/* CPU_ID, SRC_ID, EVENT_COUNT; 1.9, as the next */
 	STACKTAP_EVENT_MULTIPLEX_END,	/* the same */
 	STACKTAP_EVENT_NO_COUNTER,	/* CPU_ID, ERRNO, EVENT_COUNT: CPUs; 1.9 */
+	STACKTAP_EVENT_FALLBACK_END,	/* CPU_ID, SRC_ID, EVENT_COUNT, ERRNO: of the fallback; 1.11 */
 	STACKTAP_EVENT_KINDS
 };
 
