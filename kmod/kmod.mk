@@ -38,3 +38,9 @@ $(K)-patient/stacktap.ko: $(kmod_inputs) $(kmod_kernel)
 	$(call kmod_build,$(K)-patient,sed -i 's/\(define SESSION_WALK_LIMIT_NS 100000\)$$/\10/' \
 		$(K)-patient/kmod/session.h && \
 		touch -r kmod/session.h $(K)-patient/kmod/session.h)
+
+# a module that makes perf refuse counters, for tests; no part of ours
+$(K)-refuse/stacktap_refuse.ko: kmod/test/refuse.c $(kmod_kernel)
+	$(say) KBUILD $@
+	$(call kmod_build,$(K)-refuse,printf '%s\n' 'obj-m := stacktap_refuse.o' \
+		'stacktap_refuse-y := kmod/test/refuse.o' >$(K)-refuse/Kbuild)

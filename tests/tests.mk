@@ -52,6 +52,13 @@ ifneq ($(filter stacks,$(LANE)),)
 stage: $(S)/stacktap-patient.ko
 endif
 
+ifeq ($(ARCH),arm64)
+stage: $(S)/test/stacktap_refuse.ko
+endif
+
+$(S)/test/stacktap_refuse.ko: $(K)-refuse/stacktap_refuse.ko
+	$(Q)mkdir -p $(@D) && cp $< $@
+
 $(S)/stacktap-patient.ko: $(K)-patient/stacktap.ko
 	$(Q)mkdir -p $(S) && cp $< $@
 

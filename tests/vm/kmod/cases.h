@@ -46,6 +46,7 @@ void case_nmi(void);
 void case_cost(void);
 void case_ceiling(void);
 void case_degrade(void);
+void case_fallback(void);
 void case_suspend(void);
 void case_hold(void);
 void case_busy(void);

@@ -57,6 +57,7 @@ static const struct {
 	{ "cost", case_cost },
 	{ "ceiling", case_ceiling },
 	{ "degrade", case_degrade },
+	{ "fallback", case_fallback },
 	{ "suspend", case_suspend },
 	{ "hold", case_hold },
 	{ "busy", case_busy },
