@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "export/report.h"
+#include "view/report.h"
 
 #include <getopt.h>
 #include <inttypes.h>

@@ -31,14 +31,4 @@ int store_open(const char *directory, uint64_t max_bytes, struct store **ret_sto
 int store_append(struct store *store, const uint8_t *data, size_t size);
 void store_close(struct store *store);
 
-/*
- * Read messages of a file: 1 and a message, 0 at the end, -EBADMSG for a damaged or foreign file,
- * -ENODATA for a message cut off at the end. *ret_data is valid until the next call. A file that is
- * one bare message, without the length, is read as well.
- */
-struct store_reader;
-int store_reader_open(const char *path, struct store_reader **ret_reader);
-int store_reader_next(struct store_reader *reader, const uint8_t **ret_data, size_t *ret_size);
-void store_reader_close(struct store_reader *reader);
-
 #endif /* STACKTAP_EXPORT_STORE_H */

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "base/pool.h"
-#include "export/report_build.h"
+#include "view/report_build.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 
 #include "base/buffer.h"
-#include "export/report.h"
 #include "export/store.h"
+#include "view/report.h"
 
 static struct buffer good;		/* a file of two messages */
 static size_t first_size;		/* of the first one, with its length */

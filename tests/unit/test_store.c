@@ -8,6 +8,7 @@
 #include <sys/syscall.h>
 
 #include "export/store.h"
+#include "view/store_reader.h"
 
 static unsigned int data_syncs;
 static ino_t synced_directories[64];

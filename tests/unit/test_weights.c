@@ -7,8 +7,8 @@
 #include "synthetic.h"
 
 #include "capture/replay.h"
-#include "export/report.h"
 #include "export/store.h"
+#include "view/report.h"
 
 #define BUSY_HZ UINT64_C(3000000000)	/* cycles in a second of a busy CPU */
 #define RATE 100

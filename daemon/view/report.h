@@ -8,8 +8,8 @@
  * Weights, not samples, are what shares are made of: nanoseconds of CPU time where a profile tells
  * them (period times samples, or its values), else events.
  */
-#ifndef STACKTAP_EXPORT_REPORT_H
-#define STACKTAP_EXPORT_REPORT_H
+#ifndef STACKTAP_VIEW_REPORT_H
+#define STACKTAP_VIEW_REPORT_H
 
 #include "base/macro.h"
 
@@ -65,4 +65,4 @@ int report_load(const char *path, bool with_addresses, struct report **ret_repor
 		size_t error_size);
 void report_free(struct report *report);
 
-#endif /* STACKTAP_EXPORT_REPORT_H */
+#endif /* STACKTAP_VIEW_REPORT_H */

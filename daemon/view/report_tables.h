@@ -3,13 +3,13 @@
  * What a report adds up to, while it grows: events, their processes, and the processes' functions,
  * each found by its key. Names are interned, so that keys compare by address.
  */
-#ifndef STACKTAP_EXPORT_REPORT_TABLES_H
-#define STACKTAP_EXPORT_REPORT_TABLES_H
+#ifndef STACKTAP_VIEW_REPORT_TABLES_H
+#define STACKTAP_VIEW_REPORT_TABLES_H
 
 #include "base/arena.h"
 #include "base/buffer.h"
 #include "base/index.h"
-#include "export/report.h"
+#include "view/report.h"
 
 struct report_table {
 	struct buffer rows;
@@ -71,4 +71,4 @@ static inline void report_add(uint64_t *sum, uint64_t value)
 		*sum = UINT64_MAX;
 }
 
-#endif /* STACKTAP_EXPORT_REPORT_TABLES_H */
+#endif /* STACKTAP_VIEW_REPORT_TABLES_H */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Adding up messages to a report. Memory is charged to POOL_REPORT. */
-#ifndef STACKTAP_EXPORT_REPORT_BUILD_H
-#define STACKTAP_EXPORT_REPORT_BUILD_H
+#ifndef STACKTAP_VIEW_REPORT_BUILD_H
+#define STACKTAP_VIEW_REPORT_BUILD_H
 
-#include "export/report.h"
+#include "view/report.h"
 
 struct report_builder;
 
@@ -14,4 +14,4 @@ int report_builder_add(struct report_builder *builder, const uint8_t *data, size
 /* Sort what was added; the builder keeps nothing of it. */
 int report_builder_finish(struct report_builder *builder, bool is_cut, struct report **ret_report);
 
-#endif /* STACKTAP_EXPORT_REPORT_BUILD_H */
+#endif /* STACKTAP_VIEW_REPORT_BUILD_H */

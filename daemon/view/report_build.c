@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "export/report_build.h"
+#include "view/report_build.h"
 
 #include <inttypes.h>
 #include <string.h>
 
 #include "export/otlp.h"
-#include "export/report_tables.h"
+#include "view/report_tables.h"
 #include "export/unpack.h"
 
 #define UNPACK_MAX ((size_t)512 << 20)

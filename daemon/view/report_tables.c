@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "export/report_tables.h"
+#include "view/report_tables.h"
 
 #include <string.h>
 

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "view/store_reader.h"
+
 #include <endian.h>
 #include <fcntl.h>
 #include <string.h>

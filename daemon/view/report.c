@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "export/report.h"
+#include "view/report.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
 #include <string.h>
 
-#include "export/report_build.h"
-#include "export/store.h"
+#include "view/report_build.h"
+#include "view/store_reader.h"
 
 static int report_fail(char *ret_error, size_t size, int err, const char *format, ...)
 	_printf_(4, 5);

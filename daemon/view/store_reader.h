@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The messages of a file of OTLP profiles, as export/store.h and `record -o` write them. */
+#ifndef STACKTAP_VIEW_STORE_READER_H
+#define STACKTAP_VIEW_STORE_READER_H
+
+#include "base/macro.h"
+
+/*
+ * Read messages of a file: 1 and a message, 0 at the end, -EBADMSG for a damaged or foreign file,
+ * -ENODATA for a message cut off at the end. *ret_data is valid until the next call. A file that is
+ * one bare message, without the length, is read as well.
+ */
+struct store_reader;
+int store_reader_open(const char *path, struct store_reader **ret_reader);
+int store_reader_next(struct store_reader *reader, const uint8_t **ret_data, size_t *ret_size);
+void store_reader_close(struct store_reader *reader);
+
+#endif /* STACKTAP_VIEW_STORE_READER_H */
