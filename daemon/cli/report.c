@@ -7,26 +7,29 @@
 
 #include "base/json.h"
 #include "cli/cli.h"
+#include "cli/select.h"
 #include "control/name.h"
+#include "view/recording.h"
 
 static const char help[] =
 	"usage: stacktap report [OPTION...] [FILE]\n\n"
 	"Prints the hottest functions per process of a file of OTLP profiles (default:\n"
-	"stacktap.otlp). [k] marks kernel functions, [u] those of user space.\n\n"
-	"      --process NAME|PID  this process alone\n"
+	"stacktap.otlp; - is standard input). [k] marks kernel functions, [u] those of user\n"
+	"space.\n\n"
+	SELECT_HELP
 	"      --addresses         every address without a symbol on its own, not one line per mapping\n"
 	"  -n, --limit N           functions per process, and processes (default: 10; 0: all)\n"
 	"      --json              everything as JSON\n"
 	"  -h, --help\n";
 
 enum {
-	OPT_PROCESS = 256,
-	OPT_ADDRESSES,
+	OPT_ADDRESSES = 256,
 	DEFAULT_LIMIT = 10,
 };
 
 struct options {
-	const char *path, *process;
+	const char *path;
+	struct selection selection;
 	uint64_t limit;
 	bool use_json, with_addresses;
 };
@@ -34,17 +37,6 @@ struct options {
 static double percent(uint64_t part, uint64_t whole)
 {
 	return whole ? 100.0 * (double)part / (double)whole : 0;
-}
-
-static bool is_wanted(const struct options *options, const struct report_process *process)
-{
-	uint64_t pid;
-
-	if (!options->process)
-		return true;
-	if (cli_parse_number(options->process, 0, UINT32_MAX, &pid))
-		return process->pid == pid;
-	return !strcmp(process->name, options->process);
 }
 
 static size_t limit_of(const struct options *options, size_t count)
@@ -89,18 +81,18 @@ static bool is_same_event(const char *source, const char *event)
 /* Stacks of programs that had just started. */
 static void print_late(const struct report_event *event)
 {
-	if (event->late_unwound || event->no_mappings)
+	if (event->quality.late_unwound || event->quality.no_mappings)
 		printf("first stacks: %" PRIu64 " unwound late, %" PRIu64 " by frame pointers alone "
 		       "(%" PRIu64 " refused, %" PRIu64 " expired, %" PRIu64 " failed)\n",
-		       event->late_unwound, event->no_mappings, event->late_refused,
-		       event->late_expired, event->late_failed);
+		       event->quality.late_unwound, event->quality.no_mappings, event->quality.late_refused,
+		       event->quality.late_expired, event->quality.late_failed);
 }
 
 static void print_totals(const struct report_event *event)
 {
 	printf("\nsamples %" PRIu64, event->samples);
 	if (event->has_quality)
-		printf(", lost %" PRIu64 ", throttled %" PRIu64, event->lost, event->throttled);
+		printf(", lost %" PRIu64 ", throttled %" PRIu64, event->quality.lost, event->quality.throttled);
 	printf(", source %s", event->source);
 	if (!is_same_event(event->source, event->event))
 		printf(" counted as %s", event->event);
@@ -110,18 +102,18 @@ static void print_totals(const struct report_event *event)
 	putchar('\n');
 	if (event->has_quality) {
 		printf("quality: %.1f %% complete, %.1f %% named, %.1f %% lost, %.1f %% stale",
-		       percent(event->complete, event->samples),
-		       percent(event->named, event->samples),
-		       percent(event->lost, event->samples + event->lost),
-		       percent(event->stale, event->samples));
-		if (event->missed)
+		       percent(event->quality.complete, event->samples),
+		       percent(event->quality.named, event->samples),
+		       percent(event->quality.lost, event->samples + event->quality.lost),
+		       percent(event->quality.stale, event->samples));
+		if (event->quality.missed)
 			printf(", %.1f %% missed (late timers)",
-			       percent(event->missed, event->samples + event->missed));
+			       percent(event->quality.missed, event->samples + event->quality.missed));
 		putchar('\n');
 	}
-	if (event->guessed)
+	if (event->quality.guessed)
 		printf("guessed: %.1f %% of stacks went by frame pointers and may lack a frame\n",
-		       percent(event->guessed, event->samples));
+		       percent(event->quality.guessed, event->samples));
 	print_late(event);
 }
 
@@ -129,20 +121,17 @@ static void print_text(const struct options *options, const struct report *repor
 {
 	double seconds = report->end > report->start ? (double)(report->end - report->start) / 1e9 : 0;
 
-	printf("%s: %.1f s, %" PRIu64 " bytes, %" PRIu64 " message%s\n", options->path, seconds,
-	       report->bytes, report->messages, report->messages == 1 ? "" : "s");
+	printf("%s: %.1f s, %" PRIu64 " bytes, %" PRIu64 " message%s\n",
+	       recording_name(options->path), seconds, report->bytes, report->messages, report->messages == 1 ? "" : "s");
 	for (size_t i = 0; i < report->event_count; i++) {
 		const struct report_event *event = &report->events[i];
-		size_t shown = 0, limit = limit_of(options, event->process_count);
+		size_t limit = limit_of(options, event->process_count);
 
 		if (report->event_count > 1)
 			printf("\n== %s\n", event->source);
-		for (size_t j = 0; j < event->process_count && shown < limit; j++)
-			if (is_wanted(options, &event->processes[j])) {
-				print_process(options, event, &event->processes[j]);
-				shown++;
-			}
-		if (!options->process && limit < event->process_count)
+		for (size_t j = 0; j < limit; j++)
+			print_process(options, event, &event->processes[j]);
+		if (limit < event->process_count)
 			printf("\n... and %zu more processes\n", event->process_count - limit);
 		print_totals(event);
 	}
@@ -205,25 +194,24 @@ static void print_json(const struct options *options, const struct report *repor
 		json_u64(&json, "weight", event->weight);
 		if (event->has_quality) {
 			json_object(&json, "quality");
-			json_u64(&json, "complete", event->complete);
-			json_u64(&json, "named", event->named);
-			json_u64(&json, "lost", event->lost);
-			json_u64(&json, "stale", event->stale);
-			json_u64(&json, "moved", event->moved);
-			json_u64(&json, "throttled", event->throttled);
-			json_u64(&json, "missed", event->missed);
-			json_u64(&json, "guessed", event->guessed);
-			json_u64(&json, "no_mappings", event->no_mappings);
-			json_u64(&json, "late_unwound", event->late_unwound);
-			json_u64(&json, "late_refused", event->late_refused);
-			json_u64(&json, "late_expired", event->late_expired);
-			json_u64(&json, "late_failed", event->late_failed);
+			json_u64(&json, "complete", event->quality.complete);
+			json_u64(&json, "named", event->quality.named);
+			json_u64(&json, "lost", event->quality.lost);
+			json_u64(&json, "stale", event->quality.stale);
+			json_u64(&json, "moved", event->quality.moved);
+			json_u64(&json, "throttled", event->quality.throttled);
+			json_u64(&json, "missed", event->quality.missed);
+			json_u64(&json, "guessed", event->quality.guessed);
+			json_u64(&json, "no_mappings", event->quality.no_mappings);
+			json_u64(&json, "late_unwound", event->quality.late_unwound);
+			json_u64(&json, "late_refused", event->quality.late_refused);
+			json_u64(&json, "late_expired", event->quality.late_expired);
+			json_u64(&json, "late_failed", event->quality.late_failed);
 			json_end(&json);
 		}
 		json_array(&json, "processes");
 		for (size_t j = 0; j < event->process_count; j++)
-			if (is_wanted(options, &event->processes[j]))
-				print_json_process(&json, options, event, &event->processes[j]);
+			print_json_process(&json, options, event, &event->processes[j]);
 		json_end(&json);
 		json_end(&json);
 	}
@@ -235,23 +223,20 @@ static int parse(int argc, char **argv, struct options *options)
 {
 	static const struct option long_options[] = {
 		{ "help", no_argument, NULL, 'h' },
-		{ "process", required_argument, NULL, OPT_PROCESS },
+		SELECT_OPTIONS,
 		{ "addresses", no_argument, NULL, OPT_ADDRESSES },
 		{ "limit", required_argument, NULL, 'n' },
 		{ "json", no_argument, NULL, 'j' },
 		{ 0 },
 	};
 	bool has_limit = false;
-	int option;
+	int option, ret;
 
 	opterr = 0;
 	while ((option = getopt_long(argc, argv, ":hn:", long_options, NULL)) != -1) {
 		switch (option) {
 		case 'h':
 			return cli_help(help) + 1;
-		case OPT_PROCESS:
-			options->process = optarg;
-			break;
 		case OPT_ADDRESSES:
 			options->with_addresses = true;
 			break;
@@ -263,6 +248,11 @@ static int parse(int argc, char **argv, struct options *options)
 		case 'j':
 			options->use_json = true;
 			cli_use_json();
+			break;
+		case SELECT_PROCESS ... SELECT_END - 1:
+			ret = select_parse(option, optarg, &options->selection);
+			if (ret)
+				return ret + 1;
 			break;
 		default:
 			return cli_bad_option(argc, argv, option) + 1;
@@ -287,22 +277,19 @@ int report_run(int argc, char **argv)
 	_cleanup_(free_report) struct report *report = NULL;
 	struct options options = { .path = "stacktap.otlp" };
 	char error[512];
-	bool has_process = false;
 	int ret;
 
 	ret = parse(argc, argv, &options);
 	if (ret)
 		return ret - 1;
-	if (report_load(options.path, options.with_addresses, &report, error, sizeof(error)) < 0)
+	if (report_load(options.path, &options.selection, options.with_addresses, &report, error,
+			sizeof(error)) < 0)
 		return cli_error("%s", error);
-	for (size_t i = 0; i < report->event_count; i++)
-		for (size_t j = 0; j < report->events[i].process_count; j++)
-			has_process |= is_wanted(&options, &report->events[i].processes[j]);
-	if (options.process && !has_process)
-		return cli_error("%s: there is no process %s in it", options.path, options.process);
+	if (!report->event_count && !selection_is_empty(&options.selection))
+		return select_found_nothing(&options.selection, options.path);
 	if (report->is_cut && !options.use_json)
 		fprintf(stderr, "stacktap: %s is cut off; this is what came before the cut\n",
-			options.path);
+			recording_name(options.path));
 	if (options.use_json)
 		print_json(&options, report);
 	else

@@ -1,20 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a file of OTLP profiles says: the hottest functions per process.
- *
- * Input is foreign: every index is checked, memory and work are bounded by the file's size. A file
- * that was cut off is read up to its last whole message, and says so in `is_cut`.
- *
- * Weights, not samples, are what shares are made of: nanoseconds of CPU time where a profile tells
- * them (period times samples, or its values), else events.
+ * What a file of OTLP profiles says: the hottest functions per process. A file that was cut off is read up to
+ * its last whole message, and says so in `is_cut`. Weights, not samples, are what shares are made of.
  */
 #ifndef STACKTAP_VIEW_REPORT_H
 #define STACKTAP_VIEW_REPORT_H
 
-#include "base/macro.h"
+#include "view/reader.h"
 
 struct report_function {
-	const char *name;	/* without a name: see report_load() */
+	const char *name;	/* without a name: see reader_new() */
 	const char *file;	/* file name of the mapping, "" when unknown */
 	bool is_kernel;
 	bool is_named;
@@ -38,9 +33,7 @@ struct report_event {
 	const char *unit;	/* of weights: "nanoseconds", "count" */
 	uint32_t fallback_errno;
 	uint64_t samples, weight;
-	uint64_t complete, named, lost, stale, moved, throttled, missed; /* samples; as the profiles tell */
-	uint64_t guessed;
-	uint64_t no_mappings, late_unwound, late_refused, late_expired, late_failed;
+	struct view_quality quality;	/* samples; of whole Profiles, as they tell */
 	bool has_quality;	/* written by stacktap: the line above is known */
 	struct report_process *processes; /* by weight, descending */
 	size_t process_count;
@@ -55,14 +48,11 @@ struct report {
 };
 
 /*
- * -errno of open and read, -EBADMSG: damaged or not OTLP profiles, -E2BIG: beyond the limits.
- * *ret_error gets a sentence. ret_error may be NULL.
- *
- * What has no name is one row per mapping, "[no symbol]" ("[no mapping]" without one), so that a
- * stripped library shows how hot it is; @with_addresses: one row per address.
+ * As recording_read() says it. What has no name is one row per mapping, so that a stripped library shows how
+ * hot it is; @with_addresses: one row per address.
  */
-int report_load(const char *path, bool with_addresses, struct report **ret_report, char *ret_error,
-		size_t error_size);
+int report_load(const char *path, const struct selection *selection, bool with_addresses,
+		struct report **ret_report, char *ret_error, size_t error_size);
 void report_free(struct report *report);
 
 #endif /* STACKTAP_VIEW_REPORT_H */

@@ -7,10 +7,11 @@
 
 struct report_builder;
 
-int report_builder_new(bool with_addresses, struct report_builder **ret_builder);
+int report_builder_new(const struct selection *selection, bool with_addresses,
+		       struct report_builder **ret_builder);
 void report_builder_free(struct report_builder *builder);	/* NULL is fine */
-/* -EBADMSG: no ProfilesData, or one that does not hang together; -E2BIG: too much memory. */
-int report_builder_add(struct report_builder *builder, const uint8_t *data, size_t size);
+/* What adds messages to it. */
+struct reader *report_builder_reader(struct report_builder *builder);
 /* Sort what was added; the builder keeps nothing of it. */
 int report_builder_finish(struct report_builder *builder, bool is_cut, struct report **ret_report);
 

@@ -4,80 +4,21 @@
 #include <string.h>
 
 #include "base/fingerprint.h"
-#include "base/hash.h"
-#include "base/utf8.h"
-
-#define NAME_MAX_BYTES 4096u
-
-static void table_init(struct report_table *table)
-{
-	*table = (struct report_table){ 0 };
-	buffer_init(&table->rows, POOL_REPORT);
-	index_init(&table->index, POOL_REPORT);
-}
-
-static void table_free(struct report_table *table)
-{
-	buffer_free(&table->rows);
-	index_free(&table->index);
-	table_init(table);
-}
 
 void report_tables_init(struct report_tables *tables)
 {
-	arena_init(&tables->arena, POOL_REPORT);
-	table_init(&tables->names);
-	table_init(&tables->events);
-	table_init(&tables->processes);
-	table_init(&tables->functions);
+	texts_init(&tables->texts);
+	rows_init(&tables->events);
+	rows_init(&tables->processes);
+	rows_init(&tables->functions);
 }
 
 void report_tables_free(struct report_tables *tables)
 {
-	table_free(&tables->names);
-	table_free(&tables->events);
-	table_free(&tables->processes);
-	table_free(&tables->functions);
-}
-
-static int table_add(struct report_table *table, uint64_t hash,
-		     uint64_t (*hash_of)(const void *ctx, uint32_t position), const void *row,
-		     size_t size, uint32_t *ret_position)
-{
-	if (table->count >= INDEX_NONE - 1 ||
-	    index_reserve(&table->index, hash_of, table->rows.data) ||
-	    buffer_append(&table->rows, row, size))
-		return -E2BIG;
-	index_insert(&table->index, hash, table->count);
-	*ret_position = table->count++;
-	return 0;
-}
-
-static uint64_t name_hash_of(const void *ctx, uint32_t position)
-{
-	const char *name = ((const char *const *)ctx)[position];
-
-	return hash_string(name);
-}
-
-const char *report_name(struct report_tables *tables, const char *text)
-{
-	char clean[NAME_MAX_BYTES];
-	size_t length = utf8_copy(clean, sizeof(clean), text);
-	uint64_t hash = hash_bytes(clean, length);
-	struct index_probe probe = index_first(&tables->names.index, hash);
-	const char *name;
-	uint32_t i;
-
-	while ((i = index_next(&tables->names.index, &probe)) != INDEX_NONE) {
-		name = ((const char *const *)(void *)tables->names.rows.data)[i];
-		if (!strcmp(name, clean))
-			return name;
-	}
-	name = arena_strdup(&tables->arena, clean, length);
-	if (!name || table_add(&tables->names, hash, name_hash_of, &name, sizeof(name), &i))
-		return NULL;
-	return name;
+	texts_free(&tables->texts);
+	rows_free(&tables->events);
+	rows_free(&tables->processes);
+	rows_free(&tables->functions);
 }
 
 static uint64_t event_hash(const struct report_event *event)
@@ -109,7 +50,7 @@ int report_event_find(struct report_tables *tables, const struct report_event *k
 		*ret_position = i;
 		return 0;
 	}
-	return table_add(&tables->events, hash, event_hash_of, key, sizeof(*key), ret_position);
+	return rows_add(&tables->events, hash, event_hash_of, key, sizeof(*key), ret_position);
 }
 
 static uint64_t process_hash(uint32_t event, const struct report_process *process)
@@ -145,7 +86,7 @@ int report_process_find(struct report_tables *tables, uint32_t event,
 		*ret_position = i;
 		return 0;
 	}
-	return table_add(&tables->processes, hash, process_hash_of, &row, sizeof(row),
+	return rows_add(&tables->processes, hash, process_hash_of, &row, sizeof(row),
 			 ret_position);
 }
 
@@ -182,7 +123,7 @@ int report_function_find(struct report_tables *tables, uint32_t process,
 		*ret_position = i;
 		return 0;
 	}
-	return table_add(&tables->functions, hash, function_hash_of, &row, sizeof(row),
+	return rows_add(&tables->functions, hash, function_hash_of, &row, sizeof(row),
 			 ret_position);
 }
 
@@ -224,15 +165,15 @@ int report_tables_finish(struct report_tables *tables, struct report *report)
 	struct report_process *processes;
 	struct report_event *events;
 
-	functions = arena_alloc(&tables->arena,
+	functions = arena_alloc(&tables->texts.arena,
 				(tables->functions.count + 1) * sizeof(*functions));
-	processes = arena_alloc(&tables->arena,
+	processes = arena_alloc(&tables->texts.arena,
 				(tables->processes.count + 1) * sizeof(*processes));
-	events = arena_alloc(&tables->arena, (tables->events.count + 1) * sizeof(*events));
+	events = arena_alloc(&tables->texts.arena, (tables->events.count + 1) * sizeof(*events));
 	if (!functions || !processes || !events)
 		return -E2BIG;
 	if (tables->functions.count)
-		qsort(tables->functions.rows.data, tables->functions.count,
+		qsort(tables->functions.data.data, tables->functions.count,
 		      sizeof(struct function_row), function_order);
 	for (uint32_t i = 0; i < tables->functions.count; i++) {
 		const struct function_row *row = report_function_row(tables, i);
@@ -243,7 +184,7 @@ int report_tables_finish(struct report_tables *tables, struct report *report)
 		functions[i] = row->function;
 	}
 	if (tables->processes.count)
-		qsort(tables->processes.rows.data, tables->processes.count,
+		qsort(tables->processes.data.data, tables->processes.count,
 		      sizeof(struct process_row), process_order);
 	for (uint32_t i = 0; i < tables->processes.count; i++) {
 		const struct process_row *row = report_process_row(tables, i);
@@ -254,8 +195,8 @@ int report_tables_finish(struct report_tables *tables, struct report *report)
 		processes[i] = row->process;
 	}
 	if (tables->events.count) {
-		qsort(tables->events.rows.data, tables->events.count, sizeof(*events), event_order);
-		memcpy(events, tables->events.rows.data, tables->events.count * sizeof(*events));
+		qsort(tables->events.data.data, tables->events.count, sizeof(*events), event_order);
+		memcpy(events, tables->events.data.data, tables->events.count * sizeof(*events));
 	}
 	report->events = events;
 	report->event_count = tables->events.count;

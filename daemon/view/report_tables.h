@@ -6,16 +6,8 @@
 #ifndef STACKTAP_VIEW_REPORT_TABLES_H
 #define STACKTAP_VIEW_REPORT_TABLES_H
 
-#include "base/arena.h"
-#include "base/buffer.h"
-#include "base/index.h"
 #include "view/report.h"
-
-struct report_table {
-	struct buffer rows;
-	uint32_t count;
-	struct index index;
-};
+#include "view/texts.h"
 
 struct process_row {
 	uint32_t event;
@@ -29,15 +21,13 @@ struct function_row {
 };
 
 struct report_tables {
-	struct arena arena;	/* names; in the end the finished arrays as well */
-	struct report_table names, events, processes, functions;
+	struct texts texts;	/* whose arena gets the finished arrays as well */
+	struct rows events, processes, functions;
 };
 
 void report_tables_init(struct report_tables *tables);
-void report_tables_free(struct report_tables *tables);	/* not the arena */
+void report_tables_free(struct report_tables *tables);
 
-/* Clean text, cut at 4 KiB; NULL when POOL_REPORT is used up. */
-const char *report_name(struct report_tables *tables, const char *text);
 /* Positions of rows, new ones zero but for their key; -E2BIG. Names in keys are interned ones. */
 int report_event_find(struct report_tables *tables, const struct report_event *key,
 		      uint32_t *ret_position);
@@ -51,24 +41,17 @@ int report_tables_finish(struct report_tables *tables, struct report *report);
 
 static inline struct report_event *report_event_row(struct report_tables *tables, uint32_t i)
 {
-	return (struct report_event *)(void *)tables->events.rows.data + i;
+	return (struct report_event *)(void *)tables->events.data.data + i;
 }
 
 static inline struct process_row *report_process_row(struct report_tables *tables, uint32_t i)
 {
-	return (struct process_row *)(void *)tables->processes.rows.data + i;
+	return (struct process_row *)(void *)tables->processes.data.data + i;
 }
 
 static inline struct function_row *report_function_row(struct report_tables *tables, uint32_t i)
 {
-	return (struct function_row *)(void *)tables->functions.rows.data + i;
-}
-
-/* Sums do not wrap, whatever the file says. */
-static inline void report_add(uint64_t *sum, uint64_t value)
-{
-	if (__builtin_add_overflow(*sum, value, sum))
-		*sum = UINT64_MAX;
+	return (struct function_row *)(void *)tables->functions.data.data + i;
 }
 
 #endif /* STACKTAP_VIEW_REPORT_TABLES_H */

@@ -2,7 +2,6 @@
 #include "view/store_reader.h"
 
 #include <endian.h>
-#include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -24,27 +23,21 @@ struct store_reader {
 	bool is_first, is_done;
 };
 
-/* -EISDIR rather than a failing read later. */
-int store_reader_open(const char *path, struct store_reader **ret_reader)
+int store_reader_open(int fd, struct store_reader **ret_reader)
 {
-	struct store_reader *reader = calloc(1, sizeof(*reader));
+	struct store_reader *reader;
 	struct stat st;
-	int err;
 
+	/* rather than a failing read later */
+	if (fstat(fd, &st))
+		return -errno;
+	if (S_ISDIR(st.st_mode))
+		return -EISDIR;
+	reader = calloc(1, sizeof(*reader));
 	if (!reader)
 		return -ENOMEM;
 	reader->is_first = true;
-	reader->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-	if (reader->fd < 0)
-		err = -errno;
-	else if (fstat(reader->fd, &st))
-		err = -errno;
-	else
-		err = S_ISDIR(st.st_mode) ? -EISDIR : 0;
-	if (err) {
-		store_reader_close(reader);
-		return err;
-	}
+	reader->fd = fd;
 	*ret_reader = reader;
 	return 0;
 }
@@ -144,8 +137,6 @@ int store_reader_next(struct store_reader *reader, const uint8_t **ret_data, siz
 
 void store_reader_close(struct store_reader *reader)
 {
-	if (reader->fd >= 0)
-		close(reader->fd);
 	free(reader->data);
 	free(reader);
 }

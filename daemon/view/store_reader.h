@@ -11,7 +11,7 @@
  * one bare message, without the length, is read as well.
  */
 struct store_reader;
-int store_reader_open(const char *path, struct store_reader **ret_reader);
+int store_reader_open(int fd, struct store_reader **ret_reader);	/* @fd stays its owner's */
 int store_reader_next(struct store_reader *reader, const uint8_t **ret_data, size_t *ret_size);
 void store_reader_close(struct store_reader *reader);
 

@@ -223,6 +223,28 @@ refused "small slice" 2 "1024" record --slice-max-bytes 1016
 refused "large slice" 2 "65536" record --slice-max-bytes 65544
 refused "side band below a page" 2 "2048" record --sideband-bytes 2048
 
+refused "no time" 2 "\`soon'" report --from soon x.otlp
+refused "no time span" 2 "\`@5'" report --since @5 x.otlp
+python3 -B tests/otlp/make_sample.py --payloads 3 --events 20 "$scratch/sample.otlp"
+check "report" run 0 report sample.otlp
+same "report prints all processes" "$(grep -c 'samples, service' "$out")" 4
+check "report --process --event" run 0 report --process 4711 --event cpu sample.otlp
+same "report --process --event prints one" "$(grep -c 'samples, service' "$out")" 1
+check "report --json of the middle third" run 0 report --json --from 15 --to 30 sample.otlp
+check "report --json has the middle third" python3 -c '
+import json, sys
+value = json.load(open(sys.argv[1]))
+assert [event["samples"] for event in value["events"]] == [66, 4], value["events"]' "$out"
+# shellcheck disable=SC2016 # the inner shell expands it
+check "report of a pipe, its last seconds" bash -c 'cat "$2" | "$1" report --since 16 - | grep -F "samples 66,"' - \
+	"$stacktap" "$scratch/sample.otlp"
+refused "report of no such process" 1 "no process 9" report --process 9 sample.otlp
+refused "report of no such thread" 1 "no thread x" report --thread x sample.otlp
+refused "report of no such container" 1 "no container x" report --container x sample.otlp
+refused "report of no such service" 1 "no service x" report --service x sample.otlp
+refused "report of no such event" 1 "no event x" report --event x sample.otlp
+refused "report of no such time" 1 "no samples of that time" report --from 1h sample.otlp
+
 head -c 4096 /dev/urandom >"$scratch/random.otlp"
 printf 'hello, world' >"$scratch/hello.otlp"
 : >"$scratch/empty.otlp"

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Any bytes as a message of an OTLP file: no crash, no hang, and all memory comes back. */
+/*
+ * Any bytes as a message of an OTLP file, for the report and for the call tree: no crash, no hang, and all memory
+ * comes back.
+ */
 #include <stdint.h>
 #include <stdlib.h>
 
 #include "base/pool.h"
+#include "view/model.h"
 #include "view/report_build.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -32,24 +36,60 @@ static void look_at(const struct report *report)
 	}
 }
 
+/* What is below a node is never less than the node, and all of it is the event's. */
+static void look_at_tree(struct model *model)
+{
+	for (uint32_t event = 0; event < model->events.count; event++) {
+		model_sum(model, event);
+		if (tree_node(&model->tree, TREE_ROOT)->samples != model_event(model, event)->samples)
+			abort();
+		for (uint32_t i = 1; i < tree_count(&model->tree); i++) {
+			const struct tree_node *node = tree_node(&model->tree, i);
+
+			if (node->parent >= i || node->frame >= model->frames.count ||
+			    node->samples > tree_node(&model->tree, node->parent)->samples)
+				abort();
+		}
+	}
+}
+
+static void make_tree(const uint8_t *data, size_t size)
+{
+	const struct selection selection = { .from = { MOMENT_UNIX, 1700000000000000000 } };
+	const struct model_options options = {
+		.selection = size & 2 ? &selection : NULL, .with_times = size & 4,
+		.is_exact = size & 8,
+	};
+	struct model *model;
+
+	if (model_new(&options, &model))
+		return;
+	if (!reader_add(model->reader, data, size)) {
+		model_finish(model);
+		look_at_tree(model);
+	}
+	model_free(model);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct report_builder *builder;
 	struct report *report;
 	int err;
 
-	if (report_builder_new(size & 1, &builder))
+	if (report_builder_new(NULL, size & 1, &builder))
 		return 0;
 	/* a second message meets the tables of the first; a bad one ends the report half added */
-	err = report_builder_add(builder, data, size);
+	err = reader_add(report_builder_reader(builder), data, size);
 	if (!err)
-		err = report_builder_add(builder, data, size);
+		err = reader_add(report_builder_reader(builder), data, size);
 	if (!report_builder_finish(builder, false, &report)) {
 		if (!err)
 			look_at(report);
 		report_free(report);
 	}
 	report_builder_free(builder);
+	make_tree(data, size);
 	if (atomic_load(&pool_get(POOL_REPORT)->used))
 		abort();
 	return 0;

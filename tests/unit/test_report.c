@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fixture.h"
-#include "synthetic.h"
+#include "recorded.h"
 
 #include <stdlib.h>
 
@@ -12,32 +12,6 @@ static struct buffer good;		/* a file of two messages */
 static size_t first_size;		/* of the first one, with its length */
 static const char *path;
 
-static int append(void *ctx, struct payload *payload)
-{
-	int err = store_file_append(ctx, payload->data, payload->size);
-
-	free(payload->data);
-	return err;
-}
-
-static void encode_file(const char *name, size_t max_bytes)
-{
-	const struct encode_options options = { .max_bytes = max_bytes, .service_name = "shop" };
-	struct aggregator *aggregator;
-	struct store_file *file;
-	struct window *window;
-
-	assert_int_equal(store_file_create(name, &file), 0);
-	for (int i = 0; i < 2; i++) {
-		assert_int_equal(aggregator_new(&aggregator), 0);
-		window = synthetic_window(aggregator);
-		assert_int_equal(encode_window(&options, window, append, file), 0);
-		window_free(window);
-		aggregator_free(aggregator);
-	}
-	assert_int_equal(store_file_close(file, NULL), 0);
-}
-
 static int setup(void **state)
 {
 	size_t size;
@@ -45,7 +19,7 @@ static int setup(void **state)
 
 	(void)state;
 	path = strdup(fixture_path("report.otlp"));
-	encode_file(path, 1 << 24);
+	recorded_file(path, 1 << 24);
 	data = fixture_load(path, &size);
 	assert_non_null(data);
 	good = (struct buffer){ .data = data, .size = size };
@@ -61,15 +35,6 @@ static int teardown(void **state)
 	free((char *)(uintptr_t)path);
 	synthetic_check_pools();
 	return 0;
-}
-
-static void write_file(const void *data, size_t size)
-{
-	FILE *file = fopen(path, "w");
-
-	assert_non_null(file);
-	assert_int_equal(fwrite(data, 1, size, file), size);
-	assert_int_equal(fclose(file), 0);
 }
 
 static const struct report_process *find(const struct report_event *event, uint32_t pid)
@@ -89,8 +54,8 @@ static void totals_are_those_of_the_windows(void **state)
 	uint64_t self = 0, samples = 0;
 
 	(void)state;
-	write_file(good.data, good.size);
-	assert_int_equal(report_load(path, false, &report, NULL, 0), 0);
+	recorded_bytes(path, good.data, good.size);
+	assert_int_equal(report_load(path, NULL, false, &report, NULL, 0), 0);
 	assert_int_equal(report->messages, 2);
 	assert_int_equal(report->bytes, good.size - 8);
 	assert_false(report->is_cut);
@@ -104,11 +69,11 @@ static void totals_are_those_of_the_windows(void **state)
 	assert_int_equal(event->samples, 2 * 2020);
 	assert_int_equal(event->weight, event->samples * 10000000);
 	assert_true(event->has_quality);
-	assert_int_equal(event->complete, 2 * 1708);
-	assert_int_equal(event->stale, 2 * 84);
-	assert_int_equal(event->lost, 2 * 7);
-	assert_int_equal(event->throttled, 0);
-	assert_int_equal(report->events[1].throttled, 2 * 2);
+	assert_int_equal(event->quality.complete, 2 * 1708);
+	assert_int_equal(event->quality.stale, 2 * 84);
+	assert_int_equal(event->quality.lost, 2 * 7);
+	assert_int_equal(event->quality.throttled, 0);
+	assert_int_equal(report->events[1].quality.throttled, 2 * 2);
 	assert_string_equal(report->events[1].event, "cycles");
 	assert_string_equal(report->events[1].unit, "count");
 
@@ -151,10 +116,10 @@ static void a_split_file_says_the_same(void **state)
 	struct report *one, *many;
 
 	(void)state;
-	write_file(good.data, good.size);
-	encode_file(split, 65536);
-	assert_int_equal(report_load(path, false, &one, NULL, 0), 0);
-	assert_int_equal(report_load(split, false, &many, NULL, 0), 0);
+	recorded_bytes(path, good.data, good.size);
+	recorded_file(split, 65536);
+	assert_int_equal(report_load(path, NULL, false, &one, NULL, 0), 0);
+	assert_int_equal(report_load(split, NULL, false, &many, NULL, 0), 0);
 	assert_true(many->messages > 10);
 	assert_int_equal(one->event_count, many->event_count);
 	for (size_t i = 0; i < one->event_count; i++) {
@@ -162,8 +127,8 @@ static void a_split_file_says_the_same(void **state)
 
 		assert_int_equal(a->samples, b->samples);
 		assert_int_equal(a->weight, b->weight);
-		assert_int_equal(a->named, b->named);
-		assert_int_equal(a->lost, b->lost);
+		assert_int_equal(a->quality.named, b->quality.named);
+		assert_int_equal(a->quality.lost, b->quality.lost);
 		assert_int_equal(a->process_count, b->process_count);
 		for (size_t k = 0; k < a->process_count; k++) {
 			const struct report_process *p = &a->processes[k];
@@ -204,14 +169,14 @@ static void recursion_counts_once(void **state)
 	assert_int_equal(aggregator_close(aggregator, 10, &window), 0);
 	synthetic_resolve(window);
 	assert_int_equal(store_file_create(path, &out), 0);
-	assert_int_equal(encode_window(&options, window, append, out), 0);
+	assert_int_equal(encode_window(&options, window, recorded_append, out), 0);
 	assert_int_equal(store_file_close(out, NULL), 0);
 	window_free(window);
 	aggregator_free(aggregator);
 	image_unref(image);
 	mapped_file_unref(file);
 
-	assert_int_equal(report_load(path, false, &report, NULL, 0), 0);
+	assert_int_equal(report_load(path, NULL, false, &report, NULL, 0), 0);
 	process = &report->events[0].processes[0];
 	assert_int_equal(process->function_count, 2);
 	assert_string_equal(process->functions[0].name, "f_401010");
@@ -256,14 +221,14 @@ static void what_has_no_name_is_grouped_by_mapping(void **state)
 		location->address = location->offset + (object ? 0x400000 : 0);
 	}
 	assert_int_equal(store_file_create(path, &out), 0);
-	assert_int_equal(encode_window(&options, window, append, out), 0);
+	assert_int_equal(encode_window(&options, window, recorded_append, out), 0);
 	assert_int_equal(store_file_close(out, NULL), 0);
 	window_free(window);
 	aggregator_free(aggregator);
 	image_unref(image);
 	mapped_file_unref(file);
 
-	assert_int_equal(report_load(path, false, &report, NULL, 0), 0);
+	assert_int_equal(report_load(path, NULL, false, &report, NULL, 0), 0);
 	process = &report->events[0].processes[0];
 	assert_int_equal(process->function_count, 2);
 	assert_string_equal(process->functions[0].name, "[no symbol]");
@@ -275,7 +240,7 @@ static void what_has_no_name_is_grouped_by_mapping(void **state)
 	assert_int_equal(process->functions[1].self_samples, 1);
 	report_free(report);
 
-	assert_int_equal(report_load(path, true, &report, NULL, 0), 0);
+	assert_int_equal(report_load(path, NULL, true, &report, NULL, 0), 0);
 	process = &report->events[0].processes[0];
 	assert_true(process->function_count >= 4);
 	for (size_t i = 0; i < process->function_count; i++)
@@ -291,8 +256,8 @@ static void a_cut_file_gives_what_is_whole(void **state)
 
 	(void)state;
 	for (size_t size = 0; size < good.size; size += size < 300 ? 1 : 997) {
-		write_file(good.data, size);
-		err = report_load(path, false, &report, error, sizeof(error));
+		recorded_bytes(path, good.data, size);
+		err = report_load(path, NULL, false, &report, error, sizeof(error));
 		if (size < first_size) {
 			assert_int_equal(err, size ? -EBADMSG : -ENODATA);
 			assert_non_null(strstr(error, path));
@@ -322,8 +287,8 @@ static void damage_is_told_and_does_no_harm(void **state)
 		memcpy(bytes, good.data, good.size);
 		for (int i = 0; i < changes; i++)
 			bytes[(size_t)rand() * 31 % good.size] = (uint8_t)rand();
-		write_file(bytes, good.size);
-		if (report_load(path, false, &report, error, sizeof(error))) {
+		recorded_bytes(path, bytes, good.size);
+		if (report_load(path, NULL, false, &report, error, sizeof(error))) {
 			refused++;
 			assert_true(strlen(error) > 10);
 		} else {
@@ -347,7 +312,7 @@ static int load_message(const uint8_t *data, size_t size, struct report **ret_re
 	assert_int_equal(fwrite(length, 1, 4, file), 4);
 	assert_int_equal(fwrite(data, 1, size, file), size);
 	assert_int_equal(fclose(file), 0);
-	return report_load(path, false, ret_report, NULL, 0);
+	return report_load(path, NULL, false, ret_report, NULL, 0);
 }
 
 static void other_files_are_refused(void **state)
@@ -358,11 +323,11 @@ static void other_files_are_refused(void **state)
 	struct report *report;
 
 	(void)state;
-	write_file(foreign, sizeof(foreign));
-	assert_int_equal(report_load(path, false, &report, NULL, 0), -EBADMSG);
+	recorded_bytes(path, foreign, sizeof(foreign));
+	assert_int_equal(report_load(path, NULL, false, &report, NULL, 0), -EBADMSG);
 	assert_int_equal(load_message(unknown, sizeof(unknown), &report), -EBADMSG);
-	assert_int_equal(report_load("/nowhere", false, &report, NULL, 0), -ENOENT);
-	assert_int_equal(report_load(fixture_directory(), false, &report, NULL, 0), -EISDIR);
+	assert_int_equal(report_load("/nowhere", NULL, false, &report, NULL, 0), -ENOENT);
+	assert_int_equal(report_load(fixture_directory(), NULL, false, &report, NULL, 0), -EISDIR);
 }
 
 /* Resource attributes nested so deep that an unpacker which follows them runs out of stack. */

@@ -58,10 +58,11 @@ static int count_messages(const char *path, int *ret_end)
 {
 	struct store_reader *reader;
 	const uint8_t *data;
-	int count = 0, ret;
+	int count = 0, ret, fd;
 	size_t size;
 
-	assert_int_equal(store_reader_open(path, &reader), 0);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	assert_int_equal(store_reader_open(fd, &reader), 0);
 	while ((ret = store_reader_next(reader, &data, &size)) == 1) {
 		assert_true(size >= sizeof(message));
 		assert_memory_equal(data, message, sizeof(message));
@@ -69,6 +70,7 @@ static int count_messages(const char *path, int *ret_end)
 	}
 	*ret_end = ret;
 	store_reader_close(reader);
+	close(fd);
 	return count;
 }
 
@@ -173,7 +175,7 @@ static void a_bare_message_is_read(void **state)
 	struct store_reader *reader;
 	const uint8_t *data;
 	size_t size;
-	int end;
+	int end, fd;
 
 	(void)state;
 	assert_non_null(bytes);
@@ -185,15 +187,19 @@ static void a_bare_message_is_read(void **state)
 	for (size_t i = sizeof(message); i < 3000000; i++)
 		bytes[i] = (uint8_t)(i * 31);
 	write_bytes(path, bytes, 3000000);
-	assert_int_equal(store_reader_open(path, &reader), 0);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	assert_int_equal(store_reader_open(fd, &reader), 0);
 	assert_int_equal(store_reader_next(reader, &data, &size), 1);
 	assert_int_equal(size, 3000000);
 	assert_memory_equal(data, bytes, size);
 	assert_int_equal(store_reader_next(reader, &data, &size), 0);
 	store_reader_close(reader);
+	close(fd);
 	free(bytes);
-	assert_int_equal(store_reader_open(fixture_directory(), &reader), -EISDIR);
-	assert_int_equal(store_reader_open("/nowhere/x", &reader), -ENOENT);
+	fd = open(fixture_directory(), O_RDONLY | O_CLOEXEC);
+	assert_int_equal(store_reader_open(fd, &reader), -EISDIR);
+	close(fd);
+	assert_int_equal(store_reader_open(-1, &reader), -EBADF);
 }
 
 /* Files of the store, and their bytes together. */

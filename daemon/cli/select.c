@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/select.h"
+
+#include "cli/cli.h"
+#include "view/recording.h"
+
+static int parse_moment(const char *text, struct moment *moment)
+{
+	if (moment_parse(text, moment))
+		return CLI_OK;
+	return cli_usage_error("`%s' is not a time like 2.5, 500ms, 2026-11-23T14:00:05Z or @1764000000",
+			       text);
+}
+
+int select_parse(int option, const char *argument, struct selection *selection)
+{
+	struct moment moment;
+
+	switch (option) {
+	case SELECT_PROCESS:
+		selection->process = argument;
+		return CLI_OK;
+	case SELECT_CONTAINER:
+		selection->container = argument;
+		return CLI_OK;
+	case SELECT_SERVICE:
+		selection->service = argument;
+		return CLI_OK;
+	case SELECT_THREAD:
+		selection->thread = argument;
+		return CLI_OK;
+	case SELECT_EVENT:
+		selection->event = argument;
+		return CLI_OK;
+	case SELECT_FROM:
+		return parse_moment(argument, &selection->from);
+	case SELECT_TO:
+		return parse_moment(argument, &selection->to);
+	default:
+		if (!moment_parse(argument, &moment) || moment.base != MOMENT_START || !moment.ns)
+			return cli_usage_error("`%s' is not a time like 10, 500ms or 1m", argument);
+		selection->from = (struct moment){ .base = MOMENT_END, .ns = moment.ns };
+		return CLI_OK;
+	}
+}
+
+int select_found_nothing(const struct selection *selection, const char *path)
+{
+	path = recording_name(path);
+	if (selection->process)
+		return cli_error("%s: there is no process %s in it", path, selection->process);
+	if (selection->thread)
+		return cli_error("%s: there is no thread %s in it", path, selection->thread);
+	if (selection->container)
+		return cli_error("%s: there is no container %s in it", path, selection->container);
+	if (selection->service)
+		return cli_error("%s: there is no service %s in it", path, selection->service);
+	if (selection->event)
+		return cli_error("%s: there is no event %s in it", path, selection->event);
+	return cli_error("%s: there are no samples of that time in it", path);
+}

@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "view/model.h"
+
+#include "base/fingerprint.h"
+#include "view/recording.h"
+
+static uint64_t frame_hash(const struct model_frame *frame)
+{
+	struct fingerprint print = fingerprint_start((uintptr_t)frame->name);
+
+	fingerprint_mix(&print, (uintptr_t)frame->file, (uintptr_t)frame->source);
+	fingerprint_mix(&print, frame->address, frame->line << 4 | (uint64_t)frame->kind << 2 |
+			(uint64_t)frame->is_named << 1 | frame->is_inlined);
+	fingerprint_mix(&print, frame->start, frame->offset);
+	return fingerprint_end(print).lo;
+}
+
+static uint64_t frame_hash_of(const void *ctx, uint32_t position)
+{
+	return frame_hash((const struct model_frame *)ctx + position);
+}
+
+static bool is_same_frame(const struct model_frame *a, const struct model_frame *b)
+{
+	return a->name == b->name && a->file == b->file && a->source == b->source &&
+	       a->kind == b->kind && a->is_named == b->is_named &&
+	       a->is_inlined == b->is_inlined && a->address == b->address && a->line == b->line &&
+	       a->start == b->start && a->limit == b->limit && a->offset == b->offset &&
+	       a->build_id == b->build_id;
+}
+
+static int find_frame(struct model *model, const struct view_frame *frame, uint32_t *ret_position)
+{
+	struct model_frame key = {
+		.name = frame->name, .file = frame->mapping->file, .source = frame->source,
+		.kind = frame->kind, .is_named = frame->is_named, .is_inlined = frame->is_inlined,
+		.build_id = "",
+	};
+	struct index_probe probe;
+	uint64_t hash;
+	uint32_t i;
+
+	if (model->is_exact) {
+		key.address = frame->address;
+		key.line = frame->line;
+		key.start = frame->mapping->start;
+		key.limit = frame->mapping->limit;
+		key.offset = frame->mapping->offset;
+		key.build_id = frame->mapping->build_id;
+	}
+	hash = frame_hash(&key);
+	probe = index_first(&model->frames.index, hash);
+	while ((i = index_next(&model->frames.index, &probe)) != INDEX_NONE)
+		if (is_same_frame(model_frame(model, i), &key)) {
+			*ret_position = i;
+			return 0;
+		}
+	return rows_add(&model->frames, hash, frame_hash_of, &key, sizeof(key), ret_position);
+}
+
+static uint64_t group_hash(const struct model_group *group)
+{
+	struct fingerprint print = fingerprint_start((uint64_t)group->event << 32 |
+						     group->process.pid);
+
+	fingerprint_mix(&print, (uintptr_t)group->process.name, (uintptr_t)group->thread);
+	fingerprint_mix(&print, (uintptr_t)group->process.container_id, group->tid);
+	fingerprint_mix(&print, (uintptr_t)group->process.service_name, 0);
+	return fingerprint_end(print).lo;
+}
+
+static uint64_t group_hash_of(const void *ctx, uint32_t position)
+{
+	return group_hash((const struct model_group *)ctx + position);
+}
+
+static bool is_same_group(const struct model_group *a, const struct model_group *b)
+{
+	return a->event == b->event && a->process.pid == b->process.pid &&
+	       a->process.name == b->process.name &&
+	       a->process.container_id == b->process.container_id &&
+	       a->process.service_name == b->process.service_name && a->tid == b->tid &&
+	       a->thread == b->thread;
+}
+
+static int find_group(struct model *model, const struct view_process *process,
+		      const struct view_sample *sample, uint32_t *ret_position)
+{
+	const struct model_group key = { .event = model->event, .process = *process,
+					 .tid = sample->tid, .thread = sample->thread };
+	uint64_t hash = group_hash(&key);
+	struct index_probe probe = index_first(&model->groups.index, hash);
+	uint32_t i;
+
+	while ((i = index_next(&model->groups.index, &probe)) != INDEX_NONE)
+		if (is_same_group(model_group(model, i), &key)) {
+			*ret_position = i;
+			return 0;
+		}
+	return rows_add(&model->groups, hash, group_hash_of, &key, sizeof(key), ret_position);
+}
+
+static uint64_t event_hash(const char *source, const char *event, const char *unit)
+{
+	struct fingerprint print = fingerprint_start((uintptr_t)source);
+
+	fingerprint_mix(&print, (uintptr_t)event, (uintptr_t)unit);
+	return fingerprint_end(print).lo;
+}
+
+static uint64_t event_hash_of(const void *ctx, uint32_t position)
+{
+	const struct model_event *event = (const struct model_event *)ctx + position;
+
+	return event_hash(event->source, event->event, event->unit);
+}
+
+static int find_event(struct model *model, const struct view_profile *profile, uint32_t *ret_position)
+{
+	const struct model_event key = { .source = profile->source, .event = profile->event,
+					 .unit = profile->unit, .period = profile->period };
+	uint64_t hash = event_hash(key.source, key.event, key.unit);
+	struct index_probe probe = index_first(&model->events.index, hash);
+	const struct model_event *event;
+	uint32_t i;
+
+	while ((i = index_next(&model->events.index, &probe)) != INDEX_NONE) {
+		event = model_event(model, i);
+		if (event->source == key.source && event->event == key.event &&
+		    event->unit == key.unit) {
+			*ret_position = i;
+			return 0;
+		}
+	}
+	return rows_add(&model->events, hash, event_hash_of, &key, sizeof(key), ret_position);
+}
+
+static int add_profile(void *ctx, const struct view_profile *profile)
+{
+	struct model *model = ctx;
+	struct model_event *event;
+	int err;
+
+	err = find_event(model, profile, &model->event);
+	if (err)
+		return err;
+	event = model_event(model, model->event);
+	if (event->period != profile->period)
+		event->period = 0;
+	event->has_quality |= profile->has_quality;
+	rows_sum(&event->complete, profile->quality.complete);
+	rows_sum(&event->named, profile->quality.named);
+	rows_sum(&event->lost, profile->quality.lost);
+	if (profile->fallback_errno)
+		event->fallback_errno = profile->fallback_errno;
+	return 0;
+}
+
+static int add_times(struct model *model, const struct view_profile *profile,
+		     const struct view_sample *sample, uint32_t node)
+{
+	struct timeline_entry entry = { .node = node, .group = model->group,
+					.time = profile->start, .samples = sample->samples,
+					.weight = sample->weight };
+	int err = 0;
+
+	if (model->timeline.width == UINT64_MAX)
+		entry.time = 0;
+	if (model->timeline.width == UINT64_MAX || !sample->time_count)
+		return timeline_add(&model->timeline, &entry);
+	for (size_t i = 0; i < sample->time_count && !err; i++) {
+		entry.time = sample->times[i];
+		entry.samples = 1;
+		entry.weight = view_sample_weight(sample, i);
+		err = timeline_add(&model->timeline, &entry);
+	}
+	return err;
+}
+
+static int add_sample(void *ctx, const struct view_profile *profile, const struct view_sample *sample)
+{
+	struct model *model = ctx;
+	struct model_event *event;
+	uint32_t node = TREE_ROOT, frame;
+	int err = 0;
+
+	for (size_t i = sample->frame_count; i-- > 0 && !err;) {
+		err = find_frame(model, sample->frames[i], &frame);
+		if (!err)
+			err = tree_child(&model->tree, node, frame, &node);
+	}
+	if (!err)
+		err = find_group(model, &profile->process, sample, &model->group);
+	if (!err)
+		err = add_times(model, profile, sample, node);
+	if (err)
+		return err;
+	event = model_event(model, model->event);
+	rows_sum(&event->samples, sample->samples);
+	rows_sum(&event->weight, sample->weight);
+	return 0;
+}
+
+int model_new(const struct model_options *options, struct model **ret_model)
+{
+	struct model *model = calloc(1, sizeof(*model));
+	const struct reader_sink sink = { .ctx = model, .profile = add_profile,
+					  .sample = add_sample };
+	int err;
+
+	if (!model)
+		return -ENOMEM;
+	texts_init(&model->texts);
+	rows_init(&model->frames);
+	rows_init(&model->groups);
+	rows_init(&model->events);
+	tree_init(&model->tree);
+	timeline_init(&model->timeline, options->with_times);
+	model->is_exact = options->is_exact;
+	err = reader_new(&model->texts, options->selection, options->is_exact, &sink,
+			 &model->reader);
+	if (err) {
+		model_free(model);
+		return err;
+	}
+	*ret_model = model;
+	return 0;
+}
+
+void model_finish(struct model *model)
+{
+	model->totals = *reader_totals(model->reader);
+	if (!model->events.count)
+		model->totals.start = 0;
+	reader_free(steal_ptr(model->reader));
+	timeline_sort(&model->timeline, 0);
+}
+
+static void model_freep(struct model **model)
+{
+	model_free(*model);
+}
+
+int model_load(const char *path, const struct model_options *options, struct model **ret_model,
+	       char *ret_error, size_t error_size)
+{
+	_cleanup_(model_freep) struct model *model = NULL;
+	int err;
+
+	err = model_new(options, &model);
+	if (err) {
+		snprintf(ret_error, ret_error ? error_size : 0, "Out of memory.");
+		return err;
+	}
+	err = recording_read(path, options->selection, model->reader, &model->is_cut, ret_error,
+			     error_size);
+	if (err)
+		return err;
+	model_finish(model);
+	*ret_model = steal_ptr(model);
+	return 0;
+}
+
+void model_free(struct model *model)
+{
+	if (!model)
+		return;
+	reader_free(model->reader);
+	texts_free(&model->texts);
+	rows_free(&model->frames);
+	rows_free(&model->groups);
+	rows_free(&model->events);
+	tree_free(&model->tree);
+	timeline_free(&model->timeline);
+	free(model);
+}
+
+uint32_t model_main_event(const struct model *model)
+{
+	uint32_t best = 0;
+
+	for (uint32_t i = 1; i < model->events.count; i++)
+		if (model_event(model, i)->samples > model_event(model, best)->samples)
+			best = i;
+	return best;
+}
+
+void model_sum(struct model *model, uint32_t event)
+{
+	tree_clear(&model->tree);
+	for (size_t i = 0; i < timeline_count(&model->timeline); i++) {
+		const struct timeline_entry *entry = timeline_at(&model->timeline, i);
+
+		if (model_group(model, entry->group)->event == event)
+			tree_add(&model->tree, entry->node, entry->samples, entry->weight);
+	}
+	tree_sum(&model->tree);
+}

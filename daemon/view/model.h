@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A recording, or what is selected of it, in memory: one call tree of all its stacks, and which of them was seen
+ * when, in which thread, for which event. Everything that is drawn or converted is made from it.
+ */
+#ifndef STACKTAP_VIEW_MODEL_H
+#define STACKTAP_VIEW_MODEL_H
+
+#include "view/reader.h"
+#include "view/timeline.h"
+#include "view/tree.h"
+
+/* Texts are those of the model, which are interned. */
+struct model_frame {
+	const char *name, *file, *source;
+	enum frame_kind kind;
+	bool is_named, is_inlined;
+	/* zero and "" unless model_options' is_exact */
+	uint64_t address, line;
+	uint64_t start, limit, offset;	/* of the mapping */
+	const char *build_id;
+};
+
+struct model_group {
+	uint32_t event;
+	struct view_process process;
+	uint32_t tid;
+	const char *thread;
+};
+
+struct model_event {
+	const char *source, *event, *unit;
+	uint32_t fallback_errno;
+	uint64_t period;	/* weight of each sample; 0: they differ */
+	uint64_t samples, weight;
+	bool has_quality;
+	uint64_t complete, named, lost;
+};
+
+struct model_options {
+	const struct selection *selection;	/* NULL: all */
+	bool with_times;	/* else the timeline has each stack once per group */
+	bool is_exact;		/* frames are addresses, not functions; their lines and mappings are kept */
+};
+
+struct model {
+	struct texts texts;
+	struct rows frames, groups, events;
+	struct tree tree;		/* its sums: see model_sum() */
+	struct timeline timeline;	/* groups and nodes are those of the model */
+	struct reader_totals totals;
+	bool is_exact, is_cut;
+
+	/* while it is made */
+	struct reader *reader;
+	uint32_t event, group;		/* of the Profile and Sample at hand */
+};
+
+/* As recording_read() says it. No samples are no error. */
+int model_load(const char *path, const struct model_options *options, struct model **ret_model,
+	       char *ret_error, size_t error_size);
+/* The same in steps: messages go into its reader; what a failing reader_add() has added so far stays. */
+int model_new(const struct model_options *options, struct model **ret_model);
+void model_finish(struct model *model);
+void model_free(struct model *model);	/* NULL is fine */
+
+uint32_t model_main_event(const struct model *model);	/* the one with most samples */
+/* Sums of the tree: those of one event. */
+void model_sum(struct model *model, uint32_t event);
+
+static inline const struct model_frame *model_frame(const struct model *model, uint32_t i)
+{
+	return (const struct model_frame *)(const void *)model->frames.data.data + i;
+}
+
+static inline struct model_group *model_group(const struct model *model, uint32_t i)
+{
+	return (struct model_group *)(void *)model->groups.data.data + i;
+}
+
+static inline struct model_event *model_event(const struct model *model, uint32_t i)
+{
+	return (struct model_event *)(void *)model->events.data.data + i;
+}
+
+#endif /* STACKTAP_VIEW_MODEL_H */

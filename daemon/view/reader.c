@@ -1,0 +1,624 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "view/reader.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "export/otlp.h"
+#include "export/unpack.h"
+
+#define UNPACK_MAX ((size_t)512 << 20)
+#define NO_STACK "[no stack]"
+#define NO_SYMBOL "[no symbol]"
+#define NO_MAPPING "[no mapping]"
+
+struct location_state {
+	const struct view_frame *frames;	/* innermost first */
+	uint32_t count;				/* 0: not looked at */
+};
+
+struct reader {
+	struct texts *texts;
+	struct selection selection;
+	struct time_span span;
+	struct reader_sink sink;
+	struct reader_totals totals;
+	bool with_addresses;
+
+	/* the message being read */
+	const OtlpDictionary *dictionary;
+	const char **strings;			/* interned, NULL: not yet */
+	struct location_state *locations;
+	const struct view_mapping **mappings;	/* NULL: not yet */
+	struct arena arena;			/* frames and mappings */
+	struct buffer stack, times, weights;	/* of the Sample at hand */
+	uint64_t work_left;			/* frames that may still be visited */
+};
+
+int reader_new(struct texts *texts, const struct selection *selection, bool with_addresses,
+	       const struct reader_sink *sink, struct reader **ret_reader)
+{
+	struct reader *reader = calloc(1, sizeof(*reader));
+
+	if (!reader)
+		return -ENOMEM;
+	if (selection)
+		reader->selection = *selection;
+	reader->span = selection_span(&reader->selection, 0, UINT64_MAX);
+	reader->texts = texts;
+	reader->with_addresses = with_addresses;
+	reader->sink = *sink;
+	arena_init(&reader->arena, POOL_REPORT);
+	buffer_init(&reader->stack, POOL_REPORT);
+	buffer_init(&reader->times, POOL_REPORT);
+	buffer_init(&reader->weights, POOL_REPORT);
+	reader->totals.start = UINT64_MAX;
+	*ret_reader = reader;
+	return 0;
+}
+
+void reader_free(struct reader *reader)
+{
+	if (!reader)
+		return;
+	arena_free(&reader->arena);
+	buffer_free(&reader->stack);
+	buffer_free(&reader->times);
+	buffer_free(&reader->weights);
+	free(reader);
+}
+
+const struct reader_totals *reader_totals(const struct reader *reader)
+{
+	return &reader->totals;
+}
+
+void reader_set_bounds(struct reader *reader, uint64_t start, uint64_t end)
+{
+	reader->span = selection_span(&reader->selection, start, end);
+}
+
+/* NULL: *ret_err is -EBADMSG for an index out of range, -E2BIG */
+static const char *string_at(struct reader *reader, int32_t index, int *ret_err)
+{
+	if (index < 0 || (size_t)index >= reader->dictionary->n_string_table) {
+		*ret_err = -EBADMSG;
+		return NULL;
+	}
+	if (!reader->strings[index]) {
+		reader->strings[index] = texts_intern(reader->texts,
+						      reader->dictionary->string_table[index]);
+		if (!reader->strings[index])
+			*ret_err = -E2BIG;
+	}
+	return reader->strings[index];
+}
+
+static int string_value(struct reader *reader, const OtlpAnyValue *value, const char **ret_text)
+{
+	int err = 0;
+
+	*ret_text = "";
+	if (value && value->value_case == OTLP_VALUE_STRINDEX) {
+		*ret_text = string_at(reader, value->string_value_strindex, &err);
+		return err;
+	}
+	*ret_text = texts_intern(reader->texts, value && value->value_case == OTLP_VALUE_STRING ?
+				 value->string_value : "");
+	return *ret_text ? 0 : -E2BIG;
+}
+
+static uint64_t count_value(const OtlpAnyValue *value)
+{
+	if (!value || value->value_case != OTLP_VALUE_INT || value->int_value < 0)
+		return 0;
+	return (uint64_t)value->int_value;
+}
+
+static int read_process(struct reader *reader, const OtlpResource *resource,
+			struct view_process *ret_process)
+{
+	const char *key, *empty = texts_intern(reader->texts, "");
+	const OtlpKeyValue *attribute;
+	int err = 0;
+
+	if (!empty)
+		return -E2BIG;
+	*ret_process = (struct view_process){ .name = empty, .container_id = empty,
+					      .service_name = empty };
+	for (size_t i = 0; resource && i < resource->n_attributes && !err; i++) {
+		attribute = resource->attributes[i];
+		key = attribute->key;
+		if (!key[0] && attribute->key_strindex)
+			key = string_at(reader, attribute->key_strindex, &err);
+		if (err)
+			break;
+		if (!strcmp(key, "process.pid"))
+			ret_process->pid = (uint32_t)count_value(attribute->value);
+		else if (!strcmp(key, "process.executable.name"))
+			err = string_value(reader, attribute->value, &ret_process->name);
+		else if (!strcmp(key, "container.id"))
+			err = string_value(reader, attribute->value, &ret_process->container_id);
+		else if (!strcmp(key, "service.name"))
+			err = string_value(reader, attribute->value, &ret_process->service_name);
+	}
+	return err;
+}
+
+/* The value of attribute @index and its key. */
+static int attribute_at(struct reader *reader, int32_t index, const char **ret_key,
+			const OtlpAnyValue **ret_value)
+{
+	const OtlpDictionary *dictionary = reader->dictionary;
+	int err = 0;
+
+	if (index < 0 || (size_t)index >= dictionary->n_attribute_table)
+		return -EBADMSG;
+	*ret_key = string_at(reader, dictionary->attribute_table[index]->key_strindex, &err);
+	*ret_value = dictionary->attribute_table[index]->value;
+	return err;
+}
+
+static int read_attributes(struct reader *reader, const OtlpProfile *message,
+			   struct view_profile *profile)
+{
+	struct view_quality *quality = &profile->quality;
+	const struct { const char *key; uint64_t *count; } counts[] = {
+		{ "stacktap.complete", &quality->complete }, { "stacktap.named", &quality->named },
+		{ "stacktap.lost", &quality->lost }, { "stacktap.stale", &quality->stale },
+		{ "stacktap.moved", &quality->moved },
+		{ "stacktap.throttled", &quality->throttled },
+		{ "stacktap.missed", &quality->missed }, { "stacktap.guessed", &quality->guessed },
+		{ "stacktap.no_mappings", &quality->no_mappings },
+		{ "stacktap.late_unwound", &quality->late_unwound },
+		{ "stacktap.late_refused", &quality->late_refused },
+		{ "stacktap.late_expired", &quality->late_expired },
+		{ "stacktap.late_failed", &quality->late_failed },
+	};
+	const OtlpAnyValue *value;
+	const char *key;
+	int err = 0;
+
+	for (size_t i = 0; i < message->n_attribute_indices && !err; i++) {
+		err = attribute_at(reader, message->attribute_indices[i], &key, &value);
+		if (err)
+			break;
+		if (!strcmp(key, "stacktap.source"))
+			err = string_value(reader, value, &profile->source);
+		else if (!strcmp(key, "stacktap.event"))
+			err = string_value(reader, value, &profile->event);
+		else if (!strcmp(key, "stacktap.fallback_errno"))
+			profile->fallback_errno = (uint32_t)count_value(value);
+		else if (!strcmp(key, "stacktap.samples"))
+			profile->has_quality = !selection_is_narrow(&reader->selection);
+		for (size_t k = 0; !err && k < ARRAY_SIZE(counts); k++)
+			if (!strcmp(key, counts[k].key))
+				*counts[k].count = count_value(value);
+	}
+	return err;
+}
+
+static int read_profile(struct reader *reader, const OtlpProfile *message,
+			struct view_profile *profile)
+{
+	const char *type, *unit, *period_type, *period_unit;
+	int err = 0;
+
+	type = string_at(reader, message->sample_type ? message->sample_type->type_strindex : 0,
+			 &err);
+	unit = string_at(reader, message->sample_type ? message->sample_type->unit_strindex : 0,
+			 &err);
+	period_type = string_at(reader, message->period_type ?
+				message->period_type->type_strindex : 0, &err);
+	period_unit = string_at(reader, message->period_type ?
+				message->period_type->unit_strindex : 0, &err);
+	if (!type || !unit || !period_type || !period_unit)
+		return err;
+	profile->source = profile->event = type;
+	profile->unit = unit;
+	/* what is counted are samples, each of which stands for a period of something else */
+	if (message->period > 0 && !strcmp(type, "samples")) {
+		profile->period = (uint64_t)message->period;
+		profile->source = profile->event = period_type;
+		profile->unit = period_unit;
+	}
+	profile->start = message->time_unix_nano;
+	if (__builtin_add_overflow(message->time_unix_nano, message->duration_nano, &profile->end))
+		profile->end = UINT64_MAX;
+	return read_attributes(reader, message, profile);
+}
+
+static int read_mapping(struct reader *reader, int32_t index, const struct view_mapping **ret_mapping)
+{
+	const OtlpDictionary *dictionary = reader->dictionary;
+	struct view_mapping *mapping;
+	const OtlpMapping *message;
+	const OtlpAnyValue *value;
+	const char *key;
+	int err = 0;
+
+	if (index < 0 || (size_t)index >= max_of(dictionary->n_mapping_table, (size_t)1))
+		return -EBADMSG;
+	*ret_mapping = reader->mappings[index];
+	if (*ret_mapping)
+		return 0;
+	mapping = arena_alloc(&reader->arena, sizeof(*mapping));
+	if (!mapping)
+		return -E2BIG;
+	mapping->file = mapping->build_id = texts_intern(reader->texts, "");
+	if (!mapping->file)
+		return -E2BIG;
+	/* the first stands for none */
+	if (index) {
+		message = dictionary->mapping_table[index];
+		mapping->file = string_at(reader, message->filename_strindex, &err);
+		mapping->start = message->memory_start;
+		mapping->limit = message->memory_limit;
+		mapping->offset = message->file_offset;
+		for (size_t i = 0; !err && i < message->n_attribute_indices; i++) {
+			err = attribute_at(reader, message->attribute_indices[i], &key, &value);
+			if (!err && !strcmp(key, "process.executable.build_id.gnu"))
+				err = string_value(reader, value, &mapping->build_id);
+		}
+	}
+	if (err)
+		return err;
+	reader->mappings[index] = *ret_mapping = mapping;
+	return 0;
+}
+
+static enum frame_kind kind_of(const char *type)
+{
+	static const char *const compiled[] = { "", "native", "go", "rust", "swift" };
+
+	if (!strcmp(type, "kernel"))
+		return FRAME_KIND_KERNEL;
+	for (size_t i = 0; i < ARRAY_SIZE(compiled); i++)
+		if (!strcmp(type, compiled[i]))
+			return FRAME_KIND_NATIVE;
+	return FRAME_KIND_MANAGED;
+}
+
+/* Memory that no file is behind has code that somebody made while running. */
+static bool is_anonymous(const char *file)
+{
+	static const char *const begins[] = { "[anon", "[//anon", "//anon", "/memfd:", "[/memfd:" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(begins); i++)
+		if (!strncmp(file, begins[i], strlen(begins[i])))
+			return true;
+	return false;
+}
+
+static int location_kind(struct reader *reader, const OtlpLocation *location, const char *file,
+			 enum frame_kind *ret_kind)
+{
+	const OtlpAnyValue *value;
+	const char *key, *type;
+	int err;
+
+	*ret_kind = is_anonymous(file) ? FRAME_KIND_MANAGED : FRAME_KIND_NATIVE;
+	for (size_t i = 0; i < location->n_attribute_indices; i++) {
+		err = attribute_at(reader, location->attribute_indices[i], &key, &value);
+		if (err)
+			return err;
+		if (strcmp(key, "profile.frame.type"))
+			continue;
+		err = string_value(reader, value, &type);
+		if (err)
+			return err;
+		if (kind_of(type) != FRAME_KIND_NATIVE)
+			*ret_kind = kind_of(type);
+	}
+	return 0;
+}
+
+static int read_function(struct reader *reader, int32_t index, const char **ret_name,
+			 const char **ret_source)
+{
+	const OtlpDictionary *dictionary = reader->dictionary;
+	const OtlpFunction *function;
+	int err = 0;
+
+	if (index < 0 || (size_t)index >= dictionary->n_function_table)
+		return -EBADMSG;
+	function = dictionary->function_table[index];
+	*ret_name = string_at(reader, function->name_strindex ? function->name_strindex :
+			      function->system_name_strindex, &err);
+	if (!err)
+		*ret_source = string_at(reader, function->filename_strindex, &err);
+	return err;
+}
+
+static int name_unnamed(struct reader *reader, struct view_frame *frame)
+{
+	char hex[24];
+
+	snprintf(hex, sizeof(hex), "%#" PRIx64, frame->address);
+	frame->name = texts_intern(reader->texts, reader->with_addresses ? hex :
+				   frame->mapping->file[0] ? NO_SYMBOL : NO_MAPPING);
+	frame->source = texts_intern(reader->texts, "");
+	return frame->name && frame->source ? 0 : -E2BIG;
+}
+
+/* The frames of a Location, innermost first: one per Line with a name, or one without. */
+static int read_location(struct reader *reader, int32_t index, const struct location_state **ret_state)
+{
+	const OtlpLocation *location;
+	struct location_state *state;
+	struct view_frame frame = { 0 }, *frames;
+	int err;
+
+	if (index < 0 || (size_t)index >= reader->dictionary->n_location_table)
+		return -EBADMSG;
+	state = &reader->locations[index];
+	*ret_state = state;
+	if (state->count)
+		return 0;
+	location = reader->dictionary->location_table[index];
+	err = read_mapping(reader, location->mapping_index, &frame.mapping) ?:
+	      location_kind(reader, location, frame.mapping->file, &frame.kind);
+	if (err)
+		return err;
+	frame.address = location->address;
+	frames = arena_alloc(&reader->arena, max_of(location->n_lines, (size_t)1) * sizeof(*frames));
+	if (!frames || location->n_lines > UINT32_MAX)
+		return -E2BIG;
+	for (size_t i = 0; i < location->n_lines; i++) {
+		err = read_function(reader, location->lines[i]->function_index, &frame.name,
+				    &frame.source);
+		if (err)
+			return err;
+		if (!frame.name[0])
+			continue;
+		frame.is_named = true;
+		frame.line = (uint64_t)max_of(location->lines[i]->line, (int64_t)0);
+		frame.is_inlined = true;
+		frames[state->count++] = frame;
+	}
+	state->frames = frames;
+	if (state->count) {
+		frames[state->count - 1].is_inlined = false;
+		return 0;
+	}
+	err = name_unnamed(reader, &frame);
+	if (!err)
+		frames[state->count++] = frame;
+	return err;
+}
+
+static int push_frame(struct reader *reader, const struct view_frame *frame)
+{
+	if (!reader->work_left)
+		return -EBADMSG;
+	reader->work_left--;
+	return buffer_append(&reader->stack, &frame, sizeof(frame)) ? -E2BIG : 0;
+}
+
+static int read_stack(struct reader *reader, int32_t index)
+{
+	const OtlpDictionary *dictionary = reader->dictionary;
+	const struct location_state *state;
+	const OtlpStack *stack;
+	struct view_frame *none;
+	int err = 0;
+
+	if (index < 0 || (size_t)index >= max_of(dictionary->n_stack_table, (size_t)1))
+		return -EBADMSG;
+	reader->stack.size = 0;
+	stack = dictionary->n_stack_table ? dictionary->stack_table[index] : NULL;
+	for (size_t i = 0; stack && i < stack->n_location_indices && !err; i++) {
+		err = read_location(reader, stack->location_indices[i], &state);
+		for (uint32_t k = 0; !err && k < state->count; k++)
+			err = push_frame(reader, &state->frames[k]);
+	}
+	if (err || reader->stack.size)
+		return err;
+	none = arena_alloc(&reader->arena, sizeof(*none));
+	if (!none)
+		return -E2BIG;
+	none->name = texts_intern(reader->texts, NO_STACK);
+	none->source = texts_intern(reader->texts, "");
+	if (!none->name || !none->source)
+		return -E2BIG;
+	return read_mapping(reader, 0, &none->mapping) ?: push_frame(reader, none);
+}
+
+static int read_thread(struct reader *reader, const OtlpSample *message, struct view_sample *sample)
+{
+	const OtlpAnyValue *value;
+	const char *key;
+	int err = 0;
+
+	sample->cpu = -1;
+	sample->thread = texts_intern(reader->texts, "");
+	if (!sample->thread)
+		return -E2BIG;
+	for (size_t i = 0; i < message->n_attribute_indices && !err; i++) {
+		err = attribute_at(reader, message->attribute_indices[i], &key, &value);
+		if (err)
+			break;
+		if (!strcmp(key, "thread.id"))
+			sample->tid = (uint32_t)count_value(value);
+		else if (!strcmp(key, "thread.name"))
+			err = string_value(reader, value, &sample->thread);
+		else if (!strcmp(key, "cpu.logical_number"))
+			sample->cpu = (int64_t)count_value(value);
+	}
+	return err;
+}
+
+static uint64_t scaled(const struct view_profile *profile, int64_t value)
+{
+	uint64_t weight = (uint64_t)max_of(value, (int64_t)0);
+
+	if (profile->period && __builtin_mul_overflow(weight, profile->period, &weight))
+		weight = UINT64_MAX;
+	return weight;
+}
+
+static bool is_in_span(const struct reader *reader, uint64_t time)
+{
+	return time >= reader->span.from && time < reader->span.to;
+}
+
+/* The moments of a Sample that are selected, and what they weigh. */
+static int read_moments(struct reader *reader, const struct view_profile *profile,
+			const OtlpSample *message, struct view_sample *sample)
+{
+	bool has_own = message->n_values == message->n_timestamps_unix_nano;
+	uint64_t weight;
+
+	reader->times.size = reader->weights.size = 0;
+	for (size_t i = 0; i < message->n_timestamps_unix_nano; i++) {
+		if (!is_in_span(reader, message->timestamps_unix_nano[i]))
+			continue;
+		if (buffer_append(&reader->times, &message->timestamps_unix_nano[i],
+				  sizeof(uint64_t)))
+			return -E2BIG;
+		if (!has_own)
+			continue;
+		weight = scaled(profile, message->values[i]);
+		if (buffer_append(&reader->weights, &weight, sizeof(weight)))
+			return -E2BIG;
+	}
+	sample->times = (const uint64_t *)(const void *)reader->times.data;
+	sample->time_count = reader->times.size / sizeof(uint64_t);
+	sample->weights = has_own ? (const uint64_t *)(const void *)reader->weights.data : NULL;
+	return 0;
+}
+
+static int weigh(struct reader *reader, const struct view_profile *profile, const OtlpSample *message,
+		 struct view_sample *sample)
+{
+	size_t all = message->n_timestamps_unix_nano;
+	uint64_t sum = 0;
+	int err;
+
+	for (size_t i = 0; i < message->n_values; i++)
+		rows_sum(&sum, (uint64_t)max_of(message->values[i], (int64_t)0));
+	if (!message->n_values)
+		sum = all;
+	/* one value for all, without times: a count of samples, or of something else */
+	sample->samples = all ? all : profile->period ? sum : 1;
+	if (profile->period && __builtin_mul_overflow(sum, profile->period, &sum))
+		sum = UINT64_MAX;
+	sample->weight = sum;
+	if (!all) {
+		/* known to be of this window, and no more */
+		if (!is_in_span(reader, profile->start))
+			sample->samples = 0;
+		return 0;
+	}
+	err = read_moments(reader, profile, message, sample);
+	if (err || sample->time_count == all)
+		return err;
+	sample->samples = sample->time_count;
+	sample->weight = sum / all * sample->time_count + sum % all * sample->time_count / all;
+	if (!sample->weights)
+		return 0;
+	sample->weight = 0;
+	for (size_t i = 0; i < sample->time_count; i++)
+		rows_sum(&sample->weight, sample->weights[i]);
+	return 0;
+}
+
+static int read_sample(struct reader *reader, const struct view_profile *profile,
+		       const OtlpSample *message, bool *is_begun)
+{
+	struct view_sample sample = { 0 };
+	int err;
+
+	err = read_thread(reader, message, &sample);
+	if (err || !selection_has_thread(&reader->selection, sample.tid, sample.thread))
+		return err;
+	err = weigh(reader, profile, message, &sample) ?: read_stack(reader, message->stack_index);
+	if (err || !sample.samples)
+		return err;
+	sample.frames = (const struct view_frame *const *)(const void *)reader->stack.data;
+	sample.frame_count = reader->stack.size / sizeof(*sample.frames);
+	if (!*is_begun) {
+		*is_begun = true;
+		reader->totals.start = min_of(reader->totals.start, profile->start);
+		reader->totals.end = max_of(reader->totals.end, profile->end);
+		err = reader->sink.profile ? reader->sink.profile(reader->sink.ctx, profile) : 0;
+	}
+	return err ?: reader->sink.sample(reader->sink.ctx, profile, &sample);
+}
+
+static int read_samples(struct reader *reader, const struct view_process *process,
+			const OtlpProfile *message)
+{
+	struct view_profile profile = { .process = *process };
+	bool is_begun = false;
+	int err;
+
+	if (!message->n_samples)
+		return 0;
+	err = read_profile(reader, message, &profile);
+	if (err || !selection_has_event(&reader->selection, profile.source, profile.event))
+		return err;
+	for (size_t i = 0; i < message->n_samples && !err; i++)
+		err = read_sample(reader, &profile, message->samples[i], &is_begun);
+	return err;
+}
+
+static int read_message(struct reader *reader, const OtlpProfilesData *data)
+{
+	struct view_process process;
+	int err;
+
+	for (size_t i = 0; i < data->n_resource_profiles; i++) {
+		const OtlpResourceProfiles *group = data->resource_profiles[i];
+
+		err = read_process(reader, group->resource, &process);
+		if (err)
+			return err;
+		if (!selection_has_process(&reader->selection, process.pid, process.name,
+					   process.container_id, process.service_name))
+			continue;
+		for (size_t k = 0; k < group->n_scope_profiles; k++) {
+			const OtlpScopeProfiles *scope = group->scope_profiles[k];
+
+			for (size_t m = 0; m < scope->n_profiles; m++) {
+				err = read_samples(reader, &process, scope->profiles[m]);
+				if (err)
+					return err;
+			}
+		}
+	}
+	return 0;
+}
+
+int reader_add(struct reader *reader, const uint8_t *data, size_t size)
+{
+	_cleanup_(unpack_free) struct unpacked unpacked = { 0 };
+	_cleanup_free_ const struct view_mapping **mappings = NULL;
+	_cleanup_free_ struct location_state *locations = NULL;
+	_cleanup_free_ const char **strings = NULL;
+	const OtlpProfilesData *message;
+	int err;
+
+	if (!unpack(&unpacked, OTLP_DATA_DESCRIPTOR, data, size, UNPACK_MAX))
+		return unpacked.is_exhausted ? -E2BIG : -EBADMSG;
+	message = (const OtlpProfilesData *)unpacked.message;
+	/* any bytes may parse as unknown fields; a message of ours has one of these */
+	if (!message->dictionary)
+		return -EBADMSG;
+	reader->dictionary = message->dictionary;
+	/* an honest Sample has a few bytes for each of its frames, even if its stack is shared */
+	reader->work_left = (uint64_t)64 * size + (1 << 20);
+	locations = calloc(message->dictionary->n_location_table + 1, sizeof(*locations));
+	strings = calloc(message->dictionary->n_string_table + 1, sizeof(*strings));
+	mappings = calloc(message->dictionary->n_mapping_table + 1, sizeof(*mappings));
+	if (!locations || !strings || !mappings)
+		return -E2BIG;
+	reader->locations = locations;
+	reader->strings = strings;
+	reader->mappings = mappings;
+	reader->totals.messages++;
+	reader->totals.bytes += size;
+	err = read_message(reader, message);
+	arena_free(&reader->arena);
+	return err;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which stack was seen when, and in which group. Memory is bounded: what is more than fits is
+ * rounded to coarser times, until equal entries can be one.
+ */
+#ifndef STACKTAP_VIEW_TIMELINE_H
+#define STACKTAP_VIEW_TIMELINE_H
+
+#include "base/buffer.h"
+
+struct timeline_entry {
+	uint32_t node, group;	/* whatever their owner numbers */
+	uint64_t time;		/* Unix ns, a multiple of the width */
+	uint64_t samples, weight;
+};
+
+struct timeline {
+	struct buffer entries;
+	uint64_t width;		/* ns that times are rounded down to; UINT64_MAX: all are 0 */
+	size_t limit;		/* of entries, where they are made fewer */
+	uint64_t first, last;	/* of all times as they were */
+};
+
+void timeline_init(struct timeline *timeline, bool with_times);
+void timeline_free(struct timeline *timeline);
+int timeline_add(struct timeline *timeline, const struct timeline_entry *entry);	/* -E2BIG */
+/* By group, time and node, equal ones added up; times of @width at least. */
+void timeline_sort(struct timeline *timeline, uint64_t width);
+
+static inline size_t timeline_count(const struct timeline *timeline)
+{
+	return timeline->entries.size / sizeof(struct timeline_entry);
+}
+
+static inline struct timeline_entry *timeline_at(const struct timeline *timeline, size_t i)
+{
+	return (struct timeline_entry *)(void *)timeline->entries.data + i;
+}
+
+#endif /* STACKTAP_VIEW_TIMELINE_H */

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A call tree from the root down. A node stands for the stack that leads to it, so that one number says a whole
+ * stack; parents come before their children, so that no pass over it needs recursion.
+ */
+#ifndef STACKTAP_VIEW_TREE_H
+#define STACKTAP_VIEW_TREE_H
+
+#include "view/rows.h"
+
+enum { TREE_ROOT = 0 };
+
+struct tree_node {
+	uint32_t parent;
+	uint32_t frame;		/* whatever its owner numbers; of the root nothing */
+	uint64_t self_samples, self;
+	uint64_t samples, total;	/* with all below it */
+};
+
+struct tree {
+	struct rows rows;	/* the root is there from the first child on */
+};
+
+void tree_init(struct tree *tree);
+void tree_free(struct tree *tree);
+/* The node of @frame below @parent, a new one if need be; -E2BIG. */
+int tree_child(struct tree *tree, uint32_t parent, uint32_t frame, uint32_t *ret_node);
+/* Add to what is the node's own; tree_sum() makes totals of it, once. */
+void tree_add(struct tree *tree, uint32_t node, uint64_t samples, uint64_t weight);
+void tree_sum(struct tree *tree);
+void tree_clear(struct tree *tree);	/* all sums, no nodes */
+
+static inline struct tree_node *tree_node(const struct tree *tree, uint32_t i)
+{
+	return (struct tree_node *)(void *)tree->rows.data.data + i;
+}
+
+static inline uint32_t tree_count(const struct tree *tree)
+{
+	return tree->rows.count;
+}
+
+#endif /* STACKTAP_VIEW_TREE_H */
