@@ -73,6 +73,9 @@ $(U)/daemon/doctor/build.o: user_cflags += \
 	-DSTACKTAP_KERNEL_TESTED='"$(shell packaging/kernels tested)"'
 $(U)/daemon/doctor/build.o: kmod/compat/kernels.h
 
+# the page's files are in it as they are
+$(U)/daemon/view/page_files.o: $(wildcard daemon/view/page/*)
+
 # generated code is not ours to warn about; one file includes another's header
 $(U)/gen/%.o: $(U)/gen/%.c $(user_generated)
 	$(say) CC $@

@@ -59,7 +59,7 @@ refused() {
 
 commands=$("$stacktap" --help | sed -n 's/^  \([a-z-]*\) .*/\1/p')
 same "--help lists the commands" "$(tr '\n' ' ' <<<"$commands")" \
-	"status record report start stop set events doctor unwind-info "
+	"status record report flamegraph start stop set events doctor unwind-info "
 check "--help" run 0 --help
 check "help" run 0 help
 check "--version" run 0 --version
@@ -92,7 +92,7 @@ refused "events" 1 "$module" events
 refused "record" 1 "modprobe stacktap" record -a --duration 1
 check "record leaves no file" test -z "$(ls "$scratch"/stacktap.otlp* 2>/dev/null)"
 
-for command in status "stop 1" "start 1" "set 1 --rate 9" events "report x.otlp" \
+for command in status "stop 1" "start 1" "set 1 --rate 9" events "report x.otlp" "flamegraph x.otlp" \
 	"unwind-info x.so"; do
 	# shellcheck disable=SC2086 # words are arguments
 	check "$command --json" run 1 $command --json
@@ -245,12 +245,47 @@ refused "report of no such service" 1 "no service x" report --service x sample.o
 refused "report of no such event" 1 "no event x" report --event x sample.otlp
 refused "report of no such time" 1 "no samples of that time" report --from 1h sample.otlp
 
+refused "flamegraph of no such file" 1 "/no/such.otlp" flamegraph /no/such.otlp
+refused "flamegraph of two files" 2 "b.otlp" flamegraph a.otlp b.otlp
+refused "flamegraph: unknown option" 2 "--bogus" flamegraph --bogus
+check "flamegraph: JSON and page both on standard output" run 2 flamegraph --json -o - sample.otlp
+refused "flamegraph of no such process" 1 "no process 9" flamegraph --process 9 sample.otlp
+refused "flamegraph into no directory" 1 "/no/such/x.html" flamegraph -o /no/such/x.html sample.otlp
+check "flamegraph leaves nothing behind" test -z "$(ls "$scratch"/flamegraph* 2>/dev/null)"
+check "flamegraph" run 0 flamegraph sample.otlp
+check "flamegraph says what it wrote" says "$err" "flamegraph.html: 210 samples, 10 nodes"
+check "flamegraph says nothing on standard output" test ! -s "$out"
+check "flamegraph leaves no partial file" test ! -e "$scratch/flamegraph.html.partial"
+check "flamegraph replaces an older one" run 0 flamegraph -o flamegraph.html --process 4711 sample.otlp
+check "flamegraph of a part" says "$err" "135 samples"
+# shellcheck disable=SC2016 # the inner shell expands it
+check "flamegraph of a pipe, into a pipe" bash -c 'cat "$2" | "$1" flamegraph -o - - | grep -q "<!DOCTYPE html>"' - \
+	"$stacktap" "$scratch/sample.otlp"
+check "flamegraph --json" run 0 flamegraph --json -o x.html sample.otlp
+check "flamegraph --json says what it wrote" python3 -c '
+import json, os, sys
+value = json.load(open(sys.argv[1]))
+assert value["samples"] == 210 and value["format"] == "html" and value["events"] == 2, value
+assert value["bytes"] == os.path.getsize(sys.argv[2]), value' "$out" "$scratch/x.html"
+check "flamegraph --svg" run 0 flamegraph --svg --title 'a < b' sample.otlp
+check "flamegraph --svg is XML" python3 -c '
+import sys, xml.etree.ElementTree as tree
+root = tree.parse(sys.argv[1]).getroot()
+assert root[0].text == "a < b", root[0].text
+assert len(root.findall("{*}g")) == 10, len(root.findall("{*}g"))' "$scratch/flamegraph.svg"
+check "flamegraph -o x.svg" run 0 flamegraph -o x.svg --event off_cpu sample.otlp
+check "flamegraph -o x.svg is one" grep -q '<svg' "$scratch/x.svg"
+# shellcheck disable=SC2016
+check "flamegraph onto a full disk" bash -c 'cd "$2" && "$1" flamegraph -o /dev/full sample.otlp; test $? -eq 1' - \
+	"$stacktap" "$scratch"
+
 head -c 4096 /dev/urandom >"$scratch/random.otlp"
 printf 'hello, world' >"$scratch/hello.otlp"
 : >"$scratch/empty.otlp"
 for file in random hello empty; do
 	check "report of $file bytes" run 1 report "$file.otlp"
 	check "report of $file bytes names the file" says "$err" "$file.otlp"
+	refused "flamegraph of $file bytes" 1 "$file.otlp" flamegraph "$file.otlp"
 done
 
 # shellcheck disable=SC2016 # the inner shell expands it

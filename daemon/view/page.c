@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "view/page.h"
+
+#include <inttypes.h>
+#include <nettle/base64.h>
+#include <nettle/sha2.h>
+#include <string.h>
+
+#include "view/escape.h"
+#include "view/page_files.h"
+
+#include <stacktap/version.h>
+
+#define BUCKETS_MAX 4000u	/* of time, so that each has a point on a screen */
+
+struct page {
+	struct model *model;
+	const char *title;
+	uint32_t *strings;	/* by a text's position: its number on the page + 1, 0: not on it */
+	uint32_t string_count;
+	uint64_t origin;	/* bucket of the first sample */
+};
+
+/* Steps that read well on an axis. */
+static uint64_t bucket_width(const struct timeline *timeline)
+{
+	static const uint64_t steps[] = { 1, 2, 5, 10, 20, 50, 100, 200, 500 };
+	uint64_t span = timeline->last - timeline->first, width;
+
+	for (uint64_t unit = 1000000; unit < 1000000000; unit *= 1000)
+		for (size_t i = 0; i < ARRAY_SIZE(steps); i++)
+			if (span / (steps[i] * unit) < BUCKETS_MAX)
+				return steps[i] * unit;
+	for (width = 1000000000; span / width >= BUCKETS_MAX; width *= 2)
+		;
+	return width;
+}
+
+static void put_number(FILE *file, uint64_t number, bool is_first)
+{
+	fprintf(file, is_first ? "%" PRIu64 : ",%" PRIu64, number);
+}
+
+static void put_string_number(struct page *page, FILE *file, const char *text, bool is_first)
+{
+	uint32_t *number = &page->strings[texts_position(&page->model->texts, text)];
+
+	put_number(file, *number - 1, is_first);
+}
+
+static void use_string(struct page *page, const char *text)
+{
+	uint32_t *number = &page->strings[texts_position(&page->model->texts, text)];
+
+	if (!*number)
+		*number = ++page->string_count;
+}
+
+/* Numbers in the order of texts, so that the page's list is one pass over them. */
+static void number_strings(struct page *page)
+{
+	const struct model *model = page->model;
+
+	for (uint32_t i = 0; i < model->frames.count; i++) {
+		use_string(page, model_frame(model, i)->name);
+		use_string(page, model_frame(model, i)->file);
+		use_string(page, model_frame(model, i)->source);
+	}
+	page->string_count = 0;
+	for (uint32_t i = 0; i < model->texts.rows.count; i++)
+		if (page->strings[i])
+			page->strings[i] = ++page->string_count;
+}
+
+static void put_field(FILE *file, const char *name, const char *text)
+{
+	fprintf(file, "\"%s\":", name);
+	escape_json(file, text);
+}
+
+static void put_events(const struct model *model, FILE *file)
+{
+	fputs("\"events\":[", file);
+	for (uint32_t i = 0; i < model->events.count; i++) {
+		const struct model_event *event = model_event(model, i);
+
+		fputs(i ? ",\n{" : "{", file);
+		put_field(file, "source", event->source);
+		fputc(',', file);
+		put_field(file, "event", event->event);
+		fputc(',', file);
+		put_field(file, "unit", event->unit);
+		fprintf(file, ",\"period\":%" PRIu64 ",\"samples\":%" PRIu64 ",\"weight\":%" PRIu64,
+			event->period, event->samples, event->weight);
+		if (event->has_quality)
+			fprintf(file, ",\"complete\":%" PRIu64 ",\"named\":%" PRIu64 ",\"lost\":%"
+				PRIu64, event->complete, event->named, event->lost);
+		fputc('}', file);
+	}
+	fputs("],\n", file);
+}
+
+static void put_frames(struct page *page, FILE *file)
+{
+	const struct model *model = page->model;
+
+	fputs("\"strings\":[", file);
+	for (uint32_t i = 0; i < model->texts.rows.count; i++) {
+		if (!page->strings[i])
+			continue;
+		if (page->strings[i] > 1)
+			fputs(",\n", file);
+		escape_json(file, texts_at(&model->texts, i));
+	}
+	fputs("],\n\"frames\":{\"name\":[", file);
+	for (uint32_t i = 0; i < model->frames.count; i++)
+		put_string_number(page, file, model_frame(model, i)->name, !i);
+	fputs("],\n\"file\":[", file);
+	for (uint32_t i = 0; i < model->frames.count; i++)
+		put_string_number(page, file, model_frame(model, i)->file, !i);
+	fputs("],\n\"source\":[", file);
+	for (uint32_t i = 0; i < model->frames.count; i++)
+		put_string_number(page, file, model_frame(model, i)->source, !i);
+	fputs("],\n\"flags\":[", file);
+	for (uint32_t i = 0; i < model->frames.count; i++) {
+		const struct model_frame *frame = model_frame(model, i);
+
+		put_number(file, (uint64_t)frame->kind | (uint64_t)frame->is_named << 2 |
+			   (uint64_t)frame->is_inlined << 3, !i);
+	}
+	fputs("]},\n", file);
+}
+
+/* Parents as distances: short, and none of them can point forward. */
+static void put_nodes(const struct model *model, FILE *file)
+{
+	uint32_t count = tree_count(&model->tree);
+
+	fputs("\"nodes\":{\"parent\":[", file);
+	for (uint32_t i = 1; i < count; i++)
+		put_number(file, i - tree_node(&model->tree, i)->parent, i == 1);
+	fputs("],\n\"frame\":[", file);
+	for (uint32_t i = 1; i < count; i++)
+		put_number(file, tree_node(&model->tree, i)->frame, i == 1);
+	fputs("]},\n", file);
+}
+
+static void put_groups(const struct model *model, FILE *file)
+{
+	fputs("\"groups\":[", file);
+	for (uint32_t i = 0; i < model->groups.count; i++) {
+		const struct model_group *group = model_group(model, i);
+
+		fprintf(file, "%s{\"event\":%u,\"pid\":%u,\"tid\":%u,", i ? ",\n" : "", group->event,
+			group->process.pid, group->tid);
+		put_field(file, "process", group->process.name);
+		fputc(',', file);
+		put_field(file, "thread", group->thread);
+		fputc(',', file);
+		put_field(file, "container", group->process.container_id);
+		fputc(',', file);
+		put_field(file, "service", group->process.service_name);
+		fputc('}', file);
+	}
+	fputs("],\n", file);
+}
+
+/* Columns of what was seen: by group, then by time, then by node; times and nodes as distances. */
+static void put_entries(const struct page *page, FILE *file)
+{
+	const struct timeline *timeline = &page->model->timeline;
+	size_t count = timeline_count(timeline), run = 0;
+	bool has_weights = false;
+
+	fputs("\"entries\":{\"groups\":[", file);
+	for (size_t i = 0; i < count; i++) {
+		const struct timeline_entry *entry = timeline_at(timeline, i);
+
+		has_weights |= entry->weight != entry->samples *
+			model_event(page->model, model_group(page->model, entry->group)->event)->period;
+		run++;
+		if (i + 1 < count && entry[1].group == entry->group)
+			continue;
+		fprintf(file, i + 1 == run ? "%u,%zu" : ",%u,%zu", entry->group, run);
+		run = 0;
+	}
+	fputs("],\n\"bucket\":[", file);
+	for (size_t i = 0; i < count; i++) {
+		const struct timeline_entry *entry = timeline_at(timeline, i);
+		uint64_t before = i && entry[-1].group == entry->group ?
+			entry[-1].time / timeline->width : page->origin;
+
+		put_number(file, entry->time / timeline->width - before, !i);
+	}
+	fputs("],\n\"node\":[", file);
+	for (size_t i = 0; i < count; i++) {
+		const struct timeline_entry *entry = timeline_at(timeline, i);
+		bool is_next = i && entry[-1].group == entry->group && entry[-1].time == entry->time;
+
+		put_number(file, is_next ? entry->node - entry[-1].node : entry->node, !i);
+	}
+	fputs("],\n\"samples\":[", file);
+	for (size_t i = 0; i < count; i++)
+		put_number(file, timeline_at(timeline, i)->samples, !i);
+	fputs("],\n\"weight\":", file);
+	if (has_weights) {
+		for (size_t i = 0; i < count; i++) {
+			fputc(i ? ',' : '[', file);
+			put_number(file, timeline_at(timeline, i)->weight, true);
+		}
+		fputs("]}", file);
+	} else {
+		fputs("null}", file);
+	}
+}
+
+static void put_data(struct page *page, FILE *file)
+{
+	const struct model *model = page->model;
+	const struct timeline *timeline = &model->timeline;
+	bool has_any = timeline_count(timeline);
+
+	fputs("{\"version\":\"" STACKTAP_VERSION "\",", file);
+	put_field(file, "title", page->title);
+	/* milliseconds: what a Date takes, and a double holds to the microsecond */
+	fprintf(file, ",\"start\":%" PRIu64 ".%06" PRIu64 ",\"end\":%" PRIu64 ".%06" PRIu64
+		",\"origin\":%" PRIu64 ".%06" PRIu64 ",\"width\":%" PRIu64 ".%06" PRIu64
+		",\"buckets\":%" PRIu64 ",\"cut\":%s,\"main\":%u,\n",
+		model->totals.start / 1000000, model->totals.start % 1000000,
+		model->totals.end / 1000000, model->totals.end % 1000000,
+		page->origin * timeline->width / 1000000, page->origin * timeline->width % 1000000,
+		timeline->width / 1000000, timeline->width % 1000000,
+		has_any ? timeline->last / timeline->width - page->origin + 1 : 0,
+		model->is_cut ? "true" : "false", model_main_event(model));
+	put_events(model, file);
+	put_frames(page, file);
+	put_nodes(model, file);
+	put_groups(model, file);
+	put_entries(page, file);
+	fputs("}\n", file);
+}
+
+/* 'sha256-...' of what stands between the tags, as a policy names it. */
+static void put_hash(const struct page_file *files, FILE *file)
+{
+	char text[BASE64_ENCODE_RAW_LENGTH(SHA256_DIGEST_SIZE) + 1] = "";
+	uint8_t digest[SHA256_DIGEST_SIZE];
+	struct sha256_ctx sha;
+
+	sha256_init(&sha);
+	for (; files->data; files++)
+		sha256_update(&sha, (size_t)(files->end - files->data),
+			      (const uint8_t *)files->data);
+	sha256_digest(&sha, sizeof(digest), digest);
+	base64_encode_raw(text, sizeof(digest), digest);
+	fprintf(file, "'sha256-%s'", text);
+}
+
+static void put_files(const struct page_file *files, FILE *file)
+{
+	for (; files->data; files++)
+		fwrite(files->data, 1, (size_t)(files->end - files->data), file);
+}
+
+static bool is_mark(const char *at, const char *end, const char *name)
+{
+	size_t length = strlen(name);
+
+	return (size_t)(end - at) >= length && !memcmp(at, name, length);
+}
+
+/* page.html, with the rest in the places that it names. */
+static void put_page(struct page *page, FILE *file)
+{
+	const struct page_file style[] = { page_css, { NULL, NULL } };
+
+	for (const char *at = page_html.data; at < page_html.end;) {
+		if (is_mark(at, page_html.end, "@TITLE@")) {
+			escape_xml(file, page->title);
+		} else if (is_mark(at, page_html.end, "@STYLE@")) {
+			put_files(style, file);
+		} else if (is_mark(at, page_html.end, "@SHA_S@")) {
+			put_hash(style, file);
+		} else if (is_mark(at, page_html.end, "@SHA_J@")) {
+			put_hash(page_scripts, file);
+		} else if (is_mark(at, page_html.end, "@DATA_@")) {
+			put_data(page, file);
+		} else if (is_mark(at, page_html.end, "@CODE_@")) {
+			put_files(page_scripts, file);
+		} else {
+			fputc(*at++, file);
+			continue;
+		}
+		at += strlen("@TITLE@");
+	}
+}
+
+int page_write(struct model *model, const char *title, FILE *file)
+{
+	struct page page = { .model = model, .title = title };
+	size_t bytes = ((size_t)model->texts.rows.count + 1) * sizeof(*page.strings);
+	int err;
+
+	if (!pool_charge(POOL_REPORT, bytes))
+		return -E2BIG;
+	page.strings = calloc(1, bytes);
+	if (page.strings) {
+		timeline_sort(&model->timeline, bucket_width(&model->timeline));
+		if (timeline_count(&model->timeline))
+			page.origin = model->timeline.first / model->timeline.width;
+		number_strings(&page);
+		put_page(&page, file);
+	}
+	err = page.strings ? 0 : -E2BIG;
+	free(page.strings);
+	pool_uncharge(POOL_REPORT, bytes);
+	return err;
+}

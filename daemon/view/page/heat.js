@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Samples over time: a column is some time, its cells are parts of it, so that what repeats within a second is seen as
+ * well as what changes over minutes. A range of cells, from one to another, filters the graph.
+ */
+'use strict';
+
+const AXIS = 16;
+
+class Heat {
+	/* @changed(from, to): buckets that are selected, all of them if none is */
+	constructor(part, profile, changed) {
+		this.part = part;
+		this.canvas = part.querySelector('canvas');
+		this.context = this.canvas.getContext('2d');
+		this.profile = profile;
+		this.changed = changed;
+		this.theme = 'light';
+		this.from = 0;
+		this.to = profile.buckets;
+		this.cursor = 0;
+		this.anchor = 0;
+		this.rows = rowsOf(profile.buckets);
+		this.columns = Math.max(Math.ceil(profile.buckets / this.rows), 1);
+
+		part.setAttribute('aria-valuemax', profile.buckets);
+		part.setAttribute('aria-valuenow', 0);
+		part.setAttribute('aria-valuetext', 'all times');
+		part.addEventListener('pointerdown', (e) => this.begin(e));
+		part.addEventListener('pointermove', (e) => this.move(e));
+		part.addEventListener('pointerup', (e) => this.end(e));
+		part.addEventListener('keydown', (e) => this.key(e));
+		part.addEventListener('focus', () => this.draw());
+		part.addEventListener('blur', () => this.draw());
+		new ResizeObserver(() => this.draw()).observe(part);
+	}
+
+	show(counts) {
+		this.counts = counts;
+		this.most = counts.reduce((most, count) => Math.max(most, count), 0);
+		this.draw();
+	}
+
+	get isSelected() {
+		return this.from > 0 || this.to < this.profile.buckets;
+	}
+
+	draw() {
+		const ratio = window.devicePixelRatio || 1;
+		const width = this.part.clientWidth;
+		const height = this.part.clientHeight;
+		const palette = PALETTES[this.theme];
+		const context = this.context;
+
+		if (!this.counts || !width)
+			return;
+		this.canvas.width = Math.round(width * ratio);
+		this.canvas.height = Math.round(height * ratio);
+		context.setTransform(ratio, 0, 0, ratio, 0, 0);
+		this.cellWidth = width / this.columns;
+		this.cellHeight = (height - AXIS) / this.rows;
+		const gap = this.cellWidth > 5 && this.cellHeight > 3 ? 0.6 : 0;
+
+		for (let i = 0; i < this.profile.buckets; i++) {
+			const column = Math.floor(i / this.rows);
+			const row = i % this.rows;
+			const shades = palette.heat.length - 1;
+			const count = this.counts[i];
+			const shade = count ? 1 + Math.min(Math.floor(count / this.most * shades), shades - 1) : 0;
+
+			context.globalAlpha = i >= this.from && i < this.to ? 1 : 0.28;
+			context.fillStyle = palette.heat[shade];
+			context.fillRect(column * this.cellWidth, height - AXIS - (row + 1) * this.cellHeight,
+				this.cellWidth - gap, this.cellHeight - gap);
+		}
+		context.globalAlpha = 1;
+		this.axis(width, height, palette);
+		if (this.isSelected)
+			this.bracket(height, palette);
+		if (document.activeElement === this.part)
+			this.mark(this.cursor, height, palette);
+	}
+
+	axis(width, height, palette) {
+		const seconds = this.columns * this.rows * this.profile.width / 1000;
+		const step = niceStep(seconds / Math.max(Math.floor(width / 90), 1));
+
+		textStyle(this.context, palette.muted);
+		for (let i = 0; i * step < seconds; i++) {
+			const x = i * step / seconds * width;
+			const label = timeText(i * step);
+
+			if (x + this.context.measureText(label).width > width)
+				break;
+			this.context.fillRect(x, height - AXIS + 1, 1, 4);
+			this.context.fillText(label, x + 3, height - 5);
+		}
+	}
+
+	/* Where the range begins and ends. */
+	bracket(height, palette) {
+		const from = Math.floor(this.from / this.rows) * this.cellWidth;
+		const to = Math.ceil(this.to / this.rows) * this.cellWidth;
+
+		this.context.strokeStyle = palette.selected;
+		this.context.lineWidth = 1.5;
+		this.context.strokeRect(from + 0.75, 0.75, Math.max(to - from - 1.5, 1), height - AXIS - 1.5);
+	}
+
+	mark(i, height, palette) {
+		this.context.strokeStyle = palette.focus;
+		this.context.lineWidth = 2;
+		this.context.strokeRect(Math.floor(i / this.rows) * this.cellWidth,
+			height - AXIS - (i % this.rows + 1) * this.cellHeight,
+			Math.max(this.cellWidth, 3), Math.max(this.cellHeight, 3));
+	}
+
+	cellAt(e) {
+		const box = this.part.getBoundingClientRect();
+		const column = Math.floor((e.clientX - box.left) / this.cellWidth);
+		const row = Math.floor((box.height - AXIS - (e.clientY - box.top)) / this.cellHeight);
+		const cell = Math.min(Math.max(column, 0), this.columns - 1) * this.rows +
+			Math.min(Math.max(row, 0), this.rows - 1);
+
+		return Math.min(cell, this.profile.buckets - 1);
+	}
+
+	begin(e) {
+		if (e.button)
+			return;
+		this.part.setPointerCapture(e.pointerId);
+		this.isDragged = true;
+		this.anchor = this.cursor = this.cellAt(e);
+	}
+
+	move(e) {
+		const cell = this.cellAt(e);
+
+		this.hovered = cell;
+		if (!this.isDragged || cell === this.cursor)
+			return;
+		this.cursor = cell;
+		this.take(this.anchor, cell, false);
+	}
+
+	/* A click alone takes all back, or the column that was hit. */
+	end(e) {
+		if (!this.isDragged)
+			return;
+		this.isDragged = false;
+		const cell = this.cellAt(e);
+
+		if (cell !== this.anchor)
+			this.take(this.anchor, cell, true);
+		else if (this.isSelected)
+			this.clear();
+		else
+			this.take(cell - cell % this.rows, cell - cell % this.rows + this.rows - 1, true);
+	}
+
+	take(a, b, isFinal) {
+		this.select(Math.min(a, b), Math.max(a, b) + 1, isFinal);
+	}
+
+	select(from, to, isFinal) {
+		this.from = Math.max(from, 0);
+		this.to = Math.min(to, this.profile.buckets);
+		this.part.setAttribute('aria-valuenow', this.from);
+		this.part.setAttribute('aria-valuetext', this.isSelected ? this.rangeText() : 'all times');
+		this.draw();
+		this.changed(this.from, this.to, isFinal);
+	}
+
+	clear() {
+		const wasSelected = this.isSelected;
+
+		if (wasSelected)
+			this.select(0, this.profile.buckets, true);
+		return wasSelected;
+	}
+
+	rangeText() {
+		return `${timeText(this.from * this.profile.width / 1000)} to ` +
+			`${timeText(this.to * this.profile.width / 1000)}`;
+	}
+
+	key(e) {
+		const steps = { ArrowLeft: -this.rows, ArrowRight: this.rows, ArrowUp: 1, ArrowDown: -1,
+			Home: -Infinity, End: Infinity };
+
+		if (!(e.key in steps) || e.ctrlKey || e.altKey || e.metaKey)
+			return;
+		e.preventDefault();
+		this.cursor = Math.min(Math.max(this.cursor + steps[e.key], 0), this.profile.buckets - 1);
+		if (e.shiftKey) {
+			this.take(this.anchor, this.cursor, true);
+			return;
+		}
+		this.anchor = this.cursor;
+		this.part.setAttribute('aria-valuenow', this.cursor);
+		this.part.setAttribute('aria-valuetext',
+			`${timeText(this.cursor * this.profile.width / 1000)}, ${this.counts[this.cursor]} samples`);
+		this.draw();
+	}
+}
+
+/* So that cells are seen: few rows for few buckets, and 50 columns at least where there are enough. */
+function rowsOf(buckets) {
+	for (const rows of [25, 20, 10, 5])
+		if (buckets / rows >= 40)
+			return rows;
+	return buckets >= 40 ? 4 : 1;
+}
+
+function textStyle(context, colour) {
+	context.fillStyle = colour;
+	context.font = '11px system-ui, sans-serif';
+	context.textBaseline = 'alphabetic';
+}
+
+function niceStep(least) {
+	const unit = Math.pow(10, Math.floor(Math.log10(least)));
+
+	for (const step of [1, 2, 5])
+		if (step * unit >= least)
+			return step * unit;
+	return 10 * unit;
+}
+
+/* Seconds since the first sample. */
+function timeText(seconds) {
+	if (seconds >= 120) {
+		const minutes = Math.floor(seconds / 60);
+
+		return `${minutes}:${String(Math.floor(seconds - minutes * 60)).padStart(2, '0')} min`;
+	}
+	return `${+seconds.toFixed(3)} s`;
+}

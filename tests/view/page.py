@@ -1,0 +1,496 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Open what `stacktap flamegraph` writes in a headless Chromium without a network, use it by keyboard, and hold its
+numbers against those that another decoder finds in the same file. TAP.
+
+usage: page.py STACKTAP DIRECTORY
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+
+sys.dont_write_bytecode = True
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, os.path.join(HERE, os.pardir, "otlp")]
+
+import wire  # noqa: E402
+
+try:
+    from selenium import webdriver
+    from selenium.webdriver.common.action_chains import ActionChains
+    from selenium.webdriver.common.keys import Keys
+    from selenium.webdriver.chrome.service import Service
+except ImportError as missing:
+    print(f"ok 1 - the page in a browser # SKIP no selenium ({missing}): tests/setup view")
+    print("1..1")
+    sys.exit(77)
+
+
+class Tap:
+    def __init__(self):
+        self.count = self.failed = 0
+
+    def check(self, text, good, said=""):
+        self.count += 1
+        print(f"{'ok' if good else 'not ok'} {self.count} - {text}", flush=True)
+        if not good:
+            self.failed += 1
+            for line in str(said).splitlines()[:20]:
+                print(f"#   {line}")
+
+    def same(self, text, have, want):
+        self.check(text, have == want, f"{have!r}\nnot {want!r}")
+
+    def near(self, text, have, want, by):
+        self.check(text, abs(have - want) <= by, f"{have!r} is not {want!r} within {by}")
+
+    def finish(self):
+        print(f"1..{self.count}")
+        return 1 if self.failed else 0
+
+
+class Recording:
+    """The samples of a file as another decoder reads them: time, thread, process, stack from the leaf on."""
+
+    def __init__(self, path):
+        self.samples = []
+        for payload in wire.read(path):
+            self.add(wire.decode(payload)[0])
+        self.start = min(sample[0] for sample in self.samples)
+
+    def add(self, data):
+        tables = data.dictionary
+        names = []
+        for location in tables.location_table:
+            names.append([tables.string_table[tables.function_table[line.function_index].name_strindex]
+                          for line in location.lines] or ["[no symbol]"])
+        stacks = [tuple(name for index in stack.location_indices for name in names[index])
+                  for stack in tables.stack_table]
+        keys = [tables.string_table[each.key_strindex] for each in tables.attribute_table]
+        for group in data.resource_profiles:
+            process = {pair.key: pair.value for pair in group.resource.attributes}
+            for profile in group.scope_profiles[0].profiles:
+                for sample in profile.samples:
+                    facts = {keys[i]: tables.attribute_table[i].value for i in sample.attribute_indices}
+                    thread = f"{facts['thread.name'].string_value} ({facts['thread.id'].int_value})"
+                    name = process["process.executable.name"].string_value
+                    for moment in sample.timestamps_unix_nano:
+                        self.samples.append((moment, thread, name, stacks[sample.stack_index]))
+
+    def share(self, expression):
+        pattern = re.compile(expression, re.IGNORECASE if expression == expression.lower() else 0)
+        known = {}
+        hit = 0
+        for *_, stack in self.samples:
+            if stack not in known:
+                known[stack] = any(pattern.search(name) for name in stack)
+            hit += known[stack]
+        return 100 * hit / len(self.samples)
+
+    def self_of(self, name):
+        return sum(stack[0] == name for *_, stack in self.samples)
+
+    def total_of(self, name):
+        return sum(name in stack for *_, stack in self.samples)
+
+    def between(self, first, last):
+        return sum(first <= moment < last for moment, *_ in self.samples)
+
+
+def browser(theme):
+    options = webdriver.ChromeOptions()
+    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
+                     "--window-size=1440,1000", "--force-device-scale-factor=1", "--lang=en",
+                     "--proxy-server=127.0.0.1:9", "--proxy-bypass-list=<-loopback>",
+                     "--disable-background-networking", "--disable-component-update", "--no-first-run"):
+        options.add_argument(argument)
+    if theme == "dark":
+        options.add_argument("--blink-settings=preferredColorScheme=0")
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    return webdriver.Chrome(options=options, service=Service("/usr/bin/chromedriver"))
+
+
+class Page:
+    def __init__(self, path, theme="light"):
+        self.driver = browser(theme)
+        self.driver.set_script_timeout(60)
+        self.driver.get("file://" + path)
+        self.wait("return typeof stacktap === 'object' && stacktap.readyTime > 0")
+        self.settle()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.driver.quit()
+
+    def run(self, script, *arguments):
+        return self.driver.execute_script(script, *arguments)
+
+    def wait(self, script):
+        end = time.monotonic() + 30
+        while not self.run(script):
+            if time.monotonic() > end:
+                raise TimeoutError(script)
+            time.sleep(0.05)
+
+    def settle(self):
+        """Until nothing moves and all is drawn."""
+        self.driver.execute_async_script("""
+            const done = arguments[0];
+            const look = () => stacktap.graph.target ? requestAnimationFrame(look) :
+                requestAnimationFrame(() => requestAnimationFrame(() => done()));
+            setTimeout(look, 30);""")
+
+    def keys(self, *keys):
+        chain = ActionChains(self.driver)
+        for key in keys:
+            chain.send_keys(key)
+        chain.perform()
+        self.settle()
+
+    def shift(self, *keys):
+        chain = ActionChains(self.driver).key_down(Keys.SHIFT)
+        for key in keys:
+            chain.send_keys(key)
+        chain.key_up(Keys.SHIFT).perform()
+        self.settle()
+
+    def text(self, name):
+        return self.run("return document.getElementById(arguments[0]).textContent", name)
+
+    def tab_to(self, name):
+        """By the Tab key alone; False if it is not reached."""
+        for _ in range(40):
+            if self.run("return document.activeElement.id") == name:
+                return True
+            self.keys(Keys.TAB)
+        return False
+
+    def shot(self, path):
+        self.settle()
+        self.driver.save_screenshot(path)
+
+    def requests(self):
+        """What the page has asked for, but for itself."""
+        asked = []
+        for entry in self.driver.get_log("performance"):
+            message = json.loads(entry["message"])["message"]
+            if message["method"] in ("Network.requestWillBeSent", "Network.webSocketCreated"):
+                asked.append(message["params"].get("request", message["params"])["url"])
+        return [url for url in asked if not url.startswith("file://")] + \
+            [url for url in asked if url.startswith("file://")][1:]
+
+    def complaints(self):
+        return [entry["message"] for entry in self.driver.get_log("browser")]
+
+
+CONTRAST = """
+const channel = (value) => value <= 0.03928 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4;
+const paint = document.createElement('canvas').getContext('2d', { willReadFrequently: true });
+const parts = (colour) => {
+    paint.clearRect(0, 0, 1, 1);
+    paint.fillStyle = colour;
+    paint.fillRect(0, 0, 1, 1);
+    return paint.getImageData(0, 0, 1, 1).data;
+};
+const light = (colour) => {
+    const [r, g, b] = Array.from(parts(colour)).map((value) => channel(value / 255));
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+};
+const contrast = (a, b) => {
+    const [low, high] = [light(a), light(b)].sort((x, y) => x - y);
+    return (high + 0.05) / (low + 0.05);
+};
+const worst = [];
+for (const [theme, palette] of Object.entries(PALETTES)) {
+    for (const fill of palette.classes.flat())
+        worst.push([contrast(palette.text, fill), `${theme}: frame ${fill}`]);
+    worst.push([contrast(palette.text, palette.match), `${theme}: match`]);
+    worst.push([contrast(palette.dimText, palette.dim), `${theme}: other than a match`]);
+    stacktap.setTheme(theme);
+    for (const element of document.querySelectorAll('body *')) {
+        if (!element.offsetParent || !Array.from(element.childNodes).some((n) => n.nodeType === 3 && n.data.trim()))
+            continue;
+        let back = element;
+        while (back && parts(getComputedStyle(back).backgroundColor)[3] === 0)
+            back = back.parentElement;
+        worst.push([contrast(getComputedStyle(element).color,
+            back ? getComputedStyle(back).backgroundColor : 'white'),
+            `${theme}: ${element.tagName} ${element.id} ${element.className}`]);
+    }
+}
+return worst.sort((a, b) => a[0] - b[0]).slice(0, 3).concat([[worst.length, 'looked at']]);
+"""
+
+FRAMES = """
+const done = arguments[0];
+const times = [];
+let last = performance.now();
+let left = 90;
+const graph = stacktap.graph;
+const nodes = [];
+for (let i = 0; i < 200; i++)
+    nodes.push(i % graph.layout.count);
+const tick = () => {
+    const now = performance.now();
+    times.push(now - last);
+    last = now;
+    if (!graph.target)
+        graph.zoom(nodes[(90 - left) * 7 % nodes.length]);
+    if (--left)
+        requestAnimationFrame(tick);
+    else
+        done([times.slice(2).sort((a, b) => a - b)[44], graph.paintTime]);
+};
+requestAnimationFrame(tick);
+"""
+
+
+def walk(tap, page, recording, shots):
+    """Everything by keyboard."""
+    run = page.run
+    all_samples = len(recording.samples)
+    tap.same("root has all samples", run("return stacktap.graph.layout.samples[0]"), all_samples)
+    tap.check("the graph is reached by Tab", page.tab_to("graph-part"))
+    tap.same("focus begins at the root", run("return stacktap.graph.focus"), 0)
+    page.keys(Keys.ARROW_UP, Keys.ARROW_UP, Keys.ARROW_RIGHT)
+    tap.same("arrows move the focus: up to a callee, right to its neighbour",
+             run("const g = stacktap.graph; return [g.layout.level(g.focus), g.focus - g.layout.levels[2]]"), [2, 1])
+    described = run("""return document.getElementById(
+        document.activeElement.getAttribute('aria-activedescendant')).textContent""")
+    tap.check("a screen reader is told name, share, samples, class, level", re.fullmatch(
+        r".+: \d+\.\d\d % ± \d+\.\d\d, [\d,]+ samples?, .+, level 3", described), described)
+    tap.same("so is who looks at the status line", page.text("status"), described)
+    page.keys(Keys.ENTER)
+    tap.same("Enter zooms to it", run("""const g = stacktap.graph;
+        return g.left === g.layout.x[g.focus] && Math.abs(g.right - g.left - g.layout.share(g.focus)) < 1e-9"""), True)
+    page.keys(Keys.BACKSPACE)
+    tap.same("Backspace zooms out by one", run("const g = stacktap.graph; return g.zoomed === g.layout.parent[g.focus]"),
+             True)
+    page.keys(Keys.ESCAPE)
+    tap.same("Escape zooms out", run("return [stacktap.graph.left, stacktap.graph.right]"), [0, 1])
+
+    for expression in ("tree", "^main$|vfs_read", "(?:cursor|page)_", "no such function"):
+        page.keys("/")
+        page.keys(*expression)
+        found = page.text("found")
+        tap.near(f"search {expression}: the share of stacks that have it", float(found.split()[0]),
+                 recording.share(expression), 0.006)
+        page.keys(Keys.ENTER)
+        if expression == "tree":
+            tap.same("Enter goes to a match", run("const g = stacktap.graph; return g.isFound(g.focus)"), True)
+            page.shot(os.path.join(shots, "search.png"))
+    page.keys("/")
+    page.keys(*"a(")
+    tap.check("what is no regular expression is plain text", "plain text" in page.text("found"), page.text("found"))
+    page.keys(Keys.ESCAPE)
+    tap.same("Escape ends the search", page.text("found"), "")
+
+    page.keys("?")
+    tap.same("? opens the help", run("return document.getElementById('keys').open"), True)
+    page.shot(os.path.join(shots, "help.png"))
+    page.keys(Keys.ESCAPE)
+    tap.same("Escape closes it", run("return document.getElementById('keys').open"), False)
+
+    page.keys("i")
+    tap.same("i: icicle", run("return stacktap.graph.isFlame"), False)
+    page.shot(os.path.join(shots, "icicle.png"))
+    page.keys("i", "r")
+    tops = run("""const l = stacktap.graph.layout; const tops = [];
+        for (let i = l.firstChild[0]; i < Math.min(l.childEnd[0], l.firstChild[0] + 25); i++)
+            tops.push([l.name(i, stacktap.profile), stacktap.profile.files[l.func[i]], l.samples[i]]);
+        return tops""")
+    sums = {}
+    for name, _, samples in run("""const l = stacktap.graph.layout; const all = [];
+            for (let i = l.firstChild[0]; i < l.childEnd[0]; i++)
+                all.push([l.name(i, stacktap.profile), '', l.samples[i]]);
+            return all"""):
+        sums[name] = sums.get(name, 0) + samples
+    tap.same("r: callers begin with what ran, and as much of it",
+             {name: sums[name] for name, *_ in tops}, {name: recording.self_of(name) for name, *_ in tops})
+    tap.same("all of it", sum(sums.values()), all_samples)
+    page.shot(os.path.join(shots, "callers.png"))
+    page.keys("r")
+
+    page.keys("3")
+    tap.same("3: functions", run("return document.getElementById('panel-functions').hidden"), False)
+    row = run("""return Array.from(document.querySelector('#panel-functions .body [aria-selected=true]').children)
+        .map((cell) => cell.textContent)""")
+    tap.same("the first of them has the most of its own", run("""const l = stacktap.functionList;
+        return l.order.every((f) => l.table.selfSamples[f] <= l.table.selfSamples[l.order[0]])"""), True)
+    by_name = {}
+    for name, self_samples, samples in run("""const l = stacktap.functionList;
+            return l.order.map((f) => [stacktap.profile.names[f], l.table.selfSamples[f], l.table.samples[f]])"""):
+        by_name.setdefault(name, []).append((self_samples, samples))
+    alone = [name for name, rows in by_name.items() if len(rows) == 1][:40]
+    tap.same("self and total of 40 functions, recursion counted once", {name: by_name[name][0] for name in alone},
+             {name: (recording.self_of(name), recording.total_of(name)) for name in alone})
+    page.shot(os.path.join(shots, "functions.png"))
+    page.keys(Keys.ENTER)
+    head = page.text("sandwich-text")
+    tap.check("Enter: a sandwich of it", head.startswith(row[4]), head)
+    tap.same("its callers and callees have the same root",
+             run("return [stacktap.callers.layout.samples[0], stacktap.graph.layout.samples[0]]"),
+             [by_name[row[4]][0][1]] * 2 if len(by_name[row[4]]) == 1 else
+             run("return Array(2).fill(stacktap.graph.layout.samples[0])"))
+    page.shot(os.path.join(shots, "sandwich.png"))
+    page.keys(Keys.ESCAPE)
+    tap.same("Escape closes the sandwich", run("return stacktap.inSandwich"), -1)
+    page.keys("2", Keys.ARROW_DOWN)
+    rows = run("return stacktap.treeList.rows.length")
+    page.keys(Keys.ARROW_LEFT)
+    tap.check("2: the call tree; left closes a row", run("return stacktap.treeList.rows.length") < rows)
+    page.keys(Keys.ARROW_RIGHT)
+    tap.same("right opens it", run("return stacktap.treeList.rows.length"), rows)
+    page.shot(os.path.join(shots, "tree.png"))
+    page.keys("1")
+
+
+def times(tap, page, recording, shots):
+    run = page.run
+    page.run("document.activeElement.blur()")
+    tap.check("the time axis is reached by Tab", page.tab_to("heat"))
+    page.keys(Keys.HOME, Keys.ARROW_RIGHT, Keys.ARROW_RIGHT)
+    page.shift(Keys.ARROW_RIGHT, Keys.ARROW_RIGHT, Keys.ARROW_RIGHT)
+    first, last, origin, width = run("""const s = stacktap;
+        return [s.filter.from, s.filter.to, s.profile.origin, s.profile.width]""")
+    tap.check("a range is selected by Shift and arrows", 0 < first < last, (first, last))
+    start = round(origin * 1e6)
+    # a double has microseconds of a date
+    start = round(start / 1e6) * 10 ** 6
+    tap.same("the graph has the samples of that time", run("return stacktap.graph.layout.samples[0]"),
+             recording.between(start + round(first * width * 1e6), start + round(last * width * 1e6)))
+    page.shot(os.path.join(shots, "time.png"))
+    page.keys(Keys.ESCAPE)
+    tap.same("Escape takes all times", run("return stacktap.graph.layout.samples[0]"), len(recording.samples))
+    heat = page.driver.find_element("id", "heat")
+    ActionChains(page.driver).move_to_element_with_offset(heat, -300, 0).click_and_hold() \
+        .move_by_offset(150, 10).release().perform()
+    page.settle()
+    first, last = run("return [stacktap.filter.from, stacktap.filter.to]")
+    tap.same("dragged over it: the same", run("return stacktap.graph.layout.samples[0]"),
+             recording.between(start + round(first * width * 1e6), start + round(last * width * 1e6)))
+    tap.check("the range is told", page.text("heat-text").startswith("Time: "), page.text("heat-text"))
+    run("document.getElementById('heat-clear').click()")
+    page.settle()
+    tap.same("and can be taken back", run("return stacktap.graph.layout.samples[0]"), len(recording.samples))
+
+
+def parts(tap, page, recording):
+    counts = {}
+    for _, thread, *_ in recording.samples:
+        counts[thread] = counts.get(thread, 0) + 1
+    page.run("""const split = document.getElementById('split'); split.value = 'thread';
+        split.dispatchEvent(new Event('change'))""")
+    page.settle()
+    have = page.run("""const l = stacktap.graph.layout; const parts = {};
+        for (let i = l.firstChild[0]; i < l.childEnd[0]; i++)
+            parts[l.name(i, stacktap.profile)] = l.samples[i];
+        return parts""")
+    tap.same("split by thread: names and samples", have, counts)
+    name = max(counts, key=counts.get)
+    page.run("""const only = document.getElementById('only'); only.selectedIndex = 1;
+        only.dispatchEvent(new Event('change'))""")
+    tap.same("one of them alone", page.run("""const l = stacktap.graph.layout;
+        return [l.samples[0], l.name(1, stacktap.profile)]"""), [counts[name], name])
+    page.run("""const split = document.getElementById('split'); split.value = 'none';
+        split.dispatchEvent(new Event('change'))""")
+    tap.same("back to all", page.run("return stacktap.graph.layout.samples[0]"), len(recording.samples))
+    folded = page.run("return stacktap.folded()")
+    tap.same("as text: all samples", sum(int(line.rpartition(" ")[2]) for line in folded.splitlines()),
+             len(recording.samples))
+
+
+def busy(tap, stacktap, work, shots):
+    page_path = os.path.join(work, "busy.html")
+    recording = Recording(os.path.join(work, "busy.otlp"))
+    subprocess.run([stacktap, "flamegraph", "-o", page_path, os.path.join(work, "busy.otlp")], check=True)
+    with Page(page_path) as page:
+        print(f"# 50,000 nodes: loaded in {page.run('return stacktap.readyTime'):.0f} ms, "
+              f"{page.run('return stacktap.loadTime'):.0f} ms of them to prepare and draw")
+        page.shot(os.path.join(shots, "light.png"))
+        interval, paint = page.driver.execute_async_script(FRAMES)
+        print(f"# 50,000 nodes: while zooming a frame each {interval:.1f} ms (median), painted in {paint:.1f} ms")
+        page.keys(Keys.ESCAPE)
+        walk(tap, page, recording, shots)
+        times(tap, page, recording, shots)
+        parts(tap, page, recording)
+        *worst, looked_at = page.run(CONTRAST)
+        tap.check(f"contrast of text is 4.5 at least, in both themes ({looked_at[0]} looked at)", worst[0][0] >= 4.5,
+                  worst)
+        page.run("stacktap.beforePrint()")
+        tap.same("print: light", page.run("return document.documentElement.dataset.theme"), "light")
+        page.run("stacktap.afterPrint()")
+        tap.same("no request was made", page.requests(), [])
+        tap.same("nothing on the console", page.complaints(), [])
+    with Page(page_path, "dark") as page:
+        tap.same("dark where the system is", page.run("return document.documentElement.dataset.theme"), "dark")
+        page.shot(os.path.join(shots, "dark.png"))
+        page.keys("d")
+        tap.same("d: light", page.run("return document.documentElement.dataset.theme"), "light")
+
+
+def hostile(tap, stacktap, work, shots):
+    page_path = os.path.join(work, "hostile.html")
+    title = "</title><script>window.pwned = 1</script>\u2028"
+    subprocess.run([stacktap, "flamegraph", "--title", title, "-o", page_path, os.path.join(work, "hostile.otlp")],
+                   check=True)
+    with Page(page_path) as page:
+        names = page.run("return stacktap.profile.names")
+        for part in ("</script><script>window.pwned = 1</script>", "__proto__", "line\u2028window.pwned = 1\u2029"):
+            tap.check(f"hostile name is there: {part[:12]!r}", part in names)
+        page.keys("3")
+        page.run("stacktap.functionGrid.source.sort('name', true); stacktap.functionGrid.fill()")
+        page.run("""for (const graph of [stacktap.graph])
+            for (let i = 0; i < graph.layout.count; i += 7)
+                stacktap.fillTooltip(graph, i)""")
+        page.keys("/")
+        page.keys(*"script|img|proto", Keys.ENTER, "1")
+        page.shot(os.path.join(shots, "hostile.png"))
+        tap.same("title is text", page.driver.title, title)
+        tap.same("no name was run", page.run("return typeof window.pwned"), "undefined")
+        tap.same("no name became an element",
+                 page.run("return document.querySelectorAll('img, svg, iframe, body script').length"), 1)
+        tap.same("hostile names: no request", page.requests(), [])
+        tap.same("hostile names: nothing on the console", page.complaints(), [])
+        page.run("""const script = document.createElement('script'); script.textContent = 'window.pwned = 2';
+            document.body.append(script); const image = new Image(); image.src = 'http://127.0.0.1:9/x.png';
+            document.body.append(image);""")
+        time.sleep(0.3)
+        tap.same("the policy runs no other script", page.run("return typeof window.pwned"), "undefined")
+        tap.check("and says so of script and image", len(page.complaints()) >= 2)
+
+
+def large(tap, stacktap, work, shots):
+    page_path = os.path.join(work, "large.html")
+    said = subprocess.run([stacktap, "flamegraph", "-o", page_path, os.path.join(work, "large.otlp")], check=True,
+                          capture_output=True, text=True).stderr
+    with Page(page_path) as page:
+        count = page.run("return stacktap.graph.layout.count")
+        tap.check("a million nodes open", count > 900000 and f"{count} nodes" in said, (count, said))
+        print(f"# {count} nodes: loaded in {page.run('return stacktap.readyTime'):.0f} ms, painted in "
+              f"{page.run('return stacktap.graph.paintTime'):.1f} ms")
+        page.shot(os.path.join(shots, "large.png"))
+        tap.same("a million nodes: nothing on the console", page.complaints(), [])
+
+
+def main():
+    stacktap, work = sys.argv[1:3]
+    shots = os.path.join(work, "shots")
+    os.makedirs(shots, exist_ok=True)
+    tap = Tap()
+    for part in (busy, hostile, large):
+        try:
+            part(tap, stacktap, work, shots)
+        except Exception as error:  # a browser that ends is a failure, not the end of the test
+            tap.check(f"{part.__name__} ends", False, f"{type(error).__name__}: {error}")
+    return tap.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
