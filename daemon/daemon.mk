@@ -41,8 +41,8 @@ user_cflags = -std=gnu11 -O2 -g -fno-omit-frame-pointer -fstack-protector-strong
 user_ldflags = -pthread $(user_san) -Wl,-z,relro,-z,now $(LDFLAGS)
 user_libs = $(shell $(user_pkg_config) --libs $(user_packages)) -liberty
 
-user_protos := $(wildcard daemon/export/proto/*.proto)
-user_generated := $(patsubst daemon/export/proto/%.proto,$(U)/gen/%.pb-c.c,$(user_protos))
+user_protos := $(wildcard daemon/export/proto/*.proto daemon/view/proto/*.proto)
+user_generated := $(patsubst %.proto,$(U)/gen/%.pb-c.c,$(notdir $(user_protos)))
 user_mains := daemon/stacktapd.c daemon/cli/main.c
 user_sources := $(filter-out $(user_mains) $(wildcard daemon/cli/*.c),$(wildcard daemon/*.c daemon/*/*.c))
 user_objects := $(patsubst %.c,$(U)/%.o,$(user_sources)) $(user_generated:.c=.o)
@@ -84,5 +84,9 @@ $(U)/gen/%.o: $(U)/gen/%.c $(user_generated)
 $(U)/gen/%.pb-c.c: daemon/export/proto/%.proto
 	$(say) PROTO $@
 	$(Q)mkdir -p $(@D) && protoc-c --proto_path=daemon/export/proto --c_out=$(@D) $<
+
+$(U)/gen/%.pb-c.c: daemon/view/proto/%.proto
+	$(say) PROTO $@
+	$(Q)mkdir -p $(@D) && protoc-c --proto_path=daemon/view/proto --c_out=$(@D) $<
 
 -include $(patsubst %.o,%.d,$(filter-out $(user_generated:.c=.o),$(user_objects)) $(cli_objects) $(U)/daemon/stacktapd.d)

@@ -26,6 +26,7 @@ int status_run(int argc, char **argv);
 int record_run(int argc, char **argv);
 int report_run(int argc, char **argv);
 int flamegraph_run(int argc, char **argv);
+int convert_run(int argc, char **argv);
 int start_run(int argc, char **argv);
 int stop_run(int argc, char **argv);
 int set_run(int argc, char **argv);

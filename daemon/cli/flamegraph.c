@@ -162,9 +162,7 @@ int flamegraph_run(int argc, char **argv)
 	}, &model, error, sizeof(error)) < 0)
 		return cli_error("%s", error);
 	if (!model->events.count)
-		return selection_is_empty(&options.selection) ?
-			cli_error("%s holds no samples", recording_name(options.path)) :
-			select_found_nothing(&options.selection, options.path);
+		return select_found_nothing(&options.selection, options.path);
 	if (model->is_cut && !options.use_json)
 		fprintf(stderr, "stacktap: %s is cut off; this is what came before the cut\n",
 			recording_name(options.path));

@@ -12,6 +12,7 @@ static const struct cli_command commands[] = {
 	{ "record", record_run, "sample and write an OTLP profile" },
 	{ "report", report_run, "print the hottest functions of an OTLP profile" },
 	{ "flamegraph", flamegraph_run, "draw an OTLP profile as an HTML page or an SVG picture" },
+	{ "convert", convert_run, "write an OTLP profile in the format of another tool" },
 	{ "start", start_run, "start a session" },
 	{ "stop", stop_run, "stop a session" },
 	{ "set", set_run, "change a session's rate or filters while it runs" },

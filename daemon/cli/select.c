@@ -47,6 +47,8 @@ int select_parse(int option, const char *argument, struct selection *selection)
 int select_found_nothing(const struct selection *selection, const char *path)
 {
 	path = recording_name(path);
+	if (selection_is_empty(selection))
+		return cli_error("%s holds no samples", path);
 	if (selection->process)
 		return cli_error("%s: there is no process %s in it", path, selection->process);
 	if (selection->thread)

@@ -296,3 +296,13 @@ void model_sum(struct model *model, uint32_t event)
 	}
 	tree_sum(&model->tree);
 }
+
+int model_stack(const struct model *model, uint32_t node, struct buffer *frames, size_t *ret_count)
+{
+	frames->size = 0;
+	for (; node != TREE_ROOT; node = tree_node(&model->tree, node)->parent)
+		if (buffer_append(frames, &tree_node(&model->tree, node)->frame, sizeof(uint32_t)))
+			return -E2BIG;
+	*ret_count = frames->size / sizeof(uint32_t);
+	return 0;
+}

@@ -26,6 +26,7 @@ struct model_group {
 	struct view_process process;
 	uint32_t tid;
 	const char *thread;
+	uint32_t first;		/* of those that are one to folded_write() */
 };
 
 struct model_event {
@@ -67,6 +68,9 @@ void model_free(struct model *model);	/* NULL is fine */
 uint32_t model_main_event(const struct model *model);	/* the one with most samples */
 /* Sums of the tree: those of one event. */
 void model_sum(struct model *model, uint32_t event);
+
+/* The frames of a node's stack, leaf first, into a buffer of uint32_t. -E2BIG */
+int model_stack(const struct model *model, uint32_t node, struct buffer *frames, size_t *ret_count);
 
 static inline const struct model_frame *model_frame(const struct model *model, uint32_t i)
 {

@@ -59,7 +59,7 @@ refused() {
 
 commands=$("$stacktap" --help | sed -n 's/^  \([a-z-]*\) .*/\1/p')
 same "--help lists the commands" "$(tr '\n' ' ' <<<"$commands")" \
-	"status record report flamegraph start stop set events doctor unwind-info "
+	"status record report flamegraph convert start stop set events doctor unwind-info "
 check "--help" run 0 --help
 check "help" run 0 help
 check "--version" run 0 --version
@@ -92,7 +92,7 @@ refused "events" 1 "$module" events
 refused "record" 1 "modprobe stacktap" record -a --duration 1
 check "record leaves no file" test -z "$(ls "$scratch"/stacktap.otlp* 2>/dev/null)"
 
-for command in status "stop 1" "start 1" "set 1 --rate 9" events "report x.otlp" "flamegraph x.otlp" \
+for command in status "stop 1" "start 1" "set 1 --rate 9" events "report x.otlp" "flamegraph x.otlp" "convert -o x.folded x.otlp" \
 	"unwind-info x.so"; do
 	# shellcheck disable=SC2086 # words are arguments
 	check "$command --json" run 1 $command --json
@@ -279,6 +279,38 @@ check "flamegraph -o x.svg is one" grep -q '<svg' "$scratch/x.svg"
 check "flamegraph onto a full disk" bash -c 'cd "$2" && "$1" flamegraph -o /dev/full sample.otlp; test $? -eq 1' - \
 	"$stacktap" "$scratch"
 
+refused "convert of no such file" 1 "/no/such.otlp" convert -o x.folded /no/such.otlp
+refused "convert to nothing" 2 "-o FILE" convert sample.otlp
+refused "convert to what" 2 "\`x.json'" convert -o x.json sample.otlp
+refused "convert to no format" 2 "\`svg'" convert --format svg -o x sample.otlp
+refused "convert of two files" 2 "b.otlp" convert -o x.folded a.otlp b.otlp
+refused "convert of no value" 2 "\`time'" convert --value time -o x.folded sample.otlp
+refused "convert of no such event" 1 "no event x" convert --event x -o x.folded sample.otlp
+check "convert" run 0 convert -o x.folded sample.otlp
+check "convert says what it lost" says "$err" "x.folded: 198 samples of cpu as folded, without times, threads"
+check "convert says what else it lost" says "$err" "without 1 more event (--event)"
+check "convert says it in one line" test "$(wc -l <"$err")" -eq 1
+same "convert writes the stacks" "$(sort "$scratch/x.folded")" "burn;main;[no symbol] 6
+burn;main;alpha 60
+burn;main;beta 60
+burn;main;read_zero_[k] 3
+copy;main;[no symbol] 6
+copy;main;gamma 60
+copy;main;read_zero_[k] 3"
+# shellcheck disable=SC2016 # the inner shell expands it
+check "convert of a pipe, into a pipe" bash -c 'cat "$2" | "$1" convert --event off_cpu --value weight --format folded -o - - |
+	grep -Fx "burn;main;read_zero_[k] 12000"' - "$stacktap" "$scratch/sample.otlp"
+check "convert --json" run 0 convert --json -f pprof -o x.bin --process 4712 sample.otlp
+check "convert --json says what it wrote" python3 -c '
+import gzip, json, os, sys
+value = json.load(open(sys.argv[1]))
+assert value["format"] == "pprof" and value["samples"] == 69 and value["other_events"] == 1, value
+assert value["bytes"] == os.path.getsize(sys.argv[2]), value
+assert b"gamma" in gzip.open(sys.argv[2]).read()' "$out" "$scratch/x.bin"
+# shellcheck disable=SC2016
+check "convert onto a full disk" bash -c 'cd "$2" && "$1" convert --format perf-script -o /dev/full sample.otlp; test $? -eq 1' - \
+	"$stacktap" "$scratch"
+
 head -c 4096 /dev/urandom >"$scratch/random.otlp"
 printf 'hello, world' >"$scratch/hello.otlp"
 : >"$scratch/empty.otlp"
@@ -286,6 +318,7 @@ for file in random hello empty; do
 	check "report of $file bytes" run 1 report "$file.otlp"
 	check "report of $file bytes names the file" says "$err" "$file.otlp"
 	refused "flamegraph of $file bytes" 1 "$file.otlp" flamegraph "$file.otlp"
+	refused "convert of $file bytes" 1 "$file.otlp" convert -o x.perf "$file.otlp"
 done
 
 # shellcheck disable=SC2016 # the inner shell expands it

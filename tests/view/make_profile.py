@@ -272,8 +272,10 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("file")
     args = parser.parse_args()
-    with open(args.file, "wb") as file:
+    # who waits for the file finds all of it
+    with open(args.file + ".partial", "wb") as file:
         file.write(wire.frame(encode(build(args.nodes, args.samples, args.hostile, args.seed))))
+    os.rename(args.file + ".partial", args.file)
     return 0
 
 

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "view/convert.h"
+
+#include <string.h>
+
+const struct convert_format convert_formats[] = {
+	{
+		.name = "pprof", .endings = { ".pb.gz", ".pprof" }, .is_binary = true,
+		.loss = "times", .model = { .is_exact = true }, .write = pprof_write,
+	}, {
+		.name = "folded", .endings = { ".folded", ".collapsed", ".txt" },
+		.loss = "times, threads, process ids, containers, services, addresses, files and lines",
+		.write = folded_write,
+	}, {
+		.name = "speedscope", .endings = { ".speedscope.json", ".speedscope" },
+		.loss = "times but for their order, containers, services, addresses and lines",
+		.model = { .with_times = true }, .write = speedscope_write,
+	}, {
+		.name = "firefox", .endings = { ".firefox.json" },
+		.loss = "containers, services, weights, addresses and lines",
+		.model = { .with_times = true }, .write = firefox_write,
+	}, {
+		.name = "perf-script", .endings = { ".perf", ".perf-script" },
+		.loss = "CPUs, containers, services and lines",
+		.model = { .with_times = true, .is_exact = true }, .write = perf_script_write,
+	},
+	{ 0 },
+};
+
+const struct convert_format *convert_by_name(const char *name)
+{
+	for (const struct convert_format *format = convert_formats; format->name; format++)
+		if (!strcmp(format->name, name))
+			return format;
+	return NULL;
+}
+
+const struct convert_format *convert_by_path(const char *path)
+{
+	size_t length = strlen(path), wanted;
+
+	for (const struct convert_format *format = convert_formats; format->name; format++)
+		for (size_t i = 0; i < ARRAY_SIZE(format->endings) && format->endings[i]; i++) {
+			wanted = strlen(format->endings[i]);
+			if (length > wanted && !strcmp(path + length - wanted, format->endings[i]))
+				return format;
+		}
+	return NULL;
+}

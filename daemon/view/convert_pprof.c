@@ -1,0 +1,374 @@
+// SPDX-License-Identifier: Apache-2.0
+/* pprof: Samples per stack and thread, entry by entry into one buffer that is compressed in the end. */
+#include <string.h>
+
+#include "base/hash.h"
+#include "export/gzip.h"
+#include "pprof.pb-c.h"
+#include "view/convert.h"
+
+enum {
+	PROFILE_SAMPLE_TYPE = 1,
+	PROFILE_SAMPLE = 2,
+	PROFILE_MAPPING = 3,
+	PROFILE_LOCATION = 4,
+	PROFILE_FUNCTION = 5,
+	PROFILE_STRING = 6,
+	LABELS_MAX = 6,
+};
+
+/* Frames of one address: what is inlined, and what into. */
+struct run {
+	uint32_t first, count;	/* in run_frames */
+	uint64_t hash;		/* of these */
+};
+
+struct function {
+	const char *name, *source;
+};
+
+struct pprof {
+	struct model *model;
+	const struct convert_options *options;
+	struct buffer out;
+	struct buffer strings;		/* uint32_t by a text's position: its number + 1, 0: not used */
+	uint32_t string_count;
+	struct buffer run_frames;	/* uint32_t */
+	struct rows runs, mappings, functions;
+	int err;			/* the first one */
+};
+
+static void put_message(struct pprof *pprof, unsigned int field, const ProtobufCMessage *message)
+{
+	size_t size = protobuf_c_message_get_packed_size(message);
+
+	if (pprof->err)
+		return;
+	if (buffer_field(&pprof->out, field, size) || !buffer_reserve(&pprof->out, size)) {
+		pprof->err = -E2BIG;
+		return;
+	}
+	pprof->out.size += protobuf_c_message_pack(message, pprof->out.data + pprof->out.size);
+}
+
+static void put_string(struct pprof *pprof, const char *text)
+{
+	size_t size = strlen(text);
+
+	if (!pprof->err && (buffer_field(&pprof->out, PROFILE_STRING, size) ||
+			    buffer_append(&pprof->out, text, size)))
+		pprof->err = -E2BIG;
+	pprof->string_count++;
+}
+
+/* The place of an interned text in the string table, which grows as texts are used. */
+static int64_t string_of(struct pprof *pprof, const char *text)
+{
+	uint32_t position = texts_position(&pprof->model->texts, text), *numbers;
+	size_t wanted = ((size_t)position + 1) * sizeof(*numbers), old = pprof->strings.size;
+
+	if (!text[0] || pprof->err)
+		return 0;
+	if (old < wanted) {
+		if (!buffer_reserve(&pprof->strings, wanted - old)) {
+			pprof->err = -E2BIG;
+			return 0;
+		}
+		memset(pprof->strings.data + old, 0, wanted - old);
+		pprof->strings.size = wanted;
+	}
+	numbers = (uint32_t *)(void *)pprof->strings.data;
+	if (!numbers[position]) {
+		numbers[position] = pprof->string_count + 1;
+		put_string(pprof, text);
+	}
+	return numbers[position] - 1;
+}
+
+static int64_t own_string(struct pprof *pprof, const char *text)
+{
+	const char *interned = texts_intern(&pprof->model->texts, text);
+
+	if (!interned)
+		pprof->err = -E2BIG;
+	return interned ? string_of(pprof, interned) : 0;
+}
+
+static uint64_t mapping_hash(const struct model_frame *frame)
+{
+	return hash_words((const uint64_t[]){ (uintptr_t)frame->file, (uintptr_t)frame->build_id,
+					      frame->start, frame->limit, frame->offset }, 5);
+}
+
+static uint64_t mapping_hash_of(const void *ctx, uint32_t position)
+{
+	return mapping_hash((const struct model_frame *)ctx + position);
+}
+
+/* Rows are frames, of which the mapping alone counts. Ids begin at 1; 0 is none. */
+static uint64_t mapping_of(struct pprof *pprof, const struct model_frame *frame)
+{
+	uint64_t hash = mapping_hash(frame);
+	struct index_probe probe = index_first(&pprof->mappings.index, hash);
+	Pprof__Mapping message = PPROF__MAPPING__INIT;
+	const struct model_frame *old;
+	uint32_t i;
+
+	if (!frame->file[0])
+		return 0;
+	while ((i = index_next(&pprof->mappings.index, &probe)) != INDEX_NONE) {
+		old = (const struct model_frame *)(const void *)pprof->mappings.data.data + i;
+		if (old->file == frame->file && old->build_id == frame->build_id &&
+		    old->start == frame->start && old->limit == frame->limit &&
+		    old->offset == frame->offset)
+			return i + 1;
+	}
+	if (rows_add(&pprof->mappings, hash, mapping_hash_of, frame, sizeof(*frame), &i)) {
+		pprof->err = -E2BIG;
+		return 0;
+	}
+	message.id = i + 1;
+	message.memory_start = frame->start;
+	message.memory_limit = frame->limit;
+	message.file_offset = frame->offset;
+	message.filename = string_of(pprof, frame->file);
+	message.build_id = string_of(pprof, frame->build_id);
+	/* what has no name was looked for already */
+	message.has_functions = message.has_filenames = true;
+	message.has_line_numbers = message.has_inline_frames = true;
+	put_message(pprof, PROFILE_MAPPING, &message.base);
+	return i + 1;
+}
+
+static uint64_t function_hash(const struct function *function)
+{
+	return hash_words((const uint64_t[]){ (uintptr_t)function->name,
+					      (uintptr_t)function->source }, 2);
+}
+
+static uint64_t function_hash_of(const void *ctx, uint32_t position)
+{
+	return function_hash((const struct function *)ctx + position);
+}
+
+static uint64_t function_of(struct pprof *pprof, const struct model_frame *frame)
+{
+	const struct function key = { .name = frame->name, .source = frame->source };
+	uint64_t hash = function_hash(&key);
+	struct index_probe probe = index_first(&pprof->functions.index, hash);
+	Pprof__Function message = PPROF__FUNCTION__INIT;
+	const struct function *old;
+	uint32_t i;
+
+	while ((i = index_next(&pprof->functions.index, &probe)) != INDEX_NONE) {
+		old = (const struct function *)(const void *)pprof->functions.data.data + i;
+		if (old->name == key.name && old->source == key.source)
+			return i + 1;
+	}
+	if (rows_add(&pprof->functions, hash, function_hash_of, &key, sizeof(key), &i)) {
+		pprof->err = -E2BIG;
+		return 0;
+	}
+	message.id = i + 1;
+	message.name = message.system_name = string_of(pprof, frame->name);
+	message.filename = string_of(pprof, frame->source);
+	put_message(pprof, PROFILE_FUNCTION, &message.base);
+	return i + 1;
+}
+
+static void put_location(struct pprof *pprof, uint64_t id, const uint32_t *frames, uint32_t count)
+{
+	const struct model_frame *last = model_frame(pprof->model, frames[count - 1]);
+	Pprof__Location message = PPROF__LOCATION__INIT;
+	_cleanup_free_ Pprof__Line **pointers = calloc(count, sizeof(Pprof__Line *));
+	_cleanup_free_ Pprof__Line *lines = calloc(count, sizeof(*lines));
+
+	if (!lines || !pointers) {
+		pprof->err = -E2BIG;
+		return;
+	}
+	message.id = id;
+	message.mapping_id = mapping_of(pprof, last);
+	message.address = last->address;
+	message.line = pointers;
+	for (uint32_t i = 0; i < count; i++) {
+		const struct model_frame *frame = model_frame(pprof->model, frames[i]);
+
+		if (!frame->is_named)
+			continue;
+		pprof__line__init(&lines[i]);
+		lines[i].function_id = function_of(pprof, frame);
+		lines[i].line = (int64_t)min_of(frame->line, (uint64_t)INT64_MAX);
+		pointers[message.n_line++] = &lines[i];
+	}
+	put_message(pprof, PROFILE_LOCATION, &message.base);
+}
+
+static uint64_t run_hash_of(const void *ctx, uint32_t position)
+{
+	return ((const struct run *)ctx + position)->hash;
+}
+
+static uint64_t location_of(struct pprof *pprof, const uint32_t *frames, uint32_t count)
+{
+	struct run row = { .count = count, .hash = hash_bytes(frames, count * sizeof(*frames)) };
+	struct index_probe probe = index_first(&pprof->runs.index, row.hash);
+	const struct run *old;
+	uint32_t i;
+
+	while ((i = index_next(&pprof->runs.index, &probe)) != INDEX_NONE) {
+		old = (const struct run *)(const void *)pprof->runs.data.data + i;
+		if (old->count == count &&
+		    !memcmp((const uint32_t *)(const void *)pprof->run_frames.data + old->first, frames,
+			    count * sizeof(*frames)))
+			return i + 1;
+	}
+	row.first = (uint32_t)(pprof->run_frames.size / sizeof(*frames));
+	if (pprof->run_frames.size / sizeof(*frames) > UINT32_MAX - count ||
+	    buffer_append(&pprof->run_frames, frames, count * sizeof(*frames)) ||
+	    rows_add(&pprof->runs, row.hash, run_hash_of, &row, sizeof(row), &i)) {
+		pprof->err = -E2BIG;
+		return 0;
+	}
+	put_location(pprof, i + 1, frames, count);
+	return i + 1;
+}
+
+static void add_label(struct pprof *pprof, Pprof__Sample *sample, Pprof__Label *label, const char *key,
+		      const char *text, uint32_t number)
+{
+	if (!text && !number)
+		return;
+	if (text && !text[0])
+		return;
+	pprof__label__init(label);
+	label->key = own_string(pprof, key);
+	label->str = text ? string_of(pprof, text) : 0;
+	label->num = number;
+	sample->label[sample->n_label++] = label;
+}
+
+static void put_sample(struct pprof *pprof, const struct timeline_entry *entry,
+		       const struct model_group *group, uint64_t *locations, size_t count)
+{
+	Pprof__Label labels[LABELS_MAX], *pointers[LABELS_MAX];
+	Pprof__Sample message = PPROF__SAMPLE__INIT;
+	int64_t values[] = {
+		(int64_t)min_of(entry->samples, (uint64_t)INT64_MAX),
+		(int64_t)min_of(entry->weight, (uint64_t)INT64_MAX),
+	};
+
+	message.location_id = locations;
+	message.n_location_id = count;
+	message.value = values;
+	message.n_value = ARRAY_SIZE(values);
+	message.label = pointers;
+	add_label(pprof, &message, &labels[0], "process", group->process.name, 0);
+	add_label(pprof, &message, &labels[1], "pid", NULL, group->process.pid);
+	add_label(pprof, &message, &labels[2], "thread", group->thread, 0);
+	add_label(pprof, &message, &labels[3], "tid", NULL, group->tid);
+	add_label(pprof, &message, &labels[4], "container", group->process.container_id, 0);
+	add_label(pprof, &message, &labels[5], "service", group->process.service_name, 0);
+	put_message(pprof, PROFILE_SAMPLE, &message.base);
+}
+
+static int put_samples(struct pprof *pprof)
+{
+	struct buffer frames = { .pool = POOL_REPORT }, locations = { .pool = POOL_REPORT };
+	const struct model *model = pprof->model;
+	uint64_t location;
+	size_t count;
+
+	for (size_t i = 0; i < timeline_count(&model->timeline) && !pprof->err; i++) {
+		const struct timeline_entry *entry = timeline_at(&model->timeline, i);
+		const struct model_group *group = model_group(model, entry->group);
+		const uint32_t *numbers;
+		uint32_t begin = 0;
+
+		if (group->event != pprof->options->event)
+			continue;
+		pprof->err = model_stack(model, entry->node, &frames, &count);
+		numbers = (const uint32_t *)(const void *)frames.data;
+		locations.size = 0;
+		for (uint32_t k = 0; k < count && !pprof->err; k++) {
+			if (model_frame(model, numbers[k])->is_inlined && k + 1 < count)
+				continue;
+			location = location_of(pprof, numbers + begin, k + 1 - begin);
+			begin = k + 1;
+			if (!pprof->err && buffer_append(&locations, &location, sizeof(location)))
+				pprof->err = -E2BIG;
+		}
+		if (!pprof->err)
+			put_sample(pprof, entry, group, (uint64_t *)(void *)locations.data,
+				   locations.size / sizeof(location));
+	}
+	buffer_free(&frames);
+	buffer_free(&locations);
+	return pprof->err;
+}
+
+static void put_type(struct pprof *pprof, const char *type, const char *unit)
+{
+	Pprof__ValueType message = PPROF__VALUE_TYPE__INIT;
+
+	message.type = own_string(pprof, type);
+	message.unit = own_string(pprof, unit);
+	put_message(pprof, PROFILE_SAMPLE_TYPE, &message.base);
+}
+
+/* What a Profile has once. Its fields come last, as a message may have them in any order. */
+static void put_profile(struct pprof *pprof)
+{
+	const struct model_event *event = model_event(pprof->model, pprof->options->event);
+	const struct reader_totals *totals = &pprof->model->totals;
+	Pprof__ValueType period_type = PPROF__VALUE_TYPE__INIT;
+	Pprof__Profile message = PPROF__PROFILE__INIT;
+	size_t size;
+
+	message.time_nanos = (int64_t)min_of(totals->start, (uint64_t)INT64_MAX);
+	message.duration_nanos = (int64_t)min_of(totals->end - totals->start, (uint64_t)INT64_MAX);
+	period_type.type = string_of(pprof, event->source);
+	period_type.unit = string_of(pprof, event->unit);
+	message.period_type = &period_type;
+	message.period = (int64_t)min_of(event->period, (uint64_t)INT64_MAX);
+	message.default_sample_type = string_of(pprof, event->source);
+	size = protobuf_c_message_get_packed_size(&message.base);
+	if (pprof->err)
+		return;
+	if (!buffer_reserve(&pprof->out, size))
+		pprof->err = -E2BIG;
+	else
+		pprof->out.size += protobuf_c_message_pack(&message.base,
+							   pprof->out.data + pprof->out.size);
+}
+
+int pprof_write(struct model *model, const struct convert_options *options, FILE *file)
+{
+	const struct model_event *event = model_event(model, options->event);
+	struct pprof pprof = { .model = model, .options = options };
+	struct buffer packed = { .pool = POOL_REPORT };
+
+	buffer_init(&pprof.out, POOL_REPORT);
+	buffer_init(&pprof.strings, POOL_REPORT);
+	buffer_init(&pprof.run_frames, POOL_REPORT);
+	rows_init(&pprof.runs);
+	rows_init(&pprof.mappings);
+	rows_init(&pprof.functions);
+	put_string(&pprof, "");
+	put_type(&pprof, "samples", "count");
+	put_type(&pprof, event->source, event->unit);
+	put_samples(&pprof);
+	put_profile(&pprof);
+	if (!pprof.err && gzip_compress(&packed, pprof.out.data, pprof.out.size))
+		pprof.err = -E2BIG;
+	if (!pprof.err)
+		fwrite(packed.data, 1, packed.size, file);
+	buffer_free(&packed);
+	buffer_free(&pprof.out);
+	buffer_free(&pprof.strings);
+	buffer_free(&pprof.run_frames);
+	rows_free(&pprof.runs);
+	rows_free(&pprof.mappings);
+	rows_free(&pprof.functions);
+	return pprof.err;
+}
