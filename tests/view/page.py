@@ -18,6 +18,7 @@ sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, os.pardir, "otlp")]
 
+import make_sample  # noqa: E402
 import wire  # noqa: E402
 
 try:
@@ -472,6 +473,36 @@ def hostile(tap, stacktap, work, shots):
         tap.check("and says so of script and image", len(page.complaints()) >= 2)
 
 
+def deep(tap, stacktap, work, shots):
+    """One stack of 100,000 frames, half of them the same function; and values that are no counts of samples."""
+    builder = make_sample.Builder()
+    names = [builder.location(f"f{number}", 0x1000 + number) for number in range(50)]
+    stack = builder.stack(*(names[number % 50 if number % 2 else 7] for number in range(100000)))
+    builder.resource([wire.Message(
+        "Profile", sample_type=builder.value_type("off_cpu", "nanoseconds"), time_unix_nano=1, duration_nano=2,
+        samples=[make_sample.sample(stack, (), (1, 2), (1500, 2500)), make_sample.sample(builder.stack(names[3]), (), (1,), (12000,))])],
+        process__pid=1, process__executable__name="deep")
+    source, page_path = os.path.join(work, "deep.otlp"), os.path.join(work, "deep.html")
+    with open(source, "wb") as file:
+        file.write(make_sample.encode(builder.data))
+    subprocess.run([stacktap, "flamegraph", "-o", page_path, source], check=True)
+    with Page(page_path) as page:
+        tap.same("a stack of 100,000 frames: all levels, weights", page.run("""const l = stacktap.graph.layout;
+            return [l.depth, l.weight[0], l.weight[1], l.samples[1]]"""), [100001, 16000, 12000, 1])
+        page.keys("/")
+        page.keys(*"^f7$", Keys.ENTER)
+        tap.check("its share is by weight, and once", page.text("found").startswith("25.00 %"), page.text("found"))
+        page.keys("r")
+        tap.same("callers of it", page.run("const l = stacktap.graph.layout; return [l.depth, l.weight[0]]"),
+                 [100001, 16000])
+        page.keys("r", "2", Keys.ARROW_DOWN, Keys.ARROW_DOWN, "3", Keys.ENTER)
+        tap.same("the sandwich of the function with most of its own",
+                 page.run("return [stacktap.profile.names[stacktap.inSandwich], stacktap.graph.layout.weight[0]]"),
+                 ["f3", 16000])
+        page.shot(os.path.join(shots, "deep.png"))
+        tap.same("a deep stack: nothing on the console", page.complaints(), [])
+
+
 def large(tap, stacktap, work, shots):
     page_path = os.path.join(work, "large.html")
     source = os.path.join(work, "large.otlp")
@@ -497,7 +528,7 @@ def main():
     if not webdriver:
         tap.skip("the page in a browser", "there is no selenium (tests/setup view)")
         return tap.finish()
-    for part in (busy, hostile, large):
+    for part in (busy, hostile, deep, large):
         try:
             part(tap, stacktap, work, shots)
         except Exception as error:  # a browser that ends is a failure, not the end of the test

@@ -105,7 +105,7 @@ class Graph {
 	resize() {
 		const ratio = window.devicePixelRatio || 1;
 		const width = this.part.clientWidth;
-		const height = this.part.clientHeight;
+		const height = this.printed || this.part.clientHeight;
 
 		if (!width || !height)
 			return;
@@ -151,13 +151,25 @@ class Graph {
 			this.target = null;
 	}
 
+	/* On paper as many pixels as there are, from the root on; 0 is back to the screen. */
+	print(most) {
+		this.printed = this.layout ? Math.min(this.height, most) : 0;
+		this.resize();
+	}
+
+	/* What is scrolled out at the top. */
+	get hidden() {
+		if (this.printed)
+			return this.isFlame ? this.height - this.printed : 0;
+		return this.part.scrollTop;
+	}
+
 	y(level) {
-		return (this.isFlame ? this.height - (level + 1) * ROW - 4 : level * ROW + 4) -
-			this.part.scrollTop;
+		return (this.isFlame ? this.height - (level + 1) * ROW - 4 : level * ROW + 4) - this.hidden;
 	}
 
 	levelAt(y) {
-		const from = y + this.part.scrollTop;
+		const from = y + this.hidden;
 
 		return Math.floor((this.isFlame ? this.height - 4 - from : from - 4) / ROW);
 	}
@@ -228,8 +240,14 @@ class Graph {
 			if (from > this.width)
 				break;
 			if (wide < NARROWEST) {
-				/* so are the siblings that follow, which are lighter */
-				i = Math.max(layout.childEnd[layout.parent[i]], i + 1);
+				/* so are the siblings that follow, which are lighter: all of them as one shadow */
+				const next = Math.max(layout.childEnd[layout.parent[i]], i + 1);
+				const begin = Math.max(from, 0);
+				const stop = Math.min((layout.x[next - 1] - this.left) * scale, this.width);
+
+				if (stop - begin >= 1)
+					this.box(palette.dim, begin, y, stop - begin);
+				i = next;
 				continue;
 			}
 			const to = Math.min(from + wide, this.width);
@@ -245,16 +263,21 @@ class Graph {
 		const isFound = this.isFound(i);
 		const isDim = this.found !== null && !isFound && this.layout.func[i] >= 0;
 		const colour = isFound ? palette.match : isDim ? palette.dim : this.shade(i);
-		let boxes = this.colours.get(colour);
 
 		this.drawn++;
+		this.box(colour, x, y, wide > 2 ? wide - 0.75 : wide);
+		if (wide >= 26)
+			this.texts.push({ i, x: x + 4, y: y + ROW / 2, room: wide - 9, isDim });
+	}
+
+	box(colour, x, y, wide) {
+		let boxes = this.colours.get(colour);
+
 		if (!boxes) {
 			boxes = [];
 			this.colours.set(colour, boxes);
 		}
-		boxes.push(x, y, wide > 2 ? wide - 0.75 : wide);
-		if (wide >= 26)
-			this.texts.push({ i, x: x + 4, y: y + ROW / 2, room: wide - 9, isDim });
+		boxes.push(x, y, wide);
 	}
 
 	paintTexts(isDim) {

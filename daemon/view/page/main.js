@@ -2,6 +2,8 @@
 /* The page: what is looked at, and in which way. All text goes in as text, never as HTML. */
 'use strict';
 
+const PAPER = 900;	/* px of a graph that a page has room for */
+
 class App {
 	constructor(data) {
 		const started = performance.now();
@@ -562,17 +564,13 @@ class App {
 	beforePrint() {
 		this.printed = this.theme;
 		this.setTheme('light');
-		for (const graph of [this.graph, this.callers]) {
-			graph.part.style.height = `${Math.min(graph.height, 1400)}px`;
-			graph.resize();
-		}
+		this.graph.print(PAPER);
+		this.callers.print(PAPER);
 	}
 
 	afterPrint() {
-		for (const graph of [this.graph, this.callers]) {
-			graph.part.style.height = '';
-			graph.resize();
-		}
+		this.graph.print(0);
+		this.callers.print(0);
 		this.setTheme(this.printed);
 	}
 }
