@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Any bytes as a message of an OTLP file, for the report and for the call tree: no crash, no hang, and all memory
- * comes back.
+ * Any bytes as a message of an OTLP file, for the report, the call tree and all that is written of it: no crash, no
+ * hang, and all memory comes back.
  */
 #include <stdint.h>
 #include <stdlib.h>
 
 #include "base/pool.h"
-#include "view/model.h"
+#include "view/convert.h"
+#include "view/page.h"
 #include "view/report_build.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -53,6 +54,25 @@ static void look_at_tree(struct model *model)
 	}
 }
 
+static void write_all(struct model *model, size_t which)
+{
+	FILE *file = fopen("/dev/null", "w");
+	const struct convert_options options = { .event = model_main_event(model), .name = "x" };
+	const struct convert_format *format = convert_formats;
+
+	if (!file)
+		abort();
+	for (; which && format->name; which--)
+		format++;
+	if (format->name)
+		format->write(model, &options, file);
+	else if (which)
+		page_write(model, "x", file);
+	else
+		svg_write(model, options.event, "x", file);
+	fclose(file);
+}
+
 static void make_tree(const uint8_t *data, size_t size)
 {
 	const struct selection selection = { .from = { MOMENT_UNIX, 1700000000000000000 } };
@@ -67,6 +87,8 @@ static void make_tree(const uint8_t *data, size_t size)
 	if (!reader_add(model->reader, data, size)) {
 		model_finish(model);
 		look_at_tree(model);
+		if (model->events.count)
+			write_all(model, size / 16 % 7);
 	}
 	model_free(model);
 }
