@@ -108,7 +108,8 @@ static int parse(int argc, char **argv, struct options *options)
 			return ret + 1;
 	}
 	if (optind + 1 < argc)
-		return cli_usage_error("convert takes one file, not also `%s'", argv[optind + 1]) + 1;
+		return cli_usage_error("convert takes one file, not also `%s'",
+				       argv[optind + 1]) + 1;
 	if (optind < argc)
 		options->path = argv[optind];
 	ret = check(options);
@@ -120,7 +121,8 @@ static void free_model(struct model **model)
 	model_free(*model);
 }
 
-static void say(const struct options *options, const struct model *model, uint32_t number, uint64_t bytes)
+static void say(const struct options *options, const struct model *model, uint32_t number,
+		uint64_t bytes)
 {
 	const struct model_event *event = model_event(model, number);
 	struct json json;
@@ -128,7 +130,8 @@ static void say(const struct options *options, const struct model *model, uint32
 	if (!options->use_json) {
 		fprintf(stderr, "stacktap: %s: %" PRIu64 " samples of %s as %s, without %s",
 			strcmp(options->output, "-") ? options->output : "standard output",
-			event->samples, event->source, options->format->name, options->format->loss);
+			event->samples, event->source, options->format->name,
+			options->format->loss);
 		if (model->events.count > 1)
 			fprintf(stderr, ", and without %u more event%s (--event)",
 				model->events.count - 1, model->events.count == 2 ? "" : "s");

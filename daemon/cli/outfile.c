@@ -48,7 +48,8 @@ int outfile_open(const char *path, bool is_binary, struct outfile *ret_file)
 	*ret_file = (struct outfile){ .path = path };
 	if (!strcmp(path, "-")) {
 		if (is_binary && isatty(STDOUT_FILENO))
-			return cli_error("this is binary: redirect standard output, or name a file with -o");
+			return cli_error("this is binary: redirect standard output, or name a "
+					 "file with -o");
 		ret_file->file = stdout;
 		return CLI_OK;
 	}

@@ -81,18 +81,21 @@ static bool is_same_event(const char *source, const char *event)
 /* Stacks of programs that had just started. */
 static void print_late(const struct report_event *event)
 {
-	if (event->quality.late_unwound || event->quality.no_mappings)
+	const struct view_quality *quality = &event->quality;
+
+	if (quality->late_unwound || quality->no_mappings)
 		printf("first stacks: %" PRIu64 " unwound late, %" PRIu64 " by frame pointers alone "
 		       "(%" PRIu64 " refused, %" PRIu64 " expired, %" PRIu64 " failed)\n",
-		       event->quality.late_unwound, event->quality.no_mappings, event->quality.late_refused,
-		       event->quality.late_expired, event->quality.late_failed);
+		       quality->late_unwound, quality->no_mappings, quality->late_refused,
+		       quality->late_expired, quality->late_failed);
 }
 
 static void print_totals(const struct report_event *event)
 {
 	printf("\nsamples %" PRIu64, event->samples);
 	if (event->has_quality)
-		printf(", lost %" PRIu64 ", throttled %" PRIu64, event->quality.lost, event->quality.throttled);
+		printf(", lost %" PRIu64 ", throttled %" PRIu64, event->quality.lost,
+		       event->quality.throttled);
 	printf(", source %s", event->source);
 	if (!is_same_event(event->source, event->event))
 		printf(" counted as %s", event->event);
@@ -108,7 +111,8 @@ static void print_totals(const struct report_event *event)
 		       percent(event->quality.stale, event->samples));
 		if (event->quality.missed)
 			printf(", %.1f %% missed (late timers)",
-			       percent(event->quality.missed, event->samples + event->quality.missed));
+			       percent(event->quality.missed,
+				       event->samples + event->quality.missed));
 		putchar('\n');
 	}
 	if (event->quality.guessed)
@@ -122,7 +126,8 @@ static void print_text(const struct options *options, const struct report *repor
 	double seconds = report->end > report->start ? (double)(report->end - report->start) / 1e9 : 0;
 
 	printf("%s: %.1f s, %" PRIu64 " bytes, %" PRIu64 " message%s\n",
-	       recording_name(options->path), seconds, report->bytes, report->messages, report->messages == 1 ? "" : "s");
+	       recording_name(options->path), seconds, report->bytes, report->messages,
+	       report->messages == 1 ? "" : "s");
 	for (size_t i = 0; i < report->event_count; i++) {
 		const struct report_event *event = &report->events[i];
 		size_t limit = limit_of(options, event->process_count);

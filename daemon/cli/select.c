@@ -8,8 +8,8 @@ static int parse_moment(const char *text, struct moment *moment)
 {
 	if (moment_parse(text, moment))
 		return CLI_OK;
-	return cli_usage_error("`%s' is not a time like 2.5, 500ms, 2026-11-23T14:00:05Z or @1764000000",
-			       text);
+	return cli_usage_error("`%s' is not a time like 2.5, 500ms, 2026-11-23T14:00:05Z or "
+			       "@1764000000", text);
 }
 
 int select_parse(int option, const char *argument, struct selection *selection)

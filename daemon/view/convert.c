@@ -9,7 +9,8 @@ const struct convert_format convert_formats[] = {
 		.loss = "times", .model = { .is_exact = true }, .write = pprof_write,
 	}, {
 		.name = "folded", .endings = { ".folded", ".collapsed", ".txt" },
-		.loss = "times, threads, process ids, containers, services, addresses, files and lines",
+		.loss = "times, threads, process ids, containers, services, addresses, files and "
+			"lines",
 		.write = folded_write,
 	}, {
 		.name = "speedscope", .endings = { ".speedscope.json", ".speedscope" },

@@ -28,7 +28,8 @@ static bool next_group(const struct model *model, uint32_t event, size_t *from, 
 {
 	size_t count = timeline_count(&model->timeline), i = *from;
 
-	while (i < count && model_group(model, timeline_at(&model->timeline, i)->group)->event != event)
+	while (i < count &&
+	       model_group(model, timeline_at(&model->timeline, i)->group)->event != event)
 		i++;
 	*from = i;
 	while (i < count && timeline_at(&model->timeline, i)->group ==
@@ -85,8 +86,8 @@ int speedscope_write(struct model *model, const struct convert_options *options,
 	size_t from = 0, end;
 	int err = 0;
 
-	fputs("{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\",\"exporter\":\"stacktap "
-	      STACKTAP_VERSION "\",\"name\":", file);
+	fputs("{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\","
+	      "\"exporter\":\"stacktap " STACKTAP_VERSION "\",\"name\":", file);
 	escape_json(file, options->name);
 	fputs(",\"activeProfileIndex\":0,\n\"shared\":{\"frames\":[", file);
 	for (uint32_t i = 0; i < model->frames.count; i++) {
@@ -167,15 +168,18 @@ static int use_stack(struct firefox *firefox, uint32_t node)
 	size_t count;
 	int err = 0;
 
-	for (; node != TREE_ROOT && !firefox->nodes[node] && !err; node = tree_node(tree, node)->parent)
+	while (node != TREE_ROOT && !firefox->nodes[node] && !err) {
 		err = buffer_append(&path, &node, sizeof(node));
+		node = tree_node(tree, node)->parent;
+	}
 	numbers = list_of(&path, &count);
 	while (!err && count-- > 0) {
 		uint32_t frame = tree_node(tree, numbers[count])->frame;
 
 		if (!firefox->frames[frame]) {
 			err = buffer_append(&firefox->frame_list, &frame, sizeof(frame));
-			firefox->frames[frame] = (uint32_t)(firefox->frame_list.size / sizeof(frame));
+			firefox->frames[frame] =
+				(uint32_t)(firefox->frame_list.size / sizeof(frame));
 			err = err ?: use_file(firefox, frame);
 		}
 		if (!err)
@@ -222,16 +226,15 @@ static int64_t stack_frame(const struct firefox *firefox, uint32_t node, size_t 
 	return (int64_t)firefox->frames[tree_node(&firefox->model->tree, node)->frame] - 1;
 }
 
-static int64_t stack_category(const struct firefox *firefox, uint32_t node, size_t place)
-{
-	(void)place;
-	return category_of(model_frame(firefox->model, tree_node(&firefox->model->tree, node)->frame));
-}
-
 static int64_t frame_category(const struct firefox *firefox, uint32_t frame, size_t place)
 {
 	(void)place;
 	return category_of(model_frame(firefox->model, frame));
+}
+
+static int64_t stack_category(const struct firefox *firefox, uint32_t node, size_t place)
+{
+	return frame_category(firefox, tree_node(&firefox->model->tree, node)->frame, place);
 }
 
 static int64_t own_place(const struct firefox *firefox, uint32_t number, size_t place)
@@ -318,7 +321,8 @@ static void put_tables(struct firefox *firefox)
 	/* -1, not null, is a function of no file */
 	fputs(",\"resource\":[", file);
 	for (size_t i = 0; i < count; i++)
-		fprintf(file, i ? ",%" PRId64 : "%" PRId64, (int64_t)*file_of(firefox, numbers[i]) - 1);
+		fprintf(file, i ? ",%" PRId64 : "%" PRId64,
+			(int64_t)*file_of(firefox, numbers[i]) - 1);
 	fputs("],\"isJS\":[", file);
 	for (size_t i = 0; i < count; i++)
 		fputs(i ? ",false" : "false", file);
@@ -330,9 +334,10 @@ static void put_tables(struct firefox *firefox)
 	put_column(firefox, "name", files, file_name);
 	put_column(firefox, "host", files, nothing);
 	put_column(firefox, "type", files, one);
-	fputs("},\n\"nativeSymbols\":{\"length\":0,\"address\":[],\"functionSize\":[],\"libIndex\":[],"
-	      "\"name\":[]},\n\"markers\":{\"length\":0,\"category\":[],\"data\":[],\"endTime\":[],\"name\":[],"
-	      "\"phase\":[],\"startTime\":[]},\n\"stringArray\":[", file);
+	fputs("},\n\"nativeSymbols\":{\"length\":0,\"address\":[],\"functionSize\":[],"
+	      "\"libIndex\":[],\"name\":[]},\n\"markers\":{\"length\":0,\"category\":[],"
+	      "\"data\":[],\"endTime\":[],\"name\":[],\"phase\":[],\"startTime\":[]},\n"
+	      "\"stringArray\":[", file);
 	for (size_t i = 0; i < count; i++) {
 		const struct model_frame *frame = model_frame(firefox->model, numbers[i]);
 
@@ -364,7 +369,8 @@ static void put_thread_head(const struct model_group *group, FILE *file)
 	fputs(",\"processName\":", file);
 	escape_json(file, group->process.name);
 	fprintf(file, ",\"isMainThread\":%s,\"pid\":\"%u\",\"tid\":%u,\n",
-		group->tid == group->process.pid ? "true" : "false", group->process.pid, group->tid);
+		group->tid == group->process.pid ? "true" : "false", group->process.pid,
+		group->tid);
 }
 
 static int put_firefox_thread(struct firefox *firefox, size_t from, size_t end)
@@ -383,9 +389,11 @@ static int put_firefox_thread(struct firefox *firefox, size_t from, size_t end)
 	if (err)
 		return err;
 	put_thread_head(model_group(firefox->model, timeline_at(timeline, from)->group), file);
-	fprintf(file, "\"samples\":{\"length\":%zu,\"weightType\":\"samples\",\"stack\":[", end - from);
+	fprintf(file, "\"samples\":{\"length\":%zu,\"weightType\":\"samples\",\"stack\":[",
+		end - from);
 	for (size_t i = from; i < end; i++)
-		fprintf(file, i > from ? ",%u" : "%u", firefox->nodes[timeline_at(timeline, i)->node] - 1);
+		fprintf(file, i > from ? ",%u" : "%u",
+			firefox->nodes[timeline_at(timeline, i)->node] - 1);
 	fputs("],\"time\":[", file);
 	for (size_t i = from; i < end; i++) {
 		if (i > from)
@@ -394,14 +402,16 @@ static int put_firefox_thread(struct firefox *firefox, size_t from, size_t end)
 	}
 	fputs("],\"weight\":[", file);
 	for (size_t i = from; i < end; i++)
-		fprintf(file, i > from ? ",%" PRIu64 : "%" PRIu64, timeline_at(timeline, i)->samples);
+		fprintf(file, i > from ? ",%" PRIu64 : "%" PRIu64,
+			timeline_at(timeline, i)->samples);
 	fputs("]},\n", file);
 	put_tables(firefox);
 	fputc('}', file);
 	return 0;
 }
 
-static void put_firefox_head(const struct model *model, const struct convert_options *options, FILE *file)
+static void put_firefox_head(const struct model *model, const struct convert_options *options,
+			     FILE *file)
 {
 	const struct model_event *event = model_event(model, options->event);
 	bool is_time = !strcmp(event->unit, "nanoseconds") && event->period;

@@ -31,7 +31,7 @@ struct pprof {
 	struct model *model;
 	const struct convert_options *options;
 	struct buffer out;
-	struct buffer strings;		/* uint32_t by a text's position: its number + 1, 0: not used */
+	struct buffer strings;	/* uint32_t by a text's position: its number + 1, 0: not used */
 	uint32_t string_count;
 	struct buffer run_frames;	/* uint32_t */
 	struct rows runs, mappings, functions;
@@ -211,7 +211,8 @@ static uint64_t run_hash_of(const void *ctx, uint32_t position)
 
 static uint64_t location_of(struct pprof *pprof, const uint32_t *frames, uint32_t count)
 {
-	struct run row = { .count = count, .hash = hash_bytes(frames, count * sizeof(*frames)) };
+	struct run row = { .count = count,
+			   .hash = hash_bytes(frames, count * sizeof(*frames)) };
 	struct index_probe probe = index_first(&pprof->runs.index, row.hash);
 	const struct run *old;
 	uint32_t i;
@@ -219,7 +220,7 @@ static uint64_t location_of(struct pprof *pprof, const uint32_t *frames, uint32_
 	while ((i = index_next(&pprof->runs.index, &probe)) != INDEX_NONE) {
 		old = (const struct run *)(const void *)pprof->runs.data.data + i;
 		if (old->count == count &&
-		    !memcmp((const uint32_t *)(const void *)pprof->run_frames.data + old->first, frames,
+		    !memcmp(pprof->run_frames.data + old->first * sizeof(*frames), frames,
 			    count * sizeof(*frames)))
 			return i + 1;
 	}
@@ -234,8 +235,8 @@ static uint64_t location_of(struct pprof *pprof, const uint32_t *frames, uint32_
 	return i + 1;
 }
 
-static void add_label(struct pprof *pprof, Pprof__Sample *sample, Pprof__Label *label, const char *key,
-		      const char *text, uint32_t number)
+static void add_label(struct pprof *pprof, Pprof__Sample *sample, Pprof__Label *label,
+		      const char *key, const char *text, uint32_t number)
 {
 	if (!text && !number)
 		return;

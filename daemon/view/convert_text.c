@@ -72,7 +72,8 @@ int folded_write(struct model *model, const struct convert_options *options, FIL
 			break;
 		put_name(file, process_name(group), ";");
 		put_folded(model, (const uint32_t *)(const void *)frames.data, count, file);
-		fprintf(file, " %" PRIu64 "\n", options->by_weight ? entry->weight : entry->samples);
+		fprintf(file, " %" PRIu64 "\n",
+			options->by_weight ? entry->weight : entry->samples);
 	}
 	buffer_free(&frames);
 	return err;
@@ -103,6 +104,7 @@ int perf_script_write(struct model *model, const struct convert_options *options
 {
 	const char *event = model_event(model, options->event)->source;
 	struct buffer frames = { .pool = POOL_REPORT };
+	const uint32_t *numbers;
 	size_t count;
 	int err = 0;
 
@@ -120,12 +122,13 @@ int perf_script_write(struct model *model, const struct convert_options *options
 			break;
 		put_name(file, group->thread[0] ? group->thread : process_name(group), "");
 		fprintf(file, " %u/%u %" PRIu64 ".%09" PRIu64 ": %" PRIu64 " ", group->process.pid,
-			group->tid, entry->time / 1000000000, entry->time % 1000000000, entry->weight);
+			group->tid, entry->time / 1000000000, entry->time % 1000000000,
+			entry->weight);
 		put_name(file, event, " ");
 		fputs(":\n", file);
+		numbers = (const uint32_t *)(const void *)frames.data;
 		for (size_t k = 0; k < count; k++)
-			put_script_frame(model_frame(model, ((const uint32_t *)(const void *)frames.data)[k]),
-					 file);
+			put_script_frame(model_frame(model, numbers[k]), file);
 		fputc('\n', file);
 	}
 	buffer_free(&frames);

@@ -115,7 +115,8 @@ static uint64_t event_hash_of(const void *ctx, uint32_t position)
 	return event_hash(event->source, event->event, event->unit);
 }
 
-static int find_event(struct model *model, const struct view_profile *profile, uint32_t *ret_position)
+static int find_event(struct model *model, const struct view_profile *profile,
+		      uint32_t *ret_position)
 {
 	const struct model_event key = { .source = profile->source, .event = profile->event,
 					 .unit = profile->unit, .period = profile->period };
@@ -177,7 +178,8 @@ static int add_times(struct model *model, const struct view_profile *profile,
 	return err;
 }
 
-static int add_sample(void *ctx, const struct view_profile *profile, const struct view_sample *sample)
+static int add_sample(void *ctx, const struct view_profile *profile,
+		      const struct view_sample *sample)
 {
 	struct model *model = ctx;
 	struct model_event *event;

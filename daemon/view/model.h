@@ -41,7 +41,7 @@ struct model_event {
 struct model_options {
 	const struct selection *selection;	/* NULL: all */
 	bool with_times;	/* else the timeline has each stack once per group */
-	bool is_exact;		/* frames are addresses, not functions; their lines and mappings are kept */
+	bool is_exact;		/* frames are addresses, with lines and mappings, not functions */
 };
 
 struct model {

@@ -151,8 +151,8 @@ static void put_groups(const struct model *model, FILE *file)
 	for (uint32_t i = 0; i < model->groups.count; i++) {
 		const struct model_group *group = model_group(model, i);
 
-		fprintf(file, "%s{\"event\":%u,\"pid\":%u,\"tid\":%u,", i ? ",\n" : "", group->event,
-			group->process.pid, group->tid);
+		fprintf(file, "%s{\"event\":%u,\"pid\":%u,\"tid\":%u,", i ? ",\n" : "",
+			group->event, group->process.pid, group->tid);
 		put_field(file, "process", group->process.name);
 		fputc(',', file);
 		put_field(file, "thread", group->thread);
@@ -175,9 +175,10 @@ static void put_entries(const struct page *page, FILE *file)
 	fputs("\"entries\":{\"groups\":[", file);
 	for (size_t i = 0; i < count; i++) {
 		const struct timeline_entry *entry = timeline_at(timeline, i);
+		const struct model_group *group = model_group(page->model, entry->group);
 
-		has_weights |= entry->weight != entry->samples *
-			model_event(page->model, model_group(page->model, entry->group)->event)->period;
+		has_weights |= entry->weight !=
+			entry->samples * model_event(page->model, group->event)->period;
 		run++;
 		if (i + 1 < count && entry[1].group == entry->group)
 			continue;
@@ -195,7 +196,8 @@ static void put_entries(const struct page *page, FILE *file)
 	fputs("],\n\"node\":[", file);
 	for (size_t i = 0; i < count; i++) {
 		const struct timeline_entry *entry = timeline_at(timeline, i);
-		bool is_next = i && entry[-1].group == entry->group && entry[-1].time == entry->time;
+		bool is_next = i && entry[-1].group == entry->group &&
+			entry[-1].time == entry->time;
 
 		put_number(file, is_next ? entry->node - entry[-1].node : entry->node, !i);
 	}

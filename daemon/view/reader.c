@@ -228,7 +228,8 @@ static int read_profile(struct reader *reader, const OtlpProfile *message,
 	return read_attributes(reader, message, profile);
 }
 
-static int read_mapping(struct reader *reader, int32_t index, const struct view_mapping **ret_mapping)
+static int read_mapping(struct reader *reader, int32_t index,
+			const struct view_mapping **ret_mapping)
 {
 	const OtlpDictionary *dictionary = reader->dictionary;
 	struct view_mapping *mapping;
@@ -342,7 +343,8 @@ static int name_unnamed(struct reader *reader, struct view_frame *frame)
 }
 
 /* The frames of a Location, innermost first: one per Line with a name, or one without. */
-static int read_location(struct reader *reader, int32_t index, const struct location_state **ret_state)
+static int read_location(struct reader *reader, int32_t index,
+			 const struct location_state **ret_state)
 {
 	const OtlpLocation *location;
 	struct location_state *state;
@@ -361,7 +363,8 @@ static int read_location(struct reader *reader, int32_t index, const struct loca
 	if (err)
 		return err;
 	frame.address = location->address;
-	frames = arena_alloc(&reader->arena, max_of(location->n_lines, (size_t)1) * sizeof(*frames));
+	frames = arena_alloc(&reader->arena,
+			     max_of(location->n_lines, (size_t)1) * sizeof(*frames));
 	if (!frames || location->n_lines > UINT32_MAX)
 		return -E2BIG;
 	for (size_t i = 0; i < location->n_lines; i++) {
@@ -488,8 +491,8 @@ static int read_moments(struct reader *reader, const struct view_profile *profil
 	return 0;
 }
 
-static int weigh(struct reader *reader, const struct view_profile *profile, const OtlpSample *message,
-		 struct view_sample *sample)
+static int weigh(struct reader *reader, const struct view_profile *profile,
+		 const OtlpSample *message, struct view_sample *sample)
 {
 	size_t all = message->n_timestamps_unix_nano;
 	uint64_t sum = 0;

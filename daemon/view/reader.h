@@ -89,7 +89,8 @@ struct reader_sink {
 	/* A Profile with Samples of which at least one is selected. 0 or -errno, which ends it. */
 	int (*profile)(void *ctx, const struct view_profile *profile);
 	/* All there is to see is valid until it returns. */
-	int (*sample)(void *ctx, const struct view_profile *profile, const struct view_sample *sample);
+	int (*sample)(void *ctx, const struct view_profile *profile,
+		      const struct view_sample *sample);
 };
 
 struct reader_totals {

@@ -185,6 +185,7 @@ int recording_read(const char *path, const struct selection *selection, struct r
 		return fail(ret_error, error_size, err,
 			    "Standard input is a terminal: name a file, or redirect one to it.");
 	if (err)
-		return fail(ret_error, error_size, err, "Cannot open %s: %s.", name, strerror(-err));
+		return fail(ret_error, error_size, err, "Cannot open %s: %s.", name,
+			    strerror(-err));
 	return read_all(store, name, reader, ret_is_cut, ret_error, error_size);
 }

@@ -85,7 +85,8 @@ static int add_frame(struct report_builder *builder, const struct view_frame *fr
 	return 0;
 }
 
-static int add_sample(void *ctx, const struct view_profile *profile, const struct view_sample *sample)
+static int add_sample(void *ctx, const struct view_profile *profile,
+		      const struct view_sample *sample)
 {
 	struct report_builder *builder = ctx;
 	struct report_process *process;

@@ -15,8 +15,9 @@ void rows_free(struct rows *rows)
 	rows_init(rows);
 }
 
-int rows_add(struct rows *rows, uint64_t hash, uint64_t (*hash_of)(const void *ctx, uint32_t position),
-	     const void *row, size_t size, uint32_t *ret_position)
+int rows_add(struct rows *rows, uint64_t hash,
+	     uint64_t (*hash_of)(const void *ctx, uint32_t position), const void *row,
+	     size_t size, uint32_t *ret_position)
 {
 	if (rows->count >= INDEX_NONE - 1 ||
 	    index_reserve(&rows->index, hash_of, rows->data.data) ||

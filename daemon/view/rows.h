@@ -18,8 +18,9 @@ struct rows {
 void rows_init(struct rows *rows);
 void rows_free(struct rows *rows);
 /* -E2BIG when memory is used up. @hash_of gets the array and a position in it. */
-int rows_add(struct rows *rows, uint64_t hash, uint64_t (*hash_of)(const void *ctx, uint32_t position),
-	     const void *row, size_t size, uint32_t *ret_position);
+int rows_add(struct rows *rows, uint64_t hash,
+	     uint64_t (*hash_of)(const void *ctx, uint32_t position), const void *row,
+	     size_t size, uint32_t *ret_position);
 
 /* Sums do not wrap, whatever the file says. */
 static inline void rows_sum(uint64_t *sum, uint64_t value)

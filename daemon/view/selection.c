@@ -74,7 +74,8 @@ bool selection_has_process(const struct selection *selection, uint32_t pid, cons
 	if (selection->process && !is_named(selection->process, pid, name))
 		return false;
 	if (selection->container &&
-	    (!container[0] || strncmp(container, selection->container, strlen(selection->container))))
+	    (!container[0] ||
+	     strncmp(container, selection->container, strlen(selection->container))))
 		return false;
 	return !selection->service || !strcmp(selection->service, service);
 }

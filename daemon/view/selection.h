@@ -32,7 +32,7 @@ struct time_span {
 };
 
 bool selection_is_empty(const struct selection *selection);	/* it selects all */
-bool selection_is_narrow(const struct selection *selection);	/* it may take a part of a Profile */
+bool selection_is_narrow(const struct selection *selection);	/* to a part of a Profile */
 /* Are the file's own times needed to know which span is meant? */
 bool selection_needs_bounds(const struct selection *selection);
 struct time_span selection_span(const struct selection *selection, uint64_t start, uint64_t end);

@@ -32,7 +32,8 @@ static const char *const colours[] = {
 	[FRAME_KIND_NATIVE] = "#f7d774", [FRAME_KIND_KERNEL] = "#f2a07b",
 	[FRAME_KIND_MANAGED] = "#a9c7f2",
 };
-static const char colour_inlined[] = "#9fd9bd", colour_unnamed[] = "#d5d5d8", colour_root[] = "#e6e6ea";
+static const char colour_inlined[] = "#9fd9bd", colour_unnamed[] = "#d5d5d8";
+static const char colour_root[] = "#e6e6ea";
 
 static const char *colour_of(const struct model_frame *frame)
 {
@@ -115,7 +116,8 @@ static void put_label(const struct svg *svg, const char *name, double x, double 
 static void put_node(const struct svg *svg, uint32_t i, double height)
 {
 	const struct tree_node *node = tree_node(&svg->model->tree, i);
-	const struct model_frame *frame = i == TREE_ROOT ? NULL : model_frame(svg->model, node->frame);
+	const struct model_frame *frame =
+		i == TREE_ROOT ? NULL : model_frame(svg->model, node->frame);
 	double x = svg->x[i], width = width_of(svg, i);
 	double y = height - FOOT - (svg->depth[i] + 1.0) * ROW;
 	const char *name = frame ? frame->name : "all";

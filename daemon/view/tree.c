@@ -29,7 +29,8 @@ static int add_node(struct tree *tree, uint32_t parent, uint32_t frame, uint32_t
 {
 	const struct tree_node node = { .parent = parent, .frame = frame };
 
-	return rows_add(&tree->rows, node_hash(parent, frame), hash_of, &node, sizeof(node), ret_node);
+	return rows_add(&tree->rows, node_hash(parent, frame), hash_of, &node, sizeof(node),
+			ret_node);
 }
 
 int tree_child(struct tree *tree, uint32_t parent, uint32_t frame, uint32_t *ret_node)
