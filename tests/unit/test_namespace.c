@@ -113,8 +113,8 @@ static void files_are_the_ones_the_process_sees(void **state)
 
 	(void)state;
 	if (geteuid() != 0) {
-		print_message("needs root for a mount namespace: not run\n");
-		return;
+		print_message("needs root for a mount namespace\n");
+		skip();
 	}
 	fixture_run("mkdir mount && printf outer > mount/program");
 	pid = start_child(hide_behind_mount);
@@ -142,8 +142,8 @@ static void a_root_outlives_its_processes(void **state)
 
 	(void)state;
 	if (geteuid() != 0) {
-		print_message("needs root for chroot: not run\n");
-		return;
+		print_message("needs root for chroot\n");
+		skip();
 	}
 	fixture_run("mkdir -p jail/bin && printf jailed > jail/bin/program && "
 		    "ln -s /bin/program jail/link && "
@@ -182,8 +182,8 @@ static void open_roots_are_bounded(void **state)
 
 	(void)state;
 	if (geteuid() != 0) {
-		print_message("needs root for chroot: not run\n");
-		return;
+		print_message("needs root for chroot\n");
+		skip();
 	}
 	for (int i = 0; i < COUNT; i++) {
 		pid_t pid;
@@ -325,8 +325,8 @@ static void a_copied_up_file_is_the_one_it_is_mapped_as(void **state)
 
 	(void)state;
 	if (geteuid() != 0 || system("grep -qw overlay /proc/filesystems")) {
-		print_message("needs root and overlayfs: not run\n");
-		return;
+		print_message("needs root and overlayfs\n");
+		skip();
 	}
 	fixture_run("mkdir layers");
 	pid = start_child(copy_up);
