@@ -19,6 +19,7 @@ enum message_kind {
 	MESSAGE_WINDOW,		/* A to B to C */
 	MESSAGE_SNAPSHOT,	/* B to A */
 	MESSAGE_GONE,
+	MESSAGE_UNREAD,		/* it is there, and nobody could read its mappings */
 	MESSAGE_SCANNED_ALL,
 	MESSAGE_RELIST,
 };

@@ -137,6 +137,9 @@ static void merge_result(struct pipeline *pipeline, const struct message *messag
 	case MESSAGE_GONE:
 		process_table_gone(processes, message->tgid, message->time);
 		break;
+	case MESSAGE_UNREAD:
+		process_table_unread(processes, message->tgid, message->time);
+		break;
 	case MESSAGE_SCANNED_ALL:
 		pipeline->scanning_until = 0;
 		pipeline->next_scan_all = clock_monotonic() + interval * NSEC_PER_MSEC;

@@ -35,6 +35,18 @@ static int send_snapshot(void *ctx, struct process_snapshot *snapshot)
 			    RESULT_WAIT_MS);
 }
 
+/* It hangs, or what it maps does. Its mappings are what they were, for all that is known. */
+static int send_unread(struct pipeline *pipeline, uint32_t tgid)
+{
+	struct message *message = message_new(MESSAGE_UNREAD);
+
+	if (!message)
+		return -ENOMEM;
+	message->tgid = tgid;
+	message->time = clock_monotonic();
+	return message_send(pipeline->results, message, 0, QUEUE_NORMAL, RESULT_WAIT_MS);
+}
+
 /*
  * One of all. A process that has more mappings than there is memory for at the moment costs itself
  * their names, and no other its own: the scan goes on.
@@ -46,8 +58,14 @@ static int send_each(void *ctx, uint32_t tgid)
 	size_t bytes;
 	int r;
 
+	r = opener_scan(symbolizer_opener(pipeline->symbolizer), tgid, &snapshot);
+	if (r == -EHOSTDOWN)
+		return send_unread(pipeline, tgid);
+	/* without an opener nothing is known of the rest either */
+	if (r == -EAGAIN || r == -EPIPE)
+		return r;
 	/* a process that went away or may not be read is no failure of the scan */
-	if (opener_scan(symbolizer_opener(pipeline->symbolizer), tgid, &snapshot) < 0)
+	if (r < 0)
 		return 0;
 	bytes = snapshot_bytes(snapshot);
 	r = send_snapshot(pipeline, snapshot);

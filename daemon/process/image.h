@@ -65,6 +65,7 @@ struct image {
 	struct hash_table *files; /* where its mappings count as uses, see process/files.h */
 	uint64_t doubted;	/* time since when is_doubtful holds */
 	uint64_t scanned;	/* time of the last merged scan, 0: never */
+	uint64_t unread;	/* time of the last scan that found it and could not read it, 0: never */
 	uint64_t replaced;	/* time of the last event that took the place of older mappings */
 	uint64_t changed;	/* time of the last event that changed its mappings */
 	bool is_listed;		/* the module has got the mappings, or soon will, */

@@ -196,6 +196,14 @@ void process_table_merge(struct process_table *table, const struct process_snaps
 	merge_mappings(table, process, image, snapshot);
 }
 
+void process_table_unread(struct process_table *table, uint32_t tgid, uint64_t time)
+{
+	struct process *process = process_find(table, tgid);
+
+	if (process && process->images[0])
+		process->images[0]->unread = time;
+}
+
 void process_table_gone(struct process_table *table, uint32_t tgid, uint64_t time)
 {
 	struct process *process = process_find(table, tgid);
@@ -216,7 +224,7 @@ void process_table_scanned_all(struct process_table *table, uint64_t began)
 			struct image *image = process->images[0];
 
 			if (image && !image->ended && image->since < began &&
-			    image->scanned < began)
+			    image->scanned < began && image->unread < began)
 				process_end(table, process, image, began);
 		}
 	}

@@ -38,6 +38,8 @@ void process_table_doubt(struct process_table *table, uint64_t time);
 /* What /proc said of one process, see process/scan.h. Events newer than @time win over it. */
 struct process_snapshot;
 void process_table_merge(struct process_table *table, const struct process_snapshot *snapshot);
+/* A scan came to a process that cannot be read now: what is known of it stays. */
+void process_table_unread(struct process_table *table, uint32_t tgid, uint64_t time);
 /* A scan of one process found it gone; a scan of all, begun at @began, has been merged wholly. */
 void process_table_gone(struct process_table *table, uint32_t tgid, uint64_t time);
 void process_table_scanned_all(struct process_table *table, uint64_t began);

@@ -423,12 +423,18 @@ static void test_whole_scan_ends_what_is_gone(void **state _unused_)
 {
 	merge(100 * MS, 10, BOOT(90), "a", 2, scanned_a);
 	merge(100 * MS, 11, BOOT(90), "a", 2, scanned_a);
+	merge(100 * MS, 13, BOOT(90), "hangs", 2, scanned_a);
 	process_table_doubt(table, 150 * MS);
 	merge(210 * MS, 11, BOOT(90), "a", 2, scanned_a);
 	exec_(205 * MS, 12, "newer");
+	/* it is there all the same */
+	process_table_unread(table, 13, 210 * MS);
 	process_table_scanned_all(table, 200 * MS);
 	process_table_expire(table, 100000 * MS);
-	assert_int_equal(process_table_count(table), 2);
+	assert_int_equal(process_table_count(table), 3);
+	process_table_scanned_all(table, 300 * MS);
+	process_table_expire(table, 100000 * MS);
+	assert_int_equal(process_table_count(table), 0);
 }
 
 static void test_threads(void **state _unused_)
