@@ -201,6 +201,45 @@ static void it_has_no_rights(void **state)
 		assert_string_equal(status_of("Seccomp"), "2");
 }
 
+/* Questions that nobody asks are refused, and the next one is answered. */
+static void wrong_questions_are_refused(void **state)
+{
+	static const uint8_t noise[HELPER_BYTES_MAX + 1];
+	struct object *object;
+	struct helper_stats stats;
+	struct helper *asked;
+	uint8_t answer[64];
+	int fd;
+
+	(void)state;
+	object = open_object("/proc/self/exe", &fd);
+	assert_int_equal(helper_new(HELPER_PARSER, &asked), 0);
+	for (uint32_t op = 0; op < 40; op++) {
+		const size_t sizes[] = { 0, 1, sizeof(struct parse_file), sizeof(struct parse_table),
+					 HELPER_BYTES_MAX };
+
+		for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
+			struct helper_call call = {
+				.op = op, .fd = -1, .timeout_ms = 10000,
+				.request = noise, .request_bytes = sizes[i],
+				.answer = answer, .answer_bytes = sizeof(answer),
+			};
+
+			/* what it has to be about is missing, whatever it is */
+			assert_true(helper_call(asked, &call) < 0);
+			assert_int_equal(call.ret_fd, -1);
+		}
+	}
+	assert_int_equal(helper_call(asked, &(struct helper_call){
+		.op = PARSE_FACTS, .fd = fd, .request = noise, .request_bytes = sizeof(noise) }), -E2BIG);
+	helper_stats(asked, &stats);
+	assert_int_equal(stats.deaths, 0);
+	assert_int_equal(stats.starts, 1);
+	helper_free(asked);
+	object_unref(object);
+	close(fd);
+}
+
 static void a_crash_costs_one_answer(void **state)
 {
 	const uint64_t deaths = helper().deaths;
@@ -275,6 +314,7 @@ int main(void)
 		cmocka_unit_test(long_string_tables_stay_in_the_file),
 		cmocka_unit_test(a_file_that_changes_is_compiled_as_it_was_named),
 		cmocka_unit_test(it_has_no_rights),
+		cmocka_unit_test(wrong_questions_are_refused),
 		cmocka_unit_test(a_crash_costs_one_answer),
 		cmocka_unit_test(a_file_that_hangs_is_set_apart),
 		cmocka_unit_test(a_file_without_an_end_costs_no_memory),
