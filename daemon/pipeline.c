@@ -66,10 +66,14 @@ static int merge_first(void *ctx, uint32_t tgid)
 	struct pipeline *pipeline = ctx;
 	struct process_snapshot *snapshot;
 	uint64_t time;
+	int r;
 
+	r = opener_scan(symbolizer_opener(pipeline->symbolizer), tgid, &snapshot);
 	/* a process that went away or may not be read is no failure of the scan */
-	if (opener_scan(symbolizer_opener(pipeline->symbolizer), tgid, &snapshot) < 0)
+	if (r < 0) {
+		pipeline->wants_all |= r == -EAGAIN || r == -EPIPE;
 		return 0;
+	}
 	process_table_merge(drain_processes(pipeline->drain), snapshot);
 	process_snapshot_free(snapshot);
 	if (++pipeline->scans % SCAN_DRAIN_EVERY)

@@ -59,10 +59,10 @@ static int send_each(void *ctx, uint32_t tgid)
 	int r;
 
 	r = opener_scan(symbolizer_opener(pipeline->symbolizer), tgid, &snapshot);
-	if (r == -EHOSTDOWN)
+	if (r == -EHOSTDOWN || r == -EBUSY || r == -EPIPE)
 		return send_unread(pipeline, tgid);
 	/* without an opener nothing is known of the rest either */
-	if (r == -EAGAIN || r == -EPIPE)
+	if (r == -EAGAIN)
 		return r;
 	/* a process that went away or may not be read is no failure of the scan */
 	if (r < 0)

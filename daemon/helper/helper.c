@@ -29,6 +29,7 @@ struct helper {
 	int socket;
 	bool is_ready;		/* it has said hello */
 	pid_t abandoned[HELPER_ABANDONED_MAX];
+	pid_t left_behind;
 	uint64_t start_at;	/* CLOCK_MONOTONIC ns, not before */
 	unsigned int pause_ms;
 	bool has_warned;
@@ -119,6 +120,7 @@ static int end(struct helper *helper)
 	helper->socket = -1;
 	helper->pid = 0;
 	helper->is_ready = false;
+	helper->left_behind = 0;
 	if (!pid)
 		return 0;
 	kill(pid, SIGKILL);
@@ -129,7 +131,7 @@ static int end(struct helper *helper)
 	}
 	for (size_t i = 0; i < HELPER_ABANDONED_MAX; i++)
 		if (!helper->abandoned[i]) {
-			helper->abandoned[i] = pid;
+			helper->abandoned[i] = helper->left_behind = pid;
 			break;
 		}
 	reap_abandoned(helper);
@@ -183,17 +185,31 @@ static int send_request(struct helper *helper, const struct helper_call *call)
 	return 0;
 }
 
-static int take_fd(struct msghdr *message)
+/*
+ * The one descriptor of a message, or -1. There is room for two, as control messages are aligned: both are
+ * ours then, and the message is not what a helper sends.
+ */
+static int take_fd(struct msghdr *message, bool *ret_is_good)
 {
-	struct cmsghdr *cmsg = CMSG_FIRSTHDR(message);
-	int fd = -1;
+	int fds[2] = { -1, -1 };
+	struct cmsghdr *cmsg;
 
-	if (cmsg && cmsg->cmsg_level == SOL_SOCKET && cmsg->cmsg_type == SCM_RIGHTS &&
-	    cmsg->cmsg_len == CMSG_LEN(sizeof(int)))
-		memcpy(&fd, CMSG_DATA(cmsg), sizeof(int));
-	return fd;
+	*ret_is_good = !(message->msg_flags & (MSG_TRUNC | MSG_CTRUNC));
+	for (cmsg = CMSG_FIRSTHDR(message); cmsg; cmsg = CMSG_NXTHDR(message, cmsg)) {
+		size_t bytes = cmsg->cmsg_len - CMSG_LEN(0);
+
+		if (cmsg->cmsg_level != SOL_SOCKET || cmsg->cmsg_type != SCM_RIGHTS)
+			continue;
+		memcpy(fds, CMSG_DATA(cmsg), min_of(bytes, sizeof(fds)));
+	}
+	if (fds[1] >= 0) {
+		close(fds[1]);
+		*ret_is_good = false;
+	}
+	return fds[0];
 }
 
+/* 0; 1: an error is the answer; -EPIPE: it is none. */
 static int receive_answer(struct helper *helper, struct helper_call *call)
 {
 	union {
@@ -209,25 +225,25 @@ static int receive_answer(struct helper *helper, struct helper_call *call)
 		.msg_iov = parts, .msg_iovlen = ARRAY_SIZE(parts),
 		.msg_control = control.bytes, .msg_controllen = sizeof(control.bytes),
 	};
+	bool is_good;
 	ssize_t n;
 
-	call->ret_fd = -1;
-	call->ret_bytes = 0;
 	do
 		n = recvmsg(helper->socket, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
 	while (n < 0 && errno == EINTR);
-	if (n < (ssize_t)sizeof(header))
+	if (n < 0)
 		return -EPIPE;
-	call->ret_fd = take_fd(&message);
+	call->ret_fd = take_fd(&message, &is_good);
+	if (!is_good || n < (ssize_t)sizeof(header))
+		return -EPIPE;
 	call->ret_bytes = (size_t)n - sizeof(header);
-	if (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC) || header.op != call->op ||
-	    header.bytes != call->ret_bytes || header.result > 0)
+	if (header.op != call->op || header.bytes != call->ret_bytes || header.result > 0)
 		return -EPIPE;
 	if (header.result < 0)
 		return call->ret_bytes || call->ret_fd >= 0 ? -EPIPE : 1;
-	if (!call->is_text && call->ret_bytes != call->answer_bytes)
+	if (call->wants_fd != (call->ret_fd >= 0))
 		return -EPIPE;
-	return 0;
+	return call->is_text || call->ret_bytes == call->answer_bytes ? 0 : -EPIPE;
 }
 
 /* 0, or the helper's own -errno in *ret_result, or its failure. */
@@ -355,6 +371,7 @@ int helper_call(struct helper *helper, struct helper_call *call)
 	int result = -EPROTO, r = 0;
 
 	call->ret_fd = -1;
+	call->ret_bytes = 0;
 	if (call->request_bytes > HELPER_BYTES_MAX)
 		return -E2BIG;
 	if (!helper->pid)
@@ -365,12 +382,31 @@ int helper_call(struct helper *helper, struct helper_call *call)
 		return r;
 	helper->stats.calls++;
 	r = send_request(helper, call);
-	if (!r)
-		r = await_answer(helper, call, &result);
+	if (r < 0) {
+		/* it had died before, and not of this */
+		fail(helper, r);
+		return -EAGAIN;
+	}
+	r = await_answer(helper, call, &result);
 	if (r < 0)
 		return fail(helper, r);
 	helper->pause_ms = PAUSE_FIRST_MS;
 	return result;
+}
+
+pid_t helper_left_behind(const struct helper *helper)
+{
+	return helper->left_behind;
+}
+
+bool helper_is_abandoned(struct helper *helper, pid_t pid)
+{
+	bool is_abandoned = false;
+
+	reap_abandoned(helper);
+	for (size_t i = 0; i < HELPER_ABANDONED_MAX; i++)
+		is_abandoned |= pid && helper->abandoned[i] == pid;
+	return is_abandoned;
 }
 
 static uint64_t resident_of(pid_t pid)

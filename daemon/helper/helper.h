@@ -40,7 +40,8 @@ struct helper_call {
 	size_t answer_bytes;
 	bool is_text;		/* up to @answer_bytes: *ret_bytes */
 	size_t ret_bytes;
-	int ret_fd;		/* the caller's, -1: none came */
+	bool wants_fd;
+	int ret_fd;		/* the caller's; -1 unless it wants one and there was no error */
 };
 
 int helper_new(enum helper_kind kind, struct helper **ret_helper);
@@ -51,6 +52,11 @@ void helper_free(struct helper *helper);	/* NULL is fine */
  * question; -EAGAIN, there is none right now: not asked.
  */
 int helper_call(struct helper *helper, struct helper_call *call);
+
+/* The process that the last question left behind in the kernel; 0: it could be killed. */
+pid_t helper_left_behind(const struct helper *helper);
+/* Is it still there? */
+bool helper_is_abandoned(struct helper *helper, pid_t pid);
 
 /* From the thread that asks. */
 void helper_stats(struct helper *helper, struct helper_stats *ret_stats);

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <pthread.h>
 #include <string.h>
+#include <sys/sysmacros.h>
 
 #include "base/clock.h"
 #include "base/credit.h"
@@ -19,7 +20,6 @@
 enum {
 	OPEN_MS = 2000,
 	PROCESS_MS = 2000,	/* what /proc says; a process of 60,000 mappings takes a tenth of it */
-	HASTY_MS = 100,		/* when patience is used up */
 	PATIENCE_PART = 10,	/* of the time may be waited in vain, in the long run */
 	QUARANTINES_MAX = 64,
 	MAPPINGS_MAX = 16384,
@@ -36,6 +36,7 @@ struct place {
 struct quarantine {
 	struct place place;
 	uint64_t until, length;	/* ns; length 0: free */
+	pid_t pid;		/* of the opener that still hangs there; 0: none */
 };
 
 struct opener {
@@ -112,6 +113,7 @@ static void quarantine(struct opener *opener, const struct place *place, const c
 		*quarantine = (struct quarantine){ .place = *place, .length = QUARANTINE_FIRST_NS };
 	}
 	quarantine->until = clock_monotonic() + quarantine->length;
+	quarantine->pid = helper_left_behind(opener->helper);
 	utf8_copy(text, sizeof(text), what);
 	snprintf(opener->last_quarantined, sizeof(opener->last_quarantined), "%s", text);
 	log_warning("%s: no answer from its file system, which is left alone for %" PRIu64
@@ -122,22 +124,26 @@ static void quarantine(struct opener *opener, const struct place *place, const c
 static int ask(struct opener *opener, const struct place *place, const char *what,
 	       struct helper_call *call)
 {
-	const struct quarantine *known = find_quarantine(opener, place);
+	struct quarantine *known = find_quarantine(opener, place);
 	const uint64_t began = clock_monotonic();
-	unsigned int patience_ms;
 	int r;
 
-	if (known && began < known->until) {
+	/* while one hangs there another would, too */
+	if (known && (began < known->until || helper_is_abandoned(opener->helper, known->pid))) {
 		opener->left_alone++;
 		return -EHOSTDOWN;
 	}
-	patience_ms = (unsigned int)(credit_left(&opener->patience, began) / NSEC_PER_MSEC);
-	if (call->timeout_ms > patience_ms)
-		call->timeout_ms = max_of(patience_ms, (unsigned int)HASTY_MS);
+	if (!credit_left(&opener->patience, began))
+		return -EAGAIN;
 	r = helper_call(opener->helper, call);
-	if (r != -ETIMEDOUT)
+	if (r == -ETIMEDOUT || r == -EPIPE)
+		credit_spend(&opener->patience, began, clock_monotonic());
+	if (r != -ETIMEDOUT) {
+		/* it answers again */
+		if (known && r != -EPIPE && r != -EAGAIN)
+			known->length = 0;
 		return r;
-	credit_spend(&opener->patience, began, clock_monotonic());
+	}
 	quarantine(opener, place, what);
 	return -EHOSTDOWN;
 }
@@ -154,7 +160,7 @@ static int ask_file(struct opener *opener, uint32_t op, uint64_t space, int root
 	struct helper_call call = {
 		.op = op, .fd = root, .timeout_ms = OPEN_MS,
 		.request = file, .request_bytes = sizeof(*file),
-		.answer = &st, .answer_bytes = sizeof(st),
+		.answer = &st, .answer_bytes = sizeof(st), .wants_fd = true,
 	};
 	int r = ask(opener, &place, file->wanted.path, &call);
 
@@ -240,7 +246,7 @@ int opener_space(struct opener *opener, struct mount_namespace_table *spaces, ui
 	struct helper_call call = {
 		.op = OPEN_ROOT, .fd = -1, .timeout_ms = PROCESS_MS,
 		.request = &process, .request_bytes = sizeof(process),
-		.answer = &st, .answer_bytes = sizeof(st),
+		.answer = &st, .answer_bytes = sizeof(st), .wants_fd = true,
 	};
 	struct mount_namespace_id id;
 	char text[32];
@@ -263,8 +269,9 @@ int opener_space(struct opener *opener, struct mount_namespace_table *spaces, ui
 	return mount_namespace_table_take(spaces, &id, call.ret_fd, ret_space);
 }
 
-bool opener_is_deleted(struct opener *opener, int fd)
+bool opener_is_deleted(struct opener *opener, uint64_t dev, int fd)
 {
+	const struct place place = { .major = major(dev), .minor = minor(dev) };
 	struct open_stat st;
 	struct helper_call call = {
 		.op = OPEN_LINKS, .fd = fd, .timeout_ms = OPEN_MS,
@@ -273,7 +280,7 @@ bool opener_is_deleted(struct opener *opener, int fd)
 	int r;
 
 	pthread_mutex_lock(&opener->lock);
-	r = helper_call(opener->helper, &call);
+	r = ask(opener, &place, "a file", &call);
 	pthread_mutex_unlock(&opener->lock);
 	return r == 0 && !st.links;
 }
@@ -284,7 +291,7 @@ static int ask_process(struct opener *opener, uint32_t op, const struct open_pro
 	struct helper_call call = {
 		.op = op, .fd = -1, .timeout_ms = PROCESS_MS,
 		.request = process, .request_bytes = sizeof(*process),
-		.answer = answer, .answer_bytes = answer_bytes,
+		.answer = answer, .answer_bytes = answer_bytes, .wants_fd = op == OPEN_SCAN,
 	};
 	char text[32];
 	int r;

@@ -50,8 +50,8 @@ int opener_open(struct opener *opener, struct mount_namespace_table *spaces,
 /* The mount namespace of a process. A new reference. */
 int opener_space(struct opener *opener, struct mount_namespace_table *spaces, uint32_t tgid,
 		 struct mount_namespace **ret_space);
-/* Has @fd no name any more? False when that cannot be told. */
-bool opener_is_deleted(struct opener *opener, int fd);
+/* Has @fd, on device @dev, no name any more? False when that cannot be told. */
+bool opener_is_deleted(struct opener *opener, uint64_t dev, int fd);
 
 /* As details_read() and process_scan(). */
 int opener_details(struct opener *opener, uint32_t tgid, bool with_command_line,

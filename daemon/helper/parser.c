@@ -19,6 +19,7 @@ enum {
 	GRACE_MS = 1000,	/* beyond the parser's own limit */
 	TABLE_MAX_BYTES = 32 << 20,
 	SUSPECTS_MAX = 64,
+	PLT_MAX_BYTES = 8 << 20,
 	CREDIT_PART = 4,	/* of the time may go into names, in the long run */
 };
 
@@ -257,6 +258,7 @@ static int adopt_symbols(const struct symtab_reclaim *reclaim, int fd,
 	int r;
 
 	if (!memfd_is_sealed(fd, &size) || symbols->count > SYMTAB_SYMBOLS_MAX ||
+	    symbols->plt_bytes > PLT_MAX_BYTES ||
 	    symbols->kept_bytes > SYMTAB_NAMES_KEPT ||
 	    (symbols->kept_bytes && symbols->kept_bytes != symbols->names_bytes) ||
 	    size != bytes + symbols->kept_bytes)
@@ -288,7 +290,7 @@ int parser_symtab(struct parser *parser, const struct object *object, int fd,
 	struct helper_call call = {
 		.op = PARSE_SYMBOLS, .fd = fd, .timeout_ms = READ_MS + GRACE_MS,
 		.request = &file, .request_bytes = sizeof(file),
-		.answer = &symbols, .answer_bytes = sizeof(symbols),
+		.answer = &symbols, .answer_bytes = sizeof(symbols), .wants_fd = true,
 	};
 	_cleanup_close_ int memfd = -1;
 	int r = ask_for_names(parser, object, &call);
@@ -357,7 +359,7 @@ int parser_table(struct parser *parser, const struct object *object, int fd, con
 	struct helper_call call = {
 		.op = PARSE_TABLE, .fd = fd, .timeout_ms = COMPILE_MS + GRACE_MS,
 		.request = &table, .request_bytes = sizeof(table),
-		.answer = ret_stats, .answer_bytes = sizeof(*ret_stats),
+		.answer = ret_stats, .answer_bytes = sizeof(*ret_stats), .wants_fd = true,
 	};
 	_cleanup_close_ int memfd = -1;
 	uint64_t size;

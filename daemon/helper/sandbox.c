@@ -15,10 +15,7 @@
 
 #define OPENER_BYTES ((rlim_t)256 << 20)
 
-enum {
-	NOBODY = 65534,
-	FILES_MAX = 16,
-};
+enum { NOBODY = 65534 };
 
 static void limit(int resource, rlim_t value)
 {
@@ -40,6 +37,7 @@ static bool filter_parser(void)
 		SCMP_SYS(madvise), SCMP_SYS(futex), SCMP_SYS(getrandom), SCMP_SYS(sysinfo),
 		SCMP_SYS(clock_gettime), SCMP_SYS(exit), SCMP_SYS(exit_group), SCMP_SYS(rt_sigprocmask),
 		SCMP_SYS(getpid), SCMP_SYS(gettid), SCMP_SYS(tgkill), SCMP_SYS(rt_sigaction),
+		SCMP_SYS(restart_syscall),
 	};
 	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_KILL_PROCESS);
 	int r = filter ? 0 : -ENOMEM;
@@ -74,7 +72,7 @@ static bool filter_opener(void)
 		SCMP_SYS(getrandom), SCMP_SYS(sysinfo), SCMP_SYS(clock_gettime),
 		SCMP_SYS(clock_nanosleep), SCMP_SYS(nanosleep), SCMP_SYS(exit), SCMP_SYS(exit_group),
 		SCMP_SYS(rt_sigprocmask), SCMP_SYS(getpid), SCMP_SYS(gettid), SCMP_SYS(tgkill),
-		SCMP_SYS(rt_sigaction),
+		SCMP_SYS(rt_sigaction), SCMP_SYS(restart_syscall),
 	};
 	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_KILL_PROCESS);
 	int r = filter ? 0 : -ENOMEM;
@@ -83,7 +81,8 @@ static bool filter_opener(void)
 		r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, allowed[i], 0);
 	if (!r)
 		r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(openat), 1,
-				     SCMP_A2(SCMP_CMP_MASKED_EQ, O_ACCMODE | O_CREAT, O_RDONLY));
+				     SCMP_A2(SCMP_CMP_MASKED_EQ, O_ACCMODE | O_CREAT | O_TRUNC,
+					     O_RDONLY));
 	if (!r)
 		r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 1,
 				     SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_WRITE | PROT_EXEC, 0));
@@ -152,7 +151,6 @@ bool sandbox_enter(enum helper_kind kind)
 	limit(RLIMIT_CORE, 0);
 	if (!SERVE_CAN_CONFINE)
 		return false;
-	limit(RLIMIT_NOFILE, FILES_MAX);
 	limit(RLIMIT_AS, kind == HELPER_PARSER ? SANDBOX_PARSER_BYTES : OPENER_BYTES);
 	return kind == HELPER_PARSER ? filter_parser() : filter_opener();
 }

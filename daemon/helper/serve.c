@@ -82,6 +82,23 @@ static bool receive_request(uint8_t *payload, struct serve_request *ret_request)
 	return true;
 }
 
+/* From what the asking end says of a helper that is not there, hangs or dies. */
+static int told_apart(int error)
+{
+	if (error == -EAGAIN)
+		return -EBUSY;
+	return error == -EPIPE || error == -ETIMEDOUT ? -EIO : error;
+}
+
+static void refuse(struct serve_answer *answer, int error)
+{
+	if (answer->fd >= 0)
+		close(answer->fd);
+	answer->fd = -1;
+	answer->bytes = 0;
+	answer->result = error;
+}
+
 static _noreturn_ void serve(enum helper_kind kind)
 {
 	static uint8_t request_payload[HELPER_BYTES_MAX], answer_payload[HELPER_BYTES_MAX];
@@ -99,11 +116,16 @@ static _noreturn_ void serve(enum helper_kind kind)
 		answer = (struct serve_answer){ .fd = -1, .payload = answer_payload };
 		kinds[kind].answer(&request, &answer);
 		if (answer.result < 0)
-			answer.bytes = 0;
-		if (!send_answer(request.op, &answer))
-			break;
+			refuse(&answer, told_apart(answer.result));
+		/* this may hang, and then it is this question's fault */
 		if (request.fd >= 0)
 			close(request.fd);
+		/* others of our user may have too many descriptors on their way */
+		if (!send_answer(request.op, &answer)) {
+			refuse(&answer, -EMFILE);
+			if (!send_answer(request.op, &answer))
+				break;
+		}
 		if (answer.fd >= 0)
 			close(answer.fd);
 	}

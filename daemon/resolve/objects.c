@@ -110,7 +110,7 @@ static void free_entry(struct objects *objects, struct entry *entry)
 static bool may_pass(int error)
 {
 	return error == -ENOBUFS || error == -EAGAIN || error == -EPIPE || error == -ETIMEDOUT ||
-	       error == -EDQUOT;
+	       error == -EDQUOT || error == -ETIME || error == -ENOMEM || error == -EIO;
 }
 
 static int read_symtab(struct objects *objects, struct entry *entry)
@@ -132,7 +132,7 @@ static void save_and_close(struct objects *objects, struct entry *entry)
 {
 	if (!entry->symtab && !entry->error && entry->object->size <= SAVED_BYTES &&
 	    atomic_load_explicit(&entry->object->state, memory_order_relaxed) == OBJECT_READY &&
-	    opener_is_deleted(objects->opener, entry->fd))
+	    opener_is_deleted(objects->opener, entry->object->dev, entry->fd))
 		read_symtab(objects, entry);
 	close_fd(objects, entry);
 }
@@ -354,6 +354,9 @@ void objects_see(struct objects *objects, const struct image *image, struct mapp
 		return;
 	r = opener_open(objects->opener, objects->spaces, image->mount_namespace, image->tgid, &wanted, &fd,
 			&st);
+	/* there is no opener right now: nothing is known of the file */
+	if (r == -EAGAIN || r == -EPIPE)
+		return;
 	if (r < 0) {
 		see_gone(objects, file, r);
 		return;

@@ -373,6 +373,7 @@ static int compile_file(struct tables *tables, struct object *object, uint32_t t
 			struct compiled *ret_compiled)
 {
 	struct compile_stats stats;
+	struct unwind_table table;
 	uint8_t key[KEY_BYTES];
 	uint16_t machine;
 	void *data;
@@ -395,7 +396,8 @@ static int compile_file(struct tables *tables, struct object *object, uint32_t t
 	if (r < 0)
 		return r;
 	ret_compiled->is_mapped = true;
-	if (tables->ops.cache)
+	if (tables->ops.cache &&
+	    unwind_table_check(ret_compiled->data, ret_compiled->bytes, &table) == 0)
 		cache_put(tables->ops.cache, key, ret_compiled->data, ret_compiled->bytes);
 	return 0;
 }

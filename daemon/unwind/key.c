@@ -8,7 +8,7 @@
 #include "unwind/pclntab.h"
 
 enum {
-	KEY_VERSION = 5,	/* counts changes of what the compiler makes of the same bytes */
+	KEY_VERSION = 6,	/* counts changes of what the compiler makes of the same bytes */
 	CHUNK = 64 * 1024,
 };
 
@@ -82,7 +82,9 @@ static int add_segments(struct sha256_ctx *sha, const struct elf *elf)
 	add(sha, count);
 	for (size_t i = 0; i < count; i++) {
 		add(sha, segments[i].vaddr);
-		add(sha, segments[i].size);
+		/* what of it the file holds: that alone is compiled */
+		add(sha, segments[i].offset < elf->size ?
+			 min_of(segments[i].size, elf->size - segments[i].offset) : 0);
 	}
 	return 0;
 }
