@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Send profiles through a real OpenTelemetry Collector and compare what comes out, in TAP.
 # usage: tests/collector/lane.sh [OUTPUT [FILE...]]
-# Without files: a made-up one, and whatever the demo and the tests have received under OUTPUT.
+# Without files: a made-up one, and whatever the demo and the tests have received under OUTPUT. Not what the
+# view lane draws from: no stacktap made that, and it is larger than any payload may be.
 # PROFCHECK=program, or one of that name in PATH, is the signal's conformance checker: the module
 # proxy does not hand it out, so it has to be there already.
 set -eu
@@ -22,7 +23,7 @@ options=()
 if [ $# -eq 0 ]; then
 	python3 -B "$here/../otlp/make_sample.py" --payloads 3 --events 500 \
 		"$output/collector/made-up.otlp"
-	mapfile -d '' -t files < <(find "$output" -path "$output/collector" -prune -o \
+	mapfile -d '' -t files < <(find "$output" \( -path "$output/collector" -o -path "$output/view" \) -prune -o \
 		-name '*.otlp' -size +0 -print0 | sort -z)
 	[ ${#files[@]} -gt 0 ] || options+=(--missing "none under $output yet: make demo, make test")
 	files+=("$output/collector/made-up.otlp")
