@@ -7,6 +7,8 @@
 # V=1 shows commands, O=dir moves build/, ARCH=arm64 builds for and boots the other guest.
 
 O ?= build
+# one name for one directory: what the compiler wrote of dependencies has it
+override O := $(patsubst $(CURDIR)/%,%,$(abspath $(O)))
 ARCH ?= $(shell uname -m)
 override ARCH := $(patsubst aarch64,arm64,$(patsubst amd64,x86_64,$(ARCH)))
 HOST_ARCH := $(patsubst aarch64,arm64,$(shell uname -m))
