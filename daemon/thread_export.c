@@ -18,6 +18,7 @@ static void window_done(struct pipeline *pipeline, const struct window *window, 
 		sum->samples += counts->samples;
 		sum->complete += counts->complete;
 		sum->named += counts->named;
+		sum->by_range += counts->by_range;
 		sum->lost += counts->lost;
 		sum->stale += counts->stale;
 		sum->moved += counts->moved;

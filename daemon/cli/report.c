@@ -104,9 +104,11 @@ static void print_totals(const struct report_event *event)
 		       strerror((int)event->fallback_errno));
 	putchar('\n');
 	if (event->has_quality) {
-		printf("quality: %.1f %% complete, %.1f %% named, %.1f %% lost, %.1f %% stale",
+		printf("quality: %.1f %% complete, %.1f %% named, %.1f %% by function range, "
+		       "%.1f %% lost, %.1f %% stale",
 		       percent(event->quality.complete, event->samples),
 		       percent(event->quality.named, event->samples),
+		       percent(event->quality.by_range, event->samples),
 		       percent(event->quality.lost, event->samples + event->quality.lost),
 		       percent(event->quality.stale, event->samples));
 		if (event->quality.missed)
@@ -201,6 +203,7 @@ static void print_json(const struct options *options, const struct report *repor
 			json_object(&json, "quality");
 			json_u64(&json, "complete", event->quality.complete);
 			json_u64(&json, "named", event->quality.named);
+			json_u64(&json, "by_range", event->quality.by_range);
 			json_u64(&json, "lost", event->quality.lost);
 			json_u64(&json, "stale", event->quality.stale);
 			json_u64(&json, "moved", event->quality.moved);

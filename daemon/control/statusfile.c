@@ -160,9 +160,11 @@ static void print_text(FILE *stream, const struct statusfile_input *input, uint6
 			fprintf(stream, "  counters multiplexed %" PRIu64 " times, now %u\n",
 				pipeline->multiplexings, pipeline->multiplexed);
 		if (counts->samples)
-			fprintf(stream, "  quality: %.1f %% complete, %.1f %% named, %.1f %% stale\n",
+			fprintf(stream, "  quality: %.1f %% complete, %.1f %% named, %.1f %% by function "
+				"range, %.1f %% stale\n",
 				100.0 * (double)counts->complete / (double)counts->samples,
 				100.0 * (double)counts->named / (double)counts->samples,
+				100.0 * (double)counts->by_range / (double)counts->samples,
 				100.0 * (double)counts->stale / (double)counts->samples);
 		if (pipeline->symbolizer.names_refused)
 			fprintf(stream, "  frames without a name for want of memory: %" PRIu64 "\n",
@@ -260,6 +262,7 @@ static void print_capture(struct json *json, const struct pipeline_stats *pipeli
 	json_u64(json, "samples", counts->samples);
 	json_u64(json, "complete", counts->complete);
 	json_u64(json, "named", counts->named);
+	json_u64(json, "by_range", counts->by_range);
 	json_u64(json, "lost", counts->lost + pipeline->pending_lost);
 	json_u64(json, "stale", counts->stale);
 	json_u64(json, "moved", counts->moved);

@@ -15,7 +15,7 @@
 struct known_item {
 	const void *pointer;
 	int32_t index;
-	bool is_named;
+	enum naming naming;
 };
 
 static const struct known_item *known_items(const struct dictionary_known *known)
@@ -45,9 +45,10 @@ static const struct known_item *known_find(const struct dictionary_known *known,
 	return NULL;
 }
 
-static int known_add(struct dictionary_known *known, const void *pointer, int index, bool is_named)
+static int known_add(struct dictionary_known *known, const void *pointer, int index,
+		     enum naming naming)
 {
-	struct known_item item = { .pointer = pointer, .index = index, .is_named = is_named };
+	struct known_item item = { .pointer = pointer, .index = index, .naming = naming };
 	uint32_t position = (uint32_t)(known->items.size / sizeof(item));
 	int err = index_reserve(&known->index, known_hash_of, known->items.data);
 
@@ -331,7 +332,7 @@ static int function_intern(struct dictionary *dictionary, const struct function 
 	message.filename_strindex = file;
 	message.start_line = max_of(function->start_line, (int64_t)0);
 	name = table_intern_message(dictionary, TABLE_FUNCTION, &message.base);
-	return name < 0 ? name : known_add(&dictionary->functions, function, name, true);
+	return name < 0 ? name : known_add(&dictionary->functions, function, name, NAMING_NAME);
 }
 
 /* Names in brackets are no files: the kernel, the vDSO, and what could not be looked into. */
@@ -391,7 +392,7 @@ static int mapping_intern(struct dictionary *dictionary, const struct object *ob
 	index = table_intern_message(dictionary, TABLE_MAPPING, &message.base);
 	if (index < 0 || !in_range)
 		return index;
-	return known_add(&dictionary->objects, object, index, true);
+	return known_add(&dictionary->objects, object, index, NAMING_NONE);
 }
 
 static const struct known_item *location_intern(struct dictionary *dictionary,
@@ -400,6 +401,7 @@ static const struct known_item *location_intern(struct dictionary *dictionary,
 	const struct known_item *known = known_find(&dictionary->locations, location);
 	OtlpLine lines[LINES_MAX], *line_pointers[LINES_MAX];
 	OtlpLocation message;
+	enum naming naming = NAMING_NONE;
 	uint64_t address;
 	int32_t attributes[2];
 	int index = 0;
@@ -445,14 +447,24 @@ static const struct known_item *location_intern(struct dictionary *dictionary,
 			return NULL;
 		attributes[message.n_attribute_indices++] = index;
 	}
+	if (message.n_lines) {
+		naming = NAMING_NAME;
+	} else if (location->has_function) {
+		naming = NAMING_RANGE;
+		index = dictionary_attribute_int(dictionary, "stacktap.function.start",
+						 (int64_t)location->function_start);
+		if (index < 0)
+			return NULL;
+		attributes[message.n_attribute_indices++] = index;
+	}
 	index = table_intern_message(dictionary, TABLE_LOCATION, &message.base);
-	if (index < 0 ||
-	    known_add(&dictionary->locations, location, index, message.n_lines > 0) < 0)
+	if (index < 0 || known_add(&dictionary->locations, location, index, naming) < 0)
 		return NULL;
 	return known_find(&dictionary->locations, location);
 }
 
-int dictionary_stack(struct dictionary *dictionary, const struct stack *stack, bool *ret_is_named)
+int dictionary_stack(struct dictionary *dictionary, const struct stack *stack,
+		     enum naming *ret_naming)
 {
 	const struct known_item *known = known_find(&dictionary->stacks, stack);
 	int32_t small[256];
@@ -461,10 +473,10 @@ int dictionary_stack(struct dictionary *dictionary, const struct stack *stack, b
 	int index;
 
 	if (known) {
-		*ret_is_named = known->is_named;
+		*ret_naming = known->naming;
 		return known->index;
 	}
-	*ret_is_named = true;
+	*ret_naming = stack->count ? NAMING_NAME : NAMING_NONE;
 	if (!stack->count)
 		return 0;
 	otlp_init(stack, &message);
@@ -480,9 +492,9 @@ int dictionary_stack(struct dictionary *dictionary, const struct stack *stack, b
 		known = location_intern(dictionary, stack->locations[i]);
 		if (!known)
 			return -ENOBUFS;
-		*ret_is_named &= known->is_named;
+		*ret_naming = min_of(*ret_naming, known->naming);
 		message.location_indices[message.n_location_indices++] = known->index;
 	}
 	index = table_intern_message(dictionary, TABLE_STACK, &message.base);
-	return index < 0 ? index : known_add(&dictionary->stacks, stack, index, *ret_is_named);
+	return index < 0 ? index : known_add(&dictionary->stacks, stack, index, *ret_naming);
 }

@@ -72,7 +72,8 @@ int dictionary_string(struct dictionary *dictionary, const char *text);
 int dictionary_attribute_string(struct dictionary *dictionary, const char *key, const char *value);
 int dictionary_attribute_int(struct dictionary *dictionary, const char *key, int64_t value);
 int dictionary_attribute_true(struct dictionary *dictionary, const char *key);
-/* *ret_is_named: every Location has a Function */
-int dictionary_stack(struct dictionary *dictionary, const struct stack *stack, bool *ret_is_named);
+/* *ret_naming: as it was encoded, which a name that comes later does not change */
+int dictionary_stack(struct dictionary *dictionary, const struct stack *stack,
+		     enum naming *ret_naming);
 
 #endif /* STACKTAP_EXPORT_DICTIONARY_H */

@@ -17,7 +17,7 @@ struct identity {
 	int32_t stack;
 	int32_t attributes[ATTRIBUTES_MAX];	/* the unused ones are 0 */
 	uint32_t part;
-	bool is_named;
+	enum naming naming;
 };
 
 struct event {
@@ -103,7 +103,7 @@ static int identity_make(struct profile_writer *writer, const struct window_samp
 
 	_Static_assert(sizeof(comm) == sizeof(sample->comm), "thread name");
 	memcpy(comm, sample->comm, sizeof(comm));
-	identity.stack = dictionary_stack(dictionary, sample->stack, &identity.is_named);
+	identity.stack = dictionary_stack(dictionary, sample->stack, &identity.naming);
 	if (identity.stack < 0)
 		return identity.stack;
 	identity.attributes[count++] = common_attribute(writer, CACHE_THREAD_ID,
@@ -336,6 +336,7 @@ static int profile_attributes(struct profile_writer *writer, struct profile_attr
 	add_count(list, "stacktap.samples", own->samples);
 	add_count(list, "stacktap.complete", own->complete);
 	add_count(list, "stacktap.named", own->named);
+	add_some(list, "stacktap.by_range", own->by_range);
 	add_count(list, "stacktap.stale", own->stale);
 	add_count(list, "stacktap.moved", own->moved);
 	add_some(list, "stacktap.guessed", own->user_end[STACKTAP_END_GUESSED]);
@@ -354,11 +355,10 @@ static int profile_attributes(struct profile_writer *writer, struct profile_attr
 }
 
 static void count_part(struct window_counts *counts, const struct profile_part *part,
-		       bool is_named)
+		       enum naming naming)
 {
 	window_counts_add(counts, part->sample, part->count);
-	if (is_named)
-		counts->named += part->count;
+	window_counts_add_named(counts, naming, part->count);
 }
 
 /* Put as many parts into the dictionary as there is room for. */
@@ -394,7 +394,7 @@ static int identities_fill(struct profile_writer *writer, bool forced,
 			break;
 		}
 		estimate += bytes;
-		count_part(ret_counts, &parts[i], identity.is_named);
+		count_part(ret_counts, &parts[i], identity.naming);
 	}
 	*ret_count = i;
 	/* no memory for more is the same as no room for more, unless there is nothing to give up */

@@ -11,6 +11,7 @@
 #include "symbol/htlhash.h"
 #include "symbol/symtab.h"
 #include "unwind/compile.h"
+#include "unwind/functions.h"
 #include "unwind/key.h"
 
 /* Read, and kept for PARSE_TABLE; the descriptor is its own. */
@@ -90,14 +91,18 @@ static int write_symbols(const struct symtab *symtab, struct parse_symbols *symb
 static int answer_symbols(struct serve_request *request, struct serve_answer *answer)
 {
 	const struct parse_file *file = request->payload;
+	_cleanup_free_ struct function_range *ranges = NULL;
 	struct symtab *symtab = NULL;
+	size_t range_count = 0;
 	struct elf elf;
 	int r;
 
 	r = elf_open(&elf, request->fd, file->size, deadline_of(file));
 	if (r < 0)
 		return r;
-	r = symtab_read(&elf, NULL, &symtab);
+	/* names are worth having without them */
+	functions_read(&elf, &ranges, &range_count);
+	r = symtab_read(&elf, ranges, range_count, NULL, &symtab);
 	elf_close(&elf);
 	if (r < 0)
 		return r;

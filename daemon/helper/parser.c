@@ -222,6 +222,8 @@ static bool are_symbols(const struct symtab *symtab)
 
 		if (i && symbol->start < symbol[-1].start)
 			return false;
+		if (!symbol_is_named(symbol))
+			continue;
 		if (symbol->name & SYMBOL_PLT ? (symbol->name & ~SYMBOL_PLT) >= symtab->plt_bytes :
 						symbol->name >= symtab->names_bytes)
 			return false;

@@ -49,11 +49,26 @@ struct location {
 	/* thread B, once */
 	bool is_resolved;
 	bool is_refused;	/* it has a name that there was no memory for */
+	bool has_function;	/* no Line, but it is known which function it is in: */
 	struct object *object;	/* owned; NULL when unknown */
+	uint64_t function_start; /* ELF virtual */
 	uint64_t address;	/* ELF virtual; link-time for the kernel, from its start for a module */
 	struct line *lines;	/* innermost first; none: no name known */
 	uint32_t line_count;
 };
+
+/* What is known of where a Location is, worst first. */
+enum naming {
+	NAMING_NONE,
+	NAMING_RANGE,		/* its function's start */
+	NAMING_NAME,
+};
+
+static inline enum naming location_naming(const struct location *location)
+{
+	return location->line_count ? NAMING_NAME :
+	       location->has_function ? NAMING_RANGE : NAMING_NONE;
+}
 
 /*
  * @file may be NULL; a reference of its own is taken. Charged to POOL_SYMBOLS: NULL when that is

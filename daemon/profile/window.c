@@ -48,6 +48,23 @@ void window_counts_add(struct window_counts *counts, const struct window_sample 
 	counts->user_end[sample->user_end] += count;
 }
 
+enum naming stack_naming(const struct stack *stack)
+{
+	enum naming worst = NAMING_NAME;
+
+	for (uint32_t i = 0; i < stack->count && worst != NAMING_NONE; i++)
+		worst = min_of(worst, location_naming(stack->locations[i]));
+	return stack->count ? worst : NAMING_NONE;
+}
+
+void window_counts_add_named(struct window_counts *counts, enum naming naming, uint64_t count)
+{
+	if (naming == NAMING_NAME)
+		counts->named += count;
+	else if (naming == NAMING_RANGE)
+		counts->by_range += count;
+}
+
 int window_reserve(void *array_pointer, size_t count, size_t *capacity, size_t size)
 {
 	size_t more = *capacity ? *capacity + *capacity / 2 : 64;

@@ -75,7 +75,9 @@ enum sample_mark {
 struct window_counts {
 	uint64_t samples;
 	uint64_t complete;		/* both halves complete (or absent) */
-	uint64_t named;			/* every Location has a name; filled by the symbol stage */
+	/* filled by the symbol stage: */
+	uint64_t named;			/* every Location has a name */
+	uint64_t by_range;		/* each has a name or its function's start, but not all a name */
 	uint64_t lost;			/* from LOST records */
 	uint64_t stale;			/* STALE or DOUBTFUL, or a stack that ends in END_STALE */
 	uint64_t moved;
@@ -85,6 +87,10 @@ struct window_counts {
 	uint64_t late, late_refused, late_expired, late_failed; /* SAMPLE_LATE and so on */
 	uint64_t user_end[STACKTAP_END_REASONS];
 };
+
+/* The worst of a stack's Locations; an empty stack has none. */
+enum naming stack_naming(const struct stack *stack);
+void window_counts_add_named(struct window_counts *counts, enum naming naming, uint64_t count);
 
 /* Count @count samples of these ends and marks; all but the names and losses. */
 void window_counts_add(struct window_counts *counts, const struct window_sample *sample,

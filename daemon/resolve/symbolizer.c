@@ -189,6 +189,11 @@ static void name_location(struct symbolizer *symbolizer, struct location *locati
 	int r;
 
 	symbol = symtab_find(symtab, location->address - location->is_return);
+	if (symbol && !symbol_is_named(symbol)) {
+		location->has_function = true;
+		location->function_start = symtab_start(symtab, symbol);
+		return;
+	}
 	if (!symbol || (fd < 0 && symtab_needs_file(symtab, symbol)) ||
 	    parser_name(symbolizer->parser, location->object, fd, symtab, symbol, name) < 0)
 		return;
@@ -221,19 +226,16 @@ static void name_group(struct symbolizer *symbolizer, const struct window *windo
 static void count_named(struct window *window)
 {
 	const struct stack *last = NULL;
-	bool is_named = false;
+	enum naming naming = NAMING_NONE;
 
 	for (size_t i = 0; i < window->sample_count; i++) {
 		const struct window_sample *sample = &window->samples[i];
 
 		if (sample->stack != last) {
 			last = sample->stack;
-			is_named = last->count > 0;
-			for (uint32_t j = 0; j < last->count && is_named; j++)
-				is_named = last->locations[j]->line_count > 0;
+			naming = stack_naming(last);
 		}
-		if (is_named)
-			window->counts[sample->profile].named += sample->count;
+		window_counts_add_named(&window->counts[sample->profile], naming, sample->count);
 	}
 }
 

@@ -40,6 +40,9 @@ struct builder {
 	struct symtab *symtab;
 	struct range ranges[RANGES_MAX];	/* executable, as fine as is known */
 	size_t range_count;
+	const struct function_range *functions;
+	size_t function_count;
+	uint64_t strings, strings_bytes;	/* of the symbols' string table in symtab's names */
 	struct candidate *candidates;
 	size_t count, capacity;
 };
@@ -159,12 +162,45 @@ static void add_symbol(struct builder *builder, const Elf64_Sym *symbol, bool *r
 	uint32_t rank;
 
 	*ret_go_on = true;
-	if (symbol->st_name >= builder->symtab->names_bytes ||
+	if (symbol->st_name >= builder->strings_bytes ||
 	    !rank_symbol(builder->elf, symbol, &rank))
 		return;
 	if (builder->elf->machine == EM_ARM)
 		address &= ~1ULL;	/* Thumb */
-	*ret_go_on = add_candidate(builder, address, symbol->st_size, symbol->st_name, rank);
+	*ret_go_on = add_candidate(builder, address, symbol->st_size,
+				   (uint32_t)builder->strings + symbol->st_name, rank);
+}
+
+/* Go's functions, which symbols of the same address come before. */
+static void add_named_functions(struct builder *builder)
+{
+	const struct symtab *symtab = builder->symtab;
+
+	for (size_t i = 0; i < builder->function_count; i++) {
+		const struct function_range *function = &builder->functions[i];
+
+		if (function->name && function->name - symtab->names_offset < symtab->names_bytes &&
+		    !add_candidate(builder, function->start, function->end - function->start,
+				   (uint32_t)(function->name - symtab->names_offset), RANK_NOTYPE))
+			return;
+	}
+}
+
+static const struct function_range *function_at(const struct builder *builder, uint64_t address)
+{
+	size_t low = 0, high = builder->function_count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (builder->functions[middle].start == address)
+			return &builder->functions[middle];
+		if (builder->functions[middle].start < address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return NULL;
 }
 
 static int read_symbols(struct builder *builder, const Elf64_Shdr *shdr)
@@ -280,6 +316,17 @@ static size_t choose_alias(struct builder *builder, size_t first, size_t end)
 	return best;
 }
 
+static void take_size(const struct builder *builder, struct candidate *candidate)
+{
+	const struct function_range *function =
+		function_at(builder, builder->symtab->base + candidate->start);
+
+	if (!function)
+		return;
+	candidate->size = (uint32_t)min_of(function->end - function->start, (uint64_t)UINT32_MAX);
+	candidate->rank &= ~(uint32_t)RANK_NO_SIZE;
+}
+
 /* One candidate per address, in place; sizes for those that have none. */
 static void settle(struct builder *builder)
 {
@@ -299,6 +346,8 @@ static void settle(struct builder *builder)
 		for (next = end; next < builder->count && all[next].start == all[i].start;)
 			next++;
 		best = choose_alias(builder, i, end);
+		if (all[best].rank & RANK_NO_SIZE && builder->symtab->is_dynamic)
+			take_size(builder, &all[best]);
 		/*
 		 * A label inside a function that has a size is no function. Where static functions
 		 * have no names, nobody knows how far one without a size goes.
@@ -323,6 +372,28 @@ static void settle(struct builder *builder)
 		all[i].size = (uint32_t)min_of(end - address, (uint64_t)UINT32_MAX);
 	}
 	builder->count = kept;
+}
+
+/* Behind settle(): where a function is known to be and no other begins or goes on. */
+static void add_nameless(struct builder *builder)
+{
+	uint64_t base = builder->symtab->base, covered = 0;
+	size_t named = builder->count, next = 0;
+
+	for (size_t i = 0; i < builder->function_count; i++) {
+		const struct function_range *function = &builder->functions[i];
+
+		for (; next < named && base + builder->candidates[next].start <= function->start; next++)
+			covered = max_of(covered, base + builder->candidates[next].start +
+						  builder->candidates[next].size);
+		if (function->start >= covered &&
+		    !add_candidate(builder, function->start, function->end - function->start,
+				   SYMBOL_NAMELESS, 0))
+			break;
+	}
+	if (builder->count > named)
+		qsort(builder->candidates, builder->count, sizeof(*builder->candidates),
+		      compare_candidates);
 }
 
 static void keep_symbols(struct builder *builder)
@@ -394,11 +465,51 @@ static void keep_names(struct builder *builder)
 	symtab->bytes += symtab->names_bytes + 1;
 }
 
-int symtab_read(const struct elf *elf, const struct symtab_reclaim *reclaim,
-		struct symtab **ret_symtab)
+/* The symbols' section, and where names are: those of its string table and of functions. */
+static const Elf64_Shdr *find_symbols(struct builder *builder)
 {
-	struct builder builder = { .elf = elf, .reclaim = reclaim };
-	const Elf64_Shdr *shdr, *strings;
+	const Elf64_Shdr *shdr = elf_find_section(builder->elf, SHT_SYMTAB, NULL), *strings = NULL;
+	uint64_t start = UINT64_MAX, end = 0, size = builder->elf->size;
+	struct symtab *symtab = builder->symtab;
+
+	if (!shdr || shdr->sh_size == 0) {
+		shdr = elf_find_section(builder->elf, SHT_DYNSYM, NULL);
+		symtab->is_dynamic = shdr;
+	}
+	if (shdr && shdr->sh_link < builder->elf->shdr_count)
+		strings = &builder->elf->shdrs[shdr->sh_link];
+	if (strings && strings->sh_type == SHT_STRTAB && strings->sh_offset <= size) {
+		start = strings->sh_offset;
+		end = start + min_of(strings->sh_size, size - start);
+	} else {
+		shdr = NULL;
+	}
+	builder->strings_bytes = end - min_of(start, end);
+	for (size_t i = 0; i < builder->function_count; i++)
+		if (builder->functions[i].name) {
+			start = min_of(start, builder->functions[i].name);
+			end = size;
+		}
+	if (start >= end)
+		return shdr;
+	symtab->names_offset = start;
+	symtab->names_bytes = min_of(end - start, (uint64_t)SYMBOL_PLT - 1);
+	if (!shdr)
+		return NULL;
+	builder->strings = strings->sh_offset - start;
+	if (builder->strings >= symtab->names_bytes)
+		return NULL;
+	builder->strings_bytes = min_of(builder->strings_bytes, symtab->names_bytes - builder->strings);
+	return shdr;
+}
+
+int symtab_read(const struct elf *elf, const struct function_range *ranges, size_t range_count,
+		const struct symtab_reclaim *reclaim, struct symtab **ret_symtab)
+{
+	struct builder builder = {
+		.elf = elf, .reclaim = reclaim, .functions = ranges, .function_count = range_count,
+	};
+	const Elf64_Shdr *shdr;
 	struct symtab *symtab;
 	int r = 0;
 
@@ -413,24 +524,17 @@ int symtab_read(const struct elf *elf, const struct symtab_reclaim *reclaim,
 	builder.symtab = symtab;
 	if (find_ranges(&builder) < 0)
 		goto out;
-	shdr = elf_find_section(elf, SHT_SYMTAB, NULL);
-	if (!shdr || shdr->sh_size == 0) {
-		shdr = elf_find_section(elf, SHT_DYNSYM, NULL);
-		symtab->is_dynamic = shdr;
-	}
-	if (!shdr || shdr->sh_link >= elf->shdr_count)
+	shdr = find_symbols(&builder);
+	if (!shdr && !range_count)
 		goto out;
-	strings = &elf->shdrs[shdr->sh_link];
-	if (strings->sh_type != SHT_STRTAB || strings->sh_offset > elf->size)
-		goto out;
-	symtab->names_offset = strings->sh_offset;
-	symtab->names_bytes = min_of(strings->sh_size, elf->size - strings->sh_offset);
-	symtab->names_bytes = min_of(symtab->names_bytes, (uint64_t)SYMBOL_PLT - 1);
 	keep_names(&builder);
-	r = read_symbols(&builder, shdr);
+	if (shdr)
+		r = read_symbols(&builder, shdr);
+	add_named_functions(&builder);
 	if (r == 0)
 		r = read_plt(&builder);
 	settle(&builder);
+	add_nameless(&builder);
 	if (r == 0)
 		keep_symbols(&builder);
 out:
@@ -492,6 +596,8 @@ int symtab_trim(char *name)
 int symtab_name(const struct symtab *symtab, const struct symbol *symbol,
 		char ret_name[static SYMTAB_NAME_MAX])
 {
+	if (!symbol_is_named(symbol))
+		return -ENODATA;
 	if (symbol->name & SYMBOL_PLT) {
 		snprintf(ret_name, SYMTAB_NAME_MAX, "%s",
 			 symtab->plt_names + (symbol->name & ~SYMBOL_PLT));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A sorted table of functions: 12 bytes each, and names that are fetched when asked for.
+ * A sorted table of functions: 12 bytes each, and names that are fetched when asked for. Of functions that no
+ * symbol names it has where they are (SYMBOL_NAMELESS), if that is known from elsewhere.
  *
  * Names of a small string table are kept; those of a big one stay in the file and are read from it
  * by offset, so that a million symbols with 100 MB of names cost 12 MB. One entry per address: of
@@ -19,11 +20,19 @@ enum {
 };
 
 #define SYMBOL_PLT 0x80000000U
+#define SYMBOL_NAMELESS UINT32_MAX	/* where it is is all that is known */
+
+/* What is known of a function by something else than symbols. */
+struct function_range {
+	uint64_t start, end;	/* addresses */
+	uint64_t name;		/* offset in the file, NUL-terminated; 0: none */
+};
 
 struct symbol {
 	uint32_t start;		/* minus symtab.base */
 	uint32_t size;
-	uint32_t name;		/* offset in the string table; SYMBOL_PLT: in plt_names */
+	/* offset in the string table; SYMBOL_PLT: in plt_names; SYMBOL_NAMELESS */
+	uint32_t name;
 };
 
 struct symtab {
@@ -33,7 +42,7 @@ struct symtab {
 	const char *partial;	/* why some or all functions are missing, or NULL */
 	bool is_dynamic;	/* of .dynsym: static functions have no names */
 	char *names;		/* kept string table, NUL-terminated; NULL: in the file */
-	uint64_t names_offset;	/* in the file */
+	uint64_t names_offset;	/* in the file; of Go's as well, where it has those */
 	uint64_t names_bytes;
 	char *plt_names;	/* NUL-separated, "read@plt" */
 	uint32_t plt_bytes;
@@ -47,12 +56,14 @@ struct symtab_reclaim {
 };
 
 /*
- * Functions of an ELF file: .symtab, else .dynsym, and its PLT. An empty table when it has none.
+ * Functions of an ELF file: .symtab, else .dynsym, its PLT, and those of the @range_count @ranges, sorted, that
+ * begin in none of them. An empty table when it has none. A symbol of .dynsym without a size has that of the range
+ * which begins there, and counts for nothing without one.
  * Charged to POOL_SYMBOLS; a table that does not fit there is cut and marked partial. -ENOBUFS: not
  * even an empty one fits.
  */
-int symtab_read(const struct elf *elf, const struct symtab_reclaim *reclaim,
-		struct symtab **ret_symtab);
+int symtab_read(const struct elf *elf, const struct function_range *ranges, size_t range_count,
+		const struct symtab_reclaim *reclaim, struct symtab **ret_symtab);
 void symtab_free(struct symtab *symtab);
 
 /* The function that holds @address, or NULL. */
@@ -67,7 +78,12 @@ static inline bool symtab_needs_file(const struct symtab *symtab, const struct s
 	return !symtab->names && !(symbol->name & SYMBOL_PLT);
 }
 
-/* The name as the file has it, without a version; only if symtab_needs_file() is false. */
+static inline bool symbol_is_named(const struct symbol *symbol)
+{
+	return symbol->name != SYMBOL_NAMELESS;
+}
+
+/* The name as the file has it, without a version; only if symtab_needs_file() is false. -ENODATA: none */
 int symtab_name(const struct symtab *symtab, const struct symbol *symbol,
 		char ret_name[static SYMTAB_NAME_MAX]);
 /* "memcpy@@GLIBC_2.14" is memcpy; -ENODATA: nothing is left. */

@@ -52,7 +52,7 @@ int vdso_read(struct object **ret_object, struct symtab **ret_symtab)
 		return r;
 	r = facts_read(&elf, object);
 	if (r == 0)
-		r = symtab_read(&elf, NULL, ret_symtab);
+		r = symtab_read(&elf, NULL, 0, NULL, ret_symtab);
 	elf_close(&elf);
 	if (r < 0)
 		return r;

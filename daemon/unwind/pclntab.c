@@ -179,6 +179,24 @@ void pclntab_range(struct pclntab *pclntab, uint64_t *ret_start, uint64_t *ret_e
 		*ret_start = *ret_end = UINT64_MAX;
 }
 
+int pclntab_function(struct pclntab *pclntab, uint32_t i, struct function_range *ret_range)
+{
+	const Elf64_Shdr *section = pclntab->section;
+	struct function function;
+	uint32_t at, unused;
+	int r;
+
+	*ret_range = (struct function_range){ 0 };
+	r = get_entry(pclntab, i, &ret_range->start, &at);
+	if (r == 0)
+		r = get_entry(pclntab, i + 1, &ret_range->end, &unused);
+	if (r == 0)
+		r = get_function(pclntab, at, &function);
+	if (r == 0 && function.name < section->sh_size - pclntab->names)
+		ret_range->name = section->sh_offset + pclntab->names + function.name;
+	return r;
+}
+
 /*
  * What leaves the goroutine's stack for that of its thread: its callers are on another stack, which
  * nothing on this one leads to. The walk's stack begins here.

@@ -9,7 +9,7 @@
 #ifndef STACKTAP_UNWIND_PCLNTAB_H
 #define STACKTAP_UNWIND_PCLNTAB_H
 
-#include "symbol/elf.h"
+#include "symbol/symtab.h"
 #include "unwind/builder.h"
 
 enum {
@@ -42,6 +42,12 @@ void pclntab_find(const struct elf *elf, const struct machine *machine,
 
 /* The code that functions of the table take up; empty without a table. */
 void pclntab_range(struct pclntab *pclntab, uint64_t *ret_start, uint64_t *ret_end);
+
+/*
+ * Function @i: where it is and, if that is known, where the file has its name. -EBADMSG: the table is broken
+ * there; -errno of reading.
+ */
+int pclntab_function(struct pclntab *pclntab, uint32_t i, struct function_range *ret_range);
 
 /*
  * Rows for [@start, @end), which lies within pclntab_range() and which no frame entry covers; cheap

@@ -194,7 +194,7 @@ static void put_location(struct pprof *pprof, uint64_t id, const uint32_t *frame
 	for (uint32_t i = 0; i < count; i++) {
 		const struct model_frame *frame = model_frame(pprof->model, frames[i]);
 
-		if (!frame->is_named)
+		if (!frame->is_named && !frame->is_range)
 			continue;
 		pprof__line__init(&lines[i]);
 		lines[i].function_id = function_of(pprof, frame);

@@ -33,7 +33,8 @@ static int find_frame(struct model *model, const struct view_frame *frame, uint3
 {
 	struct model_frame key = {
 		.name = frame->name, .file = frame->mapping->file, .source = frame->source,
-		.kind = frame->kind, .is_named = frame->is_named, .is_inlined = frame->is_inlined,
+		.kind = frame->kind, .is_named = frame->is_named, .is_range = frame->is_range,
+		.is_inlined = frame->is_inlined,
 		.build_id = "",
 	};
 	struct index_probe probe;

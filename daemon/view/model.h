@@ -14,7 +14,7 @@
 struct model_frame {
 	const char *name, *file, *source;
 	enum frame_kind kind;
-	bool is_named, is_inlined;
+	bool is_named, is_range, is_inlined;
 	/* zero and "" unless model_options' is_exact */
 	uint64_t address, line;
 	uint64_t start, limit, offset;	/* of the mapping */

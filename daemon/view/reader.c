@@ -165,6 +165,7 @@ static int read_attributes(struct reader *reader, const OtlpProfile *message,
 	struct view_quality *quality = &profile->quality;
 	const struct { const char *key; uint64_t *count; } counts[] = {
 		{ "stacktap.complete", &quality->complete }, { "stacktap.named", &quality->named },
+		{ "stacktap.by_range", &quality->by_range },
 		{ "stacktap.lost", &quality->lost }, { "stacktap.stale", &quality->stale },
 		{ "stacktap.moved", &quality->moved },
 		{ "stacktap.throttled", &quality->throttled },
@@ -291,25 +292,39 @@ static bool is_anonymous(const char *file)
 	return false;
 }
 
-static int location_kind(struct reader *reader, const OtlpLocation *location, const char *file,
-			 enum frame_kind *ret_kind)
+/* Its kind, and where its function begins. */
+struct location_facts {
+	enum frame_kind kind;
+	bool has_function;
+	uint64_t function_start;
+};
+
+static int location_facts(struct reader *reader, const OtlpLocation *location, const char *file,
+			  struct location_facts *ret_facts)
 {
 	const OtlpAnyValue *value;
 	const char *key, *type;
 	int err;
 
-	*ret_kind = is_anonymous(file) ? FRAME_KIND_MANAGED : FRAME_KIND_NATIVE;
+	*ret_facts = (struct location_facts){
+		.kind = is_anonymous(file) ? FRAME_KIND_MANAGED : FRAME_KIND_NATIVE,
+	};
 	for (size_t i = 0; i < location->n_attribute_indices; i++) {
 		err = attribute_at(reader, location->attribute_indices[i], &key, &value);
 		if (err)
 			return err;
+		if (!strcmp(key, "stacktap.function.start") && value &&
+		    value->value_case == OTLP_VALUE_INT) {
+			ret_facts->has_function = true;
+			ret_facts->function_start = (uint64_t)value->int_value;
+		}
 		if (strcmp(key, "profile.frame.type"))
 			continue;
 		err = string_value(reader, value, &type);
 		if (err)
 			return err;
 		if (kind_of(type) != FRAME_KIND_NATIVE)
-			*ret_kind = kind_of(type);
+			ret_facts->kind = kind_of(type);
 	}
 	return 0;
 }
@@ -331,13 +346,20 @@ static int read_function(struct reader *reader, int32_t index, const char **ret_
 	return err;
 }
 
-static int name_unnamed(struct reader *reader, struct view_frame *frame)
+static int name_unnamed(struct reader *reader, struct view_frame *frame,
+			const struct location_facts *facts)
 {
-	char hex[24];
+	const char *file = frame->mapping->file, *slash = strrchr(file, '/');
+	char name[NAME_MAX + 24];
 
-	snprintf(hex, sizeof(hex), "%#" PRIx64, frame->address);
-	frame->name = texts_intern(reader->texts, reader->with_addresses ? hex :
-				   frame->mapping->file[0] ? NO_SYMBOL : NO_MAPPING);
+	if (reader->with_addresses)
+		snprintf(name, sizeof(name), "%#" PRIx64, frame->address);
+	else if (frame->is_range)
+		snprintf(name, sizeof(name), "%.*s+%#" PRIx64, NAME_MAX, slash ? slash + 1 : file,
+			 facts->function_start);
+	else
+		snprintf(name, sizeof(name), "%s", file[0] ? NO_SYMBOL : NO_MAPPING);
+	frame->name = texts_intern(reader->texts, name);
 	frame->source = texts_intern(reader->texts, "");
 	return frame->name && frame->source ? 0 : -E2BIG;
 }
@@ -349,6 +371,7 @@ static int read_location(struct reader *reader, int32_t index,
 	const OtlpLocation *location;
 	struct location_state *state;
 	struct view_frame frame = { 0 }, *frames;
+	struct location_facts facts;
 	int err;
 
 	if (index < 0 || (size_t)index >= reader->dictionary->n_location_table)
@@ -359,9 +382,11 @@ static int read_location(struct reader *reader, int32_t index,
 		return 0;
 	location = reader->dictionary->location_table[index];
 	err = read_mapping(reader, location->mapping_index, &frame.mapping) ?:
-	      location_kind(reader, location, frame.mapping->file, &frame.kind);
+	      location_facts(reader, location, frame.mapping->file, &facts);
 	if (err)
 		return err;
+	frame.kind = facts.kind;
+	frame.is_range = facts.has_function && frame.mapping->file[0];
 	frame.address = location->address;
 	frames = arena_alloc(&reader->arena,
 			     max_of(location->n_lines, (size_t)1) * sizeof(*frames));
@@ -375,6 +400,7 @@ static int read_location(struct reader *reader, int32_t index,
 		if (!frame.name[0])
 			continue;
 		frame.is_named = true;
+		frame.is_range = false;
 		frame.line = (uint64_t)max_of(location->lines[i]->line, (int64_t)0);
 		frame.is_inlined = true;
 		frames[state->count++] = frame;
@@ -384,7 +410,7 @@ static int read_location(struct reader *reader, int32_t index,
 		frames[state->count - 1].is_inlined = false;
 		return 0;
 	}
-	err = name_unnamed(reader, &frame);
+	err = name_unnamed(reader, &frame, &facts);
 	if (!err)
 		frames[state->count++] = frame;
 	return err;

@@ -37,6 +37,7 @@ struct view_frame {
 	uint64_t line;		/* 0: unknown */
 	enum frame_kind kind;
 	bool is_named;
+	bool is_range;		/* it has no name, but is called by where its function begins */
 	bool is_inlined;	/* into the frame that follows, which is of the same Location */
 };
 
@@ -47,7 +48,7 @@ struct view_process {
 
 /* What stacktap says of the samples of a Profile, or of several. */
 struct view_quality {
-	uint64_t complete, named, lost, stale, moved, throttled, missed;
+	uint64_t complete, named, by_range, lost, stale, moved, throttled, missed;
 	uint64_t guessed;
 	uint64_t no_mappings, late_unwound, late_refused, late_expired, late_failed;
 };
@@ -101,8 +102,8 @@ struct reader_totals {
 struct reader;
 
 /*
- * @selection: NULL for all. A frame without a name is called "[no symbol]", "[no mapping]" without a
- * mapping, or by its address, if @with_addresses.
+ * @selection: NULL for all. A frame without a name is called by where its function begins, "libc.so.6+0x2a3f0";
+ * "[no symbol]" where that is not known, "[no mapping]" without a mapping; or by its address, if @with_addresses.
  */
 int reader_new(struct texts *texts, const struct selection *selection, bool with_addresses,
 	       const struct reader_sink *sink, struct reader **ret_reader);

@@ -14,6 +14,7 @@ static void add_quality(struct view_quality *sum, const struct view_quality *qua
 {
 	rows_sum(&sum->complete, quality->complete);
 	rows_sum(&sum->named, quality->named);
+	rows_sum(&sum->by_range, quality->by_range);
 	rows_sum(&sum->lost, quality->lost);
 	rows_sum(&sum->stale, quality->stale);
 	rows_sum(&sum->moved, quality->moved);

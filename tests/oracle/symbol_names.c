@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Names of a file's functions as the parser finds them, for a check from outside: reads ELF addresses
- * in hex, one a line, and answers each with "START NAME", or "-" where there is none.
+ * in hex, one a line, and answers each with "START NAME", "START" of a function without a name, or "-".
  * usage: symbol_names FILE
  */
 #include <fcntl.h>
@@ -43,7 +43,9 @@ int main(int argc, char **argv)
 		uint64_t address = strtoull(line, NULL, 16);
 		const struct symbol *symbol = symtab_find(symtab, address);
 
-		if (symbol && parser_name(parser, object, fd, symtab, symbol, name) == 0)
+		if (symbol && !symbol_is_named(symbol))
+			printf("%" PRIx64 "\n", symtab_start(symtab, symbol));
+		else if (symbol && parser_name(parser, object, fd, symtab, symbol, name) == 0)
 			printf("%" PRIx64 " %s\n", symtab_start(symtab, symbol), name);
 		else
 			printf("-\n");

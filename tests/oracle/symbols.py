@@ -7,6 +7,7 @@ import glob
 import os
 import random
 import re
+import shutil
 import subprocess
 import sys
 
@@ -52,12 +53,12 @@ def code_ranges(path):
     return [(int(start, 16), int(start, 16) + int(size, 16)) for start, size in found]
 
 
-def symbols_of(path):
+def symbols_of(path, prefix=""):
     """Functions as nm lists them: {start: {name}}, and their sizes."""
     code = code_ranges(path)
-    text = run("nm", "--defined-only", "-S", path)
+    text = run(f"{prefix}nm", "--defined-only", "-S", path)
     if not text.strip():
-        text = run("nm", "-D", "--defined-only", "-S", path)
+        text = run(f"{prefix}nm", "-D", "--defined-only", "-S", path)
     names, sizes = {}, {}
     for line in text.splitlines():
         words = line.split()
@@ -70,7 +71,8 @@ def symbols_of(path):
     return names, sizes
 
 
-def ask(program, path, addresses):
+def ask_all(program, path, addresses):
+    """(start, name) of the function that holds each; a function without a name has ""."""
     lines = run(program, path, text="".join(f"{a:x}\n" for a in addresses)).splitlines()
     assert len(lines) == len(addresses), f"{path}: {len(lines)} answers"
     answers = []
@@ -78,6 +80,10 @@ def ask(program, path, addresses):
         start, _, name = line.partition(" ")
         answers.append(None if line == "-" else (int(start, 16), name))
     return answers
+
+
+def ask(program, path, addresses):
+    return [answer if answer and answer[1] else None for answer in ask_all(program, path, addresses)]
 
 
 def text_range(path):
@@ -139,6 +145,80 @@ def check_plt(program, path):
     return len(labels), wrong
 
 
+def check_ranges(program, work, path, prefix=""):
+    """Of a program that is stripped, the functions that its symbols told: the same ones, by their starts."""
+    bare = os.path.join(work, "stripped")
+    subprocess.run([f"{prefix}strip", "-o", bare, path], check=True)
+    names, sizes = symbols_of(path, prefix)
+    pick = random.Random(path)
+    starts = pick.choices(list(names), weights=[sizes[start] for start in names], k=10000)
+    addresses = [start + pick.randrange(max(sizes[start], 1)) for start in starts]
+    # symbols may nest, and then the nearest one counts
+    there = ask(program, path, addresses)
+    wrong, same = [], 0
+    for address, ours, full in zip(addresses, ask_all(program, bare, addresses), there):
+        if ours and full and ours[0] == full[0]:
+            same += 1
+        else:
+            wrong.append(f"{address:x}: {ours}, with symbols {full}")
+    tell(same >= 0.995 * len(addresses), f"{prefix}{os.path.basename(path)}: stripped, {same} of {len(addresses)} addresses "
+         "are in the function that its symbols say", "\n".join(wrong))
+    return ask_all(program, bare, addresses)
+
+
+def check_covered(program, files):
+    """What a profile of the system's own programs could not tell apart."""
+    known = asked = 0
+    for path in files:
+        first, size = text_range(path)
+        pick = random.Random(path)
+        addresses = [pick.randrange(first, first + size) for _ in range(1000)] if size else []
+        found = sum(answer is not None for answer in ask_all(program, path, addresses))
+        print(f"# {os.path.basename(path)}: {found} of {len(addresses)} addresses are in a known function")
+        known += found
+        asked += len(addresses)
+    # what aligns functions is in none, nor are tables between them
+    tell(known >= 0.96 * asked, f"{known} of {asked} addresses of the system's programs are in a known function")
+
+
+GO = """package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+)
+
+func main() {
+	fmt.Println(strings.Repeat("x", len(os.Args)))
+}
+"""
+
+
+def check_go(program, work):
+    if not shutil.which("go"):
+        RESULTS.append(True)
+        print(f"ok {len(RESULTS)} - symbols: a stripped Go program # SKIP no go")
+        return
+    source, path = os.path.join(work, "main.go"), os.path.join(work, "go-program")
+    with open(source, "w", encoding="utf-8") as file:
+        file.write(GO)
+    built = subprocess.run(["go", "build", "-o", path, source], check=False,
+                           env=dict(os.environ, GO111MODULE="off", GOCACHE=os.path.join(work, "cache"),
+                                    GOFLAGS="-p=2", GOTOOLCHAIN="local", CGO_ENABLED="0"))
+    tell(built.returncode == 0, "a Go program is built")
+    if built.returncode:
+        return
+    answers = check_ranges(program, work, path)
+    there = {name for names in symbols_of(path)[0].values() for name in names}
+    named = [name for _, name in filter(None, answers) if name]
+    # symbols have a suffix where one Go function has several entries, and functions that the linker found to
+    # be equal have the name of another one
+    strange = [name for name in named if name not in there and name + ".abi0" not in there]
+    tell(len(named) >= 0.99 * len(answers) and len(strange) <= len(answers) / 1000,
+         f"go-program: stripped, {len(named)} of {len(answers)} have Go's names", "\n".join(strange))
+
+
 def pick():
     """Programs and libraries with functions to name, the big ones that everybody has first."""
     first = ["libc.so.6", "libstdc++.so.6", "libcrypto.so.3", "libm.so.6", "libpython3*.so*",
@@ -192,6 +272,14 @@ def main():
         totals = [a + b for a, b in zip(totals, counts)]
         tell(not wrong, f"{os.path.basename(path)}: {counts[0]} functions, {counts[1]} addresses, "
              f"{counts[2]} PLT entries", "\n".join(wrong))
+    for name in ("shop-symtab", "shop-static"):
+        check_ranges(program, work, os.path.join(work, name))
+    for arch, prefix in (("x86_64", "x86_64-linux-gnu-"), ("arm64", "aarch64-linux-gnu-")):
+        path = os.path.join(os.path.dirname(program), os.pardir, f"user-{arch}", "stacktapd")
+        if os.path.exists(path) and shutil.which(f"{prefix}strip"):
+            check_ranges(program, work, path, prefix)
+    check_covered(program, files)
+    check_go(program, work)
     tell(totals[0] > 20000 and totals[1] > 2000 and totals[2] > 100,
          f"in all {totals[0]} functions, {totals[1]} addresses, {totals[2]} PLT entries")
     print(f"1..{len(RESULTS)}")

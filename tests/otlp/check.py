@@ -21,6 +21,7 @@ ATTRIBUTE_FIELDS = {
     "process.executable.path": "string_value", "container.id": "string_value",
     "service.name": "string_value", "thread.id": "int_value", "thread.name": "string_value",
     "cpu.logical_number": "int_value", "profile.frame.type": "string_value",
+    "stacktap.function.start": "int_value",
     BUILD_ID + "gnu": "string_value", BUILD_ID + "htlhash": "string_value",
 }
 PAYLOAD_FORMATS = ("pprof", "jfr", "linux_perf")
@@ -158,7 +159,13 @@ class Checker:
                 self.say(f"{here} refers to the null function 0.")
             if line.line < 0 or line.column < 0:
                 self.say(f"{here} has a negative line or column.")
-        frame_type = self.attributes(where, location.attribute_indices).get("profile.frame.type")
+        attributes = self.attributes(where, location.attribute_indices)
+        start = attributes.get("stacktap.function.start")
+        if start is not None and location.lines:
+            self.say(f"{where} has a name, and a function's start for want of one.")
+        if start is not None and (not location.mapping_index or start.int_value > location.address):
+            self.say(f"{where} address {location.address:#x} is outside its function.")
+        frame_type = attributes.get("profile.frame.type")
         if frame_type is None:
             self.say(f"{where} has no profile.frame.type.")
         elif frame_type.string_value not in FRAME_TYPES:

@@ -243,7 +243,7 @@ static void use(const uint8_t *data, size_t size)
 	if (elf_open_memory(&elf, data, size) == 0) {
 		facts_read(&elf, object);
 		object_address(object, 0x1000, &address);
-		if (symtab_read(&elf, NULL, &symtab) == 0) {
+		if (symtab_read(&elf, NULL, 0, NULL, &symtab) == 0) {
 			for (uint32_t i = 0; i < min_of(symtab->count, 64U); i++) {
 				char name[SYMTAB_NAME_MAX];
 				uint64_t at = symtab_start(symtab, &symtab->symbols[i]);

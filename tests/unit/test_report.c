@@ -187,8 +187,11 @@ static void recursion_counts_once(void **state)
 	report_free(report);
 }
 
-/* A stripped library is one line, or one for each address. */
-static void what_has_no_name_is_grouped_by_mapping(void **state)
+/*
+ * Samples of a stripped library, and one of an address in no mapping; @with_functions: the library's functions are
+ * known to begin at 0x401000 and 0x401020.
+ */
+static void record_stripped(bool with_functions)
 {
 	static const uint64_t ips[][2] = { { 0x7f0000000010, 0x7f0000000020 },
 					   { 0x7f0000000030, 0x7f0000000020 },
@@ -196,13 +199,10 @@ static void what_has_no_name_is_grouped_by_mapping(void **state)
 	const struct encode_options options = { .max_bytes = 1 << 20 };
 	struct mapped_file *file = synthetic_file("/usr/lib/stripped.so", true);
 	struct image *image = synthetic_image(7, "program", NULL);
-	const struct report_process *process;
 	struct aggregator *aggregator;
 	struct store_file *out;
-	struct report *report;
 	struct window *window;
 
-	(void)state;
 	assert_int_equal(aggregator_new(&aggregator), 0);
 	assert_int_equal(aggregator_set_profile(aggregator, &synthetic_clock), 0);
 	synthetic_map(image, 0x7f0000000000, 0, file);
@@ -219,6 +219,8 @@ static void what_has_no_name_is_grouped_by_mapping(void **state)
 		location->object = object ? object_ref(object) : NULL;
 		location->is_resolved = true;
 		location->address = location->offset + (object ? 0x400000 : 0);
+		location->has_function = with_functions && object;
+		location->function_start = location->address & ~0x1fULL;
 	}
 	assert_int_equal(store_file_create(path, &out), 0);
 	assert_int_equal(encode_window(&options, window, recorded_append, out), 0);
@@ -227,7 +229,15 @@ static void what_has_no_name_is_grouped_by_mapping(void **state)
 	aggregator_free(aggregator);
 	image_unref(image);
 	mapped_file_unref(file);
+}
 
+static void what_has_no_name_is_grouped_by_mapping(void **state)
+{
+	const struct report_process *process;
+	struct report *report;
+
+	(void)state;
+	record_stripped(false);
 	assert_int_equal(report_load(path, NULL, false, &report, NULL, 0), 0);
 	process = &report->events[0].processes[0];
 	assert_int_equal(process->function_count, 2);
@@ -245,6 +255,35 @@ static void what_has_no_name_is_grouped_by_mapping(void **state)
 	assert_true(process->function_count >= 4);
 	for (size_t i = 0; i < process->function_count; i++)
 		assert_memory_equal(process->functions[i].name, "0x", 2);
+	report_free(report);
+}
+
+static void functions_of_stripped_files_are_told_apart(void **state)
+{
+	const struct report_process *process;
+	struct report *report;
+
+	(void)state;
+	record_stripped(true);
+	assert_int_equal(report_load(path, NULL, false, &report, NULL, 0), 0);
+	process = &report->events[0].processes[0];
+	assert_int_equal(process->function_count, 3);
+	for (size_t i = 0; i < 3; i++) {
+		const struct report_function *function = &process->functions[i];
+
+		assert_false(function->is_named);
+		assert_int_equal(function->self_samples, 1);
+		/* the last stack's caller is in the first of them as well */
+		if (!strcmp(function->name, "stripped.so+0x401000"))
+			assert_int_equal(function->total, 2 * (process->weight / 3));
+		else if (!strcmp(function->name, "stripped.so+0x401020"))
+			assert_int_equal(function->total, 2 * (process->weight / 3));
+		else
+			assert_string_equal(function->name, "[no mapping]");
+	}
+	/* the one that has an address in no mapping has neither */
+	assert_int_equal(report->events[0].quality.named, 0);
+	assert_int_equal(report->events[0].quality.by_range, 2);
 	report_free(report);
 }
 
@@ -439,6 +478,7 @@ int main(void)
 		cmocka_unit_test(a_split_file_says_the_same),
 		cmocka_unit_test(recursion_counts_once),
 		cmocka_unit_test(what_has_no_name_is_grouped_by_mapping),
+		cmocka_unit_test(functions_of_stripped_files_are_told_apart),
 		cmocka_unit_test(a_cut_file_gives_what_is_whole),
 		cmocka_unit_test(damage_is_told_and_does_no_harm),
 		cmocka_unit_test(other_files_are_refused), cmocka_unit_test(depth_does_no_harm),

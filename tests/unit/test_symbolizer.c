@@ -186,6 +186,46 @@ static void a_running_program_has_names(void **state)
 	symbolizer_free(symbolizer);
 }
 
+static void a_stripped_program_has_functions_without_names(void **state)
+{
+	const char *path = fixture_build("bare", "", program);
+	uint64_t offset = offset_of("bare", "own_work");
+	uint64_t start_of = strtoull(fixture_ask("nm bare | awk '$3 == \"own_work\" { print $1 }'"),
+				     NULL, 16);
+	struct location *location, *outside;
+	struct symbolizer *symbolizer;
+	struct mapped_file *file;
+	struct window *window;
+	struct image *image;
+	pid_t pid;
+
+	(void)state;
+	fixture_ask("strip bare && echo x");
+	symbolizer = new_symbolizer();
+	file = file_of(path);
+	pid = start(path, NULL);
+	image = image_new(&files, (uint32_t)pid, 0, "bare");
+	symbolizer_see_image(symbolizer, image, NULL);
+	symbolizer_see_file(symbolizer, image, file);
+	stop(pid);
+	location = location_new(file, offset + 4, FRAME_NATIVE, false);
+	outside = location_new(file, 1ULL << 40, FRAME_NATIVE, false);
+	window = new_window(image, (struct location *[]){ location, outside }, 2);
+	symbolizer_resolve(symbolizer, window);
+	assert_int_equal(location->line_count, 0);
+	assert_true(location->has_function);
+	assert_int_equal(location->function_start, start_of);
+	assert_false(outside->has_function);
+	assert_int_equal(window->counts[0].named, 0);
+	assert_int_equal(window->counts[0].by_range, 3);
+	free_window(window);
+	location_unref(outside);
+	location_unref(location);
+	image_unref(image);
+	mapped_file_unref(file);
+	symbolizer_free(symbolizer);
+}
+
 /* Nothing of the process is left but its file; its parent tells the rest. */
 static void a_program_that_is_gone_has_names(void **state)
 {
@@ -709,6 +749,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_running_program_has_names),
+		cmocka_unit_test(a_stripped_program_has_functions_without_names),
 		cmocka_unit_test(a_program_that_is_gone_has_names),
 		cmocka_unit_test(a_fork_that_is_gone_is_its_parents_program),
 		cmocka_unit_test(a_fork_that_has_moved_on_is_its_parents_program),

@@ -38,7 +38,8 @@ struct opened {
 	struct symtab *symtab;
 };
 
-static struct opened open_symtab(const char *path)
+static struct opened open_symtab_with(const char *path, const struct function_range *ranges,
+				      size_t range_count)
 {
 	struct opened opened;
 	struct stat st;
@@ -47,8 +48,13 @@ static struct opened open_symtab(const char *path)
 	assert_true(opened.fd >= 0);
 	assert_int_equal(fstat(opened.fd, &st), 0);
 	assert_int_equal(elf_open(&opened.elf, opened.fd, (uint64_t)st.st_size, 0), 0);
-	assert_int_equal(symtab_read(&opened.elf, NULL, &opened.symtab), 0);
+	assert_int_equal(symtab_read(&opened.elf, ranges, range_count, NULL, &opened.symtab), 0);
 	return opened;
+}
+
+static struct opened open_symtab(const char *path)
+{
+	return open_symtab_with(path, NULL, 0);
 }
 
 static void close_symtab(struct opened *opened)
@@ -276,16 +282,119 @@ static void hostile_tables_take_bounded_time(void **state)
 	assert_int_equal(fstat(opened.fd, &st), 0);
 	assert_int_equal(elf_open(&opened.elf, opened.fd, (uint64_t)st.st_size,
 				  started + NSEC_PER_SEC / 20), 0);
-	assert_int_equal(symtab_read(&opened.elf, NULL, &opened.symtab), 0);
+	assert_int_equal(symtab_read(&opened.elf, NULL, 0, NULL, &opened.symtab), 0);
 	assert_int_equal(opened.symtab->count, 1);
 	assert_non_null(opened.symtab->partial);
 	assert_true(clock_monotonic() - started < 2 * NSEC_PER_SEC);
 	close_symtab(&opened);
 }
 
+/* Where it begins that holds @address; 0: in none. */
+static uint64_t start_at(const struct opened *opened, uint64_t address, bool *ret_is_named)
+{
+	const struct symbol *symbol = symtab_find(opened->symtab, address);
+
+	*ret_is_named = symbol && symbol_is_named(symbol);
+	return symbol ? symtab_start(opened->symtab, symbol) : 0;
+}
+
+static void functions_without_symbols_are_told_apart(void **state)
+{
+	const char *path = fixture_build("nameless", "-O2", program);
+	uint64_t visible = nm_address("nameless", "visible"), hidden = nm_address("nameless", "hidden");
+	uint64_t outer = nm_address("nameless", "outer"), sizeless = nm_address("nameless", "sizeless");
+	const struct function_range ranges[] = {
+		{ .start = 0, .end = UINT64_MAX },	/* no code */
+		{ .start = min_of(visible, hidden), .end = min_of(visible, hidden) + 16 },
+		{ .start = max_of(visible, hidden), .end = max_of(visible, hidden) + 16 },
+		{ .start = outer + 4, .end = outer + 8 },	/* it has a name already */
+		{ .start = sizeless, .end = sizeless + 32 },
+	};
+	char name[SYMTAB_NAME_MAX];
+	struct opened opened;
+	bool is_named;
+
+	(void)state;
+	fixture_ask("strip %s && echo x", path);
+	/* exported names alone: hidden() has none, and what has no size is not known to be a function */
+	opened = open_symtab(path);
+	assert_int_equal(start_at(&opened, hidden, &is_named), 0);
+	close_symtab(&opened);
+
+	opened = open_symtab_with(path, ranges, ARRAY_SIZE(ranges));
+	assert_int_equal(start_at(&opened, hidden, &is_named), hidden);
+	assert_int_equal(start_at(&opened, hidden + 15, &is_named), hidden);
+	assert_false(is_named);
+	assert_int_equal(start_at(&opened, hidden + 16, &is_named), 0);
+	assert_int_equal(symtab_name(opened.symtab, symtab_find(opened.symtab, hidden), name),
+			 -ENODATA);
+	assert_false(symtab_needs_file(opened.symtab, symtab_find(opened.symtab, hidden)));
+	close_symtab(&opened);
+}
+
+static void exported_names_come_before_ranges(void **state)
+{
+	const char *path = fixture_build("exported", "-O2 -rdynamic", program);
+	uint64_t outer = nm_address("exported", "outer"), sizeless = nm_address("exported", "sizeless");
+	uint64_t visible = nm_address("exported", "visible");
+	struct function_range ranges[] = {
+		{ .start = outer, .end = outer + 64 },
+		{ .start = outer + 32, .end = outer + 48 },	/* part of it */
+		{ .start = sizeless, .end = sizeless + 32 },
+		{ .start = visible, .end = visible + 16 },
+	};
+	struct opened opened;
+	bool is_named;
+
+	(void)state;
+	fixture_ask("strip %s && echo x", path);
+	if (visible < outer) {
+		struct function_range first = ranges[3];
+
+		memmove(ranges + 1, ranges, 3 * sizeof(*ranges));
+		ranges[0] = first;
+	}
+	opened = open_symtab(path);
+	assert_string_equal(name_at(&opened, sizeless), "");
+	close_symtab(&opened);
+
+	opened = open_symtab_with(path, ranges, ARRAY_SIZE(ranges));
+	assert_string_equal(name_at(&opened, outer + 40), "outer");
+	assert_string_equal(name_at(&opened, visible), "visible");
+	/* the range has the size that its symbol lacks */
+	assert_string_equal(name_at(&opened, sizeless + 31), "sizeless");
+	assert_int_equal(start_at(&opened, sizeless + 32, &is_named), 0);
+	close_symtab(&opened);
+}
+
+static void ranges_can_bring_names(void **state)
+{
+	const char *path = fixture_build("brought", "-O2", program);
+	uint64_t hidden = nm_address("brought", "hidden");
+	struct function_range range = { .start = hidden, .end = hidden + 16 };
+	struct opened opened;
+	bool is_named;
+
+	(void)state;
+	fixture_ask("strip %s && printf 'main.hidden\\0' >> %s && echo x", path, path);
+	range.name = strtoull(fixture_ask("stat -c %%s %s", path), NULL, 10) - sizeof("main.hidden");
+	opened = open_symtab_with(path, &range, 1);
+	assert_string_equal(name_at(&opened, hidden + 8), "main.hidden");
+	close_symtab(&opened);
+	/* not one that the file does not hold */
+	range.name += 4096;
+	opened = open_symtab_with(path, &range, 1);
+	assert_int_equal(start_at(&opened, hidden, &is_named), hidden);
+	assert_false(is_named);
+	close_symtab(&opened);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(functions_without_symbols_are_told_apart),
+		cmocka_unit_test(exported_names_come_before_ranges),
+		cmocka_unit_test(ranges_can_bring_names),
 		cmocka_unit_test(functions_have_their_names),
 		cmocka_unit_test(sizes_decide_between_neighbours),
 		cmocka_unit_test(the_best_alias_is_chosen),

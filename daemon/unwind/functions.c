@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "unwind/functions.h"
+
+#include "unwind/frames.h"
+#include "unwind/pclntab.h"
+
+enum { RANGES_FIRST = 1024 };
+
+struct list {
+	struct function_range *ranges;
+	size_t count, capacity;
+};
+
+static int add(struct list *list, const struct function_range *range)
+{
+	size_t capacity = list->capacity ? list->capacity * 2 : RANGES_FIRST;
+	struct function_range *grown;
+
+	if (list->count == list->capacity) {
+		grown = realloc(list->ranges, capacity * sizeof(*grown));
+		if (!grown)
+			return -ENOMEM;
+		list->ranges = grown;
+		list->capacity = capacity;
+	}
+	list->ranges[list->count++] = *range;
+	return 0;
+}
+
+static int add_frames(struct list *list, const struct elf *elf, const struct machine *machine)
+{
+	_cleanup_free_ struct cfi_section *section = calloc(1, sizeof(*section));
+	size_t offset = 0, at;
+	struct cfi_fde fde;
+	int r = 0;
+
+	if (!section)
+		return -ENOMEM;
+	frames_find_eh(elf, machine, section);
+	while (r == 0 && list->count < SYMTAB_SYMBOLS_MAX && cfi_next(section, &offset, &at, &fde))
+		r = add(list, &(struct function_range){ .start = fde.start, .end = fde.end });
+	return r < 0 ? r : section->error == -ETIME ? -ETIME : 0;
+}
+
+static int add_go(struct list *list, const struct elf *elf, const struct machine *machine)
+{
+	_cleanup_free_ struct pclntab *pclntab = calloc(1, sizeof(*pclntab));
+	struct function_range range;
+	int r = 0;
+
+	if (!pclntab)
+		return -ENOMEM;
+	pclntab_find(elf, machine, pclntab);
+	for (uint32_t i = 0; pclntab->section && i < pclntab->count; i++) {
+		if (list->count == SYMTAB_SYMBOLS_MAX)
+			break;
+		r = pclntab_function(pclntab, i, &range);
+		if (r < 0)
+			break;
+		if (range.start < range.end)
+			r = add(list, &range);
+		if (r < 0)
+			return r;
+	}
+	return r == -ETIME ? r : 0;
+}
+
+/* Of one address those with a name come first, then the longest. */
+static int compare(const void *a, const void *b)
+{
+	const struct function_range *x = a, *y = b;
+
+	if (x->start != y->start)
+		return x->start < y->start ? -1 : 1;
+	if (!x->name != !y->name)
+		return x->name ? -1 : 1;
+	return (x->end < y->end) - (x->end > y->end);
+}
+
+int functions_read(const struct elf *elf, struct function_range **ret_ranges, size_t *ret_count)
+{
+	const struct machine *machine = elf->is_64 ? machine_find(elf->machine) : NULL;
+	struct list list = { 0 };
+	size_t count = 0;
+	int r = 0;
+
+	if (machine)
+		r = add_frames(&list, elf, machine);
+	if (machine && r == 0)
+		r = add_go(&list, elf, machine);
+	if (r < 0) {
+		free(list.ranges);
+		return r;
+	}
+	if (list.count)
+		qsort(list.ranges, list.count, sizeof(*list.ranges), compare);
+	for (size_t i = 0; i < list.count; i++)
+		if (!count || list.ranges[i].start != list.ranges[count - 1].start)
+			list.ranges[count++] = list.ranges[i];
+	*ret_ranges = list.ranges;
+	*ret_count = count;
+	return 0;
+}
