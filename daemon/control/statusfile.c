@@ -275,6 +275,7 @@ static void print_capture(struct json *json, const struct pipeline_stats *pipeli
 	json_u64(json, "objects", symbolizer->objects);
 	json_u64(json, "objects_gone", symbolizer->objects_gone);
 	json_u64(json, "objects_not_elf", symbolizer->objects_not_elf);
+	json_u64(json, "debug_files", symbolizer->debug_files);
 	json_u64(json, "lookups", symbolizer->lookups);
 	json_u64(json, "named", symbolizer->named);
 	json_u64(json, "evicted", symbolizer->evicted);

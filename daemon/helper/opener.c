@@ -178,12 +178,12 @@ static int ask_file(struct opener *opener, uint32_t op, uint64_t space, int root
 }
 
 static int open_in(struct opener *opener, struct mount_namespace *space, struct open_file *file,
-		   int *ret_fd, struct stat *ret_stat)
+		   bool needs_inode, int *ret_fd, struct stat *ret_stat)
 {
 	if (space->root < 0)
 		return -ESTALE;
 	space->used = clock_monotonic();
-	file->needs_inode = space->is_guess;
+	file->needs_inode = needs_inode;
 	file->tgid = 0;
 	return ask_file(opener, OPEN_IN, space->inode, space->root, file, ret_fd, ret_stat);
 }
@@ -196,7 +196,7 @@ static int open_anywhere(struct opener *opener, struct mount_namespace_table *sp
 	int r, first = -ENOENT;
 
 	if (space) {
-		first = open_in(opener, space, file, ret_fd, ret_stat);
+		first = open_in(opener, space, file, space->is_guess, ret_fd, ret_stat);
 		if (first == 0 || first == -EREMOTE || first == -EHOSTDOWN)
 			return first;
 	}
@@ -208,7 +208,7 @@ static int open_anywhere(struct opener *opener, struct mount_namespace_table *sp
 	if (space && space->is_guess)
 		return first;
 	host = mount_namespace_table_guess(spaces);
-	r = open_in(opener, host, file, ret_fd, ret_stat);
+	r = open_in(opener, host, file, true, ret_fd, ret_stat);
 	mount_namespace_unref(host);
 	return r == 0 || !space ? r : first;
 }
@@ -229,6 +229,21 @@ int opener_open(struct opener *opener, struct mount_namespace_table *spaces,
 	strcpy(file.wanted.path, wanted->path);
 	pthread_mutex_lock(&opener->lock);
 	r = open_anywhere(opener, spaces, space, tgid, &file, ret_fd, ret_stat);
+	pthread_mutex_unlock(&opener->lock);
+	return r;
+}
+
+int opener_open_path(struct opener *opener, struct mount_namespace *space, const char *path, int *ret_fd,
+		     struct stat *ret_stat)
+{
+	struct open_file file = { 0 };
+	int r;
+
+	if (strlen(path) >= sizeof(file.wanted.path))
+		return -ENAMETOOLONG;
+	strcpy(file.wanted.path, path);
+	pthread_mutex_lock(&opener->lock);
+	r = open_in(opener, space, &file, false, ret_fd, ret_stat);
 	pthread_mutex_unlock(&opener->lock);
 	return r;
 }

@@ -51,12 +51,12 @@ static int answer_facts(struct serve_request *request, struct serve_answer *answ
 		return r == -ETIME ? r : 0;
 	r = facts_read(&elf, &object);
 	elf_close(&elf);
+	memcpy(facts->build_id, object.build_id, sizeof(facts->build_id));
 	if (!r) {
 		facts->is_elf = true;
 		facts->segment_count = (uint32_t)object.segment_count;
 		memcpy(facts->segments, object.segments,
 		       object.segment_count * sizeof(*object.segments));
-		memcpy(facts->build_id, object.build_id, sizeof(facts->build_id));
 		pool_uncharge(POOL_PROCESSES, object.segment_count * sizeof(*object.segments));
 		free(object.segments);
 	}

@@ -194,10 +194,9 @@ int parser_facts(struct parser *parser, struct object *object, int fd)
 	if (r < 0)
 		return r;
 	strcpy(object->htlhash, facts.htlhash);
-	if (facts.is_elf && are_segments(&facts) && take_segments(object, &facts) == 0) {
-		strcpy(object->build_id, facts.build_id);
+	strcpy(object->build_id, facts.build_id);
+	if (facts.is_elf && are_segments(&facts) && take_segments(object, &facts) == 0)
 		state = OBJECT_READY;
-	}
 	atomic_store_explicit(&object->state, state, memory_order_release);
 	return 0;
 }

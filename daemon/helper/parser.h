@@ -34,7 +34,7 @@ void parser_free(struct parser *parser);	/* NULL is fine */
 
 /*
  * What @object's file, @fd, is: fills in all but its identity, and sets its state; only for one that nobody
- * else sees yet.
+ * else sees yet. A file with debug information alone has a build-id and no code: OBJECT_NOT_ELF.
  */
 int parser_facts(struct parser *parser, struct object *object, int fd);
 

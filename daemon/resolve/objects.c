@@ -2,6 +2,7 @@
 #include "resolve/objects.h"
 
 #include <string.h>
+#include <sys/sysmacros.h>
 
 #include "base/clock.h"
 #include "base/hash.h"
@@ -23,6 +24,8 @@ struct entry {
 	struct symtab *symtab;		/* NULL: not read, or evicted */
 	uint64_t used;
 	int error;			/* why there is no symtab: not tried again */
+	bool has_sought_debug;
+	struct object *debug;		/* owned: its debug file, or NULL */
 };
 
 struct objects {
@@ -34,6 +37,7 @@ struct objects {
 	struct entry **entries;
 	size_t count, capacity, fd_count;
 	struct entry *vdso;
+	const struct entry *busy;	/* its tables are looked at, and its debug file's */
 	/*
 	 * Thread A may look at the state of a file's object at any time, so one that was replaced
 	 * is kept.
@@ -45,7 +49,12 @@ struct objects {
 
 static bool make_room(void *ctx, size_t bytes)
 {
-	return objects_make_room(ctx, bytes, NULL);
+	return objects_make_room(ctx, bytes);
+}
+
+static bool is_busy(const struct objects *objects, const struct entry *entry)
+{
+	return objects->busy && (entry == objects->busy || entry->object == objects->busy->debug);
 }
 
 static uint64_t hash_identity(const struct stat *st)
@@ -100,6 +109,9 @@ static void free_entry(struct objects *objects, struct entry *entry)
 	close_fd(objects, entry);
 	drop_symtab(entry);
 	mount_namespace_unref(entry->space);
+	if (objects->busy == entry)
+		objects->busy = NULL;
+	object_unref(entry->debug);
 	entry->object->symbols = NULL;
 	object_unref(entry->object);
 	pool_uncharge(POOL_SYMBOLS, sizeof(*entry));
@@ -248,7 +260,7 @@ static struct object *new_object(struct objects *objects, enum object_kind kind,
 }
 
 static int add_file(struct objects *objects, const char *path, int fd, const struct stat *st,
-		    struct entry **ret_entry)
+		    bool is_debug, struct entry **ret_entry)
 {
 	struct object *object = new_object(objects, OBJECT_FILE, path);
 	int r;
@@ -270,6 +282,10 @@ static int add_file(struct objects *objects, const char *path, int fd, const str
 	if (r < 0) {
 		object_unref(object);
 		return r;
+	}
+	if (is_debug) {
+		objects->stats.debug_files++;
+		return 0;
 	}
 	objects->stats.objects++;
 	objects->stats.not_elf +=
@@ -362,7 +378,7 @@ void objects_see(struct objects *objects, const struct image *image, struct mapp
 		return;
 	}
 	entry = find(objects, &st);
-	if (!entry && add_file(objects, file->path, fd, &st, &entry) < 0)
+	if (!entry && add_file(objects, file->path, fd, &st, false, &entry) < 0)
 		return;
 	entry->used = clock_monotonic();
 	/* the newest place is the likeliest to last */
@@ -409,18 +425,14 @@ static int reopen(struct objects *objects, struct entry *entry, uint32_t tgid)
 	return 0;
 }
 
-int objects_symtab(struct objects *objects, struct object *object, uint32_t tgid,
-		   const struct symtab **ret_symtab, int *ret_fd)
+/* Its symtab, and its descriptor if names are read from that. */
+static int have_symtab(struct objects *objects, struct entry *entry, uint32_t tgid)
 {
-	struct entry *entry = object->symbols;
 	int r;
 
-	if (!entry ||
-	    atomic_load_explicit(&object->state, memory_order_relaxed) != OBJECT_READY)
-		return -ENODATA;
 	if (entry->error)
 		return entry->error;
-	entry->used = clock_monotonic();
+	entry->used = entry->fd_used = clock_monotonic();
 	if (entry->fd < 0 && !(entry->symtab && (entry->symtab->names || !entry->symtab->count))) {
 		r = reopen(objects, entry, tgid);
 		/* PLT entries have their names at hand, and so has a table that was read before */
@@ -433,9 +445,77 @@ int objects_symtab(struct objects *objects, struct object *object, uint32_t tgid
 			return r;
 	}
 	entry->fd_used = entry->used;
-	*ret_symtab = entry->symtab;
-	*ret_fd = entry->fd;
 	return 0;
+}
+
+/* A file by that name below @space's root, if its build-id is the object's. */
+static struct entry *open_debug(struct objects *objects, const struct object *object,
+				struct mount_namespace *space)
+{
+	_cleanup_close_ int fd = -1;
+	struct entry *entry;
+	struct stat st;
+	char path[128];
+
+	snprintf(path, sizeof(path), "/usr/lib/debug/.build-id/%.2s/%s.debug", object->build_id,
+		 object->build_id + 2);
+	if (opener_open_path(objects->opener, space, path, &fd, &st) < 0)
+		return NULL;
+	entry = find(objects, &st);
+	if ((!entry && add_file(objects, path, fd, &st, true, &entry) < 0) ||
+	    entry->object == object || strcmp(entry->object->build_id, object->build_id))
+		return NULL;
+	if (!entry->space && !space->is_guess)
+		entry->space = mount_namespace_ref(space);
+	keep_fd(objects, entry, &fd);
+	return entry;
+}
+
+/*
+ * A container's own debug files count for what is in that container alone: a file of a disk may be mapped by others,
+ * whom it could tell lies about.
+ */
+static void seek_debug(struct objects *objects, struct entry *entry)
+{
+	struct mount_namespace *host = mount_namespace_table_guess(objects->spaces);
+	struct entry *found = open_debug(objects, entry->object, host);
+
+	if (!found && entry->space && entry->space != host && !major(entry->object->dev))
+		found = open_debug(objects, entry->object, entry->space);
+	mount_namespace_unref(host);
+	entry->has_sought_debug = true;
+	if (found)
+		entry->debug = object_ref(found->object);
+}
+
+int objects_symbols(struct objects *objects, struct object *object, uint32_t tgid,
+		    struct object_symbols *ret_own, struct object_symbols *ret_debug)
+{
+	struct entry *entry = object->symbols, *debug;
+	int r;
+
+	*ret_debug = (struct object_symbols){ .fd = -1 };
+	objects->busy = NULL;
+	if (!entry ||
+	    atomic_load_explicit(&object->state, memory_order_relaxed) != OBJECT_READY)
+		return -ENODATA;
+	/* neither table goes, and neither descriptor, while room is made for the other */
+	objects->busy = entry;
+	r = have_symtab(objects, entry, tgid);
+	if (r < 0)
+		return r;
+	if (!entry->has_sought_debug && symtab_is_stripped(entry->symtab) && object->build_id[0])
+		seek_debug(objects, entry);
+	debug = entry->debug ? entry->debug->symbols : NULL;
+	if (debug && have_symtab(objects, debug, 0) == 0)
+		*ret_debug = (struct object_symbols){ debug->symtab, debug->fd };
+	*ret_own = (struct object_symbols){ entry->symtab, entry->fd };
+	return 0;
+}
+
+void objects_release(struct objects *objects)
+{
+	objects->busy = NULL;
 }
 
 int objects_fd(struct objects *objects, struct object *object, uint32_t tgid, int *ret_fd)
@@ -456,7 +536,7 @@ int objects_fd(struct objects *objects, struct object *object, uint32_t tgid, in
 	return 0;
 }
 
-bool objects_make_room(struct objects *objects, size_t bytes, const struct object *except)
+bool objects_make_room(struct objects *objects, size_t bytes)
 {
 	size_t freed = 0;
 
@@ -466,7 +546,7 @@ bool objects_make_room(struct objects *objects, size_t bytes, const struct objec
 		for (size_t i = 0; i < objects->count; i++) {
 			struct entry *entry = objects->entries[i];
 
-			if (entry->symtab && entry != objects->vdso && entry->object != except &&
+			if (entry->symtab && entry != objects->vdso && !is_busy(objects, entry) &&
 			    (!oldest || entry->used < oldest->used))
 				oldest = entry;
 		}

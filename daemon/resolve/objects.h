@@ -24,7 +24,7 @@ enum {
 struct objects;
 
 struct objects_stats {
-	uint64_t objects, gone, not_elf, evicted;
+	uint64_t objects, gone, not_elf, debug_files, evicted;
 };
 
 /* All are borrowed; names are swept to make room. */
@@ -35,22 +35,31 @@ void objects_free(struct objects *objects);
 /* Open a mapped file, or find that it is known, and tie it to its object. */
 void objects_see(struct objects *objects, const struct image *image, struct mapped_file *file);
 
+/* Functions of a file, and where names that are not kept are read from; -1: nowhere. */
+struct object_symbols {
+	const struct symtab *symtab;	/* NULL: none */
+	int fd;
+};
+
 /*
- * The functions of an object that objects_see() made; valid until the next call. *ret_fd is where
- * names that are not kept are read from, or -1. @tgid, a process that maps it, helps to find a file
- * whose descriptor had to be closed; 0: none is known.
+ * The functions of an object that objects_see() made, and in *ret_debug those of its separate debug file if it is
+ * stripped and has one: /usr/lib/debug/.build-id/, on the host and, for files that are on no disk of it, in their
+ * container. Valid until the next call. @tgid, a process that maps it, helps to find a file whose descriptor had
+ * to be closed; 0: none is known.
  */
-int objects_symtab(struct objects *objects, struct object *object, uint32_t tgid,
-		   const struct symtab **ret_symtab, int *ret_fd);
+int objects_symbols(struct objects *objects, struct object *object, uint32_t tgid,
+		    struct object_symbols *ret_own, struct object_symbols *ret_debug);
 
 /* Its file alone, whatever is in it. *ret_fd is borrowed until the next call. */
 int objects_fd(struct objects *objects, struct object *object, uint32_t tgid, int *ret_fd);
 
 /*
- * Free at least @bytes of POOL_SYMBOLS if that can be; false when nothing could be. The table of
- * @except stays.
+ * Free at least @bytes of POOL_SYMBOLS if that can be; false when nothing could be. What objects_symbols() said last
+ * stays.
  */
-bool objects_make_room(struct objects *objects, size_t bytes, const struct object *except);
+bool objects_make_room(struct objects *objects, size_t bytes);
+/* Nobody looks at what objects_symbols() said any more. */
+void objects_release(struct objects *objects);
 /* Close what was not used for @idle_ns, forget objects that nobody holds, free names out of use. */
 void objects_trim(struct objects *objects, uint64_t idle_ns);
 

@@ -181,26 +181,32 @@ static int set_name(struct symbolizer *symbolizer, struct location *location, co
 	return r < 0 ? r : location_set_function(location, function);
 }
 
-static void name_location(struct symbolizer *symbolizer, struct location *location,
-			  const struct symtab *symtab, int fd, size_t *budget)
+/* The name that @symbols have for the Location, if any; false when others may know better. */
+static bool name_by(struct symbolizer *symbolizer, struct location *location,
+		    const struct object_symbols *symbols, size_t *budget)
 {
-	const struct symbol *symbol;
+	const struct symtab *symtab = symbols->symtab;
+	const struct symbol *symbol = NULL;
 	char name[SYMTAB_NAME_MAX];
 	int r;
 
-	symbol = symtab_find(symtab, location->address - location->is_return);
-	if (symbol && !symbol_is_named(symbol)) {
+	if (symtab)
+		symbol = symtab_find(symtab, location->address - location->is_return);
+	if (!symbol)
+		return false;
+	if (!symbol_is_named(symbol)) {
 		location->has_function = true;
 		location->function_start = symtab_start(symtab, symbol);
-		return;
+		return false;
 	}
-	if (!symbol || (fd < 0 && symtab_needs_file(symtab, symbol)) ||
-	    parser_name(symbolizer->parser, location->object, fd, symtab, symbol, name) < 0)
-		return;
+	if ((symbols->fd < 0 && symtab_needs_file(symtab, symbol)) ||
+	    parser_name(symbolizer->parser, location->object, symbols->fd, symtab, symbol, name) < 0)
+		return false;
 	r = set_name(symbolizer, location, name, budget);
-	if (r == -ENOBUFS && objects_make_room(symbolizer->objects, ROOM_BYTES, location->object))
+	if (r == -ENOBUFS && objects_make_room(symbolizer->objects, ROOM_BYTES))
 		r = set_name(symbolizer, location, name, budget);
 	location->is_refused = r < 0;
+	return true;
 }
 
 /* @locations are of one object. */
@@ -208,19 +214,18 @@ static void name_group(struct symbolizer *symbolizer, const struct window *windo
 		       struct location **locations, size_t count)
 {
 	struct object *object = locations[0]->object;
-	const struct symtab *symtab = NULL;
+	struct object_symbols own, debug;
 	size_t budget = NAMES_OBJECT_MAX_BYTES;
-	int fd = -1;
 	int r;
 
-	r = objects_symtab(symbolizer->objects, object, 0, &symtab, &fd);
+	r = objects_symbols(symbolizer->objects, object, 0, &own, &debug);
 	if (r == -ESTALE || r == -ENOENT)
-		r = objects_symtab(symbolizer->objects, object, find_process(window, object),
-				   &symtab, &fd);
-	if (r < 0)
-		return;
-	for (size_t i = 0; i < count; i++)
-		name_location(symbolizer, locations[i], symtab, fd, &budget);
+		r = objects_symbols(symbolizer->objects, object, find_process(window, object), &own, &debug);
+	/* a debug file has all functions; PLT entries are the object's own */
+	for (size_t i = 0; r == 0 && i < count; i++)
+		if (!name_by(symbolizer, locations[i], &debug, &budget))
+			name_by(symbolizer, locations[i], &own, &budget);
+	objects_release(symbolizer->objects);
 }
 
 static void count_named(struct window *window)
@@ -247,7 +252,7 @@ static void leave_headroom(struct symbolizer *symbolizer)
 	size_t wanted = pool->limit - pool->limit / 4;
 
 	if (used > wanted)
-		objects_make_room(symbolizer->objects, used - wanted, NULL);
+		objects_make_room(symbolizer->objects, used - wanted);
 }
 
 void symbolizer_resolve(struct symbolizer *symbolizer, struct window *window)
@@ -307,6 +312,7 @@ void symbolizer_stats(struct symbolizer *symbolizer, struct symbolizer_stats *re
 		.objects = objects->objects,
 		.objects_gone = objects->gone,
 		.objects_not_elf = objects->not_elf,
+		.debug_files = objects->debug_files,
 		.lookups = symbolizer->lookups,
 		.named = symbolizer->named,
 		.names_refused = symbolizer->refused,

@@ -55,7 +55,7 @@ void symbolizer_see_kernel_change(struct symbolizer *symbolizer);
 void symbolizer_resolve(struct symbolizer *symbolizer, struct window *window);
 
 struct symbolizer_stats {
-	uint64_t objects, objects_gone, objects_not_elf;
+	uint64_t objects, objects_gone, objects_not_elf, debug_files;
 	uint64_t lookups, named, evicted;
 	uint64_t names_refused;		/* Locations that have one but no memory for it */
 	struct parser_stats parser;

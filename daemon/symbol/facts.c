@@ -22,10 +22,9 @@ int facts_read(const struct elf *elf, struct object *object)
 	size_t count;
 	int r;
 
+	elf_build_id(elf, object->build_id);
 	r = elf_segments(elf, &segments, &count);
 	if (r == 0)
 		r = facts_set_segments(object, segments, count);
-	if (r == 0)
-		elf_build_id(elf, object->build_id);
 	return r;
 }

@@ -78,6 +78,12 @@ static inline bool symtab_needs_file(const struct symtab *symtab, const struct s
 	return !symtab->names && !(symbol->name & SYMBOL_PLT);
 }
 
+/* Does it lack functions that the file had symbols of, once? */
+static inline bool symtab_is_stripped(const struct symtab *symtab)
+{
+	return symtab->is_dynamic || !symtab->names_bytes;
+}
+
 static inline bool symbol_is_named(const struct symbol *symbol)
 {
 	return symbol->name != SYMBOL_NAMELESS;

@@ -226,6 +226,55 @@ static void a_stripped_program_has_functions_without_names(void **state)
 	symbolizer_free(symbolizer);
 }
 
+/*
+ * A program with its debug file below the host's root, which here is the fixture's directory: first another
+ * program's by its name, then its own.
+ */
+static void a_debug_file_has_the_names(void **state)
+{
+	const char *const directory = "usr/lib/debug/.build-id", *path;
+	struct symbolizer_options options = { .with_kernel_addresses = true };
+	char id[64], root[PATH_MAX];
+
+	(void)state;
+	snprintf(root, sizeof(root), "%s", fixture_path("root"));
+	options.sysroot = root;
+	path = fixture_build("packaged", "-Wl,--build-id=sha1", program);
+	snprintf(id, sizeof(id), "%s", fixture_ask("readelf -n packaged | sed -n 's/.*Build ID: //p'"));
+	assert_int_equal(strlen(id), 40);
+	fixture_run("mkdir -p root/%s/%.2s && objcopy --only-keep-debug packaged packaged.debug", directory, id);
+	for (int is_own = 0; is_own < 2; is_own++) {
+		uint64_t offset = offset_of("packaged", "own_work");
+		struct symbolizer *symbolizer;
+		struct symbolizer_stats stats;
+		struct mapped_file *file;
+		struct image *image;
+		pid_t pid;
+
+		/* a file of its own each time, so that nothing is known of it */
+		fixture_run("cp packaged bare%d && strip bare%d", is_own, is_own);
+		if (is_own)
+			fixture_run("cp packaged.debug root/%s/%.2s/%s.debug", directory, id, id + 2);
+		else
+			fixture_run("cp runner root/%s/%.2s/%s.debug", directory, id, id + 2);
+		path = fixture_path(is_own ? "bare1" : "bare0");
+		assert_int_equal(symbolizer_new(&options, &symbolizer), 0);
+		file = file_of(path);
+		pid = start(path, NULL);
+		image = image_new(&files, (uint32_t)pid, 0, "bare");
+		symbolizer_see_image(symbolizer, image, NULL);
+		symbolizer_see_file(symbolizer, image, file);
+		stop(pid);
+		expect(symbolizer, image, file, offset + 4, is_own ? "own_work" : "", NULL);
+		symbolizer_stats(symbolizer, &stats);
+		assert_int_equal(stats.debug_files, 1);
+		assert_int_equal(stats.objects, 1);
+		image_unref(image);
+		mapped_file_unref(file);
+		symbolizer_free(symbolizer);
+	}
+}
+
 /* Nothing of the process is left but its file; its parent tells the rest. */
 static void a_program_that_is_gone_has_names(void **state)
 {
@@ -551,13 +600,12 @@ static void descriptors_are_bounded_and_deleted_names_saved(void **state)
 	enum { COUNT = OBJECTS_FDS_MAX + 20 };
 	struct mount_namespace_table *spaces;
 	struct image *image = image_new(&files, (uint32_t)getpid(), 0, "test");
-	const struct symtab *symtab;
+	struct object_symbols own, debug;
 	struct mapped_file *first = NULL, *file;
 	struct objects *objects;
 	struct opener *opener;
 	struct parser *parser;
 	struct names *names;
-	int fd;
 
 	(void)state;
 	assert_int_equal(mount_namespace_table_new("", &spaces), 0);
@@ -582,8 +630,8 @@ static void descriptors_are_bounded_and_deleted_names_saved(void **state)
 	}
 	assert_int_equal(objects_fd_count(objects), OBJECTS_FDS_MAX);
 	/* its descriptor was the first to go, and its path is gone: names were kept */
-	assert_int_equal(objects_symtab(objects, mapped_file_object(first), 0, &symtab, &fd), 0);
-	assert_true(symtab->count > 0);
+	assert_int_equal(objects_symbols(objects, mapped_file_object(first), 0, &own, &debug), 0);
+	assert_true(own.symtab->count > 0);
 	/* what nobody holds is forgotten with its descriptor; what is held stays */
 	objects_trim(objects, 0);
 	assert_int_equal(objects_fd_count(objects), 0);
@@ -602,13 +650,12 @@ static void a_file_is_opened_again_only_if_it_is_the_same(void **state)
 {
 	struct mount_namespace_table *spaces;
 	struct image *image = image_new(&files, (uint32_t)getpid(), 0, "test");
-	const struct symtab *symtab;
+	struct object_symbols own, debug;
 	struct mapped_file *kept, *changed;
 	struct objects *objects;
 	struct opener *opener;
 	struct parser *parser;
 	struct names *names;
-	int fd;
 
 	(void)state;
 	assert_int_equal(mount_namespace_table_new("", &spaces), 0);
@@ -627,9 +674,9 @@ static void a_file_is_opened_again_only_if_it_is_the_same(void **state)
 	 * another link changes the ctime but not the content; writing changes both, not the inode
 	 */
 	fixture_run("ln again1 link1 && printf X | dd of=again2 conv=notrunc status=none");
-	assert_int_equal(objects_symtab(objects, mapped_file_object(kept), 0, &symtab, &fd), 0);
-	assert_true(symtab->count > 0);
-	assert_int_equal(objects_symtab(objects, mapped_file_object(changed), 0, &symtab, &fd),
+	assert_int_equal(objects_symbols(objects, mapped_file_object(kept), 0, &own, &debug), 0);
+	assert_true(own.symtab->count > 0);
+	assert_int_equal(objects_symbols(objects, mapped_file_object(changed), 0, &own, &debug),
 			 -ESTALE);
 	mapped_file_unref(kept);
 	mapped_file_unref(changed);
@@ -750,6 +797,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_running_program_has_names),
 		cmocka_unit_test(a_stripped_program_has_functions_without_names),
+		cmocka_unit_test(a_debug_file_has_the_names),
 		cmocka_unit_test(a_program_that_is_gone_has_names),
 		cmocka_unit_test(a_fork_that_is_gone_is_its_parents_program),
 		cmocka_unit_test(a_fork_that_has_moved_on_is_its_parents_program),
