@@ -9,6 +9,7 @@
 #include "helper/memfd.h"
 #include "symbol/facts.h"
 #include "symbol/htlhash.h"
+#include "symbol/minidebug.h"
 #include "symbol/symtab.h"
 #include "unwind/compile.h"
 #include "unwind/functions.h"
@@ -88,21 +89,47 @@ static int write_symbols(const struct symtab *symtab, struct parse_symbols *symb
 	return r < 0 ? r : memfd_seal(&fd);
 }
 
+static int read_symbols(const struct elf *elf, struct symtab **ret_symtab)
+{
+	_cleanup_free_ struct function_range *ranges = NULL;
+	size_t range_count = 0;
+
+	/* names are worth having without them */
+	functions_read(elf, &ranges, &range_count);
+	return symtab_read(elf, ranges, range_count, NULL, ret_symtab);
+}
+
+static int read_mini_symbols(const struct elf *elf, struct symtab **ret_symtab)
+{
+	_cleanup_free_ void *data = NULL;
+	struct elf mini;
+	size_t size;
+	int r;
+
+	r = minidebug_read(elf, &data, &size);
+	if (r < 0)
+		return r;
+	r = elf_open_memory(&mini, data, size);
+	if (r < 0)
+		return r;
+	mini.deadline = elf->deadline;
+	r = symtab_read(&mini, NULL, 0, NULL, ret_symtab);
+	elf_close(&mini);
+	return r;
+}
+
 static int answer_symbols(struct serve_request *request, struct serve_answer *answer)
 {
 	const struct parse_file *file = request->payload;
-	_cleanup_free_ struct function_range *ranges = NULL;
 	struct symtab *symtab = NULL;
-	size_t range_count = 0;
 	struct elf elf;
 	int r;
 
 	r = elf_open(&elf, request->fd, file->size, deadline_of(file));
 	if (r < 0)
 		return r;
-	/* names are worth having without them */
-	functions_read(&elf, &ranges, &range_count);
-	r = symtab_read(&elf, ranges, range_count, NULL, &symtab);
+	r = request->op == PARSE_SYMBOLS ? read_symbols(&elf, &symtab) :
+					   read_mini_symbols(&elf, &symtab);
 	elf_close(&elf);
 	if (r < 0)
 		return r;
@@ -194,6 +221,7 @@ static const struct {
 } operations[] = {
 	[PARSE_FACTS] = { answer_facts, sizeof(struct parse_file), true },
 	[PARSE_SYMBOLS] = { answer_symbols, sizeof(struct parse_file), true },
+	[PARSE_MINI_SYMBOLS] = { answer_symbols, sizeof(struct parse_file), true },
 	[PARSE_TEXT] = { answer_text, sizeof(struct parse_text), true },
 	[PARSE_KEY] = { answer_key, sizeof(struct parse_file), true },
 	[PARSE_TABLE] = { answer_table, sizeof(struct parse_table), false },

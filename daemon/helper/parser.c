@@ -251,7 +251,7 @@ static int take_symbols(int fd, const struct parse_symbols *symbols, struct symt
 	return are_symbols(symtab) ? 0 : -EBADMSG;
 }
 
-static int adopt_symbols(const struct symtab_reclaim *reclaim, int fd,
+static int adopt_symbols(const struct symtab_reclaim *reclaim, int fd, bool is_mini,
 			 const struct parse_symbols *symbols, struct symtab **ret_symtab)
 {
 	uint64_t size, bytes = (uint64_t)symbols->count * sizeof(struct symbol) + symbols->plt_bytes;
@@ -260,7 +260,8 @@ static int adopt_symbols(const struct symtab_reclaim *reclaim, int fd,
 
 	if (!memfd_is_sealed(fd, &size) || symbols->count > SYMTAB_SYMBOLS_MAX ||
 	    symbols->plt_bytes > PLT_MAX_BYTES ||
-	    symbols->kept_bytes > SYMTAB_NAMES_KEPT ||
+	    symbols->kept_bytes > (is_mini ? SYMTAB_NAMES_MINI : SYMTAB_NAMES_KEPT) ||
+	    (is_mini && symbols->kept_bytes != symbols->names_bytes) ||
 	    (symbols->kept_bytes && symbols->kept_bytes != symbols->names_bytes) ||
 	    size != bytes + symbols->kept_bytes)
 		return -EBADMSG;
@@ -283,13 +284,13 @@ static int adopt_symbols(const struct symtab_reclaim *reclaim, int fd,
 	return 0;
 }
 
-int parser_symtab(struct parser *parser, const struct object *object, int fd,
-		  const struct symtab_reclaim *reclaim, struct symtab **ret_symtab)
+static int ask_symtab(struct parser *parser, enum helper_op op, const struct object *object, int fd,
+		      const struct symtab_reclaim *reclaim, struct symtab **ret_symtab)
 {
 	const struct parse_file file = { .size = object->size, .limit_ms = READ_MS };
 	struct parse_symbols symbols;
 	struct helper_call call = {
-		.op = PARSE_SYMBOLS, .fd = fd, .timeout_ms = READ_MS + GRACE_MS,
+		.op = op, .fd = fd, .timeout_ms = READ_MS + GRACE_MS,
 		.request = &file, .request_bytes = sizeof(file),
 		.answer = &symbols, .answer_bytes = sizeof(symbols), .wants_fd = true,
 	};
@@ -303,7 +304,19 @@ int parser_symtab(struct parser *parser, const struct object *object, int fd,
 	if (symbols.partial[0])
 		log_debug("%s: some functions will have no names: %s", object->path,
 			  symbols.partial);
-	return adopt_symbols(reclaim, memfd, &symbols, ret_symtab);
+	return adopt_symbols(reclaim, memfd, op == PARSE_MINI_SYMBOLS, &symbols, ret_symtab);
+}
+
+int parser_symtab(struct parser *parser, const struct object *object, int fd,
+		  const struct symtab_reclaim *reclaim, struct symtab **ret_symtab)
+{
+	return ask_symtab(parser, PARSE_SYMBOLS, object, fd, reclaim, ret_symtab);
+}
+
+int parser_mini_symtab(struct parser *parser, const struct object *object, int fd,
+		       const struct symtab_reclaim *reclaim, struct symtab **ret_symtab)
+{
+	return ask_symtab(parser, PARSE_MINI_SYMBOLS, object, fd, reclaim, ret_symtab);
 }
 
 int parser_name(struct parser *parser, const struct object *object, int fd,

@@ -44,6 +44,9 @@ int parser_is_same(struct parser *parser, const struct object *object, int fd);
 /* Its functions, charged to POOL_SYMBOLS: -ENOBUFS. */
 int parser_symtab(struct parser *parser, const struct object *object, int fd,
 		  const struct symtab_reclaim *reclaim, struct symtab **ret_symtab);
+/* The same of its MiniDebugInfo, with all names kept; -ENODATA: it has none. */
+int parser_mini_symtab(struct parser *parser, const struct object *object, int fd,
+		       const struct symtab_reclaim *reclaim, struct symtab **ret_symtab);
 /* As symtab_name(), but that it can be in the file. */
 int parser_name(struct parser *parser, const struct object *object, int fd,
 		const struct symtab *symtab, const struct symbol *symbol,

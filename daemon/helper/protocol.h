@@ -32,6 +32,7 @@ enum helper_op {
 	HELPER_HELLO,		/* from the helper, unasked: it is ready */
 	PARSE_FACTS,
 	PARSE_SYMBOLS,
+	PARSE_MINI_SYMBOLS,
 	PARSE_TEXT,
 	PARSE_KEY,
 	PARSE_TABLE,
@@ -69,7 +70,8 @@ struct parse_facts {
 };
 
 /*
- * Answers PARSE_SYMBOLS. The memfd has `count` struct symbol, `plt_bytes` of names, and of other names
+ * Answers PARSE_SYMBOLS, and PARSE_MINI_SYMBOLS, which are those of the file that it has inside, see
+ * symbol/minidebug.h, and come with all their names. The memfd has `count` struct symbol, `plt_bytes` of names, and of other names
  * `kept_bytes` if they are few.
  */
 struct parse_symbols {

@@ -26,6 +26,8 @@ struct entry {
 	int error;			/* why there is no symtab: not tried again */
 	bool has_sought_debug;
 	struct object *debug;		/* owned: its debug file, or NULL */
+	struct symtab *mini;		/* of its MiniDebugInfo; NULL: not read, or evicted */
+	int mini_error;			/* not tried again */
 };
 
 struct objects {
@@ -101,7 +103,8 @@ static void close_fd(struct objects *objects, struct entry *entry)
 static void drop_symtab(struct entry *entry)
 {
 	symtab_free(entry->symtab);
-	entry->symtab = NULL;
+	symtab_free(entry->mini);
+	entry->symtab = entry->mini = NULL;
 }
 
 static void free_entry(struct objects *objects, struct entry *entry)
@@ -488,6 +491,17 @@ static void seek_debug(struct objects *objects, struct entry *entry)
 		entry->debug = object_ref(found->object);
 }
 
+static void read_mini(struct objects *objects, struct entry *entry)
+{
+	const struct symtab_reclaim reclaim = { .make_room = make_room, .ctx = objects };
+	int r;
+
+	if (entry->mini || entry->mini_error || entry->fd < 0)
+		return;
+	r = parser_mini_symtab(objects->parser, entry->object, entry->fd, &reclaim, &entry->mini);
+	entry->mini_error = may_pass(r) ? 0 : r;
+}
+
 int objects_symbols(struct objects *objects, struct object *object, uint32_t tgid,
 		    struct object_symbols *ret_own, struct object_symbols *ret_debug)
 {
@@ -509,6 +523,10 @@ int objects_symbols(struct objects *objects, struct object *object, uint32_t tgi
 	debug = entry->debug ? entry->debug->symbols : NULL;
 	if (debug && have_symtab(objects, debug, 0) == 0)
 		*ret_debug = (struct object_symbols){ debug->symtab, debug->fd };
+	else if (symtab_is_stripped(entry->symtab))
+		read_mini(objects, entry);
+	if (!ret_debug->symtab)
+		ret_debug->symtab = entry->mini;
 	*ret_own = (struct object_symbols){ entry->symtab, entry->fd };
 	return 0;
 }
@@ -552,7 +570,7 @@ bool objects_make_room(struct objects *objects, size_t bytes)
 		}
 		if (!oldest)
 			break;
-		freed += oldest->symtab->bytes;
+		freed += oldest->symtab->bytes + (oldest->mini ? oldest->mini->bytes : 0);
 		drop_symtab(oldest);
 		objects->stats.evicted++;
 	}

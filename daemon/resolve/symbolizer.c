@@ -181,32 +181,37 @@ static int set_name(struct symbolizer *symbolizer, struct location *location, co
 	return r < 0 ? r : location_set_function(location, function);
 }
 
-/* The name that @symbols have for the Location, if any; false when others may know better. */
-static bool name_by(struct symbolizer *symbolizer, struct location *location,
-		    const struct object_symbols *symbols, size_t *budget)
+static void name_location(struct symbolizer *symbolizer, struct location *location,
+			  const struct object_symbols *own, const struct object_symbols *debug,
+			  size_t *budget)
 {
-	const struct symtab *symtab = symbols->symtab;
-	const struct symbol *symbol = NULL;
+	const uint64_t address = location->address - location->is_return;
+	const struct symbol *symbol = symtab_find(own->symtab, address), *other = NULL;
+	const struct object_symbols *symbols = own;
 	char name[SYMTAB_NAME_MAX];
 	int r;
 
-	if (symtab)
-		symbol = symtab_find(symtab, location->address - location->is_return);
-	if (!symbol)
-		return false;
-	if (!symbol_is_named(symbol)) {
+	if (symbol && !symbol_is_named(symbol)) {
 		location->has_function = true;
-		location->function_start = symtab_start(symtab, symbol);
-		return false;
+		location->function_start = symtab_start(own->symtab, symbol);
+		symbol = NULL;
 	}
-	if ((symbols->fd < 0 && symtab_needs_file(symtab, symbol)) ||
-	    parser_name(symbolizer->parser, location->object, symbols->fd, symtab, symbol, name) < 0)
-		return false;
+	/* that has all functions but PLT entries, or all that are not exported: the nearest one counts */
+	if (debug->symtab)
+		other = symtab_find(debug->symtab, address);
+	if (other && symbol_is_named(other) &&
+	    (!symbol || symtab_start(debug->symtab, other) >= symtab_start(own->symtab, symbol))) {
+		symbol = other;
+		symbols = debug;
+	}
+	if (!symbol || (symbols->fd < 0 && symtab_needs_file(symbols->symtab, symbol)) ||
+	    parser_name(symbolizer->parser, location->object, symbols->fd, symbols->symtab, symbol,
+			name) < 0)
+		return;
 	r = set_name(symbolizer, location, name, budget);
 	if (r == -ENOBUFS && objects_make_room(symbolizer->objects, ROOM_BYTES))
 		r = set_name(symbolizer, location, name, budget);
 	location->is_refused = r < 0;
-	return true;
 }
 
 /* @locations are of one object. */
@@ -221,10 +226,8 @@ static void name_group(struct symbolizer *symbolizer, const struct window *windo
 	r = objects_symbols(symbolizer->objects, object, 0, &own, &debug);
 	if (r == -ESTALE || r == -ENOENT)
 		r = objects_symbols(symbolizer->objects, object, find_process(window, object), &own, &debug);
-	/* a debug file has all functions; PLT entries are the object's own */
 	for (size_t i = 0; r == 0 && i < count; i++)
-		if (!name_by(symbolizer, locations[i], &debug, &budget))
-			name_by(symbolizer, locations[i], &own, &budget);
+		name_location(symbolizer, locations[i], &own, &debug, &budget);
 	objects_release(symbolizer->objects);
 }
 

@@ -16,6 +16,7 @@ enum {
 	SYMTAB_SYMBOLS_MAX = 512 * 1024,	/* functions of one file */
 	SYMTAB_ENTRIES_MAX = 8 * 1024 * 1024,	/* entries looked at, functions or not */
 	SYMTAB_NAMES_KEPT = 128 * 1024,		/* bytes of a string table kept in memory */
+	SYMTAB_NAMES_MINI = 4 * 1024 * 1024,	/* the same where there is no file to read it from */
 	SYMTAB_NAME_MAX = 4096,			/* with the NUL; longer ones are cut */
 };
 

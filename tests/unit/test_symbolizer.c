@@ -275,6 +275,42 @@ static void a_debug_file_has_the_names(void **state)
 	}
 }
 
+/* As Fedora's rpmbuild makes it; @pack turns mini.elf into mini.xz. */
+static const char *build_with_mini(const char *name, const char *pack)
+{
+	fixture_build("whole", "-Wl,--build-id=sha1", program);
+	fixture_run("objcopy -S --keep-symbol=own_work whole mini.elf && %s && cp whole %s && strip %s && "
+		    "objcopy --add-section .gnu_debugdata=mini.xz %s", pack, name, name, name);
+	return fixture_path(name);
+}
+
+static void expect_with_mini(const char *name, const char *pack, const char *function)
+{
+	struct symbolizer *symbolizer = new_symbolizer();
+	const char *path = build_with_mini(name, pack);
+	struct mapped_file *file = file_of(path);
+	pid_t pid = start(path, NULL);
+	struct image *image = image_new(&files, (uint32_t)pid, 0, name);
+
+	symbolizer_see_image(symbolizer, image, NULL);
+	symbolizer_see_file(symbolizer, image, file);
+	stop(pid);
+	expect(symbolizer, image, file, offset_of("whole", "own_work") + 4, function, NULL);
+	image_unref(image);
+	mapped_file_unref(file);
+	symbolizer_free(symbolizer);
+}
+
+static void mini_debug_information_has_the_names(void **state)
+{
+	(void)state;
+	expect_with_mini("mini", "xz -c mini.elf > mini.xz", "own_work");
+	/* cut off; no ELF file inside; far more inside than outside */
+	expect_with_mini("cut", "xz -c mini.elf | head -c 200 > mini.xz", "");
+	expect_with_mini("text", "echo no | xz > mini.xz", "");
+	expect_with_mini("bomb", "head -c 100M /dev/zero | cat mini.elf - | xz -1 > mini.xz", "");
+}
+
 /* Nothing of the process is left but its file; its parent tells the rest. */
 static void a_program_that_is_gone_has_names(void **state)
 {
@@ -798,6 +834,7 @@ int main(void)
 		cmocka_unit_test(a_running_program_has_names),
 		cmocka_unit_test(a_stripped_program_has_functions_without_names),
 		cmocka_unit_test(a_debug_file_has_the_names),
+		cmocka_unit_test(mini_debug_information_has_the_names),
 		cmocka_unit_test(a_program_that_is_gone_has_names),
 		cmocka_unit_test(a_fork_that_is_gone_is_its_parents_program),
 		cmocka_unit_test(a_fork_that_has_moved_on_is_its_parents_program),
