@@ -169,6 +169,9 @@ static void print_text(FILE *stream, const struct statusfile_input *input, uint6
 		if (pipeline->symbolizer.names_refused)
 			fprintf(stream, "  frames without a name for want of memory: %" PRIu64 "\n",
 				pipeline->symbolizer.names_refused);
+		if (pipeline->symbolizer.put_off)
+			fprintf(stream, "  frames put off to the next window: %" PRIu64 "\n",
+				pipeline->symbolizer.put_off);
 		print_helpers(stream, &pipeline->symbolizer);
 	}
 	if (pipeline && pipeline->has_tables) {
@@ -280,6 +283,7 @@ static void print_capture(struct json *json, const struct pipeline_stats *pipeli
 	json_u64(json, "named", symbolizer->named);
 	json_u64(json, "evicted", symbolizer->evicted);
 	json_u64(json, "names_refused", symbolizer->names_refused);
+	json_u64(json, "put_off", symbolizer->put_off);
 	json_u64(json, "busy_nano", pipeline->names_busy_ns);
 	json_end(json);
 	print_json_helpers(json, symbolizer);

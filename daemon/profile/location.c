@@ -68,6 +68,7 @@ struct location *location_new(struct mapped_file *file, uint64_t offset, enum fr
 		return NULL;
 	}
 	atomic_init(&location->refs, 1);
+	atomic_init(&location->is_put_off, false);
 	location->file = file ? mapped_file_ref(file) : NULL;
 	location->offset = offset;
 	location->type = type;

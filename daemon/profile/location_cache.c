@@ -117,13 +117,20 @@ int location_cache_get(struct location_cache *cache, struct mapped_file *file, u
 	return 0;
 }
 
+/* Nobody but this cache gives out a Location, so one that is dropped is looked up anew under the same key. */
+static bool is_put_off(const struct location *location)
+{
+	return atomic_load_explicit(&location->is_put_off, memory_order_relaxed);
+}
+
 static bool cache_drop(struct location_cache *cache, uint32_t windows)
 {
 	uint32_t kept = 0;
 	bool dropped;
 
 	for (uint32_t i = 0; i < cache->count; i++) {
-		if (cache->epoch - cache->entries[i].epoch > windows)
+		if (cache->epoch - cache->entries[i].epoch > windows ||
+		    (windows && is_put_off(cache->entries[i].location)))
 			location_unref(cache->entries[i].location);
 		else
 			cache->entries[kept++] = cache->entries[i];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Thread A's Locations, kept from window to window so that each is named once. An object's Locations
- * are shared by all processes that map it. Those that no recent window used are dropped, and all
- * that the open window does not use when memory is short.
+ * are shared by all processes that map it. Those that no recent window used are dropped, those that thread B
+ * put off, and all that the open window does not use when memory is short.
  */
 #ifndef STACKTAP_PROFILE_LOCATION_CACHE_H
 #define STACKTAP_PROFILE_LOCATION_CACHE_H

@@ -122,10 +122,11 @@ static void free_entry(struct objects *objects, struct entry *entry)
 }
 
 /* Memory may be there the next time, and another parser, unless the file is what it died of. */
-static bool may_pass(int error)
+bool objects_may_pass(int error)
 {
 	return error == -ENOBUFS || error == -EAGAIN || error == -EPIPE || error == -ETIMEDOUT ||
-	       error == -EDQUOT || error == -ETIME || error == -ENOMEM || error == -EIO;
+	       error == -EDQUOT || error == -ETIME || error == -ENOMEM || error == -EIO ||
+	       error == -EHOSTDOWN;
 }
 
 static int read_symtab(struct objects *objects, struct entry *entry)
@@ -133,7 +134,7 @@ static int read_symtab(struct objects *objects, struct entry *entry)
 	const struct symtab_reclaim reclaim = { .make_room = make_room, .ctx = objects };
 	int r = parser_symtab(objects->parser, entry->object, entry->fd, &reclaim, &entry->symtab);
 
-	entry->error = may_pass(r) ? 0 : r;
+	entry->error = objects_may_pass(r) ? 0 : r;
 	if (r < 0)
 		log_debug("%s: no symbols: %s", entry->object->path, strerror(-r));
 	return r;
@@ -275,7 +276,7 @@ static int add_file(struct objects *objects, const char *path, int fd, const str
 	object->ctime_ns = ctime_ns(st);
 	object->size = (uint64_t)st->st_size;
 	r = parser_facts(objects->parser, object, fd);
-	if (r < 0 && !may_pass(r)) {
+	if (r < 0 && !objects_may_pass(r)) {
 		log_debug("%s: not read: %s", path, strerror(-r));
 		atomic_store_explicit(&object->state, OBJECT_NOT_ELF, memory_order_release);
 		r = 0;
@@ -499,7 +500,7 @@ static void read_mini(struct objects *objects, struct entry *entry)
 	if (entry->mini || entry->mini_error || entry->fd < 0)
 		return;
 	r = parser_mini_symtab(objects->parser, entry->object, entry->fd, &reclaim, &entry->mini);
-	entry->mini_error = may_pass(r) ? 0 : r;
+	entry->mini_error = objects_may_pass(r) ? 0 : r;
 }
 
 int objects_symbols(struct objects *objects, struct object *object, uint32_t tgid,

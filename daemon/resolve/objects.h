@@ -58,6 +58,8 @@ int objects_fd(struct objects *objects, struct object *object, uint32_t tgid, in
  * stays.
  */
 bool objects_make_room(struct objects *objects, size_t bytes);
+/* Was it for want of time or memory, or of a helper or a file server that answers? */
+bool objects_may_pass(int error);
 /* Nobody looks at what objects_symbols() said any more. */
 void objects_release(struct objects *objects);
 /* Close what was not used for @idle_ns, forget objects that nobody holds, free names out of use. */

@@ -21,7 +21,7 @@ struct symbolizer {
 	struct objects *objects;
 	struct images *images;
 	struct kernel *kernel;
-	uint64_t lookups, named, refused;
+	uint64_t lookups, named, refused, put_off;
 };
 
 int symbolizer_new(const struct symbolizer_options *options, struct symbolizer **ret_symbolizer)
@@ -181,6 +181,16 @@ static int set_name(struct symbolizer *symbolizer, struct location *location, co
 	return r < 0 ? r : location_set_function(location, function);
 }
 
+/*
+ * This one stays as it is: it may be with thread C already in a later window. Thread A makes another, which is
+ * looked up again.
+ */
+static void put_off(struct symbolizer *symbolizer, struct location *location)
+{
+	symbolizer->put_off++;
+	atomic_store_explicit(&location->is_put_off, true, memory_order_relaxed);
+}
+
 static void name_location(struct symbolizer *symbolizer, struct location *location,
 			  const struct object_symbols *own, const struct object_symbols *debug,
 			  size_t *budget)
@@ -204,10 +214,14 @@ static void name_location(struct symbolizer *symbolizer, struct location *locati
 		symbol = other;
 		symbols = debug;
 	}
-	if (!symbol || (symbols->fd < 0 && symtab_needs_file(symbols->symtab, symbol)) ||
-	    parser_name(symbolizer->parser, location->object, symbols->fd, symbols->symtab, symbol,
-			name) < 0)
+	if (!symbol || (symbols->fd < 0 && symtab_needs_file(symbols->symtab, symbol)))
 		return;
+	r = parser_name(symbolizer->parser, location->object, symbols->fd, symbols->symtab, symbol, name);
+	if (r < 0) {
+		if (objects_may_pass(r))
+			put_off(symbolizer, location);
+		return;
+	}
 	r = set_name(symbolizer, location, name, budget);
 	if (r == -ENOBUFS && objects_make_room(symbolizer->objects, ROOM_BYTES))
 		r = set_name(symbolizer, location, name, budget);
@@ -228,6 +242,8 @@ static void name_group(struct symbolizer *symbolizer, const struct window *windo
 		r = objects_symbols(symbolizer->objects, object, find_process(window, object), &own, &debug);
 	for (size_t i = 0; r == 0 && i < count; i++)
 		name_location(symbolizer, locations[i], &own, &debug, &budget);
+	for (size_t i = 0; objects_may_pass(r) && i < count; i++)
+		put_off(symbolizer, locations[i]);
 	objects_release(symbolizer->objects);
 }
 
@@ -278,6 +294,8 @@ void symbolizer_resolve(struct symbolizer *symbolizer, struct window *window)
 		if (location->type == FRAME_KERNEL)
 			kernel_resolve(symbolizer->kernel, symbolizer->names, location,
 				       symbolizer->options.with_kernel_addresses);
+		else if (is_unseen(location))
+			put_off(symbolizer, location);
 		else if (!locate(location))
 			continue;
 		else if (found)
@@ -319,6 +337,7 @@ void symbolizer_stats(struct symbolizer *symbolizer, struct symbolizer_stats *re
 		.lookups = symbolizer->lookups,
 		.named = symbolizer->named,
 		.names_refused = symbolizer->refused,
+		.put_off = symbolizer->put_off,
 		.evicted = objects->evicted,
 	};
 	parser_stats(symbolizer->parser, &ret_stats->parser);

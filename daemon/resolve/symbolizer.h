@@ -58,6 +58,7 @@ struct symbolizer_stats {
 	uint64_t objects, objects_gone, objects_not_elf, debug_files;
 	uint64_t lookups, named, evicted;
 	uint64_t names_refused;		/* Locations that have one but no memory for it */
+	uint64_t put_off;		/* Locations; what came in the next window had another try */
 	struct parser_stats parser;
 	struct opener_stats opener;
 };

@@ -275,6 +275,37 @@ static void a_debug_file_has_the_names(void **state)
 	}
 }
 
+static void what_a_dead_parser_did_not_name_is_put_off(void **state)
+{
+	struct symbolizer *symbolizer = new_symbolizer();
+	const char *path = fixture_build("patient", "", program);
+	uint64_t offset = offset_of("patient", "own_work") + 4;
+	struct mapped_file *file = file_of(path);
+	pid_t pid = start(path, NULL);
+	struct image *image = image_new(&files, (uint32_t)pid, 0, "patient");
+	struct symbolizer_stats stats;
+	struct location *location;
+
+	(void)state;
+	symbolizer_see_image(symbolizer, image, NULL);
+	symbolizer_see_file(symbolizer, image, file);
+	stop(pid);
+	symbolizer_stats(symbolizer, &stats);
+	assert_int_equal(kill(stats.parser.helper.pid, SIGKILL), 0);
+	expect(symbolizer, image, file, offset, "", &location);
+	assert_true(location->is_put_off);
+	location_unref(location);
+	/* the next one has another parser */
+	expect(symbolizer, image, file, offset, "own_work", &location);
+	assert_false(location->is_put_off);
+	location_unref(location);
+	symbolizer_stats(symbolizer, &stats);
+	assert_int_equal(stats.put_off, 1);
+	image_unref(image);
+	mapped_file_unref(file);
+	symbolizer_free(symbolizer);
+}
+
 /* As Fedora's rpmbuild makes it; @pack turns mini.elf into mini.xz. */
 static const char *build_with_mini(const char *name, const char *pack)
 {
@@ -834,6 +865,7 @@ int main(void)
 		cmocka_unit_test(a_running_program_has_names),
 		cmocka_unit_test(a_stripped_program_has_functions_without_names),
 		cmocka_unit_test(a_debug_file_has_the_names),
+		cmocka_unit_test(what_a_dead_parser_did_not_name_is_put_off),
 		cmocka_unit_test(mini_debug_information_has_the_names),
 		cmocka_unit_test(a_program_that_is_gone_has_names),
 		cmocka_unit_test(a_fork_that_is_gone_is_its_parents_program),

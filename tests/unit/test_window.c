@@ -452,10 +452,42 @@ static void locations_are_given_up_when_symbols_are_short(void **state)
 	pool->limit = limit;
 }
 
+/* What thread B put off is another Location in the window after the next: the one that is open may use it. */
+static void what_is_put_off_is_looked_up_again(void **state)
+{
+	struct location *first = NULL, *later = NULL;
+	struct window *window;
+
+	(void)state;
+	add(1000);
+	window = close_at(2000);
+	for (size_t i = 0; i < window->location_count && !first; i++)
+		if (window->locations[i]->type == FRAME_NATIVE)
+			first = location_ref(window->locations[i]);
+	assert_non_null(first);
+	add(3000);
+	atomic_store(&first->is_put_off, true);
+	window_free(window);
+	window_free(close_at(4000));
+	add(5000);
+	window = close_at(6000);
+	for (size_t i = 0; i < window->location_count; i++)
+		if (window->locations[i]->offset == first->offset &&
+		    window->locations[i]->type == FRAME_NATIVE &&
+		    window->locations[i]->is_return == first->is_return)
+			later = window->locations[i];
+	assert_non_null(later);
+	assert_ptr_not_equal(later, first);
+	assert_false(later->is_put_off);
+	window_free(window);
+	location_unref(first);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+		T(what_is_put_off_is_looked_up_again),
 		T(equal_samples_share_an_entry), T(anything_that_differs_makes_an_entry),
 		T(leaves_are_exact_and_callers_are_returns), T(a_call_may_end_its_mapping),
 		T(processes_share_locations_and_stacks), T(locations_outlive_windows),
