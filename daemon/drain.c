@@ -30,7 +30,7 @@ struct drain {
 	struct drain_output output;
 	struct process_table *processes;
 	struct aggregator *aggregator;
-	struct aside *aside;
+	struct deferred *deferred;
 	bool uses_tables;
 	uint64_t window_start;
 	uint64_t closing;		/* the window is due since then; 0: it is not */
@@ -68,7 +68,7 @@ int drain_new(const struct drain_options *options, const struct drain_output *ou
 	if (!r)
 		r = aggregator_new(&drain->aggregator);
 	if (!r)
-		r = aside_new(&drain->aside);
+		r = deferred_new(&drain->deferred);
 	for (size_t i = 0; i < options->follow_count && !r; i++)
 		r = process_table_follow(drain->processes, options->follow_tgids[i]);
 	if (r < 0)
@@ -92,7 +92,7 @@ void drain_free(struct drain *drain)
 {
 	if (!drain)
 		return;
-	aside_free(drain->aside);
+	deferred_free(drain->deferred);
 	aggregator_free(drain->aggregator);
 	process_table_free(drain->processes);
 	free(drain->told);
@@ -104,9 +104,9 @@ struct process_table *drain_processes(struct drain *drain)
 	return drain->processes;
 }
 
-struct aside *drain_aside(struct drain *drain)
+struct deferred *drain_deferred(struct drain *drain)
 {
-	return drain->aside;
+	return drain->deferred;
 }
 
 void drain_use_tables(struct drain *drain)
@@ -117,7 +117,7 @@ void drain_use_tables(struct drain *drain)
 void drain_stats(const struct drain *drain, struct drain_stats *ret_stats)
 {
 	*ret_stats = drain->stats;
-	aside_stats(drain->aside, &ret_stats->late);
+	deferred_stats(drain->deferred, &ret_stats->deferred);
 	aggregator_pending(drain->aggregator, &ret_stats->pending_lost,
 			   &ret_stats->pending_throttled, &ret_stats->pending_stalled,
 			   &ret_stats->pending_missed);
@@ -166,12 +166,12 @@ static void place(struct drain *drain, const struct sample_input *input)
 /* What thread B is done with, or has had for too long. */
 static void place_late(struct drain *drain)
 {
-	struct aside_sample *late;
+	struct deferred_sample *sample;
 	struct sample_input input;
 
-	while ((late = aside_take(drain->aside, clock_monotonic(), &input))) {
+	while ((sample = deferred_take(drain->deferred, clock_monotonic(), &input))) {
 		place(drain, &input);
-		aside_release(drain->aside, late);
+		deferred_release(drain->deferred, sample);
 	}
 }
 
@@ -183,8 +183,8 @@ void drain_round(struct drain *drain, uint64_t time)
 	if (!drain->closing &&
 	    drain_window_due(&drain->options, age, aggregator_sample_count(drain->aggregator)))
 		drain->closing = time;
-	/* bounded: what is aside expires, and what is taken from now on does not hold it up */
-	if (drain->closing && !aside_waits(drain->aside, drain->closing))
+	/* bounded: what is deferred expires, and what is taken from now on does not hold it up */
+	if (drain->closing && !deferred_waits(drain->deferred, drain->closing))
 		drain_flush(drain, time);
 	process_table_expire(drain->processes, time);
 }
@@ -192,8 +192,8 @@ void drain_round(struct drain *drain, uint64_t time)
 void drain_finish(struct drain *drain)
 {
 	place_late(drain);
-	while (aside_waits(drain->aside, UINT64_MAX)) {
-		aside_wait(drain->aside, FINISH_ROUND_MS);
+	while (deferred_waits(drain->deferred, UINT64_MAX)) {
+		deferred_wait(drain->deferred, FINISH_ROUND_MS);
 		place_late(drain);
 	}
 	drain_flush(drain, clock_monotonic());
@@ -252,10 +252,10 @@ static void on_ksymbol(void *ctx, uint64_t time _unused_, uint64_t address _unus
  * Did the module send what it takes to unwind the stack, as it could not do that itself? A slice
  * without bytes is one of a program that has just begun.
  */
-static bool is_late(const struct drain *drain, const struct sample_input *input,
+static bool is_deferred(const struct drain *drain, const struct sample_input *input,
 		    const struct sample_sections *sections)
 {
-	return drain->output.late && input->image && sections->regs && sections->slice &&
+	return drain->output.deferred && input->image && sections->regs && sections->slice &&
 	       input->sample->user_end == STACKTAP_END_NO_MAPPINGS;
 }
 
@@ -268,10 +268,10 @@ static bool set_aside(struct drain *drain, const struct sample_input *input,
 		aggregator_profile(drain->aggregator, sample->source, sample->cpu);
 
 	if (!profile ||
-	    aside_put(drain->aside, input, sections, profile, clock_monotonic()) < 0)
+	    deferred_put(drain->deferred, input, sections, profile, clock_monotonic()) < 0)
 		return false;
 	/* thread B has it already, or else it can be had back */
-	return drain->output.late(drain->output.ctx) || !aside_take_back(drain->aside);
+	return drain->output.deferred(drain->output.ctx) || !deferred_take_back(drain->deferred);
 }
 
 static void on_sample(void *ctx, const struct stacktap_sample *sample,
@@ -300,10 +300,10 @@ static void on_sample(void *ctx, const struct stacktap_sample *sample,
 
 	if (sections->missing && drain->output.missing)
 		drain->output.missing(drain->output.ctx, sample->tgid, sections->missing);
-	if (is_late(drain, &input, sections)) {
+	if (is_deferred(drain, &input, sections)) {
 		if (set_aside(drain, &input, sections))
 			return;
-		input.marks |= SAMPLE_LATE_REFUSED;
+		input.marks |= SAMPLE_DEFERRED_REFUSED;
 	}
 	/* of a module that does not tell so itself */
 	if (drain->uses_tables && !sample->generation &&

@@ -6,7 +6,7 @@
 #ifndef STACKTAP_DRAIN_H
 #define STACKTAP_DRAIN_H
 
-#include "aside.h"
+#include "deferred.h"
 #include "capture/capture.h"
 #include "control/netlink.h"
 #include "process/process.h"
@@ -36,8 +36,8 @@ struct drain_output {
 	/* Memory is used up by windows under way: wait until one is gone; false: there is none. */
 	bool (*wait)(void *ctx);
 	void (*kernel_changed)(void *ctx);	/* code was added to the kernel; may be NULL */
-	/* A sample is aside, its stack to be unwound; false: it cannot be. NULL: none ever can. */
-	bool (*late)(void *ctx);
+	/* A sample is deferred, its stack to be unwound; false: it cannot be. NULL: none ever can. */
+	bool (*deferred)(void *ctx);
 	/* A walk found no page at @address; may be NULL. */
 	void (*missing)(void *ctx, uint32_t tgid, uint64_t address);
 	void *ctx;
@@ -51,18 +51,18 @@ void drain_free(struct drain *drain);
 extern const struct capture_ops drain_ops;
 
 struct process_table *drain_processes(struct drain *drain);
-struct aside *drain_aside(struct drain *drain);
+struct deferred *drain_deferred(struct drain *drain);
 /* User stacks are walked by tables from now on: by frame pointers alone none counts as complete. */
 void drain_use_tables(struct drain *drain);
 
 /*
  * After each round: all before @time has been delivered. Closes the window when it is due, and what
- * was kept aside of it is back.
+ * was deferred of it is back.
  */
 void drain_round(struct drain *drain, uint64_t time);
 /* Close the window now. */
 void drain_flush(struct drain *drain, uint64_t time);
-/* The same at the end: wait for all that is aside, as long as that may take. */
+/* The same at the end: wait for all that is deferred, as long as that may take. */
 void drain_finish(struct drain *drain);
 
 /* Is a window of this age to be closed? */
@@ -78,7 +78,7 @@ struct drain_stats {
 	uint64_t unplaced;	/* samples that no window could take, counted as lost */
 	uint64_t pending_lost;	/* since the last window that had samples of their source */
 	uint64_t pending_throttled, pending_stalled, pending_missed;
-	struct aside_stats late;
+	struct deferred_stats deferred;
 };
 void drain_stats(const struct drain *drain, struct drain_stats *ret_stats);
 

@@ -15,7 +15,7 @@ enum message_kind {
 	MESSAGE_KERNEL,
 	MESSAGE_SCAN,
 	MESSAGE_LIST,
-	MESSAGE_LATE,		/* a sample is aside */
+	MESSAGE_DEFERRED,		/* there is a deferred sample */
 	MESSAGE_WINDOW,		/* A to B to C */
 	MESSAGE_SNAPSHOT,	/* B to A */
 	MESSAGE_GONE,

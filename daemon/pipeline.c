@@ -143,7 +143,7 @@ static int configure(struct pipeline *pipeline, struct control_change *change)
 	uint64_t id = capture_session_id(pipeline->capture);
 	int r;
 
-	change->slice_bytes = pipeline->late ? pipeline->options.slice_bytes : 0;
+	change->slice_bytes = pipeline->unwinder ? pipeline->options.slice_bytes : 0;
 	if (change->slice_bytes && minor >= SLICE_MAX_MINOR)
 		change->slice_max_bytes = pipeline->options.slice_max_bytes;
 	else if (change->slice_bytes < pipeline->options.slice_max_bytes && change->slice_bytes)
@@ -152,7 +152,7 @@ static int configure(struct pipeline *pipeline, struct control_change *change)
 			 STACKTAP_ABI_MAJOR, minor, STACKTAP_ABI_MAJOR, SLICE_MAX_MINOR);
 	r = control_set_session(pipeline->control, id, change);
 	if (r != -EPERM || !change->slice_bytes) {
-		pipeline->stats.has_late = !r && change->slice_bytes;
+		pipeline->stats.has_deferred = !r && change->slice_bytes;
 		return r;
 	}
 	log_info("stacks of programs that have just started are walked by frame pointers: %s",

@@ -6,7 +6,7 @@
 #ifndef STACKTAP_PIPELINE_H
 #define STACKTAP_PIPELINE_H
 
-#include "aside.h"
+#include "deferred.h"
 #include "capture/capture.h"
 #include "control/netlink.h"
 #include "export/encode.h"
@@ -77,10 +77,10 @@ struct pipeline_stats {
 	struct capture_stats capture;
 	struct symbolizer_stats symbolizer;
 	struct loader_stats loader;
-	struct aside_stats late;
+	struct deferred_stats deferred;
 	struct absent_stats absent;
 	bool has_tables;		/* the loader is at work */
-	bool has_late;			/* and the module sends slices */
+	bool has_deferred;			/* and the module sends slices */
 	struct window_counts counts;	/* all windows so far */
 	/* losses that no window has taken yet, and that none will after the end */
 	uint64_t pending_lost, pending_throttled, pending_stalled, pending_missed;

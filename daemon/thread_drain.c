@@ -164,7 +164,7 @@ static void publish(struct pipeline *pipeline)
 	drain_stats(pipeline->drain, &drained);
 	if (pipeline->absent)
 		absent_stats(pipeline->absent, &absent);
-	pipeline->has_late = drained.late.waiting;
+	pipeline->has_deferred = drained.deferred.waiting;
 	pthread_mutex_lock(&pipeline->lock);
 	capture_stats(pipeline->capture, &pipeline->stats.capture);
 	pipeline->stats.doubts = drained.doubts;
@@ -176,7 +176,7 @@ static void publish(struct pipeline *pipeline)
 	pipeline->stats.pending_throttled = drained.pending_throttled;
 	pipeline->stats.pending_stalled = drained.pending_stalled;
 	pipeline->stats.pending_missed = drained.pending_missed;
-	pipeline->stats.late = drained.late;
+	pipeline->stats.deferred = drained.deferred;
 	pipeline->stats.absent = absent;
 	pipeline->stats.scans = pipeline->scans;
 	pthread_mutex_unlock(&pipeline->lock);
@@ -219,7 +219,7 @@ struct drain_output drain_thread_output(struct pipeline *pipeline)
 		.window = on_window,
 		.wait = on_wait,
 		.kernel_changed = on_kernel_changed,
-		.late = tables_send_late,
+		.deferred = tables_send_deferred,
 		.missing = tables_want_page,
 		.ctx = pipeline,
 	};
@@ -232,7 +232,7 @@ void *drain_thread(void *ctx)
 
 	while (!r && !atomic_load_explicit(&pipeline->stop, memory_order_acquire)) {
 		r = capture_wait(pipeline->capture,
-				 pipeline->has_lists || pipeline->has_late ? LISTS_DELAY_MS :
+				 pipeline->has_lists || pipeline->has_deferred ? LISTS_DELAY_MS :
 									     WAIT_MS);
 		if (!r)
 			r = drain_once(pipeline);

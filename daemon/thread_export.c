@@ -22,10 +22,10 @@ static void window_done(struct pipeline *pipeline, const struct window *window, 
 		sum->lost += counts->lost;
 		sum->stale += counts->stale;
 		sum->moved += counts->moved;
-		sum->late += counts->late;
-		sum->late_refused += counts->late_refused;
-		sum->late_expired += counts->late_expired;
-		sum->late_failed += counts->late_failed;
+		sum->deferred += counts->deferred;
+		sum->deferred_refused += counts->deferred_refused;
+		sum->deferred_expired += counts->deferred_expired;
+		sum->deferred_failed += counts->deferred_failed;
 		sum->throttled += counts->throttled;
 		sum->stalled += counts->stalled;
 		sum->missed += counts->missed;

@@ -131,8 +131,8 @@ void *symbol_thread(void *ctx)
 		case MESSAGE_LIST:
 			tables_load(pipeline, message->list);
 			break;
-		case MESSAGE_LATE:
-			tables_unwind_late(pipeline);
+		case MESSAGE_DEFERRED:
+			tables_unwind_deferred(pipeline);
 			break;
 		case MESSAGE_SCAN:
 			scan(pipeline, message->tgid);

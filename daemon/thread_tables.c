@@ -132,8 +132,8 @@ int tables_start(struct pipeline *pipeline)
 	ops.keep_bytes = pipeline->options.slice_bytes ? KEEP_BYTES : 0;
 	r = loader_new(&ops, &pipeline->loader);
 	if (!r && pipeline->options.slice_bytes)
-		r = late_new(loader_tables(pipeline->loader), frames_max(pipeline),
-			     &pipeline->late);
+		r = unwinder_new(loader_tables(pipeline->loader), frames_max(pipeline),
+			     &pipeline->unwinder);
 	if (!r && pipeline->options.fault_in)
 		r = absent_new(&pipeline->absent);
 	if (r < 0)
@@ -148,7 +148,7 @@ int tables_start(struct pipeline *pipeline)
 void tables_stop(struct pipeline *pipeline)
 {
 	absent_free(pipeline->absent);
-	late_free(pipeline->late);
+	unwinder_free(pipeline->unwinder);
 	loader_free(pipeline->loader);
 	cache_close(pipeline->table_cache);
 	control_close(pipeline->table_control);
@@ -196,12 +196,13 @@ void tables_load(struct pipeline *pipeline, const struct mapping_list *list)
 }
 
 /* Behind what tells thread B of the sample's image and files. */
-bool tables_send_late(void *ctx)
+bool tables_send_deferred(void *ctx)
 {
 	struct pipeline *pipeline = ctx;
 
-	return pipeline->late &&
-	       message_send(pipeline->requests, message_new(MESSAGE_LATE), 0, QUEUE_SOON, 0) == 0;
+	return pipeline->unwinder &&
+	       message_send(pipeline->requests, message_new(MESSAGE_DEFERRED), 0, QUEUE_SOON,
+			    0) == 0;
 }
 
 void tables_want_page(void *ctx, uint32_t tgid, uint64_t address)
@@ -212,17 +213,17 @@ void tables_want_page(void *ctx, uint32_t tgid, uint64_t address)
 		absent_want(pipeline->absent, tgid, address);
 }
 
-void tables_unwind_late(struct pipeline *pipeline)
+void tables_unwind_deferred(struct pipeline *pipeline)
 {
-	struct aside *aside = drain_aside(pipeline->drain);
-	struct aside_sample *sample = aside_next(aside);
+	struct deferred *deferred = drain_deferred(pipeline->drain);
+	struct deferred_sample *sample = deferred_next(deferred);
 	const struct mapping_snapshot *mappings;
 
 	if (!sample)
 		return;
-	mappings = aside_mappings(sample);
-	see_files(pipeline, aside_image(sample), mappings->mappings, mappings->count);
-	aside_unwind(aside, sample, pipeline->late);
+	mappings = deferred_mappings(sample);
+	see_files(pipeline, deferred_image(sample), mappings->mappings, mappings->count);
+	deferred_unwind(deferred, sample, pipeline->unwinder);
 	publish(pipeline, 0);
 }
 

@@ -16,7 +16,7 @@ struct pipeline {
 	struct symbolizer *symbolizer;
 	struct loader *loader;		/* NULL: without tables */
 	struct absent *absent;		/* has its own thread; NULL: pages are not brought in */
-	struct late *late;		/* thread B's; NULL: no stack is unwound here */
+	struct unwinder *unwinder;	/* thread B's; NULL: no stack is unwound here */
 	struct cache *table_cache;	/* thread B's; NULL: none */
 	struct control *table_control;	/* thread B's; opened when needed */
 	uint32_t cut_tgid;		/* thread B's: the last process with too many mappings */
@@ -37,7 +37,7 @@ struct pipeline {
 	uint64_t next_scan_all;
 	uint64_t scans;
 	bool has_lists;			/* that wait for their time */
-	bool has_late;			/* samples are aside */
+	bool has_deferred;			/* samples wait for that */
 
 	pthread_mutex_t lock;		/* what follows */
 	pthread_cond_t window_gone;
@@ -61,8 +61,8 @@ void tables_stop(struct pipeline *pipeline);
 bool tables_send(void *pipeline, struct mapping_list *list);	/* thread A, takes the list */
 void tables_check_lists(struct pipeline *pipeline);	/* thread B, now and then */
 void tables_load(struct pipeline *pipeline, const struct mapping_list *list);	/* thread B */
-bool tables_send_late(void *pipeline);		/* thread A: a sample is aside */
-void tables_unwind_late(struct pipeline *pipeline);	/* thread B */
+bool tables_send_deferred(void *pipeline);		/* thread A: there is a deferred sample */
+void tables_unwind_deferred(struct pipeline *pipeline);	/* thread B */
 /* Thread A: a walk found no page there. */
 void tables_want_page(void *pipeline, uint32_t tgid, uint64_t address);
 void pipeline_window_left(struct pipeline *pipeline);

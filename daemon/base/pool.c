@@ -16,7 +16,7 @@ static struct pool pools[POOL_ALL] = {
 	[POOL_QUEUES] = { .name = "queues", .limit = 4 * MIB },
 	[POOL_ENCODE] = { .name = "encode", .limit = 8 * MIB },
 	[POOL_TABLES] = { .name = "tables", .limit = 8 * MIB },
-	[POOL_LATE] = { .name = "late", .limit = 4 * MIB },
+	[POOL_DEFERRED] = { .name = "deferred", .limit = 4 * MIB },
 	[POOL_REPORT] = { .name = "report", .limit = 512 * MIB },
 };
 

@@ -22,7 +22,7 @@ enum pool_id {
 	POOL_QUEUES,	/* what waits between the threads, closed windows included */
 	POOL_ENCODE,	/* buffers of the encoder and of the HTTP client */
 	POOL_TABLES,	/* unwind tables */
-	POOL_LATE,	/* samples kept aside until their stacks are unwound */
+	POOL_DEFERRED,	/* samples whose unwinding is deferred */
 	POOL_COUNT,	/* of the daemon's budget, which these are all of */
 
 	POOL_REPORT = POOL_COUNT, /* `stacktap report` reading a file */

@@ -208,12 +208,12 @@ static void print_totals(const struct record *record, const struct pipeline_stat
 			100.0 * (double)counts->by_range / (double)counts->samples,
 			100.0 * (double)counts->stale / (double)counts->samples,
 			stats->capture.cpus, stats->windows);
-	if (record->options->verbose && stats->has_late)
-		fprintf(stderr, "[ stacktap record: %" PRIu64 " stacks unwound late, %" PRIu64
+	if (record->options->verbose && stats->has_deferred)
+		fprintf(stderr, "[ stacktap record: deferred unwinding: %" PRIu64 " stacks, %" PRIu64
 			" of them complete; %" PRIu64 " refused, %" PRIu64 " expired, %" PRIu64
-			" failed; %" PRIu64 " by frame pointers alone ]\n", stats->late.unwound,
-			stats->late.complete, stats->late.refused, stats->late.expired,
-			stats->late.failed, counts->user_end[STACKTAP_END_NO_MAPPINGS]);
+			" failed; %" PRIu64 " by frame pointers alone ]\n", stats->deferred.unwound,
+			stats->deferred.complete, stats->deferred.refused, stats->deferred.expired,
+			stats->deferred.failed, counts->user_end[STACKTAP_END_NO_MAPPINGS]);
 	if (record->options->verbose && stats->absent.wanted)
 		fprintf(stderr, "[ stacktap record: %" PRIu64 " stacks cut by an absent page; %" PRIu64
 			" pages brought in, %" PRIu64 " failed, %" PRIu64 " refused ]\n",

@@ -8,7 +8,7 @@
 #include "cli/filter.h"
 #include "cli/record.h"
 #include "control/event.h"
-#include "resolve/late.h"
+#include "resolve/unwinder.h"
 
 static const char help[] =
 	"usage: stacktap record [OPTION...] [-- COMMAND [ARGUMENT...]]\n\n"
@@ -299,8 +299,8 @@ int record_parse(int argc, char **argv, struct record_options *ret_options)
 		.output = "stacktap.otlp",
 		.user_frames = STACKTAP_DEFAULT_USER_FRAMES,
 		.with_tables = true,
-		.slice_bytes = LATE_SLICE_BYTES,
-		.slice_max_bytes = LATE_SLICE_MAX_BYTES,
+		.slice_bytes = UNWINDER_SLICE_BYTES,
+		.slice_max_bytes = UNWINDER_SLICE_MAX_BYTES,
 	};
 	opterr = 0;
 	/* '+': what follows the command's name is the command's */

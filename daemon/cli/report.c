@@ -70,7 +70,7 @@ static void print_process(const struct options *options, const struct report_eve
 		printf("                     ... and %zu more\n", process->function_count - count);
 }
 
-/* Does the source's name, its modifiers aside, say what was counted? */
+/* Does the source's name, its modifiers deferred, say what was counted? */
 static bool is_same_event(const char *source, const char *event)
 {
 	size_t length = strlen(event);
@@ -79,15 +79,15 @@ static bool is_same_event(const char *source, const char *event)
 }
 
 /* Stacks of programs that had just started. */
-static void print_late(const struct report_event *event)
+static void print_deferred(const struct report_event *event)
 {
 	const struct view_quality *quality = &event->quality;
 
-	if (quality->late_unwound || quality->no_mappings)
-		printf("first stacks: %" PRIu64 " unwound late, %" PRIu64 " by frame pointers alone "
+	if (quality->deferred_unwound || quality->no_mappings)
+		printf("first stacks: %" PRIu64 " deferred, %" PRIu64 " by frame pointers alone "
 		       "(%" PRIu64 " refused, %" PRIu64 " expired, %" PRIu64 " failed)\n",
-		       quality->late_unwound, quality->no_mappings, quality->late_refused,
-		       quality->late_expired, quality->late_failed);
+		       quality->deferred_unwound, quality->no_mappings, quality->deferred_refused,
+		       quality->deferred_expired, quality->deferred_failed);
 }
 
 static void print_totals(const struct report_event *event)
@@ -120,7 +120,7 @@ static void print_totals(const struct report_event *event)
 	if (event->quality.guessed)
 		printf("guessed: %.1f %% of stacks went by frame pointers and may lack a frame\n",
 		       percent(event->quality.guessed, event->samples));
-	print_late(event);
+	print_deferred(event);
 }
 
 static void print_text(const struct options *options, const struct report *report)
@@ -211,10 +211,10 @@ static void print_json(const struct options *options, const struct report *repor
 			json_u64(&json, "missed", event->quality.missed);
 			json_u64(&json, "guessed", event->quality.guessed);
 			json_u64(&json, "no_mappings", event->quality.no_mappings);
-			json_u64(&json, "late_unwound", event->quality.late_unwound);
-			json_u64(&json, "late_refused", event->quality.late_refused);
-			json_u64(&json, "late_expired", event->quality.late_expired);
-			json_u64(&json, "late_failed", event->quality.late_failed);
+			json_u64(&json, "deferred_unwound", event->quality.deferred_unwound);
+			json_u64(&json, "deferred_refused", event->quality.deferred_refused);
+			json_u64(&json, "deferred_expired", event->quality.deferred_expired);
+			json_u64(&json, "deferred_failed", event->quality.deferred_failed);
 			json_end(&json);
 		}
 		json_array(&json, "processes");

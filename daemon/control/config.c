@@ -10,7 +10,7 @@
 #include "base/ini.h"
 #include "base/percent.h"
 #include "control/event.h"
-#include "resolve/late.h"
+#include "resolve/unwinder.h"
 
 enum option_kind {
 	OPTION_STRING,	/* char *, empty: NULL */
@@ -57,7 +57,7 @@ static const struct option options[] = {
 	{ "capture", "sideband_bytes", OPTION_BYTES, FIELD(sideband_bytes), 4096, 1 << 26,
 	  { NULL } },
 	{ "unwind", "tables", OPTION_BOOL, FIELD(with_tables), 0, 0, { NULL } },
-	{ "unwind", "late", OPTION_BOOL, FIELD(with_late), 0, 0, { NULL } },
+	{ "unwind", "deferred", OPTION_BOOL, FIELD(with_deferred), 0, 0, { NULL } },
 	{ "unwind", "slice_bytes", OPTION_BYTES, FIELD(slice_bytes), STACKTAP_MIN_SLICE_BYTES,
 	  STACKTAP_MAX_SLICE_BYTES, { NULL } },
 	{ "unwind", "slice_max_bytes", OPTION_BYTES, FIELD(slice_max_bytes), 0,
@@ -119,9 +119,9 @@ void config_init(struct config *config)
 		.ring_bytes = 262144,
 		.sideband_bytes = 32768,
 		.with_tables = true,
-		.with_late = true,
-		.slice_bytes = LATE_SLICE_BYTES,
-		.slice_max_bytes = LATE_SLICE_MAX_BYTES,
+		.with_deferred = true,
+		.slice_bytes = UNWINDER_SLICE_BYTES,
+		.slice_max_bytes = UNWINDER_SLICE_MAX_BYTES,
 		.fault_in = true,
 		.compress = true,
 		.timeout_seconds = 10,

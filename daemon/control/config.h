@@ -37,7 +37,7 @@ struct config {
 
 	/* [unwind] */
 	bool with_tables;
-	bool with_late;
+	bool with_deferred;
 	uint64_t slice_bytes, slice_max_bytes;
 	bool fault_in;
 

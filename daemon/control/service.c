@@ -175,7 +175,7 @@ static int open_pipeline(struct service *service, const struct control_filter *f
 		},
 		.user_frames = (uint32_t)config->max_stack,
 		.with_tables = config->with_tables,
-		.slice_bytes = config->with_late ? (uint32_t)config->slice_bytes : 0,
+		.slice_bytes = config->with_deferred ? (uint32_t)config->slice_bytes : 0,
 		.slice_max_bytes = (uint32_t)config->slice_max_bytes,
 		.fault_in = config->fault_in,
 		.table_cache = getenv("CACHE_DIRECTORY"),	/* systemd's */

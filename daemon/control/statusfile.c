@@ -78,19 +78,19 @@ void statusfile_print_pools(FILE *stream)
 	}
 }
 
-static void print_late(FILE *stream, const struct pipeline_stats *pipeline)
+static void print_deferred(FILE *stream, const struct pipeline_stats *pipeline)
 {
-	const struct aside_stats *late = &pipeline->late;
+	const struct deferred_stats *deferred = &pipeline->deferred;
 
 	fprintf(stream, "  stacks by frame pointers alone, for want of a list: %" PRIu64 "\n",
 		pipeline->counts.user_end[STACKTAP_END_NO_MAPPINGS]);
 	fprintf(stream, "  stacks by frame pointers that may lack a frame (guessed): %" PRIu64 "\n",
 		pipeline->counts.user_end[STACKTAP_END_GUESSED]);
-	if (pipeline->has_late)
-		fprintf(stream, "  unwound late: %" PRIu64 ", of them complete %" PRIu64 "; refused %"
+	if (pipeline->has_deferred)
+		fprintf(stream, "  deferred unwinding: %" PRIu64 ", of them complete %" PRIu64 "; refused %"
 			PRIu64 ", expired %" PRIu64 ", failed %" PRIu64 ", waiting %" PRIu64 "\n",
-			late->unwound, late->complete, late->refused, late->expired, late->failed,
-			late->waiting);
+			deferred->unwound, deferred->complete, deferred->refused,
+			deferred->expired, deferred->failed, deferred->waiting);
 }
 
 static void print_absent(FILE *stream, const struct pipeline_stats *pipeline)
@@ -189,7 +189,7 @@ static void print_text(FILE *stream, const struct statusfile_input *input, uint6
 				loader->tables.last_failed);
 		fprintf(stream, "  mapping lists: %" PRIu64 " loaded, %" PRIu64 " pending, %" PRIu64
 			" refused\n", loader->lists, loader->pending, loader->lists_refused);
-		print_late(stream, pipeline);
+		print_deferred(stream, pipeline);
 		print_absent(stream, pipeline);
 	}
 	fprintf(stream, "  export to %s: %" PRIu64 " payloads sent, %" PRIu64 " stored, %" PRIu64
@@ -293,7 +293,7 @@ static void print_unwind(struct json *json, const struct pipeline_stats *pipelin
 {
 	const struct loader_stats *loader = &pipeline->loader;
 	const struct tables_stats *tables = &loader->tables;
-	const struct aside_stats *late = &pipeline->late;
+	const struct deferred_stats *deferred = &pipeline->deferred;
 	const struct absent_stats *absent = &pipeline->absent;
 
 	json_object(json, "unwind");
@@ -315,14 +315,14 @@ static void print_unwind(struct json *json, const struct pipeline_stats *pipelin
 	json_u64(json, "kept_bytes", tables->kept_bytes);
 	json_u64(json, "guessed", pipeline->counts.user_end[STACKTAP_END_GUESSED]);
 	json_u64(json, "no_mappings", pipeline->counts.user_end[STACKTAP_END_NO_MAPPINGS]);
-	json_bool(json, "has_late", pipeline->has_late);
-	json_u64(json, "late_taken", late->taken);
-	json_u64(json, "late_unwound", late->unwound);
-	json_u64(json, "late_complete", late->complete);
-	json_u64(json, "late_refused", late->refused);
-	json_u64(json, "late_expired", late->expired);
-	json_u64(json, "late_failed", late->failed);
-	json_u64(json, "late_waiting", late->waiting);
+	json_bool(json, "has_deferred", pipeline->has_deferred);
+	json_u64(json, "deferred_taken", deferred->taken);
+	json_u64(json, "deferred_unwound", deferred->unwound);
+	json_u64(json, "deferred_complete", deferred->complete);
+	json_u64(json, "deferred_refused", deferred->refused);
+	json_u64(json, "deferred_expired", deferred->expired);
+	json_u64(json, "deferred_failed", deferred->failed);
+	json_u64(json, "deferred_waiting", deferred->waiting);
 	json_u64(json, "unreadable", pipeline->counts.user_end[STACKTAP_END_UNREADABLE]);
 	json_u64(json, "pages_wanted", absent->wanted);
 	json_u64(json, "pages_read", absent->pages);

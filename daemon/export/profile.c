@@ -341,10 +341,10 @@ static int profile_attributes(struct profile_writer *writer, struct profile_attr
 	add_count(list, "stacktap.moved", own->moved);
 	add_some(list, "stacktap.guessed", own->user_end[STACKTAP_END_GUESSED]);
 	add_some(list, "stacktap.no_mappings", own->user_end[STACKTAP_END_NO_MAPPINGS]);
-	add_some(list, "stacktap.late_unwound", own->late);
-	add_some(list, "stacktap.late_refused", own->late_refused);
-	add_some(list, "stacktap.late_expired", own->late_expired);
-	add_some(list, "stacktap.late_failed", own->late_failed);
+	add_some(list, "stacktap.deferred_unwound", own->deferred);
+	add_some(list, "stacktap.deferred_refused", own->deferred_refused);
+	add_some(list, "stacktap.deferred_expired", own->deferred_expired);
+	add_some(list, "stacktap.deferred_failed", own->deferred_failed);
 	if (!writer->has_losses[number]) {
 		add_count(list, "stacktap.lost", all->lost);
 		add_count(list, "stacktap.throttled", all->throttled);

@@ -8,7 +8,7 @@
 
 #define DELAY_NS (LISTS_DELAY_MS * NSEC_PER_MSEC)
 #define DELAY_MAX_NS (10 * DELAY_NS)
-#define FIRST_MAX_NS NSEC_PER_SEC	/* without any list stacks are unwound late */
+#define FIRST_MAX_NS NSEC_PER_SEC	/* without any list unwinding is deferred */
 #define MISS_INTERVAL_NS (NSEC_PER_SEC / 4)	/* doubling up to the maximum */
 #define MISS_INTERVAL_MAX_NS (32 * NSEC_PER_SEC)
 #define OWN_DELAY_NS (10 * NSEC_PER_SEC)

@@ -9,7 +9,7 @@
  *
  * Changes gather until none came for a moment: a program that starts maps its libraries one after the
  * other, as slowly as the host is. What is walked with half of them is cut, while stacks from before
- * the first list are unwound late, so that one does not hurry.
+ * the first list are deferred, so that one does not hurry.
  */
 #ifndef STACKTAP_PROCESS_LISTS_H
 #define STACKTAP_PROCESS_LISTS_H

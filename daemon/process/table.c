@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#define KEEP_ENDED_NS (2 * NSEC_PER_SEC)	/* until the last late sample has been processed */
+#define KEEP_ENDED_NS (2 * NSEC_PER_SEC)	/* until the last deferred sample has been processed */
 #define SCAN_INTERVAL_NS NSEC_PER_SEC		/* of one process, doubling up to the maximum */
 #define SCAN_INTERVAL_MAX_NS (32 * NSEC_PER_SEC)
 

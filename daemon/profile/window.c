@@ -37,14 +37,14 @@ void window_counts_add(struct window_counts *counts, const struct window_sample 
 		counts->stale += count;
 	if (sample->marks & SAMPLE_MOVED)
 		counts->moved += count;
-	if (sample->marks & SAMPLE_LATE)
-		counts->late += count;
-	if (sample->marks & SAMPLE_LATE_REFUSED)
-		counts->late_refused += count;
-	if (sample->marks & SAMPLE_LATE_EXPIRED)
-		counts->late_expired += count;
-	if (sample->marks & SAMPLE_LATE_FAILED)
-		counts->late_failed += count;
+	if (sample->marks & SAMPLE_DEFERRED)
+		counts->deferred += count;
+	if (sample->marks & SAMPLE_DEFERRED_REFUSED)
+		counts->deferred_refused += count;
+	if (sample->marks & SAMPLE_DEFERRED_EXPIRED)
+		counts->deferred_expired += count;
+	if (sample->marks & SAMPLE_DEFERRED_FAILED)
+		counts->deferred_failed += count;
 	counts->user_end[sample->user_end] += count;
 }
 

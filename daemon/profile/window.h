@@ -65,10 +65,10 @@ enum sample_mark {
 	SAMPLE_DOUBTFUL = 1 << 2,	/* mappings may be wrong: side-band loss, mapping changed */
 	SAMPLE_UNKNOWN_MAPPING = 1 << 3, /* an address in no known mapping */
 	/* walked without a mapping list, but with what it takes to unwind the stack later: */
-	SAMPLE_LATE = 1 << 4,		/* which was done */
-	SAMPLE_LATE_REFUSED = 1 << 5,	/* too many were waiting for that */
-	SAMPLE_LATE_EXPIRED = 1 << 6,	/* it waited too long */
-	SAMPLE_LATE_FAILED = 1 << 7,	/* nothing was known of what it ran */
+	SAMPLE_DEFERRED = 1 << 4,		/* which was done */
+	SAMPLE_DEFERRED_REFUSED = 1 << 5,	/* too many were waiting for that */
+	SAMPLE_DEFERRED_EXPIRED = 1 << 6,	/* it waited too long */
+	SAMPLE_DEFERRED_FAILED = 1 << 7,	/* nothing was known of what it ran */
 };
 
 /* Counts of a window, for the quality line and for Profile attributes. */
@@ -84,7 +84,7 @@ struct window_counts {
 	uint64_t throttled;
 	uint64_t stalled;
 	uint64_t missed;		/* periods that late timers swallowed */
-	uint64_t late, late_refused, late_expired, late_failed; /* SAMPLE_LATE and so on */
+	uint64_t deferred, deferred_refused, deferred_expired, deferred_failed; /* SAMPLE_DEFERRED and so on */
 	uint64_t user_end[STACKTAP_END_REASONS];
 };
 
@@ -144,7 +144,7 @@ struct sample_input {
 	uint32_t exact_count;
 	struct image *image;		/* NULL: no user half */
 	uint16_t marks;
-	/* of a sample that was kept aside; NULL: what the image has mapped, and what holds, now */
+	/* of a sample that was kept deferred; NULL: what the image has mapped, and what holds, now */
 	const struct mapping_snapshot *mappings;
 	const struct profile_config *profile;
 };

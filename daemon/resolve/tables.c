@@ -107,7 +107,7 @@ static void retry_later(struct tables *tables, struct entry *entry)
 }
 
 /*
- * Files can be made to take long. Who names, closes windows and walks late waits meanwhile, so only
+ * Files can be made to take long. Who names, closes windows and unwinds what was deferred waits meanwhile, so only
  * part of the time is for this.
  */
 static bool has_credit(struct tables *tables)

@@ -171,10 +171,10 @@ static int read_attributes(struct reader *reader, const OtlpProfile *message,
 		{ "stacktap.throttled", &quality->throttled },
 		{ "stacktap.missed", &quality->missed }, { "stacktap.guessed", &quality->guessed },
 		{ "stacktap.no_mappings", &quality->no_mappings },
-		{ "stacktap.late_unwound", &quality->late_unwound },
-		{ "stacktap.late_refused", &quality->late_refused },
-		{ "stacktap.late_expired", &quality->late_expired },
-		{ "stacktap.late_failed", &quality->late_failed },
+		{ "stacktap.deferred_unwound", &quality->deferred_unwound },
+		{ "stacktap.deferred_refused", &quality->deferred_refused },
+		{ "stacktap.deferred_expired", &quality->deferred_expired },
+		{ "stacktap.deferred_failed", &quality->deferred_failed },
 	};
 	const OtlpAnyValue *value;
 	const char *key;

@@ -50,7 +50,7 @@ struct view_process {
 struct view_quality {
 	uint64_t complete, named, by_range, lost, stale, moved, throttled, missed;
 	uint64_t guessed;
-	uint64_t no_mappings, late_unwound, late_refused, late_expired, late_failed;
+	uint64_t no_mappings, deferred_unwound, deferred_refused, deferred_expired, deferred_failed;
 };
 
 struct view_profile {

@@ -22,10 +22,10 @@ static void add_quality(struct view_quality *sum, const struct view_quality *qua
 	rows_sum(&sum->missed, quality->missed);
 	rows_sum(&sum->guessed, quality->guessed);
 	rows_sum(&sum->no_mappings, quality->no_mappings);
-	rows_sum(&sum->late_unwound, quality->late_unwound);
-	rows_sum(&sum->late_refused, quality->late_refused);
-	rows_sum(&sum->late_expired, quality->late_expired);
-	rows_sum(&sum->late_failed, quality->late_failed);
+	rows_sum(&sum->deferred_unwound, quality->deferred_unwound);
+	rows_sum(&sum->deferred_refused, quality->deferred_refused);
+	rows_sum(&sum->deferred_expired, quality->deferred_expired);
+	rows_sum(&sum->deferred_failed, quality->deferred_failed);
 }
 
 static int add_profile(void *ctx, const struct view_profile *profile)

@@ -80,7 +80,7 @@ static void test_defaults(void **state _unused_)
 	assert_true(config.with_kernel_addresses);
 	assert_true(config.load_module);
 	assert_true(config.with_tables);
-	assert_true(config.with_late);
+	assert_true(config.with_deferred);
 	assert_int_equal(config.slice_bytes, 16384);
 	assert_int_equal(config.slice_max_bytes, 65536);
 	/* all that waits in a ring is a quarter of it */
@@ -105,7 +105,7 @@ static void test_every_option_round_trips(void **state _unused_)
 		"ceiling = 2.5\n\n"
 		"[filter]\ncpus = 0-1\nusers = root,7\ncomms = a,b c\ncgroups =\nuser_only = yes\nkernel_only = no\nexclude_idle = no\n\n"
 		"[capture]\nring_bytes = 131072\nsideband_bytes = 32768\n\n"
-		"[unwind]\ntables = no\nlate = no\nslice_bytes = 4096\nslice_max_bytes = 8192\n"
+		"[unwind]\ntables = no\ndeferred = no\nslice_bytes = 4096\nslice_max_bytes = 8192\n"
 		"fault_in = no\n\n"
 		"[export]\nendpoint = https://host:4318\nheaders = a=b\ncertificate = /c\n"
 		"client_certificate = /d\nclient_key = /e\ncompression = none\n"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Programs that want the daemon's memory: each pool stays below its limit, and what it refuses is
- * counted. Of the other pools, test_dictionary.c, test_exporter.c, test_window.c, test_aside.c and
+ * counted. Of the other pools, test_dictionary.c, test_exporter.c, test_window.c, test_deferred.c and
  * test_loader.c have such programs.
  */
 #include "fixture.h"

@@ -40,7 +40,7 @@ static struct {
 static struct stat own;	/* this program, which all processes here run */
 static struct pipeline pipeline;
 static struct capture_stats stats;
-static uint64_t fed, fed_late;
+static uint64_t fed, fed_deferred;
 
 static int take_payload(void *ctx, struct payload *payload)
 {
@@ -111,7 +111,7 @@ static int start_loader(void)
 	session.next_id = 0;
 	session.stuck = NULL;
 	return loader_new(&ops, &pipeline.loader) ?:
-	       late_new(loader_tables(pipeline.loader), 64, &pipeline.late) ?:
+	       unwinder_new(loader_tables(pipeline.loader), 64, &pipeline.unwinder) ?:
 	       process_table_use_lists(drain_processes(pipeline.drain), tables_send, &pipeline,
 				       NULL, 0);
 }
@@ -140,7 +140,7 @@ static int setup(void **state _unused_)
 		return -errno;
 	sink = (struct sink){ 0 };
 	stats = (struct capture_stats){ 0 };
-	fed = fed_late = 0;
+	fed = fed_deferred = 0;
 	pipeline = (struct pipeline){
 		.options = { .encode = { .max_bytes = 65536 },
 			     .sink = { .payload = take_payload, .ctx = &sink } },
@@ -267,7 +267,7 @@ static void feed_round(uint32_t round)
 		spec.slice_address = regs.head.regs[7];
 		spec.user_end = STACKTAP_END_NO_MAPPINGS;
 		records_sample(&records, &spec);
-		fed_late++;
+		fed_deferred++;
 		fed++;
 	}
 	assert_int_equal(ring_parse(records.data, records.bytes, 0, &drain_ops, pipeline.drain,
@@ -319,14 +319,14 @@ static struct pipeline_stats end(void)
 	assert_int_equal(pipeline.windows_under_way, 0);
 	assert_int_equal(result.windows_dropped, 0);
 	assert_int_equal(result.counts.samples + result.counts.lost, fed);
-	assert_int_equal(drained.late.waiting, 0);
-	assert_int_equal(drained.late.taken + drained.late.refused, fed_late);
-	assert_int_equal(drained.late.unwound + drained.late.expired + drained.late.failed,
-			 drained.late.taken);
-	assert_true(drained.late.unwound > 0);
-	assert_int_equal(result.counts.late, drained.late.unwound);
-	assert_int_equal(result.counts.late_refused, drained.late.refused);
-	assert_int_equal(result.counts.late_failed, drained.late.failed);
+	assert_int_equal(drained.deferred.waiting, 0);
+	assert_int_equal(drained.deferred.taken + drained.deferred.refused, fed_deferred);
+	assert_int_equal(drained.deferred.unwound + drained.deferred.expired + drained.deferred.failed,
+			 drained.deferred.taken);
+	assert_true(drained.deferred.unwound > 0);
+	assert_int_equal(result.counts.deferred, drained.deferred.unwound);
+	assert_int_equal(result.counts.deferred_refused, drained.deferred.refused);
+	assert_int_equal(result.counts.deferred_failed, drained.deferred.failed);
 	return result;
 }
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """1,000 programs that live for some milliseconds each lose under 1 % of their samples' stacks: what
-ran before their tables were in the module is unwound late."""
+ran before their tables were in the module is deferred."""
 
 import json
 import os
@@ -47,9 +47,9 @@ def guest(t):
     for line in err.splitlines():
         if "stacktap record:" in line:
             t.note(line)
-    late = re.search(r"(\d+) stacks unwound late, (\d+) of them complete; (\d+) refused, (\d+) expired, "
+    late = re.search(r"deferred unwinding: (\d+) stacks, (\d+) of them complete; (\d+) refused, (\d+) expired, "
                      r"(\d+) failed; (\d+) by frame pointers alone", err)
-    t.ok(late, "record tells of stacks that were unwound late", err)
+    t.ok(late, "record tells of stacks whose unwinding was deferred", err)
     cpus = [cpu for s in status["sessions"] if s["id"] == session for cpu in s["cpus"]]
     t.note(f"slices {sum(c['slices'] for c in cpus)}, refused {sum(c['slices_refused'] for c in cpus)}; "
            f"walked with a list {sum(c['table_hits'] for c in cpus)}, without "
@@ -82,5 +82,5 @@ def host(t):
     t.ok(judged >= ENOUGH / 4, f"enough samples of short programs ({judged})")
     t.ok(judged - whole <= 0.01 * judged, f"{whole} of {judged} stacks are whole ({told}; {programs})")
     t.ok(unwound > 0 and complete > 0.9 * unwound,
-         f"{complete} of {unwound} late stacks are whole; {refused} refused, {expired} expired, {failed} "
+         f"{complete} of {unwound} deferred stacks are whole; {refused} refused, {expired} expired, {failed} "
          f"failed; {alone} by frame pointers alone")

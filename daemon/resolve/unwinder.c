@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "resolve/late.h"
+#include "resolve/unwinder.h"
 
 #include <string.h>
 
@@ -33,7 +33,7 @@ static inline int unwind_read_word(void *memory, __u64 address, __u64 *ret_value
 
 #include <stacktap/unwind.h>
 
-struct late {
+struct unwinder {
 	struct tables *tables;
 	uint32_t max_frames;
 	struct unwind_mapping *mappings;
@@ -42,9 +42,9 @@ struct late {
 	__u64 ips[];
 };
 
-static size_t late_bytes(uint32_t max_frames)
+static size_t unwinder_bytes(uint32_t max_frames)
 {
-	return sizeof(struct late) + max_frames * sizeof(uint64_t);
+	return sizeof(struct unwinder) + max_frames * sizeof(uint64_t);
 }
 
 static size_t mappings_bytes(size_t count)
@@ -52,61 +52,61 @@ static size_t mappings_bytes(size_t count)
 	return count * (sizeof(struct unwind_mapping) + sizeof(struct mapping *));
 }
 
-int late_new(struct tables *tables, uint32_t max_frames, struct late **ret_late)
+int unwinder_new(struct tables *tables, uint32_t max_frames, struct unwinder **ret_unwinder)
 {
-	struct late *late = calloc(1, late_bytes(max_frames));
+	struct unwinder *unwinder = calloc(1, unwinder_bytes(max_frames));
 
-	if (!late)
+	if (!unwinder)
 		return -ENOMEM;
-	late->tables = tables;
-	late->max_frames = max_frames;
-	pool_charge_always(POOL_TABLES, late_bytes(max_frames));
-	*ret_late = late;
+	unwinder->tables = tables;
+	unwinder->max_frames = max_frames;
+	pool_charge_always(POOL_TABLES, unwinder_bytes(max_frames));
+	*ret_unwinder = unwinder;
 	return 0;
 }
 
-static void forget_mappings(struct late *late)
+static void forget_mappings(struct unwinder *unwinder)
 {
-	pool_uncharge(POOL_TABLES, mappings_bytes(late->capacity));
-	free(late->mappings);
-	free(late->sources);
-	late->mappings = NULL;
-	late->sources = NULL;
-	late->capacity = 0;
+	pool_uncharge(POOL_TABLES, mappings_bytes(unwinder->capacity));
+	free(unwinder->mappings);
+	free(unwinder->sources);
+	unwinder->mappings = NULL;
+	unwinder->sources = NULL;
+	unwinder->capacity = 0;
 }
 
-void late_free(struct late *late)
+void unwinder_free(struct unwinder *unwinder)
 {
-	if (!late)
+	if (!unwinder)
 		return;
-	forget_mappings(late);
-	pool_uncharge(POOL_TABLES, late_bytes(late->max_frames));
-	free(late);
+	forget_mappings(unwinder);
+	pool_uncharge(POOL_TABLES, unwinder_bytes(unwinder->max_frames));
+	free(unwinder);
 }
 
-static int reserve(struct late *late, size_t count)
+static int reserve(struct unwinder *unwinder, size_t count)
 {
-	if (count <= late->capacity)
+	if (count <= unwinder->capacity)
 		return 0;
-	forget_mappings(late);
+	forget_mappings(unwinder);
 	if (!pool_charge(POOL_TABLES, mappings_bytes(count)))
 		return -ENOMEM;
-	late->capacity = count;
-	late->mappings = calloc(count, sizeof(*late->mappings));
-	late->sources = calloc(count, sizeof(*late->sources));
-	if (!late->mappings || !late->sources) {
-		forget_mappings(late);
+	unwinder->capacity = count;
+	unwinder->mappings = calloc(count, sizeof(*unwinder->mappings));
+	unwinder->sources = calloc(count, sizeof(*unwinder->sources));
+	if (!unwinder->mappings || !unwinder->sources) {
+		forget_mappings(unwinder);
 		return -ENOMEM;
 	}
 	return 0;
 }
 
 /* What was mapped at @time; which tables that takes turns out on the way. */
-static int take_mappings(struct late *late, const struct mapping_snapshot *snapshot, uint64_t time,
-			 uint32_t *ret_count)
+static int take_mappings(struct unwinder *unwinder, const struct mapping_snapshot *snapshot,
+			 uint64_t time, uint32_t *ret_count)
 {
 	uint32_t count = 0;
-	int r = reserve(late, snapshot->count);
+	int r = reserve(unwinder, snapshot->count);
 
 	if (r < 0)
 		return r;
@@ -116,18 +116,18 @@ static int take_mappings(struct late *late, const struct mapping_snapshot *snaps
 		/* above user memory is what x86 maps at the top of the kernel's half */
 		if (mapping->since > time + TIE_NS || mapping->end > INT64_MAX)
 			continue;
-		late->mappings[count] = (struct unwind_mapping){
+		unwinder->mappings[count] = (struct unwind_mapping){
 			.start = mapping->start,
 			.end = mapping->end,
 		};
-		late->sources[count++] = mapping;
+		unwinder->sources[count++] = mapping;
 	}
 	*ret_count = count;
 	return 0;
 }
 
 /* The table of the code that the next step is about, if it was not needed before. */
-static void find_table(struct late *late, struct unwind_walk *walk, uint32_t tgid)
+static void find_table(struct unwinder *unwinder, struct unwind_walk *walk, uint32_t tgid)
 {
 	const struct unwind_mapping *found = unwind_walk_find(walk, walk->pc - !walk->is_exact);
 	const struct unwind_table *table;
@@ -138,14 +138,14 @@ static void find_table(struct late *late, struct unwind_walk *walk, uint32_t tgi
 
 	if (!found)
 		return;
-	mapping = &late->mappings[found - late->mappings];
-	source = late->sources[found - late->mappings];
-	late->sources[found - late->mappings] = NULL;
+	mapping = &unwinder->mappings[found - unwinder->mappings];
+	source = unwinder->sources[found - unwinder->mappings];
+	unwinder->sources[found - unwinder->mappings] = NULL;
 	object = source ? mapped_file_object(source->file) : NULL;
 	if (!object || !mapping_bias(source, object, &bias))
 		return;
 	mapping->bias = bias;
-	table = tables_view(late->tables, object, tgid);
+	table = tables_view(unwinder->tables, object, tgid);
 	/* a program of another machine, run by an emulator */
 	if (table && table->machine == walk->machine)
 		mapping->table = table;
@@ -156,8 +156,8 @@ static uint64_t untag(uint16_t machine, uint64_t address)
 	return machine == EM_AARCH64 ? address & ~TAG_BITS : address;
 }
 
-static int begin(struct late *late, const struct stacktap_regs *regs, uint32_t mapping_count,
-		 struct late_stack *stack, struct unwind_walk *walk)
+static int begin(struct unwinder *unwinder, const struct stacktap_regs *regs,
+		 uint32_t mapping_count, struct unwinder_stack *stack, struct unwind_walk *walk)
 {
 	const struct machine *machine = machine_find((uint16_t)regs->arch);
 
@@ -173,10 +173,10 @@ static int begin(struct late *late, const struct stacktap_regs *regs, uint32_t m
 		/* the widest that kernels offer; what is not mapped ends the walk anyway */
 		.address_limit = 1ULL << 56,
 		.pac_mask = regs->pac_mask,
-		.mappings = late->mappings,
+		.mappings = unwinder->mappings,
 		.mapping_count = mapping_count,
-		.ips = late->ips,
-		.max = late->max_frames,
+		.ips = unwinder->ips,
+		.max = unwinder->max_frames,
 		.exact = stack->exact,
 		.max_exact = ARRAY_SIZE(stack->exact),
 	};
@@ -195,9 +195,9 @@ static uint8_t end_beyond(const struct sample_sections *sections)
 	return STACKTAP_END_UNREADABLE;
 }
 
-int late_walk(struct late *late, const struct sample_sections *sections,
-	      const struct mapping_snapshot *mappings, uint64_t time, uint32_t tgid,
-	      struct late_stack *ret_stack)
+int unwinder_walk(struct unwinder *unwinder, const struct sample_sections *sections,
+		  const struct mapping_snapshot *mappings, uint64_t time, uint32_t tgid,
+		  struct unwinder_stack *ret_stack)
 {
 	struct slice slice = {
 		.bytes = sections->slice,
@@ -210,16 +210,16 @@ int late_walk(struct late *late, const struct sample_sections *sections,
 
 	if (!sections->regs || !sections->slice)
 		return -EINVAL;
-	r = take_mappings(late, mappings, time, &count);
+	r = take_mappings(unwinder, mappings, time, &count);
 	if (!r)
-		r = begin(late, sections->regs, count, ret_stack, &walk);
+		r = begin(unwinder, sections->regs, count, ret_stack, &walk);
 	if (r < 0)
 		return r;
 	do {
-		find_table(late, &walk, tgid);
+		find_table(unwinder, &walk, tgid);
 		end = unwind_walk_run(&walk, &slice, walk.count + 1);
 	} while (end == STACKTAP_END_NONE);
-	tables_walk_done(late->tables);
+	tables_walk_done(unwinder->tables);
 	/* there is no code in a slice: a step by the frame pointer cannot be proven */
 	if (end == STACKTAP_END_COMPLETE && walk.is_guessed && !walk.is_unlisted)
 		end = STACKTAP_END_GUESSED;
@@ -232,7 +232,7 @@ int late_walk(struct late *late, const struct sample_sections *sections,
 		end = STACKTAP_END_NO_MAPPINGS;
 	if (end == STACKTAP_END_UNREADABLE && slice.went_beyond)
 		end = end_beyond(sections);
-	ret_stack->ips = late->ips;
+	ret_stack->ips = unwinder->ips;
 	ret_stack->count = walk.count;
 	ret_stack->exact_count = walk.exact_count;
 	ret_stack->end = (uint8_t)end;

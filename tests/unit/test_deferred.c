@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Samples that are kept aside: through thread B and back, or not. */
+/* Deferred samples: through thread B and back, or not. */
 #include "unit.h"
 
 #include <linux/perf_event.h>
@@ -15,7 +15,7 @@
 enum {
 	PID = 10,
 	ROUNDS = 20000,
-	EXPIRED_MS = ASIDE_WAIT_MS + 1,
+	EXPIRED_MS = DEFERRED_WAIT_MS + 1,
 };
 
 #define S NSEC_PER_SEC
@@ -23,9 +23,9 @@ enum {
 #define EXPIRED_NS (EXPIRED_MS * NSEC_PER_MSEC)
 
 static struct drain *drain;
-static struct aside *aside;
+static struct deferred *deferred;
 static struct tables *tables;
-static struct late *late;
+static struct unwinder *unwinder;
 static struct window *windows[8];
 static size_t window_count;
 static unsigned int told;
@@ -65,7 +65,7 @@ static bool tell(void *ctx _unused_)
 static int setup(void **state _unused_)
 {
 	const struct drain_output output = { .window = take_window, .wait = wait_for_room,
-					     .late = tell };
+					     .deferred = tell };
 	const struct drain_options options = { 0 };
 	const struct tables_ops ops = { .now = clock_monotonic };
 	int r;
@@ -75,9 +75,9 @@ static int setup(void **state _unused_)
 	window_count = 0;
 	memset(&stats, 0, sizeof(stats));
 	r = drain_new(&options, &output, &drain) ?: tables_new(&ops, &tables) ?:
-	    late_new(tables, 16, &late);
+	    unwinder_new(tables, 16, &unwinder);
 	if (!r)
-		aside = drain_aside(drain);
+		deferred = drain_deferred(drain);
 	return r;
 }
 
@@ -86,7 +86,7 @@ static int teardown(void **state _unused_)
 	for (size_t i = 0; i < window_count; i++)
 		window_free(windows[i]);
 	drain_free(drain);
-	late_free(late);
+	unwinder_free(unwinder);
 	tables_free(tables);
 	for (int id = 0; id < POOL_COUNT; id++)
 		if (pool_get((enum pool_id)id)->used)
@@ -146,7 +146,7 @@ static void feed(struct records *records)
 	records_free(records);
 }
 
-static void feed_late(uint64_t time, uint32_t slice_bytes)
+static void feed_deferred(uint64_t time, uint32_t slice_bytes)
 {
 	struct records records = { 0 };
 
@@ -156,20 +156,20 @@ static void feed_late(uint64_t time, uint32_t slice_bytes)
 }
 
 /* What thread B does when it is told. */
-static bool unwind_one(struct late *with)
+static bool unwind_one(struct unwinder *with)
 {
-	struct aside_sample *sample = aside_next(aside);
+	struct deferred_sample *sample = deferred_next(deferred);
 
 	if (sample)
-		aside_unwind(aside, sample, with);
+		deferred_unwind(deferred, sample, with);
 	return sample;
 }
 
-static struct aside_stats counts(void)
+static struct deferred_stats counts(void)
 {
-	struct aside_stats result;
+	struct deferred_stats result;
 
-	aside_stats(aside, &result);
+	deferred_stats(deferred, &result);
 	return result;
 }
 
@@ -193,7 +193,7 @@ static void test_comes_back_in_its_window(void **state _unused_)
 	struct records records = { 0 };
 
 	exec(start, "/bin/a");
-	feed_late(start + S, 64);
+	feed_deferred(start + S, 64);
 	assert_int_equal(told, 1);
 	assert_int_equal(counts().waiting, 1);
 	/* the window is due, but one of its samples is still away */
@@ -202,18 +202,18 @@ static void test_comes_back_in_its_window(void **state _unused_)
 	/* later ones do not hold it up */
 	add_late(&records, start + 62 * S, 64);
 	feed(&records);
-	assert_true(unwind_one(late));
+	assert_true(unwind_one(unwinder));
 	drain_round(drain, start + 63 * S);
 	assert_int_equal(window_count, 1);
 	assert_int_equal(windows[0]->counts[0].samples, 1);
 	/* by frame pointers, of which nothing is proven */
 	assert_int_equal(windows[0]->counts[0].complete, 0);
-	assert_int_equal(windows[0]->counts[0].late, 1);
+	assert_int_equal(windows[0]->counts[0].deferred, 1);
 	assert_int_equal(windows[0]->samples[0].user_end, STACKTAP_END_GUESSED);
 	assert_true(windows[0]->start <= start + S && windows[0]->end > start + S);
 	check_stack(&windows[0]->samples[0], frames, 3);
-	assert_true(unwind_one(late));
-	assert_false(unwind_one(late));
+	assert_true(unwind_one(unwinder));
+	assert_false(unwind_one(unwinder));
 	drain_finish(drain);
 	assert_int_equal(window_count, 2);
 	assert_int_equal(counts().unwound, 2);
@@ -237,7 +237,7 @@ static void test_cut_is_not_complete(void **state _unused_)
 	/* the last frame record lies behind the slice */
 	((uint64_t *)(void *)slice)[3] = STACK + 4096;
 	feed(&records);
-	assert_true(unwind_one(late));
+	assert_true(unwind_one(unwinder));
 	drain_finish(drain);
 	assert_int_equal(windows[0]->counts[0].complete, 0);
 	assert_int_equal(windows[0]->samples[0].user_end, STACKTAP_END_DEPTH);
@@ -266,7 +266,7 @@ static void feed_without_bytes(uint16_t slice_end, uint8_t want)
 					 .regs = &regs.head, .slice_address = STACK,
 					 .slice_end = slice_end });
 	feed(&records);
-	assert_true(unwind_one(late));
+	assert_true(unwind_one(unwinder));
 	drain_finish(drain);
 	assert_int_equal(windows[0]->samples[0].user_end, want);
 	check_stack(&windows[0]->samples[0], frames, 1);
@@ -287,18 +287,18 @@ static void test_mappings_of_its_time(void **state _unused_)
 	const struct location *location;
 
 	exec(1, "/bin/a");
-	feed_late(10, 64);
+	feed_deferred(10, 64);
 	/* it has executed another program, and that is long ago */
 	exec(20, "/bin/b");
 	drain_ops.exit(drain, &(struct sideband_task){ .time = 30, .pid = PID, .tid = PID });
 	process_table_expire(drain_processes(drain), 1000 * S);
 	assert_int_equal(process_table_count(drain_processes(drain)), 0);
-	assert_true(unwind_one(late));
+	assert_true(unwind_one(unwinder));
 	drain_finish(drain);
 	location = windows[0]->samples[0].stack->locations[1];
 	assert_non_null(location->file);
 	assert_string_equal(location->file->path, "/bin/a");
-	assert_int_equal(windows[0]->samples[0].marks, SAMPLE_LATE);
+	assert_int_equal(windows[0]->samples[0].marks, SAMPLE_DEFERRED);
 }
 
 static void test_rate_of_its_time(void **state _unused_)
@@ -306,11 +306,11 @@ static void test_rate_of_its_time(void **state _unused_)
 	struct records records = { 0 };
 
 	exec(1, "/bin/a");
-	feed_late(10, 64);
+	feed_deferred(10, 64);
 	config(&records, 199);
 	add_late(&records, 20, 64);
 	feed(&records);
-	while (unwind_one(late))
+	while (unwind_one(unwinder))
 		;
 	drain_finish(drain);
 	assert_int_equal(windows[0]->profile_count, 2);
@@ -322,30 +322,30 @@ static void test_rate_of_its_time(void **state _unused_)
 
 static void test_overflow_keeps_the_stack_and_says_so(void **state _unused_)
 {
-	const struct pool *pool = pool_get(POOL_LATE);
+	const struct pool *pool = pool_get(POOL_DEFERRED);
 	uint64_t count = pool->limit / 65536 + 40;
 
 	exec(1, "/bin/a");
 	for (uint64_t i = 0; i < count; i++)
-		feed_late(10 + i, 65536);
+		feed_deferred(10 + i, 65536);
 	assert_true(pool->used <= pool->limit);
 	assert_true(counts().taken >= pool->limit / 65536 - 4);
 	assert_true(counts().refused >= 40);
 	assert_int_equal(counts().taken + counts().refused, count);
 	assert_int_equal(told, counts().taken);
-	while (unwind_one(late))
+	while (unwind_one(unwinder))
 		;
 	drain_finish(drain);
 	assert_int_equal(windows[0]->counts[0].samples, count);
-	assert_int_equal(windows[0]->counts[0].late, counts().taken);
-	assert_int_equal(windows[0]->counts[0].late_refused, counts().refused);
+	assert_int_equal(windows[0]->counts[0].deferred, counts().taken);
+	assert_int_equal(windows[0]->counts[0].deferred_refused, counts().refused);
 	assert_int_equal(windows[0]->counts[0].user_end[STACKTAP_END_GUESSED], counts().taken);
 	assert_int_equal(windows[0]->counts[0].user_end[STACKTAP_END_NO_MAPPINGS],
 			 counts().refused);
 	for (size_t i = 0; i < windows[0]->sample_count; i++) {
 		const struct window_sample *sample = &windows[0]->samples[i];
 
-		if (sample->marks & SAMPLE_LATE_REFUSED)
+		if (sample->marks & SAMPLE_DEFERRED_REFUSED)
 			check_stack(sample, by_fp, 3);
 		else
 			check_stack(sample, frames, 3);
@@ -356,52 +356,53 @@ static void test_thread_b_cannot_be_told(void **state _unused_)
 {
 	exec(1, "/bin/a");
 	is_deaf = true;
-	feed_late(10, 64);
-	assert_false(unwind_one(late));
+	feed_deferred(10, 64);
+	assert_false(unwind_one(unwinder));
 	assert_int_equal(counts().taken, 0);
 	assert_int_equal(counts().refused, 1);
 	drain_finish(drain);
 	assert_int_equal(windows[0]->samples[0].user_end, STACKTAP_END_NO_MAPPINGS);
-	assert_int_equal(windows[0]->samples[0].marks & SAMPLE_LATE_REFUSED, SAMPLE_LATE_REFUSED);
+	assert_int_equal(windows[0]->samples[0].marks & SAMPLE_DEFERRED_REFUSED,
+			 SAMPLE_DEFERRED_REFUSED);
 	check_stack(&windows[0]->samples[0], by_fp, 3);
 }
 
 static void test_expiry(void **state _unused_)
 {
 	uint64_t now = clock_monotonic();
-	struct aside_sample *with_b[2], *sample;
+	struct deferred_sample *with_b[2], *sample;
 	struct sample_input input;
 
 	exec(1, "/bin/a");
 	for (uint64_t i = 0; i < 3; i++)
-		feed_late(10 + i, 64);
-	with_b[0] = aside_next(aside);
-	with_b[1] = aside_next(aside);
-	assert_null(aside_take(aside, now, &input));
+		feed_deferred(10 + i, 64);
+	with_b[0] = deferred_next(deferred);
+	with_b[1] = deferred_next(deferred);
+	assert_null(deferred_take(deferred, now, &input));
 
 	/* in B's hands, and B ends first */
-	sample = aside_take(aside, now + EXPIRED_NS, &input);
+	sample = deferred_take(deferred, now + EXPIRED_NS, &input);
 	assert_ptr_equal(sample, with_b[0]);
-	assert_int_equal(input.marks & SAMPLE_LATE_EXPIRED, SAMPLE_LATE_EXPIRED);
+	assert_int_equal(input.marks & SAMPLE_DEFERRED_EXPIRED, SAMPLE_DEFERRED_EXPIRED);
 	assert_int_equal(input.sample->user_end, STACKTAP_END_NO_MAPPINGS);
 	assert_memory_equal(input.user_ips, by_fp, sizeof(by_fp));
-	aside_unwind(aside, with_b[0], late);
+	deferred_unwind(deferred, with_b[0], unwinder);
 	assert_memory_equal(input.user_ips, by_fp, sizeof(by_fp));
-	aside_release(aside, sample);
+	deferred_release(deferred, sample);
 
 	/* A ends first */
-	sample = aside_take(aside, now + EXPIRED_NS, &input);
+	sample = deferred_take(deferred, now + EXPIRED_NS, &input);
 	assert_ptr_equal(sample, with_b[1]);
-	aside_release(aside, sample);
-	aside_unwind(aside, with_b[1], late);
+	deferred_release(deferred, sample);
+	deferred_unwind(deferred, with_b[1], unwinder);
 
 	/* nobody has it */
-	sample = aside_take(aside, now + EXPIRED_NS, &input);
+	sample = deferred_take(deferred, now + EXPIRED_NS, &input);
 	assert_non_null(sample);
-	assert_null(aside_next(aside));
-	assert_int_equal(input.marks & SAMPLE_LATE_EXPIRED, SAMPLE_LATE_EXPIRED);
-	aside_release(aside, sample);
-	assert_null(aside_take(aside, now + EXPIRED_NS, &input));
+	assert_null(deferred_next(deferred));
+	assert_int_equal(input.marks & SAMPLE_DEFERRED_EXPIRED, SAMPLE_DEFERRED_EXPIRED);
+	deferred_release(deferred, sample);
+	assert_null(deferred_take(deferred, now + EXPIRED_NS, &input));
 	assert_int_equal(counts().expired, 3);
 	assert_int_equal(counts().unwound, 0);
 }
@@ -411,12 +412,12 @@ static void test_code_that_nobody_knows(void **state _unused_)
 	struct window_sample *sample;
 
 	/* no event has told of it, so that there are no mappings */
-	feed_late(10, 64);
-	assert_true(unwind_one(late));
+	feed_deferred(10, 64);
+	assert_true(unwind_one(unwinder));
 	drain_finish(drain);
 	sample = &windows[0]->samples[0];
 	assert_int_equal(counts().failed, 1);
-	assert_int_equal(windows[0]->counts[0].late_failed, 1);
+	assert_int_equal(windows[0]->counts[0].deferred_failed, 1);
 	assert_int_equal(windows[0]->counts[0].complete, 0);
 	assert_int_equal(sample->user_end, STACKTAP_END_NO_MAPPINGS);
 	check_stack(sample, by_fp, 3);
@@ -473,9 +474,9 @@ static _Atomic bool has_ended;
 static void *thread_b(void *ctx _unused_)
 {
 	while (!atomic_load(&has_ended))
-		if (!unwind_one(late))
+		if (!unwind_one(unwinder))
 			usleep(100);
-	while (unwind_one(late))
+	while (unwind_one(unwinder))
 		;
 	return NULL;
 }
@@ -484,39 +485,39 @@ static void *thread_b(void *ctx _unused_)
 static void test_threads(void **state _unused_)
 {
 	uint64_t now = clock_monotonic(), fates = 0;
-	struct aside_sample *held = NULL;
+	struct deferred_sample *held = NULL;
 	struct sample_input input;
-	struct aside_stats result;
+	struct deferred_stats result;
 	pthread_t thread;
 
 	exec(1, "/bin/a");
 	atomic_store(&has_ended, false);
 	assert_int_equal(pthread_create(&thread, NULL, thread_b, NULL), 0);
 	for (uint64_t i = 0; i < ROUNDS; i++) {
-		struct aside_sample *sample;
+		struct deferred_sample *sample;
 		uint64_t then = next_random() % 8 ? now : now + 2 * EXPIRED_NS;
 
-		feed_late(10 + i, 64 + 8 * (uint32_t)(next_random() % 64));
-		while ((sample = aside_take(aside, then, &input))) {
+		feed_deferred(10 + i, 64 + 8 * (uint32_t)(next_random() % 64));
+		while ((sample = deferred_take(deferred, then, &input))) {
 			assert_int_equal(input.user_count, 3);
-			if (input.marks & SAMPLE_LATE)
+			if (input.marks & SAMPLE_DEFERRED)
 				assert_memory_equal(input.user_ips, frames, sizeof(frames));
 			else
 				assert_memory_equal(input.user_ips, by_fp, sizeof(by_fp));
 			fates++;
 			/* for a while beside the next ones */
 			if (held)
-				aside_release(aside, held);
+				deferred_release(deferred, held);
 			held = sample;
 		}
 	}
 	atomic_store(&has_ended, true);
 	pthread_join(thread, NULL);
 	if (held)
-		aside_release(aside, held);
-	while ((held = aside_take(aside, now, &input))) {
+		deferred_release(deferred, held);
+	while ((held = deferred_take(deferred, now, &input))) {
 		fates++;
-		aside_release(aside, held);
+		deferred_release(deferred, held);
 	}
 	result = counts();
 	assert_int_equal(result.waiting, 0);
@@ -534,13 +535,13 @@ static void test_finish_waits(void **state _unused_)
 
 	exec(1, "/bin/a");
 	for (uint64_t i = 0; i < 100; i++)
-		feed_late(10 + i, 64);
+		feed_deferred(10 + i, 64);
 	atomic_store(&has_ended, false);
 	assert_int_equal(pthread_create(&thread, NULL, thread_b, NULL), 0);
 	drain_finish(drain);
 	atomic_store(&has_ended, true);
 	pthread_join(thread, NULL);
-	assert_int_equal(windows[0]->counts[0].late, 100);
+	assert_int_equal(windows[0]->counts[0].deferred, 100);
 	assert_int_equal(windows[0]->counts[0].user_end[STACKTAP_END_GUESSED], 100);
 }
 

@@ -18,7 +18,7 @@
 #include "process/files.h"
 #include "process/scan.h"
 #include "resolve/symbolizer.h"
-#include "resolve/late.h"
+#include "resolve/unwinder.h"
 #include "unwind/machine.h"
 
 enum {
@@ -48,7 +48,7 @@ static inline int unwind_read_word(void *memory, __u64 address, __u64 *ret_value
 
 static struct symbolizer *symbolizer;
 static struct tables *tables;
-static struct late *late;
+static struct unwinder *unwinder;
 static struct image *image;
 static struct mapping_snapshot *mappings;
 static uint64_t next_id, seed = 1;
@@ -143,7 +143,7 @@ static int setup_with(size_t keep_bytes)
 	if (!image || symbolizer_new(&options, &symbolizer))
 		return -ENOMEM;
 	ops.parser = symbolizer_parser(symbolizer);
-	if (tables_new(&ops, &tables) || late_new(tables, FRAMES_MAX, &late))
+	if (tables_new(&ops, &tables) || unwinder_new(tables, FRAMES_MAX, &unwinder))
 		return -ENOMEM;
 	symbolizer_see_image(symbolizer, image, NULL);
 	map_all();
@@ -160,7 +160,7 @@ static int teardown(void **state _unused_)
 {
 	mapping_snapshot_unref(mappings);
 	image_unref(image);
-	late_free(late);
+	unwinder_free(unwinder);
 	tables_free(tables);
 	symbolizer_free(symbolizer);
 	return pool_get(POOL_TABLES)->used || pool_get(POOL_PROCESSES)->used;
@@ -292,17 +292,17 @@ static void on_signal(int number _unused_)
 	recurse(3);
 }
 
-static struct late_stack walk(void)
+static struct unwinder_stack walk(void)
 {
-	struct late_stack stack = { 0 };
+	struct unwinder_stack stack = { 0 };
 
-	assert_int_equal(late_walk(late, &taken.sections, mappings, 100, (uint32_t)getpid(),
+	assert_int_equal(unwinder_walk(unwinder, &taken.sections, mappings, 100, (uint32_t)getpid(),
 				   &stack), 0);
 	return stack;
 }
 
 /* The callers; where backtrace() is a sanitizer's it has a frame of its own below them. */
-static void check_callers(const struct late_stack *stack)
+static void check_callers(const struct unwinder_stack *stack)
 {
 	uint32_t own = (uint32_t)taken.frame_count - taken.live_count;
 
@@ -311,7 +311,7 @@ static void check_callers(const struct late_stack *stack)
 		assert_int_equal(stack->ips[i], (uintptr_t)taken.frames[own + i]);
 }
 
-static void check_frames(const struct late_stack *stack)
+static void check_frames(const struct unwinder_stack *stack)
 {
 	assert_int_equal(stack->end, STACKTAP_END_COMPLETE);
 	check_callers(stack);
@@ -325,7 +325,7 @@ static void check_frames(const struct late_stack *stack)
 
 static void test_whole_stack(void **state _unused_)
 {
-	struct late_stack stack;
+	struct unwinder_stack stack;
 
 	recurse(DEPTH);
 	stack = walk();
@@ -336,7 +336,7 @@ static void test_whole_stack(void **state _unused_)
 
 static void test_through_a_signal(void **state _unused_)
 {
-	struct late_stack stack;
+	struct unwinder_stack stack;
 
 	assert_true(signal(SIGUSR1, on_signal) != SIG_ERR);
 	assert_int_equal(raise(SIGUSR1), 0);
@@ -354,7 +354,7 @@ static void test_every_cut(void **state _unused_)
 	recurse(DEPTH);
 	whole = taken.live_count;
 	for (bytes = 0; bytes < taken.live.end - taken.live.start; bytes += 8) {
-		struct late_stack stack;
+		struct unwinder_stack stack;
 
 		taken.sections.slice_bytes = bytes;
 		taken.sections.slice_end = (uint16_t)(bytes / 8);
@@ -375,7 +375,7 @@ static void test_every_cut(void **state _unused_)
 
 static void test_mappings_of_its_time(void **state _unused_)
 {
-	struct late_stack stack;
+	struct unwinder_stack stack;
 	uint64_t since;
 
 	recurse(DEPTH);
@@ -392,29 +392,35 @@ static void test_mappings_of_its_time(void **state _unused_)
 	/* all of them are younger: nothing is known of it */
 	for (size_t i = 0; i < mappings->count; i++)
 		mappings->mappings[i].since = NSEC_PER_SEC;
-	assert_int_equal(late_walk(late, &taken.sections, mappings, 100, 1, &stack), -ENOENT);
+	assert_int_equal(unwinder_walk(unwinder, &taken.sections, mappings, 100, 1, &stack),
+			 -ENOENT);
 }
 
 static void test_what_is_no_sample(void **state _unused_)
 {
 	struct sample_sections whole;
-	struct late_stack stack;
+	struct unwinder_stack stack;
 
 	recurse(1);
 	whole = taken.sections;
 	taken.sections.regs = NULL;
-	assert_int_equal(late_walk(late, &taken.sections, mappings, 100, 1, &stack), -EINVAL);
+	assert_int_equal(unwinder_walk(unwinder, &taken.sections, mappings, 100, 1, &stack),
+			 -EINVAL);
 	taken.sections = whole;
 	taken.sections.slice = NULL;
-	assert_int_equal(late_walk(late, &taken.sections, mappings, 100, 1, &stack), -EINVAL);
+	assert_int_equal(unwinder_walk(unwinder, &taken.sections, mappings, 100, 1, &stack),
+			 -EINVAL);
 	taken.sections = whole;
 	registers.head.count = 7;
-	assert_int_equal(late_walk(late, &taken.sections, mappings, 100, 1, &stack), -EINVAL);
+	assert_int_equal(unwinder_walk(unwinder, &taken.sections, mappings, 100, 1, &stack),
+			 -EINVAL);
 	registers.head.count = 17;
 	registers.head.arch = 65536 + EM_X86_64;
-	assert_int_equal(late_walk(late, &taken.sections, mappings, 100, 1, &stack), -EINVAL);
+	assert_int_equal(unwinder_walk(unwinder, &taken.sections, mappings, 100, 1, &stack),
+			 -EINVAL);
 	registers.head.arch = EM_386;
-	assert_int_equal(late_walk(late, &taken.sections, mappings, 100, 1, &stack), -EINVAL);
+	assert_int_equal(unwinder_walk(unwinder, &taken.sections, mappings, 100, 1, &stack),
+			 -EINVAL);
 }
 
 static uint64_t any_word(void)
@@ -442,7 +448,7 @@ static uint64_t any_word(void)
 	return value;
 }
 
-static void check_bounds(const struct late_stack *stack)
+static void check_bounds(const struct unwinder_stack *stack)
 {
 	assert_in_range(stack->count, 1, FRAMES_MAX);
 	assert_in_range(stack->exact_count, 0, STACKTAP_MAX_EXACT_PCS);
@@ -460,7 +466,7 @@ static void test_nonsense(void **state _unused_)
 	recurse(DEPTH);
 	memcpy(good, &registers.words[sizeof(struct stacktap_regs) / 8], sizeof(good));
 	for (int round = 0; round < RANDOM_ROUNDS; round++) {
-		struct late_stack stack = { 0 };
+		struct unwinder_stack stack = { 0 };
 		uint32_t words = (uint32_t)(next_random() % 512);
 		uint64_t *slice = malloc(words * 8 + 1);
 		int r;
@@ -479,7 +485,7 @@ static void test_nonsense(void **state _unused_)
 		taken.sections.slice_bytes = words * 8 + next_random() % 2;
 		taken.sections.slice_address = next_random() % 4 ? taken.live.start : any_word();
 		taken.sections.slice_end = (uint16_t)next_random();
-		r = late_walk(late, &taken.sections, mappings, 100, 1, &stack);
+		r = unwinder_walk(unwinder, &taken.sections, mappings, 100, 1, &stack);
 		if (r < 0) {
 			assert_int_equal(r, -ENOENT);
 		} else {
@@ -494,7 +500,7 @@ static void test_nonsense(void **state _unused_)
 /* Of the tables that it needs only so many fit: then others are cut, but nothing is wrong. */
 static void test_bytes_of_tables(void **state _unused_)
 {
-	struct late_stack stack;
+	struct unwinder_stack stack;
 	uint32_t whole;
 	size_t limit;
 

@@ -7,8 +7,8 @@
  *
  * A stack that goes on beyond the slice ends as the slice did, and is not called complete.
  */
-#ifndef STACKTAP_RESOLVE_LATE_H
-#define STACKTAP_RESOLVE_LATE_H
+#ifndef STACKTAP_RESOLVE_UNWINDER_H
+#define STACKTAP_RESOLVE_UNWINDER_H
 
 #include "capture/capture.h"
 #include "process/image.h"
@@ -16,13 +16,13 @@
 
 /* by default; most stacks are smaller than the first, and few larger than both */
 enum {
-	LATE_SLICE_BYTES = 16384,
-	LATE_SLICE_MAX_BYTES = 65536,
+	UNWINDER_SLICE_BYTES = 16384,
+	UNWINDER_SLICE_MAX_BYTES = 65536,
 };
 
-struct late;
+struct unwinder;
 
-struct late_stack {
+struct unwinder_stack {
 	const __u64 *ips;		/* leaf first; until the next walk */
 	uint32_t count;
 	uint16_t exact[STACKTAP_MAX_EXACT_PCS];
@@ -31,15 +31,15 @@ struct late_stack {
 };
 
 /* @tables is borrowed. @max_frames: 1 to STACKTAP_MAX_USER_FRAMES. */
-int late_new(struct tables *tables, uint32_t max_frames, struct late **ret_late);
-void late_free(struct late *late);	/* NULL is fine */
+int unwinder_new(struct tables *tables, uint32_t max_frames, struct unwinder **ret_unwinder);
+void unwinder_free(struct unwinder *unwinder);	/* NULL is fine */
 
 /*
  * Walk the stack of a sample taken at @time in process @tgid. -EINVAL: there are no registers of a
  * machine that is unwound, or no slice; -ENOENT: no mapping is known where it ran; -ENOMEM.
  */
-int late_walk(struct late *late, const struct sample_sections *sections,
-	      const struct mapping_snapshot *mappings, uint64_t time, uint32_t tgid,
-	      struct late_stack *ret_stack);
+int unwinder_walk(struct unwinder *unwinder, const struct sample_sections *sections,
+		  const struct mapping_snapshot *mappings, uint64_t time, uint32_t tgid,
+		  struct unwinder_stack *ret_stack);
 
-#endif /* STACKTAP_RESOLVE_LATE_H */
+#endif /* STACKTAP_RESOLVE_UNWINDER_H */
