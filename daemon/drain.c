@@ -469,7 +469,7 @@ static void on_stall(struct drain *drain, uint32_t cpu, const struct stacktap_th
 	if (!more)
 		return;
 	aggregator_add_stalled(drain->aggregator, stall->source, more);
-	log_info("CPU %u: overflows of %s had ceased, its counter was set anew", cpu,
+	log_info("CPU %u: the counter of %s stopped overflowing; re-armed", cpu,
 		 drain->sources[stall->source].name);
 }
 

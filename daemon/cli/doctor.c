@@ -64,7 +64,7 @@ static void print_finding(const struct doctor_finding *finding)
 {
 	static const char *const marks[] = {
 		[DOCTOR_OK] = "ok",
-		[DOCTOR_UNSEEN] = "?",
+		[DOCTOR_UNKNOWN] = "?",
 		[DOCTOR_WARNING] = "warning",
 		[DOCTOR_PROBLEM] = "PROBLEM",
 	};
@@ -91,9 +91,9 @@ static void print_text(const struct doctor_report *report)
 		print_finding(&report->findings[i]);
 	printf("%zu problem%s, %zu warning%s, %zu not seen: %s\n", report->problems,
 	       report->problems == 1 ? "" : "s", report->warnings,
-	       report->warnings == 1 ? "" : "s", report->unseen,
+	       report->warnings == 1 ? "" : "s", report->unknown,
 	       report->problems ? "stacktap cannot work here as it is" :
-	       report->unseen ? "nothing that was seen keeps stacktap from working" :
+	       report->unknown ? "nothing that was seen keeps stacktap from working" :
 				"nothing keeps stacktap from working");
 }
 
@@ -118,7 +118,7 @@ static void print_json(const struct doctor_report *report)
 	json_end(&json);
 	json_u64(&json, "problems", report->problems);
 	json_u64(&json, "warnings", report->warnings);
-	json_u64(&json, "unseen", report->unseen);
+	json_u64(&json, "unknown", report->unknown);
 	json_end(&json);
 }
 

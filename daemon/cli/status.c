@@ -159,7 +159,7 @@ static void print_source(const struct control_source *source)
 		printf(", user only");
 	putchar('\n');
 	if (source->fallback_errno)
-		printf("    fallback: cpu-clock stands in on %u CPU%s: %s (%s)\n",
+		printf("    using cpu-clock on %u CPU%s (fallback): %s (%s)\n",
 		       source->fallback_cpus, source->fallback_cpus == 1 ? "" : "s",
 		       strerror((int)source->fallback_errno),
 		       name_of_errno(source->fallback_errno));
@@ -269,7 +269,7 @@ static void print_cpus(const struct status_session *session)
 			       strerror((int)cpu->error), name_of_errno(cpu->error));
 	}
 	if (stalled)
-		printf("  overflows ceased and the counter was set anew %" PRIu64 " times\n", stalled);
+		printf("  counter stopped overflowing; re-armed %" PRIu64 " times\n", stalled);
 	if (raises)
 		printf("  the overflow handler doubled its period %" PRIu64 " times, to keep the ceiling or "
 		       "the maximum rate\n", raises);

@@ -18,7 +18,7 @@ static const char *const cpu_states[] = {
 	[STACKTAP_CPU_ONLINE] = "online",
 	[STACKTAP_CPU_OFFLINE] = "offline",
 	[STACKTAP_CPU_STOPPED] = "stopped",
-	[STACKTAP_CPU_DESELECTED] = "deselected",
+	[STACKTAP_CPU_DESELECTED] = "excluded",
 	[STACKTAP_CPU_NO_COUNTER] = "no-counter",
 };
 

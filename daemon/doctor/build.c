@@ -37,7 +37,7 @@ void check_kernel(struct doctor *doctor)
 	parse(STACKTAP_KERNEL_MIN, &oldest);
 	parse(STACKTAP_KERNEL_TESTED, &newest);
 	if (!parse(doctor->release, &running)) {
-		say_unseen(doctor, "the kernel's version", -ENOENT);
+		say_unknown(doctor, "the kernel's version", -ENOENT);
 	} else if (is_older(&running, &oldest)) {
 		say(doctor, DOCTOR_PROBLEM, "%s is older than %s, the oldest that the module can be "
 		    "built for", doctor->release, STACKTAP_KERNEL_MIN);
@@ -211,7 +211,7 @@ void check_dkms(struct doctor *doctor)
 
 	ret = look_into(doctor->root, dkms_directory, add_entry, &dkms);
 	if (ret < 0 && ret != -ENOENT) {
-		say_unseen(doctor, "/var/lib/dkms/stacktap", ret);
+		say_unknown(doctor, "/var/lib/dkms/stacktap", ret);
 	} else if (dkms.is_installed) {
 		say(doctor, DOCTOR_OK, "installed for %s", doctor->release);
 	} else if (!dkms.version[0] && bad == DOCTOR_WARNING) {

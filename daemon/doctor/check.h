@@ -8,7 +8,7 @@
 #include "doctor/doctor.h"
 
 enum doctor_lockdown {
-	LOCKDOWN_UNSEEN,
+	LOCKDOWN_UNKNOWN,
 	LOCKDOWN_NONE,
 	LOCKDOWN_INTEGRITY,
 	LOCKDOWN_CONFIDENTIALITY,
@@ -32,7 +32,7 @@ struct doctor {
 void say(struct doctor *doctor, enum doctor_state state, const char *format, ...) _printf_(3, 4);
 void remedy(struct doctor *doctor, const char *format, ...) _printf_(2, 3);
 /* For what cannot be looked at; @error is why, -errno. */
-void say_unseen(struct doctor *doctor, const char *what, int error);
+void say_unknown(struct doctor *doctor, const char *what, int error);
 
 /* What the facts above are read from; each knows only its own. */
 void module_look(struct doctor *doctor);

@@ -111,7 +111,7 @@ void check_pmu(struct doctor *doctor)
 		    "/sys is not mounted");
 		remedy(doctor, "boot a kernel with CONFIG_PERF_EVENTS; mount -t sysfs sysfs /sys");
 	} else if (ret < 0) {
-		say_unseen(doctor, "the PMUs", ret);
+		say_unknown(doctor, "the PMUs", ret);
 	} else if (doctor->has_pmu) {
 		say(doctor, DOCTOR_OK, "%s: samples on hardware events", pmus.names);
 	} else {
@@ -132,7 +132,7 @@ void check_fallback(struct doctor *doctor)
 	char more[48] = "";
 
 	if (!input->module) {
-		say(doctor, DOCTOR_UNSEEN, "known to privileged callers while the module is loaded");
+		say(doctor, DOCTOR_UNKNOWN, "known to privileged callers while the module is loaded");
 		return;
 	}
 	if (!input->fallbacks) {
@@ -141,7 +141,7 @@ void check_fallback(struct doctor *doctor)
 	}
 	if (input->fallbacks > 1)
 		snprintf(more, sizeof(more), "; there are %zu such sources", input->fallbacks);
-	say(doctor, DOCTOR_WARNING, "session %" PRIu64 " (%s): cpu-clock stands in for %s on %u CPU%s: "
+	say(doctor, DOCTOR_WARNING, "session %" PRIu64 " (%s): using cpu-clock for %s on %u CPU%s (fallback): "
 	    "%s (%s)%s", first->session_id, first->owner, first->source, first->cpus,
 	    first->cpus == 1 ? "" : "s", strerror((int)first->error), name_of_errno(first->error),
 	    more);
@@ -166,7 +166,7 @@ void check_nmi_watchdog(struct doctor *doctor)
 	if (ret == -ENOENT) {
 		say(doctor, DOCTOR_OK, "this kernel has none");
 	} else if (ret < 0) {
-		say_unseen(doctor, "kernel.nmi_watchdog", ret);
+		say_unknown(doctor, "kernel.nmi_watchdog", ret);
 	} else if (!value || !doctor->has_pmu) {
 		say(doctor, DOCTOR_OK, "holds no counter");
 	} else {

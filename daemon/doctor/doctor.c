@@ -35,7 +35,7 @@ const char *doctor_state_name(enum doctor_state state)
 {
 	static const char *const names[] = {
 		[DOCTOR_OK] = "ok",
-		[DOCTOR_UNSEEN] = "unseen",
+		[DOCTOR_UNKNOWN] = "unknown",
 		[DOCTOR_WARNING] = "warning",
 		[DOCTOR_PROBLEM] = "problem",
 	};
@@ -64,9 +64,9 @@ void remedy(struct doctor *doctor, const char *format, ...)
 	va_end(args);
 }
 
-void say_unseen(struct doctor *doctor, const char *what, int error)
+void say_unknown(struct doctor *doctor, const char *what, int error)
 {
-	say(doctor, DOCTOR_UNSEEN, "cannot see %s: %s", what, strerror(-error));
+	say(doctor, DOCTOR_UNKNOWN, "cannot see %s: %s", what, strerror(-error));
 	if (error == -EACCES || error == -EPERM)
 		remedy(doctor, "sudo stacktap doctor");
 }
@@ -89,7 +89,7 @@ void doctor_look(const struct doctor_input *input, struct doctor_report *ret_rep
 		checks[i].run(&doctor);
 		report.problems += doctor.finding->state == DOCTOR_PROBLEM;
 		report.warnings += doctor.finding->state == DOCTOR_WARNING;
-		report.unseen += doctor.finding->state == DOCTOR_UNSEEN;
+		report.unknown += doctor.finding->state == DOCTOR_UNKNOWN;
 	}
 	*ret_report = report;
 }

@@ -11,7 +11,7 @@
 
 enum doctor_state {
 	DOCTOR_OK,
-	DOCTOR_UNSEEN,		/* could not be looked at */
+	DOCTOR_UNKNOWN,		/* could not be looked at */
 	DOCTOR_WARNING,		/* stacktap works, but less well */
 	DOCTOR_PROBLEM,		/* keeps stacktap from working */
 };
@@ -45,7 +45,7 @@ enum { DOCTOR_CHECKS = 16 };
 
 struct doctor_report {
 	struct doctor_finding findings[DOCTOR_CHECKS];
-	size_t problems, warnings, unseen;
+	size_t problems, warnings, unknown;
 };
 
 void doctor_look(const struct doctor_input *input, struct doctor_report *ret_report);

@@ -136,12 +136,12 @@ static void check_loaded(struct doctor *doctor)
 	if (look_text(doctor->root, "sys/module/stacktap/version", &version) < 0)
 		version = strdup("unknown");
 	if (!version) {
-		say_unseen(doctor, "the module", -ENOMEM);
+		say_unknown(doctor, "the module", -ENOMEM);
 	} else if (!module && error == -ENODEV) {
 		say(doctor, DOCTOR_PROBLEM, "loaded, but this network namespace does not see it");
 		remedy(doctor, "run stacktap on the host itself");
 	} else if (!module && (error == -EPERM || error == -EACCES)) {
-		say(doctor, DOCTOR_UNSEEN, "loaded, version %s; its ABI is told to privileged "
+		say(doctor, DOCTOR_UNKNOWN, "loaded, version %s; its ABI is told to privileged "
 		    "callers only", version);
 		remedy(doctor, "sudo stacktap doctor");
 	} else if (!module) {
@@ -175,7 +175,7 @@ void check_module(struct doctor *doctor)
 		remedy(doctor, "reboot; /etc/modules-load.d/stacktap.conf loads it before that is "
 		       "set");
 	} else if (!doctor->file[0] && doctor->file_error && doctor->file_error != -ENOENT) {
-		say_unseen(doctor, "the modules of this kernel", doctor->file_error);
+		say_unknown(doctor, "the modules of this kernel", doctor->file_error);
 	} else if (!doctor->file[0]) {
 		say(doctor, DOCTOR_PROBLEM, "there is none for this kernel");
 		remedy(doctor, "%s`dkms autoinstall', or install the package stacktap-dkms",
@@ -185,7 +185,7 @@ void check_module(struct doctor *doctor)
 		remedy(doctor, "remove `blacklist stacktap' from /etc/modprobe.d and the kernel's "
 		       "command line");
 	} else if (doctor->file_error) {
-		say_unseen(doctor, doctor->file, doctor->file_error);
+		say_unknown(doctor, doctor->file, doctor->file_error);
 	} else if (strcmp(doctor->file_release, doctor->release) != 0) {
 		say(doctor, DOCTOR_PROBLEM, "%s was built for kernel %s", doctor->file,
 		    doctor->file_release);
@@ -234,7 +234,7 @@ void check_limits(struct doctor *doctor)
 	char ceiling[48];
 
 	if (!module) {
-		say(doctor, DOCTOR_UNSEEN, "known to privileged callers while the module is loaded");
+		say(doctor, DOCTOR_UNKNOWN, "known to privileged callers while the module is loaded");
 		return;
 	}
 	tables = percent(module->table_bytes + module->list_bytes, module->table_limit);

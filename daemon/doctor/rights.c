@@ -53,7 +53,7 @@ void check_privilege(struct doctor *doctor)
 
 	ret = rights_read(doctor, &rights);
 	if (ret < 0) {
-		say_unseen(doctor, "this process's capabilities", ret);
+		say_unknown(doctor, "this process's capabilities", ret);
 		return;
 	}
 	ret = look_number(doctor->root, paranoid_file, &paranoid);
@@ -95,7 +95,7 @@ void check_kernel_symbols(struct doctor *doctor)
 	if (!ret)
 		ret = rights_read(doctor, &rights);
 	if (ret < 0) {
-		say_unseen(doctor, "kernel.kptr_restrict", ret);
+		say_unknown(doctor, "kernel.kptr_restrict", ret);
 		return;
 	}
 	/* where it cannot be read perf is not for this process either */
@@ -129,6 +129,6 @@ void check_cgroup(struct doctor *doctor)
 		    "samples carry no cgroup of their own");
 		remedy(doctor, "boot with systemd.unified_cgroup_hierarchy=1");
 	} else {
-		say(doctor, DOCTOR_UNSEEN, "cannot see it: /sys/fs/cgroup is not mounted");
+		say(doctor, DOCTOR_UNKNOWN, "cannot see it: /sys/fs/cgroup is not mounted");
 	}
 }

@@ -14,7 +14,7 @@ void trust_look(struct doctor *doctor)
 	_cleanup_free_ char *text = NULL;
 
 	if (look_text(doctor->root, lockdown_file, &text) < 0)
-		doctor->lockdown = LOCKDOWN_UNSEEN;
+		doctor->lockdown = LOCKDOWN_UNKNOWN;
 	else if (strstr(text, "[confidentiality]"))
 		doctor->lockdown = LOCKDOWN_CONFIDENTIALITY;
 	else if (strstr(text, "[integrity]"))
@@ -47,10 +47,10 @@ void check_secure_boot(struct doctor *doctor)
 		say(doctor, DOCTOR_OK, "%s", variable[VALUE] ?
 		    "on; what that asks of the module, `signature' tells" : "off");
 	else if (got == -ENOENT && look_for(doctor->root, "sys/firmware/efi/efivars") == 0)
-		say(doctor, DOCTOR_UNSEEN, "the firmware's variables are not there; `mokutil "
+		say(doctor, DOCTOR_UNKNOWN, "the firmware's variables are not there; `mokutil "
 		    "--sb-state' as root may know");
 	else
-		say_unseen(doctor, "the firmware's variable SecureBoot",
+		say_unknown(doctor, "the firmware's variable SecureBoot",
 			   got < 0 ? (int)got : -EINVAL);
 }
 
@@ -134,7 +134,7 @@ static void check_signer(struct doctor *doctor, const char *who)
 	enum doctor_state state = is_signer_known(doctor->signer) ? DOCTOR_PROBLEM : DOCTOR_WARNING;
 
 	if (ret < 0) {
-		say(doctor, DOCTOR_UNSEEN, "%s asks for one; the module has that of `%s', and only "
+		say(doctor, DOCTOR_UNKNOWN, "%s asks for one; the module has that of `%s', and only "
 		    "root sees whether the kernel knows the key", who, signer);
 		remedy(doctor, "sudo stacktap doctor");
 	} else if (ret == KNOWN) {
@@ -166,7 +166,7 @@ static void check_enforced(struct doctor *doctor, const char *who)
 		remedy(doctor, "once it is built, doctor names the key that is to be enrolled; see "
 		       "docs/secure-boot.md");
 	} else if (doctor->file_error) {
-		say_unseen(doctor, "whether the module is signed", doctor->file_error);
+		say_unknown(doctor, "whether the module is signed", doctor->file_error);
 	} else if (doctor->is_signed) {
 		check_signer(doctor, who);
 	} else {
@@ -191,9 +191,9 @@ void check_signature(struct doctor *doctor)
 		 doctor->lockdown == LOCKDOWN_CONFIDENTIALITY)
 		check_enforced(doctor, "lockdown");
 	else if (ret < 0 && ret != -ENOENT)
-		say_unseen(doctor, "module.sig_enforce", ret);
-	else if (doctor->lockdown == LOCKDOWN_UNSEEN && !has_securityfs(doctor))
-		say(doctor, DOCTOR_UNSEEN, "module.sig_enforce asks for none; what lockdown asks for is "
+		say_unknown(doctor, "module.sig_enforce", ret);
+	else if (doctor->lockdown == LOCKDOWN_UNKNOWN && !has_securityfs(doctor))
+		say(doctor, DOCTOR_UNKNOWN, "module.sig_enforce asks for none; what lockdown asks for is "
 		    "not to be seen");
 	else
 		say(doctor, DOCTOR_OK, "none is asked for");
@@ -202,12 +202,12 @@ void check_signature(struct doctor *doctor)
 void check_lockdown(struct doctor *doctor)
 {
 	switch (doctor->lockdown) {
-	case LOCKDOWN_UNSEEN:
+	case LOCKDOWN_UNKNOWN:
 		if (has_securityfs(doctor)) {
 			say(doctor, DOCTOR_OK, "this kernel has none");
 			break;
 		}
-		say(doctor, DOCTOR_UNSEEN, "cannot see it: /sys/kernel/security is not mounted");
+		say(doctor, DOCTOR_UNKNOWN, "cannot see it: /sys/kernel/security is not mounted");
 		remedy(doctor, "mount -t securityfs securityfs /sys/kernel/security");
 		break;
 	case LOCKDOWN_NONE:

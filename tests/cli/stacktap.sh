@@ -201,7 +201,7 @@ assert all(check["remedy"] for check in checks.values()
            if check["state"] in ("problem", "warning")), checks
 assert os.uname().release in checks["kernel"]["text"]
 assert checks["module"]["state"] != "ok", checks["module"]
-assert checks["limits"]["state"] == "unseen"
+assert checks["limits"]["state"] == "unknown"
 lines = text.stdout.splitlines()
 assert lines[-1].startswith(f"{value['problems']} problem")
 for check in checks.values():

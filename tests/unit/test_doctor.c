@@ -182,7 +182,7 @@ static void test_healthy(void **state _unused_)
 	for (size_t i = 0; i < DOCTOR_CHECKS; i++)
 		if (report.findings[i].state != DOCTOR_OK)
 			fail_msg("%s: %s", report.findings[i].name, report.findings[i].text);
-	assert_int_equal(report.problems + report.warnings + report.unseen, 0);
+	assert_int_equal(report.problems + report.warnings + report.unknown, 0);
 }
 
 /* Not a file of what it asks for is there: it says what it missed, and no more. */
@@ -190,16 +190,16 @@ static void test_nothing_to_see(void **state _unused_)
 {
 	fixture_run("rm -rf root && mkdir root");
 	unload();
-	expect("kernel", DOCTOR_UNSEEN, "cannot see", NULL);
-	expect("lockdown", DOCTOR_UNSEEN, "not mounted", "mount -t securityfs");
-	expect("signature", DOCTOR_UNSEEN, "lockdown", NULL);
-	expect("cgroup", DOCTOR_UNSEEN, "not mounted", NULL);
-	expect("limits", DOCTOR_UNSEEN, "while the module is loaded", NULL);
-	expect("privilege", DOCTOR_UNSEEN, "capabilities", NULL);
-	expect("kernel-symbols", DOCTOR_UNSEEN, "kptr_restrict", NULL);
+	expect("kernel", DOCTOR_UNKNOWN, "cannot see", NULL);
+	expect("lockdown", DOCTOR_UNKNOWN, "not mounted", "mount -t securityfs");
+	expect("signature", DOCTOR_UNKNOWN, "lockdown", NULL);
+	expect("cgroup", DOCTOR_UNKNOWN, "not mounted", NULL);
+	expect("limits", DOCTOR_UNKNOWN, "while the module is loaded", NULL);
+	expect("privilege", DOCTOR_UNKNOWN, "capabilities", NULL);
+	expect("kernel-symbols", DOCTOR_UNKNOWN, "kptr_restrict", NULL);
 	expect("pmu", DOCTOR_PROBLEM, "no perf events", "CONFIG_PERF_EVENTS");
-	expect("fallback", DOCTOR_UNSEEN, "while the module is loaded", NULL);
-	assert_int_equal(report.unseen, 8);
+	expect("fallback", DOCTOR_UNKNOWN, "while the module is loaded", NULL);
+	assert_int_equal(report.unknown, 8);
 }
 
 static void test_kernel(void **state _unused_)
@@ -290,7 +290,7 @@ static void test_dkms(void **state _unused_)
 	assert_null(examine("dkms")->log);
 	remove_file(DKMS);
 	put("var/lib/dkms/stacktap", "no directory");
-	expect("dkms", DOCTOR_UNSEEN, "/var/lib/dkms/stacktap", NULL);
+	expect("dkms", DOCTOR_UNKNOWN, "/var/lib/dkms/stacktap", NULL);
 }
 
 static void test_module_that_is_not_loaded(void **state _unused_)
@@ -308,7 +308,7 @@ static void test_module_that_is_not_loaded(void **state _unused_)
 	put_module("6.1.0-55-amd64", "0.1.0");
 	expect("module", DOCTOR_PROBLEM, "built for kernel 6.1.0-55-amd64", "dkms autoinstall");
 	put(MODULES "updates/dkms/stacktap.ko", "no ELF file");
-	expect("module", DOCTOR_UNSEEN, "updates/dkms/stacktap.ko", NULL);
+	expect("module", DOCTOR_UNKNOWN, "updates/dkms/stacktap.ko", NULL);
 	put(MODULES "modules.dep", "");
 	expect("module", DOCTOR_PROBLEM, "none for this kernel", "`dkms autoinstall'");
 	remove_file(MODULES "build");
@@ -336,7 +336,7 @@ static void test_module_that_is_loaded(void **state _unused_)
 	input.module_error = -ENODEV;
 	expect("module", DOCTOR_PROBLEM, "network namespace", "host itself");
 	input.module_error = -EPERM;
-	expect("module", DOCTOR_UNSEEN, "version 0.1.0", "sudo");
+	expect("module", DOCTOR_UNKNOWN, "version 0.1.0", "sudo");
 	input.module_error = -EIO;
 	expect("module", DOCTOR_PROBLEM, "does not answer", KMODLOAD_RELOAD);
 	input.module = &module;
@@ -371,9 +371,9 @@ static void test_secure_boot(void **state _unused_)
 	put_secure_boot(0);
 	expect("secure-boot", DOCTOR_OK, "off", NULL);
 	put(SECURE_BOOT, "abc");
-	expect("secure-boot", DOCTOR_UNSEEN, "SecureBoot", NULL);
+	expect("secure-boot", DOCTOR_UNKNOWN, "SecureBoot", NULL);
 	remove_file(SECURE_BOOT);
-	expect("secure-boot", DOCTOR_UNSEEN, "mokutil --sb-state", NULL);
+	expect("secure-boot", DOCTOR_UNKNOWN, "mokutil --sb-state", NULL);
 }
 
 static void test_signature(void **state _unused_)
@@ -390,10 +390,10 @@ static void test_signature(void **state _unused_)
 	put("sys/kernel/security/lockdown", "none [integrity] confidentiality\n");
 	expect("signature", DOCTOR_PROBLEM, "lockdown asks for one", "dkms build --force");
 	sign_module("A Tester");
-	expect("signature", DOCTOR_UNSEEN, "`A Tester', and only root sees", "sudo stacktap doctor");
+	expect("signature", DOCTOR_UNKNOWN, "`A Tester', and only root sees", "sudo stacktap doctor");
 	/* of one who is not root */
 	put("proc/keys", KEY("keyring  ", "_ses: 1"));
-	expect("signature", DOCTOR_UNSEEN, "only root sees", "sudo stacktap doctor");
+	expect("signature", DOCTOR_UNKNOWN, "only root sees", "sudo stacktap doctor");
 	assert_int_equal(report.problems, 0);
 	/* not the same name, not the same type */
 	put("proc/keys", TRUSTED KEY("asymmetri", "Not A Tester: 1f2e: X509.rsa 1f2e []")
@@ -422,7 +422,7 @@ static void test_signature(void **state _unused_)
 	put_secure_boot(1);
 	expect("signature", DOCTOR_WARNING, "will have to be signed", "docs/secure-boot.md");
 	remove_file("sys/kernel/security/lockdown");
-	expect("signature", DOCTOR_UNSEEN, "lockdown", NULL);
+	expect("signature", DOCTOR_UNKNOWN, "lockdown", NULL);
 	put("sys/kernel/security/lsm", "capability,apparmor");
 	remove_file("sys/module/module/parameters/sig_enforce");
 	expect("signature", DOCTOR_OK, "none is asked for", NULL);
@@ -436,7 +436,7 @@ static void test_lockdown(void **state _unused_)
 	put("sys/kernel/security/lockdown", "none [integrity] confidentiality\n");
 	expect("lockdown", DOCTOR_OK, "integrity", NULL);
 	remove_file("sys/kernel/security/lockdown");
-	expect("lockdown", DOCTOR_UNSEEN, "not mounted", "mount -t securityfs");
+	expect("lockdown", DOCTOR_UNKNOWN, "not mounted", "mount -t securityfs");
 	put("sys/kernel/security/lsm", "capability,apparmor");
 	expect("lockdown", DOCTOR_OK, "this kernel has none", NULL);
 }
@@ -469,7 +469,7 @@ static void test_fallback(void **state _unused_)
 	};
 	expect("fallback", DOCTOR_OK, "what it was asked for", NULL);
 	input.fallbacks = 1;
-	expect("fallback", DOCTOR_WARNING, "session 7 (stacktapd): cpu-clock stands in for cycles on 2 CPUs: "
+	expect("fallback", DOCTOR_WARNING, "session 7 (stacktapd): using cpu-clock for cycles on 2 CPUs (fallback): "
 	       "Device or resource busy (EBUSY)", "at once by stacktap stop and start 7");
 	assert_int_equal(report.problems, 0);
 	input.fallbacks = 3;
@@ -542,7 +542,7 @@ static void test_kernel_symbols(void **state _unused_)
 	put(PARANOID, "1\n");
 	expect("kernel-symbols", DOCTOR_OK, "readable", NULL);
 	put("proc/sys/kernel/kptr_restrict", "many\n");
-	expect("kernel-symbols", DOCTOR_UNSEEN, "kptr_restrict", NULL);
+	expect("kernel-symbols", DOCTOR_UNKNOWN, "kptr_restrict", NULL);
 }
 
 static void test_cgroup(void **state _unused_)

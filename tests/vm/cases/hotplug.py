@@ -105,7 +105,7 @@ def host(t):
     latest = max(time_ns for s in samples for time_ns in s.timestamps)
     for cpu in range(SMP):
         mine = [time_ns for s in samples if s.cpu == cpu for time_ns in s.timestamps]
-        # less than since CPUs came and went, more than until a counter that stalled is set anew
+        # less than since CPUs came and went, more than until a counter that stalled is re-armed
         t.ok(mine and latest - max(mine) < 8e9, f"CPU {cpu} is sampled to the end ({len(mine)})")
     with open(os.path.join(t.dir, "started.json"), encoding="ascii") as f:
         started = json.load(f)

@@ -82,7 +82,7 @@ def stand_in(t):
     t.equal((source["fallback_errno"], source["fallback_errno_name"], source["fallback_cpus"]),
             (2, "ENOENT", len(counts)), "status tells why cpu-clock stands in, and on how many CPUs")
     t.equal(set(counts.values()), {("cpu-clock", 2)}, "and of each CPU what counts there")
-    t.ok(f"cpu-clock stands in on {len(counts)} CPUs: " in said and "(ENOENT)" in said,
+    t.ok(f"using cpu-clock on {len(counts)} CPUs (fallback): " in said and "(ENOENT)" in said,
          "and says it in words", said)
     t.ok(told and set(told) == {(1, "ENOENT")}, "it is announced with CPU, source and reason", told)
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A PMU that loses an overflow interrupt, as the emulated one does under load, leaves no CPU out for
-long: the counter is set anew, and that is counted and announced."""
+long: the counter is re-armed, and that is counted and announced."""
 
 import json
 import os
@@ -73,7 +73,7 @@ def guest(t):
     told = [e for e in map(json.loads, out.splitlines())
             if e["session"] == record[1] and e["event"] == "stall"]
     t.ok(sum(e["count"] for e in told) == mended and all(e["source"] == 0 for e in told),
-         "a counter set anew is announced", told)
+         "a counter re-armed is announced", told)
     with open(t.path("mended.json"), "w", encoding="ascii") as f:
         json.dump(mended, f)
 
@@ -84,4 +84,4 @@ def host(t):
     with open(f"{t.dir}/mended.json", encoding="ascii") as f:
         mended = json.load(f)
     told = {s.profile.profile_id: dict(s.profile.attributes).get("stacktap.stalled", 0) for s in samples}
-    t.equal(sum(told.values()), mended, "and so does the stream tell of each counter set anew")
+    t.equal(sum(told.values()), mended, "and so does the stream tell of each counter re-armed")
