@@ -475,7 +475,7 @@ static void test_fallback(void **state _unused_)
 	input.fallbacks = 3;
 	input.fallback.cpus = 1;
 	input.fallback.error = EOPNOTSUPP;
-	expect("fallback", DOCTOR_WARNING, "on 1 CPU: ", "an event that these CPUs can sample");
+	expect("fallback", DOCTOR_WARNING, "on 1 CPU (fallback): ", "an event that these CPUs can sample");
 	expect("fallback", DOCTOR_WARNING, "; there are 3 such sources", "perf list");
 	input.fallback.error = ENOENT;
 	remove_file("sys/bus/event_source/devices/cpu");
