@@ -43,8 +43,8 @@ user_libs = $(shell $(user_pkg_config) --libs $(user_packages)) -liberty
 
 user_protos := $(wildcard daemon/export/proto/*.proto daemon/view/proto/*.proto)
 user_generated := $(patsubst %.proto,$(U)/gen/%.pb-c.c,$(notdir $(user_protos)))
-user_mains := daemon/stacktapd.c daemon/cli/main.c
-user_sources := $(filter-out $(user_mains) $(wildcard daemon/cli/*.c),$(wildcard daemon/*.c daemon/*/*.c))
+user_mains := daemon/service/stacktapd.c daemon/cli/main.c
+user_sources := $(filter-out $(user_mains) $(wildcard daemon/cli/*.c),$(wildcard daemon/*/*.c))
 user_objects := $(patsubst %.c,$(U)/%.o,$(user_sources)) $(user_generated:.c=.o)
 cli_objects := $(patsubst %.c,$(U)/%.o,$(wildcard daemon/cli/*.c))
 user_programs := $(U)/stacktapd $(U)/stacktap
@@ -55,7 +55,7 @@ $(U)/libstacktap.a: $(user_objects)
 	$(say) AR $@
 	$(Q)rm -f $@ && $(user_ar) rcs $@ $^
 
-$(U)/stacktapd: $(U)/daemon/stacktapd.o $(U)/libstacktap.a
+$(U)/stacktapd: $(U)/daemon/service/stacktapd.o $(U)/libstacktap.a
 	$(say) LINK $@
 	$(Q)$(user_cc) $(user_ldflags) -o $@ $^ $(user_libs)
 
@@ -89,4 +89,4 @@ $(U)/gen/%.pb-c.c: daemon/view/proto/%.proto
 	$(say) PROTO $@
 	$(Q)mkdir -p $(@D) && protoc-c --proto_path=daemon/view/proto --c_out=$(@D) $<
 
--include $(patsubst %.o,%.d,$(filter-out $(user_generated:.c=.o),$(user_objects)) $(cli_objects) $(U)/daemon/stacktapd.d)
+-include $(patsubst %.o,%.d,$(filter-out $(user_generated:.c=.o),$(user_objects)) $(cli_objects) $(U)/daemon/service/stacktapd.d)

@@ -17,7 +17,7 @@
 #include "capture/hotplug.h"
 #include "capture/ring.h"
 #include "capture/sideband.h"
-#include "control/kmodload.h"
+#include "client/kmodload.h"
 #include "stacktap/version.h"
 
 enum {

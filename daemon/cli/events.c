@@ -8,7 +8,7 @@
 #include "base/json.h"
 #include "cli/cli.h"
 #include "cli/session.h"
-#include "control/name.h"
+#include "client/name.h"
 
 static const char help[] =
 	"usage: stacktap events [OPTION...]\n\n"

@@ -3,7 +3,7 @@
 
 #include "cli/cli.h"
 
-/* What a function of control/filter.h returned with a sentence. */
+/* What a function of client/filter.h returned with a sentence. */
 static int say(int ret, const char *error)
 {
 	if (ret == -EINVAL)

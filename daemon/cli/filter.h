@@ -3,7 +3,7 @@
 #ifndef STACKTAP_CLI_FILTER_H
 #define STACKTAP_CLI_FILTER_H
 
-#include "control/filter.h"
+#include "client/filter.h"
 
 enum {
 	FILTER_USER_ONLY = 512,

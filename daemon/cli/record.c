@@ -16,8 +16,8 @@
 #include "cli/cli.h"
 #include "cli/output.h"
 #include "cli/targets.h"
-#include "control/host.h"
-#include "pipeline.h"
+#include "service/host.h"
+#include "pipeline/pipeline.h"
 #include "resolve/cache.h"
 
 enum {

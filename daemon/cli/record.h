@@ -3,7 +3,7 @@
 #ifndef STACKTAP_CLI_RECORD_H
 #define STACKTAP_CLI_RECORD_H
 
-#include "control/netlink.h"
+#include "client/netlink.h"
 
 struct record_options {
 	struct control_source sources[STACKTAP_MAX_SOURCES];

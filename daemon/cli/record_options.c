@@ -7,7 +7,7 @@
 #include "cli/cli.h"
 #include "cli/filter.h"
 #include "cli/record.h"
-#include "control/event.h"
+#include "client/event.h"
 #include "resolve/unwinder.h"
 
 static const char help[] =

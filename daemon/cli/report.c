@@ -8,7 +8,7 @@
 #include "base/json.h"
 #include "cli/cli.h"
 #include "cli/select.h"
-#include "control/name.h"
+#include "client/name.h"
 #include "view/recording.h"
 
 static const char help[] =

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
-#include "control/kmodload.h"
+#include "client/kmodload.h"
 
 int session_refused(const struct control *control, const char *what, int error)
 {

@@ -3,7 +3,7 @@
 #ifndef STACKTAP_CLI_SESSION_H
 #define STACKTAP_CLI_SESSION_H
 
-#include "control/netlink.h"
+#include "client/netlink.h"
 
 /* Connect and check the ABI; *ret_module may be NULL. CLI_OK or CLI_FAILED. */
 int session_connect(struct control **ret_control, struct control_module *ret_module);

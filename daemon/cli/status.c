@@ -8,9 +8,9 @@
 #include "base/cpulist.h"
 #include "cli/cli.h"
 #include "cli/session.h"
-#include "control/event.h"
-#include "control/name.h"
-#include "control/statusfile.h"
+#include "client/event.h"
+#include "client/name.h"
+#include "service/statusfile.h"
 
 static const char help[] =
 	"usage: stacktap [status] [--json]\n\n"

@@ -3,7 +3,7 @@
 #ifndef STACKTAP_CLI_STATUS_H
 #define STACKTAP_CLI_STATUS_H
 
-#include "control/netlink.h"
+#include "client/netlink.h"
 
 struct status_session {
 	struct control_session session;

@@ -6,8 +6,8 @@
 #include "base/cpulist.h"
 #include "base/json.h"
 #include "cli/status.h"
-#include "control/event.h"
-#include "control/name.h"
+#include "client/event.h"
+#include "client/name.h"
 
 static void print_module(struct json *json, const struct control_module *module)
 {

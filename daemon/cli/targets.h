@@ -3,7 +3,7 @@
 #ifndef STACKTAP_CLI_TARGETS_H
 #define STACKTAP_CLI_TARGETS_H
 
-#include "control/filter.h"
+#include "client/filter.h"
 
 struct target {
 	uint32_t id;

@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "control/name.h"
+#include "client/name.h"
 #include "doctor/check.h"
 #include "doctor/look.h"
 

@@ -7,7 +7,7 @@
 #ifndef STACKTAP_DOCTOR_DOCTOR_H
 #define STACKTAP_DOCTOR_DOCTOR_H
 
-#include "control/netlink.h"
+#include "client/netlink.h"
 
 enum doctor_state {
 	DOCTOR_OK,

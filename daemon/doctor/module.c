@@ -4,7 +4,7 @@
 #include <libkmod.h>
 #include <string.h>
 
-#include "control/kmodload.h"
+#include "client/kmodload.h"
 #include "doctor/check.h"
 #include "doctor/look.h"
 

@@ -3,7 +3,7 @@
 #include <ctype.h>
 #include <string.h>
 
-#include "control/kmodload.h"
+#include "client/kmodload.h"
 #include "doctor/check.h"
 #include "doctor/look.h"
 

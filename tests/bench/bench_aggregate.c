@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/pool.h"
 #include "capture/replay.h"
-#include "drain.h"
+#include "pipeline/drain.h"
 
 #define STACKS 100000u
 #define KERNEL_FRAMES 8u

@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "control/netlink.h"
+#include "client/netlink.h"
 #include "sampler.h"
 
 enum { RING_BYTES = 16 << 20 };

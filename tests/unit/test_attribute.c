@@ -10,7 +10,7 @@
 #include <netlink/msg.h>
 #include <string.h>
 
-#include "control/attribute.h"
+#include "client/attribute.h"
 
 static struct nl_msg *new_message(size_t size)
 {

@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "control/busy.h"
+#include "service/busy.h"
 
 #define S(seconds) ((uint64_t)(seconds) * NSEC_PER_SEC)
 

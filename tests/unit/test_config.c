@@ -7,7 +7,7 @@
 #include <cmocka.h>
 #include <string.h>
 
-#include "control/config.h"
+#include "service/config.h"
 
 static char path[] = "/tmp/stacktap-config-XXXXXX";
 

@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "capture/replay.h"
-#include "drain.h"
+#include "pipeline/drain.h"
 #include "records.h"
 #include "unwind/machine.h"
 

@@ -4,7 +4,7 @@
 
 #include <endian.h>
 
-#include "control/kmodload.h"
+#include "client/kmodload.h"
 #include "doctor/doctor.h"
 
 #define RELEASE "6.1.0-56-amd64"

@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "capture/replay.h"
-#include "drain.h"
+#include "pipeline/drain.h"
 #include "records.h"
 
 #define S NSEC_PER_SEC

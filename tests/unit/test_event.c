@@ -9,8 +9,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "control/event.h"
-#include "control/pmu.h"
+#include "client/event.h"
+#include "client/pmu.h"
 
 static struct control_source parse(const char *text)
 {

@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 
 #include "base/pool.h"
-#include "control/config.h"
+#include "service/config.h"
 #include "export/exporter.h"
 
 static struct exporter *exporter;

@@ -2,7 +2,7 @@
 /* Why the module cannot be loaded, in a sentence whose remedy fits the host. */
 #include "fixture.h"
 
-#include "control/kmodload.h"
+#include "client/kmodload.h"
 
 #define LOCKED "sysctl kernel.modules_disabled"
 

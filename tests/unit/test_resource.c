@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "control/host.h"
+#include "service/host.h"
 #include "export/otlp.h"
 #include "export/resource.h"
 

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#include "control/statusfile.h"
+#include "service/statusfile.h"
 
 static char parent[] = "/tmp/stacktap-status-XXXXXX";
 static char directory[64];

@@ -14,7 +14,7 @@
 #include "capture/replay.h"
 #include "process/scan.h"
 #include "records.h"
-#include "threads.h"
+#include "pipeline/threads.h"
 
 enum {
 	ROUNDS = 60,

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "control/event.h"
+#include "client/event.h"
 #include "target.h"
 
 enum {

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <linux/perf_event.h>
+#include <string.h>
+#include <sys/syscall.h>
+
+#include "base/cpulist.h"
+#include "client/event.h"
+#include "client/name.h"
+
+enum {
+	RARE = 1 << 30,		/* a period that no limit on rates can object to */
+	NO_ANSWER = -EAGAIN,
+};
+
+static int try_event(const struct control_source *source, int cpu)
+{
+	struct perf_event_attr attr = {
+		.size = sizeof(attr),
+		.type = source->type,
+		.config = source->config,
+		.config1 = source->config1,
+		.config2 = source->config2,
+		.sample_period = RARE,
+		.exclude_user = !!(source->flags & STACKTAP_SRC_EXCLUDE_USER),
+		.exclude_kernel = !!(source->flags & STACKTAP_SRC_EXCLUDE_KERNEL),
+		.exclude_hv = 1,
+		.exclude_guest = 1,
+		.disabled = 1,
+	};
+	int fd = (int)syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+
+	if (fd < 0)
+		return -errno;
+	close(fd);
+	return 0;
+}
+
+/* On any CPU: those of a mixed machine count different things. */
+static int try_everywhere(const struct control_source *source)
+{
+	_cleanup_(cpulist_done) struct cpulist cpus = { 0 };
+	int ret = NO_ANSWER;
+
+	if (cpulist_read_online(&cpus) < 0)
+		return NO_ANSWER;
+	for (uint32_t cpu = 0; ret && cpu < cpulist_limit(&cpus); cpu++)
+		if (cpulist_has(&cpus, cpu))
+			ret = try_event(source, (int)cpu);
+	return ret;
+}
+
+static const char *reason_of(int error)
+{
+	switch (error) {
+	case -ENOENT:
+		return "no PMU of these CPUs has such an event";
+	case -EOPNOTSUPP:
+		return "the PMU cannot interrupt for it, or not with what was asked for";
+	case -EINVAL:
+		return "the PMU does not know this configuration";
+	default:
+		return "there is no such PMU";
+	}
+}
+
+static const char *nearest_name(void)
+{
+	const struct control_source cycles = {
+		.type = PERF_TYPE_HARDWARE, .config = PERF_COUNT_HW_CPU_CYCLES,
+	};
+
+	return try_everywhere(&cycles) ? "cpu-clock" : "cycles";
+}
+
+int event_check_countable(const struct control_source *source, char *error, size_t error_size)
+{
+	int ret;
+
+	/* cpu-clock says the same in another unit, so it may stand in */
+	if (event_is_cpu_time(source->type, source->config))
+		return 0;
+	ret = try_everywhere(source);
+	if (ret != -ENOENT && ret != -EOPNOTSUPP && ret != -EINVAL && ret != -ENODEV &&
+	    ret != -ENXIO)
+		return 0;
+	snprintf(error, error_size, "%s cannot be counted here: %s (%s); %s works",
+		 source->name, reason_of(ret), name_of_errno((unsigned int)-ret), nearest_name());
+	return -EOPNOTSUPP;
+}

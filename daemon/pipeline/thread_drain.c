@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pipeline/threads.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+
+enum {
+	WAIT_MS = 200,			/* between rounds: for records below the watermark */
+	SCAN_ALL_INTERVAL_MS = 2000,
+	SCAN_ALL_TIMEOUT_MS = 30000,
+	SCAN_BLIND_INTERVAL_MS = 5000,	/* without a side band */
+};
+
+static void on_image(void *ctx, struct image *image, struct image *parent)
+{
+	struct pipeline *pipeline = ctx;
+	struct message *message = message_new(MESSAGE_IMAGE);
+
+	if (!message)
+		return;
+	message->image = image_ref(image);
+	message->parent = parent ? image_ref(parent) : NULL;
+	message_send(pipeline->requests, message, 0, QUEUE_URGENT, -1);
+}
+
+static void on_file(void *ctx, struct image *image, struct mapped_file *file)
+{
+	struct pipeline *pipeline = ctx;
+	struct message *message = message_new(MESSAGE_FILE);
+
+	if (!message)
+		return;
+	message->image = image_ref(image);
+	message->file = mapped_file_ref(file);
+	message_send(pipeline->requests, message, 0, QUEUE_URGENT, -1);
+}
+
+static void on_kernel_changed(void *ctx)
+{
+	struct pipeline *pipeline = ctx;
+
+	message_send(pipeline->requests, message_new(MESSAGE_KERNEL), 0, QUEUE_URGENT, -1);
+}
+
+void pipeline_window_left(struct pipeline *pipeline)
+{
+	pthread_mutex_lock(&pipeline->lock);
+	pipeline->windows_under_way--;
+	pthread_cond_broadcast(&pipeline->window_gone);
+	pthread_mutex_unlock(&pipeline->lock);
+}
+
+static void on_window(void *ctx, struct window *window)
+{
+	struct pipeline *pipeline = ctx;
+	struct message *message = message_new(MESSAGE_WINDOW);
+
+	pthread_mutex_lock(&pipeline->lock);
+	pipeline->windows_under_way++;
+	pipeline->stats.windows++;
+	pthread_mutex_unlock(&pipeline->lock);
+	if (message)
+		message->window = window;
+	else
+		window_free(window);
+	if (message_send(pipeline->requests, message, 0, QUEUE_NORMAL, -1) == 0)
+		return;
+	pthread_mutex_lock(&pipeline->lock);
+	pipeline->stats.windows_dropped++;
+	pthread_mutex_unlock(&pipeline->lock);
+	pipeline_window_left(pipeline);
+}
+
+static bool on_wait(void *ctx)
+{
+	struct pipeline *pipeline = ctx;
+	unsigned int before;
+
+	pthread_mutex_lock(&pipeline->lock);
+	before = pipeline->windows_under_way;
+	while (before && pipeline->windows_under_way == before)
+		pthread_cond_wait(&pipeline->window_gone, &pipeline->lock);
+	pthread_mutex_unlock(&pipeline->lock);
+	return before != 0;
+}
+
+static void request_scan(struct pipeline *pipeline, uint32_t tgid, uint64_t now)
+{
+	struct message *message = message_new(MESSAGE_SCAN);
+
+	if (!message)
+		return;
+	message->tgid = tgid;
+	if (message_send(pipeline->requests, message, 0, QUEUE_URGENT, -1) < 0)
+		return;
+	pipeline->scans++;
+	if (!tgid) {
+		pipeline->wants_all = false;
+		pipeline->scanning_until = now + SCAN_ALL_TIMEOUT_MS * NSEC_PER_MSEC;
+	}
+}
+
+static void request_scans(struct pipeline *pipeline, uint64_t now)
+{
+	uint32_t tgid;
+
+	while (process_table_wants_scan(drain_processes(pipeline->drain), &tgid)) {
+		if (tgid)
+			request_scan(pipeline, tgid, now);
+		else
+			pipeline->wants_all = true;
+	}
+	if (pipeline->options.capture.without_sideband && now >= pipeline->next_scan_all)
+		pipeline->wants_all = true;
+	/* its end may have found no room in the queue */
+	if (pipeline->scanning_until && now >= pipeline->scanning_until) {
+		pipeline->scanning_until = 0;
+		pipeline->wants_all = true;
+	}
+	/* one after the other: what is asked for meanwhile needs a scan that begins later */
+	if (pipeline->wants_all && !pipeline->scanning_until && now >= pipeline->next_scan_all)
+		request_scan(pipeline, 0, now);
+}
+
+static void merge_result(struct pipeline *pipeline, const struct message *message)
+{
+	struct process_table *processes = drain_processes(pipeline->drain);
+	unsigned int interval = pipeline->options.capture.without_sideband ?
+					SCAN_BLIND_INTERVAL_MS : SCAN_ALL_INTERVAL_MS;
+
+	switch (message->kind) {
+	case MESSAGE_SNAPSHOT:
+		process_table_merge(processes, message->snapshot);
+		break;
+	case MESSAGE_GONE:
+		process_table_gone(processes, message->tgid, message->time);
+		break;
+	case MESSAGE_UNREAD:
+		process_table_unread(processes, message->tgid, message->time);
+		break;
+	case MESSAGE_SCANNED_ALL:
+		pipeline->scanning_until = 0;
+		pipeline->next_scan_all = clock_monotonic() + interval * NSEC_PER_MSEC;
+		if (message->complete)
+			process_table_scanned_all(processes, message->time);
+		else
+			pipeline->wants_all = true;
+		break;
+	case MESSAGE_RELIST:
+		process_table_relist(processes, clock_monotonic());
+		break;
+	default:
+		break;
+	}
+}
+
+static void publish(struct pipeline *pipeline)
+{
+	struct absent_stats absent = { 0 };
+	struct drain_stats drained;
+
+	drain_stats(pipeline->drain, &drained);
+	if (pipeline->absent)
+		absent_stats(pipeline->absent, &absent);
+	pipeline->has_deferred = drained.deferred.waiting;
+	pthread_mutex_lock(&pipeline->lock);
+	capture_stats(pipeline->capture, &pipeline->stats.capture);
+	pipeline->stats.doubts = drained.doubts;
+	pipeline->stats.degradations = drained.degradations;
+	pipeline->stats.degraded = drained.degraded;
+	pipeline->stats.multiplexings = drained.multiplexings;
+	pipeline->stats.multiplexed = drained.multiplexed;
+	pipeline->stats.pending_lost = drained.pending_lost;
+	pipeline->stats.pending_throttled = drained.pending_throttled;
+	pipeline->stats.pending_stalled = drained.pending_stalled;
+	pipeline->stats.pending_missed = drained.pending_missed;
+	pipeline->stats.deferred = drained.deferred;
+	pipeline->stats.absent = absent;
+	pipeline->stats.scans = pipeline->scans;
+	pthread_mutex_unlock(&pipeline->lock);
+}
+
+/*
+ * What a scan saw is merged after a round of events: those that are older than the scan have been
+ * delivered by then, each at its own time.
+ */
+static int drain_once(struct pipeline *pipeline)
+{
+	struct queue_item *first = NULL, **last = &first, *item;
+	uint64_t time;
+	int r;
+
+	while (queue_pop(pipeline->results, 0, &item) > 0) {
+		*last = item;
+		last = &item->next;
+	}
+	r = capture_drain(pipeline->capture, &time);
+	while ((item = first)) {
+		first = item->next;
+		merge_result(pipeline, container_of(item, struct message, item));
+		message_drop(item);
+	}
+	if (r < 0)
+		return r;
+	request_scans(pipeline, time);
+	pipeline->has_lists =
+		process_table_send_lists(drain_processes(pipeline->drain), time, false);
+	drain_round(pipeline->drain, time);
+	publish(pipeline);
+	return 0;
+}
+
+struct drain_output drain_thread_output(struct pipeline *pipeline)
+{
+	return (struct drain_output){
+		.observer = { .image = on_image, .file = on_file, .ctx = pipeline },
+		.window = on_window,
+		.wait = on_wait,
+		.kernel_changed = on_kernel_changed,
+		.deferred = tables_send_deferred,
+		.missing = tables_want_page,
+		.ctx = pipeline,
+	};
+}
+
+void *drain_thread(void *ctx)
+{
+	struct pipeline *pipeline = ctx;
+	int r = 0;
+
+	while (!r && !atomic_load_explicit(&pipeline->stop, memory_order_acquire)) {
+		r = capture_wait(pipeline->capture,
+				 pipeline->has_lists || pipeline->has_deferred ? LISTS_DELAY_MS :
+									     WAIT_MS);
+		if (!r)
+			r = drain_once(pipeline);
+	}
+	if (!r)
+		r = capture_finish(pipeline->capture);
+	drain_finish(pipeline->drain);
+	publish(pipeline);
+	if (r < 0)
+		log_error("rings are no longer drained: %s", strerror(-r));
+	pipeline->error = r;
+	return NULL;
+}

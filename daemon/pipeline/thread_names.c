@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pipeline/threads.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+
+enum {
+	RESULT_WAIT_MS = 500,	/* for thread A to take what /proc said */
+	LARGE_SNAPSHOT = 65536,	/* bytes: of more mappings than programs have */
+};
+
+static size_t snapshot_bytes(const struct process_snapshot *snapshot)
+{
+	size_t bytes = sizeof(*snapshot);
+
+	for (size_t i = 0; i < snapshot->mapping_count; i++)
+		bytes += sizeof(snapshot->mappings[i]) + strlen(snapshot->mappings[i].path) + 1;
+	return bytes;
+}
+
+/* Thread A may itself be waiting for us: give up after a while, it asks again. */
+static int send_snapshot(void *ctx, struct process_snapshot *snapshot)
+{
+	struct pipeline *pipeline = ctx;
+	struct message *message = message_new(MESSAGE_SNAPSHOT);
+
+	if (!message) {
+		process_snapshot_free(snapshot);
+		return -ENOMEM;
+	}
+	message->snapshot = snapshot;
+	return message_send(pipeline->results, message, snapshot_bytes(snapshot), QUEUE_NORMAL,
+			    RESULT_WAIT_MS);
+}
+
+/* It hangs, or what it maps does. Its mappings are what they were, for all that is known. */
+static int send_unread(struct pipeline *pipeline, uint32_t tgid)
+{
+	struct message *message = message_new(MESSAGE_UNREAD);
+
+	if (!message)
+		return -ENOMEM;
+	message->tgid = tgid;
+	message->time = clock_monotonic();
+	return message_send(pipeline->results, message, 0, QUEUE_NORMAL, RESULT_WAIT_MS);
+}
+
+/*
+ * One of all. A process that has more mappings than there is memory for at the moment costs itself
+ * their names, and no other its own: the scan goes on.
+ */
+static int send_each(void *ctx, uint32_t tgid)
+{
+	struct pipeline *pipeline = ctx;
+	struct process_snapshot *snapshot;
+	size_t bytes;
+	int r;
+
+	r = opener_scan(symbolizer_opener(pipeline->symbolizer), tgid, &snapshot);
+	if (r == -EHOSTDOWN || r == -EBUSY || r == -EPIPE)
+		return send_unread(pipeline, tgid);
+	/* without an opener nothing is known of the rest either */
+	if (r == -EAGAIN)
+		return r;
+	/* a process that went away or may not be read is no failure of the scan */
+	if (r < 0)
+		return 0;
+	bytes = snapshot_bytes(snapshot);
+	r = send_snapshot(pipeline, snapshot);
+	if (r != -EAGAIN || bytes < LARGE_SNAPSHOT)
+		return r;
+	log_warning("process %u: no memory for its %zu bytes of mappings, code that it has mapped since "
+		    "gets no names", tgid, bytes);
+	return 0;
+}
+
+static void scan(struct pipeline *pipeline, uint32_t tgid)
+{
+	uint64_t began = clock_monotonic();
+	struct process_snapshot *snapshot;
+	struct message *message;
+	int r;
+
+	if (tgid) {
+		r = opener_scan(symbolizer_opener(pipeline->symbolizer), tgid, &snapshot);
+		if (!r && snapshot->is_cut && pipeline->cut_tgid != tgid)
+			log_warning("process %u (%s) has more executable mappings than %zu, the rest "
+				    "of its code gets no names", tgid, snapshot->comm,
+				    snapshot->mapping_count);
+		if (!r && snapshot->is_cut)
+			pipeline->cut_tgid = tgid;
+		if (!r)
+			send_snapshot(pipeline, snapshot);
+		if (r != -ESRCH)
+			return;
+		message = message_new(MESSAGE_GONE);
+	} else {
+		r = process_each(send_each, pipeline);
+		message = message_new(MESSAGE_SCANNED_ALL);
+	}
+	if (!message)
+		return;
+	message->tgid = tgid;
+	message->time = began;
+	message->complete = !r;
+	message_send(pipeline->results, message, 0, QUEUE_NORMAL, RESULT_WAIT_MS);
+}
+
+void *symbol_thread(void *ctx)
+{
+	struct pipeline *pipeline = ctx;
+	struct message *message;
+	int r;
+
+	while ((message = message_take(pipeline->requests, -1, &r))) {
+		atomic_store_explicit(&pipeline->names_since, clock_monotonic(),
+				      memory_order_relaxed);
+		switch (message->kind) {
+		case MESSAGE_IMAGE:
+			symbolizer_see_image(pipeline->symbolizer, message->image,
+					     message->parent);
+			break;
+		case MESSAGE_FILE:
+			symbolizer_see_file(pipeline->symbolizer, message->image, message->file);
+			break;
+		case MESSAGE_KERNEL:
+			symbolizer_see_kernel_change(pipeline->symbolizer);
+			break;
+		case MESSAGE_LIST:
+			tables_load(pipeline, message->list);
+			break;
+		case MESSAGE_DEFERRED:
+			tables_unwind_deferred(pipeline);
+			break;
+		case MESSAGE_SCAN:
+			scan(pipeline, message->tgid);
+			break;
+		case MESSAGE_WINDOW:
+			symbolizer_resolve(pipeline->symbolizer, message->window);
+			tables_check_lists(pipeline);
+			pthread_mutex_lock(&pipeline->lock);
+			symbolizer_stats(pipeline->symbolizer, &pipeline->stats.symbolizer);
+			pthread_mutex_unlock(&pipeline->lock);
+			/* what follows waits for thread C */
+			atomic_store_explicit(&pipeline->names_since, 0, memory_order_relaxed);
+			if (message_send(pipeline->windows, steal_ptr(message), 0, QUEUE_NORMAL,
+					 -1) < 0)
+				pipeline_window_left(pipeline);
+			break;
+		default:
+			break;
+		}
+		if (message)
+			message_free(message);
+		atomic_store_explicit(&pipeline->names_since, 0, memory_order_relaxed);
+	}
+	return NULL;
+}

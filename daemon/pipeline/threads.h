@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The inside of the pipeline, shared by its three threads: each has a file. */
+#ifndef STACKTAP_PIPELINE_THREADS_H
+#define STACKTAP_PIPELINE_THREADS_H
+
+#include <pthread.h>
+
+#include "pipeline/drain.h"
+#include "pipeline/message.h"
+#include "pipeline/pipeline.h"
+
+struct pipeline {
+	struct pipeline_options options;
+	struct control *control;
+	struct capture *capture;
+	struct symbolizer *symbolizer;
+	struct loader *loader;		/* NULL: without tables */
+	struct absent *absent;		/* has its own thread; NULL: pages are not brought in */
+	struct unwinder *unwinder;	/* thread B's; NULL: no stack is unwound here */
+	struct cache *table_cache;	/* thread B's; NULL: none */
+	struct control *table_control;	/* thread B's; opened when needed */
+	uint32_t cut_tgid;		/* thread B's: the last process with too many mappings */
+	struct drain *drain;
+	struct queue *requests;		/* A to B */
+	struct queue *windows;		/* B to C */
+	struct queue *results;		/* B to A */
+	pthread_t drain_thread, symbol_thread, export_thread;
+	bool has_drain_thread, has_symbol_thread, has_export_thread;
+	bool is_started, is_stopped;
+	int error;			/* of thread A, once it has been joined */
+	_Atomic bool stop;
+	_Atomic uint64_t names_since;	/* thread B has been at one message since; 0: it is idle */
+
+	/* thread A */
+	bool wants_all;
+	uint64_t scanning_until;	/* 0: no scan of all is under way */
+	uint64_t next_scan_all;
+	uint64_t scans;
+	bool has_lists;			/* that wait for their time */
+	bool has_deferred;			/* samples wait for that */
+
+	pthread_mutex_t lock;		/* what follows */
+	pthread_cond_t window_gone;
+	unsigned int windows_under_way;	/* between the closing in A and the end in C */
+	uint64_t lists_sent, lists_done;	/* from A, by B */
+	struct pipeline_stats stats;
+};
+
+void *drain_thread(void *pipeline);	/* A: rings and side band to windows */
+void *symbol_thread(void *pipeline);	/* B: files and names */
+void *export_thread(void *pipeline);	/* C: encoding and the sink */
+
+/* What thread A's stage does with its results. */
+struct drain_output drain_thread_output(struct pipeline *pipeline);
+
+/* The loader, if the module can use tables and they are wanted; before any thread starts. */
+int tables_start(struct pipeline *pipeline);
+/* Wait until the lists of all processes that run are in the module; thread A has not started. */
+int tables_load_first(struct pipeline *pipeline);
+void tables_stop(struct pipeline *pipeline);
+bool tables_send(void *pipeline, struct mapping_list *list);	/* thread A, takes the list */
+void tables_check_lists(struct pipeline *pipeline);	/* thread B, now and then */
+void tables_load(struct pipeline *pipeline, const struct mapping_list *list);	/* thread B */
+bool tables_send_deferred(void *pipeline);		/* thread A: there is a deferred sample */
+void tables_unwind_deferred(struct pipeline *pipeline);	/* thread B */
+/* Thread A: a walk found no page there. */
+void tables_want_page(void *pipeline, uint32_t tgid, uint64_t address);
+void pipeline_window_left(struct pipeline *pipeline);
+
+#endif /* STACKTAP_PIPELINE_THREADS_H */

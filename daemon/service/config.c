@@ -1,0 +1,588 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "service/config.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "base/cpulist.h"
+#include "base/ini.h"
+#include "base/percent.h"
+#include "client/event.h"
+#include "resolve/unwinder.h"
+
+enum option_kind {
+	OPTION_STRING,	/* char *, empty: NULL */
+	OPTION_BOOL,
+	OPTION_NUMBER,	/* uint64_t in [minimum, maximum] */
+	OPTION_BYTES,	/* the same with K, M or G behind it */
+	OPTION_EVENT,
+	OPTION_CHOICE,	/* bool: words[0] is false, words[1] is true */
+	OPTION_LEVEL,
+};
+
+struct option {
+	const char *section, *name;
+	enum option_kind kind;
+	size_t offset;
+	uint64_t minimum, maximum;
+	const char *words[2];
+};
+
+#define FIELD(field) offsetof(struct config, field)
+
+static const struct option options[] = {
+	{ "profile", "event", OPTION_EVENT, 0, 0, 0, { NULL } },
+	{ "profile", "rate", OPTION_NUMBER, FIELD(rate_hz), 1, STACKTAP_MAX_RATE_HZ, { NULL } },
+	{ "profile", "period", OPTION_NUMBER, FIELD(period), 0, INT64_MAX, { NULL } },
+	{ "profile", "mode", OPTION_CHOICE, FIELD(is_frequency), 0, 0, { "period", "frequency" } },
+	{ "profile", "jitter", OPTION_BOOL, FIELD(with_jitter), 0, 0, { NULL } },
+	{ "profile", "window_seconds", OPTION_NUMBER, FIELD(window_seconds), 1, 3600, { NULL } },
+	{ "profile", "window_max_seconds", OPTION_NUMBER, FIELD(window_max_seconds), 1, 3600,
+	  { NULL } },
+	{ "profile", "max_stack", OPTION_NUMBER, FIELD(max_stack), 1, STACKTAP_MAX_USER_FRAMES,
+	  { NULL } },
+	{ "profile", "budget_ns", OPTION_STRING, FIELD(budget_ns), 0, 0, { NULL } },
+	{ "profile", "ceiling", OPTION_STRING, FIELD(ceiling), 0, 0, { NULL } },
+	{ "filter", "cpus", OPTION_STRING, FIELD(cpus), 0, 0, { NULL } },
+	{ "filter", "users", OPTION_STRING, FIELD(users), 0, 0, { NULL } },
+	{ "filter", "comms", OPTION_STRING, FIELD(comms), 0, 0, { NULL } },
+	{ "filter", "cgroups", OPTION_STRING, FIELD(cgroups), 0, 0, { NULL } },
+	{ "filter", "user_only", OPTION_BOOL, FIELD(user_only), 0, 0, { NULL } },
+	{ "filter", "kernel_only", OPTION_BOOL, FIELD(kernel_only), 0, 0, { NULL } },
+	{ "filter", "exclude_idle", OPTION_BOOL, FIELD(exclude_idle), 0, 0, { NULL } },
+	{ "capture", "ring_bytes", OPTION_BYTES, FIELD(ring_bytes), STACKTAP_RING_MIN_BYTES,
+	  STACKTAP_RING_MAX_BYTES, { NULL } },
+	{ "capture", "sideband_bytes", OPTION_BYTES, FIELD(sideband_bytes), 4096, 1 << 26,
+	  { NULL } },
+	{ "unwind", "tables", OPTION_BOOL, FIELD(with_tables), 0, 0, { NULL } },
+	{ "unwind", "deferred", OPTION_BOOL, FIELD(with_deferred), 0, 0, { NULL } },
+	{ "unwind", "slice_bytes", OPTION_BYTES, FIELD(slice_bytes), STACKTAP_MIN_SLICE_BYTES,
+	  STACKTAP_MAX_SLICE_BYTES, { NULL } },
+	{ "unwind", "slice_max_bytes", OPTION_BYTES, FIELD(slice_max_bytes), 0,
+	  STACKTAP_MAX_SLICE_BYTES, { NULL } },
+	{ "unwind", "fault_in", OPTION_BOOL, FIELD(fault_in), 0, 0, { NULL } },
+	{ "export", "endpoint", OPTION_STRING, FIELD(endpoint), 0, 0, { NULL } },
+	{ "export", "headers", OPTION_STRING, FIELD(headers), 0, 0, { NULL } },
+	{ "export", "certificate", OPTION_STRING, FIELD(certificate), 0, 0, { NULL } },
+	{ "export", "client_certificate", OPTION_STRING, FIELD(client_certificate), 0, 0,
+	  { NULL } },
+	{ "export", "client_key", OPTION_STRING, FIELD(client_key), 0, 0, { NULL } },
+	{ "export", "compression", OPTION_CHOICE, FIELD(compress), 0, 0, { "none", "gzip" } },
+	{ "export", "timeout_seconds", OPTION_NUMBER, FIELD(timeout_seconds), 1, 600, { NULL } },
+	{ "store", "directory", OPTION_STRING, FIELD(store_directory), 0, 0, { NULL } },
+	{ "store", "max_bytes", OPTION_BYTES, FIELD(store_max_bytes), 65536, UINT64_C(1) << 50,
+	  { NULL } },
+	{ "resource", "service_name", OPTION_STRING, FIELD(service_name), 0, 0, { NULL } },
+	{ "resource", "attributes", OPTION_STRING, FIELD(attributes), 0, 0, { NULL } },
+	{ "privacy", "command_line", OPTION_BOOL, FIELD(with_command_line), 0, 0, { NULL } },
+	{ "privacy", "kernel_addresses", OPTION_BOOL, FIELD(with_kernel_addresses), 0, 0,
+	  { NULL } },
+	{ "daemon", "load_module", OPTION_BOOL, FIELD(load_module), 0, 0, { NULL } },
+	{ "daemon", "log_level", OPTION_LEVEL, FIELD(log_level), 0, 0, { NULL } },
+	{ "daemon", "status_seconds", OPTION_NUMBER, FIELD(status_seconds), 1, 3600, { NULL } },
+	{ "daemon", "stop_seconds", OPTION_NUMBER, FIELD(stop_seconds), 1, 600, { NULL } },
+};
+
+static const struct {
+	const char *name;
+	enum log_level level;
+} levels[] = {
+	{ "error", LOG_LEVEL_ERROR },
+	{ "warning", LOG_LEVEL_WARNING },
+	{ "info", LOG_LEVEL_INFO },
+	{ "debug", LOG_LEVEL_DEBUG },
+};
+
+static void *field_of(struct config *config, const struct option *option)
+{
+	return (char *)config + option->offset;
+}
+
+static const void *const_field_of(const struct config *config, const struct option *option)
+{
+	return (const char *)config + option->offset;
+}
+
+void config_init(struct config *config)
+{
+	*config = (struct config){
+		.events = { "cycles" },
+		.event_count = 1,
+		.rate_hz = 19,
+		.with_jitter = true,
+		.window_seconds = 15,
+		.window_max_seconds = 60,
+		.max_stack = STACKTAP_DEFAULT_USER_FRAMES,
+		.exclude_idle = true,
+		.ring_bytes = 262144,
+		.sideband_bytes = 32768,
+		.with_tables = true,
+		.with_deferred = true,
+		.slice_bytes = UNWINDER_SLICE_BYTES,
+		.slice_max_bytes = UNWINDER_SLICE_MAX_BYTES,
+		.fault_in = true,
+		.compress = true,
+		.timeout_seconds = 10,
+		.store_directory = strdup("/var/lib/stacktap"),
+		.store_max_bytes = 256 << 20,
+		.with_kernel_addresses = true,
+		.load_module = true,
+		.log_level = LOG_LEVEL_INFO,
+		.status_seconds = 10,
+		.stop_seconds = 10,
+	};
+}
+
+void config_done(struct config *config)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(options); i++)
+		if (options[i].kind == OPTION_STRING)
+			free(*(char **)field_of(config, &options[i]));
+	*config = (struct config){ 0 };
+}
+
+struct load {
+	struct config config;
+	bool has_event;		/* the file's events replace the default one */
+	char *error;
+	size_t error_size;
+};
+
+static int fail(char *error, size_t size, const char *format, ...) _printf_(3, 4);
+
+static int fail(char *error, size_t size, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(error, size, format, args);
+	va_end(args);
+	return -EINVAL;
+}
+
+static int parse_bool(const char *text, bool *ret_value)
+{
+	static const char *const words[2][4] = {
+		{ "no", "false", "off", "0" },
+		{ "yes", "true", "on", "1" },
+	};
+
+	for (int value = 0; value < 2; value++)
+		for (size_t i = 0; i < ARRAY_SIZE(words[value]); i++)
+			if (!strcmp(text, words[value][i])) {
+				*ret_value = value;
+				return 0;
+			}
+	return -EINVAL;
+}
+
+static int parse_number(const struct option *option, const char *text, uint64_t *ret_number)
+{
+	static const char units[] = "KMG";
+	uint64_t number;
+	char *end;
+
+	if (!isdigit((unsigned char)*text))
+		return -EINVAL;
+	errno = 0;
+	number = strtoull(text, &end, 10);
+	if (errno)
+		return -EINVAL;
+	if (option->kind == OPTION_BYTES && *end) {
+		const char *unit = strchr(units, toupper((unsigned char)*end));
+		unsigned int shift = unit ? 10 * (unsigned int)(unit - units + 1) : 0;
+
+		if (!unit || number > UINT64_MAX >> shift)
+			return -EINVAL;
+		number <<= shift;
+		end++;
+	}
+	if (*end || number < option->minimum || number > option->maximum)
+		return -EINVAL;
+	*ret_number = number;
+	return 0;
+}
+
+static int set_event(struct load *load, const char *text)
+{
+	struct config *config = &load->config;
+	struct control_source source;
+	int ret;
+
+	if (!load->has_event)
+		config->event_count = 0;
+	load->has_event = true;
+	if (config->event_count == STACKTAP_MAX_SOURCES)
+		return fail(load->error, load->error_size, "more than %d events",
+			    STACKTAP_MAX_SOURCES);
+	if (strlen(text) >= CONFIG_MAX_EVENT)
+		return fail(load->error, load->error_size, "event name is too long");
+	ret = event_parse(text, &source, load->error, load->error_size);
+	if (ret < 0)
+		return ret;
+	strcpy(config->events[config->event_count++], text);
+	return 0;
+}
+
+static int set_string(const struct option *option, struct config *config, const char *text)
+{
+	char **field = field_of(config, option);
+	char *copy = NULL;
+
+	if (*text) {
+		copy = strdup(text);
+		if (!copy)
+			return -ENOMEM;
+	}
+	free(*field);
+	*field = copy;
+	return 0;
+}
+
+static int set_option(struct load *load, const struct option *option, const char *text)
+{
+	void *field = field_of(&load->config, option);
+
+	switch (option->kind) {
+	case OPTION_STRING:
+		return set_string(option, &load->config, text);
+	case OPTION_EVENT:
+		return set_event(load, text);
+	case OPTION_BOOL:
+		if (parse_bool(text, field) < 0)
+			return fail(load->error, load->error_size, "%s is yes or no, not `%s'",
+				    option->name, text);
+		return 0;
+	case OPTION_CHOICE:
+		for (int i = 0; i < 2; i++)
+			if (!strcmp(text, option->words[i])) {
+				*(bool *)field = i;
+				return 0;
+			}
+		return fail(load->error, load->error_size, "%s is %s or %s, not `%s'",
+			    option->name, option->words[0], option->words[1], text);
+	case OPTION_LEVEL:
+		for (size_t i = 0; i < ARRAY_SIZE(levels); i++)
+			if (!strcmp(text, levels[i].name)) {
+				*(uint64_t *)field = levels[i].level;
+				return 0;
+			}
+		return fail(load->error, load->error_size,
+			    "%s is error, warning, info or debug, not `%s'", option->name, text);
+	case OPTION_NUMBER:
+	case OPTION_BYTES:
+		break;
+	}
+	if (parse_number(option, text, field) < 0)
+		return fail(load->error, load->error_size,
+			    "%s is a number from %" PRIu64 " to %" PRIu64 ", not `%s'",
+			    option->name, option->minimum, option->maximum, text);
+	return 0;
+}
+
+static int take_option(void *ctx, const char *section, const char *name, const char *value)
+{
+	struct load *load = ctx;
+
+	for (size_t i = 0; i < ARRAY_SIZE(options); i++)
+		if (!strcmp(options[i].section, section) && !strcmp(options[i].name, name))
+			return set_option(load, &options[i], value);
+	return fail(load->error, load->error_size, "there is no option `%s' in section [%s]", name,
+		    section);
+}
+
+int config_load(const char *path, struct config *ret_config, char *error, size_t error_size)
+{
+	char sentence[384] = "out of memory";
+	struct load load = { .error = sentence, .error_size = sizeof(sentence) };
+	const struct ini_reader reader = { .option = take_option, .ctx = &load };
+	_cleanup_fclose_ FILE *file = fopen(path, "re");
+	const char *form;
+	unsigned int line;
+	int ret;
+
+	if (!file) {
+		ret = -errno;
+		snprintf(error, error_size, "%s: %s", path, strerror(errno));
+		return ret;
+	}
+	config_init(&load.config);
+	ret = ini_read(file, &reader, &line, &form);
+	if (ret < 0) {
+		/* reading itself failed, as that of a directory does */
+		if (ret != -EINVAL && ret != -ENOMEM)
+			form = strerror(-ret);
+		snprintf(error, error_size, "%s:%u: %s", path, line, form ? form : sentence);
+		config_done(&load.config);
+		return ret == -ENOMEM ? ret : -EINVAL;
+	}
+	ret = config_check(&load.config, sentence, sizeof(sentence));
+	if (ret < 0) {
+		snprintf(error, error_size, "%s: %s", path, sentence);
+		config_done(&load.config);
+		return ret;
+	}
+	*ret_config = load.config;
+	return 0;
+}
+
+static int ignore_pair(void *ctx _unused_, const char *key _unused_, const char *value _unused_)
+{
+	return 0;
+}
+
+int config_budget(const struct config *config, uint32_t *ret_ns)
+{
+	static const struct option option = { .kind = OPTION_NUMBER, .maximum = UINT32_MAX };
+	uint64_t ns;
+
+	if (!config->budget_ns)
+		return -ENOENT;
+	if (parse_number(&option, config->budget_ns, &ns) < 0)
+		return -EINVAL;
+	*ret_ns = (uint32_t)ns;
+	return 0;
+}
+
+int config_check(const struct config *config, char *error, size_t error_size)
+{
+	struct control_source sources[STACKTAP_MAX_SOURCES];
+	struct control_filter filter = { 0 };
+	struct config lasting = *config;
+	uint32_t budget_ns, permille;
+	size_t count;
+	int ret;
+
+	if (config->window_max_seconds < config->window_seconds)
+		return fail(error, error_size, "window_max_seconds is below window_seconds");
+	if (config->budget_ns && config_budget(config, &budget_ns) < 0)
+		return fail(error, error_size, "budget_ns is a number of ns below 2^32, or nothing for "
+			    "the module's, not `%s'", config->budget_ns);
+	if (config->ceiling && !percent_parse(config->ceiling, &permille))
+		return fail(error, error_size, "ceiling is a percentage from 0 to 100 with at most one "
+			    "decimal, or nothing for the module's alone, not `%s'", config->ceiling);
+	if (config->user_only && config->kernel_only)
+		return fail(error, error_size, "user_only and kernel_only exclude each other");
+	if (config->ring_bytes & (config->ring_bytes - 1) ||
+	    config->sideband_bytes & (config->sideband_bytes - 1))
+		return fail(error, error_size, "ring_bytes and sideband_bytes are powers of two");
+	if (config->slice_bytes % 8 || config->slice_max_bytes % 8)
+		return fail(error, error_size,
+			    "slice_bytes and slice_max_bytes are multiples of 8");
+	if (config->slice_max_bytes && config->slice_max_bytes < STACKTAP_MIN_SLICE_BYTES)
+		return fail(error, error_size, "slice_max_bytes is 0 or at least %d",
+			    STACKTAP_MIN_SLICE_BYTES);
+	if (config->endpoint && strncmp(config->endpoint, "http://", 7) &&
+	    strncmp(config->endpoint, "https://", 8))
+		return fail(error, error_size, "endpoint begins with http:// or https://");
+	if (config->attributes &&
+	    environment_each_pair(config->attributes, ignore_pair, NULL) < 0)
+		return fail(error, error_size, "attributes are not of the form key=value,key=value");
+	if (config->headers && environment_each_pair(config->headers, ignore_pair, NULL) < 0)
+		return fail(error, error_size, "headers are not of the form key=value,key=value");
+	ret = config_sources(config, sources, &count, error, error_size);
+	if (ret < 0)
+		return ret;
+	/* cgroups come and go; whoever puts the filter in force opens them */
+	lasting.cgroups = NULL;
+	ret = config_filter(&lasting, &filter, error, error_size);
+	control_filter_done(&filter);
+	return ret;
+}
+
+static bool same_string(const char *a, const char *b)
+{
+	return a && b ? !strcmp(a, b) : a == b;
+}
+
+static bool same_option(const struct config *a, const struct config *b,
+			const struct option *option)
+{
+	const void *in_a = const_field_of(a, option), *in_b = const_field_of(b, option);
+
+	switch (option->kind) {
+	case OPTION_STRING:
+		return same_string(*(char *const *)in_a, *(char *const *)in_b);
+	case OPTION_BOOL:
+	case OPTION_CHOICE:
+		return *(const bool *)in_a == *(const bool *)in_b;
+	case OPTION_NUMBER:
+	case OPTION_BYTES:
+	case OPTION_LEVEL:
+		return *(const uint64_t *)in_a == *(const uint64_t *)in_b;
+	case OPTION_EVENT:
+		break;
+	}
+	if (a->event_count != b->event_count)
+		return false;
+	for (size_t i = 0; i < a->event_count; i++)
+		if (strcmp(a->events[i], b->events[i]) != 0)
+			return false;
+	return true;
+}
+
+static bool is_named(const struct option *option, const char *section, const char *name)
+{
+	return !strcmp(option->section, section) && (!name || !strcmp(option->name, name));
+}
+
+bool config_same(const struct config *a, const struct config *b, const char *section,
+		 const char *name)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(options); i++)
+		if (is_named(&options[i], section, name) && !same_option(a, b, &options[i]))
+			return false;
+	return true;
+}
+
+static void swap_bytes(void *a, void *b, size_t size)
+{
+	char *in_a = a, *in_b = b;
+
+	for (size_t i = 0; i < size; i++) {
+		char byte = in_a[i];
+
+		in_a[i] = in_b[i];
+		in_b[i] = byte;
+	}
+}
+
+static void swap_option(struct config *a, struct config *b, const struct option *option)
+{
+	void *in_a = field_of(a, option), *in_b = field_of(b, option);
+
+	switch (option->kind) {
+	case OPTION_STRING:
+		swap_bytes(in_a, in_b, sizeof(char *));
+		break;
+	case OPTION_BOOL:
+	case OPTION_CHOICE:
+		swap_bytes(in_a, in_b, sizeof(bool));
+		break;
+	case OPTION_NUMBER:
+	case OPTION_BYTES:
+	case OPTION_LEVEL:
+		swap_bytes(in_a, in_b, sizeof(uint64_t));
+		break;
+	case OPTION_EVENT:
+		swap_bytes(a->events, b->events, sizeof(a->events));
+		swap_bytes(&a->event_count, &b->event_count, sizeof(a->event_count));
+		break;
+	}
+}
+
+void config_swap(struct config *a, struct config *b, const char *section, const char *name)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(options); i++)
+		if (is_named(&options[i], section, name))
+			swap_option(a, b, &options[i]);
+}
+
+static void dump_option(const struct config *config, const struct option *option, FILE *stream)
+{
+	const void *field = const_field_of(config, option);
+
+	switch (option->kind) {
+	case OPTION_STRING:
+		if (*(char *const *)field)
+			fprintf(stream, "%s = %s\n", option->name, *(char *const *)field);
+		else
+			fprintf(stream, "%s =\n", option->name);
+		break;
+	case OPTION_BOOL:
+		fprintf(stream, "%s = %s\n", option->name, *(const bool *)field ? "yes" : "no");
+		break;
+	case OPTION_NUMBER:
+	case OPTION_BYTES:
+		fprintf(stream, "%s = %" PRIu64 "\n", option->name, *(const uint64_t *)field);
+		break;
+	case OPTION_EVENT:
+		for (size_t i = 0; i < config->event_count; i++)
+			fprintf(stream, "event = %s\n", config->events[i]);
+		break;
+	case OPTION_CHOICE:
+		fprintf(stream, "%s = %s\n", option->name, option->words[*(const bool *)field]);
+		break;
+	case OPTION_LEVEL:
+		for (size_t i = 0; i < ARRAY_SIZE(levels); i++)
+			if (levels[i].level == *(const uint64_t *)field)
+				fprintf(stream, "%s = %s\n", option->name, levels[i].name);
+		break;
+	}
+}
+
+void config_dump(const struct config *config, FILE *stream)
+{
+	const char *section = "";
+
+	for (size_t i = 0; i < ARRAY_SIZE(options); i++) {
+		if (strcmp(section, options[i].section) != 0)
+			fprintf(stream, "%s[%s]\n", *section ? "\n" : "", options[i].section);
+		section = options[i].section;
+		dump_option(config, &options[i], stream);
+	}
+}
+
+int config_sources(const struct config *config, struct control_source *ret_sources,
+		   size_t *ret_count, char *error, size_t error_size)
+{
+	for (size_t i = 0; i < config->event_count; i++) {
+		struct control_source *source = &ret_sources[i];
+		int ret = event_parse(config->events[i], source, error, error_size);
+
+		if (ret < 0)
+			return ret;
+		source->id = (uint32_t)i;
+		if (!config->with_jitter)
+			source->flags |= STACKTAP_SRC_NO_JITTER;
+		if (!source->rate_hz && !source->period) {
+			source->period = config->period;
+			source->rate_hz = config->period ? 0 : (uint32_t)config->rate_hz;
+		}
+		if (source->period)
+			source->mode = STACKTAP_MODE_PERIOD;
+		else if (config->is_frequency)
+			source->mode = STACKTAP_MODE_FREQ;
+		if (config->is_frequency && config->period)
+			return fail(error, error_size, "mode = frequency wants a rate, not a period");
+	}
+	*ret_count = config->event_count;
+	return 0;
+}
+
+int config_filter(const struct config *config, struct control_filter *ret_filter, char *error,
+		  size_t error_size)
+{
+	_cleanup_(control_filter_done) struct control_filter filter = { 0 };
+	int ret = 0;
+
+	if (config->cpus) {
+		struct cpulist list;
+
+		if (cpulist_parse(config->cpus, &list) < 0 || !list.count)
+			return fail(error, error_size, "cpus = %s is not a list like 0-3,7",
+				    config->cpus);
+		filter.cpus = list.words;
+		filter.cpu_words = list.count;
+	}
+	if (config->users)
+		ret = control_filter_add_users(&filter, config->users, error, error_size);
+	if (!ret && config->comms)
+		ret = control_filter_add_comms(&filter, config->comms, error, error_size);
+	if (!ret && config->cgroups)
+		ret = control_filter_add_cgroups(&filter, config->cgroups, error, error_size);
+	/* whatever is not here is the option's fault, not the file's */
+	if (ret < 0)
+		return ret == -ENOMEM ? ret : -EINVAL;
+	if (config->user_only)
+		filter.flags |= STACKTAP_FILTER_USER_ONLY;
+	if (config->kernel_only)
+		filter.flags |= STACKTAP_FILTER_KERNEL_ONLY;
+	if (config->exclude_idle)
+		filter.flags |= STACKTAP_FILTER_EXCLUDE_IDLE;
+	*ret_filter = filter;
+	filter = (struct control_filter){ 0 };
+	return 0;
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * stacktapd's configuration: an ini file, every option of which stacktap.conf(5) describes. OTEL_*
+ * environment variables win over the file.
+ */
+#ifndef STACKTAP_SERVICE_CONFIG_H
+#define STACKTAP_SERVICE_CONFIG_H
+
+#include "base/log.h"
+#include "client/netlink.h"
+#include "export/environment.h"
+
+#define CONFIG_PATH "/etc/stacktap/stacktap.conf"
+
+enum { CONFIG_MAX_EVENT = 128 };
+
+struct config {
+	/* [profile] */
+	char events[STACKTAP_MAX_SOURCES][CONFIG_MAX_EVENT];
+	size_t event_count;
+	uint64_t rate_hz;
+	uint64_t period;		/* 0: by rate */
+	bool is_frequency;		/* mode = frequency */
+	bool with_jitter;
+	uint64_t window_seconds, window_max_seconds;
+	uint64_t max_stack;
+	char *budget_ns;		/* NULL: the module's */
+	char *ceiling;			/* percent; NULL: the module's alone */
+
+	/* [filter] */
+	char *cpus;			/* CPU list, NULL: all */
+	char *users, *comms, *cgroups;	/* lists, NULL: all */
+	bool user_only, kernel_only, exclude_idle;
+
+	/* [capture] */
+	uint64_t ring_bytes, sideband_bytes;
+
+	/* [unwind] */
+	bool with_tables;
+	bool with_deferred;
+	uint64_t slice_bytes, slice_max_bytes;
+	bool fault_in;
+
+	/* [export] */
+	char *endpoint;			/* base URL; NULL: local store */
+	char *headers, *certificate, *client_certificate, *client_key;
+	bool compress;
+	uint64_t timeout_seconds;
+
+	/* [store] */
+	char *store_directory;		/* NULL: none */
+	uint64_t store_max_bytes;
+
+	/* [resource] */
+	char *service_name;
+	char *attributes;		/* k=v,k=v */
+
+	/* [privacy] */
+	bool with_command_line, with_kernel_addresses;
+
+	/* [daemon] */
+	bool load_module;
+	uint64_t log_level;		/* enum log_level */
+	uint64_t status_seconds, stop_seconds;
+};
+
+void config_init(struct config *config);	/* the defaults */
+void config_done(struct config *config);
+/*
+ * Read a file over the defaults. On failure *ret_config is untouched and @error has a sentence with
+ * the file's line. -ENOENT when there is no such file.
+ */
+int config_load(const char *path, struct config *ret_config, char *error, size_t error_size);
+/* Options that contradict each other, events that are unknown: -EINVAL and a sentence. */
+int config_check(const struct config *config, char *error, size_t error_size);
+/* Is the option of both the same? @name NULL: all of the section. */
+bool config_same(const struct config *a, const struct config *b, const char *section,
+		 const char *name);
+/* Exchange the option's values, strings with their ownership. @name as above. */
+void config_swap(struct config *a, struct config *b, const char *section, const char *name);
+/* As a file that config_load() reads back to the same. */
+void config_dump(const struct config *config, FILE *stream);
+
+/* The sources and the filter that the options describe. */
+int config_sources(const struct config *config, struct control_source *ret_sources,
+		   size_t *ret_count, char *error, size_t error_size);
+/* -ENOENT: the module's. */
+int config_budget(const struct config *config, uint32_t *ret_ns);
+int config_filter(const struct config *config, struct control_filter *ret_filter, char *error,
+		  size_t error_size);
+
+#endif /* STACKTAP_SERVICE_CONFIG_H */

@@ -1,0 +1,448 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "service/service.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/percent.h"
+#include "base/signal.h"
+#include "service/host.h"
+#include "client/kmodload.h"
+
+enum {
+	MS_PER_S = 1000,
+	/* below the 4 MiB that receivers of any kind take by default */
+	MAX_PAYLOAD_BYTES = 3584 * 1024,
+};
+
+/* Everything that an exporter's options point to. */
+struct destination {
+	struct environment environment;
+	char *url;		/* made of config.endpoint */
+	struct exporter_options options;
+};
+
+struct service {
+	struct config config;
+	struct destination destination;
+	struct exporter *exporter;
+
+	/* the running pipeline's, which borrows them */
+	struct host_resource resource;
+	struct pipeline_options options;
+	struct pipeline *pipeline;
+};
+
+static int sink_payload(void *ctx, struct payload *payload)
+{
+	return exporter_send(ctx, payload);
+}
+
+static void say_loading(uint64_t done, uint64_t total)
+{
+	log_info("unwind tables: %" PRIu64 " of %" PRIu64 " processes are ready", done, total);
+}
+
+static int sink_poll(void *ctx)
+{
+	return exporter_poll(ctx);
+}
+
+static void destination_done(struct destination *destination)
+{
+	environment_free(&destination->environment);
+	free(destination->url);
+	*destination = (struct destination){ 0 };
+}
+
+static int make_destination(const struct config *config, struct destination *ret_destination,
+			    char *error, size_t error_size)
+{
+	struct destination destination = { 0 };
+	struct environment *environment = &destination.environment;
+	const char *endpoint;
+	int ret;
+
+	ret = environment_load(environment, error, error_size);
+	if (ret < 0)
+		return ret;
+	if (config->endpoint) {
+		destination.url = environment_signal_url(config->endpoint);
+		if (!destination.url) {
+			snprintf(error, error_size, "out of memory");
+			destination_done(&destination);
+			return -ENOMEM;
+		}
+	}
+	endpoint = environment->endpoint ? environment->endpoint : destination.url;
+	if (environment->is_disabled)
+		endpoint = NULL;
+	destination.options = (struct exporter_options){
+		.endpoint = endpoint,
+		.headers = environment->headers ? environment->headers : config->headers,
+		.certificate = environment->certificate ? environment->certificate :
+							  config->certificate,
+		.client_certificate = environment->client_certificate ?
+					      environment->client_certificate :
+					      config->client_certificate,
+		.client_key = environment->client_key ? environment->client_key :
+							config->client_key,
+		.compress = environment->has_compression ? environment->compress :
+							   config->compress,
+		.timeout_ms = environment->timeout_ms ?
+				      environment->timeout_ms :
+				      (unsigned int)config->timeout_seconds * MS_PER_S,
+		.store_directory = endpoint ? NULL : config->store_directory,
+		.store_max_bytes = config->store_max_bytes,
+	};
+	if (!endpoint && !config->store_directory) {
+		snprintf(error, error_size, "profiles have nowhere to go: set endpoint in [export], "
+			 "OTEL_EXPORTER_OTLP_ENDPOINT, or directory in [store]");
+		destination_done(&destination);
+		return -EINVAL;
+	}
+	*ret_destination = destination;
+	return 0;
+}
+
+static int open_exporter(struct service *service, char *error, size_t error_size)
+{
+	const struct exporter_options *options;
+	int ret;
+
+	ret = make_destination(&service->config, &service->destination, error, error_size);
+	if (ret < 0)
+		return ret;
+	options = &service->destination.options;
+	ret = exporter_new(options, &service->exporter);
+	if (ret < 0) {
+		snprintf(error, error_size, "cannot export to %s: %s",
+			 options->endpoint ? options->endpoint : options->store_directory,
+			 strerror(-ret));
+		destination_done(&service->destination);
+	}
+	return ret;
+}
+
+static void close_exporter(struct service *service)
+{
+	if (!service->exporter)
+		return;
+	exporter_stop(service->exporter, (unsigned int)service->config.stop_seconds * MS_PER_S);
+	exporter_free(service->exporter);
+	service->exporter = NULL;
+	destination_done(&service->destination);
+}
+
+static void close_pipeline(struct service *service)
+{
+	int ret;
+
+	if (service->pipeline) {
+		ret = pipeline_stop(service->pipeline);
+		if (ret < 0)
+			log_warning("sampling did not end cleanly: %s", strerror(-ret));
+		pipeline_free(service->pipeline);
+		service->pipeline = NULL;
+	}
+	host_resource_done(&service->resource);
+}
+
+/* @filter is only looked at before this returns. */
+static int open_pipeline(struct service *service, const struct control_filter *filter,
+			 char *error, size_t error_size)
+{
+	const struct config *config = &service->config;
+	const struct environment *environment = &service->destination.environment;
+	struct pipeline_options *options = &service->options;
+	int ret;
+
+	*options = (struct pipeline_options){
+		.capture = {
+			.ring_bytes = (uint32_t)config->ring_bytes,
+			.sideband_bytes = (uint32_t)config->sideband_bytes,
+		},
+		.symbolizer = {
+			.with_command_line = config->with_command_line,
+			.with_kernel_addresses = config->with_kernel_addresses,
+			.sysroot = "",
+		},
+		.encode = {
+			.max_bytes = MAX_PAYLOAD_BYTES,
+			.service_name = environment->service_name ? environment->service_name :
+								    config->service_name,
+		},
+		.user_frames = (uint32_t)config->max_stack,
+		.with_tables = config->with_tables,
+		.slice_bytes = config->with_deferred ? (uint32_t)config->slice_bytes : 0,
+		.slice_max_bytes = (uint32_t)config->slice_max_bytes,
+		.fault_in = config->fault_in,
+		.table_cache = getenv("CACHE_DIRECTORY"),	/* systemd's */
+		.loading = say_loading,
+		.is_cancelled = signal_wants_end,
+		.window_ms = (unsigned int)config->window_seconds * MS_PER_S,
+		.window_max_ms = (unsigned int)config->window_max_seconds * MS_PER_S,
+		.sink = { .payload = sink_payload, .poll = sink_poll, .ctx = service->exporter },
+	};
+	options->has_budget = !config_budget(config, &options->budget_ns);
+	options->has_ceiling = config->ceiling && percent_parse(config->ceiling,
+								&options->ceiling_permille);
+	ret = config_sources(config, options->sources, &options->source_count, error, error_size);
+	if (ret < 0)
+		return ret;
+	ret = host_resource_load(environment, config->attributes, &service->resource, error,
+				 error_size);
+	if (ret < 0) {
+		close_pipeline(service);
+		return ret;
+	}
+	options->encode.resource = service->resource.attributes;
+	options->encode.resource_count = service->resource.count;
+	options->filter = filter;
+	ret = pipeline_start(options, &service->pipeline, error, error_size);
+	options->filter = NULL;
+	if (ret < 0)
+		close_pipeline(service);
+	return ret;
+}
+
+int service_start(struct config *config, struct service **ret_service, char *ret_error,
+		  size_t error_size)
+{
+	_cleanup_(control_filter_done) struct control_filter filter = { 0 };
+	struct service *service = calloc(1, sizeof(*service));
+	int ret;
+
+	if (!service) {
+		snprintf(ret_error, error_size, "out of memory");
+		config_done(config);
+		return -ENOMEM;
+	}
+	service->config = *config;
+	*config = (struct config){ 0 };
+	ret = config_filter(&service->config, &filter, ret_error, error_size);
+	if (ret < 0)
+		goto err_service;
+	if (service->config.load_module) {
+		ret = kmodload_load(ret_error, error_size);
+		if (ret < 0)
+			goto err_service;
+	}
+	ret = open_exporter(service, ret_error, error_size);
+	if (ret < 0)
+		goto err_service;
+	ret = open_pipeline(service, &filter, ret_error, error_size);
+	if (ret < 0)
+		goto err_service;
+	*ret_service = service;
+	return 0;
+
+err_service:
+	service_free(service);
+	return ret;
+}
+
+void service_stop(struct service *service)
+{
+	close_pipeline(service);
+	close_exporter(service);
+}
+
+void service_free(struct service *service)
+{
+	if (!service)
+		return;
+	service_stop(service);
+	config_done(&service->config);
+	free(service);
+}
+
+/* What control messages alone can change, or what nothing that runs was made from. */
+static void swap_live(struct config *a, struct config *b)
+{
+	config_swap(a, b, "profile", "rate");
+	config_swap(a, b, "profile", "period");
+	config_swap(a, b, "filter", NULL);
+	config_swap(a, b, "daemon", NULL);
+}
+
+static bool is_live_change(const struct config *old, const struct config *new)
+{
+	static const char *const sections[] = { "profile", "capture", "unwind", "export", "store",
+						"resource", "privacy" };
+	/* shallow copies: the old one with what can change exchanged for the new one's */
+	struct config changed = *old, donor = *new;
+
+	swap_live(&changed, &donor);
+	for (size_t i = 0; i < ARRAY_SIZE(sections); i++)
+		if (!config_same(&changed, new, sections[i], NULL))
+			return false;
+	return true;
+}
+
+static int set_rates(const struct service *service, struct control *control,
+		     const struct config *config)
+{
+	struct control_source sources[STACKTAP_MAX_SOURCES];
+	char error[256];
+	size_t count;
+	int ret;
+
+	ret = config_sources(config, sources, &count, error, sizeof(error));
+	for (uint32_t i = 0; !ret && i < count; i++)
+		ret = control_set_rate(control, service_session_id(service), i, sources[i].rate_hz,
+				       sources[i].period);
+	return ret;
+}
+
+/*
+ * The filter, NULL: it stays, comes last: the module takes all of it or nothing, so none has to be
+ * put back, which could not be done once a cgroup of it is removed.
+ */
+static int change_live(struct service *service, const struct config *config,
+		       const struct control_filter *filter, char *error, size_t error_size)
+{
+	const struct config *old = &service->config;
+	const bool has_rate = !config_same(old, config, "profile", "rate") ||
+			      !config_same(old, config, "profile", "period");
+	const struct control_change change = { .filter = filter };
+	struct control *control;
+	int ret, again;
+
+	if (!has_rate && !filter)
+		return 0;
+	ret = control_open(&control);
+	if (ret < 0) {
+		snprintf(error, error_size, "cannot reach the module: %s", strerror(-ret));
+		return ret;
+	}
+	if (has_rate)
+		ret = set_rates(service, control, config);
+	if (!ret && filter)
+		ret = control_set_session(control, service_session_id(service), &change);
+	if (ret < 0)
+		snprintf(error, error_size, "the module refuses the change: %s",
+			 *control_error(control) ? control_error(control) : strerror(-ret));
+	if (ret < 0 && has_rate) {
+		/* some sources may have the new one */
+		again = set_rates(service, control, old);
+		if (again < 0)
+			log_warning("not every source has its old rate back: %s", strerror(-again));
+	}
+	control_close(control);
+	return ret;
+}
+
+static int reload_live(struct service *service, struct config *config,
+		       const struct control_filter *filter, char *error, size_t error_size)
+{
+	int ret = change_live(service, config, filter, error, error_size);
+
+	/* the rest stays where it is: exporter and pipeline borrow its strings */
+	if (!ret)
+		swap_live(&service->config, config);
+	return ret;
+}
+
+/* Start what service->config says, the pipeline being closed. */
+static int restart(struct service *service, bool with_exporter,
+		   const struct control_filter *filter, char *error, size_t error_size)
+{
+	int ret = 0;
+
+	if (with_exporter || !service->exporter) {
+		close_exporter(service);
+		ret = open_exporter(service, error, error_size);
+	}
+	return ret < 0 ? ret : open_pipeline(service, filter, error, error_size);
+}
+
+static int reload_all(struct service *service, struct config *config,
+		      const struct control_filter *filter, char *error, size_t error_size)
+{
+	_cleanup_(control_filter_done) struct control_filter old_filter = { 0 };
+	bool with_exporter = !config_same(&service->config, config, "export", NULL) ||
+			     !config_same(&service->config, config, "store", NULL);
+	struct config other = service->config;
+	char again[256];
+	int ret;
+
+	close_pipeline(service);
+	service->config = *config;
+	*config = other;
+	if (!with_exporter) {
+		/* equal, but the exporter borrows the old ones' strings */
+		config_swap(&service->config, config, "export", NULL);
+		config_swap(&service->config, config, "store", NULL);
+	}
+	ret = restart(service, with_exporter, filter, error, error_size);
+	if (!ret)
+		return 0;
+	other = service->config;
+	service->config = *config;
+	*config = other;
+	if (!with_exporter) {
+		config_swap(&service->config, config, "export", NULL);
+		config_swap(&service->config, config, "store", NULL);
+	}
+	if (config_filter(&service->config, &old_filter, again, sizeof(again)) < 0 ||
+	    restart(service, with_exporter, &old_filter, again, sizeof(again)) < 0)
+		return -ESHUTDOWN;
+	return ret;
+}
+
+int service_reload(struct service *service, struct config *config, char *ret_error,
+		   size_t error_size)
+{
+	_cleanup_(control_filter_done) struct control_filter filter = { 0 };
+	const bool is_live = is_live_change(&service->config, config);
+	const bool is_new = !config_same(&service->config, config, "filter", NULL);
+	/* what a name stands for may be another user or cgroup by now */
+	const bool has_names = config->users || config->cgroups;
+	int ret;
+
+	ret = config_filter(config, &filter, ret_error, error_size);
+	if (ret < 0 && is_live && !is_new) {
+		log_warning("%s; the filter stays as it is", ret_error);
+		ret = reload_live(service, config, NULL, ret_error, error_size);
+	} else if (!ret && is_live) {
+		ret = reload_live(service, config, is_new || has_names ? &filter : NULL, ret_error,
+				  error_size);
+	} else if (!ret) {
+		ret = reload_all(service, config, &filter, ret_error, error_size);
+	}
+	config_done(config);
+	return ret;
+}
+
+const struct config *service_config(const struct service *service)
+{
+	return &service->config;
+}
+
+uint64_t service_session_id(const struct service *service)
+{
+	return service->pipeline ? pipeline_session_id(service->pipeline) : 0;
+}
+
+const char *service_endpoint(const struct service *service)
+{
+	return service->destination.options.endpoint;
+}
+
+const char *service_store(const struct service *service)
+{
+	return service->destination.options.store_directory;
+}
+
+void service_stats(struct service *service, struct pipeline_stats *ret_pipeline,
+		   struct exporter_stats *ret_exporter)
+{
+	*ret_pipeline = (struct pipeline_stats){ 0 };
+	*ret_exporter = (struct exporter_stats){ 0 };
+	if (service->pipeline)
+		pipeline_stats(service->pipeline, ret_pipeline);
+	if (service->exporter)
+		exporter_stats(service->exporter, ret_exporter);
+}

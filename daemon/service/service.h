@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What stacktapd runs: one exporter and one pipeline, made from a configuration.
+ *
+ * The exporter outlives the pipelines of one export configuration, so that what waits for a retry
+ * survives a reload. All calls from one thread.
+ */
+#ifndef STACKTAP_SERVICE_SERVICE_H
+#define STACKTAP_SERVICE_SERVICE_H
+
+#include "service/config.h"
+#include "export/exporter.h"
+#include "pipeline/pipeline.h"
+
+struct service;
+
+/*
+ * Load the module if that is wanted, begin to sample and to export. Takes what *config owns, also on
+ * failure, and leaves it empty. *ret_error is a sentence.
+ */
+int service_start(struct config *config, struct service **ret_service, char *ret_error,
+		  size_t error_size);
+/*
+ * Change over to another configuration; takes it as above. Rates and filters change in place,
+ * anything else by a new pipeline. Users and cgroups are looked up anew; where that fails, a filter
+ * that is named as before stays. On failure the old configuration is in force, or, when not even that
+ * could be started again, nothing is: -ESHUTDOWN.
+ */
+int service_reload(struct service *service, struct config *config, char *ret_error,
+		   size_t error_size);
+/* Stop sampling, export what there is within stop_seconds. */
+void service_stop(struct service *service);
+void service_free(struct service *service);
+
+const struct config *service_config(const struct service *service);
+uint64_t service_session_id(const struct service *service);
+/* Where profiles go; one of them is NULL. */
+const char *service_endpoint(const struct service *service);
+const char *service_store(const struct service *service);
+void service_stats(struct service *service, struct pipeline_stats *ret_pipeline,
+		   struct exporter_stats *ret_exporter);
+
+#endif /* STACKTAP_SERVICE_SERVICE_H */

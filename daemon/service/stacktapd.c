@@ -1,0 +1,405 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The daemon: options, signals and the rhythm of status and watchdog around one service.
+ */
+#include <getopt.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+
+#include "base/clock.h"
+#include "service/busy.h"
+#include "service/config.h"
+#include "service/notify.h"
+#include "service/service.h"
+#include "service/statusfile.h"
+
+#include <stacktap/version.h>
+
+enum {
+	EXIT_USAGE = 2,
+	OPT_CONFIG = 256,
+	OPT_FOREGROUND,
+	OPT_CHECK_CONFIG,
+	OPT_DUMP_CONFIG,
+	OPT_NO_LOAD_MODULE,
+	OPT_LOG_LEVEL,
+	OPT_VERSION,
+};
+
+static const char help[] =
+	"usage: stacktapd [OPTION...]\n\n"
+	"Profiles the whole host all the time and exports OpenTelemetry profiles.\n\n"
+	"      --config FILE      configuration (default: " CONFIG_PATH ", if it is there)\n"
+	"      --check-config     read the configuration, say what is wrong with it, and end\n"
+	"      --dump-config      print the configuration in force and end\n"
+	"      --foreground       stay in the foreground (the default; it never forks)\n"
+	"      --no-load-module   do not load the kernel module\n"
+	"      --log-level LEVEL  error, warning, info or debug\n"
+	"  -h, --help\n"
+	"      --version\n\n"
+	"SIGHUP reads the configuration again, SIGUSR1 and SIGUSR2 log a status with a table of\n"
+	"memory, SIGTERM and SIGINT export what there is and end.\n";
+
+struct options {
+	const char *config_path;
+	bool has_config, check_config, dump_config, no_load_module;
+	const char *log_level;
+};
+
+struct daemon {
+	struct options options;
+	struct service *service;
+	struct statusfile *statusfile;
+	int signals;
+	struct busy busy;
+};
+
+static int parse_level(const char *text, uint64_t *ret_level)
+{
+	static const char *const names[] = { "error", "warning", "info", "debug" };
+	static const enum log_level levels[] = { LOG_LEVEL_ERROR, LOG_LEVEL_WARNING,
+						 LOG_LEVEL_INFO, LOG_LEVEL_DEBUG };
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (!strcmp(text, names[i])) {
+			*ret_level = levels[i];
+			return 0;
+		}
+	return -EINVAL;
+}
+
+/* 0: go on; else the exit status plus one */
+static int parse_options(int argc, char **argv, struct options *options)
+{
+	static const struct option long_options[] = {
+		{ "help", no_argument, NULL, 'h' },
+		{ "version", no_argument, NULL, OPT_VERSION },
+		{ "config", required_argument, NULL, OPT_CONFIG },
+		{ "foreground", no_argument, NULL, OPT_FOREGROUND },
+		{ "check-config", no_argument, NULL, OPT_CHECK_CONFIG },
+		{ "dump-config", no_argument, NULL, OPT_DUMP_CONFIG },
+		{ "no-load-module", no_argument, NULL, OPT_NO_LOAD_MODULE },
+		{ "log-level", required_argument, NULL, OPT_LOG_LEVEL },
+		{ 0 },
+	};
+	uint64_t level;
+	int option;
+
+	while ((option = getopt_long(argc, argv, "h", long_options, NULL)) != -1) {
+		switch (option) {
+		case 'h':
+			fputs(help, stdout);
+			return EXIT_SUCCESS + 1;
+		case OPT_VERSION:
+			puts("stacktapd " STACKTAP_VERSION);
+			return EXIT_SUCCESS + 1;
+		case OPT_CONFIG:
+			options->config_path = optarg;
+			options->has_config = true;
+			break;
+		case OPT_FOREGROUND:
+			break;
+		case OPT_CHECK_CONFIG:
+			options->check_config = true;
+			break;
+		case OPT_DUMP_CONFIG:
+			options->dump_config = true;
+			break;
+		case OPT_NO_LOAD_MODULE:
+			options->no_load_module = true;
+			break;
+		case OPT_LOG_LEVEL:
+			if (parse_level(optarg, &level) < 0) {
+				fprintf(stderr, "stacktapd: there is no log level `%s'; there are "
+					"error, warning, info and debug\n", optarg);
+				return EXIT_USAGE + 1;
+			}
+			options->log_level = optarg;
+			break;
+		default:
+			fputs("see stacktapd --help\n", stderr);
+			return EXIT_USAGE + 1;
+		}
+	}
+	if (optind != argc) {
+		fprintf(stderr, "stacktapd: takes no argument `%s'\n", argv[optind]);
+		return EXIT_USAGE + 1;
+	}
+	return 0;
+}
+
+/* The file under the command line's options. The default file may be missing. */
+static int load_config(const struct options *options, struct config *ret_config, char *error,
+		       size_t error_size)
+{
+	int ret;
+
+	ret = config_load(options->config_path, ret_config, error, error_size);
+	if (ret == -ENOENT && !options->has_config) {
+		config_init(ret_config);
+		ret = 0;
+	}
+	if (ret < 0)
+		return ret;
+	if (options->no_load_module)
+		ret_config->load_module = false;
+	if (options->log_level)
+		parse_level(options->log_level, &ret_config->log_level);
+	return 0;
+}
+
+static void log_pools(void)
+{
+	_cleanup_free_ char *text = NULL;
+	char *saved = NULL;
+	size_t size;
+	FILE *stream = open_memstream(&text, &size);
+
+	if (!stream)
+		return;
+	statusfile_print_pools(stream);
+	if (fclose(stream) == EOF)
+		return;
+	for (char *line = strtok_r(text, "\n", &saved); line; line = strtok_r(NULL, "\n", &saved))
+		log_info("%s", line);
+}
+
+static void update_status(struct daemon *daemon, bool with_log)
+{
+	struct pipeline_stats pipeline;
+	struct exporter_stats exporter;
+	struct statusfile_input input = {
+		.session_id = service_session_id(daemon->service),
+		.endpoint = service_endpoint(daemon->service),
+		.store = service_store(daemon->service),
+		.pipeline = &pipeline,
+		.exporter = &exporter,
+	};
+	int ret;
+
+	service_stats(daemon->service, &pipeline, &exporter);
+	busy_tell(&daemon->busy, pipeline.names_busy_ns);
+	if (daemon->statusfile) {
+		ret = statusfile_write(daemon->statusfile, &input);
+		if (ret < 0)
+			log_warning("cannot write %s: %s", STATUSFILE_DIRECTORY, strerror(-ret));
+	}
+	notify_status("session %" PRIu64 ": %" PRIu64 " samples, %" PRIu64 " lost; %" PRIu64
+		      " payloads sent, %" PRIu64 " stored, %" PRIu64 " waiting, %" PRIu64 " dropped",
+		      input.session_id, pipeline.counts.samples,
+		      pipeline.counts.lost + pipeline.pending_lost,
+		      exporter.payloads_sent, exporter.payloads_stored, exporter.payloads_waiting,
+		      exporter.payloads_dropped);
+	if (!with_log)
+		return;
+	log_info("session %" PRIu64 ": %" PRIu64 " samples, %" PRIu64 " complete, %" PRIu64
+		 " named, %" PRIu64 " lost, %" PRIu64 " stale; %" PRIu64 " windows; %" PRIu64
+		 " payloads sent, %" PRIu64 " stored, %" PRIu64 " waiting, %" PRIu64 " dropped%s%s",
+		 input.session_id, pipeline.counts.samples, pipeline.counts.complete,
+		 pipeline.counts.named, pipeline.counts.lost + pipeline.pending_lost,
+		 pipeline.counts.stale,
+		 pipeline.windows, exporter.payloads_sent, exporter.payloads_stored,
+		 exporter.payloads_waiting, exporter.payloads_dropped,
+		 exporter.last_error[0] ? "; last error: " : "", exporter.last_error);
+	log_pools();
+}
+
+static void say_what_runs(const struct daemon *daemon)
+{
+	const struct config *config = service_config(daemon->service);
+	const char *endpoint = service_endpoint(daemon->service);
+
+	log_info("session %" PRIu64 ": %s%s, %" PRIu64 " %s; profiles go to %s",
+		 service_session_id(daemon->service), config->events[0],
+		 config->event_count > 1 ? " and others" : "",
+		 config->period ? config->period : config->rate_hz,
+		 config->period ? "events a sample" : "Hz",
+		 endpoint ? endpoint : service_store(daemon->service));
+}
+
+/* False: nothing runs any more. */
+static bool reload(struct daemon *daemon)
+{
+	char error[512];
+	struct config config;
+	int ret;
+
+	notify_reloading();
+	ret = load_config(&daemon->options, &config, error, sizeof(error));
+	if (!ret)
+		ret = service_reload(daemon->service, &config, error, sizeof(error));
+	if (ret == -ESHUTDOWN) {
+		log_error("%s; the old configuration cannot be put back either", error);
+		return false;
+	}
+	if (ret < 0) {
+		log_error("%s; the old configuration stays in force", error);
+	} else {
+		log_setup("stacktapd", (enum log_level)service_config(daemon->service)->log_level);
+		log_info("configuration is read again");
+		say_what_runs(daemon);
+	}
+	notify_ready();
+	return true;
+}
+
+/* What to do about the signals that are pending; false: end. */
+static bool take_signals(struct daemon *daemon)
+{
+	struct signalfd_siginfo info;
+
+	while (read(daemon->signals, &info, sizeof(info)) == sizeof(info)) {
+		switch (info.ssi_signo) {
+		case SIGHUP:
+			if (!reload(daemon))
+				return false;
+			break;
+		case SIGUSR1:
+		case SIGUSR2:
+			update_status(daemon, true);
+			break;
+		default:
+			log_info("%s: exporting what there is", strsignal((int)info.ssi_signo));
+			return false;
+		}
+	}
+	return true;
+}
+
+static void loop(struct daemon *daemon)
+{
+	const uint64_t watchdog_ns = notify_watchdog_ms() * NSEC_PER_MSEC;
+	uint64_t next_status = 0, next_watchdog = 0;
+
+	for (;;) {
+		struct pollfd pollfd = { .fd = daemon->signals, .events = POLLIN };
+		uint64_t now = clock_monotonic(), next;
+
+		if (now >= next_status) {
+			update_status(daemon, false);
+			next_status = now + service_config(daemon->service)->status_seconds *
+						    NSEC_PER_SEC;
+		}
+		/* asking takes the locks that the threads publish under: one that hangs there is noticed */
+		if (watchdog_ns && now >= next_watchdog) {
+			struct pipeline_stats pipeline;
+			struct exporter_stats exporter;
+
+			service_stats(daemon->service, &pipeline, &exporter);
+			notify_watchdog();
+			next_watchdog = now + watchdog_ns;
+		}
+		next = watchdog_ns ? min_of(next_status, next_watchdog) : next_status;
+		if (poll(&pollfd, 1, (int)((next - now) / NSEC_PER_MSEC) + 1) < 0 &&
+		    errno != EINTR) {
+			log_error("poll: %s", strerror(errno));
+			return;
+		}
+		if (pollfd.revents && !take_signals(daemon))
+			return;
+	}
+}
+
+/* Blocked before any thread starts, so that only the loop sees them. */
+static int open_signals(void)
+{
+	static const int numbers[] = { SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2 };
+	sigset_t set;
+
+	sigemptyset(&set);
+	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++)
+		sigaddset(&set, numbers[i]);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	/* a peer that closes its connection is an error of write(), no reason to die */
+	signal(SIGPIPE, SIG_IGN);
+	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+static int run(struct daemon *daemon, struct config *config)
+{
+	char error[512];
+	int ret;
+
+	ret = statusfile_open(STATUSFILE_DIRECTORY, &daemon->statusfile);
+	if (ret == -EBUSY) {
+		log_error("another stacktapd runs already");
+		config_done(config);
+		return EXIT_FAILURE;
+	}
+	if (ret < 0)
+		log_warning("no status in %s: %s", STATUSFILE_DIRECTORY, strerror(-ret));
+	ret = service_start(config, &daemon->service, error, sizeof(error));
+	if (ret == -EINTR) {
+		log_info("%s", error);
+		statusfile_close(daemon->statusfile);
+		return EXIT_SUCCESS;
+	}
+	if (ret < 0) {
+		log_error("%s", error);
+		notify_status("%s", error);
+		statusfile_close(daemon->statusfile);
+		return EXIT_FAILURE;
+	}
+	say_what_runs(daemon);
+	notify_ready();
+	loop(daemon);
+	notify_stopping();
+	service_stop(daemon->service);
+	service_free(daemon->service);
+	statusfile_close(daemon->statusfile);
+	return EXIT_SUCCESS;
+}
+
+/* Are its cgroups there now? */
+static int check_filter(const struct config *config)
+{
+	_cleanup_(control_filter_done) struct control_filter filter = { 0 };
+	char error[512];
+	int ret = config_filter(config, &filter, error, sizeof(error));
+
+	if (ret < 0)
+		log_error("%s", error);
+	return ret;
+}
+
+int main(int argc, char **argv)
+{
+	struct daemon daemon = { .options = { .config_path = CONFIG_PATH }, .signals = -1 };
+	struct config config;
+	char error[512];
+	int ret;
+
+	/* libdw would fetch debug files from the network */
+	unsetenv("DEBUGINFOD_URLS");
+	umask(0077);
+	log_setup("stacktapd", LOG_LEVEL_INFO);
+	ret = parse_options(argc, argv, &daemon.options);
+	if (ret)
+		return ret - 1;
+	ret = load_config(&daemon.options, &config, error, sizeof(error));
+	if (ret < 0) {
+		log_error("%s", error);
+		return daemon.options.check_config ? EXIT_FAILURE : EXIT_USAGE;
+	}
+	if (daemon.options.check_config || daemon.options.dump_config) {
+		if (daemon.options.dump_config)
+			config_dump(&config, stdout);
+		ret = daemon.options.check_config ? check_filter(&config) : 0;
+		config_done(&config);
+		return ret < 0 || fflush(stdout) == EOF ? EXIT_FAILURE : EXIT_SUCCESS;
+	}
+	log_setup("stacktapd", (enum log_level)config.log_level);
+	daemon.signals = open_signals();
+	if (daemon.signals < 0) {
+		log_error("signalfd: %s", strerror(errno));
+		config_done(&config);
+		return EXIT_FAILURE;
+	}
+	ret = run(&daemon, &config);
+	close(daemon.signals);
+	return ret;
+}

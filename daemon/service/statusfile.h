@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The daemon's status for others to read: DIRECTORY/status (for people), DIRECTORY/status.json, and
+ * DIRECTORY/lock, locked as long as the daemon lives, so that files of a dead one fool nobody and a
+ * second one is refused.
+ */
+#ifndef STACKTAP_SERVICE_STATUSFILE_H
+#define STACKTAP_SERVICE_STATUSFILE_H
+
+#include "base/json.h"
+#include "export/exporter.h"
+#include "pipeline/pipeline.h"
+
+#define STATUSFILE_DIRECTORY "/run/stacktap"
+
+struct statusfile;
+
+/* -EBUSY: another daemon runs. */
+int statusfile_open(const char *directory, struct statusfile **ret_file);
+/* Removes what was written. */
+void statusfile_close(struct statusfile *file);
+
+struct statusfile_input {
+	uint64_t session_id;			/* 0: not sampling */
+	const char *error;			/* why it is not sampling, or NULL */
+	const char *endpoint, *store;		/* where profiles go; NULL: not there */
+	const struct pipeline_stats *pipeline;	/* NULL: not sampling */
+	const struct exporter_stats *exporter;
+};
+
+int statusfile_write(struct statusfile *file, const struct statusfile_input *input);
+/* Memory by pool, one line each: what SIGUSR1 logs. */
+void statusfile_print_pools(FILE *stream);
+
+/*
+ * The files of a living daemon; both NULL and 0 when none runs. Contents are checked no further than
+ * that root or we ourselves own them.
+ */
+int statusfile_read(const char *directory, char **ret_text, char **ret_json,
+		    size_t *ret_json_size);
+
+#endif /* STACKTAP_SERVICE_STATUSFILE_H */
