@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "process/table.h"
-#include "profile/window.h"
+#include "process/mark.h"
 
 #define DELAY_NS (LISTS_DELAY_MS * NSEC_PER_MSEC)
 #define DELAY_MAX_NS (10 * DELAY_NS)

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "process/table.h"
-#include "profile/window.h"
+#include "process/mark.h"
 
 #define EXEC_NS (100 * NSEC_PER_MSEC)	/* more than the rest of an exec takes */
 

@@ -18,6 +18,7 @@
 #include "base/arena.h"
 #include "base/macro.h"
 #include "process/image.h"
+#include "process/mark.h"
 #include "profile/location.h"
 
 /* What one OTLP Profile holds: one source at one rate. Changes when a CONFIG record says so. */
@@ -57,18 +58,6 @@ struct window_sample {
 	uint32_t capacity;
 	uint64_t *times;		/* [count], CLOCK_MONOTONIC ns, in order of arrival */
 	uint64_t *values;		/* [count] periods in FREQ mode, else NULL */
-};
-
-enum sample_mark {
-	SAMPLE_STALE = 1 << 0,		/* another task ran when the stack was to be walked */
-	SAMPLE_MOVED = 1 << 1,
-	SAMPLE_DOUBTFUL = 1 << 2,	/* mappings may be wrong: side-band loss, mapping changed */
-	SAMPLE_UNKNOWN_MAPPING = 1 << 3, /* an address in no known mapping */
-	/* walked without a mapping list, but with what it takes to unwind the stack later: */
-	SAMPLE_DEFERRED = 1 << 4,		/* which was done */
-	SAMPLE_DEFERRED_REFUSED = 1 << 5,	/* too many were waiting for that */
-	SAMPLE_DEFERRED_EXPIRED = 1 << 6,	/* it waited too long */
-	SAMPLE_DEFERRED_FAILED = 1 << 7,	/* nothing was known of what it ran */
 };
 
 /* Counts of a window, for the quality line and for Profile attributes. */
