@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "view/live.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#include "base/hash.h"
+
+struct live_message {
+	struct live_message *next;
+	uint64_t time;
+	size_t size;
+	uint8_t data[];
+};
+
+struct live_list {
+	struct live_message *first, **last;
+	size_t bytes;
+};
+
+struct live {
+	pthread_mutex_t lock;		/* of incoming and cut alone */
+	struct live_list incoming, messages;
+	size_t max_bytes;		/* of each list */
+	uint64_t cut;			/* time of the newest message that did not fit */
+};
+
+struct build {
+	struct live_table *table;
+	enum live_group group;
+	uint64_t stamp;
+};
+
+static void list_init(struct live_list *list)
+{
+	*list = (struct live_list){ 0 };
+	list->last = &list->first;
+}
+
+static void list_append(struct live_list *list, struct live_message *message)
+{
+	message->next = NULL;
+	*list->last = message;
+	list->last = &message->next;
+	list->bytes += message->size;
+}
+
+/* The time of what was dropped. */
+static uint64_t list_drop(struct live_list *list)
+{
+	struct live_message *message = list->first;
+	uint64_t time = message->time;
+
+	list->first = message->next;
+	if (!list->first)
+		list->last = &list->first;
+	list->bytes -= message->size;
+	pool_uncharge(POOL_REPORT, message->size);
+	free(message);
+	return time;
+}
+
+static void list_free(struct live_list *list)
+{
+	while (list->first)
+		list_drop(list);
+}
+
+int live_new(size_t max_bytes, struct live **ret_live)
+{
+	struct live *live = calloc(1, sizeof(*live));
+
+	if (!live)
+		return -ENOMEM;
+	pthread_mutex_init(&live->lock, NULL);
+	list_init(&live->incoming);
+	list_init(&live->messages);
+	live->max_bytes = max_bytes;
+	*ret_live = live;
+	return 0;
+}
+
+void live_free(struct live *live)
+{
+	if (!live)
+		return;
+	list_free(&live->incoming);
+	list_free(&live->messages);
+	pthread_mutex_destroy(&live->lock);
+	free(live);
+}
+
+int live_add(struct live *live, const uint8_t *data, size_t size, uint64_t now)
+{
+	struct live_message *message;
+
+	if (!pool_charge(POOL_REPORT, size))
+		return -E2BIG;
+	message = malloc(sizeof(*message) + size);
+	if (!message) {
+		pool_uncharge(POOL_REPORT, size);
+		return -ENOMEM;
+	}
+	message->time = now;
+	message->size = size;
+	memcpy(message->data, data, size);
+	pthread_mutex_lock(&live->lock);
+	list_append(&live->incoming, message);
+	while (live->incoming.bytes > live->max_bytes)
+		live->cut = list_drop(&live->incoming);
+	pthread_mutex_unlock(&live->lock);
+	return 0;
+}
+
+static uint64_t hash_row(const struct live_row *row)
+{
+	const uint64_t key[] = { row->id, row->is_kernel, (uintptr_t)row->owner,
+				 (uintptr_t)row->name, (uintptr_t)row->file };
+
+	return hash_bytes(key, sizeof(key));
+}
+
+static uint64_t hash_of(const void *ctx, uint32_t position)
+{
+	return hash_row((const struct live_row *)ctx + position);
+}
+
+/* Names are interned: equal ones have one address. */
+static int find(struct build *build, const struct live_row *key, struct live_row **ret_row)
+{
+	struct rows *rows = &build->table->rows;
+	uint64_t hash = hash_row(key);
+	struct index_probe probe = index_first(&rows->index, hash);
+	const struct live_row *row;
+	uint32_t i;
+	int err;
+
+	while ((i = index_next(&rows->index, &probe)) != INDEX_NONE) {
+		row = live_row(build->table, i);
+		if (row->id == key->id && row->is_kernel == key->is_kernel &&
+		    row->owner == key->owner && row->name == key->name && row->file == key->file)
+			break;
+	}
+	if (i == INDEX_NONE) {
+		err = rows_add(rows, hash, hash_of, key, sizeof(*key), &i);
+		if (err)
+			return err;
+	}
+	*ret_row = (struct live_row *)(void *)rows->data.data + i;
+	return 0;
+}
+
+static int add(struct build *build, const struct live_row *key, bool is_leaf,
+	       const struct view_sample *sample)
+{
+	struct live_row *row;
+	int err = find(build, key, &row);
+
+	if (err)
+		return err;
+	if (is_leaf) {
+		rows_sum(&row->self, sample->weight);
+		rows_sum(&row->samples, sample->samples);
+	}
+	/* recursion counts once */
+	if (row->stamp != build->stamp)
+		rows_sum(&row->total, sample->weight);
+	row->stamp = build->stamp;
+	return 0;
+}
+
+static int add_frames(struct build *build, const struct view_process *process,
+		      const struct view_sample *sample, const char *nothing)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < sample->frame_count && !err; i++) {
+		const struct view_frame *frame = sample->frames[i];
+		struct live_row key = {
+			.is_kernel = frame->kind == FRAME_KIND_KERNEL,
+			.owner = nothing, .name = nothing, .file = frame->mapping->file,
+		};
+
+		if (build->group == LIVE_FUNCTION) {
+			key.id = process->pid;
+			key.owner = process->name;
+			key.name = frame->name;
+		}
+		err = add(build, &key, !i, sample);
+	}
+	return err;
+}
+
+static void add_mode(struct live_table *table, const struct view_profile *profile,
+		     const struct view_sample *sample)
+{
+	/* the idle tasks are called swapper/CPU and belong to no process */
+	if (!profile->process.pid && !strncmp(sample->thread, "swapper/", 8))
+		rows_sum(&table->idle, sample->weight);
+	else if (sample->frames[0]->kind == FRAME_KIND_KERNEL)
+		rows_sum(&table->kernel, sample->weight);
+	else
+		rows_sum(&table->user, sample->weight);
+}
+
+static int add_sample(void *ctx, const struct view_profile *profile,
+		      const struct view_sample *sample)
+{
+	struct build *build = ctx;
+	const struct view_process *process = &profile->process;
+	const char *nothing = texts_intern(&build->table->texts, "");
+	struct live_row key = { .owner = nothing, .name = nothing, .file = nothing };
+
+	if (!nothing)
+		return -E2BIG;
+	build->stamp++;
+	rows_sum(&build->table->samples, sample->samples);
+	rows_sum(&build->table->weight, sample->weight);
+	add_mode(build->table, profile, sample);
+	switch (build->group) {
+	case LIVE_PROCESS:
+		key.id = process->pid;
+		key.owner = process->name;
+		break;
+	case LIVE_THREAD:
+		key.id = sample->tid;
+		key.owner = sample->thread;
+		break;
+	case LIVE_CONTAINER:
+		key.owner = process->container_id;
+		break;
+	case LIVE_SERVICE:
+		key.owner = process->service_name;
+		break;
+	default:
+		return add_frames(build, process, sample, nothing);
+	}
+	return add(build, &key, true, sample);
+}
+
+static int add_profile(void *ctx, const struct view_profile *profile)
+{
+	struct live_table *table = ((struct build *)ctx)->table;
+
+	table->event = profile->event;
+	table->unit = profile->unit;
+	if (profile->fallback_errno)
+		table->fallback_errno = profile->fallback_errno;
+	rows_sum(&table->lost, profile->quality.lost);
+	rows_sum(&table->complete, profile->quality.complete);
+	return 0;
+}
+
+/* What live_add() brought, to the list that only live_build() knows. */
+static void take_incoming(struct live *live, uint64_t from, bool *ret_is_cut)
+{
+	struct live_list incoming;
+
+	pthread_mutex_lock(&live->lock);
+	incoming = live->incoming;
+	list_init(&live->incoming);
+	pthread_mutex_unlock(&live->lock);
+	while (incoming.first) {
+		struct live_message *message = incoming.first;
+
+		incoming.first = message->next;
+		list_append(&live->messages, message);
+	}
+	while (live->messages.first && live->messages.first->time < from)
+		list_drop(&live->messages);
+	pthread_mutex_lock(&live->lock);
+	while (live->messages.bytes > live->max_bytes)
+		live->cut = list_drop(&live->messages);
+	*ret_is_cut = live->cut && live->cut >= from;
+	pthread_mutex_unlock(&live->lock);
+}
+
+static int compare(uint64_t a, uint64_t b)
+{
+	return (a < b) - (a > b);
+}
+
+static int by_name(const struct live_row *a, const struct live_row *b)
+{
+	return strcmp(a->owner, b->owner) ?: strcmp(a->name, b->name) ?: strcmp(a->file, b->file) ?:
+	       (a->id > b->id) - (a->id < b->id);
+}
+
+static int by_self(const void *first, const void *second)
+{
+	const struct live_row *a = first, *b = second;
+
+	return compare(a->self, b->self) ?: compare(a->total, b->total) ?: by_name(a, b);
+}
+
+static int by_total_first(const void *first, const void *second)
+{
+	const struct live_row *a = first, *b = second;
+
+	return compare(a->total, b->total) ?: compare(a->self, b->self) ?: by_name(a, b);
+}
+
+int live_build(struct live *live, uint64_t from, enum live_group group, bool by_total,
+	       struct live_table *ret_table)
+{
+	struct build build = { .table = ret_table, .group = group };
+	const struct reader_sink sink = { .ctx = &build, .profile = add_profile,
+					  .sample = add_sample };
+	struct reader *reader;
+	int err;
+
+	*ret_table = (struct live_table){ 0 };
+	texts_init(&ret_table->texts);
+	rows_init(&ret_table->rows);
+	take_incoming(live, from, &ret_table->is_cut);
+	err = reader_new(&ret_table->texts, NULL, false, &sink, &reader);
+	if (err)
+		return err;
+	for (struct live_message *m = live->messages.first; m && !err; m = m->next)
+		err = reader_add(reader, m->data, m->size);
+	ret_table->start = reader_totals(reader)->start;
+	ret_table->end = reader_totals(reader)->end;
+	reader_free(reader);
+	if (!ret_table->event)
+		ret_table->start = ret_table->end = 0;
+	/* positions are the index' no more: nothing is looked up from here on */
+	if (!err && ret_table->rows.count)
+		qsort(ret_table->rows.data.data, ret_table->rows.count, sizeof(struct live_row),
+		      by_total ? by_total_first : by_self);
+	return err;
+}
+
+void live_table_free(struct live_table *table)
+{
+	rows_free(&table->rows);
+	texts_free(&table->texts);
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What `stacktap top` shows: the messages of the last seconds, added up anew whenever it is asked, so that what
+ * leaves the window takes nothing along. Memory is charged to POOL_REPORT and bounded.
+ */
+#ifndef STACKTAP_VIEW_LIVE_H
+#define STACKTAP_VIEW_LIVE_H
+
+#include "view/reader.h"
+
+enum live_group {
+	LIVE_FUNCTION,		/* of each process */
+	LIVE_PROCESS,
+	LIVE_THREAD,
+	LIVE_OBJECT,
+	LIVE_CONTAINER,
+	LIVE_SERVICE,
+	LIVE_GROUP_COUNT,
+};
+
+struct live_row {
+	uint32_t id;		/* of the process or thread; 0: none */
+	bool is_kernel;		/* functions and objects */
+	const char *owner;	/* process, thread, container or service; "" of objects */
+	const char *name, *file;	/* function and its object, "" where that is not the group */
+	uint64_t self, total;	/* weight; equal but for functions and objects */
+	uint64_t samples;	/* of self */
+	uint64_t stamp;		/* of the last stack that counted in total */
+};
+
+struct live_table {
+	struct texts texts;
+	struct rows rows;
+	uint64_t start, end;	/* Unix ns; 0: no messages */
+	uint64_t samples, weight;
+	uint64_t user, kernel, idle;	/* weight by what was interrupted */
+	uint64_t lost, complete;
+	const char *event, *unit;	/* NULL: no messages */
+	uint32_t fallback_errno;
+	bool is_cut;		/* older messages of the window did not fit */
+};
+
+static inline const struct live_row *live_row(const struct live_table *table, size_t i)
+{
+	return (const struct live_row *)(const void *)table->rows.data.data + i;
+}
+
+struct live;
+
+int live_new(size_t max_bytes, struct live **ret_live);
+void live_free(struct live *live);	/* NULL is fine */
+/*
+ * One message, which is copied; @now is a clock of the caller's. Any thread may, while another is in
+ * live_build(), and never waits for more than a list's pointers. The oldest go beyond max_bytes.
+ */
+int live_add(struct live *live, const uint8_t *data, size_t size, uint64_t now);
+/*
+ * Of the messages since @from, older ones are dropped; rows by self or total, descending. -E2BIG, -EBADMSG; the
+ * table is to be freed in any case.
+ */
+int live_build(struct live *live, uint64_t from, enum live_group group, bool by_total,
+	       struct live_table *ret_table);
+void live_table_free(struct live_table *table);
+
+#endif /* STACKTAP_VIEW_LIVE_H */

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fixture.h"
+#include "synthetic.h"
+
+#include <stdlib.h>
+
+#include "view/live.h"
+
+enum { BIG = 32 << 20, SAMPLES = 2020 };
+
+static struct payload message;	/* a window, whole */
+
+static int keep(void *ctx, struct payload *payload)
+{
+	(void)ctx;
+	assert_null(message.data);
+	message = *payload;
+	return 0;
+}
+
+static int setup(void **state)
+{
+	const struct encode_options options = { .max_bytes = 1 << 24, .service_name = "shop" };
+	struct aggregator *aggregator;
+	struct window *window;
+
+	(void)state;
+	assert_int_equal(aggregator_new(&aggregator), 0);
+	window = synthetic_window(aggregator);
+	assert_int_equal(encode_window(&options, window, keep, NULL), 0);
+	window_free(window);
+	aggregator_free(aggregator);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	free(message.data);
+	synthetic_check_pools();
+	return 0;
+}
+
+static struct live *with_messages(size_t max_bytes, size_t count)
+{
+	struct live *live;
+
+	assert_int_equal(live_new(max_bytes, &live), 0);
+	for (size_t i = 0; i < count; i++)
+		assert_int_equal(live_add(live, message.data, message.size, 100 + i), 0);
+	return live;
+}
+
+static uint64_t samples_since(struct live *live, uint64_t from)
+{
+	struct live_table table;
+	uint64_t samples;
+
+	assert_int_equal(live_build(live, from, LIVE_FUNCTION, false, &table), 0);
+	samples = table.samples;
+	live_table_free(&table);
+	return samples;
+}
+
+static void every_group_adds_up(void **state)
+{
+	static const size_t rows[LIVE_GROUP_COUNT] = { [LIVE_SERVICE] = 1 };
+	struct live *live = with_messages(BIG, 2);
+	struct live_table table;
+
+	(void)state;
+	for (int group = 0; group < LIVE_GROUP_COUNT; group++) {
+		uint64_t self = 0, samples = 0;
+
+		assert_int_equal(live_build(live, 0, (enum live_group)group, false, &table), 0);
+		assert_true(table.rows.count >= 1);
+		if (rows[group])
+			assert_int_equal(table.rows.count, rows[group]);
+		for (uint32_t i = 0; i < table.rows.count; i++) {
+			const struct live_row *row = live_row(&table, i);
+
+			assert_true(row->total >= row->self && row->total <= table.weight);
+			if (i)
+				assert_true(row->self <= live_row(&table, i - 1)->self);
+			self += row->self;
+			samples += row->samples;
+		}
+		/* each sample has one leaf, and one mode */
+		assert_int_equal(self, table.weight);
+		assert_int_equal(samples, table.samples);
+		assert_int_equal(table.user + table.kernel + table.idle, table.weight);
+		assert_true(table.end > table.start && table.complete && table.lost);
+		live_table_free(&table);
+	}
+	assert_int_equal(live_build(live, 0, LIVE_FUNCTION, true, &table), 0);
+	for (uint32_t i = 1; i < table.rows.count; i++)
+		assert_true(live_row(&table, i)->total <= live_row(&table, i - 1)->total);
+	live_table_free(&table);
+	live_free(live);
+}
+
+static void what_is_older_goes(void **state)
+{
+	struct live *live = with_messages(BIG, 3);
+	struct live_table table;
+	uint64_t all = samples_since(live, 100);
+
+	(void)state;
+	assert_true(all >= 3 * SAMPLES);
+	assert_int_equal(samples_since(live, 101), all / 3 * 2);
+	/* for good */
+	assert_int_equal(samples_since(live, 0), all / 3 * 2);
+	assert_int_equal(live_add(live, message.data, message.size, 103), 0);
+	assert_int_equal(samples_since(live, 0), all);
+	assert_int_equal(live_build(live, 104, LIVE_FUNCTION, false, &table), 0);
+	assert_int_equal(table.samples, 0);
+	assert_int_equal(table.start, 0);
+	assert_null(table.event);
+	live_table_free(&table);
+	live_free(live);
+}
+
+static void memory_is_bounded(void **state)
+{
+	struct live *live = with_messages(2 * message.size, 5);
+	struct live_table table;
+	uint64_t one = samples_since(live, 104);
+
+	(void)state;
+	live_free(live);
+	live = with_messages(2 * message.size, 5);
+	assert_int_equal(pool_get(POOL_REPORT)->used, 2 * message.size);
+	assert_int_equal(live_build(live, 100, LIVE_FUNCTION, false, &table), 0);
+	assert_int_equal(table.samples, 2 * one);
+	assert_true(table.is_cut);
+	live_table_free(&table);
+	/* both lists together */
+	assert_int_equal(live_add(live, message.data, message.size, 105), 0);
+	assert_int_equal(live_build(live, 103, LIVE_FUNCTION, false, &table), 0);
+	assert_int_equal(table.samples, 2 * one);
+	assert_true(table.is_cut);
+	live_table_free(&table);
+	/* what was dropped is older than the window by now */
+	assert_int_equal(live_build(live, 104, LIVE_FUNCTION, false, &table), 0);
+	assert_false(table.is_cut);
+	live_table_free(&table);
+	live_free(live);
+}
+
+static void a_bad_message_is_said(void **state)
+{
+	struct live *live = with_messages(BIG, 1);
+	struct live_table table;
+
+	(void)state;
+	assert_int_equal(live_add(live, (const uint8_t *)"\xff\xff\xff", 3, 101), 0);
+	assert_int_equal(live_build(live, 0, LIVE_FUNCTION, false, &table), -EBADMSG);
+	live_table_free(&table);
+	live_free(live);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_group_adds_up),
+		cmocka_unit_test(what_is_older_goes),
+		cmocka_unit_test(memory_is_bounded),
+		cmocka_unit_test(a_bad_message_is_said),
+	};
+
+	return cmocka_run_group_tests(tests, setup, teardown);
+}
