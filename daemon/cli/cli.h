@@ -24,6 +24,7 @@ struct cli_command {
 
 int status_run(int argc, char **argv);
 int record_run(int argc, char **argv);
+int top_run(int argc, char **argv);
 int report_run(int argc, char **argv);
 int flamegraph_run(int argc, char **argv);
 int convert_run(int argc, char **argv);

@@ -10,6 +10,7 @@
 static const struct cli_command commands[] = {
 	{ "status", status_run, "module, sessions, counters and the daemon's health" },
 	{ "record", record_run, "sample and write an OTLP profile" },
+	{ "top", top_run, "print the hottest functions of right now" },
 	{ "report", report_run, "print the hottest functions of an OTLP profile" },
 	{ "flamegraph", flamegraph_run, "draw an OTLP profile as an HTML page or an SVG picture" },
 	{ "convert", convert_run, "write an OTLP profile in the format of another tool" },

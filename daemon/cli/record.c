@@ -94,20 +94,19 @@ static void show_loading(uint64_t done, uint64_t total)
 		" processes are ready ]\n", done, total);
 }
 
-static int start_pipeline(struct record *record)
+void record_pipeline(const struct record_options *options, const struct environment *environment,
+		     const struct host_resource *resource, struct pipeline_options *ret_pipeline)
 {
-	struct record_options *options = record->options;
-	const uint32_t child_tgid = (uint32_t)record->child.pid;
-	struct pipeline_options pipeline = {
+	*ret_pipeline = (struct pipeline_options){
 		.capture = {
 			.sideband_bytes = (uint32_t)options->sideband_bytes,
 		},
 		.symbolizer = { .with_kernel_addresses = true, .sysroot = "" },
 		.encode = {
 			.max_bytes = MAX_PAYLOAD_BYTES,
-			.service_name = record->environment.service_name,
-			.resource = record->resource.attributes,
-			.resource_count = record->resource.count,
+			.service_name = environment->service_name,
+			.resource = resource->attributes,
+			.resource_count = resource->count,
 			.with_cpu = true,
 		},
 		.source_count = options->source_count,
@@ -121,18 +120,26 @@ static int start_pipeline(struct record *record)
 		.has_ceiling = options->has_ceiling,
 		.ceiling_permille = options->ceiling_permille,
 		.fault_in = true,
-		.loading = options->quiet ? NULL : show_loading,
 		.is_cancelled = signal_wants_end,
-		.window_ms = WINDOW_MS,
-		.window_max_ms = WINDOW_MAX_MS,
-		.sink = { .payload = sink_payload, .ctx = record },
 	};
-	char error[512];
-
 	/* it is there once the daemon has run */
 	if (!access(CACHE_DIRECTORY, W_OK))
-		pipeline.table_cache = CACHE_DIRECTORY;
-	memcpy(pipeline.sources, options->sources, sizeof(options->sources));
+		ret_pipeline->table_cache = CACHE_DIRECTORY;
+	memcpy(ret_pipeline->sources, options->sources, sizeof(options->sources));
+}
+
+static int start_pipeline(struct record *record)
+{
+	struct record_options *options = record->options;
+	const uint32_t child_tgid = (uint32_t)record->child.pid;
+	struct pipeline_options pipeline;
+	char error[512];
+
+	record_pipeline(options, &record->environment, &record->resource, &pipeline);
+	pipeline.loading = options->quiet ? NULL : show_loading;
+	pipeline.window_ms = WINDOW_MS;
+	pipeline.window_max_ms = WINDOW_MAX_MS;
+	pipeline.sink = (struct pipeline_sink){ .payload = sink_payload, .ctx = record };
 	if (record->child.pid && !options->has_all) {
 		pipeline.follow_tgids = &child_tgid;
 		pipeline.follow_count = 1;

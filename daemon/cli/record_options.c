@@ -5,7 +5,6 @@
 
 #include "base/percent.h"
 #include "cli/cli.h"
-#include "cli/filter.h"
 #include "cli/record.h"
 #include "client/event.h"
 #include "resolve/unwinder.h"
@@ -55,18 +54,7 @@ static const char help[] =
 	"  -v, --verbose        say more\n"
 	"  -h, --help\n";
 
-enum {
-	OPT_FREQ_MODE = 256,
-	OPT_MAX_STACK,
-	OPT_DURATION,
-	OPT_SIDEBAND_BYTES,
-	OPT_CALL_GRAPH,
-	OPT_SLICE_BYTES,
-	OPT_SLICE_MAX_BYTES,
-	OPT_BUDGET_NS,
-	OPT_CEILING,
-	OPT_NO_JITTER,
-};
+enum { OPT_DURATION = RECORD_OWN };
 
 enum {
 	DEFAULT_RATE_HZ = 99,
@@ -202,39 +190,39 @@ static int parse_option(struct parse *parse, int option)
 	case 'v':
 		options->verbose = true;
 		return CLI_OK;
-	case OPT_FREQ_MODE:
+	case RECORD_FREQ_MODE:
 		parse->is_frequency = true;
 		return CLI_OK;
-	case OPT_NO_JITTER:
+	case RECORD_NO_JITTER:
 		parse->is_fixed = true;
 		return CLI_OK;
-	case OPT_MAX_STACK:
+	case RECORD_MAX_STACK:
 		if (!cli_parse_number(optarg, 1, STACKTAP_MAX_USER_FRAMES, &options->user_frames))
 			return cli_usage_error("depth `%s' is not a number from 1 to %d", optarg,
 					       STACKTAP_MAX_USER_FRAMES);
 		return CLI_OK;
-	case OPT_CALL_GRAPH:
+	case RECORD_CALL_GRAPH:
 		options->with_tables = !strcmp(optarg, "table");
 		if (!options->with_tables && strcmp(optarg, "fp"))
 			return cli_usage_error("there is no way to walk stacks `%s'; there are fp and "
 					       "table", optarg);
 		return CLI_OK;
-	case OPT_SLICE_BYTES:
+	case RECORD_SLICE_BYTES:
 		return set_slice(&options->slice_bytes, optarg);
-	case OPT_SLICE_MAX_BYTES:
+	case RECORD_SLICE_MAX_BYTES:
 		return set_slice(&options->slice_max_bytes, optarg);
-	case OPT_BUDGET_NS:
+	case RECORD_BUDGET_NS:
 		options->has_budget = true;
 		if (!cli_parse_number(optarg, 0, UINT32_MAX, &options->budget_ns))
 			return cli_usage_error("budget `%s' is not a number of ns below 2^32", optarg);
 		return CLI_OK;
-	case OPT_CEILING:
+	case RECORD_CEILING:
 		options->has_ceiling = true;
 		if (!percent_parse(optarg, &options->ceiling_permille))
 			return cli_usage_error("ceiling `%s' is not a percentage from 0 to 100 with at "
 					       "most one decimal", optarg);
 		return CLI_OK;
-	case OPT_SIDEBAND_BYTES:
+	case RECORD_SIDEBAND_BYTES:
 		return set_sideband(options, optarg);
 	case OPT_DURATION:
 		if (!cli_parse_duration(optarg, &options->duration_ms))
@@ -268,30 +256,9 @@ static int check(struct parse *parse)
 	return CLI_OK;
 }
 
-int record_parse(int argc, char **argv, struct record_options *ret_options)
+int record_parse_as(const struct record_command *command, int argc, char **argv,
+		    struct record_options *ret_options)
 {
-	static const struct option long_options[] = {
-		{ "help", no_argument, NULL, 'h' },
-		{ "all-cpus", no_argument, NULL, 'a' },
-		FILTER_OPTIONS,
-		{ "event", required_argument, NULL, 'e' },
-		{ "freq", required_argument, NULL, 'F' },
-		{ "count", required_argument, NULL, 'c' },
-		{ "output", required_argument, NULL, 'o' },
-		{ "quiet", no_argument, NULL, 'q' },
-		{ "verbose", no_argument, NULL, 'v' },
-		{ "freq-mode", no_argument, NULL, OPT_FREQ_MODE },
-		{ "no-jitter", no_argument, NULL, OPT_NO_JITTER },
-		{ "max-stack", required_argument, NULL, OPT_MAX_STACK },
-		{ "sideband-bytes", required_argument, NULL, OPT_SIDEBAND_BYTES },
-		{ "slice-bytes", required_argument, NULL, OPT_SLICE_BYTES },
-		{ "slice-max-bytes", required_argument, NULL, OPT_SLICE_MAX_BYTES },
-		{ "call-graph", required_argument, NULL, OPT_CALL_GRAPH },
-		{ "budget-ns", required_argument, NULL, OPT_BUDGET_NS },
-		{ "ceiling", required_argument, NULL, OPT_CEILING },
-		{ "duration", required_argument, NULL, OPT_DURATION },
-		{ 0 },
-	};
 	struct parse parse = { .options = ret_options };
 	int option, ret;
 
@@ -303,14 +270,14 @@ int record_parse(int argc, char **argv, struct record_options *ret_options)
 		.slice_max_bytes = UNWINDER_SLICE_MAX_BYTES,
 	};
 	opterr = 0;
-	/* '+': what follows the command's name is the command's */
-	while ((option = getopt_long(argc, argv, "+:hae:F:c:go:qv" FILTER_LETTERS, long_options,
-				     NULL)) != -1) {
+	while ((option = getopt_long(argc, argv, command->letters, command->options, NULL)) != -1) {
 		if (option == 'h')
-			return cli_help(help) + 1;
+			return cli_help(command->help) + 1;
 		if (option == '?' || option == ':')
 			return cli_bad_option(argc, argv, option) + 1;
-		ret = parse_option(&parse, option);
+		ret = command->option ? command->option(command->ctx, option, optarg) : CLI_GO_ON;
+		if (ret == CLI_GO_ON)
+			ret = parse_option(&parse, option);
 		if (ret)
 			return ret + 1;
 	}
@@ -318,6 +285,26 @@ int record_parse(int argc, char **argv, struct record_options *ret_options)
 		ret_options->command = argv + optind;
 	ret = check(&parse);
 	return ret ? ret + 1 : CLI_OK;
+}
+
+int record_parse(int argc, char **argv, struct record_options *ret_options)
+{
+	static const struct option long_options[] = {
+		RECORD_OPTIONS,
+		{ "output", required_argument, NULL, 'o' },
+		{ "quiet", no_argument, NULL, 'q' },
+		{ "verbose", no_argument, NULL, 'v' },
+		{ "duration", required_argument, NULL, OPT_DURATION },
+		{ 0 },
+	};
+	const struct record_command command = {
+		.help = help,
+		/* '+': what follows the command's name is the command's */
+		.letters = "+:o:qv" RECORD_LETTERS,
+		.options = long_options,
+	};
+
+	return record_parse_as(&command, argc, argv, ret_options);
 }
 
 void record_options_done(struct record_options *options)

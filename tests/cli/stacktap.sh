@@ -59,7 +59,7 @@ refused() {
 
 commands=$("$stacktap" --help | sed -n 's/^  \([a-z-]*\) .*/\1/p')
 same "--help lists the commands" "$(tr '\n' ' ' <<<"$commands")" \
-	"status record report flamegraph convert start stop set events doctor unwind-info "
+	"status record top report flamegraph convert start stop set events doctor unwind-info "
 check "--help" run 0 --help
 check "help" run 0 help
 check "--version" run 0 --version
@@ -90,9 +90,16 @@ refused "start" 1 "$module" start all
 refused "set" 1 "$module" set 1 --rate 99
 refused "events" 1 "$module" events
 refused "record" 1 "modprobe stacktap" record -a --duration 1
+refused "top" 1 "modprobe stacktap" top -n 1
+refused "top: delay" 2 "\`0.01'" top -d 0.01
+refused "top: group" 2 "\`cat'" top --group cat
+refused "top: column" 2 "\`name'" top --sort name
+refused "top: filter" 2 "\`('" top --filter "("
+refused "top: two events" 2 "one event" top -e cycles -e page-faults
+refused "top: command" 2 "\`sleep'" top sleep 1
 check "record leaves no file" test -z "$(ls "$scratch"/stacktap.otlp* 2>/dev/null)"
 
-for command in status "stop 1" "start 1" "set 1 --rate 9" events "report x.otlp" "flamegraph x.otlp" "convert -o x.folded x.otlp" \
+for command in status "top -n 1" "stop 1" "start 1" "set 1 --rate 9" events "report x.otlp" "flamegraph x.otlp" "convert -o x.folded x.otlp" \
 	"unwind-info x.so"; do
 	# shellcheck disable=SC2086 # words are arguments
 	check "$command --json" run 1 $command --json
