@@ -34,6 +34,8 @@ int set_run(int argc, char **argv);
 int events_run(int argc, char **argv);
 int unwind_info_run(int argc, char **argv);
 int doctor_run(int argc, char **argv);
+int objects_run(int argc, char **argv);
+int symbolize_run(int argc, char **argv);
 
 /* From now on errors are JSON objects on stdout, {"error": "..."}. */
 void cli_use_json(void);

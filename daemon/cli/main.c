@@ -14,6 +14,8 @@ static const struct cli_command commands[] = {
 	{ "report", report_run, "print the hottest functions of an OTLP profile" },
 	{ "flamegraph", flamegraph_run, "draw an OTLP profile as an HTML page or an SVG picture" },
 	{ "convert", convert_run, "write an OTLP profile in the format of another tool" },
+	{ "objects", objects_run, "list the files that an OTLP profile has frames of, by build-id" },
+	{ "symbolize", symbolize_run, "name the frames of an OTLP profile by debug files" },
 	{ "start", start_run, "start a session" },
 	{ "stop", stop_run, "stop a session" },
 	{ "set", set_run, "change a session's rate or filters while it runs" },

@@ -9,6 +9,7 @@
 #include "helper/memfd.h"
 #include "symbol/facts.h"
 #include "symbol/htlhash.h"
+#include "symbol/lines.h"
 #include "symbol/minidebug.h"
 #include "symbol/symtab.h"
 #include "unwind/compile.h"
@@ -18,6 +19,24 @@
 /* Read, and kept for PARSE_TABLE; the descriptor is its own. */
 static struct elf kept = { .fd = -1 };
 static int kept_fd = -1;
+
+/* Opened by PARSE_DWARF; the descriptors are its own. */
+static struct lines *lines;
+static int lines_fd = -1, lines_alt_fd = -1;
+
+static void drop_lines(void)
+{
+	if (!lines)
+		return;
+	lines_free(lines);
+	lines = NULL;
+	if (lines_fd >= 0)
+		close(lines_fd);
+	if (lines_alt_fd >= 0)
+		close(lines_alt_fd);
+	lines_fd = lines_alt_fd = -1;
+	malloc_trim(0);
+}
 
 static void drop_kept(void)
 {
@@ -214,6 +233,75 @@ static int answer_table(struct serve_request *request, struct serve_answer *answ
 	return 0;
 }
 
+static int answer_debug(struct serve_request *request, struct serve_answer *answer)
+{
+	const struct parse_file *file = request->payload;
+
+	answer->bytes = sizeof(struct lines_facts);
+	return lines_facts(request->fd, file->size, deadline_of(file), (void *)answer->payload);
+}
+
+static int answer_dwarf(struct serve_request *request, struct serve_answer *answer _unused_)
+{
+	const struct parse_dwarf *dwarf = request->payload;
+	int r;
+
+	if (dwarf->is_alt) {
+		if (!lines || lines_alt_fd >= 0)
+			return -ESTALE;
+		lines_alt_fd = steal_fd(&request->fd);
+		return lines_set_alt(lines, lines_alt_fd);
+	}
+	drop_lines();
+	r = lines_open(request->fd, dwarf->file.size, !dwarf->symbols_only, deadline_of(&dwarf->file),
+		       &lines);
+	if (!r)
+		lines_fd = steal_fd(&request->fd);
+	return r;
+}
+
+static int write_lines(const struct lines_answer *found, uint32_t count,
+		       struct parse_lines_answer *ret_answer)
+{
+	_cleanup_close_ int fd = memfd_new();
+	int r = fd < 0 ? fd : 0;
+
+	*ret_answer = (struct parse_lines_answer){
+		.frame_count = found->frame_count, .string_bytes = found->string_bytes,
+		.split = found->split,
+	};
+	if (!r)
+		r = memfd_write(fd, found->counts, count * sizeof(*found->counts));
+	if (!r)
+		r = memfd_write(fd, found->frames, found->frame_count * sizeof(*found->frames));
+	if (!r)
+		r = memfd_write(fd, found->strings, found->string_bytes);
+	return r < 0 ? r : memfd_seal(&fd);
+}
+
+static int answer_lines(struct serve_request *request, struct serve_answer *answer)
+{
+	const struct parse_lines *question = request->payload;
+	static struct lines_answer found;
+	int r;
+
+	if (!lines)
+		return -ESTALE;
+	if (question->count > LINES_ADDRESSES_MAX)
+		return -E2BIG;
+	r = lines_find(lines, question->addresses, question->count,
+		       clock_monotonic() + question->limit_ms * NSEC_PER_MSEC, &found);
+	if (r < 0)
+		return r;
+	answer->bytes = sizeof(struct parse_lines_answer);
+	r = write_lines(&found, question->count, (void *)answer->payload);
+	lines_answer_free(&found);
+	if (r < 0)
+		return r;
+	answer->fd = r;
+	return 0;
+}
+
 static const struct {
 	int (*answer)(struct serve_request *request, struct serve_answer *answer);
 	size_t bytes;		/* of the request */
@@ -225,12 +313,17 @@ static const struct {
 	[PARSE_TEXT] = { answer_text, sizeof(struct parse_text), true },
 	[PARSE_KEY] = { answer_key, sizeof(struct parse_file), true },
 	[PARSE_TABLE] = { answer_table, sizeof(struct parse_table), false },
+	[PARSE_DEBUG] = { answer_debug, sizeof(struct parse_file), true },
+	[PARSE_DWARF] = { answer_dwarf, sizeof(struct parse_dwarf), true },
+	[PARSE_LINES] = { answer_lines, sizeof(struct parse_lines), false },
 };
 
 void parse_answer(struct serve_request *request, struct serve_answer *answer)
 {
 	if (request->op != PARSE_TABLE)
 		drop_kept();
+	if (request->op != PARSE_DWARF && request->op != PARSE_LINES)
+		drop_lines();
 	if (request->op >= ARRAY_SIZE(operations) || !operations[request->op].answer ||
 	    request->bytes != operations[request->op].bytes ||
 	    (operations[request->op].needs_fd && request->fd < 0))

@@ -16,6 +16,7 @@
 enum {
 	READ_MS = 1000,		/* for one file's symbols, or facts */
 	COMPILE_MS = 10000,
+	LINES_MS = 30000,
 	GRACE_MS = 1000,	/* beyond the parser's own limit */
 	TABLE_MAX_BYTES = 32 << 20,
 	SUSPECTS_MAX = 64,
@@ -400,6 +401,119 @@ void parser_unmap(const void *data, size_t size)
 {
 	if (data)
 		munmap((void *)(uintptr_t)data, size);
+}
+
+int parser_debug(struct parser *parser, const struct object *object, int fd,
+		 struct lines_facts *ret_facts)
+{
+	const struct parse_file file = { .size = object->size, .limit_ms = LINES_MS };
+	struct helper_call call = {
+		.op = PARSE_DEBUG, .fd = fd, .timeout_ms = LINES_MS + GRACE_MS,
+		.request = &file, .request_bytes = sizeof(file),
+		.answer = ret_facts, .answer_bytes = sizeof(*ret_facts),
+	};
+	int r = ask(parser, object, &call);
+
+	if (r < 0)
+		return r;
+	return is_hex(ret_facts->htlhash, sizeof(ret_facts->htlhash)) &&
+	       is_hex(ret_facts->build_id, sizeof(ret_facts->build_id)) &&
+	       is_hex(ret_facts->alt_build_id, sizeof(ret_facts->alt_build_id)) &&
+	       memchr(ret_facts->alt_link, '\0', sizeof(ret_facts->alt_link)) &&
+	       memchr(ret_facts->link, '\0', sizeof(ret_facts->link)) ? 0 : -EBADMSG;
+}
+
+static int open_dwarf(struct parser *parser, const struct object *object, int fd,
+		      const struct parse_dwarf *dwarf)
+{
+	struct helper_call call = {
+		.op = PARSE_DWARF, .fd = fd, .timeout_ms = LINES_MS + GRACE_MS,
+		.request = dwarf, .request_bytes = sizeof(*dwarf),
+	};
+
+	return ask(parser, object, &call);
+}
+
+int parser_open_lines(struct parser *parser, const struct object *object, int fd, bool with_dwarf,
+		      int alt_fd, uint64_t alt_size)
+{
+	struct parse_dwarf dwarf = {
+		.file = { .size = object->size, .limit_ms = LINES_MS },
+		.symbols_only = !with_dwarf,
+	};
+	int r = open_dwarf(parser, object, fd, &dwarf);
+
+	if (r < 0 || alt_fd < 0)
+		return r;
+	dwarf.is_alt = true;
+	dwarf.file.size = alt_size;
+	return open_dwarf(parser, object, alt_fd, &dwarf);
+}
+
+/* Each string ends inside what there is of strings. */
+static bool are_lines(const struct lines_answer *answer, uint32_t count)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < count; i++) {
+		if (answer->counts[i] > LINES_FRAMES_MAX)
+			return false;
+		sum += answer->counts[i];
+	}
+	if (sum != answer->frame_count || answer->strings[0])
+		return false;
+	for (uint32_t i = 0; i < answer->frame_count; i++)
+		if (answer->frames[i].name >= answer->string_bytes ||
+		    answer->frames[i].file >= answer->string_bytes)
+			return false;
+	return true;
+}
+
+static int adopt_lines(int fd, const struct parse_lines_answer *said, uint32_t count,
+		       struct lines_answer *ret_answer)
+{
+	const size_t counts = count * sizeof(*ret_answer->counts);
+	uint64_t size, frames = (uint64_t)said->frame_count * sizeof(*ret_answer->frames);
+
+	if (!memfd_is_sealed(fd, &size) || said->frame_count > count * LINES_FRAMES_MAX ||
+	    !said->string_bytes || said->string_bytes > LINES_STRINGS_MAX ||
+	    size != counts + frames + said->string_bytes)
+		return -EBADMSG;
+	ret_answer->frame_count = said->frame_count;
+	ret_answer->string_bytes = said->string_bytes;
+	ret_answer->split = said->split;
+	ret_answer->frames = malloc(frames + 1);
+	ret_answer->strings = read_names(fd, counts + frames, said->string_bytes);
+	if (!ret_answer->frames || !ret_answer->strings ||
+	    memfd_read(fd, ret_answer->counts, counts, 0) < 0 ||
+	    memfd_read(fd, ret_answer->frames, frames, counts) < 0)
+		return -ENOMEM;
+	return are_lines(ret_answer, count) ? 0 : -EBADMSG;
+}
+
+int parser_lines(struct parser *parser, const struct object *object, const uint64_t *addresses,
+		 uint32_t count, struct lines_answer *ret_answer)
+{
+	struct parse_lines question = { .count = count, .limit_ms = LINES_MS };
+	struct parse_lines_answer said;
+	struct helper_call call = {
+		.op = PARSE_LINES, .fd = -1, .timeout_ms = LINES_MS + GRACE_MS,
+		.request = &question, .request_bytes = sizeof(question),
+		.answer = &said, .answer_bytes = sizeof(said), .wants_fd = true,
+	};
+	_cleanup_close_ int memfd = -1;
+	int r;
+
+	memset(ret_answer, 0, sizeof(*ret_answer));
+	memcpy(question.addresses, addresses, count * sizeof(*addresses));
+	r = ask(parser, object, &call);
+	if (r < 0)
+		return r;
+	memfd = call.ret_fd;
+	r = adopt_lines(memfd, &said, count, ret_answer);
+	if (r < 0)
+		lines_answer_free(ret_answer);
+	return r;
 }
 
 void parser_stats(struct parser *parser, struct parser_stats *ret_stats)

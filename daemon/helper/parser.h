@@ -11,6 +11,7 @@
 #define STACKTAP_HELPER_PARSER_H
 
 #include "helper/helper.h"
+#include "symbol/lines.h"
 #include "symbol/symtab.h"
 #include "unwind/compile.h"
 #include "unwind/key.h"
@@ -61,6 +62,22 @@ int parser_key(struct parser *parser, const struct object *object, int fd,
 int parser_table(struct parser *parser, const struct object *object, int fd, const void **ret_data,
 		 size_t *ret_size, struct compile_stats *ret_stats);
 void parser_unmap(const void *data, size_t size);	/* NULL is fine */
+
+/*
+ * What names and lines a file may have. For whoever waits for them: no share of the time is kept for others in
+ * these three, and a question may take half a minute.
+ */
+int parser_debug(struct parser *parser, const struct object *object, int fd,
+		 struct lines_facts *ret_facts);
+/*
+ * Opens @fd for the parser_lines() that come next. @alt_fd: what dwz moved out of it, -1: nothing. Its
+ * errors: as lines_open().
+ */
+int parser_open_lines(struct parser *parser, const struct object *object, int fd, bool with_dwarf,
+		      int alt_fd, uint64_t alt_size);
+/* As lines_find(), @count addresses at most LINES_ADDRESSES_MAX; lines_answer_free() it. */
+int parser_lines(struct parser *parser, const struct object *object, const uint64_t *addresses,
+		 uint32_t count, struct lines_answer *ret_answer);
 
 void parser_stats(struct parser *parser, struct parser_stats *ret_stats);
 

@@ -16,6 +16,7 @@
 #include <limits.h>
 
 #include "process/object.h"
+#include "symbol/lines.h"
 
 enum {
 	HELPER_FD = 3,			/* the helper's end of the socket pair */
@@ -42,6 +43,9 @@ enum helper_op {
 	OPEN_LINKS,
 	OPEN_DETAILS,
 	OPEN_SCAN,
+	PARSE_DEBUG,
+	PARSE_DWARF,
+	PARSE_LINES,
 };
 
 struct helper_header {
@@ -151,6 +155,32 @@ struct open_scan {
 struct open_mapping {
 	uint64_t start, end, file_offset, inode;
 	uint32_t major, minor;
+};
+
+/* PARSE_DEBUG is answered by struct lines_facts. */
+
+/*
+ * PARSE_DWARF opens what lines are looked up in, and keeps it for the PARSE_DWARF with `is_alt` that may
+ * follow and for each PARSE_LINES, which come without a descriptor; any other question ends that.
+ */
+struct parse_dwarf {
+	struct parse_file file;
+	uint8_t is_alt;		/* it has what dwz moved out of the one before */
+	uint8_t symbols_only;
+};
+
+/* Sorted. */
+struct parse_lines {
+	uint64_t addresses[LINES_ADDRESSES_MAX];
+	uint32_t count, limit_ms;
+};
+
+/*
+ * Answers it. The memfd has a uint32_t for each address, how many frames it has, then `frame_count` struct
+ * lines_frame, then `string_bytes` of strings.
+ */
+struct parse_lines_answer {
+	uint32_t frame_count, string_bytes, split;
 };
 
 #endif /* STACKTAP_HELPER_PROTOCOL_H */

@@ -39,6 +39,9 @@ static bool filter_parser(void)
 		SCMP_SYS(getpid), SCMP_SYS(gettid), SCMP_SYS(tgkill), SCMP_SYS(rt_sigaction),
 		SCMP_SYS(restart_syscall),
 	};
+	static const int refused[] = {
+		SCMP_SYS(open), SCMP_SYS(openat), SCMP_SYS(readlink), SCMP_SYS(readlinkat),
+	};
 	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_KILL_PROCESS);
 	int r = filter ? 0 : -ENOMEM;
 
@@ -54,6 +57,13 @@ static bool filter_parser(void)
 	if (!r)
 		r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(fcntl), 1,
 				     SCMP_A1(SCMP_CMP_EQ, F_ADD_SEALS, 0));
+	/* libelf asks whether a descriptor is open */
+	if (!r)
+		r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(fcntl), 1,
+				     SCMP_A1(SCMP_CMP_EQ, F_GETFD, 0));
+	/* libdw looks for a file's path and for others beside it, and is told that there are none */
+	for (size_t i = 0; !r && i < ARRAY_SIZE(refused); i++)
+		r = seccomp_rule_add(filter, SCMP_ACT_ERRNO(EACCES), refused[i], 0);
 	if (!r)
 		r = seccomp_load(filter);
 	seccomp_release(filter);

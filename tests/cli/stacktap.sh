@@ -59,7 +59,7 @@ refused() {
 
 commands=$("$stacktap" --help | sed -n 's/^  \([a-z-]*\) .*/\1/p')
 same "--help lists the commands" "$(tr '\n' ' ' <<<"$commands")" \
-	"status record top report flamegraph convert start stop set events doctor unwind-info "
+	"status record top report flamegraph convert objects symbolize start stop set events doctor unwind-info "
 check "--help" run 0 --help
 check "help" run 0 help
 check "--version" run 0 --version
@@ -99,7 +99,7 @@ refused "top: two events" 2 "one event" top -e cycles -e page-faults
 refused "top: command" 2 "\`sleep'" top sleep 1
 check "record leaves no file" test -z "$(ls "$scratch"/stacktap.otlp* 2>/dev/null)"
 
-for command in status "top -n 1" "stop 1" "start 1" "set 1 --rate 9" events "report x.otlp" "flamegraph x.otlp" "convert -o x.folded x.otlp" \
+for command in status "top -n 1" "stop 1" "start 1" "set 1 --rate 9" events "report x.otlp" "flamegraph x.otlp" "convert -o x.folded x.otlp" "objects x.otlp" "symbolize -o y.otlp x.otlp" \
 	"unwind-info x.so"; do
 	# shellcheck disable=SC2086 # words are arguments
 	check "$command --json" run 1 $command --json
@@ -286,6 +286,23 @@ check "flamegraph -o x.svg is one" grep -q '<svg' "$scratch/x.svg"
 check "flamegraph onto a full disk" bash -c 'cd "$2" && "$1" flamegraph -o /dev/full sample.otlp; test $? -eq 1' - \
 	"$stacktap" "$scratch"
 
+refused "objects of no such file" 1 "/no/such.otlp" objects sample.otlp /no/such.otlp
+check "objects" run 0 objects sample.otlp
+check "objects says what it has frames of" says "$out" "/usr/bin/burn"
+check "objects --missing --json" run 0 objects --missing --json sample.otlp
+check "objects --missing has what lacks a name" python3 -c '
+import json, sys
+found = json.load(open(sys.argv[1]))["objects"]
+sys.exit(not found or any(not one["unnamed"] for one in found))' "$out"
+refused "symbolize of no such file" 1 "/no/such.otlp" symbolize -o x.otlp /no/such.otlp
+refused "symbolize to nothing" 2 "-o FILE" symbolize sample.otlp
+refused "symbolize of two files" 2 "b.otlp" symbolize -o x.otlp a.otlp b.otlp
+refused "symbolize by no such file" 1 "/no/such" symbolize --binary /no/such -o x.otlp sample.otlp
+refused "symbolize by no such directory" 1 "/no/such" symbolize --debug-dir /no/such -o x.otlp sample.otlp
+refused "symbolize in no such tree" 1 "/no/such" symbolize --sysroot /no/such -o x.otlp sample.otlp
+check "symbolize without any debug file" run 0 symbolize --debug-dir "$scratch" -o x.otlp sample.otlp
+check "symbolize says that there was none" says "$out" "there is no file of this build"
+check "symbolize leaves what it cannot name" cmp "$scratch/sample.otlp" "$scratch/x.otlp"
 refused "convert of no such file" 1 "/no/such.otlp" convert -o x.folded /no/such.otlp
 refused "convert to nothing" 2 "-o FILE" convert sample.otlp
 refused "convert to what" 2 "\`x.json'" convert -o x.json sample.otlp

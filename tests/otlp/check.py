@@ -31,8 +31,9 @@ TABLES = tuple(name for name, _, _ in wire.TABLE["ProfilesDictionary"].values())
 class Checker:
     """Walks one payload; every broken rule becomes one sentence in .violations."""
 
-    def __init__(self, data):
+    def __init__(self, data, named_later=False):
         self.data = data
+        self.named_later = named_later
         self.dictionary = data.dictionary
         self.tables = {name: getattr(self.dictionary, name) for name in TABLES}
         self.used = {name: {0} for name in TABLES}
@@ -161,7 +162,7 @@ class Checker:
                 self.say(f"{here} has a negative line or column.")
         attributes = self.attributes(where, location.attribute_indices)
         start = attributes.get("stacktap.function.start")
-        if start is not None and location.lines:
+        if start is not None and location.lines and not self.named_later:
             self.say(f"{where} has a name, and a function's start for want of one.")
         if start is not None and (not location.mapping_index or start.int_value > location.address):
             self.say(f"{where} address {location.address:#x} is outside its function.")
@@ -360,8 +361,8 @@ class Checker:
         return self.violations
 
 
-def check(payload):
-    """All violations in one raw payload, as sentences."""
+def check(payload, named_later=False):
+    """All violations in one raw payload, as sentences; `named_later`: names have been added to it since."""
     try:
         data, complaints = wire.decode(payload)
     except wire.WireError as error:
@@ -369,11 +370,12 @@ def check(payload):
     violations = [f"On the wire, {complaint}." for complaint in complaints]
     if len(payload) > PAYLOAD_LIMIT:
         violations.append(f"The payload has {len(payload)} bytes, over {PAYLOAD_LIMIT}.")
-    return violations + Checker(data).run()
+    return violations + Checker(data, named_later).run()
 
 
 def main():
     parser = argparse.ArgumentParser(description="check OTLP profiles against every known rule")
+    parser.add_argument("--named-later", action="store_true", help="`stacktap symbolize' wrote them")
     parser.add_argument("files", nargs="+", metavar="FILE")
     args = parser.parse_args()
     status = 0
@@ -385,7 +387,7 @@ def main():
             status = 1
             continue
         for number, payload in enumerate(payloads):
-            violations = check(payload)
+            violations = check(payload, args.named_later)
             for violation in violations:
                 print(f"{path}: payload {number}: {violation}")
             status |= bool(violations)

@@ -185,6 +185,116 @@ static void a_file_that_changes_is_compiled_as_it_was_named(void **state)
 	close(fd);
 }
 
+static const char *inlined(void)
+{
+	return fixture_build("inlined", "-O2 -g -Wl,--build-id=0xbeef",
+			     "#include <stdio.h>\n"
+			     "static inline __attribute__((always_inline)) int inner_of_mine(int x)\n"
+			     "{\n"
+			     "	return printf(\"%d\", x) * 3;\n"
+			     "}\n"
+			     "__attribute__((noinline)) int outer_of_mine(int x) { return inner_of_mine(x) + x; }\n"
+			     "int main(int c, char **v) { (void)v; return outer_of_mine(c); }\n");
+}
+
+/* ELF address of a function in it. */
+static uint64_t address_of(const char *path, const char *name)
+{
+	return strtoull(fixture_ask("nm '%s' | awk '$3 == \"%s\" { print $1 }'", path, name), NULL, 16);
+}
+
+static void lines_are_looked_up_over_there(void **state)
+{
+	static struct lines_answer answer;
+	const struct lines_frame *frame;
+	uint64_t addresses[64], start;
+	struct lines_facts facts;
+	struct object *object;
+	bool is_found = false;
+	int fd;
+
+	(void)state;
+	object = open_object(inlined(), &fd);
+	assert_int_equal(parser_debug(parser, object, fd, &facts), 0);
+	assert_true(facts.is_elf && facts.has_dwarf && facts.has_symbols && facts.vaddr && facts.size);
+	assert_string_equal(facts.build_id, "beef");
+	assert_string_equal(facts.alt_build_id, "");
+	start = address_of(fixture_path("inlined"), "outer_of_mine");
+	for (size_t i = 0; i < ARRAY_SIZE(addresses); i++)
+		addresses[i] = start + i;
+	/* nothing is open yet, and nothing stays open over another question */
+	assert_int_equal(parser_lines(parser, object, addresses, 1, &answer), -ESTALE);
+	assert_int_equal(parser_open_lines(parser, object, fd, true, -1, 0), 0);
+	assert_int_equal(parser_debug(parser, object, fd, &facts), 0);
+	assert_int_equal(parser_lines(parser, object, addresses, 1, &answer), -ESTALE);
+
+	assert_int_equal(parser_open_lines(parser, object, fd, true, -1, 0), 0);
+	assert_int_equal(parser_lines(parser, object, addresses, ARRAY_SIZE(addresses), &answer), 0);
+	frame = answer.frames;
+	for (size_t i = 0; i < ARRAY_SIZE(addresses) && !is_found; frame += answer.counts[i++])
+		if (answer.counts[i] == 2) {
+			is_found = true;
+			assert_string_equal(answer.strings + frame[0].name, "inner_of_mine");
+			assert_string_equal(answer.strings + frame[1].name, "outer_of_mine");
+			assert_int_equal(frame[0].line, 4);
+			assert_int_equal(frame[0].start_line, 2);
+			assert_int_equal(frame[1].line, 6);
+			assert_int_equal(frame[1].start_line, 6);
+			assert_non_null(strstr(answer.strings + frame[0].file, "inlined.c"));
+		}
+	assert_true(is_found);
+	lines_answer_free(&answer);
+	/* asked again, without the file, and of symbols alone */
+	assert_int_equal(parser_lines(parser, object, addresses, 0, &answer), 0);
+	assert_int_equal(answer.frame_count, 0);
+	lines_answer_free(&answer);
+	assert_int_equal(parser_open_lines(parser, object, fd, false, -1, 0), 0);
+	assert_int_equal(parser_lines(parser, object, addresses, 1, &answer), 0);
+	assert_int_equal(answer.counts[0], 1);
+	assert_string_equal(answer.strings + answer.frames[0].name, "outer_of_mine");
+	assert_int_equal(answer.frames[0].line, 0);
+	lines_answer_free(&answer);
+	object_unref(object);
+	close(fd);
+}
+
+/* Any byte of a debug file may be anything: it costs that answer, and what is said stays in bounds. */
+static void damaged_lines_cost_an_answer(void **state)
+{
+	static struct lines_answer answer;
+	const char *const changes[] = {
+		"head -c 3000 inlined", "head -c 100 inlined", "cat inlined | tr '\\001-\\177' '\\002-\\200'",
+		"cat /dev/null", "tail -c +2 inlined",
+		"head -c 64 inlined; head -c 20000 /dev/zero | tr '\\000' '\\377'",
+	};
+	uint64_t address;
+	struct object *object;
+	int fd;
+
+	(void)state;
+	inlined();
+	address = address_of(fixture_path("inlined"), "outer_of_mine");
+	for (size_t i = 0; i < ARRAY_SIZE(changes); i++) {
+		fixture_run("{ %s; } >damaged", changes[i]);
+		object = open_object(fixture_path("damaged"), &fd);
+		object->ctime_ns = (int64_t)i;
+		if (parser_open_lines(parser, object, fd, true, -1, 0) == 0 &&
+		    parser_lines(parser, object, &address, 1, &answer) == 0)
+			lines_answer_free(&answer);
+		object_unref(object);
+		close(fd);
+	}
+	object = open_object(fixture_path("inlined"), &fd);
+	assert_int_equal(parser_open_lines(parser, object, fd, true, -1, 0), 0);
+	assert_int_equal(parser_lines(parser, object, &address, 1, &answer), 0);
+	assert_true(answer.counts[0] > 0);
+	lines_answer_free(&answer);
+	/* which closes what was open */
+	assert_int_equal(parser_is_same(parser, object, fd), -ESTALE);
+	object_unref(object);
+	close(fd);
+}
+
 static void it_has_no_rights(void **state)
 {
 	(void)state;
@@ -216,6 +326,7 @@ static void wrong_questions_are_refused(void **state)
 	assert_int_equal(helper_new(HELPER_PARSER, &asked), 0);
 	for (uint32_t op = 0; op < 40; op++) {
 		const size_t sizes[] = { 0, 1, sizeof(struct parse_file), sizeof(struct parse_table),
+					 sizeof(struct parse_dwarf), sizeof(struct parse_lines),
 					 HELPER_BYTES_MAX };
 
 		for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
@@ -314,6 +425,8 @@ int main(void)
 		cmocka_unit_test(files_are_read_over_there),
 		cmocka_unit_test(long_string_tables_stay_in_the_file),
 		cmocka_unit_test(a_file_that_changes_is_compiled_as_it_was_named),
+		cmocka_unit_test(lines_are_looked_up_over_there),
+		cmocka_unit_test(damaged_lines_cost_an_answer),
 		cmocka_unit_test(it_has_no_rights),
 		cmocka_unit_test(wrong_questions_are_refused),
 		cmocka_unit_test(a_crash_costs_one_answer),

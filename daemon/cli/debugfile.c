@@ -1,0 +1,451 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/debugfile.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <linux/openat2.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <zlib.h>
+
+enum {
+	LOOSE_FILES_MAX = 4096,		/* of a directory that are looked into */
+	READ_STEP = 64 << 10,
+};
+
+/* A file that was named, or that lies in a directory that was, whatever it is called. */
+struct loose {
+	char *path;
+	bool is_binary;
+	char build_id[41], htlhash[33];
+};
+
+struct debugfile_finder {
+	struct parser *parser;
+	struct debugfile_places places;
+	struct buffer loose;		/* struct loose */
+	bool has_looked;		/* into the directories */
+};
+
+/* How much a file has of what is wanted. */
+enum rank { RANK_NONE, RANK_EXPORTS, RANK_SYMBOLS, RANK_DWARF };
+
+struct search {
+	struct debugfile_finder *finder;
+	const char *build_id, *htlhash, *path;
+	struct debugfile *best;
+	enum rank rank;
+};
+
+static size_t loose_count(const struct debugfile_finder *finder)
+{
+	return finder->loose.size / sizeof(struct loose);
+}
+
+static const struct loose *loose_at(const struct debugfile_finder *finder, size_t i)
+{
+	return &((const struct loose *)(const void *)finder->loose.data)[i];
+}
+
+int debugfile_finder_new(struct parser *parser, const struct debugfile_places *places,
+			 struct debugfile_finder **ret_finder)
+{
+	struct debugfile_finder *finder = calloc(1, sizeof(*finder));
+
+	if (!finder)
+		return -ENOMEM;
+	finder->parser = parser;
+	finder->places = *places;
+	buffer_init(&finder->loose, POOL_REPORT);
+	*ret_finder = finder;
+	return 0;
+}
+
+void debugfile_finder_free(struct debugfile_finder *finder)
+{
+	if (!finder)
+		return;
+	for (size_t i = 0; i < loose_count(finder); i++)
+		free(loose_at(finder, i)->path);
+	buffer_free(&finder->loose);
+	free(finder);
+}
+
+/* A regular file: to open anything else may have effects. */
+static int open_regular(const char *path, struct object **ret_object)
+{
+	_cleanup_close_ int fd = -1;
+	struct object *object;
+	struct stat st;
+
+	if (stat(path, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return -ENOENT;
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return -ENOENT;
+	object = object_new(OBJECT_FILE, path);
+	if (!object)
+		return -ENOMEM;
+	object->dev = st.st_dev;
+	object->inode = st.st_ino;
+	object->size = (uint64_t)st.st_size;
+	object->ctime_ns = st.st_ctim.tv_sec * 1000000000LL + st.st_ctim.tv_nsec;
+	*ret_object = object;
+	return steal_fd(&fd);
+}
+
+/* Where a recorded path leads in the sysroot, links and all; what is opened is that path again. */
+static int resolve(const char *sysroot, const char *path, char ret_path[static PATH_MAX])
+{
+	const struct open_how how = {
+		.flags = O_PATH | O_CLOEXEC,
+		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
+	};
+	_cleanup_close_ int root = open(sysroot, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_close_ int fd = -1;
+	char link[32];
+	ssize_t length;
+
+	if (root < 0)
+		return -errno;
+	fd = (int)syscall(SYS_openat2, root, path, &how, sizeof(how));
+	if (fd < 0)
+		return -errno;
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	length = readlink(link, ret_path, PATH_MAX - 1);
+	if (length < 0)
+		return -errno;
+	ret_path[length] = '\0';
+	return 0;
+}
+
+static void note(struct debugfile *file, const char *format, ...) _printf_(2, 3);
+
+static void note(struct debugfile *file, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(file->note, sizeof(file->note), format, args);
+	va_end(args);
+}
+
+static const char *in_words(int error)
+{
+	switch (error) {
+	case -EPIPE:
+		return "the parser crashed in it";
+	case -ENOTRECOVERABLE:
+		return "the parser crashed in it twice";
+	case -ETIMEDOUT:
+	case -ETIME:
+		return "it takes too long to read";
+	case -ENOMEM:
+		return "it needs more memory than the parser may take";
+	default:
+		return strerror(-error);
+	}
+}
+
+static void let_go(struct debugfile *file)
+{
+	object_unref(file->object);
+	file->object = NULL;
+	if (file->fd >= 0)
+		close(steal_fd(&file->fd));
+}
+
+static enum rank rank_of(const struct lines_facts *facts)
+{
+	if (facts->has_dwarf)
+		return RANK_DWARF;
+	return facts->has_symbols ? RANK_SYMBOLS : RANK_EXPORTS;
+}
+
+static bool matches(const struct search *search, const struct lines_facts *facts)
+{
+	if (search->build_id[0])
+		return !strcmp(search->build_id, facts->build_id);
+	return search->htlhash[0] && !strcmp(search->htlhash, facts->htlhash);
+}
+
+/* CRC of a whole file, as .gnu_debuglink has it. */
+static bool has_crc(int fd, uint32_t wanted)
+{
+	_cleanup_free_ uint8_t *bytes = malloc(READ_STEP);
+	uLong crc = crc32(0, NULL, 0);
+	off_t offset = 0;
+	ssize_t got;
+
+	while (bytes && (got = pread(fd, bytes, READ_STEP, offset)) > 0) {
+		crc = crc32(crc, bytes, (uInt)got);
+		offset += got;
+	}
+	return bytes && crc == wanted;
+}
+
+/*
+ * Takes @path if it is of this build and has more than what there was. @crc: of a file that a debug link
+ * leads to, which proves one without a build-id; NULL: the build-id alone does. *ret_facts, may be NULL,
+ * if it matches.
+ */
+static bool consider(struct search *search, const char *path, const uint32_t *crc,
+		     struct lines_facts *ret_facts)
+{
+	struct debugfile candidate = { .alt_fd = -1 };
+	int r;
+
+	candidate.fd = open_regular(path, &candidate.object);
+	if (candidate.fd < 0)
+		return false;
+	r = parser_debug(search->finder->parser, candidate.object, candidate.fd, &candidate.facts);
+	if (r < 0 || !candidate.facts.is_elf) {
+		if (!search->rank)
+			note(search->best, "%s: %s", path, r < 0 ? in_words(r) : "it is no ELF file");
+		let_go(&candidate);
+		return false;
+	}
+	if (!matches(search, &candidate.facts) &&
+	    !(crc && !candidate.facts.build_id[0] && has_crc(candidate.fd, *crc))) {
+		if (!search->rank)
+			note(search->best, "%s is of another build", path);
+		let_go(&candidate);
+		return false;
+	}
+	if (ret_facts)
+		*ret_facts = candidate.facts;
+	if (rank_of(&candidate.facts) <= search->rank) {
+		let_go(&candidate);
+		return true;
+	}
+	search->rank = rank_of(&candidate.facts);
+	let_go(search->best);
+	*search->best = candidate;
+	return true;
+}
+
+static void add_loose(struct debugfile_finder *finder, const char *path, bool is_binary)
+{
+	struct loose loose = { .is_binary = is_binary };
+	struct lines_facts facts;
+	struct object *object;
+	int fd = open_regular(path, &object), r;
+
+	if (fd < 0)
+		return;
+	r = parser_debug(finder->parser, object, fd, &facts);
+	object_unref(object);
+	close(fd);
+	if (r < 0 || !facts.is_elf)
+		return;
+	strcpy(loose.build_id, facts.build_id);
+	strcpy(loose.htlhash, facts.htlhash);
+	loose.path = strdup(path);
+	if (!loose.path || buffer_append(&finder->loose, &loose, sizeof(loose)))
+		free(loose.path);
+}
+
+static void add_directory(struct debugfile_finder *finder, const char *directory)
+{
+	DIR *dir = opendir(directory);
+	char path[PATH_MAX];
+	unsigned int count = 0;
+	struct dirent *entry;
+
+	while (dir && count < LOOSE_FILES_MAX && (entry = readdir(dir))) {
+		if (entry->d_type == DT_DIR ||
+		    snprintf(path, sizeof(path), "%s/%s", directory, entry->d_name) >=
+		    (int)sizeof(path))
+			continue;
+		count++;
+		add_loose(finder, path, false);
+	}
+	if (dir)
+		closedir(dir);
+}
+
+/* Once, and only when something is not where its build-id says. */
+static void look_around(struct debugfile_finder *finder)
+{
+	if (finder->has_looked)
+		return;
+	finder->has_looked = true;
+	for (size_t i = 0; i < finder->places.binary_count; i++)
+		add_loose(finder, finder->places.binaries[i], true);
+	for (size_t i = 0; i < finder->places.directory_count; i++)
+		add_directory(finder, finder->places.directories[i]);
+}
+
+/* Where packages, and debuginfod's cache, put what has a build-id. */
+static void consider_by_id(struct search *search)
+{
+	const struct debugfile_places *places = &search->finder->places;
+	const char *id = search->build_id;
+	char path[PATH_MAX];
+
+	for (size_t i = 0; strlen(id) > 2 && i < places->directory_count; i++) {
+		for (size_t k = 0; k < 2 && search->rank < RANK_DWARF; k++) {
+			snprintf(path, sizeof(path), "%s/.build-id/%.2s/%s%s", places->directories[i], id,
+				 id + 2, k ? "" : ".debug");
+			consider(search, path, NULL, NULL);
+		}
+		for (size_t k = 0; k < 2 && search->rank < RANK_DWARF; k++) {
+			snprintf(path, sizeof(path), "%s/%s/%s", places->directories[i], id,
+				 k ? "executable" : "debuginfo");
+			consider(search, path, NULL, NULL);
+		}
+	}
+}
+
+/* What the binary at @path says that its debug file is called. */
+static void consider_link(struct search *search, const char *path, const struct lines_facts *facts)
+{
+	const struct debugfile_places *places = &search->finder->places;
+	int length = (int)(strrchr(path, '/') ? strrchr(path, '/') - path : 0);
+	char beside[PATH_MAX];
+
+	/* a name, and no way out of the directory */
+	if (!facts->link[0] || strchr(facts->link, '/'))
+		return;
+	snprintf(beside, sizeof(beside), "%.*s%s%s", length, path, length ? "/" : "", facts->link);
+	consider(search, beside, &facts->link_crc, NULL);
+	snprintf(beside, sizeof(beside), "%.*s%s.debug/%s", length, path, length ? "/" : "",
+		 facts->link);
+	if (search->rank < RANK_DWARF)
+		consider(search, beside, &facts->link_crc, NULL);
+	/* debug directories mirror the tree of where it ran */
+	path = search->path;
+	length = (int)(strrchr(path, '/') ? strrchr(path, '/') - path : 0);
+	for (size_t i = 0; search->rank < RANK_DWARF && i < places->directory_count; i++) {
+		snprintf(beside, sizeof(beside), "%s/%.*s/%s", places->directories[i], length, path,
+			 facts->link);
+		consider(search, beside, &facts->link_crc, NULL);
+	}
+}
+
+static void consider_binary(struct search *search, const char *path)
+{
+	struct lines_facts facts;
+
+	if (consider(search, path, NULL, &facts) && search->rank < RANK_DWARF)
+		consider_link(search, path, &facts);
+}
+
+static void consider_loose(struct search *search)
+{
+	struct debugfile_finder *finder = search->finder;
+
+	look_around(finder);
+	for (size_t i = 0; search->rank < RANK_DWARF && i < loose_count(finder); i++) {
+		const struct loose *loose = loose_at(finder, i);
+		const bool is_same = search->build_id[0] ? !strcmp(search->build_id, loose->build_id) :
+							   !strcmp(search->htlhash, loose->htlhash);
+
+		if (is_same && loose->is_binary)
+			consider_binary(search, loose->path);
+		else if (is_same)
+			consider(search, loose->path, NULL, NULL);
+	}
+}
+
+/* What dwz moved into a file that several share. */
+static void find_alt(struct debugfile_finder *finder, struct debugfile *file)
+{
+	struct debugfile alt = { .fd = -1, .alt_fd = -1 };
+	struct search search = {
+		.finder = finder, .build_id = file->facts.alt_build_id, .htlhash = "", .path = "",
+		.best = &alt,
+	};
+	const char *inside = strstr(file->facts.alt_link, "/.dwz/");
+	char path[PATH_MAX];
+
+	consider_by_id(&search);
+	/* Debian's are found by their names below debug directories alone */
+	for (size_t i = 0; inside && search.rank < RANK_DWARF && i < finder->places.directory_count; i++) {
+		snprintf(path, sizeof(path), "%s%s", finder->places.directories[i], inside);
+		consider(&search, path, NULL, NULL);
+	}
+	if (search.rank < RANK_DWARF)
+		consider_loose(&search);
+	if (search.rank == RANK_DWARF) {
+		file->alt_fd = steal_fd(&alt.fd);
+		file->alt_size = alt.object->size;
+	}
+	let_go(&alt);
+}
+
+int debugfile_find(struct debugfile_finder *finder, const struct recorded_object *wanted,
+		   struct debugfile *ret_file)
+{
+	struct search search = {
+		.finder = finder, .build_id = wanted->build_id, .htlhash = wanted->htlhash,
+		.path = wanted->path, .best = ret_file,
+	};
+	char path[PATH_MAX];
+
+	*ret_file = (struct debugfile){ .fd = -1, .alt_fd = -1 };
+	if (!wanted->build_id[0] && !wanted->htlhash[0]) {
+		note(ret_file, "it has no build-id");
+		return -ENOENT;
+	}
+	consider_by_id(&search);
+	if (search.rank < RANK_DWARF)
+		consider_loose(&search);
+	if (search.rank < RANK_DWARF && wanted->path[0] == '/' &&
+	    !resolve(finder->places.sysroot, wanted->path, path))
+		consider_binary(&search, path);
+	if (!search.rank) {
+		if (!ret_file->note[0])
+			note(ret_file, "there is no file of this build");
+		return -ENOENT;
+	}
+	ret_file->with_dwarf = search.rank == RANK_DWARF;
+	if (ret_file->with_dwarf && ret_file->facts.alt_build_id[0]) {
+		find_alt(finder, ret_file);
+		/* half of what names are made of is not enough */
+		ret_file->with_dwarf = ret_file->alt_fd >= 0;
+		if (!ret_file->with_dwarf)
+			note(ret_file, "without lines: a part of its DWARF is in a file that is not "
+			     "here, build-id %s", ret_file->facts.alt_build_id);
+	} else if (search.rank == RANK_SYMBOLS) {
+		note(ret_file, "without lines: it has no DWARF");
+	} else if (search.rank == RANK_EXPORTS) {
+		note(ret_file, "names of exported functions alone: it has no DWARF and no symbols");
+	}
+	return 0;
+}
+
+void debugfile_close(struct debugfile *file)
+{
+	let_go(file);
+	if (file->alt_fd >= 0)
+		close(steal_fd(&file->alt_fd));
+}
+
+bool debugfile_address(const struct debugfile *file, const struct recorded_location *location,
+		       uint64_t *ret_address)
+{
+	const uint64_t page = 4096;
+	const struct lines_facts *facts = &file->facts;
+
+	/* a Mapping of what was in no segment */
+	if (location->limit == UINT64_MAX)
+		return false;
+	*ret_address = location->address;
+	if (location->start == facts->vaddr)
+		return true;
+	/* addresses as they were when it ran, of others' recordings; a file of debug information cannot tell */
+	if (!facts->size || location->offset < facts->offset - facts->offset % page ||
+	    location->offset >= facts->offset + facts->size || location->address < location->start)
+		return false;
+	*ret_address = location->address - location->start + location->offset - facts->offset + facts->vaddr;
+	return true;
+}

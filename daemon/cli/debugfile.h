@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where an object's names are, among the files of whoever asks: found by build-id alone, GNU's, or the
+ * hash of the file itself where it has none. A file of another build is none, whatever its path.
+ */
+#ifndef STACKTAP_CLI_DEBUGFILE_H
+#define STACKTAP_CLI_DEBUGFILE_H
+
+#include "helper/parser.h"
+#include "view/census.h"
+
+struct debugfile_places {
+	const char **directories;	/* with .build-id/, of debuginfod-find, or of any files */
+	size_t directory_count;
+	const char *sysroot;		/* in which the recorded paths are */
+	const char **binaries;
+	size_t binary_count;
+};
+
+struct debugfile_finder;
+
+struct debugfile {
+	struct object *object;		/* NULL: none was found */
+	int fd;
+	struct lines_facts facts;
+	int alt_fd;			/* what dwz moved away, -1: nothing or not found */
+	uint64_t alt_size;
+	bool with_dwarf;
+	char note[512];			/* what is missing, or why there is none; may be empty */
+};
+
+int debugfile_finder_new(struct parser *parser, const struct debugfile_places *places,
+			 struct debugfile_finder **ret_finder);
+void debugfile_finder_free(struct debugfile_finder *finder);	/* NULL is fine */
+
+/* The best there is: DWARF before symbols before what a program exports. -ENOENT, and a note. */
+int debugfile_find(struct debugfile_finder *finder, const struct recorded_object *wanted,
+		   struct debugfile *ret_file);
+void debugfile_close(struct debugfile *file);
+
+/* The address of @location in this file; false when the two do not belong together. */
+bool debugfile_address(const struct debugfile *file, const struct recorded_location *location,
+		       uint64_t *ret_address);
+
+#endif /* STACKTAP_CLI_DEBUGFILE_H */

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What DWARF and the symbol table say of an address: its function, and those that were inlined there, with
+ * source files and lines. By libdw, which is only to be let at foreign files in the parser.
+ *
+ * An address's unit is found by the ranges of all units' entries, not by .debug_aranges, which clang and rustc
+ * leave out. The outermost function is called as the symbol table has it, where there is one: so a frame
+ * has one name, whether it was named on its host or later.
+ */
+#ifndef STACKTAP_SYMBOL_LINES_H
+#define STACKTAP_SYMBOL_LINES_H
+
+#include "symbol/elf.h"
+
+enum {
+	LINES_ADDRESSES_MAX = 2048,	/* of one question */
+	LINES_FRAMES_MAX = 64,		/* of one address; further ones, the innermost, are left out */
+	LINES_TEXT_MAX = 4096,		/* of a name or path, with the NUL; longer ones are cut */
+	LINES_STRINGS_MAX = 64 << 20,	/* bytes of one answer's */
+};
+
+struct lines_frame {
+	uint32_t name, file;		/* in the strings, whose first is empty; as linkers know it */
+	uint32_t line, column;		/* 0: unknown */
+	uint32_t start_line;		/* where the function begins, if that is in the same file */
+};
+
+struct lines_answer {
+	uint32_t counts[LINES_ADDRESSES_MAX];	/* frames of each address */
+	struct lines_frame *frames;	/* of one address after the other, innermost first */
+	uint32_t frame_count;
+	char *strings;
+	uint32_t string_bytes;
+	uint32_t split;			/* addresses whose inlined functions are in a .dwo file */
+};
+
+/* What can be said of a file's names before they are read. */
+struct lines_facts {
+	uint8_t is_elf, has_dwarf, has_symbols;
+	char htlhash[33], build_id[41];
+	char alt_build_id[41];		/* of the file that dwz has moved a part into; empty: none */
+	char alt_link[256];		/* and its path */
+	char link[256];			/* .gnu_debuglink */
+	uint32_t link_crc;
+	uint64_t vaddr, offset, size;	/* first executable segment; no size: debug information */
+};
+
+struct lines;
+
+int lines_facts(int fd, uint64_t size, uint64_t deadline, struct lines_facts *ret_facts);
+
+/*
+ * @fd stays the caller's, and open. Without DWARF, or one that cannot be read, there are symbols alone.
+ * -ENODATA: neither.
+ */
+int lines_open(int fd, uint64_t size, bool with_dwarf, uint64_t deadline, struct lines **ret_lines);
+/* What dwz has moved away, before the first question. */
+int lines_set_alt(struct lines *lines, int fd);
+void lines_free(struct lines *lines);	/* NULL is fine */
+
+/* @addresses are sorted, LINES_ADDRESSES_MAX at most. -ETIME, -ENOMEM */
+int lines_find(struct lines *lines, const uint64_t *addresses, uint32_t count, uint64_t deadline,
+	       struct lines_answer *ret_answer);
+void lines_answer_free(struct lines_answer *answer);
+
+#endif /* STACKTAP_SYMBOL_LINES_H */

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Functions and lines of a file as the parser finds them, for a check from outside: reads sorted ELF
+ * addresses in hex, one a line, and answers each with its frames, innermost first,
+ * "NAME<tab>FILE<tab>LINE<tab>COLUMN<tab>START", then an empty line.
+ * usage: line_names FILE [DWZ-FILE]
+ */
+#include <fcntl.h>
+#include <inttypes.h>
+#include <sys/stat.h>
+
+#include "helper/parser.h"
+
+static struct object *open_object(const char *path, int *ret_fd)
+{
+	struct object *object = object_new(OBJECT_FILE, path);
+	struct stat st;
+
+	*ret_fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (!object || *ret_fd < 0 || fstat(*ret_fd, &st) < 0)
+		exit(2);
+	object->size = (uint64_t)st.st_size;
+	return object;
+}
+
+static void print_answer(const struct lines_answer *answer, uint32_t count)
+{
+	const struct lines_frame *frame = answer->frames;
+
+	for (uint32_t i = 0; i < count; i++) {
+		for (uint32_t k = 0; k < answer->counts[i]; k++, frame++)
+			printf("%s\t%s\t%u\t%u\t%u\n", answer->strings + frame->name,
+			       answer->strings + frame->file, frame->line, frame->column,
+			       frame->start_line);
+		putchar('\n');
+	}
+}
+
+int main(int argc, char **argv)
+{
+	static struct lines_answer answer;
+	static uint64_t addresses[LINES_ADDRESSES_MAX];
+	struct object *object, *alt = NULL;
+	struct parser *parser;
+	int fd, alt_fd = -1, r;
+	uint32_t count;
+	char line[64];
+
+	if (argc != 2 && argc != 3)
+		return 2;
+	object = open_object(argv[1], &fd);
+	if (argc == 3)
+		alt = open_object(argv[2], &alt_fd);
+	if (parser_new(&parser) < 0)
+		return 2;
+	r = parser_open_lines(parser, object, fd, true, alt_fd, alt ? alt->size : 0);
+	do {
+		for (count = 0; count < LINES_ADDRESSES_MAX && fgets(line, sizeof(line), stdin);)
+			addresses[count++] = strtoull(line, NULL, 16);
+		if (r == 0)
+			r = parser_lines(parser, object, addresses, count, &answer);
+		if (r < 0) {
+			fprintf(stderr, "%s: error %d\n", argv[1], -r);
+			return 1;
+		}
+		print_answer(&answer, count);
+		lines_answer_free(&answer);
+	} while (count == LINES_ADDRESSES_MAX);
+	parser_free(parser);
+	object_unref(object);
+	object_unref(alt);
+	close(fd);
+	if (alt_fd >= 0)
+		close(alt_fd);
+	return 0;
+}

@@ -1,0 +1,647 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compare our functions, lines and inlined frames with llvm-symbolizer's, then name recordings by them. Prints TAP.
+
+usage: lines.py LINE_NAMES STACKTAP WORK-DIRECTORY
+
+Where the two differ by intent:
+* one address, several names: any of those that nm has there is right;
+* in no function: llvm-symbolizer says the line, we say nothing;
+* without a line: the file is the one that the function is declared in for us, none or the STT_FILE symbol for
+  llvm-symbolizer.
+"""
+import json
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "otlp"))
+
+import check  # noqa: E402
+import make_sample  # noqa: E402
+import wire  # noqa: E402
+from wire import Message  # noqa: E402
+
+RESULTS = []
+PER_FILE = 2000
+START = 1_790_000_000_000_000_000
+
+CXX = r"""
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <numeric>
+#include <string>
+#include <vector>
+namespace shop { template <class T> struct cart { std::map<std::string, std::vector<T>> items;
+    __attribute__((noinline)) size_t add(const std::string &k, T v) { items[k].push_back(v);
+        return items.size(); } }; }
+static inline int twice(int x)
+{
+    return x * 2 + printf("%d", x);
+}
+static inline __attribute__((always_inline)) int thrice(int x)
+{
+    return twice(x) + twice(x + 1);
+}
+static __attribute__((noinline)) int hidden(int x) { return thrice(x) + thrice(x * 7); }
+int main(int argc, char **argv) { shop::cart<int> c; shop::cart<std::string> d;
+    std::vector<std::string> all(argv, argv + argc);
+    std::sort(all.begin(), all.end(), [](const std::string &a, const std::string &b) { return a > b; });
+    struct local { static int calc(int n) { std::vector<int> v(n); std::iota(v.begin(), v.end(), 3);
+        return std::accumulate(v.begin(), v.end(), 0); } };
+    return (int)(c.add(argv[0], argc) + d.add("x", all[0])) + hidden(argc) + local::calc(argc); }
+"""
+
+C = r"""
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+static int compare(const void *a, const void *b) { return *(const int *)a - *(const int *)b; }
+static inline int step(int x) {
+    return x & 1 ? 3 * x + 1 : x / 2; }
+static inline int steps(int x) {
+    int n = 0;
+    for (; x != 1; n++)
+        x = step(x);
+    return n; }
+__attribute__((noinline)) int longest(int limit) {
+    int best = 0;
+    for (int i = 1; i < limit; i++)
+        if (steps(i) > best)
+            best = steps(i);
+    return best; }
+#define TWICE(x) ((x) + (x))
+static void fail(const char *why) { fprintf(stderr, "%s\n", why); exit(TWICE(1)); }
+int main(int argc, char **argv) {
+    int numbers[64];
+    int nested(int x) { return x + argc; }
+    if (argc > 60) fail(argv[0]);
+    for (int i = 0; i < 64; i++) numbers[i] = nested(longest(i + argc));
+    qsort(numbers, 64, sizeof(*numbers), compare);
+    return numbers[argc]; }
+"""
+
+# a function with another inlined, whose name dwz has moved away
+MOVED = r"""
+    .text
+    .globl _start
+    .type _start, %function
+_start: .skip 32
+.Lend:
+    .size _start, . - _start
+    .section .debug_abbrev, "", %progbits
+    .uleb128 1, 0x11; .byte 1; .uleb128 0x11, 1, 0x12, 7, 0, 0                  # unit: low_pc, high_pc
+    .uleb128 2, 0x2e; .byte 1; .uleb128 0x11, 1, 0x12, 7, 3, 8, 0, 0            # function: and a name
+    .uleb128 3, 0x1d; .byte 0; .uleb128 0x11, 1, 0x12, 7, 3, 0x1f21, 0, 0       # inlined: one in the other file
+    .uleb128 0
+    .section .debug_info, "", %progbits
+    .long 2f - 1f
+1:  .short 4; .long .debug_abbrev; .byte 8
+    .uleb128 1; .quad _start; .quad .Lend - _start
+    .uleb128 2; .quad _start; .quad .Lend - _start; .asciz "_start"
+    .uleb128 3; .quad _start + 8; .quad 8; .long 1
+    .uleb128 0, 0
+2:  .section .gnu_debugaltlink, "", %progbits
+    .asciz "/usr/lib/debug/.dwz/other.debug"
+    .byte 0xab, 0xcd, 0xef, 0x01
+"""
+OTHER = r"""
+    .section .debug_str, "", %progbits
+    .asciz ""
+    .asciz "moved_by_dwz"
+    .section .debug_abbrev, "", %progbits
+    .uleb128 1, 0x3c; .byte 0; .uleb128 0, 0, 0
+    .section .debug_info, "", %progbits
+    .long 2f - 1f
+1:  .short 4; .long 0; .byte 8
+    .uleb128 1
+2:
+"""
+
+# what is compiled: name, compiler, flags
+VARIANTS = (
+    ("gcc-dwarf5", "g++", "shop.cc", "-O2 -g -gdwarf-5"),
+    ("gcc-dwarf4-gz", "g++", "shop.cc", "-O2 -g -gdwarf-4 -gz"),
+    ("gcc-O0", "g++", "shop.cc", "-O0 -g"),
+    ("gcc-lto", "g++", "shop.cc", "-O2 -g -flto"),
+    ("gcc-relative", "g++", "./shop.cc", "-O2 -g -fdebug-prefix-map=/tmp=/built"),
+    ("gcc-c-nested", "gcc", "tree.c", "-O2 -g"),
+    ("clang-dwarf4", "clang++", "shop.cc", "-O2 -g -gdwarf-4"),
+    ("clang-dwarf5-gz", "clang++", "shop.cc", "-O2 -g -gdwarf-5 -gz"),
+    ("clang-sections", "clang++", "shop.cc", "-O2 -g -ffunction-sections -Wl,--gc-sections"),
+    ("gcc-split", "g++", "shop.cc", "-O2 -g -gsplit-dwarf"),
+)
+
+
+def tell(good, what, detail=""):
+    RESULTS.append(bool(good))
+    print(f"{'ok' if good else 'not ok'} {len(RESULTS)} - lines: {what}", flush=True)
+    if not good and detail:
+        print("\n".join("# " + line for line in str(detail).splitlines()[:20]))
+
+
+def run(*command, text=None, cwd=None):
+    return subprocess.run(command, input=text, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd=cwd,
+                          encoding="utf-8", errors="surrogateescape", check=False).stdout
+
+
+def normal(path):
+    return os.path.normpath(path) if path not in ("", "??") else ""
+
+
+def ours(program, path, addresses, *more):
+    """Per address a list of (name, file, line, column), innermost first."""
+    answers, frames = [], []
+    for line in run(program, path, *more, text="".join(f"{a:x}\n" for a in addresses)).splitlines():
+        if line:
+            name, file, number, column, _ = line.split("\t")
+            frames.append((name, normal(file), int(number), int(column)))
+        else:
+            answers.append(frames)
+            frames = []
+    return answers
+
+
+def theirs(path, addresses):
+    answers = []
+    text = run("llvm-symbolizer", "-e", path, "--no-demangle", "-i", "--functions=linkage",
+               text="".join(f"{a:#x}\n" for a in addresses))
+    for block in text.strip("\n").split("\n\n"):
+        lines, frames = block.split("\n"), []
+        for name, place in zip(lines[::2], lines[1::2]):
+            file, number, column = place.rsplit(":", 2)
+            frames.append(("" if name == "??" else name, normal(file), int(number), int(column)))
+        answers.append(frames)
+    return answers
+
+
+def functions(path):
+    names = {}
+    for line in run("nm", "--defined-only", path).splitlines():
+        words = line.split()
+        if len(words) == 3 and words[1] in "TtWwi":
+            names.setdefault(int(words[0], 16), set()).add(words[2].split("@")[0])
+    return names
+
+
+def text_range(path):
+    for line in run("readelf", "-SW", path).splitlines():
+        found = re.search(r"\] \.text +[A-Z]+ +([0-9a-f]+) +[0-9a-f]+ +([0-9a-f]+)", line)
+        if found:
+            return int(found[1], 16), int(found[2], 16)
+    return 0, 0
+
+
+def aliases(names):
+    """Every name with all that begin where it does."""
+    same = {}
+    for group in names.values():
+        for name in group:
+            same.setdefault(name, set()).update(group)
+    return same
+
+
+def differ(mine, other, same):
+    if not mine:
+        return bool(other[0][0])
+    mine, other = ([frame if frame[2] else (frame[0], "", 0, frame[3]) for frame in frames]
+                   for frames in (mine, other))
+    if mine[-1][0] in same.get(other[-1][0], ()):
+        mine = mine[:-1] + [other[-1][:1] + mine[-1][1:]]
+    return mine != other
+
+
+def compare(program, path, debug, *more, is_split=False):
+    names = functions(path)
+    first, size = text_range(path)
+    addresses = random.Random(os.path.basename(path)).sample(range(first, first + size), min(size, PER_FILE))
+    addresses = sorted(set(addresses) | {a for a in names if first <= a < first + size})
+    same, wrong, inlined, lined = aliases(names), [], 0, 0
+    mine, others = ours(program, debug, addresses, *more), theirs(path, addresses)
+    if not len(mine) == len(others) == len(addresses):
+        return len(addresses), 0, 0, [f"{len(mine)} and {len(others)} answers for {len(addresses)} addresses"]
+    for address, frames, other in zip(addresses, mine, others):
+        inlined += len(frames) > 1
+        lined += bool(frames) and frames[0][2] > 0
+        if is_split and frames:
+            # the innermost line and the outermost name are in the file itself
+            other = [other[-1][:1] + other[0][1:]]
+        if differ(frames, other, same):
+            wrong.append(f"{address:x}: {frames}\n      llvm-symbolizer: {other}")
+    return len(addresses), inlined, lined, wrong
+
+
+def build(work):
+    for name, text in (("shop.cc", CXX), ("tree.c", C)):
+        with open(os.path.join(work, name), "w", encoding="utf-8") as file:
+            file.write(text)
+    running = [subprocess.Popen([compiler, *flags.split(), "-Wl,--build-id", "-o", name, source], cwd=work)
+               for name, compiler, source, flags in VARIANTS]
+    return all([process.wait() == 0 for process in running])
+
+
+def split_debug(path):
+    """PATH.stripped and PATH.debug, as packages have them."""
+    subprocess.run(["objcopy", "--only-keep-debug", path, path + ".debug"], check=True)
+    subprocess.run(["strip", "-o", path + ".stripped", path], check=True)
+
+
+def check_lines(program, work, own):
+    for name, _, _, flags in VARIANTS:
+        path = os.path.join(work, name)
+        count, inlined, lined, wrong = compare(program, path, path, is_split="split" in flags)
+        enough = lined > count // 3 and (inlined > 100 or "-O0" in flags or "split" in flags or "nested" in name)
+        tell(not wrong and enough, f"{name}: {count} addresses, {lined} with lines, {inlined} inlined",
+             "\n".join(wrong) or "too few")
+    path = os.path.join(work, "gcc-dwarf5")
+    split_debug(path)
+    count, inlined, _, wrong = compare(program, path, path + ".debug")
+    tell(not wrong and inlined > 100, f"a separate debug file: {count} addresses, {inlined} inlined", "\n".join(wrong))
+    count, inlined, _, wrong = compare(program, own, own)
+    tell(not wrong and inlined > 100, f"{os.path.basename(own)}: {count} addresses, {inlined} inlined",
+         "\n".join(wrong))
+
+
+# recordings
+
+
+def build_id(path):
+    return re.search(r"Build ID: ([0-9a-f]+)", run("readelf", "-n", path))[1]
+
+
+def segment(path):
+    """vaddr, file offset and size of the executable segment."""
+    for line in run("readelf", "-lW", path).splitlines():
+        found = re.match(r" +LOAD +0x([0-9a-f]+) 0x([0-9a-f]+) 0x[0-9a-f]+ 0x([0-9a-f]+) 0x[0-9a-f]+ R E", line)
+        if found:
+            return int(found[2], 16), int(found[1], 16), int(found[3], 16)
+    raise ValueError(path)
+
+
+class Recording:
+    """A message with frames of one program, at these addresses; `named` have names already."""
+
+    def __init__(self, program, addresses, named=None, base=None, ident=None, seed=0, skip=0):
+        vaddr, offset, size = (number + sign * skip for number, sign in zip(segment(program), (1, 1, -1)))
+        self.builder = builder = make_sample.Builder()
+        start = vaddr if base is None else base
+        attributes = builder.attributes(**{"process__executable__build_id__htlhash": "0123456789abcdef" * 2})
+        if ident:
+            attributes += builder.attributes(**{"process__executable__build_id__gnu": ident})
+        mapping = builder.intern("mapping_table", Message(
+            "Mapping", memory_start=start, memory_limit=start + size, file_offset=offset,
+            filename_strindex=builder.string("/opt/" + os.path.basename(program)), attribute_indices=attributes))
+        locations = [builder.location((named or {}).get(a), a - vaddr + start, mapping=mapping) for a in addresses]
+        if not named:
+            # some know where their function begins
+            for location in builder.dictionary.location_table[1::3]:
+                location.fields["attribute_indices"] += builder.attributes(stacktap__function__start=start)
+        times = [START + 1000 * (i + 1) for i in range(len(locations))]
+        thread = builder.attributes(thread__id=7, thread__name="shop")
+        samples = [make_sample.sample(builder.stack(*locations[i:i + 8]), thread, [times[i]])
+                   for i in range(len(locations))]
+        builder.resource([Message(
+            "Profile", sample_type=builder.value_type("samples", "count"), samples=samples,
+            time_unix_nano=START, duration_nano=10**9, period_type=builder.value_type("cpu", "nanoseconds"),
+            period=10**7, profile_id=bytes([seed + 1]) * 16)], process__pid=7, process__executable__name="shop")
+        self.payload = make_sample.encode(builder.data)
+
+
+def write(path, *recordings):
+    with open(path, "wb") as file:
+        for recording in recordings:
+            file.write(wire.frame(recording.payload))
+
+
+def frames_of(path):
+    """Each message's Locations: {address: [(name, system name, file, line, column, start line)]}"""
+    found = []
+    for payload in wire.read(path):
+        data, _ = wire.decode(payload)
+        tables = data.dictionary
+        strings = tables.string_table
+        found.append({location.address: [
+            (strings[tables.function_table[line.function_index].name_strindex],
+             strings[tables.function_table[line.function_index].system_name_strindex],
+             strings[tables.function_table[line.function_index].filename_strindex], line.line, line.column,
+             tables.function_table[line.function_index].start_line) for line in location.lines]
+            for location in tables.location_table[1:]})
+    return found
+
+
+def fields(data):
+    """(number, bytes with tag, value) of a message's fields, as they stand there."""
+    at = 0
+    while at < len(data):
+        begin = at
+
+        def varint():
+            nonlocal at
+            value = shift = 0
+            while True:
+                byte = data[at]
+                at += 1
+                value |= (byte & 0x7f) << shift
+                shift += 7
+                if byte < 0x80:
+                    return value
+        tag = varint()
+        if tag & 7 == 0:
+            value = varint()
+        else:
+            size = {1: 8, 5: 4}.get(tag & 7) or varint()
+            value = data[at:at + size]
+            at += size
+        yield tag >> 3, data[begin:at], value
+
+
+def entries(payload):
+    """What stands outside of the dictionary, and its tables, as bytes."""
+    outside, tables = [], {number: [] for number in range(1, 8)}
+    for number, whole, value in fields(payload):
+        if number != 2:
+            outside.append(whole)
+            continue
+        for table, whole_entry, entry in fields(value):
+            tables[table].append((whole_entry, entry))
+    return outside, tables
+
+
+def changes(before, after):
+    """What changed beside names; an empty list is what is wanted."""
+    wrong = []
+    old, new = wire.read(before), wire.read(after)
+    if len(old) != len(new):
+        return [f"{len(old)} messages became {len(new)}"]
+    for one, other in zip(old, new):
+        (outside, tables), (outside_now, tables_now) = entries(one), entries(other)
+        if outside != outside_now:
+            wrong.append("something outside of the dictionary")
+        for table in (1, 4, 6, 7):
+            if tables[table] != tables_now[table]:
+                wrong.append(f"table {table} of the dictionary")
+        if tables_now[5][:len(tables[5])] != tables[5]:
+            wrong.append("strings that were there")
+        if len(tables_now[2]) != len(tables[2]):
+            wrong.append("the number of Locations")
+        for (_, entry), (_, entry_now) in zip(tables[2], tables_now[2]):
+            rest = [whole for number, whole, _ in fields(entry) if number != 3]
+            if rest != [whole for number, whole, _ in fields(entry_now) if number != 3]:
+                wrong.append("a Location beside its Lines")
+            numbers = [number for number, _, _ in fields(entry_now)]
+            if numbers != sorted(numbers):
+                wrong.append("the order of a Location's fields")
+    return wrong
+
+
+def rules(path, named_later=True):
+    return [f"message {i}: {text}" for i, payload in enumerate(wire.read(path)) for text in check.check(payload, named_later)]
+
+
+def symbolize(stacktap, *arguments):
+    done = subprocess.run([stacktap, "symbolize", "--json", *arguments], stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, encoding="utf-8", check=False)
+    try:
+        said = json.loads(done.stdout)
+    except ValueError:
+        said = {"error": done.stdout + done.stderr}
+    return done.returncode, said
+
+
+def demangled(names):
+    return dict(zip(names, run("c++filt", "-p", text="".join(n + "\n" for n in names)).splitlines()))
+
+
+def check_recordings(program, stacktap, work):
+    whole = os.path.join(work, "gcc-dwarf5")
+    debug, stripped, ident = whole + ".debug", whole + ".stripped", build_id(whole)
+    vaddr, offset, size = segment(whole)
+    starts = {a: sorted(n)[0] for a, n in functions(whole).items() if vaddr <= a < vaddr + size}
+    addresses = sorted(random.Random(3).sample(range(vaddr, vaddr + size), 300))
+    tree = os.path.join(work, "debug")
+    os.makedirs(f"{tree}/.build-id/{ident[:2]}")
+    shutil.copy(debug, f"{tree}/.build-id/{ident[:2]}/{ident[2:]}.debug")
+    empty = os.path.join(work, "empty")
+    os.makedirs(empty)
+    recorded, named = os.path.join(work, "in.otlp"), os.path.join(work, "out.otlp")
+    write(recorded, Recording(stripped, addresses, ident=ident), Recording(stripped, addresses[50:], ident=ident, seed=1))
+    tell(not rules(recorded, False), "the recording keeps every rule", rules(recorded, False))
+
+    status, said = symbolize(stacktap, "--debug-dir", tree, "--sysroot", empty, "-o", named, recorded)
+    wanted = dict(zip(addresses, ours(program, debug, addresses)))
+    plain = demangled({frame[0] for frames in wanted.values() for frame in frames})
+    got = {a: [frame[1:5] for frame in frames] for a, frames in frames_of(named)[0].items()}
+    expected = {a: [(n, normal(f), l, c if l else 0) for n, f, l, c in frames] for a, frames in wanted.items()}
+    got = {a: [(n, normal(f), l, c) for n, f, l, c in frames] for a, frames in got.items()}
+    tell(status == 0 and got == expected and sum(len(f) > 1 for f in got.values()) > 30,
+         "an unnamed recording gets the names, lines and inlined frames of the debug file",
+         "\n".join(f"{a:x} {got.get(a)} {expected[a]}" for a in expected if got.get(a) != expected[a]) or said)
+    odd = {(frame[0], plain[frame[1]]) for frames in frames_of(named)[0].values() for frame in frames
+           if frame[0].split("(")[0] != plain[frame[1]].split("(")[0] and "[clone" not in plain[frame[1]]}
+    tell(not odd, "names are demangled", odd)
+    tell(not rules(named), "what comes out keeps every rule", "\n".join(rules(named)))
+    tell(not changes(recorded, named), "and only names have changed", changes(recorded, named))
+    again = os.path.join(work, "again.otlp")
+    symbolize(stacktap, "--debug-dir", tree, "-o", again, named)
+    with open(named, "rb") as one, open(again, "rb") as other:
+        tell(one.read() == other.read(), "a second time changes nothing")
+    tell(said["named_before"] == 0 and 0 < said["named_after"] <= said["frames"] and
+         said["objects"][0]["file"].endswith(".debug"), "it says what it found", said)
+
+    found = json.loads(run(stacktap, "objects", "--json", recorded))["objects"]
+    tell([(o["build_id"], o["frames"], o["unnamed"]) for o in found] == [(ident, len(addresses), len(addresses))],
+         "objects: what a recording needs", found)
+    left = json.loads(run(stacktap, "objects", "--json", "--missing", named))["objects"]
+    unknown = sum(not frames for frames in expected.values())
+    tell([o["unnamed"] for o in left] == ([unknown] if unknown else []), "objects --missing: what is left", left)
+
+    # names that are there stay, and gain lines
+    write(recorded, Recording(stripped, sorted(starts), named={a: "kept_" + n for a, n in starts.items()}, ident=ident))
+    status, said = symbolize(stacktap, "--debug-dir", tree, "-o", named, recorded)
+    got = frames_of(named)[0]
+    lined = [a for a, frames in got.items() if any(frame[3] for frame in frames)]
+    tell(len(lined) > 20 and all(got[a][-1][0] == "kept_" + starts[a] for a in starts) and not rules(named) and
+         not changes(recorded, named), "names that are there stay, and gain lines",
+         "\n".join(rules(named) + changes(recorded, named)) or got)
+
+    # other ways to the same file
+    in_whole = {a: [(n, normal(f), l, c if l else 0) for n, f, l, c in frames]
+                for a, frames in zip(addresses, ours(program, whole, addresses))}
+    write(recorded, Recording(stripped, addresses, ident=ident))
+    loose = os.path.join(work, "loose")
+    os.makedirs(loose)
+    shutil.copy(debug, os.path.join(loose, "whatever"))
+    cache = os.path.join(work, "cache", ident)
+    os.makedirs(cache)
+    shutil.copy(debug, os.path.join(cache, "debuginfo"))
+    root = os.path.join(work, "root")
+    os.makedirs(root + "/opt/.debug")
+    linked = root + "/opt/" + os.path.basename(stripped)
+    shutil.copy(debug, root + "/opt/.debug/linked.debug")
+    subprocess.run(["objcopy", f"--add-gnu-debuglink={root}/opt/.debug/linked.debug", stripped, linked], check=True)
+    for what, arguments in (("a loose file", ["--debug-dir", loose]),
+                            ("debuginfod's cache", ["--debug-dir", os.path.dirname(cache)]),
+                            ("the file itself", ["--binary", whole]),
+                            ("a debug link in the sysroot", ["--sysroot", root])):
+        if "--sysroot" not in arguments:
+            arguments += ["--sysroot", empty]
+        status, said = symbolize(stacktap, *arguments, "-o", named, recorded)
+        found = {a: [(f[1], normal(f[2]), f[3], f[4]) for f in frames] for a, frames in frames_of(named)[0].items()}
+        # entries of the PLT have names in the file itself alone
+        tell(status == 0 and found == (in_whole if whole in arguments else expected), f"found by {what}", said)
+    later = [a for a in addresses if a >= vaddr + 4096]
+    shift = 0x7f1234560000 + vaddr % 4096 - vaddr
+    write(recorded, Recording(whole, addresses, ident=ident, base=vaddr + shift),
+          Recording(whole, later, ident=ident, base=vaddr + shift + 4096, seed=1, skip=4096))
+    symbolize(stacktap, "--binary", whole, "-o", named, recorded)
+    found = [{a - shift: [(f[1], normal(f[2]), f[3], f[4]) for f in frames] for a, frames in message.items()}
+             for message in frames_of(named)]
+    tell(len(later) > 50 and found == [in_whole, {a: in_whole[a] for a in later}],
+         "addresses as they were at run time, in one mapping or several", said)
+    symbolize(stacktap, "--debug-dir", tree, "--sysroot", empty, "-o", named, recorded)
+    tell(not any(frames_of(named)[0].values()), "a debug file alone cannot tell what those are")
+
+    # what is wrong costs names, and says so
+    write(recorded, Recording(stripped, addresses, ident=ident))
+    bad = os.path.join(work, "bad")
+    os.makedirs(bad)
+
+    def with_file(make):
+        shutil.rmtree(bad)
+        os.makedirs(f"{bad}/.build-id/{ident[:2]}")
+        make(f"{bad}/.build-id/{ident[:2]}/{ident[2:]}.debug")
+        return symbolize(stacktap, "--debug-dir", bad, "--sysroot", empty, "-o", named, recorded)
+
+    status, said = with_file(lambda path: shutil.copy(os.path.join(work, "clang-dwarf4"), path))
+    with open(recorded, "rb") as one, open(named, "rb") as other:
+        tell(status == 0 and one.read() == other.read() and "another build" in said["objects"][0]["note"],
+             "a file of another build names nothing, and the recording stays as it is", said)
+
+    def damaged(name, change):
+        def make(path):
+            dump = os.path.join(work, "section")
+            subprocess.run(["objcopy", "--dump-section", f"{name}={dump}", debug, os.path.join(work, "copy")], check=True)
+            with open(dump, "rb") as file:
+                content = change(bytearray(file.read()))
+            with open(dump, "wb") as file:
+                file.write(content)
+            subprocess.run(["objcopy", "--update-section", f"{name}={dump}", debug, path], check=True)
+        return make
+
+    noise = random.Random(9)
+    for what, make in (
+            ("entries of noise", damaged(".debug_info", lambda b: b[:64] + noise.randbytes(len(b) - 64))),
+            ("abbreviations of noise", damaged(".debug_abbrev", lambda b: noise.randbytes(len(b)))),
+            ("entries in a circle", damaged(".debug_info", lambda b: b[:len(b) // 2] + b"\1" * (len(b) // 2))),
+            ("a line table of noise", damaged(".debug_line", lambda b: b[:64] + noise.randbytes(len(b) - 64)))):
+        status, said = with_file(make)
+        tell(status == 0 and not rules(named) and said["objects"][0]["found"] > 50 and not changes(recorded, named),
+             f"{what}: names of symbols are left", said)
+
+    def cut(path):
+        with open(debug, "rb") as file, open(path, "wb") as out:
+            out.write(file.read()[:os.path.getsize(debug) // 2])
+    status, said = with_file(cut)
+    tell(status == 0 and not rules(named) and not changes(recorded, named), "a debug file that is cut off", said)
+
+    def moved(path):
+        link = os.path.join(work, "altlink")
+        with open(link, "wb") as file:
+            file.write(b"/usr/lib/debug/.dwz/some\0" + bytes(range(20)))
+        subprocess.run(["objcopy", "--add-section", f".gnu_debugaltlink={link}", debug, path], check=True)
+    status, said = with_file(moved)
+    tell(status == 0 and bytes(range(20)).hex() in (said["objects"][0]["note"] or "") and
+         said["objects"][0]["found"] > 50 and not said["objects"][0]["with_lines"],
+         "without the file that dwz moved a part into there are symbols alone, and it is named", said)
+
+    def moved_to_noise(path):
+        moved(path)
+        link = os.path.join(work, "altlink")
+        bare = os.path.join(bad, "bare")
+        with open(link, "wb") as file:
+            file.write(noise.randbytes(4096))
+        flags = ["--only-keep-debug", "--remove-section=.debug_*", "--add-section", f".debug_info={link}",
+                 "--set-section-flags", ".debug_info=readonly,debug"]
+        subprocess.run(["gcc", "-shared", "-nostdlib", "-o", bare + ".so", "-Wl,--build-id=0x" + bytes(range(20)).hex(),
+                        "-x", "c", "/dev/null"], check=True)
+        subprocess.run(["objcopy", *flags, bare + ".so", bare], check=True)
+        # a bit that says that the noise is compressed
+        with open(bare, "r+b") as file:
+            header = file.read(64)
+            at, entry, count = (int.from_bytes(header[i:i + n], "little") for i, n in ((40, 8), (58, 2), (60, 2)))
+            names = int(re.search(r"\[ *(\d+)\] \.debug_info", run("readelf", "-SW", bare))[1])
+            assert names < count
+            file.seek(at + names * entry + 8)
+            file.write((0x800).to_bytes(8, "little"))
+    status, said = with_file(moved_to_noise)
+    tell(status == 0 and "cannot be read" in (said["objects"][0]["note"] or "") and
+         said["objects"][0]["found"] > 50 and not said["objects"][0]["with_lines"],
+         "with a damaged one, too", said)
+
+    one, other = os.path.join(work, "moved"), os.path.join(work, "other")
+    for path, text in ((one, MOVED), (other, OTHER)):
+        subprocess.run(["gcc", "-nostdlib", "-static", "-x", "assembler", "-o", path, "-", "-Wl,--entry=0",
+                        "-Wl,--build-id=0x" + ("abcdef01" if path == other else "1234")], input=text,
+                       encoding="utf-8", check=True)
+    write(recorded, Recording(one, [segment(one)[0] + at for at in (4, 9, 20)], ident="1234"))
+    status, said = symbolize(stacktap, "--debug-dir", empty, "--binary", one, "--binary", other, "-o", named, recorded)
+    moved_names = [["_start"], ["moved_by_dwz", "_start"], ["_start"]]
+    tell([[f[0] for f in frames] for frames in frames_of(named)[0].values()] == moved_names,
+         "with the file that dwz moved a part into", said)
+    os.makedirs(tree + "/.dwz")
+    shutil.copy(other, tree + "/.dwz/other.debug")
+    status, said = symbolize(stacktap, "--debug-dir", tree, "--binary", one, "-o", named, recorded)
+    tell([[f[0] for f in frames] for frames in frames_of(named)[0].values()] == moved_names,
+         "with the same where packages put it", said)
+    split = os.path.join(work, "gcc-split")
+    some = [a for a, n in functions(split).items() if "main" in n or any("add" in name for name in n)]
+    write(recorded, Recording(split, some, ident=build_id(split)))
+    status, said = symbolize(stacktap, "--binary", split, "-o", named, recorded)
+    tell("split DWARF" in (said["objects"][0]["note"] or "") and said["objects"][0]["with_lines"],
+         "split DWARF gives lines, and says what it does not give", said)
+
+    # files and streams
+    write(recorded, Recording(stripped, addresses, ident=ident))
+    symbolize(stacktap, "--debug-dir", tree, "-o", named, recorded)
+    with open(named, "rb") as file:
+        whole_output = file.read()
+    with open(recorded, "rb") as file:
+        streamed = subprocess.run(f"cat | '{stacktap}' symbolize --debug-dir '{tree}' -o - - 2>/dev/null | cat", shell=True,
+                                  stdin=file, stdout=subprocess.PIPE, check=False).stdout
+    tell(streamed == whole_output, "from and to a pipe")
+    with open(recorded, "rb") as file:
+        content = file.read()
+    with open(again, "wb") as file:
+        file.write(content[4:])
+    symbolize(stacktap, "--debug-dir", tree, "-o", again, again)
+    with open(again, "rb") as file:
+        tell(file.read() == whole_output[4:], "a bare message, in its own place")
+    with open(again, "wb") as file:
+        file.write(content + content[:-1])
+    status, said = symbolize(stacktap, "--debug-dir", tree, "-o", named, again)
+    with open(named, "rb") as file:
+        tell(status == 0 and said["cut"] and file.read() == whole_output, "a file that is cut off, up to the cut", said)
+    with open(again, "wb") as file:
+        file.write(noise.randbytes(4096))
+    status, said = symbolize(stacktap, "--debug-dir", tree, "-o", named, again)
+    with open(named, "rb") as file:
+        tell(status == 1 and "error" in said and file.read() == whole_output, "what is no recording leaves the output alone", said)
+
+
+def main():
+    program, stacktap, work = sys.argv[1:]
+    if not build(work):
+        tell(False, "the programs are built")
+    else:
+        check_lines(program, work, stacktap)
+        check_recordings(program, stacktap, work)
+    print(f"1..{len(RESULTS)}")
+    return 0 if all(RESULTS) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
