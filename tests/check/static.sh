@@ -149,7 +149,7 @@ versions_apart() {
 
 kbuild() { make -s O="$output/check" ARCH="$1" KDIR="$output/vm/$1/kdir" KBUILD_ARGS="${*:2}" module; }
 
-verdict "user space, gcc" make -s O="$output/check" user
+verdict "user space, gcc" make -s O="$output" user
 verdict "user space, clang" make -s O="$output/check-clang" CC=clang user
 verdict "user space, gcc's analyzer" analyzer
 for arch in x86_64 arm64; do
