@@ -9,6 +9,7 @@
 #include "base/cpulist.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/near.h"
 
 enum { MS_PER_S = 1000, S_PER_MIN = 60, S_PER_HOUR = 3600 };
 
@@ -59,9 +60,35 @@ int cli_usage_error(const char *format, ...)
 	return CLI_USAGE;
 }
 
+static const struct option *known_options;	/* of the command that is parsed; NULL: none yet */
+
+int cli_option(int argc, char **argv, const char *letters, const struct option *options)
+{
+	known_options = options;
+	return getopt_long(argc, argv, letters, options, NULL);
+}
+
+/* The long option that comes nearest to @text, "--...", or NULL. */
+static const char *near_option(const char *text)
+{
+	const char *nearest = NULL;
+	unsigned int least = NEAR_LENGTH_MAX, distance;
+	char wanted[NEAR_LENGTH_MAX];
+
+	snprintf(wanted, sizeof(wanted), "%.*s", (int)strcspn(text + 2, "="), text + 2);
+	for (const struct option *option = known_options; option && option->name; option++) {
+		distance = near_distance(option->name, wanted);
+		if (distance < least) {
+			least = distance;
+			nearest = option->name;
+		}
+	}
+	return nearest && near_helps(wanted, least) ? nearest : NULL;
+}
+
 int cli_bad_option(int argc, char **argv, int result)
 {
-	const char *option = optind > 0 && optind <= argc ? argv[optind - 1] : "";
+	const char *option = optind > 0 && optind <= argc ? argv[optind - 1] : "", *nearest;
 	char letter[3] = { '-', (char)optopt, '\0' };
 
 	/* a short option may stand inside a bundle; optopt has its letter, long ones their number */
@@ -69,6 +96,10 @@ int cli_bad_option(int argc, char **argv, int result)
 		option = letter;
 	if (result == ':')
 		return cli_usage_error("option `%s' needs an argument; see --help", option);
+	nearest = strncmp(option, "--", 2) ? NULL : near_option(option);
+	if (nearest)
+		return cli_usage_error("unknown or ambiguous option `%s'; did you mean `--%s'?", option,
+				       nearest);
 	return cli_usage_error("unknown or ambiguous option `%s'; see --help", option);
 }
 
@@ -89,7 +120,7 @@ int cli_parse_json(int argc, char **argv, const char *help, bool *ret_json)
 
 	*ret_json = false;
 	opterr = 0;
-	while ((option = getopt_long(argc, argv, ":hj", options, NULL)) != -1) {
+	while ((option = cli_option(argc, argv, ":hj", options)) != -1) {
 		switch (option) {
 		case 'h':
 			return cli_help(help);

@@ -43,7 +43,10 @@ void cli_use_json(void);
 int cli_error(const char *format, ...) _printf_(1, 2);
 /* The same for a wrong command line, with a pointer to --help; CLI_USAGE. */
 int cli_usage_error(const char *format, ...) _printf_(1, 2);
-/* getopt_long() returned '?' or ':', with opterr = 0 and an option string that begins with ':'. */
+/* getopt_long(); @letters begin with ':', so that it is silent. */
+struct option;
+int cli_option(int argc, char **argv, const char *letters, const struct option *options);
+/* It returned '?' or ':'. */
 int cli_bad_option(int argc, char **argv, int result);
 int cli_help(const char *text);
 /*

@@ -100,7 +100,7 @@ static int parse(int argc, char **argv, struct options *options)
 	int option, ret;
 
 	opterr = 0;
-	while ((option = getopt_long(argc, argv, ":ho:f:", long_options, NULL)) != -1) {
+	while ((option = cli_option(argc, argv, ":ho:f:", long_options)) != -1) {
 		if (option == 'h')
 			return cli_help(help) + 1;
 		ret = parse_option(argc, argv, option, options);

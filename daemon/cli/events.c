@@ -160,7 +160,7 @@ int events_run(int argc, char **argv)
 	int option, ret;
 
 	opterr = 0;
-	while ((option = getopt_long(argc, argv, ":hn:", long_options, NULL)) != -1) {
+	while ((option = cli_option(argc, argv, ":hn:", long_options)) != -1) {
 		switch (option) {
 		case 'h':
 			return cli_help(help);

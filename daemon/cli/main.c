@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/near.h"
 #include "cli/child.h"
 #include "cli/cli.h"
 
@@ -34,9 +35,24 @@ static void print_help(FILE *file)
 	      "      --version  print the version\n", file);
 }
 
+static const char *near_command(const char *name)
+{
+	unsigned int least = NEAR_LENGTH_MAX, distance;
+	const char *nearest = NULL;
+
+	for (size_t i = 0; i < ARRAY_SIZE(commands); i++) {
+		distance = near_distance(commands[i].name, name);
+		if (distance < least) {
+			least = distance;
+			nearest = commands[i].name;
+		}
+	}
+	return near_helps(name, least) ? nearest : NULL;
+}
+
 int main(int argc, char **argv)
 {
-	const char *name = argc > 1 ? argv[1] : NULL;
+	const char *name = argc > 1 ? argv[1] : NULL, *nearest;
 
 	if (child_keep_environment() < 0)
 		return cli_error("out of memory");
@@ -58,6 +74,9 @@ int main(int argc, char **argv)
 	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
 		if (!strcmp(commands[i].name, name))
 			return commands[i].run(argc - 1, argv + 1);
+	nearest = near_command(name);
+	if (nearest)
+		return cli_usage_error("unknown command `%s'; did you mean `%s'?", name, nearest);
 	fprintf(stderr, "stacktap: unknown command `%s'\n", name);
 	print_help(stderr);
 	return CLI_USAGE;

@@ -146,7 +146,7 @@ int objects_run(int argc, char **argv)
 
 	census_init(&census);
 	opterr = 0;
-	while ((option = getopt_long(argc, argv, ":h", long_options, NULL)) != -1) {
+	while ((option = cli_option(argc, argv, ":h", long_options)) != -1) {
 		switch (option) {
 		case 'h':
 			return cli_help(help);

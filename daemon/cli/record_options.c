@@ -270,7 +270,7 @@ int record_parse_as(const struct record_command *command, int argc, char **argv,
 		.slice_max_bytes = UNWINDER_SLICE_MAX_BYTES,
 	};
 	opterr = 0;
-	while ((option = getopt_long(argc, argv, command->letters, command->options, NULL)) != -1) {
+	while ((option = cli_option(argc, argv, command->letters, command->options)) != -1) {
 		if (option == 'h')
 			return cli_help(command->help) + 1;
 		if (option == '?' || option == ':')

@@ -241,7 +241,7 @@ static int parse(int argc, char **argv, struct options *options)
 	int option, ret;
 
 	opterr = 0;
-	while ((option = getopt_long(argc, argv, ":hn:", long_options, NULL)) != -1) {
+	while ((option = cli_option(argc, argv, ":hn:", long_options)) != -1) {
 		switch (option) {
 		case 'h':
 			return cli_help(help) + 1;

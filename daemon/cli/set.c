@@ -222,7 +222,7 @@ int set_run(int argc, char **argv)
 	int option, ret;
 
 	opterr = 0;
-	while ((option = getopt_long(argc, argv, ":hF:c:" FILTER_LETTERS, options, NULL)) != -1) {
+	while ((option = cli_option(argc, argv, ":hF:c:" FILTER_LETTERS, options)) != -1) {
 		switch (option) {
 		case 'h':
 			return cli_help(help);

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/near.h"
 #include "base/utf8.h"
 #include "client/pmu.h"
 
@@ -133,35 +134,10 @@ static bool match_name(void *ctx, const struct named_event *event)
 	return true;
 }
 
-/* How many letters must be changed, added or removed (Levenshtein). */
-static unsigned int distance_of(const char *a, const char *b)
-{
-	unsigned int row[MAX_EVENT + 1];
-	size_t columns = strlen(b);
-
-	for (size_t j = 0; j <= columns; j++)
-		row[j] = (unsigned int)j;
-	for (size_t i = 1; a[i - 1]; i++) {
-		unsigned int diagonal = row[0];
-
-		row[0] = (unsigned int)i;
-		for (size_t j = 1; j <= columns; j++) {
-			unsigned int same = tolower((unsigned char)a[i - 1]) !=
-					    tolower((unsigned char)b[j - 1]);
-			unsigned int best = min_of(row[j], row[j - 1]) + 1;
-
-			best = min_of(best, diagonal + same);
-			diagonal = row[j];
-			row[j] = best;
-		}
-	}
-	return row[columns];
-}
-
 static bool keep_nearest(void *ctx, const struct named_event *event)
 {
 	struct search *search = ctx;
-	unsigned int distance = distance_of(event->name, search->wanted);
+	unsigned int distance = near_distance(event->name, search->wanted);
 
 	if (distance < search->distance) {
 		search->distance = distance;
@@ -232,8 +208,7 @@ static int unknown_event(const char *name, struct search *search, char *error, s
 	if (strchr(name, ':'))
 		return fail(error, error_size, "`%.64s': tracepoints are not supported", name);
 	each_name(keep_nearest, search);
-	/* a suggestion that shares hardly a letter helps nobody */
-	if (search->distance * 2 > strlen(name))
+	if (!near_helps(name, search->distance))
 		return fail(error, error_size,
 			    "unknown event `%.64s'; cycles, instructions, cpu-clock, page-faults, "
 			    "rNNN and PMU/term=value/ are some that work", name);

@@ -81,6 +81,9 @@ done
 
 check "an unknown command" run 2 recrod
 check "an unknown command is named" says "$err" recrod
+check "and the near one" says "$err" "did you mean \`record'"
+check "one that is near to nothing" run 2 xyzzy
+check "gets the list" says "$err" flamegraph
 
 module="the kernel module stacktap is not loaded: run \`modprobe stacktap'"
 refused "no command, no module" 1 "$module"
@@ -111,6 +114,8 @@ assert list(value) == ["error"] and len(value["error"]) > 20, value' "$out"
 done
 
 refused "unknown option" 2 "--bogus" record --bogus
+refused "unknown option, mistyped" 2 "did you mean \`--duration'" record --duratoin=5
+refused "unknown option, of the default command" 2 "did you mean \`--json'" --jsn
 refused "unknown short option" 2 "-Z" record -aZ
 refused "ambiguous option" 2 "--al" record --al
 refused "option without its argument" 2 "-F" record -F
