@@ -6,7 +6,6 @@
 #include <strings.h>
 
 #define TEXT_MAX 65536u		/* of one variable */
-#define SIGNAL_PATH "v1development/profiles"
 
 /* The variable's text without surrounding blanks, NULL when unset or empty. */
 static char *variable_get(const char *name)
@@ -106,7 +105,7 @@ char *environment_signal_url(const char *base)
 
 	while (length && base[length - 1] == '/')
 		length--;
-	return asprintf(&url, "%.*s/" SIGNAL_PATH, (int)length, base) < 0 ? NULL : url;
+	return asprintf(&url, "%.*s/" ENVIRONMENT_SIGNAL_PATH, (int)length, base) < 0 ? NULL : url;
 }
 
 static int add_resource(void *ctx, const char *key, const char *value)

@@ -34,7 +34,9 @@ void environment_free(struct environment *environment);
 int environment_each_pair(const char *text, int (*each)(void *ctx, const char *key, const char *value),
 			  void *ctx);
 
-/* The profiles signal's URL below a base URL: appends v1development/profiles. NULL: no memory. */
+#define ENVIRONMENT_SIGNAL_PATH "v1development/profiles"
+
+/* The profiles signal's URL below a base URL: appends ENVIRONMENT_SIGNAL_PATH. NULL: no memory. */
 char *environment_signal_url(const char *base);
 
 #endif /* STACKTAP_EXPORT_ENVIRONMENT_H */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "export/exporter.h"
 
+#include <inttypes.h>
 #include <pthread.h>
 #include <string.h>
 #include <sys/random.h>
@@ -16,6 +17,7 @@
 #define TIMEOUT_MS 10000
 #define BACKOFF_MIN_MS 1000
 #define BACKOFF_MAX_MS 30000
+#define COMPLAIN_NS (60 * NSEC_PER_SEC)	/* between two that say the same */
 /* Of the pool, in quarters: what waits here must not stop the queues between the threads. */
 #define QUEUE_SHARE 3
 
@@ -38,6 +40,9 @@ struct exporter {
 	uint64_t next_try;		/* CLOCK_MONOTONIC ns, while something waits */
 	struct waiting *first, **last;
 	size_t waiting_bytes;
+	/* what was last logged of the receiver, when, and how often it has been so since */
+	char complaint[sizeof(((struct http_answer *)NULL)->text)];
+	uint64_t complained, complaints;
 	struct exporter_stats stats;	/* thread C's */
 	pthread_mutex_t lock;		/* of published */
 	struct exporter_stats published;
@@ -164,6 +169,32 @@ static void schedule(struct exporter *exporter, int64_t retry_after_ms)
 	exporter->next_try = clock_monotonic() + pause_ms * NSEC_PER_MSEC;
 }
 
+/* The first of a kind at once, then once a minute with their number. */
+static void complain(struct exporter *exporter, const char *what, const char *text)
+{
+	const uint64_t now = clock_monotonic();
+	const bool is_known = exporter->complained && !strcmp(exporter->complaint, text);
+
+	if (is_known && now - exporter->complained < COMPLAIN_NS) {
+		exporter->complaints++;
+		return;
+	}
+	if (is_known)
+		log_warning("the receiver %s: %s (%" PRIu64 " times more)", what, text, exporter->complaints);
+	else
+		log_warning("the receiver %s: %s", what, text);
+	snprintf(exporter->complaint, sizeof(exporter->complaint), "%s", text);
+	exporter->complained = now;
+	exporter->complaints = 0;
+}
+
+static void stop_complaining(struct exporter *exporter)
+{
+	if (exporter->complained)
+		log_info("the receiver takes profiles again");
+	exporter->complained = 0;
+}
+
 /* True when it is done with, for better or worse; false when it must wait. */
 static bool try_send(struct exporter *exporter, const struct waiting *waiting,
 		     unsigned int timeout_ms)
@@ -188,15 +219,16 @@ static bool try_send(struct exporter *exporter, const struct waiting *waiting,
 		stats->partial_rejected += (uint64_t)answer.rejected;
 		stats->partial_warnings += answer.has_warning;
 		exporter->backoff_ms = 0;
+		stop_complaining(exporter);
 		return true;
 	case HTTP_RETRY:
-		log_debug("the receiver did not take a payload, will retry: %s", answer.text);
+		complain(exporter, "did not take a payload, which is sent again", answer.text);
 		schedule(exporter, answer.retry_after_ms);
 		return false;
 	case HTTP_REFUSED:
 		break;
 	}
-	log_debug("the receiver refused a payload: %s", answer.text);
+	complain(exporter, "refused a payload, which is dropped", answer.text);
 	stats->payloads_dropped++;
 	stats->samples_dropped += waiting->samples;
 	exporter->backoff_ms = 0;

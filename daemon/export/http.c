@@ -204,13 +204,27 @@ void http_free(struct http *http)
 	free(http);
 }
 
-static bool is_protobuf(const struct http *http)
+/* Does the body's type begin so? */
+static bool is_type(const struct http *http, const char *name)
 {
-	static const char name[] = "application/x-protobuf";
 	const char *type = NULL;
 
 	curl_easy_getinfo(http->curl, CURLINFO_CONTENT_TYPE, &type);
-	return type && !strncasecmp(type, name, sizeof(name) - 1);
+	return type && !strncasecmp(type, name, strlen(name));
+}
+
+static bool is_protobuf(const struct http *http)
+{
+	return is_type(http, "application/x-protobuf");
+}
+
+/*
+ * What a web server says to anybody, and a proxy instead of a receiver: nobody has taken the payload. It may be sent
+ * again, for a gateway's page may be over soon.
+ */
+static bool is_page(const struct http *http)
+{
+	return http->response.size && is_type(http, "text/");
 }
 
 static void read_success(const struct http *http, struct http_answer *answer)
@@ -239,7 +253,15 @@ static void read_failure(const struct http *http, struct http_answer *answer)
 	_cleanup_(unpack_free) struct unpacked unpacked = { 0 };
 	char message[160] = "";
 
-	if (http->response.size && is_protobuf(http)) {
+	if (http->response.size && is_type(http, "text/plain")) {
+		size_t length = min_of(http->response.size, sizeof(message) - 1);
+
+		/* up to the end of its first line */
+		snprintf(answer->text, sizeof(answer->text), "%.*s", (int)length,
+			 (const char *)http->response.data);
+		answer->text[strcspn(answer->text, "\r\n")] = '\0';
+		utf8_copy(message, sizeof(message), answer->text);
+	} else if (http->response.size && is_protobuf(http)) {
 		if (unpack(&unpacked, &google__rpc__status__descriptor, http->response.data,
 			   http->response.size, UNPACK_MAX))
 			utf8_copy(message, sizeof(message),
@@ -285,10 +307,23 @@ void http_post(struct http *http, const uint8_t *data, size_t size, bool is_gzip
 		answer.retry_after_ms = http->retry_after_ms;
 		if (http->is_too_large)
 			answer.is_bad = true;
-		else if (answer.result == HTTP_ACCEPTED)
+		if (answer.result == HTTP_ACCEPTED && is_page(http)) {
+			answer.result = HTTP_RETRY;
+			answer.is_bad = true;
+			snprintf(answer.text, sizeof(answer.text), "HTTP %ld with a page, not OTLP's answer: "
+				 "is the endpoint's path right? It ends in /" ENVIRONMENT_SIGNAL_PATH
+				 " with most receivers", answer.status);
+		} else if (answer.result == HTTP_ACCEPTED && !http->is_too_large) {
 			read_success(http, &answer);
-		if (answer.result != HTTP_ACCEPTED)
+		} else if (answer.result != HTTP_ACCEPTED) {
 			read_failure(http, &answer);
+		}
+	} else if (strstr(http->error, "HTTP/0.9")) {
+		/* what curl takes the frames for that an HTTP/2 server begins with */
+		answer.status = 0;
+		answer.is_bad = true;
+		snprintf(answer.text, sizeof(answer.text), "the endpoint does not speak HTTP/1.1: is it a gRPC "
+			 "port, 4317? OTLP over HTTP has a port of its own, 4318 with most receivers");
 	} else {
 		answer.status = 0;
 		if (err == CURLE_URL_MALFORMAT || err == CURLE_UNSUPPORTED_PROTOCOL)

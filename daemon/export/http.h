@@ -12,8 +12,10 @@
 struct http;
 
 enum http_result {
-	HTTP_ACCEPTED,		/* 2xx; partial success included, which must not be retried */
-	HTTP_RETRY,		/* 429, 502, 503, 504, or no whole answer */
+	/* 2xx with OTLP's answer; partial success included, which must not be retried */
+	HTTP_ACCEPTED,
+	/* 429, 502, 503, 504, no whole answer, or one that no OTLP receiver gives: a page, another protocol */
+	HTTP_RETRY,
 	HTTP_REFUSED,		/* any other answer */
 };
 

@@ -138,6 +138,11 @@ def scripted(program, directory):
            expected(2, 0, retries=0, partial_rejected=3, partial_warnings=1), [200, 200])
     played(program, directory, "garbage in a 200", "garbage", 1,
            expected(1, 0, retries=0, bad_responses=1), [200])
+    played(program, directory, "a page in a 200 is no answer", "page*2", 1,
+           expected(1, 0, retries=2, bad_responses=2), [200, 200, 200])
+    stats, _, _ = played(program, directory, "a reason in plain text", "ok,plain:400", 2,
+                         expected(1, 1, retries=0), [200, 400])
+    tell("is told", differ(stats, {"last_error": "HTTP 400: no sample type of that name"}))
     played(program, directory, "closed before the answer", "close-before-response", 1,
            expected(1, 0, retries=1), [None, 200])
     played(program, directory, "closed inside the answer", "close-mid-response", 1,
@@ -197,6 +202,25 @@ def down_at_start(program, directory):
     tell("never there: dropped and counted", differ(stats, expected(0, 2)))
 
 
+def other_protocol(program):
+    """A gRPC server, which begins with HTTP/2's SETTINGS and says GOAWAY to anything else."""
+    def serve(listener):
+        while True:
+            connection, _ = listener.accept()
+            with connection:
+                connection.recv(65536)
+                connection.sendall(b"\x00\x00\x06\x04\x00\x00\x00\x00\x00\x00\x05\x00\x00\x40\x00"
+                                   b"\x00\x00\x08\x07\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01")
+
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        threading.Thread(target=serve, args=(listener,), daemon=True).start()
+        stats = drive(program, f"http://127.0.0.1:{listener.getsockname()[1]}{PATH}", 1, 600)
+    tell("a gRPC port is named", [] if "gRPC port" in stats["last_error"] and stats["payloads_dropped"] == 1
+         else [("stats", stats, "the port named, one dropped at the end")])
+
+
 def hostile(program):
     """A receiver that answers with far too much: the daemon takes 4 MiB and no more."""
     def serve(listener, answers):
@@ -253,6 +277,7 @@ def main():
     program, directory = sys.argv[1:]
     scripted(program, directory)
     down_at_start(program, directory)
+    other_protocol(program)
     hostile(program)
     stored(program, directory)
     print(f"1..{len(RESULTS)}")

@@ -220,15 +220,15 @@ class Handler(http.server.BaseHTTPRequestHandler):
         step = self.server.next_step()
         row.update(step=step.text, stored=step.store,
                    verdict="accepted" if step.store else "scripted",
-                   status=int(step.name) if step.name.isdigit() else
+                   status=int(step.name) if step.name.isdigit() else step.options.get("status") or (
                    307 if step.name == "redirect" else
-                   None if step.name in ("hang", "close-before-response") else 200)
+                   None if step.name in ("hang", "close-before-response") else 200))
         self.server.store.add(row, payload)
         self.play(step)
 
-    def answer(self, status, body, headers=()):
+    def answer(self, status, body, headers=(), kind=CONTENT_TYPE):
         self.send_response(status)
-        self.send_header("Content-Type", CONTENT_TYPE)
+        self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(body)))
         for name, value in headers:
             self.send_header(name, value)
@@ -259,6 +259,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
                     error_message=f"scripted: {rejected} profiles rejected"))))
         elif step.name == "garbage":
             self.answer(200, GARBAGE)
+        elif step.name == "page":
+            self.answer(200, b"<!DOCTYPE html><title>Welcome</title>", kind="text/html; charset=utf-8")
+        elif step.name == "plain":
+            self.answer(options["status"], b"no sample type of that name\nand more\n", kind="text/plain")
         elif step.name == "redirect":
             port = self.server.server_address[1]
             self.answer(307, b"", [("Location", f"http://127.0.0.1:{port}{PATH}")])

@@ -9,6 +9,8 @@ step everything is `ok`. Names:
   partial:rejected=N        200, N profiles rejected
   partial-warning           200, none rejected but a message
   garbage                   200, a body that is no protobuf message
+  page                      200, a web page
+  plain:STATUS              an error of this status with its reason as text/plain
   close-before-response     connection closed after the request was read
   close-mid-response        connection closed inside the body of a 200
   hang:SECONDS              nothing is said for so long, then the connection is closed
@@ -22,7 +24,7 @@ whole 200.
 import collections
 
 TAKEN = frozenset(("ok", "partial", "partial-warning", "garbage"))
-NAMES = TAKEN | {"close-before-response", "close-mid-response", "hang", "redirect"}
+NAMES = TAKEN | {"close-before-response", "close-mid-response", "hang", "page", "plain", "redirect"}
 OPTIONS = {"rejected": int, "retry-after": int, "retry-after-date": int, "store": int}
 DATE_DELAY = 2
 
@@ -38,6 +40,8 @@ def parse_step(text):
         key, equals, value = part.partition("=")
         if name == "hang" and not equals:
             options["seconds"] = float(part)
+        elif name == "plain" and part.isdigit() and 400 <= int(part) <= 599:
+            options["status"] = int(part)
         elif key == "retry-after-date" and not equals:
             options[key] = DATE_DELAY
         elif key in OPTIONS and value.isdigit():
@@ -46,6 +50,8 @@ def parse_step(text):
             raise ValueError(f"{text!r}: {part!r} is not an option")
     if name == "hang" and "seconds" not in options:
         raise ValueError(f"{text!r}: hang needs seconds")
+    if name == "plain" and "status" not in options:
+        raise ValueError(f"{text!r}: plain needs a status")
     return Step(text, name, options, bool(options.get("store", name in TAKEN)))
 
 
