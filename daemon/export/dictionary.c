@@ -476,7 +476,7 @@ int dictionary_stack(struct dictionary *dictionary, const struct stack *stack,
 		*ret_naming = known->naming;
 		return known->index;
 	}
-	*ret_naming = stack->count ? NAMING_NAME : NAMING_NONE;
+	*ret_naming = NAMING_NAME;
 	if (!stack->count)
 		return 0;
 	otlp_init(stack, &message);

@@ -54,7 +54,7 @@ enum naming stack_naming(const struct stack *stack)
 
 	for (uint32_t i = 0; i < stack->count && worst != NAMING_NONE; i++)
 		worst = min_of(worst, location_naming(stack->locations[i]));
-	return stack->count ? worst : NAMING_NONE;
+	return worst;
 }
 
 void window_counts_add_named(struct window_counts *counts, enum naming naming, uint64_t count)

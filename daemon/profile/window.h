@@ -77,7 +77,7 @@ struct window_counts {
 	uint64_t user_end[STACKTAP_END_REASONS];
 };
 
-/* The worst of a stack's Locations; an empty stack has none. */
+/* The worst of a stack's Locations; an empty stack has none that lacks a name. */
 enum naming stack_naming(const struct stack *stack);
 void window_counts_add_named(struct window_counts *counts, enum naming naming, uint64_t count);
 
