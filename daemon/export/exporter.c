@@ -18,6 +18,7 @@
 #define BACKOFF_MIN_MS 1000
 #define BACKOFF_MAX_MS 30000
 #define COMPLAIN_NS (60 * NSEC_PER_SEC)	/* between two that say the same */
+#define COMPLAINTS 4u			/* that are told apart */
 /* Of the pool, in quarters: what waits here must not stop the queues between the threads. */
 #define QUEUE_SHARE 3
 
@@ -31,6 +32,15 @@ struct waiting {
 	bool is_gzip;
 };
 
+/* What was logged of the receiver, when, and how often it has been so since. */
+struct complaint {
+	long status;
+	int error;
+	char text[sizeof(((struct http_answer *)NULL)->text)];
+	uint64_t time;		/* 0: none */
+	uint64_t more;
+};
+
 struct exporter {
 	struct http *http;		/* NULL: no endpoint */
 	struct store *store;		/* NULL: no local store */
@@ -40,9 +50,8 @@ struct exporter {
 	uint64_t next_try;		/* CLOCK_MONOTONIC ns, while something waits */
 	struct waiting *first, **last;
 	size_t waiting_bytes;
-	/* what was last logged of the receiver, when, and how often it has been so since */
-	char complaint[sizeof(((struct http_answer *)NULL)->text)];
-	uint64_t complained, complaints;
+	struct complaint complaints[COMPLAINTS];
+	unsigned int next_complaint;
 	struct exporter_stats stats;	/* thread C's */
 	pthread_mutex_t lock;		/* of published */
 	struct exporter_stats published;
@@ -169,30 +178,50 @@ static void schedule(struct exporter *exporter, int64_t retry_after_ms)
 	exporter->next_try = clock_monotonic() + pause_ms * NSEC_PER_MSEC;
 }
 
-/* The first of a kind at once, then once a minute with their number. */
-static void complain(struct exporter *exporter, const char *what, const char *text)
+static struct complaint *find_complaint(struct exporter *exporter, const struct http_answer *answer)
 {
-	const uint64_t now = clock_monotonic();
-	const bool is_known = exporter->complained && !strcmp(exporter->complaint, text);
+	for (unsigned int i = 0; i < COMPLAINTS; i++) {
+		struct complaint *complaint = &exporter->complaints[i];
 
-	if (is_known && now - exporter->complained < COMPLAIN_NS) {
-		exporter->complaints++;
+		if (complaint->time && complaint->status == answer->status &&
+		    complaint->error == answer->error &&
+		    (!answer->status || !strcmp(complaint->text, answer->text)))
+			return complaint;
+	}
+	return NULL;
+}
+
+/* The first of a kind at once, then once a minute with their number. */
+static void complain(struct exporter *exporter, const char *what, const struct http_answer *answer)
+{
+	struct complaint *complaint = find_complaint(exporter, answer);
+	const uint64_t now = clock_monotonic();
+
+	if (complaint && now - complaint->time < COMPLAIN_NS) {
+		complaint->more++;
 		return;
 	}
-	if (is_known)
-		log_warning("the receiver %s: %s (%" PRIu64 " times more)", what, text, exporter->complaints);
-	else
-		log_warning("the receiver %s: %s", what, text);
-	snprintf(exporter->complaint, sizeof(exporter->complaint), "%s", text);
-	exporter->complained = now;
-	exporter->complaints = 0;
+	if (complaint && complaint->more) {
+		log_warning("the receiver %s: %s (%" PRIu64 " times more)", what, answer->text,
+			    complaint->more);
+	} else {
+		log_warning("the receiver %s: %s", what, answer->text);
+	}
+	if (!complaint)
+		complaint = &exporter->complaints[exporter->next_complaint++ % COMPLAINTS];
+	*complaint = (struct complaint){ .status = answer->status, .error = answer->error, .time = now };
+	snprintf(complaint->text, sizeof(complaint->text), "%s", answer->text);
 }
 
 static void stop_complaining(struct exporter *exporter)
 {
-	if (exporter->complained)
+	bool any = false;
+
+	for (unsigned int i = 0; i < COMPLAINTS; i++)
+		any |= exporter->complaints[i].time;
+	if (any)
 		log_info("the receiver takes profiles again");
-	exporter->complained = 0;
+	memset(exporter->complaints, 0, sizeof(exporter->complaints));
 }
 
 /* True when it is done with, for better or worse; false when it must wait. */
@@ -222,13 +251,13 @@ static bool try_send(struct exporter *exporter, const struct waiting *waiting,
 		stop_complaining(exporter);
 		return true;
 	case HTTP_RETRY:
-		complain(exporter, "did not take a payload, which is sent again", answer.text);
+		complain(exporter, "did not take a payload, which is sent again", &answer);
 		schedule(exporter, answer.retry_after_ms);
 		return false;
 	case HTTP_REFUSED:
 		break;
 	}
-	complain(exporter, "refused a payload, which is dropped", answer.text);
+	complain(exporter, "refused a payload, which is dropped", &answer);
 	stats->payloads_dropped++;
 	stats->samples_dropped += waiting->samples;
 	exporter->backoff_ms = 0;

@@ -224,7 +224,7 @@ static bool is_protobuf(const struct http *http)
  */
 static bool is_page(const struct http *http)
 {
-	return http->response.size && is_type(http, "text/");
+	return http->response.size && (is_type(http, "text/") || is_type(http, "application/xhtml"));
 }
 
 static void read_success(const struct http *http, struct http_answer *answer)
@@ -298,6 +298,7 @@ void http_post(struct http *http, const uint8_t *data, size_t size, bool is_gzip
 	curl_easy_setopt(http->curl, CURLOPT_TIMEOUT_MS, (long)timeout_ms);
 	curl_easy_setopt(http->curl, CURLOPT_CONNECTTIMEOUT_MS, (long)timeout_ms);
 	err = curl_easy_perform(http->curl);
+	answer.error = (int)err;
 	curl_easy_getinfo(http->curl, CURLINFO_NUM_CONNECTS, &answer.connections);
 	curl_easy_getinfo(http->curl, CURLINFO_RESPONSE_CODE, &answer.status);
 
@@ -318,7 +319,7 @@ void http_post(struct http *http, const uint8_t *data, size_t size, bool is_gzip
 		} else if (answer.result != HTTP_ACCEPTED) {
 			read_failure(http, &answer);
 		}
-	} else if (strstr(http->error, "HTTP/0.9")) {
+	} else if (err == CURLE_WEIRD_SERVER_REPLY || strstr(http->error, "HTTP/0.9")) {
 		/* what curl takes the frames for that an HTTP/2 server begins with */
 		answer.status = 0;
 		answer.is_bad = true;

@@ -21,7 +21,8 @@ enum http_result {
 
 struct http_answer {
 	enum http_result result;
-	long status;		/* 0: no answer */
+	long status;		/* 0: no answer, for the reason: */
+	int error;		/* curl's code, whose texts have times in them */
 	bool is_throttled;	/* 429 */
 	int64_t retry_after_ms;	/* -1: not told */
 	int64_t rejected;	/* Profiles, by partial success */
