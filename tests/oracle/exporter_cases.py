@@ -57,10 +57,11 @@ def drive(program, url, count, run_ms, **options):
     """What the exporter counted, and what it said last."""
     arguments = [program, url, str(count), str(run_ms)]
     arguments += [f"{name}={value}" for name, value in options.items()]
-    out = subprocess.run(arguments, check=True, stdout=subprocess.PIPE, text=True,
-                         timeout=60).stdout
-    stats = dict(line.split(" ", 1) for line in out.splitlines())
-    return {name: value if name == "last_error" else int(value) for name, value in stats.items()}
+    done = subprocess.run(arguments, check=True, capture_output=True, text=True, timeout=60)
+    stats = dict(line.split(" ", 1) for line in done.stdout.splitlines())
+    stats = {name: value if name == "last_error" else int(value) for name, value in stats.items()}
+    stats["warnings"] = done.stderr.count("the receiver did not take") + done.stderr.count("the receiver refused")
+    return stats
 
 
 def tell(name, wrong):
@@ -149,11 +150,13 @@ def scripted(program, directory):
            expected(1, 0, retries=1), [200, 200])
     played(program, directory, "no answer in time", "hang:5", 1, expected(1, 0, retries=1),
            [None, 200], least_ms=1500, timeout=1500)
+    played(program, directory, "no answer, twice, is said once", "hang:5*2", 1,
+           expected(1, 0, retries=2, warnings=1), [None, None, 200], least_ms=600, timeout=300)
     played(program, directory, "later payloads wait in order", "503:retry-after=1", 4,
            expected(4, 0, retries=4), [503, 200, 200, 200, 200], least_ms=900)
     # never a storm: 50, 100, 200, 400 ms, then 400 ms again, each at least half of it
     stats, rows, _ = played(program, directory, "back-off grows to its limit", "503*7", 1,
-                            expected(1, 0, retries=7), [503] * 7 + [200], least_ms=775,
+                            expected(1, 0, retries=7, warnings=1), [503] * 7 + [200], least_ms=775,
                             backoff_max=400)
     gaps = [b["time"] - a["time"] for a, b in zip(rows, rows[1:])]
     limits = [50, 100, 200, 400, 400, 400, 400]
