@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "export/dictionary.h"
 
+#include <inttypes.h>
+#include <limits.h>
 #include <string.h>
 
 #include "base/fingerprint.h"
@@ -395,13 +397,42 @@ static int mapping_intern(struct dictionary *dictionary, const struct object *ob
 	return known_add(&dictionary->objects, object, index, NAMING_NONE);
 }
 
+/*
+ * For backends that drop frames without a Function and give their time to the caller: "libc.so.6+0x28150", or
+ * "[libc.so.6]" where no function is known. 0: nothing is known at all.
+ */
+static int stand_in_intern(struct dictionary *dictionary, const struct location *location)
+{
+	const char *path = location->object ? location->object->path :
+			   location->file ? location->file->path : NULL, *slash;
+	char name[NAME_MAX + 24];
+	OtlpFunction message;
+	int index;
+
+	slash = path ? strrchr(path, '/') : NULL;
+	path = slash ? slash + 1 : path;
+	if (!path || !path[0])
+		return 0;
+	if (location->has_function)
+		snprintf(name, sizeof(name), "%.*s+%#" PRIx64, NAME_MAX, path, location->function_start);
+	else
+		bracket(name, NAME_MAX, path, path);
+	index = dictionary_string(dictionary, name);
+	if (index <= 0)
+		return index;
+	otlp_init(function, &message);
+	message.name_strindex = index;
+	message.system_name_strindex = index;
+	return table_intern_message(dictionary, TABLE_FUNCTION, &message.base);
+}
+
 static const struct known_item *location_intern(struct dictionary *dictionary,
 						const struct location *location)
 {
 	const struct known_item *known = known_find(&dictionary->locations, location);
 	OtlpLine lines[LINES_MAX], *line_pointers[LINES_MAX];
 	OtlpLocation message;
-	enum naming naming = NAMING_NONE;
+	enum naming naming;
 	uint64_t address;
 	int32_t attributes[2];
 	int index = 0;
@@ -447,10 +478,17 @@ static const struct known_item *location_intern(struct dictionary *dictionary,
 			return NULL;
 		attributes[message.n_attribute_indices++] = index;
 	}
-	if (message.n_lines) {
-		naming = NAMING_NAME;
-	} else if (location->has_function) {
-		naming = NAMING_RANGE;
+	naming = message.n_lines ? NAMING_NAME :
+		 location->has_function ? NAMING_RANGE : NAMING_NONE;
+	if (!message.n_lines && dictionary->names_ranges) {
+		index = stand_in_intern(dictionary, location);
+		if (index < 0)
+			return NULL;
+		otlp_init(line, &lines[0]);
+		lines[0].function_index = index;
+		line_pointers[0] = &lines[0];
+		message.n_lines = index > 0;
+	} else if (naming == NAMING_RANGE) {
 		index = dictionary_attribute_int(dictionary, "stacktap.function.start",
 						 (int64_t)location->function_start);
 		if (index < 0)

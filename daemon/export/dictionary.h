@@ -48,6 +48,7 @@ struct dictionary {
 	struct dictionary_entries tables[TABLE_END];
 	struct dictionary_known locations, functions, objects, stacks;
 	struct buffer scratch;
+	bool names_ranges;		/* as struct encode_options has it */
 	int frame_types[2];		/* attribute indices, 0: not yet */
 	uint64_t generation;		/* changes when indices given out before hold no more */
 };

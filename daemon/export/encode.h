@@ -26,6 +26,8 @@ struct encode_options {
 	const struct encode_attribute *resource; /* OTEL_RESOURCE_ATTRIBUTES, host.name, ... */
 	size_t resource_count;		/* ENCODE_MAX_RESOURCE at most */
 	bool with_cpu;			/* cpu.logical_number on samples */
+	/* a Function for frames without one: their function's range, else their file */
+	bool names_ranges;
 };
 
 struct payload {

@@ -43,6 +43,7 @@ static const struct option options[] = {
 	  { NULL } },
 	{ "profile", "max_stack", OPTION_NUMBER, FIELD(max_stack), 1, STACKTAP_MAX_USER_FRAMES,
 	  { NULL } },
+	{ "profile", "unnamed", OPTION_CHOICE, FIELD(names_ranges), 0, 0, { "address", "range" } },
 	{ "profile", "budget_ns", OPTION_STRING, FIELD(budget_ns), 0, 0, { NULL } },
 	{ "profile", "ceiling", OPTION_STRING, FIELD(ceiling), 0, 0, { NULL } },
 	{ "filter", "cpus", OPTION_STRING, FIELD(cpus), 0, 0, { NULL } },

@@ -191,12 +191,14 @@ static void recursion_counts_once(void **state)
  * Samples of a stripped library, and one of an address in no mapping; @with_functions: the library's functions are
  * known to begin at 0x401000 and 0x401020.
  */
-static void record_stripped(bool with_functions)
+static void record_stripped(bool with_functions, bool names_ranges)
 {
 	static const uint64_t ips[][2] = { { 0x7f0000000010, 0x7f0000000020 },
 					   { 0x7f0000000030, 0x7f0000000020 },
 					   { 0x100, 0x7f0000000010 } };
-	const struct encode_options options = { .max_bytes = 1 << 20 };
+	const struct encode_options options = {
+		.max_bytes = 1 << 20, .names_ranges = names_ranges,
+	};
 	struct mapped_file *file = synthetic_file("/usr/lib/stripped.so", true);
 	struct image *image = synthetic_image(7, "program", NULL);
 	struct aggregator *aggregator;
@@ -237,7 +239,7 @@ static void what_has_no_name_is_grouped_by_mapping(void **state)
 	struct report *report;
 
 	(void)state;
-	record_stripped(false);
+	record_stripped(false, false);
 	assert_int_equal(report_load(path, NULL, false, &report, NULL, 0), 0);
 	process = &report->events[0].processes[0];
 	assert_int_equal(process->function_count, 2);
@@ -264,7 +266,7 @@ static void functions_of_stripped_files_are_told_apart(void **state)
 	struct report *report;
 
 	(void)state;
-	record_stripped(true);
+	record_stripped(true, false);
 	assert_int_equal(report_load(path, NULL, false, &report, NULL, 0), 0);
 	process = &report->events[0].processes[0];
 	assert_int_equal(process->function_count, 3);
@@ -285,6 +287,38 @@ static void functions_of_stripped_files_are_told_apart(void **state)
 	assert_int_equal(report->events[0].quality.named, 0);
 	assert_int_equal(report->events[0].quality.by_range, 2);
 	report_free(report);
+}
+
+/* For backends that drop frames without a Function. What is known of them does not change. */
+static void frames_without_a_name_can_be_given_one(void **state)
+{
+	const struct report_process *process;
+	struct report *report;
+
+	(void)state;
+	for (int with_functions = 0; with_functions < 2; with_functions++) {
+		unsigned int named = 0;
+
+		record_stripped(with_functions, true);
+		assert_int_equal(report_load(path, NULL, true, &report, NULL, 0), 0);
+		process = &report->events[0].processes[0];
+		assert_int_equal(process->function_count, with_functions ? 3 : 2);
+		for (size_t i = 0; i < process->function_count; i++) {
+			const struct report_function *function = &process->functions[i];
+
+			named += function->is_named;
+			if (!function->is_named)
+				assert_memory_equal(function->name, "0x", 2);
+			else if (with_functions)
+				assert_memory_equal(function->name, "stripped.so+0x4010", 18);
+			else
+				assert_string_equal(function->name, "[stripped.so]");
+		}
+		assert_int_equal(named, with_functions ? 2 : 1);
+		assert_int_equal(report->events[0].quality.named, 0);
+		assert_int_equal(report->events[0].quality.by_range, with_functions ? 2 : 0);
+		report_free(report);
+	}
 }
 
 static void a_cut_file_gives_what_is_whole(void **state)
@@ -479,6 +513,7 @@ int main(void)
 		cmocka_unit_test(recursion_counts_once),
 		cmocka_unit_test(what_has_no_name_is_grouped_by_mapping),
 		cmocka_unit_test(functions_of_stripped_files_are_told_apart),
+		cmocka_unit_test(frames_without_a_name_can_be_given_one),
 		cmocka_unit_test(a_cut_file_gives_what_is_whole),
 		cmocka_unit_test(damage_is_told_and_does_no_harm),
 		cmocka_unit_test(other_files_are_refused), cmocka_unit_test(depth_does_no_harm),
