@@ -304,13 +304,15 @@ int dictionary_attribute_true(struct dictionary *dictionary, const char *key)
 	return attribute_intern(dictionary, key, &any);
 }
 
-static int frame_type_attribute(struct dictionary *dictionary, enum frame_type type)
+static int frame_type_attribute(struct dictionary *dictionary, const struct location *location)
 {
-	int *index = &dictionary->frame_types[type == FRAME_KERNEL];
+	static const char *const names[] = { "native", "kernel", "go" };
+	size_t type = location->type == FRAME_KERNEL ? 1 : location->is_go ? 2 : 0;
+	int *index = &dictionary->frame_types[type];
 
+	_Static_assert(ARRAY_SIZE(names) == ARRAY_SIZE(dictionary->frame_types), "an index for each");
 	if (*index <= 0)
-		*index = dictionary_attribute_string(dictionary, "profile.frame.type",
-						     type == FRAME_KERNEL ? "kernel" : "native");
+		*index = dictionary_attribute_string(dictionary, "profile.frame.type", names[type]);
 	return *index;
 }
 
@@ -467,7 +469,7 @@ static const struct known_item *location_intern(struct dictionary *dictionary,
 		message.mapping_index = index;
 	}
 	message.address = address;
-	attributes[0] = frame_type_attribute(dictionary, location->type);
+	attributes[0] = frame_type_attribute(dictionary, location);
 	if (attributes[0] < 0)
 		return NULL;
 	message.attribute_indices = attributes;

@@ -96,6 +96,8 @@ static int write_symbols(const struct symtab *symtab, struct parse_symbols *symb
 		.count = symtab->count,
 		.plt_bytes = symtab->plt_bytes,
 		.is_dynamic = symtab->is_dynamic,
+		.go_start = symtab->go_start,
+		.go_end = symtab->go_end,
 	};
 	if (symtab->partial)
 		snprintf(symbols->partial, sizeof(symbols->partial), "%s", symtab->partial);

@@ -51,6 +51,7 @@ struct location {
 	bool is_refused;	/* it has a name that there was no memory for */
 	/* what it is may be known later: thread A makes another one for windows to come */
 	_Atomic bool is_put_off;
+	bool is_go;		/* in Go's code */
 	bool has_function;	/* no Line, but it is known which function it is in: */
 	struct object *object;	/* owned; NULL when unknown */
 	uint64_t function_start; /* ELF virtual */

@@ -201,6 +201,7 @@ static void name_location(struct symbolizer *symbolizer, struct location *locati
 	char name[SYMTAB_NAME_MAX];
 	int r;
 
+	location->is_go = symtab_is_go(own->symtab, address);
 	if (symbol && !symbol_is_named(symbol)) {
 		location->has_function = true;
 		location->function_start = symtab_start(own->symtab, symbol);

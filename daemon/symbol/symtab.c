@@ -171,14 +171,18 @@ static void add_symbol(struct builder *builder, const Elf64_Sym *symbol, bool *r
 				   (uint32_t)builder->strings + symbol->st_name, rank);
 }
 
-/* Go's functions, which symbols of the same address come before. */
+/* Go's functions, which symbols of the same address come before. Its linker puts them beside each other. */
 static void add_named_functions(struct builder *builder)
 {
-	const struct symtab *symtab = builder->symtab;
+	struct symtab *symtab = builder->symtab;
 
 	for (size_t i = 0; i < builder->function_count; i++) {
 		const struct function_range *function = &builder->functions[i];
 
+		if (function->name && symtab->go_start == symtab->go_end)
+			symtab->go_start = function->start;
+		if (function->name)
+			symtab->go_end = max_of(symtab->go_end, function->end);
 		if (function->name && function->name - symtab->names_offset < symtab->names_bytes &&
 		    !add_candidate(builder, function->start, function->end - function->start,
 				   (uint32_t)(function->name - symtab->names_offset), RANK_NOTYPE))

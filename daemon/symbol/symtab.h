@@ -42,6 +42,7 @@ struct symtab {
 	uint32_t count;
 	const char *partial;	/* why some or all functions are missing, or NULL */
 	bool is_dynamic;	/* of .dynsym: static functions have no names */
+	uint64_t go_start, go_end;	/* Go's code, by the ranges with names; equal: none */
 	char *names;		/* kept string table, NUL-terminated; NULL: in the file */
 	uint64_t names_offset;	/* in the file; of Go's as well, where it has those */
 	uint64_t names_bytes;
@@ -83,6 +84,11 @@ static inline bool symtab_needs_file(const struct symtab *symtab, const struct s
 static inline bool symtab_is_stripped(const struct symtab *symtab)
 {
 	return symtab->is_dynamic || !symtab->names_bytes;
+}
+
+static inline bool symtab_is_go(const struct symtab *symtab, uint64_t address)
+{
+	return address - symtab->go_start < symtab->go_end - symtab->go_start;
 }
 
 static inline bool symbol_is_named(const struct symbol *symbol)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Names of a file's functions as the parser finds them, for a check from outside: reads ELF addresses
- * in hex, one a line, and answers each with "START NAME", "START" of a function without a name, or "-".
+ * in hex, one a line, and answers each with "START NAME", "START" of a function without a name, or "-". What is in
+ * Go's code has a G before it.
  * usage: symbol_names FILE
  */
 #include <fcntl.h>
@@ -43,6 +44,8 @@ int main(int argc, char **argv)
 		uint64_t address = strtoull(line, NULL, 16);
 		const struct symbol *symbol = symtab_find(symtab, address);
 
+		if (symtab_is_go(symtab, address))
+			putchar('G');
 		if (symbol && !symbol_is_named(symbol))
 			printf("%" PRIx64 "\n", symtab_start(symtab, symbol));
 		else if (symbol && parser_name(parser, object, fd, symtab, symbol, name) == 0)

@@ -77,8 +77,8 @@ def ask_all(program, path, addresses):
     assert len(lines) == len(addresses), f"{path}: {len(lines)} answers"
     answers = []
     for line in lines:
-        start, _, name = line.partition(" ")
-        answers.append(None if line == "-" else (int(start, 16), name))
+        start, _, name = line.removeprefix("G").partition(" ")
+        answers.append(None if start == "-" else (int(start, 16), name))
     return answers
 
 
@@ -212,6 +212,8 @@ def check_go(program, work):
     answers = check_ranges(program, work, path)
     there = {name for names in symbols_of(path)[0].values() for name in names}
     named = [name for _, name in filter(None, answers) if name]
+    lines = run(program, os.path.join(work, "stripped"), text="".join(f"{start:x}\n" for start, _ in answers))
+    tell(all(line.startswith("G") for line in lines.splitlines()), "go-program: all of its code is Go's")
     # symbols have a suffix where one Go function has several entries, and functions that the linker found to
     # be equal have the name of another one
     strange = [name for name in named if name not in there and name + ".abi0" not in there]
