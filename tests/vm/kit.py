@@ -4,8 +4,9 @@
 A case is a module in cases/ with a docstring, `guest(t)` that runs in the guest as root, and
 optionally `host(t)` that looks at what the guest left in t.dir, and `before(t)` that starts what the
 guest talks to. Module constants say which guest it wants: ARCHES, SMP, MEM, NET, APPEND,
-BOOT_OPTIONS, ALONE = True (a boot of its own), LOAD = False (the module is not loaded around it),
-TIMEOUT (seconds for its guest half), LANE (only run by this lane, see tests.mk).
+BOOT_OPTIONS, ALONE = True (a boot of its own; a name: one with the others of that name),
+LOAD = False (the module is not loaded around it), TIMEOUT (seconds for its guest half),
+LANE (only run by this lane, see tests.mk).
 """
 
 import collections
@@ -30,7 +31,7 @@ def settings(case):
     mem = getattr(case, "MEM", 3072 if "--icount" in options else 1024)
     return Wish(getattr(case, "SMP", 2), mem, getattr(case, "NET", False),
                 tuple(getattr(case, "APPEND", ())), options,
-                case.__name__ if getattr(case, "ALONE", False) else "",
+                case.__name__ if getattr(case, "ALONE", False) is True else getattr(case, "ALONE", "") or "",
                 getattr(case, "BOOT_TIMEOUT", 1800))
 
 

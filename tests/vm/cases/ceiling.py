@@ -8,7 +8,7 @@ import kmodtest
 from kit import read, write
 
 LOAD = False
-ALONE = True
+ALONE = "shares"
 SMP = 1
 BOOT_OPTIONS = ("--icount",)
 TIMEOUT = 900

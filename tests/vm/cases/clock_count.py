@@ -9,7 +9,7 @@ skips ticks while this machine takes it away.
 import signal
 import time
 
-ALONE = True
+ALONE = "rates"
 SMP = 1
 BOOT_OPTIONS = ("--icount",)
 

@@ -10,7 +10,7 @@ import re
 import kmodtest
 
 LOAD = False
-ALONE = True
+ALONE = "shares"
 SMP = 1
 BOOT_OPTIONS = ("--icount",)
 

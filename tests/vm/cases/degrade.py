@@ -16,7 +16,7 @@ import time
 from kit import read, write
 
 LOAD = False
-ALONE = True
+ALONE = "rates"
 SMP = 1
 BOOT_OPTIONS = ("--icount",)
 TIMEOUT = 1200

@@ -9,7 +9,7 @@ Under -icount virtual timers are never late, so that nothing but the module move
 import json
 
 LOAD = False
-ALONE = True
+ALONE = "shares"
 SMP = 1
 BOOT_OPTIONS = ("--icount",)
 RATES = (99, 100)

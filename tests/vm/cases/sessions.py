@@ -7,7 +7,7 @@ their period is, so that CPU times by different rates differ.
 
 import json
 
-ALONE = True
+ALONE = "rates"
 SMP = 1
 BOOT_OPTIONS = ("--icount",)
 
