@@ -30,6 +30,9 @@ static size_t character_length(const unsigned char *s)
 		high = 0x8f;
 	if (s[1] < low || s[1] > high)
 		return 0;
+	/* U+0080 to U+009F control terminals as well */
+	if (s[0] == 0xc2 && s[1] < 0xa0)
+		return 0;
 	for (size_t i = 2; i < length; i++)
 		if ((s[i] & 0xc0) != 0x80)
 			return 0;

@@ -436,7 +436,7 @@ static const struct known_item *location_intern(struct dictionary *dictionary,
 	OtlpLocation message;
 	enum naming naming;
 	uint64_t address;
-	int32_t attributes[2];
+	int32_t attributes[3];	/* type, unnamed, function.start */
 	int index = 0;
 
 	if (known)

@@ -233,10 +233,10 @@ int opener_open(struct opener *opener, struct mount_namespace_table *spaces,
 	return r;
 }
 
-int opener_open_path(struct opener *opener, struct mount_namespace *space, const char *path, int *ret_fd,
-		     struct stat *ret_stat)
+int opener_open_path(struct opener *opener, struct mount_namespace_table *spaces,
+		     struct mount_namespace *space, const char *path, int *ret_fd, struct stat *ret_stat)
 {
-	struct open_file file = { 0 };
+	struct open_file file = { .host_dev = mount_namespace_table_host(spaces) };
 	int r;
 
 	if (strlen(path) >= sizeof(file.wanted.path))

@@ -48,8 +48,8 @@ int opener_open(struct opener *opener, struct mount_namespace_table *spaces,
 		struct mount_namespace *space, uint32_t tgid, const struct opener_wanted *wanted,
 		int *ret_fd, struct stat *ret_stat);
 /* A file below @space's root that nothing is known of but its path: what it is, its content must prove. */
-int opener_open_path(struct opener *opener, struct mount_namespace *space, const char *path, int *ret_fd,
-		     struct stat *ret_stat);
+int opener_open_path(struct opener *opener, struct mount_namespace_table *spaces,
+		     struct mount_namespace *space, const char *path, int *ret_fd, struct stat *ret_stat);
 /* The mount namespace of a process. A new reference. */
 int opener_space(struct opener *opener, struct mount_namespace_table *spaces, uint32_t tgid,
 		 struct mount_namespace **ret_space);

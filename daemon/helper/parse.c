@@ -16,6 +16,8 @@
 #include "unwind/functions.h"
 #include "unwind/key.h"
 
+enum { RANGES_PART = 3 };	/* of the time for symbols may go into them */
+
 /* Read, and kept for PARSE_TABLE; the descriptor is its own. */
 static struct elf kept = { .fd = -1 };
 static int kept_fd = -1;
@@ -96,6 +98,7 @@ static int write_symbols(const struct symtab *symtab, struct parse_symbols *symb
 		.count = symtab->count,
 		.plt_bytes = symtab->plt_bytes,
 		.is_dynamic = symtab->is_dynamic,
+		.is_stripped = symtab->is_stripped,
 		.go_start = symtab->go_start,
 		.go_end = symtab->go_end,
 	};
@@ -110,21 +113,34 @@ static int write_symbols(const struct symtab *symtab, struct parse_symbols *symb
 	return r < 0 ? r : memfd_seal(&fd);
 }
 
+/* Names are worth having without ranges, so these take a part of the time alone. */
+static void read_ranges(const struct elf *elf, struct function_range **ret_ranges, size_t *ret_count)
+{
+	const uint64_t now = clock_monotonic();
+	struct elf part = *elf;
+
+	*ret_ranges = NULL;
+	*ret_count = 0;
+	if (part.deadline > now)
+		part.deadline = now + (part.deadline - now) / RANGES_PART;
+	functions_read(&part, ret_ranges, ret_count);
+}
+
 static int read_symbols(const struct elf *elf, struct symtab **ret_symtab)
 {
 	_cleanup_free_ struct function_range *ranges = NULL;
-	size_t range_count = 0;
+	size_t range_count;
 
-	/* names are worth having without them */
-	functions_read(elf, &ranges, &range_count);
+	read_ranges(elf, &ranges, &range_count);
 	return symtab_read(elf, ranges, range_count, NULL, ret_symtab);
 }
 
 static int read_mini_symbols(const struct elf *elf, struct symtab **ret_symtab)
 {
+	_cleanup_free_ struct function_range *ranges = NULL;
 	_cleanup_free_ void *data = NULL;
+	size_t size, range_count;
 	struct elf mini;
-	size_t size;
 	int r;
 
 	r = minidebug_read(elf, &data, &size);
@@ -134,7 +150,8 @@ static int read_mini_symbols(const struct elf *elf, struct symtab **ret_symtab)
 	if (r < 0)
 		return r;
 	mini.deadline = elf->deadline;
-	r = symtab_read(&mini, NULL, 0, NULL, ret_symtab);
+	read_ranges(elf, &ranges, &range_count);
+	r = symtab_read_mini(&mini, ranges, range_count, ret_symtab);
 	elf_close(&mini);
 	return r;
 }

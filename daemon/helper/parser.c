@@ -239,6 +239,7 @@ static int take_symbols(int fd, const struct parse_symbols *symbols, struct symt
 	symtab->names_offset = symbols->names_offset;
 	symtab->names_bytes = symbols->names_bytes;
 	symtab->is_dynamic = symbols->is_dynamic;
+	symtab->is_stripped = symbols->is_stripped;
 	symtab->go_start = symbols->go_start;
 	symtab->go_end = symbols->go_end;
 	symtab->symbols = malloc(bytes + 1);

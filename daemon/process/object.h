@@ -90,6 +90,7 @@ struct mapped_file {
 	uint64_t inode_generation;
 	char *path;
 	_Atomic(struct object *) object;	/* NULL until thread B has looked */
+	uint64_t seen_in;	/* thread B's: the last window in which it tried to */
 
 	/* thread A alone, see process/files.h */
 	struct hash_link link;

@@ -452,61 +452,110 @@ static int have_symtab(struct objects *objects, struct entry *entry, uint32_t tg
 	return 0;
 }
 
-/* A file by that name below @space's root, if its build-id is the object's. */
-static struct entry *open_debug(struct objects *objects, const struct object *object,
-				struct mount_namespace *space)
+/* A file by that name below @space's root, if its build-id is the object's. -ENOENT: there is none. */
+static int open_debug(struct objects *objects, const struct object *object,
+		      struct mount_namespace *space, struct entry **ret_entry)
 {
 	_cleanup_close_ int fd = -1;
 	struct entry *entry;
 	struct stat st;
 	char path[128];
+	int r;
 
 	snprintf(path, sizeof(path), "/usr/lib/debug/.build-id/%.2s/%s.debug", object->build_id,
 		 object->build_id + 2);
-	if (opener_open_path(objects->opener, space, path, &fd, &st) < 0)
-		return NULL;
+	r = opener_open_path(objects->opener, objects->spaces, space, path, &fd, &st);
+	if (r < 0)
+		return r;
 	entry = find(objects, &st);
-	if ((!entry && add_file(objects, path, fd, &st, true, &entry) < 0) ||
-	    entry->object == object || strcmp(entry->object->build_id, object->build_id))
-		return NULL;
+	r = entry ? 0 : add_file(objects, path, fd, &st, true, &entry);
+	if (r < 0)
+		return r;
+	if (entry->object == object || strcmp(entry->object->build_id, object->build_id))
+		return -ENOENT;
+	/* it needs none itself, and two that have each other would never be forgotten */
+	entry->has_sought_debug = true;
 	if (!entry->space && !space->is_guess)
 		entry->space = mount_namespace_ref(space);
 	keep_fd(objects, entry, &fd);
-	return entry;
+	*ret_entry = entry;
+	return 0;
 }
 
 /*
- * A container's own debug files count for what is in that container alone: a file of a disk may be mapped by others,
- * whom it could tell lies about.
+ * Is the file in the file system that is the root of its container alone? Others may map files of a disk, or what is
+ * mounted into several containers, and a debug file of one could tell lies about their frames.
  */
-static void seek_debug(struct objects *objects, struct entry *entry)
+static bool is_in_container(const struct objects *objects, const struct entry *entry)
 {
-	struct mount_namespace *host = mount_namespace_table_guess(objects->spaces);
-	struct entry *found = open_debug(objects, entry->object, host);
-
-	if (!found && entry->space && entry->space != host && !major(entry->object->dev))
-		found = open_debug(objects, entry->object, entry->space);
-	mount_namespace_unref(host);
-	entry->has_sought_debug = true;
-	if (found)
-		entry->debug = object_ref(found->object);
+	return entry->space && !entry->space->is_guess && !major(entry->object->dev) &&
+	       entry->object->dev == entry->space->root_dev &&
+	       entry->object->dev != mount_namespace_table_host(objects->spaces);
 }
 
-static void read_mini(struct objects *objects, struct entry *entry)
+/* The host's debug files first. What may pass is asked for again: an errno. */
+static int seek_debug(struct objects *objects, struct entry *entry)
 {
-	const struct symtab_reclaim reclaim = { .make_room = make_room, .ctx = objects };
+	struct mount_namespace *host = mount_namespace_table_guess(objects->spaces);
+	struct entry *found = NULL;
 	int r;
 
-	if (entry->mini || entry->mini_error || entry->fd < 0)
-		return;
-	r = parser_mini_symtab(objects->parser, entry->object, entry->fd, &reclaim, &entry->mini);
+	r = open_debug(objects, entry->object, host, &found);
+	if (r < 0 && !objects_may_pass(r) && is_in_container(objects, entry))
+		r = open_debug(objects, entry->object, entry->space, &found);
+	mount_namespace_unref(host);
+	if (r < 0 && objects_may_pass(r))
+		return r;
+	entry->has_sought_debug = true;
+	if (found && r == 0)
+		entry->debug = object_ref(found->object);
+	return 0;
+}
+
+static int read_mini(struct objects *objects, struct entry *entry, uint32_t tgid)
+{
+	const struct symtab_reclaim reclaim = { .make_room = make_room, .ctx = objects };
+	int r = 0;
+
+	if (entry->mini || entry->mini_error)
+		return 0;
+	if (entry->fd < 0)
+		r = reopen(objects, entry, tgid);
+	if (r == 0)
+		r = parser_mini_symtab(objects->parser, entry->object, entry->fd, &reclaim,
+				       &entry->mini);
 	entry->mini_error = objects_may_pass(r) ? 0 : r;
+	return r;
+}
+
+/* What names a stripped file's functions beside its own table. */
+static int find_others(struct objects *objects, struct entry *entry, uint32_t tgid,
+		       struct object_symbols *ret_debug)
+{
+	struct entry *debug;
+	int r = 0;
+
+	if (!entry->has_sought_debug && entry->object->build_id[0])
+		r = seek_debug(objects, entry);
+	if (r < 0)
+		return r;
+	debug = entry->debug ? entry->debug->symbols : NULL;
+	r = debug ? have_symtab(objects, debug, 0) : -ENOENT;
+	if (r == 0 && debug->symtab->count) {
+		*ret_debug = (struct object_symbols){ debug->symtab, debug->fd };
+		return 0;
+	}
+	if (r < 0 && objects_may_pass(r))
+		return r;
+	r = read_mini(objects, entry, tgid);
+	ret_debug->symtab = entry->mini;
+	return r;
 }
 
 int objects_symbols(struct objects *objects, struct object *object, uint32_t tgid,
 		    struct object_symbols *ret_own, struct object_symbols *ret_debug)
 {
-	struct entry *entry = object->symbols, *debug;
+	struct entry *entry = object->symbols;
 	int r;
 
 	*ret_debug = (struct object_symbols){ .fd = -1 };
@@ -519,17 +568,12 @@ int objects_symbols(struct objects *objects, struct object *object, uint32_t tgi
 	r = have_symtab(objects, entry, tgid);
 	if (r < 0)
 		return r;
-	if (!entry->has_sought_debug && symtab_is_stripped(entry->symtab) && object->build_id[0])
-		seek_debug(objects, entry);
-	debug = entry->debug ? entry->debug->symbols : NULL;
-	if (debug && have_symtab(objects, debug, 0) == 0)
-		*ret_debug = (struct object_symbols){ debug->symtab, debug->fd };
-	else if (symtab_is_stripped(entry->symtab))
-		read_mini(objects, entry);
-	if (!ret_debug->symtab)
-		ret_debug->symtab = entry->mini;
 	*ret_own = (struct object_symbols){ entry->symtab, entry->fd };
-	return 0;
+	if (!symtab_is_stripped(entry->symtab))
+		return 0;
+	r = find_others(objects, entry, tgid, ret_debug);
+	ret_own->fd = entry->fd;
+	return r < 0 && objects_may_pass(r) ? OBJECTS_MORE_LATER : 0;
 }
 
 void objects_release(struct objects *objects)

@@ -22,6 +22,7 @@ struct symbolizer {
 	struct images *images;
 	struct kernel *kernel;
 	uint64_t lookups, named, refused, put_off;
+	uint64_t windows;
 };
 
 int symbolizer_new(const struct symbolizer_options *options, struct symbolizer **ret_symbolizer)
@@ -125,10 +126,15 @@ static void see_rest(struct symbolizer *symbolizer, const struct window *window)
 	for (size_t i = 0; any && i < window->sample_count; i++) {
 		const struct window_sample *sample = &window->samples[i];
 
-		for (uint32_t j = 0; sample->image && j < sample->stack->count; j++)
-			if (is_unseen(sample->stack->locations[j]))
-				symbolizer_see_file(symbolizer, sample->image,
-						    sample->stack->locations[j]->file);
+		for (uint32_t j = 0; sample->image && j < sample->stack->count; j++) {
+			struct mapped_file *file = sample->stack->locations[j]->file;
+
+			/* one that cannot be seen right now costs one try, however many samples it has */
+			if (!is_unseen(sample->stack->locations[j]) || file->seen_in == symbolizer->windows)
+				continue;
+			file->seen_in = symbolizer->windows;
+			symbolizer_see_file(symbolizer, sample->image, file);
+		}
 	}
 }
 
@@ -241,10 +247,11 @@ static void name_group(struct symbolizer *symbolizer, const struct window *windo
 	r = objects_symbols(symbolizer->objects, object, 0, &own, &debug);
 	if (r == -ESTALE || r == -ENOENT)
 		r = objects_symbols(symbolizer->objects, object, find_process(window, object), &own, &debug);
-	for (size_t i = 0; r == 0 && i < count; i++)
+	for (size_t i = 0; r >= 0 && i < count; i++)
 		name_location(symbolizer, locations[i], &own, &debug, &budget);
-	for (size_t i = 0; objects_may_pass(r) && i < count; i++)
-		put_off(symbolizer, locations[i]);
+	for (size_t i = 0; i < count; i++)
+		if (objects_may_pass(r) || (r == OBJECTS_MORE_LATER && !locations[i]->line_count))
+			put_off(symbolizer, locations[i]);
 	objects_release(symbolizer->objects);
 }
 
@@ -280,6 +287,7 @@ void symbolizer_resolve(struct symbolizer *symbolizer, struct window *window)
 	_cleanup_free_ struct location **found = NULL;
 	size_t count = 0;
 
+	symbolizer->windows++;
 	names_begin(symbolizer->names);
 	images_publish(symbolizer->images);
 	see_rest(symbolizer, window);

@@ -246,6 +246,26 @@ static int add_call(struct search *search, Dwarf_Die *die, uint32_t depth, uint3
 	return 0;
 }
 
+/*
+ * Is there code? What the linker dropped (--gc-sections) keeps its entries, with ranges that begin at 0 and are as
+ * long as it was.
+ */
+static bool is_code(const struct elf *elf, uint64_t address)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < elf->shdr_count; i++) {
+		const Elf64_Shdr *shdr = &elf->shdrs[i];
+
+		if (!(shdr->sh_flags & SHF_ALLOC) || !(shdr->sh_flags & SHF_EXECINSTR))
+			continue;
+		if (address - shdr->sh_addr < shdr->sh_size)
+			return true;
+		any = true;
+	}
+	return !any && address;
+}
+
 /* Calls @each for the addresses in the entry's ranges. -errno, else how many ranges there are. */
 static int in_ranges(struct search *search, Dwarf_Die *die, uint32_t depth,
 		     int (*each)(struct search *search, Dwarf_Die *die, uint32_t depth, uint32_t i))
@@ -257,7 +277,8 @@ static int in_ranges(struct search *search, Dwarf_Die *die, uint32_t depth,
 	while (ranges < RANGES_MAX &&
 	       (offset = dwarf_ranges(die, offset, &base, &low, &high)) > 0) {
 		ranges++;
-		for (uint32_t i = first_from(search, low);
+		for (uint32_t i = is_code(&search->lines->file, low) ? first_from(search, low) :
+								      search->count;
 		     !r && i < search->count && search->addresses[i] < high; i++)
 			r = each(search, die, depth, i);
 		r = r ?: look_at_clock(search);

@@ -43,6 +43,8 @@ struct builder {
 	const struct function_range *functions;
 	size_t function_count;
 	uint64_t strings, strings_bytes;	/* of the symbols' string table in symtab's names */
+	bool is_partial;	/* static functions may be missing: .dynsym, MiniDebugInfo */
+	bool is_mini;
 	struct candidate *candidates;
 	size_t count, capacity;
 };
@@ -320,6 +322,22 @@ static size_t choose_alias(struct builder *builder, size_t first, size_t end)
 	return best;
 }
 
+/* Where the first range behind @address begins. */
+static uint64_t next_function(const struct builder *builder, uint64_t address)
+{
+	size_t low = 0, high = builder->function_count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (builder->functions[middle].start <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < builder->function_count ? builder->functions[low].start : UINT64_MAX;
+}
+
 static void take_size(const struct builder *builder, struct candidate *candidate)
 {
 	const struct function_range *function =
@@ -350,14 +368,14 @@ static void settle(struct builder *builder)
 		for (next = end; next < builder->count && all[next].start == all[i].start;)
 			next++;
 		best = choose_alias(builder, i, end);
-		if (all[best].rank & RANK_NO_SIZE && builder->symtab->is_dynamic)
+		if (all[best].rank & RANK_NO_SIZE)
 			take_size(builder, &all[best]);
 		/*
 		 * A label inside a function that has a size is no function. Where static functions
 		 * have no names, nobody knows how far one without a size goes.
 		 */
 		if (all[best].rank & RANK_NO_SIZE &&
-		    (all[best].start < covered || builder->symtab->is_dynamic)) {
+		    (all[best].start < covered || builder->is_partial)) {
 			i = next;
 			continue;
 		}
@@ -373,6 +391,7 @@ static void settle(struct builder *builder)
 			continue;
 		if (i + 1 < kept)
 			end = min_of(end, base + all[i + 1].start);
+		end = min_of(end, next_function(builder, address));
 		all[i].size = (uint32_t)min_of(end - address, (uint64_t)UINT32_MAX);
 	}
 	builder->count = kept;
@@ -479,6 +498,8 @@ static const Elf64_Shdr *find_symbols(struct builder *builder)
 	if (!shdr || shdr->sh_size == 0) {
 		shdr = elf_find_section(builder->elf, SHT_DYNSYM, NULL);
 		symtab->is_dynamic = shdr;
+		symtab->is_stripped = true;
+		builder->is_partial = true;
 	}
 	if (shdr && shdr->sh_link < builder->elf->shdr_count)
 		strings = &builder->elf->shdrs[shdr->sh_link];
@@ -489,7 +510,7 @@ static const Elf64_Shdr *find_symbols(struct builder *builder)
 		shdr = NULL;
 	}
 	builder->strings_bytes = end - min_of(start, end);
-	for (size_t i = 0; i < builder->function_count; i++)
+	for (size_t i = 0; i < builder->function_count && !builder->is_mini; i++)
 		if (builder->functions[i].name) {
 			start = min_of(start, builder->functions[i].name);
 			end = size;
@@ -507,17 +528,13 @@ static const Elf64_Shdr *find_symbols(struct builder *builder)
 	return shdr;
 }
 
-int symtab_read(const struct elf *elf, const struct function_range *ranges, size_t range_count,
-		const struct symtab_reclaim *reclaim, struct symtab **ret_symtab)
+static int build(struct builder *builder, struct symtab **ret_symtab)
 {
-	struct builder builder = {
-		.elf = elf, .reclaim = reclaim, .functions = ranges, .function_count = range_count,
-	};
 	const Elf64_Shdr *shdr;
 	struct symtab *symtab;
 	int r = 0;
 
-	if (!charge(&builder, sizeof(*symtab)))
+	if (!charge(builder, sizeof(*symtab)))
 		return -ENOBUFS;
 	symtab = calloc(1, sizeof(*symtab));
 	if (!symtab) {
@@ -525,31 +542,54 @@ int symtab_read(const struct elf *elf, const struct function_range *ranges, size
 		return -ENOMEM;
 	}
 	symtab->bytes = sizeof(*symtab);
-	builder.symtab = symtab;
-	if (find_ranges(&builder) < 0)
+	builder->symtab = symtab;
+	if (find_ranges(builder) < 0)
 		goto out;
-	shdr = find_symbols(&builder);
-	if (!shdr && !range_count)
+	shdr = find_symbols(builder);
+	if (!shdr && !builder->function_count)
 		goto out;
-	keep_names(&builder);
+	keep_names(builder);
 	if (shdr)
-		r = read_symbols(&builder, shdr);
-	add_named_functions(&builder);
+		r = read_symbols(builder, shdr);
+	if (!builder->is_mini)
+		add_named_functions(builder);
 	if (r == 0)
-		r = read_plt(&builder);
-	settle(&builder);
-	add_nameless(&builder);
+		r = read_plt(builder);
+	settle(builder);
+	if (!builder->is_mini)
+		add_nameless(builder);
 	if (r == 0)
-		keep_symbols(&builder);
+		keep_symbols(builder);
 out:
-	pool_uncharge(POOL_SYMBOLS, builder.capacity * sizeof(struct candidate));
-	free(builder.candidates);
+	pool_uncharge(POOL_SYMBOLS, builder->capacity * sizeof(struct candidate));
+	free(builder->candidates);
 	if (r < 0) {
 		symtab_free(symtab);
 		return r;
 	}
 	*ret_symtab = symtab;
 	return 0;
+}
+
+int symtab_read(const struct elf *elf, const struct function_range *ranges, size_t range_count,
+		const struct symtab_reclaim *reclaim, struct symtab **ret_symtab)
+{
+	struct builder builder = {
+		.elf = elf, .reclaim = reclaim, .functions = ranges, .function_count = range_count,
+	};
+
+	return build(&builder, ret_symtab);
+}
+
+int symtab_read_mini(const struct elf *elf, const struct function_range *ranges, size_t range_count,
+		     struct symtab **ret_symtab)
+{
+	struct builder builder = {
+		.elf = elf, .functions = ranges, .function_count = range_count, .is_partial = true,
+		.is_mini = true,
+	};
+
+	return build(&builder, ret_symtab);
 }
 
 void symtab_free(struct symtab *symtab)

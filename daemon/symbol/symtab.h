@@ -42,6 +42,7 @@ struct symtab {
 	uint32_t count;
 	const char *partial;	/* why some or all functions are missing, or NULL */
 	bool is_dynamic;	/* of .dynsym: static functions have no names */
+	bool is_stripped;	/* of .dynsym, or there are no symbols at all */
 	uint64_t go_start, go_end;	/* Go's code, by the ranges with names; equal: none */
 	char *names;		/* kept string table, NUL-terminated; NULL: in the file */
 	uint64_t names_offset;	/* in the file; of Go's as well, where it has those */
@@ -59,13 +60,19 @@ struct symtab_reclaim {
 
 /*
  * Functions of an ELF file: .symtab, else .dynsym, its PLT, and those of the @range_count @ranges, sorted, that
- * begin in none of them. An empty table when it has none. A symbol of .dynsym without a size has that of the range
- * which begins there, and counts for nothing without one.
+ * begin in none of them. An empty table when it has none. A symbol without a size has that of the range which begins
+ * there; without one it goes on to the next symbol or range, and in .dynsym it counts for nothing.
  * Charged to POOL_SYMBOLS; a table that does not fit there is cut and marked partial. -ENOBUFS: not
  * even an empty one fits.
  */
 int symtab_read(const struct elf *elf, const struct function_range *ranges, size_t range_count,
 		const struct symtab_reclaim *reclaim, struct symtab **ret_symtab);
+/*
+ * The same of MiniDebugInfo, which has a part of the file's functions: @ranges are the file's and give sizes alone, and
+ * a symbol that has none counts for nothing.
+ */
+int symtab_read_mini(const struct elf *elf, const struct function_range *ranges, size_t range_count,
+		     struct symtab **ret_symtab);
 void symtab_free(struct symtab *symtab);
 
 /* The function that holds @address, or NULL. */
@@ -83,7 +90,7 @@ static inline bool symtab_needs_file(const struct symtab *symtab, const struct s
 /* Does it lack functions that the file had symbols of, once? */
 static inline bool symtab_is_stripped(const struct symtab *symtab)
 {
-	return symtab->is_dynamic || !symtab->names_bytes;
+	return symtab->is_stripped;
 }
 
 static inline bool symtab_is_go(const struct symtab *symtab, uint64_t address)

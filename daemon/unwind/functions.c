@@ -39,7 +39,7 @@ static int add_frames(struct list *list, const struct elf *elf, const struct mac
 	frames_find_eh(elf, machine, section);
 	while (r == 0 && list->count < SYMTAB_SYMBOLS_MAX && cfi_next(section, &offset, &at, &fde))
 		r = add(list, &(struct function_range){ .start = fde.start, .end = fde.end });
-	return r < 0 ? r : section->error == -ETIME ? -ETIME : 0;
+	return r;
 }
 
 static int add_go(struct list *list, const struct elf *elf, const struct machine *machine)
@@ -62,7 +62,7 @@ static int add_go(struct list *list, const struct elf *elf, const struct machine
 		if (r < 0)
 			return r;
 	}
-	return r == -ETIME ? r : 0;
+	return 0;
 }
 
 /* Of one address those with a name come first, then the longest. */

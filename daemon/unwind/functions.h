@@ -11,7 +11,7 @@
 
 /*
  * In ascending order of address, one per address, at most SYMTAB_SYMBOLS_MAX; none where the machine is unknown.
- * What comes after something broken is missing. Freed by the caller. -ENOMEM, -ETIME
+ * What comes after something broken, or after @elf's deadline, is missing. Freed by the caller. -ENOMEM
  */
 int functions_read(const struct elf *elf, struct function_range **ret_ranges, size_t *ret_count);
 

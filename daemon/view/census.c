@@ -392,20 +392,23 @@ int census_name(struct census *census, struct recorded_location *location,
 	return 0;
 }
 
-const struct recorded_location *census_find(const struct census *census,
-					     const OtlpDictionary *dictionary, uint32_t index)
+uint32_t census_object(const struct census *census, const OtlpDictionary *dictionary, uint32_t mapping)
 {
-	const OtlpLocation *location = dictionary->location_table[index];
-	struct recorded_location row = { 0 };
 	struct recorded_object object;
-	uint32_t i;
 
 	/* texts are known, and take no memory the second time */
-	if (read_object((struct census *)(uintptr_t)census, dictionary,
-			(size_t)location->mapping_index, &object) < 0)
-		return NULL;
-	row.object = find_object(census, &object);
-	fill_location(dictionary, location, &row);
+	if (read_object((struct census *)(uintptr_t)census, dictionary, mapping, &object) < 0)
+		return INDEX_NONE;
+	return find_object(census, &object);
+}
+
+const struct recorded_location *census_find(const struct census *census, uint32_t object,
+					     const OtlpDictionary *dictionary, uint32_t index)
+{
+	struct recorded_location row = { .object = object };
+	uint32_t i;
+
+	fill_location(dictionary, dictionary->location_table[index], &row);
 	i = find_location(census, &row);
 	return i == INDEX_NONE ? NULL : census_location(census, i);
 }

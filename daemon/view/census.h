@@ -76,8 +76,10 @@ int census_check(const OtlpDictionary *dictionary);
 int census_name(struct census *census, struct recorded_location *location,
 		 const struct recorded_frame *frame);
 
-/* The Location of message @dictionary that has this index, which census_add() has seen; NULL: none. */
-const struct recorded_location *census_find(const struct census *census,
+/* The object of Mapping @mapping of a message, which costs as much as it has attributes; INDEX_NONE: none. */
+uint32_t census_object(const struct census *census, const OtlpDictionary *dictionary, uint32_t mapping);
+/* Its Location @index, which is of @object and which census_add() has seen; NULL: none. */
+const struct recorded_location *census_find(const struct census *census, uint32_t object,
 					     const OtlpDictionary *dictionary, uint32_t index);
 
 /* Names of a Location as it stands in a message. */

@@ -232,13 +232,19 @@ static bool gains(const struct message *message, const OtlpLocation *location,
 static int find_changes(struct message *message)
 {
 	const OtlpDictionary *dictionary = message->dictionary;
-	int r = 0;
+	const size_t mappings = max_of(dictionary->n_mapping_table, (size_t)1);
+	_cleanup_free_ uint32_t *objects = calloc(mappings, sizeof(*objects));
+	int r = objects ? 0 : -ENOMEM;
 
+	for (size_t i = 0; !r && i < mappings; i++)
+		objects[i] = census_object(message->census, dictionary, (uint32_t)i);
 	for (size_t i = 1; !r && i < dictionary->n_location_table; i++) {
 		const OtlpLocation *location = dictionary->location_table[i];
-		const struct recorded_location *found;
+		const struct recorded_location *found = NULL;
 
-		found = census_find(message->census, dictionary, (uint32_t)i);
+		if (objects[location->mapping_index] != INDEX_NONE)
+			found = census_find(message->census, objects[location->mapping_index],
+					    dictionary, (uint32_t)i);
 		if (!gains(message, location, found))
 			continue;
 		message->changes[i].found = found;
@@ -405,7 +411,12 @@ static int append_dictionary(const struct message *message, struct buffer *outpu
 	int r, err = 0;
 
 	while (!err && (r = next_field(&cursor, &field)) > 0) {
-		if (field.type != 2 || !field.number || field.number >= TABLE_END)
+		/* what a newer version has is kept as it is */
+		if (!field.number || field.number >= TABLE_END) {
+			err = buffer_append(output, field.begin, field.bytes) ? -E2BIG : 0;
+			continue;
+		}
+		if (field.type != 2)
 			return -EBADMSG;
 		i = counts[field.number]++;
 		if (field.number == TABLE_LOCATION && i < known->n_location_table &&

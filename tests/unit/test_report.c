@@ -223,6 +223,8 @@ static void record_stripped(bool with_functions, bool names_ranges)
 		location->address = location->offset + (object ? 0x400000 : 0);
 		location->has_function = with_functions && object;
 		location->function_start = location->address & ~0x1fULL;
+		/* all that a Location can have at once */
+		location->is_refused = with_functions;
 	}
 	assert_int_equal(store_file_create(path, &out), 0);
 	assert_int_equal(encode_window(&options, window, recorded_append, out), 0);

@@ -306,6 +306,46 @@ static void what_a_dead_parser_did_not_name_is_put_off(void **state)
 	symbolizer_free(symbolizer);
 }
 
+/* What was there already: the opener is dead when it is asked for the debug file. */
+static void a_debug_file_is_sought_again(void **state)
+{
+	struct symbolizer_options options = { .with_kernel_addresses = true };
+	struct symbolizer *symbolizer;
+	struct symbolizer_stats stats;
+	char id[64], root[PATH_MAX];
+	struct location *location;
+	struct mapped_file *file;
+	struct image *image;
+	uint64_t offset;
+	pid_t pid;
+
+	(void)state;
+	snprintf(root, sizeof(root), "%s", fixture_path("again"));
+	options.sysroot = root;
+	fixture_build("whole", "-Wl,--build-id=sha1", program);
+	snprintf(id, sizeof(id), "%s", fixture_ask("readelf -n whole | sed -n 's/.*Build ID: //p'"));
+	fixture_run("mkdir -p again/usr/lib/debug/.build-id/%.2s && cp whole seeker && strip seeker && "
+		    "objcopy --only-keep-debug whole again/usr/lib/debug/.build-id/%.2s/%s.debug", id, id,
+		    id + 2);
+	offset = offset_of("whole", "own_work") + 4;
+	assert_int_equal(symbolizer_new(&options, &symbolizer), 0);
+	file = file_of(fixture_path("seeker"));
+	pid = start(fixture_path("seeker"), NULL);
+	image = image_new(&files, (uint32_t)pid, 0, "seeker");
+	symbolizer_see_image(symbolizer, image, NULL);
+	symbolizer_see_file(symbolizer, image, file);
+	stop(pid);
+	symbolizer_stats(symbolizer, &stats);
+	assert_int_equal(kill(stats.opener.helper.pid, SIGKILL), 0);
+	expect(symbolizer, image, file, offset, "", &location);
+	assert_true(location->is_put_off);
+	location_unref(location);
+	expect(symbolizer, image, file, offset, "own_work", NULL);
+	image_unref(image);
+	mapped_file_unref(file);
+	symbolizer_free(symbolizer);
+}
+
 /* As Fedora's rpmbuild makes it; @pack turns mini.elf into mini.xz. */
 static const char *build_with_mini(const char *name, const char *pack)
 {
@@ -340,6 +380,47 @@ static void mini_debug_information_has_the_names(void **state)
 	expect_with_mini("cut", "xz -c mini.elf | head -c 200 > mini.xz", "");
 	expect_with_mini("text", "echo no | xz > mini.xz", "");
 	expect_with_mini("bomb", "head -c 100M /dev/zero | cat mini.elf - | xz -1 > mini.xz", "");
+}
+
+/*
+ * A label that its file's functions do not begin at is none, and one without a size does not go on over functions that the
+ * file itself knows of.
+ */
+static void sizeless_names_of_mini_debug_information_swallow_nothing(void **state)
+{
+	static const char labels[] =
+		"#include <unistd.h>\n"
+		"__asm__(\".text\\n.type sizeless, @function\\nsizeless:\\n.skip 16, 0x90\\n\");\n"
+		"__attribute__((noinline, noipa)) int own_work(int x) { __asm__ volatile(\"label:\"); return x * 3; }\n"
+		"int main(int c, char **v) { (void)v; write(1, \"x\", 1); for (;;) pause(); return own_work(c); }\n";
+	struct symbolizer *symbolizer;
+	struct location *location;
+	struct mapped_file *file;
+	struct window *window;
+	struct image *image;
+	pid_t pid;
+
+	(void)state;
+	fixture_build("whole", "-O0 -Wl,--build-id=sha1", labels);
+	fixture_run("objcopy -S --keep-symbol=label --keep-symbol=sizeless whole mini.elf && xz -c mini.elf > mini.xz && "
+		    "cp whole labelled && strip labelled && objcopy --add-section .gnu_debugdata=mini.xz labelled");
+	symbolizer = new_symbolizer();
+	file = file_of(fixture_path("labelled"));
+	pid = start(fixture_path("labelled"), NULL);
+	image = image_new(&files, (uint32_t)pid, 0, "labelled");
+	symbolizer_see_image(symbolizer, image, NULL);
+	symbolizer_see_file(symbolizer, image, file);
+	stop(pid);
+	location = location_new(file, offset_of("whole", "own_work") + 12, FRAME_NATIVE, false);
+	window = new_window(image, &location, 1);
+	symbolizer_resolve(symbolizer, window);
+	assert_int_equal(location->line_count, 0);
+	assert_true(location->has_function);
+	free_window(window);
+	location_unref(location);
+	image_unref(image);
+	mapped_file_unref(file);
+	symbolizer_free(symbolizer);
 }
 
 /* Nothing of the process is left but its file; its parent tells the rest. */
@@ -867,6 +948,8 @@ int main(void)
 		cmocka_unit_test(a_debug_file_has_the_names),
 		cmocka_unit_test(what_a_dead_parser_did_not_name_is_put_off),
 		cmocka_unit_test(mini_debug_information_has_the_names),
+		cmocka_unit_test(sizeless_names_of_mini_debug_information_swallow_nothing),
+		cmocka_unit_test(a_debug_file_is_sought_again),
 		cmocka_unit_test(a_program_that_is_gone_has_names),
 		cmocka_unit_test(a_fork_that_is_gone_is_its_parents_program),
 		cmocka_unit_test(a_fork_that_has_moved_on_is_its_parents_program),
