@@ -40,6 +40,8 @@ user_cflags = -std=gnu11 -O2 -g -fno-omit-frame-pointer -fstack-protector-strong
 	$(shell $(user_pkg_config) --cflags $(user_packages)) $(CFLAGS)
 user_ldflags = -pthread $(user_san) -Wl,-z,relro,-z,now $(LDFLAGS)
 user_libs = $(shell $(user_pkg_config) --libs $(user_packages)) -liberty
+# the screen of top, which the daemon has no use for
+cli_libs = $(shell $(user_pkg_config) --libs ncursesw)
 
 user_protos := $(wildcard daemon/export/proto/*.proto daemon/view/proto/*.proto)
 user_generated := $(patsubst %.proto,$(U)/gen/%.pb-c.c,$(notdir $(user_protos)))
@@ -61,7 +63,7 @@ $(U)/stacktapd: $(U)/daemon/service/stacktapd.o $(U)/libstacktap.a
 
 $(U)/stacktap: $(cli_objects) $(U)/libstacktap.a
 	$(say) LINK $@
-	$(Q)$(user_cc) $(user_ldflags) -o $@ $^ $(user_libs)
+	$(Q)$(user_cc) $(user_ldflags) -o $@ $^ $(user_libs) $(cli_libs)
 
 $(U)/daemon/%.o: daemon/%.c $(user_generated)
 	$(say) CC $@

@@ -1,9 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """stacktap top: a known load is first, by each group; the window forgets; the ways to end."""
 
+import fcntl
 import json
 import os
+import pty
+import re
+import select
 import signal
+import struct
+import termios
 import time
 
 ARCHES = ("x86_64",)
@@ -32,11 +38,107 @@ def guest(t):
     for group, key in (("process", "owner"), ("thread", "owner"), ("object", "file")):
         row = top(t, "-p", busy.pid, "-n", 1, "-d", 3, "--group", group)[0]["rows"][0]
         t.equal(os.path.basename(row[key]), "deep", f"by {group}")
-    rows = top(t, "-p", busy.pid, "-n", 1, "-d", 3, "--filter", "^main$")[0]["rows"]
+    rows = top(t, "-p", busy.pid, "-n", 1, "-d", 3, "--filter", "^main$", "--limit", 0)[0]["rows"]
+    t.ok(rows[0]["total"] and not rows[0]["self"], "main has it in total alone", rows)
     t.equal([row["name"] for row in rows], ["main"], "the filter leaves what matches")
     text = t.stacktap("top", "-b", "-n", 1, "-d", 3, "-p", busy.pid, "-e", "cpu-clock").stdout
     t.ok("[u] bottom  /opt/stacktap/workload/deep" in text and "SELF" in text, "as text", text)
+    screen(t, busy)
     ends(t, busy)
+
+
+class Terminal:
+    """A pseudo-terminal and what a vt100 would show: no more sequences than ncurses sends one without scrolling."""
+
+    SEQUENCE = re.compile(rb"\x1b\[([?0-9;]*)([A-Za-z])|\x1b[()].|\x1b[=>78]|[\x80-\xff]+|[\s\S]")
+
+    def __init__(self, lines, columns):
+        self.master, self.slave = pty.openpty()
+        self.settings = termios.tcgetattr(self.slave)
+        self.size(lines, columns)
+
+    def size(self, lines, columns):
+        self.lines, self.columns = lines, columns
+        self.cells = [[" "] * columns for _ in range(lines)]
+        self.line = self.column = 0
+        fcntl.ioctl(self.slave, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+
+    def text(self, seconds=0.3):
+        """What it shows once nothing more has come for so long."""
+        data = b""
+        while select.select([self.master], [], [], seconds)[0]:
+            data += os.read(self.master, 65536)
+        for match in self.SEQUENCE.finditer(data):
+            self.take(match)
+        return "\n".join("".join(cells).rstrip() for cells in self.cells)
+
+    def take(self, match):
+        char = match[0]
+        if match[2]:
+            self.control(match[2].decode(), [int(n or 0) for n in match[1].lstrip(b"?").split(b";")])
+        elif char == b"\r":
+            self.column = 0
+        elif char == b"\n":
+            self.line = min(self.line + 1, self.lines - 1)
+        elif char == b"\b":
+            self.column = max(self.column - 1, 0)
+        elif char == b"\t":
+            self.column = min(self.column // 8 * 8 + 8, self.columns - 1)
+        elif len(char) == 1 and char >= b" ":
+            if self.column < self.columns and self.line < self.lines:
+                self.cells[self.line][self.column] = char.decode()
+            self.column += 1
+
+    def control(self, what, numbers):
+        first = numbers[0]
+        if what == "H":
+            self.line = min(max(first, 1), self.lines) - 1
+            self.column = min(max(numbers[-1] if len(numbers) > 1 else 1, 1), self.columns) - 1
+        elif what in "ABCD":
+            step = max(first, 1)
+            self.line += {"A": -step, "B": step}.get(what, 0)
+            self.column += {"C": step, "D": -step}.get(what, 0)
+        elif what == "K":
+            begin, end = (0, self.column + 1) if first == 1 else (self.column, self.columns)
+            self.cells[self.line][begin:end] = [" "] * (end - begin)
+        elif what == "J":
+            self.cells[self.line][self.column:] = [" "] * (self.columns - self.column)
+            for line in range(self.line + 1, self.lines):
+                self.cells[line] = [" "] * self.columns
+
+
+def on_screen(t, terminal, *options):
+    return t.start("/opt/stacktap/bin/stacktap", "top", "-e", "cpu-clock", "-d", 1, *options,
+                   stdin=terminal.slave, stdout=terminal.slave,
+                   env=dict(os.environ, TERM="vt100"))
+
+
+def screen(t, busy):
+    terminal = Terminal(24, 80)
+    child = on_screen(t, terminal, "-p", busy.pid)
+    t.until(lambda: "[u] bottom" in terminal.text(), 30, "the screen shows the load")
+    lines = terminal.text().split("\n")
+    t.ok("SELF" in lines[3] and "function" in lines[3], "the heading", lines)
+    t.ok("[u] bottom" in lines[4], "the function that burns is on the first row", lines)
+    t.ok(termios.tcgetattr(terminal.slave) != terminal.settings, "the terminal is taken")
+    os.write(terminal.master, b"/^main$\r")
+    t.until(lambda: "filtered" in terminal.text(), 10, "a filter")
+    lines = [line for line in terminal.text().split("\n")[4:] if line]
+    t.ok(len(lines) == 1 and "[u] main" in lines[0], "the filter leaves what matches", lines)
+    os.write(terminal.master, b"/\rg")
+    t.until(lambda: "TOTAL   process" in terminal.text(), 10, "g is the next group")
+    terminal.size(30, 100)
+    os.kill(child.pid, signal.SIGWINCH)
+    t.until(lambda: "TOTAL   process" in terminal.text(), 10, "another size is drawn anew")
+    os.write(terminal.master, b"q")
+    t.equal(t.wait(child, 30), 0, "q ends it with 0")
+    t.equal(termios.tcgetattr(terminal.slave), terminal.settings, "q gives the terminal back")
+    child = on_screen(t, terminal, "-p", busy.pid)
+    t.until(lambda: termios.tcgetattr(terminal.slave) != terminal.settings, 30, "the screen")
+    child.send_signal(signal.SIGTERM)
+    terminal.text()
+    t.equal(t.wait(child, 30), 0, "SIGTERM ends it with 0")
+    t.equal(termios.tcgetattr(terminal.slave), terminal.settings, "SIGTERM gives the terminal back")
 
 
 def ends(t, busy):
