@@ -19,7 +19,6 @@ static bool has_colors_on;
 bool screen_is_possible(void)
 {
 	const char *term = getenv("TERM");
-
 	int err;
 
 	if (!term || !*term || !strcmp(term, "dumb") || !isatty(STDIN_FILENO) ||

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the live screen of `stacktap top` shows of its table, and what a key makes of it. No terminal is known here. */
+/*
+ * What the live screen of `stacktap top` shows of its table, and what a key makes of it. No terminal is known
+ * here.
+ */
 #ifndef STACKTAP_VIEW_BROWSE_H
 #define STACKTAP_VIEW_BROWSE_H
 
