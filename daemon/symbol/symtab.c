@@ -519,6 +519,11 @@ static const Elf64_Shdr *find_symbols(struct builder *builder)
 		return shdr;
 	symtab->names_offset = start;
 	symtab->names_bytes = min_of(end - start, (uint64_t)SYMBOL_PLT - 1);
+	/* those that are beyond have their names in nothing that stays */
+	if (builder->is_mini && symtab->names_bytes > SYMTAB_NAMES_MINI) {
+		symtab->names_bytes = SYMTAB_NAMES_MINI;
+		symtab->partial = "it has too many names";
+	}
 	if (!shdr)
 		return NULL;
 	builder->strings = strings->sh_offset - start;
