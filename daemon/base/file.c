@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/file.h"
 
+#include "base/log.h"
+
 enum {
 	FILE_CHUNK = 4096,
 };
@@ -41,4 +43,10 @@ int file_read(int directory, const char *path, size_t max_bytes, char **ret_data
 	if (ret_size)
 		*ret_size = size;
 	return 0;
+}
+
+void file_sync_directory(int directory)
+{
+	if (fsync(directory) && errno != EINVAL && errno != EROFS)
+		log_debug("cannot sync a directory: %m");
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Small files at once. */
+/* Small files at once, and names that last. */
 #ifndef STACKTAP_BASE_FILE_H
 #define STACKTAP_BASE_FILE_H
 
@@ -13,5 +13,7 @@
  */
 int file_read(int directory, const char *path, size_t max_bytes, char **ret_data,
 	      size_t *ret_size);
+/* A name that was made or changed survives a power cut once its directory is synced. */
+void file_sync_directory(int directory);
 
 #endif /* STACKTAP_BASE_FILE_H */

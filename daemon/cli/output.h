@@ -5,7 +5,7 @@
 
 #include <stdatomic.h>
 
-#include "export/store.h"
+#include "export/store_file.h"
 
 struct output {
 	const char *path;

@@ -44,6 +44,11 @@ struct complaint {
 struct exporter {
 	struct http *http;		/* NULL: no endpoint */
 	struct store *store;		/* NULL: no local store */
+	struct store_options spool_options; /* directory NULL: no spool */
+	struct store *spool;		/* NULL: none, or not to be had yet */
+	uint64_t spool_try;		/* CLOCK_MONOTONIC ns, when to open it again */
+	uint64_t spool_told;		/* CLOCK_MONOTONIC ns, when its state was logged, 0: never */
+	uint64_t losses_told;		/* payloads that it lost, of which the log has heard */
 	bool compress;
 	unsigned int timeout_ms, backoff_min_ms, backoff_max_ms;
 	unsigned int backoff_ms;	/* next pause, 0: the last try went well */
@@ -57,12 +62,96 @@ struct exporter {
 	struct exporter_stats published;
 };
 
+static uint64_t spool_losses(const struct store_stats *spool)
+{
+	return spool->full_messages + spool->old_messages + spool->damaged_messages;
+}
+
 /* Another thread may ask for the counts while a request is under way. */
 static void publish(struct exporter *exporter)
 {
+	struct exporter_stats stats = exporter->stats;
+
+	if (exporter->spool) {
+		const struct store_stats spool = store_stats(exporter->spool);
+
+		stats.spool = spool;
+		stats.payloads_waiting += spool.messages;
+		stats.samples_waiting += spool.samples;
+		stats.payloads_dropped += spool_losses(&spool);
+		stats.samples_dropped += spool.full_samples + spool.old_samples + spool.damaged_samples;
+	}
 	pthread_mutex_lock(&exporter->lock);
-	exporter->published = exporter->stats;
+	exporter->published = stats;
 	pthread_mutex_unlock(&exporter->lock);
+}
+
+/* Once a minute at most: a state that lasts is in the status. */
+static bool may_tell(struct exporter *exporter)
+{
+	const uint64_t now = clock_monotonic();
+
+	if (exporter->spool_told && now - exporter->spool_told < COMPLAIN_NS)
+		return false;
+	exporter->spool_told = now;
+	return true;
+}
+
+static void tell_losses(struct exporter *exporter)
+{
+	const struct store_stats spool = store_stats(exporter->spool);
+	const uint64_t losses = spool_losses(&spool);
+
+	if (losses == exporter->losses_told || !may_tell(exporter))
+		return;
+	log_warning("the spool dropped %" PRIu64 " payloads: %" PRIu64 " as it was full, %" PRIu64
+		    " as they were too old, %" PRIu64 " as they were damaged", losses,
+		    spool.full_messages, spool.old_messages, spool.damaged_messages);
+	exporter->losses_told = losses;
+}
+
+static void spool_failed(struct exporter *exporter, int err)
+{
+	char *error = exporter->stats.spool_error;
+	const bool is_new = !error[0];
+
+	snprintf(error, sizeof(exporter->stats.spool_error), "%s",
+		 err == -EBUSY ? "another process has it open" : strerror(-err));
+	if (is_new || may_tell(exporter))
+		log_warning("the spool %s: %s; payloads wait in memory meanwhile",
+			    exporter->spool_options.directory, error);
+}
+
+/* A disk may come later, or back. */
+static void open_spool(struct exporter *exporter)
+{
+	const uint64_t now = clock_monotonic();
+	struct store_stats spool;
+	int err;
+
+	if (exporter->spool || !exporter->spool_options.directory || now < exporter->spool_try)
+		return;
+	exporter->spool_try = now + COMPLAIN_NS;
+	err = store_open(&exporter->spool_options, &exporter->spool);
+	if (err) {
+		spool_failed(exporter, err);
+		return;
+	}
+	spool = store_stats(exporter->spool);
+	if (spool.messages)
+		log_info("%" PRIu64 " payloads with %" PRIu64 " samples of an earlier run wait in the "
+			 "spool", spool.messages, spool.samples);
+	tell_losses(exporter);
+}
+
+static bool spool_waits(const struct exporter *exporter)
+{
+	return exporter->spool && store_stats(exporter->spool).messages;
+}
+
+static bool something_waits(const struct exporter *exporter)
+{
+	return exporter->first || spool_waits(exporter);
 }
 
 int exporter_new(const struct exporter_options *options, struct exporter **ret_exporter)
@@ -82,13 +171,29 @@ int exporter_new(const struct exporter_options *options, struct exporter **ret_e
 							     BACKOFF_MAX_MS;
 	if (options->endpoint)
 		err = http_new(options, &exporter->http);
-	if (!err && options->store_directory)
-		err = store_open(options->store_directory, options->store_max_bytes,
-				 &exporter->store);
+	if (!err && options->store_directory) {
+		const struct store_options store_options = {
+			.directory = options->store_directory,
+			.max_bytes = options->store_max_bytes,
+			.max_age_ms = options->store_max_age_ms,
+		};
+
+		err = store_open(&store_options, &exporter->store);
+	}
 	if (err) {
 		exporter_free(exporter);
 		return err;
 	}
+	if (options->endpoint) {
+		exporter->spool_options = (struct store_options){
+			.directory = options->spool_directory,
+			.max_bytes = options->spool_max_bytes,
+			.max_age_ms = options->spool_max_age_ms,
+			.is_spool = true,
+		};
+		open_spool(exporter);
+	}
+	publish(exporter);
 	*ret_exporter = exporter;
 	return 0;
 }
@@ -116,6 +221,7 @@ static struct waiting *queue_pop(struct exporter *exporter)
 	if (!exporter->first)
 		exporter->last = &exporter->first;
 	exporter->stats.payloads_waiting--;
+	exporter->stats.samples_waiting -= waiting->samples;
 	exporter->waiting_bytes -= waiting->size;
 	return waiting;
 }
@@ -144,6 +250,7 @@ static void queue_push(struct exporter *exporter, struct waiting *waiting)
 	exporter->last = &waiting->next;
 	exporter->waiting_bytes += waiting->size;
 	exporter->stats.payloads_waiting++;
+	exporter->stats.samples_waiting += waiting->samples;
 }
 
 /* Back to where it came from: it is still the oldest. */
@@ -155,6 +262,7 @@ static void queue_unpop(struct exporter *exporter, struct waiting *waiting)
 		exporter->last = &waiting->next;
 	exporter->waiting_bytes += waiting->size;
 	exporter->stats.payloads_waiting++;
+	exporter->stats.samples_waiting += waiting->samples;
 }
 
 /* Half of the pause is certain, half random, so that a fleet does not come back in step. */
@@ -294,7 +402,8 @@ static struct waiting *waiting_new(struct exporter *exporter, struct payload *pa
 
 static int store_payload(struct exporter *exporter, const struct payload *payload)
 {
-	int err = store_append(exporter->store, payload->data, payload->size);
+	int err = store_append(exporter->store, payload->data, payload->size,
+			       payload->samples);
 
 	if (!err) {
 		exporter->stats.payloads_stored++;
@@ -311,26 +420,68 @@ static int store_payload(struct exporter *exporter, const struct payload *payloa
 	return err;
 }
 
+/* True: it is on disk, or on its way there. */
+static bool spool_payload(struct exporter *exporter, const struct payload *payload)
+{
+	int err;
+
+	open_spool(exporter);
+	if (!exporter->spool)
+		return false;
+	err = store_append(exporter->spool, payload->data, payload->size, payload->samples);
+	tell_losses(exporter);
+	if (err) {
+		spool_failed(exporter, err);
+		return false;
+	}
+	exporter->stats.spool_error[0] = '\0';
+	return true;
+}
+
+/* It has to wait: from now on a power cut does not take it. */
+static void sync_spool(struct exporter *exporter)
+{
+	int err = store_sync(exporter->spool);
+
+	if (err)
+		spool_failed(exporter, err);
+}
+
 static int send_payload(struct exporter *exporter, struct payload *payload)
 {
+	/* in order, and no request while a pause is on */
+	const bool must_wait = something_waits(exporter);
 	struct waiting *waiting;
+	bool is_spooled;
 	int err = 0;
 
 	if (exporter->store)
 		err = store_payload(exporter, payload);
 	if (!exporter->http)
 		return err;
+	is_spooled = spool_payload(exporter, payload);
+	if (is_spooled && must_wait) {
+		sync_spool(exporter);
+		return 0;
+	}
 	waiting = payload->size <= REQUEST_MAX ? waiting_new(exporter, payload) : NULL;
+	if (!waiting && is_spooled)
+		return 0;
 	if (!waiting) {
 		exporter->stats.payloads_dropped++;
 		exporter->stats.samples_dropped += payload->samples;
 		return -ENOMEM;
 	}
-	/* in order, and no request while a pause is on */
-	if (exporter->first || !try_send(exporter, waiting, exporter->timeout_ms))
-		queue_push(exporter, waiting);
-	else
-		waiting_free(waiting);
+	if (must_wait || !try_send(exporter, waiting, exporter->timeout_ms)) {
+		if (!is_spooled) {
+			queue_push(exporter, waiting);
+			return 0;
+		}
+		sync_spool(exporter);
+	} else if (is_spooled) {
+		store_take(exporter->spool);
+	}
+	waiting_free(waiting);
 	return 0;
 }
 
@@ -348,29 +499,78 @@ static int wait_ms(const struct exporter *exporter)
 {
 	uint64_t now = clock_monotonic();
 
-	if (!exporter->first)
+	if (!something_waits(exporter))
 		return -1;
 	if (now >= exporter->next_try)
 		return 0;
 	return (int)((exporter->next_try - now + NSEC_PER_MSEC - 1) / NSEC_PER_MSEC);
 }
 
+/* The oldest of the spool: 1, 0: none waits, -EAGAIN: there is no memory for it now. */
+static int read_spool(struct exporter *exporter, struct waiting **ret_waiting)
+{
+	/* it is here twice, raw and compressed; one of more than that no run could have encoded */
+	const size_t max_bytes = pool_get(POOL_ENCODE)->limit / 2;
+	struct store_message message;
+	struct payload payload;
+	int ret;
+
+	ret = store_oldest(exporter->spool, max_bytes, &message);
+	tell_losses(exporter);
+	if (ret != 1)
+		return ret;
+	payload = (struct payload){
+		.data = message.data, .size = message.size, .samples = message.samples,
+	};
+	ret = -EAGAIN;
+	if (pool_charge(POOL_ENCODE, message.size)) {
+		*ret_waiting = waiting_new(exporter, &payload);
+		pool_uncharge(POOL_ENCODE, message.size);
+		ret = *ret_waiting ? 1 : -EAGAIN;
+	}
+	free(payload.data);
+	return ret;
+}
+
+/* The oldest gets a try: true when it is done with. */
+static bool try_oldest(struct exporter *exporter, unsigned int timeout_ms)
+{
+	struct waiting *waiting = NULL;
+	bool is_done;
+	int ret;
+
+	if (spool_waits(exporter)) {
+		ret = read_spool(exporter, &waiting);
+		if (ret == -EAGAIN)
+			schedule(exporter, 0);
+		if (ret != 1)
+			return !ret;
+		exporter->stats.retries++;
+		is_done = try_send(exporter, waiting, timeout_ms);
+		if (is_done)
+			store_take(exporter->spool);
+		waiting_free(waiting);
+		return is_done;
+	}
+	waiting = queue_pop(exporter);
+	exporter->stats.retries++;
+	is_done = try_send(exporter, waiting, timeout_ms);
+	if (is_done)
+		waiting_free(waiting);
+	else
+		queue_unpop(exporter, waiting);
+	return is_done;
+}
+
 int exporter_poll(struct exporter *exporter)
 {
-	struct waiting *waiting;
 	int wait = wait_ms(exporter);
 
 	if (wait)
 		return wait;
-	waiting = queue_pop(exporter);
-	exporter->stats.retries++;
-	if (!try_send(exporter, waiting, exporter->timeout_ms)) {
-		queue_unpop(exporter, waiting);
-	} else {
-		waiting_free(waiting);
-		/* one request per call; the next one may follow at once */
+	/* one request per call; the next one may follow at once */
+	if (try_oldest(exporter, exporter->timeout_ms))
 		exporter->next_try = 0;
-	}
 	publish(exporter);
 	return wait_ms(exporter);
 }
@@ -378,22 +578,24 @@ int exporter_poll(struct exporter *exporter)
 void exporter_stop(struct exporter *exporter, unsigned int deadline_ms)
 {
 	uint64_t end = clock_monotonic() + deadline_ms * NSEC_PER_MSEC, now;
-	struct waiting *waiting;
 	unsigned int left_ms;
+	bool is_taken = true;
 
-	while (exporter->first) {
-		waiting = queue_pop(exporter);
+	while (something_waits(exporter)) {
 		now = clock_monotonic();
-		if (now + NSEC_PER_MSEC <= end) {
+		if (now + NSEC_PER_MSEC <= end && (is_taken || !spool_waits(exporter))) {
 			left_ms = (unsigned int)((end - now) / NSEC_PER_MSEC);
-			exporter->stats.retries++;
-			if (try_send(exporter, waiting, min_of(left_ms, exporter->timeout_ms))) {
-				waiting_free(waiting);
+			is_taken = try_oldest(exporter, min_of(left_ms, exporter->timeout_ms));
+			if (is_taken || spool_waits(exporter))
 				continue;
-			}
 		}
-		waiting_drop(exporter, waiting);
+		/* the spool keeps its own */
+		if (!exporter->first)
+			break;
+		waiting_drop(exporter, queue_pop(exporter));
 	}
+	if (exporter->spool)
+		sync_spool(exporter);
 	publish(exporter);
 }
 
@@ -405,6 +607,7 @@ void exporter_free(struct exporter *exporter)
 		waiting_free(queue_pop(exporter));
 	http_free(exporter->http);
 	store_close(exporter->store);
+	store_close(exporter->spool);
 	pthread_mutex_destroy(&exporter->lock);
 	free(exporter);
 }

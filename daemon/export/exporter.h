@@ -3,15 +3,20 @@
  * Thread C's last step: payloads to an OTLP/HTTP receiver or into the local store.
  *
  * Retries as the OTLP specification says: 429, 502, 503, 504 and broken connections, with Retry-After
- * or exponential back-off and jitter; everything else is dropped and counted. What waits for a retry
- * is bounded by POOL_QUEUES, oldest dropped first and counted. No call blocks longer than the
- * request's timeout; exporter_stop() gives what is left one last try within a deadline.
+ * or exponential back-off and jitter; everything else is dropped and counted.
+ *
+ * With a spool each payload is in it before its first try, and leaves it when it is taken or refused; it is
+ * synced to disk once it has to wait. What a run leaves behind the next one sends, oldest first. What the
+ * spool cannot take (disk full, read-only) waits in memory, as all does without one, bounded by
+ * POOL_QUEUES, oldest dropped first and counted. No call blocks longer than the request's timeout and
+ * the disk; exporter_stop() gives what is left a last try within a deadline.
  */
 #ifndef STACKTAP_EXPORT_EXPORTER_H
 #define STACKTAP_EXPORT_EXPORTER_H
 
 #include "base/macro.h"
 #include "export/encode.h"
+#include "export/store.h"
 
 struct exporter;
 
@@ -24,25 +29,30 @@ struct exporter_options {
 	unsigned int backoff_min_ms;	/* first pause before a retry, doubled each time; 0: 1 s */
 	unsigned int backoff_max_ms;	/* 0: 30 s */
 	const char *store_directory;	/* NULL: no local store */
-	uint64_t store_max_bytes;
+	uint64_t store_max_bytes, store_max_age_ms;
+	const char *spool_directory;	/* NULL: what waits does so in memory; for an endpoint alone */
+	uint64_t spool_max_bytes, spool_max_age_ms;
 };
 
+/* The options' strings stay the caller's and last as long as the exporter. */
 int exporter_new(const struct exporter_options *options, struct exporter **ret_exporter);
 /* Takes payload->data. An error is counted and told in last_error as well. */
 int exporter_send(struct exporter *exporter, struct payload *payload);
-/* Retry what is due; returns milliseconds until the next try is due, -1: nothing waits. */
+/* Try what is due; returns milliseconds until the next try is due, -1: nothing waits. */
 int exporter_poll(struct exporter *exporter);
-/* Last tries until @deadline_ms from now, then drop and count the rest. */
+/* Last tries until @deadline_ms from now; then the spool keeps what is in it, the rest is dropped and counted. */
 void exporter_stop(struct exporter *exporter, unsigned int deadline_ms);
 void exporter_free(struct exporter *exporter);
 
 struct exporter_stats {
 	uint64_t payloads_sent, payloads_dropped, payloads_stored, payloads_waiting;
-	uint64_t samples_sent, samples_dropped;
+	uint64_t samples_sent, samples_dropped, samples_waiting;
 	uint64_t bytes_raw, bytes_sent;	/* of what was accepted: before and after compression */
 	uint64_t retries, throttled, partial_rejected, partial_warnings, bad_responses;
 	uint64_t connections;
 	char last_error[256];		/* empty once a payload is taken again */
+	struct store_stats spool;	/* its losses and what waits are in the numbers above, too */
+	char spool_error[128];		/* empty once it takes a payload again */
 };
 /* From any thread. */
 void exporter_stats(struct exporter *exporter, struct exporter_stats *ret_stats);

@@ -7,10 +7,11 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/uio.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/log.h"
+#include "export/record.h"
 
 #define FILE_MODE 0600		/* what ran on a host is nobody else's business */
 #define STORE_PREFIX "profiles-"
@@ -18,165 +19,25 @@
 #define STORE_FILES 16u		/* a file is closed at this fraction of the store */
 #define STORE_FILE_AGE (3600 * NSEC_PER_SEC)
 
-/* Length and message; a message that does not go out whole is taken back. */
-static int write_message(int fd, uint64_t *size, const uint8_t *data, size_t data_size)
-{
-	uint32_t length = htobe32((uint32_t)data_size);
-	struct iovec parts[] = {
-		{ .iov_base = &length, .iov_len = sizeof(length) },
-		{ .iov_base = (void *)(uintptr_t)data, .iov_len = data_size },
-	};
-	size_t left = sizeof(length) + data_size;
-	ssize_t written;
-	int err;
-
-	if (!data_size || data_size > STORE_MESSAGE_MAX)
-		return -EMSGSIZE;
-	while (left) {
-		written = writev(fd, parts, ARRAY_SIZE(parts));
-		if (written < 0 && errno == EINTR)
-			continue;
-		if (written <= 0) {
-			err = written < 0 ? -errno : -EIO;
-			/* best effort: readers also stop at a message that is cut off */
-			if (ftruncate(fd, (off_t)*size) || lseek(fd, (off_t)*size, SEEK_SET) < 0)
-				log_debug("a cut message stays at the end of a file: %m");
-			return err;
-		}
-		left -= (size_t)written;
-		for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
-			size_t step = min_of((size_t)written, parts[i].iov_len);
-
-			parts[i].iov_base = (char *)parts[i].iov_base + step;
-			parts[i].iov_len -= step;
-			written -= (ssize_t)step;
-		}
-	}
-	*size += sizeof(length) + data_size;
-	return 0;
-}
-
-/* A name that was made or changed survives a power cut once its directory is synced. */
-static void sync_directory(int directory)
-{
-	if (fsync(directory) && errno != EINVAL && errno != EROFS)
-		log_debug("cannot sync a directory: %m");
-}
-
-struct store_file {
-	int fd;
-	char *path;
-	bool is_renamed;
-	char *partial;		/* name until the first message is in; NULL for a device or pipe */
-	uint64_t size;
-};
-
-static void store_file_free(struct store_file *file)
-{
-	if (file->fd >= 0)
-		close(file->fd);
-	free(file->path);
-	free(file->partial);
-	free(file);
-}
-
-int store_file_create(const char *path, struct store_file **ret_file)
-{
-	struct store_file *file = calloc(1, sizeof(*file));
-	struct stat st;
-	int err = -ENOMEM;
-
-	if (!file)
-		return -ENOMEM;
-	file->fd = -1;
-	file->path = strdup(path);
-	if (!file->path)
-		goto failed;
-	/* a pipe or device is written to, not replaced */
-	if (!stat(path, &st) && !S_ISREG(st.st_mode)) {
-		file->fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
-	} else {
-		if (asprintf(&file->partial, "%s.partial", path) < 0) {
-			file->partial = NULL;
-			goto failed;
-		}
-		file->fd = open(file->partial, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW,
-				FILE_MODE);
-	}
-	if (file->fd < 0) {
-		err = -errno;
-		goto failed;
-	}
-	/* two recordings into one file would destroy each other's: emptied only by its owner */
-	if (file->partial &&
-	    (flock(file->fd, LOCK_EX | LOCK_NB) || ftruncate(file->fd, 0))) {
-		err = errno == EWOULDBLOCK ? -EBUSY : -errno;
-		goto failed;
-	}
-	*ret_file = file;
-	return 0;
-failed:
-	store_file_free(file);
-	return err;
-}
-
-int store_file_append(struct store_file *file, const uint8_t *data, size_t size)
-{
-	int err = write_message(file->fd, &file->size, data, size);
-
-	if (err || !file->partial)
-		return err;
-	if (rename(file->partial, file->path))
-		return -errno;
-	free(steal_ptr(file->partial));
-	file->is_renamed = true;
-	return 0;
-}
-
-static void sync_parent(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-	_cleanup_free_ char *parent =
-		slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
-	_cleanup_close_ int fd = parent ? open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
-
-	/* one that cannot be read cannot be synced either */
-	if (fd >= 0)
-		sync_directory(fd);
-}
-
-int store_file_close(struct store_file *file, uint64_t *ret_bytes)
-{
-	int err = 0;
-
-	if (ret_bytes)
-		*ret_bytes = file->size;
-	if (file->partial)
-		unlink(file->partial);
-	else if (fdatasync(file->fd) && errno != EINVAL && errno != EROFS)
-		err = -errno;
-	if (file->is_renamed)
-		sync_parent(file->path);
-	if (close(file->fd) && !err)
-		err = -errno;
-	file->fd = -1;
-	store_file_free(file);
-	return err;
-}
-
 /* One file of a store, oldest first by name. */
 struct store_entry {
 	uint64_t time;		/* Unix ms, from its name */
-	uint64_t size;
+	uint64_t newest;	/* Unix ms, of its last message */
+	uint64_t size;		/* on disk */
+	uint64_t end;		/* of its last whole message, of a spool */
+	uint64_t messages, samples;	/* that wait */
 };
 
 struct store {
 	int directory;
-	uint64_t max_bytes, total;
+	struct store_options options;	/* directory is not kept */
 	struct store_entry *entries;	/* sorted by time; the last is open when fd >= 0 */
 	size_t count, capacity;
 	int fd;
 	uint64_t opened;		/* CLOCK_MONOTONIC */
+	uint64_t cursor;		/* in the oldest file: what is before it is taken */
+	int reading;			/* the oldest file, -1: not open */
+	struct store_stats stats;
 };
 
 struct store_name {
@@ -205,7 +66,18 @@ static bool entry_parse(const char *text, uint64_t *ret_time)
 	return !errno && !strcmp(entry_name(*ret_time).text, text);
 }
 
-static int entry_add(struct store *store, uint64_t time, uint64_t size)
+static uint64_t now_ms(void)
+{
+	return clock_read(CLOCK_REALTIME) / NSEC_PER_MSEC;
+}
+
+/* The open file is the newest. */
+static bool is_open(const struct store *store, const struct store_entry *entry)
+{
+	return store->fd >= 0 && entry == &store->entries[store->count - 1];
+}
+
+static int entry_add(struct store *store, const struct store_entry *entry)
 {
 	struct store_entry *entries;
 	size_t capacity;
@@ -218,9 +90,77 @@ static int entry_add(struct store *store, uint64_t time, uint64_t size)
 		store->entries = entries;
 		store->capacity = capacity;
 	}
-	store->entries[store->count++] = (struct store_entry){ .time = time, .size = size };
-	store->total += size;
+	store->entries[store->count++] = *entry;
+	store->stats.files++;
+	store->stats.bytes += entry->size;
 	return 0;
+}
+
+static int read_at(int fd, void *data, size_t size, uint64_t offset)
+{
+	size_t done = 0;
+	ssize_t got;
+
+	while (done < size) {
+		got = pread(fd, (char *)data + done, size - done, (off_t)(offset + done));
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			return got ? -errno : -ENODATA;
+		done += (size_t)got;
+	}
+	return 0;
+}
+
+/* The message at @offset of a file of @end bytes, unchecked. -ENODATA: it is cut off or no message. */
+static int read_head(int fd, uint64_t offset, uint64_t end, size_t *ret_size,
+		     struct record *ret_record)
+{
+	uint8_t seal[RECORD_SEAL] = { 0 };
+	uint32_t length;
+	int err;
+
+	if (end - offset < RECORD_LENGTH)
+		return -ENODATA;
+	err = read_at(fd, &length, sizeof(length), offset);
+	if (err)
+		return err;
+	length = be32toh(length);
+	if (!length || length > RECORD_MESSAGE_MAX || length > end - offset - RECORD_LENGTH)
+		return -ENODATA;
+	if (length > RECORD_SEAL)
+		err = read_at(fd, seal, sizeof(seal), offset + RECORD_LENGTH + length - RECORD_SEAL);
+	if (err)
+		return err;
+	*ret_size = length;
+	*ret_record = record_peek(seal, length);
+	return 0;
+}
+
+static void lose_bytes(struct store *store, uint64_t bytes)
+{
+	store->stats.damaged_messages++;
+	store->stats.damaged_bytes += bytes;
+}
+
+/* What an earlier run left in a spool's file. */
+static void scan_messages(struct store *store, struct store_entry *entry)
+{
+	_cleanup_close_ int fd = openat(store->directory, entry_name(entry->time).text,
+					O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	struct record record;
+	size_t size;
+
+	while (fd >= 0 && entry->end < entry->size &&
+	       !read_head(fd, entry->end, entry->size, &size, &record)) {
+		entry->end += RECORD_LENGTH + size;
+		entry->messages += !record.is_taken;
+		entry->samples += record.is_taken ? 0 : record.samples;
+	}
+	if (entry->end < entry->size)
+		lose_bytes(store, entry->size - entry->end);
+	store->stats.messages += entry->messages;
+	store->stats.samples += entry->samples;
 }
 
 static int entry_compare(const void *a, const void *b)
@@ -232,9 +172,9 @@ static int entry_compare(const void *a, const void *b)
 
 static int store_scan(struct store *store)
 {
+	struct store_entry entry;
 	struct dirent *dirent;
 	struct stat st;
-	uint64_t time;
 	DIR *dir;
 	int fd, err = 0;
 
@@ -246,11 +186,19 @@ static int store_scan(struct store *store)
 			close(fd);
 		return err;
 	}
-	while (!err && (dirent = readdir(dir)))
-		if (entry_parse(dirent->d_name, &time) &&
-		    !fstatat(store->directory, dirent->d_name, &st, AT_SYMLINK_NOFOLLOW) &&
-		    S_ISREG(st.st_mode))
-			err = entry_add(store, time, (uint64_t)st.st_size);
+	while (!err && (dirent = readdir(dir))) {
+		entry = (struct store_entry){ 0 };
+		if (!entry_parse(dirent->d_name, &entry.time) ||
+		    fstatat(store->directory, dirent->d_name, &st, AT_SYMLINK_NOFOLLOW) ||
+		    !S_ISREG(st.st_mode))
+			continue;
+		entry.size = (uint64_t)st.st_size;
+		entry.newest = (uint64_t)st.st_mtim.tv_sec * 1000 +
+			       (uint64_t)st.st_mtim.tv_nsec / NSEC_PER_MSEC;
+		if (store->options.is_spool)
+			scan_messages(store, &entry);
+		err = entry_add(store, &entry);
+	}
 	closedir(dir);
 	if (store->count)
 		qsort(store->entries, store->count, sizeof(*store->entries), entry_compare);
@@ -268,47 +216,83 @@ static void store_roll(struct store *store)
 	store->fd = -1;
 }
 
-/* Remove the oldest until @bytes more fit. The open file is the newest and goes last. */
-static int store_make_room(struct store *store, uint64_t bytes)
+static void forget_oldest(struct store *store)
 {
-	size_t gone = 0;
-	int err = 0;
+	const struct store_entry oldest = store->entries[0];
 
-	while (store->total + bytes > store->max_bytes && gone < store->count) {
-		struct store_entry *oldest = &store->entries[gone];
+	if (store->count == 1)
+		store_roll(store);
+	if (store->reading >= 0)
+		close(store->reading);
+	store->reading = -1;
+	store->cursor = 0;
+	store->stats.messages -= oldest.messages;
+	store->stats.samples -= oldest.samples;
+	store->stats.bytes -= oldest.size;
+	store->stats.files--;
+	store->count--;
+	memmove(store->entries, store->entries + 1, store->count * sizeof(*store->entries));
+}
 
-		if (gone + 1 == store->count)
-			store_roll(store);
-		if (unlinkat(store->directory, entry_name(oldest->time).text, 0) &&
-		    errno != ENOENT) {
-			err = -errno;
-			break;
-		}
-		store->total -= oldest->size;
-		gone++;
+/* The oldest file goes, with what waits in it. */
+static int remove_oldest(struct store *store)
+{
+	if (unlinkat(store->directory, entry_name(store->entries[0].time).text, 0) &&
+	    errno != ENOENT)
+		return -errno;
+	forget_oldest(store);
+	return 0;
+}
+
+/* Remove the oldest until @bytes more fit. */
+static int make_room(struct store *store, uint64_t bytes)
+{
+	struct store_entry oldest;
+	int err;
+
+	while (store->stats.bytes + bytes > store->options.max_bytes && store->count) {
+		oldest = store->entries[0];
+		err = remove_oldest(store);
+		if (err)
+			return err;
+		store->stats.full_messages += oldest.messages;
+		store->stats.full_samples += oldest.samples;
 	}
-	store->count -= gone;
-	if (gone)
-		memmove(store->entries, store->entries + gone,
-			store->count * sizeof(*store->entries));
-	return err;
+	return 0;
+}
+
+void store_expire(struct store *store)
+{
+	const uint64_t now = now_ms();
+	struct store_entry oldest;
+
+	while (store->options.max_age_ms && store->count) {
+		oldest = store->entries[0];
+		/* a clock that was set back makes nothing old */
+		if (now < oldest.newest || now - oldest.newest <= store->options.max_age_ms ||
+		    remove_oldest(store))
+			return;
+		store->stats.old_messages += oldest.messages;
+		store->stats.old_samples += oldest.samples;
+	}
 }
 
 static int store_open_next(struct store *store)
 {
-	uint64_t now = clock_read(CLOCK_REALTIME) / NSEC_PER_MSEC;
+	struct store_entry entry = { .time = now_ms() };
 	int err;
 
 	/* names stay in order even if the clock was set back */
-	if (store->count && now <= store->entries[store->count - 1].time)
-		now = store->entries[store->count - 1].time + 1;
-	store->fd = openat(store->directory, entry_name(now).text,
-			   O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, FILE_MODE);
+	if (store->count && entry.time <= store->entries[store->count - 1].time)
+		entry.time = store->entries[store->count - 1].time + 1;
+	entry.newest = entry.time;
+	store->fd = openat(store->directory, entry_name(entry.time).text,
+			   O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, FILE_MODE);
 	if (store->fd < 0)
 		return -errno;
-	sync_directory(store->directory);
+	file_sync_directory(store->directory);
 	store->opened = clock_monotonic();
-	err = entry_add(store, now, 0);
+	err = entry_add(store, &entry);
 	if (err)
 		store_roll(store);
 	return err;
@@ -319,10 +303,10 @@ static void sync_above(int directory)
 	_cleanup_close_ int fd = openat(directory, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
 	if (fd >= 0)
-		sync_directory(fd);
+		file_sync_directory(fd);
 }
 
-int store_open(const char *directory, uint64_t max_bytes, struct store **ret_store)
+int store_open(const struct store_options *options, struct store **ret_store)
 {
 	struct store *store = calloc(1, sizeof(*store));
 	bool is_new;
@@ -331,14 +315,16 @@ int store_open(const char *directory, uint64_t max_bytes, struct store **ret_sto
 	if (!store)
 		return -ENOMEM;
 	store->fd = -1;
-	store->max_bytes = max_bytes;
-	is_new = !mkdir(directory, 0750);
+	store->reading = -1;
+	store->options = *options;
+	store->options.directory = NULL;
+	is_new = !mkdir(options->directory, 0750);
 	if (!is_new && errno != EEXIST) {
 		err = -errno;
 		free(store);
 		return err;
 	}
-	store->directory = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	store->directory = open(options->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (store->directory < 0) {
 		err = -errno;
 		free(store);
@@ -355,23 +341,26 @@ int store_open(const char *directory, uint64_t max_bytes, struct store **ret_sto
 		store_close(store);
 		return err;
 	}
+	store_expire(store);
 	*ret_store = store;
 	return 0;
 }
 
-int store_append(struct store *store, const uint8_t *data, size_t size)
+int store_append(struct store *store, const uint8_t *data, size_t size, uint64_t samples)
 {
-	uint64_t bytes = size + sizeof(uint32_t);
+	const uint64_t bytes = RECORD_LENGTH + size + RECORD_SEAL;
+	uint8_t seal[RECORD_SEAL];
 	struct store_entry *entry;
 	int err;
 
-	if (bytes > store->max_bytes)
+	if (bytes > store->options.max_bytes)
 		return -EFBIG;
 	if (store->fd >= 0 &&
-	    (store->entries[store->count - 1].size + bytes > store->max_bytes / STORE_FILES ||
+	    (store->entries[store->count - 1].size + bytes > store->options.max_bytes / STORE_FILES ||
 	     clock_monotonic() - store->opened > STORE_FILE_AGE))
 		store_roll(store);
-	err = store_make_room(store, bytes);
+	store_expire(store);
+	err = make_room(store, bytes);
 	if (err)
 		return err;
 	if (store->fd < 0) {
@@ -379,19 +368,180 @@ int store_append(struct store *store, const uint8_t *data, size_t size)
 		if (err)
 			return err;
 	}
+	record_seal(data, size, samples, seal);
 	entry = &store->entries[store->count - 1];
-	store->total -= entry->size;
-	err = write_message(store->fd, &entry->size, data, size);
-	store->total += entry->size;
-	return err;
+	store->stats.bytes -= entry->size;
+	err = record_write(store->fd, &entry->size, data, size, seal);
+	store->stats.bytes += entry->size;
+	if (err)
+		return err;
+	entry->newest = now_ms();
+	if (store->options.is_spool) {
+		entry->end = entry->size;
+		entry->messages++;
+		entry->samples += samples;
+		store->stats.messages++;
+		store->stats.samples += samples;
+	}
+	return 0;
+}
+
+int store_sync(struct store *store)
+{
+	return store->fd >= 0 && fdatasync(store->fd) ? -errno : 0;
 }
 
 void store_close(struct store *store)
 {
 	if (!store)
 		return;
+	/* an open file that nobody waits for is not worth a name */
+	while (store->options.is_spool && store->count && !store->stats.messages &&
+	       !remove_oldest(store))
+		;
 	store_roll(store);
+	if (store->reading >= 0)
+		close(store->reading);
 	close(store->directory);
 	free(store->entries);
 	free(store);
+}
+
+/* Nothing waits in the oldest file any more: true when another one may be behind it. */
+static bool leave_file(struct store *store)
+{
+	struct store_entry *entry = &store->entries[0];
+
+	if (!is_open(store, entry)) {
+		/* one that cannot be removed must not keep the others from being sent */
+		if (remove_oldest(store))
+			forget_oldest(store);
+		return true;
+	}
+	/* less work than a new file, and what was in it need never reach the disk */
+	if (entry->size && !ftruncate(store->fd, 0) && lseek(store->fd, 0, SEEK_SET) == 0) {
+		store->stats.bytes -= entry->size;
+		entry->size = entry->end = 0;
+		store->cursor = 0;
+	}
+	return false;
+}
+
+static int reading_fd(struct store *store)
+{
+	const struct store_entry *entry = &store->entries[0];
+
+	if (is_open(store, entry))
+		return store->fd;
+	if (store->reading < 0)
+		store->reading = openat(store->directory, entry_name(entry->time).text,
+					O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+	return store->reading;
+}
+
+/*
+ * The cursor at the oldest message that waits: 1 and its size with the seal, 0: there is none. Files in
+ * which none waits any more go on the way.
+ */
+static int find_oldest(struct store *store, size_t *ret_size, struct record *ret_record)
+{
+	struct store_entry *entry;
+	int fd, err;
+
+	while (store->count) {
+		entry = &store->entries[0];
+		if (!entry->messages) {
+			if (!leave_file(store))
+				return 0;
+			continue;
+		}
+		fd = reading_fd(store);
+		err = fd < 0 ? -errno : 0;
+		if (!err)
+			err = read_head(fd, store->cursor, entry->end, ret_size, ret_record);
+		if (err == -EMFILE || err == -ENFILE || err == -ENOMEM)
+			return -EAGAIN;
+		if (err) {
+			/* the rest of the file cannot be read any more */
+			store->stats.damaged_messages += entry->messages;
+			store->stats.damaged_samples += entry->samples;
+			store->stats.damaged_bytes += entry->end - store->cursor;
+			store->stats.messages -= entry->messages;
+			store->stats.samples -= entry->samples;
+			entry->messages = entry->samples = 0;
+			store->cursor = entry->end;
+			continue;
+		}
+		if (!ret_record->is_taken)
+			return 1;
+		store->cursor += RECORD_LENGTH + *ret_size;
+	}
+	return 0;
+}
+
+/* The message at the cursor waits no more; returns its samples. */
+static uint64_t pass_over(struct store *store, size_t size, const struct record *record)
+{
+	struct store_entry *entry = &store->entries[0];
+	/* a checksum that is wrong may have been the number's */
+	const uint64_t samples = min_of(record->samples, entry->samples);
+	const uint8_t taken = RECORD_TAKEN;
+
+	store->cursor += RECORD_LENGTH + size;
+	entry->messages--;
+	entry->samples -= samples;
+	store->stats.messages--;
+	store->stats.samples -= samples;
+	/* with the last one the whole file goes; without the mark one is sent once more after a restart */
+	if (!entry->messages)
+		leave_file(store);
+	else if (record->is_sealed &&
+		 pwrite(reading_fd(store), &taken, sizeof(taken),
+			(off_t)(store->cursor - RECORD_SEAL + RECORD_STATE)) != sizeof(taken))
+		log_debug("cannot mark a message of the spool: %m");
+	return samples;
+}
+
+int store_oldest(struct store *store, size_t max_bytes, struct store_message *ret_message)
+{
+	struct record record;
+	uint8_t *data;
+	size_t size;
+	int ret, err;
+
+	store_expire(store);
+	while ((ret = find_oldest(store, &size, &record)) == 1) {
+		if (size <= max_bytes) {
+			data = malloc(size);
+			if (!data)
+				return -EAGAIN;
+			err = read_at(reading_fd(store), data, size, store->cursor + RECORD_LENGTH);
+			if (!err)
+				err = record_check(data, size, &record);
+			if (!err && (record.is_sealed || record_is_bare(data, size))) {
+				*ret_message = (struct store_message){
+					.data = data, .size = record.size, .samples = record.samples,
+				};
+				return 1;
+			}
+			free(data);
+		}
+		lose_bytes(store, size);
+		store->stats.damaged_samples += pass_over(store, size, &record);
+	}
+	return ret;
+}
+
+void store_take(struct store *store)
+{
+	struct record record;
+	size_t size;
+
+	if (find_oldest(store, &size, &record) == 1)
+		pass_over(store, size, &record);
+}
+
+struct store_stats store_stats(const struct store *store)
+{
+	return store->stats;
 }

@@ -1,34 +1,57 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Files of OTLP profiles: each message is a u32 big-endian length and that many bytes of
- * ProfilesData, the framing of the Collector's file exporter. A file may be cut anywhere (crash, full
- * disk): readers take the whole messages before the cut.
+ * A directory of files profiles-<Unix ms>.otlp of sealed messages (export/record.h), oldest removed by
+ * size and by age. It is the local store, which keeps them, and the spool, which gives them up once
+ * they are taken: both the same format, so that either can be pointed at the other's directory.
+ *
+ * A new file is begun at a 16th of the size and every hour; files are removed whole. Finished files are
+ * synced to disk, the open one by store_sync(). What a crash or a power cut tore is found by length and
+ * checksum, passed over and counted. Not thread-safe. An open store holds a lock on its directory.
  */
 #ifndef STACKTAP_EXPORT_STORE_H
 #define STACKTAP_EXPORT_STORE_H
 
 #include "base/macro.h"
 
-enum { STORE_MESSAGE_MAX = 64 << 20 };	/* bytes of a message: OTLP's limit for a request */
-
-struct store_file;
-
-/*
- * A single file, as `record -o` writes it. Replaces an old one only when the first message is in;
- * until then it is called PATH.partial. -EBUSY: another recording writes to it.
- */
-int store_file_create(const char *path, struct store_file **ret_file);
-int store_file_append(struct store_file *file, const uint8_t *data, size_t size);
-int store_file_close(struct store_file *file, uint64_t *ret_bytes);
-
-/*
- * A directory of files profiles-<Unix ms>.otlp, oldest removed so that all stay below max_bytes. A
- * new file is begun at a 16th of that and every hour; finished files are synced to disk, the open one
- * is not. -EBUSY: another process has the store open.
- */
 struct store;
-int store_open(const char *directory, uint64_t max_bytes, struct store **ret_store);
-int store_append(struct store *store, const uint8_t *data, size_t size);
+
+struct store_options {
+	const char *directory;		/* its parent exists */
+	uint64_t max_bytes;
+	uint64_t max_age_ms;		/* 0: no limit */
+	bool is_spool;			/* messages wait to be taken */
+};
+
+/* -EBUSY: another process has the store open. */
+int store_open(const struct store_options *options, struct store **ret_store);
+/* -EFBIG: more than max_bytes. After any other error the store is as before. */
+int store_append(struct store *store, const uint8_t *data, size_t size, uint64_t samples);
+/* Files that became too old go. */
+void store_expire(struct store *store);
+/* What was appended survives a power cut from now on. */
+int store_sync(struct store *store);
 void store_close(struct store *store);
+
+/* Of a spool. */
+struct store_message {
+	uint8_t *data;			/* the caller frees it */
+	size_t size;
+	uint64_t samples;
+};
+/*
+ * The oldest message that waits: 1; 0: none does; -EAGAIN: memory or descriptors are short, it stays. Damaged ones, and those of more than @max_bytes, are passed over and counted.
+ */
+int store_oldest(struct store *store, size_t max_bytes, struct store_message *ret_message);
+/* The oldest is done with. A crash in here leaves it or not; nothing else is touched. */
+void store_take(struct store *store);
+
+struct store_stats {
+	uint64_t bytes, files;
+	uint64_t messages, samples;		/* that wait, of a spool */
+	/* removed unsent, of a spool; how many were in what a crash cut off nobody knows: they count as 1 */
+	uint64_t full_messages, full_samples, old_messages, old_samples;
+	uint64_t damaged_messages, damaged_samples, damaged_bytes;
+};
+struct store_stats store_stats(const struct store *store);
 
 #endif /* STACKTAP_EXPORT_STORE_H */

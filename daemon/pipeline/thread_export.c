@@ -58,7 +58,8 @@ void *export_thread(void *ctx)
 	struct pipeline *pipeline = ctx;
 	const struct pipeline_sink *sink = &pipeline->options.sink;
 	struct message *message;
-	int r, timeout = -1;
+	/* an earlier run may have left something to send */
+	int r, timeout = sink->poll ? sink->poll(sink->ctx) : -1;
 
 	for (;;) {
 		message = message_take(pipeline->windows, timeout, &r);

@@ -75,6 +75,11 @@ static const struct option options[] = {
 	{ "store", "directory", OPTION_STRING, FIELD(store_directory), 0, 0, { NULL } },
 	{ "store", "max_bytes", OPTION_BYTES, FIELD(store_max_bytes), 65536, UINT64_C(1) << 50,
 	  { NULL } },
+	{ "store", "max_age_hours", OPTION_NUMBER, FIELD(store_max_age_hours), 0, 87600, { NULL } },
+	{ "spool", "directory", OPTION_STRING, FIELD(spool_directory), 0, 0, { NULL } },
+	{ "spool", "max_bytes", OPTION_BYTES, FIELD(spool_max_bytes), 65536, UINT64_C(1) << 50,
+	  { NULL } },
+	{ "spool", "max_age_hours", OPTION_NUMBER, FIELD(spool_max_age_hours), 0, 87600, { NULL } },
 	{ "resource", "service_name", OPTION_STRING, FIELD(service_name), 0, 0, { NULL } },
 	{ "resource", "attributes", OPTION_STRING, FIELD(attributes), 0, 0, { NULL } },
 	{ "privacy", "command_line", OPTION_BOOL, FIELD(with_command_line), 0, 0, { NULL } },
@@ -128,6 +133,9 @@ void config_init(struct config *config)
 		.timeout_seconds = 10,
 		.store_directory = strdup("/var/lib/stacktap"),
 		.store_max_bytes = 256 << 20,
+		.spool_directory = strdup("/var/lib/stacktap/spool"),
+		.spool_max_bytes = 256 << 20,
+		.spool_max_age_hours = 24,
 		.with_kernel_addresses = true,
 		.load_module = true,
 		.log_level = LOG_LEVEL_INFO,
@@ -378,6 +386,9 @@ int config_check(const struct config *config, char *error, size_t error_size)
 	if (config->endpoint && strncmp(config->endpoint, "http://", 7) &&
 	    strncmp(config->endpoint, "https://", 8))
 		return fail(error, error_size, "endpoint begins with http:// or https://");
+	if (config->spool_directory && config->store_directory &&
+	    !strcmp(config->spool_directory, config->store_directory))
+		return fail(error, error_size, "[spool] and [store] need directories of their own");
 	if (config->attributes &&
 	    environment_each_pair(config->attributes, ignore_pair, NULL) < 0)
 		return fail(error, error_size, "attributes are not of the form key=value,key=value");

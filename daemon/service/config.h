@@ -51,6 +51,12 @@ struct config {
 	/* [store] */
 	char *store_directory;		/* NULL: none */
 	uint64_t store_max_bytes;
+	uint64_t store_max_age_hours;	/* 0: no limit */
+
+	/* [spool] */
+	char *spool_directory;		/* NULL: none */
+	uint64_t spool_max_bytes;
+	uint64_t spool_max_age_hours;	/* 0: no limit */
 
 	/* [resource] */
 	char *service_name;

@@ -12,6 +12,7 @@
 
 enum {
 	MS_PER_S = 1000,
+	MS_PER_HOUR = 3600 * MS_PER_S,
 	/* below the 4 MiB that receivers of any kind take by default */
 	MAX_PAYLOAD_BYTES = 3584 * 1024,
 };
@@ -95,6 +96,10 @@ static int make_destination(const struct config *config, struct destination *ret
 				      (unsigned int)config->timeout_seconds * MS_PER_S,
 		.store_directory = endpoint ? NULL : config->store_directory,
 		.store_max_bytes = config->store_max_bytes,
+		.store_max_age_ms = config->store_max_age_hours * MS_PER_HOUR,
+		.spool_directory = config->spool_directory,
+		.spool_max_bytes = config->spool_max_bytes,
+		.spool_max_age_ms = config->spool_max_age_hours * MS_PER_HOUR,
 	};
 	if (!endpoint && !config->store_directory) {
 		snprintf(error, error_size, "profiles have nowhere to go: set endpoint in [export], "
@@ -271,7 +276,7 @@ static void swap_live(struct config *a, struct config *b)
 static bool is_live_change(const struct config *old, const struct config *new)
 {
 	static const char *const sections[] = { "profile", "capture", "unwind", "export", "store",
-						"resource", "privacy" };
+						"spool", "resource", "privacy" };
 	/* shallow copies: the old one with what can change exchanged for the new one's */
 	struct config changed = *old, donor = *new;
 
@@ -346,6 +351,23 @@ static int reload_live(struct service *service, struct config *config,
 	return ret;
 }
 
+/* The sections that an exporter is made of and whose strings it borrows. */
+static const char *const exporter_sections[] = { "export", "store", "spool" };
+
+static bool same_exporter(const struct config *a, const struct config *b)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(exporter_sections); i++)
+		if (!config_same(a, b, exporter_sections[i], NULL))
+			return false;
+	return true;
+}
+
+static void swap_exporter(struct config *a, struct config *b)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(exporter_sections); i++)
+		config_swap(a, b, exporter_sections[i], NULL);
+}
+
 /* Start what service->config says, the pipeline being closed. */
 static int restart(struct service *service, bool with_exporter,
 		   const struct control_filter *filter, char *error, size_t error_size)
@@ -363,8 +385,7 @@ static int reload_all(struct service *service, struct config *config,
 		      const struct control_filter *filter, char *error, size_t error_size)
 {
 	_cleanup_(control_filter_done) struct control_filter old_filter = { 0 };
-	bool with_exporter = !config_same(&service->config, config, "export", NULL) ||
-			     !config_same(&service->config, config, "store", NULL);
+	bool with_exporter = !same_exporter(&service->config, config);
 	struct config other = service->config;
 	char again[256];
 	int ret;
@@ -372,21 +393,17 @@ static int reload_all(struct service *service, struct config *config,
 	close_pipeline(service);
 	service->config = *config;
 	*config = other;
-	if (!with_exporter) {
-		/* equal, but the exporter borrows the old ones' strings */
-		config_swap(&service->config, config, "export", NULL);
-		config_swap(&service->config, config, "store", NULL);
-	}
+	/* equal, but the exporter borrows the old ones' strings */
+	if (!with_exporter)
+		swap_exporter(&service->config, config);
 	ret = restart(service, with_exporter, filter, error, error_size);
 	if (!ret)
 		return 0;
 	other = service->config;
 	service->config = *config;
 	*config = other;
-	if (!with_exporter) {
-		config_swap(&service->config, config, "export", NULL);
-		config_swap(&service->config, config, "store", NULL);
-	}
+	if (!with_exporter)
+		swap_exporter(&service->config, config);
 	if (config_filter(&service->config, &old_filter, again, sizeof(again)) < 0 ||
 	    restart(service, with_exporter, &old_filter, again, sizeof(again)) < 0)
 		return -ESHUTDOWN;
@@ -435,6 +452,13 @@ const char *service_endpoint(const struct service *service)
 const char *service_store(const struct service *service)
 {
 	return service->destination.options.store_directory;
+}
+
+const char *service_spool(const struct service *service)
+{
+	const struct exporter_options *options = &service->destination.options;
+
+	return options->endpoint ? options->spool_directory : NULL;
 }
 
 void service_stats(struct service *service, struct pipeline_stats *ret_pipeline,

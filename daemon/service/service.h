@@ -37,6 +37,7 @@ uint64_t service_session_id(const struct service *service);
 /* Where profiles go; one of them is NULL. */
 const char *service_endpoint(const struct service *service);
 const char *service_store(const struct service *service);
+const char *service_spool(const struct service *service);	/* NULL: payloads wait in memory alone */
 void service_stats(struct service *service, struct pipeline_stats *ret_pipeline,
 		   struct exporter_stats *ret_exporter);
 

@@ -176,6 +176,7 @@ static void update_status(struct daemon *daemon, bool with_log)
 		.session_id = service_session_id(daemon->service),
 		.endpoint = service_endpoint(daemon->service),
 		.store = service_store(daemon->service),
+		.spool = service_spool(daemon->service),
 		.pipeline = &pipeline,
 		.exporter = &exporter,
 	};

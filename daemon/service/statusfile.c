@@ -132,6 +132,22 @@ static void print_helpers(FILE *stream, const struct symbolizer_stats *symbolize
 			parser->deferred);
 }
 
+static void print_spool(FILE *stream, const char *directory, const struct exporter_stats *exporter)
+{
+	const struct store_stats *spool = &exporter->spool;
+
+	fprintf(stream, "  spool %s: %" PRIu64 " payloads with %" PRIu64 " samples waiting, %" PRIu64
+		" bytes\n", directory, spool->messages, spool->samples, spool->bytes);
+	if (spool->full_messages || spool->old_messages)
+		fprintf(stream, "  dropped from the spool: %" PRIu64 " payloads as it was full, %" PRIu64
+			" as they were too old\n", spool->full_messages, spool->old_messages);
+	if (spool->damaged_messages)
+		fprintf(stream, "  damaged in the spool: %" PRIu64 " payloads, %" PRIu64 " bytes\n",
+			spool->damaged_messages, spool->damaged_bytes);
+	if (exporter->spool_error[0])
+		fprintf(stream, "  the spool takes nothing: %s\n", exporter->spool_error);
+}
+
 static void print_text(FILE *stream, const struct statusfile_input *input, uint64_t uptime_s)
 {
 	const struct pipeline_stats *pipeline = input->pipeline;
@@ -197,6 +213,8 @@ static void print_text(FILE *stream, const struct statusfile_input *input, uint6
 		input->endpoint ? input->endpoint : input->store ? input->store : "nowhere",
 		exporter->payloads_sent, exporter->payloads_stored, exporter->payloads_waiting,
 		exporter->payloads_dropped, exporter->retries);
+	if (input->spool)
+		print_spool(stream, input->spool, exporter);
 	if (exporter->last_error[0])
 		fprintf(stream, "  last export error: %s\n", exporter->last_error);
 	statusfile_print_pools(stream);
@@ -331,6 +349,28 @@ static void print_unwind(struct json *json, const struct pipeline_stats *pipelin
 	json_end(json);
 }
 
+static void json_spool(struct json *json, const char *directory,
+		       const struct exporter_stats *exporter)
+{
+	const struct store_stats *spool = &exporter->spool;
+
+	json_object(json, "spool");
+	json_string(json, "directory", directory);
+	json_u64(json, "payloads_waiting", spool->messages);
+	json_u64(json, "samples_waiting", spool->samples);
+	json_u64(json, "bytes", spool->bytes);
+	json_u64(json, "files", spool->files);
+	json_u64(json, "full_payloads", spool->full_messages);
+	json_u64(json, "full_samples", spool->full_samples);
+	json_u64(json, "old_payloads", spool->old_messages);
+	json_u64(json, "old_samples", spool->old_samples);
+	json_u64(json, "damaged_payloads", spool->damaged_messages);
+	json_u64(json, "damaged_samples", spool->damaged_samples);
+	json_u64(json, "damaged_bytes", spool->damaged_bytes);
+	json_string(json, "error", exporter->spool_error[0] ? exporter->spool_error : NULL);
+	json_end(json);
+}
+
 static void print_exporter(struct json *json, const struct statusfile_input *input)
 {
 	const struct exporter_stats *exporter = input->exporter;
@@ -344,6 +384,7 @@ static void print_exporter(struct json *json, const struct statusfile_input *inp
 	json_u64(json, "payloads_waiting", exporter->payloads_waiting);
 	json_u64(json, "samples_sent", exporter->samples_sent);
 	json_u64(json, "samples_dropped", exporter->samples_dropped);
+	json_u64(json, "samples_waiting", exporter->samples_waiting);
 	json_u64(json, "bytes_raw", exporter->bytes_raw);
 	json_u64(json, "bytes_sent", exporter->bytes_sent);
 	json_u64(json, "retries", exporter->retries);
@@ -353,6 +394,8 @@ static void print_exporter(struct json *json, const struct statusfile_input *inp
 	json_u64(json, "bad_responses", exporter->bad_responses);
 	json_u64(json, "connections", exporter->connections);
 	json_string(json, "last_error", exporter->last_error[0] ? exporter->last_error : NULL);
+	if (input->spool)
+		json_spool(json, input->spool, exporter);
 	json_end(json);
 }
 

@@ -24,6 +24,7 @@ struct statusfile_input {
 	uint64_t session_id;			/* 0: not sampling */
 	const char *error;			/* why it is not sampling, or NULL */
 	const char *endpoint, *store;		/* where profiles go; NULL: not there */
+	const char *spool;			/* where they wait; NULL: in memory alone */
 	const struct pipeline_stats *pipeline;	/* NULL: not sampling */
 	const struct exporter_stats *exporter;
 };

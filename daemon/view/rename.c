@@ -5,7 +5,7 @@
 
 #include "base/hash.h"
 #include "export/dictionary.h"
-#include "export/store.h"
+#include "export/record.h"
 #include "export/unpack.h"
 
 #define UNPACK_MAX ((size_t)512 << 20)
@@ -534,7 +534,7 @@ static int write_message(struct message *message, const OtlpProfilesData *unpack
 
 	if (!r && message->change_count)
 		r = append_all(message, data, size, output);
-	if (!r && message->change_count && output->size - before > STORE_MESSAGE_MAX) {
+	if (!r && message->change_count && output->size - before > RECORD_MESSAGE_MAX) {
 		output->size = before;
 		counts->left++;
 		memset(message->changes, 0,

@@ -5,13 +5,13 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "export/store.h"
+#include "export/record.h"
 
 #define READ_STEP ((size_t)1 << 20)
 
 /*
  * A bare message starts with the tag of its field 1 or 2. As the first byte of a length either would
- * mean more than STORE_MESSAGE_MAX, so the two formats cannot be taken for each other.
+ * mean more than RECORD_MESSAGE_MAX, so the two formats cannot be taken for each other.
  */
 #define TAG_RESOURCE_PROFILES 0x0a
 #define TAG_DICTIONARY 0x12
@@ -74,7 +74,7 @@ static ssize_t read_growing(struct store_reader *reader, size_t filled, size_t s
 		step = min_of(size - filled, READ_STEP);
 		if (filled + step > reader->capacity) {
 			capacity = max_of(filled + step, 2 * reader->capacity);
-			capacity = min_of(capacity, (size_t)STORE_MESSAGE_MAX + 1);
+			capacity = min_of(capacity, (size_t)RECORD_MESSAGE_MAX + 1);
 			data = realloc(reader->data, capacity);
 			if (!data)
 				return -ENOMEM;
@@ -94,8 +94,10 @@ static ssize_t read_growing(struct store_reader *reader, size_t filled, size_t s
 int store_reader_next(struct store_reader *reader, const uint8_t **ret_data, size_t *ret_size)
 {
 	bool is_first = reader->is_first;
+	struct record record;
 	uint32_t length;
 	ssize_t got;
+	int err;
 
 	reader->is_first = false;
 	if (reader->is_done)
@@ -109,11 +111,11 @@ int store_reader_next(struct store_reader *reader, const uint8_t **ret_data, siz
 	}
 	if (is_first &&
 	    (reader->data[0] == TAG_RESOURCE_PROFILES || reader->data[0] == TAG_DICTIONARY)) {
-		got = read_growing(reader, (size_t)got, (size_t)STORE_MESSAGE_MAX + 1);
+		got = read_growing(reader, (size_t)got, (size_t)RECORD_MESSAGE_MAX + 1);
 		if (got < 0)
 			return (int)got;
 		reader->is_done = true;
-		if (got > STORE_MESSAGE_MAX)
+		if (got > RECORD_MESSAGE_MAX)
 			return -EBADMSG;
 		*ret_data = reader->data;
 		*ret_size = (size_t)got;
@@ -123,15 +125,18 @@ int store_reader_next(struct store_reader *reader, const uint8_t **ret_data, siz
 		return -ENODATA;
 	memcpy(&length, reader->data, sizeof(length));
 	length = be32toh(length);
-	if (!length || length > STORE_MESSAGE_MAX)
+	if (!length || length > RECORD_MESSAGE_MAX)
 		return -EBADMSG;
 	got = read_growing(reader, 0, length);
 	if (got < 0)
 		return (int)got;
 	if ((size_t)got < length)
 		return -ENODATA;
+	err = record_check(reader->data, length, &record);
+	if (err)
+		return err;
 	*ret_data = reader->data;
-	*ret_size = length;
+	*ret_size = record.size;
 	return 1;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The messages of a file of OTLP profiles, as export/store.h and `record -o` write them. */
+/* The messages of a file of OTLP profiles, as export/store.h keeps and `record -o` writes them. */
 #ifndef STACKTAP_VIEW_STORE_READER_H
 #define STACKTAP_VIEW_STORE_READER_H
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "export/encode.h"
-#include "export/store.h"
+#include "export/store_file.h"
 #include "synthetic.h"
 
 static int take(void *ctx, struct payload *payload)

@@ -2,10 +2,18 @@
 /*
  * export_driver URL COUNT RUN-MS [NAME=VALUE...]: send COUNT payloads of a synthetic window, retry
  * for RUN-MS at most or until nothing waits, stop, and print what the exporter counted. Names:
- * compress, timeout, backoff_min, backoff_max, stop (ms), queue (bytes), headers, store.
+ * compress, timeout, backoff_min, backoff_max, stop (ms), queue (bytes), headers, store, spool, spool_max
+ * (bytes), log, pad (bytes), pause (ms, after each payload).
+ *
+ * With a log each payload has a number, 1 + the lines that the file has, as attribute `number' of a resource
+ * of its own, which is all of it if there is a pad, put behind the number. The file gets a line when
+ * exporter_send() is back, so that such a driver may be killed at any time.
  */
+#include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 
+#include "base/buffer.h"
 #include "base/clock.h"
 #include "base/pool.h"
 #include "export/exporter.h"
@@ -13,8 +21,10 @@
 
 struct driver {
 	struct exporter_options options;
-	unsigned int count, run_ms, stop_ms;
+	unsigned int count, run_ms, stop_ms, pause_ms;
 	struct payload payload;		/* one of them, to copy */
+	const char *log;
+	size_t pad;
 };
 
 static int keep(void *ctx, struct payload *payload)
@@ -63,6 +73,16 @@ static int parse(struct driver *driver, char *argument)
 		driver->options.headers = value;
 	else if (!strcmp(argument, "store"))
 		driver->options.store_directory = value;
+	else if (!strcmp(argument, "spool"))
+		driver->options.spool_directory = value;
+	else if (!strcmp(argument, "spool_max"))
+		driver->options.spool_max_bytes = number;
+	else if (!strcmp(argument, "log"))
+		driver->log = value;
+	else if (!strcmp(argument, "pad"))
+		driver->pad = number;
+	else if (!strcmp(argument, "pause"))
+		driver->pause_ms = (unsigned int)number;
 	else
 		return -EINVAL;
 	return 0;
@@ -88,16 +108,67 @@ static void print_stats(struct exporter *exporter)
 	PRINT(partial_warnings);
 	PRINT(bad_responses);
 	PRINT(connections);
+	PRINT(samples_waiting);
+#undef PRINT
+#define PRINT(name) printf("spool_" #name " %llu\n", (unsigned long long)stats.spool.name)
+	PRINT(messages);
+	PRINT(full_messages);
+	PRINT(damaged_messages);
 	printf("last_error %s\n", stats.last_error);
+}
+
+/* One more message of the repeated field: a resource with nothing but the attribute. */
+static void append_number(struct buffer *buffer, unsigned int number, size_t pad)
+{
+	const size_t value = sizeof("x00000") - 1 + pad;
+	const size_t any = buffer_field_size(value), pair = 8 + buffer_field_size(any);
+	const size_t resource = buffer_field_size(pair);
+	uint8_t *text;
+	char digits[16];
+
+	assert_int_equal(buffer_field(buffer, 1, buffer_field_size(resource)), 0);
+	assert_int_equal(buffer_field(buffer, 1, resource), 0);
+	assert_int_equal(buffer_field(buffer, 1, pair), 0);
+	assert_int_equal(buffer_append(buffer, "\x0a\x06number", 8), 0);
+	assert_int_equal(buffer_field(buffer, 2, any), 0);
+	assert_int_equal(buffer_field(buffer, 1, value), 0);
+	text = buffer_reserve(buffer, value);
+	assert_non_null(text);
+	snprintf(digits, sizeof(digits), "x%05u", number);
+	memcpy(text, digits, sizeof("x00000") - 1);
+	memset(text + sizeof("x00000") - 1, 'y', pad);
+	buffer->size += value;
+}
+
+static void send_one(const struct driver *driver, struct exporter *exporter, int log)
+{
+	struct payload payload = driver->payload;
+	struct buffer buffer;
+	struct stat st;
+
+	buffer_init(&buffer, POOL_ENCODE);
+	if (!driver->pad)
+		assert_int_equal(buffer_append(&buffer, payload.data, payload.size), 0);
+	if (log >= 0) {
+		assert_int_equal(fstat(log, &st), 0);
+		append_number(&buffer, (unsigned int)st.st_size + 1, driver->pad);
+	}
+	pool_uncharge(POOL_ENCODE, buffer.capacity);
+	payload.data = buffer.data;
+	payload.size = buffer.size;
+	exporter_send(exporter, &payload);
+	if (log >= 0)
+		assert_int_equal(write(log, "\n", 1), 1);
 }
 
 int main(int argc, char **argv)
 {
 	struct driver driver = { .options.compress = true, .options.backoff_min_ms = 50,
-				 .options.store_max_bytes = 64 << 20, .stop_ms = 100 };
+				 .options.store_max_bytes = 64 << 20,
+				 .options.spool_max_bytes = 64 << 20, .stop_ms = 100 };
 	struct exporter *exporter;
 	uint64_t start, elapsed;
-	int wait;
+	int wait, log;
 
 	if (argc < 4)
 		return 2;
@@ -111,13 +182,13 @@ int main(int argc, char **argv)
 	if (exporter_new(&driver.options, &exporter))
 		return 1;
 	start = clock_monotonic();
+	log = driver.log ? open(driver.log, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0600) : -1;
 	for (unsigned int i = 0; i < driver.count; i++) {
-		struct payload payload = driver.payload;
-
-		payload.data = malloc(payload.size);
-		assert_non_null(payload.data);
-		memcpy(payload.data, driver.payload.data, payload.size);
-		exporter_send(exporter, &payload);
+		send_one(&driver, exporter, log);
+		if (driver.pause_ms) {
+			usleep(driver.pause_ms * 1000);
+			exporter_poll(exporter);
+		}
 	}
 	for (;;) {
 		elapsed = (clock_monotonic() - start) / NSEC_PER_MSEC;

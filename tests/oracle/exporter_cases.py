@@ -5,8 +5,11 @@
 usage: exporter_cases.py EXPORT_DRIVER DIRECTORY
 """
 
+import collections
 import json
 import os
+import random
+import re
 import socket
 import subprocess
 import sys
@@ -276,6 +279,79 @@ def stored(program, directory):
         differ({"payloads": len(payloads)}, {"payloads": 3}))
 
 
+NUMBER = re.compile(rb"\x0a\x06number\x12.{2,8}x(\d{5})", re.DOTALL)
+
+
+def numbers(receiver):
+    """How often each of the driver's numbered payloads was taken."""
+    return collections.Counter(int(NUMBER.search(payload)[1]) for payload in taken(receiver))
+
+
+def killed(program, directory, kills):
+    """kill -9 at random points, a receiver that comes and goes: each payload arrives."""
+    spool, log = os.path.join(directory, "spool"), os.path.join(directory, "spool.log")
+    script = "ok*7,503*2,close-mid-response:store=1,close-before-response,ok*3,429,502:store=1"
+    receiver = Receiver(directory, "killed", ",".join([script] * 1000))
+    seed = random.randrange(1 << 32)
+    dice = random.Random(seed)
+    arguments = [f"spool={spool}", f"log={log}", "pad=20000", "pause=3", "backoff_min=4", "backoff_max=16"]
+    try:
+        for _ in range(kills):
+            driver = subprocess.Popen([program, receiver.url, "1000000", "1000000", *arguments],
+                                      stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            time.sleep(dice.uniform(0.03, 0.15))
+            driver.kill()
+            driver.wait()
+        stats = drive(program, receiver.url, 0, 60000, spool=spool, backoff_min=4, backoff_max=16)
+    finally:
+        receiver.stop()
+    count = os.path.getsize(log)
+    got = numbers(receiver)
+    missing = [number for number in range(1, count + 1) if number not in got]
+    # sent twice: what was under way at a kill, what the log had not yet, what only the receiver knew of
+    again = sum(got.values()) - len(got)
+    unanswered = sum(row["stored"] and row["step"] != "ok"
+                     for row in receiver.ledger())
+    wrong = differ(stats, {"payloads_waiting": 0, "spool_full_messages": 0, "samples_waiting": 0})
+    if missing or count < kills:
+        wrong.append((f"missing of {count}", missing[:9], []))
+    # a kill may cut off the message that was being written, and nothing else
+    if stats["spool_damaged_messages"] > 1:
+        wrong.append(("damaged", stats["spool_damaged_messages"], "one at most"))
+    if again > 2 * kills + unanswered:
+        wrong.append(("sent again", again, f"at most 2 * {kills} + {unanswered}"))
+    tell(f"killed {kills} times: all of {count} payloads arrive, {again} of them twice", wrong +
+         ([("seed", seed, "")] if wrong else []))
+    tell("and the spool is empty", differ({"files": os.listdir(spool)}, {"files": []}))
+
+
+def spooled(program, directory):
+    """What a run leaves the next one sends; what the disk does not take waits in memory."""
+    spool = os.path.join(directory, "left")
+    log = os.path.join(directory, "left.log")
+    nobody = f"http://127.0.0.1:{free_port()}{PATH}"
+    stats = drive(program, nobody, 5, 200, spool=spool, log=log, stop=0)
+    tell("never there: the spool keeps it", differ(stats, {
+        "payloads_waiting": 5, "payloads_dropped": 0, "samples_waiting": 5 * SAMPLES, "spool_messages": 5}))
+    messages = [message for name in sorted(os.listdir(spool))
+                for message in wire.read(os.path.join(spool, name))]
+    tell("as a file that any reader of OTLP takes", differ({"payloads": len(messages)}, {"payloads": 5}))
+    receiver = Receiver(directory, "after", "")
+    stats = drive(program, receiver.url, 1, 8000, spool=spool, log=log)
+    receiver.stop()
+    order = [int(NUMBER.search(payload)[1]) for payload in taken(receiver)]
+    tell("the next run sends it first, in order", differ(stats, expected(6, 0)) +
+         differ({"order": order}, {"order": [1, 2, 3, 4, 5, 6]}))
+    stats = drive(program, nobody, 40, 100, spool=spool, spool_max=1 << 20, stop=0)
+    tell("a full spool drops the oldest and counts", [] if stats["spool_full_messages"] > 0 and
+         stats["payloads_dropped"] == stats["spool_full_messages"] == 40 - stats["payloads_waiting"]
+         else [("stats", stats, "40 in all")])
+    receiver = Receiver(directory, "no-spool", "503")
+    stats = drive(program, receiver.url, 2, 8000, spool="/proc/nowhere")
+    receiver.stop()
+    tell("without its disk payloads wait in memory", differ(stats, expected(2, 0)))
+
+
 def main():
     program, directory = sys.argv[1:]
     scripted(program, directory)
@@ -283,6 +359,8 @@ def main():
     other_protocol(program)
     hostile(program)
     stored(program, directory)
+    spooled(program, directory)
+    killed(program, directory, 200)
     print(f"1..{len(RESULTS)}")
     return 0 if all(RESULTS) else 1
 

@@ -10,6 +10,7 @@ import argparse
 import json
 import struct
 import sys
+import zlib
 
 ONE, MANY = False, True
 
@@ -166,6 +167,9 @@ RANGES = {
 DEFAULTS = {"string": "", "bytes": b"", "double": 0.0, "bool": False}
 DEPTH_LIMIT = 32
 FRAME_LIMIT = 64 << 20
+# tag of field 2^29 - 1, 16 bytes of it, version 1
+SEAL_HEAD = bytes((0xfa, 0xff, 0xff, 0xff, 0x0f, 16, 1))
+SEAL_SIZE = 22
 COMPLAINT_LIMIT = 1000
 FIELDS_BY_NAME = {
     kind: {name: (number, ftype, many) for number, (name, ftype, many) in fields.items()}
@@ -376,6 +380,21 @@ def decode(data, kind="ProfilesData"):
     return message, decoder.complaints
 
 
+def unseal(message):
+    """A message of a store's file without the field behind it (docs/otlp.md), whose checksum is right."""
+    seal = message[-SEAL_SIZE:]
+    if len(message) <= SEAL_SIZE or not seal.startswith(SEAL_HEAD):
+        return message
+    bare = message[:-SEAL_SIZE]
+    state, told = seal[7], int.from_bytes(seal[-4:], "big")
+    if state not in (1, 2):
+        raise WireError(f"a seal's state is {state}")
+    covered = struct.pack(">I", len(message)) + bare + seal[:7] + bytes(1) + seal[8:-4] + bytes(4)
+    if zlib.crc32(covered) != told:
+        raise WireError("a seal's checksum is wrong")
+    return bare
+
+
 def split(data):
     """The raw payloads of a file: one, or several behind u32 big-endian lengths.
 
@@ -397,7 +416,7 @@ def split(data):
             raise WireError(f"length {length} at byte {pos - 4} is over {FRAME_LIMIT}")
         if length > len(data) - pos:
             raise WireError(f"file ends {length - len(data) + pos} bytes before its last message")
-        payloads.append(data[pos:pos + length])
+        payloads.append(unseal(data[pos:pos + length]))
         pos += length
     return payloads
 

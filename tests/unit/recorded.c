@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "export/store.h"
+#include "export/store_file.h"
 
 int recorded_append(void *file, struct payload *payload)
 {

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "base/buffer.h"
-#include "export/store.h"
+#include "export/store_file.h"
 #include "view/report.h"
 
 static struct buffer good;		/* a file of two messages */

@@ -7,7 +7,9 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
+#include "export/record.h"
 #include "export/store.h"
+#include "export/store_file.h"
 #include "view/store_reader.h"
 
 static unsigned int data_syncs;
@@ -223,6 +225,13 @@ static int store_files(const char *directory, uint64_t *ret_bytes)
 	return count;
 }
 
+static int open_store(const char *directory, uint64_t max_bytes, struct store **ret_store)
+{
+	const struct store_options options = { .directory = directory, .max_bytes = max_bytes };
+
+	return store_open(&options, ret_store);
+}
+
 static void a_store_keeps_below_its_limit(void **state)
 {
 	const char *directory = fixture_path("store");
@@ -233,14 +242,14 @@ static void a_store_keeps_below_its_limit(void **state)
 	int count;
 
 	(void)state;
-	assert_int_equal(store_open(directory, limit, &store), 0);
-	assert_int_equal(store_open(directory, limit, &second), -EBUSY);
+	assert_int_equal(open_store(directory, limit, &store), 0);
+	assert_int_equal(open_store(directory, limit, &second), -EBUSY);
 	/* what is not ours is not counted and not removed */
 	fixture_run("head -c 300000 /dev/zero > store/other.otlp");
 	fixture_run("head -c 300000 /dev/zero > store/profiles-1.otlp");
 	memcpy(data, message, sizeof(message));
 	for (int i = 0; i < 200; i++) {
-		assert_int_equal(store_append(store, data, sizeof(data)), 0);
+		assert_int_equal(store_append(store, data, sizeof(data), 1), 0);
 		fixture_run("rm -f store/profiles-1.otlp");
 		store_files(directory, &bytes);
 		assert_true(bytes <= limit);
@@ -249,13 +258,13 @@ static void a_store_keeps_below_its_limit(void **state)
 	/* a file is a 16th of the store, and what is kept is most of the limit */
 	assert_true(count > 8 && count < 25);
 	assert_true(bytes > limit * 3 / 4);
-	assert_int_equal(store_append(store, data, limit), -EFBIG);
+	assert_int_equal(store_append(store, data, limit, 1), -EFBIG);
 	store_close(store);
 	assert_int_equal(access(fixture_path("store/other.otlp"), F_OK), 0);
 
 	/* after a restart the old files still count and go first */
-	assert_int_equal(store_open(directory, limit / 2, &store), 0);
-	assert_int_equal(store_append(store, data, sizeof(data)), 0);
+	assert_int_equal(open_store(directory, limit / 2, &store), 0);
+	assert_int_equal(store_append(store, data, sizeof(data), 1), 0);
 	store_files(directory, &bytes);
 	assert_true(bytes <= limit / 2);
 	store_close(store);
@@ -292,16 +301,16 @@ static void directories_are_synced_with_their_files(void **state)
 
 	(void)state;
 	synced_count = 0;
-	assert_int_equal(store_open(directory, 1 << 20, &store), 0);
+	assert_int_equal(open_store(directory, 1 << 20, &store), 0);
 	assert_int_equal(syncs_of(fixture_directory()), 1);
 	assert_int_equal(syncs_of(directory), 0);
-	assert_int_equal(store_append(store, message, sizeof(message)), 0);
+	assert_int_equal(store_append(store, message, sizeof(message), 1), 0);
 	assert_int_equal(syncs_of(directory), 1);
-	assert_int_equal(store_append(store, message, sizeof(message)), 0);
+	assert_int_equal(store_append(store, message, sizeof(message), 1), 0);
 	assert_int_equal(syncs_of(directory), 1);
 	store_close(store);
 	/* it is there already, and so is its name */
-	assert_int_equal(store_open(directory, 1 << 20, &store), 0);
+	assert_int_equal(open_store(directory, 1 << 20, &store), 0);
 	store_close(store);
 	assert_int_equal(syncs_of(fixture_directory()), 1);
 

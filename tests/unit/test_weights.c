@@ -7,7 +7,7 @@
 #include "synthetic.h"
 
 #include "capture/replay.h"
-#include "export/store.h"
+#include "export/store_file.h"
 #include "view/report.h"
 
 #define BUSY_HZ UINT64_C(3000000000)	/* cycles in a second of a busy CPU */

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """stacktapd against a receiver that misbehaves: retried or dropped as OTLP says, counted, alive."""
 
+import collections
 import json
 import os
 import signal
@@ -62,6 +63,7 @@ def guest(t):
             json.dump(status(), f)
         daemon.send_signal(signal.SIGTERM)
         t.ok(t.wait(daemon, 30) == 0, "SIGTERM ends it in good order")
+    spool(t, environment)
     t.stop(burner)
     t.run("rmmod", "stacktap")
     no_endpoint(t)
@@ -79,6 +81,38 @@ def ledger_count(t, wanted):
             return sum(1 for line in f if line.strip() and json.loads(line).get("status") == wanted)
     except (OSError, ValueError):
         return 0
+
+
+def spool(t, environment):
+    """What nobody took before a kill -9 is sent by the next daemon."""
+    configuration("/tmp/spool.conf", profile={"rate": 199, "window_seconds": 2, "window_max_seconds": 3,
+                                              "budget_ns": 0}, spool={"directory": "/tmp/spool"},
+                  daemon={"status_seconds": 1})
+    # the discard port, at which nobody listens
+    nobody = dict(environment, OTEL_EXPORTER_OTLP_ENDPOINT="http://127.0.0.1:9")
+    daemon = t.start("/opt/stacktap/bin/stacktapd", "--config", "/tmp/spool.conf", env=nobody)
+    t.until(lambda: of_spool(daemon)["payloads_waiting"] >= 3, 60, "three payloads in the spool")
+    daemon.kill()
+    t.wait(daemon, 30)
+    left = sum(os.path.getsize(f"/tmp/spool/{name}") for name in os.listdir("/tmp/spool"))
+    with open(t.path("spool.log"), "w", encoding="utf-8") as log:
+        daemon = t.start("/opt/stacktap/bin/stacktapd", "--config", "/tmp/spool.conf", env=environment,
+                         stderr=log, stdout=log)
+        t.until(lambda: of_spool(daemon)["files"] and not of_spool(daemon)["payloads_waiting"], 60,
+                "an empty spool")
+        counted = status()["exporter"]
+        daemon.send_signal(signal.SIGTERM)
+        t.ok(t.wait(daemon, 30) == 0, "a daemon with a spool ends in good order")
+    with open(t.path("spool.log"), encoding="utf-8") as log:
+        t.ok("of an earlier run wait in the spool" in log.read(), "the next daemon says what was left")
+    t.ok(left and counted["payloads_sent"] >= 3 and not counted["payloads_dropped"],
+         f"and sends it: {left} bytes left, then {counted}")
+
+
+def of_spool(daemon):
+    """The running daemon's; not what a killed one left in its status."""
+    now = status()
+    return now["exporter"]["spool"] if now["pid"] == daemon.pid else collections.Counter()
 
 
 def no_endpoint(t):
