@@ -111,7 +111,10 @@ def spool(t, environment):
 
 def of_spool(daemon):
     """The running daemon's; not what a killed one left in its status."""
-    now = status()
+    try:
+        now = status()
+    except FileNotFoundError:
+        return collections.Counter()
     return now["exporter"]["spool"] if now["pid"] == daemon.pid else collections.Counter()
 
 
