@@ -62,7 +62,7 @@ int drain_new(const struct drain_options *options, const struct drain_output *ou
 	if (!drain->options.window_max_ms)
 		drain->options.window_max_ms = DRAIN_WINDOW_MAX_MS;
 	drain->output = *output;
-	drain->window_start = clock_monotonic();
+	drain->window_start = clock_monotonic() - options->early_ms * NSEC_PER_MSEC;
 
 	r = process_table_new(&output->observer, &drain->processes);
 	if (!r)

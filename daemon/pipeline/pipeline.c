@@ -90,6 +90,7 @@ static int start_stages(struct pipeline *pipeline, char *ret_error, size_t error
 		.source_count = options->source_count,
 		.window_ms = options->window_ms,
 		.window_max_ms = options->window_max_ms,
+		.early_ms = options->early_ms,
 		.follow_tgids = options->follow_tgids,
 		.follow_count = options->follow_count,
 	};

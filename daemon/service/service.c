@@ -3,7 +3,9 @@
 
 #include <inttypes.h>
 #include <string.h>
+#include <sys/random.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/percent.h"
 #include "base/signal.h"
@@ -154,6 +156,16 @@ static void close_pipeline(struct service *service)
 	host_resource_done(&service->resource);
 }
 
+/* Hosts that a fleet tool started together send at times of their own. */
+static unsigned int random_below(unsigned int limit)
+{
+	uint32_t random;
+
+	if (getrandom(&random, sizeof(random), GRND_NONBLOCK) != sizeof(random))
+		random = (uint32_t)(clock_monotonic() ^ (uint64_t)getpid() << 16);
+	return random % limit;
+}
+
 /* @filter is only looked at before this returns. */
 static int open_pipeline(struct service *service, const struct control_filter *filter,
 			 char *error, size_t error_size)
@@ -189,6 +201,7 @@ static int open_pipeline(struct service *service, const struct control_filter *f
 		.is_cancelled = signal_wants_end,
 		.window_ms = (unsigned int)config->window_seconds * MS_PER_S,
 		.window_max_ms = (unsigned int)config->window_max_seconds * MS_PER_S,
+		.early_ms = random_below((unsigned int)config->window_max_seconds * MS_PER_S),
 		.sink = { .payload = sink_payload, .poll = sink_poll, .ctx = service->exporter },
 	};
 	options->has_budget = !config_budget(config, &options->budget_ns);

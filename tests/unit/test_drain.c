@@ -113,6 +113,35 @@ static void test_window_policy(void **state _unused_)
 	assert_true(drain_window_due(&options, 60 * S, 1));
 }
 
+/* The first window of a daemon is as long as chance has it, the others as configured. */
+static void test_first_window_is_early(void **state)
+{
+	const struct drain_options options = { .sources = sources, .source_count = 2,
+					       .early_ms = 10000 };
+	const struct drain_output output = { .window = take_window, .wait = wait_for_room };
+	struct records records = { 0 };
+	uint64_t start = clock_monotonic();
+
+	teardown(state);
+	assert_int_equal(drain_new(&options, &output, &drain), 0);
+	records_config(&records, 0, STACKTAP_MODE_PERIOD, 99, 1000, PERF_TYPE_HARDWARE,
+		       PERF_COUNT_HW_CPU_CYCLES, "cycles");
+	for (uint64_t i = 0; i < 5000; i++)
+		sample(&records, start + i, 10, 0x1800, 1000);
+	feed(&records, 0);
+	drain_round(drain, start + 4 * S);
+	assert_int_equal(window_count, 0);
+	drain_round(drain, start + 6 * S);
+	assert_int_equal(window_count, 1);
+	for (uint64_t i = 0; i < 5000; i++)
+		sample(&records, start + 7 * S + i, 10, 0x1800, 1000);
+	feed(&records, 0);
+	drain_round(drain, start + 20 * S);
+	assert_int_equal(window_count, 1);
+	drain_round(drain, start + 22 * S);
+	assert_int_equal(window_count, 2);
+}
+
 static void test_rounds_close_windows(void **state _unused_)
 {
 	struct records records = { 0 };
@@ -557,6 +586,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_window_policy),
+		TEST(test_first_window_is_early),
 		TEST(test_rounds_close_windows),
 		TEST(test_config_names_the_profile),
 		TEST(test_degradation),
