@@ -146,8 +146,7 @@ static void lose_bytes(struct store *store, uint64_t bytes)
 /* What an earlier run left in a spool's file. */
 static void scan_messages(struct store *store, struct store_entry *entry)
 {
-	_cleanup_close_ int fd = openat(store->directory, entry_name(entry->time).text,
-					O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	_cleanup_close_ int fd = store_open_file(store->directory, entry->time);
 	struct record record;
 	size_t size;
 
@@ -163,22 +162,23 @@ static void scan_messages(struct store *store, struct store_entry *entry)
 	store->stats.samples += entry->samples;
 }
 
-static int entry_compare(const void *a, const void *b)
+static int time_compare(const void *a, const void *b)
 {
-	const struct store_entry *left = a, *right = b;
+	const uint64_t *left = a, *right = b;
 
-	return (left->time > right->time) - (left->time < right->time);
+	return (*left > *right) - (*left < *right);
 }
 
-static int store_scan(struct store *store)
+int store_list(int directory, uint64_t **ret_times, size_t *ret_count)
 {
-	struct store_entry entry;
+	_cleanup_free_ uint64_t *times = NULL;
+	size_t count = 0, capacity = 0;
 	struct dirent *dirent;
-	struct stat st;
+	uint64_t time;
 	DIR *dir;
 	int fd, err = 0;
 
-	fd = openat(store->directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	fd = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	dir = fd >= 0 ? fdopendir(fd) : NULL;
 	if (!dir) {
 		err = -errno;
@@ -187,10 +187,50 @@ static int store_scan(struct store *store)
 		return err;
 	}
 	while (!err && (dirent = readdir(dir))) {
-		entry = (struct store_entry){ 0 };
-		if (!entry_parse(dirent->d_name, &entry.time) ||
-		    fstatat(store->directory, dirent->d_name, &st, AT_SYMLINK_NOFOLLOW) ||
-		    !S_ISREG(st.st_mode))
+		if (!entry_parse(dirent->d_name, &time))
+			continue;
+		if (count == capacity) {
+			uint64_t *larger;
+
+			capacity = capacity ? capacity * 2 : 64;
+			larger = reallocarray(times, capacity, sizeof(*times));
+			if (!larger) {
+				err = -ENOMEM;
+				break;
+			}
+			times = larger;
+		}
+		times[count++] = time;
+	}
+	closedir(dir);
+	if (err)
+		return err;
+	if (count)
+		qsort(times, count, sizeof(*times), time_compare);
+	*ret_times = steal_ptr(times);
+	*ret_count = count;
+	return 0;
+}
+
+int store_open_file(int directory, uint64_t time)
+{
+	int fd = openat(directory, entry_name(time).text, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+
+	return fd < 0 ? -errno : fd;
+}
+
+static int store_scan(struct store *store)
+{
+	_cleanup_free_ uint64_t *times = NULL;
+	struct store_entry entry;
+	struct stat st;
+	size_t count;
+	int err = store_list(store->directory, &times, &count);
+
+	for (size_t i = 0; !err && i < count; i++) {
+		entry = (struct store_entry){ .time = times[i] };
+		if (fstatat(store->directory, entry_name(entry.time).text, &st,
+			    AT_SYMLINK_NOFOLLOW) || !S_ISREG(st.st_mode))
 			continue;
 		entry.size = (uint64_t)st.st_size;
 		entry.newest = (uint64_t)st.st_mtim.tv_sec * 1000 +
@@ -199,9 +239,6 @@ static int store_scan(struct store *store)
 			scan_messages(store, &entry);
 		err = entry_add(store, &entry);
 	}
-	closedir(dir);
-	if (store->count)
-		qsort(store->entries, store->count, sizeof(*store->entries), entry_compare);
 	return err;
 }
 

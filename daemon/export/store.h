@@ -45,6 +45,13 @@ int store_oldest(struct store *store, size_t max_bytes, struct store_message *re
 /* The oldest is done with. A crash in here leaves it or not; nothing else is touched. */
 void store_take(struct store *store);
 
+/*
+ * For readers, beside the owner: the files of a store's directory by their times, Unix ms, oldest first. What is in
+ * a file was sampled before the next one's time. The caller frees *ret_times.
+ */
+int store_list(int directory, uint64_t **ret_times, size_t *ret_count);
+int store_open_file(int directory, uint64_t time);	/* a descriptor, or -errno */
+
 struct store_stats {
 	uint64_t bytes, files;
 	uint64_t messages, samples;		/* that wait, of a spool */

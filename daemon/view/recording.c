@@ -5,8 +5,11 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <string.h>
+#include <sys/stat.h>
 
+#include "base/clock.h"
 #include "export/otlp.h"
+#include "export/store.h"
 #include "export/unpack.h"
 #include "view/store_reader.h"
 
@@ -69,11 +72,10 @@ static int widen(const uint8_t *data, size_t size, struct time_span *span)
 	return 0;
 }
 
-/* When the recording begins and ends. What is damaged is for the pass that follows to tell. */
-static int find_bounds(int fd, struct reader *reader)
+/* When a file's profiles begin and end. What is damaged is for the pass that follows to tell. */
+static int widen_by_file(int fd, struct time_span *span)
 {
 	_cleanup_(store_reader_closep) struct store_reader *store = NULL;
-	struct time_span span = { .from = UINT64_MAX };
 	const uint8_t *data;
 	size_t size;
 	int err;
@@ -82,10 +84,8 @@ static int find_bounds(int fd, struct reader *reader)
 	if (err)
 		return err;
 	while (store_reader_next(store, &data, &size) > 0)
-		if (widen(data, size, &span))
+		if (widen(data, size, span))
 			break;
-	if (span.from <= span.to)
-		reader_set_bounds(reader, span.from, span.to);
 	return lseek(fd, 0, SEEK_SET) < 0 ? -errno : 0;
 }
 
@@ -133,18 +133,21 @@ static int open_input(const char *path, bool needs_two_passes, int *ret_fd)
 	return err;
 }
 
-static int read_all(struct store_reader *store, const char *name, struct reader *reader,
-		    bool *ret_is_cut, char *ret_error, size_t error_size)
+/* Every message of a file: 0, -ENODATA when it is cut off, or an error with its sentence. */
+static int read_messages(int fd, const char *name, struct reader *reader, char *ret_error,
+			 size_t error_size)
 {
+	_cleanup_(store_reader_closep) struct store_reader *store = NULL;
 	const uint8_t *data;
 	size_t size;
 	int ret, err;
 
+	ret = store_reader_open(fd, &store);
+	if (ret)
+		return fail(ret_error, error_size, ret, "Cannot open %s: %s.", name, strerror(-ret));
 	for (uint64_t message = 1; (ret = store_reader_next(store, &data, &size)); message++) {
-		if (ret == -ENODATA) {
-			*ret_is_cut = true;
-			break;
-		}
+		if (ret == -ENODATA)
+			return ret;
 		err = ret < 0 ? ret : reader_add(reader, data, size);
 		if (err == -EBADMSG)
 			return fail(ret_error, error_size, err,
@@ -158,34 +161,106 @@ static int read_all(struct store_reader *store, const char *name, struct reader 
 			return fail(ret_error, error_size, err, "Cannot read %s: %s.", name,
 				    strerror(-err));
 	}
+	return 0;
+}
+
+static int check_messages(const char *name, const struct reader *reader, bool is_cut,
+			  char *ret_error, size_t error_size)
+{
 	if (reader_totals(reader)->messages)
 		return 0;
-	if (*ret_is_cut)
+	if (is_cut)
 		return fail(ret_error, error_size, -EBADMSG,
 			    "%s is cut off inside its first message.", name);
 	return fail(ret_error, error_size, -ENODATA, "%s holds no profiles.", name);
 }
 
+static int read_file(int fd, const char *name, bool needs_bounds, struct reader *reader,
+		     bool *ret_is_cut, char *ret_error, size_t error_size)
+{
+	struct time_span span = { .from = UINT64_MAX };
+	int err = needs_bounds ? widen_by_file(fd, &span) : 0;
+
+	if (err)
+		return fail(ret_error, error_size, err, "Cannot open %s: %s.", name,
+			    strerror(-err));
+	if (span.from <= span.to)
+		reader_set_bounds(reader, span.from, span.to);
+	err = read_messages(fd, name, reader, ret_error, error_size);
+	*ret_is_cut = err == -ENODATA;
+	if (err && !*ret_is_cut)
+		return err;
+	return check_messages(name, reader, *ret_is_cut, ret_error, error_size);
+}
+
+/* One of a store's files; the daemon may have removed it meanwhile. */
+static int use_store_file(int directory, uint64_t time, struct time_span *span)
+{
+	_cleanup_close_ int fd = store_open_file(directory, time);
+
+	return fd < 0 ? 0 : widen_by_file(fd, span);
+}
+
+static int read_store(int directory, const char *name, const struct selection *selection,
+		      struct reader *reader, bool *ret_is_cut, char *ret_error, size_t error_size)
+{
+	struct time_span bounds = { .from = UINT64_MAX }, span;
+	_cleanup_free_ uint64_t *times = NULL;
+	size_t count;
+	int err = store_list(directory, &times, &count);
+
+	if (err)
+		return fail(ret_error, error_size, err, "Cannot open %s: %s.", name,
+			    strerror(-err));
+	if (selection && count && selection_needs_bounds(selection)) {
+		use_store_file(directory, times[0], &bounds);
+		for (size_t i = count; i-- > 0 && !bounds.to;)
+			use_store_file(directory, times[i], &bounds);
+		use_store_file(directory, times[count - 1], &bounds);
+		if (bounds.from <= bounds.to)
+			reader_set_bounds(reader, bounds.from, bounds.to);
+	}
+	span = selection ? selection_span(selection, bounds.from, bounds.to) :
+			   (struct time_span){ .to = UINT64_MAX };
+	for (size_t i = 0; i < count; i++) {
+		_cleanup_close_ int fd = -1;
+
+		/* what is in a file was sampled before the next one was begun */
+		if (i + 1 < count && times[i + 1] < span.from / NSEC_PER_MSEC)
+			continue;
+		fd = store_open_file(directory, times[i]);
+		if (fd == -ENOENT)
+			continue;
+		err = fd < 0 ? fail(ret_error, error_size, fd, "Cannot open a file of %s: %s.", name,
+				    strerror(-fd)) :
+			       read_messages(fd, name, reader, ret_error, error_size);
+		/* the daemon is writing the last one */
+		if (err == -ENODATA && i + 1 < count)
+			*ret_is_cut = true;
+		else if (err && err != -ENODATA)
+			return err;
+	}
+	return check_messages(name, reader, *ret_is_cut, ret_error, error_size);
+}
+
 int recording_read(const char *path, const struct selection *selection, struct reader *reader,
 		   bool *ret_is_cut, char *ret_error, size_t error_size)
 {
-	_cleanup_(store_reader_closep) struct store_reader *store = NULL;
-	bool needs_two_passes = selection && selection_needs_bounds(selection);
+	bool needs_bounds = selection && selection_needs_bounds(selection);
 	const char *name = recording_name(path);
 	_cleanup_close_ int fd = -1;
+	struct stat st;
 	int err;
 
 	*ret_is_cut = false;
-	err = open_input(path, needs_two_passes, &fd);
-	if (!err && needs_two_passes)
-		err = find_bounds(fd, reader);
-	if (!err)
-		err = store_reader_open(fd, &store);
+	err = open_input(path, needs_bounds, &fd);
 	if (err == -ENOTTY)
 		return fail(ret_error, error_size, err,
 			    "Standard input is a terminal: name a file, or redirect one to it.");
 	if (err)
 		return fail(ret_error, error_size, err, "Cannot open %s: %s.", name,
 			    strerror(-err));
-	return read_all(store, name, reader, ret_is_cut, ret_error, error_size);
+	if (!fstat(fd, &st) && S_ISDIR(st.st_mode))
+		return read_store(fd, name, selection, reader, ret_is_cut, ret_error, error_size);
+	return read_file(fd, name, needs_bounds, reader, ret_is_cut, ret_error, error_size);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A file of OTLP profiles, or standard input, from its first message to its last. */
+/* A file of OTLP profiles, a store's directory of them, or standard input, from the first message to the last. */
 #ifndef STACKTAP_VIEW_RECORDING_H
 #define STACKTAP_VIEW_RECORDING_H
 
@@ -8,7 +8,8 @@
 /*
  * Every message into @reader, whose selection is @selection (NULL: all). "-" is standard input. -errno of open,
  * read and reader_add(), -ENODATA: no profiles; *ret_error gets a sentence and may be NULL.
- * *ret_is_cut: the last message is cut off and left out.
+ * *ret_is_cut: the last message, or that of a file before a store's last, is cut off and left out. A store may be
+ * one that the daemon is writing to; files from before the selection are not read.
  */
 int recording_read(const char *path, const struct selection *selection, struct reader *reader,
 		   bool *ret_is_cut, char *ret_error, size_t error_size);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/buffer.h"
+#include "base/clock.h"
 #include "export/store_file.h"
 #include "view/report.h"
 
@@ -346,6 +347,49 @@ static void a_cut_file_gives_what_is_whole(void **state)
 	}
 }
 
+/* A store's directory is its files, one after the other; only those that a span of time needs are read. */
+static void a_store_is_read_as_one(void **state)
+{
+	const char *store = fixture_path("store");
+	struct selection selection = { .from = { .base = MOMENT_UNIX } };
+	struct report *one, *report;
+	char error[256] = "";
+
+	(void)state;
+	recorded_bytes(path, good.data, good.size);
+	assert_int_equal(report_load(path, NULL, false, &one, NULL, 0), 0);
+	fixture_run("mkdir store");
+	assert_int_equal(report_load(store, NULL, false, &report, error, sizeof(error)), -ENODATA);
+	for (int i = 1; i <= 3; i++)
+		fixture_run("cp '%s' store/profiles-000000000%d000.otlp", path, i);
+	fixture_run("echo foreign > store/notes");
+	assert_int_equal(report_load(store, NULL, false, &report, NULL, 0), 0);
+	assert_int_equal(report->messages, 3 * one->messages);
+	assert_false(report->is_cut);
+	report_free(report);
+
+	/* the daemon may be writing the last one; another that is cut off is told */
+	fixture_run("truncate --size=-1 store/profiles-0000000003000.otlp");
+	assert_int_equal(report_load(store, NULL, false, &report, NULL, 0), 0);
+	assert_int_equal(report->messages, 3 * one->messages - 1);
+	assert_false(report->is_cut);
+	report_free(report);
+	fixture_run("truncate --size=-1 store/profiles-0000000002000.otlp");
+	assert_int_equal(report_load(store, NULL, false, &report, NULL, 0), 0);
+	assert_int_equal(report->messages, 3 * one->messages - 2);
+	assert_true(report->is_cut);
+	report_free(report);
+
+	/* all of the first one is from before the second one was begun */
+	fixture_run("echo damaged > store/profiles-0000000001000.otlp");
+	assert_int_equal(report_load(store, NULL, false, &report, error, sizeof(error)), -EBADMSG);
+	selection.from.ns = 2001 * NSEC_PER_MSEC;
+	assert_int_equal(report_load(store, &selection, false, &report, error, sizeof(error)), 0);
+	assert_int_equal(report->messages, 2 * one->messages - 2);
+	report_free(report);
+	report_free(one);
+}
+
 static void damage_is_told_and_does_no_harm(void **state)
 {
 	uint8_t *bytes = malloc(good.size);
@@ -402,7 +446,7 @@ static void other_files_are_refused(void **state)
 	assert_int_equal(report_load(path, NULL, false, &report, NULL, 0), -EBADMSG);
 	assert_int_equal(load_message(unknown, sizeof(unknown), &report), -EBADMSG);
 	assert_int_equal(report_load("/nowhere", NULL, false, &report, NULL, 0), -ENOENT);
-	assert_int_equal(report_load(fixture_directory(), NULL, false, &report, NULL, 0), -EISDIR);
+	assert_int_equal(report_load(fixture_directory(), NULL, false, &report, NULL, 0), -ENODATA);
 }
 
 /* Resource attributes nested so deep that an unpacker which follows them runs out of stack. */
@@ -517,6 +561,7 @@ int main(void)
 		cmocka_unit_test(functions_of_stripped_files_are_told_apart),
 		cmocka_unit_test(frames_without_a_name_can_be_given_one),
 		cmocka_unit_test(a_cut_file_gives_what_is_whole),
+		cmocka_unit_test(a_store_is_read_as_one),
 		cmocka_unit_test(damage_is_told_and_does_no_harm),
 		cmocka_unit_test(other_files_are_refused), cmocka_unit_test(depth_does_no_harm),
 		cmocka_unit_test(amplification_is_bounded), cmocka_unit_test(work_is_bounded),
