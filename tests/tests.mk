@@ -5,6 +5,8 @@
 unit_sources := $(wildcard tests/unit/test_*.c)
 unit_helpers := $(filter-out $(unit_sources),$(wildcard tests/unit/*.c))
 unit_programs := $(patsubst tests/unit/%.c,$(O)/unit/%,$(unit_sources))
+unit_objects := $(patsubst %.c,$(U)/%.o,$(unit_helpers))
+unit_cflags = $(user_cflags) -Wno-missing-prototypes -Itests/unit
 
 .PHONY: unit unit-build
 unit: ## unit tests under ASan and UBSan
@@ -13,10 +15,16 @@ unit: ## unit tests under ASan and UBSan
 
 unit-build: $(unit_programs)
 
-$(O)/unit/%: tests/unit/%.c $(unit_helpers) $(U)/libstacktap.a
+$(O)/unit/%: tests/unit/%.c $(unit_objects) $(U)/libstacktap.a
 	$(say) TEST $@
-	$(Q)mkdir -p $(@D) && $(user_cc) $(user_cflags) -Wno-missing-prototypes -Itests/unit \
-		$(user_ldflags) -o $@ $< $(unit_helpers) $(U)/libstacktap.a $(user_libs) -lcmocka -lm
+	$(Q)mkdir -p $(@D) && $(user_cc) $(unit_cflags) $(user_ldflags) -o $@ $< $(unit_objects) \
+		$(U)/libstacktap.a $(user_libs) -lcmocka -lm
+
+$(unit_objects): $(U)/tests/unit/%.o: tests/unit/%.c $(wildcard tests/unit/*.h) $(user_generated)
+	$(say) CC $@
+	$(Q)mkdir -p $(@D) && $(user_cc) $(unit_cflags) -MMD -MP -c -o $@ $<
+
+-include $(unit_objects:.o=.d)
 
 # the programs that have more than one thread
 tsan_programs := $(addprefix $(O)/tsan/unit/,test_threads test_queue test_exporter test_ring_properties \
