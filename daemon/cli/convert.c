@@ -177,7 +177,7 @@ int convert_run(int argc, char **argv)
 	if (!model->events.count)
 		return select_found_nothing(&options.selection, options.path);
 	if (model->is_cut && !options.use_json)
-		fprintf(stderr, "stacktap: %s is cut off; this is what came before the cut\n",
+		fprintf(stderr, "stacktap: %s is cut off or damaged; this is what is whole\n",
 			recording_name(options.path));
 	name = utf8_dup(recording_name(options.path), NAME_MAX_BYTES);
 	if (!name)

@@ -164,7 +164,7 @@ int flamegraph_run(int argc, char **argv)
 	if (!model->events.count)
 		return select_found_nothing(&options.selection, options.path);
 	if (model->is_cut && !options.use_json)
-		fprintf(stderr, "stacktap: %s is cut off; this is what came before the cut\n",
+		fprintf(stderr, "stacktap: %s is cut off or damaged; this is what is whole\n",
 			recording_name(options.path));
 	title = utf8_dup(options.title ? options.title : default_title(options.path), TITLE_MAX);
 	if (!title)

@@ -126,7 +126,7 @@ static int take(struct census *census, const char *path, const struct options *o
 		return ret;
 	ret = messages_each(&messages, add, census);
 	if (!ret && messages.is_cut && !options->use_json)
-		fprintf(stderr, "stacktap: %s is cut off; this is what came before the cut\n",
+		fprintf(stderr, "stacktap: %s is cut off or damaged; this is what is whole\n",
 			recording_name(path));
 	messages_close(&messages);
 	return ret;

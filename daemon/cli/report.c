@@ -296,7 +296,7 @@ int report_run(int argc, char **argv)
 	if (!report->event_count && !selection_is_empty(&options.selection))
 		return select_found_nothing(&options.selection, options.path);
 	if (report->is_cut && !options.use_json)
-		fprintf(stderr, "stacktap: %s is cut off; this is what came before the cut\n",
+		fprintf(stderr, "stacktap: %s is cut off or damaged; this is what is whole\n",
 			recording_name(options.path));
 	if (options.use_json)
 		print_json(&options, report);

@@ -388,7 +388,7 @@ static int say(struct job *job)
 	const bool is_stdout = !strcmp(job->options->output, "-");
 
 	if (job->messages.is_cut && !job->options->use_json)
-		fprintf(stderr, "stacktap: %s is cut off; this is what came before the cut\n",
+		fprintf(stderr, "stacktap: %s is cut off or damaged; this is what is whole\n",
 			recording_name(job->options->path));
 	qsort(job->outcomes, job->outcome_count, sizeof(*job->outcomes), compare);
 	if (job->options->use_json)

@@ -19,6 +19,7 @@
 #define BACKOFF_MAX_MS 30000
 #define COMPLAIN_NS (60 * NSEC_PER_SEC)	/* between two that say the same */
 #define COMPLAINTS 4u			/* that are told apart */
+#define FAILURES_MAX 8u			/* in a row, before a later payload is tried */
 /* Of the pool, in quarters: what waits here must not stop the queues between the threads. */
 #define QUEUE_SHARE 3
 
@@ -46,12 +47,16 @@ struct exporter {
 	struct store *store;		/* NULL: no local store */
 	struct store_options spool_options; /* directory NULL: no spool */
 	struct store *spool;		/* NULL: none, or not to be had yet */
-	uint64_t spool_try;		/* CLOCK_MONOTONIC ns, when to open it again */
+	struct store_stats spool_before; /* losses of those that were closed */
+	uint64_t spool_try, spool_retry_ns; /* CLOCK_MONOTONIC ns, when to open it again; the pause */
 	uint64_t spool_told;		/* CLOCK_MONOTONIC ns, when its state was logged, 0: never */
 	uint64_t losses_told;		/* payloads that it lost, of which the log has heard */
 	bool compress;
 	unsigned int timeout_ms, backoff_min_ms, backoff_max_ms;
 	unsigned int backoff_ms;	/* next pause, 0: the last try went well */
+	unsigned int failures;		/* of the oldest, in a row */
+	bool is_oldest_bad;		/* a later one was taken while it was not */
+	bool is_told_to_wait;		/* until next_try, by the receiver */
 	uint64_t next_try;		/* CLOCK_MONOTONIC ns, while something waits */
 	struct waiting *first, **last;
 	size_t waiting_bytes;
@@ -67,20 +72,35 @@ static uint64_t spool_losses(const struct store_stats *spool)
 	return spool->full_messages + spool->old_messages + spool->damaged_messages;
 }
 
+/* With the losses of spools that were closed, as somebody removed their directory. */
+static struct store_stats spool_stats(const struct exporter *exporter)
+{
+	const struct store_stats *before = &exporter->spool_before;
+	struct store_stats stats = { 0 };
+
+	if (exporter->spool)
+		stats = store_stats(exporter->spool);
+	stats.full_messages += before->full_messages;
+	stats.full_samples += before->full_samples;
+	stats.old_messages += before->old_messages;
+	stats.old_samples += before->old_samples;
+	stats.damaged_messages += before->damaged_messages;
+	stats.damaged_samples += before->damaged_samples;
+	stats.damaged_bytes += before->damaged_bytes;
+	return stats;
+}
+
 /* Another thread may ask for the counts while a request is under way. */
 static void publish(struct exporter *exporter)
 {
 	struct exporter_stats stats = exporter->stats;
 
-	if (exporter->spool) {
-		const struct store_stats spool = store_stats(exporter->spool);
-
-		stats.spool = spool;
-		stats.payloads_waiting += spool.messages;
-		stats.samples_waiting += spool.samples;
-		stats.payloads_dropped += spool_losses(&spool);
-		stats.samples_dropped += spool.full_samples + spool.old_samples + spool.damaged_samples;
-	}
+	stats.spool = spool_stats(exporter);
+	stats.payloads_waiting += stats.spool.messages;
+	stats.samples_waiting += stats.spool.samples;
+	stats.payloads_dropped += spool_losses(&stats.spool);
+	stats.samples_dropped += stats.spool.full_samples + stats.spool.old_samples +
+				 stats.spool.damaged_samples;
 	pthread_mutex_lock(&exporter->lock);
 	exporter->published = stats;
 	pthread_mutex_unlock(&exporter->lock);
@@ -99,7 +119,7 @@ static bool may_tell(struct exporter *exporter)
 
 static void tell_losses(struct exporter *exporter)
 {
-	const struct store_stats spool = store_stats(exporter->spool);
+	const struct store_stats spool = spool_stats(exporter);
 	const uint64_t losses = spool_losses(&spool);
 
 	if (losses == exporter->losses_told || !may_tell(exporter))
@@ -131,7 +151,7 @@ static void open_spool(struct exporter *exporter)
 
 	if (exporter->spool || !exporter->spool_options.directory || now < exporter->spool_try)
 		return;
-	exporter->spool_try = now + COMPLAIN_NS;
+	exporter->spool_try = now + exporter->spool_retry_ns;
 	err = store_open(&exporter->spool_options, &exporter->spool);
 	if (err) {
 		spool_failed(exporter, err);
@@ -191,6 +211,8 @@ int exporter_new(const struct exporter_options *options, struct exporter **ret_e
 			.max_age_ms = options->spool_max_age_ms,
 			.is_spool = true,
 		};
+		exporter->spool_retry_ns = options->spool_retry_ms ?
+						   options->spool_retry_ms * NSEC_PER_MSEC : COMPLAIN_NS;
 		open_spool(exporter);
 	}
 	publish(exporter);
@@ -271,6 +293,7 @@ static void schedule(struct exporter *exporter, int64_t retry_after_ms)
 	uint64_t pause_ms;
 	uint32_t random = 0;
 
+	exporter->is_told_to_wait = retry_after_ms > 0;
 	/* a receiver that says "at once" gets the usual pause: that it is in trouble is certain */
 	if (retry_after_ms > 0) {
 		pause_ms = (uint64_t)retry_after_ms;
@@ -356,11 +379,14 @@ static bool try_send(struct exporter *exporter, const struct waiting *waiting,
 		stats->partial_rejected += (uint64_t)answer.rejected;
 		stats->partial_warnings += answer.has_warning;
 		exporter->backoff_ms = 0;
+		exporter->next_try = 0;
+		exporter->failures = 0;
 		stop_complaining(exporter);
 		return true;
 	case HTTP_RETRY:
 		complain(exporter, "did not take a payload, which is sent again", &answer);
 		schedule(exporter, answer.retry_after_ms);
+		exporter->failures++;
 		return false;
 	case HTTP_REFUSED:
 		break;
@@ -368,7 +394,9 @@ static bool try_send(struct exporter *exporter, const struct waiting *waiting,
 	complain(exporter, "refused a payload, which is dropped", &answer);
 	stats->payloads_dropped++;
 	stats->samples_dropped += waiting->samples;
-	exporter->backoff_ms = 0;
+	/* a receiver that refuses all for a while, its token expired, costs one of those that wait per pause */
+	schedule(exporter, 0);
+	exporter->failures = 0;
 	return true;
 }
 
@@ -420,15 +448,34 @@ static int store_payload(struct exporter *exporter, const struct payload *payloa
 	return err;
 }
 
+/* Its directory is gone, with what waited there. */
+static void leave_spool(struct exporter *exporter)
+{
+	struct store_stats stats = spool_stats(exporter);
+
+	stats.damaged_messages += stats.messages;
+	stats.damaged_samples += stats.samples;
+	exporter->spool_before = stats;
+	store_close(exporter->spool);
+	exporter->spool = NULL;
+	exporter->spool_try = 0;
+}
+
 /* True: it is on disk, or on its way there. */
 static bool spool_payload(struct exporter *exporter, const struct payload *payload)
 {
 	int err;
 
-	open_spool(exporter);
 	if (!exporter->spool)
 		return false;
 	err = store_append(exporter->spool, payload->data, payload->size, payload->samples);
+	if (err == -ESTALE) {
+		leave_spool(exporter);
+		open_spool(exporter);
+		if (!exporter->spool)
+			return false;
+		err = store_append(exporter->spool, payload->data, payload->size, payload->samples);
+	}
 	tell_losses(exporter);
 	if (err) {
 		spool_failed(exporter, err);
@@ -443,24 +490,45 @@ static void sync_spool(struct exporter *exporter)
 {
 	int err = store_sync(exporter->spool);
 
-	if (err)
-		spool_failed(exporter, err);
+	if (err && may_tell(exporter))
+		log_warning("the spool %s cannot be synced: %s; a power cut may take what waits there",
+			    exporter->spool_options.directory, strerror(-err));
+}
+
+/*
+ * The oldest is not taken, again and again. If a new one is, it is not the receiver, but something about the oldest, which
+ * would hold up the others for as long as it may wait: it is dropped.
+ */
+static bool try_around(struct exporter *exporter, const struct payload *payload,
+		       const struct waiting *waiting)
+{
+	if (exporter->failures < FAILURES_MAX ||
+	    (exporter->is_told_to_wait && clock_monotonic() < exporter->next_try))
+		return false;
+	exporter->failures = 0;
+	if (!try_send(exporter, waiting, exporter->timeout_ms))
+		return false;
+	store_retract(exporter->spool, payload->size, payload->samples);
+	exporter->is_oldest_bad = true;
+	return true;
 }
 
 static int send_payload(struct exporter *exporter, struct payload *payload)
 {
-	/* in order, and no request while a pause is on */
-	const bool must_wait = something_waits(exporter);
 	struct waiting *waiting;
-	bool is_spooled;
+	struct payload bare = *payload;
+	bool is_spooled, must_wait;
 	int err = 0;
 
 	if (exporter->store)
 		err = store_payload(exporter, payload);
 	if (!exporter->http)
 		return err;
+	open_spool(exporter);
+	/* in order, and no request while a pause is on */
+	must_wait = something_waits(exporter);
 	is_spooled = spool_payload(exporter, payload);
-	if (is_spooled && must_wait) {
+	if (is_spooled && must_wait && exporter->failures < FAILURES_MAX) {
 		sync_spool(exporter);
 		return 0;
 	}
@@ -472,14 +540,18 @@ static int send_payload(struct exporter *exporter, struct payload *payload)
 		exporter->stats.samples_dropped += payload->samples;
 		return -ENOMEM;
 	}
-	if (must_wait || !try_send(exporter, waiting, exporter->timeout_ms)) {
-		if (!is_spooled) {
-			queue_push(exporter, waiting);
-			return 0;
-		}
-		sync_spool(exporter);
+	if (!is_spooled && (must_wait || !try_send(exporter, waiting, exporter->timeout_ms))) {
+		queue_push(exporter, waiting);
+		return 0;
+	}
+	if (is_spooled && must_wait) {
+		if (!try_around(exporter, &bare, waiting))
+			sync_spool(exporter);
 	} else if (is_spooled) {
-		store_take(exporter->spool);
+		if (try_send(exporter, waiting, exporter->timeout_ms))
+			store_take(exporter->spool);
+		else
+			sync_spool(exporter);
 	}
 	waiting_free(waiting);
 	return 0;
@@ -532,34 +604,47 @@ static int read_spool(struct exporter *exporter, struct waiting **ret_waiting)
 	return ret;
 }
 
-/* The oldest gets a try: true when it is done with. */
-static bool try_oldest(struct exporter *exporter, unsigned int timeout_ms)
+static void drop_bad(struct exporter *exporter, const struct waiting *waiting)
 {
-	struct waiting *waiting = NULL;
-	bool is_done;
-	int ret;
+	log_warning("a payload of %" PRIu64 " samples is dropped: the receiver takes others, but never this one",
+		    waiting->samples);
+	exporter->stats.payloads_dropped++;
+	exporter->stats.samples_dropped += waiting->samples;
+	exporter->failures = 0;
+	exporter->next_try = 0;
+}
 
-	if (spool_waits(exporter)) {
-		ret = read_spool(exporter, &waiting);
-		if (ret == -EAGAIN)
-			schedule(exporter, 0);
-		if (ret != 1)
-			return !ret;
-		exporter->stats.retries++;
-		is_done = try_send(exporter, waiting, timeout_ms);
-		if (is_done)
-			store_take(exporter->spool);
-		waiting_free(waiting);
-		return is_done;
-	}
-	waiting = queue_pop(exporter);
+static void try_spool(struct exporter *exporter)
+{
+	struct waiting *waiting;
+	bool is_done;
+	int ret = read_spool(exporter, &waiting);
+
+	if (ret == -EAGAIN)
+		schedule(exporter, 0);
+	if (ret != 1)
+		return;
 	exporter->stats.retries++;
-	is_done = try_send(exporter, waiting, timeout_ms);
+	is_done = try_send(exporter, waiting, exporter->timeout_ms);
+	if (!is_done && exporter->is_oldest_bad) {
+		drop_bad(exporter, waiting);
+		is_done = true;
+	}
+	exporter->is_oldest_bad = false;
 	if (is_done)
+		store_take(exporter->spool);
+	waiting_free(waiting);
+}
+
+static void try_queue(struct exporter *exporter)
+{
+	struct waiting *waiting = queue_pop(exporter);
+
+	exporter->stats.retries++;
+	if (try_send(exporter, waiting, exporter->timeout_ms))
 		waiting_free(waiting);
 	else
 		queue_unpop(exporter, waiting);
-	return is_done;
 }
 
 int exporter_poll(struct exporter *exporter)
@@ -568,9 +653,11 @@ int exporter_poll(struct exporter *exporter)
 
 	if (wait)
 		return wait;
-	/* one request per call; the next one may follow at once */
-	if (try_oldest(exporter, exporter->timeout_ms))
-		exporter->next_try = 0;
+	/* one request per call; after one that is taken the next one may follow at once */
+	if (spool_waits(exporter))
+		try_spool(exporter);
+	else
+		try_queue(exporter);
 	publish(exporter);
 	return wait_ms(exporter);
 }
@@ -578,21 +665,21 @@ int exporter_poll(struct exporter *exporter)
 void exporter_stop(struct exporter *exporter, unsigned int deadline_ms)
 {
 	uint64_t end = clock_monotonic() + deadline_ms * NSEC_PER_MSEC, now;
+	struct waiting *waiting;
 	unsigned int left_ms;
-	bool is_taken = true;
 
-	while (something_waits(exporter)) {
+	while (exporter->first) {
+		waiting = queue_pop(exporter);
 		now = clock_monotonic();
-		if (now + NSEC_PER_MSEC <= end && (is_taken || !spool_waits(exporter))) {
+		if (now + NSEC_PER_MSEC <= end) {
 			left_ms = (unsigned int)((end - now) / NSEC_PER_MSEC);
-			is_taken = try_oldest(exporter, min_of(left_ms, exporter->timeout_ms));
-			if (is_taken || spool_waits(exporter))
+			exporter->stats.retries++;
+			if (try_send(exporter, waiting, min_of(left_ms, exporter->timeout_ms))) {
+				waiting_free(waiting);
 				continue;
+			}
 		}
-		/* the spool keeps its own */
-		if (!exporter->first)
-			break;
-		waiting_drop(exporter, queue_pop(exporter));
+		waiting_drop(exporter, waiting);
 	}
 	if (exporter->spool)
 		sync_spool(exporter);

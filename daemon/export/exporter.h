@@ -8,8 +8,9 @@
  * With a spool each payload is in it before its first try, and leaves it when it is taken or refused; it is
  * synced to disk once it has to wait. What a run leaves behind the next one sends, oldest first. What the
  * spool cannot take (disk full, read-only) waits in memory, as all does without one, bounded by
- * POOL_QUEUES, oldest dropped first and counted. No call blocks longer than the request's timeout and
- * the disk; exporter_stop() gives what is left a last try within a deadline.
+ * POOL_QUEUES, oldest dropped first and counted; it is sent once the spool is empty. One that is never taken, while a
+ * later one is, is dropped. No call blocks longer than the request's timeout and the disk; exporter_stop() gives what
+ * waits in memory a last try within a deadline.
  */
 #ifndef STACKTAP_EXPORT_EXPORTER_H
 #define STACKTAP_EXPORT_EXPORTER_H
@@ -32,6 +33,7 @@ struct exporter_options {
 	uint64_t store_max_bytes, store_max_age_ms;
 	const char *spool_directory;	/* NULL: what waits does so in memory; for an endpoint alone */
 	uint64_t spool_max_bytes, spool_max_age_ms;
+	unsigned int spool_retry_ms;	/* before one that could not be opened is tried again; 0: 60 s */
 };
 
 /* The options' strings stay the caller's and last as long as the exporter. */
@@ -40,7 +42,7 @@ int exporter_new(const struct exporter_options *options, struct exporter **ret_e
 int exporter_send(struct exporter *exporter, struct payload *payload);
 /* Try what is due; returns milliseconds until the next try is due, -1: nothing waits. */
 int exporter_poll(struct exporter *exporter);
-/* Last tries until @deadline_ms from now; then the spool keeps what is in it, the rest is dropped and counted. */
+/* Last tries of what waits in memory until @deadline_ms from now, then it is dropped and counted. */
 void exporter_stop(struct exporter *exporter, unsigned int deadline_ms);
 void exporter_free(struct exporter *exporter);
 

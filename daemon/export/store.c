@@ -18,11 +18,16 @@
 #define STORE_SUFFIX ".otlp"
 #define STORE_FILES 16u		/* a file is closed at this fraction of the store */
 #define STORE_FILE_AGE (3600 * NSEC_PER_SEC)
+#define STORE_TIME_LIMIT 10000000000000ULL	/* Unix ms: 13 digits, until the year 2286 */
+#define STORE_GRACE_MS (600 * 1000)	/* for a clock that is wrong at start */
+#define STORE_READ_TRIES 5u		/* of a file, before it is left alone */
 
 /* One file of a store, oldest first by name. */
 struct store_entry {
 	uint64_t time;		/* Unix ms, from its name */
-	uint64_t newest;	/* Unix ms, of its last message */
+	/* of its last message: Unix ms, or for one that this run wrote CLOCK_BOOTTIME ms, which is not set */
+	uint64_t newest;
+	bool is_own;
 	uint64_t size;		/* on disk */
 	uint64_t end;		/* of its last whole message, of a spool */
 	uint64_t messages, samples;	/* that wait */
@@ -37,6 +42,8 @@ struct store {
 	uint64_t opened;		/* CLOCK_MONOTONIC */
 	uint64_t cursor;		/* in the oldest file: what is before it is taken */
 	int reading;			/* the oldest file, -1: not open */
+	unsigned int failed_reads;	/* of it, in a row */
+	uint64_t since;			/* CLOCK_BOOTTIME ms, of store_open() */
 	struct store_stats stats;
 };
 
@@ -61,14 +68,19 @@ static bool entry_parse(const char *text, uint64_t *ret_time)
 
 	if (strncmp(text, STORE_PREFIX, strlen(STORE_PREFIX)) || *digits < '0' || *digits > '9')
 		return false;
-	errno = 0;
 	*ret_time = strtoull(digits, &end, 10);
-	return !errno && !strcmp(entry_name(*ret_time).text, text);
+	/* one with more digits would be the newest for ever */
+	return *ret_time < STORE_TIME_LIMIT && !strcmp(entry_name(*ret_time).text, text);
 }
 
 static uint64_t now_ms(void)
 {
 	return clock_read(CLOCK_REALTIME) / NSEC_PER_MSEC;
+}
+
+static uint64_t boot_ms(void)
+{
+	return clock_read(CLOCK_BOOTTIME) / NSEC_PER_MSEC;
 }
 
 /* The open file is the newest. */
@@ -143,23 +155,32 @@ static void lose_bytes(struct store *store, uint64_t bytes)
 	store->stats.damaged_bytes += bytes;
 }
 
-/* What an earlier run left in a spool's file. */
-static void scan_messages(struct store *store, struct store_entry *entry)
+/* What an earlier run left in a spool's file; a file that cannot be read is none of ours. */
+static int scan_messages(struct store *store, struct store_entry *entry)
 {
 	_cleanup_close_ int fd = store_open_file(store->directory, entry->time);
 	struct record record;
 	size_t size;
+	int err = fd < 0 ? fd : 0;
 
-	while (fd >= 0 && entry->end < entry->size &&
-	       !read_head(fd, entry->end, entry->size, &size, &record)) {
+	while (!err && entry->end < entry->size) {
+		err = read_head(fd, entry->end, entry->size, &size, &record);
+		if (err)
+			break;
 		entry->end += RECORD_LENGTH + size;
 		entry->messages += !record.is_taken;
 		entry->samples += record.is_taken ? 0 : record.samples;
+	}
+	if (err && err != -ENODATA) {
+		log_warning("%s of the spool cannot be read: %s", entry_name(entry->time).text,
+			    strerror(-err));
+		return err;
 	}
 	if (entry->end < entry->size)
 		lose_bytes(store, entry->size - entry->end);
 	store->stats.messages += entry->messages;
 	store->stats.samples += entry->samples;
+	return 0;
 }
 
 static int time_compare(const void *a, const void *b)
@@ -222,6 +243,7 @@ int store_open_file(int directory, uint64_t time)
 static int store_scan(struct store *store)
 {
 	_cleanup_free_ uint64_t *times = NULL;
+	const uint64_t now = now_ms();
 	struct store_entry entry;
 	struct stat st;
 	size_t count;
@@ -233,11 +255,17 @@ static int store_scan(struct store *store)
 			    AT_SYMLINK_NOFOLLOW) || !S_ISREG(st.st_mode))
 			continue;
 		entry.size = (uint64_t)st.st_size;
+		/* a mark of a taken message is newer than the messages */
 		entry.newest = (uint64_t)st.st_mtim.tv_sec * 1000 +
 			       (uint64_t)st.st_mtim.tv_nsec / NSEC_PER_MSEC;
-		if (store->options.is_spool)
-			scan_messages(store, &entry);
-		err = entry_add(store, &entry);
+		entry.newest = min_of(entry.newest, entry.time + STORE_FILE_AGE / NSEC_PER_MSEC);
+		/* one from the future says nothing: its time begins now */
+		if (entry.newest > now) {
+			entry.newest = store->since;
+			entry.is_own = true;
+		}
+		if (!store->options.is_spool || !scan_messages(store, &entry))
+			err = entry_add(store, &entry);
 	}
 	return err;
 }
@@ -262,6 +290,7 @@ static void forget_oldest(struct store *store)
 	if (store->reading >= 0)
 		close(store->reading);
 	store->reading = -1;
+	store->failed_reads = 0;
 	store->cursor = 0;
 	store->stats.messages -= oldest.messages;
 	store->stats.samples -= oldest.samples;
@@ -298,16 +327,24 @@ static int make_room(struct store *store, uint64_t bytes)
 	return 0;
 }
 
+static bool is_too_old(const struct store *store, const struct store_entry *entry)
+{
+	const uint64_t now = now_ms(), boot = boot_ms(), limit = store->options.max_age_ms;
+
+	if (entry->is_own)
+		return boot - entry->newest > limit;
+	/* a clock that was set back makes nothing old, and one that is wrong at start may be set yet */
+	return boot - store->since > STORE_GRACE_MS && now > entry->newest &&
+	       now - entry->newest > limit;
+}
+
 void store_expire(struct store *store)
 {
-	const uint64_t now = now_ms();
 	struct store_entry oldest;
 
 	while (store->options.max_age_ms && store->count) {
 		oldest = store->entries[0];
-		/* a clock that was set back makes nothing old */
-		if (now < oldest.newest || now - oldest.newest <= store->options.max_age_ms ||
-		    remove_oldest(store))
+		if (!is_too_old(store, &oldest) || remove_oldest(store))
 			return;
 		store->stats.old_messages += oldest.messages;
 		store->stats.old_samples += oldest.samples;
@@ -316,13 +353,12 @@ void store_expire(struct store *store)
 
 static int store_open_next(struct store *store)
 {
-	struct store_entry entry = { .time = now_ms() };
+	struct store_entry entry = { .time = now_ms(), .newest = boot_ms(), .is_own = true };
 	int err;
 
 	/* names stay in order even if the clock was set back */
 	if (store->count && entry.time <= store->entries[store->count - 1].time)
 		entry.time = store->entries[store->count - 1].time + 1;
-	entry.newest = entry.time;
 	store->fd = openat(store->directory, entry_name(entry.time).text,
 			   O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, FILE_MODE);
 	if (store->fd < 0)
@@ -353,6 +389,7 @@ int store_open(const struct store_options *options, struct store **ret_store)
 		return -ENOMEM;
 	store->fd = -1;
 	store->reading = -1;
+	store->since = boot_ms();
 	store->options = *options;
 	store->options.directory = NULL;
 	is_new = !mkdir(options->directory, 0750);
@@ -383,6 +420,31 @@ int store_open(const struct store_options *options, struct store **ret_store)
 	return 0;
 }
 
+static bool is_unlinked(int fd)
+{
+	struct stat st;
+
+	return !fstat(fd, &st) && !st.st_nlink;
+}
+
+/* Somebody removed the open file, and what waited in it. */
+static void lose_newest(struct store *store)
+{
+	const struct store_entry newest = store->entries[store->count - 1];
+
+	close(steal_fd(&store->fd));
+	store->count--;
+	if (!store->count)
+		store->cursor = 0;
+	store->stats.files--;
+	store->stats.bytes -= newest.size;
+	store->stats.messages -= newest.messages;
+	store->stats.samples -= newest.samples;
+	store->stats.damaged_messages += newest.messages;
+	store->stats.damaged_samples += newest.samples;
+	store->stats.damaged_bytes += newest.size;
+}
+
 int store_append(struct store *store, const uint8_t *data, size_t size, uint64_t samples)
 {
 	const uint64_t bytes = RECORD_LENGTH + size + RECORD_SEAL;
@@ -392,6 +454,10 @@ int store_append(struct store *store, const uint8_t *data, size_t size, uint64_t
 
 	if (bytes > store->options.max_bytes)
 		return -EFBIG;
+	if (is_unlinked(store->directory))
+		return -ESTALE;
+	if (store->fd >= 0 && is_unlinked(store->fd))
+		lose_newest(store);
 	if (store->fd >= 0 &&
 	    (store->entries[store->count - 1].size + bytes > store->options.max_bytes / STORE_FILES ||
 	     clock_monotonic() - store->opened > STORE_FILE_AGE))
@@ -407,12 +473,15 @@ int store_append(struct store *store, const uint8_t *data, size_t size, uint64_t
 	}
 	record_seal(data, size, samples, seal);
 	entry = &store->entries[store->count - 1];
+	/* what an earlier one wrote in part and could not take back is overwritten */
+	if (lseek(store->fd, (off_t)entry->size, SEEK_SET) < 0)
+		return -errno;
 	store->stats.bytes -= entry->size;
 	err = record_write(store->fd, &entry->size, data, size, seal);
 	store->stats.bytes += entry->size;
 	if (err)
 		return err;
-	entry->newest = now_ms();
+	entry->newest = boot_ms();
 	if (store->options.is_spool) {
 		entry->end = entry->size;
 		entry->messages++;
@@ -421,6 +490,23 @@ int store_append(struct store *store, const uint8_t *data, size_t size, uint64_t
 		store->stats.samples += samples;
 	}
 	return 0;
+}
+
+void store_retract(struct store *store, size_t size, uint64_t samples)
+{
+	struct store_entry *entry = &store->entries[store->count - 1];
+	const uint64_t bytes = RECORD_LENGTH + size + RECORD_SEAL;
+
+	/* where that fails it is sent once more */
+	if (store->fd < 0 || ftruncate(store->fd, (off_t)(entry->size - bytes)))
+		return;
+	entry->size -= bytes;
+	entry->end = entry->size;
+	entry->messages--;
+	entry->samples -= samples;
+	store->stats.bytes -= bytes;
+	store->stats.messages--;
+	store->stats.samples -= samples;
 }
 
 int store_sync(struct store *store)
@@ -471,9 +557,55 @@ static int reading_fd(struct store *store)
 	if (is_open(store, entry))
 		return store->fd;
 	if (store->reading < 0)
-		store->reading = openat(store->directory, entry_name(entry->time).text,
-					O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+		store->reading = store_open_file(store->directory, entry->time);
 	return store->reading;
+}
+
+/* The byte that says that the message before the cursor is taken. */
+static int mark_taken(struct store *store)
+{
+	const off_t at = (off_t)(store->cursor - RECORD_SEAL + RECORD_STATE);
+	const struct store_entry *entry = &store->entries[0];
+	_cleanup_close_ int other = -1;
+	const uint8_t taken = RECORD_TAKEN;
+	int fd = store->fd;
+
+	/* what is read need not be writable */
+	if (!is_open(store, entry)) {
+		other = openat(store->directory, entry_name(entry->time).text,
+			       O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
+		fd = other;
+	}
+	return fd >= 0 && pwrite(fd, &taken, sizeof(taken), at) == sizeof(taken) ? 0 : -errno;
+}
+
+/*
+ * The oldest file could not be read: true when it is done with. What is damaged is so for good; after any other error it
+ * is tried again, and then left where it is, for another run.
+ */
+static bool give_up_file(struct store *store, int err)
+{
+	struct store_entry *entry = &store->entries[0];
+	const bool is_damaged = err == -ENODATA || err == -ENOENT;
+
+	if (!is_damaged && (err == -EMFILE || err == -ENFILE || err == -ENOMEM ||
+			    ++store->failed_reads < STORE_READ_TRIES)) {
+		if (store->reading >= 0)
+			close(steal_fd(&store->reading));
+		return false;
+	}
+	log_warning("%s of the spool cannot be read: %s", entry_name(entry->time).text,
+		    is_damaged ? "it is damaged" : strerror(-err));
+	store->stats.damaged_messages += entry->messages;
+	store->stats.damaged_samples += entry->samples;
+	store->stats.damaged_bytes += entry->end - store->cursor;
+	store->stats.messages -= entry->messages;
+	store->stats.samples -= entry->samples;
+	entry->messages = entry->samples = 0;
+	store->cursor = entry->end;
+	if (!is_damaged && !is_open(store, entry))
+		forget_oldest(store);
+	return true;
 }
 
 /*
@@ -493,20 +625,10 @@ static int find_oldest(struct store *store, size_t *ret_size, struct record *ret
 			continue;
 		}
 		fd = reading_fd(store);
-		err = fd < 0 ? -errno : 0;
-		if (!err)
-			err = read_head(fd, store->cursor, entry->end, ret_size, ret_record);
-		if (err == -EMFILE || err == -ENFILE || err == -ENOMEM)
-			return -EAGAIN;
+		err = fd < 0 ? fd : read_head(fd, store->cursor, entry->end, ret_size, ret_record);
 		if (err) {
-			/* the rest of the file cannot be read any more */
-			store->stats.damaged_messages += entry->messages;
-			store->stats.damaged_samples += entry->samples;
-			store->stats.damaged_bytes += entry->end - store->cursor;
-			store->stats.messages -= entry->messages;
-			store->stats.samples -= entry->samples;
-			entry->messages = entry->samples = 0;
-			store->cursor = entry->end;
+			if (!give_up_file(store, err))
+				return -EAGAIN;
 			continue;
 		}
 		if (!ret_record->is_taken)
@@ -522,7 +644,6 @@ static uint64_t pass_over(struct store *store, size_t size, const struct record 
 	struct store_entry *entry = &store->entries[0];
 	/* a checksum that is wrong may have been the number's */
 	const uint64_t samples = min_of(record->samples, entry->samples);
-	const uint8_t taken = RECORD_TAKEN;
 
 	store->cursor += RECORD_LENGTH + size;
 	entry->messages--;
@@ -532,9 +653,7 @@ static uint64_t pass_over(struct store *store, size_t size, const struct record 
 	/* with the last one the whole file goes; without the mark one is sent once more after a restart */
 	if (!entry->messages)
 		leave_file(store);
-	else if (record->is_sealed &&
-		 pwrite(reading_fd(store), &taken, sizeof(taken),
-			(off_t)(store->cursor - RECORD_SEAL + RECORD_STATE)) != sizeof(taken))
+	else if (record->is_sealed && mark_taken(store))
 		log_debug("cannot mark a message of the spool: %m");
 	return samples;
 }
@@ -553,6 +672,12 @@ int store_oldest(struct store *store, size_t max_bytes, struct store_message *re
 			if (!data)
 				return -EAGAIN;
 			err = read_at(reading_fd(store), data, size, store->cursor + RECORD_LENGTH);
+			if (err && err != -ENODATA) {
+				free(data);
+				if (!give_up_file(store, err))
+					return -EAGAIN;
+				continue;
+			}
 			if (!err)
 				err = record_check(data, size, &record);
 			if (!err && (record.is_sealed || record_is_bare(data, size))) {

@@ -5,7 +5,8 @@
  * they are taken: both the same format, so that either can be pointed at the other's directory.
  *
  * A new file is begun at a 16th of the size and every hour; files are removed whole. Finished files are
- * synced to disk, the open one by store_sync(). What a crash or a power cut tore is found by length and
+ * synced to disk, the open one by store_sync(). Age is that of a file's last message, by a clock that nobody sets for
+ * what this run wrote, else by the wall clock, not before ten minutes after store_open(). What a crash or a power cut tore is found by length and
  * checksum, passed over and counted. Not thread-safe. An open store holds a lock on its directory.
  */
 #ifndef STACKTAP_EXPORT_STORE_H
@@ -24,7 +25,10 @@ struct store_options {
 
 /* -EBUSY: another process has the store open. */
 int store_open(const struct store_options *options, struct store **ret_store);
-/* -EFBIG: more than max_bytes. After any other error the store is as before. */
+/*
+ * -EFBIG: more than max_bytes. -ESTALE: its directory was removed: close it and open it again. After any error the
+ * store is as before.
+ */
 int store_append(struct store *store, const uint8_t *data, size_t size, uint64_t samples);
 /* Files that became too old go. */
 void store_expire(struct store *store);
@@ -39,9 +43,11 @@ struct store_message {
 	uint64_t samples;
 };
 /*
- * The oldest message that waits: 1; 0: none does; -EAGAIN: memory or descriptors are short, it stays. Damaged ones, and those of more than @max_bytes, are passed over and counted.
+ * The oldest message that waits: 1; 0: none does; -EAGAIN: it cannot be read now, and stays. Damaged ones, and those of more than @max_bytes, are passed over and counted.
  */
 int store_oldest(struct store *store, size_t max_bytes, struct store_message *ret_message);
+/* Take back what store_append() has just added. */
+void store_retract(struct store *store, size_t size, uint64_t samples);
 /* The oldest is done with. A crash in here leaves it or not; nothing else is touched. */
 void store_take(struct store *store);
 

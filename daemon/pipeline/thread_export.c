@@ -73,9 +73,12 @@ void *export_thread(void *ctx)
 			window_done(pipeline, message->window, hand_over.samples);
 			message_free(message);
 			pipeline_window_left(pipeline);
-		} else if (r == -EPIPE) {
-			return NULL;
+			/* new windows come before what waits for another try, which may take long */
+			timeout = 0;
+			continue;
 		}
+		if (r == -EPIPE)
+			return NULL;
 		if (sink->poll)
 			timeout = sink->poll(sink->ctx);
 	}

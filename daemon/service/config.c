@@ -355,6 +355,15 @@ int config_budget(const struct config *config, uint32_t *ret_ns)
 	return 0;
 }
 
+/* But for slashes at the end. */
+static bool same_directory(const char *a, const char *b)
+{
+	const size_t length = strlen(a) < strlen(b) ? strlen(a) : strlen(b);
+
+	return !strncmp(a, b, length) && !a[length + strspn(a + length, "/")] &&
+	       !b[length + strspn(b + length, "/")];
+}
+
 int config_check(const struct config *config, char *error, size_t error_size)
 {
 	struct control_source sources[STACKTAP_MAX_SOURCES];
@@ -387,7 +396,7 @@ int config_check(const struct config *config, char *error, size_t error_size)
 	    strncmp(config->endpoint, "https://", 8))
 		return fail(error, error_size, "endpoint begins with http:// or https://");
 	if (config->spool_directory && config->store_directory &&
-	    !strcmp(config->spool_directory, config->store_directory))
+	    same_directory(config->spool_directory, config->store_directory))
 		return fail(error, error_size, "[spool] and [store] need directories of their own");
 	if (config->attributes &&
 	    environment_each_pair(config->attributes, ignore_pair, NULL) < 0)

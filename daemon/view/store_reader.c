@@ -21,6 +21,7 @@ struct store_reader {
 	uint8_t *data;
 	size_t capacity;
 	bool is_first, is_done;
+	bool has_damage;	/* a message was passed over, of which the caller does not know */
 };
 
 int store_reader_open(int fd, struct store_reader **ret_reader)
@@ -91,13 +92,12 @@ static ssize_t read_growing(struct store_reader *reader, size_t filled, size_t s
 	return (ssize_t)filled;
 }
 
-int store_reader_next(struct store_reader *reader, const uint8_t **ret_data, size_t *ret_size)
+static int read_next(struct store_reader *reader, const uint8_t **ret_data, size_t *ret_size)
 {
 	bool is_first = reader->is_first;
 	struct record record;
 	uint32_t length;
 	ssize_t got;
-	int err;
 
 	reader->is_first = false;
 	if (reader->is_done)
@@ -132,12 +132,23 @@ int store_reader_next(struct store_reader *reader, const uint8_t **ret_data, siz
 		return (int)got;
 	if ((size_t)got < length)
 		return -ENODATA;
-	err = record_check(reader->data, length, &record);
-	if (err)
-		return err;
+	if (record_check(reader->data, length, &record))
+		return -EUCLEAN;
 	*ret_data = reader->data;
 	*ret_size = record.size;
 	return 1;
+}
+
+int store_reader_next(struct store_reader *reader, const uint8_t **ret_data, size_t *ret_size)
+{
+	int ret;
+
+	while ((ret = read_next(reader, ret_data, ret_size)) == -EUCLEAN)
+		reader->has_damage = true;
+	if (ret || !reader->has_damage)
+		return ret;
+	reader->has_damage = false;
+	return -ENODATA;
 }
 
 void store_reader_close(struct store_reader *reader)

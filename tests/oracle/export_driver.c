@@ -3,7 +3,7 @@
  * export_driver URL COUNT RUN-MS [NAME=VALUE...]: send COUNT payloads of a synthetic window, retry
  * for RUN-MS at most or until nothing waits, stop, and print what the exporter counted. Names:
  * compress, timeout, backoff_min, backoff_max, stop (ms), queue (bytes), headers, store, spool, spool_max
- * (bytes), log, pad (bytes), pause (ms, after each payload).
+ * (bytes), spool_retry (ms), log, pad (bytes), wait (ms, before the first payload), pause (ms, after each).
  *
  * With a log each payload has a number, 1 + the lines that the file has, as attribute `number' of a resource
  * of its own, which is all of it if there is a pad, put behind the number. The file gets a line when
@@ -21,7 +21,7 @@
 
 struct driver {
 	struct exporter_options options;
-	unsigned int count, run_ms, stop_ms, pause_ms;
+	unsigned int count, run_ms, stop_ms, pause_ms, wait_ms;
 	struct payload payload;		/* one of them, to copy */
 	const char *log;
 	size_t pad;
@@ -81,6 +81,10 @@ static int parse(struct driver *driver, char *argument)
 		driver->log = value;
 	else if (!strcmp(argument, "pad"))
 		driver->pad = number;
+	else if (!strcmp(argument, "spool_retry"))
+		driver->options.spool_retry_ms = (unsigned int)number;
+	else if (!strcmp(argument, "wait"))
+		driver->wait_ms = (unsigned int)number;
 	else if (!strcmp(argument, "pause"))
 		driver->pause_ms = (unsigned int)number;
 	else
@@ -182,6 +186,7 @@ int main(int argc, char **argv)
 	if (exporter_new(&driver.options, &exporter))
 		return 1;
 	start = clock_monotonic();
+	usleep(driver.wait_ms * 1000);
 	log = driver.log ? open(driver.log, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0600) : -1;
 	for (unsigned int i = 0; i < driver.count; i++) {
 		send_one(&driver, exporter, log);

@@ -6,6 +6,7 @@ usage: exporter_cases.py EXPORT_DRIVER DIRECTORY
 """
 
 import collections
+import fcntl
 import json
 import os
 import random
@@ -325,6 +326,68 @@ def killed(program, directory, kills):
     tell("and the spool is empty", differ({"files": os.listdir(spool)}, {"files": []}))
 
 
+def after_waiting(program, directory):
+    """Another process has the spool open at first."""
+    spool, log = os.path.join(directory, "late"), os.path.join(directory, "late.log")
+    drive(program, f"http://127.0.0.1:{free_port()}{PATH}", 3, 100, spool=spool, log=log, stop=0)
+    receiver = Receiver(directory, "late-spool", "")
+    holder = os.open(spool, os.O_RDONLY)
+    fcntl.flock(holder, fcntl.LOCK_EX)
+    driver = subprocess.Popen([program, receiver.url, "1", "4000", f"spool={spool}", f"log={log}",
+                               "spool_retry=100", "wait=600"], stdout=subprocess.DEVNULL)
+    time.sleep(0.3)
+    os.close(holder)
+    driver.wait(30)
+    receiver.stop()
+    return {"order": [int(NUMBER.search(payload)[1]) for payload in taken(receiver)]}
+
+
+def refused(program, directory):
+    """What waits while every request is answered with 401."""
+    spool = os.path.join(directory, "refused")
+    drive(program, f"http://127.0.0.1:{free_port()}{PATH}", 30, 100, spool=spool, stop=0)
+    receiver = Receiver(directory, "refusing", "401*")
+    stats = drive(program, receiver.url, 0, 600, spool=spool, backoff_min=100)
+    receiver.stop()
+    return stats
+
+
+def poisoned(program, directory):
+    """One body that breaks the connection each time does not hold up the others."""
+    spool, log = os.path.join(directory, "poison"), os.path.join(directory, "poison.log")
+    drive(program, f"http://127.0.0.1:{free_port()}{PATH}", 4, 100, spool=spool, log=log, stop=0, pad=20000)
+    got = []
+
+    def serve(listener):
+        while True:
+            try:
+                connection, _ = listener.accept()
+            except OSError:
+                return
+            with connection:
+                data = b""
+                while b"\r\n\r\n" not in data:
+                    data += connection.recv(65536)
+                head, _, body = data.partition(b"\r\n\r\n")
+                length = int(re.search(rb"(?i)content-length: *(\d+)", head)[1])
+                while len(body) < length:
+                    body += connection.recv(65536)
+                number = int(NUMBER.search(body)[1])
+                if number == 2:
+                    continue
+                got.append(number)
+                connection.sendall(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")
+
+    listener = socket.create_server(("127.0.0.1", 0))
+    threading.Thread(target=serve, args=(listener,), daemon=True).start()
+    stats = drive(program, f"http://127.0.0.1:{listener.getsockname()[1]}{PATH}", 20, 8000, spool=spool, log=log,
+                  pad=20000, pause=40, backoff_min=10, backoff_max=20, compress=0)
+    listener.close()
+    tell("one that is never taken does not hold up the others", differ(stats, {
+        "payloads_dropped": 1, "payloads_waiting": 0}) +
+        differ({"got": sorted(set(got))}, {"got": [n for n in range(1, 25) if n != 2]}))
+
+
 def spooled(program, directory):
     """What a run leaves the next one sends; what the disk does not take waits in memory."""
     spool = os.path.join(directory, "left")
@@ -346,6 +409,12 @@ def spooled(program, directory):
     tell("a full spool drops the oldest and counts", [] if stats["spool_full_messages"] > 0 and
          stats["payloads_dropped"] == stats["spool_full_messages"] == 40 - stats["payloads_waiting"]
          else [("stats", stats, "40 in all")])
+    order = after_waiting(program, directory)
+    tell("a spool that is opened late is sent first", differ(order, {"order": [1, 2, 3, 4]}))
+    stats = refused(program, directory)
+    tell("a token that expired costs one payload per pause", [] if 1 <= stats["payloads_dropped"] <= 6 and
+         stats["payloads_dropped"] + stats["payloads_waiting"] == 30 else [("stats", stats, "a few of 30")])
+    poisoned(program, directory)
     receiver = Receiver(directory, "no-spool", "503")
     stats = drive(program, receiver.url, 2, 8000, spool="/proc/nowhere")
     receiver.stop()

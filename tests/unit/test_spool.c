@@ -16,7 +16,7 @@
 #include "export/record.h"
 #include "export/store.h"
 
-#define MAX_BYTES ((uint64_t)160000)
+#define MAX_BYTES ((uint64_t)1600000)
 #define LARGEST ((size_t)8000)
 
 static int write_error;		/* of the next write, which stops halfway */
@@ -33,6 +33,38 @@ ssize_t writev(int fd, const struct iovec *parts, int count)
 		return -1;
 	}
 	return syscall(SYS_writev, fd, parts, count);
+}
+
+static int truncate_errors, read_errors;	/* of the next calls */
+
+int ftruncate(int fd, off_t size)
+{
+	if (truncate_errors) {
+		truncate_errors--;
+		errno = EIO;
+		return -1;
+	}
+	return (int)syscall(SYS_ftruncate, fd, size);
+}
+
+ssize_t pread(int fd, void *data, size_t size, off_t offset)
+{
+	if (read_errors) {
+		read_errors--;
+		errno = EIO;
+		return -1;
+	}
+	return syscall(SYS_pread64, fd, data, size, offset);
+}
+
+static int64_t wall_offset, boot_offset;	/* seconds */
+
+int clock_gettime(clockid_t id, struct timespec *time)
+{
+	int ret = (int)syscall(SYS_clock_gettime, id, time);
+
+	time->tv_sec += id == CLOCK_REALTIME ? wall_offset : id == CLOCK_BOOTTIME ? boot_offset : 0;
+	return ret;
 }
 
 int unlinkat(int directory, const char *name, int flags)
@@ -57,7 +89,7 @@ static struct store *open_spool(const char *name, uint64_t max_bytes)
 /* A message that says its number. */
 static size_t message_of(uint32_t number, uint8_t data[LARGEST])
 {
-	size_t size = 8 + number * 7919u % 3000;
+	size_t size = 4000 + number * 7919u % 3000;
 
 	memset(data, (int)number, size);
 	data[0] = 0x12;
@@ -202,7 +234,7 @@ static void a_full_spool_gives_up_the_oldest(void **state)
 	uint32_t number, last = 0;
 
 	(void)state;
-	for (uint32_t i = 1; i <= 300; i++) {
+	for (uint32_t i = 1; i <= 600; i++) {
 		assert_int_equal(append(store, i), 0);
 		samples += i;
 		stats = store_stats(store);
@@ -217,40 +249,151 @@ static void a_full_spool_gives_up_the_oldest(void **state)
 		waiting++;
 		store_take(store);
 	}
-	assert_int_equal(last, 300);
+	assert_int_equal(last, 600);
 	assert_int_equal(waiting, stats.messages);
 	/* one that could never fit drives nothing out */
 	assert_int_equal(store_append(store, (uint8_t[]){ 0x12 }, MAX_BYTES, 1), -EFBIG);
 	store_close(store);
 }
 
+static struct store *open_aged(const char *name, uint64_t max_age_s)
+{
+	const struct store_options options = { .directory = fixture_path(name), .max_bytes = MAX_BYTES,
+					       .max_age_ms = max_age_s * 1000, .is_spool = true };
+	struct store *store;
+
+	assert_int_equal(store_open(&options, &store), 0);
+	return store;
+}
+
+/* By the clock that nobody sets for what this run wrote, by the wall clock for what another one left. */
 static void what_is_too_old_goes_and_is_counted(void **state)
 {
-	const struct timespec times[2] = { { .tv_sec = time(NULL) - 100 },
-					   { .tv_sec = time(NULL) - 100 } };
-	struct store_options options = { .directory = fixture_path("old"), .max_bytes = MAX_BYTES,
-					 .is_spool = true };
-	struct store *store = open_spool("old", MAX_BYTES);
+	const int64_t hour = 3600;
+	struct store *store = open_aged("old", 24 * hour);
+
+	(void)state;
+	for (uint32_t i = 1; i <= 3; i++)
+		assert_int_equal(append(store, i), 0);
+	/* the wall clock steps forward by years, as NTP has it step on a board without one */
+	wall_offset += 10000 * hour;
+	assert_int_equal(oldest(store), 1);
+	boot_offset += 23 * hour;
+	wall_offset += 23 * hour;
+	assert_int_equal(oldest(store), 1);
+	boot_offset += 2 * hour;
+	wall_offset += 2 * hour;
+	assert_int_equal(oldest(store), UINT32_MAX);
+	assert_int_equal(store_stats(store).old_messages, 3);
+	assert_int_equal(store_stats(store).old_samples, 6);
+
+	/* of an earlier run: not in the first minutes, in which the clock may be wrong */
+	for (uint32_t i = 1; i <= 3; i++)
+		assert_int_equal(append(store, i), 0);
+	assert_int_equal(oldest(store), 1);
+	store_take(store);
+	store_close(store);
+	wall_offset += 30 * hour;
+	boot_offset = 0;
+	store = open_aged("old", 24 * hour);
+	assert_int_equal(oldest(store), 2);
+	boot_offset += 601;
+	assert_int_equal(oldest(store), UINT32_MAX);
+	assert_int_equal(store_stats(store).old_messages, 2);
+	assert_int_equal(append(store, 9), 0);
+	store_close(store);
+
+	/* what comes from the future is as old as this run */
+	wall_offset -= 1000 * hour;
+	store = open_aged("old", 24 * hour);
+	assert_int_equal(oldest(store), 9);
+	boot_offset += 25 * hour;
+	assert_int_equal(oldest(store), UINT32_MAX);
+	store_close(store);
+	wall_offset = boot_offset = 0;
+}
+
+/* Nobody but the disk says that a message is damaged: what cannot be read now stays where it is. */
+static void what_cannot_be_read_is_not_lost(void **state)
+{
+	struct store *store = open_spool("unreadable", MAX_BYTES);
+	struct store_message message;
 	char *path;
 
 	(void)state;
 	for (uint32_t i = 1; i <= 3; i++)
 		assert_int_equal(append(store, i), 0);
 	store_close(store);
-	path = only_file("old");
-	assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
-	options.max_age_ms = 200000;
-	assert_int_equal(store_open(&options, &store), 0);
-	assert_int_equal(store_stats(store).messages, 3);
-	store_close(store);
-	options.max_age_ms = 50000;
-	assert_int_equal(store_open(&options, &store), 0);
+	path = only_file("unreadable");
+	store = open_spool("unreadable", MAX_BYTES);
+	/* passing errors cost a pause */
+	read_errors = 3;
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(store_oldest(store, 1 << 20, &message), -EAGAIN);
+	assert_int_equal(oldest(store), 1);
+	/* lasting ones the others of this run, and no file */
+	read_errors = 1000;
+	for (int i = 0; i < 10; i++)
+		store_oldest(store, 1 << 20, &message);
 	assert_int_equal(store_stats(store).messages, 0);
-	assert_int_equal(store_stats(store).old_messages, 3);
-	assert_int_equal(store_stats(store).old_samples, 6);
-	assert_int_equal(oldest(store), UINT32_MAX);
+	assert_int_equal(store_stats(store).damaged_messages, 3);
+	store_close(store);
+	assert_int_equal(access(path, F_OK), 0);
+	/* one that cannot even be looked at is left alone, too */
+	store = open_spool("unreadable", MAX_BYTES);
+	assert_int_equal(store_oldest(store, 1 << 20, &message), 0);
+	store_close(store);
+	assert_int_equal(access(path, F_OK), 0);
+	read_errors = 0;
+	store = open_spool("unreadable", MAX_BYTES);
+	for (uint32_t i = 1; i <= 3; i++) {
+		assert_int_equal(oldest(store), i);
+		store_take(store);
+	}
 	store_close(store);
 	free(path);
+}
+
+/* Somebody removes the open file, then all of the directory. */
+static void what_is_removed_is_noticed(void **state)
+{
+	struct store *store = open_spool("removed", MAX_BYTES);
+
+	(void)state;
+	assert_int_equal(append(store, 1), 0);
+	fixture_run("rm removed/*");
+	assert_int_equal(append(store, 2), 0);
+	assert_int_equal(files_of("removed"), 1);
+	assert_int_equal(store_stats(store).messages, 1);
+	assert_int_equal(store_stats(store).damaged_messages, 1);
+	assert_int_equal(oldest(store), 2);
+	fixture_run("rm -r removed");
+	assert_int_equal(append(store, 3), -ESTALE);
+	store_close(store);
+}
+
+/* A part of a message that could not be taken back does not shift those behind it. */
+static void a_part_that_stays_is_overwritten(void **state)
+{
+	struct store *store = open_spool("part", MAX_BYTES);
+
+	(void)state;
+	assert_int_equal(append(store, 1), 0);
+	write_error = EIO;
+	truncate_errors = 1;
+	assert_int_equal(append(store, 2), -EIO);
+	for (uint32_t i = 3; i <= 5; i++)
+		assert_int_equal(append(store, i), 0);
+	store_retract(store, 4000 + 5 * 7919u % 3000, 5);
+	assert_int_equal(oldest(store), 1);
+	store_take(store);
+	assert_int_equal(oldest(store), 3);
+	store_take(store);
+	assert_int_equal(oldest(store), 4);
+	store_take(store);
+	assert_int_equal(oldest(store), UINT32_MAX);
+	assert_int_equal(store_stats(store).damaged_messages, 0);
+	store_close(store);
 }
 
 enum { MESSAGES = 3 };
@@ -458,7 +601,7 @@ static void nothing_is_lost_without_a_close(void **state)
 		pid_t child = fork();
 
 		if (!child) {
-			store = open_spool("killed", 1 << 20);
+			store = open_spool("killed", 16 << 20);
 			for (int i = 0; i < RUN; i++) {
 				seed = seed * 1103515245 + 12345 + (uint32_t)round;
 				if (seed >> 16 & 1) {
@@ -481,7 +624,7 @@ static void nothing_is_lost_without_a_close(void **state)
 		assert_int_equal(waitpid(child, &status, 0), child);
 		assert_int_equal(status, 0);
 	}
-	store = open_spool("killed", 1 << 20);
+	store = open_spool("killed", 16 << 20);
 	while ((number = oldest(store)) != UINT32_MAX) {
 		assert_int_equal(number, shared[1] + 1);
 		shared[1] = number;
@@ -501,6 +644,9 @@ int main(void)
 		cmocka_unit_test(what_is_taken_at_once_needs_no_room),
 		cmocka_unit_test(a_full_spool_gives_up_the_oldest),
 		cmocka_unit_test(what_is_too_old_goes_and_is_counted),
+		cmocka_unit_test(what_cannot_be_read_is_not_lost),
+		cmocka_unit_test(what_is_removed_is_noticed),
+		cmocka_unit_test(a_part_that_stays_is_overwritten),
 		cmocka_unit_test(a_torn_end_costs_what_is_torn),
 		cmocka_unit_test(damage_is_found),
 		cmocka_unit_test(messages_without_seals_are_sent),
