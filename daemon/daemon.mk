@@ -39,7 +39,7 @@ user_cflags = -std=gnu11 -O2 -g -fno-omit-frame-pointer -fstack-protector-strong
 	-Iinclude/uapi -Iinclude -Idaemon -I$(U)/gen \
 	$(shell $(user_pkg_config) --cflags $(user_packages)) $(CFLAGS)
 user_ldflags = -pthread $(user_san) -Wl,-z,relro,-z,now $(LDFLAGS)
-user_libs = $(shell $(user_pkg_config) --libs $(user_packages)) -liberty
+user_libs = $(shell $(user_pkg_config) --libs $(user_packages)) -liberty -lm
 # the screen of top, which the daemon has no use for
 cli_libs = $(shell $(user_pkg_config) --libs ncursesw)
 

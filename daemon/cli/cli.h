@@ -13,6 +13,7 @@ enum {
 	CLI_OK = 0,
 	CLI_FAILED = 1,
 	CLI_USAGE = 2,
+	CLI_GREW = 3,		/* `diff --fail-over` found what it looks for */
 	CLI_GO_ON = -1,		/* no exit code: the command has its work still to do */
 };
 
@@ -26,6 +27,7 @@ int status_run(int argc, char **argv);
 int record_run(int argc, char **argv);
 int top_run(int argc, char **argv);
 int report_run(int argc, char **argv);
+int diff_run(int argc, char **argv);
 int flamegraph_run(int argc, char **argv);
 int convert_run(int argc, char **argv);
 int start_run(int argc, char **argv);

@@ -13,6 +13,7 @@ static const struct cli_command commands[] = {
 	{ "record", record_run, "sample and write an OTLP profile" },
 	{ "top", top_run, "print the hottest functions of right now" },
 	{ "report", report_run, "print the hottest functions of an OTLP profile" },
+	{ "diff", diff_run, "compare two OTLP profiles: what grew, what shrank, how sure that is" },
 	{ "flamegraph", flamegraph_run, "draw an OTLP profile as an HTML page or an SVG picture" },
 	{ "convert", convert_run, "write an OTLP profile in the format of another tool" },
 	{ "objects", objects_run, "list the files that an OTLP profile has frames of, by build-id" },

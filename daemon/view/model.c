@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "view/model.h"
 
+#include <string.h>
+
 #include "base/fingerprint.h"
 #include "view/recording.h"
 
@@ -29,6 +31,13 @@ static bool is_same_frame(const struct model_frame *a, const struct model_frame 
 	       a->build_id == b->build_id;
 }
 
+static const char *base_name(struct model *model, const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? texts_intern(&model->texts, slash + 1) : path;
+}
+
 static int find_frame(struct model *model, const struct view_frame *frame, uint32_t *ret_position)
 {
 	struct model_frame key = {
@@ -41,6 +50,12 @@ static int find_frame(struct model *model, const struct view_frame *frame, uint3
 	uint64_t hash;
 	uint32_t i;
 
+	if (model->is_short) {
+		key.file = base_name(model, key.file);
+		key.source = texts_intern(&model->texts, "");
+		if (!key.file || !key.source)
+			return -E2BIG;
+	}
 	if (model->is_exact) {
 		key.address = frame->address;
 		key.line = frame->line;
@@ -101,35 +116,36 @@ static int find_group(struct model *model, const struct view_process *process,
 	return rows_add(&model->groups, hash, group_hash_of, &key, sizeof(key), ret_position);
 }
 
-static uint64_t event_hash(const char *source, const char *event, const char *unit)
+static uint64_t event_hash(const struct model_event *event)
 {
-	struct fingerprint print = fingerprint_start((uintptr_t)source);
+	struct fingerprint print = fingerprint_start((uintptr_t)event->source);
 
-	fingerprint_mix(&print, (uintptr_t)event, (uintptr_t)unit);
+	fingerprint_mix(&print, (uintptr_t)event->event, (uintptr_t)event->unit);
+	fingerprint_mix(&print, event->side, 0);
 	return fingerprint_end(print).lo;
 }
 
 static uint64_t event_hash_of(const void *ctx, uint32_t position)
 {
-	const struct model_event *event = (const struct model_event *)ctx + position;
-
-	return event_hash(event->source, event->event, event->unit);
+	return event_hash((const struct model_event *)ctx + position);
 }
 
 static int find_event(struct model *model, const struct view_profile *profile,
 		      uint32_t *ret_position)
 {
-	const struct model_event key = { .source = profile->source, .event = profile->event,
-					 .unit = profile->unit, .period = profile->period };
-	uint64_t hash = event_hash(key.source, key.event, key.unit);
+	const struct model_event key = {
+		.side = model->side, .source = profile->source, .event = profile->event,
+		.unit = profile->unit, .period = profile->period,
+	};
+	uint64_t hash = event_hash(&key);
 	struct index_probe probe = index_first(&model->events.index, hash);
 	const struct model_event *event;
 	uint32_t i;
 
 	while ((i = index_next(&model->events.index, &probe)) != INDEX_NONE) {
 		event = model_event(model, i);
-		if (event->source == key.source && event->event == key.event &&
-		    event->unit == key.unit) {
+		if (event->side == key.side && event->source == key.source &&
+		    event->event == key.event && event->unit == key.unit) {
 			*ret_position = i;
 			return 0;
 		}
@@ -164,17 +180,20 @@ static int add_times(struct model *model, const struct view_profile *profile,
 	struct timeline_entry entry = { .node = node, .group = model->group,
 					.time = profile->start, .samples = sample->samples,
 					.weight = sample->weight };
+	struct timeline *timeline = model_timeline(model, model->side);
 	int err = 0;
 
-	if (model->timeline.width == UINT64_MAX)
+	if (!sample->time_count)
+		rows_sum(&model_event(model, model->event)->timeless, sample->samples);
+	if (timeline->width == UINT64_MAX)
 		entry.time = 0;
-	if (model->timeline.width == UINT64_MAX || !sample->time_count)
-		return timeline_add(&model->timeline, &entry);
+	if (timeline->width == UINT64_MAX || !sample->time_count)
+		return timeline_add(timeline, &entry);
 	for (size_t i = 0; i < sample->time_count && !err; i++) {
 		entry.time = sample->times[i];
 		entry.samples = 1;
 		entry.weight = view_sample_weight(sample, i);
-		err = timeline_add(&model->timeline, &entry);
+		err = timeline_add(timeline, &entry);
 	}
 	return err;
 }
@@ -204,11 +223,18 @@ static int add_sample(void *ctx, const struct view_profile *profile,
 	return 0;
 }
 
+static int open_side(struct model *model, const struct selection *selection, enum model_side side)
+{
+	const struct reader_sink sink = { .ctx = model, .profile = add_profile,
+					  .sample = add_sample };
+
+	model->side = side;
+	return reader_new(&model->texts, selection, model->is_exact, &sink, &model->reader);
+}
+
 int model_new(const struct model_options *options, struct model **ret_model)
 {
 	struct model *model = calloc(1, sizeof(*model));
-	const struct reader_sink sink = { .ctx = model, .profile = add_profile,
-					  .sample = add_sample };
 	int err;
 
 	if (!model)
@@ -219,9 +245,10 @@ int model_new(const struct model_options *options, struct model **ret_model)
 	rows_init(&model->events);
 	tree_init(&model->tree);
 	timeline_init(&model->timeline, options->with_times);
+	timeline_init(&model->before.timeline, options->with_times);
 	model->is_exact = options->is_exact;
-	err = reader_new(&model->texts, options->selection, options->is_exact, &sink,
-			 &model->reader);
+	model->is_short = options->is_short;
+	err = open_side(model, options->selection, MODEL_AFTER);
 	if (err) {
 		model_free(model);
 		return err;
@@ -232,16 +259,33 @@ int model_new(const struct model_options *options, struct model **ret_model)
 
 void model_finish(struct model *model)
 {
-	model->totals = *reader_totals(model->reader);
-	if (!model->events.count)
-		model->totals.start = 0;
+	struct reader_totals *totals =
+		model->side == MODEL_BEFORE ? &model->before.totals : &model->totals;
+	bool is_empty = true;
+
+	*totals = *reader_totals(model->reader);
+	for (uint32_t i = 0; i < model->events.count; i++)
+		is_empty &= model_event(model, i)->side != model->side;
+	if (is_empty)
+		totals->start = 0;
 	reader_free(steal_ptr(model->reader));
-	timeline_sort(&model->timeline, 0);
+	timeline_sort(model_timeline(model, model->side), 0);
 }
 
 static void model_freep(struct model **model)
 {
 	model_free(*model);
+}
+
+static int read_side(struct model *model, const char *path, const struct selection *selection,
+		     char *ret_error, size_t error_size)
+{
+	bool *is_cut = model->side == MODEL_BEFORE ? &model->before.is_cut : &model->is_cut;
+	int err = recording_read(path, selection, model->reader, is_cut, ret_error, error_size);
+
+	if (!err)
+		model_finish(model);
+	return err;
 }
 
 int model_load(const char *path, const struct model_options *options, struct model **ret_model,
@@ -255,11 +299,31 @@ int model_load(const char *path, const struct model_options *options, struct mod
 		snprintf(ret_error, ret_error ? error_size : 0, "Out of memory.");
 		return err;
 	}
-	err = recording_read(path, options->selection, model->reader, &model->is_cut, ret_error,
-			     error_size);
+	err = read_side(model, path, options->selection, ret_error, error_size);
 	if (err)
 		return err;
-	model_finish(model);
+	*ret_model = steal_ptr(model);
+	return 0;
+}
+
+int model_load_pair(const char *before, const char *after, const struct model_options *options,
+		    struct model **ret_model, char *ret_error, size_t error_size)
+{
+	_cleanup_(model_freep) struct model *model = NULL;
+	int err;
+
+	err = model_load(after, options, &model, ret_error, error_size);
+	if (err)
+		return err;
+	model->is_pair = true;
+	err = open_side(model, options->selection, MODEL_BEFORE);
+	if (err) {
+		snprintf(ret_error, ret_error ? error_size : 0, "Out of memory.");
+		return err;
+	}
+	err = read_side(model, before, options->selection, ret_error, error_size);
+	if (err)
+		return err;
 	*ret_model = steal_ptr(model);
 	return 0;
 }
@@ -275,6 +339,7 @@ void model_free(struct model *model)
 	rows_free(&model->events);
 	tree_free(&model->tree);
 	timeline_free(&model->timeline);
+	timeline_free(&model->before.timeline);
 	free(model);
 }
 
@@ -282,17 +347,25 @@ uint32_t model_main_event(const struct model *model)
 {
 	uint32_t best = 0;
 
-	for (uint32_t i = 1; i < model->events.count; i++)
-		if (model_event(model, i)->samples > model_event(model, best)->samples)
+	for (uint32_t i = 1; i < model->events.count; i++) {
+		const struct model_event *event = model_event(model, i);
+		const struct model_event *other = model_event(model, best);
+
+		/* sides in their order */
+		if (event->side == other->side ? event->samples > other->samples :
+						 event->side < other->side)
 			best = i;
+	}
 	return best;
 }
 
 void model_sum(struct model *model, uint32_t event)
 {
+	const struct timeline *timeline = model_timeline(model, model_event(model, event)->side);
+
 	tree_clear(&model->tree);
-	for (size_t i = 0; i < timeline_count(&model->timeline); i++) {
-		const struct timeline_entry *entry = timeline_at(&model->timeline, i);
+	for (size_t i = 0; i < timeline_count(timeline); i++) {
+		const struct timeline_entry *entry = timeline_at(timeline, i);
 
 		if (model_group(model, entry->group)->event == event)
 			tree_add(&model->tree, entry->node, entry->samples, entry->weight);

@@ -29,11 +29,18 @@ struct model_group {
 	uint32_t first;		/* of those that are one to folded_write() */
 };
 
+enum model_side {
+	MODEL_AFTER,		/* or the only recording */
+	MODEL_BEFORE,
+};
+
 struct model_event {
+	enum model_side side;
 	const char *source, *event, *unit;
 	uint32_t fallback_errno;
 	uint64_t period;	/* weight of each sample; 0: they differ */
 	uint64_t samples, weight;
+	uint64_t timeless;	/* samples of which no time is known but their Profile's */
 	bool has_quality;
 	uint64_t complete, named, lost;
 };
@@ -42,6 +49,7 @@ struct model_options {
 	const struct selection *selection;	/* NULL: all */
 	bool with_times;	/* else the timeline has each stack once per group */
 	bool is_exact;		/* frames are addresses, with lines and mappings, not functions */
+	bool is_short;		/* files without directories, no source files: what two builds share */
 };
 
 struct model {
@@ -50,27 +58,46 @@ struct model {
 	struct tree tree;		/* its sums: see model_sum() */
 	struct timeline timeline;	/* groups and nodes are those of the model */
 	struct reader_totals totals;
-	bool is_exact, is_cut;
+	bool is_exact, is_short, is_cut;
+	struct {
+		struct timeline timeline;
+		struct reader_totals totals;
+		bool is_cut;
+	} before;			/* the same of MODEL_BEFORE */
+	bool is_pair;
 
 	/* while it is made */
 	struct reader *reader;
+	enum model_side side;
 	uint32_t event, group;		/* of the Profile and Sample at hand */
 };
 
 /* As recording_read() says it. No samples are no error. */
 int model_load(const char *path, const struct model_options *options, struct model **ret_model,
 	       char *ret_error, size_t error_size);
-/* The same in steps: messages go into its reader; what a failing reader_add() has added so far stays. */
+/* Two recordings in one tree, each with events and groups of its own. No samples are no error, either. */
+int model_load_pair(const char *before, const char *after, const struct model_options *options,
+		    struct model **ret_model, char *ret_error, size_t error_size);
+/* The first in steps: messages go into its reader; what a failing reader_add() has added so far stays. */
 int model_new(const struct model_options *options, struct model **ret_model);
 void model_finish(struct model *model);
 void model_free(struct model *model);	/* NULL is fine */
 
-uint32_t model_main_event(const struct model *model);	/* the one with most samples */
+/* The one with most samples of MODEL_AFTER, or of all if it has none. */
+uint32_t model_main_event(const struct model *model);
 /* Sums of the tree: those of one event. */
 void model_sum(struct model *model, uint32_t event);
 
 /* The frames of a node's stack, leaf first, into a buffer of uint32_t. -E2BIG */
 int model_stack(const struct model *model, uint32_t node, struct buffer *frames, size_t *ret_count);
+
+static inline struct timeline *model_timeline(const struct model *model, enum model_side side)
+{
+	const struct timeline *timeline =
+		side == MODEL_BEFORE ? &model->before.timeline : &model->timeline;
+
+	return (struct timeline *)(uintptr_t)timeline;
+}
 
 static inline const struct model_frame *model_frame(const struct model *model, uint32_t i)
 {

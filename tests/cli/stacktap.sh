@@ -59,7 +59,7 @@ refused() {
 
 commands=$("$stacktap" --help | sed -n 's/^  \([a-z-]*\) .*/\1/p')
 same "--help lists the commands" "$(tr '\n' ' ' <<<"$commands")" \
-	"status record top report flamegraph convert objects symbolize start stop set events doctor unwind-info "
+	"status record top report diff flamegraph convert objects symbolize start stop set events doctor unwind-info "
 check "--help" run 0 --help
 check "help" run 0 help
 check "--version" run 0 --version
@@ -102,7 +102,7 @@ refused "top: two events" 2 "one event" top -e cycles -e page-faults
 refused "top: command" 2 "\`sleep'" top sleep 1
 check "record leaves no file" test -z "$(ls "$scratch"/stacktap.otlp* 2>/dev/null)"
 
-for command in status "top -n 1" "stop 1" "start 1" "set 1 --rate 9" events "report x.otlp" "flamegraph x.otlp" "convert -o x.folded x.otlp" "objects x.otlp" "symbolize -o y.otlp x.otlp" \
+for command in status "top -n 1" "stop 1" "start 1" "set 1 --rate 9" events "report x.otlp" "diff x.otlp y.otlp" "flamegraph x.otlp" "convert -o x.folded x.otlp" "objects x.otlp" "symbolize -o y.otlp x.otlp" \
 	"unwind-info x.so"; do
 	# shellcheck disable=SC2086 # words are arguments
 	check "$command --json" run 1 $command --json
@@ -256,6 +256,17 @@ refused "report of no such container" 1 "no container x" report --container x sa
 refused "report of no such service" 1 "no service x" report --service x sample.otlp
 refused "report of no such event" 1 "no event x" report --event x sample.otlp
 refused "report of no such time" 1 "no samples of that time" report --from 1h sample.otlp
+
+refused "diff of one file" 2 "two files" diff a.otlp
+refused "diff of three files" 2 "not 3" diff a.otlp b.otlp c.otlp
+refused "diff of no such file" 1 "/no/such.otlp" diff sample.otlp /no/such.otlp
+refused "diff of standard input twice" 2 "standard input" diff - -
+refused "diff by nothing" 2 "there is no \`--by cat'" diff --by cat a.otlp b.otlp
+refused "diff: no percentage" 2 "\`much'" diff --fail-over much a.otlp b.otlp
+refused "diff: beyond all" 2 "\`101%'" diff --fail-over 101% a.otlp b.otlp
+refused "diff of no such process" 1 "no process 9" diff --process 9 sample.otlp sample.otlp
+check "diff" run 0 diff --fail-over 0 sample.otlp sample.otlp
+check "diff of a file and itself finds nothing" test "$(grep -c ': 0 grew, 0 shrank, ' "$out")" -eq 3
 
 refused "flamegraph of no such file" 1 "/no/such.otlp" flamegraph /no/such.otlp
 refused "flamegraph of two files" 2 "b.otlp" flamegraph a.otlp b.otlp

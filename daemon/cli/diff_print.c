@@ -1,0 +1,382 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "cli/cli.h"
+#include "cli/diff.h"
+#include "view/recording.h"
+
+/* A row of a table: of diff.rows, or of its paths. */
+struct line {
+	const struct diff_share *share;
+	const struct diff_row *row;
+	const struct diff_path *path;
+};
+
+struct table {
+	struct line *lines;
+	size_t count;
+};
+
+static const char *const verdicts[] = {
+	[DIFF_FEW] = "few", [DIFF_SAME] = "same", [DIFF_GREW] = "grew", [DIFF_SHRANK] = "shrank",
+};
+
+/* What is significant first, then what is not, then what was not tested; the largest change first. */
+static int order(const void *a, const void *b)
+{
+	const struct diff_share *left = ((const struct line *)a)->share;
+	const struct diff_share *right = ((const struct line *)b)->share;
+	int l = diff_is_change(left) ? 2 : left->verdict == DIFF_SAME;
+	int r = diff_is_change(right) ? 2 : right->verdict == DIFF_SAME;
+
+	if (l != r)
+		return r - l;
+	l = fabs(left->test.change) < fabs(right->test.change);
+	r = fabs(left->test.change) > fabs(right->test.change);
+	/* rows come from one array, in an order that is the same each time */
+	return l != r ? l - r : (left > right) - (left < right);
+}
+
+static void sort(struct table *table)
+{
+	if (table->count)
+		qsort(table->lines, table->count, sizeof(*table->lines), order);
+}
+
+static int rows_of(const struct diff_cli *cli, bool by_self, bool with_all, struct table *ret_table)
+{
+	const struct diff *diff = &cli->diff;
+
+	*ret_table = (struct table){ .lines = calloc((size_t)diff->rows.count + 1,
+						     sizeof(struct line)) };
+	if (!ret_table->lines)
+		return cli_error("out of memory");
+	for (size_t i = 0; i < diff->rows.count; i++) {
+		const struct diff_row *row = diff_row(diff, i);
+		const struct line line = { .row = row, .share = by_self ? &row->self : &row->total };
+
+		/* also rows of other events, and of callers that are leaves nowhere */
+		if (line.share->parts[0] + line.share->parts[1] <= 0)
+			continue;
+		if (with_all || diff_is_change(line.share))
+			ret_table->lines[ret_table->count++] = line;
+	}
+	sort(ret_table);
+	return CLI_OK;
+}
+
+static int paths_of(const struct diff_cli *cli, bool with_all, struct table *ret_table)
+{
+	const struct diff *diff = &cli->diff;
+
+	*ret_table = (struct table){ .lines = calloc(diff_path_count(diff) + 1,
+						     sizeof(struct line)) };
+	if (!ret_table->lines)
+		return cli_error("out of memory");
+	for (size_t i = 0; i < diff_path_count(diff); i++) {
+		const struct diff_path *path = diff_path(diff, i);
+
+		if (with_all || path->is_deepest)
+			ret_table->lines[ret_table->count++] =
+				(struct line){ .path = path, .share = &path->total };
+	}
+	sort(ret_table);
+	return CLI_OK;
+}
+
+static size_t limit_of(const struct diff_cli *cli, size_t count)
+{
+	return cli->limit && cli->limit < count ? (size_t)cli->limit : count;
+}
+
+static void print_row(const struct diff_cli *cli, const struct diff_row *row)
+{
+	switch (cli->diff.by) {
+	case BY_FUNCTION:
+		printf("[%c] %s%s%s\n", row->is_kernel ? 'k' : 'u', row->name, *row->file ? "  " : "",
+		       row->file);
+		return;
+	case BY_OBJECT:
+		printf("[%c] %s\n", row->is_kernel ? 'k' : 'u', *row->file ? row->file : "[no mapping]");
+		return;
+	case BY_THREAD:
+		printf("%s, %s\n", row->owner, *row->name ? row->name : "[no name]");
+		return;
+	default:
+		printf("%s\n", *row->owner ? row->owner : "[none]");
+	}
+}
+
+/* Callers first; a long one is cut at the side of the callers. */
+static int print_path(const struct diff_cli *cli, uint32_t node)
+{
+	_cleanup_(buffer_free) struct buffer frames;
+	size_t count, shown = 6;
+
+	buffer_init(&frames, POOL_REPORT);
+	if (model_stack(cli->model, node, &frames, &count))
+		return cli_error("out of memory");
+	if (count > shown)
+		printf("… > ");
+	for (size_t i = min_of(count, shown); i-- > 0;)
+		printf("%s%s", model_frame(cli->model,
+					   ((const uint32_t *)(const void *)frames.data)[i])->name,
+		       i ? " > " : "\n");
+	return CLI_OK;
+}
+
+static int print_table(const struct diff_cli *cli, const char *title, struct table *table,
+		       const struct diff_count *found)
+{
+	size_t count = limit_of(cli, table->count);
+	int ret = CLI_OK;
+
+	printf("\n%s: %zu grew, %zu shrank, %zu without a significant change, %zu of too few samples\n",
+	       title, found->grew, found->shrank, found->tested - found->grew - found->shrank,
+	       found->few);
+	if (count)
+		printf("    BEFORE     AFTER           CHANGE\n");
+	for (size_t i = 0; i < count && !ret; i++) {
+		const struct line *line = &table->lines[i];
+		const struct share_test *test = &line->share->test;
+		char error[32] = "too few";
+
+		if (line->share->verdict != DIFF_FEW)
+			snprintf(error, sizeof(error), "± %.2f", 100 * test->error);
+		printf("%c %6.2f %%  %6.2f %%  %+6.2f %-7s%s  ",
+		       diff_is_change(line->share) || !cli->with_all ? ' ' : '~',
+		       100 * test->share[0], 100 * test->share[1], 100 * test->change, error,
+		       line->share->verdict == DIFF_FEW ? "" : " ");
+		if (line->row)
+			print_row(cli, line->row);
+		else
+			ret = print_path(cli, line->path->node);
+	}
+	if (count < table->count)
+		printf("%31s... and %zu more\n", "", table->count - count);
+	free(table->lines);
+	return ret;
+}
+
+static double seconds_of(const struct diff_cli *cli, unsigned int side)
+{
+	const struct reader_totals *totals =
+		side == DIFF_BEFORE ? &cli->model->before.totals : &cli->model->totals;
+
+	return totals->end > totals->start ? (double)(totals->end - totals->start) / 1e9 : 0;
+}
+
+static void print_head(const struct diff_cli *cli)
+{
+	static const char *const names[] = { "before", "after " };
+	const struct diff *diff = &cli->diff;
+
+	for (unsigned int i = 0; i < DIFF_SIDES; i++) {
+		const struct model_event *event = model_event(cli->model, diff->events[i]);
+
+		printf("%s: %s, %.1f s, %" PRIu64 " samples of %s", names[i],
+		       recording_name(cli->paths[i]), seconds_of(cli, i), event->samples,
+		       event->source);
+		if (event->fallback_errno)
+			printf(" counted as %s", event->event);
+		putchar('\n');
+	}
+	for (unsigned int i = 0; i < DIFF_SIDES; i++)
+		if (!diff->sides[i].has_times || diff->sides[i].used < SLICES_MIN)
+			printf("%s %s: how samples depend on each other is not known (phi = 1), so that "
+			       "changes may look more certain than they are\n",
+			       recording_name(cli->paths[i]), diff->sides[i].has_times ?
+			       "is too short or idle" : "has samples without times");
+	printf("variance factor phi: median %.2f, largest %.2f; at most %.0f %% of what is called "
+	       "significant in a table is chance\n", diff->phi_median, diff->phi_max,
+	       100 * DIFF_RATE);
+}
+
+static int print_tables(const struct diff_cli *cli)
+{
+	struct table table;
+	char title[64];
+	int ret;
+
+	ret = rows_of(cli, false, cli->with_all, &table);
+	if (ret)
+		return ret;
+	snprintf(title, sizeof(title), "total by %s", by_name(cli->diff.by));
+	ret = print_table(cli, by_is_frame(cli->diff.by) ? title : title + strlen("total "), &table,
+			  &cli->diff.total);
+	if (!ret && by_is_frame(cli->diff.by)) {
+		ret = rows_of(cli, true, cli->with_all, &table);
+		if (ret)
+			return ret;
+		snprintf(title, sizeof(title), "self by %s", by_name(cli->diff.by));
+		ret = print_table(cli, title, &table, &cli->diff.self);
+	}
+	if (ret || !by_is_frame(cli->diff.by))
+		return ret;
+	ret = paths_of(cli, cli->with_all, &table);
+	return ret ?: print_table(cli, "call paths", &table, &cli->diff.path);
+}
+
+int diff_print(const struct diff_cli *cli)
+{
+	int ret;
+
+	print_head(cli);
+	ret = print_tables(cli);
+	if (!ret && cli->has_fail_over)
+		printf("\n%s: %zu grew by more than %g percentage points\n",
+		       cli->failures ? "failed" : "passed", cli->failures, cli->fail_over);
+	return ret;
+}
+
+static void put_share(struct json *json, const char *name, const struct diff_share *share)
+{
+	const struct share_test *test = &share->test;
+
+	json_object(json, name);
+	json_double(json, "before_percent", 100 * test->share[DIFF_BEFORE]);
+	json_double(json, "after_percent", 100 * test->share[DIFF_AFTER]);
+	json_double(json, "change", 100 * test->change);
+	json_string(json, "verdict", verdicts[share->verdict]);
+	if (share->verdict != DIFF_FEW) {
+		json_double(json, "error95", 100 * test->error);
+		json_double(json, "phi_before", test->phi[DIFF_BEFORE]);
+		json_double(json, "phi_after", test->phi[DIFF_AFTER]);
+		json_double(json, "z", test->z);
+		json_double(json, "p", test->p);
+		json_double(json, "q", share->q);
+	}
+	json_end(json);
+}
+
+static void put_count(struct json *json, const char *name, const struct diff_count *count)
+{
+	json_object(json, name);
+	json_u64(json, "tested", count->tested);
+	json_u64(json, "few", count->few);
+	json_u64(json, "grew", count->grew);
+	json_u64(json, "shrank", count->shrank);
+	json_end(json);
+}
+
+static void put_side(struct json *json, const struct diff_cli *cli, unsigned int side)
+{
+	const struct model_event *event = model_event(cli->model, cli->diff.events[side]);
+	const struct sliced *sliced = &cli->diff.sides[side];
+
+	json_object(json, side == DIFF_BEFORE ? "before" : "after");
+	json_string(json, "file", cli->paths[side]);
+	json_bool(json, "cut", side == DIFF_BEFORE ? cli->model->before.is_cut :
+						     cli->model->is_cut);
+	json_double(json, "seconds", seconds_of(cli, side));
+	json_string(json, "source", event->source);
+	json_string(json, "event", event->event);
+	json_string(json, "unit", event->unit);
+	json_u64(json, "fallback_errno", event->fallback_errno);
+	json_u64(json, "samples", event->samples);
+	json_u64(json, "weight", event->weight);
+	json_bool(json, "times", sliced->has_times);
+	json_u64(json, "slices", sliced->has_times ? sliced->used : 0);
+	json_end(json);
+}
+
+static void put_row(struct json *json, const struct diff_cli *cli, const struct diff_row *row)
+{
+	json_object(json, NULL);
+	switch (cli->diff.by) {
+	case BY_FUNCTION:
+		json_string(json, "name", row->name);
+		json_string(json, "file", row->file);
+		json_bool(json, "kernel", row->is_kernel);
+		break;
+	case BY_OBJECT:
+		json_string(json, "file", row->file);
+		json_bool(json, "kernel", row->is_kernel);
+		break;
+	case BY_THREAD:
+		json_string(json, "process", row->owner);
+		json_string(json, "thread", row->name);
+		break;
+	default:
+		json_string(json, by_name(cli->diff.by), row->owner);
+	}
+	if (by_is_frame(cli->diff.by))
+		put_share(json, "self", &row->self);
+	put_share(json, "total", &row->total);
+	json_end(json);
+}
+
+static int put_path(struct json *json, const struct diff_cli *cli, const struct diff_path *path)
+{
+	_cleanup_(buffer_free) struct buffer frames;
+	size_t count;
+
+	buffer_init(&frames, POOL_REPORT);
+	if (model_stack(cli->model, path->node, &frames, &count))
+		return cli_error("out of memory");
+	json_object(json, NULL);
+	json_array(json, "stack");
+	while (count-- > 0)
+		json_string(json, NULL,
+			    model_frame(cli->model,
+					((const uint32_t *)(const void *)frames.data)[count])->name);
+	json_end(json);
+	json_bool(json, "deepest", path->is_deepest);
+	put_share(json, "total", &path->total);
+	json_end(json);
+	return CLI_OK;
+}
+
+static void put_head(struct json *json, const struct diff_cli *cli)
+{
+	const struct diff *diff = &cli->diff;
+
+	put_side(json, cli, DIFF_BEFORE);
+	put_side(json, cli, DIFF_AFTER);
+	json_string(json, "by", by_name(diff->by));
+	json_double(json, "false_discovery_rate", DIFF_RATE);
+	json_double(json, "phi_median", diff->phi_median);
+	json_double(json, "phi_max", diff->phi_max);
+	json_object(json, "counts");
+	put_count(json, "self", &diff->self);
+	put_count(json, "total", &diff->total);
+	put_count(json, "paths", &diff->path);
+	json_end(json);
+	if (cli->has_fail_over) {
+		json_double(json, "fail_over", cli->fail_over);
+		json_u64(json, "failures", cli->failures);
+	}
+}
+
+int diff_print_json(const struct diff_cli *cli)
+{
+	struct table table;
+	struct json json;
+	int ret;
+
+	ret = rows_of(cli, false, true, &table);
+	if (ret)
+		return ret;
+	json_init(&json, stdout);
+	json_object(&json, NULL);
+	put_head(&json, cli);
+	json_array(&json, "rows");
+	for (size_t i = 0; i < limit_of(cli, table.count); i++)
+		put_row(&json, cli, table.lines[i].row);
+	json_end(&json);
+	free(table.lines);
+	json_array(&json, "paths");
+	ret = paths_of(cli, true, &table);
+	for (size_t i = 0, put = 0; !ret && i < table.count && put < limit_of(cli, SIZE_MAX); i++)
+		if (cli->with_all || diff_is_change(table.lines[i].share)) {
+			ret = put_path(&json, cli, table.lines[i].path);
+			put++;
+		}
+	free(table.lines);
+	json_end(&json);
+	json_end(&json);
+	return ret;
+}

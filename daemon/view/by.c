@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "view/by.h"
+
+#include <string.h>
+
+static const char *const names[BY_COUNT] = {
+	[BY_FUNCTION] = "function", [BY_OBJECT] = "object", [BY_PROCESS] = "process",
+	[BY_THREAD] = "thread", [BY_CONTAINER] = "container", [BY_SERVICE] = "service",
+};
+
+const char *by_name(enum view_by by)
+{
+	return names[by];
+}
+
+bool by_parse(const char *text, enum view_by *ret_by)
+{
+	for (size_t i = 0; i < BY_COUNT; i++)
+		if (!strcmp(text, names[i])) {
+			*ret_by = (enum view_by)i;
+			return true;
+		}
+	return false;
+}
+
+bool by_is_frame(enum view_by by)
+{
+	return by == BY_FUNCTION || by == BY_OBJECT;
+}

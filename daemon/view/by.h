@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the rows of a table are. */
+#ifndef STACKTAP_VIEW_BY_H
+#define STACKTAP_VIEW_BY_H
+
+#include "base/macro.h"
+
+enum view_by {
+	BY_FUNCTION,
+	BY_OBJECT,
+	BY_PROCESS,	/* by name */
+	BY_THREAD,	/* by its name and its process's */
+	BY_CONTAINER,
+	BY_SERVICE,
+	BY_COUNT,
+};
+
+#define BY_NAMES "function, object, process, thread, container and service"
+
+const char *by_name(enum view_by by);
+bool by_parse(const char *text, enum view_by *ret_by);
+/* A stack has several such rows: those that call others, and one that is its leaf's. */
+bool by_is_frame(enum view_by by);
+
+#endif /* STACKTAP_VIEW_BY_H */

@@ -1,0 +1,490 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "view/diff.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/fingerprint.h"
+
+#define NONE UINT32_MAX
+
+/* While it is made. By node, and by group where rows are of groups. */
+struct maker {
+	struct model *model;
+	struct diff *diff;
+	uint32_t *row_of;	/* NONE of the root */
+	uint32_t *path_of;	/* its number among those that are tested, or NONE */
+	double (*parts)[DIFF_SIDES];
+	bool *is_outer;		/* nothing above it is of the same row */
+	double (*slices)[SLICES];	/* of what is tested, of one side */
+	double (*phi)[DIFF_SIDES];
+	uint32_t tested;
+};
+
+/* The modifiers of an event in perf's words, by which only a part of what runs is counted. */
+static const char *modifiers(const char *source)
+{
+	const char *last = strrchr(source, '/');
+	const char *colon = strrchr(last ? last : source, ':');
+
+	return colon ? colon + 1 : last ? last + 1 : "";
+}
+
+static bool is_comparable(const struct model_event *a, const struct model_event *b)
+{
+	return a->event == b->event && a->unit == b->unit &&
+	       !strcmp(modifiers(a->source), modifiers(b->source));
+}
+
+bool diff_events(const struct model *model, uint32_t ret_events[DIFF_SIDES], char *ret_error,
+		 size_t error_size)
+{
+	uint32_t after = NONE, before = NONE, most = NONE;
+	const struct model_event *a, *b;
+
+	for (uint32_t i = 0; i < model->events.count; i++) {
+		const struct model_event *event = model_event(model, i);
+		uint32_t *best = event->side == MODEL_BEFORE ? &most : &after;
+
+		if (*best == NONE || event->samples > model_event(model, *best)->samples)
+			*best = i;
+	}
+	b = model_event(model, after);
+	for (uint32_t i = 0; i < model->events.count; i++) {
+		const struct model_event *event = model_event(model, i);
+
+		if (event->side == MODEL_BEFORE && is_comparable(event, b) &&
+		    (before == NONE || event->samples > model_event(model, before)->samples))
+			before = i;
+	}
+	ret_events[DIFF_BEFORE] = before;
+	ret_events[DIFF_AFTER] = after;
+	if (before != NONE)
+		return true;
+	a = model_event(model, most);
+	snprintf(ret_error, error_size,
+		 "shares of different events cannot be compared: the first file counts %s (as %s, in %s), "
+		 "the second %s (as %s, in %s); --event selects one that both have",
+		 a->source, a->event, a->unit, b->source, b->event, b->unit);
+	return false;
+}
+
+static uint64_t row_hash(const struct diff_row *row)
+{
+	struct fingerprint print = fingerprint_start((uintptr_t)row->owner);
+
+	fingerprint_mix(&print, (uintptr_t)row->name, (uintptr_t)row->file);
+	fingerprint_mix(&print, row->is_kernel, 0);
+	return fingerprint_end(print).lo;
+}
+
+static uint64_t row_hash_of(const void *ctx, uint32_t position)
+{
+	return row_hash((const struct diff_row *)ctx + position);
+}
+
+static int find_row(struct diff *diff, const struct diff_row *key, uint32_t *ret_position)
+{
+	uint64_t hash = row_hash(key);
+	struct index_probe probe = index_first(&diff->rows.index, hash);
+	const struct diff_row *row;
+	uint32_t i;
+
+	while ((i = index_next(&diff->rows.index, &probe)) != INDEX_NONE) {
+		row = diff_row(diff, i);
+		if (row->owner == key->owner && row->name == key->name && row->file == key->file &&
+		    row->is_kernel == key->is_kernel) {
+			*ret_position = i;
+			return 0;
+		}
+	}
+	return rows_add(&diff->rows, hash, row_hash_of, key, sizeof(*key), ret_position);
+}
+
+static bool is_wanted(const struct maker *maker, const struct model_group *group)
+{
+	return group->event == maker->diff->events[DIFF_BEFORE] ||
+	       group->event == maker->diff->events[DIFF_AFTER];
+}
+
+static int rows_of_groups(struct maker *maker, const char *nothing)
+{
+	int err = 0;
+
+	for (uint32_t i = 0; i < maker->model->groups.count && !err; i++) {
+		const struct model_group *group = model_group(maker->model, i);
+		struct diff_row key = { .owner = nothing, .name = nothing, .file = nothing };
+
+		if (!is_wanted(maker, group))
+			continue;
+		switch (maker->diff->by) {
+		case BY_THREAD:
+			key.name = group->thread;
+			key.owner = group->process.name;
+			break;
+		case BY_CONTAINER:
+			key.owner = group->process.container_id;
+			break;
+		case BY_SERVICE:
+			key.owner = group->process.service_name;
+			break;
+		default:
+			key.owner = group->process.name;
+		}
+		err = find_row(maker->diff, &key, &maker->row_of[i]);
+	}
+	return err;
+}
+
+static int rows_of_nodes(struct maker *maker, const char *nothing)
+{
+	const struct tree *tree = &maker->model->tree;
+	int err = 0;
+
+	maker->row_of[TREE_ROOT] = NONE;
+	for (uint32_t i = 1; i < tree_count(tree) && !err; i++) {
+		const struct model_frame *frame = model_frame(maker->model, tree_node(tree, i)->frame);
+		const struct diff_row key = {
+			.owner = nothing, .file = frame->file,
+			.name = maker->diff->by == BY_FUNCTION ? frame->name : nothing,
+			.is_kernel = frame->kind == FRAME_KIND_KERNEL,
+		};
+		uint32_t above = tree_node(tree, i)->parent;
+
+		err = find_row(maker->diff, &key, &maker->row_of[i]);
+		while (above != TREE_ROOT && maker->row_of[above] != maker->row_of[i])
+			above = tree_node(tree, above)->parent;
+		maker->is_outer[i] = above == TREE_ROOT;
+	}
+	return err;
+}
+
+/* Weights of all rows and nodes of one side. */
+static void sum_side(struct maker *maker, unsigned int side)
+{
+	const struct tree *tree = &maker->model->tree;
+	struct diff *diff = maker->diff;
+
+	model_sum(maker->model, diff->events[side]);
+	for (uint32_t i = 1; i < tree_count(tree); i++) {
+		const struct tree_node *node = tree_node(tree, i);
+
+		maker->parts[i][side] = (double)node->total;
+		if (!by_is_frame(diff->by))
+			continue;
+		diff_row(diff, maker->row_of[i])->self.parts[side] += (double)node->self;
+		if (maker->is_outer[i])
+			diff_row(diff, maker->row_of[i])->total.parts[side] += (double)node->total;
+	}
+}
+
+static unsigned int slice_of(const struct timeline *timeline, uint64_t time)
+{
+	uint64_t first = timeline->first - timeline->first % timeline->width;
+	double span = (double)(timeline->last - first) + 1;
+
+	return min_of((unsigned int)((double)(time - first) / span * SLICES), SLICES - 1u);
+}
+
+/* What the recording as a whole is, and weights of rows that are of groups. */
+static void slice_side(struct maker *maker, unsigned int side)
+{
+	const struct model_event *event = model_event(maker->model, maker->diff->events[side]);
+	const struct timeline *timeline = model_timeline(maker->model, event->side);
+	struct sliced *sliced = &maker->diff->sides[side];
+
+	*sliced = (struct sliced){ .has_times = !event->timeless };
+	for (size_t i = 0; i < timeline_count(timeline); i++) {
+		const struct timeline_entry *entry = timeline_at(timeline, i);
+		double weight = (double)entry->weight;
+		struct diff_row *row;
+
+		if (model_group(maker->model, entry->group)->event != maker->diff->events[side] ||
+		    !entry->samples)
+			continue;
+		sliced->weight += weight;
+		sliced->squares += weight * weight / (double)entry->samples;
+		sliced->slices[slice_of(timeline, entry->time)] += weight;
+		if (by_is_frame(maker->diff->by))
+			continue;
+		row = diff_row(maker->diff, maker->row_of[entry->group]);
+		row->self.parts[side] += weight;
+		row->total.parts[side] += weight;
+	}
+	for (unsigned int i = 0; i < SLICES; i++)
+		sliced->used += sliced->slices[i] > 0;
+}
+
+static bool has_any(const struct diff_share *share)
+{
+	return share->parts[DIFF_BEFORE] + share->parts[DIFF_AFTER] > 0;
+}
+
+/* Can it be tested, as far as is known before phi is? */
+static void choose(struct maker *maker, struct diff_share *share)
+{
+	const double phi[DIFF_SIDES] = { 1, 1 };
+
+	share_test(maker->diff->sides, share->parts, phi, &share->test);
+	share->q = 1;
+	share->tested = share->test.expected < DIFF_EXPECTED_MIN ? NONE : maker->tested++;
+}
+
+static int choose_all(struct maker *maker)
+{
+	struct diff *diff = maker->diff;
+
+	for (uint32_t i = 0; i < diff->rows.count; i++) {
+		choose(maker, &diff_row(diff, i)->self);
+		choose(maker, &diff_row(diff, i)->total);
+	}
+	for (uint32_t i = 1; i < tree_count(&maker->model->tree); i++) {
+		struct diff_path path = { .node = i };
+
+		memcpy(path.total.parts, maker->parts[i], sizeof(path.total.parts));
+		choose(maker, &path.total);
+		maker->path_of[i] = path.total.tested;
+		if (path.total.tested == NONE)
+			diff->path.few += has_any(&path.total);
+		else if (buffer_append(&diff->paths, &path, sizeof(path)))
+			return -E2BIG;
+	}
+	return 0;
+}
+
+static void add_slice(struct maker *maker, uint32_t tested, unsigned int slice, double weight)
+{
+	if (tested != NONE)
+		maker->slices[tested][slice] += weight;
+}
+
+static void slice_tested(struct maker *maker, unsigned int side)
+{
+	const struct model_event *event = model_event(maker->model, maker->diff->events[side]);
+	const struct timeline *timeline = model_timeline(maker->model, event->side);
+	const bool is_frame = by_is_frame(maker->diff->by);
+	const struct tree *tree = &maker->model->tree;
+
+	memset(maker->slices, 0, maker->tested * sizeof(*maker->slices));
+	for (size_t i = 0; i < timeline_count(timeline); i++) {
+		const struct timeline_entry *entry = timeline_at(timeline, i);
+		unsigned int slice = slice_of(timeline, entry->time);
+		const double weight = (double)entry->weight;
+		const struct diff_row *row;
+
+		if (model_group(maker->model, entry->group)->event != maker->diff->events[side])
+			continue;
+		row = diff_row(maker->diff, maker->row_of[is_frame ? entry->node : entry->group]);
+		add_slice(maker, row->self.tested, slice, weight);
+		if (!is_frame)
+			add_slice(maker, row->total.tested, slice, weight);
+		for (uint32_t n = entry->node; n != TREE_ROOT; n = tree_node(tree, n)->parent) {
+			add_slice(maker, maker->path_of[n], slice, weight);
+			if (is_frame && maker->is_outer[n])
+				add_slice(maker, diff_row(maker->diff, maker->row_of[n])->total.tested,
+					  slice, weight);
+		}
+	}
+	for (uint32_t i = 0; i < maker->tested; i++)
+		maker->phi[i][side] = sliced_factor(&maker->diff->sides[side], maker->slices[i]);
+}
+
+/* Its p in place of its q. True: it is one of those that are tested. */
+static bool judge(struct maker *maker, struct diff_share *share)
+{
+	const struct sliced *sides = maker->diff->sides;
+	double *phi;
+
+	share->verdict = DIFF_FEW;
+	if (share->tested == NONE)
+		return false;
+	phi = maker->phi[share->tested];
+	/* where there is next to nothing of it the other recording says how it depends */
+	for (unsigned int i = 0; i < DIFF_SIDES; i++)
+		if (share->parts[i] / sides[i].weight * sliced_size(&sides[i]) < DIFF_EXPECTED_MIN)
+			phi[i] = fmax(phi[0], phi[1]);
+	share_test(sides, share->parts, phi, &share->test);
+	if (share->test.expected < DIFF_INDEPENDENT_MIN)
+		return false;
+	share->q = share->test.p;
+	share->verdict = DIFF_SAME;
+	return true;
+}
+
+/* One table: of those that are tested some are discoveries. @at gives its @i'th share. */
+static int discover(struct maker *maker, size_t count,
+		    struct diff_share *(*at)(const struct diff *diff, size_t i),
+		    struct diff_count *ret_count)
+{
+	_cleanup_free_ double *values = calloc(count + 1, sizeof(*values));
+	size_t tested = 0;
+	int err;
+
+	if (!values)
+		return -E2BIG;
+	for (size_t i = 0; i < count; i++)
+		if (judge(maker, at(maker->diff, i)))
+			values[tested++] = at(maker->diff, i)->q;
+		else
+			ret_count->few += has_any(at(maker->diff, i));
+	err = discovery_rates(values, tested);
+	if (err)
+		return -E2BIG;
+	ret_count->tested = tested;
+	tested = 0;
+	for (size_t i = 0; i < count; i++) {
+		struct diff_share *share = at(maker->diff, i);
+
+		if (share->verdict == DIFF_FEW)
+			continue;
+		share->q = values[tested++];
+		if (share->q > DIFF_RATE)
+			continue;
+		share->verdict = share->test.change > 0 ? DIFF_GREW : DIFF_SHRANK;
+		ret_count->grew += share->verdict == DIFF_GREW;
+		ret_count->shrank += share->verdict == DIFF_SHRANK;
+	}
+	return 0;
+}
+
+static struct diff_share *self_at(const struct diff *diff, size_t i)
+{
+	return &diff_row(diff, i)->self;
+}
+
+static struct diff_share *total_at(const struct diff *diff, size_t i)
+{
+	return &diff_row(diff, i)->total;
+}
+
+static struct diff_share *path_at(const struct diff *diff, size_t i)
+{
+	return &diff_path(diff, i)->total;
+}
+
+/* A change of a call shows in all that leads to it: what has half of its caller's stands for that. */
+static void find_deepest(struct maker *maker)
+{
+	struct diff *diff = maker->diff;
+
+	/* from now on where it is in the list */
+	for (size_t i = 0; i < diff_path_count(diff); i++) {
+		struct diff_path *path = diff_path(diff, i), *above;
+		uint32_t parent = tree_node(&maker->model->tree, path->node)->parent;
+
+		maker->path_of[path->node] = (uint32_t)i;
+		path->is_deepest = diff_is_change(&path->total);
+		if (parent == TREE_ROOT || maker->path_of[parent] == NONE)
+			continue;
+		above = diff_path(diff, maker->path_of[parent]);
+		if (above->total.verdict == path->total.verdict &&
+		    2 * fabs(path->total.test.change) >= fabs(above->total.test.change))
+			above->is_deepest = false;
+	}
+}
+
+static int order(const void *a, const void *b)
+{
+	const double left = *(const double *)a, right = *(const double *)b;
+
+	return (left > right) - (left < right);
+}
+
+/* Of both sides. Sorts what is of no use any more. */
+static void sum_up(struct maker *maker)
+{
+	double *phi = maker->phi[0];
+	size_t count = (size_t)maker->tested * DIFF_SIDES;
+
+	maker->diff->phi_median = maker->diff->phi_max = 1;
+	if (!count)
+		return;
+	qsort(phi, count, sizeof(*phi), order);
+	maker->diff->phi_median = phi[count / 2];
+	maker->diff->phi_max = phi[count - 1];
+}
+
+static int test_all(struct maker *maker)
+{
+	struct diff *diff = maker->diff;
+	int err = choose_all(maker);
+	size_t bytes = ((size_t)maker->tested + 1) * (sizeof(*maker->slices) + sizeof(*maker->phi));
+
+	if (err)
+		return err;
+	if (!pool_charge(POOL_REPORT, bytes))
+		return -E2BIG;
+	maker->slices = calloc((size_t)maker->tested + 1, sizeof(*maker->slices));
+	maker->phi = calloc((size_t)maker->tested + 1, sizeof(*maker->phi));
+	if (maker->slices && maker->phi) {
+		slice_tested(maker, DIFF_BEFORE);
+		slice_tested(maker, DIFF_AFTER);
+		err = discover(maker, diff->rows.count, self_at, &diff->self) ?:
+		      discover(maker, diff->rows.count, total_at, &diff->total) ?:
+		      discover(maker, diff_path_count(diff), path_at, &diff->path);
+		if (!err) {
+			find_deepest(maker);
+			sum_up(maker);
+		}
+	} else {
+		err = -E2BIG;
+	}
+	free(maker->slices);
+	free(maker->phi);
+	pool_uncharge(POOL_REPORT, bytes);
+	return err;
+}
+
+static int make(struct maker *maker)
+{
+	const char *nothing = texts_intern(&maker->model->texts, "");
+	int err;
+
+	if (!nothing)
+		return -E2BIG;
+	err = by_is_frame(maker->diff->by) ? rows_of_nodes(maker, nothing) :
+					     rows_of_groups(maker, nothing);
+	if (err)
+		return err;
+	for (unsigned int i = 0; i < DIFF_SIDES; i++) {
+		sum_side(maker, i);
+		slice_side(maker, i);
+	}
+	return test_all(maker);
+}
+
+int diff_make(struct model *model, const uint32_t events[DIFF_SIDES], enum view_by by,
+	      struct diff *ret_diff)
+{
+	struct maker maker = { .model = model, .diff = ret_diff };
+	size_t nodes = tree_count(&model->tree);
+	size_t rows = max_of(nodes, (size_t)model->groups.count) + 1;
+	size_t bytes = rows * sizeof(*maker.row_of) +
+		       nodes * (sizeof(*maker.path_of) + sizeof(*maker.parts) + 1);
+	int err = -E2BIG;
+
+	*ret_diff = (struct diff){ .by = by };
+	memcpy(ret_diff->events, events, sizeof(ret_diff->events));
+	rows_init(&ret_diff->rows);
+	buffer_init(&ret_diff->paths, POOL_REPORT);
+	if (!pool_charge(POOL_REPORT, bytes))
+		return -E2BIG;
+	maker.row_of = calloc(rows, sizeof(*maker.row_of));
+	maker.path_of = calloc(nodes + 1, sizeof(*maker.path_of));
+	maker.parts = calloc(nodes + 1, sizeof(*maker.parts));
+	maker.is_outer = calloc(nodes + 1, sizeof(*maker.is_outer));
+	if (maker.row_of && maker.path_of && maker.parts && maker.is_outer)
+		err = make(&maker);
+	free(maker.row_of);
+	free(maker.path_of);
+	free(maker.parts);
+	free(maker.is_outer);
+	pool_uncharge(POOL_REPORT, bytes);
+	return err;
+}
+
+void diff_free(struct diff *diff)
+{
+	rows_free(&diff->rows);
+	buffer_free(&diff->paths);
+}

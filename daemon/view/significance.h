@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How sure a difference of two shares is when samples depend on their neighbours in time. Rao and Scott, "A
+ * simple method for the analysis of clustered binary data", Biometrics 48 (1992), with slices of time as
+ * clusters: the variance of a share as slices show it, divided by that of independent samples, is how many
+ * samples are worth one.
+ */
+#ifndef STACKTAP_VIEW_SIGNIFICANCE_H
+#define STACKTAP_VIEW_SIGNIFICANCE_H
+
+#include "base/macro.h"
+
+enum {
+	SLICES = 40,		/* also joined to a half and a quarter of them */
+	SLICES_MIN = 8,		/* that have samples; with fewer nothing is said of dependence */
+};
+
+/* A recording cut into slices of equal time. */
+struct sliced {
+	double weight, squares;		/* sum of all samples' weights, and of their squares */
+	double slices[SLICES];		/* weight of each */
+	bool has_times;
+	unsigned int used;		/* slices with samples */
+};
+
+/* How many independent samples of equal weight say as much as these. */
+double sliced_size(const struct sliced *sliced);
+
+/*
+ * The variance factor phi of a part of it, at least 1: the largest of slices, pairs of slices and fours of
+ * them, so that what depends for longer than a slice is seen, too. 1 without times.
+ */
+double sliced_factor(const struct sliced *sliced, const double *part);
+
+struct share_test {
+	double share[2], change;	/* second - first */
+	double phi[2];
+	double error;			/* half of the 95 % interval of the change */
+	double z, p;			/* two-sided */
+	double expected;		/* independent samples in the smaller one, if nothing changed */
+};
+
+/* @parts: weight of the part in each; @phi as sliced_factor() gives it. */
+void share_test(const struct sliced sides[2], const double parts[2], const double phi[2],
+		struct share_test *ret_test);
+/* Half of the 95 % interval of one share. */
+double share_error(const struct sliced *sliced, double part, double phi);
+
+/* Two-sided p of Student's distribution; @freedom INFINITY: the normal one. */
+double student_p(double t, double freedom);
+
+/*
+ * Benjamini and Hochberg, "Controlling the false discovery rate", J. R. Stat. Soc. B 57 (1995): each p
+ * becomes the least rate at which it would be a discovery. Of @count values; -ENOMEM.
+ */
+int discovery_rates(double *p, size_t count);
+
+#endif /* STACKTAP_VIEW_SIGNIFICANCE_H */

@@ -1,0 +1,219 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Whether `stacktap diff` says the truth: pairs of recordings of one program, whose samples depend on their neighbours,
+are called different no oftener than its rate allows; one that spends 3 % more in a function is found. TAP.
+
+usage: diff.py STACKTAP DIRECTORY
+"""
+
+import json
+import math
+import os
+import random
+import subprocess
+import sys
+
+sys.dont_write_bytecode = True
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, os.path.join(HERE, os.pardir, "otlp")]
+
+import make_sample  # noqa: E402
+import wire  # noqa: E402
+from wire import Message  # noqa: E402
+
+START = 1_790_000_000_000_000_000
+FUNCTIONS = 40
+PLANTED = "planted"
+PAIRS = 150
+
+
+class Tap:
+    def __init__(self):
+        self.count = self.failed = 0
+
+    def check(self, text, good, said=""):
+        self.count += 1
+        print(f"{'ok' if good else 'not ok'} {self.count} - {text}", flush=True)
+        if not good:
+            self.failed += 1
+            for line in str(said).splitlines()[:20]:
+                print(f"#   {line}")
+
+    def same(self, text, have, want):
+        self.check(text, have == want, f"{have!r}\nnot {want!r}")
+
+    def finish(self):
+        print(f"1..{self.count}")
+        return 1 if self.failed else 0
+
+
+def program(planted):
+    """[(stack from the root on, share)]: few functions are hot, and one has @planted of all."""
+    shares = [1 / (rank + 3) for rank in range(FUNCTIONS)]
+    scale = (1 - planted) / sum(shares)
+    stacks = [(("main", f"loop_{rank % 5}", f"leaf_{rank}"), share * scale) for rank, share in enumerate(shares)]
+    return stacks + [(("main", "loop_0", PLANTED), planted)]
+
+
+def recording(seed, planted=0.10, samples=6000, stays=0.9, has_times=True, event="cycles", unit="nanoseconds", start=START):
+    """A minute of a program that stays in a function from one sample to the next with probability @stays."""
+    pick = random.Random(seed)
+    stacks = program(planted)
+    weights = [share for _, share in stacks]
+    drawn = pick.choices(range(len(stacks)), weights, k=samples)
+    times = [[] for _ in stacks]
+    now = drawn[0]
+    for i, other in enumerate(drawn):
+        if pick.random() >= stays:
+            now = other
+        times[now].append(start + i * 60_000_000_000 // samples)
+    builder = make_sample.Builder()
+    image = builder.mapping(f"/builds/{seed}/program", 0x1000, 0x900000)
+    thread = builder.attributes(thread__id=100 + seed % 7, thread__name="worker")
+    found = []
+    for (stack, _), at in zip(stacks, times):
+        locations = [builder.location(name, 0x1000 + 16 * len(name), mapping=image) for name in reversed(stack)]
+        if at:
+            found.append(make_sample.sample(builder.stack(*locations), thread, at if has_times else (),
+                                            () if has_times else (len(at),)))
+    cpu = Message("Profile", sample_type=builder.value_type("samples", "count"), samples=found, time_unix_nano=start,
+                  duration_nano=60_000_000_000, period_type=builder.value_type("cpu", unit), period=10_000_000,
+                  attribute_indices=builder.attributes(stacktap__source=event, stacktap__event=event.split(":")[0]))
+    builder.resource([cpu], process__pid=100 + seed % 7, process__executable__name="program")
+    return wire.frame(make_sample.encode(builder.data))
+
+
+class Diff:
+    def __init__(self, program_path, directory):
+        self.program, self.directory = program_path, directory
+
+    def write(self, name, data):
+        path = os.path.join(self.directory, name)
+        with open(path, "wb") as file:
+            file.write(data)
+        return path
+
+    def run(self, *arguments, **options):
+        return subprocess.run([self.program, "diff", *arguments], capture_output=True, text=True, timeout=60,
+                              check=False, **options)
+
+    def pair(self, before, after, *arguments):
+        done = self.run("--json", *arguments, self.write("before.otlp", before), self.write("after.otlp", after))
+        return json.loads(done.stdout), done.returncode
+
+
+def most(count, rate):
+    """What a binomial count stays below in all but one of 10,000 runs."""
+    chance, k = 0.0, 0
+    while True:
+        chance += math.comb(count, k) * rate ** k * (1 - rate) ** (count - k)
+        if chance > 1 - 1e-4:
+            return k
+        k += 1
+
+
+def null(tap, diff):
+    """Nothing differs: whatever is called significant is a false discovery."""
+    limit = most(PAIRS, 0.05)
+    false = {"total": 0, "self": 0, "paths": 0}
+    naive = tested = 0
+    phis = []
+    for seed in range(PAIRS):
+        said, _ = diff.pair(recording(2 * seed), recording(2 * seed + 1))
+        for table in false:
+            count = said["counts"][table]
+            false[table] += count["grew"] + count["shrank"] > 0
+        rows = [row["self"] for row in said["rows"] if row["self"]["verdict"] != "few"]
+        tested += len(rows)
+        phis.append(said["phi_median"])
+        # what independent samples would make of the same
+        naive += any(abs(row["z"]) * math.sqrt(max(row["phi_before"], row["phi_after"])) > 3.5 for row in rows)
+    for table, count in false.items():
+        tap.check(f"of {PAIRS} pairs of one program at most {limit} have a false discovery ({table}): {count}",
+                  count <= limit, count)
+    tap.check("most functions are tested", tested > PAIRS * FUNCTIONS / 3, tested)
+    # (1 + stays) / (1 - stays), for samples that stay in a function as these do
+    middle = sorted(phis)[len(phis) // 2]
+    tap.check(f"phi is near 19: {middle:.1f}", 14 < middle < 26)
+    tap.check(f"without phi {naive} of them had one", naive > PAIRS // 2, naive)
+
+
+def independent(tap, diff):
+    """phi costs next to no power where samples are independent."""
+    found = 0
+    for seed in range(20):
+        said, _ = diff.pair(recording(3 * seed, stays=0), recording(3 * seed + 1, stays=0, planted=0.13))
+        found += any(row["name"] == PLANTED and row["total"]["verdict"] == "grew" for row in said["rows"])
+    tap.check(f"3 % more are found in independent samples: {found} of 20", found >= 19, found)
+
+
+def planted(tap, diff):
+    found = failed = others = 0
+    for seed in range(20):
+        said, status = diff.pair(recording(seed, samples=60000, stays=0.7),
+                                 recording(1000 + seed, samples=60000, stays=0.7, planted=0.13), "--fail-over", "1%")
+        grew = {row["name"]: row["self"] for row in said["rows"] if row["self"]["verdict"] == "grew"}
+        found += PLANTED in grew and abs(grew[PLANTED]["change"] - 3) < 1.5 * grew[PLANTED]["error95"]
+        others += len(set(grew) - {PLANTED}) > 0
+        failed += status == 3 and said["failures"] >= 1
+    tap.check(f"3 % more of a function are found: {found} of 20", found >= 19, found)
+    tap.check(f"exit status 3: {failed} of 20", failed >= 19, failed)
+    tap.check(f"nothing else grew: {20 - others} of 20", others <= most(20, 0.05), others)
+
+
+def command(tap, diff):
+    a, b = diff.write("a.otlp", recording(1, samples=60000, stays=0.7)), \
+        diff.write("b.otlp", recording(2, 0.13, samples=60000, stays=0.7))
+    done = diff.run("--fail-over", "1%", a, b)
+    tap.same("a failure is exit status 3", done.returncode, 3)
+    tap.check("and is told", "failed: " in done.stdout and PLANTED in done.stdout, done.stdout)
+    tap.same("none the other way round", diff.run("--fail-over", "1%", b, a).returncode, 0)
+    tap.same("none beyond 5 %", diff.run("--fail-over", "5", a, b).returncode, 0)
+    tap.same("none without the option", diff.run(a, b).returncode, 0)
+    path = [line for line in done.stdout.partition("call paths")[2].splitlines() if PLANTED in line]
+    tap.check("the call path is told", len(path) == 1 and f"main > loop_0 > {PLANTED}" in path[0], done.stdout)
+    with open(a, "rb") as file:
+        piped = diff.run("-", b, stdin=file)
+    tap.same("one may be standard input", piped.stdout.replace("standard input", a), diff.run(a, b).stdout)
+    said = json.loads(diff.run("--json", "--to", "30", a, b).stdout)
+    tap.same("a selection is of both", [said["before"]["samples"], said["after"]["samples"]], [30000, 30000])
+    for by, key in (("process", "process"), ("thread", "thread"), ("object", "file"), ("service", "service")):
+        said = json.loads(diff.run("--json", "--by", by, a, b).stdout)
+        tap.check(f"--by {by}", len(said["rows"]) == 1 and said["by"] == by and
+                  said["rows"][0][key] in ("program", "worker", ""), said["rows"])
+
+    late = diff.write("late.otlp", recording(2, 0.13, samples=60000, stays=0.7, start=START + 86_400_000_000_000))
+    same = [json.loads(diff.run("--json", a, other).stdout)["rows"] for other in (b, late)]
+    tap.same("a day between them changes nothing", same[0], same[1])
+
+    bare = diff.write("bare.otlp", recording(3, has_times=False))
+    done = diff.run("--json", bare, b)
+    said = json.loads(done.stdout)
+    tap.check("without times phi is 1", not said["before"]["times"] and
+              all(row["self"].get("phi_before", 1) == 1 for row in said["rows"]
+                  if row["self"]["before_percent"] > 1), said["before"])
+    tap.check("which is told", "bare.otlp has samples without times" in diff.run(bare, b).stdout)
+
+    few = diff.run(diff.write("few.otlp", recording(4, samples=60)), b)
+    tap.check("few samples say nothing", "total by function: 0 grew, 0 shrank, " in few.stdout, few.stdout)
+    for what, other in (("event", recording(5, event="instructions")), ("unit", recording(5, unit="count")),
+                        ("mode", recording(5, event="cycles:u"))):
+        done = diff.run(a, diff.write("other.otlp", other))
+        tap.check(f"another {what} is refused", done.returncode == 1 and "cannot be compared" in done.stderr and
+                  not done.stdout, done.stderr)
+
+
+def main():
+    tap = Tap()
+    directory = os.path.join(sys.argv[2], "diff")
+    os.makedirs(directory, exist_ok=True)
+    diff = Diff(os.path.realpath(sys.argv[1]), directory)
+    command(tap, diff)
+    planted(tap, diff)
+    independent(tap, diff)
+    null(tap, diff)
+    return tap.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
