@@ -5,18 +5,22 @@
 #include "base/json.h"
 #include "base/utf8.h"
 #include "cli/cli.h"
+#include "cli/diff.h"
 #include "cli/outfile.h"
 #include "cli/select.h"
 #include "view/page.h"
 #include "view/recording.h"
 
 static const char help[] =
-	"usage: stacktap flamegraph [OPTION...] [FILE]\n\n"
+	"usage: stacktap flamegraph [OPTION...] [FILE]\n"
+	"       stacktap flamegraph [OPTION...] --diff BEFORE [AFTER]\n\n"
 	"Draws a file of OTLP profiles (default: stacktap.otlp; - is standard input) as a flame graph:\n"
 	"one HTML file that needs no network, with search, call tree, callers, threads and time.\n\n"
 	SELECT_HELP
 	"  -o, --output FILE       default: flamegraph.html; - is standard output; a name that ends in\n"
 	"                          .svg is what --svg writes\n"
+	"      --diff BEFORE       what changed since this file: red grew, blue shrank, as far as that is\n"
+	"                          significant; a width is the mean of both shares\n"
 	"      --svg               a picture that does not move, of one event (default: the one with\n"
 	"                          most samples)\n"
 	"      --title TEXT        default: the file's name, without its directory\n"
@@ -26,11 +30,12 @@ static const char help[] =
 enum {
 	OPT_SVG = 256,
 	OPT_TITLE,
+	OPT_DIFF,
 	TITLE_MAX = 1024,	/* bytes */
 };
 
 struct options {
-	const char *path, *output, *title;
+	const char *path, *before, *output, *title;
 	struct selection selection;
 	bool is_svg, use_json;
 };
@@ -49,6 +54,7 @@ static int parse(int argc, char **argv, struct options *options)
 		SELECT_OPTIONS,
 		{ "output", required_argument, NULL, 'o' },
 		{ "svg", no_argument, NULL, OPT_SVG },
+		{ "diff", required_argument, NULL, OPT_DIFF },
 		{ "title", required_argument, NULL, OPT_TITLE },
 		{ "json", no_argument, NULL, 'j' },
 		{ 0 },
@@ -71,6 +77,9 @@ static int parse(int argc, char **argv, struct options *options)
 		case OPT_SVG:
 			options->is_svg = true;
 			break;
+		case OPT_DIFF:
+			options->before = optarg;
+			break;
 		case OPT_TITLE:
 			options->title = optarg;
 			break;
@@ -87,6 +96,8 @@ static int parse(int argc, char **argv, struct options *options)
 				       argv[optind + 1]) + 1;
 	if (optind < argc)
 		options->path = argv[optind];
+	if (options->before && !strcmp(options->before, "-") && !strcmp(options->path, "-"))
+		return cli_usage_error("standard input cannot be both files") + 1;
 	if (options->output && ends_in(options->output, ".svg"))
 		options->is_svg = true;
 	if (!options->output)
@@ -126,7 +137,7 @@ static void say(const struct options *options, const struct model *model, uint64
 	json_string(&json, "format", options->is_svg ? "svg" : "html");
 	json_u64(&json, "samples", samples);
 	json_u64(&json, "nodes", tree_count(&model->tree));
-	json_u64(&json, "events", options->is_svg ? 1 : model->events.count);
+	json_u64(&json, "events", options->is_svg || options->before ? 1 : model->events.count);
 	json_u64(&json, "bytes", bytes);
 	json_bool(&json, "cut", model->is_cut);
 	json_end(&json);
@@ -143,38 +154,88 @@ static uint64_t count_samples(const struct options *options, const struct model 
 	return samples;
 }
 
+static char *title_of(const struct options *options)
+{
+	char both[TITLE_MAX];
+
+	if (options->title || !options->before)
+		return utf8_dup(options->title ? options->title : default_title(options->path),
+				TITLE_MAX);
+	snprintf(both, sizeof(both), "%s: what changed since %s", default_title(options->path),
+		 default_title(options->before));
+	return utf8_dup(both, TITLE_MAX);
+}
+
+static int load(const struct options *options, struct model **ret_model)
+{
+	char error[512];
+
+	if (model_load(options->path, &(struct model_options){
+		.selection = &options->selection,
+		.with_times = !options->is_svg,
+	}, ret_model, error, sizeof(error)) < 0)
+		return cli_error("%s", error);
+	if (!(*ret_model)->events.count)
+		return select_found_nothing(&options->selection, options->path);
+	if ((*ret_model)->is_cut && !options->use_json)
+		fprintf(stderr, "stacktap: %s is cut off; this is what came before the cut\n",
+			recording_name(options->path));
+	return CLI_OK;
+}
+
+static int load_diff(const struct options *options, struct model **ret_model, struct diff *ret_diff)
+{
+	uint32_t events[DIFF_SIDES];
+	char error[1024];
+	int ret;
+
+	ret = diff_load((const char *const[]){ options->before, options->path },
+			&(struct model_options){
+				.selection = &options->selection, .with_times = true, .is_short = true,
+			}, options->use_json, ret_model);
+	if (ret)
+		return ret;
+	if (!diff_events(*ret_model, events, error, sizeof(error)))
+		return cli_error("%s", error);
+	if (diff_make(*ret_model, events, BY_FUNCTION, ret_diff) < 0)
+		return cli_error("%s and %s need more memory than is allowed",
+				 recording_name(options->before), recording_name(options->path));
+	return CLI_OK;
+}
+
+static int draw(const struct options *options, struct model *model, const struct diff *diff,
+		const char *title, FILE *file)
+{
+	if (options->before)
+		return options->is_svg ? svg_write_diff(model, diff, title, file) :
+					 page_write_diff(model, diff, title, file);
+	return options->is_svg ? svg_write(model, model_main_event(model), title, file) :
+				 page_write(model, title, file);
+}
+
 int flamegraph_run(int argc, char **argv)
 {
 	_cleanup_(outfile_done) struct outfile output = { 0 };
 	struct options options = { .path = "stacktap.otlp" };
 	_cleanup_(free_model) struct model *model = NULL;
+	_cleanup_(diff_free) struct diff diff = { 0 };
 	_cleanup_free_ char *title = NULL;
-	char error[512];
 	uint64_t bytes;
-	int ret, err;
+	int ret;
 
 	ret = parse(argc, argv, &options);
 	if (ret)
 		return ret - 1;
-	if (model_load(options.path, &(struct model_options){
-		.selection = &options.selection,
-		.with_times = !options.is_svg,
-	}, &model, error, sizeof(error)) < 0)
-		return cli_error("%s", error);
-	if (!model->events.count)
-		return select_found_nothing(&options.selection, options.path);
-	if (model->is_cut && !options.use_json)
-		fprintf(stderr, "stacktap: %s is cut off or damaged; this is what is whole\n",
-			recording_name(options.path));
-	title = utf8_dup(options.title ? options.title : default_title(options.path), TITLE_MAX);
+	ret = options.before ? load_diff(&options, &model, &diff) : load(&options, &model);
+	if (ret)
+		return ret;
+	title = title_of(&options);
 	if (!title)
 		return cli_error("out of memory");
 	ret = outfile_open(options.output, false, &output);
 	if (ret)
 		return ret;
-	err = options.is_svg ? svg_write(model, model_main_event(model), title, output.file) :
-			       page_write(model, title, output.file);
-	if (err)
+	if (draw(&options, model, &diff, title, output.file))
 		return cli_error("%s needs more memory than is allowed",
 				 recording_name(options.path));
 	ret = outfile_finish(&output, &bytes);

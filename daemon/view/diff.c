@@ -15,6 +15,7 @@ struct maker {
 	uint32_t *row_of;	/* NONE of the root */
 	uint32_t *path_of;	/* its number among those that are tested, or NONE */
 	double (*parts)[DIFF_SIDES];
+	double *sums;		/* of the slice at hand */
 	bool *is_outer;		/* nothing above it is of the same row */
 	double (*slices)[SLICES];	/* of what is tested, of one side */
 	double (*phi)[DIFF_SIDES];
@@ -136,6 +137,51 @@ static int rows_of_groups(struct maker *maker, const char *nothing)
 	return err;
 }
 
+/* Down and up again through all of the tree, with a count for each row of how often it is above. */
+static void walk(struct maker *maker, const uint32_t *first, const uint32_t *next, uint32_t *above)
+{
+	const struct tree *tree = &maker->model->tree;
+	uint32_t node = TREE_ROOT, down = first[TREE_ROOT];
+
+	for (;;) {
+		while (down == NONE) {
+			if (node == TREE_ROOT)
+				return;
+			above[maker->row_of[node]]--;
+			down = next[node];
+			node = tree_node(tree, node)->parent;
+		}
+		node = down;
+		maker->is_outer[node] = !above[maker->row_of[node]]++;
+		down = first[node];
+	}
+}
+
+static int find_outer(struct maker *maker)
+{
+	const struct tree *tree = &maker->model->tree;
+	size_t count = tree_count(tree);
+	size_t bytes = (2 * count + maker->diff->rows.count + 1) * sizeof(uint32_t);
+	_cleanup_free_ uint32_t *memory = NULL;
+	uint32_t *first, *next;
+
+	if (!pool_charge(POOL_REPORT, bytes))
+		return -E2BIG;
+	memory = calloc(1, bytes);
+	if (memory) {
+		first = memory;
+		next = first + count;
+		memset(first, 0xff, 2 * count * sizeof(*first));
+		for (uint32_t i = 1; i < count; i++) {
+			next[i] = first[tree_node(tree, i)->parent];
+			first[tree_node(tree, i)->parent] = i;
+		}
+		walk(maker, first, next, next + count);
+	}
+	pool_uncharge(POOL_REPORT, bytes);
+	return memory ? 0 : -E2BIG;
+}
+
 static int rows_of_nodes(struct maker *maker, const char *nothing)
 {
 	const struct tree *tree = &maker->model->tree;
@@ -149,14 +195,10 @@ static int rows_of_nodes(struct maker *maker, const char *nothing)
 			.name = maker->diff->by == BY_FUNCTION ? frame->name : nothing,
 			.is_kernel = frame->kind == FRAME_KIND_KERNEL,
 		};
-		uint32_t above = tree_node(tree, i)->parent;
 
 		err = find_row(maker->diff, &key, &maker->row_of[i]);
-		while (above != TREE_ROOT && maker->row_of[above] != maker->row_of[i])
-			above = tree_node(tree, above)->parent;
-		maker->is_outer[i] = above == TREE_ROOT;
 	}
-	return err;
+	return err ?: find_outer(maker);
 }
 
 /* Weights of all rows and nodes of one side. */
@@ -258,33 +300,46 @@ static void add_slice(struct maker *maker, uint32_t tested, unsigned int slice, 
 		maker->slices[tested][slice] += weight;
 }
 
-static void slice_tested(struct maker *maker, unsigned int side)
+/* What ran in a slice, of each row and node that is tested. */
+static void sum_slice(struct maker *maker, unsigned int side, unsigned int slice)
 {
 	const struct model_event *event = model_event(maker->model, maker->diff->events[side]);
 	const struct timeline *timeline = model_timeline(maker->model, event->side);
 	const bool is_frame = by_is_frame(maker->diff->by);
 	const struct tree *tree = &maker->model->tree;
+	const struct diff_row *row;
 
-	memset(maker->slices, 0, maker->tested * sizeof(*maker->slices));
+	memset(maker->sums, 0, tree_count(tree) * sizeof(*maker->sums));
 	for (size_t i = 0; i < timeline_count(timeline); i++) {
 		const struct timeline_entry *entry = timeline_at(timeline, i);
-		unsigned int slice = slice_of(timeline, entry->time);
 		const double weight = (double)entry->weight;
-		const struct diff_row *row;
+		uint32_t place = is_frame ? entry->node : entry->group;
 
-		if (model_group(maker->model, entry->group)->event != maker->diff->events[side])
+		if (model_group(maker->model, entry->group)->event != maker->diff->events[side] ||
+		    slice_of(timeline, entry->time) != slice)
 			continue;
-		row = diff_row(maker->diff, maker->row_of[is_frame ? entry->node : entry->group]);
+		maker->sums[entry->node] += weight;
+		row = diff_row(maker->diff, maker->row_of[place]);
 		add_slice(maker, row->self.tested, slice, weight);
 		if (!is_frame)
 			add_slice(maker, row->total.tested, slice, weight);
-		for (uint32_t n = entry->node; n != TREE_ROOT; n = tree_node(tree, n)->parent) {
-			add_slice(maker, maker->path_of[n], slice, weight);
-			if (is_frame && maker->is_outer[n])
-				add_slice(maker, diff_row(maker->diff, maker->row_of[n])->total.tested,
-					  slice, weight);
-		}
 	}
+	/* parents come before their children */
+	for (uint32_t i = tree_count(tree); i-- > 1;) {
+		maker->sums[tree_node(tree, i)->parent] += maker->sums[i];
+		add_slice(maker, maker->path_of[i], slice, maker->sums[i]);
+		if (is_frame && maker->is_outer[i])
+			add_slice(maker, diff_row(maker->diff, maker->row_of[i])->total.tested, slice,
+				  maker->sums[i]);
+	}
+}
+
+static void slice_tested(struct maker *maker, unsigned int side)
+{
+	memset(maker->slices, 0, maker->tested * sizeof(*maker->slices));
+	for (unsigned int i = 0; i < SLICES; i++)
+		if (maker->diff->sides[side].slices[i] > 0)
+			sum_slice(maker, side, i);
 	for (uint32_t i = 0; i < maker->tested; i++)
 		maker->phi[i][side] = sliced_factor(&maker->diff->sides[side], maker->slices[i]);
 }
@@ -460,7 +515,8 @@ int diff_make(struct model *model, const uint32_t events[DIFF_SIDES], enum view_
 	size_t nodes = tree_count(&model->tree);
 	size_t rows = max_of(nodes, (size_t)model->groups.count) + 1;
 	size_t bytes = rows * sizeof(*maker.row_of) +
-		       nodes * (sizeof(*maker.path_of) + sizeof(*maker.parts) + 1);
+		       nodes * (sizeof(*maker.path_of) + sizeof(*maker.parts) +
+				sizeof(*maker.sums) + sizeof(*maker.is_outer));
 	int err = -E2BIG;
 
 	*ret_diff = (struct diff){ .by = by };
@@ -472,12 +528,14 @@ int diff_make(struct model *model, const uint32_t events[DIFF_SIDES], enum view_
 	maker.row_of = calloc(rows, sizeof(*maker.row_of));
 	maker.path_of = calloc(nodes + 1, sizeof(*maker.path_of));
 	maker.parts = calloc(nodes + 1, sizeof(*maker.parts));
+	maker.sums = calloc(nodes + 1, sizeof(*maker.sums));
 	maker.is_outer = calloc(nodes + 1, sizeof(*maker.is_outer));
-	if (maker.row_of && maker.path_of && maker.parts && maker.is_outer)
+	if (maker.row_of && maker.path_of && maker.parts && maker.sums && maker.is_outer)
 		err = make(&maker);
 	free(maker.row_of);
 	free(maker.path_of);
 	free(maker.parts);
+	free(maker.sums);
 	free(maker.is_outer);
 	pool_uncharge(POOL_REPORT, bytes);
 	return err;

@@ -15,6 +15,7 @@
 
 struct page {
 	struct model *model;
+	const struct diff *diff;	/* NULL: one recording */
 	const char *title;
 	uint32_t *strings;	/* by a text's position: its number on the page + 1, 0: not on it */
 	uint32_t string_count;
@@ -145,14 +146,18 @@ static void put_nodes(const struct model *model, FILE *file)
 	fputs("]},\n", file);
 }
 
+/* Ids of two recordings are no names that they share. */
 static void put_groups(const struct model *model, FILE *file)
 {
 	fputs("\"groups\":[", file);
 	for (uint32_t i = 0; i < model->groups.count; i++) {
 		const struct model_group *group = model_group(model, i);
 
-		fprintf(file, "%s{\"event\":%u,\"pid\":%u,\"tid\":%u,", i ? ",\n" : "",
-			group->event, group->process.pid, group->tid);
+		fprintf(file, "%s{\"event\":%u,", i ? ",\n" : "", group->event);
+		if (model->is_pair)
+			fputs("\"pid\":null,\"tid\":null,", file);
+		else
+			fprintf(file, "\"pid\":%u,\"tid\":%u,", group->process.pid, group->tid);
 		put_field(file, "process", group->process.name);
 		fputc(',', file);
 		put_field(file, "thread", group->thread);
@@ -165,55 +170,87 @@ static void put_groups(const struct model *model, FILE *file)
 	fputs("],\n", file);
 }
 
+static size_t entry_count(const struct page *page)
+{
+	return timeline_count(&page->model->timeline) +
+	       timeline_count(&page->model->before.timeline);
+}
+
+/* Of both recordings, the later one first; they have no groups in common. */
+static const struct timeline_entry *entry_at(const struct page *page, size_t i)
+{
+	size_t count = timeline_count(&page->model->timeline);
+
+	return i < count ? timeline_at(&page->model->timeline, i) :
+			   timeline_at(&page->model->before.timeline, i - count);
+}
+
 /* Columns of what was seen: by group, then by time, then by node; times and nodes as distances. */
 static void put_entries(const struct page *page, FILE *file)
 {
 	const struct timeline *timeline = &page->model->timeline;
-	size_t count = timeline_count(timeline), run = 0;
+	size_t count = entry_count(page), run = 0;
 	bool has_weights = false;
 
 	fputs("\"entries\":{\"groups\":[", file);
 	for (size_t i = 0; i < count; i++) {
-		const struct timeline_entry *entry = timeline_at(timeline, i);
+		const struct timeline_entry *entry = entry_at(page, i);
 		const struct model_group *group = model_group(page->model, entry->group);
 
 		has_weights |= entry->weight !=
 			entry->samples * model_event(page->model, group->event)->period;
 		run++;
-		if (i + 1 < count && entry[1].group == entry->group)
+		if (i + 1 < count && entry_at(page, i + 1)->group == entry->group)
 			continue;
 		fprintf(file, i + 1 == run ? "%u,%zu" : ",%u,%zu", entry->group, run);
 		run = 0;
 	}
 	fputs("],\n\"bucket\":[", file);
 	for (size_t i = 0; i < count; i++) {
-		const struct timeline_entry *entry = timeline_at(timeline, i);
-		uint64_t before = i && entry[-1].group == entry->group ?
-			entry[-1].time / timeline->width : page->origin;
+		const struct timeline_entry *entry = entry_at(page, i);
+		const struct timeline_entry *last = i ? entry_at(page, i - 1) : NULL;
+		uint64_t before = last && last->group == entry->group ?
+			last->time / timeline->width : page->origin;
 
 		put_number(file, entry->time / timeline->width - before, !i);
 	}
 	fputs("],\n\"node\":[", file);
 	for (size_t i = 0; i < count; i++) {
-		const struct timeline_entry *entry = timeline_at(timeline, i);
-		bool is_next = i && entry[-1].group == entry->group &&
-			entry[-1].time == entry->time;
+		const struct timeline_entry *entry = entry_at(page, i);
+		const struct timeline_entry *last = i ? entry_at(page, i - 1) : NULL;
+		bool is_next = last && last->group == entry->group && last->time == entry->time;
 
-		put_number(file, is_next ? entry->node - entry[-1].node : entry->node, !i);
+		put_number(file, is_next ? entry->node - last->node : entry->node, !i);
 	}
 	fputs("],\n\"samples\":[", file);
 	for (size_t i = 0; i < count; i++)
-		put_number(file, timeline_at(timeline, i)->samples, !i);
+		put_number(file, entry_at(page, i)->samples, !i);
 	fputs("],\n\"weight\":", file);
 	if (has_weights) {
 		for (size_t i = 0; i < count; i++) {
 			fputc(i ? ',' : '[', file);
-			put_number(file, timeline_at(timeline, i)->weight, true);
+			put_number(file, entry_at(page, i)->weight, true);
 		}
 		fputs("]}", file);
 	} else {
 		fputs("null}", file);
 	}
+}
+
+/* Which events are compared, and of the nodes that were tested the error of the change and what was found. */
+static void put_diff(const struct diff *diff, FILE *file)
+{
+	fprintf(file, "\"diff\":{\"before\":%u,\"after\":%u,\"node\":[", diff->events[DIFF_BEFORE],
+		diff->events[DIFF_AFTER]);
+	for (size_t i = 0; i < diff_path_count(diff); i++)
+		put_number(file, diff_path(diff, i)->node, !i);
+	fputs("],\n\"verdict\":[", file);
+	for (size_t i = 0; i < diff_path_count(diff); i++)
+		put_number(file, diff_path(diff, i)->total.verdict, !i);
+	fputs("],\n\"error\":[", file);
+	for (size_t i = 0; i < diff_path_count(diff); i++)
+		fprintf(file, "%s%.6f", i ? "," : "", diff_path(diff, i)->total.test.error);
+	fputs("]},\n", file);
 }
 
 static void put_data(struct page *page, FILE *file)
@@ -233,7 +270,10 @@ static void put_data(struct page *page, FILE *file)
 		page->origin * timeline->width / 1000000, page->origin * timeline->width % 1000000,
 		timeline->width / 1000000, timeline->width % 1000000,
 		has_any ? timeline->last / timeline->width - page->origin + 1 : 0,
-		model->is_cut ? "true" : "false", model_main_event(model));
+		model->is_cut || model->before.is_cut ? "true" : "false",
+		page->diff ? page->diff->events[DIFF_AFTER] : model_main_event(model));
+	if (page->diff)
+		put_diff(page->diff, file);
 	put_events(model, file);
 	put_frames(page, file);
 	put_nodes(model, file);
@@ -297,9 +337,9 @@ static void put_page(struct page *page, FILE *file)
 	}
 }
 
-int page_write(struct model *model, const char *title, FILE *file)
+static int write_page(struct model *model, const struct diff *diff, const char *title, FILE *file)
 {
-	struct page page = { .model = model, .title = title };
+	struct page page = { .model = model, .diff = diff, .title = title };
 	size_t bytes = ((size_t)model->texts.rows.count + 1) * sizeof(*page.strings);
 	int err;
 
@@ -309,7 +349,7 @@ int page_write(struct model *model, const char *title, FILE *file)
 	if (page.strings) {
 		timeline_sort(&model->timeline, bucket_width(&model->timeline));
 		if (timeline_count(&model->timeline))
-			page.origin = model->timeline.first / model->timeline.width;
+			page.origin = diff ? 0 : model->timeline.first / model->timeline.width;
 		number_strings(&page);
 		put_page(&page, file);
 	}
@@ -317,4 +357,17 @@ int page_write(struct model *model, const char *title, FILE *file)
 	free(page.strings);
 	pool_uncharge(POOL_REPORT, bytes);
 	return err;
+}
+
+int page_write(struct model *model, const char *title, FILE *file)
+{
+	return write_page(model, NULL, title, file);
+}
+
+int page_write_diff(struct model *model, const struct diff *diff, const char *title, FILE *file)
+{
+	/* two recordings have no time in common */
+	timeline_sort(&model->timeline, UINT64_MAX);
+	timeline_sort(&model->before.timeline, UINT64_MAX);
+	return write_page(model, diff, title, file);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 #include "view/escape.h"
@@ -19,13 +20,16 @@ enum {
 
 struct svg {
 	struct model *model;
+	const struct diff *diff;	/* NULL: one recording */
 	const struct model_event *event;
 	FILE *file;
 	double *x;		/* of each node; below 0: not drawn */
+	double *share;		/* of all; of a pair the mean of both, so that what vanished is seen */
+	double *before;		/* of a pair: the share in the first */
+	uint32_t *path;		/* of a pair: the number of the node's diff_path + 1, 0: not tested */
 	uint32_t *depth;
 	uint32_t *order;	/* nodes, parents first and siblings by weight */
 	uint32_t levels;
-	uint64_t all;
 };
 
 static const char *const colours[] = {
@@ -35,8 +39,44 @@ static const char *const colours[] = {
 static const char colour_inlined[] = "#9fd9bd", colour_unnamed[] = "#d5d5d8";
 static const char colour_root[] = "#e6e6ea";
 
-static const char *colour_of(const struct model_frame *frame)
+/* By how much of both shares the change is. */
+static const char *const colours_grew[] = { "#fbdcd5", "#f6b5a8", "#f08c7a", "#ea6a55" };
+static const char *const colours_shrank[] = { "#dbe6fa", "#b3cdf5", "#8cb0ef", "#6a96e6" };
+static const char colour_same[] = "#ececf0";
+
+static double change_of(const struct svg *svg, uint32_t node)
 {
+	return 2 * (svg->share[node] - svg->before[node]);
+}
+
+static enum diff_verdict verdict_of(const struct svg *svg, uint32_t node)
+{
+	return svg->path[node] ? diff_path(svg->diff, svg->path[node] - 1)->total.verdict : DIFF_FEW;
+}
+
+static const char *colour_of_change(const struct svg *svg, uint32_t node)
+{
+	static const double steps[] = { 0.1, 0.3, 0.7 };
+	enum diff_verdict verdict = verdict_of(svg, node);
+	double relative = fabs(change_of(svg, node)) / (2 * svg->share[node]);
+	size_t shade = 0;
+
+	while (shade < ARRAY_SIZE(steps) && relative > steps[shade])
+		shade++;
+	if (verdict == DIFF_GREW)
+		return colours_grew[shade];
+	return verdict == DIFF_SHRANK ? colours_shrank[shade] : colour_same;
+}
+
+static const char *colour_of(const struct svg *svg, uint32_t i)
+{
+	const struct model_frame *frame;
+
+	if (i == TREE_ROOT)
+		return colour_root;
+	if (svg->diff)
+		return colour_of_change(svg, i);
+	frame = model_frame(svg->model, tree_node(&svg->model->tree, i)->frame);
 	if (frame->is_inlined)
 		return colour_inlined;
 	if (!frame->is_named && frame->kind == FRAME_KIND_NATIVE)
@@ -46,19 +86,20 @@ static const char *colour_of(const struct model_frame *frame)
 
 static double width_of(const struct svg *svg, uint32_t node)
 {
-	return svg->all ? (double)tree_node(&svg->model->tree, node)->total / (double)svg->all *
-		(WIDTH - 2 * MARGIN) : 0;
+	return svg->share[node] * (WIDTH - 2 * MARGIN);
 }
 
 static int heavier(const void *a, const void *b, void *ctx)
 {
-	const struct tree_node *left = tree_node(ctx, *(const uint32_t *)a);
-	const struct tree_node *right = tree_node(ctx, *(const uint32_t *)b);
+	uint32_t left = *(const uint32_t *)a, right = *(const uint32_t *)b;
+	const struct svg *svg = ctx;
+	uint32_t l = tree_node(&svg->model->tree, left)->parent;
+	uint32_t r = tree_node(&svg->model->tree, right)->parent;
 
-	if (left->parent != right->parent)
-		return left->parent < right->parent ? -1 : 1;
-	if (left->total != right->total)
-		return left->total > right->total ? -1 : 1;
+	if (l != r)
+		return l < r ? -1 : 1;
+	if (svg->share[left] < svg->share[right] || svg->share[left] > svg->share[right])
+		return svg->share[left] > svg->share[right] ? -1 : 1;
 	return (left > right) - (left < right);
 }
 
@@ -71,7 +112,7 @@ static void place(struct svg *svg)
 
 	for (uint32_t i = 0; i < count; i++)
 		svg->order[i] = i;
-	qsort_r(svg->order + 1, count - 1, sizeof(*svg->order), heavier, (void *)(uintptr_t)tree);
+	qsort_r(svg->order + 1, count - 1, sizeof(*svg->order), heavier, svg);
 	svg->x[TREE_ROOT] = MARGIN;
 	for (uint32_t k = 1; k < count; k++) {
 		uint32_t i = svg->order[k], parent = tree_node(tree, i)->parent;
@@ -113,6 +154,30 @@ static void put_label(const struct svg *svg, const char *name, double x, double 
 	fputs("</text>", svg->file);
 }
 
+static bool is_vanished(const struct svg *svg, uint32_t i)
+{
+	return svg->diff && i != TREE_ROOT && !tree_node(&svg->model->tree, i)->samples;
+}
+
+static void put_change(const struct svg *svg, uint32_t i)
+{
+	static const char *const words[] = {
+		[DIFF_FEW] = "not tested: too few samples", [DIFF_SAME] = "no significant change",
+		[DIFF_GREW] = "grew", [DIFF_SHRANK] = "shrank",
+	};
+	const double after = 2 * svg->share[i] - svg->before[i];
+
+	fprintf(svg->file, "\n%.2f %% before, %.2f %% after: %+.2f", 100 * svg->before[i], 100 * after,
+		100 * change_of(svg, i));
+	if (i == TREE_ROOT)
+		return;
+	if (verdict_of(svg, i) != DIFF_FEW)
+		fprintf(svg->file, " \302\261 %.2f",
+			100 * diff_path(svg->diff, svg->path[i] - 1)->total.test.error);
+	fprintf(svg->file, ", %s", is_vanished(svg, i) && verdict_of(svg, i) == DIFF_SHRANK ?
+		"vanished" : words[verdict_of(svg, i)]);
+}
+
 static void put_node(const struct svg *svg, uint32_t i, double height)
 {
 	const struct tree_node *node = tree_node(&svg->model->tree, i);
@@ -128,27 +193,35 @@ static void put_node(const struct svg *svg, uint32_t i, double height)
 		fputs("  ", svg->file);
 		escape_xml(svg->file, frame->file);
 	}
-	fprintf(svg->file, "\n%" PRIu64 " samples, %.2f %%</title>"
-		"<rect x=\"%.2f\" y=\"%.1f\" width=\"%.2f\" height=\"%d\" fill=\"%s\"/>", node->samples,
-		svg->all ? 100.0 * (double)node->total / (double)svg->all : 0, x, y,
-		max_of(width - 0.3, 0.3), ROW - 1, frame ? colour_of(frame) : colour_root);
+	if (svg->diff)
+		put_change(svg, i);
+	else
+		fprintf(svg->file, "\n%" PRIu64 " samples, %.2f %%", node->samples,
+			100 * svg->share[i]);
+	fprintf(svg->file, "</title><rect x=\"%.2f\" y=\"%.1f\" width=\"%.2f\" height=\"%d\" "
+		"fill=\"%s\"%s/>", x, y, max_of(width - 0.3, 0.3), ROW - 1, colour_of(svg, i),
+		is_vanished(svg, i) ? " stroke=\"#1c3f8a\" stroke-dasharray=\"3 2\"" : "");
 	put_label(svg, name, x, y, width);
 	fputs("</g>\n", svg->file);
 }
 
 static void put_legend(const struct svg *svg, double height)
 {
-	static const struct { const char *name, *colour; } kinds[] = {
+	static const struct legend { const char *name, *colour; } kinds[] = {
 		{ "native", "#f7d774" }, { "kernel", "#f2a07b" }, { "inlined", colour_inlined },
 		{ "JIT, runtime", "#a9c7f2" }, { "no name", colour_unnamed },
+	}, changes[] = {
+		{ "grew", "#f08c7a" }, { "shrank (dashed: vanished)", "#8cb0ef" },
+		{ "no significant change", colour_same },
 	};
+	const struct legend *legend = svg->diff ? changes : kinds;
 	double x = MARGIN;
 
-	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
+	for (size_t i = 0; i < (svg->diff ? ARRAY_SIZE(changes) : ARRAY_SIZE(kinds)); i++) {
 		fprintf(svg->file, "<rect x=\"%.1f\" y=\"%.1f\" width=\"12\" height=\"12\" fill=\"%s\"/>"
-			"<text x=\"%.1f\" y=\"%.1f\">%s</text>\n", x, height - 22, kinds[i].colour,
-			x + 17, height - 12, kinds[i].name);
-		x += 40 + (double)strlen(kinds[i].name) * CHARACTER;
+			"<text x=\"%.1f\" y=\"%.1f\">%s</text>\n", x, height - 22, legend[i].colour,
+			x + 17, height - 12, legend[i].name);
+		x += 40 + (double)strlen(legend[i].name) * CHARACTER;
 	}
 }
 
@@ -169,6 +242,9 @@ static void put_svg(struct svg *svg, const char *title)
 	fprintf(svg->file, "</text>\n<text x=\"%d\" y=\"36\">%" PRIu64 " samples of ", MARGIN,
 		svg->event->samples);
 	escape_xml(svg->file, svg->event->source);
+	if (svg->diff)
+		fprintf(svg->file, ", %" PRIu64 " before",
+			model_event(svg->model, svg->diff->events[DIFF_BEFORE])->samples);
 	fputs("</text>\n", svg->file);
 	for (uint32_t i = 0; i < count; i++)
 		if (svg->x[i] >= 0)
@@ -177,11 +253,41 @@ static void put_svg(struct svg *svg, const char *title)
 	fputs("</svg>\n", svg->file);
 }
 
-int svg_write(struct model *model, uint32_t event, const char *title, FILE *file)
+static void share_all(struct svg *svg, uint32_t event, double *shares)
+{
+	const struct tree *tree = &svg->model->tree;
+	double all;
+
+	model_sum(svg->model, event);
+	all = (double)tree_node(tree, TREE_ROOT)->total;
+	for (uint32_t i = 0; i < tree_count(tree); i++)
+		shares[i] = all > 0 ? (double)tree_node(tree, i)->total / all : 0;
+}
+
+static void draw(struct svg *svg, uint32_t event, const char *title)
+{
+	uint32_t count = tree_count(&svg->model->tree);
+
+	svg->levels = 1;
+	if (svg->diff)
+		share_all(svg, svg->diff->events[DIFF_BEFORE], svg->before);
+	/* the last one, so that the tree has its samples */
+	share_all(svg, event, svg->share);
+	for (uint32_t i = 0; svg->diff && i < count; i++)
+		svg->share[i] = (svg->share[i] + svg->before[i]) / 2;
+	for (size_t i = 0; svg->diff && i < diff_path_count(svg->diff); i++)
+		svg->path[diff_path(svg->diff, i)->node] = (uint32_t)i + 1;
+	place(svg);
+	put_svg(svg, title);
+}
+
+static int write_tree(struct model *model, const struct diff *diff, uint32_t event,
+		      const char *title, FILE *file)
 {
 	uint32_t count = tree_count(&model->tree);
-	size_t bytes = ((size_t)count + 1) * (sizeof(double) + 2 * sizeof(uint32_t));
-	struct svg svg = { .model = model, .event = model_event(model, event), .file = file };
+	size_t bytes = ((size_t)count + 1) * (3 * sizeof(double) + 3 * sizeof(uint32_t));
+	struct svg svg = { .model = model, .diff = diff, .file = file,
+			   .event = model_event(model, event) };
 	_cleanup_free_ char *memory = NULL;
 
 	if (!pool_charge(POOL_REPORT, bytes))
@@ -189,14 +295,23 @@ int svg_write(struct model *model, uint32_t event, const char *title, FILE *file
 	memory = calloc(1, bytes);
 	if (memory && count) {
 		svg.x = (double *)(void *)memory;
-		svg.depth = (uint32_t *)(void *)(svg.x + count);
+		svg.share = svg.x + count;
+		svg.before = svg.share + count;
+		svg.depth = (uint32_t *)(void *)(svg.before + count);
 		svg.order = svg.depth + count;
-		svg.levels = 1;
-		model_sum(model, event);
-		svg.all = tree_node(&model->tree, TREE_ROOT)->total;
-		place(&svg);
-		put_svg(&svg, title);
+		svg.path = svg.order + count;
+		draw(&svg, event, title);
 	}
 	pool_uncharge(POOL_REPORT, bytes);
 	return memory ? 0 : -E2BIG;
+}
+
+int svg_write(struct model *model, uint32_t event, const char *title, FILE *file)
+{
+	return write_tree(model, NULL, event, title, file);
+}
+
+int svg_write_diff(struct model *model, const struct diff *diff, const char *title, FILE *file)
+{
+	return write_tree(model, diff, diff->events[DIFF_AFTER], title, file);
 }

@@ -274,6 +274,8 @@ refused "flamegraph: unknown option" 2 "--bogus" flamegraph --bogus
 check "flamegraph: JSON and page both on standard output" run 2 flamegraph --json -o - sample.otlp
 refused "flamegraph of no such process" 1 "no process 9" flamegraph --process 9 sample.otlp
 refused "flamegraph into no directory" 1 "/no/such/x.html" flamegraph -o /no/such/x.html sample.otlp
+refused "flamegraph --diff of no such file" 1 "/no/such.otlp" flamegraph --diff /no/such.otlp sample.otlp
+refused "flamegraph --diff of standard input twice" 2 "standard input" flamegraph --diff - -
 check "flamegraph leaves nothing behind" test -z "$(ls "$scratch"/flamegraph* 2>/dev/null)"
 check "flamegraph" run 0 flamegraph sample.otlp
 check "flamegraph says what it wrote" says "$err" "flamegraph.html: 210 samples, 10 nodes"
@@ -290,6 +292,9 @@ import json, os, sys
 value = json.load(open(sys.argv[1]))
 assert value["samples"] == 210 and value["format"] == "html" and value["events"] == 2, value
 assert value["bytes"] == os.path.getsize(sys.argv[2]), value' "$out" "$scratch/x.html"
+check "flamegraph --diff" run 0 flamegraph --diff sample.otlp --svg sample.otlp
+check "flamegraph --diff says what it compares" grep -q 'sample.otlp: what changed since sample.otlp' \
+	"$scratch/flamegraph.svg"
 check "flamegraph --svg" run 0 flamegraph --svg --title 'a < b' sample.otlp
 check "flamegraph --svg is XML" python3 -c '
 import sys, xml.etree.ElementTree as tree

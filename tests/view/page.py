@@ -18,6 +18,7 @@ sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, os.pardir, "otlp")]
 
+import diff  # noqa: E402
 import make_sample  # noqa: E402
 import wire  # noqa: E402
 
@@ -215,7 +216,7 @@ const contrast = (a, b) => {
 };
 const worst = [];
 for (const [theme, palette] of Object.entries(PALETTES)) {
-    for (const fill of palette.classes.flat())
+    for (const fill of [...palette.classes.flat(), ...Object.values(CHANGES[theme]).flat()])
         worst.push([contrast(palette.text, fill), `${theme}: frame ${fill}`]);
     worst.push([contrast(palette.text, palette.match), `${theme}: match`]);
     worst.push([contrast(palette.dimText, palette.dim), `${theme}: other than a match`]);
@@ -503,6 +504,65 @@ def deep(tap, stacktap, work, shots):
         tap.same("a deep stack: nothing on the console", page.complaints(), [])
 
 
+def changes(tap, stacktap, work, shots):
+    """Two recordings: a function that the second one has no more is still there, what is not significant is grey."""
+    before, after, page_path = (os.path.join(work, name) for name in ("before.otlp", "after.otlp", "changes.html"))
+    for path, seed, planted in ((before, 1, 0.12), (after, 2, 0)):
+        with open(path, "wb") as file:
+            file.write(diff.recording(seed, planted, samples=30000, stays=0.5))
+    subprocess.run([stacktap, "flamegraph", "--diff", before, "-o", page_path, after], check=True)
+    said = json.loads(subprocess.run([stacktap, "diff", "--json", "--all", before, after], check=True, capture_output=True,
+                                     text=True).stdout)
+    want = {tuple(path["stack"]): path["total"] for path in said["paths"]}
+    find = """const l = stacktap.graph.layout, g = stacktap.graph, found = [];
+        for (let i = 1; i < l.count; i++) {
+            const stack = [];
+            for (let n = i; n > 0; n = l.parent[n])
+                stack.unshift(l.name(n, stacktap.profile));
+            found.push([stack, l.weight[i], l.change[i], l.verdict[i], g.shade(i), stacktap.describe(g, i)]);
+        }
+        return found;"""
+    with Page(page_path) as page:
+        frames = {tuple(stack): rest for stack, *rest in page.run(find)}
+        tap.same("all paths are drawn", set(frames) >= set(want), True)
+        wrong = [path for path, total in want.items()
+                 if abs(100 * frames[path][1] - total["change"]) > 0.01 or
+                 abs(200 * frames[path][0] - total["before_percent"] - total["after_percent"]) > 0.01 or
+                 ["few", "same", "grew", "shrank"][frames[path][2]] != total["verdict"]]
+        tap.same("widths, changes and verdicts are diff's", wrong, [])
+        gone = frames["main", "loop_0", diff.PLANTED]
+        tap.check("what vanished is drawn, and told", "vanished" in gone[4] and abs(gone[0] - 0.06) < 0.01, gone)
+        tap.same("it is blue", gone[3], page.run("return CHANGES.light.shrank[3]"))
+        same = [rest for path, rest in frames.items() if rest[2] == 1]
+        tap.check("what is not significant is grey", same and all(rest[3] == "#ececf0" for rest in same), same)
+        tap.check("the line below the title", "30,000 samples before, 30,000 samples after" in page.text("facts"), page.text("facts"))
+        page.shot(os.path.join(shots, "changes.png"))
+        page.keys("3")
+        tap.same("the function with the largest change is the first or the last", page.run(
+            "const l = stacktap.functionList; return stacktap.profile.names[l.order[l.order.length - 1]]"), diff.PLANTED)
+        page.shot(os.path.join(shots, "changes-functions.png"))
+        page.keys("1", "r")
+        callers = page.run(find)
+        tap.same("callers have changes, too", [round(rest[1], 9) for stack, *rest in callers if stack == [diff.PLANTED]],
+                 [round(gone[1], 9)])
+        page.run("document.getElementById('split').value = 'process'; "
+                 "document.getElementById('split').dispatchEvent(new Event('change'))")
+        page.keys("r")
+        split = {tuple(stack): rest for stack, *rest in page.run(find)}
+        tap.check("a process of both is one part", abs(split["program", "main", "loop_0", diff.PLANTED][1] - gone[1]) < 1e-9,
+                  list(split)[:3])
+        page.keys("d")
+        page.shot(os.path.join(shots, "changes-dark.png"))
+        tap.same("changes: nothing on the console", page.complaints(), [])
+        tap.same("changes: no requests", page.requests(), [])
+    picture = subprocess.run([stacktap, "flamegraph", "--svg", "--diff", before, "-o", "-", after], check=True,
+                             capture_output=True, text=True).stdout
+    titles = re.findall(r"<title>([^<]*)</title><rect[^>]*fill=\"(#[0-9a-f]+)\"([^>]*)>", picture)
+    gone = [each for each in titles if each[0].startswith(diff.PLANTED)]
+    tap.check("the picture has what vanished, blue and dashed", len(gone) == 1 and gone[0][1] == "#6a96e6" and
+              "stroke-dasharray" in gone[0][2] and ", vanished" in gone[0][0], gone)
+
+
 def large(tap, stacktap, work, shots):
     page_path = os.path.join(work, "large.html")
     source = os.path.join(work, "large.otlp")
@@ -528,7 +588,7 @@ def main():
     if not webdriver:
         tap.skip("the page in a browser", "there is no selenium (tests/setup view)")
         return tap.finish()
-    for part in (busy, hostile, deep, large):
+    for part in (busy, hostile, deep, changes, large):
         try:
             part(tap, stacktap, work, shots)
         except Exception as error:  # a browser that ends is a failure, not the end of the test

@@ -41,6 +41,24 @@ const PALETTES = {
 	},
 };
 
+/* What grew and what shrank, by how much of both shares the change is. */
+const CHANGES = {
+	light: {
+		same: '#ececf0',
+		grew: ['#fbdcd5', '#f6b5a8', '#f08c7a', '#ea6a55'],
+		shrank: ['#dbe6fa', '#b3cdf5', '#8cb0ef', '#6a96e6'],
+	},
+	dark: {
+		same: '#8e8e9c',
+		grew: ['#b98a80', '#c97c6c', '#d9705c', '#e8674f'],
+		shrank: ['#8496b8', '#7a97cc', '#719be0', '#6aa2f5'],
+	},
+};
+const CHANGE_STEPS = [0.1, 0.3, 0.7];
+const VERDICT_SAME = 1;
+const VERDICT_GREW = 2;
+const VERDICT_SHRANK = 3;
+
 class Graph {
 	/* @on: what to do with frames: hover(graph, i, x, y), focus(graph, i), sandwich(func), describe(graph, i) */
 	constructor(part, profile, label, on) {
@@ -174,7 +192,23 @@ class Graph {
 		return Math.floor((this.isFlame ? this.height - 4 - from : from - 4) / ROW);
 	}
 
+	/* Of what was tested only what is significant has a colour; parts and callers are not tested. */
+	shadeOfChange(i) {
+		const layout = this.layout;
+		const colours = CHANGES[this.theme];
+		const relative = Math.abs(layout.change[i]) / Math.max(2 * layout.weight[i], 1e-12);
+		const shade = CHANGE_STEPS.filter((step) => relative > step).length;
+
+		if (layout.func[i] < 0)
+			return PALETTES[this.theme].classes[CLASS_GROUP][0];
+		if (layout.isTested ? layout.verdict[i] < VERDICT_GREW : Math.abs(layout.change[i]) < 1e-9)
+			return colours.same;
+		return (layout.change[i] > 0 ? colours.grew : colours.shrank)[shade];
+	}
+
 	shade(i) {
+		if (this.profile.diff)
+			return this.shadeOfChange(i);
 		const shades = PALETTES[this.theme].classes[this.layout.kind[i]];
 		const func = this.layout.func[i];
 

@@ -32,6 +32,9 @@ class Draft {
 		this.weight = grown(this.weight, Float64Array);
 		this.selfSamples = grown(this.selfSamples, Float64Array);
 		this.selfWeight = grown(this.selfWeight, Float64Array);
+		this.change = grown(this.change, Float64Array);
+		this.verdict = grown(this.verdict, Uint8Array);
+		this.error = grown(this.error, Float64Array);
 	}
 
 	add(parent, func, kind) {
@@ -107,6 +110,9 @@ class Layout {
 		this.weight = take(draft.weight);
 		this.selfSamples = take(draft.selfSamples);
 		this.selfWeight = take(draft.selfWeight);
+		this.change = take(draft.change);
+		this.verdict = take(draft.verdict);
+		this.error = take(draft.error);
 		this.total = count ? this.weight[0] : 0;
 		for (let i = 0; i < used; i++) {
 			let x = this.x[i];
@@ -190,8 +196,8 @@ function sortRange(list, begin, end, weight) {
 	}
 }
 
-/* The call tree as it is, without what the part that is looked at does not have. */
-function layoutTree(profile, sums) {
+/* The call tree as it is, without what the part that is looked at does not have. @isWhole: it has all. */
+function layoutTree(profile, sums, isWhole) {
 	const draft = new Draft();
 	const place = new Int32Array(profile.count).fill(-1);
 
@@ -205,8 +211,16 @@ function layoutTree(profile, sums) {
 		draft.weight[at] = sums.weight[i];
 		draft.selfSamples[at] = sums.selfSamples[i];
 		draft.selfWeight[at] = sums.selfWeight[i];
+		if (profile.diff) {
+			draft.change[at] = sums.change[i];
+			draft.verdict[at] = profile.verdict[i];
+			draft.error[at] = profile.error[i];
+		}
 	}
-	return new Layout(draft, ['all']);
+	const layout = new Layout(draft, ['all']);
+
+	layout.isTested = profile.diff !== null && isWhole;
+	return layout;
 }
 
 /* One tree per process, thread, ... below a common root. */
@@ -251,9 +265,12 @@ function layoutSplit(profile, filter, sums) {
 		for (const entry of entries) {
 			const at = place[profile.entryNode[entry]];
 
+			const isBefore = profile.isBefore(entry);
+			const weight = profile.entryWeight[entry] * (isBefore ? sums.scales.before : sums.scales.after);
+
 			draft.selfSamples[at] += profile.entrySamples[entry];
-			draft.selfWeight[at] += isWeightless ? profile.entrySamples[entry] :
-				profile.entryWeight[entry];
+			draft.selfWeight[at] += isWeightless ? profile.entrySamples[entry] : weight;
+			draft.change[at] += isBefore ? -2 * weight : profile.diff ? 2 * weight : 0;
 		}
 		for (let i = draft.count - 1; i >= place[0]; i--) {
 			draft.samples[i] += draft.selfSamples[i];
@@ -261,8 +278,10 @@ function layoutSplit(profile, filter, sums) {
 			if (i > place[0]) {
 				draft.samples[draft.parent[i]] += draft.samples[i];
 				draft.weight[draft.parent[i]] += draft.weight[i];
+				draft.change[draft.parent[i]] += draft.change[i];
 			}
 		}
+		draft.change[0] += draft.change[place[0]];
 	}
 	return new Layout(draft, labels);
 }
@@ -271,7 +290,7 @@ function layoutSplit(profile, filter, sums) {
  * Paths that lead away from @starts, merged by function. Each node of the draft has a range of the list of
  * paths that go through it; its children are parts of this range, sorted by the next function.
  */
-function layoutPaths(profile, starts, samples, weight, root, next) {
+function layoutPaths(profile, starts, samples, weight, change, root, next) {
 	const draft = new Draft();
 	const list = Int32Array.from(starts);	/* numbers of paths */
 	const cursor = Int32Array.from(starts);	/* by number in @starts: where each path is */
@@ -286,6 +305,7 @@ function layoutPaths(profile, starts, samples, weight, root, next) {
 	for (let i = 0; i < list.length; i++) {
 		draft.samples[0] += samples[starts[i]];
 		draft.weight[0] += weight[starts[i]];
+		draft.change[0] += profile.diff ? change[starts[i]] : 0;
 	}
 	const least = list.length > 50000 ? draft.weight[0] * LEAST_SHARE : 0;
 	let isCut = false;
@@ -322,6 +342,7 @@ function layoutPaths(profile, starts, samples, weight, root, next) {
 			ends[slot[func]]++;
 			draft.samples[slot[func]] += samples[starts[list[i]]];
 			draft.weight[slot[func]] += weight[starts[list[i]]];
+			draft.change[slot[func]] += profile.diff ? change[starts[list[i]]] : 0;
 		}
 		for (let child = firstChild, from = begin; child < draft.count; child++) {
 			begins[child] = from;
@@ -354,7 +375,7 @@ function layoutCallers(profile, sums) {
 	for (let i = 1; i < profile.count; i++)
 		if (sums.selfSamples[i] > 0)
 			starts.push(i);
-	return layoutPaths(profile, starts, sums.selfSamples, sums.selfWeight, -1,
+	return layoutPaths(profile, starts, sums.selfSamples, sums.selfWeight, sums.selfChange, -1,
 		(node, at) => at === 0 ? node : profile.parent[node]);
 }
 
@@ -366,7 +387,7 @@ function layoutCallersOf(profile, sums, func) {
 	for (let i = 1; i < profile.count; i++)
 		if (profile.func[i] === func && outer[i] && sums.samples[i] > 0)
 			starts.push(i);
-	return layoutPaths(profile, starts, sums.samples, sums.weight, func,
+	return layoutPaths(profile, starts, sums.samples, sums.weight, sums.change, func,
 		(node) => profile.parent[node]);
 }
 
@@ -389,6 +410,7 @@ function layoutCalleesOf(profile, sums, func) {
 			draft.weight[at] += sums.weight[node];
 			draft.selfSamples[at] += sums.selfSamples[node];
 			draft.selfWeight[at] += sums.selfWeight[node];
+			draft.change[at] += profile.diff ? sums.change[node] : 0;
 			for (let c = profile.firstChild[node]; c >= 0; c = profile.nextSibling[c]) {
 				if (sums.samples[c] <= 0)
 					continue;

@@ -43,13 +43,22 @@ class App {
 			{ key: 'file', title: 'File', kind: 'file' },
 		];
 
+		const changes = () => [
+			{ key: 'before', title: 'Before', kind: 'number' },
+			{ key: 'after', title: 'After', kind: 'number' },
+			{ key: 'change', title: 'Change', kind: 'number' },
+			{ key: 'selfChange', title: 'Self', kind: 'number' },
+			...columns('self', 'total').slice(4),
+		];
+		const make = this.profile.diff ? changes : columns;
+
 		this.functionList = new FunctionList(this);
-		this.functionGrid = new Grid(element('panel-functions'), 'Functions', columns('self', 'total'),
+		this.functionGrid = new Grid(element('panel-functions'), 'Functions', make('self', 'total'),
 			this.functionList);
 		this.treeList = new TreeList(this);
 		const tree = this.treeList;
 		/* its order is that of the tree */
-		this.treeGrid = new Grid(element('panel-tree'), 'Call tree', columns('total', 'self'), {
+		this.treeGrid = new Grid(element('panel-tree'), 'Call tree', make('total', 'self').filter((column) => column.key !== 'selfChange'), {
 			count: () => tree.count(), cells: (i) => tree.cells(i), kind: (i) => tree.kind(i),
 			level: (i) => tree.level(i), isOpen: (i) => tree.isOpen(i), isFound: (i) => tree.isFound(i),
 			open: (i, how) => tree.open(i, how), enter: (i) => tree.enter(i),
@@ -66,7 +75,7 @@ class App {
 				`${each.source} (${each.event})`, i));
 		});
 		event.value = this.filter.event;
-		element('event-label').hidden = this.profile.events.length < 2;
+		element('event-label').hidden = this.profile.diff !== null || this.profile.events.length < 2;
 		for (const group of this.profile.groups)
 			for (const key of Object.keys(counts))
 				counts[key].add(groupKey(group, key));
@@ -86,10 +95,10 @@ class App {
 		element('only-label').hidden = this.filter.split === 'none';
 		if (this.filter.split === 'none')
 			return;
-		for (let i = 0; i < this.profile.entryCount; i++) {
-			const group = this.profile.groups[this.profile.entryGroup[i]];
+		const mask = this.profile.groupMask({ event: this.filter.event, split: 'none', only: null });
 
-			if (group.event !== this.filter.event)
+		for (let i = 0; i < this.profile.entryCount; i++) {
+			if (!mask[this.profile.entryGroup[i]])
 				continue;
 			bySize[this.profile.entryGroup[i]] += this.profile.entrySamples[i];
 		}
@@ -253,7 +262,7 @@ class App {
 			else if (this.filter.split !== 'none')
 				this.graph.show(layoutSplit(this.profile, this.filter, this.sums));
 			else
-				this.graph.show(layoutTree(this.profile, this.sums));
+				this.graph.show(layoutTree(this.profile, this.sums, this.filter.only === null));
 		}
 		this.graph.part.setAttribute('aria-label', isSandwich ? 'Callees' :
 			this.isReversed ? 'Graph of callers' : this.isIcicle ? 'Icicle graph' : 'Flame graph');
@@ -383,6 +392,17 @@ class App {
 		const parts = [`${samplesText(this.sums.samples[0])} of ${event.source}` +
 			(event.source === event.event ? '' : ` counted as ${event.event}`)];
 
+		if (this.profile.diff) {
+			const before = this.profile.events[this.profile.diff.before];
+
+			element('facts').textContent = `${samplesText(before.samples)} before, ` +
+				`${samplesText(event.samples)} after, of ${event.source}` +
+				`${event.source === event.event ? '' : ` counted as ${event.event}`} · ` +
+				'a width is the mean of both shares' +
+				(this.profile.isCut ? ' · a file was cut off' : '');
+			element('heat-part').hidden = true;
+			return;
+		}
 		if (event.unit === 'nanoseconds' && this.sums.weight !== this.sums.samples)
 			parts.push(`${secondsText(this.sums.weight[0] / 1e9)} of CPU time`);
 		parts.push(`${secondsText(seconds)} from ${dateText(this.heat.isSelected ?
@@ -401,7 +421,31 @@ class App {
 		element('heat-part').hidden = this.profile.buckets < 2;
 	}
 
+	/* Of a pair both shares, and what was found where that was tested. */
+	changeText(layout, i) {
+		const all = this.sums.weight[0] || 1;
+		const [before, after] = beforeAfter(layout.weight[i] / all, layout.change[i] / all);
+		const change = (100 * (after - before)).toFixed(2);
+		const text = `${(100 * before).toFixed(2)} % before, ${(100 * after).toFixed(2)} % after: ` +
+			`${change >= 0 ? '+' : ''}${change}`;
+
+		if (!layout.isTested || layout.func[i] < 0)
+			return text;
+		switch (layout.verdict[i]) {
+		case VERDICT_GREW:
+			return `${text} ± ${(100 * layout.error[i]).toFixed(2)}, grew`;
+		case VERDICT_SHRANK:
+			return `${text} ± ${(100 * layout.error[i]).toFixed(2)}, ${after > 0 ? 'shrank' : 'vanished'}`;
+		case VERDICT_SAME:
+			return `${text} ± ${(100 * layout.error[i]).toFixed(2)}, no significant change`;
+		default:
+			return `${text}, not tested: too few samples`;
+		}
+	}
+
 	shareText(weight, samples) {
+		if (this.profile.diff)
+			return `${percentText(weight, this.sums.weight[0])} (mean of both)`;
 		const all = this.sums.weight[0];
 		const share = all > 0 ? weight / all : 0;
 		const error = samplingError(samples, this.sums.samples[0]);
@@ -414,6 +458,9 @@ class App {
 		const func = layout.func[i];
 		const file = func < 0 ? '' : this.profile.files[func];
 
+		if (this.profile.diff)
+			return `${layout.name(i, this.profile)}${file ? `, ${file}` : ''}: ` +
+				`${this.changeText(layout, i)}, level ${layout.level(i) + 1}`;
 		return `${layout.name(i, this.profile)}${file ? `, ${file}` : ''}: ` +
 			`${this.shareText(layout.weight[i], layout.samples[i])}, ` +
 			`${samplesText(layout.samples[i])}, ` +
@@ -454,6 +501,11 @@ class App {
 
 			lines.push(['where', where.filter((text) => text).join(' · ')]);
 		}
+		if (this.profile.diff) {
+			lines.push(['numbers', this.changeText(layout, i)]);
+			this.putTooltip(tooltip, layout.name(i, this.profile), lines);
+			return;
+		}
 		lines.push(['numbers', `${this.shareText(layout.weight[i], layout.samples[i])} of all, ` +
 			samplesText(layout.samples[i])]);
 		lines.push(['numbers', `${percentText(layout.selfWeight[i], this.sums.weight[0])} self, ` +
@@ -464,10 +516,14 @@ class App {
 			lines.push(['numbers', `${percentText(layout.weight[i], layout.weight[parent])} of ` +
 				`${layout.name(parent, this.profile).slice(0, 60)}`]);
 		}
-		tooltip.textContent = '';
+		this.putTooltip(tooltip, layout.name(i, this.profile), lines);
+	}
+
+	putTooltip(tooltip, title, lines) {
 		const name = document.createElement('b');
 
-		name.textContent = layout.name(i, this.profile);
+		tooltip.textContent = '';
+		name.textContent = title;
 		tooltip.append(name);
 		for (const [kind, text] of lines) {
 			const line = document.createElement('div');
@@ -505,6 +561,10 @@ class App {
 		const shares = this.profile.shares(this.sums);
 
 		list.textContent = '';
+		if (this.profile.diff) {
+			this.legendOfChanges(list);
+			return;
+		}
 		for (const kind of [CLASS_NATIVE, CLASS_KERNEL, CLASS_INLINED, CLASS_MANAGED, CLASS_UNNAMED]) {
 			if (!seen.has(kind))
 				continue;
@@ -518,6 +578,25 @@ class App {
 			item.append(mark, `${CLASS_NAMES[kind]} ${(100 * shares[kind] /
 				Math.max(this.sums.weight[0], 1)).toFixed(1)} %`);
 			item.title = `Share of what ran: ${CLASS_NAMES[kind]}`;
+			list.append(item);
+		}
+	}
+
+	legendOfChanges(list) {
+		const colours = CHANGES[this.theme];
+		const isTested = this.graph.layout && this.graph.layout.isTested;
+
+		for (const [colour, text] of [[colours.grew[2], 'grew, or new'], [colours.shrank[2], 'shrank, or vanished'],
+			[colours.same, isTested ? 'no significant change' : 'no change; of parts and callers it is not ' +
+				'known what is significant']]) {
+			const item = document.createElement('li');
+			const mark = document.createElement('canvas');
+			const context = mark.getContext('2d');
+
+			mark.width = mark.height = 12;
+			context.fillStyle = colour;
+			context.fillRect(0, 0, 12, 12);
+			item.append(mark, text);
 			list.append(item);
 		}
 	}

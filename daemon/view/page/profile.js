@@ -49,6 +49,7 @@ class Profile {
 		this.frame[0] = -1;
 		this.makeFunctions(data);
 		this.makeEntries(data.entries);
+		this.makeDiff(data.diff);
 	}
 
 	/* Frames that differ in being inlined alone are one function. */
@@ -115,6 +116,43 @@ class Profile {
 		}
 	}
 
+	/*
+	 * Two recordings: a weight is the mean of its shares of both, a change how much more the later one has. Of nodes
+	 * that were tested as a whole there is what was found.
+	 */
+	makeDiff(diff) {
+		this.diff = diff || null;
+		if (!diff)
+			return;
+		this.verdict = new Uint8Array(this.count);
+		this.error = new Float64Array(this.count);
+		diff.node.forEach((node, i) => {
+			this.verdict[node] = diff.verdict[i];
+			this.error[node] = diff.error[i];
+		});
+	}
+
+	isBefore(entry) {
+		return this.diff !== null && this.groups[this.entryGroup[entry]].event === this.diff.before;
+	}
+
+	/* Factors of what is selected of each recording, by which both weigh the same. */
+	scales(filter, mask) {
+		let before = 0;
+		let after = 0;
+
+		if (!this.diff)
+			return { before: 1, after: 1 };
+		for (let i = 0; i < this.entryCount; i++)
+			if (!mask[this.entryGroup[i]])
+				continue;
+			else if (this.isBefore(i))
+				before += this.entryWeight[i];
+			else
+				after += this.entryWeight[i];
+		return { before: before > 0 ? 0.5 / before : 0, after: after > 0 ? 0.5 / after : 0 };
+	}
+
 	/* Children of each node as a list in two arrays, made when they are first needed. */
 	children() {
 		if (this.firstChild)
@@ -158,7 +196,7 @@ class Profile {
 		const mask = new Uint8Array(this.groups.length);
 
 		this.groups.forEach((group, i) => {
-			mask[i] = group.event === filter.event &&
+			mask[i] = (group.event === filter.event || (this.diff && group.event === this.diff.before)) &&
 				(filter.only === null || groupKey(group, filter.split) === filter.only) ? 1 : 0;
 		});
 		return mask;
@@ -170,6 +208,8 @@ class Profile {
 		const sums = {
 			selfSamples: new Float64Array(this.count),
 			selfWeight: new Float64Array(this.count),
+			selfChange: new Float64Array(this.diff ? this.count : 0),
+			scales: this.scales(filter, mask),
 		};
 
 		for (let i = 0; i < this.entryCount; i++) {
@@ -177,13 +217,27 @@ class Profile {
 			    this.entryBucket[i] >= filter.to)
 				continue;
 			sums.selfSamples[this.entryNode[i]] += this.entrySamples[i];
-			sums.selfWeight[this.entryNode[i]] += this.entryWeight[i];
+			if (this.isBefore(i)) {
+				const weight = this.entryWeight[i] * sums.scales.before;
+
+				sums.selfWeight[this.entryNode[i]] += weight;
+				sums.selfChange[this.entryNode[i]] -= 2 * weight;
+			} else {
+				const weight = this.entryWeight[i] * sums.scales.after;
+
+				sums.selfWeight[this.entryNode[i]] += weight;
+				if (this.diff)
+					sums.selfChange[this.entryNode[i]] += 2 * weight;
+			}
 		}
 		sums.samples = Float64Array.from(sums.selfSamples);
 		sums.weight = Float64Array.from(sums.selfWeight);
+		sums.change = Float64Array.from(sums.selfChange);
 		for (let i = this.count - 1; i > 0; i--) {
 			sums.samples[this.parent[i]] += sums.samples[i];
 			sums.weight[this.parent[i]] += sums.weight[i];
+			if (this.diff)
+				sums.change[this.parent[i]] += sums.change[i];
 		}
 		/* an event that weighs nothing still has its samples */
 		if (sums.weight[0] === 0) {
@@ -200,6 +254,7 @@ class Profile {
 		const table = {
 			selfSamples: new Float64Array(count), selfWeight: new Float64Array(count),
 			samples: new Float64Array(count), weight: new Float64Array(count),
+			selfChange: new Float64Array(count), change: new Float64Array(count),
 		};
 
 		for (let i = 1; i < this.count; i++) {
@@ -207,6 +262,10 @@ class Profile {
 
 			table.selfSamples[f] += sums.selfSamples[i];
 			table.selfWeight[f] += sums.selfWeight[i];
+			if (this.diff) {
+				table.selfChange[f] += sums.selfChange[i];
+				table.change[f] += outer[i] ? sums.change[i] : 0;
+			}
 			if (outer[i]) {
 				table.samples[f] += sums.samples[i];
 				table.weight[f] += sums.weight[i];
@@ -266,7 +325,7 @@ function groupKey(group, split) {
 	case 'process':
 		return group.pid ? `${group.process || 'process'} (${group.pid})` : group.process || '[kernel]';
 	case 'thread':
-		return `${group.thread || group.process || 'thread'} (${group.tid})`;
+		return `${group.thread || group.process || 'thread'}${group.tid === null ? '' : ` (${group.tid})`}`;
 	case 'service':
 		return group.service || '[no service]';
 	case 'container':
@@ -274,6 +333,11 @@ function groupKey(group, split) {
 	default:
 		return '';
 	}
+}
+
+/* Shares of a part in two recordings. */
+function beforeAfter(weight, change) {
+	return [weight - change / 2, weight + change / 2].map((share) => Math.max(share, 0));
 }
 
 /*

@@ -192,7 +192,7 @@ class Grid {
 class FunctionList {
 	constructor(app) {
 		this.app = app;
-		this.key = 'self';
+		this.key = app.profile.diff ? 'change' : 'self';
 		this.isUp = false;
 		this.order = [];
 	}
@@ -210,7 +210,10 @@ class FunctionList {
 		const names = this.app.profile.names;
 		const files = this.app.profile.files;
 		const by = { self: this.table.selfWeight, selfSamples: this.table.selfSamples,
-			total: this.table.weight, totalSamples: this.table.samples };
+			total: this.table.weight, totalSamples: this.table.samples,
+			change: this.table.change, selfChange: this.table.selfChange,
+			before: this.table.weight.map((weight, f) => weight - this.table.change[f] / 2),
+			after: this.table.weight.map((weight, f) => weight + this.table.change[f] / 2) };
 		const way = isUp ? 1 : -1;
 
 		this.key = key;
@@ -233,6 +236,10 @@ class FunctionList {
 		const f = this.order[i];
 		const all = this.app.sums.weight[0];
 
+		if (this.app.profile.diff)
+			return [...changeCells(this.table.weight[f], this.table.change[f], all),
+				changeText(this.table.selfChange[f], all),
+				this.app.profile.names[f], this.app.profile.files[f]];
 		return [percentText(this.table.selfWeight[f], all), countText(this.table.selfSamples[f]),
 			percentText(this.table.weight[f], all), countText(this.table.samples[f]),
 			this.app.profile.names[f], this.app.profile.files[f]];
@@ -294,6 +301,9 @@ class TreeList {
 		const layout = this.layout;
 		const func = layout.func[n];
 
+		if (this.app.profile.diff)
+			return [...changeCells(layout.weight[n], layout.change[n], layout.total),
+				layout.name(n, this.app.profile), func < 0 ? '' : this.app.profile.files[func]];
 		return [percentText(layout.weight[n], layout.total), countText(layout.samples[n]),
 			percentText(layout.selfWeight[n], layout.total), countText(layout.selfSamples[n]),
 			layout.name(n, this.app.profile), func < 0 ? '' : this.app.profile.files[func]];
@@ -346,6 +356,19 @@ class TreeList {
 
 function percentText(part, all) {
 	return all > 0 ? `${(100 * part / all).toFixed(2)} %` : '0.00 %';
+}
+
+/* Before, after, and by how much more. */
+function changeCells(weight, change, all) {
+	const [before, after] = beforeAfter(weight, change);
+
+	return [percentText(before, all), percentText(after, all), changeText(change, all)];
+}
+
+function changeText(change, all) {
+	const points = (all > 0 ? 100 * change / all : 0).toFixed(2);
+
+	return points > 0 ? `+${points}` : points;
 }
 
 function samplesText(count) {
