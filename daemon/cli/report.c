@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "cli/cli.h"
+#include "cli/report.h"
 #include "cli/select.h"
 #include "client/name.h"
 #include "view/recording.h"
@@ -15,15 +16,27 @@ static const char help[] =
 	"usage: stacktap report [OPTION...] [FILE]\n\n"
 	"Prints the hottest functions per process of a file of OTLP profiles (default:\n"
 	"stacktap.otlp; - is standard input). [k] marks kernel functions, [u] those of user\n"
-	"space.\n\n"
+	"space. Or one of these, of the event with most samples, shares with their errors at 95 %:\n\n"
+	"      --by WHAT           a table by function, object, process, thread, container or service\n"
+	"      --tree              what calls what, from the outermost function down\n"
+	"      --callers           what ran, and below it who called it\n"
+	"      --summary           ten lines: where time goes, what is odd, how sure, what was lost\n"
+	"      --percent-limit P   leave out what has less than P % with all that it calls (default:\n"
+	"                          0; of --tree and --callers 0.5)\n\n"
 	SELECT_HELP
 	"      --addresses         every address without a symbol on its own, not one line per mapping\n"
-	"  -n, --limit N           functions per process, and processes (default: 10; 0: all)\n"
+	"  -n, --limit N           functions per process, and processes (default: 10; 0: all);\n"
+	"                          rows of --by; functions of --callers\n"
 	"      --json              everything as JSON\n"
 	"  -h, --help\n";
 
 enum {
 	OPT_ADDRESSES = 256,
+	OPT_BY,
+	OPT_TREE,
+	OPT_CALLERS,
+	OPT_SUMMARY,
+	OPT_PERCENT_LIMIT,
 	DEFAULT_LIMIT = 10,
 };
 
@@ -32,7 +45,13 @@ struct options {
 	struct selection selection;
 	uint64_t limit;
 	bool use_json, with_addresses;
+	enum report_view view;
+	enum view_by by;
+	double least;
+	bool has_limit, has_least;
 };
+
+#define TREE_LEAST 0.5		/* percent */
 
 static double percent(uint64_t part, uint64_t whole)
 {
@@ -227,51 +246,91 @@ static void print_json(const struct options *options, const struct report *repor
 	json_end(&json);
 }
 
+static int set_view(struct options *options, enum report_view view)
+{
+	if (options->view && options->view != view)
+		return cli_usage_error("--by, --tree, --callers and --summary exclude each other");
+	options->view = view;
+	return CLI_OK;
+}
+
+static int parse_option(int option, struct options *options)
+{
+	char *end;
+
+	switch (option) {
+	case OPT_ADDRESSES:
+		options->with_addresses = true;
+		return CLI_OK;
+	case OPT_BY:
+		if (!by_parse(optarg, &options->by))
+			return cli_usage_error("there is no `--by %s'; there are " BY_NAMES, optarg);
+		return set_view(options, REPORT_BY);
+	case OPT_TREE:
+		return set_view(options, REPORT_TREE);
+	case OPT_CALLERS:
+		return set_view(options, REPORT_CALLERS);
+	case OPT_SUMMARY:
+		return set_view(options, REPORT_SUMMARY);
+	case OPT_PERCENT_LIMIT:
+		options->least = *optarg >= '0' && *optarg <= '9' ? strtod(optarg, &end) : -1;
+		if (options->least < 0 || options->least > 100 || (*end && strcmp(end, "%") != 0))
+			return cli_usage_error("`%s' is not a percentage like 2 or 0.5%%", optarg);
+		options->has_least = true;
+		return CLI_OK;
+	case 'n':
+		if (!cli_parse_number(optarg, 0, UINT32_MAX, &options->limit))
+			return cli_usage_error("limit `%s' is not a number", optarg);
+		options->has_limit = true;
+		return CLI_OK;
+	case 'j':
+		options->use_json = true;
+		cli_use_json();
+		return CLI_OK;
+	default:
+		return select_parse(option, optarg, &options->selection);
+	}
+}
+
 static int parse(int argc, char **argv, struct options *options)
 {
 	static const struct option long_options[] = {
 		{ "help", no_argument, NULL, 'h' },
 		SELECT_OPTIONS,
 		{ "addresses", no_argument, NULL, OPT_ADDRESSES },
+		{ "by", required_argument, NULL, OPT_BY },
+		{ "tree", no_argument, NULL, OPT_TREE },
+		{ "callers", no_argument, NULL, OPT_CALLERS },
+		{ "summary", no_argument, NULL, OPT_SUMMARY },
+		{ "percent-limit", required_argument, NULL, OPT_PERCENT_LIMIT },
 		{ "limit", required_argument, NULL, 'n' },
 		{ "json", no_argument, NULL, 'j' },
 		{ 0 },
 	};
-	bool has_limit = false;
 	int option, ret;
 
 	opterr = 0;
 	while ((option = cli_option(argc, argv, ":hn:", long_options)) != -1) {
-		switch (option) {
-		case 'h':
+		if (option == 'h')
 			return cli_help(help) + 1;
-		case OPT_ADDRESSES:
-			options->with_addresses = true;
-			break;
-		case 'n':
-			if (!cli_parse_number(optarg, 0, UINT32_MAX, &options->limit))
-				return cli_usage_error("limit `%s' is not a number", optarg) + 1;
-			has_limit = true;
-			break;
-		case 'j':
-			options->use_json = true;
-			cli_use_json();
-			break;
-		case SELECT_PROCESS ... SELECT_END - 1:
-			ret = select_parse(option, optarg, &options->selection);
-			if (ret)
-				return ret + 1;
-			break;
-		default:
+		if (option == '?' || option == ':')
 			return cli_bad_option(argc, argv, option) + 1;
-		}
+		ret = parse_option(option, options);
+		if (ret)
+			return ret + 1;
 	}
 	if (optind + 1 < argc)
 		return cli_usage_error("report takes one file, not also `%s'", argv[optind + 1]) + 1;
 	if (optind < argc)
 		options->path = argv[optind];
-	if (!has_limit)
-		options->limit = options->use_json ? 0 : DEFAULT_LIMIT;
+	if (options->has_least && !options->view)
+		return cli_usage_error("--percent-limit is for --by, --tree and --callers") + 1;
+	if (options->with_addresses && options->view)
+		return cli_usage_error("--addresses is for the hottest functions per process") + 1;
+	if (!options->has_limit)
+		options->limit = options->use_json || options->view > REPORT_BY ? 0 : DEFAULT_LIMIT;
+	if (!options->has_least && options->view > REPORT_BY)
+		options->least = TREE_LEAST;
 	return CLI_OK;
 }
 
@@ -290,6 +349,12 @@ int report_run(int argc, char **argv)
 	ret = parse(argc, argv, &options);
 	if (ret)
 		return ret - 1;
+	if (options.view)
+		return report_show(&(struct report_cli){
+			.path = options.path, .selection = options.selection, .view = options.view,
+			.by = options.by, .limit = options.limit, .least = options.least,
+			.use_json = options.use_json,
+		});
 	if (report_load(options.path, &options.selection, options.with_addresses, &report, error,
 			sizeof(error)) < 0)
 		return cli_error("%s", error);

@@ -20,6 +20,7 @@ struct maker {
 	double (*slices)[SLICES];	/* of what is tested, of one side */
 	double (*phi)[DIFF_SIDES];
 	uint32_t tested;
+	bool is_one;		/* there is no DIFF_BEFORE */
 };
 
 /* The modifiers of an event in perf's words, by which only a part of what runs is counted. */
@@ -84,22 +85,39 @@ static uint64_t row_hash_of(const void *ctx, uint32_t position)
 	return row_hash((const struct diff_row *)ctx + position);
 }
 
-static int find_row(struct diff *diff, const struct diff_row *key, uint32_t *ret_position)
+static uint32_t look_up(const struct diff *diff, const struct diff_row *key)
 {
-	uint64_t hash = row_hash(key);
-	struct index_probe probe = index_first(&diff->rows.index, hash);
+	struct index_probe probe = index_first(&diff->rows.index, row_hash(key));
 	const struct diff_row *row;
 	uint32_t i;
 
 	while ((i = index_next(&diff->rows.index, &probe)) != INDEX_NONE) {
 		row = diff_row(diff, i);
 		if (row->owner == key->owner && row->name == key->name && row->file == key->file &&
-		    row->is_kernel == key->is_kernel) {
-			*ret_position = i;
-			return 0;
-		}
+		    row->is_kernel == key->is_kernel)
+			break;
 	}
-	return rows_add(&diff->rows, hash, row_hash_of, key, sizeof(*key), ret_position);
+	return i;
+}
+
+static int find_row(struct diff *diff, const struct diff_row *key, uint32_t *ret_position)
+{
+	*ret_position = look_up(diff, key);
+	if (*ret_position != INDEX_NONE)
+		return 0;
+	return rows_add(&diff->rows, row_hash(key), row_hash_of, key, sizeof(*key), ret_position);
+}
+
+const struct diff_row *diff_function(const struct diff *diff, struct model *model, uint32_t frame)
+{
+	const struct model_frame *of = model_frame(model, frame);
+	const struct diff_row key = {
+		.owner = texts_intern(&model->texts, ""), .name = of->name, .file = of->file,
+		.is_kernel = of->kind == FRAME_KIND_KERNEL,
+	};
+	uint32_t i = look_up(diff, &key);
+
+	return i == INDEX_NONE ? NULL : diff_row(diff, i);
 }
 
 static bool is_wanted(const struct maker *maker, const struct model_group *group)
@@ -266,8 +284,13 @@ static bool has_any(const struct diff_share *share)
 static void choose(struct maker *maker, struct diff_share *share)
 {
 	const double phi[DIFF_SIDES] = { 1, 1 };
+	const struct sliced *one = &maker->diff->sides[DIFF_AFTER];
 
 	share_test(maker->diff->sides, share->parts, phi, &share->test);
+	if (maker->is_one) {
+		share->test.expected = sliced_size(one) * share->test.share[DIFF_AFTER];
+		share->test.error = share_error(one, share->parts[DIFF_AFTER], 1);
+	}
 	share->q = 1;
 	share->tested = share->test.expected < DIFF_EXPECTED_MIN ? NONE : maker->tested++;
 }
@@ -342,6 +365,27 @@ static void slice_tested(struct maker *maker, unsigned int side)
 			sum_slice(maker, side, i);
 	for (uint32_t i = 0; i < maker->tested; i++)
 		maker->phi[i][side] = sliced_factor(&maker->diff->sides[side], maker->slices[i]);
+}
+
+static void measure(struct maker *maker, struct diff_share *share)
+{
+	if (share->tested == NONE)
+		return;
+	share->test.phi[DIFF_AFTER] = maker->phi[share->tested][DIFF_AFTER];
+	share->test.error = share_error(&maker->diff->sides[DIFF_AFTER], share->parts[DIFF_AFTER],
+					share->test.phi[DIFF_AFTER]);
+}
+
+static void measure_all(struct maker *maker)
+{
+	struct diff *diff = maker->diff;
+
+	for (size_t i = 0; i < diff->rows.count; i++) {
+		measure(maker, &diff_row(diff, i)->self);
+		measure(maker, &diff_row(diff, i)->total);
+	}
+	for (size_t i = 0; i < diff_path_count(diff); i++)
+		measure(maker, &diff_path(diff, i)->total);
 }
 
 /* Its p in place of its q. True: it is one of those that are tested. */
@@ -449,8 +493,11 @@ static int order(const void *a, const void *b)
 static void sum_up(struct maker *maker)
 {
 	double *phi = maker->phi[0];
-	size_t count = (size_t)maker->tested * DIFF_SIDES;
+	size_t count = 0;
 
+	for (uint32_t i = 0; i < maker->tested; i++)
+		for (unsigned int side = maker->is_one; side < DIFF_SIDES; side++)
+			phi[count++] = maker->phi[i][side];
 	maker->diff->phi_median = maker->diff->phi_max = 1;
 	if (!count)
 		return;
@@ -472,13 +519,17 @@ static int test_all(struct maker *maker)
 	maker->slices = calloc((size_t)maker->tested + 1, sizeof(*maker->slices));
 	maker->phi = calloc((size_t)maker->tested + 1, sizeof(*maker->phi));
 	if (maker->slices && maker->phi) {
-		slice_tested(maker, DIFF_BEFORE);
-		slice_tested(maker, DIFF_AFTER);
-		err = discover(maker, diff->rows.count, self_at, &diff->self) ?:
-		      discover(maker, diff->rows.count, total_at, &diff->total) ?:
-		      discover(maker, diff_path_count(diff), path_at, &diff->path);
+		for (unsigned int i = maker->is_one; i < DIFF_SIDES; i++)
+			slice_tested(maker, i);
+		if (maker->is_one)
+			measure_all(maker);
+		else
+			err = discover(maker, diff->rows.count, self_at, &diff->self) ?:
+			      discover(maker, diff->rows.count, total_at, &diff->total) ?:
+			      discover(maker, diff_path_count(diff), path_at, &diff->path);
 		if (!err) {
-			find_deepest(maker);
+			if (!maker->is_one)
+				find_deepest(maker);
 			sum_up(maker);
 		}
 	} else {
@@ -501,17 +552,17 @@ static int make(struct maker *maker)
 					     rows_of_groups(maker, nothing);
 	if (err)
 		return err;
-	for (unsigned int i = 0; i < DIFF_SIDES; i++) {
+	for (unsigned int i = maker->is_one; i < DIFF_SIDES; i++) {
 		sum_side(maker, i);
 		slice_side(maker, i);
 	}
 	return test_all(maker);
 }
 
-int diff_make(struct model *model, const uint32_t events[DIFF_SIDES], enum view_by by,
-	      struct diff *ret_diff)
+static int make_any(struct model *model, const uint32_t events[DIFF_SIDES], enum view_by by,
+		    bool is_one, struct diff *ret_diff)
 {
-	struct maker maker = { .model = model, .diff = ret_diff };
+	struct maker maker = { .model = model, .diff = ret_diff, .is_one = is_one };
 	size_t nodes = tree_count(&model->tree);
 	size_t rows = max_of(nodes, (size_t)model->groups.count) + 1;
 	size_t bytes = rows * sizeof(*maker.row_of) +
@@ -539,6 +590,17 @@ int diff_make(struct model *model, const uint32_t events[DIFF_SIDES], enum view_
 	free(maker.is_outer);
 	pool_uncharge(POOL_REPORT, bytes);
 	return err;
+}
+
+int diff_make(struct model *model, const uint32_t events[DIFF_SIDES], enum view_by by,
+	      struct diff *ret_diff)
+{
+	return make_any(model, events, by, false, ret_diff);
+}
+
+int diff_make_one(struct model *model, uint32_t event, enum view_by by, struct diff *ret_diff)
+{
+	return make_any(model, (const uint32_t[]){ event, event }, by, true, ret_diff);
 }
 
 void diff_free(struct diff *diff)

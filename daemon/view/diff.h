@@ -71,6 +71,13 @@ bool diff_events(const struct model *model, uint32_t ret_events[DIFF_SIDES], cha
 /* A model of a pair with times. Makes its sums. -E2BIG; the diff is to be freed in any case. */
 int diff_make(struct model *model, const uint32_t events[DIFF_SIDES], enum view_by by,
 	      struct diff *ret_diff);
+/*
+ * Of one recording, which is DIFF_AFTER: nothing is judged, but each share has its error, by its own phi
+ * where it has DIFF_EXPECTED_MIN samples, else of independent ones.
+ */
+int diff_make_one(struct model *model, uint32_t event, enum view_by by, struct diff *ret_diff);
+/* The row of a frame's function, by BY_FUNCTION; NULL: none. */
+const struct diff_row *diff_function(const struct diff *diff, struct model *model, uint32_t frame);
 void diff_free(struct diff *diff);
 
 static inline struct diff_row *diff_row(const struct diff *diff, size_t i)

@@ -257,6 +257,14 @@ refused "report of no such service" 1 "no service x" report --service x sample.o
 refused "report of no such event" 1 "no event x" report --event x sample.otlp
 refused "report of no such time" 1 "no samples of that time" report --from 1h sample.otlp
 
+refused "report of two views" 2 "exclude each other" report --tree --callers sample.otlp
+refused "report by nothing" 2 "\`--by cat'" report --by cat sample.otlp
+refused "report --percent-limit of processes" 2 "--percent-limit" report --percent-limit 1 sample.otlp
+refused "report --percent-limit in words" 2 "\`much'" report --tree --percent-limit much sample.otlp
+refused "report --addresses of a tree" 2 "--addresses" report --addresses --tree sample.otlp
+refused "report --tree of no such process" 1 "no process 9" report --tree --process 9 sample.otlp
+refused "report --summary of no such file" 1 "/no/such.otlp" report --summary /no/such.otlp
+
 refused "diff of one file" 2 "two files" diff a.otlp
 refused "diff of three files" 2 "not 3" diff a.otlp b.otlp c.otlp
 refused "diff of no such file" 1 "/no/such.otlp" diff sample.otlp /no/such.otlp

@@ -208,6 +208,39 @@ static void a_recording_is_no_different_from_itself(void **state)
 	synthetic_check_pools();
 }
 
+static void one_recording_has_errors(void **state)
+{
+	const char *path = fixture_path("one.otlp");
+	char error[512] = "";
+	struct model *model;
+	struct diff diff;
+
+	(void)state;
+	recorded_file(path, 1 << 24);
+	for (enum view_by by = 0; by < BY_COUNT; by++) {
+		const struct sliced *sliced = &diff.sides[DIFF_AFTER];
+		double self = 0;
+
+		if (model_load(path, &(struct model_options){ .with_times = true }, &model, error,
+			       sizeof(error)))
+			fail_msg("%s", error);
+		assert_int_equal(diff_make_one(model, model_main_event(model), by, &diff), 0);
+		assert_int_equal(diff.sides[DIFF_BEFORE].used, 0);
+		assert_float_equal(sliced_size(sliced), 2 * 2020, 1e-6);
+		for (size_t i = 0; i < diff.rows.count; i++) {
+			const struct diff_share *share = &diff_row(&diff, i)->self;
+
+			assert_true(share->test.error >= share_error(sliced, share->parts[1], 1) - 1e-12);
+			assert_true(share->parts[0] == 0);
+			self += share->test.share[DIFF_AFTER];
+		}
+		assert_float_equal(self, 1, 1e-9);
+		diff_free(&diff);
+		model_free(model);
+	}
+	synthetic_check_pools();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -218,6 +251,7 @@ int main(void)
 		cmocka_unit_test(discoveries_are_those_of_benjamini_and_hochberg),
 		cmocka_unit_test(shares_are_compared),
 		cmocka_unit_test(a_recording_is_no_different_from_itself),
+		cmocka_unit_test(one_recording_has_errors),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The tables of `stacktap report` beside its hottest functions per process: --by, --tree, --callers, --summary. */
+#ifndef STACKTAP_CLI_REPORT_H
+#define STACKTAP_CLI_REPORT_H
+
+#include "view/diff.h"
+
+enum report_view {
+	REPORT_PROCESSES,	/* the hottest functions of each */
+	REPORT_BY,
+	REPORT_TREE,
+	REPORT_CALLERS,
+	REPORT_SUMMARY,
+};
+
+struct report_cli {
+	const char *path;
+	struct selection selection;
+	enum report_view view;
+	enum view_by by;
+	uint64_t limit;		/* 0: all */
+	double least;		/* percent: what has less is left out */
+	bool use_json;
+	struct model *model;
+	struct diff shares;	/* of one recording */
+};
+
+/* All but REPORT_PROCESSES: the exit code. */
+int report_show(struct report_cli *cli);
+
+int report_print_summary(struct report_cli *cli);
+int report_print_tree(struct report_cli *cli);
+int report_print_callers(struct report_cli *cli);
+
+#endif /* STACKTAP_CLI_REPORT_H */

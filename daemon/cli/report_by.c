@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "cli/cli.h"
+#include "cli/report.h"
+#include "cli/select.h"
+#include "view/recording.h"
+
+static double percent(const struct diff_share *share)
+{
+	return 100 * share->test.share[DIFF_AFTER];
+}
+
+static int order(const void *a, const void *b)
+{
+	const struct diff_row *left = *(const struct diff_row *const *)a;
+	const struct diff_row *right = *(const struct diff_row *const *)b;
+	double l = left->self.parts[DIFF_AFTER], r = right->self.parts[DIFF_AFTER];
+
+	if (l < r || l > r)
+		return l > r ? -1 : 1;
+	l = left->total.parts[DIFF_AFTER];
+	r = right->total.parts[DIFF_AFTER];
+	if (l < r || l > r)
+		return l > r ? -1 : 1;
+	return (left > right) - (left < right);
+}
+
+static void print_name(const struct report_cli *cli, const struct diff_row *row)
+{
+	switch (cli->by) {
+	case BY_FUNCTION:
+		printf("[%c] %s%s%s\n", row->is_kernel ? 'k' : 'u', row->name, *row->file ? "  " : "",
+		       row->file);
+		return;
+	case BY_OBJECT:
+		printf("[%c] %s\n", row->is_kernel ? 'k' : 'u', *row->file ? row->file : "[no mapping]");
+		return;
+	case BY_THREAD:
+		printf("%s, %s\n", row->owner, *row->name ? row->name : "[no name]");
+		return;
+	default:
+		printf("%s\n", *row->owner ? row->owner : "[none]");
+	}
+}
+
+static void print_row(const struct report_cli *cli, const struct diff_row *row)
+{
+	char self[16], total[16];
+
+	snprintf(self, sizeof(self), "± %.2f", 100 * row->self.test.error);
+	snprintf(total, sizeof(total), "± %.2f", 100 * row->total.test.error);
+	printf("%6.2f %% %-8s", percent(&row->self), self);
+	if (by_is_frame(cli->by))
+		printf("  %6.2f %% %-8s", percent(&row->total), total);
+	printf("  ");
+	print_name(cli, row);
+}
+
+static void put_share(struct json *json, const char *name, const struct diff_share *share)
+{
+	json_object(json, name);
+	json_u64(json, "weight", (uint64_t)share->parts[DIFF_AFTER]);
+	json_double(json, "percent", percent(share));
+	json_double(json, "error95", 100 * share->test.error);
+	json_double(json, "phi", fmax(share->test.phi[DIFF_AFTER], 1));
+	json_end(json);
+}
+
+static void put_row(struct json *json, const struct report_cli *cli, const struct diff_row *row)
+{
+	json_object(json, NULL);
+	switch (cli->by) {
+	case BY_FUNCTION:
+		json_string(json, "name", row->name);
+		json_string(json, "file", row->file);
+		json_bool(json, "kernel", row->is_kernel);
+		break;
+	case BY_OBJECT:
+		json_string(json, "file", row->file);
+		json_bool(json, "kernel", row->is_kernel);
+		break;
+	case BY_THREAD:
+		json_string(json, "process", row->owner);
+		json_string(json, "thread", row->name);
+		break;
+	default:
+		json_string(json, by_name(cli->by), row->owner);
+	}
+	if (by_is_frame(cli->by))
+		put_share(json, "self", &row->self);
+	put_share(json, "total", &row->total);
+	json_end(json);
+}
+
+static void put_rows(const struct report_cli *cli, const struct diff_row *const *rows, size_t count)
+{
+	const struct model_event *event = model_event(cli->model, cli->shares.events[DIFF_AFTER]);
+	struct json json;
+
+	json_init(&json, stdout);
+	json_object(&json, NULL);
+	json_string(&json, "file", cli->path);
+	json_string(&json, "view", "by");
+	json_string(&json, "by", by_name(cli->by));
+	json_string(&json, "source", event->source);
+	json_string(&json, "event", event->event);
+	json_string(&json, "unit", event->unit);
+	json_u64(&json, "samples", event->samples);
+	json_u64(&json, "weight", event->weight);
+	json_bool(&json, "times", cli->shares.sides[DIFF_AFTER].has_times);
+	json_double(&json, "percent_limit", cli->least);
+	json_array(&json, "rows");
+	for (size_t i = 0; i < count; i++)
+		put_row(&json, cli, rows[i]);
+	json_end(&json);
+	json_end(&json);
+}
+
+static int print_by(const struct report_cli *cli)
+{
+	const struct diff *shares = &cli->shares;
+	_cleanup_free_ const struct diff_row **rows =
+		calloc((size_t)shares->rows.count + 1, sizeof(struct diff_row *));
+	size_t count = 0, shown;
+
+	if (!rows)
+		return cli_error("out of memory");
+	for (size_t i = 0; i < shares->rows.count; i++) {
+		const struct diff_row *row = diff_row(shares, i);
+
+		if (row->total.parts[DIFF_AFTER] > 0 && percent(&row->total) >= cli->least)
+			rows[count++] = row;
+	}
+	if (count)
+		qsort(rows, count, sizeof(struct diff_row *), order);
+	shown = cli->limit && cli->limit < count ? (size_t)cli->limit : count;
+	if (cli->use_json) {
+		put_rows(cli, rows, shown);
+		return CLI_OK;
+	}
+	printf("%s%s\n", by_is_frame(cli->by) ? "    SELF              TOTAL            " :
+						"   SHARE            ", by_name(cli->by));
+	for (size_t i = 0; i < shown; i++)
+		print_row(cli, rows[i]);
+	if (shown < count)
+		printf("... and %zu more\n", count - shown);
+	return CLI_OK;
+}
+
+static int show(struct report_cli *cli)
+{
+	switch (cli->view) {
+	case REPORT_TREE:
+		return report_print_tree(cli);
+	case REPORT_CALLERS:
+		return report_print_callers(cli);
+	case REPORT_SUMMARY:
+		return report_print_summary(cli);
+	default:
+		return print_by(cli);
+	}
+}
+
+int report_show(struct report_cli *cli)
+{
+	char error[512];
+	int ret = CLI_FAILED;
+
+	if (model_load(cli->path, &(struct model_options){
+		.selection = &cli->selection, .with_times = true,
+	}, &cli->model, error, sizeof(error)) < 0)
+		return cli_error("%s", error);
+	if (!cli->model->events.count) {
+		ret = select_found_nothing(&cli->selection, cli->path);
+	} else if (diff_make_one(cli->model, model_main_event(cli->model), cli->by,
+				 &cli->shares) < 0) {
+		ret = cli_error("%s needs more memory than is allowed", recording_name(cli->path));
+	} else {
+		if (cli->model->is_cut && !cli->use_json)
+			fprintf(stderr, "stacktap: %s is cut off; this is what came before the cut\n",
+				recording_name(cli->path));
+		ret = show(cli) ?: cli_finish();
+	}
+	diff_free(&cli->shares);
+	model_free(cli->model);
+	return ret;
+}

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "cli/cli.h"
+#include "cli/report.h"
+#include "view/recording.h"
+
+struct summary {
+	const struct report_cli *cli;
+	const struct model_event *event;
+	struct json json;
+};
+
+static void line(struct summary *summary, const char *topic, const char *format, ...) _printf_(3, 4);
+
+static void line(struct summary *summary, const char *topic, const char *format, ...)
+{
+	char text[1024];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	if (!summary->cli->use_json) {
+		printf("%-10s %s\n", topic, text);
+		return;
+	}
+	json_object(&summary->json, NULL);
+	json_string(&summary->json, "topic", topic);
+	json_string(&summary->json, "text", text);
+	json_end(&summary->json);
+}
+
+static double percent(double part, double whole)
+{
+	return whole > 0 ? 100 * part / whole : 0;
+}
+
+static void say_what(struct summary *summary)
+{
+	const struct reader_totals *totals = &summary->cli->model->totals;
+	const struct model_event *event = summary->event;
+	double seconds = totals->end > totals->start ? (double)(totals->end - totals->start) / 1e9 : 0;
+	char busy[64] = "";
+
+	if (!strcmp(event->unit, "nanoseconds") && seconds > 0)
+		snprintf(busy, sizeof(busy), ", %.2f CPUs on average",
+			 (double)event->weight / 1e9 / seconds);
+	line(summary, "what", "%s: %.1f s, %" PRIu64 " samples of %s%s%s%s",
+	     recording_name(summary->cli->path), seconds, event->samples, event->source,
+	     event->fallback_errno ? " counted as " : "", event->fallback_errno ? event->event : "",
+	     busy);
+}
+
+/* The row with the largest share, by self or by total where that is below @most. */
+static const struct diff_row *largest(const struct diff *shares, bool by_self, double most)
+{
+	const struct diff_row *best = NULL;
+
+	for (size_t i = 0; i < shares->rows.count; i++) {
+		const struct diff_row *row = diff_row(shares, i);
+		const struct diff_share *share = by_self ? &row->self : &row->total;
+
+		if (share->test.share[DIFF_AFTER] <= most &&
+		    (!best || share->parts[DIFF_AFTER] >
+		     (by_self ? &best->self : &best->total)->parts[DIFF_AFTER]))
+			best = row;
+	}
+	return best;
+}
+
+static int heavier(const void *a, const void *b)
+{
+	const double left = *(const double *)a, right = *(const double *)b;
+
+	return (left < right) - (left > right);
+}
+
+/* How many functions have half of all to themselves. */
+static int say_half(struct summary *summary)
+{
+	const struct diff *shares = &summary->cli->shares;
+	_cleanup_free_ double *parts = calloc((size_t)shares->rows.count + 1, sizeof(*parts));
+	double sum = 0, half = shares->sides[DIFF_AFTER].weight / 2;
+	size_t count = 0, used = 0;
+
+	if (!parts)
+		return cli_error("out of memory");
+	for (size_t i = 0; i < shares->rows.count; i++)
+		if (diff_row(shares, i)->self.parts[DIFF_AFTER] > 0)
+			parts[used++] = diff_row(shares, i)->self.parts[DIFF_AFTER];
+	if (used)
+		qsort(parts, used, sizeof(*parts), heavier);
+	while (count < used && sum < half)
+		sum += parts[count++];
+	line(summary, "spread", "half of it is in %zu of the %zu functions that ran", count, used);
+	return CLI_OK;
+}
+
+static void say_functions(struct summary *summary)
+{
+	const struct diff *shares = &summary->cli->shares;
+	const struct diff_row *self = largest(shares, true, 1), *total = largest(shares, false, 0.9);
+
+	if (self)
+		line(summary, "hottest", "%.2f %% ± %.2f in %s%s%s alone",
+		     100 * self->self.test.share[DIFF_AFTER], 100 * self->self.test.error, self->name,
+		     *self->file ? " of " : "", self->file);
+	if (total)
+		line(summary, "below",
+		     "%.2f %% ± %.2f in %s%s%s with all that it calls, the most below 90 %%",
+		     100 * total->total.test.share[DIFF_AFTER], 100 * total->total.test.error,
+		     total->name, *total->file ? " of " : "", total->file);
+	else
+		line(summary, "below", "no function has less than 90 %% with all that it calls");
+}
+
+static void say_modes(struct summary *summary)
+{
+	const struct diff *shares = &summary->cli->shares;
+	double kernel = 0, unnamed = 0, all = shares->sides[DIFF_AFTER].weight;
+
+	for (size_t i = 0; i < shares->rows.count; i++) {
+		const struct diff_row *row = diff_row(shares, i);
+
+		if (row->is_kernel)
+			kernel += row->self.parts[DIFF_AFTER];
+		if (!strcmp(row->name, "[no symbol]") || !strcmp(row->name, "[no mapping]"))
+			unnamed += row->self.parts[DIFF_AFTER];
+	}
+	line(summary, "mode", "%.1f %% in user space, %.1f %% in the kernel; %.1f %% in functions that are "
+	     "not known", percent(all - kernel, all), percent(kernel, all), percent(unnamed, all));
+}
+
+static int say_processes(struct summary *summary)
+{
+	struct report_cli *cli = (struct report_cli *)(uintptr_t)summary->cli;
+	const struct diff_row *best;
+	struct diff shares;
+	size_t count = 0;
+	int ret = CLI_OK;
+
+	if (diff_make_one(cli->model, cli->shares.events[DIFF_AFTER], BY_PROCESS, &shares) < 0) {
+		ret = cli_error("%s needs more memory than is allowed", recording_name(cli->path));
+	} else {
+		best = largest(&shares, true, 1);
+		for (size_t i = 0; i < shares.rows.count; i++)
+			count += diff_row(&shares, i)->self.parts[DIFF_AFTER] > 0;
+		if (best)
+			line(summary, "who", "%.2f %% ± %.2f is %s; there are %zu process%s, by name",
+			     100 * best->self.test.share[DIFF_AFTER], 100 * best->self.test.error,
+			     *best->owner ? best->owner : "[no name]", count, count == 1 ? "" : "es");
+	}
+	diff_free(&shares);
+	return ret;
+}
+
+/* Load that comes and goes, and the function whose samples depend on each other most. */
+static void say_odd(struct summary *summary)
+{
+	const struct diff *shares = &summary->cli->shares;
+	const struct sliced *sliced = &shares->sides[DIFF_AFTER];
+	const struct diff_row *burst = NULL;
+	double most = 0;
+
+	for (unsigned int i = 0; i < SLICES; i++)
+		most = fmax(most, sliced->slices[i]);
+	if (!sliced->has_times)
+		line(summary, "in time", "not known: samples have no times");
+	else
+		line(summary, "in time", "the busiest of %d equal slices has %.1f times the mean, %u have "
+		     "nothing", SLICES, sliced->weight > 0 ? most * SLICES / sliced->weight : 0,
+		     SLICES - sliced->used);
+	for (size_t i = 0; i < shares->rows.count; i++)
+		if (!burst || diff_row(shares, i)->self.test.phi[DIFF_AFTER] >
+		    burst->self.test.phi[DIFF_AFTER])
+			burst = diff_row(shares, i);
+	if (burst && burst->self.test.phi[DIFF_AFTER] >= 2)
+		line(summary, "odd",
+		     "%s comes in bursts: %.0f samples of it say as much as one that stands alone",
+		     burst->name, burst->self.test.phi[DIFF_AFTER]);
+	else
+		line(summary, "odd", "no function comes in bursts that samples show");
+}
+
+static void say_sure(struct summary *summary)
+{
+	const struct diff *shares = &summary->cli->shares;
+	double size = sliced_size(&shares->sides[DIFF_AFTER]) / shares->phi_median;
+
+	line(summary, "how sure", "a share of 50 %% is good to ± %.2f, one of 5 %% to ± %.2f, "
+	     "one of 0.5 %% to ± %.2f (phi %.1f, the median)", 196 * sqrt(0.25 / size),
+	     196 * sqrt(0.05 * 0.95 / size), 196 * sqrt(0.005 * 0.995 / size), shares->phi_median);
+}
+
+static void say_lost(struct summary *summary)
+{
+	const struct model_event *event = summary->event;
+
+	if (!event->has_quality)
+		line(summary, "lost", "not known of a part of a recording, or of other programs' files");
+	else
+		line(summary, "lost", "%" PRIu64 " samples lost (%.2f %%); %.1f %% of stacks complete, "
+		     "%.1f %% named throughout", event->lost,
+		     percent((double)event->lost, (double)(event->samples + event->lost)),
+		     percent((double)event->complete, (double)event->samples),
+		     percent((double)event->named, (double)event->samples));
+}
+
+int report_print_summary(struct report_cli *cli)
+{
+	struct summary summary = {
+		.cli = cli,
+		.event = model_event(cli->model, cli->shares.events[DIFF_AFTER]),
+	};
+	int ret;
+
+	if (cli->use_json) {
+		json_init(&summary.json, stdout);
+		json_object(&summary.json, NULL);
+		json_string(&summary.json, "file", cli->path);
+		json_string(&summary.json, "view", "summary");
+		json_array(&summary.json, "lines");
+	}
+	say_what(&summary);
+	ret = say_processes(&summary);
+	if (ret)
+		return ret;
+	say_functions(&summary);
+	ret = say_half(&summary);
+	if (ret)
+		return ret;
+	say_modes(&summary);
+	say_odd(&summary);
+	say_sure(&summary);
+	say_lost(&summary);
+	if (cli->use_json) {
+		json_end(&summary.json);
+		json_end(&summary.json);
+	}
+	return CLI_OK;
+}

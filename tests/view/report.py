@@ -1,0 +1,123 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Tables and trees of `stacktap report`, held against what another decoder counts in the same file. TAP.
+
+usage: report.py STACKTAP DIRECTORY
+"""
+
+import collections
+import json
+import math
+import os
+import subprocess
+import sys
+
+sys.dont_write_bytecode = True
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, os.path.join(HERE, os.pardir, "otlp")]
+
+import diff  # noqa: E402
+import wire  # noqa: E402
+
+
+def stacks_of(path):
+    """Samples by stack, callers first."""
+    found = collections.Counter()
+    for payload in wire.read(path):
+        data = wire.decode(payload)[0]
+        tables = data.dictionary
+        names = [tuple(tables.string_table[tables.function_table[line.function_index].name_strindex]
+                       for line in location.lines) for location in tables.location_table]
+        for group in data.resource_profiles:
+            for sample in group.scope_profiles[0].profiles[0].samples:
+                stack = [name for index in tables.stack_table[sample.stack_index].location_indices for name in names[index]]
+                found[tuple(reversed(stack))] += len(sample.timestamps_unix_nano)
+    return found
+
+
+def paths_of(said):
+    """{path from the root of the tree on: (percent, samples)}"""
+    nodes = {}
+    for node in said["nodes"]:
+        above = nodes[node["parent"]][0] if node["parent"] >= 0 else ()
+        nodes[node["node"]] = (above + (node["name"],), round(node["total_percent"], 3), node["samples"])
+    return {path: rest for path, *rest in nodes.values()}
+
+
+def main():
+    tap = diff.Tap()
+    stacktap, work = os.path.realpath(sys.argv[1]), os.path.join(sys.argv[2], "report")
+    os.makedirs(work, exist_ok=True)
+    path = os.path.join(work, "recording.otlp")
+    with open(path, "wb") as file:
+        file.write(diff.recording(7, samples=20000))
+    stacks = stacks_of(path)
+    whole = sum(stacks.values())
+
+    def ask(*options):
+        return subprocess.run([stacktap, "report", *options, path], check=True, capture_output=True, text=True,
+                              timeout=60).stdout
+
+    said = json.loads(ask("--json", "--by", "function"))
+    want = collections.defaultdict(lambda: [0, 0])
+    for stack, count in stacks.items():
+        want[stack[-1]][0] += count
+        for name in set(stack):
+            want[name][1] += count
+    tap.same("functions: self and total", {row["name"]: [round(row[key]["percent"], 3) for key in ("self", "total")]
+                                           for row in said["rows"]},
+             {name: [round(100 * count / whole, 3) for count in counts] for name, counts in want.items()})
+    tap.same("the hottest first", [row["self"]["weight"] for row in said["rows"]],
+             sorted((row["self"]["weight"] for row in said["rows"]), reverse=True))
+    # phi of samples that stay with a probability of 0.9 is 19
+    ratios = []
+    for row in said["rows"][:10]:
+        share = row["self"]["percent"] / 100
+        ratios.append((row["self"]["error95"] / 100 / 1.96) ** 2 / (share * (1 - share) / whole))
+    middle = sorted(ratios)[5]
+    tap.check(f"errors are those of samples that depend on each other: {middle:.1f}", 12 < middle < 32, ratios)
+    tap.check("and of the text", f"± {said['rows'][0]['self']['error95']:.2f}" in ask("--by", "function").splitlines()[1])
+
+    tree = paths_of(json.loads(ask("--json", "--tree", "--percent-limit", "0")))
+    want = collections.Counter()
+    for stack, count in stacks.items():
+        for depth in range(len(stack)):
+            want[stack[:depth + 1]] += count
+    tap.same("the tree has all paths", tree, {path: [round(100 * count / whole, 3), count] for path, count in want.items()})
+    limited = paths_of(json.loads(ask("--json", "--tree", "--percent-limit", "5")))
+    tap.same("--percent-limit leaves out what is below", limited,
+             {path: rest for path, rest in tree.items() if rest[0] >= 5})
+    text = ask("--tree", "--percent-limit", "5").splitlines()[1:]
+    tap.same("the text has the same lines", len(text), len(limited))
+    tap.check("indented by depth", [line.split("%  ")[-1].find("m") for line in text][:1] == [0] and
+              "%   loop_" in text[1], text)
+
+    callers = paths_of(json.loads(ask("--json", "--callers", "--percent-limit", "0")))
+    want = collections.Counter()
+    for stack, count in stacks.items():
+        for depth in range(len(stack)):
+            want[stack[::-1][:depth + 1]] += count
+    tap.same("callers are the tree turned over", callers,
+             {path: [round(100 * count / whole, 3), count] for path, count in want.items()})
+    tap.same("--callers -n 2 has two functions", len([path for path in paths_of(json.loads(
+        ask("--json", "--callers", "-n", "2"))) if len(path) == 1]), 2)
+
+    lines = ask("--summary").splitlines()
+    tap.same("the summary has ten lines", len(lines), 10)
+    tap.same("as has its JSON", [f"{line['topic']:<10} {line['text']}" for line in
+                                 json.loads(ask("--summary", "--json"))["lines"]], lines)
+    hottest = max((count, stack[-1]) for stack, count in stacks.items())
+    tap.check("it names the hottest function", f"{100 * hottest[0] / whole:.2f} %" in lines[2] and
+              f"in {hottest[1]} of" in lines[2], lines[2])
+    running, cover = 0, 0
+    for count in sorted(stacks.values(), reverse=True):
+        running, cover = running + count, cover + (running < whole / 2)
+    tap.check("and how many have half", f" {cover} of the {len(stacks)} functions" in lines[4], lines[4])
+    size = whole / 19
+    tap.check("and how sure it is", abs(float(lines[8].split("± ")[1].split(",")[0]) - 196 * math.sqrt(0.25 / size)) < 0.6,
+              lines[8])
+    return tap.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
