@@ -145,7 +145,7 @@ int diff_load(const char *const paths[DIFF_SIDES], const struct model_options *o
 		return select_found_nothing(options->selection, paths[DIFF_AFTER]);
 	for (unsigned int i = 0; i < DIFF_SIDES; i++)
 		if ((i == DIFF_BEFORE ? model->before.is_cut : model->is_cut) && !use_json)
-			fprintf(stderr, "stacktap: %s is cut off; this is what came before the cut\n",
+			fprintf(stderr, "stacktap: %s is cut off or damaged; this is what is whole\n",
 				recording_name(paths[i]));
 	return CLI_OK;
 }

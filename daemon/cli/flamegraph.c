@@ -178,7 +178,7 @@ static int load(const struct options *options, struct model **ret_model)
 	if (!(*ret_model)->events.count)
 		return select_found_nothing(&options->selection, options->path);
 	if ((*ret_model)->is_cut && !options->use_json)
-		fprintf(stderr, "stacktap: %s is cut off; this is what came before the cut\n",
+		fprintf(stderr, "stacktap: %s is cut off or damaged; this is what is whole\n",
 			recording_name(options->path));
 	return CLI_OK;
 }

@@ -181,7 +181,7 @@ int report_show(struct report_cli *cli)
 		ret = cli_error("%s needs more memory than is allowed", recording_name(cli->path));
 	} else {
 		if (cli->model->is_cut && !cli->use_json)
-			fprintf(stderr, "stacktap: %s is cut off; this is what came before the cut\n",
+			fprintf(stderr, "stacktap: %s is cut off or damaged; this is what is whole\n",
 				recording_name(cli->path));
 		ret = show(cli) ?: cli_finish();
 	}
