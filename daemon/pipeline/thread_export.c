@@ -79,7 +79,6 @@ void *export_thread(void *ctx)
 		}
 		if (r == -EPIPE)
 			return NULL;
-		if (sink->poll)
-			timeout = sink->poll(sink->ctx);
+		timeout = sink->poll ? sink->poll(sink->ctx) : -1;
 	}
 }
