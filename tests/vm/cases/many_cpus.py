@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""64 CPUs in two memory nodes: each is sampled, each account is exact, each ring is near its CPU."""
+"""16 CPUs (FULL=1: 64) in two memory nodes: each is sampled, each account is exact, each ring is near its CPU."""
 
 import collections
 import json
@@ -9,7 +9,8 @@ import re
 # an emulated arm64 spends all its time on the timers of 64 PMUs
 ARCHES = ("x86_64",)
 ALONE = True
-SMP = 64
+# two CPUs of a host take minutes to boot 64
+SMP = 64 if os.environ.get("FULL") else 16
 MEM = 2048
 NODES = 2
 # without it an x86 kernel measures the speed of each CPU by polling, minutes in all
@@ -19,6 +20,7 @@ BOOT_OPTIONS = tuple(f"--qemu=-object memory-backend-ram,id=node{node},size={MEM
                      f"cpus={node * SMP // NODES}-{(node + 1) * SMP // NODES - 1}"
                      for node in range(NODES)) + (f"--qemu=-smp {SMP},sockets={NODES}",)
 TIMEOUT = 900
+BOOT_TIMEOUT = 1800 if os.environ.get("FULL") else 600
 RATE = 19
 
 
@@ -42,29 +44,37 @@ def ring_nodes(pid):
     return found
 
 
+def before(t):
+    with open(os.path.join(t.dir, "wanted"), "w", encoding="ascii") as f:
+        f.write(str(SMP))
+
+
 def guest(t):
-    everywhere = set(range(SMP))
+    # the host's environment is not here
+    with open(t.path("wanted"), encoding="ascii") as f:
+        smp = int(f.read())
+    everywhere = set(range(smp))
     with open("/sys/devices/system/cpu/kernel_max", encoding="ascii") as f:
         room = int(f.read()) + 1
-    if room < SMP:
-        t.skip(f"{SMP} CPUs", f"this kernel has room for {room}")
+    if room < smp:
+        t.skip(f"{smp} CPUs", f"this kernel has room for {room}")
         return
-    t.equal(os.sched_getaffinity(0), everywhere, f"{SMP} CPUs are online")
+    t.equal(os.sched_getaffinity(0), everywhere, f"{smp} CPUs are online")
     child, session = t.record("all.otlp", "-a", "-F", RATE)
     [status] = t.json("status")["sessions"]
     t.equal([cpu["cpu"] for cpu in status["cpus"]], sorted(everywhere), "each has a ring")
     nodes = ring_nodes(child.pid)
     t.equal(set(nodes), everywhere, "all rings are mapped")
-    far = {cpu: dict(pages) for cpu, pages in nodes.items() if set(pages) != {cpu * NODES // SMP}}
+    far = {cpu: dict(pages) for cpu, pages in nodes.items() if set(pages) != {cpu * NODES // smp}}
     t.ok(nodes and not far, "all pages of each ring are in its CPU's node", far)
 
-    t.until(lambda: len(sampled(t, session)) == SMP, 60, "samples of all CPUs")
+    t.until(lambda: len(sampled(t, session)) == smp, 60, "samples of all CPUs")
     t.ok(True, "each CPU is sampled, idle as it may be")
     counts = t.accounts(child, session)
     with open(t.path("recorded.json"), "w", encoding="ascii") as f:
         json.dump({c["cpu"]: c["recorded"] for c in counts}, f)
 
-    few = [1, SMP // NODES + 8, SMP - 1]
+    few = [1, smp // NODES + 4, smp - 1]
     child, session = t.record("few.otlp", "-a", "-F", RATE, "-C", ",".join(map(str, few)))
     t.until(lambda: set(few) <= set(sampled(t, session)), 60, "samples of these")
     counts = t.accounts(child, session)
