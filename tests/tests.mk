@@ -124,7 +124,8 @@ test: ## everything but guests, and in both guests what shows each part at work
 	$(Q)tests/run "$(O)" "$(MAKE)"
 
 test-more: ## the VM cases that make test leaves out; FULL=1 for all of them on both architectures
-	$(Q)tests/run "$(O)" "$(MAKE)" setup more-x86_64 more-arm64
+	$(Q)tests/run "$(O)" "$(MAKE)" setup build 'counted-x86_64&' 'counted-arm64&' more-x86_64 more-arm64 \
+		counted-x86_64 counted-arm64
 
 # `make test` takes two CPUs less than 15 minutes.
 quick_x86_64 := kmod command control daemon known_split short_lived
@@ -138,17 +139,25 @@ spare_arm64 := abi absent abuse bad_frames bad_input command containers daemon d
 	isolated lifecycle lifetimes lockdown netlink_fuzz no_counter recovery reload sessions short_lived \
 	sparse_cpus table_limit tables_fuzz overlay frozen depth tables sideband_loss
 
-.PHONY: vm-quick vm-more
+# Guests that count instructions do not feel how busy the host is: those of both architectures run beside the
+# others, in the time that these leave.
+.PHONY: vm-quick vm-more vm-counted
 vm-quick:
 	$(Q)$(MAKE) CASES="$(quick_$(ARCH))" vm
 
+more_but = $(quick_$(ARCH)) $(if $(FULL),,$(spare_$(ARCH)))
+
 vm-more:
-	$(Q)$(MAKE) BUT="$(quick_$(ARCH)) $(if $(FULL),,$(spare_$(ARCH)))" vm
+	$(Q)$(MAKE) BUT="$(more_but)" GUESTS=timed vm
+
+vm-counted: # where make test has built everything
+	$(Q)chrt --idle 0 tests/vm/run --arch $(ARCH) --output $(O) --guests counted --at-a-time 1 \
+		$(addprefix --but ,$(more_but))
 
 vm: ## the VM cases of ARCH; CASES="..." for some, BUT="..." for others, KERNEL=debug on a kernel of our own
 	$(Q)$(MAKE) lab && $(MAKE) $(if $(filter nmi,$(LANE)),stage-nmi,stage) && \
 		tests/vm/run --arch $(ARCH) --output $(O) $(if $(KERNEL),--kernel $(KERNEL)) \
-			$(if $(RETRY),--retry) $(addprefix --lane ,$(LANE)) $(addprefix --but ,$(BUT)) $(CASES)
+			$(if $(RETRY),--retry) $(addprefix --guests ,$(GUESTS)) $(addprefix --lane ,$(LANE)) $(addprefix --but ,$(BUT)) $(CASES)
 
 .PHONY: test-stacks
 test-stacks: ## stacks of Debian's programs in both guests against libdwfl and perf
