@@ -87,14 +87,37 @@ static void look_at_plt(const struct elf *elf, const struct machine *machine,
 	uint8_t code[PLT_LOOK] = { 0 };
 
 	if (shdr->sh_type != SHT_PROGBITS || !(shdr->sh_flags & SHF_EXECINSTR) ||
-	    shdr->sh_size > UINT64_MAX - shdr->sh_addr || shdr->sh_addr % 16 ||
+	    shdr->sh_size > UINT64_MAX - shdr->sh_addr ||
 	    elf_read(elf, shdr->sh_offset, code, min_of(shdr->sh_size, (uint64_t)PLT_LOOK)) < 0)
 		return;
-	if (machine->has_link ? look_arm64(code, &gap) : look_x86(code, &gap))
+	if (!(machine->has_link ? look_arm64(code, &gap) : look_x86(code, &gap)))
+		return;
+	/* where an entry pushes is told by the address; those of a static program's ifuncs never do */
+	if (gap.start % GAP_ALIGNMENT == 0 || !(gap.pushed || gap.late))
 		add(gaps, gap);
 }
 
-/* The instructions that return from a signal; they are the same in every kernel and library. */
+/* What fills the space between functions. */
+static bool is_filler(const struct machine *machine, const uint8_t *code, size_t size)
+{
+	/* nop; udf */
+	static const uint8_t arm64[][4] = { { 0x1f, 0x20, 0x03, 0xd5 }, { 0, 0, 0, 0 } };
+
+	if (machine->has_link)
+		return size >= sizeof(*arm64) && (!memcmp(code, arm64[0], sizeof(*arm64)) ||
+						  !memcmp(code, arm64[1], sizeof(*arm64)));
+	/* prefixes of long ones */
+	for (; size > 1 && (*code == 0x66 || *code == 0x2e); code++)
+		size--;
+	/* nop, int3, nopw and nopl */
+	return size && (*code == 0x90 || *code == 0xcc ||
+			(size > 1 && starts_with(code, "\x0f\x1f", 2)));
+}
+
+/*
+ * The instructions that return from a signal; they are the same in every kernel and library. Within the
+ * system call, until the kernel has taken the context over, the program counter is behind them.
+ */
 static void look_for_trampoline(const struct machine *machine, const uint8_t *code, size_t size,
 				uint64_t address, struct gaps *gaps)
 {
@@ -106,12 +129,14 @@ static void look_for_trampoline(const struct machine *machine, const uint8_t *co
 
 	while ((at = memmem(at, (size_t)(code + size - at), pattern, length))) {
 		uint64_t start = address + (uint64_t)(at - code);
+		size_t more;
 
+		at += length;
+		more = is_filler(machine, at, (size_t)(code + size - at)) ? 1U << machine->shift : 0;
 		/* a handler returns here; the byte before is what a return address stands for */
 		if (start >= 4 && start % (1U << machine->shift) == 0)
 			add(gaps, (struct gap){ .start = start - (1U << machine->shift),
-						.end = start + length, .is_signal = true });
-		at += length;
+						.end = start + length + more, .is_signal = true });
 	}
 }
 
@@ -479,12 +504,13 @@ int gaps_fill(const struct gaps *gaps, struct builder *builder, uint64_t start, 
 				r = builder_row(builder, start, &uncovered);
 			continue;
 		}
-		if (gap->start < start || gap->end > end || gap->header_end > gap->end)
-			continue;
-		if (gap->is_signal) {
+		/* call frame information may cover the instructions, and not what is behind them */
+		if (gap->is_signal && gap->end > start && gap->end <= end) {
 			struct unwind_rule rule = signal_rule(builder->machine);
 
-			r = builder_row(builder, gap->start, &rule);
+			r = builder_row(builder, max_of(gap->start, start), &rule);
+		} else if (gap->start < start || gap->end > end || gap->header_end > gap->end) {
+			continue;
 		} else {
 			r = fill_plt(gap, builder);
 		}

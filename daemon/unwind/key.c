@@ -8,7 +8,7 @@
 #include "unwind/pclntab.h"
 
 enum {
-	KEY_VERSION = 6,	/* counts changes of what the compiler makes of the same bytes */
+	KEY_VERSION = 7,	/* counts changes of what the compiler makes of the same bytes */
 	CHUNK = 64 * 1024,
 };
 

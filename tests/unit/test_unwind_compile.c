@@ -215,6 +215,10 @@ static void system_libraries_have_their_special_functions(void **state)
 	       "cfa=[sp+160] ra=[sp+168] fp=[sp+120] signal");
 	expect(&compiled, strtoull(address, NULL, 16) - 1,
 	       "cfa=[sp+160] ra=[sp+168] fp=[sp+120] signal");
+	/* within the system call the program counter is behind it, where no function is */
+	expect(&compiled, strtoull(address, NULL, 16) + 9,
+	       "cfa=[sp+160] ra=[sp+168] fp=[sp+120] signal");
+	expect(&compiled, strtoull(address, NULL, 16) + 10, "uncovered");
 	assert_true(compiled.stats.fdes > 1000);
 	assert_true(2 * compiled.size <= compiled.stats.eh_bytes);
 	free(compiled.data);
@@ -285,6 +289,26 @@ static void a_plt_without_frame_entry_has_a_rule(void **state)
 	free(compiled.data);
 }
 
+/* The functions of a static program that are chosen when it starts are called by entries that never push. */
+static void a_plt_of_a_static_program_has_a_rule(void **state)
+{
+	const char *path = fixture_build("iplt", "-static -no-pie -O1 -fno-builtin",
+					 "#include <string.h>\n"
+					 "int main(int c, char **v) { (void)c; return (int)strlen(v[0]); }\n");
+	struct compiled compiled = compile_path(path);
+	uint64_t plt = strtoull(fixture_ask("readelf -SW '%s' | sed 's/^ *\\[ *[0-9]*\\] *//' | "
+					    "awk '$1 == \".plt\" { print $3 }'", path), NULL, 16);
+	uint64_t bytes = strtoull(fixture_ask("readelf -SW '%s' | sed 's/^ *\\[ *[0-9]*\\] *//' | "
+					      "awk '$1 == \".plt\" { print $5 }'", path), NULL, 16);
+
+	(void)state;
+	assert_true(plt > 0 && bytes >= 16 && bytes % 8 == 0);
+	for (uint64_t at = plt; at < plt + bytes; at++)
+		expect(&compiled, at, "cfa=sp+8 ra=[cfa-8] fp=same");
+	expect(&compiled, plt + bytes, "uncovered");
+	free(compiled.data);
+}
+
 static void cursors_stay_inside(void **state)
 {
 	static const uint8_t bytes[] = { 0x80, 0x80, 0x01, 0x7f, 0xff };
@@ -310,21 +334,43 @@ static void cursors_stay_inside(void **state)
 /* musl and the arm64 vDSO have no frame entry for where handlers return to. */
 static void a_trampoline_without_frame_entry_has_a_rule(void **state)
 {
-	const char *path = fixture_build("trampoline", "-no-pie -O1",
+	static const char flags[] = "-no-pie -O1";
+	static const char source[] =
 		"__asm__(\".text\\n.p2align 6\\n.skip 40, 0x90\\n\"\n"
 		"\".globl trampoline\\ntrampoline:\\n\"\n"
-		"\"movq $15, %rax\\nsyscall\\n.globl behind\\nbehind: .skip 40, 0x90\\n\");\n"
-		"int main(void) { return 0; }\n");
-	struct compiled compiled = compile_path(path);
-	uint64_t at = symbol(path, "trampoline");
+		"\"movq $15, %%rax\\nsyscall\\n.globl behind\\nbehind: %s\\n.skip 40, 0x90\\n\");\n"
+		"int main(void) { return 0; }\n";
+	static const char rule[] = "cfa=[sp+160] ra=[sp+168] fp=[sp+120] signal";
+	static const struct {
+		const char *code;
+		bool is_filler;
+	} cases[] = {
+		{ "nop", true }, { "int3", true }, { "nopl 0x12345678(%rax)", true },
+		{ ".byte 0x66, 0x66, 0x2e, 0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0", true },
+		/* functions */
+		{ "pushq %rbx", false }, { "pxor %xmm0, %xmm0", false }, { "endbr64", false },
+	};
 
 	(void)state;
-	expect(&compiled, at - 2, "uncovered");
-	/* the byte before stands for a return address that is the first instruction's */
-	expect(&compiled, at - 1, "cfa=[sp+160] ra=[sp+168] fp=[sp+120] signal");
-	expect(&compiled, at + 8, "cfa=[sp+160] ra=[sp+168] fp=[sp+120] signal");
-	expect(&compiled, symbol(path, "behind"), "uncovered");
-	free(compiled.data);
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		_cleanup_free_ char *all = NULL;
+		struct compiled compiled;
+		const char *path;
+		uint64_t at;
+
+		assert_true(asprintf(&all, source, cases[i].code) > 0);
+		path = fixture_build("trampoline", flags, all);
+		compiled = compile_path(path);
+		at = symbol(path, "trampoline");
+		expect(&compiled, at - 2, "uncovered");
+		/* the byte before stands for a return address that is the first instruction's */
+		expect(&compiled, at - 1, rule);
+		expect(&compiled, at + 8, rule);
+		/* and the one behind for the system call that is under way */
+		expect(&compiled, symbol(path, "behind"), cases[i].is_filler ? rule : "uncovered");
+		expect(&compiled, symbol(path, "behind") + 1, "uncovered");
+		free(compiled.data);
+	}
 }
 
 /* ld.so on x86 has none for where the kernel enters it. */
@@ -691,6 +737,7 @@ int main(void)
 		cmocka_unit_test(debug_frames_serve_where_eh_frame_is_missing),
 		cmocka_unit_test(files_without_sections_are_read),
 		cmocka_unit_test(a_plt_without_frame_entry_has_a_rule),
+		cmocka_unit_test(a_plt_of_a_static_program_has_a_rule),
 		cmocka_unit_test(a_trampoline_without_frame_entry_has_a_rule),
 		cmocka_unit_test(an_entry_without_frame_entry_is_the_end),
 		cmocka_unit_test(where_threads_of_musl_begin_is_the_end),
