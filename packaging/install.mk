@@ -30,6 +30,7 @@ install-user: $(user_programs) $(man_pages)
 	$(say) INSTALL "$(root)$(PREFIX)"
 	$(Q)$(INSTALL) -D -m 755 $(U)/stacktap $(root)$(BINDIR)/stacktap
 	$(Q)$(INSTALL) -D -m 755 $(U)/stacktapd $(root)$(SBINDIR)/stacktapd
+	$(Q)$(INSTALL) -D -m 755 packaging/soak $(root)$(SBINDIR)/stacktap-soak
 	$(Q)$(foreach page,$(man_pages),$(INSTALL) -D -m 644 $(page) \
 		$(root)$(MANDIR)/man$(lastword $(subst ., ,$(page)))/$(notdir $(page)) &&) true
 	$(Q)$(INSTALL) -D -m 644 docs/secure-boot.md $(root)$(DOCDIR)/secure-boot.md
@@ -103,7 +104,7 @@ ifneq ($(DKMS),no)
 	$(Q)if command -v dkms >/dev/null; then packaging/dkms-module remove $(VERSION) || true; fi
 endif
 endif
-	$(Q)rm -f $(root)$(BINDIR)/stacktap $(root)$(SBINDIR)/stacktapd \
+	$(Q)rm -f $(root)$(BINDIR)/stacktap $(root)$(SBINDIR)/stacktapd $(root)$(SBINDIR)/stacktap-soak \
 		$(foreach page,$(man_pages),$(root)$(MANDIR)/man$(lastword $(subst ., ,$(page)))/$(notdir $(page))) \
 		$(root)$(DOCDIR)/secure-boot.md $(root)$(BASHCOMPDIR)/stacktap $(root)$(UNITDIR)/stacktapd.service \
 		$(root)$(UDEVDIR)/70-stacktap.rules $(root)$(SYSUSERSDIR)/stacktap.conf \

@@ -51,8 +51,9 @@ workloads := $(patsubst tests/vm/workload/%.c,$(S)/workload/%,\
 	$(signed_$(ARCH))
 
 .PHONY: stage
-stage: $(workloads) $(user_programs) $(K)/stacktap.ko $(K)-abi99/stacktap.ko $(K)-abi1.3/stacktap.ko
+stage: $(workloads) $(user_programs) packaging/soak $(K)/stacktap.ko $(K)-abi99/stacktap.ko $(K)-abi1.3/stacktap.ko
 	$(Q)mkdir -p $(S)/bin && cp -u $(user_programs) $(S)/bin/ && cp -u $(K)/stacktap.ko $(S)/ && \
+		cp -u packaging/soak $(S)/bin/stacktap-soak && \
 		cp -u $(K)-abi99/stacktap.ko $(S)/stacktap-abi99.ko && \
 		cp -u $(K)-abi1.3/stacktap.ko $(S)/stacktap-abi1.3.ko
 
@@ -136,7 +137,7 @@ quick_arm64 := kmod kernel_time known_split unwind budget
 spare_x86_64 := beside abuse netlink_fuzz no_counter
 # On arm64: this code is the same as on x86_64, and the last three run on the kernel of test-nmi.
 spare_arm64 := abi absent abuse bad_frames bad_input command containers daemon degrade doctor filters images \
-	isolated lifecycle lifetimes lockdown netlink_fuzz no_counter recovery reload sessions short_lived \
+	isolated lifecycle lifetimes lockdown netlink_fuzz no_counter recovery reload sessions short_lived soak \
 	sparse_cpus table_limit tables_fuzz overlay frozen depth tables sideband_loss
 
 # Guests that count instructions do not feel how busy the host is: those of both architectures run beside the

@@ -24,10 +24,12 @@ same "every file is in its place with its mode" "$(files | grep -v ^/usr/src/)" 
 /etc/sysusers.d/stacktap.conf 644
 /etc/udev/rules.d/70-stacktap.rules 644
 /usr/bin/stacktap 755
+/usr/sbin/stacktap-soak 755
 /usr/sbin/stacktapd 755
 /usr/share/bash-completion/completions/stacktap 644
 /usr/share/doc/stacktap/secure-boot.md 644
 /usr/share/man/man5/stacktap.conf.5 644
+/usr/share/man/man8/stacktap-soak.8 644
 /usr/share/man/man8/stacktap.8 644
 /usr/share/man/man8/stacktapd.8 644
 LIST
@@ -42,7 +44,7 @@ for program in usr/bin/stacktap usr/sbin/stacktapd; do
 	said=$("$root/$program" --version 2>&1)
 	check "$program --version says $version ($said)" grep -qwF "$version" <<<"$said"
 done
-for page in man8/stacktap.8 man8/stacktapd.8 man5/stacktap.conf.5; do
+for page in man8/stacktap.8 man8/stacktap-soak.8 man8/stacktapd.8 man5/stacktap.conf.5; do
 	command -v groff >/dev/null || {
 		skip "$page formats without a complaint" "no groff here"
 		continue

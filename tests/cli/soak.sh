@@ -1,0 +1,93 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# stacktap-soak without a module: options, the manual's agreement with them, and what it reads of the output of others.
+# usage: soak.sh BUILD-DIRECTORY
+set -u
+
+cd "$(dirname "$0")/../.." || exit 1
+# shellcheck source-path=SCRIPTDIR source=../install/tap.bash
+. tests/install/tap.bash
+
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+
+# run STATUS SAID OPTION...
+run() {
+	local want=$1 said=$2 have
+	shift 2
+	timeout 30 packaging/soak "$@" </dev/null >"$scratch/out" 2>&1
+	have=$?
+	[ "$have" -eq "$want" ] && grep -qF -- "$said" "$scratch/out" && return
+	echo "exit status $have, not $want, or no '$said' in:"
+	cat "$scratch/out"
+	return 1
+}
+
+# function FUNCTION ARGUMENT...: what it prints
+function_of() { bash -c '. packaging/soak && "$@"' - "$@"; }
+
+check "--help" run 0 'usage: stacktap-soak' --help
+while read -r option; do
+	check "the manual knows $option" grep -qF -- "*$option*" man/stacktap-soak.8.scd
+done < <(grep -oE -- '^  --[a-z-]+' "$scratch/out" | grep -v help | tr -d ' ')
+check "an unknown option" run 2 '--bogus is no option' --bogus
+check "a duration without a value" run 2 '--duration wants a value' --duration
+check "a duration that is none" run 2 '--duration 5y is no time' --duration=5y
+check "a rate that is none" run 2 '--max-rate 20000 is not between 1 and 10000' --max-rate 20000
+if [ ! -e /sys/module/stacktap ]; then
+	if [ "$(id -u)" -eq 0 ]; then
+		check "no module" run 2 'the module is not loaded: modprobe stacktap'
+	else
+		check "no root" run 2 'this needs root'
+	fi
+fi
+same "a duration" "$(function_of seconds_of 90) $(function_of seconds_of 10m) $(function_of seconds_of 2h) \
+$(function_of seconds_of 7d)" "90 600 7200 604800"
+
+# stacktap status --json, as short as it can be
+cat >"$scratch/status.json" <<'JSON'
+{"module":{"version":"0.1.0","sessions":2},"sessions":[
+{"id":3,"state":"running","owner":{"pid":41,"comm":"\"cpu\":9"},"sources":[{"id":0,"name":"cycles"}],
+ "filter":{"cpus":[0,1],"pids":[7]},"cpus":[
+ {"cpu":0,"state":"running","errno":0,"handler":{"count":3,"ns":500,"times_below_ns":{"128":0,"256":3},"more":0},
+  "drain":{"count":1,"ns":70,"times_below_ns":{"128":1},"more":2},
+  "counts":[{"source":0,"calls":10,"recorded":7,"filtered":1,"throttled":0,"lost_total":2,"lost":{"budget":2}},
+            {"source":1,"calls":4,"recorded":2,"filtered":1,"throttled":0,"lost_total":0,"lost":{"budget":0}}]},
+ {"cpu":12,"state":"offline","errno":0,"counts":[]}]}],
+"daemon":{"cpu":5,"state":"x"}}
+JSON
+same "status --json: time, counts and what does not add up, per session and CPU" \
+	"$(function_of status_lines <"$scratch/status.json")" "$(cat <<'LINES'
+time 3 256 3
+time 3 128 1
+time 3 more 2
+cpu 3 41 0 570 14 9 2 2 1
+cpu 3 41 12 0 0 0 0 0 0
+LINES
+)"
+
+# as Documentation/trace/timerlat-tracer.rst has it
+cat >"$scratch/timerlat" <<'TRACE'
+          <idle>-0       [000] d.h1    54.029328: #1     context    irq timer_latency       932 ns
+           <...>-867     [000] ....    54.029339: #1     context thread timer_latency     11700 ns
+          <idle>-0       [001] dNh1    54.029346: #1     context    irq timer_latency      2833 ns
+           <...>-868     [001] ....    54.029353: #1     context thread timer_latency      9820 ns
+          <idle>-0       [000] d.h1    54.030328: #2     context    irq timer_latency       769 ns
+           <...>-867     [000] ....    54.030330: #2     context thread timer_latency      3070 ns
+TRACE
+same "timerlat's trace" "$(function_of timerlat_histogram <"$scratch/timerlat")" \
+	"timerlat, 3 wake-ups: 12 us at most; < 4 us 33.33 %; < 16 us 66.67 %"
+cat >"$scratch/cyclictest" <<'HISTOGRAM'
+# Histogram
+000000 000000	000000
+000003 000005	000003
+000004 000001	000000
+000090 000000	000001
+# Total: 000000006 000000004
+# Min Latencies: 00003 00003
+# Avg Latencies: 00003 00011
+# Max Latencies: 00004 00090
+HISTOGRAM
+same "cyclictest's histogram" "$(function_of cyclictest_histogram <"$scratch/cyclictest")" \
+	"cyclictest, 10 wake-ups: 90 us at most; <= 3 us 80 %; <= 90 us 100 %"
+finish
