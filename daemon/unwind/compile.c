@@ -30,6 +30,9 @@ struct compiler {
 	size_t count, capacity;
 	uint64_t limit;		/* where the current frame entry ends at the latest */
 	uint64_t padding;	/* bytes before it that get its first rule */
+	const struct gap *clone;	/* in it, and not passed yet */
+	struct unwind_rule last;	/* of its rows so far */
+	int32_t last_saved;
 	uint64_t rows;		/* so far, in all passes */
 	struct compile_stats *stats;
 };
@@ -125,6 +128,19 @@ static int collect(struct compiler *compiler, struct cfi_section *section)
 	return r ? r : section->error;
 }
 
+/* The end of stacks where threads begin, and behind it what the frame entry says last before @address. */
+static int pass_clone(struct compiler *compiler, uint64_t address)
+{
+	const struct unwind_rule end = { .cfa = UNWIND_END };
+	const struct gap *clone = compiler->clone;
+	int r = builder_row(&compiler->builder, clone->start, &end);
+
+	compiler->clone = NULL;
+	if (r < 0 || address <= clone->end)
+		return r;
+	return builder_row_saved(&compiler->builder, clone->end, &compiler->last, compiler->last_saved);
+}
+
 static int take_row(void *ctx, const struct cfi_fde *fde, uint64_t address,
 		    const struct cfi_state *state)
 {
@@ -141,9 +157,19 @@ static int take_row(void *ctx, const struct cfi_fde *fde, uint64_t address,
 	gaps_correct(&compiler->gaps, fde->start, &rule);
 	if (fde->start == compiler->gaps.context_start)
 		rule = (struct unwind_rule){ .cfa = UNWIND_NO_RULE };
+	if (compiler->clone && address >= compiler->clone->end) {
+		int r = pass_clone(compiler, address);
+
+		if (r < 0)
+			return r;
+	}
+	compiler->last = rule;
+	compiler->last_saved = rule_saved(state, &rule);
+	if (compiler->clone && address >= compiler->clone->start)
+		return 0;
 	if (address == fde->start)
 		address -= compiler->padding;
-	return builder_row_saved(&compiler->builder, address, &rule, rule_saved(state, &rule));
+	return builder_row_saved(&compiler->builder, address, &rule, compiler->last_saved);
 }
 
 /* The start of the entry behind place @i that cuts it off, or UINT64_MAX. */
@@ -205,8 +231,11 @@ static int run_place(struct compiler *compiler, size_t i, uint64_t *end)
 	else
 		r = builder_row(&compiler->builder, *end,
 				&(struct unwind_rule){ .cfa = UNWIND_END });
+	compiler->clone = gaps_clone(&compiler->gaps, fde.start, compiler->limit);
 	if (r == 0)
 		r = cfi_run(section, &fde, take_row, compiler);
+	if (r >= 0 && compiler->clone)
+		r = pass_clone(compiler, compiler->limit);
 	*end = compiler->limit;
 	compiler->stats->fdes++;
 	return r < 0 ? r : 0;

@@ -185,7 +185,8 @@ static void look_for_clone(const struct machine *machine, const uint8_t *code, s
 	uint64_t start = address + (uint64_t)(at ? at - code : 0);
 
 	if (at && start % (1U << machine->shift) == 0)
-		add(gaps, (struct gap){ .start = start, .end = start + length, .is_entry = true });
+		add(gaps, (struct gap){ .start = start, .end = start + length, .is_entry = true,
+					.is_clone = true });
 }
 
 /* pthread_exit(start(argument)): where the call through a pointer ends that comes before @at */
@@ -474,6 +475,14 @@ void gaps_correct(const struct gaps *gaps, uint64_t fde_start, struct unwind_rul
 	rule->ra_offset = -UNWIND_WORD;
 	if (rule->fp == cfa_load)
 		rule->fp_offset -= GAP_PUSHED_ARM64;
+}
+
+const struct gap *gaps_clone(const struct gaps *gaps, uint64_t start, uint64_t end)
+{
+	for (size_t i = 0; i < gaps->count; i++)
+		if (gaps->all[i].is_clone && gaps->all[i].start >= start && gaps->all[i].end <= end)
+			return &gaps->all[i];
+	return NULL;
 }
 
 bool gaps_is_padding(const struct gaps *gaps, uint64_t start, uint64_t end)

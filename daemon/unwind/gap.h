@@ -20,6 +20,7 @@ struct gap {
 	uint64_t start, end;
 	bool is_signal;
 	bool is_entry;		/* where a program or a thread begins: nothing called it */
+	bool is_clone;		/* that of a thread, whatever call frame information says */
 	uint64_t pushed;	/* PLT: its header has pushed from here on, 0: it has no header */
 	uint64_t header_end;
 	uint8_t late;		/* x86: an entry has pushed from this byte on, 0: it never does */
@@ -50,6 +51,12 @@ bool gaps_is_padding(const struct gaps *gaps, uint64_t start, uint64_t end);
  * above its CFA.
  */
 void gaps_correct(const struct gaps *gaps, uint64_t fde_start, struct unwind_rule *rule);
+
+/*
+ * Where a thread begins in [@start, @end), which a frame entry covers, or NULL. musl that was built for
+ * debuggers has an entry for __clone(), which knows of the creator's stack alone.
+ */
+const struct gap *gaps_clone(const struct gaps *gaps, uint64_t start, uint64_t end);
 
 /* Rows for [@start, @end), which no frame entry covers. */
 int gaps_fill(const struct gaps *gaps, struct builder *builder, uint64_t start, uint64_t end);

@@ -468,6 +468,47 @@ static void where_threads_of_musl_begin_is_the_end(void **state)
 	}
 }
 
+/* What musl's build makes of __clone() for debuggers follows the stack pointer, of one thread. */
+static void where_threads_begin_is_the_end_for_debuggers_too(void **state)
+{
+	static const char flags[] = "-no-pie -nostdlib -static";
+	static const char source[] =
+		"__asm__(\".globl _start, clone, code, behind, after\\n_start: nop\\n.p2align 4\\n\"\n"
+		"\".cfi_sections .debug_frame\\nclone: .cfi_startproc\\nmov %%rcx, (%%rsi)\\nsyscall\\n\"\n"
+		"\"test %%eax, %%eax\\njnz behind\\n\"\n"
+		"\"code: xor %%ebp, %%ebp\\npop %%rdi\\n%s\\ncall *%%r9\\n\"\n"
+		"\"mov %%eax, %%edi\\nxor %%eax, %%eax\\nmov $60, %%al\\nsyscall\\nhlt\\n\"\n"
+		"\"behind: %s\\nret\\nafter: nop\\nret\\n.cfi_endproc\\n.skip 20, 0x90\\n\");\n";
+	static const struct {
+		const char *in_child, *behind, *rule;
+	} cases[] = {
+		{ ".cfi_adjust_cfa_offset -8", "", "cfa=sp ra=[cfa-8] fp=same" },
+		{ ".cfi_adjust_cfa_offset -8", ".cfi_adjust_cfa_offset 8", "cfa=sp+8 ra=[cfa-8] fp=same" },
+		{ "", "", "cfa=sp+8 ra=[cfa-8] fp=same" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		_cleanup_free_ char *all = NULL;
+		struct compiled compiled;
+		const char *path;
+		uint64_t code;
+
+		assert_true(asprintf(&all, source, cases[i].in_child, cases[i].behind) > 0);
+		path = fixture_build("clone", flags, all);
+		compiled = compile_path(path);
+		code = symbol(path, "code");
+		expect(&compiled, symbol(path, "clone"), "cfa=sp+8 ra=[cfa-8] fp=same");
+		expect(&compiled, code - 1, "cfa=sp+8 ra=[cfa-8] fp=same");
+		for (uint64_t at = code; at < code + 14; at++)
+			expect(&compiled, at, "end of stack");
+		expect(&compiled, symbol(path, "behind"), cases[i].rule);
+		expect(&compiled, symbol(path, "after") + 1, cases[i].rule);
+		expect(&compiled, symbol(path, "after") + 2, "uncovered");
+		free(compiled.data);
+	}
+}
+
 static void lazy_binding_on_arm64_is_corrected(void **state)
 {
 	const struct gaps gaps = { .resolve_start = 0x100 };
@@ -741,6 +782,7 @@ int main(void)
 		cmocka_unit_test(a_trampoline_without_frame_entry_has_a_rule),
 		cmocka_unit_test(an_entry_without_frame_entry_is_the_end),
 		cmocka_unit_test(where_threads_of_musl_begin_is_the_end),
+		cmocka_unit_test(where_threads_begin_is_the_end_for_debuggers_too),
 		cmocka_unit_test(lazy_binding_on_arm64_is_corrected),
 		cmocka_unit_test(cursors_stay_inside),
 		cmocka_unit_test(functions_of_go_have_their_rules),
