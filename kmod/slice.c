@@ -7,6 +7,7 @@
 #include <linux/uaccess.h>
 
 #include "compat/compat.h"
+#include "hook.h"
 #include "record.h"
 #include "registers.h"
 #include "session.h"
@@ -162,7 +163,7 @@ static struct stacktap_section *slice_put_regs(struct stacktap_section *section,
 	struct stacktap_regs *regs = (void *)(section + 1);
 
 	section->kind = STACKTAP_SECTION_REGS;
-	section->flags = 0;
+	section->flags = hook_user_active(current) ? STACKTAP_REGS_HOOKED : 0;
 	section->len = SLICE_REGS_BYTES;
 	regs->pc = instruction_pointer(user);
 	regs->pac_mask = registers_pac_mask();

@@ -132,6 +132,17 @@ static inline void walk_note_table(const struct walk_memory *memory,
 #define unwind_note_table(memory, table) walk_note_table(memory, table)
 #include <stacktap/unwind.h>
 
+/* The trampoline is in code that has no table. */
+static noinline bool walk_is_hook(struct unwind_walk *walk)
+{
+	const struct unwind_mapping *mapping;
+
+	if (!hook_is_user(walk->pc))
+		return false;
+	mapping = unwind_walk_find(walk, walk->pc);
+	return !mapping || !mapping->table;
+}
+
 void walk_tables(const struct stacktap_list *list, struct unwind_memo *memo,
 		 struct pt_regs *regs, struct stacktap_stack *stack, u64 now, u32 limit_ns,
 		 struct walk_counts *ret_counts)
@@ -166,8 +177,7 @@ void walk_tables(const struct stacktap_list *list, struct unwind_memo *memo,
 	unwind_walk_begin(&walk);
 	for (;;) {
 		end = unwind_walk_run(&walk, &memory, min(walk.count + frames, walk.max));
-		/* the entry before, which it may be, is none */
-		if (unlikely(is_hooked) && hook_is_user(walk.ips[walk.count - 1])) {
+		if (unlikely(is_hooked) && end == STACKTAP_END_NONE && walk_is_hook(&walk)) {
 			walk.count--;
 			if (walk.exact_count && walk.exact[walk.exact_count - 1] == walk.count)
 				walk.exact_count--;

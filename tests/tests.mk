@@ -47,7 +47,7 @@ workload_cflags := -O1 -g -Wall -Wextra -Werror -D_GNU_SOURCE -pthread -fno-omit
 signed_arm64 := $(addprefix $(S)/workload/pac/,deep zero_reader no_frame_pointers)
 workloads := $(patsubst tests/vm/workload/%.c,$(S)/workload/%,\
 	$(filter-out %/plugin.c,$(wildcard tests/vm/workload/*.c))) \
-	$(addprefix $(S)/workload/,plugin.so deep_frameless deep_static deep_plain deep_other) \
+	$(addprefix $(S)/workload/,plugin.so deep_frameless hooks_frameless deep_static deep_plain deep_other) \
 	$(signed_$(ARCH))
 
 .PHONY: stage
@@ -87,10 +87,10 @@ $(S)/workload/pac/%: tests/vm/workload/%.c
 $(S)/workload/short_lived: workload_cflags += -static -nostdlib -fno-stack-protector -Wl,--build-id=sha1
 
 # what unwind tables are for
-$(addprefix $(S)/workload/,no_frame_pointers pac/no_frame_pointers deep_frameless functions): \
+$(addprefix $(S)/workload/,no_frame_pointers pac/no_frame_pointers deep_frameless hooks_frameless functions): \
 	workload_cflags += -O2 -fomit-frame-pointer -momit-leaf-frame-pointer
 
-$(S)/workload/deep_frameless: tests/vm/workload/deep.c
+$(S)/workload/%_frameless: tests/vm/workload/%.c
 	$(say) CC $@
 	$(Q)mkdir -p $(@D) && $(user_cc) $(workload_cflags) -o $@ $<
 

@@ -50,6 +50,7 @@ struct sample_sections {
 	const uint16_t *exact;			/* indices of user_ips, as the kernel gives them */
 	uint32_t exact_count;
 	const struct stacktap_regs *regs;	/* all that its count promises is there */
+	bool is_hooked;				/* the slice has a uretprobe's trampoline for a caller */
 	const void *slice;			/* of the user stack, aligned to 8 */
 	uint32_t slice_bytes;
 	uint64_t slice_address;

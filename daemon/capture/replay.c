@@ -34,6 +34,7 @@ static bool take_regs(const struct stacktap_section *section, struct sample_sect
 	    (section->len - sizeof(*regs)) / sizeof(regs->regs[0]) < regs->count)
 		return false;
 	sections->regs = regs;
+	sections->is_hooked = section->flags & STACKTAP_REGS_HOOKED;
 	return true;
 }
 

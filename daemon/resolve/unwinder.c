@@ -2,6 +2,7 @@
 #include "resolve/unwinder.h"
 
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/pool.h"
@@ -36,6 +37,7 @@ static inline int unwind_read_word(void *memory, __u64 address, __u64 *ret_value
 struct unwinder {
 	struct tables *tables;
 	uint32_t max_frames;
+	uint64_t page_bytes;
 	struct unwind_mapping *mappings;
 	const struct mapping **sources;	/* what each is made from; NULL: looked at already */
 	size_t capacity;
@@ -60,6 +62,7 @@ int unwinder_new(struct tables *tables, uint32_t max_frames, struct unwinder **r
 		return -ENOMEM;
 	unwinder->tables = tables;
 	unwinder->max_frames = max_frames;
+	unwinder->page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
 	pool_charge_always(POOL_TABLES, unwinder_bytes(max_frames));
 	*ret_unwinder = unwinder;
 	return 0;
@@ -126,10 +129,11 @@ static int take_mappings(struct unwinder *unwinder, const struct mapping_snapsho
 	return 0;
 }
 
-/* The table of the code that the next step is about, if it was not needed before. */
-static void find_table(struct unwinder *unwinder, struct unwind_walk *walk, uint32_t tgid)
+/* The table of the code at @address, NULL if it has none. Each is looked for once in a walk. */
+static const struct unwind_table *find_table(struct unwinder *unwinder, struct unwind_walk *walk,
+					     uint64_t address, uint32_t tgid)
 {
-	const struct unwind_mapping *found = unwind_walk_find(walk, walk->pc - !walk->is_exact);
+	const struct unwind_mapping *found = unwind_walk_find(walk, address);
 	const struct unwind_table *table;
 	struct unwind_mapping *mapping;
 	const struct mapping *source;
@@ -137,18 +141,25 @@ static void find_table(struct unwinder *unwinder, struct unwind_walk *walk, uint
 	uint64_t bias;
 
 	if (!found)
-		return;
+		return NULL;
 	mapping = &unwinder->mappings[found - unwinder->mappings];
 	source = unwinder->sources[found - unwinder->mappings];
 	unwinder->sources[found - unwinder->mappings] = NULL;
 	object = source ? mapped_file_object(source->file) : NULL;
 	if (!object || !mapping_bias(source, object, &bias))
-		return;
+		return mapping->table;
 	mapping->bias = bias;
 	table = tables_view(unwinder->tables, object, tgid);
 	/* a program of another machine, run by an emulator */
 	if (table && table->machine == walk->machine)
 		mapping->table = table;
+	return mapping->table;
+}
+
+/* Is the frame that was just found a uretprobe's trampoline? It is known as the module knows it. */
+static bool is_hook(struct unwinder *unwinder, struct unwind_walk *walk, uint32_t tgid)
+{
+	return walk->pc % unwinder->page_bytes == 0 && !find_table(unwinder, walk, walk->pc, tgid);
 }
 
 static uint64_t untag(uint16_t machine, uint64_t address)
@@ -216,8 +227,15 @@ int unwinder_walk(struct unwinder *unwinder, const struct sample_sections *secti
 	if (r < 0)
 		return r;
 	do {
-		find_table(unwinder, &walk, tgid);
+		find_table(unwinder, &walk, walk.pc - !walk.is_exact, tgid);
 		end = unwind_walk_run(&walk, &slice, walk.count + 1);
+		if (end == STACKTAP_END_NONE && sections->is_hooked &&
+		    is_hook(unwinder, &walk, tgid)) {
+			walk.count--;
+			if (walk.exact_count && walk.exact[walk.exact_count - 1] == walk.count)
+				walk.exact_count--;
+			end = STACKTAP_END_HOOK;
+		}
 	} while (end == STACKTAP_END_NONE);
 	tables_walk_done(unwinder->tables);
 	/* there is no code in a slice: a step by the frame pointer cannot be proven */

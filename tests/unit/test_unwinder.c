@@ -373,6 +373,51 @@ static void test_every_cut(void **state _unused_)
 	assert_true(bytes > DEPTH * 16);
 }
 
+/* The address of an anonymous page in place of a caller's, as uprobes do it. */
+static void test_hooks(void **state _unused_)
+{
+	uint64_t *words = (uint64_t *)(void *)taken.slice, caller;
+	const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	struct unwinder_stack stack;
+	size_t i = 0;
+
+	recurse(DEPTH);
+	caller = taken.live_ips[DEPTH];
+	/* the first of several callers that are the same */
+	while (words[i] != caller)
+		i++;
+	words[i] = page * 16;
+	taken.sections.is_hooked = true;
+	stack = walk();
+	assert_int_equal(stack.end, STACKTAP_END_HOOK);
+	assert_in_range(stack.count, 1, DEPTH);
+	check_callers(&stack);
+	/* what is no start of a page is none, and without a hook the start of a page is none either */
+	taken.sections.is_hooked = false;
+	stack = walk();
+	assert_int_not_equal(stack.end, STACKTAP_END_HOOK);
+	taken.sections.is_hooked = true;
+	words[i] = page * 16 + 8;
+	stack = walk();
+	assert_int_not_equal(stack.end, STACKTAP_END_HOOK);
+}
+
+/* A caller at the start of a page, but of code that has a table, is one. */
+static void test_no_hook_in_known_code(void **state _unused_)
+{
+	uint64_t *words = (uint64_t *)(void *)taken.slice, i = 0;
+	const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	struct unwinder_stack stack;
+
+	recurse(DEPTH);
+	while (words[i] != taken.live_ips[DEPTH])
+		i++;
+	words[i] = (uint64_t)(uintptr_t)recurse / page * page;
+	taken.sections.is_hooked = true;
+	stack = walk();
+	assert_int_not_equal(stack.end, STACKTAP_END_HOOK);
+}
+
 static void test_mappings_of_its_time(void **state _unused_)
 {
 	struct unwinder_stack stack;
@@ -531,6 +576,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_whole_stack, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_through_a_signal, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_every_cut, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_hooks, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_no_hook_in_known_code, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_mappings_of_its_time, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_what_is_no_sample, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_nonsense, setup, teardown),

@@ -43,7 +43,7 @@
 #include <linux/types.h>
 
 #define STACKTAP_ABI_MAJOR	1
-#define STACKTAP_ABI_MINOR	11
+#define STACKTAP_ABI_MINOR	12
 
 #define STACKTAP_DEVICE		"/dev/stacktap"
 
@@ -359,7 +359,8 @@ enum stacktap_end {
  * HOOK: kretprobe, fprobe, function-graph or a uretprobe is to be called when the last function of the
  * stack returns, and a trampoline's address stands in place of the caller's, which nobody but the hook knows. The
  * trampoline is not recorded. In a task with a uretprobe under way any return address at the start of
- * a page is taken for the trampoline's. Kernels without CONFIG_KPROBES do not tell where those of the kernel are.
+ * a page is taken for the trampoline's, unless it is in code of the list that has a table. Kernels without
+ * CONFIG_KPROBES do not tell where those of the kernel are.
  */
 
 /*
@@ -463,8 +464,11 @@ enum stacktap_section_kind {
  *
  * The registers are numbered as DWARF does for the architecture, all that it numbers up to the stack
  * pointer and the pc. @pac_mask has a bit set for each bit of a return address that is a pointer
- * authentication code.
+ * authentication code. The section's flags have REGS_HOOKED when the task had a uretprobe under way (1.12):
+ * the slice has the trampoline's address for a caller's, see HOOK.
  */
+#define STACKTAP_REGS_HOOKED	(1U << 0)
+
 struct stacktap_regs {
 	__u64 pc;
 	__u64 pac_mask;

@@ -47,6 +47,15 @@ def guest(t):
         sample(t, f"uretprobe-{way}", f"{WORKLOADS}/hooks", 4)
     kit.write(f"{TRACING}/events/hooks/user/enable", 0)
     kit.write(f"{TRACING}/uprobe_events", "")
+
+    # new programs, whose first samples the daemon unwinds
+    offset = t.run(f"{WORKLOADS}/hooks_frameless").stdout.strip()
+    kit.write(f"{TRACING}/uprobe_events", f"r:hooks/user {WORKLOADS}/hooks_frameless:{offset}")
+    kit.write(f"{TRACING}/events/hooks/user/enable", 1)
+    sample(t, "deferred-table", "sh", "-c",
+           f"for i in 1 2 3 4; do {WORKLOADS}/hooks_frameless 1; done")
+    kit.write(f"{TRACING}/events/hooks/user/enable", 0)
+    kit.write(f"{TRACING}/uprobe_events", "")
     sample(t, "none-table", f"{WORKLOADS}/hooks", 2)
 
 
@@ -104,12 +113,15 @@ def host(t):
         # x86's unwinder, the kernel's own, knows the caller; before the hook is there so does ours
         wanted = "hook" if t.arch == "arm64" else "complete"
         t.ok(ends.get(wanted, 0) >= 0.9 * sum(ends.values()), f"{name}: they end as {wanted} ({ends})")
-    for way in ("fp", "table"):
-        name = f"uretprobe-{way}"
-        samples = [s for s in model.of_process(t.load(f"{name}.otlp"), "hooks")
+    for name, program in (("uretprobe-fp", "hooks"), ("uretprobe-table", "hooks"),
+                          ("deferred-table", "hooks_frameless")):
+        samples = [s for s in model.of_process(t.load(f"{name}.otlp"), program)
                    if unwind.user_part(s)[:2] == list(CHAIN[:2])]
         ends = judge(t, name, samples, "user", is_user_right, is_user_wrong)
         t.ok(ends.get("hook"), f"{name}: stacks end at the hook ({ends})")
+    deferred = sum(dict(p.attributes).get("stacktap.deferred_unwound", 0)
+                   for p in {s.profile for s in samples})
+    t.ok(deferred, f"{deferred} of all stacks were unwound by the daemon")
     samples = [s for s in model.of_process(t.load("none-table.otlp"), "hooks")
                if unwind.user_part(s)[:2] == list(CHAIN[:2])
                and s.attribute("stacktap.user_stack.end") != "no_mappings"]
