@@ -72,7 +72,7 @@ static void print_process(const struct options *options, const struct report_eve
 	if (process->pid)
 		printf(" (%u)", process->pid);
 	printf(", %" PRIu64 " sample%s", process->samples, process->samples == 1 ? "" : "s");
-	if (*process->service_name)
+	if (*process->service_name && strcmp(process->service_name, process->name) != 0)
 		printf(", service %s", process->service_name);
 	if (*process->container_id)
 		printf(", container %.12s", process->container_id);

@@ -22,7 +22,7 @@ enum { ENCODE_MAX_RESOURCE = 128 };
 
 struct encode_options {
 	size_t max_bytes;		/* of one payload before compression; a quarter of POOL_ENCODE at most */
-	const char *service_name;	/* OTEL_SERVICE_NAME: for images without one of their own; or NULL */
+	const char *service_name;	/* of all images, whatever they call themselves; or NULL */
 	const struct encode_attribute *resource; /* OTEL_RESOURCE_ATTRIBUTES, host.name, ... */
 	size_t resource_count;		/* ENCODE_MAX_RESOURCE at most */
 	bool with_cpu;			/* cpu.logical_number on samples */

@@ -4,9 +4,12 @@
 #include <string.h>
 
 #include "base/utf8.h"
+#include "export/environment.h"
 #include "export/otlp.h"
+#include "process/cgroup.h"
+#include "process/details.h"
 
-#define OF_IMAGE_MAX 8u		/* what resource_image() and service.name come to at most */
+#define OF_IMAGE_MAX (12u + DETAILS_MAX_ATTRIBUTES) /* what resource_image() and service.name come to at most */
 #define RESOURCE_MAX (ENCODE_MAX_RESOURCE + OF_IMAGE_MAX)
 #define VALUE_MAX 4096u
 
@@ -86,6 +89,12 @@ static void resource_int(struct resource *resource, const char *key, int64_t val
 	any->int_value = value;
 }
 
+static int resource_own(void *ctx, const char *key, const char *value)
+{
+	resource_string(ctx, key, value);
+	return 0;
+}
+
 static void resource_image(struct resource *resource, const struct image *image)
 {
 	const struct image_details *details = image_details(image);
@@ -96,12 +105,39 @@ static void resource_image(struct resource *resource, const struct image *image)
 		resource_string(resource, "process.executable.path", details->executable_path);
 		resource_string(resource, "process.command_line", details->command_line);
 		resource_string(resource, "container.id", details->container_id);
-		resource_string(resource, "service.name", details->service_name);
+		resource_string(resource, "container.name", details->container_name);
+		resource_string(resource, "k8s.pod.uid", details->pod_uid);
+		resource_string(resource, "k8s.pod.qos_class", details->pod_qos);
+		resource_string(resource, "systemd.unit", details->unit);
 		if (details->pid_in_namespace)
 			resource_int(resource, "process.vpid", details->pid_in_namespace);
 	}
 	/* a process that was gone before anybody could look */
 	resource_string(resource, "process.executable.name", image->comm);
+}
+
+/*
+ * From what was said on purpose to what can be seen: the configuration, the process' own word, the unit that it
+ * runs in, the machine, the program.
+ */
+static void resource_service(struct resource *resource, const struct encode_options *options,
+			     const struct image *image)
+{
+	const struct image_details *details = image ? image_details(image) : NULL;
+	char service[CGROUP_UNIT_BYTES];
+
+	resource_string(resource, "service.name", options->service_name);
+	for (size_t i = 0; i < options->resource_count; i++)
+		if (!strcmp(options->resource[i].key, "service.name"))
+			resource_string(resource, "service.name", options->resource[i].value);
+	if (details) {
+		resource_string(resource, "service.name", details->service_name);
+		if (details->unit && cgroup_unit_service(details->unit, service, sizeof(service)))
+			resource_string(resource, "service.name", service);
+		resource_string(resource, "service.name", details->container_name);
+		resource_string(resource, "service.name", details->executable_name);
+	}
+	resource_string(resource, "service.name", image ? image->comm : "[kernel]");
 }
 
 /* Attributes of one process cannot be configured for all. */
@@ -126,11 +162,14 @@ int resource_write(struct buffer *buffer, const struct encode_options *options,
 		resource_image(resource, image);
 	else
 		resource_string(resource, "process.executable.name", "[kernel]");
-	resource_string(resource, "service.name", options->service_name);
+	resource_service(resource, options, image);
 	for (size_t i = 0; i < options->resource_count; i++)
 		if (!is_of_process(options->resource[i].key))
 			resource_string(resource, options->resource[i].key,
 					options->resource[i].value);
+	/* the process says so: what is malformed in it is left out */
+	if (image && image_details(image) && image_details(image)->attributes)
+		environment_each_pair(image_details(image)->attributes, resource_own, resource);
 	if (resource->error)
 		return resource->error;
 

@@ -324,6 +324,11 @@ static int answer_details(const struct serve_request *request, struct serve_answ
 	put_text(to->executable_path, sizeof(to->executable_path), details->executable_path);
 	put_text(to->executable_name, sizeof(to->executable_name), details->executable_name);
 	put_text(to->container_id, sizeof(to->container_id), details->container_id);
+	put_text(to->container_name, sizeof(to->container_name), details->container_name);
+	put_text(to->pod_uid, sizeof(to->pod_uid), details->pod_uid);
+	put_text(to->pod_qos, sizeof(to->pod_qos), details->pod_qos);
+	put_text(to->unit, sizeof(to->unit), details->unit);
+	put_text(to->attributes, sizeof(to->attributes), details->attributes);
 	put_text(to->service_name, sizeof(to->service_name), details->service_name);
 	put_text(to->command_line, sizeof(to->command_line), details->command_line);
 	image_details_free(details);

@@ -345,6 +345,11 @@ int opener_details(struct opener *opener, uint32_t tgid, bool with_command_line,
 	details->executable_path = take_text(from.executable_path, sizeof(from.executable_path));
 	details->executable_name = take_text(from.executable_name, sizeof(from.executable_name));
 	details->container_id = take_text(from.container_id, sizeof(from.container_id));
+	details->container_name = take_text(from.container_name, sizeof(from.container_name));
+	details->pod_uid = take_text(from.pod_uid, sizeof(from.pod_uid));
+	details->pod_qos = take_text(from.pod_qos, sizeof(from.pod_qos));
+	details->unit = take_text(from.unit, sizeof(from.unit));
+	details->attributes = take_text(from.attributes, sizeof(from.attributes));
 	details->service_name = take_text(from.service_name, sizeof(from.service_name));
 	details->command_line = take_text(from.command_line, sizeof(from.command_line));
 	*ret_details = details;

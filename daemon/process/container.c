@@ -5,6 +5,18 @@
 
 static const char hex_digits[] = "0123456789abcdef";
 
+static bool strip(const char **component, size_t *length, const char *prefix, const char *suffix)
+{
+	size_t before = strlen(prefix), behind = strlen(suffix);
+
+	if (*length <= before + behind || memcmp(*component, prefix, before) ||
+	    memcmp(*component + *length - behind, suffix, behind))
+		return false;
+	*component += before;
+	*length -= before + behind;
+	return true;
+}
+
 /*
  * A path component is the id alone or between a runtime's prefix and ".scope":
  * "docker-ID.scope", "cri-containerd-ID.scope", "crio-ID.scope", "libpod-ID.scope".
@@ -22,6 +34,9 @@ static bool id_in_component(const char *component, size_t length, char ret_id[st
 		start = memrchr(component, '-', length);
 		start = start ? start + 1 : component;
 		length -= (size_t)(start - component);
+	} else if (strip(&start, &length, "libpod-", "")) {
+		/* podman without systemd; "libpod-payload-ID" with the unit's own cgroup split */
+		strip(&start, &length, "payload-", "");
 	}
 	/* a pod of cri-containerd in systemd's naming: "kubepods-...slice:cri-containerd:ID" */
 	component = memrchr(start, ':', length);
@@ -65,18 +80,6 @@ static bool unescape_name(const char *name, size_t length, char ret_id[static 65
 	return used > 0;
 }
 
-static bool strip(const char **component, size_t *length, const char *prefix, const char *suffix)
-{
-	size_t before = strlen(prefix), behind = strlen(suffix);
-
-	if (*length <= before + behind || memcmp(*component, prefix, before) ||
-	    memcmp(*component + *length - behind, suffix, behind))
-		return false;
-	*component += before;
-	*length -= before + behind;
-	return true;
-}
-
 /*
  * Machines have names: "lxc.payload.NAME" or "lxc/NAME", "systemd-nspawn@NAME.service",
  * "machine-NAME.scope"; the last of virtual machines as well, which are no containers.
@@ -93,32 +96,11 @@ static bool name_in_component(const char *component, size_t length, bool is_in_l
 	return false;
 }
 
-int container_id_from_cgroup(const char *text, char ret_id[static 65])
+enum container_form container_of_component(const char *component, size_t length, bool is_in_lxc,
+					   char ret_id[static 65])
 {
-	bool found = false, is_in_lxc;
-
-	while (*text) {
-		size_t line = strcspn(text, "\n");
-		const char *end = text + line;
-		/* "12:cpu,cpuacct:/path" */
-		const char *path = memchr(text, ':', line);
-
-		is_in_lxc = false;
-		path = path ? memchr(path + 1, ':', (size_t)(end - path - 1)) : NULL;
-		while (path && path < end) {
-			const char *component = path + 1;
-			size_t length;
-
-			path = memchr(component, '/', (size_t)(end - component));
-			length = (size_t)((path ? path : end) - component);
-			if (id_in_component(component, length, ret_id) ||
-			    name_in_component(component, length, is_in_lxc, ret_id))
-				found = true;
-			is_in_lxc = length == 3 && !memcmp(component, "lxc", 3);
-		}
-		if (found)
-			return 0;
-		text = *end ? end + 1 : end;
-	}
-	return -ENOENT;
+	if (id_in_component(component, length, ret_id))
+		return CONTAINER_ID;
+	return name_in_component(component, length, is_in_lxc, ret_id) ? CONTAINER_MACHINE :
+									 CONTAINER_NONE;
 }

@@ -7,7 +7,7 @@
 #include <time.h>
 
 #include "base/utf8.h"
-#include "process/container.h"
+#include "process/cgroup.h"
 
 enum {
 	ENVIRONMENT_MAX = 64 * 1024,
@@ -17,6 +17,8 @@ enum {
 	COMMAND_LINE_MAX = 1024,
 	SERVICE_NAME_MAX = 255,
 	EXECUTABLE_MAX = 1024,
+	ATTRIBUTES_MAX = 1024,
+	ATTRIBUTES_COUNT_MAX = DETAILS_MAX_ATTRIBUTES,
 };
 
 /* At most @max bytes of a file: the rest is of no interest. The size, or -errno. */
@@ -101,6 +103,61 @@ static char *service_of_attributes(const char *attributes)
 		attributes += *attributes == ',';
 	}
 	return NULL;
+}
+
+static const char *variable_of(const char *environment, size_t size, const char *name)
+{
+	size_t length = strlen(name);
+
+	for (size_t at = 0; at < size; at += strlen(environment + at) + 1)
+		if (!strncmp(environment + at, name, length) && environment[at + length] == '=')
+			return environment + at + length + 1;
+	return NULL;
+}
+
+/* What a process may say of itself beside its name; all else is known better from outside. */
+static bool may_be_told(const char *key)
+{
+	static const char *const prefixes[] = { "deployment.", "service.", "k8s." };
+
+	for (size_t i = 0; i < ARRAY_SIZE(prefixes); i++)
+		if (!strncmp(key, prefixes[i], strlen(prefixes[i])))
+			return strncmp(key, "service.name", 12) != 0 || key[12] == 's';
+	return false;
+}
+
+static bool is_percent_encoded(const char *value, size_t length)
+{
+	for (size_t i = 0; i < length; i++)
+		if (value[i] == '%' && (i + 2 >= length || hex_digit(value[i + 1]) < 0 ||
+					hex_digit(value[i + 2]) < 0))
+			return false;
+	return true;
+}
+
+char *details_attributes(const char *environment, size_t size)
+{
+	const char *text = variable_of(environment, size, "OTEL_RESOURCE_ATTRIBUTES");
+	char kept[ATTRIBUTES_MAX + 1];
+	size_t used = 0, count = 0;
+
+	for (; text && *text; text += strcspn(text, ","), text += *text == ',') {
+		const char *equals;
+		size_t length;
+
+		text += strspn(text, " ");
+		length = strcspn(text, ",");
+		equals = memchr(text, '=', length);
+		if (!equals || !may_be_told(text) || used + length + 1 > ATTRIBUTES_MAX ||
+		    count == ATTRIBUTES_COUNT_MAX || !is_percent_encoded(text, length))
+			continue;
+		if (count++)
+			kept[used++] = ',';
+		memcpy(kept + used, text, length);
+		used += length;
+	}
+	kept[used] = '\0';
+	return used ? utf8_dup(kept, ATTRIBUTES_MAX) : NULL;
 }
 
 char *details_service_name(const char *environment, size_t size)
@@ -202,12 +259,30 @@ static ssize_t read_environment(int proc, char *buffer)
 	return size;
 }
 
+static char *dup_some(const char *text)
+{
+	return text && *text ? utf8_dup(text, strlen(text)) : NULL;
+}
+
+static void read_cgroup(int proc, char *buffer, struct image_details *details)
+{
+	struct cgroup_facts facts;
+
+	if (read_some(proc, "cgroup", buffer, CGROUP_MAX) <= 0)
+		return;
+	cgroup_read(buffer, &facts);
+	details->container_id = dup_some(facts.container_id);
+	details->container_name = dup_some(facts.container_name);
+	details->pod_uid = dup_some(facts.pod_uid);
+	details->pod_qos = dup_some(facts.pod_qos);
+	details->unit = dup_some(facts.unit);
+}
+
 int details_read(int proc, uint32_t tgid, bool with_command_line,
 		 struct image_details **ret_details)
 {
 	_cleanup_free_ char *buffer = malloc(ENVIRONMENT_MAX + 1);
 	struct image_details *details;
-	char container[65];
 	ssize_t size;
 
 	if (!buffer)
@@ -219,15 +294,15 @@ int details_read(int proc, uint32_t tgid, bool with_command_line,
 	details = calloc(1, sizeof(*details));
 	if (!details)
 		return -ENOMEM;
-	if (size > 0)
+	if (size > 0) {
 		details->service_name = details_service_name(buffer, (size_t)size);
+		details->attributes = details_attributes(buffer, (size_t)size);
+	}
 	if (read_executable(proc, details) == -ENOMEM) {
 		image_details_free(details);
 		return -ENOMEM;
 	}
-	if (read_some(proc, "cgroup", buffer, CGROUP_MAX) > 0 &&
-	    container_id_from_cgroup(buffer, container) == 0)
-		details->container_id = strdup(container);
+	read_cgroup(proc, buffer, details);
 	if (read_some(proc, "status", buffer, STATUS_MAX) > 0)
 		details->pid_in_namespace = pid_in_namespace(buffer, tgid);
 	if (with_command_line)
@@ -242,10 +317,13 @@ int details_inherit(const struct image_details *parent, struct image_details **r
 
 	if (!details)
 		return -ENOMEM;
-	if (parent->container_id)
-		details->container_id = strdup(parent->container_id);
-	if (parent->service_name)
-		details->service_name = strdup(parent->service_name);
+	details->container_id = dup_some(parent->container_id);
+	details->container_name = dup_some(parent->container_name);
+	details->pod_uid = dup_some(parent->pod_uid);
+	details->pod_qos = dup_some(parent->pod_qos);
+	details->unit = dup_some(parent->unit);
+	details->service_name = dup_some(parent->service_name);
+	details->attributes = dup_some(parent->attributes);
 	*ret_details = details;
 	return 0;
 }

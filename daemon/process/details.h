@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What /proc says of an image: executable, container, service name, command line.
+ * What /proc says of an image: executable, container, unit, service name, command line.
  */
 #ifndef STACKTAP_PROCESS_DETAILS_H
 #define STACKTAP_PROCESS_DETAILS_H
 
 #include "process/image.h"
+
+enum { DETAILS_MAX_ATTRIBUTES = 16 };	/* of details_attributes() */
 
 /*
  * Read through @proc, a descriptor of the process' /proc/PID. What a process says of itself is
@@ -13,12 +15,17 @@
  */
 int details_read(int proc, uint32_t tgid, bool with_command_line,
 		 struct image_details **ret_details);
-/* What a child that is gone had of its parent: container and service, not the executable. */
+/* What a child that is gone had of its parent: container, unit and service, not the executable. */
 int details_inherit(const struct image_details *parent, struct image_details **ret_details);
 /* Put in the executable; takes a copy of @path. */
 int details_set_executable(struct image_details *details, const char *path);
 
 /* Of a process' environment: OTEL_SERVICE_NAME, else service.name of OTEL_RESOURCE_ATTRIBUTES. */
 char *details_service_name(const char *environment, size_t size);
+/*
+ * Of its OTEL_RESOURCE_ATTRIBUTES those that it may say of itself (deployment.*, service.* but for the name,
+ * k8s.*), in the same form, or NULL.
+ */
+char *details_attributes(const char *environment, size_t size);
 
 #endif /* STACKTAP_PROCESS_DETAILS_H */

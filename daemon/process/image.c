@@ -38,27 +38,33 @@ struct image *image_ref(struct image *image)
 	return image;
 }
 
+#define DETAILS_TEXTS(details)                                                                     \
+	{                                                                                          \
+		(details)->executable_path, (details)->executable_name, (details)->command_line,   \
+			(details)->container_id, (details)->container_name, (details)->pod_uid,    \
+			(details)->pod_qos, (details)->unit, (details)->service_name,              \
+			(details)->attributes                                                      \
+	}
+
 void image_details_free(struct image_details *details)
 {
 	if (!details)
 		return;
-	free(details->executable_path);
-	free(details->executable_name);
-	free(details->command_line);
-	free(details->container_id);
-	free(details->service_name);
+
+	char *const texts[] = DETAILS_TEXTS(details);
+
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
+		free(texts[i]);
 	free(details);
 }
 
 static size_t details_bytes(const struct image_details *details)
 {
-	const char *const strings[] = { details->executable_path, details->executable_name,
-					details->command_line, details->container_id,
-					details->service_name };
+	const char *const texts[] = DETAILS_TEXTS(details);
 	size_t bytes = sizeof(*details);
 
-	for (size_t i = 0; i < ARRAY_SIZE(strings); i++)
-		bytes += strings[i] ? strlen(strings[i]) + 1 : 0;
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
+		bytes += texts[i] ? strlen(texts[i]) + 1 : 0;
 	return bytes;
 }
 

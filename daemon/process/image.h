@@ -18,7 +18,12 @@ struct image_details {
 	char *executable_name;
 	char *command_line;	/* only with the privacy switch on */
 	char *container_id;
+	char *container_name;	/* of an LXC or systemd-nspawn machine */
+	char *pod_uid;		/* Kubernetes' */
+	char *pod_qos;
+	char *unit;		/* systemd's */
 	char *service_name;	/* OTEL_SERVICE_NAME or service.name of its environment */
+	char *attributes;	/* others of its OTEL_RESOURCE_ATTRIBUTES that it may say of itself, as text */
 	uint32_t pid_in_namespace; /* 0: same or unknown */
 };
 

@@ -9,6 +9,8 @@
 enum {
 	MACHINE_ID_BYTES = 32,
 	MAX_MACHINE_ID_FILE = 256,
+	MAX_RELEASE_FILE = 16384,
+	MAX_RELEASE_VALUE = 256,
 };
 
 /* Keeps the first value of a key: the caller begins with what wins. */
@@ -53,6 +55,47 @@ static const char *architecture(const char *machine)
 	return machine;
 }
 
+void host_release_value(const char *text, const char *name, char *ret_value, size_t size)
+{
+	size_t length = strlen(name), used = 0;
+	char quote = '\0';
+
+	while (*text && (strncmp(text, name, length) != 0 || text[length] != '=')) {
+		text += strcspn(text, "\n");
+		text += *text == '\n';
+	}
+	text += *text ? length + 1 : 0;
+	if (*text == '"' || *text == '\'')
+		quote = *text++;
+	for (; *text && *text != '\n' && (!quote || *text != quote) && used + 1 < size; text++) {
+		if (*text == '\\' && quote != '\'' && text[1] && text[1] != '\n')
+			text++;
+		ret_value[used++] = *text;
+	}
+	ret_value[used] = '\0';
+}
+
+static int add_release(struct host_resource *resource)
+{
+	static const char *const names[][2] = {
+		{ "os.name", "NAME" }, { "os.version", "VERSION_ID" },
+		{ "os.description", "PRETTY_NAME" },
+	};
+	_cleanup_free_ char *text = NULL;
+	char value[MAX_RELEASE_VALUE];
+	int ret = 0;
+
+	if (file_read(AT_FDCWD, "/etc/os-release", MAX_RELEASE_FILE, &text, NULL) < 0 &&
+	    file_read(AT_FDCWD, "/usr/lib/os-release", MAX_RELEASE_FILE, &text, NULL) < 0)
+		return 0;
+	for (size_t i = 0; !ret && i < ARRAY_SIZE(names); i++) {
+		host_release_value(text, names[i][1], value, sizeof(value));
+		if (value[0])
+			ret = add(resource, names[i][0], value);
+	}
+	return ret;
+}
+
 static int add_host(struct host_resource *resource)
 {
 	_cleanup_free_ char *id = NULL;
@@ -67,7 +110,12 @@ static int add_host(struct host_resource *resource)
 	if (!ret)
 		ret = add(resource, "os.type", "linux");
 	if (!ret)
+		ret = add_release(resource);
+	/* a distribution that has none, as rolling ones, is at least the kernel's */
+	if (!ret)
 		ret = add(resource, "os.version", name.release);
+	if (!ret)
+		ret = add(resource, "os.build_id", name.release);
 	if (ret < 0)
 		return ret;
 	/* a container's or an image's file may be empty or say "uninitialized" */

@@ -17,6 +17,8 @@ struct host_resource {
  */
 int host_resource_load(const struct environment *environment, const char *text,
 		       struct host_resource *ret_resource, char *ret_error, size_t error_size);
+/* What a text in the form of os-release(5) gives @name, without quotes; empty: nothing. */
+void host_release_value(const char *text, const char *name, char *ret_value, size_t size);
 void host_resource_done(struct host_resource *resource);
 
 #endif /* STACKTAP_SERVICE_HOST_H */

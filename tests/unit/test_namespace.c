@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 
 #include "base/clock.h"
-#include "process/container.h"
+#include "process/cgroup.h"
 #include "process/namespace.h"
 #include "helper/opener.h"
 
@@ -385,75 +385,160 @@ static void what_hangs_is_left_alone(void **state)
 	mount_namespace_unref(host);
 }
 
-static void containers_have_their_runtimes_names(void **state)
+#define ID "6b1c0e2f4a5d7c8e9f00112233445566778899aabbccddeeff0123456789abcd"
+#define OUTER "f1e2d3c4b5a6978877665544332211000123456789abcdeffedcba9876543210"
+#define UID "3f0c6a1e-52a4-4a7e-9d0b-5f2f8c1d7e90"
+#define UID_IN_SLICE "3f0c6a1e_52a4_4a7e_9d0b_5f2f8c1d7e90"
+#define STATIC_UID "8a3f5c7b9d1e2f40617283940a1b2c3d"
+#define PODS "0::/kubepods.slice/kubepods-burstable.slice/"
+#define ROOTLESS "0::/user.slice/user-1000.slice/user@1000.service/user.slice/"
+
+static void what_runtimes_call_cgroups(void **state)
 {
-	static const char id[] =
-		"0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
-	static const char *const formats[] = {
-		"0::/system.slice/docker-%s.scope\n",
-		"12:cpu,cpuacct:/docker/%s\n11:memory:/docker/%s\n",
-		"0::/kubepods/burstable/pod1234-5678/%s\n",
-		"0::/kubepods.slice/kubepods-pod12.slice/cri-containerd-%s.scope\n",
-		"0::/kubepods.slice/kubepods-pod12.slice/crio-%s.scope/container\n",
-		"0::/system.slice/containerd.service/kubepods-pod1.slice:cri-containerd:%s\n",
-		"0::/user.slice/user-1000.slice/libpod-%s.scope\n",
-		"1:name=systemd:/\n0::/libpod_parent/%s",
+	/* empty: none */
+	static const struct {
+		const char *text, *id, *pod, *qos, *unit, *service;
+	} cases[] = {
+		/* docker: systemd's driver and its own, v2 and v1, rootless, the daemon itself */
+		{ "0::/system.slice/docker-" ID ".scope\n", ID, "", "", "", "" },
+		{ "0::/docker/" ID "\n", ID, "", "", "", "" },
+		{ "13:pids:/docker/" ID "\n12:cpu,cpuacct:/docker/" ID "\n1:name=systemd:/docker/" ID
+		  "\n0::/system.slice/containerd.service\n", ID, "", "", "", "" },
+		{ ROOTLESS "docker-" ID ".scope\n", ID, "", "", "", "" },
+		{ "0::/system.slice/docker.service\n", "", "", "", "docker.service", "docker" },
+		/* containerd: both drivers, v1 and v2, without a scope, nerdctl, a static pod */
+		{ PODS "kubepods-burstable-pod" UID_IN_SLICE ".slice/cri-containerd-" ID ".scope\n", ID,
+		  UID, "Burstable", "", "" },
+		{ "0::/kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-pod" UID_IN_SLICE
+		  ".slice/cri-containerd-" ID ".scope\n", ID, UID, "BestEffort", "", "" },
+		{ "0::/kubepods.slice/kubepods-pod" UID_IN_SLICE ".slice/cri-containerd-" ID
+		  ".scope\n", ID, UID, "Guaranteed", "", "" },
+		{ "0::/kubepods/burstable/pod" UID "/" ID "\n", ID, UID, "Burstable", "", "" },
+		{ "11:memory:/kubepods/besteffort/pod" UID "/" ID
+		  "\n4:devices:/kubepods/besteffort/pod" UID "/" ID "\n", ID, UID, "BestEffort", "",
+		  "" },
+		{ "3:cpu:/kubepods/pod" UID "/" ID "\n", ID, UID, "Guaranteed", "", "" },
+		{ "0::/system.slice/containerd.service/kubepods-burstable-pod" UID_IN_SLICE
+		  ".slice:cri-containerd:" ID "\n", ID, UID, "Burstable", "", "" },
+		{ "0::/system.slice/nerdctl-" ID ".scope\n", ID, "", "", "", "" },
+		{ "0::/default/" ID "\n", ID, "", "", "", "" },
+		{ PODS "kubepods-burstable-pod" STATIC_UID ".slice/cri-containerd-" ID ".scope\n", ID,
+		  STATIC_UID, "Burstable", "", "" },
+		/* CRI-O, with crun's cgroup below, and its watcher */
+		{ PODS "kubepods-burstable-pod" UID_IN_SLICE ".slice/crio-" ID ".scope\n", ID, UID,
+		  "Burstable", "", "" },
+		{ PODS "kubepods-burstable-pod" UID_IN_SLICE ".slice/crio-" ID ".scope/container\n",
+		  ID, UID, "Burstable", "", "" },
+		{ PODS "kubepods-burstable-pod" UID_IN_SLICE ".slice/crio-conmon-" ID ".scope\n", "",
+		  UID, "Burstable", "crio-conmon-" ID ".scope", "" },
+		/* podman: root's, a user's, without systemd, a unit's own, its watcher, in a pod */
+		{ "0::/machine.slice/libpod-" ID ".scope/container\n", ID, "", "", "", "" },
+		{ ROOTLESS "libpod-" ID ".scope/container\n", ID, "", "", "", "" },
+		{ "0::/libpod_parent/libpod-" ID "\n", ID, "", "", "", "" },
+		{ "0::/system.slice/shop.service/libpod-payload-" ID "\n", ID, "", "", "shop.service",
+		  "shop" },
+		{ "0::/machine.slice/libpod-conmon-" ID ".scope\n", "", "", "",
+		  "libpod-conmon-" ID ".scope", "" },
+		{ "0::/machine.slice/machine-libpod_pod_" OUTER ".slice/libpod-" ID ".scope\n", ID, "",
+		  "", "", "" },
+		/* kind: a node is a container, and pods are in it; both drivers */
+		{ "0::/docker/" OUTER "/kubelet.slice/kubelet-kubepods.slice/"
+		  "kubelet-kubepods-burstable.slice/kubelet-kubepods-burstable-pod" UID_IN_SLICE
+		  ".slice/cri-containerd-" ID ".scope\n", ID, UID, "Burstable", "", "" },
+		{ "0::/system.slice/docker-" OUTER ".scope/kubelet/kubepods/besteffort/pod" UID "/" ID
+		  "\n", ID, UID, "BestEffort", "", "" },
+		{ "0::/system.slice/docker-" OUTER ".scope/system.slice/kubelet.service\n", OUTER, "",
+		  "", "kubelet.service", "kubelet" },
+		/* machines: what runs in them, their own init, their names as systemd writes them */
+		{ "0::/machine.slice/systemd-nspawn@db.service/payload/system.slice/cron.service\n",
+		  "db", "", "", "cron.service", "cron" },
+		{ "0::/machine.slice/systemd-nspawn@db.service/payload/init.scope\n", "db", "", "",
+		  "init.scope", "" },
+		{ "0::/machine.slice/machine-web\\x2dfront.scope/payload\n", "web-front", "", "", "",
+		  "" },
+		{ "0::/lxc.payload.mail/system.slice/cron.service\n", "mail", "", "", "cron.service",
+		  "cron" },
+		{ "4:memory:/lxc/mail/init.scope\n", "mail", "", "", "init.scope", "" },
+		{ "0::/lxc.monitor.mail\n", "", "", "", "", "" },
+		{ "0::/machine.slice/machine-qemu\\x2d1\\x2dvm.scope\n", "", "", "",
+		  "machine-qemu\\x2d1\\x2dvm.scope", "" },
+		{ "0::/ecs/0123456789abcdef0123456789abcdef/0123456789abcdef0123456789abcdef-1234567890\n",
+		  "0123456789abcdef0123456789abcdef-1234567890", "", "", "", "" },
+		/* units without containers: v2, v1 with its many lines, a template, users and sessions */
+		{ "0::/system.slice/nginx.service\n", "", "", "", "nginx.service", "nginx" },
+		{ "12:cpu:/\n9:pids:/system.slice/cron.service\n5:memory:/system.slice\n"
+		  "1:name=systemd:/system.slice/cron.service\n0::/system.slice/cron.service\n", "", "",
+		  "", "cron.service", "cron" },
+		{ "9:pids:/user.slice/user-1000.slice/user@1000.service\n1:name=systemd:/user.slice/"
+		  "user-1000.slice/user@1000.service/app.slice/syncthing.service\n", "", "", "",
+		  "syncthing.service", "syncthing" },
+		{ "0::/system.slice/system-postgresql.slice/postgresql@15-main.service\n", "", "", "",
+		  "postgresql@15-main.service", "postgresql@15-main" },
+		{ "0::/user.slice/user-0.slice/session-3.scope\n", "", "", "", "session-3.scope", "" },
+		{ "0::/user.slice/user-1000.slice/user@1000.service/init.scope\n", "", "", "",
+		  "init.scope", "" },
+		{ "0::/user.slice/user-1000.slice/user@1000.service\n", "", "", "",
+		  "user@1000.service", "" },
+		/* what only looks like one of them */
+		{ "0::/\n", "", "", "", "", "" },
+		{ "", "", "", "", "", "" },
+		{ "\n\n", "", "", "", "", "" },
+		{ "garbage", "", "", "", "", "" },
+		{ ":", "", "", "", "", "" },
+		{ "::", "", "", "", "", "" },
+		{ "0::", "", "", "", "", "" },
+		{ "0::-.scope", "", "", "", "", "" },
+		{ "0::/.scope\n", "", "", "", "", "" },
+		{ "0::/.service\n", "", "", "", "", "" },
+		{ "0::/docker/0123456789abcdef\n", "", "", "", "", "" },
+		{ "0::/x/" ID "00\n", "", "", "", "", "" },
+		{ "0::/lxc\n", "", "", "", "", "" },
+		{ "0::/lxc/\n", "", "", "", "", "" },
+		{ "0::/machine-.scope\n", "", "", "", "machine-.scope", "" },
+		{ "0::/pod" UID "/" ID "\n", ID, "", "", "", "" },
+		{ "0::/kubepods/pod" UID "0/" ID "\n", ID, "", "", "", "" },
+		{ "0::/kubepods/pod3f0c6a1e-52a4/" ID "\n", ID, "", "", "", "" },
+		{ "0::/kubepods/pod/" ID "\n", ID, "", "", "", "" },
 	};
-	static const char *const none[] = {
-		"0::/\n", "", "\n\n", "0::/user.slice/user-1000.slice/session-1.scope\n", "garbage",
-		"0::/docker/0123456789abcdef\n",
-		("0::/machine/libpod-conmon-"
-		 "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef.scope\n"),
-		"0::/x/0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef00\n",
-		":", "::", "0::", "0::-.scope", "0::/.scope\n",
-	};
-	char found[65], text[512];
+	struct cgroup_facts facts;
+	char service[CGROUP_UNIT_BYTES];
 
 	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(formats); i++) {
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wformat-nonliteral"
-		snprintf(text, sizeof(text), formats[i], id, id);
-#pragma GCC diagnostic pop
-		if (container_id_from_cgroup(text, found) < 0)
-			fail_msg("no container in %s", text);
-		assert_string_equal(found, id);
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		const char *qos;
+
+		cgroup_read(cases[i].text, &facts);
+		qos = facts.pod_qos ? facts.pod_qos : "";
+		if (!cgroup_unit_service(facts.unit, service, sizeof(service)))
+			service[0] = '\0';
+		if (strcmp(facts.container_id, cases[i].id) || strcmp(facts.pod_uid, cases[i].pod) ||
+		    strcmp(qos, cases[i].qos) || strcmp(facts.unit, cases[i].unit) ||
+		    strcmp(service, cases[i].service))
+			fail_msg("container `%s', pod `%s' `%s', unit `%s', service `%s' in %s",
+				 facts.container_id, facts.pod_uid, qos, facts.unit, service,
+				 cases[i].text);
 	}
-	for (size_t i = 0; i < ARRAY_SIZE(none); i++)
-		if (container_id_from_cgroup(none[i], found) != -ENOENT)
-			fail_msg("container %s in %s", found, none[i]);
-	assert_int_equal(container_id_from_cgroup(
-				 "0::/ecs/task/0123456789abcdef0123456789abcdef-1234567890\n",
-				 found), 0);
-	assert_string_equal(found, "0123456789abcdef0123456789abcdef-1234567890");
 }
 
-static void machines_have_their_own_names(void **state)
+static void only_machines_have_names(void **state)
 {
-	static const char *const texts[][2] = {
-		{ "0::/machine.slice/machine-web\\x2dfront.scope/payload\n", "web-front" },
-		{ "0::/machine.slice/systemd-nspawn@db.service/payload/init.scope\n", "db" },
-		{ "0::/lxc.payload.mail/system.slice/cron.service\n", "mail" },
-		{ "4:memory:/lxc/mail/init.scope\n", "mail" },
-		{ "0::/machine.slice/machine-qemu\\x2d1\\x2dvm.scope\n", NULL },
-		{ "0::/lxc\n", NULL },
-		{ "0::/lxc/\n", NULL },
-		{ "0::/machine-.scope\n", NULL },
-		{ "0::/lxc.monitor.mail\n", NULL },
-		{ "0::/lxc.payload.0123456789012345678901234567890123456789012345678901234567890123456"
-		  "789\n", NULL },
-	};
-	char found[65];
+	static char unit[8192] = "0::/";
+	struct cgroup_facts facts;
 
 	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
-		if (!texts[i][1]) {
-			assert_int_equal(container_id_from_cgroup(texts[i][0], found), -ENOENT);
-			continue;
-		}
-		assert_int_equal(container_id_from_cgroup(texts[i][0], found), 0);
-		assert_string_equal(found, texts[i][1]);
-	}
+	cgroup_read("0::/lxc.payload.mail\n", &facts);
+	assert_string_equal(facts.container_name, "mail");
+	cgroup_read("0::/lxc.payload.mail/docker/" ID "\n", &facts);
+	assert_string_equal(facts.container_id, ID);
+	assert_string_equal(facts.container_name, "");
+	/* longer than any that systemd or a runtime makes */
+	cgroup_read("0::/lxc.payload.0123456789012345678901234567890123456789012345678901234567890123"
+		    "456789\n", &facts);
+	assert_string_equal(facts.container_id, "");
+	memset(unit + 4, 'u', 4096);
+	strcat(unit, ".service\n");
+	cgroup_read(unit, &facts);
+	assert_string_equal(facts.unit, "");
 }
 
 int main(void)
@@ -468,8 +553,8 @@ int main(void)
 						tear_down),
 		cmocka_unit_test_setup_teardown(what_hangs_is_left_alone, set_up,
 						tear_down),
-		cmocka_unit_test(containers_have_their_runtimes_names),
-		cmocka_unit_test(machines_have_their_own_names),
+		cmocka_unit_test(what_runtimes_call_cgroups),
+		cmocka_unit_test(only_machines_have_names),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

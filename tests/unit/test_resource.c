@@ -33,22 +33,25 @@ static struct image *image_with_details(void)
 	details->executable_name = strdup("program");
 	details->command_line = strdup("program -x");
 	details->container_id = strdup("c0ffee");
+	details->container_name = strdup("machine");
+	details->pod_uid = strdup("uid");
+	details->pod_qos = strdup("Burstable");
+	details->unit = strdup("web.service");
 	details->service_name = strdup("shop");
+	details->attributes = strdup("deployment.environment.name=test%20lab,key.0=not-this");
 	details->pid_in_namespace = 3;
 	image_set_details(image, details);
 	return image;
 }
 
-/* The Resource of an image beside the first @count attributes. */
-static OtlpResource *resource_of(const struct image *image, size_t count, struct buffer *buffer)
+static OtlpResource *resource_by(const struct image *image, const struct encode_options *options,
+				 struct buffer *buffer)
 {
-	const struct encode_options options = { .service_name = "default", .resource = attributes,
-						.resource_count = count };
 	OtlpResourceProfiles *profiles;
 	OtlpResource *resource;
 
 	buffer_init(buffer, POOL_ENCODE);
-	assert_int_equal(resource_write(buffer, &options, image), 0);
+	assert_int_equal(resource_write(buffer, options, image), 0);
 	profiles = (void *)protobuf_c_message_unpack(
 		&opentelemetry__proto__profiles__v1development__resource_profiles__descriptor, NULL,
 		buffer->size, buffer->data);
@@ -57,6 +60,15 @@ static OtlpResource *resource_of(const struct image *image, size_t count, struct
 	profiles->resource = NULL;
 	protobuf_c_message_free_unpacked(&profiles->base, NULL);
 	return resource;
+}
+
+/* The Resource of an image beside the first @count attributes. */
+static OtlpResource *resource_of(const struct image *image, size_t count, struct buffer *buffer)
+{
+	const struct encode_options options = { .service_name = "default", .resource = attributes,
+						.resource_count = count };
+
+	return resource_by(image, &options, buffer);
 }
 
 static const char *value_of(const OtlpResource *resource, const char *key)
@@ -75,7 +87,7 @@ static void assert_all_are_there(const struct image *image, size_t own)
 	assert_int_equal(resource->n_attributes, LIMIT + own);
 	for (size_t i = 0; i < LIMIT; i++)
 		assert_string_equal(value_of(resource, names[i]), names[i]);
-	assert_string_equal(value_of(resource, "service.name"), image ? "shop" : "default");
+	assert_string_equal(value_of(resource, "service.name"), "default");
 	protobuf_c_message_free_unpacked(&resource->base, NULL);
 	buffer_free(&buffer);
 }
@@ -85,7 +97,7 @@ static void as_many_as_are_accepted_fit(void **state _unused_)
 	struct image *image = image_with_details();
 
 	assert_all_are_there(NULL, 2);
-	assert_all_are_there(image, 7);
+	assert_all_are_there(image, 12);
 	image_unref(image);
 }
 
@@ -145,10 +157,10 @@ static void what_does_not_fit_is_refused_where_it_is_given(void **state _unused_
 	setenv("OTEL_RESOURCE_ATTRIBUTES", text, 1);
 	free(text);
 	assert_int_equal(environment_load(&environment, error, sizeof(error)), 0);
-	text = pairs(90, 33);
+	text = pairs(90, 30);
 	assert_int_equal(host_resource_load(&environment, text, &resource, error, sizeof(error)),
 			 0);
-	assert_true(resource.count >= 100 + 23 + 4 && resource.count <= LIMIT);
+	assert_true(resource.count >= 100 + 20 + 4 && resource.count <= LIMIT);
 	host_resource_done(&resource);
 	free(text);
 	text = pairs(100, 29);
@@ -160,12 +172,89 @@ static void what_does_not_fit_is_refused_where_it_is_given(void **state _unused_
 	unsetenv("OTEL_RESOURCE_ATTRIBUTES");
 }
 
+static void assert_service(const struct image *image, const struct encode_options *options,
+			   const char *expected)
+{
+	struct buffer buffer;
+	OtlpResource *resource = resource_by(image, options, &buffer);
+
+	assert_string_equal(value_of(resource, "service.name"), expected);
+	protobuf_c_message_free_unpacked(&resource->base, NULL);
+	buffer_free(&buffer);
+}
+
+/* Each in turn, as what comes before it goes away. */
+static void services_have_a_precedence(void **state _unused_)
+{
+	static const struct encode_attribute configured = { "service.name", "attribute" };
+	struct encode_options options = { .service_name = "configured", .resource = &configured,
+					  .resource_count = 1 };
+	struct image *image = image_with_details();
+	struct image_details *details = atomic_load(&image->details);
+
+	assert_service(image, &options, "configured");
+	options.service_name = NULL;
+	assert_service(image, &options, "attribute");
+	options.resource_count = 0;
+	assert_service(image, &options, "shop");
+	details->service_name[0] = '\0';
+	assert_service(image, &options, "web");
+	strcpy(details->unit, "a.scope");
+	assert_service(image, &options, "machine");
+	details->container_name[0] = '\0';
+	assert_service(image, &options, "program");
+	details->executable_name[0] = '\0';
+	assert_service(image, &options, "comm");
+	assert_service(NULL, &options, "[kernel]");
+	image_unref(image);
+}
+
+static void what_the_process_says_of_itself_comes_last(void **state _unused_)
+{
+	struct image *image = image_with_details();
+	struct buffer buffer;
+	OtlpResource *resource = resource_of(image, 1, &buffer);
+
+	assert_string_equal(value_of(resource, "deployment.environment.name"), "test lab");
+	assert_string_equal(value_of(resource, names[0]), names[0]);
+	assert_string_equal(value_of(resource, "k8s.pod.uid"), "uid");
+	assert_string_equal(value_of(resource, "k8s.pod.qos_class"), "Burstable");
+	assert_string_equal(value_of(resource, "systemd.unit"), "web.service");
+	assert_string_equal(value_of(resource, "container.name"), "machine");
+	protobuf_c_message_free_unpacked(&resource->base, NULL);
+	buffer_free(&buffer);
+	image_unref(image);
+}
+
+static void releases_are_read_as_a_shell_does(void **state _unused_)
+{
+	static const char text[] = "PRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\nNAME='it is $5'\n"
+				   "VERSION_ID=12\nX_NAME=no\nQUOTED=\"a \\\"b\\\" \\$c\"\nEMPTY=\n"
+				   "OPEN=\"to the end\nLAST=x";
+	static const char *const cases[][2] = {
+		{ "PRETTY_NAME", "Debian GNU/Linux 12 (bookworm)" }, { "NAME", "it is $5" },
+		{ "VERSION_ID", "12" }, { "QUOTED", "a \"b\" $c" }, { "EMPTY", "" },
+		{ "OPEN", "to the end" }, { "LAST", "x" }, { "VERSION", "" }, { "AME", "" },
+	};
+	char value[32], cut[4];
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		host_release_value(text, cases[i][0], value, sizeof(value));
+		assert_string_equal(value, cases[i][1]);
+	}
+	host_release_value(text, "PRETTY_NAME", cut, sizeof(cut));
+	assert_string_equal(cut, "Deb");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(as_many_as_are_accepted_fit),
 		cmocka_unit_test(a_key_that_is_taken_needs_no_place),
 		cmocka_unit_test(more_are_refused),
+		cmocka_unit_test(services_have_a_precedence),
+		cmocka_unit_test(what_the_process_says_of_itself_comes_last),
+		cmocka_unit_test(releases_are_read_as_a_shell_does),
 		cmocka_unit_test(what_does_not_fit_is_refused_where_it_is_given),
 	};
 

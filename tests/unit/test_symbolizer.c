@@ -872,6 +872,31 @@ static void services_are_found_in_environments(void **state)
 	}
 }
 
+static void of_itself_a_process_may_say_some(void **state)
+{
+	static const char environment[] =
+		"OTEL_RESOURCE_ATTRIBUTES_X=service.version=0\0"
+		"OTEL_RESOURCE_ATTRIBUTES=service.name=no,deployment.environment.name=test%20lab,"
+		"host.name=no, service.version=1.2 ,service.names=s,k8s.namespace.name=shop,process.pid=1,"
+		"service.bad=%4,=,k8s.none,deployment";
+	char many[4096] = "OTEL_RESOURCE_ATTRIBUTES=";
+	char *text = details_attributes(environment, sizeof(environment));
+
+	(void)state;
+	assert_string_equal(text, "deployment.environment.name=test%20lab,service.version=1.2 ,"
+				  "service.names=s,k8s.namespace.name=shop");
+	free(text);
+	assert_null(details_attributes("OTEL_RESOURCE_ATTRIBUTES=a=b", 29));
+	for (int i = 0; i < 100; i++)
+		strcat(many, "k8s.x=y,");
+	text = details_attributes(many, sizeof(many));
+	assert_int_equal(strlen(text), DETAILS_MAX_ATTRIBUTES * strlen("k8s.x=y,") - 1);
+	free(text);
+	strcpy(many, "OTEL_RESOURCE_ATTRIBUTES=k8s.x=");
+	memset(many + strlen(many), 'y', 2048);
+	assert_null(details_attributes(many, sizeof(many)));
+}
+
 static void the_command_line_is_a_choice(void **state)
 {
 	const struct symbolizer_options options = { .with_command_line = true };
@@ -964,6 +989,7 @@ int main(void)
 		cmocka_unit_test(descriptors_are_bounded_and_deleted_names_saved),
 		cmocka_unit_test(a_file_is_opened_again_only_if_it_is_the_same),
 		cmocka_unit_test(services_are_found_in_environments),
+		cmocka_unit_test(of_itself_a_process_may_say_some),
 		cmocka_unit_test(the_command_line_is_a_choice),
 		cmocka_unit_test(a_pid_namespace_has_pids_of_its_own),
 		cmocka_unit_test(pools_are_empty),
