@@ -5,6 +5,7 @@
 
 #include "export/otlp.h"
 #include "export/profile.h"
+#include "export/relabel.h"
 #include "export/resource.h"
 #include "stacktap/version.h"
 
@@ -156,7 +157,7 @@ static int frame_make(struct encoder *encoder)
 }
 
 /* Wrap the open resource's Profiles: ScopeProfiles in ResourceProfiles. */
-static int resource_finish(struct encoder *encoder, const struct image *image)
+static int resource_finish(struct encoder *encoder)
 {
 	struct buffer *resource = &encoder->resource, *out = &encoder->resources;
 	size_t scope_size, before = out->size;
@@ -164,10 +165,6 @@ static int resource_finish(struct encoder *encoder, const struct image *image)
 
 	if (!encoder->open_profiles)
 		return 0;
-	resource->size = 0;
-	err = resource_write(resource, encoder->options, image);
-	if (err)
-		return err;
 	scope_size = encoder->scope.size + encoder->profiles.size + encoder->schema.size;
 	err = buffer_field(out, OTLP_DATA_RESOURCE_PROFILES,
 			   resource->size + buffer_field_size(scope_size) + encoder->schema.size) ?:
@@ -206,7 +203,6 @@ static int resource_encode(struct encoder *encoder, const struct profile_part *p
 {
 	size_t losses = encoder->window->profile_count * sizeof(bool);
 	struct profile_writer *writer = &encoder->writer;
-	const struct image *image = parts->sample->image;
 	struct dictionary_mark mark;
 	size_t done = 0, run, written, used, room;
 	uint64_t samples;
@@ -240,7 +236,7 @@ static int resource_encode(struct encoder *encoder, const struct profile_part *p
 			encoder->open_samples = encoder->open_profiles = 0;
 			done = 0;
 		} else {
-			err = resource_finish(encoder, image);
+			err = resource_finish(encoder);
 			if (err)
 				return err;
 		}
@@ -248,7 +244,26 @@ static int resource_encode(struct encoder *encoder, const struct profile_part *p
 		if (err)
 			return err;
 	}
-	return resource_finish(encoder, image);
+	return resource_finish(encoder);
+}
+
+/* @count parts of one image, unless a rule leaves it out. */
+static int image_encode(struct encoder *encoder, const struct profile_part *parts, size_t count)
+{
+	const struct encode_options *options = encoder->options;
+	uint64_t samples = 0;
+	int err, rule;
+
+	encoder->resource.size = 0;
+	err = resource_write(&encoder->resource, options, parts->sample->image, &rule);
+	if (err)
+		return err;
+	if (rule < 0)
+		return resource_encode(encoder, parts, count);
+	for (size_t i = 0; i < count; i++)
+		samples += parts[i].count;
+	relabel_left_out(options->relabel, rule, samples);
+	return 0;
 }
 
 static void encoder_free(struct encoder *encoder)
@@ -305,7 +320,7 @@ int encode_window(const struct encode_options *options, const struct window *win
 		for (next = first + 1; next < encoder.part_count; next++)
 			if (parts[next].sample->image != parts[first].sample->image)
 				break;
-		err = resource_encode(&encoder, parts + first, next - first);
+		err = image_encode(&encoder, parts + first, next - first);
 		first = next;
 	}
 	if (!err)

@@ -12,6 +12,8 @@
 #include "base/macro.h"
 #include "profile/window.h"
 
+struct relabel;
+
 struct encode_attribute {
 	const char *key;
 	const char *value;
@@ -28,6 +30,7 @@ struct encode_options {
 	bool with_cpu;			/* cpu.logical_number on samples */
 	/* a Function for frames without one: their function's range, else their file */
 	bool names_ranges;
+	struct relabel *relabel;	/* rules for Resources; NULL: none */
 };
 
 struct payload {

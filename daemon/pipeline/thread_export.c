@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "export/relabel.h"
 
 static void window_done(struct pipeline *pipeline, const struct window *window, uint64_t handed)
 {
@@ -64,13 +65,16 @@ void *export_thread(void *ctx)
 	for (;;) {
 		message = message_take(pipeline->windows, timeout, &r);
 		if (message) {
+			const struct relabel *relabel = pipeline->options.encode.relabel;
 			struct hand_over hand_over = { .pipeline = pipeline };
+			uint64_t left_out = relabel_samples(relabel);
 
 			r = encode_window(&pipeline->options.encode, message->window, count_payload,
 					  &hand_over);
 			if (r < 0)
 				log_error("a window was not written to its end: %s", strerror(-r));
-			window_done(pipeline, message->window, hand_over.samples);
+			left_out = relabel_samples(relabel) - left_out;
+			window_done(pipeline, message->window, hand_over.samples + left_out);
 			message_free(message);
 			pipeline_window_left(pipeline);
 			/* new windows come before what waits for another try, which may take long */

@@ -18,6 +18,7 @@ enum option_kind {
 	OPTION_NUMBER,	/* uint64_t in [minimum, maximum] */
 	OPTION_BYTES,	/* the same with K, M or G behind it */
 	OPTION_EVENT,
+	OPTION_RULE,
 	OPTION_CHOICE,	/* bool: words[0] is false, words[1] is true */
 	OPTION_LEVEL,
 };
@@ -82,6 +83,7 @@ static const struct option options[] = {
 	{ "spool", "max_age_hours", OPTION_NUMBER, FIELD(spool_max_age_hours), 0, 87600, { NULL } },
 	{ "resource", "service_name", OPTION_STRING, FIELD(service_name), 0, 0, { NULL } },
 	{ "resource", "attributes", OPTION_STRING, FIELD(attributes), 0, 0, { NULL } },
+	{ "relabel", "rule", OPTION_RULE, 0, 0, 0, { NULL } },
 	{ "privacy", "command_line", OPTION_BOOL, FIELD(with_command_line), 0, 0, { NULL } },
 	{ "privacy", "kernel_addresses", OPTION_BOOL, FIELD(with_kernel_addresses), 0, 0,
 	  { NULL } },
@@ -149,6 +151,8 @@ void config_done(struct config *config)
 	for (size_t i = 0; i < ARRAY_SIZE(options); i++)
 		if (options[i].kind == OPTION_STRING)
 			free(*(char **)field_of(config, &options[i]));
+	for (size_t i = 0; i < config->rule_count; i++)
+		free(config->rules[i]);
 	*config = (struct config){ 0 };
 }
 
@@ -235,6 +239,30 @@ static int set_event(struct load *load, const char *text)
 	return 0;
 }
 
+/* Checked here, so that the error has its line. */
+static int set_rule(struct load *load, const char *text)
+{
+	struct config *config = &load->config;
+	struct relabel *relabel = NULL;
+	int ret;
+
+	if (!*text)
+		return 0;
+	if (config->rule_count == RELABEL_MAX_RULES)
+		return fail(load->error, load->error_size, "more than %d rules", RELABEL_MAX_RULES);
+	ret = relabel_new(&relabel);
+	if (!ret)
+		ret = relabel_add(relabel, text, load->error, load->error_size);
+	relabel_free(relabel);
+	if (ret < 0)
+		return ret;
+	config->rules[config->rule_count] = strdup(text);
+	if (!config->rules[config->rule_count])
+		return -ENOMEM;
+	config->rule_count++;
+	return 0;
+}
+
 static int set_string(const struct option *option, struct config *config, const char *text)
 {
 	char **field = field_of(config, option);
@@ -259,6 +287,8 @@ static int set_option(struct load *load, const struct option *option, const char
 		return set_string(option, &load->config, text);
 	case OPTION_EVENT:
 		return set_event(load, text);
+	case OPTION_RULE:
+		return set_rule(load, text);
 	case OPTION_BOOL:
 		if (parse_bool(text, field) < 0)
 			return fail(load->error, load->error_size, "%s is yes or no, not `%s'",
@@ -418,6 +448,16 @@ static bool same_string(const char *a, const char *b)
 	return a && b ? !strcmp(a, b) : a == b;
 }
 
+static bool same_rules(const struct config *a, const struct config *b)
+{
+	if (a->rule_count != b->rule_count)
+		return false;
+	for (size_t i = 0; i < a->rule_count; i++)
+		if (strcmp(a->rules[i], b->rules[i]) != 0)
+			return false;
+	return true;
+}
+
 static bool same_option(const struct config *a, const struct config *b,
 			const struct option *option)
 {
@@ -433,6 +473,8 @@ static bool same_option(const struct config *a, const struct config *b,
 	case OPTION_BYTES:
 	case OPTION_LEVEL:
 		return *(const uint64_t *)in_a == *(const uint64_t *)in_b;
+	case OPTION_RULE:
+		return same_rules(a, b);
 	case OPTION_EVENT:
 		break;
 	}
@@ -491,6 +533,10 @@ static void swap_option(struct config *a, struct config *b, const struct option 
 		swap_bytes(a->events, b->events, sizeof(a->events));
 		swap_bytes(&a->event_count, &b->event_count, sizeof(a->event_count));
 		break;
+	case OPTION_RULE:
+		swap_bytes(a->rules, b->rules, sizeof(a->rules));
+		swap_bytes(&a->rule_count, &b->rule_count, sizeof(a->rule_count));
+		break;
 	}
 }
 
@@ -522,6 +568,12 @@ static void dump_option(const struct config *config, const struct option *option
 	case OPTION_EVENT:
 		for (size_t i = 0; i < config->event_count; i++)
 			fprintf(stream, "event = %s\n", config->events[i]);
+		break;
+	case OPTION_RULE:
+		for (size_t i = 0; i < config->rule_count; i++)
+			fprintf(stream, "rule = %s\n", config->rules[i]);
+		if (!config->rule_count)
+			fprintf(stream, "rule =\n");
 		break;
 	case OPTION_CHOICE:
 		fprintf(stream, "%s = %s\n", option->name, option->words[*(const bool *)field]);
@@ -570,6 +622,24 @@ int config_sources(const struct config *config, struct control_source *ret_sourc
 			return fail(error, error_size, "mode = frequency wants a rate, not a period");
 	}
 	*ret_count = config->event_count;
+	return 0;
+}
+
+int config_relabel(const struct config *config, struct relabel **ret_relabel, char *error,
+		   size_t error_size)
+{
+	struct relabel *relabel = NULL;
+	int ret = config->rule_count ? relabel_new(&relabel) : 0;
+
+	for (size_t i = 0; !ret && i < config->rule_count; i++)
+		ret = relabel_add(relabel, config->rules[i], error, error_size);
+	if (ret == -ENOMEM)
+		snprintf(error, error_size, "out of memory");
+	if (ret < 0) {
+		relabel_free(relabel);
+		return ret;
+	}
+	*ret_relabel = relabel;
 	return 0;
 }
 

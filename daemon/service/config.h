@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "client/netlink.h"
 #include "export/environment.h"
+#include "export/relabel.h"
 
 #define CONFIG_PATH "/etc/stacktap/stacktap.conf"
 
@@ -62,6 +63,10 @@ struct config {
 	char *service_name;
 	char *attributes;		/* k=v,k=v */
 
+	/* [relabel] */
+	char *rules[RELABEL_MAX_RULES];
+	size_t rule_count;
+
 	/* [privacy] */
 	bool with_command_line, with_kernel_addresses;
 
@@ -93,6 +98,9 @@ int config_sources(const struct config *config, struct control_source *ret_sourc
 		   size_t *ret_count, char *error, size_t error_size);
 /* -ENOENT: the module's. */
 int config_budget(const struct config *config, uint32_t *ret_ns);
+/* *ret_relabel NULL: there are no rules. */
+int config_relabel(const struct config *config, struct relabel **ret_relabel, char *error,
+		   size_t error_size);
 int config_filter(const struct config *config, struct control_filter *ret_filter, char *error,
 		  size_t error_size);
 

@@ -33,6 +33,7 @@ struct service {
 
 	/* the running pipeline's, which borrows them */
 	struct host_resource resource;
+	struct relabel *relabel;
 	struct pipeline_options options;
 	struct pipeline *pipeline;
 };
@@ -154,6 +155,8 @@ static void close_pipeline(struct service *service)
 		service->pipeline = NULL;
 	}
 	host_resource_done(&service->resource);
+	relabel_free(service->relabel);
+	service->relabel = NULL;
 }
 
 /* Hosts that a fleet tool started together send at times of their own. */
@@ -212,12 +215,15 @@ static int open_pipeline(struct service *service, const struct control_filter *f
 		return ret;
 	ret = host_resource_load(environment, config->attributes, &service->resource, error,
 				 error_size);
+	if (!ret)
+		ret = config_relabel(config, &service->relabel, error, error_size);
 	if (ret < 0) {
 		close_pipeline(service);
 		return ret;
 	}
 	options->encode.resource = service->resource.attributes;
 	options->encode.resource_count = service->resource.count;
+	options->encode.relabel = service->relabel;
 	options->filter = filter;
 	ret = pipeline_start(options, &service->pipeline, error, error_size);
 	options->filter = NULL;
@@ -289,7 +295,7 @@ static void swap_live(struct config *a, struct config *b)
 static bool is_live_change(const struct config *old, const struct config *new)
 {
 	static const char *const sections[] = { "profile", "capture", "unwind", "export", "store",
-						"spool", "resource", "privacy" };
+						"spool", "resource", "relabel", "privacy" };
 	/* shallow copies: the old one with what can change exchanged for the new one's */
 	struct config changed = *old, donor = *new;
 
@@ -472,6 +478,11 @@ const char *service_spool(const struct service *service)
 	const struct exporter_options *options = &service->destination.options;
 
 	return options->endpoint ? options->spool_directory : NULL;
+}
+
+const struct relabel *service_relabel(const struct service *service)
+{
+	return service->relabel;
 }
 
 void service_stats(struct service *service, struct pipeline_stats *ret_pipeline,

@@ -38,6 +38,7 @@ uint64_t service_session_id(const struct service *service);
 const char *service_endpoint(const struct service *service);
 const char *service_store(const struct service *service);
 const char *service_spool(const struct service *service);	/* NULL: payloads wait in memory alone */
+const struct relabel *service_relabel(const struct service *service);	/* NULL: no rules */
 void service_stats(struct service *service, struct pipeline_stats *ret_pipeline,
 		   struct exporter_stats *ret_exporter);
 

@@ -177,6 +177,7 @@ static void update_status(struct daemon *daemon, bool with_log)
 		.endpoint = service_endpoint(daemon->service),
 		.store = service_store(daemon->service),
 		.spool = service_spool(daemon->service),
+		.relabel = service_relabel(daemon->service),
 		.pipeline = &pipeline,
 		.exporter = &exporter,
 	};

@@ -148,6 +148,31 @@ static void print_spool(FILE *stream, const char *directory, const struct export
 		fprintf(stream, "  the spool takes nothing: %s\n", exporter->spool_error);
 }
 
+static void print_relabel(FILE *stream, const struct relabel *relabel)
+{
+	for (size_t i = 0; i < relabel_rules(relabel); i++) {
+		const struct relabel_count count = relabel_count(relabel, i);
+
+		fprintf(stream, "  rule `%s': matched %" PRIu64 " times, left out %" PRIu64
+			" samples\n", relabel_text(relabel, i), count.matched, count.samples);
+	}
+}
+
+static void json_relabel(struct json *json, const struct relabel *relabel)
+{
+	json_array(json, "relabel");
+	for (size_t i = 0; i < relabel_rules(relabel); i++) {
+		const struct relabel_count count = relabel_count(relabel, i);
+
+		json_object(json, NULL);
+		json_string(json, "rule", relabel_text(relabel, i));
+		json_u64(json, "matched", count.matched);
+		json_u64(json, "samples_left_out", count.samples);
+		json_end(json);
+	}
+	json_end(json);
+}
+
 static void print_text(FILE *stream, const struct statusfile_input *input, uint64_t uptime_s)
 {
 	const struct pipeline_stats *pipeline = input->pipeline;
@@ -190,6 +215,7 @@ static void print_text(FILE *stream, const struct statusfile_input *input, uint6
 				pipeline->symbolizer.put_off);
 		print_helpers(stream, &pipeline->symbolizer);
 	}
+	print_relabel(stream, input->relabel);
 	if (pipeline && pipeline->has_tables) {
 		const struct loader_stats *loader = &pipeline->loader;
 
@@ -414,6 +440,7 @@ static void print_json(FILE *stream, const struct statusfile_input *input, uint6
 		print_capture(&json, input->pipeline);
 	if (input->pipeline && input->pipeline->has_tables)
 		print_unwind(&json, input->pipeline);
+	json_relabel(&json, input->relabel);
 	print_exporter(&json, input);
 	json_array(&json, "pools");
 	for (int id = 0; id < POOL_COUNT; id++) {

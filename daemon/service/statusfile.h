@@ -9,6 +9,7 @@
 
 #include "base/json.h"
 #include "export/exporter.h"
+#include "export/relabel.h"
 #include "pipeline/pipeline.h"
 
 #define STATUSFILE_DIRECTORY "/run/stacktap"
@@ -25,6 +26,7 @@ struct statusfile_input {
 	const char *error;			/* why it is not sampling, or NULL */
 	const char *endpoint, *store;		/* where profiles go; NULL: not there */
 	const char *spool;			/* where they wait; NULL: in memory alone */
+	const struct relabel *relabel;		/* NULL: no rules */
 	const struct pipeline_stats *pipeline;	/* NULL: not sampling */
 	const struct exporter_stats *exporter;
 };

@@ -113,6 +113,7 @@ static void test_every_option_round_trips(void **state _unused_)
 		"[store]\ndirectory = /s\nmax_bytes = 1048576\nmax_age_hours = 3\n\n"
 		"[spool]\ndirectory = /q\nmax_bytes = 65536\nmax_age_hours = 0\n\n"
 		"[resource]\nservice_name = me\nattributes = x=y\n\n"
+		"[relabel]\nrule = drop a (b|c)+\nrule = set \"a b\" c if d .*\n\n"
 		"[privacy]\ncommand_line = yes\nkernel_addresses = no\n\n"
 		"[daemon]\nload_module = no\nlog_level = debug\nstatus_seconds = 1\n"
 		"stop_seconds = 2\n";
@@ -182,6 +183,8 @@ static void test_refusals(void **state _unused_)
 	assert_refused("[export]\nendpoint = host:4318\n", 0, "http://");
 	assert_refused("[export]\nheaders = a\n", 0, "headers");
 	assert_refused("[resource]\nattributes = a\n", 0, "attributes");
+	assert_refused("[relabel]\nrule = drop a b\nrule = drop a (b\n", 3, "a ( has no )");
+	assert_refused("[relabel]\nrule = lose a b\n", 2, "begins with keep, drop, remove, rename or set");
 	for (int i = 0; i < STACKTAP_MAX_SOURCES + 1; i++)
 		strcat(text, "event = cpu-clock\n");
 	assert_refused(text, STACKTAP_MAX_SOURCES + 2, "more than 8");

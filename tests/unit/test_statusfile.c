@@ -36,10 +36,17 @@ static void write_status(struct statusfile *file, uint64_t sent)
 					   .loader.tables = { .failed = 1,
 							      .last_failed = "/bin/x: why" } };
 	struct exporter_stats exporter = { .payloads_sent = sent, .retries = 3 };
+	struct relabel *relabel;
 	struct statusfile_input input = { .session_id = 7, .endpoint = "http://x:4318/",
 					  .pipeline = &pipeline, .exporter = &exporter };
+	char error[256];
 
+	assert_int_equal(relabel_new(&relabel), 0);
+	assert_int_equal(relabel_add(relabel, "drop a b", error, sizeof(error)), 0);
+	relabel_left_out(relabel, 0, 17);
+	input.relabel = relabel;
 	assert_int_equal(statusfile_write(file, &input), 0);
+	relabel_free(relabel);
 }
 
 static void test_life(void **state _unused_)
@@ -65,6 +72,8 @@ static void test_life(void **state _unused_)
 	assert_non_null(strstr(json, "\"last_failed\":\"/bin/x: why\""));
 	assert_non_null(strstr(json, "\"payloads_sent\":42"));
 	assert_non_null(strstr(json, "\"retries\":3"));
+	assert_non_null(strstr(text, "rule `drop a b': matched 0 times, left out 17 samples\n"));
+	assert_non_null(strstr(json, "\"samples_left_out\":17"));
 	assert_int_equal(json[size], '\n');
 	free(text);
 	free(json);

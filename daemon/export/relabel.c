@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "export/relabel.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+#include "base/pattern.h"
+#include "export/attributes.h"
+
+enum {
+	MAX_WORDS = 6,		/* "set KEY VALUE if KEY PATTERN" */
+	MAX_VALUE = 1024,
+};
+
+enum verb {
+	VERB_KEEP,
+	VERB_DROP,
+	VERB_REMOVE,
+	VERB_RENAME,
+	VERB_SET,
+};
+
+struct rule {
+	enum verb verb;
+	char text[RELABEL_MAX_TEXT];	/* as it was given */
+	char words[RELABEL_MAX_TEXT];	/* where the following point to */
+	const char *key, *value;	/* whose value is asked for; what is given */
+	const char *where;		/* of set: the attribute that is asked, NULL: none */
+	struct pattern *pattern;
+	_Atomic uint64_t matched, samples;
+};
+
+struct relabel {
+	size_t count;
+	struct rule *rules[RELABEL_MAX_RULES];
+};
+
+static const struct {
+	const char *name;
+	enum verb verb;
+	size_t words;
+	const char *form;
+} verbs[] = {
+	{ "keep", VERB_KEEP, 3, "keep KEY PATTERN" },
+	{ "drop", VERB_DROP, 3, "drop KEY PATTERN" },
+	{ "remove", VERB_REMOVE, 2, "remove PATTERN" },
+	{ "rename", VERB_RENAME, 3, "rename PATTERN KEY" },
+	{ "set", VERB_SET, 3, "set KEY VALUE [if KEY PATTERN]" },
+};
+
+int relabel_new(struct relabel **ret_relabel)
+{
+	*ret_relabel = calloc(1, sizeof(**ret_relabel));
+	return *ret_relabel ? 0 : -ENOMEM;
+}
+
+void relabel_free(struct relabel *relabel)
+{
+	if (!relabel)
+		return;
+	for (size_t i = 0; i < relabel->count; i++) {
+		pattern_free(relabel->rules[i]->pattern);
+		free(relabel->rules[i]);
+	}
+	free(relabel);
+}
+
+static int fail(char *error, size_t size, const char *format, ...) _printf_(3, 4);
+
+static int fail(char *error, size_t size, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(error, size, format, args);
+	va_end(args);
+	return -EINVAL;
+}
+
+/* Cut @text into words in place; more than fit, or a quote without its end: 0. */
+static size_t split(char *text, char *words[static MAX_WORDS])
+{
+	size_t count = 0;
+
+	for (text += strspn(text, " \t"); *text; text += strspn(text, " \t")) {
+		const bool is_quoted = *text == '"';
+
+		if (count == MAX_WORDS)
+			return 0;
+		text += is_quoted;
+		words[count++] = text;
+		text += strcspn(text, is_quoted ? "\"" : " \t");
+		if (*text)
+			*text++ = '\0';
+		else if (is_quoted)
+			return 0;
+	}
+	return count;
+}
+
+static int parse(struct rule *rule, char *error, size_t error_size)
+{
+	char *words[MAX_WORDS] = { NULL };
+	size_t count = split(rule->words, words), i;
+	const char *pattern = NULL, *wrong;
+	bool is_conditional;
+	int ret;
+
+	for (i = 0; count && i < ARRAY_SIZE(verbs); i++)
+		if (!strcmp(words[0], verbs[i].name))
+			break;
+	if (!count || i == ARRAY_SIZE(verbs))
+		return fail(error, error_size, "a rule begins with keep, drop, remove, rename or set: `%s'",
+			    rule->text);
+	rule->verb = verbs[i].verb;
+	is_conditional = rule->verb == VERB_SET && count == 6 && !strcmp(words[3], "if");
+	if ((count != verbs[i].words && !is_conditional) || !words[1][0])
+		return fail(error, error_size, "the rule `%s' is not of the form %s", rule->text,
+			    verbs[i].form);
+	switch (rule->verb) {
+	case VERB_KEEP:
+	case VERB_DROP:
+		rule->key = words[1];
+		pattern = words[2];
+		break;
+	case VERB_REMOVE:
+		pattern = words[1];
+		break;
+	case VERB_RENAME:
+		pattern = words[1];
+		rule->value = words[2];
+		break;
+	case VERB_SET:
+		rule->key = words[1];
+		rule->value = words[2];
+		rule->where = is_conditional ? words[4] : NULL;
+		pattern = is_conditional ? words[5] : NULL;
+		break;
+	}
+	if (!pattern)
+		return 0;
+	ret = pattern_new(pattern, &rule->pattern, &wrong);
+	return ret == -EINVAL ? fail(error, error_size, "the pattern `%s' is wrong: %s", pattern,
+				     wrong) : ret;
+}
+
+int relabel_add(struct relabel *relabel, const char *text, char *ret_error, size_t error_size)
+{
+	struct rule *rule;
+	int ret;
+
+	if (relabel->count == RELABEL_MAX_RULES) {
+		fail(ret_error, error_size, "more than %d rules", RELABEL_MAX_RULES);
+		return -E2BIG;
+	}
+	if (strlen(text) >= RELABEL_MAX_TEXT)
+		return fail(ret_error, error_size, "a rule has %d bytes at most", RELABEL_MAX_TEXT - 1);
+	rule = calloc(1, sizeof(*rule));
+	if (!rule)
+		return -ENOMEM;
+	strcpy(rule->text, text);
+	strcpy(rule->words, text);
+	ret = parse(rule, ret_error, error_size);
+	if (ret < 0) {
+		free(rule);
+		return ret;
+	}
+	relabel->rules[relabel->count++] = rule;
+	return 0;
+}
+
+/* @template with \0 to \9 replaced by groups of @text; no more than fits. */
+static void expand(char *ret_value, size_t size, const char *template, const char *text,
+		   const struct pattern_span *spans)
+{
+	size_t used = 0;
+
+	for (; *template && used + 1 < size; template++) {
+		if (template[0] == '\\' && template[1] >= '0' && template[1] <= '9') {
+			const struct pattern_span *span = &spans[*++template - '0'];
+			size_t length = min_of((size_t)(span->end - span->start), size - 1 - used);
+
+			memcpy(ret_value + used, text + span->start, length);
+			used += length;
+			continue;
+		}
+		if (template[0] == '\\' && template[1] == '\\')
+			template++;
+		ret_value[used++] = *template;
+	}
+	ret_value[used] = '\0';
+}
+
+static const char *text_of(const struct attributes *attributes, const char *key,
+			   char number[static 24])
+{
+	ssize_t i = attributes_find(attributes, key);
+
+	return i < 0 ? "" : attributes_text(attributes, (size_t)i, number);
+}
+
+/* Keys that match are removed, or renamed. */
+static bool change_keys(struct rule *rule, struct attributes *attributes)
+{
+	struct pattern_span spans[PATTERN_MAX_GROUPS];
+	char key[MAX_VALUE];
+	bool has_matched = false;
+
+	/* from the end on: what is removed behind it moves only what has been looked at */
+	for (size_t left = attributes->count; left-- > 0;) {
+		if (!pattern_match(rule->pattern, attributes->pairs[left].key, spans))
+			continue;
+		has_matched = true;
+		if (rule->verb == VERB_REMOVE) {
+			attributes_remove(attributes, left);
+			continue;
+		}
+		expand(key, sizeof(key), rule->value, attributes->pairs[left].key, spans);
+		left = attributes_rename(attributes, left, key);
+	}
+	return has_matched;
+}
+
+static bool set_value(struct rule *rule, struct attributes *attributes)
+{
+	struct pattern_span spans[PATTERN_MAX_GROUPS] = { { 0 } };
+	char value[MAX_VALUE], number[24];
+	const char *text = "";
+	ssize_t old;
+
+	if (rule->where) {
+		text = text_of(attributes, rule->where, number);
+		if (!pattern_match(rule->pattern, text, spans))
+			return false;
+	}
+	expand(value, sizeof(value), rule->value, text, spans);
+	old = attributes_find(attributes, rule->key);
+	if (old >= 0)
+		attributes_remove(attributes, (size_t)old);
+	attributes_string(attributes, rule->key, value);
+	return true;
+}
+
+int relabel_apply(struct relabel *relabel, struct attributes *attributes)
+{
+	char number[24];
+
+	for (size_t i = 0; relabel && i < relabel->count; i++) {
+		struct rule *rule = relabel->rules[i];
+		bool has_matched = false, leaves_out = false;
+
+		switch (rule->verb) {
+		case VERB_KEEP:
+		case VERB_DROP:
+			has_matched = pattern_match(rule->pattern,
+						    text_of(attributes, rule->key, number), NULL);
+			leaves_out = has_matched == (rule->verb == VERB_DROP);
+			break;
+		case VERB_REMOVE:
+		case VERB_RENAME:
+			has_matched = change_keys(rule, attributes);
+			break;
+		case VERB_SET:
+			has_matched = set_value(rule, attributes);
+			break;
+		}
+		atomic_fetch_add_explicit(&rule->matched, has_matched, memory_order_relaxed);
+		if (leaves_out)
+			return (int)i;
+	}
+	return -1;
+}
+
+void relabel_left_out(struct relabel *relabel, int rule, uint64_t samples)
+{
+	atomic_fetch_add_explicit(&relabel->rules[rule]->samples, samples, memory_order_relaxed);
+}
+
+size_t relabel_rules(const struct relabel *relabel)
+{
+	return relabel ? relabel->count : 0;
+}
+
+const char *relabel_text(const struct relabel *relabel, size_t rule)
+{
+	return relabel->rules[rule]->text;
+}
+
+struct relabel_count relabel_count(const struct relabel *relabel, size_t rule)
+{
+	const struct rule *of = relabel->rules[rule];
+
+	return (struct relabel_count){
+		.matched = atomic_load_explicit(&of->matched, memory_order_relaxed),
+		.samples = atomic_load_explicit(&of->samples, memory_order_relaxed),
+	};
+}
+
+uint64_t relabel_samples(const struct relabel *relabel)
+{
+	uint64_t samples = 0;
+
+	for (size_t i = 0; i < relabel_rules(relabel); i++)
+		samples += relabel_count(relabel, i).samples;
+	return samples;
+}
