@@ -5,6 +5,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "export/grpc.h"
+
 #define TEXT_MAX 65536u		/* of one variable */
 
 /* The variable's text without surrounding blanks, NULL when unset or empty. */
@@ -98,14 +100,23 @@ int environment_each_pair(const char *text, int (*each)(void *ctx, const char *k
 	return 0;
 }
 
-char *environment_signal_url(const char *base)
+bool environment_is_url(const char *text)
+{
+	return !strncasecmp(text, "http://", 7) || !strncasecmp(text, "https://", 8) ||
+	       !strncmp(text, "unix:/", 6);
+}
+
+char *environment_signal_url(const char *base, bool is_grpc)
 {
 	size_t length = strlen(base);
 	char *url;
 
+	if (!strncmp(base, "unix:", 5))
+		return strdup(base);
 	while (length && base[length - 1] == '/')
 		length--;
-	return asprintf(&url, "%.*s/" ENVIRONMENT_SIGNAL_PATH, (int)length, base) < 0 ? NULL : url;
+	return asprintf(&url, "%.*s/%s", (int)length, base,
+			is_grpc ? GRPC_EXPORT_PATH : ENVIRONMENT_SIGNAL_PATH) < 0 ? NULL : url;
 }
 
 static int add_resource(void *ctx, const char *key, const char *value)
@@ -155,40 +166,40 @@ static int count_pair(void *ctx, const char *key, const char *value)
 	return 0;
 }
 
-/* The per-signal endpoint is a full URL as it is, the generic one a base. */
+/* Over HTTP the per-signal endpoint is a full URL as it is, the generic one a base; over gRPC both are a base. */
 static int load_endpoint(struct environment *environment, char *ret_error, size_t error_size)
 {
 	const char *name = "OTEL_EXPORTER_OTLP_PROFILES_ENDPOINT";
-	char *text = variable_get(name);
+	_cleanup_free_ char *text = variable_get(name);
+	const bool is_full = text;
 
-	if (text) {
-		environment->endpoint = text;
-	} else {
-		_cleanup_free_ char *base = variable_get("OTEL_EXPORTER_OTLP_ENDPOINT");
-
+	if (!text) {
 		name = "OTEL_EXPORTER_OTLP_ENDPOINT";
-		if (!base)
-			return 0;
-		environment->endpoint = environment_signal_url(base);
-		if (!environment->endpoint)
-			return -ENOMEM;
+		text = variable_get(name);
 	}
-	if (strncasecmp(environment->endpoint, "http://", 7) &&
-	    strncasecmp(environment->endpoint, "https://", 8)) {
-		snprintf(ret_error, error_size, "%s does not start with http:// or https://.", name);
+	if (!text)
+		return 0;
+	if (!environment_is_url(text)) {
+		snprintf(ret_error, error_size, "%s does not start with http://, https:// or unix:/.", name);
 		return -EINVAL;
 	}
-	return 0;
+	environment->grpc_endpoint = environment_signal_url(text, true);
+	environment->endpoint = is_full ? steal_ptr(text) : environment_signal_url(text, false);
+	return environment->endpoint && environment->grpc_endpoint ? 0 : -ENOMEM;
 }
 
-static int load_protocol(char *ret_error, size_t error_size)
+static int load_protocol(struct environment *environment, char *ret_error, size_t error_size)
 {
 	char name[64];
 	_cleanup_free_ char *text = exporter_get("PROTOCOL", name, sizeof(name));
 
-	if (!text || !strcmp(text, "http/protobuf"))
+	if (!text)
 		return 0;
-	snprintf(ret_error, error_size, "%s is \"%.32s\"; stacktap speaks http/protobuf only.", name,
+	environment->has_protocol = true;
+	environment->is_grpc = !strcmp(text, "grpc");
+	if (environment->is_grpc || !strcmp(text, "http/protobuf"))
+		return 0;
+	snprintf(ret_error, error_size, "%s is \"%.32s\"; stacktap speaks grpc and http/protobuf.", name,
 		 text);
 	return -EINVAL;
 }
@@ -254,7 +265,7 @@ int environment_load(struct environment *ret_environment, char *ret_error, size_
 	*environment = (struct environment){ 0 };
 	snprintf(ret_error, error_size, "Out of memory.");
 	environment->is_disabled = disabled && !strcasecmp(disabled, "true");
-	err = load_protocol(ret_error, error_size) ?:
+	err = load_protocol(environment, ret_error, error_size) ?:
 	      load_endpoint(environment, ret_error, error_size) ?:
 	      load_headers(environment, ret_error, error_size) ?:
 	      load_compression(environment, ret_error, error_size) ?:
@@ -275,6 +286,7 @@ int environment_load(struct environment *ret_environment, char *ret_error, size_
 void environment_free(struct environment *environment)
 {
 	free(environment->endpoint);
+	free(environment->grpc_endpoint);
 	free(environment->headers);
 	free(environment->certificate);
 	free(environment->client_certificate);

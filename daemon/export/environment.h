@@ -12,7 +12,10 @@
 
 struct environment {
 	bool is_disabled;		/* OTEL_SDK_DISABLED=true: export nothing */
-	char *endpoint;			/* full URL of the profiles signal, NULL: none given */
+	char *endpoint;			/* full URL of the profiles signal over HTTP, NULL: none given */
+	char *grpc_endpoint;		/* the same over gRPC */
+	bool has_protocol;		/* PROTOCOL was given */
+	bool is_grpc;
 	char *headers;			/* as given; see environment_each_pair() */
 	char *certificate, *client_certificate, *client_key;
 	bool has_compression;		/* COMPRESSION was given */
@@ -36,7 +39,12 @@ int environment_each_pair(const char *text, int (*each)(void *ctx, const char *k
 
 #define ENVIRONMENT_SIGNAL_PATH "v1development/profiles"
 
-/* The profiles signal's URL below a base URL: appends ENVIRONMENT_SIGNAL_PATH. NULL: no memory. */
-char *environment_signal_url(const char *base);
+/*
+ * The profiles signal's URL below a base URL: appends ENVIRONMENT_SIGNAL_PATH, or gRPC's; unix:/PATH stays as it is. NULL:
+ * no memory.
+ */
+char *environment_signal_url(const char *base, bool is_grpc);
+/* Does it begin with http://, https:// or unix:/? */
+bool environment_is_url(const char *text);
 
 #endif /* STACKTAP_EXPORT_ENVIRONMENT_H */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Thread C's last step: payloads to an OTLP/HTTP receiver or into the local store.
+ * Thread C's last step: payloads to an OTLP receiver, over HTTP or gRPC, or into the local store.
  *
  * Retries as the OTLP specification says: 429, 502, 503, 504 and broken connections, with Retry-After
  * or exponential back-off and jitter; everything else is dropped and counted.
@@ -22,7 +22,8 @@
 struct exporter;
 
 struct exporter_options {
-	const char *endpoint;		/* full URL; NULL: local store only */
+	const char *endpoint;		/* full URL, or unix:/PATH; NULL: local store only */
+	bool is_grpc;			/* over gRPC, else over HTTP */
 	const char *headers;		/* OTEL_EXPORTER_OTLP_HEADERS syntax, or NULL */
 	const char *certificate, *client_certificate, *client_key; /* files, or NULL */
 	bool compress;			/* gzip */

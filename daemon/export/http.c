@@ -10,6 +10,7 @@
 #include "base/buffer.h"
 #include "base/utf8.h"
 #include "export/environment.h"
+#include "export/grpc.h"
 #include "export/otlp.h"
 #include "export/unpack.h"
 #include "stacktap/version.h"
@@ -17,10 +18,16 @@
 #define RESPONSE_MAX ((size_t)4 << 20)
 #define UNPACK_MAX ((size_t)1 << 20)
 #define RETRY_AFTER_MAX_MS (300 * 1000)	/* a receiver cannot silence us for longer */
+#define HEADER_MAX 8192u		/* longer ones are passed over */
 #define USER_AGENT "OTel-OTLP-Exporter-stacktap/" STACKTAP_VERSION
 
 struct http {
 	CURL *curl;
+	bool is_grpc;
+	struct grpc_status grpc;
+	bool is_http2;			/* the answer */
+	bool has_spoken;		/* HTTP/2, at any time */
+	struct buffer request;		/* of gRPC: its prefix and the body */
 	struct curl_slist *headers;	/* for bodies as they are */
 	struct curl_slist *gzip_headers;
 	struct buffer response;
@@ -74,24 +81,33 @@ static int64_t parse_retry_after(const char *text)
 	return min_of((int64_t)date, (int64_t)RETRY_AFTER_MAX_MS / 1000) * 1000;
 }
 
+/* Headers, and the trailers of gRPC. */
 static size_t on_header(char *data, size_t size, size_t count, void *ctx)
 {
 	static const char name[] = "retry-after:";
 	struct http *http = ctx;
-	char line[128];
+	char line[HEADER_MAX];
 
 	size *= count;
 	if (size >= 5 && !strncmp(data, "HTTP/", 5)) {
 		/* the headers of an interim answer are not the answer's */
 		http->retry_after_ms = -1;
 		http->response.size = 0;
-	} else if (size < sizeof(line) && size > sizeof(name) &&
-		   !strncasecmp(data, name, sizeof(name) - 1)) {
-		memcpy(line, data, size);
-		line[size] = '\0';
-		line[strcspn(line, "\r\n")] = '\0';
+		grpc_status_init(&http->grpc);
+		http->is_http2 = data[5] == '2';
+		http->has_spoken |= http->is_http2;
+		return size;
+	}
+	if (size >= sizeof(line))
+		return size;
+	memcpy(line, data, size);
+	line[size] = '\0';
+	line[strcspn(line, "\r\n")] = '\0';
+	if (!strncasecmp(line, name, sizeof(name) - 1)) {
 		data = line + sizeof(name) - 1;
 		http->retry_after_ms = parse_retry_after(data + strspn(data, " \t"));
+	} else if (http->is_grpc) {
+		grpc_status_header(&http->grpc, line);
 	}
 	return size;
 }
@@ -114,7 +130,8 @@ static int add_user_header(void *ctx, const char *key, const char *value)
 {
 	static const char *const ours[] = {
 		"content-type", "content-encoding", "content-length", "transfer-encoding", "expect",
-		"otlp-profiles-development-version",
+		"otlp-profiles-development-version", "te", "grpc-encoding", "grpc-accept-encoding",
+		"grpc-timeout",
 	};
 	_cleanup_free_ char *line = NULL;
 
@@ -132,26 +149,63 @@ static int make_headers(struct http *http, const struct exporter_options *option
 	struct curl_slist *list;
 	int err;
 
-	err = add_header(http, "Content-Type: application/x-protobuf") ?:
+	err = add_header(http, http->is_grpc ? "Content-Type: application/grpc" :
+					       "Content-Type: application/x-protobuf") ?:
 	      add_header(http, "OTLP-Profiles-Development-Version: 1") ?:
 	      add_header(http, "Expect:");
+	/* answers are a few bytes: they need no compression */
+	if (!err && http->is_grpc)
+		err = add_header(http, "TE: trailers") ?:
+		      add_header(http, "grpc-accept-encoding: identity");
 	if (!err && options->headers)
 		err = environment_each_pair(options->headers, add_user_header, http);
 	if (err)
 		return err;
-	list = curl_slist_append(http->gzip_headers, "Content-Encoding: gzip");
+	list = curl_slist_append(http->gzip_headers, http->is_grpc ? "grpc-encoding: gzip" :
+								     "Content-Encoding: gzip");
 	if (!list)
 		return -ENOMEM;
 	http->gzip_headers = list;
 	return 0;
 }
 
+/* Where to: unix:/PATH is a socket, behind which there is a server without a name. */
+static CURLcode set_endpoint(CURL *curl, const struct exporter_options *options)
+{
+	static const char scheme[] = "unix:";
+	_cleanup_free_ char *url = NULL;
+	const char *path;
+	CURLcode err;
+
+	if (strncmp(options->endpoint, scheme, sizeof(scheme) - 1))
+		return curl_easy_setopt(curl, CURLOPT_URL, options->endpoint);
+	path = options->endpoint + sizeof(scheme) - 1;
+	path += !strncmp(path, "//", 2) ? 2 : 0;
+	if (asprintf(&url, "http://localhost/%s", options->is_grpc ? GRPC_EXPORT_PATH :
+								      ENVIRONMENT_SIGNAL_PATH) < 0) {
+		url = NULL;
+		return CURLE_OUT_OF_MEMORY;
+	}
+	err = curl_easy_setopt(curl, CURLOPT_URL, url);
+	return err ? err : curl_easy_setopt(curl, CURLOPT_UNIX_SOCKET_PATH, path);
+}
+
 static int make_handle(struct http *http, const struct exporter_options *options)
 {
 	CURL *curl = http->curl;
-	CURLcode err = CURLE_OK;
+	CURLcode err = set_endpoint(curl, options);
 
-	err |= curl_easy_setopt(curl, CURLOPT_URL, options->endpoint);
+	if (options->is_grpc && !strncasecmp(options->endpoint, "https:", 6)) {
+		err |= curl_easy_setopt(curl, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);
+	} else if (options->is_grpc) {
+		/*
+		 * Without TLS both sides have to know that it is HTTP/2. libcurl 7.88, Debian 12's, fails with "Error in
+		 * the HTTP2 framing layer" when it uses such a connection again: each request has its own.
+		 */
+		err |= curl_easy_setopt(curl, CURLOPT_HTTP_VERSION,
+					(long)CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE);
+		err |= curl_easy_setopt(curl, CURLOPT_FORBID_REUSE, 1L);
+	}
 	err |= curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
 	err |= curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 0L);
 	err |= curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
@@ -180,7 +234,9 @@ int http_new(const struct exporter_options *options, struct http **ret_http)
 	if (!http)
 		return -ENOMEM;
 	pthread_once(&curl_once, curl_setup);
+	http->is_grpc = options->is_grpc;
 	buffer_init(&http->response, POOL_ENCODE);
+	buffer_init(&http->request, POOL_ENCODE);
 	http->curl = curl_easy_init();
 	err = http->curl ? make_headers(http, options) : -ENOMEM;
 	if (!err)
@@ -201,6 +257,7 @@ void http_free(struct http *http)
 	curl_slist_free_all(http->headers);
 	curl_slist_free_all(http->gzip_headers);
 	buffer_free(&http->response);
+	buffer_free(&http->request);
 	free(http);
 }
 
@@ -227,16 +284,12 @@ static bool is_page(const struct http *http)
 	return http->response.size && (is_type(http, "text/") || is_type(http, "application/xhtml"));
 }
 
-static void read_success(const struct http *http, struct http_answer *answer)
+static void read_response(const uint8_t *data, size_t size, struct http_answer *answer)
 {
 	_cleanup_(unpack_free) struct unpacked unpacked = { 0 };
 	const OtlpResponse *response;
 
-	/* an empty message is an empty body, and some receivers send no type with it */
-	if (!http->response.size)
-		return;
-	if (!is_protobuf(http) || !unpack(&unpacked, OTLP_RESPONSE_DESCRIPTOR, http->response.data,
-					  http->response.size, UNPACK_MAX)) {
+	if (!unpack(&unpacked, OTLP_RESPONSE_DESCRIPTOR, data, size, UNPACK_MAX)) {
 		answer->is_bad = true;
 		return;
 	}
@@ -246,6 +299,17 @@ static void read_success(const struct http *http, struct http_answer *answer)
 	answer->rejected = max_of(response->partial_success->rejected_profiles, (int64_t)0);
 	answer->has_warning = !answer->rejected && response->partial_success->error_message[0];
 	utf8_copy(answer->text, sizeof(answer->text), response->partial_success->error_message);
+}
+
+static void read_success(const struct http *http, struct http_answer *answer)
+{
+	/* an empty message is an empty body, and some receivers send no type with it */
+	if (!http->response.size)
+		return;
+	if (is_protobuf(http))
+		read_response(http->response.data, http->response.size, answer);
+	else
+		answer->is_bad = true;
 }
 
 static void read_failure(const struct http *http, struct http_answer *answer)
@@ -281,6 +345,105 @@ static enum http_result result_of(long status)
 										  HTTP_REFUSED;
 }
 
+/* Of HTTP: the status says how it went. */
+static void judge_http(const struct http *http, struct http_answer *answer)
+{
+	answer->result = result_of(answer->status);
+	answer->is_throttled = answer->status == 429;
+	answer->retry_after_ms = http->retry_after_ms;
+	if (answer->result == HTTP_ACCEPTED && is_page(http)) {
+		answer->result = HTTP_RETRY;
+		answer->is_bad = true;
+		snprintf(answer->text, sizeof(answer->text), "HTTP %ld with a page, not OTLP's answer: "
+			 "is the endpoint's path right? It ends in /" ENVIRONMENT_SIGNAL_PATH
+			 " with most receivers", answer->status);
+	} else if (answer->result == HTTP_ACCEPTED && !http->is_too_large) {
+		read_success(http, answer);
+	} else if (answer->result != HTTP_ACCEPTED) {
+		read_failure(http, answer);
+	}
+}
+
+/*
+ * Of gRPC: the trailers say it. An answer without them comes from something else on the way, a proxy for one, whose status
+ * is HTTP's; nobody has taken the payload then.
+ */
+static void judge_grpc(const struct http *http, struct http_answer *answer)
+{
+	const struct grpc_status *status = &http->grpc;
+	const uint8_t *message;
+	size_t size;
+
+	answer->retry_after_ms = status->retry_ms >= 0 ? status->retry_ms : http->retry_after_ms;
+	if (!http->is_http2 || (status->code < 0 && answer->status == 200)) {
+		answer->is_bad = true;
+		snprintf(answer->text, sizeof(answer->text), "%s: is the endpoint OTLP's gRPC port, 4317 with "
+			 "most receivers? 4318 is that of HTTP", http->is_http2 ?
+			 "an answer without grpc-status" : "the endpoint does not speak HTTP/2");
+		return;
+	}
+	if (status->code < 0) {
+		answer->result = result_of(answer->status);
+		answer->is_throttled = answer->status == 429;
+		read_failure(http, answer);
+		return;
+	}
+	if (status->code == GRPC_OK) {
+		answer->result = HTTP_ACCEPTED;
+		if (http->is_too_large ||
+		    grpc_message(http->response.data, http->response.size, &message, &size))
+			answer->is_bad = true;
+		else
+			read_response(message, size, answer);
+		return;
+	}
+	answer->result = grpc_status_is_retryable(status) ? HTTP_RETRY : HTTP_REFUSED;
+	answer->is_throttled = status->code == GRPC_RESOURCE_EXHAUSTED && status->retry_ms >= 0;
+	snprintf(answer->text, sizeof(answer->text), "gRPC %d %s%s%s%s", status->code,
+		 grpc_code_name(status->code), status->message[0] ? ": " : "", status->message,
+		 status->code == GRPC_UNIMPLEMENTED ? "; the receiver has no OTLP profiles" : "");
+}
+
+static bool speaks_other_protocol(const struct http *http, CURLcode err)
+{
+	/* what a server of HTTP/1.1 says to HTTP/2's preface, and how it hangs up then */
+	if (http->is_grpc)
+		return !http->has_spoken &&
+		       (err == CURLE_HTTP2 || err == CURLE_HTTP2_STREAM || err == CURLE_WEIRD_SERVER_REPLY ||
+			err == CURLE_SEND_ERROR || err == CURLE_RECV_ERROR || err == CURLE_GOT_NOTHING);
+	/* what curl takes the frames for that an HTTP/2 server begins with */
+	return err == CURLE_WEIRD_SERVER_REPLY || strstr(http->error, "HTTP/0.9");
+}
+
+/* No answer, or not all of it. */
+static void judge_failure(const struct http *http, CURLcode err, struct http_answer *answer)
+{
+	answer->status = 0;
+	if (speaks_other_protocol(http, err)) {
+		answer->is_bad = true;
+		snprintf(answer->text, sizeof(answer->text), "%s", http->is_grpc ?
+			 "the endpoint does not speak HTTP/2: is it the port of OTLP over HTTP, 4318? gRPC has a "
+			 "port of its own, 4317 with most receivers" :
+			 "the endpoint does not speak HTTP/1.1: is it a gRPC port, 4317? OTLP over HTTP has a port of "
+			 "its own, 4318 with most receivers");
+		return;
+	}
+	if (err == CURLE_URL_MALFORMAT || err == CURLE_UNSUPPORTED_PROTOCOL)
+		answer->result = HTTP_REFUSED;
+	utf8_copy(answer->text, sizeof(answer->text),
+		  http->error[0] ? http->error : curl_easy_strerror(err));
+}
+
+static int make_request(struct http *http, const uint8_t *data, size_t size, bool is_gzip)
+{
+	uint8_t prefix[GRPC_PREFIX];
+
+	grpc_prefix(size, is_gzip, prefix);
+	http->request.size = 0;
+	return buffer_append(&http->request, prefix, sizeof(prefix)) ?:
+	       buffer_append(&http->request, data, size);
+}
+
 void http_post(struct http *http, const uint8_t *data, size_t size, bool is_gzip,
 	       unsigned int timeout_ms, struct http_answer *ret_answer)
 {
@@ -291,6 +454,16 @@ void http_post(struct http *http, const uint8_t *data, size_t size, bool is_gzip
 	http->is_too_large = false;
 	http->retry_after_ms = -1;
 	http->error[0] = '\0';
+	grpc_status_init(&http->grpc);
+	if (http->is_grpc && make_request(http, data, size, is_gzip)) {
+		snprintf(answer.text, sizeof(answer.text), "no memory for the request");
+		*ret_answer = answer;
+		return;
+	}
+	if (http->is_grpc) {
+		data = http->request.data;
+		size = http->request.size;
+	}
 	curl_easy_setopt(http->curl, CURLOPT_HTTPHEADER,
 			 is_gzip ? http->gzip_headers : http->headers);
 	curl_easy_setopt(http->curl, CURLOPT_POSTFIELDS, data);
@@ -301,37 +474,15 @@ void http_post(struct http *http, const uint8_t *data, size_t size, bool is_gzip
 	answer.error = (int)err;
 	curl_easy_getinfo(http->curl, CURLINFO_NUM_CONNECTS, &answer.connections);
 	curl_easy_getinfo(http->curl, CURLINFO_RESPONSE_CODE, &answer.status);
-
-	if (err == CURLE_OK || (http->is_too_large && answer.status)) {
-		answer.result = result_of(answer.status);
-		answer.is_throttled = answer.status == 429;
-		answer.retry_after_ms = http->retry_after_ms;
-		if (http->is_too_large)
-			answer.is_bad = true;
-		if (answer.result == HTTP_ACCEPTED && is_page(http)) {
-			answer.result = HTTP_RETRY;
-			answer.is_bad = true;
-			snprintf(answer.text, sizeof(answer.text), "HTTP %ld with a page, not OTLP's answer: "
-				 "is the endpoint's path right? It ends in /" ENVIRONMENT_SIGNAL_PATH
-				 " with most receivers", answer.status);
-		} else if (answer.result == HTTP_ACCEPTED && !http->is_too_large) {
-			read_success(http, &answer);
-		} else if (answer.result != HTTP_ACCEPTED) {
-			read_failure(http, &answer);
-		}
-	} else if (err == CURLE_WEIRD_SERVER_REPLY || strstr(http->error, "HTTP/0.9")) {
-		/* what curl takes the frames for that an HTTP/2 server begins with */
-		answer.status = 0;
-		answer.is_bad = true;
-		snprintf(answer.text, sizeof(answer.text), "the endpoint does not speak HTTP/1.1: is it a gRPC "
-			 "port, 4317? OTLP over HTTP has a port of its own, 4318 with most receivers");
-	} else {
-		answer.status = 0;
-		if (err == CURLE_URL_MALFORMAT || err == CURLE_UNSUPPORTED_PROTOCOL)
-			answer.result = HTTP_REFUSED;
-		utf8_copy(answer.text, sizeof(answer.text),
-			  http->error[0] ? http->error : curl_easy_strerror(err));
-	}
+	answer.is_bad = http->is_too_large;
+	/* gRPC's status ends a call, also where the stream is reset for what was left unread of a payload too large */
+	if (err != CURLE_OK && !(http->is_too_large && answer.status) && http->grpc.code < 0)
+		judge_failure(http, err, &answer);
+	else if (http->is_grpc)
+		judge_grpc(http, &answer);
+	else
+		judge_http(http, &answer);
+	buffer_clear(&http->request);
 	/* what a hostile receiver made us take is not kept */
 	if (http->response.capacity > 65536)
 		buffer_free(&http->response);

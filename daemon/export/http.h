@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One OTLP/HTTP request after the other over one kept-alive connection, and what the answers mean.
+ * One OTLP request after the other, over HTTP/1.1 or gRPC, by one kept-alive connection where libcurl can, and what
+ * the answers mean.
  * No redirects are followed: profiles go where they were sent to and nowhere else.
  */
 #ifndef STACKTAP_EXPORT_HTTP_H
@@ -12,7 +13,7 @@
 struct http;
 
 enum http_result {
-	/* 2xx with OTLP's answer; partial success included, which must not be retried */
+	/* 2xx with OTLP's answer, or grpc-status 0; partial success included, which must not be retried */
 	HTTP_ACCEPTED,
 	/* 429, 502, 503, 504, no whole answer, or one that no OTLP receiver gives: a page, another protocol */
 	HTTP_RETRY,
@@ -29,7 +30,7 @@ struct http_answer {
 	bool has_warning;	/* partial success with nothing rejected */
 	bool is_bad;		/* the body was not what it should be */
 	long connections;	/* made for this request */
-	char text[200];		/* what the receiver or the connection said */
+	char text[256];		/* what the receiver or the connection said */
 };
 
 int http_new(const struct exporter_options *options, struct http **ret_http);

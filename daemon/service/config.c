@@ -66,6 +66,7 @@ static const struct option options[] = {
 	  STACKTAP_MAX_SLICE_BYTES, { NULL } },
 	{ "unwind", "fault_in", OPTION_BOOL, FIELD(fault_in), 0, 0, { NULL } },
 	{ "export", "endpoint", OPTION_STRING, FIELD(endpoint), 0, 0, { NULL } },
+	{ "export", "protocol", OPTION_CHOICE, FIELD(is_grpc), 0, 0, { "http/protobuf", "grpc" } },
 	{ "export", "headers", OPTION_STRING, FIELD(headers), 0, 0, { NULL } },
 	{ "export", "certificate", OPTION_STRING, FIELD(certificate), 0, 0, { NULL } },
 	{ "export", "client_certificate", OPTION_STRING, FIELD(client_certificate), 0, 0,
@@ -422,9 +423,8 @@ int config_check(const struct config *config, char *error, size_t error_size)
 	if (config->slice_max_bytes && config->slice_max_bytes < STACKTAP_MIN_SLICE_BYTES)
 		return fail(error, error_size, "slice_max_bytes is 0 or at least %d",
 			    STACKTAP_MIN_SLICE_BYTES);
-	if (config->endpoint && strncmp(config->endpoint, "http://", 7) &&
-	    strncmp(config->endpoint, "https://", 8))
-		return fail(error, error_size, "endpoint begins with http:// or https://");
+	if (config->endpoint && !environment_is_url(config->endpoint))
+		return fail(error, error_size, "endpoint begins with http://, https:// or unix:/");
 	if (config->spool_directory && config->store_directory &&
 	    same_directory(config->spool_directory, config->store_directory))
 		return fail(error, error_size, "[spool] and [store] need directories of their own");

@@ -45,6 +45,7 @@ struct config {
 
 	/* [export] */
 	char *endpoint;			/* base URL; NULL: local store */
+	bool is_grpc;			/* protocol = grpc */
 	char *headers, *certificate, *client_certificate, *client_key;
 	bool compress;
 	uint64_t timeout_seconds;

@@ -66,24 +66,29 @@ static int make_destination(const struct config *config, struct destination *ret
 	struct destination destination = { 0 };
 	struct environment *environment = &destination.environment;
 	const char *endpoint;
+	bool is_grpc;
 	int ret;
 
 	ret = environment_load(environment, error, error_size);
 	if (ret < 0)
 		return ret;
+	is_grpc = environment->has_protocol ? environment->is_grpc : config->is_grpc;
 	if (config->endpoint) {
-		destination.url = environment_signal_url(config->endpoint);
+		destination.url = environment_signal_url(config->endpoint, is_grpc);
 		if (!destination.url) {
 			snprintf(error, error_size, "out of memory");
 			destination_done(&destination);
 			return -ENOMEM;
 		}
 	}
-	endpoint = environment->endpoint ? environment->endpoint : destination.url;
+	endpoint = is_grpc ? environment->grpc_endpoint : environment->endpoint;
+	if (!endpoint)
+		endpoint = destination.url;
 	if (environment->is_disabled)
 		endpoint = NULL;
 	destination.options = (struct exporter_options){
 		.endpoint = endpoint,
+		.is_grpc = is_grpc,
 		.headers = environment->headers ? environment->headers : config->headers,
 		.certificate = environment->certificate ? environment->certificate :
 							  config->certificate,

@@ -2,7 +2,7 @@
 /*
  * export_driver URL COUNT RUN-MS [NAME=VALUE...]: send COUNT payloads of a synthetic window, retry
  * for RUN-MS at most or until nothing waits, stop, and print what the exporter counted. Names:
- * compress, timeout, backoff_min, backoff_max, stop (ms), queue (bytes), headers, store, spool, spool_max
+ * compress, grpc, timeout, backoff_min, backoff_max, stop (ms), queue (bytes), headers, store, spool, spool_max
  * (bytes), spool_retry (ms), log, pad (bytes), wait (ms, before the first payload), pause (ms, after each).
  *
  * With a log each payload has a number, 1 + the lines that the file has, as attribute `number' of a resource
@@ -81,6 +81,8 @@ static int parse(struct driver *driver, char *argument)
 		driver->log = value;
 	else if (!strcmp(argument, "pad"))
 		driver->pad = number;
+	else if (!strcmp(argument, "grpc"))
+		driver->options.is_grpc = number;
 	else if (!strcmp(argument, "spool_retry"))
 		driver->options.spool_retry_ms = (unsigned int)number;
 	else if (!strcmp(argument, "wait"))

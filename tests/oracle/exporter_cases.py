@@ -6,6 +6,7 @@ usage: exporter_cases.py EXPORT_DRIVER DIRECTORY
 """
 
 import collections
+import concurrent.futures
 import fcntl
 import json
 import os
@@ -22,9 +23,11 @@ OTLP = os.path.join(HERE, os.pardir, "otlp")
 sys.dont_write_bytecode = True
 sys.path.insert(0, OTLP)
 
+import grpc  # noqa: E402
 import wire  # noqa: E402
 
 PATH = "/v1development/profiles"
+GRPC_PATH = "opentelemetry.proto.collector.profiles.v1development.ProfilesService/Export"
 SAMPLES = 2500      # in each payload of the driver
 RESULTS = []
 
@@ -270,6 +273,96 @@ def hostile(program):
         ([] if 1 <= stats["bad_responses"] <= 2 else [("bad", stats["bad_responses"], "1 or 2")]))
 
 
+def grpc_server(address, answers):
+    """A real gRPC server that gives these answers, then takes all: (server, payloads that it took, the calls' metadata)."""
+    taken_by, calls = [], []
+
+    def export(request, context):
+        calls.append({pair.key: pair.value for pair in context.invocation_metadata()})
+        answer = answers.pop(0) if answers else None
+        if not answer:
+            taken_by.append(request)
+            return b""
+        if isinstance(answer, bytes):
+            taken_by.append(request)
+            return answer
+        code, text, *trailers = answer
+        context.set_trailing_metadata(trailers)
+        context.abort(code, text)
+
+    service = "opentelemetry.proto.collector.profiles.v1development.ProfilesService"
+    server = grpc.server(concurrent.futures.ThreadPoolExecutor(2))
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(
+        service, {"Export": grpc.unary_unary_rpc_method_handler(export)}),))
+    port = server.add_insecure_port(address)
+    server.start()
+    return server, port, taken_by, calls
+
+
+def over_grpc(program, directory):
+    """OTLP/gRPC, by a server that is not ours."""
+    def url(port):
+        return f"http://127.0.0.1:{port}/{GRPC_PATH}"
+
+    server, port, got, calls = grpc_server("127.0.0.1:0", [])
+    stats = drive(program, url(port), 5, 8000, grpc=1, headers="x-tenant=a%20b")
+    tell("gRPC: all is well", differ(stats, expected(5, 0, retries=0, bad_responses=0)) +
+         differ({"payloads": len(got), "whole": all(not wire.decode(one)[1] for one in got),
+                 "tenant": calls[0].get("x-tenant"), "version": calls[0].get("otlp-profiles-development-version")},
+                {"payloads": 5, "whole": True, "tenant": "a b", "version": "1"}))
+    stats = drive(program, url(port), 1, 8000, grpc=1, compress=0)
+    tell("gRPC: without compression", differ(stats, expected(1, 0, retries=0)) + differ({"got": len(got)}, {"got": 6}))
+    server.stop(0)
+
+    code = grpc.StatusCode
+    for name, answer, want, least_ms in (
+            ("UNAVAILABLE is sent again", (code.UNAVAILABLE, "not now"), expected(1, 0, retries=1), 25),
+            ("RESOURCE_EXHAUSTED with RetryInfo, too, in its time", (code.RESOURCE_EXHAUSTED, "slow down",
+             ("grpc-status-details-bin", retry_info(1))), expected(1, 0, retries=1, throttled=1), 900),
+            ("RESOURCE_EXHAUSTED without it is final", (code.RESOURCE_EXHAUSTED, "too large"),
+             expected(0, 1, retries=0, last_error="gRPC 8 RESOURCE_EXHAUSTED: too large"), 0),
+            ("INVALID_ARGUMENT is final", (code.INVALID_ARGUMENT, "süß\n%"),
+             expected(0, 1, retries=0, last_error="gRPC 3 INVALID_ARGUMENT: süß?%"), 0),
+            ("partial success", b"\x0a\x06\x08\x02\x12\x02no", expected(1, 0, partial_rejected=2, last_error="no"), 0),
+            ("garbage in an answer that is well is counted", b"\xff\xff\xff", expected(1, 0, bad_responses=1), 0)):
+        server, port, _, _ = grpc_server("127.0.0.1:0", [answer])
+        stats = drive(program, url(port), 1, 8000, grpc=1)
+        server.stop(0)
+        tell(f"gRPC: {name}", differ(stats, want) +
+             ([] if stats["elapsed_ms"] >= least_ms else [("elapsed_ms", stats["elapsed_ms"], least_ms)]))
+    for compress in (0, 1):
+        server, port, _, _ = grpc_server("127.0.0.1:0", [])
+        stats = drive(program, url(port), 1, 8000, grpc=1, compress=compress, pad=4300000,
+                      log=os.path.join(directory, f"large{compress}.log"))
+        server.stop(0)
+        tell(f"gRPC: a payload above the server's limit is final, compress={compress}",
+             [] if "8 RESOURCE_EXHAUSTED" in stats["last_error"] and stats["payloads_dropped"] == 1 and
+             not stats["retries"] else [("stats", stats, "RESOURCE_EXHAUSTED, dropped")])
+    server, port, _, _ = grpc_server("127.0.0.1:0", [])
+    stats = drive(program, f"http://127.0.0.1:{port}/no.such.Service/Export", 1, 600, grpc=1)
+    server.stop(0)
+    tell("gRPC: a server without the service", [] if "12 UNIMPLEMENTED" in stats["last_error"] and
+         stats["payloads_dropped"] == 1 else [("stats", stats, "UNIMPLEMENTED, dropped")])
+    path = os.path.join(directory, "grpc.sock")
+    server, _, got, _ = grpc_server(f"unix:{path}", [])
+    stats = drive(program, f"unix://{path}", 2, 8000, grpc=1)
+    server.stop(0)
+    tell("gRPC: through a unix socket", differ(stats, expected(2, 0)) + differ({"got": len(got)}, {"got": 2}))
+    receiver = Receiver(directory, "not-grpc", "")
+    stats = drive(program, url(receiver.port), 1, 300, grpc=1)
+    receiver.stop()
+    tell("gRPC: a port of HTTP/1.1 is named", [] if "does not speak HTTP/2" in stats["last_error"] and
+         stats["payloads_dropped"] == 1 else [("stats", stats, "the port named, one dropped at the end")])
+
+
+def retry_info(seconds):
+    """grpc-status-details-bin: google.rpc.Status with RetryInfo."""
+    def field(number, data):
+        return bytes((number << 3 | 2, len(data))) + data
+    delay = field(1, bytes((8, seconds)))
+    return field(3, field(1, b"type.googleapis.com/google.rpc.RetryInfo") + field(2, delay))
+
+
 def stored(program, directory):
     store = os.path.join(directory, "store")
     stats = drive(program, "", 3, 100, store=store)
@@ -427,6 +520,7 @@ def main():
     down_at_start(program, directory)
     other_protocol(program)
     hostile(program)
+    over_grpc(program, directory)
     stored(program, directory)
     spooled(program, directory)
     killed(program, directory, 200)

@@ -107,7 +107,7 @@ static void test_every_option_round_trips(void **state _unused_)
 		"[capture]\nring_bytes = 131072\nsideband_bytes = 32768\n\n"
 		"[unwind]\ntables = no\ndeferred = no\nslice_bytes = 4096\nslice_max_bytes = 8192\n"
 		"fault_in = no\n\n"
-		"[export]\nendpoint = https://host:4318\nheaders = a=b\ncertificate = /c\n"
+		"[export]\nendpoint = https://host:4318\nprotocol = grpc\nheaders = a=b\ncertificate = /c\n"
 		"client_certificate = /d\nclient_key = /e\ncompression = none\n"
 		"timeout_seconds = 5\n\n"
 		"[store]\ndirectory = /s\nmax_bytes = 1048576\nmax_age_hours = 3\n\n"

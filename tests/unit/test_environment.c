@@ -101,13 +101,37 @@ static void resources_are_decoded(void **state)
 	assert_true(environment.is_disabled);
 }
 
+/* Over gRPC every endpoint is a base; a socket has no path of its own. */
+static void the_protocol_makes_the_path(void **state)
+{
+	(void)state;
+	setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf", 1);
+	setenv("OTEL_EXPORTER_OTLP_PROFILES_PROTOCOL", "grpc", 1);
+	setenv("OTEL_EXPORTER_OTLP_PROFILES_ENDPOINT", "https://collector:4317/", 1);
+	assert_int_equal(load(), 0);
+	assert_true(environment.has_protocol && environment.is_grpc);
+	assert_string_equal(environment.endpoint, "https://collector:4317/");
+	assert_string_equal(environment.grpc_endpoint, "https://collector:4317/opentelemetry.proto.collector."
+			    "profiles.v1development.ProfilesService/Export");
+	unsetenv("OTEL_EXPORTER_OTLP_PROFILES_PROTOCOL");
+	unsetenv("OTEL_EXPORTER_OTLP_PROFILES_ENDPOINT");
+	environment_free(&environment);
+	setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "unix:///run/otel.sock", 1);
+	assert_int_equal(load(), 0);
+	assert_true(environment.has_protocol && !environment.is_grpc);
+	assert_string_equal(environment.endpoint, "unix:///run/otel.sock");
+	assert_string_equal(environment.grpc_endpoint, "unix:///run/otel.sock");
+	unsetenv("OTEL_EXPORTER_OTLP_PROTOCOL");
+	unsetenv("OTEL_EXPORTER_OTLP_ENDPOINT");
+}
+
 static void what_cannot_be_used_is_refused_by_name(void **state)
 {
 	static const char *const bad[][2] = {
-		{ "OTEL_EXPORTER_OTLP_PROTOCOL", "grpc" },
+		{ "OTEL_EXPORTER_OTLP_PROTOCOL", "http" },
 		{ "OTEL_EXPORTER_OTLP_PROFILES_PROTOCOL", "http/json" },
 		{ "OTEL_EXPORTER_OTLP_ENDPOINT", "collector:4318" },
-		{ "OTEL_EXPORTER_OTLP_PROFILES_ENDPOINT", "unix:///run/x" },
+		{ "OTEL_EXPORTER_OTLP_PROFILES_ENDPOINT", "unix:x" },
 		{ "OTEL_EXPORTER_OTLP_TIMEOUT", "ten" },
 		{ "OTEL_EXPORTER_OTLP_TIMEOUT", "-1" },
 		{ "OTEL_EXPORTER_OTLP_TIMEOUT", "0" },
@@ -145,7 +169,7 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, clear, clear)
 		T(nothing_is_given), T(a_base_gets_the_path),
 		T(the_signals_own_endpoint_is_used_as_it_is), T(the_signals_own_values_come_first),
-		T(resources_are_decoded), T(what_cannot_be_used_is_refused_by_name),
+		T(resources_are_decoded), T(the_protocol_makes_the_path), T(what_cannot_be_used_is_refused_by_name),
 		T(secrets_stay_out_of_messages),
 	};
 
