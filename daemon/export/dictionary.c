@@ -428,11 +428,35 @@ static int stand_in_intern(struct dictionary *dictionary, const struct location 
 	return table_intern_message(dictionary, TABLE_FUNCTION, &message.base);
 }
 
-static const struct known_item *location_intern(struct dictionary *dictionary,
-						const struct location *location)
+/*
+ * A Location of the journal that thread B may be naming at this moment: what is known of it without B,
+ * which is where it is in a file. Where the kernel lies is nobody's business.
+ */
+static struct location unresolved(const struct location *location)
 {
-	const struct known_item *known = known_find(&dictionary->locations, location);
+	struct location copy = {
+		.file = location->file,
+		.offset = location->offset,
+		.type = location->type,
+		.is_return = location->is_return,
+		.object = location->file ? mapped_file_object(location->file) : NULL,
+		.address = location->type == FRAME_KERNEL ? 0 : location->offset,
+	};
+
+	if (copy.object && copy.type == FRAME_NATIVE &&
+	    atomic_load_explicit(&copy.object->state, memory_order_acquire) == OBJECT_READY)
+		object_address(copy.object, copy.offset, &copy.address);
+	return copy;
+}
+
+static const struct known_item *location_intern(struct dictionary *dictionary,
+						const struct location *shared)
+{
+	const struct known_item *known = known_find(&dictionary->locations, shared);
+	const struct location *location = shared;
 	OtlpLine lines[LINES_MAX], *line_pointers[LINES_MAX];
+	const char *why_unnamed = NULL;
+	struct location copy;
 	OtlpLocation message;
 	enum naming naming;
 	uint64_t address;
@@ -441,7 +465,14 @@ static const struct known_item *location_intern(struct dictionary *dictionary,
 
 	if (known)
 		return known;
-	address = location->is_resolved ? location->address : location->offset;
+	if (!atomic_load_explicit(&shared->is_resolved, memory_order_acquire)) {
+		copy = unresolved(shared);
+		location = &copy;
+		why_unnamed = "recovered";
+	} else if (location->is_refused) {
+		why_unnamed = "memory";
+	}
+	address = location->address;
 	/* a return address may belong to the next line or function: point into the call */
 	if (location->is_return && address)
 		address--;
@@ -474,8 +505,8 @@ static const struct known_item *location_intern(struct dictionary *dictionary,
 		return NULL;
 	message.attribute_indices = attributes;
 	message.n_attribute_indices = 1;
-	if (location->is_refused) {
-		index = dictionary_attribute_string(dictionary, "stacktap.unnamed", "memory");
+	if (why_unnamed) {
+		index = dictionary_attribute_string(dictionary, "stacktap.unnamed", why_unnamed);
 		if (index < 0)
 			return NULL;
 		attributes[message.n_attribute_indices++] = index;
@@ -498,9 +529,9 @@ static const struct known_item *location_intern(struct dictionary *dictionary,
 		attributes[message.n_attribute_indices++] = index;
 	}
 	index = table_intern_message(dictionary, TABLE_LOCATION, &message.base);
-	if (index < 0 || known_add(&dictionary->locations, location, index, naming) < 0)
+	if (index < 0 || known_add(&dictionary->locations, shared, index, naming) < 0)
 		return NULL;
-	return known_find(&dictionary->locations, location);
+	return known_find(&dictionary->locations, shared);
 }
 
 int dictionary_stack(struct dictionary *dictionary, const struct stack *stack,

@@ -98,10 +98,12 @@ static int payload_start(struct encoder *encoder)
 }
 
 /* Hand the payload over and start the next one. */
-static int payload_flush(struct encoder *encoder)
+static int payload_flush(struct encoder *encoder, bool is_last)
 {
 	struct payload payload = { .samples = encoder->samples,
-				   .profiles = encoder->profile_count };
+				   .profiles = encoder->profile_count,
+				   .window = encoder->window->number,
+				   .is_last = is_last };
 	size_t dictionary = dictionary_size(&encoder->dictionary);
 	size_t charged;
 	int err;
@@ -240,7 +242,7 @@ static int resource_encode(struct encoder *encoder, const struct profile_part *p
 			if (err)
 				return err;
 		}
-		err = payload_flush(encoder);
+		err = payload_flush(encoder, false);
 		if (err)
 			return err;
 	}
@@ -324,7 +326,7 @@ int encode_window(const struct encode_options *options, const struct window *win
 		first = next;
 	}
 	if (!err)
-		err = payload_flush(&encoder);
+		err = payload_flush(&encoder, true);
 	encoder_free(&encoder);
 	return err;
 }

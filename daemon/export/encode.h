@@ -38,6 +38,8 @@ struct payload {
 	size_t size;
 	uint64_t samples;		/* timestamps */
 	uint64_t profiles;
+	uint64_t window;		/* its number */
+	bool is_last;			/* of the window */
 };
 
 /*

@@ -22,6 +22,7 @@
 #define FAILURES_MAX 8u			/* in a row, before a later payload is tried */
 /* Of the pool, in quarters: what waits here must not stop the queues between the threads. */
 #define QUEUE_SHARE 3
+#define JOURNAL_SHARE 8u	/* of the spool's or store's bytes */
 
 /* What waits for another try. */
 struct waiting {
@@ -45,6 +46,7 @@ struct complaint {
 struct exporter {
 	struct http *http;		/* NULL: no endpoint */
 	struct store *store;		/* NULL: no local store */
+	struct journal *journal;	/* NULL: none */
 	struct store_options spool_options; /* directory NULL: no spool */
 	struct store *spool;		/* NULL: none, or not to be had yet */
 	struct store_stats spool_before; /* losses of those that were closed */
@@ -96,6 +98,8 @@ static void publish(struct exporter *exporter)
 	struct exporter_stats stats = exporter->stats;
 
 	stats.spool = spool_stats(exporter);
+	if (exporter->journal)
+		stats.journal = journal_stats(exporter->journal);
 	stats.payloads_waiting += stats.spool.messages;
 	stats.samples_waiting += stats.spool.samples;
 	stats.payloads_dropped += spool_losses(&stats.spool);
@@ -142,6 +146,16 @@ static void spool_failed(struct exporter *exporter, int err)
 			    exporter->spool_options.directory, error);
 }
 
+/* Beside the store or the spool, whose lock is held. */
+static void open_journal(struct exporter *exporter, const char *directory)
+{
+	int err = exporter->journal ? journal_open(exporter->journal, directory) : 0;
+
+	if (err)
+		log_warning("no journal in %s: %s; a kill loses the open window", directory,
+			    strerror(-err));
+}
+
 /* A disk may come later, or back. */
 static void open_spool(struct exporter *exporter)
 {
@@ -157,6 +171,7 @@ static void open_spool(struct exporter *exporter)
 		spool_failed(exporter, err);
 		return;
 	}
+	open_journal(exporter, exporter->spool_options.directory);
 	spool = store_stats(exporter->spool);
 	if (spool.messages)
 		log_info("%" PRIu64 " payloads with %" PRIu64 " samples of an earlier run wait in the "
@@ -191,6 +206,10 @@ int exporter_new(const struct exporter_options *options, struct exporter **ret_e
 							     BACKOFF_MAX_MS;
 	if (options->endpoint)
 		err = http_new(options, &exporter->http);
+	if (!err && options->with_journal)
+		err = journal_new((options->endpoint ? options->spool_max_bytes :
+						       options->store_max_bytes) / JOURNAL_SHARE,
+				  &exporter->journal);
 	if (!err && options->store_directory) {
 		const struct store_options store_options = {
 			.directory = options->store_directory,
@@ -199,6 +218,8 @@ int exporter_new(const struct exporter_options *options, struct exporter **ret_e
 		};
 
 		err = store_open(&store_options, &exporter->store);
+		if (!err)
+			open_journal(exporter, options->store_directory);
 	}
 	if (err) {
 		exporter_free(exporter);
@@ -461,6 +482,13 @@ static void leave_spool(struct exporter *exporter)
 	exporter->spool_try = 0;
 }
 
+/* What is in the store or the spool needs no parts any more. */
+static void leave_journal(struct exporter *exporter, const struct payload *payload)
+{
+	if (exporter->journal && payload->is_last)
+		journal_done(exporter->journal, payload->window);
+}
+
 /* True: it is on disk, or on its way there. */
 static bool spool_payload(struct exporter *exporter, const struct payload *payload)
 {
@@ -482,6 +510,7 @@ static bool spool_payload(struct exporter *exporter, const struct payload *paylo
 		return false;
 	}
 	exporter->stats.spool_error[0] = '\0';
+	leave_journal(exporter, payload);
 	return true;
 }
 
@@ -561,8 +590,20 @@ int exporter_send(struct exporter *exporter, struct payload *payload)
 {
 	int err = send_payload(exporter, payload);
 
+	leave_journal(exporter, payload);
 	free(steal_ptr(payload->data));
 	publish(exporter);
+	return err;
+}
+
+int exporter_journal(struct exporter *exporter, struct payload *payload)
+{
+	int err = -ENOTDIR;
+
+	if (exporter->journal)
+		err = journal_add(exporter->journal, payload->window, payload->data, payload->size,
+				  payload->samples);
+	free(steal_ptr(payload->data));
 	return err;
 }
 
@@ -695,6 +736,7 @@ void exporter_free(struct exporter *exporter)
 	http_free(exporter->http);
 	store_close(exporter->store);
 	store_close(exporter->spool);
+	journal_free(exporter->journal);
 	pthread_mutex_destroy(&exporter->lock);
 	free(exporter);
 }

@@ -17,6 +17,7 @@
 
 #include "base/macro.h"
 #include "export/encode.h"
+#include "export/journal.h"
 #include "export/store.h"
 
 struct exporter;
@@ -34,6 +35,7 @@ struct exporter_options {
 	uint64_t store_max_bytes, store_max_age_ms;
 	const char *spool_directory;	/* NULL: what waits does so in memory; for an endpoint alone */
 	uint64_t spool_max_bytes, spool_max_age_ms;
+	bool with_journal;		/* in the spool's directory, or the store's */
 	unsigned int spool_retry_ms;	/* before one that could not be opened is tried again; 0: 60 s */
 };
 
@@ -41,6 +43,11 @@ struct exporter_options {
 int exporter_new(const struct exporter_options *options, struct exporter **ret_exporter);
 /* Takes payload->data. An error is counted and told in last_error as well. */
 int exporter_send(struct exporter *exporter, struct payload *payload);
+/*
+ * Keep a part of a window on disk until exporter_send() has the last payload of that window. Takes
+ * payload->data. From any thread.
+ */
+int exporter_journal(struct exporter *exporter, struct payload *payload);
 /* Try what is due; returns milliseconds until the next try is due, -1: nothing waits. */
 int exporter_poll(struct exporter *exporter);
 /* Last tries of what waits in memory until @deadline_ms from now, then it is dropped and counted. */
@@ -56,6 +63,7 @@ struct exporter_stats {
 	char last_error[256];		/* empty once a payload is taken again */
 	struct store_stats spool;	/* its losses and what waits are in the numbers above, too */
 	char spool_error[128];		/* empty once it takes a payload again */
+	struct journal_stats journal;
 };
 /* From any thread. */
 void exporter_stats(struct exporter *exporter, struct exporter_stats *ret_stats);

@@ -333,6 +333,7 @@ static int profile_attributes(struct profile_writer *writer, struct profile_attr
 		add_count(list, "stacktap.fallback_errno", config->fallback_errno);
 	add_some(list, "stacktap.degraded", config->degraded);
 	add_some(list, "stacktap.multiplexed", config->is_multiplexed);
+	add_some(list, "stacktap.recovered", writer->window->whole != NULL);
 	add_count(list, "stacktap.samples", own->samples);
 	add_count(list, "stacktap.complete", own->complete);
 	add_count(list, "stacktap.named", own->named);
@@ -345,7 +346,8 @@ static int profile_attributes(struct profile_writer *writer, struct profile_attr
 	add_some(list, "stacktap.deferred_refused", own->deferred_refused);
 	add_some(list, "stacktap.deferred_expired", own->deferred_expired);
 	add_some(list, "stacktap.deferred_failed", own->deferred_failed);
-	if (!writer->has_losses[number]) {
+	/* those of a part are the whole window's to tell */
+	if (!writer->has_losses[number] && !writer->window->whole) {
 		add_count(list, "stacktap.lost", all->lost);
 		add_count(list, "stacktap.throttled", all->throttled);
 		add_some(list, "stacktap.stalled", all->stalled);

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "export/journal.h"
 #include "export/record.h"
 
 #define FILE_MODE 0600		/* what ran on a host is nobody else's business */
@@ -71,6 +72,11 @@ static bool entry_parse(const char *text, uint64_t *ret_time)
 	*ret_time = strtoull(digits, &end, 10);
 	/* one with more digits would be the newest for ever */
 	return *ret_time < STORE_TIME_LIMIT && !strcmp(entry_name(*ret_time).text, text);
+}
+
+static void make_name(uint64_t time, char *ret_name, size_t size)
+{
+	snprintf(ret_name, size, "%s", entry_name(time).text);
 }
 
 static uint64_t now_ms(void)
@@ -383,6 +389,7 @@ int store_open(const struct store_options *options, struct store **ret_store)
 {
 	struct store *store = calloc(1, sizeof(*store));
 	bool is_new;
+	size_t adopted;
 	int err;
 
 	if (!store)
@@ -407,17 +414,23 @@ int store_open(const struct store_options *options, struct store **ret_store)
 	if (is_new)
 		sync_above(store->directory);
 	/* a second owner would remove what the first one counts on */
-	if (flock(store->directory, LOCK_EX | LOCK_NB))
+	if (flock(store->directory, LOCK_EX | LOCK_NB)) {
 		err = errno == EWOULDBLOCK ? -EBUSY : -errno;
-	else
-		err = store_scan(store);
-	if (err) {
-		store_close(store);
-		return err;
+		goto failed;
 	}
+	adopted = journal_adopt(store->directory, make_name);
+	if (adopted)
+		log_info("%zu windows of a run that was killed are recovered from its journal in %s", adopted,
+			 options->directory);
+	err = store_scan(store);
+	if (err)
+		goto failed;
 	store_expire(store);
 	*ret_store = store;
 	return 0;
+failed:
+	store_close(store);
+	return err;
 }
 
 static bool is_unlinked(int fd)

@@ -175,6 +175,18 @@ static void place_late(struct drain *drain)
 	}
 }
 
+static void give_part(struct drain *drain, uint64_t time)
+{
+	struct window *part;
+
+	if (!drain->output.part || !drain->output.wants_part(drain->output.ctx, time))
+		return;
+	if (aggregator_part(drain->aggregator, &part) < 0)
+		drain->stats.parts_refused++;
+	else if (part)
+		drain->output.part(drain->output.ctx, part);
+}
+
 void drain_round(struct drain *drain, uint64_t time)
 {
 	uint64_t age = time > drain->window_start ? time - drain->window_start : 0;
@@ -186,6 +198,7 @@ void drain_round(struct drain *drain, uint64_t time)
 	/* bounded: what is deferred expires, and what is taken from now on does not hold it up */
 	if (drain->closing && !deferred_waits(drain->deferred, drain->closing))
 		drain_flush(drain, time);
+	give_part(drain, time);
 	process_table_expire(drain->processes, time);
 }
 

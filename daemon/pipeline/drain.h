@@ -39,6 +39,12 @@ struct drain_output {
 	void (*kernel_changed)(void *ctx);	/* code was added to the kernel; may be NULL */
 	/* A sample is deferred, its stack to be unwound; false: it cannot be. NULL: none ever can. */
 	bool (*deferred)(void *ctx);
+	/*
+	 * What was added to the window that is open: takes it. NULL: nobody wants parts. Asked before, as
+	 * they cost something: is it time for one?
+	 */
+	void (*part)(void *ctx, struct window *part);
+	bool (*wants_part)(void *ctx, uint64_t time);
 	/* A walk found no page at @address; may be NULL. */
 	void (*missing)(void *ctx, uint32_t tgid, uint64_t address);
 	void *ctx;
@@ -79,6 +85,7 @@ struct drain_stats {
 	uint64_t unplaced;	/* samples that no window could take, counted as lost */
 	uint64_t pending_lost;	/* since the last window that had samples of their source */
 	uint64_t pending_throttled, pending_stalled, pending_missed;
+	uint64_t parts_refused;	/* for want of memory: the next one has it all */
 	struct deferred_stats deferred;
 };
 void drain_stats(const struct drain *drain, struct drain_stats *ret_stats);

@@ -17,6 +17,7 @@ enum message_kind {
 	MESSAGE_LIST,
 	MESSAGE_DEFERRED,		/* there is a deferred sample */
 	MESSAGE_WINDOW,		/* A to B to C */
+	MESSAGE_PART,		/* A to D */
 	MESSAGE_SNAPSHOT,	/* B to A */
 	MESSAGE_GONE,
 	MESSAGE_UNREAD,		/* it is there, and nobody could read its mappings */

@@ -20,6 +20,7 @@ enum {
 	REQUESTS_BYTES = 512 << 10,
 	WINDOWS_BYTES = 64 << 10,	/* their contents count in the aggregate pool */
 	RESULTS_BYTES = 384 << 10,
+	PARTS_BYTES = 4096,		/* one at a time; its contents count in the aggregate pool */
 };
 
 static int _printf_(4, 5) fail(int error, char *ret_error, size_t error_size,
@@ -101,6 +102,8 @@ static int start_stages(struct pipeline *pipeline, char *ret_error, size_t error
 		r = queue_new(POOL_QUEUES, WINDOWS_BYTES, &pipeline->windows);
 	if (!r)
 		r = queue_new(POOL_QUEUES, RESULTS_BYTES, &pipeline->results);
+	if (!r && options->sink.journal)
+		r = queue_new(POOL_QUEUES, PARTS_BYTES, &pipeline->parts);
 	if (!r)
 		r = symbolizer_new(&options->symbolizer, &pipeline->symbolizer);
 	if (r < 0)
@@ -122,6 +125,9 @@ static int start_stages(struct pipeline *pipeline, char *ret_error, size_t error
 	if (!r)
 		r = start_thread(&pipeline->export_thread, &pipeline->has_export_thread,
 				 export_thread, pipeline, "stacktap-export");
+	if (!r && pipeline->parts)
+		r = start_thread(&pipeline->journal_thread, &pipeline->has_journal_thread, journal_thread,
+				 pipeline, "stacktap-journal");
 	if (r < 0)
 		return fail(r, ret_error, error_size, "cannot start a thread: %s", strerror(-r));
 	r = process_each(merge_first, pipeline);
@@ -266,6 +272,10 @@ int pipeline_stop(struct pipeline *pipeline)
 		capture_wake(pipeline->capture);
 		pthread_join(pipeline->drain_thread, NULL);
 	}
+	if (pipeline->parts)
+		queue_close(pipeline->parts);
+	if (pipeline->has_journal_thread)
+		pthread_join(pipeline->journal_thread, NULL);
 	/* from left to right: each queue is emptied by its reader before the next is closed */
 	if (pipeline->results)
 		queue_close(pipeline->results);
@@ -288,6 +298,7 @@ void pipeline_free(struct pipeline *pipeline)
 	queue_free(pipeline->requests, message_drop);
 	queue_free(pipeline->windows, message_drop);
 	queue_free(pipeline->results, message_drop);
+	queue_free(pipeline->parts, message_drop);
 	drain_free(pipeline->drain);
 	tables_stop(pipeline);
 	symbolizer_free(pipeline->symbolizer);

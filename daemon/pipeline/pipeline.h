@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The three threads: A drains and aggregates, B names, C encodes and exports; bounded queues
- * between them. The daemon and `stacktap record` run the same pipeline with other ends.
+ * between them; D writes the journal, if there is one. The daemon and `stacktap record` run the same pipeline with other ends.
  */
 #ifndef STACKTAP_PIPELINE_PIPELINE_H
 #define STACKTAP_PIPELINE_PIPELINE_H
@@ -22,6 +22,11 @@ struct pipeline_sink {
 	int (*payload)(void *ctx, struct payload *payload); /* takes payload->data */
 	/* called when idle; returns ms until it wants to be called again, -1: not at all */
 	int (*poll)(void *ctx);
+	/*
+	 * Thread D's end: a part of a window that is still open, for the case that we are killed; takes
+	 * payload->data. NULL: no journal.
+	 */
+	int (*journal)(void *ctx, struct payload *payload);
 	void *ctx;
 };
 
@@ -89,6 +94,9 @@ struct pipeline_stats {
 	uint64_t windows;
 	uint64_t windows_dropped; /* out of memory only; a full queue stops the drain instead */
 	uint64_t payloads, scans, doubts;
+	uint64_t parts;		/* of windows, for the journal */
+	uint64_t parts_refused;	/* not made or not written */
+	uint64_t parts_cpu_ns;	/* of making, encoding and writing them */
 	uint64_t degradations;
 	uint32_t degraded;		/* by so many steps right now */
 	uint64_t multiplexings;

@@ -179,6 +179,8 @@ static void publish(struct pipeline *pipeline)
 	pipeline->stats.deferred = drained.deferred;
 	pipeline->stats.absent = absent;
 	pipeline->stats.scans = pipeline->scans;
+	pipeline->stats.parts_refused += drained.parts_refused - pipeline->told_refused;
+	pipeline->told_refused = drained.parts_refused;
 	pthread_mutex_unlock(&pipeline->lock);
 }
 
@@ -214,6 +216,8 @@ static int drain_once(struct pipeline *pipeline)
 
 struct drain_output drain_thread_output(struct pipeline *pipeline)
 {
+	const bool has_journal = pipeline->options.sink.journal;
+
 	return (struct drain_output){
 		.observer = { .image = on_image, .file = on_file, .ctx = pipeline },
 		.window = on_window,
@@ -221,6 +225,8 @@ struct drain_output drain_thread_output(struct pipeline *pipeline)
 		.kernel_changed = on_kernel_changed,
 		.deferred = tables_send_deferred,
 		.missing = tables_want_page,
+		.part = has_journal ? journal_send_part : NULL,
+		.wants_part = journal_wants_part,
 		.ctx = pipeline,
 	};
 }

@@ -24,8 +24,9 @@ struct pipeline {
 	struct queue *requests;		/* A to B */
 	struct queue *windows;		/* B to C */
 	struct queue *results;		/* B to A */
-	pthread_t drain_thread, symbol_thread, export_thread;
-	bool has_drain_thread, has_symbol_thread, has_export_thread;
+	struct queue *parts;		/* A to D; NULL: no journal */
+	pthread_t drain_thread, symbol_thread, export_thread, journal_thread;
+	bool has_drain_thread, has_symbol_thread, has_export_thread, has_journal_thread;
 	bool is_started, is_stopped;
 	int error;			/* of thread A, once it has been joined */
 	_Atomic bool stop;
@@ -38,6 +39,9 @@ struct pipeline {
 	uint64_t scans;
 	bool has_lists;			/* that wait for their time */
 	bool has_deferred;			/* samples wait for that */
+	uint64_t next_part;
+	uint64_t told_refused;		/* parts, of which the statistics know */
+	_Atomic bool has_part;		/* thread D is at one */
 
 	pthread_mutex_t lock;		/* what follows */
 	pthread_cond_t window_gone;
@@ -49,6 +53,11 @@ struct pipeline {
 void *drain_thread(void *pipeline);	/* A: rings and side band to windows */
 void *symbol_thread(void *pipeline);	/* B: files and names */
 void *export_thread(void *pipeline);	/* C: encoding and the sink */
+void *journal_thread(void *pipeline);	/* D: parts of open windows */
+
+/* Thread A: is it time for a part, and the one before written? */
+bool journal_wants_part(void *pipeline, uint64_t time);
+void journal_send_part(void *pipeline, struct window *part);
 
 /* What thread A's stage does with its results. */
 struct drain_output drain_thread_output(struct pipeline *pipeline);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <string.h>
-#include <sys/random.h>
 
 #include "base/clock.h"
+#include "profile/part.h"
 #include "profile/profile_map.h"
 #include "profile/stack_cache.h"
 
@@ -30,13 +30,12 @@ struct aggregator {
 	uint64_t stalled[STACKTAP_MAX_SOURCES], missed[STACKTAP_MAX_SOURCES];
 };
 
-static struct window *window_new(void)
-{
-	struct window *window = calloc(1, sizeof(*window));
+/* Of all windows of this process, whichever pipeline they are of. */
+static _Atomic uint64_t windows;
 
-	if (window)
-		arena_init(&window->arena, POOL_AGGREGATE);
-	return window;
+static struct window *next_window(void)
+{
+	return window_new(atomic_fetch_add_explicit(&windows, 1, memory_order_relaxed) + 1);
 }
 
 int aggregator_new(struct aggregator **ret_aggregator)
@@ -45,7 +44,7 @@ int aggregator_new(struct aggregator **ret_aggregator)
 
 	if (!aggregator)
 		return -ENOMEM;
-	aggregator->window = window_new();
+	aggregator->window = next_window();
 	if (!aggregator->window) {
 		free(aggregator);
 		return -ENOMEM;
@@ -361,7 +360,7 @@ int aggregator_close(struct aggregator *aggregator, uint64_t end, struct window 
 		aggregator->previous_end = max_of(aggregator->previous_end, end);
 		return 0;
 	}
-	next = window_new();
+	next = next_window();
 	if (!next)
 		return -ENOMEM;
 
@@ -370,10 +369,7 @@ int aggregator_close(struct aggregator *aggregator, uint64_t end, struct window 
 		window->start = min_of(window->start, aggregator->previous_end);
 	window->end = max_of(end, aggregator->newest + 1);
 	window->realtime_offset = clock_realtime_offset();
-	do {
-		if (getrandom(window->id, sizeof(window->id), 0) < 0)
-			memset(window->id, 0x5a, sizeof(window->id));
-	} while (!window->id[0]);
+	window_make_id(window);
 	take_losses(aggregator, window);
 	window->bytes = window->arena.bytes + window->sample_capacity * sizeof(*window->samples) +
 			window->location_capacity * sizeof(struct location *) +
@@ -390,4 +386,9 @@ int aggregator_close(struct aggregator *aggregator, uint64_t end, struct window 
 	aggregator->sample_total = 0;
 	*ret_window = window;
 	return 0;
+}
+
+int aggregator_part(struct aggregator *aggregator, struct window **ret_part)
+{
+	return window_part(aggregator->window, ret_part);
 }

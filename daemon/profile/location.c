@@ -69,6 +69,7 @@ struct location *location_new(struct mapped_file *file, uint64_t offset, enum fr
 	}
 	atomic_init(&location->refs, 1);
 	atomic_init(&location->is_put_off, false);
+	atomic_init(&location->is_resolved, false);
 	location->file = file ? mapped_file_ref(file) : NULL;
 	location->offset = offset;
 	location->type = type;

@@ -46,8 +46,8 @@ struct location {
 	enum frame_type type;
 	bool is_return;		/* a return address: look names up at offset - 1 */
 
-	/* thread B, once */
-	bool is_resolved;
+	/* thread B, once; who does not get it from B may read what follows once this is true (acquire) */
+	_Atomic bool is_resolved;
 	bool is_refused;	/* it has a name that there was no memory for */
 	/* what it is may be known later: thread A makes another one for windows to come */
 	_Atomic bool is_put_off;
@@ -69,6 +69,8 @@ enum naming {
 
 static inline enum naming location_naming(const struct location *location)
 {
+	if (!atomic_load_explicit(&location->is_resolved, memory_order_acquire))
+		return NAMING_NONE;
 	return location->line_count ? NAMING_NAME :
 	       location->has_function ? NAMING_RANGE : NAMING_NONE;
 }

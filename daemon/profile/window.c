@@ -3,11 +3,24 @@
 
 #include <string.h>
 
-/* Threads A and C: A gives up a window before C sees it, so nothing here needs a lock. */
+struct window *window_new(uint64_t number)
+{
+	struct window *window = calloc(1, sizeof(*window));
+
+	if (!window)
+		return NULL;
+	arena_init(&window->arena, POOL_AGGREGATE);
+	window->number = number;
+	atomic_init(&window->refs, 1);
+	return window;
+}
+
+/* A gives up a window before C sees it, and parts are not read here any more: nothing needs a lock. */
 void window_free(struct window *window)
 {
-	if (!window)
+	if (!window || atomic_fetch_sub_explicit(&window->refs, 1, memory_order_acq_rel) != 1)
 		return;
+	window_free(window->whole);
 	for (size_t i = 0; i < window->sample_count; i++)
 		image_unref(window->samples[i].image);
 	for (size_t i = 0; i < window->location_count; i++)

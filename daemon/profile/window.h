@@ -55,6 +55,7 @@ struct window_sample {
 	struct image *image;		/* owned; NULL for kernel threads and idle */
 	struct stack *stack;
 	uint32_t count;
+	uint32_t in_parts;		/* of these, so many are in parts of the window */
 	uint32_t capacity;
 	uint64_t *times;		/* [count], CLOCK_MONOTONIC ns, in order of arrival */
 	uint64_t *values;		/* [count] periods in FREQ mode, else NULL */
@@ -98,6 +99,9 @@ struct window {
 	struct location **locations;	/* every distinct Location once, each with a reference */
 	size_t location_count;
 	size_t bytes;			/* charged; updated when the window is closed */
+	uint64_t number;		/* grows from window to window; a part has its window's */
+	_Atomic unsigned int refs;	/* of its parts, and of whoever has it */
+	struct window *whole;		/* of a part: the window, which holds its stacks; else NULL */
 
 	/* the aggregator's */
 	struct arena arena;		/* stacks, times, values */
@@ -159,6 +163,15 @@ void aggregator_pending(const struct aggregator *aggregator, uint64_t *ret_lost,
  */
 int aggregator_close(struct aggregator *aggregator, uint64_t end, struct window **ret_window);
 
+/*
+ * What was added to the open window since its last part, as a window of its own for any thread, without
+ * Locations to be named and without losses. NULL when that is nothing. It keeps what it shares with the open
+ * window. -ENOBUFS, -ENOMEM: the next part has it.
+ */
+int aggregator_part(struct aggregator *aggregator, struct window **ret_part);
+
+/* To be filled by one owner. NULL: out of memory. */
+struct window *window_new(uint64_t number) _must_check_;
 void window_free(struct window *window);	/* NULL is fine */
 /* Room for one more in an array charged to POOL_AGGREGATE. -ENOBUFS, -ENOMEM */
 int window_reserve(void *array_pointer, size_t count, size_t *capacity, size_t size) _must_check_;

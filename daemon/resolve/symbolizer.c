@@ -324,9 +324,9 @@ void symbolizer_resolve(struct symbolizer *symbolizer, struct window *window)
 
 		if (location->is_resolved)
 			continue;
-		location->is_resolved = true;
 		symbolizer->named += location->line_count > 0;
 		symbolizer->refused += location->is_refused;
+		atomic_store_explicit(&location->is_resolved, true, memory_order_release);
 	}
 	count_named(window);
 	mount_namespace_table_trim(symbolizer->spaces, IDLE_NS);

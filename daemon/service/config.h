@@ -59,6 +59,7 @@ struct config {
 	char *spool_directory;		/* NULL: none */
 	uint64_t spool_max_bytes;
 	uint64_t spool_max_age_hours;	/* 0: no limit */
+	bool with_journal;		/* of the open window, there or in the store */
 
 	/* [resource] */
 	char *service_name;

@@ -48,6 +48,11 @@ static void say_loading(uint64_t done, uint64_t total)
 	log_info("unwind tables: %" PRIu64 " of %" PRIu64 " processes are ready", done, total);
 }
 
+static int sink_journal(void *ctx, struct payload *payload)
+{
+	return exporter_journal(ctx, payload);
+}
+
 static int sink_poll(void *ctx)
 {
 	return exporter_poll(ctx);
@@ -108,6 +113,7 @@ static int make_destination(const struct config *config, struct destination *ret
 		.spool_directory = config->spool_directory,
 		.spool_max_bytes = config->spool_max_bytes,
 		.spool_max_age_ms = config->spool_max_age_hours * MS_PER_HOUR,
+		.with_journal = config->with_journal,
 	};
 	if (!endpoint && !config->store_directory) {
 		snprintf(error, error_size, "profiles have nowhere to go: set endpoint in [export], "
@@ -174,6 +180,13 @@ static unsigned int random_below(unsigned int limit)
 	return random % limit;
 }
 
+static bool has_journal(const struct service *service)
+{
+	const struct exporter_options *options = &service->destination.options;
+
+	return options->with_journal && (options->store_directory || options->spool_directory);
+}
+
 /* @filter is only looked at before this returns. */
 static int open_pipeline(struct service *service, const struct control_filter *filter,
 			 char *error, size_t error_size)
@@ -210,7 +223,8 @@ static int open_pipeline(struct service *service, const struct control_filter *f
 		.window_ms = (unsigned int)config->window_seconds * MS_PER_S,
 		.window_max_ms = (unsigned int)config->window_max_seconds * MS_PER_S,
 		.early_ms = random_below((unsigned int)config->window_max_seconds * MS_PER_S),
-		.sink = { .payload = sink_payload, .poll = sink_poll, .ctx = service->exporter },
+		.sink = { .payload = sink_payload, .poll = sink_poll, .ctx = service->exporter,
+			  .journal = has_journal(service) ? sink_journal : NULL },
 	};
 	options->has_budget = !config_budget(config, &options->budget_ns);
 	options->has_ceiling = config->ceiling && percent_parse(config->ceiling,

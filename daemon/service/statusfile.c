@@ -173,6 +173,17 @@ static void json_relabel(struct json *json, const struct relabel *relabel)
 	json_end(json);
 }
 
+static void print_journal(FILE *stream, const struct pipeline_stats *pipeline,
+			  const struct journal_stats *journal)
+{
+	if (!pipeline->parts)
+		return;
+	fprintf(stream, "  journal: %" PRIu64 " parts of windows with %" PRIu64 " samples, %" PRIu64 " bytes, in %"
+		PRIu64 " ms of CPU; %" PRIu64 " parts not written\n", journal->parts, journal->samples,
+		journal->bytes, (uint64_t)(pipeline->parts_cpu_ns / NSEC_PER_MSEC),
+		pipeline->parts_refused);
+}
+
 static void print_text(FILE *stream, const struct statusfile_input *input, uint64_t uptime_s)
 {
 	const struct pipeline_stats *pipeline = input->pipeline;
@@ -241,6 +252,7 @@ static void print_text(FILE *stream, const struct statusfile_input *input, uint6
 		exporter->payloads_dropped, exporter->retries);
 	if (input->spool)
 		print_spool(stream, input->spool, exporter);
+	print_journal(stream, pipeline, &exporter->journal);
 	if (exporter->last_error[0])
 		fprintf(stream, "  last export error: %s\n", exporter->last_error);
 	statusfile_print_pools(stream);
@@ -397,6 +409,18 @@ static void json_spool(struct json *json, const char *directory,
 	json_end(json);
 }
 
+static void json_journal(struct json *json, const struct pipeline_stats *pipeline,
+			 const struct journal_stats *journal)
+{
+	json_object(json, "journal");
+	json_u64(json, "parts", journal->parts);
+	json_u64(json, "samples", journal->samples);
+	json_u64(json, "bytes", journal->bytes);
+	json_u64(json, "parts_refused", pipeline->parts_refused);
+	json_u64(json, "cpu_ns", pipeline->parts_cpu_ns);
+	json_end(json);
+}
+
 static void print_exporter(struct json *json, const struct statusfile_input *input)
 {
 	const struct exporter_stats *exporter = input->exporter;
@@ -422,6 +446,7 @@ static void print_exporter(struct json *json, const struct statusfile_input *inp
 	json_string(json, "last_error", exporter->last_error[0] ? exporter->last_error : NULL);
 	if (input->spool)
 		json_spool(json, input->spool, exporter);
+	json_journal(json, input->pipeline, &exporter->journal);
 	json_end(json);
 }
 

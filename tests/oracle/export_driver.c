@@ -3,11 +3,14 @@
  * export_driver URL COUNT RUN-MS [NAME=VALUE...]: send COUNT payloads of a synthetic window, retry
  * for RUN-MS at most or until nothing waits, stop, and print what the exporter counted. Names:
  * compress, grpc, timeout, backoff_min, backoff_max, stop (ms), queue (bytes), headers, store, spool, spool_max
- * (bytes), spool_retry (ms), log, pad (bytes), wait (ms, before the first payload), pause (ms, after each).
+ * (bytes), spool_retry (ms), log, pad (bytes), wait (ms, before the first payload), pause (ms, after each), journal.
  *
  * With a log each payload has a number, 1 + the lines that the file has, as attribute `number' of a resource
  * of its own, which is all of it if there is a pad, put behind the number. The file gets a line when
  * exporter_send() is back, so that such a driver may be killed at any time.
+ *
+ * With journal=N a payload is a window of N parts: each has a number, goes to the journal, and then into the log; the
+ * payload has all N numbers.
  */
 #include <fcntl.h>
 #include <string.h>
@@ -21,7 +24,7 @@
 
 struct driver {
 	struct exporter_options options;
-	unsigned int count, run_ms, stop_ms, pause_ms, wait_ms;
+	unsigned int count, run_ms, stop_ms, pause_ms, wait_ms, parts;
 	struct payload payload;		/* one of them, to copy */
 	const char *log;
 	size_t pad;
@@ -85,6 +88,8 @@ static int parse(struct driver *driver, char *argument)
 		driver->options.is_grpc = number;
 	else if (!strcmp(argument, "spool_retry"))
 		driver->options.spool_retry_ms = (unsigned int)number;
+	else if (!strcmp(argument, "journal"))
+		driver->parts = (unsigned int)number;
 	else if (!strcmp(argument, "wait"))
 		driver->wait_ms = (unsigned int)number;
 	else if (!strcmp(argument, "pause"))
@@ -146,6 +151,32 @@ static void append_number(struct buffer *buffer, unsigned int number, size_t pad
 	buffer->size += value;
 }
 
+/* As thread D and then thread C do with a window. */
+static void send_parts(const struct driver *driver, struct exporter *exporter, int log, unsigned int window)
+{
+	struct payload whole = { .window = window, .is_last = true }, part;
+	struct buffer all, one;
+	struct stat st;
+
+	buffer_init(&all, POOL_ENCODE);
+	for (unsigned int i = 0; i < driver->parts; i++) {
+		buffer_init(&one, POOL_ENCODE);
+		assert_int_equal(fstat(log, &st), 0);
+		append_number(&one, (unsigned int)st.st_size + 1, driver->pad);
+		append_number(&all, (unsigned int)st.st_size + 1, driver->pad);
+		pool_uncharge(POOL_ENCODE, one.capacity);
+		part = (struct payload){ .data = one.data, .size = one.size, .samples = 1, .window = window };
+		assert_int_equal(exporter_journal(exporter, &part), 0);
+		assert_int_equal(write(log, "\n", 1), 1);
+		usleep(driver->pause_ms * 1000);
+	}
+	pool_uncharge(POOL_ENCODE, all.capacity);
+	whole.data = all.data;
+	whole.size = all.size;
+	whole.samples = driver->parts;
+	exporter_send(exporter, &whole);
+}
+
 static void send_one(const struct driver *driver, struct exporter *exporter, int log)
 {
 	struct payload payload = driver->payload;
@@ -184,6 +215,7 @@ int main(int argc, char **argv)
 	for (int i = 4; i < argc; i++)
 		if (parse(&driver, argv[i]))
 			return 2;
+	driver.options.with_journal = driver.parts;
 	make_payload(&driver);
 	if (exporter_new(&driver.options, &exporter))
 		return 1;
@@ -191,7 +223,10 @@ int main(int argc, char **argv)
 	usleep(driver.wait_ms * 1000);
 	log = driver.log ? open(driver.log, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0600) : -1;
 	for (unsigned int i = 0; i < driver.count; i++) {
-		send_one(&driver, exporter, log);
+		if (driver.parts)
+			send_parts(&driver, exporter, log, i + 1);
+		else
+			send_one(&driver, exporter, log);
 		if (driver.pause_ms) {
 			usleep(driver.pause_ms * 1000);
 			exporter_poll(exporter);

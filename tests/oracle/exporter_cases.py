@@ -378,7 +378,7 @@ NUMBER = re.compile(rb"\x0a\x06number\x12.{2,8}x(\d{5})", re.DOTALL)
 
 def numbers(receiver):
     """How often each of the driver's numbered payloads was taken."""
-    return collections.Counter(int(NUMBER.search(payload)[1]) for payload in taken(receiver))
+    return collections.Counter(int(number) for payload in taken(receiver) for number in NUMBER.findall(payload))
 
 
 def killed(program, directory, kills):
@@ -417,6 +417,70 @@ def killed(program, directory, kills):
     tell(f"killed {kills} times: all of {count} payloads arrive, {again} of them twice", wrong +
          ([("seed", seed, "")] if wrong else []))
     tell("and the spool is empty", differ({"files": os.listdir(spool)}, {"files": []}))
+
+
+def size_of(path):
+    return os.path.getsize(path) if os.path.exists(path) else 0
+
+
+def journal_files(directory):
+    return [name for name in (os.listdir(directory) if os.path.isdir(directory) else ())
+            if name.startswith("journal-")]
+
+
+def journalled(program, directory, kills):
+    """kill -9 while windows are open: each part that was written arrives, by itself or in its window."""
+    parts = 6
+    spool, log = os.path.join(directory, "journal"), os.path.join(directory, "journal.log")
+    receiver = Receiver(directory, "journalled", ",".join(["ok*5,503*2,close-before-response"] * 1000))
+    seed = random.randrange(1 << 32)
+    dice = random.Random(seed)
+    arguments = [f"spool={spool}", f"log={log}", "pad=2000", "pause=2", "backoff_min=4", "backoff_max=16",
+                 f"journal={parts}"]
+    seen_open = 0
+    try:
+        for _ in range(kills):
+            driver = subprocess.Popen([program, receiver.url, "1000000", "1000000", *arguments],
+                                      stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            before, until = size_of(log), time.monotonic() + 10
+            while size_of(log) == before and time.monotonic() < until:
+                time.sleep(0.002)
+            time.sleep(dice.uniform(0, 0.06))
+            driver.kill()
+            driver.wait()
+            seen_open += bool(journal_files(spool))
+        stats = drive(program, receiver.url, 0, 60000, spool=spool, backoff_min=4, backoff_max=16, journal=1)
+    finally:
+        receiver.stop()
+    count = os.path.getsize(log)
+    got = numbers(receiver)
+    missing = [number for number in range(1, count + 1) if number not in got]
+    # by the spool's rules as in killed(), and what was in the spool before its journal was removed
+    again = sum(got.values()) - len(got)
+    limit = parts * (3 * kills + sum(row["stored"] and row["step"] != "ok" for row in receiver.ledger()))
+    wrong = differ(stats, {"payloads_waiting": 0, "samples_waiting": 0})
+    wrong += [(f"missing of {count}", missing[:9], [])] if missing or count < kills else []
+    wrong += [("sent again", again, f"at most {limit}")] if again > limit else []
+    wrong += [("kills with an open window", seen_open, f"most of {kills}")] if seen_open < kills / 2 else []
+    tell(f"killed {kills} times, {seen_open} in an open window: all of {count} parts arrive, {again} of them twice",
+         wrong + ([("seed", seed, "")] if wrong else []))
+    tell("and no journal is left", differ({"files": os.listdir(spool)}, {"files": []}))
+    # without an endpoint the store takes them over
+    store, log = os.path.join(directory, "journal-store"), os.path.join(directory, "store.log")
+    driver = subprocess.Popen([program, "", "1", "1000", f"store={store}", f"log={log}", "pause=50", "journal=100"],
+                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while size_of(log) < 5:
+        time.sleep(0.01)
+    driver.kill()
+    driver.wait()
+    before = journal_files(store)
+    drive(program, "", 0, 10, store=store, journal=1)
+    payloads = [payload for name in sorted(os.listdir(store)) for payload in wire.read(os.path.join(store, name))]
+    got = sorted(int(number) for payload in payloads for number in NUMBER.findall(payload))
+    tell("killed with a store: the next run finds the parts", differ(
+        {"journals": len(before), "left": journal_files(store), "whole": all(not wire.decode(one)[1] for one in payloads),
+         "all": set(range(1, os.path.getsize(log) + 1)) - set(got)},
+        {"journals": 1, "left": [], "whole": True, "all": set()}))
 
 
 def after_waiting(program, directory):
@@ -524,6 +588,7 @@ def main():
     stored(program, directory)
     spooled(program, directory)
     killed(program, directory, 200)
+    journalled(program, directory, 60)
     print(f"1..{len(RESULTS)}")
     return 0 if all(RESULTS) else 1
 

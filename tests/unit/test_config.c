@@ -111,7 +111,7 @@ static void test_every_option_round_trips(void **state _unused_)
 		"client_certificate = /d\nclient_key = /e\ncompression = none\n"
 		"timeout_seconds = 5\n\n"
 		"[store]\ndirectory = /s\nmax_bytes = 1048576\nmax_age_hours = 3\n\n"
-		"[spool]\ndirectory = /q\nmax_bytes = 65536\nmax_age_hours = 0\n\n"
+		"[spool]\ndirectory = /q\nmax_bytes = 65536\nmax_age_hours = 0\njournal = no\n\n"
 		"[resource]\nservice_name = me\nattributes = x=y\n\n"
 		"[relabel]\nrule = drop a (b|c)+\nrule = set \"a b\" c if d .*\n\n"
 		"[privacy]\ncommand_line = yes\nkernel_addresses = no\n\n"

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pipeline/threads.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+
+enum {
+	/* with a round of thread A and the time to encode a part, a kill loses less than two seconds */
+	PART_INTERVAL_MS = 1500,
+	PART_PAYLOAD_BYTES = 256 << 10,	/* little of the encoder's pool, which thread C needs */
+	PART_PAYLOADS = 32,
+};
+
+/* A part is encoded as a whole before any of it is written: a slow disk keeps no window in memory. */
+struct encoded {
+	struct payload payloads[PART_PAYLOADS];
+	size_t count;
+};
+
+bool journal_wants_part(void *ctx, uint64_t time)
+{
+	const struct pipeline *pipeline = ctx;
+
+	return time >= pipeline->next_part &&
+	       !atomic_load_explicit(&pipeline->has_part, memory_order_acquire);
+}
+
+void journal_send_part(void *ctx, struct window *part)
+{
+	struct pipeline *pipeline = ctx;
+	struct message *message = message_new(MESSAGE_PART);
+
+	pipeline->next_part = clock_monotonic() + PART_INTERVAL_MS * NSEC_PER_MSEC;
+	if (!message) {
+		window_free(part);
+		return;
+	}
+	message->window = part;
+	atomic_store_explicit(&pipeline->has_part, true, memory_order_release);
+	if (message_send(pipeline->parts, message, 0, QUEUE_NORMAL, 0) < 0)
+		atomic_store_explicit(&pipeline->has_part, false, memory_order_release);
+}
+
+static int take_payload(void *ctx, struct payload *payload)
+{
+	struct encoded *encoded = ctx;
+
+	if (encoded->count == PART_PAYLOADS || !pool_charge(POOL_ENCODE, payload->size)) {
+		free(steal_ptr(payload->data));
+		return -ENOBUFS;
+	}
+	encoded->payloads[encoded->count++] = *payload;
+	return 0;
+}
+
+static int write_part(struct pipeline *pipeline, struct encoded *encoded)
+{
+	const struct pipeline_sink *sink = &pipeline->options.sink;
+	int err = 0;
+
+	for (size_t i = 0; i < encoded->count; i++) {
+		struct payload *payload = &encoded->payloads[i];
+
+		pool_uncharge(POOL_ENCODE, payload->size);
+		if (!err)
+			err = sink->journal(sink->ctx, payload);
+		free(payload->data);
+	}
+	return err;
+}
+
+static void journal_part(struct pipeline *pipeline, struct message *message)
+{
+	struct encode_options options = pipeline->options.encode;
+	const uint64_t before = clock_read(CLOCK_THREAD_CPUTIME_ID);
+	struct encoded encoded = { .count = 0 };
+	int err, written;
+
+	options.max_bytes = PART_PAYLOAD_BYTES;
+	err = encode_window(&options, message->window, take_payload, &encoded);
+	message_free(message);
+	written = write_part(pipeline, &encoded);
+	/* its window was faster */
+	if (!err && written != -EALREADY)
+		err = written;
+	if (err)
+		log_debug("a part was not written to the journal: %s", strerror(-err));
+	pthread_mutex_lock(&pipeline->lock);
+	pipeline->stats.parts++;
+	pipeline->stats.parts_refused += err < 0;
+	pipeline->stats.parts_cpu_ns += clock_read(CLOCK_THREAD_CPUTIME_ID) - before;
+	pthread_mutex_unlock(&pipeline->lock);
+	atomic_store_explicit(&pipeline->has_part, false, memory_order_release);
+}
+
+void *journal_thread(void *ctx)
+{
+	struct pipeline *pipeline = ctx;
+	struct message *message;
+	int r;
+
+	while ((message = message_take(pipeline->parts, -1, &r)))
+		journal_part(pipeline, message);
+	return NULL;
+}
