@@ -104,7 +104,9 @@ static int bind_unix(int fd, const struct address *address)
 		return -errno;
 	if (!bind(fd, (const struct sockaddr *)un, address->size))
 		return 0;
-	if (errno != EADDRINUSE || !is_left_over(address) || unlink(un->sun_path))
+	if (errno != EADDRINUSE)
+		return -errno;
+	if (!is_left_over(address) || unlink(un->sun_path))
 		return -EADDRINUSE;
 	return bind(fd, (const struct sockaddr *)un, address->size) ? -errno : 0;
 }

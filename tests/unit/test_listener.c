@@ -270,6 +270,10 @@ static void test_unix_socket(void **state _unused_)
 	listener_close(listener);
 	assert_int_equal(access(path, F_OK), -1);
 
+	options.address = "/no/such/s";
+	assert_int_equal(listener_open(&options, &second, error, sizeof(error)), -ENOENT);
+	options.address = path;
+
 	/* one that was left over */
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	snprintf(un.sun_path, sizeof(un.sun_path), "%s", path);
