@@ -29,6 +29,7 @@ int top_run(int argc, char **argv);
 int report_run(int argc, char **argv);
 int diff_run(int argc, char **argv);
 int flamegraph_run(int argc, char **argv);
+int serve_run(int argc, char **argv);
 int convert_run(int argc, char **argv);
 int start_run(int argc, char **argv);
 int stop_run(int argc, char **argv);

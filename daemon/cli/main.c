@@ -15,6 +15,7 @@ static const struct cli_command commands[] = {
 	{ "report", report_run, "print the hottest functions of an OTLP profile" },
 	{ "diff", diff_run, "compare two OTLP profiles: what grew, what shrank, how sure that is" },
 	{ "flamegraph", flamegraph_run, "draw an OTLP profile as an HTML page or an SVG picture" },
+	{ "serve", serve_run, "show OTLP profiles to a browser and go tool pprof on this host" },
 	{ "convert", convert_run, "write an OTLP profile in the format of another tool" },
 	{ "objects", objects_run, "list the files that an OTLP profile has frames of, by build-id" },
 	{ "symbolize", symbolize_run, "name the frames of an OTLP profile by debug files" },

@@ -5,7 +5,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/json.h"
 #include "cli/cli.h"
 #include "cli/report.h"
 #include "cli/select.h"
@@ -163,89 +162,6 @@ static void print_text(const struct options *options, const struct report *repor
 	}
 }
 
-static void print_json_process(struct json *json, const struct options *options,
-			       const struct report_event *event,
-			       const struct report_process *process)
-{
-	json_object(json, NULL);
-	json_u64(json, "pid", process->pid);
-	json_string(json, "name", process->name);
-	json_string(json, "container_id", process->container_id);
-	json_string(json, "service_name", process->service_name);
-	json_u64(json, "samples", process->samples);
-	json_u64(json, "weight", process->weight);
-	json_double(json, "percent", percent(process->weight, event->weight));
-	json_array(json, "functions");
-	for (size_t i = 0; i < limit_of(options, process->function_count); i++) {
-		const struct report_function *function = &process->functions[i];
-
-		json_object(json, NULL);
-		json_string(json, "name", function->name);
-		json_string(json, "file", function->file);
-		json_bool(json, "kernel", function->is_kernel);
-		json_bool(json, "named", function->is_named);
-		json_u64(json, "self", function->self);
-		json_u64(json, "total", function->total);
-		json_u64(json, "self_samples", function->self_samples);
-		json_double(json, "self_percent", percent(function->self, process->weight));
-		json_double(json, "total_percent", percent(function->total, process->weight));
-		json_end(json);
-	}
-	json_end(json);
-	json_end(json);
-}
-
-static void print_json(const struct options *options, const struct report *report)
-{
-	struct json json;
-
-	json_init(&json, stdout);
-	json_object(&json, NULL);
-	json_string(&json, "file", options->path);
-	json_u64(&json, "bytes", report->bytes);
-	json_u64(&json, "messages", report->messages);
-	json_bool(&json, "cut", report->is_cut);
-	json_u64(&json, "start_unix_nano", report->start);
-	json_u64(&json, "end_unix_nano", report->end);
-	json_array(&json, "events");
-	for (size_t i = 0; i < report->event_count; i++) {
-		const struct report_event *event = &report->events[i];
-
-		json_object(&json, NULL);
-		json_string(&json, "source", event->source);
-		json_string(&json, "event", event->event);
-		json_string(&json, "unit", event->unit);
-		json_u64(&json, "fallback_errno", event->fallback_errno);
-		json_u64(&json, "samples", event->samples);
-		json_u64(&json, "weight", event->weight);
-		if (event->has_quality) {
-			json_object(&json, "quality");
-			json_u64(&json, "complete", event->quality.complete);
-			json_u64(&json, "named", event->quality.named);
-			json_u64(&json, "by_range", event->quality.by_range);
-			json_u64(&json, "lost", event->quality.lost);
-			json_u64(&json, "stale", event->quality.stale);
-			json_u64(&json, "moved", event->quality.moved);
-			json_u64(&json, "throttled", event->quality.throttled);
-			json_u64(&json, "missed", event->quality.missed);
-			json_u64(&json, "guessed", event->quality.guessed);
-			json_u64(&json, "no_mappings", event->quality.no_mappings);
-			json_u64(&json, "deferred_unwound", event->quality.deferred_unwound);
-			json_u64(&json, "deferred_refused", event->quality.deferred_refused);
-			json_u64(&json, "deferred_expired", event->quality.deferred_expired);
-			json_u64(&json, "deferred_failed", event->quality.deferred_failed);
-			json_end(&json);
-		}
-		json_array(&json, "processes");
-		for (size_t j = 0; j < event->process_count; j++)
-			print_json_process(&json, options, event, &event->processes[j]);
-		json_end(&json);
-		json_end(&json);
-	}
-	json_end(&json);
-	json_end(&json);
-}
-
 static int set_view(struct options *options, enum report_view view)
 {
 	if (options->view && options->view != view)
@@ -364,7 +280,7 @@ int report_run(int argc, char **argv)
 		fprintf(stderr, "stacktap: %s is cut off or damaged; this is what is whole\n",
 			recording_name(options.path));
 	if (options.use_json)
-		print_json(&options, report);
+		report_json(report, options.path, options.limit, stdout);
 	else
 		print_text(&options, report);
 	return cli_finish();

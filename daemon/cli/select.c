@@ -46,18 +46,8 @@ int select_parse(int option, const char *argument, struct selection *selection)
 
 int select_found_nothing(const struct selection *selection, const char *path)
 {
-	path = recording_name(path);
-	if (selection_is_empty(selection))
-		return cli_error("%s holds no samples", path);
-	if (selection->process)
-		return cli_error("%s: there is no process %s in it", path, selection->process);
-	if (selection->thread)
-		return cli_error("%s: there is no thread %s in it", path, selection->thread);
-	if (selection->container)
-		return cli_error("%s: there is no container %s in it", path, selection->container);
-	if (selection->service)
-		return cli_error("%s: there is no service %s in it", path, selection->service);
-	if (selection->event)
-		return cli_error("%s: there is no event %s in it", path, selection->event);
-	return cli_error("%s: there are no samples of that time in it", path);
+	char text[1024];
+
+	selection_say_nothing(selection, recording_name(path), text, sizeof(text));
+	return cli_error("%s", text);
 }

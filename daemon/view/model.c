@@ -309,6 +309,7 @@ int model_load(const char *path, const struct model_options *options, struct mod
 int model_load_pair(const char *before, const char *after, const struct model_options *options,
 		    struct model **ret_model, char *ret_error, size_t error_size)
 {
+	const struct selection *selection = options->before ? options->before : options->selection;
 	_cleanup_(model_freep) struct model *model = NULL;
 	int err;
 
@@ -316,12 +317,12 @@ int model_load_pair(const char *before, const char *after, const struct model_op
 	if (err)
 		return err;
 	model->is_pair = true;
-	err = open_side(model, options->selection, MODEL_BEFORE);
+	err = open_side(model, selection, MODEL_BEFORE);
 	if (err) {
 		snprintf(ret_error, ret_error ? error_size : 0, "Out of memory.");
 		return err;
 	}
-	err = read_side(model, before, options->selection, ret_error, error_size);
+	err = read_side(model, before, selection, ret_error, error_size);
 	if (err)
 		return err;
 	*ret_model = steal_ptr(model);

@@ -47,6 +47,7 @@ struct model_event {
 
 struct model_options {
 	const struct selection *selection;	/* NULL: all */
+	const struct selection *before;	/* of a pair's MODEL_BEFORE; NULL: the same */
 	bool with_times;	/* else the timeline has each stack once per group */
 	bool is_exact;		/* frames are addresses, with lines and mappings, not functions */
 	bool is_short;		/* files without directories, no source files: what two builds share */

@@ -2,8 +2,6 @@
 #include "view/page.h"
 
 #include <inttypes.h>
-#include <nettle/base64.h>
-#include <nettle/sha2.h>
 #include <string.h>
 
 #include "view/escape.h"
@@ -282,59 +280,9 @@ static void put_data(struct page *page, FILE *file)
 	fputs("}\n", file);
 }
 
-/* 'sha256-...' of what stands between the tags, as a policy names it. */
-static void put_hash(const struct page_file *files, FILE *file)
+static void put_page_data(void *ctx, FILE *file)
 {
-	char text[BASE64_ENCODE_RAW_LENGTH(SHA256_DIGEST_SIZE) + 1] = "";
-	uint8_t digest[SHA256_DIGEST_SIZE];
-	struct sha256_ctx sha;
-
-	sha256_init(&sha);
-	for (; files->data; files++)
-		sha256_update(&sha, (size_t)(files->end - files->data),
-			      (const uint8_t *)files->data);
-	sha256_digest(&sha, sizeof(digest), digest);
-	base64_encode_raw(text, sizeof(digest), digest);
-	fprintf(file, "'sha256-%s'", text);
-}
-
-static void put_files(const struct page_file *files, FILE *file)
-{
-	for (; files->data; files++)
-		fwrite(files->data, 1, (size_t)(files->end - files->data), file);
-}
-
-static bool is_mark(const char *at, const char *end, const char *name)
-{
-	size_t length = strlen(name);
-
-	return (size_t)(end - at) >= length && !memcmp(at, name, length);
-}
-
-/* page.html, with the rest in the places that it names. */
-static void put_page(struct page *page, FILE *file)
-{
-	const struct page_file style[] = { page_css, { NULL, NULL } };
-
-	for (const char *at = page_html.data; at < page_html.end;) {
-		if (is_mark(at, page_html.end, "@TITLE@")) {
-			escape_xml(file, page->title);
-		} else if (is_mark(at, page_html.end, "@STYLE@")) {
-			put_files(style, file);
-		} else if (is_mark(at, page_html.end, "@SHA_S@")) {
-			put_hash(style, file);
-		} else if (is_mark(at, page_html.end, "@SHA_J@")) {
-			put_hash(page_scripts, file);
-		} else if (is_mark(at, page_html.end, "@DATA_@")) {
-			put_data(page, file);
-		} else if (is_mark(at, page_html.end, "@CODE_@")) {
-			put_files(page_scripts, file);
-		} else {
-			fputc(*at++, file);
-			continue;
-		}
-		at += strlen("@TITLE@");
-	}
+	put_data(ctx, file);
 }
 
 static int write_page(struct model *model, const struct diff *diff, const char *title, FILE *file)
@@ -351,7 +299,7 @@ static int write_page(struct model *model, const struct diff *diff, const char *
 		if (timeline_count(&model->timeline))
 			page.origin = diff ? 0 : model->timeline.first / model->timeline.width;
 		number_strings(&page);
-		put_page(&page, file);
+		page_files_fill(&page_files_flame, title, put_page_data, &page, file);
 	}
 	err = page.strings ? 0 : -E2BIG;
 	free(page.strings);

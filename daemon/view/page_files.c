@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "view/page_files.h"
 
+#include <nettle/base64.h>
+#include <nettle/sha2.h>
+#include <string.h>
+
+#include "view/escape.h"
+
 /* The assembler looks where the compiler runs, which is the top of the tree. */
 #define EMBED(name, path)									\
 	extern const char page_##name##_data[], page_##name##_data_end[];			\
@@ -21,11 +27,77 @@ EMBED(graph, "graph.js");
 EMBED(heat, "heat.js");
 EMBED(table, "table.js");
 EMBED(start, "main.js");
+EMBED(site_html, "site.html");
+EMBED(site_css, "site.css");
+EMBED(site, "site.js");
 
 #define FILE_OF(name) { page_##name##_data, page_##name##_data_end }
+#define FILE_END { NULL, NULL }
 
-const struct page_file page_html = FILE_OF(html), page_css = FILE_OF(css);
-const struct page_file page_scripts[] = {
+static const struct page_file flame_styles[] = { FILE_OF(css), FILE_END };
+static const struct page_file flame_scripts[] = {
 	FILE_OF(profile), FILE_OF(layout), FILE_OF(graph), FILE_OF(heat), FILE_OF(table),
-	FILE_OF(start), { NULL, NULL },
+	FILE_OF(start), FILE_END,
 };
+static const struct page_file site_styles[] = { FILE_OF(site_css), FILE_END };
+static const struct page_file site_scripts[] = { FILE_OF(site), FILE_END };
+
+const struct page_files page_files_flame = {
+	.html = FILE_OF(html), .styles = flame_styles, .scripts = flame_scripts,
+};
+const struct page_files page_files_site = {
+	.html = FILE_OF(site_html), .styles = site_styles, .scripts = site_scripts,
+};
+
+/* 'sha256-...' of what stands between the tags, as a policy names it. */
+static void put_hash(const struct page_file *files, FILE *file)
+{
+	char text[BASE64_ENCODE_RAW_LENGTH(SHA256_DIGEST_SIZE) + 1] = "";
+	uint8_t digest[SHA256_DIGEST_SIZE];
+	struct sha256_ctx sha;
+
+	sha256_init(&sha);
+	for (; files->data; files++)
+		sha256_update(&sha, (size_t)(files->end - files->data),
+			      (const uint8_t *)files->data);
+	sha256_digest(&sha, sizeof(digest), digest);
+	base64_encode_raw(text, sizeof(digest), digest);
+	fprintf(file, "'sha256-%s'", text);
+}
+
+static void put_files(const struct page_file *files, FILE *file)
+{
+	for (; files->data; files++)
+		fwrite(files->data, 1, (size_t)(files->end - files->data), file);
+}
+
+static bool is_mark(const char *at, const char *end, const char *name)
+{
+	size_t length = strlen(name);
+
+	return (size_t)(end - at) >= length && !memcmp(at, name, length);
+}
+
+void page_files_fill(const struct page_files *files, const char *title,
+		     void (*put_data)(void *ctx, FILE *file), void *ctx, FILE *file)
+{
+	for (const char *at = files->html.data, *end = files->html.end; at < end;) {
+		if (is_mark(at, end, "@TITLE@")) {
+			escape_xml(file, title);
+		} else if (is_mark(at, end, "@STYLE@")) {
+			put_files(files->styles, file);
+		} else if (is_mark(at, end, "@SHA_S@")) {
+			put_hash(files->styles, file);
+		} else if (is_mark(at, end, "@SHA_J@")) {
+			put_hash(files->scripts, file);
+		} else if (is_mark(at, end, "@DATA_@")) {
+			put_data(ctx, file);
+		} else if (is_mark(at, end, "@CODE_@")) {
+			put_files(files->scripts, file);
+		} else {
+			fputc(*at++, file);
+			continue;
+		}
+		at += strlen("@TITLE@");
+	}
+}

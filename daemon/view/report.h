@@ -54,5 +54,7 @@ struct report {
 int report_load(const char *path, const struct selection *selection, bool with_addresses,
 		struct report **ret_report, char *ret_error, size_t error_size);
 void report_free(struct report *report);
+/* All of it, of each process @limit functions (0: all). */
+void report_json(const struct report *report, const char *path, uint64_t limit, FILE *file);
 
 #endif /* STACKTAP_VIEW_REPORT_H */

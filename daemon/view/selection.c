@@ -91,6 +91,29 @@ bool selection_has_event(const struct selection *selection, const char *source, 
 	       !strcmp(selection->event, event);
 }
 
+void selection_say_nothing(const struct selection *selection, const char *name, char *ret_text,
+			   size_t size)
+{
+	const struct { const char *what, *wanted; } parts[] = {
+		{ "process", selection->process }, { "thread", selection->thread },
+		{ "container", selection->container }, { "service", selection->service },
+		{ "event", selection->event },
+	};
+
+	if (selection_is_empty(selection)) {
+		snprintf(ret_text, size, "%s holds no samples", name);
+		return;
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
+		if (!parts[i].wanted)
+			continue;
+		snprintf(ret_text, size, "%s: there is no %s %s in it", name, parts[i].what,
+			 parts[i].wanted);
+		return;
+	}
+	snprintf(ret_text, size, "%s: there are no samples of that time in it", name);
+}
+
 static bool to_ns(double seconds, uint64_t *ret_ns)
 {
 	/* 2^63 ns; also keeps sums with clocks far from overflow */

@@ -42,6 +42,10 @@ bool selection_has_process(const struct selection *selection, uint32_t pid, cons
 bool selection_has_thread(const struct selection *selection, uint32_t tid, const char *name);
 bool selection_has_event(const struct selection *selection, const char *source, const char *event);
 
+/* Why nothing of the recording @name was selected. */
+void selection_say_nothing(const struct selection *selection, const char *name, char *ret_text,
+			   size_t size);
+
 /*
  * "2.5", "500ms", "1m": since the recording's start; "@1764000000.25": Unix seconds;
  * "2026-11-23T14:00:00.5Z" or "+01:00" instead of Z, without either the local time. A day alone is its

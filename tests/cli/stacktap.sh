@@ -59,7 +59,7 @@ refused() {
 
 commands=$("$stacktap" --help | sed -n 's/^  \([a-z-]*\) .*/\1/p')
 same "--help lists the commands" "$(tr '\n' ' ' <<<"$commands")" \
-	"status record top report diff flamegraph convert objects symbolize start stop set events doctor unwind-info "
+	"status record top report diff flamegraph serve convert objects symbolize start stop set events doctor unwind-info "
 check "--help" run 0 --help
 check "help" run 0 help
 check "--version" run 0 --version
@@ -102,7 +102,7 @@ refused "top: two events" 2 "one event" top -e cycles -e page-faults
 refused "top: command" 2 "\`sleep'" top sleep 1
 check "record leaves no file" test -z "$(ls "$scratch"/stacktap.otlp* 2>/dev/null)"
 
-for command in status "top -n 1" "stop 1" "start 1" "set 1 --rate 9" events "report x.otlp" "diff x.otlp y.otlp" "flamegraph x.otlp" "convert -o x.folded x.otlp" "objects x.otlp" "symbolize -o y.otlp x.otlp" \
+for command in status "top -n 1" "stop 1" "start 1" "set 1 --rate 9" events "report x.otlp" "diff x.otlp y.otlp" "flamegraph x.otlp" "convert -o x.folded x.otlp" "serve x.otlp" "objects x.otlp" "symbolize -o y.otlp x.otlp" \
 	"unwind-info x.so"; do
 	# shellcheck disable=SC2086 # words are arguments
 	check "$command --json" run 1 $command --json
@@ -314,6 +314,13 @@ check "flamegraph -o x.svg is one" grep -q '<svg' "$scratch/x.svg"
 # shellcheck disable=SC2016
 check "flamegraph onto a full disk" bash -c 'cd "$2" && "$1" flamegraph -o /dev/full sample.otlp; test $? -eq 1' - \
 	"$stacktap" "$scratch"
+
+refused "serve of no such file" 1 "/no/such.otlp" serve /no/such.otlp
+refused "serve of two files" 2 "b.otlp" serve a.otlp b.otlp
+refused "serve of standard input" 2 "name a file" serve -
+refused "serve to other hosts" 1 "ssh -L" serve -l 0.0.0.0:0 sample.otlp
+refused "serve nowhere" 1 "\`port' is no address" serve -l port sample.otlp
+refused "serve in no directory" 1 "Cannot listen on /no/such/s: No such file" serve -l /no/such/s sample.otlp
 
 refused "objects of no such file" 1 "/no/such.otlp" objects sample.otlp /no/such.otlp
 check "objects" run 0 objects sample.otlp

@@ -109,11 +109,11 @@ class Recording:
         return sum(first <= moment < last for moment, *_ in self.samples)
 
 
-def browser(theme):
+def browser(theme, bypass="<-loopback>"):
     options = webdriver.ChromeOptions()
     for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
                      "--window-size=1440,1000", "--force-device-scale-factor=1", "--lang=en",
-                     "--proxy-server=127.0.0.1:9", "--proxy-bypass-list=<-loopback>",
+                     "--proxy-server=127.0.0.1:9", f"--proxy-bypass-list={bypass}",
                      "--disable-background-networking", "--disable-component-update", "--no-first-run"):
         options.add_argument(argument)
     if theme == "dark":
