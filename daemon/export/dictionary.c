@@ -306,8 +306,12 @@ int dictionary_attribute_true(struct dictionary *dictionary, const char *key)
 
 static int frame_type_attribute(struct dictionary *dictionary, const struct location *location)
 {
-	static const char *const names[] = { "native", "kernel", "go" };
-	size_t type = location->type == FRAME_KERNEL ? 1 : location->is_go ? 2 : 0;
+	static const char *const names[] = {
+		[RUNTIME_NATIVE] = "native", [RUNTIME_GO] = "go", [RUNTIME_JVM] = "jvm",
+		[RUNTIME_V8JS] = "v8js", [RUNTIME_DOTNET] = "dotnet",
+		[RUNTIME_CPYTHON] = "cpython", [RUNTIME_BEAM] = "beam", [RUNTIMES] = "kernel",
+	};
+	size_t type = location->type == FRAME_KERNEL ? RUNTIMES : location->runtime;
 	int *index = &dictionary->frame_types[type];
 
 	_Static_assert(ARRAY_SIZE(names) == ARRAY_SIZE(dictionary->frame_types), "an index for each");

@@ -49,7 +49,7 @@ struct dictionary {
 	struct dictionary_known locations, functions, objects, stacks;
 	struct buffer scratch;
 	bool names_ranges;		/* as struct encode_options has it */
-	int frame_types[3];		/* attribute indices, 0: not yet */
+	int frame_types[1 + RUNTIMES];		/* attribute indices, 0: not yet */
 	uint64_t generation;		/* changes when indices given out before hold no more */
 };
 

@@ -20,6 +20,9 @@
 
 enum { MAP_FILES_MAX = 4096 };	/* mappings looked through for a deleted file */
 
+#define START_SLACK_NS (20 * NSEC_PER_MSEC)		/* start times are told in ticks of 10 ms */
+#define WRITTEN_SLACK_NS (2 * (int64_t)NSEC_PER_SEC)	/* file systems round times, and clocks are set */
+
 /* A mapping as a line of /proc/PID/maps tells of it. */
 struct seen_mapping {
 	uint64_t start, end, inode;
@@ -321,6 +324,7 @@ static int answer_details(const struct serve_request *request, struct serve_answ
 		return r;
 	memset(to, 0, sizeof(*to));
 	to->pid_in_namespace = details->pid_in_namespace;
+	to->user = details->user;
 	put_text(to->executable_path, sizeof(to->executable_path), details->executable_path);
 	put_text(to->executable_name, sizeof(to->executable_name), details->executable_name);
 	put_text(to->container_id, sizeof(to->container_id), details->container_id);
@@ -379,6 +383,79 @@ static int answer_scan(const struct serve_request *request, struct serve_answer 
 	return min_of(answer->fd, 0);
 }
 
+/* What the process says of itself as long as it is there; then what was known of it. */
+static int identify(const struct open_perf_map *map, int *ret_proc, struct open_perf_map *ret_process)
+{
+	_cleanup_close_ int proc = open_proc(map->tgid);
+	uint64_t start;
+	int r = proc < 0 ? proc : process_start_time(proc, &start);
+
+	*ret_process = *map;
+	/* the number may be another process' by now */
+	if (!r && map->start_time && map->start_time - start >= START_SLACK_NS)
+		r = -ESRCH;
+	if (r < 0)
+		return map->start_time ? 0 : -ESRCH;
+	r = details_identity(proc, map->tgid, &ret_process->pid, &ret_process->user);
+	if (r < 0)
+		return r;
+	ret_process->start_time = start;
+	*ret_proc = steal_fd(&proc);
+	return 0;
+}
+
+/* Of an earlier process with this number, as they stay behind in /tmp? */
+static bool is_older(const struct stat *st, uint64_t start_time)
+{
+	const int64_t since_boot = (int64_t)clock_read(CLOCK_REALTIME) - (int64_t)clock_read(CLOCK_BOOTTIME);
+	const int64_t written = (int64_t)st->st_mtim.tv_sec * (int64_t)NSEC_PER_SEC + st->st_mtim.tv_nsec;
+
+	return written + WRITTEN_SLACK_NS < (int64_t)start_time + since_boot;
+}
+
+static int open_perf_map(int root, const struct open_perf_map *map, int *ret_fd, struct stat *ret_stat)
+{
+	struct open_how how = {
+		.flags = O_PATH | O_NOFOLLOW | O_CLOEXEC,
+		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
+	};
+	_cleanup_close_ int proc = -1, own_root = -1, path_fd = -1, fd = -1;
+	struct open_perf_map process;
+	char path[64];
+	int r = identify(map, &proc, &process);
+
+	if (r < 0)
+		return r;
+	if (root < 0 && proc >= 0)
+		root = own_root = openat(proc, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (root < 0)
+		return -ESRCH;
+	snprintf(path, sizeof(path), "tmp/perf-%u.map", process.pid ? process.pid : process.tgid);
+	path_fd = (int)syscall(SYS_openat2, root, path, &how, sizeof(how));
+	if (path_fd < 0)
+		return -errno;
+	r = reopen(path_fd, map->host_dev, &fd, ret_stat);
+	if (r < 0)
+		return r;
+	/* anybody may write to /tmp */
+	if (ret_stat->st_uid != process.user || process.user == DETAILS_NO_USER)
+		return -EPERM;
+	if (is_older(ret_stat, process.start_time))
+		return -ESTALE;
+	*ret_fd = steal_fd(&fd);
+	return 0;
+}
+
+static int answer_perf_map(const struct serve_request *request, struct serve_answer *answer)
+{
+	struct stat st;
+	int r = open_perf_map(request->fd, request->payload, &answer->fd, &st);
+
+	if (!r)
+		answer_stat(answer, &st);
+	return r;
+}
+
 static const struct {
 	int (*answer)(const struct serve_request *request, struct serve_answer *answer);
 	size_t bytes;		/* of the request */
@@ -390,6 +467,7 @@ static const struct {
 	[OPEN_LINKS] = { answer_links, 0, true },
 	[OPEN_DETAILS] = { answer_details, sizeof(struct open_process), false },
 	[OPEN_SCAN] = { answer_scan, sizeof(struct open_process), false },
+	[OPEN_PERF_MAP] = { answer_perf_map, sizeof(struct open_perf_map), false },
 };
 
 void open_answer(struct serve_request *request, struct serve_answer *answer)

@@ -26,11 +26,19 @@ enum {
 	PATHS_MAX_BYTES = 4 << 20,
 };
 
+/* What of a namespace is to blame: what hangs below /usr/lib/debug says nothing of the rest. */
+enum part {
+	PART_FILES,
+	PART_PATHS,	/* of debug files */
+	PART_MAPS,	/* perf maps, in /tmp */
+};
+
 /* Of a mount namespace, of a device in it, or of a process; what is unknown is 0. */
 struct place {
 	uint64_t space;
 	uint32_t major, minor;
 	uint32_t tgid;
+	enum part part;
 };
 
 struct quarantine {
@@ -78,7 +86,7 @@ void opener_free(struct opener *opener)
 static bool is_same_place(const struct place *a, const struct place *b)
 {
 	return a->space == b->space && a->major == b->major && a->minor == b->minor &&
-	       a->tgid == b->tgid;
+	       a->tgid == b->tgid && a->part == b->part;
 }
 
 static struct quarantine *find_quarantine(struct opener *opener, const struct place *place)
@@ -148,27 +156,23 @@ static int ask(struct opener *opener, const struct place *place, const char *wha
 	return -EHOSTDOWN;
 }
 
-static int ask_file(struct opener *opener, uint32_t op, uint64_t space, int root,
-		    const struct open_file *file, int *ret_fd, struct stat *ret_stat)
+/* A @call that is answered by a file and what it is. */
+static int ask_stat(struct opener *opener, const struct place *place, const char *what,
+		    struct helper_call *call, int *ret_fd, struct stat *ret_stat)
 {
-	/* a device without a driver is one mount's; one disk is everybody's, and not to blame */
-	const struct place place = {
-		.space = space, .major = file->wanted.major, .minor = file->wanted.minor,
-		.tgid = file->wanted.major || !file->wanted.minor ? file->tgid : 0,
-	};
 	struct open_stat st;
-	struct helper_call call = {
-		.op = op, .fd = root, .timeout_ms = OPEN_MS,
-		.request = file, .request_bytes = sizeof(*file),
-		.answer = &st, .answer_bytes = sizeof(st), .wants_fd = true,
-	};
-	int r = ask(opener, &place, file->wanted.path, &call);
+	int r;
 
+	call->timeout_ms = OPEN_MS;
+	call->answer = &st;
+	call->answer_bytes = sizeof(st);
+	call->wants_fd = true;
+	r = ask(opener, place, what, call);
 	if (r < 0)
 		return r;
-	if (call.ret_fd < 0)
+	if (call->ret_fd < 0)
 		return -EBADMSG;
-	*ret_fd = call.ret_fd;
+	*ret_fd = call->ret_fd;
 	*ret_stat = (struct stat){
 		.st_dev = st.dev, .st_ino = st.inode, .st_size = (off_t)st.size,
 		.st_ctim = { .tv_sec = (time_t)(st.ctime_ns / (int64_t)NSEC_PER_SEC),
@@ -177,15 +181,30 @@ static int ask_file(struct opener *opener, uint32_t op, uint64_t space, int root
 	return 0;
 }
 
-static int open_in(struct opener *opener, struct mount_namespace *space, struct open_file *file,
-		   bool needs_inode, int *ret_fd, struct stat *ret_stat)
+static int ask_file(struct opener *opener, uint32_t op, uint64_t space, int root, enum part part,
+		    const struct open_file *file, int *ret_fd, struct stat *ret_stat)
+{
+	/* a device without a driver is one mount's; one disk is everybody's, and not to blame */
+	const struct place place = {
+		.space = space, .major = file->wanted.major, .minor = file->wanted.minor,
+		.tgid = file->wanted.major || !file->wanted.minor ? file->tgid : 0, .part = part,
+	};
+	struct helper_call call = {
+		.op = op, .fd = root, .request = file, .request_bytes = sizeof(*file),
+	};
+
+	return ask_stat(opener, &place, file->wanted.path, &call, ret_fd, ret_stat);
+}
+
+static int open_in(struct opener *opener, struct mount_namespace *space, enum part part,
+		   struct open_file *file, bool needs_inode, int *ret_fd, struct stat *ret_stat)
 {
 	if (space->root < 0)
 		return -ESTALE;
 	space->used = clock_monotonic();
 	file->needs_inode = needs_inode;
 	file->tgid = 0;
-	return ask_file(opener, OPEN_IN, space->inode, space->root, file, ret_fd, ret_stat);
+	return ask_file(opener, OPEN_IN, space->inode, space->root, part, file, ret_fd, ret_stat);
 }
 
 static int open_anywhere(struct opener *opener, struct mount_namespace_table *spaces,
@@ -196,19 +215,19 @@ static int open_anywhere(struct opener *opener, struct mount_namespace_table *sp
 	int r, first = -ENOENT;
 
 	if (space) {
-		first = open_in(opener, space, file, space->is_guess, ret_fd, ret_stat);
+		first = open_in(opener, space, PART_FILES, file, space->is_guess, ret_fd, ret_stat);
 		if (first == 0 || first == -EREMOTE || first == -EHOSTDOWN)
 			return first;
 	}
 	file->tgid = tgid;
 	file->with_root = space && space->root < 0;
 	if (tgid &&
-	    ask_file(opener, OPEN_PROCESS, 0, -1, file, ret_fd, ret_stat) == 0)
+	    ask_file(opener, OPEN_PROCESS, 0, -1, PART_FILES, file, ret_fd, ret_stat) == 0)
 		return 0;
 	if (space && space->is_guess)
 		return first;
 	host = mount_namespace_table_guess(spaces);
-	r = open_in(opener, host, file, true, ret_fd, ret_stat);
+	r = open_in(opener, host, PART_FILES, file, true, ret_fd, ret_stat);
 	mount_namespace_unref(host);
 	return r == 0 || !space ? r : first;
 }
@@ -243,7 +262,36 @@ int opener_open_path(struct opener *opener, struct mount_namespace_table *spaces
 		return -ENAMETOOLONG;
 	strcpy(file.wanted.path, path);
 	pthread_mutex_lock(&opener->lock);
-	r = open_in(opener, space, &file, false, ret_fd, ret_stat);
+	r = open_in(opener, space, PART_PATHS, &file, false, ret_fd, ret_stat);
+	pthread_mutex_unlock(&opener->lock);
+	return r;
+}
+
+int opener_perf_map(struct opener *opener, struct mount_namespace_table *spaces,
+		    struct mount_namespace *space, const struct opener_process *process, int *ret_fd,
+		    struct stat *ret_stat)
+{
+	const struct open_perf_map map = {
+		.host_dev = mount_namespace_table_host(spaces), .start_time = process->start_time,
+		.tgid = process->tgid, .pid = process->pid_in_namespace, .user = process->user,
+	};
+	const struct place place = {
+		.space = space ? space->inode : 0, .tgid = space ? 0 : process->tgid,
+		.part = PART_MAPS,
+	};
+	struct helper_call call = {
+		/* a root that stands in for another may have that number's file, too */
+		.op = OPEN_PERF_MAP, .fd = space && !space->is_guess ? space->root : -1,
+		.request = &map, .request_bytes = sizeof(map),
+	};
+	char what[48];
+	int r;
+
+	snprintf(what, sizeof(what), "the perf map of process %" PRIu32, process->tgid);
+	pthread_mutex_lock(&opener->lock);
+	if (call.fd >= 0)
+		space->used = clock_monotonic();
+	r = ask_stat(opener, &place, what, &call, ret_fd, ret_stat);
 	pthread_mutex_unlock(&opener->lock);
 	return r;
 }
@@ -342,6 +390,7 @@ int opener_details(struct opener *opener, uint32_t tgid, bool with_command_line,
 	if (!details)
 		return -ENOMEM;
 	details->pid_in_namespace = from.pid_in_namespace;
+	details->user = from.user;
 	details->executable_path = take_text(from.executable_path, sizeof(from.executable_path));
 	details->executable_name = take_text(from.executable_name, sizeof(from.executable_name));
 	details->container_id = take_text(from.container_id, sizeof(from.container_id));

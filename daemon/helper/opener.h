@@ -50,6 +50,17 @@ int opener_open(struct opener *opener, struct mount_namespace_table *spaces,
 /* A file below @space's root that nothing is known of but its path: what it is, its content must prove. */
 int opener_open_path(struct opener *opener, struct mount_namespace_table *spaces,
 		     struct mount_namespace *space, const char *path, int *ret_fd, struct stat *ret_stat);
+/*
+ * The perf map of a process, which may have exited: /tmp/perf-PID.map, both in its namespaces. It must be a regular
+ * file of the process' user, written since the process started. -EPERM, -ESTALE: it is not. Others as above.
+ */
+struct opener_process {
+	uint64_t start_time;	/* CLOCK_BOOTTIME ns, 0: unknown */
+	uint32_t tgid, pid_in_namespace, user;
+};
+int opener_perf_map(struct opener *opener, struct mount_namespace_table *spaces,
+		    struct mount_namespace *space, const struct opener_process *process, int *ret_fd,
+		    struct stat *ret_stat);
 /* The mount namespace of a process. A new reference. */
 int opener_space(struct opener *opener, struct mount_namespace_table *spaces, uint32_t tgid,
 		 struct mount_namespace **ret_space);

@@ -9,8 +9,10 @@
 #include "helper/memfd.h"
 #include "symbol/facts.h"
 #include "symbol/htlhash.h"
+#include "symbol/jitdump.h"
 #include "symbol/lines.h"
 #include "symbol/minidebug.h"
+#include "symbol/perf_map.h"
 #include "symbol/symtab.h"
 #include "unwind/compile.h"
 #include "unwind/functions.h"
@@ -321,6 +323,36 @@ static int answer_lines(struct serve_request *request, struct serve_answer *answ
 	return 0;
 }
 
+static int answer_code(struct serve_request *request, struct serve_answer *answer)
+{
+	const struct parse_code *code = request->payload;
+	struct parse_code_answer *to = (void *)answer->payload;
+	_cleanup_close_ int fd = memfd_new();
+	struct code_read read;
+	int r;
+
+	if (fd < 0)
+		return fd;
+	r = (request->op == PARSE_PERF_MAP ? perf_map_read : jitdump_read)(
+		request->fd, code->offset, code->file.size, deadline_of(&code->file), &read);
+	if (r < 0)
+		return r;
+	*to = (struct parse_code_answer){
+		.end = read.end, .bad = read.bad, .dropped = read.table.dropped,
+		.count = read.table.count, .needs_all = read.needs_all,
+	};
+	answer->bytes = sizeof(*to);
+	r = memfd_write(fd, read.table.codes, read.table.count * sizeof(*read.table.codes));
+	code_table_free(&read.table);
+	malloc_trim(0);
+	if (!r)
+		r = memfd_seal(&fd);
+	if (r < 0)
+		return r;
+	answer->fd = r;
+	return 0;
+}
+
 static const struct {
 	int (*answer)(struct serve_request *request, struct serve_answer *answer);
 	size_t bytes;		/* of the request */
@@ -334,6 +366,8 @@ static const struct {
 	[PARSE_TABLE] = { answer_table, sizeof(struct parse_table), false },
 	[PARSE_DEBUG] = { answer_debug, sizeof(struct parse_file), true },
 	[PARSE_DWARF] = { answer_dwarf, sizeof(struct parse_dwarf), true },
+	[PARSE_PERF_MAP] = { answer_code, sizeof(struct parse_code), true },
+	[PARSE_JITDUMP] = { answer_code, sizeof(struct parse_code), true },
 	[PARSE_LINES] = { answer_lines, sizeof(struct parse_lines), false },
 };
 

@@ -347,6 +347,72 @@ int parser_name(struct parser *parser, const struct object *object, int fd,
 	return symtab_trim(ret_name);
 }
 
+/* What it says of what it read is so far nothing but bytes. */
+static int adopt_code(int fd, const struct parse_code *asked, const struct parse_code_answer *said,
+		      struct code_read *ret_read)
+{
+	const size_t bytes = (size_t)said->count * sizeof(struct code);
+	struct code_table table = { .count = said->count, .dropped = said->dropped };
+	uint64_t size;
+
+	if (!memfd_is_sealed(fd, &size) || said->count > CODE_MAX || size != bytes ||
+	    said->end < asked->offset || said->end > asked->file.size)
+		return -EBADMSG;
+	table.codes = malloc(bytes + 1);
+	if (!table.codes || memfd_read(fd, table.codes, bytes, 0) < 0) {
+		code_table_free(&table);
+		return -ENOMEM;
+	}
+	if (!code_table_is_valid(&table, said->end)) {
+		code_table_free(&table);
+		return -EBADMSG;
+	}
+	*ret_read = (struct code_read){
+		.table = table, .end = said->end, .bad = said->bad, .needs_all = said->needs_all,
+	};
+	return 0;
+}
+
+int parser_code(struct parser *parser, const struct object *object, int fd, bool is_dump,
+		uint64_t offset, uint64_t size, struct code_read *ret_read)
+{
+	const struct parse_code code = {
+		.file = { .size = size, .limit_ms = READ_MS }, .offset = offset,
+	};
+	struct parse_code_answer said;
+	struct helper_call call = {
+		.op = is_dump ? PARSE_JITDUMP : PARSE_PERF_MAP, .fd = fd,
+		.timeout_ms = READ_MS + GRACE_MS, .request = &code, .request_bytes = sizeof(code),
+		.answer = &said, .answer_bytes = sizeof(said), .wants_fd = true,
+	};
+	_cleanup_close_ int memfd = -1;
+	int r = ask_for_names(parser, object, &call);
+
+	if (r < 0)
+		return r;
+	memfd = call.ret_fd;
+	return adopt_code(memfd, &code, &said, ret_read);
+}
+
+int parser_code_name(struct parser *parser, const struct object *object, int fd, bool is_dump,
+		     const struct code *code, char ret_name[static CODE_NAME_MAX])
+{
+	const struct parse_text text = { .offset = code->name, .bytes = CODE_NAME_MAX - 1 };
+	struct helper_call call = {
+		.op = PARSE_TEXT, .fd = fd, .timeout_ms = READ_MS + GRACE_MS,
+		.request = &text, .request_bytes = sizeof(text),
+		.answer = ret_name, .answer_bytes = CODE_NAME_MAX - 1, .is_text = true,
+	};
+	int r = ask_for_names(parser, object, &call);
+
+	if (r < 0)
+		return r;
+	ret_name[call.ret_bytes] = '\0';
+	if (!is_dump)
+		ret_name[strcspn(ret_name, "\r\n")] = '\0';
+	return ret_name[0] ? 0 : -ENODATA;
+}
+
 int parser_key(struct parser *parser, const struct object *object, int fd,
 	       uint8_t ret_key[static KEY_BYTES], uint16_t *ret_machine)
 {

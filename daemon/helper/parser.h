@@ -11,6 +11,7 @@
 #define STACKTAP_HELPER_PARSER_H
 
 #include "helper/helper.h"
+#include "symbol/code.h"
 #include "symbol/lines.h"
 #include "symbol/symtab.h"
 #include "unwind/compile.h"
@@ -52,6 +53,16 @@ int parser_mini_symtab(struct parser *parser, const struct object *object, int f
 int parser_name(struct parser *parser, const struct object *object, int fd,
 		const struct symtab *symtab, const struct symbol *symbol,
 		char ret_name[static SYMTAB_NAME_MAX]);
+
+/*
+ * What perf_map_read(), or jitdump_read(), makes of [@offset, @size) of @fd, in a second at most. @object stands for
+ * the file, whose size and times change; code_table_free() the table.
+ */
+int parser_code(struct parser *parser, const struct object *object, int fd, bool is_dump,
+		uint64_t offset, uint64_t size, struct code_read *ret_read);
+/* -ENODATA: it has none. */
+int parser_code_name(struct parser *parser, const struct object *object, int fd, bool is_dump,
+		     const struct code *code, char ret_name[static CODE_NAME_MAX]);
 
 /* The name of what a table is made from; it is kept for a parser_table() that is the next question. */
 int parser_key(struct parser *parser, const struct object *object, int fd,

@@ -46,6 +46,9 @@ enum helper_op {
 	PARSE_DEBUG,
 	PARSE_DWARF,
 	PARSE_LINES,
+	OPEN_PERF_MAP,
+	PARSE_PERF_MAP,
+	PARSE_JITDUMP,
 };
 
 struct helper_header {
@@ -136,7 +139,7 @@ struct open_process {
 
 /* Answers OPEN_DETAILS; an empty text is none. */
 struct open_details {
-	uint32_t pid_in_namespace;
+	uint32_t pid_in_namespace, user;
 	char executable_path[1025], executable_name[256], container_id[65], container_name[65];
 	char pod_uid[37], pod_qos[16], unit[256];
 	char service_name[256], attributes[1025], command_line[1025];
@@ -182,6 +185,31 @@ struct parse_lines {
  */
 struct parse_lines_answer {
 	uint32_t frame_count, string_bytes, split;
+};
+
+/*
+ * OPEN_PERF_MAP, with the root of the process; without one it is that of the process itself. Answered by struct
+ * open_stat and the file.
+ */
+struct open_perf_map {
+	uint64_t host_dev;	/* st_dev of the host's root */
+	uint64_t start_time;	/* CLOCK_BOOTTIME ns: what is older than the process is another one's */
+	uint32_t tgid;
+	uint32_t pid;		/* if it has exited: in its namespace, */
+	uint32_t user;		/* and whose it was */
+};
+
+/* PARSE_PERF_MAP, PARSE_JITDUMP: from @offset on, a number that an answer told, or 0. */
+struct parse_code {
+	struct parse_file file;
+	uint64_t offset;
+};
+
+/* Answers both; the memfd has `count` struct code. See struct code_read. */
+struct parse_code_answer {
+	uint64_t end, bad, dropped;
+	uint32_t count;
+	uint8_t needs_all;
 };
 
 #endif /* STACKTAP_HELPER_PROTOCOL_H */

@@ -229,6 +229,27 @@ static uint32_t pid_in_namespace(const char *status, uint32_t tgid)
 	return pid == tgid ? 0 : (uint32_t)pid;
 }
 
+/* The second of "Uid:\t0\t33\t33\t33". */
+static uint32_t effective_user(const char *status)
+{
+	const char *line = strstr(status, "\nUid:");
+	unsigned int user;
+
+	return line && sscanf(line + strlen("\nUid:"), "%*u %u", &user) == 1 ? user : DETAILS_NO_USER;
+}
+
+int details_identity(int proc, uint32_t tgid, uint32_t *ret_pid, uint32_t *ret_user)
+{
+	_cleanup_free_ char *buffer = malloc(STATUS_MAX + 1);
+	ssize_t size = buffer ? read_some(proc, "status", buffer, STATUS_MAX) : -ENOMEM;
+
+	if (size <= 0)
+		return size < 0 ? (int)size : -ESRCH;
+	*ret_pid = pid_in_namespace(buffer, tgid);
+	*ret_user = effective_user(buffer);
+	return 0;
+}
+
 static void read_command_line(int proc, char *buffer, struct image_details *details)
 {
 	ssize_t size = read_some(proc, "cmdline", buffer, COMMAND_LINE_MAX);
@@ -303,8 +324,8 @@ int details_read(int proc, uint32_t tgid, bool with_command_line,
 		return -ENOMEM;
 	}
 	read_cgroup(proc, buffer, details);
-	if (read_some(proc, "status", buffer, STATUS_MAX) > 0)
-		details->pid_in_namespace = pid_in_namespace(buffer, tgid);
+	details->user = DETAILS_NO_USER;
+	details_identity(proc, tgid, &details->pid_in_namespace, &details->user);
 	if (with_command_line)
 		read_command_line(proc, buffer, details);
 	*ret_details = details;
@@ -317,6 +338,7 @@ int details_inherit(const struct image_details *parent, struct image_details **r
 
 	if (!details)
 		return -ENOMEM;
+	details->user = parent->user;
 	details->container_id = dup_some(parent->container_id);
 	details->container_name = dup_some(parent->container_name);
 	details->pod_uid = dup_some(parent->pod_uid);

@@ -15,6 +15,8 @@ enum { DETAILS_MAX_ATTRIBUTES = 16 };	/* of details_attributes() */
  */
 int details_read(int proc, uint32_t tgid, bool with_command_line,
 		 struct image_details **ret_details);
+/* *ret_pid: in its own namespace, 0: the same. *ret_user: DETAILS_NO_USER if that is not told. */
+int details_identity(int proc, uint32_t tgid, uint32_t *ret_pid, uint32_t *ret_user);
 /* What a child that is gone had of its parent: container, unit and service, not the executable. */
 int details_inherit(const struct image_details *parent, struct image_details **ret_details);
 /* Put in the executable; takes a copy of @path. */

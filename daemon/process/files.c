@@ -10,13 +10,20 @@ static bool has_prefix(const char *text, const char *prefix)
 	return !strncmp(text, prefix, strlen(prefix));
 }
 
+/* Memory files that a runtime writes its code to, which is mapped a second time to be executed. */
+static bool is_code_of_runtime(const char *path)
+{
+	return has_prefix(path, "/memfd:doublemapper") || has_prefix(path, "/memfd:jit") ||
+	       has_prefix(path, "/memfd:JIT");
+}
+
 enum object_kind files_kind(const struct file_key *key)
 {
 	if (!strcmp(key->path, "[vdso]"))
 		return OBJECT_VDSO;
 	/* "//anon" and the like; shared anonymous memory has a file, but one without a name */
 	if (key->path[0] != '/' || key->path[1] == '/' || has_prefix(key->path, "/SYSV") ||
-	    has_prefix(key->path, "/dev/zero"))
+	    has_prefix(key->path, "/dev/zero") || is_code_of_runtime(key->path))
 		return OBJECT_ANONYMOUS;
 	return OBJECT_FILE;
 }

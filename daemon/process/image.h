@@ -25,7 +25,10 @@ struct image_details {
 	char *service_name;	/* OTEL_SERVICE_NAME or service.name of its environment */
 	char *attributes;	/* others of its OTEL_RESOURCE_ATTRIBUTES that it may say of itself, as text */
 	uint32_t pid_in_namespace; /* 0: same or unknown */
+	uint32_t user;		/* its effective one; DETAILS_NO_USER: unknown */
 };
+
+#define DETAILS_NO_USER UINT32_MAX
 
 struct mount_namespace;		/* an O_PATH root, shared by all images in it; thread B's */
 

@@ -257,6 +257,16 @@ static uint64_t ticks_to_ns(uint64_t ticks)
 	return ticks * (NSEC_PER_SEC / (uint64_t)sysconf(_SC_CLK_TCK));
 }
 
+int process_start_time(int proc, uint64_t *ret_start_time)
+{
+	struct stat_fields fields;
+	int r = stat_read(proc, &fields);
+
+	if (!r)
+		*ret_start_time = ticks_to_ns(fields.start_ticks);
+	return r;
+}
+
 static int scan_once(int proc, struct process_snapshot *snapshot)
 {
 	struct stat_fields before, after;

@@ -39,4 +39,7 @@ int process_maps_read(FILE *maps, struct process_snapshot *snapshot);
  */
 int process_each(int (*each)(void *ctx, uint32_t tgid), void *ctx);
 
+/* Of the process whose /proc/PID @proc is: CLOCK_BOOTTIME ns, cut to ticks. */
+int process_start_time(int proc, uint64_t *ret_start_time);
+
 #endif /* STACKTAP_PROCESS_SCAN_H */

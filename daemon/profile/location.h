@@ -17,6 +17,18 @@ enum frame_type {
 	FRAME_KERNEL,
 };
 
+/* What made the code of a frame in user mode; profile.frame.type. */
+enum frame_runtime {
+	RUNTIME_NATIVE,
+	RUNTIME_GO,
+	RUNTIME_JVM,
+	RUNTIME_V8JS,
+	RUNTIME_DOTNET,
+	RUNTIME_CPYTHON,
+	RUNTIME_BEAM,
+	RUNTIMES,
+};
+
 /* Functions are interned by the symbol stage and live as long as a Location refers to them. */
 struct function {
 	_Atomic unsigned int refs;
@@ -51,7 +63,8 @@ struct location {
 	bool is_refused;	/* it has a name that there was no memory for */
 	/* what it is may be known later: thread A makes another one for windows to come */
 	_Atomic bool is_put_off;
-	bool is_go;		/* in Go's code */
+	bool is_claimed;	/* no file is behind it, and it is known which image's it is */
+	enum frame_runtime runtime;
 	bool has_function;	/* no Line, but it is known which function it is in: */
 	struct object *object;	/* owned; NULL when unknown */
 	uint64_t function_start; /* ELF virtual */

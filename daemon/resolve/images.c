@@ -74,7 +74,7 @@ static bool has_parents_name(const struct image *image, const struct image *pare
 
 static void see_gone(struct images *images, struct image *image, const struct image *parent)
 {
-	static const struct image_details nothing;
+	static const struct image_details nothing = { .user = DETAILS_NO_USER };
 	const struct image_details *known = parent ? image_details(parent) : NULL;
 	struct image_details *details;
 	struct draft *draft;

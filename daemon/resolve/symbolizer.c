@@ -4,8 +4,10 @@
 #include "base/clock.h"
 #include "base/pool.h"
 #include "resolve/images.h"
+#include "resolve/jit.h"
 #include "resolve/kernel.h"
 #include "resolve/objects.h"
+#include "resolve/runtime.h"
 
 /* roots and files unused for this long are closed: they pin the mounts of gone containers */
 #define IDLE_NS (120 * NSEC_PER_SEC)
@@ -20,6 +22,7 @@ struct symbolizer {
 	struct parser *parser;
 	struct objects *objects;
 	struct images *images;
+	struct jits *jits;
 	struct kernel *kernel;
 	uint64_t lookups, named, refused, put_off;
 	uint64_t windows;
@@ -45,6 +48,9 @@ int symbolizer_new(const struct symbolizer_options *options, struct symbolizer *
 		r = objects_new(symbolizer->spaces, symbolizer->names, symbolizer->opener,
 				symbolizer->parser, &symbolizer->objects);
 	if (r == 0)
+		r = jits_new(symbolizer->opener, symbolizer->parser, symbolizer->spaces,
+			     symbolizer->objects, &symbolizer->jits);
+	if (r == 0)
 		r = images_new(symbolizer->opener, symbolizer->spaces, options->with_command_line,
 			       &symbolizer->images);
 	if (r == 0)
@@ -63,6 +69,7 @@ void symbolizer_free(struct symbolizer *symbolizer)
 		return;
 	kernel_free(symbolizer->kernel);
 	images_free(symbolizer->images);
+	jits_free(symbolizer->jits);
 	objects_free(symbolizer->objects);
 	parser_free(symbolizer->parser);
 	opener_free(symbolizer->opener);
@@ -82,6 +89,7 @@ void symbolizer_see_file(struct symbolizer *symbolizer, struct image *image,
 {
 	images_see_file(symbolizer->images, image, file);
 	objects_see(symbolizer->objects, image, file);
+	jits_see_file(symbolizer->jits, image, file);
 }
 
 int symbolizer_open(struct symbolizer *symbolizer, struct object *object, uint32_t tgid,
@@ -207,7 +215,8 @@ static void name_location(struct symbolizer *symbolizer, struct location *locati
 	char name[SYMTAB_NAME_MAX];
 	int r;
 
-	location->is_go = symtab_is_go(own->symtab, address);
+	if (symtab_is_go(own->symtab, address))
+		location->runtime = RUNTIME_GO;
 	if (symbol && !symbol_is_named(symbol)) {
 		location->has_function = true;
 		location->function_start = symtab_start(own->symtab, symbol);
@@ -255,6 +264,87 @@ static void name_group(struct symbolizer *symbolizer, const struct window *windo
 	objects_release(symbolizer->objects);
 }
 
+/* A Location in memory that no file is behind. */
+struct claimed {
+	struct location *location;
+	struct jit *jit;
+};
+
+static bool is_claimable(const struct location *location)
+{
+	return !location->is_resolved && !location->is_claimed && location->type == FRAME_NATIVE &&
+	       location->file && location->file->kind == OBJECT_ANONYMOUS;
+}
+
+/* Such memory is one image's, so one sample tells whose. Runtimes are known by what their code is called by. */
+static size_t claim(struct symbolizer *symbolizer, const struct window *window,
+		    struct claimed *claimed)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < window->sample_count; i++) {
+		const struct window_sample *sample = &window->samples[i];
+		struct jit *jit = NULL;
+
+		for (uint32_t j = 0; sample->image && j < sample->stack->count; j++) {
+			struct location *location = sample->stack->locations[j];
+
+			if (jit && location->file && location->file->kind == OBJECT_FILE)
+				jit_sees_library(jit, location->file->path);
+			if (!is_claimable(location))
+				continue;
+			jit = jits_want(symbolizer->jits, sample->image);
+			location->is_claimed = true;
+			location->is_refused = !jit;
+			if (jit)
+				claimed[count++] = (struct claimed){ location, jit };
+		}
+	}
+	return count;
+}
+
+static void name_claimed(struct symbolizer *symbolizer, struct location *location, struct jit *jit)
+{
+	char name[CODE_NAME_MAX];
+	int r = jit_name(symbolizer->jits, jit, location->offset - location->is_return, name);
+
+	location->address = location->offset;
+	location->runtime = jit_runtime(jit);
+	if (r == 0) {
+		if (!location->runtime)
+			location->runtime = runtime_of_function(name);
+		r = set_name(symbolizer, location, name, jit_budget(jit));
+		if (r == -ENOBUFS && objects_make_room(symbolizer->objects, ROOM_BYTES))
+			r = set_name(symbolizer, location, name, jit_budget(jit));
+		location->is_refused = r < 0;
+	} else if (r == -ENOBUFS) {
+		location->is_refused = true;
+	} else if (objects_may_pass(r)) {
+		symbolizer->put_off++;
+	}
+	/* what is there may be something else by the next window */
+	atomic_store_explicit(&location->is_put_off, true, memory_order_relaxed);
+}
+
+static void resolve_claimed(struct symbolizer *symbolizer, const struct window *window)
+{
+	_cleanup_free_ struct claimed *claimed = NULL;
+	size_t count = 0;
+
+	for (size_t i = 0; i < window->location_count; i++)
+		count += is_claimable(window->locations[i]);
+	if (!count)
+		return;
+	claimed = malloc(count * sizeof(*claimed));
+	if (!claimed)
+		return;
+	jits_begin(symbolizer->jits);
+	count = claim(symbolizer, window, claimed);
+	jits_refresh(symbolizer->jits);
+	for (size_t i = 0; i < count; i++)
+		name_claimed(symbolizer, claimed[i].location, claimed[i].jit);
+}
+
 static void count_named(struct window *window)
 {
 	const struct stack *last = NULL;
@@ -291,6 +381,7 @@ void symbolizer_resolve(struct symbolizer *symbolizer, struct window *window)
 	names_begin(symbolizer->names);
 	images_publish(symbolizer->images);
 	see_rest(symbolizer, window);
+	resolve_claimed(symbolizer, window);
 	kernel_refresh(symbolizer->kernel);
 	/* without memory for the list Locations are named one by one, which is slow but right */
 	found = malloc(window->location_count * sizeof(*found));
@@ -331,6 +422,7 @@ void symbolizer_resolve(struct symbolizer *symbolizer, struct window *window)
 	count_named(window);
 	mount_namespace_table_trim(symbolizer->spaces, IDLE_NS);
 	objects_trim(symbolizer->objects, IDLE_NS);
+	jits_trim(symbolizer->jits, IDLE_NS);
 	leave_headroom(symbolizer);
 }
 
@@ -348,6 +440,7 @@ void symbolizer_stats(struct symbolizer *symbolizer, struct symbolizer_stats *re
 		.names_refused = symbolizer->refused,
 		.put_off = symbolizer->put_off,
 		.evicted = objects->evicted,
+		.jit = *jits_stats(symbolizer->jits),
 	};
 	parser_stats(symbolizer->parser, &ret_stats->parser);
 	opener_stats(symbolizer->opener, &ret_stats->opener);

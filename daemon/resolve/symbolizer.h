@@ -12,6 +12,7 @@
 #include "helper/parser.h"
 #include "process/image.h"
 #include "profile/window.h"
+#include "resolve/jit.h"
 
 struct symbolizer;
 
@@ -59,6 +60,7 @@ struct symbolizer_stats {
 	uint64_t lookups, named, evicted;
 	uint64_t names_refused;		/* Locations that have one but no memory for it */
 	uint64_t put_off;		/* Locations; what came in the next window had another try */
+	struct jit_stats jit;
 	struct parser_stats parser;
 	struct opener_stats opener;
 };

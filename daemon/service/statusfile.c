@@ -112,6 +112,18 @@ static void print_helper(FILE *stream, const char *name, const struct helper_sta
 		helper->deaths, helper->timeouts, helper->abandoned);
 }
 
+static void print_jit(FILE *stream, const struct jit_stats *jit)
+{
+	if (jit->processes)
+		fprintf(stream, "  perf maps and jitdumps: of %" PRIu64 " processes, %" PRIu64
+			" functions in %" PRIu64 " bytes, %" PRIu64 " dropped for want of memory, %" PRIu64
+			" bad lines\n",
+			jit->processes, jit->functions, jit->bytes, jit->dropped, jit->bad_entries);
+	if (jit->refused_files)
+		fprintf(stream, "  perf maps and jitdumps that are refused: %" PRIu64 "\n",
+			jit->refused_files);
+}
+
 /* Nothing while all is well. */
 static void print_helpers(FILE *stream, const struct symbolizer_stats *symbolizer)
 {
@@ -224,6 +236,7 @@ static void print_text(FILE *stream, const struct statusfile_input *input, uint6
 		if (pipeline->symbolizer.put_off)
 			fprintf(stream, "  frames put off to the next window: %" PRIu64 "\n",
 				pipeline->symbolizer.put_off);
+		print_jit(stream, &pipeline->symbolizer.jit);
 		print_helpers(stream, &pipeline->symbolizer);
 	}
 	print_relabel(stream, input->relabel);
@@ -340,6 +353,14 @@ static void print_capture(struct json *json, const struct pipeline_stats *pipeli
 	json_u64(json, "evicted", symbolizer->evicted);
 	json_u64(json, "names_refused", symbolizer->names_refused);
 	json_u64(json, "put_off", symbolizer->put_off);
+	json_object(json, "jit");
+	json_u64(json, "processes", symbolizer->jit.processes);
+	json_u64(json, "functions", symbolizer->jit.functions);
+	json_u64(json, "bytes", symbolizer->jit.bytes);
+	json_u64(json, "dropped", symbolizer->jit.dropped);
+	json_u64(json, "bad_entries", symbolizer->jit.bad_entries);
+	json_u64(json, "refused_files", symbolizer->jit.refused_files);
+	json_end(json);
 	json_u64(json, "busy_nano", pipeline->names_busy_ns);
 	json_end(json);
 	print_json_helpers(json, symbolizer);

@@ -487,11 +487,14 @@ static void test_anonymous_code_is_nobody_elses(void **state _unused_)
 	map(100 * MS, 10, 0x1000, 0x1000, 0, 0, "//anon");
 	map(101 * MS, 10, 0x5000, 0x1000, 0, 0, "//anon");
 	map(102 * MS, 10, 0x9000, 0x1000, 0x77, 0, "[vdso]");
+	map(103 * MS, 10, 0xb000, 0x1000, 0x3000, 5, "/memfd:doublemapper (deleted)");
 	fork_(110 * MS, 11, 11, 10);
 	ours = image_find_mapping(image_of(120 * MS, 10, BOOT(90), 1, &marks), 0x1800);
 	theirs = image_find_mapping(image_of(120 * MS, 11, BOOT(110), 1, &marks), 0x1800);
 	assert_int_equal(ours->file->kind, OBJECT_ANONYMOUS);
 	assert_int_equal(ours->file_offset, 0x1000);
+	assert_int_equal(image_find_mapping(image_of(120 * MS, 10, BOOT(90), 1, &marks), 0xb000)->file->kind,
+			 OBJECT_ANONYMOUS);
 	assert_ptr_not_equal(ours->file, theirs->file);
 	assert_ptr_equal(ours->file,
 			 image_find_mapping(image_of(120 * MS, 10, BOOT(90), 1, &marks),

@@ -1,0 +1,383 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Names of code that a runtime compiles: which files are believed, and what they name when they grow. */
+#include "fixture.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/wait.h>
+
+#include "base/clock.h"
+#include "base/pool.h"
+#include "process/scan.h"
+#include "resolve/symbolizer.h"
+
+#define AT 0x7f0012340000ULL
+
+static struct hash_table files = { .pool = POOL_PROCESSES };
+
+/* A process without a program of its own, its image and its memory. */
+struct jitted {
+	struct symbolizer *symbolizer;
+	struct image *image;
+	struct mapped_file *memory;
+	pid_t pid;
+	char map[64];
+};
+
+static uint64_t start_time_of(pid_t pid)
+{
+	char path[32];
+	uint64_t start;
+	int proc;
+
+	snprintf(path, sizeof(path), "/proc/%d", pid);
+	proc = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	assert_true(proc >= 0);
+	assert_int_equal(process_start_time(proc, &start), 0);
+	close(proc);
+	return start;
+}
+
+static struct jitted begin(pid_t pid)
+{
+	const struct symbolizer_options options = { .with_kernel_addresses = true };
+	struct jitted jitted = { .pid = pid };
+
+	assert_true(pid > 0);
+	assert_int_equal(symbolizer_new(&options, &jitted.symbolizer), 0);
+	jitted.image = image_new(&files, (uint32_t)pid, 0, "jitted");
+	jitted.image->start_time = start_time_of(pid);
+	jitted.memory = mapped_file_new(OBJECT_ANONYMOUS, "//anon");
+	snprintf(jitted.map, sizeof(jitted.map), "/tmp/perf-%d.map", pid);
+	symbolizer_see_image(jitted.symbolizer, jitted.image, NULL);
+	return jitted;
+}
+
+static pid_t start(void)
+{
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		pause();
+		_exit(0);
+	}
+	return pid;
+}
+
+static void stop(pid_t pid)
+{
+	assert_int_equal(kill(pid, SIGKILL), 0);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
+static void end(struct jitted *jitted)
+{
+	unlink(jitted->map);
+	symbolizer_free(jitted->symbolizer);
+	mapped_file_unref(jitted->memory);
+	image_unref(jitted->image);
+}
+
+static void write_file(const char *path, int flags, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | flags, 0600);
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+	close(fd);
+}
+
+/* What a window's sample at @address is called, and its runtime. */
+static enum frame_runtime expect(struct jitted *jitted, uint64_t address, const char *name)
+{
+	struct location *location = location_new(jitted->memory, address, FRAME_NATIVE, false);
+	struct stack *stack = calloc(1, sizeof(*stack) + sizeof(stack->locations[0]));
+	struct window_counts counts = { 0 };
+	struct window_sample sample = { .image = jitted->image, .stack = stack, .count = 1 };
+	struct window window = {
+		.counts = &counts, .samples = &sample, .sample_count = 1,
+		.locations = &location, .location_count = 1,
+	};
+	enum frame_runtime runtime;
+
+	stack->count = 1;
+	stack->locations[0] = location;
+	symbolizer_resolve(jitted->symbolizer, &window);
+	assert_true(location->is_resolved);
+	assert_string_equal(location->line_count ? location->lines[0].function->name : "", name);
+	/* by the next window something else may be there */
+	assert_true(location->is_put_off);
+	assert_int_equal(location->address, address);
+	runtime = location->runtime;
+	location_unref(location);
+	free(stack);
+	return runtime;
+}
+
+static struct jit_stats stats_of(const struct jitted *jitted)
+{
+	struct symbolizer_stats stats;
+
+	symbolizer_stats(jitted->symbolizer, &stats);
+	return stats.jit;
+}
+
+/* Maps are looked at once a second. */
+static void wait_for_a_look(void)
+{
+	usleep(1100000);
+}
+
+static void a_perf_map_names_what_it_has_and_what_comes(void **state)
+{
+	struct jitted jitted = begin(start());
+	struct jit_stats stats;
+
+	(void)state;
+	write_file(jitted.map, 0,
+		   "7f0012340000 100 LazyCompile:*hot /srv/app.js:7:3\nno line\n7f0012340100 20 _ZN3foo3barEv\n");
+	assert_int_equal(expect(&jitted, AT + 0xff, "LazyCompile:*hot /srv/app.js:7:3"), RUNTIME_V8JS);
+	assert_int_equal(expect(&jitted, AT + 0x100, "foo::bar"), RUNTIME_NATIVE);
+	expect(&jitted, AT + 0x120, "");
+	stats = stats_of(&jitted);
+	assert_int_equal(stats.processes, 1);
+	assert_int_equal(stats.functions, 2);
+	assert_int_equal(stats.bad_entries, 1);
+	assert_true(stats.bytes > 0);
+
+	write_file(jitted.map, O_APPEND, "7f0012340080 a0 py::later:/srv/app.py\n7f0012350000 10 unfini");
+	wait_for_a_look();
+	assert_int_equal(expect(&jitted, AT + 0x7f, "LazyCompile:*hot /srv/app.js:7:3"), RUNTIME_V8JS);
+	assert_int_equal(expect(&jitted, AT + 0x80, "py::later:/srv/app.py"), RUNTIME_CPYTHON);
+	expect(&jitted, AT + 0x110, "py::later:/srv/app.py");
+	expect(&jitted, AT + 0x10000, "");
+	write_file(jitted.map, O_APPEND, "shed\n");
+	wait_for_a_look();
+	expect(&jitted, AT + 0x10000, "unfinished");
+
+	/* begun anew, as by a runtime that writes all of it each time */
+	write_file(jitted.map, O_TRUNC, "7f0012340000 10 anew\n");
+	wait_for_a_look();
+	expect(&jitted, AT, "anew");
+	expect(&jitted, AT + 0x80, "");
+	stop(jitted.pid);
+	end(&jitted);
+}
+
+static void a_process_that_has_exited_has_names(void **state)
+{
+	struct jitted jitted = begin(start());
+
+	(void)state;
+	write_file(jitted.map, 0, "0x00007f0012340000 0x10 void Main.run()\n");
+	stop(jitted.pid);
+	expect(&jitted, AT, "void Main.run()");
+	/* what has been read outlives the file, too */
+	unlink(jitted.map);
+	wait_for_a_look();
+	expect(&jitted, AT, "void Main.run()");
+	end(&jitted);
+}
+
+/* It stays without names, and says so once. */
+static void expect_refused(struct jitted *jitted)
+{
+	expect(jitted, AT, "");
+	assert_int_equal(stats_of(jitted).refused_files, 1);
+	assert_int_equal(stats_of(jitted).functions, 0);
+	stop(jitted->pid);
+	end(jitted);
+}
+
+static void only_the_process_own_regular_file_is_read(void **state)
+{
+	static const char text[] = "7f0012340000 10 lie\n";
+	struct timespec before_boot[2] = { { .tv_sec = 1000 }, { .tv_sec = 1000 } };
+	struct jitted jitted = begin(start());
+
+	(void)state;
+	fixture_write("map", text);
+	assert_int_equal(symlink(fixture_path("map"), jitted.map), 0);
+	expect_refused(&jitted);
+
+	jitted = begin(start());
+	assert_int_equal(mkfifo(jitted.map, 0600), 0);
+	expect_refused(&jitted);
+
+	jitted = begin(start());
+	assert_int_equal(mkdir(jitted.map, 0700), 0);
+	expect(&jitted, AT, "");
+	assert_int_equal(stats_of(&jitted).refused_files, 1);
+	rmdir(jitted.map);
+	stop(jitted.pid);
+	end(&jitted);
+
+	/* left behind by another process that had this number */
+	jitted = begin(start());
+	write_file(jitted.map, 0, text);
+	assert_int_equal(utimensat(AT_FDCWD, jitted.map, before_boot, 0), 0);
+	expect_refused(&jitted);
+
+	if (geteuid() != 0) {
+		print_message("needs root for another user's file\n");
+		return;
+	}
+	jitted = begin(start());
+	write_file(jitted.map, 0, text);
+	assert_int_equal(chown(jitted.map, 12345, 12345), 0);
+	expect_refused(&jitted);
+}
+
+/* Both its pid and its /tmp are its own. */
+static void a_container_has_its_own(void **state)
+{
+	struct jitted jitted;
+	int ready[2];
+	pid_t outer;
+	pid_t pid;
+
+	(void)state;
+	if (geteuid() != 0) {
+		print_message("needs root for namespaces\n");
+		return;
+	}
+	assert_int_equal(pipe(ready), 0);
+	outer = fork();
+	if (outer == 0) {
+		if (unshare(CLONE_NEWPID | CLONE_NEWNS) < 0)
+			_exit(1);
+		pid = fork();
+		if (pid)
+			_exit(write(ready[1], &pid, sizeof(pid)) == sizeof(pid) ? 0 : 1);
+		if (mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+		    mount("none", "/tmp", "tmpfs", 0, NULL) < 0)
+			_exit(1);
+		write_file("/tmp/perf-1.map", 0, "7f0012340000 10 contained\n");
+		pid = 0;
+		if (write(ready[1], &pid, sizeof(pid)) != sizeof(pid))
+			_exit(1);
+		pause();
+		_exit(0);
+	}
+	pid = 0;
+	for (int i = 0; i < 2; i++) {
+		pid_t said;
+
+		assert_int_equal(read(ready[0], &said, sizeof(said)), sizeof(said));
+		pid = said ? said : pid;
+	}
+	assert_int_equal(waitpid(outer, NULL, 0), outer);
+	jitted = begin(pid);
+	expect(&jitted, AT, "contained");
+	assert_int_equal(kill(pid, SIGKILL), 0);
+	end(&jitted);
+	close(ready[0]);
+	close(ready[1]);
+}
+
+static void put(int fd, const void *bytes, size_t size)
+{
+	assert_int_equal(write(fd, bytes, size), size);
+}
+
+static void a_mapped_jitdump_names_its_code(void **state)
+{
+	static const uint32_t header[] = { 0x4a695444, 1, 40, 62, 0, 1, 0, 0, 0, 0 };
+	static const uint32_t prefix[] = { 0, 56 + 8 + 16, 0, 0, 1, 1 };
+	static const uint64_t load[] = { AT, AT, 0x100, 1 };
+	struct jitted jitted = begin(start());
+	struct mapped_file *file;
+	struct stat st;
+	int fd;
+
+	(void)state;
+	fd = open(fixture_path("jit-17.dump"), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	put(fd, header, sizeof(header));
+	put(fd, prefix, sizeof(prefix));
+	put(fd, load, sizeof(load));
+	put(fd, "js_code", 8);
+	put(fd, "0123456789abcdef", 16);
+	assert_int_equal(fstat(fd, &st), 0);
+	close(fd);
+	file = mapped_file_new(OBJECT_FILE, fixture_path("jit-17.dump"));
+	file->major = major(st.st_dev);
+	file->minor = minor(st.st_dev);
+	file->inode = st.st_ino;
+	expect(&jitted, AT + 0x10, "");
+	symbolizer_see_file(jitted.symbolizer, jitted.image, file);
+	expect(&jitted, AT + 0x10, "js_code");
+	expect(&jitted, AT + 0x100, "");
+	assert_int_equal(stats_of(&jitted).functions, 1);
+	stop(jitted.pid);
+	end(&jitted);
+	mapped_file_unref(file);
+}
+
+/* Several processes that each say as much as one may. */
+static void what_all_say_is_bounded(void **state)
+{
+	enum { PROCESSES = 9 };
+	struct jitted jitted = begin(start());
+	struct image *images[PROCESSES];
+	pid_t pids[PROCESSES];
+	struct jit_stats stats;
+
+	(void)state;
+	for (int i = 0; i < PROCESSES; i++) {
+		struct jitted other = jitted;
+		char path[64];
+		FILE *map;
+
+		pids[i] = start();
+		snprintf(path, sizeof(path), "/tmp/perf-%d.map", pids[i]);
+		map = fopen(path, "w");
+		for (uint32_t j = 0; j < CODE_MAX + 1000; j++)
+			fprintf(map, "%llx 10 function_%u\n", AT + j * 0x20ULL, j);
+		fclose(map);
+		images[i] = image_new(&files, (uint32_t)pids[i], 0, "full");
+		images[i]->start_time = start_time_of(pids[i]);
+		symbolizer_see_image(jitted.symbolizer, images[i], NULL);
+		other.image = images[i];
+		expect(&other, AT + CODE_MAX * 0x20ULL, "function_65536");
+		unlink(path);
+		stats = stats_of(&jitted);
+		assert_true(stats.bytes <= JIT_MAX_BYTES);
+		assert_true(stats.functions <= JIT_MAX_BYTES / sizeof(struct code));
+	}
+	assert_true(stats.processes < PROCESSES);
+	assert_true(stats.dropped >= PROCESSES * 1000);
+	for (int i = 0; i < PROCESSES; i++) {
+		stop(pids[i]);
+		image_unref(images[i]);
+	}
+	stop(jitted.pid);
+	end(&jitted);
+}
+
+/* The last one: whatever was charged by the others was given back. */
+static void pools_are_empty(void **state)
+{
+	(void)state;
+	hash_table_done(&files);
+	assert_int_equal(atomic_load(&pool_get(POOL_SYMBOLS)->used), 0);
+	assert_int_equal(atomic_load(&pool_get(POOL_PROCESSES)->used), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_perf_map_names_what_it_has_and_what_comes),
+		cmocka_unit_test(a_process_that_has_exited_has_names),
+		cmocka_unit_test(only_the_process_own_regular_file_is_read),
+		cmocka_unit_test(a_container_has_its_own),
+		cmocka_unit_test(a_mapped_jitdump_names_its_code),
+		cmocka_unit_test(what_all_say_is_bounded),
+		cmocka_unit_test(pools_are_empty),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
