@@ -40,15 +40,16 @@ user_cflags = -std=gnu11 -O2 -g -fno-omit-frame-pointer -fstack-protector-strong
 	$(shell $(user_pkg_config) --cflags $(user_packages)) $(CFLAGS)
 user_ldflags = -pthread $(user_san) -Wl,-z,relro,-z,now $(LDFLAGS)
 user_libs = $(shell $(user_pkg_config) --libs $(user_packages)) -liberty -lm
-# the screen of top, which the daemon has no use for
-cli_libs = $(shell $(user_pkg_config) --libs ncursesw)
+# the screen of top and a disassembler, which the daemon has no use for
+cli_libs = $(shell $(user_pkg_config) --libs ncursesw capstone)
 
 user_protos := $(wildcard daemon/export/proto/*.proto daemon/view/proto/*.proto)
 user_generated := $(patsubst %.proto,$(U)/gen/%.pb-c.c,$(notdir $(user_protos)))
 user_mains := daemon/service/stacktapd.c daemon/cli/main.c
-user_sources := $(filter-out $(user_mains) $(wildcard daemon/cli/*.c),$(wildcard daemon/*/*.c))
+cli_sources := daemon/symbol/disassemble.c $(wildcard daemon/cli/*.c)
+user_sources := $(filter-out $(user_mains) $(cli_sources),$(wildcard daemon/*/*.c))
 user_objects := $(patsubst %.c,$(U)/%.o,$(user_sources)) $(user_generated:.c=.o)
-cli_objects := $(patsubst %.c,$(U)/%.o,$(wildcard daemon/cli/*.c))
+cli_objects := $(patsubst %.c,$(U)/%.o,$(cli_sources))
 user_programs := $(U)/stacktapd $(U)/stacktap
 
 .SECONDARY: $(user_generated)

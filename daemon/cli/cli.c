@@ -160,6 +160,16 @@ bool cli_parse_number(const char *text, uint64_t minimum, uint64_t maximum, uint
 	return true;
 }
 
+bool cli_parse_percent(const char *text, double *ret_percent)
+{
+	char *end;
+
+	if (*text < '0' || *text > '9')
+		return false;
+	*ret_percent = strtod(text, &end);
+	return *ret_percent <= 100 && (!*end || !strcmp(end, "%"));
+}
+
 bool cli_parse_duration(const char *text, uint64_t *ret_ms)
 {
 	double seconds, unit = 1;

@@ -39,6 +39,7 @@ int unwind_info_run(int argc, char **argv);
 int doctor_run(int argc, char **argv);
 int objects_run(int argc, char **argv);
 int symbolize_run(int argc, char **argv);
+int annotate_run(int argc, char **argv);
 
 /* From now on errors are JSON objects on stdout, {"error": "..."}. */
 void cli_use_json(void);
@@ -62,6 +63,8 @@ int cli_finish(void);
 
 /* A whole decimal number from @minimum to @maximum. */
 bool cli_parse_number(const char *text, uint64_t minimum, uint64_t maximum, uint64_t *ret_number);
+/* "2", "0.5%": from 0 to 100. */
+bool cli_parse_percent(const char *text, double *ret_percent);
 /* "10", "0.5", "10s", "2m", "1h" to milliseconds, at least 1. */
 bool cli_parse_duration(const char *text, uint64_t *ret_ms);
 /* "1,2,3": ids of processes or threads (@what) that exist. Says what is wrong. */

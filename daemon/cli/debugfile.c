@@ -37,6 +37,7 @@ enum rank { RANK_NONE, RANK_EXPORTS, RANK_SYMBOLS, RANK_DWARF };
 struct search {
 	struct debugfile_finder *finder;
 	const char *build_id, *htlhash, *path;
+	bool wants_code;		/* the program or library itself, and nothing else */
 	struct debugfile *best;
 	enum rank rank;
 };
@@ -163,8 +164,10 @@ static void let_go(struct debugfile *file)
 		close(steal_fd(&file->fd));
 }
 
-static enum rank rank_of(const struct lines_facts *facts)
+static enum rank rank_of(const struct search *search, const struct lines_facts *facts)
 {
+	if (search->wants_code)
+		return facts->size ? RANK_DWARF : RANK_NONE;
 	if (facts->has_dwarf)
 		return RANK_DWARF;
 	return facts->has_symbols ? RANK_SYMBOLS : RANK_EXPORTS;
@@ -222,11 +225,11 @@ static bool consider(struct search *search, const char *path, const uint32_t *cr
 	}
 	if (ret_facts)
 		*ret_facts = candidate.facts;
-	if (rank_of(&candidate.facts) <= search->rank) {
+	if (rank_of(search, &candidate.facts) <= search->rank) {
 		let_go(&candidate);
 		return true;
 	}
-	search->rank = rank_of(&candidate.facts);
+	search->rank = rank_of(search, &candidate.facts);
 	let_go(search->best);
 	*search->best = candidate;
 	return true;
@@ -382,6 +385,41 @@ static void find_alt(struct debugfile_finder *finder, struct debugfile *file)
 	let_go(&alt);
 }
 
+/* Everywhere, until there is nothing better. */
+static int search_all(struct search *search)
+{
+	const struct debugfile_finder *finder = search->finder;
+	char path[PATH_MAX];
+
+	*search->best = (struct debugfile){ .fd = -1, .alt_fd = -1 };
+	if (!search->build_id[0] && !search->htlhash[0]) {
+		note(search->best, "it has no build-id");
+		return -ENOENT;
+	}
+	consider_by_id(search);
+	if (search->rank < RANK_DWARF)
+		consider_loose(search);
+	if (search->rank < RANK_DWARF && search->path[0] == '/' &&
+	    !resolve(finder->places.sysroot, search->path, path))
+		consider_binary(search, path);
+	if (search->rank)
+		return 0;
+	if (!search->best->note[0])
+		note(search->best, "there is no file of this build");
+	return -ENOENT;
+}
+
+int debugfile_find_code(struct debugfile_finder *finder, const struct recorded_object *wanted,
+			struct debugfile *ret_file)
+{
+	struct search search = {
+		.finder = finder, .build_id = wanted->build_id, .htlhash = wanted->htlhash,
+		.path = wanted->path, .wants_code = true, .best = ret_file,
+	};
+
+	return search_all(&search);
+}
+
 int debugfile_find(struct debugfile_finder *finder, const struct recorded_object *wanted,
 		   struct debugfile *ret_file)
 {
@@ -389,24 +427,10 @@ int debugfile_find(struct debugfile_finder *finder, const struct recorded_object
 		.finder = finder, .build_id = wanted->build_id, .htlhash = wanted->htlhash,
 		.path = wanted->path, .best = ret_file,
 	};
-	char path[PATH_MAX];
+	int r = search_all(&search);
 
-	*ret_file = (struct debugfile){ .fd = -1, .alt_fd = -1 };
-	if (!wanted->build_id[0] && !wanted->htlhash[0]) {
-		note(ret_file, "it has no build-id");
-		return -ENOENT;
-	}
-	consider_by_id(&search);
-	if (search.rank < RANK_DWARF)
-		consider_loose(&search);
-	if (search.rank < RANK_DWARF && wanted->path[0] == '/' &&
-	    !resolve(finder->places.sysroot, wanted->path, path))
-		consider_binary(&search, path);
-	if (!search.rank) {
-		if (!ret_file->note[0])
-			note(ret_file, "there is no file of this build");
-		return -ENOENT;
-	}
+	if (r < 0)
+		return r;
 	ret_file->with_dwarf = search.rank == RANK_DWARF;
 	if (ret_file->with_dwarf && ret_file->facts.alt_build_id[0]) {
 		find_alt(finder, ret_file);

@@ -36,6 +36,9 @@ void debugfile_finder_free(struct debugfile_finder *finder);	/* NULL is fine */
 /* The best there is: DWARF before symbols before what a program exports. -ENOENT, and a note. */
 int debugfile_find(struct debugfile_finder *finder, const struct recorded_object *wanted,
 		   struct debugfile *ret_file);
+/* The file that ran, with its code. -ENOENT, and a note. */
+int debugfile_find_code(struct debugfile_finder *finder, const struct recorded_object *wanted,
+			struct debugfile *ret_file);
 void debugfile_close(struct debugfile *file);
 
 /* The address of @location in this file; false when the two do not belong together. */

@@ -14,6 +14,7 @@ static const struct cli_command commands[] = {
 	{ "top", top_run, "print the hottest functions of right now" },
 	{ "report", report_run, "print the hottest functions of an OTLP profile" },
 	{ "diff", diff_run, "compare two OTLP profiles: what grew, what shrank, how sure that is" },
+	{ "annotate", annotate_run, "print where in a function the samples are: lines or instructions" },
 	{ "flamegraph", flamegraph_run, "draw an OTLP profile as an HTML page or an SVG picture" },
 	{ "serve", serve_run, "show OTLP profiles to a browser and go tool pprof on this host" },
 	{ "convert", convert_run, "write an OTLP profile in the format of another tool" },

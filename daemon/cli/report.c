@@ -172,8 +172,6 @@ static int set_view(struct options *options, enum report_view view)
 
 static int parse_option(int option, struct options *options)
 {
-	char *end;
-
 	switch (option) {
 	case OPT_ADDRESSES:
 		options->with_addresses = true;
@@ -189,8 +187,7 @@ static int parse_option(int option, struct options *options)
 	case OPT_SUMMARY:
 		return set_view(options, REPORT_SUMMARY);
 	case OPT_PERCENT_LIMIT:
-		options->least = *optarg >= '0' && *optarg <= '9' ? strtod(optarg, &end) : -1;
-		if (options->least < 0 || options->least > 100 || (*end && strcmp(end, "%") != 0))
+		if (!cli_parse_percent(optarg, &options->least))
 			return cli_usage_error("`%s' is not a percentage like 2 or 0.5%%", optarg);
 		options->has_least = true;
 		return CLI_OK;

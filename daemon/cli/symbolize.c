@@ -10,6 +10,7 @@
 #include "cli/debugfile.h"
 #include "cli/messages.h"
 #include "cli/outfile.h"
+#include "cli/places.h"
 #include "symbol/demangle.h"
 #include "view/recording.h"
 #include "view/rename.h"
@@ -444,17 +445,6 @@ static int symbolize(const struct options *options)
 	return run(&job);
 }
 
-static int add_path(const char ***list, size_t *count, const char *path)
-{
-	const char **grown = reallocarray(*list, *count + 1, sizeof(*grown));
-
-	if (!grown)
-		return cli_error("out of memory");
-	*list = grown;
-	grown[(*count)++] = path;
-	return CLI_OK;
-}
-
 static int parse_option(int argc, char **argv, int option, struct options *options)
 {
 	struct debugfile_places *places = &options->places;
@@ -464,9 +454,9 @@ static int parse_option(int argc, char **argv, int option, struct options *optio
 		options->output = optarg;
 		return CLI_OK;
 	case OPT_DEBUG_DIR:
-		return add_path(&places->directories, &places->directory_count, optarg);
+		return places_add(&places->directories, &places->directory_count, optarg);
 	case OPT_BINARY:
-		return add_path(&places->binaries, &places->binary_count, optarg);
+		return places_add(&places->binaries, &places->binary_count, optarg);
 	case OPT_SYSROOT:
 		places->sysroot = optarg;
 		return CLI_OK;
@@ -477,30 +467,6 @@ static int parse_option(int argc, char **argv, int option, struct options *optio
 	default:
 		return cli_bad_option(argc, argv, option);
 	}
-}
-
-/* What was named has to be there. */
-static int check_places(struct options *options)
-{
-	struct debugfile_places *places = &options->places;
-
-	for (size_t i = 0; i < places->directory_count; i++)
-		if (access(places->directories[i], R_OK | X_OK) < 0)
-			return cli_error("Cannot read %s: %s.", places->directories[i],
-					 strerror(errno));
-	for (size_t i = 0; i < places->binary_count; i++)
-		if (access(places->binaries[i], R_OK) < 0)
-			return cli_error("Cannot read %s: %s.", places->binaries[i], strerror(errno));
-	if (access(places->sysroot, X_OK) < 0)
-		return cli_error("Cannot read %s: %s.", places->sysroot, strerror(errno));
-	if (places->directory_count)
-		return CLI_OK;
-	if (asprintf(&options->default_directory, "%s/usr/lib/debug",
-		     strcmp(places->sysroot, "/") ? places->sysroot : "") < 0) {
-		options->default_directory = NULL;
-		return cli_error("out of memory");
-	}
-	return add_path(&places->directories, &places->directory_count, options->default_directory);
 }
 
 /* The exit code + 1, or 0 to go on. */
@@ -533,7 +499,7 @@ static int parse(int argc, char **argv, struct options *options)
 		return cli_usage_error("symbolize wants an output: -o FILE") + 1;
 	if (options->use_json && !strcmp(options->output, "-"))
 		return cli_usage_error("--json and -o - both want standard output") + 1;
-	ret = check_places(options);
+	ret = places_check(&options->places, &options->default_directory);
 	return ret ? ret + 1 : 0;
 }
 

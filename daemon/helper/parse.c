@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/pool.h"
 #include "helper/memfd.h"
+#include "symbol/disassemble.h"
 #include "symbol/facts.h"
 #include "symbol/htlhash.h"
 #include "symbol/jitdump.h"
@@ -17,6 +18,9 @@
 #include "unwind/compile.h"
 #include "unwind/functions.h"
 #include "unwind/key.h"
+
+/* The daemon is linked without a disassembler. */
+extern __typeof__(disassemble) disassemble __attribute__((weak));
 
 enum { RANGES_PART = 3 };	/* of the time for symbols may go into them */
 
@@ -353,6 +357,47 @@ static int answer_code(struct serve_request *request, struct serve_answer *answe
 	return 0;
 }
 
+static int write_instructions(const struct disassembly *code, struct parse_instructions_answer *ret_answer)
+{
+	_cleanup_close_ int fd = memfd_new();
+	int r = fd < 0 ? fd : 0;
+
+	*ret_answer = (struct parse_instructions_answer){
+		.count = code->count, .string_bytes = code->string_bytes,
+	};
+	if (!r)
+		r = memfd_write(fd, code->instructions, code->count * sizeof(*code->instructions));
+	if (!r)
+		r = memfd_write(fd, code->strings, code->string_bytes);
+	return r < 0 ? r : memfd_seal(&fd);
+}
+
+static int answer_instructions(struct serve_request *request, struct serve_answer *answer)
+{
+	const struct parse_instructions *question = request->payload;
+	struct disassembly code;
+	struct elf elf;
+	int r;
+
+	if (!disassemble)
+		return -EOPNOTSUPP;
+	r = elf_open(&elf, request->fd, question->file.size, deadline_of(&question->file));
+	if (r < 0)
+		return r;
+	r = disassemble(&elf, question->start, question->size, question->is_intel, &code);
+	elf_close(&elf);
+	if (r < 0)
+		return r;
+	answer->bytes = sizeof(struct parse_instructions_answer);
+	r = write_instructions(&code, (void *)answer->payload);
+	disassembly_free(&code);
+	malloc_trim(0);
+	if (r < 0)
+		return r;
+	answer->fd = r;
+	return 0;
+}
+
 static const struct {
 	int (*answer)(struct serve_request *request, struct serve_answer *answer);
 	size_t bytes;		/* of the request */
@@ -369,6 +414,7 @@ static const struct {
 	[PARSE_PERF_MAP] = { answer_code, sizeof(struct parse_code), true },
 	[PARSE_JITDUMP] = { answer_code, sizeof(struct parse_code), true },
 	[PARSE_LINES] = { answer_lines, sizeof(struct parse_lines), false },
+	[PARSE_INSTRUCTIONS] = { answer_instructions, sizeof(struct parse_instructions), true },
 };
 
 void parse_answer(struct serve_request *request, struct serve_answer *answer)

@@ -585,6 +585,71 @@ int parser_lines(struct parser *parser, const struct object *object, const uint6
 	return r;
 }
 
+/* Without a gap, inside of what was asked for, and texts end inside what there is of strings. */
+static bool are_instructions(const struct disassembly *code, uint64_t start, uint32_t size)
+{
+	uint64_t at = 0;
+
+	for (uint32_t i = 0; i < code->count; i++) {
+		const struct instruction *instruction = &code->instructions[i];
+
+		if (!instruction->size || instruction->size > INSTRUCTION_MAX ||
+		    instruction->address != start + at || instruction->size > size - at ||
+		    instruction->text >= code->string_bytes)
+			return false;
+		at += instruction->size;
+	}
+	return true;
+}
+
+static int adopt_instructions(int fd, const struct parse_instructions_answer *said, uint64_t start, uint32_t size,
+		      struct disassembly *ret_code)
+{
+	const uint64_t bytes = (uint64_t)said->count * sizeof(*ret_code->instructions);
+	uint64_t total;
+
+	if (!memfd_is_sealed(fd, &total) || !said->count || said->count > size ||
+	    said->string_bytes > (uint64_t)said->count * DISASSEMBLE_TEXT_MAX ||
+	    total != bytes + said->string_bytes)
+		return -EBADMSG;
+	ret_code->count = said->count;
+	ret_code->string_bytes = said->string_bytes;
+	ret_code->instructions = malloc(bytes);
+	ret_code->strings = read_names(fd, bytes, said->string_bytes);
+	if (!ret_code->instructions || !ret_code->strings ||
+	    memfd_read(fd, ret_code->instructions, bytes, 0) < 0)
+		return -ENOMEM;
+	return are_instructions(ret_code, start, size) ? 0 : -EBADMSG;
+}
+
+int parser_instructions(struct parser *parser, const struct object *object, int fd, uint64_t start,
+		uint32_t size, bool is_intel, struct disassembly *ret_disassembly)
+{
+	const struct parse_instructions question = {
+		.file = { .size = object->size, .limit_ms = COMPILE_MS },
+		.start = start, .size = size, .is_intel = is_intel,
+	};
+	struct parse_instructions_answer said;
+	struct helper_call call = {
+		.op = PARSE_INSTRUCTIONS, .fd = fd, .timeout_ms = COMPILE_MS + GRACE_MS,
+		.request = &question, .request_bytes = sizeof(question),
+		.answer = &said, .answer_bytes = sizeof(said), .wants_fd = true,
+	};
+	_cleanup_close_ int memfd = -1;
+	int r;
+
+	memset(ret_disassembly, 0, sizeof(*ret_disassembly));
+	r = ask(parser, object, &call);
+	if (r < 0)
+		return r;
+	memfd = call.ret_fd;
+	r = adopt_instructions(memfd, &said, start, min_of(size, (uint32_t)DISASSEMBLE_BYTES_MAX),
+		       ret_disassembly);
+	if (r < 0)
+		disassembly_free(ret_disassembly);
+	return r;
+}
+
 void parser_stats(struct parser *parser, struct parser_stats *ret_stats)
 {
 	*ret_stats = (struct parser_stats){ 0 };

@@ -12,6 +12,7 @@
 
 #include "helper/helper.h"
 #include "symbol/code.h"
+#include "symbol/disassemble.h"
 #include "symbol/lines.h"
 #include "symbol/symtab.h"
 #include "unwind/compile.h"
@@ -89,6 +90,13 @@ int parser_open_lines(struct parser *parser, const struct object *object, int fd
 /* As lines_find(), @count addresses at most LINES_ADDRESSES_MAX; lines_answer_free() it. */
 int parser_lines(struct parser *parser, const struct object *object, const uint64_t *addresses,
 		 uint32_t count, struct lines_answer *ret_answer);
+
+/*
+ * As disassemble(), for whoever waits for it; disassembly_free() it. A program without a disassembler says
+ * -EOPNOTSUPP.
+ */
+int parser_instructions(struct parser *parser, const struct object *object, int fd, uint64_t start,
+		uint32_t size, bool is_intel, struct disassembly *ret_disassembly);
 
 void parser_stats(struct parser *parser, struct parser_stats *ret_stats);
 

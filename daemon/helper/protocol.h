@@ -16,6 +16,7 @@
 #include <limits.h>
 
 #include "process/object.h"
+#include "symbol/disassemble.h"
 #include "symbol/lines.h"
 
 enum {
@@ -49,6 +50,7 @@ enum helper_op {
 	OPEN_PERF_MAP,
 	PARSE_PERF_MAP,
 	PARSE_JITDUMP,
+	PARSE_INSTRUCTIONS,
 };
 
 struct helper_header {
@@ -210,6 +212,18 @@ struct parse_code_answer {
 	uint64_t end, bad, dropped;
 	uint32_t count;
 	uint8_t needs_all;
+};
+
+struct parse_instructions {
+	struct parse_file file;
+	uint64_t start;
+	uint32_t size;
+	uint8_t is_intel;
+};
+
+/* Answers PARSE_INSTRUCTIONS. The memfd has `count` struct instruction, then `string_bytes` of strings. */
+struct parse_instructions_answer {
+	uint32_t count, string_bytes;
 };
 
 #endif /* STACKTAP_HELPER_PROTOCOL_H */

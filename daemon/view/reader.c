@@ -247,7 +247,7 @@ static int read_mapping(struct reader *reader, int32_t index,
 	mapping = arena_alloc(&reader->arena, sizeof(*mapping));
 	if (!mapping)
 		return -E2BIG;
-	mapping->file = mapping->build_id = texts_intern(reader->texts, "");
+	mapping->file = mapping->build_id = mapping->htlhash = texts_intern(reader->texts, "");
 	if (!mapping->file)
 		return -E2BIG;
 	/* the first stands for none */
@@ -261,6 +261,8 @@ static int read_mapping(struct reader *reader, int32_t index,
 			err = attribute_at(reader, message->attribute_indices[i], &key, &value);
 			if (!err && !strcmp(key, "process.executable.build_id.gnu"))
 				err = string_value(reader, value, &mapping->build_id);
+			else if (!err && !strcmp(key, "process.executable.build_id.htlhash"))
+				err = string_value(reader, value, &mapping->htlhash);
 		}
 	}
 	if (err)
@@ -329,8 +331,7 @@ static int location_facts(struct reader *reader, const OtlpLocation *location, c
 	return 0;
 }
 
-static int read_function(struct reader *reader, int32_t index, const char **ret_name,
-			 const char **ret_source)
+static int read_function(struct reader *reader, int32_t index, struct view_frame *frame)
 {
 	const OtlpDictionary *dictionary = reader->dictionary;
 	const OtlpFunction *function;
@@ -339,10 +340,11 @@ static int read_function(struct reader *reader, int32_t index, const char **ret_
 	if (index < 0 || (size_t)index >= dictionary->n_function_table)
 		return -EBADMSG;
 	function = dictionary->function_table[index];
-	*ret_name = string_at(reader, function->name_strindex ? function->name_strindex :
-			      function->system_name_strindex, &err);
+	frame->name = string_at(reader, function->name_strindex ? function->name_strindex :
+				function->system_name_strindex, &err);
 	if (!err)
-		*ret_source = string_at(reader, function->filename_strindex, &err);
+		frame->source = string_at(reader, function->filename_strindex, &err);
+	frame->start_line = (uint64_t)max_of(function->start_line, (int64_t)0);
 	return err;
 }
 
@@ -361,6 +363,7 @@ static int name_unnamed(struct reader *reader, struct view_frame *frame,
 		snprintf(name, sizeof(name), "%s", file[0] ? NO_SYMBOL : NO_MAPPING);
 	frame->name = texts_intern(reader->texts, name);
 	frame->source = texts_intern(reader->texts, "");
+	frame->start_line = 0;
 	return frame->name && frame->source ? 0 : -E2BIG;
 }
 
@@ -393,8 +396,7 @@ static int read_location(struct reader *reader, int32_t index,
 	if (!frames || location->n_lines > UINT32_MAX)
 		return -E2BIG;
 	for (size_t i = 0; i < location->n_lines; i++) {
-		err = read_function(reader, location->lines[i]->function_index, &frame.name,
-				    &frame.source);
+		err = read_function(reader, location->lines[i]->function_index, &frame);
 		if (err)
 			return err;
 		if (!frame.name[0])
@@ -402,6 +404,7 @@ static int read_location(struct reader *reader, int32_t index,
 		frame.is_named = true;
 		frame.is_range = false;
 		frame.line = (uint64_t)max_of(location->lines[i]->line, (int64_t)0);
+		frame.column = (uint64_t)max_of(location->lines[i]->column, (int64_t)0);
 		frame.is_inlined = true;
 		frames[state->count++] = frame;
 	}

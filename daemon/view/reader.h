@@ -24,7 +24,7 @@ enum frame_kind {
 };
 
 struct view_mapping {
-	const char *file, *build_id;
+	const char *file, *build_id, *htlhash;
 	uint64_t start, limit, offset;
 };
 
@@ -34,7 +34,8 @@ struct view_frame {
 	const char *source;	/* file of the function's source */
 	const struct view_mapping *mapping;	/* as long as the message lasts */
 	uint64_t address;
-	uint64_t line;		/* 0: unknown */
+	uint64_t line, column;	/* 0: unknown */
+	uint64_t start_line;	/* of the function in @source, 0: unknown */
 	enum frame_kind kind;
 	bool is_named;
 	bool is_range;		/* it has no name, but is called by where its function begins */

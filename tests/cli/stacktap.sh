@@ -59,7 +59,7 @@ refused() {
 
 commands=$("$stacktap" --help | sed -n 's/^  \([a-z-]*\) .*/\1/p')
 same "--help lists the commands" "$(tr '\n' ' ' <<<"$commands")" \
-	"status record top report diff flamegraph serve convert objects symbolize start stop set events doctor unwind-info "
+	"status record top report diff annotate flamegraph serve convert objects symbolize start stop set events doctor unwind-info "
 check "--help" run 0 --help
 check "help" run 0 help
 check "--version" run 0 --version
@@ -102,7 +102,7 @@ refused "top: two events" 2 "one event" top -e cycles -e page-faults
 refused "top: command" 2 "\`sleep'" top sleep 1
 check "record leaves no file" test -z "$(ls "$scratch"/stacktap.otlp* 2>/dev/null)"
 
-for command in status "top -n 1" "stop 1" "start 1" "set 1 --rate 9" events "report x.otlp" "diff x.otlp y.otlp" "flamegraph x.otlp" "convert -o x.folded x.otlp" "serve x.otlp" "objects x.otlp" "symbolize -o y.otlp x.otlp" \
+for command in status "top -n 1" "stop 1" "start 1" "set 1 --rate 9" events "report x.otlp" "diff x.otlp y.otlp" "annotate f x.otlp" "flamegraph x.otlp" "convert -o x.folded x.otlp" "serve x.otlp" "objects x.otlp" "symbolize -o y.otlp x.otlp" \
 	"unwind-info x.so"; do
 	# shellcheck disable=SC2086 # words are arguments
 	check "$command --json" run 1 $command --json
@@ -339,6 +339,18 @@ refused "symbolize in no such tree" 1 "/no/such" symbolize --sysroot /no/such -o
 check "symbolize without any debug file" run 0 symbolize --debug-dir "$scratch" -o x.otlp sample.otlp
 check "symbolize says that there was none" says "$out" "there is no file of this build"
 check "symbolize leaves what it cannot name" cmp "$scratch/sample.otlp" "$scratch/x.otlp"
+refused "annotate of nothing" 2 "a FUNCTION" annotate
+refused "annotate of two files" 2 "b.otlp" annotate f a.otlp b.otlp
+refused "annotate of no such file" 1 "/no/such.otlp" annotate f /no/such.otlp
+refused "annotate of no such function" 1 "no function \`f'" annotate f sample.otlp
+refused "annotate of one that only calls" 1 "itself: 210 are in what it calls" annotate main sample.otlp
+refused "annotate in no such object" 1 "of libx.so in it" annotate --object libx.so alpha sample.otlp
+refused "annotate of no such process" 1 "no process 1" annotate --process 1 alpha sample.otlp
+refused "annotate in no such style" 2 "\`masm'" annotate -M masm f sample.otlp
+refused "annotate with no such limit" 2 "\`much'" annotate --percent-limit much f sample.otlp
+refused "annotate by no such file" 1 "/no/such" annotate --binary /no/such alpha sample.otlp
+refused "annotate without lines and code" 1 "no file of this build" annotate --debug-dir "$scratch" alpha sample.otlp
+refused "annotate of the kernel" 1 "kernel" annotate "read_zero" sample.otlp
 refused "convert of no such file" 1 "/no/such.otlp" convert -o x.folded /no/such.otlp
 refused "convert to nothing" 2 "-o FILE" convert sample.otlp
 refused "convert to what" 2 "\`x.json'" convert -o x.json sample.otlp

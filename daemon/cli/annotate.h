@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `stacktap annotate': a function's source lines, or its instructions, with the samples of each. Files are
+ * found by build-id as for `symbolize', and read in the parser.
+ */
+#ifndef STACKTAP_CLI_ANNOTATE_H
+#define STACKTAP_CLI_ANNOTATE_H
+
+#include "base/arena.h"
+#include "cli/debugfile.h"
+#include "view/hits.h"
+
+enum annotate_mode {
+	ANNOTATE_SOURCE,	/* lines of source files */
+	ANNOTATE_CODE,		/* instructions */
+	ANNOTATE_LINES,		/* lines whose source is not here, nor the code */
+};
+
+struct annotate_options {
+	const char *path, *function, *object;
+	struct selection selection;
+	struct debugfile_places places;
+	char *default_directory;
+	const char **source_directories;
+	size_t source_directory_count;
+	double least;			/* percent */
+	bool use_json, without_source, is_intel, with_bytes;
+};
+
+/* Where a hit is in the source: file NULL: unknown. */
+struct annotate_place {
+	const char *file;
+	uint64_t line, start_line;
+};
+
+struct annotate_row {
+	uint64_t address, line;		/* of code; of source */
+	const char *file;		/* whose line an instruction is of; NULL: unknown */
+	const char *text;		/* NULL: not here */
+	const char *target;		/* what is jumped to or called, if it is another function; or NULL */
+	uint8_t bytes[INSTRUCTION_MAX], size;
+	bool is_after_gap;		/* something was left out in front of it */
+	uint64_t samples, weight;
+};
+
+/* A stretch of one source file, or of code. */
+struct annotate_section {
+	const char *file;		/* where the source was found; of code: NULL */
+	uint64_t start, size;		/* of code */
+	uint64_t weight;
+	size_t first, count;		/* in the rows */
+};
+
+struct annotation {
+	const struct annotate_options *options;
+	struct hits hits;
+	const struct hit **chosen;	/* of one function and event */
+	struct annotate_place *places;	/* of each chosen hit */
+	size_t count;
+	const struct hit_event *event;
+	uint64_t samples, weight, inlined;
+	uint64_t outside;		/* samples in none of the rows */
+	struct arena arena;
+	struct parser *parser;
+	struct debugfile_finder *finder;
+	struct debugfile code, debug;	/* object NULL: not found */
+	enum annotate_mode mode;
+	struct buffer sections, rows;	/* struct annotate_section, struct annotate_row */
+	char note[512];			/* why not more, or what is in doubt; may be empty */
+};
+
+/* Each: 0, -E2BIG when memory is used up. */
+/* Finds the files, by the first chosen hit. */
+void annotate_find_files(struct annotation *annotation);
+/* Where each hit is, as the recording says, else the debug file. */
+int annotate_find_places(struct annotation *annotation);
+/* Sections of source; no section has a text: *ret_found is false. */
+int annotate_source(struct annotation *annotation, bool *ret_found);
+/* Sections of code; -ENOENT, and a note, when there is none to be had. */
+int annotate_code(struct annotation *annotation);
+
+/* The address of a hit in @file; false: it cannot be told. */
+bool annotate_address(const struct debugfile *file, const struct hit *hit, uint64_t *ret_address);
+/* Calls @each with the frames of every one of the sorted @addresses, by the debug file. 0 or -errno */
+int annotate_frames(struct annotation *annotation, const uint64_t *addresses, uint32_t count,
+		    int (*each)(struct annotation *annotation, void *ctx, uint32_t i,
+				const struct lines_frame *frames, uint32_t count, const char *strings),
+		    void *ctx);
+/* Clean text that lasts as long as the annotation; NULL: no memory. */
+const char *annotate_text(struct annotation *annotation, const char *text);
+void annotate_note(struct annotation *annotation, const char *format, ...) _printf_(2, 3);
+
+void annotate_print(const struct annotation *annotation);
+void annotate_print_json(const struct annotation *annotation);
+
+static inline double annotate_percent(const struct annotation *annotation, uint64_t weight)
+{
+	return annotation->weight ? 100.0 * (double)weight / (double)annotation->weight : 0;
+}
+
+static inline struct annotate_row *annotate_row(const struct annotation *annotation, size_t i)
+{
+	return (struct annotate_row *)(void *)annotation->rows.data + i;
+}
+
+static inline size_t annotate_row_count(const struct annotation *annotation)
+{
+	return annotation->rows.size / sizeof(struct annotate_row);
+}
+
+static inline struct annotate_section *annotate_section(const struct annotation *annotation, size_t i)
+{
+	return (struct annotate_section *)(void *)annotation->sections.data + i;
+}
+
+static inline size_t annotate_section_count(const struct annotation *annotation)
+{
+	return annotation->sections.size / sizeof(struct annotate_section);
+}
+
+#endif /* STACKTAP_CLI_ANNOTATE_H */

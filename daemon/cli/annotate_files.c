@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <stdarg.h>
+#include <string.h>
+
+#include "base/utf8.h"
+#include "cli/annotate.h"
+#include "symbol/demangle.h"
+
+enum { TEXT_MAX = 1024 };
+
+void annotate_note(struct annotation *annotation, const char *format, ...)
+{
+	size_t used = strlen(annotation->note);
+	va_list args;
+
+	if (used && used + 2 < sizeof(annotation->note)) {
+		strcpy(annotation->note + used, "; ");
+		used += 2;
+	}
+	va_start(args, format);
+	vsnprintf(annotation->note + used, sizeof(annotation->note) - used, format, args);
+	va_end(args);
+}
+
+const char *annotate_text(struct annotation *annotation, const char *text)
+{
+	char clean[TEXT_MAX];
+	size_t length = utf8_copy(clean, sizeof(clean), text);
+
+	return arena_strdup(&annotation->arena, clean, length);
+}
+
+static const char *hex_or_none(const char *text)
+{
+	return strspn(text, "0123456789abcdef") == strlen(text) ? text : "";
+}
+
+void annotate_find_files(struct annotation *annotation)
+{
+	const struct hit *hit = annotation->chosen[0];
+	/* ids become part of a path */
+	const struct recorded_object object = {
+		.path = hit->mapping->file, .build_id = hex_or_none(hit->mapping->build_id),
+		.htlhash = hex_or_none(hit->mapping->htlhash),
+	};
+
+	if (hit->kind != FRAME_KIND_NATIVE) {
+		annotate_note(annotation, hit->kind == FRAME_KIND_KERNEL ?
+			      "the kernel's code is in no file that is read here" :
+			      "code of a runtime is in no file");
+		return;
+	}
+	debugfile_find(annotation->finder, &object, &annotation->debug);
+	debugfile_find_code(annotation->finder, &object, &annotation->code);
+}
+
+bool annotate_address(const struct debugfile *file, const struct hit *hit, uint64_t *ret_address)
+{
+	const struct recorded_location location = {
+		.address = hit->address, .start = hit->mapping->start,
+		.offset = hit->mapping->offset, .limit = hit->mapping->limit,
+	};
+
+	return hit->mapping->file[0] && debugfile_address(file, &location, ret_address);
+}
+
+int annotate_frames(struct annotation *annotation, const uint64_t *addresses, uint32_t count,
+		    int (*each)(struct annotation *annotation, void *ctx, uint32_t i,
+				const struct lines_frame *frames, uint32_t count, const char *strings),
+		    void *ctx)
+{
+	const struct debugfile *file = &annotation->debug;
+	static struct lines_answer answer;
+	int r;
+
+	r = parser_open_lines(annotation->parser, file->object, file->fd, file->with_dwarf,
+			      file->with_dwarf ? file->alt_fd : -1, file->alt_size);
+	for (uint32_t i = 0; !r && i < count; i += LINES_ADDRESSES_MAX) {
+		const uint32_t asked = min_of(count - i, (uint32_t)LINES_ADDRESSES_MAX);
+		const struct lines_frame *frames;
+
+		r = parser_lines(annotation->parser, file->object, addresses + i, asked, &answer);
+		if (r < 0)
+			break;
+		frames = answer.frames;
+		for (uint32_t k = 0; !r && k < asked; frames += answer.counts[k++])
+			r = each(annotation, ctx, i + k, frames, answer.counts[k], answer.strings);
+		lines_answer_free(&answer);
+	}
+	return r;
+}
+
+/* A chosen hit by its address in the debug file. */
+struct asked {
+	uint64_t address;
+	size_t hit;
+};
+
+struct question {
+	const struct asked *asked;	/* sorted, as are the addresses, which have each once */
+	size_t count, next;
+	const uint64_t *addresses;
+};
+
+static int by_address(const void *a, const void *b)
+{
+	const struct asked *x = a, *y = b;
+
+	return (x->address > y->address) - (x->address < y->address);
+}
+
+/* The frame that is the function's own: the outermost, or one inlined into another. */
+static const struct lines_frame *frame_of(const char *name, const struct lines_frame *frames,
+					  uint32_t count, const char *strings)
+{
+	char plain[DEMANGLE_MAX];
+
+	for (uint32_t i = 0; i + 1 < count; i++) {
+		const char *linkage = strings + frames[i].name;
+
+		if (!strcmp(name, demangle(linkage, plain) ? plain : linkage))
+			return &frames[i];
+	}
+	return count ? &frames[count - 1] : NULL;
+}
+
+static int take_place(struct annotation *annotation, void *ctx, uint32_t i,
+		      const struct lines_frame *frames, uint32_t count, const char *strings)
+{
+	struct question *question = ctx;
+
+	for (; question->next < question->count &&
+	       question->asked[question->next].address == question->addresses[i]; question->next++) {
+		const size_t hit = question->asked[question->next].hit;
+		const struct lines_frame *frame = frame_of(annotation->chosen[hit]->name, frames, count,
+							   strings);
+
+		if (!frame || !frame->line || !strings[frame->file])
+			continue;
+		annotation->places[hit] = (struct annotate_place){
+			.file = texts_intern(&annotation->hits.texts, strings + frame->file),
+			.line = frame->line, .start_line = frame->start_line,
+		};
+		if (!annotation->places[hit].file)
+			return -E2BIG;
+	}
+	return 0;
+}
+
+static int ask_places(struct annotation *annotation)
+{
+	_cleanup_free_ struct asked *asked = calloc(annotation->count, sizeof(*asked));
+	_cleanup_free_ uint64_t *addresses = calloc(annotation->count, sizeof(*addresses));
+	struct question question = { .asked = asked, .addresses = addresses };
+	uint32_t count = 0;
+	int r;
+
+	if (!asked || !addresses)
+		return -E2BIG;
+	for (size_t i = 0; i < annotation->count; i++) {
+		if (!annotate_address(&annotation->debug, annotation->chosen[i],
+				      &asked[question.count].address))
+			continue;
+		asked[question.count++].hit = i;
+	}
+	qsort(asked, question.count, sizeof(*asked), by_address);
+	for (size_t i = 0; i < question.count; i++)
+		if (!i || asked[i].address != asked[i - 1].address)
+			addresses[count++] = asked[i].address;
+	r = annotate_frames(annotation, addresses, count, take_place, &question);
+	if (r < 0 && r != -E2BIG) {
+		annotate_note(annotation, "the lines of %s cannot be read: %s",
+			      annotation->debug.object->path, strerror(-r));
+		return 0;
+	}
+	return r;
+}
+
+int annotate_find_places(struct annotation *annotation)
+{
+	bool any = false;
+
+	annotation->places = calloc(annotation->count, sizeof(*annotation->places));
+	if (!annotation->places)
+		return -E2BIG;
+	for (size_t i = 0; i < annotation->count; i++) {
+		const struct hit *hit = annotation->chosen[i];
+
+		if (!hit->line || !hit->source[0])
+			continue;
+		any = true;
+		annotation->places[i] = (struct annotate_place){
+			.file = hit->source, .line = hit->line, .start_line = hit->start_line,
+		};
+	}
+	if (any || !annotation->debug.object || !annotation->debug.with_dwarf)
+		return 0;
+	return ask_places(annotation);
+}

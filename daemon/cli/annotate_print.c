@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "cli/annotate.h"
+#include "view/recording.h"
+
+enum { BYTES_SHOWN = 8, TEXT_COLUMN = 44 };
+
+static const char skid[] =
+	"a sample is at the instruction that was next when the interrupt came: "
+	"mostly behind the one that took the time";
+
+static const char *const modes[] = { "source", "code", "lines" };
+
+static void print_head(const struct annotation *annotation)
+{
+	const struct hit_event *event = annotation->event;
+	const struct hit *hit = annotation->chosen[0];
+
+	printf("%s  %s\n", hit->name, hit->mapping->file[0] ? hit->mapping->file : "[no mapping]");
+	printf("%" PRIu64 " sample%s of %s, %.2f %% of all", annotation->samples,
+	       annotation->samples == 1 ? "" : "s", event->source,
+	       event->weight ? 100.0 * (double)annotation->weight / (double)event->weight : 0);
+	if (annotation->inlined)
+		printf(", %" PRIu64 " in functions inlined in it", annotation->inlined);
+	if (annotation->hits.events.count > 1)
+		printf("; --event shows another of %u events", annotation->hits.events.count);
+	printf("\nskid: %s\n", skid);
+	if (annotation->note[0])
+		printf("note: %s\n", annotation->note);
+}
+
+static void print_bytes(const struct annotate_row *row)
+{
+	for (size_t i = 0; i < BYTES_SHOWN; i++) {
+		if (i < row->size)
+			printf("%02x%c", row->bytes[i], i + 1 == BYTES_SHOWN && row->size > BYTES_SHOWN ?
+			       '+' : ' ');
+		else
+			printf("   ");
+	}
+	putchar(' ');
+}
+
+static const char *last_part(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+/* An instruction; its line only where that is another one than @before has. */
+static void print_code(const struct annotation *annotation, const struct annotate_row *row,
+		       const struct annotate_row *before)
+{
+	int width;
+
+	printf("  %8" PRIx64 ":  ", row->address);
+	if (annotation->options->with_bytes)
+		print_bytes(row);
+	width = printf("%s", row->text);
+	if (row->target)
+		width += printf("  <%s>", row->target);
+	if (row->file && !(before && before->file == row->file && before->line == row->line))
+		printf("%*s  %s:%" PRIu64, width < TEXT_COLUMN ? TEXT_COLUMN - width : 0, "",
+		       last_part(row->file), row->line);
+}
+
+static void print_row(const struct annotation *annotation, const struct annotate_row *row,
+		      const struct annotate_row *before)
+{
+	if (row->samples)
+		printf(" %6.2f %% %8" PRIu64, annotate_percent(annotation, row->weight), row->samples);
+	else
+		printf("                  ");
+	if (annotation->mode == ANNOTATE_CODE)
+		print_code(annotation, row, before);
+	else
+		printf("  %6" PRIu64 "  %s", row->line, row->text ? row->text : "[not here]");
+	putchar('\n');
+}
+
+static bool is_shown(const struct annotation *annotation, const struct annotate_row *row)
+{
+	const double least = annotation->options->least;
+
+	return least <= 0 || (row->samples && annotate_percent(annotation, row->weight) >= least);
+}
+
+static void print_section(const struct annotation *annotation, const struct annotate_section *section)
+{
+	const struct annotate_row *before = NULL;
+	bool is_gap = false;
+
+	if (section->file)
+		printf("\n PERCENT  SAMPLES    LINE  %s\n", section->file);
+	else
+		printf("\n PERCENT  SAMPLES   ADDRESS  %" PRIx64 " to %" PRIx64 "\n", section->start,
+		       section->start + section->size);
+	for (size_t i = 0; i < section->count; i++) {
+		const struct annotate_row *row = annotate_row(annotation, section->first + i);
+
+		if (!is_shown(annotation, row)) {
+			is_gap = true;
+			continue;
+		}
+		if (is_gap || row->is_after_gap)
+			puts("                  ...");
+		print_row(annotation, row, is_gap ? NULL : before);
+		is_gap = false;
+		before = row;
+	}
+	if (is_gap)
+		puts("                  ...");
+}
+
+void annotate_print(const struct annotation *annotation)
+{
+	print_head(annotation);
+	for (size_t i = 0; i < annotate_section_count(annotation); i++)
+		print_section(annotation, annotate_section(annotation, i));
+	if (annotation->outside)
+		printf("\n%" PRIu64 " samples (%.2f %%) are in no line of this\n", annotation->outside,
+		       annotation->samples ? 100.0 * (double)annotation->outside /
+						     (double)annotation->samples : 0);
+}
+
+static void print_json_row(struct json *json, const struct annotation *annotation,
+			   const struct annotate_row *row)
+{
+	char bytes[2 * INSTRUCTION_MAX + 1] = "";
+
+	json_object(json, NULL);
+	if (annotation->mode == ANNOTATE_CODE) {
+		for (size_t i = 0; i < row->size; i++)
+			snprintf(bytes + 2 * i, 3, "%02x", row->bytes[i]);
+		json_u64(json, "address", row->address);
+		json_string(json, "bytes", bytes);
+		json_string(json, "target", row->target);
+		json_string(json, "file", row->file);
+	}
+	json_u64(json, "line", row->line);
+	json_string(json, "text", row->text);
+	json_u64(json, "samples", row->samples);
+	json_u64(json, "weight", row->weight);
+	json_double(json, "percent", annotate_percent(annotation, row->weight));
+	json_end(json);
+}
+
+static void print_json_section(struct json *json, const struct annotation *annotation,
+			       const struct annotate_section *section)
+{
+	json_object(json, NULL);
+	if (section->file) {
+		json_string(json, "file", section->file);
+	} else {
+		json_u64(json, "start", section->start);
+		json_u64(json, "size", section->size);
+	}
+	json_u64(json, "weight", section->weight);
+	json_array(json, "rows");
+	for (size_t i = 0; i < section->count; i++) {
+		const struct annotate_row *row = annotate_row(annotation, section->first + i);
+
+		if (is_shown(annotation, row))
+			print_json_row(json, annotation, row);
+	}
+	json_end(json);
+	json_end(json);
+}
+
+void annotate_print_json(const struct annotation *annotation)
+{
+	const struct debugfile *file = annotation->mode == ANNOTATE_CODE ? &annotation->code :
+									   &annotation->debug;
+	const struct hit_event *event = annotation->event;
+	const struct hit *hit = annotation->chosen[0];
+	struct json json;
+
+	json_init(&json, stdout);
+	json_object(&json, NULL);
+	json_string(&json, "recording", annotation->options->path);
+	json_bool(&json, "cut", annotation->hits.is_cut);
+	json_string(&json, "function", hit->name);
+	json_string(&json, "object", hit->mapping->file);
+	json_string(&json, "build_id", hit->mapping->build_id[0] ? hit->mapping->build_id : NULL);
+	json_string(&json, "source", event->source);
+	json_string(&json, "event", event->event);
+	json_string(&json, "unit", event->unit);
+	json_u64(&json, "samples", annotation->samples);
+	json_u64(&json, "weight", annotation->weight);
+	json_u64(&json, "inlined_samples", annotation->inlined);
+	json_u64(&json, "outside_samples", annotation->outside);
+	json_u64(&json, "all_samples", event->samples);
+	json_u64(&json, "all_weight", event->weight);
+	json_string(&json, "view", modes[annotation->mode]);
+	json_string(&json, "by", file->object ? file->object->path : NULL);
+	json_string(&json, "skid", skid);
+	json_string(&json, "note", annotation->note[0] ? annotation->note : NULL);
+	json_array(&json, "sections");
+	for (size_t i = 0; i < annotate_section_count(annotation); i++)
+		print_json_section(&json, annotation, annotate_section(annotation, i));
+	json_end(&json);
+	json_end(&json);
+}

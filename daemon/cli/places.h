@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The options that say where debug files and programs are: --debug-dir, --sysroot, --binary. */
+#ifndef STACKTAP_CLI_PLACES_H
+#define STACKTAP_CLI_PLACES_H
+
+#include "cli/debugfile.h"
+
+/* One more path, in a list that is the caller's to free. Says what is wrong. */
+int places_add(const char ***list, size_t *count, const char *path);
+/*
+ * What was named has to be there: says what is not. Without a directory it is usr/lib/debug in the sysroot,
+ * whose name *ret_default is, to be freed.
+ */
+int places_check(struct debugfile_places *places, char **ret_default);
+
+#endif /* STACKTAP_CLI_PLACES_H */

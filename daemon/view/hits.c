@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "view/hits.h"
+
+#include <string.h>
+
+#include "base/hash.h"
+#include "view/recording.h"
+
+enum { BUILD_ID_LEAST = 4 };	/* digits that may stand for one */
+
+static bool is_wanted_function(const struct hits *hits, const char *name)
+{
+	const size_t length = strlen(hits->function);
+
+	return !strncmp(name, hits->function, length) && (!name[length] || name[length] == '(');
+}
+
+static bool is_wanted_object(const struct hits *hits, const struct view_mapping *mapping)
+{
+	const char *slash = strrchr(mapping->file, '/'), *object = hits->object;
+
+	return !object || !strcmp(mapping->file, object) || (slash && !strcmp(slash + 1, object)) ||
+	       (strlen(object) >= BUILD_ID_LEAST &&
+		(!strncmp(mapping->build_id, object, strlen(object)) ||
+		 !strncmp(mapping->htlhash, object, strlen(object))));
+}
+
+static bool is_wanted(const struct hits *hits, const struct view_frame *frame)
+{
+	return is_wanted_function(hits, frame->name) && is_wanted_object(hits, frame->mapping);
+}
+
+static uint64_t mapping_hash(const struct view_mapping *mapping)
+{
+	return hash_words((uint64_t[]){ (uintptr_t)mapping->file, (uintptr_t)mapping->build_id,
+					(uintptr_t)mapping->htlhash, mapping->start, mapping->limit,
+					mapping->offset }, 6);
+}
+
+static uint64_t mapping_hash_of(const void *ctx, uint32_t position)
+{
+	return mapping_hash(((const struct view_mapping *const *)ctx)[position]);
+}
+
+/* A mapping that outlives its message, one for all that are equal. */
+static const struct view_mapping *keep_mapping(struct hits *hits, const struct view_mapping *mapping)
+{
+	const uint64_t hash = mapping_hash(mapping);
+	struct index_probe probe = index_first(&hits->mappings.index, hash);
+	struct view_mapping *kept;
+	uint32_t i;
+
+	while ((i = index_next(&hits->mappings.index, &probe)) != INDEX_NONE) {
+		kept = ((struct view_mapping **)(void *)hits->mappings.data.data)[i];
+		if (kept->file == mapping->file && kept->build_id == mapping->build_id &&
+		    kept->htlhash == mapping->htlhash && kept->start == mapping->start &&
+		    kept->limit == mapping->limit && kept->offset == mapping->offset)
+			return kept;
+	}
+	kept = arena_alloc(&hits->texts.arena, sizeof(*kept));
+	if (!kept)
+		return NULL;
+	*kept = *mapping;
+	return rows_add(&hits->mappings, hash, mapping_hash_of, &kept, sizeof(kept), &i) ? NULL : kept;
+}
+
+static uint64_t hit_hash(const struct hit *hit)
+{
+	return hash_words((uint64_t[]){ (uintptr_t)hit->name, (uintptr_t)hit->mapping, hit->event,
+					hit->address, (uintptr_t)hit->source, hit->line }, 6);
+}
+
+static uint64_t hit_hash_of(const void *ctx, uint32_t position)
+{
+	return hit_hash((const struct hit *)ctx + position);
+}
+
+static int find_hit(struct hits *hits, const struct hit *wanted, struct hit **ret_hit)
+{
+	const uint64_t hash = hit_hash(wanted);
+	struct index_probe probe = index_first(&hits->rows.index, hash);
+	const struct hit *hit;
+	uint32_t i;
+	int err = 0;
+
+	while ((i = index_next(&hits->rows.index, &probe)) != INDEX_NONE) {
+		hit = hits_at(hits, i);
+		if (hit->name == wanted->name && hit->mapping == wanted->mapping &&
+		    hit->event == wanted->event && hit->address == wanted->address &&
+		    hit->source == wanted->source && hit->line == wanted->line)
+			break;
+	}
+	if (i == INDEX_NONE)
+		err = rows_add(&hits->rows, hash, hit_hash_of, wanted, sizeof(*wanted), &i);
+	if (!err)
+		*ret_hit = hits_at(hits, i);
+	return err;
+}
+
+static uint64_t event_hash(const struct hit_event *event)
+{
+	return hash_words((uint64_t[]){ (uintptr_t)event->source, (uintptr_t)event->event,
+					(uintptr_t)event->unit }, 3);
+}
+
+static uint64_t event_hash_of(const void *ctx, uint32_t position)
+{
+	return event_hash((const struct hit_event *)ctx + position);
+}
+
+static int add_profile(void *ctx, const struct view_profile *profile)
+{
+	const struct hit_event row = { .source = profile->source, .event = profile->event,
+				       .unit = profile->unit };
+	const uint64_t hash = event_hash(&row);
+	struct hits *hits = ctx;
+	struct index_probe probe = index_first(&hits->events.index, hash);
+	const struct hit_event *event;
+
+	while ((hits->event = index_next(&hits->events.index, &probe)) != INDEX_NONE) {
+		event = hits_event(hits, hits->event);
+		if (event->source == row.source && event->event == row.event &&
+		    event->unit == row.unit)
+			return 0;
+	}
+	return rows_add(&hits->events, hash, event_hash_of, &row, sizeof(row), &hits->event);
+}
+
+static int add_hit(struct hits *hits, const struct view_frame *frame, bool is_innermost,
+		   const struct view_sample *sample)
+{
+	struct hit row = {
+		.name = frame->name, .mapping = keep_mapping(hits, frame->mapping),
+		.event = hits->event, .kind = frame->kind, .address = frame->address,
+		.source = frame->source, .line = frame->line, .start_line = frame->start_line,
+	}, *hit;
+	int err = row.mapping ? find_hit(hits, &row, &hit) : -E2BIG;
+
+	if (err)
+		return err;
+	rows_sum(&hit->samples, sample->samples);
+	rows_sum(&hit->weight, sample->weight);
+	if (!is_innermost)
+		rows_sum(&hit->inlined, sample->samples);
+	rows_sum(&hits_event(hits, hits->event)->function_samples, sample->samples);
+	return 0;
+}
+
+static int add_sample(void *ctx, const struct view_profile *profile _unused_,
+		      const struct view_sample *sample)
+{
+	struct hits *hits = ctx;
+	struct hit_event *event = hits_event(hits, hits->event);
+	size_t i = 0;
+
+	rows_sum(&event->samples, sample->samples);
+	rows_sum(&event->weight, sample->weight);
+	for (bool is_top = true; is_top && i < sample->frame_count; i++) {
+		if (is_wanted(hits, sample->frames[i]))
+			return add_hit(hits, sample->frames[i], !i, sample);
+		is_top = sample->frames[i]->is_inlined;
+	}
+	for (; i < sample->frame_count; i++) {
+		if (is_wanted(hits, sample->frames[i])) {
+			rows_sum(&hits->called, sample->samples);
+			break;
+		}
+	}
+	return 0;
+}
+
+int hits_load(struct hits *hits, const char *path, const char *function, const char *object,
+	      const struct selection *selection, char *ret_error, size_t error_size)
+{
+	const struct reader_sink sink = { .ctx = hits, .profile = add_profile, .sample = add_sample };
+	int err;
+
+	*hits = (struct hits){ .function = function, .object = object };
+	texts_init(&hits->texts);
+	rows_init(&hits->mappings);
+	rows_init(&hits->events);
+	rows_init(&hits->rows);
+	err = reader_new(&hits->texts, selection, false, &sink, &hits->reader);
+	if (err) {
+		snprintf(ret_error, error_size, "Out of memory.");
+		return err;
+	}
+	return recording_read(path, selection, hits->reader, &hits->is_cut, ret_error, error_size);
+}
+
+void hits_free(struct hits *hits)
+{
+	reader_free(hits->reader);
+	texts_free(&hits->texts);
+	rows_free(&hits->mappings);
+	rows_free(&hits->events);
+	rows_free(&hits->rows);
+}

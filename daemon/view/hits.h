@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where in a function's code the samples of a recording are. A sample is in a function when the Location that
+ * was on top of its stack has it: with what is inlined there, without what is called from there.
+ */
+#ifndef STACKTAP_VIEW_HITS_H
+#define STACKTAP_VIEW_HITS_H
+
+#include "view/reader.h"
+
+/* An address and a line of the function, of one event. */
+struct hit {
+	const char *name;		/* the function's, as all views call it */
+	const struct view_mapping *mapping;	/* the texts' */
+	uint32_t event;
+	enum frame_kind kind;
+	uint64_t address;
+	const char *source;		/* "" and 0: unknown */
+	uint64_t line, start_line;
+	uint64_t samples, weight;
+	uint64_t inlined;		/* samples that were in a function inlined there */
+};
+
+struct hit_event {
+	const char *source, *event, *unit;	/* as of struct view_profile */
+	uint64_t samples, weight;	/* of the recording, as far as it is selected */
+	uint64_t function_samples;	/* of the function */
+};
+
+struct hits {
+	struct texts texts;
+	const char *function, *object;	/* what is wanted; object NULL: whatever it is in */
+	struct rows mappings, events, rows;	/* struct view_mapping *, hit_event, hit */
+	struct reader *reader;
+	uint32_t event;			/* of the Profile at hand */
+	uint64_t called;		/* samples with the function further down the stack alone */
+	bool is_cut;
+};
+
+/*
+ * What is called @function, or so but for its parameters. @object: a path, its last part, or the beginning of
+ * a build-id; NULL: any. As recording_read() says it; hits_free() in any case.
+ */
+int hits_load(struct hits *hits, const char *path, const char *function, const char *object,
+	      const struct selection *selection, char *ret_error, size_t error_size);
+void hits_free(struct hits *hits);
+
+static inline struct hit *hits_at(const struct hits *hits, uint32_t i)
+{
+	return (struct hit *)(void *)hits->rows.data.data + i;
+}
+
+static inline struct hit_event *hits_event(const struct hits *hits, uint32_t i)
+{
+	return (struct hit_event *)(void *)hits->events.data.data + i;
+}
+
+#endif /* STACKTAP_VIEW_HITS_H */
