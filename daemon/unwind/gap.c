@@ -114,12 +114,30 @@ static bool is_filler(const struct machine *machine, const uint8_t *code, size_t
 			(size > 1 && starts_with(code, "\x0f\x1f", 2)));
 }
 
+/* Does code end at @address, as the arm64 vDSO's does with its trampoline? */
+static bool ends_code(const struct elf *elf, uint64_t address)
+{
+	bool ends = false;
+
+	for (size_t i = 0; i < elf->shdr_count; i++) {
+		const Elf64_Shdr *shdr = &elf->shdrs[i];
+
+		if (shdr->sh_type != SHT_PROGBITS || !(shdr->sh_flags & SHF_EXECINSTR))
+			continue;
+		if (address - shdr->sh_addr < shdr->sh_size)
+			return false;
+		ends |= shdr->sh_size && address - shdr->sh_addr == shdr->sh_size;
+	}
+	return ends;
+}
+
 /*
  * The instructions that return from a signal; they are the same in every kernel and library. Within the
  * system call, until the kernel has taken the context over, the program counter is behind them.
  */
-static void look_for_trampoline(const struct machine *machine, const uint8_t *code, size_t size,
-				uint64_t address, struct gaps *gaps)
+static void look_for_trampoline(const struct elf *elf, const struct machine *machine,
+				const uint8_t *code, size_t size, uint64_t address,
+				struct gaps *gaps)
 {
 	static const uint8_t x86[] = { 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05 };
 	static const uint8_t arm64[] = { 0x68, 0x11, 0x80, 0xd2, 0x01, 0, 0, 0xd4 };
@@ -129,14 +147,15 @@ static void look_for_trampoline(const struct machine *machine, const uint8_t *co
 
 	while ((at = memmem(at, (size_t)(code + size - at), pattern, length))) {
 		uint64_t start = address + (uint64_t)(at - code);
-		size_t more;
+		uint64_t end = start + length;
 
 		at += length;
-		more = is_filler(machine, at, (size_t)(code + size - at)) ? 1U << machine->shift : 0;
+		if (is_filler(machine, at, (size_t)(code + size - at)) || ends_code(elf, end))
+			end += 1U << machine->shift;
 		/* a handler returns here; the byte before is what a return address stands for */
 		if (start >= 4 && start % (1U << machine->shift) == 0)
 			add(gaps, (struct gap){ .start = start - (1U << machine->shift),
-						.end = start + length + more, .is_signal = true });
+						.end = end, .is_signal = true });
 	}
 }
 
@@ -360,7 +379,7 @@ static void search_segment(const struct elf *elf, const struct machine *machine,
 
 		if (elf_read(elf, phdr->p_offset + at, code, size) < 0)
 			return;
-		look_for_trampoline(machine, code, size, phdr->p_vaddr + at, gaps);
+		look_for_trampoline(elf, machine, code, size, phdr->p_vaddr + at, gaps);
 		look_for_context(machine, code, size, phdr->p_vaddr + at, gaps);
 		look_for_resolver(machine, code, size, phdr->p_vaddr + at, gaps);
 		look_for_clone(machine, code, size, phdr->p_vaddr + at, gaps);
@@ -514,15 +533,18 @@ int gaps_fill(const struct gaps *gaps, struct builder *builder, uint64_t start, 
 			continue;
 		}
 		/* call frame information may cover the instructions, and not what is behind them */
-		if (gap->is_signal && gap->end > start && gap->end <= end) {
+		if (gap->is_signal && gap->end > start && gap->start < end) {
 			struct unwind_rule rule = signal_rule(builder->machine);
 
 			r = builder_row(builder, max_of(gap->start, start), &rule);
-		} else if (gap->start < start || gap->end > end || gap->header_end > gap->end) {
+			start = min_of(gap->end, end);
+			if (r == 0)
+				r = builder_row(builder, start, &uncovered);
 			continue;
-		} else {
-			r = fill_plt(gap, builder);
 		}
+		if (gap->start < start || gap->end > end || gap->header_end > gap->end)
+			continue;
+		r = fill_plt(gap, builder);
 		if (r == 0)
 			r = builder_row(builder, gap->end, &uncovered);
 		/* rows only ascend */

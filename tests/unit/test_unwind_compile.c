@@ -373,6 +373,48 @@ static void a_trampoline_without_frame_entry_has_a_rule(void **state)
 	}
 }
 
+/* The arm64 vDSO's is the last of its code, in the midst of a segment; musl's has a function behind it. */
+static void a_trampoline_on_arm64_has_a_rule(void **state)
+{
+	static const char flags[] = "-no-pie -nostdlib -static -fno-asynchronous-unwind-tables "
+				    "-Wl,-z,noseparate-code";
+	static const char source[] =
+		"__asm__(\".p2align 4\\n.globl _start, trampoline, behind\\n_start: .long 0xd503201f\\n\"\n"
+		"\"trampoline: .long 0xd2801168, 0xd4000001\\nbehind: %s\\n\"\n"
+		"\".section .altinstructions, \\\"a\\\"\\n.long 0xfffffb44, 0xffffffd0\\n\");\n";
+	static const char rule[] = "cfa=[sp+560] ra=[sp+568] fp=[sp+544] signal";
+	static const struct {
+		const char *behind, *rule;
+	} cases[] = {
+		{ "", rule },
+		{ ".long 0xd503201f, 0xd503201f", rule },	/* nop */
+		{ ".long 0, 0", rule },
+		{ ".long 0xa9bf7bfd, 0xd503201f", "uncovered" },	/* stp x29, x30, [sp, #-16]! */
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		_cleanup_free_ uint8_t *image = NULL;
+		_cleanup_free_ char *all = NULL;
+		struct compiled compiled;
+		const char *path;
+		uint64_t at;
+		size_t size;
+
+		assert_true(asprintf(&all, source, cases[i].behind) > 0);
+		path = fixture_build("trampoline-arm64", flags, all);
+		image = fixture_load(path, &size);
+		((Elf64_Ehdr *)(void *)image)->e_machine = EM_AARCH64;
+		assert_int_equal(compile(image, size, MEMORY, &compiled), 0);
+		at = symbol(path, "trampoline");
+		expect(&compiled, at - 4, rule);
+		expect(&compiled, at + 4, rule);
+		expect(&compiled, at + 8, cases[i].rule);
+		expect(&compiled, at + 12, "uncovered");
+		free(compiled.data);
+	}
+}
+
 /* ld.so on x86 has none for where the kernel enters it. */
 static void an_entry_without_frame_entry_is_the_end(void **state)
 {
@@ -780,6 +822,7 @@ int main(void)
 		cmocka_unit_test(a_plt_without_frame_entry_has_a_rule),
 		cmocka_unit_test(a_plt_of_a_static_program_has_a_rule),
 		cmocka_unit_test(a_trampoline_without_frame_entry_has_a_rule),
+		cmocka_unit_test(a_trampoline_on_arm64_has_a_rule),
 		cmocka_unit_test(an_entry_without_frame_entry_is_the_end),
 		cmocka_unit_test(where_threads_of_musl_begin_is_the_end),
 		cmocka_unit_test(where_threads_begin_is_the_end_for_debuggers_too),
