@@ -66,6 +66,26 @@ cpu 3 41 12 0 0 0 0 0 0
 LINES
 )"
 
+# as Documentation/ABI/testing/dev-kmsg has it
+cat >"$scratch/kmsg" <<'KMSG'
+7,160,424069,-;pci_root PNP0A03:00: host bridge window [io  0x0000-0x0cf7] (ignored)
+ SUBSYSTEM=acpi
+4,339,5140900,c;rcu: INFO: rcu_preempt detected stalls on CPUs/tasks:
+30,340,5690716,-;systemd[1]: BUG: not the kernel's, stall
+KMSG
+same "the kernel's log, behind a record" "$(function_of log_records 160 <"$scratch/kmsg")" "$(cat <<'LINES'
+339 kernel rcu: INFO: rcu_preempt detected stalls on CPUs/tasks:
+340 other systemd[1]: BUG: not the kernel's, stall
+LINES
+)"
+for line in 'rcu: INFO: rcu_preempt detected stalls on CPUs/tasks:' 'WARNING: CPU: 1 PID: 7 at kernel/fork.c:1 x+0x1/0x2' \
+	'BUG: unable to handle page fault' 'watchdog: BUG: soft lockup - CPU#0 stuck for 22s!'; do
+	check "a complaint: $line" function_of is_complaint "$line"
+done
+for line in 'firmware: module installed' 'perf: interrupt took too long (2501 > 2500)' 'smpboot: CPU 1 is now offline'; do
+	check "none: $line" bash -c '. packaging/soak && ! is_complaint "$1"' - "$line"
+done
+
 # as Documentation/trace/timerlat-tracer.rst has it
 cat >"$scratch/timerlat" <<'TRACE'
           <idle>-0       [000] d.h1    54.029328: #1     context    irq timer_latency       932 ns
