@@ -16,7 +16,7 @@ bench: ## costs beside a peer's, as a table and build/bench.json
 	$(Q)$(MAKE) ARCH=$(HOST_ARCH) bench-host
 	$(Q)tests/bench/run --output $(O) $(BENCH_ARCHES)
 
-bench-guest: $(B)/workload_depth $(B)/workload_depth_nofp $(B)/bench_session $(K)/stacktap.ko $(user_programs)
+bench-guest: $(B)/workload_depth $(B)/workload_depth_nofp $(B)/workload_fork $(B)/bench_session $(K)/stacktap.ko $(user_programs)
 	$(Q)cp -u $(K)/stacktap.ko $(user_programs) $(B)/
 
 # the same module, but with a handler that can be told to do nothing
@@ -34,6 +34,11 @@ $(B)/workload_depth_nofp: tests/bench/workload_depth.c
 	$(say) CC $@
 	$(Q)mkdir -p $(@D) && $(user_cc) $(workload_cflags) -fomit-frame-pointer \
 		-momit-leaf-frame-pointer -DWITHOUT_FRAME_POINTERS -o $@ $<
+
+# its address space is copied 20,000 times
+$(B)/workload_fork: tests/bench/workload_fork.c
+	$(say) CC $@
+	$(Q)mkdir -p $(@D) && $(user_cc) $(workload_cflags) -static -o $@ $<
 
 $(B)/bench_session: $(bench_session_sources) tests/bench/sampler.h $(U)/libstacktap.a
 	$(say) LINK $@
