@@ -56,6 +56,8 @@ static int read_header(int fd, uint64_t size, uint64_t *ret_end)
 	if (header.magic != MAGIC || header.version != VERSION ||
 	    header.total_size < sizeof(header) || header.total_size > HEADER_MAX)
 		return -EBADMSG;
+	if (size < header.total_size)
+		return -EAGAIN;
 	*ret_end = header.total_size;
 	return 0;
 }

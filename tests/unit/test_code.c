@@ -338,6 +338,10 @@ static void broken_jitdumps_end_early(void **state)
 	other.size = 39;
 	assert_int_equal(read_dump(&other, 0, &read), 0);
 	assert_int_equal(read.end, 0);
+	other = dump;
+	other.bytes[8] = 41;	/* a header that ends behind the file */
+	assert_int_equal(read_dump(&other, 0, &read), 0);
+	assert_int_equal(read.end, 0);
 
 	put_load(&dump, 0x1000, 0x40, "first");
 	/* a record that ends behind the file's end may still be written */
