@@ -120,7 +120,7 @@ static int write_symbols(const struct symtab *symtab, struct parse_symbols *symb
 }
 
 /* Names are worth having without ranges, so these take a part of the time alone. */
-static void read_ranges(const struct elf *elf, struct function_range **ret_ranges, size_t *ret_count)
+static int read_ranges(const struct elf *elf, struct function_range **ret_ranges, size_t *ret_count)
 {
 	const uint64_t now = clock_monotonic();
 	struct elf part = *elf;
@@ -129,16 +129,19 @@ static void read_ranges(const struct elf *elf, struct function_range **ret_range
 	*ret_count = 0;
 	if (part.deadline > now)
 		part.deadline = now + (part.deadline - now) / RANGES_PART;
-	functions_read(&part, ret_ranges, ret_count);
+	return functions_read(&part, ret_ranges, ret_count);
 }
 
 static int read_symbols(const struct elf *elf, struct symtab **ret_symtab)
 {
 	_cleanup_free_ struct function_range *ranges = NULL;
 	size_t range_count;
+	int ranges_error = read_ranges(elf, &ranges, &range_count);
+	int r = symtab_read(elf, ranges, range_count, NULL, ret_symtab);
 
-	read_ranges(elf, &ranges, &range_count);
-	return symtab_read(elf, ranges, range_count, NULL, ret_symtab);
+	if (!r && ranges_error == -ENOMEM && !(*ret_symtab)->partial)
+		(*ret_symtab)->partial = "no memory for its unwind information";
+	return r;
 }
 
 static int read_mini_symbols(const struct elf *elf, struct symtab **ret_symtab)

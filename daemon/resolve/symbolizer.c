@@ -242,6 +242,9 @@ static void name_location(struct symbolizer *symbolizer, struct location *locati
 	if (r == -ENOBUFS && objects_make_room(symbolizer->objects, ROOM_BYTES))
 		r = set_name(symbolizer, location, name, budget);
 	location->is_refused = r < 0;
+	/* by the next window there may be room */
+	if (r < 0)
+		put_off(symbolizer, location);
 }
 
 /* @locations are of one object. */

@@ -145,6 +145,8 @@ static void an_objects_names_are_bounded_in_a_window(void **state _unused_)
 		named += locations[i]->line_count;
 		refused += locations[i]->is_refused;
 		assert_true(locations[i]->is_refused == !locations[i]->line_count);
+		/* they are tried again */
+		assert_true(locations[i]->is_refused == locations[i]->is_put_off);
 	}
 	assert_in_range(named, FIT - 10, FIT + 20);
 	assert_int_equal(refused, FUNCTIONS - named);
