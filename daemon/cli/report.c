@@ -24,6 +24,7 @@ static const char help[] =
 	"                          0; of --tree and --callers 0.5)\n\n"
 	SELECT_HELP
 	"      --addresses         every address without a symbol on its own, not one line per mapping\n"
+	"      --lines             a row for each line of a function, as FILE:LINE, see `symbolize'\n"
 	"  -n, --limit N           functions per process, and processes (default: 10; 0: all);\n"
 	"                          rows of --by; functions of --callers\n"
 	"      --json              everything as JSON\n"
@@ -31,6 +32,7 @@ static const char help[] =
 
 enum {
 	OPT_ADDRESSES = 256,
+	OPT_LINES,
 	OPT_BY,
 	OPT_TREE,
 	OPT_CALLERS,
@@ -43,7 +45,8 @@ struct options {
 	const char *path;
 	struct selection selection;
 	uint64_t limit;
-	bool use_json, with_addresses;
+	bool use_json;
+	enum report_detail detail;
 	enum report_view view;
 	enum view_by by;
 	double least;
@@ -60,6 +63,13 @@ static double percent(uint64_t part, uint64_t whole)
 static size_t limit_of(const struct options *options, size_t count)
 {
 	return options->limit && options->limit < count ? (size_t)options->limit : count;
+}
+
+static const char *last_part(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
 }
 
 static void print_process(const struct options *options, const struct report_event *event,
@@ -79,10 +89,12 @@ static void print_process(const struct options *options, const struct report_eve
 	for (size_t i = 0; i < count; i++) {
 		const struct report_function *function = &process->functions[i];
 
-		printf("  %6.2f %% %6.2f %%  [%c] %s%s%s\n",
-		       percent(function->self, process->weight),
+		printf("  %6.2f %% %6.2f %%  [%c] %s", percent(function->self, process->weight),
 		       percent(function->total, process->weight), function->is_kernel ? 'k' : 'u',
-		       function->name, *function->file ? "  " : "", function->file);
+		       function->name);
+		if (function->source && *function->source)
+			printf("  %s:%" PRIu64, last_part(function->source), function->line);
+		printf("%s%s\n", *function->file ? "  " : "", function->file);
 	}
 	if (count < process->function_count)
 		printf("                     ... and %zu more\n", process->function_count - count);
@@ -170,12 +182,21 @@ static int set_view(struct options *options, enum report_view view)
 	return CLI_OK;
 }
 
+static int set_detail(struct options *options, enum report_detail detail)
+{
+	if (options->detail && options->detail != detail)
+		return cli_usage_error("--addresses and --lines exclude each other");
+	options->detail = detail;
+	return CLI_OK;
+}
+
 static int parse_option(int option, struct options *options)
 {
 	switch (option) {
 	case OPT_ADDRESSES:
-		options->with_addresses = true;
-		return CLI_OK;
+		return set_detail(options, REPORT_ADDRESSES);
+	case OPT_LINES:
+		return set_detail(options, REPORT_LINES);
 	case OPT_BY:
 		if (!by_parse(optarg, &options->by))
 			return cli_usage_error("there is no `--by %s'; there are " BY_NAMES, optarg);
@@ -211,6 +232,7 @@ static int parse(int argc, char **argv, struct options *options)
 		{ "help", no_argument, NULL, 'h' },
 		SELECT_OPTIONS,
 		{ "addresses", no_argument, NULL, OPT_ADDRESSES },
+		{ "lines", no_argument, NULL, OPT_LINES },
 		{ "by", required_argument, NULL, OPT_BY },
 		{ "tree", no_argument, NULL, OPT_TREE },
 		{ "callers", no_argument, NULL, OPT_CALLERS },
@@ -238,8 +260,9 @@ static int parse(int argc, char **argv, struct options *options)
 		options->path = argv[optind];
 	if (options->has_least && !options->view)
 		return cli_usage_error("--percent-limit is for --by, --tree and --callers") + 1;
-	if (options->with_addresses && options->view)
-		return cli_usage_error("--addresses is for the hottest functions per process") + 1;
+	if (options->detail && options->view)
+		return cli_usage_error("%s is for the hottest functions per process",
+				       options->detail == REPORT_LINES ? "--lines" : "--addresses") + 1;
 	if (!options->has_limit)
 		options->limit = options->use_json || options->view > REPORT_BY ? 0 : DEFAULT_LIMIT;
 	if (!options->has_least && options->view > REPORT_BY)
@@ -268,7 +291,7 @@ int report_run(int argc, char **argv)
 			.by = options.by, .limit = options.limit, .least = options.least,
 			.use_json = options.use_json,
 		});
-	if (report_load(options.path, &options.selection, options.with_addresses, &report, error,
+	if (report_load(options.path, &options.selection, options.detail, &report, error,
 			sizeof(error)) < 0)
 		return cli_error("%s", error);
 	if (!report->event_count && !selection_is_empty(&options.selection))

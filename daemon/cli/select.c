@@ -32,6 +32,10 @@ int select_parse(int option, const char *argument, struct selection *selection)
 	case SELECT_EVENT:
 		selection->event = argument;
 		return CLI_OK;
+	case SELECT_INLINE:
+	case SELECT_NO_INLINE:
+		selection->without_inlined = option == SELECT_NO_INLINE;
+		return CLI_OK;
 	case SELECT_FROM:
 		return parse_moment(argument, &selection->from);
 	case SELECT_TO:

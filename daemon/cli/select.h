@@ -16,6 +16,8 @@ enum {
 	SELECT_FROM,
 	SELECT_TO,
 	SELECT_SINCE,
+	SELECT_INLINE,
+	SELECT_NO_INLINE,
 	SELECT_END,
 };
 
@@ -27,7 +29,9 @@ enum {
 	{ "event", required_argument, NULL, SELECT_EVENT },                                        \
 	{ "from", required_argument, NULL, SELECT_FROM },                                          \
 	{ "to", required_argument, NULL, SELECT_TO },                                              \
-	{ "since", required_argument, NULL, SELECT_SINCE }
+	{ "since", required_argument, NULL, SELECT_SINCE },                                        \
+	{ "inline", no_argument, NULL, SELECT_INLINE },                                            \
+	{ "no-inline", no_argument, NULL, SELECT_NO_INLINE }
 
 #define SELECT_HELP                                                                                \
 	"      --process NAME|PID  samples of this process\n"                                      \
@@ -37,7 +41,9 @@ enum {
 	"      --event NAME        of this event, if several were recorded\n"                      \
 	"      --from T, --to T    from and before: 2.5, 500ms, 1m after the recording began, a\n" \
 	"                          date (2026-11-23T14:00:05Z), or @SECONDS since 1970\n"          \
-	"      --since TIME        of the last 10s, 500ms, 1m\n"
+	"      --since TIME        of the last 10s, 500ms, 1m\n"                                   \
+	"      --no-inline         what is inlined into a function counts as that function itself\n" \
+	"      --inline            it has frames of its own, where they are known (default)\n"
 
 /* One of these options, as getopt_long() returned it: CLI_OK, or says what is wrong. */
 int select_parse(int option, const char *argument, struct selection *selection);

@@ -411,6 +411,10 @@ static int read_location(struct reader *reader, int32_t index,
 	state->frames = frames;
 	if (state->count) {
 		frames[state->count - 1].is_inlined = false;
+		if (reader->selection.without_inlined) {
+			frames[0] = frames[state->count - 1];
+			state->count = 1;
+		}
 		return 0;
 	}
 	err = name_unnamed(reader, &frame, &facts);

@@ -9,14 +9,14 @@ static void report_builder_freep(struct report_builder **builder)
 	report_builder_free(*builder);
 }
 
-int report_load(const char *path, const struct selection *selection, bool with_addresses,
+int report_load(const char *path, const struct selection *selection, enum report_detail detail,
 		struct report **ret_report, char *ret_error, size_t error_size)
 {
 	_cleanup_(report_builder_freep) struct report_builder *builder = NULL;
 	bool is_cut;
 	int err;
 
-	err = report_builder_new(selection, with_addresses, &builder);
+	err = report_builder_new(selection, detail, &builder);
 	if (err) {
 		snprintf(ret_error, ret_error ? error_size : 0, "Out of memory.");
 		return err;

@@ -11,6 +11,8 @@
 struct report_function {
 	const char *name;	/* without a name: see reader_new() */
 	const char *file;	/* file name of the mapping, "" when unknown */
+	const char *source;	/* with lines: the function's source, "" when unknown; else NULL */
+	uint64_t line;		/* of it; 0: unknown */
 	bool is_kernel;
 	bool is_named;
 	uint64_t self, total;	/* weight as leaf, weight anywhere in the stack */
@@ -47,11 +49,17 @@ struct report {
 	bool is_cut;		/* the last message is cut off and left out */
 };
 
+enum report_detail {
+	REPORT_FUNCTIONS,
+	REPORT_ADDRESSES,	/* of what has no name one row per address, not per mapping or function */
+	REPORT_LINES,		/* a row for each line of a function */
+};
+
 /*
  * As recording_read() says it. What has no name is one row per mapping, so that a stripped library shows how
- * hot it is; @with_addresses: one row per address.
+ * hot it is.
  */
-int report_load(const char *path, const struct selection *selection, bool with_addresses,
+int report_load(const char *path, const struct selection *selection, enum report_detail detail,
 		struct report **ret_report, char *ret_error, size_t error_size);
 void report_free(struct report *report);
 /* All of it, of each process @limit functions (0: all). */

@@ -7,6 +7,7 @@ struct report_builder {
 	struct report_tables tables;
 	struct reader *reader;
 	uint64_t stamp;
+	bool with_lines;
 	uint32_t event, process;	/* of the Profile at hand */
 };
 
@@ -66,6 +67,8 @@ static int add_frame(struct report_builder *builder, const struct view_frame *fr
 {
 	const struct report_function key = {
 		.name = frame->name, .file = frame->mapping->file,
+		.source = builder->with_lines ? frame->source : NULL,
+		.line = builder->with_lines ? frame->line : 0,
 		.is_kernel = frame->kind == FRAME_KIND_KERNEL, .is_named = frame->is_named,
 	};
 	struct function_row *row;
@@ -109,7 +112,7 @@ static int add_sample(void *ctx, const struct view_profile *profile,
 	return 0;
 }
 
-int report_builder_new(const struct selection *selection, bool with_addresses,
+int report_builder_new(const struct selection *selection, enum report_detail detail,
 		       struct report_builder **ret_builder)
 {
 	struct report_builder *builder = calloc(1, sizeof(*builder));
@@ -120,7 +123,8 @@ int report_builder_new(const struct selection *selection, bool with_addresses,
 	if (!builder)
 		return -ENOMEM;
 	report_tables_init(&builder->tables);
-	err = reader_new(&builder->tables.texts, selection, with_addresses, &sink,
+	builder->with_lines = detail == REPORT_LINES;
+	err = reader_new(&builder->tables.texts, selection, detail == REPORT_ADDRESSES, &sink,
 			 &builder->reader);
 	if (err) {
 		report_builder_free(builder);

@@ -7,7 +7,7 @@
 
 struct report_builder;
 
-int report_builder_new(const struct selection *selection, bool with_addresses,
+int report_builder_new(const struct selection *selection, enum report_detail detail,
 		       struct report_builder **ret_builder);
 void report_builder_free(struct report_builder *builder);	/* NULL is fine */
 /* What adds messages to it. */

@@ -32,6 +32,10 @@ static void put_process(struct json *json, uint64_t limit, const struct report_e
 		json_string(json, "file", function->file);
 		json_bool(json, "kernel", function->is_kernel);
 		json_bool(json, "named", function->is_named);
+		if (function->source) {
+			json_string(json, "source", *function->source ? function->source : NULL);
+			json_u64(json, "line", function->line);
+		}
 		json_u64(json, "self", function->self);
 		json_u64(json, "total", function->total);
 		json_u64(json, "self_samples", function->self_samples);

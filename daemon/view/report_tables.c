@@ -95,6 +95,7 @@ static uint64_t function_hash(uint32_t process, const struct report_function *fu
 	struct fingerprint print = fingerprint_start((uint64_t)process << 1 | function->is_kernel);
 
 	fingerprint_mix(&print, (uintptr_t)function->name, (uintptr_t)function->file);
+	fingerprint_mix(&print, (uintptr_t)function->source, function->line);
 	return fingerprint_end(print).lo;
 }
 
@@ -118,6 +119,7 @@ int report_function_find(struct report_tables *tables, uint32_t process,
 		old = report_function_row(tables, i);
 		if (old->process != process || old->function.name != key->name ||
 		    old->function.file != key->file ||
+		    old->function.source != key->source || old->function.line != key->line ||
 		    old->function.is_kernel != key->is_kernel)
 			continue;
 		*ret_position = i;
@@ -138,7 +140,7 @@ static int function_order(const void *a, const void *b)
 		return l->self > r->self ? -1 : 1;
 	if (l->total != r->total)
 		return l->total > r->total ? -1 : 1;
-	return strcmp(l->name, r->name);
+	return strcmp(l->name, r->name) ?: (l->line > r->line) - (l->line < r->line);
 }
 
 static int process_order(const void *a, const void *b)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which Samples of a file are looked at. What is NULL or not set selects all. */
+/* Which Samples of a file are looked at, and how. What is NULL or not set selects all. */
 #ifndef STACKTAP_VIEW_SELECTION_H
 #define STACKTAP_VIEW_SELECTION_H
 
@@ -24,6 +24,7 @@ struct selection {
 	const char *service;
 	const char *event;	/* as the user named it, or what was counted */
 	struct moment from, to;	/* from <= time < to */
+	bool without_inlined;	/* a Location is one frame: the function that the others are inlined in */
 };
 
 /* Unix ns. */

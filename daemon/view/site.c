@@ -249,7 +249,7 @@ static void answer_report(const struct site *site, const struct question *questi
 	char error[ERROR_MAX];
 	int err;
 
-	err = report_load(site->path, &question->selection, false, &report, error, sizeof(error));
+	err = report_load(site->path, &question->selection, REPORT_FUNCTIONS, &report, error, sizeof(error));
 	if (err) {
 		refuse_read(err, error, answer);
 		return;

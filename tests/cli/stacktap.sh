@@ -339,6 +339,8 @@ refused "symbolize in no such tree" 1 "/no/such" symbolize --sysroot /no/such -o
 check "symbolize without any debug file" run 0 symbolize --debug-dir "$scratch" -o x.otlp sample.otlp
 check "symbolize says that there was none" says "$out" "there is no file of this build"
 check "symbolize leaves what it cannot name" cmp "$scratch/sample.otlp" "$scratch/x.otlp"
+refused "report of lines and addresses" 2 "--addresses and --lines" report --lines --addresses sample.otlp
+refused "report of lines by what" 2 "--lines is for" report --lines --tree sample.otlp
 refused "annotate of nothing" 2 "a FUNCTION" annotate
 refused "annotate of two files" 2 "b.otlp" annotate f a.otlp b.otlp
 refused "annotate of no such file" 1 "/no/such.otlp" annotate f /no/such.otlp

@@ -56,7 +56,7 @@ static void totals_are_those_of_the_windows(void **state)
 
 	(void)state;
 	recorded_bytes(path, good.data, good.size);
-	assert_int_equal(report_load(path, NULL, false, &report, NULL, 0), 0);
+	assert_int_equal(report_load(path, NULL, REPORT_FUNCTIONS, &report, NULL, 0), 0);
 	assert_int_equal(report->messages, 2);
 	assert_int_equal(report->bytes, good.size - 8);
 	assert_false(report->is_cut);
@@ -119,8 +119,8 @@ static void a_split_file_says_the_same(void **state)
 	(void)state;
 	recorded_bytes(path, good.data, good.size);
 	recorded_file(split, 65536);
-	assert_int_equal(report_load(path, NULL, false, &one, NULL, 0), 0);
-	assert_int_equal(report_load(split, NULL, false, &many, NULL, 0), 0);
+	assert_int_equal(report_load(path, NULL, REPORT_FUNCTIONS, &one, NULL, 0), 0);
+	assert_int_equal(report_load(split, NULL, REPORT_FUNCTIONS, &many, NULL, 0), 0);
 	assert_true(many->messages > 10);
 	assert_int_equal(one->event_count, many->event_count);
 	for (size_t i = 0; i < one->event_count; i++) {
@@ -177,7 +177,7 @@ static void recursion_counts_once(void **state)
 	image_unref(image);
 	mapped_file_unref(file);
 
-	assert_int_equal(report_load(path, NULL, false, &report, NULL, 0), 0);
+	assert_int_equal(report_load(path, NULL, REPORT_FUNCTIONS, &report, NULL, 0), 0);
 	process = &report->events[0].processes[0];
 	assert_int_equal(process->function_count, 2);
 	assert_string_equal(process->functions[0].name, "f_401010");
@@ -243,7 +243,7 @@ static void what_has_no_name_is_grouped_by_mapping(void **state)
 
 	(void)state;
 	record_stripped(false, false);
-	assert_int_equal(report_load(path, NULL, false, &report, NULL, 0), 0);
+	assert_int_equal(report_load(path, NULL, REPORT_FUNCTIONS, &report, NULL, 0), 0);
 	process = &report->events[0].processes[0];
 	assert_int_equal(process->function_count, 2);
 	assert_string_equal(process->functions[0].name, "[no symbol]");
@@ -255,7 +255,7 @@ static void what_has_no_name_is_grouped_by_mapping(void **state)
 	assert_int_equal(process->functions[1].self_samples, 1);
 	report_free(report);
 
-	assert_int_equal(report_load(path, NULL, true, &report, NULL, 0), 0);
+	assert_int_equal(report_load(path, NULL, REPORT_ADDRESSES, &report, NULL, 0), 0);
 	process = &report->events[0].processes[0];
 	assert_true(process->function_count >= 4);
 	for (size_t i = 0; i < process->function_count; i++)
@@ -270,7 +270,7 @@ static void functions_of_stripped_files_are_told_apart(void **state)
 
 	(void)state;
 	record_stripped(true, false);
-	assert_int_equal(report_load(path, NULL, false, &report, NULL, 0), 0);
+	assert_int_equal(report_load(path, NULL, REPORT_FUNCTIONS, &report, NULL, 0), 0);
 	process = &report->events[0].processes[0];
 	assert_int_equal(process->function_count, 3);
 	for (size_t i = 0; i < 3; i++) {
@@ -303,7 +303,7 @@ static void frames_without_a_name_can_be_given_one(void **state)
 		unsigned int named = 0;
 
 		record_stripped(with_functions, true);
-		assert_int_equal(report_load(path, NULL, true, &report, NULL, 0), 0);
+		assert_int_equal(report_load(path, NULL, REPORT_ADDRESSES, &report, NULL, 0), 0);
 		process = &report->events[0].processes[0];
 		assert_int_equal(process->function_count, with_functions ? 3 : 2);
 		for (size_t i = 0; i < process->function_count; i++) {
@@ -333,7 +333,7 @@ static void a_cut_file_gives_what_is_whole(void **state)
 	(void)state;
 	for (size_t size = 0; size < good.size; size += size < 300 ? 1 : 997) {
 		recorded_bytes(path, good.data, size);
-		err = report_load(path, NULL, false, &report, error, sizeof(error));
+		err = report_load(path, NULL, REPORT_FUNCTIONS, &report, error, sizeof(error));
 		if (size < first_size) {
 			assert_int_equal(err, size ? -EBADMSG : -ENODATA);
 			assert_non_null(strstr(error, path));
@@ -357,34 +357,34 @@ static void a_store_is_read_as_one(void **state)
 
 	(void)state;
 	recorded_bytes(path, good.data, good.size);
-	assert_int_equal(report_load(path, NULL, false, &one, NULL, 0), 0);
+	assert_int_equal(report_load(path, NULL, REPORT_FUNCTIONS, &one, NULL, 0), 0);
 	fixture_run("mkdir store");
-	assert_int_equal(report_load(store, NULL, false, &report, error, sizeof(error)), -ENODATA);
+	assert_int_equal(report_load(store, NULL, REPORT_FUNCTIONS, &report, error, sizeof(error)), -ENODATA);
 	for (int i = 1; i <= 3; i++)
 		fixture_run("cp '%s' store/profiles-000000000%d000.otlp", path, i);
 	fixture_run("echo foreign > store/notes");
-	assert_int_equal(report_load(store, NULL, false, &report, NULL, 0), 0);
+	assert_int_equal(report_load(store, NULL, REPORT_FUNCTIONS, &report, NULL, 0), 0);
 	assert_int_equal(report->messages, 3 * one->messages);
 	assert_false(report->is_cut);
 	report_free(report);
 
 	/* the daemon may be writing the last one; another that is cut off is told */
 	fixture_run("truncate --size=-1 store/profiles-0000000003000.otlp");
-	assert_int_equal(report_load(store, NULL, false, &report, NULL, 0), 0);
+	assert_int_equal(report_load(store, NULL, REPORT_FUNCTIONS, &report, NULL, 0), 0);
 	assert_int_equal(report->messages, 3 * one->messages - 1);
 	assert_false(report->is_cut);
 	report_free(report);
 	fixture_run("truncate --size=-1 store/profiles-0000000002000.otlp");
-	assert_int_equal(report_load(store, NULL, false, &report, NULL, 0), 0);
+	assert_int_equal(report_load(store, NULL, REPORT_FUNCTIONS, &report, NULL, 0), 0);
 	assert_int_equal(report->messages, 3 * one->messages - 2);
 	assert_true(report->is_cut);
 	report_free(report);
 
 	/* all of the first one is from before the second one was begun */
 	fixture_run("echo damaged > store/profiles-0000000001000.otlp");
-	assert_int_equal(report_load(store, NULL, false, &report, error, sizeof(error)), -EBADMSG);
+	assert_int_equal(report_load(store, NULL, REPORT_FUNCTIONS, &report, error, sizeof(error)), -EBADMSG);
 	selection.from.ns = 2001 * NSEC_PER_MSEC;
-	assert_int_equal(report_load(store, &selection, false, &report, error, sizeof(error)), 0);
+	assert_int_equal(report_load(store, &selection, REPORT_FUNCTIONS, &report, error, sizeof(error)), 0);
 	assert_int_equal(report->messages, 2 * one->messages - 2);
 	report_free(report);
 	report_free(one);
@@ -407,7 +407,7 @@ static void damage_is_told_and_does_no_harm(void **state)
 		for (int i = 0; i < changes; i++)
 			bytes[(size_t)rand() * 31 % good.size] = (uint8_t)rand();
 		recorded_bytes(path, bytes, good.size);
-		if (report_load(path, NULL, false, &report, error, sizeof(error))) {
+		if (report_load(path, NULL, REPORT_FUNCTIONS, &report, error, sizeof(error))) {
 			refused++;
 			assert_true(strlen(error) > 10);
 		} else {
@@ -431,7 +431,7 @@ static int load_message(const uint8_t *data, size_t size, struct report **ret_re
 	assert_int_equal(fwrite(length, 1, 4, file), 4);
 	assert_int_equal(fwrite(data, 1, size, file), size);
 	assert_int_equal(fclose(file), 0);
-	return report_load(path, NULL, false, ret_report, NULL, 0);
+	return report_load(path, NULL, REPORT_FUNCTIONS, ret_report, NULL, 0);
 }
 
 static void other_files_are_refused(void **state)
@@ -443,10 +443,10 @@ static void other_files_are_refused(void **state)
 
 	(void)state;
 	recorded_bytes(path, foreign, sizeof(foreign));
-	assert_int_equal(report_load(path, NULL, false, &report, NULL, 0), -EBADMSG);
+	assert_int_equal(report_load(path, NULL, REPORT_FUNCTIONS, &report, NULL, 0), -EBADMSG);
 	assert_int_equal(load_message(unknown, sizeof(unknown), &report), -EBADMSG);
-	assert_int_equal(report_load("/nowhere", NULL, false, &report, NULL, 0), -ENOENT);
-	assert_int_equal(report_load(fixture_directory(), NULL, false, &report, NULL, 0), -ENODATA);
+	assert_int_equal(report_load("/nowhere", NULL, REPORT_FUNCTIONS, &report, NULL, 0), -ENOENT);
+	assert_int_equal(report_load(fixture_directory(), NULL, REPORT_FUNCTIONS, &report, NULL, 0), -ENODATA);
 }
 
 /* Resource attributes nested so deep that an unpacker which follows them runs out of stack. */

@@ -56,7 +56,7 @@ static void sums_are_those_of_the_report(void **state)
 	struct report *report;
 
 	(void)state;
-	assert_int_equal(report_load(path, NULL, false, &report, NULL, 0), 0);
+	assert_int_equal(report_load(path, NULL, REPORT_FUNCTIONS, &report, NULL, 0), 0);
 	assert_int_equal(model->events.count, report->event_count);
 	assert_int_equal(model->totals.start, report->start);
 	assert_int_equal(model->totals.end, report->end);

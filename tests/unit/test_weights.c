@@ -140,7 +140,7 @@ static struct report *run(uint16_t mode)
 	for (int i = 0; i < 2; i++)
 		image_unref(images[i]);
 	mapped_file_unref(file);
-	assert_int_equal(report_load(path, NULL, false, &report, NULL, 0), 0);
+	assert_int_equal(report_load(path, NULL, REPORT_FUNCTIONS, &report, NULL, 0), 0);
 	return report;
 }
 

@@ -17,7 +17,9 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, os.pardir, "otlp")]
 
 import diff  # noqa: E402
+import make_sample  # noqa: E402
 import wire  # noqa: E402
+from wire import Message  # noqa: E402
 
 
 def stacks_of(path):
@@ -42,6 +44,78 @@ def paths_of(said):
         above = nodes[node["parent"]][0] if node["parent"] >= 0 else ()
         nodes[node["node"]] = (above + (node["name"],), round(node["total_percent"], 3), node["samples"])
     return {path: rest for path, *rest in nodes.values()}
+
+
+def write_inlined(path):
+    """10 samples of main > outer > outer, inner of x.h inlined in both calls of outer, at two lines; 5 of outer alone."""
+    builder = make_sample.Builder()
+    tables = builder.dictionary
+
+    def function(name, source, start):
+        return builder.intern("function_table", Message("Function", name_strindex=builder.string(name), start_line=start,
+                                                        filename_strindex=builder.string(source)))
+
+    def location(address, *lines):
+        tables.location_table.append(Message("Location", address=address, lines=[
+            Message("Line", function_index=function(*what), line=line, column=3) for line, what in lines]))
+        return len(tables.location_table) - 1
+    inner, outer, main = ("inner", "/src/x.h", 5), ("outer", "/src/x.c", 10), ("main", "/src/x.c", 30)
+    first = location(0x1000, (7, inner), (12, outer))
+    second = location(0x1010, (8, inner), (13, outer))
+    last = location(0x2000, (31, main))
+    alone = location(0x1020, (14, outer))
+    start = 1_790_000_000_000_000_000
+    thread = builder.attributes(thread__id=7, thread__name="x")
+    samples = [make_sample.sample(builder.stack(first, second, last), thread, range(start, start + 10)),
+               make_sample.sample(builder.stack(alone, last), thread, range(start + 10, start + 15))]
+    builder.resource([Message("Profile", sample_type=builder.value_type("samples", "count"), samples=samples,
+                              time_unix_nano=start, duration_nano=10**9, period=10**7, profile_id=bytes([1]) * 16,
+                              period_type=builder.value_type("cpu", "nanoseconds"))],
+                     process__pid=7, process__executable__name="x")
+    with open(path, "wb") as file:
+        file.write(wire.frame(make_sample.encode(builder.data)))
+
+
+def check_inlined(tap, stacktap, work):
+    path, folded = os.path.join(work, "inlined.otlp"), os.path.join(work, "inlined.folded")
+    write_inlined(path)
+
+    def ask(command, *options):
+        return subprocess.run([stacktap, command, *options, path], check=True, capture_output=True, text=True).stdout
+
+    def rows(*options):
+        functions = json.loads(ask("report", "--json", *options))["events"][0]["processes"][0]["functions"]
+        return {(one["name"], *((one["source"], one["line"]) if "line" in one else ())):
+                (one["self_samples"], one["total"] // 10**7) for one in functions}
+
+    def stacks(*options):
+        ask("convert", "-o", folded, *options)
+        with open(folded, encoding="utf-8") as file:
+            return dict(line.rstrip("\n").rsplit(" ", 1) for line in file)
+    tap.same("inlined functions: each stack counts once in total, however often a function is in it", rows(),
+             {("inner",): (10, 10), ("outer",): (5, 15), ("main",): (0, 15)})
+    tap.same("--inline is the default", rows("--no-inline", "--inline"), rows())
+    tap.same("--no-inline: what is inlined is the function that it is in", rows("--no-inline"),
+             {("outer",): (15, 15), ("main",): (0, 15)})
+    tap.same("--lines: a row for each", rows("--lines"), {
+        ("inner", "/src/x.h", 7): (10, 10), ("inner", "/src/x.h", 8): (0, 10), ("outer", "/src/x.c", 12): (0, 10),
+        ("outer", "/src/x.c", 13): (0, 10), ("outer", "/src/x.c", 14): (5, 5), ("main", "/src/x.c", 31): (0, 15)})
+    tap.same("--lines --no-inline: where the calls are", rows("--lines", "--no-inline"), {
+        ("outer", "/src/x.c", 12): (10, 10), ("outer", "/src/x.c", 13): (0, 10), ("outer", "/src/x.c", 14): (5, 5),
+        ("main", "/src/x.c", 31): (0, 15)})
+    tap.check("--lines as text", "  66.67 %  66.67 %  [u] inner  x.h:7\n" in ask("report", "--lines"), ask("report", "--lines"))
+    tap.same("by function, the same totals", {row["name"]: (round(row["self"]["percent"]), round(row["total"]["percent"]))
+                                              for row in json.loads(ask("report", "--json", "--by", "function"))["rows"]},
+             {"inner": (67, 67), "outer": (33, 100), "main": (0, 100)})
+    for options, chain in (((), ("main", "outer", "inner", "outer", "inner")), (("--no-inline",), ("main", "outer", "outer"))):
+        paths = paths_of(json.loads(ask("report", "--json", "--tree", "--percent-limit", "0", *options)))
+        tap.same(f"the tree has one path {' '.join(options)}", {path: samples for path, (_, samples) in paths.items()},
+                 {chain[:1]: 15, chain[:2]: 15, **{chain[:i]: 10 for i in range(3, len(chain) + 1)}})
+        names = {tuple(name.removesuffix("_[i]") for name in stack.split(";")[1:]): int(count)
+                 for stack, count in stacks(*options).items()}
+        tap.same(f"folded stacks add up to the samples {' '.join(options)}", names, {chain: 10, ("main", "outer"): 5})
+    tap.check("flamegraph takes --no-inline", "inner" not in ask("flamegraph", "--svg", "-o", "-", "--no-inline") and
+              "inner" in ask("flamegraph", "--svg", "-o", "-"))
 
 
 def main():
@@ -116,6 +190,7 @@ def main():
     size = whole / 19
     tap.check("and how sure it is", abs(float(lines[8].split("± ")[1].split(",")[0]) - 196 * math.sqrt(0.25 / size)) < 0.6,
               lines[8])
+    check_inlined(tap, stacktap, work)
     return tap.finish()
 
 
