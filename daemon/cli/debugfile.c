@@ -396,6 +396,11 @@ static int search_all(struct search *search)
 		note(search->best, "it has no build-id");
 		return -ENOENT;
 	}
+	if (search->path[0] == '[') {
+		note(search->best, "it is no file: addresses of the kernel, modules and the vDSO are not "
+		     "those of their debug files");
+		return -ENOENT;
+	}
 	consider_by_id(search);
 	if (search->rank < RANK_DWARF)
 		consider_loose(search);

@@ -273,6 +273,11 @@ static uint32_t count_wanted(const struct job *job, const struct recorded_object
 	return count;
 }
 
+static bool has_file(const struct recorded_object *object)
+{
+	return object->path[0] != '[' && (object->build_id[0] || object->htlhash[0]);
+}
+
 static int name_all(struct job *job)
 {
 	int r = 0;
@@ -286,8 +291,7 @@ static int name_all(struct job *job)
 		outcome->object = census_at(&job->census, i);
 		outcome->wanted = count_wanted(job, outcome->object);
 		/* the kernel and memory without a file have no files to look for */
-		if (!outcome->wanted || (!outcome->object->unnamed && !outcome->object->build_id[0] &&
-					 !outcome->object->htlhash[0]))
+		if (!outcome->wanted || (!outcome->object->unnamed && !has_file(outcome->object)))
 			continue;
 		show_progress(job, outcome->object);
 		job->outcome_count++;

@@ -372,7 +372,9 @@ static int mapping_intern(struct dictionary *dictionary, const struct object *ob
 
 	otlp_init(mapping, &message);
 	message.attribute_indices = attributes;
-	if (kind == OBJECT_FILE && object && object->htlhash[0]) {
+	index = 0;
+	/* both or neither: receivers that want htlhash refuse a Mapping that has others without it */
+	if (object && object->htlhash[0]) {
 		index = dictionary_attribute_string(dictionary,
 						    "process.executable.build_id.htlhash",
 						    object->htlhash);
@@ -383,8 +385,11 @@ static int mapping_intern(struct dictionary *dictionary, const struct object *ob
 							    object->build_id);
 			attributes[message.n_attribute_indices++] = index;
 		}
-		if (index >= 0)
-			index = dictionary_string(dictionary, object->path);
+	}
+	if (index < 0)
+		return index;
+	if (kind == OBJECT_FILE && message.n_attribute_indices) {
+		index = dictionary_string(dictionary, object->path);
 	} else {
 		bracket(name, sizeof(name), object ? object->path : file->path,
 			kind == OBJECT_ANONYMOUS ? "anonymous" : "unknown");

@@ -186,7 +186,30 @@ static int sort_events(uint64_t *times, int64_t *values, size_t count)
 	return 0;
 }
 
-/* All events of the parts in a run of equal identities, as a packed Sample. */
+/*
+ * Values of a period, one Sample for each: receivers that know a period refuse several in one, and with them the
+ * whole request.
+ */
+static int sample_pack_each(struct profile_writer *writer, OtlpSample *message, uint64_t *times,
+			    int64_t *values, size_t count)
+{
+	message->n_timestamps_unix_nano = message->n_values = 1;
+	for (size_t i = 0; i < count; i++) {
+		size_t size;
+
+		message->timestamps_unix_nano = &times[i];
+		message->values = &values[i];
+		size = protobuf_c_message_get_packed_size(&message->base);
+		if (buffer_field(&writer->samples, OTLP_PROFILE_SAMPLES, size) ||
+		    !buffer_reserve(&writer->samples, size))
+			return -ENOBUFS;
+		protobuf_c_message_pack(&message->base, writer->samples.data + writer->samples.size);
+		writer->samples.size += size;
+	}
+	return 0;
+}
+
+/* All events of the parts in a run of equal identities: one packed Sample, or one for each value. */
 static int sample_write(struct profile_writer *writer, const struct profile_part *parts,
 			const struct identity *run, size_t run_count)
 {
@@ -224,8 +247,6 @@ static int sample_write(struct profile_writer *writer, const struct profile_part
 	otlp_init(sample, &message);
 	message.timestamps_unix_nano = times;
 	message.n_timestamps_unix_nano = count;
-	message.values = values;
-	message.n_values = values ? count : 0;
 	message.stack_index = run->stack;
 	message.attribute_indices = attributes;
 	while (message.n_attribute_indices < ATTRIBUTES_MAX &&
@@ -234,6 +255,8 @@ static int sample_write(struct profile_writer *writer, const struct profile_part
 			run->attributes[message.n_attribute_indices];
 		message.n_attribute_indices++;
 	}
+	if (values)
+		return sample_pack_each(writer, &message, times, values, count);
 
 	size = protobuf_c_message_get_packed_size(&message.base);
 	if (buffer_field(&writer->samples, OTLP_PROFILE_SAMPLES, size) ||
@@ -262,11 +285,13 @@ static int profile_types(struct profile_writer *writer, const struct profile_con
 	int err;
 
 	if (config->mode == STACKTAP_MODE_FREQ) {
-		err = config->is_clock ?
-			value_type(writer, profile->sample_type, "cpu", "nanoseconds") :
-			value_type(writer, profile->sample_type, event, "count");
-		/* the empty type that goes with period 0 */
-		return err < 0 ? err : value_type(writer, profile->period_type, "", "");
+		const char *type = config->is_clock ? "cpu" : event;
+		const char *unit = config->is_clock ? "nanoseconds" : "count";
+
+		/* a value is what it says, of the same: without a type of period it has no name to receivers */
+		profile->period = 1;
+		err = value_type(writer, profile->sample_type, type, unit);
+		return err < 0 ? err : value_type(writer, profile->period_type, type, unit);
 	}
 	if (is_time && (!config->is_clock || !period))
 		period = config->rate_hz ? UINT64_C(1000000000) / config->rate_hz : 0;
@@ -375,8 +400,9 @@ static int identities_fill(struct profile_writer *writer, bool forced,
 
 	writer->identities.size = 0;
 	for (i = 0; i < count; i++) {
-		size_t bytes = SAMPLE_OVERHEAD + parts[i].count *
-			       (parts[i].sample->values ? TIME_BYTES + VALUE_BYTES : TIME_BYTES);
+		size_t bytes = parts[i].sample->values ?
+			parts[i].count * (SAMPLE_OVERHEAD + TIME_BYTES + VALUE_BYTES) :
+			SAMPLE_OVERHEAD + parts[i].count * TIME_BYTES;
 
 		dictionary_mark(writer->dictionary, &mark);
 		err = identity_make(writer, parts[i].sample, &identity);

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/pool.h"
 #include "symbol/elf.h"
+#include "symbol/htlhash.h"
 #include "symbol/kallsyms.h"
 
 #if defined(__x86_64__)
@@ -62,6 +63,16 @@ static void read_module_build_id(const struct kernel *kernel, const char *name,
 
 	snprintf(path, sizeof(path), "/sys/module/%s/notes/.note.gnu.build-id", name);
 	read_build_id(kernel, path, ret_hex);
+}
+
+/*
+ * What runs is no file any more, of which htlhash could be made; the build-id says which it was, so htlhash is that of
+ * a file with nothing but the build-id's digits in it.
+ */
+static void set_htlhash(struct object *object)
+{
+	if (object->build_id[0])
+		htlhash_memory(object->build_id, strlen(object->build_id), object->htlhash);
 }
 
 static int compare_modules(const void *a, const void *b)
@@ -200,6 +211,7 @@ static int make_file(struct kernel *kernel)
 	if (!object)
 		return -ENOMEM;
 	read_build_id(kernel, "/sys/kernel/notes", object->build_id);
+	set_htlhash(object);
 	if (kernel->symbols && kernel->symbols->text &&
 	    kernel->symbols->end > kernel->symbols->text) {
 		object->address_start = LINK_TEXT;
@@ -270,6 +282,7 @@ static struct object *module_object(const struct kernel *kernel, struct module *
 		if (!object)
 			return NULL;
 		read_module_build_id(kernel, module->name, object->build_id);
+		set_htlhash(object);
 		object->address_limit = module->size;
 		atomic_store_explicit(&object->state, OBJECT_READY, memory_order_release);
 		module->object = object;

@@ -111,8 +111,9 @@ def check_content(samples, facts):
     shapes = {(sample.profile.sample_type, sample.profile.period_type, sample.profile.period,
                bool(sample.values)) for sample in samples}
     tell(shapes == {(("samples", "count"), ("cpu", "nanoseconds"), 10000000, False),
-                    (("cycles", "count"), ("", ""), 0, True)},
-         "types: fixed periods are times, frequency mode has values", shapes)
+                    (("cycles", "count"), ("cycles", "count"), 1, True)} and
+         all(len(sample.values) == len(sample.timestamps) == 1 for sample in samples if sample.values),
+         "types: fixed periods are times, frequency mode has a value in each Sample", shapes)
     tell(sum(sum(sample.values) for sample in samples) ==
          sum(2 * (1000000 + i) for i in range(4, 400, 5)) * 3,
          "values: the periods of all samples add up")

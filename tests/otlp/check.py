@@ -295,7 +295,8 @@ class Checker:
             here = f"{where} sample {number}"
             shapes.add(self.sample(here, sample, profile))
             identity = (sample.stack_index, frozenset(sample.attribute_indices), sample.link_index)
-            if identities.setdefault(identity, number) != number:
+            # values of a period stand in Samples of their own
+            if not (profile.period and sample.values) and identities.setdefault(identity, number) != number:
                 self.say(f"{here} has the identity of sample {identities[identity]}.")
         if len(shapes) > 1:
             self.say(f"{where} mixes sample shapes: {', '.join(sorted(shapes))}.")
@@ -330,8 +331,8 @@ class Checker:
             return "value"
         if len(values) != len(times):
             self.say(f"{where} has {len(values)} values for {len(times)} timestamps.")
-        if profile.period:
-            self.say(f"{where} has values and timestamps in a profile with a period.")
+        if profile.period and len(values) != 1:
+            self.say(f"{where} has {len(values)} values in a profile with a period, not 1.")
         return "values and timestamps"
 
     def run(self):

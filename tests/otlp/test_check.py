@@ -332,7 +332,13 @@ class Rules(unittest.TestCase):
 
     def test_period_with_values_and_timestamps(self):
         self.blocked.fields.update(period=1, period_type=self.cpu.period_type)
-        self.says("values and timestamps in a profile with a period")
+        self.says("2 values in a profile with a period, not 1")
+        for sample in self.blocked.samples:
+            for name in ("values", "timestamps_unix_nano"):
+                sample.fields[name] = getattr(sample, name)[:1]
+        self.assertEqual(self.violations(), [])
+        self.blocked.samples.append(self.blocked.samples[0])
+        self.assertEqual(self.violations(), [])
 
     def test_time(self):
         self.cpu.fields["duration_nano"] = 0

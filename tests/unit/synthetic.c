@@ -52,6 +52,8 @@ struct mapped_file *synthetic_kernel(void)
 	assert_non_null(object);
 	object->address_start = 0xffffffff81000000;
 	object->address_limit = 0xffffffff82000000;
+	strcpy(object->build_id, "00112233");
+	strcpy(object->htlhash, "fedcba9876543210fedcba9876543210");
 	atomic_store(&object->state, OBJECT_READY);
 	atomic_store(&file->object, object);
 	return file;

@@ -253,26 +253,31 @@ static void a_sample_has_the_published_fields(void **state)
 	profile = enter(enter(enter(message, 1), 2), 2);
 	assert_int_equal(scalar(profile, 3), 1000100);	/* time_unix_nano */
 	assert_int_equal(scalar(profile, 4), 200);	/* duration_nano */
-	assert_int_equal(scalar(profile, 6), 0);	/* period */
-	packed = enter(profile, 5);			/* period_type: there, and empty */
-	assert_ptr_equal(packed.at, packed.end);
+	assert_int_equal(scalar(profile, 6), 1);	/* period */
+	packed = enter(profile, 1);
+	sample = enter(profile, 5);			/* period_type: that of the values */
+	assert_int_equal(packed.end - packed.at, sample.end - sample.at);
+	assert_memory_equal(packed.at, sample.at, packed.end - packed.at);
 	packed = enter(profile, 7);
 	assert_int_equal(packed.end - packed.at, 16);
-	sample = enter(profile, 2);
-	assert_int_equal(scalar(sample, 1), 1);		/* stack_index */
-	packed = enter(sample, 2);			/* attribute_indices: thread id and name */
-	assert_int_equal(packed.end - packed.at, 2);
-	assert_int_equal(scalar(sample, 3), 0);		/* link_index */
-	packed = enter(sample, 4);			/* values, in the order of times */
-	assert_int_equal(varint(&packed), 1000);
-	assert_int_equal(varint(&packed), 2000);
-	assert_ptr_equal(packed.at, packed.end);
-	packed = enter(sample, 5);
-	assert_int_equal(packed.end - packed.at, 16);
-	memcpy(&time, packed.at, sizeof(time));
-	assert_int_equal(time, 1000100);
-	memcpy(&time, packed.at + 8, sizeof(time));
-	assert_int_equal(time, 1000200);
+	/* a Sample for each value, in the order of times */
+	for (uint64_t count = 1; next(&profile);) {
+		if (profile.number != 2)
+			continue;
+		sample = inside(&profile);
+		assert_int_equal(scalar(sample, 1), 1);	/* stack_index */
+		packed = enter(sample, 2);		/* attribute_indices: thread id and name */
+		assert_int_equal(packed.end - packed.at, 2);
+		assert_int_equal(scalar(sample, 3), 0);	/* link_index */
+		packed = enter(sample, 4);
+		assert_int_equal(varint(&packed), 1000 * count);
+		assert_ptr_equal(packed.at, packed.end);
+		packed = enter(sample, 5);
+		assert_int_equal(packed.end - packed.at, 8);
+		memcpy(&time, packed.at, sizeof(time));
+		assert_int_equal(time, 1000000 + 100 * count);
+		assert_in_range(count++, 1, 2);
+	}
 
 	/* location_table[1]: mapping 1, the leaf's ELF address; [2]: the caller's, less one */
 	message = enter(message, 2);
@@ -290,6 +295,52 @@ static void a_sample_has_the_published_fields(void **state)
 	aggregator_free(aggregator);
 	image_unref(image);
 	mapped_file_unref(file);
+}
+
+/* The kernel is no file, but known by its build-id; what could not be looked into has neither. */
+static void the_kernel_has_build_ids(void **state)
+{
+	const struct encode_options options = { .max_bytes = 1 << 24 };
+	struct aggregator *aggregator;
+	struct payload payload;
+	struct cursor message, strings[4096] = { 0 };
+	struct window *window;
+	size_t count = 0, kernels = 0, files = 0;
+
+	(void)state;
+	assert_int_equal(aggregator_new(&aggregator), 0);
+	window = synthetic_window(aggregator);
+	assert_int_equal(encode_window(&options, window, keep, &payload), 0);
+	message = (struct cursor){ .at = payload.data, .end = payload.data + payload.size };
+	message = enter(message, 2);
+	for (struct cursor dictionary_at = message; next(&dictionary_at);)
+		if (dictionary_at.number == 5 && count < ARRAY_SIZE(strings))
+			strings[count++] = inside(&dictionary_at);
+	for (bool is_zero = true; next(&message); is_zero = false) {
+		struct cursor mapping, name, attributes = { 0 };
+
+		if (message.number != 1 || is_zero)
+			continue;
+		mapping = inside(&message);
+		name = strings[scalar(mapping, 4)];
+		while (next(&mapping))
+			if (mapping.number == 5)
+				attributes = inside(&mapping);
+		if (name.end - name.at == 8 && !memcmp(name.at, "[kernel]", 8)) {
+			assert_int_equal(attributes.end - attributes.at, 2);
+			kernels++;
+		} else if (*name.at == '[') {
+			assert_int_equal(attributes.end - attributes.at, 0);
+		} else {
+			assert_int_equal(attributes.end - attributes.at, 2);
+			files++;
+		}
+	}
+	assert_int_equal(kernels, 1);
+	assert_true(files > 0);
+	free(payload.data);
+	window_free(window);
+	aggregator_free(aggregator);
 }
 
 static int refuse(void *ctx, struct payload *payload)
@@ -380,7 +431,7 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 		T(tables_start_with_zero_values), T(attributes_have_the_published_bytes),
 		T(equal_values_are_one_entry), T(strings_are_made_valid),
-		T(what_was_begun_can_be_taken_back), T(a_full_pool_is_told),
+		T(what_was_begun_can_be_taken_back), T(a_full_pool_is_told), T(the_kernel_has_build_ids),
 		cmocka_unit_test(a_sample_has_the_published_fields),
 		cmocka_unit_test(the_sink_can_stop_it), cmocka_unit_test(one_stack_can_be_split),
 		cmocka_unit_test(a_short_pool_loses_nothing),

@@ -6,6 +6,7 @@
 #include "base/pool.h"
 #include "symbol/kallsyms.h"
 #include "resolve/kernel.h"
+#include "symbol/htlhash.h"
 
 #define TEXT UINT64_C(0xffffffff9a200000)	/* where KASLR put it */
 #if defined(__x86_64__)
@@ -151,9 +152,15 @@ static void objects_have_build_ids(void **state)
 	const struct object *kernel = mapped_file_object(kernel_file(setup.kernel));
 	struct location *second = resolve(&setup, 0xffffffffc0a01104, false, true);
 	struct location *first = resolve(&setup, 0xffffffffc0900004, false, true);
+	char hash[33];
 
 	(void)state;
 	assert_string_equal(kernel->build_id, "00112233445566778899aabbccddeeff00112233");
+	htlhash_memory("00112233445566778899aabbccddeeff00112233", 40, hash);
+	assert_string_equal(kernel->htlhash, hash);
+	htlhash_memory("ffffffffffffffffffff00000000000000000000", 40, hash);
+	assert_string_equal(second->object->htlhash, hash);
+	assert_string_equal(first->object->htlhash, "");
 	assert_int_equal(kernel->state, OBJECT_READY);
 	assert_int_equal(kernel->address_start, LINK);
 	assert_int_equal(kernel->address_limit, LINK + 0x200000);
