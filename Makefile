@@ -26,6 +26,8 @@ UDEVDIR ?= $(SYSCONFDIR)/udev/rules.d
 MODLOADDIR ?= $(SYSCONFDIR)/modules-load.d
 DKMSDIR ?= /usr/src/stacktap-$(VERSION)
 BASHCOMPDIR ?= $(PREFIX)/share/bash-completion/completions
+ZSHCOMPDIR ?= $(PREFIX)/share/zsh/$(if $(filter /usr,$(PREFIX)),vendor-completions,site-functions)
+FISHCOMPDIR ?= $(PREFIX)/share/fish/vendor_completions.d
 
 ifeq ($(V),1)
 Q :=

@@ -35,6 +35,8 @@ install-user: $(user_programs) $(man_pages)
 		$(root)$(MANDIR)/man$(lastword $(subst ., ,$(page)))/$(notdir $(page)) &&) true
 	$(Q)$(INSTALL) -D -m 644 docs/secure-boot.md $(root)$(DOCDIR)/secure-boot.md
 	$(Q)$(INSTALL) -D -m 644 completion/stacktap $(root)$(BASHCOMPDIR)/stacktap
+	$(Q)$(INSTALL) -D -m 644 completion/_stacktap $(root)$(ZSHCOMPDIR)/_stacktap
+	$(Q)$(INSTALL) -D -m 644 completion/stacktap.fish $(root)$(FISHCOMPDIR)/stacktap.fish
 	$(Q)$(INSTALL) -d $(root)$(UNITDIR)
 	$(Q)sed -e 's|@SBINDIR@|$(SBINDIR)|g' -e 's|@SYSCONFDIR@|$(SYSCONFDIR)|g' \
 		packaging/stacktapd.service.in >$(root)$(UNITDIR)/stacktapd.service
@@ -106,7 +108,8 @@ endif
 endif
 	$(Q)rm -f $(root)$(BINDIR)/stacktap $(root)$(SBINDIR)/stacktapd $(root)$(SBINDIR)/stacktap-soak \
 		$(foreach page,$(man_pages),$(root)$(MANDIR)/man$(lastword $(subst ., ,$(page)))/$(notdir $(page))) \
-		$(root)$(DOCDIR)/secure-boot.md $(root)$(BASHCOMPDIR)/stacktap $(root)$(UNITDIR)/stacktapd.service \
+		$(root)$(DOCDIR)/secure-boot.md $(root)$(BASHCOMPDIR)/stacktap $(root)$(ZSHCOMPDIR)/_stacktap \
+		$(root)$(FISHCOMPDIR)/stacktap.fish $(root)$(UNITDIR)/stacktapd.service \
 		$(root)$(UDEVDIR)/70-stacktap.rules $(root)$(SYSUSERSDIR)/stacktap.conf \
 		$(root)$(MODLOADDIR)/stacktap.conf
 	$(Q)if cmp -s packaging/stacktap.conf $(root)$(CONFDIR)/stacktap.conf; then \

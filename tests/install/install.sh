@@ -28,10 +28,12 @@ same "every file is in its place with its mode" "$(files | grep -v ^/usr/src/)" 
 /usr/sbin/stacktapd 755
 /usr/share/bash-completion/completions/stacktap 644
 /usr/share/doc/stacktap/secure-boot.md 644
+/usr/share/fish/vendor_completions.d/stacktap.fish 644
 /usr/share/man/man5/stacktap.conf.5 644
 /usr/share/man/man8/stacktap-soak.8 644
 /usr/share/man/man8/stacktap.8 644
 /usr/share/man/man8/stacktapd.8 644
+/usr/share/zsh/vendor-completions/_stacktap 644
 LIST
 )"
 same "the sources for DKMS are all of the module's, what builds them, and no others" \

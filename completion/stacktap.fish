@@ -1,0 +1,63 @@
+# fish completion for stacktap
+# SPDX-License-Identifier: Apache-2.0
+# Commands and options are those of `stacktap --help' and `stacktap COMMAND --help'.
+
+function __stacktap_commands
+    stacktap --help 2>/dev/null | string match -rg '^  ([a-z][a-z-]*) +(.*)$' | paste -d \t - -
+end
+
+function __stacktap_command
+    set -l words (commandline -opc)
+    test (count $words) -gt 1; and not string match -q -- '-*' $words[2]; and echo $words[2]
+end
+
+function __stacktap_options
+    set -l command (__stacktap_command)
+    string match -q -- '-*' (commandline -ct); or return
+    stacktap $command --help 2>/dev/null | string match -ar -- '--[a-z][a-z-]*' | sort -u
+end
+
+function __stacktap_sessions
+    echo all
+    stacktap status --json 2>/dev/null | string match -arg '\{"id":([0-9]+)'
+end
+
+function __stacktap_events
+    printf '%s\n' cycles instructions cache-references cache-misses branches branch-misses cpu-clock task-clock \
+        page-faults minor-faults major-faults context-switches cpu-migrations
+    for path in /sys/bus/event_source/devices/cpu*/events/*
+        string match -q '*.*' (basename $path); or string replace -r '.*/devices/([^/]*)/events/(.*)' '$1/$2/' $path
+    end
+end
+
+function __stacktap_containers
+    string match -arg '([0-9a-f]{64})' </proc/*/cgroup 2>/dev/null | sort -u
+end
+
+function __stacktap_is
+    contains -- (__stacktap_command) $argv
+end
+
+complete -c stacktap -f
+complete -c stacktap -n 'not __stacktap_command' -a '(__stacktap_commands)'
+complete -c stacktap -a '(__stacktap_options)'
+complete -c stacktap -n '__stacktap_is report diff flamegraph serve convert objects symbolize unwind-info' -F
+complete -c stacktap -n '__stacktap_is start stop set' -a '(__stacktap_sessions)'
+complete -c stacktap -n '__stacktap_is record top' -s e -l event -x -a '(__stacktap_events)'
+complete -c stacktap -n '__stacktap_is record top set' -s p -l pid -x -a '(__fish_complete_pids)'
+complete -c stacktap -n '__stacktap_is record top set' -s t -l tid -x -a '(__fish_complete_pids)'
+complete -c stacktap -n '__stacktap_is record top set' -s u -l uid -x -a '(__fish_complete_users)'
+complete -c stacktap -n '__stacktap_is record top set' -s G -l cgroup -x -a '(__fish_complete_directories)'
+complete -c stacktap -n '__stacktap_is record' -l call-graph -x -a 'fp table'
+complete -c stacktap -n '__stacktap_is report diff' -l by -x -a 'function object process thread container service'
+complete -c stacktap -n '__stacktap_is top' -l group -x -a 'function process thread object container service'
+complete -c stacktap -n '__stacktap_is top' -l sort -x -a 'self total'
+complete -c stacktap -n '__stacktap_is convert' -s f -l format -x -a 'pprof folded speedscope firefox perf-script'
+complete -c stacktap -n '__stacktap_is convert' -l value -x -a 'samples weight'
+complete -c stacktap -n '__stacktap_is serve' -s l -l listen -x -a 'localhost:0 localhost:8080'
+complete -c stacktap -n '__stacktap_is report diff flamegraph convert' -l container -x -a '(__stacktap_containers)'
+complete -c stacktap -n '__stacktap_is record flamegraph convert symbolize' -s o -l output -r -F
+complete -c stacktap -n '__stacktap_is flamegraph' -l diff -r -F
+complete -c stacktap -n '__stacktap_is symbolize' -l binary -r -F
+complete -c stacktap -n '__stacktap_is symbolize' -l debug-dir -x -a '(__fish_complete_directories)'
+complete -c stacktap -n '__stacktap_is symbolize' -l sysroot -x -a '(__fish_complete_directories)'
