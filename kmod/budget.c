@@ -12,7 +12,7 @@ module_param(ring_limit_mib, uint, 0444);
 MODULE_PARM_DESC(ring_limit_mib,
 		 "limit of all rings, stashes and memos together in MiB, 0 for an eighth of the memory");
 
-int budget_take(unsigned long bytes)
+int st_budget_take(unsigned long bytes)
 {
 	unsigned long limit = (unsigned long)ring_limit_mib << 20;
 
@@ -20,11 +20,11 @@ int budget_take(unsigned long bytes)
 		limit = totalram_pages() / 8 << PAGE_SHIFT;
 	if (atomic_long_add_return(bytes, &budget_taken) <= limit)
 		return 0;
-	budget_return(bytes);
+	st_budget_return(bytes);
 	return -EDQUOT;
 }
 
-void budget_return(unsigned long bytes)
+void st_budget_return(unsigned long bytes)
 {
 	atomic_long_sub(bytes, &budget_taken);
 }

@@ -8,7 +8,7 @@
  * What all sessions together may take for rings, stashes and memos. Memory cgroups charge them as well,
  * but may be absent or unlimited.
  */
-int __must_check budget_take(unsigned long bytes); /* -EDQUOT beyond the limit */
-void budget_return(unsigned long bytes);
+int __must_check st_budget_take(unsigned long bytes); /* -EDQUOT beyond the limit */
+void st_budget_return(unsigned long bytes);
 
 #endif /* STACKTAP_KMOD_BUDGET_H */

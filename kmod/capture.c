@@ -60,7 +60,7 @@ static void capture_lose(struct stacktap_counter *counter, enum stacktap_lost re
 	counter_lose(counter, reason, time);
 	/* no irq_work on a CPU that may be past its last flush: it would stay queued */
 	if (reason != STACKTAP_LOST_OFFLINE && events_note(session, STACKTAP_EVENT_LOSS))
-		defer_wake(session);
+		st_defer_wake(session);
 }
 
 /* All that the interrupted context tells by itself; its flags. IRQs are off, or this is an NMI. */
@@ -185,7 +185,7 @@ static void capture_refuse(struct stacktap_counter *counter, s64 space, u64 now)
 	capture_lose(counter, space >= (s64)(cpu->ring->data_bytes - RECORD_RESERVE) ?
 			      STACKTAP_LOST_TOO_BIG : STACKTAP_LOST_RING_FULL, now);
 	if (wq_has_sleeper(&cpu->session->wait))
-		defer_wake(cpu->session);
+		st_defer_wake(cpu->session);
 }
 
 /*
@@ -223,7 +223,7 @@ static noinline u32 capture_extras(struct stacktap_cpu *cpu, struct stacktap_sam
 		size += section_missing(section_begin(sample, size, STACKTAP_SECTION_MISSING),
 					stack->missing);
 	if (stack->slice)
-		size += slice_append(cpu, sample, size, space, now, limit_ns);
+		size += st_slice_append(cpu, sample, size, space, now, limit_ns);
 	return size;
 }
 
@@ -251,7 +251,7 @@ capture_finish(struct stacktap_counter *counter, struct stacktap_sample *sample,
 	stack->end = STACKTAP_END_NONE;
 	stack->extras = 0;
 	stack->generation = 0;
-	flags = user_walk(cpu, slot, flags, now, limit_ns);
+	flags = st_user_walk(cpu, slot, flags, now, limit_ns);
 	if (unlikely(stack->end == STACKTAP_END_DEPTH && stack->nr >= stack->max)) {
 		if (stack->max < wanted) {
 			capture_refuse(counter, space, now);
@@ -281,7 +281,7 @@ capture_finish(struct stacktap_counter *counter, struct stacktap_sample *sample,
 	/* the barrier in wq_has_sleeper() orders head before the look at the queue */
 	if (ring->data_bytes - RECORD_RESERVE - space + size >= ring->watermark &&
 	    wq_has_sleeper(&session->wait))
-		defer_wake(session);
+		st_defer_wake(session);
 }
 
 /* How a kernel stack ended for which @stack had room for all of @wanted frames. */
@@ -309,7 +309,7 @@ static noinline u32 capture_kernel(struct stacktap_cpu *cpu, struct stacktap_sam
 	stack->ips = (u64 *)(section + 1);
 	stack->nr = 0;
 	stack->max = min(capture_kernel_room(space), wanted);
-	stack_walk_kernel(regs, stack);
+	st_stack_walk_kernel(regs, stack);
 	if (stack->end == STACKTAP_END_DEPTH && stack->max < wanted)
 		return 0;
 	stack->end = kernel_end_of(stack, wanted, frames);
@@ -370,7 +370,7 @@ static void capture_later(const struct stacktap_slot *slot, u64 now, u32 left_ns
 		size += section_end(section, slot->kernel_nr);
 	}
 	/* what the handler spent on it is spent: it is written, if only with its leaf */
-	level = min_t(enum ceiling_level, ceiling_look(counter->cpu, now), CEILING_LEAF);
+	level = min_t(enum ceiling_level, st_ceiling_look(counter->cpu, now), CEILING_LEAF);
 	capture_finish(counter, sample, size, slot,
 		       slot->sample.header.flags | STACKTAP_SAMPLE_TWO_PHASE,
 		       slot->sample.kernel_end, space, now, left_ns, level);
@@ -417,7 +417,7 @@ static noinline void slot_walk_kernel(struct stacktap_slot *slot, struct pt_regs
 	stack.ips = slot->kernel_ips;
 	stack.nr = 0;
 	stack.max = level_kernel_frames(level, frames);
-	stack_walk_kernel(regs, &stack);
+	st_stack_walk_kernel(regs, &stack);
 	slot->kernel_nr = stack.nr;
 	slot->sample.kernel_end = kernel_end_of(&stack, stack.max, frames);
 }
@@ -452,7 +452,7 @@ static void capture_stash(struct stacktap_counter *counter, struct perf_sample_d
 	}
 	barrier();
 	cpu->stashing = false;
-	defer_drain(cpu->session);
+	st_defer_drain(cpu->session);
 }
 
 /*
@@ -465,7 +465,7 @@ static noinline void counter_raise(struct stacktap_counter *counter, struct perf
 	u64 period = READ_ONCE(counter->period);
 
 	counter->window_calls = 0;
-	/* pairs with counter_set_period(): who sets another one has the last word */
+	/* pairs with st_counter_set_period(): who sets another one has the last word */
 	smp_rmb();
 	if (READ_ONCE(counter->setting) || event->hw.sample_period > S64_MAX / 4)
 		return;
@@ -520,7 +520,7 @@ static __always_inline bool capture_handle(struct stacktap_counter *counter,
 	}
 	/* not before: on a CPU that may be past its last flush an irq_work would stay queued */
 	if (throttled && events_note(session, STACKTAP_EVENT_THROTTLE))
-		defer_wake(session);
+		st_defer_wake(session);
 	/* a PMU may be some instructions late, and in the kernel by then */
 	if (unlikely(user_mode(regs) ? event->attr.exclude_user : event->attr.exclude_kernel)) {
 		local64_inc(&counter->filtered);
@@ -528,7 +528,7 @@ static __always_inline bool capture_handle(struct stacktap_counter *counter,
 	}
 	/* overflow handlers run with preemption off, and filters are freed after synchronize_rcu */
 	filter = rcu_dereference_raw(session->filter);
-	if (filter && !filter_pass(filter, regs)) {
+	if (filter && !st_filter_pass(filter, regs)) {
 		local64_inc(&counter->filtered);
 		return false;
 	}
@@ -542,8 +542,8 @@ static __always_inline bool capture_handle(struct stacktap_counter *counter,
 	return false;
 }
 
-void capture_overflow(struct perf_event *event, struct perf_sample_data *data,
-		      struct pt_regs *regs)
+void st_capture_overflow(struct perf_event *event, struct perf_sample_data *data,
+			 struct pt_regs *regs)
 {
 	struct stacktap_counter *counter = event->overflow_handler_context;
 	enum ceiling_level level;
@@ -569,21 +569,21 @@ void capture_overflow(struct perf_event *event, struct perf_sample_data *data,
 	if (counter->clock)
 		counter_miss(counter, event, now);
 	pace_overflow(&counter->pace, event, READ_ONCE(counter->period), counter->clock);
-	level = ceiling_look(counter->cpu, now);
+	level = st_ceiling_look(counter->cpu, now);
 	is_whole = capture_handle(counter, event, data, regs, now, began, level);
 	is_fast = counter_too_fast(counter, now);
 	if (unlikely(is_fast) || (unlikely(level == CEILING_SLOWER) &&
 				  counter->window_calls > CAPTURE_FEW_CALLS))
 		counter_raise(counter, event);
 	ns = cost_add(is_whole ? &counter->cpu->whole_cost : &counter->cpu->handler_cost, began);
-	ceiling_charge(counter->cpu, ns + CEILING_INTERRUPT_NS);
+	st_ceiling_charge(counter->cpu, ns + CEILING_INTERRUPT_NS);
 	if (counter->clock)
 		pace_note_due(&counter->pace, event, READ_ONCE(counter->period),
 			      event->hw.interrupts != COMPAT_MAX_INTERRUPTS);
 	local_irq_restore(flags);
 }
 
-bool capture_drain_cpu(struct stacktap_cpu *cpu, u64 began, u32 limit_ns)
+bool st_capture_drain_cpu(struct stacktap_cpu *cpu, u64 began, u32 limit_ns)
 {
 	struct stacktap_stash *stash = cpu->stash;
 	unsigned int nr;
@@ -616,6 +616,6 @@ bool capture_drain_cpu(struct stacktap_cpu *cpu, u64 began, u32 limit_ns)
 	}
 	barrier();
 	cpu->recording = false;
-	ceiling_charge(cpu, cost_add(&cpu->drain_cost, ticks));
+	st_ceiling_charge(cpu, cost_add(&cpu->drain_cost, ticks));
 	return nr;
 }

@@ -8,8 +8,8 @@
 struct stacktap_cpu;
 
 /* Of every counter; perf_event::overflow_handler_context is its struct stacktap_counter. */
-void capture_overflow(struct perf_event *event, struct perf_sample_data *data,
-		      struct pt_regs *regs);
+void st_capture_overflow(struct perf_event *event, struct perf_sample_data *data,
+			 struct pt_regs *regs);
 
 /*
  * How long phase 2 may keep IRQs off at a time, over all sessions: SESSION_WALK_LIMIT_NS, or this under
@@ -22,6 +22,6 @@ void capture_overflow(struct perf_event *event, struct perf_sample_data *data,
  * Phase 2 for one session on this CPU, in a section with IRQs off that began at @began and may take
  * @limit_ns. Returns whether something is left in the stash for which there was no time.
  */
-bool capture_drain_cpu(struct stacktap_cpu *cpu, u64 began, u32 limit_ns);
+bool st_capture_drain_cpu(struct stacktap_cpu *cpu, u64 began, u32 limit_ns);
 
 #endif /* STACKTAP_KMOD_CAPTURE_H */

@@ -72,7 +72,7 @@ static enum ceiling_level horizon_look(local64_t *horizon, const struct ceiling_
 	return ceiling_level(ahead, tolerance);
 }
 
-enum ceiling_level ceiling_look(struct stacktap_cpu *cpu, u64 now)
+enum ceiling_level st_ceiling_look(struct stacktap_cpu *cpu, u64 now)
 {
 	enum ceiling_level host = horizon_look(this_cpu_ptr(&ceiling_horizon), &ceiling_host, now);
 	const struct ceiling_rate *own = &cpu->session->ceiling;
@@ -82,27 +82,27 @@ enum ceiling_level ceiling_look(struct stacktap_cpu *cpu, u64 now)
 	return max(host, horizon_look(&cpu->horizon, own, now));
 }
 
-void ceiling_charge_all(u32 ns)
+void st_ceiling_charge_all(u32 ns)
 {
 	local64_add(ceiling_price(READ_ONCE(ceiling_host.scale), ns),
 		    this_cpu_ptr(&ceiling_horizon));
 }
 
-void ceiling_charge(struct stacktap_cpu *cpu, u32 ns)
+void st_ceiling_charge(struct stacktap_cpu *cpu, u32 ns)
 {
 	const struct ceiling_rate *own = &cpu->session->ceiling;
 
-	ceiling_charge_all(ns);
+	st_ceiling_charge_all(ns);
 	if (unlikely(READ_ONCE(own->tolerance)))
 		local64_add(ceiling_price(READ_ONCE(own->scale), ns), &cpu->horizon);
 }
 
-u32 ceiling_permille(void)
+u32 st_ceiling_permille(void)
 {
 	return READ_ONCE(ceiling_wanted);
 }
 
-void ceiling_set(struct stacktap_session *session, u32 permille)
+void st_ceiling_set(struct stacktap_session *session, u32 permille)
 {
 	lockdep_assert_held(&session->lock);
 	session->ceiling_permille = permille;

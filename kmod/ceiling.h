@@ -13,17 +13,17 @@
  */
 
 /* What a sample of @cpu, which is this one, may cost at @now. IRQs are off, or this is an NMI. */
-enum ceiling_level ceiling_look(struct stacktap_cpu *cpu, u64 now);
+enum ceiling_level st_ceiling_look(struct stacktap_cpu *cpu, u64 now);
 
 /* @ns of this CPU were spent for @cpu's session. The same. */
-void ceiling_charge(struct stacktap_cpu *cpu, u32 ns);
+void st_ceiling_charge(struct stacktap_cpu *cpu, u32 ns);
 
 /* @ns of this CPU were spent for all sessions. Preemption is off. */
-void ceiling_charge_all(u32 ns);
+void st_ceiling_charge_all(u32 ns);
 
 /* In permille of a CPU, 0: none. */
-u32 ceiling_permille(void);
+u32 st_ceiling_permille(void);
 /* Caller holds the session's mutex. */
-void ceiling_set(struct stacktap_session *session, u32 permille);
+void st_ceiling_set(struct stacktap_session *session, u32 permille);
 
 #endif /* STACKTAP_KMOD_CEILING_H */

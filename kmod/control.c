@@ -25,14 +25,14 @@ enum {
 static bool control_wants(struct stacktap_session *session, unsigned int cpu)
 {
 	return cpumask_test_cpu(cpu, session->online) &&
-	       filter_wants_cpu(session_filter(session), cpu);
+	       st_filter_wants_cpu(session_filter(session), cpu);
 }
 
 static void cpu_drain_part(struct stacktap_cpu *cpu, void *arg)
 {
 	bool *is_left = arg;
 
-	*is_left = capture_drain_cpu(cpu, ktime_get_mono_fast_ns(), SESSION_WALK_LIMIT_NS);
+	*is_left = st_capture_drain_cpu(cpu, ktime_get_mono_fast_ns(), SESSION_WALK_LIMIT_NS);
 }
 
 /* Phase 2 of what waits for it on @cpu, with IRQs on now and then. */
@@ -43,14 +43,14 @@ static void control_drain(struct stacktap_cpu *cpu)
 
 	/* each takes one at least, so that what there was at first is gone then */
 	do {
-		cpu_call(cpu, cpu_drain_part, &is_left);
+		st_cpu_call(cpu, cpu_drain_part, &is_left);
 	} while (is_left && rounds--);
 }
 
 /* What has come since control_drain(). */
 static void cpu_drain_rest(struct stacktap_cpu *cpu)
 {
-	capture_drain_cpu(cpu, ktime_get_mono_fast_ns(), U32_MAX);
+	st_capture_drain_cpu(cpu, ktime_get_mono_fast_ns(), U32_MAX);
 }
 
 static void stash_swap(struct stacktap_cpu *cpu, void *arg)
@@ -75,12 +75,12 @@ static int stash_fit(struct stacktap_cpu *cpu, unsigned int rate)
 
 	if (cpu->stash && cpu->stash->nr_slots >= nr_slots)
 		return 0;
-	err = stash_create(cpu->cpu, nr_slots, &stash);
+	err = st_stash_create(cpu->cpu, nr_slots, &stash);
 	if (err)
 		return err;
 	control_drain(cpu);
-	cpu_call(cpu, stash_swap, &stash);
-	stash_destroy(stash);
+	st_cpu_call(cpu, stash_swap, &stash);
+	st_stash_destroy(stash);
 	return 0;
 }
 
@@ -94,13 +94,13 @@ static int control_prepare_phases(struct stacktap_session *session, struct stack
 	for (i = 0; i < session->nr_sources; i++)
 		if (cpu->counters[i].event &&
 		    (!cpu->counters[i].one_phase || more == &cpu->counters[i]))
-			rate += source_rate(&session->sources[i]);
+			rate += st_source_rate(&session->sources[i]);
 	if (!rate)
 		return 0;
 	err = stash_fit(cpu, rate);
 	if (err || session->probing)
 		return err;
-	err = probe_hold();
+	err = st_probe_hold();
 	if (!err)
 		session->probing = true;
 	return err;
@@ -109,7 +109,7 @@ static int control_prepare_phases(struct stacktap_session *session, struct stack
 static void cpu_begin(struct stacktap_cpu *cpu)
 {
 	if (!cpu->announced)
-		record_owe_anchor(cpu);
+		st_record_owe_anchor(cpu);
 	cpu->announced = true;
 }
 
@@ -118,9 +118,9 @@ static void cpu_announce(struct stacktap_cpu *cpu, void *arg)
 	unsigned int i;
 
 	cpu_begin(cpu);
-	record_owe_state(cpu, STACKTAP_CPU_ONLINE);
+	st_record_owe_state(cpu, STACKTAP_CPU_ONLINE);
 	for (i = 0; i < cpu->session->nr_sources; i++)
-		record_owe_config(&cpu->counters[i]);
+		st_record_owe_config(&cpu->counters[i]);
 	record_pay(cpu);
 }
 
@@ -135,7 +135,7 @@ static void cpu_announce_config(struct stacktap_cpu *cpu, void *arg)
 		return;
 	for (i = 0; i < cpu->session->nr_sources; i++)
 		if (!arg || arg == &cpu->counters[i])
-			record_owe_config(&cpu->counters[i]);
+			st_record_owe_config(&cpu->counters[i]);
 	record_pay(cpu);
 }
 
@@ -143,39 +143,39 @@ static void cpu_announce_config(struct stacktap_cpu *cpu, void *arg)
 static void control_announce(struct stacktap_cpu *cpu, struct stacktap_counter *counter)
 {
 	control_drain(cpu);
-	cpu_call(cpu, cpu_announce_config, counter);
+	st_cpu_call(cpu, cpu_announce_config, counter);
 }
 
 static void cpu_refuse(struct stacktap_cpu *cpu, void *arg)
 {
 	cpu_begin(cpu);
-	record_owe_state(cpu, STACKTAP_CPU_NO_COUNTER);
+	st_record_owe_state(cpu, STACKTAP_CPU_NO_COUNTER);
 	record_pay(cpu);
 }
 
 /* It left before its coming was told: the offline callback had nothing to end then. */
 static void cpu_depart(struct stacktap_cpu *cpu, void *arg)
 {
-	record_owe_state(cpu, STACKTAP_CPU_OFFLINE);
+	st_record_owe_state(cpu, STACKTAP_CPU_OFFLINE);
 	record_pay(cpu);
 }
 
 static void cpu_deselect(struct stacktap_cpu *cpu, void *arg)
 {
 	cpu_drain_rest(cpu);
-	record_owe_state(cpu, STACKTAP_CPU_DESELECTED);
+	st_record_owe_state(cpu, STACKTAP_CPU_DESELECTED);
 	record_pay(cpu);
 }
 
 static void cpu_finish(struct stacktap_cpu *cpu, void *arg)
 {
 	cpu_drain_rest(cpu);
-	record_final(cpu);
+	st_record_final(cpu);
 }
 
 static void cpu_flush(struct stacktap_cpu *cpu, void *arg)
 {
-	record_final(cpu);
+	st_record_final(cpu);
 }
 
 static void control_disarm_cpu(struct stacktap_cpu *cpu)
@@ -183,7 +183,7 @@ static void control_disarm_cpu(struct stacktap_cpu *cpu)
 	unsigned int i;
 
 	for (i = 0; i < STACKTAP_MAX_SOURCES; i++)
-		counter_release(&cpu->counters[i]);
+		st_counter_release(&cpu->counters[i]);
 }
 
 /* All of a CPU's counters that can fail; they do not count yet. */
@@ -193,8 +193,8 @@ static int control_prepare_cpu(struct stacktap_session *session, struct stacktap
 	int err;
 
 	for (i = 0; i < session->nr_sources; i++) {
-		err = counter_create(&cpu->counters[i], &session->sources[i], session->two_phase,
-				     capture_overflow);
+		err = st_counter_create(&cpu->counters[i], &session->sources[i], session->two_phase,
+					st_capture_overflow);
 		if (err)
 			goto err_disarm;
 	}
@@ -214,15 +214,15 @@ static void control_begin_cpu(struct stacktap_session *session, struct stacktap_
 
 	for (i = 0; i < session->nr_sources; i++)
 		if (cpu->counters[i].fallback_errno)
-			events_raise_counter(&cpu->counters[i], STACKTAP_EVENT_FALLBACK,
-					     cpu->counters[i].fallback_errno);
+			st_events_raise_counter(&cpu->counters[i], STACKTAP_EVENT_FALLBACK,
+						cpu->counters[i].fallback_errno);
 	WRITE_ONCE(cpu->active, true);
-	cpu_call(cpu, cpu_announce, NULL);
+	st_cpu_call(cpu, cpu_announce, NULL);
 	for (i = 0; i < session->nr_sources; i++) {
-		fallback_begin(&cpu->counters[i]);
-		counter_enable(&cpu->counters[i]);
+		st_fallback_begin(&cpu->counters[i]);
+		st_counter_enable(&cpu->counters[i]);
 	}
-	stall_watch(session);
+	st_stall_watch(session);
 }
 
 static int control_arm_cpu(struct stacktap_session *session, struct stacktap_cpu *cpu)
@@ -257,7 +257,7 @@ static void control_retire(struct stacktap_session *session)
 			continue;
 		if (control_cpu_dead(session, pc)) {
 			control_disarm_cpu(pc);
-			cpu_call(pc, cpu_depart, NULL);
+			st_cpu_call(pc, cpu_depart, NULL);
 			WRITE_ONCE(pc->active, false);
 		} else if (!control_wants(session, cpu)) {
 			control_disarm_cpu(pc);
@@ -267,7 +267,7 @@ static void control_retire(struct stacktap_session *session)
 		}
 		/* what was lost on its way down could not ask for that, see capture.c */
 		events_note(session, STACKTAP_EVENT_LOSS);
-		events_kick(session);
+		st_events_kick(session);
 	}
 	if (!retired)
 		return;
@@ -279,7 +279,7 @@ static void control_retire(struct stacktap_session *session)
 		/* not by what is wanted, which a CPU that comes or goes has changed since */
 		if (pc && pc->active && !pc->counters[0].event) {
 			control_drain(pc);
-			cpu_call(pc, cpu_deselect, NULL);
+			st_cpu_call(pc, cpu_deselect, NULL);
 			WRITE_ONCE(pc->active, false);
 		}
 	}
@@ -330,8 +330,8 @@ static int control_follow(struct stacktap_session *session)
 		/* it may have left meanwhile, which told more */
 		if (!pc->error || !cpumask_test_cpu(cpu, session->online))
 			continue;
-		cpu_call(pc, cpu_refuse, NULL);
-		events_raise_refused(pc);
+		st_cpu_call(pc, cpu_refuse, NULL);
+		st_events_raise_refused(pc);
 	}
 	return err;
 }
@@ -356,7 +356,7 @@ static int control_refuse(int err, struct netlink_ext_ack *extack)
 	return err;
 }
 
-int control_start(struct stacktap_session *session, struct netlink_ext_ack *extack)
+int st_control_start(struct stacktap_session *session, struct netlink_ext_ack *extack)
 {
 	int err;
 
@@ -380,26 +380,26 @@ int control_start(struct stacktap_session *session, struct netlink_ext_ack *exta
 
 	/* lists are not set any more, and those from before are of no use either */
 	if (atomic_read(&session->tables.lists) && security_locked_down(LOCKDOWN_PERF)) {
-		mappings_forget(&session->tables);
+		st_mappings_forget(&session->tables);
 		/* a fork that had found a list by then may have handed it on behind that */
 		synchronize_rcu();
-		mappings_forget(&session->tables);
+		st_mappings_forget(&session->tables);
 	}
 
 	session->generation++;
-	degrade_start(session);
+	st_degrade_start(session);
 	WRITE_ONCE(session->state, STACKTAP_STATE_RUNNING);
 	WRITE_ONCE(session->armed, true);
 	err = control_reconcile(session);
 	if (err) {
-		control_stop(session);
+		st_control_stop(session);
 		return control_refuse(err, extack);
 	}
-	events_raise(session, STACKTAP_EVENT_SESSION_STARTED, 0);
+	st_events_raise(session, STACKTAP_EVENT_SESSION_STARTED, 0);
 	return 0;
 }
 
-void control_stop(struct stacktap_session *session)
+void st_control_stop(struct stacktap_session *session)
 {
 	unsigned int cpu;
 
@@ -427,22 +427,22 @@ void control_stop(struct stacktap_session *session)
 		pc->announced = false;
 		WRITE_ONCE(pc->active, false);
 		control_drain(pc);
-		cpu_call(pc, cpu_finish, NULL);
+		st_cpu_call(pc, cpu_finish, NULL);
 	}
 	if (session->probing)
-		probe_drop();
+		st_probe_drop();
 	session->probing = false;
-	degrade_stop(session);
+	st_degrade_stop(session);
 	WRITE_ONCE(session->state, STACKTAP_STATE_STOPPED);
 	session->generation++;
 	/* nothing is lost from here on, so that the sum of what events told is exact */
 	events_note(session, STACKTAP_EVENT_LOSS);
-	events_raise(session, STACKTAP_EVENT_SESSION_STOPPED, 0);
+	st_events_raise(session, STACKTAP_EVENT_SESSION_STOPPED, 0);
 	wake_up_poll(&session->wait, EPOLLIN | EPOLLRDNORM);
 }
 
-int control_add_ring(struct stacktap_session *session, unsigned int cpu, u32 data_bytes,
-		     u32 watermark)
+int st_control_add_ring(struct stacktap_session *session, unsigned int cpu, u32 data_bytes,
+			u32 watermark)
 {
 	struct stacktap_cpu *pc;
 	int err;
@@ -452,7 +452,7 @@ int control_add_ring(struct stacktap_session *session, unsigned int cpu, u32 dat
 		return -EEXIST;
 	if (!cpumask_test_cpu(cpu, session->seen))
 		return -ENODEV;
-	err = cpu_create(session, cpu, data_bytes, watermark, &pc);
+	err = st_cpu_create(session, cpu, data_bytes, watermark, &pc);
 	if (err)
 		return err;
 	/* pairs with session_cpu(): readers without the lock see a complete ring */
@@ -465,7 +465,7 @@ int control_add_ring(struct stacktap_session *session, unsigned int cpu, u32 dat
 	return 0;
 }
 
-void control_flush(struct stacktap_session *session)
+void st_control_flush(struct stacktap_session *session)
 {
 	unsigned int cpu;
 
@@ -474,23 +474,23 @@ void control_flush(struct stacktap_session *session)
 		struct stacktap_cpu *pc = session_cpu(session, cpu);
 
 		if (pc)
-			cpu_call(pc, cpu_flush, NULL);
+			st_cpu_call(pc, cpu_flush, NULL);
 	}
 	wake_up_poll(&session->wait, EPOLLIN | EPOLLRDNORM);
 }
 
-void control_set_sources(struct stacktap_session *session, const struct stacktap_source *sources,
-			 unsigned int nr_sources)
+void st_control_set_sources(struct stacktap_session *session, const struct stacktap_source *sources,
+			    unsigned int nr_sources)
 {
 	lockdep_assert_held(&session->lock);
 	memcpy(session->sources, sources, nr_sources * sizeof(*sources));
 	WRITE_ONCE(session->nr_sources, nr_sources);
 	session->generation++;
-	events_raise(session, STACKTAP_EVENT_SESSION_CHANGED, 0);
+	st_events_raise(session, STACKTAP_EVENT_SESSION_CHANGED, 0);
 }
 
-int control_set_rate(struct stacktap_session *session, unsigned int index,
-		     const struct stacktap_source *source, struct netlink_ext_ack *extack)
+int st_control_set_rate(struct stacktap_session *session, unsigned int index,
+			const struct stacktap_source *source, struct netlink_ext_ack *extack)
 {
 	struct stacktap_source old = session->sources[index];
 	unsigned int cpu;
@@ -505,7 +505,7 @@ int control_set_rate(struct stacktap_session *session, unsigned int index,
 			continue;
 		err = control_prepare_phases(session, pc, NULL);
 		if (!err)
-			err = counter_set_period(&pc->counters[index], source);
+			err = st_counter_set_period(&pc->counters[index], source);
 		if (err)
 			break;
 	}
@@ -516,7 +516,7 @@ int control_set_rate(struct stacktap_session *session, unsigned int index,
 			struct stacktap_cpu *pc = session_cpu(session, cpu);
 
 			if (pc && pc->active)
-				counter_set_period(&pc->counters[index], &old);
+				st_counter_set_period(&pc->counters[index], &old);
 		}
 		if (err == -EDQUOT || err == -ENOMEM)
 			return control_refuse(err, extack);
@@ -531,7 +531,7 @@ int control_set_rate(struct stacktap_session *session, unsigned int index,
 		if (pc && pc->active)
 			control_announce(pc, &pc->counters[index]);
 	}
-	events_raise(session, STACKTAP_EVENT_SESSION_CHANGED, 0);
+	st_events_raise(session, STACKTAP_EVENT_SESSION_CHANGED, 0);
 	return 0;
 }
 
@@ -546,7 +546,7 @@ static bool cpu_follow_step(struct stacktap_session *session, struct stacktap_cp
 
 		if (counter->rate_shift == shift)
 			continue;
-		if (counter_set_period(counter, &session->sources[i]))
+		if (st_counter_set_period(counter, &session->sources[i]))
 			session->rates_refused++;
 		else
 			has_changed = true;
@@ -554,7 +554,7 @@ static bool cpu_follow_step(struct stacktap_session *session, struct stacktap_cp
 	return has_changed;
 }
 
-void control_follow_step(struct stacktap_session *session, bool is_new)
+void st_control_follow_step(struct stacktap_session *session, bool is_new)
 {
 	unsigned int cpu;
 
@@ -567,7 +567,7 @@ void control_follow_step(struct stacktap_session *session, bool is_new)
 	}
 }
 
-int control_restore(struct stacktap_counter *counter)
+int st_control_restore(struct stacktap_counter *counter)
 {
 	struct stacktap_session *session = counter->cpu->session;
 	const struct stacktap_source *source = &session->sources[counter->index];
@@ -576,7 +576,7 @@ int control_restore(struct stacktap_counter *counter)
 	int err;
 
 	lockdep_assert_held(&session->lock);
-	event = counter_create_real(counter, source, capture_overflow);
+	event = st_counter_create_real(counter, source, st_capture_overflow);
 	if (IS_ERR(event))
 		return PTR_ERR(event);
 	/* before cpu-clock is gone: the real one goes through phase 2 where that does not */
@@ -585,20 +585,20 @@ int control_restore(struct stacktap_counter *counter)
 		perf_event_release_kernel(event);
 		return err;
 	}
-	counter_replace(counter, source, event, session->two_phase);
+	st_counter_replace(counter, source, event, session->two_phase);
 	/* while nothing counts: what cpu-clock sampled is before CONFIG, what the real one does behind */
 	control_announce(counter->cpu, counter);
-	counter_enable(counter);
-	events_raise_counter(counter, STACKTAP_EVENT_FALLBACK_END, fallback_errno);
+	st_counter_enable(counter);
+	st_events_raise_counter(counter, STACKTAP_EVENT_FALLBACK_END, fallback_errno);
 	return 0;
 }
 
-void control_tell(struct stacktap_counter *counter)
+void st_control_tell(struct stacktap_counter *counter)
 {
 	control_announce(counter->cpu, counter);
 }
 
-void control_degrade(struct stacktap_session *session, u32 step)
+void st_control_degrade(struct stacktap_session *session, u32 step)
 {
 	bool gives_up = step > session->degrade.step;
 	u32 frames = degrade_kernel_frames(step);
@@ -610,9 +610,9 @@ void control_degrade(struct stacktap_session *session, u32 step)
 	/* before CONFIG or behind it, so that no stack is deeper than what was told last */
 	if (gives_up)
 		WRITE_ONCE(session->kernel_frames, frames);
-	control_follow_step(session, true);
+	st_control_follow_step(session, true);
 	WRITE_ONCE(session->kernel_frames, frames);
-	events_raise(session, gives_up ? STACKTAP_EVENT_DEGRADED : STACKTAP_EVENT_RECOVERED, 0);
+	st_events_raise(session, gives_up ? STACKTAP_EVENT_DEGRADED : STACKTAP_EVENT_RECOVERED, 0);
 }
 
 /* What control_prepare_filter() made, and nothing has begun of. */
@@ -646,7 +646,7 @@ static int control_prepare_filter(struct stacktap_session *session,
 		struct stacktap_cpu *pc = session_cpu(session, cpu);
 
 		if (!pc || pc->active || !cpumask_test_cpu(cpu, session->online) ||
-		    !filter_wants_cpu(filter, cpu) || control_wants(session, cpu))
+		    !st_filter_wants_cpu(filter, cpu) || control_wants(session, cpu))
 			continue;
 		err = control_prepare_cpu(session, pc);
 		/* -ENODEV: it is leaving, as in control_reconcile() */
@@ -658,8 +658,8 @@ static int control_prepare_filter(struct stacktap_session *session,
 	return 0;
 }
 
-int control_set_filter(struct stacktap_session *session, struct stacktap_filter *filter,
-		       struct netlink_ext_ack *extack)
+int st_control_set_filter(struct stacktap_session *session, struct stacktap_filter *filter,
+			  struct netlink_ext_ack *extack)
 {
 	struct stacktap_filter *old = session_filter(session);
 	unsigned int cpu;
@@ -668,14 +668,14 @@ int control_set_filter(struct stacktap_session *session, struct stacktap_filter 
 	lockdep_assert_held(&session->lock);
 	err = control_prepare_filter(session, filter);
 	if (err) {
-		filter_destroy(filter);
+		st_filter_destroy(filter);
 		return control_refuse(err, extack);
 	}
 	rcu_assign_pointer(session->filter, filter);
 	session->generation++;
 	/* handlers that saw the old one are over, so every sample from here on obeys the new one */
 	synchronize_rcu();
-	filter_destroy(old);
+	st_filter_destroy(old);
 
 	for_each_possible_cpu(cpu) {
 		struct stacktap_cpu *pc = session_cpu(session, cpu);
@@ -687,13 +687,13 @@ int control_set_filter(struct stacktap_session *session, struct stacktap_filter 
 	}
 	/* a CPU that still has no counter had none before: it tells by itself */
 	control_follow(session);
-	events_raise(session, STACKTAP_EVENT_SESSION_CHANGED, 0);
+	st_events_raise(session, STACKTAP_EVENT_SESSION_CHANGED, 0);
 	/* POLLPRI depends on the CPU set */
 	wake_up_poll(&session->wait, EPOLLPRI);
 	return 0;
 }
 
-void control_work(struct work_struct *work)
+void st_control_work(struct work_struct *work)
 {
 	struct stacktap_session *session = container_of(work, struct stacktap_session, work);
 	int err = 0;

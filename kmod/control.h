@@ -5,35 +5,35 @@
 #include "session.h"
 
 /*
- * What can be done to a session. Callers of all but control_work() hold session->lock.
+ * What can be done to a session. Callers of all but st_control_work() hold session->lock.
  */
-int control_start(struct stacktap_session *session, struct netlink_ext_ack *extack);
-void control_stop(struct stacktap_session *session);
-int control_add_ring(struct stacktap_session *session, unsigned int cpu, u32 data_bytes,
-		     u32 watermark);
-void control_flush(struct stacktap_session *session);
+int st_control_start(struct stacktap_session *session, struct netlink_ext_ack *extack);
+void st_control_stop(struct stacktap_session *session);
+int st_control_add_ring(struct stacktap_session *session, unsigned int cpu, u32 data_bytes,
+			u32 watermark);
+void st_control_flush(struct stacktap_session *session);
 
 /* Replace the sources of a stopped session. */
-void control_set_sources(struct stacktap_session *session, const struct stacktap_source *sources,
-			 unsigned int nr_sources);
+void st_control_set_sources(struct stacktap_session *session, const struct stacktap_source *sources,
+			    unsigned int nr_sources);
 /* Change rate or period of one source, at any time. */
-int control_set_rate(struct stacktap_session *session, unsigned int index,
-		     const struct stacktap_source *source, struct netlink_ext_ack *extack);
+int st_control_set_rate(struct stacktap_session *session, unsigned int index,
+			const struct stacktap_source *source, struct netlink_ext_ack *extack);
 /*
  * Take or take back steps of degrade.h. Counters that perf does not let follow keep their period, which
  * CONFIG tells.
  */
-void control_degrade(struct stacktap_session *session, u32 step);
+void st_control_degrade(struct stacktap_session *session, u32 step);
 /* Ask perf again for them; @is_new: the step is, so that all are announced. */
-void control_follow_step(struct stacktap_session *session, bool is_new);
+void st_control_follow_step(struct stacktap_session *session, bool is_new);
 /* Have the real event of @counter, which runs, in place of cpu-clock; if not, nothing has changed. */
-int control_restore(struct stacktap_counter *counter);
+int st_control_restore(struct stacktap_counter *counter);
 /* CONFIG of a counter that runs, as things are by now. */
-void control_tell(struct stacktap_counter *counter);
+void st_control_tell(struct stacktap_counter *counter);
 /* Takes over @filter, which may be NULL, even when it fails; then nothing has changed. */
-int control_set_filter(struct stacktap_session *session, struct stacktap_filter *filter,
-		       struct netlink_ext_ack *extack);
+int st_control_set_filter(struct stacktap_session *session, struct stacktap_filter *filter,
+			  struct netlink_ext_ack *extack);
 
-void control_work(struct work_struct *work);
+void st_control_work(struct work_struct *work);
 
 #endif /* STACKTAP_KMOD_CONTROL_H */

@@ -9,7 +9,7 @@
 
 #include "cost.h"
 
-u32 cost_tick_ns __ro_after_init;
+u32 st_cost_tick_ns __ro_after_init;
 
 static u64 __init cost_ticks_per_second(void)
 {
@@ -20,11 +20,11 @@ static u64 __init cost_ticks_per_second(void)
 #endif
 }
 
-void __init cost_init(void)
+void __init st_cost_init(void)
 {
 	u64 rate = cost_ticks_per_second();
 
 	/* slower than 1 MHz it would neither fit nor tell anything */
 	if (rate >= USEC_PER_SEC)
-		cost_tick_ns = div64_u64((u64)NSEC_PER_SEC << COST_SHIFT, rate);
+		st_cost_tick_ns = div64_u64((u64)NSEC_PER_SEC << COST_SHIFT, rate);
 }

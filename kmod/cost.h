@@ -28,7 +28,7 @@ enum {
 static_assert(STACKTAP_TIME_BUCKETS == 32 - (STACKTAP_TIME_SHIFT - 1));
 
 /* of a tick of the CPU's own counter, times 1 << COST_SHIFT; 0 where its rate is unknown */
-extern u32 cost_tick_ns;
+extern u32 st_cost_tick_ns;
 
 /*
  * The CPU's own counter, because the kernel's clock would cost several times as much. Half of it is
@@ -51,10 +51,10 @@ static __always_inline u32 cost_ticks(void)
 /* Since @began; where the counter's rate is unknown, what it will hardly have been. */
 static __always_inline u32 cost_ns(u32 began)
 {
-	if (unlikely(!cost_tick_ns))
+	if (unlikely(!st_cost_tick_ns))
 		return COST_UNKNOWN_NS;
 	/* a slow counter's 32 bits are more ns than that */
-	return min_t(u64, (u64)(cost_ticks() - began) * cost_tick_ns >> COST_SHIFT, U32_MAX);
+	return min_t(u64, (u64)(cost_ticks() - began) * st_cost_tick_ns >> COST_SHIFT, U32_MAX);
 }
 
 /* Returns what it added. */
@@ -67,6 +67,6 @@ static __always_inline u32 cost_add(struct stacktap_cost *cost, u32 began)
 	return ns;
 }
 
-void cost_init(void);
+void st_cost_init(void);
 
 #endif /* STACKTAP_KMOD_COST_H */

@@ -10,8 +10,8 @@
 #include "session.h"
 #include "share.h"
 
-int cpu_create(struct stacktap_session *session, unsigned int cpu, u32 data_bytes, u32 watermark,
-	       struct stacktap_cpu **ret_cpu)
+int st_cpu_create(struct stacktap_session *session, unsigned int cpu, u32 data_bytes, u32 watermark,
+		  struct stacktap_cpu **ret_cpu)
 {
 	struct stacktap_cpu *pc;
 	unsigned int i;
@@ -21,7 +21,7 @@ int cpu_create(struct stacktap_session *session, unsigned int cpu, u32 data_byte
 			  cpu_to_node(cpu));
 	if (!pc)
 		return -ENOMEM;
-	err = budget_take(sizeof(*pc->memo));
+	err = st_budget_take(sizeof(*pc->memo));
 	if (err)
 		goto err_cpu;
 	err = -ENOMEM;
@@ -30,7 +30,7 @@ int cpu_create(struct stacktap_session *session, unsigned int cpu, u32 data_byte
 				 cpu_to_node(cpu));
 	if (!pc->memo)
 		goto err_budget;
-	err = ring_create(cpu, data_bytes, watermark, &pc->ring);
+	err = st_ring_create(cpu, data_bytes, watermark, &pc->ring);
 	if (err)
 		goto err_memo;
 	pc->session = session;
@@ -38,7 +38,7 @@ int cpu_create(struct stacktap_session *session, unsigned int cpu, u32 data_byte
 	for (i = 0; i < STACKTAP_MAX_SOURCES; i++) {
 		pc->counters[i].cpu = pc;
 		pc->counters[i].index = i;
-		share_restart(&pc->counters[i]);
+		st_share_restart(&pc->counters[i]);
 	}
 	*ret_cpu = pc;
 	return 0;
@@ -46,20 +46,20 @@ int cpu_create(struct stacktap_session *session, unsigned int cpu, u32 data_byte
 err_memo:
 	kvfree(pc->memo);
 err_budget:
-	budget_return(sizeof(*pc->memo));
+	st_budget_return(sizeof(*pc->memo));
 err_cpu:
 	kfree(pc);
 	return err;
 }
 
-void cpu_destroy(struct stacktap_cpu *cpu)
+void st_cpu_destroy(struct stacktap_cpu *cpu)
 {
 	if (!cpu)
 		return;
-	stash_destroy(cpu->stash);
-	ring_destroy(cpu->ring);
+	st_stash_destroy(cpu->stash);
+	st_ring_destroy(cpu->ring);
 	kvfree(cpu->memo);
-	budget_return(sizeof(*cpu->memo));
+	st_budget_return(sizeof(*cpu->memo));
 	kfree(cpu);
 }
 
@@ -76,7 +76,8 @@ static void cpu_call_run(void *data)
 	call->fn(call->cpu, call->arg);
 }
 
-void cpu_call(struct stacktap_cpu *cpu, void (*fn)(struct stacktap_cpu *cpu, void *arg), void *arg)
+void st_cpu_call(struct stacktap_cpu *cpu, void (*fn)(struct stacktap_cpu *cpu, void *arg),
+		 void *arg)
 {
 	struct cpu_call call = { .cpu = cpu, .fn = fn, .arg = arg };
 	unsigned long flags;

@@ -134,15 +134,16 @@ struct stacktap_cpu {
 	struct stacktap_slices slices;
 };
 
-int cpu_create(struct stacktap_session *session, unsigned int cpu, u32 data_bytes, u32 watermark,
-	       struct stacktap_cpu **ret_cpu);
-void cpu_destroy(struct stacktap_cpu *cpu);
+int st_cpu_create(struct stacktap_session *session, unsigned int cpu, u32 data_bytes, u32 watermark,
+		  struct stacktap_cpu **ret_cpu);
+void st_cpu_destroy(struct stacktap_cpu *cpu);
 
 /*
  * Run @fn with IRQs off on the CPU, or right here when it is offline: either way @fn is the only
  * producer of the ring. Caller holds the session's mutex.
  */
-void cpu_call(struct stacktap_cpu *cpu, void (*fn)(struct stacktap_cpu *cpu, void *arg), void *arg);
+void st_cpu_call(struct stacktap_cpu *cpu, void (*fn)(struct stacktap_cpu *cpu, void *arg),
+		 void *arg);
 
 static inline void counter_lose(struct stacktap_counter *counter, enum stacktap_lost reason,
 				u64 time)

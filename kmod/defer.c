@@ -14,7 +14,7 @@
 #include "session.h"
 #include "stack.h"
 
-DEFINE_PER_CPU(u64, defer_draining);
+DEFINE_PER_CPU(u64, st_defer_draining);
 static DEFINE_PER_CPU(unsigned int, defer_first); /* slot of who begins, so that each has its turn */
 static DEFINE_PER_CPU(u64, defer_waking);
 static DEFINE_PER_CPU(struct irq_work, defer_drain_work);
@@ -31,16 +31,16 @@ static_assert(STACKTAP_MAX_SESSIONS <= 64);
  * Where the PMU's interrupt is no NMI the softirq at its end is much cheaper than the interrupt that
  * an irq_work is. Should it be put off to ksoftirqd, the switch there drains the stash.
  */
-void defer_drain(struct stacktap_session *session)
+void st_defer_drain(struct stacktap_session *session)
 {
-	this_cpu_or(defer_draining, 1ULL << session->slot);
+	this_cpu_or(st_defer_draining, 1ULL << session->slot);
 	if (defer_by_softirq && hardirq_count() && !in_nmi())
 		tasklet_hi_schedule(this_cpu_ptr(&defer_drain_tasklet));
 	else
 		irq_work_queue(this_cpu_ptr(&defer_drain_work));
 }
 
-void defer_run(u32 limit_ns)
+void st_defer_run(u32 limit_ns)
 {
 	unsigned int this_cpu = smp_processor_id();
 	u64 began = ktime_get_mono_fast_ns(), draining;
@@ -51,15 +51,15 @@ void defer_run(u32 limit_ns)
 
 	/* cleared before the stash is read: an NMI in between sets it again and queues the work */
 	first = this_cpu_read(defer_first);
-	draining = ror64(this_cpu_xchg(defer_draining, 0), first);
+	draining = ror64(this_cpu_xchg(st_defer_draining, 0), first);
 	while (draining) {
 		session = READ_ONCE(defer_slots[(__ffs64(draining) + first) % 64]);
 		draining &= draining - 1;
 		if (!session)
 			continue;
 		cpu = session_cpu(session, this_cpu);
-		if (cpu && capture_drain_cpu(cpu, began, limit_ns)) {
-			this_cpu_or(defer_draining, 1ULL << session->slot);
+		if (cpu && st_capture_drain_cpu(cpu, began, limit_ns)) {
+			this_cpu_or(st_defer_draining, 1ULL << session->slot);
 			if (!is_left)
 				this_cpu_write(defer_first, session->slot);
 			is_left = true;
@@ -103,12 +103,12 @@ static void defer_wake_run(struct irq_work *work)
 		if (!session)
 			continue;
 		wake_up_poll(&session->wait, EPOLLIN | EPOLLRDNORM);
-		events_kick(session);
+		st_events_kick(session);
 	}
 	rcu_read_unlock();
 }
 
-void defer_wake(struct stacktap_session *session)
+void st_defer_wake(struct stacktap_session *session)
 {
 	preempt_disable();
 	this_cpu_or(defer_waking, 1ULL << session->slot);
@@ -116,30 +116,30 @@ void defer_wake(struct stacktap_session *session)
 	preempt_enable();
 }
 
-void defer_attach(struct stacktap_session *session)
+void st_defer_attach(struct stacktap_session *session)
 {
 	WRITE_ONCE(defer_slots[session->slot], session);
 }
 
-void defer_detach(struct stacktap_session *session)
+void st_defer_detach(struct stacktap_session *session)
 {
 	WRITE_ONCE(defer_slots[session->slot], NULL);
 	synchronize_rcu();
 }
 
 #ifdef STACKTAP_TEST
-struct stacktap_session *defer_session(unsigned int slot)
+struct stacktap_session *st_defer_session(unsigned int slot)
 {
 	return READ_ONCE(defer_slots[slot]);
 }
 #endif
 
-void defer_init(void)
+void st_defer_init(void)
 {
 	unsigned int cpu;
 
 	/* PREEMPT_RT runs softirqs in threads */
-	defer_by_softirq = !stack_pmu_is_nmi() && !IS_ENABLED(CONFIG_PREEMPT_RT);
+	defer_by_softirq = !st_stack_pmu_is_nmi() && !IS_ENABLED(CONFIG_PREEMPT_RT);
 	for_each_possible_cpu(cpu) {
 		tasklet_setup(per_cpu_ptr(&defer_drain_tasklet, cpu), defer_drain_softirq);
 		compat_irq_work_init_hard(per_cpu_ptr(&defer_drain_work, cpu), defer_drain_run);
@@ -147,7 +147,7 @@ void defer_init(void)
 	}
 }
 
-void defer_exit(void)
+void st_defer_exit(void)
 {
 	unsigned int cpu;
 

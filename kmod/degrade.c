@@ -69,37 +69,37 @@ static void degrade_restart(struct stacktap_session *session)
 	}
 }
 
-void degrade_init(struct stacktap_session *session)
+void st_degrade_init(struct stacktap_session *session)
 {
 	session->budget_ns = READ_ONCE(handler_budget_ns);
 	session->kernel_frames = degrade_kernel_frames(0);
 	degrade_reset(&session->degrade);
 }
 
-void degrade_start(struct stacktap_session *session)
+void st_degrade_start(struct stacktap_session *session)
 {
 	lockdep_assert_held(&session->lock);
 	degrade_restart(session);
 }
 
-void degrade_stop(struct stacktap_session *session)
+void st_degrade_stop(struct stacktap_session *session)
 {
 	lockdep_assert_held(&session->lock);
 	degrade_reset(&session->degrade);
 	WRITE_ONCE(session->kernel_frames, degrade_kernel_frames(0));
 }
 
-void degrade_look(struct stacktap_session *session)
+void st_degrade_look(struct stacktap_session *session)
 {
 	/* where the counter's rate is unknown, what cost_ns() assumes is for the ceiling alone */
-	u32 budget_ns = cost_tick_ns ? session->budget_ns : 0;
+	u32 budget_ns = st_cost_tick_ns ? session->budget_ns : 0;
 	unsigned int cpu, bucket = degrade_bucket(budget_ns);
 	enum degrade_load worst = DEGRADE_UNKNOWN;
 	u32 step, raised = 0;
 
 	lockdep_assert_held(&session->lock);
 	/* what perf refused before */
-	control_follow_step(session, false);
+	st_control_follow_step(session, false);
 	for_each_possible_cpu(cpu) {
 		struct stacktap_cpu *pc = session_cpu(session, cpu);
 		struct degrade_window window;
@@ -117,13 +117,13 @@ void degrade_look(struct stacktap_session *session)
 	step = raised ? degrade_raised(&session->degrade, raised) :
 			degrade_next(&session->degrade, worst);
 	if (step != session->degrade.step)
-		control_degrade(session, step);
+		st_control_degrade(session, step);
 	else if (raised)
 		/* there is no step left for it, but CONFIG has to tell the period */
-		control_follow_step(session, true);
+		st_control_follow_step(session, true);
 }
 
-void degrade_set_budget(struct stacktap_session *session, u32 budget_ns)
+void st_degrade_set_budget(struct stacktap_session *session, u32 budget_ns)
 {
 	lockdep_assert_held(&session->lock);
 	session->budget_ns = budget_ns;
@@ -133,6 +133,6 @@ void degrade_set_budget(struct stacktap_session *session, u32 budget_ns)
 	if (session->state != STACKTAP_STATE_RUNNING)
 		return;
 	if (!budget_ns && session->degrade.step)
-		control_degrade(session, 0);
-	stall_watch(session);
+		st_control_degrade(session, 0);
+	st_stall_watch(session);
 }

@@ -13,13 +13,13 @@ struct stacktap_session;
  * anyway is looked at from outside, by stall.c's work.
  */
 
-void degrade_init(struct stacktap_session *session);
+void st_degrade_init(struct stacktap_session *session);
 /* As for all below, the caller holds the session's mutex. The session is about to run. */
-void degrade_start(struct stacktap_session *session);
+void st_degrade_start(struct stacktap_session *session);
 /* No handler runs any more: what was given up is not for the next run. */
-void degrade_stop(struct stacktap_session *session);
-void degrade_look(struct stacktap_session *session);
+void st_degrade_stop(struct stacktap_session *session);
+void st_degrade_look(struct stacktap_session *session);
 /* 0: none, which takes all steps back at once. */
-void degrade_set_budget(struct stacktap_session *session, u32 budget_ns);
+void st_degrade_set_budget(struct stacktap_session *session, u32 budget_ns);
 
 #endif /* STACKTAP_KMOD_DEGRADE_H */

@@ -34,11 +34,11 @@ static_assert(sizeof(struct stacktap_image) == 24);
 static_assert(sizeof(struct stacktap_mapping) == 32);
 static_assert(sizeof(struct stacktap_mappings_set) == 48);
 
-u64 device_features(void)
+u64 st_device_features(void)
 {
 	return STACKTAP_FEATURE_KERNEL_STACKS | STACKTAP_FEATURE_USER_FP | STACKTAP_FEATURE_TABLES |
 	       STACKTAP_FEATURE_STACK_SLICE | STACKTAP_FEATURE_TASK_FILTERS |
-	       (stack_pmu_is_nmi() ? STACKTAP_FEATURE_NMI : 0);
+	       (st_stack_pmu_is_nmi() ? STACKTAP_FEATURE_NMI : 0);
 }
 
 /*
@@ -65,7 +65,7 @@ static int device_open(struct inode *inode, struct file *file)
 	if (task_active_pid_ns(current) != &init_pid_ns ||
 	    !net_eq(current->nsproxy->net_ns, &init_net))
 		return -EOPNOTSUPP;
-	err = session_create(&session);
+	err = st_session_create(&session);
 	if (err)
 		return err;
 	file->private_data = session;
@@ -74,7 +74,7 @@ static int device_open(struct inode *inode, struct file *file)
 
 static int device_release(struct inode *inode, struct file *file)
 {
-	session_close(file->private_data);
+	st_session_close(file->private_data);
 	return 0;
 }
 
@@ -108,7 +108,7 @@ static int device_info(struct file *file, void __user *user)
 	info.abi_major = STACKTAP_ABI_MAJOR;
 	info.abi_minor = STACKTAP_ABI_MINOR;
 	info.session_id = session->id;
-	info.features = device_features();
+	info.features = st_device_features();
 	if (device_permit_lists(file))
 		info.features &= ~(u64)STACKTAP_FEATURE_TABLES;
 	info.page_size = PAGE_SIZE;
@@ -138,7 +138,7 @@ static int device_ring_create(struct stacktap_session *session, void __user *use
 		create.watermark = create.data_bytes / 4;
 
 	mutex_lock(&session->lock);
-	err = control_add_ring(session, create.cpu, create.data_bytes, create.watermark);
+	err = st_control_add_ring(session, create.cpu, create.data_bytes, create.watermark);
 	mutex_unlock(&session->lock);
 	if (err)
 		return err;
@@ -164,7 +164,7 @@ static int device_flush(struct stacktap_session *session, void __user *user)
 	if (session->state == STACKTAP_STATE_RUNNING)
 		err = -EBUSY;
 	else
-		control_flush(session);
+		st_control_flush(session);
 	mutex_unlock(&session->lock);
 	return err;
 }
@@ -180,8 +180,8 @@ static int device_table_load(struct stacktap_session *session, void __user *user
 		return err;
 	if (load.flags || load.table_id || memchr_inv(load.hash, 0, sizeof(load.hash)))
 		return -EINVAL;
-	err = table_load(&session->tables, u64_to_user_ptr(load.data), load.data_bytes,
-			 &load.table_id, load.hash);
+	err = st_table_load(&session->tables, u64_to_user_ptr(load.data), load.data_bytes,
+			    &load.table_id, load.hash);
 	if (err)
 		return err;
 	/* held even so; the id is lost on a caller that unmapped its own struct */
@@ -199,7 +199,7 @@ static int device_table_drop(struct stacktap_session *session, void __user *user
 		return err;
 	if (drop.reserved)
 		return -EINVAL;
-	return table_drop(&session->tables, drop.table_id);
+	return st_table_drop(&session->tables, drop.table_id);
 }
 
 static int device_mappings_set(struct file *file, void __user *user)
@@ -217,7 +217,7 @@ static int device_mappings_set(struct file *file, void __user *user)
 	err = set.count ? device_permit_lists(file) : 0;
 	if (err)
 		return err;
-	return mappings_set(&session->tables, &set);
+	return st_mappings_set(&session->tables, &set);
 }
 
 static int device_image(void __user *user)
@@ -231,7 +231,7 @@ static int device_image(void __user *user)
 		return err;
 	if (image.start_time || image.exec_id)
 		return -EINVAL;
-	err = mappings_image(&image);
+	err = st_mappings_image(&image);
 	if (err)
 		return err;
 	return copy_to_user(user, &image, sizeof(image)) ? -EFAULT : 0;
@@ -279,7 +279,7 @@ static int device_mmap(struct file *file, struct vm_area_struct *vma)
 	if (!pc)
 		return -ENXIO;
 	/* the vma holds the file, and the ring goes only after the file's release */
-	return ring_mmap(pc->ring, vma, offset >> DEVICE_PRODUCER_SHIFT & 1);
+	return st_ring_mmap(pc->ring, vma, offset >> DEVICE_PRODUCER_SHIFT & 1);
 }
 
 static __poll_t device_poll(struct file *file, poll_table *wait)
@@ -300,10 +300,11 @@ static __poll_t device_poll(struct file *file, poll_table *wait)
 		struct stacktap_cpu *pc = session_cpu(session, cpu);
 
 		/* a ring that refused a record may be as full as it gets, below its watermark */
-		if (pc && ring_used(pc->ring) >=
+		if (pc && st_ring_used(pc->ring) >=
 			  (stopped || READ_ONCE(pc->owing) ? 1 : pc->ring->watermark))
 			mask |= EPOLLIN | EPOLLRDNORM;
-		if (!pc && cpumask_test_cpu(cpu, session->online) && filter_wants_cpu(filter, cpu))
+		if (!pc && cpumask_test_cpu(cpu, session->online) &&
+		    st_filter_wants_cpu(filter, cpu))
 			mask |= EPOLLPRI;
 	}
 	rcu_read_unlock();
@@ -326,12 +327,12 @@ static struct miscdevice device = {
 	.mode = 0600,
 };
 
-int device_init(void)
+int st_device_init(void)
 {
 	return misc_register(&device);
 }
 
-void device_exit(void)
+void st_device_exit(void)
 {
 	misc_deregister(&device);
 }

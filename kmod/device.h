@@ -4,8 +4,8 @@
 
 #include <linux/types.h>
 
-u64 device_features(void);
-int device_init(void);
-void device_exit(void);
+u64 st_device_features(void);
+int st_device_init(void);
+void st_device_exit(void);
 
 #endif /* STACKTAP_KMOD_DEVICE_H */

@@ -34,7 +34,7 @@ static int event_put(struct sk_buff *skb, const struct stacktap_session *session
 	    (event->count && nla_put_u64_64bit(skb, STACKTAP_A_EVENT_COUNT, event->count,
 					       STACKTAP_A_PAD)) ||
 	    (event->kind == STACKTAP_EVENT_LOSS &&
-	     report_array(skb, STACKTAP_A_EVENT_LOST, event->lost, STACKTAP_LOST_REASONS)) ||
+	     st_report_array(skb, STACKTAP_A_EVENT_LOST, event->lost, STACKTAP_LOST_REASONS)) ||
 	    (event->error && nla_put_u32(skb, STACKTAP_A_ERRNO, event->error)))
 		return -EMSGSIZE;
 	return 0;
@@ -46,18 +46,18 @@ static void event_send(const struct stacktap_session *session, const struct even
 	struct sk_buff *skb;
 	void *header;
 
-	if (!COMPAT_MCAST_GROUPS || !genl_has_listeners(&netlink_family, &init_net, 0))
+	if (!COMPAT_MCAST_GROUPS || !genl_has_listeners(&st_netlink_family, &init_net, 0))
 		return;
 	skb = genlmsg_new(GENLMSG_DEFAULT_SIZE, GFP_KERNEL);
 	if (!skb)
 		return;
-	header = genlmsg_put(skb, 0, 0, &netlink_family, 0, STACKTAP_CMD_EVENT);
+	header = genlmsg_put(skb, 0, 0, &st_netlink_family, 0, STACKTAP_CMD_EVENT);
 	if (!header || event_put(skb, session, event)) {
 		nlmsg_free(skb);
 		return;
 	}
 	genlmsg_end(skb, header);
-	genlmsg_multicast_netns(&netlink_family, &init_net, skb, 0, 0, GFP_KERNEL);
+	genlmsg_multicast_netns(&st_netlink_family, &init_net, skb, 0, 0, GFP_KERNEL);
 }
 
 static void event_add(struct event *event, const struct stacktap_counter *counter, u64 count)
@@ -181,7 +181,7 @@ static void events_run(struct work_struct *work)
 	events_send(session);
 }
 
-void events_kick(struct stacktap_session *session)
+void st_events_kick(struct stacktap_session *session)
 {
 	unsigned long next = READ_ONCE(session->events_sent) + EVENTS_INTERVAL;
 
@@ -204,33 +204,33 @@ static void events_raise_about(struct stacktap_session *session, enum stacktap_e
 	}
 	subject->count++;
 	spin_unlock(&session->events_lock);
-	events_kick(session);
+	st_events_kick(session);
 }
 
-void events_raise(struct stacktap_session *session, enum stacktap_event kind, unsigned int cpu)
+void st_events_raise(struct stacktap_session *session, enum stacktap_event kind, unsigned int cpu)
 {
 	events_raise_about(session, kind, cpu, 0, 0);
 }
 
-void events_raise_refused(const struct stacktap_cpu *cpu)
+void st_events_raise_refused(const struct stacktap_cpu *cpu)
 {
 	events_raise_about(cpu->session, STACKTAP_EVENT_NO_COUNTER, cpu->cpu, 0, cpu->error);
 }
 
-void events_raise_counter(const struct stacktap_counter *counter, enum stacktap_event kind,
-			  unsigned int error)
+void st_events_raise_counter(const struct stacktap_counter *counter, enum stacktap_event kind,
+			     unsigned int error)
 {
 	events_raise_about(counter->cpu->session, kind, counter->cpu->cpu, counter->index, error);
 }
 
-void events_init(struct stacktap_session *session)
+void st_events_init(struct stacktap_session *session)
 {
 	INIT_DELAYED_WORK(&session->events_work, events_run);
 	spin_lock_init(&session->events_lock);
 	session->events_sent = jiffies - EVENTS_INTERVAL;
 }
 
-void events_close(struct stacktap_session *session)
+void st_events_close(struct stacktap_session *session)
 {
 	cancel_delayed_work_sync(&session->events_work);
 	events_note(session, STACKTAP_EVENT_SESSION_DESTROYED);

@@ -15,17 +15,17 @@ static inline bool events_note(struct stacktap_session *session, enum stacktap_e
 }
 
 /* Send what is noted, now or when the 100 ms are over. Not in NMI. */
-void events_kick(struct stacktap_session *session);
+void st_events_kick(struct stacktap_session *session);
 
-void events_raise(struct stacktap_session *session, enum stacktap_event kind, unsigned int cpu);
+void st_events_raise(struct stacktap_session *session, enum stacktap_event kind, unsigned int cpu);
 /* That @cpu has no counters, and why. */
-void events_raise_refused(const struct stacktap_cpu *cpu);
+void st_events_raise_refused(const struct stacktap_cpu *cpu);
 /* @error is an errno, positive, or 0. */
-void events_raise_counter(const struct stacktap_counter *counter, enum stacktap_event kind,
-			  unsigned int error);
+void st_events_raise_counter(const struct stacktap_counter *counter, enum stacktap_event kind,
+			     unsigned int error);
 
-void events_init(struct stacktap_session *session);
+void st_events_init(struct stacktap_session *session);
 /* No more messages but the last one. May sleep. */
-void events_close(struct stacktap_session *session);
+void st_events_close(struct stacktap_session *session);
 
 #endif /* STACKTAP_KMOD_EVENTS_H */

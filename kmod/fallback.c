@@ -15,7 +15,7 @@ static void fallback_wait(struct stacktap_fallback *fallback, unsigned int looks
 	fallback->left = looks;
 }
 
-void fallback_begin(struct stacktap_counter *counter)
+void st_fallback_begin(struct stacktap_counter *counter)
 {
 	u32 error = counter->fallback_errno;
 
@@ -30,11 +30,11 @@ static void fallback_try(struct stacktap_counter *counter)
 
 	if (!counter->fallback_errno || --fallback->left)
 		return;
-	if (control_restore(counter))
+	if (st_control_restore(counter))
 		fallback_wait(fallback, min(2 * fallback->wait, FALLBACK_MOST));
 }
 
-void fallback_look(struct stacktap_session *session)
+void st_fallback_look(struct stacktap_session *session)
 {
 	unsigned int cpu, i;
 

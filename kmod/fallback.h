@@ -12,8 +12,8 @@ struct stacktap_session;
  */
 
 /* Caller holds the session's mutex, as below. @counter is new and begins to count. */
-void fallback_begin(struct stacktap_counter *counter);
+void st_fallback_begin(struct stacktap_counter *counter);
 /* The session runs. */
-void fallback_look(struct stacktap_session *session);
+void st_fallback_look(struct stacktap_session *session);
 
 #endif /* STACKTAP_KMOD_FALLBACK_H */

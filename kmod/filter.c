@@ -10,7 +10,7 @@
 #include "filter.h"
 #include "idset.h"
 
-int filter_create(struct stacktap_filter **ret_filter)
+int st_filter_create(struct stacktap_filter **ret_filter)
 {
 	struct stacktap_filter *filter = kzalloc(sizeof(*filter), GFP_KERNEL_ACCOUNT);
 
@@ -24,7 +24,7 @@ int filter_create(struct stacktap_filter **ret_filter)
 	return 0;
 }
 
-void filter_destroy(struct stacktap_filter *filter)
+void st_filter_destroy(struct stacktap_filter *filter)
 {
 	unsigned int i;
 
@@ -32,14 +32,14 @@ void filter_destroy(struct stacktap_filter *filter)
 		return;
 	for (i = 0; i < filter->nr_cgroups; i++)
 		cgroup_put(filter->cgroups[i]);
-	idset_destroy(filter->uids);
-	idset_destroy(filter->tids);
-	idset_destroy(filter->tgids);
+	st_idset_destroy(filter->uids);
+	st_idset_destroy(filter->tids);
+	st_idset_destroy(filter->tgids);
 	free_cpumask_var(filter->cpus);
 	kfree(filter);
 }
 
-void filter_set_cpus(struct stacktap_filter *filter, const u64 *words, unsigned int nr_words)
+void st_filter_set_cpus(struct stacktap_filter *filter, const u64 *words, unsigned int nr_words)
 {
 	unsigned int cpu;
 
@@ -49,12 +49,12 @@ void filter_set_cpus(struct stacktap_filter *filter, const u64 *words, unsigned 
 			cpumask_set_cpu(cpu, filter->cpus);
 }
 
-void filter_add_cgroup(struct stacktap_filter *filter, struct cgroup *cgroup)
+void st_filter_add_cgroup(struct stacktap_filter *filter, struct cgroup *cgroup)
 {
 	filter->cgroups[filter->nr_cgroups++] = cgroup;
 }
 
-size_t filter_bytes(const struct stacktap_filter *filter)
+size_t st_filter_bytes(const struct stacktap_filter *filter)
 {
 	return sizeof(*filter) + cpumask_size() + idset_bytes(filter->tgids) +
 	       idset_bytes(filter->tids) + idset_bytes(filter->uids);
@@ -107,7 +107,7 @@ static bool filter_has_cgroup(const struct stacktap_filter *filter)
 	return false;
 }
 
-bool filter_pass(const struct stacktap_filter *filter, struct pt_regs *regs)
+bool st_filter_pass(const struct stacktap_filter *filter, struct pt_regs *regs)
 {
 	if (filter->flags & STACKTAP_FILTER_USER_ONLY && !user_mode(regs))
 		return false;
@@ -126,7 +126,7 @@ bool filter_pass(const struct stacktap_filter *filter, struct pt_regs *regs)
 	return !filter->nr_comms || filter_has_comm(filter);
 }
 
-bool filter_wants_cpu(const struct stacktap_filter *filter, unsigned int cpu)
+bool st_filter_wants_cpu(const struct stacktap_filter *filter, unsigned int cpu)
 {
 	if (filter && filter->has_cpus)
 		return cpumask_test_cpu(cpu, filter->cpus);

@@ -29,18 +29,18 @@ struct stacktap_filter {
 };
 
 /* One that lets everything pass, to be filled in by the next ones and by hand. */
-int filter_create(struct stacktap_filter **ret_filter);
-void filter_destroy(struct stacktap_filter *filter);
+int st_filter_create(struct stacktap_filter **ret_filter);
+void st_filter_destroy(struct stacktap_filter *filter);
 /* @words: a bitmap. */
-void filter_set_cpus(struct stacktap_filter *filter, const u64 *words, unsigned int nr_words);
+void st_filter_set_cpus(struct stacktap_filter *filter, const u64 *words, unsigned int nr_words);
 /* Takes over the reference to @cgroup; there has to be room. */
-void filter_add_cgroup(struct stacktap_filter *filter, struct cgroup *cgroup);
-size_t filter_bytes(const struct stacktap_filter *filter);
+void st_filter_add_cgroup(struct stacktap_filter *filter, struct cgroup *cgroup);
+size_t st_filter_bytes(const struct stacktap_filter *filter);
 
 /* Of the task that runs. Safe in NMI; no locks, and a bounded number of steps. */
-bool filter_pass(const struct stacktap_filter *filter, struct pt_regs *regs);
+bool st_filter_pass(const struct stacktap_filter *filter, struct pt_regs *regs);
 
 /* Is @cpu to be sampled? Without a CPU set, isolated and nohz_full CPUs are left alone. */
-bool filter_wants_cpu(const struct stacktap_filter *filter, unsigned int cpu);
+bool st_filter_wants_cpu(const struct stacktap_filter *filter, unsigned int cpu);
 
 #endif /* STACKTAP_KMOD_FILTER_H */

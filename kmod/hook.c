@@ -6,7 +6,7 @@
 #include "compat/compat.h"
 #include "hook.h"
 
-unsigned long hook_trampolines[HOOK_TRAMPOLINES] __ro_after_init;
+unsigned long st_hook_trampolines[HOOK_TRAMPOLINES] __ro_after_init;
 
 #ifdef CONFIG_KPROBES
 /*
@@ -24,7 +24,7 @@ static unsigned long __init hook_find(const char *name)
 	return address;
 }
 
-void __init hook_init(void)
+void __init st_hook_init(void)
 {
 	static const char *const names[] __initconst = { COMPAT_TRAMPOLINES };
 	unsigned int i, count = 0;
@@ -34,11 +34,11 @@ void __init hook_init(void)
 		unsigned long address = hook_find(names[i]);
 
 		if (address)
-			hook_trampolines[count++] = address;
+			st_hook_trampolines[count++] = address;
 	}
 }
 #else
-void __init hook_init(void)
+void __init st_hook_init(void)
 {
 }
 #endif

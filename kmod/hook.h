@@ -11,18 +11,18 @@ enum {
 	HOOK_TRAMPOLINES = 4,	/* of the kernel, under all their names */
 };
 
-extern unsigned long hook_trampolines[HOOK_TRAMPOLINES];
+extern unsigned long st_hook_trampolines[HOOK_TRAMPOLINES];
 
 /* Ask for the kernel's trampolines; without CONFIG_KPROBES there is nobody to ask, and none is known. */
-void __init hook_init(void);
+void __init st_hook_init(void);
 
 /* Does this return address, which is not 0, stand for a caller in the kernel whose return is hooked? */
 static inline bool hook_is_kernel(unsigned long address)
 {
 	unsigned int i;
 
-	for (i = 0; i < HOOK_TRAMPOLINES && hook_trampolines[i]; i++)
-		if (address == hook_trampolines[i])
+	for (i = 0; i < HOOK_TRAMPOLINES && st_hook_trampolines[i]; i++)
+		if (address == st_hook_trampolines[i])
 			return true;
 	return false;
 }

@@ -24,11 +24,11 @@ static int hotplug_online(unsigned int cpu, struct hlist_node *node)
 
 	cpumask_set_cpu(cpu, session->seen);
 	cpumask_set_cpu(cpu, session->online);
-	/* not yet published: this is hotplug_add() asking for the CPUs that are online */
+	/* not yet published: this is st_hotplug_add() asking for the CPUs that are online */
 	if (!READ_ONCE(session->id))
 		return 0;
 	queue_work(COMPAT_UNBOUND_WQ, &session->work);
-	events_raise(session, STACKTAP_EVENT_CPU_ONLINE, cpu);
+	st_events_raise(session, STACKTAP_EVENT_CPU_ONLINE, cpu);
 	/* POLLPRI: it may lack a ring */
 	wake_up_poll(&session->wait, EPOLLPRI);
 	return 0;
@@ -43,21 +43,21 @@ static int hotplug_offline(unsigned int cpu, struct hlist_node *node)
 	bool is_left;
 
 	cpumask_clear_cpu(cpu, session->online);
-	/* pairs with the barrier in control_add_ring(): it sees the bit or we see the ring */
+	/* pairs with the barrier in st_control_add_ring(): it sees the bit or we see the ring */
 	smp_mb__after_atomic();
 	pc = session_cpu(session, cpu);
 	if (pc) {
 		/* handlers stash no more on this CPU, so this empties it for good */
 		do {
 			local_irq_save(flags);
-			is_left = capture_drain_cpu(pc, ktime_get_mono_fast_ns(),
-						    SESSION_WALK_LIMIT_NS);
+			is_left = st_capture_drain_cpu(pc, ktime_get_mono_fast_ns(),
+						       SESSION_WALK_LIMIT_NS);
 			local_irq_restore(flags);
 		} while (is_left);
 		local_irq_save(flags);
-		/* pairs with counter_create(): who sees the new number sees the bit cleared */
+		/* pairs with st_counter_create(): who sees the new number sees the bit cleared */
 		smp_store_release(&pc->hotplug_seq, pc->hotplug_seq + 1);
-		record_owe_state(pc, STACKTAP_CPU_OFFLINE);
+		st_record_owe_state(pc, STACKTAP_CPU_OFFLINE);
 		record_pay(pc);
 		local_irq_restore(flags);
 	}
@@ -65,21 +65,21 @@ static int hotplug_offline(unsigned int cpu, struct hlist_node *node)
 	if (!READ_ONCE(session->id))
 		return 0;
 	queue_work(COMPAT_UNBOUND_WQ, &session->work);
-	events_raise(session, STACKTAP_EVENT_CPU_OFFLINE, cpu);
+	st_events_raise(session, STACKTAP_EVENT_CPU_OFFLINE, cpu);
 	return 0;
 }
 
-int hotplug_add(struct stacktap_session *session)
+int st_hotplug_add(struct stacktap_session *session)
 {
 	return cpuhp_state_add_instance(hotplug_state, &session->hotplug_node);
 }
 
-void hotplug_remove(struct stacktap_session *session)
+void st_hotplug_remove(struct stacktap_session *session)
 {
 	cpuhp_state_remove_instance_nocalls(hotplug_state, &session->hotplug_node);
 }
 
-int hotplug_init(void)
+int st_hotplug_init(void)
 {
 	int state = cpuhp_setup_state_multi(CPUHP_AP_ONLINE_DYN, "stacktap:online",
 					    hotplug_online, hotplug_offline);
@@ -90,7 +90,7 @@ int hotplug_init(void)
 	return 0;
 }
 
-void hotplug_exit(void)
+void st_hotplug_exit(void)
 {
 	cpuhp_remove_multi_state(hotplug_state);
 }

@@ -5,10 +5,10 @@
 struct stacktap_session;
 
 /* Follow CPUs coming and going; calls back for those that are online before it returns. */
-int hotplug_add(struct stacktap_session *session);
-void hotplug_remove(struct stacktap_session *session);
+int st_hotplug_add(struct stacktap_session *session);
+void st_hotplug_remove(struct stacktap_session *session);
 
-int hotplug_init(void);
-void hotplug_exit(void);
+int st_hotplug_init(void);
+void st_hotplug_exit(void);
 
 #endif /* STACKTAP_KMOD_HOTPLUG_H */

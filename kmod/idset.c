@@ -47,7 +47,7 @@ static bool idset_fill(struct idset *set, const u32 *ids, unsigned int nr)
 	return true;
 }
 
-int idset_create(const u32 *ids, unsigned int nr, struct idset **ret_set)
+int st_idset_create(const u32 *ids, unsigned int nr, struct idset **ret_set)
 {
 	unsigned int bits = max_t(unsigned int, ilog2(roundup_pow_of_two(2 * nr)), IDSET_MIN_BITS);
 	unsigned int last = bits + IDSET_GROWTHS, try;
@@ -72,7 +72,7 @@ int idset_create(const u32 *ids, unsigned int nr, struct idset **ret_set)
 	return -ENOSPC;
 }
 
-void idset_destroy(struct idset *set)
+void st_idset_destroy(struct idset *set)
 {
 	kvfree(set);
 }
@@ -84,7 +84,7 @@ static int idset_compare(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-void idset_copy(const struct idset *set, u32 *ids)
+void st_idset_copy(const struct idset *set, u32 *ids)
 {
 	unsigned int i, nr = 0;
 

@@ -23,10 +23,10 @@ struct idset {
 };
 
 /* @ids may repeat themselves. -ENOSPC: they hash too badly, which takes an enemy and luck. */
-int idset_create(const u32 *ids, unsigned int nr, struct idset **ret_set);
-void idset_destroy(struct idset *set);
+int st_idset_create(const u32 *ids, unsigned int nr, struct idset **ret_set);
+void st_idset_destroy(struct idset *set);
 /* All of them, ascending; @ids has room for set->nr. */
-void idset_copy(const struct idset *set, u32 *ids);
+void st_idset_copy(const struct idset *set, u32 *ids);
 
 static inline size_t idset_bytes(const struct idset *set)
 {

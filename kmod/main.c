@@ -20,23 +20,23 @@ static int __init stacktap_init(void)
 {
 	int err;
 
-	err = probe_init();
+	err = st_probe_init();
 	if (err)
 		return err;
-	cost_init();
-	hook_init();
-	table_init();
-	err = mappings_init();
+	st_cost_init();
+	st_hook_init();
+	st_table_init();
+	err = st_mappings_init();
 	if (err)
 		return err;
-	defer_init();
-	err = hotplug_init();
+	st_defer_init();
+	err = st_hotplug_init();
 	if (err)
 		goto err_defer;
-	err = netlink_init();
+	err = st_netlink_init();
 	if (err)
 		goto err_hotplug;
-	err = device_init();
+	err = st_device_init();
 	if (err)
 		goto err_netlink;
 	pr_info("version %s, ABI %d.%d\n", STACKTAP_VERSION, STACKTAP_ABI_MAJOR,
@@ -44,22 +44,22 @@ static int __init stacktap_init(void)
 	return 0;
 
 err_netlink:
-	netlink_exit();
+	st_netlink_exit();
 err_hotplug:
-	hotplug_exit();
+	st_hotplug_exit();
 err_defer:
-	defer_exit();
-	mappings_exit();
+	st_defer_exit();
+	st_mappings_exit();
 	return err;
 }
 
 static void __exit stacktap_exit(void)
 {
-	device_exit();
-	netlink_exit();
-	hotplug_exit();
-	defer_exit();
-	mappings_exit();
+	st_device_exit();
+	st_netlink_exit();
+	st_hotplug_exit();
+	st_defer_exit();
+	st_mappings_exit();
 }
 
 module_init(stacktap_init);

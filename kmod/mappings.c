@@ -70,7 +70,7 @@ static void list_charge_moved(struct stacktap_tables *tables, long bytes)
 
 static int list_charge(struct stacktap_tables *tables, size_t bytes)
 {
-	int err = table_charge(tables, bytes, bytes);
+	int err = st_table_charge(tables, bytes, bytes);
 
 	if (!err)
 		list_charge_moved(tables, bytes);
@@ -80,7 +80,7 @@ static int list_charge(struct stacktap_tables *tables, size_t bytes)
 static void list_uncharge(struct stacktap_tables *tables, size_t bytes)
 {
 	list_charge_moved(tables, -(long)bytes);
-	table_uncharge(tables, bytes, bytes);
+	st_table_uncharge(tables, bytes, bytes);
 }
 
 /* After a grace period, or never published. */
@@ -93,7 +93,7 @@ static void list_put(struct stacktap_list *list)
 		return;
 	for (i = 0; i < list->count; i++)
 		if (list->mappings[i].table)
-			table_put(tables, list->mappings[i].table);
+			st_table_put(tables, list->mappings[i].table);
 	list_uncharge(tables, list_size(list->count));
 	kvfree(list);
 }
@@ -115,7 +115,7 @@ static int list_append(struct stacktap_list *list,
 	mapping->bias = arg.bias;
 	mapping->table = NULL;
 	if (arg.table_id) {
-		err = table_get(list->tables, arg.table_id, &mapping->table);
+		err = st_table_get(list->tables, arg.table_id, &mapping->table);
 		if (err)
 			return err;
 	}
@@ -180,8 +180,8 @@ static struct stacktap_space *space_find(const struct stacktap_tables *tables,
 	return NULL;
 }
 
-const struct stacktap_list *mappings_find(const struct stacktap_tables *tables,
-					  const struct mm_struct *mm)
+const struct stacktap_list *st_mappings_find(const struct stacktap_tables *tables,
+					     const struct mm_struct *mm)
 {
 	struct stacktap_space *space;
 
@@ -376,7 +376,7 @@ static bool space_inherit(const struct stacktap_space *space, struct mm_struct *
 
 	raw_spin_lock(&chain->lock);
 	/*
-	 * mappings_close() sets this and then takes the lock of each chain: it finds ours, or we see
+	 * st_mappings_close() sets this and then takes the lock of each chain: it finds ours, or we see
 	 * it. And the child is known before this runs: user space may have given it a list.
 	 */
 	if (READ_ONCE(tables->closed) || space_find(tables, to)) {
@@ -401,7 +401,7 @@ err_count:
 	return false;
 }
 
-void mappings_inherit(const struct mm_struct *from, struct mm_struct *to)
+void st_mappings_inherit(const struct mm_struct *from, struct mm_struct *to)
 {
 	struct stacktap_space *space;
 	bool soon = false, found = false;
@@ -472,7 +472,7 @@ out:
 	return err;
 }
 
-int mappings_image(struct stacktap_image *image)
+int st_mappings_image(struct stacktap_image *image)
 {
 	struct mm_struct *mm;
 	int err = image_find(image, &mm);
@@ -526,7 +526,7 @@ static int mappings_probe(struct stacktap_tables *tables)
 	mutex_lock(&mappings_lock);
 	err = spaces_create();
 	if (!err && !tables->probing)
-		err = probe_hold_fork();
+		err = st_probe_hold_fork();
 	if (!err)
 		tables->probing = true;
 	mutex_unlock(&mappings_lock);
@@ -563,7 +563,7 @@ err_count:
 	return err;
 }
 
-int mappings_set(struct stacktap_tables *tables, const struct stacktap_mappings_set *set)
+int st_mappings_set(struct stacktap_tables *tables, const struct stacktap_mappings_set *set)
 {
 	struct stacktap_space *space = NULL, *old;
 	struct spaces_chain *chain;
@@ -623,41 +623,41 @@ err_space:
 	return err;
 }
 
-void mappings_forget(struct stacktap_tables *tables)
+void st_mappings_forget(struct stacktap_tables *tables)
 {
 	mutex_lock(&mappings_lock);
 	mappings_reap(tables);
 	mutex_unlock(&mappings_lock);
 }
 
-void mappings_close(struct stacktap_tables *tables)
+void st_mappings_close(struct stacktap_tables *tables)
 {
 	/* before the locks of the chains, see space_inherit() */
 	WRITE_ONCE(tables->closed, true);
 	if (!tables->probing)
 		return;
-	mappings_forget(tables);
-	probe_drop_fork();
+	st_mappings_forget(tables);
+	st_probe_drop_fork();
 }
 
-void mappings_sum(u32 *ret_lists, u64 *ret_bytes)
+void st_mappings_sum(u32 *ret_lists, u64 *ret_bytes)
 {
 	*ret_lists = atomic_read(&spaces_count);
 	*ret_bytes = atomic_long_read(&mappings_bytes);
 }
 
-int mappings_init(void)
+int st_mappings_init(void)
 {
 	mappings_queue = alloc_workqueue("stacktap", WQ_UNBOUND, 1);
 	return mappings_queue ? 0 : -ENOMEM;
 }
 
-void mappings_exit(void)
+void st_mappings_exit(void)
 {
 	cancel_delayed_work_sync(&mappings_sweep_work);
 	destroy_workqueue(mappings_queue);
 	/* spare ones that were too many */
-	mappings_forget(NULL);
+	st_mappings_forget(NULL);
 	spaces_drain();
 	kvfree(spaces);
 }

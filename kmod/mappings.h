@@ -29,24 +29,24 @@ struct stacktap_list {
 };
 
 /* IRQs are off, and the list is good for as long. */
-const struct stacktap_list *mappings_find(const struct stacktap_tables *tables,
-					  const struct mm_struct *mm);
+const struct stacktap_list *st_mappings_find(const struct stacktap_tables *tables,
+					     const struct mm_struct *mm);
 
-int mappings_set(struct stacktap_tables *tables, const struct stacktap_mappings_set *set);
+int st_mappings_set(struct stacktap_tables *tables, const struct stacktap_mappings_set *set);
 /* Fills in what @image->tgid runs. */
-int mappings_image(struct stacktap_image *image);
+int st_mappings_image(struct stacktap_image *image);
 /* All of a session's lists go. */
-void mappings_forget(struct stacktap_tables *tables);
+void st_mappings_forget(struct stacktap_tables *tables);
 /* No walk looks for this session's lists any more. */
-void mappings_close(struct stacktap_tables *tables);
+void st_mappings_close(struct stacktap_tables *tables);
 
 /* Address spaces with a list, once per session, and bytes of all lists. */
-void mappings_sum(u32 *ret_lists, u64 *ret_bytes);
+void st_mappings_sum(u32 *ret_lists, u64 *ret_bytes);
 
 /* For the fork tracepoint. */
-void mappings_inherit(const struct mm_struct *from, struct mm_struct *to);
+void st_mappings_inherit(const struct mm_struct *from, struct mm_struct *to);
 
-int mappings_init(void);
-void mappings_exit(void);
+int st_mappings_init(void);
+void st_mappings_exit(void);
 
 #endif /* STACKTAP_KMOD_MAPPINGS_H */

@@ -28,7 +28,7 @@ static int netlink_permit(struct sk_buff *skb, struct netlink_ext_ack *extack)
 static void netlink_release(struct stacktap_session *session)
 {
 	mutex_unlock(&session->lock);
-	session_put(session);
+	st_session_put(session);
 }
 
 /* The session that the message names, locked; undone by netlink_release(). */
@@ -44,7 +44,7 @@ static int netlink_acquire(struct sk_buff *skb, struct nlattr **attrs,
 		NL_SET_ERR_MSG(extack, "the session id is missing");
 		return -EINVAL;
 	}
-	session = session_get(nla_get_u64(attrs[STACKTAP_A_SESSION_ID]));
+	session = st_session_get(nla_get_u64(attrs[STACKTAP_A_SESSION_ID]));
 	if (session) {
 		mutex_lock(&session->lock);
 		if (!session->dead) {
@@ -68,8 +68,8 @@ static int netlink_get_module(struct sk_buff *skb, struct genl_info *info)
 	reply = genlmsg_new(GENLMSG_DEFAULT_SIZE, GFP_KERNEL);
 	if (!reply)
 		return -ENOMEM;
-	header = genlmsg_put_reply(reply, info, &netlink_family, 0, STACKTAP_CMD_GET_MODULE);
-	if (!header || report_module(reply)) {
+	header = genlmsg_put_reply(reply, info, &st_netlink_family, 0, STACKTAP_CMD_GET_MODULE);
+	if (!header || st_report_module(reply)) {
 		nlmsg_free(reply);
 		return -EMSGSIZE;
 	}
@@ -88,15 +88,15 @@ static int netlink_get_session(struct sk_buff *skb, struct genl_info *info)
 	if (err)
 		return err;
 	err = -ENOMEM;
-	reply = genlmsg_new(report_session_bytes(session), GFP_KERNEL | __GFP_NOWARN);
+	reply = genlmsg_new(st_report_session_bytes(session), GFP_KERNEL | __GFP_NOWARN);
 	if (!reply) {
 		partial = true;
 		reply = genlmsg_new(REPORT_MAX_BYTES, GFP_KERNEL);
 	}
 	if (!reply)
 		goto out;
-	header = genlmsg_put_reply(reply, info, &netlink_family, 0, STACKTAP_CMD_GET_SESSION);
-	err = header ? report_session(reply, session, partial) : -EMSGSIZE;
+	header = genlmsg_put_reply(reply, info, &st_netlink_family, 0, STACKTAP_CMD_GET_SESSION);
+	err = header ? st_report_session(reply, session, partial) : -EMSGSIZE;
 	if (err) {
 		nlmsg_free(reply);
 		goto out;
@@ -117,7 +117,7 @@ static int netlink_begin_dump(struct netlink_callback *cb)
 static void *netlink_put_header(struct sk_buff *skb, struct netlink_callback *cb, u8 cmd)
 {
 	void *header = genlmsg_put(skb, NETLINK_CB(cb->skb).portid, cb->nlh->nlmsg_seq,
-				   &netlink_family, NLM_F_MULTI, cmd);
+				   &st_netlink_family, NLM_F_MULTI, cmd);
 
 	if (header)
 		genl_dump_check_consistent(cb, header);
@@ -130,10 +130,10 @@ static int netlink_put_session(struct sk_buff *skb, struct netlink_callback *cb,
 	void *header = netlink_put_header(skb, cb, STACKTAP_CMD_GET_SESSION);
 	/* in the next datagram there may be room for all of it, but not in one that has nothing else */
 	bool is_first = header && nlmsg_hdr(skb) == header - GENL_HDRLEN - NLMSG_HDRLEN;
-	int err = header ? report_session(skb, session, false) : -EMSGSIZE;
+	int err = header ? st_report_session(skb, session, false) : -EMSGSIZE;
 
 	if (err && is_first)
-		err = report_session(skb, session, true);
+		err = st_report_session(skb, session, true);
 	if (!err)
 		genlmsg_end(skb, header);
 	else if (header)
@@ -147,8 +147,8 @@ static int netlink_put_sessions(struct sk_buff *skb, struct netlink_callback *cb
 	struct stacktap_session *session;
 	int err = 0;
 
-	cb->seq = session_list_generation();
-	while (!err && (session = session_get_from(cb->args[0]))) {
+	cb->seq = st_session_list_generation();
+	while (!err && (session = st_session_get_from(cb->args[0]))) {
 		mutex_lock(&session->lock);
 		if (!session->dead)
 			err = netlink_put_session(skb, cb, session);
@@ -168,12 +168,12 @@ static int netlink_put_cpus(struct sk_buff *skb, struct netlink_callback *cb)
 	void *header;
 	int err = 0;
 
-	cb->seq = session_list_generation();
+	cb->seq = st_session_list_generation();
 	if (only && !cb->args[0])
 		cb->args[0] = nla_get_u64(only);
-	while (!err && (session = session_get_from(cb->args[0]))) {
+	while (!err && (session = st_session_get_from(cb->args[0]))) {
 		if (only && session->id != nla_get_u64(only)) {
-			session_put(session);
+			st_session_put(session);
 			break;
 		}
 		if (session->id != cb->args[0])
@@ -186,7 +186,7 @@ static int netlink_put_cpus(struct sk_buff *skb, struct netlink_callback *cb)
 			if (!pc)
 				continue;
 			header = netlink_put_header(skb, cb, STACKTAP_CMD_GET_CPU);
-			err = header ? report_cpu(skb, session, pc) : -EMSGSIZE;
+			err = header ? st_report_cpu(skb, session, pc) : -EMSGSIZE;
 			if (!err) {
 				genlmsg_end(skb, header);
 				cb->args[1] = cpu + 1;
@@ -213,13 +213,13 @@ static int netlink_put_tables(struct sk_buff *skb, struct netlink_callback *cb)
 	int err = 0;
 
 	if (only) {
-		session = session_get(nla_get_u64(only));
+		session = st_session_get(nla_get_u64(only));
 		if (!session)
 			return skb->len;
 	}
-	while (!err && !table_next(session ? &session->tables : NULL, cb->args[0], &info)) {
+	while (!err && !st_table_next(session ? &session->tables : NULL, cb->args[0], &info)) {
 		header = netlink_put_header(skb, cb, STACKTAP_CMD_GET_TABLE);
-		err = header ? report_table(skb, &info) : -EMSGSIZE;
+		err = header ? st_report_table(skb, &info) : -EMSGSIZE;
 		if (!err) {
 			genlmsg_end(skb, header);
 			cb->args[0] = info.id + 1;
@@ -228,7 +228,7 @@ static int netlink_put_tables(struct sk_buff *skb, struct netlink_callback *cb)
 		}
 	}
 	if (session)
-		session_put(session);
+		st_session_put(session);
 	return skb->len ?: err;
 }
 
@@ -239,7 +239,7 @@ static int netlink_set_session(struct sk_buff *skb, struct genl_info *info)
 
 	if (err)
 		return err;
-	err = request_set(session, info->attrs, info->extack);
+	err = st_request_set(session, info->attrs, info->extack);
 	netlink_release(session);
 	return err;
 }
@@ -251,7 +251,7 @@ static int netlink_start_session(struct sk_buff *skb, struct genl_info *info)
 
 	if (err)
 		return err;
-	err = control_start(session, info->extack);
+	err = st_control_start(session, info->extack);
 	netlink_release(session);
 	return err;
 }
@@ -267,7 +267,7 @@ static int netlink_stop_session(struct sk_buff *skb, struct genl_info *info)
 		NL_SET_ERR_MSG(info->extack, "the session is stopped");
 		err = -EALREADY;
 	} else {
-		control_stop(session);
+		st_control_stop(session);
 	}
 	netlink_release(session);
 	return err;
@@ -306,8 +306,8 @@ static const struct genl_ops netlink_ops[] = {
 	{
 		.cmd = STACKTAP_CMD_SET_SESSION,
 		.doit = netlink_set_session,
-		.policy = request_policy,
-		.maxattr = ARRAY_SIZE(request_policy) - 1,
+		.policy = st_request_policy,
+		.maxattr = ARRAY_SIZE(st_request_policy) - 1,
 	},
 	{
 		.cmd = STACKTAP_CMD_START,
@@ -327,7 +327,7 @@ static const struct genl_multicast_group netlink_groups[] = {
 	{ .name = STACKTAP_GENL_GROUP_EVENTS, COMPAT_MCAST_ADMIN },
 };
 
-struct genl_family netlink_family __ro_after_init = {
+struct genl_family st_netlink_family __ro_after_init = {
 	.name = STACKTAP_GENL_NAME,
 	.version = STACKTAP_GENL_VERSION,
 	.module = THIS_MODULE,
@@ -339,12 +339,12 @@ struct genl_family netlink_family __ro_after_init = {
 	.n_mcgrps = COMPAT_MCAST_GROUPS,
 };
 
-int __init netlink_init(void)
+int __init st_netlink_init(void)
 {
-	return genl_register_family(&netlink_family);
+	return genl_register_family(&st_netlink_family);
 }
 
-void netlink_exit(void)
+void st_netlink_exit(void)
 {
-	genl_unregister_family(&netlink_family);
+	genl_unregister_family(&st_netlink_family);
 }

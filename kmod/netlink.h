@@ -4,9 +4,9 @@
 
 struct genl_family;
 
-extern struct genl_family netlink_family;
+extern struct genl_family st_netlink_family;
 
-int netlink_init(void);
-void netlink_exit(void);
+int st_netlink_init(void);
+void st_netlink_exit(void);
 
 #endif /* STACKTAP_KMOD_NETLINK_H */

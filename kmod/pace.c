@@ -10,7 +10,7 @@ module_param(jitter_seed, ullong, 0644);
 MODULE_PARM_DESC(jitter_seed,
 		 "makes the jitter of periods the same in every run, for tests; 0: random");
 
-bool pace_restart(struct stacktap_pace *pace, u64 period)
+bool st_pace_restart(struct stacktap_pace *pace, u64 period)
 {
 	pace->ended = 0;
 	pace->period = 0;
@@ -23,7 +23,7 @@ bool pace_restart(struct stacktap_pace *pace, u64 period)
 	return true;
 }
 
-u64 pace_swallow(struct stacktap_pace *pace, u64 period, u64 ns)
+u64 st_pace_swallow(struct stacktap_pace *pace, u64 period, u64 ns)
 {
 	u64 count;
 
@@ -33,8 +33,8 @@ u64 pace_swallow(struct stacktap_pace *pace, u64 period, u64 ns)
 	return count;
 }
 
-void pace_begin(struct stacktap_pace *pace, struct perf_event *event, u64 period,
-		enum pace_kind kind, bool wanted, unsigned int source)
+void st_pace_begin(struct stacktap_pace *pace, struct perf_event *event, u64 period,
+		   enum pace_kind kind, bool wanted, unsigned int source)
 {
 	u64 first, seed = READ_ONCE(jitter_seed);
 
@@ -43,7 +43,7 @@ void pace_begin(struct stacktap_pace *pace, struct perf_event *event, u64 period
 	/* also where nothing is drawn: a change of period may come */
 	seed = seed ? seed + (u64)event->cpu * GOLDEN_RATIO_64 + source : get_random_u64();
 	jitter_begin(&pace->jitter, max_t(u64, period, 1), seed);
-	if (!pace_restart(pace, period))
+	if (!st_pace_restart(pace, period))
 		return;
 	first = jitter_next(&pace->jitter, period, &pace->running);
 	/* what is left is counted up to 0 by software events, and down by others */
@@ -54,12 +54,12 @@ void pace_begin(struct stacktap_pace *pace, struct perf_event *event, u64 period
 	event->hw.last_period = event->hw.sample_period;
 }
 
-void pace_rearm(struct stacktap_pace *pace, struct perf_event *event, u64 period)
+void st_pace_rearm(struct stacktap_pace *pace, struct perf_event *event, u64 period)
 {
 	pace->due = 0;
 	if (!pace->period)
 		return;
 	event->hw.sample_period = period;
 	event->hw.last_period = period;
-	pace_restart(pace, period);
+	st_pace_restart(pace, period);
 }

@@ -33,15 +33,15 @@ struct stacktap_pace {
 };
 
 /* @event, which has not been enabled yet, begins with a drawn period if @wanted. */
-void pace_begin(struct stacktap_pace *pace, struct perf_event *event, u64 period,
-		enum pace_kind kind, bool wanted, unsigned int source);
+void st_pace_begin(struct stacktap_pace *pace, struct perf_event *event, u64 period,
+		   enum pace_kind kind, bool wanted, unsigned int source);
 /* Once disabled @event begins anew with a whole @period. */
-void pace_rearm(struct stacktap_pace *pace, struct perf_event *event, u64 period);
+void st_pace_rearm(struct stacktap_pace *pace, struct perf_event *event, u64 period);
 /* perf has loaded whole periods, this one and the next. Returns whether there is something to draw. */
-bool pace_restart(struct stacktap_pace *pace, u64 period);
+bool st_pace_restart(struct stacktap_pace *pace, u64 period);
 
 /* @ns passed for which no sample stands: how many times @period that makes, what was left before included. */
-u64 pace_swallow(struct stacktap_pace *pace, u64 period, u64 ns);
+u64 st_pace_swallow(struct stacktap_pace *pace, u64 period, u64 ns);
 
 /* Less is no lateness: the least that perf sets a timer to, and what setting up an event beside costs. */
 #define PACE_LATE_NS	10000ULL
@@ -65,11 +65,11 @@ static __always_inline u64 pace_missed(struct stacktap_pace *pace, struct perf_e
 		/* the two clocks may differ by a little, to below 0 */
 		if (likely((s64)(now - expired) < (s64)interval))
 			return 0;
-		return pace_swallow(pace, period, (now - expired) / interval * interval);
+		return st_pace_swallow(pace, period, (now - expired) / interval * interval);
 	}
 	if (likely(expired <= pace->due + PACE_LATE_NS) || !pace->due || pace->due_period != period)
 		return 0;
-	return pace_swallow(pace, period, expired - pace->due);
+	return st_pace_swallow(pace, period, expired - pace->due);
 }
 
 /* Last, when the interval to come is known, @goes_on unless perf stops the timer. */
@@ -105,7 +105,7 @@ static __always_inline void pace_overflow(struct stacktap_pace *pace, struct per
 {
 	u64 next;
 
-	if (unlikely(pace->period != period) && !pace_restart(pace, period))
+	if (unlikely(pace->period != period) && !st_pace_restart(pace, period))
 		return;
 	/* frequency mode: the period is the kernel's, and one of 0 would have it divide by that */
 	if (!period)

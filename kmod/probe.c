@@ -39,8 +39,8 @@ static void probe_sched_process_fork(void *data, struct task_struct *parent,
 	/* newer kernels call tracepoints with preemption on */
 	preempt_disable();
 	began = cost_ticks();
-	mappings_inherit(parent->mm, child->mm);
-	ceiling_charge_all(cost_ns(began));
+	st_mappings_inherit(parent->mm, child->mm);
+	st_ceiling_charge_all(cost_ns(began));
 	preempt_enable();
 }
 
@@ -73,22 +73,22 @@ static void drop(struct probe *probe)
 	mutex_unlock(&probe_lock);
 }
 
-int probe_hold(void)
+int st_probe_hold(void)
 {
 	return hold(&probe_switch);
 }
 
-void probe_drop(void)
+void st_probe_drop(void)
 {
 	drop(&probe_switch);
 }
 
-int probe_hold_fork(void)
+int st_probe_hold_fork(void)
 {
 	return hold(&probe_fork);
 }
 
-void probe_drop_fork(void)
+void st_probe_drop_fork(void)
 {
 	drop(&probe_fork);
 }
@@ -101,7 +101,7 @@ static void probe_match(struct tracepoint *tracepoint, void *unused)
 		probe_fork.tracepoint = tracepoint;
 }
 
-int probe_init(void)
+int st_probe_init(void)
 {
 	/* tracepoints are found by name, so the compiler has to be asked to check the callbacks */
 	check_trace_callback_type_sched_switch(probe_sched_switch);

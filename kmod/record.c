@@ -186,7 +186,7 @@ full:
 	return 0;
 }
 
-s64 record_settle(struct stacktap_cpu *cpu, s64 space)
+s64 st_record_settle(struct stacktap_cpu *cpu, s64 space)
 {
 	if (space < 0)
 		return space;
@@ -199,13 +199,13 @@ s64 record_settle(struct stacktap_cpu *cpu, s64 space)
 	return record_announcements(cpu, space);
 }
 
-void record_owe_anchor(struct stacktap_cpu *cpu)
+void st_record_owe_anchor(struct stacktap_cpu *cpu)
 {
 	cpu->anchor_due = true;
 	WRITE_ONCE(cpu->owing, true);
 }
 
-void record_owe_config(struct stacktap_counter *counter)
+void st_record_owe_config(struct stacktap_counter *counter)
 {
 	struct stacktap_cpu *cpu = counter->cpu;
 	const struct stacktap_session *session = cpu->session;
@@ -236,12 +236,12 @@ void record_owe_config(struct stacktap_counter *counter)
 	WRITE_ONCE(cpu->owing, true);
 }
 
-void record_owe_counts(struct stacktap_cpu *cpu)
+void st_record_owe_counts(struct stacktap_cpu *cpu)
 {
 	WRITE_ONCE(cpu->owing, true);
 }
 
-void record_owe_state(struct stacktap_cpu *cpu, enum stacktap_cpu_state state)
+void st_record_owe_state(struct stacktap_cpu *cpu, enum stacktap_cpu_state state)
 {
 	bool begins = state == STACKTAP_CPU_ONLINE || state == STACKTAP_CPU_NO_COUNTER;
 	bool was_online = cpu->state == STACKTAP_CPU_ONLINE;
@@ -258,7 +258,7 @@ void record_owe_state(struct stacktap_cpu *cpu, enum stacktap_cpu_state state)
 	WRITE_ONCE(cpu->owing, true);
 }
 
-void record_final(struct stacktap_cpu *cpu)
+void st_record_final(struct stacktap_cpu *cpu)
 {
 	u32 size = record_cpu_size(cpu);
 	s64 space;

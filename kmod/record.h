@@ -43,11 +43,11 @@ static inline void record_init(struct stacktap_record *header, u16 type, u16 fla
  * sample is to be read by. Returns the space left, none when something of the latter did not fit, or
  * what record_space() does.
  */
-s64 record_settle(struct stacktap_cpu *cpu, s64 space);
+s64 st_record_settle(struct stacktap_cpu *cpu, s64 space);
 
 static inline s64 record_debts(struct stacktap_cpu *cpu, s64 space)
 {
-	return likely(!READ_ONCE(cpu->owing)) ? space : record_settle(cpu, space);
+	return likely(!READ_ONCE(cpu->owing)) ? space : st_record_settle(cpu, space);
 }
 
 static inline void record_pay(struct stacktap_cpu *cpu)
@@ -55,13 +55,13 @@ static inline void record_pay(struct stacktap_cpu *cpu)
 	record_debts(cpu, record_space(cpu->ring));
 }
 
-void record_owe_anchor(struct stacktap_cpu *cpu);
-/* What is configured now; by cpu_call(), so that it does not change meanwhile. */
-void record_owe_config(struct stacktap_counter *counter);
+void st_record_owe_anchor(struct stacktap_cpu *cpu);
+/* What is configured now; by st_cpu_call(), so that it does not change meanwhile. */
+void st_record_owe_config(struct stacktap_counter *counter);
 /* Nothing but that the counts of the CPU's counters may have changed. */
-void record_owe_counts(struct stacktap_cpu *cpu);
-void record_owe_state(struct stacktap_cpu *cpu, enum stacktap_cpu_state state);
+void st_record_owe_counts(struct stacktap_cpu *cpu);
+void st_record_owe_state(struct stacktap_cpu *cpu, enum stacktap_cpu_state state);
 /* LOST and CPU{STOPPED} out of the reserve; repeated by FLUSH until there was room. */
-void record_final(struct stacktap_cpu *cpu);
+void st_record_final(struct stacktap_cpu *cpu);
 
 #endif /* STACKTAP_KMOD_RECORD_H */

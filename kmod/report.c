@@ -36,26 +36,26 @@ static_assert(REPORT_SESSION_BYTES + REPORT_FILTER_BYTES + STACKTAP_MAX_TGIDS * 
 static_assert(STACKTAP_A_PAD == (int)STACKTAP_SRC_PAD);
 static_assert(STACKTAP_A_PAD == (int)STACKTAP_CNT_PAD);
 
-int report_module(struct sk_buff *skb)
+int st_report_module(struct sk_buff *skb)
 {
 	struct stacktap_table_sums sums;
 	u64 list_bytes;
 	u32 lists;
 
-	table_sum(&sums);
-	mappings_sum(&lists, &list_bytes);
+	st_table_sum(&sums);
+	st_mappings_sum(&lists, &list_bytes);
 	if (nla_put_u16(skb, STACKTAP_A_ABI_MAJOR, STACKTAP_ABI_MAJOR) ||
 	    nla_put_u16(skb, STACKTAP_A_ABI_MINOR, STACKTAP_ABI_MINOR) ||
 	    nla_put_string(skb, STACKTAP_A_MODULE_VERSION, STACKTAP_VERSION) ||
-	    put_u64(skb, STACKTAP_A_FEATURES, device_features()) ||
-	    nla_put_u32(skb, STACKTAP_A_SESSIONS, session_count()) ||
+	    put_u64(skb, STACKTAP_A_FEATURES, st_device_features()) ||
+	    nla_put_u32(skb, STACKTAP_A_SESSIONS, st_session_count()) ||
 	    nla_put_u32(skb, STACKTAP_A_TABLES, sums.count) ||
 	    put_u64(skb, STACKTAP_A_TABLE_ROWS, sums.rows) ||
 	    put_u64(skb, STACKTAP_A_TABLE_BYTES, sums.bytes) ||
 	    put_u64(skb, STACKTAP_A_TABLE_LIMIT, sums.limit) ||
 	    nla_put_u32(skb, STACKTAP_A_LISTS, lists) ||
 	    put_u64(skb, STACKTAP_A_LIST_BYTES, list_bytes) ||
-	    nla_put_u32(skb, STACKTAP_A_CEILING, ceiling_permille()))
+	    nla_put_u32(skb, STACKTAP_A_CEILING, st_ceiling_permille()))
 		return -EMSGSIZE;
 	return 0;
 }
@@ -85,8 +85,8 @@ static int report_source(struct sk_buff *skb, struct stacktap_session *session, 
 	    (source->config1 && put_u64(skb, STACKTAP_SRC_CONFIG1, source->config1)) ||
 	    (source->config2 && put_u64(skb, STACKTAP_SRC_CONFIG2, source->config2)) ||
 	    nla_put_u8(skb, STACKTAP_SRC_MODE, source->mode) ||
-	    (source_period(source) &&
-	     put_u64(skb, STACKTAP_SRC_PERIOD, source_period(source))) ||
+	    (st_source_period(source) &&
+	     put_u64(skb, STACKTAP_SRC_PERIOD, st_source_period(source))) ||
 	    (source->rate_hz && nla_put_u32(skb, STACKTAP_SRC_RATE_HZ, source->rate_hz)) ||
 	    (source->nominal_hz && put_u64(skb, STACKTAP_SRC_NOMINAL_HZ, source->nominal_hz)) ||
 	    nla_put_u32(skb, STACKTAP_SRC_FLAGS, source->flags) ||
@@ -124,7 +124,7 @@ static int report_ids(struct sk_buff *skb, int type, const struct idset *set)
 	ids = nla_reserve(skb, type, set->nr * sizeof(u32));
 	if (!ids)
 		return -EMSGSIZE;
-	idset_copy(set, nla_data(ids));
+	st_idset_copy(set, nla_data(ids));
 	return 0;
 }
 
@@ -178,13 +178,13 @@ static int report_filter(struct sk_buff *skb, const struct stacktap_filter *filt
 		      filter->comms)) ||
 	     report_cgroups(skb, filter) ||
 	     (filter->flags && nla_put_u32(skb, STACKTAP_FILTER_FLAGS, filter->flags)) ||
-	     nla_put_u32(skb, STACKTAP_FILTER_BYTES, filter_bytes(filter))))
+	     nla_put_u32(skb, STACKTAP_FILTER_BYTES, st_filter_bytes(filter))))
 		return -EMSGSIZE;
 	nla_nest_end(skb, nest);
 	return 0;
 }
 
-int report_table(struct sk_buff *skb, const struct stacktap_table_info *info)
+int st_report_table(struct sk_buff *skb, const struct stacktap_table_info *info)
 {
 	struct nlattr *nest = nla_nest_start(skb, STACKTAP_A_TABLE);
 
@@ -206,7 +206,7 @@ static int report_session_tables(struct sk_buff *skb, struct stacktap_tables *ta
 {
 	struct stacktap_table_sums sums;
 
-	table_sum_session(tables, &sums);
+	st_table_sum_session(tables, &sums);
 	if (nla_put_u32(skb, STACKTAP_A_TABLES, sums.count) ||
 	    put_u64(skb, STACKTAP_A_TABLE_BYTES, sums.bytes) ||
 	    put_u64(skb, STACKTAP_A_TABLE_LIMIT, sums.limit) ||
@@ -275,13 +275,13 @@ static int report_session_attrs(struct sk_buff *skb, struct stacktap_session *se
 	return report_filter(skb, session_filter(session), partial);
 }
 
-size_t report_session_bytes(struct stacktap_session *session)
+size_t st_report_session_bytes(struct stacktap_session *session)
 {
 	return REPORT_SESSION_BYTES + REPORT_FILTER_BYTES +
 	       filter_ids(session_filter(session)) * sizeof(u32);
 }
 
-int report_session(struct sk_buff *skb, struct stacktap_session *session, bool partial)
+int st_report_session(struct sk_buff *skb, struct stacktap_session *session, bool partial)
 {
 	struct nlattr *nest;
 
@@ -297,7 +297,7 @@ int report_session(struct sk_buff *skb, struct stacktap_session *session, bool p
 	return 0;
 }
 
-int report_array(struct sk_buff *skb, int type, const u64 *values, unsigned int nr)
+int st_report_array(struct sk_buff *skb, int type, const u64 *values, unsigned int nr)
 {
 	struct nlattr *nest = nla_nest_start(skb, type);
 	unsigned int i;
@@ -319,7 +319,7 @@ static int report_cost(struct sk_buff *skb, int ns_type, int times_type,
 	u64 times[STACKTAP_TIME_BUCKETS], ns = local64_read(&cost->ns);
 	unsigned int i;
 
-	if (!cost_tick_ns)
+	if (!st_cost_tick_ns)
 		return 0;
 	for (i = 0; i < STACKTAP_TIME_BUCKETS; i++)
 		times[i] = local64_read(&cost->times[i]);
@@ -330,7 +330,7 @@ static int report_cost(struct sk_buff *skb, int ns_type, int times_type,
 	}
 	if (put_u64(skb, ns_type, ns))
 		return -EMSGSIZE;
-	return report_array(skb, times_type, times, STACKTAP_TIME_BUCKETS);
+	return st_report_array(skb, times_type, times, STACKTAP_TIME_BUCKETS);
 }
 
 static int report_counter(struct sk_buff *skb, struct stacktap_counter *counter)
@@ -339,8 +339,8 @@ static int report_counter(struct sk_buff *skb, struct stacktap_counter *counter)
 	u64 enabled_ns, running_ns, times_at;
 	struct nlattr *nest;
 
-	stats_read(counter, &counts);
-	counter_last_times(counter, &enabled_ns, &running_ns, &times_at);
+	st_stats_read(counter, &counts);
+	st_counter_last_times(counter, &enabled_ns, &running_ns, &times_at);
 	nest = nla_nest_start(skb, STACKTAP_A_COUNTS);
 	if (!nest ||
 	    nla_put_u32(skb, STACKTAP_CNT_SRC_ID, counter->index) ||
@@ -352,7 +352,7 @@ static int report_counter(struct sk_buff *skb, struct stacktap_counter *counter)
 	    put_u64(skb, STACKTAP_CNT_RECORDED, counts.recorded) ||
 	    put_u64(skb, STACKTAP_CNT_FILTERED, counts.filtered) ||
 	    put_u64(skb, STACKTAP_CNT_THROTTLED, counts.throttled) ||
-	    report_array(skb, STACKTAP_CNT_LOST, counts.lost, STACKTAP_LOST_REASONS) ||
+	    st_report_array(skb, STACKTAP_CNT_LOST, counts.lost, STACKTAP_LOST_REASONS) ||
 	    put_u64(skb, STACKTAP_CNT_ENABLED_NS, enabled_ns) ||
 	    put_u64(skb, STACKTAP_CNT_RUNNING_NS, running_ns) ||
 	    put_u64(skb, STACKTAP_CNT_TIMES_AT, times_at) ||
@@ -363,8 +363,9 @@ static int report_counter(struct sk_buff *skb, struct stacktap_counter *counter)
 	    put_u64(skb, STACKTAP_CNT_MULTIPLEXED, counter->multiplexed) ||
 	    put_u64(skb, STACKTAP_CNT_RAISES, local64_read(&counter->raises)) ||
 	    put_u64(skb, STACKTAP_CNT_MISSED, local64_read(&counter->missed)) ||
-	    report_array(skb, STACKTAP_CNT_KERNEL_END, counts.kernel_end, STACKTAP_END_REASONS) ||
-	    report_array(skb, STACKTAP_CNT_USER_END, counts.user_end, STACKTAP_END_REASONS))
+	    st_report_array(skb, STACKTAP_CNT_KERNEL_END, counts.kernel_end,
+			    STACKTAP_END_REASONS) ||
+	    st_report_array(skb, STACKTAP_CNT_USER_END, counts.user_end, STACKTAP_END_REASONS))
 		return -EMSGSIZE;
 	nla_nest_end(skb, nest);
 	return 0;
@@ -377,12 +378,12 @@ static enum stacktap_cpu_state report_cpu_state(struct stacktap_session *session
 		return STACKTAP_CPU_STOPPED;
 	if (!cpumask_test_cpu(cpu->cpu, session->online))
 		return STACKTAP_CPU_OFFLINE;
-	if (!filter_wants_cpu(session_filter(session), cpu->cpu))
+	if (!st_filter_wants_cpu(session_filter(session), cpu->cpu))
 		return STACKTAP_CPU_DESELECTED;
 	return cpu->active ? STACKTAP_CPU_ONLINE : STACKTAP_CPU_NO_COUNTER;
 }
 
-int report_cpu(struct sk_buff *skb, struct stacktap_session *session, struct stacktap_cpu *cpu)
+int st_report_cpu(struct sk_buff *skb, struct stacktap_session *session, struct stacktap_cpu *cpu)
 {
 	struct nlattr *nest;
 	unsigned int i;
@@ -397,7 +398,7 @@ int report_cpu(struct sk_buff *skb, struct stacktap_session *session, struct sta
 	    (cpu->error && nla_put_u32(skb, STACKTAP_A_ERRNO, cpu->error)) ||
 	    put_u64(skb, STACKTAP_A_OFFLINES, READ_ONCE(cpu->hotplug_seq)) ||
 	    put_u64(skb, STACKTAP_A_RING_BYTES, cpu->ring->data_bytes) ||
-	    put_u64(skb, STACKTAP_A_RING_USED, ring_used(cpu->ring)) ||
+	    put_u64(skb, STACKTAP_A_RING_USED, st_ring_used(cpu->ring)) ||
 	    put_u64(skb, STACKTAP_A_TABLE_HITS, local64_read(&cpu->table_hits)) ||
 	    put_u64(skb, STACKTAP_A_TABLE_MISSES, local64_read(&cpu->table_misses)) ||
 	    put_u64(skb, STACKTAP_A_TABLE_FRAMES, local64_read(&cpu->table_frames)) ||

@@ -38,12 +38,12 @@ static const struct nla_policy sources_policy[STACKTAP_A_SOURCE + 1] = {
 	[STACKTAP_A_SOURCE] = NLA_POLICY_NESTED(source_policy),
 };
 
-const struct nla_policy request_policy[STACKTAP_A_MAX + 1] = {
+const struct nla_policy st_request_policy[STACKTAP_A_MAX + 1] = {
 	[STACKTAP_A_SESSION_ID] = NLA_POLICY_MIN(NLA_U64, 1),
 	[STACKTAP_A_USER_FRAMES] = NLA_POLICY_RANGE(NLA_U32, 1, STACKTAP_MAX_USER_FRAMES),
 	[STACKTAP_A_WALK_LIMIT_NS] = NLA_POLICY_FULL_RANGE(NLA_U32, &walk_limit_range),
 	[STACKTAP_A_SOURCES] = NLA_POLICY_NESTED(sources_policy),
-	[STACKTAP_A_FILTER] = NLA_POLICY_NESTED(request_filter_policy),
+	[STACKTAP_A_FILTER] = NLA_POLICY_NESTED(st_request_filter_policy),
 	[STACKTAP_A_TWO_PHASE] = { .type = NLA_FLAG },
 	[STACKTAP_A_SLICE_BYTES] = NLA_POLICY_FULL_RANGE(NLA_U32, &slice_range),
 	[STACKTAP_A_SLICE_EVERY] = { .type = NLA_U32 },
@@ -93,7 +93,7 @@ static int request_source(struct request *request, struct nlattr *attr, struct n
 	if (tb[STACKTAP_SRC_FLAGS])
 		source->flags = nla_get_u32(tb[STACKTAP_SRC_FLAGS]);
 	request->nr_sources++;
-	return source_check(source, extack);
+	return st_source_check(source, extack);
 }
 
 /* A source of a running session: its id and a new rate or period. */
@@ -125,7 +125,7 @@ static int request_rate(struct request *request, struct stacktap_session *sessio
 	source->rate_hz = tb[STACKTAP_SRC_RATE_HZ] ? nla_get_u32(tb[STACKTAP_SRC_RATE_HZ]) : 0;
 	source->period = tb[STACKTAP_SRC_PERIOD] ? nla_get_u64(tb[STACKTAP_SRC_PERIOD]) : 0;
 	request->changed |= BIT(index);
-	return source_check(source, extack);
+	return st_source_check(source, extack);
 }
 
 static int request_sources(struct request *request, struct stacktap_session *session,
@@ -161,7 +161,7 @@ static void request_undo_rates(struct request *request, struct stacktap_session 
 
 	for (i = 0; i < nr; i++)
 		if (request->changed & BIT(i))
-			control_set_rate(session, i, &request->old[i], NULL);
+			st_control_set_rate(session, i, &request->old[i], NULL);
 }
 
 static int request_apply_rates(struct request *request, struct stacktap_session *session,
@@ -174,7 +174,7 @@ static int request_apply_rates(struct request *request, struct stacktap_session 
 	for (i = 0; i < session->nr_sources; i++) {
 		if (!(request->changed & BIT(i)))
 			continue;
-		err = control_set_rate(session, i, &request->sources[i], extack);
+		err = st_control_set_rate(session, i, &request->sources[i], extack);
 		if (err) {
 			request_undo_rates(request, session, i);
 			return err;
@@ -196,7 +196,7 @@ static int request_apply(struct request *request, struct stacktap_session *sessi
 		struct stacktap_filter *filter = request->filter;
 
 		request->filter = NULL;
-		err = control_set_filter(session, filter, extack);
+		err = st_control_set_filter(session, filter, extack);
 		if (err) {
 			request_undo_rates(request, session, session->nr_sources);
 			return err;
@@ -215,11 +215,11 @@ static int request_apply(struct request *request, struct stacktap_session *sessi
 	if (attrs[STACKTAP_A_SLICE_MAX_BYTES])
 		session->slice_max_bytes = nla_get_u32(attrs[STACKTAP_A_SLICE_MAX_BYTES]);
 	if (attrs[STACKTAP_A_SOURCES] && session->state != STACKTAP_STATE_RUNNING)
-		control_set_sources(session, request->sources, request->nr_sources);
+		st_control_set_sources(session, request->sources, request->nr_sources);
 	if (attrs[STACKTAP_A_BUDGET_NS])
-		degrade_set_budget(session, nla_get_u32(attrs[STACKTAP_A_BUDGET_NS]));
+		st_degrade_set_budget(session, nla_get_u32(attrs[STACKTAP_A_BUDGET_NS]));
 	if (attrs[STACKTAP_A_CEILING])
-		ceiling_set(session, nla_get_u32(attrs[STACKTAP_A_CEILING]));
+		st_ceiling_set(session, nla_get_u32(attrs[STACKTAP_A_CEILING]));
 	return 0;
 }
 
@@ -263,8 +263,8 @@ static int request_slices(const struct stacktap_session *session, struct nlattr 
 	return err;
 }
 
-int request_set(struct stacktap_session *session, struct nlattr **attrs,
-		struct netlink_ext_ack *extack)
+int st_request_set(struct stacktap_session *session, struct nlattr **attrs,
+		   struct netlink_ext_ack *extack)
 {
 	struct request *request;
 	int err = 0;
@@ -291,10 +291,11 @@ int request_set(struct stacktap_session *session, struct nlattr **attrs,
 	if (attrs[STACKTAP_A_SOURCES])
 		err = request_sources(request, session, attrs[STACKTAP_A_SOURCES], extack);
 	if (!err && attrs[STACKTAP_A_FILTER])
-		err = request_filter(session, attrs[STACKTAP_A_FILTER], extack, &request->filter);
+		err = st_request_filter(session, attrs[STACKTAP_A_FILTER], extack,
+					&request->filter);
 	if (!err)
 		err = request_apply(request, session, attrs, extack);
-	filter_destroy(request->filter);
+	st_filter_destroy(request->filter);
 	kfree(request);
 	return err;
 }

@@ -17,7 +17,7 @@ enum {
 	REQUEST_MAX_ID_BYTES = STACKTAP_MAX_TGIDS * sizeof(u32),
 };
 
-const struct nla_policy request_filter_policy[STACKTAP_FILTER_ATTR_MAX + 1] = {
+const struct nla_policy st_request_filter_policy[STACKTAP_FILTER_ATTR_MAX + 1] = {
 	[STACKTAP_FILTER_CPUS] = { .type = NLA_BINARY, .len = REQUEST_MAX_CPU_BYTES },
 	[STACKTAP_FILTER_TGIDS] = { .type = NLA_BINARY, .len = REQUEST_MAX_ID_BYTES },
 	[STACKTAP_FILTER_FLAGS] = NLA_POLICY_MASK(NLA_U32, STACKTAP_FILTER_FLAGS_ALL),
@@ -69,7 +69,7 @@ static int request_cpus(struct stacktap_filter *filter, struct nlattr *attr,
 		err = REQUEST_REFUSE(-EINVAL, attr, extack,
 				     "the CPU set is not in u64 words or names no possible CPU");
 	else
-		filter_set_cpus(filter, words, nr_words);
+		st_filter_set_cpus(filter, words, nr_words);
 	kfree(words);
 	return err;
 }
@@ -87,7 +87,7 @@ static int request_ids(struct idset **set, const struct nlattr *attr, u32 never)
 	for (i = 0; i < nr; i++)
 		if (ids[i] == never || ids[i] == IDSET_NONE)
 			return -EINVAL;
-	return nr ? idset_create(ids, nr, set) : -EINVAL;
+	return nr ? st_idset_create(ids, nr, set) : -EINVAL;
 }
 
 static int request_all_ids(struct stacktap_filter *filter, struct nlattr **tb,
@@ -197,7 +197,7 @@ static int request_cgroup_fds(struct stacktap_filter *filter, struct nlattr *att
 			cgroup_put(cgroup);
 			return request_refuse_fd(fds[i], -EBADF, attr, extack);
 		}
-		filter_add_cgroup(filter, cgroup);
+		st_filter_add_cgroup(filter, cgroup);
 	}
 	return 0;
 }
@@ -230,7 +230,7 @@ static int request_kept_cgroups(struct stacktap_filter *filter, struct stacktap_
 					      "the filter in force has no cgroup of that id");
 		/* also a removed one, which nothing new is needed of */
 		css_get(&cgroup->self);
-		filter_add_cgroup(filter, cgroup);
+		st_filter_add_cgroup(filter, cgroup);
 	}
 	return 0;
 }
@@ -275,25 +275,26 @@ static int request_fill(struct stacktap_filter *filter, struct stacktap_session 
 	return err;
 }
 
-int request_filter(struct stacktap_session *session, struct nlattr *attr,
-		   struct netlink_ext_ack *extack, struct stacktap_filter **ret_filter)
+int st_request_filter(struct stacktap_session *session, struct nlattr *attr,
+		      struct netlink_ext_ack *extack, struct stacktap_filter **ret_filter)
 {
 	struct nlattr *tb[STACKTAP_FILTER_ATTR_MAX + 1];
 	struct stacktap_filter *filter;
 	int err;
 
 	lockdep_assert_held(&session->lock);
-	err = nla_parse_nested(tb, STACKTAP_FILTER_ATTR_MAX, attr, request_filter_policy, extack);
+	err = nla_parse_nested(tb, STACKTAP_FILTER_ATTR_MAX, attr, st_request_filter_policy,
+			       extack);
 	if (err)
 		return err;
 	if (!nla_len(attr))
 		return 0;
-	err = filter_create(&filter);
+	err = st_filter_create(&filter);
 	if (err)
 		return err;
 	err = request_fill(filter, session, tb, extack);
 	if (err) {
-		filter_destroy(filter);
+		st_filter_destroy(filter);
 		return err;
 	}
 	*ret_filter = filter;

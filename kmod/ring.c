@@ -11,7 +11,7 @@ enum {
 	RING_META_PAGES = 2,	/* consumer and producer */
 };
 
-int ring_create(unsigned int cpu, u32 data_bytes, u32 watermark, struct stacktap_ring **ret_ring)
+int st_ring_create(unsigned int cpu, u32 data_bytes, u32 watermark, struct stacktap_ring **ret_ring)
 {
 	const gfp_t gfp = GFP_KERNEL_ACCOUNT | __GFP_NORETRY | __GFP_NOWARN;
 	const gfp_t gfp_mapped = COMPAT_GFP_MAPPED | __GFP_NORETRY | __GFP_NOWARN | __GFP_ZERO;
@@ -20,7 +20,7 @@ int ring_create(unsigned int cpu, u32 data_bytes, u32 watermark, struct stacktap
 	struct page **map;
 	int err;
 
-	err = budget_take(data_bytes);
+	err = st_budget_take(data_bytes);
 	if (err)
 		return err;
 	err = -ENOMEM;
@@ -69,11 +69,11 @@ err_pages:
 err_ring:
 	kfree(ring);
 err_budget:
-	budget_return(data_bytes);
+	st_budget_return(data_bytes);
 	return err;
 }
 
-void ring_destroy(struct stacktap_ring *ring)
+void st_ring_destroy(struct stacktap_ring *ring)
 {
 	unsigned int i;
 
@@ -83,11 +83,11 @@ void ring_destroy(struct stacktap_ring *ring)
 	for (i = 0; i < ring->nr_pages; i++)
 		__free_page(ring->pages[i]);
 	kvfree(ring->pages);
-	budget_return(ring->data_bytes);
+	st_budget_return(ring->data_bytes);
 	kfree(ring);
 }
 
-u64 ring_used(const struct stacktap_ring *ring)
+u64 st_ring_used(const struct stacktap_ring *ring)
 {
 	u64 tail = READ_ONCE(ring->consumer->tail);
 	u64 head = READ_ONCE(ring->head);
@@ -110,7 +110,7 @@ static const struct vm_operations_struct ring_vm_ops = {
 	.mremap = ring_vma_refuse_mremap,
 };
 
-int ring_mmap(struct stacktap_ring *ring, struct vm_area_struct *vma, bool producer)
+int st_ring_mmap(struct stacktap_ring *ring, struct vm_area_struct *vma, bool producer)
 {
 	unsigned long size = producer ? PAGE_SIZE + 2 * ring->data_bytes : PAGE_SIZE;
 	int err;

@@ -23,9 +23,10 @@ struct stacktap_ring {
 	unsigned int nr_pages;	/* consumer, producer, data */
 };
 
-int ring_create(unsigned int cpu, u32 data_bytes, u32 watermark, struct stacktap_ring **ret_ring);
-void ring_destroy(struct stacktap_ring *ring);
-int ring_mmap(struct stacktap_ring *ring, struct vm_area_struct *vma, bool producer);
+int st_ring_create(unsigned int cpu, u32 data_bytes, u32 watermark,
+		   struct stacktap_ring **ret_ring);
+void st_ring_destroy(struct stacktap_ring *ring);
+int st_ring_mmap(struct stacktap_ring *ring, struct vm_area_struct *vma, bool producer);
 
 /* Free bytes, or -EINVAL when user space put an impossible position on the consumer page. */
 static inline s64 ring_space(const struct stacktap_ring *ring)
@@ -33,7 +34,7 @@ static inline s64 ring_space(const struct stacktap_ring *ring)
 	return stacktap_ring_room(ring->consumer, ring->head, ring->data_bytes);
 }
 
-u64 ring_used(const struct stacktap_ring *ring);
+u64 st_ring_used(const struct stacktap_ring *ring);
 
 static inline void *ring_head(struct stacktap_ring *ring)
 {

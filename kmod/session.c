@@ -40,7 +40,7 @@ static int session_publish(struct stacktap_session *session)
 	mutex_unlock(&sessions_lock);
 	if (err)
 		return err;
-	defer_attach(session);
+	st_defer_attach(session);
 	atomic_inc(&sessions_generation);
 	return 0;
 }
@@ -49,7 +49,7 @@ static void session_unpublish(struct stacktap_session *session)
 {
 	xa_erase(&sessions, session->id);
 	atomic_inc(&sessions_generation);
-	defer_detach(session);
+	st_defer_detach(session);
 	mutex_lock(&sessions_lock);
 	__clear_bit(session->slot, sessions_slots);
 	mutex_unlock(&sessions_lock);
@@ -60,13 +60,13 @@ static void session_free(struct stacktap_session *session)
 	unsigned int cpu;
 
 	for (cpu = 0; cpu < nr_cpu_ids; cpu++)
-		cpu_destroy(session->cpus[cpu]);
-	filter_destroy(rcu_dereference_protected(session->filter, true));
+		st_cpu_destroy(session->cpus[cpu]);
+	st_filter_destroy(rcu_dereference_protected(session->filter, true));
 	kvfree(session->cpus);
 	free_cpumask_var(session->seen);
 	free_cpumask_var(session->online);
 	mutex_destroy(&session->lock);
-	/* session_get() may still look at the kref */
+	/* st_session_get() may still look at the kref */
 	kfree_rcu(session, rcu);
 }
 
@@ -84,7 +84,7 @@ static void session_lock_order(struct stacktap_session *session)
 	mutex_unlock(&session->lock);
 }
 
-int session_create(struct stacktap_session **ret_session)
+int st_session_create(struct stacktap_session **ret_session)
 {
 	struct stacktap_session *session;
 	int err = -ENOMEM;
@@ -104,11 +104,11 @@ int session_create(struct stacktap_session **ret_session)
 	mutex_init(&session->lock);
 	session_lock_order(session);
 	init_waitqueue_head(&session->wait);
-	INIT_WORK(&session->work, control_work);
-	events_init(session);
-	stall_init(session);
-	degrade_init(session);
-	table_open(&session->tables);
+	INIT_WORK(&session->work, st_control_work);
+	st_events_init(session);
+	st_stall_init(session);
+	st_degrade_init(session);
+	st_table_open(&session->tables);
 	session->state = STACKTAP_STATE_STOPPED;
 	session->user_frames = STACKTAP_DEFAULT_USER_FRAMES;
 	session->walk_limit_ns = SESSION_WALK_LIMIT_NS;
@@ -116,18 +116,18 @@ int session_create(struct stacktap_session **ret_session)
 	session->owner_tgid = task_tgid_nr(current);
 	get_task_comm(session->owner_comm, current);
 
-	err = hotplug_add(session);
+	err = st_hotplug_add(session);
 	if (err)
 		goto err_cpus;
 	err = session_publish(session);
 	if (err)
 		goto err_hotplug;
-	events_raise(session, STACKTAP_EVENT_SESSION_CREATED, 0);
+	st_events_raise(session, STACKTAP_EVENT_SESSION_CREATED, 0);
 	*ret_session = session;
 	return 0;
 
 err_hotplug:
-	hotplug_remove(session);
+	st_hotplug_remove(session);
 	/* a CPU may have come or gone between the two */
 	cancel_work_sync(&session->work);
 	cancel_delayed_work_sync(&session->events_work);
@@ -142,26 +142,26 @@ err_session:
 	return err;
 }
 
-void session_close(struct stacktap_session *session)
+void st_session_close(struct stacktap_session *session)
 {
 	mutex_lock(&session->lock);
 	session->dead = true;
 	if (session->state == STACKTAP_STATE_RUNNING)
-		control_stop(session);
+		st_control_stop(session);
 	mutex_unlock(&session->lock);
 
-	hotplug_remove(session);
+	st_hotplug_remove(session);
 	session_unpublish(session);
-	mappings_close(&session->tables);
-	table_close(&session->tables);
+	st_mappings_close(&session->tables);
+	st_table_close(&session->tables);
 	/* with callbacks, counters and the slot gone nobody queues these again */
-	stall_close(session);
+	st_stall_close(session);
 	cancel_work_sync(&session->work);
-	events_close(session);
-	session_put(session);
+	st_events_close(session);
+	st_session_put(session);
 }
 
-struct stacktap_session *session_get(u64 id)
+struct stacktap_session *st_session_get(u64 id)
 {
 	struct stacktap_session *session;
 
@@ -173,7 +173,7 @@ struct stacktap_session *session_get(u64 id)
 	return session;
 }
 
-struct stacktap_session *session_get_from(u64 id)
+struct stacktap_session *st_session_get_from(u64 id)
 {
 	struct stacktap_session *session;
 	unsigned long index = id;
@@ -191,12 +191,12 @@ static void session_release(struct kref *kref)
 	session_free(container_of(kref, struct stacktap_session, kref));
 }
 
-void session_put(struct stacktap_session *session)
+void st_session_put(struct stacktap_session *session)
 {
 	kref_put(&session->kref, session_release);
 }
 
-unsigned int session_count(void)
+unsigned int st_session_count(void)
 {
 	unsigned int count;
 
@@ -206,7 +206,7 @@ unsigned int session_count(void)
 	return count;
 }
 
-unsigned int session_list_generation(void)
+unsigned int st_session_list_generation(void)
 {
 	return atomic_read(&sessions_generation);
 }

@@ -102,17 +102,17 @@ struct stacktap_session {
 	struct stacktap_event_subject event_subjects[STACKTAP_EVENT_KINDS];
 };
 
-int session_create(struct stacktap_session **ret_session);
+int st_session_create(struct stacktap_session **ret_session);
 /* The owner is gone: stop, unpublish, put. */
-void session_close(struct stacktap_session *session);
+void st_session_close(struct stacktap_session *session);
 
-struct stacktap_session *session_get(u64 id);
+struct stacktap_session *st_session_get(u64 id);
 /* The session with the lowest id that is at least @id, or NULL. */
-struct stacktap_session *session_get_from(u64 id);
-void session_put(struct stacktap_session *session);
-unsigned int session_count(void);
+struct stacktap_session *st_session_get_from(u64 id);
+void st_session_put(struct stacktap_session *session);
+unsigned int st_session_count(void);
 /* moves whenever a session comes or goes, for consistent dumps */
-unsigned int session_list_generation(void);
+unsigned int st_session_list_generation(void);
 
 /* For the holder of @session's mutex. */
 static inline struct stacktap_filter *session_filter(const struct stacktap_session *session)
@@ -123,7 +123,7 @@ static inline struct stacktap_filter *session_filter(const struct stacktap_sessi
 static inline struct stacktap_cpu *session_cpu(const struct stacktap_session *session,
 					       unsigned int cpu)
 {
-	/* pairs with the release in control_add_ring(): the ring is complete */
+	/* pairs with the release in st_control_add_ring(): the ring is complete */
 	return smp_load_acquire(&session->cpus[cpu]);
 }
 

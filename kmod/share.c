@@ -13,9 +13,9 @@ enum {
 	SHARE_BUSY_NS = NSEC_PER_SEC / 5,
 };
 
-void share_restart(struct stacktap_counter *counter)
+void st_share_restart(struct stacktap_counter *counter)
 {
-	/* what earlier events of this counter had: counter_read() adds to it */
+	/* what earlier events of this counter had: st_counter_read() adds to it */
 	counter->share = (struct stacktap_share) {
 		.enabled_ns = counter->enabled_ns,
 		.running_ns = counter->running_ns,
@@ -23,7 +23,7 @@ void share_restart(struct stacktap_counter *counter)
 	};
 }
 
-void share_look(struct stacktap_counter *counter, u64 busy_ns)
+void st_share_look(struct stacktap_counter *counter, u64 busy_ns)
 {
 	struct stacktap_share *share = &counter->share;
 	bool was_divided = share_is_divided(counter), is_divided;
@@ -31,7 +31,7 @@ void share_look(struct stacktap_counter *counter, u64 busy_ns)
 
 	if (!was_divided && busy_ns - share->busy_ns < SHARE_BUSY_NS)
 		return;
-	counter_read(counter);
+	st_counter_read(counter);
 	enabled = counter->seen_enabled_ns;
 	running = counter->seen_running_ns;
 	if (enabled - share->enabled_ns < SHARE_MIN_NS)
@@ -46,7 +46,7 @@ void share_look(struct stacktap_counter *counter, u64 busy_ns)
 	if (is_divided == was_divided)
 		return;
 	counter->multiplexed += is_divided;
-	control_tell(counter);
-	events_raise_counter(counter, is_divided ? STACKTAP_EVENT_MULTIPLEX :
-						   STACKTAP_EVENT_MULTIPLEX_END, 0);
+	st_control_tell(counter);
+	st_events_raise_counter(counter, is_divided ? STACKTAP_EVENT_MULTIPLEX :
+						      STACKTAP_EVENT_MULTIPLEX_END, 0);
 }

@@ -10,12 +10,12 @@
  */
 
 /* @counter has no event (yet). Below the caller holds the session's mutex. */
-void share_restart(struct stacktap_counter *counter);
+void st_share_restart(struct stacktap_counter *counter);
 /*
  * The session runs and @counter is hardware's. @busy_ns: of its CPU, since boot. Tells what has
  * changed: in the stream, by an event and in the counter.
  */
-void share_look(struct stacktap_counter *counter, u64 busy_ns);
+void st_share_look(struct stacktap_counter *counter, u64 busy_ns);
 
 static inline bool share_is_divided(const struct stacktap_counter *counter)
 {

@@ -173,8 +173,8 @@ static struct stacktap_section *slice_put_regs(struct stacktap_section *section,
 	return (void *)&regs->regs[REGISTERS_COUNT];
 }
 
-u32 slice_append(struct stacktap_cpu *cpu, void *sample, u32 size, s64 space, u64 now,
-		 u32 limit_ns)
+u32 st_slice_append(struct stacktap_cpu *cpu, void *sample, u32 size, s64 space, u64 now,
+		    u32 limit_ns)
 {
 	const struct stacktap_session *session = cpu->session;
 	struct stacktap_slices *slices = &cpu->slices;

@@ -39,10 +39,10 @@ struct stacktap_slices {
 
 /*
  * Append the sections REGS and STACK_SLICE to @sample, which is @size bytes long so far and lies in
- * the ring's @space. Returns their size, 0 when they are refused. Caller: user_walk() just walked
+ * the ring's @space. Returns their size, 0 when they are refused. Caller: st_user_walk() just walked
  * the stack of current, from @now on.
  */
-u32 slice_append(struct stacktap_cpu *cpu, void *sample, u32 size, s64 space, u64 now,
-		 u32 limit_ns);
+u32 st_slice_append(struct stacktap_cpu *cpu, void *sample, u32 size, s64 space, u64 now,
+		    u32 limit_ns);
 
 #endif /* STACKTAP_KMOD_SLICE_H */

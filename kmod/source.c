@@ -22,7 +22,7 @@ static bool source_is_clock(u32 type, u64 config)
 	       (config == PERF_COUNT_SW_CPU_CLOCK || config == PERF_COUNT_SW_TASK_CLOCK);
 }
 
-u64 source_period(const struct stacktap_source *source)
+u64 st_source_period(const struct stacktap_source *source)
 {
 	if (source_is_clock(source->type, source->config))
 		return source->mode == STACKTAP_MODE_PERIOD && source->period ?
@@ -32,7 +32,7 @@ u64 source_period(const struct stacktap_source *source)
 	return source->period ?: source->nominal_hz / source->rate_hz;
 }
 
-unsigned int source_rate(const struct stacktap_source *source)
+unsigned int st_source_rate(const struct stacktap_source *source)
 {
 	if (source->rate_hz)
 		return source->rate_hz;
@@ -113,7 +113,7 @@ static int source_check_pmu(u32 type, struct netlink_ext_ack *extack)
 	return -EOPNOTSUPP;
 }
 
-int source_check(const struct stacktap_source *source, struct netlink_ext_ack *extack)
+int st_source_check(const struct stacktap_source *source, struct netlink_ext_ack *extack)
 {
 	u64 period;
 
@@ -151,7 +151,7 @@ int source_check(const struct stacktap_source *source, struct netlink_ext_ack *e
 		NL_SET_ERR_MSG(extack, "a rate in period mode needs the source's nominal rate");
 		return -EINVAL;
 	}
-	period = source_period(source);
+	period = st_source_period(source);
 	if (period < source_min_period(source)) {
 		NL_SET_ERR_MSG(extack, "the period is too short: more than 10000 samples a second");
 		return -ERANGE;
@@ -216,19 +216,19 @@ static void counter_begin(struct stacktap_counter *counter, const struct stackta
 			   type == PERF_TYPE_SOFTWARE ? STACKTAP_CONTEXT_TASK :
 			   STACKTAP_CONTEXT_IRQ;
 	counter->one_phase = type == PERF_TYPE_SOFTWARE && !two_phase;
-	pace_begin(&counter->pace, event, counter->period,
-		   counter->clock ? PACE_CLOCK :
-		   type == PERF_TYPE_SOFTWARE ? PACE_SOFTWARE : PACE_COUNTER,
-		   !(slow->flags & STACKTAP_SRC_NO_JITTER), counter->index);
+	st_pace_begin(&counter->pace, event, counter->period,
+		      counter->clock ? PACE_CLOCK :
+		      type == PERF_TYPE_SOFTWARE ? PACE_SOFTWARE : PACE_COUNTER,
+		      !(slow->flags & STACKTAP_SRC_NO_JITTER), counter->index);
 	counter->event = event;
 }
 
-int counter_create(struct stacktap_counter *counter, const struct stacktap_source *source,
-		   bool two_phase, perf_overflow_handler_t handler)
+int st_counter_create(struct stacktap_counter *counter, const struct stacktap_source *source,
+		      bool two_phase, perf_overflow_handler_t handler)
 {
 	u32 shift = degrade_rate_shift(counter->cpu->session->degrade.step);
 	const struct stacktap_source slow = source_slow(source, shift);
-	u64 config = source->config, period = source_period(&slow);
+	u64 config = source->config, period = st_source_period(&slow);
 	u32 type = source->type, fallback_errno = 0;
 	struct perf_event *event;
 
@@ -272,17 +272,17 @@ int counter_create(struct stacktap_counter *counter, const struct stacktap_sourc
 	return 0;
 }
 
-struct perf_event *counter_create_real(struct stacktap_counter *counter,
-				       const struct stacktap_source *source,
-				       perf_overflow_handler_t handler)
+struct perf_event *st_counter_create_real(struct stacktap_counter *counter,
+					  const struct stacktap_source *source,
+					  perf_overflow_handler_t handler)
 {
 	u32 shift = degrade_rate_shift(counter->cpu->session->degrade.step);
 	const struct stacktap_source slow = source_slow(source, shift);
 	struct perf_event *event;
 
 	lockdep_assert_held(&counter->cpu->session->lock);
-	event = counter_event_create(counter, &slow, slow.type, slow.config, source_period(&slow),
-				     handler);
+	event = counter_event_create(counter, &slow, slow.type, slow.config,
+				     st_source_period(&slow), handler);
 	/*
 	 * The number is cpu-clock's: if the CPU has left since, that is dead and this may live, on a CPU
 	 * that is back. If it leaves from here on both are dead, and the number tells so.
@@ -293,15 +293,15 @@ struct perf_event *counter_create_real(struct stacktap_counter *counter,
 	return ERR_PTR(-ENODEV);
 }
 
-void counter_replace(struct stacktap_counter *counter, const struct stacktap_source *source,
-		     struct perf_event *event, bool two_phase)
+void st_counter_replace(struct stacktap_counter *counter, const struct stacktap_source *source,
+			struct perf_event *event, bool two_phase)
 {
 	u32 shift = degrade_rate_shift(counter->cpu->session->degrade.step);
 	const struct stacktap_source slow = source_slow(source, shift);
-	u64 whole = source_period(&slow), period;
+	u64 whole = st_source_period(&slow), period;
 
 	/* cpu-clock's timer is cancelled on its CPU, where the handler runs with IRQs off: it is over */
-	counter_release(counter);
+	st_counter_release(counter);
 	/* what the handler had to do to keep the ceiling holds; in frequency mode the kernel sees to it */
 	period = period_slow(whole, counter->raised);
 	if (!whole || (period != whole && perf_event_period(event, period))) {
@@ -313,13 +313,13 @@ void counter_replace(struct stacktap_counter *counter, const struct stacktap_sou
 	counter_begin(counter, &slow, event, two_phase);
 }
 
-void counter_enable(struct stacktap_counter *counter)
+void st_counter_enable(struct stacktap_counter *counter)
 {
 	counter->enabled_at = ktime_get_mono_fast_ns();
 	perf_event_enable(counter->event);
 }
 
-u64 counter_read(struct stacktap_counter *counter)
+u64 st_counter_read(struct stacktap_counter *counter)
 {
 	u64 enabled, running, count;
 
@@ -331,7 +331,7 @@ u64 counter_read(struct stacktap_counter *counter)
 	return count;
 }
 
-void counter_release(struct stacktap_counter *counter)
+void st_counter_release(struct stacktap_counter *counter)
 {
 	struct perf_event *event = counter->event;
 
@@ -339,21 +339,21 @@ void counter_release(struct stacktap_counter *counter)
 	if (!event)
 		return;
 	perf_event_disable(event);
-	counter_read(counter);
+	st_counter_read(counter);
 	counter->enabled_ns = counter->seen_enabled_ns;
 	counter->running_ns = counter->seen_running_ns;
 	/* first, so that who finds it in an NMI is waited for before it is freed */
 	WRITE_ONCE(counter->event, NULL);
 	perf_event_release_kernel(event);
-	share_restart(counter);
+	st_share_restart(counter);
 }
 
-int counter_set_period(struct stacktap_counter *counter, const struct stacktap_source *source)
+int st_counter_set_period(struct stacktap_counter *counter, const struct stacktap_source *source)
 {
 	u32 shift = degrade_rate_shift(counter->cpu->session->degrade.step);
 	const struct stacktap_source slow = source_slow(source, shift);
 	u64 period = counter->fallback_errno ? source_fallback_period(&slow, shift) :
-					       source_period(&slow);
+					       st_source_period(&slow);
 	u32 raised = counter->rate_shift + READ_ONCE(counter->raised);
 	u64 old = counter->period;
 	int err;
@@ -388,15 +388,15 @@ int counter_set_period(struct stacktap_counter *counter, const struct stacktap_s
 	return 0;
 }
 
-void counter_rearm(struct stacktap_counter *counter)
+void st_counter_rearm(struct stacktap_counter *counter)
 {
 	perf_event_disable(counter->event);
-	pace_rearm(&counter->pace, counter->event, counter->period);
+	st_pace_rearm(&counter->pace, counter->event, counter->period);
 	perf_event_enable(counter->event);
 }
 
-void counter_last_times(struct stacktap_counter *counter, u64 *ret_enabled, u64 *ret_running,
-			u64 *ret_at)
+void st_counter_last_times(struct stacktap_counter *counter, u64 *ret_enabled, u64 *ret_running,
+			   u64 *ret_at)
 {
 	u64 now;
 

@@ -23,38 +23,38 @@ struct stacktap_source {
 	u32 flags;		/* STACKTAP_SRC_* */
 };
 
-int source_check(const struct stacktap_source *source, struct netlink_ext_ack *extack);
+int st_source_check(const struct stacktap_source *source, struct netlink_ext_ack *extack);
 
 /* Period in the source's own unit; 0 in frequency mode. */
-u64 source_period(const struct stacktap_source *source);
+u64 st_source_period(const struct stacktap_source *source);
 
 /* Samples per second that a CPU may deliver; an assumption where only a period is known. */
-unsigned int source_rate(const struct stacktap_source *source);
+unsigned int st_source_rate(const struct stacktap_source *source);
 
 /*
  * Make the disabled event of @counter, cpu-clock if the real one is not to be had. -ENODEV: the
  * CPU went offline.
  */
-int counter_create(struct stacktap_counter *counter, const struct stacktap_source *source,
-		   bool two_phase, perf_overflow_handler_t handler);
+int st_counter_create(struct stacktap_counter *counter, const struct stacktap_source *source,
+		      bool two_phase, perf_overflow_handler_t handler);
 /* The real event of @counter beside cpu-clock, which stands in for it; disabled. ERR_PTR(). */
-struct perf_event *counter_create_real(struct stacktap_counter *counter,
-				       const struct stacktap_source *source,
-				       perf_overflow_handler_t handler);
-/* Release cpu-clock and take @event, which counter_create_real() made, in its place. */
-void counter_replace(struct stacktap_counter *counter, const struct stacktap_source *source,
-		     struct perf_event *event, bool two_phase);
-void counter_release(struct stacktap_counter *counter);
+struct perf_event *st_counter_create_real(struct stacktap_counter *counter,
+					  const struct stacktap_source *source,
+					  perf_overflow_handler_t handler);
+/* Release cpu-clock and take @event, which st_counter_create_real() made, in its place. */
+void st_counter_replace(struct stacktap_counter *counter, const struct stacktap_source *source,
+			struct perf_event *event, bool two_phase);
+void st_counter_release(struct stacktap_counter *counter);
 /* Make a live event follow a change of period or rate. */
-int counter_set_period(struct stacktap_counter *counter, const struct stacktap_source *source);
+int st_counter_set_period(struct stacktap_counter *counter, const struct stacktap_source *source);
 /* @counter's event begins to count. */
-void counter_enable(struct stacktap_counter *counter);
+void st_counter_enable(struct stacktap_counter *counter);
 /* Re-arm a live event that overflows no more, with a whole period; those to come are drawn anew. */
-void counter_rearm(struct stacktap_counter *counter);
+void st_counter_rearm(struct stacktap_counter *counter);
 /* What @counter's event has counted. Interrupts its CPU, and notes the times on that occasion. */
-u64 counter_read(struct stacktap_counter *counter);
+u64 st_counter_read(struct stacktap_counter *counter);
 /* The times as they are known, of counter->seen_at at the latest for hardware; interrupts nobody. */
-void counter_last_times(struct stacktap_counter *counter, u64 *ret_enabled, u64 *ret_running,
-			u64 *ret_at);
+void st_counter_last_times(struct stacktap_counter *counter, u64 *ret_enabled, u64 *ret_running,
+			   u64 *ret_at);
 
 #endif /* STACKTAP_KMOD_SOURCE_H */

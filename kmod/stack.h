@@ -31,19 +31,19 @@ struct stacktap_stack {
  * The kernel stack of the interrupted context, leaf first. Safe in NMI: takes no lock and reads
  * nothing that could fault without a fixup.
  */
-void stack_walk_kernel(struct pt_regs *regs, struct stacktap_stack *stack);
+void st_stack_walk_kernel(struct pt_regs *regs, struct stacktap_stack *stack);
 
 /*
  * May user memory be read, and be followed from @stack->fp on? Returns STACKTAP_END_NONE if so.
  * Caller: page faults disabled, current's mm is the one in use.
  */
-u8 stack_admit_user(struct stacktap_stack *stack);
+u8 st_stack_admit_user(struct stacktap_stack *stack);
 
 /*
  * Follow user frame records, which was admitted, until the stack ends or holds @limit entries, at
  * least one more. Returns STACKTAP_END_NONE in the latter case.
  */
-u8 stack_walk_user_frames(struct stacktap_stack *stack, unsigned int limit);
+u8 st_stack_walk_user_frames(struct stacktap_stack *stack, unsigned int limit);
 
 #ifdef CONFIG_X86_64
 static inline unsigned long stack_regs_fp(const struct pt_regs *regs)
@@ -69,6 +69,6 @@ static inline bool stack_regs_compat(struct pt_regs *regs)
 #endif
 
 /* Are overflow interrupts of the PMU NMIs on this machine? */
-bool stack_pmu_is_nmi(void);
+bool st_stack_pmu_is_nmi(void);
 
 #endif /* STACKTAP_KMOD_STACK_H */

@@ -22,7 +22,7 @@ struct stack_frame {
  * frame pointer names no block: code may have it hold anything, an address of a device's registers
  * too, whose reads do not fault but have effects.
  */
-void stack_walk_kernel(struct pt_regs *regs, struct stacktap_stack *stack)
+void st_stack_walk_kernel(struct pt_regs *regs, struct stacktap_stack *stack)
 {
 	unsigned long task_low = (unsigned long)task_stack_page(current);
 	unsigned long task_high = task_low + THREAD_SIZE;
@@ -84,7 +84,7 @@ out:
 	pagefault_enable();
 }
 
-u8 stack_admit_user(struct stacktap_stack *stack)
+u8 st_stack_admit_user(struct stacktap_stack *stack)
 {
 	unsigned long fp = untagged_addr(stack->fp);
 
@@ -93,7 +93,7 @@ u8 stack_admit_user(struct stacktap_stack *stack)
 		STACKTAP_END_BAD_FRAME : STACKTAP_END_NONE;
 }
 
-u8 stack_walk_user_frames(struct stacktap_stack *stack, unsigned int limit)
+u8 st_stack_walk_user_frames(struct stacktap_stack *stack, unsigned int limit)
 {
 	unsigned long top = TASK_SIZE - sizeof(struct stack_frame), text = TASK_SIZE - 1;
 	unsigned long at = stack->fp, next, ret, pac = ptrauth_user_pac_mask();
@@ -133,7 +133,7 @@ u8 stack_walk_user_frames(struct stacktap_stack *stack, unsigned int limit)
 	return err ? STACKTAP_END_UNREADABLE : end;
 }
 
-bool stack_pmu_is_nmi(void)
+bool st_stack_pmu_is_nmi(void)
 {
 	return system_uses_irq_prio_masking();
 }

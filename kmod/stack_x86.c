@@ -16,7 +16,7 @@ struct frame_record {
 /* exclusive upper bound of a frame record's address */
 #define FRAME_LIMIT (TASK_SIZE_MAX - sizeof(struct frame_record) + 1)
 
-void stack_walk_kernel(struct pt_regs *regs, struct stacktap_stack *stack)
+void st_stack_walk_kernel(struct pt_regs *regs, struct stacktap_stack *stack)
 {
 	struct unwind_state state;
 	struct pt_regs *entry;
@@ -52,7 +52,7 @@ void stack_walk_kernel(struct pt_regs *regs, struct stacktap_stack *stack)
 	stack->end = unwind_error(&state) ? STACKTAP_END_NO_RULE : STACKTAP_END_COMPLETE;
 }
 
-u8 stack_admit_user(struct stacktap_stack *stack)
+u8 st_stack_admit_user(struct stacktap_stack *stack)
 {
 	unsigned long fp = stack->fp;
 	u8 probe;
@@ -68,7 +68,7 @@ u8 stack_admit_user(struct stacktap_stack *stack)
  * Fifteen instructions a frame, most of what a sample costs. Addresses are kept rotated by three:
  * counted in words, and a misaligned one is beyond every limit.
  */
-u8 stack_walk_user_frames(struct stacktap_stack *stack, unsigned int limit)
+u8 st_stack_walk_user_frames(struct stacktap_stack *stack, unsigned int limit)
 {
 	/* in registers; the mask covers the user's half, to the end of the page behind it */
 	unsigned long mask = (TASK_SIZE_MAX + PAGE_SIZE - 1) >> 3, text = TASK_SIZE_MAX - 1;
@@ -120,7 +120,7 @@ out:
 	return end;
 }
 
-bool stack_pmu_is_nmi(void)
+bool st_stack_pmu_is_nmi(void)
 {
 	return true;
 }

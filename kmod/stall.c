@@ -43,7 +43,7 @@ static bool counter_stalled(struct stacktap_counter *counter, u64 busy_ns)
 	if (busy_ns - stall->busy_ns < STALL_BUSY_NS)
 		return false;
 	stall->busy_ns = busy_ns;
-	count = counter_read(counter);
+	count = st_counter_read(counter);
 	if (!stall->suspected) {
 		stall->suspected = true;
 		stall->count = count;
@@ -56,7 +56,7 @@ static bool counter_stalled(struct stacktap_counter *counter, u64 busy_ns)
 
 static void stall_tell(struct stacktap_cpu *cpu, void *arg)
 {
-	record_owe_counts(cpu);
+	st_record_owe_counts(cpu);
 	record_pay(cpu);
 }
 
@@ -70,14 +70,14 @@ static void stall_look(struct stacktap_session *session, struct stacktap_cpu *cp
 
 		if (counter->type == PERF_TYPE_SOFTWARE)
 			continue;
-		share_look(counter, busy_ns);
+		st_share_look(counter, busy_ns);
 		if (!counter_stalled(counter, busy_ns))
 			continue;
-		counter_rearm(counter);
+		st_counter_rearm(counter);
 		counter->stall.suspected = false;
 		WRITE_ONCE(counter->stalled, counter->stalled + 1);
-		cpu_call(cpu, stall_tell, NULL);
-		events_raise_counter(counter, STACKTAP_EVENT_STALL, 0);
+		st_cpu_call(cpu, stall_tell, NULL);
+		st_events_raise_counter(counter, STACKTAP_EVENT_STALL, 0);
 	}
 }
 
@@ -95,26 +95,26 @@ static void stall_run(struct work_struct *work)
 			if (pc && pc->active)
 				stall_look(session, pc);
 		}
-		degrade_look(session);
+		st_degrade_look(session);
 		/* behind that, so that the new counter has the rate that this arrived at */
-		fallback_look(session);
-		stall_watch(session);
+		st_fallback_look(session);
+		st_stall_watch(session);
 	}
 	mutex_unlock(&session->lock);
 }
 
-void stall_init(struct stacktap_session *session)
+void st_stall_init(struct stacktap_session *session)
 {
 	INIT_DELAYED_WORK(&session->stall_work, stall_run);
 }
 
-void stall_watch(struct stacktap_session *session)
+void st_stall_watch(struct stacktap_session *session)
 {
 	lockdep_assert_held(&session->lock);
 	queue_delayed_work(COMPAT_UNBOUND_WQ, &session->stall_work, STALL_INTERVAL);
 }
 
-void stall_close(struct stacktap_session *session)
+void st_stall_close(struct stacktap_session *session)
 {
 	cancel_delayed_work_sync(&session->stall_work);
 }

@@ -10,13 +10,13 @@ struct stacktap_session;
  * that such a counter leaves out is found in a few seconds, its counter set anew and counted.
  */
 
-void stall_init(struct stacktap_session *session);
+void st_stall_init(struct stacktap_session *session);
 /*
  * The session runs and a CPU got its counters. Goes on until it stops.
  * Caller holds the session's mutex.
  */
-void stall_watch(struct stacktap_session *session);
+void st_stall_watch(struct stacktap_session *session);
 /* No more looks. The session is stopped; its mutex is not held. */
-void stall_close(struct stacktap_session *session);
+void st_stall_close(struct stacktap_session *session);
 
 #endif /* STACKTAP_KMOD_STALL_H */

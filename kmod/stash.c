@@ -12,7 +12,7 @@ enum {
 	STASH_MAX_SLOTS = 8192,
 };
 
-int stash_create(unsigned int cpu, unsigned int nr_slots, struct stacktap_stash **ret_stash)
+int st_stash_create(unsigned int cpu, unsigned int nr_slots, struct stacktap_stash **ret_stash)
 {
 	struct stacktap_stash *stash;
 	size_t bytes;
@@ -21,13 +21,13 @@ int stash_create(unsigned int cpu, unsigned int nr_slots, struct stacktap_stash 
 	/* a power of two, because positions are free-running and wrap at 2^32 */
 	nr_slots = roundup_pow_of_two(clamp_t(unsigned int, nr_slots, 1, STASH_MAX_SLOTS));
 	bytes = struct_size(stash, slots, nr_slots);
-	err = budget_take(bytes);
+	err = st_budget_take(bytes);
 	if (err)
 		return err;
 	stash = kvmalloc_node(bytes, GFP_KERNEL_ACCOUNT | __GFP_NORETRY | __GFP_NOWARN,
 			      cpu_to_node(cpu));
 	if (!stash) {
-		budget_return(bytes);
+		st_budget_return(bytes);
 		return -ENOMEM;
 	}
 	stash->nr_slots = nr_slots;
@@ -37,10 +37,10 @@ int stash_create(unsigned int cpu, unsigned int nr_slots, struct stacktap_stash 
 	return 0;
 }
 
-void stash_destroy(struct stacktap_stash *stash)
+void st_stash_destroy(struct stacktap_stash *stash)
 {
 	if (!stash)
 		return;
-	budget_return(stash_bytes(stash));
+	st_budget_return(stash_bytes(stash));
 	kvfree(stash);
 }

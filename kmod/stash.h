@@ -35,8 +35,8 @@ struct stacktap_stash {
 };
 
 /* -EDQUOT when it would exceed what all sessions may take. */
-int stash_create(unsigned int cpu, unsigned int nr_slots, struct stacktap_stash **ret_stash);
-void stash_destroy(struct stacktap_stash *stash);
+int st_stash_create(unsigned int cpu, unsigned int nr_slots, struct stacktap_stash **ret_stash);
+void st_stash_destroy(struct stacktap_stash *stash);
 
 static inline size_t stash_bytes(const struct stacktap_stash *stash)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "stats.h"
 
-void stats_read(const struct stacktap_counter *counter, struct stacktap_counts *ret_counts)
+void st_stats_read(const struct stacktap_counter *counter, struct stacktap_counts *ret_counts)
 {
 	unsigned int i;
 

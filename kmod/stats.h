@@ -17,6 +17,6 @@ struct stacktap_counts {
 	u64 user_end[STACKTAP_END_REASONS];
 };
 
-void stats_read(const struct stacktap_counter *counter, struct stacktap_counts *ret_counts);
+void st_stats_read(const struct stacktap_counter *counter, struct stacktap_counts *ret_counts);
 
 #endif /* STACKTAP_KMOD_STATS_H */

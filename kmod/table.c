@@ -70,7 +70,7 @@ static unsigned long table_limit(void)
 		   (unsigned long)TABLE_LIMIT_MAX_MIB << 20);
 }
 
-int table_charge(struct stacktap_tables *tables, unsigned long own, unsigned long shared)
+int st_table_charge(struct stacktap_tables *tables, unsigned long own, unsigned long shared)
 {
 	unsigned long limit = table_limit();
 	int err = 0;
@@ -80,11 +80,11 @@ int table_charge(struct stacktap_tables *tables, unsigned long own, unsigned lon
 	if ((unsigned long)atomic_long_add_return(shared, &tables_charged) > limit && !err)
 		err = -ENOSPC;
 	if (err)
-		table_uncharge(tables, own, shared);
+		st_table_uncharge(tables, own, shared);
 	return err;
 }
 
-void table_uncharge(struct stacktap_tables *tables, unsigned long own, unsigned long shared)
+void st_table_uncharge(struct stacktap_tables *tables, unsigned long own, unsigned long shared)
 {
 	atomic_long_sub(own, &tables->charged);
 	atomic_long_sub(shared, &tables_charged);
@@ -217,7 +217,7 @@ static int table_use_create(struct stacktap_tables *tables, struct stacktap_tabl
 	struct stacktap_table_use *use;
 	int err;
 
-	err = table_charge(tables, table_use_size(table), sizeof(*use));
+	err = st_table_charge(tables, table_use_size(table), sizeof(*use));
 	if (err)
 		return err;
 	err = -ENOMEM;
@@ -238,7 +238,7 @@ static int table_use_create(struct stacktap_tables *tables, struct stacktap_tabl
 err_use:
 	kfree(use);
 err_charge:
-	table_uncharge(tables, table_use_size(table), sizeof(*use));
+	st_table_uncharge(tables, table_use_size(table), sizeof(*use));
 	return err;
 }
 
@@ -252,17 +252,17 @@ static void table_use_put(struct stacktap_tables *tables, struct stacktap_table_
 	tables->count--;
 	xa_erase(&tables->uses, table->id);
 	list_del(&use->node);
-	table_uncharge(tables, table_use_size(table), sizeof(*use));
+	st_table_uncharge(tables, table_use_size(table), sizeof(*use));
 	kfree(use);
 	if (!list_empty(&table->uses))
 		return;
 	table_remove(table);
-	table_uncharge(tables, 0, table_size(table));
+	st_table_uncharge(tables, 0, table_size(table));
 	table_free(table);
 }
 
-int table_load(struct stacktap_tables *tables, const void __user *data, u64 bytes, u64 *ret_id,
-	       u8 *ret_hash)
+int st_table_load(struct stacktap_tables *tables, const void __user *data, u64 bytes, u64 *ret_id,
+		  u8 *ret_hash)
 {
 	struct stacktap_table *table, *known;
 	struct stacktap_table_use *use;
@@ -273,20 +273,20 @@ int table_load(struct stacktap_tables *tables, const void __user *data, u64 byte
 	if (bytes < sizeof(struct unwind_table_header))
 		return -EINVAL;
 	/* the session's own as well: reading from user memory may take for ever, in many threads */
-	err = table_charge(tables, sizeof(*table) + bytes, sizeof(*table) + bytes);
+	err = st_table_charge(tables, sizeof(*table) + bytes, sizeof(*table) + bytes);
 	if (err)
 		return err;
 	err = table_create(data, bytes, &table);
 	if (err) {
-		table_uncharge(tables, sizeof(*table) + bytes, sizeof(*table) + bytes);
+		st_table_uncharge(tables, sizeof(*table) + bytes, sizeof(*table) + bytes);
 		return err;
 	}
-	table_uncharge(tables, table_size(table), 0);
+	st_table_uncharge(tables, table_size(table), 0);
 
 	mutex_lock(&tables_lock);
 	known = table_find(table);
 	if (known) {
-		table_uncharge(tables, 0, table_size(table));
+		st_table_uncharge(tables, 0, table_size(table));
 		table_free(table);
 		table = known;
 	} else {
@@ -311,13 +311,13 @@ int table_load(struct stacktap_tables *tables, const void __user *data, u64 byte
 	return err;
 
 err_table:
-	table_uncharge(tables, 0, table_size(table));
+	st_table_uncharge(tables, 0, table_size(table));
 	table_free(table);
 	mutex_unlock(&tables_lock);
 	return err;
 }
 
-int table_drop(struct stacktap_tables *tables, u64 id)
+int st_table_drop(struct stacktap_tables *tables, u64 id)
 {
 	struct stacktap_table_use *use;
 	int err = -ENOENT;
@@ -333,7 +333,7 @@ int table_drop(struct stacktap_tables *tables, u64 id)
 	return err;
 }
 
-int table_get(struct stacktap_tables *tables, u64 id, const struct unwind_table **ret_view)
+int st_table_get(struct stacktap_tables *tables, u64 id, const struct unwind_table **ret_view)
 {
 	struct stacktap_table_use *use;
 	int err = -ENOENT;
@@ -349,7 +349,7 @@ int table_get(struct stacktap_tables *tables, u64 id, const struct unwind_table 
 	return err;
 }
 
-void table_put(struct stacktap_tables *tables, const struct unwind_table *view)
+void st_table_put(struct stacktap_tables *tables, const struct unwind_table *view)
 {
 	/* drops the const that only walks need */
 	struct stacktap_table_use *use = container_of((struct unwind_table *)view,
@@ -361,17 +361,17 @@ void table_put(struct stacktap_tables *tables, const struct unwind_table *view)
 	mutex_unlock(&tables_lock);
 }
 
-void table_init(void)
+void st_table_init(void)
 {
 	get_random_bytes(tables_keys, sizeof(tables_keys));
 }
 
-void table_open(struct stacktap_tables *tables)
+void st_table_open(struct stacktap_tables *tables)
 {
 	xa_init(&tables->uses);
 }
 
-void table_close(struct stacktap_tables *tables)
+void st_table_close(struct stacktap_tables *tables)
 {
 	struct stacktap_table_use *use;
 	unsigned long id;
@@ -401,7 +401,7 @@ static void table_describe(const struct stacktap_table *table, struct stacktap_t
 	}
 }
 
-int table_next(struct stacktap_tables *only, u64 id, struct stacktap_table_info *ret_info)
+int st_table_next(struct stacktap_tables *only, u64 id, struct stacktap_table_info *ret_info)
 {
 	struct stacktap_table_use *use;
 	struct stacktap_table *table;
@@ -427,7 +427,7 @@ int table_next(struct stacktap_tables *only, u64 id, struct stacktap_table_info 
 	return err;
 }
 
-void table_sum(struct stacktap_table_sums *ret_sums)
+void st_table_sum(struct stacktap_table_sums *ret_sums)
 {
 	mutex_lock(&tables_lock);
 	ret_sums->count = tables_count;
@@ -437,7 +437,7 @@ void table_sum(struct stacktap_table_sums *ret_sums)
 	mutex_unlock(&tables_lock);
 }
 
-void table_sum_session(struct stacktap_tables *tables, struct stacktap_table_sums *ret_sums)
+void st_table_sum_session(struct stacktap_tables *tables, struct stacktap_table_sums *ret_sums)
 {
 	mutex_lock(&tables_lock);
 	ret_sums->count = tables->count;

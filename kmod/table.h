@@ -70,30 +70,30 @@ static inline u64 table_hit_time(u32 stamp)
 	return (u64)stamp << 30;
 }
 
-void table_init(void);
-void table_open(struct stacktap_tables *tables);
+void st_table_init(void);
+void st_table_open(struct stacktap_tables *tables);
 /* The session's lists are gone already, those that wait for a grace period included. */
-void table_close(struct stacktap_tables *tables);
+void st_table_close(struct stacktap_tables *tables);
 
-int table_load(struct stacktap_tables *tables, const void __user *data, u64 bytes, u64 *ret_id,
-	       u8 *ret_hash);
-int table_drop(struct stacktap_tables *tables, u64 id);
+int st_table_load(struct stacktap_tables *tables, const void __user *data, u64 bytes, u64 *ret_id,
+		  u8 *ret_hash);
+int st_table_drop(struct stacktap_tables *tables, u64 id);
 
 /* For one mapping of a list: -ENOENT when the session does not hold the table. */
-int table_get(struct stacktap_tables *tables, u64 id, const struct unwind_table **ret_view);
-void table_put(struct stacktap_tables *tables, const struct unwind_table *view);
+int st_table_get(struct stacktap_tables *tables, u64 id, const struct unwind_table **ret_view);
+void st_table_put(struct stacktap_tables *tables, const struct unwind_table *view);
 
 /*
  * Memory: @own counts for the session's limit (-EDQUOT), @shared for the module's (-ENOSPC). Any
  * context.
  */
-int __must_check table_charge(struct stacktap_tables *tables, unsigned long own,
-			      unsigned long shared);
-void table_uncharge(struct stacktap_tables *tables, unsigned long own, unsigned long shared);
+int __must_check st_table_charge(struct stacktap_tables *tables, unsigned long own,
+				 unsigned long shared);
+void st_table_uncharge(struct stacktap_tables *tables, unsigned long own, unsigned long shared);
 
 /* The table with the lowest id that is at least @id, of @only if that is not NULL; -ENOENT. */
-int table_next(struct stacktap_tables *only, u64 id, struct stacktap_table_info *ret_info);
-void table_sum(struct stacktap_table_sums *ret_sums);
-void table_sum_session(struct stacktap_tables *tables, struct stacktap_table_sums *ret_sums);
+int st_table_next(struct stacktap_tables *only, u64 id, struct stacktap_table_info *ret_info);
+void st_table_sum(struct stacktap_table_sums *ret_sums);
+void st_table_sum_session(struct stacktap_tables *tables, struct stacktap_table_sums *ret_sums);
 
 #endif /* STACKTAP_KMOD_TABLE_H */

@@ -21,9 +21,9 @@ static void user_walk_frames(struct stacktap_stack *stack, u64 now, u32 limit_ns
 	bool is_hooked = hook_user_active(current);
 	unsigned int frames = is_hooked ? 1 : USER_CLOCK_FRAMES;
 
-	stack->end = stack_admit_user(stack);
+	stack->end = st_stack_admit_user(stack);
 	while (stack->end == STACKTAP_END_NONE) {
-		stack->end = stack_walk_user_frames(stack, min(stack->nr + frames, stack->max));
+		stack->end = st_stack_walk_user_frames(stack, min(stack->nr + frames, stack->max));
 		/* the entry before, which it may be, is none */
 		if (unlikely(is_hooked) && hook_is_user(stack->ips[stack->nr - 1])) {
 			stack->nr--;
@@ -47,7 +47,7 @@ static noinline void user_walk_tables(struct stacktap_cpu *cpu, struct pt_regs *
 				      struct stacktap_stack *stack, u64 now, u32 limit_ns)
 {
 	const struct stacktap_session *session = cpu->session;
-	const struct stacktap_list *list = mappings_find(&session->tables, current->mm);
+	const struct stacktap_list *list = st_mappings_find(&session->tables, current->mm);
 	struct walk_counts counts;
 
 	if (!list) {
@@ -63,7 +63,7 @@ static noinline void user_walk_tables(struct stacktap_cpu *cpu, struct pt_regs *
 			stack->slice = SLICE_UNLISTED;
 		return;
 	}
-	walk_tables(list, cpu->memo, regs, stack, now, limit_ns, &counts);
+	st_walk_tables(list, cpu->memo, regs, stack, now, limit_ns, &counts);
 	local64_inc(&cpu->table_hits);
 	local64_add(counts.searches, &cpu->table_searches);
 	local64_add(counts.frames, &cpu->table_frames);
@@ -82,8 +82,8 @@ static noinline void user_walk_tables(struct stacktap_cpu *cpu, struct pt_regs *
 	}
 }
 
-u16 user_walk(struct stacktap_cpu *cpu, const struct stacktap_slot *slot, u16 flags, u64 now,
-	      u32 limit_ns)
+u16 st_user_walk(struct stacktap_cpu *cpu, const struct stacktap_slot *slot, u16 flags, u64 now,
+		 u32 limit_ns)
 {
 	const struct stacktap_session *session = cpu->session;
 	const struct task_struct *task = current;

@@ -12,7 +12,7 @@
  * where it is so. IRQs are off, this is not an NMI. Walks until @limit_ns after @now, and a few frames
  * longer.
  */
-u16 user_walk(struct stacktap_cpu *cpu, const struct stacktap_slot *slot, u16 flags, u64 now,
-	      u32 limit_ns);
+u16 st_user_walk(struct stacktap_cpu *cpu, const struct stacktap_slot *slot, u16 flags, u64 now,
+		 u32 limit_ns);
 
 #endif /* STACKTAP_KMOD_USER_H */

@@ -143,9 +143,9 @@ static noinline bool walk_is_hook(struct unwind_walk *walk)
 	return !mapping || !mapping->table;
 }
 
-void walk_tables(const struct stacktap_list *list, struct unwind_memo *memo,
-		 struct pt_regs *regs, struct stacktap_stack *stack, u64 now, u32 limit_ns,
-		 struct walk_counts *ret_counts)
+void st_walk_tables(const struct stacktap_list *list, struct unwind_memo *memo,
+		    struct pt_regs *regs, struct stacktap_stack *stack, u64 now, u32 limit_ns,
+		    struct walk_counts *ret_counts)
 {
 	struct walk_memory memory = { .stamp = table_hit_stamp(now) };
 	u64 array[REGISTERS_COUNT];

@@ -28,8 +28,8 @@ struct walk_counts {
  * and has room for at least one frame. Sets @stack->end. Caller: IRQs off, page faults disabled,
  * current's mm is the one in use and has @list, nobody else uses @memo meanwhile.
  */
-void walk_tables(const struct stacktap_list *list, struct unwind_memo *memo,
-		 struct pt_regs *regs, struct stacktap_stack *stack, u64 now, u32 limit_ns,
-		 struct walk_counts *ret_counts);
+void st_walk_tables(const struct stacktap_list *list, struct unwind_memo *memo,
+		    struct pt_regs *regs, struct stacktap_stack *stack, u64 now, u32 limit_ns,
+		    struct walk_counts *ret_counts);
 
 #endif /* STACKTAP_KMOD_WALK_H */

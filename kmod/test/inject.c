@@ -28,7 +28,7 @@ static void inject_cpu(struct stacktap_cpu *cpu, struct pt_regs *regs,
 		injection->recording += READ_ONCE(cpu->recording);
 		injection->stashing += READ_ONCE(cpu->stashing);
 		perf_sample_data_init(&data, 0, 1);
-		capture_overflow(event, &data, regs);
+		st_capture_overflow(event, &data, regs);
 	}
 }
 
@@ -40,7 +40,7 @@ void stacktap_inject(struct pt_regs *regs, struct stacktap_injection *ret_inject
 
 	*ret_injection = (struct stacktap_injection) { 0 };
 	for (slot = 0; slot < STACKTAP_MAX_SESSIONS; slot++) {
-		session = defer_session(slot);
+		session = st_defer_session(slot);
 		cpu = session ? session_cpu(session, smp_processor_id()) : NULL;
 		if (cpu)
 			inject_cpu(cpu, regs, ret_injection);

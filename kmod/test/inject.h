@@ -6,7 +6,7 @@
 #include <linux/ptrace.h>
 
 struct stacktap_injection {
-	unsigned int calls;	/* of capture_overflow() */
+	unsigned int calls;	/* of st_capture_overflow() */
 	unsigned int recording;	/* of these, in the middle of writing the same CPU's ring */
 	unsigned int stashing;	/* of these, in the middle of filling its stash */
 };
