@@ -472,12 +472,12 @@ void parser_unmap(const void *data, size_t size)
 		munmap((void *)(uintptr_t)data, size);
 }
 
-int parser_debug(struct parser *parser, const struct object *object, int fd,
-		 struct lines_facts *ret_facts)
+static int ask_debug(struct parser *parser, const struct object *object, int fd, uint32_t limit_ms,
+		     struct lines_facts *ret_facts)
 {
-	const struct parse_file file = { .size = object->size, .limit_ms = LINES_MS };
+	const struct parse_file file = { .size = object->size, .limit_ms = limit_ms };
 	struct helper_call call = {
-		.op = PARSE_DEBUG, .fd = fd, .timeout_ms = LINES_MS + GRACE_MS,
+		.op = PARSE_DEBUG, .fd = fd, .timeout_ms = limit_ms + GRACE_MS,
 		.request = &file, .request_bytes = sizeof(file),
 		.answer = ret_facts, .answer_bytes = sizeof(*ret_facts),
 	};
@@ -492,11 +492,17 @@ int parser_debug(struct parser *parser, const struct object *object, int fd,
 	       memchr(ret_facts->link, '\0', sizeof(ret_facts->link)) ? 0 : -EBADMSG;
 }
 
+int parser_debug(struct parser *parser, const struct object *object, int fd,
+		 struct lines_facts *ret_facts)
+{
+	return ask_debug(parser, object, fd, LINES_MS, ret_facts);
+}
+
 static int open_dwarf(struct parser *parser, const struct object *object, int fd,
 		      const struct parse_dwarf *dwarf)
 {
 	struct helper_call call = {
-		.op = PARSE_DWARF, .fd = fd, .timeout_ms = LINES_MS + GRACE_MS,
+		.op = PARSE_DWARF, .fd = fd, .timeout_ms = dwarf->file.limit_ms + GRACE_MS,
 		.request = dwarf, .request_bytes = sizeof(*dwarf),
 	};
 
@@ -560,13 +566,13 @@ static int adopt_lines(int fd, const struct parse_lines_answer *said, uint32_t c
 	return are_lines(ret_answer, count) ? 0 : -EBADMSG;
 }
 
-int parser_lines(struct parser *parser, const struct object *object, const uint64_t *addresses,
-		 uint32_t count, struct lines_answer *ret_answer)
+static int ask_lines(struct parser *parser, const struct object *object, const uint64_t *addresses,
+		     uint32_t count, uint32_t limit_ms, struct lines_answer *ret_answer)
 {
-	struct parse_lines question = { .count = count, .limit_ms = LINES_MS };
+	struct parse_lines question = { .count = count, .limit_ms = limit_ms };
 	struct parse_lines_answer said;
 	struct helper_call call = {
-		.op = PARSE_LINES, .fd = -1, .timeout_ms = LINES_MS + GRACE_MS,
+		.op = PARSE_LINES, .fd = -1, .timeout_ms = limit_ms + GRACE_MS,
 		.request = &question, .request_bytes = sizeof(question),
 		.answer = &said, .answer_bytes = sizeof(said), .wants_fd = true,
 	};
@@ -582,6 +588,55 @@ int parser_lines(struct parser *parser, const struct object *object, const uint6
 	r = adopt_lines(memfd, &said, count, ret_answer);
 	if (r < 0)
 		lines_answer_free(ret_answer);
+	return r;
+}
+
+int parser_lines(struct parser *parser, const struct object *object, const uint64_t *addresses,
+		 uint32_t count, struct lines_answer *ret_answer)
+{
+	return ask_lines(parser, object, addresses, count, LINES_MS, ret_answer);
+}
+
+/* Milliseconds until then, at least one. */
+static uint32_t left_until(uint64_t deadline)
+{
+	const uint64_t now = clock_monotonic();
+
+	return deadline > now + NSEC_PER_MSEC ? (uint32_t)((deadline - now) / NSEC_PER_MSEC) : 1;
+}
+
+static int lines_until(struct parser *parser, const struct object *object, int fd,
+		       const uint64_t *addresses, uint32_t count, uint64_t deadline,
+		       struct lines_answer *ret_answer)
+{
+	struct parse_dwarf dwarf = { .file = { .size = object->size } };
+	struct lines_facts facts;
+	int r = ask_debug(parser, object, fd, left_until(deadline), &facts);
+
+	if (r < 0)
+		return r;
+	if (!facts.has_dwarf || facts.alt_build_id[0])
+		return -ENODATA;
+	dwarf.file.limit_ms = left_until(deadline);
+	r = open_dwarf(parser, object, fd, &dwarf);
+	if (r < 0)
+		return r;
+	return ask_lines(parser, object, addresses, count, left_until(deadline), ret_answer);
+}
+
+int parser_lines_now(struct parser *parser, const struct object *object, int fd,
+		     const uint64_t *addresses, uint32_t count, uint32_t limit_ms,
+		     struct lines_answer *ret_answer)
+{
+	const uint64_t began = clock_monotonic();
+	int r;
+
+	if (!credit_left(&parser->credit, began)) {
+		parser->deferred++;
+		return -EDQUOT;
+	}
+	r = lines_until(parser, object, fd, addresses, count, began + limit_ms * NSEC_PER_MSEC, ret_answer);
+	credit_spend(&parser->credit, began, clock_monotonic());
 	return r;
 }
 

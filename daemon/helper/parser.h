@@ -92,6 +92,14 @@ int parser_lines(struct parser *parser, const struct object *object, const uint6
 		 uint32_t count, struct lines_answer *ret_answer);
 
 /*
+ * All of that at once in @limit_ms, as a part of the time for names; -ENODATA: it has no DWARF, or a part of it is in
+ * another file. For who does not wait for it.
+ */
+int parser_lines_now(struct parser *parser, const struct object *object, int fd,
+		     const uint64_t *addresses, uint32_t count, uint32_t limit_ms,
+		     struct lines_answer *ret_answer);
+
+/*
  * As disassemble(), for whoever waits for it; disassembly_free() it. A program without a disassembler says
  * -EOPNOTSUPP.
  */

@@ -64,6 +64,7 @@ struct object {
 	size_t segment_count;
 
 	void *symbols;			/* private to the symbol stage, which also caches the fd */
+	bool has_no_lines;		/* the same: they are not asked for again */
 };
 
 enum { OBJECT_SEGMENTS_MAX = 64 };	/* a linker makes one, a packer some */

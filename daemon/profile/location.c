@@ -6,18 +6,24 @@
 #include "base/pool.h"
 
 /* One allocation: the strings follow the struct; system_name equal to name shares its bytes. */
-size_t function_bytes(const char *name, const char *system_name)
+size_t function_bytes(const char *name, const char *system_name, const char *filename)
 {
 	size_t bytes = sizeof(struct function) + strlen(name) + 1;
 
 	if (strcmp(name, system_name))
 		bytes += strlen(system_name) + 1;
-	return bytes;
+	return bytes + (filename ? strlen(filename) + 1 : 0);
 }
 
 struct function *function_new(const char *name, const char *system_name)
 {
-	size_t bytes = function_bytes(name, system_name);
+	return function_new_at(name, system_name, NULL, 0);
+}
+
+struct function *function_new_at(const char *name, const char *system_name, const char *filename,
+				 int64_t start_line)
+{
+	size_t bytes = function_bytes(name, system_name, filename);
 	size_t name_bytes = strlen(name) + 1;
 	struct function *function;
 	char *strings;
@@ -36,6 +42,10 @@ struct function *function_new(const char *name, const char *system_name)
 	if (strcmp(name, system_name))
 		function->system_name = memcpy(strings + name_bytes, system_name,
 					       strlen(system_name) + 1);
+	if (filename)
+		function->filename = memcpy((char *)function + bytes - strlen(filename) - 1, filename,
+					    strlen(filename) + 1);
+	function->start_line = start_line;
 	return function;
 }
 
@@ -51,7 +61,8 @@ void function_unref(struct function *function)
 	if (!function ||
 	    atomic_fetch_sub_explicit(&function->refs, 1, memory_order_acq_rel) != 1)
 		return;
-	pool_uncharge(POOL_SYMBOLS, function_bytes(function->name, function->system_name));
+	pool_uncharge(POOL_SYMBOLS, function_bytes(function->name, function->system_name,
+						   function->filename));
 	free(function);
 }
 
@@ -83,38 +94,58 @@ struct location *location_ref(struct location *location)
 	return location;
 }
 
+static void drop_lines(struct location *location)
+{
+	for (uint32_t i = 0; i < location->line_count; i++)
+		function_unref(location->lines[i].function);
+	pool_uncharge(POOL_SYMBOLS, location->line_count * sizeof(*location->lines));
+	free(location->lines);
+	location->lines = NULL;
+	location->line_count = 0;
+}
+
 void location_unref(struct location *location)
 {
 	if (!location ||
 	    atomic_fetch_sub_explicit(&location->refs, 1, memory_order_acq_rel) != 1)
 		return;
-	for (uint32_t i = 0; i < location->line_count; i++)
-		function_unref(location->lines[i].function);
-	pool_uncharge(POOL_SYMBOLS,
-		      sizeof(*location) + location->line_count * sizeof(*location->lines));
-	free(location->lines);
+	drop_lines(location);
+	pool_uncharge(POOL_SYMBOLS, sizeof(*location));
 	object_unref(location->object);
 	if (location->file)
 		mapped_file_unref(location->file);
 	free(location);
 }
 
-int location_set_function(struct location *location, struct function *function)
+static int set_lines(struct location *location, const struct line *lines, uint32_t count)
 {
-	struct line *line;
+	const size_t bytes = count * sizeof(*lines);
+	struct line *copy;
 
-	if (!pool_charge(POOL_SYMBOLS, sizeof(*line))) {
-		function_unref(function);
+	if (!pool_charge(POOL_SYMBOLS, bytes))
 		return -ENOBUFS;
-	}
-	line = calloc(1, sizeof(*line));
-	if (!line) {
-		pool_uncharge(POOL_SYMBOLS, sizeof(*line));
-		function_unref(function);
+	copy = malloc(bytes);
+	if (!copy) {
+		pool_uncharge(POOL_SYMBOLS, bytes);
 		return -ENOMEM;
 	}
-	line->function = function;
-	location->lines = line;
-	location->line_count = 1;
+	memcpy(copy, lines, bytes);
+	drop_lines(location);
+	location->lines = copy;
+	location->line_count = count;
 	return 0;
+}
+
+int location_set_lines(struct location *location, const struct line *lines, uint32_t count)
+{
+	int r = set_lines(location, lines, count);
+
+	for (uint32_t i = 0; r < 0 && i < count; i++)
+		function_unref(lines[i].function);
+	return r;
+}
+
+int location_set_function(struct location *location, struct function *function)
+{
+	return location_set_lines(location, &(struct line){ .function = function }, 1);
 }

@@ -40,8 +40,11 @@ struct function {
 
 /* Strings are copied. Charged to POOL_SYMBOLS: NULL when that or memory is used up. */
 struct function *function_new(const char *name, const char *system_name) _must_check_;
-/* Memory of a Function with these names. */
-size_t function_bytes(const char *name, const char *system_name);
+/* The same of a source file, and where it begins there. @filename may be NULL. */
+struct function *function_new_at(const char *name, const char *system_name, const char *filename,
+				 int64_t start_line) _must_check_;
+/* Memory of a Function with these. */
+size_t function_bytes(const char *name, const char *system_name, const char *filename);
 struct function *function_ref(struct function *function);
 void function_unref(struct function *function);	/* any thread; NULL is fine */
 
@@ -101,5 +104,7 @@ void location_unref(struct location *location);	/* any thread; NULL is fine */
  * -ENOMEM
  */
 int location_set_function(struct location *location, struct function *function);
+/* Instead of those it has. Takes over the references on Functions, not the array; on failure as well. */
+int location_set_lines(struct location *location, const struct line *lines, uint32_t count);
 
 #endif /* STACKTAP_PROFILE_LOCATION_H */

@@ -16,26 +16,50 @@ struct names {
 	uint32_t count, capacity;
 	size_t bytes;			/* of functions */
 	bool is_swept;			/* since names_begin() */
-	struct index index;		/* of functions, by system_name */
+	struct index index;		/* of functions, by system_name and filename */
 };
+
+/* What Functions are told apart by. */
+struct key {
+	const char *system_name, *filename;	/* filename: NULL if unknown */
+	int64_t start_line;
+};
+
+static uint64_t hash_key(const struct key *key)
+{
+	const uint64_t words[] = { hash_string(key->system_name),
+				   key->filename ? hash_string(key->filename) : 0 };
+
+	return key->filename ? hash_words(words, ARRAY_SIZE(words)) : words[0];
+}
 
 static uint64_t hash_of(const void *ctx, uint32_t position)
 {
-	return hash_string(((struct function *const *)ctx)[position]->system_name);
+	const struct function *function = ((struct function *const *)ctx)[position];
+
+	return hash_key(&(struct key){ function->system_name, function->filename, 0 });
 }
 
 static size_t bytes_of(const struct function *function)
 {
-	return function_bytes(function->name, function->system_name);
+	return function_bytes(function->name, function->system_name, function->filename);
 }
 
-static struct function *find(const struct names *names, const char *system_name, uint64_t hash)
+static bool is_key(const struct function *function, const struct key *key)
+{
+	return !strcmp(function->system_name, key->system_name) &&
+	       function->start_line == key->start_line &&
+	       (function->filename && key->filename ? !strcmp(function->filename, key->filename) :
+						      function->filename == key->filename);
+}
+
+static struct function *find(const struct names *names, const struct key *key, uint64_t hash)
 {
 	struct index_probe probe = index_first(&names->index, hash);
 	uint32_t i;
 
 	while ((i = index_next(&names->index, &probe)) != INDEX_NONE)
-		if (!strcmp(names->functions[i]->system_name, system_name))
+		if (is_key(names->functions[i], key))
 			return names->functions[i];
 	return NULL;
 }
@@ -133,11 +157,11 @@ static bool sweep_once(struct names *names)
 	return names_sweep(names) > 0;
 }
 
-static int add(struct names *names, const char *name, const char *system_name, uint64_t hash,
+static int add(struct names *names, const char *name, const struct key *key, uint64_t hash,
 	       size_t *budget, struct function **ret_function)
 {
 	const size_t limit = budget ? NAMES_FOREIGN_MAX_BYTES : NAMES_MAX_BYTES;
-	const size_t bytes = function_bytes(name, system_name);
+	const size_t bytes = function_bytes(name, key->system_name, key->filename);
 	struct function *function;
 	int r;
 
@@ -148,9 +172,9 @@ static int add(struct names *names, const char *name, const char *system_name, u
 	r = make_room(names);
 	if (r < 0)
 		return r;
-	function = function_new(name, system_name);
+	function = function_new_at(name, key->system_name, key->filename, key->start_line);
 	if (!function && sweep_once(names))
-		function = function_new(name, system_name);
+		function = function_new_at(name, key->system_name, key->filename, key->start_line);
 	if (!function)
 		return -ENOBUFS;
 	index_insert(&names->index, hash, names->count);
@@ -165,17 +189,28 @@ static int add(struct names *names, const char *name, const char *system_name, u
 int names_get(struct names *names, const char *symbol, size_t *budget,
 	      struct function **ret_function)
 {
-	char system_name[NAME_BYTES], plain[DEMANGLE_MAX], name[NAME_BYTES];
+	return names_get_at(names, symbol, NULL, 0, budget, ret_function);
+}
+
+int names_get_at(struct names *names, const char *symbol, const char *filename, int64_t start_line,
+		 size_t *budget, struct function **ret_function)
+{
+	char path[NAME_BYTES], system_name[NAME_BYTES], plain[DEMANGLE_MAX], name[NAME_BYTES];
+	struct key key = { .system_name = system_name, .start_line = start_line };
 	struct function *function;
 	uint64_t hash;
 	int r;
 
+	if (filename) {
+		utf8_copy(path, sizeof(path), filename);
+		key.filename = path;
+	}
 	utf8_copy(system_name, sizeof(system_name), symbol);
-	hash = hash_string(system_name);
-	function = find(names, system_name, hash);
+	hash = hash_key(&key);
+	function = find(names, &key, hash);
 	if (!function) {
 		utf8_copy(name, sizeof(name), demangle(symbol, plain) ? plain : symbol);
-		r = add(names, name, system_name, hash, budget, &function);
+		r = add(names, name, &key, hash, budget, &function);
 		if (r < 0)
 			return r;
 	}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Interning of Functions: one for one name, whatever objects it is found in. The table holds a
+ * Interning of Functions: one for one name, source file and line, whatever objects it is found in. The table holds a
  * reference of its own to each; those that no Location holds any more go in names_sweep().
  */
 #ifndef STACKTAP_RESOLVE_NAMES_H
@@ -26,6 +26,9 @@ void names_free(struct names *names);
  */
 int names_get(struct names *names, const char *symbol, size_t *budget,
 	      struct function **ret_function);
+/* The same for one of a source file, from DWARF; @filename may be NULL. */
+int names_get_at(struct names *names, const char *symbol, const char *filename, int64_t start_line,
+		 size_t *budget, struct function **ret_function);
 /* A window begins: what is out of use is looked for again when something does not fit. */
 void names_begin(struct names *names);
 /* Drop what is out of use; returns how many went. */

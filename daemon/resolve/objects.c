@@ -542,7 +542,7 @@ static int find_others(struct objects *objects, struct entry *entry, uint32_t tg
 	debug = entry->debug ? entry->debug->symbols : NULL;
 	r = debug ? have_symtab(objects, debug, 0) : -ENOENT;
 	if (r == 0 && debug->symtab->count) {
-		*ret_debug = (struct object_symbols){ debug->symtab, debug->fd };
+		*ret_debug = (struct object_symbols){ debug->symtab, debug->fd, debug->object };
 		return 0;
 	}
 	if (r < 0 && objects_may_pass(r))
@@ -568,7 +568,7 @@ int objects_symbols(struct objects *objects, struct object *object, uint32_t tgi
 	r = have_symtab(objects, entry, tgid);
 	if (r < 0)
 		return r;
-	*ret_own = (struct object_symbols){ entry->symtab, entry->fd };
+	*ret_own = (struct object_symbols){ entry->symtab, entry->fd, entry->object };
 	if (!symtab_is_stripped(entry->symtab))
 		return 0;
 	r = find_others(objects, entry, tgid, ret_debug);

@@ -39,6 +39,7 @@ void objects_see(struct objects *objects, const struct image *image, struct mapp
 struct object_symbols {
 	const struct symtab *symtab;	/* NULL: none */
 	int fd;
+	struct object *object;		/* borrowed; NULL: it has no file of its own */
 };
 
 /*

@@ -6,6 +6,7 @@
 #include "resolve/images.h"
 #include "resolve/jit.h"
 #include "resolve/kernel.h"
+#include "resolve/lines.h"
 #include "resolve/objects.h"
 #include "resolve/runtime.h"
 
@@ -25,6 +26,8 @@ struct symbolizer {
 	struct jits *jits;
 	struct kernel *kernel;
 	uint64_t lookups, named, refused, put_off;
+	uint64_t lines_deadline;	/* of this window */
+	struct lines_stats lines;
 	uint64_t windows;
 };
 
@@ -247,6 +250,20 @@ static void name_location(struct symbolizer *symbolizer, struct location *locati
 		put_off(symbolizer, location);
 }
 
+/* A stripped file's are in its debug file. */
+static void find_lines(struct symbolizer *symbolizer, const struct object_symbols *own,
+		       const struct object_symbols *debug, struct location **locations, size_t count,
+		       size_t *budget)
+{
+	const struct object_symbols *from = debug->object ? debug : own;
+	const struct lines_source source = {
+		.object = from->object, .fd = from->fd, .deadline = symbolizer->lines_deadline,
+	};
+
+	lines_resolve(symbolizer->parser, symbolizer->names, &source, locations, count, budget,
+		      &symbolizer->lines);
+}
+
 /* @locations are of one object. */
 static void name_group(struct symbolizer *symbolizer, const struct window *window,
 		       struct location **locations, size_t count)
@@ -261,6 +278,8 @@ static void name_group(struct symbolizer *symbolizer, const struct window *windo
 		r = objects_symbols(symbolizer->objects, object, find_process(window, object), &own, &debug);
 	for (size_t i = 0; r >= 0 && i < count; i++)
 		name_location(symbolizer, locations[i], &own, &debug, &budget);
+	if (r >= 0 && symbolizer->options.with_lines)
+		find_lines(symbolizer, &own, &debug, locations, count, &budget);
 	for (size_t i = 0; i < count; i++)
 		if (objects_may_pass(r) || (r == OBJECTS_MORE_LATER && !locations[i]->line_count))
 			put_off(symbolizer, locations[i]);
@@ -381,6 +400,7 @@ void symbolizer_resolve(struct symbolizer *symbolizer, struct window *window)
 	size_t count = 0;
 
 	symbolizer->windows++;
+	symbolizer->lines_deadline = clock_monotonic() + LINES_WINDOW_NS;
 	names_begin(symbolizer->names);
 	images_publish(symbolizer->images);
 	see_rest(symbolizer, window);
@@ -444,6 +464,7 @@ void symbolizer_stats(struct symbolizer *symbolizer, struct symbolizer_stats *re
 		.put_off = symbolizer->put_off,
 		.evicted = objects->evicted,
 		.jit = *jits_stats(symbolizer->jits),
+		.lines = symbolizer->lines,
 	};
 	parser_stats(symbolizer->parser, &ret_stats->parser);
 	opener_stats(symbolizer->opener, &ret_stats->opener);

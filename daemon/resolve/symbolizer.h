@@ -13,12 +13,14 @@
 #include "process/image.h"
 #include "profile/window.h"
 #include "resolve/jit.h"
+#include "resolve/lines.h"
 
 struct symbolizer;
 
 struct symbolizer_options {
 	bool with_command_line;		/* privacy: put command lines into image details */
 	bool with_kernel_addresses;	/* privacy: keep addresses of kernel Locations */
+	bool with_lines;		/* source lines and inlined functions */
 	const char *sysroot;		/* "" normally; tests point it elsewhere */
 };
 
@@ -61,6 +63,7 @@ struct symbolizer_stats {
 	uint64_t names_refused;		/* Locations that have one but no memory for it */
 	uint64_t put_off;		/* Locations; what came in the next window had another try */
 	struct jit_stats jit;
+	struct lines_stats lines;
 	struct parser_stats parser;
 	struct opener_stats opener;
 };

@@ -89,6 +89,7 @@ static const struct option options[] = {
 	{ "privacy", "command_line", OPTION_BOOL, FIELD(with_command_line), 0, 0, { NULL } },
 	{ "privacy", "kernel_addresses", OPTION_BOOL, FIELD(with_kernel_addresses), 0, 0,
 	  { NULL } },
+	{ "symbols", "lines", OPTION_BOOL, FIELD(with_lines), 0, 0, { NULL } },
 	{ "daemon", "load_module", OPTION_BOOL, FIELD(load_module), 0, 0, { NULL } },
 	{ "daemon", "log_level", OPTION_LEVEL, FIELD(log_level), 0, 0, { NULL } },
 	{ "daemon", "status_seconds", OPTION_NUMBER, FIELD(status_seconds), 1, 3600, { NULL } },

@@ -72,6 +72,9 @@ struct config {
 	/* [privacy] */
 	bool with_command_line, with_kernel_addresses;
 
+	/* [symbols] */
+	bool with_lines;
+
 	/* [daemon] */
 	bool load_module;
 	uint64_t log_level;		/* enum log_level */

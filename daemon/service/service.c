@@ -204,6 +204,7 @@ static int open_pipeline(struct service *service, const struct control_filter *f
 		.symbolizer = {
 			.with_command_line = config->with_command_line,
 			.with_kernel_addresses = config->with_kernel_addresses,
+			.with_lines = config->with_lines,
 			.sysroot = "",
 		},
 		.encode = {
@@ -314,7 +315,8 @@ static void swap_live(struct config *a, struct config *b)
 static bool is_live_change(const struct config *old, const struct config *new)
 {
 	static const char *const sections[] = { "profile", "capture", "unwind", "export", "store",
-						"spool", "resource", "relabel", "privacy" };
+						"spool", "resource", "relabel", "privacy",
+						"symbols" };
 	/* shallow copies: the old one with what can change exchanged for the new one's */
 	struct config changed = *old, donor = *new;
 

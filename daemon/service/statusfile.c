@@ -112,6 +112,13 @@ static void print_helper(FILE *stream, const char *name, const struct helper_sta
 		helper->deaths, helper->timeouts, helper->abandoned);
 }
 
+static void print_lines(FILE *stream, const struct lines_stats *lines)
+{
+	if (lines->with_lines || lines->put_off || lines->without)
+		fprintf(stream, "  source lines: %" PRIu64 " frames, %" PRIu64 " put off, %" PRIu64
+			" files have none\n", lines->with_lines, lines->put_off, lines->without);
+}
+
 static void print_jit(FILE *stream, const struct jit_stats *jit)
 {
 	if (jit->processes)
@@ -237,6 +244,7 @@ static void print_text(FILE *stream, const struct statusfile_input *input, uint6
 			fprintf(stream, "  frames put off to the next window: %" PRIu64 "\n",
 				pipeline->symbolizer.put_off);
 		print_jit(stream, &pipeline->symbolizer.jit);
+		print_lines(stream, &pipeline->symbolizer.lines);
 		print_helpers(stream, &pipeline->symbolizer);
 	}
 	print_relabel(stream, input->relabel);
@@ -353,6 +361,11 @@ static void print_capture(struct json *json, const struct pipeline_stats *pipeli
 	json_u64(json, "evicted", symbolizer->evicted);
 	json_u64(json, "names_refused", symbolizer->names_refused);
 	json_u64(json, "put_off", symbolizer->put_off);
+	json_object(json, "lines");
+	json_u64(json, "frames", symbolizer->lines.with_lines);
+	json_u64(json, "put_off", symbolizer->lines.put_off);
+	json_u64(json, "files_without", symbolizer->lines.without);
+	json_end(json);
 	json_object(json, "jit");
 	json_u64(json, "processes", symbolizer->jit.processes);
 	json_u64(json, "functions", symbolizer->jit.functions);

@@ -114,7 +114,7 @@ static void test_every_option_round_trips(void **state _unused_)
 		"[spool]\ndirectory = /q\nmax_bytes = 65536\nmax_age_hours = 0\njournal = no\n\n"
 		"[resource]\nservice_name = me\nattributes = x=y\n\n"
 		"[relabel]\nrule = drop a (b|c)+\nrule = set \"a b\" c if d .*\n\n"
-		"[privacy]\ncommand_line = yes\nkernel_addresses = no\n\n"
+		"[privacy]\ncommand_line = yes\nkernel_addresses = no\n\n[symbols]\nlines = yes\n\n"
 		"[daemon]\nload_module = no\nlog_level = debug\nstatus_seconds = 1\n"
 		"stop_seconds = 2\n";
 	struct config config = load(text);

@@ -275,6 +275,61 @@ static void a_debug_file_has_the_names(void **state)
 	}
 }
 
+/* Of a stripped program with a debug file, or of one that has all of it, where that is asked for. */
+static void lines_and_inlined_functions_are_a_choice(void **state)
+{
+	static const char source[] =
+		"#include <unistd.h>\n"
+		"volatile int sink;\n"
+		"static inline __attribute__((always_inline)) void within(int x) { sink = x * 3; }\n"
+		"__attribute__((noinline, noipa)) void around(int x)\n"
+		"{\n"
+		"	within(x);\n"
+		"}\n"
+		"int main(int c, char **v) { (void)v; write(1, \"x\", 1); for (;;) { pause(); around(c); } }\n";
+	struct symbolizer_options options = { .with_kernel_addresses = true };
+
+	(void)state;
+	for (int with = 0; with < 2; with++) {
+		const char *path = fixture_build(with ? "lined" : "unlined", "-g -O1", source);
+		uint64_t offset = offset_of(with ? "lined" : "unlined", "around");
+		struct symbolizer *symbolizer;
+		struct symbolizer_stats stats;
+		struct mapped_file *file;
+		struct location *location;
+		struct image *image;
+		pid_t pid;
+
+		options.with_lines = with;
+		assert_int_equal(symbolizer_new(&options, &symbolizer), 0);
+		file = file_of(path);
+		pid = start(path, NULL);
+		image = image_new(&files, (uint32_t)pid, 0, "lined");
+		symbolizer_see_image(symbolizer, image, NULL);
+		symbolizer_see_file(symbolizer, image, file);
+		/* its first instruction computes x * 3 */
+		expect(symbolizer, image, file, offset, with ? "within" : "around", &location);
+		symbolizer_stats(symbolizer, &stats);
+		assert_int_equal(location->line_count, 1 + with);
+		assert_int_equal(stats.lines.with_lines, with);
+		if (with) {
+			assert_string_equal(location->lines[1].function->name, "around");
+			assert_int_equal(location->lines[0].line, 3);
+			assert_int_equal(location->lines[1].line, 6);
+			assert_int_equal(location->lines[1].function->start_line, 4);
+			assert_non_null(strstr(location->lines[1].function->filename, ".c"));
+		} else {
+			assert_null(location->lines[0].function->filename);
+		}
+		assert_false(location->is_put_off);
+		location_unref(location);
+		stop(pid);
+		image_unref(image);
+		mapped_file_unref(file);
+		symbolizer_free(symbolizer);
+	}
+}
+
 static void what_a_dead_parser_did_not_name_is_put_off(void **state)
 {
 	struct symbolizer *symbolizer = new_symbolizer();
@@ -971,6 +1026,7 @@ int main(void)
 		cmocka_unit_test(a_running_program_has_names),
 		cmocka_unit_test(a_stripped_program_has_functions_without_names),
 		cmocka_unit_test(a_debug_file_has_the_names),
+		cmocka_unit_test(lines_and_inlined_functions_are_a_choice),
 		cmocka_unit_test(what_a_dead_parser_did_not_name_is_put_off),
 		cmocka_unit_test(mini_debug_information_has_the_names),
 		cmocka_unit_test(sizeless_names_of_mini_debug_information_swallow_nothing),

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Source lines and inlined functions of Locations while they are recorded, from DWARF that is on the host. Only where
+ * it is asked for: opening it takes long. In each window as much as LINES_WINDOW_NS allow, the rest in the next.
+ */
+#ifndef STACKTAP_RESOLVE_LINES_H
+#define STACKTAP_RESOLVE_LINES_H
+
+#include "helper/parser.h"
+#include "profile/location.h"
+#include "resolve/names.h"
+
+#define LINES_WINDOW_NS NSEC_PER_SEC
+
+struct lines_stats {
+	uint64_t with_lines;	/* Locations */
+	uint64_t put_off;	/* for want of time: they have another try */
+	uint64_t without;	/* objects that have none, or none that can be read */
+};
+
+/* Where they are looked for; @object is the file's, and keeps in mind that it has none. */
+struct lines_source {
+	struct object *object;
+	int fd;
+	uint64_t deadline;	/* of the window, CLOCK_MONOTONIC ns */
+};
+
+/*
+ * Give @locations, of one object and named by its symbols, the Lines that @source has for them. Those that are put off
+ * are marked so. *budget: as names_get().
+ */
+void lines_resolve(struct parser *parser, struct names *names, const struct lines_source *source,
+		   struct location **locations, size_t count, size_t *budget,
+		   struct lines_stats *stats);
+
+#endif /* STACKTAP_RESOLVE_LINES_H */
