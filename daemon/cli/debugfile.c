@@ -167,7 +167,7 @@ static void let_go(struct debugfile *file)
 static enum rank rank_of(const struct search *search, const struct lines_facts *facts)
 {
 	if (search->wants_code)
-		return facts->size ? RANK_DWARF : RANK_NONE;
+		return facts->segment_count ? RANK_DWARF : RANK_NONE;
 	if (facts->has_dwarf)
 		return RANK_DWARF;
 	return facts->has_symbols ? RANK_SYMBOLS : RANK_EXPORTS;
@@ -462,8 +462,8 @@ void debugfile_close(struct debugfile *file)
 bool debugfile_address(const struct debugfile *file, const struct recorded_location *location,
 		       uint64_t *ret_address)
 {
-	const uint64_t page = 4096;
 	const struct lines_facts *facts = &file->facts;
+	uint64_t offset;
 
 	/* a Mapping of what was in no segment */
 	if (location->limit == UINT64_MAX)
@@ -472,9 +472,15 @@ bool debugfile_address(const struct debugfile *file, const struct recorded_locat
 	if (location->start == facts->vaddr)
 		return true;
 	/* addresses as they were when it ran, of others' recordings; a file of debug information cannot tell */
-	if (!facts->size || location->offset < facts->offset - facts->offset % page ||
-	    location->offset >= facts->offset + facts->size || location->address < location->start)
-		return false;
-	*ret_address = location->address - location->start + location->offset - facts->offset + facts->vaddr;
-	return true;
+	offset = location->address - location->start + location->offset;
+	for (uint32_t i = 0; i < facts->segment_count; i++) {
+		const struct object_segment *segment = &facts->segments[i];
+
+		/* the mapping may begin before it, by as much as a page has */
+		if (location->address < location->start || offset - segment->offset >= segment->size)
+			continue;
+		*ret_address = offset - segment->offset + segment->vaddr;
+		return true;
+	}
+	return false;
 }

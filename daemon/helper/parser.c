@@ -485,7 +485,8 @@ static int ask_debug(struct parser *parser, const struct object *object, int fd,
 
 	if (r < 0)
 		return r;
-	return is_hex(ret_facts->htlhash, sizeof(ret_facts->htlhash)) &&
+	return ret_facts->segment_count <= LINES_SEGMENTS_MAX &&
+	       is_hex(ret_facts->htlhash, sizeof(ret_facts->htlhash)) &&
 	       is_hex(ret_facts->build_id, sizeof(ret_facts->build_id)) &&
 	       is_hex(ret_facts->alt_build_id, sizeof(ret_facts->alt_build_id)) &&
 	       memchr(ret_facts->alt_link, '\0', sizeof(ret_facts->alt_link)) &&

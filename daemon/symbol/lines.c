@@ -96,6 +96,33 @@ static bool is_relocatable(const struct elf *elf)
 				       elf_find_section(elf, SHT_REL, NULL));
 }
 
+/* In whatever order the file has them. */
+static int read_segments(const struct elf *elf, struct lines_facts *facts)
+{
+	_cleanup_free_ struct object_segment *segments = NULL;
+	bool any = false;
+	size_t count;
+	int r = elf_segments(elf, &segments, &count);
+
+	if (!r) {
+		facts->segment_count = (uint32_t)min_of(count, (size_t)LINES_SEGMENTS_MAX);
+		memcpy(facts->segments, segments, facts->segment_count * sizeof(*segments));
+		facts->vaddr = segments[0].vaddr;
+		return 0;
+	}
+	/* a file of debug information has the headers without the bytes */
+	for (size_t i = 0; i < elf->phdr_count; i++) {
+		const Elf64_Phdr *phdr = &elf->phdrs[i];
+
+		if (phdr->p_type != PT_LOAD || !(phdr->p_flags & PF_X) || !phdr->p_memsz ||
+		    (any && phdr->p_vaddr >= facts->vaddr))
+			continue;
+		facts->vaddr = phdr->p_vaddr;
+		any = true;
+	}
+	return r == -ENODATA ? 0 : r;
+}
+
 int lines_facts(int fd, uint64_t size, uint64_t deadline, struct lines_facts *ret_facts)
 {
 	struct elf elf;
@@ -114,18 +141,9 @@ int lines_facts(int fd, uint64_t size, uint64_t deadline, struct lines_facts *re
 	ret_facts->has_symbols = has_bytes(&elf, SHT_SYMTAB, NULL);
 	elf_build_id(&elf, ret_facts->build_id);
 	read_links(&elf, ret_facts);
-	for (size_t i = 0; i < elf.phdr_count; i++) {
-		const Elf64_Phdr *phdr = &elf.phdrs[i];
-
-		if (phdr->p_type != PT_LOAD || !(phdr->p_flags & PF_X) || !phdr->p_memsz)
-			continue;
-		ret_facts->vaddr = phdr->p_vaddr;
-		ret_facts->offset = phdr->p_offset;
-		ret_facts->size = phdr->p_filesz;
-		break;
-	}
+	r = read_segments(&elf, ret_facts);
 	elf_close(&elf);
-	return 0;
+	return r;
 }
 
 static Dwarf *open_dwarf(int fd, Elf **ret_elf)

@@ -17,6 +17,7 @@ enum {
 	LINES_FRAMES_MAX = 64,		/* of one address; further ones, the innermost, are left out */
 	LINES_TEXT_MAX = 4096,		/* of a name or path, with the NUL; longer ones are cut */
 	LINES_STRINGS_MAX = 64 << 20,	/* bytes of one answer's */
+	LINES_SEGMENTS_MAX = 8,		/* executable ones of a file that are told */
 };
 
 struct lines_frame {
@@ -42,7 +43,9 @@ struct lines_facts {
 	char alt_link[256];		/* and its path */
 	char link[256];			/* .gnu_debuglink */
 	uint32_t link_crc;
-	uint64_t vaddr, offset, size;	/* first executable segment; no size: debug information */
+	uint64_t vaddr;			/* lowest of an executable segment */
+	uint32_t segment_count;		/* of those with bytes in the file; 0: debug information alone */
+	struct object_segment segments[LINES_SEGMENTS_MAX];
 };
 
 struct lines;

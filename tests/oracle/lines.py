@@ -282,6 +282,21 @@ def segment(path):
     raise ValueError(path)
 
 
+def swap_segments(path, output):
+    """The segment behind the code becomes executable, too, and its header comes first."""
+    with open(path, "rb") as file:
+        content = bytearray(file.read())
+    at, entry, count = (int.from_bytes(content[i:i + n], "little") for i, n in ((32, 8), (54, 2), (56, 2)))
+    headers = [content[at + i * entry:at + (i + 1) * entry] for i in range(count)]
+    code = next(i for i, header in enumerate(headers) if header[0] == 1 and header[4] == 5)
+    assert headers[code + 1][0] == 1
+    headers[code + 1][4] = 5
+    headers[code], headers[code + 1] = headers[code + 1], headers[code]
+    content[at:at + count * entry] = b"".join(headers)
+    with open(output, "wb") as file:
+        file.write(content)
+
+
 class Recording:
     """A message with frames of one program, at these addresses; `named` have names already."""
 
@@ -504,6 +519,22 @@ def check_recordings(program, stacktap, work):
          "addresses as they were at run time, in one mapping or several", said)
     symbolize(stacktap, "--debug-dir", tree, "--sysroot", empty, "-o", named, recorded)
     tell(not any(frames_of(named)[0].values()), "a debug file alone cannot tell what those are")
+    # a mapping of 64 KiB pages begins before the segment
+    before = offset % 65536
+    base = 0x7f1234560000
+    write(recorded, Recording(whole, addresses, ident=ident, base=base, skip=-before))
+    symbolize(stacktap, "--binary", whole, "-o", named, recorded)
+    found = {a - base + vaddr - before: [(f[1], normal(f[2]), f[3], f[4]) for f in frames]
+             for a, frames in frames_of(named)[0].items()}
+    tell(before and found == in_whole, "addresses as they were at run time, with pages of 64 KiB", said)
+
+    # segments in another order, of which the host takes the lowest for the beginning
+    swapped = os.path.join(work, "swapped")
+    swap_segments(whole, swapped)
+    write(recorded, Recording(whole, addresses, ident=ident))
+    status, said = symbolize(stacktap, "--binary", swapped, "--debug-dir", empty, "--sysroot", empty, "-o", named, recorded)
+    found = {a: [(f[1], normal(f[2]), f[3], f[4]) for f in frames] for a, frames in frames_of(named)[0].items()}
+    tell(status == 0 and found == in_whole, "program headers that are not ascending", said)
 
     # what is wrong costs names, and says so
     write(recorded, Recording(stripped, addresses, ident=ident))

@@ -216,7 +216,7 @@ static void lines_are_looked_up_over_there(void **state)
 	(void)state;
 	object = open_object(inlined(), &fd);
 	assert_int_equal(parser_debug(parser, object, fd, &facts), 0);
-	assert_true(facts.is_elf && facts.has_dwarf && facts.has_symbols && facts.vaddr && facts.size);
+	assert_true(facts.is_elf && facts.has_dwarf && facts.has_symbols && facts.vaddr && facts.segment_count == 1);
 	assert_string_equal(facts.build_id, "beef");
 	assert_string_equal(facts.alt_build_id, "");
 	start = address_of(fixture_path("inlined"), "outer_of_mine");
