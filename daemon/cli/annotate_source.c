@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <fcntl.h>
 #include <limits.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "cli/annotate.h"
+#include "cli/sysroot.h"
 
 enum {
 	SOURCE_MAX = 16 << 20,		/* bytes of a file */
@@ -27,41 +26,40 @@ static int by_line(const void *a, const void *b)
 	return strcmp(x->file, y->file) ?: (x->line > y->line) - (x->line < y->line);
 }
 
-static int open_regular(const char *path)
+static int open_in_sysroot(const char *directory, const char *file, char ret_path[static PATH_MAX],
+			   struct stat *ret_stat)
 {
-	_cleanup_close_ int fd = -1;
-	struct stat st;
+	struct sysroot sysroot;
+	int r = sysroot_open(directory, &sysroot);
 
-	/* to open anything else may have effects */
-	if (stat(path, &st) < 0 || !S_ISREG(st.st_mode))
-		return -ENOENT;
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size > SOURCE_MAX)
-		return -ENOENT;
-	return steal_fd(&fd);
+	if (r < 0)
+		return r;
+	r = sysroot_resolve(&sysroot, file, ret_path);
+	if (!r)
+		r = sysroot_open_file(&sysroot, ret_path, ret_stat);
+	sysroot_close(&sysroot);
+	return r;
 }
 
 /* Below each --source-dir, by as much of the end of its path as is there; else below the sysroot. */
 static int open_source(const struct annotate_options *options, const char *file,
 		       char ret_path[static PATH_MAX])
 {
-	const char *root = strcmp(options->places.sysroot, "/") ? options->places.sysroot : "";
-	int fd;
+	_cleanup_close_ int fd = -ENOENT;
+	struct stat st;
 
-	for (size_t i = 0; i < options->source_directory_count; i++) {
-		for (const char *part = file; part; part = strchr(part, '/')) {
+	for (size_t i = 0; fd < 0 && i < options->source_directory_count; i++)
+		for (const char *part = file; fd < 0 && part; part = strchr(part, '/')) {
 			part += strspn(part, "/");
 			if (snprintf(ret_path, PATH_MAX, "%s/%s", options->source_directories[i],
-				     part) >= PATH_MAX)
-				continue;
-			fd = open_regular(ret_path);
-			if (fd >= 0)
-				return fd;
+				     part) < PATH_MAX)
+				fd = sysroot_open_file(NULL, ret_path, &st);
 		}
-	}
-	if (file[0] != '/' || snprintf(ret_path, PATH_MAX, "%s%s", root, file) >= PATH_MAX)
+	if (fd < 0 && file[0] == '/')
+		fd = open_in_sysroot(options->places.sysroot, file, ret_path, &st);
+	if (fd < 0 || st.st_size > SOURCE_MAX)
 		return -ENOENT;
-	return open_regular(ret_path);
+	return steal_fd(&fd);
 }
 
 /* The whole of a source file with a NUL, or NULL: it is not here. */

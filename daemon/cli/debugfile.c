@@ -5,12 +5,12 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
-#include <linux/openat2.h>
 #include <stdarg.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <zlib.h>
+
+#include "cli/sysroot.h"
 
 enum {
 	LOOSE_FILES_MAX = 4096,		/* of a directory that are looked into */
@@ -29,6 +29,7 @@ struct debugfile_finder {
 	struct debugfile_places places;
 	struct buffer loose;		/* struct loose */
 	bool has_looked;		/* into the directories */
+	struct sysroot sysroot;		/* fd -1: it cannot be opened */
 };
 
 /* How much a file has of what is wanted. */
@@ -62,6 +63,8 @@ int debugfile_finder_new(struct parser *parser, const struct debugfile_places *p
 	finder->parser = parser;
 	finder->places = *places;
 	buffer_init(&finder->loose, POOL_REPORT);
+	if (sysroot_open(places->sysroot, &finder->sysroot) < 0)
+		finder->sysroot.fd = -1;
 	*ret_finder = finder;
 	return 0;
 }
@@ -73,25 +76,19 @@ void debugfile_finder_free(struct debugfile_finder *finder)
 	for (size_t i = 0; i < loose_count(finder); i++)
 		free(loose_at(finder, i)->path);
 	buffer_free(&finder->loose);
+	sysroot_close(&finder->sysroot);
 	free(finder);
 }
 
-/* A regular file: to open anything else may have effects. */
-static int open_regular(const char *path, struct object **ret_object)
+/* A regular file; in the sysroot, or @sysroot NULL: of this host. */
+static int open_object(const struct sysroot *sysroot, const char *path, struct object **ret_object)
 {
-	_cleanup_close_ int fd = -1;
-	struct object *object;
 	struct stat st;
+	_cleanup_close_ int fd = sysroot_open_file(sysroot, path, &st);
+	struct object *object;
 
-	if (stat(path, &st) < 0)
-		return -errno;
-	if (!S_ISREG(st.st_mode))
-		return -ENOENT;
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	if (fd < 0 || fstat(fd, &st) < 0)
-		return -errno;
-	if (!S_ISREG(st.st_mode))
-		return -ENOENT;
+	if (fd < 0)
+		return fd;
 	object = object_new(OBJECT_FILE, path);
 	if (!object)
 		return -ENOMEM;
@@ -101,31 +98,6 @@ static int open_regular(const char *path, struct object **ret_object)
 	object->ctime_ns = st.st_ctim.tv_sec * 1000000000LL + st.st_ctim.tv_nsec;
 	*ret_object = object;
 	return steal_fd(&fd);
-}
-
-/* Where a recorded path leads in the sysroot, links and all; what is opened is that path again. */
-static int resolve(const char *sysroot, const char *path, char ret_path[static PATH_MAX])
-{
-	const struct open_how how = {
-		.flags = O_PATH | O_CLOEXEC,
-		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
-	};
-	_cleanup_close_ int root = open(sysroot, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	_cleanup_close_ int fd = -1;
-	char link[32];
-	ssize_t length;
-
-	if (root < 0)
-		return -errno;
-	fd = (int)syscall(SYS_openat2, root, path, &how, sizeof(how));
-	if (fd < 0)
-		return -errno;
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-	length = readlink(link, ret_path, PATH_MAX - 1);
-	if (length < 0)
-		return -errno;
-	ret_path[length] = '\0';
-	return 0;
 }
 
 static void note(struct debugfile *file, const char *format, ...) _printf_(2, 3);
@@ -200,13 +172,13 @@ static bool has_crc(int fd, uint32_t wanted)
  * leads to, which proves one without a build-id; NULL: the build-id alone does. *ret_facts, may be NULL,
  * if it matches.
  */
-static bool consider(struct search *search, const char *path, const uint32_t *crc,
-		     struct lines_facts *ret_facts)
+static bool consider(struct search *search, const struct sysroot *sysroot, const char *path,
+		     const uint32_t *crc, struct lines_facts *ret_facts)
 {
 	struct debugfile candidate = { .alt_fd = -1 };
 	int r;
 
-	candidate.fd = open_regular(path, &candidate.object);
+	candidate.fd = open_object(sysroot, path, &candidate.object);
 	if (candidate.fd < 0)
 		return false;
 	r = parser_debug(search->finder->parser, candidate.object, candidate.fd, &candidate.facts);
@@ -240,7 +212,7 @@ static void add_loose(struct debugfile_finder *finder, const char *path, bool is
 	struct loose loose = { .is_binary = is_binary };
 	struct lines_facts facts;
 	struct object *object;
-	int fd = open_regular(path, &object), r;
+	int fd = open_object(NULL, path, &object), r;
 
 	if (fd < 0)
 		return;
@@ -298,18 +270,19 @@ static void consider_by_id(struct search *search)
 		for (size_t k = 0; k < 2 && search->rank < RANK_DWARF; k++) {
 			snprintf(path, sizeof(path), "%s/.build-id/%.2s/%s%s", places->directories[i], id,
 				 id + 2, k ? "" : ".debug");
-			consider(search, path, NULL, NULL);
+			consider(search, NULL, path, NULL, NULL);
 		}
 		for (size_t k = 0; k < 2 && search->rank < RANK_DWARF; k++) {
 			snprintf(path, sizeof(path), "%s/%s/%s", places->directories[i], id,
 				 k ? "executable" : "debuginfo");
-			consider(search, path, NULL, NULL);
+			consider(search, NULL, path, NULL, NULL);
 		}
 	}
 }
 
 /* What the binary at @path says that its debug file is called. */
-static void consider_link(struct search *search, const char *path, const struct lines_facts *facts)
+static void consider_link(struct search *search, const struct sysroot *sysroot, const char *path,
+			  const struct lines_facts *facts)
 {
 	const struct debugfile_places *places = &search->finder->places;
 	int length = (int)(strrchr(path, '/') ? strrchr(path, '/') - path : 0);
@@ -319,27 +292,27 @@ static void consider_link(struct search *search, const char *path, const struct 
 	if (!facts->link[0] || strchr(facts->link, '/'))
 		return;
 	snprintf(beside, sizeof(beside), "%.*s%s%s", length, path, length ? "/" : "", facts->link);
-	consider(search, beside, &facts->link_crc, NULL);
+	consider(search, sysroot, beside, &facts->link_crc, NULL);
 	snprintf(beside, sizeof(beside), "%.*s%s.debug/%s", length, path, length ? "/" : "",
 		 facts->link);
 	if (search->rank < RANK_DWARF)
-		consider(search, beside, &facts->link_crc, NULL);
+		consider(search, sysroot, beside, &facts->link_crc, NULL);
 	/* debug directories mirror the tree of where it ran */
 	path = search->path;
 	length = (int)(strrchr(path, '/') ? strrchr(path, '/') - path : 0);
 	for (size_t i = 0; search->rank < RANK_DWARF && i < places->directory_count; i++) {
 		snprintf(beside, sizeof(beside), "%s/%.*s/%s", places->directories[i], length, path,
 			 facts->link);
-		consider(search, beside, &facts->link_crc, NULL);
+		consider(search, NULL, beside, &facts->link_crc, NULL);
 	}
 }
 
-static void consider_binary(struct search *search, const char *path)
+static void consider_binary(struct search *search, const struct sysroot *sysroot, const char *path)
 {
 	struct lines_facts facts;
 
-	if (consider(search, path, NULL, &facts) && search->rank < RANK_DWARF)
-		consider_link(search, path, &facts);
+	if (consider(search, sysroot, path, NULL, &facts) && search->rank < RANK_DWARF)
+		consider_link(search, sysroot, path, &facts);
 }
 
 static void consider_loose(struct search *search)
@@ -353,9 +326,9 @@ static void consider_loose(struct search *search)
 							   !strcmp(search->htlhash, loose->htlhash);
 
 		if (is_same && loose->is_binary)
-			consider_binary(search, loose->path);
+			consider_binary(search, NULL, loose->path);
 		else if (is_same)
-			consider(search, loose->path, NULL, NULL);
+			consider(search, NULL, loose->path, NULL, NULL);
 	}
 }
 
@@ -374,7 +347,7 @@ static void find_alt(struct debugfile_finder *finder, struct debugfile *file)
 	/* Debian's are found by their names below debug directories alone */
 	for (size_t i = 0; inside && search.rank < RANK_DWARF && i < finder->places.directory_count; i++) {
 		snprintf(path, sizeof(path), "%s%s", finder->places.directories[i], inside);
-		consider(&search, path, NULL, NULL);
+		consider(&search, NULL, path, NULL, NULL);
 	}
 	if (search.rank < RANK_DWARF)
 		consider_loose(&search);
@@ -405,8 +378,8 @@ static int search_all(struct search *search)
 	if (search->rank < RANK_DWARF)
 		consider_loose(search);
 	if (search->rank < RANK_DWARF && search->path[0] == '/' &&
-	    !resolve(finder->places.sysroot, search->path, path))
-		consider_binary(search, path);
+	    finder->sysroot.fd >= 0 && !sysroot_resolve(&finder->sysroot, search->path, path))
+		consider_binary(search, &finder->sysroot, path);
 	if (search->rank)
 		return 0;
 	if (!search->best->note[0])

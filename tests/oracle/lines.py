@@ -508,6 +508,19 @@ def check_recordings(program, stacktap, work):
         found = {a: [(f[1], normal(f[2]), f[3], f[4]) for f in frames] for a, frames in frames_of(named)[0].items()}
         # entries of the PLT have names in the file itself alone
         tell(status == 0 and found == (in_whole if whole in arguments else expected), f"found by {what}", said)
+    # links lead nowhere else than inside of the sysroot
+    outside, leading = os.path.join(work, "outside"), os.path.join(work, "leading")
+    os.makedirs(outside)
+    os.makedirs(leading + "/opt")
+    shutil.copy(linked, leading + "/opt/")
+    shutil.copy(debug, outside + "/linked.debug")
+    os.symlink(outside, leading + "/opt/.debug")
+    status, said = symbolize(stacktap, "--sysroot", leading, "--debug-dir", empty, "-o", named, recorded)
+    tell(status == 0 and not said["objects"][0]["with_lines"], "a link out of the sysroot is not followed", said)
+    os.makedirs(leading + outside)
+    shutil.copy(debug, leading + outside + "/linked.debug")
+    status, said = symbolize(stacktap, "--sysroot", leading, "--debug-dir", empty, "-o", named, recorded)
+    tell(status == 0 and said["objects"][0]["with_lines"] > 50, "it leads to what is there inside", said)
     later = [a for a in addresses if a >= vaddr + 4096]
     shift = 0x7f1234560000 + vaddr % 4096 - vaddr
     write(recorded, Recording(whole, addresses, ident=ident, base=vaddr + shift),
