@@ -37,6 +37,50 @@ static void append(const char *text, size_t length, void *ctx)
 	output->used += length;
 }
 
+/* References back of a D name: each can stand for what has others, so they multiply. */
+enum { D_REFERENCES_MAX = 20 };
+
+static bool is_d(const char *mangled)
+{
+	return mangled[0] == '_' && mangled[1] == 'D' &&
+	       ((mangled[2] >= '0' && mangled[2] <= '9') || !strcmp(mangled, "_Dmain"));
+}
+
+/* "a.b!(int).c(int, char) const" without the last parentheses, which are of parameters, and what is behind. */
+static void drop_parameters(char *name)
+{
+	char *at = strrchr(name, ')');
+	int depth = 0;
+
+	if (!at || at[1 + strspn(at + 1, " abcdefghijklmnopqrstuvwxyz")])
+		return;
+	at++;
+	do {
+		at--;
+		depth += *at == ')';
+		depth -= *at == '(';
+	} while (depth && at > name);
+	if (!depth && at > name && at[-1] != '!')
+		*at = '\0';
+}
+
+static bool demangle_d(const char *mangled, char ret_name[static DEMANGLE_MAX])
+{
+	_cleanup_free_ char *name = NULL;
+	unsigned int references = 0;
+
+	for (const char *at = mangled; *at; at++)
+		references += *at == 'Q';
+	if (references > D_REFERENCES_MAX)
+		return false;
+	name = dlang_demangle(mangled, DMGL_NO_OPTS);
+	if (!name || strlen(name) >= DEMANGLE_MAX)
+		return false;
+	drop_parameters(name);
+	strcpy(ret_name, name);
+	return true;
+}
+
 static bool is_rust_v0(const char *mangled)
 {
 	return mangled[0] == '_' && mangled[1] == 'R';
@@ -47,8 +91,11 @@ bool demangle(const char *mangled, char ret_name[static DEMANGLE_MAX])
 	struct output output = { .text = ret_name };
 	int done;
 
-	if (mangled[0] != '_' || (mangled[1] != 'Z' && mangled[1] != 'R') ||
-	    strnlen(mangled, MANGLED_MAX + 1) > MANGLED_MAX)
+	if (mangled[0] != '_' || strnlen(mangled, MANGLED_MAX + 1) > MANGLED_MAX)
+		return false;
+	if (is_d(mangled))
+		return demangle_d(mangled, ret_name);
+	if (mangled[1] != 'Z' && mangled[1] != 'R')
 		return false;
 	if (is_rust_v0(mangled) && rust_aborts >= RUST_ABORTS_MAX)
 		return false;

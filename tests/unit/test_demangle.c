@@ -25,11 +25,79 @@ static void names_are_demangled(void **state)
 			    "core::fmt::Formatter::pad");
 	/* and the newer one */
 	assert_string_equal(demangled("_RNvCs15kBYyAo9fc_7mycrate7example"), "mycrate::example");
+	/* what compilers add behind */
+	assert_string_equal(demangled("_ZN3foo3barEv.constprop.0.isra.1"), "foo::bar");
+	assert_string_equal(demangled("_ZN4core3fmt9Formatter3pad17h05af221e174051e9E.llvm.12"),
+			    "core::fmt::Formatter::pad");
+	assert_string_equal(demangled("_RINvNtC3std3mem8align_ofjE.llvm.99"),
+			    "std::mem::align_of::<usize>");
+	assert_string_equal(demangled("_ZZ4mainENKUlvE_clEv"), "main::{lambda()#1}::operator()");
 	assert_string_equal(demangled("main"), "");
 	assert_string_equal(demangled("_Zebra"), "");
 	assert_string_equal(demangled("_Z"), "");
 	assert_string_equal(demangled("_R"), "");
 	assert_string_equal(demangled(""), "");
+}
+
+static void names_of_d_are_demangled(void **state)
+{
+	(void)state;
+	assert_string_equal(demangled("_Dmain"), "D main");
+	assert_string_equal(demangled("_D4test3fooFiZv"), "test.foo");
+	assert_string_equal(demangled("_D4test3fooMxFZv"), "test.foo");
+	assert_string_equal(demangled("_D8demangle4testFaZv"), "demangle.test");
+	assert_string_equal(demangled("_D8demangle14__T2fnVAiA4i1Z2fnFZv"), "");
+	assert_string_equal(demangled("_D8demangle9__T2fnTaZ2fnFiZv"), "demangle.fn!(char).fn");
+	assert_string_equal(demangled("_D4core4stdc5errnoQgFZi"), "core.stdc.errno.errno");
+	assert_string_equal(demangled("_D"), "");
+	assert_string_equal(demangled("_D9"), "");
+	assert_string_equal(demangled("_Data_end"), "");
+}
+
+/* Swift has no demangler here, and others that begin alike are nobody's. */
+static void other_names_are_left(void **state)
+{
+	static const char *const names[] = {
+		"$s4main3fooyyF", "_$s4main3fooyyF", "_T04main3fooyyF", "__Z3foov", "main.main",
+		"camlStdlib__List__map_272", "_GLOBAL__sub_I_x", "?foo@@YAXXZ", "Java_java_lang_Object",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		assert_string_equal(demangled(names[i]), "");
+}
+
+/* A table of tables, each of the one before twice: @levels of them are 2^levels ints. */
+static const char *bomb_of_d(int levels)
+{
+	static char text[1024];
+	char *end = text + sprintf(text, "_D1aFi"), *before = end - 1;
+
+	for (int i = 0; i < levels; i++) {
+		char *start = end;
+
+		*end++ = 'H';
+		for (int k = 0; k < 2; k++) {
+			*end = 'Q';
+			end[1] = (char)('a' + (end - before));
+			end += 2;
+		}
+		before = start;
+	}
+	sprintf(end, "Zv");
+	return text;
+}
+
+static void names_of_d_that_expand_are_left(void **state)
+{
+	uint64_t started = clock_monotonic();
+
+	(void)state;
+	assert_string_equal(demangled(bomb_of_d(4)), "a");
+	assert_string_equal(demangled(bomb_of_d(10)), "");
+	for (int i = 0; i < 1000; i++)
+		assert_string_equal(demangled(bomb_of_d(100)), "");
+	assert_true(clock_monotonic() - started < 5 * NSEC_PER_SEC);
 }
 
 /*
@@ -78,11 +146,13 @@ static void random_names_do_no_harm(void **state)
 		size_t length = 2 + (size_t)(i % 290);
 
 		name[0] = '_';
-		name[1] = i % 2 ? 'Z' : 'R';
+		name[1] = "ZRD"[i % 3];
 		for (size_t j = 2; j < length; j++) {
 			seed = seed * 6364136223846793005ULL + 1442695040888963407ULL;
 			name[j] = alphabet[(seed >> 33) % (sizeof(alphabet) - 1)];
 		}
+		if (name[1] == 'D')
+			name[2] = '3';
 		name[length] = '\0';
 		demangled(name);
 	}
@@ -184,6 +254,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(names_are_demangled),
+		cmocka_unit_test(names_of_d_are_demangled),
+		cmocka_unit_test(other_names_are_left),
+		cmocka_unit_test(names_of_d_that_expand_are_left),
 		cmocka_unit_test(names_that_expand_are_left),
 		cmocka_unit_test(random_names_do_no_harm),
 		cmocka_unit_test(text_becomes_utf8),
