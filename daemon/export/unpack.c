@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "export/unpack.h"
 
+#include <string.h>
+
+#include "export/otlp.h"
+
 /* In front of each block, to know its size when it is freed. */
 union block {
 	size_t size;
@@ -46,6 +50,28 @@ bool unpack(struct unpacked *unpacked, const ProtobufCMessageDescriptor *descrip
 	};
 	unpacked->message = protobuf_c_message_unpack(descriptor, &unpacked->allocator, size, data);
 	return unpacked->message;
+}
+
+/* Each is in a block of its own, as long as it was on the wire and its end. */
+static void mend_string(char *text)
+{
+	const union block *block = (const union block *)(void *)text - 1;
+	const size_t length = block->size - sizeof(*block) - 1;
+
+	for (size_t at = strlen(text); at < length; at += strlen(text + at))
+		text[at] = '\1';
+}
+
+bool unpack_profiles(struct unpacked *unpacked, const uint8_t *data, size_t size, size_t max_bytes)
+{
+	const OtlpDictionary *dictionary;
+
+	if (!unpack(unpacked, OTLP_DATA_DESCRIPTOR, data, size, max_bytes))
+		return false;
+	dictionary = ((const OtlpProfilesData *)unpacked->message)->dictionary;
+	for (size_t i = 0; dictionary && i < dictionary->n_string_table; i++)
+		mend_string(dictionary->string_table[i]);
+	return true;
 }
 
 void unpack_free(struct unpacked *unpacked)

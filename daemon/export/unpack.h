@@ -20,6 +20,11 @@ struct unpacked {
 /* @unpacked must stay where it is until unpack_free(). */
 bool unpack(struct unpacked *unpacked, const ProtobufCMessageDescriptor *descriptor,
 	    const uint8_t *data, size_t size, size_t max_bytes);
+/*
+ * The same of profiles. A string of their dictionary that has a NUL inside gets '\1' in its place: else it would
+ * be taken for another that ends there.
+ */
+bool unpack_profiles(struct unpacked *unpacked, const uint8_t *data, size_t size, size_t max_bytes);
 void unpack_free(struct unpacked *unpacked);
 
 #endif /* STACKTAP_EXPORT_UNPACK_H */

@@ -362,7 +362,7 @@ int census_add(struct census *census, const uint8_t *data, size_t size)
 	const OtlpProfilesData *message;
 	const OtlpDictionary *dictionary;
 
-	if (!unpack(&unpacked, OTLP_DATA_DESCRIPTOR, data, size, UNPACK_MAX))
+	if (!unpack_profiles(&unpacked, data, size, UNPACK_MAX))
 		return unpacked.is_exhausted ? -E2BIG : -EBADMSG;
 	message = (const OtlpProfilesData *)unpacked.message;
 	dictionary = message->dictionary;

@@ -635,7 +635,7 @@ int reader_add(struct reader *reader, const uint8_t *data, size_t size)
 	const OtlpProfilesData *message;
 	int err;
 
-	if (!unpack(&unpacked, OTLP_DATA_DESCRIPTOR, data, size, UNPACK_MAX))
+	if (!unpack_profiles(&unpacked, data, size, UNPACK_MAX))
 		return unpacked.is_exhausted ? -E2BIG : -EBADMSG;
 	message = (const OtlpProfilesData *)unpacked.message;
 	/* any bytes may parse as unknown fields; a message of ours has one of these */

@@ -47,7 +47,7 @@ static int widen(const uint8_t *data, size_t size, struct time_span *span)
 	const OtlpProfilesData *message;
 	uint64_t end;
 
-	if (!unpack(&unpacked, OTLP_DATA_DESCRIPTOR, data, size, UNPACK_MAX))
+	if (!unpack_profiles(&unpacked, data, size, UNPACK_MAX))
 		return unpacked.is_exhausted ? -E2BIG : -EBADMSG;
 	message = (const OtlpProfilesData *)unpacked.message;
 	for (size_t i = 0; i < message->n_resource_profiles; i++) {

@@ -553,7 +553,7 @@ int rename_message(const struct census *census, const uint8_t *data, size_t size
 	const OtlpProfilesData *whole;
 	int r;
 
-	if (!unpack(&unpacked, OTLP_DATA_DESCRIPTOR, data, size, UNPACK_MAX))
+	if (!unpack_profiles(&unpacked, data, size, UNPACK_MAX))
 		return unpacked.is_exhausted ? -E2BIG : -EBADMSG;
 	whole = (const OtlpProfilesData *)unpacked.message;
 	if (!whole->dictionary)

@@ -549,6 +549,17 @@ def check_recordings(program, stacktap, work):
     found = {a: [(f[1], normal(f[2]), f[3], f[4]) for f in frames] for a, frames in frames_of(named)[0].items()}
     tell(status == 0 and found == in_whole, "program headers that are not ascending", said)
 
+    # a string that goes on behind a NUL is another one
+    name = next(frames[0][1] for frames in frames_of(named)[0].values() if frames)
+    recording = Recording(whole, addresses, ident=ident)
+    recording.builder.string(name + "\0behind")
+    recording.payload = make_sample.encode(recording.builder.data)
+    write(recorded, recording)
+    symbolize(stacktap, "--binary", whole, "-o", named, recorded)
+    found = {a: [(f[1], normal(f[2]), f[3], f[4]) for f in frames] for a, frames in frames_of(named)[0].items()}
+    tell(found == in_whole and not changes(recorded, named), "a string with a NUL inside is not taken for a name",
+         {a: frames for a, frames in found.items() if frames != in_whole[a]})
+
     # what is wrong costs names, and says so
     write(recorded, Recording(stripped, addresses, ident=ident))
     bad = os.path.join(work, "bad")
