@@ -8,6 +8,7 @@
 #include "base/fingerprint.h"
 #include "base/hash.h"
 #include "base/utf8.h"
+#include "export/encode.h"
 #include "export/otlp.h"
 
 #define STRING_MAX 4096u	/* longer strings are cut */
@@ -320,16 +321,31 @@ static int frame_type_attribute(struct dictionary *dictionary, const struct loca
 	return *index;
 }
 
-static int function_intern(struct dictionary *dictionary, const struct function *function)
+/* For backends that lose the frames' types. */
+static int kernel_name(struct dictionary *dictionary, const struct function *function)
 {
-	const struct known_item *known = known_find(&dictionary->functions, function);
+	char name[STRING_MAX];
+
+	snprintf(name, sizeof(name), "%.*s%s", (int)(sizeof(name) - ENCODE_MAX_SUFFIX - 1),
+		 function->name, dictionary->kernel_suffix);
+	return dictionary_string(dictionary, name);
+}
+
+static int function_intern(struct dictionary *dictionary, const struct function *function,
+			   bool is_kernel)
+{
+	const bool has_suffix = is_kernel && dictionary->kernel_suffix && function->name;
+	/* one that both have is two then; no object is at an odd address */
+	const void *key = (const char *)function + has_suffix;
+	const struct known_item *known = known_find(&dictionary->functions, key);
 	OtlpFunction message;
 	int name, system_name, file;
 
 	if (known)
 		return known->index;
-	name = dictionary_string(dictionary, function->name);
-	system_name = function->system_name == function->name ? name :
+	name = has_suffix ? kernel_name(dictionary, function) :
+			    dictionary_string(dictionary, function->name);
+	system_name = function->system_name == function->name && !has_suffix ? name :
 		dictionary_string(dictionary, function->system_name);
 	file = dictionary_string(dictionary, function->filename);
 	if (name < 0 || system_name < 0 || file < 0)
@@ -340,7 +356,7 @@ static int function_intern(struct dictionary *dictionary, const struct function 
 	message.filename_strindex = file;
 	message.start_line = max_of(function->start_line, (int64_t)0);
 	name = table_intern_message(dictionary, TABLE_FUNCTION, &message.base);
-	return name < 0 ? name : known_add(&dictionary->functions, function, name, NAMING_NAME);
+	return name < 0 ? name : known_add(&dictionary->functions, key, name, NAMING_NAME);
 }
 
 /* Names in brackets are no files: the kernel, the vDSO, and what could not be looked into. */
@@ -490,7 +506,8 @@ static const struct known_item *location_intern(struct dictionary *dictionary,
 	for (uint32_t i = 0; i < min_of(location->line_count, LINES_MAX); i++) {
 		const struct line *line = &location->lines[i];
 
-		index = function_intern(dictionary, line->function);
+		index = function_intern(dictionary, line->function,
+					location->type == FRAME_KERNEL);
 		if (index < 0)
 			return NULL;
 		if (!index)

@@ -48,7 +48,8 @@ struct dictionary {
 	struct dictionary_entries tables[TABLE_END];
 	struct dictionary_known locations, functions, objects, stacks;
 	struct buffer scratch;
-	bool names_ranges;		/* as struct encode_options has it */
+	bool names_ranges;		/* as struct encode_options has them */
+	const char *kernel_suffix;
 	int frame_types[1 + RUNTIMES];		/* attribute indices, 0: not yet */
 	uint64_t generation;		/* changes when indices given out before hold no more */
 };

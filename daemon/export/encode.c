@@ -296,6 +296,7 @@ static int encoder_init(struct encoder *encoder)
 	encoder->writer.window = encoder->window;
 	encoder->writer.with_cpu = encoder->options->with_cpu;
 	encoder->dictionary.names_ranges = encoder->options->names_ranges;
+	encoder->dictionary.kernel_suffix = encoder->options->kernel_suffix;
 	encoder->limit = min_of(encoder->options->max_bytes, pool_get(POOL_ENCODE)->limit / 4);
 	encoder->limit = max_of(encoder->limit, PAYLOAD_MIN);
 	encoder->writer.has_losses = calloc(profiles, sizeof(bool));

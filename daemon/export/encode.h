@@ -22,6 +22,8 @@ struct encode_attribute {
 /* What the environment, the configuration and the host give together; none is ever left out. */
 enum { ENCODE_MAX_RESOURCE = 128 };
 
+enum { ENCODE_MAX_SUFFIX = 32 };
+
 struct encode_options {
 	size_t max_bytes;		/* of one payload before compression; a quarter of POOL_ENCODE at most */
 	const char *service_name;	/* of all images, whatever they call themselves; or NULL */
@@ -30,6 +32,7 @@ struct encode_options {
 	bool with_cpu;			/* cpu.logical_number on samples */
 	/* a Function for frames without one: their function's range, else their file */
 	bool names_ranges;
+	const char *kernel_suffix;	/* of names of functions of the kernel; NULL: none */
 	struct relabel *relabel;	/* rules for Resources; NULL: none */
 };
 

@@ -45,6 +45,7 @@ static const struct option options[] = {
 	{ "profile", "max_stack", OPTION_NUMBER, FIELD(max_stack), 1, STACKTAP_MAX_USER_FRAMES,
 	  { NULL } },
 	{ "profile", "unnamed", OPTION_CHOICE, FIELD(names_ranges), 0, 0, { "address", "range" } },
+	{ "profile", "kernel_suffix", OPTION_STRING, FIELD(kernel_suffix), 0, 0, { NULL } },
 	{ "profile", "budget_ns", OPTION_STRING, FIELD(budget_ns), 0, 0, { NULL } },
 	{ "profile", "ceiling", OPTION_STRING, FIELD(ceiling), 0, 0, { NULL } },
 	{ "filter", "cpus", OPTION_STRING, FIELD(cpus), 0, 0, { NULL } },
@@ -415,6 +416,9 @@ int config_check(const struct config *config, char *error, size_t error_size)
 	if (config->ceiling && !percent_parse(config->ceiling, &permille))
 		return fail(error, error_size, "ceiling is a percentage from 0 to 100 with at most one "
 			    "decimal, or nothing for the module's alone, not `%s'", config->ceiling);
+	if (config->kernel_suffix && strlen(config->kernel_suffix) >= ENCODE_MAX_SUFFIX)
+		return fail(error, error_size, "kernel_suffix has %d bytes at most",
+			    ENCODE_MAX_SUFFIX - 1);
 	if (config->user_only && config->kernel_only)
 		return fail(error, error_size, "user_only and kernel_only exclude each other");
 	if (config->ring_bytes & (config->ring_bytes - 1) ||

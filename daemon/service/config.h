@@ -26,6 +26,7 @@ struct config {
 	uint64_t window_seconds, window_max_seconds;
 	uint64_t max_stack;
 	bool names_ranges;		/* unnamed = range */
+	char *kernel_suffix;		/* NULL: none */
 	char *budget_ns;		/* NULL: the module's */
 	char *ceiling;			/* percent; NULL: the module's alone */
 

@@ -210,6 +210,7 @@ static int open_pipeline(struct service *service, const struct control_filter *f
 		.encode = {
 			.max_bytes = MAX_PAYLOAD_BYTES,
 			.names_ranges = config->names_ranges,
+			.kernel_suffix = config->kernel_suffix,
 			.service_name = environment->service_name ? environment->service_name :
 								    config->service_name,
 		},

@@ -101,7 +101,7 @@ static void test_every_option_round_trips(void **state _unused_)
 {
 	static const char text[] =
 		"[profile]\nevent = instructions:u\nevent = cpu-clock\nrate = 7\nperiod = 0\n"
-		"mode = frequency\njitter = no\nwindow_seconds = 2\nwindow_max_seconds = 3\nmax_stack = 9\nunnamed = range\nbudget_ns = 0\n"
+		"mode = frequency\njitter = no\nwindow_seconds = 2\nwindow_max_seconds = 3\nmax_stack = 9\nunnamed = range\nkernel_suffix = _[k]\nbudget_ns = 0\n"
 		"ceiling = 2.5\n\n"
 		"[filter]\ncpus = 0-1\nusers = root,7\ncomms = a,b c\ncgroups =\nuser_only = yes\nkernel_only = no\nexclude_idle = no\n\n"
 		"[capture]\nring_bytes = 131072\nsideband_bytes = 32768\n\n"
@@ -171,6 +171,7 @@ static void test_refusals(void **state _unused_)
 	assert_refused("[unwind]\nslice_max_bytes = 1016\n", 0, "0 or at least 1024");
 	assert_refused("[unwind]\nslice_max_bytes = 65544\n", 2, "65536");
 	assert_refused("[profile]\nbudget_ns = much\n", 0, "`much'");
+	assert_refused("[profile]\nkernel_suffix = 01234567890123456789012345678901\n", 0, "31 bytes");
 	assert_refused("[profile]\nceiling = 101\n", 0, "`101'");
 	assert_refused("[profile]\nbudget_ns = 4294967296\n", 0, "below 2^32");
 	assert_refused("[unwind]\nslice_bytes = 1016\n", 2, "1024");

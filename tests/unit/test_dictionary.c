@@ -343,6 +343,52 @@ static void the_kernel_has_build_ids(void **state)
 	aggregator_free(aggregator);
 }
 
+/* A function that kernel and programs have is two then. */
+static void the_kernels_names_can_be_marked(void **state)
+{
+	static const struct {
+		const char *suffix;
+		int functions;
+	} cases[] = { { NULL, 1 }, { "_[k]", 2 } };
+	struct function *function = function_new("copy", "copy");
+	struct location *kernel = location_new(NULL, 16, FRAME_KERNEL, false);
+	struct location *native = location_new(NULL, 16, FRAME_NATIVE, false);
+	struct stack *stack = calloc(1, sizeof(*stack) + 2 * sizeof(stack->locations[0]));
+	enum naming naming;
+
+	(void)state;
+	assert_non_null(stack);
+	assert_int_equal(location_set_function(kernel, function_ref(function)), 0);
+	assert_int_equal(location_set_function(native, function), 0);
+	atomic_store(&kernel->is_resolved, true);
+	atomic_store(&native->is_resolved, true);
+	stack->count = 2;
+	stack->locations[0] = kernel;
+	stack->locations[1] = native;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct cursor message;
+		uint8_t *bytes;
+		int functions = -1;	/* but for the zero one */
+
+		assert_int_equal(dictionary_reset(&dictionary), 0);
+		dictionary.kernel_suffix = cases[i].suffix;
+		assert_int_equal(dictionary_stack(&dictionary, stack, &naming), 1);
+		bytes = malloc(dictionary_size(&dictionary));
+		dictionary_write(&dictionary, bytes);
+		message = (struct cursor){ .at = bytes, .end = bytes + dictionary_size(&dictionary) };
+		while (next(&message))
+			functions += message.number == 3;
+		assert_int_equal(functions, cases[i].functions);
+		assert_int_equal(!!memmem(bytes, dictionary_size(&dictionary), "\x2a\x08" "copy_[k]", 10),
+				 i == 1);
+		assert_non_null(memmem(bytes, dictionary_size(&dictionary), "\x2a\x04" "copy", 6));
+		free(bytes);
+	}
+	location_unref(kernel);
+	location_unref(native);
+	free(stack);
+}
+
 static int refuse(void *ctx, struct payload *payload)
 {
 	(*(int *)ctx)++;
@@ -432,6 +478,7 @@ int main(void)
 		T(tables_start_with_zero_values), T(attributes_have_the_published_bytes),
 		T(equal_values_are_one_entry), T(strings_are_made_valid),
 		T(what_was_begun_can_be_taken_back), T(a_full_pool_is_told), T(the_kernel_has_build_ids),
+		T(the_kernels_names_can_be_marked),
 		cmocka_unit_test(a_sample_has_the_published_fields),
 		cmocka_unit_test(the_sink_can_stop_it), cmocka_unit_test(one_stack_can_be_split),
 		cmocka_unit_test(a_short_pool_loses_nothing),
