@@ -42,6 +42,7 @@ complete -c stacktap -f
 complete -c stacktap -n 'not __stacktap_command' -a '(__stacktap_commands)'
 complete -c stacktap -a '(__stacktap_options)'
 complete -c stacktap -n '__stacktap_is report diff flamegraph serve convert objects symbolize unwind-info' -F
+complete -c stacktap -n '__stacktap_is store' -a 'list export prune'
 complete -c stacktap -n '__stacktap_is start stop set' -a '(__stacktap_sessions)'
 complete -c stacktap -n '__stacktap_is record top' -s e -l event -x -a '(__stacktap_events)'
 complete -c stacktap -n '__stacktap_is record top set' -s p -l pid -x -a '(__fish_complete_pids)'

@@ -40,6 +40,7 @@ int doctor_run(int argc, char **argv);
 int objects_run(int argc, char **argv);
 int symbolize_run(int argc, char **argv);
 int annotate_run(int argc, char **argv);
+int store_run(int argc, char **argv);
 
 /* From now on errors are JSON objects on stdout, {"error": "..."}. */
 void cli_use_json(void);

@@ -20,6 +20,7 @@ static const struct cli_command commands[] = {
 	{ "convert", convert_run, "write an OTLP profile in the format of another tool" },
 	{ "objects", objects_run, "list the files that an OTLP profile has frames of, by build-id" },
 	{ "symbolize", symbolize_run, "name the frames of an OTLP profile by debug files" },
+	{ "store", store_run, "list, export and prune what a store or spool keeps" },
 	{ "start", start_run, "start a session" },
 	{ "stop", stop_run, "stop a session" },
 	{ "set", set_run, "change a session's rate or filters while it runs" },

@@ -246,6 +246,11 @@ int store_open_file(int directory, uint64_t time)
 	return fd < 0 ? -errno : fd;
 }
 
+int store_remove_file(int directory, uint64_t time)
+{
+	return unlinkat(directory, entry_name(time).text, 0) && errno != ENOENT ? -errno : 0;
+}
+
 static int store_scan(struct store *store)
 {
 	_cleanup_free_ uint64_t *times = NULL;

@@ -57,6 +57,8 @@ void store_take(struct store *store);
  */
 int store_list(int directory, uint64_t **ret_times, size_t *ret_count);
 int store_open_file(int directory, uint64_t time);	/* a descriptor, or -errno */
+/* Only by who has the directory's lock. */
+int store_remove_file(int directory, uint64_t time);
 
 struct store_stats {
 	uint64_t bytes, files;

@@ -41,7 +41,7 @@ static void store_reader_closep(struct store_reader **reader)
 		store_reader_close(*reader);
 }
 
-static int widen(const uint8_t *data, size_t size, struct time_span *span)
+int recording_widen(const uint8_t *data, size_t size, struct time_span *span, uint64_t *samples)
 {
 	_cleanup_(unpack_free) struct unpacked unpacked = { 0 };
 	const OtlpProfilesData *message;
@@ -66,6 +66,8 @@ static int widen(const uint8_t *data, size_t size, struct time_span *span)
 					end = UINT64_MAX;
 				span->from = min_of(span->from, (uint64_t)profile->time_unix_nano);
 				span->to = max_of(span->to, end);
+				for (size_t n = 0; samples && n < profile->n_samples; n++)
+					*samples += profile->samples[n]->n_timestamps_unix_nano ?: 1;
 			}
 		}
 	}
@@ -84,7 +86,7 @@ static int widen_by_file(int fd, struct time_span *span)
 	if (err)
 		return err;
 	while (store_reader_next(store, &data, &size) > 0)
-		if (widen(data, size, span))
+		if (recording_widen(data, size, span, NULL))
 			break;
 	return lseek(fd, 0, SEEK_SET) < 0 ? -errno : 0;
 }

@@ -13,6 +13,11 @@
  */
 int recording_read(const char *path, const struct selection *selection, struct reader *reader,
 		   bool *ret_is_cut, char *ret_error, size_t error_size);
+/*
+ * Widen @span, which begins as UINT64_MAX and 0, by a message's Profiles, and add their samples to *samples (may be
+ * NULL). -EBADMSG, -E2BIG.
+ */
+int recording_widen(const uint8_t *data, size_t size, struct time_span *span, uint64_t *samples);
 /* How a path is called in a sentence. */
 const char *recording_name(const char *path);
 

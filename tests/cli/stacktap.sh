@@ -59,7 +59,7 @@ refused() {
 
 commands=$("$stacktap" --help | sed -n 's/^  \([a-z-]*\) .*/\1/p')
 same "--help lists the commands" "$(tr '\n' ' ' <<<"$commands")" \
-	"status record top report diff annotate flamegraph serve convert objects symbolize start stop set events doctor unwind-info "
+	"status record top report diff annotate flamegraph serve convert objects symbolize store start stop set events doctor unwind-info "
 check "--help" run 0 --help
 check "help" run 0 help
 check "--version" run 0 --version
@@ -102,7 +102,7 @@ refused "top: two events" 2 "one event" top -e cycles -e page-faults
 refused "top: command" 2 "\`sleep'" top sleep 1
 check "record leaves no file" test -z "$(ls "$scratch"/stacktap.otlp* 2>/dev/null)"
 
-for command in status "top -n 1" "stop 1" "start 1" "set 1 --rate 9" events "report x.otlp" "diff x.otlp y.otlp" "annotate f x.otlp" "flamegraph x.otlp" "convert -o x.folded x.otlp" "serve x.otlp" "objects x.otlp" "symbolize -o y.otlp x.otlp" \
+for command in status "top -n 1" "stop 1" "start 1" "set 1 --rate 9" events "report x.otlp" "diff x.otlp y.otlp" "annotate f x.otlp" "flamegraph x.otlp" "convert -o x.folded x.otlp" "serve x.otlp" "objects x.otlp" "symbolize -o y.otlp x.otlp" "store list /no/such" \
 	"unwind-info x.so"; do
 	# shellcheck disable=SC2086 # words are arguments
 	check "$command --json" run 1 $command --json
@@ -330,6 +330,64 @@ check "objects --missing has what lacks a name" python3 -c '
 import json, sys
 found = json.load(open(sys.argv[1]))["objects"]
 sys.exit(not found or any(not one["unnamed"] for one in found))' "$out"
+# a store of two files: the first message, and both others, of which the last is cut off later
+python3 -c '
+import os, sys
+data = open(sys.argv[1] + "/sample.otlp", "rb").read()
+first = 4 + int.from_bytes(data[:4], "big")
+os.mkdir(sys.argv[1] + "/kept")
+for time, part in (1764000000000, data[:first]), (1764000015000, data[first:]):
+    with open(f"{sys.argv[1]}/kept/profiles-{time}.otlp", "wb") as file:
+        file.write(part)
+' "$scratch"
+touch -d "3 hours ago" "$scratch/kept/profiles-1764000000000.otlp"
+refused "store of nothing" 2 "list, export or prune" store
+refused "store of no such verb" 2 "not \`show'" store show
+refused "store of two directories" 2 "too many" store list kept kept
+refused "store of no such directory" 1 "/no/such: No such file" store list /no/such
+refused "store export to nowhere" 2 "-o FILE" store export kept
+refused "store export of another time" 1 "nothing of that time" store export -o none.otlp --to @1 kept
+check "store export leaves no file behind" test ! -e "$scratch/none.otlp"
+refused "store prune of what" 2 "--older-than" store prune kept
+refused "store prune by no time" 2 "\`old'" store prune --older-than old kept
+refused "store prune by no size" 2 "\`1T'" store prune --max-bytes 1T kept
+check "store list --json" run 0 store list --json kept
+check "store list counts messages and samples" python3 -c '
+import json, sys
+files = json.load(open(sys.argv[1]))["files"]
+assert [f["messages"] for f in files] == [1, 2], files
+assert [f["samples"] for f in files] == [files[0]["samples"], 2 * files[0]["samples"]] and files[0]["samples"] > 0, files
+assert files[0]["to"] <= files[1]["from"] and not any(f["damaged"] for f in files), files' "$out"
+check "store list" run 0 store list kept
+same "store list has a line for each" "$(wc -l <"$out")" 3
+check "store export" run 0 store export -o all.otlp kept
+check "store export gives back what was kept" cmp "$scratch/sample.otlp" "$scratch/all.otlp"
+check "store export of the middle third" run 0 store export --from 15 --to 30 -o - kept
+cp "$out" "$scratch/middle.otlp"
+check "store export of the middle third as a file" run 0 report --json middle.otlp
+check "store export has one message of it" python3 -c '
+import sys
+data = open(sys.argv[1], "rb").read()
+assert len(data) == 4 + int.from_bytes(data[:4], "big")
+assert data in open(sys.argv[2], "rb").read()' "$scratch/middle.otlp" "$scratch/sample.otlp"
+check "store export of the last" run 0 store export --since 10 -o last.otlp --json kept
+check "store export says what it wrote" says "$out" '"messages":1'
+check "store prune --dry-run" run 0 store prune -n --older-than 2h kept
+check "store prune --dry-run says what it would do" says "$out" "would remove 1 of 2 files"
+check "store prune --dry-run removes nothing" test -e "$scratch/kept/profiles-1764000000000.otlp"
+exec 7<"$scratch/kept"
+flock -n 7
+refused "store prune of what a daemon has open" 1 "in use by a daemon" store prune --older-than 2h kept
+exec 7<&-
+check "store prune" run 0 store prune --older-than 2h kept
+same "store prune removes what is old" "$(ls "$scratch/kept")" profiles-1764000015000.otlp
+truncate -s -1 "$scratch/kept/profiles-1764000015000.otlp"
+check "store list of what is being written" run 0 store list --json kept
+check "store list has the whole messages" says "$out" '"messages":1'
+check "store prune --max-bytes" run 0 store prune --max-bytes 1K --json kept
+check "store prune --max-bytes says how many" says "$out" '"removed":1'
+check "store list of an empty store" run 0 store list kept
+
 refused "symbolize of no such file" 1 "/no/such.otlp" symbolize -o x.otlp /no/such.otlp
 refused "symbolize to nothing" 2 "-o FILE" symbolize sample.otlp
 refused "symbolize of two files" 2 "b.otlp" symbolize -o x.otlp a.otlp b.otlp
