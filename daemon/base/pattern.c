@@ -198,7 +198,8 @@ static bool parse_atom(struct parser *parser)
 	case '\\':
 		c = (unsigned char)*parser->at++;
 		if (!c || isalnum(c))
-			return fail(parser, "a \\ stands before a character that has a meaning without it");
+			return fail(parser,
+				    "a \\ stands before a character that has a meaning without it");
 		break;
 	default:
 		break;

@@ -28,8 +28,8 @@ struct pattern;
 int pattern_new(const char *text, struct pattern **ret_pattern, const char **ret_error);
 void pattern_free(struct pattern *pattern);	/* NULL is fine */
 /*
- * Does it match the whole of @text? By the leftmost choice, as Perl's, greedy. A pattern is used by one thread
- * at a time. @ret_spans may be NULL.
+ * Does it match the whole of @text? By the leftmost choice, as Perl's, greedy. A pattern is used by one
+ * thread at a time. @ret_spans may be NULL.
  */
 bool pattern_match(struct pattern *pattern, const char *text,
 		   struct pattern_span ret_spans[PATTERN_MAX_GROUPS]);

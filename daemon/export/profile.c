@@ -187,8 +187,8 @@ static int sort_events(uint64_t *times, int64_t *values, size_t count)
 }
 
 /*
- * Values of a period, one Sample for each: receivers that know a period refuse several in one, and with them the
- * whole request.
+ * Values of a period, one Sample for each: receivers that know a period refuse several in one, and with them
+ * the whole request.
  */
 static int sample_pack_each(struct profile_writer *writer, OtlpSample *message, uint64_t *times,
 			    int64_t *values, size_t count)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rules by which attributes of Resources are changed, and what they describe is left out, before anything of it is
- * encoded. In the order in which they were given:
+ * Rules by which attributes of Resources are changed, and what they describe is left out, before anything of it
+ * is encoded. In the order in which they were given:
  *
  *	keep KEY PATTERN	leave out what has no such value; an attribute that is not there is empty
  *	drop KEY PATTERN	leave out what has it

@@ -35,8 +35,8 @@ static void resource_image(struct attributes *attributes, const struct image *im
 }
 
 /*
- * From what was said on purpose to what can be seen: the configuration, the process' own word, the unit that it
- * runs in, the machine, the program.
+ * From what was said on purpose to what can be seen: the configuration, the process' own word, the unit that
+ * it runs in, the machine, the program.
  */
 static void resource_service(struct attributes *attributes, const struct encode_options *options,
 			     const struct image *image)

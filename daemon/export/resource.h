@@ -11,7 +11,8 @@
 
 /*
  * Append the Resource message as field 1 of a ResourceProfiles. @image NULL: the kernel's own. *ret_rule: the
- * rule that leaves it out, so that nothing was appended; -1: none does. -ENOBUFS, -ENOMEM, -E2BIG (more than ENCODE_MAX_RESOURCE): nothing that counts was appended.
+ * rule that leaves it out, so that nothing was appended; -1: none does. -ENOBUFS, -ENOMEM, -E2BIG (more than
+ * ENCODE_MAX_RESOURCE): nothing that counts was appended.
  */
 int resource_write(struct buffer *buffer, const struct encode_options *options,
 		   const struct image *image, int *ret_rule);

@@ -66,8 +66,8 @@ static void read_module_build_id(const struct kernel *kernel, const char *name,
 }
 
 /*
- * What runs is no file any more, of which htlhash could be made; the build-id says which it was, so htlhash is that of
- * a file with nothing but the build-id's digits in it.
+ * What runs is no file any more, of which htlhash could be made; the build-id says which it was, so htlhash is
+ * that of a file with nothing but the build-id's digits in it.
  */
 static void set_htlhash(struct object *object)
 {
