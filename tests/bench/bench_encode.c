@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What thread C costs per sample, and what goes over the wire: windows of 12 processes with a skewed
+ * What threads C and D cost per sample, and what goes over the wire: windows of 12 processes with a skewed
  * mix of stacks about 15 frames deep, encoded and compressed. Prints one JSON object per line.
  */
 #include <string.h>
@@ -18,6 +18,7 @@
 #define CODE_BYTES UINT64_C(0x100000)
 #define WINDOW_NS (15 * NSEC_PER_SEC)
 #define ROUNDS 20u
+#define PARTS 10u		/* of 1.5 seconds each */
 
 struct sums {
 	uint64_t samples, payloads, raw, compressed;
@@ -134,7 +135,22 @@ static void resolve(struct window *window)
 	}
 }
 
-static struct window *make_window(uint32_t samples)
+/* For the journal, as if a tenth of the samples came between two. */
+struct parts {
+	struct window *windows[PARTS];
+	uint64_t ns;
+};
+
+static void make_part(struct aggregator *aggregator, struct parts *parts, uint32_t number)
+{
+	const uint64_t start = clock_read(CLOCK_THREAD_CPUTIME_ID);
+
+	if (aggregator_part(aggregator, &parts->windows[number]) || !parts->windows[number])
+		exit(1);
+	parts->ns += clock_read(CLOCK_THREAD_CPUTIME_ID) - start;
+}
+
+static struct window *make_window(uint32_t samples, struct parts *parts)
 {
 	const struct profile_config config = {
 		.source = "cycles", .event = "cycles", .mode = STACKTAP_MODE_PERIOD, .rate_hz = 99,
@@ -165,6 +181,8 @@ static struct window *make_window(uint32_t samples)
 
 		if (aggregator_add(aggregator, &input))
 			exit(1);
+		if ((i + 1) % (samples / PARTS) == 0)
+			make_part(aggregator, parts, (i + 1) / (samples / PARTS) - 1);
 	}
 	if (aggregator_close(aggregator, 17 * NSEC_PER_SEC, &window))
 		exit(1);
@@ -204,10 +222,31 @@ static void print(uint32_t samples, const char *what, double value, const char *
 	       value, unit);
 }
 
+static void measure_parts(const struct parts *parts, uint32_t samples)
+{
+	const struct encode_options options = { .max_bytes = (size_t)256 << 10 };
+	const uint64_t start = clock_read(CLOCK_THREAD_CPUTIME_ID);
+	struct sums sums = { 0 };
+	uint64_t spent;
+
+	for (uint32_t i = 0; i < PARTS * ROUNDS; i++)
+		if (encode_window(&options, parts->windows[i % PARTS], take, &sums))
+			exit(1);
+	spent = clock_read(CLOCK_THREAD_CPUTIME_ID) - start;
+	if (sums.samples != (uint64_t)samples * ROUNDS)
+		exit(1);
+	print(samples, "journal: parts", (double)parts->ns / samples / 1000, "us per sample");
+	print(samples, "journal: encode", (double)spent / (double)sums.samples / 1000, "us per sample");
+	print(samples, "journal", (double)sums.raw / (double)sums.samples, "bytes per sample");
+	for (uint32_t i = 0; i < PARTS; i++)
+		window_free(parts->windows[i]);
+}
+
 static void measure(uint32_t samples)
 {
 	const struct encode_options options = { .max_bytes = (size_t)16 << 20 };
-	struct window *window = make_window(samples);
+	struct parts parts = { 0 };
+	struct window *window = make_window(samples, &parts);
 	struct sums sums = { .compress = true };
 	uint64_t start = clock_read(CLOCK_THREAD_CPUTIME_ID), spent;
 	double all;
@@ -226,6 +265,7 @@ static void measure(uint32_t samples)
 	print(samples, "distinct stacks and threads", (double)window->sample_count, "entries");
 	print(samples, "distinct Locations", (double)window->location_count, "entries");
 	print(samples, "payload", all / (double)sums.payloads, "samples per payload");
+	measure_parts(&parts, samples);
 	window_free(window);
 }
 
