@@ -158,16 +158,18 @@ const char *grpc_code_name(int code)
 	return code >= 0 && code < (int)ARRAY_SIZE(names) ? names[code] : "no status";
 }
 
-int grpc_message(const uint8_t *data, size_t size, const uint8_t **ret_data, size_t *ret_size)
+int grpc_message(const uint8_t *data, size_t size, const uint8_t **ret_data, size_t *ret_size,
+		 bool *ret_is_compressed)
 {
 	uint32_t length;
 
-	if (size < GRPC_PREFIX || data[0])
+	if (size < GRPC_PREFIX || data[0] > 1)
 		return -EBADMSG;
 	memcpy(&length, data + 1, sizeof(length));
 	if (be32toh(length) != size - GRPC_PREFIX)
 		return -EBADMSG;
 	*ret_data = data + GRPC_PREFIX;
 	*ret_size = size - GRPC_PREFIX;
+	*ret_is_compressed = data[0];
 	return 0;
 }

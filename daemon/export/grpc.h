@@ -31,7 +31,8 @@ void grpc_status_header(struct grpc_status *status, const char *line);
 /* May the request be sent again, by OTLP's specification? */
 bool grpc_status_is_retryable(const struct grpc_status *status);
 const char *grpc_code_name(int code);
-/* The only message of an answer of @size bytes. -EBADMSG: cut, compressed, or more than one. */
-int grpc_message(const uint8_t *data, size_t size, const uint8_t **ret_data, size_t *ret_size);
+/* The only message of an answer of @size bytes. -EBADMSG: cut, or more than one. */
+int grpc_message(const uint8_t *data, size_t size, const uint8_t **ret_data, size_t *ret_size,
+		 bool *ret_is_compressed);
 
 #endif /* STACKTAP_EXPORT_GRPC_H */

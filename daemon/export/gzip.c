@@ -41,3 +41,23 @@ int gzip_compress(struct buffer *buffer, const uint8_t *data, size_t size)
 	buffer->size += (size_t)written;
 	return 0;
 }
+
+int gzip_decompress(struct buffer *buffer, const uint8_t *data, size_t size, size_t max_bytes)
+{
+	struct libdeflate_decompressor *decompressor;
+	uint8_t *to = buffer_reserve(buffer, max_bytes);
+	enum libdeflate_result result;
+	size_t written;
+
+	if (!to)
+		return -ENOBUFS;
+	decompressor = libdeflate_alloc_decompressor();
+	if (!decompressor)
+		return -ENOMEM;
+	result = libdeflate_gzip_decompress(decompressor, data, size, to, max_bytes, &written);
+	libdeflate_free_decompressor(decompressor);
+	if (result != LIBDEFLATE_SUCCESS)
+		return -EBADMSG;
+	buffer->size += written;
+	return 0;
+}

@@ -11,6 +11,7 @@
 #include "base/utf8.h"
 #include "export/environment.h"
 #include "export/grpc.h"
+#include "export/gzip.h"
 #include "export/otlp.h"
 #include "export/unpack.h"
 #include "stacktap/version.h"
@@ -18,6 +19,7 @@
 #define RESPONSE_MAX ((size_t)4 << 20)
 #define UNPACK_MAX ((size_t)1 << 20)
 #define RETRY_AFTER_MAX_MS (300 * 1000)	/* a receiver cannot silence us for longer */
+#define GRPC_ANSWER_MAX ((size_t)64 << 10) /* uncompressed; it is a few bytes */
 #define HEADER_MAX 8192u		/* longer ones are passed over */
 #define USER_AGENT "OTel-OTLP-Exporter-stacktap/" STACKTAP_VERSION
 
@@ -153,10 +155,10 @@ static int make_headers(struct http *http, const struct exporter_options *option
 					       "Content-Type: application/x-protobuf") ?:
 	      add_header(http, "OTLP-Profiles-Development-Version: 1") ?:
 	      add_header(http, "Expect:");
-	/* answers are a few bytes: they need no compression */
+	/* some servers answer by the request's compression, whatever is said here */
 	if (!err && http->is_grpc)
 		err = add_header(http, "TE: trailers") ?:
-		      add_header(http, "grpc-accept-encoding: identity");
+		      add_header(http, "grpc-accept-encoding: identity,gzip");
 	if (!err && options->headers)
 		err = environment_each_pair(options->headers, add_user_header, http);
 	if (err)
@@ -364,6 +366,26 @@ static void judge_http(const struct http *http, struct http_answer *answer)
 	}
 }
 
+static void read_grpc_success(const struct http *http, struct http_answer *answer)
+{
+	struct buffer plain = { .pool = POOL_ENCODE };
+	const uint8_t *message;
+	bool is_compressed;
+	size_t size;
+
+	if (http->is_too_large ||
+	    grpc_message(http->response.data, http->response.size, &message, &size, &is_compressed)) {
+		answer->is_bad = true;
+	} else if (!is_compressed) {
+		read_response(message, size, answer);
+	} else if (!gzip_decompress(&plain, message, size, GRPC_ANSWER_MAX)) {
+		read_response(plain.data, plain.size, answer);
+	} else {
+		answer->is_bad = true;
+	}
+	buffer_free(&plain);
+}
+
 /*
  * Of gRPC: the trailers say it. An answer without them comes from something else on the way, a proxy for one, whose status
  * is HTTP's; nobody has taken the payload then.
@@ -371,8 +393,6 @@ static void judge_http(const struct http *http, struct http_answer *answer)
 static void judge_grpc(const struct http *http, struct http_answer *answer)
 {
 	const struct grpc_status *status = &http->grpc;
-	const uint8_t *message;
-	size_t size;
 
 	answer->retry_after_ms = status->retry_ms >= 0 ? status->retry_ms : http->retry_after_ms;
 	if (!http->is_http2 || (status->code < 0 && answer->status == 200)) {
@@ -390,11 +410,7 @@ static void judge_grpc(const struct http *http, struct http_answer *answer)
 	}
 	if (status->code == GRPC_OK) {
 		answer->result = HTTP_ACCEPTED;
-		if (http->is_too_large ||
-		    grpc_message(http->response.data, http->response.size, &message, &size))
-			answer->is_bad = true;
-		else
-			read_response(message, size, answer);
+		read_grpc_success(http, answer);
 		return;
 	}
 	answer->result = grpc_status_is_retryable(status) ? HTTP_RETRY : HTTP_REFUSED;

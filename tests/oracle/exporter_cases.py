@@ -273,7 +273,7 @@ def hostile(program):
         ([] if 1 <= stats["bad_responses"] <= 2 else [("bad", stats["bad_responses"], "1 or 2")]))
 
 
-def grpc_server(address, answers):
+def grpc_server(address, answers, compression=None):
     """A real gRPC server that gives these answers, then takes all: (server, payloads that it took, the calls' metadata)."""
     taken_by, calls = [], []
 
@@ -291,7 +291,7 @@ def grpc_server(address, answers):
         context.abort(code, text)
 
     service = "opentelemetry.proto.collector.profiles.v1development.ProfilesService"
-    server = grpc.server(concurrent.futures.ThreadPoolExecutor(2))
+    server = grpc.server(concurrent.futures.ThreadPoolExecutor(2), compression=compression)
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(
         service, {"Export": grpc.unary_unary_rpc_method_handler(export)}),))
     port = server.add_insecure_port(address)
@@ -330,6 +330,13 @@ def over_grpc(program, directory):
         server.stop(0)
         tell(f"gRPC: {name}", differ(stats, want) +
              ([] if stats["elapsed_ms"] >= least_ms else [("elapsed_ms", stats["elapsed_ms"], least_ms)]))
+    # as grpc-go's servers do whenever the request is compressed
+    answer = b"\x0a\x40\x08\x02\x12\x3c" + b"no" * 30
+    server, port, _, _ = grpc_server("127.0.0.1:0", [answer], grpc.Compression.Gzip)
+    stats = drive(program, url(port), 1, 8000, grpc=1)
+    server.stop(0)
+    tell("gRPC: a compressed answer", differ(stats, expected(1, 0, partial_rejected=2, bad_responses=0,
+                                                             last_error="no" * 30)))
     for compress in (0, 1):
         server, port, _, _ = grpc_server("127.0.0.1:0", [])
         stats = drive(program, url(port), 1, 8000, grpc=1, compress=compress, pad=4300000,

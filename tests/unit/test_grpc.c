@@ -84,20 +84,25 @@ static void retries_are_those_of_the_specification(void **state)
 
 static void frames_are_checked(void **state)
 {
-	static const uint8_t answer[] = { 0, 0, 0, 0, 2, 0x0a, 0 }, compressed[] = { 1, 0, 0, 0, 0 };
+	static const uint8_t answer[] = { 0, 0, 0, 0, 2, 0x0a, 0 }, compressed[] = { 1, 0, 0, 0, 0 },
+			     strange[] = { 2, 0, 0, 0, 0 };
 	uint8_t prefix[GRPC_PREFIX];
 	const uint8_t *data;
+	bool is_compressed;
 	size_t size;
 
 	(void)state;
 	grpc_prefix(0x01020304, true, prefix);
 	assert_memory_equal(prefix, "\1\1\2\3\4", sizeof(prefix));
-	assert_int_equal(grpc_message(answer, sizeof(answer), &data, &size), 0);
+	assert_int_equal(grpc_message(answer, sizeof(answer), &data, &size, &is_compressed), 0);
 	assert_int_equal(size, 2);
+	assert_false(is_compressed);
 	assert_ptr_equal(data, answer + GRPC_PREFIX);
 	for (size_t cut = 0; cut < sizeof(answer); cut++)
-		assert_int_equal(grpc_message(answer, cut, &data, &size), -EBADMSG);
-	assert_int_equal(grpc_message(compressed, sizeof(compressed), &data, &size), -EBADMSG);
+		assert_int_equal(grpc_message(answer, cut, &data, &size, &is_compressed), -EBADMSG);
+	assert_int_equal(grpc_message(compressed, sizeof(compressed), &data, &size, &is_compressed), 0);
+	assert_true(is_compressed);
+	assert_int_equal(grpc_message(strange, sizeof(strange), &data, &size, &is_compressed), -EBADMSG);
 }
 
 int main(void)
