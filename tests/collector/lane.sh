@@ -29,6 +29,8 @@ if [ $# -eq 0 ]; then
 	files+=("$output/collector/made-up.otlp")
 fi
 
+make --no-print-directory -C "$here/../.." O="$output" oracle-build >&2
+options+=(--driver "$output/oracle/export_driver")
 ! program=$(command -v "${PROFCHECK:-profcheck}") || options+=(--profcheck "$program")
 exec "$here/run-collector" -o "$output/collector" python3 -B "$here/replay.py" \
 	"${options[@]}" "${files[@]}"
