@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "base/utf8.h"
 #include "cli/cli.h"
+#include "cli/import.h"
 #include "cli/outfile.h"
 #include "cli/select.h"
 #include "view/recording.h"
@@ -20,6 +21,8 @@ static const char help[] =
 	"  speedscope   .speedscope.json         speedscope.app\n"
 	"  firefox      .firefox.json            profiler.firefox.com\n"
 	"  perf-script  .perf .perf-script       as `perf script' prints it\n\n"
+	"Or writes another tool's profile as OTLP: pprof, perf.data, or what `perf script' prints.\n\n"
+	"  otlp         .otlp\n\n"
 	SELECT_HELP
 	"  -o, --output FILE       - is standard output\n"
 	"  -f, --format FORMAT     default: by how FILE ends\n"
@@ -36,7 +39,7 @@ struct options {
 	const char *path, *output;
 	const struct convert_format *format;
 	struct selection selection;
-	bool by_weight, use_json;
+	bool by_weight, use_json, is_import;
 };
 
 static int parse_value(const char *text, bool *ret_by_weight)
@@ -56,6 +59,9 @@ static int parse_option(int argc, char **argv, int option, struct options *optio
 		options->output = optarg;
 		return CLI_OK;
 	case 'f':
+		options->is_import = !strcmp(optarg, "otlp");
+		if (options->is_import)
+			return CLI_OK;
 		options->format = convert_by_name(optarg);
 		if (options->format)
 			return CLI_OK;
@@ -71,13 +77,26 @@ static int parse_option(int argc, char **argv, int option, struct options *optio
 	}
 }
 
+static bool is_otlp(const char *path)
+{
+	static const char ending[] = ".otlp";
+	size_t length = strlen(path);
+
+	return length > strlen(ending) && !strcmp(path + length - strlen(ending), ending);
+}
+
 static int check(struct options *options)
 {
 	if (!options->output)
 		return cli_usage_error("convert wants an output: -o FILE");
-	if (!options->format)
+	if (!options->format && !options->is_import)
+		options->is_import = is_otlp(options->output);
+	if (!options->format && !options->is_import)
 		options->format = convert_by_path(options->output);
-	if (!options->format)
+	if (options->is_import && (!selection_is_empty(&options->selection) || options->by_weight))
+		return cli_usage_error("nothing can be selected of what becomes otlp: convert all of "
+				       "it, and select from that");
+	if (!options->format && !options->is_import)
 		return cli_usage_error("which format is `%s'? Name it by --format; see --help",
 				       options->output);
 	if (options->use_json && !strcmp(options->output, "-"))
@@ -170,6 +189,8 @@ int convert_run(int argc, char **argv)
 	ret = parse(argc, argv, &options);
 	if (ret)
 		return ret - 1;
+	if (options.is_import)
+		return import_run(options.path, options.output, options.use_json);
 	how = options.format->model;
 	how.selection = &options.selection;
 	if (model_load(options.path, &how, &model, error, sizeof(error)) < 0)

@@ -124,8 +124,8 @@ full:
 	return -ENOBUFS;
 }
 
-static int table_intern_message(struct dictionary *dictionary, enum dictionary_table number,
-				const ProtobufCMessage *message)
+int dictionary_message(struct dictionary *dictionary, enum dictionary_table number,
+		       const ProtobufCMessage *message)
 {
 	uint8_t small[256], *data = small;
 	size_t size = protobuf_c_message_get_packed_size(message);
@@ -270,7 +270,7 @@ static int attribute_intern(struct dictionary *dictionary, const char *key, Otlp
 	otlp_init(key_value_and_unit, &attribute);
 	attribute.key_strindex = key_index;
 	attribute.value = value;
-	return table_intern_message(dictionary, TABLE_ATTRIBUTE, &attribute.base);
+	return dictionary_message(dictionary, TABLE_ATTRIBUTE, &attribute.base);
 }
 
 int dictionary_attribute_string(struct dictionary *dictionary, const char *key, const char *value)
@@ -355,7 +355,7 @@ static int function_intern(struct dictionary *dictionary, const struct function 
 	message.system_name_strindex = system_name;
 	message.filename_strindex = file;
 	message.start_line = max_of(function->start_line, (int64_t)0);
-	name = table_intern_message(dictionary, TABLE_FUNCTION, &message.base);
+	name = dictionary_message(dictionary, TABLE_FUNCTION, &message.base);
 	return name < 0 ? name : known_add(&dictionary->functions, key, name, NAMING_NAME);
 }
 
@@ -418,7 +418,7 @@ static int mapping_intern(struct dictionary *dictionary, const struct object *ob
 	message.memory_start = in_range ? object->address_start : 0;
 	message.memory_limit = in_range ? object->address_limit : UINT64_MAX;
 	message.file_offset = in_range ? object->file_offset : 0;
-	index = table_intern_message(dictionary, TABLE_MAPPING, &message.base);
+	index = dictionary_message(dictionary, TABLE_MAPPING, &message.base);
 	if (index < 0 || !in_range)
 		return index;
 	return known_add(&dictionary->objects, object, index, NAMING_NONE);
@@ -450,7 +450,7 @@ static int stand_in_intern(struct dictionary *dictionary, const struct location 
 	otlp_init(function, &message);
 	message.name_strindex = index;
 	message.system_name_strindex = index;
-	return table_intern_message(dictionary, TABLE_FUNCTION, &message.base);
+	return dictionary_message(dictionary, TABLE_FUNCTION, &message.base);
 }
 
 /*
@@ -554,7 +554,7 @@ static const struct known_item *location_intern(struct dictionary *dictionary,
 			return NULL;
 		attributes[message.n_attribute_indices++] = index;
 	}
-	index = table_intern_message(dictionary, TABLE_LOCATION, &message.base);
+	index = dictionary_message(dictionary, TABLE_LOCATION, &message.base);
 	if (index < 0 || known_add(&dictionary->locations, shared, index, naming) < 0)
 		return NULL;
 	return known_find(&dictionary->locations, shared);
@@ -592,6 +592,6 @@ int dictionary_stack(struct dictionary *dictionary, const struct stack *stack,
 		*ret_naming = min_of(*ret_naming, known->naming);
 		message.location_indices[message.n_location_indices++] = known->index;
 	}
-	index = table_intern_message(dictionary, TABLE_STACK, &message.base);
+	index = dictionary_message(dictionary, TABLE_STACK, &message.base);
 	return index < 0 ? index : known_add(&dictionary->stacks, stack, index, *ret_naming);
 }

@@ -10,6 +10,8 @@
 #ifndef STACKTAP_EXPORT_DICTIONARY_H
 #define STACKTAP_EXPORT_DICTIONARY_H
 
+#include <protobuf-c/protobuf-c.h>
+
 #include "base/buffer.h"
 #include "base/index.h"
 #include "profile/window.h"
@@ -70,6 +72,9 @@ void dictionary_take_back(struct dictionary *dictionary, const struct dictionary
 /* Write the message's fields to @at, which has room for dictionary_size(). */
 void dictionary_write(const struct dictionary *dictionary, uint8_t *at);
 
+/* Of what refers to entries that were interned before. */
+int dictionary_message(struct dictionary *dictionary, enum dictionary_table number,
+		       const ProtobufCMessage *message);
 int dictionary_string(struct dictionary *dictionary, const char *text);
 int dictionary_attribute_string(struct dictionary *dictionary, const char *key, const char *value);
 int dictionary_attribute_int(struct dictionary *dictionary, const char *key, int64_t value);

@@ -439,6 +439,26 @@ value = json.load(open(sys.argv[1]))
 assert value["format"] == "pprof" and value["samples"] == 69 and value["other_events"] == 1, value
 assert value["bytes"] == os.path.getsize(sys.argv[2]), value
 assert b"gamma" in gzip.open(sys.argv[2]).read()' "$out" "$scratch/x.bin"
+check "convert pprof to otlp" run 0 convert -o back.otlp x.bin
+check "convert to otlp says what it lost" says "$err" "back.otlp: 3 samples of pprof as otlp, without comments"
+check "and back" run 0 convert -o back.folded back.otlp
+same "what comes back is what there was" "$(sort "$scratch/back.folded")" "copy;main;[no symbol] 6
+copy;main;gamma 60
+copy;main;read_zero_[k] 3"
+printf 'a b 1/2 5.000000001: 7 cycles: \n\t ffffffff81000000 f+0x1 ([k])\n\n' >"$scratch/script"
+check "convert perf script to otlp" run 0 convert -o back.otlp script
+check "its samples" run 0 report --json back.otlp
+check "have all that perf says" python3 -c '
+import json, sys
+event, = json.load(open(sys.argv[1]))["events"]
+process, = event["processes"]
+assert (event["source"], event["samples"], event["weight"]) == ("cycles", 1, 7), event
+assert (process["pid"], process["name"], process["functions"][0]["name"]) == (1, "a b", "f"), process' "$out"
+refused "convert to otlp of a part" 2 "nothing can be selected" convert --process 1 -o y.otlp x.bin
+refused "convert to otlp of no such file" 1 "/no/such.pb.gz" convert -o y.otlp /no/such.pb.gz
+head -c 100 "$scratch/x.bin" >"$scratch/cut.bin"
+refused "convert to otlp of a file that is cut off" 1 "cut.bin is damaged" convert -o y.otlp cut.bin
+refused "convert to otlp of otlp" 1 "sample.otlp is neither pprof" convert -o y.otlp sample.otlp
 # shellcheck disable=SC2016
 check "convert onto a full disk" bash -c 'cd "$2" && "$1" convert --format perf-script -o /dev/full sample.otlp; test $? -eq 1' - \
 	"$stacktap" "$scratch"

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Profiles of others: what is in them comes out again, and no damage does more than be refused. */
+#include "fixture.h"
+#include "recorded.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "view/convert.h"
+#include "view/import.h"
+#include "view/report.h"
+
+/* What `stacktap convert' makes of the recorded fixture. */
+static void written(const char *name, char **ret_text, size_t *ret_size)
+{
+	const struct convert_format *format = convert_by_name(name);
+	struct model *model;
+	FILE *file = open_memstream(ret_text, ret_size);
+
+	assert_int_equal(model_load(fixture_path("convert.otlp"), &format->model, &model, NULL, 0), 0);
+	assert_int_equal(format->write(model, &(struct convert_options){
+		.event = model_main_event(model), .name = "x",
+	}, file), 0);
+	fclose(file);
+	model_free(model);
+}
+
+/* 0, with the message in a file that a report is made of, or what import said. */
+static int import(const char *name, const char *data, size_t size, struct report **ret_report)
+{
+	struct import import;
+	FILE *file;
+	int err;
+
+	assert_int_equal(import_init(&import), 0);
+	if (!strcmp(name, "pprof")) {
+		err = import_pprof(&import, (const uint8_t *)data, size);
+	} else {
+		file = fmemopen((void *)(uintptr_t)data, size, "r");
+		err = import_perf_script(&import, file);
+		fclose(file);
+	}
+	if (!err)
+		err = import_finish(&import);
+	if (!err && ret_report) {
+		file = fopen(fixture_path("imported.otlp"), "w");
+		fwrite(import.out.data, 1, import.out.size, file);
+		fclose(file);
+		assert_int_equal(report_load(fixture_path("imported.otlp"), NULL, false, ret_report, NULL, 0), 0);
+	}
+	import_done(&import);
+	return err;
+}
+
+static void round_trip(const char *name)
+{
+	struct report *before, *after;
+	char *text;
+	size_t size;
+
+	written(name, &text, &size);
+	assert_int_equal(report_load(fixture_path("convert.otlp"), NULL, false, &before, NULL, 0), 0);
+	assert_int_equal(import(name, text, size, &after), 0);
+	assert_int_equal(after->event_count, 1);
+	assert_string_equal(after->events[0].source, before->events[0].source);
+	/* perf script has one line for samples of one thread and moment, with their weight */
+	if (!strcmp(name, "pprof"))
+		assert_int_equal(after->events[0].samples, before->events[0].samples);
+	assert_int_equal(after->events[0].weight, before->events[0].weight);
+	assert_int_equal(after->events[0].process_count, before->events[0].process_count);
+	for (size_t i = 0; i < before->events[0].process_count; i++) {
+		const struct report_process *old = &before->events[0].processes[i];
+		const struct report_process *new = &after->events[0].processes[i];
+
+		assert_int_equal(new->weight, old->weight);
+		assert_int_equal(new->functions[0].self, old->functions[0].self);
+	}
+	report_free(before);
+	report_free(after);
+	free(text);
+	synthetic_check_pools();
+}
+
+static void pprof_comes_back(void **state _unused_)
+{
+	round_trip("pprof");
+}
+
+static void perf_script_comes_back(void **state _unused_)
+{
+	round_trip("perf-script");
+}
+
+static void perf_prints_it_so(void **state _unused_)
+{
+	static const char text[] =
+		"# a comment\n"
+		"web worker 1 4711/4712 [003] 12345.000678901:   250000 cpu-clock:pppH: \n"
+		"\tffffffff81000010 native_write+0x10 ([kernel.kallsyms])\n"
+		"\t           401136 inner(int, char (*)[2])+0x6 (inlined)\n"
+		"\t           401136 outer+0x6 (/opt/a b (1)/prog)\n"
+		"\t           401200 [unknown] (/opt/a b (1)/prog)\n\n"
+		":9 9 12345.5: cycles: 401300 lone+0x1 (/bin/x)\n"
+		"nonsense\n\n";
+	struct report *report;
+	const struct report_process *process;
+
+	assert_int_equal(import("perf-script", text, strlen(text), &report), 0);
+	assert_int_equal(report->event_count, 2);
+	for (size_t i = 0; i < report->event_count; i++) {
+		process = &report->events[i].processes[0];
+		assert_int_equal(report->events[i].samples, 1);
+		if (process->pid == 9) {
+			assert_string_equal(process->name, ":9");
+			assert_string_equal(report->events[i].source, "cycles");
+			assert_string_equal(process->functions[0].name, "lone");
+			continue;
+		}
+		assert_int_equal(process->pid, 4711);
+		assert_string_equal(process->name, "web worker 1");
+		assert_string_equal(report->events[i].unit, "nanoseconds");
+		assert_int_equal(report->events[i].weight, 250000);
+		assert_int_equal(process->function_count, 4);
+		assert_string_equal(process->functions[0].name, "native_write");
+		assert_true(process->functions[0].is_kernel);
+		assert_int_equal(report->start, UINT64_C(12345000678901));
+	}
+	report_free(report);
+}
+
+static void damage_is_refused(void **state _unused_)
+{
+	static const char *const names[] = { "pprof", "perf-script" };
+	static const char bomb[] = "\x1f\x8b\x08\0\0\0\0\0\0\3";
+	unsigned int refused = 0;
+
+	srandom(19);
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		char *text, *copy;
+		size_t size;
+
+		written(names[i], &text, &size);
+		copy = malloc(size);
+		for (unsigned int round = 0; round < 30; round++) {
+			size_t kept = round % 3 ? size : (size_t)random() % size;
+
+			memcpy(copy, text, size);
+			for (long k = random() % 8; k >= 0; k--)
+				copy[(size_t)random() % size] = (char)random();
+			refused += import(names[i], copy, kept + !kept, NULL) != 0;
+		}
+		free(copy);
+		free(text);
+	}
+	assert_true(refused > 10);
+	assert_int_equal(import("pprof", bomb, sizeof(bomb) - 1, NULL), -EBADMSG);
+	assert_int_equal(import("pprof", "", 0, NULL), -EBADMSG);
+	assert_int_equal(import("perf-script", "\n\n", 2, NULL), -ENODATA);
+	synthetic_check_pools();
+}
+
+/* What is behind the compression, where its checksum does not keep damage out. */
+static void bad_references_are_refused(void **state _unused_)
+{
+	/* string_table "", sample_type {}, sample { location 7, value 1 }: there is no such location */
+	static const char lone[] = "\x32\0\x0a\0\x12\6\x0a\1\7\x12\1\1";
+	/* the same, with location 7 of a function 9 that is not there */
+	static const char line[] = "\x32\0\x0a\0\x12\6\x0a\1\7\x12\1\1\x22\6\x08\7\x22\2\x08\x09";
+	/* with a name of string 5 */
+	static const char name[] = "\x32\0\x0a\0\x12\6\x0a\1\7\x12\1\1\x22\6\x08\7\x22\2\x08\x09\x2a\4\x08\x09\x10\5";
+	/* a value too many */
+	static const char value[] = "\x32\0\x0a\0\x12\7\x0a\1\7\x12\2\1\1\x22\2\x08\7";
+	static const char whole[] = "\x32\0\x0a\0\x12\6\x0a\1\7\x12\1\1\x22\2\x08\7";
+
+	assert_int_equal(import("pprof", lone, sizeof(lone) - 1, NULL), -EBADMSG);
+	assert_int_equal(import("pprof", line, sizeof(line) - 1, NULL), -EBADMSG);
+	assert_int_equal(import("pprof", name, sizeof(name) - 1, NULL), -EBADMSG);
+	assert_int_equal(import("pprof", value, sizeof(value) - 1, NULL), -EBADMSG);
+	assert_int_equal(import("pprof", whole, sizeof(whole) - 1, NULL), 0);
+	synthetic_check_pools();
+}
+
+static int setup(void **state _unused_)
+{
+	recorded_file(fixture_path("convert.otlp"), 65536);
+	/* as the command sets it: nobody else uses it there */
+	pool_get(POOL_ENCODE)->limit = (size_t)256 << 20;
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(pprof_comes_back),
+		cmocka_unit_test(perf_script_comes_back),
+		cmocka_unit_test(perf_prints_it_so),
+		cmocka_unit_test(damage_is_refused),
+		cmocka_unit_test(bad_references_are_refused),
+	};
+
+	return cmocka_run_group_tests(tests, setup, NULL);
+}
