@@ -10,7 +10,7 @@ CONFDIR ?= $(SYSCONFDIR)/stacktap
 INSTALL ?= install
 
 M := $(O)/man
-man_pages := $(patsubst man/%.scd,$(M)/%,$(wildcard man/*.scd))
+man_pages := $(patsubst man/%.scd,$(M)/%,$(wildcard man/*.scd)) $(M)/stacktap-counters.7
 dkms_sources := Kbuild packaging/dkms-module kmod/compat/probes.mk $(wildcard kmod/*.[ch] kmod/*/*.[chS] include/stacktap/*.h \
 	include/uapi/linux/*.h)
 root := $(DESTDIR)
@@ -22,6 +22,10 @@ man: $(man_pages) ## build the manual pages
 $(M)/%: man/%.scd
 	$(say) MAN $@
 	$(Q)mkdir -p $(@D) && scdoc <$< >$@
+
+$(M)/%: man/%.scd.in man/counters daemon/counter/counters.def
+	$(say) MAN $@
+	$(Q)mkdir -p $(@D) && man/counters daemon/counter/counters.def <$< | scdoc >$@
 
 install: install-user install-host install-dkms ## install everything (DESTDIR, PREFIX, DKMS=no)
 	@echo "installed. Next: systemctl enable --now stacktapd, or stacktap record -a"

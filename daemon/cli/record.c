@@ -205,7 +205,7 @@ static void print_totals(const struct record *record, const struct pipeline_stat
 {
 	const struct window_counts *counts = &stats->counts;
 	/* the last ones may have come behind the last sample; then the file does not tell of them */
-	uint64_t lost = counts->lost + stats->pending_lost;
+	uint64_t lost = counts->lost + stats->drain.pending.lost;
 
 	if (record->options->verbose && counts->samples)
 		fprintf(stderr, "[ stacktap record: %.1f %% complete, %.1f %% named, %.1f %% by "
@@ -218,9 +218,9 @@ static void print_totals(const struct record *record, const struct pipeline_stat
 	if (record->options->verbose && stats->has_deferred)
 		fprintf(stderr, "[ stacktap record: deferred unwinding: %" PRIu64 " stacks, %" PRIu64
 			" of them complete; %" PRIu64 " refused, %" PRIu64 " expired, %" PRIu64
-			" failed; %" PRIu64 " by frame pointers alone ]\n", stats->deferred.unwound,
-			stats->deferred.complete, stats->deferred.refused, stats->deferred.expired,
-			stats->deferred.failed, counts->user_end[STACKTAP_END_NO_MAPPINGS]);
+			" failed; %" PRIu64 " by frame pointers alone ]\n", stats->drain.deferred.unwound,
+			stats->drain.deferred.complete, stats->drain.deferred.refused, stats->drain.deferred.expired,
+			stats->drain.deferred.failed, counts->user_end[STACKTAP_END_NO_MAPPINGS]);
 	if (record->options->verbose && stats->absent.wanted)
 		fprintf(stderr, "[ stacktap record: %" PRIu64 " stacks cut by an absent page; %" PRIu64
 			" pages brought in, %" PRIu64 " failed, %" PRIu64 " refused ]\n",

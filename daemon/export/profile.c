@@ -347,6 +347,8 @@ static int profile_attributes(struct profile_writer *writer, struct profile_attr
 {
 	const struct profile_config *config = &writer->window->profiles[number];
 	const struct window_counts *all = &writer->window->counts[number];
+	/* those of a part are the whole window's to tell */
+	const bool with_losses = !writer->has_losses[number] && !writer->window->whole;
 
 	add_string(list, "stacktap.source", config->source);
 	add_string(list, "stacktap.event", config->event);
@@ -356,28 +358,17 @@ static int profile_attributes(struct profile_writer *writer, struct profile_attr
 		add_count(list, "stacktap.rate_hz", config->rate_hz);
 	if (config->fallback_errno)
 		add_count(list, "stacktap.fallback_errno", config->fallback_errno);
-	add_some(list, "stacktap.degraded", config->degraded);
-	add_some(list, "stacktap.multiplexed", config->is_multiplexed);
 	add_some(list, "stacktap.recovered", writer->window->whole != NULL);
-	add_count(list, "stacktap.samples", own->samples);
-	add_count(list, "stacktap.complete", own->complete);
-	add_count(list, "stacktap.named", own->named);
-	add_some(list, "stacktap.by_range", own->by_range);
-	add_count(list, "stacktap.stale", own->stale);
-	add_count(list, "stacktap.moved", own->moved);
-	add_some(list, "stacktap.guessed", own->user_end[STACKTAP_END_GUESSED]);
-	add_some(list, "stacktap.no_mappings", own->user_end[STACKTAP_END_NO_MAPPINGS]);
-	add_some(list, "stacktap.deferred_unwound", own->deferred);
-	add_some(list, "stacktap.deferred_refused", own->deferred_refused);
-	add_some(list, "stacktap.deferred_expired", own->deferred_expired);
-	add_some(list, "stacktap.deferred_failed", own->deferred_failed);
-	/* those of a part are the whole window's to tell */
-	if (!writer->has_losses[number] && !writer->window->whole) {
-		add_count(list, "stacktap.lost", all->lost);
-		add_count(list, "stacktap.throttled", all->throttled);
-		add_some(list, "stacktap.stalled", all->stalled);
-		add_some(list, "stacktap.missed", all->missed);
-	}
+#define ALWAYS(key, value) add_count(list, key, value);
+#define SOME(key, value) add_some(list, key, value);
+#define LOSS(key, value) if (with_losses) add_count(list, key, value);
+#define SOME_LOSS(key, value) if (with_losses) add_some(list, key, value);
+#define SHARED(group, name, kind, unit, rule, own, value, meaning) rule("stacktap." #name, own)
+#include "counter/counters.def"
+#undef ALWAYS
+#undef SOME
+#undef LOSS
+#undef SOME_LOSS
 	return list->err;
 }
 

@@ -118,9 +118,7 @@ void drain_stats(const struct drain *drain, struct drain_stats *ret_stats)
 {
 	*ret_stats = drain->stats;
 	deferred_stats(drain->deferred, &ret_stats->deferred);
-	aggregator_pending(drain->aggregator, &ret_stats->pending_lost,
-			   &ret_stats->pending_throttled, &ret_stats->pending_stalled,
-			   &ret_stats->pending_missed);
+	ret_stats->pending = aggregator_pending(drain->aggregator);
 }
 
 bool drain_window_due(const struct drain_options *options, uint64_t age_ns, uint64_t samples)
@@ -159,7 +157,7 @@ static void place(struct drain *drain, const struct sample_input *input)
 	}
 	if (r < 0) {
 		drain->stats.unplaced++;
-		aggregator_add_lost(drain->aggregator, sample->source, 1);
+		aggregator_add_losses(drain->aggregator, sample->source, &(struct window_losses){ .lost = 1 });
 	}
 }
 
@@ -450,8 +448,8 @@ static void on_lost(struct drain *drain, const struct stacktap_lost_record *lost
 	size_t count = (lost->header.size - sizeof(*lost)) / sizeof(lost->entries[0]);
 
 	for (size_t i = 0; i < count; i++)
-		aggregator_add_lost(drain->aggregator, lost->entries[i].source,
-				    lost->entries[i].count);
+		aggregator_add_losses(drain->aggregator, lost->entries[i].source,
+				      &(struct window_losses){ .lost = lost->entries[i].count });
 }
 
 /* By how much a count that only grows has grown since @seen, which is brought up to it. */
@@ -467,21 +465,24 @@ static void on_throttle(struct drain *drain, uint32_t cpu,
 			const struct stacktap_throttle *throttle)
 {
 	struct cpu_told *told = told_by(drain, cpu);
+	struct window_losses more = { 0 };
 
-	if (told)
-		aggregator_add_throttled(drain->aggregator, throttle->source,
-					 grown(&told->throttles[throttle->source],
-					       throttle->count));
+	if (!told)
+		return;
+	more.throttled = grown(&told->throttles[throttle->source], throttle->count);
+	aggregator_add_losses(drain->aggregator, throttle->source, &more);
 }
 
 static void on_stall(struct drain *drain, uint32_t cpu, const struct stacktap_throttle *stall)
 {
 	struct cpu_told *told = told_by(drain, cpu);
-	uint64_t more = told ? grown(&told->stalls[stall->source], stall->count) : 0;
+	struct window_losses more = { 0 };
 
-	if (!more)
+	if (told)
+		more.stalled = grown(&told->stalls[stall->source], stall->count);
+	if (!more.stalled)
 		return;
-	aggregator_add_stalled(drain->aggregator, stall->source, more);
+	aggregator_add_losses(drain->aggregator, stall->source, &more);
 	log_info("CPU %u: the counter of %s stopped overflowing; re-armed", cpu,
 		 drain->sources[stall->source].name);
 }
@@ -489,10 +490,12 @@ static void on_stall(struct drain *drain, uint32_t cpu, const struct stacktap_th
 static void on_missed(struct drain *drain, uint32_t cpu, const struct stacktap_throttle *missed)
 {
 	struct cpu_told *told = told_by(drain, cpu);
+	struct window_losses more = { 0 };
 
-	if (told)
-		aggregator_add_missed(drain->aggregator, missed->source,
-				      grown(&told->misses[missed->source], missed->count));
+	if (!told)
+		return;
+	more.missed = grown(&told->misses[missed->source], missed->count);
+	aggregator_add_losses(drain->aggregator, missed->source, &more);
 }
 
 /* Where sampling ends the counters are gone. */

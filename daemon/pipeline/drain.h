@@ -83,8 +83,7 @@ struct drain_stats {
 	uint32_t multiplexed;	/* counters that do right now */
 	uint64_t windows;
 	uint64_t unplaced;	/* samples that no window could take, counted as lost */
-	uint64_t pending_lost;	/* since the last window that had samples of their source */
-	uint64_t pending_throttled, pending_stalled, pending_missed;
+	struct window_losses pending;	/* since the last window that had samples of their source */
 	uint64_t parts_refused;	/* for want of memory: the next one has it all */
 	struct deferred_stats deferred;
 };

@@ -6,7 +6,7 @@
 #ifndef STACKTAP_PIPELINE_PIPELINE_H
 #define STACKTAP_PIPELINE_PIPELINE_H
 
-#include "pipeline/deferred.h"
+#include "pipeline/drain.h"
 #include "capture/capture.h"
 #include "client/netlink.h"
 #include "export/encode.h"
@@ -83,24 +83,18 @@ struct pipeline_stats {
 	struct capture_stats capture;
 	struct symbolizer_stats symbolizer;
 	struct loader_stats loader;
-	struct deferred_stats deferred;
+	struct drain_stats drain;	/* its losses: those that no window has taken yet, or none ever will */
 	struct absent_stats absent;
 	bool has_tables;		/* the loader is at work */
 	bool has_deferred;			/* and the module sends slices */
 	struct window_counts counts;	/* all windows so far */
-	/* losses that no window has taken yet, and that none will after the end */
-	uint64_t pending_lost, pending_throttled, pending_stalled, pending_missed;
 	uint64_t samples_dropped; /* of the counts: neither encoded nor taken by the sink */
 	uint64_t windows;
 	uint64_t windows_dropped; /* out of memory only; a full queue stops the drain instead */
-	uint64_t payloads, scans, doubts;
+	uint64_t payloads, scans;
 	uint64_t parts;		/* of windows, for the journal */
 	uint64_t parts_refused;	/* not made or not written */
 	uint64_t parts_cpu_ns;	/* of making, encoding and writing them */
-	uint64_t degradations;
-	uint32_t degraded;		/* by so many steps right now */
-	uint64_t multiplexings;
-	uint32_t multiplexed;		/* so many counters right now */
 	/*
 	 * For how long thread B has been at one file, list or window. Reading a file from a server that
 	 * does not answer (NFS, FUSE) has no end; meanwhile nothing is named or exported.

@@ -167,16 +167,7 @@ static void publish(struct pipeline *pipeline)
 	pipeline->has_deferred = drained.deferred.waiting;
 	pthread_mutex_lock(&pipeline->lock);
 	capture_stats(pipeline->capture, &pipeline->stats.capture);
-	pipeline->stats.doubts = drained.doubts;
-	pipeline->stats.degradations = drained.degradations;
-	pipeline->stats.degraded = drained.degraded;
-	pipeline->stats.multiplexings = drained.multiplexings;
-	pipeline->stats.multiplexed = drained.multiplexed;
-	pipeline->stats.pending_lost = drained.pending_lost;
-	pipeline->stats.pending_throttled = drained.pending_throttled;
-	pipeline->stats.pending_stalled = drained.pending_stalled;
-	pipeline->stats.pending_missed = drained.pending_missed;
-	pipeline->stats.deferred = drained.deferred;
+	pipeline->stats.drain = drained;
 	pipeline->stats.absent = absent;
 	pipeline->stats.scans = pipeline->scans;
 	pipeline->stats.parts_refused += drained.parts_refused - pipeline->told_refused;

@@ -12,26 +12,8 @@ static void window_done(struct pipeline *pipeline, const struct window *window, 
 
 	pthread_mutex_lock(&pipeline->lock);
 	for (size_t i = 0; i < window->profile_count; i++) {
-		const struct window_counts *counts = &window->counts[i];
-		struct window_counts *sum = &pipeline->stats.counts;
-
-		samples += counts->samples;
-		sum->samples += counts->samples;
-		sum->complete += counts->complete;
-		sum->named += counts->named;
-		sum->by_range += counts->by_range;
-		sum->lost += counts->lost;
-		sum->stale += counts->stale;
-		sum->moved += counts->moved;
-		sum->deferred += counts->deferred;
-		sum->deferred_refused += counts->deferred_refused;
-		sum->deferred_expired += counts->deferred_expired;
-		sum->deferred_failed += counts->deferred_failed;
-		sum->throttled += counts->throttled;
-		sum->stalled += counts->stalled;
-		sum->missed += counts->missed;
-		for (size_t k = 0; k < ARRAY_SIZE(sum->user_end); k++)
-			sum->user_end[k] += counts->user_end[k];
+		samples += window->counts[i].samples;
+		window_counts_sum(&pipeline->stats.counts, &window->counts[i]);
 	}
 	pipeline->stats.samples_dropped += samples - min_of(handed, samples);
 	pthread_mutex_unlock(&pipeline->lock);

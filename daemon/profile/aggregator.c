@@ -26,8 +26,7 @@ struct aggregator {
 	uint64_t *free_times[SIZE_CLASSES];	/* lists given back; the first word links */
 
 	/* no window yet */
-	uint64_t lost[STACKTAP_MAX_SOURCES], throttled[STACKTAP_MAX_SOURCES];
-	uint64_t stalled[STACKTAP_MAX_SOURCES], missed[STACKTAP_MAX_SOURCES];
+	struct window_losses losses[STACKTAP_MAX_SOURCES];
 };
 
 /* Of all windows of this process, whichever pipeline they are of. */
@@ -294,28 +293,19 @@ int aggregator_add(struct aggregator *aggregator, const struct sample_input *inp
 	return 0;
 }
 
-void aggregator_add_lost(struct aggregator *aggregator, uint16_t source_id, uint64_t count)
+static void sum_losses(struct window_losses *sum, const struct window_losses *more)
 {
-	if (source_id < ARRAY_SIZE(aggregator->lost))
-		aggregator->lost[source_id] += count;
+	sum->lost += more->lost;
+	sum->throttled += more->throttled;
+	sum->stalled += more->stalled;
+	sum->missed += more->missed;
 }
 
-void aggregator_add_throttled(struct aggregator *aggregator, uint16_t source_id, uint64_t count)
+void aggregator_add_losses(struct aggregator *aggregator, uint16_t source_id,
+			   const struct window_losses *more)
 {
-	if (source_id < ARRAY_SIZE(aggregator->throttled))
-		aggregator->throttled[source_id] += count;
-}
-
-void aggregator_add_stalled(struct aggregator *aggregator, uint16_t source_id, uint64_t count)
-{
-	if (source_id < ARRAY_SIZE(aggregator->stalled))
-		aggregator->stalled[source_id] += count;
-}
-
-void aggregator_add_missed(struct aggregator *aggregator, uint16_t source_id, uint64_t count)
-{
-	if (source_id < ARRAY_SIZE(aggregator->missed))
-		aggregator->missed[source_id] += count;
+	if (source_id < ARRAY_SIZE(aggregator->losses))
+		sum_losses(&aggregator->losses[source_id], more);
 }
 
 uint64_t aggregator_sample_count(const struct aggregator *aggregator)
@@ -323,31 +313,30 @@ uint64_t aggregator_sample_count(const struct aggregator *aggregator)
 	return aggregator->sample_total;
 }
 
-void aggregator_pending(const struct aggregator *aggregator, uint64_t *ret_lost,
-			uint64_t *ret_throttled, uint64_t *ret_stalled, uint64_t *ret_missed)
+struct window_losses aggregator_pending(const struct aggregator *aggregator)
 {
-	*ret_lost = *ret_throttled = *ret_stalled = *ret_missed = 0;
-	for (size_t i = 0; i < ARRAY_SIZE(aggregator->lost); i++) {
-		*ret_lost += aggregator->lost[i];
-		*ret_throttled += aggregator->throttled[i];
-		*ret_stalled += aggregator->stalled[i];
-		*ret_missed += aggregator->missed[i];
-	}
+	struct window_losses sum = { 0 };
+
+	for (size_t i = 0; i < ARRAY_SIZE(aggregator->losses); i++)
+		sum_losses(&sum, &aggregator->losses[i]);
+	return sum;
 }
 
 static void take_losses(struct aggregator *aggregator, struct window *window)
 {
 	for (size_t i = 0; i < window->profile_count; i++) {
+		struct window_counts *counts = &window->counts[i];
 		uint16_t id = window->profiles[i].source_id;
+		struct window_losses *losses;
 
-		if (!window->counts[i].samples || id >= ARRAY_SIZE(aggregator->lost))
+		if (!counts->samples || id >= ARRAY_SIZE(aggregator->losses))
 			continue;
-		window->counts[i].lost = aggregator->lost[id];
-		window->counts[i].throttled = aggregator->throttled[id];
-		window->counts[i].stalled = aggregator->stalled[id];
-		window->counts[i].missed = aggregator->missed[id];
-		aggregator->lost[id] = aggregator->throttled[id] = 0;
-		aggregator->stalled[id] = aggregator->missed[id] = 0;
+		losses = &aggregator->losses[id];
+		counts->lost = losses->lost;
+		counts->throttled = losses->throttled;
+		counts->stalled = losses->stalled;
+		counts->missed = losses->missed;
+		*losses = (struct window_losses){ 0 };
 	}
 }
 

@@ -78,6 +78,16 @@ void window_counts_add_named(struct window_counts *counts, enum naming naming, u
 		counts->by_range += count;
 }
 
+void window_counts_sum(struct window_counts *sum, const struct window_counts *more)
+{
+	uint64_t *to = (uint64_t *)(void *)sum;
+	const uint64_t *from = (const uint64_t *)(const void *)more;
+
+	/* nothing but counts is in it */
+	for (size_t i = 0; i < sizeof(*sum) / sizeof(*to); i++)
+		to[i] += from[i];
+}
+
 int window_reserve(void *array_pointer, size_t count, size_t *capacity, size_t size)
 {
 	size_t more = *capacity ? *capacity + *capacity / 2 : 64;

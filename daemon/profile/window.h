@@ -61,6 +61,14 @@ struct window_sample {
 	uint64_t *values;		/* [count] periods in FREQ mode, else NULL */
 };
 
+/* What a source told of beside its samples. */
+struct window_losses {
+	uint64_t lost;			/* from LOST records */
+	uint64_t throttled;
+	uint64_t stalled;
+	uint64_t missed;		/* periods that late timers swallowed */
+};
+
 /* Counts of a window, for the quality line and for Profile attributes. */
 struct window_counts {
 	uint64_t samples;
@@ -68,12 +76,9 @@ struct window_counts {
 	/* filled by the symbol stage: */
 	uint64_t named;			/* every Location has a name */
 	uint64_t by_range;		/* each has a name or its function's start, but not all a name */
-	uint64_t lost;			/* from LOST records */
+	uint64_t lost, throttled, stalled, missed;	/* as window_losses */
 	uint64_t stale;			/* STALE or DOUBTFUL, or a stack that ends in END_STALE */
 	uint64_t moved;
-	uint64_t throttled;
-	uint64_t stalled;
-	uint64_t missed;		/* periods that late timers swallowed */
 	uint64_t deferred, deferred_refused, deferred_expired, deferred_failed; /* SAMPLE_DEFERRED and so on */
 	uint64_t user_end[STACKTAP_END_REASONS];
 };
@@ -81,6 +86,8 @@ struct window_counts {
 /* The worst of a stack's Locations; an empty stack has none that lacks a name. */
 enum naming stack_naming(const struct stack *stack);
 void window_counts_add_named(struct window_counts *counts, enum naming naming, uint64_t count);
+
+void window_counts_sum(struct window_counts *sum, const struct window_counts *more);
 
 /* Count @count samples of these ends and marks; all but the names and losses. */
 void window_counts_add(struct window_counts *counts, const struct window_sample *sample,
@@ -148,14 +155,11 @@ struct sample_input {
  */
 int aggregator_add(struct aggregator *aggregator, const struct sample_input *input);
 /* Losses count in the source's first Profile of this window, or of the next window that has one. */
-void aggregator_add_lost(struct aggregator *aggregator, uint16_t source_id, uint64_t count);
-void aggregator_add_throttled(struct aggregator *aggregator, uint16_t source_id, uint64_t count);
-void aggregator_add_stalled(struct aggregator *aggregator, uint16_t source_id, uint64_t count);
-void aggregator_add_missed(struct aggregator *aggregator, uint16_t source_id, uint64_t count);
+void aggregator_add_losses(struct aggregator *aggregator, uint16_t source_id,
+			   const struct window_losses *more);
 uint64_t aggregator_sample_count(const struct aggregator *aggregator);	/* in the open window */
 /* Losses that no window has taken yet. */
-void aggregator_pending(const struct aggregator *aggregator, uint64_t *ret_lost,
-			uint64_t *ret_throttled, uint64_t *ret_stalled, uint64_t *ret_missed);
+struct window_losses aggregator_pending(const struct aggregator *aggregator);
 
 /*
  * Close the window: everything collected since the last close moves to *ret_window, which is NULL

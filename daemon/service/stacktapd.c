@@ -15,6 +15,7 @@
 #include "service/config.h"
 #include "service/notify.h"
 #include "service/service.h"
+#include "service/status.h"
 #include "service/statusfile.h"
 
 #include <stacktap/version.h>
@@ -55,6 +56,7 @@ struct daemon {
 	struct service *service;
 	struct statusfile *statusfile;
 	int signals;
+	uint64_t started;	/* CLOCK_MONOTONIC ns */
 	struct busy busy;
 };
 
@@ -161,7 +163,7 @@ static void log_pools(void)
 
 	if (!stream)
 		return;
-	statusfile_print_pools(stream);
+	status_print_pools(stream);
 	if (fclose(stream) == EOF)
 		return;
 	for (char *line = strtok_r(text, "\n", &saved); line; line = strtok_r(NULL, "\n", &saved))
@@ -172,7 +174,9 @@ static void update_status(struct daemon *daemon, bool with_log)
 {
 	struct pipeline_stats pipeline;
 	struct exporter_stats exporter;
-	struct statusfile_input input = {
+	struct snapshot snapshot = {
+		.uptime_s = (clock_monotonic() - daemon->started) / NSEC_PER_SEC,
+		.cpu_ns = clock_read(CLOCK_PROCESS_CPUTIME_ID),
 		.session_id = service_session_id(daemon->service),
 		.endpoint = service_endpoint(daemon->service),
 		.store = service_store(daemon->service),
@@ -186,14 +190,14 @@ static void update_status(struct daemon *daemon, bool with_log)
 	service_stats(daemon->service, &pipeline, &exporter);
 	busy_tell(&daemon->busy, pipeline.names_busy_ns);
 	if (daemon->statusfile) {
-		ret = statusfile_write(daemon->statusfile, &input);
+		ret = statusfile_write(daemon->statusfile, &snapshot);
 		if (ret < 0)
 			log_warning("cannot write %s: %s", STATUSFILE_DIRECTORY, strerror(-ret));
 	}
 	notify_status("session %" PRIu64 ": %" PRIu64 " samples, %" PRIu64 " lost; %" PRIu64
 		      " payloads sent, %" PRIu64 " stored, %" PRIu64 " waiting, %" PRIu64 " dropped",
-		      input.session_id, pipeline.counts.samples,
-		      pipeline.counts.lost + pipeline.pending_lost,
+		      snapshot.session_id, pipeline.counts.samples,
+		      snapshot_counter(&snapshot, COUNTER_WINDOWS_lost, 0),
 		      exporter.payloads_sent, exporter.payloads_stored, exporter.payloads_waiting,
 		      exporter.payloads_dropped);
 	if (!with_log)
@@ -201,8 +205,8 @@ static void update_status(struct daemon *daemon, bool with_log)
 	log_info("session %" PRIu64 ": %" PRIu64 " samples, %" PRIu64 " complete, %" PRIu64
 		 " named, %" PRIu64 " lost, %" PRIu64 " stale; %" PRIu64 " windows; %" PRIu64
 		 " payloads sent, %" PRIu64 " stored, %" PRIu64 " waiting, %" PRIu64 " dropped%s%s",
-		 input.session_id, pipeline.counts.samples, pipeline.counts.complete,
-		 pipeline.counts.named, pipeline.counts.lost + pipeline.pending_lost,
+		 snapshot.session_id, pipeline.counts.samples, pipeline.counts.complete,
+		 pipeline.counts.named, snapshot_counter(&snapshot, COUNTER_WINDOWS_lost, 0),
 		 pipeline.counts.stale,
 		 pipeline.windows, exporter.payloads_sent, exporter.payloads_stored,
 		 exporter.payloads_waiting, exporter.payloads_dropped,
@@ -370,7 +374,8 @@ static int check_filter(const struct config *config)
 
 int main(int argc, char **argv)
 {
-	struct daemon daemon = { .options = { .config_path = CONFIG_PATH }, .signals = -1 };
+	struct daemon daemon = { .options = { .config_path = CONFIG_PATH }, .signals = -1,
+				 .started = clock_monotonic() };
 	struct config config;
 	char error[512];
 	int ret;

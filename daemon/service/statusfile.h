@@ -7,10 +7,7 @@
 #ifndef STACKTAP_SERVICE_STATUSFILE_H
 #define STACKTAP_SERVICE_STATUSFILE_H
 
-#include "base/json.h"
-#include "export/exporter.h"
-#include "export/relabel.h"
-#include "pipeline/pipeline.h"
+#include "service/snapshot.h"
 
 #define STATUSFILE_DIRECTORY "/run/stacktap"
 
@@ -21,19 +18,7 @@ int statusfile_open(const char *directory, struct statusfile **ret_file);
 /* Removes what was written. */
 void statusfile_close(struct statusfile *file);
 
-struct statusfile_input {
-	uint64_t session_id;			/* 0: not sampling */
-	const char *error;			/* why it is not sampling, or NULL */
-	const char *endpoint, *store;		/* where profiles go; NULL: not there */
-	const char *spool;			/* where they wait; NULL: in memory alone */
-	const struct relabel *relabel;		/* NULL: no rules */
-	const struct pipeline_stats *pipeline;	/* NULL: not sampling */
-	const struct exporter_stats *exporter;
-};
-
-int statusfile_write(struct statusfile *file, const struct statusfile_input *input);
-/* Memory by pool, one line each: what SIGUSR1 logs. */
-void statusfile_print_pools(FILE *stream);
+int statusfile_write(struct statusfile *file, const struct snapshot *snapshot);
 
 /*
  * The files of a living daemon; both NULL and 0 when none runs. Contents are checked no further than

@@ -30,6 +30,7 @@ same "every file is in its place with its mode" "$(files | grep -v ^/usr/src/)" 
 /usr/share/doc/stacktap/secure-boot.md 644
 /usr/share/fish/vendor_completions.d/stacktap.fish 644
 /usr/share/man/man5/stacktap.conf.5 644
+/usr/share/man/man7/stacktap-counters.7 644
 /usr/share/man/man8/stacktap-soak.8 644
 /usr/share/man/man8/stacktap.8 644
 /usr/share/man/man8/stacktapd.8 644
@@ -46,7 +47,7 @@ for program in usr/bin/stacktap usr/sbin/stacktapd; do
 	said=$("$root/$program" --version 2>&1)
 	check "$program --version says $version ($said)" grep -qwF "$version" <<<"$said"
 done
-for page in man8/stacktap.8 man8/stacktap-soak.8 man8/stacktapd.8 man5/stacktap.conf.5; do
+for page in man8/stacktap.8 man8/stacktap-soak.8 man8/stacktapd.8 man5/stacktap.conf.5 man7/stacktap-counters.7; do
 	command -v groff >/dev/null || {
 		skip "$page formats without a complaint" "no groff here"
 		continue

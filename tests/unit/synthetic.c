@@ -217,8 +217,8 @@ struct window *synthetic_window(struct aggregator *aggregator)
 			.kernel = idle,
 			.kernel_count = ARRAY_SIZE(idle),
 		}), 0);
-	aggregator_add_lost(aggregator, 0, 7);
-	aggregator_add_throttled(aggregator, 1, 2);
+	aggregator_add_losses(aggregator, 0, &(struct window_losses){ .lost = 7 });
+	aggregator_add_losses(aggregator, 1, &(struct window_losses){ .throttled = 2 });
 	assert_int_equal(aggregator_close(aggregator, start + 2000000000, &window), 0);
 	assert_non_null(window);
 	synthetic_resolve(window);

@@ -344,7 +344,7 @@ static void test_lost_and_throttled(void **state _unused_)
 	assert_int_equal(windows[0]->counts[0].stalled, 4);
 	assert_int_equal(windows[0]->counts[0].missed, 58);
 	drain_stats(drain, &drained);
-	assert_int_equal(drained.pending_lost, 0);
+	assert_int_equal(drained.pending.lost, 0);
 
 	/* behind the last sample: no window takes them, and they are known all the same */
 	records_lost(&records, 0, STACKTAP_LOST_OFFLINE, 4);
@@ -355,10 +355,10 @@ static void test_lost_and_throttled(void **state _unused_)
 	drain_flush(drain, 200);
 	assert_int_equal(window_count, 1);
 	drain_stats(drain, &drained);
-	assert_int_equal(drained.pending_lost, 4);
-	assert_int_equal(drained.pending_throttled, 3);
-	assert_int_equal(drained.pending_stalled, 2);
-	assert_int_equal(drained.pending_missed, 7);
+	assert_int_equal(drained.pending.lost, 4);
+	assert_int_equal(drained.pending.throttled, 3);
+	assert_int_equal(drained.pending.stalled, 2);
+	assert_int_equal(drained.pending.missed, 7);
 }
 
 static void test_gap_marks_samples(void **state _unused_)

@@ -61,7 +61,7 @@ static void each_sample_is_in_one_part(void **state _unused_)
 	assert_null(part());
 	for (uint64_t time = 1000; time < 1100; time++)
 		add(time, synthetic_clock.source_id, 0x401000 + time % 3 * 16);
-	aggregator_add_lost(aggregator, synthetic_clock.source_id, 5);
+	aggregator_add_losses(aggregator, synthetic_clock.source_id, &(struct window_losses){ .lost = 5 });
 	first = part();
 	assert_int_equal(first->counts[0].samples, 100);
 	assert_int_equal(first->start, 1000);

@@ -37,7 +37,7 @@ static void write_status(struct statusfile *file, uint64_t sent)
 							      .last_failed = "/bin/x: why" } };
 	struct exporter_stats exporter = { .payloads_sent = sent, .retries = 3 };
 	struct relabel *relabel;
-	struct statusfile_input input = { .session_id = 7, .endpoint = "http://x:4318/",
+	struct snapshot input = { .session_id = 7, .endpoint = "http://x:4318/",
 					  .pipeline = &pipeline, .exporter = &exporter };
 	char error[256];
 

@@ -314,30 +314,27 @@ static void a_source_without_config_keeps_its_periods(void **state)
 static void losses_wait_for_a_window(void **state)
 {
 	struct synthetic_sample sample = plain(100);
-	uint64_t lost, throttled, stalled, missed;
+	struct window_losses pending;
 	struct window *window;
 
 	(void)state;
-	aggregator_add_lost(aggregator, 0, 5);
+	aggregator_add_losses(aggregator, 0, &(struct window_losses){ .lost = 5 });
 	assert_null(close_at(50));
 	sample.source = 1;
 	assert_int_equal(synthetic_add(aggregator, &sample), 0);
 	window = close_at(200);
 	assert_int_equal(window->counts[0].lost, 0);
 	window_free(window);
-	aggregator_pending(aggregator, &lost, &throttled, &stalled, &missed);
-	assert_int_equal(lost, 5);
-	aggregator_add_lost(aggregator, 0, 1);
-	aggregator_add_throttled(aggregator, 0, 3);
-	aggregator_add_missed(aggregator, 0, 2);
+	assert_int_equal(aggregator_pending(aggregator).lost, 5);
+	aggregator_add_losses(aggregator, 0, &(struct window_losses){ .lost = 1, .throttled = 3, .missed = 2 });
 	add(300);
 	window = close_at(400);
 	assert_int_equal(window->counts[0].lost, 6);
 	assert_int_equal(window->counts[0].throttled, 3);
 	assert_int_equal(window->counts[0].missed, 2);
 	window_free(window);
-	aggregator_pending(aggregator, &lost, &throttled, &stalled, &missed);
-	assert_int_equal(lost + throttled + stalled + missed, 0);
+	pending = aggregator_pending(aggregator);
+	assert_int_equal(pending.lost + pending.throttled + pending.stalled + pending.missed, 0);
 }
 
 static void windows_hold_their_samples(void **state)

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "service/snapshot.h"
+
+#include "base/pool.h"
+#include "client/name.h"
+
+#include <stacktap/version.h>
+
+static const struct pipeline_stats no_pipeline;
+
+bool snapshot_has(const struct snapshot *snapshot, enum counter_group group)
+{
+	switch (group) {
+	case GROUP_DAEMON:
+	case GROUP_EXPORTER:
+	case GROUP_JOURNAL:
+	case GROUP_RELABEL:
+	case GROUP_POOL:
+	case GROUP_COUNT:
+		return true;
+	case GROUP_SPOOL:
+		return snapshot->spool;
+	case GROUP_UNWIND:
+		return snapshot->pipeline && snapshot->pipeline->has_tables;
+	case GROUP_CAPTURE:
+	case GROUP_WINDOWS:
+	case GROUP_STACKS:
+	case GROUP_SYMBOLIZER:
+	case GROUP_LINES:
+	case GROUP_JIT:
+	case GROUP_HELPER:
+	case GROUP_OPENER:
+	case GROUP_PARSER:
+		break;
+	}
+	return snapshot->pipeline;
+}
+
+unsigned int snapshot_instances(const struct snapshot *snapshot, enum counter_group group)
+{
+	switch (group) {
+	case GROUP_STACKS:
+		return STACKTAP_END_REASONS;
+	case GROUP_HELPER:
+		return 2;
+	case GROUP_RELABEL:
+		return (unsigned int)relabel_rules(snapshot->relabel);
+	case GROUP_POOL:
+		return POOL_COUNT;
+	default:
+		return 1;
+	}
+}
+
+const char *snapshot_label(const struct snapshot *snapshot, enum counter_group group, unsigned int instance)
+{
+	switch (group) {
+	case GROUP_STACKS:
+		return name_of_end(instance);
+	case GROUP_HELPER:
+		return instance ? "parser" : "opener";
+	case GROUP_RELABEL:
+		return relabel_text(snapshot->relabel, instance);
+	case GROUP_POOL:
+		return pool_get((enum pool_id)instance)->name;
+	default:
+		return NULL;
+	}
+}
+
+/* The names that the rows' values are made of. */
+uint64_t snapshot_counter(const struct snapshot *snapshot, enum counter_id id, unsigned int i)
+{
+	const struct pipeline_stats *pipeline = snapshot->pipeline ?: &no_pipeline;
+	const struct window_counts *counts = &pipeline->counts;
+	const struct symbolizer_stats *symbolizer = &pipeline->symbolizer;
+	const struct jit_stats *jit = &symbolizer->jit;
+	const struct opener_stats *opener = &symbolizer->opener;
+	const struct parser_stats *parser = &symbolizer->parser;
+	const struct helper_stats *helper = i ? &parser->helper : &opener->helper;
+	const struct loader_stats *loader = &pipeline->loader;
+	const struct tables_stats *tables = &loader->tables;
+	const struct deferred_stats *deferred = &pipeline->drain.deferred;
+	const struct absent_stats *absent = &pipeline->absent;
+	const struct exporter_stats *exporter = snapshot->exporter;
+	const struct store_stats *spool = &exporter->spool;
+
+	switch (id) {
+#define COUNTER(group, name, kind, unit, value, meaning) \
+	case COUNTER_##group##_##name: { \
+		const struct pool *pool _unused_ = pool_get(GROUP_##group == GROUP_POOL ? i : 0); \
+		return value; \
+	}
+#include "counter/counters.def"
+	case COUNTER_NONE:
+	case COUNTER_COUNT:
+		break;
+	}
+	return 0;
+}
+
+const char *snapshot_fact(const struct snapshot *snapshot, enum fact_id id)
+{
+	const struct pipeline_stats *pipeline = snapshot->pipeline ?: &no_pipeline;
+	const struct opener_stats *opener = &pipeline->symbolizer.opener;
+	const struct parser_stats *parser = &pipeline->symbolizer.parser;
+	const struct tables_stats *tables = &pipeline->loader.tables;
+	const struct exporter_stats *exporter = snapshot->exporter;
+	const char *text = NULL;
+
+	switch (id) {
+#define FACT(group, name, value, meaning) \
+	case FACT_##group##_##name: \
+		text = value; \
+		break;
+#include "counter/counters.def"
+	case FACT_NONE:
+	case FACT_COUNT:
+		break;
+	}
+	return text && *text ? text : NULL;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a daemon knows of itself at one moment: the values of counter/counters.def. */
+#ifndef STACKTAP_SERVICE_SNAPSHOT_H
+#define STACKTAP_SERVICE_SNAPSHOT_H
+
+#include "counter/counter.h"
+#include "export/exporter.h"
+#include "export/relabel.h"
+#include "pipeline/pipeline.h"
+
+struct snapshot {
+	uint64_t uptime_s, cpu_ns;
+	uint64_t session_id;			/* 0: not sampling */
+	const char *error;			/* why it is not sampling, or NULL */
+	const char *endpoint, *store;		/* where profiles go; NULL: not there */
+	const char *spool;			/* where they wait; NULL: in memory alone */
+	const struct relabel *relabel;		/* NULL: no rules */
+	const struct pipeline_stats *pipeline;	/* NULL: not sampling */
+	const struct exporter_stats *exporter;
+};
+
+/* Is there anything of this group to be told? */
+bool snapshot_has(const struct snapshot *snapshot, enum counter_group group);
+/* How many objects of it, and the label of each; NULL: it has one, without a label. */
+unsigned int snapshot_instances(const struct snapshot *snapshot, enum counter_group group);
+const char *snapshot_label(const struct snapshot *snapshot, enum counter_group group, unsigned int instance);
+
+/* Of a group that is there. */
+uint64_t snapshot_counter(const struct snapshot *snapshot, enum counter_id id, unsigned int instance);
+const char *snapshot_fact(const struct snapshot *snapshot, enum fact_id id);	/* NULL rather than "" */
+
+#endif /* STACKTAP_SERVICE_SNAPSHOT_H */

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A snapshot, printed for people or as JSON. */
+#ifndef STACKTAP_SERVICE_STATUS_H
+#define STACKTAP_SERVICE_STATUS_H
+
+#include "service/snapshot.h"
+
+void status_print_daemon_text(FILE *stream, const struct snapshot *snapshot);
+void status_print_daemon_json(FILE *stream, const struct snapshot *snapshot);
+/* Memory by pool, one line each: what SIGUSR1 logs. */
+void status_print_pools(FILE *stream);
+
+#endif /* STACKTAP_SERVICE_STATUS_H */

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "service/status.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/pool.h"
+
+/*
+ * A line is printed where its group is there, and one of @when is not 0, or, without @when, its fact is there.
+ * In the text {} is the next of @values, times in ms, {%} its share of all samples; {fact} and {label} are what
+ * they say.
+ */
+struct status_line {
+	enum counter_group group;
+	const char *text;
+	enum counter_id when[3];
+	enum fact_id fact;
+	enum counter_id values[11];
+};
+
+#define C(name) COUNTER_##name
+
+static const struct status_line lines[] = {
+	{ .group = GROUP_DAEMON, .text = "daemon: stacktapd {fact}, pid {}, up {} s",
+	  .fact = FACT_DAEMON_version, .values = { C(DAEMON_pid), C(DAEMON_uptime_seconds) } },
+	{ .group = GROUP_DAEMON, .text = "  not sampling: {fact}", .fact = FACT_DAEMON_error },
+	{ .group = GROUP_WINDOWS,
+	  .text = "  session {}: {} samples, {} lost, {} windows, {} side-band records lost",
+	  .values = { C(DAEMON_session), C(WINDOWS_samples), C(WINDOWS_lost), C(WINDOWS_windows),
+		      C(CAPTURE_sideband_lost) } },
+	{ .group = GROUP_WINDOWS,
+	  .text = "  not exported for want of memory or disk: {} samples, {} whole windows",
+	  .when = { C(WINDOWS_samples_dropped), C(WINDOWS_windows_dropped) },
+	  .values = { C(WINDOWS_samples_dropped), C(WINDOWS_windows_dropped) } },
+	{ .group = GROUP_WINDOWS, .text = "  degraded by a step {} times, now by {}",
+	  .when = { C(WINDOWS_degradations) },
+	  .values = { C(WINDOWS_degradations), C(WINDOWS_degraded) } },
+	{ .group = GROUP_WINDOWS, .text = "  counters multiplexed {} times, now {}",
+	  .when = { C(WINDOWS_multiplexings) },
+	  .values = { C(WINDOWS_multiplexings), C(WINDOWS_multiplexed) } },
+	{ .group = GROUP_WINDOWS,
+	  .text = "  quality: {%} % complete, {%} % named, {%} % by function range, {%} % stale",
+	  .when = { C(WINDOWS_samples) },
+	  .values = { C(WINDOWS_complete), C(WINDOWS_named), C(WINDOWS_by_range), C(WINDOWS_stale) } },
+	{ .group = GROUP_SYMBOLIZER, .text = "  frames without a name for want of memory: {}",
+	  .when = { C(SYMBOLIZER_names_refused) }, .values = { C(SYMBOLIZER_names_refused) } },
+	{ .group = GROUP_SYMBOLIZER, .text = "  frames put off to the next window: {}",
+	  .when = { C(SYMBOLIZER_put_off) }, .values = { C(SYMBOLIZER_put_off) } },
+	{ .group = GROUP_JIT,
+	  .text = "  perf maps and jitdumps: of {} processes, {} functions in {} bytes, {} dropped for want of "
+		  "memory, {} bad lines",
+	  .when = { C(JIT_processes) },
+	  .values = { C(JIT_processes), C(JIT_functions), C(JIT_bytes), C(JIT_dropped), C(JIT_bad_entries) } },
+	{ .group = GROUP_JIT, .text = "  perf maps and jitdumps that are refused: {}",
+	  .when = { C(JIT_refused_files) }, .values = { C(JIT_refused_files) } },
+	{ .group = GROUP_LINES, .text = "  source lines: {} frames, {} put off, {} files have none",
+	  .when = { C(LINES_frames), C(LINES_put_off), C(LINES_files_without) },
+	  .values = { C(LINES_frames), C(LINES_put_off), C(LINES_files_without) } },
+	/* of helpers nothing while all is well */
+	{ .group = GROUP_HELPER,
+	  .text = "  {label}: started {} times, {} crashes, {} killed for not answering, {} of them cannot die yet",
+	  .when = { C(HELPER_crashes), C(HELPER_timeouts), C(HELPER_abandoned) },
+	  .values = { C(HELPER_starts), C(HELPER_crashes), C(HELPER_timeouts), C(HELPER_abandoned) } },
+	{ .group = GROUP_OPENER,
+	  .text = "  file systems that do not answer: {} left alone; the last: {fact}",
+	  .fact = FACT_OPENER_last_quarantined, .values = { C(OPENER_quarantined) } },
+	{ .group = GROUP_PARSER, .text = "  files that are not read any more: {}; the last: {fact}",
+	  .when = { C(PARSER_set_apart) }, .fact = FACT_PARSER_last_set_apart,
+	  .values = { C(PARSER_set_apart) } },
+	{ .group = GROUP_PARSER, .text = "  symbols put off, as reading them took too much time: {}",
+	  .when = { C(PARSER_deferred) }, .values = { C(PARSER_deferred) } },
+	{ .group = GROUP_RELABEL, .text = "  rule `{label}': matched {} times, left out {} samples",
+	  .values = { C(RELABEL_matched), C(RELABEL_samples_left_out) } },
+	{ .group = GROUP_UNWIND,
+	  .text = "  unwind tables: {}, {} rows, {} bytes; {} compiled in {} ms, {} failed, {} deferred, "
+		  "{} evicted, {} refused",
+	  .values = { C(UNWIND_tables), C(UNWIND_rows), C(UNWIND_bytes), C(UNWIND_compiled),
+		      C(UNWIND_compile_nano), C(UNWIND_failed), C(UNWIND_deferred), C(UNWIND_evicted),
+		      C(UNWIND_refused) } },
+	{ .group = GROUP_UNWIND, .text = "  last unwind table that failed: {fact}",
+	  .fact = FACT_UNWIND_last_failed },
+	{ .group = GROUP_UNWIND, .text = "  mapping lists: {} loaded, {} pending, {} refused",
+	  .values = { C(UNWIND_lists), C(UNWIND_lists_pending), C(UNWIND_lists_refused) } },
+	{ .group = GROUP_UNWIND, .text = "  stacks by frame pointers alone, for want of a list: {}",
+	  .values = { C(UNWIND_no_mappings) } },
+	{ .group = GROUP_UNWIND,
+	  .text = "  stacks by frame pointers that may lack a frame (guessed): {}",
+	  .values = { C(UNWIND_guessed) } },
+	{ .group = GROUP_UNWIND,
+	  .text = "  deferred unwinding: {}, of them complete {}; refused {}, expired {}, failed {}, waiting {}",
+	  .when = { C(UNWIND_has_deferred) },
+	  .values = { C(UNWIND_deferred_unwound), C(UNWIND_deferred_complete), C(UNWIND_deferred_refused),
+		      C(UNWIND_deferred_expired), C(UNWIND_deferred_failed), C(UNWIND_deferred_waiting) } },
+	{ .group = GROUP_UNWIND,
+	  .text = "  stacks cut by an absent page: {}; {} pages brought in, {} failed, {} refused",
+	  .when = { C(UNWIND_pages_wanted) },
+	  .values = { C(UNWIND_pages_wanted), C(UNWIND_pages_read), C(UNWIND_pages_failed),
+		      C(UNWIND_pages_refused) } },
+};
+
+static const struct status_line export_lines[] = {
+	{ .group = GROUP_EXPORTER, .text = ": {} payloads sent, {} stored, {} waiting, {} dropped, {} retries",
+	  .values = { C(EXPORTER_payloads_sent), C(EXPORTER_payloads_stored), C(EXPORTER_payloads_waiting),
+		      C(EXPORTER_payloads_dropped), C(EXPORTER_retries) } },
+	{ .group = GROUP_SPOOL,
+	  .text = "  spool {fact}: {} payloads with {} samples waiting, {} bytes",
+	  .fact = FACT_SPOOL_directory,
+	  .values = { C(SPOOL_payloads_waiting), C(SPOOL_samples_waiting), C(SPOOL_bytes) } },
+	{ .group = GROUP_SPOOL,
+	  .text = "  dropped from the spool: {} payloads as it was full, {} as they were too old",
+	  .when = { C(SPOOL_full_payloads), C(SPOOL_old_payloads) },
+	  .values = { C(SPOOL_full_payloads), C(SPOOL_old_payloads) } },
+	{ .group = GROUP_SPOOL, .text = "  damaged in the spool: {} payloads, {} bytes",
+	  .when = { C(SPOOL_damaged_payloads) },
+	  .values = { C(SPOOL_damaged_payloads), C(SPOOL_damaged_bytes) } },
+	{ .group = GROUP_SPOOL, .text = "  the spool takes nothing: {fact}", .fact = FACT_SPOOL_error },
+	{ .group = GROUP_JOURNAL,
+	  .text = "  journal: {} parts of windows with {} samples, {} bytes, in {} ms of CPU; {} parts not written",
+	  .when = { C(JOURNAL_parts), C(JOURNAL_parts_refused) },
+	  .values = { C(JOURNAL_parts), C(JOURNAL_samples), C(JOURNAL_bytes), C(JOURNAL_cpu_ns),
+		      C(JOURNAL_parts_refused) } },
+	{ .group = GROUP_EXPORTER, .text = "  last export error: {fact}", .fact = FACT_EXPORTER_last_error },
+};
+
+#undef C
+
+static bool is_wanted(const struct status_line *line, const struct snapshot *snapshot, unsigned int instance)
+{
+	if (line->when[0] == COUNTER_NONE)
+		return line->fact == FACT_NONE || snapshot_fact(snapshot, line->fact);
+	for (size_t i = 0; i < ARRAY_SIZE(line->when) && line->when[i] != COUNTER_NONE; i++)
+		if (snapshot_counter(snapshot, line->when[i], instance))
+			return true;
+	return false;
+}
+
+static void print_value(FILE *stream, const struct snapshot *snapshot, enum counter_id id,
+			unsigned int instance, bool is_share)
+{
+	uint64_t value = snapshot_counter(snapshot, id, instance);
+
+	if (is_share)
+		fprintf(stream, "%.1f", 100.0 * (double)value /
+			(double)snapshot_counter(snapshot, COUNTER_WINDOWS_samples, 0));
+	else
+		fprintf(stream, "%" PRIu64, strcmp(counters[id].unit, "ns") ? value :
+						(uint64_t)(value / NSEC_PER_MSEC));
+}
+
+static void print_line(FILE *stream, const struct status_line *line, const struct snapshot *snapshot,
+		       unsigned int instance)
+{
+	const enum counter_id *id = line->values;
+	const char *text = line->text;
+	size_t length;
+
+	while (length = strcspn(text, "{"), text[length]) {
+		const char *place = text + length;
+
+		fprintf(stream, "%.*s", (int)length, text);
+		if (!strncmp(place, "{fact}", strlen("{fact}")))
+			fputs(snapshot_fact(snapshot, line->fact) ?: "", stream);
+		else if (!strncmp(place, "{label}", strlen("{label}")))
+			fputs(snapshot_label(snapshot, line->group, instance), stream);
+		else
+			print_value(stream, snapshot, *id++, instance, place[1] == '%');
+		text = strchr(place, '}') + 1;
+	}
+	fprintf(stream, "%s\n", text);
+}
+
+static void print_lines(FILE *stream, const struct status_line *some, size_t count,
+			const struct snapshot *snapshot)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (!snapshot_has(snapshot, some[i].group))
+			continue;
+		for (unsigned int k = 0; k < snapshot_instances(snapshot, some[i].group); k++)
+			if (is_wanted(&some[i], snapshot, k))
+				print_line(stream, &some[i], snapshot, k);
+	}
+}
+
+void status_print_pools(FILE *stream)
+{
+	fprintf(stream, "  %-10s %12s %12s %12s %8s\n", "POOL", "USED", "PEAK", "LIMIT", "REFUSED");
+	for (int id = 0; id < POOL_COUNT; id++) {
+		const struct pool *pool = pool_get((enum pool_id)id);
+
+		fprintf(stream, "  %-10s %12zu %12zu %12zu %8" PRIu64 "\n", pool->name, pool->used,
+			pool->peak, pool->limit, pool->refused);
+	}
+}
+
+void status_print_daemon_text(FILE *stream, const struct snapshot *snapshot)
+{
+	print_lines(stream, lines, ARRAY_SIZE(lines), snapshot);
+	fprintf(stream, "  export to %s",
+		snapshot->endpoint ? snapshot->endpoint : snapshot->store ? snapshot->store : "nowhere");
+	print_lines(stream, export_lines, ARRAY_SIZE(export_lines), snapshot);
+	status_print_pools(stream);
+}
