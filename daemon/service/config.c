@@ -11,6 +11,7 @@
 #include "base/percent.h"
 #include "client/event.h"
 #include "resolve/unwinder.h"
+#include "service/endpoint.h"
 
 enum option_kind {
 	OPTION_STRING,	/* char *, empty: NULL */
@@ -84,6 +85,7 @@ static const struct option options[] = {
 	  { NULL } },
 	{ "spool", "max_age_hours", OPTION_NUMBER, FIELD(spool_max_age_hours), 0, 87600, { NULL } },
 	{ "spool", "journal", OPTION_BOOL, FIELD(with_journal), 0, 0, { NULL } },
+	{ "metrics", "listen", OPTION_STRING, FIELD(metrics_listen), 0, 0, { NULL } },
 	{ "resource", "service_name", OPTION_STRING, FIELD(service_name), 0, 0, { NULL } },
 	{ "resource", "attributes", OPTION_STRING, FIELD(attributes), 0, 0, { NULL } },
 	{ "relabel", "rule", OPTION_RULE, 0, 0, 0, { NULL } },
@@ -440,6 +442,8 @@ int config_check(const struct config *config, char *error, size_t error_size)
 		return fail(error, error_size, "attributes are not of the form key=value,key=value");
 	if (config->headers && environment_each_pair(config->headers, ignore_pair, NULL) < 0)
 		return fail(error, error_size, "headers are not of the form key=value,key=value");
+	if (config->metrics_listen && endpoint_check(config->metrics_listen, error, error_size) < 0)
+		return -EINVAL;
 	ret = config_sources(config, sources, &count, error, error_size);
 	if (ret < 0)
 		return ret;

@@ -57,6 +57,7 @@ struct config {
 	uint64_t store_max_age_hours;	/* 0: no limit */
 
 	/* [spool] */
+	char *metrics_listen;		/* NULL: nowhere */
 	char *spool_directory;		/* NULL: none */
 	uint64_t spool_max_bytes;
 	uint64_t spool_max_age_hours;	/* 0: no limit */

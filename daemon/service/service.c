@@ -310,6 +310,7 @@ static void swap_live(struct config *a, struct config *b)
 	config_swap(a, b, "profile", "rate");
 	config_swap(a, b, "profile", "period");
 	config_swap(a, b, "filter", NULL);
+	config_swap(a, b, "metrics", NULL);
 	config_swap(a, b, "daemon", NULL);
 }
 

@@ -3,7 +3,7 @@
  * What stacktapd runs: one exporter and one pipeline, made from a configuration.
  *
  * The exporter outlives the pipelines of one export configuration, so that what waits for a retry
- * survives a reload. All calls from one thread.
+ * survives a reload. All calls from one thread, but that others may ask between them, under a lock of the caller's.
  */
 #ifndef STACKTAP_SERVICE_SERVICE_H
 #define STACKTAP_SERVICE_SERVICE_H

@@ -20,6 +20,8 @@ bool snapshot_has(const struct snapshot *snapshot, enum counter_group group)
 		return true;
 	case GROUP_SPOOL:
 		return snapshot->spool;
+	case GROUP_METRICS:
+		return snapshot->metrics || snapshot->metrics_error;
 	case GROUP_UNWIND:
 		return snapshot->pipeline && snapshot->pipeline->has_tables;
 	case GROUP_CAPTURE:

@@ -15,6 +15,8 @@ struct snapshot {
 	const char *endpoint, *store;		/* where profiles go; NULL: not there */
 	const char *spool;			/* where they wait; NULL: in memory alone */
 	const struct relabel *relabel;		/* NULL: no rules */
+	const char *metrics, *metrics_error;	/* where they are to be had, or why not; NULL: nowhere */
+	uint64_t requests, requests_failed, requests_refused;
 	const struct pipeline_stats *pipeline;	/* NULL: not sampling */
 	const struct exporter_stats *exporter;
 };

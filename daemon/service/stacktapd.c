@@ -5,6 +5,7 @@
 #include <getopt.h>
 #include <inttypes.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/signalfd.h>
@@ -13,6 +14,7 @@
 #include "base/clock.h"
 #include "service/busy.h"
 #include "service/config.h"
+#include "service/endpoint.h"
 #include "service/notify.h"
 #include "service/service.h"
 #include "service/status.h"
@@ -57,6 +59,9 @@ struct daemon {
 	struct statusfile *statusfile;
 	int signals;
 	uint64_t started;	/* CLOCK_MONOTONIC ns */
+	struct endpoint *endpoint;	/* NULL: none */
+	pthread_mutex_t lock;		/* of the service and what follows, for the endpoint's thread */
+	char endpoint_error[256];
 	struct busy busy;
 };
 
@@ -170,11 +175,10 @@ static void log_pools(void)
 		log_info("%s", line);
 }
 
-static void update_status(struct daemon *daemon, bool with_log)
+static void take_snapshot(struct daemon *daemon, struct snapshot *ret_snapshot,
+			  struct pipeline_stats *ret_pipeline, struct exporter_stats *ret_exporter)
 {
-	struct pipeline_stats pipeline;
-	struct exporter_stats exporter;
-	struct snapshot snapshot = {
+	*ret_snapshot = (struct snapshot){
 		.uptime_s = (clock_monotonic() - daemon->started) / NSEC_PER_SEC,
 		.cpu_ns = clock_read(CLOCK_PROCESS_CPUTIME_ID),
 		.session_id = service_session_id(daemon->service),
@@ -182,12 +186,63 @@ static void update_status(struct daemon *daemon, bool with_log)
 		.store = service_store(daemon->service),
 		.spool = service_spool(daemon->service),
 		.relabel = service_relabel(daemon->service),
-		.pipeline = &pipeline,
-		.exporter = &exporter,
+		.metrics_error = daemon->endpoint_error[0] ? daemon->endpoint_error : NULL,
+		.pipeline = ret_pipeline,
+		.exporter = ret_exporter,
 	};
+	service_stats(daemon->service, ret_pipeline, ret_exporter);
+}
+
+static bool endpoint_snapshot(void *ctx, struct snapshot *ret_snapshot, struct pipeline_stats *ret_pipeline,
+			      struct exporter_stats *ret_exporter)
+{
+	struct daemon *daemon = ctx;
+
+	/* a reload may take long */
+	if (pthread_mutex_trylock(&daemon->lock))
+		return false;
+	take_snapshot(daemon, ret_snapshot, ret_pipeline, ret_exporter);
+	return true;
+}
+
+static void endpoint_done(void *ctx)
+{
+	struct daemon *daemon = ctx;
+
+	pthread_mutex_unlock(&daemon->lock);
+}
+
+/* Profiles come first: where it cannot listen, the log and the status say so, and sampling goes on. */
+static void open_endpoint(struct daemon *daemon)
+{
+	const struct endpoint_ops ops = { .snapshot = endpoint_snapshot, .done = endpoint_done, .ctx = daemon };
+	const char *listen = service_config(daemon->service)->metrics_listen;
+
+	/* which its first request waits for */
+	pthread_mutex_lock(&daemon->lock);
+	daemon->endpoint_error[0] = '\0';
+	if (listen && endpoint_open(listen, &ops, &daemon->endpoint, daemon->endpoint_error,
+				    sizeof(daemon->endpoint_error)) < 0)
+		log_error("no metrics: %s", daemon->endpoint_error);
+	pthread_mutex_unlock(&daemon->lock);
+}
+
+static void close_endpoint(struct daemon *daemon)
+{
+	endpoint_close(daemon->endpoint);
+	daemon->endpoint = NULL;
+}
+
+static void update_status(struct daemon *daemon, bool with_log)
+{
+	struct pipeline_stats pipeline;
+	struct exporter_stats exporter;
+	struct snapshot snapshot;
 	int ret;
 
-	service_stats(daemon->service, &pipeline, &exporter);
+	take_snapshot(daemon, &snapshot, &pipeline, &exporter);
+	if (daemon->endpoint)
+		endpoint_tell(daemon->endpoint, &snapshot);
 	busy_tell(&daemon->busy, pipeline.names_busy_ns);
 	if (daemon->statusfile) {
 		ret = statusfile_write(daemon->statusfile, &snapshot);
@@ -227,17 +282,34 @@ static void say_what_runs(const struct daemon *daemon)
 		 endpoint ? endpoint : service_store(daemon->service));
 }
 
+/* Where it listened as is wanted now, it goes on; where it could not, it tries again. */
+static void reopen_endpoint(struct daemon *daemon, const char *old)
+{
+	const char *listen = service_config(daemon->service)->metrics_listen;
+
+	if (daemon->endpoint && old && listen && !strcmp(old, listen))
+		return;
+	close_endpoint(daemon);
+	open_endpoint(daemon);
+}
+
 /* False: nothing runs any more. */
 static bool reload(struct daemon *daemon)
 {
+	_cleanup_free_ char *listen = NULL;
 	char error[512];
 	struct config config;
 	int ret;
 
 	notify_reloading();
 	ret = load_config(&daemon->options, &config, error, sizeof(error));
-	if (!ret)
+	if (!ret) {
+		if (service_config(daemon->service)->metrics_listen)
+			listen = strdup(service_config(daemon->service)->metrics_listen);
+		pthread_mutex_lock(&daemon->lock);
 		ret = service_reload(daemon->service, &config, error, sizeof(error));
+		pthread_mutex_unlock(&daemon->lock);
+	}
 	if (ret == -ESHUTDOWN) {
 		log_error("%s; the old configuration cannot be put back either", error);
 		return false;
@@ -247,6 +319,7 @@ static bool reload(struct daemon *daemon)
 	} else {
 		log_setup("stacktapd", (enum log_level)service_config(daemon->service)->log_level);
 		log_info("configuration is read again");
+		reopen_endpoint(daemon, listen);
 		say_what_runs(daemon);
 	}
 	notify_ready();
@@ -351,9 +424,11 @@ static int run(struct daemon *daemon, struct config *config)
 		return EXIT_FAILURE;
 	}
 	say_what_runs(daemon);
+	open_endpoint(daemon);
 	notify_ready();
 	loop(daemon);
 	notify_stopping();
+	close_endpoint(daemon);
 	service_stop(daemon->service);
 	service_free(daemon->service);
 	statusfile_close(daemon->statusfile);
@@ -375,7 +450,7 @@ static int check_filter(const struct config *config)
 int main(int argc, char **argv)
 {
 	struct daemon daemon = { .options = { .config_path = CONFIG_PATH }, .signals = -1,
-				 .started = clock_monotonic() };
+				 .started = clock_monotonic(), .lock = PTHREAD_MUTEX_INITIALIZER };
 	struct config config;
 	char error[512];
 	int ret;

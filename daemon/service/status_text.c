@@ -8,9 +8,9 @@
 #include "base/pool.h"
 
 /*
- * A line is printed where its group is there, and one of @when is not 0, or, without @when, its fact is there.
- * In the text {} is the next of @values, times in ms, {%} its share of all samples; {fact} and {label} are what
- * they say.
+ * A line is printed where its group is there, and one of @when is not 0, or, without @when, its fact is
+ * there. In the text {} is the next of @values, times in ms, {%} its share of all samples; {fact} and {label}
+ * are what they say.
  */
 struct status_line {
 	enum counter_group group;
@@ -122,6 +122,9 @@ static const struct status_line export_lines[] = {
 	  .values = { C(JOURNAL_parts), C(JOURNAL_samples), C(JOURNAL_bytes), C(JOURNAL_cpu_ns),
 		      C(JOURNAL_parts_refused) } },
 	{ .group = GROUP_EXPORTER, .text = "  last export error: {fact}", .fact = FACT_EXPORTER_last_error },
+	{ .group = GROUP_METRICS, .text = "  metrics at {fact}: {} requests, {} refused",
+	  .fact = FACT_METRICS_address, .values = { C(METRICS_requests), C(METRICS_requests_refused) } },
+	{ .group = GROUP_METRICS, .text = "  no metrics: {fact}", .fact = FACT_METRICS_error },
 };
 
 #undef C

@@ -32,6 +32,8 @@ cat >"$scratch/root/etc/stacktap/stacktap.conf" <<'CONF'
 [profile]
 rate = 199
 window_seconds = 3
+[metrics]
+listen = 127.0.0.1:9470
 CONF
 # A system call that the unit's filter lacks ends the daemon here; a user's daemon would do without. An
 # emulated CPU may need minutes for the tables that come before the first sample.

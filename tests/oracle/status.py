@@ -9,6 +9,8 @@ import os
 import re
 import sys
 
+from prometheus_client.openmetrics import parser
+
 RESULTS = []
 
 
@@ -90,13 +92,47 @@ def check_text(text, members):
     tell("  opener: started" in text and "  parser: started" in text, "each helper has its line", text)
 
 
+def check_metrics(text, entries, members, pools, rules):
+    """Read by the parser of Prometheus' own client, which is strict."""
+    try:
+        families = {family.name: family for family in parser.text_string_to_metric_families(text)}
+    except ValueError as error:
+        tell(False, "the metrics are OpenMetrics", f"{error}\n{text}")
+        return
+    tell(text.endswith("# EOF\n"), "the metrics are OpenMetrics", text[-100:])
+    wanted = {}
+    for member, line in entries.items():
+        found = re.search(r"\. _(stacktap_\w+)(\{\w+\})?_", line)
+        if found:
+            wanted[found[1]] = member
+    samples = {sample.name: [] for family in families.values() for sample in family.samples}
+    for family in families.values():
+        for sample in family.samples:
+            samples[sample.name].append(sample)
+    equal(set(samples) - {"stacktap_info"}, set(wanted), "the manual has each metric, and no others")
+    wrong = [name for name, member in wanted.items() if name in samples and member in members and
+             member[0] not in ("pools", "relabel", "user_end") and
+             abs(samples[name][0].value * (10**9 if member[1].endswith(("_nano", "_ns")) else 1) - members[member]) > 2000]
+    tell(not wrong, "each has the value that the JSON has", wrong)
+    tell(all(family.type in ("counter", "gauge", "info") and family.documentation for family in families.values()),
+         "each has a type and a meaning")
+    tell([sample.labels["rule"] for sample in samples.get("stacktap_relabel_matched_total", [])] == rules,
+         "a rule is the label that it is in the JSON")
+    tell({sample.labels["pool"] for sample in samples["stacktap_pool_limit_bytes"]} == pools, "each pool is there")
+    tell({sample.labels["helper"] for sample in samples["stacktap_helper_crashes_total"]} == {"opener", "parser"},
+         "each helper is there")
+
+
 def main():
     work = sys.argv[1]
     entries = page_entries(read(work, "page.scd"))
-    members = status_members(json.loads(read(work, "status.json")))
+    status = json.loads(read(work, "status.json"))
+    members = status_members(status)
     equal(fold_helpers(members), set(entries), "the manual has each member of the JSON, and no others")
     check_values(members)
     check_text(read(work, "status"), members)
+    check_metrics(read(work, "metrics"), entries, members, {pool["name"] for pool in status["pools"]},
+                  [rule["rule"] for rule in status["relabel"]])
     attributes = set(re.findall(r"Of a Profile: _(stacktap\.\w+)_", "\n".join(entries.values())))
     rows = [line.split("|")[1] for line in read("docs", "otlp.md").splitlines() if line.startswith("| `")]
     documented = set()

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # The table of counters, the daemon's status, the manual page and the documents name the same things.
+# The parser of metrics is a module of Debian's python3.
 # usage: tests/oracle/status.sh BUILD-DIRECTORY
 set -eu
 
@@ -12,4 +13,4 @@ trap 'rm -rf "$work"' EXIT
 "$output/oracle/status_files" "$work"
 man/counters daemon/counter/counters.def <man/stacktap-counters.7.scd.in >"$work/page.scd"
 scdoc <"$work/page.scd" >"$work/page.7"
-python3 tests/oracle/status.py "$work"
+/usr/bin/python3 tests/oracle/status.py "$work"

@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "service/metrics.h"
 #include "service/status.h"
 
 static struct pipeline_stats pipeline;
@@ -36,6 +37,8 @@ static int write_file(const char *directory, const char *name, const struct snap
 int main(int argc, char **argv)
 {
 	struct snapshot snapshot = { .uptime_s = 11, .cpu_ns = 1234567890, .session_id = 7,
+				     .metrics = "http://127.0.0.1:9470/", .requests = 12, .requests_failed = 13,
+				     .requests_refused = 14,
 				     .endpoint = "http://localhost:4318/", .spool = "/var/lib/spool",
 				     .pipeline = &pipeline, .exporter = &exporter };
 	struct helper_stats *helpers[] = { &pipeline.symbolizer.opener.helper,
@@ -65,7 +68,8 @@ int main(int argc, char **argv)
 	relabel_left_out(relabel, 0, 17);
 	snapshot.relabel = relabel;
 	err = write_file(argv[1], "status.json", &snapshot, status_print_daemon_json) ?:
-	      write_file(argv[1], "status", &snapshot, status_print_daemon_text);
+	      write_file(argv[1], "status", &snapshot, status_print_daemon_text) ?:
+	      write_file(argv[1], "metrics", &snapshot, metrics_print);
 	relabel_free(relabel);
 	return err < 0;
 }

@@ -112,6 +112,7 @@ static void test_every_option_round_trips(void **state _unused_)
 		"timeout_seconds = 5\n\n"
 		"[store]\ndirectory = /s\nmax_bytes = 1048576\nmax_age_hours = 3\n\n"
 		"[spool]\ndirectory = /q\nmax_bytes = 65536\nmax_age_hours = 0\njournal = no\n\n"
+		"[metrics]\nlisten = unix:/m\n\n"
 		"[resource]\nservice_name = me\nattributes = x=y\n\n"
 		"[relabel]\nrule = drop a (b|c)+\nrule = set \"a b\" c if d .*\n\n"
 		"[privacy]\ncommand_line = yes\nkernel_addresses = no\n\n[symbols]\nlines = yes\n\n"
@@ -186,6 +187,8 @@ static void test_refusals(void **state _unused_)
 	assert_refused("[resource]\nattributes = a\n", 0, "attributes");
 	assert_refused("[relabel]\nrule = drop a b\nrule = drop a (b\n", 3, "a ( has no )");
 	assert_refused("[relabel]\nrule = lose a b\n", 2, "begins with keep, drop, remove, rename or set");
+	assert_refused("[metrics]\nlisten = 0.0.0.0:9470\n", 0, "loopback");
+	assert_refused("[metrics]\nlisten = /run/m\n", 0, "unix:/PATH");
 	for (int i = 0; i < STACKTAP_MAX_SOURCES + 1; i++)
 		strcat(text, "event = cpu-clock\n");
 	assert_refused(text, STACKTAP_MAX_SOURCES + 2, "more than 8");

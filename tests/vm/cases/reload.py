@@ -3,8 +3,10 @@
 never."""
 
 import os
+import re
 import shutil
 import signal
+import socket
 import time
 
 
@@ -56,6 +58,7 @@ def guest(t):
 
     try:
         if reloads(t, daemon, first) and filters(t, daemon) and paces(t, daemon):
+            listens(t, daemon)
             tells(t, daemon)
             ends(t, daemon)
     finally:
@@ -142,6 +145,42 @@ def paces(t, daemon):
     write(profile=dict(own, rate=199), filter={"cpus": "0"}, store=STORE, daemon=DAEMON)
     return becomes(t, daemon, lambda s: s["filter"].get("cpus") == [0] and s["sources"][0]["rate_hz"] == 49,
                    "which it keeps when the rate changes")
+
+
+def ask(path, what):
+    """The whole answer of a socket's HTTP server; "" where nobody listens."""
+    with socket.socket(socket.AF_UNIX) as peer:
+        peer.settimeout(20)
+        try:
+            peer.connect(path)
+            peer.sendall(f"GET {what} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
+            return b"".join(iter(lambda: peer.recv(65536), b"")).decode()
+        except (FileNotFoundError, ConnectionRefusedError):
+            return ""
+
+
+def listens(t, daemon):
+    """Metrics come, move and go by reloads, in the running session."""
+    session = sessions(t)[0]["id"]
+    same = {"profile": dict(PROFILE, event="cpu-clock/freq=49/", rate=199), "filter": {"cpus": "0"}, "store": STORE,
+            "daemon": DAEMON}
+    for path in ("/run/stacktap/a.socket", "/run/stacktap/b.socket"):
+        write(**same, metrics={"listen": f"unix:{path}"})
+        daemon.send_signal(signal.SIGHUP)
+        holds(t, lambda path=path: ask(path, "/readyz").endswith("\r\n\r\nsampling\n"), f"{path} says that it samples")
+    t.ok(not os.path.exists("/run/stacktap/a.socket"), "the first one is closed when it moves")
+    holds(t, lambda: re.search(r"^stacktap_windows_samples_total [1-9]", ask("/run/stacktap/b.socket", "/metrics"), re.M),
+          "the metrics have samples")
+    metrics = ask("/run/stacktap/b.socket", "/metrics")
+    t.ok(metrics.endswith("\n# EOF\n"), "and are whole", metrics[-2000:])
+    t.ok(re.search(r"^stacktap_pool_used_bytes\{pool=\"rings\"\} [1-9]", metrics, re.M), "and memory by pool",
+         metrics[-2000:])
+    holds(t, lambda: (t.json("status")["daemon"] or {}).get("metrics", {}).get("address") == "/run/stacktap/b.socket",
+          "status says where they are")
+    write(**same)
+    daemon.send_signal(signal.SIGHUP)
+    holds(t, lambda: not os.path.exists("/run/stacktap/b.socket"), "without the option nobody listens")
+    t.equal(sessions(t)[0]["id"], session, "all of it in the same session")
 
 
 def tells(t, daemon):
