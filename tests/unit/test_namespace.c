@@ -531,6 +531,12 @@ static void only_machines_have_names(void **state)
 	cgroup_read("0::/lxc.payload.mail/docker/" ID "\n", &facts);
 	assert_string_equal(facts.container_id, ID);
 	assert_string_equal(facts.container_name, "");
+	/* what is no name takes none away: a container may call cgroups inside as it likes */
+	cgroup_read("0::/lxc/mail/lxc//x\n", &facts);
+	assert_string_equal(facts.container_name, "mail");
+	cgroup_read("0::/lxc/mail/lxc/0123456789012345678901234567890123456789012345678901234567890123456789\n",
+		    &facts);
+	assert_string_equal(facts.container_name, "mail");
 	/* longer than any that systemd or a runtime makes */
 	cgroup_read("0::/lxc.payload.0123456789012345678901234567890123456789012345678901234567890123"
 		    "456789\n", &facts);
