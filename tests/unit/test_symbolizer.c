@@ -330,6 +330,48 @@ static void lines_and_inlined_functions_are_a_choice(void **state)
 	}
 }
 
+/* One Location in a file, asked for by itself; when there is no time, and when there are no lines. */
+static void lines_that_cannot_be_had_are_put_off_or_given_up(void **state)
+{
+	struct symbolizer *symbolizer = new_symbolizer();
+	struct lines_stats stats = { 0 };
+	size_t budget = NAMES_OBJECT_MAX_BYTES;
+	struct lines_source source;
+	struct location *location;
+	struct names *names;
+	struct stat st;
+
+	(void)state;
+	assert_int_equal(names_new(&names), 0);
+	source.fd = open(fixture_build("lineless", "-g0", program), O_RDONLY | O_CLOEXEC);
+	source.object = object_new(OBJECT_FILE, "lineless");
+	assert_int_equal(fstat(source.fd, &st), 0);
+	source.object->size = (uint64_t)st.st_size;
+	location = location_new(NULL, 0x1000, FRAME_NATIVE, false);
+	location->address = 0x1000;
+
+	source.deadline = clock_monotonic();
+	lines_resolve(symbolizer_parser(symbolizer), names, &source, &location, 1, &budget, &stats);
+	assert_true(location->is_put_off);
+	assert_int_equal(stats.put_off, 1);
+	assert_false(source.object->has_no_lines);
+
+	atomic_store(&location->is_put_off, false);
+	source.deadline = clock_monotonic() + 10 * NSEC_PER_SEC;
+	lines_resolve(symbolizer_parser(symbolizer), names, &source, &location, 1, &budget, &stats);
+	assert_false(location->is_put_off);
+	assert_int_equal(stats.without, 1);
+	assert_true(source.object->has_no_lines);
+	/* and not again */
+	lines_resolve(symbolizer_parser(symbolizer), names, &source, &location, 1, &budget, &stats);
+	assert_int_equal(stats.without, 1);
+	location_unref(location);
+	object_unref(source.object);
+	close(source.fd);
+	names_free(names);
+	symbolizer_free(symbolizer);
+}
+
 static void what_a_dead_parser_did_not_name_is_put_off(void **state)
 {
 	struct symbolizer *symbolizer = new_symbolizer();
@@ -1027,6 +1069,7 @@ int main(void)
 		cmocka_unit_test(a_stripped_program_has_functions_without_names),
 		cmocka_unit_test(a_debug_file_has_the_names),
 		cmocka_unit_test(lines_and_inlined_functions_are_a_choice),
+		cmocka_unit_test(lines_that_cannot_be_had_are_put_off_or_given_up),
 		cmocka_unit_test(what_a_dead_parser_did_not_name_is_put_off),
 		cmocka_unit_test(mini_debug_information_has_the_names),
 		cmocka_unit_test(sizeless_names_of_mini_debug_information_swallow_nothing),
