@@ -16,7 +16,7 @@ static const char help[] =
 	"usage: stacktap convert [OPTION...] -o OUTPUT [FILE]\n\n"
 	"Writes one event of a file of OTLP profiles (default: stacktap.otlp; - is standard input)\n"
 	"in the format of another tool, and says what that has no place for.\n\n"
-	"  pprof        .pb.gz .pprof            go tool pprof, and what reads its files\n"
+	"  pprof        .pb.gz .pprof .pgo       go tool pprof, what reads its files, go build -pgo\n"
 	"  folded       .folded .collapsed .txt  a stack per line, for flamegraph.pl and others\n"
 	"  speedscope   .speedscope.json         speedscope.app\n"
 	"  firefox      .firefox.json            profiler.firefox.com\n"
@@ -77,12 +77,20 @@ static int parse_option(int argc, char **argv, int option, struct options *optio
 	}
 }
 
-static bool is_otlp(const char *path)
+static bool ends_in(const char *path, const char *ending)
 {
-	static const char ending[] = ".otlp";
 	size_t length = strlen(path);
 
 	return length > strlen(ending) && !strcmp(path + length - strlen(ending), ending);
+}
+
+/* `go build -pgo' finds calls by their line, counted from that of their function. */
+static bool has_start_lines(const struct model *model)
+{
+	for (uint32_t i = 0; i < model->frames.count; i++)
+		if (model_frame(model, i)->start_line && model_frame(model, i)->line)
+			return true;
+	return false;
 }
 
 static int check(struct options *options)
@@ -90,7 +98,7 @@ static int check(struct options *options)
 	if (!options->output)
 		return cli_usage_error("convert wants an output: -o FILE");
 	if (!options->format && !options->is_import)
-		options->is_import = is_otlp(options->output);
+		options->is_import = ends_in(options->output, ".otlp");
 	if (!options->format && !options->is_import)
 		options->format = convert_by_path(options->output);
 	if (options->is_import && (!selection_is_empty(&options->selection) || options->by_weight))
@@ -200,6 +208,9 @@ int convert_run(int argc, char **argv)
 	if (model->is_cut && !options.use_json)
 		fprintf(stderr, "stacktap: %s is cut off or damaged; this is what is whole\n",
 			recording_name(options.path));
+	if (ends_in(options.output, ".pgo") && !has_start_lines(model))
+		return cli_error("%s has no functions with lines, by which go build -pgo finds calls: "
+				 "run stacktap symbolize first", recording_name(options.path));
 	name = utf8_dup(recording_name(options.path), NAME_MAX_BYTES);
 	if (!name)
 		return cli_error("out of memory");

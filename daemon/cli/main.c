@@ -54,6 +54,19 @@ static const char *near_command(const char *name)
 	return near_helps(name, least) ? nearest : NULL;
 }
 
+/* Somebody's first look: what keeps it from working here is not the end of it. */
+static int run_alone(int argc, char **argv)
+{
+	int ret = commands[0].run(argc, argv);
+
+	if (ret == CLI_FAILED)
+		fputs("next: `stacktap doctor' says what this host lacks; then `sudo stacktap record -a "
+		      "--duration 10' and `stacktap flamegraph'\n"
+		      "or of another tool's profile: `stacktap convert -o stacktap.otlp perf.data' and "
+		      "`stacktap flamegraph'\n", stderr);
+	return ret;
+}
+
 int main(int argc, char **argv)
 {
 	const char *name = argc > 1 ? argv[1] : NULL, *nearest;
@@ -73,7 +86,9 @@ int main(int argc, char **argv)
 		return cli_finish();
 	}
 	/* options alone are those of the default command */
-	if (!name || name[0] == '-')
+	if (!name)
+		return run_alone(argc, argv);
+	if (name[0] == '-')
 		return commands[0].run(argc, argv);
 	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
 		if (!strcmp(commands[i].name, name))

@@ -5,7 +5,7 @@
 
 const struct convert_format convert_formats[] = {
 	{
-		.name = "pprof", .endings = { ".pb.gz", ".pprof" }, .is_binary = true,
+		.name = "pprof", .endings = { ".pb.gz", ".pprof", ".pgo" }, .is_binary = true,
 		.loss = "times", .model = { .is_exact = true }, .write = pprof_write,
 	}, {
 		.name = "folded", .endings = { ".folded", ".collapsed", ".txt" },

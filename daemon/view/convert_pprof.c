@@ -25,6 +25,7 @@ struct run {
 
 struct function {
 	const char *name, *source;
+	uint64_t start_line;
 };
 
 struct pprof {
@@ -143,7 +144,7 @@ static uint64_t mapping_of(struct pprof *pprof, const struct model_frame *frame)
 static uint64_t function_hash(const struct function *function)
 {
 	return hash_words((const uint64_t[]){ (uintptr_t)function->name,
-					      (uintptr_t)function->source }, 2);
+					      (uintptr_t)function->source, function->start_line }, 3);
 }
 
 static uint64_t function_hash_of(const void *ctx, uint32_t position)
@@ -153,7 +154,8 @@ static uint64_t function_hash_of(const void *ctx, uint32_t position)
 
 static uint64_t function_of(struct pprof *pprof, const struct model_frame *frame)
 {
-	const struct function key = { .name = frame->name, .source = frame->source };
+	const struct function key = { .name = frame->name, .source = frame->source,
+				      .start_line = frame->start_line };
 	uint64_t hash = function_hash(&key);
 	struct index_probe probe = index_first(&pprof->functions.index, hash);
 	Pprof__Function message = PPROF__FUNCTION__INIT;
@@ -162,7 +164,8 @@ static uint64_t function_of(struct pprof *pprof, const struct model_frame *frame
 
 	while ((i = index_next(&pprof->functions.index, &probe)) != INDEX_NONE) {
 		old = (const struct function *)(const void *)pprof->functions.data.data + i;
-		if (old->name == key.name && old->source == key.source)
+		if (old->name == key.name && old->source == key.source &&
+		    old->start_line == key.start_line)
 			return i + 1;
 	}
 	if (rows_add(&pprof->functions, hash, function_hash_of, &key, sizeof(key), &i)) {
@@ -172,6 +175,7 @@ static uint64_t function_of(struct pprof *pprof, const struct model_frame *frame
 	message.id = i + 1;
 	message.name = message.system_name = string_of(pprof, frame->name);
 	message.filename = string_of(pprof, frame->source);
+	message.start_line = (int64_t)min_of(frame->start_line, (uint64_t)INT64_MAX);
 	put_message(pprof, PROFILE_FUNCTION, &message.base);
 	return i + 1;
 }

@@ -27,6 +27,7 @@ static bool is_same_frame(const struct model_frame *a, const struct model_frame 
 	return a->name == b->name && a->file == b->file && a->source == b->source &&
 	       a->kind == b->kind && a->is_named == b->is_named &&
 	       a->is_inlined == b->is_inlined && a->address == b->address && a->line == b->line &&
+	       a->start_line == b->start_line &&
 	       a->start == b->start && a->limit == b->limit && a->offset == b->offset &&
 	       a->build_id == b->build_id;
 }
@@ -59,6 +60,7 @@ static int find_frame(struct model *model, const struct view_frame *frame, uint3
 	if (model->is_exact) {
 		key.address = frame->address;
 		key.line = frame->line;
+		key.start_line = frame->start_line;
 		key.start = frame->mapping->start;
 		key.limit = frame->mapping->limit;
 		key.offset = frame->mapping->offset;

@@ -16,7 +16,7 @@ struct model_frame {
 	enum frame_kind kind;
 	bool is_named, is_range, is_inlined;
 	/* zero and "" unless model_options' is_exact */
-	uint64_t address, line;
+	uint64_t address, line, start_line;
 	uint64_t start, limit, offset;	/* of the mapping */
 	const char *build_id;
 };

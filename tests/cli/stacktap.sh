@@ -86,7 +86,10 @@ check "one that is near to nothing" run 2 xyzzy
 check "gets the list" says "$err" flamegraph
 
 module="the kernel module stacktap is not loaded: run \`modprobe stacktap'"
-refused "no command, no module" 1 "$module"
+check "no command, no module" run 1
+check "no command, no module: says why" says "$err" "$module"
+check "no command, no module: says what is next" says "$err" "stacktap doctor"
+check "no command, no module: in three lines" test "$(wc -l <"$err")" -eq 3
 refused "status" 1 "$module" status
 refused "stop" 1 "$module" stop 1
 refused "start" 1 "$module" start all
@@ -454,6 +457,7 @@ event, = json.load(open(sys.argv[1]))["events"]
 process, = event["processes"]
 assert (event["source"], event["samples"], event["weight"]) == ("cycles", 1, 7), event
 assert (process["pid"], process["name"], process["functions"][0]["name"]) == (1, "a b", "f"), process' "$out"
+refused "convert to default.pgo without lines" 1 "stacktap symbolize" convert -o default.pgo sample.otlp
 refused "convert to otlp of a part" 2 "nothing can be selected" convert --process 1 -o y.otlp x.bin
 refused "convert to otlp of no such file" 1 "/no/such.pb.gz" convert -o y.otlp /no/such.pb.gz
 head -c 100 "$scratch/x.bin" >"$scratch/cut.bin"
