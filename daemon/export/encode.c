@@ -262,6 +262,8 @@ static int image_encode(struct encoder *encoder, const struct profile_part *part
 		return err;
 	if (rule < 0)
 		return resource_encode(encoder, parts, count);
+	if (options->is_draft)
+		return 0;
 	for (size_t i = 0; i < count; i++)
 		samples += parts[i].count;
 	relabel_left_out(options->relabel, rule, samples);

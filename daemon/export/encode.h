@@ -34,6 +34,7 @@ struct encode_options {
 	bool names_ranges;
 	const char *kernel_suffix;	/* of names of functions of the kernel; NULL: none */
 	struct relabel *relabel;	/* rules for Resources; NULL: none */
+	bool is_draft;			/* encoded once more later: rules are followed, and count nothing */
 };
 
 struct payload {

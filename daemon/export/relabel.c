@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "export/relabel.h"
 
+#include <pthread.h>
 #include <stdarg.h>
 #include <string.h>
 
@@ -31,6 +32,7 @@ struct rule {
 };
 
 struct relabel {
+	pthread_mutex_t lock;		/* a pattern is used by one thread at a time */
 	size_t count;
 	struct rule *rules[RELABEL_MAX_RULES];
 };
@@ -51,7 +53,10 @@ static const struct {
 int relabel_new(struct relabel **ret_relabel)
 {
 	*ret_relabel = calloc(1, sizeof(**ret_relabel));
-	return *ret_relabel ? 0 : -ENOMEM;
+	if (!*ret_relabel)
+		return -ENOMEM;
+	pthread_mutex_init(&(*ret_relabel)->lock, NULL);
+	return 0;
 }
 
 void relabel_free(struct relabel *relabel)
@@ -62,6 +67,7 @@ void relabel_free(struct relabel *relabel)
 		pattern_free(relabel->rules[i]->pattern);
 		free(relabel->rules[i]);
 	}
+	pthread_mutex_destroy(&relabel->lock);
 	free(relabel);
 }
 
@@ -241,11 +247,11 @@ static bool set_value(struct rule *rule, struct attributes *attributes)
 	return true;
 }
 
-int relabel_apply(struct relabel *relabel, struct attributes *attributes)
+static int apply_all(struct relabel *relabel, struct attributes *attributes, bool is_counted)
 {
 	char number[24];
 
-	for (size_t i = 0; relabel && i < relabel->count; i++) {
+	for (size_t i = 0; i < relabel->count; i++) {
 		struct rule *rule = relabel->rules[i];
 		bool has_matched = false, leaves_out = false;
 
@@ -264,11 +270,24 @@ int relabel_apply(struct relabel *relabel, struct attributes *attributes)
 			has_matched = set_value(rule, attributes);
 			break;
 		}
-		atomic_fetch_add_explicit(&rule->matched, has_matched, memory_order_relaxed);
+		if (is_counted)
+			atomic_fetch_add_explicit(&rule->matched, has_matched, memory_order_relaxed);
 		if (leaves_out)
 			return (int)i;
 	}
 	return -1;
+}
+
+int relabel_apply(struct relabel *relabel, struct attributes *attributes, bool is_counted)
+{
+	int rule;
+
+	if (!relabel)
+		return -1;
+	pthread_mutex_lock(&relabel->lock);
+	rule = apply_all(relabel, attributes, is_counted);
+	pthread_mutex_unlock(&relabel->lock);
+	return rule;
 }
 
 void relabel_left_out(struct relabel *relabel, int rule, uint64_t samples)

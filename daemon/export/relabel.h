@@ -34,12 +34,11 @@ void relabel_free(struct relabel *relabel);	/* NULL is fine */
 /* -EINVAL, -E2BIG and a sentence; -ENOMEM. */
 int relabel_add(struct relabel *relabel, const char *rule, char *ret_error, size_t error_size);
 
-/* By one thread. -1: nothing is left out; else the rule that does it. NULL has no rules. */
-int relabel_apply(struct relabel *relabel, struct attributes *attributes);
+/* By any thread, one at a time. -1: nothing is left out; else the rule that does it. NULL has no rules. */
+int relabel_apply(struct relabel *relabel, struct attributes *attributes, bool is_counted);
 /* So many samples were left out by a rule. */
 void relabel_left_out(struct relabel *relabel, int rule, uint64_t samples);
 
-/* By any thread. */
 size_t relabel_rules(const struct relabel *relabel);
 const char *relabel_text(const struct relabel *relabel, size_t rule);
 struct relabel_count relabel_count(const struct relabel *relabel, size_t rule);

@@ -79,6 +79,7 @@ static void journal_part(struct pipeline *pipeline, struct message *message)
 	int err, written;
 
 	options.max_bytes = PART_PAYLOAD_BYTES;
+	options.is_draft = true;
 	err = encode_window(&options, message->window, take_payload, &encoded);
 	message_free(message);
 	written = write_part(pipeline, &encoded);
