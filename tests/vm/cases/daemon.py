@@ -64,6 +64,7 @@ def guest(t):
         daemon.send_signal(signal.SIGTERM)
         t.ok(t.wait(daemon, 30) == 0, "SIGTERM ends it in good order")
     spool(t, environment)
+    journal(t)
     t.stop(burner)
     t.run("rmmod", "stacktap")
     no_endpoint(t)
@@ -118,6 +119,47 @@ def of_spool(daemon):
     return now["exporter"]["spool"] if now["pid"] == daemon.pid else collections.Counter()
 
 
+def cpu_seconds(pid):
+    with open(f"/proc/{pid}/stat", encoding="ascii") as file:
+        fields = file.read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def journal(t):
+    """kill -9 inside a window of a minute: the next daemon stores what the first had, but for two seconds."""
+    configuration("/tmp/journal.conf", profile={"rate": 199, "window_seconds": 60, "window_max_seconds": 60,
+                                                "budget_ns": 0}, store={"directory": "/tmp/journal"},
+                  daemon={"status_seconds": 1})
+    command = ["/opt/stacktap/bin/stacktapd", "--config", "/tmp/journal.conf"]
+    daemon = t.start(*command)
+
+    def parts():
+        try:
+            now = status()
+        except FileNotFoundError:
+            return None
+        told = now["exporter"]["journal"]
+        return told if now["pid"] == daemon.pid and told["parts"] >= 6 else None
+
+    told = t.until(parts, 60, "six parts in the journal")
+    cost = {"journal_ms": told["cpu_ns"] / 1e6, "daemon_ms": cpu_seconds(daemon.pid) * 1000}
+    killed = time.time()
+    daemon.kill()
+    t.wait(daemon, 30)
+    left = [name for name in os.listdir("/tmp/journal") if name.startswith("journal-")]
+    daemon = t.start(*command)
+    t.until(lambda: not any(name.startswith("journal-") and name in left for name in os.listdir("/tmp/journal")) and
+            status()["pid"] == daemon.pid, 60, "the next daemon to take the journal over")
+    t.stop(daemon)
+    with open(t.path("journal.otlp"), "wb") as out:
+        for name in sorted(os.listdir("/tmp/journal")):
+            with open(f"/tmp/journal/{name}", "rb") as file:
+                out.write(file.read())
+    with open(t.path("journal.json"), "w", encoding="utf-8") as out:
+        json.dump({"killed": killed, "left": left, "told": told, "cost": cost,
+                   "files": os.listdir("/tmp/journal")}, out)
+
+
 def no_endpoint(t):
     """Without an endpoint the profiles go to a bounded local store."""
     burner = t.start("/opt/stacktap/workload/deep", 5, 3600)
@@ -164,3 +206,25 @@ def host(t):
     t.equal(attributes.get("deployment.environment.name"), "test lab",
             "OTEL_RESOURCE_ATTRIBUTES reach the receiver")
     t.ok(any(s.process.service_name == "daemon-test" for s in samples), "OTEL_SERVICE_NAME too")
+    recovered(t)
+
+
+def recovered(t):
+    with open(os.path.join(t.dir, "journal.json"), encoding="utf-8") as f:
+        ran = json.load(f)
+    killed = ran["killed"]
+    samples = [(time / 1e9, dict(sample.profile.attributes).get("stacktap.recovered"))
+               for sample in t.load("journal.otlp") if sample.process.executable == "deep"
+               for time in sample.timestamps]
+    before = sorted(time for time, _ in samples if time < killed)
+    t.ok(len(ran["left"]) >= 1 and not [name for name in ran["files"] if name.startswith("journal-")],
+         f"a kill leaves a journal, which the next daemon takes over ({ran['left']}, {ran['files']})")
+    t.ok(before and killed - before[-1] < 2, "kill -9 loses less than 2 s: the last sample is " +
+         (f"{killed - before[-1]:.2f} s older" if before else "none"))
+    # the burner always runs: a part that is missing is a gap
+    gaps = [later - earlier for earlier, later in zip(before, before[1:])]
+    t.ok(gaps and max(gaps) < 1, f"and none before: {len(before)} samples, the largest gap {max(gaps, default=0):.2f} s")
+    t.ok(any(mark for time, mark in samples if time < killed) and not any(mark for time, mark in samples if time > killed),
+         "what was recovered says so, and nothing else does")
+    share = ran["cost"]["journal_ms"] / ran["cost"]["daemon_ms"]
+    t.ok(share < 0.1, f"the journal takes {100 * share:.1f} % of the daemon's time, its start included: {ran['cost']}")
