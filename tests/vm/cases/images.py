@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""exec, fork, vfork, pid reuse, dlopen, mremap: samples go where they belong or are marked."""
+"""exec, fork, vfork, pid reuse, dlopen, mremap, code made at run time: samples go where they belong or are marked."""
 
 import json
 import os
@@ -7,6 +7,7 @@ import time
 
 IMAGES = "/opt/stacktap/workload/images"
 PLUGIN = "/opt/stacktap/workload/plugin.so"
+JIT = "/opt/stacktap/workload/jit"
 MS = 1500
 # of some 750 where no tick is missed: an emulated CPU may lose most of them to its host
 ENOUGH = 30
@@ -31,6 +32,7 @@ def guest(t):
         process = t.start(IMAGES, *arguments)
         pids[str(process.pid)] = phase
         t.ok(t.wait(process) == 0, f"images {phase} ran")
+    t.ok(t.wait(t.start(JIT, "/tmp", MS)) == 0, "jit ran")
     # The pid of a program that has gone is given to another one, on purpose.
     reused = reuse_pid(t)
     process = t.start(IMAGES, "churn", 20, 100)
@@ -108,3 +110,17 @@ def host(t):
          f"both owners of the reused pid are told apart ({sorted(by_program)})")
     t.ok("bottom" not in by_program.get("images", ()) and
          "after_exec" not in by_program.get("deep", ()), "and neither has the other's function")
+    check_jit(t, [s for s in samples if s.process.executable == "jit"])
+
+
+def check_jit(t, samples):
+    """Of two functions in memory without a file; the process has exited by the end of the window."""
+    code = [s for s in samples if s.stack[0].frame_type == "native" and s.stack[0].mapping.startswith("[")
+            and s.stack[0].mapping not in ("[kernel]", "[vdso]")]
+    count = {name: sum(s.count for s in code if s.stack[0].function == name)
+             for name in ("mapped_work", "dumped_work", "stale_work", "")}
+    t.ok(count["mapped_work"] >= ENOUGH, f"a perf map names code made at run time: {count}")
+    t.ok(count["dumped_work"] >= ENOUGH, f"a jitdump names code made at run time: {count}")
+    t.ok(count["stale_work"] == 0, "the later line of two for one address counts")
+    t.ok(all("run" in s.names for s in code if s.stack[0].function in ("mapped_work", "dumped_work")
+             and len(s.stack) > 1 and not is_marked(s)), "its callers have names, too")
