@@ -86,8 +86,9 @@ static int open_device(struct capture *capture)
 	struct stacktap_info *info = &capture->info;
 
 	if (fd < 0 && (errno == ENOENT || errno == ENXIO || errno == ENODEV))
-		return capture_fail(-ENODEV, "the kernel module is not loaded (no %s): load it "
-				    "with 'modprobe stacktap'", STACKTAP_DEVICE);
+		return capture_fail(-ENODEV, "the kernel module stacktap is not loaded (no %s): run "
+				    "`modprobe stacktap'; if there is none for this kernel, see "
+				    "`dkms status'", STACKTAP_DEVICE);
 	if (fd < 0 && errno == EACCES)
 		return capture_fail(-EPERM, "permission denied: %s is for root and the group "
 				    "stacktap: run it with sudo, or as a member with CAP_PERFMON",

@@ -61,7 +61,7 @@ const char *capture_strerror(int error)
 		return sentence;
 	switch (error) {
 	case -ENODEV:
-		return "the kernel module is not loaded: load it with 'modprobe stacktap'";
+		return "the kernel module stacktap is not loaded: run `modprobe stacktap'";
 	case -EPERM:
 	case -EACCES:
 		return "not permitted: run as root or with CAP_PERFMON";

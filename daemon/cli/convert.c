@@ -24,8 +24,8 @@ static const char help[] =
 	"Or writes another tool's profile as OTLP: pprof, perf.data, or what `perf script' prints.\n\n"
 	"  otlp         .otlp\n\n"
 	SELECT_HELP
-	"  -o, --output FILE       - is standard output\n"
-	"  -f, --format FORMAT     default: by how FILE ends\n"
+	"  -o, --output OUTPUT     - is standard output\n"
+	"  -f, --format FORMAT     default: by how OUTPUT ends\n"
 	"      --value WHICH       samples (default) or weight, where a format has one value alone\n"
 	"      --json              say as JSON what was written\n"
 	"  -h, --help\n";
@@ -65,7 +65,8 @@ static int parse_option(int argc, char **argv, int option, struct options *optio
 		options->format = convert_by_name(optarg);
 		if (options->format)
 			return CLI_OK;
-		return cli_usage_error("there is no format `%s'; see --help", optarg);
+		return cli_usage_error("there is no format `%s'; there are pprof, folded, speedscope, "
+				       "firefox, perf-script and otlp", optarg);
 	case OPT_VALUE:
 		return parse_value(optarg, &options->by_weight);
 	case 'j':
@@ -105,8 +106,8 @@ static int check(struct options *options)
 		return cli_usage_error("nothing can be selected of what becomes otlp: convert all of "
 				       "it, and select from that");
 	if (!options->format && !options->is_import)
-		return cli_usage_error("which format is `%s'? Name it by --format; see --help",
-				       options->output);
+		return cli_usage_error("`%s' does not end as a format's files do: name the format by "
+				       "--format; --help has both", options->output);
 	if (options->use_json && !strcmp(options->output, "-"))
 		return cli_usage_error("--json and -o - both want standard output");
 	return CLI_OK;

@@ -60,10 +60,10 @@ static int run_alone(int argc, char **argv)
 	int ret = commands[0].run(argc, argv);
 
 	if (ret == CLI_FAILED)
-		fputs("next: `stacktap doctor' says what this host lacks; then `sudo stacktap record -a "
-		      "--duration 10' and `stacktap flamegraph'\n"
-		      "or of another tool's profile: `stacktap convert -o stacktap.otlp perf.data' and "
-		      "`stacktap flamegraph'\n", stderr);
+		fputs("next: run `stacktap doctor', which says what this host lacks; then `sudo stacktap record "
+		      "-a --duration 10 -o - >stacktap.otlp' and `stacktap flamegraph'\n"
+		      "without the module: `stacktap convert -o stacktap.otlp perf.data', then `stacktap "
+		      "flamegraph'\n", stderr);
 	return ret;
 }
 

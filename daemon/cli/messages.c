@@ -51,7 +51,8 @@ int messages_open(const char *path, struct messages *ret_messages)
 		err = copy_aside(&ret_messages->fd);
 	if (err) {
 		messages_close(ret_messages);
-		return cli_error("Cannot open %s: %s.", recording_name(path), strerror(-err));
+		return cli_error("Cannot open %s: %s.%s", recording_name(path), strerror(-err),
+				 recording_remedy(path, err));
 	}
 	/* the length of a message begins with a byte below these tags, see view/store_reader.c */
 	ret_messages->is_bare = pread(ret_messages->fd, &first, 1, 0) == 1 &&

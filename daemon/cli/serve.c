@@ -8,6 +8,7 @@
 
 #include "base/json.h"
 #include "cli/cli.h"
+#include "view/recording.h"
 
 static const char help[] =
 	"usage: stacktap serve [OPTION...] [FILE|DIRECTORY]\n\n"
@@ -111,7 +112,8 @@ int serve_run(int argc, char **argv)
 		return ret - 1;
 	fd = open(options.path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	if (fd < 0)
-		return cli_error("Cannot open %s: %s.", options.path, strerror(errno));
+		return cli_error("Cannot open %s: %s.%s", options.path, strerror(errno),
+				 recording_remedy(options.path, -errno));
 	site.path = options.path;
 	if (guard_make_token(token))
 		return cli_error("there are no random bytes for a token: %s", strerror(errno));

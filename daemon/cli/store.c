@@ -109,7 +109,8 @@ static int parts_open(const char *directory, struct parts *ret_parts)
 
 	*ret_parts = (struct parts){ .directory = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC) };
 	if (ret_parts->directory < 0)
-		return cli_error("Cannot open %s: %s.", directory, strerror(errno));
+		return cli_error("Cannot open %s: %s.%s", directory, strerror(errno),
+				 recording_remedy(directory, -errno));
 	ret = store_list(ret_parts->directory, &times, &count);
 	if (!ret) {
 		ret_parts->list = calloc(count + 1, sizeof(*ret_parts->list));
@@ -166,7 +167,7 @@ static int run_list(const struct options *options, struct parts *parts)
 		json_object(&json, NULL);
 		json_string(&json, "directory", options->directory);
 		json_array(&json, "files");
-	} else if (parts->count) {
+	} else {
 		printf("FROM                  TO                           BYTES  MESSAGES     SAMPLES\n");
 	}
 	for (size_t i = 0; i < parts->count; i++) {
@@ -260,7 +261,8 @@ static int copy_parts(const struct options *options, struct parts *parts, struct
 					 options->output, strerror(-ret));
 	}
 	if (!copy->messages)
-		return cli_error("There is nothing of that time in %s.", options->directory);
+		return cli_error(options->has_range ? "There is nothing of that time in %s." :
+						      "%s holds no profiles.", options->directory);
 	ret = outfile_finish(&copy->output, &bytes);
 	if (ret)
 		return ret;
@@ -274,8 +276,6 @@ static int run_export(const struct options *options, struct parts *parts)
 	struct copy copy = { 0 };
 	int ret;
 
-	if (!options->output)
-		return cli_usage_error("store export needs -o FILE");
 	ret = selection_needs_bounds(&options->selection) ? parts_count(parts, options->directory) : 0;
 	for (size_t i = 0; i < parts->count; i++) {
 		all.from = min_of(all.from, parts->list[i].span.from);
@@ -320,8 +320,6 @@ static int run_prune(const struct options *options, struct parts *parts)
 	struct json json;
 	int ret = 0;
 
-	if (!options->has_older && !options->has_bytes)
-		return cli_usage_error("store prune needs --older-than TIME or --max-bytes SIZE");
 	if (!options->is_dry && flock(parts->directory, LOCK_EX | LOCK_NB) < 0)
 		return cli_error("%s is in use by a daemon, which removes files itself: see max_bytes and "
 				 "max_age_hours in stacktap.conf(5).", options->directory);
@@ -346,6 +344,16 @@ static int run_prune(const struct options *options, struct parts *parts)
 	json_u64(&json, "bytes", bytes);
 	json_end(&json);
 	return cli_finish();
+}
+
+/* What each verb needs, before anything is looked at. */
+static int check(const struct options *options)
+{
+	if (!strcmp(options->verb, "export") && !options->output)
+		return cli_usage_error("store export needs -o FILE");
+	if (!strcmp(options->verb, "prune") && !options->has_older && !options->has_bytes)
+		return cli_usage_error("store prune needs --older-than TIME or --max-bytes SIZE");
+	return CLI_OK;
 }
 
 static const struct {
@@ -447,7 +455,7 @@ int store_run(int argc, char **argv)
 
 		if (strcmp(options.verb, verbs[i].name) != 0)
 			continue;
-		ret = parts_open(options.directory, &parts);
+		ret = check(&options) ?: parts_open(options.directory, &parts);
 		return ret ? ret : verbs[i].run(&options, &parts);
 	}
 	return cli_usage_error("store is followed by list, export or prune, not `%s'", options.verb);

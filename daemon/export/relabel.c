@@ -112,6 +112,9 @@ static int parse(struct rule *rule, char *error, size_t error_size)
 	bool is_conditional;
 	int ret;
 
+	if (!count && rule->text[strspn(rule->text, " \t")])
+		return fail(error, error_size, "the rule `%s' has a double quote without its end, or more "
+			    "than %d words", rule->text, MAX_WORDS);
 	for (i = 0; count && i < ARRAY_SIZE(verbs); i++)
 		if (!strcmp(words[0], verbs[i].name))
 			break;

@@ -35,6 +35,15 @@ const char *recording_name(const char *path)
 	return strcmp(path, "-") ? path : "standard input";
 }
 
+const char *recording_remedy(const char *path, int err)
+{
+	if (err == -EACCES)
+		return " What is recorded is for its owner alone: use sudo, or chown the file.";
+	if (err == -ENOENT && !strcmp(path, "stacktap.otlp"))
+		return " `stacktap record' writes one.";
+	return "";
+}
+
 static void store_reader_closep(struct store_reader **reader)
 {
 	if (*reader)
@@ -233,8 +242,8 @@ static int read_store(int directory, const char *name, const struct selection *s
 		fd = store_open_file(directory, times[i]);
 		if (fd == -ENOENT)
 			continue;
-		err = fd < 0 ? fail(ret_error, error_size, fd, "Cannot open a file of %s: %s.", name,
-				    strerror(-fd)) :
+		err = fd < 0 ? fail(ret_error, error_size, fd, "Cannot open a file of %s: %s.%s", name,
+				    strerror(-fd), recording_remedy(name, fd)) :
 			       read_messages(fd, name, reader, ret_error, error_size);
 		/* the daemon is writing the last one */
 		if (err == -ENODATA && i + 1 < count)
@@ -260,8 +269,8 @@ int recording_read(const char *path, const struct selection *selection, struct r
 		return fail(ret_error, error_size, err,
 			    "Standard input is a terminal: name a file, or redirect one to it.");
 	if (err)
-		return fail(ret_error, error_size, err, "Cannot open %s: %s.", name,
-			    strerror(-err));
+		return fail(ret_error, error_size, err, "Cannot open %s: %s.%s", name, strerror(-err),
+			    recording_remedy(path, err));
 	if (!fstat(fd, &st) && S_ISDIR(st.st_mode))
 		return read_store(fd, name, selection, reader, ret_is_cut, ret_error, error_size);
 	return read_file(fd, name, needs_bounds, reader, ret_is_cut, ret_error, error_size);

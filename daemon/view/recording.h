@@ -20,5 +20,7 @@ int recording_read(const char *path, const struct selection *selection, struct r
 int recording_widen(const uint8_t *data, size_t size, struct time_span *span, uint64_t *samples);
 /* How a path is called in a sentence. */
 const char *recording_name(const char *path);
+/* What helps where @path cannot be opened for @err: a blank and a sentence, or "". */
+const char *recording_remedy(const char *path, int err);
 
 #endif /* STACKTAP_VIEW_RECORDING_H */

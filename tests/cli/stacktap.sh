@@ -169,6 +169,8 @@ refused "set of a budget in words" 2 "below 2^32" set 1 --budget-ns much
 refused "record with a budget in words" 2 "below 2^32" record --budget-ns 2us
 refused "events without end" 2 "\`0'" events --count 0
 refused "no such file" 1 "/no/such.otlp" report /no/such.otlp
+refused "no recording yet" 1 "\`stacktap record' writes one" report
+refused "no recording yet, objects" 1 "\`stacktap record' writes one" objects
 refused "two files" 2 "b.otlp" report a.otlp b.otlp
 refused "limit" 2 "ten" report -n ten x.otlp
 
@@ -260,6 +262,16 @@ refused "report of no such service" 1 "no service x" report --service x sample.o
 refused "report of no such event" 1 "no event x" report --event x sample.otlp
 refused "report of no such time" 1 "no samples of that time" report --from 1h sample.otlp
 
+install -m 000 "$scratch/sample.otlp" "$scratch/theirs.otlp"
+no_rights=()
+[ "$(id -u)" -ne 0 ] || no_rights=(setpriv --bounding-set -all --inh-caps -all)
+for command in report objects "serve -l 0"; do
+	# shellcheck disable=SC2086,SC2016 # words are arguments; the inner shell expands it
+	check "$command of what is another's says what helps" bash -c 'out=$(timeout 30 "$@" 2>&1)
+		test $? -eq 1 && grep -F "Permission denied. What is recorded is for its owner alone: use sudo" <<<"$out"' - \
+		"${no_rights[@]}" "$stacktap" $command "$scratch/theirs.otlp"
+done
+
 refused "report of two views" 2 "exclude each other" report --tree --callers sample.otlp
 refused "report by nothing" 2 "\`--by cat'" report --by cat sample.otlp
 refused "report --percent-limit of processes" 2 "--percent-limit" report --percent-limit 1 sample.otlp
@@ -349,6 +361,7 @@ refused "store of no such verb" 2 "not \`show'" store show
 refused "store of two directories" 2 "too many" store list kept kept
 refused "store of no such directory" 1 "/no/such: No such file" store list /no/such
 refused "store export to nowhere" 2 "-o FILE" store export kept
+refused "store export to nowhere, of nowhere" 2 "-o FILE" store export /no/such
 refused "store export of another time" 1 "nothing of that time" store export -o none.otlp --to @1 kept
 check "store export leaves no file behind" test ! -e "$scratch/none.otlp"
 refused "store prune of what" 2 "--older-than" store prune kept
@@ -390,6 +403,8 @@ check "store list has the whole messages" says "$out" '"messages":1'
 check "store prune --max-bytes" run 0 store prune --max-bytes 1K --json kept
 check "store prune --max-bytes says how many" says "$out" '"removed":1'
 check "store list of an empty store" run 0 store list kept
+same "store list of an empty store has its head" "$(wc -l <"$out")" 1
+refused "store export of an empty store" 1 "kept holds no profiles" store export -o none.otlp kept
 
 refused "symbolize of no such file" 1 "/no/such.otlp" symbolize -o x.otlp /no/such.otlp
 refused "symbolize to nothing" 2 "-o FILE" symbolize sample.otlp
@@ -417,6 +432,7 @@ refused "annotate of the kernel" 1 "kernel" annotate "read_zero" sample.otlp
 refused "convert of no such file" 1 "/no/such.otlp" convert -o x.folded /no/such.otlp
 refused "convert to nothing" 2 "-o FILE" convert sample.otlp
 refused "convert to what" 2 "\`x.json'" convert -o x.json sample.otlp
+refused "convert to no format, which there are" 2 "firefox, perf-script" convert --format svg -o x sample.otlp
 refused "convert to no format" 2 "\`svg'" convert --format svg -o x sample.otlp
 refused "convert of two files" 2 "b.otlp" convert -o x.folded a.otlp b.otlp
 refused "convert of no value" 2 "\`time'" convert --value time -o x.folded sample.otlp

@@ -187,6 +187,8 @@ static void test_refusals(void **state _unused_)
 	assert_refused("[resource]\nattributes = a\n", 0, "attributes");
 	assert_refused("[relabel]\nrule = drop a b\nrule = drop a (b\n", 3, "a ( has no )");
 	assert_refused("[relabel]\nrule = lose a b\n", 2, "begins with keep, drop, remove, rename or set");
+	assert_refused("[relabel]\nrule = drop a \"b c\n", 2, "a double quote without its end");
+	assert_refused("[relabel]\nrule = set a b if c d e\n", 2, "more than 6 words");
 	assert_refused("[metrics]\nlisten = 0.0.0.0:9470\n", 0, "loopback");
 	assert_refused("[metrics]\nlisten = /run/m\n", 0, "unix:/PATH");
 	for (int i = 0; i < STACKTAP_MAX_SOURCES + 1; i++)

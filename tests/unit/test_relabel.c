@@ -261,8 +261,8 @@ static void wrong_rules_are_refused(void **state _unused_)
 		{ "keep a", "keep KEY PATTERN" }, { "keep a b c", "keep KEY PATTERN" },
 		{ "keep \"\" b", "keep KEY PATTERN" }, { "remove a b", "remove PATTERN" },
 		{ "rename a", "rename PATTERN KEY" }, { "set a b if c", "set KEY VALUE" },
-		{ "set a b on c d", "set KEY VALUE" }, { "set a \"b", "begins with" },
-		{ "set a b if c d e", "begins with" }, { "drop a (", "`(' is wrong: a ( has no )" },
+		{ "set a b on c d", "set KEY VALUE" }, { "set a \"b", "without its end" },
+		{ "set a b if c d e", "than 6 words" }, { "drop a (", "`(' is wrong: a ( has no )" },
 	};
 	struct relabel *relabel;
 	char error[256], *text = calloc(1, RELABEL_MAX_TEXT + 16);
