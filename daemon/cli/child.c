@@ -26,7 +26,8 @@ int child_keep_environment(void)
 	return 0;
 }
 
-static _noreturn_ void be_child(int go, int failure, char **command, const sigset_t *mask)
+static _noreturn_ void be_child(int go, int failure, char **command, int output,
+				const sigset_t *mask)
 {
 	ssize_t got;
 	char byte;
@@ -39,7 +40,8 @@ static _noreturn_ void be_child(int go, int failure, char **command, const sigse
 		_exit(EXIT_NOT_FOUND);
 	signal(SIGPIPE, SIG_DFL);
 	sigprocmask(SIG_SETMASK, mask, NULL);
-	execvpe(command[0], command, kept_environment ? kept_environment : environ);
+	if (output == STDOUT_FILENO || dup2(output, STDOUT_FILENO) == STDOUT_FILENO)
+		execvpe(command[0], command, kept_environment ? kept_environment : environ);
 	error = errno;
 	/* the reader takes silence for success, so a failed write is told by the exit code */
 	if (write(failure, &error, sizeof(error)) != sizeof(error))
@@ -47,7 +49,7 @@ static _noreturn_ void be_child(int go, int failure, char **command, const sigse
 	_exit(EXIT_NOT_FOUND);
 }
 
-int child_prepare(struct child *ret_child, char **command, const sigset_t *mask)
+int child_prepare(struct child *ret_child, char **command, int output, const sigset_t *mask)
 {
 	int go[2], failure[2];
 	pid_t pid;
@@ -65,7 +67,7 @@ int child_prepare(struct child *ret_child, char **command, const sigset_t *mask)
 	if (!pid) {
 		close(go[1]);
 		close(failure[0]);
-		be_child(go[0], failure[1], command, mask);
+		be_child(go[0], failure[1], command, output, mask);
 	}
 	close(go[0]);
 	close(failure[1]);

@@ -21,8 +21,8 @@ struct child {
  * at the start. -ENOMEM
  */
 int child_keep_environment(void);
-/* @mask: the signal mask that the command shall have. */
-int child_prepare(struct child *ret_child, char **command, const sigset_t *mask);
+/* @output: the command's standard output; @mask: the signal mask that it shall have. */
+int child_prepare(struct child *ret_child, char **command, int output, const sigset_t *mask);
 /* Let it exec: 0, or the exec's -errno (the child has ended then). */
 int child_go(struct child *child);
 /* True when it has ended; does not wait. */

@@ -281,7 +281,9 @@ static int run(struct record *record)
 		return cli_error("%s", error);
 	ret = targets_init(&record->targets, &options->filter) ?: catch_signals(record, &mask);
 	if (!ret && options->command)
-		ret = child_prepare(&record->child, options->command, &mask);
+		/* a profile on standard output is not to be mixed with what the command says, as with perf */
+		ret = child_prepare(&record->child, options->command,
+				    strcmp(options->output, "-") ? STDOUT_FILENO : STDERR_FILENO, &mask);
 	if (ret < 0)
 		return cli_error("cannot prepare to record: %s", strerror(-ret));
 	ret = start_pipeline(record);
