@@ -41,8 +41,8 @@ end
 complete -c stacktap -f
 complete -c stacktap -n 'not __stacktap_command' -a '(__stacktap_commands)'
 complete -c stacktap -a '(__stacktap_options)'
-complete -c stacktap -n '__stacktap_is report diff flamegraph serve convert objects symbolize unwind-info' -F
-complete -c stacktap -n '__stacktap_is store' -a 'list export prune'
+complete -c stacktap -n '__stacktap_is report diff annotate flamegraph serve convert objects symbolize unwind-info' -F
+complete -c stacktap -n '__stacktap_is store' -a 'list export prune (__fish_complete_directories)'
 complete -c stacktap -n '__stacktap_is start stop set' -a '(__stacktap_sessions)'
 complete -c stacktap -n '__stacktap_is record top' -s e -l event -x -a '(__stacktap_events)'
 complete -c stacktap -n '__stacktap_is record top set' -s p -l pid -x -a '(__fish_complete_pids)'
@@ -56,9 +56,11 @@ complete -c stacktap -n '__stacktap_is top' -l sort -x -a 'self total'
 complete -c stacktap -n '__stacktap_is convert' -s f -l format -x -a 'pprof folded speedscope firefox perf-script otlp'
 complete -c stacktap -n '__stacktap_is convert' -l value -x -a 'samples weight'
 complete -c stacktap -n '__stacktap_is serve' -s l -l listen -x -a 'localhost:0 localhost:8080'
-complete -c stacktap -n '__stacktap_is report diff flamegraph convert' -l container -x -a '(__stacktap_containers)'
-complete -c stacktap -n '__stacktap_is record flamegraph convert symbolize' -s o -l output -r -F
+complete -c stacktap -n '__stacktap_is report diff annotate flamegraph convert' -l container -x -a '(__stacktap_containers)'
+complete -c stacktap -n '__stacktap_is record flamegraph convert symbolize store' -s o -l output -r -F
 complete -c stacktap -n '__stacktap_is flamegraph' -l diff -r -F
-complete -c stacktap -n '__stacktap_is symbolize' -l binary -r -F
-complete -c stacktap -n '__stacktap_is symbolize' -l debug-dir -x -a '(__fish_complete_directories)'
-complete -c stacktap -n '__stacktap_is symbolize' -l sysroot -x -a '(__fish_complete_directories)'
+complete -c stacktap -n '__stacktap_is symbolize annotate' -l binary -r -F
+complete -c stacktap -n '__stacktap_is symbolize annotate' -l debug-dir -x -a '(__fish_complete_directories)'
+complete -c stacktap -n '__stacktap_is symbolize annotate' -l sysroot -x -a '(__fish_complete_directories)'
+complete -c stacktap -n '__stacktap_is annotate' -l source-dir -x -a '(__fish_complete_directories)'
+complete -c stacktap -n '__stacktap_is annotate' -s M -l disassembler-style -x -a 'att intel'

@@ -55,6 +55,7 @@ if command -v fish >/dev/null; then
 			<(stacktap "$command" --help | grep -oE -- '--[a-z][a-z-]*' | sort -u))" ""
 	done
 	same "fish: commands" "$(echo 'stacktap ' | fish_offers | sed '1d; s/\t.*//' | sort)" "$(sort <<<"$commands")"
+	same "fish: values of annotate" "$(echo 'stacktap annotate -M ' | fish_offers | sed 1d | tr '\n' ' ')" "att intel "
 	same "fish: values" "$(echo 'stacktap convert -f ' | fish_offers | sed 1d | tr '\n' ' ')" \
 		"$(stacktap convert --help | sed -n 's/^  \([a-z-]*\)  *\..*/\1/p' | sort | tr '\n' ' ')"
 else
@@ -62,8 +63,8 @@ else
 fi
 if command -v zsh >/dev/null; then
 	check "zsh: it parses" zsh -n completion/_stacktap
-	offers=$(zsh_offers 'stacktap ' 'stacktap report --' 'stacktap top --' 'stacktap convert -f ')
-	for word in $commands $(stacktap report --help | grep -oE -- '--[a-z][a-z-]*') --window speedscope; do
+	offers=$(zsh_offers 'stacktap ' 'stacktap report --' 'stacktap top --' 'stacktap convert -f ' 'stacktap annotate -M ')
+	for word in $commands $(stacktap report --help | grep -oE -- '--[a-z][a-z-]*') --window speedscope intel; do
 		check "zsh: $word" grep -qE -- "(^|[^a-z-])$word([^a-z-]|$)" <<<"$offers"
 	done
 else
