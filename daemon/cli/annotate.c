@@ -224,8 +224,10 @@ static int annotate(const struct annotate_options *options)
 		return cli_error("out of memory");
 	ret = make_sections(&annotation);
 	if (ret == -ENOENT)
-		return cli_error("%s: %s", options->function,
-				 annotation.note[0] ? annotation.note : "neither lines nor code are here");
+		return cli_error("%s: %s%s", options->function,
+				 annotation.note[0] ? annotation.note : "neither lines nor code are here",
+				 annotation.chosen[0]->kind == FRAME_KIND_NATIVE ?
+				 "; --binary, --debug-dir and --sysroot say where to look" : "");
 	if (ret < 0)
 		return cli_error("%s needs more memory than is allowed.", recording_name(options->path));
 	if (options->use_json) {

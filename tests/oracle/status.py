@@ -31,11 +31,13 @@ def read(*path):
 
 
 def page_entries(text):
-    """{(object, member): its line of meaning} of the manual's source."""
-    entries, group = {}, None
+    """{(object, member): its meaning} of the manual's source."""
+    entries, group, member = {}, None, None
     for line in text.split("# COUNTERS", 1)[1].split("# SEE ALSO")[0].replace("\\", "").splitlines():
         if line.startswith("## "):
             group = line[3:].split(":")[0] if ":" in line else line[3:]
+        elif member and entries.get(member, "").endswith("++"):
+            entries[member] = entries[member][:-2] + " " + line
         elif line.startswith(("*", "_")):
             member = (group, re.match(r"[*_](\w+?)[*_] \(", line)[1])
         elif line.startswith("\t"):
@@ -133,7 +135,7 @@ def main():
     check_text(read(work, "status"), members)
     check_metrics(read(work, "metrics"), entries, members, {pool["name"] for pool in status["pools"]},
                   [rule["rule"] for rule in status["relabel"]])
-    attributes = set(re.findall(r"Of a Profile: _(stacktap\.\w+)_", "\n".join(entries.values())))
+    attributes = set(re.findall(r"of a Profile: _(stacktap\.\w+)_", "\n".join(entries.values())))
     rows = [line.split("|")[1] for line in read("docs", "otlp.md").splitlines() if line.startswith("| `")]
     documented = set()
     for cell in rows:
@@ -141,7 +143,7 @@ def main():
         documented |= {name if not name.startswith(".") else "stacktap" + name for name in names}
     tell(len(attributes) > 15 and attributes <= documented, "docs/otlp.md has each attribute of a Profile",
          attributes - documented)
-    meanings = [meaning.split("._")[0] for meaning in entries.values()]
+    meanings = [meaning.split(". _")[0] for meaning in entries.values()]
     tell(all(len(meaning) > 5 for meaning in meanings), "each has a meaning", meanings)
     print(f"1..{len(RESULTS)}")
     return not all(RESULTS)
