@@ -36,7 +36,7 @@ check "a duration that is none" run 2 '--duration 5y is no time' --duration=5y
 check "a rate that is none" run 2 '--max-rate 20000 is not between 1 and 10000' --max-rate 20000
 if [ ! -e /sys/module/stacktap ]; then
 	if [ "$(id -u)" -eq 0 ]; then
-		check "no module" run 2 'the module is not loaded: modprobe stacktap'
+		check "no module" run 2 "the kernel module stacktap is not loaded: run \`modprobe stacktap'"
 	else
 		check "no root" run 2 'this needs root'
 	fi
