@@ -32,7 +32,7 @@ static const struct cli_command commands[] = {
 static void print_help(FILE *file)
 {
 	fputs("usage: stacktap [COMMAND] [OPTION...]\n\n"
-	      "Steers the stacktap profiler. Without a command: status.\n\n", file);
+	      "Profiles this host, shows what was recorded, and steers sessions. Without a command: status.\n\n", file);
 	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
 		fprintf(file, "  %-11s %s\n", commands[i].name, commands[i].help);
 	fputs("\n  -h, --help     this text; `stacktap COMMAND --help' has a command's options\n"

@@ -15,7 +15,7 @@ static const char help[] =
 	"usage: stacktap report [OPTION...] [FILE]\n\n"
 	"Prints the hottest functions per process of a file of OTLP profiles (default:\n"
 	"stacktap.otlp; - is standard input). [k] marks kernel functions, [u] those of user\n"
-	"space. Or one of these, of the event with most samples, shares with their errors at 95 %:\n\n"
+	"space. Or one of these views, of the event with most samples, each share with its error at 95 %:\n\n"
 	"      --by WHAT           a table by function, object, process, thread, container or service\n"
 	"      --tree              what calls what, from the outermost function down\n"
 	"      --callers           what ran, and below it who called it\n"
