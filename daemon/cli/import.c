@@ -69,7 +69,7 @@ static int read_perf_data(struct import *import, const char *path)
 	file = fdopen(fds[0], "r");
 	if (err)
 		return cli_error("%s is a file of perf, and perf script does not run here: %s. Run "
-				 "`perf script >x.perf' where it was recorded", path, strerror(err));
+				 "`perf script >x.perf' where it was recorded, and convert x.perf", path, strerror(err));
 	err = file ? import_perf_script(import, file) : -ENOMEM;
 	if (file)
 		fclose(steal_ptr(file));
@@ -78,13 +78,41 @@ static int read_perf_data(struct import *import, const char *path)
 	return err;
 }
 
+/* A pipe's bytes, in a file without a name, to begin again; others as they are. */
+static int copy_pipe(FILE **file)
+{
+	_cleanup_fclose_ FILE *copy = NULL;
+	uint8_t bytes[BUFSIZ];
+	size_t got, total = 0;
+
+	if (!fseek(*file, 0, SEEK_SET))
+		return 0;
+	copy = tmpfile();
+	if (!copy)
+		return -errno;
+	while ((got = fread(bytes, 1, sizeof(bytes), *file))) {
+		total += got;
+		if (total > INPUT_MAX)
+			return -E2BIG;
+		if (fwrite(bytes, 1, got, copy) != got)
+			return -errno;
+	}
+	if (ferror(*file) || fflush(copy))
+		return -errno;
+	rewind(copy);
+	fclose(*file);
+	*file = steal_ptr(copy);
+	return 0;
+}
+
 static int read_input(struct import *import, const char *path, FILE *file)
 {
 	uint8_t head[HEAD] = { 0 };
 	size_t got = fread(head, 1, sizeof(head), file);
 
-	if (fseek(file, 0, SEEK_SET))
-		return cli_error("%s can be read once only: name a file", recording_name(path));
+	rewind(file);
+	if (got == HEAD && !memcmp(head, perf_magic, HEAD) && !strcmp(path, "-"))
+		return cli_error("this is a perf.data, which perf script reads by its name: name the file");
 	if (got == HEAD && !memcmp(head, perf_magic, HEAD))
 		return read_perf_data(import, path);
 	if (got >= 2 && head[0] == 0x1f && head[1] == 0x8b)
@@ -166,6 +194,9 @@ int import_run(const char *path, const char *output, bool use_json)
 	file = strcmp(path, "-") ? fopen(path, "re") : fdopen(fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3), "r");
 	if (!file)
 		return explain(-errno, path);
+	ret = copy_pipe(&file);
+	if (ret)
+		return explain(ret, path);
 	ret = read_input(&import, path, file);
 	if (ret > 0)
 		return ret;

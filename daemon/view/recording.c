@@ -144,6 +144,17 @@ static int open_input(const char *path, bool needs_two_passes, int *ret_fd)
 	return err;
 }
 
+/* What `stacktap convert -o x.otlp' reads. */
+static bool is_foreign(int fd)
+{
+	static const char perf_magic[] = "PERFILE2";
+	static const uint8_t gzip_magic[] = { 0x1f, 0x8b };
+	char head[sizeof(perf_magic) - 1];
+
+	return pread(fd, head, sizeof(head), 0) == (ssize_t)sizeof(head) &&
+	       (!memcmp(head, perf_magic, sizeof(head)) || !memcmp(head, gzip_magic, sizeof(gzip_magic)));
+}
+
 /* Every message of a file: 0, -ENODATA when it is cut off, or an error with its sentence. */
 static int read_messages(int fd, const char *name, struct reader *reader, char *ret_error,
 			 size_t error_size)
@@ -160,6 +171,9 @@ static int read_messages(int fd, const char *name, struct reader *reader, char *
 		if (ret == -ENODATA)
 			return ret;
 		err = ret < 0 ? ret : reader_add(reader, data, size);
+		if (err == -EBADMSG && message == 1 && is_foreign(fd))
+			return fail(ret_error, error_size, err, "%s is of perf or pprof, not OTLP: "
+				    "`stacktap convert -o x.otlp' makes OTLP of it.", name);
 		if (err == -EBADMSG)
 			return fail(ret_error, error_size, err,
 				    "%s is damaged or holds no OTLP profiles (message %" PRIu64 ").",

@@ -473,6 +473,15 @@ event, = json.load(open(sys.argv[1]))["events"]
 process, = event["processes"]
 assert (event["source"], event["samples"], event["weight"]) == ("cycles", 1, 7), event
 assert (process["pid"], process["name"], process["functions"][0]["name"]) == (1, "a b", "f"), process' "$out"
+# shellcheck disable=SC2016 # the inner shell expands it
+check "convert of a pipe to otlp" bash -c 'cd "$2" && cat script | "$1" convert -o piped.otlp - && cmp piped.otlp back.otlp' - \
+	"$stacktap" "$scratch"
+printf 'PERFILE2........' >"$scratch/perf.data"
+# shellcheck disable=SC2016
+check "convert of perf.data in a pipe" bash -c '"$1" convert -f otlp -o - - <"$2/perf.data" 2>&1 | grep "name the file"' - \
+	"$stacktap" "$scratch"
+refused "report of perf.data" 1 "perf.data is of perf or pprof, not OTLP: \`stacktap convert" report perf.data
+refused "report of pprof" 1 "x.bin is of perf or pprof, not OTLP: \`stacktap convert" report x.bin
 refused "convert to default.pgo without lines" 1 "stacktap symbolize" convert -o default.pgo sample.otlp
 refused "convert to otlp of a part" 2 "nothing can be selected" convert --process 1 -o y.otlp x.bin
 refused "convert to otlp of no such file" 1 "/no/such.pb.gz" convert -o y.otlp /no/such.pb.gz
