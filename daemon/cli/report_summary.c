@@ -47,11 +47,13 @@ static void say_what(struct summary *summary)
 	double seconds = totals->end > totals->start ? (double)(totals->end - totals->start) / 1e9 : 0;
 	char busy[64] = "";
 
-	if (!strcmp(event->unit, "nanoseconds") && seconds > 0)
+	/* one sample has no time between */
+	if (!strcmp(event->unit, "nanoseconds") && seconds > 0 && event->samples > 1)
 		snprintf(busy, sizeof(busy), ", %.2f CPUs on average",
 			 (double)event->weight / 1e9 / seconds);
-	line(summary, "what", "%s: %.1f s, %" PRIu64 " samples of %s%s%s%s",
-	     recording_name(summary->cli->path), seconds, event->samples, event->source,
+	line(summary, "what", "%s: %.1f s, %" PRIu64 " sample%s of %s%s%s%s",
+	     recording_name(summary->cli->path), seconds, event->samples,
+	     event->samples == 1 ? "" : "s", event->source,
 	     event->fallback_errno ? " counted as " : "", event->fallback_errno ? event->event : "",
 	     busy);
 }
@@ -151,9 +153,10 @@ static int say_processes(struct summary *summary)
 		for (size_t i = 0; i < shares.rows.count; i++)
 			count += diff_row(&shares, i)->self.parts[DIFF_AFTER] > 0;
 		if (best)
-			line(summary, "who", "%.2f %% ± %.2f is %s; there are %zu process%s, by name",
+			line(summary, "who", "%.2f %% ± %.2f is %s; %s %zu process%s, by name",
 			     100 * best->self.test.share[DIFF_AFTER], 100 * best->self.test.error,
-			     *best->owner ? best->owner : "[no name]", count, count == 1 ? "" : "es");
+			     *best->owner ? best->owner : "[no name]", count == 1 ? "there is" : "there are",
+			     count, count == 1 ? "" : "es");
 	}
 	diff_free(&shares);
 	return ret;
