@@ -37,8 +37,7 @@ static void append(const char *text, size_t length, void *ctx)
 	output->used += length;
 }
 
-/* References back of a D name: each can stand for what has others, so they multiply. */
-enum { D_REFERENCES_MAX = 20 };
+enum { D_BITS_MAX = 12 };	/* a name of D may take 2^12 times what a plain one does */
 
 static bool is_d(const char *mangled)
 {
@@ -64,14 +63,56 @@ static void drop_parameters(char *name)
 		*at = '\0';
 }
 
+/* Where the reference at @at, "Q" and a number of base 26, leads; NULL: nowhere. */
+static const char *d_reference(const char *mangled, const char *at)
+{
+	const char *digit = at + 1;
+	size_t distance = 0;
+
+	for (; *digit >= 'A' && *digit <= 'Z' && distance < MANGLED_MAX; digit++)
+		distance = 26 * distance + (size_t)(*digit - 'A');
+	if (*digit < 'a' || *digit > 'z' || distance >= MANGLED_MAX)
+		return NULL;
+	distance = 26 * distance + (size_t)(*digit - 'a');
+	return distance && distance <= (size_t)(at - mangled) ? at - distance : NULL;
+}
+
+/*
+ * How often libiberty reads parts of a name again, as a power of two, at most: what may be a function after the name of
+ * a type is tried as one and read anew if it is none; the length of a symbol in a template is tried with each number of
+ * its digits. Within each other these multiply, and again at each reference back to a type, which itself stands
+ * for all that is there.
+ */
+static unsigned int d_bits(const char *mangled)
+{
+	const bool has_template = strstr(mangled, "__T") || strstr(mangled, "__U");
+	unsigned int bits = 0, references = 0;
+
+	for (const char *at = mangled + 2; *at; at++) {
+		const bool is_number = at[1] >= '0' && at[1] <= '9';
+		const char *target;
+
+		if (*at == 'Q') {
+			target = d_reference(mangled, at);
+			/* one to an identifier is no more than that */
+			references += !target || *target < '0' || *target > '9';
+		}
+		if (!is_number && at[1] != '_' && at[1] != 'Q')
+			continue;
+		if (*at == 'S')
+			bits += has_template && is_number ? 3 : 1;
+		else if (*at == 'C' || *at == 'E' || *at == 'I' || (*at == 'D' && at[-1] == '_') ||
+			 (*at == 'T' && !(at[-1] == '_' && at[-2] == '_')))
+			bits++;
+	}
+	return references + bits * (1 + references);
+}
+
 static bool demangle_d(const char *mangled, char ret_name[static DEMANGLE_MAX])
 {
 	_cleanup_free_ char *name = NULL;
-	unsigned int references = 0;
 
-	for (const char *at = mangled; *at; at++)
-		references += *at == 'Q';
-	if (references > D_REFERENCES_MAX)
+	if (d_bits(mangled) > D_BITS_MAX)
 		return false;
 	name = dlang_demangle(mangled, DMGL_NO_OPTS);
 	if (!name || strlen(name) >= DEMANGLE_MAX)

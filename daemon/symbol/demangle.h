@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * C++ and Rust names, by libiberty's callback demanglers: those that return a string can take a gigabyte for a
- * name of 255 bytes. D has no other; its names are asked for only if they have few references back, which
- * are what makes them grow.
+ * name of 255 bytes. D has no other; its names are asked for only if little of them can be read in several
+ * ways or is a reference back, which makes them grow and take years.
  */
 #ifndef STACKTAP_SYMBOL_DEMANGLE_H
 #define STACKTAP_SYMBOL_DEMANGLE_H

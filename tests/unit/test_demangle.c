@@ -100,6 +100,34 @@ static void names_of_d_that_expand_are_left(void **state)
 	assert_true(clock_monotonic() - started < 5 * NSEC_PER_SEC);
 }
 
+/* Each of @part doubles the time, or more, that finding out takes that it is no name. */
+static const char *riddle_of_d(const char *begin, const char *part, unsigned int parts)
+{
+	static char text[1024];
+	char *end = text + sprintf(text, "%s", begin);
+
+	while (parts--)
+		end += sprintf(end, "%s", part);
+	return text;
+}
+
+static void names_of_d_that_take_years_are_left(void **state)
+{
+	uint64_t started = clock_monotonic();
+
+	(void)state;
+	assert_string_equal(demangled("_D1aFC1bFZvZv"), "a");
+	assert_string_equal(demangled("_D3std8datetime9__T3fooS3barZ3fooFS1aS1bE1cZv"), "");
+	assert_string_equal(demangled("_D1aFS1bS1cC1dE1eZv"), "a");
+	for (int i = 0; i < 100; i++) {
+		assert_string_equal(demangled(riddle_of_d("_D1a", "FC1a", 200)), "");
+		assert_string_equal(demangled(riddle_of_d("_D9", "__T1aS99", 100)), "");
+		assert_string_equal(demangled(riddle_of_d("_D1a", "FC1aQe", 100)), "");
+		assert_string_equal(demangled(riddle_of_d("_D1a", "FE1a", 12)), "");
+	}
+	assert_true(clock_monotonic() - started < 5 * NSEC_PER_SEC);
+}
+
 /*
  * Nested pairs, each of the pair before twice: @levels of them are 2^levels ints. A pair adds two
  * substitutions, its template and itself; f is the first of all.
@@ -257,6 +285,7 @@ int main(void)
 		cmocka_unit_test(names_of_d_are_demangled),
 		cmocka_unit_test(other_names_are_left),
 		cmocka_unit_test(names_of_d_that_expand_are_left),
+		cmocka_unit_test(names_of_d_that_take_years_are_left),
 		cmocka_unit_test(names_that_expand_are_left),
 		cmocka_unit_test(random_names_do_no_harm),
 		cmocka_unit_test(text_becomes_utf8),
