@@ -43,7 +43,7 @@ struct payload {
 	uint64_t samples;		/* timestamps */
 	uint64_t profiles;
 	uint64_t window;		/* its number */
-	bool is_last;			/* of the window */
+	bool is_last;			/* of the window; no payload is where rules leave out its end */
 };
 
 /*

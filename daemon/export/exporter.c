@@ -596,6 +596,12 @@ int exporter_send(struct exporter *exporter, struct payload *payload)
 	return err;
 }
 
+void exporter_window_done(struct exporter *exporter, uint64_t window)
+{
+	if (exporter->journal)
+		journal_done(exporter->journal, window);
+}
+
 int exporter_journal(struct exporter *exporter, struct payload *payload)
 {
 	int err = -ENOTDIR;

@@ -44,10 +44,12 @@ int exporter_new(const struct exporter_options *options, struct exporter **ret_e
 /* Takes payload->data. An error is counted and told in last_error as well. */
 int exporter_send(struct exporter *exporter, struct payload *payload);
 /*
- * Keep a part of a window on disk until exporter_send() has the last payload of that window. Takes
- * payload->data. From any thread.
+ * Keep a part of a window on disk until exporter_send() has the last payload of that window, or
+ * exporter_window_done() says that there is none. Takes payload->data. From any thread.
  */
 int exporter_journal(struct exporter *exporter, struct payload *payload);
+/* Rules may leave out what the last payload would have been made of. */
+void exporter_window_done(struct exporter *exporter, uint64_t window);
 /* Try what is due; returns milliseconds until the next try is due, -1: nothing waits. */
 int exporter_poll(struct exporter *exporter);
 /* Last tries of what waits in memory until @deadline_ms from now, then it is dropped and counted. */

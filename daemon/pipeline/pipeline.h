@@ -20,6 +20,8 @@ struct pipeline;
 /* Thread C's end. */
 struct pipeline_sink {
 	int (*payload)(void *ctx, struct payload *payload); /* takes payload->data */
+	/* Nothing more comes of this window and those before, also where rules left out its end; or NULL. */
+	void (*done)(void *ctx, uint64_t window);
 	/* called when idle; returns ms until it wants to be called again, -1: not at all */
 	int (*poll)(void *ctx);
 	/*

@@ -55,6 +55,8 @@ void *export_thread(void *ctx)
 					  &hand_over);
 			if (r < 0)
 				log_error("a window was not written to its end: %s", strerror(-r));
+			else if (sink->done)
+				sink->done(sink->ctx, message->window->number);
 			left_out = relabel_samples(relabel) - left_out;
 			window_done(pipeline, message->window, hand_over.samples + left_out);
 			message_free(message);

@@ -43,6 +43,11 @@ static int sink_payload(void *ctx, struct payload *payload)
 	return exporter_send(ctx, payload);
 }
 
+static void sink_done(void *ctx, uint64_t window)
+{
+	exporter_window_done(ctx, window);
+}
+
 static void say_loading(uint64_t done, uint64_t total)
 {
 	log_info("unwind tables: %" PRIu64 " of %" PRIu64 " processes are ready", done, total);
@@ -225,7 +230,8 @@ static int open_pipeline(struct service *service, const struct control_filter *f
 		.window_ms = (unsigned int)config->window_seconds * MS_PER_S,
 		.window_max_ms = (unsigned int)config->window_max_seconds * MS_PER_S,
 		.early_ms = random_below((unsigned int)config->window_max_seconds * MS_PER_S),
-		.sink = { .payload = sink_payload, .poll = sink_poll, .ctx = service->exporter,
+		.sink = { .payload = sink_payload, .done = sink_done, .poll = sink_poll,
+			  .ctx = service->exporter,
 			  .journal = has_journal(service) ? sink_journal : NULL },
 	};
 	options->has_budget = !config_budget(config, &options->budget_ns);

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "export/exporter.h"
 #include "export/journal.h"
 #include "export/store.h"
 
@@ -151,6 +152,35 @@ static void a_journal_in_use_stays(void **state _unused_)
 	store_close(store);
 }
 
+static struct payload payload_of(uint64_t window)
+{
+	struct payload payload = { .size = sizeof(message), .samples = 3, .window = window };
+
+	payload.data = malloc(sizeof(message));
+	assert_non_null(payload.data);
+	memcpy(payload.data, message, sizeof(message));
+	return payload;
+}
+
+/* Rules may leave out all that comes behind a payload, which then was the last one without saying so. */
+static void a_window_may_end_without_a_last_payload(void **state _unused_)
+{
+	const struct exporter_options options = {
+		.store_directory = directory, .store_max_bytes = 1 << 20, .with_journal = true,
+	};
+	struct payload part = payload_of(7), late = payload_of(7), payload = payload_of(7);
+	struct exporter *exporter;
+
+	assert_int_equal(exporter_new(&options, &exporter), 0);
+	assert_int_equal(exporter_journal(exporter, &part), 0);
+	assert_int_equal(exporter_send(exporter, &payload), 0);
+	assert_int_equal(files("journal-"), 1);
+	exporter_window_done(exporter, 7);
+	assert_int_equal(files("journal-"), 0);
+	assert_int_equal(exporter_journal(exporter, &late), -EALREADY);
+	exporter_free(exporter);
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup(name, setup)
@@ -159,6 +189,7 @@ int main(void)
 		T(it_is_bounded),
 		T(what_is_left_waits_in_the_spool),
 		T(a_journal_in_use_stays),
+		T(a_window_may_end_without_a_last_payload),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

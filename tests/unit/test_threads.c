@@ -27,6 +27,7 @@ static struct sink {
 	uint64_t samples, payloads;	/* thread C's, read when it is joined */
 	unsigned int delay_us;
 	uint64_t fail_from;		/* payload that the disk is full at, 0: never */
+	uint64_t windows;
 	uint64_t part_samples;		/* thread D's */
 } sink;
 
@@ -53,6 +54,14 @@ static int take_payload(void *ctx, struct payload *payload)
 		usleep(out->delay_us);
 	out->samples += payload->samples;
 	return out->fail_from && out->payloads >= out->fail_from ? -ENOSPC : 0;
+}
+
+static void take_end(void *ctx, uint64_t window)
+{
+	struct sink *out = ctx;
+
+	assert_true(window > 0);
+	out->windows++;
 }
 
 static int take_part(void *ctx, struct payload *payload)
@@ -154,7 +163,8 @@ static int setup(void **state _unused_)
 	fed = fed_deferred = 0;
 	pipeline = (struct pipeline){
 		.options = { .encode = { .max_bytes = 65536 },
-			     .sink = { .payload = take_payload, .journal = take_part, .ctx = &sink } },
+			     .sink = { .payload = take_payload, .done = take_end, .journal = take_part,
+				       .ctx = &sink } },
 	};
 	pthread_mutex_init(&pipeline.lock, NULL);
 	pthread_cond_init(&pipeline.window_gone, NULL);
@@ -358,6 +368,7 @@ static void test_nothing_is_lost_on_the_way(void **state _unused_)
 	assert_int_equal(result.samples_dropped, 0);
 	assert_int_equal(sink.samples, fed);
 	assert_int_equal(result.payloads, sink.payloads);
+	assert_int_equal(result.windows, sink.windows);
 	/* a part that thread D has no time for is in the next one, if its window is still open then */
 	assert_true(result.parts > 0 && sink.part_samples > fed / 100);
 	assert_true(sink.part_samples <= fed);
