@@ -249,6 +249,12 @@ static int resource_encode(struct encoder *encoder, const struct profile_part *p
 	return resource_finish(encoder);
 }
 
+/* What rules look at may not be known yet, as of a process that was gone at once: they would let it pass. */
+static bool is_too_early(const struct encode_options *options, const struct image *image)
+{
+	return options->is_draft && relabel_rules(options->relabel) && image && !image_details(image);
+}
+
 /* @count parts of one image, unless a rule leaves it out. */
 static int image_encode(struct encoder *encoder, const struct profile_part *parts, size_t count)
 {
@@ -256,6 +262,8 @@ static int image_encode(struct encoder *encoder, const struct profile_part *part
 	uint64_t samples = 0;
 	int err, rule;
 
+	if (is_too_early(options, parts->sample->image))
+		return 0;
 	encoder->resource.size = 0;
 	err = resource_write(&encoder->resource, options, parts->sample->image, &rule);
 	if (err)

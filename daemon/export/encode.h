@@ -34,7 +34,11 @@ struct encode_options {
 	bool names_ranges;
 	const char *kernel_suffix;	/* of names of functions of the kernel; NULL: none */
 	struct relabel *relabel;	/* rules for Resources; NULL: none */
-	bool is_draft;			/* encoded once more later: rules are followed, and count nothing */
+	/*
+	 * Encoded once more later: rules are followed, and count nothing; without what is not known yet of a
+	 * process they say nothing, and it is left to that time.
+	 */
+	bool is_draft;
 };
 
 struct payload {
