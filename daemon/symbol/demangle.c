@@ -2,8 +2,19 @@
 #include "symbol/demangle.h"
 
 #include <libiberty/demangle.h>
+#include <pthread.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/credit.h"
+
+#ifndef sigev_notify_thread_id
+#define sigev_notify_thread_id _sigev_un._tid
+#endif
 
 /*
  * The demanglers recurse and put arrays on the stack by the length of their input; no compiler is
@@ -18,6 +29,19 @@ enum { MANGLED_MAX = 1024 };
  */
 enum { RUST_ABORTS_MAX = 256 };
 static unsigned int rust_aborts;
+
+/*
+ * Looking for what a pack expands to visits what references back stand for as often as they stand for it,
+ * and says nothing meanwhile: a timer ends that the same way, which looks at ticks of 1 to 10 ms.
+ */
+#define LIMIT_NS NSEC_PER_MSEC
+#define LIMIT_SIGNAL SIGPROF
+enum { LONG_MIN = 64 };		/* shorter names cannot do harm */
+
+/* What long names may take that take long; then they are left for a while. */
+#define SLOW_NS (NSEC_PER_MSEC / 2)
+#define CREDIT_NS NSEC_PER_SEC
+enum { CREDIT_PART = 50 };	/* of the time, in the long run */
 
 struct output {
 	char *text;
@@ -63,6 +87,46 @@ static void drop_parameters(char *name)
 		*at = '\0';
 }
 
+static _Thread_local struct output *volatile limited;	/* NULL: there is no timer */
+static _Thread_local timer_t limit_timer;
+
+static void on_limit(int number _unused_)
+{
+	if (limited)
+		longjmp(limited->full, 1);
+}
+
+static void handle_limit(void)
+{
+	/* the handler is left by longjmp(), which restores no mask */
+	const struct sigaction action = { .sa_handler = on_limit, .sa_flags = SA_NODEFER };
+
+	sigaction(LIMIT_SIGNAL, &action, NULL);
+}
+
+/* Of this thread's CPU time. */
+static bool start_limit(struct output *output)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	const struct itimerspec limit = { .it_value.tv_nsec = LIMIT_NS };
+	struct sigevent event = { .sigev_notify = SIGEV_THREAD_ID, .sigev_signo = LIMIT_SIGNAL };
+
+	pthread_once(&once, handle_limit);
+	event.sigev_notify_thread_id = gettid();
+	if (timer_create(CLOCK_THREAD_CPUTIME_ID, &event, &limit_timer))
+		return false;
+	limited = output;
+	return !timer_settime(limit_timer, 0, &limit, NULL);
+}
+
+static void stop_limit(void)
+{
+	if (!limited)
+		return;
+	limited = NULL;
+	timer_delete(limit_timer);
+}
+
 /* Where the reference at @at, "Q" and a number of base 26, leads; NULL: nowhere. */
 static const char *d_reference(const char *mangled, const char *at)
 {
@@ -78,10 +142,10 @@ static const char *d_reference(const char *mangled, const char *at)
 }
 
 /*
- * How often libiberty reads parts of a name again, as a power of two, at most: what may be a function after the name of
- * a type is tried as one and read anew if it is none; the length of a symbol in a template is tried with each number of
- * its digits. Within each other these multiply, and again at each reference back to a type, which itself stands
- * for all that is there.
+ * How often libiberty reads parts of a name again, as a power of two, at most: what may be a function after
+ * the name of a type is tried as one and read anew if it is none; the length of a symbol in a template is
+ * tried with each number of its digits. Within each other these multiply, and again at each reference back
+ * to a type, which itself stands for all that is there.
  */
 static unsigned int d_bits(const char *mangled)
 {
@@ -127,33 +191,58 @@ static bool is_rust_v0(const char *mangled)
 	return mangled[0] == '_' && mangled[1] == 'R';
 }
 
-bool demangle(const char *mangled, char ret_name[static DEMANGLE_MAX])
+/* Is left by longjmp() if it takes too long; then and otherwise the caller stops the limit. */
+static int demangle_cxx(const char *mangled, struct output *output)
+{
+	output->used = 0;
+	if (strlen(mangled) >= LONG_MIN && !start_limit(output))
+		return 0;
+	return cplus_demangle_v3_callback(mangled, DMGL_NO_OPTS, append, output);
+}
+
+static bool demangle_other(const char *mangled, char ret_name[static DEMANGLE_MAX])
 {
 	struct output output = { .text = ret_name };
 	int done;
 
-	if (mangled[0] != '_' || strnlen(mangled, MANGLED_MAX + 1) > MANGLED_MAX)
-		return false;
-	if (is_d(mangled))
-		return demangle_d(mangled, ret_name);
-	if (mangled[1] != 'Z' && mangled[1] != 'R')
-		return false;
 	if (is_rust_v0(mangled) && rust_aborts >= RUST_ABORTS_MAX)
 		return false;
 	if (setjmp(output.full)) {
+		stop_limit();
 		if (is_rust_v0(mangled))
 			rust_aborts++;
 		return false;
 	}
 	/* Rust's older names are C++ names that end in a hash, which the first one removes */
 	done = rust_demangle_callback(mangled, 0, append, &output);
-	if (!done) {
-		output.used = 0;
-		if (mangled[1] == 'Z')
-			done = cplus_demangle_v3_callback(mangled, DMGL_NO_OPTS, append, &output);
-	}
+	if (!done && mangled[1] == 'Z')
+		done = demangle_cxx(mangled, &output);
+	stop_limit();
 	if (!done || output.used == 0)
 		return false;
 	ret_name[output.used] = '\0';
 	return true;
+}
+
+bool demangle(const char *mangled, char ret_name[static DEMANGLE_MAX])
+{
+	static struct credit credit;
+	const size_t length = strnlen(mangled, MANGLED_MAX + 1);
+	const uint64_t began = length < LONG_MIN ? 0 : clock_monotonic();
+	uint64_t took;
+	bool done;
+
+	if (mangled[0] != '_' || length > MANGLED_MAX ||
+	    (!is_d(mangled) && mangled[1] != 'Z' && mangled[1] != 'R'))
+		return false;
+	if (began && !credit.limit)
+		credit_init(&credit, CREDIT_NS, CREDIT_PART, began);
+	if (began && !credit_left(&credit, began))
+		return false;
+	took = began ? clock_read(CLOCK_THREAD_CPUTIME_ID) : 0;
+	done = is_d(mangled) ? demangle_d(mangled, ret_name) : demangle_other(mangled, ret_name);
+	took = began ? clock_read(CLOCK_THREAD_CPUTIME_ID) - took : 0;
+	if (took > SLOW_NS)
+		credit_spend(&credit, began, began + took);
+	return done;
 }

@@ -100,6 +100,46 @@ static void names_of_d_that_expand_are_left(void **state)
 	assert_true(clock_monotonic() - started < 5 * NSEC_PER_SEC);
 }
 
+/* A pack of pairs, each of the pair before, which is read, and the same by reference: 2^levels of them. */
+static const char *riddle(int levels)
+{
+	static char text[1024];
+	char *end = text + sprintf(text, "_Z1fIDp");
+
+	for (int i = 0; i < levels; i++)
+		end += sprintf(end, "St4pairI");
+	end += sprintf(end, "iiE");
+	/* S_ is f, then come as many of pair itself */
+	for (int n = levels; n < 2 * levels - 1; n++) {
+		static const char digits[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+
+		*end++ = 'S';
+		if (n >= 36)
+			*end++ = digits[n / 36];
+		end += sprintf(end, "%c_E", digits[n % 36]);
+	}
+	sprintf(end, "Evv");
+	return text;
+}
+
+static void names_that_take_years_are_left(void **state)
+{
+	const char *name = "_ZNSt6vectorINSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEESaIS5_EE5clearEv";
+	uint64_t started = clock_monotonic();
+
+	(void)state;
+	assert_non_null(strstr(demangled(riddle(4)), "pair"));
+	for (int i = 0; i < 10; i++)
+		assert_string_equal(demangled(riddle(60)), "");
+	assert_non_null(strstr(demangled(name), "::clear"));
+	/* which adds up, and is given up for a while then */
+	for (int i = 0; i < 3000; i++)
+		assert_string_equal(demangled(riddle(60)), "");
+	assert_string_equal(demangled(name), "");
+	assert_string_equal(demangled("_Z3fooi"), "foo");
+	assert_true(clock_monotonic() - started < 5 * NSEC_PER_SEC);
+}
+
 /* Each of @part doubles the time, or more, that finding out takes that it is no name. */
 static const char *riddle_of_d(const char *begin, const char *part, unsigned int parts)
 {
@@ -291,6 +331,8 @@ int main(void)
 		cmocka_unit_test(text_becomes_utf8),
 		cmocka_unit_test(functions_are_shared_and_swept),
 		cmocka_unit_test(a_function_outlives_the_table),
+		/* the last: it leaves no credit */
+		cmocka_unit_test(names_that_take_years_are_left),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
