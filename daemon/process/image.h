@@ -55,7 +55,7 @@ struct mapping_snapshot {
 struct image {
 	_Atomic unsigned int refs;
 	uint32_t tgid;
-	uint64_t start_time;	/* CLOCK_BOOTTIME ns, 0 until a sample or /proc told it */
+	_Atomic uint64_t start_time;	/* CLOCK_BOOTTIME ns, 0 until a sample or /proc told thread A */
 	uint64_t exec_id;
 	char comm[16];
 	bool is_fork;		/* of its parent's program; set before anybody else sees it */
