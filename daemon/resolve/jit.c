@@ -32,6 +32,7 @@ struct jit {
 	struct code_file map, dump;
 	uint64_t used, took;	/* took: the last time that anything was read, ns */
 	bool is_wanted;
+	size_t wants;		/* how often in this window */
 	enum frame_runtime runtime;
 	size_t budget;		/* bytes that names may take in this window */
 };
@@ -44,7 +45,9 @@ struct jits {
 	struct jit *jits[JIT_PROCESSES_MAX];
 	size_t count;
 	size_t bytes;
-	uint64_t deadline;
+	uint64_t deadline;	/* of reading, then of names */
+	const struct code *named;	/* the last one, NULL: none in this window */
+	char name[CODE_NAME_MAX];
 	struct jit_stats stats;
 };
 
@@ -106,6 +109,7 @@ void jits_free(struct jits *jits)
 void jits_begin(struct jits *jits)
 {
 	jits->deadline = clock_monotonic() + JIT_WINDOW_NS;
+	jits->named = NULL;
 	for (size_t i = 0; i < jits->count; i++)
 		jits->jits[i]->is_wanted = false;
 }
@@ -182,13 +186,23 @@ struct jit *jits_want(struct jits *jits, struct image *image)
 
 	if (!jit)
 		return NULL;
-	if (!jit->is_wanted)
+	if (!jit->is_wanted) {
 		jit->budget = NAMES_OBJECT_MAX_BYTES;
+		jit->wants = 0;
+	}
+	jit->wants++;
 	if (!jit->runtime && details && details->executable_name)
 		jit->runtime = runtime_of_program(details->executable_name);
 	jit->used = clock_monotonic();
 	jit->is_wanted = true;
 	return jit;
+}
+
+int jit_compare(const struct jit *a, const struct jit *b)
+{
+	if (a->wants != b->wants)
+		return a->wants < b->wants ? -1 : 1;
+	return ((uintptr_t)a > (uintptr_t)b) - ((uintptr_t)a < (uintptr_t)b);
 }
 
 void jit_sees_library(struct jit *jit, const char *path)
@@ -398,20 +412,40 @@ void jits_refresh(struct jits *jits)
 		refresh(jits, wanted[i], &wanted[i]->map);
 		refresh(jits, wanted[i], &wanted[i]->dump);
 	}
+	jits->deadline = clock_monotonic() + JIT_NAMES_NS;
+}
+
+static int read_name(struct jits *jits, const struct code_file *file, bool is_dump, const struct code *code)
+{
+	const struct object object = stand_in(file);
+	int r;
+
+	if (jits->named == code)
+		return 0;
+	jits->named = NULL;
+	/* each is a question: files have to have their names as well */
+	if (clock_monotonic() >= jits->deadline)
+		return -ETIME;
+	r = parser_code_name(jits->parser, &object, file->fd, is_dump, code, jits->name);
+	if (!r)
+		jits->named = code;
+	return r;
 }
 
 int jit_name(struct jits *jits, struct jit *jit, uint64_t address, char ret_name[static CODE_NAME_MAX])
 {
 	struct code_file *const files[] = { &jit->dump, &jit->map };
-	int error = -ENODATA;
+	int error = -ENODATA, r;
 
 	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
 		const struct code *code = code_table_find(&files[i]->table, address);
-		const struct object object = stand_in(files[i]);
 
-		if (code && files[i]->fd >= 0)
-			return parser_code_name(jits->parser, &object, files[i]->fd,
-						files[i] == &jit->dump, code, ret_name);
+		if (code && files[i]->fd >= 0) {
+			r = read_name(jits, files[i], files[i] == &jit->dump, code);
+			if (!r)
+				strcpy(ret_name, jits->name);
+			return r;
+		}
 		if (files[i]->error == -ENOBUFS)
 			error = -ENOBUFS;
 	}

@@ -4,8 +4,9 @@
  * had samples in memory that no file is behind.
  *
  * Both grow: what is new is read when a window has samples there, once a second at most, and less often the longer it
- * takes; all in a window within JIT_WINDOW_NS, those first that take the least. What a process' code takes is bounded by
- * CODE_MAX, what all take by JIT_MAX_BYTES, and by POOL_SYMBOLS; the least recently used goes first.
+ * takes; all in a window within JIT_WINDOW_NS, those first that take the least, and their names within JIT_NAMES_NS.
+ * What a process' code takes is bounded by CODE_MAX, what all take by JIT_MAX_BYTES, and by POOL_SYMBOLS; the least
+ * recently used goes first.
  */
 #ifndef STACKTAP_RESOLVE_JIT_H
 #define STACKTAP_RESOLVE_JIT_H
@@ -22,6 +23,7 @@ enum {
 };
 
 #define JIT_WINDOW_NS (2 * NSEC_PER_SEC)
+#define JIT_NAMES_NS (NSEC_PER_SEC / 2)
 
 struct jits;
 struct jit;	/* of one image */
@@ -46,6 +48,8 @@ void jits_see_file(struct jits *jits, struct image *image, struct mapped_file *f
 void jits_begin(struct jits *jits);
 /* It has samples of @image in such memory. NULL: there are too many of those. Valid until jits_begin(). */
 struct jit *jits_want(struct jits *jits, struct image *image);
+/* By how often each was wanted in this window: those that take the least come first. */
+int jit_compare(const struct jit *a, const struct jit *b);
 /* One of its stacks has a frame in this file, which may tell what its code is made by. */
 void jit_sees_library(struct jit *jit, const char *path);
 enum frame_runtime jit_runtime(const struct jit *jit);

@@ -348,6 +348,16 @@ static void name_claimed(struct symbolizer *symbolizer, struct location *locatio
 	atomic_store_explicit(&location->is_put_off, true, memory_order_relaxed);
 }
 
+/* Addresses in one function come after each other: it is asked for once. */
+static int compare_claimed(const void *a, const void *b)
+{
+	const struct claimed *x = a, *y = b;
+
+	if (x->jit != y->jit)
+		return jit_compare(x->jit, y->jit);
+	return (x->location->offset > y->location->offset) - (x->location->offset < y->location->offset);
+}
+
 static void resolve_claimed(struct symbolizer *symbolizer, const struct window *window)
 {
 	_cleanup_free_ struct claimed *claimed = NULL;
@@ -363,6 +373,7 @@ static void resolve_claimed(struct symbolizer *symbolizer, const struct window *
 	jits_begin(symbolizer->jits);
 	count = claim(symbolizer, window, claimed);
 	jits_refresh(symbolizer->jits);
+	qsort(claimed, count, sizeof(*claimed), compare_claimed);
 	for (size_t i = 0; i < count; i++)
 		name_claimed(symbolizer, claimed[i].location, claimed[i].jit);
 }

@@ -358,6 +358,46 @@ static void what_all_say_is_bounded(void **state)
 	end(&jitted);
 }
 
+/* A program may be in all of its functions at once: their names take a part of the time alone. */
+static void what_names_take_is_bounded(void **state)
+{
+	enum { LOCATIONS = 60000 };
+	struct location **locations = calloc(LOCATIONS, sizeof(*locations));
+	struct stack *stack = calloc(1, sizeof(*stack) + LOCATIONS * sizeof(*locations));
+	struct jitted jitted = begin(start());
+	struct window_counts counts = { 0 };
+	struct window_sample sample = { .image = jitted.image, .stack = stack, .count = 1 };
+	struct window window = {
+		.counts = &counts, .samples = &sample, .sample_count = 1,
+		.locations = locations, .location_count = LOCATIONS,
+	};
+	struct symbolizer_stats stats;
+	size_t named = 0;
+	FILE *map;
+
+	(void)state;
+	map = fopen(jitted.map, "w");
+	for (uint32_t i = 0; i < LOCATIONS; i++) {
+		stack->locations[i] = locations[i] = location_new(jitted.memory, AT + i, FRAME_NATIVE, false);
+		fprintf(map, "%llx 1 function_%u\n", AT + i, i);
+	}
+	fclose(map);
+	stack->count = LOCATIONS;
+	symbolizer_resolve(jitted.symbolizer, &window);
+	symbolizer_stats(jitted.symbolizer, &stats);
+	for (uint32_t i = 0; i < LOCATIONS; i++) {
+		named += locations[i]->line_count;
+		assert_true(locations[i]->is_put_off);
+		location_unref(locations[i]);
+	}
+	assert_true(stats.put_off > 0);
+	assert_int_equal(named + stats.put_off, LOCATIONS);
+	free(locations);
+	free(stack);
+	stop(jitted.pid);
+	end(&jitted);
+}
+
 /* The last one: whatever was charged by the others was given back. */
 static void pools_are_empty(void **state)
 {
@@ -376,6 +416,7 @@ int main(void)
 		cmocka_unit_test(a_container_has_its_own),
 		cmocka_unit_test(a_mapped_jitdump_names_its_code),
 		cmocka_unit_test(what_all_say_is_bounded),
+		cmocka_unit_test(what_names_take_is_bounded),
 		cmocka_unit_test(pools_are_empty),
 	};
 
