@@ -44,6 +44,28 @@ fi
 same "a duration" "$(function_of seconds_of 90) $(function_of seconds_of 10m) $(function_of seconds_of 2h) \
 $(function_of seconds_of 7d)" "90 600 7200 604800"
 
+# Ctrl-C is sent to everything that a terminal has in the foreground
+mkdir "$scratch/bin"
+cat >"$scratch/bin/stacktap" <<'PYTHON'
+#!/usr/bin/python3
+import signal, sys, time
+signal.signal(signal.SIGINT, lambda *_: sys.exit(7))
+open(sys.argv[-1], "w").close()
+time.sleep(20 if sys.argv[1] == "record" else 2)
+PYTHON
+chmod +x "$scratch/bin/stacktap"
+interrupt() {
+	local soak=$PWD/packaging/soak
+	(cd "$scratch" && rm -f -- - ready && PATH=$scratch/bin:$PATH exec timeout 20 setsid --wait bash -c ". '$soak'; $1")
+}
+same "Ctrl-C ends no session" "$(interrupt "trap 'interrupted=1' INT; work=. ; start 5 -a
+	for i in {1..50}; do [ -e - ] && break; sleep 0.1; done
+	kill -INT 0; sleep 0.5
+	kill -TERM \$started && reap \$started; echo \$? \$interrupted")" "143 1"
+same "what Ctrl-C ended is done again" "$(interrupt "trap 'interrupted=1' INT
+	(for i in {1..50}; do [ -e ready ] && break; sleep 0.1; done; kill -INT 0) &
+	again stacktap status ready; echo \$? \$interrupted")" "0 1"
+
 # stacktap status --json, as short as it can be
 cat >"$scratch/status.json" <<'JSON'
 {"module":{"version":"0.1.0","sessions":2},"sessions":[

@@ -48,10 +48,12 @@ def whole(t):
 
 
 def told_to_end(t):
-    soak = t.start(SOAK, "--duration", "1h", "--max-rate", 99, "--no-load")
+    soak = t.start(SOAK, "--duration", "1h", "--max-rate", 99, "--no-load", start_new_session=True)
     t.until(lambda: any(s["state"] == "running" for s in t.json("status")["sessions"]), 40, "a session")
     time.sleep(1)
-    out, err = t.stop(soak, signal.SIGINT, 60)
+    # as a terminal does
+    os.killpg(soak.pid, signal.SIGINT)
+    out, err = t.end_of(soak, 60)
     t.ok(soak.returncode == 2 and "verdict: ended before its time; nothing was wrong" in out,
          "Ctrl-C ends it with a report", f"{soak.returncode}\n{out}{err}")
     clean(t, "after Ctrl-C")
