@@ -88,6 +88,17 @@ cpu 3 41 12 0 0 0 0 0 0
 LINES
 )"
 
+# looks TEXT...: what two looks at these lines of status count for CPU 0, and how much is kept for the next one
+looks() {
+	# shellcheck disable=SC2016 # the other shell's
+	bash -c '. packaging/soak; work=$1; shift
+		status() { printf "%s\n" "${text[@]}" >"$work/status"; }
+		for what; do IFS=/ read -ra text <<<"$what"; look; done
+		echo "${total[0]}" "${#seen[@]}"' - "$scratch" "$@"
+}
+same "time of sessions that come and go, and nothing kept of those that have gone" \
+	"$(looks 'cpu 3 41 0 500/cpu 3 41 1 1/cpu 4 42 0 30' 'cpu 4 42 0 50/time 4 128 1' 'cpu 5 43 0 7')" "557 1"
+
 # as Documentation/ABI/testing/dev-kmsg has it
 cat >"$scratch/kmsg" <<'KMSG'
 7,160,424069,-;pci_root PNP0A03:00: host bridge window [io  0x0000-0x0cf7] (ignored)
