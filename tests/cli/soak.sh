@@ -99,6 +99,20 @@ looks() {
 same "time of sessions that come and go, and nothing kept of those that have gone" \
 	"$(looks 'cpu 3 41 0 500/cpu 3 41 1 1/cpu 4 42 0 30' 'cpu 4 42 0 50/time 4 128 1' 'cpu 5 43 0 7')" "557 1"
 
+# SIGKILL leaves nobody to end what runs
+burns_on() {
+	local tries burner
+	# shellcheck disable=SC2016 # the other shell's
+	burner=$(bash -c '. packaging/soak; nproc() { echo 1; }; keep_busy >/dev/null; echo "${burners[0]}"; kill -KILL $$' 2>/dev/null)
+	for tries in {1..100}; do
+		kill -0 "$burner" 2>/dev/null || { echo "ended"; return; }
+		sleep 0.1
+	done
+	echo "runs after $tries looks"
+	kill "$burner"
+}
+same "busy programs end when stacktap-soak was killed" "$(burns_on)" ended
+
 # as Documentation/ABI/testing/dev-kmsg has it
 cat >"$scratch/kmsg" <<'KMSG'
 7,160,424069,-;pci_root PNP0A03:00: host bridge window [io  0x0000-0x0cf7] (ignored)
