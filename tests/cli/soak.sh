@@ -99,6 +99,14 @@ looks() {
 same "time of sessions that come and go, and nothing kept of those that have gone" \
 	"$(looks 'cpu 3 41 0 500/cpu 3 41 1 1/cpu 4 42 0 30' 'cpu 4 42 0 50/time 4 128 1' 'cpu 5 43 0 7')" "557 1"
 
+# shellcheck disable=SC2016 # the other shell's
+limits() {
+	bash -c '. packaging/soak; perf_limit=$1 max_rate=$3 limit=10000; echo "$2" >"$1"; most_rate; restore_limit
+		cat "$1"; echo "$limit_fell"' - "$scratch/limit" "$@" | tr '\n' ' '
+}
+same "a limit that perf has lowered is kept to, and put back" "$(limits 5000 9999)" "5000 10000 5000 "
+same "one that it has not lowered" "$(limits 10000 999)" "999 10000 0 "
+
 # SIGKILL leaves nobody to end what runs
 burns_on() {
 	local tries burner
