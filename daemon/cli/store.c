@@ -114,9 +114,10 @@ static int parts_open(const char *directory, struct parts *ret_parts)
 	ret = store_list(ret_parts->directory, &times, &count);
 	if (!ret) {
 		ret_parts->list = calloc(count + 1, sizeof(*ret_parts->list));
-		ret = ret_parts->list ? 0 : -ENOMEM;
+		if (!ret_parts->list)
+			ret = -ENOMEM;
 	}
-	if (ret < 0)
+	if (ret)
 		return cli_error("Cannot read %s: %s.", directory, strerror(-ret));
 	for (size_t i = 0; i < count; i++) {
 		_cleanup_close_ int fd = store_open_file(ret_parts->directory, times[i]);
