@@ -11,12 +11,13 @@ enum {
 	PART_INTERVAL_MS = 1500,
 	PART_PAYLOAD_BYTES = 256 << 10,	/* little of the encoder's pool, which thread C needs */
 	PART_PAYLOADS = 32,
+	PART_SHARE = 4,		/* of that pool, one in so many bytes waits for the disk; a larger part is cut */
 };
 
 /* A part is encoded as a whole before any of it is written: a slow disk keeps no window in memory. */
 struct encoded {
 	struct payload payloads[PART_PAYLOADS];
-	size_t count;
+	size_t count, bytes;
 };
 
 bool journal_wants_part(void *ctx, uint64_t time)
@@ -47,10 +48,13 @@ static int take_payload(void *ctx, struct payload *payload)
 {
 	struct encoded *encoded = ctx;
 
-	if (encoded->count == PART_PAYLOADS || !pool_charge(POOL_ENCODE, payload->size)) {
+	if (encoded->count == PART_PAYLOADS ||
+	    encoded->bytes + payload->size > pool_get(POOL_ENCODE)->limit / PART_SHARE ||
+	    !pool_charge(POOL_ENCODE, payload->size)) {
 		free(steal_ptr(payload->data));
 		return -ENOBUFS;
 	}
+	encoded->bytes += payload->size;
 	encoded->payloads[encoded->count++] = *payload;
 	return 0;
 }

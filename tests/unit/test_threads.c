@@ -15,6 +15,7 @@
 #include "process/scan.h"
 #include "records.h"
 #include "pipeline/threads.h"
+#include "synthetic.h"
 
 enum {
 	ROUNDS = 60,
@@ -29,6 +30,7 @@ static struct sink {
 	uint64_t fail_from;		/* payload that the disk is full at, 0: never */
 	uint64_t windows;
 	uint64_t part_samples;		/* thread D's */
+	size_t part_held;		/* of the encoder's pool, while it writes */
 } sink;
 
 /* The session, as thread B sees it. */
@@ -71,6 +73,7 @@ static int take_part(void *ctx, struct payload *payload)
 	free(steal_ptr(payload->data));
 	assert_true(payload->window > 0);
 	out->part_samples += payload->samples;
+	out->part_held = max_of(out->part_held, pool_get(POOL_ENCODE)->used + payload->size);
 	return 0;
 }
 
@@ -329,13 +332,8 @@ static void run_rounds(uint32_t rounds_of_window)
 }
 
 /* From left to right, as pipeline_stop() does. */
-static struct pipeline_stats end(void)
+static void join_all(void)
 {
-	struct pipeline_stats result;
-	struct drain_stats drained;
-
-	drain_finish(pipeline.drain);
-	drain_stats(pipeline.drain, &drained);
 	queue_close(pipeline.parts);
 	pthread_join(pipeline.journal_thread, NULL);
 	queue_close(pipeline.results);
@@ -343,6 +341,16 @@ static struct pipeline_stats end(void)
 	pthread_join(pipeline.symbol_thread, NULL);
 	queue_close(pipeline.windows);
 	pthread_join(pipeline.export_thread, NULL);
+}
+
+static struct pipeline_stats end(void)
+{
+	struct pipeline_stats result;
+	struct drain_stats drained;
+
+	drain_finish(pipeline.drain);
+	drain_stats(pipeline.drain, &drained);
+	join_all();
 	pipeline_stats(&pipeline, &result);
 	assert_int_equal(pipeline.windows_under_way, 0);
 	assert_int_equal(result.windows_dropped, 0);
@@ -450,6 +458,52 @@ static void test_a_file_without_end_shows(void **state _unused_)
 	assert_true(goes_on);
 }
 
+static void make_part(struct message *message)
+{
+	enum { SAMPLES_OF_PART = 25000 };
+	struct mapped_file *file = synthetic_file("/usr/bin/program", true);
+	struct image *image = synthetic_image(100, "program", NULL);
+	struct aggregator *aggregator;
+
+	assert_int_equal(aggregator_new(&aggregator), 0);
+	assert_int_equal(aggregator_set_profile(aggregator, &synthetic_clock), 0);
+	synthetic_map(image, 0x400000, 1, file);
+	for (uint32_t i = 0; i < SAMPLES_OF_PART; i++) {
+		const uint64_t address = 0x401000 + i;
+		const struct synthetic_sample sample = {
+			.time = 1000 + i, .source = synthetic_clock.source_id, .tid = i, .comm = "program",
+			.image = image, .user = &address, .user_count = 1,
+		};
+
+		assert_int_equal(synthetic_add(aggregator, &sample), 0);
+	}
+	assert_int_equal(aggregator_part(aggregator, &message->window), 0);
+	aggregator_free(aggregator);
+	image_unref(image);
+	mapped_file_unref(file);
+}
+
+/* What waits for the journal's disk leaves the encoder's memory to thread C. */
+static void test_a_large_part_leaves_memory(void **state _unused_)
+{
+	struct message *message = message_new(MESSAGE_PART);
+	struct pool *pool = pool_get(POOL_ENCODE);
+	const size_t limit = pool->limit;
+	struct pipeline_stats result;
+
+	assert_non_null(message);
+	make_part(message);
+	pool->limit = 4 << 20;
+	assert_int_equal(message_send(pipeline.parts, message, 0, QUEUE_NORMAL, -1), 0);
+	join_all();
+	pool->limit = limit;
+	pipeline_stats(&pipeline, &result);
+	assert_int_equal(result.parts, 1);
+	assert_int_equal(result.parts_refused, 1);
+	assert_true(sink.part_samples > 1000);
+	assert_true(sink.part_held <= 1 << 20);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -459,6 +513,7 @@ int main(void)
 		TEST(test_a_slow_sink_loses_nothing),
 		TEST(test_a_failing_sink_is_accounted_for),
 		TEST(test_a_file_without_end_shows),
+		TEST(test_a_large_part_leaves_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
