@@ -107,14 +107,36 @@ limits() {
 same "a limit that perf has lowered is kept to, and put back" "$(limits 5000 9999)" "5000 10000 5000 "
 same "one that it has not lowered" "$(limits 10000 999)" "999 10000 0 "
 
+# as Documentation/filesystems/proc.rst has it
+cat >"$scratch/threads" <<'STATUS'
+Name:	migration/2
+Pid:	21
+Cpus_allowed_list:	2
+Name:	dpdk
+Pid:	400
+VmSize:	    5004 kB
+Cpus_allowed_list:	3
+Name:	bash
+Pid:	401
+VmSize:	    5004 kB
+Cpus_allowed_list:	0-3
+Name:	kworker/1:0
+Pid:	22
+Cpus_allowed_list:	1
+STATUS
+same "a CPU that a program is bound to" "$(function_of bound_cpus <"$scratch/threads")" 3
+same "one of this host's threads" "$(taskset -c 0 sleep 5 & sleep 0.3
+	function_of bound_cpus <"/proc/$!/status"; kill $!)" 0
+
 # SIGKILL leaves nobody to end what runs
 burns_on() {
 	local tries burner
 	# shellcheck disable=SC2016 # the other shell's
 	burner=$(bash -c '. packaging/soak; nproc() { echo 1; }; keep_busy >/dev/null; echo "${burners[0]}"; kill -KILL $$' 2>/dev/null)
-	for tries in {1..100}; do
+	# nice 19 gets little of a busy host
+	for tries in {1..600}; do
 		# who ended may be there until somebody asks how
-		grep -q . "/proc/$burner/cmdline" 2>/dev/null || { echo "ended"; return; }
+		grep -q . "/proc/${burner:?}/cmdline" 2>/dev/null || { echo "ended"; return; }
 		sleep 0.1
 	done
 	echo "runs after $tries looks"
