@@ -134,7 +134,7 @@ burns_on() {
 	# shellcheck disable=SC2016 # the other shell's
 	burner=$(bash -c '. packaging/soak; nproc() { echo 1; }; keep_busy >/dev/null; echo "${burners[0]}"; kill -KILL $$' 2>/dev/null)
 	# nice 19 gets little of a busy host
-	for tries in {1..600}; do
+	for tries in {1..200}; do
 		# who ended may be there until somebody asks how
 		grep -q . "/proc/${burner:?}/cmdline" 2>/dev/null || { echo "ended"; return; }
 		sleep 0.1
