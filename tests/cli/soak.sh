@@ -128,6 +128,11 @@ same "a CPU that a program is bound to" "$(function_of bound_cpus <"$scratch/thr
 same "one of this host's threads" "$(taskset -c 0 sleep 5 & sleep 0.3
 	function_of bound_cpus <"/proc/$!/status"; kill $!)" 0
 
+printf 'cpu 3 41 0 0 0 0 0 0 0\ncpu 4 42 0 0 0 0 0 0 0\ncpu 4 42 1 9 2 2 0 0 0\n' >"$scratch/status"
+# shellcheck disable=SC2016 # the other shell's
+same "a session that is there, and one that samples" "$(bash -c '. packaging/soak; work=$1
+	echo "$(session_of 41) $(sampling_of 41) $(sampling_of 42)"' - "$scratch")" "3  4"
+
 # SIGKILL leaves nobody to end what runs
 burns_on() {
 	local tries burner
