@@ -128,7 +128,7 @@ test-more: ## the VM cases that make test leaves out; FULL=1 for all of them on 
 	$(Q)tests/run "$(O)" "$(MAKE)" setup build 'counted-x86_64&' 'counted-arm64&' more-x86_64 more-arm64 \
 		counted-x86_64 counted-arm64
 
-# `make test` takes two CPUs less than 15 minutes.
+# `make test` takes two CPUs less than 20 minutes.
 quick_x86_64 := kmod command control daemon known_split short_lived
 quick_arm64 := kmod kernel_time known_split unwind budget
 
