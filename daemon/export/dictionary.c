@@ -9,10 +9,10 @@
 #include "base/hash.h"
 #include "base/utf8.h"
 #include "export/encode.h"
+#include "export/entry.h"
 #include "export/otlp.h"
 
 #define STRING_MAX 4096u	/* longer strings are cut */
-#define LINES_MAX 64u		/* inlined frames in one Location */
 
 /* An object of the profile model that was met in this payload. */
 struct known_item {
@@ -338,6 +338,7 @@ static int function_intern(struct dictionary *dictionary, const struct function 
 	/* one that both have is two then; no object is at an odd address */
 	const void *key = (const char *)function + has_suffix;
 	const struct known_item *known = known_find(&dictionary->functions, key);
+	uint8_t packed[ENTRY_FUNCTION_MAX];
 	OtlpFunction message;
 	int name, system_name, file;
 
@@ -355,7 +356,7 @@ static int function_intern(struct dictionary *dictionary, const struct function 
 	message.system_name_strindex = system_name;
 	message.filename_strindex = file;
 	message.start_line = max_of(function->start_line, (int64_t)0);
-	name = dictionary_message(dictionary, TABLE_FUNCTION, &message.base);
+	name = table_intern(dictionary, TABLE_FUNCTION, packed, entry_function(&message, packed));
 	return name < 0 ? name : known_add(&dictionary->functions, key, name, NAMING_NAME);
 }
 
@@ -479,7 +480,8 @@ static const struct known_item *location_intern(struct dictionary *dictionary,
 {
 	const struct known_item *known = known_find(&dictionary->locations, shared);
 	const struct location *location = shared;
-	OtlpLine lines[LINES_MAX], *line_pointers[LINES_MAX];
+	OtlpLine lines[ENTRY_LINES], *line_pointers[ENTRY_LINES];
+	uint8_t packed[ENTRY_LOCATION_MAX];
 	const char *why_unnamed = NULL;
 	struct location copy;
 	OtlpLocation message;
@@ -503,7 +505,7 @@ static const struct known_item *location_intern(struct dictionary *dictionary,
 		address--;
 	otlp_init(location, &message);
 	message.lines = line_pointers;
-	for (uint32_t i = 0; i < min_of(location->line_count, LINES_MAX); i++) {
+	for (uint32_t i = 0; i < min_of(location->line_count, (uint32_t)ENTRY_LINES); i++) {
 		const struct line *line = &location->lines[i];
 
 		index = function_intern(dictionary, line->function,
@@ -554,7 +556,7 @@ static const struct known_item *location_intern(struct dictionary *dictionary,
 			return NULL;
 		attributes[message.n_attribute_indices++] = index;
 	}
-	index = dictionary_message(dictionary, TABLE_LOCATION, &message.base);
+	index = table_intern(dictionary, TABLE_LOCATION, packed, entry_location(&message, packed));
 	if (index < 0 || known_add(&dictionary->locations, shared, index, naming) < 0)
 		return NULL;
 	return known_find(&dictionary->locations, shared);
@@ -567,6 +569,7 @@ int dictionary_stack(struct dictionary *dictionary, const struct stack *stack,
 	int32_t small[256];
 	_cleanup_free_ int32_t *large = NULL;
 	OtlpStack message;
+	uint8_t *packed;
 	int index;
 
 	if (known) {
@@ -592,6 +595,10 @@ int dictionary_stack(struct dictionary *dictionary, const struct stack *stack,
 		*ret_naming = min_of(*ret_naming, known->naming);
 		message.location_indices[message.n_location_indices++] = known->index;
 	}
-	index = dictionary_message(dictionary, TABLE_STACK, &message.base);
+	dictionary->scratch.size = 0;
+	packed = buffer_reserve(&dictionary->scratch, entry_stack_room(stack->count));
+	if (!packed)
+		return -ENOBUFS;
+	index = table_intern(dictionary, TABLE_STACK, packed, entry_stack(&message, packed));
 	return index < 0 ? index : known_add(&dictionary->stacks, stack, index, *ret_naming);
 }

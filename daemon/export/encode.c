@@ -128,7 +128,7 @@ static int payload_flush(struct encoder *encoder, bool is_last)
 	pool_uncharge(POOL_ENCODE, charged);
 	buffer_clear(&encoder->resources);
 	err = encoder->sink(encoder->ctx, &payload);
-	return err ? err : payload_start(encoder);
+	return err || is_last ? err : payload_start(encoder);
 }
 
 static int append_string(struct buffer *buffer, unsigned int field, const char *text)

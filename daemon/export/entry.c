@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "export/entry.h"
+
+/* Wire types, and field numbers in the messages. */
+enum {
+	VARINT = 0,
+	LEN = 2,
+
+	STACK_LOCATIONS = 1,
+
+	LOCATION_MAPPING = 1,
+	LOCATION_ADDRESS,
+	LOCATION_LINES,
+	LOCATION_ATTRIBUTES,
+
+	LINE_FUNCTION = 1,
+	LINE_LINE,
+	LINE_COLUMN,
+
+	FUNCTION_NAME = 1,
+	FUNCTION_SYSTEM_NAME,
+	FUNCTION_FILENAME,
+	FUNCTION_START_LINE,
+};
+
+static uint8_t *put_varint(uint8_t *at, uint64_t value)
+{
+	for (; value >= 0x80; value >>= 7)
+		*at++ = (uint8_t)value | 0x80;
+	*at++ = (uint8_t)value;
+	return at;
+}
+
+static size_t index_size(int32_t index)
+{
+	return 1 + (index >= 1 << 7) + (index >= 1 << 14) + (index >= 1 << 21) + (index >= 1 << 28);
+}
+
+/* Zero is what a field without bytes says. */
+static uint8_t *put_number(uint8_t *at, unsigned int field, int64_t number)
+{
+	if (!number)
+		return at;
+	*at++ = (uint8_t)(field << 3 | VARINT);
+	return put_varint(at, (uint64_t)number);
+}
+
+static uint8_t *put_indices(uint8_t *at, unsigned int field, const int32_t *indices, size_t count)
+{
+	size_t size = 0;
+
+	if (!count)
+		return at;
+	for (size_t i = 0; i < count; i++)
+		size += index_size(indices[i]);
+	*at++ = (uint8_t)(field << 3 | LEN);
+	at = put_varint(at, size);
+	for (size_t i = 0; i < count; i++)
+		at = put_varint(at, (uint64_t)indices[i]);
+	return at;
+}
+
+static uint8_t *put_line(uint8_t *at, const OtlpLine *line)
+{
+	uint8_t *size;
+
+	*at++ = LOCATION_LINES << 3 | LEN;
+	/* three numbers take less than 128 bytes */
+	size = at++;
+	at = put_number(at, LINE_FUNCTION, line->function_index);
+	at = put_number(at, LINE_LINE, line->line);
+	at = put_number(at, LINE_COLUMN, line->column);
+	*size = (uint8_t)(at - size - 1);
+	return at;
+}
+
+size_t entry_stack(const OtlpStack *stack, uint8_t *at)
+{
+	return (size_t)(put_indices(at, STACK_LOCATIONS, stack->location_indices,
+				    stack->n_location_indices) - at);
+}
+
+size_t entry_location(const OtlpLocation *location, uint8_t at[static ENTRY_LOCATION_MAX])
+{
+	uint8_t *end = put_number(at, LOCATION_MAPPING, location->mapping_index);
+
+	end = put_number(end, LOCATION_ADDRESS, (int64_t)location->address);
+	for (size_t i = 0; i < location->n_lines; i++)
+		end = put_line(end, location->lines[i]);
+	end = put_indices(end, LOCATION_ATTRIBUTES, location->attribute_indices,
+			  location->n_attribute_indices);
+	return (size_t)(end - at);
+}
+
+size_t entry_function(const OtlpFunction *function, uint8_t at[static ENTRY_FUNCTION_MAX])
+{
+	uint8_t *end = put_number(at, FUNCTION_NAME, function->name_strindex);
+
+	end = put_number(end, FUNCTION_SYSTEM_NAME, function->system_name_strindex);
+	end = put_number(end, FUNCTION_FILENAME, function->filename_strindex);
+	end = put_number(end, FUNCTION_START_LINE, function->start_line);
+	return (size_t)(end - at);
+}

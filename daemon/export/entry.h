@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The entries of which a dictionary has most, as bytes: what protobuf-c makes of the same messages, without its walk
+ * over descriptors. No number in them is negative.
+ */
+#ifndef STACKTAP_EXPORT_ENTRY_H
+#define STACKTAP_EXPORT_ENTRY_H
+
+#include "base/macro.h"
+#include "export/otlp.h"
+
+enum {
+	ENTRY_INDEX_BYTES = 5,		/* of an index, at most */
+	ENTRY_LINES = 64,		/* inlined frames in one Location, at most */
+	ENTRY_ATTRIBUTES = 8,
+	ENTRY_LOCATION_MAX = 32 + ENTRY_LINES * 32 + ENTRY_ATTRIBUTES * ENTRY_INDEX_BYTES,
+	ENTRY_FUNCTION_MAX = 32,
+};
+
+/* Room for a Stack of @count Locations. */
+static inline size_t entry_stack_room(size_t count)
+{
+	return (count + 2) * ENTRY_INDEX_BYTES;
+}
+
+/* Write it to @at, which has room; the size. */
+size_t entry_stack(const OtlpStack *stack, uint8_t *at);
+size_t entry_location(const OtlpLocation *location, uint8_t at[static ENTRY_LOCATION_MAX]);
+size_t entry_function(const OtlpFunction *function, uint8_t at[static ENTRY_FUNCTION_MAX]);
+
+#endif /* STACKTAP_EXPORT_ENTRY_H */
