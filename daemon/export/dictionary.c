@@ -19,6 +19,7 @@ struct known_item {
 	const void *pointer;
 	int32_t index;
 	enum naming naming;
+	bool is_draft;		/* a Location that was not published yet */
 };
 
 static const struct known_item *known_items(const struct dictionary_known *known)
@@ -48,10 +49,8 @@ static const struct known_item *known_find(const struct dictionary_known *known,
 	return NULL;
 }
 
-static int known_add(struct dictionary_known *known, const void *pointer, int index,
-		     enum naming naming)
+static int known_add_item(struct dictionary_known *known, struct known_item item)
 {
-	struct known_item item = { .pointer = pointer, .index = index, .naming = naming };
 	uint32_t position = (uint32_t)(known->items.size / sizeof(item));
 	int err = index_reserve(&known->index, known_hash_of, known->items.data);
 
@@ -59,8 +58,15 @@ static int known_add(struct dictionary_known *known, const void *pointer, int in
 		err = buffer_append(&known->items, &item, sizeof(item));
 	if (err)
 		return -ENOBUFS;
-	index_insert(&known->index, pointer_hash(pointer), position);
-	return index;
+	index_insert(&known->index, pointer_hash(item.pointer), position);
+	return item.index;
+}
+
+static int known_add(struct dictionary_known *known, const void *pointer, int index,
+		     enum naming naming)
+{
+	return known_add_item(known, (struct known_item){ .pointer = pointer, .index = index,
+							  .naming = naming });
 }
 
 static void known_init(struct dictionary_known *known)
@@ -191,13 +197,19 @@ int dictionary_reset(struct dictionary *dictionary)
 	return 0;
 }
 
-size_t dictionary_size(const struct dictionary *dictionary)
+size_t dictionary_size_since(const struct dictionary *dictionary,
+			     const struct dictionary_mark *mark)
 {
 	size_t size = 0;
 
 	for (int i = 1; i < TABLE_END; i++)
-		size += dictionary->tables[i].bytes.size;
+		size += dictionary->tables[i].bytes.size - mark->bytes[i];
 	return size;
+}
+
+size_t dictionary_size(const struct dictionary *dictionary)
+{
+	return dictionary_size_since(dictionary, &(struct dictionary_mark){ 0 });
 }
 
 void dictionary_mark(const struct dictionary *dictionary, struct dictionary_mark *ret_mark)
@@ -226,13 +238,38 @@ void dictionary_take_back(struct dictionary *dictionary, const struct dictionary
 	dictionary->generation++;
 }
 
-void dictionary_write(const struct dictionary *dictionary, uint8_t *at)
+void dictionary_write_since(const struct dictionary *dictionary,
+			    const struct dictionary_mark *mark, uint8_t *at)
 {
 	for (int i = 1; i < TABLE_END; i++) {
 		const struct buffer *bytes = &dictionary->tables[i].bytes;
+		const size_t size = bytes->size - mark->bytes[i];
 
-		memcpy(at, bytes->data, bytes->size);
-		at += bytes->size;
+		memcpy(at, bytes->data + mark->bytes[i], size);
+		at += size;
+	}
+}
+
+void dictionary_write(const struct dictionary *dictionary, uint8_t *at)
+{
+	dictionary_write_since(dictionary, &(struct dictionary_mark){ 0 }, at);
+}
+
+void dictionary_see_names(struct dictionary *dictionary)
+{
+	const struct known_item *items = known_items(&dictionary->locations);
+	const size_t count = dictionary->locations.items.size / sizeof(*items);
+
+	for (size_t i = 0; i < count; i++) {
+		const struct location *location = items[i].pointer;
+
+		if (!items[i].is_draft ||
+		    !atomic_load_explicit(&location->is_resolved, memory_order_acquire))
+			continue;
+		/* what has not changed is found by its bytes */
+		known_clear(&dictionary->locations);
+		known_clear(&dictionary->stacks);
+		return;
 	}
 }
 
@@ -557,7 +594,10 @@ static const struct known_item *location_intern(struct dictionary *dictionary,
 		attributes[message.n_attribute_indices++] = index;
 	}
 	index = table_intern(dictionary, TABLE_LOCATION, packed, entry_location(&message, packed));
-	if (index < 0 || known_add(&dictionary->locations, shared, index, naming) < 0)
+	if (index < 0 ||
+	    known_add_item(&dictionary->locations,
+			   (struct known_item){ .pointer = shared, .index = index, .naming = naming,
+						.is_draft = location == &copy }) < 0)
 		return NULL;
 	return known_find(&dictionary->locations, shared);
 }

@@ -40,6 +40,11 @@ struct dictionary_entries {
 	struct index index;
 };
 
+struct dictionary_mark {
+	size_t bytes[TABLE_END];
+	uint32_t counts[TABLE_END];
+};
+
 /* Objects of the profile model met in this payload, by their address. */
 struct dictionary_known {
 	struct buffer items;		/* struct known_item */
@@ -56,21 +61,27 @@ struct dictionary {
 	uint64_t generation;		/* changes when indices given out before hold no more */
 };
 
-struct dictionary_mark {
-	size_t bytes[TABLE_END];
-	uint32_t counts[TABLE_END];
-};
-
 void dictionary_init(struct dictionary *dictionary);
 void dictionary_free(struct dictionary *dictionary);
 /* Empty but for the zero entries. */
 int dictionary_reset(struct dictionary *dictionary) _must_check_;
 /* Bytes of the ProfilesDictionary message so far. */
 size_t dictionary_size(const struct dictionary *dictionary);
+/* Of those added since a mark; one that is all zero: of all. */
+size_t dictionary_size_since(const struct dictionary *dictionary,
+			     const struct dictionary_mark *mark);
 void dictionary_mark(const struct dictionary *dictionary, struct dictionary_mark *ret_mark);
 void dictionary_take_back(struct dictionary *dictionary, const struct dictionary_mark *mark);
 /* Write the message's fields to @at, which has room for dictionary_size(). */
 void dictionary_write(const struct dictionary *dictionary, uint8_t *at);
+/* Those added since a mark; room for dictionary_size_since(). */
+void dictionary_write_since(const struct dictionary *dictionary,
+			    const struct dictionary_mark *mark, uint8_t *at);
+/*
+ * Locations that were drafts, as thread B had not published them, may be named now: those get new entries when they are
+ * met again. All that were interned must be alive.
+ */
+void dictionary_see_names(struct dictionary *dictionary);
 
 /* Of what refers to entries that were interned before. */
 int dictionary_message(struct dictionary *dictionary, enum dictionary_table number,

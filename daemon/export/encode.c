@@ -32,6 +32,12 @@ struct encoder {
 	uint64_t samples, profile_count;	/* in finished resources */
 	uint64_t open_samples, open_profiles;	/* in the open one */
 	bool *had_losses;		/* writer.has_losses when the open one began */
+
+	/* payloads handed over that the open one continues */
+	bool continues;
+	struct dictionary_mark sent;	/* their dictionary */
+	size_t sent_bytes;		/* their ResourceProfiles */
+	uint64_t number;		/* their window's */
 };
 
 static size_t part_count(const struct window *window)
@@ -94,22 +100,35 @@ static int payload_start(struct encoder *encoder)
 	buffer_clear(&encoder->profiles);
 	encoder->samples = encoder->profile_count = 0;
 	encoder->open_samples = encoder->open_profiles = 0;
+	encoder->continues = false;
+	encoder->sent = (struct dictionary_mark){ 0 };
+	encoder->sent_bytes = 0;
 	return dictionary_reset(&encoder->dictionary);
 }
 
-/* Hand the payload over and start the next one. */
+/* What is handed over next has only what is new. */
+static void payload_continue(struct encoder *encoder, size_t bytes)
+{
+	encoder->continues = true;
+	dictionary_mark(&encoder->dictionary, &encoder->sent);
+	encoder->sent_bytes += bytes;
+	buffer_clear(&encoder->resources);
+	encoder->samples = encoder->profile_count = 0;
+}
+
+/* Hand the payload over and start the next one; what is added after the last of a part continues it. */
 static int payload_flush(struct encoder *encoder, bool is_last)
 {
 	struct payload payload = { .samples = encoder->samples,
 				   .profiles = encoder->profile_count,
 				   .window = encoder->window->number,
-				   .is_last = is_last };
-	size_t dictionary = dictionary_size(&encoder->dictionary);
-	size_t charged;
+				   .is_last = is_last, .continues = encoder->continues };
+	size_t dictionary = dictionary_size_since(&encoder->dictionary, &encoder->sent);
+	size_t resources = encoder->resources.size, charged;
 	int err;
 
 	if (!encoder->profile_count)
-		return payload_start(encoder);
+		return is_last ? 0 : payload_start(encoder);
 	err = buffer_field(&encoder->resources, OTLP_DATA_DICTIONARY, dictionary);
 	if (err)
 		return err;
@@ -124,11 +143,17 @@ static int payload_flush(struct encoder *encoder, bool is_last)
 	charged = payload.size;
 	pool_charge_always(POOL_ENCODE, charged);
 	memcpy(payload.data, encoder->resources.data, encoder->resources.size);
-	dictionary_write(&encoder->dictionary, payload.data + encoder->resources.size);
+	dictionary_write_since(&encoder->dictionary, &encoder->sent,
+			       payload.data + encoder->resources.size);
 	pool_uncharge(POOL_ENCODE, charged);
 	buffer_clear(&encoder->resources);
 	err = encoder->sink(encoder->ctx, &payload);
-	return err || is_last ? err : payload_start(encoder);
+	if (err)
+		return err;
+	if (!is_last)
+		return payload_start(encoder);
+	payload_continue(encoder, resources);
+	return 0;
 }
 
 static int append_string(struct buffer *buffer, unsigned int field, const char *text)
@@ -215,11 +240,11 @@ static int resource_encode(struct encoder *encoder, const struct profile_part *p
 	memcpy(encoder->had_losses, writer->has_losses, losses);
 	while (done < count) {
 		run = profile_run(parts + done, count - done);
-		used = dictionary_size(&encoder->dictionary) + encoder->resources.size +
-		       encoder->profiles.size + PAYLOAD_OVERHEAD;
+		used = dictionary_size(&encoder->dictionary) + encoder->sent_bytes +
+		       encoder->resources.size + encoder->profiles.size + PAYLOAD_OVERHEAD;
 		room = encoder->limit > used ? encoder->limit - used : 0;
 		/* an empty payload takes one part even if that alone is beyond the limit */
-		forced = !encoder->resources.size && !encoder->profiles.size;
+		forced = !encoder->continues && !encoder->resources.size && !encoder->profiles.size;
 		err = profile_write(writer, &encoder->profiles, forced, parts + done, run, room,
 				    &written, &samples);
 		if (err)
@@ -278,7 +303,7 @@ static int image_encode(struct encoder *encoder, const struct profile_part *part
 	return 0;
 }
 
-static void encoder_free(struct encoder *encoder)
+static void encoder_done(struct encoder *encoder)
 {
 	dictionary_free(&encoder->dictionary);
 	profile_writer_free(&encoder->writer);
@@ -287,57 +312,113 @@ static void encoder_free(struct encoder *encoder)
 	buffer_free(&encoder->resource);
 	buffer_free(&encoder->scope);
 	buffer_free(&encoder->schema);
-	pool_uncharge(POOL_ENCODE, encoder->part_count * sizeof(*encoder->parts));
-	free(encoder->parts);
-	free(encoder->had_losses);
 }
 
-static int encoder_init(struct encoder *encoder)
+static int encoder_init(struct encoder *encoder, const struct encode_options *options)
 {
 	struct buffer *buffers[] = { &encoder->resources, &encoder->profiles, &encoder->resource,
 				     &encoder->scope, &encoder->schema };
-	size_t profiles = encoder->window->profile_count;
 
+	memset(encoder, 0, sizeof(*encoder));
 	for (size_t i = 0; i < ARRAY_SIZE(buffers); i++)
 		buffer_init(buffers[i], POOL_ENCODE);
 	dictionary_init(&encoder->dictionary);
 	profile_writer_init(&encoder->writer);
+	encoder->options = options;
 	encoder->writer.dictionary = &encoder->dictionary;
-	encoder->writer.window = encoder->window;
-	encoder->writer.with_cpu = encoder->options->with_cpu;
-	encoder->dictionary.names_ranges = encoder->options->names_ranges;
-	encoder->dictionary.kernel_suffix = encoder->options->kernel_suffix;
-	encoder->limit = min_of(encoder->options->max_bytes, pool_get(POOL_ENCODE)->limit / 4);
+	encoder->writer.with_cpu = options->with_cpu;
+	encoder->dictionary.names_ranges = options->names_ranges;
+	encoder->dictionary.kernel_suffix = options->kernel_suffix;
+	encoder->limit = min_of(options->max_bytes, pool_get(POOL_ENCODE)->limit / 4);
 	encoder->limit = max_of(encoder->limit, PAYLOAD_MIN);
-	encoder->writer.has_losses = calloc(profiles, sizeof(bool));
-	encoder->had_losses = calloc(profiles, sizeof(bool));
-	if (!encoder->writer.has_losses || !encoder->had_losses)
-		return -ENOMEM;
-	return frame_make(encoder) ?: parts_make(encoder) ?: payload_start(encoder);
+	return frame_make(encoder) ?: payload_start(encoder);
+}
+
+static int images_encode(struct encoder *encoder)
+{
+	size_t first = 0, next;
+	int err = 0;
+
+	while (!err && first < encoder->part_count) {
+		const struct profile_part *parts = encoder->parts;
+
+		for (next = first + 1; next < encoder->part_count; next++)
+			if (parts[next].sample->image != parts[first].sample->image)
+				break;
+		err = image_encode(encoder, parts + first, next - first);
+		first = next;
+	}
+	return err ?: payload_flush(encoder, true);
+}
+
+static int window_encode(struct encoder *encoder, const struct window *window,
+			 int (*sink)(void *ctx, struct payload *payload), void *ctx)
+{
+	struct profile_writer *writer = &encoder->writer;
+	int err = -ENOMEM;
+
+	encoder->window = writer->window = window;
+	encoder->sink = sink;
+	encoder->ctx = ctx;
+	writer->ordinal = 0;
+	writer->has_losses = calloc(window->profile_count, sizeof(bool));
+	encoder->had_losses = calloc(window->profile_count, sizeof(bool));
+	if (writer->has_losses && encoder->had_losses)
+		err = parts_make(encoder) ?: images_encode(encoder);
+	pool_uncharge(POOL_ENCODE, encoder->part_count * sizeof(*encoder->parts));
+	encoder->part_count = 0;
+	free(steal_ptr(encoder->parts));
+	free(steal_ptr(writer->has_losses));
+	free(steal_ptr(encoder->had_losses));
+	return err;
 }
 
 int encode_window(const struct encode_options *options, const struct window *window,
 		  int (*sink)(void *ctx, struct payload *payload), void *ctx)
 {
-	struct encoder encoder = { .options = options, .window = window, .sink = sink,
-				   .ctx = ctx };
-	size_t first = 0, next;
+	struct encoder encoder;
 	int err;
 
 	if (!window->sample_count)
 		return 0;
-	err = encoder_init(&encoder);
-	while (!err && first < encoder.part_count) {
-		const struct profile_part *parts = encoder.parts;
-
-		for (next = first + 1; next < encoder.part_count; next++)
-			if (parts[next].sample->image != parts[first].sample->image)
-				break;
-		err = image_encode(&encoder, parts + first, next - first);
-		first = next;
-	}
-	if (!err)
-		err = payload_flush(&encoder, true);
-	encoder_free(&encoder);
+	err = encoder_init(&encoder, options) ?: window_encode(&encoder, window, sink, ctx);
+	encoder_done(&encoder);
 	return err;
+}
+
+int encoder_new(const struct encode_options *options, struct encoder **ret_encoder)
+{
+	struct encoder *encoder = malloc(sizeof(*encoder));
+	int err = encoder ? encoder_init(encoder, options) : -ENOMEM;
+
+	if (err) {
+		encoder_free(encoder);
+		return err;
+	}
+	*ret_encoder = encoder;
+	return 0;
+}
+
+void encoder_free(struct encoder *encoder)
+{
+	if (!encoder)
+		return;
+	encoder_done(encoder);
+	free(encoder);
+}
+
+int encoder_add(struct encoder *encoder, const struct window *part,
+		int (*sink)(void *ctx, struct payload *payload), void *ctx)
+{
+	int err = 0;
+
+	if (!part->sample_count)
+		return 0;
+	/* the dictionary knows Locations and stacks by their addresses: an open window keeps what it had */
+	if (part->number == encoder->number)
+		dictionary_see_names(&encoder->dictionary);
+	else
+		err = payload_start(encoder);
+	encoder->number = part->number;
+	return err ?: window_encode(encoder, part, sink, ctx);
 }

@@ -608,9 +608,14 @@ int exporter_journal(struct exporter *exporter, struct payload *payload)
 
 	if (exporter->journal)
 		err = journal_add(exporter->journal, payload->window, payload->data, payload->size,
-				  payload->samples);
+				  payload->samples, payload->continues);
 	free(steal_ptr(payload->data));
 	return err;
+}
+
+bool exporter_has_journal(const struct exporter *exporter)
+{
+	return exporter->journal && journal_is_open(exporter->journal);
 }
 
 /* 0: a try is due; -1: nothing waits. */

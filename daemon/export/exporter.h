@@ -50,6 +50,8 @@ int exporter_send(struct exporter *exporter, struct payload *payload);
 int exporter_journal(struct exporter *exporter, struct payload *payload);
 /* Rules may leave out what the last payload would have been made of. */
 void exporter_window_done(struct exporter *exporter, uint64_t window);
+/* Is there a directory for it by now? From any thread, and waits for none. */
+bool exporter_has_journal(const struct exporter *exporter);
 /* Try what is due; returns milliseconds until the next try is due, -1: nothing waits. */
 int exporter_poll(struct exporter *exporter);
 /* Last tries of what waits in memory until @deadline_ms from now, then it is dropped and counted. */

@@ -4,11 +4,13 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "export/chain.h"
 #include "export/record.h"
 
 #define FILE_MODE 0600		/* what ran on a host is nobody else's business */
@@ -29,6 +31,7 @@ struct journal {
 	pthread_mutex_t lock;
 	uint64_t max_bytes;
 	int directory;			/* -1: none */
+	_Atomic bool is_open;		/* there is one */
 	uint64_t done;			/* windows up to this one */
 	struct journal_window windows[WINDOWS_MAX];
 	size_t count;
@@ -83,8 +86,14 @@ int journal_open(struct journal *journal, const char *directory)
 	pthread_mutex_lock(&journal->lock);
 	close_all(journal);
 	journal->directory = fd;
+	atomic_store_explicit(&journal->is_open, true, memory_order_relaxed);
 	pthread_mutex_unlock(&journal->lock);
 	return 0;
+}
+
+bool journal_is_open(const struct journal *journal)
+{
+	return atomic_load_explicit(&journal->is_open, memory_order_relaxed);
 }
 
 void journal_free(struct journal *journal)
@@ -105,7 +114,8 @@ static uint64_t bytes_used(const struct journal *journal)
 	return bytes;
 }
 
-static int open_window(struct journal *journal, uint64_t number, struct journal_window **ret_window)
+static int open_window(struct journal *journal, uint64_t number, bool continues,
+		       struct journal_window **ret_window)
 {
 	struct journal_window *window = &journal->windows[journal->count];
 	char name[48];
@@ -116,6 +126,8 @@ static int open_window(struct journal *journal, uint64_t number, struct journal_
 			return 0;
 		}
 	}
+	if (continues)
+		return -ESTALE;
 	if (journal->count == WINDOWS_MAX)
 		return -EFBIG;
 	*window = (struct journal_window){ .number = number,
@@ -135,7 +147,7 @@ static int open_window(struct journal *journal, uint64_t number, struct journal_
 }
 
 static int add(struct journal *journal, uint64_t number, const uint8_t *data, size_t size,
-	       uint64_t samples)
+	       uint64_t samples, bool continues)
 {
 	struct journal_window *window = NULL;
 	uint8_t seal[RECORD_SEAL];
@@ -147,20 +159,20 @@ static int add(struct journal *journal, uint64_t number, const uint8_t *data, si
 		return -EALREADY;
 	if (bytes_used(journal) + RECORD_LENGTH + size + RECORD_SEAL > journal->max_bytes)
 		return -EFBIG;
-	err = open_window(journal, number, &window);
+	err = open_window(journal, number, continues, &window);
 	if (err)
 		return err;
-	record_seal(data, size, samples, seal);
+	record_seal(data, size, samples, continues, seal);
 	return record_write(window->fd, &window->size, data, size, seal);
 }
 
 int journal_add(struct journal *journal, uint64_t window, const uint8_t *data, size_t size,
-		uint64_t samples)
+		uint64_t samples, bool continues)
 {
 	int err;
 
 	pthread_mutex_lock(&journal->lock);
-	err = add(journal, window, data, size, samples);
+	err = add(journal, window, data, size, samples, continues);
 	if (!err) {
 		journal->stats.parts++;
 		journal->stats.samples += samples;
@@ -209,10 +221,17 @@ static bool adopt(int directory, const char *old, uint64_t time,
 {
 	struct stat st;
 	char new[64];
+	int err;
 
 	if (fstatat(directory, old, &st, AT_SYMLINK_NOFOLLOW) || !S_ISREG(st.st_mode))
 		return false;
-	if (!st.st_size) {
+	err = chain_join(directory, old);
+	if (err) {
+		log_warning("%s of a daemon that was killed stays for the next start: its parts cannot be joined: %s",
+			    old, strerror(-err));
+		return false;
+	}
+	if (fstatat(directory, old, &st, AT_SYMLINK_NOFOLLOW) || !st.st_size) {
 		unlinkat(directory, old, 0);
 		return false;
 	}

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the open windows hold so far, on disk: self-contained parts that a later run sends if this one is
- * killed. One file journal-<Unix ms>.otlp for each window, of sealed messages (export/record.h), in the
- * directory of the store or spool; it goes when the window's payloads are there. store_open() makes files of
- * its own of those that it finds.
+ * What the open windows hold so far, on disk: parts that a later run sends if this one is killed. One file
+ * journal-<Unix ms>.otlp for each window, of sealed messages (export/record.h) that may continue each other
+ * (export/chain.h), in the directory of the store or spool; it goes when the window's payloads are there.
+ * store_open() makes files of its own of those that it finds.
  *
  * Not synced: what kill -9 leaves is whole, a power cut may take it. From any thread.
  */
@@ -24,9 +24,14 @@ struct journal_stats {
 int journal_new(uint64_t max_bytes, struct journal **ret_journal);
 /* Where it is from now on; what is open elsewhere is left to itself. */
 int journal_open(struct journal *journal, const char *directory);
-/* Add a part of a window. -EALREADY: the window is done, -EFBIG: no room, -ENOTDIR: open nowhere. */
+/*
+ * Add a part of a window. -EALREADY: the window is done, -EFBIG: no room, -ENOTDIR: open nowhere, -ESTALE: there is
+ * nothing that it continues.
+ */
 int journal_add(struct journal *journal, uint64_t window, const uint8_t *data, size_t size,
-		uint64_t samples);
+		uint64_t samples, bool continues);
+/* Waits for nothing. */
+bool journal_is_open(const struct journal *journal);
 /* All windows up to this one need it no more. */
 void journal_done(struct journal *journal, uint64_t window);
 /* Windows that are not done keep their files. */

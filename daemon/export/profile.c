@@ -52,7 +52,6 @@ void profile_writer_free(struct profile_writer *writer)
 	buffer_free(&writer->identities);
 	buffer_free(&writer->samples);
 	buffer_free(&writer->scratch);
-	free(writer->has_losses);
 }
 
 static const char *end_name(uint16_t end)

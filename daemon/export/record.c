@@ -9,6 +9,7 @@
 #include "base/log.h"
 
 #define VERSION 1
+#define CONTINUES 1
 
 /* Tag of field 2^29 - 1 of wire type LEN, and the length of what follows. */
 static const uint8_t head[] = { 0xfa, 0xff, 0xff, 0xff, 0x0f, 0x10 };
@@ -17,6 +18,7 @@ enum {
 	TAG_RESOURCE_PROFILES = 0x0a,
 	TAG_DICTIONARY = 0x12,
 	AT_VERSION = sizeof(head),
+	AT_FLAGS = sizeof(head) + 2,
 	AT_SAMPLES = sizeof(head) + 4,
 	AT_CHECKSUM = sizeof(head) + 12,
 };
@@ -75,13 +77,15 @@ static uint32_t checksum(const uint8_t *data, size_t size, const uint8_t seal[RE
 	return (uint32_t)crc32(sum, bare, sizeof(bare));
 }
 
-void record_seal(const uint8_t *data, size_t size, uint64_t samples, uint8_t ret_seal[RECORD_SEAL])
+void record_seal(const uint8_t *data, size_t size, uint64_t samples, bool continues,
+		 uint8_t ret_seal[RECORD_SEAL])
 {
 	uint32_t sum;
 
 	memset(ret_seal, 0, RECORD_SEAL);
 	memcpy(ret_seal, head, sizeof(head));
 	ret_seal[AT_VERSION] = VERSION;
+	ret_seal[AT_FLAGS] = continues ? CONTINUES : 0;
 	samples = htobe64(samples);
 	memcpy(ret_seal + AT_SAMPLES, &samples, sizeof(samples));
 	sum = htobe32(checksum(data, size, ret_seal));
@@ -97,6 +101,7 @@ struct record record_peek(const uint8_t last[RECORD_SEAL], size_t size)
 		return record;
 	record.size = size - RECORD_SEAL;
 	record.is_sealed = true;
+	record.continues = last[AT_FLAGS] & CONTINUES;
 	record.is_taken = last[RECORD_STATE] == RECORD_TAKEN;
 	memcpy(&record.samples, last + AT_SAMPLES, sizeof(record.samples));
 	/* unchecked: each takes a byte at least, which keeps a damaged number out of all sums */
@@ -118,6 +123,46 @@ int record_check(const uint8_t *data, size_t size, struct record *ret_record)
 		return 0;
 	memcpy(&sum, seal + AT_CHECKSUM, sizeof(sum));
 	return be32toh(sum) == checksum(data, ret_record->size, seal) ? 0 : -EBADMSG;
+}
+
+int record_read(int fd, void *data, size_t size, uint64_t offset)
+{
+	size_t done = 0;
+	ssize_t got;
+
+	while (done < size) {
+		got = pread(fd, (char *)data + done, size - done, (off_t)(offset + done));
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			return got ? -errno : -ENODATA;
+		done += (size_t)got;
+	}
+	return 0;
+}
+
+int record_read_head(int fd, uint64_t offset, uint64_t end, size_t *ret_size,
+		     struct record *ret_record)
+{
+	uint8_t seal[RECORD_SEAL] = { 0 };
+	uint32_t length;
+	int err;
+
+	if (end - offset < RECORD_LENGTH)
+		return -ENODATA;
+	err = record_read(fd, &length, sizeof(length), offset);
+	if (err)
+		return err;
+	length = be32toh(length);
+	if (!length || length > RECORD_MESSAGE_MAX || length > end - offset - RECORD_LENGTH)
+		return -ENODATA;
+	if (length > RECORD_SEAL)
+		err = record_read(fd, seal, sizeof(seal), offset + RECORD_LENGTH + length - RECORD_SEAL);
+	if (err)
+		return err;
+	*ret_size = length;
+	*ret_record = record_peek(seal, length);
+	return 0;
 }
 
 bool record_is_bare(const uint8_t *data, size_t size)

@@ -114,47 +114,6 @@ static int entry_add(struct store *store, const struct store_entry *entry)
 	return 0;
 }
 
-static int read_at(int fd, void *data, size_t size, uint64_t offset)
-{
-	size_t done = 0;
-	ssize_t got;
-
-	while (done < size) {
-		got = pread(fd, (char *)data + done, size - done, (off_t)(offset + done));
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got <= 0)
-			return got ? -errno : -ENODATA;
-		done += (size_t)got;
-	}
-	return 0;
-}
-
-/* The message at @offset of a file of @end bytes, unchecked. -ENODATA: it is cut off or no message. */
-static int read_head(int fd, uint64_t offset, uint64_t end, size_t *ret_size,
-		     struct record *ret_record)
-{
-	uint8_t seal[RECORD_SEAL] = { 0 };
-	uint32_t length;
-	int err;
-
-	if (end - offset < RECORD_LENGTH)
-		return -ENODATA;
-	err = read_at(fd, &length, sizeof(length), offset);
-	if (err)
-		return err;
-	length = be32toh(length);
-	if (!length || length > RECORD_MESSAGE_MAX || length > end - offset - RECORD_LENGTH)
-		return -ENODATA;
-	if (length > RECORD_SEAL)
-		err = read_at(fd, seal, sizeof(seal), offset + RECORD_LENGTH + length - RECORD_SEAL);
-	if (err)
-		return err;
-	*ret_size = length;
-	*ret_record = record_peek(seal, length);
-	return 0;
-}
-
 static void lose_bytes(struct store *store, uint64_t bytes)
 {
 	store->stats.damaged_messages++;
@@ -170,7 +129,7 @@ static int scan_messages(struct store *store, struct store_entry *entry)
 	int err = fd < 0 ? fd : 0;
 
 	while (!err && entry->end < entry->size) {
-		err = read_head(fd, entry->end, entry->size, &size, &record);
+		err = record_read_head(fd, entry->end, entry->size, &size, &record);
 		if (err)
 			break;
 		entry->end += RECORD_LENGTH + size;
@@ -489,7 +448,7 @@ int store_append(struct store *store, const uint8_t *data, size_t size, uint64_t
 		if (err)
 			return err;
 	}
-	record_seal(data, size, samples, seal);
+	record_seal(data, size, samples, false, seal);
 	entry = &store->entries[store->count - 1];
 	/* what an earlier one wrote in part and could not take back is overwritten */
 	if (lseek(store->fd, (off_t)entry->size, SEEK_SET) < 0)
@@ -643,7 +602,7 @@ static int find_oldest(struct store *store, size_t *ret_size, struct record *ret
 			continue;
 		}
 		fd = reading_fd(store);
-		err = fd < 0 ? fd : read_head(fd, store->cursor, entry->end, ret_size, ret_record);
+		err = fd < 0 ? fd : record_read_head(fd, store->cursor, entry->end, ret_size, ret_record);
 		if (err) {
 			if (!give_up_file(store, err))
 				return -EAGAIN;
@@ -689,7 +648,7 @@ int store_oldest(struct store *store, size_t max_bytes, struct store_message *re
 			data = malloc(size);
 			if (!data)
 				return -EAGAIN;
-			err = read_at(reading_fd(store), data, size, store->cursor + RECORD_LENGTH);
+			err = record_read(reading_fd(store), data, size, store->cursor + RECORD_LENGTH);
 			if (err && err != -ENODATA) {
 				free(data);
 				if (!give_up_file(store, err))
@@ -698,7 +657,8 @@ int store_oldest(struct store *store, size_t max_bytes, struct store_message *re
 			}
 			if (!err)
 				err = record_check(data, size, &record);
-			if (!err && (record.is_sealed || record_is_bare(data, size))) {
+			if (!err && !record.continues &&
+			    (record.is_sealed || record_is_bare(data, size))) {
 				*ret_message = (struct store_message){
 					.data = data, .size = record.size, .samples = record.samples,
 				};

@@ -29,6 +29,7 @@ struct pipeline_sink {
 	 * payload->data. NULL: no journal.
 	 */
 	int (*journal)(void *ctx, struct payload *payload);
+	bool (*has_journal)(void *ctx);	/* thread A's question before it makes a part; NULL: always */
 	void *ctx;
 };
 

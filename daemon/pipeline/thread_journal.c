@@ -9,9 +9,16 @@
 enum {
 	/* with a round of thread A and the time to encode a part, a kill loses less than two seconds */
 	PART_INTERVAL_MS = 1500,
-	PART_PAYLOAD_BYTES = 256 << 10,	/* little of the encoder's pool, which thread C needs */
+	/* of parts that continue each other; their encoder takes five times that from the pool that thread C needs */
+	PART_PAYLOAD_BYTES = 512 << 10,
 	PART_PAYLOADS = 32,
 	PART_SHARE = 4,		/* of that pool, one in so many bytes waits for the disk; a larger part is cut */
+};
+
+/* Thread D's. */
+struct journal_state {
+	struct encode_options options;
+	struct encoder *encoder;	/* NULL: the next part continues nothing */
 };
 
 /* A part is encoded as a whole before any of it is written: a slow disk keeps no window in memory. */
@@ -23,9 +30,11 @@ struct encoded {
 bool journal_wants_part(void *ctx, uint64_t time)
 {
 	const struct pipeline *pipeline = ctx;
+	const struct pipeline_sink *sink = &pipeline->options.sink;
 
 	return time >= pipeline->next_part &&
-	       !atomic_load_explicit(&pipeline->has_part, memory_order_acquire);
+	       !atomic_load_explicit(&pipeline->has_part, memory_order_acquire) &&
+	       (!sink->has_journal || sink->has_journal(sink->ctx));
 }
 
 void journal_send_part(void *ctx, struct window *part)
@@ -75,18 +84,30 @@ static int write_part(struct pipeline *pipeline, struct encoded *encoded)
 	return err;
 }
 
-static void journal_part(struct pipeline *pipeline, struct message *message)
+static void forget(struct journal_state *state)
 {
-	struct encode_options options = pipeline->options.encode;
+	encoder_free(steal_ptr(state->encoder));
+}
+
+static int encode_part(struct journal_state *state, const struct window *part, struct encoded *encoded)
+{
+	int err = state->encoder ? 0 : encoder_new(&state->options, &state->encoder);
+
+	return err ?: encoder_add(state->encoder, part, take_payload, encoded);
+}
+
+static void journal_part(struct pipeline *pipeline, struct journal_state *state,
+			 struct message *message)
+{
 	const uint64_t before = clock_read(CLOCK_THREAD_CPUTIME_ID);
 	struct encoded encoded = { .count = 0 };
 	int err, written;
 
-	options.max_bytes = PART_PAYLOAD_BYTES;
-	options.is_draft = true;
-	err = encode_window(&options, message->window, take_payload, &encoded);
+	err = encode_part(state, message->window, &encoded);
 	message_free(message);
 	written = write_part(pipeline, &encoded);
+	if (err || written)
+		forget(state);
 	/* its window was faster */
 	if (!err && written != -EALREADY)
 		err = written;
@@ -103,10 +124,14 @@ static void journal_part(struct pipeline *pipeline, struct message *message)
 void *journal_thread(void *ctx)
 {
 	struct pipeline *pipeline = ctx;
+	struct journal_state state = { .options = pipeline->options.encode };
 	struct message *message;
 	int r;
 
+	state.options.max_bytes = PART_PAYLOAD_BYTES;
+	state.options.is_draft = true;
 	while ((message = message_take(pipeline->parts, -1, &r)))
-		journal_part(pipeline, message);
+		journal_part(pipeline, &state, message);
+	forget(&state);
 	return NULL;
 }

@@ -58,6 +58,11 @@ static int sink_journal(void *ctx, struct payload *payload)
 	return exporter_journal(ctx, payload);
 }
 
+static bool sink_has_journal(void *ctx)
+{
+	return exporter_has_journal(ctx);
+}
+
 static int sink_poll(void *ctx)
 {
 	return exporter_poll(ctx);
@@ -232,7 +237,8 @@ static int open_pipeline(struct service *service, const struct control_filter *f
 		.early_ms = random_below((unsigned int)config->window_max_seconds * MS_PER_S),
 		.sink = { .payload = sink_payload, .done = sink_done, .poll = sink_poll,
 			  .ctx = service->exporter,
-			  .journal = has_journal(service) ? sink_journal : NULL },
+			  .journal = has_journal(service) ? sink_journal : NULL,
+			  .has_journal = sink_has_journal },
 	};
 	options->has_budget = !config_budget(config, &options->budget_ns);
 	options->has_ceiling = config->ceiling && percent_parse(config->ceiling,

@@ -36,7 +36,7 @@ static size_t files(const char *prefix)
 
 static int add(struct journal *journal, uint64_t window)
 {
-	return journal_add(journal, window, message, sizeof(message), 3);
+	return journal_add(journal, window, message, sizeof(message), 3, false);
 }
 
 static struct store *open_spool(void)
@@ -93,7 +93,7 @@ static void it_is_bounded(void **state _unused_)
 	assert_int_equal(add(journal, 4), 0);
 	/* windows that nobody closes */
 	for (uint64_t window = 5; window < 60; window++)
-		err = journal_add(journal, window, message, 1, 1);
+		err = journal_add(journal, window, message, 1, 1, false);
 	assert_int_equal(err, -EFBIG);
 	assert_true(files("journal-") <= 16);
 	journal_free(journal);

@@ -154,6 +154,64 @@ static void parts_say_what_they_are(void **state _unused_)
 	window_free(first);
 }
 
+static struct payload add_to(struct encoder *encoder)
+{
+	struct payload payload = { 0 };
+	struct window *window = part();
+
+	assert_int_equal(encoder_add(encoder, window, keep, &payload), 0);
+	window_free(window);
+	return payload;
+}
+
+/* A part has what the ones before it have not: keys once, and a name when thread B has published it. */
+static void parts_continue_each_other(void **state _unused_)
+{
+	const struct encode_options options = { .max_bytes = 1 << 20, .is_draft = true };
+	struct payload first, second, third, fourth;
+	struct window *whole, *next;
+	struct encoder *encoder;
+
+	add(1000, synthetic_clock.source_id, 0x401000);
+	assert_int_equal(aggregator_close(aggregator, 2000, &whole), 0);
+	assert_int_equal(encoder_new(&options, &encoder), 0);
+	for (uint64_t address = 0x401000; address < 0x401400; address += 16)
+		add(2100, synthetic_clock.source_id, address);
+	first = add_to(encoder);
+	assert_false(first.continues);
+	assert_true(says(&first, "profile.frame.type"));
+	assert_true(says(&first, "stacktap.unnamed"));
+	assert_false(says(&first, "f_40"));
+	add(2200, synthetic_clock.source_id, 0x401000);
+	add(2200, synthetic_clock.source_id, 0x401010);
+	second = add_to(encoder);
+	assert_true(second.continues);
+	assert_int_equal(second.samples, 2);
+	assert_true(second.size < first.size / 2);
+	assert_false(says(&second, "profile.frame.type"));
+	assert_false(says(&second, "f_40"));
+	synthetic_resolve(whole);
+	add(2300, synthetic_clock.source_id, 0x401000);
+	third = add_to(encoder);
+	assert_true(third.continues);
+	assert_int_equal(third.samples, 1);
+	assert_true(says(&third, "f_40"));
+	assert_false(says(&third, "profile.frame.type"));
+	/* of the next window, whose Locations may be where others were */
+	assert_int_equal(aggregator_close(aggregator, 3000, &next), 0);
+	window_free(next);
+	add(3100, synthetic_clock.source_id, 0x401000);
+	fourth = add_to(encoder);
+	assert_false(fourth.continues);
+	assert_true(says(&fourth, "profile.frame.type"));
+	free(fourth.data);
+	encoder_free(encoder);
+	free(first.data);
+	free(second.data);
+	free(third.data);
+	window_free(whole);
+}
+
 /* Nothing is lost to a part that there is no memory for. */
 static void a_part_without_room_is_in_the_next(void **state _unused_)
 {
@@ -177,6 +235,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(each_sample_is_in_one_part),
 		T(parts_say_what_they_are),
+		T(parts_continue_each_other),
 		T(a_part_without_room_is_in_the_next),
 	};
 

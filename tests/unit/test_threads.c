@@ -31,6 +31,9 @@ static struct sink {
 	uint64_t windows;
 	uint64_t part_samples;		/* thread D's */
 	size_t part_held;		/* of the encoder's pool, while it writes */
+	uint64_t part_window;
+	uint64_t continued;
+	bool has_no_journal;
 } sink;
 
 /* The session, as thread B sees it. */
@@ -72,9 +75,17 @@ static int take_part(void *ctx, struct payload *payload)
 
 	free(steal_ptr(payload->data));
 	assert_true(payload->window > 0);
+	assert_true(!payload->continues || payload->window == out->part_window);
+	out->part_window = payload->window;
+	out->continued += payload->continues;
 	out->part_samples += payload->samples;
 	out->part_held = max_of(out->part_held, pool_get(POOL_ENCODE)->used + payload->size);
 	return 0;
+}
+
+static bool has_journal(void *ctx)
+{
+	return !((struct sink *)ctx)->has_no_journal;
 }
 
 static int request(void *ctx _unused_, unsigned long number, void *argument)
@@ -167,7 +178,7 @@ static int setup(void **state _unused_)
 	pipeline = (struct pipeline){
 		.options = { .encode = { .max_bytes = 65536 },
 			     .sink = { .payload = take_payload, .done = take_end, .journal = take_part,
-				       .ctx = &sink } },
+				       .has_journal = has_journal, .ctx = &sink } },
 	};
 	pthread_mutex_init(&pipeline.lock, NULL);
 	pthread_cond_init(&pipeline.window_gone, NULL);
@@ -381,6 +392,7 @@ static void test_nothing_is_lost_on_the_way(void **state _unused_)
 	assert_true(result.parts > 0 && sink.part_samples > fed / 100);
 	assert_true(sink.part_samples <= fed);
 	assert_int_equal(result.parts_refused, 0);
+	assert_true(sink.continued > 0);
 	assert_true(result.windows >= ROUNDS / 4);
 	assert_true(result.counts.stale > 0);
 	assert_int_equal(pipeline.lists_sent, pipeline.lists_done);
@@ -413,8 +425,10 @@ static void test_a_failing_sink_is_accounted_for(void **state _unused_)
 
 	/* in the middle of a window */
 	sink.fail_from = 2;
+	sink.has_no_journal = true;
 	run_rounds(ROUNDS);
 	result = end();
+	assert_int_equal(result.parts + sink.part_samples, 0);
 	assert_true(result.samples_dropped > 0);
 	assert_int_equal(sink.samples + result.samples_dropped, fed);
 }
