@@ -105,8 +105,11 @@ static void journal_part(struct pipeline *pipeline, struct journal_state *state,
 
 	err = encode_part(state, message->window, &encoded);
 	message_free(message);
+	/* nothing continues it: its memory is thread C's while the disk is waited for */
+	if (err)
+		forget(state);
 	written = write_part(pipeline, &encoded);
-	if (err || written)
+	if (written)
 		forget(state);
 	/* its window was faster */
 	if (!err && written != -EALREADY)
