@@ -4,6 +4,7 @@
 #include "synthetic.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -13,6 +14,7 @@
 #include "export/otlp.h"
 #include "export/record.h"
 #include "export/store.h"
+#include "view/store_reader.h"
 
 #define PARTS 12
 #define PART_SAMPLES 300
@@ -316,6 +318,27 @@ static void a_rest_is_left_out(void **state _unused_)
 	assert_int_equal(found.damaged, 0);
 }
 
+/* By itself it would have indices of another dictionary, and names that are not its own. */
+static void none_that_continues_is_shown(void **state _unused_)
+{
+	struct store_reader *reader;
+	const uint8_t *data;
+	size_t size, count = 0;
+	int fd, ret;
+
+	make(64 << 10, 4, 1000);
+	assert_true(made.count > made.beginnings);
+	fd = open(fixture_path("left"), O_RDONLY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	assert_int_equal(store_reader_open(fd, &reader), 0);
+	while ((ret = store_reader_next(reader, &data, &size)) == 1)
+		count++;
+	assert_int_equal(count, made.beginnings);
+	assert_int_equal(ret, -ENODATA);
+	store_reader_close(reader);
+	close(fd);
+}
+
 static void without_memory_it_stays(void **state _unused_)
 {
 	struct pool *pool = pool_get(POOL_ENCODE);
@@ -360,6 +383,7 @@ int main(void)
 		T(each_beginning_is_recovered),
 		T(damage_ends_at_the_next_beginning),
 		T(a_rest_is_left_out),
+		T(none_that_continues_is_shown),
 		T(without_memory_it_stays),
 		T(what_continues_nothing_is_refused),
 	};
