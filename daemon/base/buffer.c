@@ -31,12 +31,15 @@ uint8_t *buffer_reserve(struct buffer *buffer, size_t size)
 
 int buffer_append(struct buffer *buffer, const void *data, size_t size)
 {
-	uint8_t *at = buffer_reserve(buffer, size);
+	uint8_t *at;
 
+	/* one that has no memory yet needs none for it */
+	if (!size)
+		return 0;
+	at = buffer_reserve(buffer, size);
 	if (!at)
 		return -ENOBUFS;
-	if (size)
-		memcpy(at, data, size);
+	memcpy(at, data, size);
 	buffer->size += size;
 	return 0;
 }

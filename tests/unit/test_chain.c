@@ -339,6 +339,25 @@ static void none_that_continues_is_shown(void **state _unused_)
 	close(fd);
 }
 
+/* None that the encoder makes; a file that cannot be joined would stay for good. */
+static void a_dictionary_may_be_empty(void **state _unused_)
+{
+	static const uint8_t message[] = { 0x0a, 0x00, 0x12, 0x00 };
+	const struct store_options options = { .directory = directory, .max_bytes = 64 << 20, .is_spool = true };
+	struct journal *journal;
+	struct store *store;
+
+	assert_int_equal(journal_new(1 << 20, &journal), 0);
+	assert_int_equal(journal_open(journal, directory), 0);
+	assert_int_equal(journal_add(journal, 1, message, sizeof(message), 1, false), 0);
+	assert_int_equal(journal_add(journal, 1, message, sizeof(message), 1, true), 0);
+	journal_free(journal);
+	assert_int_equal(store_open(&options, &store), 0);
+	assert_int_equal(store_stats(store).messages, 1);
+	assert_int_equal(store_stats(store).samples, 2);
+	store_close(store);
+}
+
 static void without_memory_it_stays(void **state _unused_)
 {
 	struct pool *pool = pool_get(POOL_ENCODE);
@@ -384,6 +403,7 @@ int main(void)
 		T(damage_ends_at_the_next_beginning),
 		T(a_rest_is_left_out),
 		T(none_that_continues_is_shown),
+		T(a_dictionary_may_be_empty),
 		T(without_memory_it_stays),
 		T(what_continues_nothing_is_refused),
 	};
