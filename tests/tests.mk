@@ -186,7 +186,7 @@ test-nmi: ## the capture path in NMIs: injected on x86_64, the PMU's on arm64; F
 
 test-nmi-x86_64: # on the stock kernel; NMI_WANTED=n of them
 	$(Q)$(MAKE) ARCH=x86_64 lab && $(MAKE) ARCH=x86_64 stage-nmi && \
-		tests/vm/run --arch x86_64 --output $(O) --lane nmi nmi
+		tests/vm/run --arch x86_64 --output $(O) $(if $(RETRY),--retry) --lane nmi nmi
 
 test-nmi-arm64: # on a kernel that has to be built first
 	$(Q)$(MAKE) ARCH=arm64 KERNEL=nmi LANE="watchdog$(if $(FULL), stacks)" \
