@@ -126,8 +126,9 @@ def cpu_seconds(pid):
 
 
 def journal(t):
-    """kill -9 inside a window of a minute: the next daemon stores what the first had, but for two seconds."""
-    configuration("/tmp/journal.conf", profile={"rate": 199, "window_seconds": 60, "window_max_seconds": 60,
+    """kill -9 inside a window: the next daemon stores what the first had, but for two seconds."""
+    # a daemon's first window ends at random below its longest: that of an hour not while this looks
+    configuration("/tmp/journal.conf", profile={"rate": 199, "window_seconds": 3600, "window_max_seconds": 3600,
                                                 "budget_ns": 0}, store={"directory": "/tmp/journal"},
                   daemon={"status_seconds": 1})
     command = ["/opt/stacktap/bin/stacktapd", "--config", "/tmp/journal.conf"]
