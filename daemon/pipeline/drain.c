@@ -32,7 +32,7 @@ struct drain {
 	struct aggregator *aggregator;
 	struct deferred *deferred;
 	bool uses_tables;
-	uint64_t window_start;
+	uint64_t window_start;		/* modulo 2^64: the first may lie before the clock's zero */
 	uint64_t closing;		/* the window is due since then; 0: it is not */
 	struct cpu_told *told;		/* by CPU */
 	uint32_t told_cpus;
@@ -187,7 +187,8 @@ static void give_part(struct drain *drain, uint64_t time)
 
 void drain_round(struct drain *drain, uint64_t time)
 {
-	uint64_t age = time > drain->window_start ? time - drain->window_start : 0;
+	int64_t elapsed = (int64_t)(time - drain->window_start);
+	uint64_t age = elapsed > 0 ? (uint64_t)elapsed : 0;
 
 	place_late(drain);
 	if (!drain->closing &&

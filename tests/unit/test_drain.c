@@ -3,6 +3,7 @@
 #include "unit.h"
 
 #include <linux/perf_event.h>
+#include <limits.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -140,6 +141,25 @@ static void test_first_window_is_early(void **state)
 	assert_int_equal(window_count, 1);
 	drain_round(drain, start + 22 * S);
 	assert_int_equal(window_count, 2);
+}
+
+/* A host that has just booted has run for less time than the first window is early. */
+static void test_first_window_after_boot(void **state)
+{
+	const struct drain_options options = { .sources = sources, .source_count = 2,
+					       .early_ms = UINT_MAX };
+	const struct drain_output output = { .window = take_window, .wait = wait_for_room };
+	struct records records = { 0 };
+	uint64_t start = clock_monotonic();
+
+	teardown(state);
+	assert_int_equal(drain_new(&options, &output, &drain), 0);
+	records_config(&records, 0, STACKTAP_MODE_PERIOD, 99, 1000, PERF_TYPE_HARDWARE,
+		       PERF_COUNT_HW_CPU_CYCLES, "cycles");
+	sample(&records, start, 10, 0x1800, 1000);
+	feed(&records, 0);
+	drain_round(drain, start + S);
+	assert_int_equal(window_count, 1);
 }
 
 static void test_rounds_close_windows(void **state _unused_)
@@ -587,6 +607,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_window_policy),
 		TEST(test_first_window_is_early),
+		TEST(test_first_window_after_boot),
 		TEST(test_rounds_close_windows),
 		TEST(test_config_names_the_profile),
 		TEST(test_degradation),
