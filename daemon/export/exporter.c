@@ -98,8 +98,6 @@ static void publish(struct exporter *exporter)
 	struct exporter_stats stats = exporter->stats;
 
 	stats.spool = spool_stats(exporter);
-	if (exporter->journal)
-		stats.journal = journal_stats(exporter->journal);
 	stats.payloads_waiting += stats.spool.messages;
 	stats.samples_waiting += stats.spool.samples;
 	stats.payloads_dropped += spool_losses(&stats.spool);
@@ -757,4 +755,7 @@ void exporter_stats(struct exporter *exporter, struct exporter_stats *ret_stats)
 	pthread_mutex_lock(&exporter->lock);
 	*ret_stats = exporter->published;
 	pthread_mutex_unlock(&exporter->lock);
+	/* it grows between windows, when thread C sleeps */
+	if (exporter->journal)
+		ret_stats->journal = journal_stats(exporter->journal);
 }

@@ -9,6 +9,7 @@
 enum {
 	RESULT_WAIT_MS = 500,	/* for thread A to take what /proc said */
 	LARGE_SNAPSHOT = 65536,	/* bytes: of more mappings than programs have */
+	STATS_MS = 500,		/* the oldest that figures are while there is work */
 };
 
 static size_t snapshot_bytes(const struct process_snapshot *snapshot)
@@ -108,13 +109,34 @@ static void scan(struct pipeline *pipeline, uint32_t tgid)
 	message_send(pipeline->results, message, 0, QUEUE_NORMAL, RESULT_WAIT_MS);
 }
 
+/* A window may be an hour away: the figures are told between windows too. */
+static void publish(struct pipeline *pipeline)
+{
+	struct symbolizer_stats stats;
+
+	symbolizer_stats(pipeline->symbolizer, &stats);
+	pthread_mutex_lock(&pipeline->lock);
+	pipeline->stats.symbolizer = stats;
+	pthread_mutex_unlock(&pipeline->lock);
+}
+
 void *symbol_thread(void *ctx)
 {
 	struct pipeline *pipeline = ctx;
 	struct message *message;
+	uint64_t told = 0;
+	bool is_stale = false;
 	int r;
 
-	while ((message = message_take(pipeline->requests, -1, &r))) {
+	while ((message = message_take(pipeline->requests, is_stale ? STATS_MS : -1, &r)) || !r) {
+		if (!message || clock_monotonic() - told >= STATS_MS * NSEC_PER_MSEC) {
+			publish(pipeline);
+			told = clock_monotonic();
+			is_stale = false;
+		}
+		if (!message)
+			continue;
+		is_stale = true;
 		atomic_store_explicit(&pipeline->names_since, clock_monotonic(),
 				      memory_order_relaxed);
 		switch (message->kind) {
@@ -140,9 +162,7 @@ void *symbol_thread(void *ctx)
 		case MESSAGE_WINDOW:
 			symbolizer_resolve(pipeline->symbolizer, message->window);
 			tables_check_lists(pipeline);
-			pthread_mutex_lock(&pipeline->lock);
-			symbolizer_stats(pipeline->symbolizer, &pipeline->stats.symbolizer);
-			pthread_mutex_unlock(&pipeline->lock);
+			publish(pipeline);
 			/* what follows waits for thread C */
 			atomic_store_explicit(&pipeline->names_since, 0, memory_order_relaxed);
 			if (message_send(pipeline->windows, steal_ptr(message), 0, QUEUE_NORMAL,

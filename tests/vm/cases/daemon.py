@@ -140,9 +140,13 @@ def journal(t):
         except FileNotFoundError:
             return None
         told = now["exporter"]["journal"]
-        return told if now["pid"] == daemon.pid and told["parts"] >= 6 else None
+        return now if now["pid"] == daemon.pid and told["parts"] >= 6 else None
 
-    told = t.until(parts, 60, "six parts in the journal")
+    now = t.until(parts, 60, "six parts in the journal")
+    t.ok(not now["windows"]["windows"] and now["parser"]["starts"],
+         "the status tells of what is done before the first window ends",
+         f'{now["windows"]}, {now["parser"]}')
+    told = now["exporter"]["journal"]
     cost = {"journal_ms": told["cpu_ns"] / 1e6, "daemon_ms": cpu_seconds(daemon.pid) * 1000}
     killed = time.time()
     daemon.kill()
