@@ -5,7 +5,8 @@
 
 #include <limits.h>
 
-#include "doctor/doctor.h"
+#include "doctor/finding.h"
+#include "doctor/input.h"
 
 enum doctor_lockdown {
 	LOCKDOWN_UNKNOWN,

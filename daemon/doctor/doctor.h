@@ -7,39 +7,8 @@
 #ifndef STACKTAP_DOCTOR_DOCTOR_H
 #define STACKTAP_DOCTOR_DOCTOR_H
 
-#include "client/netlink.h"
-
-enum doctor_state {
-	DOCTOR_OK,
-	DOCTOR_UNKNOWN,		/* could not be looked at */
-	DOCTOR_WARNING,		/* stacktap works, but less well */
-	DOCTOR_PROBLEM,		/* keeps stacktap from working */
-};
-
-struct doctor_finding {
-	const char *name;
-	enum doctor_state state;
-	char text[320];
-	char remedy[320];	/* empty: nothing to be done */
-	char *log;		/* last lines of a build log, each with its newline, or NULL */
-};
-
-/* A source of a session that runs, which cpu-clock stands in for. */
-struct doctor_fallback {
-	uint64_t session_id;
-	char owner[STACKTAP_COMM_LEN], source[STACKTAP_NAME_LEN];
-	uint32_t cpus, error;		/* a positive errno */
-};
-
-struct doctor_input {
-	const char *root;	/* in front of every path; "" */
-	/* what the module said of itself, NULL: it did not answer, for @module_error (-errno) */
-	const struct control_module *module;
-	int module_error;
-	uint64_t ring_bytes;	/* rings and stashes of all sessions */
-	struct doctor_fallback fallback; /* the first of @fallbacks */
-	size_t fallbacks;
-};
+#include "doctor/finding.h"
+#include "doctor/input.h"
 
 enum { DOCTOR_CHECKS = 16 };
 
