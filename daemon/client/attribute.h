@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Attributes of the generic netlink family to and from the structs of client/netlink.h. What the
+ * Attributes of the generic netlink family to and from the structs of client/message.h. What the
  * kernel sends is checked like anybody's: sizes by policy, indices against the arrays.
  */
 #ifndef STACKTAP_CLIENT_ATTRIBUTE_H
@@ -8,7 +8,7 @@
 
 #include <netlink/netlink.h>
 
-#include "client/netlink.h"
+#include "client/message.h"
 
 int attribute_parse_module(struct nlmsghdr *message, struct control_module *ret_module);
 /* The filter of *ret_session is allocated: control_filter_done(). */
