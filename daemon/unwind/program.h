@@ -3,8 +3,9 @@
 #ifndef STACKTAP_UNWIND_PROGRAM_H
 #define STACKTAP_UNWIND_PROGRAM_H
 
-#include "unwind/cfi.h"
 #include "unwind/cursor.h"
+#include "unwind/entry.h"
+#include "unwind/machine.h"
 
 enum program_end {
 	PROGRAM_DONE,
