@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "helper/sandbox.h"
 #include "helper/serve.h"
 
 enum {
@@ -74,7 +75,7 @@ static int spawn(struct helper *helper, int socket)
 	posix_spawn_file_actions_init(&actions);
 	r = posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0) ?:
 	    posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0) ?:
-	    (SERVE_CAN_CONFINE ? posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO,
+	    (SANDBOX_CAN_CONFINE ? posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO,
 								  STDERR_FILENO) : 0) ?:
 	    posix_spawn_file_actions_adddup2(&actions, socket, HELPER_FD) ?:
 	    posix_spawn_file_actions_addclosefrom_np(&actions, HELPER_FD + 1) ?:
@@ -336,7 +337,7 @@ static int await_hello(struct helper *helper)
 		return refuse(helper, r);
 	helper->is_ready = true;
 	helper->stats.is_confined = hello.is_confined;
-	if (!hello.is_confined && SERVE_CAN_CONFINE && !helper->has_warned) {
+	if (!hello.is_confined && SANDBOX_CAN_CONFINE && !helper->has_warned) {
 		log_warning("%s: this kernel does not filter system calls", serve_name(helper->kind));
 		helper->has_warned = true;
 	}

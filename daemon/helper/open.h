@@ -3,7 +3,7 @@
 #ifndef STACKTAP_HELPER_OPEN_H
 #define STACKTAP_HELPER_OPEN_H
 
-#include "helper/serve.h"
+#include "helper/request.h"
 
 void open_answer(struct serve_request *request, struct serve_answer *answer);
 

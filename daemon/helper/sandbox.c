@@ -11,7 +11,6 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 
-#include "helper/serve.h"
 
 #define OPENER_BYTES ((rlim_t)256 << 20)
 
@@ -159,7 +158,7 @@ bool sandbox_enter(enum helper_kind kind)
 	/* a change of rights clears it */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	limit(RLIMIT_CORE, 0);
-	if (!SERVE_CAN_CONFINE)
+	if (!SANDBOX_CAN_CONFINE)
 		return false;
 	limit(RLIMIT_AS, kind == HELPER_PARSER ? SANDBOX_PARSER_BYTES : OPENER_BYTES);
 	return kind == HELPER_PARSER ? filter_parser() : filter_opener();

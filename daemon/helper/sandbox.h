@@ -5,6 +5,13 @@
 
 #include "helper/protocol.h"
 
+/* Sanitizers need more system calls and address space than a helper is left with. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANDBOX_CAN_CONFINE 0
+#else
+#define SANDBOX_CAN_CONFINE 1
+#endif
+
 enum { SANDBOX_PARSER_BYTES = 320 << 20 };	/* of a parser's address space, shared libraries included */
 
 /*

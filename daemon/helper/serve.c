@@ -7,6 +7,7 @@
 
 #include "helper/open.h"
 #include "helper/parse.h"
+#include "helper/request.h"
 #include "helper/sandbox.h"
 
 static const struct {
