@@ -55,12 +55,6 @@ enum report_detail {
 	REPORT_LINES,		/* a row for each line of a function */
 };
 
-/*
- * As recording_read() says it. What has no name is one row per mapping, so that a stripped library shows how
- * hot it is.
- */
-int report_load(const char *path, const struct selection *selection, enum report_detail detail,
-		struct report **ret_report, char *ret_error, size_t error_size);
 void report_free(struct report *report);
 /* All of it, of each process @limit functions (0: all). */
 void report_json(const struct report *report, const char *path, uint64_t limit, FILE *file);

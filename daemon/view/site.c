@@ -10,7 +10,7 @@
 #include "view/page.h"
 #include "view/page_files.h"
 #include "view/recording.h"
-#include "view/report.h"
+#include "view/report_load.h"
 
 enum {
 	STATUS_BAD_REQUEST = 400,

@@ -8,7 +8,7 @@
 
 #include "view/convert.h"
 #include "view/import.h"
-#include "view/report.h"
+#include "view/report_load.h"
 
 /* What `stacktap convert' makes of the recorded fixture. */
 static void written(const char *name, char **ret_text, size_t *ret_size)

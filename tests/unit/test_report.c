@@ -7,7 +7,7 @@
 #include "base/buffer.h"
 #include "base/clock.h"
 #include "export/store_file.h"
-#include "view/report.h"
+#include "view/report_load.h"
 
 static struct buffer good;		/* a file of two messages */
 static size_t first_size;		/* of the first one, with its length */

@@ -8,7 +8,7 @@
 
 #include "export/otlp.h"
 #include "view/model.h"
-#include "view/report.h"
+#include "view/report_load.h"
 
 static const char *path;
 

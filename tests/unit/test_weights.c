@@ -8,7 +8,7 @@
 
 #include "capture/replay.h"
 #include "export/store_file.h"
-#include "view/report.h"
+#include "view/report_load.h"
 
 #define BUSY_HZ UINT64_C(3000000000)	/* cycles in a second of a busy CPU */
 #define RATE 100

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "view/report.h"
+#include "view/report_load.h"
 
 #include "view/recording.h"
 #include "view/report_build.h"
