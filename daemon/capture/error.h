@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sentence behind capture_strerror(): kept by thread where something failed. */
+/* Why there is no session: the sentence behind capture_strerror() is kept by thread where something failed. */
 #ifndef STACKTAP_CAPTURE_ERROR_H
 #define STACKTAP_CAPTURE_ERROR_H
 
-#include "capture/capture.h"
+#include "base/macro.h"
 
+/* One sentence: what is wrong and the remedy. Static or thread-local storage. */
+const char *capture_strerror(int error);
 void capture_fail_clear(void);
 /* Keep a sentence and return @error (negative). */
 int capture_fail(int error, const char *format, ...) _printf_(2, 3);

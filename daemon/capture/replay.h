@@ -9,7 +9,8 @@
 #ifndef STACKTAP_CAPTURE_REPLAY_H
 #define STACKTAP_CAPTURE_REPLAY_H
 
-#include "capture/capture.h"
+#include "capture/ops.h"
+#include "capture/stats.h"
 
 /*
  * Deliver the records of one CPU's ring to ops->sample and ops->record. @data must be aligned to

@@ -11,7 +11,8 @@
 #ifndef STACKTAP_CAPTURE_RING_H
 #define STACKTAP_CAPTURE_RING_H
 
-#include "capture/capture.h"
+#include "capture/ops.h"
+#include "capture/stats.h"
 
 struct ring {
 	uint32_t cpu;

@@ -11,7 +11,8 @@
 
 #include <linux/perf_event.h>
 
-#include "capture/capture.h"
+#include "capture/ops.h"
+#include "capture/stats.h"
 
 enum {
 	SIDEBAND_MAX_RECORD = 65536,	/* sizes have 16 bits */

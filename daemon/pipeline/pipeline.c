@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "capture/error.h"
 #include "client/event.h"
 #include "pipeline/threads.h"
 

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "capture/error.h"
 #include "client/event.h"
 #include "target.h"
 
