@@ -9,7 +9,6 @@
 #define DELAY_NS (LISTS_DELAY_MS * NSEC_PER_MSEC)
 #define DELAY_MAX_NS (10 * DELAY_NS)
 #define FIRST_MAX_NS NSEC_PER_SEC	/* without any list unwinding is deferred */
-#define MISS_INTERVAL_NS (NSEC_PER_SEC / 4)	/* doubling up to the maximum */
 #define MISS_INTERVAL_MAX_NS (32 * NSEC_PER_SEC)
 #define OWN_DELAY_NS (10 * NSEC_PER_SEC)
 
@@ -118,15 +117,6 @@ void process_miss_list(struct process_table *table, struct process *process, uin
 	process->is_missed = true;
 	process->images[0]->is_listed = false;
 	process_want_list(table, process, time);
-}
-
-void process_forget_list(struct process_table *table, struct process *process)
-{
-	if (process->list_due)
-		TAILQ_REMOVE(&table->lists, process, list);
-	process->list_due = 0;
-	process->next_miss = 0;
-	process->miss_interval = MISS_INTERVAL_NS;
 }
 
 int process_table_use_lists(struct process_table *table,

@@ -46,6 +46,5 @@ void process_gather_list(struct process_table *table, struct process *process, u
  * under way.
  */
 void process_miss_list(struct process_table *table, struct process *process, uint64_t time);
-void process_forget_list(struct process_table *table, struct process *process);
 
 #endif /* STACKTAP_PROCESS_LISTS_H */

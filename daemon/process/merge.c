@@ -2,7 +2,7 @@
 /* What /proc says, merged into the process table. */
 #include <string.h>
 
-#include "process/process.h"
+#include "process/lists.h"
 #include "process/scan.h"
 #include "process/table.h"
 

@@ -13,8 +13,8 @@
 
 #include "capture/capture.h"
 #include "process/image.h"
-#include "process/lists.h"
 
+struct mapping_list;
 struct process_table;
 
 /* Told of what thread B should look at; called in thread A, must only queue. */

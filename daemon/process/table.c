@@ -54,6 +54,15 @@ void process_drop_image(struct process *process, size_t i)
 	process->images[PROCESS_IMAGES - 1] = NULL;
 }
 
+void process_forget_list(struct process_table *table, struct process *process)
+{
+	if (process->list_due)
+		TAILQ_REMOVE(&table->lists, process, list);
+	process->list_due = 0;
+	process->next_miss = 0;
+	process->miss_interval = MISS_INTERVAL_NS;
+}
+
 static void process_free(struct process_table *table, struct process *process)
 {
 	while (process->images[0])

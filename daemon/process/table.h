@@ -11,6 +11,7 @@
 
 #define TIE_NS (10 * NSEC_PER_USEC)		/* what clocks of two CPUs may differ by */
 #define TICK_NS (10 * NSEC_PER_MSEC)		/* precision of start times in /proc: USER_HZ */
+#define MISS_INTERVAL_NS (NSEC_PER_SEC / 4)	/* between two that samples ask for, doubling */
 
 enum {
 	PROCESS_IMAGES = 4,	/* the running one and the last that ended */
@@ -63,6 +64,8 @@ struct image *process_unknown(struct process_table *table, struct process *proce
 			      uint64_t time, const char *comm);
 void process_end(struct process_table *table, struct process *process, struct image *image,
 		 uint64_t time);
+/* Its list is not due, nor has it been missed. */
+void process_forget_list(struct process_table *table, struct process *process);
 void process_drop_image(struct process *process, size_t i);
 void process_reap_later(struct process_table *table, struct process *process, uint64_t time);
 void process_want_scan(struct process_table *table, struct process *process, uint64_t time);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "process/lists.h"
 #include "process/process.h"
 #include "process/scan.h"
 #include "profile/window.h"
