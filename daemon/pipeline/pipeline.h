@@ -6,70 +6,10 @@
 #ifndef STACKTAP_PIPELINE_PIPELINE_H
 #define STACKTAP_PIPELINE_PIPELINE_H
 
-#include "pipeline/drain.h"
-#include "capture/capture.h"
-#include "client/netlink.h"
-#include "export/encode.h"
-#include "profile/window.h"
-#include "resolve/symbolizer.h"
-#include "resolve/absent.h"
-#include "resolve/loader.h"
+#include "pipeline/options.h"
+#include "pipeline/stats.h"
 
 struct pipeline;
-
-/* Thread C's end. */
-struct pipeline_sink {
-	int (*payload)(void *ctx, struct payload *payload); /* takes payload->data */
-	/* Nothing more comes of this window and those before, also where rules left out its end; or NULL. */
-	void (*done)(void *ctx, uint64_t window);
-	/* called when idle; returns ms until it wants to be called again, -1: not at all */
-	int (*poll)(void *ctx);
-	/*
-	 * Thread D's end: a part of a window that is still open, for the case that we are killed; takes
-	 * payload->data. NULL: no journal.
-	 */
-	int (*journal)(void *ctx, struct payload *payload);
-	bool (*has_journal)(void *ctx);	/* thread A's question before it makes a part; NULL: always */
-	void *ctx;
-};
-
-struct pipeline_options {
-	struct capture_options capture;
-	struct symbolizer_options symbolizer;
-	struct encode_options encode;
-	struct control_source sources[STACKTAP_MAX_SOURCES];
-	size_t source_count;
-	const struct control_filter *filter;
-	/*
-	 * Keep only samples of these processes and of what they fork from now on; the side band's
-	 * order makes that exact. The rest is dropped before it is aggregated. None: keep all.
-	 */
-	const uint32_t *follow_tgids;
-	size_t follow_count;
-	uint32_t user_frames, walk_limit_ns;
-	bool two_phase;
-	bool with_tables;		/* user stacks by unwind tables, if the module can */
-	const char *table_cache;	/* directory for compiled tables, NULL: none */
-	/*
-	 * Of a stack at most, in samples taken before a process' tables are in the module, which are
-	 * unwound here then; 0: they keep the stack by frame pointers.
-	 */
-	uint32_t slice_bytes;
-	uint32_t slice_max_bytes;	/* of a stack that is known to be that deep; 0: no more */
-	bool has_budget;		/* else the module's */
-	uint32_t budget_ns;		/* mean of overflow handlers, 0: none */
-	bool has_ceiling;		/* else the module's alone */
-	uint32_t ceiling_permille;	/* of each CPU; 0: none of its own */
-	bool fault_in;			/* bring in pages of stacks that a walk found absent */
-	unsigned int window_ms;		/* 15000 */
-	unsigned int window_max_ms;	/* 60000: extended so far while it holds < 2,000 samples */
-	unsigned int early_ms;		/* the first window is due so much earlier */
-	/* Called once a second while the first tables are loaded, when that takes long; may be NULL. */
-	void (*loading)(uint64_t done, uint64_t total);
-	/* Asked while the first tables are loaded: true ends that, and the start, with -EINTR. */
-	bool (*is_cancelled)(void);
-	struct pipeline_sink sink;
-};
 
 /*
  * Open the session, scan /proc, start threads and sampling. On failure *ret_error is a sentence
@@ -82,28 +22,6 @@ uint64_t pipeline_session_id(const struct pipeline *pipeline);
 int pipeline_stop(struct pipeline *pipeline);
 void pipeline_free(struct pipeline *pipeline);
 
-struct pipeline_stats {
-	struct capture_stats capture;
-	struct symbolizer_stats symbolizer;
-	struct loader_stats loader;
-	struct drain_stats drain;	/* its losses: those that no window has taken yet, or none ever will */
-	struct absent_stats absent;
-	bool has_tables;		/* the loader is at work */
-	bool has_deferred;			/* and the module sends slices */
-	struct window_counts counts;	/* all windows so far */
-	uint64_t samples_dropped; /* of the counts: neither encoded nor taken by the sink */
-	uint64_t windows;
-	uint64_t windows_dropped; /* out of memory only; a full queue stops the drain instead */
-	uint64_t payloads, scans;
-	uint64_t parts;		/* of windows, for the journal */
-	uint64_t parts_refused;	/* not made or not written */
-	uint64_t parts_cpu_ns;	/* of making, encoding and writing them */
-	/*
-	 * For how long thread B has been at one file, list or window. Reading a file from a server that
-	 * does not answer (NFS, FUSE) has no end; meanwhile nothing is named or exported.
-	 */
-	uint64_t names_busy_ns;
-};
 void pipeline_stats(struct pipeline *pipeline, struct pipeline_stats *ret_stats);
 
 #endif /* STACKTAP_PIPELINE_PIPELINE_H */

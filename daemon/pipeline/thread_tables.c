@@ -55,7 +55,7 @@ static int on_each_table(void *ctx,
 	if (!pipeline->table_control)
 		r = control_open(&pipeline->table_control);
 	return r < 0 ? r : control_each_table(pipeline->table_control,
-					      pipeline_session_id(pipeline), on_table, &inner);
+					      capture_session_id(pipeline->capture), on_table, &inner);
 }
 
 /*

@@ -7,7 +7,8 @@
 
 #include "pipeline/drain.h"
 #include "pipeline/message.h"
-#include "pipeline/pipeline.h"
+#include "pipeline/options.h"
+#include "pipeline/stats.h"
 
 struct pipeline {
 	struct pipeline_options options;

@@ -14,6 +14,7 @@
 #include "capture/replay.h"
 #include "process/scan.h"
 #include "records.h"
+#include "pipeline/pipeline.h"
 #include "pipeline/threads.h"
 #include "synthetic.h"
 

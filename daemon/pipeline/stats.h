@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a pipeline has done and lost so far. */
+#ifndef STACKTAP_PIPELINE_STATS_H
+#define STACKTAP_PIPELINE_STATS_H
+
+#include "capture/stats.h"
+#include "pipeline/drain.h"
+#include "profile/window.h"
+#include "resolve/absent.h"
+#include "resolve/loader.h"
+#include "resolve/symbolizer.h"
+
+struct pipeline_stats {
+	struct capture_stats capture;
+	struct symbolizer_stats symbolizer;
+	struct loader_stats loader;
+	struct drain_stats drain;	/* its losses: those that no window has taken yet, or none ever will */
+	struct absent_stats absent;
+	bool has_tables;		/* the loader is at work */
+	bool has_deferred;			/* and the module sends slices */
+	struct window_counts counts;	/* all windows so far */
+	uint64_t samples_dropped; /* of the counts: neither encoded nor taken by the sink */
+	uint64_t windows;
+	uint64_t windows_dropped; /* out of memory only; a full queue stops the drain instead */
+	uint64_t payloads, scans;
+	uint64_t parts;		/* of windows, for the journal */
+	uint64_t parts_refused;	/* not made or not written */
+	uint64_t parts_cpu_ns;	/* of making, encoding and writing them */
+	/*
+	 * For how long thread B has been at one file, list or window. Reading a file from a server that
+	 * does not answer (NFS, FUSE) has no end; meanwhile nothing is named or exported.
+	 */
+	uint64_t names_busy_ns;
+};
+
+#endif /* STACKTAP_PIPELINE_STATS_H */
