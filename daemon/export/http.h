@@ -8,7 +8,7 @@
 #define STACKTAP_EXPORT_HTTP_H
 
 #include "base/macro.h"
-#include "export/exporter.h"
+#include "export/exporter_options.h"
 
 struct http;
 
