@@ -3,15 +3,15 @@
 #ifndef STACKTAP_EXPORT_ATTRIBUTES_H
 #define STACKTAP_EXPORT_ATTRIBUTES_H
 
-#include "export/encode.h"
+#include "export/encode_options.h"
 #include "export/otlp.h"
-#include "export/relabel.h"
 #include "process/details.h"
 
 /* What is found out about an image, what is configured, and what rules set. */
 enum {
 	ATTRIBUTES_OF_IMAGE = 12 + DETAILS_MAX_ATTRIBUTES,
-	ATTRIBUTES_MAX = ENCODE_MAX_RESOURCE + ATTRIBUTES_OF_IMAGE + RELABEL_MAX_RULES,
+	ATTRIBUTES_OF_RULES = 64,
+	ATTRIBUTES_MAX = ENCODE_MAX_RESOURCE + ATTRIBUTES_OF_IMAGE + ATTRIBUTES_OF_RULES,
 };
 
 struct attributes {

@@ -8,7 +8,7 @@
 #include "base/fingerprint.h"
 #include "base/hash.h"
 #include "base/utf8.h"
-#include "export/encode.h"
+#include "export/encode_options.h"
 #include "export/entry.h"
 #include "export/otlp.h"
 

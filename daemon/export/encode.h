@@ -9,37 +9,8 @@
 #ifndef STACKTAP_EXPORT_ENCODE_H
 #define STACKTAP_EXPORT_ENCODE_H
 
-#include "base/macro.h"
+#include "export/encode_options.h"
 #include "profile/window.h"
-
-struct relabel;
-
-struct encode_attribute {
-	const char *key;
-	const char *value;
-};
-
-/* What the environment, the configuration and the host give together; none is ever left out. */
-enum { ENCODE_MAX_RESOURCE = 128 };
-
-enum { ENCODE_MAX_SUFFIX = 32 };
-
-struct encode_options {
-	size_t max_bytes;		/* of one payload before compression; a quarter of POOL_ENCODE at most */
-	const char *service_name;	/* of all images, whatever they call themselves; or NULL */
-	const struct encode_attribute *resource; /* OTEL_RESOURCE_ATTRIBUTES, host.name, ... */
-	size_t resource_count;		/* ENCODE_MAX_RESOURCE at most */
-	bool with_cpu;			/* cpu.logical_number on samples */
-	/* a Function for frames without one: their function's range, else their file */
-	bool names_ranges;
-	const char *kernel_suffix;	/* of names of functions of the kernel; NULL: none */
-	struct relabel *relabel;	/* rules for Resources; NULL: none */
-	/*
-	 * Encoded once more later: rules are followed, and count nothing; without what is not known yet of a
-	 * process they say nothing, and it is left to that time.
-	 */
-	bool is_draft;
-};
 
 struct payload {
 	uint8_t *data;

@@ -8,7 +8,7 @@
 #define STACKTAP_EXPORT_ENVIRONMENT_H
 
 #include "base/macro.h"
-#include "export/encode.h"
+#include "export/encode_options.h"
 
 struct environment {
 	bool is_disabled;		/* OTEL_SDK_DISABLED=true: export nothing */

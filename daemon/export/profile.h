@@ -6,7 +6,6 @@
 #define STACKTAP_EXPORT_PROFILE_H
 
 #include "export/dictionary.h"
-#include "export/encode.h"
 
 /* A sample's timestamps [first, first + count). */
 struct profile_part {

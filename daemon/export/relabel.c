@@ -13,6 +13,8 @@ enum {
 	MAX_VALUE = 1024,
 };
 
+_Static_assert((int)RELABEL_MAX_RULES <= ATTRIBUTES_OF_RULES, "each rule may set an attribute");
+
 enum verb {
 	VERB_KEEP,
 	VERB_DROP,

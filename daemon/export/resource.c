@@ -5,6 +5,7 @@
 
 #include "export/attributes.h"
 #include "export/environment.h"
+#include "export/relabel.h"
 #include "process/cgroup.h"
 
 static int resource_own(void *ctx, const char *key, const char *value)

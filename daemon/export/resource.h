@@ -7,7 +7,8 @@
 #define STACKTAP_EXPORT_RESOURCE_H
 
 #include "base/buffer.h"
-#include "export/encode.h"
+#include "export/encode_options.h"
+#include "process/image.h"
 
 /*
  * Append the Resource message as field 1 of a ResourceProfiles. @image NULL: the kernel's own. *ret_rule: the
