@@ -55,7 +55,7 @@ static int take_line(struct state *state, const struct ini_reader *reader, const
 	if (*line == '[' && line[length - 1] == ']') {
 		memcpy(state->section, line + 1, length - 2);
 		state->section[length - 2] = '\0';
-		return 0;
+		return reader->section(reader->ctx, state->section);
 	}
 	equals = strchr(line, '=');
 	if (*line == '[' || !equals || equals == line) {

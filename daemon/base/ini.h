@@ -14,6 +14,8 @@
 enum { INI_MAX_LINE = 32768 };	/* bytes without its end; a bearer token may have some thousand */
 
 struct ini_reader {
+	/* Called for each section, with options or not, as below. */
+	int (*section)(void *ctx, const char *section);
 	/*
 	 * Called for each option, @section "" before the first one; strings are valid during the
 	 * call. Not 0 ends the reading.
@@ -23,7 +25,7 @@ struct ini_reader {
 };
 
 /*
- * 0, what option() returned, or -EINVAL (*ret_error says what is wrong with the line itself),
+ * 0, what section() or option() returned, or -EINVAL (*ret_error says what is wrong with the line itself),
  * -ENOMEM or an error of reading. *ret_line is the line it happened in, from 1 on. *ret_error is
  * NULL unless it is the line's form.
  */

@@ -34,3 +34,23 @@ bool near_helps(const char *wanted, unsigned int distance)
 {
 	return distance * 2 <= strnlen(wanted, NEAR_LENGTH_MAX);
 }
+
+struct near near_to(const char *wanted)
+{
+	return (struct near){ .wanted = wanted, .distance = NEAR_LENGTH_MAX };
+}
+
+void near_see(struct near *near, const char *name)
+{
+	const unsigned int distance = near_distance(name, near->wanted);
+
+	if (distance >= near->distance)
+		return;
+	near->distance = distance;
+	near->nearest = name;
+}
+
+const char *near_best(const struct near *near)
+{
+	return near->nearest && near_helps(near->wanted, near->distance) ? near->nearest : NULL;
+}

@@ -71,19 +71,14 @@ int cli_option(int argc, char **argv, const char *letters, const struct option *
 /* The long option that comes nearest to @text, "--...", or NULL. */
 static const char *near_option(const char *text)
 {
-	const char *nearest = NULL;
-	unsigned int least = NEAR_LENGTH_MAX, distance;
 	char wanted[NEAR_LENGTH_MAX];
+	struct near near;
 
 	snprintf(wanted, sizeof(wanted), "%.*s", (int)strcspn(text + 2, "="), text + 2);
-	for (const struct option *option = known_options; option && option->name; option++) {
-		distance = near_distance(option->name, wanted);
-		if (distance < least) {
-			least = distance;
-			nearest = option->name;
-		}
-	}
-	return nearest && near_helps(wanted, least) ? nearest : NULL;
+	near = near_to(wanted);
+	for (const struct option *option = known_options; option && option->name; option++)
+		near_see(&near, option->name);
+	return near_best(&near);
 }
 
 int cli_bad_option(int argc, char **argv, int result)

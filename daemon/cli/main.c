@@ -41,17 +41,11 @@ static void print_help(FILE *file)
 
 static const char *near_command(const char *name)
 {
-	unsigned int least = NEAR_LENGTH_MAX, distance;
-	const char *nearest = NULL;
+	struct near near = near_to(name);
 
-	for (size_t i = 0; i < ARRAY_SIZE(commands); i++) {
-		distance = near_distance(commands[i].name, name);
-		if (distance < least) {
-			least = distance;
-			nearest = commands[i].name;
-		}
-	}
-	return near_helps(name, least) ? nearest : NULL;
+	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
+		near_see(&near, commands[i].name);
+	return near_best(&near);
 }
 
 /* Somebody's first look: what keeps it from working here is not the end of it. */

@@ -3,11 +3,10 @@
 
 #include <ctype.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <string.h>
 
-#include "base/cpulist.h"
 #include "base/ini.h"
+#include "base/near.h"
 #include "base/percent.h"
 #include "client/event.h"
 #include "resolve/unwinder.h"
@@ -170,18 +169,6 @@ struct load {
 	size_t error_size;
 };
 
-static int fail(char *error, size_t size, const char *format, ...) _printf_(3, 4);
-
-static int fail(char *error, size_t size, const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(error, size, format, args);
-	va_end(args);
-	return -EINVAL;
-}
-
 static int parse_bool(const char *text, bool *ret_value)
 {
 	static const char *const words[2][4] = {
@@ -235,10 +222,10 @@ static int set_event(struct load *load, const char *text)
 		config->event_count = 0;
 	load->has_event = true;
 	if (config->event_count == STACKTAP_MAX_SOURCES)
-		return fail(load->error, load->error_size, "more than %d events",
+		return config_fail(load->error, load->error_size, "more than %d events",
 			    STACKTAP_MAX_SOURCES);
 	if (strlen(text) >= CONFIG_MAX_EVENT)
-		return fail(load->error, load->error_size, "event name is too long");
+		return config_fail(load->error, load->error_size, "event name is too long");
 	ret = event_parse(text, &source, load->error, load->error_size);
 	if (ret < 0)
 		return ret;
@@ -256,7 +243,7 @@ static int set_rule(struct load *load, const char *text)
 	if (!*text)
 		return 0;
 	if (config->rule_count == RELABEL_MAX_RULES)
-		return fail(load->error, load->error_size, "more than %d rules", RELABEL_MAX_RULES);
+		return config_fail(load->error, load->error_size, "more than %d rules", RELABEL_MAX_RULES);
 	ret = relabel_new(&relabel);
 	if (!ret)
 		ret = relabel_add(relabel, text, load->error, load->error_size);
@@ -298,7 +285,7 @@ static int set_option(struct load *load, const struct option *option, const char
 		return set_rule(load, text);
 	case OPTION_BOOL:
 		if (parse_bool(text, field) < 0)
-			return fail(load->error, load->error_size, "%s is yes or no, not `%s'",
+			return config_fail(load->error, load->error_size, "%s is yes or no, not `%s'",
 				    option->name, text);
 		return 0;
 	case OPTION_CHOICE:
@@ -307,7 +294,7 @@ static int set_option(struct load *load, const struct option *option, const char
 				*(bool *)field = i;
 				return 0;
 			}
-		return fail(load->error, load->error_size, "%s is %s or %s, not `%s'",
+		return config_fail(load->error, load->error_size, "%s is %s or %s, not `%s'",
 			    option->name, option->words[0], option->words[1], text);
 	case OPTION_LEVEL:
 		for (size_t i = 0; i < ARRAY_SIZE(levels); i++)
@@ -315,35 +302,69 @@ static int set_option(struct load *load, const struct option *option, const char
 				*(uint64_t *)field = levels[i].level;
 				return 0;
 			}
-		return fail(load->error, load->error_size,
+		return config_fail(load->error, load->error_size,
 			    "%s is error, warning, info or debug, not `%s'", option->name, text);
 	case OPTION_NUMBER:
 	case OPTION_BYTES:
 		break;
 	}
 	if (parse_number(option, text, field) < 0)
-		return fail(load->error, load->error_size,
+		return config_fail(load->error, load->error_size,
 			    "%s is a number from %" PRIu64 " to %" PRIu64 ", not `%s'",
 			    option->name, option->minimum, option->maximum, text);
 	return 0;
 }
 
+/* "; did you mean `NAME'?" */
+static const char *meant(const struct near *near, char hint[static 64])
+{
+	const char *name = near_best(near);
+
+	hint[0] = '\0';
+	if (name)
+		snprintf(hint, 64, "; did you mean `%s'?", name);
+	return hint;
+}
+
+static int take_section(void *ctx, const char *section)
+{
+	struct near near = near_to(section);
+	struct load *load = ctx;
+	char hint[64];
+
+	for (size_t i = 0; i < ARRAY_SIZE(options); i++) {
+		if (!strcmp(options[i].section, section))
+			return 0;
+		near_see(&near, options[i].section);
+	}
+	return config_fail(load->error, load->error_size, "there is no section [%.64s]%s", section,
+			   meant(&near, hint));
+}
+
 static int take_option(void *ctx, const char *section, const char *name, const char *value)
 {
+	struct near near = near_to(name);
 	struct load *load = ctx;
+	char hint[64];
 
-	for (size_t i = 0; i < ARRAY_SIZE(options); i++)
-		if (!strcmp(options[i].section, section) && !strcmp(options[i].name, name))
+	for (size_t i = 0; i < ARRAY_SIZE(options); i++) {
+		if (strcmp(options[i].section, section) != 0)
+			continue;
+		if (!strcmp(options[i].name, name))
 			return set_option(load, &options[i], value);
-	return fail(load->error, load->error_size, "there is no option `%s' in section [%s]", name,
-		    section);
+		near_see(&near, options[i].name);
+	}
+	return config_fail(load->error, load->error_size, "there is no option `%.64s' in section [%s]%s",
+			   name, section, meant(&near, hint));
 }
 
 int config_load(const char *path, struct config *ret_config, char *error, size_t error_size)
 {
 	char sentence[384] = "out of memory";
 	struct load load = { .error = sentence, .error_size = sizeof(sentence) };
-	const struct ini_reader reader = { .option = take_option, .ctx = &load };
+	const struct ini_reader reader = {
+		.section = take_section, .option = take_option, .ctx = &load,
+	};
 	_cleanup_fclose_ FILE *file = fopen(path, "re");
 	const char *form;
 	unsigned int line;
@@ -411,37 +432,37 @@ int config_check(const struct config *config, char *error, size_t error_size)
 	int ret;
 
 	if (config->window_max_seconds < config->window_seconds)
-		return fail(error, error_size, "window_max_seconds is below window_seconds");
+		return config_fail(error, error_size, "window_max_seconds is below window_seconds");
 	if (config->budget_ns && config_budget(config, &budget_ns) < 0)
-		return fail(error, error_size, "budget_ns is a number of ns below 2^32, or nothing for "
+		return config_fail(error, error_size, "budget_ns is a number of ns below 2^32, or nothing for "
 			    "the module's, not `%s'", config->budget_ns);
 	if (config->ceiling && !percent_parse(config->ceiling, &permille))
-		return fail(error, error_size, "ceiling is a percentage from 0 to 100 with at most one "
+		return config_fail(error, error_size, "ceiling is a percentage from 0 to 100 with at most one "
 			    "decimal, or nothing for the module's alone, not `%s'", config->ceiling);
 	if (config->kernel_suffix && strlen(config->kernel_suffix) >= ENCODE_MAX_SUFFIX)
-		return fail(error, error_size, "kernel_suffix has %d bytes at most",
+		return config_fail(error, error_size, "kernel_suffix has %d bytes at most",
 			    ENCODE_MAX_SUFFIX - 1);
 	if (config->user_only && config->kernel_only)
-		return fail(error, error_size, "user_only and kernel_only exclude each other");
+		return config_fail(error, error_size, "user_only and kernel_only exclude each other");
 	if (config->ring_bytes & (config->ring_bytes - 1) ||
 	    config->sideband_bytes & (config->sideband_bytes - 1))
-		return fail(error, error_size, "ring_bytes and sideband_bytes are powers of two");
+		return config_fail(error, error_size, "ring_bytes and sideband_bytes are powers of two");
 	if (config->slice_bytes % 8 || config->slice_max_bytes % 8)
-		return fail(error, error_size,
+		return config_fail(error, error_size,
 			    "slice_bytes and slice_max_bytes are multiples of 8");
 	if (config->slice_max_bytes && config->slice_max_bytes < STACKTAP_MIN_SLICE_BYTES)
-		return fail(error, error_size, "slice_max_bytes is 0 or at least %d",
+		return config_fail(error, error_size, "slice_max_bytes is 0 or at least %d",
 			    STACKTAP_MIN_SLICE_BYTES);
 	if (config->endpoint && !environment_is_url(config->endpoint))
-		return fail(error, error_size, "endpoint begins with http://, https:// or unix:/");
+		return config_fail(error, error_size, "endpoint begins with http://, https:// or unix:/");
 	if (config->spool_directory && config->store_directory &&
 	    same_directory(config->spool_directory, config->store_directory))
-		return fail(error, error_size, "[spool] and [store] need directories of their own");
+		return config_fail(error, error_size, "[spool] and [store] need directories of their own");
 	if (config->attributes &&
 	    environment_each_pair(config->attributes, ignore_pair, NULL) < 0)
-		return fail(error, error_size, "attributes are not of the form key=value,key=value");
+		return config_fail(error, error_size, "attributes are not of the form key=value,key=value");
 	if (config->headers && environment_each_pair(config->headers, ignore_pair, NULL) < 0)
-		return fail(error, error_size, "headers are not of the form key=value,key=value");
+		return config_fail(error, error_size, "headers are not of the form key=value,key=value");
 	if (config->metrics_listen && endpoint_check(config->metrics_listen, error, error_size) < 0)
 		return -EINVAL;
 	ret = config_sources(config, sources, &count, error, error_size);
@@ -607,84 +628,4 @@ void config_dump(const struct config *config, FILE *stream)
 		section = options[i].section;
 		dump_option(config, &options[i], stream);
 	}
-}
-
-int config_sources(const struct config *config, struct control_source *ret_sources,
-		   size_t *ret_count, char *error, size_t error_size)
-{
-	for (size_t i = 0; i < config->event_count; i++) {
-		struct control_source *source = &ret_sources[i];
-		int ret = event_parse(config->events[i], source, error, error_size);
-
-		if (ret < 0)
-			return ret;
-		source->id = (uint32_t)i;
-		if (!config->with_jitter)
-			source->flags |= STACKTAP_SRC_NO_JITTER;
-		if (!source->rate_hz && !source->period) {
-			source->period = config->period;
-			source->rate_hz = config->period ? 0 : (uint32_t)config->rate_hz;
-		}
-		if (source->period)
-			source->mode = STACKTAP_MODE_PERIOD;
-		else if (config->is_frequency)
-			source->mode = STACKTAP_MODE_FREQ;
-		if (config->is_frequency && config->period)
-			return fail(error, error_size, "mode = frequency wants a rate, not a period");
-	}
-	*ret_count = config->event_count;
-	return 0;
-}
-
-int config_relabel(const struct config *config, struct relabel **ret_relabel, char *error,
-		   size_t error_size)
-{
-	struct relabel *relabel = NULL;
-	int ret = config->rule_count ? relabel_new(&relabel) : 0;
-
-	for (size_t i = 0; !ret && i < config->rule_count; i++)
-		ret = relabel_add(relabel, config->rules[i], error, error_size);
-	if (ret == -ENOMEM)
-		snprintf(error, error_size, "out of memory");
-	if (ret < 0) {
-		relabel_free(relabel);
-		return ret;
-	}
-	*ret_relabel = relabel;
-	return 0;
-}
-
-int config_filter(const struct config *config, struct control_filter *ret_filter, char *error,
-		  size_t error_size)
-{
-	_cleanup_(control_filter_done) struct control_filter filter = { 0 };
-	int ret = 0;
-
-	if (config->cpus) {
-		struct cpulist list;
-
-		if (cpulist_parse(config->cpus, &list) < 0 || !list.count)
-			return fail(error, error_size, "cpus = %s is not a list like 0-3,7",
-				    config->cpus);
-		filter.cpus = list.words;
-		filter.cpu_words = list.count;
-	}
-	if (config->users)
-		ret = control_filter_add_users(&filter, config->users, error, error_size);
-	if (!ret && config->comms)
-		ret = control_filter_add_comms(&filter, config->comms, error, error_size);
-	if (!ret && config->cgroups)
-		ret = control_filter_add_cgroups(&filter, config->cgroups, error, error_size);
-	/* whatever is not here is the option's fault, not the file's */
-	if (ret < 0)
-		return ret == -ENOMEM ? ret : -EINVAL;
-	if (config->user_only)
-		filter.flags |= STACKTAP_FILTER_USER_ONLY;
-	if (config->kernel_only)
-		filter.flags |= STACKTAP_FILTER_KERNEL_ONLY;
-	if (config->exclude_idle)
-		filter.flags |= STACKTAP_FILTER_EXCLUDE_IDLE;
-	*ret_filter = filter;
-	filter = (struct control_filter){ 0 };
-	return 0;
 }

@@ -111,4 +111,7 @@ int config_relabel(const struct config *config, struct relabel **ret_relabel, ch
 int config_filter(const struct config *config, struct control_filter *ret_filter, char *error,
 		  size_t error_size);
 
+/* -EINVAL, and the sentence in @error. */
+int config_fail(char *error, size_t size, const char *format, ...) _printf_(3, 4);
+
 #endif /* STACKTAP_SERVICE_CONFIG_H */

@@ -77,7 +77,11 @@ bad() {
 }
 bad "rate 0" '[profile]\nrate = 0\n' "bad.conf:2: rate is a number from 1 to 10000"
 bad "unknown event" '[profile]\nevent = cylces\n' "did you mean \`cycles'"
-bad "unknown option" '[export]\n\nurl = x\n' "bad.conf:3: there is no option \`url'"
+bad "unknown option" '[export]\n\nurl = x\n' "bad.conf:3: there is no option \`url' in section [export]"
+bad "an option with a letter too many" '[export]\nendpoints = x\n' "did you mean \`endpoint'?"
+bad "an empty unknown section" '[profile]\n[stores]\n' "bad.conf:2: there is no section [stores]; did you mean \`store'?"
+bad "a section that resembles none" '[x]\n' "bad.conf:1: there is no section [x]"
+check "and proposes none" bash -c '! grep -q "did you mean" "$1"' - "$scratch/err"
 bad "no such cgroup" '[filter]\ncgroups = no/such.slice\n' "cgroup"
 check "which hinders nobody from printing it" run 0 --dump-config --config "$scratch/bad.conf"
 bad "no ini file" 'hello, world\n' "bad.conf:1:"

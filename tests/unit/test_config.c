@@ -157,7 +157,8 @@ static void test_refusals(void **state _unused_)
 	assert_refused("[profile]\n\nevent = cylces\n", 3, "cycles");
 	assert_refused("[profile]\nmode = fast\n", 2, "period or frequency");
 	assert_refused("[profile]\nbogus = 1\n", 2, "bogus");
-	assert_refused("[bogus]\nrate = 1\n", 2, "[bogus]");
+	assert_refused("[bogus]\nrate = 1\n", 1, "[bogus]");
+	assert_refused("[profile]\n[bogus]\n", 2, "[bogus]");
 	assert_refused("rate = 1\n", 1, "rate");
 	assert_refused("[profile]\nrate\n", 2, "neither");
 	assert_refused("[privacy]\ncommand_line = maybe\n", 2, "yes or no");

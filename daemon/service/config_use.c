@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What a configuration's options are for the module and the exporter. */
+#include <stdarg.h>
+
+#include "base/cpulist.h"
+#include "client/event.h"
+#include "service/config.h"
+
+int config_fail(char *error, size_t size, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(error, size, format, args);
+	va_end(args);
+	return -EINVAL;
+}
+
+int config_sources(const struct config *config, struct control_source *ret_sources,
+		   size_t *ret_count, char *error, size_t error_size)
+{
+	for (size_t i = 0; i < config->event_count; i++) {
+		struct control_source *source = &ret_sources[i];
+		int ret = event_parse(config->events[i], source, error, error_size);
+
+		if (ret < 0)
+			return ret;
+		source->id = (uint32_t)i;
+		if (!config->with_jitter)
+			source->flags |= STACKTAP_SRC_NO_JITTER;
+		if (!source->rate_hz && !source->period) {
+			source->period = config->period;
+			source->rate_hz = config->period ? 0 : (uint32_t)config->rate_hz;
+		}
+		if (source->period)
+			source->mode = STACKTAP_MODE_PERIOD;
+		else if (config->is_frequency)
+			source->mode = STACKTAP_MODE_FREQ;
+		if (config->is_frequency && config->period)
+			return config_fail(error, error_size, "mode = frequency wants a rate, not a period");
+	}
+	*ret_count = config->event_count;
+	return 0;
+}
+
+int config_relabel(const struct config *config, struct relabel **ret_relabel, char *error,
+		   size_t error_size)
+{
+	struct relabel *relabel = NULL;
+	int ret = config->rule_count ? relabel_new(&relabel) : 0;
+
+	for (size_t i = 0; !ret && i < config->rule_count; i++)
+		ret = relabel_add(relabel, config->rules[i], error, error_size);
+	if (ret == -ENOMEM)
+		snprintf(error, error_size, "out of memory");
+	if (ret < 0) {
+		relabel_free(relabel);
+		return ret;
+	}
+	*ret_relabel = relabel;
+	return 0;
+}
+
+int config_filter(const struct config *config, struct control_filter *ret_filter, char *error,
+		  size_t error_size)
+{
+	_cleanup_(control_filter_done) struct control_filter filter = { 0 };
+	int ret = 0;
+
+	if (config->cpus) {
+		struct cpulist list;
+
+		if (cpulist_parse(config->cpus, &list) < 0 || !list.count)
+			return config_fail(error, error_size, "cpus = %s is not a list like 0-3,7",
+				    config->cpus);
+		filter.cpus = list.words;
+		filter.cpu_words = list.count;
+	}
+	if (config->users)
+		ret = control_filter_add_users(&filter, config->users, error, error_size);
+	if (!ret && config->comms)
+		ret = control_filter_add_comms(&filter, config->comms, error, error_size);
+	if (!ret && config->cgroups)
+		ret = control_filter_add_cgroups(&filter, config->cgroups, error, error_size);
+	/* whatever is not here is the option's fault, not the file's */
+	if (ret < 0)
+		return ret == -ENOMEM ? ret : -EINVAL;
+	if (config->user_only)
+		filter.flags |= STACKTAP_FILTER_USER_ONLY;
+	if (config->kernel_only)
+		filter.flags |= STACKTAP_FILTER_KERNEL_ONLY;
+	if (config->exclude_idle)
+		filter.flags |= STACKTAP_FILTER_EXCLUDE_IDLE;
+	*ret_filter = filter;
+	filter = (struct control_filter){ 0 };
+	return 0;
+}
