@@ -36,4 +36,10 @@ static inline void credit_spend(struct credit *credit, uint64_t began, uint64_t 
 	credit->at = now;
 }
 
+/* Something cost @ns, whatever the clock says. */
+static inline void credit_charge(struct credit *credit, uint64_t ns)
+{
+	credit->left -= (int64_t)ns;
+}
+
 #endif /* STACKTAP_BASE_CREDIT_H */

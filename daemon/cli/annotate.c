@@ -8,7 +8,6 @@
 #include "cli/cli.h"
 #include "cli/places.h"
 #include "cli/select.h"
-#include "symbol/demangle.h"
 #include "view/recording.h"
 
 static const char help[] =
@@ -201,15 +200,21 @@ static void annotation_done(struct annotation *annotation)
 	hits_free(&annotation->hits);
 }
 
-static int annotate(const struct annotate_options *options)
+static int annotate(struct annotate_options *options)
 {
 	_cleanup_(annotation_done) struct annotation annotation = {
 		.options = options, .code = { .fd = -1, .alt_fd = -1 },
 		.debug = { .fd = -1, .alt_fd = -1 },
 	};
-	char error[512];
+	char plain[DEMANGLE_MAX], error[512];
 	int ret;
 
+	if (parser_new(&annotation.parser) < 0 ||
+	    debugfile_finder_new(annotation.parser, &options->places, &annotation.finder) < 0)
+		return cli_error("out of memory");
+	/* names are shown without their mangling */
+	if (!parser_demangle(annotation.parser, options->function, plain))
+		options->function = plain;
 	arena_init(&annotation.arena, POOL_REPORT);
 	buffer_init(&annotation.sections, POOL_REPORT);
 	buffer_init(&annotation.rows, POOL_REPORT);
@@ -219,9 +224,6 @@ static int annotate(const struct annotate_options *options)
 	ret = choose(&annotation);
 	if (ret)
 		return ret;
-	if (parser_new(&annotation.parser) < 0 ||
-	    debugfile_finder_new(annotation.parser, &options->places, &annotation.finder) < 0)
-		return cli_error("out of memory");
 	ret = make_sections(&annotation);
 	if (ret == -ENOENT)
 		return cli_error("%s: %s%s", options->function,
@@ -329,12 +331,8 @@ int annotate_run(int argc, char **argv)
 	struct annotate_options options = {
 		.path = "stacktap.otlp", .places = { .sysroot = "/" },
 	};
-	char plain[DEMANGLE_MAX];
 	int ret = parse(argc, argv, &options);
 
-	/* names are shown without their mangling */
-	if (!ret && demangle(options.function, plain))
-		options.function = plain;
 	ret = ret ? ret - 1 : annotate(&options);
 	free(options.source_directories);
 	free(options.places.directories);

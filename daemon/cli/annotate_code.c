@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "cli/annotate.h"
-#include "symbol/demangle.h"
 
 enum {
 	NEAR = 4096,			/* bytes between samples of one stretch whose function is unknown */
@@ -89,7 +88,7 @@ static const char *name_address(struct annotation *annotation, const struct tabl
 			continue;
 		offset = address - symtab_start(symtab, symbol);
 		snprintf(text, sizeof(text), offset ? "%s+%#" PRIx64 : "%s",
-			 demangle(linkage, plain) ? plain : linkage, offset);
+			 parser_demangle(annotation->parser, linkage, plain) ? linkage : plain, offset);
 		return annotate_text(annotation, text);
 	}
 	return NULL;

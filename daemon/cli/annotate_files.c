@@ -4,7 +4,6 @@
 
 #include "base/utf8.h"
 #include "cli/annotate.h"
-#include "symbol/demangle.h"
 
 enum { TEXT_MAX = 1024 };
 
@@ -110,15 +109,16 @@ static int by_address(const void *a, const void *b)
 }
 
 /* The frame that is the function's own: the outermost, or one inlined into another. */
-static const struct lines_frame *frame_of(const char *name, const struct lines_frame *frames,
-					  uint32_t count, const char *strings)
+static const struct lines_frame *frame_of(struct annotation *annotation, const char *name,
+					  const struct lines_frame *frames, uint32_t count,
+					  const char *strings)
 {
 	char plain[DEMANGLE_MAX];
 
 	for (uint32_t i = 0; i + 1 < count; i++) {
 		const char *linkage = strings + frames[i].name;
 
-		if (!strcmp(name, demangle(linkage, plain) ? plain : linkage))
+		if (!strcmp(name, parser_demangle(annotation->parser, linkage, plain) ? linkage : plain))
 			return &frames[i];
 	}
 	return count ? &frames[count - 1] : NULL;
@@ -132,8 +132,8 @@ static int take_place(struct annotation *annotation, void *ctx, uint32_t i,
 	for (; question->next < question->count &&
 	       question->asked[question->next].address == question->addresses[i]; question->next++) {
 		const size_t hit = question->asked[question->next].hit;
-		const struct lines_frame *frame = frame_of(annotation->chosen[hit]->name, frames, count,
-							   strings);
+		const struct lines_frame *frame = frame_of(annotation, annotation->chosen[hit]->name,
+							   frames, count, strings);
 
 		if (!frame || !frame->line || !strings[frame->file])
 			continue;

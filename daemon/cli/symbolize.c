@@ -11,7 +11,6 @@
 #include "cli/messages.h"
 #include "cli/outfile.h"
 #include "cli/places.h"
-#include "symbol/demangle.h"
 #include "view/recording.h"
 #include "view/rename.h"
 
@@ -43,6 +42,12 @@ struct options {
 	bool use_json;
 };
 
+/* Locations of one function come after each other, and those that are hot again and again. */
+enum { PLAIN_NAMES = 4096 };
+struct plain {
+	const char *system_name, *name;
+};
+
 /* What became of an object. */
 struct outcome {
 	const struct recorded_object *object;
@@ -55,6 +60,7 @@ struct job {
 	const struct options *options;
 	struct census census;
 	struct parser *parser;
+	struct plain plain[PLAIN_NAMES];	/* names that were asked for, by address */
 	struct debugfile_finder *finder;
 	struct outcome *outcomes;
 	uint32_t outcome_count;
@@ -120,20 +126,36 @@ static int collect(const struct job *job, const struct recorded_object *object,
 	return 0;
 }
 
-static int add_frame(struct census *census, struct recorded_location *location,
+/* @system_name, which is interned, as its source has it. NULL: no memory. */
+static const char *plain_name(struct job *job, const char *system_name)
+{
+	struct plain *last = &job->plain[((uintptr_t)system_name >> 3) % PLAIN_NAMES];
+	char name[DEMANGLE_MAX];
+
+	if (last->system_name != system_name)
+		*last = (struct plain){
+			.system_name = system_name,
+			.name = parser_demangle(job->parser, system_name, name) ?
+					system_name : texts_intern(&job->census.texts, name),
+		};
+	return last->name;
+}
+
+static int add_frame(struct job *job, struct recorded_location *location,
 		     const struct lines_answer *answer, const struct lines_frame *frame)
 {
-	const char *linkage = answer->strings + frame->name;
-	char name[DEMANGLE_MAX];
+	struct census *census = &job->census;
 	struct recorded_frame row = {
 		.line = frame->line, .column = frame->line ? frame->column : 0,
 		.start_line = frame->start_line,
 	};
 
-	row.system_name = texts_intern(&census->texts, linkage);
-	row.name = demangle(linkage, name) ? texts_intern(&census->texts, name) : row.system_name;
+	row.system_name = texts_intern(&census->texts, answer->strings + frame->name);
+	if (!row.system_name)
+		return -E2BIG;
+	row.name = plain_name(job, row.system_name);
 	row.file = texts_intern(&census->texts, answer->strings + frame->file);
-	if (!row.name || !row.system_name || !row.file)
+	if (!row.name || !row.file)
 		return -E2BIG;
 	return census_name(census, location, &row);
 }
@@ -150,7 +172,7 @@ static int take_frames(struct job *job, struct outcome *outcome, const struct li
 		return 0;
 	for (uint32_t i = 0; !r && i < count; i++)
 		if (answer->strings[frames[i].name])
-			r = add_frame(&job->census, location, answer, &frames[i]);
+			r = add_frame(job, location, answer, &frames[i]);
 	outcome->found++;
 	outcome->with_lines += frames[0].line > 0;
 	return r;

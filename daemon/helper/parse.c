@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "helper/parse.h"
 
+#include <assert.h>
 #include <malloc.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/pool.h"
 #include "helper/memfd.h"
+#include "symbol/demangle.h"
 #include "symbol/disassemble.h"
 #include "symbol/facts.h"
 #include "symbol/htlhash.h"
@@ -48,9 +50,10 @@ static void drop_lines(void)
 
 static void drop_kept(void)
 {
+	if (kept_fd < 0)
+		return;
 	elf_close(&kept);
-	if (kept_fd >= 0)
-		close(kept_fd);
+	close(kept_fd);
 	kept_fd = -1;
 	/* what a large file took is not ours to keep */
 	malloc_trim(0);
@@ -201,6 +204,18 @@ static int answer_text(struct serve_request *request, struct serve_answer *answe
 	if (n < 0)
 		return -errno;
 	answer->bytes = strnlen((const char *)answer->payload, (size_t)n);
+	return 0;
+}
+
+static int answer_name(struct serve_request *request, struct serve_answer *answer)
+{
+	const struct parse_name *question = request->payload;
+	char *name = (char *)answer->payload;
+
+	static_assert((int)DEMANGLE_MAX <= (int)HELPER_BYTES_MAX, "a name fits into a packet");
+	if (!memchr(question->mangled, '\0', sizeof(question->mangled)))
+		return -EINVAL;
+	answer->bytes = demangle(question->mangled, name) ? strlen(name) : 0;
 	return 0;
 }
 
@@ -418,13 +433,15 @@ static const struct {
 	[PARSE_JITDUMP] = { answer_code, sizeof(struct parse_code), true },
 	[PARSE_LINES] = { answer_lines, sizeof(struct parse_lines), false },
 	[PARSE_INSTRUCTIONS] = { answer_instructions, sizeof(struct parse_instructions), true },
+	[PARSE_NAME] = { answer_name, sizeof(struct parse_name), false },
 };
 
 void parse_answer(struct serve_request *request, struct serve_answer *answer)
 {
-	if (request->op != PARSE_TABLE)
+	/* names of lines are asked for between them */
+	if (request->op != PARSE_TABLE && request->op != PARSE_NAME)
 		drop_kept();
-	if (request->op != PARSE_DWARF && request->op != PARSE_LINES)
+	if (request->op != PARSE_DWARF && request->op != PARSE_LINES && request->op != PARSE_NAME)
 		drop_lines();
 	if (request->op >= ARRAY_SIZE(operations) || !operations[request->op].answer ||
 	    request->bytes != operations[request->op].bytes ||

@@ -26,6 +26,10 @@ enum {
 
 #define CREDIT_NS (30 * NSEC_PER_SEC)
 
+/* Any file may have a name that the demangler dies of: two deaths at once, then one in 50 seconds. */
+#define DEATH_NS NSEC_PER_SEC
+enum { DEATHS_PART = 50 };
+
 /* A file that the parser died of. */
 struct suspect {
 	uint64_t dev, inode, size;
@@ -36,6 +40,7 @@ struct suspect {
 struct parser {
 	struct helper *helper;
 	struct credit credit;	/* for facts and symbols; tables have their own, see resolve/tables.h */
+	struct credit deaths;	/* by names */
 	uint64_t deferred;
 	struct suspect suspects[SUSPECTS_MAX];
 	size_t next;		/* suspect to be forgotten for another one */
@@ -55,6 +60,7 @@ int parser_new(struct parser **ret_parser)
 		return r;
 	}
 	credit_init(&parser->credit, CREDIT_NS, CREDIT_PART, clock_monotonic());
+	credit_init(&parser->deaths, PARSER_DEATHS_MAX * DEATH_NS, DEATHS_PART, clock_monotonic());
 	*ret_parser = parser;
 	return 0;
 }
@@ -345,6 +351,47 @@ int parser_name(struct parser *parser, const struct object *object, int fd,
 		return r;
 	ret_name[call.ret_bytes] = '\0';
 	return symtab_trim(ret_name);
+}
+
+int parser_demangle(struct parser *parser, const char *mangled, char ret_name[static DEMANGLE_MAX])
+{
+	struct parse_name question = { 0 };
+	struct helper_call call = {
+		.op = PARSE_NAME, .fd = -1, .timeout_ms = READ_MS + GRACE_MS,
+		.request = &question, .request_bytes = sizeof(question),
+		.answer = ret_name, .answer_bytes = DEMANGLE_MAX - 1, .is_text = true,
+	};
+	int r;
+
+	if (!demangle_may(mangled) || credit_left(&parser->deaths, clock_monotonic()) < DEATH_NS)
+		return -ENODATA;
+	strcpy(question.mangled, mangled);
+	r = helper_call(parser->helper, &call);
+	if (r == -ETIMEDOUT || r == -EPIPE) {
+		credit_charge(&parser->deaths, DEATH_NS);
+		return -ENODATA;
+	}
+	if (r < 0)
+		return r;
+	ret_name[call.ret_bytes] = '\0';
+	return ret_name[0] ? 0 : -ENODATA;
+}
+
+int parser_demangle_now(struct parser *parser, const char *mangled,
+			char ret_name[static DEMANGLE_MAX])
+{
+	const uint64_t began = clock_monotonic();
+	int r;
+
+	if (!demangle_may(mangled))
+		return -ENODATA;
+	if (!credit_left(&parser->credit, began)) {
+		parser->deferred++;
+		return -EDQUOT;
+	}
+	r = parser_demangle(parser, mangled, ret_name);
+	credit_spend(&parser->credit, began, clock_monotonic());
+	return r;
 }
 
 /* What it says of what it read is so far nothing but bytes. */

@@ -12,6 +12,7 @@
 
 #include "helper/helper.h"
 #include "symbol/code.h"
+#include "symbol/demangle.h"
 #include "symbol/disassemble.h"
 #include "symbol/lines.h"
 #include "symbol/symtab.h"
@@ -54,6 +55,15 @@ int parser_mini_symtab(struct parser *parser, const struct object *object, int f
 int parser_name(struct parser *parser, const struct object *object, int fd,
 		const struct symtab *symtab, const struct symbol *symbol,
 		char ret_name[static SYMTAB_NAME_MAX]);
+
+/*
+ * What @mangled, any name, is in its source. -ENODATA: it is none that can be told, or the parser died of it.
+ * Deaths cost time that is saved up for them: without any, names stay as they are for a while, -ENODATA as well.
+ */
+int parser_demangle(struct parser *parser, const char *mangled, char ret_name[static DEMANGLE_MAX]);
+/* The same as a part of the time for names, -EDQUOT. For who does not wait for it. */
+int parser_demangle_now(struct parser *parser, const char *mangled,
+			char ret_name[static DEMANGLE_MAX]);
 
 /*
  * What perf_map_read(), or jitdump_read(), makes of [@offset, @size) of @fd, in a second at most. @object stands for

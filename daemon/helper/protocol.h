@@ -16,6 +16,7 @@
 #include <limits.h>
 
 #include "process/object.h"
+#include "symbol/demangle.h"
 #include "symbol/disassemble.h"
 #include "symbol/lines.h"
 
@@ -51,6 +52,7 @@ enum helper_op {
 	PARSE_PERF_MAP,
 	PARSE_JITDUMP,
 	PARSE_INSTRUCTIONS,
+	PARSE_NAME,
 };
 
 struct helper_header {
@@ -94,6 +96,11 @@ struct parse_symbols {
 struct parse_text {
 	uint64_t offset;
 	uint32_t bytes;
+};
+
+/* PARSE_NAME, without a descriptor: the demangled name is in the answer, without a NUL; empty: it has none. */
+struct parse_name {
+	char mangled[DEMANGLE_INPUT_MAX + 1];
 };
 
 /*

@@ -36,7 +36,7 @@ static bool filter_parser(void)
 		SCMP_SYS(madvise), SCMP_SYS(futex), SCMP_SYS(getrandom), SCMP_SYS(sysinfo),
 		SCMP_SYS(clock_gettime), SCMP_SYS(exit), SCMP_SYS(exit_group), SCMP_SYS(rt_sigprocmask),
 		SCMP_SYS(getpid), SCMP_SYS(gettid), SCMP_SYS(tgkill), SCMP_SYS(rt_sigaction),
-		SCMP_SYS(restart_syscall),
+		SCMP_SYS(restart_syscall), SCMP_SYS(setitimer), SCMP_SYS(rt_sigreturn),
 	};
 	static const int refused[] = {
 		SCMP_SYS(open), SCMP_SYS(openat), SCMP_SYS(readlink), SCMP_SYS(readlinkat),

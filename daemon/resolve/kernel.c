@@ -304,6 +304,7 @@ void kernel_resolve(struct kernel *kernel, struct names *names, struct location 
 	struct module *module = find_module(kernel, lookup);
 	struct function *function;
 	const char *name;
+	int r;
 
 	if (module) {
 		location->object = module_object(kernel, module);
@@ -327,9 +328,12 @@ void kernel_resolve(struct kernel *kernel, struct names *names, struct location 
 	if (name && (start < from || lookup - start >= FUNCTION_MAX ||
 		     (!from && (is_in_image(kernel, start) || find_module(kernel, start)))))
 		name = NULL;
-	if (name && (names_get(names, name, NULL, &function) < 0 ||
-		     location_set_function(location, function) < 0))
-		location->is_refused = true;
+	r = name ? names_get(names, name, NULL, &function) : 0;
+	if (name && !r)
+		r = location_set_function(location, function);
+	location->is_refused = r < 0 && r != -EAGAIN;
+	if (r == -EAGAIN)
+		atomic_store_explicit(&location->is_put_off, true, memory_order_relaxed);
 	/* text that came after the symbols were read */
 	if (!name && !from)
 		kernel->is_changed = true;

@@ -63,6 +63,7 @@ static void take(struct names *names, const struct wanted *wanted, uint32_t coun
 		 const struct lines_answer *answer, size_t *budget, struct lines_stats *stats)
 {
 	const struct lines_frame *frames = answer->frames;
+	int r;
 
 	for (uint32_t i = 0; i < count; frames += answer->counts[i++]) {
 		const uint32_t n = answer->counts[i];
@@ -70,7 +71,10 @@ static void take(struct names *names, const struct wanted *wanted, uint32_t coun
 		/* a name alone is what symbols have said already */
 		if (!n || (!frames[n - 1].file && n == 1))
 			continue;
-		stats->with_lines += !take_frames(names, wanted[i].location, answer, frames, n, budget);
+		r = take_frames(names, wanted[i].location, answer, frames, n, budget);
+		stats->with_lines += !r;
+		if (r == -EAGAIN)
+			put_off(wanted + i, 1, stats);
 	}
 }
 

@@ -7,11 +7,11 @@
 #include "base/index.h"
 #include "base/pool.h"
 #include "base/utf8.h"
-#include "symbol/demangle.h"
 
 enum { NAMES_MIN = 1024, NAME_BYTES = 4096 };
 
 struct names {
+	struct parser *parser;		/* NULL: names are not demangled */
 	struct function **functions;
 	uint32_t count, capacity;
 	size_t bytes;			/* of functions */
@@ -64,12 +64,13 @@ static struct function *find(const struct names *names, const struct key *key, u
 	return NULL;
 }
 
-int names_new(struct names **ret_names)
+int names_new(struct parser *parser, struct names **ret_names)
 {
 	struct names *names = calloc(1, sizeof(*names));
 
 	if (!names)
 		return -ENOMEM;
+	names->parser = parser;
 	index_init(&names->index, POOL_SYMBOLS);
 	*ret_names = names;
 	return 0;
@@ -192,10 +193,22 @@ int names_get(struct names *names, const char *symbol, size_t *budget,
 	return names_get_at(names, symbol, NULL, 0, budget, ret_function);
 }
 
+/* -EAGAIN: it cannot be told now. */
+static int demangle_into(struct names *names, const char *symbol, char name[static NAME_BYTES])
+{
+	char plain[DEMANGLE_MAX];
+	int r = names->parser ? parser_demangle_now(names->parser, symbol, plain) : -ENODATA;
+
+	if (r < 0 && r != -ENODATA)
+		return -EAGAIN;
+	utf8_copy(name, NAME_BYTES, r < 0 ? symbol : plain);
+	return 0;
+}
+
 int names_get_at(struct names *names, const char *symbol, const char *filename, int64_t start_line,
 		 size_t *budget, struct function **ret_function)
 {
-	char path[NAME_BYTES], system_name[NAME_BYTES], plain[DEMANGLE_MAX], name[NAME_BYTES];
+	char path[NAME_BYTES], system_name[NAME_BYTES], name[NAME_BYTES];
 	struct key key = { .system_name = system_name, .start_line = start_line };
 	struct function *function;
 	uint64_t hash;
@@ -209,8 +222,9 @@ int names_get_at(struct names *names, const char *symbol, const char *filename, 
 	hash = hash_key(&key);
 	function = find(names, &key, hash);
 	if (!function) {
-		utf8_copy(name, sizeof(name), demangle(symbol, plain) ? plain : symbol);
-		r = add(names, name, &key, hash, budget, &function);
+		r = demangle_into(names, symbol, name);
+		if (!r)
+			r = add(names, name, &key, hash, budget, &function);
 		if (r < 0)
 			return r;
 	}

@@ -6,6 +6,7 @@
 #ifndef STACKTAP_RESOLVE_NAMES_H
 #define STACKTAP_RESOLVE_NAMES_H
 
+#include "helper/parser.h"
 #include "profile/location.h"
 
 struct names;
@@ -16,13 +17,15 @@ enum {
 	NAMES_OBJECT_MAX_BYTES = 2 << 20,	/* that one object adds in one window */
 };
 
-int names_new(struct names **ret_names);
+/* @parser, which is borrowed, demangles them; NULL: they stay as they are. */
+int names_new(struct parser *parser, struct names **ret_names);
 void names_free(struct names *names);
 
 /*
  * The Function of a symbol: demangled, cut to 4 KiB, valid UTF-8. A new reference. *budget: bytes
  * that new Functions may take, less those that this one took; NULL for the kernel's. -EDQUOT:
- * that, or what the table may hold, is used up; -ENOBUFS: the pool is.
+ * that, or what the table may hold, is used up; -ENOBUFS: the pool is; -EAGAIN: what it is called in its source
+ * cannot be told now.
  */
 int names_get(struct names *names, const char *symbol, size_t *budget,
 	      struct function **ret_function);

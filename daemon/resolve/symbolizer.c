@@ -42,11 +42,11 @@ int symbolizer_new(const struct symbolizer_options *options, struct symbolizer *
 	symbolizer->options = *options;
 	r = mount_namespace_table_new(sysroot, &symbolizer->spaces);
 	if (r == 0)
-		r = names_new(&symbolizer->names);
-	if (r == 0)
 		r = opener_new(&symbolizer->opener);
 	if (r == 0)
 		r = parser_new(&symbolizer->parser);
+	if (r == 0)
+		r = names_new(symbolizer->parser, &symbolizer->names);
 	if (r == 0)
 		r = objects_new(symbolizer->spaces, symbolizer->names, symbolizer->opener,
 				symbolizer->parser, &symbolizer->objects);
@@ -74,9 +74,9 @@ void symbolizer_free(struct symbolizer *symbolizer)
 	images_free(symbolizer->images);
 	jits_free(symbolizer->jits);
 	objects_free(symbolizer->objects);
+	names_free(symbolizer->names);
 	parser_free(symbolizer->parser);
 	opener_free(symbolizer->opener);
-	names_free(symbolizer->names);
 	mount_namespace_table_free(symbolizer->spaces);
 	free(symbolizer);
 }
@@ -244,8 +244,8 @@ static void name_location(struct symbolizer *symbolizer, struct location *locati
 	r = set_name(symbolizer, location, name, budget);
 	if (r == -ENOBUFS && objects_make_room(symbolizer->objects, ROOM_BYTES))
 		r = set_name(symbolizer, location, name, budget);
-	location->is_refused = r < 0;
-	/* by the next window there may be room */
+	location->is_refused = r < 0 && r != -EAGAIN;
+	/* by the next window there may be room, and time */
 	if (r < 0)
 		put_off(symbolizer, location);
 }
@@ -338,7 +338,7 @@ static void name_claimed(struct symbolizer *symbolizer, struct location *locatio
 		r = set_name(symbolizer, location, name, jit_budget(jit));
 		if (r == -ENOBUFS && objects_make_room(symbolizer->objects, ROOM_BYTES))
 			r = set_name(symbolizer, location, name, jit_budget(jit));
-		location->is_refused = r < 0;
+		location->is_refused = r < 0 && r != -EAGAIN;
 	} else if (r == -ENOBUFS) {
 		location->is_refused = true;
 	} else if (objects_may_pass(r)) {

@@ -2,25 +2,13 @@
 #include "symbol/demangle.h"
 
 #include <libiberty/demangle.h>
-#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
+#include <sys/time.h>
 
 #include "base/clock.h"
 #include "base/credit.h"
-
-#ifndef sigev_notify_thread_id
-#define sigev_notify_thread_id _sigev_un._tid
-#endif
-
-/*
- * The demanglers recurse and put arrays on the stack by the length of their input; no compiler is
- * known to emit longer names that are worth it.
- */
-enum { MANGLED_MAX = 1024 };
 
 /*
  * A name can expand exponentially and the demanglers have no way to be told to stop, so the
@@ -34,9 +22,10 @@ static unsigned int rust_aborts;
  * Looking for what a pack expands to visits what references back stand for as often as they stand for it,
  * and says nothing meanwhile: a timer ends that the same way, which looks at ticks of 1 to 10 ms.
  */
-#define LIMIT_NS NSEC_PER_MSEC
-#define LIMIT_SIGNAL SIGPROF
-enum { LONG_MIN = 64 };		/* shorter names cannot do harm */
+enum {
+	LIMIT_US = 1000,
+	LONG_MIN = 64,		/* shorter names cannot do harm */
+};
 
 /* What long names may take that take long; then they are left for a while. */
 #define SLOW_NS (NSEC_PER_MSEC / 2)
@@ -63,12 +52,6 @@ static void append(const char *text, size_t length, void *ctx)
 
 enum { D_BITS_MAX = 12 };	/* a name of D may take 2^12 times what a plain one does */
 
-static bool is_d(const char *mangled)
-{
-	return mangled[0] == '_' && mangled[1] == 'D' &&
-	       ((mangled[2] >= '0' && mangled[2] <= '9') || !strcmp(mangled, "_Dmain"));
-}
-
 /* "a.b!(int).c(int, char) const" without the last parentheses, which are of parameters, and what is behind. */
 static void drop_parameters(char *name)
 {
@@ -87,8 +70,7 @@ static void drop_parameters(char *name)
 		*at = '\0';
 }
 
-static _Thread_local struct output *volatile limited;	/* NULL: there is no timer */
-static _Thread_local timer_t limit_timer;
+static struct output *volatile limited;	/* NULL: there is no timer */
 
 static void on_limit(int number _unused_)
 {
@@ -96,35 +78,37 @@ static void on_limit(int number _unused_)
 		longjmp(limited->full, 1);
 }
 
-static void handle_limit(void)
+/* A helper starts with all signals blocked. */
+static bool handle_limit(void)
 {
 	/* the handler is left by longjmp(), which restores no mask */
 	const struct sigaction action = { .sa_handler = on_limit, .sa_flags = SA_NODEFER };
+	sigset_t set;
 
-	sigaction(LIMIT_SIGNAL, &action, NULL);
+	sigemptyset(&set);
+	sigaddset(&set, SIGPROF);
+	return !sigaction(SIGPROF, &action, NULL) && !sigprocmask(SIG_UNBLOCK, &set, NULL);
 }
 
-/* Of this thread's CPU time. */
+/* Of the CPU time of the process, which has no other thread that takes any. */
 static bool start_limit(struct output *output)
 {
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
-	const struct itimerspec limit = { .it_value.tv_nsec = LIMIT_NS };
-	struct sigevent event = { .sigev_notify = SIGEV_THREAD_ID, .sigev_signo = LIMIT_SIGNAL };
+	static const struct itimerval limit = { .it_value.tv_usec = LIMIT_US };
+	static bool is_handled;
 
-	pthread_once(&once, handle_limit);
-	event.sigev_notify_thread_id = gettid();
-	if (timer_create(CLOCK_THREAD_CPUTIME_ID, &event, &limit_timer))
-		return false;
+	is_handled = is_handled || handle_limit();
 	limited = output;
-	return !timer_settime(limit_timer, 0, &limit, NULL);
+	return is_handled && !setitimer(ITIMER_PROF, &limit, NULL);
 }
 
 static void stop_limit(void)
 {
+	static const struct itimerval none;
+
 	if (!limited)
 		return;
 	limited = NULL;
-	timer_delete(limit_timer);
+	setitimer(ITIMER_PROF, &none, NULL);
 }
 
 /* Where the reference at @at, "Q" and a number of base 26, leads; NULL: nowhere. */
@@ -133,9 +117,9 @@ static const char *d_reference(const char *mangled, const char *at)
 	const char *digit = at + 1;
 	size_t distance = 0;
 
-	for (; *digit >= 'A' && *digit <= 'Z' && distance < MANGLED_MAX; digit++)
+	for (; *digit >= 'A' && *digit <= 'Z' && distance < DEMANGLE_INPUT_MAX; digit++)
 		distance = 26 * distance + (size_t)(*digit - 'A');
-	if (*digit < 'a' || *digit > 'z' || distance >= MANGLED_MAX)
+	if (*digit < 'a' || *digit > 'z' || distance >= DEMANGLE_INPUT_MAX)
 		return NULL;
 	distance = 26 * distance + (size_t)(*digit - 'a');
 	return distance && distance <= (size_t)(at - mangled) ? at - distance : NULL;
@@ -227,20 +211,18 @@ static bool demangle_other(const char *mangled, char ret_name[static DEMANGLE_MA
 bool demangle(const char *mangled, char ret_name[static DEMANGLE_MAX])
 {
 	static struct credit credit;
-	const size_t length = strnlen(mangled, MANGLED_MAX + 1);
-	const uint64_t began = length < LONG_MIN ? 0 : clock_monotonic();
+	const uint64_t began = strnlen(mangled, LONG_MIN) < LONG_MIN ? 0 : clock_monotonic();
 	uint64_t took;
 	bool done;
 
-	if (mangled[0] != '_' || length > MANGLED_MAX ||
-	    (!is_d(mangled) && mangled[1] != 'Z' && mangled[1] != 'R'))
+	if (!demangle_may(mangled))
 		return false;
 	if (began && !credit.limit)
 		credit_init(&credit, CREDIT_NS, CREDIT_PART, began);
 	if (began && !credit_left(&credit, began))
 		return false;
 	took = began ? clock_read(CLOCK_THREAD_CPUTIME_ID) : 0;
-	done = is_d(mangled) ? demangle_d(mangled, ret_name) : demangle_other(mangled, ret_name);
+	done = demangle_is_d(mangled) ? demangle_d(mangled, ret_name) : demangle_other(mangled, ret_name);
 	took = began ? clock_read(CLOCK_THREAD_CPUTIME_ID) - took : 0;
 	if (took > SLOW_NS)
 		credit_spend(&credit, began, began + took);

@@ -265,11 +265,13 @@ static void functions_are_shared_and_swept(void **state)
 {
 	size_t used = atomic_load(&pool_get(POOL_SYMBOLS)->used);
 	struct function *one, *same, *other;
-	char name[5000];
+	struct parser *parser;
 	struct names *names;
+	char name[5000];
 
 	(void)state;
-	assert_int_equal(names_new(&names), 0);
+	assert_int_equal(parser_new(&parser), 0);
+	assert_int_equal(names_new(parser, &names), 0);
 	assert_int_equal(names_get(names, "_ZN3foo3barEv", NULL, &one), 0);
 	assert_int_equal(names_get(names, "_ZN3foo3barEv", NULL, &same), 0);
 	assert_ptr_equal(one, same);
@@ -296,6 +298,7 @@ static void functions_are_shared_and_swept(void **state)
 	function_unref(one);
 	assert_int_equal(names_sweep(names), 1);
 	names_free(names);
+	parser_free(parser);
 	assert_int_equal(atomic_load(&pool_get(POOL_SYMBOLS)->used), used);
 }
 
@@ -307,7 +310,7 @@ static void a_function_outlives_the_table(void **state)
 	struct names *names;
 
 	(void)state;
-	assert_int_equal(names_new(&names), 0);
+	assert_int_equal(names_new(NULL, &names), 0);
 	assert_int_equal(names_get(names, "kept", NULL, &function), 0);
 	location = location_new(NULL, 1, FRAME_NATIVE, false);
 	assert_int_equal(location_set_function(location, function), 0);

@@ -90,7 +90,7 @@ static struct setup set_up(void)
 	struct setup setup;
 
 	assert_int_equal(kernel_new(fixture_directory(), &setup.kernel), 0);
-	assert_int_equal(names_new(&setup.names), 0);
+	assert_int_equal(names_new(NULL, &setup.names), 0);
 	return setup;
 }
 

@@ -351,6 +351,76 @@ static void wrong_questions_are_refused(void **state)
 	close(fd);
 }
 
+/* A pack of pairs, each of the pair before, which is read, and the same by reference: 2^60 of them. */
+static const char *riddle(unsigned int variant)
+{
+	static char text[1024];
+	char *end = text + sprintf(text, "_Z1fIDp");
+
+	for (int i = 0; i < 60; i++)
+		end += sprintf(end, "St4pairI");
+	end += sprintf(end, "iiE");
+	for (int n = 60; n < 119; n++) {
+		static const char digits[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+
+		*end++ = 'S';
+		if (n >= 36)
+			*end++ = digits[n / 36];
+		end += sprintf(end, "%c_E", digits[n % 36]);
+	}
+	sprintf(end, "Evv.%u", variant);
+	return text;
+}
+
+static void names_are_demangled_over_there(void **state)
+{
+	const uint64_t deaths = helper().deaths;
+	char name[DEMANGLE_MAX], longest[DEMANGLE_INPUT_MAX + 2];
+	uint64_t calls;
+
+	(void)state;
+	assert_int_equal(parser_demangle(parser, "_ZN3foo3barEv", name), 0);
+	assert_string_equal(name, "foo::bar");
+	assert_int_equal(parser_demangle_now(parser, "_RNvCs15kBYyAo9fc_7mycrate7example", name), 0);
+	assert_string_equal(name, "mycrate::example");
+	assert_int_equal(parser_demangle(parser, "_Zebra", name), -ENODATA);
+	for (unsigned int i = 0; i < 20; i++)
+		assert_int_equal(parser_demangle(parser, riddle(i), name), -ENODATA);
+	assert_int_equal(helper().deaths, deaths);
+	assert_int_equal(parser_demangle(parser, "_D4test3fooFiZv", name), 0);
+	assert_string_equal(name, "test.foo");
+	/* what cannot be one is not even asked */
+	calls = helper().calls;
+	memset(longest, 'x', sizeof(longest) - 1);
+	longest[sizeof(longest) - 1] = '\0';
+	memcpy(longest, "_Z", 2);
+	assert_int_equal(parser_demangle(parser, longest, name), -ENODATA);
+	assert_int_equal(parser_demangle(parser, "main", name), -ENODATA);
+	assert_int_equal(helper().calls, calls);
+}
+
+/* The first name that the parser dies of and the next; those that come then are left as they are. */
+static void names_that_it_dies_of_are_left(void **state)
+{
+	struct parser *mine = parser;
+	char name[DEMANGLE_MAX];
+	uint64_t calls;
+
+	(void)state;
+	assert_int_equal(parser_new(&parser), 0);
+	for (int i = 0; i < PARSER_DEATHS_MAX; i++) {
+		assert_int_equal(parser_demangle(parser, "_ZN3foo3barEv", name), 0);
+		kill(pid(), SIGSTOP);
+		assert_int_equal(parser_demangle_now(parser, "_ZN3foo3barEv", name), -ENODATA);
+	}
+	assert_int_equal(helper().timeouts, PARSER_DEATHS_MAX);
+	calls = helper().calls;
+	assert_int_equal(parser_demangle_now(parser, "_ZN3foo3barEv", name), -ENODATA);
+	assert_int_equal(helper().calls, calls);
+	parser_free(parser);
+	parser = mine;
+}
+
 static void a_crash_costs_one_answer(void **state)
 {
 	const uint64_t deaths = helper().deaths;
@@ -429,6 +499,8 @@ int main(void)
 		cmocka_unit_test(damaged_lines_cost_an_answer),
 		cmocka_unit_test(it_has_no_rights),
 		cmocka_unit_test(wrong_questions_are_refused),
+		cmocka_unit_test(names_are_demangled_over_there),
+		cmocka_unit_test(names_that_it_dies_of_are_left),
 		cmocka_unit_test(a_crash_costs_one_answer),
 		cmocka_unit_test(a_file_that_hangs_is_set_apart),
 		cmocka_unit_test(a_file_without_an_end_costs_no_memory),

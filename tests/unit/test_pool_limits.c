@@ -54,7 +54,7 @@ static void names_beyond_the_limit_are_refused(void **state _unused_)
 	struct function *again;
 	struct names *names;
 
-	assert_int_equal(names_new(&names), 0);
+	assert_int_equal(names_new(NULL, &names), 0);
 	for (unsigned int i = 0; i < NAMES; i++)
 		taken += names_get(names, long_name(i), &budget, &functions[i]) == 0;
 	assert_true(symbols->peak <= symbols->limit);
@@ -83,7 +83,7 @@ static void a_full_pool_refuses_names(void **state _unused_)
 	struct function *function;
 	struct names *names;
 
-	assert_int_equal(names_new(&names), 0);
+	assert_int_equal(names_new(NULL, &names), 0);
 	assert_int_equal(names_get(names, "first", &budget, &function), 0);
 	symbols->limit = symbols->used;
 	assert_int_equal(names_get(names, "second", NULL, &(struct function *){ NULL }), -ENOBUFS);

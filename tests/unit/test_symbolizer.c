@@ -342,7 +342,7 @@ static void lines_that_cannot_be_had_are_put_off_or_given_up(void **state)
 	struct stat st;
 
 	(void)state;
-	assert_int_equal(names_new(&names), 0);
+	assert_int_equal(names_new(NULL, &names), 0);
 	source.fd = open(fixture_build("lineless", "-g0", program), O_RDONLY | O_CLOEXEC);
 	source.object = object_new(OBJECT_FILE, "lineless");
 	assert_int_equal(fstat(source.fd, &st), 0);
@@ -854,7 +854,7 @@ static void descriptors_are_bounded_and_deleted_names_saved(void **state)
 
 	(void)state;
 	assert_int_equal(mount_namespace_table_new("", &spaces), 0);
-	assert_int_equal(names_new(&names), 0);
+	assert_int_equal(names_new(NULL, &names), 0);
 	assert_int_equal(opener_new(&opener), 0);
 	assert_int_equal(parser_new(&parser), 0);
 	assert_int_equal(objects_new(spaces, names, opener, parser, &objects), 0);
@@ -904,7 +904,7 @@ static void a_file_is_opened_again_only_if_it_is_the_same(void **state)
 
 	(void)state;
 	assert_int_equal(mount_namespace_table_new("", &spaces), 0);
-	assert_int_equal(names_new(&names), 0);
+	assert_int_equal(names_new(NULL, &names), 0);
 	assert_int_equal(opener_new(&opener), 0);
 	assert_int_equal(parser_new(&parser), 0);
 	assert_int_equal(objects_new(spaces, names, opener, parser, &objects), 0);
