@@ -94,6 +94,8 @@ $(S)/workload/%_frameless: tests/vm/workload/%.c
 	$(say) CC $@
 	$(Q)mkdir -p $(@D) && $(user_cc) $(workload_cflags) -o $@ $<
 
+$(S)/workload/sparse: workload_cflags += -no-pie -Wl,--section-start=.far=0x70000000
+
 # as a container's only file: with a build-id, without one, and another program that looks like the second
 static_deep := $(addprefix $(S)/workload/,deep_static deep_plain deep_other)
 $(static_deep): workload_cflags += -O2 -fomit-frame-pointer -momit-leaf-frame-pointer -static

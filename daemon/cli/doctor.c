@@ -7,12 +7,13 @@
 #include "base/json.h"
 #include "cli/cli.h"
 #include "cli/session.h"
+#include "service/statusfile.h"
 
 static const char help[] =
 	"usage: stacktap doctor [--json]\n\n"
 	"Looks at what stacktap needs of this host: kernel, headers, DKMS, the module and what it has\n"
-	"left, Secure Boot, signatures, lockdown, PMU, sessions without it, privilege. Says what is\n"
-	"wrong and what helps.\n"
+	"left, Secure Boot, signatures, lockdown, PMU, sessions without it, privilege, and files that the\n"
+	"daemon has no unwind table for. Says what is wrong and what helps.\n"
 	"Needs neither the module nor privilege; what it cannot see without, it names. Exit status 1\n"
 	"when something keeps stacktap from working.\n\n"
 	"      --json  as JSON\n"
@@ -126,7 +127,9 @@ int doctor_run(int argc, char **argv)
 {
 	struct doctor_input input = { .root = "" };
 	struct control_module module;
+	_cleanup_free_ char *status = NULL, *json = NULL;
 	struct doctor_report report;
+	size_t json_size;
 	bool use_json;
 	int ret;
 
@@ -136,6 +139,8 @@ int doctor_run(int argc, char **argv)
 	if (optind != argc)
 		return cli_usage_error("doctor takes no argument `%s'", argv[optind]);
 	input.module_error = ask_module(&module, &input);
+	input.status_error = statusfile_read(STATUSFILE_DIRECTORY, &status, &json, &json_size);
+	input.status = status;
 	doctor_look(&input, &report);
 	if (use_json)
 		print_json(&report);

@@ -231,6 +231,10 @@ static void print_totals(const struct record *record, const struct pipeline_stat
 			"(mappings, forks, exits); samples that they may concern are marked "
 			"doubtful. Larger --sideband-bytes avoid it ]\n",
 			stats->capture.sideband_lost);
+	if (stats->loader.tables.refused_files)
+		fprintf(stderr, "[ stacktap record: files whose unwind table is too large, which were walked "
+			"by frame pointers: %" PRIu64 "; the last: %s ]\n",
+			stats->loader.tables.refused_files, stats->loader.tables.last_refused);
 	if (!record->output.bytes)
 		fprintf(stderr, "[ stacktap record: Captured %" PRIu64 " samples, %" PRIu64
 			" lost, wrote nothing ]\n", counts->samples, lost);

@@ -61,4 +61,6 @@ void check_privilege(struct doctor *doctor);
 void check_kernel_symbols(struct doctor *doctor);
 void check_cgroup(struct doctor *doctor);
 
+void check_unwind_tables(struct doctor *doctor);
+
 #endif /* STACKTAP_DOCTOR_CHECK_H */

@@ -27,6 +27,7 @@ static const struct {
 	{ "privilege", check_privilege },
 	{ "kernel-symbols", check_kernel_symbols },
 	{ "cgroup", check_cgroup },
+	{ "unwind-tables", check_unwind_tables },
 };
 
 _Static_assert(ARRAY_SIZE(checks) == DOCTOR_CHECKS, "a finding for each check");

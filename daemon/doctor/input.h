@@ -20,6 +20,9 @@ struct doctor_input {
 	uint64_t ring_bytes;	/* rings and stashes of all sessions */
 	struct doctor_fallback fallback; /* the first of @fallbacks */
 	size_t fallbacks;
+	/* what the daemon says of itself; NULL: none runs, or, @status_error not 0, it cannot be read */
+	const char *status;
+	int status_error;
 };
 
 #endif /* STACKTAP_DOCTOR_INPUT_H */

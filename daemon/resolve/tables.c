@@ -38,6 +38,7 @@ struct entry {
 	uint64_t bytes, rows, loaded;
 	uint64_t retry_at;		/* without a table: when to try again, 0: never */
 	unsigned int failures;
+	bool is_refused;		/* a table, for its size */
 	TAILQ_ENTRY(entry) kept;
 	void *data;			/* the table, NULL: not here */
 	size_t size_kept;
@@ -191,8 +192,18 @@ static bool unkeep_until(struct tables *tables, size_t bytes)
 	return tables->stats.kept_bytes + bytes <= tables->ops.keep_bytes;
 }
 
+/* It has a table now, or nobody asks for one any more. */
+static void admit(struct tables *tables, struct entry *entry)
+{
+	tables->stats.refused_files -= entry->is_refused;
+	entry->is_refused = false;
+	if (!tables->stats.refused_files)
+		tables->stats.last_refused[0] = '\0';
+}
+
 static void remove_entry(struct tables *tables, struct entry *entry)
 {
+	admit(tables, entry);
 	detach(tables, entry);
 	unkeep(tables, entry);
 	TAILQ_REMOVE(&tables->used, entry, used);
@@ -471,6 +482,7 @@ static int load(struct tables *tables, struct entry *entry, const struct compile
 	entry->bytes = compiled->bytes;
 	entry->rows = compiled->rows;
 	entry->loaded = tables->ops.now();
+	admit(tables, entry);
 	if (!is_shared(tables, entry)) {
 		tables->stats.tables++;
 		tables->stats.rows += entry->rows;
@@ -496,10 +508,51 @@ static bool may_pass(int error)
 	return false;
 }
 
+/* A path is whatever somebody calls a file, and this ends up on terminals. */
+static void describe(char text[static 256], const struct object *object, const char *reason)
+{
+	char path[160];
+
+	utf8_copy(path, sizeof(path), object->path);
+	snprintf(text, 256, "%s: %s", path, reason);
+}
+
+static void refuse(struct tables *tables, struct entry *entry, const struct object *object,
+		   const char *reason)
+{
+	tables->stats.refused_files += !entry->is_refused;
+	entry->is_refused = true;
+	describe(tables->stats.last_refused, object, reason);
+}
+
+static void see_failed(struct tables *tables, struct entry *entry, const struct object *object, int error)
+{
+	const char *reason = error == -ENODATA ? "no unwind information" :
+			     error == -ETIME ? "compiling took too long" :
+			     error == -EFBIG ? "the table is too large" :
+			     error == -ENOMEM ? "compiling took too much memory" : strerror(-error);
+
+	log_debug("%s: no unwind table: %s", object->path, strerror(-error));
+	tables->stats.failed++;
+	describe(tables->stats.last_failed, object, reason);
+	if (error == -ETIME || error == -EFBIG || error == -ENOMEM)
+		refuse(tables, entry, object, reason);
+}
+
+static void see_refused(struct tables *tables, struct entry *entry, const struct object *object,
+			size_t bytes, int error)
+{
+	char reason[80];
+
+	log_debug("%s: table of %zu bytes refused: %s", object->path, bytes, strerror(-error));
+	tables->stats.refused++;
+	snprintf(reason, sizeof(reason), "the module has no room for its %zu bytes", bytes);
+	refuse(tables, entry, object, reason);
+}
+
 static void make(struct tables *tables, struct object *object, uint32_t tgid, struct entry *entry)
 {
 	struct compiled compiled = { 0 };
-	char path[200];
 	int r;
 
 	entry->retry_at = 0;
@@ -510,14 +563,7 @@ static void make(struct tables *tables, struct object *object, uint32_t tgid, st
 	}
 	r = compile(tables, object, tgid, &compiled);
 	if (r < 0) {
-		log_debug("%s: no unwind table: %s", object->path, strerror(-r));
-		tables->stats.failed++;
-		/* a path is whatever somebody calls a file, and this ends up on terminals */
-		utf8_copy(path, sizeof(path), object->path);
-		snprintf(tables->stats.last_failed, sizeof(tables->stats.last_failed), "%s: %s", path,
-			 r == -ENODATA ? "no unwind information" :
-			 r == -ETIME ? "compiling took too long" :
-			 r == -EFBIG ? "the table is too large" : strerror(-r));
+		see_failed(tables, entry, object, r);
 		/* a file that is out of reach now may be in another process' */
 		if (may_pass(r)) {
 			retry_later(tables, entry);
@@ -532,9 +578,7 @@ static void make(struct tables *tables, struct object *object, uint32_t tgid, st
 	if (is_full(r) && r != -ENOMEM && tables_evict(tables, compiled.bytes))
 		r = load(tables, entry, &compiled);
 	if (r < 0) {
-		log_debug("%s: table of %zu bytes refused: %s", object->path, compiled.bytes,
-			  strerror(-r));
-		tables->stats.refused++;
+		see_refused(tables, entry, object, compiled.bytes, r);
 		if (is_full(r))
 			retry_later(tables, entry);
 	}

@@ -46,7 +46,9 @@ struct tables_stats {
 	uint64_t evicted, refused;	/* refused: the module had no room even so */
 	uint64_t compile_ns;
 	uint64_t kept, kept_bytes;	/* here */
-	char last_failed[256];		/* its path and the reason; empty: none did */
+	uint64_t refused_files;		/* right now: too large, for the parser's memory or time, or the module's room */
+	/* The last one's path and the reason; empty: there is none. */
+	char last_failed[256], last_refused[256];
 };
 
 int tables_new(const struct tables_ops *ops, struct tables **ret_tables);

@@ -5,6 +5,9 @@
 
 #include "service/snapshot.h"
 
+/* The line of what is walked by frame pointers for want of a table begins so; doctor looks for it. */
+#define STATUS_NO_TABLE "  files whose unwind table is too large: "
+
 void status_print_daemon_text(FILE *stream, const struct snapshot *snapshot);
 void status_print_daemon_json(FILE *stream, const struct snapshot *snapshot);
 /* Memory by pool, one line each: what SIGUSR1 logs. */

@@ -53,6 +53,7 @@ int main(int argc, char **argv)
 	fill(&exporter, sizeof(exporter), 10000);
 	pipeline.has_tables = pipeline.has_deferred = true;
 	strcpy(pipeline.loader.tables.last_failed, "/bin/\"x\\: why");
+	strcpy(pipeline.loader.tables.last_refused, "/bin/y: why not");
 	pipeline.symbolizer.opener.last_quarantined[0] = '\0';
 	pipeline.symbolizer.parser.last_set_apart[0] = '\0';
 	strcpy(exporter.last_error, "HTTP 503");

@@ -6,6 +6,7 @@
 
 #include "client/kmodload.h"
 #include "doctor/doctor.h"
+#include "service/status.h"
 
 #define RELEASE "6.1.0-56-amd64"
 #define MODULES "lib/modules/" RELEASE "/"
@@ -556,6 +557,39 @@ static void test_cgroup(void **state _unused_)
 	expect("cgroup", DOCTOR_OK, "version 2", NULL);
 }
 
+/* In the words of a daemon that runs. */
+static void test_unwind_tables(void **state _unused_)
+{
+	struct pipeline_stats pipeline = { .has_tables = true };
+	struct tables_stats *tables = &pipeline.loader.tables;
+	struct snapshot snapshot = { .pipeline = &pipeline, .exporter = &(struct exporter_stats){ 0 } };
+	static const char *const reasons[] = { "the table is too large",
+					       "the module has no room for its 700000 bytes" };
+	char *text;
+	size_t size;
+
+	expect("unwind-tables", DOCTOR_OK, "no daemon", NULL);
+	for (size_t i = 0; i < 3; i++) {
+		FILE *stream = open_memstream(&text, &size);
+
+		tables->refused_files = i;
+		if (i)
+			sprintf(tables->last_refused, "/opt/%0150d: %s", 0, reasons[i - 1]);
+		status_print_daemon_text(stream, &snapshot);
+		fclose(stream);
+		input.status = text;
+		if (i)
+			expect("unwind-tables", DOCTOR_WARNING, tables->last_refused,
+			       i == 1 ? "unwind-info" : "table_limit_mib");
+		else
+			expect("unwind-tables", DOCTOR_OK, "too large", NULL);
+		free(text);
+	}
+	input.status = NULL;
+	input.status_error = -EACCES;
+	expect("unwind-tables", DOCTOR_UNKNOWN, "status", "sudo");
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -579,6 +613,7 @@ int main(void)
 		TEST(test_privilege),
 		TEST(test_kernel_symbols),
 		TEST(test_cgroup),
+		TEST(test_unwind_tables),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -321,6 +321,23 @@ static void test_failure_is_remembered(void **state _unused_)
 	assert_int_equal(session.loads, 0);
 }
 
+/* Two pages of code that lie far apart: an index of all in between is not made. */
+static void test_too_large_is_named(void **state _unused_)
+{
+	uint64_t vaddr;
+
+	map(fixture_build("sparse", "-static -nostdlib -fno-stack-protector -Wl,-e,enter "
+			  "-Wl,--section-start=.far=0x70000000",
+			  "__attribute__((section(\".far\"))) void far(void) { }\n"
+			  "void enter(void) { for (;;) far(); }\n"),
+	    BASE, &vaddr);
+	assert_int_equal(load(), 0);
+	assert_int_equal(load(), 0);
+	assert_int_equal(session.ranges[0].table_id, 0);
+	assert_int_equal(stats().tables.refused_files, 1);
+	assert_non_null(strstr(stats().tables.last_refused, "/sparse: the table is too large"));
+}
+
 static void test_same_bytes_once(void **state _unused_)
 {
 	uint64_t vaddr;
@@ -352,6 +369,8 @@ static void test_least_recently_hit_goes(void **state _unused_)
 	assert_int_equal(session.drops, 0);
 	assert_int_equal(session.ranges[2].table_id, 0);
 	assert_int_equal(stats().tables.refused, 1);
+	assert_int_equal(stats().tables.refused_files, 1);
+	assert_non_null(strstr(stats().tables.last_refused, "/third: the module has no room for its "));
 	assert_false(loader_wants_lists(loader));
 
 	/* later the one that no walk has used goes */
@@ -365,6 +384,8 @@ static void test_least_recently_hit_goes(void **state _unused_)
 	assert_int_equal(session.ranges[1].table_id, 0);
 	assert_int_not_equal(session.ranges[2].table_id, 0);
 	assert_int_equal(stats().tables.evicted, 1);
+	assert_int_equal(stats().tables.refused_files, 0);
+	assert_string_equal(stats().tables.last_refused, "");
 	assert_true(loader_wants_lists(loader));
 	assert_false(loader_wants_lists(loader));
 	/* and does not come back at once */
@@ -469,6 +490,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_bias_and_table, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_ranges_without_table, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_failure_is_remembered, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_too_large_is_named, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_same_bytes_once, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_least_recently_hit_goes, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_forgotten_table_is_loaded_again, setup,

@@ -34,7 +34,9 @@ static void write_status(struct statusfile *file, uint64_t sent)
 	struct pipeline_stats pipeline = { .counts = { .samples = 200, .complete = 150 },
 					   .has_tables = true,
 					   .loader.tables = { .failed = 1,
-							      .last_failed = "/bin/x: why" } };
+							      .last_failed = "/bin/x: why",
+							      .refused_files = 2,
+							      .last_refused = "/bin/y: huge" } };
 	struct exporter_stats exporter = { .payloads_sent = sent, .retries = 3 };
 	struct relabel *relabel;
 	struct snapshot input = { .session_id = 7, .endpoint = "http://x:4318/",
@@ -69,7 +71,9 @@ static void test_life(void **state _unused_)
 	assert_non_null(strstr(text, "42 payloads sent"));
 	assert_non_null(strstr(text, "aggregate"));
 	assert_non_null(strstr(text, "last unwind table that failed: /bin/x: why\n"));
+	assert_non_null(strstr(text, "files whose unwind table is too large: 2; the last: /bin/y: huge\n"));
 	assert_non_null(strstr(json, "\"last_failed\":\"/bin/x: why\""));
+	assert_non_null(strstr(json, "\"last_refused\":\"/bin/y: huge\""));
 	assert_non_null(strstr(json, "\"payloads_sent\":42"));
 	assert_non_null(strstr(json, "\"retries\":3"));
 	assert_non_null(strstr(text, "rule `drop a b': matched 0 times, left out 17 samples\n"));

@@ -36,6 +36,10 @@ def guest(t):
          "the time is over before the command is", result.stderr)
     t.ok(t.run("pgrep", "-x", "sleep", check=False).returncode != 0, "which is ended then")
 
+    result = t.stacktap("record", "-o", "/tmp/s.otlp", "--", "/opt/stacktap/workload/sparse", 3, check=False)
+    t.ok(re.search(r"unwind table is too large, .*: 1; the last: /opt/stacktap/workload/sparse: the table is too "
+                   r"large \]$", result.stderr, re.M), "a file without a table is named", result.stderr)
+
     target = t.start("/opt/stacktap/workload/deep", 5, 3)
     start = time.monotonic()
     result = t.stacktap("record", "-p", target.pid, "-o", "/tmp/p.otlp", "--duration", 300,
