@@ -66,6 +66,7 @@ void endpoint_tell(const struct endpoint *endpoint, struct snapshot *snapshot)
 	snapshot->metrics = listener_name(endpoint->listener);
 	snapshot->requests = counts->answered;
 	snapshot->requests_failed = counts->failed;
+	snapshot->connections_expired = counts->expired;
 	for (size_t i = 0; i < ARRAY_SIZE(counts->refused); i++)
 		snapshot->requests_refused += counts->refused[i];
 }

@@ -16,7 +16,7 @@ struct snapshot {
 	const char *spool;			/* where they wait; NULL: in memory alone */
 	const struct relabel *relabel;		/* NULL: no rules */
 	const char *metrics, *metrics_error;	/* where they are to be had, or why not; NULL: nowhere */
-	uint64_t requests, requests_failed, requests_refused;
+	uint64_t requests, requests_failed, requests_refused, connections_expired;
 	const struct pipeline_stats *pipeline;	/* NULL: not sampling */
 	const struct exporter_stats *exporter;
 };

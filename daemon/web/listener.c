@@ -2,6 +2,7 @@
 #include "web/listener.h"
 
 #include <microhttpd.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <string.h>
@@ -9,16 +10,19 @@
 #include "base/buffer.h"
 #include "base/log.h"
 #include "web/address.h"
+#include "web/turns.h"
 
 enum {
 	CONNECTIONS_MAX = 16,
 	REQUEST_BYTES = 16 << 10,	/* of a connection: the request's head and the answer's */
 	SILENCE_S = 10,			/* after which a connection is closed */
+	TURN_MS = 60000,		/* as is one whose client is never silent and never done */
 	HEADER_MAX = 256,
 };
 
 struct listener {
 	struct MHD_Daemon *daemon;
+	struct turns *turns;
 	struct listener_options options;
 	struct address address;
 	struct guard guard;
@@ -59,6 +63,18 @@ const char *web_unknown_query(const struct web_request *request, const char *con
 	MHD_get_connection_values(request->connection, MHD_GET_ARGUMENT_KIND, look_at_query,
 				  &search);
 	return search.found;
+}
+
+static int socket_of(struct MHD_Connection *connection)
+{
+	return MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+}
+
+bool web_is_gone(const struct web_request *request)
+{
+	struct pollfd pollfd = { .fd = socket_of(request->connection), .events = POLLRDHUP };
+
+	return poll(&pollfd, 1, 0) == 1;
 }
 
 static ssize_t write_body(void *ctx, const char *data, size_t size)
@@ -142,6 +158,8 @@ static enum MHD_Result answer_request(struct listener *listener, const char *pat
 	bool is_whole;
 
 	atomic_fetch_add(&listener->counts.answered, 1);
+	/* our turn: how long an answer takes is not the client's fault */
+	turns_pause(listener->turns, socket_of(connection));
 	if (body) {
 		buffer_init(body, listener->options.pool);
 		answer.body = fopencookie(body, "w",
@@ -150,9 +168,12 @@ static enum MHD_Result answer_request(struct listener *listener, const char *pat
 	if (answer.body) {
 		listener->options.handler(listener->options.ctx, path, &request, &answer);
 		is_whole = !ferror(answer.body);
-		if (!fclose(answer.body) && is_whole)
+		is_whole &= !fclose(answer.body);
+		turns_begin(listener->turns, socket_of(connection));
+		if (is_whole)
 			return send_body(connection, &answer, body);
 	}
+	turns_begin(listener->turns, socket_of(connection));
 	free_body(body);
 	atomic_fetch_add(&listener->counts.failed, 1);
 	return send_text(connection, MHD_HTTP_INSUFFICIENT_STORAGE,
@@ -234,23 +255,41 @@ static void log_library(void *ctx _unused_, const char *format, va_list args)
 	log_debug("libmicrohttpd: %s", text);
 }
 
-/* Its thread takes no signals: they are their owner's. */
+static void follow_connection(void *ctx, struct MHD_Connection *connection, void **state _unused_,
+			      enum MHD_ConnectionNotificationCode what)
+{
+	struct listener *listener = ctx;
+
+	if (what == MHD_CONNECTION_NOTIFY_STARTED)
+		turns_begin(listener->turns, socket_of(connection));
+	else
+		turns_end(listener->turns, socket_of(connection));
+}
+
+/* Its threads take no signals: they are their owner's. */
 static struct MHD_Daemon *start(struct listener *listener, int fd)
 {
-	struct MHD_Daemon *daemon;
+	const unsigned int threads = listener->options.threads;
+	struct MHD_Daemon *daemon = NULL;
 	sigset_t all, before;
 
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	daemon = MHD_start_daemon(
-		MHD_USE_EPOLL | MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_ERROR_LOG, 0, NULL, NULL,
-		handle, listener,
-		MHD_OPTION_EXTERNAL_LOGGER, log_library, NULL,
-		MHD_OPTION_LISTEN_SOCKET, fd,
-		MHD_OPTION_CONNECTION_LIMIT, (unsigned int)CONNECTIONS_MAX,
-		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)REQUEST_BYTES,
-		MHD_OPTION_CONNECTION_TIMEOUT, (unsigned int)SILENCE_S,
-		MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);
+	listener->turns = turns_new(threads ?: CONNECTIONS_MAX, listener->options.turn_ms ?: TURN_MS,
+				    &listener->counts.expired);
+	if (listener->turns)
+		daemon = MHD_start_daemon(
+			MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_ERROR_LOG |
+			/* a connection's thread that ends wakes the one that listens, for which there may be room now */
+			(threads ? MHD_USE_THREAD_PER_CONNECTION | MHD_USE_POLL | MHD_USE_ITC : MHD_USE_EPOLL),
+			0, NULL, NULL, handle, listener,
+			MHD_OPTION_EXTERNAL_LOGGER, log_library, NULL,
+			MHD_OPTION_NOTIFY_CONNECTION, follow_connection, listener,
+			MHD_OPTION_LISTEN_SOCKET, fd,
+			MHD_OPTION_CONNECTION_LIMIT, threads ?: (unsigned int)CONNECTIONS_MAX,
+			MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)REQUEST_BYTES,
+			MHD_OPTION_CONNECTION_TIMEOUT, (unsigned int)SILENCE_S,
+			MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return daemon;
 }
@@ -295,6 +334,7 @@ static int name_it(struct listener *listener)
 
 static void free_listener(struct listener *listener)
 {
+	turns_free(listener->turns);
 	free(listener->token);
 	free(listener->name);
 	free(listener);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A listener for GET and HEAD on the loopback interface or a unix socket. One thread, so requests are
- * answered one after the other; connections, requests, silence and answers are bounded, and who may ask is
- * guard.h's.
+ * answered one after the other, unless asked for one of each connection; connections, requests, silence, answers and
+ * the time that a client takes to send and to read are bounded, and who may ask is guard.h's.
  */
 #ifndef STACKTAP_WEB_LISTENER_H
 #define STACKTAP_WEB_LISTENER_H
@@ -19,6 +19,9 @@ const char *web_query(const struct web_request *request, const char *name);
 /* The first name of the query that @names, whose last one is NULL, does not have; NULL: there is none. */
 const char *web_unknown_query(const struct web_request *request, const char *const *names);
 
+/* Has the client hung up? For a handler that takes long. */
+bool web_is_gone(const struct web_request *request);
+
 struct web_answer {
 	unsigned int status;	/* 200 unless set */
 	const char *type;	/* of the body; text unless set */
@@ -28,7 +31,7 @@ struct web_answer {
 	FILE *body;
 };
 
-/* In the listener's thread. @path begins with a slash and is without the token. */
+/* In the listener's thread, or the connection's. @path begins with a slash and is without the token. */
 typedef void (*web_handler)(void *ctx, const char *path, const struct web_request *request,
 			    struct web_answer *answer);
 
@@ -36,6 +39,8 @@ struct listener_options {
 	const char *address;	/* see address.h */
 	const char *token;	/* NULL: none is needed */
 	enum pool_id pool;	/* what bodies are charged to */
+	unsigned int threads;	/* connections at once, each in a thread, as the handler waits; 0: one thread for all */
+	unsigned int turn_ms;	/* for a client to send a request, and as long again to read its answer; 0: a minute */
 	web_handler handler;
 	void *ctx;
 };
@@ -44,6 +49,7 @@ struct listener_counts {
 	_Atomic uint64_t answered;	/* requests that the handler saw */
 	_Atomic uint64_t failed;	/* of these, for want of memory */
 	_Atomic uint64_t refused[GUARD_VERDICTS]; /* by verdict; GUARD_PASS: for its method */
+	_Atomic uint64_t expired;	/* connections ended, as the client took too long */
 };
 
 struct listener;

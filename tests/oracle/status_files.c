@@ -38,7 +38,7 @@ int main(int argc, char **argv)
 {
 	struct snapshot snapshot = { .uptime_s = 11, .cpu_ns = 1234567890, .session_id = 7,
 				     .metrics = "http://127.0.0.1:9470/", .requests = 12, .requests_failed = 13,
-				     .requests_refused = 14,
+				     .requests_refused = 14, .connections_expired = 15,
 				     .endpoint = "http://localhost:4318/", .spool = "/var/lib/spool",
 				     .pipeline = &pipeline, .exporter = &exporter };
 	struct helper_stats *helpers[] = { &pipeline.symbolizer.opener.helper,

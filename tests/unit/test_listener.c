@@ -3,14 +3,22 @@
 
 #include <netinet/in.h>
 #include <poll.h>
+#include <pthread.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 
+#include "base/clock.h"
 #include "web/address.h"
 #include "web/listener.h"
 
 #define TOKEN "0123456789abcdef"
+
+enum {
+	TURN_MS = 400,
+	GIVE_UP_S = 60,
+	MUCH = 4096,	/* chunks: more than sockets take */
+};
 
 static void test_addresses(void **state _unused_)
 {
@@ -103,11 +111,13 @@ static void test_token(void **state _unused_)
 	assert_string_not_equal(first, second);
 }
 
+static _Atomic int gate;	/* 1: /wait waits */
+static const char chunk[4096];
+
 static void say_hello(void *ctx _unused_, const char *path, const struct web_request *request,
 		      struct web_answer *answer)
 {
 	static const char *const names[] = { "a", "token", NULL };
-	static const char chunk[4096];
 	const char *unknown = web_unknown_query(request, names), *a = web_query(request, "a");
 
 	if (unknown) {
@@ -118,6 +128,12 @@ static void say_hello(void *ctx _unused_, const char *path, const struct web_req
 	if (!strcmp(path, "/large"))
 		while (fwrite(chunk, sizeof(chunk), 1, answer->body) == 1)
 			;
+	for (size_t i = 0; !strcmp(path, "/much") && i < MUCH; i++)
+		fwrite(chunk, sizeof(chunk), 1, answer->body);
+	if (!strcmp(path, "/slow"))
+		usleep(3 * TURN_MS * 1000);
+	while (!strcmp(path, "/wait") && atomic_load(&gate) && !web_is_gone(request))
+		usleep(1000);
 	answer->name = "x.bin";
 	fprintf(answer->body, "path=%s a=%s", path, a ? a : "-");
 }
@@ -249,6 +265,101 @@ static void test_bounds(void **state _unused_)
 	listener_close(listener);
 }
 
+/* Sends a byte now and then, so that it is never silent; how long it could, or GIVE_UP_S. */
+static uint64_t trickle(const struct listener *listener, const char *head)
+{
+	const uint64_t start = clock_monotonic();
+	int fd = connect_to(listener);
+	struct pollfd poller = { .fd = fd, .events = POLLIN | POLLRDHUP };
+	bool is_open = send(fd, head, strlen(head), MSG_NOSIGNAL) == (ssize_t)strlen(head);
+
+	while (is_open && clock_monotonic() - start < GIVE_UP_S * NSEC_PER_SEC)
+		is_open = !poll(&poller, 1, 20) && send(fd, "a", 1, MSG_NOSIGNAL) == 1;
+	close(fd);
+	return (clock_monotonic() - start) / NSEC_PER_SEC;
+}
+
+/* Asks for much, and reads a little now and then, until the listener has had enough of it. */
+static void sip(const struct listener *listener, uint64_t expired)
+{
+	int fd = connect_to(listener), small = 4096;
+	char bytes[64];
+	ssize_t got = 1;
+
+	setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small));
+	assert_int_equal(send(fd, "GET /much" HEAD, strlen("GET /much" HEAD), MSG_NOSIGNAL), strlen("GET /much" HEAD));
+	for (int i = 0; got > 0 && i < GIVE_UP_S * 100 && listener_counts(listener)->expired < expired; i++) {
+		got = recv(fd, bytes, sizeof(bytes), 0);
+		usleep(10000);
+	}
+	close(fd);
+	assert_int_equal(listener_counts(listener)->expired, expired);
+}
+
+static void test_turns(void **state _unused_)
+{
+	struct listener_options options = { .address = "127.0.0.1:0", .pool = POOL_REPORT, .handler = say_hello,
+					    .turn_ms = TURN_MS };
+	const struct listener_counts *counts;
+	struct listener *listener;
+	char error[512];
+
+	for (options.threads = 0; options.threads <= 2; options.threads += 2) {
+		assert_int_equal(listener_open(&options, &listener, error, sizeof(error)), 0);
+		counts = listener_counts(listener);
+		assert_true(trickle(listener, "GET /") < GIVE_UP_S);
+		assert_true(trickle(listener, "GET / HTTP/1.1\r\nHost: localhost\r\nX: ") < GIVE_UP_S);
+		assert_int_equal(counts->answered, 0);
+		assert_int_equal(counts->expired, 2);
+		/* what the handler takes is not the client's time */
+		assert_non_null(strstr(ask(listener, "GET /slow" HEAD), "path=/slow"));
+		assert_int_equal(counts->expired, 2);
+		sip(listener, 3);
+		listener_close(listener);
+	}
+}
+
+static void *ask_slowly(void *listener)
+{
+	int fd = connect_to(listener);
+	char byte;
+
+	assert_int_equal(send(fd, "GET /wait" HEAD, strlen("GET /wait" HEAD), MSG_NOSIGNAL), strlen("GET /wait" HEAD));
+	assert_int_equal(recv(fd, &byte, 1, 0), 1);
+	close(fd);
+	return NULL;
+}
+
+/* A handler that waits keeps nobody else waiting, and sees its client hang up. */
+static void test_threads(void **state _unused_)
+{
+	struct listener_options options = { .address = "127.0.0.1:0", .pool = POOL_ENCODE, .handler = say_hello,
+					    .threads = 2 };
+	struct listener *listener;
+	pthread_t thread;
+	char error[512];
+	int fd;
+
+	assert_int_equal(listener_open(&options, &listener, error, sizeof(error)), 0);
+	atomic_store(&gate, 1);
+	assert_int_equal(pthread_create(&thread, NULL, ask_slowly, listener), 0);
+	while (listener_counts(listener)->answered < 1)
+		usleep(1000);
+	assert_status(ask(listener, "GET /x" HEAD), 200);
+	atomic_store(&gate, 0);
+	pthread_join(thread, NULL);
+
+	atomic_store(&gate, 1);
+	fd = connect_to(listener);
+	assert_int_equal(send(fd, "GET /wait" HEAD, strlen("GET /wait" HEAD), MSG_NOSIGNAL), strlen("GET /wait" HEAD));
+	while (listener_counts(listener)->answered < 3)
+		usleep(1000);
+	close(fd);
+	/* which waits for the handler */
+	listener_close(listener);
+	assert_int_equal(atomic_load(&gate), 1);
+}
+
 static void test_unix_socket(void **state _unused_)
 {
 	char directory[] = "/tmp/listener-XXXXXX", path[64], error[512];
@@ -296,6 +407,8 @@ int main(void)
 		cmocka_unit_test(test_token),
 		cmocka_unit_test(test_requests),
 		cmocka_unit_test(test_bounds),
+		cmocka_unit_test(test_turns),
+		cmocka_unit_test(test_threads),
 		cmocka_unit_test(test_unix_socket),
 	};
 
