@@ -210,7 +210,7 @@ static int annotate(struct annotate_options *options)
 	int ret;
 
 	if (parser_new(&annotation.parser) < 0 ||
-	    debugfile_finder_new(annotation.parser, &options->places, &annotation.finder) < 0)
+	    debugfile_finder_new(annotation.parser, &options->places, NULL, &annotation.finder) < 0)
 		return cli_error("out of memory");
 	/* names are shown without their mangling */
 	if (!parser_demangle(annotation.parser, options->function, plain))

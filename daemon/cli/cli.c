@@ -155,6 +155,22 @@ bool cli_parse_number(const char *text, uint64_t minimum, uint64_t maximum, uint
 	return true;
 }
 
+bool cli_parse_bytes(const char *text, uint64_t *ret_bytes)
+{
+	static const char units[] = "KMG";
+	const size_t length = strlen(text);
+	const char *unit = length ? strchr(units, text[length - 1]) : NULL;
+	char digits[24];
+
+	if (!length || length >= sizeof(digits))
+		return false;
+	snprintf(digits, sizeof(digits), "%.*s", (int)(length - !!unit), text);
+	if (!cli_parse_number(digits, 0, UINT64_MAX >> 30, ret_bytes))
+		return false;
+	*ret_bytes <<= unit ? 10 * (unit - units + 1) : 0;
+	return true;
+}
+
 bool cli_parse_percent(const char *text, double *ret_percent)
 {
 	char *end;

@@ -64,6 +64,8 @@ int cli_finish(void);
 
 /* A whole decimal number from @minimum to @maximum. */
 bool cli_parse_number(const char *text, uint64_t minimum, uint64_t maximum, uint64_t *ret_number);
+/* "100", "100K", "100M", "2G". */
+bool cli_parse_bytes(const char *text, uint64_t *ret_bytes);
 /* "2", "0.5%": from 0 to 100. */
 bool cli_parse_percent(const char *text, double *ret_percent);
 /* "10", "0.5", "10s", "2m", "1h" to milliseconds, at least 1. */

@@ -27,6 +27,7 @@ struct loose {
 struct debugfile_finder {
 	struct parser *parser;
 	struct debugfile_places places;
+	struct debuginfod *debuginfod;	/* NULL: is not asked */
 	struct buffer loose;		/* struct loose */
 	bool has_looked;		/* into the directories */
 	struct sysroot sysroot;		/* fd -1: it cannot be opened */
@@ -41,6 +42,7 @@ struct search {
 	bool wants_code;		/* the program or library itself, and nothing else */
 	struct debugfile *best;
 	enum rank rank;
+	char debuginfod_note[DEBUGINFOD_NOTE_MAX];	/* why it has none; empty: it was not asked */
 };
 
 static size_t loose_count(const struct debugfile_finder *finder)
@@ -54,7 +56,7 @@ static const struct loose *loose_at(const struct debugfile_finder *finder, size_
 }
 
 int debugfile_finder_new(struct parser *parser, const struct debugfile_places *places,
-			 struct debugfile_finder **ret_finder)
+			 struct debuginfod *debuginfod, struct debugfile_finder **ret_finder)
 {
 	struct debugfile_finder *finder = calloc(1, sizeof(*finder));
 
@@ -62,6 +64,7 @@ int debugfile_finder_new(struct parser *parser, const struct debugfile_places *p
 		return -ENOMEM;
 	finder->parser = parser;
 	finder->places = *places;
+	finder->debuginfod = debuginfod;
 	buffer_init(&finder->loose, POOL_REPORT);
 	if (sysroot_open(places->sysroot, &finder->sysroot) < 0)
 		finder->sysroot.fd = -1;
@@ -332,9 +335,27 @@ static void consider_loose(struct search *search)
 	}
 }
 
-/* What dwz moved into a file that several share. */
-static void find_alt(struct debugfile_finder *finder, struct debugfile *file)
+/* What a server has, by the GNU build-id alone. */
+static void consider_fetched(struct search *search)
 {
+	struct debuginfod *debuginfod = search->finder->debuginfod;
+	char path[PATH_MAX];
+
+	if (!debuginfod || !search->build_id[0] || search->wants_code ||
+	    debuginfod_get(debuginfod, search->build_id, path, search->debuginfod_note) < 0 ||
+	    consider(search, NULL, path, NULL, NULL))
+		return;
+	/* its own name for it would have kept the lie */
+	debuginfod_forget(debuginfod, search->build_id);
+	snprintf(search->debuginfod_note, sizeof(search->debuginfod_note),
+		 "what the debuginfod server gave is not its debug file");
+}
+
+/* What dwz moved into a file that several share. */
+static void find_alt(struct search *whole)
+{
+	struct debugfile_finder *finder = whole->finder;
+	struct debugfile *file = whole->best;
 	struct debugfile alt = { .fd = -1, .alt_fd = -1 };
 	struct search search = {
 		.finder = finder, .build_id = file->facts.alt_build_id, .htlhash = "", .path = "",
@@ -351,11 +372,24 @@ static void find_alt(struct debugfile_finder *finder, struct debugfile *file)
 	}
 	if (search.rank < RANK_DWARF)
 		consider_loose(&search);
+	if (search.rank < RANK_DWARF)
+		consider_fetched(&search);
 	if (search.rank == RANK_DWARF) {
 		file->alt_fd = steal_fd(&alt.fd);
 		file->alt_size = alt.object->size;
+	} else {
+		strcpy(whole->debuginfod_note, search.debuginfod_note);
 	}
 	let_go(&alt);
+}
+
+static void add_debuginfod_note(const struct search *search)
+{
+	const size_t length = strlen(search->best->note);
+
+	if (search->debuginfod_note[0])
+		snprintf(search->best->note + length, sizeof(search->best->note) - length, "%s%s",
+			 length ? "; " : "", search->debuginfod_note);
 }
 
 /* Everywhere, until there is nothing better. */
@@ -380,10 +414,13 @@ static int search_all(struct search *search)
 	if (search->rank < RANK_DWARF && search->path[0] == '/' &&
 	    finder->sysroot.fd >= 0 && !sysroot_resolve(&finder->sysroot, search->path, path))
 		consider_binary(search, &finder->sysroot, path);
+	if (search->rank < RANK_DWARF)
+		consider_fetched(search);
 	if (search->rank)
 		return 0;
 	if (!search->best->note[0])
 		note(search->best, "there is no file of this build");
+	add_debuginfod_note(search);
 	return -ENOENT;
 }
 
@@ -411,7 +448,7 @@ int debugfile_find(struct debugfile_finder *finder, const struct recorded_object
 		return r;
 	ret_file->with_dwarf = search.rank == RANK_DWARF;
 	if (ret_file->with_dwarf && ret_file->facts.alt_build_id[0]) {
-		find_alt(finder, ret_file);
+		find_alt(&search);
 		/* half of what names are made of is not enough */
 		ret_file->with_dwarf = ret_file->alt_fd >= 0;
 		if (!ret_file->with_dwarf)
@@ -422,6 +459,7 @@ int debugfile_find(struct debugfile_finder *finder, const struct recorded_object
 	} else if (search.rank == RANK_EXPORTS) {
 		note(ret_file, "names of exported functions alone: it has no DWARF and no symbols");
 	}
+	add_debuginfod_note(&search);
 	return 0;
 }
 

@@ -6,6 +6,7 @@
 #ifndef STACKTAP_CLI_DEBUGFILE_H
 #define STACKTAP_CLI_DEBUGFILE_H
 
+#include "helper/debuginfod.h"
 #include "helper/parser.h"
 #include "view/census.h"
 
@@ -15,6 +16,7 @@ struct debugfile_places {
 	const char *sysroot;		/* in which the recorded paths are */
 	const char **binaries;
 	size_t binary_count;
+	struct debuginfod_options debuginfod;	/* without a url: none is asked */
 };
 
 struct debugfile_finder;
@@ -26,11 +28,12 @@ struct debugfile {
 	int alt_fd;			/* what dwz moved away, -1: nothing or not found */
 	uint64_t alt_size;
 	bool with_dwarf;
-	char note[512];			/* what is missing, or why there is none; may be empty */
+	char note[2048];		/* what is missing, or why there is none; may be empty */
 };
 
+/* @debuginfod is asked for what is nowhere here; NULL: nobody is. */
 int debugfile_finder_new(struct parser *parser, const struct debugfile_places *places,
-			 struct debugfile_finder **ret_finder);
+			 struct debuginfod *debuginfod, struct debugfile_finder **ret_finder);
 void debugfile_finder_free(struct debugfile_finder *finder);	/* NULL is fine */
 
 /* The best there is: DWARF before symbols before what a program exports. -ENOENT, and a note. */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/places.h"
 
+#include <limits.h>
 #include <string.h>
 
 #include "cli/cli.h"
@@ -35,4 +36,40 @@ int places_check(struct debugfile_places *places, char **ret_default)
 		return cli_error("out of memory");
 	}
 	return places_add(&places->directories, &places->directory_count, *ret_default);
+}
+
+static int cache_directory(char ret_path[static PATH_MAX])
+{
+	const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+
+	/* what is relative there counts as not set */
+	if (cache && cache[0] == '/')
+		snprintf(ret_path, PATH_MAX, "%s/stacktap/debuginfod", cache);
+	else if (home && home[0] == '/')
+		snprintf(ret_path, PATH_MAX, "%s/.cache/stacktap/debuginfod", home);
+	else
+		return -ENOENT;
+	return 0;
+}
+
+int places_debuginfod(const struct debugfile_places *places, struct debuginfod **ret_debuginfod)
+{
+	struct debuginfod_options options = places->debuginfod;
+	char directory[PATH_MAX];
+	int r;
+
+	*ret_debuginfod = NULL;
+	if (!options.url)
+		return CLI_OK;
+	if (debuginfod_check_url(options.url) < 0)
+		return cli_usage_error("--debuginfod wants a URL like https://debuginfod.example, not `%s'",
+				       options.url);
+	if (cache_directory(directory) < 0)
+		return cli_error("There is no directory to keep fetched debug files in: set HOME or "
+				 "XDG_CACHE_HOME.");
+	options.directory = directory;
+	r = debuginfod_new(&options, ret_debuginfod);
+	if (r < 0)
+		return cli_error("Cannot keep fetched debug files in %s: %s.", directory, strerror(-r));
+	return CLI_OK;
 }

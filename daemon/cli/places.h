@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The options that say where debug files and programs are: --debug-dir, --sysroot, --binary. */
+/* The options that say where debug files and programs are: --debug-dir, --sysroot, --binary, --debuginfod. */
 #ifndef STACKTAP_CLI_PLACES_H
 #define STACKTAP_CLI_PLACES_H
 
@@ -12,5 +12,11 @@ int places_add(const char ***list, size_t *count, const char *path);
  * whose name *ret_default is, to be freed.
  */
 int places_check(struct debugfile_places *places, char **ret_default);
+
+/*
+ * Who asks the server of @places, with what was had of it in the user's cache directory; NULL if there is no server.
+ * Says what is wrong.
+ */
+int places_debuginfod(const struct debugfile_places *places, struct debuginfod **ret_debuginfod);
 
 #endif /* STACKTAP_CLI_PLACES_H */

@@ -366,22 +366,6 @@ static const struct {
 	{ "prune", run_prune },
 };
 
-static bool parse_bytes(const char *text, uint64_t *ret_bytes)
-{
-	static const char units[] = "KMG";
-	const size_t length = strlen(text);
-	const char *unit = length ? strchr(units, text[length - 1]) : NULL;
-	char digits[24];
-
-	if (!length || length >= sizeof(digits))
-		return false;
-	snprintf(digits, sizeof(digits), "%.*s", (int)(length - !!unit), text);
-	if (!cli_parse_number(digits, 0, UINT64_MAX >> 30, ret_bytes))
-		return false;
-	*ret_bytes <<= unit ? 10 * (unit - units + 1) : 0;
-	return true;
-}
-
 static int parse_option(int option, struct options *options)
 {
 	switch (option) {
@@ -397,7 +381,7 @@ static int parse_option(int option, struct options *options)
 			cli_usage_error("`%s' is not a time like 90m or 24h", optarg);
 	case OPT_BYTES:
 		options->has_bytes = true;
-		return parse_bytes(optarg, &options->max_bytes) ? CLI_GO_ON :
+		return cli_parse_bytes(optarg, &options->max_bytes) ? CLI_GO_ON :
 			cli_usage_error("`%s' is not a size like 100M", optarg);
 	default:
 		options->has_range = true;

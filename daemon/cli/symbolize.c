@@ -24,6 +24,10 @@ static const char help[] =
 	"                        of any name; may be repeated (default: usr/lib/debug in the sysroot)\n"
 	"      --sysroot DIR     look for programs and libraries below it (default: /)\n"
 	"      --binary FILE     a program, library or debug file; may be repeated\n"
+	"      --debuginfod URL  ask this server for debug files that are nowhere here; what it gives is\n"
+	"                        kept in ~/.cache/stacktap\n"
+	"      --debuginfod-max SIZE      of one file (default: 512M)\n"
+	"      --debuginfod-timeout TIME  for one file (default: 2m)\n"
 	"      --json            say as JSON what was found\n"
 	"  -h, --help\n";
 
@@ -31,6 +35,9 @@ enum {
 	OPT_DEBUG_DIR = 256,
 	OPT_SYSROOT,
 	OPT_BINARY,
+	OPT_DEBUGINFOD,
+	OPT_DEBUGINFOD_MAX,
+	OPT_DEBUGINFOD_TIMEOUT,
 };
 
 #define PROGRESS_NS (2 * NSEC_PER_SEC)	/* nobody wants to be told what takes less */
@@ -52,7 +59,7 @@ struct plain {
 struct outcome {
 	const struct recorded_object *object;
 	char *file;			/* NULL: none */
-	char note[512];
+	char note[sizeof(((struct debugfile *)NULL)->note)];
 	uint32_t wanted, found, with_lines;	/* Locations */
 };
 
@@ -62,6 +69,7 @@ struct job {
 	struct parser *parser;
 	struct plain plain[PLAIN_NAMES];	/* names that were asked for, by address */
 	struct debugfile_finder *finder;
+	struct debuginfod *debuginfod;	/* NULL: no server is asked */
 	struct outcome *outcomes;
 	uint32_t outcome_count;
 	uint64_t began;
@@ -355,6 +363,16 @@ static double percent(uint64_t part, uint64_t whole)
 	return whole ? 100.0 * (double)part / (double)whole : 0;
 }
 
+static void say_fetched(const struct debuginfod_stats *stats, FILE *file)
+{
+	const uint64_t failed = stats->unreachable + stats->timed_out + stats->failed;
+
+	fprintf(file, "debuginfod: %" PRIu64 " debug files fetched (%.1f MB), %" PRIu64
+		" kept from before, %" PRIu64 " not there, %" PRIu64 " too large, %" PRIu64 " failed\n",
+		stats->fetched, (double)stats->bytes / 1e6, stats->from_cache, stats->absent,
+		stats->too_large, failed);
+}
+
 static void say_text(const struct job *job, FILE *file)
 {
 	const struct rename_counts *counts = &job->counts;
@@ -373,9 +391,25 @@ static void say_text(const struct job *job, FILE *file)
 	if (counts->left)
 		fprintf(file, "%" PRIu64
 			" messages would be too long with names and stay as they are\n", counts->left);
+	if (job->debuginfod)
+		say_fetched(debuginfod_stats(job->debuginfod), file);
 	fprintf(file, "%" PRIu64 " frames of all samples: %.1f %% had names, %.1f %% have\n",
 		counts->frames, percent(counts->named_before, counts->frames),
 		percent(counts->named_after, counts->frames));
+}
+
+static void say_fetched_json(const struct debuginfod_stats *stats, struct json *json)
+{
+	json_object(json, "debuginfod");
+	json_u64(json, "fetched", stats->fetched);
+	json_u64(json, "bytes", stats->bytes);
+	json_u64(json, "from_cache", stats->from_cache);
+	json_u64(json, "absent", stats->absent);
+	json_u64(json, "too_large", stats->too_large);
+	json_u64(json, "unreachable", stats->unreachable);
+	json_u64(json, "timed_out", stats->timed_out);
+	json_u64(json, "failed", stats->failed);
+	json_end(json);
 }
 
 static void say_json(const struct job *job)
@@ -402,6 +436,8 @@ static void say_json(const struct job *job)
 		json_end(&json);
 	}
 	json_end(&json);
+	if (job->debuginfod)
+		say_fetched_json(debuginfod_stats(job->debuginfod), &json);
 	json_u64(&json, "frames", job->counts.frames);
 	json_u64(&json, "named_before", job->counts.named_before);
 	json_u64(&json, "named_after", job->counts.named_after);
@@ -449,6 +485,7 @@ static void job_done(struct job *job)
 		free(job->outcomes[i].file);
 	free(job->outcomes);
 	debugfile_finder_free(job->finder);
+	debuginfod_free(job->debuginfod);
 	parser_free(job->parser);
 	buffer_free(&job->message);
 	census_free(&job->census);
@@ -465,8 +502,11 @@ static int symbolize(const struct options *options)
 	ret = messages_open(options->path, &job.messages);
 	if (ret)
 		return ret;
+	ret = places_debuginfod(&options->places, &job.debuginfod);
+	if (ret)
+		return ret;
 	if (parser_new(&job.parser) < 0 ||
-	    debugfile_finder_new(job.parser, &options->places, &job.finder) < 0)
+	    debugfile_finder_new(job.parser, &options->places, job.debuginfod, &job.finder) < 0)
 		return cli_error("out of memory");
 	return run(&job);
 }
@@ -474,6 +514,7 @@ static int symbolize(const struct options *options)
 static int parse_option(int argc, char **argv, int option, struct options *options)
 {
 	struct debugfile_places *places = &options->places;
+	uint64_t ms;
 
 	switch (option) {
 	case 'o':
@@ -485,6 +526,18 @@ static int parse_option(int argc, char **argv, int option, struct options *optio
 		return places_add(&places->binaries, &places->binary_count, optarg);
 	case OPT_SYSROOT:
 		places->sysroot = optarg;
+		return CLI_OK;
+	case OPT_DEBUGINFOD:
+		places->debuginfod.url = optarg;
+		return CLI_OK;
+	case OPT_DEBUGINFOD_MAX:
+		return cli_parse_bytes(optarg, &places->debuginfod.file_bytes) &&
+		       places->debuginfod.file_bytes ? CLI_OK :
+			cli_usage_error("`%s' is not a size like 100M", optarg);
+	case OPT_DEBUGINFOD_TIMEOUT:
+		if (!cli_parse_duration(optarg, &ms) || ms > DEBUGINFOD_SECONDS_MAX * 1000ull)
+			return cli_usage_error("`%s' is not a time from 1s to 1h", optarg);
+		places->debuginfod.seconds = (uint32_t)((ms + 999) / 1000);
 		return CLI_OK;
 	case 'j':
 		options->use_json = true;
@@ -504,6 +557,9 @@ static int parse(int argc, char **argv, struct options *options)
 		{ "debug-dir", required_argument, NULL, OPT_DEBUG_DIR },
 		{ "sysroot", required_argument, NULL, OPT_SYSROOT },
 		{ "binary", required_argument, NULL, OPT_BINARY },
+		{ "debuginfod", required_argument, NULL, OPT_DEBUGINFOD },
+		{ "debuginfod-max", required_argument, NULL, OPT_DEBUGINFOD_MAX },
+		{ "debuginfod-timeout", required_argument, NULL, OPT_DEBUGINFOD_TIMEOUT },
 		{ "json", no_argument, NULL, 'j' },
 		{ 0 },
 	};

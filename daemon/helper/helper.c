@@ -38,13 +38,18 @@ struct helper {
 };
 
 /* Of the environment, which may hold passwords, only what the program itself needs to run. */
-static bool is_passed_on(const char *variable)
+static bool is_passed_on(enum helper_kind kind, const char *variable)
 {
 	static const char *const names[] = { "LD_LIBRARY_PATH=", "ASAN_OPTIONS=", "LSAN_OPTIONS=",
 					     "UBSAN_OPTIONS=", "TSAN_OPTIONS=" };
+	static const char *const proxies[] = { "http_proxy=", "https_proxy=", "HTTPS_PROXY=", "all_proxy=",
+					       "ALL_PROXY=", "no_proxy=", "NO_PROXY=" };
 
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
 		if (!strncmp(variable, names[i], strlen(names[i])))
+			return true;
+	for (size_t i = 0; kind == HELPER_FETCHER && i < ARRAY_SIZE(proxies); i++)
+		if (!strncmp(variable, proxies[i], strlen(proxies[i])))
 			return true;
 	return false;
 }
@@ -52,7 +57,7 @@ static bool is_passed_on(const char *variable)
 static int spawn(struct helper *helper, int socket)
 {
 	char *argv[] = { (char *)(uintptr_t)serve_name(helper->kind), NULL };
-	char *environment[8] = { NULL };
+	char *environment[16] = { NULL };
 	posix_spawn_file_actions_t actions;
 	posix_spawnattr_t attributes;
 	sigset_t all;
@@ -60,7 +65,7 @@ static int spawn(struct helper *helper, int socket)
 	int r;
 
 	for (char **variable = environ; *variable && count + 1 < ARRAY_SIZE(environment); variable++)
-		if (is_passed_on(*variable))
+		if (is_passed_on(helper->kind, *variable))
 			environment[count++] = *variable;
 	/*
 	 * Signals to our group or our control group are for us: we still have questions then, and it ends when
@@ -285,8 +290,9 @@ static int await_answer(struct helper *helper, struct helper_call *call, int *re
 static int refuse(struct helper *helper, int error)
 {
 	if (!helper->has_warned)
-		log_warning("%s cannot be started: %s; files of processes are not read",
-			    serve_name(helper->kind), strerror(-error));
+		log_warning("%s cannot be started: %s; %s", serve_name(helper->kind), strerror(-error),
+			    helper->kind == HELPER_FETCHER ? "debug files are not fetched" :
+							     "files of processes are not read");
 	helper->has_warned = true;
 	fail(helper, error);
 	return -EAGAIN;

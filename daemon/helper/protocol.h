@@ -28,6 +28,7 @@ enum {
 enum helper_kind {
 	HELPER_PARSER,
 	HELPER_OPENER,
+	HELPER_FETCHER,
 	HELPER_KINDS,
 };
 
@@ -53,6 +54,7 @@ enum helper_op {
 	PARSE_JITDUMP,
 	PARSE_INSTRUCTIONS,
 	PARSE_NAME,
+	FETCH_DEBUG,
 };
 
 struct helper_header {
@@ -231,6 +233,33 @@ struct parse_instructions {
 /* Answers PARSE_INSTRUCTIONS. The memfd has `count` struct instruction, then `string_bytes` of strings. */
 struct parse_instructions_answer {
 	uint32_t count, string_bytes;
+};
+
+enum { FETCH_URL_MAX = 1024 };
+
+/* FETCH_DEBUG, with a descriptor that the debug file is written to. */
+struct fetch_request {
+	char url[FETCH_URL_MAX];	/* without a slash at its end */
+	char build_id[41];
+	uint64_t max_bytes;
+	uint32_t limit_seconds;
+};
+
+enum fetch_outcome {
+	FETCH_FOUND,
+	FETCH_ABSENT,		/* the server says that it has none */
+	FETCH_TOO_LARGE,
+	FETCH_UNREACHABLE,	/* there is no such server */
+	FETCH_TIMED_OUT,
+	FETCH_FAILED,		/* anything else: `detail` */
+	FETCH_OUTCOMES,
+};
+
+/* Answers it. What was written is whole only if it was found. */
+struct fetch_reply {
+	uint64_t bytes;
+	uint32_t outcome;	/* enum fetch_outcome */
+	char detail[256];	/* in words, unless it was found */
 };
 
 #endif /* STACKTAP_HELPER_PROTOCOL_H */

@@ -4,15 +4,18 @@
 #include <cap-ng.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <sched.h>
 #include <seccomp.h>
 #include <signal.h>
 #include <linux/capability.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 
 
 #define OPENER_BYTES ((rlim_t)256 << 20)
+#define FETCHER_BYTES ((rlim_t)512 << 20)	/* its library has a thread for the names of hosts */
 
 enum { NOBODY = 65534 };
 
@@ -109,6 +112,63 @@ static bool filter_opener(void)
 }
 
 /*
+ * The network, the file that it is handed, and others for reading alone: names of hosts, certificates. What
+ * libraries try beside that is refused and does not end it, as those of the network try a lot: modules for
+ * names of hosts, other processes that know some.
+ */
+static bool filter_fetcher(void)
+{
+	static const int allowed[] = {
+		SCMP_SYS(recvmsg), SCMP_SYS(sendmsg), SCMP_SYS(recvfrom), SCMP_SYS(sendto),
+		SCMP_SYS(sendmmsg), SCMP_SYS(recvmmsg), SCMP_SYS(connect), SCMP_SYS(bind),
+		SCMP_SYS(shutdown), SCMP_SYS(getsockname), SCMP_SYS(getpeername), SCMP_SYS(getsockopt),
+		SCMP_SYS(setsockopt), SCMP_SYS(socketpair), SCMP_SYS(poll), SCMP_SYS(ppoll),
+		SCMP_SYS(select), SCMP_SYS(pselect6), SCMP_SYS(fcntl), SCMP_SYS(eventfd2),
+		SCMP_SYS(pipe2), SCMP_SYS(uname), SCMP_SYS(read), SCMP_SYS(readv), SCMP_SYS(pread64),
+		SCMP_SYS(write), SCMP_SYS(writev), SCMP_SYS(lseek), SCMP_SYS(close), SCMP_SYS(fstat),
+		SCMP_SYS(newfstatat), SCMP_SYS(stat), SCMP_SYS(brk), SCMP_SYS(munmap), SCMP_SYS(mremap),
+		SCMP_SYS(madvise), SCMP_SYS(futex), SCMP_SYS(getrandom), SCMP_SYS(sysinfo),
+		SCMP_SYS(clock_gettime), SCMP_SYS(gettimeofday), SCMP_SYS(clock_nanosleep),
+		SCMP_SYS(nanosleep), SCMP_SYS(exit), SCMP_SYS(exit_group), SCMP_SYS(rt_sigprocmask),
+		SCMP_SYS(rt_sigaction), SCMP_SYS(rt_sigreturn), SCMP_SYS(getpid), SCMP_SYS(gettid),
+		SCMP_SYS(getuid), SCMP_SYS(geteuid), SCMP_SYS(getgid), SCMP_SYS(getegid),
+		SCMP_SYS(set_robust_list), SCMP_SYS(rseq), SCMP_SYS(sched_yield), SCMP_SYS(tgkill),
+		SCMP_SYS(restart_syscall),
+	};
+	static const int families[] = { AF_INET, AF_INET6, AF_NETLINK };
+	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(EPERM));
+	int r = filter ? 0 : -ENOMEM;
+
+	for (size_t i = 0; !r && i < ARRAY_SIZE(allowed); i++)
+		r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, allowed[i], 0);
+	for (size_t i = 0; !r && i < ARRAY_SIZE(families); i++) {
+		const struct scmp_arg_cmp family = { 0, SCMP_CMP_EQ, (scmp_datum_t)families[i], 0 };
+
+		r = seccomp_rule_add_array(filter, SCMP_ACT_ALLOW, SCMP_SYS(socket), 1, &family);
+	}
+	if (!r)
+		r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(openat), 1,
+				     SCMP_A2(SCMP_CMP_MASKED_EQ, O_ACCMODE | O_CREAT | O_TRUNC,
+					     O_RDONLY));
+	if (!r)
+		r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 1,
+				     SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
+	if (!r)
+		r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(mprotect), 1,
+				     SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
+	/* threads, and no process; of clone3() no filter can see which, and libc has the other */
+	if (!r)
+		r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(clone), 1,
+				     SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD, CLONE_THREAD));
+	if (!r)
+		r = seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
+	if (!r)
+		r = seccomp_load(filter);
+	seccomp_release(filter);
+	return !r;
+}
+
+/*
  * Without CAP_SETUID it stays who it is: root without capabilities, whom the filter keeps from what is
  * root's.
  */
@@ -147,19 +207,28 @@ static void be_first_to_go(void)
 		errno = 0;
 }
 
+static const struct {
+	rlim_t bytes;		/* of address space */
+	bool (*filter)(void);
+} kinds[HELPER_KINDS] = {
+	[HELPER_PARSER] = { SANDBOX_PARSER_BYTES, filter_parser },
+	[HELPER_OPENER] = { OPENER_BYTES, filter_opener },
+	[HELPER_FETCHER] = { FETCHER_BYTES, filter_fetcher },
+};
+
 bool sandbox_enter(enum helper_kind kind)
 {
 	be_first_to_go();
 	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-	if (kind == HELPER_PARSER)
-		drop_all_rights();
-	else
+	if (kind == HELPER_OPENER)
 		drop_other_rights();
+	else
+		drop_all_rights();
 	/* a change of rights clears it */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	limit(RLIMIT_CORE, 0);
 	if (!SANDBOX_CAN_CONFINE)
 		return false;
-	limit(RLIMIT_AS, kind == HELPER_PARSER ? SANDBOX_PARSER_BYTES : OPENER_BYTES);
-	return kind == HELPER_PARSER ? filter_parser() : filter_opener();
+	limit(RLIMIT_AS, kinds[kind].bytes);
+	return kinds[kind].filter();
 }

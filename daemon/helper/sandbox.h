@@ -18,7 +18,9 @@ enum { SANDBOX_PARSER_BYTES = 320 << 20 };	/* of a parser's address space, share
  * A parser: no user's rights but nobody's, no capabilities, no files but those it is handed, no network,
  * SANDBOX_PARSER_BYTES of address space; any other system call than the few it needs kills it. Dies with
  * the thread that started it. An opener: of its owner's capabilities those by which other processes are
- * looked at, openat() for reading alone, no network either. (What openat2() is asked for no filter can see.) False: the kernel cannot filter system calls, the rest holds.
+ * looked at, openat() for reading alone, no network either. (What openat2() is asked for no filter can see.)
+ * A fetcher: nobody's rights, the network, files that anybody may read, and the one it is handed to write to.
+ * False: the kernel cannot filter system calls, the rest holds.
  */
 bool sandbox_enter(enum helper_kind kind);
 

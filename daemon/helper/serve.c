@@ -5,6 +5,7 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 
+#include "helper/fetch.h"
 #include "helper/open.h"
 #include "helper/parse.h"
 #include "helper/request.h"
@@ -16,6 +17,7 @@ static const struct {
 } kinds[HELPER_KINDS] = {
 	[HELPER_PARSER] = { "stacktap-parser", parse_answer },
 	[HELPER_OPENER] = { "stacktap-opener", open_answer },
+	[HELPER_FETCHER] = { "stacktap-fetcher", fetch_answer },
 };
 
 const char *serve_name(enum helper_kind kind)
@@ -108,6 +110,8 @@ static _noreturn_ void serve(enum helper_kind kind)
 	struct serve_request request;
 
 	prctl(PR_SET_NAME, kinds[kind].name);
+	if (kind == HELPER_FETCHER)
+		fetch_prepare();
 	hello.is_confined = sandbox_enter(kind);
 	memcpy(answer.payload, &hello, sizeof(hello));
 	answer.bytes = sizeof(hello);

@@ -412,6 +412,11 @@ refused "symbolize of two files" 2 "b.otlp" symbolize -o x.otlp a.otlp b.otlp
 refused "symbolize by no such file" 1 "/no/such" symbolize --binary /no/such -o x.otlp sample.otlp
 refused "symbolize by no such directory" 1 "/no/such" symbolize --debug-dir /no/such -o x.otlp sample.otlp
 refused "symbolize in no such tree" 1 "/no/such" symbolize --sysroot /no/such -o x.otlp sample.otlp
+refused "symbolize by a server that is none" 2 "https://debuginfod.example" symbolize --debuginfod debuginfod -o x.otlp sample.otlp
+refused "symbolize by a file as a server" 2 "file:///" symbolize --debuginfod file:///etc -o x.otlp sample.otlp
+refused "symbolize by files of no size" 2 "100M" symbolize --debuginfod http://localhost:9 --debuginfod-max 0 -o x.otlp sample.otlp
+refused "symbolize by a server for no time" 2 "1h" symbolize --debuginfod http://localhost:9 --debuginfod-timeout 2h -o x.otlp sample.otlp
+HOME="" XDG_CACHE_HOME="" refused "symbolize without a place for what is fetched" 1 "XDG_CACHE_HOME" symbolize --debuginfod http://localhost:9 -o x.otlp sample.otlp
 check "symbolize without any debug file" run 0 symbolize --debug-dir "$scratch" -o x.otlp sample.otlp
 check "symbolize says that there was none" says "$out" "there is no file of this build"
 check "symbolize leaves what it cannot name" cmp "$scratch/sample.otlp" "$scratch/x.otlp"
