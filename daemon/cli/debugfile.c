@@ -95,10 +95,7 @@ static int open_object(const struct sysroot *sysroot, const char *path, struct o
 	object = object_new(OBJECT_FILE, path);
 	if (!object)
 		return -ENOMEM;
-	object->dev = st.st_dev;
-	object->inode = st.st_ino;
-	object->size = (uint64_t)st.st_size;
-	object->ctime_ns = st.st_ctim.tv_sec * 1000000000LL + st.st_ctim.tv_nsec;
+	object_set_file(object, &st);
 	*ret_object = object;
 	return steal_fd(&fd);
 }

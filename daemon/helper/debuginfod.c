@@ -26,6 +26,7 @@ struct debuginfod {
 	int directory;
 	uint64_t file_bytes, cache_bytes;
 	uint32_t seconds;
+	int cancel_fd;		/* -1: none */
 	uint64_t ask_again;	/* CLOCK_MONOTONIC ns, not before */
 	char detail[256];	/* why */
 	struct debuginfod_stats stats;
@@ -68,7 +69,7 @@ int debuginfod_new(const struct debuginfod_options *options, struct debuginfod *
 
 	if (!debuginfod)
 		return -ENOMEM;
-	debuginfod->directory = -1;
+	debuginfod->directory = debuginfod->cancel_fd = -1;
 	while (length && options->url[length - 1] == '/')
 		length--;
 	if (length >= sizeof(debuginfod->url) || strlen(options->directory) >= sizeof(debuginfod->path))
@@ -91,6 +92,11 @@ int debuginfod_new(const struct debuginfod_options *options, struct debuginfod *
 fail:
 	debuginfod_free(debuginfod);
 	return r;
+}
+
+void debuginfod_set_cancel(struct debuginfod *debuginfod, int fd)
+{
+	debuginfod->cancel_fd = fd;
 }
 
 void debuginfod_free(struct debuginfod *debuginfod)
@@ -259,6 +265,7 @@ static int ask(struct debuginfod *debuginfod, const char *build_id, int fd, stru
 	struct helper_call call = {
 		.op = FETCH_DEBUG, .request = &request, .request_bytes = sizeof(request), .fd = fd,
 		.timeout_ms = (debuginfod->seconds + GRACE_SECONDS) * 1000,
+		.can_cancel = debuginfod->cancel_fd >= 0, .cancel_fd = debuginfod->cancel_fd,
 		.answer = &answer, .answer_bytes = sizeof(answer),
 	};
 	int r;
@@ -278,47 +285,63 @@ static int ask(struct debuginfod *debuginfod, const char *build_id, int fd, stru
 	return 0;
 }
 
+static int give_name(struct debuginfod *debuginfod, int fd, const char *part, const char *build_id,
+		     struct fetch_reply *reply)
+{
+	char whole[NAME_BYTES];
+
+	name_of(whole, build_id, found);
+	if (fdatasync(fd) == 0 &&
+	    renameat(debuginfod->directory, part, debuginfod->directory, whole) == 0)
+		return 0;
+	reply->outcome = FETCH_FAILED;
+	snprintf(reply->detail, sizeof(reply->detail), "%.200s: %s", debuginfod->path, strerror(errno));
+	return -EIO;
+}
+
 /* The file under its name once all of it is there, and at no time a part of it. */
 static int fetch(struct debuginfod *debuginfod, const char *build_id, struct fetch_reply *reply)
 {
-	char part[NAME_BYTES], whole[NAME_BYTES], suffix[32];
+	char part[NAME_BYTES], suffix[32];
 	_cleanup_close_ int fd = -1;
-	int r = 0;
+	int r;
 
 	snprintf(suffix, sizeof(suffix), ".%d%s", getpid(), partial);
 	name_of(part, build_id, suffix);
-	name_of(whole, build_id, found);
 	make_room(debuginfod, debuginfod->file_bytes);
 	fd = openat(debuginfod->directory, part,
 		    O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0) {
-		r = -errno;
-	} else if (!ask(debuginfod, build_id, fd, reply) && reply->outcome == FETCH_FOUND) {
-		if (fdatasync(fd) < 0 ||
-		    renameat(debuginfod->directory, part, debuginfod->directory, whole) < 0)
-			r = -errno;
-		else
-			return 0;
+		snprintf(reply->detail, sizeof(reply->detail), "%.200s: %s", debuginfod->path,
+			 strerror(errno));
+		return -EIO;
 	}
-	if (r < 0) {
-		reply->outcome = FETCH_FAILED;
-		snprintf(reply->detail, sizeof(reply->detail), "%.200s: %s", debuginfod->path, strerror(-r));
-	}
-	unlinkat(debuginfod->directory, part, 0);
+	r = ask(debuginfod, build_id, fd, reply);
+	if (!r && reply->outcome == FETCH_FOUND)
+		r = give_name(debuginfod, fd, part, build_id, reply);
+	if (r < 0 || reply->outcome != FETCH_FOUND)
+		unlinkat(debuginfod->directory, part, 0);
 	return r;
+}
+
+void debuginfod_path(const struct debuginfod *debuginfod, const char *build_id,
+		     char ret_path[static PATH_MAX])
+{
+	snprintf(ret_path, PATH_MAX, "%s/%s%s", debuginfod->path, build_id, found);
 }
 
 int debuginfod_get(struct debuginfod *debuginfod, const char *build_id, char ret_path[static PATH_MAX],
 		   char ret_note[static DEBUGINFOD_NOTE_MAX])
 {
 	struct fetch_reply reply = { .outcome = FETCH_FAILED };
+	int r;
 
 	/* it becomes a part of paths */
 	if (!build_id[0] || strlen(build_id) > 40 || build_id[strspn(build_id, "0123456789abcdef")]) {
 		snprintf(ret_note, DEBUGINFOD_NOTE_MAX, "it has no build-id that a server can be asked for");
 		return -ENOENT;
 	}
-	snprintf(ret_path, PATH_MAX, "%s/%s%s", debuginfod->path, build_id, found);
+	debuginfod_path(debuginfod, build_id, ret_path);
 	ret_note[0] = '\0';
 	if (is_here(debuginfod, build_id)) {
 		debuginfod->stats.from_cache++;
@@ -328,7 +351,9 @@ int debuginfod_get(struct debuginfod *debuginfod, const char *build_id, char ret
 		return take_outcome(debuginfod, FETCH_ABSENT, "", ret_note);
 	if (clock_monotonic() < debuginfod->ask_again)
 		return take_outcome(debuginfod, FETCH_UNREACHABLE, debuginfod->detail, ret_note);
-	fetch(debuginfod, build_id, &reply);
+	r = fetch(debuginfod, build_id, &reply);
+	if (r == -ECANCELED)
+		return r;
 	if (reply.outcome == FETCH_FOUND) {
 		debuginfod->stats.fetched++;
 		debuginfod->stats.bytes += reply.bytes;
@@ -355,4 +380,9 @@ void debuginfod_forget(struct debuginfod *debuginfod, const char *build_id)
 const struct debuginfod_stats *debuginfod_stats(const struct debuginfod *debuginfod)
 {
 	return &debuginfod->stats;
+}
+
+void debuginfod_helper_stats(struct debuginfod *debuginfod, struct helper_stats *ret_stats)
+{
+	helper_stats(debuginfod->helper, ret_stats);
 }

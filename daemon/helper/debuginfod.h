@@ -43,6 +43,8 @@ struct debuginfod_stats {
 int debuginfod_check_url(const char *url);
 
 int debuginfod_new(const struct debuginfod_options *options, struct debuginfod **ret_debuginfod);
+/* What is asked for ends when this can be read: -ECANCELED. Before any question. */
+void debuginfod_set_cancel(struct debuginfod *debuginfod, int fd);
 void debuginfod_free(struct debuginfod *debuginfod);	/* NULL is fine */
 
 /*
@@ -51,9 +53,13 @@ void debuginfod_free(struct debuginfod *debuginfod);	/* NULL is fine */
  */
 int debuginfod_get(struct debuginfod *debuginfod, const char *build_id, char ret_path[static PATH_MAX],
 		   char ret_note[static DEBUGINFOD_NOTE_MAX]);
-/* What it gave turned out to be something else. */
+/* Where that is, or would be; any thread may ask. */
+void debuginfod_path(const struct debuginfod *debuginfod, const char *build_id,
+		     char ret_path[static PATH_MAX]);
+/* What it gave turned out to be something else. Any thread may say so. */
 void debuginfod_forget(struct debuginfod *debuginfod, const char *build_id);
 
 const struct debuginfod_stats *debuginfod_stats(const struct debuginfod *debuginfod);
+void debuginfod_helper_stats(struct debuginfod *debuginfod, struct helper_stats *ret_stats);
 
 #endif /* STACKTAP_HELPER_DEBUGINFOD_H */

@@ -149,7 +149,9 @@ static int fail(struct helper *helper, int error)
 {
 	int status = end(helper);
 
-	if (error == -ETIMEDOUT) {
+	if (error == -ECANCELED) {
+		log_debug("%s: ended, nobody waits for it", serve_name(helper->kind));
+	} else if (error == -ETIMEDOUT) {
 		helper->stats.timeouts++;
 		log_debug("%s: killed, it did not answer in time", serve_name(helper->kind));
 	} else {
@@ -261,11 +263,17 @@ static int await_answer(struct helper *helper, struct helper_call *call, int *re
 	int r;
 
 	for (;;) {
-		struct pollfd pollfd = { .fd = helper->socket, .events = POLLIN };
+		struct pollfd pollfds[] = {
+			{ .fd = helper->socket, .events = POLLIN },
+			{ .fd = call->can_cancel ? call->cancel_fd : -1, .events = POLLIN },
+		};
 
 		now = clock_monotonic();
 		r = now < deadline ?
-			    poll(&pollfd, 1, (int)((deadline - now) / NSEC_PER_MSEC) + 1) : 0;
+			    poll(pollfds, ARRAY_SIZE(pollfds),
+				 (int)((deadline - now) / NSEC_PER_MSEC) + 1) : 0;
+		if (r > 0 && pollfds[1].revents)
+			return -ECANCELED;
 		if (r > 0)
 			break;
 		if (!r)

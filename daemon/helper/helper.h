@@ -35,6 +35,8 @@ struct helper_call {
 	size_t request_bytes;
 	int fd;			/* lent to the helper; -1: none */
 	unsigned int timeout_ms;
+	bool can_cancel;	/* -ECANCELED, and no helper, as soon as `cancel_fd` can be read */
+	int cancel_fd;
 
 	void *answer;		/* of exactly @answer_bytes, unless `is_text` */
 	size_t answer_bytes;

@@ -2,7 +2,9 @@
 #include "process/object.h"
 
 #include <string.h>
+#include <sys/stat.h>
 
+#include "base/clock.h"
 #include "base/pool.h"
 
 static size_t object_bytes(const struct object *object)
@@ -51,6 +53,25 @@ void object_unref(struct object *object)
 	free(object->segments);
 	free(object->path);
 	free(object);
+}
+
+static int64_t ctime_ns(const struct stat *st)
+{
+	return (int64_t)st->st_ctim.tv_sec * (int64_t)NSEC_PER_SEC + st->st_ctim.tv_nsec;
+}
+
+void object_set_file(struct object *object, const struct stat *st)
+{
+	object->dev = st->st_dev;
+	object->inode = st->st_ino;
+	object->ctime_ns = ctime_ns(st);
+	object->size = (uint64_t)st->st_size;
+}
+
+bool object_is_file(const struct object *object, const struct stat *st)
+{
+	return object->inode == st->st_ino && object->dev == st->st_dev &&
+	       object->ctime_ns == ctime_ns(st) && object->size == (uint64_t)st->st_size;
 }
 
 int object_set_segments(struct object *object, struct object_segment *segments, size_t count)

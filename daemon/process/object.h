@@ -74,6 +74,11 @@ struct object *object_ref(struct object *object);
 void object_unref(struct object *object);	/* NULL is fine */
 void object_unrefp(struct object **object);
 
+/* The identity of a file's content: the object gets it, or has it. */
+struct stat;
+void object_set_file(struct object *object, const struct stat *st);
+bool object_is_file(const struct object *object, const struct stat *st);
+
 /*
  * Takes @segments over, @count of them, sorted, also on failure. Once, before anybody else sees the
  * object. Charged to POOL_PROCESSES: -ENOBUFS. -E2BIG: more than OBJECT_SEGMENTS_MAX.

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "resolve/fetched.h"
 #include "symbol/vdso.h"
 
 enum {
@@ -24,7 +25,7 @@ struct entry {
 	struct symtab *symtab;		/* NULL: not read, or evicted */
 	uint64_t used;
 	int error;			/* why there is no symtab: not tried again */
-	bool has_sought_debug;
+	uint64_t seek_debug_at;		/* CLOCK_MONOTONIC ns; UINT64_MAX: never again */
 	struct object *debug;		/* owned: its debug file, or NULL */
 	struct symtab *mini;		/* of its MiniDebugInfo; NULL: not read, or evicted */
 	int mini_error;			/* not tried again */
@@ -35,6 +36,7 @@ struct objects {
 	struct names *names;
 	struct opener *opener;
 	struct parser *parser;
+	struct fetched *fetched;	/* NULL: no server is asked */
 	struct hash_table table;	/* entries by identity */
 	struct entry **entries;
 	size_t count, capacity, fd_count;
@@ -67,17 +69,6 @@ static uint64_t hash_identity(const struct stat *st)
 	return hash_words(words, ARRAY_SIZE(words));
 }
 
-static int64_t ctime_ns(const struct stat *st)
-{
-	return (int64_t)st->st_ctim.tv_sec * (int64_t)NSEC_PER_SEC + st->st_ctim.tv_nsec;
-}
-
-static bool is_identity(const struct object *object, const struct stat *st)
-{
-	return object->inode == st->st_ino && object->dev == st->st_dev &&
-	       object->ctime_ns == ctime_ns(st) && object->size == (uint64_t)st->st_size;
-}
-
 static struct entry *find(struct objects *objects, const struct stat *st)
 {
 	struct hash_link *link = hash_table_first(&objects->table, hash_identity(st));
@@ -85,7 +76,7 @@ static struct entry *find(struct objects *objects, const struct stat *st)
 	for (; link; link = hash_table_next(link)) {
 		struct entry *entry = container_of(link, struct entry, link);
 
-		if (is_identity(entry->object, st))
+		if (object_is_file(entry->object, st))
 			return entry;
 	}
 	return NULL;
@@ -119,14 +110,6 @@ static void free_entry(struct objects *objects, struct entry *entry)
 	object_unref(entry->object);
 	pool_uncharge(POOL_SYMBOLS, sizeof(*entry));
 	free(entry);
-}
-
-/* Memory may be there the next time, and another parser, unless the file is what it died of. */
-bool objects_may_pass(int error)
-{
-	return error == -ENOBUFS || error == -EAGAIN || error == -EPIPE || error == -ETIMEDOUT ||
-	       error == -EDQUOT || error == -ETIME || error == -ENOMEM || error == -EIO ||
-	       error == -EHOSTDOWN;
 }
 
 static int read_symtab(struct objects *objects, struct entry *entry)
@@ -271,10 +254,7 @@ static int add_file(struct objects *objects, const char *path, int fd, const str
 
 	if (!object)
 		return -ENOMEM;
-	object->dev = st->st_dev;
-	object->inode = st->st_ino;
-	object->ctime_ns = ctime_ns(st);
-	object->size = (uint64_t)st->st_size;
+	object_set_file(object, st);
 	r = parser_facts(objects->parser, object, fd);
 	if (r < 0 && !objects_may_pass(r)) {
 		log_debug("%s: not read: %s", path, strerror(-r));
@@ -400,7 +380,7 @@ void objects_see(struct objects *objects, const struct image *image, struct mapp
 static int check_content(struct objects *objects, const struct object *object, int fd,
 			 const struct stat *st)
 {
-	if (is_identity(object, st))
+	if (object_is_file(object, st))
 		return 0;
 	if (object->inode != st->st_ino || object->dev != st->st_dev ||
 	    object->size != (uint64_t)st->st_size)
@@ -452,12 +432,32 @@ static int have_symtab(struct objects *objects, struct entry *entry, uint32_t tg
 	return 0;
 }
 
-/* A file by that name below @space's root, if its build-id is the object's. -ENOENT: there is none. */
+/* @fd if its build-id is the object's. -ENOENT: it is none. */
+static int take_debug(struct objects *objects, const struct object *object,
+		      struct mount_namespace *space, const char *path, int *fd, const struct stat *st,
+		      struct entry **ret_entry)
+{
+	struct entry *entry = find(objects, st);
+	int r = entry ? 0 : add_file(objects, path, *fd, st, true, &entry);
+
+	if (!entry)
+		return r;
+	if (entry->object == object || strcmp(entry->object->build_id, object->build_id))
+		return -ENOENT;
+	/* it needs none itself, and two that have each other would never be forgotten */
+	entry->seek_debug_at = UINT64_MAX;
+	if (!entry->space && !space->is_guess)
+		entry->space = mount_namespace_ref(space);
+	keep_fd(objects, entry, fd);
+	*ret_entry = entry;
+	return 0;
+}
+
+/* A file by that name below @space's root. -ENOENT: there is none. */
 static int open_debug(struct objects *objects, const struct object *object,
 		      struct mount_namespace *space, struct entry **ret_entry)
 {
 	_cleanup_close_ int fd = -1;
-	struct entry *entry;
 	struct stat st;
 	char path[128];
 	int r;
@@ -465,21 +465,24 @@ static int open_debug(struct objects *objects, const struct object *object,
 	snprintf(path, sizeof(path), "/usr/lib/debug/.build-id/%.2s/%s.debug", object->build_id,
 		 object->build_id + 2);
 	r = opener_open_path(objects->opener, objects->spaces, space, path, &fd, &st);
+	return r < 0 ? r : take_debug(objects, object, space, path, &fd, &st, ret_entry);
+}
+
+/* -EAGAIN: the server has not answered yet. */
+static int open_fetched(struct objects *objects, const struct object *object,
+			struct mount_namespace *space, struct entry **ret_entry)
+{
+	_cleanup_close_ int fd = -1;
+	char path[PATH_MAX];
+	struct stat st;
+	int r = fetched_open(objects->fetched, object->build_id, &fd, &st, path);
+
 	if (r < 0)
 		return r;
-	entry = find(objects, &st);
-	r = entry ? 0 : add_file(objects, path, fd, &st, true, &entry);
-	if (r < 0)
-		return r;
-	if (entry->object == object || strcmp(entry->object->build_id, object->build_id))
-		return -ENOENT;
-	/* it needs none itself, and two that have each other would never be forgotten */
-	entry->has_sought_debug = true;
-	if (!entry->space && !space->is_guess)
-		entry->space = mount_namespace_ref(space);
-	keep_fd(objects, entry, &fd);
-	*ret_entry = entry;
-	return 0;
+	r = take_debug(objects, object, space, path, &fd, &st, ret_entry);
+	if (r == -ENOENT)
+		fetched_forget(objects->fetched, object->build_id);
+	return r;
 }
 
 /*
@@ -503,10 +506,13 @@ static int seek_debug(struct objects *objects, struct entry *entry)
 	r = open_debug(objects, entry->object, host, &found);
 	if (r < 0 && !objects_may_pass(r) && is_in_container(objects, entry))
 		r = open_debug(objects, entry->object, entry->space, &found);
+	if (r < 0 && !objects_may_pass(r) && objects->fetched)
+		r = open_fetched(objects, entry->object, host, &found);
 	mount_namespace_unref(host);
 	if (r < 0 && objects_may_pass(r))
 		return r;
-	entry->has_sought_debug = true;
+	entry->seek_debug_at = r < 0 && objects->fetched ? clock_monotonic() + FETCHED_AGAIN_NS :
+							   UINT64_MAX;
 	if (found && r == 0)
 		entry->debug = object_ref(found->object);
 	return 0;
@@ -533,14 +539,18 @@ static int find_others(struct objects *objects, struct entry *entry, uint32_t tg
 		       struct object_symbols *ret_debug)
 {
 	struct entry *debug;
-	int r = 0;
+	int r, later = 0;
 
-	if (!entry->has_sought_debug && entry->object->build_id[0])
-		r = seek_debug(objects, entry);
-	if (r < 0)
-		return r;
+	if (entry->seek_debug_at <= clock_monotonic() && entry->object->build_id[0])
+		later = seek_debug(objects, entry);
 	debug = entry->debug ? entry->debug->symbols : NULL;
 	r = debug ? have_symtab(objects, debug, 0) : -ENOENT;
+	/* it has made room for others */
+	if (debug && objects->fetched && (r == -ENOENT || r == -ESTALE)) {
+		object_unref(steal_ptr(entry->debug));
+		entry->seek_debug_at = 0;
+		later = -EAGAIN;
+	}
 	if (r == 0 && debug->symtab->count) {
 		*ret_debug = (struct object_symbols){ debug->symtab, debug->fd, debug->object };
 		return 0;
@@ -549,7 +559,7 @@ static int find_others(struct objects *objects, struct entry *entry, uint32_t tg
 		return r;
 	r = read_mini(objects, entry, tgid);
 	ret_debug->symtab = entry->mini;
-	return r;
+	return later ?: r;
 }
 
 int objects_symbols(struct objects *objects, struct object *object, uint32_t tgid,
@@ -652,6 +662,11 @@ int objects_new(struct mount_namespace_table *spaces, struct names *names, struc
 	objects->table.pool = POOL_SYMBOLS;
 	*ret_objects = objects;
 	return 0;
+}
+
+void objects_fetch(struct objects *objects, struct fetched *fetched)
+{
+	objects->fetched = fetched;
 }
 
 void objects_free(struct objects *objects)

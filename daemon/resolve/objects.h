@@ -32,6 +32,10 @@ int objects_new(struct mount_namespace_table *spaces, struct names *names, struc
 		struct parser *parser, struct objects **ret_objects);
 void objects_free(struct objects *objects);
 
+/* Ask a server for debug files that are nowhere here; borrowed. */
+struct fetched;
+void objects_fetch(struct objects *objects, struct fetched *fetched);
+
 /* Open a mapped file, or find that it is known, and tie it to its object. */
 void objects_see(struct objects *objects, const struct image *image, struct mapped_file *file);
 
@@ -62,8 +66,16 @@ int objects_fd(struct objects *objects, struct object *object, uint32_t tgid, in
  * stays.
  */
 bool objects_make_room(struct objects *objects, size_t bytes);
-/* Was it for want of time or memory, or of a helper or a file server that answers? */
-bool objects_may_pass(int error);
+/*
+ * Was it for want of time or memory, or of a helper or a file server that answers? Memory may be there the next
+ * time, and another parser, unless the file is what it died of.
+ */
+static inline bool objects_may_pass(int error)
+{
+	return error == -ENOBUFS || error == -EAGAIN || error == -EPIPE || error == -ETIMEDOUT ||
+	       error == -EDQUOT || error == -ETIME || error == -ENOMEM || error == -EIO ||
+	       error == -EHOSTDOWN;
+}
 /* Nobody looks at what objects_symbols() said any more. */
 void objects_release(struct objects *objects);
 /* Close what was not used for @idle_ns, forget objects that nobody holds, free names out of use. */

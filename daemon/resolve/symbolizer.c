@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "resolve/symbolizer.h"
 
+#include <string.h>
+
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/pool.h"
+#include "resolve/fetched.h"
 #include "resolve/images.h"
 #include "resolve/jit.h"
 #include "resolve/kernel.h"
@@ -22,6 +26,7 @@ struct symbolizer {
 	struct opener *opener;
 	struct parser *parser;
 	struct objects *objects;
+	struct fetched *fetched;	/* NULL: no server is asked */
 	struct images *images;
 	struct jits *jits;
 	struct kernel *kernel;
@@ -30,6 +35,24 @@ struct symbolizer {
 	struct lines_stats lines;
 	uint64_t windows;
 };
+
+/* Names are worth less than samples: what keeps it from working is said, and all else goes on. */
+static void start_fetching(struct symbolizer *symbolizer)
+{
+	const struct debuginfod_options *options = &symbolizer->options.debuginfod;
+	int r;
+
+	if (!options->url)
+		return;
+	r = options->directory ? fetched_new(options, &symbolizer->fetched) : -ENOENT;
+	if (r < 0 && options->directory)
+		log_warning("debuginfod: debug files cannot be kept in %s: %s; none are fetched",
+			    options->directory, strerror(-r));
+	else if (r < 0)
+		log_warning("debuginfod: there is no directory to keep debug files in, none are fetched: set "
+			    "debuginfod_directory in section [symbols]");
+	objects_fetch(symbolizer->objects, symbolizer->fetched);
+}
 
 int symbolizer_new(const struct symbolizer_options *options, struct symbolizer **ret_symbolizer)
 {
@@ -62,6 +85,7 @@ int symbolizer_new(const struct symbolizer_options *options, struct symbolizer *
 		symbolizer_free(symbolizer);
 		return r;
 	}
+	start_fetching(symbolizer);
 	*ret_symbolizer = symbolizer;
 	return 0;
 }
@@ -74,6 +98,7 @@ void symbolizer_free(struct symbolizer *symbolizer)
 	images_free(symbolizer->images);
 	jits_free(symbolizer->jits);
 	objects_free(symbolizer->objects);
+	fetched_free(symbolizer->fetched);
 	names_free(symbolizer->names);
 	parser_free(symbolizer->parser);
 	opener_free(symbolizer->opener);
@@ -477,6 +502,7 @@ void symbolizer_stats(struct symbolizer *symbolizer, struct symbolizer_stats *re
 		.jit = *jits_stats(symbolizer->jits),
 		.lines = symbolizer->lines,
 	};
+	fetched_stats(symbolizer->fetched, &ret_stats->fetched);
 	parser_stats(symbolizer->parser, &ret_stats->parser);
 	opener_stats(symbolizer->opener, &ret_stats->opener);
 }

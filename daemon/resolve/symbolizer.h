@@ -12,6 +12,7 @@
 #include "helper/parser.h"
 #include "process/image.h"
 #include "profile/window.h"
+#include "resolve/fetched.h"
 #include "resolve/jit.h"
 #include "resolve/lines.h"
 
@@ -21,6 +22,7 @@ struct symbolizer_options {
 	bool with_command_line;		/* privacy: put command lines into image details */
 	bool with_kernel_addresses;	/* privacy: keep addresses of kernel Locations */
 	bool with_lines;		/* source lines and inlined functions */
+	struct debuginfod_options debuginfod;	/* without a url: no server is asked */
 	const char *sysroot;		/* "" normally; tests point it elsewhere */
 };
 
@@ -64,6 +66,7 @@ struct symbolizer_stats {
 	uint64_t put_off;		/* Locations; what came in the next window had another try */
 	struct jit_stats jit;
 	struct lines_stats lines;
+	struct fetched_stats fetched;
 	struct parser_stats parser;
 	struct opener_stats opener;
 };

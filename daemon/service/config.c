@@ -9,6 +9,7 @@
 #include "base/near.h"
 #include "base/percent.h"
 #include "client/event.h"
+#include "helper/debuginfod.h"
 #include "resolve/unwinder.h"
 #include "service/endpoint.h"
 
@@ -92,6 +93,15 @@ static const struct option options[] = {
 	{ "privacy", "kernel_addresses", OPTION_BOOL, FIELD(with_kernel_addresses), 0, 0,
 	  { NULL } },
 	{ "symbols", "lines", OPTION_BOOL, FIELD(with_lines), 0, 0, { NULL } },
+	{ "symbols", "debuginfod", OPTION_STRING, FIELD(debuginfod), 0, 0, { NULL } },
+	{ "symbols", "debuginfod_directory", OPTION_STRING, FIELD(debuginfod_directory), 0, 0,
+	  { NULL } },
+	{ "symbols", "debuginfod_max_bytes", OPTION_BYTES, FIELD(debuginfod_max_bytes), 65536,
+	  UINT64_C(1) << 50, { NULL } },
+	{ "symbols", "debuginfod_file_bytes", OPTION_BYTES, FIELD(debuginfod_file_bytes), 65536,
+	  UINT64_C(1) << 40, { NULL } },
+	{ "symbols", "debuginfod_seconds", OPTION_NUMBER, FIELD(debuginfod_seconds), 1,
+	  DEBUGINFOD_SECONDS_MAX, { NULL } },
 	{ "daemon", "load_module", OPTION_BOOL, FIELD(load_module), 0, 0, { NULL } },
 	{ "daemon", "log_level", OPTION_LEVEL, FIELD(log_level), 0, 0, { NULL } },
 	{ "daemon", "status_seconds", OPTION_NUMBER, FIELD(status_seconds), 1, 3600, { NULL } },
@@ -145,6 +155,9 @@ void config_init(struct config *config)
 		.spool_max_age_hours = 24,
 		.with_journal = true,
 		.with_kernel_addresses = true,
+		.debuginfod_max_bytes = DEBUGINFOD_CACHE_BYTES,
+		.debuginfod_file_bytes = DEBUGINFOD_FILE_BYTES,
+		.debuginfod_seconds = DEBUGINFOD_SECONDS,
 		.load_module = true,
 		.log_level = LOG_LEVEL_INFO,
 		.status_seconds = 10,
@@ -463,6 +476,9 @@ int config_check(const struct config *config, char *error, size_t error_size)
 		return config_fail(error, error_size, "attributes are not of the form key=value,key=value");
 	if (config->headers && environment_each_pair(config->headers, ignore_pair, NULL) < 0)
 		return config_fail(error, error_size, "headers are not of the form key=value,key=value");
+	if (config->debuginfod && debuginfod_check_url(config->debuginfod) < 0)
+		return config_fail(error, error_size, "debuginfod is a URL like https://debuginfod.example, "
+				   "not `%s'", config->debuginfod);
 	if (config->metrics_listen && endpoint_check(config->metrics_listen, error, error_size) < 0)
 		return -EINVAL;
 	ret = config_sources(config, sources, &count, error, error_size);

@@ -76,6 +76,9 @@ struct config {
 
 	/* [symbols] */
 	bool with_lines;
+	char *debuginfod;		/* URL; NULL: no server is asked */
+	char *debuginfod_directory;	/* NULL: below the service manager's */
+	uint64_t debuginfod_max_bytes, debuginfod_file_bytes, debuginfod_seconds;
 
 	/* [daemon] */
 	bool load_module;

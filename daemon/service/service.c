@@ -32,6 +32,7 @@ struct service {
 	struct exporter *exporter;
 
 	/* the running pipeline's, which borrows them */
+	char debuginfod_directory[PATH_MAX];
 	struct host_resource resource;
 	struct relabel *relabel;
 	struct pipeline_options options;
@@ -197,6 +198,20 @@ static bool has_journal(const struct service *service)
 	return options->with_journal && (options->store_directory || options->spool_directory);
 }
 
+/* NULL: nobody has named one. */
+static const char *debuginfod_directory(struct service *service)
+{
+	const char *cache = getenv("CACHE_DIRECTORY");	/* systemd's */
+
+	if (service->config.debuginfod_directory)
+		return service->config.debuginfod_directory;
+	if (!cache)
+		return NULL;
+	snprintf(service->debuginfod_directory, sizeof(service->debuginfod_directory), "%s/debuginfod",
+		 cache);
+	return service->debuginfod_directory;
+}
+
 /* @filter is only looked at before this returns. */
 static int open_pipeline(struct service *service, const struct control_filter *filter,
 			 char *error, size_t error_size)
@@ -215,6 +230,13 @@ static int open_pipeline(struct service *service, const struct control_filter *f
 			.with_command_line = config->with_command_line,
 			.with_kernel_addresses = config->with_kernel_addresses,
 			.with_lines = config->with_lines,
+			.debuginfod = {
+				.url = config->debuginfod,
+				.directory = debuginfod_directory(service),
+				.cache_bytes = config->debuginfod_max_bytes,
+				.file_bytes = config->debuginfod_file_bytes,
+				.seconds = (uint32_t)config->debuginfod_seconds,
+			},
 			.sysroot = "",
 		},
 		.encode = {

@@ -24,6 +24,8 @@ bool snapshot_has(const struct snapshot *snapshot, enum counter_group group)
 		return snapshot->metrics || snapshot->metrics_error;
 	case GROUP_UNWIND:
 		return snapshot->pipeline && snapshot->pipeline->has_tables;
+	case GROUP_DEBUGINFOD:
+		return snapshot->pipeline && snapshot->pipeline->symbolizer.fetched.is_on;
 	case GROUP_CAPTURE:
 	case GROUP_WINDOWS:
 	case GROUP_STACKS:
@@ -44,7 +46,7 @@ unsigned int snapshot_instances(const struct snapshot *snapshot, enum counter_gr
 	case GROUP_STACKS:
 		return STACKTAP_END_REASONS;
 	case GROUP_HELPER:
-		return 2;
+		return snapshot_has(snapshot, GROUP_DEBUGINFOD) ? 3 : 2;
 	case GROUP_RELABEL:
 		return (unsigned int)relabel_rules(snapshot->relabel);
 	case GROUP_POOL:
@@ -54,13 +56,15 @@ unsigned int snapshot_instances(const struct snapshot *snapshot, enum counter_gr
 	}
 }
 
+static const char *const helpers[] = { "opener", "parser", "fetcher" };
+
 const char *snapshot_label(const struct snapshot *snapshot, enum counter_group group, unsigned int instance)
 {
 	switch (group) {
 	case GROUP_STACKS:
 		return name_of_end(instance);
 	case GROUP_HELPER:
-		return instance ? "parser" : "opener";
+		return helpers[instance];
 	case GROUP_RELABEL:
 		return relabel_text(snapshot->relabel, instance);
 	case GROUP_POOL:
@@ -79,7 +83,9 @@ uint64_t snapshot_counter(const struct snapshot *snapshot, enum counter_id id, u
 	const struct jit_stats *jit = &symbolizer->jit;
 	const struct opener_stats *opener = &symbolizer->opener;
 	const struct parser_stats *parser = &symbolizer->parser;
-	const struct helper_stats *helper = i ? &parser->helper : &opener->helper;
+	const struct fetched_stats *fetched = &symbolizer->fetched;
+	const struct helper_stats *helper = i == 2 ? &fetched->helper :
+					    i ? &parser->helper : &opener->helper;
 	const struct loader_stats *loader = &pipeline->loader;
 	const struct tables_stats *tables = &loader->tables;
 	const struct deferred_stats *deferred = &pipeline->drain.deferred;
@@ -106,6 +112,7 @@ const char *snapshot_fact(const struct snapshot *snapshot, enum fact_id id)
 	const struct pipeline_stats *pipeline = snapshot->pipeline ?: &no_pipeline;
 	const struct opener_stats *opener = &pipeline->symbolizer.opener;
 	const struct parser_stats *parser = &pipeline->symbolizer.parser;
+	const struct fetched_stats *fetched = &pipeline->symbolizer.fetched;
 	const struct tables_stats *tables = &pipeline->loader.tables;
 	const struct exporter_stats *exporter = snapshot->exporter;
 	const char *text = NULL;

@@ -33,8 +33,11 @@ static void print_object(struct json *json, const struct snapshot *snapshot, enu
 	print_members(json, snapshot, group, 0);
 	if (group == GROUP_OPENER || group == GROUP_PARSER)
 		print_members(json, snapshot, GROUP_HELPER, group == GROUP_PARSER);
+	if (group == GROUP_DEBUGINFOD)
+		print_members(json, snapshot, GROUP_HELPER, 2);
 	if (group == GROUP_SYMBOLIZER) {
 		print_object(json, snapshot, GROUP_LINES);
+		print_object(json, snapshot, GROUP_DEBUGINFOD);
 		print_object(json, snapshot, GROUP_JIT);
 	}
 	if (group == GROUP_EXPORTER) {

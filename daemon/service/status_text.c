@@ -58,6 +58,16 @@ static const struct status_line lines[] = {
 	{ .group = GROUP_LINES, .text = "  source lines: {} frames, {} put off, {} files have none",
 	  .when = { C(LINES_frames), C(LINES_put_off), C(LINES_files_without) },
 	  .values = { C(LINES_frames), C(LINES_put_off), C(LINES_files_without) } },
+	{ .group = GROUP_DEBUGINFOD,
+	  .text = "  debuginfod: {} files fetched, {} bytes, {} kept from before, {} not there, {} too large, "
+		  "{} waiting",
+	  .values = { C(DEBUGINFOD_fetched), C(DEBUGINFOD_bytes), C(DEBUGINFOD_from_cache),
+		      C(DEBUGINFOD_absent), C(DEBUGINFOD_too_large), C(DEBUGINFOD_waiting) } },
+	{ .group = GROUP_DEBUGINFOD,
+	  .text = "  debuginfod: server not reached {} times, too slow {}, failed {}; the last: {fact}",
+	  .when = { C(DEBUGINFOD_unreachable), C(DEBUGINFOD_timed_out), C(DEBUGINFOD_failed) },
+	  .fact = FACT_DEBUGINFOD_last_failed,
+	  .values = { C(DEBUGINFOD_unreachable), C(DEBUGINFOD_timed_out), C(DEBUGINFOD_failed) } },
 	/* of helpers nothing while all is well */
 	{ .group = GROUP_HELPER,
 	  .text = "  {label}: started {} times, {} crashes, {} killed for not answering, {} of them cannot die yet",

@@ -65,12 +65,12 @@ def status_members(status):
     return members
 
 
-HELPERS = "The opener and the parser, each in its object"
+HELPERS = "The opener, the parser and, for debuginfod, the fetcher, each in its object"
 
 
 def fold_helpers(members):
     common = {name for key, name in members if key == "opener"} & {name for key, name in members if key == "parser"}
-    return {(HELPERS if key in ("opener", "parser") and name in common else key, name) for key, name in members}
+    return {(HELPERS if key in ("opener", "parser", "debuginfod") and name in common else key, name) for key, name in members}
 
 
 def check_values(members):
@@ -87,11 +87,11 @@ def check_values(members):
 def check_text(text, members):
     tell("{" not in text, "every place in a line is filled in", text)
     for group, name in (("windows", "samples"), ("exporter", "payloads_sent"), ("unwind", "failed"),
-                        ("spool", "damaged_bytes"), ("parser", "deferred"), ("unwind", "deferred_expired")):
+                        ("spool", "damaged_bytes"), ("parser", "deferred"), ("debuginfod", "absent"), ("debuginfod", "timed_out"), ("unwind", "deferred_expired")):
         tell(re.search(rf"\b{members[group, name]}\b", text), f"the text has {group}.{name}", text)
     tell(re.search(r"quality: \d+\.\d % complete, \d+\.\d % named", text), "the text has shares", text)
     tell(f"compiled in {members['unwind', 'compile_nano'] // 10**6} ms" in text, "times are in ms", text)
-    tell("  opener: started" in text and "  parser: started" in text, "each helper has its line", text)
+    tell("  opener: started" in text and "  parser: started" in text and "  fetcher: started" in text, "each helper has its line", text)
 
 
 def check_metrics(text, entries, members, pools, rules):
@@ -121,7 +121,7 @@ def check_metrics(text, entries, members, pools, rules):
     tell([sample.labels["rule"] for sample in samples.get("stacktap_relabel_matched_total", [])] == rules,
          "a rule is the label that it is in the JSON")
     tell({sample.labels["pool"] for sample in samples["stacktap_pool_limit_bytes"]} == pools, "each pool is there")
-    tell({sample.labels["helper"] for sample in samples["stacktap_helper_crashes_total"]} == {"opener", "parser"},
+    tell({sample.labels["helper"] for sample in samples["stacktap_helper_crashes_total"]} == {"opener", "parser", "fetcher"},
          "each helper is there")
 
 

@@ -42,7 +42,8 @@ int main(int argc, char **argv)
 				     .endpoint = "http://localhost:4318/", .spool = "/var/lib/spool",
 				     .pipeline = &pipeline, .exporter = &exporter };
 	struct helper_stats *helpers[] = { &pipeline.symbolizer.opener.helper,
-					   &pipeline.symbolizer.parser.helper };
+					   &pipeline.symbolizer.parser.helper,
+					   &pipeline.symbolizer.fetched.helper };
 	struct relabel *relabel;
 	char error[256];
 	int err;
@@ -51,6 +52,8 @@ int main(int argc, char **argv)
 		return 2;
 	fill(&pipeline, sizeof(pipeline), 1);
 	fill(&exporter, sizeof(exporter), 10000);
+	pipeline.symbolizer.fetched.is_on = true;
+	strcpy(pipeline.symbolizer.fetched.last_failed, "no such host");
 	pipeline.has_tables = pipeline.has_deferred = true;
 	strcpy(pipeline.loader.tables.last_failed, "/bin/\"x\\: why");
 	strcpy(pipeline.loader.tables.last_refused, "/bin/y: why not");
@@ -61,7 +64,7 @@ int main(int argc, char **argv)
 	for (size_t i = 0; i < ARRAY_SIZE(helpers); i++) {
 		helpers[i]->pid = 100 + (pid_t)i;
 		helpers[i]->is_confined = true;
-		helpers[i]->abandoned = 5 + (unsigned int)i;
+		helpers[i]->abandoned = 3 + (unsigned int)i;
 	}
 	err = relabel_new(&relabel) ?: relabel_add(relabel, "drop a b\\\"c", error, sizeof(error));
 	if (err < 0)

@@ -115,7 +115,9 @@ static void test_every_option_round_trips(void **state _unused_)
 		"[metrics]\nlisten = unix:/m\n\n"
 		"[resource]\nservice_name = me\nattributes = x=y\n\n"
 		"[relabel]\nrule = drop a (b|c)+\nrule = set \"a b\" c if d .*\n\n"
-		"[privacy]\ncommand_line = yes\nkernel_addresses = no\n\n[symbols]\nlines = yes\n\n"
+		"[privacy]\ncommand_line = yes\nkernel_addresses = no\n\n[symbols]\nlines = yes\n"
+		"debuginfod = https://d\ndebuginfod_directory = /f\ndebuginfod_max_bytes = 65536\n"
+		"debuginfod_file_bytes = 65537\ndebuginfod_seconds = 9\n\n"
 		"[daemon]\nload_module = no\nlog_level = debug\nstatus_seconds = 1\n"
 		"stop_seconds = 2\n";
 	struct config config = load(text);
@@ -190,6 +192,9 @@ static void test_refusals(void **state _unused_)
 	assert_refused("[relabel]\nrule = lose a b\n", 2, "begins with keep, drop, remove, rename or set");
 	assert_refused("[relabel]\nrule = drop a \"b c\n", 2, "a double quote without its end");
 	assert_refused("[relabel]\nrule = set a b if c d e\n", 2, "more than 6 words");
+	assert_refused("[symbols]\ndebuginfod = debuginfod.example\n", 0, "https://debuginfod.example");
+	assert_refused("[symbols]\ndebuginfod = https://a https://b\n", 0, "a URL");
+	assert_refused("[symbols]\ndebuginfod_seconds = 3601\n", 2, "1 to 3600");
 	assert_refused("[metrics]\nlisten = 0.0.0.0:9470\n", 0, "loopback");
 	assert_refused("[metrics]\nlisten = /run/m\n", 0, "unix:/PATH");
 	for (int i = 0; i < STACKTAP_MAX_SOURCES + 1; i++)
