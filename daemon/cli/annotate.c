@@ -2,7 +2,6 @@
 #include "cli/annotate.h"
 
 #include <getopt.h>
-#include <inttypes.h>
 #include <string.h>
 
 #include "cli/cli.h"
@@ -39,199 +38,23 @@ enum {
 	OPT_DEBUG_DIR,
 	OPT_SYSROOT,
 	OPT_BINARY,
-	CANDIDATES_MAX = 8,		/* that are listed */
 };
-
-/* A function of an object, among those that the name may mean. */
-struct candidate {
-	const struct hit *hit;
-	uint64_t samples;
-};
-
-static bool is_same_function(const struct hit *a, const struct hit *b)
-{
-	return a->name == b->name && a->mapping->file == b->mapping->file &&
-	       a->mapping->build_id == b->mapping->build_id &&
-	       a->mapping->htlhash == b->mapping->htlhash;
-}
-
-static int most_first(const void *a, const void *b)
-{
-	const struct candidate *x = a, *y = b;
-
-	return (x->samples < y->samples) - (x->samples > y->samples);
-}
-
-/* Those called exactly so, if there are any; the one with most samples first. */
-static size_t list_candidates(const struct hits *hits, struct candidate *candidates)
-{
-	bool any_exact = false;
-	size_t count = 0, k;
-
-	for (uint32_t i = 0; i < hits->rows.count; i++)
-		any_exact |= !strcmp(hits_at(hits, i)->name, hits->function);
-	for (uint32_t i = 0; i < hits->rows.count; i++) {
-		const struct hit *hit = hits_at(hits, i);
-
-		if (any_exact && strcmp(hit->name, hits->function) != 0)
-			continue;
-		for (k = 0; k < count && !is_same_function(candidates[k].hit, hit);)
-			k++;
-		if (k == count && count == CANDIDATES_MAX)
-			continue;
-		if (k == count)
-			candidates[count++] = (struct candidate){ .hit = hit };
-		rows_sum(&candidates[k].samples, hit->samples);
-	}
-	qsort(candidates, count, sizeof(*candidates), most_first);
-	return count;
-}
-
-static int say_ambiguous(const struct hits *hits, const struct candidate *candidates, size_t count)
-{
-	const bool same_name = candidates[0].hit->name == candidates[count - 1].hit->name;
-	char list[1536] = "";
-	size_t used = 0;
-
-	for (size_t i = 0; i < count && used < sizeof(list); i++) {
-		const struct hit *hit = candidates[i].hit;
-		const struct view_mapping *mapping = hit->mapping;
-		const char *id = mapping->build_id[0] ? mapping->build_id : mapping->htlhash;
-
-		used += (size_t)snprintf(list + used, sizeof(list) - used,
-					 "%s%s in %s%s%.8s (%" PRIu64 " samples)", i ? ", " : "", hit->name,
-					 mapping->file[0] ? mapping->file : "[no mapping]", *id ? " " : "", id,
-					 candidates[i].samples);
-	}
-	return cli_error("`%s' may be %s%s; choose with %s", hits->function, list,
-			 count == CANDIDATES_MAX ? ", and others" : "",
-			 same_name ? "--object" : "its whole name, or --object");
-}
-
-static int say_nothing_found(const struct hits *hits, const struct annotate_options *options)
-{
-	const char *name = recording_name(options->path);
-
-	if (!hits->events.count)
-		return select_found_nothing(&options->selection, options->path);
-	if (hits->called)
-		return cli_error("%s: no sample is in the code of `%s' itself: %" PRIu64
-				 " are in what it calls; see `stacktap report --callers'", name,
-				 hits->function, hits->called);
-	return cli_error("%s: there is no function `%s'%s%s in it; `stacktap report --by function' "
-			 "lists those there are", name, hits->function, options->object ? " of " : "",
-			 options->object ? options->object : "");
-}
-
-/* The hits of one function of one object, of the event with most samples of it. */
-static int choose(struct annotation *annotation)
-{
-	struct candidate candidates[CANDIDATES_MAX];
-	struct hits *hits = &annotation->hits;
-	size_t count = list_candidates(hits, candidates);
-
-	if (!count)
-		return say_nothing_found(hits, annotation->options);
-	if (count > 1)
-		return say_ambiguous(hits, candidates, count);
-	annotation->event = hits_event(hits, 0);
-	for (uint32_t i = 1; i < hits->events.count; i++)
-		if (hits_event(hits, i)->function_samples > annotation->event->function_samples)
-			annotation->event = hits_event(hits, i);
-	annotation->chosen = calloc(hits->rows.count, sizeof(*annotation->chosen));
-	if (!annotation->chosen)
-		return cli_error("out of memory");
-	for (uint32_t i = 0; i < hits->rows.count; i++) {
-		const struct hit *hit = hits_at(hits, i);
-
-		if (!is_same_function(hit, candidates[0].hit) ||
-		    hits_event(hits, hit->event) != annotation->event)
-			continue;
-		annotation->chosen[annotation->count++] = hit;
-		rows_sum(&annotation->samples, hit->samples);
-		rows_sum(&annotation->weight, hit->weight);
-		rows_sum(&annotation->inlined, hit->inlined);
-	}
-	return CLI_OK;
-}
-
-static void drop_sections(struct annotation *annotation)
-{
-	buffer_clear(&annotation->sections);
-	buffer_clear(&annotation->rows);
-}
-
-/* Source before code before bare lines. -ENOENT: there is none of them. */
-static int make_sections(struct annotation *annotation)
-{
-	const bool wants_source = !annotation->options->without_source;
-	bool found = false;
-	int r;
-
-	annotate_find_files(annotation);
-	r = annotate_find_places(annotation);
-	annotation->mode = ANNOTATE_SOURCE;
-	if (!r && wants_source)
-		r = annotate_source(annotation, &found);
-	if (r < 0 || found)
-		return r;
-	drop_sections(annotation);
-	annotation->mode = ANNOTATE_CODE;
-	r = annotate_code(annotation);
-	if (r != -ENOENT || !wants_source)
-		return r;
-	drop_sections(annotation);
-	annotation->mode = ANNOTATE_LINES;
-	r = annotate_source(annotation, &found);
-	return r ?: annotate_section_count(annotation) ? 0 : -ENOENT;
-}
-
-static void annotation_done(struct annotation *annotation)
-{
-	debugfile_close(&annotation->code);
-	debugfile_close(&annotation->debug);
-	debugfile_finder_free(annotation->finder);
-	parser_free(annotation->parser);
-	buffer_free(&annotation->sections);
-	buffer_free(&annotation->rows);
-	arena_free(&annotation->arena);
-	free(annotation->places);
-	free(annotation->chosen);
-	hits_free(&annotation->hits);
-}
 
 static int annotate(struct annotate_options *options)
 {
-	_cleanup_(annotation_done) struct annotation annotation = {
-		.options = options, .code = { .fd = -1, .alt_fd = -1 },
-		.debug = { .fd = -1, .alt_fd = -1 },
-	};
-	char plain[DEMANGLE_MAX], error[512];
-	int ret;
+	_cleanup_(annotation_done) struct annotation annotation;
+	char plain[DEMANGLE_MAX], error[2048];
 
-	if (parser_new(&annotation.parser) < 0 ||
-	    debugfile_finder_new(annotation.parser, &options->places, NULL, &annotation.finder) < 0)
+	if (annotation_init(&annotation, options) < 0)
 		return cli_error("out of memory");
 	/* names are shown without their mangling */
 	if (!parser_demangle(annotation.parser, options->function, plain))
 		options->function = plain;
-	arena_init(&annotation.arena, POOL_REPORT);
-	buffer_init(&annotation.sections, POOL_REPORT);
-	buffer_init(&annotation.rows, POOL_REPORT);
 	if (hits_load(&annotation.hits, options->path, options->function, options->object,
 		      &options->selection, error, sizeof(error)) < 0)
 		return cli_error("%s", error);
-	ret = choose(&annotation);
-	if (ret)
-		return ret;
-	ret = make_sections(&annotation);
-	if (ret == -ENOENT)
-		return cli_error("%s: %s%s", options->function,
-				 annotation.note[0] ? annotation.note : "neither lines nor code are here",
-				 annotation.chosen[0]->kind == FRAME_KIND_NATIVE ?
-				 "; --binary, --debug-dir and --sysroot say where to look" : "");
-	if (ret < 0)
-		return cli_error("%s needs more memory than is allowed.", recording_name(options->path));
+	if (annotation_make(&annotation, recording_name(options->path), error, sizeof(error)) < 0)
+		return cli_error("%s", error);
 	if (options->use_json) {
 		annotate_print_json(&annotation);
 		return cli_finish();
@@ -239,7 +62,7 @@ static int annotate(struct annotate_options *options)
 	if (annotation.hits.is_cut)
 		fprintf(stderr, "stacktap: %s is cut off or damaged; this is what is whole\n",
 			recording_name(options->path));
-	annotate_print(&annotation);
+	annotate_print(&annotation, stdout);
 	return cli_finish();
 }
 

@@ -69,6 +69,16 @@ struct annotation {
 	char note[512];			/* why not more, or what is in doubt; may be empty */
 };
 
+/* -ENOMEM; annotation_done() in any case. */
+int annotation_init(struct annotation *annotation, const struct annotate_options *options);
+void annotation_done(struct annotation *annotation);
+/*
+ * Chooses among the hits, which are loaded, and makes the sections. 0, or -errno and *ret_error is a sentence;
+ * @recording is how that calls what was read.
+ */
+int annotation_make(struct annotation *annotation, const char *recording, char *ret_error,
+		    size_t size);
+
 /* Each: 0, -E2BIG when memory is used up. */
 /* Finds the files, by the first chosen hit. */
 void annotate_find_files(struct annotation *annotation);
@@ -90,7 +100,7 @@ int annotate_frames(struct annotation *annotation, const uint64_t *addresses, ui
 const char *annotate_text(struct annotation *annotation, const char *text);
 void annotate_note(struct annotation *annotation, const char *format, ...) _printf_(2, 3);
 
-void annotate_print(const struct annotation *annotation);
+void annotate_print(const struct annotation *annotation, FILE *out);
 void annotate_print_json(const struct annotation *annotation);
 
 static inline double annotate_percent(const struct annotation *annotation, uint64_t weight)

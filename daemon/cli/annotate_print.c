@@ -14,34 +14,34 @@ static const char skid[] =
 
 static const char *const modes[] = { "source", "code", "lines" };
 
-static void print_head(const struct annotation *annotation)
+static void print_head(FILE *out, const struct annotation *annotation)
 {
 	const struct hit_event *event = annotation->event;
 	const struct hit *hit = annotation->chosen[0];
 
-	printf("%s  %s\n", hit->name, hit->mapping->file[0] ? hit->mapping->file : "[no mapping]");
-	printf("%" PRIu64 " sample%s of %s, %.2f %% of all", annotation->samples,
-	       annotation->samples == 1 ? "" : "s", event->source,
-	       event->weight ? 100.0 * (double)annotation->weight / (double)event->weight : 0);
+	fprintf(out, "%s  %s\n", hit->name, hit->mapping->file[0] ? hit->mapping->file : "[no mapping]");
+	fprintf(out, "%" PRIu64 " sample%s of %s, %.2f %% of all", annotation->samples,
+		annotation->samples == 1 ? "" : "s", event->source,
+		event->weight ? 100.0 * (double)annotation->weight / (double)event->weight : 0);
 	if (annotation->inlined)
-		printf(", %" PRIu64 " in functions inlined in it", annotation->inlined);
+		fprintf(out, ", %" PRIu64 " in functions inlined in it", annotation->inlined);
 	if (annotation->hits.events.count > 1)
-		printf("; --event shows another of %u events", annotation->hits.events.count);
-	printf("\nskid: %s\n", skid);
+		fprintf(out, "; --event shows another of %u events", annotation->hits.events.count);
+	fprintf(out, "\nskid: %s\n", skid);
 	if (annotation->note[0])
-		printf("note: %s\n", annotation->note);
+		fprintf(out, "note: %s\n", annotation->note);
 }
 
-static void print_bytes(const struct annotate_row *row)
+static void print_bytes(FILE *out, const struct annotate_row *row)
 {
 	for (size_t i = 0; i < BYTES_SHOWN; i++) {
 		if (i < row->size)
-			printf("%02x%c", row->bytes[i], i + 1 == BYTES_SHOWN && row->size > BYTES_SHOWN ?
-			       '+' : ' ');
+			fprintf(out, "%02x%c", row->bytes[i],
+				i + 1 == BYTES_SHOWN && row->size > BYTES_SHOWN ? '+' : ' ');
 		else
-			printf("   ");
+			fputs("   ", out);
 	}
-	putchar(' ');
+	fputc(' ', out);
 }
 
 static const char *last_part(const char *path)
@@ -52,34 +52,35 @@ static const char *last_part(const char *path)
 }
 
 /* An instruction; its line only where that is another one than @before has. */
-static void print_code(const struct annotation *annotation, const struct annotate_row *row,
-		       const struct annotate_row *before)
+static void print_code(FILE *out, const struct annotation *annotation,
+		       const struct annotate_row *row, const struct annotate_row *before)
 {
 	int width;
 
-	printf("  %8" PRIx64 ":  ", row->address);
+	fprintf(out, "  %8" PRIx64 ":  ", row->address);
 	if (annotation->options->with_bytes)
-		print_bytes(row);
-	width = printf("%s", row->text);
+		print_bytes(out, row);
+	width = fprintf(out, "%s", row->text);
 	if (row->target)
-		width += printf("  <%s>", row->target);
+		width += fprintf(out, "  <%s>", row->target);
 	if (row->file && !(before && before->file == row->file && before->line == row->line))
-		printf("%*s  %s:%" PRIu64, width < TEXT_COLUMN ? TEXT_COLUMN - width : 0, "",
-		       last_part(row->file), row->line);
+		fprintf(out, "%*s  %s:%" PRIu64, width < TEXT_COLUMN ? TEXT_COLUMN - width : 0, "",
+			last_part(row->file), row->line);
 }
 
-static void print_row(const struct annotation *annotation, const struct annotate_row *row,
-		      const struct annotate_row *before)
+static void print_row(FILE *out, const struct annotation *annotation,
+		      const struct annotate_row *row, const struct annotate_row *before)
 {
 	if (row->samples)
-		printf(" %6.2f %% %8" PRIu64, annotate_percent(annotation, row->weight), row->samples);
+		fprintf(out, " %6.2f %% %8" PRIu64, annotate_percent(annotation, row->weight),
+			row->samples);
 	else
-		printf("                  ");
+		fputs("                  ", out);
 	if (annotation->mode == ANNOTATE_CODE)
-		print_code(annotation, row, before);
+		print_code(out, annotation, row, before);
 	else
-		printf("  %6" PRIu64 "  %s", row->line, row->text ? row->text : "[not here]");
-	putchar('\n');
+		fprintf(out, "  %6" PRIu64 "  %s", row->line, row->text ? row->text : "[not here]");
+	fputc('\n', out);
 }
 
 static bool is_shown(const struct annotation *annotation, const struct annotate_row *row)
@@ -89,16 +90,17 @@ static bool is_shown(const struct annotation *annotation, const struct annotate_
 	return least <= 0 || (row->samples && annotate_percent(annotation, row->weight) >= least);
 }
 
-static void print_section(const struct annotation *annotation, const struct annotate_section *section)
+static void print_section(FILE *out, const struct annotation *annotation,
+			  const struct annotate_section *section)
 {
 	const struct annotate_row *before = NULL;
 	bool is_gap = false;
 
 	if (section->file)
-		printf("\n PERCENT  SAMPLES    LINE  %s\n", section->file);
+		fprintf(out, "\n PERCENT  SAMPLES    LINE  %s\n", section->file);
 	else
-		printf("\n PERCENT  SAMPLES   ADDRESS  %" PRIx64 " to %" PRIx64 "\n", section->start,
-		       section->start + section->size);
+		fprintf(out, "\n PERCENT  SAMPLES   ADDRESS  %" PRIx64 " to %" PRIx64 "\n", section->start,
+			section->start + section->size);
 	for (size_t i = 0; i < section->count; i++) {
 		const struct annotate_row *row = annotate_row(annotation, section->first + i);
 
@@ -107,24 +109,24 @@ static void print_section(const struct annotation *annotation, const struct anno
 			continue;
 		}
 		if (is_gap || row->is_after_gap)
-			puts("                  ...");
-		print_row(annotation, row, is_gap ? NULL : before);
+			fputs("                  ...\n", out);
+		print_row(out, annotation, row, is_gap ? NULL : before);
 		is_gap = false;
 		before = row;
 	}
 	if (is_gap)
-		puts("                  ...");
+		fputs("                  ...\n", out);
 }
 
-void annotate_print(const struct annotation *annotation)
+void annotate_print(const struct annotation *annotation, FILE *out)
 {
-	print_head(annotation);
+	print_head(out, annotation);
 	for (size_t i = 0; i < annotate_section_count(annotation); i++)
-		print_section(annotation, annotate_section(annotation, i));
+		print_section(out, annotation, annotate_section(annotation, i));
 	if (annotation->outside)
-		printf("\n%" PRIu64 " samples (%.2f %%) are in no line of this\n", annotation->outside,
-		       annotation->samples ? 100.0 * (double)annotation->outside /
-						     (double)annotation->samples : 0);
+		fprintf(out, "\n%" PRIu64 " samples (%.2f %%) are in no line of this\n", annotation->outside,
+			annotation->samples ? 100.0 * (double)annotation->outside /
+						      (double)annotation->samples : 0);
 }
 
 static void print_json_row(struct json *json, const struct annotation *annotation,

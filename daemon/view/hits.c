@@ -169,18 +169,24 @@ static int add_sample(void *ctx, const struct view_profile *profile _unused_,
 	return 0;
 }
 
-int hits_load(struct hits *hits, const char *path, const char *function, const char *object,
-	      const struct selection *selection, char *ret_error, size_t error_size)
+int hits_new(struct hits *hits, const char *function, const char *object,
+	     const struct selection *selection)
 {
 	const struct reader_sink sink = { .ctx = hits, .profile = add_profile, .sample = add_sample };
-	int err;
 
 	*hits = (struct hits){ .function = function, .object = object };
 	texts_init(&hits->texts);
 	rows_init(&hits->mappings);
 	rows_init(&hits->events);
 	rows_init(&hits->rows);
-	err = reader_new(&hits->texts, selection, false, &sink, &hits->reader);
+	return reader_new(&hits->texts, selection, false, &sink, &hits->reader);
+}
+
+int hits_load(struct hits *hits, const char *path, const char *function, const char *object,
+	      const struct selection *selection, char *ret_error, size_t error_size)
+{
+	int err = hits_new(hits, function, object, selection);
+
 	if (err) {
 		snprintf(ret_error, error_size, "Out of memory.");
 		return err;

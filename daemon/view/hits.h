@@ -38,9 +38,12 @@ struct hits {
 };
 
 /*
- * What is called @function, or so but for its parameters. @object: a path, its last part, or the beginning of
- * a build-id; NULL: any. As recording_read() says it; hits_free() in any case.
+ * What is called @function, or so but for its parameters, of what hits->reader is given. @object: a path, its last
+ * part, or the beginning of a build-id; NULL: any. -ENOMEM; hits_free() in any case.
  */
+int hits_new(struct hits *hits, const char *function, const char *object,
+	     const struct selection *selection);
+/* The same of a recording. As recording_read() says it; hits_free() in any case. */
 int hits_load(struct hits *hits, const char *path, const char *function, const char *object,
 	      const struct selection *selection, char *ret_error, size_t error_size);
 void hits_free(struct hits *hits);
