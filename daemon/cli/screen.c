@@ -110,6 +110,10 @@ int screen_key(void)
 		return BROWSE_PAGE_UP;
 	case KEY_NPAGE:
 		return BROWSE_PAGE_DOWN;
+	case KEY_LEFT:
+		return BROWSE_LEFT;
+	case KEY_RIGHT:
+		return BROWSE_RIGHT;
 	case KEY_HOME:
 		return BROWSE_HOME;
 	case KEY_END:

@@ -77,6 +77,23 @@ static enum browse_effect move(struct browse *browse, int key, size_t rows, size
 	return BROWSE_DRAW;
 }
 
+void browse_enter(struct browse *browse, enum browse_view view)
+{
+	if (view == BROWSE_CODE)
+		browse->under_code = browse->view;
+	browse->view = view;
+	/* the messages of a frozen table may be gone: another one is of now */
+	browse->is_frozen = false;
+	browse->first = browse->selected = 0;
+}
+
+/* As perf's: both q and Esc leave what was entered. */
+static enum browse_effect leave(struct browse *browse)
+{
+	browse_enter(browse, browse->view == BROWSE_CODE ? browse->under_code : BROWSE_TABLE);
+	return BROWSE_BUILD;
+}
+
 enum browse_effect browse_key(struct browse *browse, int key, size_t rows, size_t page)
 {
 	if (browse->ask)
@@ -87,7 +104,18 @@ enum browse_effect browse_key(struct browse *browse, int key, size_t rows, size_
 	}
 	switch (key) {
 	case 'q':
-		return BROWSE_QUIT;
+	case BROWSE_ESCAPE:
+	case BROWSE_LEFT:
+		if (browse->view)
+			return leave(browse);
+		return key == 'q' ? BROWSE_QUIT : BROWSE_DRAW;
+	case 'a':
+		return browse->view == BROWSE_CODE ? leave(browse) : BROWSE_SHOW_CODE;
+	case 'e':
+	case '+':
+	case BROWSE_ENTER:
+	case BROWSE_RIGHT:
+		return browse->view == BROWSE_CODE ? BROWSE_DRAW : BROWSE_SHOW_CALLS;
 	case 'h':
 	case '?':
 		browse->has_help = true;
@@ -113,9 +141,7 @@ enum browse_effect browse_key(struct browse *browse, int key, size_t rows, size_
 	default:
 		return move(browse, key, rows, page);
 	}
-	/* the messages of a frozen table may be gone: another one is of now */
-	browse->is_frozen = false;
-	browse->first = browse->selected = 0;
+	browse_enter(browse, BROWSE_TABLE);
 	return BROWSE_BUILD;
 }
 

@@ -22,6 +22,8 @@ enum browse_key {
 	BROWSE_PAGE_DOWN,
 	BROWSE_HOME,
 	BROWSE_END,
+	BROWSE_LEFT,
+	BROWSE_RIGHT,
 	BROWSE_ENTER,
 	BROWSE_BACKSPACE,
 };
@@ -32,12 +34,21 @@ enum browse_effect {
 	BROWSE_ZERO,		/* and it begins now */
 	BROWSE_SET_DELAY,	/* to what text says */
 	BROWSE_SET_FILTER,	/* the same; "" is none */
+	BROWSE_SHOW_CALLS,	/* of the selected row, if it is a function: browse_enter() */
+	BROWSE_SHOW_CODE,	/* the same */
 	BROWSE_QUIT,
 };
 
 enum browse_ask { BROWSE_NOTHING, BROWSE_DELAY, BROWSE_FILTER };
 
+enum browse_view {
+	BROWSE_TABLE,
+	BROWSE_CALLS,		/* callers and callees of one function */
+	BROWSE_CODE,		/* its source or instructions: lines of text */
+};
+
 struct browse {
+	enum browse_view view, under_code;	/* what is left for, where the code is left */
 	enum live_group group;
 	bool by_total, is_frozen, has_help;
 	enum browse_ask ask;
@@ -47,6 +58,8 @@ struct browse {
 
 /* @rows that there are, @page of them on the screen. */
 enum browse_effect browse_key(struct browse *browse, int key, size_t rows, size_t page);
+/* Another view, from its first row on. */
+void browse_enter(struct browse *browse, enum browse_view view);
 /* The selected row is one of @rows, and on the screen. */
 void browse_fit(struct browse *browse, size_t rows, size_t page);
 /*

@@ -28,6 +28,7 @@ struct live {
 struct build {
 	struct live_table *table;
 	enum live_group group;
+	const struct live_subject *subject;	/* its texts are the table's; NULL: rows are of all */
 	uint64_t stamp;
 };
 
@@ -114,7 +115,7 @@ int live_add(struct live *live, const uint8_t *data, size_t size, uint64_t now)
 
 static uint64_t hash_row(const struct live_row *row)
 {
-	const uint64_t key[] = { row->id, row->is_kernel, (uintptr_t)row->owner,
+	const uint64_t key[] = { row->id, row->is_kernel, row->side, (uintptr_t)row->owner,
 				 (uintptr_t)row->name, (uintptr_t)row->file };
 
 	return hash_bytes(key, sizeof(key));
@@ -138,7 +139,7 @@ static int find(struct build *build, const struct live_row *key, struct live_row
 	while ((i = index_next(&rows->index, &probe)) != INDEX_NONE) {
 		row = live_row(build->table, i);
 		if (row->id == key->id && row->is_kernel == key->is_kernel &&
-		    row->owner == key->owner && row->name == key->name && row->file == key->file)
+		    row->side == key->side && row->owner == key->owner && row->name == key->name && row->file == key->file)
 			break;
 	}
 	if (i == INDEX_NONE) {
@@ -191,6 +192,43 @@ static int add_frames(struct build *build, const struct view_process *process,
 	return err;
 }
 
+static int add_side(struct build *build, enum live_side side, const struct view_sample *sample,
+		    size_t i)
+{
+	const struct view_frame *frame = sample->frames[i];
+	const struct live_row key = {
+		.side = side, .id = build->subject->id, .owner = build->subject->owner,
+		.is_kernel = frame->kind == FRAME_KIND_KERNEL,
+		.name = frame->name, .file = frame->mapping->file,
+	};
+
+	/* once for a stack, however often the subject recurs: add() */
+	return add(build, &key, !i, sample);
+}
+
+static int add_calls(struct build *build, const struct view_process *process,
+		     const struct view_sample *sample)
+{
+	const struct live_subject *subject = build->subject;
+	int err = 0;
+
+	if (process->pid != subject->id || process->name != subject->owner)
+		return 0;
+	for (size_t i = 0; i < sample->frame_count && !err; i++) {
+		const struct view_frame *frame = sample->frames[i];
+
+		if (frame->name != subject->name || frame->mapping->file != subject->file ||
+		    (frame->kind == FRAME_KIND_KERNEL) != subject->is_kernel)
+			continue;
+		err = add_side(build, LIVE_SUBJECT, sample, i);
+		if (!err && i)
+			err = add_side(build, LIVE_CALLEE, sample, i - 1);
+		if (!err && i + 1 < sample->frame_count)
+			err = add_side(build, LIVE_CALLER, sample, i + 1);
+	}
+	return err;
+}
+
 static void add_mode(struct live_table *table, const struct view_profile *profile,
 		     const struct view_sample *sample)
 {
@@ -217,6 +255,8 @@ static int add_sample(void *ctx, const struct view_profile *profile,
 	rows_sum(&build->table->samples, sample->samples);
 	rows_sum(&build->table->weight, sample->weight);
 	add_mode(build->table, profile, sample);
+	if (build->subject)
+		return add_calls(build, process, sample);
 	switch (build->group) {
 	case LIVE_PROCESS:
 		key.id = process->pid;
@@ -300,34 +340,84 @@ static int by_total_first(const void *first, const void *second)
 	return compare(a->total, b->total) ?: compare(a->self, b->self) ?: by_name(a, b);
 }
 
+static int by_side(const void *first, const void *second)
+{
+	const struct live_row *a = first, *b = second;
+
+	return (a->side > b->side) - (a->side < b->side) ?: by_total_first(a, b);
+}
+
+static int read_messages(struct live *live, struct reader *reader)
+{
+	int err = 0;
+
+	for (struct live_message *m = live->messages.first; m && !err; m = m->next)
+		err = reader_add(reader, m->data, m->size);
+	return err;
+}
+
+int live_read(struct live *live, uint64_t from, struct reader *reader)
+{
+	bool is_cut;
+
+	take_incoming(live, from, &is_cut);
+	return read_messages(live, reader);
+}
+
+static void table_init(struct live_table *table)
+{
+	*table = (struct live_table){ 0 };
+	texts_init(&table->texts);
+	rows_init(&table->rows);
+}
+
+static int fill(struct live *live, uint64_t from, struct build *build,
+		int (*order)(const void *, const void *))
+{
+	const struct reader_sink sink = { .ctx = build, .profile = add_profile,
+					  .sample = add_sample };
+	struct live_table *table = build->table;
+	struct reader *reader;
+	int err;
+
+	take_incoming(live, from, &table->is_cut);
+	err = reader_new(&table->texts, NULL, false, &sink, &reader);
+	if (err)
+		return err;
+	err = read_messages(live, reader);
+	table->start = reader_totals(reader)->start;
+	table->end = reader_totals(reader)->end;
+	reader_free(reader);
+	if (!table->event)
+		table->start = table->end = 0;
+	/* positions are the index' no more: nothing is looked up from here on */
+	if (!err && table->rows.count)
+		qsort(table->rows.data.data, table->rows.count, sizeof(struct live_row), order);
+	return err;
+}
+
 int live_build(struct live *live, uint64_t from, enum live_group group, bool by_total,
 	       struct live_table *ret_table)
 {
 	struct build build = { .table = ret_table, .group = group };
-	const struct reader_sink sink = { .ctx = &build, .profile = add_profile,
-					  .sample = add_sample };
-	struct reader *reader;
-	int err;
 
-	*ret_table = (struct live_table){ 0 };
-	texts_init(&ret_table->texts);
-	rows_init(&ret_table->rows);
-	take_incoming(live, from, &ret_table->is_cut);
-	err = reader_new(&ret_table->texts, NULL, false, &sink, &reader);
-	if (err)
-		return err;
-	for (struct live_message *m = live->messages.first; m && !err; m = m->next)
-		err = reader_add(reader, m->data, m->size);
-	ret_table->start = reader_totals(reader)->start;
-	ret_table->end = reader_totals(reader)->end;
-	reader_free(reader);
-	if (!ret_table->event)
-		ret_table->start = ret_table->end = 0;
-	/* positions are the index' no more: nothing is looked up from here on */
-	if (!err && ret_table->rows.count)
-		qsort(ret_table->rows.data.data, ret_table->rows.count, sizeof(struct live_row),
-		      by_total ? by_total_first : by_self);
-	return err;
+	table_init(ret_table);
+	return fill(live, from, &build, by_total ? by_total_first : by_self);
+}
+
+int live_build_calls(struct live *live, uint64_t from, const struct live_subject *subject,
+		     struct live_table *ret_table)
+{
+	struct live_subject interned = *subject;
+	struct build build = { .table = ret_table, .subject = &interned };
+
+	table_init(ret_table);
+	interned.owner = texts_intern(&ret_table->texts, subject->owner);
+	interned.name = texts_intern(&ret_table->texts, subject->name);
+	interned.file = texts_intern(&ret_table->texts, subject->file);
+	if (!interned.owner || !interned.name || !interned.file)
+		return -E2BIG;
+	return fill(live, from, &build, by_side);
 }
 
 void live_table_free(struct live_table *table)

@@ -18,7 +18,10 @@ enum live_group {
 	LIVE_GROUP_COUNT,
 };
 
+enum live_side { LIVE_ROW, LIVE_CALLER, LIVE_SUBJECT, LIVE_CALLEE };
+
 struct live_row {
+	enum live_side side;	/* LIVE_ROW but of live_build_calls() */
 	uint32_t id;		/* of the process or thread; 0: none */
 	bool is_kernel;		/* functions and objects */
 	const char *owner;	/* process, thread, container or service; "" of objects */
@@ -45,6 +48,13 @@ static inline const struct live_row *live_row(const struct live_table *table, si
 	return (const struct live_row *)(const void *)table->rows.data.data + i;
 }
 
+/* A function of a process, by the texts of its row. */
+struct live_subject {
+	uint32_t id;
+	bool is_kernel;
+	const char *owner, *name, *file;
+};
+
 struct live;
 
 int live_new(size_t max_bytes, struct live **ret_live);
@@ -60,6 +70,14 @@ int live_add(struct live *live, const uint8_t *data, size_t size, uint64_t now);
  */
 int live_build(struct live *live, uint64_t from, enum live_group group, bool by_total,
 	       struct live_table *ret_table);
+/*
+ * The same, of one function: those that call it, itself, those that it calls; a callee's self is that of the
+ * samples that came from here.
+ */
+int live_build_calls(struct live *live, uint64_t from, const struct live_subject *subject,
+		     struct live_table *ret_table);
+/* The messages since @from into @reader. -E2BIG, -EBADMSG, or what its sink said. */
+int live_read(struct live *live, uint64_t from, struct reader *reader);
 void live_table_free(struct live_table *table);
 
 #endif /* STACKTAP_VIEW_LIVE_H */

@@ -99,6 +99,80 @@ static void every_group_adds_up(void **state)
 	live_free(live);
 }
 
+/* A row of the table as what live_build_calls() wants. */
+static struct live_subject subject_of(const struct live_row *row)
+{
+	return (struct live_subject){ .id = row->id, .is_kernel = row->is_kernel, .owner = row->owner,
+				      .name = row->name, .file = row->file };
+}
+
+static uint64_t sum_of(const struct live_table *table, enum live_side side, bool of_self)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < table->rows.count; i++)
+		if (live_row(table, i)->side == side)
+			sum += of_self ? live_row(table, i)->self : live_row(table, i)->total;
+	return sum;
+}
+
+static void calls_of_each_function_add_up(void **state)
+{
+	struct live *live = with_messages(BIG, 2);
+	uint32_t with_callers = 0, with_callees = 0;
+	struct live_table all, calls;
+
+	(void)state;
+	assert_int_equal(live_build(live, 0, LIVE_FUNCTION, false, &all), 0);
+	for (uint32_t i = 0; i < all.rows.count; i++) {
+		const struct live_row *row = live_row(&all, i);
+		struct live_subject subject = subject_of(row);
+		const struct live_row *itself = NULL;
+
+		assert_int_equal(live_build_calls(live, 0, &subject, &calls), 0);
+		assert_int_equal(calls.weight, all.weight);
+		for (uint32_t k = 0; k < calls.rows.count; k++) {
+			const struct live_row *other = live_row(&calls, k);
+
+			assert_true(other->side != LIVE_ROW && other->id == row->id);
+			if (k)
+				assert_true(other->side >= live_row(&calls, k - 1)->side);
+			if (other->side == LIVE_SUBJECT) {
+				assert_null(itself);
+				itself = other;
+			}
+		}
+		assert_non_null(itself);
+		assert_string_equal(itself->name, row->name);
+		assert_int_equal(itself->self, row->self);
+		assert_int_equal(itself->total, row->total);
+		/* what is not its own is in what it calls, each stack once but for recursion */
+		assert_true(sum_of(&calls, LIVE_CALLEE, false) >= row->total - row->self);
+		assert_true(sum_of(&calls, LIVE_CALLEE, true) <= row->total);
+		assert_int_equal(sum_of(&calls, LIVE_CALLER, true), 0);
+		with_callers += sum_of(&calls, LIVE_CALLER, false) > 0;
+		with_callees += sum_of(&calls, LIVE_CALLEE, false) > 0;
+		live_table_free(&calls);
+	}
+	assert_true(with_callers && with_callees);
+	live_table_free(&all);
+	live_free(live);
+}
+
+static void nothing_calls_what_is_not_there(void **state)
+{
+	const struct live_subject subject = { .id = 1, .owner = "x", .name = "y", .file = "z" };
+	struct live *live = with_messages(BIG, 1);
+	struct live_table table;
+
+	(void)state;
+	assert_int_equal(live_build_calls(live, 0, &subject, &table), 0);
+	assert_int_equal(table.rows.count, 0);
+	assert_true(table.samples);
+	live_table_free(&table);
+	live_free(live);
+}
+
 static void what_is_older_goes(void **state)
 {
 	struct live *live = with_messages(BIG, 3);
@@ -163,6 +237,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_group_adds_up),
+		cmocka_unit_test(calls_of_each_function_add_up),
+		cmocka_unit_test(nothing_calls_what_is_not_there),
 		cmocka_unit_test(what_is_older_goes),
 		cmocka_unit_test(memory_is_bounded),
 		cmocka_unit_test(a_bad_message_is_said),

@@ -29,6 +29,9 @@ def guest(t):
     t.ok(first["id"] == busy.pid and first["owner"] == "deep" and first["name"] == "bottom",
          "the function that burns is first", first)
     t.ok(first["self"] > 0.8 * last["weight"], "nearly all is its own", last)
+    cost = last["own_cost"]
+    t.ok(0 < cost["module_ns"] < cost["ns"] and 0 < cost["programs_ns"] < cost["ns"] * cost["cpus"],
+         "what it takes itself", cost)
     t.ok(last["user"] > 0.8 * last["weight"] and not last["idle"], "user mode", last)
     # 199 a second of at most one CPU, for the six seconds less the first windows
     t.ok(300 < last["samples"] < 1400, "so many samples", last["samples"])
@@ -113,17 +116,42 @@ def on_screen(t, terminal, *options):
                    env=dict(os.environ, TERM="vt100"))
 
 
+def calls(t, terminal):
+    """The selected function's callers, a caller's callees, and its code, each entered and left by keys."""
+    os.write(terminal.master, b"e")
+    t.until(lambda: "callers and callees of bottom, deep" in terminal.text(), 10, "e shows callers and callees")
+    lines = terminal.text().split("\n")
+    t.ok("caller  [u] descend" in lines[5], "the caller is first", lines)
+    t.ok("itself  [u] bottom" in lines[6], "then the function itself", lines)
+    os.write(terminal.master, b"\r")
+    t.until(lambda: "callers and callees of descend" in terminal.text(), 10, "Enter goes to the caller")
+    t.ok("callee  [u] bottom" in terminal.text(), "which calls bottom", terminal.text())
+    os.write(terminal.master, b"q")
+    t.until(lambda: "TOTAL   function" in terminal.text(), 10, "q goes back to the table")
+    os.write(terminal.master, b"a")
+    t.until(lambda: "samples of cpu-clock" in terminal.text() and "PERCENT" in terminal.text(), 60, "a annotates")
+    lines = terminal.text().split("\n")
+    t.ok(lines[5].startswith("bottom  ") and "annotate; Esc: back" in lines[4], "the function's code", lines)
+    os.write(terminal.master, b"\x1b")
+    t.until(lambda: "TOTAL   function" in terminal.text(), 10, "Esc goes back to the table")
+    os.write(terminal.master, b"h")
+    t.until(lambda: "callers and callees of the selected function" in terminal.text(), 10, "h lists the keys")
+    os.write(terminal.master, b"h")
+
+
 def screen(t, busy):
     terminal = Terminal(24, 80)
     child = on_screen(t, terminal, "-p", busy.pid)
     t.until(lambda: "[u] bottom" in terminal.text(), 30, "the screen shows the load")
     lines = terminal.text().split("\n")
-    t.ok("SELF" in lines[3] and "function" in lines[3], "the heading", lines)
-    t.ok("[u] bottom" in lines[4], "the function that burns is on the first row", lines)
+    t.ok("SELF" in lines[4] and "function" in lines[4], "the heading", lines)
+    t.ok("[u] bottom" in lines[5], "the function that burns is on the first row", lines)
+    t.until(lambda: re.search(r"own cost \d+\.\d\d % of \d+ CPU", terminal.text()), 10, "its own cost")
+    calls(t, terminal)
     t.ok(termios.tcgetattr(terminal.slave) != terminal.settings, "the terminal is taken")
     os.write(terminal.master, b"/^main$\r")
     t.until(lambda: "filtered" in terminal.text(), 10, "a filter")
-    lines = [line for line in terminal.text().split("\n")[4:] if line]
+    lines = [line for line in terminal.text().split("\n")[5:] if line]
     t.ok(len(lines) == 1 and "[u] main" in lines[0], "the filter leaves what matches", lines)
     os.write(terminal.master, b"/\rg")
     t.until(lambda: "TOTAL   process" in terminal.text(), 10, "g is the next group")

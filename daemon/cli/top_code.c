@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <string.h>
+
+#include "cli/annotate.h"
+#include "cli/places.h"
+#include "cli/top.h"
+
+static void annotate_row_of(struct annotation *annotation, struct top *top, char *ret_error,
+			    size_t size)
+{
+	const struct annotate_options *options = annotation->options;
+	FILE *out;
+	char *text = NULL;
+
+	if (hits_new(&annotation->hits, options->function, options->object, &options->selection) ||
+	    live_read(top->live, top_from(top), annotation->hits.reader)) {
+		snprintf(ret_error, size, "cannot read what was sampled");
+		return;
+	}
+	if (annotation_make(annotation, "this window", ret_error, size) < 0)
+		return;
+	out = open_memstream(&text, &top->code_size);
+	if (out) {
+		annotate_print(annotation, out);
+		if (!fclose(out))
+			top->code = steal_ptr(text);
+		free(text);
+	}
+	if (!top->code)
+		snprintf(ret_error, size, "out of memory");
+}
+
+int top_make_code(struct top *top, const struct live_row *row)
+{
+	_cleanup_(annotation_done) struct annotation annotation;
+	_cleanup_free_ char *default_directory = NULL;
+	char pid[16], root[32];
+	struct annotate_options options = {
+		.function = row->name, .object = *row->file ? row->file : NULL,
+		.selection.process = pid, .places.sysroot = root,
+	};
+	int ret;
+
+	snprintf(pid, sizeof(pid), "%u", row->id);
+	/* what a container runs is in its own root */
+	snprintf(root, sizeof(root), "/proc/%u/root", row->id);
+	if (row->is_kernel || access(root, X_OK))
+		snprintf(root, sizeof(root), "/");
+	free(steal_ptr(top->code));
+	top->code_size = top->code_lines = 0;
+	*top->notice = 0;
+	ret = places_check(&options.places, &default_directory);
+	/* it looks into these places */
+	if (annotation_init(&annotation, &options) < 0)
+		snprintf(top->notice, sizeof(top->notice), "out of memory");
+	else if (ret)
+		snprintf(top->notice, sizeof(top->notice), "cannot read %s", root);
+	else
+		annotate_row_of(&annotation, top, top->notice, sizeof(top->notice));
+	free(options.places.directories);
+	if (!top->code)
+		return -ENOENT;
+	for (size_t i = 0; i < top->code_size; i++) {
+		if (top->code[i] != '\n')
+			continue;
+		top->code[i] = 0;
+		top->code_lines++;
+	}
+	return 0;
+}
+
+void top_print_code(FILE *out, const struct top *top, size_t first, size_t end)
+{
+	const char *text = top->code;
+
+	for (size_t line = 0; line < min_of(end, top->code_lines); line++) {
+		if (line >= first)
+			fprintf(out, "%s\n", text);
+		text += strlen(text) + 1;
+	}
+}

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <string.h>
+
+#include "cli/cli.h"
+#include "cli/top.h"
+
+static const char help[] =
+	"usage: stacktap top [OPTION...]\n\n"
+	"Samples, and shows the hottest functions of the last seconds again and again: on the screen\n"
+	"of a terminal (h: its keys), else as text. Needs the module, but not the daemon.\n\n"
+	"  -d, --delay TIME     between two prints (default: 2, at least 0.1)\n"
+	"  -n, --iterations N   end after N of them\n"
+	"  -b, --batch          plain text, one print after the other\n"
+	"      --window TIME    that is looked back (default: 10)\n"
+	"      --group WHAT     function (default), process, thread, object, container, service\n"
+	"      --sort COLUMN    self (default) or total\n"
+	"      --filter REGEX   only rows of which a name matches; shares stay those of all\n"
+	"      --limit N        rows (default: 20, all on the screen; 0: all)\n"
+	"      --json           one object a line\n"
+	"  -h, --help\n\n"
+	"What to sample, and how, is said as for `record': -a -p -t -u -G -C -e -F -c, --comm,\n"
+	"--user-only, --kernel-only, --exclude-idle, --freq-mode, --no-jitter, --max-stack,\n"
+	"--call-graph, --slice-bytes, --slice-max-bytes, --budget-ns, --ceiling, --sideband-bytes.\n";
+
+enum {
+	OPT_WINDOW = RECORD_OWN,
+	OPT_GROUP,
+	OPT_SORT,
+	OPT_FILTER,
+	OPT_LIMIT,
+	OPT_JSON,
+};
+
+const char *const top_groups[LIVE_GROUP_COUNT] = {
+	[LIVE_FUNCTION] = "function",
+	[LIVE_PROCESS] = "process",
+	[LIVE_THREAD] = "thread",
+	[LIVE_OBJECT] = "object",
+	[LIVE_CONTAINER] = "container",
+	[LIVE_SERVICE] = "service",
+};
+
+static int set_group(struct top *top, const char *text)
+{
+	for (size_t i = 0; i < LIVE_GROUP_COUNT; i++) {
+		if (!strcmp(text, top_groups[i])) {
+			top->browse.group = (enum live_group)i;
+			return CLI_OK;
+		}
+	}
+	return cli_usage_error("there is no group `%s'; there are function, process, thread, object, "
+			       "container and service", text);
+}
+
+static int set_filter(struct top *top, const char *text)
+{
+	char error[128];
+	int ret;
+
+	if (top->has_filter)
+		regfree(&top->filter);
+	ret = regcomp(&top->filter, text, REG_EXTENDED | REG_NOSUB);
+	top->has_filter = !ret;
+	if (!ret)
+		return CLI_OK;
+	regerror(ret, &top->filter, error, sizeof(error));
+	return cli_usage_error("filter `%s' is no regular expression: %s", text, error);
+}
+
+static int parse_own(void *ctx, int option, const char *argument)
+{
+	struct top *top = ctx;
+
+	switch (option) {
+	case 'd':
+		if (!cli_parse_duration(argument, &top->delay_ms) || top->delay_ms < TOP_DELAY_MIN_MS)
+			return cli_usage_error("delay `%s' is not a time of 0.1 s at least", argument);
+		return CLI_OK;
+	case 'n':
+		if (!cli_parse_number(argument, 1, UINT32_MAX, &top->iterations))
+			return cli_usage_error("`%s' is not a number of iterations", argument);
+		return CLI_OK;
+	case 'b':
+		top->is_batch = true;
+		return CLI_OK;
+	case OPT_WINDOW:
+		if (!cli_parse_duration(argument, &top->look_back_ms))
+			return cli_usage_error("window `%s' is not a time such as 10 or 1m", argument);
+		return CLI_OK;
+	case OPT_GROUP:
+		return set_group(top, argument);
+	case OPT_SORT:
+		top->browse.by_total = !strcmp(argument, "total");
+		if (!top->browse.by_total && strcmp(argument, "self"))
+			return cli_usage_error("there is no column `%s' to sort by; there are self and "
+					       "total", argument);
+		return CLI_OK;
+	case OPT_FILTER:
+		return set_filter(top, argument);
+	case OPT_LIMIT:
+		if (!cli_parse_number(argument, 0, UINT32_MAX, &top->limit))
+			return cli_usage_error("limit `%s' is not a number", argument);
+		top->has_limit = true;
+		return CLI_OK;
+	case OPT_JSON:
+		top->use_json = true;
+		cli_use_json();
+		return CLI_OK;
+	default:
+		return CLI_GO_ON;
+	}
+}
+
+int top_parse(int argc, char **argv, struct top *top)
+{
+	static const struct option long_options[] = {
+		RECORD_OPTIONS,
+		{ "delay", required_argument, NULL, 'd' },
+		{ "iterations", required_argument, NULL, 'n' },
+		{ "batch", no_argument, NULL, 'b' },
+		{ "window", required_argument, NULL, OPT_WINDOW },
+		{ "group", required_argument, NULL, OPT_GROUP },
+		{ "sort", required_argument, NULL, OPT_SORT },
+		{ "filter", required_argument, NULL, OPT_FILTER },
+		{ "limit", required_argument, NULL, OPT_LIMIT },
+		{ "json", no_argument, NULL, OPT_JSON },
+		{ 0 },
+	};
+	const struct record_command command = {
+		.help = help,
+		.letters = "+:bd:n:" RECORD_LETTERS,
+		.options = long_options,
+		.option = parse_own,
+		.ctx = top,
+	};
+	int ret = record_parse_as(&command, argc, argv, &top->options);
+
+	if (ret)
+		return ret;
+	if (top->options.command)
+		return cli_usage_error("top runs no command, not `%s'", top->options.command[0]) + 1;
+	/* weights of two events do not add up */
+	if (top->options.source_count > 1)
+		return cli_usage_error("top counts one event, not %zu", top->options.source_count) + 1;
+	return CLI_OK;
+}
