@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "view/convert.h"
+#include "cli/convert.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -36,10 +36,8 @@ enum {
 };
 
 struct options {
-	const char *path, *output;
-	const struct convert_format *format;
-	struct selection selection;
-	bool by_weight, use_json, is_import;
+	struct convert_job job;
+	bool is_import;
 };
 
 static int parse_value(const char *text, bool *ret_by_weight)
@@ -54,35 +52,28 @@ static int parse_option(int argc, char **argv, int option, struct options *optio
 {
 	switch (option) {
 	case SELECT_PROCESS ... SELECT_END - 1:
-		return select_parse(option, optarg, &options->selection);
+		return select_parse(option, optarg, &options->job.selection);
 	case 'o':
-		options->output = optarg;
+		options->job.output = optarg;
 		return CLI_OK;
 	case 'f':
 		options->is_import = !strcmp(optarg, "otlp");
 		if (options->is_import)
 			return CLI_OK;
-		options->format = convert_by_name(optarg);
-		if (options->format)
+		options->job.format = convert_by_name(optarg);
+		if (options->job.format)
 			return CLI_OK;
 		return cli_usage_error("there is no format `%s'; there are pprof, folded, speedscope, "
 				       "firefox, perf-script and otlp", optarg);
 	case OPT_VALUE:
-		return parse_value(optarg, &options->by_weight);
+		return parse_value(optarg, &options->job.by_weight);
 	case 'j':
-		options->use_json = true;
+		options->job.use_json = true;
 		cli_use_json();
 		return CLI_OK;
 	default:
 		return cli_bad_option(argc, argv, option);
 	}
-}
-
-static bool ends_in(const char *path, const char *ending)
-{
-	size_t length = strlen(path);
-
-	return length > strlen(ending) && !strcmp(path + length - strlen(ending), ending);
 }
 
 /* `go build -pgo' finds calls by their line, counted from that of their function. */
@@ -96,19 +87,19 @@ static bool has_start_lines(const struct model *model)
 
 static int check(struct options *options)
 {
-	if (!options->output)
+	if (!options->job.output)
 		return cli_usage_error("convert wants an output: -o FILE");
-	if (!options->format && !options->is_import)
-		options->is_import = ends_in(options->output, ".otlp");
-	if (!options->format && !options->is_import)
-		options->format = convert_by_path(options->output);
-	if (options->is_import && (!selection_is_empty(&options->selection) || options->by_weight))
+	if (!options->job.format && !options->is_import)
+		options->is_import = convert_ends_in(options->job.output, ".otlp");
+	if (!options->job.format && !options->is_import)
+		options->job.format = convert_by_path(options->job.output);
+	if (options->is_import && (!selection_is_empty(&options->job.selection) || options->job.by_weight))
 		return cli_usage_error("nothing can be selected of what becomes otlp: convert all of "
 				       "it, and select from that");
-	if (!options->format && !options->is_import)
+	if (!options->job.format && !options->is_import)
 		return cli_usage_error("`%s' does not end as a format's files do: name the format by "
-				       "--format; --help has both", options->output);
-	if (options->use_json && !strcmp(options->output, "-"))
+				       "--format; --help has both", options->job.output);
+	if (options->job.use_json && !strcmp(options->job.output, "-"))
 		return cli_usage_error("--json and -o - both want standard output");
 	return CLI_OK;
 }
@@ -139,7 +130,7 @@ static int parse(int argc, char **argv, struct options *options)
 		return cli_usage_error("convert takes one file, not also `%s'",
 				       argv[optind + 1]) + 1;
 	if (optind < argc)
-		options->path = argv[optind];
+		options->job.path = argv[optind];
 	ret = check(options);
 	return ret ? ret + 1 : 0;
 }
@@ -149,21 +140,21 @@ static void free_model(struct model **model)
 	model_free(*model);
 }
 
-static void say(const struct options *options, const struct model *model, uint32_t number,
+static void say(const struct convert_job *job, const struct model *model, uint32_t number,
 		uint64_t bytes)
 {
 	const struct model_event *event = model_event(model, number);
 	struct json json;
 
-	if (!options->use_json) {
+	if (!job->use_json) {
 		fprintf(stderr, "stacktap: %s: %" PRIu64 " samples of %s as %s, without %s",
-			strcmp(options->output, "-") ? options->output : "standard output",
-			event->samples, event->source, options->format->name,
-			options->format->loss);
+			strcmp(job->output, "-") ? job->output : "standard output",
+			event->samples, event->source, job->format->name,
+			job->format->loss);
 		if (model->events.count > 1)
 			fprintf(stderr, ", and without %u more event%s (--event)",
 				model->events.count - 1, model->events.count == 2 ? "" : "s");
-		if (options->format->model.with_times && model->timeline.width > 1)
+		if (job->format->model.with_times && model->timeline.width > 1)
 			fprintf(stderr, "; times are rounded to %" PRIu64 " us",
 				model->timeline.width / 1000);
 		fputc('\n', stderr);
@@ -171,10 +162,10 @@ static void say(const struct options *options, const struct model *model, uint32
 	}
 	json_init(&json, stdout);
 	json_object(&json, NULL);
-	json_string(&json, "output", options->output);
-	json_string(&json, "format", options->format->name);
+	json_string(&json, "output", job->output);
+	json_string(&json, "format", job->format->name);
 	json_string(&json, "event", event->source);
-	json_string(&json, "without", options->format->loss);
+	json_string(&json, "without", job->format->loss);
 	json_u64(&json, "samples", event->samples);
 	json_u64(&json, "weight", event->weight);
 	json_u64(&json, "other_events", model->events.count - 1);
@@ -183,50 +174,55 @@ static void say(const struct options *options, const struct model *model, uint32
 	json_end(&json);
 }
 
-int convert_run(int argc, char **argv)
+int convert_write(const struct convert_job *job)
 {
 	_cleanup_(outfile_done) struct outfile output = { 0 };
-	struct options options = { .path = "stacktap.otlp" };
 	_cleanup_(free_model) struct model *model = NULL;
 	_cleanup_free_ char *name = NULL;
-	struct model_options how;
+	struct model_options how = job->format->model;
 	uint64_t bytes;
 	char error[512];
 	uint32_t event;
 	int ret;
 
-	ret = parse(argc, argv, &options);
-	if (ret)
-		return ret - 1;
-	if (options.is_import)
-		return import_run(options.path, options.output, options.use_json);
-	how = options.format->model;
-	how.selection = &options.selection;
-	if (model_load(options.path, &how, &model, error, sizeof(error)) < 0)
+	how.selection = &job->selection;
+	if (model_load(job->path, &how, &model, error, sizeof(error)) < 0)
 		return cli_error("%s", error);
 	if (!model->events.count)
-		return select_found_nothing(&options.selection, options.path);
-	if (model->is_cut && !options.use_json)
+		return select_found_nothing(&job->selection, job->path);
+	if (model->is_cut && !job->use_json)
 		fprintf(stderr, "stacktap: %s is cut off or damaged; this is what is whole\n",
-			recording_name(options.path));
-	if (ends_in(options.output, ".pgo") && !has_start_lines(model))
+			recording_name(job->path));
+	if (convert_ends_in(job->output, ".pgo") && !has_start_lines(model))
 		return cli_error("%s has no functions with lines, by which go build -pgo finds calls: "
-				 "run stacktap symbolize first", recording_name(options.path));
-	name = utf8_dup(recording_name(options.path), NAME_MAX_BYTES);
+				 "run stacktap symbolize first", recording_name(job->path));
+	name = utf8_dup(job->name ? job->name : recording_name(job->path), NAME_MAX_BYTES);
 	if (!name)
 		return cli_error("out of memory");
-	ret = outfile_open(options.output, options.format->is_binary, &output);
+	ret = outfile_open(job->output, job->format->is_binary, &output);
 	if (ret)
 		return ret;
 	event = model_main_event(model);
-	if (options.format->write(model, &(struct convert_options){
-		.event = event, .by_weight = options.by_weight, .name = name,
+	if (job->format->write(model, &(struct convert_options){
+		.event = event, .by_weight = job->by_weight, .name = name,
 	}, output.file))
-		return cli_error("%s needs more memory than is allowed",
-				 recording_name(options.path));
+		return cli_error("%s needs more memory than is allowed", recording_name(job->path));
 	ret = outfile_finish(&output, &bytes);
 	if (ret)
 		return ret;
-	say(&options, model, event, bytes);
+	if (!job->is_quiet)
+		say(job, model, event, bytes);
 	return cli_finish();
+}
+
+int convert_run(int argc, char **argv)
+{
+	struct options options = { .job.path = "stacktap.otlp" };
+	int ret = parse(argc, argv, &options);
+
+	if (ret)
+		return ret - 1;
+	if (options.is_import)
+		return import_run(options.job.path, options.job.output, options.job.use_json);
+	return convert_write(&options.job);
 }

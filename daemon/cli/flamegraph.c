@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "cli/flamegraph.h"
+
 #include <inttypes.h>
 #include <string.h>
 
@@ -8,6 +10,7 @@
 #include "cli/diff.h"
 #include "cli/outfile.h"
 #include "cli/select.h"
+#include "view/convert.h"
 #include "view/page.h"
 #include "view/recording.h"
 
@@ -34,20 +37,7 @@ enum {
 	TITLE_MAX = 1024,	/* bytes */
 };
 
-struct options {
-	const char *path, *before, *output, *title;
-	struct selection selection;
-	bool is_svg, use_json;
-};
-
-static bool ends_in(const char *text, const char *end)
-{
-	size_t length = strlen(text), wanted = strlen(end);
-
-	return length >= wanted && !strcmp(text + length - wanted, end);
-}
-
-static int parse(int argc, char **argv, struct options *options)
+static int parse(int argc, char **argv, struct flamegraph_job *job)
 {
 	static const struct option long_options[] = {
 		{ "help", no_argument, NULL, 'h' },
@@ -67,24 +57,24 @@ static int parse(int argc, char **argv, struct options *options)
 		case 'h':
 			return cli_help(help) + 1;
 		case SELECT_PROCESS ... SELECT_END - 1:
-			ret = select_parse(option, optarg, &options->selection);
+			ret = select_parse(option, optarg, &job->selection);
 			if (ret)
 				return ret + 1;
 			break;
 		case 'o':
-			options->output = optarg;
+			job->output = optarg;
 			break;
 		case OPT_SVG:
-			options->is_svg = true;
+			job->is_svg = true;
 			break;
 		case OPT_DIFF:
-			options->before = optarg;
+			job->before = optarg;
 			break;
 		case OPT_TITLE:
-			options->title = optarg;
+			job->title = optarg;
 			break;
 		case 'j':
-			options->use_json = true;
+			job->use_json = true;
 			cli_use_json();
 			break;
 		default:
@@ -95,14 +85,14 @@ static int parse(int argc, char **argv, struct options *options)
 		return cli_usage_error("flamegraph takes one file, not also `%s'",
 				       argv[optind + 1]) + 1;
 	if (optind < argc)
-		options->path = argv[optind];
-	if (options->before && !strcmp(options->before, "-") && !strcmp(options->path, "-"))
+		job->path = argv[optind];
+	if (job->before && !strcmp(job->before, "-") && !strcmp(job->path, "-"))
 		return cli_usage_error("standard input cannot be both files") + 1;
-	if (options->output && ends_in(options->output, ".svg"))
-		options->is_svg = true;
-	if (!options->output)
-		options->output = options->is_svg ? "flamegraph.svg" : "flamegraph.html";
-	if (options->use_json && !strcmp(options->output, "-"))
+	if (job->output && convert_ends_in(job->output, ".svg"))
+		job->is_svg = true;
+	if (!job->output)
+		job->output = job->is_svg ? "flamegraph.svg" : "flamegraph.html";
+	if (job->use_json && !strcmp(job->output, "-"))
 		return cli_usage_error("--json and -o - both want standard output") + 1;
 	return CLI_OK;
 }
@@ -120,127 +110,131 @@ static void free_model(struct model **model)
 	model_free(*model);
 }
 
-static void say(const struct options *options, const struct model *model, uint64_t samples,
+static void say(const struct flamegraph_job *job, const struct model *model, uint64_t samples,
 		uint64_t bytes)
 {
 	struct json json;
 
-	if (!options->use_json) {
+	if (!job->use_json) {
 		fprintf(stderr, "stacktap: %s: %" PRIu64 " samples, %u nodes, %" PRIu64 " bytes\n",
-			strcmp(options->output, "-") ? options->output : "standard output", samples,
+			strcmp(job->output, "-") ? job->output : "standard output", samples,
 			tree_count(&model->tree), bytes);
 		return;
 	}
 	json_init(&json, stdout);
 	json_object(&json, NULL);
-	json_string(&json, "output", options->output);
-	json_string(&json, "format", options->is_svg ? "svg" : "html");
+	json_string(&json, "output", job->output);
+	json_string(&json, "format", job->is_svg ? "svg" : "html");
 	json_u64(&json, "samples", samples);
 	json_u64(&json, "nodes", tree_count(&model->tree));
-	json_u64(&json, "events", options->is_svg || options->before ? 1 : model->events.count);
+	json_u64(&json, "events", job->is_svg || job->before ? 1 : model->events.count);
 	json_u64(&json, "bytes", bytes);
 	json_bool(&json, "cut", model->is_cut);
 	json_end(&json);
 }
 
-static uint64_t count_samples(const struct options *options, const struct model *model)
+static uint64_t count_samples(const struct flamegraph_job *job, const struct model *model)
 {
 	uint64_t samples = 0;
 
-	if (options->is_svg)
+	if (job->is_svg)
 		return model_event(model, model_main_event(model))->samples;
 	for (uint32_t i = 0; i < model->events.count; i++)
 		samples += model_event(model, i)->samples;
 	return samples;
 }
 
-static char *title_of(const struct options *options)
+static char *title_of(const struct flamegraph_job *job)
 {
 	char both[TITLE_MAX];
 
-	if (options->title || !options->before)
-		return utf8_dup(options->title ? options->title : default_title(options->path),
+	if (job->title || !job->before)
+		return utf8_dup(job->title ? job->title : default_title(job->path),
 				TITLE_MAX);
-	snprintf(both, sizeof(both), "%s: what changed since %s", default_title(options->path),
-		 default_title(options->before));
+	snprintf(both, sizeof(both), "%s: what changed since %s", default_title(job->path),
+		 default_title(job->before));
 	return utf8_dup(both, TITLE_MAX);
 }
 
-static int load(const struct options *options, struct model **ret_model)
+static int load(const struct flamegraph_job *job, struct model **ret_model)
 {
 	char error[512];
 
-	if (model_load(options->path, &(struct model_options){
-		.selection = &options->selection,
-		.with_times = !options->is_svg,
+	if (model_load(job->path, &(struct model_options){
+		.selection = &job->selection,
+		.with_times = !job->is_svg,
 	}, ret_model, error, sizeof(error)) < 0)
 		return cli_error("%s", error);
 	if (!(*ret_model)->events.count)
-		return select_found_nothing(&options->selection, options->path);
-	if ((*ret_model)->is_cut && !options->use_json)
+		return select_found_nothing(&job->selection, job->path);
+	if ((*ret_model)->is_cut && !job->use_json)
 		fprintf(stderr, "stacktap: %s is cut off or damaged; this is what is whole\n",
-			recording_name(options->path));
+			recording_name(job->path));
 	return CLI_OK;
 }
 
-static int load_diff(const struct options *options, struct model **ret_model, struct diff *ret_diff)
+static int load_diff(const struct flamegraph_job *job, struct model **ret_model, struct diff *ret_diff)
 {
 	uint32_t events[DIFF_SIDES];
 	char error[1024];
 	int ret;
 
-	ret = diff_load((const char *const[]){ options->before, options->path },
+	ret = diff_load((const char *const[]){ job->before, job->path },
 			&(struct model_options){
-				.selection = &options->selection, .with_times = true, .is_short = true,
-			}, options->use_json, ret_model);
+				.selection = &job->selection, .with_times = true, .is_short = true,
+			}, job->use_json, ret_model);
 	if (ret)
 		return ret;
 	if (!diff_events(*ret_model, events, error, sizeof(error)))
 		return cli_error("%s", error);
 	if (diff_make(*ret_model, events, BY_FUNCTION, ret_diff) < 0)
 		return cli_error("%s and %s need more memory than is allowed",
-				 recording_name(options->before), recording_name(options->path));
+				 recording_name(job->before), recording_name(job->path));
 	return CLI_OK;
 }
 
-static int draw(const struct options *options, struct model *model, const struct diff *diff,
+static int draw(const struct flamegraph_job *job, struct model *model, const struct diff *diff,
 		const char *title, FILE *file)
 {
-	if (options->before)
-		return options->is_svg ? svg_write_diff(model, diff, title, file) :
+	if (job->before)
+		return job->is_svg ? svg_write_diff(model, diff, title, file) :
 					 page_write_diff(model, diff, title, file);
-	return options->is_svg ? svg_write(model, model_main_event(model), title, file) :
+	return job->is_svg ? svg_write(model, model_main_event(model), title, file) :
 				 page_write(model, title, file);
 }
 
-int flamegraph_run(int argc, char **argv)
+int flamegraph_write(const struct flamegraph_job *job)
 {
 	_cleanup_(outfile_done) struct outfile output = { 0 };
-	struct options options = { .path = "stacktap.otlp" };
 	_cleanup_(free_model) struct model *model = NULL;
 	_cleanup_(diff_free) struct diff diff = { 0 };
 	_cleanup_free_ char *title = NULL;
 	uint64_t bytes;
 	int ret;
 
-	ret = parse(argc, argv, &options);
-	if (ret)
-		return ret - 1;
-	ret = options.before ? load_diff(&options, &model, &diff) : load(&options, &model);
+	ret = job->before ? load_diff(job, &model, &diff) : load(job, &model);
 	if (ret)
 		return ret;
-	title = title_of(&options);
+	title = title_of(job);
 	if (!title)
 		return cli_error("out of memory");
-	ret = outfile_open(options.output, false, &output);
+	ret = outfile_open(job->output, false, &output);
 	if (ret)
 		return ret;
-	if (draw(&options, model, &diff, title, output.file))
-		return cli_error("%s needs more memory than is allowed",
-				 recording_name(options.path));
+	if (draw(job, model, &diff, title, output.file))
+		return cli_error("%s needs more memory than is allowed", recording_name(job->path));
 	ret = outfile_finish(&output, &bytes);
 	if (ret)
 		return ret;
-	say(&options, model, count_samples(&options, model), bytes);
+	if (!job->is_quiet)
+		say(job, model, count_samples(job, model), bytes);
 	return cli_finish();
+}
+
+int flamegraph_run(int argc, char **argv)
+{
+	struct flamegraph_job job = { .path = "stacktap.otlp" };
+	int ret = parse(argc, argv, &job);
+
+	return ret ? ret - 1 : flamegraph_write(&job);
 }

@@ -15,6 +15,7 @@
 #include "cli/child.h"
 #include "cli/cli.h"
 #include "cli/output.h"
+#include "cli/record_format.h"
 #include "cli/targets.h"
 #include "service/host.h"
 #include "pipeline/pipeline.h"
@@ -40,6 +41,7 @@ struct record {
 	int signals;
 	uint64_t start;
 	bool has_progress;
+	bool is_step;			/* what is written becomes something else */
 };
 
 static int sink_payload(void *ctx, struct payload *payload)
@@ -235,7 +237,10 @@ static void print_totals(const struct record *record, const struct pipeline_stat
 		fprintf(stderr, "[ stacktap record: files whose unwind table is too large, which were walked "
 			"by frame pointers: %" PRIu64 "; the last: %s ]\n",
 			stats->loader.tables.refused_files, stats->loader.tables.last_refused);
-	if (!record->output.bytes)
+	if (record->is_step && record->output.bytes)
+		fprintf(stderr, "[ stacktap record: Captured %" PRIu64 " samples, %" PRIu64 " lost ]\n",
+			counts->samples, lost);
+	else if (!record->output.bytes)
 		fprintf(stderr, "[ stacktap record: Captured %" PRIu64 " samples, %" PRIu64
 			" lost, wrote nothing ]\n", counts->samples, lost);
 	else
@@ -310,22 +315,36 @@ static int run(struct record *record)
 	return !ret && has_ended ? child_exit_code(&record->child) : ret;
 }
 
-int record_run(int argc, char **argv)
+static int run_to(struct record_options *options, const char *path)
 {
-	_cleanup_(record_options_done) struct record_options options;
-	_cleanup_(record_done) struct record record = { .options = &options, .signals = -1 };
-	int ret;
+	_cleanup_(record_done) struct record record = {
+		.options = options, .signals = -1, .is_step = path != options->output,
+	};
+	int ret = output_open(path, &record.output);
 
-	ret = record_parse(argc, argv, &options);
-	if (ret)
-		return ret - 1;
-	if (options.verbose)
-		log_setup("stacktap", LOG_LEVEL_DEBUG);
-	ret = output_open(options.output, &record.output);
 	if (ret)
 		return ret;
 	ret = run(&record);
 	/* for the ways out that never came to write; closing twice is harmless */
 	output_close(&record.output);
 	return ret;
+}
+
+int record_run(int argc, char **argv)
+{
+	_cleanup_(record_format_done) struct record_format format = { 0 };
+	_cleanup_(record_options_done) struct record_options options;
+	int ret, written;
+
+	ret = record_parse(argc, argv, &options);
+	if (ret)
+		return ret - 1;
+	if (options.verbose)
+		log_setup("stacktap", LOG_LEVEL_DEBUG);
+	ret = record_format_of(options.output, &format);
+	if (ret)
+		return ret;
+	ret = run_to(&options, record_format_path(&format));
+	written = record_format_write(&format, options.quiet);
+	return written ?: ret;
 }

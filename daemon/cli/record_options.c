@@ -49,7 +49,9 @@ static const char help[] =
 	"      --sideband-bytes N  per CPU, for what the kernel tells of mappings, forks and exits\n"
 	"                       (default: 32768; a power of two from 4096 to 16777216)\n\n"
 	"      --duration TIME  end after TIME: 10, 0.5, 2m, 1h (seconds without a unit)\n"
-	"  -o, --output FILE    default: stacktap.otlp; - is standard output\n"
+	"  -o, --output FILE    default: stacktap.otlp; - is standard output. What it becomes is said by how\n"
+	"                       it ends: .otlp, a flame graph .html or .svg, or a format of `convert' but\n"
+	"                       .pgo: .pb.gz, .folded, .speedscope.json, .firefox.json, .perf, ...\n"
 	"  -q, --quiet          say nothing but errors\n"
 	"  -v, --verbose        say more\n"
 	"  -h, --help\n";

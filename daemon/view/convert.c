@@ -36,15 +36,18 @@ const struct convert_format *convert_by_name(const char *name)
 	return NULL;
 }
 
+bool convert_ends_in(const char *path, const char *ending)
+{
+	size_t length = strlen(path), wanted = strlen(ending);
+
+	return length > wanted && !strcmp(path + length - wanted, ending);
+}
+
 const struct convert_format *convert_by_path(const char *path)
 {
-	size_t length = strlen(path), wanted;
-
 	for (const struct convert_format *format = convert_formats; format->name; format++)
-		for (size_t i = 0; i < ARRAY_SIZE(format->endings) && format->endings[i]; i++) {
-			wanted = strlen(format->endings[i]);
-			if (length > wanted && !strcmp(path + length - wanted, format->endings[i]))
+		for (size_t i = 0; i < ARRAY_SIZE(format->endings) && format->endings[i]; i++)
+			if (convert_ends_in(path, format->endings[i]))
 				return format;
-		}
 	return NULL;
 }

@@ -25,6 +25,7 @@ extern const struct convert_format convert_formats[];	/* the last one has no nam
 
 const struct convert_format *convert_by_name(const char *name);	/* NULL: there is none */
 const struct convert_format *convert_by_path(const char *path);	/* by its ending */
+bool convert_ends_in(const char *path, const char *ending);	/* with something in front of it */
 
 /* What convert_formats has. */
 int pprof_write(struct model *model, const struct convert_options *options, FILE *file);

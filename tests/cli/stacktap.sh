@@ -157,6 +157,15 @@ refused "bad CPU list" 2 "1-" record -C 1-
 refused "no such CPU" 1 "no CPU 4095" record -C 0,4095
 refused "user and kernel only" 2 "exclude each other" record --user-only --kernel-only
 refused "no such directory" 1 "/no/such/x.otlp" record -o /no/such/x.otlp
+for ending in foo json otlp.gz htm; do
+	refused "record -o x.$ending" 2 ".otlp .html .svg .pb.gz .pprof .folded" record -o "x.$ending"
+done
+refused "record -o x.pgo" 2 "stacktap symbolize" record -o x.pgo
+for name in x x.otlp .hidden dir.d/x x.html x.svg x.pb.gz x.folded x.speedscope.json x.firefox.json x.perf; do
+	mkdir -p "$scratch/dir.d"
+	refused "record -o $name gets as far as the module" 1 "modprobe stacktap" record -o "$name"
+done
+check "and none leaves a file" test -z "$(ls -A "$scratch/dir.d"; ls -d "$scratch"/x* 2>/dev/null)"
 refused "status with an argument" 2 "extra" status extra
 refused "stop of nothing" 2 "wants one session" stop
 refused "stop of two" 2 "wants one session" stop 1 2

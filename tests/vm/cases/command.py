@@ -1,13 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
 """record -- COMMAND: the command and what it forks, nothing else; exit codes; the ways to end."""
 
+import glob
 import json
+import os
 import re
 import signal
 import time
 
 SCRIPT = ("for i in 1 2 3; do /opt/stacktap/workload/deep 5 1; done; "
           "(/opt/stacktap/workload/deep 5 1 & wait); exit 7")
+
+
+def formats(t):
+    """What -o becomes by how it ends."""
+    for name, word in (("x.html", "<!DOCTYPE html>"), ("x.svg", "<svg"), ("x.folded", ";bottom ")):
+        result = t.stacktap("record", "-F", 499, "-o", f"/tmp/{name}", "--", "/opt/stacktap/workload/deep", 5, 1)
+        with open(f"/tmp/{name}", encoding="utf-8") as f:
+            t.ok(word in f.read() and f"/tmp/{name}: " in result.stderr, f"record -o {name}", result.stderr)
+    t.equal(glob.glob("/tmp/x.*otlp*"), [], "no recording is left beside it")
+    os.mkdir("/tmp/y.html.partial")
+    result = t.stacktap("record", "-F", 499, "-o", "/tmp/y.html", "--", "/opt/stacktap/workload/deep", 5, 1,
+                        check=False)
+    kept = glob.glob("/tmp/y.html.*.otlp")
+    t.ok(result.returncode == 1 and len(kept) == 1 and f"what was recorded is in {kept[0]}" in result.stderr,
+         "a recording that cannot become a flame graph stays", result.stderr)
+    t.ok("bottom" in t.stacktap("report", *kept).stdout, "and is one", kept)
 
 
 def guest(t):
@@ -39,7 +57,7 @@ def guest(t):
     result = t.stacktap("record", "-o", "/tmp/s.otlp", "--", "/opt/stacktap/workload/sparse", 3, check=False)
     t.ok(re.search(r"unwind table is too large, .*: 1; the last: /opt/stacktap/workload/sparse: the table is too "
                    r"large \]$", result.stderr, re.M), "a file without a table is named", result.stderr)
-
+    formats(t)
     target = t.start("/opt/stacktap/workload/deep", 5, 3)
     start = time.monotonic()
     result = t.stacktap("record", "-p", target.pid, "-o", "/tmp/p.otlp", "--duration", 300,

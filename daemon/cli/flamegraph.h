@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A recording as a flame graph, as `flamegraph' and `record -o' draw it. */
+#ifndef STACKTAP_CLI_FLAMEGRAPH_H
+#define STACKTAP_CLI_FLAMEGRAPH_H
+
+#include "view/selection.h"
+
+struct flamegraph_job {
+	const char *path, *output;
+	const char *before;		/* NULL: no comparison */
+	const char *title;		/* NULL: the file's name */
+	struct selection selection;
+	bool is_svg, use_json, is_quiet;
+};
+
+/* Says what was drawn, or what is wrong: an exit code. */
+int flamegraph_write(const struct flamegraph_job *job);
+
+#endif /* STACKTAP_CLI_FLAMEGRAPH_H */
