@@ -17,9 +17,10 @@ function __stacktap_options
     stacktap $command --help 2>/dev/null | string match -ar -- '--[a-z][a-z-]*' | sort -u
 end
 
+# by number, and by the program that owns it
 function __stacktap_sessions
     echo all
-    stacktap status --json 2>/dev/null | string match -arg '\{"id":([0-9]+)'
+    stacktap status --json 2>/dev/null | string match -arg '\{"id":([0-9]+),"state":"[a-z]*","owner":\{"pid":[0-9]+,"comm":"([^" ]*)"' | sort -u
 end
 
 function __stacktap_events
@@ -30,8 +31,20 @@ function __stacktap_events
     end
 end
 
+# tests have another /proc
+function __stacktap_proc
+    set -q _stacktap_proc; and echo $_stacktap_proc; or echo /proc
+end
+
+# Of what runs, as `report' calls it: ids, and the names of LXC's and systemd's machines.
 function __stacktap_containers
-    string match -arg '([0-9a-f]{64})' </proc/*/cgroup 2>/dev/null | sort -u
+    cat (__stacktap_proc)/*/cgroup 2>/dev/null | string match -v '*conmon*' |
+        string match -rg '([0-9a-f]{64})|/lxc(?:\.payload\.|/)([^/]+)|/(?:systemd-nspawn@|machine-)(?!qemu)([^/]+)\.(?:service|scope)' |
+        string match -v '' | sort -u
+end
+
+function __stacktap_names
+    cat (__stacktap_proc)/*/comm 2>/dev/null | sort -u
 end
 
 function __stacktap_is
@@ -57,6 +70,9 @@ complete -c stacktap -n '__stacktap_is convert' -s f -l format -x -a 'pprof fold
 complete -c stacktap -n '__stacktap_is convert' -l value -x -a 'samples weight'
 complete -c stacktap -n '__stacktap_is serve' -s l -l listen -x -a 'localhost:0 localhost:8080'
 complete -c stacktap -n '__stacktap_is report diff annotate flamegraph convert' -l container -x -a '(__stacktap_containers)'
+complete -c stacktap -n '__stacktap_is report diff annotate flamegraph convert' -l process -x -a '(__stacktap_names)'
+complete -c stacktap -n '__stacktap_is report diff annotate flamegraph convert' -l thread -x -a '(__stacktap_names)'
+complete -c stacktap -n '__stacktap_is record top set' -l comm -x -a '(__stacktap_names)'
 complete -c stacktap -n '__stacktap_is record flamegraph convert symbolize store' -s o -l output -r -F
 complete -c stacktap -n '__stacktap_is flamegraph' -l diff -r -F
 complete -c stacktap -n '__stacktap_is symbolize annotate' -l binary -r -F

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Completions in the shells that have them: what fish and zsh offer is what --help has. (bash: stacktap.sh)
+# Completions in the shells that have them: what fish and zsh offer is what --help has (bash: stacktap.sh), and
+# what lives on the host.
 # usage: completion.sh BUILD-DIRECTORY
 set -u
 
@@ -46,7 +47,51 @@ zsh_offers() {
 	timeout 60 zsh -f "$scratch/ask" "$PWD/completion" "$@" 2>&1
 }
 
+# What runs on a host, and which sessions: the same for all shells.
+host=$scratch/host
+id=$(printf '%064d' 0 | tr 0 c)
+other=$(printf '%064d' 0 | tr 0 d)
+mkdir -p "$host"/proc/{101,102,103,104,105} "$host/bin"
+echo "0::/system.slice/docker-$id.scope" >"$host/proc/101/cgroup"
+echo "0::/lxc.payload.web/init.scope" >"$host/proc/102/cgroup"
+echo "0::/machine.slice/systemd-nspawn@build.service/payload" >"$host/proc/103/cgroup"
+echo "0::/machine.slice/machine-qemu-1.scope" >"$host/proc/104/cgroup"
+echo "0::/machine.slice/libpod-conmon-$other.scope" >"$host/proc/105/cgroup"
+for pid in 101 102 103 104 105; do
+	echo "name-$pid" >"$host/proc/$pid/comm"
+done
+cat >"$host/bin/stacktap" <<-EOF
+	#!/bin/sh
+	[ "\$*" = "status --json" ] || exec "$scratch/stacktap" "\$@"
+	echo '{"module":{},"sessions":[{"id":7,"state":"running","owner":{"pid":9,"comm":"stacktapd"},"sources":[{"id":3,"name":"cycles"}]}]}'
+EOF
+chmod +x "$host/bin/stacktap"
+containers=$(printf '%s\n' build "$id" web | sort)
+names=$(printf 'name-%s\n' 101 102 103 104 105)
+sessions=$(printf '%s\n' 7 all stacktapd)
+
+on_host() {
+	local PATH=$host/bin:$PATH
+	export _stacktap_proc=$host/proc
+	"$@"
+}
+
+bash_offers() {
+	# shellcheck disable=SC2016 # the other bash expands it
+	bash --norc -c '. completion/stacktap; read -ra COMP_WORDS <<<"$1"; COMP_WORDS+=("")
+		COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _stacktap; printf "%s\n" "${COMPREPLY[@]}"' bash "$1"
+}
+
+same "bash: live containers" "$(on_host bash_offers 'stacktap report --container' | sort)" "$containers"
+same "bash: pids" "$(on_host bash_offers 'stacktap record -p' | tr '\n' ' ')" "101 102 103 104 105 "
+same "bash: names of processes" "$(on_host bash_offers 'stacktap report --process')" "$names"
+same "bash: sessions" "$(on_host bash_offers 'stacktap stop' | grep -v '^--' | sort)" "$sessions"
+
 if command -v fish >/dev/null; then
+	same "fish: live containers" "$(echo 'stacktap report --container ' | on_host fish_offers | sed 1d | sort)" "$containers"
+	same "fish: names of processes" "$(echo 'stacktap report --process ' | on_host fish_offers | sed 1d | sort)" "$names"
+	check "fish: pids" grep -qw $$ <<<"$(echo 'stacktap record -p ' | fish_offers)"
+	same "fish: sessions" "$(echo 'stacktap stop ' | on_host fish_offers | sed 1d | sort)" "$sessions"
 	offers=$(for command in $commands; do echo "stacktap $command --"; done | fish_offers)
 	for command in $commands; do
 		# of top it also has those of record, which top's help does not repeat
@@ -64,6 +109,11 @@ fi
 if command -v zsh >/dev/null; then
 	check "zsh: it parses" zsh -n completion/_stacktap
 	offers=$(zsh_offers 'stacktap ' 'stacktap report --' 'stacktap top --' 'stacktap convert -f ' 'stacktap annotate -M ')
+	live=$(on_host zsh_offers 'stacktap report --container ' 'stacktap report --process ' 'stacktap stop ')
+	for word in $containers name-101 name-105 7 all stacktapd; do
+		check "zsh, live: $word" grep -qE -- "(^|[^a-z0-9-])$word([^a-z0-9-]|$)" <<<"$live"
+	done
+	check "zsh, live: no machine that is no container, no monitor, no source" test -z "$(grep -oE "qemu|$other|\b3\b" <<<"$live")"
 	for word in $commands $(stacktap report --help | grep -oE -- '--[a-z][a-z-]*') --window speedscope intel; do
 		check "zsh: $word" grep -qE -- "(^|[^a-z-])$word([^a-z-]|$)" <<<"$offers"
 	done
