@@ -28,6 +28,7 @@ static void resource_image(struct attributes *attributes, const struct image *im
 		attributes_string(attributes, "k8s.pod.uid", details->pod_uid);
 		attributes_string(attributes, "k8s.pod.qos_class", details->pod_qos);
 		attributes_string(attributes, "systemd.unit", details->unit);
+		attributes_string(attributes, "process.linux.cgroup", details->cgroup);
 		if (details->pid_in_namespace)
 			attributes_int(attributes, "process.vpid", details->pid_in_namespace);
 	}

@@ -332,6 +332,7 @@ static int answer_details(const struct serve_request *request, struct serve_answ
 	put_text(to->pod_uid, sizeof(to->pod_uid), details->pod_uid);
 	put_text(to->pod_qos, sizeof(to->pod_qos), details->pod_qos);
 	put_text(to->unit, sizeof(to->unit), details->unit);
+	put_text(to->cgroup, sizeof(to->cgroup), details->cgroup);
 	put_text(to->attributes, sizeof(to->attributes), details->attributes);
 	put_text(to->service_name, sizeof(to->service_name), details->service_name);
 	put_text(to->command_line, sizeof(to->command_line), details->command_line);

@@ -398,6 +398,7 @@ int opener_details(struct opener *opener, uint32_t tgid, bool with_command_line,
 	details->pod_uid = take_text(from.pod_uid, sizeof(from.pod_uid));
 	details->pod_qos = take_text(from.pod_qos, sizeof(from.pod_qos));
 	details->unit = take_text(from.unit, sizeof(from.unit));
+	details->cgroup = take_text(from.cgroup, sizeof(from.cgroup));
 	details->attributes = take_text(from.attributes, sizeof(from.attributes));
 	details->service_name = take_text(from.service_name, sizeof(from.service_name));
 	details->command_line = take_text(from.command_line, sizeof(from.command_line));

@@ -152,7 +152,7 @@ struct open_process {
 struct open_details {
 	uint32_t pid_in_namespace, user;
 	char executable_path[1025], executable_name[256], container_id[65], container_name[65];
-	char pod_uid[37], pod_qos[16], unit[256];
+	char pod_uid[37], pod_qos[16], unit[256], cgroup[513];
 	char service_name[256], attributes[1025], command_line[1025];
 };
 

@@ -124,7 +124,7 @@ void cgroup_read(const char *text, struct cgroup_facts *ret_facts)
 	*ret_facts = (struct cgroup_facts){ 0 };
 	while (*text) {
 		size_t line = strcspn(text, "\n"), length;
-		const char *end = text + line;
+		const char *begin = text, *end = text + line;
 		/* "12:cpu,cpuacct:/path" */
 		const char *path = memchr(text, ':', line);
 
@@ -139,6 +139,10 @@ void cgroup_read(const char *text, struct cgroup_facts *ret_facts)
 			continue;
 		best = length;
 		*ret_facts = facts;
+		if (length > 1 && line < sizeof(ret_facts->line)) {
+			memcpy(ret_facts->line, begin, line);
+			ret_facts->line[line] = '\0';
+		}
 	}
 }
 

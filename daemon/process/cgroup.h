@@ -11,6 +11,7 @@ enum {
 	CGROUP_ID_BYTES = 65,
 	CGROUP_POD_BYTES = 37,
 	CGROUP_UNIT_BYTES = 256,
+	CGROUP_LINE_BYTES = 513,
 };
 
 /* An empty text is none. */
@@ -19,6 +20,7 @@ struct cgroup_facts {
 	char container_name[CGROUP_ID_BYTES];	/* of an LXC or systemd-nspawn machine, which is its id as well */
 	char pod_uid[CGROUP_POD_BYTES];		/* UUID with dashes, or the 32 digits of a static pod */
 	const char *pod_qos;			/* Guaranteed, Burstable, BestEffort; NULL */
+	char line[CGROUP_LINE_BYTES];		/* that all of this is from; none of the root, nor a longer one */
 	char unit[CGROUP_UNIT_BYTES];		/* the innermost service or scope in that container, or on the host */
 };
 

@@ -297,6 +297,7 @@ static void read_cgroup(int proc, char *buffer, struct image_details *details)
 	details->pod_uid = dup_some(facts.pod_uid);
 	details->pod_qos = dup_some(facts.pod_qos);
 	details->unit = dup_some(facts.unit);
+	details->cgroup = dup_some(facts.line);
 }
 
 int details_read(int proc, uint32_t tgid, bool with_command_line,
@@ -344,6 +345,7 @@ int details_inherit(const struct image_details *parent, struct image_details **r
 	details->pod_uid = dup_some(parent->pod_uid);
 	details->pod_qos = dup_some(parent->pod_qos);
 	details->unit = dup_some(parent->unit);
+	details->cgroup = dup_some(parent->cgroup);
 	details->service_name = dup_some(parent->service_name);
 	details->attributes = dup_some(parent->attributes);
 	*ret_details = details;

@@ -42,8 +42,8 @@ struct image *image_ref(struct image *image)
 	{                                                                                          \
 		(details)->executable_path, (details)->executable_name, (details)->command_line,   \
 			(details)->container_id, (details)->container_name, (details)->pod_uid,    \
-			(details)->pod_qos, (details)->unit, (details)->service_name,              \
-			(details)->attributes                                                      \
+			(details)->pod_qos, (details)->unit, (details)->cgroup,                    \
+			(details)->service_name, (details)->attributes                             \
 	}
 
 void image_details_free(struct image_details *details)

@@ -22,6 +22,7 @@ struct image_details {
 	char *pod_uid;		/* Kubernetes' */
 	char *pod_qos;
 	char *unit;		/* systemd's */
+	char *cgroup;		/* a line of /proc/PID/cgroup */
 	char *service_name;	/* OTEL_SERVICE_NAME or service.name of its environment */
 	char *attributes;	/* others of its OTEL_RESOURCE_ATTRIBUTES that it may say of itself, as text */
 	uint32_t pid_in_namespace; /* 0: same or unknown */

@@ -547,6 +547,27 @@ static void only_machines_have_names(void **state)
 	assert_string_equal(facts.unit, "");
 }
 
+static void the_line_that_says_it_is_kept(void **state)
+{
+	static char longest[1024];
+	struct cgroup_facts facts;
+
+	(void)state;
+	cgroup_read("12:cpu,cpuacct:/a/longer/path/than/the/other\n0::/docker/" ID "\n", &facts);
+	assert_string_equal(facts.line, "0::/docker/" ID);
+	cgroup_read("4:memory:/user.slice\n1:name=systemd:/user.slice/user-1.slice\n", &facts);
+	assert_string_equal(facts.line, "1:name=systemd:/user.slice/user-1.slice");
+	cgroup_read("0::/\n", &facts);
+	assert_string_equal(facts.line, "");
+	memset(longest, 'x', CGROUP_LINE_BYTES - 1);
+	memcpy(longest, "0::/", 4);
+	cgroup_read(longest, &facts);
+	assert_string_equal(facts.line, longest);
+	longest[CGROUP_LINE_BYTES - 1] = 'x';
+	cgroup_read(longest, &facts);
+	assert_string_equal(facts.line, "");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -561,6 +582,7 @@ int main(void)
 						tear_down),
 		cmocka_unit_test(what_runtimes_call_cgroups),
 		cmocka_unit_test(only_machines_have_names),
+		cmocka_unit_test(the_line_that_says_it_is_kept),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

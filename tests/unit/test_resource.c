@@ -37,6 +37,7 @@ static struct image *image_with_details(void)
 	details->pod_uid = strdup("uid");
 	details->pod_qos = strdup("Burstable");
 	details->unit = strdup("web.service");
+	details->cgroup = strdup("0::/system.slice/web.service");
 	details->service_name = strdup("shop");
 	details->attributes = strdup("deployment.environment.name=test%20lab,key.0=not-this");
 	details->pid_in_namespace = 3;
@@ -99,7 +100,7 @@ static void as_many_as_are_accepted_fit(void **state _unused_)
 	struct image *image = image_with_details();
 
 	assert_all_are_there(NULL, 2);
-	assert_all_are_there(image, 12);
+	assert_all_are_there(image, 13);
 	image_unref(image);
 }
 
@@ -223,6 +224,8 @@ static void what_the_process_says_of_itself_comes_last(void **state _unused_)
 	assert_string_equal(value_of(resource, "k8s.pod.uid"), "uid");
 	assert_string_equal(value_of(resource, "k8s.pod.qos_class"), "Burstable");
 	assert_string_equal(value_of(resource, "systemd.unit"), "web.service");
+	assert_string_equal(value_of(resource, "process.linux.cgroup"),
+			    "0::/system.slice/web.service");
 	assert_string_equal(value_of(resource, "container.name"), "machine");
 	protobuf_c_message_free_unpacked(&resource->base, NULL);
 	buffer_free(&buffer);
