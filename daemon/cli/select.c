@@ -26,6 +26,9 @@ int select_parse(int option, const char *argument, struct selection *selection)
 	case SELECT_SERVICE:
 		selection->service = argument;
 		return CLI_OK;
+	case SELECT_CGROUP:
+		selection->cgroup = argument;
+		return CLI_OK;
 	case SELECT_THREAD:
 		selection->thread = argument;
 		return CLI_OK;

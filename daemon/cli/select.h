@@ -11,6 +11,7 @@ enum {
 	SELECT_PROCESS = 512,
 	SELECT_CONTAINER,
 	SELECT_SERVICE,
+	SELECT_CGROUP,
 	SELECT_THREAD,
 	SELECT_EVENT,
 	SELECT_FROM,
@@ -25,6 +26,7 @@ enum {
 	{ "process", required_argument, NULL, SELECT_PROCESS },                                    \
 	{ "container", required_argument, NULL, SELECT_CONTAINER },                                \
 	{ "service", required_argument, NULL, SELECT_SERVICE },                                    \
+	{ "cgroup", required_argument, NULL, SELECT_CGROUP },                                      \
 	{ "thread", required_argument, NULL, SELECT_THREAD },                                      \
 	{ "event", required_argument, NULL, SELECT_EVENT },                                        \
 	{ "from", required_argument, NULL, SELECT_FROM },                                          \
@@ -38,6 +40,7 @@ enum {
 	"      --thread NAME|TID   of this thread\n"                                               \
 	"      --container ID      of this container; its id may be cut short\n"                   \
 	"      --service NAME      of this service\n"                                              \
+	"      --cgroup PATH       of this cgroup and those below it\n"                            \
 	"      --event NAME        of this event, if several were recorded\n"                      \
 	"      --from T, --to T    from and before: 2.5, 500ms, 1m after the recording began, a\n" \
 	"                          date (2026-11-23T14:00:05Z), or @SECONDS since 1970\n"          \

@@ -8,12 +8,15 @@
 
 #include "base/json.h"
 #include "cli/cli.h"
+#include "cli/select.h"
 #include "view/recording.h"
 
 static const char help[] =
 	"usage: stacktap serve [OPTION...] [FILE|DIRECTORY]\n\n"
-	"Shows a file of OTLP profiles (default: stacktap.otlp), or a store's directory, to a browser\n"
-	"and to go tool pprof on this host, until SIGINT or SIGTERM. Prints the address to open.\n\n"
+	"Shows a file of OTLP profiles (default: stacktap.otlp; - is standard input), or a store's\n"
+	"directory, to a browser and to go tool pprof on this host, until SIGINT or SIGTERM. Prints the\n"
+	"address to open. What is selected here is shown unless a query selects otherwise.\n\n"
+	SELECT_HELP
 	"  -l, --listen ADDRESS    [HOST:]PORT of the loopback interface, or the path of a unix socket\n"
 	"                          (default: localhost:0, a port that is free)\n"
 	"      --json              say the address as JSON\n"
@@ -21,6 +24,7 @@ static const char help[] =
 
 struct options {
 	const char *path, *address;
+	struct selection selection;
 	bool use_json;
 };
 
@@ -29,11 +33,12 @@ static int parse(int argc, char **argv, struct options *options)
 {
 	static const struct option long_options[] = {
 		{ "help", no_argument, NULL, 'h' },
+		SELECT_OPTIONS,
 		{ "listen", required_argument, NULL, 'l' },
 		{ "json", no_argument, NULL, 'j' },
 		{ 0 },
 	};
-	int option;
+	int option, ret;
 
 	opterr = 0;
 	while ((option = cli_option(argc, argv, ":hl:", long_options)) != -1) {
@@ -42,6 +47,11 @@ static int parse(int argc, char **argv, struct options *options)
 			return cli_help(help) + 1;
 		case 'l':
 			options->address = optarg;
+			break;
+		case SELECT_PROCESS ... SELECT_END - 1:
+			ret = select_parse(option, optarg, &options->selection);
+			if (ret)
+				return ret + 1;
 			break;
 		case 'j':
 			options->use_json = true;
@@ -55,10 +65,32 @@ static int parse(int argc, char **argv, struct options *options)
 		return cli_usage_error("serve takes one file, not also `%s'", argv[optind + 1]) + 1;
 	if (optind < argc)
 		options->path = argv[optind];
-	if (!strcmp(options->path, "-"))
-		return cli_usage_error("serve reads its file anew for each answer, which standard "
-				       "input does not allow: name a file") + 1;
 	return CLI_OK;
+}
+
+/* What is read anew for each answer: of standard input a copy in a file without a name. */
+static int open_recording(const char *path, int *ret_fd)
+{
+	_cleanup_fclose_ FILE *copy = NULL;
+	char bytes[BUFSIZ];
+	size_t got;
+
+	if (strcmp(path, "-")) {
+		*ret_fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+		return *ret_fd < 0 ? -errno : 0;
+	}
+	if (isatty(STDIN_FILENO))
+		return -ENOTTY;
+	copy = tmpfile();
+	if (!copy)
+		return -errno;
+	while ((got = fread(bytes, 1, sizeof(bytes), stdin)))
+		if (fwrite(bytes, 1, got, copy) != got)
+			return -errno;
+	if (ferror(stdin) || fflush(copy))
+		return -errno;
+	*ret_fd = fcntl(fileno(copy), F_DUPFD_CLOEXEC, 3);
+	return *ret_fd < 0 ? -errno : 0;
 }
 
 static void say(const struct options *options, const char *name)
@@ -101,7 +133,7 @@ static void block_signals(void)
 int serve_run(int argc, char **argv)
 {
 	struct options options = { .path = "stacktap.otlp", .address = "localhost:0" };
-	char token[GUARD_TOKEN_SIZE], error[512];
+	char token[GUARD_TOKEN_SIZE], error[512], copy[32];
 	_cleanup_close_ int fd = -1;
 	struct listener *listener;
 	struct site site;
@@ -110,11 +142,18 @@ int serve_run(int argc, char **argv)
 	ret = parse(argc, argv, &options);
 	if (ret)
 		return ret - 1;
-	fd = open(options.path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-	if (fd < 0)
-		return cli_error("Cannot open %s: %s.%s", options.path, strerror(errno),
-				 recording_remedy(options.path, -errno));
-	site.path = options.path;
+	ret = open_recording(options.path, &fd);
+	if (ret == -ENOTTY)
+		return cli_error("Standard input is a terminal: name a file, or redirect one to it.");
+	if (ret)
+		return cli_error("Cannot open %s: %s.%s", recording_name(options.path), strerror(-ret),
+				 recording_remedy(options.path, ret));
+	site = (struct site){ .path = options.path, .selection = options.selection };
+	if (!strcmp(options.path, "-")) {
+		snprintf(copy, sizeof(copy), "/proc/self/fd/%d", fd);
+		site.path = copy;
+		site.name = recording_name(options.path);
+	}
 	if (guard_make_token(token))
 		return cli_error("there are no random bytes for a token: %s", strerror(errno));
 	/* before there are threads, so that no other one takes them */

@@ -12,7 +12,8 @@ static const char help[] =
 	"  -n, --iterations N   end after N of them\n"
 	"  -b, --batch          plain text, one print after the other\n"
 	"      --window TIME    that is looked back (default: 10)\n"
-	"      --group WHAT     function (default), process, thread, object, container, service\n"
+	"      --group WHAT     function (default), process, thread, object, container, service,\n"
+	"                       cgroup\n"
 	"      --sort COLUMN    self (default) or total\n"
 	"      --filter REGEX   only rows of which a name matches; shares stay those of all\n"
 	"      --limit N        rows (default: 20, all on the screen; 0: all)\n"
@@ -38,6 +39,7 @@ const char *const top_groups[LIVE_GROUP_COUNT] = {
 	[LIVE_OBJECT] = "object",
 	[LIVE_CONTAINER] = "container",
 	[LIVE_SERVICE] = "service",
+	[LIVE_CGROUP] = "cgroup",
 };
 
 static int set_group(struct top *top, const char *text)
@@ -49,7 +51,7 @@ static int set_group(struct top *top, const char *text)
 		}
 	}
 	return cli_usage_error("there is no group `%s'; there are function, process, thread, object, "
-			       "container and service", text);
+			       "container, service and cgroup", text);
 }
 
 static int set_filter(struct top *top, const char *text)

@@ -13,7 +13,7 @@ static const char keys_help[] =
 	"q         quit; in what was entered: back, as Esc and left\n"
 	"d         delay between two tables\n"
 	"/ f       filter: a regular expression, empty for none\n"
-	"g         next group: function, process, thread, object, container, service\n"
+	"g         next group: function, process, thread, object, container, service, cgroup\n"
 	"s         sort by self or total\n"
 	"e + Enter callers and callees of the selected function; right does so, too\n"
 	"a         annotate it: its source lines, or its instructions\n"

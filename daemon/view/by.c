@@ -6,6 +6,7 @@
 static const char *const names[BY_COUNT] = {
 	[BY_FUNCTION] = "function", [BY_OBJECT] = "object", [BY_PROCESS] = "process",
 	[BY_THREAD] = "thread", [BY_CONTAINER] = "container", [BY_SERVICE] = "service",
+	[BY_CGROUP] = "cgroup",
 };
 
 const char *by_name(enum view_by by)

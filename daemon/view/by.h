@@ -12,10 +12,11 @@ enum view_by {
 	BY_THREAD,	/* by its name and its process's */
 	BY_CONTAINER,
 	BY_SERVICE,
+	BY_CGROUP,
 	BY_COUNT,
 };
 
-#define BY_NAMES "function, object, process, thread, container and service"
+#define BY_NAMES "function, object, process, thread, container, service and cgroup"
 
 const char *by_name(enum view_by by);
 bool by_parse(const char *text, enum view_by *ret_by);

@@ -9,20 +9,20 @@ const struct convert_format convert_formats[] = {
 		.loss = "times", .model = { .is_exact = true }, .write = pprof_write,
 	}, {
 		.name = "folded", .endings = { ".folded", ".collapsed", ".txt" },
-		.loss = "times, threads, process ids, containers, services, addresses, files and "
+		.loss = "times, threads, process ids, containers, services, cgroups, addresses, files and "
 			"lines",
 		.write = folded_write,
 	}, {
 		.name = "speedscope", .endings = { ".speedscope.json", ".speedscope" },
-		.loss = "times but for their order, containers, services, addresses and lines",
+		.loss = "times but for their order, containers, services, cgroups, addresses and lines",
 		.model = { .with_times = true }, .write = speedscope_write,
 	}, {
 		.name = "firefox", .endings = { ".firefox.json" },
-		.loss = "containers, services, weights, addresses and lines",
+		.loss = "containers, services, cgroups, weights, addresses and lines",
 		.model = { .with_times = true }, .write = firefox_write,
 	}, {
 		.name = "perf-script", .endings = { ".perf", ".perf-script" },
-		.loss = "CPUs, containers, services and lines",
+		.loss = "CPUs, containers, services, cgroups and lines",
 		.model = { .with_times = true, .is_exact = true }, .write = perf_script_write,
 	},
 	{ 0 },

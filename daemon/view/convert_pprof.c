@@ -14,7 +14,7 @@ enum {
 	PROFILE_LOCATION = 4,
 	PROFILE_FUNCTION = 5,
 	PROFILE_STRING = 6,
-	LABELS_MAX = 6,
+	LABELS_MAX = 7,
 };
 
 /* Frames of one address: what is inlined, and what into. */
@@ -274,6 +274,7 @@ static void put_sample(struct pprof *pprof, const struct timeline_entry *entry,
 	add_label(pprof, &message, &labels[3], "tid", NULL, group->tid);
 	add_label(pprof, &message, &labels[4], "container", group->process.container_id, 0);
 	add_label(pprof, &message, &labels[5], "service", group->process.service_name, 0);
+	add_label(pprof, &message, &labels[6], "cgroup", group->process.cgroup, 0);
 	put_message(pprof, PROFILE_SAMPLE, &message.base);
 }
 

@@ -144,6 +144,9 @@ static int rows_of_groups(struct maker *maker, const char *nothing)
 		case BY_CONTAINER:
 			key.owner = group->process.container_id;
 			break;
+		case BY_CGROUP:
+			key.owner = group->process.cgroup;
+			break;
 		case BY_SERVICE:
 			key.owner = group->process.service_name;
 			break;

@@ -39,7 +39,7 @@ struct diff_share {
 
 /* "" what the rows are not of. */
 struct diff_row {
-	const char *owner;		/* process, container or service */
+	const char *owner;		/* process, container, service or cgroup */
 	const char *name, *file;	/* of the function, the thread; of its object */
 	bool is_kernel;
 	struct diff_share self, total;	/* equal but for functions and objects */

@@ -9,7 +9,7 @@
 #include "export/record.h"
 #include "stacktap/version.h"
 
-enum { RESOURCE_ATTRIBUTES = 4, NAME_BYTES = 4096 };
+enum { RESOURCE_ATTRIBUTES = 5, NAME_BYTES = 4096 };
 
 /* Bytes that are kept once. */
 struct kept_row {
@@ -132,6 +132,7 @@ int import_process(struct import *import, const struct import_process *process)
 	add_text(writer, "process.executable.name", process->name);
 	add_text(writer, "container.id", process->container);
 	add_text(writer, "service.name", process->service);
+	add_text(writer, "process.linux.cgroup", process->cgroup);
 	size = protobuf_c_message_get_packed_size(&writer->message.base);
 	bytes = malloc(size + 1);
 	if (!bytes)

@@ -24,7 +24,7 @@ struct import {
 
 /* All texts may be NULL or "": unknown. */
 struct import_process {
-	const char *name, *container, *service;
+	const char *name, *container, *service, *cgroup;
 	uint32_t pid;
 };
 

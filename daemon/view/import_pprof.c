@@ -275,6 +275,8 @@ static int read_labels(struct pprof *pprof, const Pprof__Sample *sample,
 			process.container = text;
 		else if (!strcmp(key, "service"))
 			process.service = text;
+		else if (!strcmp(key, "cgroup"))
+			process.cgroup = text;
 		else if (!strcmp(key, "pid") && !text[0] && label->num >= 0 && label->num <= INT32_MAX)
 			process.pid = (uint32_t)label->num;
 		else

@@ -272,6 +272,9 @@ static int add_sample(void *ctx, const struct view_profile *profile,
 	case LIVE_SERVICE:
 		key.owner = process->service_name;
 		break;
+	case LIVE_CGROUP:
+		key.owner = process->cgroup;
+		break;
 	default:
 		return add_frames(build, process, sample, nothing);
 	}

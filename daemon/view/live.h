@@ -15,6 +15,7 @@ enum live_group {
 	LIVE_OBJECT,
 	LIVE_CONTAINER,
 	LIVE_SERVICE,
+	LIVE_CGROUP,
 	LIVE_GROUP_COUNT,
 };
 
@@ -24,7 +25,7 @@ struct live_row {
 	enum live_side side;	/* LIVE_ROW but of live_build_calls() */
 	uint32_t id;		/* of the process or thread; 0: none */
 	bool is_kernel;		/* functions and objects */
-	const char *owner;	/* process, thread, container or service; "" of objects */
+	const char *owner;	/* process, thread, container, service or cgroup; "" of objects */
 	const char *name, *file;	/* function and its object, "" where that is not the group */
 	uint64_t self, total;	/* weight; equal but for functions and objects */
 	uint64_t samples;	/* of self */

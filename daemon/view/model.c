@@ -83,7 +83,8 @@ static uint64_t group_hash(const struct model_group *group)
 
 	fingerprint_mix(&print, (uintptr_t)group->process.name, (uintptr_t)group->thread);
 	fingerprint_mix(&print, (uintptr_t)group->process.container_id, group->tid);
-	fingerprint_mix(&print, (uintptr_t)group->process.service_name, 0);
+	fingerprint_mix(&print, (uintptr_t)group->process.service_name,
+			(uintptr_t)group->process.cgroup);
 	return fingerprint_end(print).lo;
 }
 
@@ -97,7 +98,8 @@ static bool is_same_group(const struct model_group *a, const struct model_group 
 	return a->event == b->event && a->process.pid == b->process.pid &&
 	       a->process.name == b->process.name &&
 	       a->process.container_id == b->process.container_id &&
-	       a->process.service_name == b->process.service_name && a->tid == b->tid &&
+	       a->process.service_name == b->process.service_name &&
+	       a->process.cgroup == b->process.cgroup && a->tid == b->tid &&
 	       a->thread == b->thread;
 }
 

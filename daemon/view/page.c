@@ -163,6 +163,8 @@ static void put_groups(const struct model *model, FILE *file)
 		put_field(file, "container", group->process.container_id);
 		fputc(',', file);
 		put_field(file, "service", group->process.service_name);
+		fputc(',', file);
+		put_field(file, "cgroup", group->process.cgroup);
 		fputc('}', file);
 	}
 	fputs("],\n", file);

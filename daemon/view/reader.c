@@ -115,6 +115,22 @@ static uint64_t count_value(const OtlpAnyValue *value)
 	return (uint64_t)value->int_value;
 }
 
+/* "0::/path" */
+static int cgroup_value(struct reader *reader, const OtlpAnyValue *value, const char **ret_path)
+{
+	const char *path;
+	int err = string_value(reader, value, ret_path);
+
+	if (err)
+		return err;
+	path = strchr(*ret_path, ':');
+	path = path ? strchr(path + 1, ':') : NULL;
+	/* others may write the path alone */
+	if (path)
+		*ret_path = texts_intern(reader->texts, path + 1);
+	return *ret_path ? 0 : -E2BIG;
+}
+
 static int read_process(struct reader *reader, const OtlpResource *resource,
 			struct view_process *ret_process)
 {
@@ -125,7 +141,7 @@ static int read_process(struct reader *reader, const OtlpResource *resource,
 	if (!empty)
 		return -E2BIG;
 	*ret_process = (struct view_process){ .name = empty, .container_id = empty,
-					      .service_name = empty };
+					      .service_name = empty, .cgroup = empty };
 	for (size_t i = 0; resource && i < resource->n_attributes && !err; i++) {
 		attribute = resource->attributes[i];
 		key = attribute->key;
@@ -141,6 +157,8 @@ static int read_process(struct reader *reader, const OtlpResource *resource,
 			err = string_value(reader, attribute->value, &ret_process->container_id);
 		else if (!strcmp(key, "service.name"))
 			err = string_value(reader, attribute->value, &ret_process->service_name);
+		else if (!strcmp(key, "process.linux.cgroup"))
+			err = cgroup_value(reader, attribute->value, &ret_process->cgroup);
 	}
 	return err;
 }
@@ -611,7 +629,8 @@ static int read_message(struct reader *reader, const OtlpProfilesData *data)
 		if (err)
 			return err;
 		if (!selection_has_process(&reader->selection, process.pid, process.name,
-					   process.container_id, process.service_name))
+					   process.container_id, process.service_name,
+					   process.cgroup))
 			continue;
 		for (size_t k = 0; k < group->n_scope_profiles; k++) {
 			const OtlpScopeProfiles *scope = group->scope_profiles[k];

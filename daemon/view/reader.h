@@ -45,6 +45,7 @@ struct view_frame {
 struct view_process {
 	uint32_t pid;		/* 0: the kernel's own threads and idle */
 	const char *name, *container_id, *service_name;
+	const char *cgroup;	/* a path */
 };
 
 /* What stacktap says of the samples of a Profile, or of several. */

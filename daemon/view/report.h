@@ -22,7 +22,7 @@ struct report_function {
 struct report_process {
 	uint32_t pid;		/* 0: the kernel's own threads and idle */
 	const char *name;
-	const char *container_id, *service_name; /* "" when unknown */
+	const char *container_id, *service_name, *cgroup; /* "" when unknown */
 	uint64_t samples, weight;
 	struct report_function *functions; /* by self, descending */
 	size_t function_count;

@@ -38,6 +38,7 @@ static int add_profile(void *ctx, const struct view_profile *profile)
 		.name = profile->process.name,
 		.container_id = profile->process.container_id,
 		.service_name = profile->process.service_name,
+		.cgroup = profile->process.cgroup,
 	};
 	struct report_event *event;
 	struct process_row *row;
@@ -54,6 +55,8 @@ static int add_profile(void *ctx, const struct view_profile *profile)
 	row = report_process_row(tables, builder->process);
 	if (!row->process.service_name[0])
 		row->process.service_name = process.service_name;
+	if (!row->process.cgroup[0])
+		row->process.cgroup = process.cgroup;
 	event = report_event_row(tables, builder->event);
 	add_quality(&event->quality, &profile->quality);
 	event->has_quality |= profile->has_quality;

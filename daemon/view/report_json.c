@@ -20,6 +20,7 @@ static void put_process(struct json *json, uint64_t limit, const struct report_e
 	json_string(json, "name", process->name);
 	json_string(json, "container_id", process->container_id);
 	json_string(json, "service_name", process->service_name);
+	json_string(json, "cgroup", process->cgroup);
 	json_u64(json, "samples", process->samples);
 	json_u64(json, "weight", process->weight);
 	json_double(json, "percent", percent(process->weight, event->weight));

@@ -10,7 +10,7 @@
 bool selection_is_empty(const struct selection *selection)
 {
 	return !selection->process && !selection->container && !selection->service &&
-	       !selection->event && !selection_is_narrow(selection);
+	       !selection->cgroup && !selection->event && !selection_is_narrow(selection);
 }
 
 bool selection_is_narrow(const struct selection *selection)
@@ -68,14 +68,32 @@ static bool is_named(const char *wanted, uint32_t id, const char *name)
 	return number == id;
 }
 
+/* As `record --cgroup' takes it: with its mount point, too, and with those below. */
+static bool is_below(const char *wanted, const char *cgroup)
+{
+	static const char mount[] = "/sys/fs/cgroup";
+	size_t length;
+
+	if (!strncmp(wanted, mount, sizeof(mount) - 1) &&
+	    (wanted[sizeof(mount) - 1] == '/' || !wanted[sizeof(mount) - 1]))
+		wanted += sizeof(mount) - 1;
+	wanted += *wanted == '/';
+	cgroup += *cgroup == '/';
+	length = strlen(wanted);
+	length -= length && wanted[length - 1] == '/';
+	return !length || (!strncmp(cgroup, wanted, length) && (!cgroup[length] || cgroup[length] == '/'));
+}
+
 bool selection_has_process(const struct selection *selection, uint32_t pid, const char *name,
-			   const char *container, const char *service)
+			   const char *container, const char *service, const char *cgroup)
 {
 	if (selection->process && !is_named(selection->process, pid, name))
 		return false;
 	if (selection->container &&
 	    (!container[0] ||
 	     strncmp(container, selection->container, strlen(selection->container))))
+		return false;
+	if (selection->cgroup && (!cgroup[0] || !is_below(selection->cgroup, cgroup)))
 		return false;
 	return !selection->service || !strcmp(selection->service, service);
 }
@@ -97,7 +115,7 @@ void selection_say_nothing(const struct selection *selection, const char *name, 
 	const struct { const char *what, *wanted; } parts[] = {
 		{ "process", selection->process }, { "thread", selection->thread },
 		{ "container", selection->container }, { "service", selection->service },
-		{ "event", selection->event },
+		{ "cgroup", selection->cgroup }, { "event", selection->event },
 	};
 
 	if (selection_is_empty(selection)) {

@@ -22,6 +22,7 @@ struct selection {
 	const char *thread;	/* the same */
 	const char *container;	/* the id, or how it begins */
 	const char *service;
+	const char *cgroup;	/* its path, or that of one above it */
 	const char *event;	/* as the user named it, or what was counted */
 	struct moment from, to;	/* from <= time < to */
 	bool without_inlined;	/* a Location is one frame: the function that the others are inlined in */
@@ -39,7 +40,7 @@ bool selection_needs_bounds(const struct selection *selection);
 struct time_span selection_span(const struct selection *selection, uint64_t start, uint64_t end);
 
 bool selection_has_process(const struct selection *selection, uint32_t pid, const char *name,
-			   const char *container, const char *service);
+			   const char *container, const char *service, const char *cgroup);
 bool selection_has_thread(const struct selection *selection, uint32_t tid, const char *name);
 bool selection_has_event(const struct selection *selection, const char *source, const char *event);
 

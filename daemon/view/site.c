@@ -75,11 +75,11 @@ static const char *word(const struct web_request *request, const char *name)
 	return text && text[0] ? text : NULL;
 }
 
-static bool parse(const struct web_request *request, const struct route *route,
-		  struct question *question, struct web_answer *answer)
+static bool parse(const struct site *site, const struct web_request *request,
+		  const struct route *route, struct question *question, struct web_answer *answer)
 {
 	static const char *const names[] = {
-		"token", "process", "thread", "container", "service", "event", "from", "to",
+		"token", "process", "thread", "container", "service", "cgroup", "event", "from", "to",
 		"since", "seconds", "before_from", "before_to", NULL,
 	};
 	const char *unknown = web_unknown_query(request, names);
@@ -87,16 +87,19 @@ static bool parse(const struct web_request *request, const struct route *route,
 
 	if (unknown) {
 		refuse(answer, STATUS_BAD_REQUEST, "There is no `%s' to ask for. There are process, "
-		       "thread, container, service, event, from, to, since, seconds, before_from and "
+		       "thread, container, service, cgroup, event, from, to, since, seconds, before_from and "
 		       "before_to.", unknown);
 		return false;
 	}
-	selection->process = word(request, "process");
-	selection->thread = word(request, "thread");
-	selection->container = word(request, "container");
-	selection->service = word(request, "service");
-	selection->event = word(request, "event");
+	*selection = site->selection;
+	selection->process = word(request, "process") ?: selection->process;
+	selection->thread = word(request, "thread") ?: selection->thread;
+	selection->container = word(request, "container") ?: selection->container;
+	selection->service = word(request, "service") ?: selection->service;
+	selection->cgroup = word(request, "cgroup") ?: selection->cgroup;
+	selection->event = word(request, "event") ?: selection->event;
 	question->before = *selection;
+	question->before.from = question->before.to = (struct moment){ 0 };
 	if (!parse_time("from", word(request, "from"), MOMENT_NONE, &selection->from, answer) ||
 	    !parse_time("to", word(request, "to"), MOMENT_NONE, &selection->to, answer) ||
 	    !parse_time("since", word(request, "since"), MOMENT_END, &selection->from, answer) ||
@@ -125,6 +128,8 @@ static const char *short_name(const struct site *site)
 {
 	const char *slash = strrchr(site->path, '/');
 
+	if (site->name)
+		return site->name;
 	return slash && slash[1] ? slash + 1 : site->path;
 }
 
@@ -309,7 +314,7 @@ void site_answer(void *ctx, const char *path, const struct web_request *request,
 
 	for (size_t i = 0; i < ARRAY_SIZE(routes); i++)
 		if (!strcmp(routes[i].path, path)) {
-			if (parse(request, &routes[i], &question, answer))
+			if (parse(site, request, &routes[i], &question, answer))
 				routes[i].answer(site, &question, answer);
 			return;
 		}

@@ -6,10 +6,13 @@
 #ifndef STACKTAP_VIEW_SITE_H
 #define STACKTAP_VIEW_SITE_H
 
+#include "view/selection.h"
 #include "web/listener.h"
 
 struct site {
 	const char *path;	/* of the recording, or the store's directory; read anew for each answer */
+	const char *name;	/* how it is called; NULL: by its path */
+	struct selection selection;	/* what a query does not select otherwise */
 };
 
 /* A web_handler; its context is a struct site. */

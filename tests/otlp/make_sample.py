@@ -175,7 +175,8 @@ def build(seed=0, events=3):
             time_unix_nano=start, duration_nano=15_000_000_000, period_type=builder.value_type(),
             profile_id=identity("off", pid))
         builder.resource([cpu, blocked], process__pid=pid, process__executable__name=name,
-                         container__id="0123456789ab" * 5 + "0123", service__name=f"svc-{name}")
+                         container__id="0123456789ab" * 5 + "0123", service__name=f"svc-{name}",
+                         process__linux__cgroup=f"0::/system.slice/svc-{name}.service")
     return builder.data
 
 

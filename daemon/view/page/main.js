@@ -68,7 +68,7 @@ class App {
 	fillChoices() {
 		const event = element('event');
 		const split = element('split');
-		const counts = { process: new Set(), thread: new Set(), service: new Set(), container: new Set() };
+		const counts = { process: new Set(), thread: new Set(), service: new Set(), container: new Set(), cgroup: new Set() };
 
 		this.profile.events.forEach((each, i) => {
 			event.append(new Option(each.source === each.event ? each.source :

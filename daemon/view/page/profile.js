@@ -330,6 +330,8 @@ function groupKey(group, split) {
 		return group.service || '[no service]';
 	case 'container':
 		return group.container ? group.container.slice(0, 12) : '[no container]';
+	case 'cgroup':
+		return group.cgroup || '[no cgroup]';
 	default:
 		return '';
 	}

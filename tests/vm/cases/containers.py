@@ -26,6 +26,9 @@ def guest(t):
     out, err = t.stop(record, 2)
     t.ok(record.returncode == 0, "record ends well", out + err)
     os.rmdir(CGROUP)
+    for path, wanted in ((CGROUP, True), (os.path.dirname(CGROUP), True), (CGROUP + "x", False)):
+        result = t.stacktap("report", "--json", "--cgroup", path, t.path("containers.otlp"), check=False)
+        t.equal("bottom" in result.stdout, wanted, f"selected by {path}")
 
 
 def host(t):
