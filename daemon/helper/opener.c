@@ -15,7 +15,8 @@
 
 #define QUARANTINE_FIRST_NS ((uint64_t)60 * NSEC_PER_SEC)	/* doubled each time it happens again */
 #define QUARANTINE_MAX_NS (3600 * NSEC_PER_SEC)
-#define PATIENCE_NS (20 * NSEC_PER_SEC)	/* spent on questions without an answer, at most in one go */
+#define PATIENCE_NS (20 * NSEC_PER_SEC)	/* spent on questions without an answer, or a slow one, at most in one go */
+#define SLOW_NS (NSEC_PER_SEC / 4)	/* answers that took longer are paid from it, three quarters are not for them */
 
 enum {
 	OPEN_MS = 2000,
@@ -109,7 +110,8 @@ static struct quarantine *new_quarantine(struct opener *opener)
 	return found;
 }
 
-static void quarantine(struct opener *opener, const struct place *place, const char *what)
+static void quarantine(struct opener *opener, const struct place *place, const char *what,
+		       const char *why)
 {
 	struct quarantine *quarantine = find_quarantine(opener, place);
 	char text[200];
@@ -124,8 +126,8 @@ static void quarantine(struct opener *opener, const struct place *place, const c
 	quarantine->pid = helper_left_behind(opener->helper);
 	utf8_copy(text, sizeof(text), what);
 	snprintf(opener->last_quarantined, sizeof(opener->last_quarantined), "%s", text);
-	log_warning("%s: no answer from its file system, which is left alone for %" PRIu64
-		    " s; frames there stay without names", text, quarantine->length / (uint64_t)NSEC_PER_SEC);
+	log_warning("%s: %s; it is left alone for %" PRIu64 " s, and frames there stay without names", text, why,
+		    quarantine->length / (uint64_t)NSEC_PER_SEC);
 }
 
 /* -EHOSTDOWN instead of asking again where the last question had no answer. */
@@ -134,6 +136,8 @@ static int ask(struct opener *opener, const struct place *place, const char *wha
 {
 	struct quarantine *known = find_quarantine(opener, place);
 	const uint64_t began = clock_monotonic();
+	uint64_t now;
+	bool is_slow;
 	int r;
 
 	/* while one hangs there another would, too */
@@ -144,16 +148,20 @@ static int ask(struct opener *opener, const struct place *place, const char *wha
 	if (!credit_left(&opener->patience, began))
 		return -EAGAIN;
 	r = helper_call(opener->helper, call);
-	if (r == -ETIMEDOUT || r == -EPIPE)
-		credit_spend(&opener->patience, began, clock_monotonic());
-	if (r != -ETIMEDOUT) {
-		/* it answers again */
-		if (known && r != -EPIPE && r != -EAGAIN)
-			known->length = 0;
-		return r;
+	now = clock_monotonic();
+	is_slow = r != -EAGAIN && now - began > SLOW_NS;
+	if (r == -ETIMEDOUT || r == -EPIPE || is_slow)
+		credit_spend(&opener->patience, began, now);
+	if (r == -ETIMEDOUT) {
+		quarantine(opener, place, what, "its file system does not answer");
+		return -EHOSTDOWN;
 	}
-	quarantine(opener, place, what);
-	return -EHOSTDOWN;
+	/* a host that is loaded is slow at times, a server that means to be is whenever it is asked */
+	if (is_slow && credit_left(&opener->patience, now) < PATIENCE_NS / 4 * 3)
+		quarantine(opener, place, what, "its file system is slow to answer");
+	else if (known && r != -EPIPE && r != -EAGAIN)
+		known->length = 0;	/* it answers again */
+	return r;
 }
 
 /* A @call that is answered by a file and what it is. */

@@ -43,6 +43,7 @@ struct entry {
 	void *data;			/* the table, NULL: not here */
 	size_t size_kept;
 	uint64_t walk;			/* the last walk that asked for it */
+	uint64_t keep_at;		/* what did not stay here is not compiled for it again before */
 	struct unwind_table view;
 };
 
@@ -622,10 +623,12 @@ const struct unwind_table *tables_view(struct tables *tables, struct object *obj
 	if (!entry)
 		return NULL;
 	/* the module has it, we do not any more */
-	if (!entry->data && entry->table_id && has_credit(tables) &&
-	    entry->bytes <= tables->ops.keep_bytes &&
-	    compile(tables, object, tgid, &compiled) == 0)
-		keep(tables, entry, &compiled);
+	if (!entry->data && entry->table_id && tables->ops.now() >= entry->keep_at &&
+	    has_credit(tables) && entry->bytes <= tables->ops.keep_bytes) {
+		entry->keep_at = tables->ops.now() + RETRY_NS;
+		if (compile(tables, object, tgid, &compiled) == 0)
+			keep(tables, entry, &compiled);
+	}
 	if (!entry->data)
 		return NULL;
 	TAILQ_REMOVE(&tables->kept, entry, kept);

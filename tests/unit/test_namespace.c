@@ -385,6 +385,49 @@ static void what_hangs_is_left_alone(void **state)
 	mount_namespace_unref(host);
 }
 
+/* Stop the opener, and have it go on after half a second. */
+static void slow_down(pid_t pid)
+{
+	fixture_run("kill -STOP %d; { sleep 0.5; kill -CONT %d; } >/dev/null 2>&1 &", (int)pid, (int)pid);
+}
+
+/* Answers that come late are waited for, but not for ever; then the place is left alone, and no other. */
+static void what_is_slow_is_left_alone_in_the_end(void **state)
+{
+	struct mount_namespace *host = mount_namespace_table_guess(spaces);
+	struct opener_wanted wanted, other;
+	struct opener_stats before, stats;
+	struct stat st;
+	int fd, slow = 0, r = 0;
+
+	(void)state;
+	fixture_write("slow", "text");
+	wanted = wanted_of(fixture_path("slow"));
+	other = wanted;
+	wanted.major = 0;
+	wanted.minor = 78;
+	opener_stats(opener, &before);
+	for (; !r && slow < 60; slow++) {
+		opener_stats(opener, &stats);
+		slow_down(stats.helper.pid);
+		r = opener_open(opener, spaces, host, 0, &wanted, &fd, &st);
+		if (!r)
+			close(fd);
+	}
+	assert_int_equal(r, -EHOSTDOWN);
+	/* each took half a second at least, and the first ones were worth it */
+	assert_in_range(slow, 3, 20);
+	opener_stats(opener, &stats);
+	assert_int_equal(stats.helper.timeouts, before.helper.timeouts);
+	assert_int_equal(stats.quarantined, before.quarantined + 1);
+	assert_non_null(strstr(stats.last_quarantined, "/slow"));
+	/* the last one, that was not asked, was stopped for it */
+	usleep(600000);
+	assert_int_equal(opener_open(opener, spaces, host, 0, &other, &fd, &st), 0);
+	close(fd);
+	mount_namespace_unref(host);
+}
+
 #define ID "6b1c0e2f4a5d7c8e9f00112233445566778899aabbccddeeff0123456789abcd"
 #define OUTER "f1e2d3c4b5a6978877665544332211000123456789abcdeffedcba9876543210"
 #define UID "3f0c6a1e-52a4-4a7e-9d0b-5f2f8c1d7e90"
@@ -579,6 +622,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_copied_up_file_is_the_one_it_is_mapped_as, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(what_hangs_is_left_alone, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(what_is_slow_is_left_alone_in_the_end, set_up,
 						tear_down),
 		cmocka_unit_test(what_runtimes_call_cgroups),
 		cmocka_unit_test(only_machines_have_names),

@@ -79,6 +79,14 @@ static uint64_t next_random(void)
 	return seed;
 }
 
+static unsigned int opens;
+static uint64_t skipped_ns;
+
+static uint64_t now(void)
+{
+	return clock_monotonic() + skipped_ns;
+}
+
 static int request(void *ctx _unused_, unsigned long number, void *argument)
 {
 	if (number == STACKTAP_IOC_TABLE_LOAD)
@@ -88,6 +96,7 @@ static int request(void *ctx _unused_, unsigned long number, void *argument)
 
 static int open_object(void *ctx _unused_, struct object *object, uint32_t tgid, int *ret_fd)
 {
+	opens++;
 	return symbolizer_open(symbolizer, object, tgid, ret_fd);
 }
 
@@ -135,7 +144,7 @@ static int setup_with(size_t keep_bytes)
 		.request = request,
 		.open = open_object,
 		.each_table = each_table,
-		.now = clock_monotonic,
+		.now = now,
 		.keep_bytes = keep_bytes,
 	};
 
@@ -570,6 +579,35 @@ static void test_bytes_of_tables(void **state _unused_)
 	assert_int_not_equal(stack.end, STACKTAP_END_COMPLETE);
 }
 
+/* Whoever fills the pool must not have a table made again for every stack that is walked. */
+static void test_what_does_not_fit_is_not_compiled_for_each_stack(void **state _unused_)
+{
+	struct pool *pool = pool_get(POOL_TABLES);
+	struct object *object = NULL;
+	unsigned int before;
+	size_t most;
+
+	for (size_t i = 0; i < mappings->count && !object; i++) {
+		object = mapped_file_object(mappings->mappings[i].file);
+		if (object && (object->kind != OBJECT_FILE || object->state != OBJECT_READY))
+			object = NULL;
+	}
+	assert_non_null(object);
+	most = pool->limit - pool->used - 4096;
+	assert_true(pool_charge(POOL_TABLES, most));
+	assert_true(tables_get(tables, object, (uint32_t)getpid()) > 0);
+	before = opens;
+	for (int i = 0; i < 1000; i++) {
+		assert_null(tables_view(tables, object, (uint32_t)getpid()));
+		tables_walk_done(tables);
+	}
+	assert_in_range(opens - before, 0, 1);
+	/* when there is room again it stays here, by and by */
+	pool_uncharge(POOL_TABLES, most);
+	skipped_ns += 60 * NSEC_PER_SEC;
+	assert_non_null(tables_view(tables, object, (uint32_t)getpid()));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -582,6 +620,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_what_is_no_sample, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_nonsense, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_bytes_of_tables, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_what_does_not_fit_is_not_compiled_for_each_stack, setup,
+						teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
