@@ -15,8 +15,8 @@
 
 #define QUARANTINE_FIRST_NS ((uint64_t)60 * NSEC_PER_SEC)	/* doubled each time it happens again */
 #define QUARANTINE_MAX_NS (3600 * NSEC_PER_SEC)
-#define PATIENCE_NS (20 * NSEC_PER_SEC)	/* spent on questions without an answer, or a slow one, at most in one go */
-#define SLOW_NS (NSEC_PER_SEC / 4)	/* answers that took longer are paid from it, three quarters are not for them */
+#define PATIENCE_NS (20 * NSEC_PER_SEC)	/* for questions without an answer, or a late one, in one go */
+#define SLOW_NS (NSEC_PER_SEC / 4)	/* what takes longer is slow; a quarter of the patience is for such */
 
 enum {
 	OPEN_MS = 2000,
@@ -126,8 +126,8 @@ static void quarantine(struct opener *opener, const struct place *place, const c
 	quarantine->pid = helper_left_behind(opener->helper);
 	utf8_copy(text, sizeof(text), what);
 	snprintf(opener->last_quarantined, sizeof(opener->last_quarantined), "%s", text);
-	log_warning("%s: %s; it is left alone for %" PRIu64 " s, and frames there stay without names", text, why,
-		    quarantine->length / (uint64_t)NSEC_PER_SEC);
+	log_warning("%s: %s; it is left alone for %" PRIu64 " s, and frames there stay without names", text,
+		    why, quarantine->length / (uint64_t)NSEC_PER_SEC);
 }
 
 /* -EHOSTDOWN instead of asking again where the last question had no answer. */

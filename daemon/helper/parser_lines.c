@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Asking the parser for source lines and instructions. */
+#include <string.h>
+
+#include "base/clock.h"
+#include "helper/memfd.h"
+#include "helper/parser.h"
+#include "helper/parser_ask.h"
+
+enum { LINES_MS = 30000 };
+
+static int ask_debug(struct parser *parser, const struct object *object, int fd, uint32_t limit_ms,
+		     struct lines_facts *ret_facts)
+{
+	const struct parse_file file = { .size = object->size, .limit_ms = limit_ms };
+	struct helper_call call = {
+		.op = PARSE_DEBUG, .fd = fd, .timeout_ms = limit_ms + GRACE_MS,
+		.request = &file, .request_bytes = sizeof(file),
+		.answer = ret_facts, .answer_bytes = sizeof(*ret_facts),
+	};
+	int r = parser_ask(parser, object, &call);
+
+	if (r < 0)
+		return r;
+	return ret_facts->segment_count <= LINES_SEGMENTS_MAX &&
+	       parser_is_hex(ret_facts->htlhash, sizeof(ret_facts->htlhash)) &&
+	       parser_is_hex(ret_facts->build_id, sizeof(ret_facts->build_id)) &&
+	       parser_is_hex(ret_facts->alt_build_id, sizeof(ret_facts->alt_build_id)) &&
+	       memchr(ret_facts->alt_link, '\0', sizeof(ret_facts->alt_link)) &&
+	       memchr(ret_facts->link, '\0', sizeof(ret_facts->link)) ? 0 : -EBADMSG;
+}
+
+int parser_debug(struct parser *parser, const struct object *object, int fd,
+		 struct lines_facts *ret_facts)
+{
+	return ask_debug(parser, object, fd, LINES_MS, ret_facts);
+}
+
+static int open_dwarf(struct parser *parser, const struct object *object, int fd,
+		      const struct parse_dwarf *dwarf)
+{
+	struct helper_call call = {
+		.op = PARSE_DWARF, .fd = fd, .timeout_ms = dwarf->file.limit_ms + GRACE_MS,
+		.request = dwarf, .request_bytes = sizeof(*dwarf),
+	};
+
+	return parser_ask(parser, object, &call);
+}
+
+int parser_open_lines(struct parser *parser, const struct object *object, int fd, bool with_dwarf,
+		      int alt_fd, uint64_t alt_size)
+{
+	struct parse_dwarf dwarf = {
+		.file = { .size = object->size, .limit_ms = LINES_MS },
+		.symbols_only = !with_dwarf,
+	};
+	int r = open_dwarf(parser, object, fd, &dwarf);
+
+	if (r < 0 || alt_fd < 0)
+		return r;
+	dwarf.is_alt = true;
+	dwarf.file.size = alt_size;
+	return open_dwarf(parser, object, alt_fd, &dwarf);
+}
+
+/* Each string ends inside what there is of strings. */
+static bool are_lines(const struct lines_answer *answer, uint32_t count)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < count; i++) {
+		if (answer->counts[i] > LINES_FRAMES_MAX)
+			return false;
+		sum += answer->counts[i];
+	}
+	if (sum != answer->frame_count || answer->strings[0])
+		return false;
+	for (uint32_t i = 0; i < answer->frame_count; i++)
+		if (answer->frames[i].name >= answer->string_bytes ||
+		    answer->frames[i].file >= answer->string_bytes)
+			return false;
+	return true;
+}
+
+static int adopt_lines(int fd, const struct parse_lines_answer *said, uint32_t count,
+		       struct lines_answer *ret_answer)
+{
+	const size_t counts = count * sizeof(*ret_answer->counts);
+	uint64_t size, frames = (uint64_t)said->frame_count * sizeof(*ret_answer->frames);
+
+	if (!memfd_is_sealed(fd, &size) || said->frame_count > count * LINES_FRAMES_MAX ||
+	    !said->string_bytes || said->string_bytes > LINES_STRINGS_MAX ||
+	    size != counts + frames + said->string_bytes)
+		return -EBADMSG;
+	ret_answer->frame_count = said->frame_count;
+	ret_answer->string_bytes = said->string_bytes;
+	ret_answer->split = said->split;
+	ret_answer->frames = malloc(frames + 1);
+	ret_answer->strings = parser_read_names(fd, counts + frames, said->string_bytes);
+	if (!ret_answer->frames || !ret_answer->strings ||
+	    memfd_read(fd, ret_answer->counts, counts, 0) < 0 ||
+	    memfd_read(fd, ret_answer->frames, frames, counts) < 0)
+		return -ENOMEM;
+	return are_lines(ret_answer, count) ? 0 : -EBADMSG;
+}
+
+static int ask_lines(struct parser *parser, const struct object *object, const uint64_t *addresses,
+		     uint32_t count, uint32_t limit_ms, struct lines_answer *ret_answer)
+{
+	struct parse_lines question = { .count = count, .limit_ms = limit_ms };
+	struct parse_lines_answer said;
+	struct helper_call call = {
+		.op = PARSE_LINES, .fd = -1, .timeout_ms = limit_ms + GRACE_MS,
+		.request = &question, .request_bytes = sizeof(question),
+		.answer = &said, .answer_bytes = sizeof(said), .wants_fd = true,
+	};
+	_cleanup_close_ int memfd = -1;
+	int r;
+
+	memset(ret_answer, 0, sizeof(*ret_answer));
+	memcpy(question.addresses, addresses, count * sizeof(*addresses));
+	r = parser_ask(parser, object, &call);
+	if (r < 0)
+		return r;
+	memfd = call.ret_fd;
+	r = adopt_lines(memfd, &said, count, ret_answer);
+	if (r < 0)
+		lines_answer_free(ret_answer);
+	return r;
+}
+
+int parser_lines(struct parser *parser, const struct object *object, const uint64_t *addresses,
+		 uint32_t count, struct lines_answer *ret_answer)
+{
+	return ask_lines(parser, object, addresses, count, LINES_MS, ret_answer);
+}
+
+/* Milliseconds until then, at least one. */
+static uint32_t left_until(uint64_t deadline)
+{
+	const uint64_t now = clock_monotonic();
+
+	return deadline > now + NSEC_PER_MSEC ? (uint32_t)((deadline - now) / NSEC_PER_MSEC) : 1;
+}
+
+static int lines_until(struct parser *parser, const struct object *object, int fd,
+		       const uint64_t *addresses, uint32_t count, uint64_t deadline,
+		       struct lines_answer *ret_answer)
+{
+	struct parse_dwarf dwarf = { .file = { .size = object->size } };
+	struct lines_facts facts;
+	int r = ask_debug(parser, object, fd, left_until(deadline), &facts);
+
+	if (r < 0)
+		return r;
+	if (!facts.has_dwarf || facts.alt_build_id[0])
+		return -ENODATA;
+	dwarf.file.limit_ms = left_until(deadline);
+	r = open_dwarf(parser, object, fd, &dwarf);
+	if (r < 0)
+		return r;
+	return ask_lines(parser, object, addresses, count, left_until(deadline), ret_answer);
+}
+
+int parser_lines_now(struct parser *parser, const struct object *object, int fd,
+		     const uint64_t *addresses, uint32_t count, uint32_t limit_ms,
+		     struct lines_answer *ret_answer)
+{
+	const uint64_t began = clock_monotonic();
+	int r;
+
+	if (!credit_left(&parser->credit, began)) {
+		parser->deferred++;
+		return -EDQUOT;
+	}
+	r = lines_until(parser, object, fd, addresses, count, began + limit_ms * NSEC_PER_MSEC, ret_answer);
+	credit_spend(&parser->credit, began, clock_monotonic());
+	return r;
+}
+
+/* Without a gap, inside of what was asked for, and texts end inside what there is of strings. */
+static bool are_instructions(const struct disassembly *code, uint64_t start, uint32_t size)
+{
+	uint64_t at = 0;
+
+	for (uint32_t i = 0; i < code->count; i++) {
+		const struct instruction *instruction = &code->instructions[i];
+
+		if (!instruction->size || instruction->size > INSTRUCTION_MAX ||
+		    instruction->address != start + at || instruction->size > size - at ||
+		    instruction->text >= code->string_bytes)
+			return false;
+		at += instruction->size;
+	}
+	return true;
+}
+
+static int adopt_instructions(int fd, const struct parse_instructions_answer *said, uint64_t start, uint32_t size,
+		      struct disassembly *ret_code)
+{
+	const uint64_t bytes = (uint64_t)said->count * sizeof(*ret_code->instructions);
+	uint64_t total;
+
+	if (!memfd_is_sealed(fd, &total) || !said->count || said->count > size ||
+	    said->string_bytes > (uint64_t)said->count * DISASSEMBLE_TEXT_MAX ||
+	    total != bytes + said->string_bytes)
+		return -EBADMSG;
+	ret_code->count = said->count;
+	ret_code->string_bytes = said->string_bytes;
+	ret_code->instructions = malloc(bytes);
+	ret_code->strings = parser_read_names(fd, bytes, said->string_bytes);
+	if (!ret_code->instructions || !ret_code->strings ||
+	    memfd_read(fd, ret_code->instructions, bytes, 0) < 0)
+		return -ENOMEM;
+	return are_instructions(ret_code, start, size) ? 0 : -EBADMSG;
+}
+
+int parser_instructions(struct parser *parser, const struct object *object, int fd, uint64_t start,
+		uint32_t size, bool is_intel, struct disassembly *ret_disassembly)
+{
+	const struct parse_instructions question = {
+		.file = { .size = object->size, .limit_ms = COMPILE_MS },
+		.start = start, .size = size, .is_intel = is_intel,
+	};
+	struct parse_instructions_answer said;
+	struct helper_call call = {
+		.op = PARSE_INSTRUCTIONS, .fd = fd, .timeout_ms = COMPILE_MS + GRACE_MS,
+		.request = &question, .request_bytes = sizeof(question),
+		.answer = &said, .answer_bytes = sizeof(said), .wants_fd = true,
+	};
+	_cleanup_close_ int memfd = -1;
+	int r;
+
+	memset(ret_disassembly, 0, sizeof(*ret_disassembly));
+	r = parser_ask(parser, object, &call);
+	if (r < 0)
+		return r;
+	memfd = call.ret_fd;
+	r = adopt_instructions(memfd, &said, start, min_of(size, (uint32_t)DISASSEMBLE_BYTES_MAX),
+		       ret_disassembly);
+	if (r < 0)
+		disassembly_free(ret_disassembly);
+	return r;
+}
