@@ -12,6 +12,14 @@
 
 #include <stacktap/unwind_table.h>
 
+#ifdef __x86_64__
+#define SP "7"
+#define RA "16"
+#else
+#define SP "31"
+#define RA "30"
+#endif
+
 static struct parser *parser;
 
 static bool no_room(void *ctx, size_t bytes)
@@ -181,6 +189,35 @@ static void a_file_that_changes_is_compiled_as_it_was_named(void **state)
 	assert_memory_equal(data, before, size);
 	parser_unmap(data, size);
 	parser_unmap(before, before_size);
+	object_unref(object);
+	close(fd);
+}
+
+/* Half a million functions, more than those libraries have for whose tables 8 MiB of memory were too few. */
+static void large_files_have_their_tables(void **state)
+{
+	struct compile_stats stats;
+	struct unwind_table table;
+	struct object *object;
+	const void *data;
+	size_t size;
+	int fd;
+
+	(void)state;
+	object = open_object(fixture_build("large", "-O1",
+		"__asm__(\".text; code: .space 480000 * 8; .previous; .section .eh_frame,\\\"a\\\";"
+		"cie: .long cie_end - cie_body; cie_body: .long 0; .byte 1; .asciz \\\"zR\\\";"
+		".uleb128 1; .sleb128 -8; .uleb128 " RA "; .uleb128 1; .byte 0x1b, 0x0c, " SP ", 8, 0x80 + " RA ", 1;"
+		".balign 8; cie_end: .set n, 0; .rept 480000;"
+		".long 16; .long . - cie; .long code + n * 8 - ., 8; .byte 0, 0x44, 0x0e, 16; .set n, n + 1;"
+		".endr; .previous\");\nint main(void) { return 0; }\n"), &fd);
+	assert_int_equal(parser_table(parser, object, fd, &data, &size, &stats), 0);
+	assert_true(stats.memory > 8 << 20);
+	assert_int_equal(unwind_table_check(data, size, &table), 0);
+	assert_true(table.row_count >= 960000);
+	/* it costs by its rows */
+	assert_true(size < 3 * table.row_count);
+	parser_unmap(data, size);
 	object_unref(object);
 	close(fd);
 }
@@ -495,6 +532,7 @@ int main(void)
 		cmocka_unit_test(files_are_read_over_there),
 		cmocka_unit_test(long_string_tables_stay_in_the_file),
 		cmocka_unit_test(a_file_that_changes_is_compiled_as_it_was_named),
+		cmocka_unit_test(large_files_have_their_tables),
 		cmocka_unit_test(lines_are_looked_up_over_there),
 		cmocka_unit_test(damaged_lines_cost_an_answer),
 		cmocka_unit_test(it_has_no_rights),
