@@ -93,9 +93,9 @@ static void bench_open(struct bench *bench, const char *url, const char *directo
 	};
 
 	assert_int_equal(mount_namespace_table_new("", &bench->spaces), 0);
-	assert_int_equal(names_new(&bench->names), 0);
 	assert_int_equal(opener_new(&bench->opener), 0);
 	assert_int_equal(parser_new(&bench->parser), 0);
+	assert_int_equal(names_new(bench->parser, &bench->names), 0);
 	assert_int_equal(objects_new(bench->spaces, bench->names, bench->opener, bench->parser,
 				     &bench->objects), 0);
 	assert_int_equal(fetched_new(&options, &bench->fetched), 0);
@@ -112,9 +112,9 @@ static void bench_close(struct bench *bench)
 	image_unref(bench->image);
 	objects_free(bench->objects);
 	fetched_free(bench->fetched);
+	names_free(bench->names);
 	parser_free(bench->parser);
 	opener_free(bench->opener);
-	names_free(bench->names);
 	mount_namespace_table_free(bench->spaces);
 	*bench = (struct bench){ 0 };
 }
