@@ -17,14 +17,15 @@ unit-build: $(unit_programs)
 
 $(O)/unit/%: tests/unit/%.c $(unit_objects) $(U)/libstacktap.a
 	$(say) TEST $@
-	$(Q)mkdir -p $(@D) && $(user_cc) $(unit_cflags) $(user_ldflags) -o $@ $< $(unit_objects) \
+	$(Q)mkdir -p $(@D) && $(user_cc) $(unit_cflags) -MMD -MP -MF $@.d $(user_ldflags) -o $@ $< $(unit_objects) \
 		$(U)/libstacktap.a $(user_libs) -lcmocka -lm
 
 $(unit_objects): $(U)/tests/unit/%.o: tests/unit/%.c $(wildcard tests/unit/*.h) $(user_generated)
 	$(say) CC $@
 	$(Q)mkdir -p $(@D) && $(user_cc) $(unit_cflags) -MMD -MP -c -o $@ $<
 
--include $(unit_objects:.o=.d)
+# some include what they test, be it in the library or not
+-include $(unit_objects:.o=.d) $(unit_programs:=.d)
 
 # the programs that have more than one thread
 tsan_programs := $(addprefix $(O)/tsan/unit/,test_threads test_queue test_exporter test_ring_properties \
