@@ -65,3 +65,15 @@ int memfd_read(int fd, void *buffer, size_t size, size_t offset)
 	}
 	return 0;
 }
+
+char *memfd_text(int fd, size_t offset, size_t size)
+{
+	char *text = malloc(size + 1);
+
+	if (!text || memfd_read(fd, text, size, offset) < 0) {
+		free(text);
+		return NULL;
+	}
+	text[size] = '\0';
+	return text;
+}

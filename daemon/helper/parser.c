@@ -52,52 +52,6 @@ void parser_free(struct parser *parser)
 	free(parser);
 }
 
-static struct suspect *find_suspect(struct parser *parser, const struct object *object)
-{
-	for (size_t i = 0; i < SUSPECTS_MAX; i++) {
-		struct suspect *suspect = &parser->suspects[i];
-
-		if (suspect->deaths && suspect->inode == object->inode && suspect->dev == object->dev &&
-		    suspect->ctime_ns == object->ctime_ns && suspect->size == object->size)
-			return suspect;
-	}
-	return NULL;
-}
-
-static void accuse(struct parser *parser, const struct object *object, int error)
-{
-	struct suspect *suspect = find_suspect(parser, object);
-	char path[200];
-
-	if (!suspect) {
-		suspect = &parser->suspects[parser->next++ % SUSPECTS_MAX];
-		*suspect = (struct suspect){
-			.dev = object->dev, .inode = object->inode, .size = object->size,
-			.ctime_ns = object->ctime_ns,
-		};
-	}
-	if (++suspect->deaths != PARSER_DEATHS_MAX)
-		return;
-	utf8_copy(path, sizeof(path), object->path);
-	snprintf(parser->last_set_apart, sizeof(parser->last_set_apart), "%s: the parser %s", path,
-		 error == -ETIMEDOUT ? "did not come to an end" : "crashed");
-	log_warning("%s; it is not read again, and its frames stay without names",
-		    parser->last_set_apart);
-}
-
-int parser_ask(struct parser *parser, const struct object *object, struct helper_call *call)
-{
-	const struct suspect *suspect = find_suspect(parser, object);
-	int r;
-
-	if (suspect && suspect->deaths >= PARSER_DEATHS_MAX)
-		return -ENOTRECOVERABLE;
-	r = helper_call(parser->helper, call);
-	if (r == -ETIMEDOUT || r == -EPIPE)
-		accuse(parser, object, r);
-	return r;
-}
-
 /* What somebody's files make it read for names. */
 static int ask_for_names(struct parser *parser, const struct object *object,
 			 struct helper_call *call)
@@ -182,18 +136,6 @@ int parser_facts(struct parser *parser, struct object *object, int fd)
 	return 0;
 }
 
-char *parser_read_names(int fd, size_t offset, size_t size)
-{
-	char *names = malloc(size + 1);
-
-	if (!names || memfd_read(fd, names, size, offset) < 0) {
-		free(names);
-		return NULL;
-	}
-	names[size] = '\0';
-	return names;
-}
-
 /* Names begin inside what there is of names; the order is what a search relies on. */
 static bool are_symbols(const struct symtab *symtab)
 {
@@ -227,9 +169,9 @@ static int take_symbols(int fd, const struct parse_symbols *symbols, struct symt
 		return -ENOMEM;
 	symtab->count = symbols->count;
 	symtab->plt_bytes = symbols->plt_bytes;
-	symtab->plt_names = parser_read_names(fd, bytes, symbols->plt_bytes);
+	symtab->plt_names = memfd_text(fd, bytes, symbols->plt_bytes);
 	if (symbols->kept_bytes)
-		symtab->names = parser_read_names(fd, bytes + symbols->plt_bytes, symbols->kept_bytes);
+		symtab->names = memfd_text(fd, bytes + symbols->plt_bytes, symbols->kept_bytes);
 	if (!symtab->plt_names || (symbols->kept_bytes && !symtab->names))
 		return -ENOMEM;
 	return are_symbols(symtab) ? 0 : -EBADMSG;
@@ -498,8 +440,6 @@ void parser_stats(struct parser *parser, struct parser_stats *ret_stats)
 	*ret_stats = (struct parser_stats){ 0 };
 	helper_stats(parser->helper, &ret_stats->helper);
 	ret_stats->deferred = parser->deferred;
-	for (size_t i = 0; i < SUSPECTS_MAX; i++)
-		ret_stats->set_apart += parser->suspects[i].deaths >= PARSER_DEATHS_MAX;
-	memcpy(ret_stats->last_set_apart, parser->last_set_apart,
-	       sizeof(ret_stats->last_set_apart));
+	ret_stats->set_apart = suspects_set_apart(&parser->suspects);
+	memcpy(ret_stats->last_set_apart, parser->suspects.last_set_apart, sizeof(ret_stats->last_set_apart));
 }

@@ -11,6 +11,7 @@
 #define STACKTAP_HELPER_PARSER_H
 
 #include "helper/helper.h"
+#include "helper/suspects.h"
 #include "symbol/code.h"
 #include "symbol/demangle.h"
 #include "symbol/disassemble.h"
@@ -20,7 +21,6 @@
 #include "unwind/key.h"
 
 enum {
-	PARSER_DEATHS_MAX = 2,
 	PARSER_TABLE_BYTES = 128 << 20,	/* that compiling one table may take there */
 };
 

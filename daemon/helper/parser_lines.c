@@ -96,7 +96,7 @@ static int adopt_lines(int fd, const struct parse_lines_answer *said, uint32_t c
 	ret_answer->string_bytes = said->string_bytes;
 	ret_answer->split = said->split;
 	ret_answer->frames = malloc(frames + 1);
-	ret_answer->strings = parser_read_names(fd, counts + frames, said->string_bytes);
+	ret_answer->strings = memfd_text(fd, counts + frames, said->string_bytes);
 	if (!ret_answer->frames || !ret_answer->strings ||
 	    memfd_read(fd, ret_answer->counts, counts, 0) < 0 ||
 	    memfd_read(fd, ret_answer->frames, frames, counts) < 0)
@@ -208,7 +208,7 @@ static int adopt_instructions(int fd, const struct parse_instructions_answer *sa
 	ret_code->count = said->count;
 	ret_code->string_bytes = said->string_bytes;
 	ret_code->instructions = malloc(bytes);
-	ret_code->strings = parser_read_names(fd, bytes, said->string_bytes);
+	ret_code->strings = memfd_text(fd, bytes, said->string_bytes);
 	if (!ret_code->instructions || !ret_code->strings ||
 	    memfd_read(fd, ret_code->instructions, bytes, 0) < 0)
 		return -ENOMEM;

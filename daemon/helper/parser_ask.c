@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "helper/parser_ask.h"
+
+int parser_ask(struct parser *parser, const struct object *object, struct helper_call *call)
+{
+	int r;
+
+	if (suspects_has(&parser->suspects, object))
+		return -ENOTRECOVERABLE;
+	r = helper_call(parser->helper, call);
+	if (r == -ETIMEDOUT || r == -EPIPE)
+		suspects_accuse(&parser->suspects, object, r);
+	return r;
+}

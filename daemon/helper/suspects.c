@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "helper/suspects.h"
+
+#include "base/log.h"
+#include "base/utf8.h"
+
+static const struct suspect *find(const struct suspects *suspects, const struct object *object)
+{
+	for (size_t i = 0; i < SUSPECTS_MAX; i++) {
+		const struct suspect *suspect = &suspects->all[i];
+
+		if (suspect->deaths && suspect->inode == object->inode && suspect->dev == object->dev &&
+		    suspect->ctime_ns == object->ctime_ns && suspect->size == object->size)
+			return suspect;
+	}
+	return NULL;
+}
+
+bool suspects_has(const struct suspects *suspects, const struct object *object)
+{
+	const struct suspect *suspect = find(suspects, object);
+
+	return suspect && suspect->deaths >= PARSER_DEATHS_MAX;
+}
+
+void suspects_accuse(struct suspects *suspects, const struct object *object, int error)
+{
+	const struct suspect *known = find(suspects, object);
+	struct suspect *suspect = known ? &suspects->all[known - suspects->all] :
+					  &suspects->all[suspects->next++ % SUSPECTS_MAX];
+	char path[200];
+
+	if (!known)
+		*suspect = (struct suspect){
+			.dev = object->dev, .inode = object->inode, .size = object->size,
+			.ctime_ns = object->ctime_ns,
+		};
+	if (++suspect->deaths != PARSER_DEATHS_MAX)
+		return;
+	utf8_copy(path, sizeof(path), object->path);
+	snprintf(suspects->last_set_apart, sizeof(suspects->last_set_apart), "%s: the parser %s", path,
+		 error == -ETIMEDOUT ? "did not come to an end" : "crashed");
+	log_warning("%s; it is not read again, and its frames stay without names",
+		    suspects->last_set_apart);
+}
+
+size_t suspects_set_apart(const struct suspects *suspects)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < SUSPECTS_MAX; i++)
+		count += suspects->all[i].deaths >= PARSER_DEATHS_MAX;
+	return count;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Files that the parser died of. One that it did so PARSER_DEATHS_MAX times is set apart: it is not asked about again. */
+#ifndef STACKTAP_HELPER_SUSPECTS_H
+#define STACKTAP_HELPER_SUSPECTS_H
+
+#include "process/object.h"
+
+enum {
+	PARSER_DEATHS_MAX = 2,
+	SUSPECTS_MAX = 64,
+};
+
+struct suspect {
+	uint64_t dev, inode, size;
+	int64_t ctime_ns;
+	unsigned int deaths;
+};
+
+struct suspects {
+	struct suspect all[SUSPECTS_MAX];
+	size_t next;			/* to be forgotten for another one */
+	char last_set_apart[256];	/* its path, and what the parser did; empty: none was */
+};
+
+bool suspects_has(const struct suspects *suspects, const struct object *object);
+/* @error: -ETIMEDOUT or -EPIPE, how it ended. */
+void suspects_accuse(struct suspects *suspects, const struct object *object, int error);
+size_t suspects_set_apart(const struct suspects *suspects);
+
+#endif /* STACKTAP_HELPER_SUSPECTS_H */
