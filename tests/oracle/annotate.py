@@ -17,12 +17,15 @@ import sys
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "otlp"))
 
+import json_types  # noqa: E402
 import lines  # noqa: E402
 import make_sample  # noqa: E402
 import wire  # noqa: E402
 from wire import Message  # noqa: E402
 
 RESULTS = []
+TYPES = json_types.load()
+WRONG = set()   # what docs/json.md does not say
 SAMPLES = 400
 
 # instructions that have two names
@@ -69,7 +72,9 @@ def annotate(stacktap, *arguments):
     done = subprocess.run([stacktap, "annotate", "--json", *arguments], stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, encoding="utf-8", check=False)
     try:
-        return done.returncode, json.loads(done.stdout)
+        value = json.loads(done.stdout)
+        WRONG.update(TYPES.wrong(("name", "Failure" if "error" in value else "Annotate"), value))
+        return done.returncode, value
     except ValueError:
         return done.returncode, {"error": done.stdout + done.stderr, "sections": []}
 
@@ -326,6 +331,7 @@ def check_names(stacktap, work):
     with open(recorded, "rb") as file:
         piped = subprocess.run([stacktap, "annotate", "--json", "--no-source", "helper", "-"], stdin=file,
                                stdout=subprocess.PIPE, check=False)
+    tell(not WRONG and TYPES.used >= {"Annotate", "Failure"}, "what it prints is what docs/json.md says", sorted(WRONG)[:10])
     tell(piped.returncode == 0 and json.loads(piped.stdout)["samples"] == 3, "standard input", piped.stdout)
 
 

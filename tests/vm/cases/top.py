@@ -17,6 +17,8 @@ ARCHES = ("x86_64",)
 
 def top(t, *options):
     result = t.stacktap("top", "-b", "--json", "-e", "cpu-clock", "-F", 199, *options)
+    with open(t.path("Top.json"), "a", encoding="utf-8") as f:
+        f.write(result.stdout)
     return [json.loads(line) for line in result.stdout.splitlines()]
 
 
@@ -48,6 +50,7 @@ def guest(t):
     t.ok("[u] bottom  /opt/stacktap/workload/deep" in text and "SELF" in text, "as text", text)
     screen(t, busy)
     ends(t, busy)
+    documented(t)
 
 
 class Terminal:
@@ -167,6 +170,30 @@ def screen(t, busy):
     terminal.text()
     t.equal(t.wait(child, 30), 0, "SIGTERM ends it with 0")
     t.equal(termios.tcgetattr(terminal.slave), terminal.settings, "SIGTERM gives the terminal back")
+
+
+def documented(t):
+    """What other commands print while something samples; host() holds it against docs/json.md."""
+    with open(t.path("Events.json"), "w", encoding="utf-8") as f:
+        events = t.start("/opt/stacktap/bin/stacktap", "events", "--json", "--duration", 300, stdout=f)
+        record = t.start("/opt/stacktap/bin/stacktap", "record", "-q", "-a", "-o", "/tmp/x.otlp")
+        t.until(lambda: any(s["state"] == "running" for s in t.json("status")["sessions"]), 30, "sampling")
+        for name, command in (("Status", "status"), ("Sessions", "stop record"), ("Sessions", "start stacktap"),
+                              ("Sessions", "stop stacktap"), ("Sessions", "set stacktap --rate 49 --cpus 0 --exclude-idle"),
+                              ("Sessions", "start all"), ("Status", "status")):
+            result = t.stacktap(*command.split(), "--json", check=False)
+            with open(t.path(f"{name if result.returncode == 0 else 'Failure'}.json"), "a", encoding="utf-8") as out:
+                out.write(result.stdout)
+        t.stop(record)
+        t.stop(events)
+
+
+def host(t):
+    import json_types
+    types = json_types.load()
+    for name in ("Top", "Status", "Sessions", "Events", "Failure"):
+        with open(os.path.join(t.dir, f"{name}.json"), encoding="utf-8") as f:
+            t.equal(types.check(name, f.read())[:10], [], f"docs/json.md has what {name} is")
 
 
 def ends(t, busy):
