@@ -243,6 +243,7 @@ def build(nodes, samples, hostile, seed):
         pairs = {"process__pid": pid, "process__executable__name": name}
         if service:
             pairs["service__name"] = service
+            pairs["process__linux__cgroup"] = f"0::/system.slice/{service}.service"
         if container:
             pairs["container__id"] = container * 4
         builder.resource([profile], **pairs)

@@ -6,6 +6,7 @@ numbers against those that another decoder finds in the same file. TAP.
 usage: page.py STACKTAP DIRECTORY
 """
 
+import base64
 import collections
 import json
 import os
@@ -414,6 +415,50 @@ def parts(tap, page, recording):
              len(recording.samples))
 
 
+def split_by_cgroup(tap, page):
+    shown = page.run("""const split = document.getElementById('split'); split.value = 'cgroup';
+        split.dispatchEvent(new Event('change'));
+        const l = stacktap.graph.layout; const parts = {};
+        for (let i = l.firstChild[0]; i < l.childEnd[0]; i++)
+            parts[l.name(i, stacktap.profile)] = l.samples[i];
+        split.value = 'none'; split.dispatchEvent(new Event('change'));
+        return [parts, l.samples[0]]""")
+    tap.same("split by cgroup: its paths, and one part without", set(shown[0]),
+             {f"/system.slice/{name}.service" for name in ("frontend", "orders", "database")} | {"[no cgroup]"})
+    tap.same("of all samples", sum(shown[0].values()), shown[1])
+
+
+def copied(tap, page, recording):
+    """The c key, and what is on the clipboard then; where a page may not, by hand."""
+    page.driver.execute_cdp_cmd("Browser.grantPermissions", {
+        "permissions": ["clipboardReadWrite", "clipboardSanitizedWrite"]})
+    page.keys(Keys.ESCAPE, "c")
+    page.wait("return document.getElementById('text').open || /Copied/.test(document.getElementById('status').textContent)")
+    text = page.driver.execute_async_script("""const done = arguments[0], dialog = document.getElementById('text');
+        if (dialog.open)
+            done(dialog.querySelector('textarea').value);
+        else
+            navigator.clipboard.readText().then(done, (error) => done(String(error)));""")
+    tap.same("c copies folded stacks, all samples of them",
+             sum(int(line.rpartition(" ")[2]) for line in text.splitlines() if line[-1:].isdigit()), len(recording.samples))
+    page.keys(Keys.ESCAPE)
+
+
+def printed(tap, page):
+    """What the browser prints: light, whatever the screen is, and paper of it."""
+    page.run("""stacktap.setTheme('dark'); window.seen = [];
+        for (const name of ['beforeprint', 'afterprint'])
+            window.addEventListener(name, () => window.seen.push(name, document.documentElement.dataset.theme));""")
+    pdf = base64.b64decode(page.driver.execute_cdp_cmd("Page.printToPDF", {"printBackground": True})["data"])
+    page.settle()
+    tap.same("printed: light on paper, dark again behind it", page.run("return window.seen"),
+             ["beforeprint", "light", "afterprint", "dark"])
+    sheets = len(re.findall(rb"/Type\s*/Page\b", pdf))
+    tap.check(f"a PDF with something on it ({sheets} pages, {len(pdf)} bytes)",
+              pdf.startswith(b"%PDF") and sheets >= 1 and len(pdf) > 20000, pdf[:20])
+    page.run("stacktap.setTheme('light')")
+
+
 def busy(tap, stacktap, work, shots):
     page_path = os.path.join(work, "busy.html")
     recording = Recording(os.path.join(work, "busy.otlp"))
@@ -428,6 +473,9 @@ def busy(tap, stacktap, work, shots):
         walk(tap, page, recording, shots)
         times(tap, page, recording, shots)
         parts(tap, page, recording)
+        split_by_cgroup(tap, page)
+        copied(tap, page, recording)
+        printed(tap, page)
         *worst, looked_at = page.run(CONTRAST)
         tap.check(f"contrast of text is 4.5 at least, in both themes ({looked_at[0]} looked at)", worst[0][0] >= 4.5,
                   worst)
