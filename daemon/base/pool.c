@@ -5,7 +5,7 @@
 
 /*
  * Together 64 MiB plus what rings and side band may take, which grows with CPUs and is set by who opens
- * them. A report is no part of the daemon.
+ * them. A report is no part of the daemon's; who has it make profiles of the moment sets another limit.
  */
 static struct pool pools[POOL_ALL] = {
 	[POOL_RINGS] = { .name = "rings", .limit = 0 },

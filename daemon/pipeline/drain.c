@@ -34,6 +34,7 @@ struct drain {
 	bool uses_tables;
 	uint64_t window_start;		/* modulo 2^64: the first may lie before the clock's zero */
 	uint64_t closing;		/* the window is due since then; 0: it is not */
+	bool wants_close;
 	struct cpu_told *told;		/* by CPU */
 	uint32_t told_cpus;
 	uint64_t generation;		/* of the newest CONFIG */
@@ -143,6 +144,16 @@ void drain_flush(struct drain *drain, uint64_t time)
 	drain->output.window(drain->output.ctx, window);
 }
 
+void drain_want_close(struct drain *drain)
+{
+	drain->wants_close = true;
+}
+
+bool drain_wants_close(const struct drain *drain)
+{
+	return drain->wants_close;
+}
+
 static void place(struct drain *drain, const struct sample_input *input)
 {
 	const struct stacktap_sample *sample = input->sample;
@@ -192,11 +203,14 @@ void drain_round(struct drain *drain, uint64_t time)
 
 	place_late(drain);
 	if (!drain->closing &&
-	    drain_window_due(&drain->options, age, aggregator_sample_count(drain->aggregator)))
+	    (drain->wants_close ||
+	     drain_window_due(&drain->options, age, aggregator_sample_count(drain->aggregator))))
 		drain->closing = time;
 	/* bounded: what is deferred expires, and what is taken from now on does not hold it up */
-	if (drain->closing && !deferred_waits(drain->deferred, drain->closing))
+	if (drain->closing && !deferred_waits(drain->deferred, drain->closing)) {
 		drain_flush(drain, time);
+		drain->wants_close = false;
+	}
 	give_part(drain, time);
 	process_table_expire(drain->processes, time);
 }

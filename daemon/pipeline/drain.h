@@ -67,6 +67,12 @@ void drain_use_tables(struct drain *drain);
  * was deferred of it is back.
  */
 void drain_round(struct drain *drain, uint64_t time);
+/*
+ * Close the window in one of the next rounds, whatever its age. True until it is: all that was delivered before
+ * is in a window that was given away.
+ */
+void drain_want_close(struct drain *drain);
+bool drain_wants_close(const struct drain *drain);
 /* Close the window now. */
 void drain_flush(struct drain *drain, uint64_t time);
 /* The same at the end: wait for all that is deferred, as long as that may take. */

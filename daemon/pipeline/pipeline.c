@@ -24,6 +24,8 @@ enum {
 	PARTS_BYTES = 4096,		/* one at a time; its contents count in the aggregate pool */
 };
 
+_Atomic uint64_t pipeline_closings;
+
 static int _printf_(4, 5) fail(int error, char *ret_error, size_t error_size,
 		    const char *format, ...)
 {
@@ -227,6 +229,8 @@ int pipeline_start(const struct pipeline_options *options, struct pipeline **ret
 	pipeline->options = *options;
 	pthread_mutex_init(&pipeline->lock, NULL);
 	pthread_cond_init(&pipeline->window_gone, NULL);
+	/* those of a pipeline before this one, which has ended */
+	pipeline->closing = pipeline->closed = atomic_load(&pipeline_closings);
 	r = start_stages(pipeline, ret_error, error_size);
 	if (!r) {
 		r = control_open(&pipeline->control);
@@ -253,6 +257,25 @@ int pipeline_start(const struct pipeline_options *options, struct pipeline **ret
 uint64_t pipeline_session_id(const struct pipeline *pipeline)
 {
 	return capture_session_id(pipeline->capture);
+}
+
+uint64_t pipeline_close_window(struct pipeline *pipeline)
+{
+	const uint64_t closing = atomic_fetch_add(&pipeline_closings, 1) + 1;
+
+	capture_wake(pipeline->capture);
+	return closing;
+}
+
+bool pipeline_has_closed(struct pipeline *pipeline, uint64_t closing)
+{
+	bool has_closed;
+
+	pthread_mutex_lock(&pipeline->lock);
+	has_closed = pipeline->closed >= closing &&
+		     pipeline->stats.windows - pipeline->windows_under_way >= pipeline->closed_windows;
+	pthread_mutex_unlock(&pipeline->lock);
+	return has_closed;
 }
 
 int pipeline_stop(struct pipeline *pipeline)

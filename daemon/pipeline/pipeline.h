@@ -18,6 +18,12 @@ struct pipeline;
 int pipeline_start(const struct pipeline_options *options, struct pipeline **ret_pipeline,
 		   char *ret_error, size_t error_size);
 uint64_t pipeline_session_id(const struct pipeline *pipeline);
+/*
+ * From any thread: close the window that is open, whatever its age. Returns a number of that closing, which no other
+ * pipeline gives. Has the sink had all windows up to it? Also true where that pipeline has ended.
+ */
+uint64_t pipeline_close_window(struct pipeline *pipeline);
+bool pipeline_has_closed(struct pipeline *pipeline, uint64_t closing);
 /* Stop sampling, drain everything through to the sink, join the threads. */
 int pipeline_stop(struct pipeline *pipeline);
 void pipeline_free(struct pipeline *pipeline);

@@ -175,6 +175,20 @@ static void publish(struct pipeline *pipeline)
 	pthread_mutex_unlock(&pipeline->lock);
 }
 
+void drain_thread_round(struct pipeline *pipeline, uint64_t closing, uint64_t time)
+{
+	if (pipeline->closing != closing)
+		drain_want_close(pipeline->drain);
+	pipeline->closing = closing;
+	drain_round(pipeline->drain, time);
+	if (pipeline->closed == closing || drain_wants_close(pipeline->drain))
+		return;
+	pthread_mutex_lock(&pipeline->lock);
+	pipeline->closed = closing;
+	pipeline->closed_windows = pipeline->stats.windows;
+	pthread_mutex_unlock(&pipeline->lock);
+}
+
 /*
  * What a scan saw is merged after a round of events: those that are older than the scan have been
  * delivered by then, each at its own time.
@@ -182,6 +196,8 @@ static void publish(struct pipeline *pipeline)
 static int drain_once(struct pipeline *pipeline)
 {
 	struct queue_item *first = NULL, **last = &first, *item;
+	/* before the rings' heads are: what is in them by now is in the window */
+	const uint64_t closing = atomic_load_explicit(&pipeline_closings, memory_order_acquire);
 	uint64_t time;
 	int r;
 
@@ -200,7 +216,7 @@ static int drain_once(struct pipeline *pipeline)
 	request_scans(pipeline, time);
 	pipeline->has_lists =
 		process_table_send_lists(drain_processes(pipeline->drain), time, false);
-	drain_round(pipeline->drain, time);
+	drain_thread_round(pipeline, closing, time);
 	publish(pipeline);
 	return 0;
 }

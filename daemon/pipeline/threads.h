@@ -40,6 +40,7 @@ struct pipeline {
 	uint64_t scans;
 	bool has_lists;			/* that wait for their time */
 	bool has_deferred;			/* samples wait for that */
+	uint64_t closing;		/* the newest that has begun */
 	uint64_t next_part;
 	uint64_t told_refused;		/* parts, of which the statistics know */
 	_Atomic bool has_part;		/* thread D is at one */
@@ -48,8 +49,13 @@ struct pipeline {
 	pthread_cond_t window_gone;
 	unsigned int windows_under_way;	/* between the closing in A and the end in C */
 	uint64_t lists_sent, lists_done;	/* from A, by B */
+	uint64_t closed;		/* the newest closing whose window A has sent */
+	uint64_t closed_windows;	/* that it had sent by then */
 	struct pipeline_stats stats;
 };
+
+/* Of all closings that anybody wanted the number, whichever pipeline they are of. */
+extern _Atomic uint64_t pipeline_closings;
 
 void *drain_thread(void *pipeline);	/* A: rings and side band to windows */
 void *symbol_thread(void *pipeline);	/* B: files and names */
@@ -60,6 +66,8 @@ void *journal_thread(void *pipeline);	/* D: parts of open windows */
 bool journal_wants_part(void *pipeline, uint64_t time);
 void journal_send_part(void *pipeline, struct window *part);
 
+/* Thread A, after it has delivered all before @time, and what was sampled before @closing was wanted. */
+void drain_thread_round(struct pipeline *pipeline, uint64_t closing, uint64_t time);
 /* What thread A's stage does with its results. */
 struct drain_output drain_thread_output(struct pipeline *pipeline);
 

@@ -86,6 +86,7 @@ static const struct option options[] = {
 	{ "spool", "max_age_hours", OPTION_NUMBER, FIELD(spool_max_age_hours), 0, 87600, { NULL } },
 	{ "spool", "journal", OPTION_BOOL, FIELD(with_journal), 0, 0, { NULL } },
 	{ "metrics", "listen", OPTION_STRING, FIELD(metrics_listen), 0, 0, { NULL } },
+	{ "serve", "listen", OPTION_STRING, FIELD(serve_listen), 0, 0, { NULL } },
 	{ "resource", "service_name", OPTION_STRING, FIELD(service_name), 0, 0, { NULL } },
 	{ "resource", "attributes", OPTION_STRING, FIELD(attributes), 0, 0, { NULL } },
 	{ "relabel", "rule", OPTION_RULE, 0, 0, 0, { NULL } },
@@ -480,6 +481,8 @@ int config_check(const struct config *config, char *error, size_t error_size)
 		return config_fail(error, error_size, "debuginfod is a URL like https://debuginfod.example, "
 				   "not `%s'", config->debuginfod);
 	if (config->metrics_listen && endpoint_check(config->metrics_listen, error, error_size) < 0)
+		return -EINVAL;
+	if (config->serve_listen && endpoint_check(config->serve_listen, error, error_size) < 0)
 		return -EINVAL;
 	ret = config_sources(config, sources, &count, error, error_size);
 	if (ret < 0)

@@ -58,6 +58,7 @@ struct config {
 
 	/* [spool] */
 	char *metrics_listen;		/* NULL: nowhere */
+	char *serve_listen;		/* the same */
 	char *spool_directory;		/* NULL: none */
 	uint64_t spool_max_bytes;
 	uint64_t spool_max_age_hours;	/* 0: no limit */

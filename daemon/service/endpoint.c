@@ -18,8 +18,7 @@ struct endpoint {
 
 static const char unix_prefix[] = "unix:";
 
-/* As web/address.h has it; NULL: a path without the prefix. */
-static const char *bare_address(const char *listen)
+const char *endpoint_bare_address(const char *listen)
 {
 	if (!strncmp(listen, unix_prefix, strlen(unix_prefix)))
 		return strchr(listen, '/') == listen + strlen(unix_prefix) ? listen + strlen(unix_prefix) : NULL;
@@ -28,7 +27,7 @@ static const char *bare_address(const char *listen)
 
 int endpoint_check(const char *listen, char *ret_error, size_t error_size)
 {
-	const char *bare = bare_address(listen);
+	const char *bare = endpoint_bare_address(listen);
 	struct address address;
 	int err = bare ? address_parse(bare, &address) : -EINVAL;
 
@@ -114,7 +113,7 @@ int endpoint_open(const char *listen, const struct endpoint_ops *ops, struct end
 	}
 	endpoint->ops = *ops;
 	err = listener_open(&(struct listener_options){
-		.address = bare_address(listen),
+		.address = endpoint_bare_address(listen),
 		.pool = POOL_ENCODE,
 		.handler = answer_request,
 		.ctx = endpoint,

@@ -21,6 +21,8 @@ struct endpoint_ops {
 	void *ctx;
 };
 
+/* As web/address.h has what `listen' says; NULL: a path without the prefix. */
+const char *endpoint_bare_address(const char *listen);
 /* Of the configuration's `listen': 0, or -EINVAL with a sentence. */
 int endpoint_check(const char *listen, char *ret_error, size_t error_size);
 /* -errno, with a sentence in @ret_error. */

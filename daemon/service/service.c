@@ -37,16 +37,23 @@ struct service {
 	struct relabel *relabel;
 	struct pipeline_options options;
 	struct pipeline *pipeline;
+
+	struct taps taps;
 };
 
 static int sink_payload(void *ctx, struct payload *payload)
 {
-	return exporter_send(ctx, payload);
+	struct service *service = ctx;
+
+	taps_put(&service->taps, payload->data, payload->size);
+	return exporter_send(service->exporter, payload);
 }
 
 static void sink_done(void *ctx, uint64_t window)
 {
-	exporter_window_done(ctx, window);
+	const struct service *service = ctx;
+
+	exporter_window_done(service->exporter, window);
 }
 
 static void say_loading(uint64_t done, uint64_t total)
@@ -56,17 +63,23 @@ static void say_loading(uint64_t done, uint64_t total)
 
 static int sink_journal(void *ctx, struct payload *payload)
 {
-	return exporter_journal(ctx, payload);
+	const struct service *service = ctx;
+
+	return exporter_journal(service->exporter, payload);
 }
 
 static bool sink_has_journal(void *ctx)
 {
-	return exporter_has_journal(ctx);
+	const struct service *service = ctx;
+
+	return exporter_has_journal(service->exporter);
 }
 
 static int sink_poll(void *ctx)
 {
-	return exporter_poll(ctx);
+	const struct service *service = ctx;
+
+	return exporter_poll(service->exporter);
 }
 
 static void destination_done(struct destination *destination)
@@ -258,7 +271,7 @@ static int open_pipeline(struct service *service, const struct control_filter *f
 		.window_max_ms = (unsigned int)config->window_max_seconds * MS_PER_S,
 		.early_ms = random_below((unsigned int)config->window_max_seconds * MS_PER_S),
 		.sink = { .payload = sink_payload, .done = sink_done, .poll = sink_poll,
-			  .ctx = service->exporter,
+			  .ctx = service,
 			  .journal = has_journal(service) ? sink_journal : NULL,
 			  .has_journal = sink_has_journal },
 	};
@@ -299,6 +312,7 @@ int service_start(struct config *config, struct service **ret_service, char *ret
 		config_done(config);
 		return -ENOMEM;
 	}
+	pthread_mutex_init(&service->taps.lock, NULL);
 	service->config = *config;
 	*config = (struct config){ 0 };
 	ret = config_filter(&service->config, &filter, ret_error, error_size);
@@ -335,6 +349,7 @@ void service_free(struct service *service)
 		return;
 	service_stop(service);
 	config_done(&service->config);
+	pthread_mutex_destroy(&service->taps.lock);
 	free(service);
 }
 
@@ -345,6 +360,7 @@ static void swap_live(struct config *a, struct config *b)
 	config_swap(a, b, "profile", "period");
 	config_swap(a, b, "filter", NULL);
 	config_swap(a, b, "metrics", NULL);
+	config_swap(a, b, "serve", NULL);
 	config_swap(a, b, "daemon", NULL);
 }
 
@@ -540,6 +556,24 @@ const char *service_spool(const struct service *service)
 const struct relabel *service_relabel(const struct service *service)
 {
 	return service->relabel;
+}
+
+struct taps *service_taps(struct service *service)
+{
+	return &service->taps;
+}
+
+int service_close_window(struct service *service, uint64_t *ret_closing)
+{
+	if (!service->pipeline)
+		return -ENODEV;
+	*ret_closing = pipeline_close_window(service->pipeline);
+	return 0;
+}
+
+bool service_has_closed(struct service *service, uint64_t closing)
+{
+	return !service->pipeline || pipeline_has_closed(service->pipeline, closing);
 }
 
 void service_stats(struct service *service, struct pipeline_stats *ret_pipeline,

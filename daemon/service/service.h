@@ -11,6 +11,7 @@
 #include "service/config.h"
 #include "export/exporter.h"
 #include "pipeline/pipeline.h"
+#include "service/tap.h"
 
 struct service;
 
@@ -39,6 +40,11 @@ const char *service_endpoint(const struct service *service);
 const char *service_store(const struct service *service);
 const char *service_spool(const struct service *service);	/* NULL: payloads wait in memory alone */
 const struct relabel *service_relabel(const struct service *service);	/* NULL: no rules */
+/* Of all payloads, for who wants profiles of the moment. */
+struct taps *service_taps(struct service *service);
+/* As pipeline_close_window(). -ENODEV: nothing samples. */
+int service_close_window(struct service *service, uint64_t *ret_closing);
+bool service_has_closed(struct service *service, uint64_t closing);
 void service_stats(struct service *service, struct pipeline_stats *ret_pipeline,
 		   struct exporter_stats *ret_exporter);
 

@@ -22,6 +22,8 @@ bool snapshot_has(const struct snapshot *snapshot, enum counter_group group)
 		return snapshot->spool;
 	case GROUP_METRICS:
 		return snapshot->metrics || snapshot->metrics_error;
+	case GROUP_SERVE:
+		return snapshot->serve.address || snapshot->serve.error;
 	case GROUP_UNWIND:
 		return snapshot->pipeline && snapshot->pipeline->has_tables;
 	case GROUP_DEBUGINFOD:

@@ -17,6 +17,10 @@ struct snapshot {
 	const struct relabel *relabel;		/* NULL: no rules */
 	const char *metrics, *metrics_error;	/* where they are to be had, or why not; NULL: nowhere */
 	uint64_t requests, requests_failed, requests_refused, connections_expired;
+	struct {
+		const char *address, *error;	/* NULL, both: it is not asked for */
+		uint64_t requests, failed, refused, expired;
+	} serve;				/* profiles of the moment */
 	const struct pipeline_stats *pipeline;	/* NULL: not sampling */
 	const struct exporter_stats *exporter;
 };

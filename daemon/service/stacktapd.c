@@ -16,6 +16,7 @@
 #include "service/config.h"
 #include "service/endpoint.h"
 #include "service/notify.h"
+#include "service/server.h"
 #include "service/service.h"
 #include "service/status.h"
 #include "service/statusfile.h"
@@ -23,6 +24,7 @@
 #include <stacktap/version.h>
 
 enum {
+	LOCK_MS = 200,
 	EXIT_USAGE = 2,
 	OPT_CONFIG = 256,
 	OPT_FOREGROUND,
@@ -60,8 +62,9 @@ struct daemon {
 	int signals;
 	uint64_t started;	/* CLOCK_MONOTONIC ns */
 	struct endpoint *endpoint;	/* NULL: none */
+	struct server *server;		/* the same */
 	pthread_mutex_t lock;		/* of the service and what follows, for the endpoint's thread */
-	char endpoint_error[256];
+	char endpoint_error[256], server_error[256];
 	struct busy busy;
 };
 
@@ -187,10 +190,23 @@ static void take_snapshot(struct daemon *daemon, struct snapshot *ret_snapshot,
 		.spool = service_spool(daemon->service),
 		.relabel = service_relabel(daemon->service),
 		.metrics_error = daemon->endpoint_error[0] ? daemon->endpoint_error : NULL,
+		.serve.error = daemon->server_error[0] ? daemon->server_error : NULL,
 		.pipeline = ret_pipeline,
 		.exporter = ret_exporter,
 	};
 	service_stats(daemon->service, ret_pipeline, ret_exporter);
+	if (daemon->server)
+		server_tell(daemon->server, ret_snapshot);
+}
+
+/* Others have it for a moment only; but a reload may take long. */
+static bool lock_soon(struct daemon *daemon)
+{
+	const uint64_t until = clock_monotonic() + LOCK_MS * NSEC_PER_MSEC;
+	const struct timespec time = { .tv_sec = (time_t)(until / NSEC_PER_SEC),
+				       .tv_nsec = (long)(until % NSEC_PER_SEC) };
+
+	return !pthread_mutex_clocklock(&daemon->lock, CLOCK_MONOTONIC, &time);
 }
 
 static bool endpoint_snapshot(void *ctx, struct snapshot *ret_snapshot, struct pipeline_stats *ret_pipeline,
@@ -198,8 +214,7 @@ static bool endpoint_snapshot(void *ctx, struct snapshot *ret_snapshot, struct p
 {
 	struct daemon *daemon = ctx;
 
-	/* a reload may take long */
-	if (pthread_mutex_trylock(&daemon->lock))
+	if (!lock_soon(daemon))
 		return false;
 	take_snapshot(daemon, ret_snapshot, ret_pipeline, ret_exporter);
 	return true;
@@ -231,6 +246,69 @@ static void close_endpoint(struct daemon *daemon)
 {
 	endpoint_close(daemon->endpoint);
 	daemon->endpoint = NULL;
+}
+
+static int close_window(void *ctx, uint64_t *ret_closing)
+{
+	struct daemon *daemon = ctx;
+	int err;
+
+	if (!lock_soon(daemon))
+		return -EAGAIN;
+	err = service_close_window(daemon->service, ret_closing);
+	pthread_mutex_unlock(&daemon->lock);
+	return err;
+}
+
+static bool has_closed(void *ctx, uint64_t closing)
+{
+	struct daemon *daemon = ctx;
+	bool has;
+
+	if (!lock_soon(daemon))
+		return false;
+	has = service_has_closed(daemon->service, closing);
+	pthread_mutex_unlock(&daemon->lock);
+	return has;
+}
+
+/* As open_endpoint(). Who may not read the address has no token. */
+static void open_server(struct daemon *daemon)
+{
+	const struct server_ops ops = { .taps = service_taps(daemon->service), .close_window = close_window,
+					.has_closed = has_closed, .ctx = daemon };
+	const char *listen = service_config(daemon->service)->serve_listen;
+	struct server *server = NULL;
+	char error[256] = "";
+	int err = 0;
+
+	if (listen && !daemon->statusfile)
+		snprintf(error, sizeof(error), "there is no %s to write the address to", STATUSFILE_DIRECTORY);
+	else if (listen && !server_open(listen, &ops, 0, &server, error, sizeof(error)))
+		err = statusfile_write_address(daemon->statusfile, server_name(server));
+	if (err) {
+		snprintf(error, sizeof(error), "cannot write %s/serve: %s", STATUSFILE_DIRECTORY, strerror(-err));
+		server_close(server);
+		server = NULL;
+	}
+	if (error[0])
+		log_error("no profiles of the moment: %s", error);
+	pthread_mutex_lock(&daemon->lock);
+	memcpy(daemon->server_error, error, sizeof(error));
+	daemon->server = server;
+	pthread_mutex_unlock(&daemon->lock);
+}
+
+static void close_server(struct daemon *daemon)
+{
+	struct server *server = daemon->server;
+
+	pthread_mutex_lock(&daemon->lock);
+	daemon->server = NULL;
+	pthread_mutex_unlock(&daemon->lock);
+	server_close(server);
+	if (daemon->statusfile)
+		statusfile_write_address(daemon->statusfile, NULL);
 }
 
 static void update_status(struct daemon *daemon, bool with_log)
@@ -282,21 +360,37 @@ static void say_what_runs(const struct daemon *daemon)
 		 endpoint ? endpoint : service_store(daemon->service));
 }
 
+static bool is_same(const char *old, const char *new)
+{
+	return old && new && !strcmp(old, new);
+}
+
 /* Where it listened as is wanted now, it goes on; where it could not, it tries again. */
 static void reopen_endpoint(struct daemon *daemon, const char *old)
 {
-	const char *listen = service_config(daemon->service)->metrics_listen;
-
-	if (daemon->endpoint && old && listen && !strcmp(old, listen))
+	if (daemon->endpoint && is_same(old, service_config(daemon->service)->metrics_listen))
 		return;
 	close_endpoint(daemon);
 	open_endpoint(daemon);
 }
 
+static void reopen_server(struct daemon *daemon, const char *old)
+{
+	if (daemon->server && is_same(old, service_config(daemon->service)->serve_listen))
+		return;
+	close_server(daemon);
+	open_server(daemon);
+}
+
+static char *dup_or_null(const char *text)
+{
+	return text ? strdup(text) : NULL;
+}
+
 /* False: nothing runs any more. */
 static bool reload(struct daemon *daemon)
 {
-	_cleanup_free_ char *listen = NULL;
+	_cleanup_free_ char *listen = NULL, *serve = NULL;
 	char error[512];
 	struct config config;
 	int ret;
@@ -304,8 +398,8 @@ static bool reload(struct daemon *daemon)
 	notify_reloading();
 	ret = load_config(&daemon->options, &config, error, sizeof(error));
 	if (!ret) {
-		if (service_config(daemon->service)->metrics_listen)
-			listen = strdup(service_config(daemon->service)->metrics_listen);
+		listen = dup_or_null(service_config(daemon->service)->metrics_listen);
+		serve = dup_or_null(service_config(daemon->service)->serve_listen);
 		pthread_mutex_lock(&daemon->lock);
 		ret = service_reload(daemon->service, &config, error, sizeof(error));
 		pthread_mutex_unlock(&daemon->lock);
@@ -320,6 +414,7 @@ static bool reload(struct daemon *daemon)
 		log_setup("stacktapd", (enum log_level)service_config(daemon->service)->log_level);
 		log_info("configuration is read again");
 		reopen_endpoint(daemon, listen);
+		reopen_server(daemon, serve);
 		say_what_runs(daemon);
 	}
 	notify_ready();
@@ -425,10 +520,12 @@ static int run(struct daemon *daemon, struct config *config)
 	}
 	say_what_runs(daemon);
 	open_endpoint(daemon);
+	open_server(daemon);
 	notify_ready();
 	loop(daemon);
 	notify_stopping();
 	close_endpoint(daemon);
+	close_server(daemon);
 	service_stop(daemon->service);
 	service_free(daemon->service);
 	statusfile_close(daemon->statusfile);

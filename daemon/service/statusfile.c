@@ -55,6 +55,7 @@ void statusfile_close(struct statusfile *file)
 		return;
 	unlinkat(file->directory, "status", 0);
 	unlinkat(file->directory, "status.json", 0);
+	unlinkat(file->directory, "serve", 0);
 	/* the lock file stays: removing it would let two daemons lock two files of one name */
 	close(file->lock);
 	close(file->directory);
@@ -94,6 +95,23 @@ int statusfile_write(struct statusfile *file, const struct snapshot *snapshot)
 	int ret = replace(file, "status", snapshot, status_print_daemon_text);
 
 	return ret < 0 ? ret : replace(file, "status.json", snapshot, status_print_daemon_json);
+}
+
+int statusfile_write_address(struct statusfile *file, const char *address)
+{
+	_cleanup_close_ int fd = -1;
+	bool is_written;
+
+	/* made anew, whatever stood there: its mode has to be this one before the token is in it */
+	if (unlinkat(file->directory, "serve", 0) < 0 && errno != ENOENT)
+		return -errno;
+	if (!address)
+		return 0;
+	fd = openat(file->directory, "serve", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0)
+		return -errno;
+	is_written = dprintf(fd, "%s\n", address) > 0;
+	return is_written ? 0 : -EIO;
 }
 
 int statusfile_read(const char *directory, char **ret_text, char **ret_json, size_t *ret_json_size)

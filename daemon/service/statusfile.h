@@ -21,6 +21,12 @@ void statusfile_close(struct statusfile *file);
 int statusfile_write(struct statusfile *file, const struct snapshot *snapshot);
 
 /*
+ * The file `serve': where profiles of the moment are to be had, a line for the daemon's user and root alone, as it
+ * has the token. NULL: nowhere, and the file goes.
+ */
+int statusfile_write_address(struct statusfile *file, const char *address);
+
+/*
  * The files of a living daemon; both NULL and 0 when none runs. Contents are checked no further than
  * that root or we ourselves own them.
  */

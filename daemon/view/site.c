@@ -200,6 +200,19 @@ static int write_changes(struct model *model, const char *title, struct web_answ
 	return page_write_diff(model, &diff, title, answer->body);
 }
 
+/* Its own policy allows its script; it may be shown inside of the site's page. */
+static const char page_policy[] = "frame-ancestors 'self'";
+
+void site_write_flamegraph(struct model *model, const char *name, struct web_answer *answer)
+{
+	_cleanup_free_ char *title = utf8_dup(name, TITLE_MAX);
+
+	answer->policy = page_policy;
+	answer->type = "text/html; charset=utf-8";
+	if (!title || page_write(model, title, answer->body))
+		refuse(answer, STATUS_NO_MEMORY, "This needs more memory than is allowed.");
+}
+
 static void answer_flamegraph(const struct site *site, const struct question *question,
 			      struct web_answer *answer)
 {
@@ -208,25 +221,26 @@ static void answer_flamegraph(const struct site *site, const struct question *qu
 	}, answer);
 	_cleanup_free_ char *title = NULL;
 	char text[TITLE_MAX];
-	int err;
 
 	if (!model)
 		return;
-	/* its own policy allows its script; it may be shown inside of the page */
-	answer->policy = "frame-ancestors 'self'";
-	snprintf(text, sizeof(text), "%s%s", short_name(site),
-		 question->is_pair ? ": what changed between two times" : "");
+	if (!question->is_pair)
+		return site_write_flamegraph(model, short_name(site), answer);
+	answer->policy = page_policy;
+	snprintf(text, sizeof(text), "%s: what changed between two times", short_name(site));
 	title = utf8_dup(text, TITLE_MAX);
-	if (!title) {
-		err = -ENOMEM;
-	} else if (question->is_pair) {
-		err = write_changes(model, title, answer);
-	} else {
-		answer->type = "text/html; charset=utf-8";
-		err = page_write(model, title, answer->body);
-	}
-	if (err)
+	if (!title || write_changes(model, title, answer))
 		refuse(answer, STATUS_NO_MEMORY, "This needs more memory than is allowed.");
+}
+
+void site_write_pprof(struct model *model, const char *name, struct web_answer *answer)
+{
+	const struct convert_options options = { .event = model_main_event(model), .name = name };
+
+	if (pprof_write(model, &options, answer->body))
+		return refuse(answer, STATUS_NO_MEMORY, "This needs more memory than is allowed.");
+	answer->type = "application/octet-stream";
+	answer->name = "profile.pb.gz";
 }
 
 static void answer_pprof(const struct site *site, const struct question *question,
@@ -235,16 +249,8 @@ static void answer_pprof(const struct site *site, const struct question *questio
 	const struct convert_format *format = convert_by_name("pprof");
 	_cleanup_(model_freep) struct model *model = load(site, question, format->model, answer);
 
-	if (!model)
-		return;
-	if (format->write(model, &(struct convert_options){
-		.event = model_main_event(model), .name = short_name(site),
-	}, answer->body)) {
-		refuse(answer, STATUS_NO_MEMORY, "This needs more memory than is allowed.");
-		return;
-	}
-	answer->type = "application/octet-stream";
-	answer->name = "profile.pb.gz";
+	if (model)
+		site_write_pprof(model, short_name(site), answer);
 }
 
 static void answer_report(const struct site *site, const struct question *question,

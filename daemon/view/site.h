@@ -6,6 +6,7 @@
 #ifndef STACKTAP_VIEW_SITE_H
 #define STACKTAP_VIEW_SITE_H
 
+#include "view/model.h"
 #include "view/selection.h"
 #include "web/listener.h"
 
@@ -18,5 +19,9 @@ struct site {
 /* A web_handler; its context is a struct site. */
 void site_answer(void *ctx, const char *path, const struct web_request *request,
 		 struct web_answer *answer);
+
+/* What a listener of any recording answers, in memory. */
+void site_write_pprof(struct model *model, const char *name, struct web_answer *answer);
+void site_write_flamegraph(struct model *model, const char *name, struct web_answer *answer);
 
 #endif /* STACKTAP_VIEW_SITE_H */

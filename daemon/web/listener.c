@@ -27,7 +27,7 @@ struct listener {
 	struct address address;
 	struct guard guard;
 	struct listener_counts counts;
-	char *token, *name;
+	char *token, *name, *bare_name;
 };
 
 struct web_request {
@@ -255,6 +255,9 @@ static void log_library(void *ctx _unused_, const char *format, va_list args)
 	log_debug("libmicrohttpd: %s", text);
 }
 
+/* Its end wakes the thread that listens, which may have waited for room. */
+#define BY_THREADS (MHD_USE_THREAD_PER_CONNECTION | MHD_USE_POLL | MHD_USE_ITC)
+
 static void follow_connection(void *ctx, struct MHD_Connection *connection, void **state _unused_,
 			      enum MHD_ConnectionNotificationCode what)
 {
@@ -280,9 +283,7 @@ static struct MHD_Daemon *start(struct listener *listener, int fd)
 	if (listener->turns)
 		daemon = MHD_start_daemon(
 			MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_ERROR_LOG |
-			/* a connection's thread that ends wakes the one that listens, for which there may be room now */
-			(threads ? MHD_USE_THREAD_PER_CONNECTION | MHD_USE_POLL | MHD_USE_ITC : MHD_USE_EPOLL),
-			0, NULL, NULL, handle, listener,
+			(threads ? BY_THREADS : MHD_USE_EPOLL), 0, NULL, NULL, handle, listener,
 			MHD_OPTION_EXTERNAL_LOGGER, log_library, NULL,
 			MHD_OPTION_NOTIFY_CONNECTION, follow_connection, listener,
 			MHD_OPTION_LISTEN_SOCKET, fd,
@@ -324,12 +325,13 @@ static int name_it(struct listener *listener)
 			return -ENOMEM;
 	}
 	listener->guard.is_unix = address_is_unix(&listener->address);
-	if (listener->guard.is_unix)
-		listener->name = strdup(name);
-	else if (asprintf(&listener->name, "%s/%s%s", name, token ? token : "",
-			  token ? "/" : "") < 0)
+	if (asprintf(&listener->bare_name, "%s%s", name, listener->guard.is_unix ? "" : "/") < 0)
+		listener->bare_name = NULL;
+	if (listener->guard.is_unix || !token)
+		listener->name = listener->bare_name ? strdup(listener->bare_name) : NULL;
+	else if (asprintf(&listener->name, "%s/%s/", name, token) < 0)
 		listener->name = NULL;
-	return listener->name ? 0 : -ENOMEM;
+	return listener->name && listener->bare_name ? 0 : -ENOMEM;
 }
 
 static void free_listener(struct listener *listener)
@@ -337,6 +339,7 @@ static void free_listener(struct listener *listener)
 	turns_free(listener->turns);
 	free(listener->token);
 	free(listener->name);
+	free(listener->bare_name);
 	free(listener);
 }
 
@@ -372,6 +375,11 @@ int listener_open(const struct listener_options *options, struct listener **ret_
 const char *listener_name(const struct listener *listener)
 {
 	return listener->name;
+}
+
+const char *listener_address(const struct listener *listener)
+{
+	return listener->bare_name;
 }
 
 const struct listener_counts *listener_counts(const struct listener *listener)

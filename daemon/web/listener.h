@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A listener for GET and HEAD on the loopback interface or a unix socket. One thread, so requests are
- * answered one after the other, unless asked for one of each connection; connections, requests, silence, answers and
- * the time that a client takes to send and to read are bounded, and who may ask is guard.h's.
+ * answered one after the other, unless one for each connection is asked for. Connections, requests, silence,
+ * answers and the time that a client takes to send and to read are bounded, and who may ask is guard.h's.
  */
 #ifndef STACKTAP_WEB_LISTENER_H
 #define STACKTAP_WEB_LISTENER_H
@@ -39,8 +39,8 @@ struct listener_options {
 	const char *address;	/* see address.h */
 	const char *token;	/* NULL: none is needed */
 	enum pool_id pool;	/* what bodies are charged to */
-	unsigned int threads;	/* connections at once, each in a thread, as the handler waits; 0: one thread for all */
-	unsigned int turn_ms;	/* for a client to send a request, and as long again to read its answer; 0: a minute */
+	unsigned int threads;	/* connections, each in a thread, as the handler waits; 0: one for all */
+	unsigned int turn_ms;	/* to send a request, and as long again to read the answer; 0: a minute */
 	web_handler handler;
 	void *ctx;
 };
@@ -59,6 +59,8 @@ int listener_open(const struct listener_options *options, struct listener **ret_
 		  char *ret_error, size_t error_size);
 /* Where it can be reached: "http://127.0.0.1:8080/TOKEN/", or the path of its socket. */
 const char *listener_name(const struct listener *listener);
+/* The same without the token. */
+const char *listener_address(const struct listener *listener);
 const struct listener_counts *listener_counts(const struct listener *listener);
 void listener_close(struct listener *listener);	/* NULL is fine */
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whose turn it is on a listener's connections, and since when. A client that sends a byte now and then is never
- * silent, and would keep its connection for ever; here it is shut down once it has had its turn for too long.
+ * Whose turn it is on a listener's connections, and since when. A client that sends a byte now and then
+ * is never silent, and would keep its connection for ever; here it is shut down once it has had its turn
+ * for too long.
  */
 #ifndef STACKTAP_WEB_TURNS_H
 #define STACKTAP_WEB_TURNS_H
@@ -12,7 +13,10 @@
 
 struct turns;
 
-/* Of so many connections at most. Has a thread, which sleeps without any; it adds to *expired. NULL: no memory. */
+/*
+ * Of so many connections at most. Has a thread, which sleeps without any and adds to *expired. NULL: no
+ * memory.
+ */
 struct turns *turns_new(unsigned int connections, unsigned int turn_ms, _Atomic uint64_t *expired);
 void turns_free(struct turns *turns);	/* NULL is fine */
 

@@ -39,6 +39,8 @@ int main(int argc, char **argv)
 	struct snapshot snapshot = { .uptime_s = 11, .cpu_ns = 1234567890, .session_id = 7,
 				     .metrics = "http://127.0.0.1:9470/", .requests = 12, .requests_failed = 13,
 				     .requests_refused = 14, .connections_expired = 15,
+				     .serve = { .address = "http://127.0.0.1:9471/", .requests = 16, .failed = 17,
+						.refused = 18, .expired = 19 },
 				     .endpoint = "http://localhost:4318/", .spool = "/var/lib/spool",
 				     .pipeline = &pipeline, .exporter = &exporter };
 	struct helper_stats *helpers[] = { &pipeline.symbolizer.opener.helper,

@@ -113,6 +113,7 @@ static void test_every_option_round_trips(void **state _unused_)
 		"[store]\ndirectory = /s\nmax_bytes = 1048576\nmax_age_hours = 3\n\n"
 		"[spool]\ndirectory = /q\nmax_bytes = 65536\nmax_age_hours = 0\njournal = no\n\n"
 		"[metrics]\nlisten = unix:/m\n\n"
+		"[serve]\nlisten = 127.0.0.1:9471\n\n"
 		"[resource]\nservice_name = me\nattributes = x=y\n\n"
 		"[relabel]\nrule = drop a (b|c)+\nrule = set \"a b\" c if d .*\n\n"
 		"[privacy]\ncommand_line = yes\nkernel_addresses = no\n\n[symbols]\nlines = yes\n"
@@ -196,6 +197,7 @@ static void test_refusals(void **state _unused_)
 	assert_refused("[symbols]\ndebuginfod = https://a https://b\n", 0, "a URL");
 	assert_refused("[symbols]\ndebuginfod_seconds = 3601\n", 2, "1 to 3600");
 	assert_refused("[metrics]\nlisten = 0.0.0.0:9470\n", 0, "loopback");
+	assert_refused("[serve]\nlisten = 0.0.0.0:9471\n", 0, "loopback");
 	assert_refused("[metrics]\nlisten = /run/m\n", 0, "unix:/PATH");
 	for (int i = 0; i < STACKTAP_MAX_SOURCES + 1; i++)
 		strcat(text, "event = cpu-clock\n");

@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include "service/statusfile.h"
@@ -54,7 +55,8 @@ static void write_status(struct statusfile *file, uint64_t sent)
 static void test_life(void **state _unused_)
 {
 	struct statusfile *file, *second;
-	char *text, *json;
+	char *text, *json, path[80];
+	struct stat st;
 	size_t size;
 
 	assert_int_equal(statusfile_read(directory, &text, &json, &size), 0);
@@ -63,6 +65,15 @@ static void test_life(void **state _unused_)
 	/* alive, but nothing is written yet */
 	assert_int_equal(statusfile_read(directory, &text, &json, &size), 0);
 	assert_null(json);
+	assert_int_equal(statusfile_write_address(file, "http://127.0.0.1:1/first/"), 0);
+	assert_int_equal(statusfile_write_address(file, "http://127.0.0.1:1/token/"), 0);
+	snprintf(path, sizeof(path), "%s/serve", directory);
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_mode & 0777, 0600);
+	assert_int_equal(st.st_size, strlen("http://127.0.0.1:1/token/\n"));
+	assert_int_equal(statusfile_write_address(file, NULL), 0);
+	assert_int_equal(access(path, F_OK), -1);
+	assert_int_equal(statusfile_write_address(file, "http://127.0.0.1:1/token/"), 0);
 	write_status(file, 41);
 	write_status(file, 42);
 	assert_int_equal(statusfile_read(directory, &text, &json, &size), 0);

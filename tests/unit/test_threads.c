@@ -378,6 +378,44 @@ static struct pipeline_stats end(void)
 	return result;
 }
 
+/* Until the sink has all of it. */
+static void await_closing(uint64_t closing)
+{
+	while (!pipeline_has_closed(&pipeline, closing)) {
+		usleep(1000);
+		merge_results();
+		drain_thread_round(&pipeline, closing, clock_monotonic());
+	}
+}
+
+static void test_a_window_is_closed_when_asked(void **state _unused_)
+{
+	uint64_t closing;
+
+	pipeline.closing = pipeline.closed = atomic_load(&pipeline_closings);
+	assert_true(pipeline_has_closed(&pipeline, pipeline.closed));
+	sink.delay_us = 20000;
+	start_program((uint32_t)getpid());
+	for (uint32_t round = 0; round < 5; round++) {
+		feed_round(round);
+		closing = atomic_fetch_add(&pipeline_closings, 1) + 1;
+		assert_false(pipeline_has_closed(&pipeline, closing));
+		await_closing(closing);
+		/* all of it has been through the sink, although no window is as old as it should be */
+		assert_int_equal(sink.samples, fed);
+		assert_int_equal(sink.windows, round + 1);
+	}
+	/* nothing was sampled since */
+	closing = atomic_fetch_add(&pipeline_closings, 1) + 1;
+	await_closing(closing);
+	assert_int_equal(sink.windows, 5);
+	/* who does not ask waits for the window's age */
+	feed_round(5);
+	drain_thread_round(&pipeline, closing, clock_monotonic());
+	assert_true(sink.windows == 5 && pipeline.windows_under_way == 0);
+	end();
+}
+
 static void test_nothing_is_lost_on_the_way(void **state _unused_)
 {
 	struct pipeline_stats result;
@@ -524,6 +562,7 @@ static void test_a_large_part_leaves_memory(void **state _unused_)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		TEST(test_a_window_is_closed_when_asked),
 		TEST(test_nothing_is_lost_on_the_way),
 		TEST(test_a_slow_sink_loses_nothing),
 		TEST(test_a_failing_sink_is_accounted_for),

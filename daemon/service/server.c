@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "service/server.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "service/endpoint.h"
+#include "view/convert.h"
+#include "view/model.h"
+#include "view/site.h"
+#include "web/listener.h"
+
+enum {
+	OK = 200, BAD_REQUEST = 400, NOT_FOUND = 404, UNAVAILABLE = 503, NO_MEMORY = 507,
+	THREADS = TAPS_MAX + 2,		/* what takes no time, and refusals, find room */
+	SECONDS = 30, SECONDS_MAX = 300,	/* the former is Go's */
+	STEP_MS = 50,
+	WAIT_MS = 45000,		/* deferred unwinding, one payload to a receiver that does not answer */
+	SENTENCE_MAX = 512,
+};
+
+/* Of the daemon's memory, while requests are answered; beside its budget, see base/pool.c. */
+#define SERVER_BYTES ((size_t)48 << 20)
+
+struct server {
+	struct listener *listener;
+	struct server_ops ops;
+	unsigned int wait_ms;
+	_Atomic bool stop;
+};
+
+struct question {
+	struct selection selection;
+	unsigned int seconds;
+	bool is_page;
+};
+
+static void say(struct web_answer *answer, unsigned int status, const char *text)
+{
+	answer->status = status;
+	fprintf(answer->body, "%s\n", text);
+}
+
+/* "": not selected. */
+static const char *word(const struct web_request *request, const char *name)
+{
+	const char *text = web_query(request, name);
+
+	return text && text[0] ? text : NULL;
+}
+
+static bool is_number(const char *text)
+{
+	return strlen(text) < 10 && text[strspn(text, "0123456789")] == '\0';
+}
+
+static bool parse(const struct web_request *request, struct question *question, struct web_answer *answer)
+{
+	static const char *const names[] = { "token", "seconds", "pid", "process", "thread", "container",
+					     "service", "cgroup", "event", NULL };
+	const char *unknown = web_unknown_query(request, names), *seconds = word(request, "seconds");
+	const char *pid = word(request, "pid");
+	struct selection *selection = &question->selection;
+
+	if (unknown) {
+		say(answer, BAD_REQUEST, "There are seconds, pid, process, thread, container, service, cgroup and "
+		    "event to ask for, nothing else. Another rate is for `stacktap record --rate'.");
+		return false;
+	}
+	question->seconds = seconds && is_number(seconds) ? (unsigned int)atoi(seconds) : seconds ? 0 : SECONDS;
+	if (!question->seconds || question->seconds > SECONDS_MAX) {
+		say(answer, BAD_REQUEST, "seconds is a number from 1 to 300. `stacktap report' and `stacktap serve' "
+		    "show what was stored before.");
+		return false;
+	}
+	if (pid && (!is_number(pid) || word(request, "process"))) {
+		say(answer, BAD_REQUEST, "pid is the number of a process, and takes the place of `process'.");
+		return false;
+	}
+	selection->process = pid ?: word(request, "process");
+	selection->thread = word(request, "thread");
+	selection->container = word(request, "container");
+	selection->service = word(request, "service");
+	selection->cgroup = word(request, "cgroup");
+	selection->event = word(request, "event");
+	return true;
+}
+
+/* False: the client has hung up, or we end. */
+static bool sleep_until(struct server *server, const struct web_request *request, uint64_t end)
+{
+	for (uint64_t now = clock_monotonic(); now < end; now = clock_monotonic()) {
+		if (atomic_load(&server->stop) || web_is_gone(request))
+			return false;
+		usleep((useconds_t)(min_of(end - now, STEP_MS * NSEC_PER_MSEC) / NSEC_PER_USEC) + 1);
+	}
+	return true;
+}
+
+/* Everything of the window that is open goes through the tap. 0, -ECANCELED, -ETIMEDOUT, -ENODEV */
+static int end_window(struct server *server, const struct web_request *request)
+{
+	const uint64_t start = clock_monotonic(), end = start + server->wait_ms * NSEC_PER_MSEC;
+	uint64_t closing, now = start;
+	bool has_closing = false;
+	int err;
+
+	for (; now < end; now = clock_monotonic()) {
+		err = has_closing ? 0 : server->ops.close_window(server->ops.ctx, &closing);
+		if (err && err != -EAGAIN)
+			return err;
+		has_closing = !err;
+		if (has_closing && server->ops.has_closed(server->ops.ctx, closing))
+			return 0;
+		if (!sleep_until(server, request, now + STEP_MS * NSEC_PER_MSEC))
+			return -ECANCELED;
+	}
+	return -ETIMEDOUT;
+}
+
+static void model_freep(struct model **model)
+{
+	model_free(*model);
+}
+
+static int fill(struct model *model, const struct tap *tap)
+{
+	size_t offset = 0, size;
+	const uint8_t *data;
+	int err = tap->is_full ? -E2BIG : 0;
+
+	while (!err && tap_next(tap, &offset, &data, &size))
+		err = reader_add(model->reader, data, size);
+	return err;
+}
+
+static void write_profile(const struct question *question, const struct tap *tap, struct web_answer *answer)
+{
+	const struct model_options pprof = convert_by_name("pprof")->model;
+	struct model_options options = question->is_page ? (struct model_options){ .with_times = true } : pprof;
+	_cleanup_(model_freep) struct model *model = NULL;
+	char name[64], text[SENTENCE_MAX];
+	int err;
+
+	snprintf(name, sizeof(name), "%u seconds", question->seconds);
+	options.selection = &question->selection;
+	err = model_new(&options, &model);
+	if (!err)
+		err = fill(model, tap);
+	if (err)
+		return say(answer, NO_MEMORY, "This needs more memory than is allowed. Ask for a shorter time.");
+	model_finish(model);
+	if (!model->events.count) {
+		selection_say_nothing(&question->selection, name, text, sizeof(text));
+		return say(answer, NOT_FOUND, text);
+	}
+	/* what was asked for, rather than the windows that it is cut out of */
+	model->totals.start = question->selection.from.ns;
+	model->totals.end = question->selection.to.ns;
+	if (question->is_page)
+		site_write_flamegraph(model, name, answer);
+	else
+		site_write_pprof(model, "stacktapd", answer);
+}
+
+static void take_profile(struct server *server, const struct web_request *request, struct question *question,
+			 struct web_answer *answer)
+{
+	struct tap *tap = tap_open(server->ops.taps);
+	int err = -ECANCELED;
+
+	if (!tap)
+		return say(answer, UNAVAILABLE, "Four profiles are being taken already. Ask a little later.");
+	question->selection.from = (struct moment){ MOMENT_UNIX, clock_read(CLOCK_REALTIME) };
+	if (sleep_until(server, request, clock_monotonic() + question->seconds * NSEC_PER_SEC)) {
+		question->selection.to = (struct moment){ MOMENT_UNIX, clock_read(CLOCK_REALTIME) };
+		err = end_window(server, request);
+	}
+	tap_stop(server->ops.taps, tap);
+	if (!err)
+		write_profile(question, tap, answer);
+	else if (err == -ETIMEDOUT)
+		say(answer, UNAVAILABLE, "The samples have not been named in time. `stacktap status' says what the "
+		    "daemon is at.");
+	else
+		say(answer, UNAVAILABLE, "The daemon is not sampling, or ends. `stacktap status' says why.");
+	tap_close(server->ops.taps, tap);
+}
+
+static void answer_request(void *ctx, const char *path, const struct web_request *request,
+			   struct web_answer *answer)
+{
+	struct server *server = ctx;
+	struct question question = { .is_page = !strcmp(path, "/flamegraph") };
+
+	if (!question.is_page && strcmp(path, "/debug/pprof/profile"))
+		say(answer, NOT_FOUND, "There are /debug/pprof/profile and /flamegraph, both with "
+		    "?seconds=N&pid=&process=&thread=&container=&service=&cgroup=&event=.");
+	else if (parse(request, &question, answer))
+		take_profile(server, request, &question, answer);
+}
+
+int server_open(const char *listen, const struct server_ops *ops, unsigned int wait_ms, struct server **ret_server,
+		char *ret_error, size_t error_size)
+{
+	char token[GUARD_TOKEN_SIZE];
+	struct server *server;
+	int err = endpoint_check(listen, ret_error, error_size);
+
+	if (err)
+		return err;
+	server = calloc(1, sizeof(*server));
+	err = server ? guard_make_token(token) : -ENOMEM;
+	if (err) {
+		snprintf(ret_error, error_size, "no token for it: %s", strerror(-err));
+		free(server);
+		return err;
+	}
+	server->ops = *ops;
+	server->wait_ms = wait_ms ?: WAIT_MS;
+	pool_get(POOL_REPORT)->limit = SERVER_BYTES;
+	err = listener_open(&(struct listener_options){
+		.address = endpoint_bare_address(listen),
+		/* what a unix socket needs not, its mode says who may use it */
+		.token = strchr(listen, '/') ? NULL : token,
+		.pool = POOL_REPORT,
+		.threads = THREADS,
+		.handler = answer_request,
+		.ctx = server,
+	}, &server->listener, ret_error, error_size);
+	if (err) {
+		free(server);
+		return err;
+	}
+	*ret_server = server;
+	return 0;
+}
+
+void server_close(struct server *server)
+{
+	if (!server)
+		return;
+	atomic_store(&server->stop, true);
+	listener_close(server->listener);
+	free(server);
+}
+
+const char *server_name(const struct server *server)
+{
+	return listener_name(server->listener);
+}
+
+void server_tell(const struct server *server, struct snapshot *snapshot)
+{
+	const struct listener_counts *counts = listener_counts(server->listener);
+
+	snapshot->serve.address = listener_address(server->listener);
+	snapshot->serve.requests = counts->answered;
+	snapshot->serve.failed = counts->failed;
+	snapshot->serve.expired = counts->expired;
+	for (size_t i = 0; i < ARRAY_SIZE(counts->refused); i++)
+		snapshot->serve.refused += counts->refused[i];
+}

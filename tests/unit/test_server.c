@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Profiles of the moment: a tap on payloads, and what is made of them for who asks. */
+#include "fixture.h"
+#include "synthetic.h"
+
+#include <pthread.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include "base/clock.h"
+#include "export/gzip.h"
+#include "pprof.pb-c.h"
+#include "service/server.h"
+#include "web/guard.h"
+
+enum {
+	INSIDE = 40, OTHERS = 7, OUTSIDE = 1000,
+	PERIOD_NS = 10000000,
+	ANSWER_MAX = 1 << 20,
+	PIPELINE_SIZE = 3,	/* as if the third look found all of it through */
+};
+
+static struct taps taps = { .lock = PTHREAD_MUTEX_INITIALIZER };
+static struct image *burner, *other;
+static struct mapped_file *program;
+
+/* What the daemon does; the moments are those of requests. */
+static struct {
+	int err;
+	bool never;
+	_Atomic unsigned int closings, looks;
+	uint64_t sampled;	/* 0: now */
+} host;
+
+static void add(struct aggregator *aggregator, struct image *image, uint64_t time, uint64_t ip, size_t count)
+{
+	const struct synthetic_sample sample = {
+		.time = time, .period = PERIOD_NS, .tid = image->tgid, .comm = "thread", .image = image,
+		.user_end = STACKTAP_END_COMPLETE, .kernel_end = STACKTAP_END_COMPLETE, .user = &ip, .user_count = 1,
+	};
+
+	for (size_t i = 0; i < count; i++)
+		assert_int_equal(synthetic_add(aggregator, &sample), 0);
+}
+
+static int put_payload(void *ctx _unused_, struct payload *payload)
+{
+	taps_put(&taps, payload->data, payload->size);
+	free(payload->data);
+	return 0;
+}
+
+/* The window that a request ends has samples of its time, and of times before and after. */
+static int close_window(void *ctx _unused_, uint64_t *ret_closing)
+{
+	const struct encode_options options = { .max_bytes = 1 << 20, .service_name = "shop" };
+	const uint64_t now = clock_monotonic();
+	struct aggregator *aggregator;
+	struct window *window;
+
+	if (host.err)
+		return host.err;
+	assert_int_equal(aggregator_new(&aggregator), 0);
+	assert_int_equal(aggregator_set_profile(aggregator, &synthetic_clock), 0);
+	add(aggregator, burner, now - NSEC_PER_SEC / 2, 0x7f1000, INSIDE);
+	add(aggregator, other, now - NSEC_PER_SEC / 2, 0x7f2000, OTHERS);
+	add(aggregator, burner, now - 100 * NSEC_PER_SEC, 0x7f3000, OUTSIDE);
+	add(aggregator, burner, now + 100 * NSEC_PER_SEC, 0x7f3000, OUTSIDE);
+	assert_int_equal(aggregator_close(aggregator, now, &window), 0);
+	synthetic_resolve(window);
+	assert_int_equal(encode_window(&options, window, put_payload, NULL), 0);
+	window_free(window);
+	aggregator_free(aggregator);
+	*ret_closing = atomic_fetch_add(&host.closings, 1) + 1;
+	return 0;
+}
+
+static bool has_closed(void *ctx _unused_, uint64_t closing _unused_)
+{
+	return !host.never && atomic_fetch_add(&host.looks, 1) % PIPELINE_SIZE == PIPELINE_SIZE - 1;
+}
+
+static int setup(void **state _unused_)
+{
+	memset(&host, 0, sizeof(host));
+	program = synthetic_file("/usr/bin/burner", true);
+	burner = synthetic_image(4711, "burner", "0123456789ab");
+	other = synthetic_image(4712, "other", NULL);
+	synthetic_map(burner, 0x7f0000, 1, program);
+	synthetic_map(other, 0x7f0000, 1, program);
+	return 0;
+}
+
+static int teardown(void **state _unused_)
+{
+	image_unref(burner);
+	image_unref(other);
+	mapped_file_unref(program);
+	synthetic_check_pools();
+	return pool_get(POOL_REPORT)->used ? -1 : 0;
+}
+
+static struct server *open_server(unsigned int wait_ms, const char **ret_path)
+{
+	const struct server_ops ops = { .taps = &taps, .close_window = close_window, .has_closed = has_closed };
+	struct server *server;
+	char listen[160], error[256];
+
+	*ret_path = fixture_path("s");
+	snprintf(listen, sizeof(listen), "unix:%s", *ret_path);
+	if (server_open(listen, &ops, wait_ms, &server, error, sizeof(error)) < 0)
+		fail_msg("%s", error);
+	return server;
+}
+
+struct answer {
+	char *bytes;
+	size_t size;
+	const uint8_t *body;
+	size_t body_size;
+	unsigned int status;
+};
+
+static int send_request(const char *path, const char *target)
+{
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	struct sockaddr_un un = { .sun_family = AF_UNIX };
+	char text[512];
+
+	snprintf(un.sun_path, sizeof(un.sun_path), "%s", path);
+	snprintf(text, sizeof(text), "GET %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", target);
+	assert_int_equal(connect(fd, (struct sockaddr *)&un, sizeof(un)), 0);
+	assert_int_equal(send(fd, text, strlen(text), MSG_NOSIGNAL), strlen(text));
+	return fd;
+}
+
+static struct answer read_answer(int fd)
+{
+	struct answer answer = { .bytes = malloc(ANSWER_MAX + 1) };
+	const char *body;
+	ssize_t got;
+
+	assert_non_null(answer.bytes);
+	while (answer.size < ANSWER_MAX &&
+	       (got = recv(fd, answer.bytes + answer.size, ANSWER_MAX - answer.size, 0)) > 0)
+		answer.size += (size_t)got;
+	close(fd);
+	answer.bytes[answer.size] = '\0';
+	if (sscanf(answer.bytes, "HTTP/1.1 %u ", &answer.status) != 1)
+		fail_msg("no answer: %s", answer.bytes);
+	body = strstr(answer.bytes, "\r\n\r\n");
+	assert_non_null(body);
+	answer.body = (const uint8_t *)body + 4;
+	answer.body_size = answer.size - (size_t)(body + 4 - answer.bytes);
+	return answer;
+}
+
+static void assert_says(const char *path, const char *target, unsigned int status, const char *text)
+{
+	struct answer answer = read_answer(send_request(path, target));
+
+	if (answer.status != status || !strstr((const char *)answer.body, text))
+		fail_msg("no %u with `%s' but %s", status, text, answer.bytes);
+	free(answer.bytes);
+}
+
+static const char *text_of(const Pprof__Profile *profile, int64_t i)
+{
+	assert_true(i >= 0 && (size_t)i < profile->n_string_table);
+	return profile->string_table[i];
+}
+
+/* Samples of a profile for go tool pprof; its period and its time are what was asked for. */
+static uint64_t samples_of(const char *path, const char *target)
+{
+	struct answer answer = read_answer(send_request(path, target));
+	struct buffer plain = { .pool = POOL_REPORT };
+	Pprof__Profile *profile;
+	uint64_t samples = 0, now = clock_read(CLOCK_REALTIME);
+
+	if (answer.status != 200)
+		fail_msg("%s", answer.bytes);
+	assert_int_equal(gzip_decompress(&plain, answer.body, answer.body_size, ANSWER_MAX), 0);
+	profile = pprof__profile__unpack(NULL, plain.size, plain.data);
+	assert_non_null(profile);
+	for (size_t i = 0; i < profile->n_sample; i++) {
+		samples += (uint64_t)profile->sample[i]->value[0];
+		assert_int_equal(profile->sample[i]->value[1], profile->sample[i]->value[0] * PERIOD_NS);
+	}
+	assert_int_equal(profile->period, PERIOD_NS);
+	assert_string_equal(text_of(profile, profile->period_type->unit), "nanoseconds");
+	assert_true(profile->duration_nanos >= (int64_t)NSEC_PER_SEC);
+	assert_true((uint64_t)(profile->time_nanos + profile->duration_nanos) <= now);
+	pprof__profile__free_unpacked(profile, NULL);
+	buffer_free(&plain);
+	free(answer.bytes);
+	return samples;
+}
+
+static void test_profiles(void **state _unused_)
+{
+	struct snapshot snapshot = { 0 };
+	struct server *server;
+	const char *path;
+
+	server = open_server(0, &path);
+	assert_int_equal(samples_of(path, "/debug/pprof/profile?seconds=1"), INSIDE + OTHERS);
+	assert_int_equal(samples_of(path, "/debug/pprof/profile?seconds=1&pid=4711"), INSIDE);
+	assert_int_equal(samples_of(path, "/debug/pprof/profile?seconds=1&process=other"), OTHERS);
+	assert_int_equal(samples_of(path, "/debug/pprof/profile?seconds=1&container=0123&event=cpu-clock"), INSIDE);
+	assert_int_equal(samples_of(path, "/debug/pprof/profile?seconds=1&service=shop&event=cycles"), INSIDE + OTHERS);
+	assert_says(path, "/flamegraph?seconds=1&pid=4711", 200, "f_402000");
+	assert_says(path, "/debug/pprof/profile?seconds=1&pid=9", 404, "no process 9");
+	assert_int_equal(host.closings, 7);
+	server_tell(server, &snapshot);
+	assert_string_equal(snapshot.serve.address, path);
+	assert_int_equal(snapshot.serve.requests, 7);
+	assert_int_equal(snapshot.serve.failed, 0);
+	assert_int_equal(pool_get(POOL_REPORT)->used, 0);
+	server_close(server);
+	assert_int_equal(access(path, F_OK), -1);
+}
+
+static void test_refusals(void **state _unused_)
+{
+	static const char *const bad[] = { "seconds=0", "seconds=301", "seconds=-1", "seconds=1x", "hz=99", "pid=x",
+					   "pid=1&process=a", "seconds=99999999999" };
+	char target[128];
+	struct server *server;
+	const char *path;
+
+	server = open_server(100, &path);
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		snprintf(target, sizeof(target), "/debug/pprof/profile?%s", bad[i]);
+		assert_says(path, target, 400, ".");
+	}
+	assert_says(path, "/debug/pprof/heap", 404, "There are /debug/pprof/profile and /flamegraph");
+	assert_int_equal(host.closings, 0);
+	host.err = -ENODEV;
+	assert_says(path, "/debug/pprof/profile?seconds=1", 503, "not sampling");
+	host.err = -EAGAIN;
+	assert_says(path, "/debug/pprof/profile?seconds=1", 503, "not been named in time");
+	host.err = 0;
+	host.never = true;
+	assert_says(path, "/debug/pprof/profile?seconds=1", 503, "not been named in time");
+	host.never = false;
+	/* the first look finds it done */
+	host.looks = PIPELINE_SIZE - 1;
+	pool_get(POOL_REPORT)->limit = 2000;
+	assert_says(path, "/debug/pprof/profile?seconds=1", 507, "needs more memory");
+	server_close(server);
+}
+
+/* Four at once; who hangs up makes room, and the end ends those that wait. */
+static void test_bounds(void **state _unused_)
+{
+	struct server *server;
+	const char *path;
+	int fds[TAPS_MAX];
+	char byte;
+
+	server = open_server(0, &path);
+	for (size_t i = 0; i < TAPS_MAX; i++)
+		fds[i] = send_request(path, "/flamegraph?seconds=300");
+	while (taps.taps[TAPS_MAX - 1].is_open == false)
+		usleep(1000);
+	assert_says(path, "/debug/pprof/profile?seconds=1", 503, "Four profiles are being taken already");
+	close(fds[0]);
+	for (bool is_free = false; !is_free; usleep(1000))
+		for (size_t i = 0; i < TAPS_MAX; i++) {
+			pthread_mutex_lock(&taps.lock);
+			is_free |= !taps.taps[i].is_taken;
+			pthread_mutex_unlock(&taps.lock);
+		}
+	assert_int_equal(samples_of(path, "/debug/pprof/profile?seconds=1"), INSIDE + OTHERS);
+	server_close(server);
+	for (size_t i = 1; i < TAPS_MAX; i++) {
+		while (recv(fds[i], &byte, 1, 0) > 0)
+			;
+		close(fds[i]);
+	}
+	for (size_t i = 0; i < TAPS_MAX; i++)
+		assert_false(taps.taps[i].is_taken);
+}
+
+static void test_token(void **state _unused_)
+{
+	const struct server_ops ops = { .taps = &taps, .close_window = close_window, .has_closed = has_closed };
+	struct snapshot snapshot = { 0 };
+	struct server *server;
+	char error[256];
+
+	assert_int_equal(server_open("0.0.0.0:80", &ops, 0, &server, error, sizeof(error)), -EINVAL);
+	assert_int_equal(server_open("127.0.0.1:0", &ops, 0, &server, error, sizeof(error)), 0);
+	server_tell(server, &snapshot);
+	/* what all may read of the status is no key */
+	assert_int_equal(strlen(server_name(server)), strlen(snapshot.serve.address) + GUARD_TOKEN_SIZE);
+	assert_memory_equal(server_name(server), snapshot.serve.address, strlen(snapshot.serve.address));
+	server_close(server);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_profiles, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_refusals, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_bounds, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_token, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
