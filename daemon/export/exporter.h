@@ -1,27 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Thread C's last step: payloads to an OTLP receiver, over HTTP or gRPC, or into the local store.
+ * Thread C's last step: payloads to OTLP receivers (export/destination.h) or into the local store, and the journal of
+ * open windows.
  *
- * Retries as the OTLP specification says: 429, 502, 503, 504 and broken connections, with Retry-After
- * or exponential back-off and jitter; everything else is dropped and counted.
- *
- * With a spool each payload is in it before its first try, and leaves it when it is taken or refused; it is
- * synced to disk once it has to wait. What a run leaves behind the next one sends, oldest first. What the
- * spool cannot take (disk full, read-only) waits in memory, as all does without one, bounded by
- * POOL_QUEUES, oldest dropped first and counted; it is sent once the spool is empty. One that is never taken, while a
- * later one is, is dropped. No call blocks longer than the request's timeout and the disk; exporter_stop() gives what
- * waits in memory a last try within a deadline.
+ * Each payload is compressed once for all destinations that want it so. A single destination is served by thread C; of
+ * several each has a thread of its own, so that none waits for another one's receiver. What waits in memory is bounded
+ * by POOL_QUEUES for all of them together: the oldest is dropped first, and counted. No call blocks longer than one
+ * request's timeout and the disk; exporter_stop() gives what waits in memory a last try within a deadline.
  */
 #ifndef STACKTAP_EXPORT_EXPORTER_H
 #define STACKTAP_EXPORT_EXPORTER_H
 
 #include "base/macro.h"
+#include "export/destination.h"
 #include "export/encode.h"
-#include "export/exporter_options.h"
 #include "export/journal.h"
-#include "export/store.h"
 
 struct exporter;
+
+enum { EXPORTER_DESTINATIONS = 8 };
+
+struct exporter_options {
+	const struct destination_options *destinations;
+	size_t destination_count;	/* EXPORTER_DESTINATIONS at most; 0: local store only */
+	const char *store_directory;	/* NULL: no local store */
+	uint64_t store_max_bytes, store_max_age_ms;
+	bool with_journal;		/* in the directory of the first spool, or the store's */
+};
 
 /* The options' strings stay the caller's and last as long as the exporter. */
 int exporter_new(const struct exporter_options *options, struct exporter **ret_exporter);
@@ -43,14 +48,10 @@ void exporter_stop(struct exporter *exporter, unsigned int deadline_ms);
 void exporter_free(struct exporter *exporter);
 
 struct exporter_stats {
-	uint64_t payloads_sent, payloads_dropped, payloads_stored, payloads_waiting;
-	uint64_t samples_sent, samples_dropped, samples_waiting;
-	uint64_t bytes_raw, bytes_sent;	/* of what was accepted: before and after compression */
-	uint64_t retries, throttled, partial_rejected, partial_warnings, bad_responses;
-	uint64_t connections;
-	char last_error[256];		/* empty once a payload is taken again */
-	struct store_stats spool;	/* its losses and what waits are in the numbers above, too */
-	char spool_error[128];		/* empty once it takes a payload again */
+	struct destination_stats sum;	/* of all, with the last error of any */
+	struct destination_stats destinations[EXPORTER_DESTINATIONS];
+	size_t destination_count;
+	uint64_t payloads_stored;
 	struct journal_stats journal;
 };
 /* From any thread. */

@@ -30,8 +30,7 @@ struct http {
 	bool is_http2;			/* the answer */
 	bool has_spoken;		/* HTTP/2, at any time */
 	struct buffer request;		/* of gRPC: its prefix and the body */
-	struct curl_slist *headers;	/* for bodies as they are */
-	struct curl_slist *gzip_headers;
+	struct curl_slist *headers[COMPRESSION_COUNT];
 	struct buffer response;
 	bool is_too_large;
 	int64_t retry_after_ms;
@@ -114,18 +113,23 @@ static size_t on_header(char *data, size_t size, size_t count, void *ctx)
 	return size;
 }
 
+static int append_header(struct curl_slist **list, const char *line)
+{
+	struct curl_slist *longer = curl_slist_append(*list, line);
+
+	if (!longer)
+		return -ENOMEM;
+	*list = longer;
+	return 0;
+}
+
 static int add_header(struct http *http, const char *line)
 {
-	struct curl_slist *list = curl_slist_append(http->headers, line);
+	int err = 0;
 
-	if (!list)
-		return -ENOMEM;
-	http->headers = list;
-	list = curl_slist_append(http->gzip_headers, line);
-	if (!list)
-		return -ENOMEM;
-	http->gzip_headers = list;
-	return 0;
+	for (unsigned int i = 0; !err && i < COMPRESSION_COUNT; i++)
+		err = append_header(&http->headers[i], line);
+	return err;
 }
 
 static int add_user_header(void *ctx, const char *key, const char *value)
@@ -146,9 +150,8 @@ static int add_user_header(void *ctx, const char *key, const char *value)
 	return add_header(ctx, line);
 }
 
-static int make_headers(struct http *http, const struct exporter_options *options)
+static int make_headers(struct http *http, const struct http_options *options)
 {
-	struct curl_slist *list;
 	int err;
 
 	err = add_header(http, http->is_grpc ? "Content-Type: application/grpc" :
@@ -161,18 +164,12 @@ static int make_headers(struct http *http, const struct exporter_options *option
 		      add_header(http, "grpc-accept-encoding: identity,gzip");
 	if (!err && options->headers)
 		err = environment_each_pair(options->headers, add_user_header, http);
-	if (err)
-		return err;
-	list = curl_slist_append(http->gzip_headers, http->is_grpc ? "grpc-encoding: gzip" :
-								     "Content-Encoding: gzip");
-	if (!list)
-		return -ENOMEM;
-	http->gzip_headers = list;
-	return 0;
+	return err ?: append_header(&http->headers[COMPRESSION_GZIP],
+				    http->is_grpc ? "grpc-encoding: gzip" : "Content-Encoding: gzip");
 }
 
 /* Where to: unix:/PATH is a socket, behind which there is a server without a name. */
-static CURLcode set_endpoint(CURL *curl, const struct exporter_options *options)
+static CURLcode set_endpoint(CURL *curl, const struct http_options *options)
 {
 	static const char scheme[] = "unix:";
 	_cleanup_free_ char *url = NULL;
@@ -192,7 +189,7 @@ static CURLcode set_endpoint(CURL *curl, const struct exporter_options *options)
 	return err ? err : curl_easy_setopt(curl, CURLOPT_UNIX_SOCKET_PATH, path);
 }
 
-static int make_handle(struct http *http, const struct exporter_options *options)
+static int make_handle(struct http *http, const struct http_options *options)
 {
 	CURL *curl = http->curl;
 	CURLcode err = set_endpoint(curl, options);
@@ -228,7 +225,7 @@ static int make_handle(struct http *http, const struct exporter_options *options
 	return err ? -EINVAL : 0;
 }
 
-int http_new(const struct exporter_options *options, struct http **ret_http)
+int http_new(const struct http_options *options, struct http **ret_http)
 {
 	struct http *http = calloc(1, sizeof(*http));
 	int err;
@@ -256,8 +253,8 @@ void http_free(struct http *http)
 	if (!http)
 		return;
 	curl_easy_cleanup(http->curl);
-	curl_slist_free_all(http->headers);
-	curl_slist_free_all(http->gzip_headers);
+	for (unsigned int i = 0; i < COMPRESSION_COUNT; i++)
+		curl_slist_free_all(http->headers[i]);
 	buffer_free(&http->response);
 	buffer_free(&http->request);
 	free(http);
@@ -450,17 +447,17 @@ static void judge_failure(const struct http *http, CURLcode err, struct http_ans
 		  http->error[0] ? http->error : curl_easy_strerror(err));
 }
 
-static int make_request(struct http *http, const uint8_t *data, size_t size, bool is_gzip)
+static int make_request(struct http *http, const uint8_t *data, size_t size, bool is_compressed)
 {
 	uint8_t prefix[GRPC_PREFIX];
 
-	grpc_prefix(size, is_gzip, prefix);
+	grpc_prefix(size, is_compressed, prefix);
 	http->request.size = 0;
 	return buffer_append(&http->request, prefix, sizeof(prefix)) ?:
 	       buffer_append(&http->request, data, size);
 }
 
-void http_post(struct http *http, const uint8_t *data, size_t size, bool is_gzip,
+void http_post(struct http *http, const uint8_t *data, size_t size, enum compression compression,
 	       unsigned int timeout_ms, struct http_answer *ret_answer)
 {
 	struct http_answer answer = { .result = HTTP_RETRY, .retry_after_ms = -1 };
@@ -471,7 +468,7 @@ void http_post(struct http *http, const uint8_t *data, size_t size, bool is_gzip
 	http->retry_after_ms = -1;
 	http->error[0] = '\0';
 	grpc_status_init(&http->grpc);
-	if (http->is_grpc && make_request(http, data, size, is_gzip)) {
+	if (http->is_grpc && make_request(http, data, size, compression != COMPRESSION_NONE)) {
 		snprintf(answer.text, sizeof(answer.text), "no memory for the request");
 		*ret_answer = answer;
 		return;
@@ -480,8 +477,7 @@ void http_post(struct http *http, const uint8_t *data, size_t size, bool is_gzip
 		data = http->request.data;
 		size = http->request.size;
 	}
-	curl_easy_setopt(http->curl, CURLOPT_HTTPHEADER,
-			 is_gzip ? http->gzip_headers : http->headers);
+	curl_easy_setopt(http->curl, CURLOPT_HTTPHEADER, http->headers[compression]);
 	curl_easy_setopt(http->curl, CURLOPT_POSTFIELDS, data);
 	curl_easy_setopt(http->curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)size);
 	curl_easy_setopt(http->curl, CURLOPT_TIMEOUT_MS, (long)timeout_ms);

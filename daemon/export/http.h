@@ -8,9 +8,18 @@
 #define STACKTAP_EXPORT_HTTP_H
 
 #include "base/macro.h"
-#include "export/exporter_options.h"
+#include "export/compression.h"
 
 struct http;
+
+enum { HTTP_TEXT_MAX = 256 };
+
+struct http_options {
+	const char *endpoint;		/* full URL, or unix:/PATH; NULL: none */
+	bool is_grpc;			/* over gRPC, else over HTTP */
+	const char *headers;		/* OTEL_EXPORTER_OTLP_HEADERS syntax, or NULL */
+	const char *certificate, *client_certificate, *client_key; /* files, or NULL */
+};
 
 enum http_result {
 	/* 2xx with OTLP's answer, or grpc-status 0; partial success included, which must not be retried */
@@ -30,13 +39,13 @@ struct http_answer {
 	bool has_warning;	/* partial success with nothing rejected */
 	bool is_bad;		/* the body was not what it should be */
 	long connections;	/* made for this request */
-	char text[256];		/* what the receiver or the connection said */
+	char text[HTTP_TEXT_MAX];		/* what the receiver or the connection said */
 };
 
-int http_new(const struct exporter_options *options, struct http **ret_http);
+int http_new(const struct http_options *options, struct http **ret_http);
 void http_free(struct http *http);
-/* Send @size bytes; @is_gzip says that they are compressed. Takes at most @timeout_ms. */
-void http_post(struct http *http, const uint8_t *data, size_t size, bool is_gzip,
+/* Send @size bytes, compressed so. Takes at most @timeout_ms. */
+void http_post(struct http *http, const uint8_t *data, size_t size, enum compression compression,
 	       unsigned int timeout_ms, struct http_answer *ret_answer);
 
 #endif /* STACKTAP_EXPORT_HTTP_H */

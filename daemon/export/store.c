@@ -45,6 +45,7 @@ struct store {
 	int reading;			/* the oldest file, -1: not open */
 	unsigned int failed_reads;	/* of it, in a row */
 	uint64_t since;			/* CLOCK_BOOTTIME ms, of store_open() */
+	uint64_t appended;		/* messages that came at the end, of a spool */
 	struct store_stats stats;
 };
 
@@ -145,6 +146,7 @@ static int scan_messages(struct store *store, struct store_entry *entry)
 		lose_bytes(store, entry->size - entry->end);
 	store->stats.messages += entry->messages;
 	store->stats.samples += entry->samples;
+	store->appended += entry->messages;
 	return 0;
 }
 
@@ -417,6 +419,7 @@ static void lose_newest(struct store *store)
 	store->stats.bytes -= newest.size;
 	store->stats.messages -= newest.messages;
 	store->stats.samples -= newest.samples;
+	store->appended -= newest.messages;
 	store->stats.damaged_messages += newest.messages;
 	store->stats.damaged_samples += newest.samples;
 	store->stats.damaged_bytes += newest.size;
@@ -465,6 +468,7 @@ int store_append(struct store *store, const uint8_t *data, size_t size, uint64_t
 		entry->samples += samples;
 		store->stats.messages++;
 		store->stats.samples += samples;
+		store->appended++;
 	}
 	return 0;
 }
@@ -484,6 +488,7 @@ void store_retract(struct store *store, size_t size, uint64_t samples)
 	store->stats.bytes -= bytes;
 	store->stats.messages--;
 	store->stats.samples -= samples;
+	store->appended--;
 }
 
 int store_sync(struct store *store)
@@ -679,6 +684,11 @@ void store_take(struct store *store)
 
 	if (find_oldest(store, &size, &record) == 1)
 		pass_over(store, size, &record);
+}
+
+uint64_t store_first(const struct store *store)
+{
+	return store->appended - store->stats.messages;
 }
 
 struct store_stats store_stats(const struct store *store)

@@ -46,6 +46,11 @@ struct store_message {
  * The oldest message that waits: 1; 0: none does; -EAGAIN: it cannot be read now, and stays. Damaged ones, and those of more than @max_bytes, are passed over and counted.
  */
 int store_oldest(struct store *store, size_t max_bytes, struct store_message *ret_message);
+/*
+ * The number of the oldest message that waits, which no other has as long as nobody takes away what is at the end; the
+ * newest has this and how many wait, less one.
+ */
+uint64_t store_first(const struct store *store);
 /* Take back what store_append() has just added. */
 void store_retract(struct store *store, size_t size, uint64_t samples);
 /* The oldest is done with. A crash in here leaves it or not; nothing else is touched. */

@@ -23,6 +23,7 @@ enum {
 struct destination {
 	struct environment environment;
 	char *url;		/* made of config.endpoint */
+	struct destination_options receiver; /* endpoint NULL: none */
 	struct exporter_options options;
 };
 
@@ -115,28 +116,32 @@ static int make_destination(const struct config *config, struct destination *ret
 		endpoint = destination.url;
 	if (environment->is_disabled)
 		endpoint = NULL;
-	destination.options = (struct exporter_options){
-		.endpoint = endpoint,
-		.is_grpc = is_grpc,
-		.headers = environment->headers ? environment->headers : config->headers,
-		.certificate = environment->certificate ? environment->certificate :
+	destination.receiver = (struct destination_options){
+		.name = "",
+		.http.endpoint = endpoint,
+		.http.is_grpc = is_grpc,
+		.http.headers = environment->headers ? environment->headers : config->headers,
+		.http.certificate = environment->certificate ? environment->certificate :
 							  config->certificate,
-		.client_certificate = environment->client_certificate ?
+		.http.client_certificate = environment->client_certificate ?
 					      environment->client_certificate :
 					      config->client_certificate,
-		.client_key = environment->client_key ? environment->client_key :
+		.http.client_key = environment->client_key ? environment->client_key :
 							config->client_key,
 		.compress = environment->has_compression ? environment->compress :
 							   config->compress,
 		.timeout_ms = environment->timeout_ms ?
 				      environment->timeout_ms :
 				      (unsigned int)config->timeout_seconds * MS_PER_S,
-		.store_directory = endpoint ? NULL : config->store_directory,
-		.store_max_bytes = config->store_max_bytes,
-		.store_max_age_ms = config->store_max_age_hours * MS_PER_HOUR,
 		.spool_directory = config->spool_directory,
 		.spool_max_bytes = config->spool_max_bytes,
 		.spool_max_age_ms = config->spool_max_age_hours * MS_PER_HOUR,
+	};
+	destination.options = (struct exporter_options){
+		.destination_count = endpoint ? 1 : 0,
+		.store_directory = endpoint ? NULL : config->store_directory,
+		.store_max_bytes = config->store_max_bytes,
+		.store_max_age_ms = config->store_max_age_hours * MS_PER_HOUR,
 		.with_journal = config->with_journal,
 	};
 	if (!endpoint && !config->store_directory) {
@@ -157,12 +162,12 @@ static int open_exporter(struct service *service, char *error, size_t error_size
 	ret = make_destination(&service->config, &service->destination, error, error_size);
 	if (ret < 0)
 		return ret;
+	service->destination.options.destinations = &service->destination.receiver;
 	options = &service->destination.options;
 	ret = exporter_new(options, &service->exporter);
 	if (ret < 0) {
 		snprintf(error, error_size, "cannot export to %s: %s",
-			 options->endpoint ? options->endpoint : options->store_directory,
-			 strerror(-ret));
+			 service_endpoint(service) ?: options->store_directory, strerror(-ret));
 		destination_done(&service->destination);
 	}
 	return ret;
@@ -206,9 +211,10 @@ static unsigned int random_below(unsigned int limit)
 
 static bool has_journal(const struct service *service)
 {
-	const struct exporter_options *options = &service->destination.options;
+	const struct destination *destination = &service->destination;
 
-	return options->with_journal && (options->store_directory || options->spool_directory);
+	return destination->options.with_journal &&
+	       (destination->options.store_directory || destination->receiver.spool_directory);
 }
 
 /* NULL: nobody has named one. */
@@ -538,7 +544,7 @@ uint64_t service_session_id(const struct service *service)
 
 const char *service_endpoint(const struct service *service)
 {
-	return service->destination.options.endpoint;
+	return service->destination.receiver.http.endpoint;
 }
 
 const char *service_store(const struct service *service)
@@ -548,9 +554,9 @@ const char *service_store(const struct service *service)
 
 const char *service_spool(const struct service *service)
 {
-	const struct exporter_options *options = &service->destination.options;
+	const struct destination_options *receiver = &service->destination.receiver;
 
-	return options->endpoint ? options->spool_directory : NULL;
+	return receiver->http.endpoint ? receiver->spool_directory : NULL;
 }
 
 const struct relabel *service_relabel(const struct service *service)

@@ -92,7 +92,7 @@ uint64_t snapshot_counter(const struct snapshot *snapshot, enum counter_id id, u
 	const struct tables_stats *tables = &loader->tables;
 	const struct deferred_stats *deferred = &pipeline->drain.deferred;
 	const struct absent_stats *absent = &pipeline->absent;
-	const struct exporter_stats *exporter = snapshot->exporter;
+	const struct destination_stats *exporter = &snapshot->exporter->sum;
 	const struct store_stats *spool = &exporter->spool;
 
 	switch (id) {
@@ -116,7 +116,7 @@ const char *snapshot_fact(const struct snapshot *snapshot, enum fact_id id)
 	const struct parser_stats *parser = &pipeline->symbolizer.parser;
 	const struct fetched_stats *fetched = &pipeline->symbolizer.fetched;
 	const struct tables_stats *tables = &pipeline->loader.tables;
-	const struct exporter_stats *exporter = snapshot->exporter;
+	const struct destination_stats *exporter = &snapshot->exporter->sum;
 	const char *text = NULL;
 
 	switch (id) {

@@ -331,8 +331,8 @@ static void update_status(struct daemon *daemon, bool with_log)
 		      " payloads sent, %" PRIu64 " stored, %" PRIu64 " waiting, %" PRIu64 " dropped",
 		      snapshot.session_id, pipeline.counts.samples,
 		      snapshot_counter(&snapshot, COUNTER_WINDOWS_lost, 0),
-		      exporter.payloads_sent, exporter.payloads_stored, exporter.payloads_waiting,
-		      exporter.payloads_dropped);
+		      exporter.sum.payloads_sent, exporter.payloads_stored, exporter.sum.payloads_waiting,
+		      exporter.sum.payloads_dropped);
 	if (!with_log)
 		return;
 	log_info("session %" PRIu64 ": %" PRIu64 " samples, %" PRIu64 " complete, %" PRIu64
@@ -341,9 +341,9 @@ static void update_status(struct daemon *daemon, bool with_log)
 		 snapshot.session_id, pipeline.counts.samples, pipeline.counts.complete,
 		 pipeline.counts.named, snapshot_counter(&snapshot, COUNTER_WINDOWS_lost, 0),
 		 pipeline.counts.stale,
-		 pipeline.windows, exporter.payloads_sent, exporter.payloads_stored,
-		 exporter.payloads_waiting, exporter.payloads_dropped,
-		 exporter.last_error[0] ? "; last error: " : "", exporter.last_error);
+		 pipeline.windows, exporter.sum.payloads_sent, exporter.payloads_stored,
+		 exporter.sum.payloads_waiting, exporter.sum.payloads_dropped,
+		 exporter.sum.last_error[0] ? "; last error: " : "", exporter.sum.last_error);
 	log_pools();
 }
 

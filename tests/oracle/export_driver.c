@@ -5,6 +5,9 @@
  * compress, grpc, timeout, backoff_min, backoff_max, stop (ms), queue (bytes), headers, store, spool, spool_max
  * (bytes), spool_retry (ms), log, pad (bytes), wait (ms, before the first payload), pause (ms, after each), journal.
  *
+ * to=NAME,SPOOL,URL adds a destination, all else as the first one's, whose name is `first' then; SPOOL may be empty.
+ * Counts of each have its name before them. until=N ends the run when so many payloads were sent or dropped.
+ *
  * With a log each payload has a number, 1 + the lines that the file has, as attribute `number' of a resource
  * of its own, which is all of it if there is a pad, put behind the number. The file gets a line when
  * exporter_send() is back, so that such a driver may be killed at any time.
@@ -23,6 +26,9 @@
 #include "synthetic.h"
 
 struct driver {
+	struct destination_options destination, all[EXPORTER_DESTINATIONS];
+	size_t others;
+	uint64_t until;
 	struct exporter_options options;
 	unsigned int count, run_ms, stop_ms, pause_ms, wait_ms, parts;
 	struct payload payload;		/* one of them, to copy */
@@ -51,6 +57,36 @@ static void make_payload(struct driver *driver)
 	aggregator_free(aggregator);
 }
 
+static int add_destination(struct driver *driver, char *text)
+{
+	char *name = strsep(&text, ","), *spool = strsep(&text, ",");
+
+	if (!text || driver->others + 1 == EXPORTER_DESTINATIONS)
+		return -EINVAL;
+	driver->all[++driver->others] = (struct destination_options){
+		.name = name, .spool_directory = *spool ? spool : NULL, .http.endpoint = text,
+	};
+	return 0;
+}
+
+/* What was not said of the others is as the first one's. */
+static void complete(struct driver *driver)
+{
+	if (driver->others)
+		driver->destination.name = "first";
+	driver->all[0] = driver->destination;
+	for (size_t i = 1; i <= driver->others; i++) {
+		const struct destination_options said = driver->all[i];
+
+		driver->all[i] = driver->destination;
+		driver->all[i].name = said.name;
+		driver->all[i].spool_directory = said.spool_directory;
+		driver->all[i].http.endpoint = said.http.endpoint;
+	}
+	driver->options.destinations = driver->all;
+	driver->options.destination_count = driver->destination.http.endpoint[0] ? 1 + driver->others : 0;
+}
+
 static int parse(struct driver *driver, char *argument)
 {
 	char *value = strchr(argument, '=');
@@ -61,33 +97,37 @@ static int parse(struct driver *driver, char *argument)
 	*value++ = '\0';
 	number = strtoul(value, NULL, 10);
 	if (!strcmp(argument, "compress"))
-		driver->options.compress = number;
+		driver->destination.compress = number;
 	else if (!strcmp(argument, "timeout"))
-		driver->options.timeout_ms = (unsigned int)number;
+		driver->destination.timeout_ms = (unsigned int)number;
 	else if (!strcmp(argument, "backoff_min"))
-		driver->options.backoff_min_ms = (unsigned int)number;
+		driver->destination.backoff_min_ms = (unsigned int)number;
 	else if (!strcmp(argument, "backoff_max"))
-		driver->options.backoff_max_ms = (unsigned int)number;
+		driver->destination.backoff_max_ms = (unsigned int)number;
 	else if (!strcmp(argument, "stop"))
 		driver->stop_ms = (unsigned int)number;
 	else if (!strcmp(argument, "queue"))
 		pool_get(POOL_QUEUES)->limit = number;
 	else if (!strcmp(argument, "headers"))
-		driver->options.headers = value;
+		driver->destination.http.headers = value;
 	else if (!strcmp(argument, "store"))
 		driver->options.store_directory = value;
 	else if (!strcmp(argument, "spool"))
-		driver->options.spool_directory = value;
+		driver->destination.spool_directory = value;
 	else if (!strcmp(argument, "spool_max"))
-		driver->options.spool_max_bytes = number;
+		driver->destination.spool_max_bytes = number;
 	else if (!strcmp(argument, "log"))
 		driver->log = value;
 	else if (!strcmp(argument, "pad"))
 		driver->pad = number;
 	else if (!strcmp(argument, "grpc"))
-		driver->options.is_grpc = number;
+		driver->destination.http.is_grpc = number;
 	else if (!strcmp(argument, "spool_retry"))
-		driver->options.spool_retry_ms = (unsigned int)number;
+		driver->destination.spool_retry_ms = (unsigned int)number;
+	else if (!strcmp(argument, "to"))
+		return add_destination(driver, value);
+	else if (!strcmp(argument, "until"))
+		driver->until = number;
 	else if (!strcmp(argument, "journal"))
 		driver->parts = (unsigned int)number;
 	else if (!strcmp(argument, "wait"))
@@ -99,15 +139,15 @@ static int parse(struct driver *driver, char *argument)
 	return 0;
 }
 
-static void print_stats(struct exporter *exporter)
+static void print_stats(const struct driver *driver, struct exporter *exporter)
 {
 	struct exporter_stats stats;
 
 	exporter_stats(exporter, &stats);
-#define PRINT(name) printf(#name " %llu\n", (unsigned long long)stats.name)
+#define PRINT(name) printf(#name " %llu\n", (unsigned long long)stats.sum.name)
 	PRINT(payloads_sent);
 	PRINT(payloads_dropped);
-	PRINT(payloads_stored);
+	printf("payloads_stored %llu\n", (unsigned long long)stats.payloads_stored);
 	PRINT(payloads_waiting);
 	PRINT(samples_sent);
 	PRINT(samples_dropped);
@@ -121,11 +161,34 @@ static void print_stats(struct exporter *exporter)
 	PRINT(connections);
 	PRINT(samples_waiting);
 #undef PRINT
-#define PRINT(name) printf("spool_" #name " %llu\n", (unsigned long long)stats.spool.name)
+#define PRINT(name) printf("spool_" #name " %llu\n", (unsigned long long)stats.sum.spool.name)
 	PRINT(messages);
 	PRINT(full_messages);
 	PRINT(damaged_messages);
-	printf("last_error %s\n", stats.last_error);
+	printf("last_error %s\n", stats.sum.last_error);
+#undef PRINT
+#define PRINT(field) printf("%s." #field " %llu\n", driver->all[i].name, (unsigned long long)one->field)
+	for (size_t i = 0; driver->others && i < stats.destination_count; i++) {
+		const struct destination_stats *one = &stats.destinations[i];
+
+		PRINT(payloads_sent);
+		PRINT(payloads_dropped);
+		PRINT(payloads_waiting);
+		PRINT(samples_sent);
+		PRINT(bytes_sent);
+	}
+#undef PRINT
+}
+
+/* Has all become of the payloads that is waited for? */
+static bool is_over(const struct driver *driver, struct exporter *exporter, int wait)
+{
+	struct exporter_stats stats;
+
+	if (!driver->until)
+		return wait < 0;
+	exporter_stats(exporter, &stats);
+	return stats.sum.payloads_sent + stats.sum.payloads_dropped >= driver->until;
 }
 
 /* One more message of the repeated field: a resource with nothing but the attribute. */
@@ -200,21 +263,25 @@ static void send_one(const struct driver *driver, struct exporter *exporter, int
 
 int main(int argc, char **argv)
 {
-	struct driver driver = { .options.compress = true, .options.backoff_min_ms = 50,
-				 .options.store_max_bytes = 64 << 20,
-				 .options.spool_max_bytes = 64 << 20, .stop_ms = 100 };
+	struct driver driver = {
+		.destination = { .name = "", .compress = true, .backoff_min_ms = 50, .spool_max_bytes = 64 << 20 },
+		.options = { .store_max_bytes = 64 << 20, .destination_count = 1 },
+		.stop_ms = 100,
+	};
+	struct exporter_stats before;
 	struct exporter *exporter;
 	uint64_t start, elapsed;
 	int wait, log;
 
 	if (argc < 4)
 		return 2;
-	driver.options.endpoint = argv[1][0] ? argv[1] : NULL;
+	driver.destination.http.endpoint = argv[1];
 	driver.count = (unsigned int)strtoul(argv[2], NULL, 10);
 	driver.run_ms = (unsigned int)strtoul(argv[3], NULL, 10);
 	for (int i = 4; i < argc; i++)
 		if (parse(&driver, argv[i]))
 			return 2;
+	complete(&driver);
 	driver.options.with_journal = driver.parts;
 	make_payload(&driver);
 	if (exporter_new(&driver.options, &exporter))
@@ -235,13 +302,16 @@ int main(int argc, char **argv)
 	for (;;) {
 		elapsed = (clock_monotonic() - start) / NSEC_PER_MSEC;
 		wait = exporter_poll(exporter);
-		if (wait < 0 || elapsed >= driver.run_ms)
+		if (is_over(&driver, exporter, wait) || elapsed >= driver.run_ms)
 			break;
-		usleep(min_of((unsigned int)wait, 20u) * 1000);
+		usleep(wait < 0 ? 10000 : min_of((unsigned int)wait, 20u) * 1000);
 	}
 	printf("elapsed_ms %llu\n", (unsigned long long)elapsed);
+	exporter_stats(exporter, &before);
+	printf("waiting_at_end %llu\n", (unsigned long long)before.sum.payloads_waiting);
+	printf("queue_peak %zu\n", pool_get(POOL_QUEUES)->peak);
 	exporter_stop(exporter, driver.stop_ms);
-	print_stats(exporter);
+	print_stats(&driver, exporter);
 	exporter_free(exporter);
 	free(driver.payload.data);
 	synthetic_check_pools();

@@ -63,7 +63,8 @@ def taken(receiver):
 def drive(program, url, count, run_ms, **options):
     """What the exporter counted, and what it said last."""
     arguments = [program, url, str(count), str(run_ms)]
-    arguments += [f"{name}={value}" for name, value in options.items()]
+    for name, value in options.items():
+        arguments += [f"{name}={one}" for one in (value if isinstance(value, list) else [value])]
     done = subprocess.run(arguments, check=True, capture_output=True, text=True, timeout=60)
     stats = dict(line.split(" ", 1) for line in done.stdout.splitlines())
     stats = {name: value if name == "last_error" else int(value) for name, value in stats.items()}
@@ -370,6 +371,71 @@ def retry_info(seconds):
     return field(3, field(1, b"type.googleapis.com/google.rpc.RetryInfo") + field(2, delay))
 
 
+def held_until(ready):
+    """A receiver that says nothing to its first request until ready(): (listener, what it has seen)."""
+    seen = {"requests": 0, "held": None}
+
+    def serve(listener):
+        while True:
+            try:
+                connection, _ = listener.accept()
+            except OSError:
+                return
+            with connection:
+                data = b""
+                while b"\r\n\r\n" not in data:
+                    data += connection.recv(65536)
+                head, _, body = data.partition(b"\r\n\r\n")
+                length = int(re.search(rb"(?i)content-length: *(\d+)", head)[1])
+                while len(body) < length:
+                    body += connection.recv(65536)
+                seen["requests"] += 1
+                for _ in range(3000 if seen["held"] is None else 0):
+                    if ready():
+                        break
+                    time.sleep(0.01)
+                seen["held"] = ready() if seen["held"] is None else seen["held"]
+                connection.sendall(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")
+
+    listener = socket.create_server(("127.0.0.1", 0))
+    threading.Thread(target=serve, args=(listener,), daemon=True).start()
+    return listener, seen
+
+
+def several(program, directory):
+    """Several destinations: none waits for another one's receiver."""
+    well, refusing = Receiver(directory, "several-well", ""), Receiver(directory, "several-400", "400*")
+    slow, seen = held_until(lambda: len(well.ledger()) >= 6)
+    dead, spool = free_port(), os.path.join(directory, "several-spool")
+    log = os.path.join(directory, "several.log")
+    try:
+        stats = drive(program, well.url, 6, 60000, log=log, timeout=50000, backoff_max=100, until=18, stop=0, pause=20, to=[
+            f"dead,{spool},http://127.0.0.1:{dead}{PATH}", f"slow,,http://127.0.0.1:{slow.getsockname()[1]}{PATH}",
+            f"refusing,,{refusing.url}"])
+    finally:
+        well.stop()
+        refusing.stop()
+    slow.close()
+    tell("several destinations: one that says nothing delays no other", differ(seen, {"requests": 6, "held": True}))
+    tell("each has its own fate", differ(stats, {
+        "first.payloads_sent": 6, "first.payloads_waiting": 0, "first.payloads_dropped": 0,
+        "slow.payloads_sent": 6, "slow.payloads_dropped": 0, "refusing.payloads_sent": 0, "refusing.payloads_dropped": 6,
+        "dead.payloads_sent": 0, "dead.payloads_dropped": 0, "dead.payloads_waiting": 6,
+        "payloads_sent": 12, "payloads_dropped": 6, "payloads_waiting": 6}) +
+        differ({"order": [int(NUMBER.search(payload)[1]) for payload in taken(well)]}, {"order": [1, 2, 3, 4, 5, 6]}))
+    late = Receiver(directory, "several-late", "", dead)
+    stats = drive(program, well.url, 0, 20000, until=6, to=[f"dead,{spool},{late.url}"])
+    late.stop()
+    tell("and its own spool", differ(stats, {"dead.payloads_sent": 6, "first.payloads_sent": 0}) + differ(
+        {"order": [int(NUMBER.search(payload)[1]) for payload in taken(late)]}, {"order": [1, 2, 3, 4, 5, 6]}))
+    # three quarters are the exporter's: four and a half, for both together, as they share what waits
+    nobody = f"http://127.0.0.1:{free_port()}{PATH}"
+    size = len_of_body(program, directory)
+    stats = drive(program, nobody, 12, 20000, stop=0, until=16, pause=5, queue=size * 6, to=[f"other,,{nobody}"])
+    tell("one limit for what waits in memory, and one copy", [] if 5 <= stats["waiting_at_end"] <= 8 and
+         stats["queue_peak"] <= size * 6 // 4 * 3 else [("stats", stats, "about 4 waiting of each")])
+
+
 def stored(program, directory):
     store = os.path.join(directory, "store")
     stats = drive(program, "", 3, 100, store=store)
@@ -592,6 +658,7 @@ def main():
     other_protocol(program)
     hostile(program)
     over_grpc(program, directory)
+    several(program, directory)
     stored(program, directory)
     spooled(program, directory)
     killed(program, directory, 200)

@@ -61,8 +61,8 @@ int main(int argc, char **argv)
 	strcpy(pipeline.loader.tables.last_refused, "/bin/y: why not");
 	pipeline.symbolizer.opener.last_quarantined[0] = '\0';
 	pipeline.symbolizer.parser.last_set_apart[0] = '\0';
-	strcpy(exporter.last_error, "HTTP 503");
-	exporter.spool_error[0] = '\0';
+	strcpy(exporter.sum.last_error, "HTTP 503");
+	exporter.sum.spool_error[0] = '\0';
 	for (size_t i = 0; i < ARRAY_SIZE(helpers); i++) {
 		helpers[i]->pid = 100 + (pid_t)i;
 		helpers[i]->is_confined = true;

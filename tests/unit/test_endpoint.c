@@ -23,7 +23,7 @@ static bool tell(void *ctx _unused_, struct snapshot *ret_snapshot, struct pipel
 	host.open++;
 	host.asked++;
 	*ret_pipeline = (struct pipeline_stats){ .counts = { .samples = 4711 }, .names_busy_ns = host.busy_ns };
-	*ret_exporter = (struct exporter_stats){ .retries = 3 };
+	*ret_exporter = (struct exporter_stats){ .sum.retries = 3 };
 	*ret_snapshot = (struct snapshot){ .session_id = host.session, .error = host.session ? NULL : "no module",
 					   .pipeline = ret_pipeline, .exporter = ret_exporter };
 	return true;

@@ -21,9 +21,10 @@ static int setup(void **state)
 	struct sockaddr_in address = { .sin_family = AF_INET,
 				       .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	socklen_t length = sizeof(address);
-	struct exporter_options options = { .endpoint = endpoint, .compress = false,
-					    .timeout_ms = 2000, .backoff_min_ms = 40,
-					    .backoff_max_ms = 100 };
+	const struct destination_options destination = { .name = "", .http.endpoint = endpoint,
+							 .timeout_ms = 2000, .backoff_min_ms = 40,
+							 .backoff_max_ms = 100 };
+	const struct exporter_options options = { .destinations = &destination, .destination_count = 1 };
 
 	(void)state;
 	if (fd < 0) {
@@ -54,12 +55,12 @@ static void send_one(size_t size, uint64_t samples)
 	assert_null(payload.data);
 }
 
-static struct exporter_stats stats(void)
+static struct destination_stats stats(void)
 {
 	struct exporter_stats now;
 
 	exporter_stats(exporter, &now);
-	return now;
+	return now.sum;
 }
 
 static void nothing_waits_at_first(void **state)
@@ -165,7 +166,8 @@ static void a_long_token_arrives(void **state)
 	struct sockaddr_in address = { .sin_family = AF_INET,
 				       .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	socklen_t length = sizeof(address);
-	struct exporter_options options = { .timeout_ms = 60000 };
+	struct destination_options destination = { .name = "", .timeout_ms = 60000 };
+	const struct exporter_options options = { .destinations = &destination, .destination_count = 1 };
 	char token[4097], url[64], file[] = "/tmp/stacktap-exporter-XXXXXX", error[256];
 	struct config config;
 	pthread_t thread;
@@ -187,8 +189,8 @@ static void a_long_token_arrives(void **state)
 	assert_int_equal(listen(receiver.fd, 1), 0);
 	assert_int_equal(getsockname(receiver.fd, (struct sockaddr *)&address, &length), 0);
 	snprintf(url, sizeof(url), "http://127.0.0.1:%u/x", ntohs(address.sin_port));
-	options.endpoint = url;
-	options.headers = config.headers;
+	destination.http.endpoint = url;
+	destination.http.headers = config.headers;
 	exporter_free(exporter);
 	assert_int_equal(exporter_new(&options, &exporter), 0);
 	assert_int_equal(pthread_create(&thread, NULL, receive, &receiver), 0);
@@ -210,8 +212,9 @@ static void an_error_is_over_when_the_receiver_is_back(void **state)
 	struct sockaddr_in address = { .sin_family = AF_INET,
 				       .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	socklen_t length = sizeof(address);
-	struct exporter_options options = { .timeout_ms = 60000, .backoff_min_ms = 1,
-					    .backoff_max_ms = 1 };
+	struct destination_options destination = { .name = "", .timeout_ms = 60000, .backoff_min_ms = 1,
+						   .backoff_max_ms = 1 };
+	const struct exporter_options options = { .destinations = &destination, .destination_count = 1 };
 	pthread_t thread;
 	char url[64];
 
@@ -220,7 +223,7 @@ static void an_error_is_over_when_the_receiver_is_back(void **state)
 	assert_int_equal(bind(receiver.fd, (struct sockaddr *)&address, length), 0);
 	assert_int_equal(getsockname(receiver.fd, (struct sockaddr *)&address, &length), 0);
 	snprintf(url, sizeof(url), "http://127.0.0.1:%u/x", ntohs(address.sin_port));
-	options.endpoint = url;
+	destination.http.endpoint = url;
 	exporter_free(exporter);
 	assert_int_equal(exporter_new(&options, &exporter), 0);
 	send_one(10, 1);
@@ -240,7 +243,9 @@ static void an_error_is_over_when_the_receiver_is_back(void **state)
 
 static void bad_options_are_refused(void **state)
 {
-	struct exporter_options options = { .endpoint = endpoint, .headers = "no equals" };
+	const struct destination_options destination = { .name = "", .http.endpoint = endpoint,
+							 .http.headers = "no equals" };
+	struct exporter_options options = { .destinations = &destination, .destination_count = 1 };
 	struct exporter *other;
 
 	(void)state;

@@ -38,7 +38,7 @@ static void write_status(struct statusfile *file, uint64_t sent)
 							      .last_failed = "/bin/x: why",
 							      .refused_files = 2,
 							      .last_refused = "/bin/y: huge" } };
-	struct exporter_stats exporter = { .payloads_sent = sent, .retries = 3 };
+	struct exporter_stats exporter = { .sum = { .payloads_sent = sent, .retries = 3 } };
 	struct relabel *relabel;
 	struct snapshot input = { .session_id = 7, .endpoint = "http://x:4318/",
 					  .pipeline = &pipeline, .exporter = &exporter };

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "export/body.h"
+
+#include <stdatomic.h>
+
+#include "export/gzip.h"
+
+struct body *body_ref(struct body *body)
+{
+	atomic_fetch_add_explicit(&body->users, 1, memory_order_relaxed);
+	return body;
+}
+
+void body_unref(struct body *body)
+{
+	if (!body || atomic_fetch_sub_explicit(&body->users, 1, memory_order_acq_rel) > 1)
+		return;
+	if (body->budget) {
+		atomic_fetch_sub(&body->budget->used, body->size);
+		pool_uncharge(POOL_QUEUES, body->size);
+	}
+	free(body->data);
+	free(body);
+}
+
+bool body_charge(struct body *body, struct body_budget *budget, size_t max)
+{
+	if (body->budget)
+		return true;
+	/* who else changes it only makes it less */
+	if (atomic_load(&budget->used) + body->size > max || !pool_charge(POOL_QUEUES, body->size))
+		return false;
+	atomic_fetch_add(&budget->used, body->size);
+	body->budget = budget;
+	return true;
+}
+
+int cargo_init(struct cargo *cargo, struct payload *payload, uint64_t number)
+{
+	struct body *body = calloc(1, sizeof(*body));
+
+	if (!body)
+		return -ENOMEM;
+	*body = (struct body){
+		.data = steal_ptr(payload->data), .size = payload->size, .raw_size = payload->size,
+		.samples = payload->samples, .number = number, .users = 1,
+	};
+	*cargo = (struct cargo){ .bodies[COMPRESSION_NONE] = body, .number = number };
+	return 0;
+}
+
+void cargo_done(struct cargo *cargo)
+{
+	for (unsigned int i = 0; i < COMPRESSION_COUNT; i++)
+		body_unref(cargo->bodies[i]);
+}
+
+static int compress(struct buffer *buffer, const struct body *raw, enum compression compression)
+{
+	return compression == COMPRESSION_GZIP ? gzip_compress(buffer, raw->data, raw->size) : -EINVAL;
+}
+
+struct body *cargo_body(struct cargo *cargo, enum compression compression)
+{
+	struct body *raw = cargo->bodies[COMPRESSION_NONE], *body = cargo->bodies[compression];
+	struct buffer buffer;
+	uint8_t *data;
+
+	if (body)
+		return body;
+	body = calloc(1, sizeof(*body));
+	buffer_init(&buffer, POOL_ENCODE);
+	if (!body || compress(&buffer, raw, compression)) {
+		buffer_free(&buffer);
+		free(body);
+		return raw;
+	}
+	/* the pool of what waits takes over; no bytes are kept that are not sent */
+	pool_uncharge(POOL_ENCODE, buffer.capacity);
+	data = realloc(buffer.data, buffer.size);
+	*body = (struct body){
+		.data = data ? data : buffer.data, .size = buffer.size, .raw_size = raw->size,
+		.samples = raw->samples, .compression = compression, .number = raw->number, .users = 1,
+	};
+	cargo->bodies[compression] = body;
+	return body;
+}

@@ -1,0 +1,595 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "export/destination.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "export/complaint.h"
+#include "export/spool.h"
+
+#define TIMEOUT_MS 10000
+#define BACKOFF_MIN_MS 1000
+#define BACKOFF_MAX_MS 30000
+#define SPOOL_RETRY_MS 60000
+#define FAILURES_MAX 8u			/* in a row, before a later payload is tried */
+
+/* What waits for another try, in memory alone. */
+struct waiting {
+	struct waiting *next;
+	struct body *body;
+};
+
+struct destination {
+	struct destination_options options;
+	struct http *http;		/* the poller's */
+	pthread_mutex_t lock;		/* of all that follows; never held during a request */
+	pthread_cond_t changed;
+	bool is_awake;			/* there was reason to poll since destination_wait() */
+	struct spool *spool;
+	/* the newest, to be sent at once, in the poller's hands afterwards */
+	struct body *body;		/* NULL: none */
+	enum destination_want want;
+	uint64_t number;		/* in the spool */
+	bool is_busy;			/* something is in its hands that does not wait elsewhere */
+	struct waiting *first, **last;
+	unsigned int backoff_ms;	/* next pause, 0: the last try went well */
+	unsigned int failures;		/* of the oldest, in a row */
+	bool is_oldest_bad;		/* a later one was taken while it was not */
+	bool is_told_to_wait;		/* until next_try, by the receiver */
+	uint64_t next_try;		/* CLOCK_MONOTONIC ns, while something waits */
+	struct complaints complaints;
+	struct destination_stats stats;
+	pthread_mutex_t publishing;	/* of published: a disk that is slow delays nobody who asks */
+	struct destination_stats published;
+};
+
+/* Another thread may ask for the counts while a request is under way. */
+static void publish(struct destination *destination)
+{
+	struct destination_stats stats = destination->stats;
+
+	stats.spool = spool_stats(destination->spool);
+	snprintf(stats.spool_error, sizeof(stats.spool_error), "%s", spool_error(destination->spool));
+	stats.payloads_waiting += stats.spool.messages;
+	stats.samples_waiting += stats.spool.samples;
+	stats.payloads_dropped += spool_losses(&stats.spool);
+	stats.samples_dropped += stats.spool.full_samples + stats.spool.old_samples +
+				 stats.spool.damaged_samples;
+	pthread_mutex_lock(&destination->publishing);
+	destination->published = stats;
+	pthread_mutex_unlock(&destination->publishing);
+}
+
+static void unlock(struct destination *destination)
+{
+	publish(destination);
+	pthread_mutex_unlock(&destination->lock);
+}
+
+int destination_new(const struct destination_options *options, struct destination **ret_destination)
+{
+	struct destination *destination = calloc(1, sizeof(*destination));
+	struct destination_options *own;
+	pthread_condattr_t monotonic;
+	int err;
+
+	if (!destination)
+		return -ENOMEM;
+	pthread_mutex_init(&destination->lock, NULL);
+	pthread_mutex_init(&destination->publishing, NULL);
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	pthread_cond_init(&destination->changed, &monotonic);
+	pthread_condattr_destroy(&monotonic);
+	destination->last = &destination->first;
+	own = &destination->options;
+	*own = *options;
+	own->timeout_ms = own->timeout_ms ? own->timeout_ms : TIMEOUT_MS;
+	own->backoff_min_ms = own->backoff_min_ms ? own->backoff_min_ms : BACKOFF_MIN_MS;
+	own->backoff_max_ms = own->backoff_max_ms ? own->backoff_max_ms : BACKOFF_MAX_MS;
+	destination->complaints.name = options->name;
+	err = http_new(&options->http, &destination->http);
+	if (!err)
+		err = spool_new(&(struct spool_options){
+			.directory = options->spool_directory,
+			.max_bytes = options->spool_max_bytes,
+			.max_age_ms = options->spool_max_age_ms,
+			.retry_ms = options->spool_retry_ms ? options->spool_retry_ms : SPOOL_RETRY_MS,
+			.name = options->name,
+		}, &destination->spool);
+	if (err) {
+		destination_free(destination);
+		return err;
+	}
+	publish(destination);
+	*ret_destination = destination;
+	return 0;
+}
+
+static void count_dropped(struct destination *destination, uint64_t samples)
+{
+	destination->stats.payloads_dropped++;
+	destination->stats.samples_dropped += samples;
+}
+
+static void count_waiting(struct destination *destination, const struct body *body)
+{
+	destination->stats.payloads_waiting++;
+	destination->stats.samples_waiting += body->samples;
+}
+
+static void count_left(struct destination *destination, const struct body *body)
+{
+	destination->stats.payloads_waiting--;
+	destination->stats.samples_waiting -= body->samples;
+}
+
+static struct waiting *queue_pop(struct destination *destination)
+{
+	struct waiting *waiting = destination->first;
+
+	destination->first = waiting->next;
+	if (!destination->first)
+		destination->last = &destination->first;
+	return waiting;
+}
+
+static void waiting_free(struct destination *destination, struct waiting *waiting)
+{
+	count_left(destination, waiting->body);
+	body_unref(waiting->body);
+	free(waiting);
+}
+
+/* Takes the caller's reference. @is_oldest: back to where it came from. */
+static void queue_push(struct destination *destination, struct body *body, bool is_oldest)
+{
+	struct waiting *waiting = body->budget ? malloc(sizeof(*waiting)) : NULL;
+
+	/* what found no room had its only try */
+	if (!waiting) {
+		count_dropped(destination, body->samples);
+		count_left(destination, body);
+		body_unref(body);
+		return;
+	}
+	*waiting = (struct waiting){ .next = is_oldest ? destination->first : NULL, .body = body };
+	if (!is_oldest || !destination->first) {
+		*destination->last = waiting;
+		destination->last = &waiting->next;
+	} else {
+		destination->first = waiting;
+	}
+}
+
+static void queue_drop(struct destination *destination)
+{
+	struct waiting *waiting = queue_pop(destination);
+
+	count_dropped(destination, waiting->body->samples);
+	waiting_free(destination, waiting);
+}
+
+uint64_t destination_oldest(struct destination *destination)
+{
+	uint64_t number;
+
+	pthread_mutex_lock(&destination->lock);
+	number = destination->first ? destination->first->body->number : UINT64_MAX;
+	pthread_mutex_unlock(&destination->lock);
+	return number;
+}
+
+void destination_drop_oldest(struct destination *destination)
+{
+	pthread_mutex_lock(&destination->lock);
+	/* it may have left meanwhile */
+	if (destination->first)
+		queue_drop(destination);
+	unlock(destination);
+}
+
+uint64_t destination_spool_opened(struct destination *destination)
+{
+	uint64_t opened;
+
+	pthread_mutex_lock(&destination->lock);
+	opened = spool_opened(destination->spool);
+	pthread_mutex_unlock(&destination->lock);
+	return opened;
+}
+
+enum compression destination_compression(const struct destination *destination)
+{
+	return destination->options.compress ? COMPRESSION_GZIP : COMPRESSION_NONE;
+}
+
+static bool something_waits(const struct destination *destination)
+{
+	return destination->is_busy || destination->body || destination->first ||
+	       spool_waits(destination->spool);
+}
+
+/*
+ * The oldest is not taken, again and again. If a new one is, it is not the receiver, but something about the oldest, which
+ * would hold up the others for as long as it may wait: it is dropped.
+ */
+static bool may_go_around(const struct destination *destination)
+{
+	return destination->failures >= FAILURES_MAX && !destination->body && !destination->is_busy &&
+	       !(destination->is_told_to_wait && clock_monotonic() < destination->next_try);
+}
+
+enum destination_want destination_keep(struct destination *destination, const struct payload *payload,
+				       uint64_t *ret_number)
+{
+	enum destination_want want = WANT_MEMORY;
+	bool must_wait;
+
+	pthread_mutex_lock(&destination->lock);
+	spool_open(destination->spool);
+	/* in order, and no request while a pause is on */
+	must_wait = something_waits(destination);
+	if (spool_append(destination->spool, payload, ret_number)) {
+		want = !must_wait ? WANT_SPOOLED : may_go_around(destination) ? WANT_AROUND : WANT_NOTHING;
+		if (want == WANT_NOTHING)
+			spool_sync(destination->spool);
+	}
+	destination->is_awake = true;
+	pthread_cond_signal(&destination->changed);
+	unlock(destination);
+	return want;
+}
+
+bool destination_hand(struct destination *destination, enum destination_want want, struct body *body,
+		      uint64_t number)
+{
+	bool is_at_once;
+
+	pthread_mutex_lock(&destination->lock);
+	if (want == WANT_MEMORY)
+		count_waiting(destination, body);
+	is_at_once = want == WANT_MEMORY ? !something_waits(destination) : !destination->body;
+	if (is_at_once) {
+		destination->body = body_ref(body);
+		destination->want = want;
+		destination->number = number;
+	} else if (want == WANT_MEMORY) {
+		queue_push(destination, body_ref(body), false);
+	}
+	destination->is_awake = true;
+	pthread_cond_signal(&destination->changed);
+	unlock(destination);
+	return is_at_once;
+}
+
+void destination_miss(struct destination *destination, enum destination_want want, uint64_t samples)
+{
+	if (want != WANT_MEMORY)
+		return;
+	pthread_mutex_lock(&destination->lock);
+	count_dropped(destination, samples);
+	unlock(destination);
+}
+
+/* Half of the pause is certain, half random, so that a fleet does not come back in step. */
+static void schedule(struct destination *destination, int64_t retry_after_ms)
+{
+	const struct destination_options *options = &destination->options;
+	uint64_t pause_ms;
+	uint32_t random = 0;
+
+	destination->is_told_to_wait = retry_after_ms > 0;
+	/* a receiver that says "at once" gets the usual pause: that it is in trouble is certain */
+	if (retry_after_ms > 0) {
+		pause_ms = (uint64_t)retry_after_ms;
+	} else {
+		destination->backoff_ms = destination->backoff_ms ? destination->backoff_ms * 2 :
+								    options->backoff_min_ms;
+		destination->backoff_ms = min_of(destination->backoff_ms, options->backoff_max_ms);
+		if (getrandom(&random, sizeof(random), GRND_NONBLOCK) < 0)
+			random = (uint32_t)clock_monotonic();
+		pause_ms = destination->backoff_ms / 2;
+		pause_ms += random % (destination->backoff_ms - pause_ms + 1);
+	}
+	destination->next_try = clock_monotonic() + pause_ms * NSEC_PER_MSEC;
+}
+
+static void count_answer(struct destination_stats *stats, const struct http_answer *answer)
+{
+	stats->connections += (uint64_t)max_of(answer->connections, 0L);
+	stats->bad_responses += answer->is_bad;
+	stats->throttled += answer->is_throttled;
+	/* an error is over when a payload is taken; a warning comes with one that is */
+	if (answer->text[0] || answer->result == HTTP_ACCEPTED)
+		snprintf(stats->last_error, sizeof(stats->last_error), "%s", answer->text);
+}
+
+static void count_accepted(struct destination_stats *stats, const struct body *body,
+			   const struct http_answer *answer)
+{
+	stats->payloads_sent++;
+	stats->samples_sent += body->samples;
+	stats->bytes_raw += body->raw_size;
+	stats->bytes_sent += body->size;
+	stats->partial_rejected += (uint64_t)answer->rejected;
+	stats->partial_warnings += answer->has_warning;
+}
+
+/* Without the lock meanwhile. True when it is done with, for better or worse; false when it must wait. */
+static bool try_send(struct destination *destination, const struct body *body, unsigned int timeout_ms)
+{
+	struct http_answer answer;
+
+	pthread_mutex_unlock(&destination->lock);
+	http_post(destination->http, body->data, body->size, body->compression, timeout_ms, &answer);
+	pthread_mutex_lock(&destination->lock);
+	count_answer(&destination->stats, &answer);
+	switch (answer.result) {
+	case HTTP_ACCEPTED:
+		count_accepted(&destination->stats, body, &answer);
+		destination->backoff_ms = 0;
+		destination->next_try = 0;
+		destination->failures = 0;
+		complaints_end(&destination->complaints);
+		return true;
+	case HTTP_RETRY:
+		complain(&destination->complaints, "did not take a payload, which is sent again", &answer);
+		schedule(destination, answer.retry_after_ms);
+		destination->failures++;
+		return false;
+	case HTTP_REFUSED:
+		break;
+	}
+	complain(&destination->complaints, "refused a payload, which is dropped", &answer);
+	count_dropped(destination, body->samples);
+	/* a receiver that refuses all for a while, its token expired, costs one of those that wait per pause */
+	schedule(destination, 0);
+	destination->failures = 0;
+	return true;
+}
+
+/* The newest, which was handed over. */
+static void try_newest(struct destination *destination, unsigned int timeout_ms)
+{
+	struct body *body = steal_ptr(destination->body);
+	const enum destination_want want = destination->want;
+	const uint64_t number = destination->number;
+	bool is_done;
+
+	/* the oldest was taken meanwhile, or something of those before */
+	if (want == WANT_AROUND && destination->failures < FAILURES_MAX) {
+		body_unref(body);
+		return;
+	}
+	if (want == WANT_AROUND)
+		destination->failures = 0;
+	destination->is_busy = true;
+	is_done = try_send(destination, body, timeout_ms);
+	destination->is_busy = false;
+	if (want == WANT_MEMORY && !is_done) {
+		queue_push(destination, body, true);
+		return;
+	}
+	if (want == WANT_MEMORY)
+		count_left(destination, body);
+	else if (!is_done)
+		spool_sync(destination->spool);
+	else if (want == WANT_SPOOLED)
+		spool_take(destination->spool, number);
+	if (want == WANT_AROUND && is_done) {
+		spool_retract(destination->spool, number, body->raw_size, body->samples);
+		destination->is_oldest_bad = true;
+	}
+	body_unref(body);
+}
+
+/* The oldest of the spool: 1, 0: none waits, -EAGAIN: there is no memory for it now. */
+static int read_spool(struct destination *destination, struct body **ret_body, uint64_t *ret_number)
+{
+	/* it is here twice, raw and compressed; one of more than that no run could have encoded */
+	const size_t max_bytes = pool_get(POOL_ENCODE)->limit / 2;
+	struct payload payload;
+	struct cargo cargo;
+	size_t size;
+	int ret;
+
+	ret = spool_oldest(destination->spool, max_bytes, &payload, ret_number);
+	if (ret != 1)
+		return ret;
+	size = payload.size;
+	ret = -EAGAIN;
+	if (pool_charge(POOL_ENCODE, size)) {
+		if (!cargo_init(&cargo, &payload, 0)) {
+			*ret_body = body_ref(cargo_body(&cargo, destination_compression(destination)));
+			cargo_done(&cargo);
+			ret = 1;
+		}
+		pool_uncharge(POOL_ENCODE, size);
+	}
+	free(payload.data);
+	return ret;
+}
+
+static void drop_bad(struct destination *destination, const struct body *body)
+{
+	log_warning("a payload of %" PRIu64 " samples is dropped: the receiver takes others, but never this one",
+		    body->samples);
+	count_dropped(destination, body->samples);
+	destination->failures = 0;
+	destination->next_try = 0;
+}
+
+static void try_spool(struct destination *destination, unsigned int timeout_ms)
+{
+	struct body *body;
+	uint64_t number;
+	bool is_done;
+	int ret = read_spool(destination, &body, &number);
+
+	if (ret == -EAGAIN)
+		schedule(destination, 0);
+	if (ret != 1)
+		return;
+	destination->stats.retries++;
+	is_done = try_send(destination, body, timeout_ms);
+	if (!is_done && destination->is_oldest_bad) {
+		drop_bad(destination, body);
+		is_done = true;
+	}
+	destination->is_oldest_bad = false;
+	if (is_done)
+		spool_take(destination->spool, number);
+	body_unref(body);
+}
+
+static void try_queue(struct destination *destination, unsigned int timeout_ms)
+{
+	struct waiting *waiting = queue_pop(destination);
+	bool is_done;
+
+	destination->stats.retries++;
+	destination->is_busy = true;
+	is_done = try_send(destination, waiting->body, timeout_ms);
+	destination->is_busy = false;
+	if (is_done) {
+		waiting_free(destination, waiting);
+		return;
+	}
+	waiting->next = destination->first;
+	destination->first = waiting;
+	if (!waiting->next)
+		destination->last = &waiting->next;
+}
+
+/* 0: a try is due; -1: nothing waits. */
+static int wait_ms(const struct destination *destination)
+{
+	uint64_t now = clock_monotonic();
+
+	if (destination->body)
+		return 0;
+	if (!something_waits(destination))
+		return -1;
+	if (now >= destination->next_try)
+		return 0;
+	return (int)((destination->next_try - now + NSEC_PER_MSEC - 1) / NSEC_PER_MSEC);
+}
+
+int destination_poll(struct destination *destination)
+{
+	const unsigned int timeout_ms = destination->options.timeout_ms;
+	int wait;
+
+	pthread_mutex_lock(&destination->lock);
+	wait = wait_ms(destination);
+	/* one request per call; after one that is taken the next one may follow at once */
+	if (!wait) {
+		if (destination->body)
+			try_newest(destination, timeout_ms);
+		else if (spool_waits(destination->spool))
+			try_spool(destination, timeout_ms);
+		else
+			try_queue(destination, timeout_ms);
+		wait = wait_ms(destination);
+	}
+	unlock(destination);
+	return wait;
+}
+
+void destination_wait(struct destination *destination, int timeout_ms)
+{
+	const uint64_t end = clock_monotonic() + (uint64_t)max_of(timeout_ms, 0) * NSEC_PER_MSEC;
+	const struct timespec until = { .tv_sec = (time_t)(end / NSEC_PER_SEC),
+					.tv_nsec = (long)(end % NSEC_PER_SEC) };
+	int err = 0;
+
+	pthread_mutex_lock(&destination->lock);
+	while (!destination->is_awake && !err)
+		err = timeout_ms < 0 ? pthread_cond_wait(&destination->changed, &destination->lock) :
+				       pthread_cond_timedwait(&destination->changed, &destination->lock, &until);
+	destination->is_awake = false;
+	pthread_mutex_unlock(&destination->lock);
+}
+
+void destination_wake(struct destination *destination)
+{
+	pthread_mutex_lock(&destination->lock);
+	destination->is_awake = true;
+	pthread_cond_signal(&destination->changed);
+	pthread_mutex_unlock(&destination->lock);
+}
+
+/* No time is left for it. */
+static void leave_newest(struct destination *destination)
+{
+	struct body *body = steal_ptr(destination->body);
+
+	if (body && destination->want == WANT_MEMORY)
+		queue_push(destination, body, true);
+	else
+		body_unref(body);
+}
+
+static unsigned int time_left(const struct destination *destination, uint64_t end)
+{
+	const uint64_t now = clock_monotonic();
+
+	if (now + NSEC_PER_MSEC > end)
+		return 0;
+	return (unsigned int)min_of((end - now) / NSEC_PER_MSEC, (uint64_t)destination->options.timeout_ms);
+}
+
+void destination_stop(struct destination *destination, uint64_t end)
+{
+	unsigned int left_ms;
+
+	pthread_mutex_lock(&destination->lock);
+	left_ms = time_left(destination, end);
+	if (destination->body && left_ms)
+		try_newest(destination, left_ms);
+	leave_newest(destination);
+	/* a receiver that takes all has not been asked for these yet */
+	while (!destination->next_try && spool_waits(destination->spool) &&
+	       (left_ms = time_left(destination, end)))
+		try_spool(destination, left_ms);
+	while (destination->first) {
+		left_ms = time_left(destination, end);
+		if (left_ms) {
+			struct waiting *oldest = destination->first;
+
+			try_queue(destination, left_ms);
+			if (destination->first != oldest)
+				continue;
+		}
+		queue_drop(destination);
+	}
+	spool_sync(destination->spool);
+	unlock(destination);
+}
+
+void destination_free(struct destination *destination)
+{
+	if (!destination)
+		return;
+	body_unref(destination->body);
+	while (destination->first)
+		waiting_free(destination, queue_pop(destination));
+	http_free(destination->http);
+	spool_free(destination->spool);
+	pthread_cond_destroy(&destination->changed);
+	pthread_mutex_destroy(&destination->publishing);
+	pthread_mutex_destroy(&destination->lock);
+	free(destination);
+}
+
+void destination_stats(struct destination *destination, struct destination_stats *ret_stats)
+{
+	pthread_mutex_lock(&destination->publishing);
+	*ret_stats = destination->published;
+	pthread_mutex_unlock(&destination->publishing);
+}
