@@ -25,6 +25,7 @@ static const char *object_name(enum counter_group group)
 	switch (group) {
 	case GROUP_HELPER:
 	case GROUP_POOL:
+	case GROUP_DESTINATION:
 		return counter_objects[group].label;
 	case GROUP_STACKS:
 		return "user";

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What requests carry: a payload as it is, and compressed, each made once for all destinations that want it so and
- * kept until the last of them is done with it. Those that wait are charged to POOL_QUEUES, once.
+ * What requests carry: a payload as it is, and compressed, each made once for all destinations that want it so
+ * and kept until the last of them is done with it. Those that wait are charged to POOL_QUEUES, once.
  */
 #ifndef STACKTAP_EXPORT_BODY_H
 #define STACKTAP_EXPORT_BODY_H

@@ -215,8 +215,8 @@ static bool something_waits(const struct destination *destination)
 }
 
 /*
- * The oldest is not taken, again and again. If a new one is, it is not the receiver, but something about the oldest, which
- * would hold up the others for as long as it may wait: it is dropped.
+ * The oldest is not taken, again and again. If a new one is, it is not the receiver, but something about the
+ * oldest, which would hold up the others for as long as it may wait: it is dropped.
  */
 static bool may_go_around(const struct destination *destination)
 {

@@ -7,8 +7,8 @@
  *
  * With a spool each payload is in it before its first try, and leaves it when it is taken or refused; it is
  * synced to disk once it has to wait. What a run leaves behind the next one sends, oldest first. What the
- * spool cannot take (disk full, read-only) waits in memory, as all does without one; it is sent once the spool is
- * empty. One that is never taken, while a later one is, is dropped.
+ * spool cannot take (disk full, read-only) waits in memory, as all does without one; it is sent once the
+ * spool is empty. One that is never taken, while a later one is, is dropped.
  *
  * One thread keeps payloads, the same or another one polls; neither waits for a request of the other's.
  */
@@ -24,6 +24,7 @@ struct destination;
 struct destination_options {
 	const char *name;		/* "": there is but one */
 	struct http_options http;
+	unsigned int form;		/* of payloads that are for it, see struct payload */
 	bool compress;			/* gzip */
 	unsigned int timeout_ms;	/* of one request, 0: 10 s */
 	unsigned int backoff_min_ms;	/* first pause before a retry, doubled each time; 0: 1 s */
@@ -49,8 +50,8 @@ enum destination_want destination_keep(struct destination *destination, const st
 				       uint64_t *ret_number);
 enum compression destination_compression(const struct destination *destination);
 /*
- * The body that destination_keep() wanted, and the number that it gave. One that waits in memory for another try has to
- * be charged. True: destination_poll() would send it at once.
+ * The body that destination_keep() wanted, and the number that it gave. One that waits in memory for another
+ * try has to be charged. True: destination_poll() would send it at once.
  */
 bool destination_hand(struct destination *destination, enum destination_want want, struct body *body,
 		      uint64_t number);

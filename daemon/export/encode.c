@@ -327,8 +327,8 @@ static int encoder_init(struct encoder *encoder, const struct encode_options *op
 	encoder->options = options;
 	encoder->writer.dictionary = &encoder->dictionary;
 	encoder->writer.with_cpu = options->with_cpu;
-	encoder->dictionary.names_ranges = options->names_ranges;
-	encoder->dictionary.kernel_suffix = options->kernel_suffix;
+	encoder->dictionary.names_ranges = options->form.names_ranges;
+	encoder->dictionary.kernel_suffix = options->form.kernel_suffix;
 	encoder->limit = min_of(options->max_bytes, pool_get(POOL_ENCODE)->limit / 4);
 	encoder->limit = max_of(encoder->limit, PAYLOAD_MIN);
 	return frame_make(encoder) ?: payload_start(encoder);

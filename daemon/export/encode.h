@@ -18,6 +18,7 @@ struct payload {
 	uint64_t samples;		/* timestamps */
 	uint64_t profiles;
 	uint64_t window;		/* its number */
+	unsigned int form;		/* the sink's: of several forms of the window, the one that it has */
 	bool is_last;			/* of the window; no payload is where rules leave out its end */
 	bool continues;			/* the ones before it: its dictionary has what theirs do not have */
 };

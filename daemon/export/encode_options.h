@@ -17,21 +17,27 @@ enum { ENCODE_MAX_RESOURCE = 128 };
 
 enum { ENCODE_MAX_SUFFIX = 32 };
 
+/* What receivers want differently. */
+struct encode_form {
+	/* a Function for frames without one: their function's range, else their file */
+	bool names_ranges;
+	const char *kernel_suffix;	/* of names of functions of the kernel; NULL: none */
+};
+
 struct encode_options {
 	size_t max_bytes;		/* of one payload before compression; a quarter of POOL_ENCODE at most */
 	const char *service_name;	/* of all images, whatever they call themselves; or NULL */
 	const struct encode_attribute *resource; /* OTEL_RESOURCE_ATTRIBUTES, host.name, ... */
 	size_t resource_count;		/* ENCODE_MAX_RESOURCE at most */
 	bool with_cpu;			/* cpu.logical_number on samples */
-	/* a Function for frames without one: their function's range, else their file */
-	bool names_ranges;
-	const char *kernel_suffix;	/* of names of functions of the kernel; NULL: none */
+	struct encode_form form;
 	struct relabel *relabel;	/* rules for Resources; NULL: none */
 	/*
 	 * Encoded once more later: rules are followed, and count nothing; without what is not known yet of a
 	 * process they say nothing, and it is left to that time.
 	 */
 	bool is_draft;
+	bool is_again;			/* encoded before, in another form: rules count nothing */
 };
 
 #endif /* STACKTAP_EXPORT_ENCODE_OPTIONS_H */

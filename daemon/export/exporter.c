@@ -16,6 +16,7 @@
 /* One destination, and who asks its receiver. */
 struct lane {
 	struct exporter *exporter;
+	unsigned int form;		/* of payloads, that its receiver wants */
 	struct destination *destination;
 	pthread_t thread;
 	bool has_thread;		/* else thread C asks */
@@ -24,6 +25,7 @@ struct lane {
 struct exporter {
 	struct lane lanes[EXPORTER_DESTINATIONS];
 	size_t count;
+	unsigned int forms;
 	_Atomic bool is_stopping;
 	uint64_t end;			/* CLOCK_MONOTONIC ns, of the last tries; set before is_stopping */
 	struct body_budget budget;
@@ -70,19 +72,36 @@ static void follow_spool(struct exporter *exporter)
 	open_journal(exporter);
 }
 
+/* The first destination with a spool has the journal in it; -1: none has one. */
+static int journal_place(const struct exporter_options *options)
+{
+	for (size_t i = 0; i < options->destination_count; i++)
+		if (options->destinations[i].spool_directory)
+			return (int)i;
+	return -1;
+}
+
+/* What it has of a run that was killed is for all of them. */
+static void share_journal(const struct exporter_options *options)
+{
+	const int place = journal_place(options);
+
+	for (int i = place + 1; place >= 0 && i < (int)options->destination_count; i++)
+		if (options->destinations[i].spool_directory)
+			journal_share(options->destinations[place].spool_directory,
+				      options->destinations[i].spool_directory);
+}
+
 static int make_journal(struct exporter *exporter, const struct exporter_options *options)
 {
+	const int place = journal_place(options);
 	uint64_t max_bytes = options->store_max_bytes;
 
 	exporter->journal_directory = options->store_directory;
-	for (size_t i = options->destination_count; i--;) {
-		const struct destination_options *one = &options->destinations[i];
-
-		if (!one->spool_directory)
-			continue;
-		exporter->journal_beside = exporter->lanes[i].destination;
-		exporter->journal_directory = one->spool_directory;
-		max_bytes = one->spool_max_bytes;
+	if (place >= 0) {
+		exporter->journal_beside = exporter->lanes[place].destination;
+		exporter->journal_directory = options->destinations[place].spool_directory;
+		max_bytes = options->destinations[place].spool_max_bytes;
 	}
 	return journal_new(max_bytes / JOURNAL_SHARE, &exporter->journal);
 }
@@ -107,10 +126,12 @@ static int open_destinations(struct exporter *exporter, const struct exporter_op
 
 	if (options->destination_count > EXPORTER_DESTINATIONS)
 		return -E2BIG;
+	share_journal(options);
 	for (size_t i = 0; !err && i < options->destination_count; i++) {
 		struct lane *lane = &exporter->lanes[i];
 
 		lane->exporter = exporter;
+		lane->form = options->destinations[i].form;
 		err = destination_new(&options->destinations[i], &lane->destination);
 		exporter->count += !err;
 	}
@@ -138,6 +159,7 @@ int exporter_new(const struct exporter_options *options, struct exporter **ret_e
 	if (!exporter)
 		return -ENOMEM;
 	pthread_mutex_init(&exporter->lock, NULL);
+	exporter->forms = max_of(options->form_count, 1u);
 	err = open_destinations(exporter, options);
 	if (!err && options->store_directory) {
 		const struct store_options store_options = {
@@ -249,7 +271,8 @@ static void send_payload(struct exporter *exporter, struct payload *payload)
 	bool is_at_once = false;
 
 	for (size_t i = 0; i < exporter->count; i++)
-		is_at_once |= hand_over(exporter, &exporter->lanes[i], has_cargo ? &cargo : NULL, &bare);
+		if (exporter->lanes[i].form == bare.form)
+			is_at_once |= hand_over(exporter, &exporter->lanes[i], has_cargo ? &cargo : NULL, &bare);
 	if (has_cargo)
 		cargo_done(&cargo);
 	if (is_at_once)
@@ -265,7 +288,7 @@ int exporter_send(struct exporter *exporter, struct payload *payload)
 		follow_spool(exporter);
 	}
 	/* what is in the store or the spools needs no parts any more */
-	if (payload->is_last)
+	if (payload->is_last && payload->form + 1 == exporter->forms)
 		exporter_window_done(exporter, payload->window);
 	free(steal_ptr(payload->data));
 	publish(exporter);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Thread C's last step: payloads to OTLP receivers (export/destination.h) or into the local store, and the journal of
- * open windows.
+ * Thread C's last step: payloads to OTLP receivers (export/destination.h) or into the local store, and the
+ * journal of open windows.
  *
- * Each payload is compressed once for all destinations that want it so. A single destination is served by thread C; of
- * several each has a thread of its own, so that none waits for another one's receiver. What waits in memory is bounded
- * by POOL_QUEUES for all of them together: the oldest is dropped first, and counted. No call blocks longer than one
- * request's timeout and the disk; exporter_stop() gives what waits in memory a last try within a deadline.
+ * Each payload is compressed once for all destinations that want it so. A single destination is served by
+ * thread C; of several each has a thread of its own, so that none waits for another one's receiver. What waits
+ * in memory is bounded by POOL_QUEUES for all of them together: the oldest is dropped first, and counted. No
+ * call blocks longer than one request's timeout and the disk; exporter_stop() gives what waits in memory a last
+ * try within a deadline.
  */
 #ifndef STACKTAP_EXPORT_EXPORTER_H
 #define STACKTAP_EXPORT_EXPORTER_H
@@ -23,6 +24,7 @@ enum { EXPORTER_DESTINATIONS = 8 };
 struct exporter_options {
 	const struct destination_options *destinations;
 	size_t destination_count;	/* EXPORTER_DESTINATIONS at most; 0: local store only */
+	unsigned int form_count;	/* that each window comes in, 0: one */
 	const char *store_directory;	/* NULL: no local store */
 	uint64_t store_max_bytes, store_max_age_ms;
 	bool with_journal;		/* in the directory of the first spool, or the store's */

@@ -41,4 +41,7 @@ struct journal_stats journal_stats(struct journal *journal);
 /* For store_open(): what a killed run left in a directory gets the names that @name makes; returns how many. */
 size_t journal_adopt(int directory, void (*name)(uint64_t time, char *ret_name, size_t size));
 
+/* What a killed run left in @from, copied to @to, for both to have it; before the stores of either are opened. */
+void journal_share(const char *from, const char *to);
+
 #endif /* STACKTAP_EXPORT_JOURNAL_H */

@@ -109,7 +109,7 @@ int resource_write(struct buffer *buffer, const struct encode_options *options,
 	/* the process says so: what is malformed in it is left out */
 	if (image && image_details(image) && image_details(image)->attributes)
 		environment_each_pair(image_details(image)->attributes, resource_own, attributes);
-	*ret_rule = relabel_apply(options->relabel, attributes, !options->is_draft);
+	*ret_rule = relabel_apply(options->relabel, attributes, !options->is_draft && !options->is_again);
 	if (attributes->error)
 		return attributes->error;
 	return *ret_rule < 0 ? resource_pack(buffer, attributes) : 0;

@@ -28,6 +28,9 @@ struct pipeline_options {
 	struct capture_options capture;
 	struct symbolizer_options symbolizer;
 	struct encode_options encode;
+	/* Each window in these forms as well, payload->form 1 and so on. */
+	const struct encode_form *other_forms;
+	size_t other_form_count;
 	struct control_source sources[STACKTAP_MAX_SOURCES];
 	size_t source_count;
 	const struct control_filter *filter;

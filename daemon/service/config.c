@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "service/config.h"
 
-#include <ctype.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -12,25 +11,7 @@
 #include "helper/debuginfod.h"
 #include "resolve/unwinder.h"
 #include "service/endpoint.h"
-
-enum option_kind {
-	OPTION_STRING,	/* char *, empty: NULL */
-	OPTION_BOOL,
-	OPTION_NUMBER,	/* uint64_t in [minimum, maximum] */
-	OPTION_BYTES,	/* the same with K, M or G behind it */
-	OPTION_EVENT,
-	OPTION_RULE,
-	OPTION_CHOICE,	/* bool: words[0] is false, words[1] is true */
-	OPTION_LEVEL,
-};
-
-struct option {
-	const char *section, *name;
-	enum option_kind kind;
-	size_t offset;
-	uint64_t minimum, maximum;
-	const char *words[2];
-};
+#include "service/option.h"
 
 #define FIELD(field) offsetof(struct config, field)
 
@@ -68,13 +49,13 @@ static const struct option options[] = {
 	  STACKTAP_MAX_SLICE_BYTES, { NULL } },
 	{ "unwind", "fault_in", OPTION_BOOL, FIELD(fault_in), 0, 0, { NULL } },
 	{ "export", "endpoint", OPTION_STRING, FIELD(endpoint), 0, 0, { NULL } },
-	{ "export", "protocol", OPTION_CHOICE, FIELD(is_grpc), 0, 0, { "http/protobuf", "grpc" } },
+	{ "export", "protocol", OPTION_CHOICE, FIELD(protocol), 0, 0, { "http/protobuf", "grpc" } },
 	{ "export", "headers", OPTION_STRING, FIELD(headers), 0, 0, { NULL } },
 	{ "export", "certificate", OPTION_STRING, FIELD(certificate), 0, 0, { NULL } },
 	{ "export", "client_certificate", OPTION_STRING, FIELD(client_certificate), 0, 0,
 	  { NULL } },
 	{ "export", "client_key", OPTION_STRING, FIELD(client_key), 0, 0, { NULL } },
-	{ "export", "compression", OPTION_CHOICE, FIELD(compress), 0, 0, { "none", "gzip" } },
+	{ "export", "compression", OPTION_CHOICE, FIELD(compression), 0, 0, { "none", "gzip" } },
 	{ "export", "timeout_seconds", OPTION_NUMBER, FIELD(timeout_seconds), 1, 600, { NULL } },
 	{ "store", "directory", OPTION_STRING, FIELD(store_directory), 0, 0, { NULL } },
 	{ "store", "max_bytes", OPTION_BYTES, FIELD(store_max_bytes), 65536, UINT64_C(1) << 50,
@@ -109,26 +90,6 @@ static const struct option options[] = {
 	{ "daemon", "stop_seconds", OPTION_NUMBER, FIELD(stop_seconds), 1, 600, { NULL } },
 };
 
-static const struct {
-	const char *name;
-	enum log_level level;
-} levels[] = {
-	{ "error", LOG_LEVEL_ERROR },
-	{ "warning", LOG_LEVEL_WARNING },
-	{ "info", LOG_LEVEL_INFO },
-	{ "debug", LOG_LEVEL_DEBUG },
-};
-
-static void *field_of(struct config *config, const struct option *option)
-{
-	return (char *)config + option->offset;
-}
-
-static const void *const_field_of(const struct config *config, const struct option *option)
-{
-	return (const char *)config + option->offset;
-}
-
 void config_init(struct config *config)
 {
 	*config = (struct config){
@@ -147,7 +108,7 @@ void config_init(struct config *config)
 		.slice_bytes = UNWINDER_SLICE_BYTES,
 		.slice_max_bytes = UNWINDER_SLICE_MAX_BYTES,
 		.fault_in = true,
-		.compress = true,
+		.compression = 1,
 		.timeout_seconds = 10,
 		.store_directory = strdup("/var/lib/stacktap"),
 		.store_max_bytes = 256 << 20,
@@ -169,62 +130,21 @@ void config_init(struct config *config)
 void config_done(struct config *config)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(options); i++)
-		if (options[i].kind == OPTION_STRING)
-			free(*(char **)field_of(config, &options[i]));
+		option_done(&options[i], config);
 	for (size_t i = 0; i < config->rule_count; i++)
 		free(config->rules[i]);
+	for (size_t i = 0; i < config->receiver_count; i++)
+		receiver_done(&config->receivers[i]);
 	*config = (struct config){ 0 };
 }
 
 struct load {
 	struct config config;
 	bool has_event;		/* the file's events replace the default one */
+	struct receiver *receiver; /* whose section it is */
 	char *error;
 	size_t error_size;
 };
-
-static int parse_bool(const char *text, bool *ret_value)
-{
-	static const char *const words[2][4] = {
-		{ "no", "false", "off", "0" },
-		{ "yes", "true", "on", "1" },
-	};
-
-	for (int value = 0; value < 2; value++)
-		for (size_t i = 0; i < ARRAY_SIZE(words[value]); i++)
-			if (!strcmp(text, words[value][i])) {
-				*ret_value = value;
-				return 0;
-			}
-	return -EINVAL;
-}
-
-static int parse_number(const struct option *option, const char *text, uint64_t *ret_number)
-{
-	static const char units[] = "KMG";
-	uint64_t number;
-	char *end;
-
-	if (!isdigit((unsigned char)*text))
-		return -EINVAL;
-	errno = 0;
-	number = strtoull(text, &end, 10);
-	if (errno)
-		return -EINVAL;
-	if (option->kind == OPTION_BYTES && *end) {
-		const char *unit = strchr(units, toupper((unsigned char)*end));
-		unsigned int shift = unit ? 10 * (unsigned int)(unit - units + 1) : 0;
-
-		if (!unit || number > UINT64_MAX >> shift)
-			return -EINVAL;
-		number <<= shift;
-		end++;
-	}
-	if (*end || number < option->minimum || number > option->maximum)
-		return -EINVAL;
-	*ret_number = number;
-	return 0;
-}
 
 static int set_event(struct load *load, const char *text)
 {
@@ -236,10 +156,10 @@ static int set_event(struct load *load, const char *text)
 		config->event_count = 0;
 	load->has_event = true;
 	if (config->event_count == STACKTAP_MAX_SOURCES)
-		return config_fail(load->error, load->error_size, "more than %d events",
+		return option_fail(load->error, load->error_size, "more than %d events",
 			    STACKTAP_MAX_SOURCES);
 	if (strlen(text) >= CONFIG_MAX_EVENT)
-		return config_fail(load->error, load->error_size, "event name is too long");
+		return option_fail(load->error, load->error_size, "event name is too long");
 	ret = event_parse(text, &source, load->error, load->error_size);
 	if (ret < 0)
 		return ret;
@@ -257,7 +177,7 @@ static int set_rule(struct load *load, const char *text)
 	if (!*text)
 		return 0;
 	if (config->rule_count == RELABEL_MAX_RULES)
-		return config_fail(load->error, load->error_size, "more than %d rules", RELABEL_MAX_RULES);
+		return option_fail(load->error, load->error_size, "more than %d rules", RELABEL_MAX_RULES);
 	ret = relabel_new(&relabel);
 	if (!ret)
 		ret = relabel_add(relabel, text, load->error, load->error_size);
@@ -271,62 +191,43 @@ static int set_rule(struct load *load, const char *text)
 	return 0;
 }
 
-static int set_string(const struct option *option, struct config *config, const char *text)
-{
-	char **field = field_of(config, option);
-	char *copy = NULL;
-
-	if (*text) {
-		copy = strdup(text);
-		if (!copy)
-			return -ENOMEM;
-	}
-	free(*field);
-	*field = copy;
-	return 0;
-}
-
 static int set_option(struct load *load, const struct option *option, const char *text)
 {
-	void *field = field_of(&load->config, option);
-
 	switch (option->kind) {
-	case OPTION_STRING:
-		return set_string(option, &load->config, text);
 	case OPTION_EVENT:
 		return set_event(load, text);
 	case OPTION_RULE:
 		return set_rule(load, text);
-	case OPTION_BOOL:
-		if (parse_bool(text, field) < 0)
-			return config_fail(load->error, load->error_size, "%s is yes or no, not `%s'",
-				    option->name, text);
-		return 0;
-	case OPTION_CHOICE:
-		for (int i = 0; i < 2; i++)
-			if (!strcmp(text, option->words[i])) {
-				*(bool *)field = i;
-				return 0;
-			}
-		return config_fail(load->error, load->error_size, "%s is %s or %s, not `%s'",
-			    option->name, option->words[0], option->words[1], text);
-	case OPTION_LEVEL:
-		for (size_t i = 0; i < ARRAY_SIZE(levels); i++)
-			if (!strcmp(text, levels[i].name)) {
-				*(uint64_t *)field = levels[i].level;
-				return 0;
-			}
-		return config_fail(load->error, load->error_size,
-			    "%s is error, warning, info or debug, not `%s'", option->name, text);
-	case OPTION_NUMBER:
-	case OPTION_BYTES:
-		break;
+	default:
+		return option_set(option, &load->config, text, load->error, load->error_size);
 	}
-	if (parse_number(option, text, field) < 0)
-		return config_fail(load->error, load->error_size,
-			    "%s is a number from %" PRIu64 " to %" PRIu64 ", not `%s'",
-			    option->name, option->minimum, option->maximum, text);
-	return 0;
+}
+
+static const char destination[] = CONFIG_DESTINATIONS " ";
+
+static bool is_destination(const char *section)
+{
+	return !strncmp(section, destination, strlen(destination));
+}
+
+/* A new one, or the one that has the name already. */
+static int take_receiver(struct load *load, const char *name)
+{
+	struct config *config = &load->config;
+	size_t i = 0;
+	int ret;
+
+	while (i < config->receiver_count && strcmp(config->receivers[i].name, name))
+		i++;
+	if (i == CONFIG_MAX_RECEIVERS)
+		return option_fail(load->error, load->error_size, "more than %d destinations",
+				   CONFIG_MAX_RECEIVERS);
+	load->receiver = &config->receivers[i];
+	if (i < config->receiver_count)
+		return 0;
+	ret = receiver_init(load->receiver, name, load->error, load->error_size);
+	config->receiver_count += !ret;
+	return ret;
 }
 
 /* "; did you mean `NAME'?" */
@@ -346,12 +247,14 @@ static int take_section(void *ctx, const char *section)
 	struct load *load = ctx;
 	char hint[64];
 
+	if (is_destination(section))
+		return take_receiver(load, section + strlen(destination));
 	for (size_t i = 0; i < ARRAY_SIZE(options); i++) {
 		if (!strcmp(options[i].section, section))
 			return 0;
 		near_see(&near, options[i].section);
 	}
-	return config_fail(load->error, load->error_size, "there is no section [%.64s]%s", section,
+	return option_fail(load->error, load->error_size, "there is no section [%.64s]%s", section,
 			   meant(&near, hint));
 }
 
@@ -361,6 +264,8 @@ static int take_option(void *ctx, const char *section, const char *name, const c
 	struct load *load = ctx;
 	char hint[64];
 
+	if (is_destination(section))
+		return receiver_set(load->receiver, name, value, load->error, load->error_size);
 	for (size_t i = 0; i < ARRAY_SIZE(options); i++) {
 		if (strcmp(options[i].section, section) != 0)
 			continue;
@@ -368,7 +273,7 @@ static int take_option(void *ctx, const char *section, const char *name, const c
 			return set_option(load, &options[i], value);
 		near_see(&near, options[i].name);
 	}
-	return config_fail(load->error, load->error_size, "there is no option `%.64s' in section [%s]%s",
+	return option_fail(load->error, load->error_size, "there is no option `%.64s' in section [%s]%s",
 			   name, section, meant(&near, hint));
 }
 
@@ -421,7 +326,7 @@ int config_budget(const struct config *config, uint32_t *ret_ns)
 
 	if (!config->budget_ns)
 		return -ENOENT;
-	if (parse_number(&option, config->budget_ns, &ns) < 0)
+	if (option_parse_number(&option, config->budget_ns, &ns) < 0)
 		return -EINVAL;
 	*ret_ns = (uint32_t)ns;
 	return 0;
@@ -436,6 +341,24 @@ static bool same_directory(const char *a, const char *b)
 	       !b[length + strspn(b + length, "/")];
 }
 
+/* Each spool is one destination's, and none the store. */
+static int check_directories(const struct config *config, char *error, size_t error_size)
+{
+	const char *directories[CONFIG_MAX_RECEIVERS + 2] = { config->store_directory, config->spool_directory };
+	const size_t count = config->receiver_count + 2;
+
+	for (size_t i = 0; i < config->receiver_count; i++)
+		directories[i + 2] = config->receivers[i].spool_directory;
+	for (size_t i = 0; i < count; i++)
+		for (size_t k = 0; k < i; k++)
+			if (directories[i] && directories[k] && same_directory(directories[i], directories[k]))
+				return option_fail(error, error_size, i == 1 ?
+						   "[spool] and [store] need directories of their own" :
+						   "[store] and each destination's spool need directories of "
+						   "their own");
+	return 0;
+}
+
 int config_check(const struct config *config, char *error, size_t error_size)
 {
 	struct control_source sources[STACKTAP_MAX_SOURCES];
@@ -446,39 +369,41 @@ int config_check(const struct config *config, char *error, size_t error_size)
 	int ret;
 
 	if (config->window_max_seconds < config->window_seconds)
-		return config_fail(error, error_size, "window_max_seconds is below window_seconds");
+		return option_fail(error, error_size, "window_max_seconds is below window_seconds");
 	if (config->budget_ns && config_budget(config, &budget_ns) < 0)
-		return config_fail(error, error_size, "budget_ns is a number of ns below 2^32, or nothing for "
+		return option_fail(error, error_size, "budget_ns is a number of ns below 2^32, or nothing for "
 			    "the module's, not `%s'", config->budget_ns);
 	if (config->ceiling && !percent_parse(config->ceiling, &permille))
-		return config_fail(error, error_size, "ceiling is a percentage from 0 to 100 with at most one "
+		return option_fail(error, error_size, "ceiling is a percentage from 0 to 100 with at most one "
 			    "decimal, or nothing for the module's alone, not `%s'", config->ceiling);
 	if (config->kernel_suffix && strlen(config->kernel_suffix) >= ENCODE_MAX_SUFFIX)
-		return config_fail(error, error_size, "kernel_suffix has %d bytes at most",
+		return option_fail(error, error_size, "kernel_suffix has %d bytes at most",
 			    ENCODE_MAX_SUFFIX - 1);
 	if (config->user_only && config->kernel_only)
-		return config_fail(error, error_size, "user_only and kernel_only exclude each other");
+		return option_fail(error, error_size, "user_only and kernel_only exclude each other");
 	if (config->ring_bytes & (config->ring_bytes - 1) ||
 	    config->sideband_bytes & (config->sideband_bytes - 1))
-		return config_fail(error, error_size, "ring_bytes and sideband_bytes are powers of two");
+		return option_fail(error, error_size, "ring_bytes and sideband_bytes are powers of two");
 	if (config->slice_bytes % 8 || config->slice_max_bytes % 8)
-		return config_fail(error, error_size,
+		return option_fail(error, error_size,
 			    "slice_bytes and slice_max_bytes are multiples of 8");
 	if (config->slice_max_bytes && config->slice_max_bytes < STACKTAP_MIN_SLICE_BYTES)
-		return config_fail(error, error_size, "slice_max_bytes is 0 or at least %d",
+		return option_fail(error, error_size, "slice_max_bytes is 0 or at least %d",
 			    STACKTAP_MIN_SLICE_BYTES);
 	if (config->endpoint && !environment_is_url(config->endpoint))
-		return config_fail(error, error_size, "endpoint begins with http://, https:// or unix:/");
-	if (config->spool_directory && config->store_directory &&
-	    same_directory(config->spool_directory, config->store_directory))
-		return config_fail(error, error_size, "[spool] and [store] need directories of their own");
+		return option_fail(error, error_size, "endpoint begins with http://, https:// or unix:/");
+	if (check_directories(config, error, error_size) < 0)
+		return -EINVAL;
+	for (size_t i = 0; i < config->receiver_count; i++)
+		if (receiver_check(&config->receivers[i], error, error_size) < 0)
+			return -EINVAL;
 	if (config->attributes &&
 	    environment_each_pair(config->attributes, ignore_pair, NULL) < 0)
-		return config_fail(error, error_size, "attributes are not of the form key=value,key=value");
+		return option_fail(error, error_size, "attributes are not of the form key=value,key=value");
 	if (config->headers && environment_each_pair(config->headers, ignore_pair, NULL) < 0)
-		return config_fail(error, error_size, "headers are not of the form key=value,key=value");
+		return option_fail(error, error_size, "headers are not of the form key=value,key=value");
 	if (config->debuginfod && debuginfod_check_url(config->debuginfod) < 0)
-		return config_fail(error, error_size, "debuginfod is a URL like https://debuginfod.example, "
+		return option_fail(error, error_size, "debuginfod is a URL like https://debuginfod.example, "
 				   "not `%s'", config->debuginfod);
 	if (config->metrics_listen && endpoint_check(config->metrics_listen, error, error_size) < 0)
 		return -EINVAL;
@@ -494,11 +419,6 @@ int config_check(const struct config *config, char *error, size_t error_size)
 	return ret;
 }
 
-static bool same_string(const char *a, const char *b)
-{
-	return a && b ? !strcmp(a, b) : a == b;
-}
-
 static bool same_rules(const struct config *a, const struct config *b)
 {
 	if (a->rule_count != b->rule_count)
@@ -509,32 +429,37 @@ static bool same_rules(const struct config *a, const struct config *b)
 	return true;
 }
 
-static bool same_option(const struct config *a, const struct config *b,
-			const struct option *option)
+static bool same_events(const struct config *a, const struct config *b)
 {
-	const void *in_a = const_field_of(a, option), *in_b = const_field_of(b, option);
-
-	switch (option->kind) {
-	case OPTION_STRING:
-		return same_string(*(char *const *)in_a, *(char *const *)in_b);
-	case OPTION_BOOL:
-	case OPTION_CHOICE:
-		return *(const bool *)in_a == *(const bool *)in_b;
-	case OPTION_NUMBER:
-	case OPTION_BYTES:
-	case OPTION_LEVEL:
-		return *(const uint64_t *)in_a == *(const uint64_t *)in_b;
-	case OPTION_RULE:
-		return same_rules(a, b);
-	case OPTION_EVENT:
-		break;
-	}
 	if (a->event_count != b->event_count)
 		return false;
 	for (size_t i = 0; i < a->event_count; i++)
 		if (strcmp(a->events[i], b->events[i]) != 0)
 			return false;
 	return true;
+}
+
+static bool same_receivers(const struct config *a, const struct config *b)
+{
+	if (a->receiver_count != b->receiver_count)
+		return false;
+	for (size_t i = 0; i < a->receiver_count; i++)
+		if (!receiver_same(&a->receivers[i], &b->receivers[i]))
+			return false;
+	return true;
+}
+
+static bool same_option(const struct config *a, const struct config *b,
+			const struct option *option)
+{
+	switch (option->kind) {
+	case OPTION_EVENT:
+		return same_events(a, b);
+	case OPTION_RULE:
+		return same_rules(a, b);
+	default:
+		return option_same(option, a, b);
+	}
 }
 
 static bool is_named(const struct option *option, const char *section, const char *name)
@@ -548,38 +473,12 @@ bool config_same(const struct config *a, const struct config *b, const char *sec
 	for (size_t i = 0; i < ARRAY_SIZE(options); i++)
 		if (is_named(&options[i], section, name) && !same_option(a, b, &options[i]))
 			return false;
-	return true;
-}
-
-static void swap_bytes(void *a, void *b, size_t size)
-{
-	char *in_a = a, *in_b = b;
-
-	for (size_t i = 0; i < size; i++) {
-		char byte = in_a[i];
-
-		in_a[i] = in_b[i];
-		in_b[i] = byte;
-	}
+	return strcmp(section, CONFIG_DESTINATIONS) || same_receivers(a, b);
 }
 
 static void swap_option(struct config *a, struct config *b, const struct option *option)
 {
-	void *in_a = field_of(a, option), *in_b = field_of(b, option);
-
 	switch (option->kind) {
-	case OPTION_STRING:
-		swap_bytes(in_a, in_b, sizeof(char *));
-		break;
-	case OPTION_BOOL:
-	case OPTION_CHOICE:
-		swap_bytes(in_a, in_b, sizeof(bool));
-		break;
-	case OPTION_NUMBER:
-	case OPTION_BYTES:
-	case OPTION_LEVEL:
-		swap_bytes(in_a, in_b, sizeof(uint64_t));
-		break;
 	case OPTION_EVENT:
 		swap_bytes(a->events, b->events, sizeof(a->events));
 		swap_bytes(&a->event_count, &b->event_count, sizeof(a->event_count));
@@ -588,6 +487,8 @@ static void swap_option(struct config *a, struct config *b, const struct option 
 		swap_bytes(a->rules, b->rules, sizeof(a->rules));
 		swap_bytes(&a->rule_count, &b->rule_count, sizeof(a->rule_count));
 		break;
+	default:
+		option_swap(option, a, b);
 	}
 }
 
@@ -596,26 +497,15 @@ void config_swap(struct config *a, struct config *b, const char *section, const 
 	for (size_t i = 0; i < ARRAY_SIZE(options); i++)
 		if (is_named(&options[i], section, name))
 			swap_option(a, b, &options[i]);
+	if (!strcmp(section, CONFIG_DESTINATIONS)) {
+		swap_bytes(a->receivers, b->receivers, sizeof(a->receivers));
+		swap_bytes(&a->receiver_count, &b->receiver_count, sizeof(a->receiver_count));
+	}
 }
 
 static void dump_option(const struct config *config, const struct option *option, FILE *stream)
 {
-	const void *field = const_field_of(config, option);
-
 	switch (option->kind) {
-	case OPTION_STRING:
-		if (*(char *const *)field)
-			fprintf(stream, "%s = %s\n", option->name, *(char *const *)field);
-		else
-			fprintf(stream, "%s =\n", option->name);
-		break;
-	case OPTION_BOOL:
-		fprintf(stream, "%s = %s\n", option->name, *(const bool *)field ? "yes" : "no");
-		break;
-	case OPTION_NUMBER:
-	case OPTION_BYTES:
-		fprintf(stream, "%s = %" PRIu64 "\n", option->name, *(const uint64_t *)field);
-		break;
 	case OPTION_EVENT:
 		for (size_t i = 0; i < config->event_count; i++)
 			fprintf(stream, "event = %s\n", config->events[i]);
@@ -626,14 +516,8 @@ static void dump_option(const struct config *config, const struct option *option
 		if (!config->rule_count)
 			fprintf(stream, "rule =\n");
 		break;
-	case OPTION_CHOICE:
-		fprintf(stream, "%s = %s\n", option->name, option->words[*(const bool *)field]);
-		break;
-	case OPTION_LEVEL:
-		for (size_t i = 0; i < ARRAY_SIZE(levels); i++)
-			if (levels[i].level == *(const uint64_t *)field)
-				fprintf(stream, "%s = %s\n", option->name, levels[i].name);
-		break;
+	default:
+		option_dump(option, config, stream);
 	}
 }
 
@@ -646,5 +530,9 @@ void config_dump(const struct config *config, FILE *stream)
 			fprintf(stream, "%s[%s]\n", *section ? "\n" : "", options[i].section);
 		section = options[i].section;
 		dump_option(config, &options[i], stream);
+	}
+	for (size_t i = 0; i < config->receiver_count; i++) {
+		fputc('\n', stream);
+		receiver_dump(&config->receivers[i], stream);
 	}
 }

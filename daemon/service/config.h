@@ -10,10 +10,13 @@
 #include "client/netlink.h"
 #include "export/environment.h"
 #include "export/relabel.h"
+#include "service/receiver.h"
 
 #define CONFIG_PATH "/etc/stacktap/stacktap.conf"
 
-enum { CONFIG_MAX_EVENT = 128 };
+#define CONFIG_DESTINATIONS "destination"	/* config_same()'s and config_swap()'s section of all of them */
+
+enum { CONFIG_MAX_EVENT = 128, CONFIG_MAX_RECEIVERS = 7 };
 
 struct config {
 	/* [profile] */
@@ -21,11 +24,11 @@ struct config {
 	size_t event_count;
 	uint64_t rate_hz;
 	uint64_t period;		/* 0: by rate */
-	bool is_frequency;		/* mode = frequency */
+	unsigned int is_frequency;	/* mode = frequency */
 	bool with_jitter;
 	uint64_t window_seconds, window_max_seconds;
 	uint64_t max_stack;
-	bool names_ranges;		/* unnamed = range */
+	unsigned int names_ranges;	/* unnamed = range */
 	char *kernel_suffix;		/* NULL: none */
 	char *budget_ns;		/* NULL: the module's */
 	char *ceiling;			/* percent; NULL: the module's alone */
@@ -46,10 +49,14 @@ struct config {
 
 	/* [export] */
 	char *endpoint;			/* base URL; NULL: local store */
-	bool is_grpc;			/* protocol = grpc */
+	unsigned int protocol;		/* 1: grpc */
 	char *headers, *certificate, *client_certificate, *client_key;
-	bool compress;
+	unsigned int compression;	/* enum compression */
 	uint64_t timeout_seconds;
+
+	/* [destination NAME], beside that one */
+	struct receiver receivers[CONFIG_MAX_RECEIVERS];
+	size_t receiver_count;
 
 	/* [store] */
 	char *store_directory;		/* NULL: none */
@@ -114,8 +121,5 @@ int config_relabel(const struct config *config, struct relabel **ret_relabel, ch
 		   size_t error_size);
 int config_filter(const struct config *config, struct control_filter *ret_filter, char *error,
 		  size_t error_size);
-
-/* -EINVAL, and the sentence in @error. */
-int config_fail(char *error, size_t size, const char *format, ...) _printf_(3, 4);
 
 #endif /* STACKTAP_SERVICE_CONFIG_H */

@@ -1,20 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What a configuration's options are for the module and the exporter. */
-#include <stdarg.h>
-
 #include "base/cpulist.h"
 #include "client/event.h"
 #include "service/config.h"
-
-int config_fail(char *error, size_t size, const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(error, size, format, args);
-	va_end(args);
-	return -EINVAL;
-}
+#include "service/option.h"
 
 int config_sources(const struct config *config, struct control_source *ret_sources,
 		   size_t *ret_count, char *error, size_t error_size)
@@ -37,7 +26,7 @@ int config_sources(const struct config *config, struct control_source *ret_sourc
 		else if (config->is_frequency)
 			source->mode = STACKTAP_MODE_FREQ;
 		if (config->is_frequency && config->period)
-			return config_fail(error, error_size, "mode = frequency wants a rate, not a period");
+			return option_fail(error, error_size, "mode = frequency wants a rate, not a period");
 	}
 	*ret_count = config->event_count;
 	return 0;
@@ -71,7 +60,7 @@ int config_filter(const struct config *config, struct control_filter *ret_filter
 		struct cpulist list;
 
 		if (cpulist_parse(config->cpus, &list) < 0 || !list.count)
-			return config_fail(error, error_size, "cpus = %s is not a list like 0-3,7",
+			return option_fail(error, error_size, "cpus = %s is not a list like 0-3,7",
 				    config->cpus);
 		filter.cpus = list.words;
 		filter.cpu_words = list.count;

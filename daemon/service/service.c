@@ -9,27 +9,19 @@
 #include "base/log.h"
 #include "base/percent.h"
 #include "base/signal.h"
+#include "service/delivery.h"
 #include "service/host.h"
 #include "client/kmodload.h"
 
 enum {
 	MS_PER_S = 1000,
-	MS_PER_HOUR = 3600 * MS_PER_S,
 	/* below the 4 MiB that receivers of any kind take by default */
 	MAX_PAYLOAD_BYTES = 3584 * 1024,
 };
 
-/* Everything that an exporter's options point to. */
-struct destination {
-	struct environment environment;
-	char *url;		/* made of config.endpoint */
-	struct destination_options receiver; /* endpoint NULL: none */
-	struct exporter_options options;
-};
-
 struct service {
 	struct config config;
-	struct destination destination;
+	struct delivery delivery;
 	struct exporter *exporter;
 
 	/* the running pipeline's, which borrows them */
@@ -46,7 +38,9 @@ static int sink_payload(void *ctx, struct payload *payload)
 {
 	struct service *service = ctx;
 
-	taps_put(&service->taps, payload->data, payload->size);
+	/* other forms are the same samples */
+	if (!payload->form)
+		taps_put(&service->taps, payload->data, payload->size);
 	return exporter_send(service->exporter, payload);
 }
 
@@ -83,92 +77,20 @@ static int sink_poll(void *ctx)
 	return exporter_poll(service->exporter);
 }
 
-static void destination_done(struct destination *destination)
-{
-	environment_free(&destination->environment);
-	free(destination->url);
-	*destination = (struct destination){ 0 };
-}
-
-static int make_destination(const struct config *config, struct destination *ret_destination,
-			    char *error, size_t error_size)
-{
-	struct destination destination = { 0 };
-	struct environment *environment = &destination.environment;
-	const char *endpoint;
-	bool is_grpc;
-	int ret;
-
-	ret = environment_load(environment, error, error_size);
-	if (ret < 0)
-		return ret;
-	is_grpc = environment->has_protocol ? environment->is_grpc : config->is_grpc;
-	if (config->endpoint) {
-		destination.url = environment_signal_url(config->endpoint, is_grpc);
-		if (!destination.url) {
-			snprintf(error, error_size, "out of memory");
-			destination_done(&destination);
-			return -ENOMEM;
-		}
-	}
-	endpoint = is_grpc ? environment->grpc_endpoint : environment->endpoint;
-	if (!endpoint)
-		endpoint = destination.url;
-	if (environment->is_disabled)
-		endpoint = NULL;
-	destination.receiver = (struct destination_options){
-		.name = "",
-		.http.endpoint = endpoint,
-		.http.is_grpc = is_grpc,
-		.http.headers = environment->headers ? environment->headers : config->headers,
-		.http.certificate = environment->certificate ? environment->certificate :
-							  config->certificate,
-		.http.client_certificate = environment->client_certificate ?
-					      environment->client_certificate :
-					      config->client_certificate,
-		.http.client_key = environment->client_key ? environment->client_key :
-							config->client_key,
-		.compress = environment->has_compression ? environment->compress :
-							   config->compress,
-		.timeout_ms = environment->timeout_ms ?
-				      environment->timeout_ms :
-				      (unsigned int)config->timeout_seconds * MS_PER_S,
-		.spool_directory = config->spool_directory,
-		.spool_max_bytes = config->spool_max_bytes,
-		.spool_max_age_ms = config->spool_max_age_hours * MS_PER_HOUR,
-	};
-	destination.options = (struct exporter_options){
-		.destination_count = endpoint ? 1 : 0,
-		.store_directory = endpoint ? NULL : config->store_directory,
-		.store_max_bytes = config->store_max_bytes,
-		.store_max_age_ms = config->store_max_age_hours * MS_PER_HOUR,
-		.with_journal = config->with_journal,
-	};
-	if (!endpoint && !config->store_directory) {
-		snprintf(error, error_size, "profiles have nowhere to go: set endpoint in [export], "
-			 "OTEL_EXPORTER_OTLP_ENDPOINT, or directory in [store]");
-		destination_done(&destination);
-		return -EINVAL;
-	}
-	*ret_destination = destination;
-	return 0;
-}
-
 static int open_exporter(struct service *service, char *error, size_t error_size)
 {
-	const struct exporter_options *options;
+	struct delivery *delivery = &service->delivery;
 	int ret;
 
-	ret = make_destination(&service->config, &service->destination, error, error_size);
+	ret = delivery_init(delivery, &service->config, error, error_size);
 	if (ret < 0)
 		return ret;
-	service->destination.options.destinations = &service->destination.receiver;
-	options = &service->destination.options;
-	ret = exporter_new(options, &service->exporter);
+	ret = exporter_new(&delivery->exporter, &service->exporter);
 	if (ret < 0) {
-		snprintf(error, error_size, "cannot export to %s: %s",
-			 service_endpoint(service) ?: options->store_directory, strerror(-ret));
-		destination_done(&service->destination);
+		snprintf(error, error_size, "cannot export to %s%s: %s",
+			 service_endpoint(service) ?: delivery->exporter.store_directory,
+			 delivery->exporter.destination_count > 1 ? " and others" : "", strerror(-ret));
+		delivery_done(delivery);
 	}
 	return ret;
 }
@@ -180,7 +102,7 @@ static void close_exporter(struct service *service)
 	exporter_stop(service->exporter, (unsigned int)service->config.stop_seconds * MS_PER_S);
 	exporter_free(service->exporter);
 	service->exporter = NULL;
-	destination_done(&service->destination);
+	delivery_done(&service->delivery);
 }
 
 static void close_pipeline(struct service *service)
@@ -209,14 +131,6 @@ static unsigned int random_below(unsigned int limit)
 	return random % limit;
 }
 
-static bool has_journal(const struct service *service)
-{
-	const struct destination *destination = &service->destination;
-
-	return destination->options.with_journal &&
-	       (destination->options.store_directory || destination->receiver.spool_directory);
-}
-
 /* NULL: nobody has named one. */
 static const char *debuginfod_directory(struct service *service)
 {
@@ -236,7 +150,7 @@ static int open_pipeline(struct service *service, const struct control_filter *f
 			 char *error, size_t error_size)
 {
 	const struct config *config = &service->config;
-	const struct environment *environment = &service->destination.environment;
+	const struct environment *environment = &service->delivery.environment;
 	struct pipeline_options *options = &service->options;
 	int ret;
 
@@ -260,11 +174,12 @@ static int open_pipeline(struct service *service, const struct control_filter *f
 		},
 		.encode = {
 			.max_bytes = MAX_PAYLOAD_BYTES,
-			.names_ranges = config->names_ranges,
-			.kernel_suffix = config->kernel_suffix,
+			.form = service->delivery.forms[0],
 			.service_name = environment->service_name ? environment->service_name :
 								    config->service_name,
 		},
+		.other_forms = service->delivery.forms + 1,
+		.other_form_count = service->delivery.form_count - 1,
 		.user_frames = (uint32_t)config->max_stack,
 		.with_tables = config->with_tables,
 		.slice_bytes = config->with_deferred ? (uint32_t)config->slice_bytes : 0,
@@ -278,7 +193,7 @@ static int open_pipeline(struct service *service, const struct control_filter *f
 		.early_ms = random_below((unsigned int)config->window_max_seconds * MS_PER_S),
 		.sink = { .payload = sink_payload, .done = sink_done, .poll = sink_poll,
 			  .ctx = service,
-			  .journal = has_journal(service) ? sink_journal : NULL,
+			  .journal = delivery_has_journal(&service->delivery) ? sink_journal : NULL,
 			  .has_journal = sink_has_journal },
 	};
 	options->has_budget = !config_budget(config, &options->budget_ns);
@@ -372,8 +287,8 @@ static void swap_live(struct config *a, struct config *b)
 
 static bool is_live_change(const struct config *old, const struct config *new)
 {
-	static const char *const sections[] = { "profile", "capture", "unwind", "export", "store",
-						"spool", "resource", "relabel", "privacy",
+	static const char *const sections[] = { "profile", "capture", "unwind", "export",
+						CONFIG_DESTINATIONS, "store", "spool", "resource", "relabel", "privacy",
 						"symbols" };
 	/* shallow copies: the old one with what can change exchanged for the new one's */
 	struct config changed = *old, donor = *new;
@@ -450,14 +365,16 @@ static int reload_live(struct service *service, struct config *config,
 }
 
 /* The sections that an exporter is made of and whose strings it borrows. */
-static const char *const exporter_sections[] = { "export", "store", "spool" };
+static const char *const exporter_sections[] = { "export", CONFIG_DESTINATIONS, "store", "spool" };
 
 static bool same_exporter(const struct config *a, const struct config *b)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(exporter_sections); i++)
 		if (!config_same(a, b, exporter_sections[i], NULL))
 			return false;
-	return true;
+	/* which forms there are, and which destination has which */
+	return !a->receiver_count || (config_same(a, b, "profile", "unnamed") &&
+				      config_same(a, b, "profile", "kernel_suffix"));
 }
 
 static void swap_exporter(struct config *a, struct config *b)
@@ -544,19 +461,25 @@ uint64_t service_session_id(const struct service *service)
 
 const char *service_endpoint(const struct service *service)
 {
-	return service->destination.receiver.http.endpoint;
+	return service->delivery.destinations[0].http.endpoint;
 }
 
 const char *service_store(const struct service *service)
 {
-	return service->destination.options.store_directory;
+	return service->delivery.exporter.store_directory;
 }
 
 const char *service_spool(const struct service *service)
 {
-	const struct destination_options *receiver = &service->destination.receiver;
+	const struct destination_options *first = &service->delivery.destinations[0];
 
-	return receiver->http.endpoint ? receiver->spool_directory : NULL;
+	return first->http.endpoint ? first->spool_directory : NULL;
+}
+
+const struct destination_options *service_destinations(const struct service *service, size_t *ret_count)
+{
+	*ret_count = service->delivery.exporter.destination_count;
+	return service->delivery.destinations;
 }
 
 const struct relabel *service_relabel(const struct service *service)

@@ -35,10 +35,11 @@ void service_free(struct service *service);
 
 const struct config *service_config(const struct service *service);
 uint64_t service_session_id(const struct service *service);
-/* Where profiles go; one of them is NULL. */
+/* Where profiles go; one of them is NULL. Of several receivers the first. */
 const char *service_endpoint(const struct service *service);
 const char *service_store(const struct service *service);
 const char *service_spool(const struct service *service);	/* NULL: payloads wait in memory alone */
+const struct destination_options *service_destinations(const struct service *service, size_t *ret_count);
 const struct relabel *service_relabel(const struct service *service);	/* NULL: no rules */
 /* Of all payloads, for who wants profiles of the moment. */
 struct taps *service_taps(struct service *service);

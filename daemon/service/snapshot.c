@@ -18,6 +18,8 @@ bool snapshot_has(const struct snapshot *snapshot, enum counter_group group)
 	case GROUP_POOL:
 	case GROUP_COUNT:
 		return true;
+	case GROUP_DESTINATION:
+		return snapshot->destination_count > 1;
 	case GROUP_SPOOL:
 		return snapshot->spool;
 	case GROUP_METRICS:
@@ -51,6 +53,8 @@ unsigned int snapshot_instances(const struct snapshot *snapshot, enum counter_gr
 		return snapshot_has(snapshot, GROUP_DEBUGINFOD) ? 3 : 2;
 	case GROUP_RELABEL:
 		return (unsigned int)relabel_rules(snapshot->relabel);
+	case GROUP_DESTINATION:
+		return (unsigned int)snapshot->destination_count;
 	case GROUP_POOL:
 		return POOL_COUNT;
 	default:
@@ -69,6 +73,8 @@ const char *snapshot_label(const struct snapshot *snapshot, enum counter_group g
 		return helpers[instance];
 	case GROUP_RELABEL:
 		return relabel_text(snapshot->relabel, instance);
+	case GROUP_DESTINATION:
+		return snapshot->destinations[instance].name;
 	case GROUP_POOL:
 		return pool_get((enum pool_id)instance)->name;
 	default:
@@ -94,6 +100,7 @@ uint64_t snapshot_counter(const struct snapshot *snapshot, enum counter_id id, u
 	const struct absent_stats *absent = &pipeline->absent;
 	const struct destination_stats *exporter = &snapshot->exporter->sum;
 	const struct store_stats *spool = &exporter->spool;
+	const struct destination_stats *destination = &snapshot->exporter->destinations[i % EXPORTER_DESTINATIONS];
 
 	switch (id) {
 #define COUNTER(group, name, kind, unit, value, meaning) \
@@ -109,7 +116,7 @@ uint64_t snapshot_counter(const struct snapshot *snapshot, enum counter_id id, u
 	return 0;
 }
 
-const char *snapshot_fact(const struct snapshot *snapshot, enum fact_id id)
+const char *snapshot_fact(const struct snapshot *snapshot, enum fact_id id, unsigned int i)
 {
 	const struct pipeline_stats *pipeline = snapshot->pipeline ?: &no_pipeline;
 	const struct opener_stats *opener = &pipeline->symbolizer.opener;
@@ -117,6 +124,7 @@ const char *snapshot_fact(const struct snapshot *snapshot, enum fact_id id)
 	const struct fetched_stats *fetched = &pipeline->symbolizer.fetched;
 	const struct tables_stats *tables = &pipeline->loader.tables;
 	const struct destination_stats *exporter = &snapshot->exporter->sum;
+	const struct destination_stats *destination = &snapshot->exporter->destinations[i % EXPORTER_DESTINATIONS];
 	const char *text = NULL;
 
 	switch (id) {

@@ -14,6 +14,8 @@ struct snapshot {
 	const char *error;			/* why it is not sampling, or NULL */
 	const char *endpoint, *store;		/* where profiles go; NULL: not there */
 	const char *spool;			/* where they wait; NULL: in memory alone */
+	const struct destination_options *destinations; /* all of them, where there are several */
+	size_t destination_count;
 	const struct relabel *relabel;		/* NULL: no rules */
 	const char *metrics, *metrics_error;	/* where they are to be had, or why not; NULL: nowhere */
 	uint64_t requests, requests_failed, requests_refused, connections_expired;
@@ -33,6 +35,7 @@ const char *snapshot_label(const struct snapshot *snapshot, enum counter_group g
 
 /* Of a group that is there. */
 uint64_t snapshot_counter(const struct snapshot *snapshot, enum counter_id id, unsigned int instance);
-const char *snapshot_fact(const struct snapshot *snapshot, enum fact_id id);	/* NULL rather than "" */
+/* NULL rather than "" */
+const char *snapshot_fact(const struct snapshot *snapshot, enum fact_id id, unsigned int instance);
 
 #endif /* STACKTAP_SERVICE_SNAPSHOT_H */

@@ -194,6 +194,7 @@ static void take_snapshot(struct daemon *daemon, struct snapshot *ret_snapshot,
 		.pipeline = ret_pipeline,
 		.exporter = ret_exporter,
 	};
+	ret_snapshot->destinations = service_destinations(daemon->service, &ret_snapshot->destination_count);
 	service_stats(daemon->service, ret_pipeline, ret_exporter);
 	if (daemon->server)
 		server_tell(daemon->server, ret_snapshot);

@@ -19,7 +19,7 @@ static void print_members(struct json *json, const struct snapshot *snapshot, en
 {
 	for (unsigned int id = FACT_NONE + 1; id < FACT_COUNT; id++)
 		if (counter_facts[id].group == group)
-			json_string(json, counter_facts[id].name, snapshot_fact(snapshot, id));
+			json_string(json, counter_facts[id].name, snapshot_fact(snapshot, id, instance));
 	for (unsigned int id = COUNTER_NONE + 1; id < COUNTER_COUNT; id++)
 		if (counters[id].group == group)
 			print_counter(json, snapshot, id, instance);
@@ -62,6 +62,8 @@ static void print_by_label(struct json *json, const struct snapshot *snapshot, e
 static void print_array(struct json *json, const struct snapshot *snapshot, enum counter_group group,
 			const char *label)
 {
+	if (!snapshot_has(snapshot, group))
+		return;
 	json_array(json, counter_objects[group].key);
 	for (unsigned int i = 0; i < snapshot_instances(snapshot, group); i++) {
 		json_object(json, NULL);
@@ -85,6 +87,7 @@ void status_print_daemon_json(FILE *stream, const struct snapshot *snapshot)
 	for (size_t i = 0; i < ARRAY_SIZE(objects); i++)
 		print_object(&json, snapshot, objects[i]);
 	print_by_label(&json, snapshot, GROUP_STACKS, COUNTER_STACKS_stacks);
+	print_array(&json, snapshot, GROUP_DESTINATION, "name");
 	print_array(&json, snapshot, GROUP_RELABEL, "rule");
 	print_array(&json, snapshot, GROUP_POOL, "name");
 	json_end(&json);

@@ -117,6 +117,14 @@ static const struct status_line export_lines[] = {
 	{ .group = GROUP_EXPORTER, .text = ": {} payloads sent, {} stored, {} waiting, {} dropped, {} retries",
 	  .values = { C(EXPORTER_payloads_sent), C(EXPORTER_payloads_stored), C(EXPORTER_payloads_waiting),
 		      C(EXPORTER_payloads_dropped), C(EXPORTER_retries) } },
+	{ .group = GROUP_DESTINATION,
+	  .text = "  to {label}, {fact}: {} payloads sent, {} waiting, {} dropped, {} retries",
+	  .fact = FACT_DESTINATION_endpoint,
+	  .values = { C(DESTINATION_payloads_sent), C(DESTINATION_payloads_waiting),
+		      C(DESTINATION_payloads_dropped), C(DESTINATION_retries) } },
+	{ .group = GROUP_DESTINATION, .text = "  last error of {label}: {fact}", .fact = FACT_DESTINATION_last_error },
+	{ .group = GROUP_DESTINATION, .text = "  the spool of {label} takes nothing: {fact}",
+	  .fact = FACT_DESTINATION_spool_error },
 	{ .group = GROUP_SPOOL,
 	  .text = "  spool {fact}: {} payloads with {} samples waiting, {} bytes",
 	  .fact = FACT_SPOOL_directory,
@@ -148,7 +156,7 @@ static const struct status_line export_lines[] = {
 static bool is_wanted(const struct status_line *line, const struct snapshot *snapshot, unsigned int instance)
 {
 	if (line->when[0] == COUNTER_NONE)
-		return line->fact == FACT_NONE || snapshot_fact(snapshot, line->fact);
+		return line->fact == FACT_NONE || snapshot_fact(snapshot, line->fact, instance);
 	for (size_t i = 0; i < ARRAY_SIZE(line->when) && line->when[i] != COUNTER_NONE; i++)
 		if (snapshot_counter(snapshot, line->when[i], instance))
 			return true;
@@ -180,7 +188,7 @@ static void print_line(FILE *stream, const struct status_line *line, const struc
 
 		fprintf(stream, "%.*s", (int)length, text);
 		if (!strncmp(place, "{fact}", strlen("{fact}")))
-			fputs(snapshot_fact(snapshot, line->fact) ?: "", stream);
+			fputs(snapshot_fact(snapshot, line->fact, instance) ?: "", stream);
 		else if (!strncmp(place, "{label}", strlen("{label}")))
 			fputs(snapshot_label(snapshot, line->group, instance), stream);
 		else
@@ -216,8 +224,10 @@ void status_print_pools(FILE *stream)
 void status_print_daemon_text(FILE *stream, const struct snapshot *snapshot)
 {
 	print_lines(stream, lines, ARRAY_SIZE(lines), snapshot);
-	fprintf(stream, "  export to %s",
-		snapshot->endpoint ? snapshot->endpoint : snapshot->store ? snapshot->store : "nowhere");
+	if (snapshot->destination_count > 1)
+		fprintf(stream, "  export to %zu receivers", snapshot->destination_count);
+	else
+		fprintf(stream, "  export to %s", snapshot->endpoint ?: snapshot->store ?: "nowhere");
 	print_lines(stream, export_lines, ARRAY_SIZE(export_lines), snapshot);
 	status_print_pools(stream);
 }

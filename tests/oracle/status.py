@@ -50,7 +50,7 @@ def status_members(status):
     members, entries = {}, [(key, value) for key, value in status.items()]
     while entries:
         key, value = entries.pop()
-        if key in ("pools", "relabel"):
+        if key in ("pools", "relabel", "destinations"):
             members.update({(key, name): value[0][name] for name in value[0] if name not in ("name", "rule")})
         elif key == "user_end":
             members[key, "end"] = sum(value.values())

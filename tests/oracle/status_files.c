@@ -36,12 +36,17 @@ static int write_file(const char *directory, const char *name, const struct snap
 
 int main(int argc, char **argv)
 {
+	static const struct destination_options destinations[] = {
+		{ .name = "near", .http.endpoint = "http://near:4318/", .spool_directory = "/var/lib/spool" },
+		{ .name = "far", .http.endpoint = "https://far:4318/" },
+	};
 	struct snapshot snapshot = { .uptime_s = 11, .cpu_ns = 1234567890, .session_id = 7,
 				     .metrics = "http://127.0.0.1:9470/", .requests = 12, .requests_failed = 13,
 				     .requests_refused = 14, .connections_expired = 15,
 				     .serve = { .address = "http://127.0.0.1:9471/", .requests = 16, .failed = 17,
 						.refused = 18, .expired = 19 },
 				     .endpoint = "http://localhost:4318/", .spool = "/var/lib/spool",
+				     .destinations = destinations, .destination_count = ARRAY_SIZE(destinations),
 				     .pipeline = &pipeline, .exporter = &exporter };
 	struct helper_stats *helpers[] = { &pipeline.symbolizer.opener.helper,
 					   &pipeline.symbolizer.parser.helper,
@@ -63,6 +68,10 @@ int main(int argc, char **argv)
 	pipeline.symbolizer.parser.last_set_apart[0] = '\0';
 	strcpy(exporter.sum.last_error, "HTTP 503");
 	exporter.sum.spool_error[0] = '\0';
+	for (size_t i = 0; i < ARRAY_SIZE(destinations); i++) {
+		strcpy(exporter.destinations[i].last_error, "HTTP 503");
+		exporter.destinations[i].spool_error[0] = '\0';
+	}
 	for (size_t i = 0; i < ARRAY_SIZE(helpers); i++) {
 		helpers[i]->pid = 100 + (pid_t)i;
 		helpers[i]->is_confined = true;

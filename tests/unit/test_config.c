@@ -120,7 +120,15 @@ static void test_every_option_round_trips(void **state _unused_)
 		"debuginfod = https://d\ndebuginfod_directory = /f\ndebuginfod_max_bytes = 65536\n"
 		"debuginfod_file_bytes = 65537\ndebuginfod_seconds = 9\n\n"
 		"[daemon]\nload_module = no\nlog_level = debug\nstatus_seconds = 1\n"
-		"stop_seconds = 2\n";
+		"stop_seconds = 2\n\n"
+		"[destination far-1]\nendpoint = unix:/f\nprotocol = grpc\nheaders = c=d\ncertificate = /f\n"
+		"client_certificate = /g\nclient_key = /h\ncompression = none\ntimeout_seconds = 6\n"
+		"unnamed = address\nkernel_suffix = _[q]\nspool = /r\nspool_max_bytes = 65537\n"
+		"spool_max_age_hours = 7\n\n"
+		"[destination b]\nendpoint = http://b\nprotocol = http/protobuf\nheaders =\ncertificate =\n"
+		"client_certificate =\nclient_key =\ncompression = gzip\ntimeout_seconds = 10\n"
+		"unnamed =\nkernel_suffix =\nspool = /var/lib/stacktap/spool-b\nspool_max_bytes = 268435456\n"
+		"spool_max_age_hours = 24\n";
 	struct config config = load(text);
 	uint32_t budget_ns = 1;
 	char *once = dump(&config);
@@ -199,9 +207,22 @@ static void test_refusals(void **state _unused_)
 	assert_refused("[metrics]\nlisten = 0.0.0.0:9470\n", 0, "loopback");
 	assert_refused("[serve]\nlisten = 0.0.0.0:9471\n", 0, "loopback");
 	assert_refused("[metrics]\nlisten = /run/m\n", 0, "unix:/PATH");
+	assert_refused("[destination a b]\nendpoint = http://a\n", 1, "unlike `a b'");
+	assert_refused("[destination export]\nendpoint = http://a\n", 1, "is not `export'");
+	assert_refused("[destination a]\nrate = 1\n", 2, "no option `rate' in section [destination a]");
+	assert_refused("[destination a]\nunnamed = never\n", 2, "unnamed is empty, address or range, not `never'");
+	assert_refused("[destination a]\n", 0, "[destination a] has no endpoint");
+	assert_refused("[destination a]\nendpoint = a:1\n", 0, "endpoint of [destination a] begins with");
+	assert_refused("[destination a]\nendpoint = http://a\nheaders = a\n", 0, "headers of [destination a]");
+	assert_refused("[destination a]\nendpoint = http://a\nspool = /var/lib/stacktap/spool/\n", 0,
+		       "each destination's spool");
 	for (int i = 0; i < STACKTAP_MAX_SOURCES + 1; i++)
 		strcat(text, "event = cpu-clock\n");
 	assert_refused(text, STACKTAP_MAX_SOURCES + 2, "more than 8");
+	text[0] = '\0';
+	for (int i = 0; i < CONFIG_MAX_RECEIVERS + 1; i++)
+		sprintf(text + strlen(text), "[destination d%d]\nendpoint = http://d\n", i);
+	assert_refused(text, 2 * CONFIG_MAX_RECEIVERS + 1, "more than 7 destinations");
 	/* the first mistake is the one that is told */
 	assert_refused("[profile]\nrate = 0\nmode = fast\n", 2, "rate");
 }

@@ -129,7 +129,7 @@ static void a_request_beyond_the_protocols_limit_is_dropped(void **state)
 	assert_int_equal(stats().payloads_waiting, 0);
 }
 
-struct receiver {
+struct taker {
 	int fd;
 	char request[16384];
 };
@@ -138,7 +138,7 @@ struct receiver {
 static void *receive(void *ctx)
 {
 	static const char answer[] = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
-	struct receiver *receiver = ctx;
+	struct taker *receiver = ctx;
 	int fd = accept4(receiver->fd, NULL, NULL, SOCK_CLOEXEC);
 	size_t size = 0;
 	ssize_t n = 1;
@@ -162,7 +162,7 @@ static void *receive(void *ctx)
 /* A token of 4 KiB: from the configuration's file to the request. */
 static void a_long_token_arrives(void **state)
 {
-	static struct receiver receiver;
+	static struct taker receiver;
 	struct sockaddr_in address = { .sin_family = AF_INET,
 				       .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	socklen_t length = sizeof(address);
@@ -208,7 +208,7 @@ static void a_long_token_arrives(void **state)
 /* What went wrong is told until it goes right again. */
 static void an_error_is_over_when_the_receiver_is_back(void **state)
 {
-	static struct receiver receiver;
+	static struct taker receiver;
 	struct sockaddr_in address = { .sin_family = AF_INET,
 				       .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	socklen_t length = sizeof(address);

@@ -181,6 +181,38 @@ static void a_window_may_end_without_a_last_payload(void **state _unused_)
 	exporter_free(exporter);
 }
 
+/* Killed with a window open: each of several spools has it afterwards. */
+static void all_spools_get_what_was_left(void **state _unused_)
+{
+	const char *nobody = "http://127.0.0.1:9/";
+	_cleanup_free_ char *second = strdup(fixture_path("j/second")), *third = strdup(fixture_path("j/third"));
+	const struct destination_options destinations[] = {
+		{ .name = "none", .http.endpoint = nobody },
+		{ .name = "first", .http.endpoint = nobody, .spool_directory = directory, .spool_max_bytes = 1 << 20 },
+		{ .name = "second", .http.endpoint = nobody, .spool_directory = second, .spool_max_bytes = 1 << 20 },
+		{ .name = "third", .http.endpoint = nobody, .spool_directory = third, .spool_max_bytes = 1 << 20 },
+	};
+	const struct exporter_options options = {
+		.destinations = destinations, .destination_count = ARRAY_SIZE(destinations), .with_journal = true,
+	};
+	struct payload part = payload_of(7);
+	struct exporter_stats stats;
+	struct exporter *exporter;
+
+	assert_int_equal(exporter_new(&options, &exporter), 0);
+	assert_int_equal(exporter_journal(exporter, &part), 0);
+	/* its window is not done: as a kill would */
+	exporter_free(exporter);
+	assert_int_equal(files("journal-"), 1);
+	assert_int_equal(exporter_new(&options, &exporter), 0);
+	exporter_stats(exporter, &stats);
+	assert_int_equal(stats.destinations[0].payloads_waiting, 0);
+	for (size_t i = 1; i < ARRAY_SIZE(destinations); i++)
+		assert_int_equal(stats.destinations[i].payloads_waiting, 1);
+	assert_int_equal(files("journal-"), 0);
+	exporter_free(exporter);
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup(name, setup)
@@ -189,7 +221,7 @@ int main(void)
 		T(it_is_bounded),
 		T(what_is_left_waits_in_the_spool),
 		T(a_journal_in_use_stays),
-		T(a_window_may_end_without_a_last_payload),
+		T(a_window_may_end_without_a_last_payload), T(all_spools_get_what_was_left),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -198,7 +198,7 @@ static void record_stripped(bool with_functions, bool names_ranges)
 					   { 0x7f0000000030, 0x7f0000000020 },
 					   { 0x100, 0x7f0000000010 } };
 	const struct encode_options options = {
-		.max_bytes = 1 << 20, .names_ranges = names_ranges,
+		.max_bytes = 1 << 20, .form.names_ranges = names_ranges,
 	};
 	struct mapped_file *file = synthetic_file("/usr/lib/stripped.so", true);
 	struct image *image = synthetic_image(7, "program", NULL);

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "service/delivery.h"
+
+#include <string.h>
+
+enum {
+	MS_PER_S = 1000,
+	MS_PER_HOUR = 3600 * MS_PER_S,
+};
+
+static bool same_form(const struct encode_form *a, const struct encode_form *b)
+{
+	return a->names_ranges == b->names_ranges && !strcmp(a->kernel_suffix ?: "", b->kernel_suffix ?: "");
+}
+
+/* Which form a destination gets; each is encoded once for all that want it. */
+static unsigned int add_form(struct delivery *delivery, const struct encode_form *form)
+{
+	unsigned int i = 0;
+
+	while (i < delivery->form_count && !same_form(&delivery->forms[i], form))
+		i++;
+	if (i == delivery->form_count)
+		delivery->forms[delivery->form_count++] = *form;
+	return i;
+}
+
+static struct destination_options *add(struct delivery *delivery, const struct encode_form *form)
+{
+	struct destination_options *destination = &delivery->destinations[delivery->exporter.destination_count++];
+
+	destination->form = add_form(delivery, form);
+	return destination;
+}
+
+/* The receiver of [export], of which the environment may say otherwise. */
+static int add_default(struct delivery *delivery, const struct config *config, const struct encode_form *form)
+{
+	const struct environment *environment = &delivery->environment;
+	const bool is_grpc = environment->has_protocol ? environment->is_grpc : config->protocol;
+	const char *endpoint = is_grpc ? environment->grpc_endpoint : environment->endpoint;
+	struct destination_options *destination;
+
+	if (!endpoint && config->endpoint) {
+		endpoint = delivery->urls[0] = environment_signal_url(config->endpoint, is_grpc);
+		if (!endpoint)
+			return -ENOMEM;
+	}
+	if (!endpoint)
+		return 0;
+	destination = add(delivery, form);
+	destination->name = config->receiver_count ? "export" : "";
+	destination->http = (struct http_options){
+		.endpoint = endpoint,
+		.is_grpc = is_grpc,
+		.headers = environment->headers ?: config->headers,
+		.certificate = environment->certificate ?: config->certificate,
+		.client_certificate = environment->client_certificate ?: config->client_certificate,
+		.client_key = environment->client_key ?: config->client_key,
+	};
+	destination->compress = environment->has_compression ? environment->compress : config->compression;
+	destination->timeout_ms = environment->timeout_ms ?: (unsigned int)config->timeout_seconds * MS_PER_S;
+	destination->spool_directory = config->spool_directory;
+	destination->spool_max_bytes = config->spool_max_bytes;
+	destination->spool_max_age_ms = config->spool_max_age_hours * MS_PER_HOUR;
+	return 0;
+}
+
+static int add_receiver(struct delivery *delivery, const struct receiver *receiver, const struct encode_form *usual)
+{
+	const struct encode_form form = {
+		.names_ranges = receiver->unnamed == UNNAMED_AS_PROFILE ? usual->names_ranges :
+									  receiver->unnamed == UNNAMED_RANGE,
+		.kernel_suffix = receiver->kernel_suffix ?: usual->kernel_suffix,
+	};
+	struct destination_options *destination = add(delivery, &form);
+	char **url = &delivery->urls[delivery->exporter.destination_count - 1];
+
+	free(*url);
+	*url = environment_signal_url(receiver->endpoint, receiver->protocol);
+	destination->name = receiver->name;
+	destination->http = (struct http_options){
+		.endpoint = *url,
+		.is_grpc = receiver->protocol,
+		.headers = receiver->headers,
+		.certificate = receiver->certificate,
+		.client_certificate = receiver->client_certificate,
+		.client_key = receiver->client_key,
+	};
+	destination->compress = receiver->compression;
+	destination->timeout_ms = (unsigned int)receiver->timeout_seconds * MS_PER_S;
+	destination->spool_directory = receiver->spool_directory;
+	destination->spool_max_bytes = receiver->spool_max_bytes;
+	destination->spool_max_age_ms = receiver->spool_max_age_hours * MS_PER_HOUR;
+	return *url ? 0 : -ENOMEM;
+}
+
+static int add_all(struct delivery *delivery, const struct config *config, const struct encode_form *form)
+{
+	int err = delivery->environment.is_disabled ? 0 : add_default(delivery, config, form);
+
+	_Static_assert(CONFIG_MAX_RECEIVERS + 1 == EXPORTER_DESTINATIONS, "and the one of [export]");
+	for (size_t i = 0; !err && i < config->receiver_count && !delivery->environment.is_disabled; i++)
+		err = add_receiver(delivery, &config->receivers[i], form);
+	return err;
+}
+
+int delivery_init(struct delivery *delivery, const struct config *config, char *error, size_t error_size)
+{
+	const struct encode_form form = {
+		.names_ranges = config->names_ranges, .kernel_suffix = config->kernel_suffix,
+	};
+	bool has_receiver;
+	int err;
+
+	*delivery = (struct delivery){ 0 };
+	err = environment_load(&delivery->environment, error, error_size);
+	if (err < 0)
+		return err;
+	err = add_all(delivery, config, &form);
+	if (err < 0)
+		snprintf(error, error_size, "out of memory");
+	has_receiver = delivery->exporter.destination_count;
+	if (!has_receiver)
+		add_form(delivery, &form);
+	delivery->exporter.destinations = delivery->destinations;
+	delivery->exporter.form_count = (unsigned int)delivery->form_count;
+	delivery->exporter.store_directory = has_receiver ? NULL : config->store_directory;
+	delivery->exporter.store_max_bytes = config->store_max_bytes;
+	delivery->exporter.store_max_age_ms = config->store_max_age_hours * MS_PER_HOUR;
+	delivery->exporter.with_journal = config->with_journal;
+	if (!err && !has_receiver && !config->store_directory) {
+		snprintf(error, error_size, "profiles have nowhere to go: set endpoint in [export], "
+			 "OTEL_EXPORTER_OTLP_ENDPOINT, or directory in [store]");
+		err = -EINVAL;
+	}
+	if (err < 0)
+		delivery_done(delivery);
+	return err;
+}
+
+void delivery_done(struct delivery *delivery)
+{
+	environment_free(&delivery->environment);
+	for (size_t i = 0; i < ARRAY_SIZE(delivery->urls); i++)
+		free(delivery->urls[i]);
+	*delivery = (struct delivery){ 0 };
+}
+
+bool delivery_has_journal(const struct delivery *delivery)
+{
+	const struct exporter_options *options = &delivery->exporter;
+	bool has_directory = options->store_directory;
+
+	for (size_t i = 0; i < options->destination_count; i++)
+		has_directory |= (bool)options->destinations[i].spool_directory;
+	return options->with_journal && has_directory;
+}

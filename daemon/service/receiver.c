@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "service/receiver.h"
+
+#include <string.h>
+
+#include "export/encode.h"
+#include "export/environment.h"
+#include "service/option.h"
+
+#define FIELD(field) offsetof(struct receiver, field)
+
+static const struct option options[] = {
+	{ "", "endpoint", OPTION_STRING, FIELD(endpoint), 0, 0, { NULL } },
+	{ "", "protocol", OPTION_CHOICE, FIELD(protocol), 0, 0, { "http/protobuf", "grpc" } },
+	{ "", "headers", OPTION_STRING, FIELD(headers), 0, 0, { NULL } },
+	{ "", "certificate", OPTION_STRING, FIELD(certificate), 0, 0, { NULL } },
+	{ "", "client_certificate", OPTION_STRING, FIELD(client_certificate), 0, 0, { NULL } },
+	{ "", "client_key", OPTION_STRING, FIELD(client_key), 0, 0, { NULL } },
+	{ "", "compression", OPTION_CHOICE, FIELD(compression), 0, 0, { "none", "gzip" } },
+	{ "", "timeout_seconds", OPTION_NUMBER, FIELD(timeout_seconds), 1, 600, { NULL } },
+	{ "", "unnamed", OPTION_CHOICE, FIELD(unnamed), 0, 0, { "", "address", "range" } },
+	{ "", "kernel_suffix", OPTION_STRING, FIELD(kernel_suffix), 0, 0, { NULL } },
+	{ "", "spool", OPTION_STRING, FIELD(spool_directory), 0, 0, { NULL } },
+	{ "", "spool_max_bytes", OPTION_BYTES, FIELD(spool_max_bytes), 65536, UINT64_C(1) << 50, { NULL } },
+	{ "", "spool_max_age_hours", OPTION_NUMBER, FIELD(spool_max_age_hours), 0, 87600, { NULL } },
+};
+
+int receiver_init(struct receiver *receiver, const char *name, char *error, size_t error_size)
+{
+	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
+	char *directory, *copy;
+
+	if (!*name || strlen(name) > RECEIVER_NAME_MAX || name[strspn(name, letters)] || !strcmp(name, "export"))
+		return option_fail(error, error_size, "a destination's name has 1 to %d letters, digits, - or _, and "
+				   "is not `export', unlike `%.40s'", RECEIVER_NAME_MAX, name);
+	copy = strdup(name);
+	if (!copy || asprintf(&directory, "/var/lib/stacktap/spool-%s", name) < 0) {
+		free(copy);
+		return -ENOMEM;
+	}
+	*receiver = (struct receiver){
+		.name = copy,
+		.compression = 1,
+		.timeout_seconds = 10,
+		.spool_directory = directory,
+		.spool_max_bytes = 256 << 20,
+		.spool_max_age_hours = 24,
+	};
+	return 0;
+}
+
+void receiver_done(struct receiver *receiver)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(options); i++)
+		option_done(&options[i], receiver);
+	free(receiver->name);
+	*receiver = (struct receiver){ 0 };
+}
+
+int receiver_set(struct receiver *receiver, const char *option, const char *text, char *error, size_t error_size)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(options); i++)
+		if (!strcmp(options[i].name, option))
+			return option_set(&options[i], receiver, text, error, error_size);
+	return option_fail(error, error_size, "there is no option `%s' in section [destination %s]", option,
+			   receiver->name);
+}
+
+static int ignore_pair(void *ctx _unused_, const char *key _unused_, const char *value _unused_)
+{
+	return 0;
+}
+
+int receiver_check(const struct receiver *receiver, char *error, size_t error_size)
+{
+	if (!receiver->endpoint)
+		return option_fail(error, error_size, "[destination %s] has no endpoint", receiver->name);
+	if (!environment_is_url(receiver->endpoint))
+		return option_fail(error, error_size, "endpoint of [destination %s] begins with http://, https:// or "
+				   "unix:/", receiver->name);
+	if (receiver->kernel_suffix && strlen(receiver->kernel_suffix) >= ENCODE_MAX_SUFFIX)
+		return option_fail(error, error_size, "kernel_suffix of [destination %s] has %d bytes at most",
+				   receiver->name, ENCODE_MAX_SUFFIX - 1);
+	if (receiver->headers && environment_each_pair(receiver->headers, ignore_pair, NULL) < 0)
+		return option_fail(error, error_size, "headers of [destination %s] are not of the form "
+				   "key=value,key=value", receiver->name);
+	return 0;
+}
+
+bool receiver_same(const struct receiver *a, const struct receiver *b)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(options); i++)
+		if (!option_same(&options[i], a, b))
+			return false;
+	return !strcmp(a->name, b->name);
+}
+
+void receiver_dump(const struct receiver *receiver, FILE *stream)
+{
+	fprintf(stream, "[destination %s]\n", receiver->name);
+	for (size_t i = 0; i < ARRAY_SIZE(options); i++)
+		option_dump(&options[i], receiver, stream);
+}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+/* From configuration and environment to what an exporter is made of. */
+#include "unit.h"
+
+#include <string.h>
+
+#include "service/delivery.h"
+
+static struct config config;
+static struct delivery delivery;
+static char error[256];
+
+static int setup(void **state _unused_)
+{
+	unsetenv("OTEL_EXPORTER_OTLP_ENDPOINT");
+	unsetenv("OTEL_SDK_DISABLED");
+	return 0;
+}
+
+static int teardown(void **state _unused_)
+{
+	delivery_done(&delivery);
+	config_done(&config);
+	return setup(state);
+}
+
+static void deliver(const char *text)
+{
+	char path[] = "/tmp/stacktap-delivery-XXXXXX";
+	int fd = mkstemp(path);
+
+	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+	close(fd);
+	assert_int_equal(config_load(path, &config, error, sizeof(error)), 0);
+	unlink(path);
+	assert_int_equal(delivery_init(&delivery, &config, error, sizeof(error)), 0);
+}
+
+static void without_a_receiver_the_store_has_it(void **state _unused_)
+{
+	deliver("");
+	assert_int_equal(delivery.exporter.destination_count, 0);
+	assert_string_equal(delivery.exporter.store_directory, "/var/lib/stacktap");
+	assert_int_equal(delivery.form_count, 1);
+}
+
+static void one_receiver_has_no_name(void **state _unused_)
+{
+	deliver("[export]\nendpoint = http://a\n[spool]\ndirectory = /s\n");
+	assert_int_equal(delivery.exporter.destination_count, 1);
+	assert_string_equal(delivery.destinations[0].name, "");
+	assert_string_equal(delivery.destinations[0].http.endpoint, "http://a/v1development/profiles");
+	assert_string_equal(delivery.destinations[0].spool_directory, "/s");
+	assert_null(delivery.exporter.store_directory);
+}
+
+static void each_has_its_own_settings(void **state _unused_)
+{
+	const struct destination_options *all = delivery.destinations;
+
+	deliver("[destination far]\nendpoint = https://far\nprotocol = grpc\ncompression = none\ntimeout_seconds = 3\n"
+		"headers = a=b\ncertificate = /c\nspool =\n"
+		"[export]\nendpoint = http://near\n");
+	assert_int_equal(delivery.exporter.destination_count, 2);
+	assert_string_equal(all[0].name, "export");
+	assert_true(all[0].compress && !all[0].http.is_grpc && all[0].timeout_ms == 10000);
+	assert_null(all[0].http.headers);
+	assert_string_equal(all[1].name, "far");
+	assert_non_null(strstr(all[1].http.endpoint, "https://far/opentelemetry.proto.collector"));
+	assert_true(!all[1].compress && all[1].http.is_grpc && all[1].timeout_ms == 3000);
+	assert_string_equal(all[1].http.headers, "a=b");
+	assert_string_equal(all[1].http.certificate, "/c");
+	assert_null(all[1].spool_directory);
+	assert_true(delivery_has_journal(&delivery));
+}
+
+/* Windows are encoded once for all that want the same bytes. */
+static void forms_are_shared(void **state _unused_)
+{
+	const struct destination_options *all = delivery.destinations;
+
+	deliver("[export]\nendpoint = http://e\n[profile]\nkernel_suffix = _k\n"
+		"[destination a]\nendpoint = http://a\nunnamed = range\n"
+		"[destination b]\nendpoint = http://b\nunnamed = address\n"
+		"[destination c]\nendpoint = http://c\nunnamed = range\nkernel_suffix = _k\n"
+		"[destination d]\nendpoint = http://d\nkernel_suffix = _[k]\n");
+	assert_int_equal(delivery.form_count, 3);
+	assert_int_equal(delivery.exporter.form_count, 3);
+	assert_true(all[0].form == 0 && all[1].form == 1 && all[2].form == 0 && all[3].form == 1 && all[4].form == 2);
+	assert_true(!delivery.forms[0].names_ranges && delivery.forms[1].names_ranges);
+	assert_string_equal(delivery.forms[1].kernel_suffix, "_k");
+	assert_string_equal(delivery.forms[2].kernel_suffix, "_[k]");
+}
+
+static void the_environment_is_for_the_first(void **state _unused_)
+{
+	setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://env", 1);
+	deliver("[export]\nendpoint = http://e\n[destination a]\nendpoint = http://a\n");
+	assert_string_equal(delivery.destinations[0].http.endpoint, "http://env/v1development/profiles");
+	assert_string_equal(delivery.destinations[1].http.endpoint, "http://a/v1development/profiles");
+}
+
+static void one_that_is_disabled_sends_nothing(void **state _unused_)
+{
+	setenv("OTEL_SDK_DISABLED", "true", 1);
+	deliver("[export]\nendpoint = http://e\n[destination a]\nendpoint = http://a\n");
+	assert_int_equal(delivery.exporter.destination_count, 0);
+	assert_non_null(delivery.exporter.store_directory);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+		T(without_a_receiver_the_store_has_it), T(one_receiver_has_no_name), T(each_has_its_own_settings),
+		T(forms_are_shared), T(the_environment_is_for_the_first), T(one_that_is_disabled_sends_nothing),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
