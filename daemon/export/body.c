@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 
 #include "export/gzip.h"
+#include "export/zstd.h"
 
 struct body *body_ref(struct body *body)
 {
@@ -57,23 +58,27 @@ void cargo_done(struct cargo *cargo)
 
 static int compress(struct buffer *buffer, const struct body *raw, enum compression compression)
 {
-	return compression == COMPRESSION_GZIP ? gzip_compress(buffer, raw->data, raw->size) : -EINVAL;
+	switch (compression) {
+	case COMPRESSION_GZIP:
+		return gzip_compress(buffer, raw->data, raw->size);
+	case COMPRESSION_ZSTD:
+		return zstd_compress(buffer, raw->data, raw->size);
+	default:
+		return -EINVAL;
+	}
 }
 
-struct body *cargo_body(struct cargo *cargo, enum compression compression)
+static struct body *body_new(const struct body *raw, enum compression compression)
 {
-	struct body *raw = cargo->bodies[COMPRESSION_NONE], *body = cargo->bodies[compression];
+	struct body *body = calloc(1, sizeof(*body));
 	struct buffer buffer;
 	uint8_t *data;
 
-	if (body)
-		return body;
-	body = calloc(1, sizeof(*body));
 	buffer_init(&buffer, POOL_ENCODE);
 	if (!body || compress(&buffer, raw, compression)) {
 		buffer_free(&buffer);
 		free(body);
-		return raw;
+		return NULL;
 	}
 	/* the pool of what waits takes over; no bytes are kept that are not sent */
 	pool_uncharge(POOL_ENCODE, buffer.capacity);
@@ -82,6 +87,28 @@ struct body *cargo_body(struct cargo *cargo, enum compression compression)
 		.data = data ? data : buffer.data, .size = buffer.size, .raw_size = raw->size,
 		.samples = raw->samples, .compression = compression, .number = raw->number, .users = 1,
 	};
-	cargo->bodies[compression] = body;
 	return body;
+}
+
+struct body *cargo_body(struct cargo *cargo, enum compression compression)
+{
+	struct body *raw = cargo->bodies[COMPRESSION_NONE];
+
+	if (!cargo->bodies[compression])
+		cargo->bodies[compression] = body_new(raw, compression);
+	return cargo->bodies[compression] ?: raw;
+}
+
+struct body *body_again(const struct body *body, enum compression compression)
+{
+	struct buffer plain = { .pool = POOL_ENCODE };
+	struct body raw = { .samples = body->samples, .number = body->number }, *again = NULL;
+
+	if (!zstd_decompress(&plain, body->data, body->size, body->raw_size)) {
+		raw.data = plain.data;
+		raw.size = plain.size;
+		again = body_new(&raw, compression);
+	}
+	buffer_free(&plain);
+	return again;
 }

@@ -29,6 +29,9 @@ void body_unref(struct body *body);	/* NULL is fine */
 /* Charge it to the pool and to @budget, of which @max bytes are to be had at most. True if it already is. */
 bool body_charge(struct body *body, struct body_budget *budget, size_t max) _must_check_;
 
+/* What is compressed with zstd compressed otherwise. NULL: no memory. */
+struct body *body_again(const struct body *body, enum compression compression);
+
 /* One payload on its way, in all the forms that were asked for. Of one thread. */
 struct cargo {
 	struct body *bodies[COMPRESSION_COUNT];

@@ -3,12 +3,14 @@
 
 #include <inttypes.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/random.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "export/complaint.h"
+#include "export/grpc.h"
 #include "export/spool.h"
 
 #define TIMEOUT_MS 10000
@@ -36,6 +38,8 @@ struct destination {
 	uint64_t number;		/* in the spool */
 	bool is_busy;			/* something is in its hands that does not wait elsewhere */
 	struct waiting *first, **last;
+	_Atomic enum compression compression; /* that the receiver takes, as far as is known */
+	bool takes_zstd;		/* it took a payload so */
 	unsigned int backoff_ms;	/* next pause, 0: the last try went well */
 	unsigned int failures;		/* of the oldest, in a row */
 	bool is_oldest_bad;		/* a later one was taken while it was not */
@@ -91,6 +95,7 @@ int destination_new(const struct destination_options *options, struct destinatio
 	own->timeout_ms = own->timeout_ms ? own->timeout_ms : TIMEOUT_MS;
 	own->backoff_min_ms = own->backoff_min_ms ? own->backoff_min_ms : BACKOFF_MIN_MS;
 	own->backoff_max_ms = own->backoff_max_ms ? own->backoff_max_ms : BACKOFF_MAX_MS;
+	destination->compression = options->compression;
 	destination->complaints.name = options->name;
 	err = http_new(&options->http, &destination->http);
 	if (!err)
@@ -205,7 +210,7 @@ uint64_t destination_spool_opened(struct destination *destination)
 
 enum compression destination_compression(const struct destination *destination)
 {
-	return destination->options.compress ? COMPRESSION_GZIP : COMPRESSION_NONE;
+	return atomic_load(&destination->compression);
 }
 
 static bool something_waits(const struct destination *destination)
@@ -320,18 +325,73 @@ static void count_accepted(struct destination_stats *stats, const struct body *b
 	stats->partial_warnings += answer->has_warning;
 }
 
+static void post(struct destination *destination, const struct body *body, unsigned int timeout_ms,
+		 struct http_answer *ret_answer)
+{
+	pthread_mutex_unlock(&destination->lock);
+	http_post(destination->http, body->data, body->size, body->compression, timeout_ms, ret_answer);
+	pthread_mutex_lock(&destination->lock);
+	count_answer(&destination->stats, ret_answer);
+}
+
+/*
+ * What servers say to a compression that they do not know, or take for the message itself. Of one that took it
+ * before only 415 is: all else is for the payload.
+ */
+static bool refuses_zstd(const struct destination *destination, const struct http_answer *answer)
+{
+	if (answer->status == 415)
+		return true;
+	return !destination->takes_zstd &&
+	       (answer->status == 400 || answer->grpc_code == GRPC_UNIMPLEMENTED ||
+		answer->grpc_code == GRPC_INVALID_ARGUMENT || answer->grpc_code == GRPC_INTERNAL);
+}
+
+/* With gzip from now on. */
+static void leave_zstd(struct destination *destination, const struct http_answer *answer)
+{
+	const char *name = destination->options.name;
+
+	if (destination->compression == COMPRESSION_ZSTD)
+		log_warning("the receiver%s%s takes no zstd (%s): payloads are sent with gzip from now on; set "
+			    "compression = gzip", *name ? " " : "", name, answer->text);
+	destination->compression = COMPRESSION_GZIP;
+}
+
+/* As it is, or compressed otherwise where the receiver takes no zstd: *ret_again then. -ENOMEM: not now. */
+static int post_body(struct destination *destination, const struct body *body, unsigned int timeout_ms,
+		     struct http_answer *ret_answer, struct body **ret_again)
+{
+	*ret_again = NULL;
+	if (body->compression != COMPRESSION_ZSTD || destination->compression == COMPRESSION_ZSTD) {
+		post(destination, body, timeout_ms, ret_answer);
+		if (body->compression != COMPRESSION_ZSTD || !refuses_zstd(destination, ret_answer))
+			return 0;
+		leave_zstd(destination, ret_answer);
+	}
+	*ret_again = body_again(body, COMPRESSION_GZIP);
+	if (!*ret_again)
+		return -ENOMEM;
+	post(destination, *ret_again, timeout_ms, ret_answer);
+	return 0;
+}
+
 /* Without the lock meanwhile. True when it is done with, for better or worse; false when it must wait. */
 static bool try_send(struct destination *destination, const struct body *body, unsigned int timeout_ms)
 {
 	struct http_answer answer;
+	struct body *again;
 
-	pthread_mutex_unlock(&destination->lock);
-	http_post(destination->http, body->data, body->size, body->compression, timeout_ms, &answer);
-	pthread_mutex_lock(&destination->lock);
-	count_answer(&destination->stats, &answer);
+	if (post_body(destination, body, timeout_ms, &answer, &again)) {
+		schedule(destination, 0);
+		return false;
+	}
+	if (answer.result == HTTP_ACCEPTED)
+		count_accepted(&destination->stats, again ?: body, &answer);
+	body_unref(again);
 	switch (answer.result) {
 	case HTTP_ACCEPTED:
-		count_accepted(&destination->stats, body, &answer);
+		destination->takes_zstd |= destination->compression == COMPRESSION_ZSTD;
 		destination->backoff_ms = 0;
 		destination->next_try = 0;
 		destination->failures = 0;

@@ -25,7 +25,7 @@ struct destination_options {
 	const char *name;		/* "": there is but one */
 	struct http_options http;
 	unsigned int form;		/* of payloads that are for it, see struct payload */
-	bool compress;			/* gzip */
+	enum compression compression;
 	unsigned int timeout_ms;	/* of one request, 0: 10 s */
 	unsigned int backoff_min_ms;	/* first pause before a retry, doubled each time; 0: 1 s */
 	unsigned int backoff_max_ms;	/* 0: 30 s */

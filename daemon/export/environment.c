@@ -5,6 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "export/compression.h"
 #include "export/grpc.h"
 
 #define TEXT_MAX 65536u		/* of one variable */
@@ -207,15 +208,18 @@ static int load_protocol(struct environment *environment, char *ret_error, size_
 static int load_compression(struct environment *environment, char *ret_error, size_t error_size)
 {
 	char name[64];
+	static const char *const names[] = { "none", "gzip", "zstd" };
 	_cleanup_free_ char *text = exporter_get("COMPRESSION", name, sizeof(name));
 
 	if (!text)
 		return 0;
 	environment->has_compression = true;
-	environment->compress = !strcmp(text, "gzip");
-	if (environment->compress || !strcmp(text, "none"))
-		return 0;
-	snprintf(ret_error, error_size, "%s is \"%.32s\"; it can be gzip or none.", name, text);
+	for (unsigned int i = 0; i < COMPRESSION_COUNT; i++)
+		if (!strcmp(text, names[i])) {
+			environment->compression = i;
+			return 0;
+		}
+	snprintf(ret_error, error_size, "%s is \"%.32s\"; it can be gzip, zstd or none.", name, text);
 	return -EINVAL;
 }
 

@@ -19,7 +19,7 @@ struct environment {
 	char *headers;			/* as given; see environment_each_pair() */
 	char *certificate, *client_certificate, *client_key;
 	bool has_compression;		/* COMPRESSION was given */
-	bool compress;
+	unsigned int compression;	/* enum compression */
 	unsigned int timeout_ms;	/* 0: not given */
 	char *service_name;
 	struct encode_attribute *resource; /* OTEL_RESOURCE_ATTRIBUTES, percent-decoded */

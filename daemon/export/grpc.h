@@ -13,8 +13,10 @@
 enum {
 	GRPC_PREFIX = 5,		/* bytes before a message: is it compressed, u32 big-endian length */
 	GRPC_OK = 0,
+	GRPC_INVALID_ARGUMENT = 3,
 	GRPC_RESOURCE_EXHAUSTED = 8,
 	GRPC_UNIMPLEMENTED = 12,
+	GRPC_INTERNAL = 13,
 	GRPC_UNAVAILABLE = 14,
 };
 

@@ -165,7 +165,9 @@ static int make_headers(struct http *http, const struct http_options *options)
 	if (!err && options->headers)
 		err = environment_each_pair(options->headers, add_user_header, http);
 	return err ?: append_header(&http->headers[COMPRESSION_GZIP],
-				    http->is_grpc ? "grpc-encoding: gzip" : "Content-Encoding: gzip");
+				    http->is_grpc ? "grpc-encoding: gzip" : "Content-Encoding: gzip") ?:
+		      append_header(&http->headers[COMPRESSION_ZSTD],
+				    http->is_grpc ? "grpc-encoding: zstd" : "Content-Encoding: zstd");
 }
 
 /* Where to: unix:/PATH is a socket, behind which there is a server without a name. */
@@ -391,6 +393,7 @@ static void judge_grpc(const struct http *http, struct http_answer *answer)
 {
 	const struct grpc_status *status = &http->grpc;
 
+	answer->grpc_code = status->code;
 	answer->retry_after_ms = status->retry_ms >= 0 ? status->retry_ms : http->retry_after_ms;
 	if (!http->is_http2 || (status->code < 0 && answer->status == 200)) {
 		answer->is_bad = true;
@@ -460,7 +463,7 @@ static int make_request(struct http *http, const uint8_t *data, size_t size, boo
 void http_post(struct http *http, const uint8_t *data, size_t size, enum compression compression,
 	       unsigned int timeout_ms, struct http_answer *ret_answer)
 {
-	struct http_answer answer = { .result = HTTP_RETRY, .retry_after_ms = -1 };
+	struct http_answer answer = { .result = HTTP_RETRY, .retry_after_ms = -1, .grpc_code = -1 };
 	CURLcode err;
 
 	http->response.size = 0;

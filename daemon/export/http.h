@@ -33,6 +33,7 @@ struct http_answer {
 	enum http_result result;
 	long status;		/* 0: no answer, for the reason: */
 	int error;		/* curl's code, whose texts have times in them */
+	int grpc_code;		/* -1: none */
 	bool is_throttled;	/* 429 */
 	int64_t retry_after_ms;	/* -1: not told */
 	int64_t rejected;	/* Profiles, by partial success */

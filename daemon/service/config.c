@@ -8,6 +8,7 @@
 #include "base/near.h"
 #include "base/percent.h"
 #include "client/event.h"
+#include "export/compression.h"
 #include "helper/debuginfod.h"
 #include "resolve/unwinder.h"
 #include "service/endpoint.h"
@@ -55,7 +56,7 @@ static const struct option options[] = {
 	{ "export", "client_certificate", OPTION_STRING, FIELD(client_certificate), 0, 0,
 	  { NULL } },
 	{ "export", "client_key", OPTION_STRING, FIELD(client_key), 0, 0, { NULL } },
-	{ "export", "compression", OPTION_CHOICE, FIELD(compression), 0, 0, { "none", "gzip" } },
+	{ "export", "compression", OPTION_CHOICE, FIELD(compression), 0, 0, { "none", "gzip", "zstd" } },
 	{ "export", "timeout_seconds", OPTION_NUMBER, FIELD(timeout_seconds), 1, 600, { NULL } },
 	{ "store", "directory", OPTION_STRING, FIELD(store_directory), 0, 0, { NULL } },
 	{ "store", "max_bytes", OPTION_BYTES, FIELD(store_max_bytes), 65536, UINT64_C(1) << 50,
@@ -108,7 +109,7 @@ void config_init(struct config *config)
 		.slice_bytes = UNWINDER_SLICE_BYTES,
 		.slice_max_bytes = UNWINDER_SLICE_MAX_BYTES,
 		.fault_in = true,
-		.compression = 1,
+		.compression = COMPRESSION_GZIP,
 		.timeout_seconds = 10,
 		.store_directory = strdup("/var/lib/stacktap"),
 		.store_max_bytes = 256 << 20,

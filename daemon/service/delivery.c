@@ -58,7 +58,7 @@ static int add_default(struct delivery *delivery, const struct config *config, c
 		.client_certificate = environment->client_certificate ?: config->client_certificate,
 		.client_key = environment->client_key ?: config->client_key,
 	};
-	destination->compress = environment->has_compression ? environment->compress : config->compression;
+	destination->compression = environment->has_compression ? environment->compression : config->compression;
 	destination->timeout_ms = environment->timeout_ms ?: (unsigned int)config->timeout_seconds * MS_PER_S;
 	destination->spool_directory = config->spool_directory;
 	destination->spool_max_bytes = config->spool_max_bytes;
@@ -87,7 +87,7 @@ static int add_receiver(struct delivery *delivery, const struct receiver *receiv
 		.client_certificate = receiver->client_certificate,
 		.client_key = receiver->client_key,
 	};
-	destination->compress = receiver->compression;
+	destination->compression = receiver->compression;
 	destination->timeout_ms = (unsigned int)receiver->timeout_seconds * MS_PER_S;
 	destination->spool_directory = receiver->spool_directory;
 	destination->spool_max_bytes = receiver->spool_max_bytes;

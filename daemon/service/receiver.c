@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "export/compression.h"
 #include "export/encode.h"
 #include "export/environment.h"
 #include "service/option.h"
@@ -16,7 +17,7 @@ static const struct option options[] = {
 	{ "", "certificate", OPTION_STRING, FIELD(certificate), 0, 0, { NULL } },
 	{ "", "client_certificate", OPTION_STRING, FIELD(client_certificate), 0, 0, { NULL } },
 	{ "", "client_key", OPTION_STRING, FIELD(client_key), 0, 0, { NULL } },
-	{ "", "compression", OPTION_CHOICE, FIELD(compression), 0, 0, { "none", "gzip" } },
+	{ "", "compression", OPTION_CHOICE, FIELD(compression), 0, 0, { "none", "gzip", "zstd" } },
 	{ "", "timeout_seconds", OPTION_NUMBER, FIELD(timeout_seconds), 1, 600, { NULL } },
 	{ "", "unnamed", OPTION_CHOICE, FIELD(unnamed), 0, 0, { "", "address", "range" } },
 	{ "", "kernel_suffix", OPTION_STRING, FIELD(kernel_suffix), 0, 0, { NULL } },
@@ -40,7 +41,7 @@ int receiver_init(struct receiver *receiver, const char *name, char *error, size
 	}
 	*receiver = (struct receiver){
 		.name = copy,
-		.compression = 1,
+		.compression = COMPRESSION_GZIP,
 		.timeout_seconds = 10,
 		.spool_directory = directory,
 		.spool_max_bytes = 256 << 20,

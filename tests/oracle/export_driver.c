@@ -2,7 +2,7 @@
 /*
  * export_driver URL COUNT RUN-MS [NAME=VALUE...]: send COUNT payloads of a synthetic window, retry
  * for RUN-MS at most or until nothing waits, stop, and print what the exporter counted. Names:
- * compress, grpc, timeout, backoff_min, backoff_max, stop (ms), queue (bytes), headers, store, spool, spool_max
+ * compress (enum compression), grpc, timeout, backoff_min, backoff_max, stop (ms), queue (bytes), headers, store, spool, spool_max
  * (bytes), spool_retry (ms), log, pad (bytes), wait (ms, before the first payload), pause (ms, after each), journal.
  *
  * to=NAME,SPOOL,URL adds a destination, all else as the first one's, whose name is `first' then; SPOOL may be empty.
@@ -97,7 +97,7 @@ static int parse(struct driver *driver, char *argument)
 	*value++ = '\0';
 	number = strtoul(value, NULL, 10);
 	if (!strcmp(argument, "compress"))
-		driver->destination.compress = number;
+		driver->destination.compression = (enum compression)number;
 	else if (!strcmp(argument, "timeout"))
 		driver->destination.timeout_ms = (unsigned int)number;
 	else if (!strcmp(argument, "backoff_min"))
@@ -264,7 +264,7 @@ static void send_one(const struct driver *driver, struct exporter *exporter, int
 int main(int argc, char **argv)
 {
 	struct driver driver = {
-		.destination = { .name = "", .compress = true, .backoff_min_ms = 50, .spool_max_bytes = 64 << 20 },
+		.destination = { .name = "", .compression = COMPRESSION_GZIP, .backoff_min_ms = 50, .spool_max_bytes = 64 << 20 },
 		.options = { .store_max_bytes = 64 << 20, .destination_count = 1 },
 		.stop_ms = 100,
 	};

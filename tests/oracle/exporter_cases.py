@@ -35,13 +35,13 @@ RESULTS = []
 class Receiver:
     """receiver.py as a process of its own, with a script."""
 
-    def __init__(self, directory, name, script, port=0):
+    def __init__(self, directory, name, script, port=0, options=()):
         self.ledger_path = os.path.join(directory, name + ".ledger")
         self.output = os.path.join(directory, name + ".otlp")
         self.process = subprocess.Popen(
             [sys.executable, "-B", os.path.join(OTLP, "receiver.py"), "--port", str(port),
              "--script", script, "--ledger", self.ledger_path, "--output", self.output,
-             "--require-version"], stdout=subprocess.PIPE, text=True)
+             "--require-version", *options], stdout=subprocess.PIPE, text=True)
         self.port = int(self.process.stdout.readline())
         self.url = f"http://127.0.0.1:{self.port}{PATH}"
 
@@ -69,6 +69,7 @@ def drive(program, url, count, run_ms, **options):
     stats = dict(line.split(" ", 1) for line in done.stdout.splitlines())
     stats = {name: value if name == "last_error" else int(value) for name, value in stats.items()}
     stats["warnings"] = done.stderr.count("the receiver did not take") + done.stderr.count("the receiver refused")
+    stats["no_zstd"] = done.stderr.count("takes no zstd")
     return stats
 
 
@@ -186,6 +187,38 @@ def len_of_body(program, directory):
     drive(program, receiver.url, 1, 1000)
     receiver.stop()
     return receiver.ledger()[0]["bytes_compressed"]
+
+
+def with_zstd(program, directory):
+    """zstd where it is taken, gzip where it is not, which is found out once."""
+    receiver = Receiver(directory, "zstd", "", options=["--zstd"])
+    stats = drive(program, receiver.url, 3, 8000, compress=2)
+    receiver.stop()
+    rows = receiver.ledger()
+    tell("zstd: taken", differ(stats, expected(3, 0, retries=0, bytes_sent=sum(row["bytes_compressed"] for row in rows))) +
+         differ({"encodings": {row["headers"].get("Content-Encoding") for row in rows}, "taken": len(taken(receiver))},
+                {"encodings": {"zstd"}, "taken": 3}))
+    for status in (400, 415):
+        receiver = Receiver(directory, f"zstd-{status}", "ok,503", options=["--unknown-encoding", str(status)])
+        stats = drive(program, receiver.url, 3, 8000, compress=2)
+        receiver.stop()
+        rows = receiver.ledger()
+        tell(f"zstd: a {status} brings gzip, for good", differ(stats, expected(
+            3, 0, retries=stats["retries"], last_error="", no_zstd=1,
+            bytes_sent=sum(row["bytes_compressed"] for row in rows if row["stored"]))) +
+            differ({"encodings": [row["headers"].get("Content-Encoding") for row in rows]},
+                   {"encodings": ["zstd"] + ["gzip"] * 4}))
+    receiver = Receiver(directory, "zstd-then-400", "ok,400", options=["--zstd"])
+    stats = drive(program, receiver.url, 3, 8000, compress=2)
+    receiver.stop()
+    tell("zstd: a 400 of a receiver that took it is for the payload", differ(stats, expected(2, 1, no_zstd=0)))
+    # as grpc-go's servers say it; grpcio's look into no message
+    server, port, got, _ = grpc_server("127.0.0.1:0", [(
+        grpc.StatusCode.UNIMPLEMENTED, 'grpc: Decompressor is not installed for grpc-encoding "zstd"')])
+    stats = drive(program, f"http://127.0.0.1:{port}/{GRPC_PATH}", 3, 8000, grpc=1, compress=2)
+    server.stop(0)
+    tell("zstd: a gRPC server without it", differ(stats, expected(3, 0, no_zstd=1)) +
+         differ({"got": len(got), "whole": all(not wire.decode(one)[1] for one in got)}, {"got": 3, "whole": True}))
 
 
 def free_port():
@@ -658,6 +691,7 @@ def main():
     other_protocol(program)
     hostile(program)
     over_grpc(program, directory)
+    with_zstd(program, directory)
     several(program, directory)
     stored(program, directory)
     spooled(program, directory)

@@ -13,6 +13,7 @@ import json
 import os
 import signal
 import socket
+import subprocess
 import sys
 import threading
 import time
@@ -61,6 +62,14 @@ def gunzip(data, limit):
             raise Refused(400, "gzip body is cut off")
         data = inflater.unused_data
     return bytes(out)
+
+
+def unzstd(data, limit):
+    """By the program that comes with the library, never more than limit + 1 bytes."""
+    done = subprocess.run(["zstd", "-dcq"], input=data, capture_output=True, check=False)
+    if done.returncode:
+        raise Refused(400, "body is not zstd")
+    return done.stdout[:limit + 1]
 
 
 class Store:
@@ -186,8 +195,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
         encoding = self.headers.get("Content-Encoding", "identity")
         if encoding == "gzip":
             body = gunzip(body, limit)
+        elif encoding == "zstd" and self.server.options.zstd:
+            body = unzstd(body, limit)
         elif encoding != "identity":
-            raise Refused(400, f"Content-Encoding {encoding!r} is not known")
+            raise Refused(self.server.options.unknown_encoding, f"Content-Encoding {encoding!r} is not known")
         if len(body) > limit:
             raise Refused(413, f"body is over {limit} bytes uncompressed")
         return body
@@ -326,6 +337,8 @@ def parse_arguments():
     parser.add_argument("--output", help="append accepted requests there, length-prefixed")
     parser.add_argument("--ledger", help="append one JSON line per request there")
     parser.add_argument("--script", default="", help="steps, or a file of them; see script.py")
+    parser.add_argument("--zstd", action="store_true", help="take Content-Encoding: zstd")
+    parser.add_argument("--unknown-encoding", type=int, default=400, help="status for any other one")
     parser.add_argument("--body-limit", type=int, default=BODY_LIMIT)
     parser.add_argument("--require-version", action="store_true",
                         help=f"refuse requests without {VERSION_HEADER}")
