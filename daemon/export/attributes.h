@@ -9,7 +9,8 @@
 
 /* What is found out about an image, what is configured, and what rules set. */
 enum {
-	ATTRIBUTES_OF_IMAGE = 13 + DETAILS_MAX_ATTRIBUTES,
+	/* its process context's, its environment's */
+	ATTRIBUTES_OF_IMAGE = 13 + 2 * DETAILS_MAX_ATTRIBUTES,
 	ATTRIBUTES_OF_RULES = 64,
 	ATTRIBUTES_MAX = ENCODE_MAX_RESOURCE + ATTRIBUTES_OF_IMAGE + ATTRIBUTES_OF_RULES,
 };

@@ -37,19 +37,22 @@ static void resource_image(struct attributes *attributes, const struct image *im
 }
 
 /*
- * From what was said on purpose to what can be seen: the configuration, the process' own word, the unit that
- * it runs in, the machine, the program.
+ * From what was said on purpose to what can be seen: the configuration, the process' own word, now and when it
+ * was started, the unit that it runs in, the machine, the program.
  */
 static void resource_service(struct attributes *attributes, const struct encode_options *options,
 			     const struct image *image)
 {
 	const struct image_details *details = image ? image_details(image) : NULL;
+	const struct image_context *context = image ? image_context(image) : NULL;
 	char service[CGROUP_UNIT_BYTES];
 
 	attributes_string(attributes, "service.name", options->service_name);
 	for (size_t i = 0; i < options->resource_count; i++)
 		if (!strcmp(options->resource[i].key, "service.name"))
 			attributes_string(attributes, "service.name", options->resource[i].value);
+	if (context)
+		attributes_string(attributes, "service.name", context->service_name);
 	if (details) {
 		attributes_string(attributes, "service.name", details->service_name);
 		if (details->unit && cgroup_unit_service(details->unit, service, sizeof(service)))
@@ -107,6 +110,8 @@ int resource_write(struct buffer *buffer, const struct encode_options *options,
 			attributes_string(attributes, options->resource[i].key,
 					  options->resource[i].value);
 	/* the process says so: what is malformed in it is left out */
+	if (image && image_context(image) && image_context(image)->attributes)
+		environment_each_pair(image_context(image)->attributes, resource_own, attributes);
 	if (image && image_details(image) && image_details(image)->attributes)
 		environment_each_pair(image_details(image)->attributes, resource_own, attributes);
 	*ret_rule = relabel_apply(options->relabel, attributes, !options->is_draft && !options->is_again);

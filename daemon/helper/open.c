@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "helper/memfd.h"
+#include "process/context.h"
 #include "process/details.h"
 #include "process/scan.h"
 
@@ -457,6 +458,67 @@ static int answer_perf_map(const struct serve_request *request, struct serve_ans
 	return r;
 }
 
+/* Opened first: they are of the program that the process runs now, whatever it executes next. */
+static int open_memory(int proc, int *ret_memory, FILE **ret_maps)
+{
+	_cleanup_close_ int maps = openat(proc, "maps", O_RDONLY | O_CLOEXEC);
+	_cleanup_close_ int memory = openat(proc, "mem", O_RDONLY | O_CLOEXEC);
+
+	*ret_maps = maps < 0 || memory < 0 ? NULL : fdopen(maps, "r");
+	if (!*ret_maps)
+		return -errno;
+	steal_fd(&maps);
+	*ret_memory = steal_fd(&memory);
+	return 0;
+}
+
+static bool runs(int proc, const struct open_context *question)
+{
+	struct image_details *details = calloc(1, sizeof(*details));
+	uint64_t start;
+	bool is_same = details && !details_read_executable(proc, details) &&
+		       !strncmp(details->executable_path, question->executable_path,
+				sizeof(question->executable_path)) &&
+		       !process_start_time(proc, &start);
+
+	image_details_free(details);
+	return is_same && (!question->start_time || question->start_time - start < START_SLACK_NS);
+}
+
+static int write_payload(const struct context *context)
+{
+	_cleanup_close_ int fd = memfd_new();
+	int r = fd < 0 ? fd : memfd_write(fd, context->payload, context->size);
+
+	return r < 0 ? r : memfd_seal(&fd);
+}
+
+static int answer_context(const struct serve_request *request, struct serve_answer *answer)
+{
+	const struct open_context *question = request->payload;
+	const struct context known = { .address = question->address, .published = question->published };
+	_cleanup_close_ int proc = open_proc(question->tgid), memory = -1;
+	_cleanup_fclose_ FILE *maps = NULL;
+	struct context context;
+	int r = proc < 0 ? -ESRCH : open_memory(proc, &memory, &maps);
+
+	if (r < 0)
+		return r;
+	if (!runs(proc, question))
+		return -ESRCH;
+	r = context_read(memory, maps, &known, &context);
+	if (r < 0)
+		return r;
+	*(struct open_context_answer *)(void *)answer->payload = (struct open_context_answer){
+		.address = context.address, .published = context.published,
+	};
+	answer->bytes = sizeof(struct open_context_answer);
+	if (context.payload)
+		answer->fd = write_payload(&context);
+	free(context.payload);
+	return context.payload ? min_of(answer->fd, 0) : 0;
+}
+
 static const struct {
 	int (*answer)(const struct serve_request *request, struct serve_answer *answer);
 	size_t bytes;		/* of the request */
@@ -469,6 +531,7 @@ static const struct {
 	[OPEN_DETAILS] = { answer_details, sizeof(struct open_process), false },
 	[OPEN_SCAN] = { answer_scan, sizeof(struct open_process), false },
 	[OPEN_PERF_MAP] = { answer_perf_map, sizeof(struct open_perf_map), false },
+	[OPEN_CONTEXT] = { answer_context, sizeof(struct open_context), false },
 };
 
 void open_answer(struct serve_request *request, struct serve_answer *answer)

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/utf8.h"
 #include "helper/memfd.h"
+#include "process/context.h"
 #include "process/details.h"
 
 #define QUARANTINE_FIRST_NS ((uint64_t)60 * NSEC_PER_SEC)	/* doubled each time it happens again */
@@ -32,6 +33,7 @@ enum part {
 	PART_FILES,
 	PART_PATHS,	/* of debug files */
 	PART_MAPS,	/* perf maps, in /tmp */
+	PART_MEMORY,	/* of a process, which may be a file of a server that does not answer */
 };
 
 /* Of a mount namespace, of a device in it, or of a process; what is unknown is 0. */
@@ -481,6 +483,32 @@ int opener_scan(struct opener *opener, uint32_t tgid, struct process_snapshot **
 
 	r = ask_process(opener, OPEN_SCAN, &process, &scan, sizeof(scan), &memfd);
 	return r < 0 ? r : take_snapshot(tgid, &scan, memfd, ret_snapshot);
+}
+
+int opener_context(struct opener *opener, const struct open_context *question,
+		   struct open_context_answer *ret_answer, int *ret_fd, uint64_t *ret_size)
+{
+	const struct place place = { .tgid = question->tgid, .part = PART_MEMORY };
+	struct helper_call call = {
+		.op = OPEN_CONTEXT, .fd = -1, .timeout_ms = PROCESS_MS,
+		.request = question, .request_bytes = sizeof(*question),
+		.answer = ret_answer, .answer_bytes = sizeof(*ret_answer), .wants_fd = true,
+	};
+	_cleanup_close_ int memfd = -1;
+	char text[64];
+	int r;
+
+	snprintf(text, sizeof(text), "the process context of process %" PRIu32, question->tgid);
+	pthread_mutex_lock(&opener->lock);
+	r = ask(opener, &place, text, &call);
+	pthread_mutex_unlock(&opener->lock);
+	if (r < 0)
+		return r;
+	memfd = call.ret_fd;
+	if (memfd >= 0 && (!memfd_is_sealed(memfd, ret_size) || *ret_size > CONTEXT_MAX_BYTES))
+		return -EBADMSG;
+	*ret_fd = steal_fd(&memfd);
+	return 0;
 }
 
 void opener_stats(struct opener *opener, struct opener_stats *ret_stats)

@@ -72,6 +72,16 @@ int opener_details(struct opener *opener, uint32_t tgid, bool with_command_line,
 		   struct image_details **ret_details);
 int opener_scan(struct opener *opener, uint32_t tgid, struct process_snapshot **ret_snapshot);
 
+/*
+ * The payload of the process context of the process that runs @question's executable, in a sealed memfd, to be
+ * read by the parser alone. *ret_fd -1: it is the one that was published at that time. Others: as
+ * context_read(); -ESRCH: the process is gone, or runs another program.
+ */
+struct open_context;
+struct open_context_answer;
+int opener_context(struct opener *opener, const struct open_context *question,
+		   struct open_context_answer *ret_answer, int *ret_fd, uint64_t *ret_size);
+
 void opener_stats(struct opener *opener, struct opener_stats *ret_stats);
 
 #endif /* STACKTAP_HELPER_OPENER_H */

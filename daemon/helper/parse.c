@@ -8,6 +8,8 @@
 #include "base/clock.h"
 #include "base/pool.h"
 #include "helper/memfd.h"
+#include "process/context.h"
+#include "symbol/context.h"
 #include "symbol/demangle.h"
 #include "symbol/disassemble.h"
 #include "symbol/facts.h"
@@ -416,6 +418,20 @@ static int answer_instructions(struct serve_request *request, struct serve_answe
 	return 0;
 }
 
+static int answer_context(struct serve_request *request, struct serve_answer *answer)
+{
+	const struct parse_file *file = request->payload;
+	_cleanup_free_ uint8_t *data = NULL;
+	int r;
+
+	if (file->size > CONTEXT_MAX_BYTES)
+		return -E2BIG;
+	data = malloc(file->size + 1);
+	r = data ? memfd_read(request->fd, data, file->size, 0) : -ENOMEM;
+	answer->bytes = sizeof(struct context_facts);
+	return r < 0 ? r : context_parse(data, file->size, (void *)answer->payload);
+}
+
 static const struct {
 	int (*answer)(struct serve_request *request, struct serve_answer *answer);
 	size_t bytes;		/* of the request */
@@ -434,6 +450,7 @@ static const struct {
 	[PARSE_LINES] = { answer_lines, sizeof(struct parse_lines), false },
 	[PARSE_INSTRUCTIONS] = { answer_instructions, sizeof(struct parse_instructions), true },
 	[PARSE_NAME] = { answer_name, sizeof(struct parse_name), false },
+	[PARSE_CONTEXT] = { answer_context, sizeof(struct parse_file), true },
 };
 
 void parse_answer(struct serve_request *request, struct serve_answer *answer)

@@ -53,8 +53,7 @@ void parser_free(struct parser *parser)
 }
 
 /* What somebody's files make it read for names. */
-static int ask_for_names(struct parser *parser, const struct object *object,
-			 struct helper_call *call)
+int parser_ask_for_names(struct parser *parser, const struct object *object, struct helper_call *call)
 {
 	uint64_t began = clock_monotonic();
 	int r;
@@ -102,7 +101,7 @@ static int ask_facts(struct parser *parser, const struct object *object, int fd,
 		.request = &file, .request_bytes = sizeof(file),
 		.answer = ret_facts, .answer_bytes = sizeof(*ret_facts),
 	};
-	int r = ask_for_names(parser, object, &call);
+	int r = parser_ask_for_names(parser, object, &call);
 
 	if (r < 0)
 		return r;
@@ -221,7 +220,7 @@ static int ask_symtab(struct parser *parser, enum helper_op op, const struct obj
 		.answer = &symbols, .answer_bytes = sizeof(symbols), .wants_fd = true,
 	};
 	_cleanup_close_ int memfd = -1;
-	int r = ask_for_names(parser, object, &call);
+	int r = parser_ask_for_names(parser, object, &call);
 
 	if (r < 0)
 		return r;
@@ -262,7 +261,7 @@ int parser_name(struct parser *parser, const struct object *object, int fd,
 	call.answer_bytes = (size_t)min_of(symtab->names_bytes - symbol->name,
 					   (uint64_t)SYMTAB_NAME_MAX - 1);
 	text.bytes = (uint32_t)call.answer_bytes;
-	r = ask_for_names(parser, object, &call);
+	r = parser_ask_for_names(parser, object, &call);
 	if (r < 0)
 		return r;
 	ret_name[call.ret_bytes] = '\0';
@@ -349,7 +348,7 @@ int parser_code(struct parser *parser, const struct object *object, int fd, bool
 		.answer = &said, .answer_bytes = sizeof(said), .wants_fd = true,
 	};
 	_cleanup_close_ int memfd = -1;
-	int r = ask_for_names(parser, object, &call);
+	int r = parser_ask_for_names(parser, object, &call);
 
 	if (r < 0)
 		return r;
@@ -366,7 +365,7 @@ int parser_code_name(struct parser *parser, const struct object *object, int fd,
 		.request = &text, .request_bytes = sizeof(text),
 		.answer = ret_name, .answer_bytes = CODE_NAME_MAX - 1, .is_text = true,
 	};
-	int r = ask_for_names(parser, object, &call);
+	int r = parser_ask_for_names(parser, object, &call);
 
 	if (r < 0)
 		return r;

@@ -116,6 +116,14 @@ int parser_lines_now(struct parser *parser, const struct object *object, int fd,
 int parser_instructions(struct parser *parser, const struct object *object, int fd, uint64_t start,
 		uint32_t size, bool is_intel, struct disassembly *ret_disassembly);
 
+/*
+ * What a process context says, see process/context.h. @payload stands for it: two that are not the same have
+ * another inode or ctime_ns.
+ */
+struct context_facts;
+int parser_context(struct parser *parser, const struct object *payload, int fd,
+		   struct context_facts *ret_facts);
+
 void parser_stats(struct parser *parser, struct parser_stats *ret_stats);
 
 #endif /* STACKTAP_HELPER_PARSER_H */

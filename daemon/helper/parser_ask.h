@@ -25,6 +25,9 @@ struct parser {
 /* helper_call(), unless @object is set apart; it is accused of what befalls the parser. */
 int parser_ask(struct parser *parser, const struct object *object, struct helper_call *call);
 
+/* The same of the time for names: -EDQUOT. */
+int parser_ask_for_names(struct parser *parser, const struct object *object, struct helper_call *call);
+
 static inline bool parser_is_hex(const char *text, size_t size)
 {
 	return memchr(text, '\0', size) && strspn(text, "0123456789abcdef") == strlen(text);

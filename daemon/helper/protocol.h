@@ -55,6 +55,8 @@ enum helper_op {
 	PARSE_INSTRUCTIONS,
 	PARSE_NAME,
 	FETCH_DEBUG,
+	OPEN_CONTEXT,
+	PARSE_CONTEXT,
 };
 
 struct helper_header {
@@ -261,5 +263,19 @@ struct fetch_reply {
 	uint32_t outcome;	/* enum fetch_outcome */
 	char detail[256];	/* in words, unless it was found */
 };
+/* OPEN_CONTEXT: of the process that runs this executable; with what was answered before, if anything was. */
+struct open_context {
+	uint64_t start_time;	/* CLOCK_BOOTTIME ns, 0: unknown */
+	uint64_t address, published;
+	uint32_t tgid;
+	char executable_path[1025];
+};
+
+/* Answers it; the memfd has the payload. None comes with the one that is known. */
+struct open_context_answer {
+	uint64_t address, published;
+};
+
+/* PARSE_CONTEXT, of such a payload, is answered by struct context_facts. */
 
 #endif /* STACKTAP_HELPER_PROTOCOL_H */

@@ -115,8 +115,7 @@ static const char *variable_of(const char *environment, size_t size, const char 
 	return NULL;
 }
 
-/* What a process may say of itself beside its name; all else is known better from outside. */
-static bool may_be_told(const char *key)
+bool details_may_be_told(const char *key)
 {
 	static const char *const prefixes[] = { "deployment.", "service.", "k8s." };
 
@@ -148,7 +147,7 @@ char *details_attributes(const char *environment, size_t size)
 		text += strspn(text, " ");
 		length = strcspn(text, ",");
 		equals = memchr(text, '=', length);
-		if (!equals || !may_be_told(text) || used + length + 1 > ATTRIBUTES_MAX ||
+		if (!equals || !details_may_be_told(text) || used + length + 1 > ATTRIBUTES_MAX ||
 		    count == ATTRIBUTES_COUNT_MAX || !is_percent_encoded(text, length))
 			continue;
 		if (count++)
@@ -195,7 +194,7 @@ int details_set_executable(struct image_details *details, const char *path)
 	return 0;
 }
 
-static int read_executable(int proc, struct image_details *details)
+int details_read_executable(int proc, struct image_details *details)
 {
 	static const char deleted[] = " (deleted)";
 	char path[PATH_MAX];
@@ -320,7 +319,7 @@ int details_read(int proc, uint32_t tgid, bool with_command_line,
 		details->service_name = details_service_name(buffer, (size_t)size);
 		details->attributes = details_attributes(buffer, (size_t)size);
 	}
-	if (read_executable(proc, details) == -ENOMEM) {
+	if (details_read_executable(proc, details) == -ENOMEM) {
 		image_details_free(details);
 		return -ENOMEM;
 	}

@@ -29,5 +29,9 @@ char *details_service_name(const char *environment, size_t size);
  * k8s.*), in the same form, or NULL.
  */
 char *details_attributes(const char *environment, size_t size);
+/* May a process say that of itself? All else is known better from outside. @key may be followed by "=". */
+bool details_may_be_told(const char *key);
+/* Put in what /proc/PID/exe says. */
+int details_read_executable(int proc, struct image_details *details);
 
 #endif /* STACKTAP_PROCESS_DETAILS_H */

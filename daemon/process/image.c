@@ -24,6 +24,7 @@ struct image *image_new(struct hash_table *files, uint32_t tgid, uint64_t since,
 	}
 	atomic_init(&image->refs, 1);
 	atomic_init(&image->details, NULL);
+	atomic_init(&image->context, NULL);
 	image->files = files;
 	image->tgid = tgid;
 	image->since = since;
@@ -78,6 +79,46 @@ void image_set_details(struct image *image, struct image_details *details)
 	atomic_store_explicit(&image->details, details, memory_order_release);
 }
 
+static size_t context_bytes(const struct image_context *context)
+{
+	return sizeof(*context) + (context->service_name ? strlen(context->service_name) + 1 : 0) +
+	       (context->attributes ? strlen(context->attributes) + 1 : 0);
+}
+
+static void context_free(struct image_context *context)
+{
+	free(context->service_name);
+	free(context->attributes);
+	free(context);
+}
+
+int image_set_context(struct image *image, struct image_context *context)
+{
+	struct image_context *older = atomic_load_explicit(&image->context, memory_order_relaxed);
+	size_t count = 0;
+
+	for (const struct image_context *known = older; known; known = known->older)
+		count++;
+	if (count >= IMAGE_CONTEXTS_MAX || !pool_charge(POOL_PROCESSES, context_bytes(context))) {
+		context_free(context);
+		return -ENOBUFS;
+	}
+	context->older = older;
+	atomic_store_explicit(&image->context, context, memory_order_release);
+	return 0;
+}
+
+static void drop_contexts(struct image *image)
+{
+	struct image_context *context = atomic_load_explicit(&image->context, memory_order_relaxed), *older;
+
+	for (; context; context = older) {
+		older = context->older;
+		pool_uncharge(POOL_PROCESSES, context_bytes(context));
+		context_free(context);
+	}
+}
+
 void image_unref(struct image *image)
 {
 	struct image_details *details;
@@ -90,6 +131,7 @@ void image_unref(struct image *image)
 	if (details)
 		pool_uncharge(POOL_PROCESSES, details_bytes(details));
 	image_details_free(details);
+	drop_contexts(image);
 	mount_namespace_unref(image->mount_namespace);
 	pool_uncharge(POOL_PROCESSES, sizeof(*image));
 	free(image);

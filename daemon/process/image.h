@@ -31,6 +31,18 @@ struct image_details {
 
 #define DETAILS_NO_USER UINT32_MAX
 
+/*
+ * What its process context says of it, see process/context.h. A newer one takes its place; it stays as long as
+ * the image.
+ */
+struct image_context {
+	char *service_name;	/* NULL: none */
+	char *attributes;	/* as those of image_details */
+	struct image_context *older; /* that others may still read */
+};
+
+enum { IMAGE_CONTEXTS_MAX = 16 };
+
 struct mount_namespace;		/* an O_PATH root, shared by all images in it; thread B's */
 
 /* One mapping of executable code. */
@@ -82,7 +94,10 @@ struct image {
 
 	/* set by thread B */
 	_Atomic(struct image_details *) details;
+	_Atomic(struct image_context *) context;
 	struct mount_namespace *mount_namespace;
+	/* its process context: where, and when it was published, 0: not found yet; when to look again, the last pause */
+	uint64_t context_address, context_published, context_next, context_wait;
 };
 
 struct image *image_ref(struct image *image);
@@ -123,12 +138,22 @@ const struct mapping *image_find_mapping(const struct image *image, uint64_t add
  * used up they are freed, and the image has none.
  */
 void image_set_details(struct image *image, struct image_details *details);
+/*
+ * Thread B: the same of its newest process context, which is taken over. -ENOBUFS, also for more than
+ * IMAGE_CONTEXTS_MAX: the one before stays.
+ */
+int image_set_context(struct image *image, struct image_context *context);
 /* Free details that were never published, or whose image is gone. */
 void image_details_free(struct image_details *details);
 
 static inline const struct image_details *image_details(const struct image *image)
 {
 	return atomic_load_explicit(&image->details, memory_order_acquire);
+}
+
+static inline const struct image_context *image_context(const struct image *image)
+{
+	return atomic_load_explicit(&image->context, memory_order_acquire);
 }
 
 #endif /* STACKTAP_PROCESS_IMAGE_H */

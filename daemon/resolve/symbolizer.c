@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "resolve/contexts.h"
 #include "resolve/symbolizer.h"
 
 #include <string.h>
@@ -28,6 +29,7 @@ struct symbolizer {
 	struct objects *objects;
 	struct fetched *fetched;	/* NULL: no server is asked */
 	struct images *images;
+	struct contexts *contexts;
 	struct jits *jits;
 	struct kernel *kernel;
 	uint64_t lookups, named, refused, put_off;
@@ -80,6 +82,8 @@ int symbolizer_new(const struct symbolizer_options *options, struct symbolizer *
 		r = images_new(symbolizer->opener, symbolizer->spaces, options->with_command_line,
 			       &symbolizer->images);
 	if (r == 0)
+		r = contexts_new(symbolizer->opener, symbolizer->parser, &symbolizer->contexts);
+	if (r == 0)
 		r = kernel_new(sysroot, &symbolizer->kernel);
 	if (r < 0) {
 		symbolizer_free(symbolizer);
@@ -95,6 +99,7 @@ void symbolizer_free(struct symbolizer *symbolizer)
 	if (!symbolizer)
 		return;
 	kernel_free(symbolizer->kernel);
+	contexts_free(symbolizer->contexts);
 	images_free(symbolizer->images);
 	jits_free(symbolizer->jits);
 	objects_free(symbolizer->objects);
@@ -439,6 +444,7 @@ void symbolizer_resolve(struct symbolizer *symbolizer, struct window *window)
 	symbolizer->lines_deadline = clock_monotonic() + LINES_WINDOW_NS;
 	names_begin(symbolizer->names);
 	images_publish(symbolizer->images);
+	contexts_look(symbolizer->contexts, window);
 	see_rest(symbolizer, window);
 	resolve_claimed(symbolizer, window);
 	kernel_refresh(symbolizer->kernel);
@@ -501,6 +507,7 @@ void symbolizer_stats(struct symbolizer *symbolizer, struct symbolizer_stats *re
 		.evicted = objects->evicted,
 		.jit = *jits_stats(symbolizer->jits),
 		.lines = symbolizer->lines,
+		.contexts = *contexts_stats(symbolizer->contexts),
 	};
 	fetched_stats(symbolizer->fetched, &ret_stats->fetched);
 	parser_stats(symbolizer->parser, &ret_stats->parser);

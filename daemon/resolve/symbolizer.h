@@ -13,6 +13,7 @@
 #include "process/image.h"
 #include "profile/window.h"
 #include "resolve/fetched.h"
+#include "resolve/contexts.h"
 #include "resolve/jit.h"
 #include "resolve/lines.h"
 
@@ -67,6 +68,7 @@ struct symbolizer_stats {
 	struct jit_stats jit;
 	struct lines_stats lines;
 	struct fetched_stats fetched;
+	struct contexts_stats contexts;
 	struct parser_stats parser;
 	struct opener_stats opener;
 };

@@ -187,6 +187,16 @@ static void assert_service(const struct image *image, const struct encode_option
 	buffer_free(&buffer);
 }
 
+static struct image_context *context(const char *service)
+{
+	struct image_context *context = calloc(1, sizeof(*context));
+
+	assert_non_null(context);
+	context->service_name = strdup(service);
+	context->attributes = strdup("deployment.environment.name=live,service.instance.id=17,k8s.pod.uid=no");
+	return context;
+}
+
 /* Each in turn, as what comes before it goes away. */
 static void services_have_a_precedence(void **state _unused_)
 {
@@ -200,6 +210,10 @@ static void services_have_a_precedence(void **state _unused_)
 	options.service_name = NULL;
 	assert_service(image, &options, "attribute");
 	options.resource_count = 0;
+	assert_int_equal(image_set_context(image, context("older")), 0);
+	assert_int_equal(image_set_context(image, context("published")), 0);
+	assert_service(image, &options, "published");
+	atomic_load(&image->context)->service_name[0] = '\0';
 	assert_service(image, &options, "shop");
 	details->service_name[0] = '\0';
 	assert_service(image, &options, "web");
@@ -229,7 +243,29 @@ static void what_the_process_says_of_itself_comes_last(void **state _unused_)
 	assert_string_equal(value_of(resource, "container.name"), "machine");
 	protobuf_c_message_free_unpacked(&resource->base, NULL);
 	buffer_free(&buffer);
+
+	/* what it publishes comes before its environment */
+	assert_int_equal(image_set_context(image, context("published")), 0);
+	resource = resource_of(image, 1, &buffer);
+	assert_string_equal(value_of(resource, "deployment.environment.name"), "live");
+	assert_string_equal(value_of(resource, "service.instance.id"), "17");
+	assert_string_equal(value_of(resource, "k8s.pod.uid"), "uid");
+	protobuf_c_message_free_unpacked(&resource->base, NULL);
+	buffer_free(&buffer);
 	image_unref(image);
+}
+
+static void contexts_are_bounded(void **state _unused_)
+{
+	const size_t before = pool_get(POOL_PROCESSES)->used;
+	struct image *image = image_with_details();
+
+	for (int i = 0; i < IMAGE_CONTEXTS_MAX; i++)
+		assert_int_equal(image_set_context(image, context("published")), 0);
+	assert_int_equal(image_set_context(image, context("another")), -ENOBUFS);
+	assert_string_equal(image_context(image)->service_name, "published");
+	image_unref(image);
+	assert_int_equal(pool_get(POOL_PROCESSES)->used, before);
 }
 
 static void releases_are_read_as_a_shell_does(void **state _unused_)
@@ -260,6 +296,7 @@ int main(void)
 		cmocka_unit_test(more_are_refused),
 		cmocka_unit_test(services_have_a_precedence),
 		cmocka_unit_test(what_the_process_says_of_itself_comes_last),
+		cmocka_unit_test(contexts_are_bounded),
 		cmocka_unit_test(releases_are_read_as_a_shell_does),
 		cmocka_unit_test(what_does_not_fit_is_refused_where_it_is_given),
 	};

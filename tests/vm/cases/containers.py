@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A program in a container's cgroup and mount namespace is named after it has gone."""
+"""A program in a container's cgroup and mount namespace is named after it has gone; a process context is read."""
 
 import os
 import subprocess
@@ -21,10 +21,13 @@ def guest(t):
                      t.path("containers.otlp"))
     t.until(lambda: any(s["state"] == "running" for s in t.json("status")["sessions"]), 30,
             "sampling")
+    publisher = t.start("/opt/stacktap/workload/context", "600", env=dict(
+        os.environ, OTEL_SERVICE_NAME="old", OTEL_RESOURCE_ATTRIBUTES="service.namespace=lab"))
     subprocess.run(["unshare", "--mount", "sh", "-c", SCRIPT], check=True)
     t.ok(not os.path.exists("/mnt/inner"), "nobody else sees the program's file")
     out, err = t.stop(record, 2)
     t.ok(record.returncode == 0, "record ends well", out + err)
+    publisher.kill()
     os.rmdir(CGROUP)
     for path, wanted in ((CGROUP, True), (os.path.dirname(CGROUP), True), (CGROUP + "x", False)):
         result = t.stacktap("report", "--json", "--cgroup", path, t.path("containers.otlp"), check=False)
@@ -41,3 +44,9 @@ def host(t):
     t.ok(named >= 0.95 * total, f"its functions have names in {named} of {total}")
     t.equal({s.process.container_id for s in samples}, {CONTAINER}, "its container is known")
     t.equal({s.process.service_name for s in samples}, {"shop"}, "and so is its service")
+    publisher = model.of_process(t.load("containers.otlp"), "context")
+    t.ok(publisher, "samples of a program that publishes a process context")
+    t.equal({s.process.service_name for s in publisher}, {"cart"}, "which comes before its environment")
+    said = [dict(s.process.attributes) for s in publisher]
+    t.equal({(a.get("service.version"), a.get("service.namespace"), a.get("host.name") == "a lie")
+             for a in said}, {("1.2, beta", "lab", False)}, "with what both may say, and nothing else")
