@@ -45,6 +45,12 @@ $(B)/bench_session: $(bench_session_sources) tests/bench/sampler.h $(U)/libstack
 	$(Q)mkdir -p $(@D) && $(user_cc) $(user_cflags) -Itests/bench $(user_ldflags) -o $@ \
 		$(bench_session_sources) $(U)/libstacktap.a $(user_libs)
 
+bench_host_load := $(addprefix $(U)/tests/unit/,host.o load.o records.o)
+$(O)/bench/bench_replay: tests/bench/bench_replay.c $(bench_host_load) $(U)/libstacktap.a
+	$(say) LINK $@
+	$(Q)mkdir -p $(@D) && $(user_cc) $(user_cflags) -Itests/unit $(user_ldflags) -o $@ $< $(bench_host_load) \
+		$(U)/libstacktap.a $(user_libs) -lm
+
 $(O)/bench/%: tests/bench/%.c $(U)/libstacktap.a
 	$(say) LINK $@
 	$(Q)mkdir -p $(@D) && $(user_cc) $(user_cflags) -Itests/bench $(user_ldflags) -o $@ $< \
