@@ -562,7 +562,7 @@ static void test_unwind_tables(void **state _unused_)
 {
 	struct pipeline_stats pipeline = { .has_tables = true };
 	struct tables_stats *tables = &pipeline.loader.tables;
-	struct snapshot snapshot = { .pipeline = &pipeline, .exporter = &(struct exporter_stats){ 0 } };
+	struct snapshot snapshot = { .pipeline = &pipeline, .exporter = &(struct exporter_stats){ .destination_count = 0 } };
 	static const char *const reasons[] = { "the table is too large",
 					       "the module has no room for its 700000 bytes" };
 	char *text;
