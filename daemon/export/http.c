@@ -90,7 +90,7 @@ static size_t on_header(char *data, size_t size, size_t count, void *ctx)
 	char line[HEADER_MAX];
 
 	size *= count;
-	if (size >= 5 && !strncmp(data, "HTTP/", 5)) {
+	if (size > 5 && !strncmp(data, "HTTP/", 5)) {
 		/* the headers of an interim answer are not the answer's */
 		http->retry_after_ms = -1;
 		http->response.size = 0;
