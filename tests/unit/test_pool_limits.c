@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Programs that want the daemon's memory: each pool stays below its limit, and what it refuses is
- * counted. Of the other pools, test_dictionary.c, test_exporter.c, test_window.c, test_deferred.c and
- * test_loader.c have such programs.
+ * counted. Of the other pools such programs are in test_window.c (aggregate), test_exporter.c (queues), test_dictionary.c
+ * (encode), test_unwinder.c (tables), test_deferred.c (deferred), test_convert.c (report). Rings and side band are as
+ * large as their owner asks for: nothing from outside is charged to them.
  */
 #include "fixture.h"
 

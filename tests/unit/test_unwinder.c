@@ -584,6 +584,7 @@ static void test_what_does_not_fit_is_not_compiled_for_each_stack(void **state _
 {
 	struct pool *pool = pool_get(POOL_TABLES);
 	struct object *object = NULL;
+	const uint64_t refused = pool->refused;
 	unsigned int before;
 	size_t most;
 
@@ -602,6 +603,8 @@ static void test_what_does_not_fit_is_not_compiled_for_each_stack(void **state _
 		tables_walk_done(tables);
 	}
 	assert_in_range(opens - before, 0, 1);
+	assert_true(pool->refused > refused);
+	assert_true(pool->used <= pool->limit);
 	/* when there is room again it stays here, by and by */
 	pool_uncharge(POOL_TABLES, most);
 	skipped_ns += 60 * NSEC_PER_SEC;
