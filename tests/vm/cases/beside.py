@@ -67,6 +67,22 @@ def leaves(t, data):
     return collections.Counter(line[2] for line in lines if len(line) > 2 and line[0] == "images")
 
 
+def converted(t, data, names):
+    """What perf has recorded, as OTLP: all of its samples, and the program's by function as perf has them."""
+    samples = len(t.run("perf", "script", "-i", data, "-F", "event", timeout=300).stdout.splitlines())
+    said = json.loads(t.stacktap("convert", "--json", "-o", "/tmp/perf.otlp", data, timeout=300).stdout)
+    t.ok(said["samples"] == samples > 0 and said["from"] == "linux_perf", f"convert takes all {samples} samples of perf.data",
+         said)
+    event, = json.loads(t.stacktap("report", "--json", "--limit", 0, "--process", "images", "/tmp/perf.otlp").stdout)["events"]
+    found = collections.Counter()
+    for process in event["processes"]:
+        for function in process["functions"]:
+            found[function["name"]] += function["self_samples"]
+    known = {name: count for name, count in names.items() if not name.startswith("[")}
+    t.equal({name: found[name] for name in known}, known, "and the program's functions have perf's counts")
+    t.equal(sum(found.values()), sum(names.values()), "with what has no name")
+
+
 def top_shows():
     with open("/tmp/top", encoding="utf-8", errors="replace") as f:
         return f.read()
@@ -172,6 +188,7 @@ def guest(t):
     t.ok(sum(names.values()) >= ENOUGH, f"perf record samples the program ({sum(names.values())})")
     with open(t.path("perf.json"), "w", encoding="ascii") as f:
         json.dump({"pid": burner.pid, "leaves": names}, f)
+    converted(t, "/tmp/perf.data", names)
     lost = re.findall(r"LOST", t.run("perf", "script", "-D", "-i", "/tmp/perf.data").stdout)
     t.equal(len(lost), 0, "and lost none")
     if event == "cycles":
