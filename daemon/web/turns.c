@@ -31,9 +31,10 @@ static uint64_t expire(struct turns *turns, uint64_t now)
 		struct turn *turn = &turns->turns[i];
 
 		if (turn->fd >= 0 && turn->end <= now) {
+			/* counted before the client can see it */
+			atomic_fetch_add(turns->expired, 1);
 			shutdown(turn->fd, SHUT_RDWR);
 			turn->end = UINT64_MAX;
-			atomic_fetch_add(turns->expired, 1);
 		}
 		if (turn->fd >= 0)
 			next = min_of(next, turn->end);

@@ -15,7 +15,7 @@
 #define TOKEN "0123456789abcdef"
 
 enum {
-	TURN_MS = 400,
+	TURN_MS = 800,
 	GIVE_UP_S = 60,
 	MUCH = 4096,	/* chunks: more than sockets take */
 };
