@@ -13,7 +13,7 @@
 #include "cli/outfile.h"
 #include "cli/select.h"
 #include "export/record.h"
-#include "export/store.h"
+#include "export/store_list.h"
 #include "view/recording.h"
 #include "view/store_reader.h"
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "export/store.h"
 
-#include <dirent.h>
-#include <endian.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/file.h>
@@ -13,13 +11,11 @@
 #include "base/log.h"
 #include "export/journal.h"
 #include "export/record.h"
+#include "export/store_list.h"
 
 #define FILE_MODE 0600		/* what ran on a host is nobody else's business */
-#define STORE_PREFIX "profiles-"
-#define STORE_SUFFIX ".otlp"
 #define STORE_FILES 16u		/* a file is closed at this fraction of the store */
 #define STORE_FILE_AGE (3600 * NSEC_PER_SEC)
-#define STORE_TIME_LIMIT 10000000000000ULL	/* Unix ms: 13 digits, until the year 2286 */
 #define STORE_GRACE_MS (600 * 1000)	/* for a clock that is wrong at start */
 #define STORE_READ_TRIES 5u		/* of a file, before it is left alone */
 
@@ -49,35 +45,9 @@ struct store {
 	struct store_stats stats;
 };
 
-struct store_name {
-	char text[48];
-};
-
-static struct store_name entry_name(uint64_t time)
-{
-	struct store_name name;
-
-	snprintf(name.text, sizeof(name.text), STORE_PREFIX "%013llu" STORE_SUFFIX,
-		 (unsigned long long)time);
-	return name;
-}
-
-/* Only names that we would make ourselves are ours to remove. */
-static bool entry_parse(const char *text, uint64_t *ret_time)
-{
-	const char *digits = text + strlen(STORE_PREFIX);
-	char *end;
-
-	if (strncmp(text, STORE_PREFIX, strlen(STORE_PREFIX)) || *digits < '0' || *digits > '9')
-		return false;
-	*ret_time = strtoull(digits, &end, 10);
-	/* one with more digits would be the newest for ever */
-	return *ret_time < STORE_TIME_LIMIT && !strcmp(entry_name(*ret_time).text, text);
-}
-
 static void make_name(uint64_t time, char *ret_name, size_t size)
 {
-	snprintf(ret_name, size, "%s", entry_name(time).text);
+	snprintf(ret_name, size, "%s", store_name(time).text);
 }
 
 static uint64_t now_ms(void)
@@ -138,7 +108,7 @@ static int scan_messages(struct store *store, struct store_entry *entry)
 		entry->samples += record.is_taken ? 0 : record.samples;
 	}
 	if (err && err != -ENODATA) {
-		log_warning("%s of the spool cannot be read: %s", entry_name(entry->time).text,
+		log_warning("%s of the spool cannot be read: %s", store_name(entry->time).text,
 			    strerror(-err));
 		return err;
 	}
@@ -148,68 +118,6 @@ static int scan_messages(struct store *store, struct store_entry *entry)
 	store->stats.samples += entry->samples;
 	store->appended += entry->messages;
 	return 0;
-}
-
-static int time_compare(const void *a, const void *b)
-{
-	const uint64_t *left = a, *right = b;
-
-	return (*left > *right) - (*left < *right);
-}
-
-int store_list(int directory, uint64_t **ret_times, size_t *ret_count)
-{
-	_cleanup_free_ uint64_t *times = NULL;
-	size_t count = 0, capacity = 0;
-	struct dirent *dirent;
-	uint64_t time;
-	DIR *dir;
-	int fd, err = 0;
-
-	fd = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	dir = fd >= 0 ? fdopendir(fd) : NULL;
-	if (!dir) {
-		err = -errno;
-		if (fd >= 0)
-			close(fd);
-		return err;
-	}
-	while (!err && (dirent = readdir(dir))) {
-		if (!entry_parse(dirent->d_name, &time))
-			continue;
-		if (count == capacity) {
-			uint64_t *larger;
-
-			capacity = capacity ? capacity * 2 : 64;
-			larger = reallocarray(times, capacity, sizeof(*times));
-			if (!larger) {
-				err = -ENOMEM;
-				break;
-			}
-			times = larger;
-		}
-		times[count++] = time;
-	}
-	closedir(dir);
-	if (err)
-		return err;
-	if (count)
-		qsort(times, count, sizeof(*times), time_compare);
-	*ret_times = steal_ptr(times);
-	*ret_count = count;
-	return 0;
-}
-
-int store_open_file(int directory, uint64_t time)
-{
-	int fd = openat(directory, entry_name(time).text, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-
-	return fd < 0 ? -errno : fd;
-}
-
-int store_remove_file(int directory, uint64_t time)
-{
-	return unlinkat(directory, entry_name(time).text, 0) && errno != ENOENT ? -errno : 0;
 }
 
 static int store_scan(struct store *store)
@@ -223,7 +131,7 @@ static int store_scan(struct store *store)
 
 	for (size_t i = 0; !err && i < count; i++) {
 		entry = (struct store_entry){ .time = times[i] };
-		if (fstatat(store->directory, entry_name(entry.time).text, &st,
+		if (fstatat(store->directory, store_name(entry.time).text, &st,
 			    AT_SYMLINK_NOFOLLOW) || !S_ISREG(st.st_mode))
 			continue;
 		entry.size = (uint64_t)st.st_size;
@@ -275,7 +183,7 @@ static void forget_oldest(struct store *store)
 /* The oldest file goes, with what waits in it. */
 static int remove_oldest(struct store *store)
 {
-	if (unlinkat(store->directory, entry_name(store->entries[0].time).text, 0) &&
+	if (unlinkat(store->directory, store_name(store->entries[0].time).text, 0) &&
 	    errno != ENOENT)
 		return -errno;
 	forget_oldest(store);
@@ -331,7 +239,7 @@ static int store_open_next(struct store *store)
 	/* names stay in order even if the clock was set back */
 	if (store->count && entry.time <= store->entries[store->count - 1].time)
 		entry.time = store->entries[store->count - 1].time + 1;
-	store->fd = openat(store->directory, entry_name(entry.time).text,
+	store->fd = openat(store->directory, store_name(entry.time).text,
 			   O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, FILE_MODE);
 	if (store->fd < 0)
 		return -errno;
@@ -554,7 +462,7 @@ static int mark_taken(struct store *store)
 
 	/* what is read need not be writable */
 	if (!is_open(store, entry)) {
-		other = openat(store->directory, entry_name(entry->time).text,
+		other = openat(store->directory, store_name(entry->time).text,
 			       O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
 		fd = other;
 	}
@@ -576,7 +484,7 @@ static bool give_up_file(struct store *store, int err)
 			close(steal_fd(&store->reading));
 		return false;
 	}
-	log_warning("%s of the spool cannot be read: %s", entry_name(entry->time).text,
+	log_warning("%s of the spool cannot be read: %s", store_name(entry->time).text,
 		    is_damaged ? "it is damaged" : strerror(-err));
 	store->stats.damaged_messages += entry->messages;
 	store->stats.damaged_samples += entry->samples;

@@ -56,15 +56,6 @@ void store_retract(struct store *store, size_t size, uint64_t samples);
 /* The oldest is done with. A crash in here leaves it or not; nothing else is touched. */
 void store_take(struct store *store);
 
-/*
- * For readers, beside the owner: the files of a store's directory by their times, Unix ms, oldest first. What is in
- * a file was sampled before the next one's time. The caller frees *ret_times.
- */
-int store_list(int directory, uint64_t **ret_times, size_t *ret_count);
-int store_open_file(int directory, uint64_t time);	/* a descriptor, or -errno */
-/* Only by who has the directory's lock. */
-int store_remove_file(int directory, uint64_t time);
-
 struct store_stats {
 	uint64_t bytes, files;
 	uint64_t messages, samples;		/* that wait, of a spool */

@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "export/otlp.h"
-#include "export/store.h"
+#include "export/store_list.h"
 #include "export/unpack.h"
 #include "view/store_reader.h"
 
