@@ -1,54 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "resolve/objects.h"
+#include "resolve/object_cache.h"
 
 #include <string.h>
-#include <sys/sysmacros.h>
 
 #include "base/clock.h"
-#include "base/hash.h"
 #include "base/log.h"
-#include "resolve/fetched.h"
 #include "symbol/vdso.h"
 
 enum {
-	RETIRED_MAX = 1024,	/* objects of files that were found after all */
 	SAVED_BYTES = 4 * 1024 * 1024, /* a file this small is read before it becomes unreachable */
-};
-
-/* object->symbols points here */
-struct entry {
-	struct hash_link link;
-	struct object *object;		/* owned, as long as the entry lives */
-	struct mount_namespace *space;	/* owned: where it was found; NULL: anywhere */
-	int fd;				/* -1: closed */
-	uint64_t fd_used;
-	struct symtab *symtab;		/* NULL: not read, or evicted */
-	uint64_t used;
-	int error;			/* why there is no symtab: not tried again */
-	uint64_t seek_debug_at;		/* CLOCK_MONOTONIC ns; UINT64_MAX: never again */
-	struct object *debug;		/* owned: its debug file, or NULL */
-	struct symtab *mini;		/* of its MiniDebugInfo; NULL: not read, or evicted */
-	int mini_error;			/* not tried again */
-};
-
-struct objects {
-	struct mount_namespace_table *spaces;
-	struct names *names;
-	struct opener *opener;
-	struct parser *parser;
-	struct fetched *fetched;	/* NULL: no server is asked */
-	struct hash_table table;	/* entries by identity */
-	struct entry **entries;
-	size_t count, capacity, fd_count;
-	struct entry *vdso;
-	const struct entry *busy;	/* its tables are looked at, and its debug file's */
-	/*
-	 * Thread A may look at the state of a file's object at any time, so one that was replaced
-	 * is kept.
-	 */
-	struct object *retired[RETIRED_MAX];
-	size_t retired_count;
-	struct objects_stats stats;
 };
 
 static bool make_room(void *ctx, size_t bytes)
@@ -69,7 +29,7 @@ static uint64_t hash_identity(const struct stat *st)
 	return hash_words(words, ARRAY_SIZE(words));
 }
 
-static struct entry *find(struct objects *objects, const struct stat *st)
+struct entry *entry_find(struct objects *objects, const struct stat *st)
 {
 	struct hash_link *link = hash_table_first(&objects->table, hash_identity(st));
 
@@ -150,7 +110,7 @@ static void close_oldest_fd(struct objects *objects)
 		save_and_close(objects, oldest);
 }
 
-static void keep_fd(struct objects *objects, struct entry *entry, int *fd)
+void entry_keep_fd(struct objects *objects, struct entry *entry, int *fd)
 {
 	close_fd(objects, entry);
 	if (objects->fd_count >= OBJECTS_FDS_MAX)
@@ -246,8 +206,8 @@ static struct object *new_object(struct objects *objects, enum object_kind kind,
 	return object;
 }
 
-static int add_file(struct objects *objects, const char *path, int fd, const struct stat *st,
-		    bool is_debug, struct entry **ret_entry)
+int entry_add_file(struct objects *objects, const char *path, int fd, const struct stat *st,
+		   bool is_debug, struct entry **ret_entry)
 {
 	struct object *object = new_object(objects, OBJECT_FILE, path);
 	int r;
@@ -361,8 +321,8 @@ void objects_see(struct objects *objects, const struct image *image, struct mapp
 		see_gone(objects, file, r);
 		return;
 	}
-	entry = find(objects, &st);
-	if (!entry && add_file(objects, file->path, fd, &st, false, &entry) < 0)
+	entry = entry_find(objects, &st);
+	if (!entry && entry_add_file(objects, file->path, fd, &st, false, &entry) < 0)
 		return;
 	entry->used = clock_monotonic();
 	/* the newest place is the likeliest to last */
@@ -371,7 +331,7 @@ void objects_see(struct objects *objects, const struct image *image, struct mapp
 		entry->space = mount_namespace_ref(image->mount_namespace);
 	}
 	if (entry->fd < 0)
-		keep_fd(objects, entry, &fd);
+		entry_keep_fd(objects, entry, &fd);
 	entry->fd_used = entry->used;
 	publish(objects, file, entry->object);
 }
@@ -405,12 +365,11 @@ static int reopen(struct objects *objects, struct entry *entry, uint32_t tgid)
 	r = check_content(objects, entry->object, fd, &st);
 	if (r < 0)
 		return r;
-	keep_fd(objects, entry, &fd);
+	entry_keep_fd(objects, entry, &fd);
 	return 0;
 }
 
-/* Its symtab, and its descriptor if names are read from that. */
-static int have_symtab(struct objects *objects, struct entry *entry, uint32_t tgid)
+int entry_have_symtab(struct objects *objects, struct entry *entry, uint32_t tgid)
 {
 	int r;
 
@@ -432,93 +391,7 @@ static int have_symtab(struct objects *objects, struct entry *entry, uint32_t tg
 	return 0;
 }
 
-/* @fd if its build-id is the object's. -ENOENT: it is none. */
-static int take_debug(struct objects *objects, const struct object *object,
-		      struct mount_namespace *space, const char *path, int *fd, const struct stat *st,
-		      struct entry **ret_entry)
-{
-	struct entry *entry = find(objects, st);
-	int r = entry ? 0 : add_file(objects, path, *fd, st, true, &entry);
-
-	if (!entry)
-		return r;
-	if (entry->object == object || strcmp(entry->object->build_id, object->build_id))
-		return -ENOENT;
-	/* it needs none itself, and two that have each other would never be forgotten */
-	entry->seek_debug_at = UINT64_MAX;
-	if (!entry->space && !space->is_guess)
-		entry->space = mount_namespace_ref(space);
-	keep_fd(objects, entry, fd);
-	*ret_entry = entry;
-	return 0;
-}
-
-/* A file by that name below @space's root. -ENOENT: there is none. */
-static int open_debug(struct objects *objects, const struct object *object,
-		      struct mount_namespace *space, struct entry **ret_entry)
-{
-	_cleanup_close_ int fd = -1;
-	struct stat st;
-	char path[128];
-	int r;
-
-	snprintf(path, sizeof(path), "/usr/lib/debug/.build-id/%.2s/%s.debug", object->build_id,
-		 object->build_id + 2);
-	r = opener_open_path(objects->opener, objects->spaces, space, path, &fd, &st);
-	return r < 0 ? r : take_debug(objects, object, space, path, &fd, &st, ret_entry);
-}
-
-/* -EAGAIN: the server has not answered yet. */
-static int open_fetched(struct objects *objects, const struct object *object,
-			struct mount_namespace *space, struct entry **ret_entry)
-{
-	_cleanup_close_ int fd = -1;
-	char path[PATH_MAX];
-	struct stat st;
-	int r = fetched_open(objects->fetched, object->build_id, &fd, &st, path);
-
-	if (r < 0)
-		return r;
-	r = take_debug(objects, object, space, path, &fd, &st, ret_entry);
-	if (r == -ENOENT)
-		fetched_forget(objects->fetched, object->build_id);
-	return r;
-}
-
-/*
- * Is the file in the file system that is the root of its container alone? Others may map files of a disk, or what is
- * mounted into several containers, and a debug file of one could tell lies about their frames.
- */
-static bool is_in_container(const struct objects *objects, const struct entry *entry)
-{
-	return entry->space && !entry->space->is_guess && !major(entry->object->dev) &&
-	       entry->object->dev == entry->space->root_dev &&
-	       entry->object->dev != mount_namespace_table_host(objects->spaces);
-}
-
-/* The host's debug files first. What may pass is asked for again: an errno. */
-static int seek_debug(struct objects *objects, struct entry *entry)
-{
-	struct mount_namespace *host = mount_namespace_table_guess(objects->spaces);
-	struct entry *found = NULL;
-	int r;
-
-	r = open_debug(objects, entry->object, host, &found);
-	if (r < 0 && !objects_may_pass(r) && is_in_container(objects, entry))
-		r = open_debug(objects, entry->object, entry->space, &found);
-	if (r < 0 && !objects_may_pass(r) && objects->fetched)
-		r = open_fetched(objects, entry->object, host, &found);
-	mount_namespace_unref(host);
-	if (r < 0 && objects_may_pass(r))
-		return r;
-	entry->seek_debug_at = r < 0 && objects->fetched ? clock_monotonic() + FETCHED_AGAIN_NS :
-							   UINT64_MAX;
-	if (found && r == 0)
-		entry->debug = object_ref(found->object);
-	return 0;
-}
-
-static int read_mini(struct objects *objects, struct entry *entry, uint32_t tgid)
+int entry_read_mini(struct objects *objects, struct entry *entry, uint32_t tgid)
 {
 	const struct symtab_reclaim reclaim = { .make_room = make_room, .ctx = objects };
 	int r = 0;
@@ -532,58 +405,6 @@ static int read_mini(struct objects *objects, struct entry *entry, uint32_t tgid
 				       &entry->mini);
 	entry->mini_error = objects_may_pass(r) ? 0 : r;
 	return r;
-}
-
-/* What names a stripped file's functions beside its own table. */
-static int find_others(struct objects *objects, struct entry *entry, uint32_t tgid,
-		       struct object_symbols *ret_debug)
-{
-	struct entry *debug;
-	int r, later = 0;
-
-	if (entry->seek_debug_at <= clock_monotonic() && entry->object->build_id[0])
-		later = seek_debug(objects, entry);
-	debug = entry->debug ? entry->debug->symbols : NULL;
-	r = debug ? have_symtab(objects, debug, 0) : -ENOENT;
-	/* it has made room for others */
-	if (debug && objects->fetched && (r == -ENOENT || r == -ESTALE)) {
-		object_unref(steal_ptr(entry->debug));
-		entry->seek_debug_at = 0;
-		later = -EAGAIN;
-	}
-	if (r == 0 && debug->symtab->count) {
-		*ret_debug = (struct object_symbols){ debug->symtab, debug->fd, debug->object };
-		return 0;
-	}
-	if (r < 0 && objects_may_pass(r))
-		return r;
-	r = read_mini(objects, entry, tgid);
-	ret_debug->symtab = entry->mini;
-	return later ?: r;
-}
-
-int objects_symbols(struct objects *objects, struct object *object, uint32_t tgid,
-		    struct object_symbols *ret_own, struct object_symbols *ret_debug)
-{
-	struct entry *entry = object->symbols;
-	int r;
-
-	*ret_debug = (struct object_symbols){ .fd = -1 };
-	objects->busy = NULL;
-	if (!entry ||
-	    atomic_load_explicit(&object->state, memory_order_relaxed) != OBJECT_READY)
-		return -ENODATA;
-	/* neither table goes, and neither descriptor, while room is made for the other */
-	objects->busy = entry;
-	r = have_symtab(objects, entry, tgid);
-	if (r < 0)
-		return r;
-	*ret_own = (struct object_symbols){ entry->symtab, entry->fd, entry->object };
-	if (!symtab_is_stripped(entry->symtab))
-		return 0;
-	r = find_others(objects, entry, tgid, ret_debug);
-	ret_own->fd = entry->fd;
-	return r < 0 && objects_may_pass(r) ? OBJECTS_MORE_LATER : 0;
 }
 
 void objects_release(struct objects *objects)

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The inside of the cache of objects, shared with who looks for their debug files. */
+#ifndef STACKTAP_RESOLVE_OBJECT_CACHE_H
+#define STACKTAP_RESOLVE_OBJECT_CACHE_H
+
+#include "base/hash.h"
+#include "resolve/objects.h"
+
+enum {
+	RETIRED_MAX = 1024,	/* objects of files that were found after all */
+};
+
+/* object->symbols points here */
+struct entry {
+	struct hash_link link;
+	struct object *object;		/* owned, as long as the entry lives */
+	struct mount_namespace *space;	/* owned: where it was found; NULL: anywhere */
+	int fd;				/* -1: closed */
+	uint64_t fd_used;
+	struct symtab *symtab;		/* NULL: not read, or evicted */
+	uint64_t used;
+	int error;			/* why there is no symtab: not tried again */
+	uint64_t seek_debug_at;		/* CLOCK_MONOTONIC ns; UINT64_MAX: never again */
+	struct object *debug;		/* owned: its debug file, or NULL */
+	struct symtab *mini;		/* of its MiniDebugInfo; NULL: not read, or evicted */
+	int mini_error;			/* not tried again */
+};
+
+struct objects {
+	struct mount_namespace_table *spaces;
+	struct names *names;
+	struct opener *opener;
+	struct parser *parser;
+	struct fetched *fetched;	/* NULL: no server is asked */
+	struct hash_table table;	/* entries by identity */
+	struct entry **entries;
+	size_t count, capacity, fd_count;
+	struct entry *vdso;
+	const struct entry *busy;	/* its tables are looked at, and its debug file's */
+	/*
+	 * Thread A may look at the state of a file's object at any time, so one that was replaced
+	 * is kept.
+	 */
+	struct object *retired[RETIRED_MAX];
+	size_t retired_count;
+	struct objects_stats stats;
+};
+
+struct entry *entry_find(struct objects *objects, const struct stat *st);
+/* The object of a file that has none yet. */
+int entry_add_file(struct objects *objects, const char *path, int fd, const struct stat *st,
+		   bool is_debug, struct entry **ret_entry);
+/* Takes *@fd. */
+void entry_keep_fd(struct objects *objects, struct entry *entry, int *fd);
+/* Its symtab, and its descriptor if names are read from that. */
+int entry_have_symtab(struct objects *objects, struct entry *entry, uint32_t tgid);
+/* Its MiniDebugInfo's symtab, if it has one. */
+int entry_read_mini(struct objects *objects, struct entry *entry, uint32_t tgid);
+
+#endif /* STACKTAP_RESOLVE_OBJECT_CACHE_H */

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Where the names of an object's functions are: its own table, a debug file, MiniDebugInfo. */
+#include <string.h>
+#include <sys/sysmacros.h>
+
+#include "base/clock.h"
+#include "resolve/fetched.h"
+#include "resolve/object_cache.h"
+
+/* @fd if its build-id is the object's. -ENOENT: it is none. */
+static int take_debug(struct objects *objects, const struct object *object,
+		      struct mount_namespace *space, const char *path, int *fd, const struct stat *st,
+		      struct entry **ret_entry)
+{
+	struct entry *entry = entry_find(objects, st);
+	int r = entry ? 0 : entry_add_file(objects, path, *fd, st, true, &entry);
+
+	if (!entry)
+		return r;
+	if (entry->object == object || strcmp(entry->object->build_id, object->build_id))
+		return -ENOENT;
+	/* it needs none itself, and two that have each other would never be forgotten */
+	entry->seek_debug_at = UINT64_MAX;
+	if (!entry->space && !space->is_guess)
+		entry->space = mount_namespace_ref(space);
+	entry_keep_fd(objects, entry, fd);
+	*ret_entry = entry;
+	return 0;
+}
+
+/* A file by that name below @space's root. -ENOENT: there is none. */
+static int open_debug(struct objects *objects, const struct object *object,
+		      struct mount_namespace *space, struct entry **ret_entry)
+{
+	_cleanup_close_ int fd = -1;
+	struct stat st;
+	char path[128];
+	int r;
+
+	snprintf(path, sizeof(path), "/usr/lib/debug/.build-id/%.2s/%s.debug", object->build_id,
+		 object->build_id + 2);
+	r = opener_open_path(objects->opener, objects->spaces, space, path, &fd, &st);
+	return r < 0 ? r : take_debug(objects, object, space, path, &fd, &st, ret_entry);
+}
+
+/* -EAGAIN: the server has not answered yet. */
+static int open_fetched(struct objects *objects, const struct object *object,
+			struct mount_namespace *space, struct entry **ret_entry)
+{
+	_cleanup_close_ int fd = -1;
+	char path[PATH_MAX];
+	struct stat st;
+	int r = fetched_open(objects->fetched, object->build_id, &fd, &st, path);
+
+	if (r < 0)
+		return r;
+	r = take_debug(objects, object, space, path, &fd, &st, ret_entry);
+	if (r == -ENOENT)
+		fetched_forget(objects->fetched, object->build_id);
+	return r;
+}
+
+/*
+ * Is the file in the file system that is the root of its container alone? Others may map files of a disk, or what is
+ * mounted into several containers, and a debug file of one could tell lies about their frames.
+ */
+static bool is_in_container(const struct objects *objects, const struct entry *entry)
+{
+	return entry->space && !entry->space->is_guess && !major(entry->object->dev) &&
+	       entry->object->dev == entry->space->root_dev &&
+	       entry->object->dev != mount_namespace_table_host(objects->spaces);
+}
+
+/* The host's debug files first. What may pass is asked for again: an errno. */
+static int seek_debug(struct objects *objects, struct entry *entry)
+{
+	struct mount_namespace *host = mount_namespace_table_guess(objects->spaces);
+	struct entry *found = NULL;
+	int r;
+
+	r = open_debug(objects, entry->object, host, &found);
+	if (r < 0 && !objects_may_pass(r) && is_in_container(objects, entry))
+		r = open_debug(objects, entry->object, entry->space, &found);
+	if (r < 0 && !objects_may_pass(r) && objects->fetched)
+		r = open_fetched(objects, entry->object, host, &found);
+	mount_namespace_unref(host);
+	if (r < 0 && objects_may_pass(r))
+		return r;
+	entry->seek_debug_at = r < 0 && objects->fetched ? clock_monotonic() + FETCHED_AGAIN_NS :
+							   UINT64_MAX;
+	if (found && r == 0)
+		entry->debug = object_ref(found->object);
+	return 0;
+}
+
+/* What names a stripped file's functions beside its own table. */
+static int find_others(struct objects *objects, struct entry *entry, uint32_t tgid,
+		       struct object_symbols *ret_debug)
+{
+	struct entry *debug;
+	int r, later = 0;
+
+	if (entry->seek_debug_at <= clock_monotonic() && entry->object->build_id[0])
+		later = seek_debug(objects, entry);
+	debug = entry->debug ? entry->debug->symbols : NULL;
+	r = debug ? entry_have_symtab(objects, debug, 0) : -ENOENT;
+	/* it has made room for others */
+	if (debug && objects->fetched && (r == -ENOENT || r == -ESTALE)) {
+		object_unref(steal_ptr(entry->debug));
+		entry->seek_debug_at = 0;
+		later = -EAGAIN;
+	}
+	if (r == 0 && debug->symtab->count) {
+		*ret_debug = (struct object_symbols){ debug->symtab, debug->fd, debug->object };
+		return 0;
+	}
+	if (r < 0 && objects_may_pass(r))
+		return r;
+	r = entry_read_mini(objects, entry, tgid);
+	ret_debug->symtab = entry->mini;
+	return later ?: r;
+}
+
+int objects_symbols(struct objects *objects, struct object *object, uint32_t tgid,
+		    struct object_symbols *ret_own, struct object_symbols *ret_debug)
+{
+	struct entry *entry = object->symbols;
+	int r;
+
+	*ret_debug = (struct object_symbols){ .fd = -1 };
+	objects->busy = NULL;
+	if (!entry ||
+	    atomic_load_explicit(&object->state, memory_order_relaxed) != OBJECT_READY)
+		return -ENODATA;
+	/* neither table goes, and neither descriptor, while room is made for the other */
+	objects->busy = entry;
+	r = entry_have_symtab(objects, entry, tgid);
+	if (r < 0)
+		return r;
+	*ret_own = (struct object_symbols){ entry->symtab, entry->fd, entry->object };
+	if (!symtab_is_stripped(entry->symtab))
+		return 0;
+	r = find_others(objects, entry, tgid, ret_debug);
+	ret_own->fd = entry->fd;
+	return r < 0 && objects_may_pass(r) ? OBJECTS_MORE_LATER : 0;
+}
