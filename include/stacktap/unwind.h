@@ -40,6 +40,11 @@
 #define unwind_note_table(memory, table) ((void)0)
 #endif
 
+/* of machines that authenticate none it may be 0 at compile time */
+#ifndef unwind_pac_mask
+#define unwind_pac_mask(walk) ((walk)->pac_mask)
+#endif
+
 #ifndef UNWIND_READ_QUICK
 #define unwind_read_begin(memory, address) 1
 #define unwind_read_quick unwind_read_word
@@ -589,28 +594,36 @@ static inline int unwind_walk_renew(const struct unwind_walk *walk, void *memory
 static inline int unwind_walk_recall(struct unwind_walk *walk, void *memory, __u32 until)
 {
 	__u64 sp = walk->sp, fp = walk->fp, address = walk->pc - !walk->is_exact, cfa, ra, next;
-	__u64 tag = walk->memo_tag, limit = walk->address_limit, pac_mask = walk->pac_mask;
+	__u64 tag = walk->memo_tag, limit = walk->address_limit, pac_mask = unwind_pac_mask(walk);
 	__u64 *ip = walk->ips + walk->count;
 	__u64 *last = walk->ips + (until < walk->max ? until : walk->max);
 	struct unwind_memo_entry *entry;
 	int end = STACKTAP_END_NONE;
 
-	/* the CFA is above sp, so no offset leads below 0 */
-	if (ip >= last || sp < UNWIND_MEMO_REACH || walk->is_fp_lost | walk->is_sp_lost ||
-	    !unwind_read_begin(memory, sp))
+	/*
+	 * sp stays aligned and below the limit, so that what an entry adds to it is above it, and no offset
+	 * from there leads below 0.
+	 */
+	if (ip >= last || sp % UNWIND_WORD || sp < UNWIND_MEMO_REACH || sp >= limit ||
+	    walk->is_fp_lost | walk->is_sp_lost || !unwind_read_begin(memory, sp))
 		return STACKTAP_END_NONE;
 	do {
 		entry = unwind_memo_entry(walk->memo, tag, address);
 		if (entry->address != address ||
 		    (entry->tag != tag && !unwind_walk_renew(walk, memory, entry)))
 			break;
-		cfa = (entry->is_by_fp ? fp : sp) + (__u64)(__s64)entry->cfa_offset;
-		if (cfa % UNWIND_WORD || cfa <= sp || cfa >= limit) {
-			/* an outermost frame has its CFA at sp */
-			if (!entry->ra_offset)
+		cfa = sp + (__u64)(__s64)entry->cfa_offset;
+		if (cfa % UNWIND_WORD) {
+			if (entry->cfa_offset == UNWIND_MEMO_END) {
 				end = STACKTAP_END_COMPLETE;
-			break;
+				break;
+			}
+			cfa += fp - sp - UNWIND_MEMO_BY_FP;
+			if (cfa % UNWIND_WORD || cfa <= sp)
+				break;
 		}
+		if (cfa >= limit)
+			break;
 		if (unwind_read_quick(memory, cfa + (__u64)(__s64)entry->ra_offset, &ra))
 			break;
 		ra &= ~pac_mask;

@@ -22,16 +22,18 @@ enum {
 	UNWIND_MEMO_BITS	= 9,
 	UNWIND_MEMO_REACH	= 1 << 15, /* bytes that offsets from the CFA are below */
 	UNWIND_MEMO_CLOCK_BITS	= 8,
+	/* in the lower bits of cfa_offset, so that one test of the CFA's alignment tells the usual frames apart */
+	UNWIND_MEMO_BY_FP	= 1,	/* the CFA is the frame pointer + the rest */
+	UNWIND_MEMO_END		= 2,	/* the outermost frame */
 };
 
 struct unwind_memo_entry {
 	__u64 address;
 	__u64 tag;
-	__s32 cfa_offset;
-	__s16 ra_offset;	/* from the CFA, negative; 0: the outermost frame */
+	__s32 cfa_offset;	/* from the stack pointer, positive, unless it is marked */
+	__s16 ra_offset;	/* from the CFA, negative */
 	__s16 fp_offset;	/* likewise; 0: the caller's frame pointer is the same */
 	__u32 mapping;		/* its number */
-	__u32 is_by_fp;		/* the CFA is the frame pointer, not the stack pointer, + cfa_offset */
 };
 
 struct unwind_memo {
@@ -43,13 +45,17 @@ static inline __u64 unwind_memo_tag(__u64 list, __u64 clock)
 	return list << UNWIND_MEMO_CLOCK_BITS | (clock & ((1 << UNWIND_MEMO_CLOCK_BITS) - 1));
 }
 
-/* The place of @address; the shift bounds it, under speculation as well. */
+/*
+ * The place of @address; the shift bounds it, under speculation as well. Each list has its places moved
+ * by as much, which is the same in all rounds of a loop.
+ */
 static inline struct unwind_memo_entry *unwind_memo_entry(struct unwind_memo *memo, __u64 tag,
 							  __u64 address)
 {
-	__u64 hash = (address ^ tag >> UNWIND_MEMO_CLOCK_BITS) * 0x9e3779b97f4a7c15ULL;
+	__u32 list = (__u32)(tag >> UNWIND_MEMO_CLOCK_BITS) * 0x85ebca6bU;
+	__u32 hash = (__u32)address * 0x9e3779b1U + list;
 
-	return memo->entries + (hash >> (64 - UNWIND_MEMO_BITS));
+	return memo->entries + (hash >> (32 - UNWIND_MEMO_BITS));
 }
 
 /*
@@ -74,15 +80,18 @@ static inline void unwind_memo_learn(struct unwind_memo *memo, __u64 tag, __u64 
 				     const struct unwind_rule *rule, __u32 mapping)
 {
 	struct unwind_memo_entry entry = { .address = address, .tag = tag, .mapping = mapping };
+	int is_by_fp = rule->cfa == (UNWIND_VALUE | UNWIND_BASE_FP);
 
-	if (rule->cfa != UNWIND_END) {
-		if (!unwind_rule_is_plain(rule) || !unwind_memo_reaches(rule->ra_offset) ||
+	if (rule->cfa == UNWIND_END) {
+		entry.cfa_offset = UNWIND_MEMO_END;
+	} else {
+		if (!unwind_rule_is_plain(rule) || rule->cfa_offset % UNWIND_WORD ||
+		    (!is_by_fp && rule->cfa_offset <= 0) || !unwind_memo_reaches(rule->ra_offset) ||
 		    (rule->fp != UNWIND_FP_SAME && !unwind_memo_reaches(rule->fp_offset)))
 			return;
-		entry.cfa_offset = rule->cfa_offset;
+		entry.cfa_offset = rule->cfa_offset | (is_by_fp ? UNWIND_MEMO_BY_FP : 0);
 		entry.ra_offset = (__s16)rule->ra_offset;
 		entry.fp_offset = (__s16)rule->fp_offset;
-		entry.is_by_fp = rule->cfa == (UNWIND_VALUE | UNWIND_BASE_FP);
 	}
 	*unwind_memo_entry(memo, tag, address) = entry;
 }
