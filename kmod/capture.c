@@ -10,7 +10,6 @@
 #include <linux/rcupdate.h>
 #include <linux/sched.h>
 #include <linux/sched/signal.h>
-#include <linux/ktime.h>
 
 #include "capture.h"
 #include "ceiling.h"
@@ -212,7 +211,8 @@ capture_begin(struct stacktap_counter *counter, u64 now, s64 *ret_space)
 
 /* What follows the stack of @sample, which is @size bytes long so far. Returns its size then. */
 static noinline u32 capture_extras(struct stacktap_cpu *cpu, struct stacktap_sample *sample,
-				   u32 size, s64 space, u64 now, u32 limit_ns)
+				   u32 size, s64 space, struct cost_moment began,
+				   u32 limit_ns)
 {
 	struct stacktap_stack *stack = &cpu->stack;
 
@@ -223,19 +223,19 @@ static noinline u32 capture_extras(struct stacktap_cpu *cpu, struct stacktap_sam
 		size += section_missing(section_begin(sample, size, STACKTAP_SECTION_MISSING),
 					stack->missing);
 	if (stack->slice)
-		size += st_slice_append(cpu, sample, size, space, now, limit_ns);
+		size += st_slice_append(cpu, sample, size, space, began, limit_ns);
 	return size;
 }
 
 /*
  * The user half of @sample, which is @size bytes long so far and has @flags and @kernel_end, and
- * its publication, for which the section has @left_ns. @slot is what phase 1 left of it, NULL in one
+ * its publication, for which the section has @left_ns from @began on. @slot is what phase 1 left of it, NULL in one
  * phase.
  */
 static __always_inline void
 capture_finish(struct stacktap_counter *counter, struct stacktap_sample *sample, u32 size,
-	       const struct stacktap_slot *slot, u16 flags, u8 kernel_end, s64 space, u64 now,
-	       u32 left_ns, enum ceiling_level level)
+	       const struct stacktap_slot *slot, u16 flags, u8 kernel_end, s64 space,
+	       struct cost_moment began, u32 left_ns, enum ceiling_level level)
 {
 	struct stacktap_section *section = section_begin(sample, size, STACKTAP_SECTION_USER_IPS);
 	struct stacktap_cpu *cpu = counter->cpu;
@@ -251,10 +251,10 @@ capture_finish(struct stacktap_counter *counter, struct stacktap_sample *sample,
 	stack->end = STACKTAP_END_NONE;
 	stack->extras = 0;
 	stack->generation = 0;
-	flags = st_user_walk(cpu, slot, flags, now, limit_ns);
+	flags = st_user_walk(cpu, slot, flags, began, limit_ns);
 	if (unlikely(stack->end == STACKTAP_END_DEPTH && stack->nr >= stack->max)) {
 		if (stack->max < wanted) {
-			capture_refuse(counter, space, now);
+			capture_refuse(counter, space, began.now);
 			return;
 		}
 		if (wanted < session->user_frames)
@@ -264,7 +264,7 @@ capture_finish(struct stacktap_counter *counter, struct stacktap_sample *sample,
 		stack->slice = 0;
 	size += section_end(section, stack->nr);
 	if (unlikely(stack->extras))
-		size = capture_extras(cpu, sample, size, space, now, limit_ns);
+		size = capture_extras(cpu, sample, size, space, began, limit_ns);
 
 	sample->header.size = size;
 	sample->header.flags = flags;
@@ -319,12 +319,13 @@ static noinline u32 capture_kernel(struct stacktap_cpu *cpu, struct stacktap_sam
 
 /* Both phases in one. Returns whether it came to the user stack. */
 static bool capture_now(struct stacktap_counter *counter, struct perf_sample_data *data,
-			struct pt_regs *regs, u64 now, u32 began, u32 left_ns,
+			struct pt_regs *regs, struct cost_moment began, u32 left_ns,
 			enum ceiling_level level)
 {
 	struct stacktap_sample *sample;
 	u32 size = sizeof(*sample);
 	u8 end = STACKTAP_END_NONE;
+	u64 now = began.now;
 	u16 flags;
 	s64 space;
 
@@ -340,19 +341,21 @@ static bool capture_now(struct stacktap_counter *counter, struct perf_sample_dat
 		capture_refuse(counter, space, now);
 		return false;
 	}
-	cost_add(&counter->cpu->front_cost, began);
-	capture_finish(counter, sample, size, NULL, flags, end, space, now, left_ns, level);
+	cost_add(&counter->cpu->front_cost, began.ticks);
+	capture_finish(counter, sample, size, NULL, flags, end, space, began, left_ns, level);
 	return true;
 }
 
-/* Phase 2 of what phase 1 left in @slot, for which the section has @left_ns. */
-static void capture_later(const struct stacktap_slot *slot, u64 now, u32 left_ns)
+/* Phase 2 of what phase 1 left in @slot, for which the section has @left_ns from @began on. */
+static void capture_later(const struct stacktap_slot *slot, struct cost_moment began,
+			  u32 left_ns)
 {
 	struct stacktap_counter *counter = slot->counter;
 	struct stacktap_section *section;
 	enum ceiling_level level;
 	struct stacktap_sample *sample;
 	u32 size = sizeof(*sample);
+	u64 now = began.now;
 	s64 space;
 
 	sample = capture_begin(counter, now, &space);
@@ -373,7 +376,7 @@ static void capture_later(const struct stacktap_slot *slot, u64 now, u32 left_ns
 	level = min_t(enum ceiling_level, st_ceiling_look(counter->cpu, now), CEILING_LEAF);
 	capture_finish(counter, sample, size, slot,
 		       slot->sample.header.flags | STACKTAP_SAMPLE_TWO_PHASE,
-		       slot->sample.kernel_end, space, now, left_ns, level);
+		       slot->sample.kernel_end, space, began, left_ns, level);
 }
 
 /* What is left at @now to handlers that do both phases at once, of several sessions in a row. */
@@ -389,19 +392,20 @@ static u32 capture_section_left(u64 now)
 }
 
 static bool capture_one_phase(struct stacktap_counter *counter, struct perf_sample_data *data,
-			      struct pt_regs *regs, u64 now, u32 began, enum ceiling_level level)
+			      struct pt_regs *regs, struct cost_moment began,
+			      enum ceiling_level level)
 {
 	struct stacktap_cpu *cpu = counter->cpu;
 	bool is_whole;
 
 	if (unlikely(cpu->recording)) {
-		capture_lose(counter, STACKTAP_LOST_REENTRY, now);
+		capture_lose(counter, STACKTAP_LOST_REENTRY, began.now);
 		return false;
 	}
 	cpu->recording = true;
 	barrier();
-	is_whole = capture_now(counter, data, regs, now, began, capture_section_left(now), level);
-	this_cpu_write(capture_section.ended, ktime_get_mono_fast_ns());
+	is_whole = capture_now(counter, data, regs, began, capture_section_left(began.now), level);
+	this_cpu_write(capture_section.ended, cost_later(began).now);
 	barrier();
 	cpu->recording = false;
 	return is_whole;
@@ -499,12 +503,14 @@ static __always_inline bool counter_too_fast(struct stacktap_counter *counter, u
 /* IRQs are off, or this is an NMI. Returns whether a user stack was walked. */
 static __always_inline bool capture_handle(struct stacktap_counter *counter,
 					   struct perf_event *event, struct perf_sample_data *data,
-					   struct pt_regs *regs, u64 now, u32 began,
+					   struct pt_regs *regs,
+					   struct cost_moment began,
 					   enum ceiling_level level)
 {
 	struct stacktap_session *session = counter->cpu->session;
 	bool throttled = event->hw.interrupts == COMPAT_MAX_INTERRUPTS;
 	const struct stacktap_filter *filter;
+	u64 now = began.now;
 
 	if (throttled) {
 		local64_inc(&counter->throttled);
@@ -537,7 +543,7 @@ static __always_inline bool capture_handle(struct stacktap_counter *counter,
 		return false;
 	}
 	if (counter->one_phase && !in_nmi())
-		return capture_one_phase(counter, data, regs, now, began, level);
+		return capture_one_phase(counter, data, regs, began, level);
 	capture_stash(counter, data, regs, now, level);
 	return false;
 }
@@ -548,9 +554,10 @@ void st_capture_overflow(struct perf_event *event, struct perf_sample_data *data
 	struct stacktap_counter *counter = event->overflow_handler_context;
 	enum ceiling_level level;
 	unsigned long flags;
+	struct cost_moment began;
 	bool is_whole, is_fast;
-	u32 began, ns;
 	u64 now;
+	u32 ns;
 
 	local64_inc(&counter->calls);
 #ifdef STACKTAP_TEST
@@ -564,18 +571,19 @@ void st_capture_overflow(struct perf_event *event, struct perf_sample_data *data
 	 * this one must not slip in, nor anything else that would pass for our time.
 	 */
 	local_irq_save(flags);
-	began = cost_ticks();
-	now = ktime_get_mono_fast_ns();
+	began = cost_moment();
+	now = began.now;
 	if (counter->clock)
 		counter_miss(counter, event, now);
 	pace_overflow(&counter->pace, event, READ_ONCE(counter->period), counter->clock);
 	level = st_ceiling_look(counter->cpu, now);
-	is_whole = capture_handle(counter, event, data, regs, now, began, level);
+	is_whole = capture_handle(counter, event, data, regs, began, level);
 	is_fast = counter_too_fast(counter, now);
 	if (unlikely(is_fast) || (unlikely(level == CEILING_SLOWER) &&
 				  counter->window_calls > CAPTURE_FEW_CALLS))
 		counter_raise(counter, event);
-	ns = cost_add(is_whole ? &counter->cpu->whole_cost : &counter->cpu->handler_cost, began);
+	ns = cost_add(is_whole ? &counter->cpu->whole_cost : &counter->cpu->handler_cost,
+		      began.ticks);
 	st_ceiling_charge(counter->cpu, ns + CEILING_INTERRUPT_NS);
 	if (counter->clock)
 		pace_note_due(&counter->pace, event, READ_ONCE(counter->period),
@@ -583,14 +591,14 @@ void st_capture_overflow(struct perf_event *event, struct perf_sample_data *data
 	local_irq_restore(flags);
 }
 
-bool st_capture_drain_cpu(struct stacktap_cpu *cpu, u64 began, u32 limit_ns)
+bool st_capture_drain_cpu(struct stacktap_cpu *cpu, struct cost_moment began, u32 limit_ns)
 {
 	struct stacktap_stash *stash = cpu->stash;
+	struct cost_moment moment;
 	unsigned int nr;
 	bool is_first;
-	u32 ticks;
-	s64 spent;
-	u64 now;
+	u32 ticks = 0;
+	u64 spent;
 
 	lockdep_assert_irqs_disabled();
 	if (!stash || cpu->recording)
@@ -598,7 +606,6 @@ bool st_capture_drain_cpu(struct stacktap_cpu *cpu, u64 began, u32 limit_ns)
 	nr = stash_count(stash);
 	if (!nr)
 		return false;
-	ticks = cost_ticks();
 	cpu->recording = true;
 	barrier();
 	/*
@@ -606,12 +613,14 @@ bool st_capture_drain_cpu(struct stacktap_cpu *cpu, u64 began, u32 limit_ns)
 	 * its leaf and a few frames in any case: a virtual CPU that was taken away costs none.
 	 */
 	for (is_first = true; nr; nr--, is_first = false) {
-		now = ktime_get_mono_fast_ns();
-		/* this clock may step back by a little */
-		spent = max_t(s64, now - began, 0);
-		if (unlikely(spent > limit_ns) && !is_first)
+		moment = cost_later(began);
+		spent = moment.now - began.now;
+		if (is_first)
+			ticks = moment.ticks;
+		else if (unlikely(spent > limit_ns))
 			break;
-		capture_later(stash_first(stash), now, spent < limit_ns ? limit_ns - spent : 0);
+		capture_later(stash_first(stash), moment,
+			      spent < limit_ns ? limit_ns - spent : 0);
 		stash_pop(stash);
 	}
 	barrier();

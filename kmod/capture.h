@@ -5,6 +5,8 @@
 #include <linux/perf_event.h>
 #include <linux/types.h>
 
+#include "cost.h"
+
 struct stacktap_cpu;
 
 /* Of every counter; perf_event::overflow_handler_context is its struct stacktap_counter. */
@@ -22,6 +24,6 @@ void st_capture_overflow(struct perf_event *event, struct perf_sample_data *data
  * Phase 2 for one session on this CPU, in a section with IRQs off that began at @began and may take
  * @limit_ns. Returns whether something is left in the stash for which there was no time.
  */
-bool st_capture_drain_cpu(struct stacktap_cpu *cpu, u64 began, u32 limit_ns);
+bool st_capture_drain_cpu(struct stacktap_cpu *cpu, struct cost_moment began, u32 limit_ns);
 
 #endif /* STACKTAP_KMOD_CAPTURE_H */

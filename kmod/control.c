@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
-#include <linux/ktime.h>
 #include <linux/netlink.h>
 #include <linux/poll.h>
 #include <linux/rcupdate.h>
@@ -30,9 +29,10 @@ static bool control_wants(struct stacktap_session *session, unsigned int cpu)
 
 static void cpu_drain_part(struct stacktap_cpu *cpu, void *arg)
 {
+	struct cost_moment began = cost_moment();
 	bool *is_left = arg;
 
-	*is_left = st_capture_drain_cpu(cpu, ktime_get_mono_fast_ns(), SESSION_WALK_LIMIT_NS);
+	*is_left = st_capture_drain_cpu(cpu, began, SESSION_WALK_LIMIT_NS);
 }
 
 /* Phase 2 of what waits for it on @cpu, with IRQs on now and then. */
@@ -50,7 +50,9 @@ static void control_drain(struct stacktap_cpu *cpu)
 /* What has come since control_drain(). */
 static void cpu_drain_rest(struct stacktap_cpu *cpu)
 {
-	st_capture_drain_cpu(cpu, ktime_get_mono_fast_ns(), U32_MAX);
+	struct cost_moment began = cost_moment();
+
+	st_capture_drain_cpu(cpu, began, U32_MAX);
 }
 
 static void stash_swap(struct stacktap_cpu *cpu, void *arg)

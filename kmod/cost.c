@@ -14,6 +14,9 @@ u32 st_cost_tick_ns __ro_after_init;
 static u64 __init cost_ticks_per_second(void)
 {
 #ifdef CONFIG_X86_64
+	/* before 2008 it went as fast as the CPU did at the time; what a hypervisor shows does not */
+	if (!boot_cpu_has(X86_FEATURE_CONSTANT_TSC) && !boot_cpu_has(X86_FEATURE_HYPERVISOR))
+		return 0;
 	return tsc_khz * 1000ULL;
 #else
 	return arch_timer_get_cntfrq();

@@ -4,6 +4,7 @@
 
 #include <linux/bitops.h>
 #include <linux/build_bug.h>
+#include <linux/ktime.h>
 #include <linux/minmax.h>
 #include <linux/stacktap.h>
 #include <linux/timex.h>
@@ -65,6 +66,43 @@ static __always_inline u32 cost_add(struct stacktap_cost *cost, u32 began)
 	local64_add(ns, &cost->ns);
 	local64_inc(&cost->times[__fls(ns | COST_FIRST) - (STACKTAP_TIME_SHIFT - 1)]);
 	return ns;
+}
+
+/*
+ * A moment by both clocks, of the CPU that looks at them. Between two of these IRQs are off; what is asked for in
+ * between is the counter, at a fifth of what the kernel's clock costs.
+ */
+struct cost_moment {
+	u64 now;		/* ktime_get_mono_fast_ns() */
+	u32 ticks;
+};
+
+static __always_inline struct cost_moment cost_moment(void)
+{
+	return (struct cost_moment){ .ticks = cost_ticks(), .now = ktime_get_mono_fast_ns() };
+}
+
+/*
+ * The present, @moment being of this stretch. Never before it: where the counter went back or stood still for more
+ * than its 32 bits hold, a virtual CPU was taken away or moved, and any answer is as good.
+ */
+static __always_inline struct cost_moment cost_later(struct cost_moment moment)
+{
+	struct cost_moment later = { .ticks = cost_ticks() };
+
+	if (unlikely(!st_cost_tick_ns))
+		/* this clock may step back by a little */
+		later.now = max(ktime_get_mono_fast_ns(), moment.now);
+	else
+		later.now = moment.now +
+			    ((u64)(later.ticks - moment.ticks) * st_cost_tick_ns >> COST_SHIFT);
+	return later;
+}
+
+/* In ns. */
+static __always_inline u64 cost_since(struct cost_moment moment)
+{
+	return cost_later(moment).now - moment.now;
 }
 
 void st_cost_init(void);

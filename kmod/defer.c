@@ -3,7 +3,6 @@
 #include <linux/bitops.h>
 #include <linux/interrupt.h>
 #include <linux/irq_work.h>
-#include <linux/ktime.h>
 #include <linux/poll.h>
 #include <linux/rcupdate.h>
 
@@ -43,11 +42,12 @@ void st_defer_drain(struct stacktap_session *session)
 void st_defer_run(u32 limit_ns)
 {
 	unsigned int this_cpu = smp_processor_id();
-	u64 began = ktime_get_mono_fast_ns(), draining;
+	struct cost_moment began = cost_moment();
 	struct stacktap_session *session;
 	struct stacktap_cpu *cpu;
 	unsigned int first;
 	bool is_left = false;
+	u64 draining;
 
 	/* cleared before the stash is read: an NMI in between sets it again and queues the work */
 	first = this_cpu_read(defer_first);

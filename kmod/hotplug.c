@@ -5,7 +5,6 @@
  * itself, create and release nothing and take no lock that a counter's creation holds.
  */
 #include <linux/cpuhotplug.h>
-#include <linux/ktime.h>
 #include <linux/poll.h>
 
 #include "capture.h"
@@ -39,6 +38,7 @@ static int hotplug_offline(unsigned int cpu, struct hlist_node *node)
 	struct stacktap_session *session = hlist_entry(node, struct stacktap_session,
 						       hotplug_node);
 	struct stacktap_cpu *pc;
+	struct cost_moment began;
 	unsigned long flags;
 	bool is_left;
 
@@ -50,8 +50,8 @@ static int hotplug_offline(unsigned int cpu, struct hlist_node *node)
 		/* handlers stash no more on this CPU, so this empties it for good */
 		do {
 			local_irq_save(flags);
-			is_left = st_capture_drain_cpu(pc, ktime_get_mono_fast_ns(),
-						       SESSION_WALK_LIMIT_NS);
+			began = cost_moment();
+			is_left = st_capture_drain_cpu(pc, began, SESSION_WALK_LIMIT_NS);
 			local_irq_restore(flags);
 		} while (is_left);
 		local_irq_save(flags);

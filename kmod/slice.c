@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include <linux/hash.h>
-#include <linux/ktime.h>
 #include <linux/nospec.h>
 #include <linux/sched.h>
 #include <linux/sched/task_stack.h>
@@ -131,7 +130,7 @@ static u32 slice_room(struct stacktap_slices *slices, const struct stacktap_ring
 	return ring->data_bytes / SLICE_RING_SHARE - slices->before - slices->behind;
 }
 
-static void slice_copy(struct slice *slice, u64 *to, u64 now, u32 limit_ns)
+static void slice_copy(struct slice *slice, u64 *to, struct cost_moment began, u32 limit_ns)
 {
 	u32 done = 0, chunk, read;
 
@@ -149,7 +148,7 @@ static void slice_copy(struct slice *slice, u64 *to, u64 now, u32 limit_ns)
 			slice->end = STACKTAP_END_UNREADABLE;
 			break;
 		}
-		if (done < slice->bytes && ktime_get_mono_fast_ns() - now > limit_ns) {
+		if (done < slice->bytes && cost_since(began) > limit_ns) {
 			slice->end = STACKTAP_END_TIME;
 			break;
 		}
@@ -173,8 +172,8 @@ static struct stacktap_section *slice_put_regs(struct stacktap_section *section,
 	return (void *)&regs->regs[REGISTERS_COUNT];
 }
 
-u32 st_slice_append(struct stacktap_cpu *cpu, void *sample, u32 size, s64 space, u64 now,
-		    u32 limit_ns)
+u32 st_slice_append(struct stacktap_cpu *cpu, void *sample, u32 size, s64 space,
+		    struct cost_moment began, u32 limit_ns)
 {
 	const struct stacktap_session *session = cpu->session;
 	struct stacktap_slices *slices = &cpu->slices;
@@ -186,7 +185,7 @@ u32 st_slice_append(struct stacktap_cpu *cpu, void *sample, u32 size, s64 space,
 	slice_plan(&slice, user_stack_pointer(regs), session);
 	room = min_t(s64, slice_room(slices, cpu->ring, space), space - size) - SLICE_HEAD_BYTES;
 	if (room < min_t(s64, slice.bytes, STACKTAP_MIN_SLICE_BYTES) ||
-	    (cpu->stack.slice == SLICE_UNLISTED && !slice_take_share(slices, now))) {
+	    (cpu->stack.slice == SLICE_UNLISTED && !slice_take_share(slices, began.now))) {
 		local64_inc(&slices->refused);
 		return 0;
 	}
@@ -200,7 +199,7 @@ u32 st_slice_append(struct stacktap_cpu *cpu, void *sample, u32 size, s64 space,
 	section->kind = STACKTAP_SECTION_STACK_SLICE;
 	*(u64 *)(section + 1) = slice.address;
 	pagefault_disable();
-	slice_copy(&slice, (u64 *)(section + 1) + 1, now, limit_ns);
+	slice_copy(&slice, (u64 *)(section + 1) + 1, began, limit_ns);
 	pagefault_enable();
 	section->flags = slice.end;
 	section->len = sizeof(u64) + slice.bytes;

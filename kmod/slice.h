@@ -6,6 +6,8 @@
 #include <linux/types.h>
 #include <asm/local64.h>
 
+#include "cost.h"
+
 struct stacktap_cpu;
 
 /* why a sample is to carry registers and a stack slice; 0: it is not */
@@ -40,9 +42,9 @@ struct stacktap_slices {
 /*
  * Append the sections REGS and STACK_SLICE to @sample, which is @size bytes long so far and lies in
  * the ring's @space. Returns their size, 0 when they are refused. Caller: st_user_walk() just walked
- * the stack of current, from @now on.
+ * the stack of current, from @began on.
  */
-u32 st_slice_append(struct stacktap_cpu *cpu, void *sample, u32 size, s64 space, u64 now,
-		    u32 limit_ns);
+u32 st_slice_append(struct stacktap_cpu *cpu, void *sample, u32 size, s64 space,
+		    struct cost_moment began, u32 limit_ns);
 
 #endif /* STACKTAP_KMOD_SLICE_H */

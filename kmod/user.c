@@ -2,7 +2,6 @@
 #include <linux/ptrace.h>
 #include <linux/sched.h>
 #include <linux/sched/task_stack.h>
-#include <linux/ktime.h>
 #include <linux/uaccess.h>
 
 #include "compat/compat.h"
@@ -13,10 +12,11 @@
 #include "walk.h"
 
 enum {
-	USER_CLOCK_FRAMES = 16,	/* frames between two looks at the clock: 1.5 us of cache misses */
+	USER_CLOCK_FRAMES = 16,	/* frames between two looks at the time: 1.5 us of cache misses */
 };
 
-static void user_walk_frames(struct stacktap_stack *stack, u64 now, u32 limit_ns)
+static void user_walk_frames(struct stacktap_stack *stack, struct cost_moment began,
+			     u32 limit_ns)
 {
 	bool is_hooked = hook_user_active(current);
 	unsigned int frames = is_hooked ? 1 : USER_CLOCK_FRAMES;
@@ -37,14 +37,15 @@ static void user_walk_frames(struct stacktap_stack *stack, u64 now, u32 limit_ns
 		 */
 		if (stack->nr >= stack->max)
 			stack->end = STACKTAP_END_DEPTH;
-		else if (ktime_get_mono_fast_ns() - now > limit_ns)
+		else if (cost_since(began) > limit_ns)
 			stack->end = STACKTAP_END_TIME;
 	}
 }
 
 /* In a session that uses tables. */
 static noinline void user_walk_tables(struct stacktap_cpu *cpu, struct pt_regs *regs,
-				      struct stacktap_stack *stack, u64 now, u32 limit_ns)
+				      struct stacktap_stack *stack,
+				      struct cost_moment began, u32 limit_ns)
 {
 	const struct stacktap_session *session = cpu->session;
 	const struct stacktap_list *list = st_mappings_find(&session->tables, current->mm);
@@ -52,7 +53,7 @@ static noinline void user_walk_tables(struct stacktap_cpu *cpu, struct pt_regs *
 
 	if (!list) {
 		local64_inc(&cpu->table_misses);
-		user_walk_frames(stack, now, limit_ns);
+		user_walk_frames(stack, began, limit_ns);
 		/* no slice leads past that either */
 		if (stack->end == STACKTAP_END_HOOK)
 			return;
@@ -63,7 +64,7 @@ static noinline void user_walk_tables(struct stacktap_cpu *cpu, struct pt_regs *
 			stack->slice = SLICE_UNLISTED;
 		return;
 	}
-	st_walk_tables(list, cpu->memo, regs, stack, now, limit_ns, &counts);
+	st_walk_tables(list, cpu->memo, regs, stack, began, limit_ns, &counts);
 	local64_inc(&cpu->table_hits);
 	local64_add(counts.searches, &cpu->table_searches);
 	local64_add(counts.frames, &cpu->table_frames);
@@ -82,8 +83,8 @@ static noinline void user_walk_tables(struct stacktap_cpu *cpu, struct pt_regs *
 	}
 }
 
-u16 st_user_walk(struct stacktap_cpu *cpu, const struct stacktap_slot *slot, u16 flags, u64 now,
-		 u32 limit_ns)
+u16 st_user_walk(struct stacktap_cpu *cpu, const struct stacktap_slot *slot, u16 flags,
+		 struct cost_moment began, u32 limit_ns)
 {
 	const struct stacktap_session *session = cpu->session;
 	const struct task_struct *task = current;
@@ -134,9 +135,9 @@ u16 st_user_walk(struct stacktap_cpu *cpu, const struct stacktap_slot *slot, u16
 
 	pagefault_disable();
 	if (session->slice_bytes || atomic_read(&session->tables.lists))
-		user_walk_tables(cpu, regs, stack, now, limit_ns);
+		user_walk_tables(cpu, regs, stack, began, limit_ns);
 	else
-		user_walk_frames(stack, now, limit_ns);
+		user_walk_frames(stack, began, limit_ns);
 	pagefault_enable();
 	return flags;
 }

@@ -9,10 +9,10 @@
 /*
  * Walk the user stack of current, for a sample that has @flags, into @cpu->stack. @slot is what
  * phase 1 left of that sample, NULL in the overflow itself. Returns the flags, with MOVED or STALE
- * where it is so. IRQs are off, this is not an NMI. Walks until @limit_ns after @now, and a few frames
+ * where it is so. IRQs are off, this is not an NMI. Walks until @limit_ns after @began, and a few frames
  * longer.
  */
-u16 st_user_walk(struct stacktap_cpu *cpu, const struct stacktap_slot *slot, u16 flags, u64 now,
-		 u32 limit_ns);
+u16 st_user_walk(struct stacktap_cpu *cpu, const struct stacktap_slot *slot, u16 flags,
+		 struct cost_moment began, u32 limit_ns);
 
 #endif /* STACKTAP_KMOD_USER_H */

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-2.0-only
-#include <linux/ktime.h>
 #include <linux/nospec.h>
 #include <linux/uaccess.h>
 
@@ -145,10 +144,10 @@ static noinline bool walk_is_hook(struct unwind_walk *walk)
 }
 
 void st_walk_tables(const struct stacktap_list *list, struct unwind_memo *memo,
-		    struct pt_regs *regs, struct stacktap_stack *stack, u64 now, u32 limit_ns,
-		    struct walk_counts *ret_counts)
+		    struct pt_regs *regs, struct stacktap_stack *stack,
+		    struct cost_moment began, u32 limit_ns, struct walk_counts *ret_counts)
 {
-	struct walk_memory memory = { .stamp = table_hit_stamp(now) };
+	struct walk_memory memory = { .stamp = table_hit_stamp(began.now) };
 	u64 array[REGISTERS_COUNT];
 	struct unwind_walk walk = {
 		.pc = instruction_pointer(regs),
@@ -171,7 +170,7 @@ void st_walk_tables(const struct stacktap_list *list, struct unwind_memo *memo,
 	};
 	bool is_hooked = hook_user_active(current);
 	unsigned int frames = is_hooked ? 1 : WALK_CLOCK_FRAMES;
-	u64 before = now, clock;
+	u64 before = 0, spent;
 	int end;
 
 	walk_admit(&memory, walk.sp);
@@ -190,14 +189,14 @@ void st_walk_tables(const struct stacktap_list *list, struct unwind_memo *memo,
 		 * Looked at last: a virtual CPU that was taken away for a while must not cost the
 		 * first frames.
 		 */
-		clock = ktime_get_mono_fast_ns();
-		if (clock - now > limit_ns) {
+		spent = cost_since(began);
+		if (spent > limit_ns) {
 			end = STACKTAP_END_TIME;
 			break;
 		}
-		walk.pause = walk.searches + ((clock - before) * WALK_SLOW_PART > limit_ns ?
+		walk.pause = walk.searches + ((spent - before) * WALK_SLOW_PART > limit_ns ?
 					      WALK_SLOW_SEARCHES : WALK_CLOCK_SEARCHES);
-		before = clock;
+		before = spent;
 	}
 	stack->nr = walk.count;
 	stack->nr_exact = walk.exact_count;

@@ -6,6 +6,7 @@
 
 #include <stacktap/unwind_memo.h>
 
+#include "cost.h"
 #include "mappings.h"
 #include "stack.h"
 
@@ -29,7 +30,7 @@ struct walk_counts {
  * current's mm is the one in use and has @list, nobody else uses @memo meanwhile.
  */
 void st_walk_tables(const struct stacktap_list *list, struct unwind_memo *memo,
-		    struct pt_regs *regs, struct stacktap_stack *stack, u64 now, u32 limit_ns,
-		    struct walk_counts *ret_counts);
+		    struct pt_regs *regs, struct stacktap_stack *stack,
+		    struct cost_moment began, u32 limit_ns, struct walk_counts *ret_counts);
 
 #endif /* STACKTAP_KMOD_WALK_H */
