@@ -272,11 +272,11 @@ capture_finish(struct stacktap_counter *counter, struct stacktap_sample *sample,
 	sample->generation = stack->generation;
 	ring_commit(ring, size);
 
-	local64_inc(&counter->recorded);
-	local64_inc(&counter->kernel_end[kernel_end]);
-	local64_inc(&counter->user_end[stack->end]);
+	count_add(1, &counter->recorded);
+	count_add(1, &counter->kernel_end[kernel_end]);
+	count_add(1, &counter->user_end[stack->end]);
 	if (unlikely(flags & (STACKTAP_SAMPLE_MOVED | STACKTAP_SAMPLE_STALE)))
-		local64_inc(flags & STACKTAP_SAMPLE_MOVED ? &counter->moved : &counter->stale);
+		count_add(1, flags & STACKTAP_SAMPLE_MOVED ? &counter->moved : &counter->stale);
 
 	/* the barrier in wq_has_sleeper() orders head before the look at the queue */
 	if (ring->data_bytes - RECORD_RESERVE - space + size >= ring->watermark &&
@@ -341,7 +341,7 @@ static bool capture_now(struct stacktap_counter *counter, struct perf_sample_dat
 		capture_refuse(counter, space, now);
 		return false;
 	}
-	cost_add(&counter->cpu->front_cost, began.ticks);
+	cost_add_alone(&counter->cpu->front_cost, began.ticks);
 	capture_finish(counter, sample, size, NULL, flags, end, space, began, left_ns, level);
 	return true;
 }
@@ -625,6 +625,6 @@ bool st_capture_drain_cpu(struct stacktap_cpu *cpu, struct cost_moment began, u3
 	}
 	barrier();
 	cpu->recording = false;
-	st_ceiling_charge(cpu, cost_add(&cpu->drain_cost, ticks));
+	st_ceiling_charge(cpu, cost_add_alone(&cpu->drain_cost, ticks));
 	return nr;
 }

@@ -10,6 +10,8 @@
 #include <linux/timex.h>
 #include <asm/local64.h>
 
+#include "count.h"
+
 /*
  * How long something of ours took, each time. 224 bytes; moved on one CPU only, from NMI too, and
  * read from anywhere.
@@ -58,13 +60,28 @@ static __always_inline u32 cost_ns(u32 began)
 	return min_t(u64, (u64)(cost_ticks() - began) * st_cost_tick_ns >> COST_SHIFT, U32_MAX);
 }
 
+static __always_inline unsigned int cost_bucket(u32 ns)
+{
+	return __fls(ns | COST_FIRST) - (STACKTAP_TIME_SHIFT - 1);
+}
+
 /* Returns what it added. */
 static __always_inline u32 cost_add(struct stacktap_cost *cost, u32 began)
 {
 	u32 ns = cost_ns(began);
 
 	local64_add(ns, &cost->ns);
-	local64_inc(&cost->times[__fls(ns | COST_FIRST) - (STACKTAP_TIME_SHIFT - 1)]);
+	local64_inc(&cost->times[cost_bucket(ns)]);
+	return ns;
+}
+
+/* The same, of what no NMI adds to; IRQs are off. */
+static __always_inline u32 cost_add_alone(struct stacktap_cost *cost, u32 began)
+{
+	u32 ns = cost_ns(began);
+
+	count_add(ns, &cost->ns);
+	count_add(1, &cost->times[cost_bucket(ns)]);
 	return ns;
 }
 

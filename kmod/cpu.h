@@ -40,8 +40,8 @@ struct stacktap_fallback {
 };
 
 /*
- * One source on one CPU. The local64_t are moved on this CPU only, from NMI too, and read from
- * anywhere; the rest belongs to the holder of the session's mutex unless it says otherwise.
+ * One source on one CPU. The local64_t are moved on this CPU only, from NMI too unless the ring's producer
+ * moves them (count.h), and read from anywhere; the rest belongs to the holder of the session's mutex unless it says otherwise.
  */
 struct stacktap_counter {
 	struct perf_event *event;
@@ -77,7 +77,7 @@ struct stacktap_counter {
 	local64_t calls;
 	local64_t raises;	/* times that the handler doubled the period */
 	u64 raises_seen;	/* by degrade.c */
-	local64_t recorded;
+	local64_t recorded;	/* by the producer of the ring, as moved, stale and the ends */
 	local64_t filtered;
 	local64_t throttled;
 	local64_t missed;	/* periods that late timers swallowed */

@@ -186,7 +186,7 @@ u32 st_slice_append(struct stacktap_cpu *cpu, void *sample, u32 size, s64 space,
 	room = min_t(s64, slice_room(slices, cpu->ring, space), space - size) - SLICE_HEAD_BYTES;
 	if (room < min_t(s64, slice.bytes, STACKTAP_MIN_SLICE_BYTES) ||
 	    (cpu->stack.slice == SLICE_UNLISTED && !slice_take_share(slices, began.now))) {
-		local64_inc(&slices->refused);
+		count_add(1, &slices->refused);
 		return 0;
 	}
 	if (slice.bytes > room) {
@@ -205,6 +205,6 @@ u32 st_slice_append(struct stacktap_cpu *cpu, void *sample, u32 size, s64 space,
 	section->len = sizeof(u64) + slice.bytes;
 
 	slices->behind += SLICE_HEAD_BYTES + slice.bytes;
-	local64_inc(&slices->written);
+	count_add(1, &slices->written);
 	return SLICE_HEAD_BYTES + slice.bytes;
 }

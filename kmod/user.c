@@ -52,7 +52,7 @@ static noinline void user_walk_tables(struct stacktap_cpu *cpu, struct pt_regs *
 	struct walk_counts counts;
 
 	if (!list) {
-		local64_inc(&cpu->table_misses);
+		count_add(1, &cpu->table_misses);
 		user_walk_frames(stack, began, limit_ns);
 		/* no slice leads past that either */
 		if (stack->end == STACKTAP_END_HOOK)
@@ -65,10 +65,10 @@ static noinline void user_walk_tables(struct stacktap_cpu *cpu, struct pt_regs *
 		return;
 	}
 	st_walk_tables(list, cpu->memo, regs, stack, began, limit_ns, &counts);
-	local64_inc(&cpu->table_hits);
-	local64_add(counts.searches, &cpu->table_searches);
-	local64_add(counts.frames, &cpu->table_frames);
-	local64_add(counts.fp_frames, &cpu->table_fp_frames);
+	count_add(1, &cpu->table_hits);
+	count_add(counts.searches, &cpu->table_searches);
+	count_add(counts.frames, &cpu->table_frames);
+	count_add(counts.fp_frames, &cpu->table_fp_frames);
 	/* mapped after the list was made, or never to be listed: code that is made at run time */
 	if (counts.is_unlisted && (session->slice_bytes || stack->end == STACKTAP_END_COMPLETE)) {
 		stack->end = STACKTAP_END_NO_MAPPINGS;
