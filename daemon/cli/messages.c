@@ -3,9 +3,12 @@
 
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "cli/cli.h"
+#include "export/store_list.h"
 #include "view/recording.h"
 #include "view/store_reader.h"
 
@@ -36,6 +39,7 @@ static int copy_aside(int *fd)
 int messages_open(const char *path, struct messages *ret_messages)
 {
 	const bool is_stdin = !strcmp(path, "-");
+	struct stat st;
 	uint8_t first;
 	int err = 0;
 
@@ -44,8 +48,12 @@ int messages_open(const char *path, struct messages *ret_messages)
 		return cli_error("Standard input is a terminal: name a file, or redirect one to it.");
 	ret_messages->fd = is_stdin ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3) :
 			   open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-	if (ret_messages->fd < 0 ||
-	    (lseek(ret_messages->fd, 0, SEEK_SET) < 0 && errno != ESPIPE))
+	ret_messages->is_store = ret_messages->fd >= 0 && !fstat(ret_messages->fd, &st) &&
+				 S_ISDIR(st.st_mode);
+	if (ret_messages->is_store)
+		err = store_list(ret_messages->fd, &ret_messages->times, &ret_messages->count);
+	else if (ret_messages->fd < 0 ||
+		 (lseek(ret_messages->fd, 0, SEEK_SET) < 0 && errno != ESPIPE))
 		err = -errno;
 	else if (lseek(ret_messages->fd, 0, SEEK_SET) < 0)
 		err = copy_aside(&ret_messages->fd);
@@ -64,6 +72,7 @@ void messages_close(struct messages *messages)
 {
 	if (messages->fd >= 0)
 		close(steal_fd(&messages->fd));
+	free(steal_ptr(messages->times));
 }
 
 static void closep(struct store_reader **store)
@@ -72,35 +81,84 @@ static void closep(struct store_reader **store)
 		store_reader_close(*store);
 }
 
+/* Those of a file: 0, -ENODATA if the last one is cut off, or an error. *ret_number: of the last one. */
+static int read_all(int fd, int (*each)(void *ctx, const uint8_t *data, size_t size), void *ctx,
+		    uint64_t *ret_number)
+{
+	_cleanup_(closep) struct store_reader *store = NULL;
+	const uint8_t *data;
+	size_t size;
+	int r = store_reader_open(fd, &store);
+
+	*ret_number = 0;
+	while (!r && (r = store_reader_next(store, &data, &size)) > 0) {
+		++*ret_number;
+		r = each(ctx, data, size);
+	}
+	return r;
+}
+
+static int say_error(const char *name, int error, uint64_t number)
+{
+	if (error == -EBADMSG)
+		return cli_error("%s is damaged or holds no OTLP profiles (message %" PRIu64 ").", name,
+				 max_of(number, (uint64_t)1));
+	if (error == -E2BIG || error == -ENOBUFS)
+		return cli_error("Message %" PRIu64 " of %s needs more memory than is allowed.", number,
+				 name);
+	return cli_error("Cannot read %s: %s.", name, strerror(-error));
+}
+
+int messages_each_of(struct messages *messages, size_t file,
+		     int (*each)(void *ctx, const uint8_t *data, size_t size), void *ctx,
+		     uint64_t *ret_count)
+{
+	_cleanup_close_ int fd = store_open_file(messages->fd, messages->times[file]);
+	char path[PATH_MAX];
+	int r = fd;
+
+	*ret_count = 0;
+	if (fd == -ENOENT)
+		return CLI_OK;
+	if (fd >= 0)
+		r = read_all(fd, each, ctx, ret_count);
+	messages->is_cut |= r == -ENODATA && file + 1 < messages->count;
+	if (!r || r == -ENODATA)
+		return CLI_OK;
+	snprintf(path, sizeof(path), "%s/%s", messages->path, store_name(messages->times[file]).text);
+	return say_error(path, r, *ret_count);
+}
+
+static int each_of_store(struct messages *messages,
+			 int (*each)(void *ctx, const uint8_t *data, size_t size), void *ctx)
+{
+	uint64_t total = 0, number;
+	int ret = CLI_OK;
+
+	for (size_t i = 0; !ret && i < messages->count; i++) {
+		ret = messages_each_of(messages, i, each, ctx, &number);
+		total += number;
+	}
+	return ret || total ? ret : cli_error("%s holds no profiles.", messages->path);
+}
+
 int messages_each(struct messages *messages,
 		  int (*each)(void *ctx, const uint8_t *data, size_t size), void *ctx)
 {
-	_cleanup_(closep) struct store_reader *store = NULL;
 	const char *name = recording_name(messages->path);
-	uint64_t number = 0;
-	const uint8_t *data;
-	size_t size;
+	uint64_t number;
 	int r;
 
+	messages->is_cut = false;
+	if (messages->is_store)
+		return each_of_store(messages, each, ctx);
 	if (lseek(messages->fd, 0, SEEK_SET) < 0)
 		return cli_error("Cannot read %s: %s.", name, strerror(errno));
-	r = store_reader_open(messages->fd, &store);
-	while (!r && (r = store_reader_next(store, &data, &size)) > 0) {
-		number++;
-		r = each(ctx, data, size);
-	}
+	r = read_all(messages->fd, each, ctx, &number);
 	messages->is_cut = r == -ENODATA;
 	if (!number && !r)
 		return cli_error("%s holds no profiles.", name);
 	if (!number && messages->is_cut)
 		return cli_error("%s is cut off inside its first message.", name);
-	if (!r || messages->is_cut)
-		return CLI_OK;
-	if (r == -EBADMSG)
-		return cli_error("%s is damaged or holds no OTLP profiles (message %" PRIu64 ").", name,
-				 max_of(number, (uint64_t)1));
-	if (r == -E2BIG || r == -ENOBUFS)
-		return cli_error("Message %" PRIu64 " of %s needs more memory than is allowed.", number,
-				 name);
-	return cli_error("Cannot read %s: %s.", name, strerror(-r));
+	return !r || messages->is_cut ? CLI_OK : say_error(name, r, number);
 }

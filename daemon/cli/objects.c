@@ -10,10 +10,10 @@
 #include "view/recording.h"
 
 static const char help[] =
-	"usage: stacktap objects [OPTION...] [FILE...]\n\n"
-	"Lists what files of OTLP profiles (default: stacktap.otlp; - is standard input) have frames\n"
-	"of: programs, libraries, the kernel, with the build-ids by which debug files are found, see\n"
-	"`stacktap symbolize'.\n\n"
+	"usage: stacktap objects [OPTION...] [FILE|DIRECTORY...]\n\n"
+	"Lists what files of OTLP profiles (default: stacktap.otlp; - is standard input), and directories\n"
+	"that the daemon keeps them in, have frames of: programs, libraries, the kernel, with the build-ids\n"
+	"by which debug files are found, see `stacktap symbolize'.\n\n"
 	"      --missing  only what has frames without names\n"
 	"      --json     everything as JSON\n"
 	"  -h, --help\n";

@@ -2,7 +2,9 @@
 #include <endian.h>
 #include <getopt.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/clock.h"
 #include "base/json.h"
@@ -11,15 +13,18 @@
 #include "cli/messages.h"
 #include "cli/outfile.h"
 #include "cli/places.h"
+#include "export/store_list.h"
 #include "view/recording.h"
 #include "view/rename.h"
 
 static const char help[] =
-	"usage: stacktap symbolize [OPTION...] -o OUTPUT [FILE]\n\n"
-	"Names the frames of a file of OTLP profiles (default: stacktap.otlp; - is standard input) by\n"
-	"debug files, programs and libraries of the same build-ids, and gives them source files, lines\n"
-	"and inlined functions. `stacktap objects' lists what is wanted.\n\n"
-	"  -o, --output FILE     - is standard output; may be the file that is read\n"
+	"usage: stacktap symbolize [OPTION...] -o OUTPUT [FILE|DIRECTORY]\n\n"
+	"Names the frames of a file of OTLP profiles (default: stacktap.otlp; - is standard input), or of\n"
+	"a directory that the daemon keeps them in, by debug files, programs and libraries of the same\n"
+	"build-ids, and gives them source files, lines and inlined functions. `stacktap objects' lists\n"
+	"what is wanted.\n\n"
+	"  -o, --output FILE     - is standard output; may be the file that is read. Of a directory: one\n"
+	"                        file, or in another directory, DIR/, one for each\n"
 	"      --debug-dir DIR   debug files: below .build-id in it, as debuginfod-find keeps them, or\n"
 	"                        of any name; may be repeated (default: usr/lib/debug in the sysroot)\n"
 	"      --sysroot DIR     look for programs and libraries below it (default: /)\n"
@@ -461,6 +466,48 @@ static int say(struct job *job)
 	return cli_finish();
 }
 
+static bool is_directory(const char *path)
+{
+	struct stat st;
+
+	return path[strlen(path) - 1] == '/' || (!stat(path, &st) && S_ISDIR(st.st_mode));
+}
+
+/* What is in @directory is replaced file by file, so it must not be what is read. */
+static int make_directory(const struct job *job, const char *directory)
+{
+	struct stat st, from;
+
+	if (mkdir(directory, 0700) < 0 && errno != EEXIST)
+		return cli_error("Cannot make %s: %s.", directory, strerror(errno));
+	if (stat(directory, &st) < 0 || fstat(job->messages.fd, &from) < 0)
+		return cli_error("Cannot read %s: %s.", directory, strerror(errno));
+	if (st.st_dev == from.st_dev && st.st_ino == from.st_ino)
+		return cli_error("%s is the store itself, which its daemon writes to: name another directory "
+				 "with -o.", directory);
+	return CLI_OK;
+}
+
+/* A store's files under the same names. One that is gone meanwhile, or empty, has none. */
+static int write_store(struct job *job)
+{
+	char path[PATH_MAX];
+	uint64_t count, bytes;
+	int ret = make_directory(job, job->options->output);
+
+	for (size_t i = 0; !ret && i < job->messages.count; i++) {
+		if (snprintf(path, sizeof(path), "%s/%s", job->options->output,
+			     store_name(job->messages.times[i]).text) >= (int)sizeof(path))
+			return cli_error("The name of %s is too long.", job->options->output);
+		ret = outfile_open(path, true, &job->output) ?:
+		      messages_each_of(&job->messages, i, write_message, job, &count);
+		if (!ret && count)
+			ret = outfile_finish(&job->output, &bytes);
+		outfile_done(&job->output);
+	}
+	return ret;
+}
+
 static int run(struct job *job)
 {
 	uint64_t bytes;
@@ -469,11 +516,12 @@ static int run(struct job *job)
 	ret = messages_each(&job->messages, add, &job->census) ?: name_all(job);
 	if (ret)
 		return ret;
-	ret = outfile_open(job->options->output, true, &job->output);
-	if (!ret)
-		ret = messages_each(&job->messages, write_message, job);
-	if (!ret)
-		ret = outfile_finish(&job->output, &bytes);
+	if (is_directory(job->options->output) && job->messages.is_store)
+		ret = write_store(job);
+	else
+		ret = outfile_open(job->options->output, true, &job->output) ?:
+		      messages_each(&job->messages, write_message, job) ?:
+		      outfile_finish(&job->output, &bytes);
 	return ret ? ret : say(job);
 }
 

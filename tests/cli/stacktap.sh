@@ -364,6 +364,21 @@ for time, part in (1764000000000, data[:first]), (1764000015000, data[first:]):
         file.write(part)
 ' "$scratch"
 touch -d "3 hours ago" "$scratch/kept/profiles-1764000000000.otlp"
+check "objects of a file" run 0 objects --json sample.otlp
+cp "$out" "$scratch/objects.json"
+check "objects of a store" run 0 objects --json kept
+check "objects of a store has what the file has" cmp "$out" "$scratch/objects.json"
+check "symbolize of a store" run 0 symbolize --debug-dir "$scratch/kept" -o x.otlp kept
+check "symbolize of a store makes one file of it" cmp "$scratch/sample.otlp" "$scratch/x.otlp"
+check "symbolize of a store into a directory" run 0 symbolize --debug-dir "$scratch/kept" -o named/ kept
+check "symbolize of a store into a directory that is there" run 0 symbolize --debug-dir "$scratch/kept" -o named kept
+check "symbolize makes the same files there" diff -r "$scratch/kept" "$scratch/named"
+refused "symbolize of a store into itself" 1 "name another directory" symbolize -o kept kept
+refused "symbolize of a store into a directory that cannot be" 1 "No such file" symbolize -o no/such/ kept
+refused "symbolize of a file into a directory" 1 "named" symbolize -o named sample.otlp
+mkdir "$scratch/none"
+refused "symbolize of an empty store" 1 "holds no profiles" symbolize -o x.otlp none
+refused "objects of an empty store" 1 "holds no profiles" objects none
 refused "store of nothing" 2 "list, export or prune" store
 refused "store of no such verb" 2 "not \`show'" store show
 refused "store of two directories" 2 "too many" store list kept kept

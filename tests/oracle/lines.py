@@ -659,6 +659,22 @@ def check_recordings(program, stacktap, work):
     tell("split DWARF" in (said["objects"][0]["note"] or "") and said["objects"][0]["with_lines"],
          "split DWARF gives lines, and says what it does not give", said)
 
+    # a store of two files
+    store, elsewhere = os.path.join(work, "store"), os.path.join(work, "elsewhere")
+    os.makedirs(store)
+    names = ["profiles-1764000000000.otlp", "profiles-1764000015000.otlp"]
+    write(os.path.join(store, names[0]), Recording(stripped, addresses[:20], ident=ident))
+    write(os.path.join(store, names[1]), Recording(stripped, addresses[20:], ident=ident, seed=1))
+    status, said = symbolize(stacktap, "--debug-dir", tree, "-o", elsewhere + "/", store)
+    write(recorded, Recording(stripped, addresses, ident=ident))
+    symbolize(stacktap, "--debug-dir", tree, "-o", named, recorded)
+    found = {}
+    for name in names:
+        found.update(frames_of(os.path.join(elsewhere, name))[0])
+    tell(status == 0 and sorted(os.listdir(elsewhere)) == names and found == frames_of(named)[0] and
+         not any(changes(os.path.join(store, name), os.path.join(elsewhere, name)) for name in names),
+         "a store, file by file into another directory", said)
+
     # files and streams
     write(recorded, Recording(stripped, addresses, ident=ident))
     symbolize(stacktap, "--debug-dir", tree, "-o", named, recorded)
