@@ -275,7 +275,7 @@ static int compile(struct compiler *compiler, void **ret_data, size_t *ret_size)
 	pclntab_range(&compiler->pclntab, &compiler->go_start, &compiler->go_end);
 	/* some vDSOs have a trampoline and nothing else to go by */
 	if (!compiler->eh.size && !compiler->debug.size && !compiler->gaps.count &&
-	    !compiler->pclntab.section)
+	    !(compiler->pclntab.section && compiler->pclntab.has_rules))
 		return -ENODATA;
 	stats->eh_bytes = compiler->eh.size;
 	stats->debug_bytes = compiler->debug.size;

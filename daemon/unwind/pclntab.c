@@ -6,10 +6,14 @@
 #include "unwind/rule.h"
 
 enum {
+	MAGIC_12 = 0xfffffffb,
+	MAGIC_116 = 0xfffffffa,
 	MAGIC_118 = 0xfffffff0,
 	MAGIC_120 = 0xfffffff1,
 	HEADER_BYTES = 72,
+	HEADER_BYTES_12 = 16,
 	ENTRY_BYTES = 8,	/* of a function: where it begins, where it is described */
+	ENTRY_BYTES_OLD = 16,
 	VARINT_BYTES = 10,
 	FLAG_TOP = 1,		/* nothing called it: goexit, mstart, signal handlers */
 	FLAG_SP_WRITE = 2,	/* it goes to another stack */
@@ -18,7 +22,7 @@ enum {
 	ALIGNMENT = 64,
 };
 
-/* What the header has, in Go's words: pcHeader. */
+/* What the header has since Go 1.18, in Go's words: pcHeader. */
 struct header {
 	uint32_t magic;
 	uint8_t zero[2], quantum, pointer_bytes;
@@ -54,14 +58,20 @@ static int get(const struct pclntab *pclntab, struct pclntab_window *window, uin
 /* Where function @i begins; @i may be their count, for where the last one ends. */
 static int get_entry(struct pclntab *pclntab, uint32_t i, uint64_t *ret_address, uint32_t *ret_at)
 {
+	uint64_t whole[2];
 	uint32_t entry[2];
-	int r = get(pclntab, &pclntab->entry_window,
-		    pclntab->functions + (uint64_t)i * ENTRY_BYTES, entry, sizeof(entry));
+	int r;
 
+	if (pclntab->has_rules)
+		r = get(pclntab, &pclntab->entry_window, pclntab->functions + (uint64_t)i * ENTRY_BYTES,
+			entry, sizeof(entry));
+	else
+		r = get(pclntab, &pclntab->entry_window,
+			pclntab->functions + (uint64_t)i * ENTRY_BYTES_OLD, whole, sizeof(whole));
 	if (r < 0)
 		return r;
-	*ret_address = pclntab->text + entry[0];
-	*ret_at = entry[1];
+	*ret_address = pclntab->has_rules ? pclntab->text + entry[0] : whole[0];
+	*ret_at = pclntab->has_rules ? entry[1] : (uint32_t)whole[1];
 	return 0;
 }
 
@@ -95,11 +105,16 @@ static int get_function(struct pclntab *pclntab, uint32_t at, struct function *r
 {
 	/* entry, name, args, deferreturn, pcsp, pcfile, pcln, npcdata, cu; startLine; kind, flags */
 	uint32_t words[11];
-	int r = get(pclntab, &pclntab->function_window, pclntab->functions + at, words,
+	int r = get(pclntab, &pclntab->function_window, pclntab->descriptions + at, words,
 		    sizeof(words));
 
 	if (r < 0)
 		return r;
+	/* the entry was a whole address, and nothing behind the name is asked for */
+	if (!pclntab->has_rules) {
+		*ret_function = (struct function){ .name = words[2] };
+		return 0;
+	}
 	ret_function->name = words[1];
 	ret_function->values = words[4];
 	/* behind the function's kind */
@@ -125,6 +140,9 @@ static bool find_text(struct pclntab *pclntab, uint64_t text)
 
 	if (!code || elf_read(pclntab->elf, 0, &header, sizeof(header)) < 0)
 		return false;
+	/* a position-independent program has them filled in when it is loaded: they are in no code here */
+	if (!pclntab->has_rules && get_entry(pclntab, 0, &text, &at) < 0)
+		return false;
 	pclntab->text = text ? text : code->sh_addr;
 	if (get_entry(pclntab, pclntab->count, &end, &at) < 0 || pclntab->text < code->sh_addr ||
 	    end < pclntab->text || end - code->sh_addr > code->sh_size)
@@ -134,6 +152,29 @@ static bool find_text(struct pclntab *pclntab, uint64_t text)
 			get(pclntab, &pclntab->value_window, pclntab->names + function.name, name,
 			    sizeof(name)) == 0 &&
 			!strncmp(name, "_rt0_", sizeof(name)));
+}
+
+/*
+ * Where the tables are in the section. Go 1.2 had them one behind the other, and offsets from the beginning of all;
+ * Go 1.16 the header of today without the address of the code. False: of a Go that is not known.
+ */
+static bool place_tables(struct pclntab *pclntab, const struct header *header)
+{
+	*pclntab = (struct pclntab){
+		.has_line = header->magic == MAGIC_120,
+		.has_rules = header->magic == MAGIC_118 || header->magic == MAGIC_120,
+	};
+	if (pclntab->has_rules) {
+		pclntab->names = header->names;
+		pclntab->values = header->values;
+		pclntab->functions = pclntab->descriptions = header->functions;
+	} else if (header->magic == MAGIC_116) {
+		pclntab->names = header->text;
+		pclntab->functions = pclntab->descriptions = header->values;
+	} else {
+		pclntab->functions = HEADER_BYTES_12;
+	}
+	return pclntab->has_rules || header->magic == MAGIC_116 || header->magic == MAGIC_12;
 }
 
 void pclntab_find(const struct elf *elf, const struct machine *machine,
@@ -150,22 +191,17 @@ void pclntab_find(const struct elf *elf, const struct machine *machine,
 	    section->sh_offset > elf->size || section->sh_size > elf->size - section->sh_offset ||
 	    elf_read(elf, section->sh_offset, &header, sizeof(header)) < 0)
 		return;
-	if ((header.magic != MAGIC_118 && header.magic != MAGIC_120) || header.zero[0] ||
-	    header.zero[1] || header.quantum != 1U << machine->shift || header.pointer_bytes != 8 ||
-	    !header.count || header.count > FUNCTIONS_MAX || header.names >= section->sh_size ||
-	    header.values >= section->sh_size || header.functions >= section->sh_size ||
-	    header.count >= (section->sh_size - header.functions) / ENTRY_BYTES)
+	if (!place_tables(ret_pclntab, &header) || header.zero[0] || header.zero[1] ||
+	    header.quantum != 1U << machine->shift || header.pointer_bytes != 8 || !header.count ||
+	    header.count > FUNCTIONS_MAX || ret_pclntab->names >= section->sh_size ||
+	    ret_pclntab->values >= section->sh_size || ret_pclntab->functions >= section->sh_size ||
+	    header.count >= (section->sh_size - ret_pclntab->functions) /
+			    (ret_pclntab->has_rules ? ENTRY_BYTES : ENTRY_BYTES_OLD))
 		return;
-	*ret_pclntab = (struct pclntab){
-		.elf = elf,
-		.section = section,
-		.names = header.names,
-		.values = header.values,
-		.functions = header.functions,
-		.count = (uint32_t)header.count,
-		.has_line = header.magic == MAGIC_120,
-	};
-	if (!find_text(ret_pclntab, header.text))
+	ret_pclntab->elf = elf;
+	ret_pclntab->section = section;
+	ret_pclntab->count = (uint32_t)header.count;
+	if (!find_text(ret_pclntab, ret_pclntab->has_rules ? header.text : 0))
 		ret_pclntab->section = NULL;
 }
 
@@ -174,7 +210,7 @@ void pclntab_range(struct pclntab *pclntab, uint64_t *ret_start, uint64_t *ret_e
 	uint32_t at;
 
 	*ret_start = *ret_end = UINT64_MAX;
-	if (!pclntab->section || get_entry(pclntab, 0, ret_start, &at) < 0 ||
+	if (!pclntab->section || !pclntab->has_rules || get_entry(pclntab, 0, ret_start, &at) < 0 ||
 	    get_entry(pclntab, pclntab->count, ret_end, &at) < 0 || *ret_end < *ret_start)
 		*ret_start = *ret_end = UINT64_MAX;
 }

@@ -2,7 +2,8 @@
 /*
  * Go's own table of its functions, .gopclntab, which its runtime needs and which therefore stripped
  * programs have. It says of each instruction how far the stack pointer is from where it was at the
- * function's entry. Written by Go 1.18 and later; what older ones wrote is left alone.
+ * function's entry. Of what Go before 1.18 wrote only the functions are read: it does not say which of them leave
+ * the stack that they are on, and a rule there would be a wrong one.
  *
  * The file is hostile: reads are bounded, and time is in proportion to the code that is covered.
  */
@@ -27,10 +28,11 @@ struct pclntab {
 	const struct elf *elf;
 	const Elf64_Shdr *section;	/* NULL: none that is understood */
 	uint64_t text;			/* address that functions are counted from */
-	/* offsets in the section; a function's own one counts from @functions */
-	uint64_t names, values, functions;
+	/* offsets in the section; where a function is described counts from @descriptions */
+	uint64_t names, values, functions, descriptions;
 	uint32_t count;			/* of functions */
 	bool has_line;			/* Go 1.20 and later */
+	bool has_rules;			/* Go 1.18 and later; before, addresses were whole ones */
 	uint32_t next;			/* function to look at next */
 	uint64_t done;			/* end of the last range that was filled */
 	struct pclntab_window entry_window, function_window, value_window;
@@ -40,7 +42,7 @@ struct pclntab {
 void pclntab_find(const struct elf *elf, const struct machine *machine,
 		  struct pclntab *ret_pclntab);
 
-/* The code that functions of the table take up; empty without a table. */
+/* The code that functions of the table take up; empty without a table, and without rules in it. */
 void pclntab_range(struct pclntab *pclntab, uint64_t *ret_start, uint64_t *ret_end);
 
 /*

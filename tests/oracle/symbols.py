@@ -4,6 +4,7 @@
 usage: symbols.py SYMBOL_NAMES WORK-DIRECTORY
 """
 import glob
+import gzip
 import os
 import random
 import re
@@ -221,6 +222,67 @@ def check_go(program, work):
          f"go-program: stripped, {len(named)} of {len(answers)} have Go's names", "\n".join(strange))
 
 
+GOSYM = """package main
+
+import (
+	"debug/gosym"
+	"encoding/binary"
+	"fmt"
+	"os"
+)
+
+func main() {
+	data, err := os.ReadFile(os.Args[1])
+	if err != nil {
+		panic(err)
+	}
+	table, err := gosym.NewTable(nil, gosym.NewLineTable(data, binary.LittleEndian.Uint64(data[16:])))
+	if err != nil {
+		panic(err)
+	}
+	for _, f := range table.Funcs {
+		fmt.Printf("%x %x %s\\n", f.Entry, f.End, f.Name)
+	}
+}
+"""
+
+
+def check_old_go(program, work):
+    """The table of a program of Go 1.15, which Go's sources have for their own tests, in a file of ours, beside Go's reader."""
+    root = subprocess.run(["go", "env", "GOROOT"], stdout=subprocess.PIPE, encoding="utf-8",
+                          check=False).stdout.strip() if shutil.which("go") else ""
+    path = os.path.join(root, "src/debug/gosym/testdata/pcln115.gz")
+    if not os.path.exists(path):
+        RESULTS.append(True)
+        print(f"ok {len(RESULTS)} - symbols: functions of Go 1.15 # SKIP no go with its sources")
+        return
+    with gzip.open(path) as file:
+        table = file.read()
+    source, reader, raw, elf = (os.path.join(work, name) for name in ("gosym.go", "gosym", "table", "old-go"))
+    with open(raw, "wb") as file:
+        file.write(table)
+    with open(source, "w", encoding="utf-8") as file:
+        file.write(GOSYM)
+    subprocess.run(["go", "build", "-o", reader, source], check=True,
+                   env=dict(os.environ, GO111MODULE="off", GOCACHE=os.path.join(work, "cache"), GOFLAGS="-p=2",
+                            GOTOOLCHAIN="local", CGO_ENABLED="0"))
+    functions = [line.split(" ", 2) for line in run(reader, raw).splitlines()]
+    functions = [(int(start, 16), int(end, 16), name) for start, end, name in functions]
+    first, last = functions[0][0], functions[-1][1]
+    subprocess.run(["gcc", "-nostdlib", "-static", "-no-pie", "-x", "assembler", "-", "-o", elf, f"-Wl,-Ttext={first:#x}",
+                    "-Wl,-z,noseparate-code"], check=True, encoding="utf-8", input=(
+                        f".globl _start\n.text\n_start: .skip {last - first}, 0x90\n"
+                        f'.section .gopclntab, "a"\n.incbin "{raw}"\n'))
+    subprocess.run(["strip", elf], check=True)
+    # in each function its first byte, its last, and one between
+    wanted = [(address, start, name) for start, end, name in functions if end > start
+              for address in sorted({start, end - 1, (start + end) // 2})]
+    wrong = [f"{address:x}: {ours}, Go's reader says {start:x} {name}" for (address, start, name), ours in
+             zip(wanted, ask_all(program, elf, [address for address, _, _ in wanted])) if ours != (start, name)]
+    tell(len(functions) > 1000 and not wrong, f"functions of Go 1.15: {len(functions)}, as Go's own reader tells them",
+         "\n".join(wrong))
+
+
 def pick():
     """Programs and libraries with functions to name, the big ones that everybody has first."""
     first = ["libc.so.6", "libstdc++.so.6", "libcrypto.so.3", "libm.so.6", "libpython3*.so*",
@@ -282,6 +344,7 @@ def main():
             check_ranges(program, work, path, prefix)
     check_covered(program, files)
     check_go(program, work)
+    check_old_go(program, work)
     tell(totals[0] > 20000 and totals[1] > 2000 and totals[2] > 100,
          f"in all {totals[0]} functions, {totals[1]} addresses, {totals[2]} PLT entries")
     print(f"1..{len(RESULTS)}")
