@@ -16,8 +16,8 @@ def measure(output):
     """Returns (rows, what failed)."""
     rows, failed = [], []
     directory = os.path.join(output, "bench")
-    # which is replay_cost's
-    for program in sorted(set(os.listdir(directory)) - {"bench_replay"}):
+    # which are replay_cost's and symbol_cost's
+    for program in sorted(set(os.listdir(directory)) - {"bench_replay", "bench_symbols"}):
         done = subprocess.run([os.path.join(directory, program)], stdin=subprocess.DEVNULL,
                               capture_output=True, text=True, check=False)
         if done.returncode or not done.stdout:

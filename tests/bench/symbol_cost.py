@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What names and lines cost, beside addr2line and llvm-symbolizer, in a program of 100 MB, most of it debug information."""
+
+import json
+import os
+import resource
+import shutil
+import subprocess
+
+from row import row
+
+PARTS = 56           # of 2 MB each, once strings are merged
+ADDRESSES = 20000
+SOURCE = """
+#include <algorithm>
+#include <functional>
+#include <iostream>
+#include <map>
+#include <regex>
+#include <sstream>
+#include <string>
+#include <unordered_map>
+#include <vector>
+template <int N> struct part {
+    std::map<std::string, std::vector<std::function<int(int)>>> some;
+    std::unordered_map<int, std::string> others;
+    int run(const std::string &text) { std::regex find("a" + std::to_string(N)); std::stringstream out;
+        others[N] = std::regex_replace(text, find, "b"); some[text].push_back([=](int x) { return x * N; });
+        std::vector<std::string> all(N + 1, text); std::sort(all.begin(), all.end());
+        out << others[N] << all[0]; return some[text].back()(N) + out.str().size(); }
+};
+int all(const std::string &x)
+{
+    return part<1>().run(x) + part<2>().run(x) + part<3>().run(x) + part<4>().run(x) + part<5>().run(x);
+}
+"""
+
+
+class Failed(Exception):
+    """Why there are no numbers."""
+
+
+def large_object(work):
+    """Copies of one compiled file, each with symbols of its own, in one program. Nothing of it ever runs."""
+    path = os.path.join(work, "large")
+    if os.path.exists(path):
+        return path
+    first = os.path.join(work, "part.o")
+    subprocess.run(["g++", "-g", "-O1", "-c", "-x", "c++", "-", "-o", first], input=SOURCE, text=True, check=True)
+    parts = [os.path.join(work, f"part{i}.o") for i in range(PARTS)]
+    for i, part in enumerate(parts):
+        subprocess.run(["objcopy", f"--prefix-symbols=p{i}_", first, part], check=True)
+    subprocess.run(["g++", "-static", "-no-pie", "-nostdlib", "-Wl,-e,0,--build-id,--unresolved-symbols=ignore-all",
+                    *(f"-Wl,--defsym=p{i}___dso_handle=0" for i in range(PARTS)), "-o", path + ".new", *parts],
+                   check=True, stderr=subprocess.DEVNULL)
+    os.rename(path + ".new", path)
+    for part in parts:
+        os.unlink(part)
+    return path
+
+
+def cost(*command, text=None):
+    """Seconds of CPU that a command takes."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run(command, input=text, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, text=True, check=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def measure(output):
+    """Rows, all in CPU time."""
+    work = os.path.join(output, "bench-symbols")
+    os.makedirs(work, exist_ok=True)
+    path, addresses = large_object(work), os.path.join(work, "addresses")
+    # both peers and we have it in memory
+    subprocess.run(["cat", path], stdout=subprocess.DEVNULL, check=True)
+    done = subprocess.run([os.path.join(output, "bench", "bench_symbols"), path, str(ADDRESSES), addresses],
+                          stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise Failed(f"bench_symbols failed ({done.returncode}): {done.stderr}")
+    ours = {entry["name"]: entry["value"] for entry in map(json.loads, done.stdout.splitlines())}
+    with open(addresses, encoding="utf-8") as file:
+        some = file.readlines()
+    note = f"CPU time; {os.path.getsize(path) >> 20} MiB, in the page cache; a peer's first has its start in it"
+    rows = [row("names: warm lookups of a function", ours["warm names"] / 1e6, "M/s", note="in the table that the daemon keeps")]
+    for peer, command in (("addr2line -fi", ["addr2line", "-fi", "-e", path]),
+                          ("llvm-symbolizer", ["llvm-symbolizer", "-i", "--no-demangle", "-e", path])):
+        if not shutil.which(command[0]):
+            raise Failed(f"there is no {command[0]} (tests/setup build check)")
+        one, many = cost(*command, text=some[0]), cost(*command, text="".join(some))
+        rows += [row("names: first name in a cold debug object", ours["cold name"], "s", peer, one, note),
+                 row("names: first line in a cold debug object", ours["cold line"], "s", peer, one, note),
+                 row("names: warm lines, with what is inlined", ours["warm lines"], "/s", peer,
+                     (len(some) - 1) / max(many - one, 1e-3), note)]
+    return rows
