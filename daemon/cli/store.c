@@ -14,6 +14,7 @@
 #include "cli/select.h"
 #include "export/record.h"
 #include "export/store_list.h"
+#include "view/narrow.h"
 #include "view/recording.h"
 #include "view/store_reader.h"
 
@@ -29,6 +30,8 @@ static const char help[] =
 	"      --from T, --to T    export: messages that have samples in this time: 2.5, 500ms, 1m after\n"
 	"                          the store begins, a date (2026-11-23T14:00:05Z), or @SECONDS since 1970\n"
 	"      --since TIME        export: of the last 10s, 500ms, 1m, 2h\n"
+	"      --process NAME|PID, --thread NAME|TID, --container ID, --service NAME, --cgroup PATH,\n"
+	"      --event NAME        export: only what they select of these messages\n"
 	"      --older-than TIME   prune: files whose last message is older than 90m, 24h\n"
 	"      --max-bytes SIZE    prune: the oldest files, so that the others have so many bytes at most;\n"
 	"                          K, M or G may follow\n"
@@ -42,7 +45,7 @@ struct options {
 	const char *verb, *directory, *output;
 	struct selection selection;
 	uint64_t older_ms, max_bytes;
-	bool has_range, has_older, has_bytes, is_dry, use_json;
+	bool has_range, has_part, has_older, has_bytes, is_dry, use_json;
 };
 
 /* A file of the store, with what its messages hold. */
@@ -206,6 +209,9 @@ static int run_list(const struct options *options, struct parts *parts)
 struct copy {
 	struct outfile output;
 	struct time_span wanted;
+	struct texts texts;
+	struct reader *reader;		/* of what is selected beside a time; NULL: all */
+	struct buffer narrowed;
 	uint64_t messages, samples;
 };
 
@@ -213,15 +219,23 @@ static int copy_message(void *ctx, const uint8_t *data, size_t size)
 {
 	struct copy *copy = ctx;
 	struct time_span span = { .from = UINT64_MAX };
-	uint8_t length[RECORD_LENGTH] = { (uint8_t)(size >> 24), (uint8_t)(size >> 16),
-					  (uint8_t)(size >> 8), (uint8_t)size };
+	uint8_t length[RECORD_LENGTH];
 	uint64_t samples = 0;
 	int ret = recording_widen(data, size, &span, &samples);
 
-	if (ret < 0)
+	if (ret < 0 || span.to <= copy->wanted.from || span.from >= copy->wanted.to)
 		return ret;
-	if (span.to <= copy->wanted.from || span.from >= copy->wanted.to)
-		return 0;
+	if (copy->reader) {
+		ret = narrow_message(copy->reader, data, size, &copy->narrowed);
+		data = copy->narrowed.data;
+		size = copy->narrowed.size;
+		samples = 0;
+		ret = ret < 0 || !size ? ret : recording_widen(data, size, &span, &samples);
+		if (ret < 0 || !size)
+			return ret;
+	}
+	for (size_t i = 0; i < sizeof(length); i++)
+		length[i] = (uint8_t)(size >> 8 * (sizeof(length) - 1 - i));
 	if (fwrite(length, 1, sizeof(length), copy->output.file) != sizeof(length) ||
 	    fwrite(data, 1, size, copy->output.file) != size)
 		return -EIO;
@@ -261,6 +275,8 @@ static int copy_parts(const struct options *options, struct parts *parts, struct
 			return cli_error(ret == -EIO ? "Cannot write %s: %s." : "Cannot read a file for %s: %s.",
 					 options->output, strerror(-ret));
 	}
+	if (!copy->messages && options->has_part)
+		return select_found_nothing(&options->selection, options->directory);
 	if (!copy->messages)
 		return cli_error(options->has_range ? "There is nothing of that time in %s." :
 						      "%s holds no profiles.", options->directory);
@@ -288,7 +304,16 @@ static int run_export(const struct options *options, struct parts *parts)
 		return ret;
 	copy.wanted = options->has_range ? selection_span(&options->selection, all.from, all.to) :
 					   (struct time_span){ .to = UINT64_MAX };
-	ret = copy_parts(options, parts, &copy);
+	texts_init(&copy.texts);
+	buffer_init(&copy.narrowed, POOL_REPORT);
+	if (options->has_part &&
+	    reader_new(&copy.texts, &options->selection, false, &(struct reader_sink){ 0 }, &copy.reader))
+		ret = cli_error("out of memory");
+	else
+		ret = copy_parts(options, parts, &copy);
+	reader_free(copy.reader);
+	buffer_free(&copy.narrowed);
+	texts_free(&copy.texts);
 	outfile_done(&copy.output);
 	return ret;
 }
@@ -383,8 +408,13 @@ static int parse_option(int option, struct options *options)
 		options->has_bytes = true;
 		return cli_parse_bytes(optarg, &options->max_bytes) ? CLI_GO_ON :
 			cli_usage_error("`%s' is not a size like 100M", optarg);
-	default:
+	case SELECT_FROM:
+	case SELECT_TO:
+	case SELECT_SINCE:
 		options->has_range = true;
+		return select_parse(option, optarg, &options->selection) ?: CLI_GO_ON;
+	default:
+		options->has_part = true;
 		return select_parse(option, optarg, &options->selection) ?: CLI_GO_ON;
 	}
 }
@@ -396,6 +426,12 @@ static int parse(int argc, char **argv, struct options *options)
 		{ "from", required_argument, NULL, SELECT_FROM },
 		{ "to", required_argument, NULL, SELECT_TO },
 		{ "since", required_argument, NULL, SELECT_SINCE },
+		{ "process", required_argument, NULL, SELECT_PROCESS },
+		{ "thread", required_argument, NULL, SELECT_THREAD },
+		{ "container", required_argument, NULL, SELECT_CONTAINER },
+		{ "service", required_argument, NULL, SELECT_SERVICE },
+		{ "cgroup", required_argument, NULL, SELECT_CGROUP },
+		{ "event", required_argument, NULL, SELECT_EVENT },
 		{ "older-than", required_argument, NULL, OPT_OLDER },
 		{ "max-bytes", required_argument, NULL, OPT_BYTES },
 		{ "dry-run", no_argument, NULL, 'n' },

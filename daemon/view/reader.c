@@ -4,36 +4,11 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "export/otlp.h"
-#include "export/unpack.h"
+#include "view/reader_message.h"
 
-#define UNPACK_MAX ((size_t)512 << 20)
 #define NO_STACK "[no stack]"
 #define NO_SYMBOL "[no symbol]"
 #define NO_MAPPING "[no mapping]"
-
-struct location_state {
-	const struct view_frame *frames;	/* innermost first */
-	uint32_t count;				/* 0: not looked at */
-};
-
-struct reader {
-	struct texts *texts;
-	struct selection selection;
-	struct time_span span;
-	struct reader_sink sink;
-	struct reader_totals totals;
-	bool with_addresses;
-
-	/* the message being read */
-	const OtlpDictionary *dictionary;
-	const char **strings;			/* interned, NULL: not yet */
-	struct location_state *locations;
-	const struct view_mapping **mappings;	/* NULL: not yet */
-	struct arena arena;			/* frames and mappings */
-	struct buffer stack, times, weights;	/* of the Sample at hand */
-	uint64_t work_left;			/* frames that may still be visited */
-};
 
 int reader_new(struct texts *texts, const struct selection *selection, bool with_addresses,
 	       const struct reader_sink *sink, struct reader **ret_reader)
@@ -78,175 +53,6 @@ void reader_set_bounds(struct reader *reader, uint64_t start, uint64_t end)
 	reader->span = selection_span(&reader->selection, start, end);
 }
 
-/* NULL: *ret_err is -EBADMSG for an index out of range, -E2BIG */
-static const char *string_at(struct reader *reader, int32_t index, int *ret_err)
-{
-	if (index < 0 || (size_t)index >= reader->dictionary->n_string_table) {
-		*ret_err = -EBADMSG;
-		return NULL;
-	}
-	if (!reader->strings[index]) {
-		reader->strings[index] = texts_intern(reader->texts,
-						      reader->dictionary->string_table[index]);
-		if (!reader->strings[index])
-			*ret_err = -E2BIG;
-	}
-	return reader->strings[index];
-}
-
-static int string_value(struct reader *reader, const OtlpAnyValue *value, const char **ret_text)
-{
-	int err = 0;
-
-	*ret_text = "";
-	if (value && value->value_case == OTLP_VALUE_STRINDEX) {
-		*ret_text = string_at(reader, value->string_value_strindex, &err);
-		return err;
-	}
-	*ret_text = texts_intern(reader->texts, value && value->value_case == OTLP_VALUE_STRING ?
-				 value->string_value : "");
-	return *ret_text ? 0 : -E2BIG;
-}
-
-static uint64_t count_value(const OtlpAnyValue *value)
-{
-	if (!value || value->value_case != OTLP_VALUE_INT || value->int_value < 0)
-		return 0;
-	return (uint64_t)value->int_value;
-}
-
-/* "0::/path" */
-static int cgroup_value(struct reader *reader, const OtlpAnyValue *value, const char **ret_path)
-{
-	const char *path;
-	int err = string_value(reader, value, ret_path);
-
-	if (err)
-		return err;
-	path = strchr(*ret_path, ':');
-	path = path ? strchr(path + 1, ':') : NULL;
-	/* others may write the path alone */
-	if (path)
-		*ret_path = texts_intern(reader->texts, path + 1);
-	return *ret_path ? 0 : -E2BIG;
-}
-
-static int read_process(struct reader *reader, const OtlpResource *resource,
-			struct view_process *ret_process)
-{
-	const char *key, *empty = texts_intern(reader->texts, "");
-	const OtlpKeyValue *attribute;
-	int err = 0;
-
-	if (!empty)
-		return -E2BIG;
-	*ret_process = (struct view_process){ .name = empty, .container_id = empty,
-					      .service_name = empty, .cgroup = empty };
-	for (size_t i = 0; resource && i < resource->n_attributes && !err; i++) {
-		attribute = resource->attributes[i];
-		key = attribute->key;
-		if (!key[0] && attribute->key_strindex)
-			key = string_at(reader, attribute->key_strindex, &err);
-		if (err)
-			break;
-		if (!strcmp(key, "process.pid"))
-			ret_process->pid = (uint32_t)count_value(attribute->value);
-		else if (!strcmp(key, "process.executable.name"))
-			err = string_value(reader, attribute->value, &ret_process->name);
-		else if (!strcmp(key, "container.id"))
-			err = string_value(reader, attribute->value, &ret_process->container_id);
-		else if (!strcmp(key, "service.name"))
-			err = string_value(reader, attribute->value, &ret_process->service_name);
-		else if (!strcmp(key, "process.linux.cgroup"))
-			err = cgroup_value(reader, attribute->value, &ret_process->cgroup);
-	}
-	return err;
-}
-
-/* The value of attribute @index and its key. */
-static int attribute_at(struct reader *reader, int32_t index, const char **ret_key,
-			const OtlpAnyValue **ret_value)
-{
-	const OtlpDictionary *dictionary = reader->dictionary;
-	int err = 0;
-
-	if (index < 0 || (size_t)index >= dictionary->n_attribute_table)
-		return -EBADMSG;
-	*ret_key = string_at(reader, dictionary->attribute_table[index]->key_strindex, &err);
-	*ret_value = dictionary->attribute_table[index]->value;
-	return err;
-}
-
-static int read_attributes(struct reader *reader, const OtlpProfile *message,
-			   struct view_profile *profile)
-{
-	struct view_quality *quality = &profile->quality;
-	const struct { const char *key; uint64_t *count; } counts[] = {
-		{ "stacktap.complete", &quality->complete }, { "stacktap.named", &quality->named },
-		{ "stacktap.by_range", &quality->by_range },
-		{ "stacktap.lost", &quality->lost }, { "stacktap.stale", &quality->stale },
-		{ "stacktap.moved", &quality->moved },
-		{ "stacktap.throttled", &quality->throttled },
-		{ "stacktap.missed", &quality->missed }, { "stacktap.guessed", &quality->guessed },
-		{ "stacktap.no_mappings", &quality->no_mappings },
-		{ "stacktap.deferred_unwound", &quality->deferred_unwound },
-		{ "stacktap.deferred_refused", &quality->deferred_refused },
-		{ "stacktap.deferred_expired", &quality->deferred_expired },
-		{ "stacktap.deferred_failed", &quality->deferred_failed },
-	};
-	const OtlpAnyValue *value;
-	const char *key;
-	int err = 0;
-
-	for (size_t i = 0; i < message->n_attribute_indices && !err; i++) {
-		err = attribute_at(reader, message->attribute_indices[i], &key, &value);
-		if (err)
-			break;
-		if (!strcmp(key, "stacktap.source"))
-			err = string_value(reader, value, &profile->source);
-		else if (!strcmp(key, "stacktap.event"))
-			err = string_value(reader, value, &profile->event);
-		else if (!strcmp(key, "stacktap.fallback_errno"))
-			profile->fallback_errno = (uint32_t)count_value(value);
-		else if (!strcmp(key, "stacktap.samples"))
-			profile->has_quality = !selection_is_narrow(&reader->selection);
-		for (size_t k = 0; !err && k < ARRAY_SIZE(counts); k++)
-			if (!strcmp(key, counts[k].key))
-				*counts[k].count = count_value(value);
-	}
-	return err;
-}
-
-static int read_profile(struct reader *reader, const OtlpProfile *message,
-			struct view_profile *profile)
-{
-	const char *type, *unit, *period_type, *period_unit;
-	int err = 0;
-
-	type = string_at(reader, message->sample_type ? message->sample_type->type_strindex : 0,
-			 &err);
-	unit = string_at(reader, message->sample_type ? message->sample_type->unit_strindex : 0,
-			 &err);
-	period_type = string_at(reader, message->period_type ?
-				message->period_type->type_strindex : 0, &err);
-	period_unit = string_at(reader, message->period_type ?
-				message->period_type->unit_strindex : 0, &err);
-	if (!type || !unit || !period_type || !period_unit)
-		return err;
-	profile->source = profile->event = type;
-	profile->unit = unit;
-	/* what is counted are samples, each of which stands for a period of something else */
-	if (message->period > 0 && !strcmp(type, "samples")) {
-		profile->period = (uint64_t)message->period;
-		profile->source = profile->event = period_type;
-		profile->unit = period_unit;
-	}
-	profile->start = message->time_unix_nano;
-	if (__builtin_add_overflow(message->time_unix_nano, message->duration_nano, &profile->end))
-		profile->end = UINT64_MAX;
-	return read_attributes(reader, message, profile);
-}
-
 static int read_mapping(struct reader *reader, int32_t index,
 			const struct view_mapping **ret_mapping)
 {
@@ -271,16 +77,16 @@ static int read_mapping(struct reader *reader, int32_t index,
 	/* the first stands for none */
 	if (index) {
 		message = dictionary->mapping_table[index];
-		mapping->file = string_at(reader, message->filename_strindex, &err);
+		mapping->file = reader_string(reader, message->filename_strindex, &err);
 		mapping->start = message->memory_start;
 		mapping->limit = message->memory_limit;
 		mapping->offset = message->file_offset;
 		for (size_t i = 0; !err && i < message->n_attribute_indices; i++) {
-			err = attribute_at(reader, message->attribute_indices[i], &key, &value);
+			err = reader_attribute(reader, message->attribute_indices[i], &key, &value);
 			if (!err && !strcmp(key, "process.executable.build_id.gnu"))
-				err = string_value(reader, value, &mapping->build_id);
+				err = reader_text(reader, value, &mapping->build_id);
 			else if (!err && !strcmp(key, "process.executable.build_id.htlhash"))
-				err = string_value(reader, value, &mapping->htlhash);
+				err = reader_text(reader, value, &mapping->htlhash);
 		}
 	}
 	if (err)
@@ -330,7 +136,7 @@ static int location_facts(struct reader *reader, const OtlpLocation *location, c
 		.kind = is_anonymous(file) ? FRAME_KIND_MANAGED : FRAME_KIND_NATIVE,
 	};
 	for (size_t i = 0; i < location->n_attribute_indices; i++) {
-		err = attribute_at(reader, location->attribute_indices[i], &key, &value);
+		err = reader_attribute(reader, location->attribute_indices[i], &key, &value);
 		if (err)
 			return err;
 		if (!strcmp(key, "stacktap.function.start") && value &&
@@ -340,7 +146,7 @@ static int location_facts(struct reader *reader, const OtlpLocation *location, c
 		}
 		if (strcmp(key, "profile.frame.type"))
 			continue;
-		err = string_value(reader, value, &type);
+		err = reader_text(reader, value, &type);
 		if (err)
 			return err;
 		if (kind_of(type) != FRAME_KIND_NATIVE)
@@ -358,10 +164,10 @@ static int read_function(struct reader *reader, int32_t index, struct view_frame
 	if (index < 0 || (size_t)index >= dictionary->n_function_table)
 		return -EBADMSG;
 	function = dictionary->function_table[index];
-	frame->name = string_at(reader, function->name_strindex ? function->name_strindex :
+	frame->name = reader_string(reader, function->name_strindex ? function->name_strindex :
 				function->system_name_strindex, &err);
 	if (!err)
-		frame->source = string_at(reader, function->filename_strindex, &err);
+		frame->source = reader_string(reader, function->filename_strindex, &err);
 	frame->start_line = (uint64_t)max_of(function->start_line, (int64_t)0);
 	return err;
 }
@@ -392,7 +198,7 @@ static int read_location(struct reader *reader, int32_t index,
 	const OtlpLocation *location;
 	struct location_state *state;
 	struct view_frame frame = { 0 }, *frames;
-	struct location_facts facts;
+	struct location_facts facts = { 0 };
 	int err;
 
 	if (index < 0 || (size_t)index >= reader->dictionary->n_location_table)
@@ -478,30 +284,6 @@ static int read_stack(struct reader *reader, int32_t index)
 	return read_mapping(reader, 0, &none->mapping) ?: push_frame(reader, none);
 }
 
-static int read_thread(struct reader *reader, const OtlpSample *message, struct view_sample *sample)
-{
-	const OtlpAnyValue *value;
-	const char *key;
-	int err = 0;
-
-	sample->cpu = -1;
-	sample->thread = texts_intern(reader->texts, "");
-	if (!sample->thread)
-		return -E2BIG;
-	for (size_t i = 0; i < message->n_attribute_indices && !err; i++) {
-		err = attribute_at(reader, message->attribute_indices[i], &key, &value);
-		if (err)
-			break;
-		if (!strcmp(key, "thread.id"))
-			sample->tid = (uint32_t)count_value(value);
-		else if (!strcmp(key, "thread.name"))
-			err = string_value(reader, value, &sample->thread);
-		else if (!strcmp(key, "cpu.logical_number"))
-			sample->cpu = (int64_t)count_value(value);
-	}
-	return err;
-}
-
 static uint64_t scaled(const struct view_profile *profile, int64_t value)
 {
 	uint64_t weight = (uint64_t)max_of(value, (int64_t)0);
@@ -583,7 +365,7 @@ static int read_sample(struct reader *reader, const struct view_profile *profile
 	struct view_sample sample = { 0 };
 	int err;
 
-	err = read_thread(reader, message, &sample);
+	err = reader_thread(reader, message, &sample);
 	if (err || !selection_has_thread(&reader->selection, sample.tid, sample.thread))
 		return err;
 	err = weigh(reader, profile, message, &sample) ?: read_stack(reader, message->stack_index);
@@ -609,7 +391,7 @@ static int read_samples(struct reader *reader, const struct view_process *proces
 
 	if (!message->n_samples)
 		return 0;
-	err = read_profile(reader, message, &profile);
+	err = reader_profile(reader, message, &profile);
 	if (err || !selection_has_event(&reader->selection, profile.source, profile.event))
 		return err;
 	for (size_t i = 0; i < message->n_samples && !err; i++)
@@ -625,7 +407,7 @@ static int read_message(struct reader *reader, const OtlpProfilesData *data)
 	for (size_t i = 0; i < data->n_resource_profiles; i++) {
 		const OtlpResourceProfiles *group = data->resource_profiles[i];
 
-		err = read_process(reader, group->resource, &process);
+		err = reader_process(reader, group->resource, &process);
 		if (err)
 			return err;
 		if (!selection_has_process(&reader->selection, process.pid, process.name,

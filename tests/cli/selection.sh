@@ -97,6 +97,13 @@ def serve(options, path, stdin):
     return sum(event["samples"] for event in value["events"])
 
 
+def store_export(options, path, stdin):
+    """Of times whole messages: each has 15 seconds here, so the last 16 seconds are two of them."""
+    said = value_of(["store", "export", "--json", "-o", "export.otlp", *options, path], stdin)
+    assert said["samples"] == report([], f"{scratch}/export.otlp", None), said
+    return said["samples"] // (2 if "--since" in options else 1)
+
+
 def ask(options, path, stdin):
     """What a query selects is what options do."""
     query = "&".join(f"{name[2:]}={value}" for name, value in zip(options[::2], options[1::2]))
@@ -120,8 +127,9 @@ def main():
         with open(f"{STORE}/profiles-{time}.otlp", "wb") as file:
             file.write(part)
     number = failed = 0
-    for view in (report, flamegraph, svg, convert, diff, annotate, serve, ask):
-        for name, path, stdin in (("a recording", FILE, None), ("a store", STORE, None), ("standard input", "-", FILE)):
+    sources = (("a store", STORE, None), ("a recording", FILE, None), ("standard input", "-", FILE))
+    for view in (report, flamegraph, svg, convert, diff, annotate, serve, ask, store_export):
+        for name, path, stdin in sources[:1] if view is store_export else sources:
             wrong = []
             for options, samples in CASES:
                 try:

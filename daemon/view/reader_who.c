@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <string.h>
+
+#include "view/reader_message.h"
+
+const char *reader_string(struct reader *reader, int32_t index, int *ret_err)
+{
+	if (index < 0 || (size_t)index >= reader->dictionary->n_string_table) {
+		*ret_err = -EBADMSG;
+		return NULL;
+	}
+	if (!reader->strings[index]) {
+		reader->strings[index] = texts_intern(reader->texts,
+						      reader->dictionary->string_table[index]);
+		if (!reader->strings[index])
+			*ret_err = -E2BIG;
+	}
+	return reader->strings[index];
+}
+
+int reader_text(struct reader *reader, const OtlpAnyValue *value, const char **ret_text)
+{
+	int err = 0;
+
+	*ret_text = "";
+	if (value && value->value_case == OTLP_VALUE_STRINDEX) {
+		*ret_text = reader_string(reader, value->string_value_strindex, &err);
+		return err;
+	}
+	*ret_text = texts_intern(reader->texts, value && value->value_case == OTLP_VALUE_STRING ?
+				 value->string_value : "");
+	return *ret_text ? 0 : -E2BIG;
+}
+
+uint64_t reader_count(const OtlpAnyValue *value)
+{
+	if (!value || value->value_case != OTLP_VALUE_INT || value->int_value < 0)
+		return 0;
+	return (uint64_t)value->int_value;
+}
+
+/* "0::/path" */
+static int cgroup_value(struct reader *reader, const OtlpAnyValue *value, const char **ret_path)
+{
+	const char *path;
+	int err = reader_text(reader, value, ret_path);
+
+	if (err)
+		return err;
+	path = strchr(*ret_path, ':');
+	path = path ? strchr(path + 1, ':') : NULL;
+	/* others may write the path alone */
+	if (path)
+		*ret_path = texts_intern(reader->texts, path + 1);
+	return *ret_path ? 0 : -E2BIG;
+}
+
+int reader_process(struct reader *reader, const OtlpResource *resource,
+			struct view_process *ret_process)
+{
+	const char *key, *empty = texts_intern(reader->texts, "");
+	const OtlpKeyValue *attribute;
+	int err = 0;
+
+	if (!empty)
+		return -E2BIG;
+	*ret_process = (struct view_process){ .name = empty, .container_id = empty,
+					      .service_name = empty, .cgroup = empty };
+	for (size_t i = 0; resource && i < resource->n_attributes && !err; i++) {
+		attribute = resource->attributes[i];
+		key = attribute->key;
+		if (!key[0] && attribute->key_strindex)
+			key = reader_string(reader, attribute->key_strindex, &err);
+		if (err)
+			break;
+		if (!strcmp(key, "process.pid"))
+			ret_process->pid = (uint32_t)reader_count(attribute->value);
+		else if (!strcmp(key, "process.executable.name"))
+			err = reader_text(reader, attribute->value, &ret_process->name);
+		else if (!strcmp(key, "container.id"))
+			err = reader_text(reader, attribute->value, &ret_process->container_id);
+		else if (!strcmp(key, "service.name"))
+			err = reader_text(reader, attribute->value, &ret_process->service_name);
+		else if (!strcmp(key, "process.linux.cgroup"))
+			err = cgroup_value(reader, attribute->value, &ret_process->cgroup);
+	}
+	return err;
+}
+
+int reader_attribute(struct reader *reader, int32_t index, const char **ret_key,
+			const OtlpAnyValue **ret_value)
+{
+	const OtlpDictionary *dictionary = reader->dictionary;
+	int err = 0;
+
+	if (index < 0 || (size_t)index >= dictionary->n_attribute_table)
+		return -EBADMSG;
+	*ret_key = reader_string(reader, dictionary->attribute_table[index]->key_strindex, &err);
+	*ret_value = dictionary->attribute_table[index]->value;
+	return err;
+}
+
+/* What a Profile says of all of its samples. */
+static const struct { const char *key; size_t offset; } counts[] = {
+	{ "stacktap.complete", offsetof(struct view_quality, complete) },
+	{ "stacktap.named", offsetof(struct view_quality, named) },
+	{ "stacktap.by_range", offsetof(struct view_quality, by_range) },
+	{ "stacktap.lost", offsetof(struct view_quality, lost) },
+	{ "stacktap.stale", offsetof(struct view_quality, stale) },
+	{ "stacktap.moved", offsetof(struct view_quality, moved) },
+	{ "stacktap.throttled", offsetof(struct view_quality, throttled) },
+	{ "stacktap.missed", offsetof(struct view_quality, missed) },
+	{ "stacktap.guessed", offsetof(struct view_quality, guessed) },
+	{ "stacktap.no_mappings", offsetof(struct view_quality, no_mappings) },
+	{ "stacktap.deferred_unwound", offsetof(struct view_quality, deferred_unwound) },
+	{ "stacktap.deferred_refused", offsetof(struct view_quality, deferred_refused) },
+	{ "stacktap.deferred_expired", offsetof(struct view_quality, deferred_expired) },
+	{ "stacktap.deferred_failed", offsetof(struct view_quality, deferred_failed) },
+};
+
+bool reader_is_count(const char *key)
+{
+	for (size_t k = 0; k < ARRAY_SIZE(counts); k++)
+		if (!strcmp(key, counts[k].key))
+			return true;
+	return !strcmp(key, "stacktap.samples");
+}
+
+static int read_attributes(struct reader *reader, const OtlpProfile *message,
+			   struct view_profile *profile)
+{
+	const OtlpAnyValue *value;
+	const char *key;
+	int err = 0;
+
+	for (size_t i = 0; i < message->n_attribute_indices && !err; i++) {
+		err = reader_attribute(reader, message->attribute_indices[i], &key, &value);
+		if (err)
+			break;
+		if (!strcmp(key, "stacktap.source"))
+			err = reader_text(reader, value, &profile->source);
+		else if (!strcmp(key, "stacktap.event"))
+			err = reader_text(reader, value, &profile->event);
+		else if (!strcmp(key, "stacktap.fallback_errno"))
+			profile->fallback_errno = (uint32_t)reader_count(value);
+		else if (!strcmp(key, "stacktap.samples"))
+			profile->has_quality = !selection_is_narrow(&reader->selection);
+		for (size_t k = 0; !err && k < ARRAY_SIZE(counts); k++)
+			if (!strcmp(key, counts[k].key))
+				*(uint64_t *)(void *)((char *)&profile->quality + counts[k].offset) =
+					reader_count(value);
+	}
+	return err;
+}
+
+int reader_profile(struct reader *reader, const OtlpProfile *message,
+			struct view_profile *profile)
+{
+	const char *type, *unit, *period_type, *period_unit;
+	int err = 0;
+
+	type = reader_string(reader, message->sample_type ? message->sample_type->type_strindex : 0,
+			 &err);
+	unit = reader_string(reader, message->sample_type ? message->sample_type->unit_strindex : 0,
+			 &err);
+	period_type = reader_string(reader, message->period_type ?
+				message->period_type->type_strindex : 0, &err);
+	period_unit = reader_string(reader, message->period_type ?
+				message->period_type->unit_strindex : 0, &err);
+	if (!type || !unit || !period_type || !period_unit)
+		return err;
+	profile->source = profile->event = type;
+	profile->unit = unit;
+	/* what is counted are samples, each of which stands for a period of something else */
+	if (message->period > 0 && !strcmp(type, "samples")) {
+		profile->period = (uint64_t)message->period;
+		profile->source = profile->event = period_type;
+		profile->unit = period_unit;
+	}
+	profile->start = message->time_unix_nano;
+	if (__builtin_add_overflow(message->time_unix_nano, message->duration_nano, &profile->end))
+		profile->end = UINT64_MAX;
+	return read_attributes(reader, message, profile);
+}
+
+int reader_thread(struct reader *reader, const OtlpSample *message, struct view_sample *sample)
+{
+	const OtlpAnyValue *value;
+	const char *key;
+	int err = 0;
+
+	sample->cpu = -1;
+	sample->thread = texts_intern(reader->texts, "");
+	if (!sample->thread)
+		return -E2BIG;
+	for (size_t i = 0; i < message->n_attribute_indices && !err; i++) {
+		err = reader_attribute(reader, message->attribute_indices[i], &key, &value);
+		if (err)
+			break;
+		if (!strcmp(key, "thread.id"))
+			sample->tid = (uint32_t)reader_count(value);
+		else if (!strcmp(key, "thread.name"))
+			err = reader_text(reader, value, &sample->thread);
+		else if (!strcmp(key, "cpu.logical_number"))
+			sample->cpu = (int64_t)reader_count(value);
+	}
+	return err;
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A Sample of OTLP profiles with all that it is of, resolved, as a reader hands it out. */
+#ifndef STACKTAP_VIEW_SAMPLE_H
+#define STACKTAP_VIEW_SAMPLE_H
+
+#include "base/macro.h"
+#include "view/selection.h"
+#include "view/texts.h"
+
+/* All texts are interned in the reader's texts and never NULL; "" when unknown. */
+
+enum frame_kind {
+	FRAME_KIND_NATIVE,
+	FRAME_KIND_KERNEL,
+	FRAME_KIND_MANAGED,	/* of a runtime: compiled just in time, or interpreted */
+};
+
+struct view_mapping {
+	const char *file, *build_id, *htlhash;
+	uint64_t start, limit, offset;
+};
+
+/* A Line of a Location, or a Location without any. */
+struct view_frame {
+	const char *name;	/* without one: see reader_new() */
+	const char *source;	/* file of the function's source */
+	const struct view_mapping *mapping;	/* as long as the message lasts */
+	uint64_t address;
+	uint64_t line, column;	/* 0: unknown */
+	uint64_t start_line;	/* of the function in @source, 0: unknown */
+	enum frame_kind kind;
+	bool is_named;
+	bool is_range;		/* it has no name, but is called by where its function begins */
+	bool is_inlined;	/* into the frame that follows, which is of the same Location */
+};
+
+struct view_process {
+	uint32_t pid;		/* 0: the kernel's own threads and idle */
+	const char *name, *container_id, *service_name;
+	const char *cgroup;	/* a path */
+};
+
+/* What stacktap says of the samples of a Profile, or of several. */
+struct view_quality {
+	uint64_t complete, named, by_range, lost, stale, moved, throttled, missed;
+	uint64_t guessed;
+	uint64_t no_mappings, deferred_unwound, deferred_refused, deferred_expired, deferred_failed;
+};
+
+struct view_profile {
+	struct view_process process;
+	const char *source;	/* as the user named the event, or the sample type */
+	const char *event;	/* what really counted, see fallback_errno; may equal source */
+	const char *unit;	/* of weights: "nanoseconds", "count" */
+	uint32_t fallback_errno;
+	uint64_t period;	/* weight of each sample, 0: each has its own */
+	uint64_t start, end;	/* Unix ns */
+	bool has_quality;	/* written by stacktap, and all of it is selected */
+	struct view_quality quality;
+};
+
+struct view_sample {
+	uint32_t tid;		/* 0: unknown */
+	const char *thread;
+	int64_t cpu;		/* -1: unknown */
+	const struct view_frame *const *frames;	/* leaf first, one at least */
+	size_t frame_count;
+	uint64_t samples, weight;
+	const uint64_t *times;	/* Unix ns, not always in order; NULL: unknown */
+	const uint64_t *weights; /* of each time; NULL: equal shares of @weight */
+	size_t time_count;
+};
+
+/* Share of weight of moment @i. */
+static inline uint64_t view_sample_weight(const struct view_sample *sample, size_t i)
+{
+	if (sample->weights)
+		return sample->weights[i];
+	return sample->weight / sample->time_count + (i < sample->weight % sample->time_count);
+}
+
+struct reader_sink {
+	void *ctx;
+	/* A Profile with Samples of which at least one is selected. 0 or -errno, which ends it. */
+	int (*profile)(void *ctx, const struct view_profile *profile);
+	/* All there is to see is valid until it returns. */
+	int (*sample)(void *ctx, const struct view_profile *profile,
+		      const struct view_sample *sample);
+};
+
+struct reader_totals {
+	uint64_t messages, bytes;
+	uint64_t start, end;	/* Unix ns, of all Profiles that were selected; 0: there was none */
+};
+
+#endif /* STACKTAP_VIEW_SAMPLE_H */
