@@ -26,6 +26,7 @@ static const char *object_name(enum counter_group group)
 	case GROUP_HELPER:
 	case GROUP_POOL:
 	case GROUP_DESTINATION:
+	case GROUP_THREAD:
 		return counter_objects[group].label;
 	case GROUP_STACKS:
 		return "user";

@@ -333,6 +333,35 @@ void pipeline_free(struct pipeline *pipeline)
 	free(pipeline);
 }
 
+const char *const pipeline_thread_names[PIPELINE_THREADS] = {
+	[THREAD_DRAIN] = "drain",
+	[THREAD_NAMES] = "names",
+	[THREAD_EXPORT] = "export",
+	[THREAD_JOURNAL] = "journal",
+};
+
+static uint64_t thread_ns(pthread_t thread, bool has_thread)
+{
+	struct timespec time;
+	clockid_t clock;
+
+	/* of one that has ended there is none */
+	if (!has_thread || pthread_getcpuclockid(thread, &clock) || clock_gettime(clock, &time))
+		return 0;
+	return (uint64_t)time.tv_sec * NSEC_PER_SEC + (uint64_t)time.tv_nsec;
+}
+
+/* Nobody joins them meanwhile. */
+static void tell_threads(const struct pipeline *pipeline, uint64_t ret_ns[static PIPELINE_THREADS])
+{
+	if (pipeline->is_stopped)
+		return;
+	ret_ns[THREAD_DRAIN] = thread_ns(pipeline->drain_thread, pipeline->has_drain_thread);
+	ret_ns[THREAD_NAMES] = thread_ns(pipeline->symbol_thread, pipeline->has_symbol_thread);
+	ret_ns[THREAD_EXPORT] = thread_ns(pipeline->export_thread, pipeline->has_export_thread);
+	ret_ns[THREAD_JOURNAL] = thread_ns(pipeline->journal_thread, pipeline->has_journal_thread);
+}
+
 void pipeline_stats(struct pipeline *pipeline, struct pipeline_stats *ret_stats)
 {
 	uint64_t since = atomic_load_explicit(&pipeline->names_since, memory_order_relaxed);
@@ -340,5 +369,6 @@ void pipeline_stats(struct pipeline *pipeline, struct pipeline_stats *ret_stats)
 	pthread_mutex_lock(&pipeline->lock);
 	*ret_stats = pipeline->stats;
 	pthread_mutex_unlock(&pipeline->lock);
+	tell_threads(pipeline, ret_stats->thread_ns);
 	ret_stats->names_busy_ns = since ? clock_monotonic() - since : 0;
 }

@@ -10,7 +10,18 @@
 #include "resolve/loader.h"
 #include "resolve/symbolizer.h"
 
+enum pipeline_thread {
+	THREAD_DRAIN,
+	THREAD_NAMES,
+	THREAD_EXPORT,
+	THREAD_JOURNAL,
+	PIPELINE_THREADS,
+};
+
+extern const char *const pipeline_thread_names[PIPELINE_THREADS];
+
 struct pipeline_stats {
+	uint64_t thread_ns[PIPELINE_THREADS];	/* CPU time; of one that is not there 0 */
 	struct capture_stats capture;
 	struct symbolizer_stats symbolizer;
 	struct loader_stats loader;

@@ -28,6 +28,8 @@ bool snapshot_has(const struct snapshot *snapshot, enum counter_group group)
 		return snapshot->serve.address || snapshot->serve.error;
 	case GROUP_UNWIND:
 		return snapshot->pipeline && snapshot->pipeline->has_tables;
+	case GROUP_MODULE:
+		return snapshot->cpu_count;
 	case GROUP_DEBUGINFOD:
 		return snapshot->pipeline && snapshot->pipeline->symbolizer.fetched.is_on;
 	case GROUP_CAPTURE:
@@ -39,6 +41,7 @@ bool snapshot_has(const struct snapshot *snapshot, enum counter_group group)
 	case GROUP_HELPER:
 	case GROUP_OPENER:
 	case GROUP_PARSER:
+	case GROUP_THREAD:
 		break;
 	}
 	return snapshot->pipeline;
@@ -57,6 +60,10 @@ unsigned int snapshot_instances(const struct snapshot *snapshot, enum counter_gr
 		return (unsigned int)snapshot->destination_count;
 	case GROUP_POOL:
 		return POOL_COUNT;
+	case GROUP_MODULE:
+		return (unsigned int)snapshot->cpu_count;
+	case GROUP_THREAD:
+		return PIPELINE_THREADS;
 	default:
 		return 1;
 	}
@@ -77,6 +84,10 @@ const char *snapshot_label(const struct snapshot *snapshot, enum counter_group g
 		return snapshot->destinations[instance].name;
 	case GROUP_POOL:
 		return pool_get((enum pool_id)instance)->name;
+	case GROUP_MODULE:
+		return snapshot->cpus[instance].name;
+	case GROUP_THREAD:
+		return pipeline_thread_names[instance];
 	default:
 		return NULL;
 	}
@@ -106,6 +117,8 @@ uint64_t snapshot_counter(const struct snapshot *snapshot, enum counter_id id, u
 #define COUNTER(group, name, kind, unit, value, meaning) \
 	case COUNTER_##group##_##name: { \
 		const struct pool *pool _unused_ = pool_get(GROUP_##group == GROUP_POOL ? i : 0); \
+		const struct module_cpu *cpu _unused_ = \
+			GROUP_##group == GROUP_MODULE ? &snapshot->cpus[i] : NULL; \
 		return value; \
 	}
 #include "counter/counters.def"

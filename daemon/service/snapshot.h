@@ -7,6 +7,7 @@
 #include "export/exporter.h"
 #include "export/relabel.h"
 #include "pipeline/pipeline.h"
+#include "service/module.h"
 
 struct snapshot {
 	uint64_t uptime_s, cpu_ns;
@@ -23,6 +24,9 @@ struct snapshot {
 		const char *address, *error;	/* NULL, both: it is not asked for */
 		uint64_t requests, failed, refused, expired;
 	} serve;				/* profiles of the moment */
+	const struct module_cpu *cpus;		/* [cpu_count]; of metrics alone */
+	size_t cpu_count;
+	uint64_t module_failed;			/* times that there were none */
 	const struct pipeline_stats *pipeline;	/* NULL: not sampling */
 	const struct exporter_stats *exporter;
 };

@@ -65,6 +65,8 @@ struct daemon {
 	struct server *server;		/* the same */
 	pthread_mutex_t lock;		/* of the service and what follows, for the endpoint's thread */
 	char endpoint_error[256], server_error[256];
+	struct buffer cpus;		/* the module's; the endpoint's thread alone */
+	uint64_t module_failed;
 	struct busy busy;
 };
 
@@ -190,6 +192,7 @@ static void take_snapshot(struct daemon *daemon, struct snapshot *ret_snapshot,
 		.spool = service_spool(daemon->service),
 		.relabel = service_relabel(daemon->service),
 		.metrics_error = daemon->endpoint_error[0] ? daemon->endpoint_error : NULL,
+		.module_failed = daemon->module_failed,
 		.serve.error = daemon->server_error[0] ? daemon->server_error : NULL,
 		.pipeline = ret_pipeline,
 		.exporter = ret_exporter,
@@ -218,6 +221,11 @@ static bool endpoint_snapshot(void *ctx, struct snapshot *ret_snapshot, struct p
 	if (!lock_soon(daemon))
 		return false;
 	take_snapshot(daemon, ret_snapshot, ret_pipeline, ret_exporter);
+	buffer_init(&daemon->cpus, POOL_ENCODE);
+	if (ret_snapshot->session_id && module_read(ret_snapshot->session_id, &daemon->cpus))
+		ret_snapshot->module_failed = ++daemon->module_failed;
+	ret_snapshot->cpus = (const struct module_cpu *)(const void *)daemon->cpus.data;
+	ret_snapshot->cpu_count = daemon->cpus.size / sizeof(*ret_snapshot->cpus);
 	return true;
 }
 
@@ -225,6 +233,7 @@ static void endpoint_done(void *ctx)
 {
 	struct daemon *daemon = ctx;
 
+	buffer_free(&daemon->cpus);
 	pthread_mutex_unlock(&daemon->lock);
 }
 

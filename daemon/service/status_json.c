@@ -89,6 +89,8 @@ void status_print_daemon_json(FILE *stream, const struct snapshot *snapshot)
 	print_by_label(&json, snapshot, GROUP_STACKS, COUNTER_STACKS_stacks);
 	print_array(&json, snapshot, GROUP_DESTINATION, "name");
 	print_array(&json, snapshot, GROUP_RELABEL, "rule");
+	if (snapshot_has(snapshot, GROUP_THREAD))
+		print_array(&json, snapshot, GROUP_THREAD, "name");
 	print_array(&json, snapshot, GROUP_POOL, "name");
 	json_end(&json);
 }

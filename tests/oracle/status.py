@@ -50,7 +50,7 @@ def status_members(status):
     members, entries = {}, [(key, value) for key, value in status.items()]
     while entries:
         key, value = entries.pop()
-        if key in ("pools", "relabel", "destinations"):
+        if key in ("pools", "relabel", "destinations", "threads"):
             members.update({(key, name): value[0][name] for name in value[0] if name not in ("name", "rule")})
         elif key == "user_end":
             members[key, "end"] = sum(value.values())
@@ -78,7 +78,7 @@ def check_values(members):
     same = {("unwind", "guessed"), ("unwind", "no_mappings"), ("unwind", "unreadable")}
     numbers = collections.Counter(value for member, value in members.items()
                                   if isinstance(value, int) and not isinstance(value, bool) and
-                                  member not in same and member[0] not in ("pools", "relabel"))
+                                  member not in same and member[0] not in ("pools", "relabel", "threads"))
     tell(not [value for value, count in numbers.items() if count > 1], "no two counters are of one field",
          [member for member, value in members.items() if numbers.get(value, 0) > 1])
     tell(len(numbers) > 80, "there are many", len(numbers))
@@ -113,7 +113,7 @@ def check_metrics(text, entries, members, pools, rules):
             samples[sample.name].append(sample)
     equal(set(samples) - {"stacktap_info"}, set(wanted), "the manual has each metric, and no others")
     wrong = [name for name, member in wanted.items() if name in samples and member in members and
-             member[0] not in ("pools", "relabel", "user_end") and
+             member[0] not in ("pools", "relabel", "threads", "user_end") and
              abs(samples[name][0].value * (10**9 if member[1].endswith(("_nano", "_ns")) else 1) - members[member]) > 2000]
     tell(not wrong, "each has the value that the JSON has", wrong)
     tell(all(family.type in ("counter", "gauge", "info") and family.documentation for family in families.values()),
@@ -121,6 +121,13 @@ def check_metrics(text, entries, members, pools, rules):
     tell([sample.labels["rule"] for sample in samples.get("stacktap_relabel_matched_total", [])] == rules,
          "a rule is the label that it is in the JSON")
     tell({sample.labels["pool"] for sample in samples["stacktap_pool_limit_bytes"]} == pools, "each pool is there")
+    by_cpu = [name for name, member in wanted.items() if member[0] == "module"]
+    tell(len(by_cpu) > 10 and all([sample.labels["cpu"] for sample in samples.get(name, [])] == ["0", "17"] for name in by_cpu),
+         "each CPU has each number of the module", by_cpu)
+    numbers = [sample.value for name in by_cpu for sample in samples.get(name, [])]
+    tell(len(set(numbers)) == len(numbers), "no two of them are of one field", numbers)
+    tell({sample.labels["thread"] for sample in samples["stacktap_thread_cpu_seconds_total"]} ==
+         {"drain", "names", "export", "journal"}, "each thread is there")
     tell({sample.labels["helper"] for sample in samples["stacktap_helper_crashes_total"]} == {"opener", "parser", "fetcher"},
          "each helper is there")
 
@@ -130,7 +137,8 @@ def main():
     entries = page_entries(read(work, "page.scd"))
     status = json.loads(read(work, "status.json"))
     members = status_members(status)
-    equal(fold_helpers(members), set(entries), "the manual has each member of the JSON, and no others")
+    equal(fold_helpers(members), {entry for entry in entries if entry[0] != "module"},
+          "the manual has each member of the JSON, and no others")
     check_values(members)
     check_text(read(work, "status"), members)
     check_metrics(read(work, "metrics"), entries, members, {pool["name"] for pool in status["pools"]},

@@ -51,6 +51,8 @@ int main(int argc, char **argv)
 	struct helper_stats *helpers[] = { &pipeline.symbolizer.opener.helper,
 					   &pipeline.symbolizer.parser.helper,
 					   &pipeline.symbolizer.fetched.helper };
+	/* two CPUs, each number its own */
+	struct module_cpu cpus[2] = { 0 };
 	struct relabel *relabel;
 	char error[256];
 	int err;
@@ -59,6 +61,12 @@ int main(int argc, char **argv)
 		return 2;
 	fill(&pipeline, sizeof(pipeline), 1);
 	fill(&exporter, sizeof(exporter), 10000);
+	fill(cpus, sizeof(cpus), 20000);
+	strcpy(cpus[0].name, "0");
+	strcpy(cpus[1].name, "17");
+	snapshot.cpus = cpus;
+	snapshot.cpu_count = ARRAY_SIZE(cpus);
+	snapshot.module_failed = 21;
 	pipeline.symbolizer.fetched.is_on = true;
 	strcpy(pipeline.symbolizer.fetched.last_failed, "no such host");
 	pipeline.has_tables = pipeline.has_deferred = true;
