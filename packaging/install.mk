@@ -19,6 +19,16 @@ root := $(DESTDIR)
 
 man: $(man_pages) ## build the manual pages
 
+dashboard := $(O)/grafana/stacktap.json
+
+.PHONY: dashboard
+dashboard: $(dashboard) ## a Grafana dashboard of the daemon's metrics, to be imported
+	@echo "$(dashboard) is there. Grafana: Dashboards, New, Import."
+
+$(dashboard): packaging/dashboard man/counters daemon/counter/counters.def
+	$(say) GEN $@
+	$(Q)mkdir -p $(@D) && packaging/dashboard daemon/counter/counters.def >$@.new && mv $@.new $@
+
 $(M)/%: man/%.scd
 	$(say) MAN $@
 	$(Q)mkdir -p $(@D) && scdoc <$< >$@

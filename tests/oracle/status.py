@@ -132,6 +132,95 @@ def check_metrics(text, entries, members, pools, rules):
          "each helper is there")
 
 
+class Query:
+    """One expression, of the part of PromQL that the dashboard is written in; anything else is a ValueError."""
+
+    TOKEN = re.compile(r'\s*(sum by|rate|[a-z_][a-z0-9_]*|\{instance=~"\$instance"\}|\[\$__rate_interval\]|[()+/,])')
+
+    def __init__(self, text):
+        self.tokens, self.metrics, self.labels, at = [], [], None, 0
+        while at < len(text.rstrip()):
+            found = self.TOKEN.match(text, at)
+            if not found:
+                raise ValueError(f"`{text[at:]}' in {text}")
+            self.tokens.append(found[1])
+            at = found.end()
+        self.sum()
+        while self.tokens:
+            self.take("+", "/")
+            self.sum()
+
+    def take(self, *wanted):
+        token = self.tokens.pop(0) if self.tokens else None
+        if wanted and token not in wanted:
+            raise ValueError(f"`{token}' instead of {wanted}")
+        return token
+
+    def sum(self):
+        self.take("sum by")
+        self.take("(")
+        labels = [self.take()]
+        while self.take(",", ")") == ",":
+            labels.append(self.take())
+        # both sides of an operator have to match
+        if self.labels not in (None, labels):
+            raise ValueError(f"by {labels} beside by {self.labels}")
+        self.labels = labels
+        self.take("(")
+        is_rate = self.tokens[:1] == ["rate"]
+        if is_rate:
+            self.take()
+            self.take("(")
+        self.metrics.append((self.take(), is_rate))
+        self.take('{instance=~"$instance"}')
+        if is_rate:
+            self.take("[$__rate_interval]")
+            self.take(")")
+        self.take(")")
+
+
+def labels_of(text):
+    """{metric: its labels} of what the endpoint says, and the one that Prometheus adds."""
+    return {sample.name: {"instance", *sample.labels} for family in parser.text_string_to_metric_families(text)
+            for sample in family.samples}
+
+
+def check_dashboard(dashboard, text):
+    """What Grafana asks of a dashboard, and whether Prometheus has an answer to each of its queries."""
+    there, panels, wrong, cells = labels_of(text), dashboard["panels"], [], set()
+    asked = set()
+    for panel in panels:
+        place = panel["gridPos"]
+        own = {(x, y) for x in range(place["x"], place["x"] + place["w"]) for y in range(place["y"], place["y"] + place["h"])}
+        if own & cells or max(x for x, _ in own) > 23 or panel["type"] not in ("row", "timeseries"):
+            wrong.append(f"{panel['title']}: {place}")
+        cells |= own
+        for target in panel.get("targets", []):
+            try:
+                query = Query(target["expr"])
+            except ValueError as error:
+                wrong.append(str(error))
+                continue
+            asked |= {name for name, _ in query.metrics}
+            wrong += [f"{name}: a rate of what is no counter, or the reverse" for name, is_rate in query.metrics
+                      if name.endswith("_total") != is_rate]
+            wrong += [f"{name} has no {label}" for name, _ in query.metrics for label in query.labels
+                      if label not in there.get(name, ())]
+            wrong += [f"{target['expr']}: {label} in its legend" for label in
+                      re.findall(r"\{\{(\w+)\}\}", target["legendFormat"]) if label not in query.labels]
+            if target["datasource"]["uid"] != "${datasource}":
+                wrong.append(f"{panel['title']}: {target['datasource']}")
+    tell(not wrong, "each place and query of the dashboard is right", "\n".join(wrong))
+    tell(asked <= set(there) and len(asked) > 35, f"and names metrics that there are, {len(asked)}", asked - set(there))
+    tell(len({panel["id"] for panel in panels}) == len(panels) and
+         all(len({target["refId"] for target in panel.get("targets", [])}) == len(panel.get("targets", [])) for panel in panels) and
+         {variable["name"] for variable in dashboard["templating"]["list"]} == {"datasource", "instance"} and
+         isinstance(dashboard["schemaVersion"], int) and dashboard["uid"] and dashboard["title"],
+         "ids are of one panel each, and what is chosen from is there")
+    tell(all(panel["description"].endswith(".") and panel["targets"] for panel in panels if panel["type"] != "row"),
+         "each panel says what it shows")
+
+
 def main():
     work = sys.argv[1]
     entries = page_entries(read(work, "page.scd"))
@@ -143,6 +232,7 @@ def main():
     check_text(read(work, "status"), members)
     check_metrics(read(work, "metrics"), entries, members, {pool["name"] for pool in status["pools"]},
                   [rule["rule"] for rule in status["relabel"]])
+    check_dashboard(json.loads(read(work, "dashboard.json")), read(work, "metrics"))
     attributes = set(re.findall(r"of a Profile: _(stacktap\.\w+)_", "\n".join(entries.values())))
     rows = [line.split("|")[1] for line in read("docs", "otlp.md").splitlines() if line.startswith("| `")]
     documented = set()
