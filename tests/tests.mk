@@ -114,6 +114,17 @@ $(S)/workload/plugin.so: tests/vm/workload/plugin.c tests/vm/workload/burn.h
 include tests/vm/kmod/kmodtest.mk
 include tests/vm/shadow/shadow.mk
 
+# --- pictures of the page
+small := $(O)/view/small.otlp
+$(small): tests/view/make_profile.py
+	$(Q)mkdir -p $(@D) && python3 -B tests/view/make_profile.py --nodes 3000 --samples 8000 $@
+
+.PHONY: pictures
+pictures: $(U)/stacktap $(if $(RECORDING),,$(small)) ## what docs/views.md tells of, in build/pictures; RECORDING=yours.otlp
+	$(Q)python=python3; $$python -c 'import selenium' 2>/dev/null || python=/usr/bin/python3; \
+		$$python -B tests/view/pictures.py $(U)/stacktap $(or $(RECORDING),$(small)) $(O)/pictures
+	@echo "$(O)/pictures/index.html shows them."
+
 # --- the demo
 .PHONY: demo
 demo: ## build, boot a VM, profile real programs, print the hottest functions
