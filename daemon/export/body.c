@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 
 #include "export/gzip.h"
+#include "export/otlp_json.h"
 #include "export/zstd.h"
 
 struct body *body_ref(struct body *body)
@@ -43,7 +44,8 @@ int cargo_init(struct cargo *cargo, struct payload *payload, uint64_t number)
 	if (!body)
 		return -ENOMEM;
 	*body = (struct body){
-		.data = steal_ptr(payload->data), .size = payload->size, .raw_size = payload->size,
+		.data = steal_ptr(payload->data), .size = payload->size,
+		.plain_size = payload->size, .payload_size = payload->size,
 		.samples = payload->samples, .number = number, .users = 1,
 	};
 	*cargo = (struct cargo){ .bodies[COMPRESSION_NONE] = body, .number = number };
@@ -54,28 +56,34 @@ void cargo_done(struct cargo *cargo)
 {
 	for (unsigned int i = 0; i < COMPRESSION_COUNT; i++)
 		body_unref(cargo->bodies[i]);
+	for (unsigned int i = 0; i < COMPRESSION_COUNT; i++)
+		body_unref(cargo->json_bodies[i]);
 }
 
-static int compress(struct buffer *buffer, const struct body *raw, enum compression compression)
+static int compress(struct buffer *buffer, struct buffer *plain, enum compression compression)
 {
 	switch (compression) {
 	case COMPRESSION_GZIP:
-		return gzip_compress(buffer, raw->data, raw->size);
+		return gzip_compress(buffer, plain->data, plain->size);
 	case COMPRESSION_ZSTD:
-		return zstd_compress(buffer, raw->data, raw->size);
+		return zstd_compress(buffer, plain->data, plain->size);
 	default:
-		return -EINVAL;
+		*buffer = *plain;
+		*plain = (struct buffer){ .pool = POOL_ENCODE };
+		return 0;
 	}
 }
 
-static struct body *body_new(const struct body *raw, enum compression compression)
+/* Of what is in @plain; the rest is as @like has it. */
+static struct body *body_new(const struct body *like, struct buffer *plain, enum compression compression)
 {
 	struct body *body = calloc(1, sizeof(*body));
+	const size_t plain_size = plain->size;
 	struct buffer buffer;
 	uint8_t *data;
 
 	buffer_init(&buffer, POOL_ENCODE);
-	if (!body || compress(&buffer, raw, compression)) {
+	if (!body || compress(&buffer, plain, compression)) {
 		buffer_free(&buffer);
 		free(body);
 		return NULL;
@@ -84,31 +92,46 @@ static struct body *body_new(const struct body *raw, enum compression compressio
 	pool_uncharge(POOL_ENCODE, buffer.capacity);
 	data = realloc(buffer.data, buffer.size);
 	*body = (struct body){
-		.data = data ? data : buffer.data, .size = buffer.size, .raw_size = raw->size,
-		.samples = raw->samples, .compression = compression, .number = raw->number, .users = 1,
+		.data = data ? data : buffer.data, .size = buffer.size, .plain_size = plain_size,
+		.payload_size = like->payload_size, .samples = like->samples, .compression = compression,
+		.number = like->number, .users = 1,
 	};
 	return body;
 }
 
-struct body *cargo_body(struct cargo *cargo, enum compression compression)
+static struct body *json_body(struct cargo *cargo, enum compression compression)
+{
+	const struct body *raw = cargo->bodies[COMPRESSION_NONE];
+	struct body **body = &cargo->json_bodies[compression];
+	struct buffer json = { .pool = POOL_ENCODE };
+
+	if (!*body && !otlp_json_append(&json, raw->data, raw->size))
+		*body = body_new(raw, &json, compression) ?: body_new(raw, &json, COMPRESSION_NONE);
+	buffer_free(&json);
+	return *body;
+}
+
+struct body *cargo_body(struct cargo *cargo, bool is_json, enum compression compression)
 {
 	struct body *raw = cargo->bodies[COMPRESSION_NONE];
+	/* lent, not the buffer's own */
+	struct buffer plain = { .data = raw->data, .size = raw->size, .pool = POOL_ENCODE };
 
+	if (is_json)
+		return json_body(cargo, compression);
 	if (!cargo->bodies[compression])
-		cargo->bodies[compression] = body_new(raw, compression);
+		cargo->bodies[compression] = body_new(raw, &plain, compression);
 	return cargo->bodies[compression] ?: raw;
 }
 
 struct body *body_again(const struct body *body, enum compression compression)
 {
 	struct buffer plain = { .pool = POOL_ENCODE };
-	struct body raw = { .samples = body->samples, .number = body->number }, *again = NULL;
+	struct body *again = NULL;
 
-	if (!zstd_decompress(&plain, body->data, body->size, body->raw_size)) {
-		raw.data = plain.data;
-		raw.size = plain.size;
-		again = body_new(&raw, compression);
-	}
+	if (!zstd_decompress(&plain, body->data, body->size, body->plain_size) &&
+	    plain.size == body->plain_size)
+		again = body_new(body, &plain, compression);
 	buffer_free(&plain);
 	return again;
 }

@@ -16,7 +16,9 @@ struct body_budget {
 
 struct body {
 	uint8_t *data;
-	size_t size, raw_size;
+	size_t size;
+	size_t plain_size;		/* before compression */
+	size_t payload_size;		/* of the payload that it was made of */
 	uint64_t samples;
 	enum compression compression;
 	uint64_t number;		/* of its payload: later ones have larger ones */
@@ -32,16 +34,20 @@ bool body_charge(struct body *body, struct body_budget *budget, size_t max) _mus
 /* What is compressed with zstd compressed otherwise. NULL: no memory. */
 struct body *body_again(const struct body *body, enum compression compression);
 
-/* One payload on its way, in all the forms that were asked for. Of one thread. */
+/* One payload on its way, in all the shapes that were asked for. Of one thread. */
 struct cargo {
 	struct body *bodies[COMPRESSION_COUNT];
+	struct body *json_bodies[COMPRESSION_COUNT];
 	uint64_t number;
 };
 
 /* Takes payload->data: it is there as long as the cargo. -ENOMEM: it is left. */
 int cargo_init(struct cargo *cargo, struct payload *payload, uint64_t number);
 void cargo_done(struct cargo *cargo);
-/* The payload compressed so, or as it is where there is no memory for that. It lives as long as the cargo. */
-struct body *cargo_body(struct cargo *cargo, enum compression compression);
+/*
+ * The payload compressed so, or as it is where there is no memory for that. It lives as long as the cargo. NULL: there
+ * is none for the payload as JSON.
+ */
+struct body *cargo_body(struct cargo *cargo, bool is_json, enum compression compression);
 
 #endif /* STACKTAP_EXPORT_BODY_H */

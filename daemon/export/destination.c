@@ -208,9 +208,10 @@ uint64_t destination_spool_opened(struct destination *destination)
 	return opened;
 }
 
-enum compression destination_compression(const struct destination *destination)
+struct body *destination_body(const struct destination *destination, struct cargo *cargo)
 {
-	return atomic_load(&destination->compression);
+	return cargo_body(cargo, destination->options.http.protocol == PROTOCOL_HTTP_JSON,
+			  atomic_load(&destination->compression));
 }
 
 static bool something_waits(const struct destination *destination)
@@ -319,7 +320,7 @@ static void count_accepted(struct destination_stats *stats, const struct body *b
 {
 	stats->payloads_sent++;
 	stats->samples_sent += body->samples;
-	stats->bytes_raw += body->raw_size;
+	stats->bytes_raw += body->plain_size;
 	stats->bytes_sent += body->size;
 	stats->partial_rejected += (uint64_t)answer->rejected;
 	stats->partial_warnings += answer->has_warning;
@@ -442,14 +443,15 @@ static void try_newest(struct destination *destination, unsigned int timeout_ms)
 	else if (want == WANT_SPOOLED)
 		spool_take(destination->spool, number);
 	if (want == WANT_AROUND && is_done) {
-		spool_retract(destination->spool, number, body->raw_size, body->samples);
+		spool_retract(destination->spool, number, body->payload_size, body->samples);
 		destination->is_oldest_bad = true;
 	}
 	body_unref(body);
 }
 
-/* The oldest of the spool: 1, 0: none waits, -EAGAIN: there is no memory for it now. */
-static int read_spool(struct destination *destination, struct body **ret_body, uint64_t *ret_number)
+/* The oldest of the spool: 1, 0: none waits, -EAGAIN: there is no memory for it now, -E2BIG: nor for its JSON. */
+static int read_spool(struct destination *destination, struct body **ret_body, uint64_t *ret_number,
+		      uint64_t *ret_samples)
 {
 	/* it is here twice, raw and compressed; one of more than that no run could have encoded */
 	const size_t max_bytes = pool_get(POOL_ENCODE)->limit / 2;
@@ -461,13 +463,16 @@ static int read_spool(struct destination *destination, struct body **ret_body, u
 	ret = spool_oldest(destination->spool, max_bytes, &payload, ret_number);
 	if (ret != 1)
 		return ret;
+	*ret_samples = payload.samples;
 	size = payload.size;
 	ret = -EAGAIN;
 	if (pool_charge(POOL_ENCODE, size)) {
 		if (!cargo_init(&cargo, &payload, 0)) {
-			*ret_body = body_ref(cargo_body(&cargo, destination_compression(destination)));
+			*ret_body = destination_body(destination, &cargo);
+			ret = *ret_body ? 1 : -E2BIG;
+			if (*ret_body)
+				body_ref(*ret_body);
 			cargo_done(&cargo);
-			ret = 1;
 		}
 		pool_uncharge(POOL_ENCODE, size);
 	}
@@ -484,15 +489,29 @@ static void drop_bad(struct destination *destination, const struct body *body)
 	destination->next_try = 0;
 }
 
+/* What a run with another protocol left may be too large for as long as it waits. */
+static void pass_over(struct destination *destination, uint64_t number, uint64_t samples)
+{
+	if (++destination->failures < FAILURES_MAX)
+		return;
+	log_warning("a payload in the spool is dropped: there is no memory for it as JSON; set protocol = "
+		    "http/protobuf");
+	count_dropped(destination, samples);
+	destination->failures = 0;
+	spool_take(destination->spool, number);
+}
+
 static void try_spool(struct destination *destination, unsigned int timeout_ms)
 {
 	struct body *body;
-	uint64_t number;
+	uint64_t number = 0, samples = 0;
 	bool is_done;
-	int ret = read_spool(destination, &body, &number);
+	int ret = read_spool(destination, &body, &number, &samples);
 
-	if (ret == -EAGAIN)
+	if (ret < 0)
 		schedule(destination, 0);
+	if (ret == -E2BIG)
+		pass_over(destination, number, samples);
 	if (ret != 1)
 		return;
 	destination->stats.retries++;

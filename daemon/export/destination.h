@@ -48,7 +48,8 @@ enum destination_want {
 
 enum destination_want destination_keep(struct destination *destination, const struct payload *payload,
 				       uint64_t *ret_number);
-enum compression destination_compression(const struct destination *destination);
+/* The payload as its receiver wants it, NULL: there is no memory for that. It lives as long as the cargo. */
+struct body *destination_body(const struct destination *destination, struct cargo *cargo);
 /*
  * The body that destination_keep() wanted, and the number that it gave. One that waits in memory for another
  * try has to be charged. True: destination_poll() would send it at once.

@@ -330,6 +330,8 @@ static int encoder_init(struct encoder *encoder, const struct encode_options *op
 	encoder->dictionary.names_ranges = options->form.names_ranges;
 	encoder->dictionary.kernel_suffix = options->form.kernel_suffix;
 	encoder->limit = min_of(options->max_bytes, pool_get(POOL_ENCODE)->limit / 4);
+	if (options->form.max_bytes)
+		encoder->limit = min_of(encoder->limit, options->form.max_bytes);
 	encoder->limit = max_of(encoder->limit, PAYLOAD_MIN);
 	return frame_make(encoder) ?: payload_start(encoder);
 }

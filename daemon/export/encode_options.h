@@ -22,6 +22,7 @@ struct encode_form {
 	/* a Function for frames without one: their function's range, else their file */
 	bool names_ranges;
 	const char *kernel_suffix;	/* of names of functions of the kernel; NULL: none */
+	size_t max_bytes;		/* of a payload, 0: as of all others */
 };
 
 struct encode_options {

@@ -192,16 +192,19 @@ static int load_endpoint(struct environment *environment, char *ret_error, size_
 static int load_protocol(struct environment *environment, char *ret_error, size_t error_size)
 {
 	char name[64];
+	static const char *const names[] = { PROTOCOL_NAMES };
 	_cleanup_free_ char *text = exporter_get("PROTOCOL", name, sizeof(name));
 
 	if (!text)
 		return 0;
 	environment->has_protocol = true;
-	environment->is_grpc = !strcmp(text, "grpc");
-	if (environment->is_grpc || !strcmp(text, "http/protobuf"))
-		return 0;
-	snprintf(ret_error, error_size, "%s is \"%.32s\"; stacktap speaks grpc and http/protobuf.", name,
-		 text);
+	for (unsigned int i = 0; i < PROTOCOL_COUNT; i++)
+		if (!strcmp(text, names[i])) {
+			environment->protocol = i;
+			return 0;
+		}
+	snprintf(ret_error, error_size, "%s is \"%.32s\"; stacktap speaks grpc, http/protobuf and http/json.",
+		 name, text);
 	return -EINVAL;
 }
 

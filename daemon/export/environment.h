@@ -9,13 +9,14 @@
 
 #include "base/macro.h"
 #include "export/encode_options.h"
+#include "export/protocol.h"
 
 struct environment {
 	bool is_disabled;		/* OTEL_SDK_DISABLED=true: export nothing */
 	char *endpoint;			/* full URL of the profiles signal over HTTP, NULL: none given */
 	char *grpc_endpoint;		/* the same over gRPC */
 	bool has_protocol;		/* PROTOCOL was given */
-	bool is_grpc;
+	enum protocol protocol;
 	char *headers;			/* as given; see environment_each_pair() */
 	char *certificate, *client_certificate, *client_key;
 	bool has_compression;		/* COMPRESSION was given */

@@ -256,7 +256,7 @@ static bool hand_over(struct exporter *exporter, const struct lane *lane, struct
 	if (want == WANT_NOTHING)
 		return false;
 	if (cargo && payload->size <= REQUEST_MAX)
-		body = cargo_body(cargo, destination_compression(lane->destination));
+		body = destination_body(lane->destination, cargo);
 	if (body && may_hand(exporter, want, body))
 		return destination_hand(lane->destination, want, body, number) && !lane->has_thread;
 	destination_miss(lane->destination, want, payload->samples);

@@ -12,8 +12,10 @@
 #include "export/environment.h"
 #include "export/grpc.h"
 #include "export/gzip.h"
+#include "export/json_answer.h"
 #include "export/otlp.h"
 #include "export/unpack.h"
+#include "export/zstd.h"
 #include "stacktap/version.h"
 
 #define RESPONSE_MAX ((size_t)4 << 20)
@@ -152,16 +154,20 @@ static int add_user_header(void *ctx, const char *key, const char *value)
 
 static int make_headers(struct http *http, const struct http_options *options)
 {
+	static const char *const types[] = {
+		[PROTOCOL_HTTP_PROTOBUF] = "Content-Type: application/x-protobuf",
+		[PROTOCOL_GRPC] = "Content-Type: application/grpc",
+		[PROTOCOL_HTTP_JSON] = "Content-Type: application/json",
+	};
 	int err;
 
-	err = add_header(http, http->is_grpc ? "Content-Type: application/grpc" :
-					       "Content-Type: application/x-protobuf") ?:
+	err = add_header(http, types[options->protocol]) ?:
 	      add_header(http, "OTLP-Profiles-Development-Version: 1") ?:
 	      add_header(http, "Expect:");
 	/* some servers answer by the request's compression, whatever is said here */
 	if (!err && http->is_grpc)
 		err = add_header(http, "TE: trailers") ?:
-		      add_header(http, "grpc-accept-encoding: identity,gzip");
+		      add_header(http, "grpc-accept-encoding: identity,gzip,zstd");
 	if (!err && options->headers)
 		err = environment_each_pair(options->headers, add_user_header, http);
 	return err ?: append_header(&http->headers[COMPRESSION_GZIP],
@@ -182,8 +188,8 @@ static CURLcode set_endpoint(CURL *curl, const struct http_options *options)
 		return curl_easy_setopt(curl, CURLOPT_URL, options->endpoint);
 	path = options->endpoint + sizeof(scheme) - 1;
 	path += !strncmp(path, "//", 2) ? 2 : 0;
-	if (asprintf(&url, "http://localhost/%s", options->is_grpc ? GRPC_EXPORT_PATH :
-								      ENVIRONMENT_SIGNAL_PATH) < 0) {
+	if (asprintf(&url, "http://localhost/%s", options->protocol == PROTOCOL_GRPC ?
+		     GRPC_EXPORT_PATH : ENVIRONMENT_SIGNAL_PATH) < 0) {
 		url = NULL;
 		return CURLE_OUT_OF_MEMORY;
 	}
@@ -196,9 +202,9 @@ static int make_handle(struct http *http, const struct http_options *options)
 	CURL *curl = http->curl;
 	CURLcode err = set_endpoint(curl, options);
 
-	if (options->is_grpc && !strncasecmp(options->endpoint, "https:", 6)) {
+	if (http->is_grpc && !strncasecmp(options->endpoint, "https:", 6)) {
 		err |= curl_easy_setopt(curl, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);
-	} else if (options->is_grpc) {
+	} else if (http->is_grpc) {
 		/*
 		 * Without TLS both sides have to know that it is HTTP/2. libcurl 7.88, Debian 12's, fails with "Error in
 		 * the HTTP2 framing layer" when it uses such a connection again: each request has its own.
@@ -235,7 +241,7 @@ int http_new(const struct http_options *options, struct http **ret_http)
 	if (!http)
 		return -ENOMEM;
 	pthread_once(&curl_once, curl_setup);
-	http->is_grpc = options->is_grpc;
+	http->is_grpc = options->protocol == PROTOCOL_GRPC;
 	buffer_init(&http->response, POOL_ENCODE);
 	buffer_init(&http->request, POOL_ENCODE);
 	http->curl = curl_easy_init();
@@ -276,6 +282,11 @@ static bool is_protobuf(const struct http *http)
 	return is_type(http, "application/x-protobuf");
 }
 
+static bool is_json(const struct http *http)
+{
+	return is_type(http, "application/json");
+}
+
 /*
  * What a web server says to anybody, and a proxy instead of a receiver: nobody has taken the payload. It may be sent
  * again, for a gateway's page may be over soon.
@@ -302,6 +313,20 @@ static void read_response(const uint8_t *data, size_t size, struct http_answer *
 	utf8_copy(answer->text, sizeof(answer->text), response->partial_success->error_message);
 }
 
+/* A partial success, or the message of a Status. */
+static void read_json(const struct http *http, struct http_answer *answer)
+{
+	struct json_answer said;
+
+	if (json_answer_read(http->response.data, http->response.size, &said)) {
+		answer->is_bad = true;
+		return;
+	}
+	answer->rejected = max_of(said.rejected, (int64_t)0);
+	answer->has_warning = !answer->rejected && said.text[0];
+	utf8_copy(answer->text, sizeof(answer->text), said.text);
+}
+
 static void read_success(const struct http *http, struct http_answer *answer)
 {
 	/* an empty message is an empty body, and some receivers send no type with it */
@@ -309,6 +334,8 @@ static void read_success(const struct http *http, struct http_answer *answer)
 		return;
 	if (is_protobuf(http))
 		read_response(http->response.data, http->response.size, answer);
+	else if (is_json(http))
+		read_json(http, answer);
 	else
 		answer->is_bad = true;
 }
@@ -325,6 +352,9 @@ static void read_failure(const struct http *http, struct http_answer *answer)
 		snprintf(answer->text, sizeof(answer->text), "%.*s", (int)length,
 			 (const char *)http->response.data);
 		answer->text[strcspn(answer->text, "\r\n")] = '\0';
+		utf8_copy(message, sizeof(message), answer->text);
+	} else if (http->response.size && is_json(http)) {
+		read_json(http, answer);
 		utf8_copy(message, sizeof(message), answer->text);
 	} else if (http->response.size && is_protobuf(http)) {
 		if (unpack(&unpacked, &google__rpc__status__descriptor, http->response.data,
@@ -365,6 +395,16 @@ static void judge_http(const struct http *http, struct http_answer *answer)
 	}
 }
 
+/* By what it was compressed says how it begins: servers compress as the request was. */
+static int decompress(struct buffer *plain, const uint8_t *data, size_t size)
+{
+	static const uint8_t zstd[] = { 0x28, 0xb5, 0x2f, 0xfd };
+
+	if (size >= sizeof(zstd) && !memcmp(data, zstd, sizeof(zstd)))
+		return zstd_decompress(plain, data, size, GRPC_ANSWER_MAX);
+	return gzip_decompress(plain, data, size, GRPC_ANSWER_MAX);
+}
+
 static void read_grpc_success(const struct http *http, struct http_answer *answer)
 {
 	struct buffer plain = { .pool = POOL_ENCODE };
@@ -377,7 +417,7 @@ static void read_grpc_success(const struct http *http, struct http_answer *answe
 		answer->is_bad = true;
 	} else if (!is_compressed) {
 		read_response(message, size, answer);
-	} else if (!gzip_decompress(&plain, message, size, GRPC_ANSWER_MAX)) {
+	} else if (!decompress(&plain, message, size)) {
 		read_response(plain.data, plain.size, answer);
 	} else {
 		answer->is_bad = true;

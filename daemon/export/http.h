@@ -9,6 +9,7 @@
 
 #include "base/macro.h"
 #include "export/compression.h"
+#include "export/protocol.h"
 
 struct http;
 
@@ -16,7 +17,7 @@ enum { HTTP_TEXT_MAX = 256 };
 
 struct http_options {
 	const char *endpoint;		/* full URL, or unix:/PATH; NULL: none */
-	bool is_grpc;			/* over gRPC, else over HTTP */
+	enum protocol protocol;
 	const char *headers;		/* OTEL_EXPORTER_OTLP_HEADERS syntax, or NULL */
 	const char *certificate, *client_certificate, *client_key; /* files, or NULL */
 };

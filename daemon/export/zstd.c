@@ -44,14 +44,16 @@ int zstd_compress(struct buffer *buffer, const uint8_t *data, size_t size)
 	return 0;
 }
 
-int zstd_decompress(struct buffer *buffer, const uint8_t *data, size_t size, size_t raw_size)
+int zstd_decompress(struct buffer *buffer, const uint8_t *data, size_t size, size_t max_bytes)
 {
-	uint8_t *to = buffer_reserve(buffer, raw_size);
+	uint8_t *to = buffer_reserve(buffer, max_bytes);
+	size_t written;
 
 	if (!to)
 		return -ENOBUFS;
-	if (ZSTD_decompress(to, raw_size, data, size) != raw_size)
+	written = ZSTD_decompress(to, max_bytes, data, size);
+	if (ZSTD_isError(written))
 		return -EBADMSG;
-	buffer->size += raw_size;
+	buffer->size += written;
 	return 0;
 }

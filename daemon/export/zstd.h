@@ -7,7 +7,7 @@
 
 /* Append @data as a zstd frame to @buffer. -ENOBUFS: the buffer's pool is used up. */
 int zstd_compress(struct buffer *buffer, const uint8_t *data, size_t size);
-/* Append the @raw_size bytes that a frame of ours holds. -EBADMSG: it does not. -ENOBUFS, -ENOMEM */
-int zstd_decompress(struct buffer *buffer, const uint8_t *data, size_t size, size_t raw_size);
+/* Append what a frame holds. -EBADMSG: it is none, or more than @max_bytes. -ENOBUFS, -ENOMEM */
+int zstd_decompress(struct buffer *buffer, const uint8_t *data, size_t size, size_t max_bytes);
 
 #endif /* STACKTAP_EXPORT_ZSTD_H */

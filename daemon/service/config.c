@@ -9,6 +9,7 @@
 #include "base/percent.h"
 #include "client/event.h"
 #include "export/compression.h"
+#include "export/protocol.h"
 #include "helper/debuginfod.h"
 #include "resolve/unwinder.h"
 #include "service/endpoint.h"
@@ -50,7 +51,7 @@ static const struct option options[] = {
 	  STACKTAP_MAX_SLICE_BYTES, { NULL } },
 	{ "unwind", "fault_in", OPTION_BOOL, FIELD(fault_in), 0, 0, { NULL } },
 	{ "export", "endpoint", OPTION_STRING, FIELD(endpoint), 0, 0, { NULL } },
-	{ "export", "protocol", OPTION_CHOICE, FIELD(protocol), 0, 0, { "http/protobuf", "grpc" } },
+	{ "export", "protocol", OPTION_CHOICE, FIELD(protocol), 0, 0, { PROTOCOL_NAMES } },
 	{ "export", "headers", OPTION_STRING, FIELD(headers), 0, 0, { NULL } },
 	{ "export", "certificate", OPTION_STRING, FIELD(certificate), 0, 0, { NULL } },
 	{ "export", "client_certificate", OPTION_STRING, FIELD(client_certificate), 0, 0,

@@ -49,7 +49,7 @@ struct config {
 
 	/* [export] */
 	char *endpoint;			/* base URL; NULL: local store */
-	unsigned int protocol;		/* 1: grpc */
+	unsigned int protocol;		/* enum protocol */
 	char *headers, *certificate, *client_certificate, *client_key;
 	unsigned int compression;	/* enum compression */
 	uint64_t timeout_seconds;

@@ -6,11 +6,14 @@
 enum {
 	MS_PER_S = 1000,
 	MS_PER_HOUR = 3600 * MS_PER_S,
+	/* of which JSON makes up to five times that */
+	JSON_PAYLOAD_BYTES = 512 << 10,
 };
 
 static bool same_form(const struct encode_form *a, const struct encode_form *b)
 {
-	return a->names_ranges == b->names_ranges && !strcmp(a->kernel_suffix ?: "", b->kernel_suffix ?: "");
+	return a->names_ranges == b->names_ranges && a->max_bytes == b->max_bytes &&
+	       !strcmp(a->kernel_suffix ?: "", b->kernel_suffix ?: "");
 }
 
 /* Which form a destination gets; each is encoded once for all that want it. */
@@ -25,11 +28,15 @@ static unsigned int add_form(struct delivery *delivery, const struct encode_form
 	return i;
 }
 
-static struct destination_options *add(struct delivery *delivery, const struct encode_form *form)
+static struct destination_options *add(struct delivery *delivery, const struct encode_form *usual,
+				       enum protocol protocol)
 {
 	struct destination_options *destination = &delivery->destinations[delivery->exporter.destination_count++];
+	struct encode_form form = *usual;
 
-	destination->form = add_form(delivery, form);
+	if (protocol == PROTOCOL_HTTP_JSON)
+		form.max_bytes = JSON_PAYLOAD_BYTES;
+	destination->form = add_form(delivery, &form);
 	return destination;
 }
 
@@ -37,7 +44,8 @@ static struct destination_options *add(struct delivery *delivery, const struct e
 static int add_default(struct delivery *delivery, const struct config *config, const struct encode_form *form)
 {
 	const struct environment *environment = &delivery->environment;
-	const bool is_grpc = environment->has_protocol ? environment->is_grpc : config->protocol;
+	const enum protocol protocol = environment->has_protocol ? environment->protocol : config->protocol;
+	const bool is_grpc = protocol == PROTOCOL_GRPC;
 	const char *endpoint = is_grpc ? environment->grpc_endpoint : environment->endpoint;
 	struct destination_options *destination;
 
@@ -48,11 +56,11 @@ static int add_default(struct delivery *delivery, const struct config *config, c
 	}
 	if (!endpoint)
 		return 0;
-	destination = add(delivery, form);
+	destination = add(delivery, form, protocol);
 	destination->name = config->receiver_count ? "export" : "";
 	destination->http = (struct http_options){
 		.endpoint = endpoint,
-		.is_grpc = is_grpc,
+		.protocol = protocol,
 		.headers = environment->headers ?: config->headers,
 		.certificate = environment->certificate ?: config->certificate,
 		.client_certificate = environment->client_certificate ?: config->client_certificate,
@@ -73,15 +81,15 @@ static int add_receiver(struct delivery *delivery, const struct receiver *receiv
 									  receiver->unnamed == UNNAMED_RANGE,
 		.kernel_suffix = receiver->kernel_suffix ?: usual->kernel_suffix,
 	};
-	struct destination_options *destination = add(delivery, &form);
+	struct destination_options *destination = add(delivery, &form, receiver->protocol);
 	char **url = &delivery->urls[delivery->exporter.destination_count - 1];
 
 	free(*url);
-	*url = environment_signal_url(receiver->endpoint, receiver->protocol);
+	*url = environment_signal_url(receiver->endpoint, receiver->protocol == PROTOCOL_GRPC);
 	destination->name = receiver->name;
 	destination->http = (struct http_options){
 		.endpoint = *url,
-		.is_grpc = receiver->protocol,
+		.protocol = receiver->protocol,
 		.headers = receiver->headers,
 		.certificate = receiver->certificate,
 		.client_certificate = receiver->client_certificate,

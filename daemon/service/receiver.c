@@ -6,13 +6,14 @@
 #include "export/compression.h"
 #include "export/encode.h"
 #include "export/environment.h"
+#include "export/protocol.h"
 #include "service/option.h"
 
 #define FIELD(field) offsetof(struct receiver, field)
 
 static const struct option options[] = {
 	{ "", "endpoint", OPTION_STRING, FIELD(endpoint), 0, 0, { NULL } },
-	{ "", "protocol", OPTION_CHOICE, FIELD(protocol), 0, 0, { "http/protobuf", "grpc" } },
+	{ "", "protocol", OPTION_CHOICE, FIELD(protocol), 0, 0, { PROTOCOL_NAMES } },
 	{ "", "headers", OPTION_STRING, FIELD(headers), 0, 0, { NULL } },
 	{ "", "certificate", OPTION_STRING, FIELD(certificate), 0, 0, { NULL } },
 	{ "", "client_certificate", OPTION_STRING, FIELD(client_certificate), 0, 0, { NULL } },

@@ -123,25 +123,31 @@ def replay(tap, collector, name, path, program):
     tap.result(f"the Collector exports what {name} holds, {events} events", notes)
 
 
-def over_grpc(tap, collector, driver):
-    """One payload by the exporter itself."""
-    before = len(collector.received())
-    url = os.environ["STACKTAP_GRPC_ENDPOINT"] + \
-        "/opentelemetry.proto.collector.profiles.v1development.ProfilesService/Export"
-    done = subprocess.run([driver, url, "1", "10000", "grpc=1"], capture_output=True, text=True, check=False)
-    told = dict(line.split(" ", 1) for line in done.stdout.splitlines() if " " in line)
-    samples = model.load_payloads(collector.received()[before:])
-    notes = [] if told.get("payloads_sent") == "1" and told.get("bad_responses") == "0" else [done.stdout, done.stderr]
-    count = sum(sample.count for sample in samples)
-    if str(count) != told.get("samples_sent"):
-        notes.append(f"{count} events came out of the Collector, {told.get('samples_sent')} were sent")
-    tap.result(f"the Collector takes a payload over gRPC, {count} events", notes)
+GRPC_PATH = "/opentelemetry.proto.collector.profiles.v1development.ProfilesService/Export"
+
+
+def by_exporter(tap, collector, driver):
+    """One payload by the exporter itself, in each way that it has beside protobuf with gzip over HTTP."""
+    grpc = os.environ["STACKTAP_GRPC_ENDPOINT"] + GRPC_PATH
+    http = os.environ["OTEL_EXPORTER_OTLP_ENDPOINT"] + "/v1development/profiles"
+    for name, url, *options in (("over gRPC", grpc, "grpc=1"), ("over gRPC, compressed by zstd", grpc, "grpc=1", "compress=2"),
+                                ("compressed by zstd", http, "compress=2"), ("as JSON", http, "json=1")):
+        before = len(collector.received())
+        done = subprocess.run([driver, url, "1", "10000", *options], capture_output=True, text=True, check=False)
+        told = dict(line.split(" ", 1) for line in done.stdout.splitlines() if " " in line)
+        samples = model.load_payloads(collector.received()[before:])
+        notes = [] if told.get("payloads_sent") == "1" and told.get("bad_responses") == "0" and not done.stderr else [
+            done.stdout, done.stderr]
+        count = sum(sample.count for sample in samples)
+        if str(count) != told.get("samples_sent"):
+            notes.append(f"{count} events came out of the Collector, {told.get('samples_sent')} were sent")
+        tap.result(f"the Collector takes a payload {name}, {count} events", notes)
 
 
 def main():
     parser = argparse.ArgumentParser(description="send OTLP files through a Collector, in TAP")
     parser.add_argument("--profcheck", help="program to run on each payload")
-    parser.add_argument("--driver", help="tests/oracle/export_driver, to send one payload over gRPC")
+    parser.add_argument("--driver", help="tests/oracle/export_driver, to send one payload in each way")
     parser.add_argument("--missing", metavar="REASON", help="why there are none of the daemon")
     parser.add_argument("files", nargs="+", metavar="FILE")
     args = parser.parse_args()
@@ -151,7 +157,7 @@ def main():
     tap.result("the Collector refuses what is no profile",
                [] if status == 400 else [f"status {status}"])
     if args.driver:
-        over_grpc(tap, collector, args.driver)
+        by_exporter(tap, collector, args.driver)
     if args.missing:
         tap.skip("the Collector exports what the daemon sends", args.missing)
     for path in args.files:

@@ -2,7 +2,7 @@
 /*
  * export_driver URL COUNT RUN-MS [NAME=VALUE...]: send COUNT payloads of a synthetic window, retry
  * for RUN-MS at most or until nothing waits, stop, and print what the exporter counted. Names:
- * compress (enum compression), grpc, timeout, backoff_min, backoff_max, stop (ms), queue (bytes), headers, store, spool, spool_max
+ * compress (enum compression), grpc, json, timeout, backoff_min, backoff_max, stop (ms), queue (bytes), headers, store, spool, spool_max
  * (bytes), spool_retry (ms), log, pad (bytes), wait (ms, before the first payload), pause (ms, after each), journal.
  *
  * to=NAME,SPOOL,URL adds a destination, all else as the first one's, whose name is `first' then; SPOOL may be empty.
@@ -121,7 +121,9 @@ static int parse(struct driver *driver, char *argument)
 	else if (!strcmp(argument, "pad"))
 		driver->pad = number;
 	else if (!strcmp(argument, "grpc"))
-		driver->destination.http.is_grpc = number;
+		driver->destination.http.protocol = number ? PROTOCOL_GRPC : PROTOCOL_HTTP_PROTOBUF;
+	else if (!strcmp(argument, "json"))
+		driver->destination.http.protocol = number ? PROTOCOL_HTTP_JSON : PROTOCOL_HTTP_PROTOBUF;
 	else if (!strcmp(argument, "spool_retry"))
 		driver->destination.spool_retry_ms = (unsigned int)number;
 	else if (!strcmp(argument, "to"))

@@ -221,6 +221,35 @@ def with_zstd(program, directory):
          differ({"got": len(got), "whole": all(not wire.decode(one)[1] for one in got)}, {"got": 3, "whole": True}))
 
 
+def as_json(program, directory):
+    """OTLP's JSON, read by protobuf's own parser of JSON: the message that the store has in binary."""
+    modules, store = os.path.join(directory, "protos"), os.path.join(directory, "json-store")
+    protos = os.path.join(HERE, os.pardir, os.pardir, "daemon", "export", "proto")
+    os.mkdir(modules)
+    subprocess.run(["protoc", f"--proto_path={protos}", f"--python_out={modules}"] +
+                   [os.path.join(protos, name) for name in ("profiles.proto", "common.proto", "resource.proto")], check=True)
+    receiver = Receiver(directory, "json", "", options=["--json", modules, "--zstd"])
+    for compress, encoding in ((1, "gzip"), (0, None), (2, "zstd")):
+        stats = drive(program, receiver.url, 1, 8000, json=1, compress=compress, store=store)
+        row = receiver.ledger()[-1]
+        tell(f"JSON, compressed by {encoding}: taken", differ(stats, expected(1, 0, retries=0, bad_responses=0)) + differ(
+            {"status": row["status"], "encoding": row["headers"].get("Content-Encoding"), "why": row["verdict"]},
+            {"status": 200, "encoding": encoding, "why": "accepted"}))
+    receiver.stop()
+    sys.path.insert(0, modules)
+    profiles = __import__("profiles_pb2")
+    have = [profiles.ProfilesData.FromString(payload) for payload in taken(receiver)]
+    want = [profiles.ProfilesData.FromString(payload) for name in sorted(os.listdir(store))
+            for payload in wire.read(os.path.join(store, name))]
+    tell("JSON: it is the message in binary", [] if len(have) == 3 and have == want else
+         [("messages", len(have), len(want))])
+    receiver = Receiver(directory, "json-answers", "ok,partial:rejected=3,partial-warning,400", options=["--json", modules])
+    stats = drive(program, receiver.url, 4, 8000, json=1)
+    receiver.stop()
+    tell("JSON: answers are read", differ(stats, expected(3, 1, partial_rejected=3, partial_warnings=1, bad_responses=0,
+                                                          last_error="HTTP 400: scripted: 400")))
+
+
 def free_port():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -692,6 +721,7 @@ def main():
     hostile(program)
     over_grpc(program, directory)
     with_zstd(program, directory)
+    as_json(program, directory)
     several(program, directory)
     stored(program, directory)
     spooled(program, directory)

@@ -7,10 +7,12 @@ line in a ledger, written before it is answered. A script makes it misbehave (se
 """
 
 import argparse
+import base64
 import email.utils
 import http.server
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -27,6 +29,7 @@ from wire import Message
 
 PATH = "/v1development/profiles"
 CONTENT_TYPE = "application/x-protobuf"
+JSON_TYPE = "application/json"
 VERSION_HEADER = "OTLP-Profiles-Development-Version"
 BODY_LIMIT = 20 << 20
 IDLE_TIMEOUT = 120
@@ -70,6 +73,20 @@ def unzstd(data, limit):
     if done.returncode:
         raise Refused(400, "body is not zstd")
     return done.stdout[:limit + 1]
+
+
+def from_json(body, directory):
+    """The message in binary, by protobuf's own parser of JSON; ids are in hex there."""
+    sys.path.insert(0, directory)
+    from google.protobuf import json_format
+    import profiles_pb2
+    text = re.sub(rb'"(profileId|traceId|spanId)":"([0-9a-f]*)"', lambda found: b'"%s":"%s"' % (
+        found[1], base64.b64encode(bytes.fromhex(found[2].decode()))), body)
+    try:
+        message = json_format.Parse(text, profiles_pb2.ProfilesData())
+    except json_format.ParseError as error:
+        raise Refused(400, f"body is not OTLP's JSON: {error}") from None
+    return message.SerializeToString()
 
 
 class Store:
@@ -187,8 +204,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             raise Refused(404, f"there is nothing at {self.path}")
         if self.command != "POST":
             raise Refused(405, "only POST is for profiles")
-        if self.headers.get("Content-Type") != CONTENT_TYPE:
-            raise Refused(415, f"Content-Type is not {CONTENT_TYPE}")
+        if self.headers.get("Content-Type") != (JSON_TYPE if self.server.options.json else CONTENT_TYPE):
+            raise Refused(415, f"Content-Type is {self.headers.get('Content-Type')}")
         versions = self.headers.get_all(VERSION_HEADER, [])
         if versions != ["1"] and (versions or self.server.options.require_version):
             raise Refused(400, f"{VERSION_HEADER} is {versions}, not one \"1\"")
@@ -201,7 +218,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             raise Refused(self.server.options.unknown_encoding, f"Content-Encoding {encoding!r} is not known")
         if len(body) > limit:
             raise Refused(413, f"body is over {limit} bytes uncompressed")
-        return body
+        return from_json(body, self.server.options.json) if self.server.options.json else body
 
     def receive(self):
         options = self.server.options
@@ -237,7 +254,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.server.store.add(row, payload)
         self.play(step)
 
-    def answer(self, status, body, headers=(), kind=CONTENT_TYPE):
+    def answer(self, status, body, headers=(), kind=CONTENT_TYPE, text=None):
+        if self.server.options.json and kind == CONTENT_TYPE:
+            kind, body = JSON_TYPE, json.dumps(text or {}).encode()
         self.send_response(status)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(body)))
@@ -250,7 +269,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def answer_error(self, status, text, headers=()):
         self.answer(status, make_sample.encode(Message(
-            "Status", code=RPC_CODES.get(status, 13), message=text)), headers)
+            "Status", code=RPC_CODES.get(status, 13), message=text)), headers,
+                    text={"code": RPC_CODES.get(status, 13), "message": text})
 
     def cut(self):
         """Close at once; the client sees the end of the connection, not a reset."""
@@ -267,7 +287,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.answer(200, make_sample.encode(Message(
                 "ExportProfilesServiceResponse", partial_success=Message(
                     "ExportProfilesPartialSuccess", rejected_profiles=rejected,
-                    error_message=f"scripted: {rejected} profiles rejected"))))
+                    error_message=f"scripted: {rejected} profiles rejected"))), text={
+                        "partialSuccess": {"rejectedProfiles": str(rejected),
+                                           "errorMessage": f"scripted: {rejected} \"profiles\" rejected"}})
         elif step.name == "garbage":
             self.answer(200, GARBAGE)
         elif step.name == "page":
@@ -337,6 +359,8 @@ def parse_arguments():
     parser.add_argument("--output", help="append accepted requests there, length-prefixed")
     parser.add_argument("--ledger", help="append one JSON line per request there")
     parser.add_argument("--script", default="", help="steps, or a file of them; see script.py")
+    parser.add_argument("--json", metavar="DIRECTORY",
+                        help="take JSON instead, by the modules that protoc made there of the .proto files")
     parser.add_argument("--zstd", action="store_true", help="take Content-Encoding: zstd")
     parser.add_argument("--unknown-encoding", type=int, default=400, help="status for any other one")
     parser.add_argument("--body-limit", type=int, default=BODY_LIMIT)

@@ -63,11 +63,11 @@ static void each_has_its_own_settings(void **state _unused_)
 		"[export]\nendpoint = http://near\n");
 	assert_int_equal(delivery.exporter.destination_count, 2);
 	assert_string_equal(all[0].name, "export");
-	assert_true(all[0].compression == COMPRESSION_GZIP && !all[0].http.is_grpc && all[0].timeout_ms == 10000);
+	assert_true(all[0].compression == COMPRESSION_GZIP && all[0].http.protocol == PROTOCOL_HTTP_PROTOBUF && all[0].timeout_ms == 10000);
 	assert_null(all[0].http.headers);
 	assert_string_equal(all[1].name, "far");
 	assert_non_null(strstr(all[1].http.endpoint, "https://far/opentelemetry.proto.collector"));
-	assert_true(all[1].compression == COMPRESSION_NONE && all[1].http.is_grpc && all[1].timeout_ms == 3000);
+	assert_true(all[1].compression == COMPRESSION_NONE && all[1].http.protocol == PROTOCOL_GRPC && all[1].timeout_ms == 3000);
 	assert_string_equal(all[1].http.headers, "a=b");
 	assert_string_equal(all[1].http.certificate, "/c");
 	assert_null(all[1].spool_directory);

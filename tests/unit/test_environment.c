@@ -110,7 +110,7 @@ static void the_protocol_makes_the_path(void **state)
 	setenv("OTEL_EXPORTER_OTLP_PROFILES_PROTOCOL", "grpc", 1);
 	setenv("OTEL_EXPORTER_OTLP_PROFILES_ENDPOINT", "https://collector:4317/", 1);
 	assert_int_equal(load(), 0);
-	assert_true(environment.has_protocol && environment.is_grpc);
+	assert_true(environment.has_protocol && environment.protocol == PROTOCOL_GRPC);
 	assert_string_equal(environment.endpoint, "https://collector:4317/");
 	assert_string_equal(environment.grpc_endpoint, "https://collector:4317/opentelemetry.proto.collector."
 			    "profiles.v1development.ProfilesService/Export");
@@ -119,7 +119,7 @@ static void the_protocol_makes_the_path(void **state)
 	environment_free(&environment);
 	setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "unix:///run/otel.sock", 1);
 	assert_int_equal(load(), 0);
-	assert_true(environment.has_protocol && !environment.is_grpc);
+	assert_true(environment.has_protocol && environment.protocol == PROTOCOL_HTTP_PROTOBUF);
 	assert_string_equal(environment.endpoint, "unix:///run/otel.sock");
 	assert_string_equal(environment.grpc_endpoint, "unix:///run/otel.sock");
 	unsetenv("OTEL_EXPORTER_OTLP_PROTOCOL");
@@ -130,7 +130,7 @@ static void what_cannot_be_used_is_refused_by_name(void **state)
 {
 	static const char *const bad[][2] = {
 		{ "OTEL_EXPORTER_OTLP_PROTOCOL", "http" },
-		{ "OTEL_EXPORTER_OTLP_PROFILES_PROTOCOL", "http/json" },
+		{ "OTEL_EXPORTER_OTLP_PROFILES_PROTOCOL", "http/xml" },
 		{ "OTEL_EXPORTER_OTLP_ENDPOINT", "collector:4318" },
 		{ "OTEL_EXPORTER_OTLP_PROFILES_ENDPOINT", "unix:x" },
 		{ "OTEL_EXPORTER_OTLP_TIMEOUT", "ten" },

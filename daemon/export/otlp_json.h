@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * OTLP's mapping of its messages to JSON: ids in hex, enums as numbers, 64-bit integers as strings, names in
+ * lowerCamelCase.
+ */
+#ifndef STACKTAP_EXPORT_OTLP_JSON_H
+#define STACKTAP_EXPORT_OTLP_JSON_H
+
+#include "base/buffer.h"
+
+/* Append a ProfilesData, or the request that is the same bytes. -EBADMSG: it is none. -ENOBUFS, -ENOMEM */
+int otlp_json_append(struct buffer *buffer, const uint8_t *data, size_t size);
+
+#endif /* STACKTAP_EXPORT_OTLP_JSON_H */
