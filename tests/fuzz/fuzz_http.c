@@ -162,13 +162,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const CURLcode results[] = { CURLE_OK, CURLE_OK, CURLE_RECV_ERROR, CURLE_PARTIAL_FILE, CURLE_HTTP2,
 					    CURLE_WEIRD_SERVER_REPLY, CURLE_OPERATION_TIMEDOUT, CURLE_OK };
-	struct exporter_options options = { .endpoint = "http://localhost/" };
+	struct http_options options = { .endpoint = "http://localhost/" };
 	struct http_answer answer;
 	struct http *http;
 
 	if (!size)
 		return 0;
-	options.is_grpc = data[0] & 1;
+	options.protocol = data[0] & 1 ? PROTOCOL_GRPC : data[0] & 32 ? PROTOCOL_HTTP_JSON : PROTOCOL_HTTP_PROTOBUF;
 	if (http_new(&options, &http))
 		abort();
 	/* one after the other: what is kept of the first must not be the second's */
@@ -176,7 +176,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		handle.result = results[data[0] / 2 % 8];
 		handle.bytes = (const char *)data + 1;
 		handle.size = size - 1;
-		http_post(http, (const uint8_t *)"request", 7, data[0] & 16, 1000, &answer);
+		http_post(http, (const uint8_t *)"request", 7, data[0] & 16 ? COMPRESSION_GZIP : COMPRESSION_NONE, 1000, &answer);
 		check(&answer);
 	}
 	http_free(http);

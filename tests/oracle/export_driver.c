@@ -187,9 +187,11 @@ static bool is_over(const struct driver *driver, struct exporter *exporter, int 
 {
 	struct exporter_stats stats;
 
-	if (!driver->until)
+	if (!driver->until && !driver->others)
 		return wait < 0;
 	exporter_stats(exporter, &stats);
+	if (!driver->until)
+		return !stats.sum.payloads_waiting;
 	return stats.sum.payloads_sent + stats.sum.payloads_dropped >= driver->until;
 }
 

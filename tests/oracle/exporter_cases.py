@@ -554,6 +554,47 @@ def killed(program, directory, kills):
     tell("and the spool is empty", differ({"files": os.listdir(spool)}, {"files": []}))
 
 
+def killed_several(program, directory, kills):
+    """The same with two destinations, whose receivers come and go each in its own time."""
+    spools, log = [os.path.join(directory, f"spool-{name}") for name in "ab"], os.path.join(directory, "several-killed.log")
+    scripts = ["ok*7,503*2,close-mid-response:store=1,ok*3,429", "503*5,ok*2,close-before-response,ok*9,502:store=1"]
+    receivers = [Receiver(directory, f"killed-{i}", ",".join([script] * 1000)) for i, script in enumerate(scripts)]
+    seed = random.randrange(1 << 32)
+    dice = random.Random(seed)
+    arguments = [f"spool={spools[0]}", f"to=b,{spools[1]},{receivers[1].url}", "backoff_min=4", "backoff_max=16"]
+    try:
+        for _ in range(kills):
+            driver = subprocess.Popen([program, receivers[0].url, "1000000", "1000000", *arguments, f"log={log}", "pad=20000",
+                                       "pause=3"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            # on a host that is busy it takes a while to start
+            wanted, end = size_of(log) + dice.randrange(1, 6), time.monotonic() + 10
+            while size_of(log) < wanted and time.monotonic() < end:
+                time.sleep(0.002)
+            time.sleep(dice.uniform(0, 0.02))
+            driver.kill()
+            driver.wait()
+        stats = drive(program, receivers[0].url, 0, 60000, spool=spools[0], to=[f"b,{spools[1]},{receivers[1].url}"],
+                      backoff_min=4, backoff_max=16)
+    finally:
+        for receiver in receivers:
+            receiver.stop()
+    count = os.path.getsize(log)
+    wrong = differ(stats, {"payloads_waiting": 0, "spool_full_messages": 0, "first.payloads_waiting": 0, "b.payloads_waiting": 0})
+    again, limit = 0, 4 * kills
+    for receiver in receivers:
+        got = numbers(receiver)
+        limit += sum(row["stored"] and row["step"] != "ok" for row in receiver.ledger())
+        missing = [number for number in range(1, count + 1) if number not in got]
+        again += sum(got.values()) - len(got)
+        if missing or count < kills:
+            wrong.append((f"missing of {count}", missing[:9], []))
+    # by the rules of killed(), for each
+    wrong += [("sent again", again, f"at most {limit}")] if again > limit else []
+    tell(f"two destinations, killed {kills} times: all of {count} payloads arrive at both, {again} of them twice", wrong +
+         ([("seed", seed, "")] if wrong else []))
+    tell("and both spools are empty", differ({"files": [os.listdir(spool) for spool in spools]}, {"files": [[], []]}))
+
+
 def size_of(path):
     return os.path.getsize(path) if os.path.exists(path) else 0
 
@@ -726,6 +767,7 @@ def main():
     stored(program, directory)
     spooled(program, directory)
     killed(program, directory, 200)
+    killed_several(program, directory, 40)
     journalled(program, directory, 60)
     print(f"1..{len(RESULTS)}")
     return 0 if all(RESULTS) else 1

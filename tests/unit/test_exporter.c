@@ -241,6 +241,49 @@ static void an_error_is_over_when_the_receiver_is_back(void **state)
 	close(receiver.fd);
 }
 
+/* Each of several has a thread, and payloads in its form alone; what waits is dropped at the end. */
+static void several_are_asked_by_threads_of_their_own(void **state)
+{
+	const struct destination_options destinations[] = {
+		{ .name = "a", .http.endpoint = endpoint, .timeout_ms = 2000, .backoff_min_ms = 1, .backoff_max_ms = 2 },
+		{ .name = "b", .http.endpoint = endpoint, .timeout_ms = 2000, .backoff_min_ms = 1, .backoff_max_ms = 2,
+		  .form = 1, .compression = COMPRESSION_GZIP },
+		{ .name = "c", .http.endpoint = endpoint, .timeout_ms = 2000, .backoff_min_ms = 1, .backoff_max_ms = 2,
+		  .compression = COMPRESSION_ZSTD },
+	};
+	const struct exporter_options options = {
+		.destinations = destinations, .destination_count = ARRAY_SIZE(destinations), .form_count = 2,
+	};
+	struct exporter_stats now;
+
+	(void)state;
+	exporter_free(exporter);
+	assert_int_equal(exporter_new(&options, &exporter), 0);
+	assert_int_equal(exporter_poll(exporter), -1);
+	for (unsigned int i = 0; i < 30; i++) {
+		struct payload payload = {
+			.data = calloc(1, 1000), .size = 1000, .samples = 1, .form = i % 3 == 2,
+		};
+
+		assert_non_null(payload.data);
+		exporter_send(exporter, &payload);
+		exporter_stats(exporter, &now);
+		assert_int_equal(now.sum.payloads_waiting, now.destinations[0].payloads_waiting +
+				 now.destinations[1].payloads_waiting + now.destinations[2].payloads_waiting);
+	}
+	assert_int_equal(now.destinations[0].payloads_waiting, 20);
+	assert_int_equal(now.destinations[1].payloads_waiting, 10);
+	assert_int_equal(now.destinations[2].payloads_waiting, 20);
+	while (exporter_stats(exporter, &now), now.destinations[1].retries < 3)
+		usleep(1000);
+	exporter_stop(exporter, 0);
+	exporter_stats(exporter, &now);
+	assert_int_equal(now.sum.payloads_waiting, 0);
+	assert_int_equal(now.destinations[0].payloads_dropped, 20);
+	assert_int_equal(now.destinations[1].samples_dropped, 10);
+	assert_int_equal(now.sum.payloads_dropped, 50);
+}
+
 static void bad_options_are_refused(void **state)
 {
 	const struct destination_options destination = { .name = "", .http.endpoint = endpoint,
@@ -262,7 +305,7 @@ int main(void)
 		T(nothing_waits_at_first), T(what_cannot_be_sent_waits),
 		T(the_queue_is_bounded_and_gives_up_the_oldest),
 		T(a_request_beyond_the_protocols_limit_is_dropped), T(bad_options_are_refused),
-		T(a_long_token_arrives), T(an_error_is_over_when_the_receiver_is_back),
+		T(several_are_asked_by_threads_of_their_own), T(a_long_token_arrives), T(an_error_is_over_when_the_receiver_is_back),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
