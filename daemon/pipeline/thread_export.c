@@ -22,7 +22,7 @@ static void window_done(struct pipeline *pipeline, const struct window *window, 
 struct hand_over {
 	struct pipeline *pipeline;
 	unsigned int form;
-	uint64_t samples;	/* that the sink answers for from now on, in the first form */
+	uint64_t samples;	/* that the sink answers for from now on */
 };
 
 static int count_payload(void *ctx, struct payload *payload)
@@ -34,22 +34,25 @@ static int count_payload(void *ctx, struct payload *payload)
 	pipeline->stats.payloads++;
 	pthread_mutex_unlock(&pipeline->lock);
 	payload->form = hand_over->form;
-	hand_over->samples += hand_over->form ? 0 : payload->samples;
+	hand_over->samples += payload->samples;
 	return pipeline->options.sink.payload(pipeline->options.sink.ctx, payload);
 }
 
-/* The forms after the first: what cannot be encoded is lost to the receivers that want it. */
-static int encode_others(struct pipeline *pipeline, const struct window *window)
+/* The forms after the first, which has so many samples: what cannot be encoded is lost to the receivers that want it. */
+static int encode_others(struct pipeline *pipeline, const struct window *window, uint64_t samples)
 {
 	struct encode_options options = pipeline->options.encode;
-	struct hand_over hand_over = { .pipeline = pipeline };
 	int err = 0;
 
 	options.is_again = true;
-	for (size_t i = 0; !err && i < pipeline->options.other_form_count; i++) {
+	for (size_t i = 0; i < pipeline->options.other_form_count; i++) {
+		struct hand_over hand_over = { .pipeline = pipeline, .form = (unsigned int)i + 1 };
+
 		options.form = pipeline->options.other_forms[i];
-		hand_over.form = (unsigned int)i + 1;
-		err = encode_window(&options, window, count_payload, &hand_over);
+		err = encode_window(&options, window, count_payload, &hand_over) ?: err;
+		pthread_mutex_lock(&pipeline->lock);
+		pipeline->stats.samples_dropped += samples - min_of(hand_over.samples, samples);
+		pthread_mutex_unlock(&pipeline->lock);
 	}
 	return err;
 }
@@ -70,7 +73,7 @@ void *export_thread(void *ctx)
 			uint64_t left_out = relabel_samples(relabel);
 
 			r = encode_window(&pipeline->options.encode, message->window, count_payload,
-					  &hand_over) ?: encode_others(pipeline, message->window);
+					  &hand_over) ?: encode_others(pipeline, message->window, hand_over.samples);
 			if (r < 0)
 				log_error("a window was not written to its end: %s", strerror(-r));
 			else if (sink->done)

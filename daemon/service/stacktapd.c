@@ -361,13 +361,16 @@ static void say_what_runs(const struct daemon *daemon)
 {
 	const struct config *config = service_config(daemon->service);
 	const char *endpoint = service_endpoint(daemon->service);
+	size_t receivers;
 
-	log_info("session %" PRIu64 ": %s%s, %" PRIu64 " %s; profiles go to %s",
+	service_destinations(daemon->service, &receivers);
+	log_info("session %" PRIu64 ": %s%s, %" PRIu64 " %s; profiles go to %s%s",
 		 service_session_id(daemon->service), config->events[0],
 		 config->event_count > 1 ? " and others" : "",
 		 config->period ? config->period : config->rate_hz,
 		 config->period ? "events a sample" : "Hz",
-		 endpoint ? endpoint : service_store(daemon->service));
+		 endpoint ? endpoint : service_store(daemon->service),
+		 receivers > 1 ? " and others" : "");
 }
 
 static bool is_same(const char *old, const char *new)
