@@ -516,6 +516,16 @@ def numbers(receiver):
     return collections.Counter(int(number) for payload in taken(receiver) for number in NUMBER.findall(payload))
 
 
+def kill_after(driver, log, dice):
+    """kill -9 after none to five payloads more, and a while; on a host that is busy the driver takes long to start."""
+    wanted, end = size_of(log) + dice.randrange(6), time.monotonic() + 10
+    while size_of(log) < wanted and time.monotonic() < end:
+        time.sleep(0.002)
+    time.sleep(dice.uniform(0, 0.05))
+    driver.kill()
+    driver.wait()
+
+
 def killed(program, directory, kills):
     """kill -9 at random points, a receiver that comes and goes: each payload arrives."""
     spool, log = os.path.join(directory, "spool"), os.path.join(directory, "spool.log")
@@ -528,9 +538,7 @@ def killed(program, directory, kills):
         for _ in range(kills):
             driver = subprocess.Popen([program, receiver.url, "1000000", "1000000", *arguments],
                                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            time.sleep(dice.uniform(0.03, 0.15))
-            driver.kill()
-            driver.wait()
+            kill_after(driver, log, dice)
         stats = drive(program, receiver.url, 0, 60000, spool=spool, backoff_min=4, backoff_max=16)
     finally:
         receiver.stop()
@@ -566,13 +574,7 @@ def killed_several(program, directory, kills):
         for _ in range(kills):
             driver = subprocess.Popen([program, receivers[0].url, "1000000", "1000000", *arguments, f"log={log}", "pad=20000",
                                        "pause=3"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            # on a host that is busy it takes a while to start
-            wanted, end = size_of(log) + dice.randrange(1, 6), time.monotonic() + 10
-            while size_of(log) < wanted and time.monotonic() < end:
-                time.sleep(0.002)
-            time.sleep(dice.uniform(0, 0.02))
-            driver.kill()
-            driver.wait()
+            kill_after(driver, log, dice)
         stats = drive(program, receivers[0].url, 0, 60000, spool=spools[0], to=[f"b,{spools[1]},{receivers[1].url}"],
                       backoff_min=4, backoff_max=16)
     finally:
