@@ -126,6 +126,8 @@ static void print_totals(const struct report_event *event)
 	if (event->has_quality)
 		printf(", lost %" PRIu64 ", throttled %" PRIu64, event->quality.lost,
 		       event->quality.throttled);
+	if (event->quality.stalled)
+		printf(", re-armed %" PRIu64, event->quality.stalled);
 	printf(", source %s", event->source);
 	if (!is_same_event(event->source, event->event))
 		printf(" counted as %s", event->event);

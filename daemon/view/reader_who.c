@@ -100,36 +100,18 @@ int reader_attribute(struct reader *reader, int32_t index, const char **ret_key,
 	return err;
 }
 
-/* What a Profile says of all of its samples. */
-static const struct { const char *key; size_t offset; } counts[] = {
-	{ "stacktap.complete", offsetof(struct view_quality, complete) },
-	{ "stacktap.named", offsetof(struct view_quality, named) },
-	{ "stacktap.by_range", offsetof(struct view_quality, by_range) },
-	{ "stacktap.lost", offsetof(struct view_quality, lost) },
-	{ "stacktap.stale", offsetof(struct view_quality, stale) },
-	{ "stacktap.moved", offsetof(struct view_quality, moved) },
-	{ "stacktap.throttled", offsetof(struct view_quality, throttled) },
-	{ "stacktap.missed", offsetof(struct view_quality, missed) },
-	{ "stacktap.guessed", offsetof(struct view_quality, guessed) },
-	{ "stacktap.no_mappings", offsetof(struct view_quality, no_mappings) },
-	{ "stacktap.deferred_unwound", offsetof(struct view_quality, deferred_unwound) },
-	{ "stacktap.deferred_refused", offsetof(struct view_quality, deferred_refused) },
-	{ "stacktap.deferred_expired", offsetof(struct view_quality, deferred_expired) },
-	{ "stacktap.deferred_failed", offsetof(struct view_quality, deferred_failed) },
-};
-
 bool reader_is_count(const char *key)
 {
-	for (size_t k = 0; k < ARRAY_SIZE(counts); k++)
-		if (!strcmp(key, counts[k].key))
-			return true;
-	return !strcmp(key, "stacktap.samples");
+	struct view_quality quality;
+
+	return quality_find(&quality, key);
 }
 
 static int read_attributes(struct reader *reader, const OtlpProfile *message,
 			   struct view_profile *profile)
 {
 	const OtlpAnyValue *value;
+	uint64_t *number;
 	const char *key;
 	int err = 0;
 
@@ -145,10 +127,9 @@ static int read_attributes(struct reader *reader, const OtlpProfile *message,
 			profile->fallback_errno = (uint32_t)reader_count(value);
 		else if (!strcmp(key, "stacktap.samples"))
 			profile->has_quality = !selection_is_narrow(&reader->selection);
-		for (size_t k = 0; !err && k < ARRAY_SIZE(counts); k++)
-			if (!strcmp(key, counts[k].key))
-				*(uint64_t *)(void *)((char *)&profile->quality + counts[k].offset) =
-					reader_count(value);
+		number = quality_find(&profile->quality, key);
+		if (number && !err)
+			*number = reader_count(value);
 	}
 	return err;
 }

@@ -11,24 +11,6 @@ struct report_builder {
 	uint32_t event, process;	/* of the Profile at hand */
 };
 
-static void add_quality(struct view_quality *sum, const struct view_quality *quality)
-{
-	rows_sum(&sum->complete, quality->complete);
-	rows_sum(&sum->named, quality->named);
-	rows_sum(&sum->by_range, quality->by_range);
-	rows_sum(&sum->lost, quality->lost);
-	rows_sum(&sum->stale, quality->stale);
-	rows_sum(&sum->moved, quality->moved);
-	rows_sum(&sum->throttled, quality->throttled);
-	rows_sum(&sum->missed, quality->missed);
-	rows_sum(&sum->guessed, quality->guessed);
-	rows_sum(&sum->no_mappings, quality->no_mappings);
-	rows_sum(&sum->deferred_unwound, quality->deferred_unwound);
-	rows_sum(&sum->deferred_refused, quality->deferred_refused);
-	rows_sum(&sum->deferred_expired, quality->deferred_expired);
-	rows_sum(&sum->deferred_failed, quality->deferred_failed);
-}
-
 static int add_profile(void *ctx, const struct view_profile *profile)
 {
 	struct report_builder *builder = ctx;
@@ -58,7 +40,7 @@ static int add_profile(void *ctx, const struct view_profile *profile)
 	if (!row->process.cgroup[0])
 		row->process.cgroup = process.cgroup;
 	event = report_event_row(tables, builder->event);
-	add_quality(&event->quality, &profile->quality);
+	quality_add(&event->quality, &profile->quality);
 	event->has_quality |= profile->has_quality;
 	if (profile->fallback_errno)
 		event->fallback_errno = profile->fallback_errno;

@@ -73,20 +73,7 @@ void report_json(const struct report *report, const char *path, uint64_t limit, 
 		json_u64(&json, "weight", event->weight);
 		if (event->has_quality) {
 			json_object(&json, "quality");
-			json_u64(&json, "complete", event->quality.complete);
-			json_u64(&json, "named", event->quality.named);
-			json_u64(&json, "by_range", event->quality.by_range);
-			json_u64(&json, "lost", event->quality.lost);
-			json_u64(&json, "stale", event->quality.stale);
-			json_u64(&json, "moved", event->quality.moved);
-			json_u64(&json, "throttled", event->quality.throttled);
-			json_u64(&json, "missed", event->quality.missed);
-			json_u64(&json, "guessed", event->quality.guessed);
-			json_u64(&json, "no_mappings", event->quality.no_mappings);
-			json_u64(&json, "deferred_unwound", event->quality.deferred_unwound);
-			json_u64(&json, "deferred_refused", event->quality.deferred_refused);
-			json_u64(&json, "deferred_expired", event->quality.deferred_expired);
-			json_u64(&json, "deferred_failed", event->quality.deferred_failed);
+			quality_json(&event->quality, &json);
 			json_end(&json);
 		}
 		json_array(&json, "processes");

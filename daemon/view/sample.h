@@ -4,6 +4,7 @@
 #define STACKTAP_VIEW_SAMPLE_H
 
 #include "base/macro.h"
+#include "view/quality.h"
 #include "view/selection.h"
 #include "view/texts.h"
 
@@ -38,13 +39,6 @@ struct view_process {
 	uint32_t pid;		/* 0: the kernel's own threads and idle */
 	const char *name, *container_id, *service_name;
 	const char *cgroup;	/* a path */
-};
-
-/* What stacktap says of the samples of a Profile, or of several. */
-struct view_quality {
-	uint64_t complete, named, by_range, lost, stale, moved, throttled, missed;
-	uint64_t guessed;
-	uint64_t no_mappings, deferred_unwound, deferred_refused, deferred_expired, deferred_failed;
 };
 
 struct view_profile {

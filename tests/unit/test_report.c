@@ -551,6 +551,22 @@ static void work_is_bounded(void **state)
 	free(frames);
 }
 
+/* What Profiles have and adds up; neither what holds at one moment alone, nor other attributes. */
+static void shared_counters_are_read(void **state _unused_)
+{
+	struct view_quality quality = { .stalled = 3, .lost = UINT64_MAX }, sum = { .stalled = 1, .lost = 1 };
+
+	assert_ptr_equal(quality_find(&quality, "stacktap.stalled"), &quality.stalled);
+	assert_ptr_equal(quality_find(&quality, "stacktap.deferred_failed"), &quality.deferred_failed);
+	assert_null(quality_find(&quality, "stacktap.degraded"));
+	assert_null(quality_find(&quality, "stacktap.source"));
+	assert_null(quality_find(&quality, "stalled"));
+	quality_add(&sum, &quality);
+	assert_int_equal(sum.stalled, 4);
+	assert_true(sum.lost == UINT64_MAX);
+	assert_int_equal(sum.complete, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -565,6 +581,7 @@ int main(void)
 		cmocka_unit_test(damage_is_told_and_does_no_harm),
 		cmocka_unit_test(other_files_are_refused), cmocka_unit_test(depth_does_no_harm),
 		cmocka_unit_test(amplification_is_bounded), cmocka_unit_test(work_is_bounded),
+		cmocka_unit_test(shared_counters_are_read),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
