@@ -165,8 +165,29 @@ def journal(t):
                    "files": os.listdir("/tmp/journal")}, out)
 
 
+def memory_of(pid):
+    """Bytes of a process and its children, what they share with others by its share."""
+    children = [int(name) for name in os.listdir("/proc") if name.isdigit() and parent_of(name) == pid]
+    sizes = {}
+    for process in [pid, *children]:
+        with open(f"/proc/{process}/comm", encoding="ascii") as comm, \
+                open(f"/proc/{process}/smaps_rollup", encoding="ascii") as file:
+            pss = next(line for line in file if line.startswith("Pss:"))
+            sizes[comm.read().strip()] = 1024 * int(pss.split()[1])
+    return sizes
+
+
+def parent_of(pid):
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii") as file:
+            return int(file.read().rpartition(")")[2].split()[1])
+    except OSError:
+        return None
+
+
 def no_endpoint(t):
-    """Without an endpoint the profiles go to a bounded local store."""
+    """Without an endpoint the profiles go to a bounded local store; beside two hundred other processes."""
+    others = t.start("sh", "-c", "for i in $(seq 200); do sleep 3600 & done; wait", start_new_session=True)
     burner = t.start("/opt/stacktap/workload/deep", 5, 3600)
     configuration("/tmp/store.conf",
                   profile={"rate": 199, "window_seconds": 2, "window_max_seconds": 3, "budget_ns": 0},
@@ -174,8 +195,13 @@ def no_endpoint(t):
     daemon = t.start("/opt/stacktap/bin/stacktapd", "--config", "/tmp/store.conf")
     t.until(lambda: os.path.isdir("/tmp/store") and os.listdir("/tmp/store"), 60, "a file in the store")
     time.sleep(8)
+    sizes, limit = memory_of(daemon.pid), (64 << 20) + (128 << 10) * os.cpu_count()
+    t.ok(len(sizes) >= 3 and sum(sizes.values()) <= limit,
+         f"the daemon and its helpers take {sum(sizes.values())} bytes of {limit}: {sizes}")
     t.stop(daemon)
     t.stop(burner)
+    os.killpg(others.pid, signal.SIGKILL)
+    t.end_of(others)
     files = sorted(os.listdir("/tmp/store"))
     size = sum(os.path.getsize(f"/tmp/store/{name}") for name in files)
     t.ok(files and size <= 262144, f"{len(files)} files, {size} bytes in the store")
