@@ -129,7 +129,8 @@ static int take_sample(void *ctx, const struct view_profile *profile,
 	}
 	if (add_part(overview, OVERVIEW_PROCESS, process->name, sample->samples) ||
 	    add_part(overview, OVERVIEW_SERVICE, process->service_name, sample->samples) ||
-	    add_part(overview, OVERVIEW_CONTAINER, process->container_id, sample->samples))
+	    add_part(overview, OVERVIEW_CONTAINER, process->container_id, sample->samples) ||
+	    add_part(overview, OVERVIEW_CGROUP, process->cgroup, sample->samples))
 		return -E2BIG;
 	return 0;
 }
@@ -212,7 +213,7 @@ int overview_json(struct overview *overview, const char *name, FILE *file)
 {
 	static const char *const kinds[OVERVIEW_KINDS] = {
 		[OVERVIEW_PROCESS] = "processes", [OVERVIEW_SERVICE] = "services",
-		[OVERVIEW_CONTAINER] = "containers",
+		[OVERVIEW_CONTAINER] = "containers", [OVERVIEW_CGROUP] = "cgroups",
 	};
 	_cleanup_free_ const struct overview_part **order =
 		calloc((size_t)overview->parts.count + 1, sizeof(struct overview_part *));

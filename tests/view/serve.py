@@ -84,6 +84,9 @@ def answers(tap, stacktap, server, recording, source, work):
              [want[i] for i in range(max(want) + 1)])
     processes = collections.Counter(process for _, _, process, _ in recording.samples)
     tap.same("timeline: processes", {part["name"]: part["samples"] for part in timeline["processes"]}, processes)
+    cgroups = {f"/system.slice/{service}.service": processes[name]
+               for service, name in (("frontend", "nginx"), ("orders", "java"), ("database", "postgres"))}
+    tap.same("timeline: cgroups", {part["name"]: part["samples"] for part in timeline["cgroups"] if part["name"]}, cgroups)
     inside = recording.between((START + 10) * 10 ** 9, (START + 12) * 10 ** 9)
     report = json.loads(curl(address + f"report.json?from=10&to=@{START + 12}")[1])
     tap.same("report: a part", report["events"][0]["samples"], inside)
@@ -127,6 +130,11 @@ def look(tap, server, recording, shots):
         tap.check("the page says what there is", f"{len(recording.samples)} samples of cycles" in facts, facts)
         tap.same("its graph has all samples", samples(driver), len(recording.samples))
         driver.save_screenshot(os.path.join(shots, "serve.png"))
+        orders = sum(name == "java" for _, _, name, _ in recording.samples)
+        choose(driver, "/system.slice/orders.service")
+        tap.same("a cgroup is chosen: its samples", settled(driver, orders), orders)
+        choose(driver, "")
+        tap.same("and all again", settled(driver, len(recording.samples)), len(recording.samples))
 
         line = driver.find_element("id", "line")
         drag(driver, line, 0.25, 0.5)
@@ -147,6 +155,11 @@ def look(tap, server, recording, shots):
                                                  if "favicon" not in entry["message"]], [])
     finally:
         driver.quit()
+
+
+def choose(driver, cgroup):
+    driver.execute_script("""const select = document.getElementById('cgroup'); select.value = arguments[0];
+        select.dispatchEvent(new Event('change'));""", cgroup)
 
 
 def wait(driver, script, *arguments):

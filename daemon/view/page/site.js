@@ -6,8 +6,8 @@
 'use strict';
 
 const byId = (id) => document.getElementById(id);
-const SELECTS = ['event', 'process', 'service', 'container'];
-const LISTS = { process: 'processes', service: 'services', container: 'containers' };
+const SELECTS = ['event', 'process', 'service', 'container', 'cgroup'];
+const LISTS = { process: 'processes', service: 'services', container: 'containers', cgroup: 'cgroups' };
 const AXIS = 18;
 const utc = (seconds) => new Date(seconds * 1000).toISOString().replace('T', ' ');
 /* as in the style, light and dark */
