@@ -28,7 +28,7 @@ $(unit_objects): $(U)/tests/unit/%.o: tests/unit/%.c $(wildcard tests/unit/*.h) 
 -include $(unit_objects:.o=.d) $(unit_programs:=.d)
 
 # the programs that have more than one thread
-tsan_programs := $(addprefix $(O)/tsan/unit/,test_threads test_queue test_exporter test_ring_properties \
+tsan_programs := $(addprefix $(O)/tsan/unit/,test_threads test_queue test_fetched test_exporter test_ring_properties \
 	test_ring_threads)
 
 .PHONY: tsan

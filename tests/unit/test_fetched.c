@@ -26,28 +26,26 @@ static const char program[] =
 /* What is asked for, and a server that gives the same to everybody. */
 struct server {
 	struct listener *listener;
-	const char *file;		/* NULL: it has none */
+	uint8_t *data;			/* NULL: it has none */
+	size_t size;
 	char url[128];
 	_Atomic unsigned int asked;
-	char path[256];			/* of the last question */
+	char path[256];			/* of the first question */
 };
 
 static void give(void *ctx, const char *path, const struct web_request *request _unused_,
 		 struct web_answer *answer)
 {
 	struct server *server = ctx;
-	uint8_t *data;
-	size_t size;
 
-	snprintf(server->path, sizeof(server->path), "%s", path);
+	if (!atomic_load(&server->asked))
+		snprintf(server->path, sizeof(server->path), "%s", path);
 	atomic_fetch_add(&server->asked, 1);
-	if (!server->file) {
+	if (!server->data) {
 		answer->status = 404;
 		return;
 	}
-	data = fixture_load(fixture_path(server->file), &size);
-	fwrite(data, 1, size, answer->body);
-	free(data);
+	fwrite(server->data, 1, server->size, answer->body);
 }
 
 static void open_server(struct server *server, const char *file)
@@ -57,9 +55,17 @@ static void open_server(struct server *server, const char *file)
 	};
 	char error[256];
 
-	*server = (struct server){ .file = file };
+	*server = (struct server){ 0 };
+	if (file)
+		server->data = fixture_load(fixture_path(file), &server->size);
 	assert_int_equal(listener_open(&options, &server->listener, error, sizeof(error)), 0);
 	snprintf(server->url, sizeof(server->url), "%s", listener_name(server->listener));
+}
+
+static void close_server(struct server *server)
+{
+	listener_close(server->listener);
+	free(server->data);
 }
 
 /* All that looks at the stripped program. */
@@ -159,8 +165,9 @@ static void it_is_asked_for_once_and_names_functions(void **state _unused_)
 	assert_true(await_names(&bench)->count > 0);
 	assert_false(symtab_is_stripped(await_names(&bench)));
 	snprintf(wanted, sizeof(wanted), "/buildid/%s/debuginfo", build_id);
-	assert_string_equal(server.path, wanted);
+	/* in this order: the path was there before */
 	assert_int_equal(server.asked, 1);
+	assert_string_equal(server.path, wanted);
 	assert_int_equal(stats_of(&bench).server.fetched, 1);
 	assert_int_equal(stats_of(&bench).waiting, 0);
 	/* its directory is ours to empty: it is fetched again */
@@ -172,7 +179,7 @@ static void it_is_asked_for_once_and_names_functions(void **state _unused_)
 	assert_int_equal(server.asked, 2);
 	bench_close(&bench);
 	/* the next daemon has it without a question */
-	listener_close(server.listener);
+	close_server(&server);
 	bench_open(&bench, server.url, "cache-there");
 	assert_non_null(await_names(&bench));
 	assert_int_equal(stats_of(&bench).server.from_cache, 1);
@@ -192,7 +199,7 @@ static void what_the_server_does_not_have_is_not_asked_for_again(void **state _u
 	assert_int_equal(stats_of(&bench).server.absent, 1);
 	assert_string_equal(stats_of(&bench).last_failed, "");
 	bench_close(&bench);
-	listener_close(server.listener);
+	close_server(&server);
 }
 
 static void another_programs_debug_file_names_nothing(void **state _unused_)
@@ -208,7 +215,7 @@ static void another_programs_debug_file_names_nothing(void **state _unused_)
 	assert_non_null(strstr(stats_of(&bench).last_failed, "is not its debug file"));
 	fixture_run("! test -e cache-wrong/%s.debug", build_id);
 	bench_close(&bench);
-	listener_close(server.listener);
+	close_server(&server);
 }
 
 /* A port of ours where nobody answers: with @backlog < 0 not even connections are taken. */
