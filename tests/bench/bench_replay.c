@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What the daemon costs on a large host: bench_replay RECORDING SECONDS [CPUS [HERTZ]]. The load is made of a
+ * What the daemon costs on a large host: bench_replay RECORDING SECONDS [CPUS [HERTZ [PROCESSES]]]. The load is made of a
  * recording (see tests/unit/load.h): 256 CPUs at 99 Hz, 2,000 processes of 40 seconds each, until stated otherwise.
  * Prints one JSON object per line. Status 1: samples are missing, or the pools' limits were passed.
  */
@@ -27,7 +27,7 @@ int main(int argc, char **argv)
 	int r;
 
 	if (argc < 3 || !mkdtemp(directory)) {
-		fprintf(stderr, "usage: bench_replay RECORDING SECONDS [CPUS [HERTZ]]\n");
+		fprintf(stderr, "usage: bench_replay RECORDING SECONDS [CPUS [HERTZ [PROCESSES]]]\n");
 		return 2;
 	}
 	options.load.recording = argv[1];
@@ -36,6 +36,8 @@ int main(int argc, char **argv)
 		options.load.cpus = (uint32_t)strtoul(argv[3], NULL, 10);
 	if (argc > 4)
 		options.load.rate_hz = (uint32_t)strtoul(argv[4], NULL, 10);
+	if (argc > 5)
+		options.load.processes = (uint32_t)strtoul(argv[5], NULL, 10);
 	/* a rate that nobody is expected to keep up with: what is lost for it is counted */
 	options.is_paced = options.load.rate_hz > 99;
 	r = host_run(&options, &result);

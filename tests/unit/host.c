@@ -108,6 +108,15 @@ static void await_part(struct pipeline *pipeline)
 	pipeline->next_part = 0;
 }
 
+/* With hours in minutes all threads would be behind, and windows longer than on a host. */
+static void await_windows(struct pipeline *pipeline)
+{
+	pthread_mutex_lock(&pipeline->lock);
+	while (pipeline->windows_under_way)
+		pthread_cond_wait(&pipeline->window_gone, &pipeline->lock);
+	pthread_mutex_unlock(&pipeline->lock);
+}
+
 static int feed(struct host *host, const struct host_options *options, struct load *load)
 {
 	struct pipeline *pipeline = &host->pipeline;
@@ -118,6 +127,8 @@ static int feed(struct host *host, const struct host_options *options, struct lo
 
 	for (uint64_t done = 0, i = 0; !r && done < options->seconds * UINT64_C(1000); done += ms, i++) {
 		ms = (uint32_t)(options->is_paced ? max_of(busy_ms, (uint64_t)ROUND_MS) : ROUND_MS);
+		if (!options->is_paced)
+			await_windows(pipeline);
 		began = clock_monotonic();
 		r = load_round(load, pipeline->drain, ms, &time);
 		while ((message = message_take(pipeline->results, 0, &ignored)))
@@ -127,17 +138,11 @@ static int feed(struct host *host, const struct host_options *options, struct lo
 		host->result->drain_ns -= clock_read(CLOCK_THREAD_CPUTIME_ID);
 		drain_round(pipeline->drain, time);
 		host->result->drain_ns += clock_read(CLOCK_THREAD_CPUTIME_ID);
+		/* it is set by the host's clock, which the load's is far ahead of */
+		pipeline->next_part = UINT64_MAX;
 		busy_ms = (clock_monotonic() - began) / NSEC_PER_MSEC;
 	}
 	return r;
-}
-
-static void await_windows(struct pipeline *pipeline)
-{
-	pthread_mutex_lock(&pipeline->lock);
-	while (pipeline->windows_under_way)
-		pthread_cond_wait(&pipeline->window_gone, &pipeline->lock);
-	pthread_mutex_unlock(&pipeline->lock);
 }
 
 /* From left to right, as pipeline_stop() does. */

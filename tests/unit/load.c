@@ -21,7 +21,6 @@ enum {
 };
 
 #define FILE_SPACING (UINT64_C(1) << 32)
-#define FIRST_TIME (1000 * NSEC_PER_SEC)
 
 struct load_file {
 	const char *path;	/* the texts' */
@@ -60,6 +59,7 @@ struct load {
 	struct running *running;
 	uint32_t *on_cpu;	/* index of running */
 	uint32_t next_tgid, number;
+	uint64_t first_time;	/* CLOCK_MONOTONIC ns, as a drain's first window begins when it is made */
 	uint64_t time;		/* of the next round */
 	uint64_t state;
 	bool is_configured;
@@ -222,7 +222,7 @@ int load_new(const struct load_options *options, struct load **ret_load)
 		return -ENOMEM;
 	load->options = *options;
 	load->state = 88172645463325252;
-	load->time = FIRST_TIME;
+	load->first_time = load->time = clock_monotonic();
 	load->next_tgid = FIRST_TGID;
 	texts_init(&load->texts);
 	load->running = calloc(options->processes, sizeof(*load->running));
@@ -358,7 +358,7 @@ static void add_sample(struct load *load, struct records *records, uint32_t cpu,
 static int drain_cpu(struct load *load, struct drain *drain, uint32_t cpu, uint32_t ms)
 {
 	const uint64_t step = NSEC_PER_SEC / load->options.rate_hz, end = load->time + ms * NSEC_PER_MSEC;
-	uint64_t time = (load->time + step - 1) / step * step, lost = 0, began;
+	uint64_t time = load->first_time + ((load->time - load->first_time) / step + 1) * step, lost = 0, began;
 	struct records records = { 0 };
 	struct capture_stats stats = { 0 };
 	int r;
@@ -367,7 +367,7 @@ static int drain_cpu(struct load *load, struct drain *drain, uint32_t cpu, uint3
 		records_config(&records, 0, STACKTAP_MODE_PERIOD, load->options.rate_hz, step, PERF_TYPE_SOFTWARE,
 			       PERF_COUNT_SW_CPU_CLOCK, "cpu-clock");
 	load->is_configured |= cpu + 1 == load->options.cpus;
-	for (; time < end; time += step) {
+	for (; time <= end; time += step) {
 		if (records.bytes + RECORD_BYTES + 8 * FRAMES_MAX > load->options.ring_bytes)
 			lost++;
 		else
