@@ -54,6 +54,7 @@ struct pipeline_options {
 	uint32_t budget_ns;		/* mean of overflow handlers, 0: none */
 	bool has_ceiling;		/* else the module's alone */
 	uint32_t ceiling_permille;	/* of each CPU; 0: none of its own */
+	bool is_held;			/* begin without sampling, see pipeline_hold() */
 	bool fault_in;			/* bring in pages of stacks that a walk found absent */
 	unsigned int window_ms;		/* 15000 */
 	unsigned int window_max_ms;	/* 60000: extended so far while it holds < 2,000 samples */

@@ -211,10 +211,10 @@ static int start_sampling(struct pipeline *pipeline, char *ret_error, size_t err
 			 pipeline, "stacktap-drain");
 	if (r < 0)
 		return fail(r, ret_error, error_size, "cannot start a thread: %s", strerror(-r));
-	r = control_start(pipeline->control, id);
+	r = options->is_held ? 0 : control_start(pipeline->control, id);
 	if (r < 0)
 		return fail_control(pipeline, r, "sampling does not start", ret_error, error_size);
-	pipeline->is_started = true;
+	pipeline->is_started = !options->is_held;
 	return 0;
 }
 
@@ -276,6 +276,21 @@ bool pipeline_has_closed(struct pipeline *pipeline, uint64_t closing)
 		     pipeline->stats.windows - pipeline->windows_under_way >= pipeline->closed_windows;
 	pthread_mutex_unlock(&pipeline->lock);
 	return has_closed;
+}
+
+int pipeline_hold(struct pipeline *pipeline, bool is_held)
+{
+	const uint64_t id = pipeline_session_id(pipeline);
+	int r;
+
+	if (pipeline->is_started == !is_held)
+		return 0;
+	r = is_held ? control_stop(pipeline->control, id) : control_start(pipeline->control, id);
+	/* somebody else was faster */
+	if (r < 0 && r != -EALREADY)
+		return r;
+	pipeline->is_started = !is_held;
+	return 0;
 }
 
 int pipeline_stop(struct pipeline *pipeline)

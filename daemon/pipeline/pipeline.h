@@ -24,6 +24,8 @@ uint64_t pipeline_session_id(const struct pipeline *pipeline);
  */
 uint64_t pipeline_close_window(struct pipeline *pipeline);
 bool pipeline_has_closed(struct pipeline *pipeline, uint64_t closing);
+/* Sample no more, or again; everything else goes on. From the thread that started it. */
+int pipeline_hold(struct pipeline *pipeline, bool is_held);
 /* Stop sampling, drain everything through to the sink, join the threads. */
 int pipeline_stop(struct pipeline *pipeline);
 void pipeline_free(struct pipeline *pipeline);

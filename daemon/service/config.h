@@ -88,6 +88,11 @@ struct config {
 	char *debuginfod_directory;	/* NULL: below the service manager's */
 	uint64_t debuginfod_max_bytes, debuginfod_file_bytes, debuginfod_seconds;
 
+	/* [fleet] */
+	char *kill_switch;		/* NULL: none */
+	uint64_t duty_percent;		/* of the minutes */
+	bool with_watch;
+
 	/* [daemon] */
 	bool load_module;
 	uint64_t log_level;		/* enum log_level */

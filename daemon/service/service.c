@@ -30,6 +30,7 @@ struct service {
 	struct relabel *relabel;
 	struct pipeline_options options;
 	struct pipeline *pipeline;
+	struct pause pause;
 
 	struct taps taps;
 };
@@ -185,6 +186,7 @@ static int open_pipeline(struct service *service, const struct control_filter *f
 		.slice_bytes = config->with_deferred ? (uint32_t)config->slice_bytes : 0,
 		.slice_max_bytes = (uint32_t)config->slice_max_bytes,
 		.fault_in = config->fault_in,
+		.is_held = service->pause.reason,
 		.table_cache = getenv("CACHE_DIRECTORY"),	/* systemd's */
 		.loading = say_loading,
 		.is_cancelled = signal_wants_end,
@@ -221,6 +223,35 @@ static int open_pipeline(struct service *service, const struct control_filter *f
 	return ret;
 }
 
+static enum pause_reason wanted_pause(const struct service *service)
+{
+	return pause_wanted(&service->pause, service->config.kill_switch, service->config.duty_percent,
+			    clock_read(CLOCK_REALTIME) / NSEC_PER_SEC);
+}
+
+int service_look(struct service *service, char *ret_error, size_t error_size)
+{
+	const enum pause_reason reason = wanted_pause(service);
+	int ret;
+
+	if (reason == service->pause.reason || !service->pipeline)
+		return 0;
+	ret = pipeline_hold(service->pipeline, reason);
+	if (ret < 0) {
+		snprintf(ret_error, error_size, "the module does not %s sampling: %s", reason ? "stop" : "start",
+			 strerror(-ret));
+		return ret;
+	}
+	pause_set(&service->pause, reason, clock_monotonic());
+	return 0;
+}
+
+enum pause_reason service_pause(const struct service *service, struct pause_stats *ret_stats)
+{
+	*ret_stats = pause_stats(&service->pause, clock_monotonic());
+	return service->pause.reason;
+}
+
 int service_start(struct config *config, struct service **ret_service, char *ret_error,
 		  size_t error_size)
 {
@@ -236,6 +267,8 @@ int service_start(struct config *config, struct service **ret_service, char *ret
 	pthread_mutex_init(&service->taps.lock, NULL);
 	service->config = *config;
 	*config = (struct config){ 0 };
+	pause_init(&service->pause);
+	pause_set(&service->pause, wanted_pause(service), clock_monotonic());
 	ret = config_filter(&service->config, &filter, ret_error, error_size);
 	if (ret < 0)
 		goto err_service;
@@ -281,6 +314,7 @@ static void swap_live(struct config *a, struct config *b)
 	config_swap(a, b, "profile", "period");
 	config_swap(a, b, "filter", NULL);
 	config_swap(a, b, "metrics", NULL);
+	config_swap(a, b, "fleet", NULL);
 	config_swap(a, b, "serve", NULL);
 	config_swap(a, b, "daemon", NULL);
 }

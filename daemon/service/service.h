@@ -9,6 +9,7 @@
 #define STACKTAP_SERVICE_SERVICE_H
 
 #include "service/config.h"
+#include "service/pause.h"
 #include "export/exporter.h"
 #include "pipeline/pipeline.h"
 #include "service/tap.h"
@@ -29,6 +30,13 @@ int service_start(struct config *config, struct service **ret_service, char *ret
  */
 int service_reload(struct service *service, struct config *config, char *ret_error,
 		   size_t error_size);
+/*
+ * Sample or do not, as kill switch and duty cycle want it now. Where the module refuses, it is tried again at the
+ * next call, and *ret_error says so.
+ */
+int service_look(struct service *service, char *ret_error, size_t error_size);
+/* Why it does not sample for now, and how often that was so. */
+enum pause_reason service_pause(const struct service *service, struct pause_stats *ret_stats);
 /* Stop sampling, export what there is within stop_seconds. */
 void service_stop(struct service *service);
 void service_free(struct service *service);

@@ -13,6 +13,9 @@ struct snapshot {
 	uint64_t uptime_s, cpu_ns;
 	uint64_t session_id;			/* 0: not sampling */
 	const char *error;			/* why it is not sampling, or NULL */
+	const char *paused;			/* why not for now, or NULL */
+	uint64_t pauses, paused_ns;
+	uint64_t reloads, reloads_failed;	/* of the configuration */
 	const char *endpoint, *store;		/* where profiles go; NULL: not there */
 	const char *spool;			/* where they wait; NULL: in memory alone */
 	const struct destination_options *destinations; /* all of them, where there are several */

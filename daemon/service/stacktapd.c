@@ -20,11 +20,13 @@
 #include "service/service.h"
 #include "service/status.h"
 #include "service/statusfile.h"
+#include "service/watch.h"
 
 #include <stacktap/version.h>
 
 enum {
 	LOCK_MS = 200,
+	LOOK_SECONDS = 5,	/* between looks at the kill switch, the minute and the configuration's file */
 	EXIT_USAGE = 2,
 	OPT_CONFIG = 256,
 	OPT_FOREGROUND,
@@ -68,6 +70,9 @@ struct daemon {
 	struct buffer cpus;		/* the module's; the endpoint's thread alone */
 	uint64_t module_failed;
 	struct busy busy;
+	struct watch watch;		/* of the configuration's file */
+	uint64_t reloads, reloads_failed;
+	enum pause_reason told;		/* by the log */
 };
 
 static int parse_level(const char *text, uint64_t *ret_level)
@@ -183,10 +188,18 @@ static void log_pools(void)
 static void take_snapshot(struct daemon *daemon, struct snapshot *ret_snapshot,
 			  struct pipeline_stats *ret_pipeline, struct exporter_stats *ret_exporter)
 {
+	struct pause_stats pause;
+	const char *paused = pause_text(service_pause(daemon->service, &pause));
+
 	*ret_snapshot = (struct snapshot){
 		.uptime_s = (clock_monotonic() - daemon->started) / NSEC_PER_SEC,
 		.cpu_ns = clock_read(CLOCK_PROCESS_CPUTIME_ID),
 		.session_id = service_session_id(daemon->service),
+		.paused = paused,
+		.pauses = pause.pauses,
+		.paused_ns = pause.paused_ns,
+		.reloads = daemon->reloads,
+		.reloads_failed = daemon->reloads_failed,
 		.endpoint = service_endpoint(daemon->service),
 		.store = service_store(daemon->service),
 		.spool = service_spool(daemon->service),
@@ -400,6 +413,27 @@ static char *dup_or_null(const char *text)
 	return text ? strdup(text) : NULL;
 }
 
+static void look_at_pause(struct daemon *daemon)
+{
+	const enum pause_reason before = daemon->told;
+	struct pause_stats stats;
+	enum pause_reason after;
+	char error[256];
+	int ret;
+
+	pthread_mutex_lock(&daemon->lock);
+	ret = service_look(daemon->service, error, sizeof(error));
+	pthread_mutex_unlock(&daemon->lock);
+	daemon->told = after = service_pause(daemon->service, &stats);
+	if (ret < 0)
+		log_error("%s; it is tried again", error);
+	else if (after != before && after == PAUSE_KILL_SWITCH)
+		log_warning("%s is there: nothing is sampled until it is removed",
+			    service_config(daemon->service)->kill_switch);
+	else if (after != before && before == PAUSE_KILL_SWITCH)
+		log_info("the kill switch is gone");
+}
+
 /* False: nothing runs any more. */
 static bool reload(struct daemon *daemon)
 {
@@ -409,6 +443,7 @@ static bool reload(struct daemon *daemon)
 	int ret;
 
 	notify_reloading();
+	watch_note(&daemon->watch, daemon->options.config_path);
 	ret = load_config(&daemon->options, &config, error, sizeof(error));
 	if (!ret) {
 		listen = dup_or_null(service_config(daemon->service)->metrics_listen);
@@ -421,6 +456,8 @@ static bool reload(struct daemon *daemon)
 		log_error("%s; the old configuration cannot be put back either", error);
 		return false;
 	}
+	daemon->reloads += ret == 0;
+	daemon->reloads_failed += ret < 0;
 	if (ret < 0) {
 		log_error("%s; the old configuration stays in force", error);
 	} else {
@@ -429,9 +466,21 @@ static bool reload(struct daemon *daemon)
 		reopen_endpoint(daemon, listen);
 		reopen_server(daemon, serve);
 		say_what_runs(daemon);
+		look_at_pause(daemon);
 	}
 	notify_ready();
 	return true;
+}
+
+/* What a fleet tool puts in place; false: as reload(). */
+static bool look(struct daemon *daemon)
+{
+	look_at_pause(daemon);
+	if (!service_config(daemon->service)->with_watch ||
+	    !watch_look(&daemon->watch, daemon->options.config_path))
+		return true;
+	log_info("%s has changed", daemon->options.config_path);
+	return reload(daemon);
 }
 
 /* What to do about the signals that are pending; false: end. */
@@ -460,7 +509,7 @@ static bool take_signals(struct daemon *daemon)
 static void loop(struct daemon *daemon)
 {
 	const uint64_t watchdog_ns = notify_watchdog_ms() * NSEC_PER_MSEC;
-	uint64_t next_status = 0, next_watchdog = 0;
+	uint64_t next_status = 0, next_watchdog = 0, next_look = 0;
 
 	for (;;) {
 		struct pollfd pollfd = { .fd = daemon->signals, .events = POLLIN };
@@ -480,7 +529,14 @@ static void loop(struct daemon *daemon)
 			notify_watchdog();
 			next_watchdog = now + watchdog_ns;
 		}
-		next = watchdog_ns ? min_of(next_status, next_watchdog) : next_status;
+		if (now >= next_look) {
+			if (!look(daemon))
+				return;
+			next_look = now + LOOK_SECONDS * NSEC_PER_SEC;
+		}
+		next = min_of(next_status, next_look);
+		if (watchdog_ns)
+			next = min_of(next, next_watchdog);
 		if (poll(&pollfd, 1, (int)((next - now) / NSEC_PER_MSEC) + 1) < 0 &&
 		    errno != EINTR) {
 			log_error("poll: %s", strerror(errno));
@@ -572,6 +628,7 @@ int main(int argc, char **argv)
 	ret = parse_options(argc, argv, &daemon.options);
 	if (ret)
 		return ret - 1;
+	watch_note(&daemon.watch, daemon.options.config_path);
 	ret = load_config(&daemon.options, &config, error, sizeof(error));
 	if (ret < 0) {
 		log_error("%s", error);

@@ -41,6 +41,7 @@ int main(int argc, char **argv)
 		{ .name = "far", .http.endpoint = "https://far:4318/" },
 	};
 	struct snapshot snapshot = { .uptime_s = 11, .cpu_ns = 1234567890, .session_id = 7,
+				     .pauses = 31, .paused_ns = 2345678901, .reloads = 32, .reloads_failed = 33,
 				     .metrics = "http://127.0.0.1:9470/", .requests = 12, .requests_failed = 13,
 				     .requests_refused = 14, .connections_expired = 15,
 				     .serve = { .address = "http://127.0.0.1:9471/", .requests = 16, .failed = 17,

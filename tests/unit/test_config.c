@@ -119,6 +119,7 @@ static void test_every_option_round_trips(void **state _unused_)
 		"[privacy]\ncommand_line = yes\nkernel_addresses = no\n\n[symbols]\nlines = yes\n"
 		"debuginfod = https://d\ndebuginfod_directory = /f\ndebuginfod_max_bytes = 65536\n"
 		"debuginfod_file_bytes = 65537\ndebuginfod_seconds = 9\n\n"
+		"[fleet]\nkill_switch = /off\nduty_percent = 25\nwatch = yes\n\n"
 		"[daemon]\nload_module = no\nlog_level = debug\nstatus_seconds = 1\n"
 		"stop_seconds = 2\n\n"
 		"[destination far-1]\nendpoint = unix:/f\nprotocol = grpc\nheaders = c=d\ncertificate = /f\n"

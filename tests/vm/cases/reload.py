@@ -58,6 +58,7 @@ def guest(t):
 
     try:
         if reloads(t, daemon, first) and filters(t, daemon) and paces(t, daemon):
+            pauses(t, daemon)
             listens(t, daemon)
             tells(t, daemon)
             ends(t, daemon)
@@ -145,6 +146,27 @@ def paces(t, daemon):
     write(profile=dict(own, rate=199), filter={"cpus": "0"}, store=STORE, daemon=DAEMON)
     return becomes(t, daemon, lambda s: s["filter"].get("cpus") == [0] and s["sources"][0]["rate_hz"] == 49,
                    "which it keeps when the rate changes")
+
+
+def pauses(t, daemon):
+    """By a file, and by another configuration that nobody tells it of."""
+    fleet = {"kill_switch": "/tmp/off", "watch": "yes"}
+    session = sessions(t)[0]["id"]
+    own = dict(PROFILE, event="cpu-clock/freq=49/")
+    write(profile=own, store=STORE, daemon=DAEMON, fleet=fleet)
+    becomes(t, daemon, lambda s: s["id"] == session and s["filter"].get("cpus") != [0],
+            "a kill switch is configured in the running session")
+    with open("/tmp/off", "w", encoding="ascii"):
+        pass
+    holds(t, lambda: not sessions(t), "nothing is sampled while the kill switch is there")
+    holds(t, lambda: t.json("status")["daemon"].get("paused") == "kill switch", "and the status says why")
+    os.unlink("/tmp/off")
+    holds(t, lambda: [s["id"] for s in sessions(t)] == [session], "the same session goes on without it")
+    t.ok(log_says(t, "/tmp/off is there"), "the log names the file")
+    write(profile=own, filter={"cpus": "0"}, store=STORE, daemon=DAEMON, fleet=fleet)
+    holds(t, lambda: any(s["filter"].get("cpus") == [0] for s in sessions(t)),
+          "a file that has changed is read again")
+    t.ok(t.json("status")["daemon"]["pauses"] == 1, "one pause is counted")
 
 
 def ask(path, what):
