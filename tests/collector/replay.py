@@ -6,6 +6,7 @@ import argparse
 import gzip
 import http.client
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -144,10 +145,27 @@ def by_exporter(tap, collector, driver):
         tap.result(f"the Collector takes a payload {name}, {count} events", notes)
 
 
+def documented(program):
+    """What the Collector has against the configuration that docs/fleet.md shows."""
+    page = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs", "fleet.md")
+    with open(page, encoding="utf-8") as file:
+        blocks = re.findall(r"^```yaml\n(.*?)^```", file.read(), re.MULTILINE | re.DOTALL)
+    if len(blocks) != 1:
+        return [f"{len(blocks)} configurations in docs/fleet.md"]
+    with tempfile.NamedTemporaryFile("w", suffix=".yaml", encoding="utf-8") as config:
+        config.write(blocks[0])
+        config.flush()
+        done = subprocess.run([program, "validate", "--config", f"file:{config.name}",
+                               "--feature-gates=+service.profilesSupport"], stdin=subprocess.DEVNULL,
+                              capture_output=True, text=True, check=False)
+    return [done.stderr or f"status {done.returncode}"] if done.returncode else []
+
+
 def main():
     parser = argparse.ArgumentParser(description="send OTLP files through a Collector, in TAP")
     parser.add_argument("--profcheck", help="program to run on each payload")
     parser.add_argument("--driver", help="tests/oracle/export_driver, to send one payload in each way")
+    parser.add_argument("--collector", help="program that docs/fleet.md's configuration is for")
     parser.add_argument("--missing", metavar="REASON", help="why there are none of the daemon")
     parser.add_argument("files", nargs="+", metavar="FILE")
     args = parser.parse_args()
@@ -158,6 +176,8 @@ def main():
                [] if status == 400 else [f"status {status}"])
     if args.driver:
         by_exporter(tap, collector, args.driver)
+    if args.collector:
+        tap.result("the Collector takes the configuration of docs/fleet.md", documented(args.collector))
     if args.missing:
         tap.skip("the Collector exports what the daemon sends", args.missing)
     for path in args.files:
