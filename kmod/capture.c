@@ -229,8 +229,8 @@ static noinline u32 capture_extras(struct stacktap_cpu *cpu, struct stacktap_sam
 
 /*
  * The user half of @sample, which is @size bytes long so far and has @flags and @kernel_end, and
- * its publication, for which the section has @left_ns from @began on. @slot is what phase 1 left of it, NULL in one
- * phase.
+ * its publication, for which the section has @left_ns from @began on. @slot is what phase 1 left of it,
+ * NULL in one phase.
  */
 static __always_inline void
 capture_finish(struct stacktap_counter *counter, struct stacktap_sample *sample, u32 size,
@@ -366,7 +366,8 @@ static void capture_later(const struct stacktap_slot *slot, struct cost_moment b
 		return;
 	}
 	*sample = slot->sample;
-	sample->delay_ns = min_t(u64, now - slot->sample.header.time, U32_MAX);
+	/* @now is by the counter, and an NMI in this section looked at the clock */
+	sample->delay_ns = clamp_t(s64, now - slot->sample.header.time, 0, U32_MAX);
 	if (slot->kernel_nr) {
 		section = section_begin(sample, size, STACKTAP_SECTION_KERNEL_IPS);
 		memcpy(section + 1, slot->kernel_ips, slot->kernel_nr * sizeof(u64));

@@ -85,10 +85,7 @@ static __always_inline u32 cost_add_alone(struct stacktap_cost *cost, u32 began)
 	return ns;
 }
 
-/*
- * A moment by both clocks, of the CPU that looks at them. Between two of these IRQs are off; what is asked for in
- * between is the counter, at a fifth of what the kernel's clock costs.
- */
+/* A moment by both clocks of this CPU. Until the next look IRQs are off, and the counter tells the time. */
 struct cost_moment {
 	u64 now;		/* ktime_get_mono_fast_ns() */
 	u32 ticks;
@@ -96,12 +93,18 @@ struct cost_moment {
 
 static __always_inline struct cost_moment cost_moment(void)
 {
-	return (struct cost_moment){ .ticks = cost_ticks(), .now = ktime_get_mono_fast_ns() };
+	struct cost_moment moment;
+
+	/* in this order, so that what cost_later() says is not before a look at the clock in between */
+	moment.ticks = cost_ticks();
+	moment.now = ktime_get_mono_fast_ns();
+	return moment;
 }
 
 /*
- * The present, @moment being of this stretch. Never before it: where the counter went back or stood still for more
- * than its 32 bits hold, a virtual CPU was taken away or moved, and any answer is as good.
+ * The present, never before @moment, since when IRQs have been off. Where the counter jumped, or went round
+ * its 32 bits, a virtual CPU was taken away or moved: at worst a stack is cut for it, or may take its limit
+ * once more.
  */
 static __always_inline struct cost_moment cost_later(struct cost_moment moment)
 {

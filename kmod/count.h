@@ -7,8 +7,8 @@
 
 /*
  * Add to a count that one CPU at a time moves, with IRQs off and never in NMI: what the producer of a ring
- * counts. Nothing comes between the load and the store, so neither is lost; both are whole, so that anybody
- * may read at any time. arm64's local64_add() is an atomic, which this does without; x86's is one instruction.
+ * counts. Nothing comes between load and store, so nothing is lost, and both are whole, so that anybody may
+ * read at any time. arm64's local64_add() is an atomic, which this does without; x86's is one instruction.
  */
 static __always_inline void count_add(u64 n, local64_t *count)
 {

@@ -40,8 +40,9 @@ struct stacktap_fallback {
 };
 
 /*
- * One source on one CPU. The local64_t are moved on this CPU only, from NMI too unless the ring's producer
- * moves them (count.h), and read from anywhere; the rest belongs to the holder of the session's mutex unless it says otherwise.
+ * One source on one CPU. The local64_t are moved on this CPU only, from NMI too, but for those of the ring's
+ * producer (see count.h), and read from anywhere; the rest belongs to the holder of the session's mutex
+ * unless it says otherwise.
  */
 struct stacktap_counter {
 	struct perf_event *event;
