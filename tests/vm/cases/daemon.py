@@ -2,9 +2,11 @@
 """stacktapd against a receiver that misbehaves: retried or dropped as OTLP says, counted, alive."""
 
 import collections
+import http.client
 import json
 import os
 import signal
+import socket
 import subprocess
 import time
 
@@ -191,13 +193,16 @@ def no_endpoint(t):
     burner = t.start("/opt/stacktap/workload/deep", 5, 3600)
     configuration("/tmp/store.conf",
                   profile={"rate": 199, "window_seconds": 2, "window_max_seconds": 3, "budget_ns": 0},
-                  store={"directory": "/tmp/store", "max_bytes": 262144})
+                  store={"directory": "/tmp/store", "max_bytes": 262144}, serve={"listen": "unix:/tmp/serve.socket"},
+                  metrics={"listen": "unix:/tmp/metrics.socket"})
     daemon = t.start("/opt/stacktap/bin/stacktapd", "--config", "/tmp/store.conf")
     t.until(lambda: os.path.isdir("/tmp/store") and os.listdir("/tmp/store"), 60, "a file in the store")
     time.sleep(8)
     sizes, limit = memory_of(daemon.pid), (64 << 20) + (128 << 10) * os.cpu_count()
     t.ok(len(sizes) >= 3 and sum(sizes.values()) <= limit,
          f"the daemon and its helpers take {sum(sizes.values())} bytes of {limit}: {sizes}")
+    # which takes more
+    live(t, burner)
     t.stop(daemon)
     t.stop(burner)
     os.killpg(others.pid, signal.SIGKILL)
@@ -205,8 +210,51 @@ def no_endpoint(t):
     files = sorted(os.listdir("/tmp/store"))
     size = sum(os.path.getsize(f"/tmp/store/{name}") for name in files)
     t.ok(files and size <= 262144, f"{len(files)} files, {size} bytes in the store")
+    with open(t.path("stored.otlp"), "wb") as out:
+        for name in files:
+            with open(f"/tmp/store/{name}", "rb") as file:
+                out.write(file.read())
     result = t.stacktap("report", f"/tmp/store/{files[-1]}")
     t.ok("%" in result.stdout, "report reads them", result.stdout)
+
+
+def ask(target, path="/tmp/serve.socket"):
+    """The daemon's answer, which waits for the seconds that are asked for."""
+    connection = http.client.HTTPConnection("localhost", timeout=240)
+    connection.sock = socket.socket(socket.AF_UNIX)
+    connection.sock.connect(path)
+    connection.request("GET", target)
+    answer = connection.getresponse()
+    return answer.status, answer.read()
+
+
+def live(t, burner):
+    """Profiles of the next seconds, while the daemon's own go where they went."""
+    other = t.start("/opt/stacktap/workload/deep", 2, 3600)
+    began = time.time()
+    code, profile = ask(f"/debug/pprof/profile?seconds=3&pid={burner.pid}")
+    ended = time.time()
+    t.ok(code == 200, f"a profile of the next seconds for go tool pprof: {code}", profile[:300] if code != 200 else "")
+    with open(t.path("live.pb.gz"), "wb") as file:
+        file.write(profile)
+    t.stacktap("convert", "-o", t.path("live.otlp"), t.path("live.pb.gz"))
+    code, page = ask("/flamegraph?seconds=1&process=deep")
+    t.ok(code == 200 and b"descend" in page, f"and a flame graph of them: {code}, {len(page)} bytes")
+    t.equal(ask("/debug/pprof/profile?seconds=1&pid=1999999")[0], 404, "of a process that is not there, 404")
+    t.ok(status()["serve"]["address"] == "/tmp/serve.socket", "the status says where", status()["serve"])
+    t.stop(other)
+    metrics = dict(line.rsplit(" ", 1) for line in ask("/metrics", "/tmp/metrics.socket")[1].decode().splitlines()
+                   if not line.startswith("#"))
+    of_module = {name: float(metrics.get(f'stacktap_module_{name}_total{{cpu="0"}}', 0))
+                 for name in ("calls", "recorded", "filtered", "lost", "handler_seconds")}
+    t.ok(of_module["recorded"] and of_module["handler_seconds"] > 0 and
+         of_module["calls"] >= of_module["recorded"] + of_module["filtered"] + of_module["lost"],
+         f"metrics have what the module counts on a CPU: {of_module}")
+    threads = {name: float(value) for name, value in metrics.items() if name.startswith("stacktap_thread_")}
+    t.ok(len(threads) == 4 and 0 < sum(threads.values()) < float(metrics["stacktap_cpu_seconds_total"]),
+         f"and the time of each thread: {threads}")
+    with open(t.path("live.json"), "w", encoding="utf-8") as out:
+        json.dump({"pid": burner.pid, "began": began, "ended": ended}, out)
 
 
 def host(t):
@@ -238,6 +286,7 @@ def host(t):
             "OTEL_RESOURCE_ATTRIBUTES reach the receiver")
     t.ok(any(s.process.service_name == "daemon-test" for s in samples), "OTEL_SERVICE_NAME too")
     recovered(t)
+    asked(t)
 
 
 def recovered(t):
@@ -260,3 +309,25 @@ def recovered(t):
     share = ran["cost"]["journal_ms"] / ran["cost"]["daemon_ms"]
     # how much that is depends on how busy the host is
     t.ok(share > 0, f"the journal takes {100 * share:.1f} % of the daemon's time, its start included: {ran['cost']}")
+
+
+def asked(t):
+    with open(os.path.join(t.dir, "live.json"), encoding="utf-8") as f:
+        ran = json.load(f)
+    samples = t.load("live.otlp")
+    t.equal({sample.process.pid for sample in samples}, {ran["pid"]}, "the profile of a process has nothing of another")
+    names = {frame.function for sample in samples for frame in sample.stack}
+    t.ok({"descend", "bottom"} <= names, f"its functions have their names ({sorted(names)[:20]})")
+    profile = samples[0].profile
+    stored, periods = [], set()
+    for sample in t.load("stored.otlp"):
+        times = [time for time in sample.timestamps if profile.start <= time < profile.start + profile.duration]
+        if sample.process.pid == ran["pid"] and times:
+            stored += times
+            periods.add(sample.profile.period)
+    t.ok(ran["began"] <= profile.start / 1e9 and profile.start / 1e9 + profile.duration / 1e9 <= ran["ended"] and
+         profile.duration >= 3e9, f"it is of its time: {profile.duration / 1e9:.3f} s")
+    count = sum(sum(sample.values) for sample in samples)
+    t.ok(stored and len(stored) == count, f"and has the samples that the store has of it: {len(stored)}, {count}")
+    # where the module degrades meanwhile, they differ
+    t.ok(len(periods) > 1 or {profile.period} == periods, f"each worth what it is worth there: {periods}")
