@@ -36,7 +36,7 @@ def guest(t):
          "what it takes itself", cost)
     t.ok(last["user"] > 0.8 * last["weight"] and not last["idle"], "user mode", last)
     # 199 a second of at most one CPU, for the six seconds less the first windows
-    t.ok(300 < last["samples"] < 1400, "so many samples", last["samples"])
+    t.ok(100 < last["samples"] < 1400, "so many samples", last["samples"])
     t.ok(seen[0]["samples"] < last["samples"], "the window fills", [s["samples"] for s in seen])
     short = top(t, "-p", busy.pid, "-n", 3, "-d", 2, "--window", 2)[-1]
     t.ok(short["samples"] < 0.7 * last["samples"], "a shorter window forgets", short["samples"])
