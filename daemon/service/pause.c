@@ -5,16 +5,22 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
+#include <zlib.h>
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "base/hash.h"
 
 enum {
 	SECONDS_PER_MINUTE = 60,
 	HUNDRED = 100,
 	ID_MAX = 4096,
 };
+
+/* Not base/hash.h's, whose key is another one in each run. */
+static uint64_t number_of(const char *text, size_t size)
+{
+	return crc32_z(0, (const Bytef *)text, size);
+}
 
 /* By what tells it from others of its fleet: images are copied with a name, and are to have an id of their own. */
 void pause_init(struct pause *pause)
@@ -25,9 +31,9 @@ void pause_init(struct pause *pause)
 
 	*pause = (struct pause){ 0 };
 	if (file_read(AT_FDCWD, "/etc/machine-id", ID_MAX, &id, &size) == 0 && size)
-		pause->host = hash_bytes(id, size);
+		pause->host = number_of(id, size);
 	else if (uname(&name) == 0)
-		pause->host = hash_bytes(name.nodename, strlen(name.nodename));
+		pause->host = number_of(name.nodename, strlen(name.nodename));
 }
 
 bool pause_samples_minute(uint64_t minute, uint64_t percent, uint64_t host)
