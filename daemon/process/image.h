@@ -72,6 +72,7 @@ struct image {
 	uint64_t exec_id;
 	char comm[16];
 	bool is_fork;		/* of its parent's program; set before anybody else sees it */
+	_Atomic bool is_succeeded; /* thread A: its process runs another program by now, which /proc tells of */
 
 	/* thread A alone */
 	struct mapping *mappings; /* sorted by start, without overlap */

@@ -79,6 +79,7 @@ static struct image *process_past(struct process_table *table, struct process *p
 
 	if (!image)
 		return NULL;
+	atomic_store_explicit(&image->is_succeeded, true, memory_order_release);
 	image_end(image, max_of(time, (uint64_t)1));
 	image_doubt(image, time);
 	image_bind(image, sample);

@@ -221,6 +221,7 @@ struct image *process_push_image(struct process_table *table, struct process *pr
 	if (process->images[PROCESS_IMAGES - 1])
 		process_drop_image(process, PROCESS_IMAGES - 1);
 	if (process->images[0]) {
+		atomic_store_explicit(&process->images[0]->is_succeeded, true, memory_order_release);
 		process_end(table, process, process->images[0], time);
 	}
 	memmove(&process->images[1], &process->images[0],

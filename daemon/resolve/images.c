@@ -72,14 +72,29 @@ static bool has_parents_name(const struct image *image, const struct image *pare
 	return image->comm[0] && !strncmp(image->comm, parent->comm, sizeof(image->comm));
 }
 
-static void see_gone(struct images *images, struct image *image, const struct image *parent)
+/* The process goes on with another program: all else that /proc says of it is as it was. */
+static int details_before(const struct image_details *now, struct image_details **ret_details)
+{
+	int r = details_inherit(now, ret_details);
+
+	if (r < 0)
+		return r;
+	free(steal_ptr((*ret_details)->service_name));
+	free(steal_ptr((*ret_details)->attributes));
+	(*ret_details)->pid_in_namespace = now->pid_in_namespace;
+	return 0;
+}
+
+/* @now: of the process with the next program, NULL: it has gone. */
+static void see_gone(struct images *images, struct image *image, const struct image *parent,
+		     const struct image_details *now)
 {
 	static const struct image_details nothing = { .user = DETAILS_NO_USER };
 	const struct image_details *known = parent ? image_details(parent) : NULL;
 	struct image_details *details;
 	struct draft *draft;
 
-	if (details_inherit(known ? known : &nothing, &details) < 0)
+	if ((now ? details_before(now, &details) : details_inherit(known ? known : &nothing, &details)) < 0)
 		return;
 	if (images->draft_count == DRAFTS_MAX)
 		images_publish(images);
@@ -114,19 +129,22 @@ static struct mount_namespace *space_of_parent(struct images *images, const stru
 void images_see(struct images *images, struct image *image, const struct image *parent)
 {
 	struct image_details *details = NULL;
+	bool is_late;
 
 	if (image->mount_namespace)
 		return;
 	if (opener_space(images->opener, images->spaces, image->tgid, &image->mount_namespace) < 0)
 		image->mount_namespace = space_of_parent(images, parent);
 	opener_details(images->opener, image->tgid, images->with_command_line, &details);
+	/* looked at after the question: what was executed before it is known, but for what thread A has yet to read */
+	is_late = atomic_load_explicit(&image->is_succeeded, memory_order_acquire);
 	/* a zombie still has a cgroup, but no program */
-	if (details && details->executable_path && !has_moved_on(image, parent, details)) {
+	if (details && details->executable_path && !is_late && !has_moved_on(image, parent, details)) {
 		image_set_details(image, details);
 		return;
 	}
+	see_gone(images, image, parent, is_late ? details : NULL);
 	image_details_free(details);
-	see_gone(images, image, parent);
 }
 
 void images_see_file(struct images *images, const struct image *image,

@@ -140,6 +140,8 @@ static const struct process_snapshot_mapping scanned_a[] = {
 
 static void test_exec_replaces_everything(void **state _unused_)
 {
+	uint16_t marks;
+
 	exec_(100 * MS, 10, "first");
 	map(101 * MS, 10, 0x1000, 0x1000, 0, 1, "/bin/first");
 	map(101 * MS, 10, 0x8000, 0x1000, 0, 2, "/lib/x");
@@ -151,6 +153,9 @@ static void test_exec_replaces_everything(void **state _unused_)
 	assert_string_equal(where(250 * MS, 10, BOOT(90), 8, 0x1800, 0), "/bin/second");
 	assert_string_equal(where(160 * MS, 10, BOOT(90), 7, 0x8800, 0), "/lib/x");
 	assert_string_equal(where(260 * MS, 10, BOOT(90), 8, 0x8800, 0), "?");
+	/* what /proc says by then is of the second alone */
+	assert_true(image_of(170 * MS, 10, BOOT(90), 7, &marks)->is_succeeded);
+	assert_false(image_of(270 * MS, 10, BOOT(90), 8, &marks)->is_succeeded);
 	assert_int_equal(wanted_scan(), UINT32_MAX);
 }
 

@@ -186,6 +186,41 @@ static void a_running_program_has_names(void **state)
 	symbolizer_free(symbolizer);
 }
 
+/* Thread B looks late: the process runs another program by then. */
+static void a_program_has_not_the_name_of_the_next(void **state)
+{
+	char *older = strdup(fixture_build("before", "", program));
+	const char *path = fixture_build("runner", "", program);
+	struct symbolizer *symbolizer = new_symbolizer();
+	struct mapped_file *file = file_of(path), *before_file = file_of(older);
+	pid_t pid = start(path, NULL);
+	struct image *image = image_new(&files, (uint32_t)pid, 2, "runner");
+	struct image *before = image_new(&files, (uint32_t)pid, 1, "before");
+	struct image *unseen = image_new(&files, (uint32_t)pid, 0, "unseen");
+
+	(void)state;
+	before->is_succeeded = unseen->is_succeeded = true;
+	symbolizer_see_image(symbolizer, unseen, NULL);
+	symbolizer_see_image(symbolizer, before, NULL);
+	symbolizer_see_image(symbolizer, image, NULL);
+	symbolizer_see_file(symbolizer, before, before_file);
+	stop(pid);
+	expect(symbolizer, image, file, 1ULL << 40, "", NULL);
+	assert_string_equal(image_details(image)->executable_path, path);
+	assert_string_equal(image_details(before)->executable_path, older);
+	free(older);
+	assert_null(image_details(unseen)->executable_path);
+	/* what is the process' in all of them */
+	assert_int_equal(image_details(before)->user, image_details(image)->user);
+	assert_int_not_equal(image_details(before)->user, DETAILS_NO_USER);
+	image_unref(unseen);
+	image_unref(before);
+	image_unref(image);
+	mapped_file_unref(before_file);
+	mapped_file_unref(file);
+	symbolizer_free(symbolizer);
+}
+
 static void a_stripped_program_has_functions_without_names(void **state)
 {
 	const char *path = fixture_build("bare", "", program);
@@ -1068,6 +1103,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_running_program_has_names),
+		cmocka_unit_test(a_program_has_not_the_name_of_the_next),
 		cmocka_unit_test(a_stripped_program_has_functions_without_names),
 		cmocka_unit_test(a_debug_file_has_the_names),
 		cmocka_unit_test(lines_and_inlined_functions_are_a_choice),
