@@ -2,6 +2,7 @@
 #include "helper/fetch.h"
 
 #include <curl/curl.h>
+#include <dlfcn.h>
 #include <string.h>
 
 #include "base/utf8.h"
@@ -20,9 +21,44 @@ struct transfer {
 	int error;		/* of writing */
 };
 
+/*
+ * The library needs seventeen others, which no command but one process of one of them wants. All distributions
+ * have had its ABI 4 since 2006; Debian's other build has it under another name.
+ */
+static struct {
+	__typeof__(curl_global_init) *global_init;
+	__typeof__(curl_easy_init) *init;
+	__typeof__(&curl_easy_setopt) set;
+	__typeof__(curl_easy_perform) *perform;
+	__typeof__(&curl_easy_getinfo) info;
+	__typeof__(curl_easy_cleanup) *cleanup;
+	__typeof__(curl_easy_strerror) *text;
+} library;
+
+static bool load(void)
+{
+	static const char *const names[] = { "libcurl-gnutls.so.4", "libcurl.so.4" };
+	void *handle = NULL;
+
+	for (size_t i = 0; !handle && i < ARRAY_SIZE(names); i++)
+		handle = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
+	if (!handle)
+		return false;
+	*(void **)&library.global_init = dlsym(handle, "curl_global_init");
+	*(void **)&library.init = dlsym(handle, "curl_easy_init");
+	*(void **)&library.set = dlsym(handle, "curl_easy_setopt");
+	*(void **)&library.perform = dlsym(handle, "curl_easy_perform");
+	*(void **)&library.info = dlsym(handle, "curl_easy_getinfo");
+	*(void **)&library.cleanup = dlsym(handle, "curl_easy_cleanup");
+	*(void **)&library.text = dlsym(handle, "curl_easy_strerror");
+	return library.global_init && library.init && library.set && library.perform && library.info &&
+	       library.cleanup && library.text;
+}
+
 void fetch_prepare(void)
 {
-	curl_global_init(CURL_GLOBAL_DEFAULT);
+	if (!load() || library.global_init(CURL_GLOBAL_DEFAULT))
+		memset(&library, 0, sizeof(library));
 }
 
 static size_t on_body(char *data, size_t size, size_t count, void *ctx)
@@ -68,37 +104,37 @@ static bool set_up(CURL *curl, const struct fetch_request *request, struct trans
 	char url[FETCH_URL_MAX + 80];
 
 	snprintf(url, sizeof(url), "%s/buildid/%s/debuginfo", request->url, request->build_id);
-	return !curl_easy_setopt(curl, CURLOPT_URL, url) &&
-	       !curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https") &&
-	       !curl_easy_setopt(curl, CURLOPT_REDIR_PROTOCOLS_STR, "http,https") &&
-	       !curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 1L) &&
-	       !curl_easy_setopt(curl, CURLOPT_MAXREDIRS, (long)REDIRECTS_MAX) &&
-	       !curl_easy_setopt(curl, CURLOPT_FAILONERROR, 1L) &&
-	       !curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L) &&
-	       !curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, min_of(limit, (long)CONNECT_SECONDS)) &&
-	       !curl_easy_setopt(curl, CURLOPT_TIMEOUT, limit) &&
-	       !curl_easy_setopt(curl, CURLOPT_MAXFILESIZE_LARGE, (curl_off_t)request->max_bytes) &&
-	       !curl_easy_setopt(curl, CURLOPT_USERAGENT, "stacktap/" STACKTAP_VERSION) &&
-	       !curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, error) &&
-	       !curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_body) &&
-	       !curl_easy_setopt(curl, CURLOPT_WRITEDATA, transfer);
+	return !library.set(curl, CURLOPT_URL, url) &&
+	       !library.set(curl, CURLOPT_PROTOCOLS_STR, "http,https") &&
+	       !library.set(curl, CURLOPT_REDIR_PROTOCOLS_STR, "http,https") &&
+	       !library.set(curl, CURLOPT_FOLLOWLOCATION, 1L) &&
+	       !library.set(curl, CURLOPT_MAXREDIRS, (long)REDIRECTS_MAX) &&
+	       !library.set(curl, CURLOPT_FAILONERROR, 1L) &&
+	       !library.set(curl, CURLOPT_NOSIGNAL, 1L) &&
+	       !library.set(curl, CURLOPT_CONNECTTIMEOUT, min_of(limit, (long)CONNECT_SECONDS)) &&
+	       !library.set(curl, CURLOPT_TIMEOUT, limit) &&
+	       !library.set(curl, CURLOPT_MAXFILESIZE_LARGE, (curl_off_t)request->max_bytes) &&
+	       !library.set(curl, CURLOPT_USERAGENT, "stacktap/" STACKTAP_VERSION) &&
+	       !library.set(curl, CURLOPT_ERRORBUFFER, error) &&
+	       !library.set(curl, CURLOPT_WRITEFUNCTION, on_body) &&
+	       !library.set(curl, CURLOPT_WRITEDATA, transfer);
 }
 
 static int fetch(const struct fetch_request *request, int fd, struct fetch_reply *reply)
 {
 	struct transfer transfer = { .fd = fd, .max_bytes = request->max_bytes };
 	char error[CURL_ERROR_SIZE] = "";
-	CURL *curl = curl_easy_init();
+	CURL *curl = library.init();
 	long status = 0;
 	CURLcode code;
 
 	if (!curl || !set_up(curl, request, &transfer, error)) {
-		curl_easy_cleanup(curl);
+		library.cleanup(curl);
 		return -ENOMEM;
 	}
-	code = curl_easy_perform(curl);
-	curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
-	curl_easy_cleanup(curl);
+	code = library.perform(curl);
+	library.info(curl, CURLINFO_RESPONSE_CODE, &status);
+	library.cleanup(curl);
 	reply->outcome = outcome_of(&transfer, code, status);
 	reply->bytes = transfer.bytes;
 	if (transfer.error)
@@ -106,7 +142,7 @@ static int fetch(const struct fetch_request *request, int fd, struct fetch_reply
 	else if (code == CURLE_OK && !transfer.bytes)
 		snprintf(error, sizeof(error), "the answer is empty");
 	else if (code != CURLE_OK && !error[0])
-		snprintf(error, sizeof(error), "%s", curl_easy_strerror(code));
+		snprintf(error, sizeof(error), "%s", library.text(code));
 	utf8_copy(reply->detail, sizeof(reply->detail), error);
 	return 0;
 }
@@ -122,5 +158,10 @@ void fetch_answer(struct serve_request *request, struct serve_answer *answer)
 	}
 	memset(reply, 0, sizeof(*reply));
 	answer->bytes = sizeof(*reply);
+	if (!library.init) {
+		reply->outcome = FETCH_FAILED;
+		snprintf(reply->detail, sizeof(reply->detail), "libcurl cannot be loaded; install it");
+		return;
+	}
 	answer->result = fetch(wanted, request->fd, reply);
 }
