@@ -249,7 +249,7 @@ static int receive_answer(struct helper *helper, struct helper_call *call)
 		return -EPIPE;
 	if (header.result < 0)
 		return call->ret_bytes || call->ret_fd >= 0 ? -EPIPE : 1;
-	if (call->wants_fd != (call->ret_fd >= 0))
+	if (call->ret_fd >= 0 ? !call->wants_fd : call->wants_fd && !call->may_lack_fd)
 		return -EPIPE;
 	return call->is_text || call->ret_bytes == call->answer_bytes ? 0 : -EPIPE;
 }

@@ -43,7 +43,8 @@ struct helper_call {
 	bool is_text;		/* up to @answer_bytes: *ret_bytes */
 	size_t ret_bytes;
 	bool wants_fd;
-	int ret_fd;		/* the caller's; -1 unless it wants one and there was no error */
+	bool may_lack_fd;	/* that it wants */
+	int ret_fd;		/* the caller's; -1 unless it wants one and there was no error, or it may lack */
 };
 
 int helper_new(enum helper_kind kind, struct helper **ret_helper);

@@ -493,6 +493,7 @@ int opener_context(struct opener *opener, const struct open_context *question,
 		.op = OPEN_CONTEXT, .fd = -1, .timeout_ms = PROCESS_MS,
 		.request = question, .request_bytes = sizeof(*question),
 		.answer = ret_answer, .answer_bytes = sizeof(*ret_answer), .wants_fd = true,
+		.may_lack_fd = true,
 	};
 	_cleanup_close_ int memfd = -1;
 	char text[64];

@@ -342,6 +342,11 @@ static void the_image_gets_what_its_process_publishes(void **state _unused_)
 	assert_string_equal(image_context(image)->service_name, "cart");
 	look(image, true);
 	assert_int_equal(contexts_stats(contexts)->read, 1);
+	/* the one that is known is an answer, too */
+	opener_stats(opener, &stats);
+	assert_int_equal(stats.helper.deaths, 0);
+	assert_int_equal(stats.helper.starts, 1);
+	assert_int_equal(image->context_wait, 10 * NSEC_PER_SEC);
 
 	tell(DO_CHANGE);
 	look(image, true);
