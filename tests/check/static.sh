@@ -31,7 +31,7 @@ spdx() {
 	local bad=0 file
 	while read -r file; do
 		[ -f "$file" ] && [ -s "$file" ] || continue
-		grep -Iq . "$file" || continue
+		grep -Iq . "$file" || { echo "error: built, not written, or a sample for tests/data: $file"; bad=1; continue; }
 		head -3 "$file" | grep -q SPDX-License-Identifier || { echo "error: no SPDX line: $file"; bad=1; }
 	done < <(files ':!LICENSES' ':!tests/data' ':!tests/fuzz/corpus')
 	return $bad
