@@ -169,8 +169,8 @@ static bool filter_fetcher(void)
 }
 
 /*
- * Without CAP_SETUID it stays who it is: root without capabilities, whom the filter keeps from what is
- * root's.
+ * Without CAP_SETUID it stays who it is: root without capabilities. The parser's filter keeps that from what is
+ * root's; the fetcher's, which lets it read, cannot.
  */
 static void drop_all_rights(void)
 {

@@ -142,6 +142,17 @@ def fetcher_of(pid):
     return {}
 
 
+def as_service():
+    """What gives root no more capabilities than the unit does."""
+    if os.geteuid():
+        return ()
+    here = os.path.dirname(os.path.abspath(__file__))
+    with open(os.path.join(here, "../../packaging/stacktapd.service.in"), encoding="utf-8") as file:
+        bounds = [line.strip().split("=", 1)[1] for line in file if line.startswith("CapabilityBoundingSet=")]
+    names = " ".join(bounds).lower().replace("cap_", "+").split()
+    return "setpriv", "--bounding-set=" + ",".join(["-all", *names]), "--"
+
+
 class Bench:
     """A recording of a stripped program, and a cache of our own."""
 
@@ -172,8 +183,8 @@ class Bench:
         directory = os.path.join(self.cache, "stacktap", "debuginfod")
         return sorted(os.listdir(directory)) if os.path.isdir(directory) else []
 
-    def start(self, *arguments, recorded=None, **more):
-        return subprocess.Popen([self.stacktap, "symbolize", "--json", "--debug-dir", self.empty, "--sysroot", self.empty,
+    def start(self, *arguments, recorded=None, prefix=(), **more):
+        return subprocess.Popen([*prefix, self.stacktap, "symbolize", "--json", "--debug-dir", self.empty, "--sysroot", self.empty,
                                  *arguments, "-o", self.named, recorded or self.recorded], stdout=subprocess.PIPE,
                                 stderr=subprocess.PIPE, encoding="utf-8", env={**self.environment(), **more})
 
@@ -257,16 +268,18 @@ def check_bad(bench):
         tell(asked == [f"/busy/buildid/{bench.ident}/debuginfo"], "the server that is named is asked, once", asked)
         bench.symbolize(DEBUGINFOD_URLS=f"{url}/lie")
         tell(server.asked[before:] == asked, "none is asked without --debuginfod, whatever the environment says", server.asked)
-        server.hangs.clear()
-        process = bench.start("--debuginfod", f"{url}/hang", "--debuginfod-timeout", "100s")
-        server.hangs.wait(PATIENCE)
-        status = fetcher_of(process.pid)
-        user = "65534" if os.geteuid() == 0 else str(os.geteuid())
-        tell(status.get("Seccomp") == "2" and status.get("NoNewPrivs") == "1" and status.get("Uid", "").split() == [user] * 4 and
-             int(status.get("CapEff", "1"), 16) == int(status.get("CapPrm", "1"), 16) == 0,
-             "the process that speaks to it has no rights", status)
-        server.go_on.set()
-        bench.finish(process)
+        for prefix, of_whom in ((), ""), (as_service(), ", with the service's capabilities"):
+            server.hangs.clear()
+            server.go_on.clear()
+            process = bench.start("--debuginfod", f"{url}/hang", "--debuginfod-timeout", "100s", prefix=prefix)
+            server.hangs.wait(PATIENCE)
+            status = fetcher_of(process.pid)
+            user = "65534" if os.geteuid() == 0 else str(os.geteuid())
+            tell(status.get("Seccomp") == "2" and status.get("NoNewPrivs") == "1" and status.get("Uid", "").split() == [user] * 4 and
+                 int(status.get("CapEff", "1"), 16) == int(status.get("CapPrm", "1"), 16) == 0,
+                 "the process that speaks to it has no rights" + of_whom, status)
+            server.go_on.set()
+            bench.finish(process)
 
 
 def check_rest(bench):
