@@ -41,10 +41,9 @@ static void resource_image(struct attributes *attributes, const struct image *im
  * was started, the unit that it runs in, the machine, the program.
  */
 static void resource_service(struct attributes *attributes, const struct encode_options *options,
-			     const struct image *image)
+			     const struct image *image, const struct image_context *context)
 {
 	const struct image_details *details = image ? image_details(image) : NULL;
-	const struct image_context *context = image ? image_context(image) : NULL;
 	char service[CGROUP_UNIT_BYTES];
 
 	attributes_string(attributes, "service.name", options->service_name);
@@ -95,6 +94,8 @@ int resource_write(struct buffer *buffer, const struct encode_options *options,
 		   const struct image *image, int *ret_rule)
 {
 	_cleanup_(attributes_freep) struct attributes *attributes = calloc(1, sizeof(*attributes));
+	/* once: thread B may put a newer one in its place at any time */
+	const struct image_context *context = image ? image_context(image) : NULL;
 
 	if (!attributes)
 		return -ENOMEM;
@@ -104,14 +105,14 @@ int resource_write(struct buffer *buffer, const struct encode_options *options,
 		resource_image(attributes, image);
 	else
 		attributes_string(attributes, "process.executable.name", "[kernel]");
-	resource_service(attributes, options, image);
+	resource_service(attributes, options, image, context);
 	for (size_t i = 0; i < options->resource_count; i++)
 		if (!is_of_process(options->resource[i].key))
 			attributes_string(attributes, options->resource[i].key,
 					  options->resource[i].value);
 	/* the process says so: what is malformed in it is left out */
-	if (image && image_context(image) && image_context(image)->attributes)
-		environment_each_pair(image_context(image)->attributes, resource_own, attributes);
+	if (context && context->attributes)
+		environment_each_pair(context->attributes, resource_own, attributes);
 	if (image && image_details(image) && image_details(image)->attributes)
 		environment_each_pair(image_details(image)->attributes, resource_own, attributes);
 	*ret_rule = relabel_apply(options->relabel, attributes, !options->is_draft && !options->is_again);

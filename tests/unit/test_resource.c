@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "unit.h"
 
+#include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,7 +10,11 @@
 #include "export/otlp.h"
 #include "export/resource.h"
 
-enum { LIMIT = 128 };	/* as stacktap.conf(5) says */
+enum {
+	LIMIT = 128,		/* as stacktap.conf(5) says */
+	ROUNDS = 40000,
+	MOMENTS = 3000,
+};
 
 static struct encode_attribute attributes[LIMIT + 1];
 static char names[LIMIT + 1][32];
@@ -268,6 +274,63 @@ static void contexts_are_bounded(void **state _unused_)
 	assert_int_equal(pool_get(POOL_PROCESSES)->used, before);
 }
 
+static struct {
+	_Atomic(struct image *) image;	/* NULL: done */
+	_Atomic bool is_over;
+} publishing;
+
+/* As thread B: of each image that there is to be had, a context that says less. */
+static void *publish(void *ctx _unused_)
+{
+	struct image_context *another;
+	unsigned int moment = 0;
+	struct image *image;
+
+	while (!atomic_load(&publishing.is_over)) {
+		image = atomic_load(&publishing.image);
+		if (!image) {
+			sched_yield();
+			continue;
+		}
+		another = context("newer");
+		free(another->attributes);
+		another->attributes = NULL;
+		/* some time later, each time another one */
+		for (volatile unsigned int k = moment++ % MOMENTS; k; k--)
+			;
+		image_set_context(image, another);
+		atomic_store(&publishing.image, NULL);
+	}
+	return NULL;
+}
+
+/* As thread C meanwhile. */
+static void a_resource_is_of_one_context(void **state _unused_)
+{
+	const struct encode_options options = { 0 };
+	pthread_t thread;
+
+	assert_int_equal(pthread_create(&thread, NULL, publish, NULL), 0);
+	for (int i = 0; i < ROUNDS; i++) {
+		struct image *image = image_new(NULL, 7, 0, "comm");
+		OtlpResource *resource;
+		struct buffer buffer;
+
+		assert_int_equal(image_set_context(image, context("older")), 0);
+		atomic_store(&publishing.image, image);
+		resource = resource_by(image, &options, &buffer);
+		assert_int_equal(!strcmp(value_of(resource, "service.name"), "older"),
+				 value_of(resource, "service.instance.id") != NULL);
+		protobuf_c_message_free_unpacked(&resource->base, NULL);
+		buffer_free(&buffer);
+		while (atomic_load(&publishing.image))
+			sched_yield();
+		image_unref(image);
+	}
+	atomic_store(&publishing.is_over, true);
+	pthread_join(thread, NULL);
+}
+
 static void releases_are_read_as_a_shell_does(void **state _unused_)
 {
 	static const char text[] = "PRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\nNAME='it is $5'\n"
@@ -297,6 +360,7 @@ int main(void)
 		cmocka_unit_test(services_have_a_precedence),
 		cmocka_unit_test(what_the_process_says_of_itself_comes_last),
 		cmocka_unit_test(contexts_are_bounded),
+		cmocka_unit_test(a_resource_is_of_one_context),
 		cmocka_unit_test(releases_are_read_as_a_shell_does),
 		cmocka_unit_test(what_does_not_fit_is_refused_where_it_is_given),
 	};
