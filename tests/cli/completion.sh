@@ -87,6 +87,25 @@ same "bash: pids" "$(on_host bash_offers 'stacktap record -p' | tr '\n' ' ')" "1
 same "bash: names of processes" "$(on_host bash_offers 'stacktap report --process')" "$names"
 same "bash: sessions" "$(on_host bash_offers 'stacktap stop' | grep -v '^--' | sort)" "$sessions"
 
+# Whoever has a cgroup of his own calls those below it as he likes, and his programs, and `compgen -W' expands words.
+mkdir -p "$scratch"/hostile/{bin,proc/1}
+# shellcheck disable=SC2016 # nobody shall expand it
+{
+	echo '0::/user.slice/user-1000.slice/lxc/$(echo>ran)' >"$scratch/hostile/proc/1/cgroup"
+	echo '$(echo>ran)' >"$scratch/hostile/proc/1/comm"
+	printf '#!/bin/sh\necho '\''{"sessions":[{"id":7,"state":"running","owner":{"pid":9,"comm":"$(echo>ran)"}}]}'\''\n' \
+		>"$scratch/hostile/bin/stacktap"
+}
+chmod +x "$scratch/hostile/bin/stacktap"
+for line in 'report --container' 'report --process' 'record --comm' 'stop' 'set'; do
+	# shellcheck disable=SC2016 # the other bash expands it
+	said=$(cd "$scratch/hostile" && PATH=$PWD/bin:$PATH _stacktap_proc=$PWD/proc bash --norc -c '. "$1"; COMP_WORDS=(stacktap $2 "")
+		COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _stacktap; printf "%s\n" "${COMPREPLY[@]}"' bash "$OLDPWD/completion/stacktap" "$line")
+	check "bash runs no name: $line" test ! -e "$scratch/hostile/ran"
+	check "bash offers no such name: $line" test -z "$(grep -F ran <<<"$said")"
+	rm -f "$scratch/hostile/ran"
+done
+
 if command -v fish >/dev/null; then
 	same "fish: live containers" "$(echo 'stacktap report --container ' | on_host fish_offers | sed 1d | sort)" "$containers"
 	same "fish: names of processes" "$(echo 'stacktap report --process ' | on_host fish_offers | sed 1d | sort)" "$names"
