@@ -470,7 +470,7 @@ static bool is_directory(const char *path)
 {
 	struct stat st;
 
-	return path[strlen(path) - 1] == '/' || (!stat(path, &st) && S_ISDIR(st.st_mode));
+	return (path[0] && path[strlen(path) - 1] == '/') || (!stat(path, &st) && S_ISDIR(st.st_mode));
 }
 
 /* What is in @directory is replaced file by file, so it must not be what is read. */
