@@ -45,7 +45,7 @@ int messages_open(const char *path, struct messages *ret_messages)
 
 	*ret_messages = (struct messages){ .path = path, .fd = -1 };
 	if (is_stdin && isatty(STDIN_FILENO))
-		return cli_error("Standard input is a terminal: name a file, or redirect one to it.");
+		return cli_error("standard input is a terminal: name a file, or redirect one to it");
 	ret_messages->fd = is_stdin ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3) :
 			   open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
 	ret_messages->is_store = ret_messages->fd >= 0 && !fstat(ret_messages->fd, &st) &&
@@ -59,7 +59,7 @@ int messages_open(const char *path, struct messages *ret_messages)
 		err = copy_aside(&ret_messages->fd);
 	if (err) {
 		messages_close(ret_messages);
-		return cli_error("Cannot open %s: %s.%s", recording_name(path), strerror(-err),
+		return cli_error("cannot open %s: %s%s", recording_name(path), strerror(-err),
 				 recording_remedy(path, err));
 	}
 	/* the length of a message begins with a byte below these tags, see view/store_reader.c */
@@ -101,12 +101,12 @@ static int read_all(int fd, int (*each)(void *ctx, const uint8_t *data, size_t s
 static int say_error(const char *name, int error, uint64_t number)
 {
 	if (error == -EBADMSG)
-		return cli_error("%s is damaged or holds no OTLP profiles (message %" PRIu64 ").", name,
+		return cli_error("%s is damaged or holds no OTLP profiles (message %" PRIu64 ")", name,
 				 max_of(number, (uint64_t)1));
 	if (error == -E2BIG || error == -ENOBUFS)
-		return cli_error("Message %" PRIu64 " of %s needs more memory than is allowed.", number,
+		return cli_error("message %" PRIu64 " of %s needs more memory than is allowed", number,
 				 name);
-	return cli_error("Cannot read %s: %s.", name, strerror(-error));
+	return cli_error("cannot read %s: %s", name, strerror(-error));
 }
 
 int messages_each_of(struct messages *messages, size_t file,
@@ -139,7 +139,7 @@ static int each_of_store(struct messages *messages,
 		ret = messages_each_of(messages, i, each, ctx, &number);
 		total += number;
 	}
-	return ret || total ? ret : cli_error("%s holds no profiles.", messages->path);
+	return ret || total ? ret : cli_error("%s holds no profiles", messages->path);
 }
 
 int messages_each(struct messages *messages,
@@ -153,12 +153,12 @@ int messages_each(struct messages *messages,
 	if (messages->is_store)
 		return each_of_store(messages, each, ctx);
 	if (lseek(messages->fd, 0, SEEK_SET) < 0)
-		return cli_error("Cannot read %s: %s.", name, strerror(errno));
+		return cli_error("cannot read %s: %s", name, strerror(errno));
 	r = read_all(messages->fd, each, ctx, &number);
 	messages->is_cut = r == -ENODATA;
 	if (!number && !r)
-		return cli_error("%s holds no profiles.", name);
+		return cli_error("%s holds no profiles", name);
 	if (!number && messages->is_cut)
-		return cli_error("%s is cut off inside its first message.", name);
+		return cli_error("%s is cut off inside its first message", name);
 	return !r || messages->is_cut ? CLI_OK : say_error(name, r, number);
 }

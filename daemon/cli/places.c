@@ -21,13 +21,13 @@ int places_check(struct debugfile_places *places, char **ret_default)
 {
 	for (size_t i = 0; i < places->directory_count; i++)
 		if (access(places->directories[i], R_OK | X_OK) < 0)
-			return cli_error("Cannot read %s: %s.", places->directories[i],
+			return cli_error("cannot read %s: %s", places->directories[i],
 					 strerror(errno));
 	for (size_t i = 0; i < places->binary_count; i++)
 		if (access(places->binaries[i], R_OK) < 0)
-			return cli_error("Cannot read %s: %s.", places->binaries[i], strerror(errno));
+			return cli_error("cannot read %s: %s", places->binaries[i], strerror(errno));
 	if (access(places->sysroot, X_OK) < 0)
-		return cli_error("Cannot read %s: %s.", places->sysroot, strerror(errno));
+		return cli_error("cannot read %s: %s", places->sysroot, strerror(errno));
 	if (places->directory_count)
 		return CLI_OK;
 	if (asprintf(ret_default, "%s/usr/lib/debug",
@@ -65,11 +65,11 @@ int places_debuginfod(const struct debugfile_places *places, struct debuginfod *
 		return cli_usage_error("--debuginfod wants a URL like https://debuginfod.example, not `%s'",
 				       options.url);
 	if (cache_directory(directory) < 0)
-		return cli_error("There is no directory to keep fetched debug files in: set HOME or "
-				 "XDG_CACHE_HOME.");
+		return cli_error("there is no directory to keep fetched debug files in: set HOME or "
+				 "XDG_CACHE_HOME");
 	options.directory = directory;
 	r = debuginfod_new(&options, ret_debuginfod);
 	if (r < 0)
-		return cli_error("Cannot keep fetched debug files in %s: %s.", directory, strerror(-r));
+		return cli_error("cannot keep fetched debug files in %s: %s", directory, strerror(-r));
 	return CLI_OK;
 }

@@ -144,9 +144,9 @@ int serve_run(int argc, char **argv)
 		return ret - 1;
 	ret = open_recording(options.path, &fd);
 	if (ret == -ENOTTY)
-		return cli_error("Standard input is a terminal: name a file, or redirect one to it.");
+		return cli_error("standard input is a terminal: name a file, or redirect one to it");
 	if (ret)
-		return cli_error("Cannot open %s: %s.%s", recording_name(options.path), strerror(-ret),
+		return cli_error("cannot open %s: %s%s", recording_name(options.path), strerror(-ret),
 				 recording_remedy(options.path, ret));
 	site = (struct site){ .path = options.path, .selection = options.selection };
 	if (!strcmp(options.path, "-")) {

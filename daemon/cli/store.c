@@ -112,7 +112,7 @@ static int parts_open(const char *directory, struct parts *ret_parts)
 
 	*ret_parts = (struct parts){ .directory = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC) };
 	if (ret_parts->directory < 0)
-		return cli_error("Cannot open %s: %s.%s", directory, strerror(errno),
+		return cli_error("cannot open %s: %s%s", directory, strerror(errno),
 				 recording_remedy(directory, -errno));
 	ret = store_list(ret_parts->directory, &times, &count);
 	if (!ret) {
@@ -121,7 +121,7 @@ static int parts_open(const char *directory, struct parts *ret_parts)
 			ret = -ENOMEM;
 	}
 	if (ret)
-		return cli_error("Cannot read %s: %s.", directory, strerror(-ret));
+		return cli_error("cannot read %s: %s", directory, strerror(-ret));
 	for (size_t i = 0; i < count; i++) {
 		_cleanup_close_ int fd = store_open_file(ret_parts->directory, times[i]);
 		struct stat st;
@@ -145,7 +145,7 @@ static int parts_count(struct parts *parts, const char *directory)
 		int ret = part_each(parts, part, count_message, part);
 
 		if (ret < 0 && ret != -ENOENT)
-			return cli_error("Cannot read a file of %s: %s.", directory, strerror(-ret));
+			return cli_error("cannot read a file of %s: %s", directory, strerror(-ret));
 	}
 	return CLI_OK;
 }
@@ -272,14 +272,14 @@ static int copy_parts(const struct options *options, struct parts *parts, struct
 	for (size_t i = 0; i < parts->count; i++) {
 		ret = part_each(parts, &parts->list[i], copy_message, copy);
 		if (ret < 0 && ret != -ENOENT)
-			return cli_error(ret == -EIO ? "Cannot write %s: %s." : "Cannot read a file for %s: %s.",
+			return cli_error(ret == -EIO ? "cannot write %s: %s" : "cannot read a file for %s: %s",
 					 options->output, strerror(-ret));
 	}
 	if (!copy->messages && options->has_part)
 		return select_found_nothing(&options->selection, options->directory);
 	if (!copy->messages)
-		return cli_error(options->has_range ? "There is nothing of that time in %s." :
-						      "%s holds no profiles.", options->directory);
+		return cli_error(options->has_range ? "there is nothing of that time in %s" :
+						      "%s holds no profiles", options->directory);
 	ret = outfile_finish(&copy->output, &bytes);
 	if (ret)
 		return ret;
@@ -348,7 +348,7 @@ static int run_prune(const struct options *options, struct parts *parts)
 
 	if (!options->is_dry && flock(parts->directory, LOCK_EX | LOCK_NB) < 0)
 		return cli_error("%s is in use by a daemon, which removes files itself: see max_bytes and "
-				 "max_age_hours in stacktap.conf(5).", options->directory);
+				 "max_age_hours in stacktap.conf(5)", options->directory);
 	for (; !ret && removed < surplus; removed++) {
 		if (!options->is_dry)
 			ret = store_remove_file(parts->directory, parts->list[removed].time);
@@ -356,7 +356,7 @@ static int run_prune(const struct options *options, struct parts *parts)
 			bytes += parts->list[removed].bytes;
 	}
 	if (ret < 0)
-		return cli_error("Cannot remove a file of %s: %s.", options->directory, strerror(-ret));
+		return cli_error("cannot remove a file of %s: %s", options->directory, strerror(-ret));
 	if (!options->use_json) {
 		printf("%s: %s%zu of %zu files, %" PRIu64 " bytes\n", options->directory,
 		       options->is_dry ? "would remove " : "removed ", removed, parts->count, bytes);

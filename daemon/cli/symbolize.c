@@ -479,12 +479,12 @@ static int make_directory(const struct job *job, const char *directory)
 	struct stat st, from;
 
 	if (mkdir(directory, 0700) < 0 && errno != EEXIST)
-		return cli_error("Cannot make %s: %s.", directory, strerror(errno));
+		return cli_error("cannot make %s: %s", directory, strerror(errno));
 	if (stat(directory, &st) < 0 || fstat(job->messages.fd, &from) < 0)
-		return cli_error("Cannot read %s: %s.", directory, strerror(errno));
+		return cli_error("cannot read %s: %s", directory, strerror(errno));
 	if (st.st_dev == from.st_dev && st.st_ino == from.st_ino)
 		return cli_error("%s is the store itself, which its daemon writes to: name another directory "
-				 "with -o.", directory);
+				 "with -o", directory);
 	return CLI_OK;
 }
 
@@ -498,7 +498,7 @@ static int write_store(struct job *job)
 	for (size_t i = 0; !ret && i < job->messages.count; i++) {
 		if (snprintf(path, sizeof(path), "%s/%s", job->options->output,
 			     store_name(job->messages.times[i]).text) >= (int)sizeof(path))
-			return cli_error("The name of %s is too long.", job->options->output);
+			return cli_error("the name of %s is too long", job->options->output);
 		ret = outfile_open(path, true, &job->output) ?:
 		      messages_each_of(&job->messages, i, write_message, job, &count);
 		if (!ret && count)

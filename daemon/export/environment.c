@@ -148,11 +148,11 @@ static int load_resource(struct environment *environment, char *ret_error, size_
 	if (err == -EINVAL)
 		snprintf(ret_error, error_size,
 			 "OTEL_RESOURCE_ATTRIBUTES is not of the form key=value,key=value, "
-			 "percent-encoded.");
+			 "percent-encoded");
 	if (err != -E2BIG)
 		return err;
 	snprintf(ret_error, error_size,
-		 "OTEL_RESOURCE_ATTRIBUTES has more than the %d attributes that fit; give fewer.",
+		 "OTEL_RESOURCE_ATTRIBUTES has more than the %d attributes that fit; give fewer",
 		 ENCODE_MAX_RESOURCE);
 	return -EINVAL;
 }
@@ -181,7 +181,7 @@ static int load_endpoint(struct environment *environment, char *ret_error, size_
 	if (!text)
 		return 0;
 	if (!environment_is_url(text)) {
-		snprintf(ret_error, error_size, "%s does not start with http://, https:// or unix:/.", name);
+		snprintf(ret_error, error_size, "%s does not start with http://, https:// or unix:/", name);
 		return -EINVAL;
 	}
 	environment->grpc_endpoint = environment_signal_url(text, true);
@@ -203,7 +203,7 @@ static int load_protocol(struct environment *environment, char *ret_error, size_
 			environment->protocol = i;
 			return 0;
 		}
-	snprintf(ret_error, error_size, "%s is \"%.32s\"; stacktap speaks grpc, http/protobuf and http/json.",
+	snprintf(ret_error, error_size, "%s is \"%.32s\"; stacktap speaks grpc, http/protobuf and http/json",
 		 name, text);
 	return -EINVAL;
 }
@@ -222,7 +222,7 @@ static int load_compression(struct environment *environment, char *ret_error, si
 			environment->compression = i;
 			return 0;
 		}
-	snprintf(ret_error, error_size, "%s is \"%.32s\"; it can be gzip, zstd or none.", name, text);
+	snprintf(ret_error, error_size, "%s is \"%.32s\"; it can be gzip, zstd or none", name, text);
 	return -EINVAL;
 }
 
@@ -238,7 +238,7 @@ static int load_timeout(struct environment *environment, char *ret_error, size_t
 	value = strtoul(text, &end, 10);
 	if (errno || *end || text[0] < '0' || text[0] > '9' || value < 1 || value > 3600000) {
 		snprintf(ret_error, error_size,
-			 "%s is \"%.32s\"; it must be milliseconds from 1 to 3600000.", name, text);
+			 "%s is \"%.32s\"; it must be milliseconds from 1 to 3600000", name, text);
 		return -EINVAL;
 	}
 	environment->timeout_ms = (unsigned int)value;
@@ -258,7 +258,7 @@ static int load_headers(struct environment *environment, char *ret_error, size_t
 	/* the value may be a secret: it stays out of the message */
 	if (err == -EINVAL)
 		snprintf(ret_error, error_size,
-			 "%s is not of the form name=value,name=value, percent-encoded.", name);
+			 "%s is not of the form name=value,name=value, percent-encoded", name);
 	return err;
 }
 
@@ -270,7 +270,7 @@ int environment_load(struct environment *ret_environment, char *ret_error, size_
 	int err;
 
 	*environment = (struct environment){ 0 };
-	snprintf(ret_error, error_size, "Out of memory.");
+	snprintf(ret_error, error_size, "out of memory");
 	environment->is_disabled = disabled && !strcasecmp(disabled, "true");
 	err = load_protocol(environment, ret_error, error_size) ?:
 	      load_endpoint(environment, ret_error, error_size) ?:

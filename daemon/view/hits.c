@@ -188,7 +188,7 @@ int hits_load(struct hits *hits, const char *path, const char *function, const c
 	int err = hits_new(hits, function, object, selection);
 
 	if (err) {
-		snprintf(ret_error, error_size, "Out of memory.");
+		snprintf(ret_error, error_size, "out of memory");
 		return err;
 	}
 	return recording_read(path, selection, hits->reader, &hits->is_cut, ret_error, error_size);

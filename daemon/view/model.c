@@ -300,7 +300,7 @@ int model_load(const char *path, const struct model_options *options, struct mod
 
 	err = model_new(options, &model);
 	if (err) {
-		snprintf(ret_error, ret_error ? error_size : 0, "Out of memory.");
+		snprintf(ret_error, ret_error ? error_size : 0, "out of memory");
 		return err;
 	}
 	err = read_side(model, path, options->selection, ret_error, error_size);
@@ -323,7 +323,7 @@ int model_load_pair(const char *before, const char *after, const struct model_op
 	model->is_pair = true;
 	err = open_side(model, selection, MODEL_BEFORE);
 	if (err) {
-		snprintf(ret_error, ret_error ? error_size : 0, "Out of memory.");
+		snprintf(ret_error, ret_error ? error_size : 0, "out of memory");
 		return err;
 	}
 	err = read_side(model, before, selection, ret_error, error_size);

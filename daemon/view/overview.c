@@ -149,7 +149,7 @@ int overview_load(const char *path, const struct selection *selection, struct ov
 	rows_init(&overview->parts);
 	err = reader_new(&overview->texts, selection, false, &sink, &reader);
 	if (err) {
-		snprintf(ret_error, error_size, "Out of memory.");
+		snprintf(ret_error, error_size, "out of memory");
 		return err;
 	}
 	err = recording_read(path, selection, reader, &overview->is_cut, ret_error, error_size);

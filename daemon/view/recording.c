@@ -38,9 +38,9 @@ const char *recording_name(const char *path)
 const char *recording_remedy(const char *path, int err)
 {
 	if (err == -EACCES)
-		return " What is recorded is for its owner alone: use sudo, or chown the file.";
+		return "; what is recorded is for its owner alone: use sudo, or chown the file";
 	if (err == -ENOENT && !strcmp(path, "stacktap.otlp"))
-		return " `stacktap record' writes one.";
+		return "; `stacktap record' writes one";
 	return "";
 }
 
@@ -166,24 +166,24 @@ static int read_messages(int fd, const char *name, struct reader *reader, char *
 
 	ret = store_reader_open(fd, &store);
 	if (ret)
-		return fail(ret_error, error_size, ret, "Cannot open %s: %s.", name, strerror(-ret));
+		return fail(ret_error, error_size, ret, "cannot open %s: %s", name, strerror(-ret));
 	for (uint64_t message = 1; (ret = store_reader_next(store, &data, &size)); message++) {
 		if (ret == -ENODATA)
 			return ret;
 		err = ret < 0 ? ret : reader_add(reader, data, size);
 		if (err == -EBADMSG && message == 1 && is_foreign(fd))
 			return fail(ret_error, error_size, err, "%s is of perf or pprof, not OTLP: "
-				    "`stacktap convert -o x.otlp' makes OTLP of it.", name);
+				    "`stacktap convert -o x.otlp' makes OTLP of it", name);
 		if (err == -EBADMSG)
 			return fail(ret_error, error_size, err,
-				    "%s is damaged or holds no OTLP profiles (message %" PRIu64 ").",
+				    "%s is damaged or holds no OTLP profiles (message %" PRIu64 ")",
 				    name, message);
 		if (err == -E2BIG)
 			return fail(ret_error, error_size, err,
-				    "Message %" PRIu64 " of %s needs more memory than is allowed.",
+				    "message %" PRIu64 " of %s needs more memory than is allowed",
 				    message, name);
 		if (err)
-			return fail(ret_error, error_size, err, "Cannot read %s: %s.", name,
+			return fail(ret_error, error_size, err, "cannot read %s: %s", name,
 				    strerror(-err));
 	}
 	return 0;
@@ -196,8 +196,8 @@ static int check_messages(const char *name, const struct reader *reader, bool is
 		return 0;
 	if (is_cut)
 		return fail(ret_error, error_size, -EBADMSG,
-			    "%s is cut off inside its first message.", name);
-	return fail(ret_error, error_size, -ENODATA, "%s holds no profiles.", name);
+			    "%s is cut off inside its first message", name);
+	return fail(ret_error, error_size, -ENODATA, "%s holds no profiles", name);
 }
 
 static int read_file(int fd, const char *name, bool needs_bounds, struct reader *reader,
@@ -207,7 +207,7 @@ static int read_file(int fd, const char *name, bool needs_bounds, struct reader 
 	int err = needs_bounds ? widen_by_file(fd, &span) : 0;
 
 	if (err)
-		return fail(ret_error, error_size, err, "Cannot open %s: %s.", name,
+		return fail(ret_error, error_size, err, "cannot open %s: %s", name,
 			    strerror(-err));
 	if (span.from <= span.to)
 		reader_set_bounds(reader, span.from, span.to);
@@ -235,7 +235,7 @@ static int read_store(int directory, const char *name, const struct selection *s
 	int err = store_list(directory, &times, &count);
 
 	if (err)
-		return fail(ret_error, error_size, err, "Cannot open %s: %s.", name,
+		return fail(ret_error, error_size, err, "cannot open %s: %s", name,
 			    strerror(-err));
 	if (selection && count && selection_needs_bounds(selection)) {
 		use_store_file(directory, times[0], &bounds);
@@ -256,7 +256,7 @@ static int read_store(int directory, const char *name, const struct selection *s
 		fd = store_open_file(directory, times[i]);
 		if (fd == -ENOENT)
 			continue;
-		err = fd < 0 ? fail(ret_error, error_size, fd, "Cannot open a file of %s: %s.%s", name,
+		err = fd < 0 ? fail(ret_error, error_size, fd, "cannot open a file of %s: %s%s", name,
 				    strerror(-fd), recording_remedy(name, fd)) :
 			       read_messages(fd, name, reader, ret_error, error_size);
 		/* the daemon is writing the last one */
@@ -281,9 +281,9 @@ int recording_read(const char *path, const struct selection *selection, struct r
 	err = open_input(path, needs_bounds, &fd);
 	if (err == -ENOTTY)
 		return fail(ret_error, error_size, err,
-			    "Standard input is a terminal: name a file, or redirect one to it.");
+			    "standard input is a terminal: name a file, or redirect one to it");
 	if (err)
-		return fail(ret_error, error_size, err, "Cannot open %s: %s.%s", name, strerror(-err),
+		return fail(ret_error, error_size, err, "cannot open %s: %s%s", name, strerror(-err),
 			    recording_remedy(path, err));
 	if (!fstat(fd, &st) && S_ISDIR(st.st_mode))
 		return read_store(fd, name, selection, reader, ret_is_cut, ret_error, error_size);

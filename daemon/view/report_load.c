@@ -18,7 +18,7 @@ int report_load(const char *path, const struct selection *selection, enum report
 
 	err = report_builder_new(selection, detail, &builder);
 	if (err) {
-		snprintf(ret_error, ret_error ? error_size : 0, "Out of memory.");
+		snprintf(ret_error, ret_error ? error_size : 0, "out of memory");
 		return err;
 	}
 	err = recording_read(path, selection, report_builder_reader(builder), &is_cut, ret_error,
@@ -28,6 +28,6 @@ int report_load(const char *path, const struct selection *selection, enum report
 	err = report_builder_finish(builder, is_cut, ret_report);
 	if (err)
 		snprintf(ret_error, ret_error ? error_size : 0,
-			 "%s needs more memory than is allowed.", recording_name(path));
+			 "%s needs more memory than is allowed", recording_name(path));
 	return err;
 }

@@ -277,7 +277,7 @@ no_rights=()
 for command in report objects "serve -l 0"; do
 	# shellcheck disable=SC2086,SC2016 # words are arguments; the inner shell expands it
 	check "$command of what is another's says what helps" bash -c 'out=$(timeout 30 "$@" 2>&1)
-		test $? -eq 1 && grep -F "Permission denied. What is recorded is for its owner alone: use sudo" <<<"$out"' - \
+		test $? -eq 1 && grep -F "Permission denied; what is recorded is for its owner alone: use sudo" <<<"$out"' - \
 		"${no_rights[@]}" "$stacktap" $command "$scratch/theirs.otlp"
 done
 

@@ -149,7 +149,7 @@ static void what_cannot_be_used_is_refused_by_name(void **state)
 		setenv(bad[i][0], bad[i][1], 1);
 		assert_int_equal(load(), -EINVAL);
 		assert_non_null(strstr(error, bad[i][0]));
-		assert_true(error[strlen(error) - 1] == '.');
+		assert_true(error[strlen(error) - 1] != '.');
 		unsetenv(bad[i][0]);
 	}
 	assert_int_equal(load(), 0);
