@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
 #include <linux/cache.h>
+#include <linux/delay.h>
 #include <linux/init.h>
 #include <linux/math64.h>
+#include <linux/preempt.h>
+#include <linux/printk.h>
 #include <linux/time64.h>
 #ifdef CONFIG_ARM64
 #include <asm/arch_timer.h>
@@ -9,7 +14,13 @@
 
 #include "cost.h"
 
+enum {
+	COST_TRIES = 5,
+	COST_TRY_US = 200,
+};
+
 u32 st_cost_tick_ns __ro_after_init;
+u32 st_cost_longest_ticks __ro_after_init;
 
 static u64 __init cost_ticks_per_second(void)
 {
@@ -23,11 +34,42 @@ static u64 __init cost_ticks_per_second(void)
 #endif
 }
 
+/*
+ * Does it go as fast as is said, to a twentieth, by the kernel's clock? Of a few looks one is enough: an interrupt, or
+ * a hypervisor, may come between the two clocks, and then they differ.
+ */
+static bool __init cost_rate_holds(u64 rate)
+{
+	for (unsigned int i = 0; i < COST_TRIES; i++) {
+		u64 began, ns, ticked;
+		u32 ticks;
+
+		preempt_disable();
+		ticks = cost_ticks();
+		began = ktime_get_mono_fast_ns();
+		udelay(COST_TRY_US);
+		ticks = cost_ticks() - ticks;
+		ns = ktime_get_mono_fast_ns() - began;
+		preempt_enable();
+		ticked = div64_u64((u64)ticks * NSEC_PER_SEC, rate);
+		if (ticked >= ns - ns / 20 && ticked <= ns + ns / 20)
+			return true;
+	}
+	return false;
+}
+
 void __init st_cost_init(void)
 {
 	u64 rate = cost_ticks_per_second();
 
 	/* slower than 1 MHz it would neither fit nor tell anything */
-	if (rate >= USEC_PER_SEC)
-		st_cost_tick_ns = div64_u64((u64)NSEC_PER_SEC << COST_SHIFT, rate);
+	if (rate < USEC_PER_SEC)
+		return;
+	if (!cost_rate_holds(rate)) {
+		pr_warn("the CPU's counter does not go at the %llu kHz that the kernel says; every stretch is taken for %u us\n",
+			div64_u64(rate, 1000), COST_UNKNOWN_NS / 1000);
+		return;
+	}
+	st_cost_tick_ns = div64_u64((u64)NSEC_PER_SEC << COST_SHIFT, rate);
+	st_cost_longest_ticks = min_t(u64, div64_u64(rate * COST_LONGEST_NS, NSEC_PER_SEC), U32_MAX);
 }

@@ -25,6 +25,11 @@ enum {
 	COST_SHIFT = 20,
 	COST_FIRST = (1 << STACKTAP_TIME_SHIFT) - 1,
 	COST_UNKNOWN_NS = 25000,
+	/*
+	 * No stretch of ours is longer on a real CPU: its deadline is 100 us. Where the counter says so, the
+	 * virtual CPU was taken away meanwhile, or moved to a host whose counter stands elsewhere.
+	 */
+	COST_LONGEST_NS = 1000000,
 };
 
 /* so that 32 bits of nanoseconds always find theirs */
@@ -32,6 +37,8 @@ static_assert(STACKTAP_TIME_BUCKETS == 32 - (STACKTAP_TIME_SHIFT - 1));
 
 /* of a tick of the CPU's own counter, times 1 << COST_SHIFT; 0 where its rate is unknown */
 extern u32 st_cost_tick_ns;
+/* ticks that are COST_LONGEST_NS; 0 where the rate is unknown */
+extern u32 st_cost_longest_ticks;
 
 /*
  * The CPU's own counter, because the kernel's clock would cost several times as much. Half of it is
@@ -65,23 +72,26 @@ static __always_inline unsigned int cost_bucket(u32 ns)
 	return __fls(ns | COST_FIRST) - (STACKTAP_TIME_SHIFT - 1);
 }
 
-/* Returns what it added. */
+/*
+ * Returns what it added: of one stretch no more than can be ours. How often the counter said more is in the
+ * counts all the same.
+ */
 static __always_inline u32 cost_add(struct stacktap_cost *cost, u32 began)
 {
-	u32 ns = cost_ns(began);
+	u32 said = cost_ns(began), ns = min_t(u32, said, COST_LONGEST_NS);
 
 	local64_add(ns, &cost->ns);
-	local64_inc(&cost->times[cost_bucket(ns)]);
+	local64_inc(&cost->times[cost_bucket(said)]);
 	return ns;
 }
 
 /* The same, of what no NMI adds to; IRQs are off. */
 static __always_inline u32 cost_add_alone(struct stacktap_cost *cost, u32 began)
 {
-	u32 ns = cost_ns(began);
+	u32 said = cost_ns(began), ns = min_t(u32, said, COST_LONGEST_NS);
 
 	count_add(ns, &cost->ns);
-	count_add(1, &cost->times[cost_bucket(ns)]);
+	count_add(1, &cost->times[cost_bucket(said)]);
 	return ns;
 }
 
@@ -102,20 +112,20 @@ static __always_inline struct cost_moment cost_moment(void)
 }
 
 /*
- * The present, never before @moment, since when IRQs have been off. Where the counter jumped, or went round
- * its 32 bits, a virtual CPU was taken away or moved: at worst a stack is cut for it, or may take its limit
- * once more.
+ * The present, never before @moment, since when IRQs have been off. Where the counter has gone further than it
+ * can have meanwhile, or back, the kernel's clock is asked, which knows of such things: a time to come would keep
+ * the ceiling, which remembers the latest, from earning anything until then.
  */
 static __always_inline struct cost_moment cost_later(struct cost_moment moment)
 {
 	struct cost_moment later = { .ticks = cost_ticks() };
+	u32 ticks = later.ticks - moment.ticks;
 
-	if (unlikely(!st_cost_tick_ns))
+	if (unlikely(ticks >= st_cost_longest_ticks))
 		/* this clock may step back by a little */
 		later.now = max(ktime_get_mono_fast_ns(), moment.now);
 	else
-		later.now = moment.now +
-			    ((u64)(later.ticks - moment.ticks) * st_cost_tick_ns >> COST_SHIFT);
+		later.now = moment.now + ((u64)ticks * st_cost_tick_ns >> COST_SHIFT);
 	return later;
 }
 
