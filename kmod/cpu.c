@@ -5,8 +5,8 @@
 #include <linux/smp.h>
 #include <linux/topology.h>
 
-#include "budget.h"
 #include "cpu.h"
+#include "quota.h"
 #include "session.h"
 #include "share.h"
 
@@ -21,7 +21,7 @@ int st_cpu_create(struct stacktap_session *session, unsigned int cpu, u32 data_b
 			  cpu_to_node(cpu));
 	if (!pc)
 		return -ENOMEM;
-	err = st_budget_take(sizeof(*pc->memo));
+	err = st_quota_take(sizeof(*pc->memo));
 	if (err)
 		goto err_cpu;
 	err = -ENOMEM;
@@ -46,7 +46,7 @@ int st_cpu_create(struct stacktap_session *session, unsigned int cpu, u32 data_b
 err_memo:
 	kvfree(pc->memo);
 err_budget:
-	st_budget_return(sizeof(*pc->memo));
+	st_quota_return(sizeof(*pc->memo));
 err_cpu:
 	kfree(pc);
 	return err;
@@ -59,7 +59,7 @@ void st_cpu_destroy(struct stacktap_cpu *cpu)
 	st_stash_destroy(cpu->stash);
 	st_ring_destroy(cpu->ring);
 	kvfree(cpu->memo);
-	st_budget_return(sizeof(*cpu->memo));
+	st_quota_return(sizeof(*cpu->memo));
 	kfree(cpu);
 }
 

@@ -8,7 +8,6 @@
 #include "idset.h"
 #include "mappings.h"
 #include "report.h"
-#include "stats.h"
 
 static int put_u64(struct sk_buff *skb, int type, u64 value)
 {
@@ -333,13 +332,44 @@ static int report_cost(struct sk_buff *skb, int ns_type, int times_type,
 	return st_report_array(skb, times_type, times, STACKTAP_TIME_BUCKETS);
 }
 
+/* A reading of one counter; while it runs the parts may be a few overflows apart. */
+struct stacktap_counts {
+	u64 calls;
+	u64 recorded;
+	u64 filtered;
+	u64 throttled;
+	u64 moved;
+	u64 stale;
+	u64 lost[STACKTAP_LOST_REASONS];
+	u64 kernel_end[STACKTAP_END_REASONS];
+	u64 user_end[STACKTAP_END_REASONS];
+};
+
+static void counts_read(const struct stacktap_counter *counter, struct stacktap_counts *ret_counts)
+{
+	unsigned int i;
+
+	ret_counts->calls = local64_read(&counter->calls);
+	ret_counts->recorded = local64_read(&counter->recorded);
+	ret_counts->filtered = local64_read(&counter->filtered);
+	ret_counts->throttled = local64_read(&counter->throttled);
+	ret_counts->moved = local64_read(&counter->moved);
+	ret_counts->stale = local64_read(&counter->stale);
+	for (i = 0; i < STACKTAP_LOST_REASONS; i++)
+		ret_counts->lost[i] = local64_read(&counter->lost[i]);
+	for (i = 0; i < STACKTAP_END_REASONS; i++) {
+		ret_counts->kernel_end[i] = local64_read(&counter->kernel_end[i]);
+		ret_counts->user_end[i] = local64_read(&counter->user_end[i]);
+	}
+}
+
 static int report_counter(struct sk_buff *skb, struct stacktap_counter *counter)
 {
 	struct stacktap_counts counts;
 	u64 enabled_ns, running_ns, times_at;
 	struct nlattr *nest;
 
-	st_stats_read(counter, &counts);
+	counts_read(counter, &counts);
 	st_counter_last_times(counter, &enabled_ns, &running_ns, &times_at);
 	nest = nla_nest_start(skb, STACKTAP_A_COUNTS);
 	if (!nest ||

@@ -3,8 +3,8 @@
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
 
-#include "budget.h"
 #include "compat/compat.h"
+#include "quota.h"
 #include "ring.h"
 
 enum {
@@ -20,7 +20,7 @@ int st_ring_create(unsigned int cpu, u32 data_bytes, u32 watermark, struct stack
 	struct page **map;
 	int err;
 
-	err = st_budget_take(data_bytes);
+	err = st_quota_take(data_bytes);
 	if (err)
 		return err;
 	err = -ENOMEM;
@@ -69,7 +69,7 @@ err_pages:
 err_ring:
 	kfree(ring);
 err_budget:
-	st_budget_return(data_bytes);
+	st_quota_return(data_bytes);
 	return err;
 }
 
@@ -83,7 +83,7 @@ void st_ring_destroy(struct stacktap_ring *ring)
 	for (i = 0; i < ring->nr_pages; i++)
 		__free_page(ring->pages[i]);
 	kvfree(ring->pages);
-	st_budget_return(ring->data_bytes);
+	st_quota_return(ring->data_bytes);
 	kfree(ring);
 }
 

@@ -4,7 +4,7 @@
 #include <linux/slab.h>
 #include <linux/topology.h>
 
-#include "budget.h"
+#include "quota.h"
 #include "stash.h"
 
 enum {
@@ -21,13 +21,13 @@ int st_stash_create(unsigned int cpu, unsigned int nr_slots, struct stacktap_sta
 	/* a power of two, because positions are free-running and wrap at 2^32 */
 	nr_slots = roundup_pow_of_two(clamp_t(unsigned int, nr_slots, 1, STASH_MAX_SLOTS));
 	bytes = struct_size(stash, slots, nr_slots);
-	err = st_budget_take(bytes);
+	err = st_quota_take(bytes);
 	if (err)
 		return err;
 	stash = kvmalloc_node(bytes, GFP_KERNEL_ACCOUNT | __GFP_NORETRY | __GFP_NOWARN,
 			      cpu_to_node(cpu));
 	if (!stash) {
-		st_budget_return(bytes);
+		st_quota_return(bytes);
 		return -ENOMEM;
 	}
 	stash->nr_slots = nr_slots;
@@ -41,6 +41,6 @@ void st_stash_destroy(struct stacktap_stash *stash)
 {
 	if (!stash)
 		return;
-	st_budget_return(stash_bytes(stash));
+	st_quota_return(stash_bytes(stash));
 	kvfree(stash);
 }
