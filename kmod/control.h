@@ -16,16 +16,11 @@ void st_control_flush(struct stacktap_session *session);
 /* Replace the sources of a stopped session. */
 void st_control_set_sources(struct stacktap_session *session, const struct stacktap_source *sources,
 			    unsigned int nr_sources);
-/* Change rate or period of one source, at any time. */
-int st_control_set_rate(struct stacktap_session *session, unsigned int index,
-			const struct stacktap_source *source, struct netlink_ext_ack *extack);
 /*
  * Take or take back steps of degrade.h. Counters that perf does not let follow keep their period, which
  * CONFIG tells.
  */
 void st_control_degrade(struct stacktap_session *session, u32 step);
-/* Ask perf again for them; @is_new: the step is, so that all are announced. */
-void st_control_follow_step(struct stacktap_session *session, bool is_new);
 /* Have the real event of @counter, which runs, in place of cpu-clock; if not, nothing has changed. */
 int st_control_restore(struct stacktap_counter *counter);
 /* CONFIG of a counter that runs, as things are by now. */

@@ -3,6 +3,7 @@
 
 #include "control.h"
 #include "degrade.h"
+#include "rate.h"
 #include "session.h"
 #include "stall.h"
 
@@ -99,7 +100,7 @@ void st_degrade_look(struct stacktap_session *session)
 
 	lockdep_assert_held(&session->lock);
 	/* what perf refused before */
-	st_control_follow_step(session, false);
+	st_rate_follow(session, false);
 	for_each_possible_cpu(cpu) {
 		struct stacktap_cpu *pc = session_cpu(session, cpu);
 		struct degrade_window window;
@@ -120,7 +121,7 @@ void st_degrade_look(struct stacktap_session *session)
 		st_control_degrade(session, step);
 	else if (raised)
 		/* there is no step left for it, but CONFIG has to tell the period */
-		st_control_follow_step(session, true);
+		st_rate_follow(session, true);
 }
 
 void st_degrade_set_budget(struct stacktap_session *session, u32 budget_ns)

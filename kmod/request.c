@@ -9,6 +9,7 @@
 #include "compat/compat.h"
 #include "control.h"
 #include "degrade.h"
+#include "rate.h"
 #include "request.h"
 
 static struct netlink_range_validation walk_limit_range = {
@@ -161,7 +162,7 @@ static void request_undo_rates(struct request *request, struct stacktap_session 
 
 	for (i = 0; i < nr; i++)
 		if (request->changed & BIT(i))
-			st_control_set_rate(session, i, &request->old[i], NULL);
+			st_rate_set(session, i, &request->old[i], NULL);
 }
 
 static int request_apply_rates(struct request *request, struct stacktap_session *session,
@@ -174,7 +175,7 @@ static int request_apply_rates(struct request *request, struct stacktap_session 
 	for (i = 0; i < session->nr_sources; i++) {
 		if (!(request->changed & BIT(i)))
 			continue;
-		err = st_control_set_rate(session, i, &request->sources[i], extack);
+		err = st_rate_set(session, i, &request->sources[i], extack);
 		if (err) {
 			request_undo_rates(request, session, i);
 			return err;
