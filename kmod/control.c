@@ -6,14 +6,13 @@
 #include <linux/rcupdate.h>
 #include <linux/security.h>
 
-#include "capture.h"
 #include "control.h"
 #include "counting.h"
 #include "degrade.h"
 #include "events.h"
 #include "mappings.h"
+#include "policy.h"
 #include "probe.h"
-#include "rate.h"
 
 int st_control_start(struct stacktap_session *session, struct netlink_ext_ack *extack)
 {
@@ -54,6 +53,7 @@ int st_control_start(struct stacktap_session *session, struct netlink_ext_ack *e
 		st_control_stop(session);
 		return st_counting_refuse(err, extack);
 	}
+	st_policy_watch(session);
 	st_events_raise(session, STACKTAP_EVENT_SESSION_STARTED, 0);
 	return 0;
 }
@@ -145,54 +145,6 @@ void st_control_set_sources(struct stacktap_session *session, const struct stack
 	WRITE_ONCE(session->nr_sources, nr_sources);
 	session->generation++;
 	st_events_raise(session, STACKTAP_EVENT_SESSION_CHANGED, 0);
-}
-
-int st_control_restore(struct stacktap_counter *counter)
-{
-	struct stacktap_session *session = counter->cpu->session;
-	const struct stacktap_source *source = &session->sources[counter->index];
-	u32 fallback_errno = counter->fallback_errno;
-	struct perf_event *event;
-	int err;
-
-	lockdep_assert_held(&session->lock);
-	event = st_counter_create_real(counter, source, st_capture_overflow);
-	if (IS_ERR(event))
-		return PTR_ERR(event);
-	/* before cpu-clock is gone: the real one goes through phase 2 where that does not */
-	err = st_counting_prepare_phases(session, counter->cpu, counter);
-	if (err) {
-		perf_event_release_kernel(event);
-		return err;
-	}
-	st_counter_replace(counter, source, event, session->two_phase);
-	/* while nothing counts: what cpu-clock sampled is before CONFIG, what the real one does behind */
-	st_counting_announce(counter->cpu, counter);
-	st_counter_enable(counter);
-	st_events_raise_counter(counter, STACKTAP_EVENT_FALLBACK_END, fallback_errno);
-	return 0;
-}
-
-void st_control_tell(struct stacktap_counter *counter)
-{
-	st_counting_announce(counter->cpu, counter);
-}
-
-void st_control_degrade(struct stacktap_session *session, u32 step)
-{
-	bool gives_up = step > session->degrade.step;
-	u32 frames = degrade_kernel_frames(step);
-
-	lockdep_assert_held(&session->lock);
-	WRITE_ONCE(session->degrade.step, step);
-	session->degradations += gives_up;
-	session->generation++;
-	/* before CONFIG or behind it, so that no stack is deeper than what was told last */
-	if (gives_up)
-		WRITE_ONCE(session->kernel_frames, frames);
-	st_rate_follow(session, true);
-	WRITE_ONCE(session->kernel_frames, frames);
-	st_events_raise(session, gives_up ? STACKTAP_EVENT_DEGRADED : STACKTAP_EVENT_RECOVERED, 0);
 }
 
 /* What control_prepare_filter() made, and nothing has begun of. */

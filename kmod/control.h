@@ -16,15 +16,6 @@ void st_control_flush(struct stacktap_session *session);
 /* Replace the sources of a stopped session. */
 void st_control_set_sources(struct stacktap_session *session, const struct stacktap_source *sources,
 			    unsigned int nr_sources);
-/*
- * Take or take back steps of degrade.h. Counters that perf does not let follow keep their period, which
- * CONFIG tells.
- */
-void st_control_degrade(struct stacktap_session *session, u32 step);
-/* Have the real event of @counter, which runs, in place of cpu-clock; if not, nothing has changed. */
-int st_control_restore(struct stacktap_counter *counter);
-/* CONFIG of a counter that runs, as things are by now. */
-void st_control_tell(struct stacktap_counter *counter);
 /* Takes over @filter, which may be NULL, even when it fails; then nothing has changed. */
 int st_control_set_filter(struct stacktap_session *session, struct stacktap_filter *filter,
 			  struct netlink_ext_ack *extack);

@@ -5,10 +5,8 @@
 #include "capture.h"
 #include "counting.h"
 #include "events.h"
-#include "fallback.h"
 #include "probe.h"
 #include "record.h"
-#include "stall.h"
 
 enum {
 	COUNTING_MIN_SLOTS = 16,
@@ -221,11 +219,8 @@ void st_counting_begin(struct stacktap_session *session, struct stacktap_cpu *cp
 						cpu->counters[i].fallback_errno);
 	WRITE_ONCE(cpu->active, true);
 	st_cpu_call(cpu, cpu_announce, NULL);
-	for (i = 0; i < session->nr_sources; i++) {
-		st_fallback_begin(&cpu->counters[i]);
+	for (i = 0; i < session->nr_sources; i++)
 		st_counter_enable(&cpu->counters[i]);
-	}
-	st_stall_watch(session);
 }
 
 static int counting_arm(struct stacktap_session *session, struct stacktap_cpu *cpu)

@@ -8,7 +8,6 @@
 #include "cpu.h"
 #include "quota.h"
 #include "session.h"
-#include "share.h"
 
 int st_cpu_create(struct stacktap_session *session, unsigned int cpu, u32 data_bytes, u32 watermark,
 		  struct stacktap_cpu **ret_cpu)
@@ -38,7 +37,7 @@ int st_cpu_create(struct stacktap_session *session, unsigned int cpu, u32 data_b
 	for (i = 0; i < STACKTAP_MAX_SOURCES; i++) {
 		pc->counters[i].cpu = pc;
 		pc->counters[i].index = i;
-		st_share_restart(&pc->counters[i]);
+		counter_share_restart(&pc->counters[i]);
 	}
 	*ret_cpu = pc;
 	return 0;

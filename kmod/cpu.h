@@ -33,7 +33,7 @@ struct stacktap_share {
 	u32 percent;
 };
 
-/* fallback.c, in looks of stall.c. */
+/* fallback.c, in looks of policy.c; 0 of a counter that is new. */
 struct stacktap_fallback {
 	u8 wait;		/* from one try to have the real event to the next */
 	u8 left;		/* of that */
@@ -155,6 +155,23 @@ static inline void counter_lose(struct stacktap_counter *counter, enum stacktap_
 	if (!READ_ONCE(cpu->lost_first))
 		WRITE_ONCE(cpu->lost_first, time);
 	WRITE_ONCE(cpu->owing, true);
+}
+
+/* Other counters take turns with it in the PMU. */
+static inline bool counter_is_divided(const struct stacktap_counter *counter)
+{
+	return counter->share.percent < STACKTAP_MULTIPLEX_PERCENT;
+}
+
+/* @counter has no event (yet). */
+static inline void counter_share_restart(struct stacktap_counter *counter)
+{
+	/* what earlier events of this counter had: st_counter_read() adds to it */
+	counter->share = (struct stacktap_share) {
+		.enabled_ns = counter->enabled_ns,
+		.running_ns = counter->running_ns,
+		.percent = 100,
+	};
 }
 
 #endif /* STACKTAP_KMOD_CPU_H */

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include <linux/moduleparam.h>
 
-#include "control.h"
 #include "degrade.h"
+#include "events.h"
 #include "rate.h"
-#include "session.h"
-#include "stall.h"
 
 static unsigned int handler_budget_ns = 2000;
 module_param(handler_budget_ns, uint, 0644);
@@ -90,6 +88,23 @@ void st_degrade_stop(struct stacktap_session *session)
 	WRITE_ONCE(session->kernel_frames, degrade_kernel_frames(0));
 }
 
+/* Take or take back steps. */
+static void degrade_step(struct stacktap_session *session, u32 step)
+{
+	bool gives_up = step > session->degrade.step;
+	u32 frames = degrade_kernel_frames(step);
+
+	WRITE_ONCE(session->degrade.step, step);
+	session->degradations += gives_up;
+	session->generation++;
+	/* before CONFIG or behind it, so that no stack is deeper than what was told last */
+	if (gives_up)
+		WRITE_ONCE(session->kernel_frames, frames);
+	st_rate_follow(session, true);
+	WRITE_ONCE(session->kernel_frames, frames);
+	st_events_raise(session, gives_up ? STACKTAP_EVENT_DEGRADED : STACKTAP_EVENT_RECOVERED, 0);
+}
+
 void st_degrade_look(struct stacktap_session *session)
 {
 	/* where the counter's rate is unknown, what cost_ns() assumes is for the ceiling alone */
@@ -118,7 +133,7 @@ void st_degrade_look(struct stacktap_session *session)
 	step = raised ? degrade_raised(&session->degrade, raised) :
 			degrade_next(&session->degrade, worst);
 	if (step != session->degrade.step)
-		st_control_degrade(session, step);
+		degrade_step(session, step);
 	else if (raised)
 		/* there is no step left for it, but CONFIG has to tell the period */
 		st_rate_follow(session, true);
@@ -131,9 +146,6 @@ void st_degrade_set_budget(struct stacktap_session *session, u32 budget_ns)
 	session->degrade.patience = DEGRADE_PATIENCE;
 	session->degrade.has_recovered = false;
 	degrade_restart(session);
-	if (session->state != STACKTAP_STATE_RUNNING)
-		return;
-	if (!budget_ns && session->degrade.step)
-		st_control_degrade(session, 0);
-	st_stall_watch(session);
+	if (session->state == STACKTAP_STATE_RUNNING && !budget_ns && session->degrade.step)
+		degrade_step(session, 0);
 }

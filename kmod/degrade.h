@@ -10,7 +10,7 @@ struct stacktap_session;
  * A session whose overflow handlers take longer than its budget, or that loses samples to the ceiling, gives
  * up something of its samples, a step at a time: kernel depth first, then the rate. Each step is in the stream, announced and
  * counted, and taken back when there is room again. Handlers know nothing of it: what they measure
- * anyway is looked at from outside, by stall.c's work.
+ * anyway is looked at from outside, by policy.c's work.
  */
 
 void st_degrade_init(struct stacktap_session *session);

@@ -4,7 +4,6 @@
 
 #include "record.h"
 #include "session.h"
-#include "share.h"
 
 static_assert(RECORD_RESERVE < STACKTAP_RING_MIN_BYTES / 4);
 static_assert(sizeof(struct stacktap_lost_record) % STACKTAP_RECORD_ALIGN == 0);
@@ -220,7 +219,7 @@ void st_record_owe_config(struct stacktap_counter *counter)
 		flags |= STACKTAP_CONFIG_FALLBACK;
 	if (step)
 		flags |= STACKTAP_CONFIG_DEGRADED | step << STACKTAP_CONFIG_STEP_SHIFT;
-	if (share_is_divided(counter))
+	if (counter_is_divided(counter))
 		flags |= STACKTAP_CONFIG_MULTIPLEXED;
 	record_init(&config->header, STACKTAP_RECORD_CONFIG, flags, sizeof(*config), 0);
 	config->source = counter->index;

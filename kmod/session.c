@@ -12,8 +12,8 @@
 #include "events.h"
 #include "hotplug.h"
 #include "mappings.h"
+#include "policy.h"
 #include "session.h"
-#include "stall.h"
 
 static DEFINE_XARRAY(sessions);		/* by id; looked up under RCU */
 static DEFINE_MUTEX(sessions_lock);	/* slots and ids */
@@ -106,7 +106,7 @@ int st_session_create(struct stacktap_session **ret_session)
 	init_waitqueue_head(&session->wait);
 	INIT_WORK(&session->work, st_control_work);
 	st_events_init(session);
-	st_stall_init(session);
+	st_policy_init(session);
 	st_degrade_init(session);
 	st_table_open(&session->tables);
 	session->state = STACKTAP_STATE_STOPPED;
@@ -155,7 +155,7 @@ void st_session_close(struct stacktap_session *session)
 	st_mappings_close(&session->tables);
 	st_table_close(&session->tables);
 	/* with callbacks, counters and the slot gone nobody queues these again */
-	st_stall_close(session);
+	st_policy_close(session);
 	cancel_work_sync(&session->work);
 	st_events_close(session);
 	st_session_put(session);

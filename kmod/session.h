@@ -85,7 +85,7 @@ struct stacktap_session {
 
 	struct wait_queue_head wait;
 	struct work_struct work; /* make counters agree with what is wanted */
-	struct delayed_work stall_work;
+	struct delayed_work policy_work;
 
 	/* degrade.c; by @lock, but for events.c's look at the step */
 	u32 budget_ns;		/* 0: none */

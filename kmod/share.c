@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include <linux/math64.h>
 
-#include "control.h"
+#include "counting.h"
 #include "events.h"
-#include "session.h"
 #include "share.h"
 
 enum {
@@ -13,20 +12,10 @@ enum {
 	SHARE_BUSY_NS = NSEC_PER_SEC / 5,
 };
 
-void st_share_restart(struct stacktap_counter *counter)
-{
-	/* what earlier events of this counter had: st_counter_read() adds to it */
-	counter->share = (struct stacktap_share) {
-		.enabled_ns = counter->enabled_ns,
-		.running_ns = counter->running_ns,
-		.percent = 100,
-	};
-}
-
 void st_share_look(struct stacktap_counter *counter, u64 busy_ns)
 {
 	struct stacktap_share *share = &counter->share;
-	bool was_divided = share_is_divided(counter), is_divided;
+	bool was_divided = counter_is_divided(counter), is_divided;
 	u64 enabled, running;
 
 	if (!was_divided && busy_ns - share->busy_ns < SHARE_BUSY_NS)
@@ -42,11 +31,11 @@ void st_share_look(struct stacktap_counter *counter, u64 busy_ns)
 	share->running_ns = running;
 	share->busy_ns = busy_ns;
 
-	is_divided = share_is_divided(counter);
+	is_divided = counter_is_divided(counter);
 	if (is_divided == was_divided)
 		return;
 	counter->multiplexed += is_divided;
-	st_control_tell(counter);
+	st_counting_announce(counter->cpu, counter);
 	st_events_raise_counter(counter, is_divided ? STACKTAP_EVENT_MULTIPLEX :
 						      STACKTAP_EVENT_MULTIPLEX_END, 0);
 }

@@ -9,17 +9,10 @@
  * ours or, pinned, take its place, and what it samples then stands for a part of the time alone.
  */
 
-/* @counter has no event (yet). Below the caller holds the session's mutex. */
-void st_share_restart(struct stacktap_counter *counter);
 /*
  * The session runs and @counter is hardware's. @busy_ns: of its CPU, since boot. Tells what has
- * changed: in the stream, by an event and in the counter.
+ * changed: in the stream, by an event and in the counter. Caller holds the session's mutex.
  */
 void st_share_look(struct stacktap_counter *counter, u64 busy_ns);
-
-static inline bool share_is_divided(const struct stacktap_counter *counter)
-{
-	return counter->share.percent < STACKTAP_MULTIPLEX_PERCENT;
-}
 
 #endif /* STACKTAP_KMOD_SHARE_H */

@@ -6,7 +6,6 @@
 
 #include "cpu.h"
 #include "session.h"
-#include "share.h"
 #include "source.h"
 
 enum {
@@ -268,6 +267,7 @@ int st_counter_create(struct stacktap_counter *counter, const struct stacktap_so
 	counter->period = period;
 	counter->raised = 0;
 	counter->fallback_errno = fallback_errno;
+	counter->fallback = (struct stacktap_fallback) { 0 };
 	counter_begin(counter, &slow, event, two_phase);
 	return 0;
 }
@@ -345,7 +345,7 @@ void st_counter_release(struct stacktap_counter *counter)
 	/* first, so that who finds it in an NMI is waited for before it is freed */
 	WRITE_ONCE(counter->event, NULL);
 	perf_event_release_kernel(event);
-	st_share_restart(counter);
+	counter_share_restart(counter);
 }
 
 int st_counter_set_period(struct stacktap_counter *counter, const struct stacktap_source *source)

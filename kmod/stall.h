@@ -2,7 +2,7 @@
 #ifndef STACKTAP_KMOD_STALL_H
 #define STACKTAP_KMOD_STALL_H
 
-struct stacktap_session;
+#include "cpu.h"
 
 /*
  * Counters that go on counting while their overflow interrupts no longer come. Emulated and virtual
@@ -10,13 +10,7 @@ struct stacktap_session;
  * that such a counter leaves out is found in a few seconds, its counter set anew and counted.
  */
 
-void st_stall_init(struct stacktap_session *session);
-/*
- * The session runs and a CPU got its counters. Goes on until it stops.
- * Caller holds the session's mutex.
- */
-void st_stall_watch(struct stacktap_session *session);
-/* No more looks. The session is stopped; its mutex is not held. */
-void st_stall_close(struct stacktap_session *session);
+/* The session runs and @counter is hardware's. @busy_ns: of its CPU, since boot. Caller holds the session's mutex. */
+void st_stall_look(struct stacktap_counter *counter, u64 busy_ns);
 
 #endif /* STACKTAP_KMOD_STALL_H */
