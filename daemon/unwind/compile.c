@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "unwind/frames.h"
 #include "unwind/gap.h"
-#include "unwind/pclntab.h"
+#include "unwind/pcsp.h"
 #include "unwind/rule.h"
 
 enum {
@@ -20,7 +20,7 @@ struct compiler {
 	const struct elf *elf;
 	struct builder builder;
 	struct gaps gaps;
-	struct pclntab pclntab;
+	struct pcsp pcsp;
 	uint64_t go_start, go_end;	/* what it is about */
 	struct object_segment *segments;
 	size_t segment_count;
@@ -195,7 +195,7 @@ static int fill(struct compiler *compiler, uint64_t start, uint64_t end)
 		return gaps_fill(&compiler->gaps, &compiler->builder, start, end);
 	r = gaps_fill(&compiler->gaps, &compiler->builder, start, go_start);
 	if (r == 0)
-		r = pclntab_fill(&compiler->pclntab, &compiler->builder, go_start, go_end);
+		r = pcsp_fill(&compiler->pcsp, &compiler->builder, go_start, go_end);
 	if (r == 0 && go_end < end)
 		r = gaps_fill(&compiler->gaps, &compiler->builder, go_end, end);
 	return r;
@@ -263,6 +263,7 @@ static int compile(struct compiler *compiler, void **ret_data, size_t *ret_size)
 {
 	struct builder *builder = &compiler->builder;
 	struct compile_stats *stats = compiler->stats;
+	bool has_go;
 	int r;
 
 	frames_find_eh(compiler->elf, builder->machine, &compiler->eh);
@@ -271,11 +272,9 @@ static int compile(struct compiler *compiler, void **ret_data, size_t *ret_size)
 	if (r == -ENOMEM || (r < 0 && !compiler->eh.size))
 		return r;
 	gaps_find(compiler->elf, builder->machine, &compiler->gaps);
-	pclntab_find(compiler->elf, builder->machine, &compiler->pclntab);
-	pclntab_range(&compiler->pclntab, &compiler->go_start, &compiler->go_end);
+	has_go = pcsp_find(&compiler->pcsp, compiler->elf, &compiler->go_start, &compiler->go_end);
 	/* some vDSOs have a trampoline and nothing else to go by */
-	if (!compiler->eh.size && !compiler->debug.size && !compiler->gaps.count &&
-	    !(compiler->pclntab.section && compiler->pclntab.has_rules))
+	if (!compiler->eh.size && !compiler->debug.size && !compiler->gaps.count && !has_go)
 		return -ENODATA;
 	stats->eh_bytes = compiler->eh.size;
 	stats->debug_bytes = compiler->debug.size;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "unwind/functions.h"
 
+#include "symbol/pclntab.h"
 #include "unwind/frames.h"
-#include "unwind/pclntab.h"
 
 enum { RANGES_FIRST = 1024 };
 
@@ -42,7 +42,7 @@ static int add_frames(struct list *list, const struct elf *elf, const struct mac
 	return r;
 }
 
-static int add_go(struct list *list, const struct elf *elf, const struct machine *machine)
+static int add_go(struct list *list, const struct elf *elf)
 {
 	_cleanup_free_ struct pclntab *pclntab = calloc(1, sizeof(*pclntab));
 	struct function_range range;
@@ -50,7 +50,7 @@ static int add_go(struct list *list, const struct elf *elf, const struct machine
 
 	if (!pclntab)
 		return -ENOMEM;
-	pclntab_find(elf, machine, pclntab);
+	pclntab_find(elf, pclntab);
 	for (uint32_t i = 0; pclntab->section && i < pclntab->count; i++) {
 		if (list->count == SYMTAB_SYMBOLS_MAX)
 			break;
@@ -87,7 +87,7 @@ int functions_read(const struct elf *elf, struct function_range **ret_ranges, si
 	if (machine)
 		r = add_frames(&list, elf, machine);
 	if (machine && r == 0)
-		r = add_go(&list, elf, machine);
+		r = add_go(&list, elf);
 	if (r < 0) {
 		free(list.ranges);
 		return r;

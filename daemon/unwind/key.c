@@ -3,9 +3,9 @@
 
 #include <nettle/sha2.h>
 
+#include "symbol/pclntab.h"
 #include "unwind/frames.h"
 #include "unwind/gap.h"
-#include "unwind/pclntab.h"
 
 enum {
 	KEY_VERSION = 7,	/* counts changes of what the compiler makes of the same bytes */
@@ -56,14 +56,13 @@ static void add_gaps(struct sha256_ctx *sha, const struct elf *elf, const struct
 	}
 }
 
-static int add_pclntab(struct sha256_ctx *sha, const struct elf *elf,
-		       const struct machine *machine)
+static int add_pclntab(struct sha256_ctx *sha, const struct elf *elf)
 {
 	_cleanup_free_ struct pclntab *pclntab = calloc(1, sizeof(*pclntab));
 
 	if (!pclntab)
 		return -ENOMEM;
-	pclntab_find(elf, machine, pclntab);
+	pclntab_find(elf, pclntab);
 	if (!pclntab->section)
 		return 0;
 	add(sha, pclntab->text);
@@ -120,7 +119,7 @@ int key_make(const struct elf *elf, uint8_t ret_key[static KEY_BYTES])
 		r = add_bytes(&sha, elf, debug->sh_offset, debug->sh_size);
 	}
 	if (r == 0)
-		r = add_pclntab(&sha, elf, machine);
+		r = add_pclntab(&sha, elf);
 	sha256_digest(&sha, KEY_BYTES, ret_key);
 	return r;
 }

@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "symbol/pclntab.h"
+
+#include <assert.h>
+#include <string.h>
+
+enum {
+	MAGIC_12 = 0xfffffffb,
+	MAGIC_116 = 0xfffffffa,
+	MAGIC_118 = 0xfffffff0,
+	MAGIC_120 = 0xfffffff1,
+	HEADER_BYTES = 72,
+	HEADER_BYTES_12 = 16,
+	ENTRY_BYTES = 8,	/* of a function: where it begins, where it is described */
+	ENTRY_BYTES_OLD = 16,
+	VARINT_BYTES = 10,
+	FUNCTIONS_MAX = 4 << 20,
+};
+
+/* What the header has since Go 1.18, in Go's words: pcHeader. */
+struct header {
+	uint32_t magic;
+	uint8_t zero[2], quantum, pointer_bytes;
+	uint64_t count, files, text, names, units, file_names, values, functions;
+};
+
+static_assert(sizeof(struct header) == HEADER_BYTES, "the header has no holes");
+
+/* @size bytes at @offset of the section, at most a window's; what is behind its end is 0. */
+int pclntab_get(const struct pclntab *pclntab, struct pclntab_window *window, uint64_t offset,
+	       void *ret_bytes, size_t size)
+{
+	const Elf64_Shdr *section = pclntab->section;
+	int r;
+
+	if (offset < window->offset || offset - window->offset > window->size ||
+	    window->size - (offset - window->offset) < size) {
+		window->size = 0;
+		if (offset >= section->sh_size)
+			return -EBADMSG;
+		window->offset = offset;
+		memset(window->bytes, 0, sizeof(window->bytes));
+		r = elf_read(pclntab->elf, section->sh_offset + offset, window->bytes,
+			     (size_t)min_of(section->sh_size - offset, (uint64_t)PCLNTAB_WINDOW));
+		if (r < 0)
+			return r;
+		window->size = PCLNTAB_WINDOW;
+	}
+	memcpy(ret_bytes, window->bytes + (offset - window->offset), size);
+	return 0;
+}
+
+/* Where function @i begins; @i may be their count, for where the last one ends. */
+int pclntab_entry(struct pclntab *pclntab, uint32_t i, uint64_t *ret_address, uint32_t *ret_at)
+{
+	uint64_t whole[2];
+	uint32_t entry[2];
+	int r;
+
+	if (pclntab->has_rules)
+		r = pclntab_get(pclntab, &pclntab->entry_window, pclntab->functions + (uint64_t)i * ENTRY_BYTES,
+			entry, sizeof(entry));
+	else
+		r = pclntab_get(pclntab, &pclntab->entry_window,
+			pclntab->functions + (uint64_t)i * ENTRY_BYTES_OLD, whole, sizeof(whole));
+	if (r < 0)
+		return r;
+	*ret_address = pclntab->has_rules ? pclntab->text + entry[0] : whole[0];
+	*ret_at = pclntab->has_rules ? entry[1] : (uint32_t)whole[1];
+	return 0;
+}
+
+/* The last function that begins at @address or below: its number. -ENODATA: none */
+static int search(struct pclntab *pclntab, uint64_t address, uint32_t *ret_i)
+{
+	uint32_t first = 0, last = pclntab->count, at;
+	uint64_t entry;
+
+	while (first < last) {
+		uint32_t middle = first + (last - first) / 2;
+		int r = pclntab_entry(pclntab, middle, &entry, &at);
+
+		if (r < 0)
+			return r;
+		if (entry <= address)
+			first = middle + 1;
+		else
+			last = middle;
+	}
+	*ret_i = first - 1;
+	return first ? 0 : -ENODATA;
+}
+
+/* Does a function begin at @address? Where it is described. */
+static bool is_function(struct pclntab *pclntab, uint64_t address, uint32_t *ret_at)
+{
+	uint64_t entry;
+	uint32_t i;
+
+	return search(pclntab, address, &i) == 0 && pclntab_entry(pclntab, i, &entry, ret_at) == 0 &&
+	       entry == address;
+}
+
+int pclntab_describe(struct pclntab *pclntab, uint32_t at, struct pclntab_function *ret_function)
+{
+	/* entry, name, args, deferreturn, pcsp, pcfile, pcln, npcdata, cu; startLine; kind, flags, nfuncdata */
+	uint32_t words[11];
+	const uint8_t *bytes = (const uint8_t *)&words[pclntab->has_line ? 10 : 9];
+	int r = pclntab_get(pclntab, &pclntab->function_window, pclntab->descriptions + at, words,
+			    sizeof(words));
+
+	if (r < 0)
+		return r;
+	/* the entry was a whole address, and nothing behind the name is asked for */
+	if (!pclntab->has_rules) {
+		*ret_function = (struct pclntab_function){ .name = words[2] };
+		return 0;
+	}
+	*ret_function = (struct pclntab_function){
+		.name = words[1], .distances = words[4], .files = words[5], .lines = words[6],
+		.value_count = words[7], .unit = words[8], .data_count = bytes[3],
+		.start_line = pclntab->has_line ? words[9] : 0, .flags = bytes[1],
+		.more = at + (uint64_t)(bytes + sizeof(words[0]) - (const uint8_t *)words),
+	};
+	return 0;
+}
+
+/*
+ * Since Go 1.26 the table does not say where its code is, and in position-independent programs it
+ * never did. Go's linker begins .text with it, and the program's entry is Go's, _rt0_amd64_linux for
+ * one. Another linker puts C code first, whose address has nothing to do with the table, and the
+ * entry is C's: that it is where some function of the table begins is chance then, so it is asked
+ * for its name.
+ */
+static bool find_text(struct pclntab *pclntab, uint64_t text)
+{
+	const Elf64_Shdr *code = elf_find_section(pclntab->elf, SHT_PROGBITS, ".text");
+	struct pclntab_function function;
+	Elf64_Ehdr header;
+	char name[5];
+	uint64_t end;
+	uint32_t at;
+
+	if (!code || elf_read(pclntab->elf, 0, &header, sizeof(header)) < 0)
+		return false;
+	/* a position-independent program has them filled in when it is loaded: they are in no code here */
+	if (!pclntab->has_rules && pclntab_entry(pclntab, 0, &text, &at) < 0)
+		return false;
+	pclntab->text = text ? text : code->sh_addr;
+	if (pclntab_entry(pclntab, pclntab->count, &end, &at) < 0 || pclntab->text < code->sh_addr ||
+	    end < pclntab->text || end - code->sh_addr > code->sh_size)
+		return false;
+	return text || (is_function(pclntab, header.e_entry, &at) &&
+			pclntab_describe(pclntab, at, &function) == 0 &&
+			pclntab_get(pclntab, &pclntab->value_window, pclntab->names + function.name, name,
+			    sizeof(name)) == 0 &&
+			!strncmp(name, "_rt0_", sizeof(name)));
+}
+
+/*
+ * Where the tables are in the section. Go 1.2 had them one behind the other, and offsets from the beginning of all;
+ * Go 1.16 the header of today without the address of the code. False: of a Go that is not known.
+ */
+static bool place_tables(struct pclntab *pclntab, const struct header *header)
+{
+	*pclntab = (struct pclntab){
+		.has_line = header->magic == MAGIC_120,
+		.has_rules = header->magic == MAGIC_118 || header->magic == MAGIC_120,
+	};
+	if (pclntab->has_rules) {
+		pclntab->names = header->names;
+		pclntab->values = header->values;
+		pclntab->units = header->units;
+		pclntab->files = header->file_names;
+		pclntab->functions = pclntab->descriptions = header->functions;
+	} else if (header->magic == MAGIC_116) {
+		pclntab->names = header->text;
+		pclntab->functions = pclntab->descriptions = header->values;
+	} else {
+		pclntab->functions = HEADER_BYTES_12;
+	}
+	return pclntab->has_rules || header->magic == MAGIC_116 || header->magic == MAGIC_12;
+}
+
+int pclntab_search(struct pclntab *pclntab, uint64_t address, uint64_t *ret_entry, uint64_t *ret_end,
+		   struct pclntab_function *ret_function)
+{
+	uint32_t i, at, unused;
+	int r = search(pclntab, address, &i);
+
+	if (r == 0)
+		r = pclntab_entry(pclntab, i, ret_entry, &at);
+	if (r == 0)
+		r = pclntab_entry(pclntab, i + 1, ret_end, &unused);
+	if (r == 0 && address >= *ret_end)
+		r = -ENODATA;
+	return r ?: pclntab_describe(pclntab, at, ret_function);
+}
+
+/* Bytes that each instruction is a multiple of; 0: no machine that is known. */
+static uint8_t quantum_of(const struct elf *elf)
+{
+	if (!elf->is_64)
+		return 0;
+	return elf->machine == EM_X86_64 ? 1 : elf->machine == EM_AARCH64 ? 4 : 0;
+}
+
+void pclntab_find(const struct elf *elf, struct pclntab *ret_pclntab)
+{
+	static const char *const names[] = { ".gopclntab", ".data.rel.ro.gopclntab" };
+	const Elf64_Shdr *section = NULL;
+	struct header header;
+
+	ret_pclntab->section = NULL;
+	for (size_t i = 0; !section && i < ARRAY_SIZE(names); i++)
+		section = elf_find_section(elf, SHT_PROGBITS, names[i]);
+	if (!section || section->sh_size < HEADER_BYTES || section->sh_size > PCLNTAB_BYTES_MAX ||
+	    section->sh_offset > elf->size || section->sh_size > elf->size - section->sh_offset ||
+	    elf_read(elf, section->sh_offset, &header, sizeof(header)) < 0)
+		return;
+	if (!place_tables(ret_pclntab, &header) || header.zero[0] || header.zero[1] ||
+	    header.quantum != quantum_of(elf) || header.pointer_bytes != 8 || !header.count ||
+	    header.count > FUNCTIONS_MAX || ret_pclntab->names >= section->sh_size ||
+	    ret_pclntab->values >= section->sh_size || ret_pclntab->units >= section->sh_size ||
+	    ret_pclntab->files >= section->sh_size || ret_pclntab->functions >= section->sh_size ||
+	    header.count >= (section->sh_size - ret_pclntab->functions) /
+			    (ret_pclntab->has_rules ? ENTRY_BYTES : ENTRY_BYTES_OLD))
+		return;
+	ret_pclntab->elf = elf;
+	ret_pclntab->section = section;
+	ret_pclntab->count = (uint32_t)header.count;
+	ret_pclntab->quantum = header.quantum;
+	if (!find_text(ret_pclntab, ret_pclntab->has_rules ? header.text : 0))
+		ret_pclntab->section = NULL;
+}
+
+int pclntab_function(struct pclntab *pclntab, uint32_t i, struct function_range *ret_range)
+{
+	const Elf64_Shdr *section = pclntab->section;
+	struct pclntab_function function;
+	uint32_t at, unused;
+	int r;
+
+	*ret_range = (struct function_range){ 0 };
+	r = pclntab_entry(pclntab, i, &ret_range->start, &at);
+	if (r == 0)
+		r = pclntab_entry(pclntab, i + 1, &ret_range->end, &unused);
+	if (r == 0)
+		r = pclntab_describe(pclntab, at, &function);
+	if (r == 0 && function.name < section->sh_size - pclntab->names)
+		ret_range->name = section->sh_offset + pclntab->names + function.name;
+	return r;
+}
+
+static int get_varint(struct pclntab *pclntab, uint64_t *offset, uint64_t *ret_value)
+{
+	uint8_t bytes[VARINT_BYTES];
+	int r = pclntab_get(pclntab, &pclntab->value_window, *offset, bytes, sizeof(bytes));
+
+	*ret_value = 0;
+	for (unsigned int i = 0; r == 0 && i < VARINT_BYTES; i++) {
+		*ret_value |= (uint64_t)(bytes[i] & 0x7f) << (7 * i);
+		if (!(bytes[i] & 0x80)) {
+			*offset += i + 1;
+			return 0;
+		}
+	}
+	return r < 0 ? r : -EBADMSG;
+}
+
+int pclntab_text(struct pclntab *pclntab, uint64_t offset, char *ret_text, size_t size)
+{
+	int r = size ? pclntab_get(pclntab, &pclntab->value_window, offset, ret_text, size) : -EINVAL;
+
+	if (r == 0)
+		ret_text[size - 1] = '\0';
+	return r;
+}
+
+void pclntab_values(const struct pclntab *pclntab, uint32_t table, uint64_t entry,
+		    struct pclntab_run *ret_run)
+{
+	*ret_run = (struct pclntab_run){
+		.offset = pclntab->values + table, .entry = entry, .end = entry, .value = -1,
+	};
+}
+
+int pclntab_next(struct pclntab *pclntab, struct pclntab_run *run)
+{
+	uint64_t delta, bytes;
+	int r = get_varint(pclntab, &run->offset, &delta);
+
+	if (r < 0)
+		return r;
+	/* only the first may be the same as before it */
+	if (!delta && run->end != run->entry)
+		return 0;
+	r = get_varint(pclntab, &run->offset, &bytes);
+	if (r < 0)
+		return r;
+	/* the sign is the lowest bit; 32 bits that go round, as in Go */
+	run->value = (int32_t)((uint32_t)run->value + (uint32_t)(delta >> 1 ^ -(delta & 1)));
+	run->start = run->end;
+	run->end = bytes && bytes <= (UINT64_MAX - run->start) / pclntab->quantum ?
+			   run->start + bytes * pclntab->quantum : UINT64_MAX;
+	return 1;
+}
