@@ -34,7 +34,7 @@ struct debugfile_finder {
 };
 
 /* How much a file has of what is wanted. */
-enum rank { RANK_NONE, RANK_EXPORTS, RANK_SYMBOLS, RANK_DWARF };
+enum rank { RANK_NONE, RANK_EXPORTS, RANK_SYMBOLS, RANK_GO, RANK_DWARF };
 
 struct search {
 	struct debugfile_finder *finder;
@@ -142,6 +142,8 @@ static enum rank rank_of(const struct search *search, const struct lines_facts *
 		return facts->segment_count ? RANK_DWARF : RANK_NONE;
 	if (facts->has_dwarf)
 		return RANK_DWARF;
+	if (facts->has_go_lines)
+		return RANK_GO;
 	return facts->has_symbols ? RANK_SYMBOLS : RANK_EXPORTS;
 }
 
@@ -451,6 +453,8 @@ int debugfile_find(struct debugfile_finder *finder, const struct recorded_object
 		if (!ret_file->with_dwarf)
 			note(ret_file, "without lines: a part of its DWARF is in a file that is not "
 			     "here, build-id %s", ret_file->facts.alt_build_id);
+	} else if (search.rank == RANK_GO) {
+		note(ret_file, "lines without columns, of Go's own table: it has no DWARF");
 	} else if (search.rank == RANK_SYMBOLS) {
 		note(ret_file, "without lines: it has no DWARF");
 	} else if (search.rank == RANK_EXPORTS) {

@@ -16,6 +16,7 @@
 #include "symbol/htlhash.h"
 #include "symbol/jitdump.h"
 #include "symbol/lines.h"
+#include "symbol/lines_facts.h"
 #include "symbol/minidebug.h"
 #include "symbol/perf_map.h"
 #include "symbol/symtab.h"

@@ -16,6 +16,7 @@
 #include "symbol/demangle.h"
 #include "symbol/disassemble.h"
 #include "symbol/lines.h"
+#include "symbol/lines_facts.h"
 #include "symbol/symtab.h"
 #include "unwind/compile.h"
 #include "unwind/key.h"

@@ -153,7 +153,9 @@ static int lines_until(struct parser *parser, const struct object *object, int f
 
 	if (r < 0)
 		return r;
-	if (!facts.has_dwarf || facts.alt_build_id[0])
+	/* of what dwz has moved a part away the rest is not worth much */
+	dwarf.symbols_only = !facts.has_dwarf || facts.alt_build_id[0];
+	if (dwarf.symbols_only && !facts.has_go_lines)
 		return -ENODATA;
 	dwarf.file.limit_ms = left_until(deadline);
 	r = open_dwarf(parser, object, fd, &dwarf);

@@ -19,6 +19,7 @@
 #include "symbol/demangle.h"
 #include "symbol/disassemble.h"
 #include "symbol/lines.h"
+#include "symbol/lines_facts.h"
 
 enum {
 	HELPER_FD = 3,			/* the helper's end of the socket pair */

@@ -7,7 +7,8 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
-#include "symbol/htlhash.h"
+#include "symbol/go_lines.h"
+#include "symbol/lines_facts.h"
 #include "symbol/symtab.h"
 
 enum {
@@ -23,6 +24,7 @@ struct lines {
 	struct symtab *symtab;		/* NULL: none */
 	Elf *elf, *alt_elf;
 	Dwarf *dwarf, *alt;		/* NULL: none that can be read */
+	struct go_lines *go;		/* NULL: no program of Go */
 };
 
 /* An entry of debugging information that holds an address, and the one around it. */
@@ -46,105 +48,11 @@ struct search {
 	uint32_t unit_count;
 	const char *directory;		/* that it was compiled in, NULL: unknown */
 	struct lines_answer *answer;
-	uint32_t frame_room, string_room;
+	uint32_t go_address;		/* that Go's frames are of */
+	uint32_t string_room;
 	uint32_t slots[STRING_SLOTS];	/* some string of this hash; 0: none yet */
 	struct lines_frame (*frames)[LINES_FRAMES_MAX];
 };
-
-static bool has_bytes(const struct elf *elf, uint32_t type, const char *name)
-{
-	const Elf64_Shdr *shdr = elf_find_section(elf, type, name);
-
-	return shdr && shdr->sh_type != SHT_NOBITS && shdr->sh_size;
-}
-
-/* The beginning of a section that has a file's name: NUL-terminated, or empty. */
-static size_t read_link(const struct elf *elf, const char *name, uint8_t *ret_bytes, size_t size)
-{
-	const Elf64_Shdr *shdr = elf_find_section(elf, SHT_NULL, name);
-
-	if (!shdr || shdr->sh_type == SHT_NOBITS)
-		return 0;
-	size = (size_t)min_of((uint64_t)size, shdr->sh_size);
-	if (elf_read(elf, shdr->sh_offset, ret_bytes, size) < 0 || !memchr(ret_bytes, '\0', size))
-		return 0;
-	return size;
-}
-
-static void read_links(const struct elf *elf, struct lines_facts *facts)
-{
-	uint8_t bytes[4096];
-	size_t size = read_link(elf, ".gnu_debuglink", bytes, sizeof(bytes));
-	size_t length = size ? strlen((char *)bytes) : 0, at = (length + 4) & ~(size_t)3;
-
-	if (length && length < sizeof(facts->link) && at + sizeof(facts->link_crc) <= size) {
-		memcpy(facts->link, bytes, length);
-		memcpy(&facts->link_crc, bytes + at, sizeof(facts->link_crc));
-	}
-	size = read_link(elf, ".gnu_debugaltlink", bytes, sizeof(bytes));
-	at = size ? strlen((char *)bytes) + 1 : 0;
-	if (at && at <= sizeof(facts->alt_link))
-		memcpy(facts->alt_link, bytes, at);
-	for (size_t i = 0; at + i < size && 2 * i + 2 < sizeof(facts->alt_build_id); i++)
-		snprintf(facts->alt_build_id + 2 * i, 3, "%02x", bytes[at + i]);
-}
-
-/* What a linker or loader has still to change: addresses in it are none yet. What dwz makes is not. */
-static bool is_relocatable(const struct elf *elf)
-{
-	return elf->type == ET_REL && (elf_find_section(elf, SHT_RELA, NULL) ||
-				       elf_find_section(elf, SHT_REL, NULL));
-}
-
-/* In whatever order the file has them. */
-static int read_segments(const struct elf *elf, struct lines_facts *facts)
-{
-	_cleanup_free_ struct object_segment *segments = NULL;
-	bool any = false;
-	size_t count;
-	int r = elf_segments(elf, &segments, &count);
-
-	if (!r) {
-		facts->segment_count = (uint32_t)min_of(count, (size_t)LINES_SEGMENTS_MAX);
-		memcpy(facts->segments, segments, facts->segment_count * sizeof(*segments));
-		facts->vaddr = segments[0].vaddr;
-		return 0;
-	}
-	/* a file of debug information has the headers without the bytes */
-	for (size_t i = 0; i < elf->phdr_count; i++) {
-		const Elf64_Phdr *phdr = &elf->phdrs[i];
-
-		if (phdr->p_type != PT_LOAD || !(phdr->p_flags & PF_X) || !phdr->p_memsz ||
-		    (any && phdr->p_vaddr >= facts->vaddr))
-			continue;
-		facts->vaddr = phdr->p_vaddr;
-		any = true;
-	}
-	return r == -ENODATA ? 0 : r;
-}
-
-int lines_facts(int fd, uint64_t size, uint64_t deadline, struct lines_facts *ret_facts)
-{
-	struct elf elf;
-	int r;
-
-	memset(ret_facts, 0, sizeof(*ret_facts));
-	r = htlhash_file(fd, size, ret_facts->htlhash);
-	if (r < 0 && r != -ENODATA)
-		return r;
-	r = elf_open(&elf, fd, size, deadline);
-	if (r < 0)
-		return r == -ETIME ? r : 0;
-	ret_facts->is_elf = true;
-	ret_facts->has_dwarf = !is_relocatable(&elf) && (has_bytes(&elf, SHT_NULL, ".debug_info") ||
-							 has_bytes(&elf, SHT_NULL, ".zdebug_info"));
-	ret_facts->has_symbols = has_bytes(&elf, SHT_SYMTAB, NULL);
-	elf_build_id(&elf, ret_facts->build_id);
-	read_links(&elf, ret_facts);
-	r = read_segments(&elf, ret_facts);
-	elf_close(&elf);
-	return r;
-}
 
 static Dwarf *open_dwarf(int fd, Elf **ret_elf)
 {
@@ -184,9 +92,11 @@ int lines_open(int fd, uint64_t size, bool with_dwarf, uint64_t deadline, struct
 	}
 	if (symtab_read(&lines->file, NULL, 0, NULL, &lines->symtab) < 0)
 		lines->symtab = NULL;
-	if (with_dwarf && !is_relocatable(&lines->file))
+	if (with_dwarf && !lines_is_relocatable(&lines->file))
 		lines->dwarf = open_dwarf(fd, &lines->elf);
-	if (!lines->dwarf && (!lines->symtab || !lines->symtab->count)) {
+	if (go_lines_open(&lines->file, &lines->go) < 0)
+		lines->go = NULL;
+	if (!lines->dwarf && !lines->go && (!lines->symtab || !lines->symtab->count)) {
 		lines_free(lines);
 		return -ENODATA;
 	}
@@ -211,6 +121,7 @@ void lines_free(struct lines *lines)
 		return;
 	close_dwarf(&lines->dwarf, &lines->elf);
 	close_dwarf(&lines->alt, &lines->alt_elf);
+	go_lines_free(lines->go);
 	symtab_free(lines->symtab);
 	elf_close(&lines->file);
 	free(lines);
@@ -457,14 +368,46 @@ static void fill_symbol(struct search *search, uint64_t address, struct lines_fr
 	frame->name = add_string(search, name) ?: frame->name;
 }
 
-/* Frames of address @i, innermost first: each function is at the line where it calls the one before. */
-static void make_frames(struct search *search, Dwarf_Die *unit, Dwarf_Files *files, uint32_t i)
+/* Room for one more frame of address @i: what there is no room for is the innermost. */
+static struct lines_frame *next_frame(struct search *search, uint32_t i)
 {
-	struct lines_frame *frames = search->frames[i], spare;
+	struct lines_frame *frames = search->frames[i];
+	uint32_t *count = &search->answer->counts[i];
+
+	if (*count == LINES_FRAMES_MAX)
+		memmove(frames, frames + 1, (LINES_FRAMES_MAX - 1) * sizeof(*frames));
+	else
+		++*count;
+	return &frames[*count - 1];
+}
+
+static void take_go_frame(void *ctx, const struct go_frame *frame)
+{
+	struct search *search = ctx;
+
+	*next_frame(search, search->go_address) = (struct lines_frame){
+		.name = add_string(search, frame->name), .file = add_string(search, frame->file),
+		.line = frame->line, .start_line = frame->start_line,
+	};
+}
+
+/* What DWARF does not know a Go program may know by itself. */
+static int make_go_frames(struct search *search, uint32_t i)
+{
+	search->go_address = i;
+	return search->lines->go ? go_lines_find(search->lines->go, search->addresses[i], take_go_frame,
+						 search) : -ENODATA;
+}
+
+/* Frames of address @i, innermost first: each function is at the line where it calls the one before. */
+static int make_frames(struct search *search, Dwarf_Die *unit, Dwarf_Files *files, uint32_t i)
+{
+	const uint32_t *count = &search->answer->counts[i];
+	struct lines_frame *frame, spare;
 	const uint64_t address = search->addresses[i];
-	uint32_t line = 0, column = 0, count = 0;
+	uint32_t line = 0, column = 0;
 	const char *file = NULL;
-	int number;
+	int number, r = 0;
 	Dwarf_Line *at = unit ? dwarf_getsrc_die(unit, address) : NULL;
 
 	if (at) {
@@ -477,27 +420,28 @@ static void make_frames(struct search *search, Dwarf_Die *unit, Dwarf_Files *fil
 	for (uint32_t n = search->innermost[i]; n != NO_CALL; n = search->calls[n].outer) {
 		Dwarf_Die *die = &search->calls[n].die;
 
-		if (count == LINES_FRAMES_MAX) {
-			memmove(frames, frames + 1, (LINES_FRAMES_MAX - 1) * sizeof(*frames));
-			count--;
-		}
-		frames[count] = (struct lines_frame){ .line = line, .column = column };
-		fill_function(search, die, file, &frames[count++]);
+		frame = next_frame(search, i);
+		*frame = (struct lines_frame){ .line = line, .column = column };
+		fill_function(search, die, file, frame);
 		line = number_of(die, DW_AT_call_line);
 		column = number_of(die, DW_AT_call_column);
 		file = files ? dwarf_filesrc(files, number_of(die, DW_AT_call_file), NULL, NULL) :
 			       NULL;
 	}
-	if (!count) {
+	if (!*count)
+		r = make_go_frames(search, i);
+	if (r < 0 && r != -ENODATA)
+		return r;
+	if (!*count) {
 		spare = (struct lines_frame){ .line = line, .column = column,
 					      .file = add_path(search, file) };
 		fill_symbol(search, address, &spare);
 		if (spare.name)
-			frames[count++] = spare;
+			*next_frame(search, i) = spare;
 	} else {
-		fill_symbol(search, address, &frames[count - 1]);
+		fill_symbol(search, address, &search->frames[i][*count - 1]);
 	}
-	search->answer->counts[i] = count;
+	return 0;
 }
 
 static int take_address(struct search *search, Dwarf_Die *die _unused_, uint32_t depth _unused_,
@@ -535,7 +479,7 @@ static int search_unit(struct search *search, Dwarf_Die *unit, bool is_split)
 		files = NULL;
 	search->directory = dwarf_formstring(dwarf_attr(unit, DW_AT_comp_dir, &attribute));
 	for (uint32_t i = 0; r >= 0 && i < search->unit_count; i++)
-		make_frames(search, unit, files, search->unit[i]);
+		r = make_frames(search, unit, files, search->unit[i]);
 	if (search->call_count)
 		memset(search->innermost, 0xff, search->count * sizeof(*search->innermost));
 	return r < 0 ? r : 0;
@@ -593,7 +537,7 @@ static int find(struct search *search)
 		r = search_units(search);
 	for (uint32_t i = 0; !r && i < search->count; i++)
 		if (!search->is_taken[i])
-			make_frames(search, NULL, NULL, i);
+			r = make_frames(search, NULL, NULL, i);
 	return r ?: pack_frames(search);
 }
 

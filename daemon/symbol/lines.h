@@ -17,7 +17,6 @@ enum {
 	LINES_FRAMES_MAX = 64,		/* of one address; further ones, the innermost, are left out */
 	LINES_TEXT_MAX = 4096,		/* of a name or path, with the NUL; longer ones are cut */
 	LINES_STRINGS_MAX = 64 << 20,	/* bytes of one answer's */
-	LINES_SEGMENTS_MAX = 8,		/* executable ones of a file that are told */
 };
 
 struct lines_frame {
@@ -35,22 +34,7 @@ struct lines_answer {
 	uint32_t split;			/* addresses whose inlined functions are in a .dwo file */
 };
 
-/* What can be said of a file's names before they are read. */
-struct lines_facts {
-	uint8_t is_elf, has_dwarf, has_symbols;
-	char htlhash[33], build_id[41];
-	char alt_build_id[41];		/* of the file that dwz has moved a part into; empty: none */
-	char alt_link[256];		/* and its path */
-	char link[256];			/* .gnu_debuglink */
-	uint32_t link_crc;
-	uint64_t vaddr;			/* lowest of an executable segment */
-	uint32_t segment_count;		/* of those with bytes in the file; 0: debug information alone */
-	struct object_segment segments[LINES_SEGMENTS_MAX];
-};
-
 struct lines;
-
-int lines_facts(int fd, uint64_t size, uint64_t deadline, struct lines_facts *ret_facts);
 
 /*
  * @fd stays the caller's, and open. Without DWARF, or one that cannot be read, there are symbols alone.

@@ -16,6 +16,7 @@
 #include "process/image.h"
 #include "process/scan.h"
 #include "symbol/lines.h"
+#include "symbol/lines_facts.h"
 #include "unwind/compile.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -4,12 +4,16 @@
  * addresses in hex, one a line, and answers each with its frames, innermost first,
  * "NAME<tab>FILE<tab>LINE<tab>COLUMN<tab>START", then an empty line.
  * usage: line_names FILE [DWZ-FILE]
+ *        line_names --now FILE	as the daemon asks, which looks itself whether there are lines
  */
 #include <fcntl.h>
 #include <inttypes.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #include "helper/parser.h"
+
+enum { NOW_MS = 20000 };
 
 static struct object *open_object(const char *path, int *ret_fd)
 {
@@ -45,7 +49,12 @@ int main(int argc, char **argv)
 	int fd, alt_fd = -1, r;
 	uint32_t count;
 	char line[64];
+	const bool is_now = argc == 3 && !strcmp(argv[1], "--now");
 
+	if (is_now) {
+		argc--;
+		argv++;
+	}
 	if (argc != 2 && argc != 3)
 		return 2;
 	object = open_object(argv[1], &fd);
@@ -53,11 +62,13 @@ int main(int argc, char **argv)
 		alt = open_object(argv[2], &alt_fd);
 	if (parser_new(&parser) < 0)
 		return 2;
-	r = parser_open_lines(parser, object, fd, true, alt_fd, alt ? alt->size : 0);
+	r = is_now ? 0 : parser_open_lines(parser, object, fd, true, alt_fd, alt ? alt->size : 0);
 	do {
 		for (count = 0; count < LINES_ADDRESSES_MAX && fgets(line, sizeof(line), stdin);)
 			addresses[count++] = strtoull(line, NULL, 16);
-		if (r == 0)
+		if (is_now)
+			r = parser_lines_now(parser, object, fd, addresses, count, NOW_MS, &answer);
+		else if (r == 0)
 			r = parser_lines(parser, object, addresses, count, &answer);
 		if (r < 0) {
 			fprintf(stderr, "%s: error %d\n", argv[1], -r);

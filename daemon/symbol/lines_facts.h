@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What an object has that names functions and lines, before any is read: which build it is of, and which files belong to it. */
+#ifndef STACKTAP_SYMBOL_LINES_FACTS_H
+#define STACKTAP_SYMBOL_LINES_FACTS_H
+
+#include "symbol/elf.h"
+
+enum { LINES_SEGMENTS_MAX = 8 };	/* executable ones of a file that are told */
+
+/* What can be said of a file's names before they are read. */
+struct lines_facts {
+	uint8_t is_elf, has_dwarf, has_symbols;
+	uint8_t has_go_lines;		/* see symbol/go_lines.h */
+	char htlhash[33], build_id[41];
+	char alt_build_id[41];		/* of the file that dwz has moved a part into; empty: none */
+	char alt_link[256];		/* and its path */
+	char link[256];			/* .gnu_debuglink */
+	uint32_t link_crc;
+	uint64_t vaddr;			/* lowest of an executable segment */
+	uint32_t segment_count;		/* of those with bytes in the file; 0: debug information alone */
+	struct object_segment segments[LINES_SEGMENTS_MAX];
+};
+
+int lines_facts(int fd, uint64_t size, uint64_t deadline, struct lines_facts *ret_facts);
+/* Has a linker or loader still to change its addresses? What dwz makes is not such. */
+bool lines_is_relocatable(const struct elf *elf);
+
+#endif /* STACKTAP_SYMBOL_LINES_FACTS_H */
