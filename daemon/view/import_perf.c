@@ -77,17 +77,27 @@ static bool take_time(const char **at, uint64_t *ret_time)
 	return true;
 }
 
+/* A thread that was no more when it was sampled has the number -1, in perf as of the kernel; here it has none, 0. */
+static bool take_id(const char **at, uint64_t *ret_id)
+{
+	if (strncmp(*at, "-1", 2) != 0)
+		return take_number(at, ret_id);
+	*at += 2;
+	*ret_id = 0;
+	return true;
+}
+
 /* "PID/TID [CPU] TIME:" at @at, behind a comm that may have spaces and digits itself. */
 static bool take_ids(const char **at, struct header *header)
 {
 	uint64_t first, second = 0, cpu;
 
-	if (!take_number(at, &first))
+	if (!take_id(at, &first))
 		return false;
 	second = first;
 	if (**at == '/') {
 		(*at)++;
-		if (!take_number(at, &second))
+		if (!take_id(at, &second))
 			return false;
 	}
 	if (**at != ' ' && **at != '\t')

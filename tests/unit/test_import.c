@@ -101,15 +101,23 @@ static void perf_prints_it_so(void **state _unused_)
 		"\t           401136 outer+0x6 (/opt/a b (1)/prog)\n"
 		"\t           401200 [unknown] (/opt/a b (1)/prog)\n\n"
 		":9 9 12345.5: cycles: 401300 lone+0x1 (/bin/x)\n"
+		/* of a thread that has ended */
+		"             :-1    -1/-1    [000] 12345.6: 250000 instructions: 401300 last+0x1 (/bin/x)\n"
 		"nonsense\n\n";
 	struct report *report;
 	const struct report_process *process;
 
 	assert_int_equal(import("perf-script", text, strlen(text), &report), 0);
-	assert_int_equal(report->event_count, 2);
+	assert_int_equal(report->event_count, 3);
 	for (size_t i = 0; i < report->event_count; i++) {
 		process = &report->events[i].processes[0];
 		assert_int_equal(report->events[i].samples, 1);
+		if (!strcmp(report->events[i].source, "instructions")) {
+			assert_string_equal(process->name, ":-1");
+			assert_int_equal(process->pid, 0);
+			assert_string_equal(process->functions[0].name, "last");
+			continue;
+		}
 		if (process->pid == 9) {
 			assert_string_equal(process->name, ":9");
 			assert_string_equal(report->events[i].source, "cycles");
