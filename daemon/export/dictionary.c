@@ -415,7 +415,7 @@ static int mapping_intern(struct dictionary *dictionary, const struct object *ob
 			address < object->address_limit;
 	enum object_kind kind = object ? object->kind : file->kind;
 	const struct known_item *known;
-	int32_t attributes[2];
+	int32_t attributes[3];
 	char name[STRING_MAX];
 	OtlpMapping message;
 	int index;
@@ -427,7 +427,7 @@ static int mapping_intern(struct dictionary *dictionary, const struct object *ob
 	otlp_init(mapping, &message);
 	message.attribute_indices = attributes;
 	index = 0;
-	/* both or neither: receivers that want htlhash refuse a Mapping that has others without it */
+	/* all or none: receivers that want htlhash refuse a Mapping that has others without it */
 	if (object && object->htlhash[0]) {
 		index = dictionary_attribute_string(dictionary,
 						    "process.executable.build_id.htlhash",
@@ -437,6 +437,12 @@ static int mapping_intern(struct dictionary *dictionary, const struct object *ob
 			index = dictionary_attribute_string(dictionary,
 							    "process.executable.build_id.gnu",
 							    object->build_id);
+			attributes[message.n_attribute_indices++] = index;
+		}
+		if (index >= 0 && object->go_build_id) {
+			index = dictionary_attribute_string(dictionary,
+							    "process.executable.build_id.go",
+							    object->go_build_id);
 			attributes[message.n_attribute_indices++] = index;
 		}
 	}

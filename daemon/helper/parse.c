@@ -84,6 +84,7 @@ static int answer_facts(struct serve_request *request, struct serve_answer *answ
 	if (r < 0)
 		return r == -ETIME ? r : 0;
 	r = facts_read(&elf, &object);
+	elf_go_build_id(&elf, facts->go_build_id);
 	elf_close(&elf);
 	memcpy(facts->build_id, object.build_id, sizeof(facts->build_id));
 	if (!r) {

@@ -92,6 +92,17 @@ static int take_segments(struct object *object, const struct parse_facts *facts)
 	return facts_set_segments(object, segments, facts->segment_count);
 }
 
+static bool is_printable(const char *text, size_t size)
+{
+	for (size_t i = 0; i < size; i++) {
+		if (!text[i])
+			return true;
+		if (text[i] <= ' ' || text[i] > '~')
+			return false;
+	}
+	return false;
+}
+
 static int ask_facts(struct parser *parser, const struct object *object, int fd,
 		     struct parse_facts *ret_facts)
 {
@@ -106,7 +117,8 @@ static int ask_facts(struct parser *parser, const struct object *object, int fd,
 	if (r < 0)
 		return r;
 	return parser_is_hex(ret_facts->htlhash, sizeof(ret_facts->htlhash)) &&
-	       parser_is_hex(ret_facts->build_id, sizeof(ret_facts->build_id)) ? 0 : -EBADMSG;
+	       parser_is_hex(ret_facts->build_id, sizeof(ret_facts->build_id)) &&
+	       is_printable(ret_facts->go_build_id, sizeof(ret_facts->go_build_id)) ? 0 : -EBADMSG;
 }
 
 int parser_is_same(struct parser *parser, const struct object *object, int fd)
@@ -129,6 +141,8 @@ int parser_facts(struct parser *parser, struct object *object, int fd)
 		return r;
 	strcpy(object->htlhash, facts.htlhash);
 	strcpy(object->build_id, facts.build_id);
+	if (facts.go_build_id[0] && !object->go_build_id)
+		object_set_go_build_id(object, facts.go_build_id);
 	if (facts.is_elf && are_segments(&facts) && take_segments(object, &facts) == 0)
 		state = OBJECT_READY;
 	atomic_store_explicit(&object->state, state, memory_order_release);

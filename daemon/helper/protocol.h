@@ -80,7 +80,7 @@ struct parse_file {
 /* Answers PARSE_FACTS. What is no ELF file still has a htlhash. */
 struct parse_facts {
 	uint8_t is_elf;
-	char htlhash[33], build_id[41];
+	char htlhash[33], build_id[41], go_build_id[ELF_GO_BUILD_ID_MAX];
 	uint32_t segment_count;
 	struct object_segment segments[OBJECT_SEGMENTS_MAX];
 };

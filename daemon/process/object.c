@@ -10,6 +10,7 @@
 static size_t object_bytes(const struct object *object)
 {
 	return sizeof(*object) + strlen(object->path) + 1 +
+	       (object->go_build_id ? strlen(object->go_build_id) + 1 : 0) +
 	       object->segment_count * sizeof(*object->segments);
 }
 
@@ -51,8 +52,18 @@ void object_unref(struct object *object)
 		return;
 	pool_uncharge(POOL_PROCESSES, object_bytes(object));
 	free(object->segments);
+	free(object->go_build_id);
 	free(object->path);
 	free(object);
+}
+
+void object_set_go_build_id(struct object *object, const char *id)
+{
+	if (!pool_charge(POOL_PROCESSES, strlen(id) + 1))
+		return;
+	object->go_build_id = strdup(id);
+	if (!object->go_build_id)
+		pool_uncharge(POOL_PROCESSES, strlen(id) + 1);
 }
 
 static int64_t ctime_ns(const struct stat *st)

@@ -56,6 +56,7 @@ struct object {
 	char *path;			/* as first seen; "[kernel]", "[vdso]", module name */
 	char *name;			/* last component of path */
 	char build_id[41];		/* GNU build-id in hex, empty when there is none */
+	char *go_build_id;		/* NULL: not Go's */
 	char htlhash[33];		/* the build_id.htlhash attribute, empty when unknown */
 	uint64_t address_start;		/* ELF addresses of executable segments: [start, limit) */
 	uint64_t address_limit;
@@ -84,6 +85,9 @@ bool object_is_file(const struct object *object, const struct stat *st);
  * object. Charged to POOL_PROCESSES: -ENOBUFS. -E2BIG: more than OBJECT_SEGMENTS_MAX.
  */
 int object_set_segments(struct object *object, struct object_segment *segments, size_t count);
+
+/* Go's build id, in the same way; without room in the pool there is none. */
+void object_set_go_build_id(struct object *object, const char *id);
 
 /* ELF virtual address of a file offset; false when no executable segment holds it. */
 bool object_address(const struct object *object, uint64_t file_offset, uint64_t *ret_address);

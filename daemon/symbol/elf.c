@@ -14,7 +14,11 @@
 
 #define BLOCK_BYTES ((size_t)64 << 10)
 
-enum { BLOCKS_MAX = 1 << 18 };	/* a file of 16 GiB */
+enum {
+	BLOCKS_MAX = 1 << 18,	/* a file of 16 GiB */
+	NOTE_OWNER_BYTES = 4,	/* GNU's and Go's are as long */
+	NOTE_GO_BUILD_ID = 4,
+};
 
 static bool is_late(const struct elf *elf)
 {
@@ -320,11 +324,12 @@ static size_t align_up(size_t value, size_t align)
 	return (value + align - 1) & ~(align - 1);
 }
 
-void elf_notes_build_id(const void *notes, size_t size, size_t align, char ret_hex[static 41])
+/* The bytes of the first note of this kind; NULL: there is none. */
+static const uint8_t *find_note(const void *notes, size_t size, size_t align, const char *owner,
+				uint32_t type, size_t *ret_size)
 {
 	const uint8_t *bytes = notes;
 
-	ret_hex[0] = '\0';
 	align = align == 8 ? 8 : 4;
 	while (size >= sizeof(Elf64_Nhdr)) {
 		Elf64_Nhdr note;
@@ -332,54 +337,77 @@ void elf_notes_build_id(const void *notes, size_t size, size_t align, char ret_h
 
 		memcpy(&note, bytes, sizeof(note));
 		if (note.n_namesz > size || note.n_descsz > size)
-			return;
+			return NULL;
 		name = align_up(sizeof(note) + note.n_namesz, align);
 		whole = align_up(name + note.n_descsz, align);
 		if (name + note.n_descsz > size)
-			return;
-		if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 &&
-		    !memcmp(bytes + sizeof(note), "GNU", 4) && note.n_descsz > 0) {
-			size_t length = min_of((size_t)note.n_descsz, (size_t)20);
-
-			for (size_t i = 0; i < length; i++)
-				snprintf(ret_hex + 2 * i, 3, "%02x", bytes[name + i]);
-			return;
+			return NULL;
+		if (note.n_type == type && note.n_namesz == NOTE_OWNER_BYTES && note.n_descsz > 0 &&
+		    !memcmp(bytes + sizeof(note), owner, NOTE_OWNER_BYTES)) {
+			*ret_size = note.n_descsz;
+			return bytes + name;
 		}
 		if (whole >= size)
-			return;
+			return NULL;
 		bytes += whole;
 		size -= whole;
 	}
+	return NULL;
 }
 
-static bool notes_at(const struct elf *elf, uint64_t offset, uint64_t size, uint64_t align,
-		     char ret_hex[static 41])
+void elf_notes_build_id(const void *notes, size_t size, size_t align, char *ret_hex)
 {
-	_cleanup_free_ void *notes = NULL;
+	size_t length = 0;
+	const uint8_t *bytes = find_note(notes, size, align, "GNU", NT_GNU_BUILD_ID, &length);
 
-	if (size > ELF_NOTES_MAX || read_table(elf, offset, size, 1, &notes) < 0)
-		return false;
-	elf_notes_build_id(notes, size, align, ret_hex);
-	return ret_hex[0];
+	ret_hex[0] = '\0';
+	for (size_t i = 0; bytes && i < min_of(length, (size_t)20); i++)
+		snprintf(ret_hex + 2 * i, 3, "%02x", bytes[i]);
+}
+
+/* As the Go tool prints it, which is what makes it an id: it is no number. */
+static void take_go_build_id(const void *notes, size_t size, size_t align, char *ret_text)
+{
+	size_t length = 0;
+	const uint8_t *bytes = find_note(notes, size, align, "Go\0", NOTE_GO_BUILD_ID, &length);
+
+	if (!bytes || length >= ELF_GO_BUILD_ID_MAX)
+		return;
+	for (size_t i = 0; i < length; i++)
+		if (bytes[i] <= ' ' || bytes[i] > '~')
+			return;
+	memcpy(ret_text, bytes, length);
+	ret_text[length] = '\0';
+}
+
+/* Shows @take all notes, until it has set @ret_text. */
+static void look_at_notes(const struct elf *elf,
+			  void (*take)(const void *notes, size_t size, size_t align, char *ret_text),
+			  char *ret_text)
+{
+	ret_text[0] = '\0';
+	for (size_t i = 0; i < elf->phdr_count + elf->shdr_count && !ret_text[0]; i++) {
+		const Elf64_Phdr *phdr = i < elf->phdr_count ? &elf->phdrs[i] : NULL;
+		const Elf64_Shdr *shdr = phdr ? NULL : &elf->shdrs[i - elf->phdr_count];
+		uint64_t offset = phdr ? phdr->p_offset : shdr->sh_offset;
+		uint64_t size = phdr ? phdr->p_filesz : shdr->sh_size;
+		_cleanup_free_ void *notes = NULL;
+
+		if ((phdr ? phdr->p_type != PT_NOTE : shdr->sh_type != SHT_NOTE) ||
+		    size > ELF_NOTES_MAX || read_table(elf, offset, size, 1, &notes) < 0)
+			continue;
+		take(notes, (size_t)size, (size_t)(phdr ? phdr->p_align : shdr->sh_addralign), ret_text);
+	}
 }
 
 void elf_build_id(const struct elf *elf, char ret_hex[static 41])
 {
-	ret_hex[0] = '\0';
-	for (size_t i = 0; i < elf->phdr_count; i++) {
-		const Elf64_Phdr *phdr = &elf->phdrs[i];
+	look_at_notes(elf, elf_notes_build_id, ret_hex);
+}
 
-		if (phdr->p_type == PT_NOTE &&
-		    notes_at(elf, phdr->p_offset, phdr->p_filesz, phdr->p_align, ret_hex))
-			return;
-	}
-	for (size_t i = 0; i < elf->shdr_count; i++) {
-		const Elf64_Shdr *shdr = &elf->shdrs[i];
-
-		if (shdr->sh_type == SHT_NOTE &&
-		    notes_at(elf, shdr->sh_offset, shdr->sh_size, shdr->sh_addralign, ret_hex))
-			return;
-	}
+void elf_go_build_id(const struct elf *elf, char ret_text[static ELF_GO_BUILD_ID_MAX])
+{
+	look_at_notes(elf, take_go_build_id, ret_text);
 }
 
 static int compare_segments(const void *a, const void *b)

@@ -19,6 +19,7 @@ enum {
 	ELF_SHDRS_MAX = 16384,		/* -ffunction-sections survives in no linked file */
 	ELF_NOTES_MAX = 64 * 1024,
 	ELF_NAMES_MAX = 512 * 1024,	/* of sections */
+	ELF_GO_BUILD_ID_MAX = 128,	/* with the NUL; Go's have 83 characters */
 	ELF_SNAPSHOT_BYTES = 64 << 20,	/* of a file that are kept, see elf_open_snapshot() */
 };
 
@@ -57,7 +58,9 @@ const Elf64_Shdr *elf_find_section(const struct elf *elf, uint32_t type, const c
 /* GNU build-id in hex; empty when there is none. */
 void elf_build_id(const struct elf *elf, char ret_hex[static 41]);
 /* The same from a bare note section, such as /sys/kernel/notes. */
-void elf_notes_build_id(const void *notes, size_t size, size_t align, char ret_hex[static 41]);
+void elf_notes_build_id(const void *notes, size_t size, size_t align, char *ret_hex);
+/* What go tool buildid prints; empty when there is none. */
+void elf_go_build_id(const struct elf *elf, char ret_text[static ELF_GO_BUILD_ID_MAX]);
 
 /* Executable segments sorted by address; -ENODATA when there is none. Freed by the caller. */
 int elf_segments(const struct elf *elf, struct object_segment **ret_segments, size_t *ret_count);

@@ -194,6 +194,7 @@ struct window *synthetic_window(struct aggregator *aggregator)
 	};
 	struct window *window;
 
+	object_set_go_build_id(atomic_load(&program->object), "a_/b-/9");
 	aggregator_set_kernel(aggregator, kernel);
 	assert_int_equal(aggregator_set_profile(aggregator, &synthetic_clock), 0);
 	assert_int_equal(aggregator_set_profile(aggregator, &synthetic_cycles), 0);

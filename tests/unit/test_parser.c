@@ -92,7 +92,10 @@ static const char *program(void)
 	return fixture_build("program", "-O1 -fomit-frame-pointer -Wl,--build-id=0xabcd",
 			     "int leaf_of_mine(int x) { return x; }\n"
 			     "int main(int c, char **v) { char b[99]; (void)v; b[c] = 1; return "
-			     "leaf_of_mine(c) + b[c]; }\n");
+			     "leaf_of_mine(c) + b[c]; }\n"
+			     "__asm__(\".section .note.go.buildid, \\\"a\\\", @note\\n.p2align 2\\n\"\n"
+			     "\".long 4, 7, 4\\n.asciz \\\"Go\\\"\\n.byte 0\\n.ascii \\\"a_/b-/9\\\"\\n\"\n"
+			     "\".p2align 2\\n.previous\\n\");\n");
 }
 
 static void files_are_read_over_there(void **state)
@@ -114,6 +117,7 @@ static void files_are_read_over_there(void **state)
 	assert_int_equal(parser_facts(parser, object, fd), 0);
 	assert_int_equal(object->state, OBJECT_READY);
 	assert_string_equal(object->build_id, "abcd");
+	assert_string_equal(object->go_build_id, "a_/b-/9");
 	assert_int_equal(strlen(object->htlhash), 32);
 	assert_int_equal(object->segment_count, 1);
 	assert_int_equal(parser_is_same(parser, object, fd), 0);
