@@ -85,6 +85,30 @@ int main(int argc, char **argv) {
     return numbers[argc]; }
 """
 
+# functions in two parts (.cold), and one that is picked when it is first called
+COLD = r"""
+#include <stdio.h>
+#include <stdlib.h>
+static inline __attribute__((always_inline)) int mix(int x) { return x * 31 ^ x >> 3; }
+static __attribute__((cold, noinline)) void complain(int x) { fprintf(stderr, "%d\n", mix(x)); }
+__attribute__((noinline)) int check(int x) {
+    for (int i = 0; i < x; i++)
+        if (__builtin_expect(mix(i) == 77, 0)) {
+            complain(i);
+            complain(mix(i));
+            if (x > 1000)
+                abort();
+        }
+    return mix(x); }
+static int one(int x) { return mix(x) + 1; }
+static int two(int x) { return mix(x) + 2; }
+static int (*pick(void))(int) { return getenv ? one : two; }
+int picked(int x) __attribute__((ifunc("pick")));
+int main(int argc, char **argv) {
+    (void)argv;
+    return check(argc) + picked(argc); }
+"""
+
 # a function with another inlined, whose name dwz has moved away
 MOVED = r"""
     .text
@@ -130,6 +154,8 @@ VARIANTS = (
     ("gcc-lto", "g++", "shop.cc", "-O2 -g -flto"),
     ("gcc-relative", "g++", "./shop.cc", "-O2 -g -fdebug-prefix-map=/tmp=/built"),
     ("gcc-c-nested", "gcc", "tree.c", "-O2 -g"),
+    ("gcc-nested-dwarf64-gz", "gcc", "tree.c", "-O2 -g -gdwarf64 -gz"),
+    ("gcc-cold", "gcc", "cold.c", "-O2 -g"),
     ("clang-dwarf4", "clang++", "shop.cc", "-O2 -g -gdwarf-4"),
     ("clang-dwarf5-gz", "clang++", "shop.cc", "-O2 -g -gdwarf-5 -gz"),
     ("clang-sections", "clang++", "shop.cc", "-O2 -g -ffunction-sections -Wl,--gc-sections"),
@@ -236,7 +262,7 @@ def compare(program, path, debug, *more, is_split=False):
 
 
 def build(work):
-    for name, text in (("shop.cc", CXX), ("tree.c", C)):
+    for name, text in (("shop.cc", CXX), ("tree.c", C), ("cold.c", COLD)):
         with open(os.path.join(work, name), "w", encoding="utf-8") as file:
             file.write(text)
     running = [subprocess.Popen([compiler, *flags.split(), "-Wl,--build-id", "-o", name, source], cwd=work)
@@ -254,7 +280,7 @@ def check_lines(program, work, own):
     for name, _, _, flags in VARIANTS:
         path = os.path.join(work, name)
         count, inlined, lined, wrong = compare(program, path, path, is_split="split" in flags)
-        enough = lined > count // 3 and (inlined > 100 or "-O0" in flags or "split" in flags or "nested" in name)
+        enough = lined > count // 3 and (inlined > (20 if "cold" in name else 100) or "-O0" in flags or "split" in flags or "nested" in name)
         tell(not wrong and enough, f"{name}: {count} addresses, {lined} with lines, {inlined} inlined",
              "\n".join(wrong) or "too few")
     path = os.path.join(work, "gcc-dwarf5")
