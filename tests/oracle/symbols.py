@@ -167,6 +167,34 @@ def check_ranges(program, work, path, prefix=""):
     return ask_all(program, bare, addresses)
 
 
+def check_packages(program):
+    """The same of Debian's stripped libraries, whose symbols are in their debug package: libc6-dbg."""
+    found = 0
+    for path in sorted(glob.glob("/usr/lib/*-linux-gnu/lib[cm].so.6") + glob.glob("/usr/lib/*-linux-gnu/libnsl.so.1") +
+                       glob.glob("/usr/lib/*-linux-gnu/ld-linux-*.so.*")):
+        ident = re.search(r"Build ID: ([0-9a-f]+)", run("readelf", "-n", path))
+        debug = f"/usr/lib/debug/.build-id/{ident[1][:2]}/{ident[1][2:]}.debug" if ident else ""
+        if not os.path.exists(debug):
+            continue
+        found += 1
+        code, sizes = code_ranges(path), {}
+        for words in map(str.split, run("nm", "--defined-only", "-S", debug).splitlines()):
+            if len(words) == 4 and words[2] in "tTwWi" and any(a <= int(words[0], 16) < b for a, b in code):
+                sizes[int(words[0], 16)] = max(sizes.get(int(words[0], 16), 0), int(words[1], 16))
+        pick = random.Random(os.path.basename(path))
+        starts = pick.choices(list(sizes), weights=list(sizes.values()), k=10000)
+        addresses = [start + pick.randrange(max(sizes[start], 1)) for start in starts]
+        pairs = list(zip(addresses, ask_all(program, path, addresses), ask(program, debug, addresses)))
+        wrong = [f"{address:x}: {ours}, the debug package {full}" for address, ours, full in pairs
+                 if not ours or not full or ours[0] != full[0]]
+        tell(len(sizes) > 100 and len(wrong) <= 0.005 * len(addresses),
+             f"{os.path.basename(path)}: stripped, {len(addresses) - len(wrong)} of {len(addresses)} addresses are in the "
+             f"function of {len(sizes)} that the debug package says", "\n".join(wrong))
+    if not found:
+        RESULTS.append(True)
+        print(f"ok {len(RESULTS)} - symbols: functions of Debian's libraries # SKIP no debug files of libc6-dbg")
+
+
 def check_covered(program, files):
     """What a profile of the system's own programs could not tell apart."""
     known = asked = 0
@@ -342,6 +370,7 @@ def main():
         path = os.path.join(os.path.dirname(program), os.pardir, f"user-{arch}", "stacktapd")
         if os.path.exists(path) and shutil.which(f"{prefix}strip"):
             check_ranges(program, work, path, prefix)
+    check_packages(program)
     check_covered(program, files)
     check_go(program, work)
     check_old_go(program, work)
