@@ -3,10 +3,10 @@
 
 #include <ctype.h>
 #include <linux/perf_event.h>
-#include <stdarg.h>
 #include <string.h>
 #include <strings.h>
 
+#include "base/fail.h"
 #include "base/near.h"
 #include "base/utf8.h"
 #include "client/pmu.h"
@@ -71,16 +71,6 @@ static const char *const cache_suffixes[][2] = {
 	[PERF_COUNT_HW_CACHE_OP_WRITE] = { "-stores", "-store-misses" },
 	[PERF_COUNT_HW_CACHE_OP_PREFETCH] = { "-prefetches", "-prefetch-misses" },
 };
-
-static int _printf_(3, 4) fail(char *error, size_t size, const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(error, size, format, args);
-	va_end(args);
-	return -EINVAL;
-}
 
 static uint64_t cache_config(size_t cache, size_t operation, size_t result)
 {
@@ -169,9 +159,10 @@ static int refuse_precise(const char *event, const char *modifiers, bool user, b
 	/* what is in front of the modifiers ends with a slash or a colon, which is left out if alone */
 	if (has_colon && !user && !kernel)
 		length--;
-	return fail(error, error_size, "precise events are not supported: their address and their stack "
-		    "would be of two instructions; drop the modifier: %.*s%s%s", (int)length,
-		    event, user ? "u" : "", kernel ? "k" : "");
+	return fail_invalid(error, error_size,
+			    "precise events are not supported: their address and their stack "
+			    "would be of two instructions; drop the modifier: %.*s%s%s", (int)length,
+			    event, user ? "u" : "", kernel ? "k" : "");
 }
 
 /* @text is where they begin in @event. */
@@ -182,7 +173,8 @@ static int parse_modifiers(const char *event, const char *text, struct control_s
 	bool user = false, kernel = false, precise = false;
 
 	if (!*text)
-		return fail(error, error_size, "nothing after the colon; modifiers are u and k");
+		return fail_invalid(error, error_size,
+				    "nothing after the colon; modifiers are u and k");
 	for (; *text; text++) {
 		if (*text == 'u')
 			user = true;
@@ -191,8 +183,8 @@ static int parse_modifiers(const char *event, const char *text, struct control_s
 		else if (*text == 'p' || *text == 'P')
 			precise = true;
 		else
-			return fail(error, error_size,
-				    "unknown event modifier `%s'; there are u and k", text);
+			return fail_invalid(error, error_size,
+					    "unknown event modifier `%s'; there are u and k", text);
 	}
 	if (precise)
 		return refuse_precise(event, modifiers, user, kernel, error, error_size);
@@ -206,14 +198,15 @@ static int parse_modifiers(const char *event, const char *text, struct control_s
 static int unknown_event(const char *name, struct search *search, char *error, size_t error_size)
 {
 	if (strchr(name, ':'))
-		return fail(error, error_size, "`%.64s': tracepoints are not supported", name);
+		return fail_invalid(error, error_size,
+				    "`%.64s': tracepoints are not supported", name);
 	each_name(keep_nearest, search);
 	if (!near_helps(name, search->distance))
-		return fail(error, error_size,
-			    "unknown event `%.64s'; cycles, instructions, cpu-clock, page-faults, "
-			    "rNNN and PMU/term=value/ are some that work", name);
-	return fail(error, error_size, "unknown event `%.64s'; did you mean `%s'?", name,
-		    search->nearest);
+		return fail_invalid(error, error_size,
+				    "unknown event `%.64s'; cycles, instructions, cpu-clock, page-faults, "
+				    "rNNN and PMU/term=value/ are some that work", name);
+	return fail_invalid(error, error_size, "unknown event `%.64s'; did you mean `%s'?", name,
+			    search->nearest);
 }
 
 static bool parse_pace_value(const char *text, uint64_t most, uint64_t *ret_value)
@@ -242,19 +235,22 @@ static int take_pace(char *name, struct control_source *source, char *error, siz
 	for (char *term = strtok_r(terms, ",", &save); term; term = strtok_r(NULL, ",", &save)) {
 		if (!strncmp(term, "freq=", 5)) {
 			if (!parse_pace_value(term + 5, STACKTAP_MAX_RATE_HZ, &value))
-				return fail(error, error_size, "rate `%.64s' is not a number from 1 to %d "
-					    "Hz", term + 5, STACKTAP_MAX_RATE_HZ);
+				return fail_invalid(error, error_size,
+						    "rate `%.64s' is not a number from 1 to %d "
+						    "Hz", term + 5, STACKTAP_MAX_RATE_HZ);
 			source->rate_hz = (uint32_t)value;
 		} else if (!strncmp(term, "period=", 7)) {
 			if (!parse_pace_value(term + 7, INT64_MAX, &source->period))
-				return fail(error, error_size, "period `%.64s' is not a number above 0",
-					    term + 7);
+				return fail_invalid(error, error_size,
+						    "period `%.64s' is not a number above 0",
+						    term + 7);
 		} else {
 			length += (size_t)sprintf(kept + length, "%c%s", length ? ',' : '/', term);
 		}
 	}
 	if (source->rate_hz && source->period)
-		return fail(error, error_size, "an event has a rate (freq=) or a period, not both");
+		return fail_invalid(error, error_size,
+				    "an event has a rate (freq=) or a period, not both");
 	if (!source->rate_hz && !source->period)
 		return 0;
 	if (length)
@@ -274,9 +270,9 @@ int event_parse(const char *text, struct control_source *ret_source, char *error
 	int ret;
 
 	if (!*text)
-		return fail(error, error_size, "an event has a name");
+		return fail_invalid(error, error_size, "an event has a name");
 	if (strlen(text) >= sizeof(name))
-		return fail(error, error_size, "no event has a name as long as that");
+		return fail_invalid(error, error_size, "no event has a name as long as that");
 	strcpy(name, text);
 	ret = take_pace(name, &source, error, error_size);
 	if (ret < 0)

@@ -5,26 +5,17 @@
 #include <limits.h>
 #include <linux/magic.h>
 #include <pwd.h>
-#include <stdarg.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
+#include "base/fail.h"
+
 static const char *const mounts[] = { "/sys/fs/cgroup", "/sys/fs/cgroup/unified" };
-
-static int _printf_(4, 5) fail(int error, char *ret_error, size_t size, const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(ret_error, size, format, args);
-	va_end(args);
-	return error;
-}
 
 static int no_memory(char *error, size_t size)
 {
-	return fail(-ENOMEM, error, size, "out of memory");
+	return fail_with(-ENOMEM, error, size, "out of memory");
 }
 
 void control_filter_done(struct control_filter *filter)
@@ -106,8 +97,8 @@ static int each_word(const struct addition *addition, const char *text,
 			return ret;
 		has_any = true;
 	}
-	return has_any ? 0 : fail(-EINVAL, addition->error, addition->error_size,
-				  "`%s' names no %s", text, addition->what);
+	return has_any ? 0 : fail_invalid(addition->error, addition->error_size,
+					  "`%s' names no %s", text, addition->what);
 }
 
 static int add_user(const struct addition *addition, const char *word)
@@ -122,12 +113,12 @@ static int add_user(const struct addition *addition, const char *word)
 	if (*word < '0' || *word > '9' || *end) {
 		user = getpwnam(word);
 		if (!user)
-			return fail(-ENOENT, addition->error, addition->error_size,
-				    "there is no user `%s'", word);
+			return fail_with(-ENOENT, addition->error, addition->error_size,
+					 "there is no user `%s'", word);
 		uid = user->pw_uid;
 	} else if (errno || uid >= UINT32_MAX) {
-		return fail(-EINVAL, addition->error, addition->error_size,
-			    "`%s' is not a user id", word);
+		return fail_invalid(addition->error, addition->error_size,
+				    "`%s' is not a user id", word);
 	}
 	if (grow(&filter->uids, filter->uid_count, sizeof(*filter->uids)) < 0)
 		return no_memory(addition->error, addition->error_size);
@@ -148,12 +139,12 @@ static int add_comm(const struct addition *addition, const char *word)
 	struct control_filter *filter = addition->filter;
 
 	if (strlen(word) >= STACKTAP_COMM_LEN)
-		return fail(-EINVAL, addition->error, addition->error_size,
-			    "the kernel keeps %d bytes of a name: say `%.*s' for `%s'",
-			    STACKTAP_COMM_LEN - 1, STACKTAP_COMM_LEN - 1, word, word);
+		return fail_invalid(addition->error, addition->error_size,
+				    "the kernel keeps %d bytes of a name: say `%.*s' for `%s'",
+				    STACKTAP_COMM_LEN - 1, STACKTAP_COMM_LEN - 1, word, word);
 	if (filter->comm_count == STACKTAP_MAX_COMMS)
-		return fail(-E2BIG, addition->error, addition->error_size,
-			    "more than %d names", STACKTAP_MAX_COMMS);
+		return fail_with(-E2BIG, addition->error, addition->error_size,
+				 "more than %d names", STACKTAP_MAX_COMMS);
 	if (grow(&filter->comms, filter->comm_count, sizeof(*filter->comms)) < 0)
 		return no_memory(addition->error, addition->error_size);
 	strncpy(filter->comms[filter->comm_count++], word, STACKTAP_COMM_LEN);
@@ -202,21 +193,21 @@ static int open_cgroup(const struct addition *addition, const char *path)
 	if (fd >= 0)
 		magic = magic_of(fd);
 	if (magic == CGROUP_SUPER_MAGIC)
-		return fail(-EOPNOTSUPP, addition->error, addition->error_size,
-			    "%s is of cgroup v1; only cgroups of v2 can be filtered by", path);
+		return fail_with(-EOPNOTSUPP, addition->error, addition->error_size,
+				 "%s is of cgroup v1; only cgroups of v2 can be filtered by", path);
 	if (magic == CGROUP2_SUPER_MAGIC)
 		return steal_fd(&fd);
 	mount = open_mount(NULL);
 	if (mount < 0)
-		return fail(-ENOENT, addition->error, addition->error_size,
-			    "no cgroup v2 is mounted here, and only its cgroups can be filtered by");
+		return fail_with(-ENOENT, addition->error, addition->error_size,
+				 "no cgroup v2 is mounted here, and only its cgroups can be filtered by");
 	if (fd >= 0)
 		close(fd);
 	path += strspn(path, "/");
 	fd = openat(mount, *path ? path : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
-		return fail(-errno, addition->error, addition->error_size,
-			    "cannot open cgroup `%s': %s", path, strerror(errno));
+		return fail_with(-errno, addition->error, addition->error_size,
+				 "cannot open cgroup `%s': %s", path, strerror(errno));
 	return steal_fd(&fd);
 }
 
@@ -226,8 +217,8 @@ static int add_cgroup(const struct addition *addition, const char *word)
 	int fd;
 
 	if (filter->cgroup_fd_count == STACKTAP_MAX_CGROUPS)
-		return fail(-E2BIG, addition->error, addition->error_size,
-			    "more than %d cgroups", STACKTAP_MAX_CGROUPS);
+		return fail_with(-E2BIG, addition->error, addition->error_size,
+				 "more than %d cgroups", STACKTAP_MAX_CGROUPS);
 	if (grow(&filter->cgroup_fds, filter->cgroup_fd_count, sizeof(*filter->cgroup_fds)) < 0)
 		return no_memory(addition->error, addition->error_size);
 	fd = open_cgroup(addition, word);

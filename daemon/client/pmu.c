@@ -4,8 +4,9 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdarg.h>
 #include <string.h>
+
+#include "base/fail.h"
 
 enum {
 	MAX_TERM = 128,
@@ -20,15 +21,7 @@ struct parse {
 	size_t error_size;
 };
 
-static int _printf_(2, 3) fail(const struct parse *parse, const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(parse->error, parse->error_size, format, args);
-	va_end(args);
-	return -EINVAL;
-}
+#define fail(parse, ...) fail_invalid((parse)->error, (parse)->error_size, __VA_ARGS__)
 
 /* A name that cannot leave its directory. */
 static bool is_plain(const char *name)

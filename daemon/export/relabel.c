@@ -2,9 +2,9 @@
 #include "export/relabel.h"
 
 #include <pthread.h>
-#include <stdarg.h>
 #include <string.h>
 
+#include "base/fail.h"
 #include "base/pattern.h"
 #include "export/attributes.h"
 
@@ -73,18 +73,6 @@ void relabel_free(struct relabel *relabel)
 	free(relabel);
 }
 
-static int fail(char *error, size_t size, const char *format, ...) _printf_(3, 4);
-
-static int fail(char *error, size_t size, const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(error, size, format, args);
-	va_end(args);
-	return -EINVAL;
-}
-
 /* Cut @text into words in place; more than fit, or a quote without its end: 0. */
 static size_t split(char *text, char *words[static MAX_WORDS])
 {
@@ -115,19 +103,22 @@ static int parse(struct rule *rule, char *error, size_t error_size)
 	int ret;
 
 	if (!count && rule->text[strspn(rule->text, " \t")])
-		return fail(error, error_size, "the rule `%s' has a double quote without its end, or more "
-			    "than %d words", rule->text, MAX_WORDS);
+		return fail_invalid(error, error_size,
+				    "the rule `%s' has a double quote without its end, or more "
+				    "than %d words", rule->text, MAX_WORDS);
 	for (i = 0; count && i < ARRAY_SIZE(verbs); i++)
 		if (!strcmp(words[0], verbs[i].name))
 			break;
 	if (!count || i == ARRAY_SIZE(verbs))
-		return fail(error, error_size, "a rule begins with keep, drop, remove, rename or set: `%s'",
-			    rule->text);
+		return fail_invalid(error, error_size,
+				    "a rule begins with keep, drop, remove, rename or set: `%s'",
+				    rule->text);
 	rule->verb = verbs[i].verb;
 	is_conditional = rule->verb == VERB_SET && count == 6 && !strcmp(words[3], "if");
 	if ((count != verbs[i].words && !is_conditional) || !words[1][0])
-		return fail(error, error_size, "the rule `%s' is not of the form %s", rule->text,
-			    verbs[i].form);
+		return fail_invalid(error, error_size,
+				    "the rule `%s' is not of the form %s", rule->text,
+				    verbs[i].form);
 	switch (rule->verb) {
 	case VERB_KEEP:
 	case VERB_DROP:
@@ -151,8 +142,9 @@ static int parse(struct rule *rule, char *error, size_t error_size)
 	if (!pattern)
 		return 0;
 	ret = pattern_new(pattern, &rule->pattern, &wrong);
-	return ret == -EINVAL ? fail(error, error_size, "the pattern `%s' is wrong: %s", pattern,
-				     wrong) : ret;
+	return ret == -EINVAL ? fail_invalid(error, error_size,
+					     "the pattern `%s' is wrong: %s", pattern,
+					     wrong) : ret;
 }
 
 int relabel_add(struct relabel *relabel, const char *text, char *ret_error, size_t error_size)
@@ -161,11 +153,12 @@ int relabel_add(struct relabel *relabel, const char *text, char *ret_error, size
 	int ret;
 
 	if (relabel->count == RELABEL_MAX_RULES) {
-		fail(ret_error, error_size, "more than %d rules", RELABEL_MAX_RULES);
+		fail_invalid(ret_error, error_size, "more than %d rules", RELABEL_MAX_RULES);
 		return -E2BIG;
 	}
 	if (strlen(text) >= RELABEL_MAX_TEXT)
-		return fail(ret_error, error_size, "a rule has %d bytes at most", RELABEL_MAX_TEXT - 1);
+		return fail_invalid(ret_error, error_size,
+				    "a rule has %d bytes at most", RELABEL_MAX_TEXT - 1);
 	rule = calloc(1, sizeof(*rule));
 	if (!rule)
 		return -ENOMEM;

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/fail.h"
 #include "base/ini.h"
 #include "base/near.h"
 #include "base/percent.h"
@@ -163,10 +164,10 @@ static int set_event(struct load *load, const char *text)
 		config->event_count = 0;
 	load->has_event = true;
 	if (config->event_count == STACKTAP_MAX_SOURCES)
-		return option_fail(load->error, load->error_size, "more than %d events",
-			    STACKTAP_MAX_SOURCES);
+		return fail_invalid(load->error, load->error_size, "more than %d events",
+				    STACKTAP_MAX_SOURCES);
 	if (strlen(text) >= CONFIG_MAX_EVENT)
-		return option_fail(load->error, load->error_size, "event name is too long");
+		return fail_invalid(load->error, load->error_size, "event name is too long");
 	ret = event_parse(text, &source, load->error, load->error_size);
 	if (ret < 0)
 		return ret;
@@ -184,7 +185,8 @@ static int set_rule(struct load *load, const char *text)
 	if (!*text)
 		return 0;
 	if (config->rule_count == RELABEL_MAX_RULES)
-		return option_fail(load->error, load->error_size, "more than %d rules", RELABEL_MAX_RULES);
+		return fail_invalid(load->error, load->error_size,
+				    "more than %d rules", RELABEL_MAX_RULES);
 	ret = relabel_new(&relabel);
 	if (!ret)
 		ret = relabel_add(relabel, text, load->error, load->error_size);
@@ -227,8 +229,8 @@ static int take_receiver(struct load *load, const char *name)
 	while (i < config->receiver_count && strcmp(config->receivers[i].name, name))
 		i++;
 	if (i == CONFIG_MAX_RECEIVERS)
-		return option_fail(load->error, load->error_size, "more than %d destinations",
-				   CONFIG_MAX_RECEIVERS);
+		return fail_invalid(load->error, load->error_size, "more than %d destinations",
+				    CONFIG_MAX_RECEIVERS);
 	load->receiver = &config->receivers[i];
 	if (i < config->receiver_count)
 		return 0;
@@ -261,8 +263,8 @@ static int take_section(void *ctx, const char *section)
 			return 0;
 		near_see(&near, options[i].section);
 	}
-	return option_fail(load->error, load->error_size, "there is no section [%.64s]%s", section,
-			   meant(&near, hint));
+	return fail_invalid(load->error, load->error_size, "there is no section [%.64s]%s", section,
+			    meant(&near, hint));
 }
 
 static int take_option(void *ctx, const char *section, const char *name, const char *value)
@@ -280,8 +282,9 @@ static int take_option(void *ctx, const char *section, const char *name, const c
 			return set_option(load, &options[i], value);
 		near_see(&near, options[i].name);
 	}
-	return option_fail(load->error, load->error_size, "there is no option `%.64s' in section [%s]%s",
-			   name, section, meant(&near, hint));
+	return fail_invalid(load->error, load->error_size,
+			    "there is no option `%.64s' in section [%s]%s",
+			    name, section, meant(&near, hint));
 }
 
 int config_load(const char *path, struct config *ret_config, char *error, size_t error_size)
@@ -359,10 +362,10 @@ static int check_directories(const struct config *config, char *error, size_t er
 	for (size_t i = 0; i < count; i++)
 		for (size_t k = 0; k < i; k++)
 			if (directories[i] && directories[k] && same_directory(directories[i], directories[k]))
-				return option_fail(error, error_size, i == 1 ?
-						   "[spool] and [store] need directories of their own" :
-						   "[store] and each destination's spool need directories of "
-						   "their own");
+				return fail_invalid(error, error_size, i == 1 ?
+						    "[spool] and [store] need directories of their own" :
+						    "[store] and each destination's spool need directories of "
+						    "their own");
 	return 0;
 }
 
@@ -376,29 +379,35 @@ int config_check(const struct config *config, char *error, size_t error_size)
 	int ret;
 
 	if (config->window_max_seconds < config->window_seconds)
-		return option_fail(error, error_size, "window_max_seconds is below window_seconds");
+		return fail_invalid(error, error_size,
+				    "window_max_seconds is below window_seconds");
 	if (config->budget_ns && config_budget(config, &budget_ns) < 0)
-		return option_fail(error, error_size, "budget_ns is a number of ns below 2^32, or nothing for "
-			    "the module's, not `%s'", config->budget_ns);
+		return fail_invalid(error, error_size,
+				    "budget_ns is a number of ns below 2^32, or nothing for "
+				    "the module's, not `%s'", config->budget_ns);
 	if (config->ceiling && !percent_parse(config->ceiling, &permille))
-		return option_fail(error, error_size, "ceiling is a percentage from 0 to 100 with at most one "
-			    "decimal, or nothing for the module's alone, not `%s'", config->ceiling);
+		return fail_invalid(error, error_size,
+				    "ceiling is a percentage from 0 to 100 with at most one "
+				    "decimal, or nothing for the module's alone, not `%s'", config->ceiling);
 	if (config->kernel_suffix && strlen(config->kernel_suffix) >= ENCODE_MAX_SUFFIX)
-		return option_fail(error, error_size, "kernel_suffix has %d bytes at most",
-			    ENCODE_MAX_SUFFIX - 1);
+		return fail_invalid(error, error_size, "kernel_suffix has %d bytes at most",
+				    ENCODE_MAX_SUFFIX - 1);
 	if (config->user_only && config->kernel_only)
-		return option_fail(error, error_size, "user_only and kernel_only exclude each other");
+		return fail_invalid(error, error_size,
+				    "user_only and kernel_only exclude each other");
 	if (config->ring_bytes & (config->ring_bytes - 1) ||
 	    config->sideband_bytes & (config->sideband_bytes - 1))
-		return option_fail(error, error_size, "ring_bytes and sideband_bytes are powers of two");
+		return fail_invalid(error, error_size,
+				    "ring_bytes and sideband_bytes are powers of two");
 	if (config->slice_bytes % 8 || config->slice_max_bytes % 8)
-		return option_fail(error, error_size,
-			    "slice_bytes and slice_max_bytes are multiples of 8");
+		return fail_invalid(error, error_size,
+				    "slice_bytes and slice_max_bytes are multiples of 8");
 	if (config->slice_max_bytes && config->slice_max_bytes < STACKTAP_MIN_SLICE_BYTES)
-		return option_fail(error, error_size, "slice_max_bytes is 0 or at least %d",
-			    STACKTAP_MIN_SLICE_BYTES);
+		return fail_invalid(error, error_size, "slice_max_bytes is 0 or at least %d",
+				    STACKTAP_MIN_SLICE_BYTES);
 	if (config->endpoint && !environment_is_url(config->endpoint))
-		return option_fail(error, error_size, "endpoint begins with http://, https:// or unix:/");
+		return fail_invalid(error, error_size,
+				    "endpoint begins with http://, https:// or unix:/");
 	if (check_directories(config, error, error_size) < 0)
 		return -EINVAL;
 	for (size_t i = 0; i < config->receiver_count; i++)
@@ -406,12 +415,15 @@ int config_check(const struct config *config, char *error, size_t error_size)
 			return -EINVAL;
 	if (config->attributes &&
 	    environment_each_pair(config->attributes, ignore_pair, NULL) < 0)
-		return option_fail(error, error_size, "attributes are not of the form key=value,key=value");
+		return fail_invalid(error, error_size,
+				    "attributes are not of the form key=value,key=value");
 	if (config->headers && environment_each_pair(config->headers, ignore_pair, NULL) < 0)
-		return option_fail(error, error_size, "headers are not of the form key=value,key=value");
+		return fail_invalid(error, error_size,
+				    "headers are not of the form key=value,key=value");
 	if (config->debuginfod && debuginfod_check_url(config->debuginfod) < 0)
-		return option_fail(error, error_size, "debuginfod is a URL like https://debuginfod.example, "
-				   "not `%s'", config->debuginfod);
+		return fail_invalid(error, error_size,
+				    "debuginfod is a URL like https://debuginfod.example, "
+				    "not `%s'", config->debuginfod);
 	if (config->metrics_listen && endpoint_check(config->metrics_listen, error, error_size) < 0)
 		return -EINVAL;
 	if (config->serve_listen && endpoint_check(config->serve_listen, error, error_size) < 0)

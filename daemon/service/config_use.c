@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What a configuration's options are for the module and the exporter. */
 #include "base/cpulist.h"
+#include "base/fail.h"
 #include "client/event.h"
 #include "service/config.h"
 #include "service/option.h"
@@ -26,7 +27,8 @@ int config_sources(const struct config *config, struct control_source *ret_sourc
 		else if (config->is_frequency)
 			source->mode = STACKTAP_MODE_FREQ;
 		if (config->is_frequency && config->period)
-			return option_fail(error, error_size, "mode = frequency wants a rate, not a period");
+			return fail_invalid(error, error_size,
+					    "mode = frequency wants a rate, not a period");
 	}
 	*ret_count = config->event_count;
 	return 0;
@@ -60,8 +62,8 @@ int config_filter(const struct config *config, struct control_filter *ret_filter
 		struct cpulist list;
 
 		if (cpulist_parse(config->cpus, &list) < 0 || !list.count)
-			return option_fail(error, error_size, "cpus = %s is not a list like 0-3,7",
-				    config->cpus);
+			return fail_invalid(error, error_size, "cpus = %s is not a list like 0-3,7",
+					    config->cpus);
 		filter.cpus = list.words;
 		filter.cpu_words = list.count;
 	}

@@ -3,9 +3,9 @@
 
 #include <ctype.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <string.h>
 
+#include "base/fail.h"
 #include "base/log.h"
 
 static const struct {
@@ -17,16 +17,6 @@ static const struct {
 	{ "info", LOG_LEVEL_INFO },
 	{ "debug", LOG_LEVEL_DEBUG },
 };
-
-int option_fail(char *error, size_t size, const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(error, size, format, args);
-	va_end(args);
-	return -EINVAL;
-}
 
 static int parse_bool(const char *text, bool *ret_value)
 {
@@ -96,9 +86,10 @@ static int set_choice(const struct option *option, unsigned int *field, const ch
 			return 0;
 		}
 	if (words[2])
-		return option_fail(error, error_size, "%s is %s, %s or %s, not `%s'", option->name,
-				   *words[0] ? words[0] : "empty", words[1], words[2], text);
-	return option_fail(error, error_size, "%s is %s or %s, not `%s'", option->name, words[0], words[1], text);
+		return fail_invalid(error, error_size, "%s is %s, %s or %s, not `%s'", option->name,
+				    *words[0] ? words[0] : "empty", words[1], words[2], text);
+	return fail_invalid(error, error_size,
+			    "%s is %s or %s, not `%s'", option->name, words[0], words[1], text);
 }
 
 int option_set(const struct option *option, void *base, const char *text, char *error, size_t error_size)
@@ -110,7 +101,8 @@ int option_set(const struct option *option, void *base, const char *text, char *
 		return set_string(field, text);
 	case OPTION_BOOL:
 		if (parse_bool(text, field) < 0)
-			return option_fail(error, error_size, "%s is yes or no, not `%s'", option->name, text);
+			return fail_invalid(error, error_size,
+					    "%s is yes or no, not `%s'", option->name, text);
 		return 0;
 	case OPTION_CHOICE:
 		return set_choice(option, field, text, error, error_size);
@@ -120,8 +112,9 @@ int option_set(const struct option *option, void *base, const char *text, char *
 				*(uint64_t *)field = levels[i].level;
 				return 0;
 			}
-		return option_fail(error, error_size, "%s is error, warning, info or debug, not `%s'",
-				   option->name, text);
+		return fail_invalid(error, error_size,
+				    "%s is error, warning, info or debug, not `%s'",
+				    option->name, text);
 	case OPTION_NUMBER:
 	case OPTION_BYTES:
 		break;
@@ -130,8 +123,9 @@ int option_set(const struct option *option, void *base, const char *text, char *
 		return -EINVAL;
 	}
 	if (option_parse_number(option, text, field) < 0)
-		return option_fail(error, error_size, "%s is a number from %" PRIu64 " to %" PRIu64 ", not `%s'",
-				   option->name, option->minimum, option->maximum, text);
+		return fail_invalid(error, error_size,
+				    "%s is a number from %" PRIu64 " to %" PRIu64 ", not `%s'",
+				    option->name, option->minimum, option->maximum, text);
 	return 0;
 }
 

@@ -35,8 +35,6 @@ void option_swap(const struct option *option, void *a, void *b);	/* strings with
 void option_dump(const struct option *option, const void *base, FILE *stream);
 void option_done(const struct option *option, void *base);
 
-/* -EINVAL, after printing the sentence. */
-int option_fail(char *error, size_t size, const char *format, ...) _printf_(3, 4);
 void swap_bytes(void *a, void *b, size_t size);
 
 #endif /* STACKTAP_SERVICE_OPTION_H */

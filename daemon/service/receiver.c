@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/fail.h"
 #include "export/compression.h"
 #include "export/encode.h"
 #include "export/environment.h"
@@ -33,8 +34,9 @@ int receiver_init(struct receiver *receiver, const char *name, char *error, size
 	char *directory, *copy;
 
 	if (!*name || strlen(name) > RECEIVER_NAME_MAX || name[strspn(name, letters)] || !strcmp(name, "export"))
-		return option_fail(error, error_size, "a destination's name has 1 to %d letters, digits, - or _, and "
-				   "is not `export', unlike `%.40s'", RECEIVER_NAME_MAX, name);
+		return fail_invalid(error, error_size,
+				    "a destination's name has 1 to %d letters, digits, - or _, and "
+				    "is not `export', unlike `%.40s'", RECEIVER_NAME_MAX, name);
 	copy = strdup(name);
 	if (!copy || asprintf(&directory, "/var/lib/stacktap/spool-%s", name) < 0) {
 		free(copy);
@@ -64,8 +66,9 @@ int receiver_set(struct receiver *receiver, const char *option, const char *text
 	for (size_t i = 0; i < ARRAY_SIZE(options); i++)
 		if (!strcmp(options[i].name, option))
 			return option_set(&options[i], receiver, text, error, error_size);
-	return option_fail(error, error_size, "there is no option `%s' in section [destination %s]", option,
-			   receiver->name);
+	return fail_invalid(error, error_size,
+			    "there is no option `%s' in section [destination %s]", option,
+			    receiver->name);
 }
 
 static int ignore_pair(void *ctx _unused_, const char *key _unused_, const char *value _unused_)
@@ -76,16 +79,20 @@ static int ignore_pair(void *ctx _unused_, const char *key _unused_, const char 
 int receiver_check(const struct receiver *receiver, char *error, size_t error_size)
 {
 	if (!receiver->endpoint)
-		return option_fail(error, error_size, "[destination %s] has no endpoint", receiver->name);
+		return fail_invalid(error, error_size,
+				    "[destination %s] has no endpoint", receiver->name);
 	if (!environment_is_url(receiver->endpoint))
-		return option_fail(error, error_size, "endpoint of [destination %s] begins with http://, https:// or "
-				   "unix:/", receiver->name);
+		return fail_invalid(error, error_size,
+				    "endpoint of [destination %s] begins with http://, https:// or "
+				    "unix:/", receiver->name);
 	if (receiver->kernel_suffix && strlen(receiver->kernel_suffix) >= ENCODE_MAX_SUFFIX)
-		return option_fail(error, error_size, "kernel_suffix of [destination %s] has %d bytes at most",
-				   receiver->name, ENCODE_MAX_SUFFIX - 1);
+		return fail_invalid(error, error_size,
+				    "kernel_suffix of [destination %s] has %d bytes at most",
+				    receiver->name, ENCODE_MAX_SUFFIX - 1);
 	if (receiver->headers && environment_each_pair(receiver->headers, ignore_pair, NULL) < 0)
-		return option_fail(error, error_size, "headers of [destination %s] are not of the form "
-				   "key=value,key=value", receiver->name);
+		return fail_invalid(error, error_size,
+				    "headers of [destination %s] are not of the form "
+				    "key=value,key=value", receiver->name);
 	return 0;
 }
 

@@ -3,11 +3,11 @@
 
 #include <fcntl.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "base/clock.h"
+#include "base/fail.h"
 #include "export/otlp.h"
 #include "export/store_list.h"
 #include "export/unpack.h"
@@ -15,20 +15,6 @@
 
 #define UNPACK_MAX ((size_t)512 << 20)
 #define COPY_STEP ((size_t)64 << 10)
-
-static int fail(char *ret_error, size_t size, int err, const char *format, ...) _printf_(4, 5);
-
-static int fail(char *ret_error, size_t size, int err, const char *format, ...)
-{
-	va_list args;
-
-	if (ret_error) {
-		va_start(args, format);
-		vsnprintf(ret_error, size, format, args);
-		va_end(args);
-	}
-	return err;
-}
 
 const char *recording_name(const char *path)
 {
@@ -166,25 +152,27 @@ static int read_messages(int fd, const char *name, struct reader *reader, char *
 
 	ret = store_reader_open(fd, &store);
 	if (ret)
-		return fail(ret_error, error_size, ret, "cannot open %s: %s", name, strerror(-ret));
+		return fail_with(ret, ret_error, error_size,
+				 "cannot open %s: %s", name, strerror(-ret));
 	for (uint64_t message = 1; (ret = store_reader_next(store, &data, &size)); message++) {
 		if (ret == -ENODATA)
 			return ret;
 		err = ret < 0 ? ret : reader_add(reader, data, size);
 		if (err == -EBADMSG && message == 1 && is_foreign(fd))
-			return fail(ret_error, error_size, err, "%s is of perf or pprof, not OTLP: "
-				    "`stacktap convert -o x.otlp' makes OTLP of it", name);
+			return fail_with(err, ret_error, error_size,
+					 "%s is of perf or pprof, not OTLP: "
+					 "`stacktap convert -o x.otlp' makes OTLP of it", name);
 		if (err == -EBADMSG)
-			return fail(ret_error, error_size, err,
-				    "%s is damaged or holds no OTLP profiles (message %" PRIu64 ")",
-				    name, message);
+			return fail_with(err, ret_error, error_size,
+					 "%s is damaged or holds no OTLP profiles (message %" PRIu64 ")",
+					 name, message);
 		if (err == -E2BIG)
-			return fail(ret_error, error_size, err,
-				    "message %" PRIu64 " of %s needs more memory than is allowed",
-				    message, name);
+			return fail_with(err, ret_error, error_size,
+					 "message %" PRIu64 " of %s needs more memory than is allowed",
+					 message, name);
 		if (err)
-			return fail(ret_error, error_size, err, "cannot read %s: %s", name,
-				    strerror(-err));
+			return fail_with(err, ret_error, error_size, "cannot read %s: %s", name,
+					 strerror(-err));
 	}
 	return 0;
 }
@@ -195,9 +183,9 @@ static int check_messages(const char *name, const struct reader *reader, bool is
 	if (reader_totals(reader)->messages)
 		return 0;
 	if (is_cut)
-		return fail(ret_error, error_size, -EBADMSG,
-			    "%s is cut off inside its first message", name);
-	return fail(ret_error, error_size, -ENODATA, "%s holds no profiles", name);
+		return fail_with(-EBADMSG, ret_error, error_size,
+				 "%s is cut off inside its first message", name);
+	return fail_with(-ENODATA, ret_error, error_size, "%s holds no profiles", name);
 }
 
 static int read_file(int fd, const char *name, bool needs_bounds, struct reader *reader,
@@ -207,8 +195,8 @@ static int read_file(int fd, const char *name, bool needs_bounds, struct reader 
 	int err = needs_bounds ? widen_by_file(fd, &span) : 0;
 
 	if (err)
-		return fail(ret_error, error_size, err, "cannot open %s: %s", name,
-			    strerror(-err));
+		return fail_with(err, ret_error, error_size, "cannot open %s: %s", name,
+				 strerror(-err));
 	if (span.from <= span.to)
 		reader_set_bounds(reader, span.from, span.to);
 	err = read_messages(fd, name, reader, ret_error, error_size);
@@ -235,8 +223,8 @@ static int read_store(int directory, const char *name, const struct selection *s
 	int err = store_list(directory, &times, &count);
 
 	if (err)
-		return fail(ret_error, error_size, err, "cannot open %s: %s", name,
-			    strerror(-err));
+		return fail_with(err, ret_error, error_size, "cannot open %s: %s", name,
+				 strerror(-err));
 	if (selection && count && selection_needs_bounds(selection)) {
 		use_store_file(directory, times[0], &bounds);
 		for (size_t i = count; i-- > 0 && !bounds.to;)
@@ -256,8 +244,9 @@ static int read_store(int directory, const char *name, const struct selection *s
 		fd = store_open_file(directory, times[i]);
 		if (fd == -ENOENT)
 			continue;
-		err = fd < 0 ? fail(ret_error, error_size, fd, "cannot open a file of %s: %s%s", name,
-				    strerror(-fd), recording_remedy(name, fd)) :
+		err = fd < 0 ? fail_with(fd, ret_error, error_size,
+					 "cannot open a file of %s: %s%s", name,
+					 strerror(-fd), recording_remedy(name, fd)) :
 			       read_messages(fd, name, reader, ret_error, error_size);
 		/* the daemon is writing the last one */
 		if (err == -ENODATA && i + 1 < count)
@@ -280,11 +269,12 @@ int recording_read(const char *path, const struct selection *selection, struct r
 	*ret_is_cut = false;
 	err = open_input(path, needs_bounds, &fd);
 	if (err == -ENOTTY)
-		return fail(ret_error, error_size, err,
-			    "standard input is a terminal: name a file, or redirect one to it");
+		return fail_with(err, ret_error, error_size,
+				 "standard input is a terminal: name a file, or redirect one to it");
 	if (err)
-		return fail(ret_error, error_size, err, "cannot open %s: %s%s", name, strerror(-err),
-			    recording_remedy(path, err));
+		return fail_with(err, ret_error, error_size,
+				 "cannot open %s: %s%s", name, strerror(-err),
+				 recording_remedy(path, err));
 	if (!fstat(fd, &st) && S_ISDIR(st.st_mode))
 		return read_store(fd, name, selection, reader, ret_is_cut, ret_error, error_size);
 	return read_file(fd, name, needs_bounds, reader, ret_is_cut, ret_error, error_size);

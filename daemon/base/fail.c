@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/fail.h"
+
+#include <stdarg.h>
+
+int fail_with(int error, char *ret_text, size_t size, const char *format, ...)
+{
+	va_list args;
+
+	if (!ret_text)
+		return error;
+	va_start(args, format);
+	vsnprintf(ret_text, size, format, args);
+	va_end(args);
+	return error;
+}

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An error with its sentence. */
+#ifndef STACKTAP_BASE_FAIL_H
+#define STACKTAP_BASE_FAIL_H
+
+#include "base/macro.h"
+
+/* @error, after the sentence was written to @ret_text, which may be NULL. */
+int fail_with(int error, char *ret_text, size_t size, const char *format, ...) _printf_(4, 5);
+
+#define fail_invalid(...) fail_with(-EINVAL, __VA_ARGS__)
+
+#endif /* STACKTAP_BASE_FAIL_H */
