@@ -38,7 +38,7 @@ int parser_new(struct parser **ret_parser)
 		free(parser);
 		return r;
 	}
-	credit_init(&parser->credit, CREDIT_NS, CREDIT_PART, clock_monotonic());
+	fair_init(&parser->credit, CREDIT_NS, CREDIT_PART, clock_monotonic());
 	credit_init(&parser->deaths, PARSER_DEATHS_MAX * DEATH_NS, DEATHS_PART, clock_monotonic());
 	*ret_parser = parser;
 	return 0;
@@ -52,18 +52,34 @@ void parser_free(struct parser *parser)
 	free(parser);
 }
 
+void parser_pay(struct parser *parser, uint32_t tgid)
+{
+	parser->payer = tgid;
+}
+
+uint64_t parser_paid(struct parser *parser, uint32_t tgid)
+{
+	return fair_spent(&parser->credit, tgid, clock_monotonic());
+}
+
+bool parser_may_ask(struct parser *parser, uint64_t now)
+{
+	const bool may = fair_may(&parser->credit, parser->payer, now);
+
+	parser->deferred += !may;
+	return may;
+}
+
 /* What somebody's files make it read for names. */
 int parser_ask_for_names(struct parser *parser, const struct object *object, struct helper_call *call)
 {
 	uint64_t began = clock_monotonic();
 	int r;
 
-	if (!credit_left(&parser->credit, began)) {
-		parser->deferred++;
+	if (!parser_may_ask(parser, began))
 		return -EDQUOT;
-	}
 	r = parser_ask(parser, object, call);
-	credit_spend(&parser->credit, began, clock_monotonic());
+	fair_spend(&parser->credit, parser->payer, began, clock_monotonic());
 	return r;
 }
 
@@ -314,12 +330,10 @@ int parser_demangle_now(struct parser *parser, const char *mangled,
 
 	if (!demangle_may(mangled))
 		return -ENODATA;
-	if (!credit_left(&parser->credit, began)) {
-		parser->deferred++;
+	if (!parser_may_ask(parser, began))
 		return -EDQUOT;
-	}
 	r = parser_demangle(parser, mangled, ret_name);
-	credit_spend(&parser->credit, began, clock_monotonic());
+	fair_spend(&parser->credit, parser->payer, began, clock_monotonic());
 	return r;
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/credit.h"
+#include "base/fair.h"
 #include "helper/helper.h"
 #include "helper/suspects.h"
 
@@ -16,7 +17,8 @@ enum {
 
 struct parser {
 	struct helper *helper;
-	struct credit credit;	/* for facts and symbols; tables have their own, see resolve/tables.h */
+	struct fair credit;	/* for facts and symbols; tables have their own, see resolve/tables.h */
+	uint32_t payer;		/* the process that it is taken from */
 	struct credit deaths;	/* by names */
 	uint64_t deferred;
 	struct suspects suspects;
@@ -27,6 +29,9 @@ int parser_ask(struct parser *parser, const struct object *object, struct helper
 
 /* The same of the time for names: -EDQUOT. */
 int parser_ask_for_names(struct parser *parser, const struct object *object, struct helper_call *call);
+
+/* Is there time for names, for who pays? False, and counted: no. */
+bool parser_may_ask(struct parser *parser, uint64_t now);
 
 static inline bool parser_is_hex(const char *text, size_t size)
 {

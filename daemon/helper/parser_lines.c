@@ -171,12 +171,10 @@ int parser_lines_now(struct parser *parser, const struct object *object, int fd,
 	const uint64_t began = clock_monotonic();
 	int r;
 
-	if (!credit_left(&parser->credit, began)) {
-		parser->deferred++;
+	if (!parser_may_ask(parser, began))
 		return -EDQUOT;
-	}
 	r = lines_until(parser, object, fd, addresses, count, began + limit_ms * NSEC_PER_MSEC, ret_answer);
-	credit_spend(&parser->credit, began, clock_monotonic());
+	fair_spend(&parser->credit, parser->payer, began, clock_monotonic());
 	return r;
 }
 

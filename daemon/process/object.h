@@ -66,6 +66,9 @@ struct object {
 
 	void *symbols;			/* private to the symbol stage, which also caches the fd */
 	bool has_no_lines;		/* the same: they are not asked for again */
+	uint32_t payer;			/* the same: a process whose samples it was in */
+	uint64_t payer_paid;		/* what it had taken, ns */
+	uint64_t payer_window;		/* and the number of the window that these were in */
 };
 
 enum { OBJECT_SEGMENTS_MAX = 64 };	/* a linker makes one, a packer some */

@@ -120,6 +120,7 @@ void symbolizer_see_image(struct symbolizer *symbolizer, struct image *image,
 void symbolizer_see_file(struct symbolizer *symbolizer, struct image *image,
 			 struct mapped_file *file)
 {
+	parser_pay(symbolizer->parser, image->tgid);
 	images_see_file(symbolizer->images, image, file);
 	objects_see(symbolizer->objects, image, file);
 	jits_see_file(symbolizer->jits, image, file);
@@ -294,6 +295,30 @@ static void find_lines(struct symbolizer *symbolizer, const struct object_symbol
 		      &symbolizer->lines);
 }
 
+/*
+ * Of the processes whose samples an object's Locations are in, the one that took least of the time so far pays for it:
+ * who maps the files of others does not spend what they have.
+ */
+static void find_payers(struct symbolizer *symbolizer, const struct window *window)
+{
+	for (size_t i = 0; i < window->sample_count; i++) {
+		const struct window_sample *sample = &window->samples[i];
+		uint64_t paid = sample->image ? parser_paid(symbolizer->parser, sample->image->tgid) : 0;
+
+		for (uint32_t j = 0; sample->image && j < sample->stack->count; j++) {
+			const struct location *location = sample->stack->locations[j];
+			struct object *object = location->is_resolved ? NULL : location->object;
+
+			if (!object || (object->payer_window == symbolizer->windows &&
+					object->payer_paid <= paid))
+				continue;
+			object->payer = sample->image->tgid;
+			object->payer_paid = paid;
+			object->payer_window = symbolizer->windows;
+		}
+	}
+}
+
 /* @locations are of one object. */
 static void name_group(struct symbolizer *symbolizer, const struct window *window,
 		       struct location **locations, size_t count)
@@ -303,6 +328,7 @@ static void name_group(struct symbolizer *symbolizer, const struct window *windo
 	size_t budget = NAMES_OBJECT_MAX_BYTES;
 	int r;
 
+	parser_pay(symbolizer->parser, object->payer);
 	r = objects_symbols(symbolizer->objects, object, 0, &own, &debug);
 	if (r == -ESTALE || r == -ENOENT)
 		r = objects_symbols(symbolizer->objects, object, find_process(window, object), &own, &debug);
@@ -358,7 +384,10 @@ static size_t claim(struct symbolizer *symbolizer, const struct window *window,
 static void name_claimed(struct symbolizer *symbolizer, struct location *location, struct jit *jit)
 {
 	char name[CODE_NAME_MAX];
-	int r = jit_name(symbolizer->jits, jit, location->offset - location->is_return, name);
+	int r;
+
+	parser_pay(symbolizer->parser, jit_tgid(jit));
+	r = jit_name(symbolizer->jits, jit, location->offset - location->is_return, name);
 
 	location->address = location->offset;
 	location->runtime = jit_runtime(jit);
@@ -442,6 +471,7 @@ void symbolizer_resolve(struct symbolizer *symbolizer, struct window *window)
 
 	symbolizer->windows++;
 	symbolizer->lines_deadline = clock_monotonic() + LINES_WINDOW_NS;
+	parser_pay(symbolizer->parser, 0);
 	names_begin(symbolizer->names);
 	images_publish(symbolizer->images);
 	contexts_look(symbolizer->contexts, window);
@@ -468,8 +498,10 @@ void symbolizer_resolve(struct symbolizer *symbolizer, struct window *window)
 		else
 			name_group(symbolizer, window, &location, 1);
 	}
-	if (count)
+	if (count) {
+		find_payers(symbolizer, window);
 		qsort(found, count, sizeof(*found), compare_locations);
+	}
 	for (size_t i = 0, end; i < count; i = end) {
 		for (end = i + 1; end < count && found[end]->object == found[i]->object;)
 			end++;
@@ -485,6 +517,7 @@ void symbolizer_resolve(struct symbolizer *symbolizer, struct window *window)
 		atomic_store_explicit(&location->is_resolved, true, memory_order_release);
 	}
 	count_named(window);
+	parser_pay(symbolizer->parser, 0);
 	mount_namespace_table_trim(symbolizer->spaces, IDLE_NS);
 	objects_trim(symbolizer->objects, IDLE_NS);
 	jits_trim(symbolizer->jits, IDLE_NS);

@@ -6,7 +6,7 @@
 #include <sys/queue.h>
 
 #include "base/clock.h"
-#include "base/credit.h"
+#include "base/fair.h"
 #include "base/log.h"
 #include "base/pool.h"
 #include "base/utf8.h"
@@ -39,6 +39,7 @@ struct entry {
 	uint64_t retry_at;		/* without a table: when to try again, 0: never */
 	unsigned int failures;
 	bool is_refused;		/* a table, for its size */
+	bool is_unpaid;			/* who asked had no credit left; others may */
 	TAILQ_ENTRY(entry) kept;
 	void *data;			/* the table, NULL: not here */
 	size_t size_kept;
@@ -54,7 +55,7 @@ struct tables {
 	TAILQ_HEAD(kept_list, entry) kept;	/* with bytes here, least recently used first */
 	uint64_t walk;				/* counts walks; what this one uses stays */
 	struct tables_stats stats;
-	struct credit credit;			/* to compile in */
+	struct fair credit;			/* to compile in */
 	uint64_t retry_at;		/* when the first entry is to be tried again, 0: none is */
 	bool has_evicted;
 };
@@ -74,7 +75,7 @@ int tables_new(const struct tables_ops *ops, struct tables **ret_tables)
 	if (!tables)
 		return -ENOMEM;
 	tables->ops = *ops;
-	credit_init(&tables->credit, CREDIT_NS, CREDIT_PART, ops->now());
+	fair_init(&tables->credit, CREDIT_NS, CREDIT_PART, ops->now());
 	tables->entries.pool = POOL_TABLES;
 	TAILQ_INIT(&tables->used);
 	TAILQ_INIT(&tables->kept);
@@ -112,9 +113,9 @@ static void retry_later(struct tables *tables, struct entry *entry)
  * Files can be made to take long. Who names, closes windows and unwinds what was deferred waits meanwhile, so only
  * part of the time is for this.
  */
-static bool has_credit(struct tables *tables)
+static bool has_credit(struct tables *tables, uint32_t tgid)
 {
-	return credit_left(&tables->credit, tables->ops.now()) > 0;
+	return fair_may(&tables->credit, tgid, tables->ops.now());
 }
 
 static uint64_t hash_of(const struct object *object)
@@ -426,7 +427,7 @@ static int compile(struct tables *tables, struct object *object, uint32_t tgid,
 					  compile_file(tables, object, tgid, ret_compiled);
 	now = tables->ops.now();
 	tables->stats.compile_ns += now - began;
-	credit_spend(&tables->credit, began, now);
+	fair_spend(&tables->credit, tgid, began, now);
 	if (r < 0)
 		return r;
 	/* a passing copy of what the parser was granted: one at a time, and the module takes it */
@@ -557,7 +558,8 @@ static void make(struct tables *tables, struct object *object, uint32_t tgid, st
 	int r;
 
 	entry->retry_at = 0;
-	if (!has_credit(tables)) {
+	entry->is_unpaid = !has_credit(tables, tgid);
+	if (entry->is_unpaid) {
 		tables->stats.deferred++;
 		retry_later(tables, entry);
 		return;
@@ -597,7 +599,9 @@ static struct entry *get(struct tables *tables, struct object *object, uint32_t 
 	if (entry) {
 		TAILQ_REMOVE(&tables->used, entry, used);
 		TAILQ_INSERT_TAIL(&tables->used, entry, used);
-		if (entry->table_id || !entry->retry_at || tables->ops.now() < entry->retry_at)
+		if (entry->table_id || !entry->retry_at ||
+		    (tables->ops.now() < entry->retry_at &&
+		     !(entry->is_unpaid && has_credit(tables, tgid))))
 			return entry;
 	} else {
 		entry = add(tables, object);
@@ -624,7 +628,7 @@ const struct unwind_table *tables_view(struct tables *tables, struct object *obj
 		return NULL;
 	/* the module has it, we do not any more */
 	if (!entry->data && entry->table_id && tables->ops.now() >= entry->keep_at &&
-	    has_credit(tables) && entry->bytes <= tables->ops.keep_bytes) {
+	    has_credit(tables, tgid) && entry->bytes <= tables->ops.keep_bytes) {
 		entry->keep_at = tables->ops.now() + RETRY_NS;
 		if (compile(tables, object, tgid, &compiled) == 0)
 			keep(tables, entry, &compiled);

@@ -457,6 +457,30 @@ static void test_compiling_takes_part_of_the_time(void **state _unused_)
 	assert_int_equal(stats().tables.deferred, 1);
 }
 
+/* A process with many slow files: what it may not take any more, others may, of the same file as well. */
+static void test_one_process_leaves_time_for_others(void **state _unused_)
+{
+	struct image *hungry = image;
+	uint64_t vaddr;
+
+	map(program("slow", ""), BASE, &vaddr);
+	session.open_ns = 16 * NSEC_PER_SEC;
+	assert_int_equal(load(), 0);
+	assert_true(session.ranges[0].table_id != 0);
+	map(program("late", "-DOTHER"), BASE + 0x10000000, &vaddr);
+	assert_int_equal(load(), 0);
+	assert_int_equal(session.ranges[1].table_id, 0);
+	assert_int_equal(stats().tables.deferred, 1);
+	session.open_ns = 0;
+	image = image_new(NULL, PID + 1, 0, "other");
+	assert_non_null(image);
+	map(fixture_path("late"), BASE, &vaddr);
+	assert_int_equal(load(), 0);
+	assert_true(session.ranges[0].table_id != 0);
+	assert_int_equal(stats().tables.deferred, 1);
+	image_unref(hungry);
+}
+
 static void test_what_may_pass_is_tried_again(void **state _unused_)
 {
 	uint64_t vaddr;
@@ -496,6 +520,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_forgotten_table_is_loaded_again, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(test_compiling_takes_part_of_the_time, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(test_one_process_leaves_time_for_others, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(test_what_may_pass_is_tried_again, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_whose_list_it_is, setup, teardown),
