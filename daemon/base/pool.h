@@ -42,9 +42,8 @@ struct pool *pool_get(enum pool_id id);
 /* Take @bytes. False, and counted, when the pool's limit would be passed. */
 bool pool_charge(enum pool_id id, size_t bytes) _must_check_;
 /*
- * Take @bytes even beyond the limit. Only for what has a fixed size and is there once, once per
- * CPU or once per queue, or is a passing copy of what was granted: never for what comes from
- * outside.
+ * Take @bytes even beyond the limit. Only for what has a fixed size and is there once, once per CPU or once per queue,
+ * and for the copy of a payload whose bytes were granted before: never for what comes from outside.
  */
 void pool_charge_always(enum pool_id id, size_t bytes);
 void pool_uncharge(enum pool_id id, size_t bytes);

@@ -349,16 +349,21 @@ void tables_forget(struct tables *tables, uint64_t id)
 	}
 }
 
-static void let_go(struct compiled *compiled)
+static void give_back(struct compiled *compiled)
 {
-	if (!compiled->data)
-		return;
-	pool_uncharge(POOL_TABLES, compiled->bytes);
 	if (compiled->is_mapped)
 		parser_unmap(compiled->data, compiled->bytes);
 	else
 		free((void *)(uintptr_t)compiled->data);
 	compiled->data = NULL;
+}
+
+static void let_go(struct compiled *compiled)
+{
+	if (!compiled->data)
+		return;
+	pool_uncharge(POOL_TABLES, compiled->bytes);
+	give_back(compiled);
 }
 
 /* The kernel's own bytes, in our memory as in everybody's. */
@@ -415,6 +420,24 @@ static int compile_file(struct tables *tables, struct object *object, uint32_t t
 	return 0;
 }
 
+/* For a table on its way to the module kept ones give way: the pool's limit holds for it as well. */
+static int charge_passing(struct tables *tables, size_t bytes)
+{
+	struct entry *entry, *next;
+
+	if (bytes > pool_get(POOL_TABLES)->limit)
+		return -EFBIG;
+	for (entry = TAILQ_FIRST(&tables->kept); !pool_charge(POOL_TABLES, bytes); entry = next) {
+		while (entry && is_in_use(tables, entry))
+			entry = TAILQ_NEXT(entry, kept);
+		if (!entry)
+			return -ENOBUFS;
+		next = TAILQ_NEXT(entry, kept);
+		unkeep(tables, entry);
+	}
+	return 0;
+}
+
 static int compile(struct tables *tables, struct object *object, uint32_t tgid,
 		   struct compiled *ret_compiled)
 {
@@ -430,8 +453,11 @@ static int compile(struct tables *tables, struct object *object, uint32_t tgid,
 	fair_spend(&tables->credit, tgid, began, now);
 	if (r < 0)
 		return r;
-	/* a passing copy of what the parser was granted: one at a time, and the module takes it */
-	pool_charge_always(POOL_TABLES, ret_compiled->bytes);
+	r = charge_passing(tables, ret_compiled->bytes);
+	if (r < 0) {
+		give_back(ret_compiled);
+		return r;
+	}
 	r = unwind_table_check(ret_compiled->data, ret_compiled->bytes, &table);
 	if (r < 0) {
 		let_go(ret_compiled);
@@ -501,7 +527,7 @@ static bool is_full(int error)
 /* Not of the file's own making. */
 static bool may_pass(int error)
 {
-	static const int errors[] = { ENOENT, ESTALE, ESRCH, EMFILE, ENFILE, ENOMEM, ETIME, EIO, EINTR,
+	static const int errors[] = { ENOENT, ESTALE, ESRCH, EMFILE, ENFILE, ENOMEM, ENOBUFS, ETIME, EIO, EINTR,
 				      EAGAIN, EPIPE, ETIMEDOUT };
 
 	for (size_t i = 0; i < ARRAY_SIZE(errors); i++)
@@ -532,12 +558,13 @@ static void see_failed(struct tables *tables, struct entry *entry, const struct 
 	const char *reason = error == -ENODATA ? "no unwind information" :
 			     error == -ETIME ? "compiling took too long" :
 			     error == -EFBIG ? "the table is too large" :
-			     error == -ENOMEM ? "compiling took too much memory" : strerror(-error);
+			     error == -ENOMEM ? "compiling took too much memory" :
+			     error == -ENOBUFS ? "no room for the table, see pool tables" : strerror(-error);
 
 	log_debug("%s: no unwind table: %s", object->path, strerror(-error));
 	tables->stats.failed++;
 	describe(tables->stats.last_failed, object, reason);
-	if (error == -ETIME || error == -EFBIG || error == -ENOMEM)
+	if (error == -ETIME || error == -EFBIG || error == -ENOMEM || error == -ENOBUFS)
 		refuse(tables, entry, object, reason);
 }
 

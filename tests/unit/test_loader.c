@@ -481,6 +481,32 @@ static void test_one_process_leaves_time_for_others(void **state _unused_)
 	image_unref(hungry);
 }
 
+/* The pool's limit holds while a table passes; what it is refused for is told, and it comes later. */
+static void test_a_table_that_passes_stays_within_the_pool(void **state _unused_)
+{
+	struct pool *pool = pool_get(POOL_TABLES);
+	const size_t limit = pool->limit;
+	uint64_t vaddr;
+
+	map(program("first", ""), BASE, &vaddr);
+	assert_int_equal(load(), 0);
+	assert_true(session.ranges[0].table_id != 0);
+	map(program("passing", "-DOTHER"), BASE + 0x10000000, &vaddr);
+	/* what the next one is known by, but for its table */
+	pool->limit = pool->used + stats().tables.bytes;
+	pool->peak = pool->used;
+	assert_int_equal(load(), 0);
+	assert_int_equal(session.ranges[1].table_id, 0);
+	assert_true(pool->peak <= pool->limit);
+	assert_int_equal(stats().tables.refused_files, 1);
+	assert_non_null(strstr(stats().tables.last_refused, "passing: no room for the table, see pool tables"));
+	pool->limit = limit;
+	session.now += 6 * NSEC_PER_SEC;
+	assert_int_equal(load(), 0);
+	assert_true(session.ranges[1].table_id != 0);
+	assert_int_equal(stats().tables.refused_files, 0);
+}
+
 static void test_what_may_pass_is_tried_again(void **state _unused_)
 {
 	uint64_t vaddr;
@@ -522,6 +548,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_compiling_takes_part_of_the_time, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(test_one_process_leaves_time_for_others, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(test_a_table_that_passes_stays_within_the_pool, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(test_what_may_pass_is_tried_again, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_whose_list_it_is, setup, teardown),
