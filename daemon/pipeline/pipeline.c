@@ -379,11 +379,17 @@ static void tell_threads(const struct pipeline *pipeline, uint64_t ret_ns[static
 
 void pipeline_stats(struct pipeline *pipeline, struct pipeline_stats *ret_stats)
 {
-	uint64_t since = atomic_load_explicit(&pipeline->names_since, memory_order_relaxed);
+	uint64_t now;
 
 	pthread_mutex_lock(&pipeline->lock);
 	*ret_stats = pipeline->stats;
 	pthread_mutex_unlock(&pipeline->lock);
 	tell_threads(pipeline, ret_stats->thread_ns);
-	ret_stats->names_busy_ns = since ? clock_monotonic() - since : 0;
+	now = clock_monotonic();
+	for (int i = 0; i < PIPELINE_THREADS; i++) {
+		uint64_t since = atomic_load_explicit(&pipeline->busy_since[i], memory_order_relaxed);
+
+		/* it may have begun after @now */
+		ret_stats->busy_ns[i] = since && since < now ? now - since : 0;
+	}
 }

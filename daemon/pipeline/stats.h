@@ -38,10 +38,10 @@ struct pipeline_stats {
 	uint64_t parts_refused;	/* not made or not written */
 	uint64_t parts_cpu_ns;	/* of making, encoding and writing them */
 	/*
-	 * For how long thread B has been at one file, list or window. Reading a file from a server that
-	 * does not answer (NFS, FUSE) has no end; meanwhile nothing is named or exported.
+	 * For how long each thread has been at one piece of work, thread B at one file, list or window; 0: it waits for
+	 * one.
 	 */
-	uint64_t names_busy_ns;
+	uint64_t busy_ns[PIPELINE_THREADS];
 };
 
 #endif /* STACKTAP_PIPELINE_STATS_H */

@@ -247,8 +247,10 @@ void *drain_thread(void *ctx)
 		r = capture_wait(pipeline->capture,
 				 pipeline->has_lists || pipeline->has_deferred ? LISTS_DELAY_MS :
 									     WAIT_MS);
+		pipeline_begin(pipeline, THREAD_DRAIN);
 		if (!r)
 			r = drain_once(pipeline);
+		pipeline_end(pipeline, THREAD_DRAIN);
 	}
 	if (!r)
 		r = capture_finish(pipeline->capture);

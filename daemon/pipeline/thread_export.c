@@ -66,7 +66,9 @@ void *export_thread(void *ctx)
 	int r, timeout = sink->poll ? sink->poll(sink->ctx) : -1;
 
 	for (;;) {
+		pipeline_end(pipeline, THREAD_EXPORT);
 		message = message_take(pipeline->windows, timeout, &r);
+		pipeline_begin(pipeline, THREAD_EXPORT);
 		if (message) {
 			const struct relabel *relabel = pipeline->options.encode.relabel;
 			struct hand_over hand_over = { .pipeline = pipeline };
@@ -86,8 +88,10 @@ void *export_thread(void *ctx)
 			timeout = 0;
 			continue;
 		}
-		if (r == -EPIPE)
+		if (r == -EPIPE) {
+			pipeline_end(pipeline, THREAD_EXPORT);
 			return NULL;
+		}
 		timeout = sink->poll ? sink->poll(sink->ctx) : -1;
 	}
 }

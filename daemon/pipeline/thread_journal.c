@@ -133,8 +133,11 @@ void *journal_thread(void *ctx)
 
 	state.options.max_bytes = PART_PAYLOAD_BYTES;
 	state.options.is_draft = true;
-	while ((message = message_take(pipeline->parts, -1, &r)))
+	while ((message = message_take(pipeline->parts, -1, &r))) {
+		pipeline_begin(pipeline, THREAD_JOURNAL);
 		journal_part(pipeline, &state, message);
+		pipeline_end(pipeline, THREAD_JOURNAL);
+	}
 	forget(&state);
 	return NULL;
 }

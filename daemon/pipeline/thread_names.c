@@ -137,8 +137,7 @@ void *symbol_thread(void *ctx)
 		if (!message)
 			continue;
 		is_stale = true;
-		atomic_store_explicit(&pipeline->names_since, clock_monotonic(),
-				      memory_order_relaxed);
+		pipeline_begin(pipeline, THREAD_NAMES);
 		switch (message->kind) {
 		case MESSAGE_IMAGE:
 			symbolizer_see_image(pipeline->symbolizer, message->image,
@@ -164,7 +163,7 @@ void *symbol_thread(void *ctx)
 			tables_check_lists(pipeline);
 			publish(pipeline);
 			/* what follows waits for thread C */
-			atomic_store_explicit(&pipeline->names_since, 0, memory_order_relaxed);
+			pipeline_end(pipeline, THREAD_NAMES);
 			if (message_send(pipeline->windows, steal_ptr(message), 0, QUEUE_NORMAL,
 					 -1) < 0)
 				pipeline_window_left(pipeline);
@@ -174,7 +173,7 @@ void *symbol_thread(void *ctx)
 		}
 		if (message)
 			message_free(message);
-		atomic_store_explicit(&pipeline->names_since, 0, memory_order_relaxed);
+		pipeline_end(pipeline, THREAD_NAMES);
 	}
 	return NULL;
 }

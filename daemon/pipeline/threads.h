@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 
+#include "base/clock.h"
 #include "pipeline/drain.h"
 #include "pipeline/message.h"
 #include "pipeline/options.h"
@@ -31,7 +32,7 @@ struct pipeline {
 	bool is_started, is_stopped;
 	int error;			/* of thread A, once it has been joined */
 	_Atomic bool stop;
-	_Atomic uint64_t names_since;	/* thread B has been at one message since; 0: it is idle */
+	_Atomic uint64_t busy_since[PIPELINE_THREADS];	/* at one piece of work; 0: it waits for one */
 
 	/* thread A */
 	bool wants_all;
@@ -56,6 +57,16 @@ struct pipeline {
 
 /* Of all closings that anybody wanted the number, whichever pipeline they are of. */
 extern _Atomic uint64_t pipeline_closings;
+
+static inline void pipeline_begin(struct pipeline *pipeline, enum pipeline_thread thread)
+{
+	atomic_store_explicit(&pipeline->busy_since[thread], clock_monotonic(), memory_order_relaxed);
+}
+
+static inline void pipeline_end(struct pipeline *pipeline, enum pipeline_thread thread)
+{
+	atomic_store_explicit(&pipeline->busy_since[thread], 0, memory_order_relaxed);
+}
 
 void *drain_thread(void *pipeline);	/* A: rings and side band to windows */
 void *symbol_thread(void *pipeline);	/* B: files and names */

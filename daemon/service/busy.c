@@ -20,3 +20,19 @@ void busy_tell(struct busy *busy, uint64_t busy_ns)
 		log_info("the thread that finds names goes on");
 	busy->has_said = is_busy;
 }
+
+bool busy_makes_progress(struct busy *busy, const uint64_t busy_ns[static PIPELINE_THREADS])
+{
+	for (int i = 0; i < PIPELINE_THREADS; i++) {
+		if (busy_ns[i] < HUNG_SECONDS * NSEC_PER_SEC)
+			continue;
+		if (!busy->has_told_hung)
+			log_error("thread %s has been at one piece of work for %d s: the watchdog is not served any more, "
+				  "so that the service manager starts the daemon anew", pipeline_thread_names[i],
+				  HUNG_SECONDS);
+		busy->has_told_hung = true;
+		return false;
+	}
+	busy->has_told_hung = false;
+	return true;
+}

@@ -52,7 +52,7 @@ static void say_ready(struct web_answer *answer, const struct snapshot *snapshot
 {
 	if (!snapshot->session_id)
 		say(answer, UNAVAILABLE, snapshot->error ? snapshot->error : "not sampling");
-	else if (snapshot->pipeline && snapshot->pipeline->names_busy_ns > BUSY_SECONDS * NSEC_PER_SEC)
+	else if (snapshot->pipeline && snapshot->pipeline->busy_ns[THREAD_NAMES] > BUSY_SECONDS * NSEC_PER_SEC)
 		say(answer, UNAVAILABLE, "one file or window keeps the thread that finds names; see the log");
 	else
 		say(answer, OK, "sampling");

@@ -344,7 +344,7 @@ static void update_status(struct daemon *daemon, bool with_log)
 	take_snapshot(daemon, &snapshot, &pipeline, &exporter);
 	if (daemon->endpoint)
 		endpoint_tell(daemon->endpoint, &snapshot);
-	busy_tell(&daemon->busy, pipeline.names_busy_ns);
+	busy_tell(&daemon->busy, pipeline.busy_ns[THREAD_NAMES]);
 	if (daemon->statusfile) {
 		ret = statusfile_write(daemon->statusfile, &snapshot);
 		if (ret < 0)
@@ -520,13 +520,14 @@ static void loop(struct daemon *daemon)
 			next_status = now + service_config(daemon->service)->status_seconds *
 						    NSEC_PER_SEC;
 		}
-		/* asking takes the locks that the threads publish under: one that hangs there is noticed */
+		/* asking takes the locks that the threads publish under, so one that hangs there is noticed as well */
 		if (watchdog_ns && now >= next_watchdog) {
 			struct pipeline_stats pipeline;
 			struct exporter_stats exporter;
 
 			service_stats(daemon->service, &pipeline, &exporter);
-			notify_watchdog();
+			if (busy_makes_progress(&daemon->busy, pipeline.busy_ns))
+				notify_watchdog();
 			next_watchdog = now + watchdog_ns;
 		}
 		if (now >= next_look) {

@@ -73,12 +73,32 @@ static void test_the_second_time_is_told_again(void **state _unused_)
 	assert_int_equal(lines(TELL(&busy, S(31), 0, S(32), S(33), 0, S(34))), 5);
 }
 
+/* Each of them, and what the log says of it. */
+static void test_a_thread_that_hangs_is_not_served(void **state _unused_)
+{
+	for (int i = 0; i < PIPELINE_THREADS; i++) {
+		uint64_t busy_ns[PIPELINE_THREADS] = { 0 };
+		struct busy busy = { 0 };
+
+		assert_true(busy_makes_progress(&busy, busy_ns));
+		for (int k = 0; k < PIPELINE_THREADS; k++)
+			busy_ns[k] = S(HUNG_SECONDS) - 1;
+		assert_true(busy_makes_progress(&busy, busy_ns));
+		busy_ns[i] = S(HUNG_SECONDS);
+		assert_false(busy_makes_progress(&busy, busy_ns));
+		assert_true(busy.has_told_hung);
+		busy_ns[i] = 0;
+		assert_true(busy_makes_progress(&busy, busy_ns));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_what_takes_its_time_is_no_news),
 		cmocka_unit_test(test_it_is_told_once_and_when_it_is_over),
 		cmocka_unit_test(test_the_second_time_is_told_again),
+		cmocka_unit_test(test_a_thread_that_hangs_is_not_served),
 	};
 
 	log_setup("test", LOG_LEVEL_INFO);

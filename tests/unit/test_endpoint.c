@@ -22,7 +22,7 @@ static bool tell(void *ctx _unused_, struct snapshot *ret_snapshot, struct pipel
 		return false;
 	host.open++;
 	host.asked++;
-	*ret_pipeline = (struct pipeline_stats){ .counts = { .samples = 4711 }, .names_busy_ns = host.busy_ns };
+	*ret_pipeline = (struct pipeline_stats){ .counts = { .samples = 4711 }, .busy_ns[THREAD_NAMES] = host.busy_ns };
 	*ret_exporter = (struct exporter_stats){ .sum.retries = 3 };
 	*ret_snapshot = (struct snapshot){ .session_id = host.session, .error = host.session ? NULL : "no module",
 					   .pipeline = ret_pipeline, .exporter = ret_exporter };

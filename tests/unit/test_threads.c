@@ -481,7 +481,7 @@ static bool names_are_busy(uint64_t least_ns, uint64_t most_ns)
 	do {
 		usleep(1000);
 		pipeline_stats(&pipeline, &result);
-		if (result.names_busy_ns >= least_ns && result.names_busy_ns <= most_ns)
+		if (result.busy_ns[THREAD_NAMES] >= least_ns && result.busy_ns[THREAD_NAMES] <= most_ns)
 			return true;
 	} while (clock_monotonic() < deadline);
 	return false;
