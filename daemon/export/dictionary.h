@@ -14,7 +14,7 @@
 
 #include "base/buffer.h"
 #include "base/index.h"
-#include "profile/window.h"
+#include "export/known.h"
 
 /* values are field numbers in ProfilesDictionary */
 enum dictionary_table {
@@ -45,15 +45,9 @@ struct dictionary_mark {
 	uint32_t counts[TABLE_END];
 };
 
-/* Objects of the profile model met in this payload, by their address. */
-struct dictionary_known {
-	struct buffer items;		/* struct known_item */
-	struct index index;
-};
-
 struct dictionary {
 	struct dictionary_entries tables[TABLE_END];
-	struct dictionary_known locations, functions, objects, stacks;
+	struct known locations, functions, objects, stacks;	/* see frames.h */
 	struct buffer scratch;
 	bool names_ranges;		/* as struct encode_options has them */
 	const char *kernel_suffix;
@@ -77,12 +71,12 @@ void dictionary_write(const struct dictionary *dictionary, uint8_t *at);
 /* Those added since a mark; room for dictionary_size_since(). */
 void dictionary_write_since(const struct dictionary *dictionary,
 			    const struct dictionary_mark *mark, uint8_t *at);
-/*
- * Locations that were drafts, as thread B had not published them, may be named now: those get new entries when they are
- * met again. All that were interned must be alive.
- */
-void dictionary_see_names(struct dictionary *dictionary);
+/* Longer strings are cut. */
+#define DICTIONARY_STRING_MAX 4096u
 
+/* The index of the entry with these bytes, added when it is new. */
+int dictionary_bytes(struct dictionary *dictionary, enum dictionary_table number, const void *data,
+		     size_t size);
 /* Of what refers to entries that were interned before. */
 int dictionary_message(struct dictionary *dictionary, enum dictionary_table number,
 		       const ProtobufCMessage *message);
@@ -90,8 +84,5 @@ int dictionary_string(struct dictionary *dictionary, const char *text);
 int dictionary_attribute_string(struct dictionary *dictionary, const char *key, const char *value);
 int dictionary_attribute_int(struct dictionary *dictionary, const char *key, int64_t value);
 int dictionary_attribute_true(struct dictionary *dictionary, const char *key);
-/* *ret_naming: as it was encoded, which a name that comes later does not change */
-int dictionary_stack(struct dictionary *dictionary, const struct stack *stack,
-		     enum naming *ret_naming);
 
 #endif /* STACKTAP_EXPORT_DICTIONARY_H */

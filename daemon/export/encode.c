@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "export/frames.h"
 #include "export/otlp.h"
 #include "export/profile.h"
 #include "export/relabel.h"
@@ -10,6 +11,8 @@
 #include "stacktap/version.h"
 
 #define PAYLOAD_OVERHEAD 16384u	/* of a resource and of the envelopes */
+#define RESOURCE_ROOM 4096u	/* of a resource and a Profile in it, as most are */
+#define THREAD_ROOM 128u	/* of the attributes of a thread */
 #define PAYLOAD_MIN ((size_t)65536) /* a smaller limit makes no sense */
 
 struct encoder {
@@ -274,6 +277,38 @@ static int resource_encode(struct encoder *encoder, const struct profile_part *p
 	return resource_finish(encoder);
 }
 
+/*
+ * Put the Locations into order if the parts fit the open payload with what they refer to: else it is not
+ * known which ones it will have, and none that nothing refers to shall be in it.
+ */
+static int locations_order(struct encoder *encoder, const struct profile_part *parts, size_t count)
+{
+	struct dictionary *dictionary = &encoder->dictionary;
+	struct buffer stacks = { .pool = POOL_ENCODE };
+	size_t bytes = encoder->resources.size + PAYLOAD_OVERHEAD, more = 0;
+	struct dictionary_mark mark;
+	int err = 0;
+
+	for (size_t i = 0; !err && i < count && bytes <= encoder->limit; i++) {
+		const struct window_sample *sample = parts[i].sample;
+
+		bytes += profile_part_room(&parts[i]) + THREAD_ROOM;
+		if (!i || sample->image != parts[i - 1].sample->image ||
+		    sample->profile != parts[i - 1].sample->profile)
+			bytes += RESOURCE_ROOM;
+		err = buffer_append(&stacks, &sample->stack, sizeof(sample->stack));
+	}
+	if (!err && bytes <= encoder->limit) {
+		dictionary_mark(dictionary, &mark);
+		err = frames_order(dictionary, (const struct stack *const *)(const void *)stacks.data, count, &more);
+		if (err || dictionary_size(dictionary) + bytes + more > encoder->limit)
+			dictionary_take_back(dictionary, &mark);
+	}
+	buffer_free(&stacks);
+	/* what there is no memory for goes without */
+	return err == -ENOBUFS ? 0 : err;
+}
+
 /* What rules look at may not be known yet, as of a process that was gone at once: they would let it pass. */
 static bool is_too_early(const struct encode_options *options, const struct image *image)
 {
@@ -293,8 +328,11 @@ static int image_encode(struct encoder *encoder, const struct profile_part *part
 	err = resource_write(&encoder->resource, options, parts->sample->image, &rule);
 	if (err)
 		return err;
-	if (rule < 0)
-		return resource_encode(encoder, parts, count);
+	if (rule < 0) {
+		if (relabel_rules(options->relabel) && !encoder->window->whole)
+			err = locations_order(encoder, parts, count);
+		return err ?: resource_encode(encoder, parts, count);
+	}
 	if (options->is_draft)
 		return 0;
 	for (size_t i = 0; i < count; i++)
@@ -341,6 +379,9 @@ static int images_encode(struct encoder *encoder)
 	size_t first = 0, next;
 	int err = 0;
 
+	/* of a part, which others follow, the order is as they come; what rules leave out is not known yet */
+	if (!encoder->window->whole && !relabel_rules(encoder->options->relabel))
+		err = locations_order(encoder, encoder->parts, encoder->part_count);
 	while (!err && first < encoder->part_count) {
 		const struct profile_part *parts = encoder->parts;
 
@@ -418,7 +459,7 @@ int encoder_add(struct encoder *encoder, const struct window *part,
 		return 0;
 	/* the dictionary knows Locations and stacks by their addresses: an open window keeps what it had */
 	if (part->number == encoder->number)
-		dictionary_see_names(&encoder->dictionary);
+		frames_see_names(&encoder->dictionary);
 	else
 		err = payload_start(encoder);
 	encoder->number = part->number;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/fingerprint.h"
+#include "export/frames.h"
 #include "export/otlp.h"
 
 #define SAMPLE_OVERHEAD 64u	/* of one Sample beside times and values, at most */
@@ -102,7 +103,7 @@ static int identity_make(struct profile_writer *writer, const struct window_samp
 
 	_Static_assert(sizeof(comm) == sizeof(sample->comm), "thread name");
 	memcpy(comm, sample->comm, sizeof(comm));
-	identity.stack = dictionary_stack(dictionary, sample->stack, &identity.naming);
+	identity.stack = frames_stack(dictionary, sample->stack, &identity.naming);
 	if (identity.stack < 0)
 		return identity.stack;
 	identity.attributes[count++] = common_attribute(writer, CACHE_THREAD_ID,
@@ -378,6 +379,12 @@ static void count_part(struct window_counts *counts, const struct profile_part *
 	window_counts_add_named(counts, naming, part->count);
 }
 
+size_t profile_part_room(const struct profile_part *part)
+{
+	return part->sample->values ? part->count * (SAMPLE_OVERHEAD + TIME_BYTES + VALUE_BYTES) :
+				      SAMPLE_OVERHEAD + part->count * TIME_BYTES;
+}
+
 /* Put as many parts into the dictionary as there is room for. */
 static int identities_fill(struct profile_writer *writer, bool forced,
 			   const struct profile_part *parts, size_t count, size_t room,
@@ -390,9 +397,7 @@ static int identities_fill(struct profile_writer *writer, bool forced,
 
 	writer->identities.size = 0;
 	for (i = 0; i < count; i++) {
-		size_t bytes = parts[i].sample->values ?
-			parts[i].count * (SAMPLE_OVERHEAD + TIME_BYTES + VALUE_BYTES) :
-			SAMPLE_OVERHEAD + parts[i].count * TIME_BYTES;
+		size_t bytes = profile_part_room(&parts[i]);
 
 		dictionary_mark(writer->dictionary, &mark);
 		err = identity_make(writer, parts[i].sample, &identity);

@@ -44,6 +44,9 @@ struct profile_writer {
 void profile_writer_init(struct profile_writer *writer);
 void profile_writer_free(struct profile_writer *writer);
 
+/* Bytes of its Samples at most, beside what they refer to. */
+size_t profile_part_room(const struct profile_part *part);
+
 /*
  * Append a Profile of the first of @parts, all of one image and configuration, to @buffer as field 2
  * of a ScopeProfiles, so that dictionary and Profile together grow by at most @room bytes. Writes

@@ -64,6 +64,47 @@ def attribute_sums(payloads):
     return sums, words
 
 
+def orphans(payload):
+    """Entries of the tables, but for each one's first, that nothing refers to."""
+    data = wire.decode(payload)[0]
+    tables = data.dictionary
+    used = collections.defaultdict(set)
+
+    def attributes(message):
+        used["attribute"].update(message.attribute_indices)
+
+    for group in data.resource_profiles:
+        for profile in (profile for scope in group.scope_profiles for profile in scope.profiles):
+            attributes(profile)
+            for kind in (profile.sample_type, profile.period_type):
+                used["string"].update((kind.type_strindex, kind.unit_strindex))
+            for sample in profile.samples:
+                attributes(sample)
+                used["stack"].add(sample.stack_index)
+                used["link"].add(sample.link_index)
+    for stack in tables.stack_table:
+        used["location"].update(stack.location_indices)
+    for location in tables.location_table:
+        attributes(location)
+        used["mapping"].add(location.mapping_index)
+        used["function"].update(line.function_index for line in location.lines)
+    for function in tables.function_table:
+        used["string"].update((function.name_strindex, function.system_name_strindex, function.filename_strindex))
+    for mapping in tables.mapping_table:
+        attributes(mapping)
+        used["string"].add(mapping.filename_strindex)
+    for attribute in tables.attribute_table:
+        used["string"].update((attribute.key_strindex, attribute.unit_strindex))
+    return [f"{name} {index}" for name in ("mapping", "location", "function", "link", "string", "attribute", "stack")
+            for index in range(1, len(getattr(tables, name + "_table"))) if index not in used[name]]
+
+
+def places(payload):
+    """Mapping and address of the Locations, as they stand there."""
+    return [(location.mapping_index, location.address)
+            for location in wire.decode(payload)[0].dictionary.location_table]
+
+
 def check_file(program, directory, title, max_bytes, with_cpu):
     path = os.path.join(directory, title.replace(" ", "-") + ".otlp")
     sizes, facts, span = encode(program, path, max_bytes, with_cpu)
@@ -73,6 +114,11 @@ def check_file(program, directory, title, max_bytes, with_cpu):
     tell([len(payload) for payload in payloads] == sizes and
          all(size <= max_bytes for size in sizes) and (len(sizes) > 3) == (max_bytes < 100000),
          f"{title}: {len(sizes)} payloads within {max_bytes} bytes", sizes)
+
+    unused = [text for payload in payloads for text in orphans(payload)]
+    tell(not unused, f"{title}: each entry of a table is referred to", "\n".join(unused))
+    tell(all(order == sorted(order) for order in map(places, payloads)) == (len(sizes) == 1),
+         f"{title}: Locations are by address where one payload has them all")
 
     samples = model.load_payloads(payloads)
     events = collections.Counter()

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/pool.h"
-#include "export/dictionary.h"
+#include "export/frames.h"
 
 static struct dictionary dictionary;
 
@@ -374,7 +374,7 @@ static void the_kernels_names_can_be_marked(void **state)
 
 		assert_int_equal(dictionary_reset(&dictionary), 0);
 		dictionary.kernel_suffix = cases[i].suffix;
-		assert_int_equal(dictionary_stack(&dictionary, stack, &naming), 1);
+		assert_int_equal(frames_stack(&dictionary, stack, &naming), 1);
 		bytes = malloc(dictionary_size(&dictionary));
 		dictionary_write(&dictionary, bytes);
 		message = (struct cursor){ .at = bytes, .end = bytes + dictionary_size(&dictionary) };

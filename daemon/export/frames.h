@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a payload's dictionary has of the profile model: Stacks, their Locations, Functions and Mappings. */
+#ifndef STACKTAP_EXPORT_FRAMES_H
+#define STACKTAP_EXPORT_FRAMES_H
+
+#include "export/dictionary.h"
+#include "profile/window.h"
+
+/* The index of a Stack. *ret_naming: as it was encoded, which a name that comes later does not change */
+int frames_stack(struct dictionary *dictionary, const struct stack *stack, enum naming *ret_naming);
+/*
+ * Add the Locations of all these stacks, some of which may be the same, by Mapping and address: those next to each other
+ * are alike then, which compresses. *ret_bytes: what the Stacks, which are not added, take at most.
+ */
+int frames_order(struct dictionary *dictionary, const struct stack *const *stacks, size_t count,
+		 size_t *ret_bytes);
+/*
+ * Locations that were drafts, as thread B had not published them, may be named now: those get new entries when they are
+ * met again. All that were interned must be alive.
+ */
+void frames_see_names(struct dictionary *dictionary);
+
+#endif /* STACKTAP_EXPORT_FRAMES_H */
