@@ -218,6 +218,10 @@ stage-nmi: stage
 test-collector: ## the same data through a real OpenTelemetry Collector (Go >= 1.25)
 	$(Q)tests/run "$(O)" "$(MAKE)" collector
 
+.PHONY: test-backends
+test-backends: ## real servers by path, fed and asked: PYROSCOPE=PROGRAM PARCA=PROGRAM [RECORDINGS="FILE..."]
+	$(Q)PYROSCOPE="$(PYROSCOPE)" PARCA="$(PARCA)" tests/backends/run "$(O)" $(RECORDINGS)
+
 # --- every kernel we claim
 .PHONY: test-matrix
 test-matrix: ## the module on 5.10 to 7.2, RT, cloud and 16 KiB pages too; FULL=1 boots them all

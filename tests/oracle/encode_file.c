@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * encode_file OUTPUT MAX-BYTES WITH-CPU: a synthetic window through aggregator and encoder into a file, for
+ * encode_file OUTPUT MAX-BYTES WITH-CPU [NAMES-RANGES]: a synthetic window through aggregator and encoder into a file, for
  * checks by an independent decoder. Prints what the window holds, one fact per line.
  */
 #include <string.h>
@@ -34,12 +34,13 @@ int main(int argc, char **argv)
 	struct window *window;
 	int err;
 
-	if (argc != 4) {
-		fprintf(stderr, "usage: encode_file OUTPUT MAX-BYTES WITH-CPU\n");
+	if (argc != 4 && argc != 5) {
+		fprintf(stderr, "usage: encode_file OUTPUT MAX-BYTES WITH-CPU [NAMES-RANGES]\n");
 		return 2;
 	}
 	options.max_bytes = strtoul(argv[2], NULL, 10);
 	options.with_cpu = atoi(argv[3]);
+	options.form.names_ranges = argc == 5 && atoi(argv[4]);
 	if (aggregator_new(&aggregator) || store_file_create(argv[1], &file))
 		return 1;
 	window = synthetic_window(aggregator);
