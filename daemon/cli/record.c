@@ -103,7 +103,11 @@ void record_pipeline(const struct record_options *options, const struct environm
 		.capture = {
 			.sideband_bytes = (uint32_t)options->sideband_bytes,
 		},
-		.symbolizer = { .with_kernel_addresses = true, .sysroot = "" },
+		.symbolizer = {
+			.with_kernel_addresses = true,
+			.with_lines = options->with_lines,
+			.sysroot = "",
+		},
 		.encode = {
 			.max_bytes = MAX_PAYLOAD_BYTES,
 			.service_name = environment->service_name,

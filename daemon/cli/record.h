@@ -25,6 +25,7 @@ struct record_options {
 	const char *output;		/* "-": standard output */
 	char **command;			/* argv of the command to run, NULL: none */
 	bool with_tables;		/* --call-graph table */
+	bool with_lines;
 	bool has_budget;		/* else the module's */
 	bool has_ceiling;		/* else the module's alone */
 	uint32_t ceiling_permille;
@@ -43,6 +44,7 @@ enum {
 	RECORD_CALL_GRAPH,
 	RECORD_BUDGET_NS,
 	RECORD_CEILING,
+	RECORD_LINES,
 	RECORD_OWN,		/* from here on a command's own */
 };
 
@@ -62,7 +64,8 @@ enum {
 	{ "slice-max-bytes", required_argument, NULL, RECORD_SLICE_MAX_BYTES },			\
 	{ "call-graph", required_argument, NULL, RECORD_CALL_GRAPH },				\
 	{ "budget-ns", required_argument, NULL, RECORD_BUDGET_NS },				\
-	{ "ceiling", required_argument, NULL, RECORD_CEILING }
+	{ "ceiling", required_argument, NULL, RECORD_CEILING },				\
+	{ "lines", no_argument, NULL, RECORD_LINES }
 
 /* A command with these options and some of its own. */
 struct record_command {

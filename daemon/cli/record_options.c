@@ -48,6 +48,8 @@ static const char help[] =
 	"                       ceiling for all sessions together, 1)\n"
 	"      --sideband-bytes N  per CPU, for what the kernel tells of mappings, forks and exits\n"
 	"                       (default: 32768; a power of two from 4096 to 16777216)\n\n"
+	"      --lines          source lines and inlined functions at once, from DWARF on this host; takes\n"
+	"                       CPU time and up to 320 MiB (`symbolize' adds them later, anywhere)\n"
 	"      --duration TIME  end after TIME: 10, 0.5, 2m, 1h (seconds without a unit)\n"
 	"  -o, --output FILE    default: stacktap.otlp; - is standard output. What it becomes is said by how\n"
 	"                       it ends: .otlp, a flame graph .html or .svg, or a format of `convert' but\n"
@@ -223,6 +225,9 @@ static int parse_option(struct parse *parse, int option)
 		if (!percent_parse(optarg, &options->ceiling_permille))
 			return cli_usage_error("ceiling `%s' is not a percentage from 0 to 100 with at "
 					       "most one decimal", optarg);
+		return CLI_OK;
+	case RECORD_LINES:
+		options->with_lines = true;
 		return CLI_OK;
 	case RECORD_SIDEBAND_BYTES:
 		return set_sideband(options, optarg);

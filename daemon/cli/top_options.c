@@ -21,7 +21,8 @@ static const char help[] =
 	"  -h, --help\n\n"
 	"What to sample, and how, is said as for `record': -a -p -t -u -G -C -e -F -c, --comm,\n"
 	"--user-only, --kernel-only, --exclude-idle, --freq-mode, --no-jitter, --max-stack,\n"
-	"--call-graph, --slice-bytes, --slice-max-bytes, --budget-ns, --ceiling, --sideband-bytes.\n";
+	"--call-graph, --slice-bytes, --slice-max-bytes, --budget-ns, --ceiling, --sideband-bytes,\n"
+	"--lines.\n";
 
 enum {
 	OPT_WINDOW = RECORD_OWN,

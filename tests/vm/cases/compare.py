@@ -2,6 +2,7 @@
 """stacktap diff of recordings of a program that knows its split: the same split is no difference, another one is found."""
 
 import json
+import re
 
 import kit
 
@@ -14,7 +15,7 @@ RECORDINGS = (("one", SECONDS, SAME), ("two", 2 * SECONDS, SAME), ("other", SECO
 def guest(t):
     truth = {}
     for name, seconds, split in RECORDINGS:
-        done = t.stacktap("record", "-e", "cpu-clock", "-F", 799, "-q", "-o", t.path(f"{name}.otlp"), "--",
+        done = t.stacktap("record", "-e", "cpu-clock", "-F", 799, "-q", "--lines", "-o", t.path(f"{name}.otlp"), "--",
                           "/opt/stacktap/workload/known_split", seconds * kit.PATIENCE // 3, *split)
         found = json.loads(done.stdout[done.stdout.index("{"):])
         truth[name] = {leaf["name"]: leaf["share"] for leaf in found["functions"]}
@@ -43,6 +44,8 @@ def guest(t):
     lines = t.stacktap("report", "--summary", "--process", "known_split", base).stdout.splitlines()
     t.equal(len(lines), 10, "a summary of ten lines")
     t.ok(" hot_a of /opt/stacktap/workload/known_split alone" in lines[2], "names the hottest function", lines[2])
+    rows = t.stacktap("report", "--lines", "--process", "known_split", base).stdout
+    t.ok(re.search(r" hot_a  known_split\.c:[1-9]", rows), "--lines gave the hottest function its lines", rows)
     tree = t.stacktap("report", "--tree", "--process", "known_split", base).stdout.splitlines()
     order = [next((i for i, line in enumerate(tree) if f" {name}  " in line), -1) for name in ("main", "a", "b", "c", "hot_a")]
     t.ok(-1 not in order and order == sorted(order), "the tree has its chain", order)
