@@ -55,7 +55,8 @@ void sampler_stacktap_start(const struct sampler_request *request)
 		.config = request->cycles ? PERF_COUNT_HW_CPU_CYCLES : PERF_COUNT_SW_CPU_CLOCK,
 		.mode = STACKTAP_MODE_PERIOD,
 		.period = request->period,
-		.flags = STACKTAP_SRC_NO_FALLBACK,
+		/* without its handler's work nothing draws periods anew: the first one would stay */
+		.flags = STACKTAP_SRC_NO_FALLBACK | (request->noop ? STACKTAP_SRC_NO_JITTER : 0),
 	};
 	struct control_filter filter = { 0 };
 	struct control_change change = {
