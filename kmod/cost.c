@@ -35,8 +35,8 @@ static u64 __init cost_ticks_per_second(void)
 }
 
 /*
- * Does it go as fast as is said, to a twentieth, by the kernel's clock? Of a few looks one is enough: an interrupt, or
- * a hypervisor, may come between the two clocks, and then they differ.
+ * Does it go as fast as is said, to a twentieth, by the kernel's clock? Of a few looks one is enough:
+ * an interrupt, or a hypervisor, may come between the two clocks, and then they differ.
  */
 static bool __init cost_rate_holds(u64 rate)
 {
@@ -71,5 +71,6 @@ void __init st_cost_init(void)
 		return;
 	}
 	st_cost_tick_ns = div64_u64((u64)NSEC_PER_SEC << COST_SHIFT, rate);
-	st_cost_longest_ticks = min_t(u64, div64_u64(rate * COST_LONGEST_NS, NSEC_PER_SEC), U32_MAX);
+	st_cost_longest_ticks = min_t(u64, U32_MAX,
+				      div64_u64(rate * COST_LONGEST_NS, NSEC_PER_SEC));
 }

@@ -112,9 +112,10 @@ static __always_inline struct cost_moment cost_moment(void)
 }
 
 /*
- * The present, never before @moment, since when IRQs have been off. Where the counter has gone further than it
- * can have meanwhile, or back, the kernel's clock is asked, which knows of such things: a time to come would keep
- * the ceiling, which remembers the latest, from earning anything until then.
+ * The present, never before @moment, since when IRQs have been off. Where the counter has gone
+ * further than it can have meanwhile, or back, the kernel's clock is asked, which knows of such
+ * things: a time to come would keep the ceiling, which remembers the latest, from earning anything
+ * until then.
  */
 static __always_inline struct cost_moment cost_later(struct cost_moment moment)
 {

@@ -5,8 +5,9 @@
 struct stacktap_session;
 
 /*
- * What is decided for a session that runs: a look every two seconds, by a work item, at what handlers and counters have
- * counted. What each part looks at and does is in stall, share, degrade and fallback, which know nothing of each other.
+ * What is decided for a session that runs: a look every two seconds, by a work item, at what
+ * handlers and counters have counted. What each part looks at and does is in stall, share, degrade
+ * and fallback, which know nothing of each other.
  */
 
 void st_policy_init(struct stacktap_session *session);

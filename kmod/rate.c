@@ -6,7 +6,7 @@
 #include "rate.h"
 
 int st_rate_set(struct stacktap_session *session, unsigned int index,
-			const struct stacktap_source *source, struct netlink_ext_ack *extack)
+		const struct stacktap_source *source, struct netlink_ext_ack *extack)
 {
 	struct stacktap_source old = session->sources[index];
 	unsigned int cpu;

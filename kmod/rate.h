@@ -10,8 +10,8 @@
 int st_rate_set(struct stacktap_session *session, unsigned int index,
 		const struct stacktap_source *source, struct netlink_ext_ack *extack);
 /*
- * Have the counters follow the step of degrade.h that is in force; @is_new: the step is, so that all are announced. Those
- * that perf does not let follow keep their period, which CONFIG tells.
+ * Have the counters follow the step of degrade.h that is in force; @is_new: the step is, so that
+ * all are announced. Those that perf does not let follow keep their period, which CONFIG tells.
  */
 void st_rate_follow(struct stacktap_session *session, bool is_new);
 

@@ -10,7 +10,10 @@
  * that such a counter leaves out is found in a few seconds, its counter set anew and counted.
  */
 
-/* The session runs and @counter is hardware's. @busy_ns: of its CPU, since boot. Caller holds the session's mutex. */
+/*
+ * The session runs and @counter is hardware's. @busy_ns: of its CPU, since boot. Caller holds the
+ * session's mutex.
+ */
 void st_stall_look(struct stacktap_counter *counter, u64 busy_ns);
 
 #endif /* STACKTAP_KMOD_STALL_H */
