@@ -40,7 +40,9 @@ static u64 __init cost_ticks_per_second(void)
  */
 static bool __init cost_rate_holds(u64 rate)
 {
-	for (unsigned int i = 0; i < COST_TRIES; i++) {
+	unsigned int i;
+
+	for (i = 0; i < COST_TRIES; i++) {
 		u64 began, ns, ticked;
 		u32 ticks;
 
