@@ -4,13 +4,17 @@
 #include <linux/cache.h>
 #include <linux/delay.h>
 #include <linux/init.h>
+#include <linux/ktime.h>
 #include <linux/math64.h>
 #include <linux/preempt.h>
 #include <linux/printk.h>
+#include <linux/spinlock.h>
 #include <linux/time64.h>
 #ifdef CONFIG_ARM64
 #include <asm/arch_timer.h>
 #endif
+
+#include <stacktap/ticks.h>
 
 #include "cost.h"
 
@@ -20,7 +24,11 @@ enum {
 };
 
 u32 st_cost_tick_ns __ro_after_init;
-u32 st_cost_longest_ticks __ro_after_init;
+u32 st_cost_longest_ticks __read_mostly;
+
+static u32 cost_khz __ro_after_init;
+static struct ticks_watch cost_watch;
+static DEFINE_RAW_SPINLOCK(cost_watch_lock);	/* cost_watch */
 
 static u64 __init cost_ticks_per_second(void)
 {
@@ -35,15 +43,15 @@ static u64 __init cost_ticks_per_second(void)
 }
 
 /*
- * Does it go as fast as is said, to a twentieth, by the kernel's clock? Of a few looks one is enough:
- * an interrupt, or a hypervisor, may come between the two clocks, and then they differ.
+ * Does it go as fast as is said, by the kernel's clock? Of a few looks one is enough: an interrupt, or
+ * a hypervisor, may come between the two clocks, and then they differ.
  */
-static bool __init cost_rate_holds(u64 rate)
+static bool __init cost_rate_holds(u32 khz)
 {
 	unsigned int i;
 
 	for (i = 0; i < COST_TRIES; i++) {
-		u64 began, ns, ticked;
+		u64 began, ns;
 		u32 ticks;
 
 		preempt_disable();
@@ -53,11 +61,32 @@ static bool __init cost_rate_holds(u64 rate)
 		ticks = cost_ticks() - ticks;
 		ns = ktime_get_mono_fast_ns() - began;
 		preempt_enable();
-		ticked = div64_u64((u64)ticks * NSEC_PER_SEC, rate);
-		if (ticked >= ns - ns / 20 && ticked <= ns + ns / 20)
+		if (ticks_hold(ticks, ns, khz))
 			return true;
 	}
 	return false;
+}
+
+static void cost_warn(void)
+{
+	pr_warn("the CPU's counter does not go at the %u kHz that the kernel says; every stretch is taken for %u us\n",
+		cost_khz, COST_UNKNOWN_NS / 1000);
+}
+
+void st_cost_look(void)
+{
+	bool is_off;
+
+	if (!raw_spin_trylock(&cost_watch_lock))
+		return;
+	/* by the raw clock, as NTP makes the other one go faster and slower */
+	is_off = cost_is_known() && !ticks_watch(&cost_watch, raw_smp_processor_id(), get_cycles(),
+						 ktime_get_raw_ns(), cost_khz);
+	if (is_off)
+		WRITE_ONCE(st_cost_longest_ticks, 0);
+	raw_spin_unlock(&cost_watch_lock);
+	if (is_off)
+		cost_warn();
 }
 
 void __init st_cost_init(void)
@@ -67,9 +96,9 @@ void __init st_cost_init(void)
 	/* slower than 1 MHz it would neither fit nor tell anything */
 	if (rate < USEC_PER_SEC)
 		return;
-	if (!cost_rate_holds(rate)) {
-		pr_warn("the CPU's counter does not go at the %llu kHz that the kernel says; every stretch is taken for %u us\n",
-			div64_u64(rate, 1000), COST_UNKNOWN_NS / 1000);
+	cost_khz = div64_u64(rate, 1000);
+	if (!cost_rate_holds(cost_khz)) {
+		cost_warn();
 		return;
 	}
 	st_cost_tick_ns = div64_u64((u64)NSEC_PER_SEC << COST_SHIFT, rate);

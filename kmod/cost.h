@@ -35,9 +35,9 @@ enum {
 /* so that 32 bits of nanoseconds always find theirs */
 static_assert(STACKTAP_TIME_BUCKETS == 32 - (STACKTAP_TIME_SHIFT - 1));
 
-/* of a tick of the CPU's own counter, times 1 << COST_SHIFT; 0 where its rate is unknown */
+/* of a tick of the CPU's own counter, times 1 << COST_SHIFT, while its rate is known */
 extern u32 st_cost_tick_ns;
-/* ticks that are COST_LONGEST_NS; 0 where the rate is unknown */
+/* ticks that are COST_LONGEST_NS; 0 where the rate is unknown, or no longer what it was */
 extern u32 st_cost_longest_ticks;
 
 /*
@@ -58,10 +58,15 @@ static __always_inline u32 cost_ticks(void)
 #endif
 }
 
+static __always_inline bool cost_is_known(void)
+{
+	return READ_ONCE(st_cost_longest_ticks);
+}
+
 /* Since @began; where the counter's rate is unknown, what it will hardly have been. */
 static __always_inline u32 cost_ns(u32 began)
 {
-	if (unlikely(!st_cost_tick_ns))
+	if (unlikely(!cost_is_known()))
 		return COST_UNKNOWN_NS;
 	/* a slow counter's 32 bits are more ns than that */
 	return min_t(u64, (u64)(cost_ticks() - began) * st_cost_tick_ns >> COST_SHIFT, U32_MAX);
@@ -122,7 +127,7 @@ static __always_inline struct cost_moment cost_later(struct cost_moment moment)
 	struct cost_moment later = { .ticks = cost_ticks() };
 	u32 ticks = later.ticks - moment.ticks;
 
-	if (unlikely(ticks >= st_cost_longest_ticks))
+	if (unlikely(ticks >= READ_ONCE(st_cost_longest_ticks)))
 		/* this clock may step back by a little */
 		later.now = max(ktime_get_mono_fast_ns(), moment.now);
 	else
@@ -137,5 +142,7 @@ static __always_inline u64 cost_since(struct cost_moment moment)
 }
 
 void st_cost_init(void);
+/* From time to time: does the counter still go as fast as the kernel said? */
+void st_cost_look(void);
 
 #endif /* STACKTAP_KMOD_COST_H */

@@ -108,7 +108,7 @@ static void degrade_step(struct stacktap_session *session, u32 step)
 void st_degrade_look(struct stacktap_session *session)
 {
 	/* where the counter's rate is unknown, what cost_ns() assumes is for the ceiling alone */
-	u32 budget_ns = st_cost_tick_ns ? session->budget_ns : 0;
+	u32 budget_ns = cost_is_known() ? session->budget_ns : 0;
 	unsigned int cpu, bucket = degrade_bucket(budget_ns);
 	enum degrade_load worst = DEGRADE_UNKNOWN;
 	u32 step, raised = 0;

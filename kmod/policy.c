@@ -2,6 +2,7 @@
 #include <linux/kernel_stat.h>
 
 #include "compat/compat.h"
+#include "cost.h"
 #include "degrade.h"
 #include "fallback.h"
 #include "policy.h"
@@ -43,6 +44,7 @@ static void policy_run(struct work_struct *work)
 							struct stacktap_session, policy_work);
 	unsigned int cpu;
 
+	st_cost_look();
 	mutex_lock(&session->lock);
 	if (session->state == STACKTAP_STATE_RUNNING) {
 		for_each_possible_cpu(cpu) {

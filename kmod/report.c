@@ -318,7 +318,7 @@ static int report_cost(struct sk_buff *skb, int ns_type, int times_type,
 	u64 times[STACKTAP_TIME_BUCKETS], ns = local64_read(&cost->ns);
 	unsigned int i;
 
-	if (!st_cost_tick_ns)
+	if (!cost_is_known())
 		return 0;
 	for (i = 0; i < STACKTAP_TIME_BUCKETS; i++)
 		times[i] = local64_read(&cost->times[i]);
