@@ -189,11 +189,10 @@ uint64_t destination_oldest(struct destination *destination)
 	return number;
 }
 
-void destination_drop_oldest(struct destination *destination)
+void destination_drop_oldest(struct destination *destination, uint64_t number)
 {
 	pthread_mutex_lock(&destination->lock);
-	/* it may have left meanwhile */
-	if (destination->first)
+	if (destination->first && destination->first->body->number == number)
 		queue_drop(destination);
 	unlock(destination);
 }
@@ -275,10 +274,13 @@ bool destination_hand(struct destination *destination, enum destination_want wan
 
 void destination_miss(struct destination *destination, enum destination_want want, uint64_t samples)
 {
-	if (want != WANT_MEMORY)
+	if (want == WANT_NOTHING)
 		return;
 	pthread_mutex_lock(&destination->lock);
-	count_dropped(destination, samples);
+	if (want == WANT_MEMORY)
+		count_dropped(destination, samples);
+	else
+		spool_sync(destination->spool);
 	unlock(destination);
 }
 
@@ -387,12 +389,13 @@ static bool try_send(struct destination *destination, const struct body *body, u
 		schedule(destination, 0);
 		return false;
 	}
-	if (answer.result == HTTP_ACCEPTED)
+	if (answer.result == HTTP_ACCEPTED) {
 		count_accepted(&destination->stats, again ?: body, &answer);
+		destination->takes_zstd |= (again ?: body)->compression == COMPRESSION_ZSTD;
+	}
 	body_unref(again);
 	switch (answer.result) {
 	case HTTP_ACCEPTED:
-		destination->takes_zstd |= destination->compression == COMPRESSION_ZSTD;
 		destination->backoff_ms = 0;
 		destination->next_try = 0;
 		destination->failures = 0;
@@ -420,10 +423,12 @@ static void try_newest(struct destination *destination, unsigned int timeout_ms)
 	struct body *body = steal_ptr(destination->body);
 	const enum destination_want want = destination->want;
 	const uint64_t number = destination->number;
+	const uint64_t sent = destination->stats.payloads_sent;
 	bool is_done;
 
 	/* the oldest was taken meanwhile, or something of those before */
 	if (want == WANT_AROUND && destination->failures < FAILURES_MAX) {
+		spool_sync(destination->spool);
 		body_unref(body);
 		return;
 	}
@@ -444,7 +449,8 @@ static void try_newest(struct destination *destination, unsigned int timeout_ms)
 		spool_take(destination->spool, number);
 	if (want == WANT_AROUND && is_done) {
 		spool_retract(destination->spool, number, body->payload_size, body->samples);
-		destination->is_oldest_bad = true;
+		/* one that was refused says nothing of the oldest */
+		destination->is_oldest_bad = destination->stats.payloads_sent > sent;
 	}
 	body_unref(body);
 }

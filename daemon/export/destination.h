@@ -56,11 +56,12 @@ struct body *destination_body(const struct destination *destination, struct carg
  */
 bool destination_hand(struct destination *destination, enum destination_want want, struct body *body,
 		      uint64_t number);
-/* It is not to be had: it is dropped unless it is in the spool. */
+/* It is not to be had: it waits in the spool, or is dropped where it is not there. */
 void destination_miss(struct destination *destination, enum destination_want want, uint64_t samples);
 /* Of what waits in memory, the number of the oldest payload: UINT64_MAX: none does. */
 uint64_t destination_oldest(struct destination *destination);
-void destination_drop_oldest(struct destination *destination);
+/* Unless it is the oldest no more: it may have left meanwhile. */
+void destination_drop_oldest(struct destination *destination, uint64_t number);
 /* How often its spool was opened: 0: it is not to be had yet. */
 uint64_t destination_spool_opened(struct destination *destination);
 

@@ -228,7 +228,7 @@ static bool make_room(struct exporter *exporter, struct body *body)
 		}
 		if (!oldest)
 			return false;
-		destination_drop_oldest(oldest);
+		destination_drop_oldest(oldest, first);
 	}
 	return true;
 }

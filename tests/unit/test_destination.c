@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: Apache-2.0
+/* One destination, step by step, against a receiver that answers as each test says. */
+#include "synthetic.h"
+
+#include <arpa/inet.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+
+#include "base/pool.h"
+#include "export/destination.h"
+
+#define ANSWERS_MAX 16
+#define REFUSALS 8		/* of the oldest in a row, before a later one is tried */
+
+static struct destination *destination;
+static struct body_budget budget;
+static uint64_t payloads;
+static unsigned int syncs;
+
+static struct {
+	pthread_t thread;
+	int fd;
+	int answers[ANSWERS_MAX];	/* 0: 200 */
+	_Atomic unsigned int requests;
+	char encodings[ANSWERS_MAX][8];
+} receiver;
+
+/* Instead of the C library's, for the disk's part to be seen. */
+int fdatasync(int fd)
+{
+	syncs++;
+	return (int)syscall(SYS_fdatasync, fd);
+}
+
+/* Headers and body, true: it is all there. */
+static bool read_request(int fd, char *request, size_t size)
+{
+	size_t have = 0, want = 0;
+	const char *body = NULL, *length;
+	ssize_t n;
+
+	while (!body || (size_t)(request + have - body) < want) {
+		n = read(fd, request + have, size - 1 - have);
+		if (n <= 0)
+			return false;
+		have += (size_t)n;
+		request[have] = '\0';
+		body = strstr(request, "\r\n\r\n");
+		if (!body)
+			continue;
+		body += 4;
+		length = strcasestr(request, "\r\ncontent-length:");
+		want = length ? strtoul(length + strlen("\r\ncontent-length:"), NULL, 10) : 0;
+	}
+	return true;
+}
+
+static void *receive(void *ctx)
+{
+	char request[8192], answer[96], *encoding;
+	unsigned int i;
+	int fd, length;
+
+	(void)ctx;
+	while ((fd = accept4(receiver.fd, NULL, NULL, SOCK_CLOEXEC)) >= 0) {
+		if (read_request(fd, request, sizeof(request))) {
+			i = atomic_load(&receiver.requests);
+			encoding = strcasestr(request, "\r\ncontent-encoding: ");
+			if (encoding && i < ANSWERS_MAX)
+				sscanf(encoding + strlen("\r\ncontent-encoding: "), "%7s", receiver.encodings[i]);
+			length = snprintf(answer, sizeof(answer),
+					  "HTTP/1.1 %d X\r\nConnection: close\r\nContent-Length: 0\r\n\r\n",
+					  i < ANSWERS_MAX && receiver.answers[i] ? receiver.answers[i] : 200);
+			atomic_store(&receiver.requests, i + 1);
+			if (write(fd, answer, (size_t)length) != length)
+				abort();
+		}
+		close(fd);
+	}
+	return NULL;
+}
+
+static struct destination_stats stats(void)
+{
+	struct destination_stats now;
+
+	destination_stats(destination, &now);
+	return now;
+}
+
+static void start(const char *spool, enum compression compression, const int *answers, size_t count)
+{
+	struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	socklen_t length = sizeof(address);
+	static char url[64];
+	const struct destination_options options = {
+		.name = "", .http.endpoint = url, .compression = compression, .timeout_ms = 60000,
+		.backoff_min_ms = 1, .backoff_max_ms = 1, .spool_directory = spool, .spool_max_bytes = 1 << 20,
+	};
+
+	memset(&receiver, 0, sizeof(receiver));
+	memcpy(receiver.answers, answers, count * sizeof(*answers));
+	receiver.fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(bind(receiver.fd, (struct sockaddr *)&address, length), 0);
+	assert_int_equal(listen(receiver.fd, 16), 0);
+	assert_int_equal(getsockname(receiver.fd, (struct sockaddr *)&address, &length), 0);
+	snprintf(url, sizeof(url), "http://127.0.0.1:%u/x", ntohs(address.sin_port));
+	assert_int_equal(pthread_create(&receiver.thread, NULL, receive, NULL), 0);
+	assert_int_equal(destination_new(&options, &destination), 0);
+}
+
+static void stop(void)
+{
+	destination_free(destination);
+	shutdown(receiver.fd, SHUT_RDWR);
+	pthread_join(receiver.thread, NULL);
+	close(receiver.fd);
+	synthetic_check_pools();
+}
+
+static enum destination_want keep(uint64_t *ret_number)
+{
+	const struct payload payload = { .data = (uint8_t[200]){ 0 }, .size = 200, .samples = 10 };
+
+	return destination_keep(destination, &payload, ret_number);
+}
+
+static void hand(enum destination_want want, uint64_t number)
+{
+	struct payload payload = { .data = calloc(1, 200), .size = 200, .samples = 10 };
+	struct cargo cargo;
+	struct body *body;
+
+	assert_int_equal(cargo_init(&cargo, &payload, ++payloads), 0);
+	body = destination_body(destination, &cargo);
+	assert_non_null(body);
+	assert_true(body_charge(body, &budget, 1 << 20));
+	destination_hand(destination, want, body, number);
+	cargo_done(&cargo);
+}
+
+static void poll_until(unsigned int requests)
+{
+	while (atomic_load(&receiver.requests) < requests && destination_poll(destination) >= 0)
+		usleep(1000);
+}
+
+/* The first payload is in the spool and was not taken, so often that a later one may go around it. */
+static void oldest_fails(void)
+{
+	uint64_t number;
+	enum destination_want want = keep(&number);
+
+	assert_int_equal(want, WANT_SPOOLED);
+	hand(want, number);
+	poll_until(REFUSALS);
+	assert_int_equal(stats().payloads_waiting, 1);
+}
+
+static const char *make_spool(char *directory)
+{
+	assert_non_null(mkdtemp(directory));
+	return directory;
+}
+
+static void remove_spool(const char *directory)
+{
+	char command[96];
+
+	snprintf(command, sizeof(command), "rm -r %s", directory);
+	assert_int_equal(system(command), 0);
+}
+
+/* That a later one is refused says nothing of the oldest; that one is taken does. */
+static void a_refused_payload_is_no_verdict_on_the_oldest(void **state)
+{
+	char directory[] = "/tmp/stacktap-destination-XXXXXX";
+	const int answers[ANSWERS_MAX] = { 503, 503, 503, 503, 503, 503, 503, 503, 400, 503, 200 };
+	enum destination_want want;
+	uint64_t number;
+
+	(void)state;
+	start(make_spool(directory), COMPRESSION_NONE, answers, ANSWERS_MAX);
+	oldest_fails();
+	want = keep(&number);
+	assert_int_equal(want, WANT_AROUND);
+	hand(want, number);
+	poll_until(REFUSALS + 1);
+	assert_int_equal(stats().payloads_dropped, 1);
+	poll_until(REFUSALS + 2);
+	assert_int_equal(stats().payloads_dropped, 1);
+	assert_int_equal(stats().payloads_waiting, 1);
+	poll_until(REFUSALS + 3);
+	assert_int_equal(stats().payloads_sent, 1);
+	assert_int_equal(stats().payloads_waiting, 0);
+	stop();
+	remove_spool(directory);
+}
+
+static void the_oldest_is_dropped_when_a_later_one_is_taken(void **state)
+{
+	char directory[] = "/tmp/stacktap-destination-XXXXXX";
+	const int answers[ANSWERS_MAX] = { 503, 503, 503, 503, 503, 503, 503, 503, 200, 503 };
+	uint64_t number;
+
+	(void)state;
+	start(make_spool(directory), COMPRESSION_NONE, answers, ANSWERS_MAX);
+	oldest_fails();
+	assert_int_equal(keep(&number), WANT_AROUND);
+	hand(WANT_AROUND, number);
+	poll_until(REFUSALS + 2);
+	assert_int_equal(stats().payloads_sent, 1);
+	assert_int_equal(stats().payloads_dropped, 1);
+	assert_int_equal(stats().payloads_waiting, 0);
+	stop();
+	remove_spool(directory);
+}
+
+/* What is left in the spool is on its disk. */
+static void what_has_to_wait_is_synced(void **state)
+{
+	char directory[] = "/tmp/stacktap-destination-XXXXXX";
+	const int answers[ANSWERS_MAX] = { 503, 503, 503, 503, 503, 503, 503, 503, 503, 200, 200 };
+	uint64_t number;
+	unsigned int before;
+
+	(void)state;
+	start(make_spool(directory), COMPRESSION_NONE, answers, ANSWERS_MAX);
+	oldest_fails();
+	/* there is no memory for its body */
+	assert_int_equal(keep(&number), WANT_AROUND);
+	before = syncs;
+	destination_miss(destination, WANT_AROUND, 10);
+	assert_int_equal(syncs, before + 1);
+	assert_int_equal(stats().payloads_dropped, 0);
+	/* the oldest is taken before it comes to the later one */
+	assert_int_equal(keep(&number), WANT_AROUND);
+	poll_until(REFUSALS + 2);
+	assert_int_equal(stats().payloads_sent, 1);
+	before = syncs;
+	hand(WANT_AROUND, number);
+	destination_poll(destination);
+	assert_int_equal(syncs, before + 1);
+	assert_int_equal(atomic_load(&receiver.requests), REFUSALS + 2);
+	assert_int_equal(stats().payloads_waiting, 2);
+	poll_until(REFUSALS + 4);
+	assert_int_equal(stats().payloads_sent, 3);
+	stop();
+	remove_spool(directory);
+}
+
+/* One that came without zstd, for want of memory, does not show that the receiver takes zstd. */
+static void zstd_is_taken_only_once_it_was(void **state)
+{
+	struct pool *pool = pool_get(POOL_ENCODE);
+	const int answers[ANSWERS_MAX] = { 200, 400, 200 };
+	const size_t limit = pool->limit;
+	uint64_t number = 0;
+
+	(void)state;
+	start(NULL, COMPRESSION_ZSTD, answers, ANSWERS_MAX);
+	pool->limit = 0;
+	assert_int_equal(keep(&number), WANT_MEMORY);
+	hand(WANT_MEMORY, number);
+	pool->limit = limit;
+	poll_until(1);
+	assert_int_equal(keep(&number), WANT_MEMORY);
+	hand(WANT_MEMORY, number);
+	poll_until(3);
+	assert_string_equal(receiver.encodings[0], "");
+	assert_string_equal(receiver.encodings[1], "zstd");
+	assert_string_equal(receiver.encodings[2], "gzip");
+	assert_int_equal(stats().payloads_sent, 2);
+	assert_int_equal(stats().payloads_dropped, 0);
+	stop();
+}
+
+/* Between a look at the oldest and its drop a thread may have sent it. */
+static void only_the_oldest_that_was_seen_is_dropped(void **state)
+{
+	const int answers[ANSWERS_MAX] = { 503, 200 };
+	uint64_t number = 0, oldest;
+
+	(void)state;
+	start(NULL, COMPRESSION_NONE, answers, ANSWERS_MAX);
+	for (unsigned int i = 0; i < 2; i++) {
+		assert_int_equal(keep(&number), WANT_MEMORY);
+		hand(WANT_MEMORY, number);
+		poll_until(1);
+	}
+	oldest = destination_oldest(destination);
+	poll_until(2);
+	assert_int_equal(stats().payloads_sent, 1);
+	destination_drop_oldest(destination, oldest);
+	assert_int_equal(stats().payloads_dropped, 0);
+	assert_int_equal(stats().payloads_waiting, 1);
+	destination_drop_oldest(destination, destination_oldest(destination));
+	assert_int_equal(stats().payloads_dropped, 1);
+	assert_int_equal(stats().payloads_waiting, 0);
+	stop();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_refused_payload_is_no_verdict_on_the_oldest),
+		cmocka_unit_test(the_oldest_is_dropped_when_a_later_one_is_taken),
+		cmocka_unit_test(what_has_to_wait_is_synced),
+		cmocka_unit_test(zstd_is_taken_only_once_it_was),
+		cmocka_unit_test(only_the_oldest_that_was_seen_is_dropped),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
