@@ -182,6 +182,17 @@ static void print_stats(const struct driver *driver, struct exporter *exporter)
 #undef PRINT
 }
 
+/* The pause after each try, as it was drawn or less: a busy host makes it no longer. */
+static void print_pause(struct exporter *exporter, int wait, uint64_t *tries)
+{
+	struct exporter_stats stats;
+
+	exporter_stats(exporter, &stats);
+	if (wait >= 0 && *tries != stats.sum.retries + 1)
+		printf("pause.%llu %d\n", (unsigned long long)stats.sum.retries, wait);
+	*tries = stats.sum.retries + 1;
+}
+
 /* Has all become of the payloads that is waited for? */
 static bool is_over(const struct driver *driver, struct exporter *exporter, int wait)
 {
@@ -274,7 +285,7 @@ int main(int argc, char **argv)
 	};
 	struct exporter_stats before;
 	struct exporter *exporter;
-	uint64_t start, elapsed;
+	uint64_t start, elapsed, tries = 0;
 	int wait, log;
 
 	if (argc < 4)
@@ -306,6 +317,7 @@ int main(int argc, char **argv)
 	for (;;) {
 		elapsed = (clock_monotonic() - start) / NSEC_PER_MSEC;
 		wait = exporter_poll(exporter);
+		print_pause(exporter, wait, &tries);
 		if (is_over(&driver, exporter, wait) || elapsed >= driver.run_ms)
 			break;
 		usleep(wait < 0 ? 10000 : min_of((unsigned int)wait, 20u) * 1000);

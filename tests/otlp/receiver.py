@@ -246,7 +246,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.answer_error(refused.status, refused.reason)
             return
         step = self.server.next_step()
-        row.update(step=step.text, stored=step.store,
+        row.update(step=step.text, stored=step.store, judged=time.time(),
                    verdict="accepted" if step.store else "scripted",
                    status=int(step.name) if step.name.isdigit() else step.options.get("status") or (
                    307 if step.name == "redirect" else
