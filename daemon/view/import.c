@@ -9,7 +9,7 @@
 #include "export/record.h"
 #include "stacktap/version.h"
 
-enum { RESOURCE_ATTRIBUTES = 5, NAME_BYTES = 4096 };
+enum { RESOURCE_ATTRIBUTES = 5, NAME_BYTES = 4096, PROFILE_ID = 16 };
 
 /* Bytes that are kept once. */
 struct kept_row {
@@ -259,9 +259,21 @@ static int put_sample(struct import *import, size_t first, size_t end, struct bu
 	return put_message(out, OTLP_PROFILE_SAMPLES, &message.base);
 }
 
+/* The same for the same input, so that what is converted twice is not counted twice. */
+static void make_id(struct import *import, const struct buffer *samples, uint8_t ret_id[static PROFILE_ID])
+{
+	struct sha256_ctx content = import->content;
+
+	import->ordinal++;
+	sha256_update(&content, sizeof(import->ordinal), (const uint8_t *)&import->ordinal);
+	sha256_update(&content, samples->size, samples->data);
+	sha256_digest(&content, PROFILE_ID, ret_id);
+}
+
 static int put_profile(struct import *import, size_t first, size_t end, struct buffer *scratch,
 		       struct buffer *out)
 {
+	uint8_t id[PROFILE_ID];
 	struct packed_event event;
 	OtlpProfile message;
 	OtlpValueType type, period_type;
@@ -287,13 +299,14 @@ static int put_profile(struct import *import, size_t first, size_t end, struct b
 	message.sample_type = &type;
 	period_type.type_strindex = event.period_type;
 	period_type.unit_strindex = event.period_unit;
-	if (event.period) {
-		message.period_type = &period_type;
-		message.period = event.period;
-	}
+	/* receivers want it, even where it is empty */
+	message.period_type = &period_type;
+	message.period = event.period;
 	message.time_unix_nano = import->start;
 	message.duration_nano = import->duration;
-	message.original_payload_format = (char *)(uintptr_t)import->format;
+	make_id(import, out, id);
+	message.profile_id.data = id;
+	message.profile_id.len = sizeof(id);
 	size = protobuf_c_message_get_packed_size(&message.base);
 	if (!buffer_reserve(out, size))
 		return -E2BIG;
@@ -354,6 +367,22 @@ static void find_span(struct import *import)
 	import->duration = last - first + 1;
 }
 
+/* All indices are given, so the dictionary stays what it is. */
+static int digest(struct import *import)
+{
+	const size_t size = dictionary_size(&import->dictionary);
+	_cleanup_free_ uint8_t *bytes = malloc(size);
+
+	if (!bytes)
+		return -E2BIG;
+	dictionary_write(&import->dictionary, bytes);
+	sha256_init(&import->content);
+	sha256_update(&import->content, size, bytes);
+	sha256_update(&import->content, import->kept.size, import->kept.data);
+	sha256_update(&import->content, sizeof(import->start), (const uint8_t *)&import->start);
+	return 0;
+}
+
 int import_finish(struct import *import)
 {
 	struct buffer scratch = { .pool = POOL_REPORT }, profile = scratch, scope = scratch;
@@ -365,6 +394,7 @@ int import_finish(struct import *import)
 		return err;
 	find_span(import);
 	qsort(import->entries.data, entry_count(import), sizeof(struct import_sample), order);
+	err = digest(import);
 	for (size_t i = 0; i < entry_count(import) && !err; i++) {
 		if (i + 1 < entry_count(import) &&
 		    entry_at(import, i)->resource == entry_at(import, i + 1)->resource)

@@ -9,17 +9,21 @@
 #include "export/dictionary.h"
 #include "view/rows.h"
 
+#include <nettle/sha2.h>
+
 struct import {
 	struct dictionary dictionary;
 	struct rows resources, events, sets;	/* of bytes in `kept` */
 	struct buffer kept;
 	struct buffer entries;		/* struct import_sample */
 	struct buffer out;		/* the message */
-	const char *format;		/* OTLP's original_payload_format */
+	const char *format;		/* what it was, by OTLP's word for such a payload */
 	uint64_t start, duration;	/* Unix ns; if start is 0: those of the samples */
 	uint64_t samples;
 	uint64_t passed;		/* lines or samples that were not understood */
 	const char *loss;		/* what the format has and OTLP has not */
+	struct sha256_ctx content;	/* of all that its Profiles share */
+	uint64_t ordinal;		/* of the Profile */
 };
 
 /* All texts may be NULL or "": unknown. */
