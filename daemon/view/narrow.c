@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "view/reader_message.h"
+#include "view/trim.h"
 
 struct narrow {
 	struct reader *reader;
@@ -137,6 +138,10 @@ int narrow_message(struct reader *reader, const uint8_t *data, size_t size, stru
 	err = narrow_groups(&(struct narrow){ .reader = reader, .allocator = &unpacked.allocator },
 			    message);
 	if (err || !message->n_resource_profiles)
+		return err;
+	/* what is left out is nobody's business: neither are its names */
+	err = trim_dictionary(message, &unpacked.allocator);
+	if (err)
 		return err;
 	packed = protobuf_c_message_get_packed_size(&message->base);
 	if (!buffer_reserve(ret_message, packed))

@@ -4,7 +4,10 @@
 
 #include <stdlib.h>
 
+#include "base/hash.h"
+#include "export/unpack.h"
 #include "view/narrow.h"
+#include "export/otlp.h"
 
 static struct payload message;	/* a window, whole */
 
@@ -39,6 +42,7 @@ static int teardown(void **state _unused_)
 /* What a reader finds. */
 struct found {
 	uint64_t profiles, samples, weight, frames, with_quality;
+	uint64_t names;			/* a hash of the frames' */
 	char process[64], thread[64];	/* of the last Sample */
 };
 
@@ -59,6 +63,11 @@ static int count_sample(void *ctx, const struct view_profile *profile,
 	found->samples += sample->samples;
 	found->weight += sample->weight;
 	found->frames += sample->frame_count;
+	for (size_t i = 0; i < sample->frame_count; i++) {
+		found->names = found->names * 31 + hash_bytes(sample->frames[i]->name, strlen(sample->frames[i]->name));
+		found->names = found->names * 31 + hash_bytes(sample->frames[i]->mapping->file,
+							      strlen(sample->frames[i]->mapping->file));
+	}
 	snprintf(found->process, sizeof(found->process), "%s", profile->process.name);
 	snprintf(found->thread, sizeof(found->thread), "%s", sample->thread);
 	return 0;
@@ -108,9 +117,34 @@ static struct found assert_narrowed(const struct selection *selection)
 	assert_int_equal(have.samples, want.samples);
 	assert_int_equal(have.weight, want.weight);
 	assert_int_equal(have.frames, want.frames);
+	assert_int_equal(have.names, want.names);
 	assert_true(have.samples && have.samples < all.samples && rest.size < message.size);
 	buffer_free(&rest);
 	return have;
+}
+
+/* Is the string a type or a unit of values, or a resource's? */
+static bool is_type(const ProtobufCMessage *part, int32_t i)
+{
+	const OtlpProfilesData *data = (const OtlpProfilesData *)part;
+
+	for (size_t g = 0; g < data->n_resource_profiles; g++) {
+		const OtlpResourceProfiles *group = data->resource_profiles[g];
+
+		for (size_t k = 0; k < group->resource->n_attributes; k++)
+			if (group->resource->attributes[k]->key_strindex == i ||
+			    (group->resource->attributes[k]->value->value_case == OTLP_VALUE_STRINDEX &&
+			     group->resource->attributes[k]->value->string_value_strindex == i))
+				return true;
+		for (size_t k = 0; k < group->scope_profiles[0]->n_profiles; k++) {
+			const OtlpProfile *profile = group->scope_profiles[0]->profiles[k];
+
+			if (profile->sample_type->type_strindex == i || profile->sample_type->unit_strindex == i ||
+			    profile->period_type->type_strindex == i || profile->period_type->unit_strindex == i)
+				return true;
+		}
+	}
+	return false;
 }
 
 static void a_part_is_what_a_reader_selects(void **state _unused_)
@@ -135,6 +169,44 @@ static void a_part_of_a_profile_has_no_counts_of_the_whole(void **state _unused_
 	assert_int_equal(narrow(&selection, message.data, message.size, &rest), 0);
 	part = read_all(rest.data, rest.size, NULL);
 	assert_true(part.with_quality < part.profiles);
+	buffer_free(&rest);
+}
+
+/* Names of others are not in it, nor what only they name; what is left has the names that it had. */
+static void a_part_has_no_names_of_others(void **state _unused_)
+{
+	const struct found all = read_all(message.data, message.size, NULL);
+	struct buffer rest = { .pool = POOL_REPORT };
+	struct unpacked whole, part;
+	const OtlpDictionary *before, *after;
+
+	assert_int_equal(narrow(&(struct selection){ .process = all.process }, message.data, message.size, &rest), 0);
+	assert_true(unpack_profiles(&whole, message.data, message.size, SIZE_MAX));
+	assert_true(unpack_profiles(&part, rest.data, rest.size, SIZE_MAX));
+	before = ((const OtlpProfilesData *)whole.message)->dictionary;
+	after = ((const OtlpProfilesData *)part.message)->dictionary;
+	assert_true(after->n_stack_table < before->n_stack_table);
+	assert_true(after->n_string_table < before->n_string_table);
+	for (size_t i = 0; i < after->n_string_table; i++) {
+		size_t uses = !i;
+
+		for (size_t k = 0; k < after->n_function_table; k++)
+			uses += after->function_table[k]->name_strindex == (int32_t)i ||
+				after->function_table[k]->system_name_strindex == (int32_t)i ||
+				after->function_table[k]->filename_strindex == (int32_t)i;
+		for (size_t k = 0; k < after->n_mapping_table; k++)
+			uses += after->mapping_table[k]->filename_strindex == (int32_t)i;
+		for (size_t k = 0; k < after->n_attribute_table; k++)
+			uses += after->attribute_table[k]->key_strindex == (int32_t)i ||
+				after->attribute_table[k]->unit_strindex == (int32_t)i ||
+				(after->attribute_table[k]->value &&
+				 after->attribute_table[k]->value->value_case == OTLP_VALUE_STRINDEX &&
+				 after->attribute_table[k]->value->string_value_strindex == (int32_t)i);
+		if (!uses && !is_type(part.message, (int32_t)i))
+			fail_msg("`%s' is named by nothing", after->string_table[i]);
+	}
+	unpack_free(&whole);
+	unpack_free(&part);
 	buffer_free(&rest);
 }
 
@@ -188,6 +260,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_part_is_what_a_reader_selects),
 		cmocka_unit_test(a_part_of_a_profile_has_no_counts_of_the_whole),
+		cmocka_unit_test(a_part_has_no_names_of_others),
 		cmocka_unit_test(what_selects_all_changes_nothing),
 		cmocka_unit_test(nothing_is_left_of_what_has_none),
 		cmocka_unit_test(damage_is_told),
