@@ -26,20 +26,18 @@ fish_offers() {
 		while read -l line; echo "== $line"; complete -C "$line"; end' 2>&1
 }
 
-# What zsh lists when ^X asks for it behind each argument.
+# What zsh lists when ^X asks for it behind each argument, up to a word that it prints once the list is drawn.
 zsh_offers() {
 	cat >"$scratch/ask" <<-'ZSH'
 		zmodload zsh/zpty
 		zpty z "TERM=dumb PS1='' zsh -fi"
-		zpty -w z "fpath=($1 \$fpath); autoload -Uz compinit; compinit -u -D; LISTMAX=1000; bindkey '^X' list-choices; echo REA''DY"
+		zpty -w z "fpath=($1 \$fpath); autoload -Uz compinit; compinit -u -D; LISTMAX=1000; offer() { zle list-choices; zle -R; zle -I; print -r 'LI''STED' }; zle -N offer; bindkey '^X' offer; echo REA''DY"
 		zpty -r z said '*READY*'
 		shift
 		for line; do
 			zpty -n -w z "$line"$'\x18'
-			for i in {1..40}; do
-				sleep 0.05
-				while zpty -r -t z said; do print -rn -- $said; i=0; done
-			done
+			zpty -r z said '*LISTED*'
+			print -rn -- $said
 			zpty -n -w z $'\x15'
 		done
 		zpty -d z
