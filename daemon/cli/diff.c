@@ -13,12 +13,13 @@
 static const char help[] =
 	"usage: stacktap diff [OPTION...] BEFORE AFTER\n\n"
 	"Compares two files of OTLP profiles (one may be -, standard input): which functions and call\n"
-	"paths have a larger or smaller share of the total, and whether that is more than chance.\n\n"
+	"paths have a larger or smaller share of the total, and whether the change is significant.\n\n"
 	SELECT_HELP
-	"      --by WHAT           rows: function (default), object, process, thread, container, service\n"
-	"      --fail-over P%      exit status 3 if the total of a row grew significantly, by more than P\n"
-	"                          percentage points\n"
-	"      --all               also rows whose change is not significant, and those of too few samples\n"
+	"      --by WHAT           rows: function (default), object, process, thread, container, service,\n"
+	"                          cgroup\n"
+	"      --fail-over P%      exit status 3 if the total of a row grew significantly and by more than\n"
+	"                          P percentage points\n"
+	"      --all               also rows whose change is not significant or that have too few samples\n"
 	"  -n, --limit N           rows of each table (default: 10; 0: all)\n"
 	"      --json              everything as JSON\n"
 	"  -h, --help\n";

@@ -11,12 +11,12 @@
 
 static const char help[] =
 	"usage: stacktap doctor [--json]\n\n"
-	"Looks at what stacktap needs of this host: kernel, headers, DKMS, the module and what it has\n"
-	"left, Secure Boot, signatures, lockdown, PMU, sessions without it, privilege, and files that the\n"
-	"daemon has no unwind table for. Says what is wrong and what helps.\n"
-	"Needs neither the module nor privilege; what it cannot see without, it names. Exit status 1\n"
-	"when something keeps stacktap from working.\n\n"
-	"      --json  as JSON\n"
+	"Checks what stacktap needs from this host: kernel, headers, DKMS, the module and its limits,\n"
+	"Secure Boot, signatures, lockdown, PMU, sessions that fell back to cpu-clock, privilege, and files\n"
+	"whose unwind tables are too large. Prints what is wrong and the remedy.\n"
+	"Needs neither the module nor privilege; ? marks what it cannot see without them. Exit status 1\n"
+	"if something keeps stacktap from working.\n\n"
+	"      --json  everything as JSON\n"
 	"  -h, --help\n";
 
 static void add_fallback(struct doctor_input *input, const struct control_session *session,

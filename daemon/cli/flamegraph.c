@@ -22,12 +22,11 @@ static const char help[] =
 	SELECT_HELP
 	"  -o, --output FILE       default: flamegraph.html; - is standard output; a name that ends in\n"
 	"                          .svg is what --svg writes\n"
-	"      --diff BEFORE       what changed since this file: red grew, blue shrank, as far as that is\n"
+	"      --diff BEFORE       what changed since this file: red grew, blue shrank, grey is not\n"
 	"                          significant; a width is the mean of both shares\n"
-	"      --svg               a picture that does not move, of one event (default: the one with\n"
-	"                          most samples)\n"
+	"      --svg               a static picture of one event (default: the one with most samples)\n"
 	"      --title TEXT        default: the file's name, without its directory\n"
-	"      --json              say as JSON what was written\n"
+	"      --json              print what was written as JSON\n"
 	"  -h, --help\n";
 
 enum {

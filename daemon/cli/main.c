@@ -9,30 +9,30 @@
 #include <stacktap/version.h>
 
 static const struct cli_command commands[] = {
-	{ "status", status_run, "module, sessions, counters and the daemon's health" },
+	{ "status", status_run, "show module, sessions, counters and the daemon's status" },
 	{ "record", record_run, "sample and write an OTLP profile" },
 	{ "top", top_run, "print the hottest functions of right now" },
 	{ "report", report_run, "print the hottest functions of an OTLP profile" },
-	{ "diff", diff_run, "compare two OTLP profiles: what grew, what shrank, how sure that is" },
-	{ "annotate", annotate_run, "print where in a function the samples are: lines or instructions" },
+	{ "diff", diff_run, "compare two OTLP profiles: what grew and what shrank significantly" },
+	{ "annotate", annotate_run, "print the lines or instructions of a function, with their samples" },
 	{ "flamegraph", flamegraph_run, "draw an OTLP profile as an HTML page or an SVG picture" },
 	{ "serve", serve_run, "show OTLP profiles to a browser and go tool pprof on this host" },
 	{ "convert", convert_run, "write an OTLP profile in the format of another tool" },
-	{ "objects", objects_run, "list the files that an OTLP profile has frames of, by build-id" },
-	{ "symbolize", symbolize_run, "name the frames of an OTLP profile by debug files" },
+	{ "objects", objects_run, "list the programs and libraries in an OTLP profile, by build-id" },
+	{ "symbolize", symbolize_run, "add names and lines to an OTLP profile, from debug files" },
 	{ "store", store_run, "list, export and prune what a store or spool keeps" },
-	{ "start", start_run, "start a session" },
-	{ "stop", stop_run, "stop a session" },
+	{ "start", start_run, "start sampling in a session" },
+	{ "stop", stop_run, "stop sampling in a session" },
 	{ "set", set_run, "change a session's rate or filters while it runs" },
-	{ "events", events_run, "print what happens to sessions and CPUs as it happens" },
-	{ "doctor", doctor_run, "what keeps stacktap from working here, and what helps" },
+	{ "events", events_run, "print events of sessions and CPUs as they happen" },
+	{ "doctor", doctor_run, "check what stacktap needs from this host, and print remedies" },
 	{ "unwind-info", unwind_info_run, "show or check the unwind table of an ELF file" },
 };
 
 static void print_help(FILE *file)
 {
 	fputs("usage: stacktap [COMMAND] [OPTION...]\n\n"
-	      "Profiles this host, shows what was recorded, and steers sessions. Without a command: status.\n\n", file);
+	      "Profiles this host, shows what was recorded, and controls sessions. Without a command: status.\n\n", file);
 	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
 		fprintf(file, "  %-11s %s\n", commands[i].name, commands[i].help);
 	fputs("\n  -h, --help     this text; `stacktap COMMAND --help' has a command's options\n"

@@ -11,10 +11,10 @@
 
 static const char help[] =
 	"usage: stacktap objects [OPTION...] [FILE|DIRECTORY...]\n\n"
-	"Lists what files of OTLP profiles (default: stacktap.otlp; - is standard input), and directories\n"
-	"that the daemon keeps them in, have frames of: programs, libraries, the kernel, with the build-ids\n"
-	"by which debug files are found, see `stacktap symbolize'.\n\n"
-	"      --missing  only what has frames without names\n"
+	"Lists the programs, libraries and kernel modules that have frames in files of OTLP profiles\n"
+	"(default: stacktap.otlp; - is standard input) or in a store's directory, with the build-ids by\n"
+	"which debug files are found, see `stacktap symbolize'.\n\n"
+	"      --missing  only objects that have frames without names\n"
 	"      --json     everything as JSON\n"
 	"  -h, --help\n";
 

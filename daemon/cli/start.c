@@ -15,7 +15,7 @@ static const char start_help[] =
 
 static const char stop_help[] =
 	"usage: stacktap stop SESSION [--json]\n\n"
-	"Stops a session; its owner keeps it and can be told to start again.\n\n"
+	"Stops sampling in a session. Its owner keeps it; `stacktap start' resumes it.\n\n"
 	"  SESSION   a session's id, its owner's name (stacktapd), or all\n"
 	"  --json    print the result as JSON\n"
 	"  -h, --help\n";

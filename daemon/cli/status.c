@@ -15,7 +15,7 @@
 static const char help[] =
 	"usage: stacktap [status] [--json]\n\n"
 	"Prints the module's version and features, all sessions with sources, filters and counters,\n"
-	"and what the daemon says of itself.\n\n"
+	"and the daemon's status.\n\n"
 	"  --json      as JSON\n"
 	"  -h, --help\n";
 

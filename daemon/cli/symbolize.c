@@ -19,21 +19,20 @@
 
 static const char help[] =
 	"usage: stacktap symbolize [OPTION...] -o OUTPUT [FILE|DIRECTORY]\n\n"
-	"Names the frames of a file of OTLP profiles (default: stacktap.otlp; - is standard input), or of\n"
-	"a directory that the daemon keeps them in, by debug files, programs and libraries of the same\n"
-	"build-ids, and gives them source files, lines and inlined functions. `stacktap objects' lists\n"
-	"what is wanted.\n\n"
-	"  -o, --output FILE     - is standard output; may be the file that is read. Of a directory: one\n"
-	"                        file, or in another directory, DIR/, one for each\n"
+	"Adds names, source files, lines and inlined functions to a file of OTLP profiles (default:\n"
+	"stacktap.otlp; - is standard input) or a store's directory, from debug files, programs and\n"
+	"libraries with the same build-ids. `stacktap objects' lists which are needed.\n\n"
+	"  -o, --output FILE     - is standard output; may be the file that is read. For a directory: one\n"
+	"                        file for all of it, or another directory, DIR/, with a file for each\n"
 	"      --debug-dir DIR   debug files: below .build-id in it, as debuginfod-find keeps them, or\n"
-	"                        of any name; may be repeated (default: usr/lib/debug in the sysroot)\n"
+	"                        with any name; may be repeated (default: usr/lib/debug in the sysroot)\n"
 	"      --sysroot DIR     look for programs and libraries below it (default: /)\n"
 	"      --binary FILE     a program, library or debug file; may be repeated\n"
-	"      --debuginfod URL  ask this server for debug files that are nowhere here; what it gives is\n"
-	"                        kept in ~/.cache/stacktap\n"
-	"      --debuginfod-max SIZE      of one file (default: 512M)\n"
+	"      --debuginfod URL  ask this server for debug files that are not on this host; they are kept\n"
+	"                        in ~/.cache/stacktap/debuginfod\n"
+	"      --debuginfod-max SIZE      largest file to fetch (default: 512M)\n"
 	"      --debuginfod-timeout TIME  for one file (default: 2m)\n"
-	"      --json            say as JSON what was found\n"
+	"      --json            print what was found as JSON\n"
 	"  -h, --help\n";
 
 enum {

@@ -16,10 +16,10 @@
 static const char help[] =
 	"usage: stacktap unwind-info [OPTION...] FILE [ADDRESS]\n\n"
 	"Compiles the call frame information of an ELF file into the table that user stacks are\n"
-	"unwound with, and prints its rows: from which address on which rule holds. With ADDRESS\n"
-	"(an ELF virtual address, 0x... or decimal) only the row there.\n\n"
+	"unwound with, and prints its rows: an address, and the rule that holds from there on. With\n"
+	"ADDRESS (an ELF virtual address, 0x... or decimal) only the row that holds there.\n\n"
 	"      --summary  sizes and counts, not the rows\n"
-	"      --check    compare every row with what libdw says; exit 1 when one is wrong\n"
+	"      --check    compare every row with libdw's; exit status 1 if one is wrong\n"
 	"      --json     everything as JSON\n"
 	"  -h, --help\n";
 
