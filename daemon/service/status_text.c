@@ -149,9 +149,9 @@ static const struct status_line export_lines[] = {
 	{ .group = GROUP_METRICS, .text = "  metrics at {fact}: {} requests, {} refused",
 	  .fact = FACT_METRICS_address, .values = { C(METRICS_requests), C(METRICS_requests_refused) } },
 	{ .group = GROUP_METRICS, .text = "  no metrics: {fact}", .fact = FACT_METRICS_error },
-	{ .group = GROUP_SERVE, .text = "  profiles of the moment at {fact}: {} requests, {} refused",
+	{ .group = GROUP_SERVE, .text = "  on-demand profiles at {fact}: {} requests, {} refused",
 	  .fact = FACT_SERVE_address, .values = { C(SERVE_requests), C(SERVE_requests_refused) } },
-	{ .group = GROUP_SERVE, .text = "  no profiles of the moment: {fact}", .fact = FACT_SERVE_error },
+	{ .group = GROUP_SERVE, .text = "  no on-demand profiles: {fact}", .fact = FACT_SERVE_error },
 };
 
 #undef C
