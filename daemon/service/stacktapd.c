@@ -41,15 +41,15 @@ static const char help[] =
 	"usage: stacktapd [OPTION...]\n\n"
 	"Profiles the whole host all the time and exports OpenTelemetry profiles.\n\n"
 	"      --config FILE      configuration (default: " CONFIG_PATH ", if it is there)\n"
-	"      --check-config     read the configuration, say what is wrong with it, and end\n"
-	"      --dump-config      print the configuration in force and end\n"
-	"      --foreground       stay in the foreground (the default; it never forks)\n"
+	"      --check-config     check the configuration, print what is wrong with it, and exit\n"
+	"      --dump-config      print the configuration in force and exit\n"
+	"      --foreground       accepted; it always runs in the foreground\n"
 	"      --no-load-module   do not load the kernel module\n"
 	"      --log-level LEVEL  error, warning, info or debug\n"
 	"  -h, --help\n"
 	"      --version\n\n"
-	"SIGHUP reads the configuration again, SIGUSR1 and SIGUSR2 log a status with a table of\n"
-	"memory, SIGTERM and SIGINT export what there is and end.\n";
+	"On SIGHUP it reads the configuration again, on SIGUSR1 and SIGUSR2 it logs its status and memory\n"
+	"pools, on SIGTERM and SIGINT it stops sampling, exports what is left and exits.\n";
 
 struct options {
 	const char *config_path;
@@ -315,7 +315,7 @@ static void open_server(struct daemon *daemon)
 		server = NULL;
 	}
 	if (error[0])
-		log_error("no profiles of the moment: %s", error);
+		log_error("no on-demand profiles: %s", error);
 	pthread_mutex_lock(&daemon->lock);
 	memcpy(daemon->server_error, error, sizeof(error));
 	daemon->server = server;
