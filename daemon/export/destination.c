@@ -36,6 +36,7 @@ struct destination {
 	struct body *body;		/* NULL: none */
 	enum destination_want want;
 	uint64_t number;		/* in the spool */
+	uint64_t tried;			/* the last that was sent from the spool; 0: none */
 	bool is_busy;			/* something is in its hands that does not wait elsewhere */
 	struct waiting *first, **last;
 	_Atomic enum compression compression; /* that the receiver takes, as far as is known */
@@ -259,12 +260,16 @@ bool destination_hand(struct destination *destination, enum destination_want wan
 	if (want == WANT_MEMORY)
 		count_waiting(destination, body);
 	is_at_once = want == WANT_MEMORY ? !something_waits(destination) : !destination->body;
+	/* the poller may have found it in the spool since destination_keep() */
+	is_at_once &= want != WANT_SPOOLED || destination->tried != number;
 	if (is_at_once) {
 		destination->body = body_ref(body);
 		destination->want = want;
 		destination->number = number;
 	} else if (want == WANT_MEMORY) {
 		queue_push(destination, body_ref(body), false);
+	} else {
+		spool_sync(destination->spool);
 	}
 	destination->is_awake = true;
 	pthread_cond_signal(&destination->changed);
@@ -521,6 +526,7 @@ static void try_spool(struct destination *destination, unsigned int timeout_ms)
 	if (ret != 1)
 		return;
 	destination->stats.retries++;
+	destination->tried = number;
 	is_done = try_send(destination, body, timeout_ms);
 	if (!is_done && destination->is_oldest_bad) {
 		drop_bad(destination, body);
