@@ -164,3 +164,33 @@ bool delivery_has_journal(const struct delivery *delivery)
 		has_directory |= (bool)options->destinations[i].spool_directory;
 	return options->with_journal && has_directory;
 }
+
+/* What it is made of and whose strings it borrows. */
+static const char *const sections[] = { "export", CONFIG_DESTINATIONS, "store", "spool" };
+
+bool delivery_same(const struct config *a, const struct config *b)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(sections); i++)
+		if (!config_same(a, b, sections[i], NULL))
+			return false;
+	/* which forms there are, and which destination has which */
+	return !a->receiver_count || (config_same(a, b, "profile", "unnamed") &&
+				      config_same(a, b, "profile", "kernel_suffix"));
+}
+
+void delivery_swap(struct config *a, struct config *b)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(sections); i++)
+		config_swap(a, b, sections[i], NULL);
+	/* forms of several destinations borrow it */
+	if (a->receiver_count)
+		config_swap(a, b, "profile", "kernel_suffix");
+}
+
+void delivery_take_form(struct delivery *delivery, const struct config *config)
+{
+	if (config->receiver_count)
+		return;
+	delivery->forms[0].names_ranges = config->names_ranges;
+	delivery->forms[0].kernel_suffix = config->kernel_suffix;
+}

@@ -22,5 +22,11 @@ int delivery_init(struct delivery *delivery, const struct config *config, char *
 void delivery_done(struct delivery *delivery);
 /* Is there a directory for the journal? */
 bool delivery_has_journal(const struct delivery *delivery);
+/* Can the delivery that @a made stay when @b takes its place? */
+bool delivery_same(const struct config *a, const struct config *b);
+/* Then the strings that it borrows change places. */
+void delivery_swap(struct config *a, struct config *b);
+/* And [profile] may have another form, where no section [destination] depends on that. */
+void delivery_take_form(struct delivery *delivery, const struct config *config);
 
 #endif /* STACKTAP_SERVICE_DELIVERY_H */

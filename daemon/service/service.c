@@ -155,6 +155,7 @@ static int open_pipeline(struct service *service, const struct control_filter *f
 	struct pipeline_options *options = &service->options;
 	int ret;
 
+	delivery_take_form(&service->delivery, config);
 	*options = (struct pipeline_options){
 		.capture = {
 			.ring_bytes = (uint32_t)config->ring_bytes,
@@ -398,25 +399,6 @@ static int reload_live(struct service *service, struct config *config,
 	return ret;
 }
 
-/* The sections that an exporter is made of and whose strings it borrows. */
-static const char *const exporter_sections[] = { "export", CONFIG_DESTINATIONS, "store", "spool" };
-
-static bool same_exporter(const struct config *a, const struct config *b)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(exporter_sections); i++)
-		if (!config_same(a, b, exporter_sections[i], NULL))
-			return false;
-	/* which forms there are, and which destination has which */
-	return !a->receiver_count || (config_same(a, b, "profile", "unnamed") &&
-				      config_same(a, b, "profile", "kernel_suffix"));
-}
-
-static void swap_exporter(struct config *a, struct config *b)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(exporter_sections); i++)
-		config_swap(a, b, exporter_sections[i], NULL);
-}
-
 /* Start what service->config says, the pipeline being closed. */
 static int restart(struct service *service, bool with_exporter,
 		   const struct control_filter *filter, char *error, size_t error_size)
@@ -434,7 +416,7 @@ static int reload_all(struct service *service, struct config *config,
 		      const struct control_filter *filter, char *error, size_t error_size)
 {
 	_cleanup_(control_filter_done) struct control_filter old_filter = { 0 };
-	bool with_exporter = !same_exporter(&service->config, config);
+	bool with_exporter = !delivery_same(&service->config, config);
 	struct config other = service->config;
 	char again[256];
 	int ret;
@@ -444,7 +426,7 @@ static int reload_all(struct service *service, struct config *config,
 	*config = other;
 	/* equal, but the exporter borrows the old ones' strings */
 	if (!with_exporter)
-		swap_exporter(&service->config, config);
+		delivery_swap(&service->config, config);
 	ret = restart(service, with_exporter, filter, error, error_size);
 	if (!ret)
 		return 0;
@@ -452,7 +434,7 @@ static int reload_all(struct service *service, struct config *config,
 	service->config = *config;
 	*config = other;
 	if (!with_exporter)
-		swap_exporter(&service->config, config);
+		delivery_swap(&service->config, config);
 	if (config_filter(&service->config, &old_filter, again, sizeof(again)) < 0 ||
 	    restart(service, with_exporter, &old_filter, again, sizeof(again)) < 0)
 		return -ESHUTDOWN;

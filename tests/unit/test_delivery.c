@@ -24,15 +24,20 @@ static int teardown(void **state _unused_)
 	return setup(state);
 }
 
-static void deliver(const char *text)
+static void load(const char *text, struct config *ret_config)
 {
 	char path[] = "/tmp/stacktap-delivery-XXXXXX";
 	int fd = mkstemp(path);
 
 	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
 	close(fd);
-	assert_int_equal(config_load(path, &config, error, sizeof(error)), 0);
+	assert_int_equal(config_load(path, ret_config, error, sizeof(error)), 0);
 	unlink(path);
+}
+
+static void deliver(const char *text)
+{
+	load(text, &config);
 	assert_int_equal(delivery_init(&delivery, &config, error, sizeof(error)), 0);
 }
 
@@ -108,12 +113,53 @@ static void one_that_is_disabled_sends_nothing(void **state _unused_)
 	assert_non_null(delivery.exporter.store_directory);
 }
 
+/* As a reload that leaves the exporter as it is. */
+static void read_again(const char *text)
+{
+	struct config new, old = config;
+
+	load(text, &new);
+	assert_true(delivery_same(&config, &new));
+	config = new;
+	delivery_swap(&config, &old);
+	delivery_take_form(&delivery, &config);
+	config_done(&old);
+}
+
+static void a_reload_leaves_what_destinations_borrow(void **state _unused_)
+{
+	static const char destinations[] = "kernel_suffix = _[k]\n[destination a]\nendpoint = http://a\n"
+					   "[destination b]\nendpoint = http://b\nkernel_suffix = _b\n";
+	char text[256];
+
+	snprintf(text, sizeof(text), "[profile]\n%s", destinations);
+	deliver(text);
+	snprintf(text, sizeof(text), "[profile]\nmax_stack = 30\n%s", destinations);
+	read_again(text);
+	assert_int_equal(config.max_stack, 30);
+	assert_string_equal(delivery.forms[0].kernel_suffix, "_[k]");
+	assert_string_equal(delivery.forms[1].kernel_suffix, "_b");
+	assert_string_equal(delivery.destinations[1].http.endpoint, "http://b/v1development/profiles");
+}
+
+static void a_reload_may_change_the_only_form(void **state _unused_)
+{
+	deliver("[profile]\nkernel_suffix = _[k]\n[export]\nendpoint = http://a\n");
+	read_again("[profile]\nkernel_suffix = _kernel\nunnamed = range\n[export]\nendpoint = http://a\n");
+	assert_string_equal(delivery.forms[0].kernel_suffix, "_kernel");
+	assert_true(delivery.forms[0].names_ranges);
+	read_again("[export]\nendpoint = http://a\n");
+	assert_null(delivery.forms[0].kernel_suffix);
+	assert_false(delivery.forms[0].names_ranges);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 		T(without_a_receiver_the_store_has_it), T(one_receiver_has_no_name), T(each_has_its_own_settings),
 		T(forms_are_shared), T(the_environment_is_for_the_first), T(one_that_is_disabled_sends_nothing),
+		T(a_reload_leaves_what_destinations_borrow), T(a_reload_may_change_the_only_form),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
