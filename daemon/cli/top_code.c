@@ -33,13 +33,12 @@ static void annotate_row_of(struct annotation *annotation, struct top *top, char
 int top_make_code(struct top *top, const struct live_row *row)
 {
 	_cleanup_(annotation_done) struct annotation annotation;
-	_cleanup_free_ char *default_directory = NULL;
 	char pid[16], root[32];
 	struct annotate_options options = {
 		.function = row->name, .object = *row->file ? row->file : NULL,
 		.selection.process = pid, .places.sysroot = root,
 	};
-	int ret;
+	bool has_places;
 
 	snprintf(pid, sizeof(pid), "%u", row->id);
 	/* what a container runs is in its own root */
@@ -49,12 +48,11 @@ int top_make_code(struct top *top, const struct live_row *row)
 	free(steal_ptr(top->code));
 	top->code_size = top->code_lines = 0;
 	*top->notice = 0;
-	ret = places_check(&options.places, &default_directory);
+	/* not the root's own, whose links could lead anywhere: the program itself is looked up inside that root alone */
+	has_places = !places_add(&options.places.directories, &options.places.directory_count, "/usr/lib/debug");
 	/* it looks into these places */
-	if (annotation_init(&annotation, &options) < 0)
+	if (annotation_init(&annotation, &options) < 0 || !has_places)
 		snprintf(top->notice, sizeof(top->notice), "out of memory");
-	else if (ret)
-		snprintf(top->notice, sizeof(top->notice), "cannot read %s", root);
 	else
 		annotate_row_of(&annotation, top, top->notice, sizeof(top->notice));
 	free(options.places.directories);
