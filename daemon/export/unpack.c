@@ -21,8 +21,10 @@ static void *block_alloc(void *ctx, size_t size)
 		return NULL;
 	}
 	block = malloc(sizeof(*block) + size);
-	if (!block)
+	if (!block) {
+		unpacked->is_exhausted = true;
 		return NULL;
+	}
 	block->size = sizeof(*block) + size;
 	unpacked->left -= block->size;
 	return block + 1;

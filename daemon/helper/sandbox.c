@@ -17,7 +17,7 @@
 #define OPENER_BYTES ((rlim_t)256 << 20)
 #define FETCHER_BYTES ((rlim_t)512 << 20)	/* its library has a thread for the names of hosts */
 
-enum { NOBODY = 65534 };
+enum { NOBODY = 65534, VIEWER_NICE = 19 };
 
 static void limit(int resource, rlim_t value)
 {
@@ -231,4 +231,19 @@ bool sandbox_enter(enum helper_kind kind)
 		return false;
 	limit(RLIMIT_AS, kinds[kind].bytes);
 	return kinds[kind].filter();
+}
+
+bool sandbox_enter_viewer(void)
+{
+	be_first_to_go();
+	setpriority(PRIO_PROCESS, 0, VIEWER_NICE);
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	capng_clear(CAPNG_SELECT_BOTH);
+	capng_apply(CAPNG_SELECT_CAPS);
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	limit(RLIMIT_CORE, 0);
+	if (!SANDBOX_CAN_CONFINE)
+		return false;
+	limit(RLIMIT_AS, SANDBOX_VIEWER_BYTES);
+	return filter_opener();
 }

@@ -12,7 +12,8 @@
 #define SANDBOX_CAN_CONFINE 1
 #endif
 
-enum { SANDBOX_PARSER_BYTES = 320 << 20 };	/* of a parser's address space, shared libraries included */
+/* Of their address space, shared libraries included. */
+enum { SANDBOX_PARSER_BYTES = 320 << 20, SANDBOX_VIEWER_BYTES = 320 << 20 };
 
 /*
  * A parser: no user's rights but nobody's, no capabilities, no files but those it is handed, no network,
@@ -23,5 +24,10 @@ enum { SANDBOX_PARSER_BYTES = 320 << 20 };	/* of a parser's address space, share
  * False: the kernel cannot filter system calls, the rest holds.
  */
 bool sandbox_enter(enum helper_kind kind);
+/*
+ * Who shows recordings: its owner's user without capabilities, opening for reading alone, no network, the last in line
+ * for the CPU. Dies with the thread that started it. As above.
+ */
+bool sandbox_enter_viewer(void);
 
 #endif /* STACKTAP_HELPER_SANDBOX_H */

@@ -1,22 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "service/server.h"
 
-#include <ctype.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "service/endpoint.h"
+#include "service/extra.h"
+#include "service/viewer.h"
 #include "view/convert.h"
 #include "view/model.h"
 #include "view/site.h"
 #include "web/listener.h"
 
 enum {
-	OK = 200, BAD_REQUEST = 400, NOT_FOUND = 404, UNAVAILABLE = 503, NO_MEMORY = 507,
-	THREADS = TAPS_MAX + 2,		/* what takes no time, and refusals, find room */
+	FOUND = 302, BAD_REQUEST = 400, NOT_FOUND = 404, FAILED = 500, UNAVAILABLE = 503, NO_MEMORY = 507,
+	VIEWERS_MAX = 2, EXTRAS_MAX = 2,
+	THREADS = TAPS_MAX + VIEWERS_MAX + EXTRAS_MAX + 2,	/* what takes no time, and refusals, find room */
 	SECONDS = 30, SECONDS_MAX = 300,	/* the former is Go's */
 	STEP_MS = 50,
 	WAIT_MS = 45000,		/* deferred unwinding, one payload to a receiver that does not answer */
+	VIEW_MS = 60000,		/* of what is in the store */
+	TURN_MS = 10000,		/* is waited for while others look at it */
 	SENTENCE_MAX = 512,
 };
 
@@ -25,14 +29,18 @@ enum {
 
 struct server {
 	struct listener *listener;
+	char store_name[96];
 	struct server_ops ops;
 	unsigned int wait_ms;
 	_Atomic bool stop;
+	_Atomic unsigned int viewers, extras;	/* at work */
+	_Atomic uint64_t views_failed;
 };
 
 struct question {
 	struct selection selection;
 	unsigned int seconds;
+	const char *pid, *rate, *period;	/* NULL: not asked for */
 	bool is_page;
 };
 
@@ -58,22 +66,30 @@ static bool is_number(const char *text)
 static bool parse(const struct web_request *request, struct question *question, struct web_answer *answer)
 {
 	static const char *const names[] = { "token", "seconds", "pid", "process", "thread", "container",
-					     "service", "cgroup", "event", NULL };
+					     "service", "cgroup", "event", "rate", "period", NULL };
 	const char *unknown = web_unknown_query(request, names), *seconds = word(request, "seconds");
 	const char *pid = word(request, "pid");
 	struct selection *selection = &question->selection;
 
 	if (unknown) {
-		say(answer, BAD_REQUEST, "There are seconds, pid, process, thread, container, service, cgroup and "
-		    "event to ask for, nothing else. Another rate is for `stacktap record --rate'.");
+		say(answer, BAD_REQUEST, "There are seconds, pid, process, thread, container, service, cgroup, event, "
+		    "rate and period to ask for, nothing else. What was stored before is below /store/.");
 		return false;
 	}
 	question->seconds = seconds && is_number(seconds) ? (unsigned int)atoi(seconds) : seconds ? 0 : SECONDS;
 	if (!question->seconds || question->seconds > SECONDS_MAX) {
-		say(answer, BAD_REQUEST, "seconds is a number from 1 to 300. `stacktap report' and `stacktap serve' "
-		    "show what was stored before.");
+		say(answer, BAD_REQUEST, "seconds is a number from 1 to 300. What was stored before is below /store/.");
 		return false;
 	}
+	question->rate = word(request, "rate");
+	question->period = word(request, "period");
+	if ((question->rate && (!is_number(question->rate) || question->period)) ||
+	    (question->period && !is_number(question->period))) {
+		say(answer, BAD_REQUEST, "rate is a number of samples per second, period one of events between two: "
+		    "one of both.");
+		return false;
+	}
+	question->pid = pid;
 	if (pid && (!is_number(pid) || word(request, "process"))) {
 		say(answer, BAD_REQUEST, "pid is the number of a process, and takes the place of `process'.");
 		return false;
@@ -188,23 +204,119 @@ static void take_profile(struct server *server, const struct web_request *reques
 	tap_close(server->ops.taps, tap);
 }
 
+static bool goes_on(void *ctx)
+{
+	const struct server *server = ctx;
+
+	return !atomic_load(&server->stop);
+}
+
+/* False: so many are at work for as long as it makes sense to wait. */
+static bool take_turn(struct server *server, const struct web_request *request, _Atomic unsigned int *used,
+		      unsigned int most, unsigned int wait_ms)
+{
+	const uint64_t end = clock_monotonic() + wait_ms * NSEC_PER_MSEC;
+	unsigned int now = atomic_load(used);
+
+	for (;;) {
+		if (now < most && atomic_compare_exchange_weak(used, &now, now + 1))
+			return true;
+		if (now < most)
+			continue;
+		if (clock_monotonic() >= end ||
+		    !sleep_until(server, request, clock_monotonic() + STEP_MS * NSEC_PER_MSEC))
+			return false;
+		now = atomic_load(used);
+	}
+}
+
+static void say_failed(struct server *server, int err, struct web_answer *answer)
+{
+	if (err == -ECANCELED)
+		return say(answer, UNAVAILABLE, "The daemon ends, or the client has hung up.");
+	atomic_fetch_add(&server->views_failed, 1);
+	if (err == -ETIMEDOUT)
+		say(answer, UNAVAILABLE, "This takes longer than is allowed. Ask for a shorter time.");
+	else
+		say(answer, FAILED, "The process that reads the recording could not be started, or died. The daemon's log "
+		    "says more.");
+}
+
+static void show_store(struct server *server, const char *path, const struct web_request *request,
+		       struct web_answer *answer)
+{
+	_cleanup_close_ int directory = server->ops.open_store(server->ops.ctx);
+	struct viewer_job job = { .name = server->store_name, .input = directory, .path = path, .request = request,
+				  .goes_on = goes_on, .ctx = server };
+	int err;
+
+	if (directory == -ENOENT)
+		return say(answer, NOT_FOUND, "There is no store: profiles go to a receiver. Those of the next seconds are "
+			   "at /flamegraph and /debug/pprof/profile.");
+	if (directory < 0)
+		return say(answer, UNAVAILABLE, "The store cannot be opened now. `stacktap status' says what the daemon is at.");
+	if (!take_turn(server, request, &server->viewers, VIEWERS_MAX, TURN_MS))
+		return say(answer, UNAVAILABLE, "Others look at the store. Ask a little later.");
+	job.deadline = clock_monotonic() + VIEW_MS * NSEC_PER_MSEC;
+	err = viewer_ask(&job, answer);
+	atomic_fetch_sub(&server->viewers, 1);
+	if (err)
+		say_failed(server, err, answer);
+}
+
+static void take_extra(struct server *server, const char *path, const struct web_request *request,
+		       const struct question *question, struct web_answer *answer)
+{
+	const struct extra_options options = {
+		.stacktap = server->ops.stacktap, .path = path, .request = request, .seconds = question->seconds,
+		.pid = question->pid, .selection = &question->selection, .rate = question->rate,
+		.period = question->period, .stop = &server->stop, .is_sampling = server->ops.is_sampling,
+		.ctx = server->ops.ctx,
+	};
+	char reason[SENTENCE_MAX];
+	int err;
+
+	if (!server->ops.is_sampling(server->ops.ctx))
+		return say(answer, UNAVAILABLE, "The daemon is not sampling. `stacktap status' says why.");
+	if (!take_turn(server, request, &server->extras, EXTRAS_MAX, 0))
+		return say(answer, UNAVAILABLE, "Two sessions of their own run for others. Ask a little later.");
+	err = extra_take(&options, answer, reason, sizeof(reason));
+	atomic_fetch_sub(&server->extras, 1);
+	if (err == -EINVAL || err == -ENOEXEC)
+		say(answer, err == -EINVAL ? BAD_REQUEST : UNAVAILABLE, reason);
+	else if (err)
+		say_failed(server, err, answer);
+}
+
 static void answer_request(void *ctx, const char *path, const struct web_request *request,
 			   struct web_answer *answer)
 {
+	static const char store[] = "/store";
 	struct server *server = ctx;
 	struct question question = { .is_page = !strcmp(path, "/flamegraph") };
 
+	if (!strncmp(path, store, sizeof(store) - 1) && path[sizeof(store) - 1] == '/')
+		return show_store(server, path + sizeof(store) - 1, request, answer);
+	if (!strcmp(path, "/") || !strcmp(path, store)) {
+		answer->location = "store/";
+		return say(answer, FOUND, "The store's timeline is at /store/.");
+	}
 	if (!question.is_page && strcmp(path, "/debug/pprof/profile"))
 		say(answer, NOT_FOUND, "There are /debug/pprof/profile and /flamegraph, both with "
-		    "?seconds=N&pid=&process=&thread=&container=&service=&cgroup=&event=.");
-	else if (parse(request, &question, answer))
+		    "?seconds=N&pid=&process=&thread=&container=&service=&cgroup=&event=&rate=&period=, and /store/, the page "
+		    "of what is stored.");
+	else if (!parse(request, &question, answer))
+		return;
+	else if (question.rate || question.period)
+		take_extra(server, path, request, &question, answer);
+	else
 		take_profile(server, request, &question, answer);
 }
 
 int server_open(const char *listen, const struct server_ops *ops, unsigned int wait_ms, struct server **ret_server,
 		char *ret_error, size_t error_size)
 {
-	char token[GUARD_TOKEN_SIZE];
+	char token[GUARD_TOKEN_SIZE], host[65] = "";
 	struct server *server;
 	int err = endpoint_check(listen, ret_error, error_size);
 
@@ -218,6 +330,9 @@ int server_open(const char *listen, const struct server_ops *ops, unsigned int w
 		return err;
 	}
 	server->ops = *ops;
+	if (gethostname(host, sizeof(host) - 1))
+		host[0] = '\0';
+	snprintf(server->store_name, sizeof(server->store_name), "store%s%s", host[0] ? " of " : "", host);
 	server->wait_ms = wait_ms ?: WAIT_MS;
 	pool_get(POOL_REPORT)->limit = SERVER_BYTES;
 	err = listener_open(&(struct listener_options){
@@ -259,6 +374,7 @@ void server_tell(const struct server *server, struct snapshot *snapshot)
 	snapshot->serve.requests = counts->answered;
 	snapshot->serve.failed = counts->failed;
 	snapshot->serve.expired = counts->expired;
+	snapshot->serve.views_failed = atomic_load(&server->views_failed);
 	for (size_t i = 0; i < ARRAY_SIZE(counts->refused); i++)
 		snapshot->serve.refused += counts->refused[i];
 }

@@ -2,8 +2,9 @@
 /*
  * Profiles of the moment: /debug/pprof/profile and /flamegraph, of the next `seconds', of all or of what the query
  * selects. They are copies of what the daemon samples anyway, see tap.h, so they cost no samples, and the session
- * and its rate are what they were. When the time is over the window that is open is closed. Each request has a
- * thread; see web/listener.h for who is let in, and what is bounded.
+ * and its rate are what they were. When the time is over the window that is open is closed. With a rate or a period
+ * of their own they have a session of their own, see extra.h. And below /store/ what is in the store, see viewer.h.
+ * Each request has a thread; see web/listener.h for who is let in, and what is bounded.
  */
 #ifndef STACKTAP_SERVICE_SERVER_H
 #define STACKTAP_SERVICE_SERVER_H
@@ -19,7 +20,12 @@ struct server_ops {
 	/* As service_close_window(); -EAGAIN: not for the moment. */
 	int (*close_window)(void *ctx, uint64_t *ret_closing);
 	bool (*has_closed)(void *ctx, uint64_t closing);
+	/* The directory, for the caller to close; -ENOENT: there is none, -EAGAIN: not for the moment. */
+	int (*open_store)(void *ctx);
+	/* Or could not be told for the moment. */
+	bool (*is_sampling)(void *ctx);
 	void *ctx;
+	const char *stacktap;	/* the program; NULL: beside this one */
 };
 
 /*

@@ -25,7 +25,7 @@ struct snapshot {
 	uint64_t requests, requests_failed, requests_refused, connections_expired;
 	struct {
 		const char *address, *error;	/* NULL, both: it is not asked for */
-		uint64_t requests, failed, refused, expired;
+		uint64_t requests, failed, refused, expired, views_failed;
 	} serve;				/* profiles of the moment */
 	const struct module_cpu *cpus;		/* [cpu_count]; of metrics alone */
 	size_t cpu_count;

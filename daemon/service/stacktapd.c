@@ -2,6 +2,7 @@
 /*
  * The daemon: options, signals and the rhythm of status and watchdog around one service.
  */
+#include <fcntl.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <poll.h>
@@ -295,11 +296,41 @@ static bool has_closed(void *ctx, uint64_t closing)
 	return has;
 }
 
+static int open_store(void *ctx)
+{
+	struct daemon *daemon = ctx;
+	const char *store;
+	int fd = -ENOENT;
+
+	if (!lock_soon(daemon))
+		return -EAGAIN;
+	store = service_store(daemon->service);
+	if (store)
+		fd = open(store, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (store && fd < 0)
+		fd = -EAGAIN;
+	pthread_mutex_unlock(&daemon->lock);
+	return fd;
+}
+
+static bool is_sampling(void *ctx)
+{
+	struct daemon *daemon = ctx;
+	bool is;
+
+	if (!lock_soon(daemon))
+		return true;
+	is = service_session_id(daemon->service);
+	pthread_mutex_unlock(&daemon->lock);
+	return is;
+}
+
 /* As open_endpoint(). Who may not read the address has no token. */
 static void open_server(struct daemon *daemon)
 {
 	const struct server_ops ops = { .taps = service_taps(daemon->service), .close_window = close_window,
-					.has_closed = has_closed, .ctx = daemon };
+					.has_closed = has_closed, .open_store = open_store,
+					.is_sampling = is_sampling, .ctx = daemon };
 	const char *listen = service_config(daemon->service)->serve_listen;
 	struct server *server = NULL;
 	char error[256] = "";

@@ -151,6 +151,8 @@ static const struct status_line export_lines[] = {
 	{ .group = GROUP_METRICS, .text = "  no metrics: {fact}", .fact = FACT_METRICS_error },
 	{ .group = GROUP_SERVE, .text = "  on-demand profiles at {fact}: {} requests, {} refused",
 	  .fact = FACT_SERVE_address, .values = { C(SERVE_requests), C(SERVE_requests_refused) } },
+	{ .group = GROUP_SERVE, .text = "  died or took too long: {} requests for the store or for a session of their own",
+	  .when = { C(SERVE_views_failed) }, .values = { C(SERVE_views_failed) } },
 	{ .group = GROUP_SERVE, .text = "  no on-demand profiles: {fact}", .fact = FACT_SERVE_error },
 };
 

@@ -152,8 +152,8 @@ static void refuse_nothing(const struct site *site, const struct selection *sele
 
 static void refuse_read(int err, const char *text, struct web_answer *answer)
 {
-	refuse(answer, err == -E2BIG || err == -ENOMEM ? STATUS_NO_MEMORY : STATUS_FAILED, "%s",
-	       text);
+	refuse(answer, err == -E2BIG || err == -ENOMEM ? STATUS_NO_MEMORY :
+	       err == -ENODATA ? STATUS_NOT_FOUND : STATUS_FAILED, "%s", text);
 }
 
 static struct model *load(const struct site *site, const struct question *question,

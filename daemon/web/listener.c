@@ -2,7 +2,6 @@
 #include "web/listener.h"
 
 #include <microhttpd.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <string.h>
@@ -30,51 +29,14 @@ struct listener {
 	char *token, *name, *bare_name;
 };
 
-struct web_request {
-	struct MHD_Connection *connection;
-};
-
-const char *web_query(const struct web_request *request, const char *name)
-{
-	return MHD_lookup_connection_value(request->connection, MHD_GET_ARGUMENT_KIND, name);
-}
-
-struct search {
-	const char *const *names;
-	const char *found;
-};
-
-static enum MHD_Result look_at_query(void *ctx, enum MHD_ValueKind kind _unused_, const char *key,
-				     const char *value _unused_)
-{
-	struct search *search = ctx;
-
-	for (const char *const *name = search->names; *name; name++)
-		if (!strcmp(*name, key))
-			return MHD_YES;
-	search->found = key;
-	return MHD_NO;
-}
-
-const char *web_unknown_query(const struct web_request *request, const char *const *names)
-{
-	struct search search = { .names = names };
-
-	MHD_get_connection_values(request->connection, MHD_GET_ARGUMENT_KIND, look_at_query,
-				  &search);
-	return search.found;
-}
-
 static int socket_of(struct MHD_Connection *connection)
 {
 	return MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
 }
 
-bool web_is_gone(const struct web_request *request)
+static enum MHD_Result add_pair(void *ctx, enum MHD_ValueKind kind _unused_, const char *name, const char *value)
 {
-	struct pollfd pollfd = { .fd = socket_of(request->connection), .events = POLLRDHUP };
-
-	return poll(&pollfd, 1, 0) == 1;
+	return web_request_add(ctx, name, value ? value : "") ? MHD_YES : MHD_NO;
 }
 
 static ssize_t write_body(void *ctx, const char *data, size_t size)
@@ -112,6 +74,8 @@ static void add_headers(struct MHD_Response *response, const struct web_answer *
 		snprintf(text, sizeof(text), "attachment; filename=\"%s\"", answer->name);
 		MHD_add_response_header(response, "Content-Disposition", text);
 	}
+	if (answer->location)
+		MHD_add_response_header(response, MHD_HTTP_HEADER_LOCATION, answer->location);
 }
 
 /* Takes @body. */
@@ -152,14 +116,19 @@ static enum MHD_Result send_text(struct MHD_Connection *connection, unsigned int
 static enum MHD_Result answer_request(struct listener *listener, const char *path,
 				      struct MHD_Connection *connection)
 {
-	const struct web_request request = { .connection = connection };
+	struct web_request request = { .socket = socket_of(connection) };
 	struct web_answer answer = { .status = MHD_HTTP_OK };
-	struct buffer *body = calloc(1, sizeof(*body));
+	struct buffer *body;
 	bool is_whole;
 
 	atomic_fetch_add(&listener->counts.answered, 1);
+	MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, add_pair, &request);
+	if (request.is_full)
+		return send_text(connection, MHD_HTTP_BAD_REQUEST,
+				 "The query says too much. Ask for one thing of each kind.\n");
 	/* our turn: how long an answer takes is not the client's fault */
 	turns_pause(listener->turns, socket_of(connection));
+	body = calloc(1, sizeof(*body));
 	if (body) {
 		buffer_init(body, listener->options.pool);
 		answer.body = fopencookie(body, "w",

@@ -11,22 +11,17 @@
 
 #include "base/pool.h"
 #include "web/guard.h"
+#include "web/request.h"
 
-struct web_request;
-
-/* What the query says of @name, decoded; NULL: nothing. */
-const char *web_query(const struct web_request *request, const char *name);
-/* The first name of the query that @names, whose last one is NULL, does not have; NULL: there is none. */
-const char *web_unknown_query(const struct web_request *request, const char *const *names);
-
-/* Has the client hung up? For a handler that takes long. */
-bool web_is_gone(const struct web_request *request);
+enum { WEB_WORDS_MAX = 512 };
 
 struct web_answer {
 	unsigned int status;	/* 200 unless set */
 	const char *type;	/* of the body; text unless set */
 	const char *policy;	/* Content-Security-Policy; nothing is loaded unless set */
 	const char *name;	/* to save the body by; NULL: it is for looking at */
+	const char *location;	/* where else to ask, relative; with status 302 */
+	char words[WEB_WORDS_MAX];	/* room for what those point to, where it is not there for good */
 	/* The body. Once it has all the memory that is allowed, writing to it fails. */
 	FILE *body;
 };

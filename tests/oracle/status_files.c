@@ -45,7 +45,7 @@ int main(int argc, char **argv)
 				     .metrics = "http://127.0.0.1:9470/", .requests = 12, .requests_failed = 13,
 				     .requests_refused = 14, .connections_expired = 15,
 				     .serve = { .address = "http://127.0.0.1:9471/", .requests = 16, .failed = 17,
-						.refused = 18, .expired = 19 },
+						.refused = 18, .expired = 19, .views_failed = 20 },
 				     .endpoint = "http://localhost:4318/", .spool = "/var/lib/spool",
 				     .destinations = destinations, .destination_count = ARRAY_SIZE(destinations),
 				     .pipeline = &pipeline, .exporter = &exporter };

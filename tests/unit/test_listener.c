@@ -197,6 +197,9 @@ static void assert_status(const char *answer, unsigned int status)
 
 #define HEAD " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
 
+/* A quarter of the most that a query may say. */
+#define AS "a=1&a=2&a=3&a=4&a=5&a=6&a=7&a=8&"
+
 static void test_requests(void **state _unused_)
 {
 	struct listener *listener = open_one("127.0.0.1:0", TOKEN);
@@ -215,6 +218,10 @@ static void test_requests(void **state _unused_)
 	assert_null(strstr(answer, "path="));
 	assert_status(ask(listener, "GET /" TOKEN "/x?b=1" HEAD), 400);
 	assert_int_equal(counts->answered, 3);
+	assert_status(ask(listener, "GET /" TOKEN "/x?" AS AS AS AS HEAD), 200);
+	answer = ask(listener, "GET /" TOKEN "/x?a=1&" AS AS AS AS HEAD);
+	assert_status(answer, 400);
+	assert_non_null(strstr(answer, "says too much"));
 
 	assert_status(ask(listener, "GET /x" HEAD), 403);
 	assert_status(ask(listener, "GET /" TOKEN "/ HTTP/1.1\r\nHost: a.example\r\n\r\n"), 403);
@@ -227,7 +234,7 @@ static void test_requests(void **state _unused_)
 	assert_non_null(strstr(answer, "Allow: GET, HEAD\r\n"));
 	/* what stands in a body is no request */
 	assert_null(strstr(answer + 1, "HTTP/1.1 "));
-	assert_int_equal(counts->answered, 3);
+	assert_int_equal(counts->answered, 5);
 	assert_int_equal(counts->refused[GUARD_BAD_TOKEN], 1);
 	assert_int_equal(counts->refused[GUARD_BAD_HOST], 1);
 	assert_int_equal(counts->refused[GUARD_BAD_ORIGIN], 1);

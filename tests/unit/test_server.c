@@ -3,12 +3,14 @@
 #include "fixture.h"
 #include "synthetic.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
 #include "base/clock.h"
 #include "export/gzip.h"
+#include "export/store.h"
 #include "pprof.pb-c.h"
 #include "service/server.h"
 #include "web/guard.h"
@@ -27,7 +29,8 @@ static struct mapped_file *program;
 /* What the daemon does; the moments are those of requests. */
 static struct {
 	int err;
-	bool never;
+	bool never, is_idle;
+	const char *store;	/* NULL: none */
 	_Atomic unsigned int closings, looks;
 	uint64_t sampled;	/* 0: now */
 } host;
@@ -80,6 +83,19 @@ static bool has_closed(void *ctx _unused_, uint64_t closing _unused_)
 	return !host.never && atomic_fetch_add(&host.looks, 1) % PIPELINE_SIZE == PIPELINE_SIZE - 1;
 }
 
+static int open_store(void *ctx _unused_)
+{
+	return host.store ? open(host.store, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -ENOENT;
+}
+
+static bool is_sampling(void *ctx _unused_)
+{
+	return !host.is_idle;
+}
+
+static const struct server_ops ops = { .taps = &taps, .close_window = close_window, .has_closed = has_closed,
+				       .open_store = open_store, .is_sampling = is_sampling };
+
 static int setup(void **state _unused_)
 {
 	memset(&host, 0, sizeof(host));
@@ -100,17 +116,23 @@ static int teardown(void **state _unused_)
 	return pool_get(POOL_REPORT)->used ? -1 : 0;
 }
 
-static struct server *open_server(unsigned int wait_ms, const char **ret_path)
+static struct server *open_server_with(const char *stacktap, unsigned int wait_ms, const char **ret_path)
 {
-	const struct server_ops ops = { .taps = &taps, .close_window = close_window, .has_closed = has_closed };
+	struct server_ops with = ops;
 	struct server *server;
 	char listen[160], error[256];
 
-	*ret_path = fixture_path("s");
-	snprintf(listen, sizeof(listen), "unix:%s", *ret_path);
-	if (server_open(listen, &ops, wait_ms, &server, error, sizeof(error)) < 0)
+	snprintf(listen, sizeof(listen), "unix:%s", fixture_path("s"));
+	with.stacktap = stacktap;
+	if (server_open(listen, &with, wait_ms, &server, error, sizeof(error)) < 0)
 		fail_msg("%s", error);
+	*ret_path = server_name(server);
 	return server;
+}
+
+static struct server *open_server(unsigned int wait_ms, const char **ret_path)
+{
+	return open_server_with(NULL, wait_ms, ret_path);
 }
 
 struct answer {
@@ -218,13 +240,14 @@ static void test_profiles(void **state _unused_)
 	assert_int_equal(snapshot.serve.failed, 0);
 	assert_int_equal(pool_get(POOL_REPORT)->used, 0);
 	server_close(server);
-	assert_int_equal(access(path, F_OK), -1);
+	assert_int_equal(access(fixture_path("s"), F_OK), -1);
 }
 
 static void test_refusals(void **state _unused_)
 {
 	static const char *const bad[] = { "seconds=0", "seconds=301", "seconds=-1", "seconds=1x", "hz=99", "pid=x",
-					   "pid=1&process=a", "seconds=99999999999" };
+					   "pid=1&process=a", "seconds=99999999999", "rate=x", "period=-1",
+					   "rate=9&period=9" };
 	char target[128];
 	struct server *server;
 	const char *path;
@@ -291,7 +314,6 @@ static void test_bounds(void **state _unused_)
 
 static void test_token(void **state _unused_)
 {
-	const struct server_ops ops = { .taps = &taps, .close_window = close_window, .has_closed = has_closed };
 	struct snapshot snapshot = { 0 };
 	struct server *server;
 	char error[256];
@@ -305,6 +327,132 @@ static void test_token(void **state _unused_)
 	server_close(server);
 }
 
+static int put_stored(void *ctx, struct payload *payload)
+{
+	assert_int_equal(store_append(ctx, payload->data, payload->size, payload->samples), 0);
+	free(payload->data);
+	return 0;
+}
+
+/* A store as the daemon's with @count samples of burner. */
+static void fill_store(const char *directory, size_t count)
+{
+	const struct store_options options = { .directory = directory, .max_bytes = 1 << 20 };
+	const struct encode_options encode = { .max_bytes = 1 << 20, .service_name = "shop" };
+	struct aggregator *aggregator;
+	struct window *window;
+	struct store *store;
+
+	assert_int_equal(store_open(&options, &store), 0);
+	assert_int_equal(aggregator_new(&aggregator), 0);
+	assert_int_equal(aggregator_set_profile(aggregator, &synthetic_clock), 0);
+	add(aggregator, burner, clock_monotonic() - NSEC_PER_SEC, 0x7f1000, count);
+	assert_int_equal(aggregator_close(aggregator, clock_monotonic(), &window), 0);
+	synthetic_resolve(window);
+	assert_int_equal(encode_window(&encode, window, put_stored, store), 0);
+	window_free(window);
+	aggregator_free(aggregator);
+	store_close(store);
+}
+
+/* The page of what is stored: what `stacktap serve' answers, by a process of its own. */
+static void test_store(void **state _unused_)
+{
+	struct snapshot snapshot = { 0 };
+	struct server *server;
+	struct answer answer;
+	const char *path;
+
+	server = open_server(0, &path);
+	assert_says(path, "/store/", 404, "There is no store");
+	host.store = fixture_path("store");
+	fixture_run("mkdir store");
+	assert_says(path, "/store/timeline.json", 404, "holds no profiles");
+	fill_store(host.store, INSIDE);
+	answer = read_answer(send_request(path, "/"));
+	assert_int_equal(answer.status, 302);
+	assert_non_null(strstr(answer.bytes, "\r\nLocation: store/\r\n"));
+	free(answer.bytes);
+	answer = read_answer(send_request(path, "/store/"));
+	assert_int_equal(answer.status, 200);
+	assert_non_null(strstr(answer.bytes, "Content-Type: text/html; charset=utf-8\r\n"));
+	assert_non_null(strstr(answer.bytes, "Content-Security-Policy: frame-ancestors 'none'\r\n"));
+	assert_non_null(strstr(answer.bytes, "<h1>store of "));
+	free(answer.bytes);
+	assert_says(path, "/store/timeline.json?token=x&process=burner", 200, "\"samples\":40");
+	assert_says(path, "/store/flamegraph?process=burner", 200, "f_402000");
+	assert_says(path, "/store/report.json?process=other", 404, "no process");
+	assert_says(path, "/store/report.json?hz=9", 400, "There is no `hz'");
+	assert_says(path, "/store/../etc/passwd", 404, "There is nothing here");
+	fixture_run("for file in store/*.otlp; do printf garbage >$file; done");
+	assert_says(path, "/store/timeline.json", 500, "damaged or holds no OTLP profiles");
+	server_tell(server, &snapshot);
+	assert_int_equal(snapshot.serve.views_failed, 0);
+	assert_int_equal(pool_get(POOL_REPORT)->used, 0);
+	server_close(server);
+}
+
+static const char *script(const char *text)
+{
+	fixture_write("stacktap", text);
+	fixture_run("chmod 755 stacktap");
+	return fixture_path("stacktap");
+}
+
+/* A rate of its own is a session of its own: what `stacktap record' writes, here one that only says how it was called. */
+static void test_rate(void **state _unused_)
+{
+	struct snapshot snapshot = { 0 };
+	struct server *server;
+	const char *path;
+	char text[256];
+
+	fixture_run("mkdir rate");
+	fill_store(fixture_path("rate"), OTHERS);
+	snprintf(text, sizeof(text), "#!/bin/sh\necho \"$*\" >%s\ncat %s/*.otlp\n", fixture_path("called"),
+		 fixture_path("rate"));
+	server = open_server_with(script(text), 0, &path);
+	assert_says(path, "/flamegraph?seconds=2&pid=4711&rate=999", 200, "f_402000");
+	assert_string_equal(fixture_ask("cat called"),
+			    "record -q -o - --duration 2 --ceiling 0.2 -p 4711 -F 999");
+	assert_says(path, "/flamegraph?seconds=2&process=nobody&period=100&event=-o%20x", 404, "no process nobody");
+	assert_string_equal(fixture_ask("cat called"),
+			    "record -q -o - --duration 2 --ceiling 0.2 -a --event=-o x -c 100");
+	script("#!/bin/sh\necho 'stacktap: There is no event that.' >&2\nexit 2\n");
+	assert_says(path, "/debug/pprof/profile?seconds=1&rate=9&event=that", 400, "There is no event that.\n");
+	script("#!/bin/sh\necho 'stacktap: The module is not loaded.' >&2\nexit 1\n");
+	assert_says(path, "/debug/pprof/profile?seconds=1&rate=9", 503, "The module is not loaded.\n");
+	host.is_idle = true;
+	assert_says(path, "/debug/pprof/profile?seconds=1&rate=9", 503, "not sampling");
+	assert_int_equal(host.closings, 0);
+	server_tell(server, &snapshot);
+	assert_int_equal(snapshot.serve.views_failed, 0);
+	server_close(server);
+	host.is_idle = false;
+	server = open_server(0, &path);
+	assert_says(path, "/flamegraph?rate=99", 503, "There is no `stacktap' beside stacktapd");
+	server_close(server);
+}
+
+/* Who hangs up ends the processes that work for him. */
+static void test_hang_up(void **state _unused_)
+{
+	struct server *server;
+	const char *path;
+	char text[256];
+	int fd;
+
+	snprintf(text, sizeof(text), "#!/bin/sh\necho $$ >%s.new; mv %s.new %s\nexec sleep 300\n", fixture_path("pid"),
+		 fixture_path("pid"), fixture_path("pid"));
+	server = open_server_with(script(text), 0, &path);
+	fd = send_request(path, "/flamegraph?seconds=300&rate=9");
+	while (access(fixture_path("pid"), F_OK))
+		usleep(1000);
+	close(fd);
+	fixture_run("while kill -0 $(cat pid) 2>&-; do sleep 0.01; done");
+	server_close(server);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -312,6 +460,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_refusals, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_bounds, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_token, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_store, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_rate, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_hang_up, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,6 +9,9 @@ const byId = (id) => document.getElementById(id);
 const SELECTS = ['event', 'process', 'service', 'container', 'cgroup'];
 const LISTS = { process: 'processes', service: 'services', container: 'containers', cgroup: 'cgroups' };
 const AXIS = 18;
+const HOUR = 3600;
+const DAY = 24 * HOUR;
+const LONG = 2 * HOUR;
 const utc = (seconds) => new Date(seconds * 1000).toISOString().replace('T', ' ');
 /* as in the style, light and dark */
 const COLOURS = { muted: ['#5a5a66', '#a9a9b8'], accent: ['#8a3b12', '#ffb48a'], before: ['#1c5fd4', '#7fb0ff'] };
@@ -71,6 +74,13 @@ class Site {
 		this.readyTime = performance.now();
 	}
 
+	/* Of a long one the last hour is shown first: all of it may be more than a graph is made of. */
+	begins(data) {
+		if (this.isKnown || data.end_unix_nano - data.start_unix_nano <= LONG * 1e9)
+			return;
+		byId('from').value = '@' + (data.end_unix_nano / 1e9 - HOUR).toFixed(0);
+	}
+
 	take(data) {
 		const samples = data.events.reduce((sum, event) => sum + event.samples, 0);
 		const shown = data.events.reduce((best, event) => event.samples > best.samples ? event : best);
@@ -78,6 +88,8 @@ class Site {
 		this.origin = data.origin_unix_nano / 1e9;
 		this.width = data.bucket_nano / 1e9;
 		this.counts = shown.counts;
+		this.begins(data);
+		this.isKnown = true;
 		this.fill('event', data.events.map((event) => event.source));
 		for (const id of Object.keys(LISTS))
 			this.fill(id, data[LISTS[id]].map((part) => part.name));
@@ -205,6 +217,15 @@ class Site {
 		context.fillRect(from, height - AXIS - 2, to - from, 2);
 	}
 
+	/* What tells marks apart, and no more. */
+	mark(seconds) {
+		const text = utc(seconds);
+
+		if (this.width * this.counts.length > DAY)
+			return text.slice(5, 16);
+		return text.slice(11, this.width < 1 ? 21 : 19);
+	}
+
 	axis(colour, context, width, height) {
 		const marks = Math.max(Math.floor(width / 160), 1);
 
@@ -213,7 +234,7 @@ class Site {
 		for (let i = 0; i < marks && this.counts.length; i++) {
 			const at = this.origin + i / marks * this.counts.length * this.width;
 
-			context.fillText(utc(at).slice(11, this.width < 1 ? 21 : 19), i / marks * width + 2, height - 5);
+			context.fillText(this.mark(at), i / marks * width + 2, height - 5);
 		}
 	}
 }

@@ -210,10 +210,6 @@ def no_endpoint(t):
     files = sorted(os.listdir("/tmp/store"))
     size = sum(os.path.getsize(f"/tmp/store/{name}") for name in files)
     t.ok(files and size <= 262144, f"{len(files)} files, {size} bytes in the store")
-    with open(t.path("stored.otlp"), "wb") as out:
-        for name in files:
-            with open(f"/tmp/store/{name}", "rb") as file:
-                out.write(file.read())
     result = t.stacktap("report", f"/tmp/store/{files[-1]}")
     t.ok("%" in result.stdout, "report reads them", result.stdout)
 
@@ -242,6 +238,25 @@ def live(t, burner):
     code, page = ask("/flamegraph?seconds=1&process=deep")
     t.ok(code == 200 and b"descend" in page, f"and a flame graph of them: {code}, {len(page)} bytes")
     t.equal(ask("/debug/pprof/profile?seconds=1&pid=1999999")[0], 404, "of a process that is not there, 404")
+    # what comes later pushes out of the store what is to be compared
+    with open(t.path("stored.otlp"), "wb") as out:
+        for name in sorted(os.listdir("/tmp/store")):
+            with open(f"/tmp/store/{name}", "rb") as file:
+                out.write(file.read())
+    code, timeline = ask("/store/timeline.json?process=deep")
+    t.ok(code == 200 and json.loads(timeline)["events"][0]["samples"] > 0, f"the store's timeline: {code}", timeline[:300])
+    code, page = ask("/store/flamegraph?process=deep")
+    t.ok(code == 200 and b"descend" in page, f"and a flame graph of what is stored: {code}, {len(page)} bytes", page[:300])
+    code, profile = ask(f"/debug/pprof/profile?seconds=2&rate=997&event=cpu-clock&pid={burner.pid}")
+    t.ok(code == 200, f"a profile at a rate of its own: {code}", profile[:300] if code != 200 else "")
+    with open(t.path("rate.pb.gz"), "wb") as file:
+        file.write(profile)
+    t.stacktap("convert", "-f", "otlp", "-o", t.path("rate.converted"), t.path("rate.pb.gz"))
+    event = json.loads(t.stacktap("report", "--json", t.path("rate.converted")).stdout)["events"][0]
+    t.ok(abs(event["weight"] / event["samples"] * 997 / 1e9 - 1) < 0.1, "which has the weight of that rate", event["samples"])
+    t.equal(len(json.loads(t.stacktap("status", "--json").stdout)["sessions"]), 1, "its session is gone, the daemon's is there")
+    code, refusal = ask("/flamegraph?seconds=1&rate=99&event=nothing")
+    t.ok(code == 400 and b"nothing" in refusal, f"an event that there is not: {code}", refusal)
     t.ok(status()["serve"]["address"] == "/tmp/serve.socket", "the status says where", status()["serve"])
     t.stop(other)
     metrics = dict(line.rsplit(" ", 1) for line in ask("/metrics", "/tmp/metrics.socket")[1].decode().splitlines()
