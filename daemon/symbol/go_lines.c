@@ -8,10 +8,12 @@
 enum {
 	VALUES_INLINED = 2,	/* Go's PCDATA_InlTreeIndex */
 	FRAMES_MAX = 256,	/* of one address */
+	RUNS_MAX = 1 << 20,	/* of tables of values, for one address */
 };
 
 struct go_lines {
 	struct pclntab pclntab;
+	uint32_t runs_left;	/* what cached blocks have costs no look at the deadline */
 	uint64_t trees;		/* address that lists of inlined functions are counted from; 0: unknown */
 	char name[PCLNTAB_WINDOW], file[PCLNTAB_WINDOW];
 };
@@ -56,14 +58,17 @@ static int value_at(struct go_lines *go, const struct place *place, uint32_t tab
 		    int32_t *ret_value)
 {
 	struct pclntab_run run;
-	int r = -ENODATA;
+	int r;
 
 	if (!table)
 		return -ENODATA;
 	pclntab_values(&go->pclntab, table, place->entry, &run);
-	do
+	do {
+		if (!go->runs_left)
+			return -EBADMSG;
+		go->runs_left--;
 		r = pclntab_next(&go->pclntab, &run);
-	while (r > 0 && run.end <= address);
+	} while (r > 0 && run.end <= address);
 	*ret_value = run.value;
 	return r > 0 ? 0 : r ?: -ENODATA;
 }
@@ -179,6 +184,7 @@ int go_lines_find(struct go_lines *go, uint64_t address,
 	struct place place;
 	int r = find_place(go, address, &place);
 
+	go->runs_left = RUNS_MAX;
 	if (r == 0 && place.indices)
 		r = value_at(go, &place, place.indices, address, &step.index);
 	/* behind a function's last value is what aligns the next */
