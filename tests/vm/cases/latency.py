@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kernel's own tracer of what keeps interrupts off says that ours is no longer than its limit, on a kernel
-with PREEMPT_RT, too. It names the longest stretch of all, of whomever: an interrupt with the kernel's part of it. So what
+"""The kernel's own tracer of what keeps interrupts off says that ours is no longer than its limit. It names the longest stretch of all, of whomever: an interrupt with the kernel's part of it. So what
 it says while the module samples is held against what it says of the same programs without.
 
 Under -icount a nanosecond is one instruction.
@@ -21,9 +20,8 @@ TIMEOUT = 1800
 
 TRACING = "/sys/kernel/tracing"
 SECONDS = 4
-IS_RT = "latency-rt" in os.uname().release
 # of phase 2 and of handlers that walk, and what a sample takes beside its walk (case ceiling: below 2^17 ns)
-LIMIT_US = 25 + 16 if IS_RT else 100 + 31
+LIMIT_US = 100 + 31
 
 
 def longest(t, what):
