@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* One destination, step by step, against a receiver that answers as each test says. */
+#include "loopback.h"
 #include "synthetic.h"
 
-#include <arpa/inet.h>
 #include <pthread.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -92,8 +92,6 @@ static struct destination_stats stats(void)
 
 static void start(const char *spool, enum compression compression, const int *answers, size_t count)
 {
-	struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	socklen_t length = sizeof(address);
 	static char url[64];
 	const struct destination_options options = {
 		.name = "", .http.endpoint = url, .compression = compression, .timeout_ms = 60000,
@@ -102,11 +100,7 @@ static void start(const char *spool, enum compression compression, const int *an
 
 	memset(&receiver, 0, sizeof(receiver));
 	memcpy(receiver.answers, answers, count * sizeof(*answers));
-	receiver.fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	assert_int_equal(bind(receiver.fd, (struct sockaddr *)&address, length), 0);
-	assert_int_equal(listen(receiver.fd, 16), 0);
-	assert_int_equal(getsockname(receiver.fd, (struct sockaddr *)&address, &length), 0);
-	snprintf(url, sizeof(url), "http://127.0.0.1:%u/x", ntohs(address.sin_port));
+	receiver.fd = loopback_listen(url, sizeof(url));
 	assert_int_equal(pthread_create(&receiver.thread, NULL, receive, NULL), 0);
 	assert_int_equal(destination_new(&options, &destination), 0);
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A payload in the spool that the poller finds there before it is handed over: one request alone. */
+#include "loopback.h"
 #include "synthetic.h"
 
-#include <arpa/inet.h>
 #include <pthread.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -50,8 +50,6 @@ static void *receive(void *ctx)
 
 static void start(const char *answer, const char *spool)
 {
-	struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	socklen_t length = sizeof(address);
 	const struct destination_options options = {
 		.name = "", .http.endpoint = url, .timeout_ms = 60000, .backoff_min_ms = 3600000,
 		.backoff_max_ms = 3600000, .spool_directory = spool, .spool_max_bytes = 1 << 20,
@@ -59,11 +57,7 @@ static void start(const char *answer, const char *spool)
 
 	memset(&receiver, 0, sizeof(receiver));
 	receiver.answer = answer;
-	receiver.fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	assert_int_equal(bind(receiver.fd, (struct sockaddr *)&address, length), 0);
-	assert_int_equal(listen(receiver.fd, 4), 0);
-	assert_int_equal(getsockname(receiver.fd, (struct sockaddr *)&address, &length), 0);
-	snprintf(url, sizeof(url), "http://127.0.0.1:%u/x", ntohs(address.sin_port));
+	receiver.fd = loopback_listen(url, sizeof(url));
 	assert_int_equal(pthread_create(&receiver.thread, NULL, receive, NULL), 0);
 	assert_int_equal(destination_new(&options, &destination), 0);
 }
