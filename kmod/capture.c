@@ -22,6 +22,8 @@
 #include "stack.h"
 #include "user.h"
 
+#include <stacktap/stretch.h>
+
 #ifdef STACKTAP_TEST
 static bool noop;
 module_param(noop, bool, 0644);
@@ -35,8 +37,6 @@ enum {
 	/* the first user frame is always written, so there has to be room for it */
 	CAPTURE_MIN_BYTES = sizeof(struct stacktap_sample) + CAPTURE_EXTRA_BYTES +
 			    2 * (sizeof(struct stacktap_section) + sizeof(u64)),
-	/* handlers that follow each other so closely have no time for anything else in between */
-	CAPTURE_SECTION_GAP_NS = 5000,
 	/* calls of one counter in a window that are too many: half as many again as may be asked for */
 	CAPTURE_WINDOW_NS = 100000000,
 	CAPTURE_WINDOW_CALLS = STACKTAP_MAX_RATE_HZ / (NSEC_PER_SEC / CAPTURE_WINDOW_NS) * 3 / 2,
@@ -44,13 +44,7 @@ enum {
 	CAPTURE_FEW_CALLS = 15,
 };
 
-/* A stretch with IRQs off in which we capture, of this CPU and over all sessions. */
-struct capture_section {
-	u64 began;
-	u64 ended;
-};
-
-static DEFINE_PER_CPU(struct capture_section, capture_section);
+static DEFINE_PER_CPU(struct stretch, capture_stretch);
 
 static void capture_lose(struct stacktap_counter *counter, enum stacktap_lost reason, u64 time)
 {
@@ -380,23 +374,11 @@ static void capture_later(const struct stacktap_slot *slot, struct cost_moment b
 		       slot->sample.kernel_end, space, began, left_ns, level);
 }
 
-/* What is left at @now to handlers that do both phases at once, of several sessions in a row. */
-static u32 capture_section_left(u64 now)
-{
-	struct capture_section *section = this_cpu_ptr(&capture_section);
-	u64 spent;
-
-	/* a machine that is slow in our part is so in perf's between two handlers */
-	if (now - section->ended > CAPTURE_SECTION_GAP_NS + (section->ended - section->began) / 2)
-		section->began = now;
-	spent = now - section->began;
-	return spent < SESSION_WALK_LIMIT_NS ? SESSION_WALK_LIMIT_NS - spent : 0;
-}
-
 static bool capture_one_phase(struct stacktap_counter *counter, struct perf_sample_data *data,
 			      struct pt_regs *regs, struct cost_moment began,
 			      enum ceiling_level level)
 {
+	struct stretch *stretch = this_cpu_ptr(&capture_stretch);
 	struct stacktap_cpu *cpu = counter->cpu;
 	bool is_whole;
 
@@ -406,8 +388,9 @@ static bool capture_one_phase(struct stacktap_counter *counter, struct perf_samp
 	}
 	cpu->recording = true;
 	barrier();
-	is_whole = capture_now(counter, data, regs, began, capture_section_left(began.now), level);
-	this_cpu_write(capture_section.ended, cost_later(began).now);
+	is_whole = capture_now(counter, data, regs, began,
+			       stretch_begin(stretch, began.now, SESSION_WALK_LIMIT_NS), level);
+	stretch_end(stretch, began.now, cost_later(began).now);
 	barrier();
 	cpu->recording = false;
 	return is_whole;

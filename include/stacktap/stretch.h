@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/*
+ * Handlers that follow each other in one interrupt, as the timers of several sessions do, share one deadline.
+ * That they do is not said by anything that a module may read, so it is concluded from the time between
+ * them. A conclusion that would feed itself cuts every stack from then on: what a CPU lost once, to a
+ * hypervisor or to firmware, must not make the next handlers seem close.
+ */
+#ifndef STACKTAP_STRETCH_H
+#define STACKTAP_STRETCH_H
+
+#include <linux/types.h>
+
+enum {
+	/* handlers that follow each other so closely have no time for anything else in between */
+	STRETCH_GAP_NS	= 5000,
+	/* deadlines; one interrupt does not go on for longer than so many, and what seems to is several */
+	STRETCH_LONGEST	= 4,
+};
+
+/* Of one CPU, over all sessions. All zero: there was none yet. */
+struct stretch {
+	__u64 began;
+	__u64 ended;	/* its last handler, so far */
+	__u64 slowest;	/* ns of the handler of it that took longest */
+};
+
+/*
+ * A handler begins at @now. Returns the ns that are left to it of @limit. A machine that is slow in our part is
+ * so in perf's between two handlers, and then half of @limit at most is no gap.
+ */
+static inline __u32 stretch_begin(struct stretch *stretch, __u64 now, __u32 limit)
+{
+	__u64 slow = stretch->slowest < limit / 2 ? stretch->slowest : limit / 2;
+	__u64 spent;
+
+	if (now - stretch->ended > STRETCH_GAP_NS + slow ||
+	    now - stretch->began > (__u64)STRETCH_LONGEST * limit) {
+		stretch->began = now;
+		stretch->slowest = 0;
+	}
+	spent = now - stretch->began;
+	return spent < limit ? limit - spent : 0;
+}
+
+/* The handler that began at @began ends at @now. */
+static inline void stretch_end(struct stretch *stretch, __u64 began, __u64 now)
+{
+	if (now - began > stretch->slowest)
+		stretch->slowest = now - began;
+	stretch->ended = now;
+}
+
+#endif /* STACKTAP_STRETCH_H */
