@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 
 #include "export/gzip.h"
+#include "export/otlp.h"
 #include "export/otlp_json.h"
 #include "export/zstd.h"
 
@@ -105,7 +106,7 @@ static struct body *json_body(struct cargo *cargo, enum compression compression)
 	struct body **body = &cargo->json_bodies[compression];
 	struct buffer json = { .pool = POOL_ENCODE };
 
-	if (!*body && !otlp_json_append(&json, raw->data, raw->size))
+	if (!*body && !otlp_json_append(&json, OTLP_DATA_DESCRIPTOR, raw->data, raw->size))
 		*body = body_new(raw, &json, compression) ?: body_new(raw, &json, COMPRESSION_NONE);
 	buffer_free(&json);
 	return *body;

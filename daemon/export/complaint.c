@@ -48,6 +48,6 @@ void complaints_end(struct complaints *complaints)
 	for (unsigned int i = 0; i < COMPLAINTS; i++)
 		any |= complaints->of[i].time;
 	if (any)
-		log_info("the receiver%s%s takes profiles again", complaints->name[0] ? " " : "", complaints->name);
+		log_info("the receiver%s%s takes requests again", complaints->name[0] ? " " : "", complaints->name);
 	memset(complaints->of, 0, sizeof(complaints->of));
 }

@@ -6,7 +6,6 @@
 #include <strings.h>
 
 #include "export/compression.h"
-#include "export/grpc.h"
 
 #define TEXT_MAX 65536u		/* of one variable */
 
@@ -107,7 +106,7 @@ bool environment_is_url(const char *text)
 	       !strncmp(text, "unix:/", 6);
 }
 
-char *environment_signal_url(const char *base, bool is_grpc)
+char *environment_signal_url(const char *base, const struct otlp_signal *of, bool is_grpc)
 {
 	size_t length = strlen(base);
 	char *url;
@@ -117,7 +116,7 @@ char *environment_signal_url(const char *base, bool is_grpc)
 	while (length && base[length - 1] == '/')
 		length--;
 	return asprintf(&url, "%.*s/%s", (int)length, base,
-			is_grpc ? GRPC_EXPORT_PATH : ENVIRONMENT_SIGNAL_PATH) < 0 ? NULL : url;
+			is_grpc ? of->grpc_path : of->http_path) < 0 ? NULL : url;
 }
 
 static int add_resource(void *ctx, const char *key, const char *value)
@@ -167,10 +166,14 @@ static int count_pair(void *ctx, const char *key, const char *value)
 	return 0;
 }
 
-/* Over HTTP the per-signal endpoint is a full URL as it is, the generic one a base; over gRPC both are a base. */
-static int load_endpoint(struct environment *environment, char *ret_error, size_t error_size)
+/*
+ * Over HTTP the endpoint of a signal, variable @own, is a full URL as it is, the generic one a base; over gRPC both are
+ * a base.
+ */
+static int load_endpoint(const char *own, const struct otlp_signal *of, char **ret_http, char **ret_grpc,
+			 char *ret_error, size_t error_size)
 {
-	const char *name = "OTEL_EXPORTER_OTLP_PROFILES_ENDPOINT";
+	const char *name = own;
 	_cleanup_free_ char *text = variable_get(name);
 	const bool is_full = text;
 
@@ -184,9 +187,9 @@ static int load_endpoint(struct environment *environment, char *ret_error, size_
 		snprintf(ret_error, error_size, "%s does not start with http://, https:// or unix:/", name);
 		return -EINVAL;
 	}
-	environment->grpc_endpoint = environment_signal_url(text, true);
-	environment->endpoint = is_full ? steal_ptr(text) : environment_signal_url(text, false);
-	return environment->endpoint && environment->grpc_endpoint ? 0 : -ENOMEM;
+	*ret_grpc = environment_signal_url(text, of, true);
+	*ret_http = is_full ? steal_ptr(text) : environment_signal_url(text, of, false);
+	return *ret_http && *ret_grpc ? 0 : -ENOMEM;
 }
 
 static int load_protocol(struct environment *environment, char *ret_error, size_t error_size)
@@ -226,12 +229,13 @@ static int load_compression(struct environment *environment, char *ret_error, si
 	return -EINVAL;
 }
 
-static int load_timeout(struct environment *environment, char *ret_error, size_t error_size)
+/* 0: not given. */
+static int parse_ms(const char *name, const char *text, uint64_t *ret_ms, char *ret_error, size_t error_size)
 {
-	char name[64], *end;
-	_cleanup_free_ char *text = exporter_get("TIMEOUT", name, sizeof(name));
 	unsigned long value;
+	char *end;
 
+	*ret_ms = 0;
 	if (!text)
 		return 0;
 	errno = 0;
@@ -241,8 +245,27 @@ static int load_timeout(struct environment *environment, char *ret_error, size_t
 			 "%s is \"%.32s\"; it must be milliseconds from 1 to 3600000", name, text);
 		return -EINVAL;
 	}
-	environment->timeout_ms = (unsigned int)value;
+	*ret_ms = value;
 	return 0;
+}
+
+static int load_timeout(struct environment *environment, char *ret_error, size_t error_size)
+{
+	char name[64];
+	_cleanup_free_ char *text = exporter_get("TIMEOUT", name, sizeof(name));
+	uint64_t ms;
+	int err = parse_ms(name, text, &ms, ret_error, error_size);
+
+	environment->timeout_ms = (unsigned int)ms;
+	return err;
+}
+
+static int load_interval(struct environment *environment, char *ret_error, size_t error_size)
+{
+	static const char name[] = "OTEL_METRIC_EXPORT_INTERVAL";
+	_cleanup_free_ char *text = variable_get(name);
+
+	return parse_ms(name, text, &environment->metrics_interval_ms, ret_error, error_size);
 }
 
 static int load_headers(struct environment *environment, char *ret_error, size_t error_size)
@@ -273,7 +296,11 @@ int environment_load(struct environment *ret_environment, char *ret_error, size_
 	snprintf(ret_error, error_size, "out of memory");
 	environment->is_disabled = disabled && !strcasecmp(disabled, "true");
 	err = load_protocol(environment, ret_error, error_size) ?:
-	      load_endpoint(environment, ret_error, error_size) ?:
+	      load_endpoint("OTEL_EXPORTER_OTLP_PROFILES_ENDPOINT", &otlp_profiles, &environment->endpoint,
+			    &environment->grpc_endpoint, ret_error, error_size) ?:
+	      load_endpoint("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", &otlp_metrics, &environment->metrics_endpoint,
+			    &environment->metrics_grpc_endpoint, ret_error, error_size) ?:
+	      load_interval(environment, ret_error, error_size) ?:
 	      load_headers(environment, ret_error, error_size) ?:
 	      load_compression(environment, ret_error, error_size) ?:
 	      load_timeout(environment, ret_error, error_size) ?:
@@ -294,6 +321,8 @@ void environment_free(struct environment *environment)
 {
 	free(environment->endpoint);
 	free(environment->grpc_endpoint);
+	free(environment->metrics_endpoint);
+	free(environment->metrics_grpc_endpoint);
 	free(environment->headers);
 	free(environment->certificate);
 	free(environment->client_certificate);

@@ -9,12 +9,15 @@
 
 #include "base/macro.h"
 #include "export/encode_options.h"
+#include "export/otlp_signal.h"
 #include "export/protocol.h"
 
 struct environment {
 	bool is_disabled;		/* OTEL_SDK_DISABLED=true: export nothing */
 	char *endpoint;			/* full URL of the profiles signal over HTTP, NULL: none given */
 	char *grpc_endpoint;		/* the same over gRPC */
+	char *metrics_endpoint, *metrics_grpc_endpoint;	/* the same of the metrics signal */
+	uint64_t metrics_interval_ms;	/* OTEL_METRIC_EXPORT_INTERVAL, 0: not given */
 	bool has_protocol;		/* PROTOCOL was given */
 	enum protocol protocol;
 	char *headers;			/* as given; see environment_each_pair() */
@@ -38,13 +41,8 @@ void environment_free(struct environment *environment);
 int environment_each_pair(const char *text, int (*each)(void *ctx, const char *key, const char *value),
 			  void *ctx);
 
-#define ENVIRONMENT_SIGNAL_PATH "v1development/profiles"
-
-/*
- * The profiles signal's URL below a base URL: appends ENVIRONMENT_SIGNAL_PATH, or gRPC's; unix:/PATH stays as it is. NULL:
- * no memory.
- */
-char *environment_signal_url(const char *base, bool is_grpc);
+/* A signal's URL below a base URL: appends its path, or gRPC's; unix:/PATH stays as it is. NULL: no memory. */
+char *environment_signal_url(const char *base, const struct otlp_signal *of, bool is_grpc);
 /* Does it begin with http://, https:// or unix:/? */
 bool environment_is_url(const char *text);
 

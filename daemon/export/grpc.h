@@ -8,8 +8,6 @@
 
 #include "base/macro.h"
 
-#define GRPC_EXPORT_PATH "opentelemetry.proto.collector.profiles.v1development.ProfilesService/Export"
-
 enum {
 	GRPC_PREFIX = 5,		/* bytes before a message: is it compressed, u32 big-endian length */
 	GRPC_OK = 0,

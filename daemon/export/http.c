@@ -27,6 +27,7 @@
 
 struct http {
 	CURL *curl;
+	const struct otlp_signal *of;
 	bool is_grpc;
 	struct grpc_status grpc;
 	bool is_http2;			/* the answer */
@@ -162,7 +163,7 @@ static int make_headers(struct http *http, const struct http_options *options)
 	int err;
 
 	err = add_header(http, types[options->protocol]) ?:
-	      add_header(http, "OTLP-Profiles-Development-Version: 1") ?:
+	      (http->of->header ? add_header(http, http->of->header) : 0) ?:
 	      add_header(http, "Expect:");
 	/* some servers answer by the request's compression, whatever is said here */
 	if (!err && http->is_grpc)
@@ -177,9 +178,10 @@ static int make_headers(struct http *http, const struct http_options *options)
 }
 
 /* Where to: unix:/PATH is a socket, behind which there is a server without a name. */
-static CURLcode set_endpoint(CURL *curl, const struct http_options *options)
+static CURLcode set_endpoint(const struct http *http, const struct http_options *options)
 {
 	static const char scheme[] = "unix:";
+	CURL *curl = http->curl;
 	_cleanup_free_ char *url = NULL;
 	const char *path;
 	CURLcode err;
@@ -188,8 +190,7 @@ static CURLcode set_endpoint(CURL *curl, const struct http_options *options)
 		return curl_easy_setopt(curl, CURLOPT_URL, options->endpoint);
 	path = options->endpoint + sizeof(scheme) - 1;
 	path += !strncmp(path, "//", 2) ? 2 : 0;
-	if (asprintf(&url, "http://localhost/%s", options->protocol == PROTOCOL_GRPC ?
-		     GRPC_EXPORT_PATH : ENVIRONMENT_SIGNAL_PATH) < 0) {
+	if (asprintf(&url, "http://localhost/%s", http->is_grpc ? http->of->grpc_path : http->of->http_path) < 0) {
 		url = NULL;
 		return CURLE_OUT_OF_MEMORY;
 	}
@@ -200,7 +201,7 @@ static CURLcode set_endpoint(CURL *curl, const struct http_options *options)
 static int make_handle(struct http *http, const struct http_options *options)
 {
 	CURL *curl = http->curl;
-	CURLcode err = set_endpoint(curl, options);
+	CURLcode err = set_endpoint(http, options);
 
 	if (http->is_grpc && !strncasecmp(options->endpoint, "https:", 6)) {
 		err |= curl_easy_setopt(curl, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);
@@ -241,6 +242,7 @@ int http_new(const struct http_options *options, struct http **ret_http)
 	if (!http)
 		return -ENOMEM;
 	pthread_once(&curl_once, curl_setup);
+	http->of = options->of ?: &otlp_profiles;
 	http->is_grpc = options->protocol == PROTOCOL_GRPC;
 	buffer_init(&http->response, POOL_ENCODE);
 	buffer_init(&http->request, POOL_ENCODE);
@@ -386,8 +388,8 @@ static void judge_http(const struct http *http, struct http_answer *answer)
 		answer->result = HTTP_RETRY;
 		answer->is_bad = true;
 		snprintf(answer->text, sizeof(answer->text), "HTTP %ld with a page, not OTLP's answer: "
-			 "is the endpoint's path right? It ends in /" ENVIRONMENT_SIGNAL_PATH
-			 " with most receivers", answer->status);
+			 "is the endpoint's path right? It ends in /%s with most receivers", answer->status,
+			 http->of->http_path);
 	} else if (answer->result == HTTP_ACCEPTED && !http->is_too_large) {
 		read_success(http, answer);
 	} else if (answer->result != HTTP_ACCEPTED) {
@@ -455,9 +457,10 @@ static void judge_grpc(const struct http *http, struct http_answer *answer)
 	}
 	answer->result = grpc_status_is_retryable(status) ? HTTP_RETRY : HTTP_REFUSED;
 	answer->is_throttled = status->code == GRPC_RESOURCE_EXHAUSTED && status->retry_ms >= 0;
-	snprintf(answer->text, sizeof(answer->text), "gRPC %d %s%s%s%s", status->code,
+	snprintf(answer->text, sizeof(answer->text), "gRPC %d %s%s%s%s%s", status->code,
 		 grpc_code_name(status->code), status->message[0] ? ": " : "", status->message,
-		 status->code == GRPC_UNIMPLEMENTED ? "; the receiver has no OTLP profiles" : "");
+		 status->code == GRPC_UNIMPLEMENTED ? "; the receiver has no OTLP " : "",
+		 status->code == GRPC_UNIMPLEMENTED ? http->of->name : "");
 }
 
 static bool speaks_other_protocol(const struct http *http, CURLcode err)

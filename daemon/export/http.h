@@ -9,6 +9,7 @@
 
 #include "base/macro.h"
 #include "export/compression.h"
+#include "export/otlp_signal.h"
 #include "export/protocol.h"
 
 struct http;
@@ -18,6 +19,7 @@ enum { HTTP_TEXT_MAX = 256 };
 struct http_options {
 	const char *endpoint;		/* full URL, or unix:/PATH; NULL: none */
 	enum protocol protocol;
+	const struct otlp_signal *of;	/* NULL: profiles */
 	const char *headers;		/* OTEL_EXPORTER_OTLP_HEADERS syntax, or NULL */
 	const char *certificate, *client_certificate, *client_key; /* files, or NULL */
 };
@@ -37,7 +39,7 @@ struct http_answer {
 	int grpc_code;		/* -1: none */
 	bool is_throttled;	/* 429 */
 	int64_t retry_after_ms;	/* -1: not told */
-	int64_t rejected;	/* Profiles, by partial success */
+	int64_t rejected;	/* Profiles or data points, by partial success */
 	bool has_warning;	/* partial success with nothing rejected */
 	bool is_bad;		/* the body was not what it should be */
 	long connections;	/* made for this request */

@@ -92,7 +92,7 @@ static void take_value(struct reader *reader, const char *key, const char *word)
 
 	if (!strcmp(key, "message") || !strcmp(key, "errorMessage"))
 		snprintf(answer->text, sizeof(answer->text), "%s", word);
-	else if (!strcmp(key, "rejectedProfiles"))
+	else if (!strcmp(key, "rejectedProfiles") || !strcmp(key, "rejectedDataPoints"))
 		answer->rejected = strtoll(word, NULL, 10);
 }
 

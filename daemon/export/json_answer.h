@@ -7,7 +7,7 @@
 
 struct json_answer {
 	char text[256];			/* the message, UTF-8 as it came; "": none */
-	int64_t rejected;		/* Profiles */
+	int64_t rejected;		/* Profiles, or data points of metrics */
 };
 
 /* -EBADMSG: it is no JSON object, or a deeper one than any answer. */

@@ -351,9 +351,9 @@ static int put_message(struct buffer *buffer, const ProtobufCMessageDescriptor *
 	return err ?: put(buffer, "}");
 }
 
-int otlp_json_append(struct buffer *buffer, const uint8_t *data, size_t size)
+int otlp_json_append(struct buffer *buffer, const ProtobufCMessageDescriptor *of, const uint8_t *data, size_t size)
 {
 	const struct bytes bytes = { data, data + size };
 
-	return put_message(buffer, OTLP_DATA_DESCRIPTOR, (struct pieces){ &bytes, 1 });
+	return put_message(buffer, of, (struct pieces){ &bytes, 1 });
 }

@@ -8,7 +8,13 @@
 
 #include "base/buffer.h"
 
-/* Append a ProfilesData, or the request that is the same bytes. -EBADMSG: it is none. -ENOBUFS, -ENOMEM */
-int otlp_json_append(struct buffer *buffer, const uint8_t *data, size_t size);
+struct ProtobufCMessageDescriptor;
+
+/*
+ * Append a message of the type that @of describes, OTLP_DATA_DESCRIPTOR for ProfilesData or the request that is the same
+ * bytes. -EBADMSG: it is none. -ENOBUFS, -ENOMEM
+ */
+int otlp_json_append(struct buffer *buffer, const struct ProtobufCMessageDescriptor *of, const uint8_t *data,
+		     size_t size);
 
 #endif /* STACKTAP_EXPORT_OTLP_JSON_H */

@@ -50,7 +50,7 @@ static int add_default(struct delivery *delivery, const struct config *config, c
 	struct destination_options *destination;
 
 	if (!endpoint && config->endpoint) {
-		endpoint = delivery->urls[0] = environment_signal_url(config->endpoint, is_grpc);
+		endpoint = delivery->urls[0] = environment_signal_url(config->endpoint, &otlp_profiles, is_grpc);
 		if (!endpoint)
 			return -ENOMEM;
 	}
@@ -85,7 +85,7 @@ static int add_receiver(struct delivery *delivery, const struct receiver *receiv
 	char **url = &delivery->urls[delivery->exporter.destination_count - 1];
 
 	free(*url);
-	*url = environment_signal_url(receiver->endpoint, receiver->protocol == PROTOCOL_GRPC);
+	*url = environment_signal_url(receiver->endpoint, &otlp_profiles, receiver->protocol == PROTOCOL_GRPC);
 	destination->name = receiver->name;
 	destination->http = (struct http_options){
 		.endpoint = *url,

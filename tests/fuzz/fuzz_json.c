@@ -15,7 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (!json_answer_read(data, size, &said) && !memchr(said.text, '\0', sizeof(said.text)))
 		abort();
-	if (!otlp_json_append(&buffer, data, size) && buffer.size < 2)
+	if (!otlp_json_append(&buffer, OTLP_DATA_DESCRIPTOR, data, size) && buffer.size < 2)
 		abort();
 	buffer_free(&buffer);
 	if (pool_get(POOL_ENCODE)->used)
