@@ -55,24 +55,55 @@ static bool is_unit(const char *word, size_t length)
 	return false;
 }
 
-void counter_metric(enum counter_id id, char ret_name[static COUNTER_METRIC_MAX])
+/* Object and counter with @separator between them. Returns the length. */
+static size_t put_name(enum counter_id id, char separator, char name[static COUNTER_METRIC_MAX])
 {
 	const struct counter *counter = &counters[id];
 	const char *object = object_name(counter->group), *unit = counter_metric_unit(id);
-	size_t size = (size_t)snprintf(ret_name, COUNTER_METRIC_MAX, "stacktap%s%s", *object ? "_" : "",
+	const char separators[] = { separator, '\0' };
+	size_t size = (size_t)snprintf(name, COUNTER_METRIC_MAX, "stacktap%s%s", *object ? separators : "",
 				       object);
 	const char *word = counter->name;
+	bool is_first = true;
 
 	while (*word) {
 		size_t length = strcspn(word, "_");
 		bool is_object = word == counter->name && strlen(object) == length &&
 				 !strncmp(word, object, length);
 
-		if (!is_object && !(unit && is_unit(word, length)))
-			size += (size_t)snprintf(ret_name + size, COUNTER_METRIC_MAX - size, "_%.*s",
-						 (int)length, word);
+		if (!is_object && !(unit && is_unit(word, length))) {
+			size += (size_t)snprintf(name + size, COUNTER_METRIC_MAX - size, "%c%.*s",
+						 is_first ? separator : '_', (int)length, word);
+			is_first = false;
+		}
 		word += length + (word[length] == '_');
 	}
+	return size;
+}
+
+void counter_metric(enum counter_id id, char ret_name[static COUNTER_METRIC_MAX])
+{
+	const size_t size = put_name(id, '_', ret_name);
+	const char *unit = counter_metric_unit(id);
+
 	if (unit)
 		snprintf(ret_name + size, COUNTER_METRIC_MAX - size, "_%s", unit);
+}
+
+void counter_otlp_name(enum counter_id id, char ret_name[static COUNTER_METRIC_MAX])
+{
+	put_name(id, '.', ret_name);
+}
+
+void counter_otlp_unit(enum counter_id id, char ret_unit[static COUNTER_METRIC_MAX])
+{
+	const struct counter *counter = &counters[id];
+	const char *unit = counter_metric_unit(id);
+
+	if (unit)
+		snprintf(ret_unit, COUNTER_METRIC_MAX, "%s", unit[0] == 's' ? "s" : "By");
+	else if (!counter->unit[0])
+		snprintf(ret_unit, COUNTER_METRIC_MAX, "1");
+	else
+		snprintf(ret_unit, COUNTER_METRIC_MAX, "{%s}", counter->unit);
 }

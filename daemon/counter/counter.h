@@ -61,6 +61,12 @@ enum { COUNTER_METRIC_MAX = 96 };
  * counter's; times and sizes end in _seconds and _bytes. A sum's sample has _total behind it.
  */
 void counter_metric(enum counter_id id, char ret_name[static COUNTER_METRIC_MAX]);
+/*
+ * The same for OTLP: stacktap.OBJECT.REST, where the unit is none of the name: "s", "By", "1", or what is counted, in
+ * braces. A Collector that translates it for Prometheus ends at counter_metric()'s.
+ */
+void counter_otlp_name(enum counter_id id, char ret_name[static COUNTER_METRIC_MAX]);
+void counter_otlp_unit(enum counter_id id, char ret_unit[static COUNTER_METRIC_MAX]);
 /* "seconds", "bytes" or NULL. */
 const char *counter_metric_unit(enum counter_id id);
 

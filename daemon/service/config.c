@@ -70,6 +70,9 @@ static const struct option options[] = {
 	{ "spool", "max_age_hours", OPTION_NUMBER, FIELD(spool_max_age_hours), 0, 87600, { NULL } },
 	{ "spool", "journal", OPTION_BOOL, FIELD(with_journal), 0, 0, { NULL } },
 	{ "metrics", "listen", OPTION_STRING, FIELD(metrics_listen), 0, 0, { NULL } },
+	{ "metrics", "push", OPTION_BOOL, FIELD(with_push), 0, 0, { NULL } },
+	{ "metrics", "push_endpoint", OPTION_STRING, FIELD(push_endpoint), 0, 0, { NULL } },
+	{ "metrics", "push_seconds", OPTION_NUMBER, FIELD(push_seconds), 1, 3600, { NULL } },
 	{ "serve", "listen", OPTION_STRING, FIELD(serve_listen), 0, 0, { NULL } },
 	{ "resource", "service_name", OPTION_STRING, FIELD(service_name), 0, 0, { NULL } },
 	{ "resource", "attributes", OPTION_STRING, FIELD(attributes), 0, 0, { NULL } },
@@ -122,6 +125,7 @@ void config_init(struct config *config)
 		.spool_max_bytes = 256 << 20,
 		.spool_max_age_hours = 24,
 		.with_journal = true,
+		.push_seconds = 60,
 		.with_kernel_addresses = true,
 		.debuginfod_max_bytes = DEBUGINFOD_CACHE_BYTES,
 		.debuginfod_file_bytes = DEBUGINFOD_FILE_BYTES,
@@ -408,6 +412,9 @@ int config_check(const struct config *config, char *error, size_t error_size)
 	if (config->endpoint && !environment_is_url(config->endpoint))
 		return fail_invalid(error, error_size,
 				    "endpoint begins with http://, https:// or unix:/");
+	if (config->push_endpoint && !environment_is_url(config->push_endpoint))
+		return fail_invalid(error, error_size,
+				    "push_endpoint begins with http://, https:// or unix:/");
 	if (check_directories(config, error, error_size) < 0)
 		return -EINVAL;
 	for (size_t i = 0; i < config->receiver_count; i++)

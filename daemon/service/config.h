@@ -63,8 +63,13 @@ struct config {
 	uint64_t store_max_bytes;
 	uint64_t store_max_age_hours;	/* 0: no limit */
 
-	/* [spool] */
+	/* [metrics] */
 	char *metrics_listen;		/* NULL: nowhere */
+	bool with_push;			/* to an OTLP receiver */
+	char *push_endpoint;		/* base URL; NULL: that of [export] */
+	uint64_t push_seconds;		/* between two requests */
+
+	/* [spool] */
 	char *serve_listen;		/* the same */
 	char *spool_directory;		/* NULL: none */
 	uint64_t spool_max_bytes;

@@ -24,6 +24,8 @@ bool snapshot_has(const struct snapshot *snapshot, enum counter_group group)
 		return snapshot->spool;
 	case GROUP_METRICS:
 		return snapshot->metrics || snapshot->metrics_error;
+	case GROUP_PUSH:
+		return snapshot->push.endpoint || snapshot->push.error;
 	case GROUP_SERVE:
 		return snapshot->serve.address || snapshot->serve.error;
 	case GROUP_UNWIND:

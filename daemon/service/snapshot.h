@@ -24,6 +24,11 @@ struct snapshot {
 	const char *metrics, *metrics_error;	/* where they are to be had, or why not; NULL: nowhere */
 	uint64_t requests, requests_failed, requests_refused, connections_expired;
 	struct {
+		const char *endpoint, *error;	/* NULL, both: it is not asked for */
+		uint64_t sent, failed, points, points_rejected;
+		char last_error[HTTP_TEXT_MAX];
+	} push;					/* metrics to an OTLP receiver */
+	struct {
 		const char *address, *error;	/* NULL, both: it is not asked for */
 		uint64_t requests, failed, refused, expired, views_failed;
 	} serve;				/* profiles of the moment */

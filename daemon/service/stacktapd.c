@@ -17,6 +17,7 @@
 #include "service/config.h"
 #include "service/endpoint.h"
 #include "service/notify.h"
+#include "service/push.h"
 #include "service/server.h"
 #include "service/service.h"
 #include "service/status.h"
@@ -66,8 +67,10 @@ struct daemon {
 	uint64_t started;	/* CLOCK_MONOTONIC ns */
 	struct endpoint *endpoint;	/* NULL: none */
 	struct server *server;		/* the same */
-	pthread_mutex_t lock;		/* of the service and what follows, for the endpoint's thread */
-	char endpoint_error[256], server_error[256];
+	struct push *push;		/* the same */
+	struct otlp_series series;	/* the push's */
+	pthread_mutex_t lock;		/* of the service and what follows, for the threads of these */
+	char endpoint_error[256], server_error[256], push_error[256];
 	struct buffer cpus;		/* the module's; the endpoint's thread alone */
 	uint64_t module_failed;
 	struct busy busy;
@@ -208,6 +211,7 @@ static void take_snapshot(struct daemon *daemon, struct snapshot *ret_snapshot,
 		.metrics_error = daemon->endpoint_error[0] ? daemon->endpoint_error : NULL,
 		.module_failed = daemon->module_failed,
 		.serve.error = daemon->server_error[0] ? daemon->server_error : NULL,
+		.push.error = daemon->push_error[0] ? daemon->push_error : NULL,
 		.pipeline = ret_pipeline,
 		.exporter = ret_exporter,
 	};
@@ -215,6 +219,8 @@ static void take_snapshot(struct daemon *daemon, struct snapshot *ret_snapshot,
 	service_stats(daemon->service, ret_pipeline, ret_exporter);
 	if (daemon->server)
 		server_tell(daemon->server, ret_snapshot);
+	if (daemon->push)
+		push_tell(daemon->push, ret_snapshot);
 }
 
 /* Others have it for a moment only; but a reload may take long. */
@@ -268,8 +274,52 @@ static void open_endpoint(struct daemon *daemon)
 
 static void close_endpoint(struct daemon *daemon)
 {
-	endpoint_close(daemon->endpoint);
+	struct endpoint *endpoint = daemon->endpoint;
+
+	/* its thread may wait for the lock, and the push's looks at it */
+	pthread_mutex_lock(&daemon->lock);
 	daemon->endpoint = NULL;
+	pthread_mutex_unlock(&daemon->lock);
+	endpoint_close(endpoint);
+}
+
+static bool push_snapshot(void *ctx, struct snapshot *ret_snapshot, struct pipeline_stats *ret_pipeline,
+			  struct exporter_stats *ret_exporter)
+{
+	struct daemon *daemon = ctx;
+
+	if (!endpoint_snapshot(ctx, ret_snapshot, ret_pipeline, ret_exporter))
+		return false;
+	if (daemon->endpoint)
+		endpoint_tell(daemon->endpoint, ret_snapshot);
+	return true;
+}
+
+/* As open_endpoint(). */
+static void open_push(struct daemon *daemon)
+{
+	const struct endpoint_ops ops = { .snapshot = push_snapshot, .done = endpoint_done, .ctx = daemon };
+	struct push *push;
+	char error[256] = "";
+
+	if (push_open(service_config(daemon->service), &ops, &daemon->series, &push, error, sizeof(error)) < 0)
+		log_error("no metrics are sent: %s", error);
+	else
+		error[0] = '\0';
+	pthread_mutex_lock(&daemon->lock);
+	daemon->push = push;
+	memcpy(daemon->push_error, error, sizeof(error));
+	pthread_mutex_unlock(&daemon->lock);
+}
+
+static void close_push(struct daemon *daemon, bool with_last)
+{
+	struct push *push = daemon->push;
+
+	pthread_mutex_lock(&daemon->lock);
+	daemon->push = NULL;
+	pthread_mutex_unlock(&daemon->lock);
+	push_close(push, with_last);
 }
 
 static int close_window(void *ctx, uint64_t *ret_closing)
@@ -496,6 +546,8 @@ static bool reload(struct daemon *daemon)
 		log_info("configuration is read again");
 		reopen_endpoint(daemon, listen);
 		reopen_server(daemon, serve);
+		close_push(daemon, false);
+		open_push(daemon);
 		say_what_runs(daemon);
 		look_at_pause(daemon);
 	}
@@ -622,9 +674,12 @@ static int run(struct daemon *daemon, struct config *config)
 	say_what_runs(daemon);
 	open_endpoint(daemon);
 	open_server(daemon);
+	otlp_series_init(&daemon->series, clock_read(CLOCK_REALTIME));
+	open_push(daemon);
 	notify_ready();
 	loop(daemon);
 	notify_stopping();
+	close_push(daemon, true);
 	close_endpoint(daemon);
 	close_server(daemon);
 	service_stop(daemon->service);

@@ -30,7 +30,7 @@ if [ $# -eq 0 ]; then
 fi
 
 make --no-print-directory -C "$here/../.." O="$output" oracle-build >&2
-options+=(--driver "$output/oracle/export_driver" --collector "$output/collector/otelcol")
+options+=(--driver "$output/oracle/export_driver" --push-driver "$output/oracle/push_driver" --collector "$output/collector/otelcol")
 ! program=$(command -v "${PROFCHECK:-profcheck}") || options+=(--profcheck "$program")
 exec "$here/run-collector" -o "$output/collector" python3 -B "$here/replay.py" \
 	"${options[@]}" "${files[@]}"

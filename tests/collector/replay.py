@@ -145,6 +145,36 @@ def by_exporter(tap, collector, driver):
         tap.result(f"the Collector takes a payload {name}, {count} events", notes)
 
 
+def by_push(tap, driver):
+    """The daemon's own counters as metrics, in each protocol."""
+    path = os.environ["STACKTAP_METRICS"]
+    for protocol in ("http/protobuf", "grpc", "http/json"):
+        before = len(wire.read(path)) if os.path.exists(path) else 0
+        environment = dict(os.environ)
+        if protocol == "grpc":
+            environment["OTEL_EXPORTER_OTLP_ENDPOINT"] = os.environ["STACKTAP_GRPC_ENDPOINT"]
+        done = subprocess.run([driver, protocol], env=environment, capture_output=True, text=True, check=False)
+        notes = [] if done.returncode == 0 and not done.stderr else [done.stdout, done.stderr]
+        values, points = {}, 0
+        for payload in (wire.read(path) if os.path.exists(path) else [])[before:]:
+            data, complaints = wire.decode(payload, "MetricsData")
+            notes += complaints
+            for resource in data.resource_metrics:
+                names = {pair.key: pair.value.string_value for pair in resource.resource.attributes}
+                if names.get("service.name") != "stacktapd":
+                    notes.append(f"the resource is {names}")
+                for metric in resource.scope_metrics[0].metrics:
+                    found = (metric.sum if "sum" in metric.fields else metric.gauge).data_points
+                    points += len(found)
+                    values[metric.name] = found[0].as_double or found[0].as_int
+        for name, value in (("stacktap.windows.samples", 4711), ("stacktap.cpu", 2.5), ("stacktap.exporter.retries", 3)):
+            if values.get(name) != value:
+                notes.append(f"{name} is {values.get(name)}, not {value}")
+        if str(points) != done.stdout.strip():
+            notes.append(f"{points} data points came out of the Collector, {done.stdout.strip()} were sent")
+        tap.result(f"the Collector takes metrics by {protocol}, {points} data points", notes)
+
+
 def documented(program):
     """What the Collector has against the configuration that docs/fleet.md shows."""
     page = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs", "fleet.md")
@@ -165,6 +195,7 @@ def main():
     parser = argparse.ArgumentParser(description="send OTLP files through a Collector, in TAP")
     parser.add_argument("--profcheck", help="program to run on each payload")
     parser.add_argument("--driver", help="tests/oracle/export_driver, to send one payload in each way")
+    parser.add_argument("--push-driver", help="tests/oracle/push_driver, to send metrics")
     parser.add_argument("--collector", help="program that docs/fleet.md's configuration is for")
     parser.add_argument("--missing", metavar="REASON", help="why there are none of the daemon")
     parser.add_argument("files", nargs="+", metavar="FILE")
@@ -176,6 +207,8 @@ def main():
                [] if status == 400 else [f"status {status}"])
     if args.driver:
         by_exporter(tap, collector, args.driver)
+    if args.push_driver:
+        by_push(tap, args.push_driver)
     if args.collector:
         tap.result("the Collector takes the configuration of docs/fleet.md", documented(args.collector))
     if args.missing:

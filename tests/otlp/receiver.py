@@ -28,6 +28,7 @@ import wire
 from wire import Message
 
 PATH = "/v1development/profiles"
+METRICS_PATH = "/v1/metrics"
 CONTENT_TYPE = "application/x-protobuf"
 JSON_TYPE = "application/json"
 VERSION_HEADER = "OTLP-Profiles-Development-Version"
@@ -220,8 +221,20 @@ class Handler(http.server.BaseHTTPRequestHandler):
             raise Refused(413, f"body is over {limit} bytes uncompressed")
         return from_json(body, self.server.options.json) if self.server.options.json else body
 
+    def receive_metrics(self):
+        limit = self.server.options.body_limit
+        body = self.read_body(limit)
+        if self.headers.get("Content-Encoding") == "gzip":
+            body = gunzip(body, limit)
+        with self.server.store.lock, open(self.server.options.metrics, "ab") as file:
+            file.write(wire.frame(body))
+        self.answer(200, b"")
+
     def receive(self):
         options = self.server.options
+        if options.metrics and self.path == METRICS_PATH:
+            self.receive_metrics()
+            return
         headers = {name: ", ".join(self.headers.get_all(name)) for name in self.headers.keys()}
         row = {"time": time.time(), "connection": self.connection_id, "method": self.command,
                "path": self.path, "headers": headers, "bytes_compressed": 0,
@@ -357,6 +370,7 @@ def parse_arguments():
     parser.add_argument("--port", type=int, default=0, help="0: any free one (default)")
     parser.add_argument("--port-file", help="write the port there when ready")
     parser.add_argument("--output", help="append accepted requests there, length-prefixed")
+    parser.add_argument("--metrics", help=f"append what comes to {METRICS_PATH} there; without it nothing is there")
     parser.add_argument("--ledger", help="append one JSON line per request there")
     parser.add_argument("--script", default="", help="steps, or a file of them; see script.py")
     parser.add_argument("--json", metavar="DIRECTORY",

@@ -149,6 +149,39 @@ TABLE = {
         1: ("type_url", "string", ONE),
         2: ("value", "bytes", ONE),
     },
+    "MetricsData": {1: ("resource_metrics", "ResourceMetrics", MANY)},
+    "ResourceMetrics": {
+        1: ("resource", "Resource", ONE),
+        2: ("scope_metrics", "ScopeMetrics", MANY),
+        3: ("schema_url", "string", ONE),
+    },
+    "ScopeMetrics": {
+        1: ("scope", "InstrumentationScope", ONE),
+        2: ("metrics", "Metric", MANY),
+        3: ("schema_url", "string", ONE),
+    },
+    "Metric": {
+        1: ("name", "string", ONE),
+        2: ("description", "string", ONE),
+        3: ("unit", "string", ONE),
+        5: ("gauge", "Gauge", ONE),
+        7: ("sum", "Sum", ONE),
+        12: ("metadata", "KeyValue", MANY),
+    },
+    "Gauge": {1: ("data_points", "NumberDataPoint", MANY)},
+    "Sum": {
+        1: ("data_points", "NumberDataPoint", MANY),
+        2: ("aggregation_temporality", "int32", ONE),
+        3: ("is_monotonic", "bool", ONE),
+    },
+    "NumberDataPoint": {
+        2: ("start_time_unix_nano", "fixed64", ONE),
+        3: ("time_unix_nano", "fixed64", ONE),
+        4: ("as_double", "double", ONE),
+        6: ("as_int", "sfixed64", ONE),
+        7: ("attributes", "KeyValue", MANY),
+        8: ("flags", "uint32", ONE),
+    },
 }
 
 # The request body of Export and the message of a file are the same bytes.
@@ -156,7 +189,7 @@ TABLE["ExportProfilesServiceRequest"] = TABLE["ProfilesData"]
 
 VARINT, I64, LEN, I32 = 0, 1, 2, 5
 VARINT_TYPES = frozenset(("int32", "int64", "uint32", "uint64", "bool"))
-FIXED_TYPES = frozenset(("fixed64", "double"))
+FIXED_TYPES = {"fixed64": "Q", "sfixed64": "q", "double": "d"}
 RANGES = {
     "int32": (-1 << 31, (1 << 31) - 1),
     "int64": (-1 << 63, (1 << 63) - 1),
@@ -273,15 +306,14 @@ class Decoder:
     def fixed(self, pos, end, ftype, path):
         if end - pos < 8:
             raise WireError(f"{path}: message ends inside a 64-bit value")
-        return struct.unpack_from("<d" if ftype == "double" else "<Q", self.data, pos)[0], pos + 8
+        return struct.unpack_from(f"<{FIXED_TYPES[ftype]}", self.data, pos)[0], pos + 8
 
     def packed(self, pos, end, ftype, path):
         values = []
         if ftype in FIXED_TYPES:
             if (end - pos) % 8:
                 raise WireError(f"{path}: packed 64-bit values are not a multiple of 8 bytes")
-            code = "d" if ftype == "double" else "Q"
-            return list(struct.unpack_from(f"<{(end - pos) // 8}{code}", self.data, pos))
+            return list(struct.unpack_from(f"<{(end - pos) // 8}{FIXED_TYPES[ftype]}", self.data, pos))
         while pos < end:
             raw, pos = self.varint(pos, end, path)
             values.append(self.number(raw, ftype, path))

@@ -1,0 +1,414 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The daemon's counters as OTLP metrics: their names, values and starts, and how they are sent. */
+#include "loopback.h"
+
+#include <pthread.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/socket.h>
+
+#include "base/clock.h"
+#include "metrics.pb-c.h"
+#include "service/metrics.h"
+#include "service/push.h"
+
+#define STARTED UINT64_C(1700000000000000000)
+
+typedef Opentelemetry__Proto__Metrics__V1__MetricsData Data;
+typedef Opentelemetry__Proto__Metrics__V1__ScopeMetrics Scope;
+typedef Opentelemetry__Proto__Metrics__V1__Metric Metric;
+typedef Opentelemetry__Proto__Metrics__V1__NumberDataPoint Point;
+
+static struct pipeline_stats pipeline;
+static struct exporter_stats exporter;
+
+static struct snapshot snapshot_now(void)
+{
+	return (struct snapshot){ .uptime_s = 60, .cpu_ns = 1500000000, .session_id = 7, .pipeline = &pipeline,
+				  .exporter = &exporter };
+}
+
+static struct {
+	pthread_t thread;
+	int fd, status;
+	_Atomic bool is_busy;		/* the daemon, which has no figures then */
+	_Atomic unsigned int requests, asked;
+	char request[1 << 18];
+	size_t body, size;
+} host;
+
+static bool tell(void *ctx _unused_, struct snapshot *ret_snapshot, struct pipeline_stats *ret_pipeline,
+		 struct exporter_stats *ret_exporter)
+{
+	host.asked++;
+	if (host.is_busy)
+		return false;
+	*ret_pipeline = pipeline;
+	*ret_exporter = exporter;
+	*ret_snapshot = snapshot_now();
+	return true;
+}
+
+static void done(void *ctx _unused_)
+{
+}
+
+static bool read_request(int fd)
+{
+	const char *body = NULL, *length;
+	size_t want = 0;
+	ssize_t n;
+
+	host.size = 0;
+	while (!body || host.size - host.body < want) {
+		n = read(fd, host.request + host.size, sizeof(host.request) - 1 - host.size);
+		if (n <= 0)
+			return false;
+		host.size += (size_t)n;
+		host.request[host.size] = '\0';
+		body = strstr(host.request, "\r\n\r\n");
+		if (!body)
+			continue;
+		host.body = (size_t)(body - host.request) + 4;
+		length = strcasestr(host.request, "\r\ncontent-length:");
+		want = length ? strtoul(length + strlen("\r\ncontent-length:"), NULL, 10) : 0;
+	}
+	return true;
+}
+
+static void *receive(void *ctx _unused_)
+{
+	char answer[96];
+	int fd, length;
+
+	while ((fd = accept4(host.fd, NULL, NULL, SOCK_CLOEXEC)) >= 0) {
+		if (read_request(fd)) {
+			length = snprintf(answer, sizeof(answer),
+					  "HTTP/1.1 %d X\r\nConnection: close\r\nContent-Length: 0\r\n\r\n", host.status);
+			host.requests++;
+			if (write(fd, answer, (size_t)length) != length)
+				abort();
+		}
+		close(fd);
+	}
+	return NULL;
+}
+
+static Data *unpack(const void *data, size_t size)
+{
+	Data *message = opentelemetry__proto__metrics__v1__metrics_data__unpack(NULL, size, data);
+
+	assert_non_null(message);
+	assert_int_equal(message->n_resource_metrics, 1);
+	assert_int_equal(message->resource_metrics[0]->n_scope_metrics, 1);
+	return message;
+}
+
+static void let_go(Data *message)
+{
+	opentelemetry__proto__metrics__v1__metrics_data__free_unpacked(message, NULL);
+}
+
+static const char *attribute(const Data *message, const char *key)
+{
+	const Opentelemetry__Proto__Resource__V1__Resource *resource = message->resource_metrics[0]->resource;
+
+	for (size_t i = 0; i < resource->n_attributes; i++)
+		if (!strcmp(resource->attributes[i]->key, key))
+			return resource->attributes[i]->value->string_value;
+	return NULL;
+}
+
+static const Metric *find(const Data *message, const char *name)
+{
+	const Scope *scope = message->resource_metrics[0]->scope_metrics[0];
+
+	for (size_t i = 0; i < scope->n_metrics; i++)
+		if (!strcmp(scope->metrics[i]->name, name))
+			return scope->metrics[i];
+	fail_msg("no metric %s", name);
+	return NULL;
+}
+
+static const Point *only_point(const Metric *metric)
+{
+	if (metric->data_case == OPENTELEMETRY__PROTO__METRICS__V1__METRIC__DATA_SUM) {
+		assert_int_equal(metric->sum->n_data_points, 1);
+		return metric->sum->data_points[0];
+	}
+	assert_int_equal(metric->gauge->n_data_points, 1);
+	return metric->gauge->data_points[0];
+}
+
+/* What the Collector's translation for Prometheus makes of a name and a unit. */
+static void test_names(void **state _unused_)
+{
+	char metric[COUNTER_METRIC_MAX], name[COUNTER_METRIC_MAX], unit[COUNTER_METRIC_MAX],
+		translated[COUNTER_METRIC_MAX + 16];
+
+	for (unsigned int id = COUNTER_NONE + 1; id < COUNTER_COUNT; id++) {
+		if (counters[id].kind == KIND_ID)
+			continue;
+		counter_metric(id, metric);
+		counter_otlp_name(id, name);
+		counter_otlp_unit(id, unit);
+		assert_true(unit[0]);
+		for (char *c = name; *c; c++)
+			*c = *c == '.' ? '_' : *c;
+		snprintf(translated, sizeof(translated), "%s%s", name,
+			 !strcmp(unit, "s") ? "_seconds" : !strcmp(unit, "By") ? "_bytes" : "");
+		assert_string_equal(translated, metric);
+	}
+}
+
+static void test_values(void **state _unused_)
+{
+	const struct encode_attribute resource[] = {
+		{ "service.name", "shop" }, { "host.id", "4711" }, { "host.name", "box" },
+	};
+	struct snapshot snapshot = snapshot_now();
+	struct otlp_series series;
+	_cleanup_free_ char *text = NULL;
+	struct buffer buffer;
+	size_t size, families = 0, points;
+	bool is_new = false;
+	const Scope *scope;
+	FILE *stream;
+	Data *message;
+
+	pipeline = (struct pipeline_stats){ .counts.samples = 4711, .drain.degraded = 2 };
+	exporter = (struct exporter_stats){ .sum.retries = 3 };
+	otlp_series_init(&series, STARTED);
+	otlp_series_take(&series, &snapshot, STARTED + NSEC_PER_SEC);
+	buffer_init(&buffer, POOL_ENCODE);
+	points = (size_t)otlp_metrics_append(&buffer, &snapshot, &series, resource, ARRAY_SIZE(resource));
+	message = unpack(buffer.data, buffer.size);
+	scope = message->resource_metrics[0]->scope_metrics[0];
+	assert_string_equal(attribute(message, "service.name"), "stacktapd");
+	assert_string_equal(attribute(message, "service.instance.id"), "4711");
+	assert_string_equal(attribute(message, "host.name"), "box");
+
+	assert_int_equal(only_point(find(message, "stacktap.windows.samples"))->as_int, 4711);
+	assert_int_equal(only_point(find(message, "stacktap.windows.samples"))->start_time_unix_nano, STARTED);
+	assert_int_equal(only_point(find(message, "stacktap.windows.samples"))->time_unix_nano,
+			 STARTED + NSEC_PER_SEC);
+	assert_true(find(message, "stacktap.windows.samples")->sum->is_monotonic);
+	assert_true(only_point(find(message, "stacktap.cpu"))->as_double == 1.5);
+	assert_string_equal(find(message, "stacktap.cpu")->unit, "s");
+	assert_int_equal(only_point(find(message, "stacktap.windows.degraded"))->as_int, 2);
+	assert_int_equal(only_point(find(message, "stacktap.windows.degraded"))->start_time_unix_nano, 0);
+	assert_int_equal(find(message, "stacktap.pool.used")->gauge->n_data_points, POOL_COUNT);
+	assert_string_equal(find(message, "stacktap.pool.used")->gauge->data_points[0]->attributes[0]->value->string_value,
+			    pool_get(0)->name);
+
+	/* as many families with values as there are for Prometheus, where stacktap_info is one more */
+	stream = open_memstream(&text, &size);
+	metrics_print(stream, &snapshot);
+	fclose(stream);
+	for (const char *line = text; line; line = strchr(line, '\n'), line += line != NULL) {
+		is_new |= !strncmp(line, "# TYPE ", 7);
+		if (*line && *line != '#') {
+			points--;
+			families += is_new;
+			is_new = false;
+		}
+	}
+	assert_int_equal(scope->n_metrics, families - 1);
+	assert_int_equal(points, (size_t)-1);
+	let_go(message);
+	buffer_free(&buffer);
+}
+
+/* A new session counts from nothing; what the daemon itself counts goes on. */
+static void test_starts(void **state _unused_)
+{
+	struct snapshot snapshot = snapshot_now();
+	struct otlp_series series;
+
+	pipeline = (struct pipeline_stats){ .counts.samples = 100 };
+	otlp_series_init(&series, STARTED);
+	otlp_series_take(&series, &snapshot, STARTED + 10);
+	pipeline.counts.samples = 150;
+	otlp_series_take(&series, &snapshot, STARTED + 20);
+	assert_int_equal(series.start[GROUP_WINDOWS], STARTED);
+	pipeline.counts.samples = 3;
+	otlp_series_take(&series, &snapshot, STARTED + 30);
+	assert_int_equal(series.start[GROUP_WINDOWS], STARTED + 20);
+	assert_int_equal(series.start[GROUP_DAEMON], STARTED);
+	/* there is no session for a while */
+	snapshot.pipeline = NULL;
+	otlp_series_take(&series, &snapshot, STARTED + 40);
+	pipeline.counts.samples = 1;
+	snapshot.pipeline = &pipeline;
+	otlp_series_take(&series, &snapshot, STARTED + 50);
+	assert_int_equal(series.start[GROUP_WINDOWS], STARTED + 30);
+}
+
+static struct push *open_push(struct otlp_series *series, int status, unsigned int protocol)
+{
+	const struct endpoint_ops ops = { .snapshot = tell, .done = done };
+	struct push *push;
+	struct config config;
+	char url[64], error[256];
+
+	memset(&host, 0, sizeof(host));
+	host.status = status;
+	host.fd = loopback_listen(url, sizeof(url));
+	assert_int_equal(pthread_create(&host.thread, NULL, receive, NULL), 0);
+	config_init(&config);
+	config.with_push = true;
+	config.push_seconds = 3600;
+	config.protocol = protocol;
+	config.compression = COMPRESSION_NONE;
+	config.push_endpoint = strdup(url);
+	otlp_series_init(series, STARTED);
+	if (push_open(&config, &ops, series, &push, error, sizeof(error)))
+		fail_msg("%s", error);
+	config_done(&config);
+	return push;
+}
+
+static void close_receiver(void)
+{
+	shutdown(host.fd, SHUT_RDWR);
+	pthread_join(host.thread, NULL);
+	close(host.fd);
+}
+
+static void test_last(void **state _unused_)
+{
+	struct otlp_series series;
+	Data *message;
+
+	pipeline = (struct pipeline_stats){ .counts.samples = 99 };
+	push_close(open_push(&series, 200, PROTOCOL_HTTP_PROTOBUF), true);
+	close_receiver();
+	assert_int_equal(host.requests, 1);
+	assert_non_null(strstr(host.request, "POST /x/v1/metrics HTTP/1.1\r\n"));
+	assert_non_null(strcasestr(host.request, "\r\nContent-Type: application/x-protobuf\r\n"));
+	assert_null(strcasestr(host.request, "profiles"));
+	message = unpack(host.request + host.body, host.size - host.body);
+	assert_int_equal(only_point(find(message, "stacktap.windows.samples"))->as_int, 99);
+	let_go(message);
+
+	push_close(open_push(&series, 200, PROTOCOL_HTTP_PROTOBUF), false);
+	close_receiver();
+	assert_int_equal(host.requests, 0);
+}
+
+static void test_json(void **state _unused_)
+{
+	struct otlp_series series;
+
+	pipeline = (struct pipeline_stats){ .counts.samples = 99 };
+	push_close(open_push(&series, 200, PROTOCOL_HTTP_JSON), true);
+	close_receiver();
+	assert_non_null(strstr(host.request + host.body, "\"name\":\"stacktap.windows.samples\""));
+	assert_non_null(strstr(host.request + host.body, "\"asInt\":\"99\""));
+	assert_non_null(strstr(host.request + host.body, "\"aggregationTemporality\":2"));
+}
+
+static void wait_for(bool (*is_so)(struct push *push), struct push *push)
+{
+	for (unsigned int i = 0; !is_so(push); i++) {
+		if (i == 6000)
+			fail_msg("it did not come about in a minute");
+		usleep(10000);
+	}
+}
+
+static bool has_failed(struct push *push)
+{
+	struct snapshot snapshot = { 0 };
+
+	push_tell(push, &snapshot);
+	return snapshot.push.failed;
+}
+
+static bool was_asked_twice(struct push *push _unused_)
+{
+	return host.asked >= 2;
+}
+
+static bool has_sent(struct push *push)
+{
+	struct snapshot snapshot = { 0 };
+
+	push_tell(push, &snapshot);
+	return snapshot.push.sent;
+}
+
+static void test_refused(void **state _unused_)
+{
+	struct snapshot snapshot = { 0 };
+	struct otlp_series series;
+	struct push *push;
+
+	setenv("OTEL_METRIC_EXPORT_INTERVAL", "20", 1);
+	push = open_push(&series, 404, PROTOCOL_HTTP_PROTOBUF);
+	wait_for(has_failed, push);
+	push_tell(push, &snapshot);
+	assert_string_equal(snapshot.push.last_error, "HTTP 404");
+	assert_int_equal(snapshot.push.sent, 0);
+	host.status = 200;
+	wait_for(has_sent, push);
+	push_tell(push, &snapshot);
+	assert_string_equal(snapshot.push.last_error, "");
+	assert_true(snapshot.push.points > 0);
+	push_close(push, false);
+	close_receiver();
+	unsetenv("OTEL_METRIC_EXPORT_INTERVAL");
+}
+
+/* While a configuration is read there is nothing to tell, which is no failure. */
+static void test_busy(void **state _unused_)
+{
+	struct otlp_series series;
+	struct push *push;
+
+	setenv("OTEL_METRIC_EXPORT_INTERVAL", "1", 1);
+	pipeline = (struct pipeline_stats){ .counts.samples = 1 };
+	push = open_push(&series, 200, PROTOCOL_HTTP_PROTOBUF);
+	host.is_busy = true;
+	host.asked = 0;
+	wait_for(was_asked_twice, push);
+	assert_false(has_failed(push));
+	host.is_busy = false;
+	wait_for(has_sent, push);
+	push_close(push, false);
+	close_receiver();
+	unsetenv("OTEL_METRIC_EXPORT_INTERVAL");
+}
+
+static void test_nowhere(void **state _unused_)
+{
+	const struct endpoint_ops ops = { .snapshot = tell, .done = done };
+	struct otlp_series series;
+	struct config config;
+	struct push *push;
+	char error[256];
+
+	config_init(&config);
+	assert_int_equal(push_open(&config, &ops, &series, &push, error, sizeof(error)), 0);
+	assert_null(push);
+	config.with_push = true;
+	assert_int_equal(push_open(&config, &ops, &series, &push, error, sizeof(error)), -EINVAL);
+	assert_non_null(strstr(error, "push_endpoint in [metrics]"));
+	config_done(&config);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_names),
+		cmocka_unit_test(test_values),
+		cmocka_unit_test(test_starts),
+		cmocka_unit_test(test_last),
+		cmocka_unit_test(test_json),
+		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_busy),
+		cmocka_unit_test(test_nowhere),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
