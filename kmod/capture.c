@@ -381,6 +381,7 @@ static bool capture_one_phase(struct stacktap_counter *counter, struct perf_samp
 	struct stretch *stretch = this_cpu_ptr(&capture_stretch);
 	struct stacktap_cpu *cpu = counter->cpu;
 	bool is_whole;
+	u32 left_ns;
 
 	if (unlikely(cpu->recording)) {
 		capture_lose(counter, STACKTAP_LOST_REENTRY, began.now);
@@ -388,8 +389,8 @@ static bool capture_one_phase(struct stacktap_counter *counter, struct perf_samp
 	}
 	cpu->recording = true;
 	barrier();
-	is_whole = capture_now(counter, data, regs, began,
-			       stretch_begin(stretch, began.now, SESSION_WALK_LIMIT_NS), level);
+	left_ns = stretch_begin(stretch, began.now, SESSION_WALK_LIMIT_NS, counter->clock);
+	is_whole = capture_now(counter, data, regs, began, left_ns, level);
 	stretch_end(stretch, began.now, cost_later(began).now);
 	barrier();
 	cpu->recording = false;

@@ -25,15 +25,16 @@ struct stretch {
 };
 
 /*
- * A handler begins at @now. Returns the ns that are left to it of @limit. A machine that is slow in our part is
- * so in perf's between two handlers, and then half of @limit at most is no gap.
+ * A handler begins at @now. Returns the ns that are left to it of @limit. @is_timer: it may be of the same interrupt
+ * as the one before. A machine that is slow in our part is so in perf's between two of these, and then half of @limit at
+ * most is no gap. Between two page faults interrupts are on, however soon they follow.
  */
-static inline __u32 stretch_begin(struct stretch *stretch, __u64 now, __u32 limit)
+static inline __u32 stretch_begin(struct stretch *stretch, __u64 now, __u32 limit, int is_timer)
 {
 	__u64 slow = stretch->slowest < limit / 2 ? stretch->slowest : limit / 2;
-	__u64 spent;
+	__u64 gap = STRETCH_GAP_NS + (is_timer ? slow : 0), spent;
 
-	if (now - stretch->ended > STRETCH_GAP_NS + slow ||
+	if (now - stretch->ended > gap ||
 	    now - stretch->began > (__u64)STRETCH_LONGEST * limit) {
 		stretch->began = now;
 		stretch->slowest = 0;

@@ -2,6 +2,7 @@
 /* Which handlers share a deadline, and that none is left without one for long. */
 #include "fixture.h"
 
+#include <stacktap/jitter.h>
 #include <stacktap/stretch.h>
 
 #define LIMIT 100000u
@@ -16,7 +17,7 @@ static uint32_t handle(struct cpu *cpu, uint32_t ns)
 {
 	const uint64_t began = cpu->now;
 
-	ns = min_of(ns, stretch_begin(&cpu->stretch, began, LIMIT));
+	ns = min_of(ns, stretch_begin(&cpu->stretch, began, LIMIT, true));
 	cpu->now += ns;
 	stretch_end(&cpu->stretch, began, cpu->now);
 	return ns;
@@ -52,7 +53,7 @@ static void test_stolen_time(void **state _unused_)
 		struct cpu cpu = { .now = 1000000 };
 		const uint64_t began = cpu.now;
 
-		assert_int_equal(stretch_begin(&cpu.stretch, began, LIMIT), LIMIT);
+		assert_int_equal(stretch_begin(&cpu.stretch, began, LIMIT, true), LIMIT);
 		cpu.now += 300000000;
 		stretch_end(&cpu.stretch, began, cpu.now);
 		for (unsigned int call = 0; call < 100; call++) {
@@ -73,6 +74,77 @@ static void test_no_starvation(void **state _unused_)
 	assert_in_range(whole, 1000, 10000);
 }
 
+enum { TIMERS_MAX = 8 };
+
+/* Timers of one CPU whose periods are drawn; a walk takes @walk_ns unless it is cut, all else @rest_ns. */
+struct timers {
+	struct jitter jitter[TIMERS_MAX];
+	uint64_t next[TIMERS_MAX];
+	unsigned int count;
+	uint64_t period_ns, walk_ns, rest_ns;
+};
+
+static unsigned int first_of(const struct timers *timers)
+{
+	unsigned int first = 0;
+
+	for (unsigned int i = 1; i < timers->count; i++)
+		if (timers->next[i] < timers->next[first])
+			first = i;
+	return first;
+}
+
+/* Of @handlers, how many had nothing left. */
+static uint64_t starved(struct timers *timers, uint64_t handlers)
+{
+	struct cpu cpu = { .now = 1000000000 };
+	uint64_t without = 0;
+	uint16_t share;
+
+	for (unsigned int i = 0; i < timers->count; i++) {
+		jitter_begin(&timers->jitter[i], timers->period_ns, i);
+		timers->next[i] = cpu.now + timers->jitter[i].offset;
+	}
+	for (uint64_t n = 0; n < handlers; n++) {
+		const unsigned int i = first_of(timers);
+		uint64_t began;
+		uint32_t left;
+
+		began = cpu.now = max_of(cpu.now, timers->next[i]);
+		left = stretch_begin(&cpu.stretch, began, LIMIT, true);
+		without += !left;
+		cpu.now += timers->rest_ns + min_of(timers->walk_ns, (uint64_t)left);
+		stretch_end(&cpu.stretch, began, cpu.now);
+		timers->next[i] += jitter_next(&timers->jitter[i], timers->period_ns, &share);
+	}
+	return without;
+}
+
+/* However often handlers of several sessions come close to each other: what is between them is what else the CPU does. */
+static void test_sessions(void **state _unused_)
+{
+	struct timers slow = { .count = 1, .period_ns = 1000000, .walk_ns = 150000, .rest_ns = 100000 };
+	struct timers fast = { .count = 1, .period_ns = 100000, .walk_ns = 15000, .rest_ns = 10000 };
+	struct timers many = { .count = 8, .period_ns = 1000000, .walk_ns = 15000, .rest_ns = 5000 };
+	struct timers *const all[] = { &slow, &fast, &many };
+
+	for (size_t i = 0; i < ARRAY_SIZE(all); i++)
+		assert_in_range(starved(all[i], 1000000), 0, 1000000 / 20);
+}
+
+/* One page fault after the other: between two handlers the program runs, and interrupts are on. */
+static void test_faults(void **state _unused_)
+{
+	struct stretch stretch = { 0 };
+	uint64_t now = 1000000000;
+
+	for (unsigned int i = 0; i < 1000; i++) {
+		assert_int_equal(stretch_begin(&stretch, now, LIMIT, false), LIMIT);
+		stretch_end(&stretch, now, now + 20000);
+		now += 20000 + STRETCH_GAP_NS + 1;
+	}
+}
+
 /* The clock steps back by a little, as ktime_get_mono_fast_ns() may. */
 static void test_step_back(void **state _unused_)
 {
@@ -90,6 +162,8 @@ int main(void)
 		cmocka_unit_test(test_slow_machine),
 		cmocka_unit_test(test_stolen_time),
 		cmocka_unit_test(test_no_starvation),
+		cmocka_unit_test(test_sessions),
+		cmocka_unit_test(test_faults),
 		cmocka_unit_test(test_step_back),
 	};
 
