@@ -369,8 +369,9 @@ static void test_thread_b_cannot_be_told(void **state _unused_)
 
 static void test_expiry(void **state _unused_)
 {
-	uint64_t now = clock_monotonic();
+	const uint64_t before = clock_monotonic();
 	struct deferred_sample *with_b[2], *sample;
+	uint64_t expired;
 	struct sample_input input;
 
 	exec(1, "/bin/a");
@@ -378,10 +379,11 @@ static void test_expiry(void **state _unused_)
 		feed_deferred(10 + i, 64);
 	with_b[0] = deferred_next(deferred);
 	with_b[1] = deferred_next(deferred);
-	assert_null(deferred_take(deferred, now, &input));
+	expired = clock_monotonic() + EXPIRED_NS;
+	assert_null(deferred_take(deferred, before, &input));
 
 	/* in B's hands, and B ends first */
-	sample = deferred_take(deferred, now + EXPIRED_NS, &input);
+	sample = deferred_take(deferred, expired, &input);
 	assert_ptr_equal(sample, with_b[0]);
 	assert_int_equal(input.marks & SAMPLE_DEFERRED_EXPIRED, SAMPLE_DEFERRED_EXPIRED);
 	assert_int_equal(input.sample->user_end, STACKTAP_END_NO_MAPPINGS);
@@ -391,18 +393,18 @@ static void test_expiry(void **state _unused_)
 	deferred_release(deferred, sample);
 
 	/* A ends first */
-	sample = deferred_take(deferred, now + EXPIRED_NS, &input);
+	sample = deferred_take(deferred, expired, &input);
 	assert_ptr_equal(sample, with_b[1]);
 	deferred_release(deferred, sample);
 	deferred_unwind(deferred, with_b[1], unwinder);
 
 	/* nobody has it */
-	sample = deferred_take(deferred, now + EXPIRED_NS, &input);
+	sample = deferred_take(deferred, expired, &input);
 	assert_non_null(sample);
 	assert_null(deferred_next(deferred));
 	assert_int_equal(input.marks & SAMPLE_DEFERRED_EXPIRED, SAMPLE_DEFERRED_EXPIRED);
 	deferred_release(deferred, sample);
-	assert_null(deferred_take(deferred, now + EXPIRED_NS, &input));
+	assert_null(deferred_take(deferred, expired, &input));
 	assert_int_equal(counts().expired, 3);
 	assert_int_equal(counts().unwound, 0);
 }
