@@ -21,7 +21,7 @@ SCRIPT = f"503:retry-after={RETRY_AFTER},429:retry-after={RETRY_AFTER},close-mid
 def before(t):
     t.start(["python3", os.path.join(t.top, "tests/otlp/receiver.py"),
              "--output", os.path.join(t.dir, "received.otlp"),
-             "--ledger", os.path.join(t.dir, "ledger.jsonl"),
+             "--ledger", os.path.join(t.dir, "ledger.jsonl"), "--metrics", os.path.join(t.dir, "metrics.otlp"),
              "--port-file", os.path.join(t.dir, "port"), "--script", SCRIPT])
 
 
@@ -45,7 +45,8 @@ def guest(t):
     # nobody gave the module that it loads a budget that an emulated CPU keeps
     # and an idle guest has few samples: a window must not wait for two thousand of them
     configuration("/tmp/daemon.conf", profile={"rate": 199, "window_seconds": 2,
-                                               "window_max_seconds": 3, "budget_ns": 0})
+                                               "window_max_seconds": 3, "budget_ns": 0},
+                  metrics={"push": "yes", "push_seconds": 2})
     t.ok(t.run("/opt/stacktap/bin/stacktapd", "--check-config", "--config",
                "/tmp/daemon.conf").returncode == 0, "the configuration is accepted")
     environment = dict(os.environ, OTEL_EXPORTER_OTLP_ENDPOINT=f"http://10.0.2.2:{port}",
@@ -301,8 +302,26 @@ def host(t):
     t.equal(attributes.get("deployment.environment.name"), "test lab",
             "OTEL_RESOURCE_ATTRIBUTES reach the receiver")
     t.ok(any(s.process.service_name == "daemon-test" for s in samples), "OTEL_SERVICE_NAME too")
+    pushed(t)
     recovered(t)
     asked(t)
+
+
+def pushed(t):
+    import wire
+    values, wrong = [], []
+    for payload in wire.read(os.path.join(t.dir, "metrics.otlp")):
+        data, complaints = wire.decode(payload, "MetricsData")
+        metrics = {metric.name: metric for metric in data.resource_metrics[0].scope_metrics[0].metrics}
+        samples = metrics["stacktap.windows.samples"].sum.data_points[0].as_int
+        values.append(samples)
+        wrong += complaints
+    t.equal(wrong, [], "metrics conform")
+    calls = metrics["stacktap.module.calls"].sum.data_points
+    t.ok(len(values) > 2 and values == sorted(values) and values[-1],
+         f"metrics come to the receiver of profiles: samples {values[:3]} to {values[-1]}")
+    t.ok(len(calls) > 1 and all(dict((a.key, a.value.string_value) for a in point.attributes).get("cpu") for point in calls) and
+         any(point.as_int for point in calls), "with what the module counts on each CPU")
 
 
 def recovered(t):
