@@ -439,6 +439,8 @@ static void try_newest(struct destination *destination, unsigned int timeout_ms)
 	}
 	if (want == WANT_AROUND)
 		destination->failures = 0;
+	if (want != WANT_MEMORY)
+		spool_lend(destination->spool, number, body->samples);
 	destination->is_busy = true;
 	is_done = try_send(destination, body, timeout_ms);
 	destination->is_busy = false;
@@ -446,13 +448,14 @@ static void try_newest(struct destination *destination, unsigned int timeout_ms)
 		queue_push(destination, body, true);
 		return;
 	}
-	if (want == WANT_MEMORY)
+	if (want == WANT_MEMORY) {
 		count_left(destination, body);
-	else if (!is_done)
+	} else if (!is_done) {
+		spool_return(destination->spool);
 		spool_sync(destination->spool);
-	else if (want == WANT_SPOOLED)
+	} else if (want == WANT_SPOOLED) {
 		spool_take(destination->spool, number);
-	if (want == WANT_AROUND && is_done) {
+	} else {
 		spool_retract(destination->spool, number, body->payload_size, body->samples);
 		/* one that was refused says nothing of the oldest */
 		destination->is_oldest_bad = destination->stats.payloads_sent > sent;
@@ -504,7 +507,7 @@ static void drop_bad(struct destination *destination, const struct body *body)
 static void pass_over(struct destination *destination, uint64_t number, uint64_t samples)
 {
 	if (++destination->failures < FAILURES_MAX)
-		return;
+		return spool_return(destination->spool);
 	log_warning("a payload in the spool is dropped: there is no memory for it as JSON; set protocol = "
 		    "http/protobuf");
 	count_dropped(destination, samples);
@@ -523,6 +526,8 @@ static void try_spool(struct destination *destination, unsigned int timeout_ms)
 		schedule(destination, 0);
 	if (ret == -E2BIG)
 		pass_over(destination, number, samples);
+	else if (ret != 1)
+		spool_return(destination->spool);
 	if (ret != 1)
 		return;
 	destination->stats.retries++;
@@ -535,6 +540,8 @@ static void try_spool(struct destination *destination, unsigned int timeout_ms)
 	destination->is_oldest_bad = false;
 	if (is_done)
 		spool_take(destination->spool, number);
+	else
+		spool_return(destination->spool);
 	body_unref(body);
 }
 

@@ -19,6 +19,11 @@ struct spool {
 	uint64_t told;			/* CLOCK_MONOTONIC ns, when its state was logged, 0: never */
 	uint64_t losses_told;		/* payloads that it lost, of which the log has heard */
 	char error[128];
+
+	/* that one is being sent: it is not lost with its place until its sender says so */
+	bool is_lent;
+	uint64_t lent, lent_samples;	/* its number */
+	uint64_t *lost, *lost_samples;	/* in @before: as what it was lost, but for that; NULL: it is in its place */
 };
 
 uint64_t spool_losses(const struct store_stats *stats)
@@ -40,6 +45,10 @@ struct store_stats spool_stats(const struct spool *spool)
 	stats.damaged_messages += before->damaged_messages;
 	stats.damaged_samples += before->damaged_samples;
 	stats.damaged_bytes += before->damaged_bytes;
+	if (spool->lost) {
+		stats.messages++;
+		stats.samples += spool->lent_samples;
+	}
 	return stats;
 }
 
@@ -148,19 +157,6 @@ bool spool_waits(const struct spool *spool)
 	return spool->store && store_stats(spool->store).messages;
 }
 
-/* Its directory is gone, with what waited there. */
-static void leave(struct spool *spool)
-{
-	struct store_stats stats = spool_stats(spool);
-
-	stats.damaged_messages += stats.messages;
-	stats.damaged_samples += stats.samples;
-	spool->before = stats;
-	store_close(spool->store);
-	spool->store = NULL;
-	spool->next_try = 0;
-}
-
 static uint64_t oldest_number(const struct spool *spool)
 {
 	return spool->generation << GENERATION_SHIFT | store_first(spool->store);
@@ -171,19 +167,71 @@ static uint64_t newest_number(const struct spool *spool)
 	return oldest_number(spool) + store_stats(spool->store).messages - 1;
 }
 
+static bool has_lent(const struct spool *spool)
+{
+	return spool->is_lent && !spool->lost;
+}
+
+/* What is lent has been counted there, too early. */
+static void lend_on(struct spool *spool, uint64_t *lost, uint64_t *lost_samples)
+{
+	--*lost;
+	*lost_samples -= spool->lent_samples;
+	spool->lost = lost;
+	spool->lost_samples = lost_samples;
+}
+
+/* Its directory is gone, with what waited there. */
+static void leave(struct spool *spool)
+{
+	const struct store_stats left = store_stats(spool->store);
+	struct store_stats stats = spool_stats(spool);
+
+	stats.damaged_messages += left.messages;
+	stats.damaged_samples += left.samples;
+	spool->before = stats;
+	if (has_lent(spool))
+		lend_on(spool, &spool->before.damaged_messages, &spool->before.damaged_samples);
+	store_close(spool->store);
+	spool->store = NULL;
+	spool->next_try = 0;
+}
+
+/* The store loses its open file first, then the oldest that are too old, then the oldest that take room. */
+static int append(struct spool *spool, const struct payload *payload)
+{
+	const struct store_stats before = store_stats(spool->store);
+	const uint64_t place = spool->lent - oldest_number(spool);
+	const int err = store_append(spool->store, payload->data, payload->size, payload->samples);
+	const struct store_stats after = store_stats(spool->store);
+	const uint64_t damaged = after.damaged_messages - before.damaged_messages;
+	const uint64_t old = after.old_messages - before.old_messages;
+	const uint64_t full = after.full_messages - before.full_messages;
+
+	if (!has_lent(spool))
+		return err;
+	if (place >= before.messages - damaged)
+		lend_on(spool, &spool->before.damaged_messages, &spool->before.damaged_samples);
+	else if (place < old)
+		lend_on(spool, &spool->before.old_messages, &spool->before.old_samples);
+	else if (place < old + full)
+		lend_on(spool, &spool->before.full_messages, &spool->before.full_samples);
+	return err;
+}
+
 bool spool_append(struct spool *spool, const struct payload *payload, uint64_t *ret_number)
 {
 	int err;
 
 	if (!spool->store)
 		return false;
-	err = store_append(spool->store, payload->data, payload->size, payload->samples);
+	err = append(spool, payload);
 	if (err == -ESTALE) {
 		leave(spool);
 		spool_open(spool);
 		if (!spool->store)
 			return false;
-		err = store_append(spool->store, payload->data, payload->size, payload->samples);
+		err = append(spool, payload);
 	}
 	tell_losses(spool);
 	if (err) {
@@ -216,17 +264,45 @@ int spool_oldest(struct spool *spool, size_t max_bytes, struct payload *ret_payl
 		.data = message.data, .size = message.size, .samples = message.samples,
 	};
 	*ret_number = oldest_number(spool);
+	spool_lend(spool, *ret_number, message.samples);
 	return 1;
+}
+
+void spool_lend(struct spool *spool, uint64_t number, uint64_t samples)
+{
+	spool->is_lent = spool_waits(spool) && number >= oldest_number(spool) && number <= newest_number(spool);
+	spool->lent = number;
+	spool->lent_samples = samples;
+}
+
+/* True: it is in its place still. */
+static bool end_loan(struct spool *spool)
+{
+	const bool has = has_lent(spool);
+
+	spool->is_lent = false;
+	spool->lost = spool->lost_samples = NULL;
+	return has;
+}
+
+void spool_return(struct spool *spool)
+{
+	if (spool->lost) {
+		++*spool->lost;
+		*spool->lost_samples += spool->lent_samples;
+	}
+	end_loan(spool);
+	tell_losses(spool);
 }
 
 void spool_take(struct spool *spool, uint64_t number)
 {
-	if (spool_waits(spool) && oldest_number(spool) == number)
+	if (end_loan(spool) && oldest_number(spool) == number)
 		store_take(spool->store);
 }
 
 void spool_retract(struct spool *spool, uint64_t number, size_t size, uint64_t samples)
 {
-	if (spool_waits(spool) && newest_number(spool) == number)
+	if (end_loan(spool) && newest_number(spool) == number)
 		store_retract(spool->store, size, samples);
 }

@@ -30,9 +30,13 @@ bool spool_append(struct spool *spool, const struct payload *payload, uint64_t *
 /* A power cut does not take what was appended from now on. */
 void spool_sync(struct spool *spool);
 bool spool_waits(const struct spool *spool);
-/* The oldest that waits: 1; 0: none does; -EAGAIN: not now. The caller frees ret_payload->data. */
+/* The oldest that waits: 1; 0: none does; -EAGAIN: not now. The caller frees ret_payload->data. It is lent then. */
 int spool_oldest(struct spool *spool, size_t max_bytes, struct payload *ret_payload, uint64_t *ret_number);
-/* It is done with, if it is still there: room may have been made of it. */
+/* One that was appended is being sent: where it loses its place meanwhile it counts as waiting, until one of the next. */
+void spool_lend(struct spool *spool, uint64_t number, uint64_t samples);
+/* It has to wait on, or is lost. */
+void spool_return(struct spool *spool);
+/* It is done with, if it is still there. */
 void spool_take(struct spool *spool, uint64_t number);
 /* The same of the newest; one that others came behind stays. */
 void spool_retract(struct spool *spool, uint64_t number, size_t size, uint64_t samples);

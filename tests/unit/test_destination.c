@@ -18,12 +18,16 @@ static struct destination *destination;
 static struct body_budget budget;
 static uint64_t payloads;
 static unsigned int syncs;
+static uint64_t spool_bytes = 1 << 20;
 
 static struct {
 	pthread_t thread;
 	int fd;
 	int answers[ANSWERS_MAX];	/* 0: 200 */
 	_Atomic unsigned int requests;
+	void (*_Atomic meanwhile)(void);	/* while the next request is under way */
+	uint64_t kept;			/* payloads */
+	bool is_off;			/* there were more in all places together, or fewer */
 	char encodings[ANSWERS_MAX][8];
 } receiver;
 
@@ -57,15 +61,44 @@ static bool read_request(int fd, char *request, size_t size)
 	return true;
 }
 
+static struct destination_stats stats(void)
+{
+	struct destination_stats now;
+
+	destination_stats(destination, &now);
+	return now;
+}
+
+static enum destination_want keep(uint64_t *ret_number)
+{
+	const struct payload payload = { .data = (uint8_t[200]){ 0 }, .size = 200, .samples = 10 };
+
+	receiver.kept++;
+	return destination_keep(destination, &payload, ret_number);
+}
+
+/* Each payload is in one place. */
+static void check_sums(void)
+{
+	const struct destination_stats now = stats();
+
+	receiver.is_off |= now.payloads_sent + now.payloads_waiting + now.payloads_dropped != receiver.kept ||
+			   now.samples_sent + now.samples_waiting + now.samples_dropped != 10 * receiver.kept;
+}
+
 static void *receive(void *ctx)
 {
 	char request[8192], answer[96], *encoding;
+	void (*meanwhile)(void);
 	unsigned int i;
 	int fd, length;
 
 	(void)ctx;
 	while ((fd = accept4(receiver.fd, NULL, NULL, SOCK_CLOEXEC)) >= 0) {
 		if (read_request(fd, request, sizeof(request))) {
+			meanwhile = atomic_exchange(&receiver.meanwhile, NULL);
+			if (meanwhile)
+				meanwhile();
 			i = atomic_load(&receiver.requests);
 			encoding = strcasestr(request, "\r\ncontent-encoding: ");
 			if (encoding && i < ANSWERS_MAX)
@@ -82,20 +115,12 @@ static void *receive(void *ctx)
 	return NULL;
 }
 
-static struct destination_stats stats(void)
-{
-	struct destination_stats now;
-
-	destination_stats(destination, &now);
-	return now;
-}
-
 static void start(const char *spool, enum compression compression, const int *answers, size_t count)
 {
 	static char url[64];
 	const struct destination_options options = {
 		.name = "", .http.endpoint = url, .compression = compression, .timeout_ms = 60000,
-		.backoff_min_ms = 1, .backoff_max_ms = 1, .spool_directory = spool, .spool_max_bytes = 1 << 20,
+		.backoff_min_ms = 1, .backoff_max_ms = 1, .spool_directory = spool, .spool_max_bytes = spool_bytes,
 	};
 
 	memset(&receiver, 0, sizeof(receiver));
@@ -112,13 +137,6 @@ static void stop(void)
 	pthread_join(receiver.thread, NULL);
 	close(receiver.fd);
 	synthetic_check_pools();
-}
-
-static enum destination_want keep(uint64_t *ret_number)
-{
-	const struct payload payload = { .data = (uint8_t[200]){ 0 }, .size = 200, .samples = 10 };
-
-	return destination_keep(destination, &payload, ret_number);
 }
 
 static void hand(enum destination_want want, uint64_t number)
@@ -296,6 +314,91 @@ static void only_the_oldest_that_was_seen_is_dropped(void **state)
 	stop();
 }
 
+static char spool_path[] = "/tmp/stacktap-destination-XXXXXX";
+
+static void others_come(void)
+{
+	uint64_t number;
+
+	for (unsigned int i = 0; i < 9; i++)
+		keep(&number);
+	check_sums();
+}
+
+/* As many as were there. */
+static void file_goes_and_another_comes(void)
+{
+	char command[96];
+	uint64_t number;
+
+	snprintf(command, sizeof(command), "rm %s/*", spool_path);
+	receiver.is_off |= system(command);
+	keep(&number);
+	check_sums();
+}
+
+static void directory_goes_and_others_come(void)
+{
+	remove_spool(spool_path);
+	others_come();
+}
+
+/*
+ * What comes while a payload is sent may take its room in the spool, and somebody may remove its file: neither is a
+ * loss if it is taken, and nothing else is taken for it.
+ */
+static void what_is_sent_is_not_lost_as_well(void **state)
+{
+	static const struct {
+		int answers[ANSWERS_MAX];
+		unsigned int before;	/* requests before the one meanwhile */
+		uint64_t sent, dropped;	/* the latter where its file went */
+	} rows[] = {
+		{ { 200 }, 0, 1, 0 },		/* the newest */
+		{ { 503, 503 }, 0, 0, 1 },
+		{ { 400, 503 }, 0, 0, 1 },
+		{ { 503, 200, 503 }, 1, 1, 0 },	/* from the spool */
+		{ { 503, 503, 503 }, 1, 0, 1 },
+		{ { 503, 400, 503 }, 1, 0, 1 },
+		{ { 503, 503, 503, 503, 503, 503, 503, 503, 200, 503 }, REFUSALS, 1, 0 },	/* around the oldest */
+	};
+	static void (*const meanwhile[])(void) = {
+		others_come, file_goes_and_another_comes, directory_goes_and_others_come,
+	};
+	char *name = spool_path + sizeof(spool_path) - 7;
+
+	(void)state;
+	spool_bytes = 1000;
+	for (size_t i = 0; i < ARRAY_SIZE(rows) * ARRAY_SIZE(meanwhile); i++) {
+		const size_t row = i / ARRAY_SIZE(meanwhile), what = i % ARRAY_SIZE(meanwhile);
+		enum destination_want want;
+		uint64_t number;
+
+		memcpy(name, "XXXXXX", 6);
+		start(make_spool(spool_path), COMPRESSION_NONE, rows[row].answers, ANSWERS_MAX);
+		for (unsigned int request = 0; request <= rows[row].before; request++) {
+			if (request == rows[row].before)
+				receiver.meanwhile = meanwhile[what];
+			if (!request || request == REFUSALS) {
+				want = keep(&number);
+				hand(want, number);
+			}
+			poll_until(request + 1);
+		}
+		check_sums();
+		assert_false(receiver.is_off);
+		assert_int_equal(stats().payloads_sent, rows[row].sent);
+		if (meanwhile[what] == file_goes_and_another_comes) {
+			assert_int_equal(stats().payloads_dropped, rows[row].dropped);
+			/* that the oldest is gone, too, is seen when it is read */
+			assert_int_equal(stats().payloads_waiting, rows[row].before == REFUSALS ? 2 : 1);
+		}
+		stop();
+		remove_spool(spool_path);
+	}
+	spool_bytes = 1 << 20;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -304,6 +407,7 @@ int main(void)
 		cmocka_unit_test(what_has_to_wait_is_synced),
 		cmocka_unit_test(zstd_is_taken_only_once_it_was),
 		cmocka_unit_test(only_the_oldest_that_was_seen_is_dropped),
+		cmocka_unit_test(what_is_sent_is_not_lost_as_well),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
