@@ -43,13 +43,24 @@ bool pause_samples_minute(uint64_t minute, uint64_t percent, uint64_t host)
 	return (at + 1) * percent / HUNDRED != at * percent / HUNDRED;
 }
 
-enum pause_reason pause_wanted(const struct pause *pause, const char *kill_switch, uint64_t duty_percent,
-			       uint64_t unix_seconds)
+/* Is it there? -errno: that cannot be told. */
+static int look_at(const char *kill_switch)
 {
 	struct stat st;
 
-	if (kill_switch && lstat(kill_switch, &st) == 0)
-		return PAUSE_KILL_SWITCH;
+	if (lstat(kill_switch, &st) == 0)
+		return 1;
+	return errno == ENOENT || errno == ENOTDIR ? 0 : -errno;
+}
+
+enum pause_reason pause_wanted(struct pause *pause, const char *kill_switch, uint64_t duty_percent,
+			       uint64_t unix_seconds)
+{
+	const int is_there = kill_switch ? look_at(kill_switch) : 0;
+
+	pause->stats.error = is_there < 0 ? -is_there : 0;
+	if (is_there)
+		return is_there < 0 ? PAUSE_UNKNOWN : PAUSE_KILL_SWITCH;
 	if (!pause_samples_minute(unix_seconds / SECONDS_PER_MINUTE, duty_percent, pause->host))
 		return PAUSE_DUTY_CYCLE;
 	return PAUSE_NONE;
@@ -74,7 +85,8 @@ struct pause_stats pause_stats(const struct pause *pause, uint64_t now)
 const char *pause_text(enum pause_reason reason)
 {
 	static const char *const texts[] = {
-		[PAUSE_KILL_SWITCH] = "kill switch", [PAUSE_DUTY_CYCLE] = "duty cycle",
+		[PAUSE_KILL_SWITCH] = "kill switch", [PAUSE_UNKNOWN] = "kill switch unknown",
+		[PAUSE_DUTY_CYCLE] = "duty cycle",
 	};
 
 	return texts[reason];

@@ -11,12 +11,14 @@
 enum pause_reason {
 	PAUSE_NONE,
 	PAUSE_KILL_SWITCH,
+	PAUSE_UNKNOWN,		/* whether the kill switch is there: it may be */
 	PAUSE_DUTY_CYCLE,
 };
 
 struct pause_stats {
 	uint64_t pauses;
 	uint64_t paused_ns;	/* in all */
+	int error;		/* errno, why the kill switch is unknown; 0: it is not */
 };
 
 struct pause {
@@ -28,7 +30,7 @@ struct pause {
 
 void pause_init(struct pause *pause);
 /* @kill_switch NULL: none. */
-enum pause_reason pause_wanted(const struct pause *pause, const char *kill_switch, uint64_t duty_percent,
+enum pause_reason pause_wanted(struct pause *pause, const char *kill_switch, uint64_t duty_percent,
 			       uint64_t unix_seconds);
 /* What came of that at @now, CLOCK_MONOTONIC ns. */
 void pause_set(struct pause *pause, enum pause_reason reason, uint64_t now);

@@ -224,7 +224,7 @@ static int open_pipeline(struct service *service, const struct control_filter *f
 	return ret;
 }
 
-static enum pause_reason wanted_pause(const struct service *service)
+static enum pause_reason wanted_pause(struct service *service)
 {
 	return pause_wanted(&service->pause, service->config.kill_switch, service->config.duty_percent,
 			    clock_read(CLOCK_REALTIME) / NSEC_PER_SEC);

@@ -511,7 +511,10 @@ static void look_at_pause(struct daemon *daemon)
 	else if (after != before && after == PAUSE_KILL_SWITCH)
 		log_warning("%s is there: nothing is sampled until it is removed",
 			    service_config(daemon->service)->kill_switch);
-	else if (after != before && before == PAUSE_KILL_SWITCH)
+	else if (after != before && after == PAUSE_UNKNOWN)
+		log_warning("%s: %s, so it may be there, and nothing is sampled: put [fleet] kill_switch where it can be looked for",
+			    service_config(daemon->service)->kill_switch, strerror(stats.error));
+	else if (after != before && (before == PAUSE_KILL_SWITCH || before == PAUSE_UNKNOWN))
 		log_info("the kill switch is gone");
 }
 

@@ -66,6 +66,31 @@ static void the_kill_switch_comes_first(void **state _unused_)
 	assert_int_equal(pause.host, other.host);
 }
 
+/* Where nobody can say whether it is there it may be. */
+static void a_kill_switch_may_be_unknown(void **state _unused_)
+{
+	struct pause pause = { .host = 0 };
+	char path[512];
+
+	fixture_run("ln -sf loop loop");
+	snprintf(path, sizeof(path), "%s/off", fixture_path("loop"));
+	assert_int_equal(pause_wanted(&pause, path, 100, 0), PAUSE_UNKNOWN);
+	assert_int_equal(pause.stats.error, ELOOP);
+	assert_int_equal(pause_wanted(&pause, path, 1, 98 * 60 + 59), PAUSE_UNKNOWN);
+	assert_string_equal(pause_text(PAUSE_UNKNOWN), "kill switch unknown");
+	pause_set(&pause, PAUSE_UNKNOWN, 1);
+	assert_int_equal(pause_stats(&pause, 2).error, ELOOP);
+
+	/* there is no directory, or a file in its place */
+	snprintf(path, sizeof(path), "%s/off", fixture_path("nowhere"));
+	assert_int_equal(pause_wanted(&pause, path, 100, 0), PAUSE_NONE);
+	assert_int_equal(pause.stats.error, 0);
+	fixture_write("file", "");
+	snprintf(path, sizeof(path), "%s/off", fixture_path("file"));
+	assert_int_equal(pause_wanted(&pause, path, 100, 0), PAUSE_NONE);
+	assert_int_equal(pause_wanted(&pause, NULL, 100, 0), PAUSE_NONE);
+}
+
 static void pauses_are_counted(void **state _unused_)
 {
 	struct pause pause = { .host = 0 };
@@ -128,6 +153,7 @@ int main(void)
 		cmocka_unit_test(a_duty_cycle_is_exact_and_even),
 		cmocka_unit_test(hosts_take_turns),
 		cmocka_unit_test(the_kill_switch_comes_first),
+		cmocka_unit_test(a_kill_switch_may_be_unknown),
 		cmocka_unit_test(pauses_are_counted),
 		cmocka_unit_test(a_change_is_seen_once_it_has_settled),
 	};
