@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/file.h"
 
+#include <sys/stat.h>
+
 #include "base/log.h"
 
 enum {
@@ -42,6 +44,22 @@ int file_read(int directory, const char *path, size_t max_bytes, char **ret_data
 	*ret_data = steal_ptr(data);
 	if (ret_size)
 		*ret_size = size;
+	return 0;
+}
+
+int file_open(const char *path, FILE **ret_file)
+{
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st))
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return -EINVAL;
+	*ret_file = fdopen(fd, "r");
+	if (!*ret_file)
+		return -errno;
+	steal_fd(&fd);
 	return 0;
 }
 

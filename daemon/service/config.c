@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/fail.h"
+#include "base/file.h"
 #include "base/ini.h"
 #include "base/near.h"
 #include "base/percent.h"
@@ -298,14 +299,15 @@ int config_load(const char *path, struct config *ret_config, char *error, size_t
 	const struct ini_reader reader = {
 		.section = take_section, .option = take_option, .ctx = &load,
 	};
-	_cleanup_fclose_ FILE *file = fopen(path, "re");
+	_cleanup_fclose_ FILE *file = NULL;
 	const char *form;
 	unsigned int line;
 	int ret;
 
-	if (!file) {
-		ret = -errno;
-		snprintf(error, error_size, "%s: %s", path, strerror(errno));
+	ret = file_open(path, &file);
+	if (ret < 0) {
+		snprintf(error, error_size, "%s: %s", path,
+			 ret == -EINVAL ? "no regular file: put the configuration into one" : strerror(-ret));
 		return ret;
 	}
 	config_init(&load.config);

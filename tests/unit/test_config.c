@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "service/config.h"
 
@@ -305,6 +306,28 @@ static void test_missing_file(void **state _unused_)
 	assert_non_null(strstr(error, "/nonexistent/x.conf"));
 }
 
+/* Nobody may ever write to a FIFO, and a reload is not to wait for that. */
+static void test_no_file(void **state _unused_)
+{
+	char directory[] = "/tmp/stacktap-config-XXXXXX", fifo[64];
+	const char *const names[] = { fifo, directory, "/dev/null" };
+	struct config config;
+	char error[256];
+
+	assert_non_null(mkdtemp(directory));
+	snprintf(fifo, sizeof(fifo), "%s/fifo", directory);
+	assert_int_equal(mkfifo(fifo, 0600), 0);
+	alarm(60);
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		assert_int_equal(config_load(names[i], &config, error, sizeof(error)), -EINVAL);
+		assert_ptr_equal(strstr(error, names[i]), error);
+		assert_non_null(strstr(error, ": no regular file: "));
+	}
+	alarm(0);
+	unlink(fifo);
+	rmdir(directory);
+}
+
 static void test_sources_and_filter(void **state _unused_)
 {
 	struct config config = load("[profile]\nevent = cpu-clock\nevent = page-faults\nrate = 97\n"
@@ -407,6 +430,7 @@ int main(void)
 		cmocka_unit_test(test_long_values),
 		cmocka_unit_test(test_form),
 		cmocka_unit_test(test_missing_file),
+		cmocka_unit_test(test_no_file),
 		cmocka_unit_test(test_sources_and_filter),
 		cmocka_unit_test(test_cgroups_are_looked_for_late),
 		cmocka_unit_test(test_comparison),
