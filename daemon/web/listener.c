@@ -15,6 +15,8 @@ enum {
 	CONNECTIONS_MAX = 16,
 	REQUEST_BYTES = 16 << 10,	/* of a connection: the request's head and the answer's */
 	SILENCE_S = 10,			/* after which a connection is closed */
+	PATIENCE_MS = 1000,		/* the same, where few are left */
+	THREADS_SPARE = 4,		/* beyond those that are asked for: one too many would be reset at once */
 	TURN_MS = 60000,		/* as is one whose client is never silent and never done */
 	HEADER_MAX = 256,
 };
@@ -138,11 +140,11 @@ static enum MHD_Result answer_request(struct listener *listener, const char *pat
 		listener->options.handler(listener->options.ctx, path, &request, &answer);
 		is_whole = !ferror(answer.body);
 		is_whole &= !fclose(answer.body);
-		turns_begin(listener->turns, socket_of(connection));
+		turns_read(listener->turns, socket_of(connection));
 		if (is_whole)
 			return send_body(connection, &answer, body);
 	}
-	turns_begin(listener->turns, socket_of(connection));
+	turns_read(listener->turns, socket_of(connection));
 	free_body(body);
 	atomic_fetch_add(&listener->counts.failed, 1);
 	return send_text(connection, MHD_HTTP_INSUFFICIENT_STORAGE,
@@ -233,7 +235,7 @@ static void follow_connection(void *ctx, struct MHD_Connection *connection, void
 	struct listener *listener = ctx;
 
 	if (what == MHD_CONNECTION_NOTIFY_STARTED)
-		turns_begin(listener->turns, socket_of(connection));
+		turns_ask(listener->turns, socket_of(connection));
 	else
 		turns_end(listener->turns, socket_of(connection));
 }
@@ -241,14 +243,15 @@ static void follow_connection(void *ctx, struct MHD_Connection *connection, void
 /* Its threads take no signals: they are their owner's. */
 static struct MHD_Daemon *start(struct listener *listener, int fd)
 {
-	const unsigned int threads = listener->options.threads;
+	const unsigned int threads = listener->options.threads, spare = threads ? THREADS_SPARE : 1;
+	const unsigned int connections = threads ? threads + spare : CONNECTIONS_MAX;
 	struct MHD_Daemon *daemon = NULL;
 	sigset_t all, before;
 
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	listener->turns = turns_new(threads ?: CONNECTIONS_MAX, listener->options.turn_ms ?: TURN_MS,
-				    &listener->counts.expired);
+	listener->turns = turns_new(connections, spare, listener->options.turn_ms ?: TURN_MS,
+				    listener->options.patience_ms ?: PATIENCE_MS, &listener->counts.expired);
 	if (listener->turns)
 		daemon = MHD_start_daemon(
 			MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_ERROR_LOG |
@@ -256,7 +259,7 @@ static struct MHD_Daemon *start(struct listener *listener, int fd)
 			MHD_OPTION_EXTERNAL_LOGGER, log_library, NULL,
 			MHD_OPTION_NOTIFY_CONNECTION, follow_connection, listener,
 			MHD_OPTION_LISTEN_SOCKET, fd,
-			MHD_OPTION_CONNECTION_LIMIT, threads ?: (unsigned int)CONNECTIONS_MAX,
+			MHD_OPTION_CONNECTION_LIMIT, connections,
 			MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)REQUEST_BYTES,
 			MHD_OPTION_CONNECTION_TIMEOUT, (unsigned int)SILENCE_S,
 			MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);

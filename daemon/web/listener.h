@@ -36,6 +36,7 @@ struct listener_options {
 	enum pool_id pool;	/* what bodies are charged to */
 	unsigned int threads;	/* connections, each in a thread, as the handler waits; 0: one for all */
 	unsigned int turn_ms;	/* to send a request, and as long again to read the answer; 0: a minute */
+	unsigned int patience_ms; /* with clients that are silent while few connections are left; 0: a second */
 	web_handler handler;
 	void *ctx;
 };
@@ -44,7 +45,7 @@ struct listener_counts {
 	_Atomic uint64_t answered;	/* requests that the handler saw */
 	_Atomic uint64_t failed;	/* of these, for want of memory */
 	_Atomic uint64_t refused[GUARD_VERDICTS]; /* by verdict; GUARD_PASS: for its method */
-	_Atomic uint64_t expired;	/* connections ended, as the client took too long */
+	_Atomic uint64_t expired;	/* connections ended, as the client took too long, or was silent and few were left */
 };
 
 struct listener;

@@ -245,11 +245,15 @@ static void test_requests(void **state _unused_)
 static void test_bounds(void **state _unused_)
 {
 	static char long_request[40000];
-	struct listener *listener = open_one("127.0.0.1:0", NULL);
+	const struct listener_options options = { .address = "127.0.0.1:0", .pool = POOL_ENCODE, .handler = say_hello,
+						  .patience_ms = 60000 };
+	struct listener *listener;
 	size_t used = pool_get(POOL_ENCODE)->used;
 	struct pollfd last = { .events = POLLIN };
+	char error[512];
 	int fds[17];
 
+	assert_int_equal(listener_open(&options, &listener, error, sizeof(error)), 0);
 	assert_status(ask(listener, "GET /large" HEAD), 507);
 	assert_int_equal(listener_counts(listener)->failed, 1);
 	assert_int_equal(pool_get(POOL_ENCODE)->used, used);
@@ -322,6 +326,67 @@ static void test_turns(void **state _unused_)
 		assert_non_null(strstr(ask(listener, "GET /slow" HEAD), "path=/slow"));
 		assert_int_equal(counts->expired, 2);
 		sip(listener, 3);
+		listener_close(listener);
+	}
+}
+
+/* Of a connection that stays open; 0: it was closed. */
+static unsigned int await_status(int fd)
+{
+	struct pollfd poller = { .fd = fd, .events = POLLIN };
+	unsigned int status = 0;
+	char answer[4096];
+	ssize_t got;
+
+	assert_int_equal(poll(&poller, 1, GIVE_UP_S * 1000), 1);
+	got = recv(fd, answer, sizeof(answer) - 1, 0);
+	answer[max_of(got, (ssize_t)0)] = '\0';
+	sscanf(answer, "HTTP/1.1 %u ", &status);
+	return status;
+}
+
+/* Until it is let in. */
+static unsigned int ask_again(const struct listener *listener, const char *text)
+{
+	unsigned int status = 0;
+	int fd;
+
+	for (int i = 0; !status && i < GIVE_UP_S * 100; i++) {
+		fd = connect_to(listener);
+		if (send(fd, text, strlen(text), MSG_NOSIGNAL) > 0)
+			status = await_status(fd);
+		close(fd);
+		usleep(10000);
+	}
+	return status;
+}
+
+/* Who has not asked makes room for who comes; who has does not. */
+static void test_silence(void **state _unused_)
+{
+	static const char wait[] = "GET /wait" HEAD;
+	struct listener_options options = { .address = "127.0.0.1:0", .pool = POOL_ENCODE, .handler = say_hello };
+	struct listener *listener;
+	char error[512];
+	int fds[16];
+
+	for (options.threads = 0; options.threads <= 12; options.threads += 12) {
+		const size_t first = options.threads > 0;
+
+		assert_int_equal(listener_open(&options, &listener, error, sizeof(error)), 0);
+		atomic_store(&gate, 1);
+		for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
+			fds[i] = connect_to(listener);
+		/* the longest of all */
+		if (first)
+			assert_int_equal(send(fds[0], wait, strlen(wait), MSG_NOSIGNAL), strlen(wait));
+		assert_int_equal(ask_again(listener, "GET /" HEAD), 200);
+		assert_true(listener_counts(listener)->expired > 0);
+		assert_true(listener_counts(listener)->expired <= ARRAY_SIZE(fds) - first);
+		atomic_store(&gate, 0);
+		assert_int_equal(first ? await_status(fds[0]) : 200, 200);
+		for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
+			close(fds[i]);
 		listener_close(listener);
 	}
 }
@@ -415,6 +480,7 @@ int main(void)
 		cmocka_unit_test(test_requests),
 		cmocka_unit_test(test_bounds),
 		cmocka_unit_test(test_turns),
+		cmocka_unit_test(test_silence),
 		cmocka_unit_test(test_threads),
 		cmocka_unit_test(test_unix_socket),
 	};
