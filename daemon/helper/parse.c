@@ -297,7 +297,7 @@ static int answer_dwarf(struct serve_request *request, struct serve_answer *answ
 		if (!lines || lines_alt_fd >= 0)
 			return -ESTALE;
 		lines_alt_fd = steal_fd(&request->fd);
-		return lines_set_alt(lines, lines_alt_fd);
+		return lines_set_alt(lines, lines_alt_fd, dwarf->file.size, deadline_of(&dwarf->file));
 	}
 	drop_lines();
 	r = lines_open(request->fd, dwarf->file.size, !dwarf->symbols_only, deadline_of(&dwarf->file),

@@ -1,36 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "symbol/lines.h"
 
-#include <dwarf.h>
-#include <elfutils/libdw.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/hash.h"
+#include "symbol/dwarf_calls.h"
+#include "symbol/dwarf_function.h"
+#include "symbol/dwarf_index.h"
 #include "symbol/go_lines.h"
 #include "symbol/lines_facts.h"
 #include "symbol/symtab.h"
 
-enum {
-	DEPTH_MAX = 256,		/* of entries in each other */
-	ENTRIES_PER_LOOK = 1024,	/* at the clock */
-	RANGES_MAX = 1 << 20,		/* of one entry */
-	STRING_SLOTS = 4096,
-	NO_CALL = UINT32_MAX,
+enum { STRING_SLOTS = 4096 };
+
+/* The DWARF of a file. */
+struct debug {
+	struct elf elf;
+	struct dwarf_file *file;	/* NULL: none that can be read */
+	struct dwarf_units units;
 };
 
 struct lines {
 	struct elf file;
 	struct symtab *symtab;		/* NULL: none */
-	Elf *elf, *alt_elf;
-	Dwarf *dwarf, *alt;		/* NULL: none that can be read */
+	struct debug main, alt;		/* main has its ELF file in @file */
+	struct dwarf_index index;
 	struct go_lines *go;		/* NULL: no program of Go */
 };
 
-/* An entry of debugging information that holds an address, and the one around it. */
-struct call {
-	Dwarf_Die die;
-	uint32_t depth, outer;		/* place in the calls; NO_CALL: none */
+/* An address by the unit that it is in. */
+struct wanted {
+	uint64_t unit;
+	uint32_t i;
 };
 
 /* What one question is answered with. */
@@ -39,14 +40,18 @@ struct search {
 	const uint64_t *addresses;
 	uint32_t count;
 	uint64_t deadline;
-	uint32_t entries;		/* since the last look at the clock */
-	bool *is_taken;			/* of each address: a unit before has it */
-	uint32_t *innermost;		/* of each address, in @calls */
-	struct call *calls;
-	uint32_t call_count, call_room;
-	uint32_t *unit;			/* addresses of the unit at hand */
+	bool *is_taken;			/* of each address: it has been answered */
+	struct wanted *wanted;
+	/* addresses of the unit at hand, with their places, lines and functions */
+	uint64_t *unit_addresses;
+	uint32_t *unit_places;
+	struct dwarf_row *rows;
 	uint32_t unit_count;
-	const char *directory;		/* that it was compiled in, NULL: unknown */
+	struct dwarf_unit *unit;
+	const struct dwarf_program *program;
+	struct dwarf_calls calls;
+	struct dwarf_function function;
+	char directory[LINES_TEXT_MAX];	/* that it was compiled in; empty: unknown */
 	struct lines_answer *answer;
 	uint32_t go_address;		/* that Go's frames are of */
 	uint32_t string_room;
@@ -54,28 +59,23 @@ struct search {
 	struct lines_frame (*frames)[LINES_FRAMES_MAX];
 };
 
-static Dwarf *open_dwarf(int fd, Elf **ret_elf)
+static int open_debug(struct debug *debug, const struct elf *elf)
 {
-	Dwarf *dwarf = NULL;
+	int r = dwarf_file_open(elf, &debug->file);
 
-	elf_version(EV_CURRENT);
-	/* read, not mapped: a file that is cut meanwhile is an error then */
-	*ret_elf = elf_begin(fd, ELF_C_READ, NULL);
-	if (*ret_elf && elf_kind(*ret_elf) == ELF_K_ELF)
-		dwarf = dwarf_begin_elf(*ret_elf, DWARF_C_READ, NULL);
-	if (dwarf)
-		return dwarf;
-	elf_end(*ret_elf);
-	*ret_elf = NULL;
-	return NULL;
+	if (r < 0)
+		debug->file = NULL;
+	else
+		dwarf_units_init(&debug->units, debug->file);
+	return r;
 }
 
-static void close_dwarf(Dwarf **dwarf, Elf **elf)
+static void close_debug(struct debug *debug)
 {
-	dwarf_end(*dwarf);
-	elf_end(*elf);
-	*dwarf = NULL;
-	*elf = NULL;
+	dwarf_units_done(&debug->units);
+	dwarf_file_close(debug->file);
+	debug->file = NULL;
+	elf_close(&debug->elf);
 }
 
 int lines_open(int fd, uint64_t size, bool with_dwarf, uint64_t deadline, struct lines **ret_lines)
@@ -92,26 +92,34 @@ int lines_open(int fd, uint64_t size, bool with_dwarf, uint64_t deadline, struct
 	}
 	if (symtab_read(&lines->file, NULL, 0, NULL, &lines->symtab) < 0)
 		lines->symtab = NULL;
-	if (with_dwarf && !lines_is_relocatable(&lines->file))
-		lines->dwarf = open_dwarf(fd, &lines->elf);
+	if (with_dwarf && !lines_is_relocatable(&lines->file) && !open_debug(&lines->main, &lines->file)) {
+		dwarf_index_init(&lines->index, &lines->main.units);
+		r = dwarf_index_read(&lines->index);
+	}
 	if (go_lines_open(&lines->file, &lines->go) < 0)
 		lines->go = NULL;
-	if (!lines->dwarf && !lines->go && (!lines->symtab || !lines->symtab->count)) {
+	if (!lines->main.file && !lines->go && (!lines->symtab || !lines->symtab->count))
+		r = -ENODATA;
+	if (r < 0) {
 		lines_free(lines);
-		return -ENODATA;
+		return r;
 	}
 	*ret_lines = lines;
 	return 0;
 }
 
-int lines_set_alt(struct lines *lines, int fd)
+int lines_set_alt(struct lines *lines, int fd, uint64_t size, uint64_t deadline)
 {
-	if (!lines->dwarf)
+	struct debug *alt = &lines->alt;
+	int r;
+
+	if (!lines->main.file)
 		return 0;
-	lines->alt = open_dwarf(fd, &lines->alt_elf);
-	if (!lines->alt)
-		return -ENODATA;
-	dwarf_setalt(lines->dwarf, lines->alt);
+	r = elf_open(&alt->elf, fd, size, deadline) ?: open_debug(alt, &alt->elf);
+	if (r < 0)
+		return r;
+	dwarf_set_alt(lines->main.file, alt->file);
+	lines->main.units.alt = &alt->units;
 	return 0;
 }
 
@@ -119,150 +127,13 @@ void lines_free(struct lines *lines)
 {
 	if (!lines)
 		return;
-	close_dwarf(&lines->dwarf, &lines->elf);
-	close_dwarf(&lines->alt, &lines->alt_elf);
+	dwarf_index_done(&lines->index);
+	close_debug(&lines->main);
+	close_debug(&lines->alt);
 	go_lines_free(lines->go);
 	symtab_free(lines->symtab);
 	elf_close(&lines->file);
 	free(lines);
-}
-
-static int look_at_clock(struct search *search)
-{
-	if (++search->entries < ENTRIES_PER_LOOK)
-		return 0;
-	search->entries = 0;
-	return clock_monotonic() > search->deadline ? -ETIME : 0;
-}
-
-/* The first address at or above @low. */
-static uint32_t first_from(const struct search *search, uint64_t low)
-{
-	uint32_t begin = 0, end = search->count;
-
-	while (begin < end) {
-		uint32_t middle = begin + (end - begin) / 2;
-
-		if (search->addresses[middle] < low)
-			begin = middle + 1;
-		else
-			end = middle;
-	}
-	return begin;
-}
-
-static int add_call(struct search *search, Dwarf_Die *die, uint32_t depth, uint32_t i)
-{
-	uint32_t outer = search->innermost[i];
-	struct call *calls;
-
-	if (search->call_count == search->call_room) {
-		search->call_room = search->call_room ? 2 * search->call_room : 4096;
-		calls = reallocarray(search->calls, search->call_room, sizeof(*calls));
-		if (!calls)
-			return -ENOMEM;
-		search->calls = calls;
-	}
-	if (dwarf_tag(die) == DW_TAG_subprogram)
-		outer = NO_CALL;
-	/* of two beside each other that both claim it, the later one */
-	while (outer != NO_CALL && search->calls[outer].depth >= depth)
-		outer = search->calls[outer].outer;
-	search->calls[search->call_count] = (struct call){
-		.die = *die, .depth = depth, .outer = outer,
-	};
-	search->innermost[i] = search->call_count++;
-	return 0;
-}
-
-/*
- * Is there code? What the linker dropped (--gc-sections) keeps its entries, with ranges that begin at 0 and are as
- * long as it was.
- */
-static bool is_code(const struct elf *elf, uint64_t address)
-{
-	bool any = false;
-
-	for (size_t i = 0; i < elf->shdr_count; i++) {
-		const Elf64_Shdr *shdr = &elf->shdrs[i];
-
-		if (!(shdr->sh_flags & SHF_ALLOC) || !(shdr->sh_flags & SHF_EXECINSTR))
-			continue;
-		if (address - shdr->sh_addr < shdr->sh_size)
-			return true;
-		any = true;
-	}
-	return !any && address;
-}
-
-/* Calls @each for the addresses in the entry's ranges. -errno, else how many ranges there are. */
-static int in_ranges(struct search *search, Dwarf_Die *die, uint32_t depth,
-		     int (*each)(struct search *search, Dwarf_Die *die, uint32_t depth, uint32_t i))
-{
-	Dwarf_Addr base, low, high;
-	ptrdiff_t offset = 0;
-	int ranges = 0, r = 0;
-
-	while (ranges < RANGES_MAX &&
-	       (offset = dwarf_ranges(die, offset, &base, &low, &high)) > 0) {
-		ranges++;
-		for (uint32_t i = is_code(&search->lines->file, low) ? first_from(search, low) :
-								      search->count;
-		     !r && i < search->count && search->addresses[i] < high; i++)
-			r = each(search, die, depth, i);
-		r = r ?: look_at_clock(search);
-		if (r < 0)
-			return r;
-	}
-	return ranges;
-}
-
-static bool holds_code(int tag)
-{
-	switch (tag) {
-	case DW_TAG_subprogram:
-	case DW_TAG_inlined_subroutine:
-	case DW_TAG_lexical_block:
-	case DW_TAG_try_block:
-	case DW_TAG_catch_block:
-	case DW_TAG_with_stmt:
-	case DW_TAG_namespace:
-	case DW_TAG_module:
-	case DW_TAG_class_type:
-	case DW_TAG_structure_type:
-	case DW_TAG_union_type:
-		return true;
-	default:
-		return false;
-	}
-}
-
-static int visit(struct search *search, Dwarf_Die *parent, uint32_t depth)
-{
-	uint32_t calls;
-	Dwarf_Die die;
-	int r, tag;
-
-	if (depth >= DEPTH_MAX || dwarf_child(parent, &die))
-		return 0;
-	do {
-		r = look_at_clock(search);
-		if (r < 0)
-			return r;
-		tag = dwarf_tag(&die);
-		if (!holds_code(tag))
-			continue;
-		r = 1;
-		calls = search->call_count;
-		if (tag == DW_TAG_subprogram || tag == DW_TAG_inlined_subroutine)
-			r = in_ranges(search, &die, depth, add_call);
-		/* what has no code of its own is a declaration, or what is inlined elsewhere */
-		if (r > 0 && (tag != DW_TAG_inlined_subroutine || search->call_count > calls))
-			r = visit(search, &die, depth + 1);
-		if (r < 0)
-			return r;
-	} while (!dwarf_siblingof(&die, &die));
-	return 0;
 }
 
 static uint32_t add_string(struct search *search, const char *text)
@@ -296,54 +167,30 @@ static uint32_t add_string(struct search *search, const char *text)
 	return *slot;
 }
 
-/* libdw leaves what is relative to the unit's directory so. */
+/* What is relative is so to the directory of the unit. */
 static uint32_t add_path(struct search *search, const char *path)
 {
 	char whole[LINES_TEXT_MAX];
 
-	if (!path || path[0] == '/' || !search->directory)
+	if (!path[0] || path[0] == '/' || !search->directory[0])
 		return add_string(search, path);
-	snprintf(whole, sizeof(whole), "%s/%s", search->directory, path);
+	if (snprintf(whole, sizeof(whole), "%s/%s", search->directory, path) >= (int)sizeof(whole))
+		whole[sizeof(whole) - 1] = '\0';
 	return add_string(search, whole);
 }
 
-static const char *function_name(Dwarf_Die *die)
+/* A frame of a call, at a line of @file. */
+static void fill_function(struct search *search, uint32_t at, const char *file, struct lines_frame *frame)
 {
-	static const unsigned int names[] = { DW_AT_linkage_name, DW_AT_MIPS_linkage_name };
-	Dwarf_Attribute attribute;
-	const char *name;
+	struct dwarf_function *function = &search->function;
 
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-		name = dwarf_formstring(dwarf_attr_integrate(die, names[i], &attribute));
-		if (name)
-			return name;
-	}
-	return dwarf_diename(die);
-}
-
-static uint32_t number_of(Dwarf_Die *die, unsigned int name)
-{
-	Dwarf_Attribute attribute;
-	Dwarf_Word value;
-
-	if (dwarf_formudata(dwarf_attr(die, name, &attribute), &value) || value > INT32_MAX)
-		return 0;
-	return (uint32_t)value;
-}
-
-/* A frame of the function that @die is of, at a line of @file. */
-static void fill_function(struct search *search, Dwarf_Die *die, const char *file,
-			  struct lines_frame *frame)
-{
-	const char *declared = dwarf_decl_file(die);
-	int line;
-
-	frame->name = add_string(search, function_name(die));
-	if (!file)
-		file = declared;
+	dwarf_function_read(&search->lines->main.units, search->unit, search->program, at, function);
+	frame->name = add_string(search, function->name);
+	if (!file[0])
+		file = function->file;
 	frame->file = add_path(search, file);
-	if (file && declared && !strcmp(file, declared) && !dwarf_decl_line(die, &line) && line > 0)
-		frame->start_line = (uint32_t)line;
+	if (file[0] && !strcmp(file, function->file))
+		frame->start_line = function->line;
 }
 
 static void fill_symbol(struct search *search, uint64_t address, struct lines_frame *frame)
@@ -399,105 +246,169 @@ static int make_go_frames(struct search *search, uint32_t i)
 						 search) : -ENODATA;
 }
 
-/* Frames of address @i, innermost first: each function is at the line where it calls the one before. */
-static int make_frames(struct search *search, Dwarf_Die *unit, Dwarf_Files *files, uint32_t i)
+/* Of what has no frames the symbol alone, and Go's own table. */
+static int make_outer_frame(struct search *search, uint32_t i, struct lines_frame spare)
 {
 	const uint32_t *count = &search->answer->counts[i];
-	struct lines_frame *frame, spare;
-	const uint64_t address = search->addresses[i];
-	uint32_t line = 0, column = 0;
-	const char *file = NULL;
-	int number, r = 0;
-	Dwarf_Line *at = unit ? dwarf_getsrc_die(unit, address) : NULL;
+	int r = *count ? 0 : make_go_frames(search, i);
 
-	if (at) {
-		file = dwarf_linesrc(at, NULL, NULL);
-		if (!dwarf_lineno(at, &number) && number > 0)
-			line = (uint32_t)number;
-		if (!dwarf_linecol(at, &number) && number > 0)
-			column = (uint32_t)number;
-	}
-	for (uint32_t n = search->innermost[i]; n != NO_CALL; n = search->calls[n].outer) {
-		Dwarf_Die *die = &search->calls[n].die;
-
-		frame = next_frame(search, i);
-		*frame = (struct lines_frame){ .line = line, .column = column };
-		fill_function(search, die, file, frame);
-		line = number_of(die, DW_AT_call_line);
-		column = number_of(die, DW_AT_call_column);
-		file = files ? dwarf_filesrc(files, number_of(die, DW_AT_call_file), NULL, NULL) :
-			       NULL;
-	}
-	if (!*count)
-		r = make_go_frames(search, i);
 	if (r < 0 && r != -ENODATA)
 		return r;
 	if (!*count) {
-		spare = (struct lines_frame){ .line = line, .column = column,
-					      .file = add_path(search, file) };
-		fill_symbol(search, address, &spare);
+		fill_symbol(search, search->addresses[i], &spare);
 		if (spare.name)
 			*next_frame(search, i) = spare;
 	} else {
-		fill_symbol(search, address, &search->frames[i][*count - 1]);
+		fill_symbol(search, search->addresses[i], &search->frames[i][*count - 1]);
 	}
 	return 0;
 }
 
-static int take_address(struct search *search, Dwarf_Die *die _unused_, uint32_t depth _unused_,
-			uint32_t i)
+static uint32_t number_of(const struct dwarf_value *value)
 {
-	if (!search->is_taken[i]) {
-		search->is_taken[i] = true;
-		search->unit[search->unit_count++] = i;
+	return value->form && value->number <= INT32_MAX ? (uint32_t)value->number : 0;
+}
+
+/* Frames of one address of the unit, innermost first: each function is at the line where it calls the one before. */
+static int make_frames(struct search *search, uint32_t n)
+{
+	const uint32_t i = search->unit_places[n];
+	const struct dwarf_row *row = &search->rows[n];
+	struct lines_frame *frame, spare = { .line = row->line, .column = row->column };
+	char file[DWARF_TEXT_MAX] = "";
+	struct dwarf_entry entry;
+	struct dwarf_facts facts;
+
+	search->is_taken[i] = true;
+	if (row->is_found && search->program)
+		dwarf_program_path(search->program, row->file, file);
+	spare.file = add_path(search, file);
+	for (uint32_t k = search->calls.innermost[n]; k != DWARF_NO_CALL; k = search->calls.calls[k].outer) {
+		const uint32_t at = search->calls.calls[k].at;
+
+		frame = next_frame(search, i);
+		*frame = (struct lines_frame){ .line = spare.line, .column = spare.column };
+		fill_function(search, at, file, frame);
+		memset(&facts, 0, sizeof(facts));
+		if (!dwarf_entry_at(search->unit, at, &entry) && entry.tag)
+			dwarf_entry_facts(search->unit, &entry, &facts);
+		spare.line = number_of(&facts.call_line);
+		spare.column = number_of(&facts.call_column);
+		file[0] = '\0';
+		if (search->program)
+			dwarf_program_path(search->program, facts.call_file.form ? facts.call_file.number : UINT64_MAX,
+					   file);
 	}
+	return make_outer_frame(search, i, spare);
+}
+
+static int find_rows(struct search *search)
+{
+	if (search->program)
+		return dwarf_program_rows(search->program, search->unit_addresses, search->unit_count,
+					  search->deadline, search->rows);
+	memset(search->rows, 0, search->unit_count * sizeof(*search->rows));
 	return 0;
 }
 
-static int search_unit(struct search *search, Dwarf_Die *unit, bool is_split)
+/* Of those that no entry has: a unit that does not say where its code is has what is found in it. */
+static void keep_found(struct search *search)
 {
-	Dwarf_Attribute attribute;
-	Dwarf_Files *files = NULL;
-	size_t file_count;
+	uint32_t kept = 0;
+
+	for (uint32_t n = 0; n < search->unit_count; n++) {
+		if (search->calls.innermost[n] == DWARF_NO_CALL)
+			continue;
+		search->calls.innermost[kept] = search->calls.innermost[n];
+		search->unit_addresses[kept] = search->unit_addresses[n];
+		search->unit_places[kept++] = search->unit_places[n];
+	}
+	search->unit_count = kept;
+}
+
+/* The addresses that were set aside for the unit that begins at @offset. */
+static int search_unit(struct search *search, uint64_t offset, bool is_silent)
+{
+	struct dwarf_units *units = &search->lines->main.units;
+	int r = dwarf_units_get(units, offset, NULL, &search->unit);
+
+	/* what is broken, or too large, leaves symbols */
+	if (r < 0)
+		return r == -ENOMEM || r == -ETIME ? r : 0;
+	search->program = dwarf_units_program(units, search->unit);
+	dwarf_value_text(search->unit, &search->unit->root.comp_dir, search->directory);
+	r = dwarf_calls_find(search->unit, search->unit_addresses, search->unit_count, search->deadline,
+			     &search->calls);
+	if (r < 0)
+		return r;
+	/* entries without their parts elsewhere have line tables alone */
+	if (search->unit->is_skeleton)
+		search->answer->split += search->unit_count;
+	if (is_silent)
+		keep_found(search);
+	r = find_rows(search);
+	for (uint32_t n = 0; !r && n < search->unit_count; n++)
+		r = make_frames(search, n);
+	dwarf_calls_done(&search->calls);
+	return r;
+}
+
+static void set_aside(struct search *search, uint32_t i)
+{
+	search->unit_places[search->unit_count] = i;
+	search->unit_addresses[search->unit_count++] = search->addresses[i];
+}
+
+static int by_unit(const void *a, const void *b)
+{
+	const struct wanted *x = a, *y = b;
+
+	if (x->unit != y->unit)
+		return x->unit < y->unit ? -1 : 1;
+	return (x->i > y->i) - (x->i < y->i);
+}
+
+/* By the index, which is made whole for the first address that it does not have. */
+static int find_units(struct search *search, uint32_t *ret_count)
+{
+	struct dwarf_index *index = &search->lines->index;
 	int r;
 
-	search->unit_count = 0;
-	search->call_count = 0;
-	r = in_ranges(search, unit, 0, take_address);
-	if (r < 0 || (r > 0 && !search->unit_count))
-		return r < 0 ? r : 0;
-	/* entries without their parts elsewhere have line tables alone */
-	if (is_split)
-		search->answer->split += search->unit_count;
-	else
-		r = visit(search, unit, 1);
-	/* one that does not say where its code is has what is found in it */
-	for (uint32_t i = 0; !search->unit_count && search->call_count && i < search->count; i++)
-		if (search->innermost[i] != NO_CALL && !search->is_taken[i])
-			take_address(search, unit, 0, i);
-	if (search->unit_count && dwarf_getsrcfiles(unit, &files, &file_count))
-		files = NULL;
-	search->directory = dwarf_formstring(dwarf_attr(unit, DW_AT_comp_dir, &attribute));
-	for (uint32_t i = 0; r >= 0 && i < search->unit_count; i++)
-		r = make_frames(search, unit, files, search->unit[i]);
-	if (search->call_count)
-		memset(search->innermost, 0xff, search->count * sizeof(*search->innermost));
-	return r < 0 ? r : 0;
+	*ret_count = 0;
+	for (uint32_t i = 0; i < search->count; i++) {
+		struct wanted *wanted = &search->wanted[*ret_count];
+
+		wanted->i = i;
+		if (dwarf_index_find(index, search->addresses[i], &wanted->unit)) {
+			++*ret_count;
+		} else if (!index->is_whole) {
+			r = dwarf_index_make(index);
+			return r < 0 ? r : find_units(search, ret_count);
+		}
+	}
+	qsort(search->wanted, *ret_count, sizeof(*search->wanted), by_unit);
+	return 0;
 }
 
 static int search_units(struct search *search)
 {
-	Dwarf_CU *unit = NULL;
-	Dwarf_Half version;
-	Dwarf_Die die;
-	uint8_t type;
-	int r = 0;
+	const struct dwarf_index *index = &search->lines->index;
+	uint32_t count, k;
+	int r = find_units(search, &count);
 
-	while (!r && !dwarf_get_units(search->lines->dwarf, unit, &unit, &version, &type, &die,
-				      NULL)) {
-		if (type == DW_UT_compile || type == DW_UT_skeleton)
-			r = search_unit(search, &die, type == DW_UT_skeleton);
-		r = r ?: look_at_clock(search);
+	for (uint32_t n = 0; !r && n < count; n = k) {
+		search->unit_count = 0;
+		for (k = n; k < count && search->wanted[k].unit == search->wanted[n].unit; k++)
+			set_aside(search, search->wanted[k].i);
+		r = search_unit(search, search->wanted[n].unit, false);
+	}
+	for (uint32_t n = 0; !r && n < index->silent_count; n++) {
+		search->unit_count = 0;
+		for (uint32_t i = 0; i < search->count; i++)
+			if (!search->is_taken[i])
+				set_aside(search, i);
+		if (search->unit_count)
+			r = search_unit(search, index->silent[n], true);
 	}
 	return r;
 }
@@ -524,20 +435,22 @@ static int find(struct search *search)
 	search->string_room = 64 << 10;
 	search->answer->strings = calloc(1, search->string_room);
 	search->answer->string_bytes = 1;
-	search->is_taken = calloc(search->count, sizeof(*search->is_taken));
-	search->innermost = malloc(search->count * sizeof(*search->innermost));
-	search->unit = calloc(search->count, sizeof(*search->unit));
-	search->frames = calloc(search->count, sizeof(*search->frames));
-	if (!search->answer->strings || !search->is_taken || !search->innermost || !search->unit ||
-	    !search->frames)
+	search->is_taken = calloc(search->count + 1, sizeof(*search->is_taken));
+	search->wanted = calloc(search->count + 1, sizeof(*search->wanted));
+	search->unit_addresses = calloc(search->count + 1, sizeof(*search->unit_addresses));
+	search->unit_places = calloc(search->count + 1, sizeof(*search->unit_places));
+	search->rows = calloc(search->count + 1, sizeof(*search->rows));
+	search->frames = calloc(search->count + 1, sizeof(*search->frames));
+	if (!search->answer->strings || !search->is_taken || !search->wanted || !search->unit_addresses ||
+	    !search->unit_places || !search->rows || !search->frames)
 		return -ENOMEM;
-	memset(search->innermost, 0xff, search->count * sizeof(*search->innermost));
 	search->lines->file.deadline = search->deadline;
-	if (search->lines->dwarf)
+	search->lines->alt.elf.deadline = search->deadline;
+	if (search->lines->main.file)
 		r = search_units(search);
 	for (uint32_t i = 0; !r && i < search->count; i++)
 		if (!search->is_taken[i])
-			r = make_frames(search, NULL, NULL, i);
+			r = make_outer_frame(search, i, (struct lines_frame){ .line = 0 });
 	return r ?: pack_frames(search);
 }
 
@@ -557,10 +470,11 @@ int lines_find(struct lines *lines, const uint64_t *addresses, uint32_t count, u
 	search->answer = ret_answer;
 	r = find(search);
 	free(search->is_taken);
-	free(search->innermost);
-	free(search->unit);
+	free(search->wanted);
+	free(search->unit_addresses);
+	free(search->unit_places);
+	free(search->rows);
 	free(search->frames);
-	free(search->calls);
 	free(search);
 	if (r < 0)
 		lines_answer_free(ret_answer);

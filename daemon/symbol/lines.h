@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What DWARF and the symbol table say of an address: its function, and those that were inlined there, with
- * source files and lines. By libdw, which is only to be let at foreign files in the parser.
+ * source files and lines. In the parser alone, as all that foreign files drive.
  *
- * An address's unit is found by the ranges of all units' entries, not by .debug_aranges, which clang and rustc
- * leave out. The outermost function is called as the symbol table has it, where there is one: so a frame
- * has one name, whether it was named on its host or later.
+ * Of the file the index of its units is read (see dwarf_index.h), and then the units that addresses are in. The outermost
+ * function is called as the symbol table has it, where there is one: so a frame has one name, whether it was named on
+ * its host or later.
  */
 #ifndef STACKTAP_SYMBOL_LINES_H
 #define STACKTAP_SYMBOL_LINES_H
@@ -42,7 +42,7 @@ struct lines;
  */
 int lines_open(int fd, uint64_t size, bool with_dwarf, uint64_t deadline, struct lines **ret_lines);
 /* What dwz has moved away, before the first question. */
-int lines_set_alt(struct lines *lines, int fd);
+int lines_set_alt(struct lines *lines, int fd, uint64_t size, uint64_t deadline);
 void lines_free(struct lines *lines);	/* NULL is fine */
 
 /* @addresses are sorted, LINES_ADDRESSES_MAX at most. -ETIME, -ENOMEM */

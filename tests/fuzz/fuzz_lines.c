@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Any bytes as a file with debugging information: lines of addresses all over it, by the index that it has and by that
+ * of its units. No crash, and what is answered is what helper/parser_lines.c lets through.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/clock.h"
+#include "symbol/lines.h"
+
+enum { ADDRESSES = 128 };
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static int by_number(const void *a, const void *b)
+{
+	const uint64_t *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+/* Of all code, and some that is nowhere. */
+static uint32_t choose(const uint8_t *data, size_t size, uint64_t addresses[static ADDRESSES])
+{
+	uint32_t count = 0;
+	struct elf elf;
+
+	if (elf_open_memory(&elf, data, size) < 0)
+		return 0;
+	for (size_t i = 0; i < elf.shdr_count && count + 32 <= ADDRESSES - 2; i++)
+		for (uint64_t k = 0; k < 32 && elf.shdrs[i].sh_flags & SHF_EXECINSTR; k++)
+			addresses[count++] = elf.shdrs[i].sh_addr + elf.shdrs[i].sh_size / 32 * k;
+	addresses[count++] = 1;
+	addresses[count++] = UINT64_MAX;
+	elf_close(&elf);
+	qsort(addresses, count, sizeof(*addresses), by_number);
+	return count;
+}
+
+static void look_at(const struct lines_answer *answer, uint32_t count)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < count; i++) {
+		if (answer->counts[i] > LINES_FRAMES_MAX)
+			abort();
+		sum += answer->counts[i];
+	}
+	if (sum != answer->frame_count || answer->strings[0] || answer->strings[answer->string_bytes - 1])
+		abort();
+	for (uint32_t i = 0; i < answer->frame_count; i++)
+		if (answer->frames[i].name >= answer->string_bytes ||
+		    answer->frames[i].file >= answer->string_bytes)
+			abort();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static struct lines_answer answer;
+	uint64_t addresses[ADDRESSES];
+	const uint32_t count = choose(data, size, addresses);
+	const uint64_t deadline = clock_monotonic() + NSEC_PER_SEC;
+	int fd = count ? memfd_create("file", MFD_CLOEXEC) : -1;
+	struct lines *lines;
+
+	if (fd < 0)
+		return 0;
+	if (write(fd, data, size) != (ssize_t)size)
+		abort();
+	if (!lines_open(fd, size, true, deadline, &lines)) {
+		/* as if dwz had moved its own strings and functions into it */
+		if (data[size - 1] & 1)
+			lines_set_alt(lines, fd, size, deadline);
+		if (!lines_find(lines, addresses, count, deadline, &answer)) {
+			look_at(&answer, count);
+			lines_answer_free(&answer);
+		}
+		lines_free(lines);
+	}
+	close(fd);
+	return 0;
+}
