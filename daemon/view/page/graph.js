@@ -99,7 +99,8 @@ class Graph {
 		part.addEventListener('keydown', (e) => this.key(e));
 		part.addEventListener('focus', () => this.enter());
 		part.addEventListener('blur', () => this.draw());
-		new ResizeObserver(() => this.resize()).observe(part);
+		/* in the frame that has the new size */
+		new ResizeObserver(() => this.measureRoom() && this.paint()).observe(part);
 	}
 
 	show(layout) {
@@ -111,7 +112,7 @@ class Graph {
 		this.hovered = -1;
 		this.item.textContent = '';
 		this.part.removeAttribute('aria-activedescendant');
-		this.resize();
+		this.measureRoom();
 		this.part.scrollTop = this.isFlame ? this.part.scrollHeight : 0;
 		this.draw();
 	}
@@ -120,27 +121,31 @@ class Graph {
 		return this.layout ? Math.max(this.layout.depth * ROW + 8, this.part.clientHeight) : 0;
 	}
 
-	resize() {
+	/* True if the canvas is of another size, and so empty. */
+	measureRoom() {
 		const ratio = window.devicePixelRatio || 1;
 		const width = this.part.clientWidth;
 		const height = this.printed || this.part.clientHeight;
 
 		if (!width || !height)
-			return;
+			return false;
+		const isResized = this.width !== width || this.shown !== height || this.ratio !== ratio;
 		/* the root stays where it is */
 		const below = this.isFlame && this.shown ?
 			this.part.scrollHeight - this.part.scrollTop - this.shown : -1;
 
 		this.room.style.height = `${this.height}px`;
 		this.canvas.style.height = `${height}px`;
-		this.canvas.width = Math.round(width * ratio);
-		this.canvas.height = Math.round(height * ratio);
+		if (isResized) {
+			this.canvas.width = Math.round(width * ratio);
+			this.canvas.height = Math.round(height * ratio);
+		}
 		this.width = width;
 		this.shown = height;
 		this.ratio = ratio;
 		if (below >= 0)
 			this.part.scrollTop = this.part.scrollHeight - below - height;
-		this.paint();
+		return isResized;
 	}
 
 	draw() {
@@ -172,7 +177,8 @@ class Graph {
 	/* On paper as many pixels as there are, from the root on; 0 is back to the screen. */
 	print(most) {
 		this.printed = this.layout ? Math.min(this.height, most) : 0;
-		this.resize();
+		this.measureRoom();
+		this.paint();
 	}
 
 	/* What is scrolled out at the top. */

@@ -11,9 +11,11 @@ const LEAST_SHARE = 1e-5;	/* of paths that are followed, where there are very ma
 
 /* Nodes as they are found, parents first. */
 class Draft {
-	constructor() {
+	/* @size: how many nodes there will be, where that is known */
+	constructor(profile, size) {
+		this.isDiff = profile.diff !== null;
 		this.count = 0;
-		this.grow(1024);
+		this.grow(size || 1024);
 	}
 
 	grow(size) {
@@ -32,6 +34,8 @@ class Draft {
 		this.weight = grown(this.weight, Float64Array);
 		this.selfSamples = grown(this.selfSamples, Float64Array);
 		this.selfWeight = grown(this.selfWeight, Float64Array);
+		if (!this.isDiff)
+			return;
 		this.change = grown(this.change, Float64Array);
 		this.verdict = grown(this.verdict, Uint8Array);
 		this.error = grown(this.error, Float64Array);
@@ -97,22 +101,7 @@ class Layout {
 				break;
 		}
 		this.count = used;
-		const take = (from) => {
-			const to = new from.constructor(used);
-
-			for (let i = 0; i < used; i++)
-				to[i] = from[order[i]];
-			return to;
-		};
-		this.func = take(draft.func);
-		this.kind = take(draft.kind);
-		this.samples = take(draft.samples);
-		this.weight = take(draft.weight);
-		this.selfSamples = take(draft.selfSamples);
-		this.selfWeight = take(draft.selfWeight);
-		this.change = take(draft.change);
-		this.verdict = take(draft.verdict);
-		this.error = take(draft.error);
+		this.take(draft, order, used);
 		this.total = count ? this.weight[0] : 0;
 		for (let i = 0; i < used; i++) {
 			let x = this.x[i];
@@ -122,6 +111,38 @@ class Layout {
 				x += this.share(k);
 			}
 		}
+	}
+
+	/* Column by column, in a loop for each kind of array, as engines compile one for the kinds that it has seen. */
+	take(draft, order, count) {
+		const doubles = (from) => {
+			const to = new Float64Array(count);
+
+			for (let i = 0; i < count; i++)
+				to[i] = from[order[i]];
+			return to;
+		};
+		const bytes = (from) => {
+			const to = new Uint8Array(count);
+
+			for (let i = 0; i < count; i++)
+				to[i] = from[order[i]];
+			return to;
+		};
+
+		this.func = new Int32Array(count);
+		for (let i = 0; i < count; i++)
+			this.func[i] = draft.func[order[i]];
+		this.kind = bytes(draft.kind);
+		this.samples = doubles(draft.samples);
+		this.weight = doubles(draft.weight);
+		this.selfSamples = doubles(draft.selfSamples);
+		this.selfWeight = doubles(draft.selfWeight);
+		if (!draft.isDiff)
+			return;
+		this.change = doubles(draft.change);
+		this.verdict = bytes(draft.verdict);
+		this.error = doubles(draft.error);
 	}
 
 	get depth() {
@@ -198,7 +219,7 @@ function sortRange(list, begin, end, weight) {
 
 /* The call tree as it is, without what the part that is looked at does not have. @isWhole: it has all. */
 function layoutTree(profile, sums, isWhole) {
-	const draft = new Draft();
+	const draft = new Draft(profile, profile.count);
 	const place = new Int32Array(profile.count).fill(-1);
 
 	for (let i = 0; i < profile.count; i++) {
@@ -225,7 +246,7 @@ function layoutTree(profile, sums, isWhole) {
 
 /* One tree per process, thread, ... below a common root. */
 function layoutSplit(profile, filter, sums) {
-	const draft = new Draft();
+	const draft = new Draft(profile);
 	const labels = ['all'];
 	const parts = new Map();
 	const mask = profile.groupMask(filter);
@@ -270,7 +291,8 @@ function layoutSplit(profile, filter, sums) {
 
 			draft.selfSamples[at] += profile.entrySamples[entry];
 			draft.selfWeight[at] += isWeightless ? profile.entrySamples[entry] : weight;
-			draft.change[at] += isBefore ? -2 * weight : profile.diff ? 2 * weight : 0;
+			if (profile.diff)
+				draft.change[at] += isBefore ? -2 * weight : 2 * weight;
 		}
 		for (let i = draft.count - 1; i >= place[0]; i--) {
 			draft.samples[i] += draft.selfSamples[i];
@@ -278,10 +300,12 @@ function layoutSplit(profile, filter, sums) {
 			if (i > place[0]) {
 				draft.samples[draft.parent[i]] += draft.samples[i];
 				draft.weight[draft.parent[i]] += draft.weight[i];
-				draft.change[draft.parent[i]] += draft.change[i];
+				if (profile.diff)
+					draft.change[draft.parent[i]] += draft.change[i];
 			}
 		}
-		draft.change[0] += draft.change[place[0]];
+		if (profile.diff)
+			draft.change[0] += draft.change[place[0]];
 	}
 	return new Layout(draft, labels);
 }
@@ -291,7 +315,7 @@ function layoutSplit(profile, filter, sums) {
  * paths that go through it; its children are parts of this range, sorted by the next function.
  */
 function layoutPaths(profile, starts, samples, weight, change, root, next) {
-	const draft = new Draft();
+	const draft = new Draft(profile);
 	const list = Int32Array.from(starts);	/* numbers of paths */
 	const cursor = Int32Array.from(starts);	/* by number in @starts: where each path is */
 	const begins = [0];
@@ -305,7 +329,8 @@ function layoutPaths(profile, starts, samples, weight, change, root, next) {
 	for (let i = 0; i < list.length; i++) {
 		draft.samples[0] += samples[starts[i]];
 		draft.weight[0] += weight[starts[i]];
-		draft.change[0] += profile.diff ? change[starts[i]] : 0;
+		if (profile.diff)
+			draft.change[0] += change[starts[i]];
 	}
 	const least = list.length > 50000 ? draft.weight[0] * LEAST_SHARE : 0;
 	let isCut = false;
@@ -342,7 +367,8 @@ function layoutPaths(profile, starts, samples, weight, change, root, next) {
 			ends[slot[func]]++;
 			draft.samples[slot[func]] += samples[starts[list[i]]];
 			draft.weight[slot[func]] += weight[starts[list[i]]];
-			draft.change[slot[func]] += profile.diff ? change[starts[list[i]]] : 0;
+			if (profile.diff)
+				draft.change[slot[func]] += change[starts[list[i]]];
 		}
 		for (let child = firstChild, from = begin; child < draft.count; child++) {
 			begins[child] = from;
@@ -394,7 +420,7 @@ function layoutCallersOf(profile, sums, func) {
 /* What a function calls, of the same places, merged. */
 function layoutCalleesOf(profile, sums, func) {
 	const outer = profile.outermost();
-	const draft = new Draft();
+	const draft = new Draft(profile);
 	const members = [[]];
 	const slot = new Map();
 
@@ -410,7 +436,8 @@ function layoutCalleesOf(profile, sums, func) {
 			draft.weight[at] += sums.weight[node];
 			draft.selfSamples[at] += sums.selfSamples[node];
 			draft.selfWeight[at] += sums.selfWeight[node];
-			draft.change[at] += profile.diff ? sums.change[node] : 0;
+			if (profile.diff)
+				draft.change[at] += sums.change[node];
 			for (let c = profile.firstChild[node]; c >= 0; c = profile.nextSibling[c]) {
 				if (sums.samples[c] <= 0)
 					continue;

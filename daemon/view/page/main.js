@@ -679,5 +679,8 @@ function dateText(ms) {
 
 	part.remove();
 	window.stacktap = new App(data);
-	window.stacktap.readyTime = performance.now();
+	/* behind the frame that draws it */
+	requestAnimationFrame(() => {
+		window.stacktap.readyTime = performance.now();
+	});
 }

@@ -375,6 +375,8 @@ function samplesText(count) {
 	return `${countText(count)} sample${count === 1 ? '' : 's'}`;
 }
 
+const COUNTS = new Intl.NumberFormat('en');
+
 function countText(count) {
-	return count.toLocaleString('en');
+	return COUNTS.format(count);
 }
