@@ -202,23 +202,32 @@ static int add_times(struct model *model, const struct view_profile *profile,
 	return err;
 }
 
+static int number_frame(void *ctx, struct view_frame *frame)
+{
+	return find_frame(ctx, frame, &frame->number);
+}
+
+static int number_stack(void *ctx, const struct view_frame *const *frames, size_t count, uint32_t *ret_node)
+{
+	struct model *model = ctx;
+
+	model->path.size = 0;
+	for (size_t i = count; i-- > 0;)
+		if (buffer_append(&model->path, &frames[i]->number, sizeof(uint32_t)))
+			return -E2BIG;
+	return tree_path(&model->tree, (const uint32_t *)(const void *)model->path.data, count, ret_node);
+}
+
 static int add_sample(void *ctx, const struct view_profile *profile,
 		      const struct view_sample *sample)
 {
 	struct model *model = ctx;
 	struct model_event *event;
-	uint32_t node = TREE_ROOT, frame;
-	int err = 0;
+	int err;
 
-	for (size_t i = sample->frame_count; i-- > 0 && !err;) {
-		err = find_frame(model, sample->frames[i], &frame);
-		if (!err)
-			err = tree_child(&model->tree, node, frame, &node);
-	}
+	err = find_group(model, &profile->process, sample, &model->group);
 	if (!err)
-		err = find_group(model, &profile->process, sample, &model->group);
-	if (!err)
-		err = add_times(model, profile, sample, node);
+		err = add_times(model, profile, sample, sample->stack);
 	if (err)
 		return err;
 	event = model_event(model, model->event);
@@ -229,8 +238,8 @@ static int add_sample(void *ctx, const struct view_profile *profile,
 
 static int open_side(struct model *model, const struct selection *selection, enum model_side side)
 {
-	const struct reader_sink sink = { .ctx = model, .profile = add_profile,
-					  .sample = add_sample };
+	const struct reader_sink sink = { .ctx = model, .profile = add_profile, .frame = number_frame,
+					  .stack = number_stack, .sample = add_sample };
 
 	model->side = side;
 	return reader_new(&model->texts, selection, model->is_exact, &sink, &model->reader);
@@ -248,6 +257,7 @@ int model_new(const struct model_options *options, struct model **ret_model)
 	rows_init(&model->groups);
 	rows_init(&model->events);
 	tree_init(&model->tree);
+	buffer_init(&model->path, POOL_REPORT);
 	timeline_init(&model->timeline, options->with_times);
 	timeline_init(&model->before.timeline, options->with_times);
 	model->is_exact = options->is_exact;
@@ -343,6 +353,7 @@ void model_free(struct model *model)
 	rows_free(&model->groups);
 	rows_free(&model->events);
 	tree_free(&model->tree);
+	buffer_free(&model->path);
 	timeline_free(&model->timeline);
 	timeline_free(&model->before.timeline);
 	free(model);

@@ -71,6 +71,7 @@ struct model {
 	struct reader *reader;
 	enum model_side side;
 	uint32_t event, group;		/* of the Profile and Sample at hand */
+	struct buffer path;		/* frames of the stack at hand, from the root on: uint32_t */
 };
 
 /* As recording_read() says it. No samples are no error. */

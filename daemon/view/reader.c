@@ -192,22 +192,14 @@ static int name_unnamed(struct reader *reader, struct view_frame *frame,
 }
 
 /* The frames of a Location, innermost first: one per Line with a name, or one without. */
-static int read_location(struct reader *reader, int32_t index,
-			 const struct location_state **ret_state)
+static int resolve_location(struct reader *reader, const OtlpLocation *location, struct view_frame **ret_frames,
+			    uint32_t *ret_count)
 {
-	const OtlpLocation *location;
-	struct location_state *state;
 	struct view_frame frame = { 0 }, *frames;
 	struct location_facts facts = { 0 };
+	uint32_t count = 0;
 	int err;
 
-	if (index < 0 || (size_t)index >= reader->dictionary->n_location_table)
-		return -EBADMSG;
-	state = &reader->locations[index];
-	*ret_state = state;
-	if (state->count)
-		return 0;
-	location = reader->dictionary->location_table[index];
 	err = read_mapping(reader, location->mapping_index, &frame.mapping) ?:
 	      location_facts(reader, location, frame.mapping->file, &facts);
 	if (err)
@@ -230,21 +222,51 @@ static int read_location(struct reader *reader, int32_t index,
 		frame.line = (uint64_t)max_of(location->lines[i]->line, (int64_t)0);
 		frame.column = (uint64_t)max_of(location->lines[i]->column, (int64_t)0);
 		frame.is_inlined = true;
-		frames[state->count++] = frame;
+		frames[count++] = frame;
 	}
-	state->frames = frames;
-	if (state->count) {
-		frames[state->count - 1].is_inlined = false;
+	if (count) {
+		frames[count - 1].is_inlined = false;
 		if (reader->selection.without_inlined) {
-			frames[0] = frames[state->count - 1];
-			state->count = 1;
+			frames[0] = frames[count - 1];
+			count = 1;
 		}
-		return 0;
+	} else {
+		err = name_unnamed(reader, &frame, &facts);
+		frames[count++] = frame;
 	}
-	err = name_unnamed(reader, &frame, &facts);
-	if (!err)
-		frames[state->count++] = frame;
+	*ret_frames = frames;
+	*ret_count = count;
 	return err;
+}
+
+static int number_frames(struct reader *reader, struct view_frame *frames, uint32_t count)
+{
+	int err = 0;
+
+	for (uint32_t i = 0; reader->sink.frame && i < count && !err; i++)
+		err = reader->sink.frame(reader->sink.ctx, &frames[i]);
+	return err;
+}
+
+static int read_location(struct reader *reader, int32_t index, const struct location_state **ret_state)
+{
+	struct location_state *state;
+	struct view_frame *frames;
+	uint32_t count;
+	int err;
+
+	if (index < 0 || (size_t)index >= reader->dictionary->n_location_table)
+		return -EBADMSG;
+	state = &reader->locations[index];
+	*ret_state = state;
+	if (state->count)
+		return 0;
+	err = resolve_location(reader, reader->dictionary->location_table[index], &frames, &count) ?:
+	      number_frames(reader, frames, count);
+	if (err)
+		return err;
+	*state = (struct location_state){ .frames = frames, .count = count };
+	return 0;
 }
 
 static int push_frame(struct reader *reader, const struct view_frame *frame)
@@ -281,7 +303,27 @@ static int read_stack(struct reader *reader, int32_t index)
 	none->source = texts_intern(reader->texts, "");
 	if (!none->name || !none->source)
 		return -E2BIG;
-	return read_mapping(reader, 0, &none->mapping) ?: push_frame(reader, none);
+	return read_mapping(reader, 0, &none->mapping) ?: number_frames(reader, none, 1) ?: push_frame(reader, none);
+}
+
+/* A stack that the sink has numbered in this message needs no second look. */
+static int number_stack(struct reader *reader, int32_t index, struct view_sample *sample)
+{
+	const bool is_known = reader->sink.stack && index >= 0 &&
+			      (size_t)index < reader->dictionary->n_stack_table && reader->stacks[index];
+	int err = is_known ? 0 : read_stack(reader, index);
+
+	if (err)
+		return err;
+	sample->frames = (const struct view_frame *const *)(const void *)reader->stack.data;
+	sample->frame_count = reader->stack.size / sizeof(*sample->frames);
+	if (is_known)
+		sample->stack = reader->stacks[index] - 1;
+	else if (reader->sink.stack)
+		err = reader->sink.stack(reader->sink.ctx, sample->frames, sample->frame_count, &sample->stack);
+	if (!err && reader->sink.stack)
+		reader->stacks[index] = sample->stack + 1;
+	return err;
 }
 
 static uint64_t scaled(const struct view_profile *profile, int64_t value)
@@ -368,11 +410,12 @@ static int read_sample(struct reader *reader, const struct view_profile *profile
 	err = reader_thread(reader, message, &sample);
 	if (err || !selection_has_thread(&reader->selection, sample.tid, sample.thread))
 		return err;
-	err = weigh(reader, profile, message, &sample) ?: read_stack(reader, message->stack_index);
+	err = weigh(reader, profile, message, &sample);
 	if (err || !sample.samples)
 		return err;
-	sample.frames = (const struct view_frame *const *)(const void *)reader->stack.data;
-	sample.frame_count = reader->stack.size / sizeof(*sample.frames);
+	err = number_stack(reader, message->stack_index, &sample);
+	if (err)
+		return err;
 	if (!*is_begun) {
 		*is_begun = true;
 		reader->totals.start = min_of(reader->totals.start, profile->start);
@@ -433,6 +476,7 @@ int reader_add(struct reader *reader, const uint8_t *data, size_t size)
 	_cleanup_free_ const struct view_mapping **mappings = NULL;
 	_cleanup_free_ struct location_state *locations = NULL;
 	_cleanup_free_ const char **strings = NULL;
+	_cleanup_free_ uint32_t *stacks = NULL;
 	const OtlpProfilesData *message;
 	int err;
 
@@ -448,8 +492,10 @@ int reader_add(struct reader *reader, const uint8_t *data, size_t size)
 	locations = calloc(message->dictionary->n_location_table + 1, sizeof(*locations));
 	strings = calloc(message->dictionary->n_string_table + 1, sizeof(*strings));
 	mappings = calloc(message->dictionary->n_mapping_table + 1, sizeof(*mappings));
-	if (!locations || !strings || !mappings)
+	stacks = calloc(message->dictionary->n_stack_table + 1, sizeof(*stacks));
+	if (!locations || !strings || !mappings || !stacks)
 		return -E2BIG;
+	reader->stacks = stacks;
 	reader->locations = locations;
 	reader->strings = strings;
 	reader->mappings = mappings;

@@ -27,6 +27,7 @@ struct reader {
 	const char **strings;			/* interned, NULL: not yet */
 	struct location_state *locations;
 	const struct view_mapping **mappings;	/* NULL: not yet */
+	uint32_t *stacks;			/* by the sink's number + 1, 0: not yet */
 	struct arena arena;			/* frames and mappings */
 	struct buffer stack, times, weights;	/* of the Sample at hand */
 	uint64_t work_left;			/* frames that may still be visited */

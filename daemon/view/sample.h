@@ -33,6 +33,7 @@ struct view_frame {
 	bool is_named;
 	bool is_range;		/* it has no name, but is called by where its function begins */
 	bool is_inlined;	/* into the frame that follows, which is of the same Location */
+	uint32_t number;	/* what the sink calls it, if it numbers frames */
 };
 
 struct view_process {
@@ -57,8 +58,9 @@ struct view_sample {
 	uint32_t tid;		/* 0: unknown */
 	const char *thread;
 	int64_t cpu;		/* -1: unknown */
-	const struct view_frame *const *frames;	/* leaf first, one at least */
+	const struct view_frame *const *frames;	/* leaf first, one at least; of a sink that numbers stacks the last one's */
 	size_t frame_count;
+	uint32_t stack;		/* what the sink calls it, if it numbers stacks */
 	uint64_t samples, weight;
 	const uint64_t *times;	/* Unix ns, not always in order; NULL: unknown */
 	const uint64_t *weights; /* of each time; NULL: equal shares of @weight */
@@ -77,6 +79,12 @@ struct reader_sink {
 	void *ctx;
 	/* A Profile with Samples of which at least one is selected. 0 or -errno, which ends it. */
 	int (*profile)(void *ctx, const struct view_profile *profile);
+	/*
+	 * Each may be NULL: numbers a frame, and a stack of such frames, leaf first; once in a message, however many
+	 * stacks and Samples it is of.
+	 */
+	int (*frame)(void *ctx, struct view_frame *frame);
+	int (*stack)(void *ctx, const struct view_frame *const *frames, size_t count, uint32_t *ret_number);
 	/* All there is to see is valid until it returns. */
 	int (*sample)(void *ctx, const struct view_profile *profile,
 		      const struct view_sample *sample);

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "view/timeline.h"
 
+#include <string.h>
+
 #include "view/rows.h"
+
+enum { FEW = 16 };	/* entries that are sorted by insertion */
 
 #define LIMIT_ENTRIES ((size_t)4 << 20)
 
@@ -32,6 +36,42 @@ static int order(const void *a, const void *b)
 	return compare(a, b);
 }
 
+/* @tmp: room for half of them. What is in order already is not moved, as most is when times were made coarser. */
+static void merge_sort(struct timeline_entry *entries, size_t count, struct timeline_entry *tmp)
+{
+	const size_t half = count / 2;
+	size_t left = 0, right = half, to = 0;
+
+	if (count <= FEW) {
+		for (size_t i = 1; i < count; i++) {
+			const struct timeline_entry entry = entries[i];
+
+			for (to = i; to && compare(&entries[to - 1], &entry) > 0; to--)
+				entries[to] = entries[to - 1];
+			entries[to] = entry;
+		}
+		return;
+	}
+	merge_sort(entries, half, tmp);
+	merge_sort(entries + half, count - half, tmp);
+	if (compare(&entries[half - 1], &entries[half]) <= 0)
+		return;
+	memcpy(tmp, entries, half * sizeof(*tmp));
+	while (left < half && right < count)
+		entries[to++] = compare(&tmp[left], &entries[right]) <= 0 ? tmp[left++] : entries[right++];
+	memcpy(entries + to, tmp + left, (half - left) * sizeof(*tmp));
+}
+
+static void sort(struct timeline_entry *entries, size_t count)
+{
+	_cleanup_free_ struct timeline_entry *tmp = malloc((count / 2 + 1) * sizeof(*tmp));
+
+	if (tmp)
+		merge_sort(entries, count, tmp);
+	else
+		qsort(entries, count, sizeof(*entries), order);
+}
+
 void timeline_sort(struct timeline *timeline, uint64_t width)
 {
 	size_t count = timeline_count(timeline), kept = 0;
@@ -45,7 +85,7 @@ void timeline_sort(struct timeline *timeline, uint64_t width)
 	timeline->width = width;
 	if (!count)
 		return;
-	qsort(timeline->entries.data, count, sizeof(struct timeline_entry), order);
+	sort(timeline_at(timeline, 0), count);
 	for (size_t i = 1; i < count; i++) {
 		struct timeline_entry *last = timeline_at(timeline, kept);
 		const struct timeline_entry *entry = timeline_at(timeline, i);
@@ -62,14 +102,12 @@ void timeline_sort(struct timeline *timeline, uint64_t width)
 
 static void make_room(struct timeline *timeline)
 {
-	uint64_t width = timeline->width, span = timeline->last - timeline->first;
+	uint64_t span = timeline->last - timeline->first;
 
-	timeline_sort(timeline, width);
-	while (timeline_count(timeline) > timeline->limit / 2 && width < span) {
-		/* a small part of the whole is fine enough for what has this many samples */
-		width = width < span / 16384 ? span / 16384 : width * 2;
-		timeline_sort(timeline, width);
-	}
+	/* a small part of the whole is fine enough for what has this many samples */
+	timeline_sort(timeline, max_of(timeline->width, span / 16384));
+	while (timeline_count(timeline) > timeline->limit / 2 && timeline->width < span)
+		timeline_sort(timeline, timeline->width * 2);
 	if (timeline_count(timeline) > timeline->limit / 2)
 		timeline->limit *= 2;
 }

@@ -221,6 +221,63 @@ static void trees_may_be_deep(void **state)
 	tree_free(&tree);
 }
 
+static void paths_lead_to_the_same_nodes(void **state)
+{
+	static const uint32_t paths[][4] = {
+		{ 1, 2, 3, 4 }, { 1, 2, 3, 5 }, { 1, 2, 2, 4 }, { 2, 1, 3, 4 }, { 4, 3, 2, 1 }, { 1, 1, 1, 1 },
+	};
+	struct tree tree;
+
+	(void)state;
+	tree_init(&tree);
+	for (int pass = 0; pass < 2; pass++)
+		for (size_t i = 0; i < ARRAY_SIZE(paths); i++)
+			for (size_t count = 0; count <= 4; count++) {
+				uint32_t node = TREE_ROOT, found;
+
+				/* what is found by the path is what is found step by step, whichever comes first */
+				if (pass)
+					assert_int_equal(tree_path(&tree, paths[i], count, &found), 0);
+				for (size_t k = 0; k < count; k++)
+					assert_int_equal(tree_child(&tree, node, paths[i][k], &node), 0);
+				if (!pass)
+					assert_int_equal(tree_path(&tree, paths[i], count, &found), 0);
+				assert_int_equal(found, node);
+				assert_int_equal(tree_count(&tree), pass ? 19 : tree_count(&tree));
+			}
+	tree_free(&tree);
+}
+
+static void timelines_are_sorted(void **state)
+{
+	enum { COUNT = 20000 };
+	struct timeline timeline;
+	uint64_t samples = 0;
+
+	(void)state;
+	srand(4711);
+	timeline_init(&timeline, true);
+	for (int pass = 0; pass < 2; pass++) {
+		for (uint32_t i = 0; i < COUNT; i++)
+			assert_int_equal(timeline_add(&timeline, &(struct timeline_entry){
+				.node = (uint32_t)rand() % 50, .group = (uint32_t)rand() % 3,
+				.time = (uint64_t)rand() % 1000, .samples = 1 }), 0);
+		timeline_sort(&timeline, pass ? 8 : 0);
+		for (size_t i = 1; i < timeline_count(&timeline); i++) {
+			const struct timeline_entry *entry = timeline_at(&timeline, i);
+
+			assert_true(entry->group > entry[-1].group || (entry->group == entry[-1].group &&
+				    (entry->time > entry[-1].time || (entry->time == entry[-1].time &&
+				     entry->node > entry[-1].node))));
+		}
+	}
+	assert_true(timeline_count(&timeline) <= 50 * 3 * 125);
+	for (size_t i = 0; i < timeline_count(&timeline); i++)
+		samples += timeline_at(&timeline, i)->samples;
+	assert_int_equal(samples, 2 * COUNT);
+	timeline_free(&timeline);
+}
+
 /* More than the limit comes down to fewer, of coarser times, and no sample is lost. */
 static void timelines_are_bounded(void **state)
 {
@@ -462,6 +519,8 @@ int main(void)
 		cmocka_unit_test(sums_are_those_of_the_report),
 		cmocka_unit_test(parts_make_the_whole), cmocka_unit_test(times_cut_samples_in_two),
 		cmocka_unit_test(moments_are_understood), cmocka_unit_test(trees_may_be_deep),
+		cmocka_unit_test(paths_lead_to_the_same_nodes),
+		cmocka_unit_test(timelines_are_sorted),
 		cmocka_unit_test(timelines_are_bounded), cmocka_unit_test(lines_become_frames),
 		cmocka_unit_test(damage_is_told_and_does_no_harm),
 	};
