@@ -29,6 +29,7 @@ struct helper {
 	pid_t pid;		/* 0: none runs */
 	int socket;
 	bool is_ready;		/* it has said hello */
+	uint64_t patience_ms;	/* SO_RCVTIMEO; 0: none yet */
 	pid_t abandoned[HELPER_ABANDONED_MAX];
 	pid_t left_behind;
 	uint64_t start_at;	/* CLOCK_MONOTONIC ns, not before */
@@ -217,8 +218,8 @@ static int take_fd(struct msghdr *message, bool *ret_is_good)
 	return fds[0];
 }
 
-/* 0; 1: an error is the answer; -EPIPE: it is none. */
-static int receive_answer(struct helper *helper, struct helper_call *call)
+/* 0: *ret_result is the answer, 0 or -errno; -ETIMEDOUT, -EINTR; -EPIPE: it is none. */
+static int receive_answer(struct helper *helper, struct helper_call *call, int *ret_result)
 {
 	union {
 		struct cmsghdr align;
@@ -236,62 +237,81 @@ static int receive_answer(struct helper *helper, struct helper_call *call)
 	bool is_good;
 	ssize_t n;
 
-	do
-		n = recvmsg(helper->socket, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-	while (n < 0 && errno == EINTR);
+	n = recvmsg(helper->socket, &message, MSG_CMSG_CLOEXEC);
 	if (n < 0)
-		return -EPIPE;
+		return errno == EAGAIN ? -ETIMEDOUT : errno == EINTR ? -EINTR : -EPIPE;
 	call->ret_fd = take_fd(&message, &is_good);
 	if (!is_good || n < (ssize_t)sizeof(header))
 		return -EPIPE;
 	call->ret_bytes = (size_t)n - sizeof(header);
 	if (header.op != call->op || header.bytes != call->ret_bytes || header.result > 0)
 		return -EPIPE;
+	*ret_result = header.result;
 	if (header.result < 0)
-		return call->ret_bytes || call->ret_fd >= 0 ? -EPIPE : 1;
+		return call->ret_bytes || call->ret_fd >= 0 ? -EPIPE : 0;
 	if (call->ret_fd >= 0 ? !call->wants_fd : call->wants_fd && !call->may_lack_fd)
 		return -EPIPE;
 	return call->is_text || call->ret_bytes == call->answer_bytes ? 0 : -EPIPE;
 }
 
-/* 0, or the helper's own -errno in *ret_result, or its failure. */
+/* Of one that waits for something else as well. 0: there is an answer, or its end. */
+static int await_either(struct helper *helper, const struct helper_call *call, uint64_t left_ms)
+{
+	struct pollfd pollfds[] = {
+		{ .fd = helper->socket, .events = POLLIN },
+		{ .fd = call->cancel_fd, .events = POLLIN },
+	};
+	int r = poll(pollfds, ARRAY_SIZE(pollfds), (int)left_ms);
+
+	if (r > 0 && pollfds[1].revents)
+		return -ECANCELED;
+	if (r < 0)
+		return errno == EINTR ? -EINTR : -EPIPE;
+	return r ? 0 : -ETIMEDOUT;
+}
+
+/* How long the next answer is waited for. */
+static int set_patience(struct helper *helper, uint64_t ms)
+{
+	const struct timeval time = {
+		.tv_sec = (time_t)(ms / 1000), .tv_usec = (suseconds_t)(ms % 1000 * 1000),
+	};
+
+	if (helper->patience_ms == ms)
+		return 0;
+	if (setsockopt(helper->socket, SOL_SOCKET, SO_RCVTIMEO, &time, sizeof(time)) < 0)
+		return -EPIPE;
+	helper->patience_ms = ms;
+	return 0;
+}
+
+/* 0, with the answer in *ret_result, 0 or the helper's own -errno; or its failure. */
 static int await_answer(struct helper *helper, struct helper_call *call, int *ret_result)
 {
 	const uint64_t deadline = clock_monotonic() + call->timeout_ms * NSEC_PER_MSEC;
-	struct helper_header header;
-	uint64_t now;
+	uint64_t now, left_ms = max_of(call->timeout_ms, 1U); /* 0 would be for ever */
 	int r;
 
 	for (;;) {
-		struct pollfd pollfds[] = {
-			{ .fd = helper->socket, .events = POLLIN },
-			{ .fd = call->can_cancel ? call->cancel_fd : -1, .events = POLLIN },
-		};
-
-		now = clock_monotonic();
-		r = now < deadline ?
-			    poll(pollfds, ARRAY_SIZE(pollfds),
-				 (int)((deadline - now) / NSEC_PER_MSEC) + 1) : 0;
-		if (r > 0 && pollfds[1].revents)
-			return -ECANCELED;
-		if (r > 0)
-			break;
+		r = call->can_cancel ? await_either(helper, call, left_ms) : 0;
 		if (!r)
-			return -ETIMEDOUT;
-		if (errno != EINTR)
-			return -EPIPE;
+			r = set_patience(helper, left_ms);
+		if (!r)
+			r = receive_answer(helper, call, ret_result);
+		if (r != -EINTR)
+			break;
+		now = clock_monotonic();
+		if (now >= deadline) {
+			r = -ETIMEDOUT;
+			break;
+		}
+		left_ms = (deadline - now) / NSEC_PER_MSEC + 1;
 	}
-	if (recv(helper->socket, &header, sizeof(header), MSG_PEEK | MSG_DONTWAIT) ==
-	    (ssize_t)sizeof(header))
-		*ret_result = header.result;
-	r = receive_answer(helper, call);
-	if (r == 0)
-		*ret_result = 0;
 	if (r < 0 && call->ret_fd >= 0) {
 		close(call->ret_fd);
 		call->ret_fd = -1;
 	}
-	return min_of(r, 0);
+	return r;
 }
 
 /* It cannot be had: not the question's fault. */
@@ -330,6 +350,7 @@ static int start(struct helper *helper)
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) < 0)
 		return -EAGAIN;
 	helper->socket = sockets[0];
+	helper->patience_ms = 0;
 	r = spawn(helper, sockets[1]);
 	close(sockets[1]);
 	if (r < 0)
@@ -343,7 +364,7 @@ static int await_hello(struct helper *helper)
 	struct helper_hello hello;
 	struct helper_call call = {
 		.op = HELPER_HELLO, .fd = -1, .timeout_ms = HELLO_MS,
-		.answer = &hello, .answer_bytes = sizeof(hello),
+		.answer = &hello, .answer_bytes = sizeof(hello), .ret_fd = -1,
 	};
 	int result = 0, r = await_answer(helper, &call, &result);
 
