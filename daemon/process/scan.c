@@ -92,27 +92,56 @@ static char *path_unescape(const char *path)
 	return copy;
 }
 
-/* 1: an executable mapping, 0: another one. */
+/* A number in @base, and @end behind it; both are passed. */
+static bool take_number(const char **text, unsigned int base, char end, uint64_t *ret_value)
+{
+	const char *p = *text;
+	uint64_t value = 0;
+
+	for (;; p++) {
+		unsigned int digit = (unsigned int)(*p - '0');
+
+		if (digit > 9)
+			digit = *p >= 'a' && *p <= 'f' ? (unsigned int)(*p - 'a') + 10 : base;
+		if (digit >= base)
+			break;
+		if (value > (UINT64_MAX - digit) / base)
+			return false;
+		value = value * base + digit;
+	}
+	if (p == *text || *p != end)
+		return false;
+	*text = p + 1;
+	*ret_value = value;
+	return true;
+}
+
+/* 1: an executable mapping, 0: another one. Most lines are of others, and there are thousands. */
 static int maps_parse_line(const char *line, struct process_snapshot_mapping *ret_mapping)
 {
 	struct process_snapshot_mapping mapping = { 0 };
-	unsigned long long start, end, offset, inode;
-	char permissions[5];
-	int path = -1;
+	uint64_t major, minor;
+	const char *permissions;
 
-	if (sscanf(line, "%llx-%llx %4s %llx %x:%x %llu%n", &start, &end, permissions, &offset,
-		   &mapping.major, &mapping.minor, &inode, &path) != 7 ||
-	    path < 0 || start >= end)
+	if (!take_number(&line, 16, '-', &mapping.start) || !take_number(&line, 16, ' ', &mapping.end) ||
+	    mapping.start >= mapping.end || strnlen(line, 5) < 5 || line[4] != ' ')
 		return -EBADMSG;
+	permissions = line;
 	if (permissions[2] != 'x')
 		return 0;
-	while (line[path] == ' ')
-		path++;
-	mapping.start = start;
-	mapping.end = end;
-	mapping.file_offset = offset;
-	mapping.inode = inode;
-	mapping.path = path_unescape(line + path);
+	line += 5;
+	if (!take_number(&line, 16, ' ', &mapping.file_offset) || !take_number(&line, 16, ':', &major) ||
+	    !take_number(&line, 16, ' ', &minor) || major > UINT32_MAX || minor > UINT32_MAX ||
+	    (!take_number(&line, 10, ' ', &mapping.inode) && !take_number(&line, 10, '\0', &mapping.inode)))
+		return -EBADMSG;
+	mapping.major = (unsigned int)major;
+	mapping.minor = (unsigned int)minor;
+	/* what was passed last is the line's end, or a space before the path */
+	if (!line[-1])
+		line--;
+	while (*line == ' ')
+		line++;
+	mapping.path = path_unescape(line);
 	if (!mapping.path)
 		return -ENOMEM;
 	*ret_mapping = mapping;
