@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #include "base/utf8.h"
@@ -14,6 +15,7 @@ enum {
 	ENVIRONMENT_TRIES = 10,
 	CGROUP_MAX = 16 * 1024,
 	STATUS_MAX = 8 * 1024,
+	NAMESPACE_NAME_BYTES = 64,
 	COMMAND_LINE_MAX = 1024,
 	SERVICE_NAME_MAX = 255,
 	EXECUTABLE_MAX = 1024,
@@ -21,27 +23,24 @@ enum {
 	ATTRIBUTES_COUNT_MAX = DETAILS_MAX_ATTRIBUTES,
 };
 
-/* At most @max bytes of a file: the rest is of no interest. The size, or -errno. */
+/*
+ * At most @max bytes of a file: the rest is of no interest. The kernel makes each of these files as a whole, so one
+ * read has all of it. The size, or -errno.
+ */
 static ssize_t read_some(int directory, const char *path, char *buffer, size_t max)
 {
 	_cleanup_close_ int fd = openat(directory, path, O_RDONLY | O_CLOEXEC);
-	size_t size = 0;
+	ssize_t n;
 
 	if (fd < 0)
 		return -errno;
-	while (size < max) {
-		ssize_t n = read(fd, buffer + size, max - size);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		if (n == 0)
-			break;
-		size += (size_t)n;
-	}
-	buffer[size] = '\0';
-	return (ssize_t)size;
+	do
+		n = read(fd, buffer, max);
+	while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return -errno;
+	buffer[n] = '\0';
+	return n;
 }
 
 static int hex_digit(char c)
@@ -209,13 +208,14 @@ int details_read_executable(int proc, struct image_details *details)
 	return details_set_executable(details, path);
 }
 
-/* The innermost of "NSpid:\t4711\t17", when there is more than one. */
-static uint32_t pid_in_namespace(const char *status, uint32_t tgid)
+/* The innermost of "NSpid:\t4711\t17"; *ret_count: how many there are. */
+static uint32_t innermost_pid(const char *status, unsigned int *ret_count)
 {
 	const char *line = strstr(status, "\nNSpid:");
 	unsigned long pid = 0;
 	char *end;
 
+	*ret_count = 0;
 	if (!line)
 		return 0;
 	line += strlen("\nNSpid:");
@@ -224,28 +224,66 @@ static uint32_t pid_in_namespace(const char *status, uint32_t tgid)
 		if (end == line)
 			break;
 		line = end;
+		++*ret_count;
 	}
-	return pid == tgid ? 0 : (uint32_t)pid;
+	return (uint32_t)pid;
 }
 
-/* The second of "Uid:\t0\t33\t33\t33". */
-static uint32_t effective_user(const char *status)
-{
-	const char *line = strstr(status, "\nUid:");
-	unsigned int user;
-
-	return line && sscanf(line + strlen("\nUid:"), "%*u %u", &user) == 1 ? user : DETAILS_NO_USER;
-}
-
-int details_identity(int proc, uint32_t tgid, uint32_t *ret_pid, uint32_t *ret_user)
+static int read_pid(int proc, uint32_t *ret_pid, unsigned int *ret_count)
 {
 	_cleanup_free_ char *buffer = malloc(STATUS_MAX + 1);
 	ssize_t size = buffer ? read_some(proc, "status", buffer, STATUS_MAX) : -ENOMEM;
 
 	if (size <= 0)
 		return size < 0 ? (int)size : -ESRCH;
-	*ret_pid = pid_in_namespace(buffer, tgid);
-	*ret_user = effective_user(buffer);
+	*ret_pid = innermost_pid(buffer, ret_count);
+	return 0;
+}
+
+static bool read_pid_namespace(int proc, char ret_name[static NAMESPACE_NAME_BYTES])
+{
+	ssize_t length = readlinkat(proc, "ns/pid", ret_name, NAMESPACE_NAME_BYTES - 1);
+
+	ret_name[max_of(length, (ssize_t)0)] = '\0';
+	return length > 0;
+}
+
+/* Processes of our own namespace have one number, if ours have in this /proc. */
+static const char *own_pid_namespace(void)
+{
+	static char name[NAMESPACE_NAME_BYTES];
+	static bool is_known;
+	_cleanup_close_ int self = is_known ? -1 : open("/proc/self", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	unsigned int count;
+	uint32_t pid;
+
+	if (!is_known && (self < 0 || read_pid(self, &pid, &count) < 0 || count != 1 ||
+			  !read_pid_namespace(self, name)))
+		name[0] = '\0';
+	is_known = true;
+	return name;
+}
+
+int details_identity(int proc, uint32_t tgid, uint32_t *ret_pid, uint32_t *ret_user)
+{
+	char namespace[NAMESPACE_NAME_BYTES];
+	unsigned int count;
+	struct stat st;
+	int r = 0;
+
+	/* whatever it may be dumped by, this directory is its effective user's; of one that is gone, root's */
+	if (fstat(proc, &st) < 0)
+		return -errno;
+	/* "status" has all of it, and takes the kernel as long as everything else that is read of a process */
+	if (!read_pid_namespace(proc, namespace) || strcmp(namespace, own_pid_namespace()) != 0)
+		r = read_pid(proc, ret_pid, &count);
+	else
+		*ret_pid = 0;
+	if (r < 0)
+		return r;
+	if (*ret_pid == tgid)
+		*ret_pid = 0;
+	*ret_user = st.st_uid;
 	return 0;
 }
 
