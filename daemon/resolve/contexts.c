@@ -2,6 +2,7 @@
 #include "resolve/contexts.h"
 
 #include <inttypes.h>
+#include <signal.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -107,6 +108,12 @@ static void count_error(struct contexts *contexts, const struct image *image, in
 			    "out; more of them are counted in contexts_bad", image->tgid, image->comm);
 }
 
+/* Another process may have its number: then the opener says so. */
+static bool has_gone(const struct image *image)
+{
+	return kill((pid_t)image->tgid, 0) < 0 && errno == ESRCH;
+}
+
 static void look(struct contexts *contexts, struct image *image)
 {
 	const struct image_details *details = image_details(image);
@@ -115,6 +122,11 @@ static void look(struct contexts *contexts, struct image *image)
 
 	if (began < image->context_next || !details || !details->executable_path)
 		return;
+	/* most that a window has samples of under churn: nobody has to be asked about them */
+	if (has_gone(image)) {
+		image->context_next = UINT64_MAX;
+		return;
+	}
 	if (!credit_left(&contexts->credit, began)) {
 		contexts->stats.put_off++;
 		return;

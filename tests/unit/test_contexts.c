@@ -120,11 +120,16 @@ static int start_child(void **state _unused_)
 	return 0;
 }
 
-static int stop_child(void **state _unused_)
+static void end_child(void)
 {
 	close(to_child);
 	close(from_child);
 	assert_int_equal(waitpid(child, NULL, 0), child);
+}
+
+static int stop_child(void **state _unused_)
+{
+	end_child();
 	return pool_get(POOL_PROCESSES)->used != 0;
 }
 
@@ -316,6 +321,28 @@ static void look(struct image *image, bool is_due)
 	contexts_look(contexts, &window);
 }
 
+/* Most of a window's processes are gone when it ends: no question is wasted on them. */
+static void who_has_gone_is_not_asked(void **state)
+{
+	const uint64_t before = contexts_stats(contexts)->put_off;
+	struct opener_stats stats;
+	struct image *image = image_of_child("/bin/child");
+	uint64_t questions;
+
+	opener_stats(opener, &stats);
+	questions = stats.helper.calls;
+	look(image, true);
+	opener_stats(opener, &stats);
+	assert_int_equal(stats.helper.calls, questions + 1);
+	end_child();
+	look(image, true);
+	opener_stats(opener, &stats);
+	assert_int_equal(stats.helper.calls, questions + 1);
+	assert_int_equal(contexts_stats(contexts)->put_off, before);
+	image_unref(image);
+	assert_int_equal(start_child(state), 0);
+}
+
 static void the_image_gets_what_its_process_publishes(void **state _unused_)
 {
 	char executable[PATH_MAX] = "";
@@ -379,6 +406,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(what_cannot_be_read_is_none, start_child, stop_child),
 		cmocka_unit_test(what_it_may_say_is_taken),
 		cmocka_unit_test(as_many_as_fit_are_taken),
+		cmocka_unit_test_setup_teardown(who_has_gone_is_not_asked, start_helpers, stop_helpers),
 		cmocka_unit_test_setup_teardown(the_image_gets_what_its_process_publishes, start_helpers, stop_helpers),
 	};
 
