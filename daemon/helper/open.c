@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "helper/memfd.h"
+#include "helper/open_process.h"
 #include "process/context.h"
 #include "process/details.h"
 #include "process/scan.h"
@@ -133,6 +134,22 @@ static int reopen(int path_fd, uint64_t host_dev, int *ret_fd, struct stat *ret_
 	return 0;
 }
 
+static int64_t ctime_of(const struct stat *st)
+{
+	return (int64_t)st->st_ctim.tv_sec * (int64_t)NSEC_PER_SEC + st->st_ctim.tv_nsec;
+}
+
+/* What is known has been opened before: it is a regular file that nobody's server is behind. */
+static bool is_known(const struct open_file *file, const struct stat *st)
+{
+	const struct open_stat *known = &file->known;
+
+	return known->inode && known->inode == st->st_ino && known->dev == st->st_dev &&
+	       known->size == (uint64_t)st->st_size && known->ctime_ns == ctime_of(st) &&
+	       is_wanted(&file->wanted, st);
+}
+
+/* *ret_fd -1: it is the one that is known. */
 static int open_in(int root, const struct open_file *file, int *ret_fd, struct stat *ret_stat)
 {
 	/* "..", absolute symbolic links and magic links of a container's making stay inside its root */
@@ -146,11 +163,15 @@ static int open_in(int root, const struct open_file *file, int *ret_fd, struct s
 	/* the same path on another root proves nothing */
 	if (file->needs_inode && !file->wanted.inode)
 		return -ESTALE;
-	if (file->wanted.path[0] != '/')
+	if (file->path[0] != '/')
 		return -EINVAL;
-	path_fd = (int)syscall(SYS_openat2, root, file->wanted.path, &how, sizeof(how));
+	path_fd = (int)syscall(SYS_openat2, root, file->path, &how, sizeof(how));
 	if (path_fd < 0)
 		return -errno;
+	if (fstat(path_fd, ret_stat) < 0)
+		return -errno;
+	if (is_known(file, ret_stat))
+		return 0;
 	r = reopen(path_fd, file->host_dev, &fd, ret_stat);
 	if (r < 0)
 		return r;
@@ -218,17 +239,6 @@ static int open_mapped(int proc, const struct open_file *file, int *ret_fd, stru
 	return r;
 }
 
-/* All that follows is read through this descriptor, which never leads to another process. */
-static int open_proc(uint32_t tgid)
-{
-	char path[32];
-	int fd;
-
-	snprintf(path, sizeof(path), "/proc/%u", tgid);
-	fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	return fd < 0 ? -errno : fd;
-}
-
 static int open_through_process(const struct open_file *file, int *ret_fd, struct stat *ret_stat)
 {
 	_cleanup_close_ int proc = -1, root = -1;
@@ -253,9 +263,7 @@ static void answer_stat(struct serve_answer *answer, const struct stat *st)
 {
 	*(struct open_stat *)(void *)answer->payload = (struct open_stat){
 		.dev = st->st_dev, .inode = st->st_ino, .size = (uint64_t)st->st_size,
-		.links = st->st_nlink,
-		.ctime_ns = (int64_t)st->st_ctim.tv_sec * (int64_t)NSEC_PER_SEC +
-			    st->st_ctim.tv_nsec,
+		.links = st->st_nlink, .ctime_ns = ctime_of(st),
 	};
 	answer->bytes = sizeof(struct open_stat);
 }
@@ -280,21 +288,6 @@ static int answer_process(const struct serve_request *request, struct serve_answ
 	return r;
 }
 
-static int answer_root(const struct serve_request *request, struct serve_answer *answer)
-{
-	const struct open_process *process = request->payload;
-	_cleanup_close_ int proc = open_proc(process->tgid);
-	struct stat st;
-
-	if (proc < 0)
-		return proc;
-	answer->fd = openat(proc, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (answer->fd < 0 || fstat(answer->fd, &st) < 0)
-		return -errno;
-	answer_stat(answer, &st);
-	return 0;
-}
-
 static int answer_links(const struct serve_request *request, struct serve_answer *answer)
 {
 	struct stat st;
@@ -303,86 +296,6 @@ static int answer_links(const struct serve_request *request, struct serve_answer
 		return -errno;
 	answer_stat(answer, &st);
 	return 0;
-}
-
-static void put_text(char *to, size_t size, const char *text)
-{
-	snprintf(to, size, "%s", text ? text : "");
-}
-
-static int answer_details(const struct serve_request *request, struct serve_answer *answer)
-{
-	const struct open_process *process = request->payload;
-	struct open_details *to = (void *)answer->payload;
-	_cleanup_close_ int proc = open_proc(process->tgid);
-	struct image_details *details;
-	int r;
-
-	if (proc < 0)
-		return -ESRCH;
-	r = details_read(proc, process->tgid, process->with_command_line, &details);
-	if (r < 0)
-		return r;
-	memset(to, 0, sizeof(*to));
-	to->pid_in_namespace = details->pid_in_namespace;
-	to->user = details->user;
-	put_text(to->executable_path, sizeof(to->executable_path), details->executable_path);
-	put_text(to->executable_name, sizeof(to->executable_name), details->executable_name);
-	put_text(to->container_id, sizeof(to->container_id), details->container_id);
-	put_text(to->container_name, sizeof(to->container_name), details->container_name);
-	put_text(to->pod_uid, sizeof(to->pod_uid), details->pod_uid);
-	put_text(to->pod_qos, sizeof(to->pod_qos), details->pod_qos);
-	put_text(to->unit, sizeof(to->unit), details->unit);
-	put_text(to->cgroup, sizeof(to->cgroup), details->cgroup);
-	put_text(to->attributes, sizeof(to->attributes), details->attributes);
-	put_text(to->service_name, sizeof(to->service_name), details->service_name);
-	put_text(to->command_line, sizeof(to->command_line), details->command_line);
-	image_details_free(details);
-	answer->bytes = sizeof(*to);
-	return 0;
-}
-
-static int write_snapshot(const struct process_snapshot *snapshot, struct open_scan *scan)
-{
-	_cleanup_close_ int fd = memfd_new();
-	int r = fd < 0 ? fd : 0;
-
-	*scan = (struct open_scan){
-		.time = snapshot->time, .start_time = snapshot->start_time,
-		.parent_tgid = snapshot->parent_tgid, .count = (uint32_t)snapshot->mapping_count,
-		.is_cut = snapshot->is_cut,
-	};
-	memcpy(scan->comm, snapshot->comm, sizeof(scan->comm));
-	for (size_t i = 0; !r && i < snapshot->mapping_count; i++) {
-		const struct process_snapshot_mapping *from = &snapshot->mappings[i];
-		const struct open_mapping mapping = {
-			.start = from->start, .end = from->end, .file_offset = from->file_offset,
-			.inode = from->inode, .major = from->major, .minor = from->minor,
-		};
-
-		r = memfd_write(fd, &mapping, sizeof(mapping));
-	}
-	for (size_t i = 0; !r && i < snapshot->mapping_count; i++) {
-		const size_t bytes = strlen(snapshot->mappings[i].path) + 1;
-
-		scan->path_bytes += (uint32_t)bytes;
-		r = memfd_write(fd, snapshot->mappings[i].path, bytes);
-	}
-	return r < 0 ? r : memfd_seal(&fd);
-}
-
-static int answer_scan(const struct serve_request *request, struct serve_answer *answer)
-{
-	const struct open_process *process = request->payload;
-	struct process_snapshot *snapshot;
-	int r = process_scan(process->tgid, &snapshot);
-
-	if (r < 0)
-		return r;
-	answer->fd = write_snapshot(snapshot, (void *)answer->payload);
-	answer->bytes = sizeof(struct open_scan);
-	process_snapshot_free(snapshot);
-	return min_of(answer->fd, 0);
 }
 
 /* What the process says of itself as long as it is there; then what was known of it. */
@@ -521,25 +434,35 @@ static int answer_context(const struct serve_request *request, struct serve_answ
 
 static const struct {
 	int (*answer)(const struct serve_request *request, struct serve_answer *answer);
-	size_t bytes;		/* of the request */
+	size_t bytes;		/* of the request, */
 	bool needs_fd;
+	bool has_path;		/* and a path in what is left of it */
 } operations[] = {
-	[OPEN_IN] = { answer_in, sizeof(struct open_file), true },
-	[OPEN_PROCESS] = { answer_process, sizeof(struct open_file), false },
-	[OPEN_ROOT] = { answer_root, sizeof(struct open_process), false },
+	[OPEN_IN] = { answer_in, offsetof(struct open_file, path), true, true },
+	[OPEN_PROCESS] = { answer_process, offsetof(struct open_file, path), false, true },
+	[OPEN_IMAGE] = { open_answer_image, sizeof(struct open_image), false },
 	[OPEN_LINKS] = { answer_links, 0, true },
-	[OPEN_DETAILS] = { answer_details, sizeof(struct open_process), false },
-	[OPEN_SCAN] = { answer_scan, sizeof(struct open_process), false },
+	[OPEN_SCAN] = { open_answer_scan, sizeof(struct open_process), false },
 	[OPEN_PERF_MAP] = { answer_perf_map, sizeof(struct open_perf_map), false },
 	[OPEN_CONTEXT] = { answer_context, sizeof(struct open_context), false },
 };
 
+static bool is_request(const struct serve_request *request)
+{
+	const char *bytes = request->payload;
+	size_t fixed;
+
+	if (request->op >= ARRAY_SIZE(operations) || !operations[request->op].answer ||
+	    (operations[request->op].needs_fd && request->fd < 0))
+		return false;
+	fixed = operations[request->op].bytes;
+	if (!operations[request->op].has_path)
+		return request->bytes == fixed;
+	return request->bytes > fixed && request->bytes <= fixed + PATH_MAX &&
+	       !bytes[request->bytes - 1];
+}
+
 void open_answer(struct serve_request *request, struct serve_answer *answer)
 {
-	if (request->op >= ARRAY_SIZE(operations) || !operations[request->op].answer ||
-	    request->bytes != operations[request->op].bytes ||
-	    (operations[request->op].needs_fd && request->fd < 0))
-		answer->result = -EINVAL;
-	else
-		answer->result = operations[request->op].answer(request, answer);
+	answer->result = is_request(request) ? operations[request->op].answer(request, answer) : -EINVAL;
 }

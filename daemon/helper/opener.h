@@ -27,6 +27,7 @@ struct opener_wanted {
 	uint32_t major, minor;	/* 0, 0: unknown */
 	uint64_t inode;		/* 0: unknown */
 	const char *path;
+	const struct stat *known;	/* what was found there the last time; NULL: nothing */
 };
 
 struct opener_stats {
@@ -43,6 +44,7 @@ void opener_free(struct opener *opener);	/* NULL is fine */
  * @space: where the path was seen, NULL: unknown; @tgid: a process that maps it, 0: none is known.
  * -ESTALE: another file has taken its path, or the root is closed. -ENXIO: not a regular file. -EREMOTE:
  * served by FUSE. -EHOSTDOWN: it did not come back, now or not long ago. -ENOENT and others: as open() says.
+ * A file that is still `known` may come without a descriptor: *ret_fd -1.
  */
 int opener_open(struct opener *opener, struct mount_namespace_table *spaces,
 		struct mount_namespace *space, uint32_t tgid, const struct opener_wanted *wanted,
@@ -61,15 +63,18 @@ struct opener_process {
 int opener_perf_map(struct opener *opener, struct mount_namespace_table *spaces,
 		    struct mount_namespace *space, const struct opener_process *process, int *ret_fd,
 		    struct stat *ret_stat);
-/* The mount namespace of a process. A new reference. */
-int opener_space(struct opener *opener, struct mount_namespace_table *spaces, uint32_t tgid,
-		 struct mount_namespace **ret_space);
+/*
+ * What is read of a process once: its mount namespace, a new reference, and its details, as details_read(). NULL: it
+ * could not be told. Both are one question, unless such a one was not answered within ten minutes: then it is not
+ * known which of them it was, and each is asked for itself.
+ */
+void opener_image(struct opener *opener, struct mount_namespace_table *spaces, uint32_t tgid,
+		  bool with_command_line, struct mount_namespace **ret_space,
+		  struct image_details **ret_details);
 /* Has @fd, on device @dev, no name any more? False when that cannot be told. */
 bool opener_is_deleted(struct opener *opener, uint64_t dev, int fd);
 
-/* As details_read() and process_scan(). */
-int opener_details(struct opener *opener, uint32_t tgid, bool with_command_line,
-		   struct image_details **ret_details);
+/* As process_scan(). */
 int opener_scan(struct opener *opener, uint32_t tgid, struct process_snapshot **ret_snapshot);
 
 /*

@@ -43,9 +43,8 @@ enum helper_op {
 	PARSE_TABLE,
 	OPEN_IN,
 	OPEN_PROCESS,
-	OPEN_ROOT,
+	OPEN_IMAGE,
 	OPEN_LINKS,
-	OPEN_DETAILS,
 	OPEN_SCAN,
 	PARSE_DEBUG,
 	PARSE_DWARF,
@@ -127,41 +126,56 @@ struct parse_table {
 struct open_wanted {
 	uint64_t inode;
 	uint32_t major, minor;
-	char path[PATH_MAX];
 };
 
-/* OPEN_IN: in the root that comes with it. OPEN_PROCESS: through what the process has open. */
-struct open_file {
-	struct open_wanted wanted;
-	uint64_t host_dev;	/* st_dev of the host's root */
-	uint32_t tgid;		/* OPEN_PROCESS */
-	uint8_t needs_inode;	/* OPEN_IN: the path alone proves nothing */
-	uint8_t with_root;	/* OPEN_PROCESS: its root as well */
-};
-
-/* Answers both, with the file. */
+/* What a file is. */
 struct open_stat {
 	uint64_t dev, inode, size, links;
 	int64_t ctime_ns;
 };
 
-/* OPEN_ROOT, OPEN_DETAILS, OPEN_SCAN. OPEN_ROOT is answered by struct open_stat and the root. */
-struct open_process {
-	uint32_t tgid;
-	uint8_t with_command_line;
+/*
+ * OPEN_IN: in the root that comes with it. OPEN_PROCESS: through what the process has open. Both end with the
+ * path's NUL. They are answered by struct open_stat and the file; a file that is still the one that is known
+ * does not come with it.
+ */
+struct open_file {
+	struct open_wanted wanted;
+	struct open_stat known;	/* inode 0: none; but for `links`, and of OPEN_IN alone */
+	uint64_t host_dev;	/* st_dev of the host's root */
+	uint32_t tgid;		/* OPEN_PROCESS */
+	uint8_t needs_inode;	/* OPEN_IN: the path alone proves nothing */
+	uint8_t with_root;	/* OPEN_PROCESS: its root as well */
+	char path[PATH_MAX];
 };
 
-/* Answers OPEN_DETAILS; an empty text is none. */
-struct open_details {
+/* OPEN_IMAGE: a process, in the parts that are asked for. */
+enum {
+	OPEN_IMAGE_ROOT = 1,
+	OPEN_IMAGE_DETAILS = 2,
+};
+
+struct open_image {
+	uint64_t root_dev, root_inode;	/* of the root that is known, which is not sent once more; 0: none is */
+	uint32_t tgid;
+	uint8_t parts, with_command_line;
+};
+
+/* Answers it, with the root, unless that is known; `details` are followed by their texts, see process/texts.h. */
+struct open_image_answer {
+	uint64_t root_dev, root_inode;
+	int32_t root_result, details_result;	/* 0 or -errno; of a part that was not asked for -ENODATA */
 	uint32_t pid_in_namespace, user;
-	char executable_path[1025], executable_name[256], container_id[65], container_name[65];
-	char pod_uid[37], pod_qos[16], unit[256], cgroup[513];
-	char service_name[256], attributes[1025], command_line[1025];
+};
+
+/* OPEN_SCAN */
+struct open_process {
+	uint32_t tgid;
 };
 
 /*
- * Answers OPEN_SCAN; the memfd has `count` struct open_mapping, then their paths, each with its NUL, in the
- * same order.
+ * Answers it, and then `count` struct open_mapping and their paths, each with its NUL, in the same order. What does
+ * not fit is in a memfd instead.
  */
 struct open_scan {
 	uint64_t time, start_time;

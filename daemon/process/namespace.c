@@ -143,6 +143,22 @@ static struct mount_namespace *find(struct mount_namespace_table *table,
 	return NULL;
 }
 
+void mount_namespace_table_root(const struct mount_namespace_table *table,
+				const struct mount_namespace_id *id, uint64_t *ret_dev, uint64_t *ret_inode)
+{
+	const struct mount_namespace *last = NULL;
+
+	for (size_t i = 0; i < table->count; i++) {
+		const struct mount_namespace *space = table->spaces[i];
+
+		if (space->inode == id->inode && space->dev == id->dev && space->root >= 0 &&
+		    (!last || space->used > last->used))
+			last = space;
+	}
+	*ret_dev = last ? last->root_dev : 0;
+	*ret_inode = last ? last->root_inode : 0;
+}
+
 static int add(struct mount_namespace_table *table, const struct mount_namespace_id *id,
 	       struct mount_namespace **ret_space)
 {
@@ -191,6 +207,8 @@ int mount_namespace_table_take(struct mount_namespace_table *table,
 	_cleanup_close_ int owned = root;
 	struct mount_namespace *space = find(table, id);
 
+	if (root < 0 && (!space || space->root < 0))
+		return -ESTALE;
 	if (!space) {
 		int r = add(table, id, &space);
 

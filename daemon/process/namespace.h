@@ -46,7 +46,13 @@ struct mount_namespace_id {
 
 /* All but the root, which only the opener may look at; -errno: the process is gone. */
 int mount_namespace_identify(uint32_t tgid, struct mount_namespace_id *ret_id);
-/* The namespace that @id names; @root is taken over, also on failure. A new reference. */
+/* The root that was used last of the open ones in namespace @id, whatever root that names; 0, 0: there is none. */
+void mount_namespace_table_root(const struct mount_namespace_table *table,
+				const struct mount_namespace_id *id, uint64_t *ret_dev, uint64_t *ret_inode);
+/*
+ * The namespace that @id names; @root is taken over, also on failure; -1: -ESTALE unless it is open. A new
+ * reference.
+ */
 int mount_namespace_table_take(struct mount_namespace_table *table,
 			       const struct mount_namespace_id *id, int root,
 			       struct mount_namespace **ret_space);

@@ -128,14 +128,15 @@ static struct mount_namespace *space_of_parent(struct images *images, const stru
 
 void images_see(struct images *images, struct image *image, const struct image *parent)
 {
-	struct image_details *details = NULL;
+	struct image_details *details;
 	bool is_late;
 
 	if (image->mount_namespace)
 		return;
-	if (opener_space(images->opener, images->spaces, image->tgid, &image->mount_namespace) < 0)
+	opener_image(images->opener, images->spaces, image->tgid, images->with_command_line,
+		     &image->mount_namespace, &details);
+	if (!image->mount_namespace)
 		image->mount_namespace = space_of_parent(images, parent);
-	opener_details(images->opener, image->tgid, images->with_command_line, &details);
 	/* looked at after the question: what was executed before it is known, but for what thread A has yet to read */
 	is_late = atomic_load_explicit(&image->is_succeeded, memory_order_acquire);
 	/* a zombie still has a cgroup, but no program */

@@ -289,6 +289,36 @@ static void see_vdso(struct objects *objects, struct mapped_file *file)
 	publish(objects, file, objects->vdso->object);
 }
 
+static struct seen_file *seen_slot(struct objects *objects, const struct mapped_file *file)
+{
+	const uint64_t words[] = { file->inode, (uint64_t)file->major << 32 | file->minor };
+
+	return &objects->seen[hash_words(words, ARRAY_SIZE(words)) % SEEN_MAX];
+}
+
+/*
+ * Programs that run again and again are mapped anew each time. Where the file is most likely still the one whose
+ * descriptor is here, the opener need not open it; NULL: nothing is likely.
+ */
+static const struct stat *likely(struct objects *objects, const struct mapped_file *file)
+{
+	const struct seen_file *seen = seen_slot(objects, file);
+	const struct entry *entry;
+
+	if (!file->inode || seen->inode != file->inode || seen->major != file->major ||
+	    seen->minor != file->minor)
+		return NULL;
+	entry = entry_find(objects, &seen->st);
+	return entry && entry->fd >= 0 ? &seen->st : NULL;
+}
+
+static void remember(struct objects *objects, const struct mapped_file *file, const struct stat *st)
+{
+	*seen_slot(objects, file) = (struct seen_file){
+		.inode = file->inode, .major = file->major, .minor = file->minor, .st = *st,
+	};
+}
+
 void objects_see(struct objects *objects, const struct image *image, struct mapped_file *file)
 {
 	const struct opener_wanted wanted = {
@@ -296,6 +326,7 @@ void objects_see(struct objects *objects, const struct image *image, struct mapp
 		.minor = file->minor,
 		.inode = file->inode,
 		.path = file->path,
+		.known = likely(objects, file),
 	};
 	const struct object *known = mapped_file_object(file);
 	_cleanup_close_ int fd = -1;
@@ -322,15 +353,16 @@ void objects_see(struct objects *objects, const struct image *image, struct mapp
 		return;
 	}
 	entry = entry_find(objects, &st);
-	if (!entry && entry_add_file(objects, file->path, fd, &st, false, &entry) < 0)
+	if (!entry && (fd < 0 || entry_add_file(objects, file->path, fd, &st, false, &entry) < 0))
 		return;
+	remember(objects, file, &st);
 	entry->used = clock_monotonic();
 	/* the newest place is the likeliest to last */
 	if (image->mount_namespace && entry->space != image->mount_namespace) {
 		mount_namespace_unref(entry->space);
 		entry->space = mount_namespace_ref(image->mount_namespace);
 	}
-	if (entry->fd < 0)
+	if (entry->fd < 0 && fd >= 0)
 		entry_keep_fd(objects, entry, &fd);
 	entry->fd_used = entry->used;
 	publish(objects, file, entry->object);

@@ -3,11 +3,21 @@
 #ifndef STACKTAP_RESOLVE_OBJECT_CACHE_H
 #define STACKTAP_RESOLVE_OBJECT_CACHE_H
 
+#include <sys/stat.h>
+
 #include "base/hash.h"
 #include "resolve/objects.h"
 
 enum {
 	RETIRED_MAX = 1024,	/* objects of files that were found after all */
+	SEEN_MAX = 256,		/* files whose last identity is remembered */
+};
+
+/* What a file that is mapped under these numbers was the last time. */
+struct seen_file {
+	uint64_t inode;
+	uint32_t major, minor;
+	struct stat st;
 };
 
 /* object->symbols points here */
@@ -43,6 +53,7 @@ struct objects {
 	 */
 	struct object *retired[RETIRED_MAX];
 	size_t retired_count;
+	struct seen_file seen[SEEN_MAX];	/* by a hash of their numbers */
 	struct objects_stats stats;
 };
 

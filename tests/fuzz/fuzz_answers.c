@@ -73,9 +73,9 @@ int helper_call(struct helper *helper, struct helper_call *call)
 		return errors[how % 4];
 	call->ret_bytes = call->answer_bytes;
 	if (call->is_text)
-		call->ret_bytes = min_of((size_t)size, call->answer_bytes);
+		call->ret_bytes = min_of(call->may_lack_fd ? size * (size_t)24 : size, call->answer_bytes);
 	take(call->answer, call->ret_bytes);
-	if (!call->wants_fd)
+	if (!call->wants_fd || (call->may_lack_fd && how % 2))
 		return 0;
 	call->ret_fd = memfd_new();
 	take(large, size * (size_t)24);
@@ -181,17 +181,33 @@ static void ask_parser(uint8_t kind)
 	object_unref(object);
 }
 
-static void ask_opener(bool wants_details)
+static void ask_for_image(struct opener *opener)
+{
+	struct mount_namespace_table *spaces;
+	struct mount_namespace *space;
+	struct image_details *details;
+
+	if (mount_namespace_table_new("", &spaces) < 0)
+		abort();
+	opener_image(opener, spaces, (uint32_t)getpid(), true, &space, &details);
+	if (space && space->root < 0)
+		abort();
+	if (details && details->executable_path && strlen(details->executable_path) > 1024)
+		abort();
+	image_details_free(details);
+	mount_namespace_unref(space);
+	mount_namespace_table_free(spaces);
+}
+
+static void ask_opener(bool wants_image)
 {
 	struct process_snapshot *snapshot;
-	struct image_details *details;
 	struct opener *opener;
 
 	if (opener_new(&opener) < 0)
 		abort();
-	if (wants_details) {
-		if (!opener_details(opener, 7, true, &details))
-			image_details_free(details);
+	if (wants_image) {
+		ask_for_image(opener);
 	} else if (!opener_scan(opener, 7, &snapshot)) {
 		for (size_t i = 0; i < snapshot->mapping_count; i++)
 			if (!snapshot->mappings[i].path || snapshot->mappings[i].start >= snapshot->mappings[i].end)

@@ -11,9 +11,10 @@
 #include <sys/wait.h>
 
 #include "base/clock.h"
-#include "process/cgroup.h"
-#include "process/namespace.h"
 #include "helper/opener.h"
+#include "process/cgroup.h"
+#include "process/image.h"
+#include "process/namespace.h"
 
 static struct mount_namespace_table *spaces;
 static struct opener *opener;
@@ -65,8 +66,11 @@ static void stop_child(pid_t pid)
 static struct mount_namespace *space_of(pid_t pid)
 {
 	struct mount_namespace *space;
+	struct image_details *details;
 
-	assert_int_equal(opener_space(opener, spaces, (uint32_t)pid, &space), 0);
+	opener_image(opener, spaces, (uint32_t)pid, false, &space, &details);
+	image_details_free(details);
+	assert_non_null(space);
 	return space;
 }
 

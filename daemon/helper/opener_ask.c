@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "helper/opener_ask.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/utf8.h"
+
+#define QUARANTINE_FIRST_NS ((uint64_t)60 * NSEC_PER_SEC)	/* doubled each time it happens again */
+#define QUARANTINE_MAX_NS (3600 * NSEC_PER_SEC)
+#define SLOW_NS (NSEC_PER_SEC / 4)	/* what takes longer is slow; a quarter of the patience is for such */
+
+static bool is_same_place(const struct place *a, const struct place *b)
+{
+	return a->space == b->space && a->major == b->major && a->minor == b->minor &&
+	       a->tgid == b->tgid && a->part == b->part;
+}
+
+static struct quarantine *find_quarantine(struct opener *opener, const struct place *place)
+{
+	for (size_t i = 0; i < QUARANTINES_MAX; i++)
+		if (opener->quarantines[i].length &&
+		    is_same_place(&opener->quarantines[i].place, place))
+			return &opener->quarantines[i];
+	return NULL;
+}
+
+/* A free place, or the one that ends first. */
+static struct quarantine *new_quarantine(struct opener *opener)
+{
+	struct quarantine *found = &opener->quarantines[0];
+
+	for (size_t i = 0; i < QUARANTINES_MAX && found->length; i++)
+		if (!opener->quarantines[i].length || opener->quarantines[i].until < found->until)
+			found = &opener->quarantines[i];
+	return found;
+}
+
+static void quarantine(struct opener *opener, const struct place *place, const char *what,
+		       const char *why)
+{
+	struct quarantine *quarantine = find_quarantine(opener, place);
+	char text[200];
+
+	if (quarantine) {
+		quarantine->length = min_of(2 * quarantine->length, (uint64_t)QUARANTINE_MAX_NS);
+	} else {
+		quarantine = new_quarantine(opener);
+		*quarantine = (struct quarantine){ .place = *place, .length = QUARANTINE_FIRST_NS };
+	}
+	quarantine->until = clock_monotonic() + quarantine->length;
+	quarantine->pid = helper_left_behind(opener->helper);
+	utf8_copy(text, sizeof(text), what);
+	snprintf(opener->last_quarantined, sizeof(opener->last_quarantined), "%s", text);
+	log_warning("%s: %s; it is left alone for %" PRIu64 " s, and frames there stay without names", text,
+		    why, quarantine->length / (uint64_t)NSEC_PER_SEC);
+}
+
+bool opener_is_doubtful(struct opener *opener, const struct place *place)
+{
+	return find_quarantine(opener, place);
+}
+
+int opener_ask(struct opener *opener, const struct place *place, const char *what,
+	       struct helper_call *call)
+{
+	struct quarantine *known = find_quarantine(opener, place);
+	const uint64_t began = clock_monotonic();
+	uint64_t now;
+	bool is_slow;
+	int r;
+
+	/* while one hangs there another would, too */
+	if (known && (began < known->until || helper_is_abandoned(opener->helper, known->pid))) {
+		opener->left_alone++;
+		return -EHOSTDOWN;
+	}
+	if (!credit_left(&opener->patience, began))
+		return -EAGAIN;
+	r = helper_call(opener->helper, call);
+	now = clock_monotonic();
+	is_slow = r != -EAGAIN && now - began > SLOW_NS;
+	if (r == -ETIMEDOUT || r == -EPIPE || is_slow)
+		credit_spend(&opener->patience, began, now);
+	if (r == -ETIMEDOUT) {
+		quarantine(opener, place, what, "its file system does not answer");
+		return -EHOSTDOWN;
+	}
+	/* a host that is loaded is slow at times, a server that means to be is whenever it is asked */
+	if (is_slow && credit_left(&opener->patience, now) < PATIENCE_NS / 4 * 3)
+		quarantine(opener, place, what, "its file system is slow to answer");
+	else if (known && r != -EPIPE && r != -EAGAIN)
+		known->length = 0;	/* it answers again */
+	return r;
+}

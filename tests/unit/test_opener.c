@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: Apache-2.0
+/* How many questions what is known of a process takes, and what comes with the answers. */
+#include "fixture.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/wait.h>
+
+#include "helper/opener.h"
+#include "process/details.h"
+#include "process/scan.h"
+
+enum { MANY = 2000 };
+
+static struct mount_namespace_table *spaces;
+static struct opener *opener;
+
+static int set_up(void **state)
+{
+	(void)state;
+	return mount_namespace_table_new("", &spaces) ?: opener_new(&opener);
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	opener_free(opener);
+	mount_namespace_table_free(spaces);
+	return 0;
+}
+
+/* A child that runs @prepare and waits to be killed; returns once it is prepared. */
+static pid_t start_child(void (*prepare)(void))
+{
+	int ready[2];
+	char byte = 1;
+	pid_t pid;
+
+	assert_int_equal(pipe(ready), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		prepare();
+		if (write(ready[1], &byte, 1) != 1)
+			_exit(1);
+		for (;;)
+			pause();
+	}
+	close(ready[1]);
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	close(ready[0]);
+	return pid;
+}
+
+static void stop_child(pid_t pid)
+{
+	assert_int_equal(kill(pid, SIGKILL), 0);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
+static uint64_t calls(void)
+{
+	struct opener_stats stats;
+
+	opener_stats(opener, &stats);
+	return stats.helper.calls;
+}
+
+static void ask(pid_t pid, struct mount_namespace **ret_space, struct image_details **ret_details)
+{
+	opener_image(opener, spaces, (uint32_t)pid, false, ret_space, ret_details);
+}
+
+static void do_nothing(void)
+{
+}
+
+/* What is told of it does not depend on what its root was known by. */
+static void expect_self(pid_t pid, struct mount_namespace **ret_space)
+{
+	struct image_details *details;
+	char path[PATH_MAX] = "";
+
+	ask(pid, ret_space, &details);
+	assert_non_null(*ret_space);
+	assert_non_null(details);
+	assert_true((*ret_space)->root >= 0);
+	assert_true(readlink("/proc/self/exe", path, sizeof(path) - 1) > 0);
+	assert_string_equal(details->executable_path, path);
+	assert_string_equal(details->executable_name, "test_opener");
+	assert_int_equal(details->user, geteuid());
+	assert_int_equal(details->pid_in_namespace, 0);
+	assert_null(details->command_line);
+	image_details_free(details);
+}
+
+static void a_process_is_one_question(void **state)
+{
+	struct mount_namespace *first, *second;
+	pid_t pid = start_child(do_nothing);
+	struct image_details *details;
+
+	(void)state;
+	expect_self(pid, &first);
+	assert_int_equal(calls(), 1);
+	expect_self(pid, &second);
+	assert_int_equal(calls(), 2);
+	assert_ptr_equal(first, second);
+	mount_namespace_unref(second);
+	/* a root that was closed meanwhile comes again */
+	mount_namespace_table_trim(spaces, 0);
+	assert_true(first->root < 0);
+	expect_self(pid, &second);
+	assert_ptr_equal(first, second);
+	mount_namespace_unref(second);
+	mount_namespace_unref(first);
+	stop_child(pid);
+	ask(pid, &first, &details);
+	assert_null(first);
+	assert_null(details);
+}
+
+static void go_to_jail(void)
+{
+	if (chroot(fixture_path("jail")))
+		_exit(1);
+}
+
+/* In one mount namespace, so one is known by it when the other is asked for. */
+static void roots_are_told_apart(void **state)
+{
+	struct mount_namespace *outside, *jail, *again;
+	struct image_details *details;
+	pid_t in, out;
+
+	(void)state;
+	if (geteuid() != 0) {
+		print_message("needs root for chroot\n");
+		skip();
+	}
+	fixture_run("mkdir jail");
+	out = start_child(do_nothing);
+	in = start_child(go_to_jail);
+	ask(out, &outside, &details);
+	image_details_free(details);
+	ask(in, &jail, &details);
+	image_details_free(details);
+	ask(out, &again, &details);
+	image_details_free(details);
+	assert_non_null(outside);
+	assert_non_null(jail);
+	assert_ptr_not_equal(outside, jail);
+	assert_ptr_equal(outside, again);
+	mount_namespace_unref(again);
+	mount_namespace_unref(jail);
+	mount_namespace_unref(outside);
+	stop_child(in);
+	stop_child(out);
+}
+
+static void become_another(void)
+{
+	if (setresuid(1234, 4321, 1234) || prctl(PR_SET_DUMPABLE, 0))
+		_exit(1);
+}
+
+static void a_user_is_the_effective_one(void **state)
+{
+	struct mount_namespace *space;
+	struct image_details *details;
+	pid_t pid;
+
+	(void)state;
+	if (geteuid() != 0) {
+		print_message("needs root to be another user\n");
+		skip();
+	}
+	pid = start_child(become_another);
+	ask(pid, &space, &details);
+	assert_non_null(details);
+	assert_int_equal(details->user, 4321);
+	image_details_free(details);
+	mount_namespace_unref(space);
+	stop_child(pid);
+}
+
+static void a_process_has_a_number_in_its_own_namespace(void **state)
+{
+	struct mount_namespace *space;
+	struct image_details *details;
+	pid_t pid, parent;
+	int numbers[2];
+
+	(void)state;
+	if (geteuid() != 0) {
+		print_message("needs root for a pid namespace\n");
+		skip();
+	}
+	assert_int_equal(pipe(numbers), 0);
+	parent = fork();
+	if (!parent) {
+		if (unshare(CLONE_NEWPID))
+			_exit(1);
+		pid = fork();
+		if (pid && write(numbers[1], &pid, sizeof(pid)) != sizeof(pid))
+			_exit(1);
+		for (;;)
+			pause();
+	}
+	assert_int_equal(read(numbers[0], &pid, sizeof(pid)), sizeof(pid));
+	ask(pid, &space, &details);
+	assert_non_null(details);
+	assert_int_equal(details->pid_in_namespace, 1);
+	image_details_free(details);
+	mount_namespace_unref(space);
+	kill(pid, SIGKILL);
+	stop_child(parent);
+	close(numbers[0]);
+	close(numbers[1]);
+}
+
+/*
+ * A root, or what is in memory: which of them does not answer is not known of one question, so the next two
+ * processes' are asked for each. What hangs is left alone, and its neighbour is not.
+ */
+static void what_hangs_is_asked_for_apart(void **state)
+{
+	struct mount_namespace *space;
+	struct image_details *details;
+	struct opener_stats stats;
+	pid_t pid = start_child(do_nothing), other = start_child(do_nothing);
+	uint64_t before;
+
+	(void)state;
+	expect_self(pid, &space);
+	mount_namespace_unref(space);
+	opener_stats(opener, &stats);
+	assert_int_equal(kill(stats.helper.pid, SIGSTOP), 0);
+	ask(pid, &space, &details);
+	assert_null(space);
+	assert_null(details);
+	opener_stats(opener, &stats);
+	assert_int_equal(stats.helper.timeouts, 1);
+	assert_int_equal(stats.quarantined, 1);
+	before = calls();
+	expect_self(other, &space);
+	mount_namespace_unref(space);
+	assert_int_equal(calls() - before, 2);
+	/* its root is another matter */
+	ask(pid, &space, &details);
+	assert_null(details);
+	assert_non_null(space);
+	mount_namespace_unref(space);
+	stop_child(other);
+	stop_child(pid);
+}
+
+/* Its content is known: it is not opened once more, until it changes. */
+static void a_known_file_comes_without_a_descriptor(void **state)
+{
+	struct mount_namespace *host = mount_namespace_table_guess(spaces);
+	struct opener_wanted wanted = { .path = fixture_path("known") };
+	struct stat st, again;
+	int fd;
+
+	(void)state;
+	fixture_write("known", "text");
+	assert_int_equal(stat(wanted.path, &st), 0);
+	wanted.inode = st.st_ino;
+	wanted.major = major(st.st_dev);
+	wanted.minor = minor(st.st_dev);
+	assert_int_equal(opener_open(opener, spaces, host, 0, &wanted, &fd, &st), 0);
+	assert_true(fd >= 0);
+	close(fd);
+	wanted.known = &st;
+	assert_int_equal(opener_open(opener, spaces, host, 0, &wanted, &fd, &again), 0);
+	assert_int_equal(fd, -1);
+	assert_int_equal(again.st_ino, st.st_ino);
+	assert_int_equal(again.st_size, st.st_size);
+	/* the same inode, and another size */
+	fixture_run("printf more >> known");
+	assert_int_equal(opener_open(opener, spaces, host, 0, &wanted, &fd, &again), 0);
+	assert_true(fd >= 0);
+	close(fd);
+	assert_int_equal(again.st_size, st.st_size + 4);
+	/* the path is another file's by now, whatever is known of the old one */
+	fixture_run("mv known old && printf text > known");
+	assert_int_equal(opener_open(opener, spaces, host, 0, &wanted, &fd, &again), -ESTALE);
+	mount_namespace_unref(host);
+}
+
+static void map_many(void)
+{
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+
+	for (int i = 0; i < MANY; i++) {
+		char *at = mmap(NULL, 2 * page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+		if (at == MAP_FAILED || mprotect(at, page, PROT_READ | PROT_EXEC))
+			_exit(1);
+	}
+}
+
+/* More than a packet takes. */
+static void large_snapshots_come_whole(void **state)
+{
+	struct process_snapshot *here, *there;
+	pid_t pid = start_child(map_many);
+
+	(void)state;
+	assert_int_equal(process_scan((uint32_t)pid, &here), 0);
+	assert_true(here->mapping_count >= MANY);
+	assert_int_equal(opener_scan(opener, (uint32_t)pid, &there), 0);
+	assert_int_equal(there->mapping_count, here->mapping_count);
+	for (size_t i = 0; i < here->mapping_count; i++) {
+		assert_int_equal(there->mappings[i].start, here->mappings[i].start);
+		assert_string_equal(there->mappings[i].path, here->mappings[i].path);
+	}
+	process_snapshot_free(here);
+	process_snapshot_free(there);
+	stop_child(pid);
+}
+
+#define T(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(a_process_is_one_question), T(roots_are_told_apart), T(a_user_is_the_effective_one),
+		T(a_process_has_a_number_in_its_own_namespace), T(what_hangs_is_asked_for_apart),
+		T(a_known_file_comes_without_a_descriptor), T(large_snapshots_come_whole),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
