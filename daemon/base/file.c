@@ -9,14 +9,11 @@ enum {
 	FILE_CHUNK = 4096,
 };
 
-int file_read(int directory, const char *path, size_t max_bytes, char **ret_data, size_t *ret_size)
+int file_read_fd(int fd, size_t max_bytes, char **ret_data, size_t *ret_size)
 {
-	_cleanup_close_ int fd = openat(directory, path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
 	_cleanup_free_ char *data = NULL;
 	size_t size = 0, capacity = 0;
 
-	if (fd < 0)
-		return -errno;
 	for (;;) {
 		ssize_t got;
 
@@ -61,6 +58,13 @@ int file_open(const char *path, FILE **ret_file)
 		return -errno;
 	steal_fd(&fd);
 	return 0;
+}
+
+int file_read(int directory, const char *path, size_t max_bytes, char **ret_data, size_t *ret_size)
+{
+	_cleanup_close_ int fd = openat(directory, path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+
+	return fd < 0 ? -errno : file_read_fd(fd, max_bytes, ret_data, ret_size);
 }
 
 void file_sync_directory(int directory)

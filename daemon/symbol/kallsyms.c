@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "symbol/kallsyms.h"
 
+#include <fcntl.h>
 #include <string.h>
 
 #include "base/pool.h"
@@ -193,15 +194,17 @@ static void shrink(struct kallsyms *kallsyms)
 	kallsyms->bytes = bytes;
 }
 
-int kallsyms_read(const char *path, struct kallsyms **ret_kallsyms)
+int kallsyms_read_fd(int fd, struct kallsyms **ret_kallsyms)
 {
-	_cleanup_fclose_ FILE *file = fopen(path, "re");
+	_cleanup_fclose_ FILE *file = fdopen(fd, "r");
 	struct reader reader = { 0 };
 	struct kallsyms *kallsyms;
 	int r;
 
-	if (!file)
-		return -errno;
+	if (!file) {
+		close(fd);
+		return -ENOMEM;
+	}
 	kallsyms = calloc(1, sizeof(*kallsyms));
 	if (!kallsyms)
 		return -ENOMEM;
@@ -220,6 +223,13 @@ int kallsyms_read(const char *path, struct kallsyms **ret_kallsyms)
 	shrink(kallsyms);
 	*ret_kallsyms = kallsyms;
 	return 0;
+}
+
+int kallsyms_read(const char *path, struct kallsyms **ret_kallsyms)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	return fd < 0 ? -errno : kallsyms_read_fd(fd, ret_kallsyms);
 }
 
 void kallsyms_free(struct kallsyms *kallsyms)

@@ -35,6 +35,7 @@ struct kallsyms {
  * as systemd's ProtectKernelTunables= does.
  */
 int kallsyms_read(const char *path, struct kallsyms **ret_kallsyms);
+int kallsyms_read_fd(int fd, struct kallsyms **ret_kallsyms);	/* which it closes */
 void kallsyms_free(struct kallsyms *kallsyms);
 
 /* The nearest function at or below @address, NULL when there is none; *ret_start is its address. */
