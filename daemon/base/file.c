@@ -44,15 +44,22 @@ int file_read_fd(int fd, size_t max_bytes, char **ret_data, size_t *ret_size)
 	return 0;
 }
 
-int file_open(const char *path, FILE **ret_file)
+int file_open_regular(const char *path)
 {
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	struct stat st;
 
 	if (fd < 0 || fstat(fd, &st))
 		return -errno;
-	if (!S_ISREG(st.st_mode))
-		return -EINVAL;
+	return S_ISREG(st.st_mode) ? steal_fd(&fd) : -EINVAL;
+}
+
+int file_open(const char *path, FILE **ret_file)
+{
+	_cleanup_close_ int fd = file_open_regular(path);
+
+	if (fd < 0)
+		return fd;
 	*ret_file = fdopen(fd, "r");
 	if (!*ret_file)
 		return -errno;

@@ -16,6 +16,7 @@ int file_read(int directory, const char *path, size_t max_bytes, char **ret_data
 /*
  * A regular file for reading; what waits when it is opened or read, as a FIFO does, is none: -EINVAL. -errno
  */
+int file_open_regular(const char *path);
 int file_open(const char *path, FILE **ret_file);
 int file_read_fd(int fd, size_t max_bytes, char **ret_data, size_t *ret_size);	/* what is left of it */
 /* A name that was made or changed survives a power cut once its directory is synced. */

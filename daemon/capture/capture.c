@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/pool.h"
+#include "broker/broker.h"
 #include "capture/error.h"
 #include "capture/hotplug.h"
 #include "capture/ring.h"
@@ -80,10 +81,27 @@ static int fail_info(void)
 			    STACKTAP_ABI_MINOR, KMODLOAD_RELOAD);
 }
 
+/* Tables are for sessions that were opened, and lists set, with CAP_SYS_PTRACE: where that is the broker's, so are both. */
+static int open_session(struct stacktap_info *ret_info, int *ret_info_error)
+{
+	int fd;
+
+	if (broker_is_there()) {
+		fd = broker_open_device(ret_info, ret_info_error);
+		if (fd < 0)
+			errno = -fd;
+		return fd;
+	}
+	fd = open(STACKTAP_DEVICE, O_RDWR | O_CLOEXEC);
+	ret_info->size = sizeof(*ret_info);
+	*ret_info_error = fd >= 0 && ioctl(fd, STACKTAP_IOC_INFO, ret_info) < 0 ? errno : 0;
+	return fd;
+}
+
 static int open_device(struct capture *capture)
 {
-	int fd = open(STACKTAP_DEVICE, O_RDWR | O_CLOEXEC);
 	struct stacktap_info *info = &capture->info;
+	int info_error, fd = open_session(info, &info_error);
 
 	if (fd < 0 && (errno == ENOENT || errno == ENXIO || errno == ENODEV))
 		return capture_fail(-ENODEV, "the kernel module stacktap is not loaded (no %s): run "
@@ -110,12 +128,11 @@ static int open_device(struct capture *capture)
 		return capture_fail(-errno, "cannot open %s: %s", STACKTAP_DEVICE, strerror(errno));
 	capture->fd = fd;
 
-	info->size = sizeof(*info);
-	if (ioctl(fd, STACKTAP_IOC_INFO, info) < 0) {
+	if (info_error) {
 		/* a struct that either side does not know whole is another ABI, too */
-		if (errno != E2BIG && errno != EINVAL && errno != ENOTTY)
-			return capture_fail(-errno, "%s: STACKTAP_IOC_INFO: %s", STACKTAP_DEVICE,
-					    strerror(errno));
+		if (info_error != E2BIG && info_error != EINVAL && info_error != ENOTTY)
+			return capture_fail(-info_error, "%s: STACKTAP_IOC_INFO: %s", STACKTAP_DEVICE,
+					    strerror(info_error));
 		return fail_info();
 	}
 	if (info->abi_major != STACKTAP_ABI_MAJOR)
@@ -413,8 +430,11 @@ const struct stacktap_info *capture_info(const struct capture *capture)
 
 int capture_request(const struct capture *capture, unsigned long request, void *argument)
 {
-	int r = ioctl(capture->fd, request, argument);
+	int r;
 
+	if (request == STACKTAP_IOC_MAPPINGS_SET && broker_is_there())
+		return broker_set_mappings(capture->fd, argument);
+	r = ioctl(capture->fd, request, argument);
 	return r < 0 ? -errno : r;
 }
 

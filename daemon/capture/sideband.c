@@ -3,47 +3,21 @@
 
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
-#include <time.h>
 
 #include "base/log.h"
 #include "base/pool.h"
+#include "broker/broker.h"
+#include "capture/sideband_event.h"
 
 enum {
 	/* a path of PATH_MAX with everything around it: what fits no more may have been dropped */
 	SIDEBAND_LARGEST = 4096 + 256,
-	/* PERF_FORMAT_LOST, which headers before 6.0 lack */
-	SIDEBAND_FORMAT_LOST = 1 << 4,
 };
 
+/* What perf_event_paranoid asks for of who opens it is the broker's. */
 static int event_open(uint32_t cpu, uint64_t read_format)
 {
-	struct perf_event_attr attr = {
-		.type = PERF_TYPE_SOFTWARE,
-		.size = sizeof(attr),
-		.config = PERF_COUNT_SW_DUMMY,
-		.sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU |
-			       PERF_SAMPLE_IDENTIFIER,
-		.read_format = read_format,
-		.exclude_kernel = 1,
-		.exclude_hv = 1,
-		.exclude_guest = 1,
-		.mmap = 1,
-		.mmap2 = 1,
-		.comm = 1,
-		.comm_exec = 1,
-		.task = 1,
-		.ksymbol = 1,
-		.sample_id_all = 1,
-		.use_clockid = 1,
-		.clockid = CLOCK_MONOTONIC,
-		/* any event wakes: a process may live for milliseconds only */
-		.watermark = 1,
-		.wakeup_watermark = 1,
-	};
-	long fd = syscall(SYS_perf_event_open, &attr, -1, (int)cpu, -1, PERF_FLAG_FD_CLOEXEC);
-
-	return fd < 0 ? -errno : (int)fd;
+	return broker_is_there() ? broker_open_sideband(cpu, read_format) : sideband_event_open(cpu, read_format);
 }
 
 int sideband_open(uint32_t cpu, size_t data_bytes, struct sideband **ret_sideband)

@@ -9,6 +9,7 @@
 
 #include "base/buffer.h"
 #include "base/utf8.h"
+#include "broker/broker.h"
 #include "export/environment.h"
 #include "export/grpc.h"
 #include "export/gzip.h"
@@ -38,6 +39,7 @@ struct http {
 	bool is_too_large;
 	int64_t retry_after_ms;
 	char error[CURL_ERROR_SIZE];
+	int secrets[3];			/* copies of files that only root may read; -1: none */
 };
 
 static pthread_once_t curl_once = PTHREAD_ONCE_INIT;
@@ -198,6 +200,21 @@ static CURLcode set_endpoint(const struct http *http, const struct http_options 
 	return err ? err : curl_easy_setopt(curl, CURLOPT_UNIX_SOCKET_PATH, path);
 }
 
+/* libcurl opens it at each connection: by the copy's name, where that is needed. */
+static CURLcode set_file(CURL *curl, CURLoption option, const char *path, int *secret)
+{
+	char own[32];
+
+	if (!path)
+		return CURLE_OK;
+	if (broker_is_there() && access(path, R_OK) < 0 && errno == EACCES)
+		*secret = broker_read_secret(path);
+	if (*secret < 0)
+		return curl_easy_setopt(curl, option, path);
+	snprintf(own, sizeof(own), "/proc/self/fd/%d", *secret);
+	return curl_easy_setopt(curl, option, own);
+}
+
 static int make_handle(struct http *http, const struct http_options *options)
 {
 	CURL *curl = http->curl;
@@ -225,12 +242,9 @@ static int make_handle(struct http *http, const struct http_options *options)
 	err |= curl_easy_setopt(curl, CURLOPT_WRITEDATA, http);
 	err |= curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, on_header);
 	err |= curl_easy_setopt(curl, CURLOPT_HEADERDATA, http);
-	if (options->certificate)
-		err |= curl_easy_setopt(curl, CURLOPT_CAINFO, options->certificate);
-	if (options->client_certificate)
-		err |= curl_easy_setopt(curl, CURLOPT_SSLCERT, options->client_certificate);
-	if (options->client_key)
-		err |= curl_easy_setopt(curl, CURLOPT_SSLKEY, options->client_key);
+	err |= set_file(curl, CURLOPT_CAINFO, options->certificate, &http->secrets[0]);
+	err |= set_file(curl, CURLOPT_SSLCERT, options->client_certificate, &http->secrets[1]);
+	err |= set_file(curl, CURLOPT_SSLKEY, options->client_key, &http->secrets[2]);
 	return err ? -EINVAL : 0;
 }
 
@@ -241,6 +255,8 @@ int http_new(const struct http_options *options, struct http **ret_http)
 
 	if (!http)
 		return -ENOMEM;
+	for (size_t i = 0; i < ARRAY_SIZE(http->secrets); i++)
+		http->secrets[i] = -1;
 	pthread_once(&curl_once, curl_setup);
 	http->of = options->of ?: &otlp_profiles;
 	http->is_grpc = options->protocol == PROTOCOL_GRPC;
@@ -263,6 +279,9 @@ void http_free(struct http *http)
 	if (!http)
 		return;
 	curl_easy_cleanup(http->curl);
+	for (size_t i = 0; i < ARRAY_SIZE(http->secrets); i++)
+		if (http->secrets[i] >= 0)
+			close(http->secrets[i]);
 	for (unsigned int i = 0; i < COMPRESSION_COUNT; i++)
 		curl_slist_free_all(http->headers[i]);
 	buffer_free(&http->response);

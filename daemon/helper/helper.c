@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "helper/helper.h"
 
-#include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
-#include <spawn.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -12,8 +9,10 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "broker/broker.h"
 #include "helper/sandbox.h"
 #include "helper/serve.h"
+#include "helper/spawn.h"
 
 enum {
 	HELLO_MS = 20000,	/* a loaded host takes long to start a program */
@@ -38,65 +37,10 @@ struct helper {
 	struct helper_stats stats;
 };
 
-/* Of the environment, which may hold passwords, only what the program itself needs to run. */
-static bool is_passed_on(enum helper_kind kind, const char *variable)
-{
-	static const char *const names[] = { "LD_LIBRARY_PATH=", "ASAN_OPTIONS=", "LSAN_OPTIONS=",
-					     "UBSAN_OPTIONS=", "TSAN_OPTIONS=" };
-	static const char *const proxies[] = { "http_proxy=", "https_proxy=", "HTTPS_PROXY=", "all_proxy=",
-					       "ALL_PROXY=", "no_proxy=", "NO_PROXY=" };
-
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-		if (!strncmp(variable, names[i], strlen(names[i])))
-			return true;
-	for (size_t i = 0; kind == HELPER_FETCHER && i < ARRAY_SIZE(proxies); i++)
-		if (!strncmp(variable, proxies[i], strlen(proxies[i])))
-			return true;
-	return false;
-}
-
-static int spawn(struct helper *helper, int socket)
-{
-	char *argv[] = { (char *)(uintptr_t)serve_name(helper->kind), NULL };
-	char *environment[16] = { NULL };
-	posix_spawn_file_actions_t actions;
-	posix_spawnattr_t attributes;
-	sigset_t all;
-	size_t count = 0;
-	int r;
-
-	for (char **variable = environ; *variable && count + 1 < ARRAY_SIZE(environment); variable++)
-		if (is_passed_on(helper->kind, *variable))
-			environment[count++] = *variable;
-	/*
-	 * Signals to our group or our control group are for us: we still have questions then, and it ends when
-	 * its socket does. Nothing of ours stays open in it: whoever reads what we print waits until all who could
-	 * write there are gone, and an abandoned helper may never be.
-	 */
-	sigfillset(&all);
-	posix_spawnattr_init(&attributes);
-	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
-	posix_spawnattr_setsigmask(&attributes, &all);
-	posix_spawnattr_setpgroup(&attributes, 0);
-	posix_spawn_file_actions_init(&actions);
-	r = posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0) ?:
-	    posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0) ?:
-	    (SANDBOX_CAN_CONFINE ? posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO,
-								  STDERR_FILENO) : 0) ?:
-	    posix_spawn_file_actions_adddup2(&actions, socket, HELPER_FD) ?:
-	    posix_spawn_file_actions_addclosefrom_np(&actions, HELPER_FD + 1) ?:
-	    posix_spawn(&helper->pid, "/proc/self/exe", &actions, &attributes, argv, environment);
-	posix_spawn_file_actions_destroy(&actions);
-	posix_spawnattr_destroy(&attributes);
-	if (r)
-		helper->pid = 0;
-	return -r;
-}
-
 /* True when it is gone, or was never ours to wait for. */
 static bool has_ended(pid_t pid, int *ret_status)
 {
-	pid_t r = waitpid(pid, ret_status, WNOHANG);
+	pid_t r = broker_wait(pid, ret_status);
 
 	return r == pid || (r < 0 && errno == ECHILD);
 }
@@ -130,7 +74,7 @@ static int end(struct helper *helper)
 	helper->left_behind = 0;
 	if (!pid)
 		return 0;
-	kill(pid, SIGKILL);
+	broker_kill(pid);
 	for (int ms = 0; ms < REAP_MS; ms += REAP_STEP_MS) {
 		if (has_ended(pid, &status))
 			return status;
@@ -351,10 +295,13 @@ static int start(struct helper *helper)
 		return -EAGAIN;
 	helper->socket = sockets[0];
 	helper->patience_ms = 0;
-	r = spawn(helper, sockets[1]);
+	r = broker_is_there() ? broker_start_helper(helper->kind, sockets[1], &helper->pid) :
+				helper_spawn(helper->kind, sockets[1], &helper->pid);
 	close(sockets[1]);
-	if (r < 0)
+	if (r < 0) {
+		helper->pid = 0;
 		return refuse(helper, r);
+	}
 	helper->stats.starts++;
 	return 0;
 }

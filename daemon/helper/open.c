@@ -18,6 +18,7 @@
 #include "helper/open_process.h"
 #include "process/context.h"
 #include "process/details.h"
+#include "process/namespace.h"
 #include "process/scan.h"
 
 enum { MAP_FILES_MAX = 4096 };	/* mappings looked through for a deleted file */
@@ -432,6 +433,64 @@ static int answer_context(const struct serve_request *request, struct serve_answ
 	return context.payload ? min_of(answer->fd, 0) : 0;
 }
 
+static int answer_namespace(const struct serve_request *request, struct serve_answer *answer)
+{
+	const struct open_process *process = request->payload;
+	struct mount_namespace_id id;
+	int r = mount_namespace_identify(process->tgid, &id);
+
+	if (r < 0)
+		return r;
+	*(struct open_namespace *)(void *)answer->payload = (struct open_namespace){ .dev = id.dev, .inode = id.inode };
+	answer->bytes = sizeof(struct open_namespace);
+	return 0;
+}
+
+static int answer_touch(const struct serve_request *request, struct serve_answer *answer)
+{
+	const struct open_touch *touch = request->payload;
+	_cleanup_close_ int proc = open_proc(touch->tgid);
+	_cleanup_close_ int memory = proc < 0 ? -1 : openat(proc, "mem", O_RDONLY | O_CLOEXEC);
+	uint32_t count = 0;
+	char byte;
+
+	if (memory < 0)
+		return -ESRCH;
+	while (count < touch->pages &&
+	       pread(memory, &byte, 1, (off_t)(touch->address + (uint64_t)count * touch->page_bytes)) == 1)
+		count++;
+	*(struct open_count *)(void *)answer->payload = (struct open_count){ .count = count };
+	answer->bytes = sizeof(struct open_count);
+	return 0;
+}
+
+struct processes {
+	int fd;
+	uint32_t count;
+};
+
+static int write_process(void *ctx, uint32_t tgid)
+{
+	struct processes *processes = ctx;
+
+	processes->count++;
+	return memfd_write(processes->fd, &tgid, sizeof(tgid));
+}
+
+static int answer_processes(const struct serve_request *request _unused_, struct serve_answer *answer)
+{
+	_cleanup_close_ int fd = memfd_new();
+	struct processes processes = { .fd = fd };
+	int r = fd < 0 ? fd : process_each(write_process, &processes);
+
+	if (r < 0)
+		return r;
+	*(struct open_count *)(void *)answer->payload = (struct open_count){ .count = processes.count };
+	answer->bytes = sizeof(struct open_count);
+	answer->fd = memfd_seal(&fd);
+	return min_of(answer->fd, 0);
+}
+
 static const struct {
 	int (*answer)(const struct serve_request *request, struct serve_answer *answer);
 	size_t bytes;		/* of the request, */
@@ -445,6 +504,9 @@ static const struct {
 	[OPEN_SCAN] = { open_answer_scan, sizeof(struct open_process), false },
 	[OPEN_PERF_MAP] = { answer_perf_map, sizeof(struct open_perf_map), false },
 	[OPEN_CONTEXT] = { answer_context, sizeof(struct open_context), false },
+	[OPEN_NAMESPACE] = { answer_namespace, sizeof(struct open_process), false },
+	[OPEN_TOUCH] = { answer_touch, sizeof(struct open_touch), false },
+	[OPEN_PROCESSES] = { answer_processes, 0, false },
 };
 
 static bool is_request(const struct serve_request *request)

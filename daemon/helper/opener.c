@@ -7,6 +7,7 @@
 #include <sys/sysmacros.h>
 
 #include "base/clock.h"
+#include "broker/broker.h"
 #include "helper/memfd.h"
 #include "helper/opener_ask.h"
 #include "process/context.h"
@@ -14,6 +15,7 @@
 enum {
 	OPEN_MS = 2000,
 	PATIENCE_PART = 10,	/* of the time may be waited in vain, in the long run */
+	PROCESSES_MAX = 1 << 22,	/* the kernel's limit of their numbers */
 };
 
 int opener_new(struct opener **ret_opener)
@@ -233,6 +235,57 @@ int opener_context(struct opener *opener, const struct open_context *question,
 		return -EBADMSG;
 	*ret_fd = steal_fd(&memfd);
 	return 0;
+}
+
+int opener_touch(struct opener *opener, uint32_t tgid, uint64_t address, uint32_t pages)
+{
+	const struct open_touch touch = {
+		.address = address, .tgid = tgid, .pages = pages, .page_bytes = (uint32_t)sysconf(_SC_PAGESIZE),
+	};
+	const struct place place = { .tgid = tgid, .part = PART_MEMORY };
+	struct open_count answer;
+	struct helper_call call = {
+		.op = OPEN_TOUCH, .fd = -1, .timeout_ms = OPENER_PROCESS_MS,
+		.request = &touch, .request_bytes = sizeof(touch),
+		.answer = &answer, .answer_bytes = sizeof(answer),
+	};
+	char text[48];
+	int r;
+
+	snprintf(text, sizeof(text), "the memory of process %" PRIu32, tgid);
+	pthread_mutex_lock(&opener->lock);
+	r = opener_ask(opener, &place, text, &call);
+	pthread_mutex_unlock(&opener->lock);
+	return r < 0 ? r : (int)min_of(answer.count, pages);
+}
+
+int opener_processes(struct opener *opener, int (*each)(void *ctx, uint32_t tgid), void *ctx)
+{
+	_cleanup_free_ uint32_t *tgids = NULL;
+	_cleanup_close_ int memfd = -1;
+	struct open_count answer;
+	struct helper_call call = {
+		.op = OPEN_PROCESSES, .fd = -1, .timeout_ms = OPENER_PROCESS_MS,
+		.answer = &answer, .answer_bytes = sizeof(answer), .wants_fd = true,
+	};
+	uint64_t size;
+	int r;
+
+	if (!broker_is_there())
+		return process_each(each, ctx);
+	pthread_mutex_lock(&opener->lock);
+	r = opener_ask(opener, &(struct place){ 0 }, "/proc", &call);
+	pthread_mutex_unlock(&opener->lock);
+	if (r < 0)
+		return r;
+	memfd = call.ret_fd;
+	if (!memfd_is_sealed(memfd, &size) || answer.count > PROCESSES_MAX || size != answer.count * sizeof(*tgids))
+		return -EBADMSG;
+	tgids = malloc(size + 1);
+	r = tgids ? memfd_read(memfd, tgids, size, 0) : -ENOMEM;
+	for (uint32_t i = 0; !r && i < answer.count; i++)
+		r = each(ctx, tgids[i]);
+	return r;
 }
 
 void opener_stats(struct opener *opener, struct opener_stats *ret_stats)

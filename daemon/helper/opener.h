@@ -87,6 +87,11 @@ struct open_context_answer;
 int opener_context(struct opener *opener, const struct open_context *question,
 		   struct open_context_answer *ret_answer, int *ret_fd, uint64_t *ret_size);
 
+/* Have these pages of a process read. How many could be, or -errno. */
+int opener_touch(struct opener *opener, uint32_t tgid, uint64_t address, uint32_t pages);
+/* As process_each(), also where /proc shows this process not all of them (its option hidepid). */
+int opener_processes(struct opener *opener, int (*each)(void *ctx, uint32_t tgid), void *ctx);
+
 void opener_stats(struct opener *opener, struct opener_stats *ret_stats);
 
 #endif /* STACKTAP_HELPER_OPENER_H */

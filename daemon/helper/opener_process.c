@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "broker/broker.h"
 #include "helper/memfd.h"
 #include "helper/opener.h"
 #include "helper/opener_ask.h"
@@ -124,6 +125,27 @@ static void ask_apart(struct opener *opener, struct mount_namespace_table *space
 		take_root(spaces, question, id, &answered.image, root, ret_space);
 }
 
+/* With the lock. This is the kernel's own file system: it answers, but not to who may not look at the process. */
+static int identify(struct opener *opener, uint32_t tgid, struct mount_namespace_id *ret_id)
+{
+	const struct open_process process = { .tgid = tgid };
+	struct open_namespace answer;
+	struct helper_call call = {
+		.op = OPEN_NAMESPACE, .fd = -1, .timeout_ms = OPENER_PROCESS_MS,
+		.request = &process, .request_bytes = sizeof(process),
+		.answer = &answer, .answer_bytes = sizeof(answer),
+	};
+	int r = mount_namespace_identify(tgid, ret_id);
+	char text[32];
+
+	if (r != -EACCES || !broker_is_there())
+		return r;
+	say_process(tgid, text);
+	r = opener_ask(opener, &(struct place){ .tgid = tgid }, text, &call);
+	*ret_id = (struct mount_namespace_id){ .dev = r ? 0 : answer.dev, .inode = r ? 0 : answer.inode };
+	return r;
+}
+
 void opener_image(struct opener *opener, struct mount_namespace_table *spaces, uint32_t tgid,
 		  bool with_command_line, struct mount_namespace **ret_space,
 		  struct image_details **ret_details)
@@ -134,10 +156,9 @@ void opener_image(struct opener *opener, struct mount_namespace_table *spaces, u
 
 	*ret_space = NULL;
 	*ret_details = NULL;
-	/* this is the kernel's own file system: it answers */
-	if (mount_namespace_identify(tgid, &id) == 0)
-		mount_namespace_table_root(spaces, &id, &question.root_dev, &question.root_inode);
 	pthread_mutex_lock(&opener->lock);
+	if (identify(opener, tgid, &id) == 0)
+		mount_namespace_table_root(spaces, &id, &question.root_dev, &question.root_inode);
 	if (id.inode && clock_monotonic() >= opener->apart_until &&
 	    !opener_is_doubtful(opener, &(struct place){ .space = id.inode }) &&
 	    !opener_is_doubtful(opener, &process))

@@ -57,6 +57,9 @@ enum helper_op {
 	FETCH_DEBUG,
 	OPEN_CONTEXT,
 	PARSE_CONTEXT,
+	OPEN_NAMESPACE,
+	OPEN_TOUCH,
+	OPEN_PROCESSES,
 };
 
 struct helper_header {
@@ -289,6 +292,22 @@ struct open_context {
 /* Answers it; the memfd has the payload. None comes with the one that is known. */
 struct open_context_answer {
 	uint64_t address, published;
+};
+
+/* Answers OPEN_NAMESPACE, of the process' mount namespace. */
+struct open_namespace {
+	uint64_t dev, inode;
+};
+
+/* OPEN_TOUCH: read a byte of each page, up to the first that cannot be read; answered by how many could. */
+struct open_touch {
+	uint64_t address;
+	uint32_t tgid, pages, page_bytes;
+};
+
+/* Answers it, and OPEN_PROCESSES, whose memfd has a uint32_t for each process. */
+struct open_count {
+	uint32_t count;
 };
 
 /* PARSE_CONTEXT, of such a payload, is answered by struct context_facts. */

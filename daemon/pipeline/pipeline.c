@@ -133,7 +133,7 @@ static int start_stages(struct pipeline *pipeline, char *ret_error, size_t error
 				 pipeline, "stacktap-journal");
 	if (r < 0)
 		return fail(r, ret_error, error_size, "cannot start a thread: %s", strerror(-r));
-	r = process_each(merge_first, pipeline);
+	r = opener_processes(symbolizer_opener(pipeline->symbolizer), merge_first, pipeline);
 	if (r < 0)
 		return fail(r, ret_error, error_size, "cannot read /proc: %s", strerror(-r));
 	pipeline->scans = 1;

@@ -98,7 +98,7 @@ static void scan(struct pipeline *pipeline, uint32_t tgid)
 			return;
 		message = message_new(MESSAGE_GONE);
 	} else {
-		r = process_each(send_each, pipeline);
+		r = opener_processes(symbolizer_opener(pipeline->symbolizer), send_each, pipeline);
 		message = message_new(MESSAGE_SCANNED_ALL);
 	}
 	if (!message)

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/macro.h"
+#include "broker/broker.h"
 
 #define AGAIN_NS (100 * NSEC_PER_MSEC)	/* until the same page may be asked for again */
 
@@ -29,11 +30,12 @@ struct absent {
 	pthread_mutex_t lock;
 	pthread_cond_t wakeup;
 	pthread_t thread;
+	struct opener *opener;		/* reads for who may not */
 	struct page waiting[WAITING_MAX], recent[RECENT];
 	unsigned int first, count;
 	uint64_t second;		/* that @taken is counted in */
 	unsigned int taken;
-	bool is_reading, is_stopping;	/* @lock holds for all of it */
+	bool is_reading, is_stopping, is_detached; /* @lock holds for all of it */
 	struct absent_stats stats;
 };
 
@@ -43,12 +45,17 @@ static uint64_t page_bytes(void)
 }
 
 /* How many pages came: the first of them, and what lies above up to the first that does not. */
-static unsigned int read_pages(const struct page *page)
+static unsigned int read_pages(const struct absent *absent, const struct page *page)
 {
 	_cleanup_close_ int fd = -1;
 	unsigned int count = 0;
 	char path[32], byte;
 
+	if (broker_is_there()) {
+		int r = opener_touch(absent->opener, page->tgid, page->address, PAGES_ABOVE);
+
+		return r < 0 ? 0 : (unsigned int)r;
+	}
 	snprintf(path, sizeof(path), "/proc/%" PRIu32 "/mem", page->tgid);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	while (fd >= 0 && count < PAGES_ABOVE &&
@@ -81,12 +88,12 @@ static void *read_thread(void *ctx)
 		absent->count--;
 		absent->is_reading = true;
 		pthread_mutex_unlock(&absent->lock);
-		count = read_pages(&page);
+		count = read_pages(absent, &page);
 		pthread_mutex_lock(&absent->lock);
 		absent->is_reading = false;
 		absent->stats.pages += count;
 		absent->stats.failed += !count;
-		if (absent->is_stopping) {
+		if (absent->is_detached) {
 			/* absent_free() found a read under way and did not wait for it */
 			pthread_mutex_unlock(&absent->lock);
 			destroy(absent);
@@ -97,7 +104,7 @@ static void *read_thread(void *ctx)
 	return NULL;
 }
 
-int absent_new(struct absent **ret_absent)
+int absent_new(struct opener *opener, struct absent **ret_absent)
 {
 	struct absent *absent = calloc(1, sizeof(*absent));
 	int r;
@@ -106,6 +113,7 @@ int absent_new(struct absent **ret_absent)
 		return -ENOMEM;
 	pthread_mutex_init(&absent->lock, NULL);
 	pthread_cond_init(&absent->wakeup, NULL);
+	absent->opener = opener;
 	r = pthread_create(&absent->thread, NULL, read_thread, absent);
 	if (r) {
 		free(absent);
@@ -117,19 +125,19 @@ int absent_new(struct absent **ret_absent)
 
 void absent_free(struct absent *absent)
 {
-	bool is_reading;
+	bool is_detached;
 
 	if (!absent)
 		return;
 	pthread_mutex_lock(&absent->lock);
 	absent->is_stopping = true;
-	is_reading = absent->is_reading;
-	/* it may hang until the process ends, and what it uses stays until it is back */
-	if (is_reading)
+	/* it may hang until the process ends, and what it uses stays until it is back; the opener has a deadline */
+	is_detached = absent->is_detached = absent->is_reading && !broker_is_there();
+	if (is_detached)
 		pthread_detach(absent->thread);
 	pthread_cond_signal(&absent->wakeup);
 	pthread_mutex_unlock(&absent->lock);
-	if (is_reading)
+	if (is_detached)
 		return;
 	pthread_join(absent->thread, NULL);
 	destroy(absent);

@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/pool.h"
+#include "broker/broker.h"
 #include "symbol/elf.h"
 #include "symbol/htlhash.h"
 #include "symbol/kallsyms.h"
@@ -93,19 +94,32 @@ static bool parse_module(const char *line, struct module *ret_module)
 	       !strchr(ret_module->name, '/');
 }
 
+/* What shows its addresses by who opened it. */
+static int open_addresses(const struct kernel *kernel, enum broker_kernel_file file, const char *path)
+{
+	char whole[PATH_MAX];
+	int fd;
+
+	if (!kernel->sysroot[0] && broker_is_there())
+		return broker_open_kernel(file);
+	snprintf(whole, sizeof(whole), "%s%s", kernel->sysroot, path);
+	fd = open(whole, O_RDONLY | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
 static void read_modules(const struct kernel *kernel, struct module **ret_modules,
 			 size_t *ret_count)
 {
+	_cleanup_close_ int fd = open_addresses(kernel, BROKER_MODULES, "/proc/modules");
 	_cleanup_free_ char *text = NULL;
-	char path[PATH_MAX], *line, *rest;
+	char *line, *rest;
 	struct module *modules;
 	size_t count = 0;
 
 	*ret_modules = NULL;
 	*ret_count = 0;
-	snprintf(path, sizeof(path), "%s/proc/modules", kernel->sysroot);
 	/* a kernel without modules has no such file */
-	if (file_read(AT_FDCWD, path, MODULES_BYTES, &text, NULL) < 0)
+	if (fd < 0 || file_read_fd(fd, MODULES_BYTES, &text, NULL) < 0)
 		return;
 	modules = calloc(MODULES_MAX, sizeof(*modules));
 	if (!modules)
@@ -180,7 +194,6 @@ static void read_symbols(struct kernel *kernel)
 {
 	struct kallsyms *symbols;
 	struct module *modules;
-	char path[PATH_MAX];
 	size_t count;
 	int r;
 
@@ -192,8 +205,9 @@ static void read_symbols(struct kernel *kernel)
 	free_modules(kernel->modules, kernel->module_count);
 	kernel->modules = modules;
 	kernel->module_count = count;
-	snprintf(path, sizeof(path), "%s/proc/kallsyms", kernel->sysroot);
-	r = kallsyms_read(path, &symbols);
+	r = open_addresses(kernel, BROKER_SYMBOLS, "/proc/kallsyms");
+	if (r >= 0)
+		r = kallsyms_read_fd(r, &symbols);
 	if (r < 0 || symbols->is_hidden)
 		warn_hidden(kernel);
 	if (r < 0)

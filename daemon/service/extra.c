@@ -2,29 +2,26 @@
 #include "service/extra.h"
 
 #include <fcntl.h>
-#include <limits.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 
 #include "base/clock.h"
 #include "base/utf8.h"
-#include "service/start.h"
+#include "broker/broker.h"
+#include "service/record.h"
 #include "service/viewer.h"
 
 enum {
 	AROUND_MS = 60000,	/* unwind tables of all processes before, names behind it */
 	END_MS = 5000,		/* from its last byte until it has ended */
 	STEP_US = 10000,
-	ARGUMENTS_MAX = 20,
 	EXIT_USAGE = 2,
 };
 
-/* Of each CPU. Both that may run have less than half of what the module lets all sessions take. */
-#define CEILING_PERCENT "0.2"
-
 struct extra {
 	const struct extra_options *options;
+	struct record_request request;
 	pid_t pid;		/* 0: it has ended */
 	int status;
 	int complaints;		/* its standard error, a file without a name */
@@ -38,6 +35,13 @@ static bool goes_on(void *ctx)
 	return !atomic_load(options->stop) && options->is_sampling(options->ctx);
 }
 
+static void end_now(struct extra *extra)
+{
+	broker_kill(extra->pid);
+	while (!broker_wait(extra->pid, &extra->status))
+		usleep(STEP_US);
+}
+
 /* Whose recording is at its end, or whose reader has seen enough. */
 static void end_soon(struct extra *extra)
 {
@@ -45,12 +49,12 @@ static void end_soon(struct extra *extra)
 	pid_t ended = 0;
 
 	while (!ended && clock_monotonic() < end) {
-		ended = waitpid(extra->pid, &extra->status, WNOHANG);
+		ended = broker_wait(extra->pid, &extra->status);
 		if (!ended)
 			usleep(STEP_US);
 	}
-	if (ended != extra->pid)
-		extra->status = start_end(extra->pid);
+	if (!ended)
+		end_now(extra);
 	extra->pid = 0;
 }
 
@@ -67,52 +71,25 @@ static bool has_worked(void *ctx)
 	return !has_failed(extra);
 }
 
-/* Where it is installed, or was built. */
-static int find_program(char path[PATH_MAX])
+static bool put(char *field, size_t size, const char *text)
 {
-	static const char *const places[] = { "/stacktap", "/../bin/stacktap" };
-	char own[PATH_MAX];
-	ssize_t length = readlink("/proc/self/exe", own, sizeof(own) - 1);
-
-	if (length < 0)
-		return -errno;
-	own[length] = '\0';
-	*strrchr(own, '/') = '\0';
-	for (size_t i = 0; i < ARRAY_SIZE(places); i++)
-		if (snprintf(path, PATH_MAX, "%s%s", own, places[i]) < PATH_MAX && !access(path, X_OK))
-			return 0;
-	return -ENOENT;
+	return snprintf(field, size, "%s", text ?: "") < (int)size;
 }
 
-static int start(struct extra *extra, const char *program, int output)
+static bool describe(const struct extra_options *options, struct record_request *ret_request)
 {
-	const struct extra_options *options = extra->options;
-	const char *event = options->selection->event;
-	_cleanup_free_ char *named = NULL;
-	char seconds[16], *argv[ARGUMENTS_MAX] = { NULL };
-	size_t count = 0;
+	*ret_request = (struct record_request){ .seconds = options->seconds };
+	return put(ret_request->pid, sizeof(ret_request->pid), options->pid) &&
+	       put(ret_request->rate, sizeof(ret_request->rate), options->rate) &&
+	       put(ret_request->period, sizeof(ret_request->period), options->period) &&
+	       put(ret_request->event, sizeof(ret_request->event), options->selection->event);
+}
 
-	snprintf(seconds, sizeof(seconds), "%u", options->seconds);
-	if (event && asprintf(&named, "--event=%s", event) < 0) {
-		named = NULL;
-		return -ENOMEM;
-	}
-#define PUT(text) (argv[count++] = (char *)(uintptr_t)(text))
-	PUT("stacktap"), PUT("record"), PUT("-q"), PUT("-o"), PUT("-");
-	PUT("--duration"), PUT(seconds), PUT("--ceiling"), PUT(CEILING_PERCENT);
-	if (options->pid)
-		PUT("-p"), PUT(options->pid);
-	else
-		PUT("-a");
-	if (named)
-		PUT(named);
-	if (options->rate)
-		PUT("-F"), PUT(options->rate);
-	if (options->period)
-		PUT("-c"), PUT(options->period);
-#undef PUT
-	return start_program(program, argv, (const struct start_fd[]){
-		{ output, STDOUT_FILENO }, { extra->complaints, STDERR_FILENO } }, 2, &extra->pid);
+static int start(struct extra *extra, int output)
+{
+	if (broker_is_there())
+		return broker_start_record(&extra->request, output, extra->complaints, &extra->pid);
+	return record_start(&extra->request, extra->options->stacktap, output, extra->complaints, &extra->pid);
 }
 
 /* All but what the session selects itself. */
@@ -146,7 +123,7 @@ static int tell_why(const struct extra *extra, char *ret_reason, size_t size)
 	return WEXITSTATUS(extra->status) == EXIT_USAGE ? -EINVAL : -ENOEXEC;
 }
 
-static int take(struct extra *extra, const char *program, struct web_answer *answer)
+static int take(struct extra *extra, struct web_answer *answer)
 {
 	const struct extra_options *options = extra->options;
 	struct web_request request;
@@ -162,7 +139,7 @@ static int take(struct extra *extra, const char *program, struct web_answer *ans
 	snprintf(name, sizeof(name), "%u seconds", options->seconds);
 	if (pipe2(ends, O_CLOEXEC) < 0)
 		return -EIO;
-	err = start(extra, program, ends[1]);
+	err = start(extra, ends[1]);
 	close(ends[1]);
 	job.input = ends[0];
 	if (err)
@@ -171,7 +148,7 @@ static int take(struct extra *extra, const char *program, struct web_answer *ans
 		err = viewer_ask(&job, answer);
 	close(ends[0]);
 	if (extra->pid)
-		extra->status = start_end(extra->pid);
+		end_now(extra);
 	return err;
 }
 
@@ -179,17 +156,20 @@ int extra_take(const struct extra_options *options, struct web_answer *answer, c
 {
 	struct extra extra = { .options = options };
 	_cleanup_close_ int complaints = memfd_create("stacktap", MFD_CLOEXEC);
-	char path[PATH_MAX];
 	int err;
 
-	if (!options->stacktap && find_program(path)) {
+	if (complaints < 0)
+		return -EIO;
+	if (!describe(options, &extra.request)) {
+		snprintf(ret_reason, reason_size, "The name of the event is too long.");
+		return -EINVAL;
+	}
+	extra.complaints = complaints;
+	err = take(&extra, answer);
+	if (err == -ENOENT) {
 		snprintf(ret_reason, reason_size, "There is no `stacktap' beside stacktapd, which would take this profile: "
 			 "install both.");
 		return -ENOEXEC;
 	}
-	if (complaints < 0)
-		return -EIO;
-	extra.complaints = complaints;
-	err = take(&extra, options->stacktap ?: path, answer);
 	return err == -ENOMSG ? tell_why(&extra, ret_reason, reason_size) : err;
 }

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "broker/broker.h"
 
 enum {
 	SECONDS_PER_MINUTE = 60,
@@ -47,10 +48,11 @@ bool pause_samples_minute(uint64_t minute, uint64_t percent, uint64_t host)
 static int look_at(const char *kill_switch)
 {
 	struct stat st;
+	const int r = broker_lstat(kill_switch, &st);
 
-	if (lstat(kill_switch, &st) == 0)
+	if (r == 0)
 		return 1;
-	return errno == ENOENT || errno == ENOTDIR ? 0 : -errno;
+	return r == -ENOENT || r == -ENOTDIR ? 0 : r;
 }
 
 enum pause_reason pause_wanted(struct pause *pause, const char *kill_switch, uint64_t duty_percent,

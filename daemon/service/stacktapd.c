@@ -13,11 +13,13 @@
 #include <sys/stat.h>
 
 #include "base/clock.h"
+#include "broker/broker.h"
 #include "service/busy.h"
 #include "service/config.h"
 #include "service/endpoint.h"
 #include "service/notify.h"
 #include "service/push.h"
+#include "service/rights.h"
 #include "service/server.h"
 #include "service/service.h"
 #include "service/status.h"
@@ -75,6 +77,7 @@ struct daemon {
 	uint64_t module_failed;
 	struct busy busy;
 	struct watch watch;		/* of the configuration's file */
+	struct rights rights;
 	uint64_t reloads, reloads_failed;
 	enum pause_reason told;		/* by the log */
 };
@@ -198,6 +201,8 @@ static void take_snapshot(struct daemon *daemon, struct snapshot *ret_snapshot,
 	*ret_snapshot = (struct snapshot){
 		.uptime_s = (clock_monotonic() - daemon->started) / NSEC_PER_SEC,
 		.cpu_ns = clock_read(CLOCK_PROCESS_CPUTIME_ID),
+		.user = daemon->rights.user,
+		.kept_rights = daemon->rights.kept[0] ? daemon->rights.kept : NULL,
 		.session_id = service_session_id(daemon->service),
 		.paused = paused,
 		.pauses = pause.pauses,
@@ -592,13 +597,17 @@ static bool take_signals(struct daemon *daemon)
 	return true;
 }
 
-static void loop(struct daemon *daemon)
+/* False: it failed. */
+static bool loop(struct daemon *daemon)
 {
 	const uint64_t watchdog_ns = notify_watchdog_ms() * NSEC_PER_MSEC;
 	uint64_t next_status = 0, next_watchdog = 0, next_look = 0;
 
 	for (;;) {
-		struct pollfd pollfd = { .fd = daemon->signals, .events = POLLIN };
+		struct pollfd pollfds[] = {
+			{ .fd = daemon->signals, .events = POLLIN },
+			{ .fd = broker_socket() },	/* that it hung up */
+		};
 		uint64_t now = clock_monotonic(), next;
 
 		if (now >= next_status) {
@@ -618,19 +627,24 @@ static void loop(struct daemon *daemon)
 		}
 		if (now >= next_look) {
 			if (!look(daemon))
-				return;
+				return true;
 			next_look = now + LOOK_SECONDS * NSEC_PER_SEC;
 		}
 		next = min_of(next_status, next_look);
 		if (watchdog_ns)
 			next = min_of(next, next_watchdog);
-		if (poll(&pollfd, 1, (int)((next - now) / NSEC_PER_MSEC) + 1) < 0 &&
+		if (poll(pollfds, ARRAY_SIZE(pollfds), (int)((next - now) / NSEC_PER_MSEC) + 1) < 0 &&
 		    errno != EINTR) {
 			log_error("poll: %s", strerror(errno));
-			return;
+			return false;
 		}
-		if (pollfd.revents && !take_signals(daemon))
-			return;
+		if (pollfds[0].revents && !take_signals(daemon))
+			return true;
+		if (pollfds[1].revents) {
+			log_error("stacktap-broker has ended, without which no helper can be started; stacktapd ends, too, "
+				  "and can be started anew");
+			return false;
+		}
 	}
 }
 
@@ -651,9 +665,17 @@ static int open_signals(void)
 
 static int run(struct daemon *daemon, struct config *config)
 {
+	bool is_good;
 	char error[512];
 	int ret;
 
+	ret = rights_give_up(config, daemon->options.config_path, &daemon->rights, error, sizeof(error));
+	if (ret < 0) {
+		log_error("%s", error);
+		notify_status("%s", error);
+		config_done(config);
+		return EXIT_FAILURE;
+	}
 	ret = statusfile_open(STATUSFILE_DIRECTORY, &daemon->statusfile);
 	if (ret == -EBUSY) {
 		log_error("another stacktapd runs already");
@@ -680,7 +702,7 @@ static int run(struct daemon *daemon, struct config *config)
 	otlp_series_init(&daemon->series, clock_read(CLOCK_REALTIME));
 	open_push(daemon);
 	notify_ready();
-	loop(daemon);
+	is_good = loop(daemon);
 	notify_stopping();
 	close_push(daemon, true);
 	close_endpoint(daemon);
@@ -688,7 +710,7 @@ static int run(struct daemon *daemon, struct config *config)
 	service_stop(daemon->service);
 	service_free(daemon->service);
 	statusfile_close(daemon->statusfile);
-	return EXIT_SUCCESS;
+	return is_good ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 /* Are its cgroups there now? */
@@ -739,6 +761,7 @@ int main(int argc, char **argv)
 		return EXIT_FAILURE;
 	}
 	ret = run(&daemon, &config);
+	broker_end();
 	close(daemon.signals);
 	return ret;
 }

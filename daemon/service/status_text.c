@@ -25,6 +25,9 @@ struct status_line {
 static const struct status_line lines[] = {
 	{ .group = GROUP_DAEMON, .text = "daemon: stacktapd {fact}, pid {}, up {} s",
 	  .fact = FACT_DAEMON_version, .values = { C(DAEMON_pid), C(DAEMON_uptime_seconds) } },
+	{ .group = GROUP_DAEMON, .text = "  runs as user {fact}", .fact = FACT_DAEMON_user },
+	{ .group = GROUP_DAEMON, .text = "  keeps the rights that it was started with: {fact}",
+	  .fact = FACT_DAEMON_kept_rights },
 	{ .group = GROUP_DAEMON, .text = "  not sampling: {fact}", .fact = FACT_DAEMON_error },
 	{ .group = GROUP_DAEMON, .text = "  not sampling for now: {fact}", .fact = FACT_DAEMON_paused },
 	{ .group = GROUP_DAEMON, .text = "  configurations refused: {}",

@@ -2,6 +2,7 @@
 #include "service/statusfile.h"
 
 #include <fcntl.h>
+#include <pwd.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -114,6 +115,13 @@ int statusfile_write_address(struct statusfile *file, const char *address)
 	return is_written ? 0 : -EIO;
 }
 
+static bool is_daemons(uid_t uid)
+{
+	const struct passwd *entry = getpwnam(STATUSFILE_USER);
+
+	return entry && entry->pw_uid == uid;
+}
+
 int statusfile_read(const char *directory, char **ret_text, char **ret_json, size_t *ret_json_size)
 {
 	_cleanup_free_ char *text = NULL, *json = NULL;
@@ -130,7 +138,7 @@ int statusfile_read(const char *directory, char **ret_text, char **ret_json, siz
 		return errno == ENOENT ? 0 : -errno;
 	if (fstat(directory_fd, &stat) < 0)
 		return -errno;
-	if (stat.st_uid != 0 && stat.st_uid != geteuid())
+	if (stat.st_uid != 0 && stat.st_uid != geteuid() && !is_daemons(stat.st_uid))
 		return -EPERM;
 	lock = openat(directory_fd, "lock", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 	if (lock < 0)

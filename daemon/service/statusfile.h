@@ -10,6 +10,7 @@
 #include "service/snapshot.h"
 
 #define STATUSFILE_DIRECTORY "/run/stacktap"
+#define STATUSFILE_USER "stacktap"	/* that the daemon runs as */
 
 struct statusfile;
 
@@ -28,7 +29,7 @@ int statusfile_write_address(struct statusfile *file, const char *address);
 
 /*
  * The files of a living daemon; both NULL and 0 when none runs. Contents are checked no further than
- * that root or we ourselves own them.
+ * that root, the daemon's user or we ourselves own them.
  */
 int statusfile_read(const char *directory, char **ret_text, char **ret_json,
 		    size_t *ret_json_size);

@@ -2,13 +2,14 @@
 #include "service/watch.h"
 
 #include <string.h>
-#include <sys/stat.h>
+
+#include "broker/broker.h"
 
 static bool read_state(const char *path, struct watch_state *ret_state)
 {
 	struct stat st;
 
-	if (stat(path, &st) < 0)
+	if (broker_stat(path, &st) < 0)
 		return false;
 	/* it is compared as bytes */
 	memset(ret_state, 0, sizeof(*ret_state));

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the daemon and its broker give up, see helper/sandbox.h for what helpers do. */
+#ifndef STACKTAP_SERVICE_CONFINE_H
+#define STACKTAP_SERVICE_CONFINE_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+/*
+ * The broker keeps what it, the helpers and `stacktap record' need, and all that these need of system calls: no
+ * module is loaded any more, nothing mounted, no process traced. False: the kernel cannot filter system calls.
+ */
+bool confine_broker(void);
+/* The daemon is @user from now on, with CAP_PERFMON if it had that, whatever it executes. -errno: nothing has changed. */
+int confine_daemon(uid_t user, gid_t group);
+/* By what its threads need, and the process that shows recordings. False as above. */
+bool confine_daemon_calls(void);
+
+#endif /* STACKTAP_SERVICE_CONFINE_H */

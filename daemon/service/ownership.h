@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Giving the daemon's directories to the user that it runs as, with what earlier versions left there as root. */
+#ifndef STACKTAP_SERVICE_OWNERSHIP_H
+#define STACKTAP_SERVICE_OWNERSHIP_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+struct ownership {
+	uid_t from, to;		/* whose they were, from root on */
+	gid_t group;
+};
+
+/*
+ * Made if it is not there and its parent is. One that belongs to @from, and that nobody else may write to, changes its
+ * owner with all that is in it, once it is clear that all of that is the daemon's own: @is_own, or by its names. Then
+ * 0; else -errno and a sentence, and nothing has changed. One of @to is left as it is.
+ */
+int ownership_give(const struct ownership *ownership, const char *directory, mode_t mode, bool is_own,
+		   char *ret_error, size_t error_size);
+
+#endif /* STACKTAP_SERVICE_OWNERSHIP_H */

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Starting `stacktap record' for a request, with the rights of who does it. */
+#ifndef STACKTAP_SERVICE_RECORD_H
+#define STACKTAP_SERVICE_RECORD_H
+
+#include <sys/types.h>
+
+#include "broker/record.h"
+
+/* @program: `stacktap', NULL: the one beside this program, -ENOENT if there is none. */
+int record_start(const struct record_request *request, const char *program, int output, int complaints, pid_t *ret_pid);
+
+#endif /* STACKTAP_SERVICE_RECORD_H */

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "service/secret.h"
+
+#include <string.h>
+
+#include "base/file.h"
+#include "helper/memfd.h"
+#include "service/config.h"
+
+enum { SECRET_BYTES_MAX = 4 << 20 };	/* a bundle of certificates has some 200 KiB */
+
+static bool is(const char *named, const char *path)
+{
+	return named && !strcmp(named, path);
+}
+
+static bool is_in_environment(const char *path)
+{
+	static const char *const names[] = { "OTEL_EXPORTER_OTLP_PROFILES_CERTIFICATE",
+					     "OTEL_EXPORTER_OTLP_PROFILES_CLIENT_CERTIFICATE",
+					     "OTEL_EXPORTER_OTLP_PROFILES_CLIENT_KEY", "OTEL_EXPORTER_OTLP_CERTIFICATE",
+					     "OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE",
+					     "OTEL_EXPORTER_OTLP_CLIENT_KEY" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (is(getenv(names[i]), path))
+			return true;
+	return false;
+}
+
+bool secret_is_named(const char *config_path, const char *path)
+{
+	struct config config;
+	char error[512];
+	bool is_named;
+
+	if (is_in_environment(path))
+		return true;
+	if (config_load(config_path, &config, error, sizeof(error)) < 0)
+		return false;
+	is_named = is(config.certificate, path) || is(config.client_certificate, path) || is(config.client_key, path);
+	for (size_t i = 0; i < config.receiver_count && !is_named; i++)
+		is_named = is(config.receivers[i].certificate, path) ||
+			   is(config.receivers[i].client_certificate, path) ||
+			   is(config.receivers[i].client_key, path);
+	config_done(&config);
+	return is_named;
+}
+
+int secret_read(const char *path)
+{
+	_cleanup_close_ int file = file_open_regular(path), fd = -1;
+	_cleanup_free_ char *data = NULL;
+	size_t size;
+	int r = file < 0 ? file : file_read_fd(file, SECRET_BYTES_MAX, &data, &size);
+
+	if (r < 0)
+		return r;
+	fd = memfd_new();
+	r = fd < 0 ? fd : memfd_write(fd, data, size);
+	explicit_bzero(data, size);
+	return r < 0 ? r : memfd_seal(&fd);
+}

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What the broker does for who asks, and what it does not do for who would like it to. */
+#include "fixture.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include "base/file.h"
+#include "broker/broker.h"
+#include "broker/packet.h"
+#include "helper/parser.h"
+#include "service/broker_child.h"
+
+enum { PATIENCE_ROUNDS = 6000, ROUND_US = 10000 };
+
+static int begin(void **state)
+{
+	char text[2 * PATH_MAX];
+
+	(void)state;
+	snprintf(text, sizeof(text), "[export]\nendpoint = https://localhost:4318\nclient_key = %s\n",
+		 fixture_path("key"));
+	fixture_write("config", text);
+	fixture_write("key", "secret");
+	fixture_write("other", "other");
+	return broker_begin(broker_name, fixture_path("config"));
+}
+
+static int end(void **state)
+{
+	(void)state;
+	broker_end();
+	return broker_is_there();
+}
+
+static void files_are_those_of_the_configuration(void **state)
+{
+	_cleanup_free_ char *config = NULL, *key = NULL, *symbols = NULL;
+	_cleanup_close_ int fd = broker_open_config(), secret = broker_read_secret(fixture_path("key"));
+	_cleanup_close_ int kernel = broker_open_kernel(BROKER_SYMBOLS);
+	struct stat ours, told;
+
+	(void)state;
+	assert_int_equal(file_read_fd(fd, 4096, &config, NULL), 0);
+	assert_non_null(strstr(config, "client_key"));
+	assert_true(secret >= 0 && lseek(secret, 0, SEEK_SET) == 0);
+	assert_int_equal(file_read_fd(secret, 4096, &key, NULL), 0);
+	assert_string_equal(key, "secret");
+	assert_int_equal(write(secret, "x", 1), -1);
+	assert_int_equal(broker_read_secret(fixture_path("other")), -EPERM);
+	assert_int_equal(broker_read_secret("/etc/shadow"), -EPERM);
+	assert_int_equal(file_read_fd(kernel, 64 << 20, &symbols, NULL), 0);
+	assert_int_equal(broker_open_kernel(BROKER_KERNEL_FILES), -EINVAL);
+	assert_int_equal(stat(fixture_path("config"), &ours), 0);
+	assert_int_equal(broker_stat(fixture_path("config"), &told), 0);
+	assert_int_equal(told.st_ino, ours.st_ino);
+	assert_int_equal(broker_lstat(fixture_path("absent"), &told), -ENOENT);
+}
+
+/* Another's memory or device is no session of the module. */
+static void nothing_is_set_where_nothing_was_opened(void **state)
+{
+	const struct stacktap_mapping mapping = { .start = 4096, .end = 8192 };
+	struct stacktap_mappings_set set = { .size = sizeof(set), .tgid = 1, .mappings = (uintptr_t)&mapping, .count = 1 };
+	_cleanup_close_ int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	(void)state;
+	assert_int_equal(broker_set_mappings(null, &set), -EBADF);
+	set.count = STACKTAP_MAX_MAPPINGS + 1;
+	assert_int_equal(broker_set_mappings(null, &set), -E2BIG);
+	assert_int_equal(broker_open_sideband(0, 1), -EINVAL);
+}
+
+static void only_what_it_started_is_ended(void **state)
+{
+	pid_t stranger = fork();
+	int status;
+
+	(void)state;
+	if (!stranger) {
+		pause();
+		_exit(0);
+	}
+	broker_kill(stranger);
+	assert_int_equal(broker_wait(stranger, &status), -1);
+	assert_int_equal(waitpid(stranger, &status, WNOHANG), 0);
+	kill(stranger, SIGKILL);
+	assert_int_equal(waitpid(stranger, &status, 0), stranger);
+}
+
+static void helpers_are_started_and_replaced(void **state)
+{
+	struct helper_stats before, after;
+	struct parser_stats stats;
+	struct parser *parser;
+	char name[DEMANGLE_MAX];
+
+	(void)state;
+	assert_int_equal(parser_new(&parser), 0);
+	assert_int_equal(parser_demangle(parser, "_Z3foov", name), 0);
+	assert_string_equal(name, "foo");
+	parser_stats(parser, &stats);
+	before = stats.helper;
+	assert_true(before.pid > 0);
+	/* it is no child of ours */
+	assert_int_equal(waitpid(before.pid, NULL, WNOHANG), -1);
+	broker_kill(before.pid);
+	for (int i = 0; i < PATIENCE_ROUNDS && parser_demangle(parser, "_Z3barv", name); i++)
+		usleep(ROUND_US);
+	assert_string_equal(name, "bar");
+	parser_stats(parser, &stats);
+	after = stats.helper;
+	assert_true(after.pid > 0 && after.pid != before.pid);
+	parser_free(parser);
+	assert_int_equal(kill(after.pid, 0), -1);
+}
+
+static int told(uint32_t op, void *payload, size_t bytes, const int *fds, size_t fd_count)
+{
+	union broker_answer answer;
+	struct packet packet = { .header = { .op = op }, .payload = payload, .bytes = bytes, .fd_count = fd_count };
+
+	for (size_t i = 0; i < fd_count; i++)
+		packet.fds[i] = fds[i];
+	assert_int_equal(packet_send(broker_socket(), &packet), 0);
+	packet = (struct packet){ .payload = &answer, .bytes = sizeof(answer) };
+	assert_int_equal(packet_receive(broker_socket(), &packet), 0);
+	assert_int_equal(packet.header.op, op);
+	packet_close(&packet);
+	return packet.header.result;
+}
+
+static void nonsense_is_refused(void **state)
+{
+	union broker_request request;
+	const int fds[] = { STDERR_FILENO, STDERR_FILENO };
+
+	(void)state;
+	memset(&request, 0xff, sizeof(request));
+	for (uint32_t op = 0; op < BROKER_OPS + 3; op++)
+		for (size_t fd_count = 0; fd_count <= BROKER_FDS_MAX; fd_count++) {
+			assert_true(told(op, &request, 3, fds, fd_count) < 0);
+			assert_true(told(op, &request, sizeof(request), fds, fd_count) < 0);
+		}
+	/* of the right size, and nothing else about them */
+	assert_int_equal(told(BROKER_START_HELPER, &request, sizeof(request.helper), fds, 1), -EINVAL);
+	assert_int_equal(told(BROKER_START_RECORD, &request, sizeof(request.record), fds, 2), -EINVAL);
+	assert_int_equal(told(BROKER_READ_SECRET, &request, sizeof(request.path), NULL, 0), -EPERM);
+	assert_int_equal(told(BROKER_SET_MAPPINGS, &request, sizeof(request.mappings), fds, 1), -EINVAL);
+	assert_int_equal(told(BROKER_KILL, &request, sizeof(request.process), NULL, 0), -ESRCH);
+	request.process.pid = 0;
+	assert_int_equal(told(BROKER_KILL, &request, sizeof(request.process), NULL, 0), -ESRCH);
+	assert_int_equal(told(BROKER_WAIT, &request, sizeof(request.process), NULL, 0), -ECHILD);
+}
+
+static void its_end_is_seen(void **state)
+{
+	struct pollfd pollfd = { .fd = broker_socket(), .events = POLLIN };
+	_cleanup_free_ char *children = NULL;
+	int status;
+
+	(void)state;
+	assert_int_equal(poll(&pollfd, 1, 0), 0);
+	assert_int_equal(file_read(AT_FDCWD, "/proc/thread-self/children", 64, &children, NULL), 0);
+	assert_int_equal(kill((pid_t)strtol(children, NULL, 10), SIGKILL), 0);
+	assert_int_equal(poll(&pollfd, 1, -1), 1);
+	assert_int_equal(broker_open_config(), -EPIPE);
+	assert_int_equal(broker_wait(1, &status), -1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(files_are_those_of_the_configuration, begin, end),
+		cmocka_unit_test_setup_teardown(nothing_is_set_where_nothing_was_opened, begin, end),
+		cmocka_unit_test_setup_teardown(only_what_it_started_is_ended, begin, end),
+		cmocka_unit_test_setup_teardown(helpers_are_started_and_replaced, begin, end),
+		cmocka_unit_test_setup_teardown(nonsense_is_refused, begin, end),
+		cmocka_unit_test_setup_teardown(its_end_is_seen, begin, end),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
