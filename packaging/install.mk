@@ -91,7 +91,9 @@ install-host: install-user
 ifeq ($(DESTDIR),)
 	$(Q)if command -v systemd-sysusers >/dev/null; then \
 		systemd-sysusers $(SYSUSERSDIR)/stacktap.conf; \
-	else getent group stacktap >/dev/null || groupadd --system stacktap; fi
+	else getent group stacktap >/dev/null || groupadd --system stacktap; \
+		getent passwd stacktap >/dev/null || \
+		useradd --system --gid stacktap --no-create-home --home-dir / --shell /usr/sbin/nologin stacktap; fi
 	$(Q)if [ -d /run/udev ]; then udevadm control --reload; fi
 	$(Q)if [ -d /run/systemd/system ]; then systemctl daemon-reload; fi
 endif
