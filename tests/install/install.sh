@@ -71,12 +71,14 @@ fi
 if command -v systemd-sysusers >/dev/null; then
 	mkdir -p "$output/install-users/etc"
 	: >"$output/install-users/etc/group"
-	check "systemd-sysusers makes the group" \
+	check "systemd-sysusers makes the user and its group" \
 		systemd-sysusers --root="$output/install-users" "$root/etc/sysusers.d/stacktap.conf"
-	check "it is there" grep -q '^stacktap:' "$output/install-users/etc/group"
+	check "the group is there" grep -q '^stacktap:' "$output/install-users/etc/group"
+	check "and the user, who cannot log in" \
+		grep -q '^stacktap:.*:/usr/sbin/nologin$' "$output/install-users/etc/passwd"
 	rm -rf "$output/install-users"
 else
-	skip "systemd-sysusers makes the group" "no systemd-sysusers here"
+	skip "systemd-sysusers makes the user and its group" "no systemd-sysusers here"
 fi
 
 check "make uninstall" installing uninstall
