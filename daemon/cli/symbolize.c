@@ -1,21 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <endian.h>
 #include <getopt.h>
-#include <inttypes.h>
 #include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/clock.h"
-#include "base/json.h"
 #include "cli/cli.h"
-#include "cli/debugfile.h"
 #include "cli/messages.h"
 #include "cli/outfile.h"
 #include "cli/places.h"
+#include "cli/symbolize.h"
 #include "export/store_list.h"
 #include "view/recording.h"
-#include "view/rename.h"
 
 static const char help[] =
 	"usage: stacktap symbolize [OPTION...] -o OUTPUT [FILE|DIRECTORY]\n\n"
@@ -44,8 +40,6 @@ enum {
 	OPT_DEBUGINFOD_TIMEOUT,
 };
 
-#define PROGRESS_NS (2 * NSEC_PER_SEC)	/* nobody wants to be told what takes less */
-
 struct options {
 	const char *path, *output;
 	char *default_directory;
@@ -53,287 +47,18 @@ struct options {
 	bool use_json;
 };
 
-/* Locations of one function come after each other, and those that are hot again and again. */
-enum { PLAIN_NAMES = 4096 };
-struct plain {
-	const char *system_name, *name;
-};
-
-/* What became of an object. */
-struct outcome {
-	const struct recorded_object *object;
-	char *file;			/* NULL: none */
-	char note[sizeof(((struct debugfile *)NULL)->note)];
-	uint32_t wanted, found, with_lines;	/* Locations */
-};
-
 struct job {
 	const struct options *options;
-	struct census census;
-	struct parser *parser;
-	struct plain plain[PLAIN_NAMES];	/* names that were asked for, by address */
-	struct debugfile_finder *finder;
-	struct debuginfod *debuginfod;	/* NULL: no server is asked */
-	struct outcome *outcomes;
-	uint32_t outcome_count;
-	uint64_t began;
+	struct naming naming;
 	struct outfile output;
 	struct messages messages;
 	struct buffer message;
 	struct rename_counts counts;
 };
 
-/* A Location by its address in the file. */
-struct wanted {
-	uint64_t address;
-	uint32_t location;
-};
-
 static int add(void *ctx, const uint8_t *data, size_t size)
 {
 	return census_add(ctx, data, size);
-}
-
-/* Between questions, each of which may take a while. */
-static void show_progress(const struct job *job, const struct recorded_object *object)
-{
-	if (isatty(STDERR_FILENO) && clock_monotonic() - job->began > PROGRESS_NS)
-		fprintf(stderr, "\r\033[K%zu of %u: %s",
-			(size_t)(object - census_at(&job->census, 0)) + 1,
-			job->census.objects.count, object->path);
-}
-
-static void end_progress(const struct job *job)
-{
-	if (isatty(STDERR_FILENO) && clock_monotonic() - job->began > PROGRESS_NS)
-		fputs("\r\033[K", stderr);
-}
-
-static int by_address(const void *a, const void *b)
-{
-	const struct wanted *x = a, *y = b;
-
-	return (x->address > y->address) - (x->address < y->address);
-}
-
-/* The object's Locations that this file may name, sorted. */
-static int collect(const struct job *job, const struct recorded_object *object,
-		   const struct debugfile *file, struct wanted **ret_wanted, uint32_t *ret_count)
-{
-	struct wanted *wanted = calloc((size_t)object->locations + 1, sizeof(*wanted));
-
-	if (!wanted)
-		return -ENOMEM;
-	*ret_count = 0;
-	for (uint32_t i = object->first; i != CENSUS_END; i = census_location(&job->census, i)->next) {
-		const struct recorded_location *location = census_location(&job->census, i);
-
-		if (location->count || (!location->is_unnamed && !location->wants_lines) ||
-		    !debugfile_address(file, location, &wanted[*ret_count].address))
-			continue;
-		wanted[(*ret_count)++].location = i;
-	}
-	qsort(wanted, *ret_count, sizeof(*wanted), by_address);
-	*ret_wanted = wanted;
-	return 0;
-}
-
-/* @system_name, which is interned, as its source has it. NULL: no memory. */
-static const char *plain_name(struct job *job, const char *system_name)
-{
-	struct plain *last = &job->plain[((uintptr_t)system_name >> 3) % PLAIN_NAMES];
-	char name[DEMANGLE_MAX];
-
-	if (last->system_name != system_name)
-		*last = (struct plain){
-			.system_name = system_name,
-			.name = parser_demangle(job->parser, system_name, name) ?
-					system_name : texts_intern(&job->census.texts, name),
-		};
-	return last->name;
-}
-
-static int add_frame(struct job *job, struct recorded_location *location,
-		     const struct lines_answer *answer, const struct lines_frame *frame)
-{
-	struct census *census = &job->census;
-	struct recorded_frame row = {
-		.line = frame->line, .column = frame->line ? frame->column : 0,
-		.start_line = frame->start_line,
-	};
-
-	row.system_name = texts_intern(&census->texts, answer->strings + frame->name);
-	if (!row.system_name)
-		return -E2BIG;
-	row.name = plain_name(job, row.system_name);
-	row.file = texts_intern(&census->texts, answer->strings + frame->file);
-	if (!row.name || !row.file)
-		return -E2BIG;
-	return census_name(census, location, &row);
-}
-
-/* The frames of one address for all Locations that have it. */
-static int take_frames(struct job *job, struct outcome *outcome, const struct lines_answer *answer,
-		       const struct lines_frame *frames, uint32_t count, uint32_t index)
-{
-	struct recorded_location *location = census_location(&job->census, index);
-	int r = 0;
-
-	/* one that does not know what it is in names nothing */
-	if (!count || !answer->strings[frames[count - 1].name])
-		return 0;
-	for (uint32_t i = 0; !r && i < count; i++)
-		if (answer->strings[frames[i].name])
-			r = add_frame(job, location, answer, &frames[i]);
-	outcome->found++;
-	outcome->with_lines += frames[0].line > 0;
-	return r;
-}
-
-/* Addresses of one question, and which is the first of the next. */
-static uint32_t next_question(const struct wanted *wanted, uint32_t count, uint32_t first,
-			      uint64_t addresses[static LINES_ADDRESSES_MAX], uint32_t *ret_count)
-{
-	uint32_t i;
-
-	*ret_count = 0;
-	for (i = first; i < count; i++) {
-		if (*ret_count && addresses[*ret_count - 1] == wanted[i].address)
-			continue;
-		if (*ret_count == LINES_ADDRESSES_MAX)
-			break;
-		addresses[(*ret_count)++] = wanted[i].address;
-	}
-	return i;
-}
-
-static int ask_all(struct job *job, struct outcome *outcome, const struct debugfile *file,
-		   const struct wanted *wanted, uint32_t count, uint32_t *ret_split)
-{
-	uint64_t addresses[LINES_ADDRESSES_MAX];
-	uint32_t asked, next;
-	int r = 0;
-
-	*ret_split = 0;
-	for (uint32_t i = 0; !r && i < count; i = next) {
-		static struct lines_answer answer;
-		const struct lines_frame *frames;
-		uint32_t at = 0;
-
-		show_progress(job, outcome->object);
-		next = next_question(wanted, count, i, addresses, &asked);
-		r = parser_lines(job->parser, file->object, addresses, asked, &answer);
-		if (r < 0)
-			return r;
-		*ret_split += answer.split;
-		frames = answer.frames;
-		for (uint32_t k = i; !r && k < next; k++) {
-			if (wanted[k].address != addresses[at])
-				frames += answer.counts[at++];
-			r = take_frames(job, outcome, &answer, frames, answer.counts[at],
-					wanted[k].location);
-		}
-		lines_answer_free(&answer);
-	}
-	return r;
-}
-
-static const char *failure(int error)
-{
-	switch (error) {
-	case -ENODATA:
-		return "there is nothing in it that names functions";
-	case -EPIPE:
-	case -ENOTRECOVERABLE:
-		return "the parser crashed in it, or ran out of memory";
-	case -ETIMEDOUT:
-	case -ETIME:
-		return "it takes too long to read";
-	default:
-		return strerror(-error);
-	}
-}
-
-/* One pass over what has no name yet. */
-static int name_by(struct job *job, struct outcome *outcome, const struct debugfile *file,
-		   bool with_dwarf)
-{
-	const int alt_fd = with_dwarf ? file->alt_fd : -1;
-	_cleanup_free_ struct wanted *wanted = NULL;
-	uint32_t count, split;
-	int r = collect(job, outcome->object, file, &wanted, &count);
-
-	if (r < 0 || !count)
-		return r;
-	r = parser_open_lines(job->parser, file->object, file->fd, with_dwarf, alt_fd,
-			      file->alt_size);
-	if (!r)
-		r = ask_all(job, outcome, file, wanted, count, &split);
-	if (!r && split)
-		snprintf(outcome->note, sizeof(outcome->note),
-			 "%u without inlined functions: those are in .dwo files (split DWARF), which are "
-			 "not read", split);
-	return r;
-}
-
-static int name_object(struct job *job, struct outcome *outcome)
-{
-	struct debugfile file;
-	int r = debugfile_find(job->finder, outcome->object, &file);
-
-	snprintf(outcome->note, sizeof(outcome->note), "%s", file.note);
-	if (r < 0)
-		return 0;
-	outcome->file = strdup(file.object->path);
-	r = name_by(job, outcome, &file, file.with_dwarf);
-	if (r < 0 && r != -E2BIG && file.with_dwarf) {
-		snprintf(outcome->note, sizeof(outcome->note),
-			 "without lines: its DWARF cannot be read: %s", failure(r));
-		r = name_by(job, outcome, &file, false);
-	}
-	if (r < 0)
-		snprintf(outcome->note, sizeof(outcome->note), "%s", failure(r));
-	debugfile_close(&file);
-	return r == -E2BIG ? r : 0;
-}
-
-static uint32_t count_wanted(const struct job *job, const struct recorded_object *object)
-{
-	uint32_t count = 0;
-
-	for (uint32_t i = object->first; i != CENSUS_END; i = census_location(&job->census, i)->next)
-		count += census_location(&job->census, i)->is_unnamed ||
-			 census_location(&job->census, i)->wants_lines;
-	return count;
-}
-
-static bool has_file(const struct recorded_object *object)
-{
-	return object->path[0] != '[' && (object->build_id[0] || object->htlhash[0]);
-}
-
-static int name_all(struct job *job)
-{
-	int r = 0;
-
-	job->outcomes = calloc((size_t)job->census.objects.count + 1, sizeof(*job->outcomes));
-	if (!job->outcomes)
-		return cli_error("out of memory");
-	for (uint32_t i = 0; !r && i < job->census.objects.count; i++) {
-		struct outcome *outcome = &job->outcomes[job->outcome_count];
-
-		outcome->object = census_at(&job->census, i);
-		outcome->wanted = count_wanted(job, outcome->object);
-		/* the kernel and memory without a file have no files to look for */
-		if (!outcome->wanted || (!outcome->object->unnamed && !has_file(outcome->object)))
-			continue;
-		show_progress(job, outcome->object);
-		job->outcome_count++;
-		r = name_object(job, outcome);
-	}
-	end_progress(job);
-	return r < 0 ? cli_error("%s has more names than there is memory allowed for",
-				 recording_name(job->options->path)) : CLI_OK;
 }
 
 static int write_message(void *ctx, const uint8_t *data, size_t size)
@@ -343,7 +68,7 @@ static int write_message(void *ctx, const uint8_t *data, size_t size)
 	int r;
 
 	job->message.size = 0;
-	r = rename_message(&job->census, data, size, &job->message, &job->counts);
+	r = rename_message(&job->naming.census, data, size, &job->message, &job->counts);
 	if (r < 0)
 		return r;
 	length = htobe32((uint32_t)job->message.size);
@@ -353,103 +78,6 @@ static int write_message(void *ctx, const uint8_t *data, size_t size)
 	return 0;
 }
 
-static int compare(const void *a, const void *b)
-{
-	const struct outcome *x = a, *y = b;
-
-	if (x->object->samples != y->object->samples)
-		return x->object->samples > y->object->samples ? -1 : 1;
-	return strcmp(x->object->path, y->object->path);
-}
-
-static double percent(uint64_t part, uint64_t whole)
-{
-	return whole ? 100.0 * (double)part / (double)whole : 0;
-}
-
-static void say_fetched(const struct debuginfod_stats *stats, FILE *file)
-{
-	const uint64_t failed = stats->unreachable + stats->timed_out + stats->failed;
-
-	fprintf(file, "debuginfod: %" PRIu64 " debug files fetched (%.1f MB), %" PRIu64
-		" kept from before, %" PRIu64 " not there, %" PRIu64 " too large, %" PRIu64 " failed\n",
-		stats->fetched, (double)stats->bytes / 1e6, stats->from_cache, stats->absent,
-		stats->too_large, failed);
-}
-
-static void say_text(const struct job *job, FILE *file)
-{
-	const struct rename_counts *counts = &job->counts;
-
-	for (uint32_t i = 0; i < job->outcome_count; i++) {
-		const struct outcome *outcome = &job->outcomes[i];
-
-		fprintf(file, "%6u of %u found, %u with lines  %s\n", outcome->found,
-			outcome->wanted, outcome->with_lines,
-			outcome->object->path[0] ? outcome->object->path : "[no mapping]");
-		if (outcome->file)
-			fprintf(file, "        by %s\n", outcome->file);
-		if (outcome->note[0])
-			fprintf(file, "        %s\n", outcome->note);
-	}
-	if (counts->left)
-		fprintf(file, "%" PRIu64
-			" messages would be too long with names and stay as they are\n", counts->left);
-	if (job->debuginfod)
-		say_fetched(debuginfod_stats(job->debuginfod), file);
-	fprintf(file, "%" PRIu64 " frames of all samples: %.1f %% had names, %.1f %% have\n",
-		counts->frames, percent(counts->named_before, counts->frames),
-		percent(counts->named_after, counts->frames));
-}
-
-static void say_fetched_json(const struct debuginfod_stats *stats, struct json *json)
-{
-	json_object(json, "debuginfod");
-	json_u64(json, "fetched", stats->fetched);
-	json_u64(json, "bytes", stats->bytes);
-	json_u64(json, "from_cache", stats->from_cache);
-	json_u64(json, "absent", stats->absent);
-	json_u64(json, "too_large", stats->too_large);
-	json_u64(json, "unreachable", stats->unreachable);
-	json_u64(json, "timed_out", stats->timed_out);
-	json_u64(json, "failed", stats->failed);
-	json_end(json);
-}
-
-static void say_json(const struct job *job)
-{
-	struct json json;
-
-	json_init(&json, stdout);
-	json_object(&json, NULL);
-	json_string(&json, "output", job->options->output);
-	json_array(&json, "objects");
-	for (uint32_t i = 0; i < job->outcome_count; i++) {
-		const struct outcome *outcome = &job->outcomes[i];
-		const struct recorded_object *object = outcome->object;
-
-		json_object(&json, NULL);
-		json_string(&json, "path", object->path[0] ? object->path : NULL);
-		json_string(&json, "build_id", object->build_id[0] ? object->build_id : NULL);
-		json_string(&json, "htlhash", object->htlhash[0] ? object->htlhash : NULL);
-		json_string(&json, "file", outcome->file);
-		json_string(&json, "note", outcome->note[0] ? outcome->note : NULL);
-		json_u64(&json, "wanted", outcome->wanted);
-		json_u64(&json, "found", outcome->found);
-		json_u64(&json, "with_lines", outcome->with_lines);
-		json_end(&json);
-	}
-	json_end(&json);
-	if (job->debuginfod)
-		say_fetched_json(debuginfod_stats(job->debuginfod), &json);
-	json_u64(&json, "frames", job->counts.frames);
-	json_u64(&json, "named_before", job->counts.named_before);
-	json_u64(&json, "named_after", job->counts.named_after);
-	json_u64(&json, "messages_left", job->counts.left);
-	json_bool(&json, "cut", job->messages.is_cut);
-	json_end(&json);
-}
-
 static int say(struct job *job)
 {
 	const bool is_stdout = !strcmp(job->options->output, "-");
@@ -457,11 +85,11 @@ static int say(struct job *job)
 	if (job->messages.is_cut && !job->options->use_json)
 		fprintf(stderr, "stacktap: %s is cut off or damaged; this is what is whole\n",
 			recording_name(job->options->path));
-	qsort(job->outcomes, job->outcome_count, sizeof(*job->outcomes), compare);
+	symbolize_sort(&job->naming);
 	if (job->options->use_json)
-		say_json(job);
+		symbolize_print_json(&job->naming, &job->counts, job->options->output, job->messages.is_cut);
 	else
-		say_text(job, is_stdout ? stderr : stdout);
+		symbolize_print(&job->naming, &job->counts, is_stdout ? stderr : stdout);
 	return cli_finish();
 }
 
@@ -512,7 +140,8 @@ static int run(struct job *job)
 	uint64_t bytes;
 	int ret;
 
-	ret = messages_each(&job->messages, add, &job->census) ?: name_all(job);
+	ret = messages_each(&job->messages, add, &job->naming.census) ?:
+	      naming_run(&job->naming, job->options->path);
 	if (ret)
 		return ret;
 	if (is_directory(job->options->output) && job->messages.is_store)
@@ -528,14 +157,8 @@ static void job_done(struct job *job)
 {
 	outfile_done(&job->output);
 	messages_close(&job->messages);
-	for (uint32_t i = 0; i < job->outcome_count; i++)
-		free(job->outcomes[i].file);
-	free(job->outcomes);
-	debugfile_finder_free(job->finder);
-	debuginfod_free(job->debuginfod);
-	parser_free(job->parser);
 	buffer_free(&job->message);
-	census_free(&job->census);
+	naming_close(&job->naming);
 }
 
 static int symbolize(const struct options *options)
@@ -543,18 +166,13 @@ static int symbolize(const struct options *options)
 	_cleanup_(job_done) struct job job = { .options = options, .messages = { .fd = -1 } };
 	int ret;
 
-	census_init(&job.census);
 	buffer_init(&job.message, POOL_REPORT);
-	job.began = clock_monotonic();
 	ret = messages_open(options->path, &job.messages);
 	if (ret)
 		return ret;
-	ret = places_debuginfod(&options->places, &job.debuginfod);
+	ret = naming_open(&job.naming, &options->places);
 	if (ret)
 		return ret;
-	if (parser_new(&job.parser) < 0 ||
-	    debugfile_finder_new(job.parser, &options->places, job.debuginfod, &job.finder) < 0)
-		return cli_error("out of memory");
 	return run(&job);
 }
 

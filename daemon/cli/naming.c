@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/naming.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "cli/cli.h"
+#include "cli/places.h"
+#include "view/recording.h"
+
+#define PROGRESS_NS (2 * NSEC_PER_SEC)	/* nobody wants to be told what takes less */
+
+/* Locations of one function come after each other, and those that are hot again and again. */
+enum { PLAIN_NAMES = 4096 };
+struct naming_plain {
+	const char *system_name, *name;
+};
+
+int naming_open(struct naming *naming, const struct debugfile_places *places)
+{
+	int ret;
+
+	census_init(&naming->census);
+	naming->began = clock_monotonic();
+	ret = places_debuginfod(places, &naming->debuginfod);
+	if (ret)
+		return ret;
+	naming->plain = calloc(PLAIN_NAMES, sizeof(*naming->plain));
+	if (!naming->plain || parser_new(&naming->parser) < 0 ||
+	    debugfile_finder_new(naming->parser, places, naming->debuginfod, &naming->finder) < 0)
+		return cli_error("out of memory");
+	return CLI_OK;
+}
+
+void naming_close(struct naming *naming)
+{
+	for (uint32_t i = 0; i < naming->outcome_count; i++)
+		free(naming->outcomes[i].file);
+	free(naming->outcomes);
+	free(naming->plain);
+	debugfile_finder_free(naming->finder);
+	debuginfod_free(naming->debuginfod);
+	parser_free(naming->parser);
+	census_free(&naming->census);
+}
+
+/* Between questions, each of which may take a while. */
+static void show_progress(const struct naming *naming, const struct recorded_object *object)
+{
+	if (isatty(STDERR_FILENO) && clock_monotonic() - naming->began > PROGRESS_NS)
+		fprintf(stderr, "\r\033[K%zu of %u: %s",
+			(size_t)(object - census_at(&naming->census, 0)) + 1,
+			naming->census.objects.count, object->path);
+}
+
+static void end_progress(const struct naming *naming)
+{
+	if (isatty(STDERR_FILENO) && clock_monotonic() - naming->began > PROGRESS_NS)
+		fputs("\r\033[K", stderr);
+}
+
+/* A Location by its address in the file. */
+struct wanted {
+	uint64_t address;
+	uint32_t location;
+};
+
+static int by_address(const void *a, const void *b)
+{
+	const struct wanted *x = a, *y = b;
+
+	return (x->address > y->address) - (x->address < y->address);
+}
+
+/* The object's Locations that this file may name, sorted. */
+static int collect(const struct naming *naming, const struct recorded_object *object,
+		   const struct debugfile *file, struct wanted **ret_wanted, uint32_t *ret_count)
+{
+	struct wanted *wanted = calloc((size_t)object->locations + 1, sizeof(*wanted));
+
+	if (!wanted)
+		return -ENOMEM;
+	*ret_count = 0;
+	for (uint32_t i = object->first; i != CENSUS_END; i = census_location(&naming->census, i)->next) {
+		const struct recorded_location *location = census_location(&naming->census, i);
+
+		if (location->count || (!location->is_unnamed && !location->wants_lines) ||
+		    !debugfile_address(file, location, &wanted[*ret_count].address))
+			continue;
+		wanted[(*ret_count)++].location = i;
+	}
+	qsort(wanted, *ret_count, sizeof(*wanted), by_address);
+	*ret_wanted = wanted;
+	return 0;
+}
+
+/* @system_name, which is interned, as its source has it. NULL: no memory. */
+static const char *plain_name(struct naming *naming, const char *system_name)
+{
+	struct naming_plain *last = &naming->plain[((uintptr_t)system_name >> 3) % PLAIN_NAMES];
+	char name[DEMANGLE_MAX];
+
+	if (last->system_name != system_name)
+		*last = (struct naming_plain){
+			.system_name = system_name,
+			.name = parser_demangle(naming->parser, system_name, name) ?
+					system_name : texts_intern(&naming->census.texts, name),
+		};
+	return last->name;
+}
+
+static int add_frame(struct naming *naming, struct recorded_location *location,
+		     const struct lines_answer *answer, const struct lines_frame *frame)
+{
+	struct census *census = &naming->census;
+	struct recorded_frame row = {
+		.line = frame->line, .column = frame->line ? frame->column : 0,
+		.start_line = frame->start_line,
+	};
+
+	row.system_name = texts_intern(&census->texts, answer->strings + frame->name);
+	if (!row.system_name)
+		return -E2BIG;
+	row.name = plain_name(naming, row.system_name);
+	row.file = texts_intern(&census->texts, answer->strings + frame->file);
+	if (!row.name || !row.file)
+		return -E2BIG;
+	return census_name(census, location, &row);
+}
+
+/* The frames of one address for all Locations that have it. */
+static int take_frames(struct naming *naming, struct naming_outcome *outcome, const struct lines_answer *answer,
+		       const struct lines_frame *frames, uint32_t count, uint32_t index)
+{
+	struct recorded_location *location = census_location(&naming->census, index);
+	int r = 0;
+
+	/* one that does not know what it is in names nothing */
+	if (!count || !answer->strings[frames[count - 1].name])
+		return 0;
+	for (uint32_t i = 0; !r && i < count; i++)
+		if (answer->strings[frames[i].name])
+			r = add_frame(naming, location, answer, &frames[i]);
+	outcome->found++;
+	outcome->with_lines += frames[0].line > 0;
+	return r;
+}
+
+/* Addresses of one question, and which is the first of the next. */
+static uint32_t next_question(const struct wanted *wanted, uint32_t count, uint32_t first,
+			      uint64_t addresses[static LINES_ADDRESSES_MAX], uint32_t *ret_count)
+{
+	uint32_t i;
+
+	*ret_count = 0;
+	for (i = first; i < count; i++) {
+		if (*ret_count && addresses[*ret_count - 1] == wanted[i].address)
+			continue;
+		if (*ret_count == LINES_ADDRESSES_MAX)
+			break;
+		addresses[(*ret_count)++] = wanted[i].address;
+	}
+	return i;
+}
+
+static int ask_all(struct naming *naming, struct naming_outcome *outcome, const struct debugfile *file,
+		   const struct wanted *wanted, uint32_t count, uint32_t *ret_split)
+{
+	uint64_t addresses[LINES_ADDRESSES_MAX];
+	uint32_t asked, next;
+	int r = 0;
+
+	*ret_split = 0;
+	for (uint32_t i = 0; !r && i < count; i = next) {
+		static struct lines_answer answer;
+		const struct lines_frame *frames;
+		uint32_t at = 0;
+
+		show_progress(naming, outcome->object);
+		next = next_question(wanted, count, i, addresses, &asked);
+		r = parser_lines(naming->parser, file->object, addresses, asked, &answer);
+		if (r < 0)
+			return r;
+		*ret_split += answer.split;
+		frames = answer.frames;
+		for (uint32_t k = i; !r && k < next; k++) {
+			if (wanted[k].address != addresses[at])
+				frames += answer.counts[at++];
+			r = take_frames(naming, outcome, &answer, frames, answer.counts[at],
+					wanted[k].location);
+		}
+		lines_answer_free(&answer);
+	}
+	return r;
+}
+
+static const char *failure(int error)
+{
+	switch (error) {
+	case -ENODATA:
+		return "there is nothing in it that names functions";
+	case -EPIPE:
+	case -ENOTRECOVERABLE:
+		return "the parser crashed in it, or ran out of memory";
+	case -ETIMEDOUT:
+	case -ETIME:
+		return "it takes too long to read";
+	default:
+		return strerror(-error);
+	}
+}
+
+/* One pass over what has no name yet. */
+static int name_by(struct naming *naming, struct naming_outcome *outcome, const struct debugfile *file,
+		   bool with_dwarf)
+{
+	const int alt_fd = with_dwarf ? file->alt_fd : -1;
+	_cleanup_free_ struct wanted *wanted = NULL;
+	uint32_t count, split;
+	int r = collect(naming, outcome->object, file, &wanted, &count);
+
+	if (r < 0 || !count)
+		return r;
+	r = parser_open_lines(naming->parser, file->object, file->fd, with_dwarf, alt_fd,
+			      file->alt_size);
+	if (!r)
+		r = ask_all(naming, outcome, file, wanted, count, &split);
+	if (!r && split)
+		snprintf(outcome->note, sizeof(outcome->note),
+			 "%u without inlined functions: those are in .dwo files (split DWARF), which are "
+			 "not read", split);
+	return r;
+}
+
+static int name_object(struct naming *naming, struct naming_outcome *outcome)
+{
+	struct debugfile file;
+	int r = debugfile_find(naming->finder, outcome->object, &file);
+
+	snprintf(outcome->note, sizeof(outcome->note), "%s", file.note);
+	if (r < 0)
+		return 0;
+	outcome->file = strdup(file.object->path);
+	r = name_by(naming, outcome, &file, file.with_dwarf);
+	if (r < 0 && r != -E2BIG && file.with_dwarf) {
+		snprintf(outcome->note, sizeof(outcome->note),
+			 "without lines: its DWARF cannot be read: %s", failure(r));
+		r = name_by(naming, outcome, &file, false);
+	}
+	if (r < 0)
+		snprintf(outcome->note, sizeof(outcome->note), "%s", failure(r));
+	debugfile_close(&file);
+	return r == -E2BIG ? r : 0;
+}
+
+static uint32_t count_wanted(const struct naming *naming, const struct recorded_object *object)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = object->first; i != CENSUS_END; i = census_location(&naming->census, i)->next)
+		count += census_location(&naming->census, i)->is_unnamed ||
+			 census_location(&naming->census, i)->wants_lines;
+	return count;
+}
+
+static bool has_file(const struct recorded_object *object)
+{
+	return object->path[0] != '[' && (object->build_id[0] || object->htlhash[0]);
+}
+
+int naming_run(struct naming *naming, const char *path)
+{
+	int r = 0;
+
+	naming->outcomes = calloc((size_t)naming->census.objects.count + 1, sizeof(*naming->outcomes));
+	if (!naming->outcomes)
+		return cli_error("out of memory");
+	for (uint32_t i = 0; !r && i < naming->census.objects.count; i++) {
+		struct naming_outcome *outcome = &naming->outcomes[naming->outcome_count];
+
+		outcome->object = census_at(&naming->census, i);
+		outcome->wanted = count_wanted(naming, outcome->object);
+		/* the kernel and memory without a file have no files to look for */
+		if (!outcome->wanted || (!outcome->object->unnamed && !has_file(outcome->object)))
+			continue;
+		show_progress(naming, outcome->object);
+		naming->outcome_count++;
+		r = name_object(naming, outcome);
+	}
+	end_progress(naming);
+	return r < 0 ? cli_error("%s has more names than there is memory allowed for",
+				 recording_name(path)) : CLI_OK;
+}
