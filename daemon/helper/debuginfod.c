@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "helper/debuginfod.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "base/clock.h"
 #include "base/utf8.h"
+#include "helper/cache.h"
 
 enum {
 	GRACE_SECONDS = 5,	/* beyond the fetcher's own limit */
 	ABSENT_SECONDS = 3600,
 	UNREACHABLE_SECONDS = 30,
-	FILES_MAX = 4096,	/* of the directory, with those that are marks */
-	NAME_BYTES = 64,
+	NAME_BYTES = CACHE_NAME_BYTES,
 };
 
 static const char found[] = ".debug", absent[] = ".absent", partial[] = ".partial";
+static const char *const suffixes[] = { found, absent, partial, NULL };
 
 struct debuginfod {
 	struct helper *helper;
@@ -47,20 +47,6 @@ int debuginfod_check_url(const char *url)
 	return -EINVAL;
 }
 
-/* The directory, and those above it that are not there. */
-static int make_directory(char *path)
-{
-	for (char *end = strchr(path + 1, '/'); end; end = strchr(end + 1, '/')) {
-		*end = '\0';
-		if (mkdir(path, 0700) < 0 && errno != EEXIST) {
-			*end = '/';
-			return -errno;
-		}
-		*end = '/';
-	}
-	return mkdir(path, 0700) < 0 && errno != EEXIST ? -errno : 0;
-}
-
 int debuginfod_new(const struct debuginfod_options *options, struct debuginfod **ret_debuginfod)
 {
 	struct debuginfod *debuginfod = calloc(1, sizeof(*debuginfod));
@@ -80,7 +66,7 @@ int debuginfod_new(const struct debuginfod_options *options, struct debuginfod *
 	debuginfod->file_bytes = min_of(options->file_bytes ?: DEBUGINFOD_FILE_BYTES,
 					debuginfod->cache_bytes);
 	debuginfod->seconds = options->seconds ?: DEBUGINFOD_SECONDS;
-	r = make_directory(debuginfod->path);
+	r = cache_make_directory(debuginfod->path);
 	if (r < 0)
 		goto fail;
 	debuginfod->directory = open(debuginfod->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -107,78 +93,6 @@ void debuginfod_free(struct debuginfod *debuginfod)
 	if (debuginfod->directory >= 0)
 		close(debuginfod->directory);
 	free(debuginfod);
-}
-
-/* A file of ours, by its name. */
-struct kept {
-	char name[NAME_BYTES];
-	struct timespec used;
-	uint64_t bytes;
-};
-
-static bool has_suffix(const char *name, const char *suffix)
-{
-	const size_t length = strlen(name), end = strlen(suffix);
-
-	return length > end && !strcmp(name + length - end, suffix);
-}
-
-static int compare_use(const void *a, const void *b)
-{
-	const struct kept *x = a, *y = b;
-
-	if (x->used.tv_sec != y->used.tv_sec)
-		return x->used.tv_sec < y->used.tv_sec ? -1 : 1;
-	return (x->used.tv_nsec > y->used.tv_nsec) - (x->used.tv_nsec < y->used.tv_nsec);
-}
-
-/* Up to @max of our files in @dir. */
-static size_t list(DIR *dir, struct kept *files, size_t max)
-{
-	struct dirent *entry;
-	size_t count = 0;
-	struct stat st;
-
-	while (count < max && (entry = readdir(dir))) {
-		if (strlen(entry->d_name) >= NAME_BYTES ||
-		    (!has_suffix(entry->d_name, found) && !has_suffix(entry->d_name, absent) &&
-		     !has_suffix(entry->d_name, partial)) ||
-		    fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode))
-			continue;
-		strcpy(files[count].name, entry->d_name);
-		files[count].used = st.st_mtim;
-		files[count++].bytes = (uint64_t)st.st_size;
-	}
-	return count;
-}
-
-/* Remove what was not used for longest until @bytes more fit, and as many files as we can look through. */
-static void make_room(struct debuginfod *debuginfod, uint64_t bytes)
-{
-	_cleanup_free_ struct kept *files = calloc(FILES_MAX, sizeof(*files));
-	int fd = openat(debuginfod->directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-	uint64_t total = bytes;
-	size_t count;
-
-	if (!dir && fd >= 0)
-		close(fd);
-	if (!dir || !files) {
-		if (dir)
-			closedir(dir);
-		return;
-	}
-	count = list(dir, files, FILES_MAX);
-	closedir(dir);
-	qsort(files, count, sizeof(*files), compare_use);
-	for (size_t i = 0; i < count; i++)
-		total += files[i].bytes;
-	for (size_t i = 0; i < count; i++) {
-		if (total <= debuginfod->cache_bytes && count - i < FILES_MAX)
-			break;
-		if (unlinkat(debuginfod->directory, files[i].name, 0) == 0)
-			total -= files[i].bytes;
-	}
 }
 
 static void name_of(char name[static NAME_BYTES], const char *build_id, const char *suffix)
@@ -308,7 +222,7 @@ static int fetch(struct debuginfod *debuginfod, const char *build_id, struct fet
 
 	snprintf(suffix, sizeof(suffix), ".%d%s", getpid(), partial);
 	name_of(part, build_id, suffix);
-	make_room(debuginfod, debuginfod->file_bytes);
+	cache_make_room(debuginfod->directory, suffixes, debuginfod->file_bytes, debuginfod->cache_bytes);
 	fd = openat(debuginfod->directory, part,
 		    O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0) {
