@@ -26,25 +26,17 @@ static int by_line(const void *a, const void *b)
 	return strcmp(x->file, y->file) ?: (x->line > y->line) - (x->line < y->line);
 }
 
-static int open_in_sysroot(const char *directory, const char *file, char ret_path[static PATH_MAX],
+static int open_in_sysroot(const struct sysroot *sysroot, const char *file, char ret_path[static PATH_MAX],
 			   struct stat *ret_stat)
 {
-	struct sysroot sysroot;
-	int r = sysroot_open(directory, &sysroot);
-
-	if (r < 0)
-		return r;
-	r = sysroot_resolve(&sysroot, file, ret_path);
-	if (!r)
-		r = sysroot_open_file(&sysroot, ret_path, ret_stat);
-	sysroot_close(&sysroot);
-	return r;
+	return sysroot ? sysroot_resolve(sysroot, file, ret_path) ?: sysroot_open_file(sysroot, ret_path, ret_stat) :
+			 -ENOENT;
 }
 
 /* Below each --source-dir, by as much of the end of its path as is there; else below the sysroot. */
-static int open_source(const struct annotate_options *options, const char *file,
-		       char ret_path[static PATH_MAX])
+static int open_source(const struct annotation *annotation, const char *file, char ret_path[static PATH_MAX])
 {
+	const struct annotate_options *options = annotation->options;
 	_cleanup_close_ int fd = -ENOENT;
 	struct stat st;
 
@@ -56,17 +48,16 @@ static int open_source(const struct annotate_options *options, const char *file,
 				fd = sysroot_open_file(NULL, ret_path, &st);
 		}
 	if (fd < 0 && file[0] == '/')
-		fd = open_in_sysroot(options->places.sysroot, file, ret_path, &st);
+		fd = open_in_sysroot(debugfile_finder_sysroot(annotation->finder), file, ret_path, &st);
 	if (fd < 0 || st.st_size > SOURCE_MAX)
 		return -ENOENT;
 	return steal_fd(&fd);
 }
 
 /* The whole of a source file with a NUL, or NULL: it is not here. */
-static char *read_source(const struct annotate_options *options, const char *file,
-			 char ret_path[static PATH_MAX])
+static char *read_source(const struct annotation *annotation, const char *file, char ret_path[static PATH_MAX])
 {
-	_cleanup_close_ int fd = open_source(options, file, ret_path);
+	_cleanup_close_ int fd = open_source(annotation, file, ret_path);
 	size_t size = 0;
 	ssize_t got = 0;
 	char *text = fd < 0 ? NULL : malloc(SOURCE_MAX + 1);
@@ -160,7 +151,7 @@ static int add_section(struct annotation *annotation, const struct line_hits *hi
 	}
 	if (start <= hits[0].line)
 		first = start;
-	text = read_source(annotation->options, hits[0].file, path);
+	text = read_source(annotation, hits[0].file, path);
 	section.file = annotate_text(annotation, text ? path : hits[0].file);
 	if (!section.file)
 		return -E2BIG;

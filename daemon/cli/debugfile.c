@@ -10,8 +10,6 @@
 #include <sys/stat.h>
 #include <zlib.h>
 
-#include "cli/sysroot.h"
-
 enum {
 	LOOSE_FILES_MAX = 4096,		/* of a directory that are looked into */
 	READ_STEP = 64 << 10,
@@ -30,7 +28,8 @@ struct debugfile_finder {
 	struct debuginfod *debuginfod;	/* NULL: is not asked */
 	struct buffer loose;		/* struct loose */
 	bool has_looked;		/* into the directories */
-	struct sysroot sysroot;		/* fd -1: it cannot be opened */
+	struct sysroot sysroot;
+	int sysroot_error;		/* why it cannot be opened, or 0 */
 };
 
 /* How much a file has of what is wanted. */
@@ -66,8 +65,8 @@ int debugfile_finder_new(struct parser *parser, const struct debugfile_places *p
 	finder->places = *places;
 	finder->debuginfod = debuginfod;
 	buffer_init(&finder->loose, POOL_REPORT);
-	if (sysroot_open(places->sysroot, &finder->sysroot) < 0)
-		finder->sysroot.fd = -1;
+	finder->sysroot_error = places->process ? sysroot_open_process(places->process, &finder->sysroot) :
+						  sysroot_open(places->sysroot, &finder->sysroot);
 	*ret_finder = finder;
 	return 0;
 }
@@ -79,8 +78,14 @@ void debugfile_finder_free(struct debugfile_finder *finder)
 	for (size_t i = 0; i < loose_count(finder); i++)
 		free(loose_at(finder, i)->path);
 	buffer_free(&finder->loose);
-	sysroot_close(&finder->sysroot);
+	if (!finder->sysroot_error)
+		sysroot_close(&finder->sysroot);
 	free(finder);
+}
+
+const struct sysroot *debugfile_finder_sysroot(const struct debugfile_finder *finder)
+{
+	return finder->sysroot_error ? NULL : &finder->sysroot;
 }
 
 /* A regular file; in the sysroot, or @sysroot NULL: of this host. */
@@ -123,6 +128,10 @@ static const char *in_words(int error)
 		return "it takes too long to read";
 	case -ENOMEM:
 		return "it needs more memory than the parser may take";
+	case -EHOSTDOWN:
+		return "its file system does not answer";
+	case -EREMOTE:
+		return "it is on FUSE, whose server may stop its readers, and is not opened";
 	default:
 		return strerror(-error);
 	}
@@ -181,8 +190,11 @@ static bool consider(struct search *search, const struct sysroot *sysroot, const
 	int r;
 
 	candidate.fd = open_object(sysroot, path, &candidate.object);
-	if (candidate.fd < 0)
+	if (candidate.fd < 0) {
+		if (!search->rank && (candidate.fd == -EHOSTDOWN || candidate.fd == -EREMOTE))
+			note(search->best, "%s: %s", path, in_words(candidate.fd));
 		return false;
+	}
 	r = parser_debug(search->finder->parser, candidate.object, candidate.fd, &candidate.facts);
 	if (r < 0 || !candidate.facts.is_elf) {
 		if (!search->rank)
@@ -411,8 +423,10 @@ static int search_all(struct search *search)
 	if (search->rank < RANK_DWARF)
 		consider_loose(search);
 	if (search->rank < RANK_DWARF && search->path[0] == '/' &&
-	    finder->sysroot.fd >= 0 && !sysroot_resolve(&finder->sysroot, search->path, path))
+	    !finder->sysroot_error && !sysroot_resolve(&finder->sysroot, search->path, path))
 		consider_binary(search, &finder->sysroot, path);
+	else if (search->rank < RANK_DWARF && finder->sysroot_error == -EHOSTDOWN)
+		note(search->best, "%s: %s", search->path, in_words(-EHOSTDOWN));
 	if (search->rank < RANK_DWARF)
 		consider_fetched(search);
 	if (search->rank)

@@ -6,6 +6,7 @@
 #ifndef STACKTAP_CLI_DEBUGFILE_H
 #define STACKTAP_CLI_DEBUGFILE_H
 
+#include "cli/sysroot.h"
 #include "helper/debuginfod.h"
 #include "helper/parser.h"
 #include "view/census.h"
@@ -14,6 +15,7 @@ struct debugfile_places {
 	const char **directories;	/* with .build-id/, of debuginfod-find, or of any files */
 	size_t directory_count;
 	const char *sysroot;		/* in which the recorded paths are */
+	const struct sysroot_process *process;	/* in whose root they are, instead; or NULL */
 	const char **binaries;
 	size_t binary_count;
 	struct debuginfod_options debuginfod;	/* without a url: none is asked */
@@ -35,6 +37,8 @@ struct debugfile {
 int debugfile_finder_new(struct parser *parser, const struct debugfile_places *places,
 			 struct debuginfod *debuginfod, struct debugfile_finder **ret_finder);
 void debugfile_finder_free(struct debugfile_finder *finder);	/* NULL is fine */
+/* Where recorded paths are looked up, by others as well; NULL: it cannot be opened. */
+const struct sysroot *debugfile_finder_sysroot(const struct debugfile_finder *finder);
 
 /* The best there is: DWARF before symbols before what a program exports. -ENOENT, and a note. */
 int debugfile_find(struct debugfile_finder *finder, const struct recorded_object *wanted,

@@ -6,6 +6,8 @@
 #include <string.h>
 #include <sys/syscall.h>
 
+#include "helper/opener.h"
+
 enum { READ_FLAGS = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY };
 
 static int path_of(int fd, char ret_path[static PATH_MAX])
@@ -25,6 +27,7 @@ int sysroot_open(const char *directory, struct sysroot *ret_sysroot)
 {
 	int r;
 
+	ret_sysroot->space = NULL;
 	ret_sysroot->fd = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (ret_sysroot->fd < 0)
 		return -errno;
@@ -36,8 +39,24 @@ int sysroot_open(const char *directory, struct sysroot *ret_sysroot)
 	return r;
 }
 
+int sysroot_open_process(const struct sysroot_process *process, struct sysroot *ret_sysroot)
+{
+	int r = -ESRCH;
+
+	*ret_sysroot = (struct sysroot){ .fd = -1, .process = *process };
+	if (process->tgid)
+		r = opener_space(process->opener, process->spaces, process->tgid, &ret_sysroot->space);
+	if (r == -EHOSTDOWN)
+		return r;
+	/* it has ended, or is none of ours */
+	if (r < 0)
+		ret_sysroot->space = mount_namespace_table_guess(process->spaces);
+	return 0;
+}
+
 void sysroot_close(struct sysroot *sysroot)
 {
+	mount_namespace_unref(steal_ptr(sysroot->space));
 	if (sysroot->fd >= 0)
 		close(steal_fd(&sysroot->fd));
 }
@@ -55,10 +74,15 @@ static int open_inside(const struct sysroot *sysroot, const char *path)
 
 int sysroot_resolve(const struct sysroot *sysroot, const char *path, char ret_path[static PATH_MAX])
 {
-	_cleanup_close_ int fd = open_inside(sysroot, path);
 	const size_t length = strlen(sysroot->path);
-	int r = fd < 0 ? fd : path_of(fd, ret_path);
+	_cleanup_close_ int fd = -1;
+	int r;
 
+	/* as the kernel told it when the process mapped it: without links */
+	if (sysroot->space)
+		return snprintf(ret_path, PATH_MAX, "%s", path) < PATH_MAX ? 0 : -ENAMETOOLONG;
+	fd = open_inside(sysroot, path);
+	r = fd < 0 ? fd : path_of(fd, ret_path);
 	if (r < 0)
 		return r;
 	return strncmp(ret_path, sysroot->path, length) || ret_path[length] != '/' ? -ENOENT : 0;
@@ -86,6 +110,12 @@ int sysroot_open_file(const struct sysroot *sysroot, const char *path, struct st
 	if (!sysroot) {
 		fd = open(path, O_PATH | O_CLOEXEC);
 		return fd < 0 ? -errno : open_again(fd, ret_stat);
+	}
+	if (sysroot->space) {
+		const struct sysroot_process *process = &sysroot->process;
+		int r = opener_open_path(process->opener, process->spaces, sysroot->space, path, &fd, ret_stat);
+
+		return r < 0 ? r : steal_fd(&fd);
 	}
 	if (strncmp(path, sysroot->path, strlen(sysroot->path)) != 0)
 		return -ENOENT;

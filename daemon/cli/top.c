@@ -32,7 +32,7 @@ static void top_done(struct top *top)
 	free(top->subject_owner);
 	free(top->subject_name);
 	free(top->subject_file);
-	free(top->code);
+	top_free_code(top);
 	if (top->has_filter)
 		regfree(&top->filter);
 	if (top->signals >= 0)

@@ -6,6 +6,7 @@
 #include <regex.h>
 
 #include "cli/record.h"
+#include "cli/sysroot.h"
 #include "cli/targets.h"
 #include "cli/top_cost.h"
 #include "pipeline/pipeline.h"
@@ -33,6 +34,7 @@ struct top {
 	struct live_subject subject;	/* of BROWSE_CALLS */
 	char *code;			/* of BROWSE_CODE: lines, each ended by 0 */
 	size_t code_size, code_lines;
+	struct sysroot_process looks;	/* who looks for that into roots of processes; NULL: not yet */
 	int signals;
 };
 
@@ -59,6 +61,7 @@ int top_screen_loop(struct top *top);
 
 /* The code of a function in top->code: 0, or -errno and a notice. */
 int top_make_code(struct top *top, const struct live_row *row);
+void top_free_code(struct top *top);
 void top_print_code(FILE *out, const struct top *top, size_t first, size_t end);	/* lines */
 
 #endif /* STACKTAP_CLI_TOP_H */

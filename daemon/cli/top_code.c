@@ -4,6 +4,7 @@
 #include "cli/annotate.h"
 #include "cli/places.h"
 #include "cli/top.h"
+#include "helper/opener.h"
 
 static void annotate_row_of(struct annotation *annotation, struct top *top, char *ret_error,
 			    size_t size)
@@ -30,24 +31,35 @@ static void annotate_row_of(struct annotation *annotation, struct top *top, char
 		snprintf(ret_error, size, "out of memory");
 }
 
-int top_make_code(struct top *top, const struct live_row *row)
+/* Once, as an opener remembers what does not answer. */
+static int need_opener(struct sysroot_process *looks)
+{
+	if (!looks->spaces && mount_namespace_table_new("", &looks->spaces) < 0)
+		return -ENOMEM;
+	return looks->opener ? 0 : opener_new(&looks->opener);
+}
+
+void top_free_code(struct top *top)
+{
+	free(steal_ptr(top->code));
+	opener_free(steal_ptr(top->looks.opener));
+	if (top->looks.spaces)
+		mount_namespace_table_free(steal_ptr(top->looks.spaces));
+}
+
+static void make_code(struct top *top, const struct live_row *row)
 {
 	_cleanup_(annotation_done) struct annotation annotation;
-	char pid[16], root[32];
+	char pid[16];
+	/* what a container runs is in its own root */
 	struct annotate_options options = {
 		.function = row->name, .object = *row->file ? row->file : NULL,
-		.selection.process = pid, .places.sysroot = root,
+		.selection.process = pid, .places.process = &top->looks,
 	};
 	bool has_places;
 
 	snprintf(pid, sizeof(pid), "%u", row->id);
-	/* what a container runs is in its own root */
-	snprintf(root, sizeof(root), "/proc/%u/root", row->id);
-	if (row->is_kernel || access(root, X_OK))
-		snprintf(root, sizeof(root), "/");
-	free(steal_ptr(top->code));
-	top->code_size = top->code_lines = 0;
-	*top->notice = 0;
+	top->looks.tgid = row->is_kernel ? 0 : row->id;
 	/* not the root's own, whose links could lead anywhere: the program itself is looked up inside that root alone */
 	has_places = !places_add(&options.places.directories, &options.places.directory_count, "/usr/lib/debug");
 	/* it looks into these places */
@@ -56,6 +68,17 @@ int top_make_code(struct top *top, const struct live_row *row)
 	else
 		annotate_row_of(&annotation, top, top->notice, sizeof(top->notice));
 	free(options.places.directories);
+}
+
+int top_make_code(struct top *top, const struct live_row *row)
+{
+	free(steal_ptr(top->code));
+	top->code_size = top->code_lines = 0;
+	*top->notice = 0;
+	if (need_opener(&top->looks) < 0)
+		snprintf(top->notice, sizeof(top->notice), "out of memory");
+	else
+		make_code(top, row);
 	if (!top->code)
 		return -ENOENT;
 	for (size_t i = 0; i < top->code_size; i++) {
