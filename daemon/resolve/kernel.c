@@ -28,6 +28,7 @@ enum {
 	FUNCTION_MAX = 1024 * 1024,	/* what is further from a symbol is not its function's */
 };
 #define REFRESH_NS (10 * NSEC_PER_SEC)
+#define MISSED_MAX_NS (3600 * NSEC_PER_SEC)
 
 struct module {
 	uint64_t start, size;
@@ -42,7 +43,8 @@ struct kernel {
 	struct module *modules;		/* sorted by start */
 	size_t module_count;
 	bool is_changed, is_warned;
-	uint64_t read_time;
+	bool is_missed;			/* an address had no name that may have one by now */
+	uint64_t read_time, missed_wait;
 };
 
 static void read_build_id(const struct kernel *kernel, const char *path, char ret_hex[static 41])
@@ -190,15 +192,15 @@ static void warn_hidden(struct kernel *kernel)
 		    "without ProtectKernelTunables=");
 }
 
-static void read_symbols(struct kernel *kernel)
+static void read_symbols(struct kernel *kernel, uint64_t now)
 {
 	struct kallsyms *symbols;
 	struct module *modules;
 	size_t count;
 	int r;
 
-	kernel->is_changed = false;
-	kernel->read_time = clock_monotonic();
+	kernel->is_changed = kernel->is_missed = false;
+	kernel->read_time = now;
 	/* modules first: one that comes in between has symbols and no range, and is read again */
 	read_modules(kernel, &modules, &count);
 	keep_objects(kernel, modules, count);
@@ -252,7 +254,8 @@ int kernel_new(const char *sysroot, struct kernel **ret_kernel)
 		kernel_free(kernel);
 		return -ENOMEM;
 	}
-	read_symbols(kernel);
+	kernel->missed_wait = 2 * REFRESH_NS;
+	read_symbols(kernel, clock_monotonic());
 	if (make_file(kernel) < 0) {
 		kernel_free(kernel);
 		return -ENOMEM;
@@ -282,10 +285,39 @@ void kernel_changed(struct kernel *kernel)
 	kernel->is_changed = true;
 }
 
-void kernel_refresh(struct kernel *kernel)
+static bool has_other_modules(const struct kernel *kernel)
 {
-	if (kernel->is_changed && clock_monotonic() - kernel->read_time >= REFRESH_NS)
-		read_symbols(kernel);
+	struct module *modules;
+	size_t count;
+	bool is_same;
+
+	read_modules(kernel, &modules, &count);
+	is_same = count == kernel->module_count;
+	for (size_t i = 0; is_same && i < count; i++)
+		is_same = modules[i].start == kernel->modules[i].start &&
+			  modules[i].size == kernel->modules[i].size &&
+			  !strcmp(modules[i].name, kernel->modules[i].name);
+	free_modules(modules, count);
+	return !is_same;
+}
+
+/*
+ * The side band tells of text that is added with a symbol, but for modules'. Filters of seccomp have none, and are hit
+ * on every host, so what has no name brings one ever more rarely.
+ */
+void kernel_refresh(struct kernel *kernel, uint64_t now)
+{
+	const uint64_t age = now - kernel->read_time;
+
+	if (age < REFRESH_NS || (!kernel->is_changed && !kernel->is_missed))
+		return;
+	if (kernel->is_changed || has_other_modules(kernel)) {
+		kernel->missed_wait = 2 * REFRESH_NS;
+		read_symbols(kernel, now);
+	} else if (age >= kernel->missed_wait) {
+		kernel->missed_wait = min_of(2 * kernel->missed_wait, (uint64_t)MISSED_MAX_NS);
+		read_symbols(kernel, now);
+	}
 }
 
 static struct object *module_object(const struct kernel *kernel, struct module *module)
@@ -348,7 +380,7 @@ void kernel_resolve(struct kernel *kernel, struct names *names, struct location 
 	location->is_refused = r < 0 && r != -EAGAIN;
 	if (r == -EAGAIN)
 		atomic_store_explicit(&location->is_put_off, true, memory_order_relaxed);
-	/* text that came after the symbols were read */
+	/* text that came after the symbols were read, or that has none */
 	if (!name && !from)
-		kernel->is_changed = true;
+		kernel->is_missed = true;
 }

@@ -26,8 +26,11 @@ struct mapped_file *kernel_file(const struct kernel *kernel);
 
 /* Text was added or removed. */
 void kernel_changed(struct kernel *kernel);
-/* Read symbols again if they changed and were not read for 10 s; before a batch of resolving. */
-void kernel_refresh(struct kernel *kernel);
+/*
+ * Read symbols again if they changed and were not read for 10 s; before a batch of resolving, at @now. Names that were
+ * missed have them read when modules came or went, and else after 20 s, 40 s and so on, up to an hour.
+ */
+void kernel_refresh(struct kernel *kernel, uint64_t now);
 
 /* Fill in object, address and Line of a kernel Location. */
 void kernel_resolve(struct kernel *kernel, struct names *names, struct location *location,

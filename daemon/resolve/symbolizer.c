@@ -477,7 +477,7 @@ void symbolizer_resolve(struct symbolizer *symbolizer, struct window *window)
 	contexts_look(symbolizer->contexts, window);
 	see_rest(symbolizer, window);
 	resolve_claimed(symbolizer, window);
-	kernel_refresh(symbolizer->kernel);
+	kernel_refresh(symbolizer->kernel, clock_monotonic());
 	/* without memory for the list Locations are named one by one, which is slow but right */
 	found = malloc(window->location_count * sizeof(*found));
 	for (size_t i = 0; i < window->location_count; i++) {

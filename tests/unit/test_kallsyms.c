@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 
+#include "base/clock.h"
 #include "base/pool.h"
 #include "symbol/kallsyms.h"
 #include "resolve/kernel.h"
@@ -213,6 +214,64 @@ static void hidden_addresses_give_no_names(void **state)
 	make_sysroot(NULL);
 }
 
+#define NOWHERE 0xffffffffc0c00010	/* no module's */
+
+static bool is_named(struct setup *setup, uint64_t address, unsigned int number)
+{
+	struct location *location = resolve(setup, address, false, true);
+	char name[32];
+	bool is;
+
+	snprintf(name, sizeof(name), "late_%u", number);
+	is = !strcmp(name_of(location), name);
+	location_unref(location);
+	return is;
+}
+
+/* Reading all symbols is a hundred milliseconds: what never has a name does not bring that every window. */
+static void what_has_no_name_is_sought_ever_more_rarely(void **state)
+{
+	struct setup setup = set_up();
+	uint64_t now = clock_monotonic();
+	unsigned int reads = 0;
+
+	(void)state;
+	check(&setup, NOWHERE, false, "", 0, "");
+	fixture_run("echo 'ffffffffc0c00000 t late [bpf]' >> proc/kallsyms");
+	kernel_refresh(setup.kernel, now + 19 * NSEC_PER_SEC);
+	check(&setup, NOWHERE, false, "", 0, "");
+	/* it may have come unheard */
+	kernel_refresh(setup.kernel, now + 21 * NSEC_PER_SEC);
+	check(&setup, NOWHERE, false, "", 0, "late");
+	/* twenty minutes of windows, each with an address that has no name */
+	for (unsigned int i = 3; i <= 60; i++) {
+		fixture_run("sed -i 's/ late[^ ]*/ late_%u/' proc/kallsyms", i);
+		check(&setup, TEXT - 0x1000, false, "", 0, "");
+		kernel_refresh(setup.kernel, now + i * 20 * NSEC_PER_SEC);
+		reads += is_named(&setup, NOWHERE, i);
+	}
+	assert_in_range(reads, 4, 6);
+	tear_down(&setup);
+	make_sysroot(NULL);
+}
+
+static void a_module_brings_its_names(void **state)
+{
+	struct setup setup = set_up();
+	const uint64_t now = clock_monotonic();
+
+	(void)state;
+	check(&setup, NOWHERE, false, "", 0, "");
+	fixture_run("echo 'third 16384 0 - Live 0xffffffffc0c00000' >> proc/modules && "
+		    "echo 'ffffffffc0c00000 t third_work [third]' >> proc/kallsyms");
+	kernel_refresh(setup.kernel, now + 9 * NSEC_PER_SEC);
+	check(&setup, NOWHERE, false, "", 0, "");
+	kernel_refresh(setup.kernel, now + 11 * NSEC_PER_SEC);
+	check(&setup, NOWHERE, false, "third", 16, "third_work");
+	tear_down(&setup);
+	make_sysroot(NULL);
+}
+
 static void garbage_is_skipped(void **state)
 {
 	struct kallsyms *kallsyms;
@@ -291,6 +350,8 @@ int main(void)
 		cmocka_unit_test(objects_have_build_ids),
 		cmocka_unit_test(privacy_leaves_names_only),
 		cmocka_unit_test(hidden_addresses_give_no_names),
+		cmocka_unit_test(what_has_no_name_is_sought_ever_more_rarely),
+		cmocka_unit_test(a_module_brings_its_names),
 		cmocka_unit_test(garbage_is_skipped),
 		cmocka_unit_test(a_big_kernel_fits),
 		cmocka_unit_test(the_running_kernel_is_read),
