@@ -71,6 +71,9 @@ int opener_perf_map(struct opener *opener, struct mount_namespace_table *spaces,
 void opener_image(struct opener *opener, struct mount_namespace_table *spaces, uint32_t tgid,
 		  bool with_command_line, struct mount_namespace **ret_space,
 		  struct image_details **ret_details);
+/* The mount namespace alone, a new reference. -ESRCH: the process is gone; -EHOSTDOWN: its root is left alone. */
+int opener_space(struct opener *opener, struct mount_namespace_table *spaces, uint32_t tgid,
+		 struct mount_namespace **ret_space);
 /* Has @fd, on device @dev, no name any more? False when that cannot be told. */
 bool opener_is_deleted(struct opener *opener, uint64_t dev, int fd);
 

@@ -168,6 +168,28 @@ void opener_image(struct opener *opener, struct mount_namespace_table *spaces, u
 	pthread_mutex_unlock(&opener->lock);
 }
 
+int opener_space(struct opener *opener, struct mount_namespace_table *spaces, uint32_t tgid,
+		 struct mount_namespace **ret_space)
+{
+	struct open_image question = { .tgid = tgid, .parts = OPEN_IMAGE_ROOT };
+	struct mount_namespace_id id = { 0 };
+	struct answered answered;
+	size_t text_bytes;
+	int r, root;
+
+	*ret_space = NULL;
+	pthread_mutex_lock(&opener->lock);
+	r = identify(opener, tgid, &id);
+	if (!r) {
+		mount_namespace_table_root(spaces, &id, &question.root_dev, &question.root_inode);
+		r = ask_image(opener, &(struct place){ .space = id.inode }, &question, &answered, &text_bytes, &root);
+	}
+	if (!r)
+		take_root(spaces, &question, &id, &answered.image, root, ret_space);
+	pthread_mutex_unlock(&opener->lock);
+	return r < 0 || *ret_space ? r : -ESRCH;
+}
+
 /* @bytes: `count` mappings and their paths. */
 static int take_mappings(struct process_snapshot *snapshot, const struct open_scan *scan,
 			 const uint8_t *bytes)

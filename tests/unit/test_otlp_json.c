@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "export/json_answer.h"
+#include "export/otlp.h"
 #include "export/otlp_json.h"
 #include "unit.h"
 
@@ -10,7 +11,7 @@ static void assert_json(const char *data, size_t size, const char *want)
 {
 	struct buffer buffer = { .pool = POOL_ENCODE };
 
-	assert_int_equal(otlp_json_append(&buffer, (const uint8_t *)data, size), 0);
+	assert_int_equal(otlp_json_append(&buffer, OTLP_DATA_DESCRIPTOR, (const uint8_t *)data, size), 0);
 	assert_int_equal(buffer.size, strlen(want));
 	assert_memory_equal(buffer.data, want, buffer.size);
 	buffer_free(&buffer);
@@ -61,7 +62,7 @@ static void what_is_no_message_is_refused(void **state _unused_)
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
 		struct buffer buffer = { .pool = POOL_ENCODE };
 
-		assert_int_equal(otlp_json_append(&buffer, (const uint8_t *)bad[i], strlen(bad[i])), -EBADMSG);
+		assert_int_equal(otlp_json_append(&buffer, OTLP_DATA_DESCRIPTOR, (const uint8_t *)bad[i], strlen(bad[i])), -EBADMSG);
 		buffer_free(&buffer);
 	}
 }
