@@ -394,9 +394,13 @@ static void test_store(void **state _unused_)
 
 static const char *script(const char *text)
 {
+	static char path[256];
+
 	fixture_write("stacktap", text);
 	fixture_run("chmod 755 stacktap");
-	return fixture_path("stacktap");
+	/* the server keeps it for longer than fixture_path() does */
+	snprintf(path, sizeof(path), "%s", fixture_path("stacktap"));
+	return path;
 }
 
 /* A rate of its own is a session of its own: what `stacktap record' writes, here one that only says how it was called. */
