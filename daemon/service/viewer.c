@@ -127,7 +127,7 @@ static int pass_on(const struct viewer_job *job, int socket, struct web_answer *
 {
 	_cleanup_free_ char *chunk = malloc(CHUNK);
 	struct viewer_head head;
-	size_t used = 0;
+	size_t used = 0, part;
 	ssize_t got;
 
 	if (!chunk)
@@ -137,14 +137,15 @@ static int pass_on(const struct viewer_job *job, int socket, struct web_answer *
 		return got < 0 ? (int)got : -EIO;
 	if (job->is_wanted && !job->is_wanted(job->ctx))
 		return -ENOMSG;
-	do {
-		got = receive(job, socket, chunk, CHUNK);
-		if (got < 0)
-			return (int)got;
+	for (uint64_t left = head.size; left; left -= part) {
+		part = (size_t)min_of(left, (uint64_t)CHUNK);
+		got = receive(job, socket, chunk, part);
+		if (got != (ssize_t)part)
+			return got < 0 ? (int)got : -EIO;
 		/* where it has no room the listener says so */
-		if (fwrite(chunk, 1, (size_t)got, answer->body) != (size_t)got)
+		if (fwrite(chunk, 1, part, answer->body) != part)
 			break;
-	} while (got == CHUNK);
+	}
 	answer->status = head.status;
 	answer->type = keep(answer, &used, head.type);
 	answer->policy = keep(answer, &used, head.policy);

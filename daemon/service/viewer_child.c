@@ -70,9 +70,11 @@ static bool answer(const char *name, const char *path, const struct web_request 
 		static const char text[] = "This needs more memory than is allowed. Ask for a shorter time.\n";
 
 		head.status = STATUS_NO_MEMORY;
-		return send_all(&head, sizeof(head)) && send_all(text, sizeof(text) - 1);
+		head.size = sizeof(text) - 1;
+		return send_all(&head, sizeof(head)) && send_all(text, head.size);
 	}
 	head.status = answer.status;
+	head.size = size;
 	snprintf(head.type, sizeof(head.type), "%s", answer.type ?: "");
 	snprintf(head.policy, sizeof(head.policy), "%s", answer.policy ?: "");
 	snprintf(head.name, sizeof(head.name), "%s", answer.name ?: "");

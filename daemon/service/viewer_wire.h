@@ -19,6 +19,7 @@ enum {
 };
 
 struct viewer_head {
+	uint64_t size;		/* of the body */
 	uint32_t status;
 	char type[VIEWER_WORD_MAX], policy[VIEWER_WORD_MAX], name[VIEWER_WORD_MAX];	/* "": none */
 };

@@ -13,6 +13,8 @@
 #include "export/store.h"
 #include "pprof.pb-c.h"
 #include "service/server.h"
+#include "service/viewer.h"
+#include "service/viewer_wire.h"
 #include "web/guard.h"
 
 enum {
@@ -355,6 +357,50 @@ static void fill_store(const char *directory, size_t count)
 	store_close(store);
 }
 
+#define DIES "/dies"	/* in its PATH: such a viewer dies in the middle of its answer */
+
+static void __attribute__((constructor(101))) die_if_viewer(int argc, char **argv)
+{
+	const struct viewer_head head = { .status = 200, .size = 8 };
+	const char *path = getenv("PATH");
+	char question[64];
+
+	if (argc != 1 || strcmp(argv[0], viewer_name) != 0 || !path || strcmp(path, DIES) != 0)
+		return;
+	while (read(VIEWER_SOCKET, question, sizeof(question)) > 0)
+		;
+	if (write(VIEWER_SOCKET, &head, sizeof(head)) != sizeof(head) || write(VIEWER_SOCKET, "half", 4) != 4)
+		abort();
+	_exit(0);
+}
+
+static bool goes_on(void *ctx _unused_)
+{
+	return true;
+}
+
+/* What was not all sent is no answer. */
+static void test_viewer_dies(void **state _unused_)
+{
+	const struct web_request request = { .socket = -1 };
+	struct viewer_job job = { .name = "store", .path = "/", .request = &request, .goes_on = goes_on,
+				  .deadline = clock_monotonic() + 60 * NSEC_PER_SEC };
+	struct web_answer answer = { .status = 500 };
+	char *before = strdup(getenv("PATH")), *body = NULL;
+	size_t size;
+
+	job.input = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	answer.body = open_memstream(&body, &size);
+	assert_int_equal(setenv("PATH", DIES, 1), 0);
+	assert_int_equal(viewer_ask(&job, &answer), -EIO);
+	assert_int_equal(answer.status, 500);
+	setenv("PATH", before, 1);
+	fclose(answer.body);
+	close(job.input);
+	free(before);
+	free(body);
+}
+
 /* The page of what is stored: what `stacktap serve' answers, by a process of its own. */
 static void test_store(void **state _unused_)
 {
@@ -465,6 +511,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_bounds, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_token, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_store, setup, teardown),
+		cmocka_unit_test(test_viewer_dies),
 		cmocka_unit_test_setup_teardown(test_rate, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_hang_up, setup, teardown),
 	};
