@@ -20,7 +20,7 @@ enum {
 	NOTE_GO_BUILD_ID = 4,
 };
 
-static bool is_late(const struct elf *elf)
+bool elf_is_late(const struct elf *elf)
 {
 	return elf->deadline && clock_monotonic() > elf->deadline;
 }
@@ -29,7 +29,7 @@ static int read_file(const struct elf *elf, uint64_t offset, void *ret_buffer, s
 {
 	size_t done = 0;
 
-	if (is_late(elf))
+	if (elf_is_late(elf))
 		return -ETIME;
 	while (done < size) {
 		ssize_t n = pread(elf->fd, (char *)ret_buffer + done, size - done,

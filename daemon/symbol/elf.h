@@ -48,6 +48,8 @@ int elf_open_memory(struct elf *elf, const void *memory, size_t size);
  */
 int elf_open_snapshot(struct elf *elf, int fd, uint64_t size, uint64_t deadline);
 void elf_close(struct elf *elf);
+/* Is it behind the deadline? For work on what has been read. */
+bool elf_is_late(const struct elf *elf);
 
 /* All of [@offset, @offset + @size), or -ENODATA when the file ends before. */
 int elf_read(const struct elf *elf, uint64_t offset, void *ret_buffer, size_t size);

@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "base/clock.h"
 #include "unwind/frames.h"
 #include "unwind/gap.h"
 #include "unwind/pcsp.h"
@@ -102,11 +101,6 @@ static void sort_places(struct compiler *compiler)
 		}
 }
 
-static bool is_late(const struct compiler *compiler)
-{
-	return compiler->elf->deadline && clock_monotonic() > compiler->elf->deadline;
-}
-
 static int collect(struct compiler *compiler, struct cfi_section *section)
 {
 	unsigned int shift = compiler->builder.machine->shift;
@@ -121,7 +115,7 @@ static int collect(struct compiler *compiler, struct cfi_section *section)
 		if (!segment_of(compiler, fde.start) || unit > UINT32_MAX ||
 		    fde.start % (1U << shift))
 			continue;
-		if (compiler->count % CLOCK_EVERY == 0 && is_late(compiler))
+		if (compiler->count % CLOCK_EVERY == 0 && elf_is_late(compiler->elf))
 			return -ETIME;
 		r = add_place(compiler, place_make(unit, section->is_debug, at));
 	}
@@ -151,7 +145,7 @@ static int take_row(void *ctx, const struct cfi_fde *fde, uint64_t address,
 	if (address >= compiler->limit)
 		return 1;
 	/* rules that are made to collide cost much, and an entry may have thousands of them */
-	if (++compiler->rows % CLOCK_EVERY == 0 && is_late(compiler))
+	if (++compiler->rows % CLOCK_EVERY == 0 && elf_is_late(compiler->elf))
 		return -ETIME;
 	rule = rule_from_state(compiler->builder.machine, state, fde->cie->is_signal);
 	gaps_correct(&compiler->gaps, fde->start, &rule);
@@ -250,7 +244,7 @@ static int run_places(struct compiler *compiler)
 
 	compiler->stats->fdes = 0;
 	for (size_t i = 0; r == 0 && i < compiler->count; i++) {
-		if (i % CLOCK_EVERY == 0 && is_late(compiler))
+		if (i % CLOCK_EVERY == 0 && elf_is_late(compiler->elf))
 			return -ETIME;
 		r = run_place(compiler, i, &end);
 	}

@@ -10,7 +10,13 @@ enum {
 	FLAG_SP_WRITE = 2,	/* it goes to another stack */
 	NAME_BYTES = 32,
 	ALIGNMENT = 64,
+	CLOCK_EVERY = 4096,	/* runs or functions between two looks at the deadline: what is in memory has none */
 };
+
+static bool is_late(struct pcsp *pcsp)
+{
+	return pcsp->runs++ % CLOCK_EVERY == 0 && elf_is_late(pcsp->pclntab.elf);
+}
 
 /*
  * What leaves the goroutine's stack for that of its thread: its callers are on another stack, which
@@ -57,9 +63,10 @@ static struct unwind_rule rule_of(const struct machine *machine, int32_t distanc
 }
 
 /* Rows of one function, [@start, @end) of it. */
-static int run(struct pclntab *pclntab, struct builder *builder,
+static int run(struct pcsp *pcsp, struct builder *builder,
 	       const struct pclntab_function *function, uint64_t entry, uint64_t start, uint64_t end)
 {
+	struct pclntab *pclntab = &pcsp->pclntab;
 	struct pclntab_run run;
 	struct unwind_rule rule;
 	uint64_t at = entry;
@@ -67,6 +74,8 @@ static int run(struct pclntab *pclntab, struct builder *builder,
 
 	pclntab_values(pclntab, function->distances, entry, &run);
 	while (at < end) {
+		if (is_late(pcsp))
+			return -ETIME;
 		r = pclntab_next(pclntab, &run);
 		/* broken: nothing is known of the rest */
 		if (r == 0 || r == -EBADMSG)
@@ -88,9 +97,10 @@ static int run(struct pclntab *pclntab, struct builder *builder,
 	return builder_row(builder, max_of(at, start), &rule);
 }
 
-static int fill_function(struct pclntab *pclntab, struct builder *builder, uint32_t description,
+static int fill_function(struct pcsp *pcsp, struct builder *builder, uint32_t description,
 			 uint64_t entry, uint64_t start, uint64_t end)
 {
+	struct pclntab *pclntab = &pcsp->pclntab;
 	struct pclntab_function function;
 	struct unwind_rule rule = rule_special(UNWIND_UNCOVERED);
 	int r = pclntab_describe(pclntab, description, &function);
@@ -101,7 +111,7 @@ static int fill_function(struct pclntab *pclntab, struct builder *builder, uint3
 		rule = rule_special(is_switch(pclntab, function.name) ? UNWIND_END :
 									UNWIND_NO_RULE);
 	else if (r == 0 && function.distances)
-		return run(pclntab, builder, &function, entry, start, end);
+		return run(pcsp, builder, &function, entry, start, end);
 	/* a broken description is no reason to do without the others */
 	if (r < 0 && r != -EBADMSG)
 		return r;
@@ -116,6 +126,7 @@ bool pcsp_find(struct pcsp *pcsp, const struct elf *elf, uint64_t *ret_start, ui
 	*ret_start = *ret_end = UINT64_MAX;
 	pcsp->next = 0;
 	pcsp->done = 0;
+	pcsp->runs = 0;
 	pclntab_find(elf, pclntab);
 	if (!pclntab->section || !pclntab->has_rules)
 		return false;
@@ -139,6 +150,8 @@ int pcsp_fill(struct pcsp *pcsp, struct builder *builder, uint64_t start, uint64
 	pcsp->done = end;
 	r = builder_row(builder, start, &uncovered);
 	for (; r == 0 && pcsp->next < pclntab->count; pcsp->next++) {
+		if (is_late(pcsp))
+			return -ETIME;
 		r = pclntab_entry(pclntab, pcsp->next, &entry, &at);
 		if (r == 0)
 			r = pclntab_entry(pclntab, pcsp->next + 1, &next, &unused);
@@ -146,7 +159,7 @@ int pcsp_fill(struct pcsp *pcsp, struct builder *builder, uint64_t start, uint64
 			break;
 		if (next <= start || next == entry)
 			continue;
-		r = fill_function(pclntab, builder, at, entry, max_of(start, entry),
+		r = fill_function(pcsp, builder, at, entry, max_of(start, entry),
 				  min_of(next, end));
 		start = min_of(next, end);
 		/* the rest of it may lie behind a frame entry */

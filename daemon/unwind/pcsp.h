@@ -16,6 +16,7 @@ struct pcsp {
 	struct pclntab pclntab;
 	uint32_t next;			/* function to look at next */
 	uint64_t done;			/* end of the last range that was filled */
+	uint32_t runs;			/* of values, and functions; wraps */
 };
 
 /* The code that functions of @elf's table take up; empty where that is unknown. False: there are no rules. */
@@ -23,7 +24,7 @@ bool pcsp_find(struct pcsp *pcsp, const struct elf *elf, uint64_t *ret_start, ui
 
 /*
  * Rows for [@start, @end), which lies within that range and which no frame entry covers; cheap
- * when called with ascending ranges. -errno of reading or of the builder.
+ * when called with ascending ranges. -errno of reading or of the builder, -ETIME behind the file's deadline.
  */
 int pcsp_fill(struct pcsp *pcsp, struct builder *builder, uint64_t start, uint64_t end);
 
