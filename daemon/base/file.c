@@ -2,11 +2,13 @@
 #include "base/file.h"
 
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 #include "base/log.h"
 
 enum {
 	FILE_CHUNK = 4096,
+	NULL_MAJOR = 1, NULL_MINOR = 3,	/* /dev/null, in each kernel */
 };
 
 int file_read_fd(int fd, size_t max_bytes, char **ret_data, size_t *ret_size)
@@ -51,7 +53,9 @@ int file_open_regular(const char *path)
 
 	if (fd < 0 || fstat(fd, &st))
 		return -errno;
-	return S_ISREG(st.st_mode) ? steal_fd(&fd) : -EINVAL;
+	if (!S_ISREG(st.st_mode) && !(S_ISCHR(st.st_mode) && st.st_rdev == makedev(NULL_MAJOR, NULL_MINOR)))
+		return -EINVAL;
+	return steal_fd(&fd);
 }
 
 int file_open(const char *path, FILE **ret_file)

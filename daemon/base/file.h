@@ -14,7 +14,8 @@
 int file_read(int directory, const char *path, size_t max_bytes, char **ret_data,
 	      size_t *ret_size);
 /*
- * A regular file for reading; what waits when it is opened or read, as a FIFO does, is none: -EINVAL. -errno
+ * A regular file for reading, or /dev/null; what waits when it is opened or read, as a FIFO does, is none: -EINVAL.
+ * -errno
  */
 int file_open_regular(const char *path);
 int file_open(const char *path, FILE **ret_file);

@@ -310,7 +310,7 @@ static void test_missing_file(void **state _unused_)
 static void test_no_file(void **state _unused_)
 {
 	char directory[] = "/tmp/stacktap-config-XXXXXX", fifo[64];
-	const char *const names[] = { fifo, directory, "/dev/null" };
+	const char *const names[] = { fifo, directory, "/dev/zero" };
 	struct config config;
 	char error[256];
 
@@ -323,6 +323,8 @@ static void test_no_file(void **state _unused_)
 		assert_ptr_equal(strstr(error, names[i]), error);
 		assert_non_null(strstr(error, ": no regular file: "));
 	}
+	assert_int_equal(config_load("/dev/null", &config, error, sizeof(error)), 0);
+	config_done(&config);
 	alarm(0);
 	unlink(fifo);
 	rmdir(directory);
