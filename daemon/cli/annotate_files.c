@@ -4,6 +4,7 @@
 
 #include "base/utf8.h"
 #include "cli/annotate.h"
+#include "cli/index_cache.h"
 
 enum { TEXT_MAX = 1024 };
 
@@ -74,6 +75,8 @@ int annotate_frames(struct annotation *annotation, const uint64_t *addresses, ui
 
 	r = parser_open_lines(annotation->parser, file->object, file->fd, file->with_dwarf,
 			      file->with_dwarf ? file->alt_fd : -1, file->alt_size);
+	if (!r)
+		index_cache_load(annotation->parser, file);
 	for (uint32_t i = 0; !r && i < count; i += LINES_ADDRESSES_MAX) {
 		const uint32_t asked = min_of(count - i, (uint32_t)LINES_ADDRESSES_MAX);
 		const struct lines_frame *frames;
@@ -86,6 +89,8 @@ int annotate_frames(struct annotation *annotation, const uint64_t *addresses, ui
 			r = each(annotation, ctx, i + k, frames, answer.counts[k], answer.strings);
 		lines_answer_free(&answer);
 	}
+	if (!r)
+		index_cache_save(annotation->parser, file);
 	return r;
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "cli/cli.h"
+#include "cli/index_cache.h"
 #include "cli/places.h"
 #include "view/recording.h"
 
@@ -223,8 +224,12 @@ static int name_by(struct naming *naming, struct naming_outcome *outcome, const 
 		return r;
 	r = parser_open_lines(naming->parser, file->object, file->fd, with_dwarf, alt_fd,
 			      file->alt_size);
-	if (!r)
+	if (!r) {
+		index_cache_load(naming->parser, file);
 		r = ask_all(naming, outcome, file, wanted, count, &split);
+	}
+	if (!r)
+		index_cache_save(naming->parser, file);
 	if (!r && split)
 		snprintf(outcome->note, sizeof(outcome->note),
 			 "%u without inlined functions: those are in .dwo files (split DWARF), which are "

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/places.h"
 
-#include <limits.h>
 #include <string.h>
 
 #include "cli/cli.h"
@@ -38,15 +37,15 @@ int places_check(struct debugfile_places *places, char **ret_default)
 	return places_add(&places->directories, &places->directory_count, *ret_default);
 }
 
-static int cache_directory(char ret_path[static PATH_MAX])
+int places_cache(const char *what, char ret_path[static PATH_MAX])
 {
 	const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
 
 	/* what is relative there counts as not set */
 	if (cache && cache[0] == '/')
-		snprintf(ret_path, PATH_MAX, "%s/stacktap/debuginfod", cache);
+		snprintf(ret_path, PATH_MAX, "%s/stacktap/%s", cache, what);
 	else if (home && home[0] == '/')
-		snprintf(ret_path, PATH_MAX, "%s/.cache/stacktap/debuginfod", home);
+		snprintf(ret_path, PATH_MAX, "%s/.cache/stacktap/%s", home, what);
 	else
 		return -ENOENT;
 	return 0;
@@ -64,7 +63,7 @@ int places_debuginfod(const struct debugfile_places *places, struct debuginfod *
 	if (debuginfod_check_url(options.url) < 0)
 		return cli_usage_error("--debuginfod wants a URL like https://debuginfod.example, not `%s'",
 				       options.url);
-	if (cache_directory(directory) < 0)
+	if (places_cache("debuginfod", directory) < 0)
 		return cli_error("there is no directory to keep fetched debug files in: set HOME or "
 				 "XDG_CACHE_HOME");
 	options.directory = directory;

@@ -3,6 +3,8 @@
 #ifndef STACKTAP_CLI_PLACES_H
 #define STACKTAP_CLI_PLACES_H
 
+#include <limits.h>
+
 #include "cli/debugfile.h"
 
 /* One more path, in a list that is the caller's to free. Says what is wrong. */
@@ -18,5 +20,7 @@ int places_check(struct debugfile_places *places, char **ret_default);
  * Says what is wrong.
  */
 int places_debuginfod(const struct debugfile_places *places, struct debuginfod **ret_debuginfod);
+/* @what in the user's cache directory for stacktap. -ENOENT: there is no such directory. */
+int places_cache(const char *what, char ret_path[static PATH_MAX]);
 
 #endif /* STACKTAP_CLI_PLACES_H */

@@ -12,6 +12,7 @@
 #include "symbol/context.h"
 #include "symbol/demangle.h"
 #include "symbol/disassemble.h"
+#include "symbol/dwarf_index_file.h"
 #include "symbol/facts.h"
 #include "symbol/htlhash.h"
 #include "symbol/jitdump.h"
@@ -307,6 +308,43 @@ static int answer_dwarf(struct serve_request *request, struct serve_answer *answ
 	return r;
 }
 
+static int answer_load_index(struct serve_request *request, struct serve_answer *answer _unused_)
+{
+	const struct parse_index *index = request->payload;
+	_cleanup_free_ void *bytes = NULL;
+	int r;
+
+	if (!lines)
+		return -ESTALE;
+	if (index->size > DWARF_INDEX_BYTES_MAX)
+		return -EFBIG;
+	bytes = malloc(index->size + 1);
+	r = bytes ? memfd_read(request->fd, bytes, index->size, 0) : -ENOMEM;
+	return r ?: lines_load_index(lines, bytes, index->size);
+}
+
+static int answer_save_index(struct serve_request *request _unused_, struct serve_answer *answer)
+{
+	_cleanup_free_ void *bytes = NULL;
+	_cleanup_close_ int fd = -1;
+	struct parse_index *index = (void *)answer->payload;
+	size_t size;
+	int r = lines ? lines_save_index(lines, &bytes, &size) : -ESTALE;
+
+	if (r < 0)
+		return r;
+	fd = memfd_new();
+	r = fd < 0 ? fd : memfd_write(fd, bytes, size);
+	if (!r)
+		r = memfd_seal(&fd);
+	if (r < 0)
+		return r;
+	answer->fd = r;
+	answer->bytes = sizeof(*index);
+	index->size = size;
+	return 0;
+}
+
 static int write_lines(const struct lines_answer *found, uint32_t count,
 		       struct parse_lines_answer *ret_answer)
 {
@@ -452,6 +490,8 @@ static const struct {
 	[PARSE_LINES] = { answer_lines, sizeof(struct parse_lines), false },
 	[PARSE_INSTRUCTIONS] = { answer_instructions, sizeof(struct parse_instructions), true },
 	[PARSE_NAME] = { answer_name, sizeof(struct parse_name), false },
+	[PARSE_LOAD_INDEX] = { answer_load_index, sizeof(struct parse_index), true },
+	[PARSE_SAVE_INDEX] = { answer_save_index, 0, false },
 	[PARSE_CONTEXT] = { answer_context, sizeof(struct parse_file), true },
 };
 
@@ -460,7 +500,8 @@ void parse_answer(struct serve_request *request, struct serve_answer *answer)
 	/* names of lines are asked for between them */
 	if (request->op != PARSE_TABLE && request->op != PARSE_NAME)
 		drop_kept();
-	if (request->op != PARSE_DWARF && request->op != PARSE_LINES && request->op != PARSE_NAME)
+	if (request->op != PARSE_DWARF && request->op != PARSE_LINES && request->op != PARSE_NAME &&
+	    request->op != PARSE_LOAD_INDEX && request->op != PARSE_SAVE_INDEX)
 		drop_lines();
 	if (request->op >= ARRAY_SIZE(operations) || !operations[request->op].answer ||
 	    request->bytes != operations[request->op].bytes ||

@@ -103,6 +103,13 @@ int parser_debug(struct parser *parser, const struct object *object, int fd,
  */
 int parser_open_lines(struct parser *parser, const struct object *object, int fd, bool with_dwarf,
 		      int alt_fd, uint64_t alt_size);
+/*
+ * What saves making the index of the file's units anew, between those two: @fd has @size bytes that parser_save_index()
+ * gave for it once. -EBADMSG: they are of another, or damaged. That one, after questions: -ENODATA, there is nothing new;
+ * *ret_fd does not change any more, and is the caller's.
+ */
+int parser_load_index(struct parser *parser, const struct object *object, int fd, uint64_t size);
+int parser_save_index(struct parser *parser, const struct object *object, int *ret_fd, uint64_t *ret_size);
 /* As lines_find(), @count addresses at most LINES_ADDRESSES_MAX; lines_answer_free() it. */
 int parser_lines(struct parser *parser, const struct object *object, const uint64_t *addresses,
 		 uint32_t count, struct lines_answer *ret_answer);

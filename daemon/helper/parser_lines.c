@@ -6,6 +6,7 @@
 #include "helper/memfd.h"
 #include "helper/parser.h"
 #include "helper/parser_ask.h"
+#include "symbol/dwarf_index_file.h"
 
 enum { LINES_MS = 30000 };
 
@@ -61,6 +62,37 @@ int parser_open_lines(struct parser *parser, const struct object *object, int fd
 	dwarf.is_alt = true;
 	dwarf.file.size = alt_size;
 	return open_dwarf(parser, object, alt_fd, &dwarf);
+}
+
+int parser_load_index(struct parser *parser, const struct object *object, int fd, uint64_t size)
+{
+	const struct parse_index index = { .size = size };
+	struct helper_call call = {
+		.op = PARSE_LOAD_INDEX, .fd = fd, .timeout_ms = LINES_MS + GRACE_MS,
+		.request = &index, .request_bytes = sizeof(index),
+	};
+
+	return parser_ask(parser, object, &call);
+}
+
+int parser_save_index(struct parser *parser, const struct object *object, int *ret_fd, uint64_t *ret_size)
+{
+	struct parse_index index;
+	struct helper_call call = {
+		.op = PARSE_SAVE_INDEX, .fd = -1, .timeout_ms = LINES_MS + GRACE_MS,
+		.answer = &index, .answer_bytes = sizeof(index), .wants_fd = true,
+	};
+	int r = parser_ask(parser, object, &call);
+
+	if (r < 0)
+		return r;
+	if (!memfd_is_sealed(call.ret_fd, ret_size) || *ret_size != index.size ||
+	    *ret_size > DWARF_INDEX_BYTES_MAX) {
+		close(call.ret_fd);
+		return -EBADMSG;
+	}
+	*ret_fd = call.ret_fd;
+	return 0;
 }
 
 /* Each string ends inside what there is of strings. */

@@ -60,6 +60,8 @@ enum helper_op {
 	OPEN_NAMESPACE,
 	OPEN_TOUCH,
 	OPEN_PROCESSES,
+	PARSE_LOAD_INDEX,
+	PARSE_SAVE_INDEX,
 };
 
 struct helper_header {
@@ -202,6 +204,14 @@ struct parse_dwarf {
 	struct parse_file file;
 	uint8_t is_alt;		/* it has what dwz moved out of the one before */
 	uint8_t symbols_only;
+};
+
+/*
+ * PARSE_LOAD_INDEX, with a descriptor: what PARSE_SAVE_INDEX answered, in its memfd, for the same file once. For what
+ * PARSE_DWARF has opened.
+ */
+struct parse_index {
+	uint64_t size;
 };
 
 /* Sorted. */

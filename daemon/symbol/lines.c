@@ -6,7 +6,7 @@
 #include "base/hash.h"
 #include "symbol/dwarf_calls.h"
 #include "symbol/dwarf_function.h"
-#include "symbol/dwarf_index.h"
+#include "symbol/dwarf_index_file.h"
 #include "symbol/go_lines.h"
 #include "symbol/lines_facts.h"
 #include "symbol/symtab.h"
@@ -25,6 +25,7 @@ struct lines {
 	struct symtab *symtab;		/* NULL: none */
 	struct debug main, alt;		/* main has its ELF file in @file */
 	struct dwarf_index index;
+	bool has_new_index;		/* that was not given */
 	struct go_lines *go;		/* NULL: no program of Go */
 };
 
@@ -121,6 +122,19 @@ int lines_set_alt(struct lines *lines, int fd, uint64_t size, uint64_t deadline)
 	dwarf_set_alt(lines->main.file, alt->file);
 	lines->main.units.alt = &alt->units;
 	return 0;
+}
+
+int lines_save_index(struct lines *lines, void **ret_bytes, size_t *ret_size)
+{
+	if (!lines->has_new_index)
+		return -ENODATA;
+	lines->has_new_index = false;
+	return dwarf_index_pack(&lines->index, &lines->file, ret_bytes, ret_size);
+}
+
+int lines_load_index(struct lines *lines, const void *bytes, size_t size)
+{
+	return lines->main.file ? dwarf_index_unpack(&lines->index, &lines->file, bytes, size) : -ENODATA;
 }
 
 void lines_free(struct lines *lines)
@@ -383,6 +397,7 @@ static int find_units(struct search *search, uint32_t *ret_count)
 			++*ret_count;
 		} else if (!index->is_whole) {
 			r = dwarf_index_make(index);
+			search->lines->has_new_index = !r;
 			return r < 0 ? r : find_units(search, ret_count);
 		}
 	}

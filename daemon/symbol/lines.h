@@ -43,6 +43,13 @@ struct lines;
 int lines_open(int fd, uint64_t size, bool with_dwarf, uint64_t deadline, struct lines **ret_lines);
 /* What dwz has moved away, before the first question. */
 int lines_set_alt(struct lines *lines, int fd, uint64_t size, uint64_t deadline);
+/*
+ * The index of its units, which lines_find() makes for the first address that .debug_aranges does not have: as bytes to be
+ * kept (-ENODATA: it has made none, or was given it), and such bytes, before the first question (-EBADMSG: they are of
+ * another file, or damaged).
+ */
+int lines_save_index(struct lines *lines, void **ret_bytes, size_t *ret_size);
+int lines_load_index(struct lines *lines, const void *bytes, size_t size);
 void lines_free(struct lines *lines);	/* NULL is fine */
 
 /* @addresses are sorted, LINES_ADDRESSES_MAX at most. -ETIME, -ENOMEM */

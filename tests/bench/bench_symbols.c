@@ -4,9 +4,12 @@
  * Addresses are taken at random from the functions of its symbol table.
  * usage: bench_symbols FILE COUNT ADDRESSES
  * ADDRESSES is a file that COUNT of them are written to, in hex, for others.
+ *        bench_symbols FILE --line ADDRESS
+ * Looks up the line of this one, as a whole program that others can be compared with.
  */
 #include <fcntl.h>
 #include <inttypes.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 
@@ -111,9 +114,24 @@ static int bench_lines(struct parser *parser, struct object *object, int fd, con
 	return r;
 }
 
+static int look_up(struct parser *parser, struct object *object, int fd, uint64_t address)
+{
+	static struct lines_answer answer;
+	int r = parser_open_lines(parser, object, fd, true, -1, 0);
+
+	if (!r)
+		r = parser_lines(parser, object, &address, 1, &answer);
+	if (!r && (!answer.frame_count || !answer.frames[0].line))
+		r = -ENOENT;
+	if (!r)
+		lines_answer_free(&answer);
+	return r;
+}
+
 int main(int argc, char **argv)
 {
-	const size_t count = argc == 4 ? strtoull(argv[2], NULL, 10) : 0;
+	const bool is_line = argc == 4 && !strcmp(argv[2], "--line");
+	const size_t count = is_line ? 1 : argc == 4 ? strtoull(argv[2], NULL, 10) : 0;
 	uint64_t *addresses = calloc(count + 1, sizeof(*addresses));
 	struct object *object;
 	struct parser *parser;
@@ -128,6 +146,10 @@ int main(int argc, char **argv)
 	if (fd < 0 || fstat(fd, &st) < 0 || !object || parser_new(&parser) < 0)
 		return 2;
 	object_set_file(object, &st);
+	if (is_line) {
+		r = look_up(parser, object, fd, strtoull(argv[3], NULL, 16));
+		goto out;
+	}
 	/* the helper's start is no lookup's */
 	r = parser_is_same(parser, object, fd) == -EPIPE ? -EPIPE : 0;
 	if (!r)
@@ -140,6 +162,7 @@ int main(int argc, char **argv)
 	if (r < 0)
 		fprintf(stderr, "%s: error %d\n", argv[1], -r);
 	r |= !file || fclose(file);
+out:
 	parser_free(parser);
 	object_unref(object);
 	close(fd);

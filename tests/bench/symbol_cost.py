@@ -6,10 +6,12 @@ import os
 import resource
 import shutil
 import subprocess
+import time
 
 from row import row
 
 PARTS = 56           # of 2 MB each, once strings are merged
+MANY_PARTS = 560     # 1 GB of them
 ADDRESSES = 20000
 SOURCE = """
 #include <algorithm>
@@ -40,18 +42,18 @@ class Failed(Exception):
     """Why there are no numbers."""
 
 
-def large_object(work):
+def large_object(work, name, count):
     """Copies of one compiled file, each with symbols of its own, in one program. Nothing of it ever runs."""
-    path = os.path.join(work, "large")
+    path = os.path.join(work, name)
     if os.path.exists(path):
         return path
     first = os.path.join(work, "part.o")
     subprocess.run(["g++", "-g", "-O1", "-c", "-x", "c++", "-", "-o", first], input=SOURCE, text=True, check=True)
-    parts = [os.path.join(work, f"part{i}.o") for i in range(PARTS)]
+    parts = [os.path.join(work, f"part{i}.o") for i in range(count)]
     for i, part in enumerate(parts):
         subprocess.run(["objcopy", f"--prefix-symbols=p{i}_", first, part], check=True)
     subprocess.run(["g++", "-static", "-no-pie", "-nostdlib", "-Wl,-e,0,--build-id,--unresolved-symbols=ignore-all",
-                    *(f"-Wl,--defsym=p{i}___dso_handle=0" for i in range(PARTS)), "-o", path + ".new", *parts],
+                    *(f"-Wl,--defsym=p{i}___dso_handle=0" for i in range(count)), "-o", path + ".new", *parts],
                    check=True, stderr=subprocess.DEVNULL)
     os.rename(path + ".new", path)
     for part in parts:
@@ -67,11 +69,35 @@ def cost(*command, text=None):
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
+def cold(path, *command, text=None):
+    """Seconds and MiB read that it takes with nothing of the object in the page cache."""
+    with open(path, "rb") as file:
+        os.fsync(file.fileno())
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+    before, began = resource.getrusage(resource.RUSAGE_CHILDREN).ru_inblock, time.monotonic()
+    subprocess.run(command, input=text, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, text=True, check=True)
+    took = time.monotonic() - began
+    return took, (resource.getrusage(resource.RUSAGE_CHILDREN).ru_inblock - before) / 2048
+
+
+def measure_first(program, path, address):
+    """Rows of one line, whole programs with all that they read."""
+    size = f"{os.path.getsize(path) >> 20} MiB"
+    took, read = cold(path, program, path, "--line", address)
+    rows = []
+    for peer, command in (("addr2line -fi", ["addr2line", "-fi", "-e", path]),
+                          ("llvm-symbolizer", ["llvm-symbolizer", "-i", "--no-demangle", "-e", path])):
+        other, other_read = cold(path, *command, text=address + "\n")
+        rows.append(row(f"names: first line, {size} not in the page cache", took, "s", peer, other,
+                        f"whole programs; {read:.0f} MiB read, by the peer {other_read:.0f}"))
+    return rows
+
+
 def measure(output):
     """Rows, all in CPU time."""
     work = os.path.join(output, "bench-symbols")
     os.makedirs(work, exist_ok=True)
-    path, addresses = large_object(work), os.path.join(work, "addresses")
+    path, addresses = large_object(work, "large", PARTS), os.path.join(work, "addresses")
     # both peers and we have it in memory
     subprocess.run(["cat", path], stdout=subprocess.DEVNULL, check=True)
     done = subprocess.run([os.path.join(output, "bench", "bench_symbols"), path, str(ADDRESSES), addresses],
@@ -92,4 +118,8 @@ def measure(output):
                  row("names: first line in a cold debug object", ours["cold line"], "s", peer, one, note),
                  row("names: warm lines, with what is inlined", ours["warm lines"], "/s", peer,
                      (len(some) - 1) / max(many - one, 1e-3), note)]
+    program, address = os.path.join(output, "bench", "bench_symbols"), some[0].strip()
+    # copies are alike, so the first has this address in both
+    rows += measure_first(program, path, address)
+    rows += measure_first(program, large_object(work, "huge", MANY_PARTS), address)
     return rows

@@ -360,6 +360,7 @@ def check_hostile(stacktap, work):
 
 def main():
     stacktap, work = sys.argv[1:]
+    os.environ["XDG_CACHE_HOME"] = os.path.join(work, "cache")
     check_code(stacktap, work)
     check_arm64(stacktap, work)
     check_source(stacktap, work)

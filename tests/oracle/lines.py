@@ -729,6 +729,38 @@ def check_recordings(program, stacktap, work):
         tell(status == 1 and "error" in said and file.read() == whole_output, "what is no recording leaves the output alone", said)
 
 
+def check_index(stacktap, work):
+    """Of a program without .debug_aranges the index is made once, and what is wrong with the one that is kept costs nothing."""
+    path, recorded, named = (os.path.join(work, name) for name in ("clang-dwarf4", "index.otlp", "index.named"))
+    ident = build_id(path)
+    kept = os.path.join(os.environ["XDG_CACHE_HOME"], "stacktap", "dwarf-index", ident + ".index")
+    write(recorded, Recording(path, sorted(functions(path))[5:60], ident=ident))
+
+    def named_now():
+        status, _ = symbolize(stacktap, "--binary", path, "-o", named, recorded)
+        with open(named, "rb") as file:
+            return status, file.read()
+    first = named_now()
+    with open(kept, "rb") as file:
+        index = file.read()
+    tell(first[0] == 0 and index.startswith(b"dwarfidx") and os.stat(kept).st_mode & 0o777 == 0o600,
+         "the index of a program is kept, for its owner alone")
+    made = os.stat(kept).st_ino
+    tell(named_now() == first and os.stat(kept).st_ino == made, "and used again")
+    damages = (b"", index[:100], index + b"x", index[:16] + b"\xff" * 8 + index[24:], os.urandom(len(index)))
+    good = True
+    for damage in damages:
+        with open(kept, "wb") as file:
+            file.write(damage)
+        good &= named_now() == first
+        with open(kept, "rb") as file:
+            good &= file.read() == index
+    tell(good, "one that is damaged is made anew")
+    os.unlink(kept)
+    os.mkfifo(kept)
+    tell(named_now() == first, "one that is no file is left alone")
+
+
 def riddle(number):
     """A C++ name that takes longer to read than there is: pairs of the pair before, twice, 60 times."""
     digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -757,11 +789,13 @@ def check_riddles(stacktap, work):
 
 def main():
     program, stacktap, work = sys.argv[1:]
+    os.environ["XDG_CACHE_HOME"] = os.path.join(work, "cache")
     if not build(work):
         tell(False, "the programs are built")
     else:
         check_lines(program, work, stacktap)
         check_recordings(program, stacktap, work)
+        check_index(stacktap, work)
         check_riddles(stacktap, work)
     print(f"1..{len(RESULTS)}")
     return 0 if all(RESULTS) else 1

@@ -303,6 +303,65 @@ static void lines_are_looked_up_over_there(void **state)
 	close(fd);
 }
 
+static void ask_again(const struct object *object, int fd, int index, uint64_t size, int expected, uint64_t address)
+{
+	static struct lines_answer answer;
+
+	assert_int_equal(parser_open_lines(parser, object, fd, true, -1, 0), 0);
+	assert_int_equal(parser_load_index(parser, object, index, size), expected);
+	assert_int_equal(parser_lines(parser, object, &address, 1, &answer), 0);
+	assert_true(answer.counts[0] > 0 && answer.frames[0].line > 0);
+	lines_answer_free(&answer);
+}
+
+/* What one parser makes another takes, if it is of the file; what is damaged costs making it anew. */
+static void an_index_is_made_once(void **state)
+{
+	static struct lines_answer answer;
+	const uint64_t nowhere = 1;
+	uint64_t address, size = 0, other_size;
+	int fd, other_fd, index = -1, damaged;
+	struct object *object, *other;
+	uint8_t byte = 0;
+
+	(void)state;
+	object = open_object(inlined(), &fd);
+	address = address_of(fixture_path("inlined"), "outer_of_mine");
+	assert_int_equal(parser_open_lines(parser, object, fd, true, -1, 0), 0);
+	assert_int_equal(parser_save_index(parser, object, &index, &size), -ENODATA);
+	assert_int_equal(parser_lines(parser, object, &nowhere, 1, &answer), 0);
+	lines_answer_free(&answer);
+	assert_int_equal(parser_save_index(parser, object, &index, &size), 0);
+	assert_int_equal(parser_save_index(parser, object, &other_fd, &other_size), -ENODATA);
+	ask_again(object, fd, index, size, 0, address);
+	assert_int_equal(parser_lines(parser, object, &nowhere, 1, &answer), 0);
+	lines_answer_free(&answer);
+	assert_int_equal(parser_save_index(parser, object, &other_fd, &other_size), -ENODATA);
+
+	ask_again(object, fd, index, size - 1, -EBADMSG, address);
+	ask_again(object, fd, index, 0, -EBADMSG, address);
+	ask_again(object, fd, index, UINT32_MAX, -EFBIG, address);
+	for (uint64_t i = 0; i < size; i += 7) {
+		damaged = memfd_create("damaged", MFD_CLOEXEC);
+		for (uint64_t k = 0; k < size; k++) {
+			assert_int_equal(pread(index, &byte, 1, (off_t)k), 1);
+			byte ^= k == i;
+			assert_int_equal(write(damaged, &byte, 1), 1);
+		}
+		ask_again(object, fd, damaged, size, -EBADMSG, address);
+		close(damaged);
+	}
+	/* the same bytes and some behind them are another file */
+	fixture_run("{ cat inlined; echo; } >longer");
+	other = open_object(fixture_path("longer"), &other_fd);
+	ask_again(other, other_fd, index, size, -EBADMSG, address);
+	object_unref(other);
+	object_unref(object);
+	close(other_fd);
+	close(index);
+	close(fd);
+}
+
 /* Any byte of a debug file may be anything: it costs that answer, and what is said stays in bounds. */
 static void damaged_lines_cost_an_answer(void **state)
 {
@@ -542,6 +601,7 @@ int main(void)
 		cmocka_unit_test(a_file_that_changes_is_compiled_as_it_was_named),
 		cmocka_unit_test(large_files_have_their_tables),
 		cmocka_unit_test(lines_are_looked_up_over_there),
+		cmocka_unit_test(an_index_is_made_once),
 		cmocka_unit_test(damaged_lines_cost_an_answer),
 		cmocka_unit_test(it_has_no_rights),
 		cmocka_unit_test(wrong_questions_are_refused),
