@@ -78,8 +78,8 @@ complete -c stacktap -n '__stacktap_is flamegraph' -l diff -r -F
 complete -c stacktap -n '__stacktap_is symbolize annotate' -l binary -r -F
 complete -c stacktap -n '__stacktap_is symbolize annotate' -l debug-dir -x -a '(__fish_complete_directories)'
 complete -c stacktap -n '__stacktap_is symbolize annotate' -l sysroot -x -a '(__fish_complete_directories)'
-complete -c stacktap -n '__stacktap_is symbolize' -l debuginfod -x
-complete -c stacktap -n '__stacktap_is symbolize' -l debuginfod-max -x -a '512M 2G'
-complete -c stacktap -n '__stacktap_is symbolize' -l debuginfod-timeout -x -a '30s 2m'
+complete -c stacktap -n '__stacktap_is report annotate symbolize' -l debuginfod -x
+complete -c stacktap -n '__stacktap_is report annotate symbolize' -l debuginfod-max -x -a '512M 2G'
+complete -c stacktap -n '__stacktap_is report annotate symbolize' -l debuginfod-timeout -x -a '30s 2m'
 complete -c stacktap -n '__stacktap_is annotate' -l source-dir -x -a '(__fish_complete_directories)'
 complete -c stacktap -n '__stacktap_is annotate' -s M -l disassembler-style -x -a 'att intel'

@@ -22,9 +22,11 @@ static const char help[] =
 	"      --percent-limit P      leave out lines and instructions with less than P % (default: 0)\n"
 	"      --source-dir DIR       search sources below it first, by the ends of their paths; may be\n"
 	"                             repeated\n"
-	"      --debug-dir DIR        as with `symbolize', like the next two\n"
+	"      --debug-dir DIR        as with `symbolize', like the next ones\n"
 	"      --sysroot DIR\n"
-	"      --binary FILE\n\n"
+	"      --binary FILE\n"
+	"      --debuginfod URL       ask this server for a debug file that is not on this host\n"
+	"      --debuginfod-max SIZE, --debuginfod-timeout TIME\n\n"
 	SELECT_HELP
 	"      --json                 everything as JSON\n"
 	"  -h, --help\n";
@@ -35,17 +37,20 @@ enum {
 	OPT_ASM_RAW,
 	OPT_PERCENT_LIMIT,
 	OPT_SOURCE_DIR,
-	OPT_DEBUG_DIR,
-	OPT_SYSROOT,
-	OPT_BINARY,
 };
 
 static int annotate(struct annotate_options *options)
 {
 	_cleanup_(annotation_done) struct annotation annotation;
 	char plain[DEMANGLE_MAX], error[2048];
+	int ret;
 
 	if (annotation_init(&annotation, options) < 0)
+		return cli_error("out of memory");
+	ret = places_debuginfod(&options->places, &annotation.debuginfod);
+	if (ret)
+		return ret;
+	if (debugfile_finder_new(annotation.parser, &options->places, annotation.debuginfod, &annotation.finder) < 0)
 		return cli_error("out of memory");
 	/* names are shown without their mangling */
 	if (!parser_demangle(annotation.parser, options->function, plain))
@@ -68,8 +73,8 @@ static int annotate(struct annotate_options *options)
 
 static int parse_option(int argc, char **argv, int option, struct annotate_options *options)
 {
-	struct debugfile_places *places = &options->places;
-
+	if (places_has(option))
+		return places_parse(option, optarg, &options->places);
 	switch (option) {
 	case OPT_OBJECT:
 		options->object = optarg;
@@ -91,13 +96,6 @@ static int parse_option(int argc, char **argv, int option, struct annotate_optio
 		return CLI_OK;
 	case OPT_SOURCE_DIR:
 		return places_add(&options->source_directories, &options->source_directory_count, optarg);
-	case OPT_DEBUG_DIR:
-		return places_add(&places->directories, &places->directory_count, optarg);
-	case OPT_BINARY:
-		return places_add(&places->binaries, &places->binary_count, optarg);
-	case OPT_SYSROOT:
-		places->sysroot = optarg;
-		return CLI_OK;
 	case 'j':
 		options->use_json = true;
 		cli_use_json();
@@ -121,9 +119,7 @@ static int parse(int argc, char **argv, struct annotate_options *options)
 		{ "asm-raw", no_argument, NULL, OPT_ASM_RAW },
 		{ "percent-limit", required_argument, NULL, OPT_PERCENT_LIMIT },
 		{ "source-dir", required_argument, NULL, OPT_SOURCE_DIR },
-		{ "debug-dir", required_argument, NULL, OPT_DEBUG_DIR },
-		{ "sysroot", required_argument, NULL, OPT_SYSROOT },
-		{ "binary", required_argument, NULL, OPT_BINARY },
+		PLACES_OPTIONS,
 		SELECT_OPTIONS,
 		{ "json", no_argument, NULL, 'j' },
 		{ 0 },

@@ -62,6 +62,7 @@ struct annotation {
 	uint64_t outside;		/* samples in none of the rows */
 	struct arena arena;
 	struct parser *parser;
+	struct debuginfod *debuginfod;	/* NULL: no server is asked */
 	struct debugfile_finder *finder;
 	struct debugfile code, debug;	/* object NULL: not found */
 	enum annotate_mode mode;

@@ -51,6 +51,9 @@ void annotate_find_files(struct annotation *annotation)
 		return;
 	}
 	debugfile_find(annotation->finder, &object, &annotation->debug);
+	/* what a server said, who was asked for it wants to know */
+	if (annotation->debuginfod && annotation->debug.note[0])
+		annotate_note(annotation, "%s", annotation->debug.note);
 	debugfile_find_code(annotation->finder, &object, &annotation->code);
 }
 

@@ -180,6 +180,7 @@ void annotation_done(struct annotation *annotation)
 	debugfile_close(&annotation->code);
 	debugfile_close(&annotation->debug);
 	debugfile_finder_free(annotation->finder);
+	debuginfod_free(annotation->debuginfod);
 	parser_free(annotation->parser);
 	buffer_free(&annotation->sections);
 	buffer_free(&annotation->rows);
@@ -198,8 +199,7 @@ int annotation_init(struct annotation *annotation, const struct annotate_options
 	arena_init(&annotation->arena, POOL_REPORT);
 	buffer_init(&annotation->sections, POOL_REPORT);
 	buffer_init(&annotation->rows, POOL_REPORT);
-	return parser_new(&annotation->parser) ?:
-	       debugfile_finder_new(annotation->parser, &options->places, NULL, &annotation->finder);
+	return parser_new(&annotation->parser);
 }
 
 int annotation_make(struct annotation *annotation, const char *recording, char *ret_error,

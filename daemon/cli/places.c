@@ -16,6 +16,33 @@ int places_add(const char ***list, size_t *count, const char *path)
 	return CLI_OK;
 }
 
+int places_parse(int option, const char *argument, struct debugfile_places *places)
+{
+	uint64_t ms;
+
+	switch (option) {
+	case PLACES_DEBUG_DIR:
+		return places_add(&places->directories, &places->directory_count, argument);
+	case PLACES_BINARY:
+		return places_add(&places->binaries, &places->binary_count, argument);
+	case PLACES_SYSROOT:
+		places->sysroot = argument;
+		return CLI_OK;
+	case PLACES_DEBUGINFOD_MAX:
+		return cli_parse_bytes(argument, &places->debuginfod.file_bytes) &&
+		       places->debuginfod.file_bytes ? CLI_OK :
+			cli_usage_error("`%s' is not a size like 100M", argument);
+	case PLACES_DEBUGINFOD_TIMEOUT:
+		if (!cli_parse_duration(argument, &ms) || ms > DEBUGINFOD_SECONDS_MAX * 1000ull)
+			return cli_usage_error("`%s' is not a time from 1s to 1h", argument);
+		places->debuginfod.seconds = (uint32_t)((ms + 999) / 1000);
+		return CLI_OK;
+	default:
+		places->debuginfod.url = argument;
+		return CLI_OK;
+	}
+}
+
 int places_check(struct debugfile_places *places, char **ret_default)
 {
 	for (size_t i = 0; i < places->directory_count; i++)

@@ -7,6 +7,34 @@
 
 #include "cli/debugfile.h"
 
+enum {
+	PLACES_DEBUG_DIR = 2048,
+	PLACES_SYSROOT,
+	PLACES_BINARY,
+	PLACES_DEBUGINFOD,
+	PLACES_DEBUGINFOD_MAX,
+	PLACES_DEBUGINFOD_TIMEOUT,
+	PLACES_END,
+};
+
+#define PLACES_SERVER_OPTIONS                                                                      \
+	{ "debuginfod", required_argument, NULL, PLACES_DEBUGINFOD },                              \
+	{ "debuginfod-max", required_argument, NULL, PLACES_DEBUGINFOD_MAX },                      \
+	{ "debuginfod-timeout", required_argument, NULL, PLACES_DEBUGINFOD_TIMEOUT }
+
+#define PLACES_OPTIONS                                                                             \
+	{ "debug-dir", required_argument, NULL, PLACES_DEBUG_DIR },                                \
+	{ "sysroot", required_argument, NULL, PLACES_SYSROOT },                                    \
+	{ "binary", required_argument, NULL, PLACES_BINARY },                                      \
+	PLACES_SERVER_OPTIONS
+
+static inline bool places_has(int option)
+{
+	return option >= PLACES_DEBUG_DIR && option < PLACES_END;
+}
+
+/* One of these options. Says what is wrong. */
+int places_parse(int option, const char *argument, struct debugfile_places *places);
 /* One more path, in a list that is the caller's to free. Says what is wrong. */
 int places_add(const char ***list, size_t *count, const char *path);
 /*

@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/named_copy.h"
+#include "cli/places.h"
 #include "cli/report.h"
 #include "cli/select.h"
 #include "client/name.h"
@@ -25,6 +27,9 @@ static const char help[] =
 	SELECT_HELP
 	"      --addresses         every address without a symbol on its own, not one line per mapping\n"
 	"      --lines             a row for each line of a function, as FILE:LINE, see `symbolize'\n"
+	"      --debuginfod URL    with --lines: look up what the recording has no lines of, as\n"
+	"                          `symbolize' does, also at this server\n"
+	"      --debuginfod-max SIZE, --debuginfod-timeout TIME\n"
 	"  -n, --limit N           functions per process, and processes (default: 10; 0: all);\n"
 	"                          rows of --by; functions of --callers\n"
 	"      --json              everything as JSON\n"
@@ -51,6 +56,7 @@ struct options {
 	enum view_by by;
 	double least;
 	bool has_limit, has_least;
+	struct debugfile_places places;
 };
 
 #define TREE_LEAST 0.5		/* percent */
@@ -194,6 +200,8 @@ static int set_detail(struct options *options, enum report_detail detail)
 
 static int parse_option(int option, struct options *options)
 {
+	if (places_has(option))
+		return places_parse(option, optarg, &options->places);
 	switch (option) {
 	case OPT_ADDRESSES:
 		return set_detail(options, REPORT_ADDRESSES);
@@ -235,6 +243,7 @@ static int parse(int argc, char **argv, struct options *options)
 		SELECT_OPTIONS,
 		{ "addresses", no_argument, NULL, OPT_ADDRESSES },
 		{ "lines", no_argument, NULL, OPT_LINES },
+		PLACES_SERVER_OPTIONS,
 		{ "by", required_argument, NULL, OPT_BY },
 		{ "tree", no_argument, NULL, OPT_TREE },
 		{ "callers", no_argument, NULL, OPT_CALLERS },
@@ -265,6 +274,8 @@ static int parse(int argc, char **argv, struct options *options)
 	if (options->detail && options->view)
 		return cli_usage_error("%s is for the hottest functions per process",
 				       options->detail == REPORT_LINES ? "--lines" : "--addresses") + 1;
+	if (options->places.debuginfod.url && options->detail != REPORT_LINES)
+		return cli_usage_error("--debuginfod is for --lines; `symbolize --debuginfod' names a recording") + 1;
 	if (!options->has_limit)
 		options->limit = options->use_json || options->view > REPORT_BY ? 0 : DEFAULT_LIMIT;
 	if (!options->has_least && options->view > REPORT_BY)
@@ -277,11 +288,34 @@ static void free_report(struct report **report)
 	report_free(*report);
 }
 
+/* Of the recording, or of a copy that has the lines which a server's files give. */
+static int load(struct options *options, struct report **ret_report)
+{
+	_cleanup_free_ char *directory = NULL;
+	_cleanup_close_ int fd = -1;
+	char error[512], copy[32];
+	const char *path = options->path;
+	int ret = CLI_OK;
+
+	if (options->places.debuginfod.url) {
+		ret = places_check(&options->places, &directory);
+		if (!ret)
+			ret = named_copy_make(options->path, &options->places, &fd);
+		free(options->places.directories);
+		if (ret)
+			return ret;
+		snprintf(copy, sizeof(copy), "/proc/self/fd/%d", fd);
+		path = copy;
+	}
+	if (report_load(path, &options->selection, options->detail, ret_report, error, sizeof(error)) < 0)
+		return cli_error("%s", error);
+	return CLI_OK;
+}
+
 int report_run(int argc, char **argv)
 {
 	_cleanup_(free_report) struct report *report = NULL;
-	struct options options = { .path = "stacktap.otlp" };
-	char error[512];
+	struct options options = { .path = "stacktap.otlp", .places = { .sysroot = "/" } };
 	int ret;
 
 	ret = parse(argc, argv, &options);
@@ -293,9 +327,9 @@ int report_run(int argc, char **argv)
 			.by = options.by, .limit = options.limit, .least = options.least,
 			.use_json = options.use_json,
 		});
-	if (report_load(options.path, &options.selection, options.detail, &report, error,
-			sizeof(error)) < 0)
-		return cli_error("%s", error);
+	ret = load(&options, &report);
+	if (ret)
+		return ret;
 	if (!report->event_count && !selection_is_empty(&options.selection))
 		return select_found_nothing(&options.selection, options.path);
 	if (report->is_cut && !options.use_json)

@@ -31,15 +31,6 @@ static const char help[] =
 	"      --json            print what was found as JSON\n"
 	"  -h, --help\n";
 
-enum {
-	OPT_DEBUG_DIR = 256,
-	OPT_SYSROOT,
-	OPT_BINARY,
-	OPT_DEBUGINFOD,
-	OPT_DEBUGINFOD_MAX,
-	OPT_DEBUGINFOD_TIMEOUT,
-};
-
 struct options {
 	const char *path, *output;
 	char *default_directory;
@@ -178,31 +169,11 @@ static int symbolize(const struct options *options)
 
 static int parse_option(int argc, char **argv, int option, struct options *options)
 {
-	struct debugfile_places *places = &options->places;
-	uint64_t ms;
-
+	if (places_has(option))
+		return places_parse(option, optarg, &options->places);
 	switch (option) {
 	case 'o':
 		options->output = optarg;
-		return CLI_OK;
-	case OPT_DEBUG_DIR:
-		return places_add(&places->directories, &places->directory_count, optarg);
-	case OPT_BINARY:
-		return places_add(&places->binaries, &places->binary_count, optarg);
-	case OPT_SYSROOT:
-		places->sysroot = optarg;
-		return CLI_OK;
-	case OPT_DEBUGINFOD:
-		places->debuginfod.url = optarg;
-		return CLI_OK;
-	case OPT_DEBUGINFOD_MAX:
-		return cli_parse_bytes(optarg, &places->debuginfod.file_bytes) &&
-		       places->debuginfod.file_bytes ? CLI_OK :
-			cli_usage_error("`%s' is not a size like 100M", optarg);
-	case OPT_DEBUGINFOD_TIMEOUT:
-		if (!cli_parse_duration(optarg, &ms) || ms > DEBUGINFOD_SECONDS_MAX * 1000ull)
-			return cli_usage_error("`%s' is not a time from 1s to 1h", optarg);
-		places->debuginfod.seconds = (uint32_t)((ms + 999) / 1000);
 		return CLI_OK;
 	case 'j':
 		options->use_json = true;
@@ -219,12 +190,7 @@ static int parse(int argc, char **argv, struct options *options)
 	static const struct option long_options[] = {
 		{ "help", no_argument, NULL, 'h' },
 		{ "output", required_argument, NULL, 'o' },
-		{ "debug-dir", required_argument, NULL, OPT_DEBUG_DIR },
-		{ "sysroot", required_argument, NULL, OPT_SYSROOT },
-		{ "binary", required_argument, NULL, OPT_BINARY },
-		{ "debuginfod", required_argument, NULL, OPT_DEBUGINFOD },
-		{ "debuginfod-max", required_argument, NULL, OPT_DEBUGINFOD_MAX },
-		{ "debuginfod-timeout", required_argument, NULL, OPT_DEBUGINFOD_TIMEOUT },
+		PLACES_OPTIONS,
 		{ "json", no_argument, NULL, 'j' },
 		{ 0 },
 	};

@@ -57,6 +57,17 @@ void symbolize_print(const struct naming *naming, const struct rename_counts *co
 		percent(counts->named_after, counts->frames));
 }
 
+void symbolize_print_missing(const struct naming *naming, FILE *file)
+{
+	for (uint32_t i = 0; naming->debuginfod && i < naming->outcome_count; i++) {
+		const struct naming_outcome *outcome = &naming->outcomes[i];
+
+		if (outcome->note[0])
+			fprintf(file, "stacktap: %s: %s\n", outcome->object->path[0] ? outcome->object->path :
+				"[no mapping]", outcome->note);
+	}
+}
+
 static void say_fetched_json(const struct debuginfod_stats *stats, struct json *json)
 {
 	json_object(json, "debuginfod");

@@ -209,6 +209,43 @@ def counts(told, **wanted):
     return told and all(told[name] == wanted.get(name, 0) for name in told if name != "bytes")
 
 
+def check_readers(bench, url):
+    """What reads a recording looks lines up at the same server, and says what that does not have."""
+    down = f"http://127.0.0.1:{free_port()}"
+
+    def ask(*arguments, server=url, recorded=bench.recorded):
+        shutil.rmtree(bench.cache, ignore_errors=True)
+        done = subprocess.run([bench.stacktap, *arguments, *(("--debuginfod", server) if server else ()), recorded],
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8", env=bench.environment(), check=False)
+        return done.returncode, done.stdout, done.stderr
+    with open(bench.recorded, "rb") as file:
+        before = file.read()
+    rows = subprocess.run([bench.stacktap, "report", "--lines", "--limit", "0", bench.named], stdout=subprocess.PIPE,
+                          encoding="utf-8", check=True).stdout.splitlines()[1:]
+    status, said, error = ask("report", "--lines", "--limit", "0")
+    tell(status == 0 and said.splitlines()[1:] == rows and "shop.cc:" in said and not error,
+         "report --lines has the lines of a recording that was named by the server", (status, said, error))
+    status, said, error = ask("report", "--lines", server=None)
+    tell(status == 0 and "shop.cc:" not in said and not bench.kept(), "and without --debuginfod those of the recording", (said, error))
+    status, said, error = ask("report", "--lines", server=down)
+    tell(status == 0 and "cannot be reached" in error and "shop.cc:" not in said, "a server that is down is said", (said, error))
+    status, said, error = ask("report")
+    tell(status == 2 and "--lines" in error, "report asks no server for what it does not show", (status, said, error))
+    # its names are known, but no lines
+    main = next(address for address, names in lines.functions(bench.program).items() if "main" in names)
+    known = os.path.join(bench.work, "known.otlp")
+    lines.write(known, lines.Recording(bench.program + ".stripped", range(main, main + 64),
+                                       named={address: "main" for address in range(main, main + 64)}, ident=bench.ident))
+    where = ("--debug-dir", bench.empty, "--sysroot", bench.empty)
+    status, said, error = ask("annotate", "main", *where, recorded=known)
+    tell(status == 0 and "shop.cc" in said and bench.kept() == [bench.ident + ".debug"],
+         "annotate has source lines by the server's file", (status, said, error))
+    status, said, error = ask("annotate", "main", *where, recorded=known, server=down)
+    tell("cannot be reached" in said + error, "and says when it cannot be reached", (status, said, error))
+    with open(bench.recorded, "rb") as file:
+        tell(file.read() == before, "the recording stays as it is")
+
+
 def check_real(bench):
     unknown = os.path.join(bench.work, "unknown.otlp")
     lines.write(unknown, lines.Recording(bench.other, [lines.segment(bench.other)[0] + 64], ident=lines.build_id(bench.other)))
@@ -225,6 +262,7 @@ def check_real(bench):
         status, said, fetched = bench.symbolize("--debuginfod", url, recorded=unknown)
         tell(status == 0 and counts(fetched, absent=1) and "has no debug file of it" in said["note"],
              "what it does not have is said", (status, said, fetched))
+        check_readers(bench, url)
         shutil.rmtree(bench.cache)
         status, said, fetched = bench.symbolize("--debuginfod", url, "--debuginfod-max", "4K")
         tell(status == 0 and counts(fetched, too_large=1) and "larger than" in said["note"] and bench.is_untouched() and
