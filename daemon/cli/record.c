@@ -17,6 +17,7 @@
 #include "cli/output.h"
 #include "cli/record_format.h"
 #include "cli/targets.h"
+#include "export/relabel.h"
 #include "service/host.h"
 #include "pipeline/pipeline.h"
 #include "resolve/cache.h"
@@ -113,6 +114,7 @@ void record_pipeline(const struct record_options *options, const struct environm
 			.service_name = environment->service_name,
 			.resource = resource->attributes,
 			.resource_count = resource->count,
+			.relabel = options->relabel,
 			.with_cpu = true,
 		},
 		.source_count = options->source_count,
@@ -237,6 +239,9 @@ static void print_totals(const struct record *record, const struct pipeline_stat
 			"(mappings, forks, exits); samples that they may concern are marked "
 			"doubtful. Larger --sideband-bytes avoid it ]\n",
 			stats->capture.sideband_lost);
+	if (relabel_samples(record->options->relabel))
+		fprintf(stderr, "[ stacktap record: --relabel has left out %" PRIu64 " samples ]\n",
+			relabel_samples(record->options->relabel));
 	if (stats->loader.tables.refused_files)
 		fprintf(stderr, "[ stacktap record: files whose unwind table is too large, which were walked "
 			"by frame pointers: %" PRIu64 "; the last: %s ]\n",

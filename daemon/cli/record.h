@@ -11,6 +11,7 @@
 struct environment;
 struct host_resource;
 struct pipeline_options;
+struct relabel;
 
 struct record_options {
 	struct control_source sources[STACKTAP_MAX_SOURCES];
@@ -31,6 +32,7 @@ struct record_options {
 	uint32_t ceiling_permille;
 	bool has_all;			/* -a: also others than the command */
 	bool quiet, verbose;
+	struct relabel *relabel;	/* NULL: no rules */
 };
 
 /* The options that say what is sampled and how, which `record` and `top` share. */

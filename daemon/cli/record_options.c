@@ -7,6 +7,7 @@
 #include "cli/cli.h"
 #include "cli/record.h"
 #include "client/event.h"
+#include "export/relabel.h"
 #include "resolve/unwinder.h"
 
 static const char help[] =
@@ -51,6 +52,8 @@ static const char help[] =
 	"output\n"
 	"      --lines          add source lines and inlined functions at once, from DWARF on this host;\n"
 	"                       takes CPU time and up to 320 MiB (`symbolize' adds them later, anywhere)\n"
+	"      --relabel RULE   change what describes processes, or leave them out, by a rule of [relabel],\n"
+	"                       see stacktap.conf(5): 'drop service.name payroll'; may be repeated\n"
 	"      --duration TIME  end after TIME: 10, 0.5, 2m, 1h (seconds without a unit)\n"
 	"  -o, --output FILE    default: stacktap.otlp; - is standard output. Its ending selects the format:\n"
 	"                       .otlp, a flame graph (.html, .svg), or a format of `convert' except\n"
@@ -59,7 +62,7 @@ static const char help[] =
 	"  -v, --verbose        print more\n"
 	"  -h, --help\n";
 
-enum { OPT_DURATION = RECORD_OWN };
+enum { OPT_DURATION = RECORD_OWN, OPT_RELABEL };
 
 enum {
 	DEFAULT_RATE_HZ = 99,
@@ -124,6 +127,18 @@ static int set_slice(uint64_t *ret_bytes, const char *text)
 				       STACKTAP_MIN_SLICE_BYTES, STACKTAP_MAX_SLICE_BYTES);
 	*ret_bytes = bytes;
 	return CLI_OK;
+}
+
+static int add_rule(struct record_options *options, const char *rule)
+{
+	char error[256];
+	int ret = options->relabel ? 0 : relabel_new(&options->relabel);
+
+	if (!ret)
+		ret = relabel_add(options->relabel, rule, error, sizeof(error));
+	if (ret == -ENOMEM)
+		return cli_error("out of memory");
+	return ret < 0 ? cli_usage_error("--relabel: %s", error) : CLI_OK;
 }
 
 /*
@@ -232,6 +247,8 @@ static int parse_option(struct parse *parse, int option)
 		return CLI_OK;
 	case RECORD_SIDEBAND_BYTES:
 		return set_sideband(options, optarg);
+	case OPT_RELABEL:
+		return add_rule(options, optarg);
 	case OPT_DURATION:
 		if (!cli_parse_duration(optarg, &options->duration_ms))
 			return cli_usage_error("duration `%s' is not a time such as 10, 0.5 or 2m",
@@ -303,6 +320,7 @@ int record_parse(int argc, char **argv, struct record_options *ret_options)
 		{ "quiet", no_argument, NULL, 'q' },
 		{ "verbose", no_argument, NULL, 'v' },
 		{ "duration", required_argument, NULL, OPT_DURATION },
+		{ "relabel", required_argument, NULL, OPT_RELABEL },
 		{ 0 },
 	};
 	const struct record_command command = {
@@ -318,4 +336,5 @@ int record_parse(int argc, char **argv, struct record_options *ret_options)
 void record_options_done(struct record_options *options)
 {
 	control_filter_done(&options->filter);
+	relabel_free(options->relabel);
 }

@@ -157,8 +157,25 @@ static bool is_text(const char *text, size_t size)
 	return memchr(text, '\0', size);
 }
 
+/* What the configuration leaves out, by what the file says: not by who asks. */
+static char **record_arguments(void)
+{
+	struct config config;
+	char error[512], **arguments;
+	int r = config_load(state.config_path, &config, error, sizeof(error));
+
+	if (r == -ENOENT)
+		config_init(&config);
+	else if (r < 0)
+		return NULL;
+	arguments = config_record_arguments(&config);
+	config_done(&config);
+	return arguments;
+}
+
 static int start_record(const struct packet *request, union broker_answer *answer)
 {
+	_cleanup_free_ char **arguments = NULL;
 	const struct record_request *record = request->payload;
 	pid_t pid, *place = find_process(0);
 	int r;
@@ -168,7 +185,10 @@ static int start_record(const struct packet *request, union broker_answer *answe
 		return -EINVAL;
 	if (!place)
 		return -EAGAIN;
-	r = record_start(record, NULL, request->fds[0], request->fds[1], &pid);
+	arguments = record_arguments();
+	if (!arguments)
+		return -EINVAL;
+	r = record_start(record, arguments, NULL, request->fds[0], request->fds[1], &pid);
 	return r < 0 ? r : keep(pid, place, answer);
 }
 

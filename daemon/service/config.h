@@ -131,5 +131,10 @@ int config_relabel(const struct config *config, struct relabel **ret_relabel, ch
 		   size_t error_size);
 int config_filter(const struct config *config, struct control_filter *ret_filter, char *error,
 		  size_t error_size);
+/*
+ * What [filter] and [relabel] are for `stacktap record': arguments, NULL at their end, in one block for the caller to
+ * free; NULL: no memory.
+ */
+char **config_record_arguments(const struct config *config);
 
 #endif /* STACKTAP_SERVICE_CONFIG_H */

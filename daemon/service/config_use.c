@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What a configuration's options are for the module and the exporter. */
+#include <string.h>
+
 #include "base/cpulist.h"
 #include "base/fail.h"
 #include "client/event.h"
@@ -85,4 +87,60 @@ int config_filter(const struct config *config, struct control_filter *ret_filter
 	*ret_filter = filter;
 	filter = (struct control_filter){ 0 };
 	return 0;
+}
+
+/* Of the arguments as they are put together: first how large they are, then into the block. */
+struct arguments {
+	char **list;		/* NULL: counted alone */
+	char *text;
+	size_t count, bytes;
+};
+
+static void put(struct arguments *arguments, const char *option, const char *value)
+{
+	const size_t size = strlen(option) + strlen(value) + 1;
+
+	if (arguments->list) {
+		arguments->list[arguments->count] = arguments->text;
+		snprintf(arguments->text, size, "%s%s", option, value);
+		arguments->text += size;
+	}
+	arguments->count++;
+	arguments->bytes += size;
+}
+
+static void put_all(struct arguments *arguments, const struct config *config)
+{
+	if (config->cpus)
+		put(arguments, "--cpu=", config->cpus);
+	if (config->users)
+		put(arguments, "--uid=", config->users);
+	if (config->comms)
+		put(arguments, "--comm=", config->comms);
+	if (config->cgroups)
+		put(arguments, "--cgroup=", config->cgroups);
+	if (config->user_only)
+		put(arguments, "--user-only", "");
+	if (config->kernel_only)
+		put(arguments, "--kernel-only", "");
+	if (config->exclude_idle)
+		put(arguments, "--exclude-idle", "");
+	for (size_t i = 0; i < config->rule_count; i++)
+		put(arguments, "--relabel=", config->rules[i]);
+}
+
+char **config_record_arguments(const struct config *config)
+{
+	struct arguments arguments = { 0 };
+	size_t list_bytes;
+	char **list;
+
+	put_all(&arguments, config);
+	list_bytes = (arguments.count + 1) * sizeof(*list);
+	list = calloc(1, list_bytes + arguments.bytes);
+	if (!list)
+		return NULL;
+	arguments = (struct arguments){ .list = list, .text = (char *)list + list_bytes };
+	put_all(&arguments, config);
+	return list;
 }

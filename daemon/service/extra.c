@@ -89,7 +89,8 @@ static int start(struct extra *extra, int output)
 {
 	if (broker_is_there())
 		return broker_start_record(&extra->request, output, extra->complaints, &extra->pid);
-	return record_start(&extra->request, extra->options->stacktap, output, extra->complaints, &extra->pid);
+	return record_start(&extra->request, extra->options->arguments, extra->options->stacktap, output,
+			    extra->complaints, &extra->pid);
 }
 
 /* All but what the session selects itself. */

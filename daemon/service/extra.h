@@ -2,7 +2,8 @@
 /*
  * A profile by a session of its own, beside the daemon's: `stacktap record' at the rate that is asked for, read by a
  * viewer. Both are processes of their own; the module gives that session a ceiling of its own, below what all may
- * take, so that the daemon's keeps a share. It ends with the request, and when the daemon stops to sample.
+ * take, so that the daemon's keeps a share. It ends with the request, and when the daemon stops to sample. What the
+ * configuration leaves out is not in it, either.
  */
 #ifndef STACKTAP_SERVICE_EXTRA_H
 #define STACKTAP_SERVICE_EXTRA_H
@@ -18,6 +19,7 @@ struct extra_options {
 	const struct web_request *request;	/* the client's */
 	unsigned int seconds;
 	const char *pid, *rate, *period;	/* NULL: not asked for */
+	char *const *arguments;	/* of the program besides, NULL at their end: config_record_arguments() */
 	const struct selection *selection;
 	const _Atomic bool *stop;
 	bool (*is_sampling)(void *ctx);

@@ -6,7 +6,7 @@
 
 #include "service/start.h"
 
-enum { ARGUMENTS_MAX = 20 };
+enum { ARGUMENTS_MAX = 20 };	/* but for those of the configuration */
 
 /* Of each CPU. Both that may run have less than half of what the module lets all sessions take. */
 #define CEILING_PERCENT "0.2"
@@ -28,14 +28,21 @@ static int find_program(char path[PATH_MAX])
 	return -ENOENT;
 }
 
-int record_start(const struct record_request *request, const char *program, int output, int complaints, pid_t *ret_pid)
+int record_start(const struct record_request *request, char *const *arguments, const char *program, int output,
+		 int complaints, pid_t *ret_pid)
 {
-	char path[PATH_MAX], seconds[16], event[RECORD_EVENT_MAX + 16], *argv[ARGUMENTS_MAX] = { NULL };
+	char path[PATH_MAX], seconds[16], event[RECORD_EVENT_MAX + 16];
 	int err = program ? 0 : find_program(path);
-	size_t count = 0;
+	_cleanup_free_ char **argv = NULL;
+	size_t count = 0, more = 0;
 
 	if (err)
 		return err;
+	while (arguments[more])
+		more++;
+	argv = calloc(ARGUMENTS_MAX + more, sizeof(*argv));
+	if (!argv)
+		return -ENOMEM;
 	snprintf(seconds, sizeof(seconds), "%u", request->seconds);
 	snprintf(event, sizeof(event), "--event=%s", request->event);
 #define PUT(text) (argv[count++] = (char *)(uintptr_t)(text))
@@ -51,6 +58,8 @@ int record_start(const struct record_request *request, const char *program, int 
 		PUT("-F"), PUT(request->rate);
 	if (request->period[0])
 		PUT("-c"), PUT(request->period);
+	for (size_t i = 0; i < more; i++)
+		PUT(arguments[i]);
 #undef PUT
 	return start_program(program ?: path, argv, (const struct start_fd[]){
 		{ output, STDOUT_FILENO }, { complaints, STDERR_FILENO } }, 2, ret_pid);

@@ -7,7 +7,11 @@
 
 #include "broker/record.h"
 
-/* @program: `stacktap', NULL: the one beside this program, -ENOENT if there is none. */
-int record_start(const struct record_request *request, const char *program, int output, int complaints, pid_t *ret_pid);
+/*
+ * @arguments: config_record_arguments(). @program: `stacktap', NULL: the one beside this program, -ENOENT if there is
+ * none.
+ */
+int record_start(const struct record_request *request, char *const *arguments, const char *program, int output,
+		 int complaints, pid_t *ret_pid);
 
 #endif /* STACKTAP_SERVICE_RECORD_H */

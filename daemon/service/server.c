@@ -267,8 +267,9 @@ static void show_store(struct server *server, const char *path, const struct web
 static void take_extra(struct server *server, const char *path, const struct web_request *request,
 		       const struct question *question, struct web_answer *answer)
 {
+	_cleanup_free_ char **arguments = server->ops.record_arguments(server->ops.ctx);
 	const struct extra_options options = {
-		.stacktap = server->ops.stacktap, .path = path, .request = request, .seconds = question->seconds,
+		.arguments = arguments, .stacktap = server->ops.stacktap, .path = path, .request = request, .seconds = question->seconds,
 		.pid = question->pid, .selection = &question->selection, .rate = question->rate,
 		.period = question->period, .stop = &server->stop, .is_sampling = server->ops.is_sampling,
 		.ctx = server->ops.ctx,
@@ -278,6 +279,9 @@ static void take_extra(struct server *server, const char *path, const struct web
 
 	if (!server->ops.is_sampling(server->ops.ctx))
 		return say(answer, UNAVAILABLE, "The daemon is not sampling. `stacktap status' says why.");
+	if (!arguments)
+		return say(answer, UNAVAILABLE, "The configuration cannot be read now. `stacktap status' says what the daemon "
+			   "is at.");
 	if (!take_turn(server, request, &server->extras, EXTRAS_MAX, 0))
 		return say(answer, UNAVAILABLE, "Two sessions of their own run for others. Ask a little later.");
 	err = extra_take(&options, answer, reason, sizeof(reason));

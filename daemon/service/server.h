@@ -24,6 +24,8 @@ struct server_ops {
 	int (*open_store)(void *ctx);
 	/* Or could not be told for the moment. */
 	bool (*is_sampling)(void *ctx);
+	/* config_record_arguments() of what is in force; NULL: not for the moment. */
+	char **(*record_arguments)(void *ctx);
 	void *ctx;
 	const char *stacktap;	/* the program; NULL: beside this one */
 };

@@ -380,12 +380,25 @@ static bool is_sampling(void *ctx)
 	return is;
 }
 
+static char **record_arguments(void *ctx)
+{
+	struct daemon *daemon = ctx;
+	char **arguments;
+
+	if (!lock_soon(daemon))
+		return NULL;
+	arguments = config_record_arguments(service_config(daemon->service));
+	pthread_mutex_unlock(&daemon->lock);
+	return arguments;
+}
+
 /* As open_endpoint(). Who may not read the address has no token. */
 static void open_server(struct daemon *daemon)
 {
 	const struct server_ops ops = { .taps = service_taps(daemon->service), .close_window = close_window,
 					.has_closed = has_closed, .open_store = open_store,
-					.is_sampling = is_sampling, .ctx = daemon };
+					.is_sampling = is_sampling,
+					.record_arguments = record_arguments, .ctx = daemon };
 	const char *listen = service_config(daemon->service)->serve_listen;
 	struct server *server = NULL;
 	char error[256] = "";

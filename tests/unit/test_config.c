@@ -98,6 +98,35 @@ static void test_defaults(void **state _unused_)
 	config_done(&config);
 }
 
+static void test_record_takes_filter_and_rules(void **state _unused_)
+{
+	static const char *const want[] = {
+		"--cpu=0-1", "--uid=root,7", "--comm=a,b c", "--cgroup=/a.slice", "--user-only", "--exclude-idle",
+		"--relabel=drop a (b|c)+", "--relabel=set \"a b\" c if d .*", NULL,
+	};
+	struct config config = load("[filter]\ncpus = 0-1\nusers = root,7\ncomms = a,b c\ncgroups = /a.slice\n"
+				    "user_only = yes\nexclude_idle = yes\n"
+				    "[relabel]\nrule = drop a (b|c)+\nrule = set \"a b\" c if d .*\n");
+	struct config other = load("[filter]\nkernel_only = yes\nexclude_idle = no\n"), empty = load("");
+	char **list = config_record_arguments(&config);
+
+	for (size_t i = 0; want[i]; i++)
+		assert_string_equal(list[i], want[i]);
+	assert_null(list[ARRAY_SIZE(want) - 1]);
+	free(list);
+	list = config_record_arguments(&other);
+	assert_string_equal(list[0], "--kernel-only");
+	assert_null(list[1]);
+	free(list);
+	list = config_record_arguments(&empty);
+	assert_string_equal(list[0], "--exclude-idle");
+	assert_null(list[1]);
+	free(list);
+	config_done(&config);
+	config_done(&other);
+	config_done(&empty);
+}
+
 static void test_every_option_round_trips(void **state _unused_)
 {
 	static const char text[] =
@@ -426,6 +455,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_defaults),
+		cmocka_unit_test(test_record_takes_filter_and_rules),
 		cmocka_unit_test(test_every_option_round_trips),
 		cmocka_unit_test(test_spellings),
 		cmocka_unit_test(test_refusals),

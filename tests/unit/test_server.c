@@ -31,7 +31,7 @@ static struct mapped_file *program;
 /* What the daemon does; the moments are those of requests. */
 static struct {
 	int err;
-	bool never, is_idle;
+	bool never, is_idle, has_rules;
 	const char *store;	/* NULL: none */
 	_Atomic unsigned int closings, looks;
 	uint64_t sampled;	/* 0: now */
@@ -95,8 +95,20 @@ static bool is_sampling(void *ctx _unused_)
 	return !host.is_idle;
 }
 
+/* What a configuration leaves out, and has no quotes for. */
+static char **record_arguments(void *ctx _unused_)
+{
+	static const char *const text[] = { "--uid=root", "--relabel=drop service.name pay roll" };
+	char **list = calloc(ARRAY_SIZE(text) + 1, sizeof(*list));
+
+	for (size_t i = 0; i < ARRAY_SIZE(text) && host.has_rules; i++)
+		list[i] = (char *)(uintptr_t)text[i];
+	return list;
+}
+
 static const struct server_ops ops = { .taps = &taps, .close_window = close_window, .has_closed = has_closed,
-				       .open_store = open_store, .is_sampling = is_sampling };
+				       .open_store = open_store, .is_sampling = is_sampling,
+				       .record_arguments = record_arguments };
 
 static int setup(void **state _unused_)
 {
@@ -468,6 +480,13 @@ static void test_rate(void **state _unused_)
 	assert_says(path, "/flamegraph?seconds=2&process=nobody&period=100&event=-o%20x", 404, "no process nobody");
 	assert_string_equal(fixture_ask("cat called"),
 			    "record -q -o - --duration 2 --ceiling 0.2 -a --event=-o x -c 100");
+	host.has_rules = true;
+	snprintf(text, sizeof(text), "#!/bin/sh\nprintf '<%%s>' \"$@\" >%s\ncat %s/*.otlp\n", fixture_path("called"),
+		 fixture_path("rate"));
+	script(text);
+	assert_says(path, "/flamegraph?seconds=2&rate=99", 200, "f_402000");
+	assert_string_equal(fixture_ask("cat called"), "<record><-q><-o><-><--duration><2><--ceiling><0.2><-a><-F><99>"
+			    "<--uid=root><--relabel=drop service.name pay roll>");
 	script("#!/bin/sh\necho 'stacktap: There is no event that.' >&2\nexit 2\n");
 	assert_says(path, "/debug/pprof/profile?seconds=1&rate=9&event=that", 400, "There is no event that.\n");
 	script("#!/bin/sh\necho 'stacktap: The module is not loaded.' >&2\nexit 1\n");
