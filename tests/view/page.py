@@ -343,7 +343,8 @@ def walk(tap, page, recording, shots):
     page.shot(os.path.join(shots, "functions.png"))
     page.keys(Keys.ENTER)
     head = page.text("sandwich-text")
-    tap.check("Enter: a sandwich of it", head.startswith(row[4]), head)
+    tap.check("Enter: a sandwich of it, with its own share", head.startswith(row[4]) and
+              f" {row[0].split()[0]} % self;" in head, (head, row))
     tap.same("its callers and callees have the same root",
              run("return [stacktap.callers.layout.samples[0], stacktap.graph.layout.samples[0]]"),
              [by_name[row[4]][0][1]] * 2 if len(by_name[row[4]]) == 1 else

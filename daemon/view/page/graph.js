@@ -331,7 +331,8 @@ class Graph {
 	fit(name, room) {
 		const fits = Math.floor(room / this.character);
 
-		if (fits < 2)
+		/* a letter or two of a name say nothing */
+		if (fits < 4 && name.length > fits)
 			return '';
 		if (this.isPlain(name))
 			return shortName(name, fits);

@@ -59,7 +59,7 @@ class App {
 		const tree = this.treeList;
 		/* its order is that of the tree */
 		this.treeGrid = new Grid(element('panel-tree'), 'Call tree', make('total', 'self').filter((column) => column.key !== 'selfChange'), {
-			count: () => tree.count(), cells: (i) => tree.cells(i), kind: (i) => tree.kind(i),
+			app: this, count: () => tree.count(), cells: (i) => tree.cells(i), kind: (i) => tree.kind(i),
 			level: (i) => tree.level(i), isOpen: (i) => tree.isOpen(i), isFound: (i) => tree.isFound(i),
 			open: (i, how) => tree.open(i, how), enter: (i) => tree.enter(i),
 		});
@@ -269,11 +269,15 @@ class App {
 		this.fillTables();
 	}
 
+	/* Made when they are first needed. */
+	functionsNow() {
+		this.functionTable = this.functionTable || this.profile.functions(this.sums);
+		return this.functionTable;
+	}
+
 	fillTables() {
-		if (this.tab === 'functions' && !this.functionTable) {
-			this.functionTable = this.profile.functions(this.sums);
+		if (this.tab === 'functions' && this.functionList.table !== this.functionsNow())
 			this.functionList.show(this.functionTable);
-		}
 		if (this.tab === 'tree' && this.treeList.layout !== this.graph.layout)
 			this.treeList.show(this.graph.layout);
 		this.functionGrid.fill();
@@ -324,9 +328,13 @@ class App {
 	sandwichText() {
 		const layout = this.graph.layout;
 
+		/* its own where it calls itself as well */
+		const self = this.functionsNow().selfWeight[this.inSandwich];
+
 		element('sandwich-text').textContent = `${this.profile.names[this.inSandwich]}: ` +
 			`${this.shareText(layout.weight[0], layout.samples[0])} in total, ` +
-			`${percentText(layout.selfWeight[0], this.sums.weight[0])} self; callers above, callees below`;
+			`${percentText(self, this.sums.weight[0])} self; ` +
+			'callers above, callees below';
 	}
 
 	selectTime(from, to, isFinal) {
@@ -587,8 +595,8 @@ class App {
 		const isTested = this.graph.layout && this.graph.layout.isTested;
 
 		for (const [colour, text] of [[colours.grew[2], 'grew, or new'], [colours.shrank[2], 'shrank, or vanished'],
-			[colours.same, isTested ? 'no significant change' : 'no change; of parts and callers it is not ' +
-				'known what is significant']]) {
+			[colours.same, isTested ? 'no significant change' : 'no change; parts and callers are not tested ' +
+				'for significance']]) {
 			const item = document.createElement('li');
 			const mark = document.createElement('canvas');
 			const context = mark.getContext('2d');

@@ -44,6 +44,10 @@ class Grid {
 		cell.className = column.kind;
 		cell.setAttribute('role', 'columnheader');
 		button.textContent = column.title;
+		if (this.source.sort && this.source.key === column.key) {
+			button.textContent += ' ▼';
+			cell.setAttribute('aria-sort', 'descending');
+		}
 		button.tabIndex = -1;
 		if (!this.source.sort) {
 			button.disabled = true;
@@ -134,6 +138,9 @@ class Grid {
 			cell.style.paddingLeft = `${Math.min((this.source.level(i) - 1) * 14, 560)}px`;
 			cell.append(twist);
 		}
+		/* colours are of changes where there are any */
+		if (this.source.app.profile.diff)
+			return;
 		mark.className = 'mark';
 		mark.style.background = PALETTES[this.theme].classes[this.source.kind(i)][0];
 		cell.append(mark);
@@ -240,8 +247,9 @@ class FunctionList {
 			return [...changeCells(this.table.weight[f], this.table.change[f], all),
 				changeText(this.table.selfChange[f], all),
 				this.app.profile.names[f], this.app.profile.files[f]];
-		return [percentText(this.table.selfWeight[f], all), countText(this.table.selfSamples[f]),
-			percentText(this.table.weight[f], all), countText(this.table.samples[f]),
+		return [this.app.shareText(this.table.selfWeight[f], this.table.selfSamples[f]),
+			countText(this.table.selfSamples[f]),
+			this.app.shareText(this.table.weight[f], this.table.samples[f]), countText(this.table.samples[f]),
 			this.app.profile.names[f], this.app.profile.files[f]];
 	}
 
