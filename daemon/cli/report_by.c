@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <ctype.h>
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -120,6 +121,14 @@ static void put_rows(const struct report_cli *cli, const struct diff_row *const 
 	json_end(&json);
 }
 
+static void print_heading(const struct report_cli *cli)
+{
+	fputs(by_is_frame(cli->by) ? "    SELF             TOTAL          " : "   SHARE          ", stdout);
+	for (const char *name = by_name(cli->by); *name; name++)
+		putchar(toupper((unsigned char)*name));
+	putchar('\n');
+}
+
 static int print_by(const struct report_cli *cli)
 {
 	const struct diff *shares = &cli->shares;
@@ -142,8 +151,7 @@ static int print_by(const struct report_cli *cli)
 		put_rows(cli, rows, shown);
 		return CLI_OK;
 	}
-	printf("%s%s\n", by_is_frame(cli->by) ? "    SELF              TOTAL            " :
-						"   SHARE            ", by_name(cli->by));
+	print_heading(cli);
 	for (size_t i = 0; i < shown; i++)
 		print_row(cli, rows[i]);
 	if (shown < count)

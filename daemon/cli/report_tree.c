@@ -93,7 +93,8 @@ static void print_node(const struct printer *printer, uint32_t i)
 	}
 	if (count > 1)
 		snprintf(repeated, sizeof(repeated), " (%u times)", count);
-	printf("%6.2f %% %-7s%s  ", share_of(printer, node->total), error, *error ? " " : "");
+	/* the sign has two bytes, and one column */
+	printf("%6.2f %% %-*s  ", share_of(printer, node->total), *error ? 8 : 7, error);
 	/* who called has run in what it called */
 	if (!printer->is_callers)
 		printf("%6.2f %%  ", share_of(printer, tree_node(printer->tree, last)->self));
@@ -205,8 +206,8 @@ static int print_tree(struct report_cli *cli, const struct tree *tree, bool is_c
 			json_double(&printer.json, "percent_limit", cli->least);
 			json_array(&printer.json, "nodes");
 		} else {
-			puts(is_callers ? "    SELF            FUNCTION, below it who calls it" :
-					  "   TOTAL              SELF    CALL");
+			puts(is_callers ? "    SELF          FUNCTION, below it who calls it" :
+					  "   TOTAL              SELF  CALL");
 		}
 		walk(&printer);
 		if (cli->use_json) {

@@ -7,6 +7,7 @@ usage: serve.py STACKTAP DIRECTORY
 """
 
 import collections
+import datetime
 import json
 import os
 import re
@@ -15,6 +16,7 @@ import signal
 import subprocess
 import sys
 import time
+import urllib.parse
 
 sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -127,7 +129,7 @@ def look(tap, server, recording, shots):
         wait(driver, "return typeof site === 'object' && site.readyTime > 0")
         wait_graph(driver, "")
         facts = driver.execute_script("return document.getElementById('facts').textContent")
-        tap.check("the page says what there is", f"{len(recording.samples)} samples of cycles" in facts, facts)
+        tap.check("the page says what there is", f"{len(recording.samples):,} samples of cycles" in facts, facts)
         tap.same("its graph has all samples", samples(driver), len(recording.samples))
         driver.save_screenshot(os.path.join(shots, "serve.png"))
         orders = sum(name == "java" for _, _, name, _ in recording.samples)
@@ -138,16 +140,19 @@ def look(tap, server, recording, shots):
 
         line = driver.find_element("id", "line")
         drag(driver, line, 0.25, 0.5)
-        first, last = (float(driver.execute_script("return document.getElementById(arguments[0]).value", name)[1:])
-                       for name in ("from", "to"))
+        fields = [driver.execute_script("return document.getElementById(arguments[0]).value", name) for name in ("from", "to")]
+        # to the millisecond, as a bucket's edges are
+        first, last = (round(datetime.datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp(), 3) for text in fields)
         tap.check("dragging selects that time", abs(first - START - 15) < 1 and abs(last - START - 30) < 1, (first, last))
         inside = recording.between(round(first * 1e6) * 1000, round(last * 1e6) * 1000)
         tap.same("and the graph is of it", settled(driver, inside), inside)
-        tap.check("as is the link to pprof", f"from=%40{first:.6f}" in driver.find_element("id", "pprof").get_attribute("href"))
+        tap.check("as is the link to pprof", f"from={urllib.parse.quote(fields[0], safe='')}" in driver.find_element("id", "pprof").get_attribute("href"))
         driver.find_element("id", "drag-before").click()
         drag(driver, line, 0.0, 0.25)
         wait_graph(driver, "what changed between two times")
         tap.check("a second range is compared with", "before_to" in driver.find_element("id", "open").get_attribute("href"))
+        tap.same("the root of its graph is seen at once", in_graph(driver, """const part = stacktap.graph.part;
+            return Math.round(part.scrollHeight - part.clientHeight - part.scrollTop)"""), 0)
         driver.save_screenshot(os.path.join(shots, "serve-compare.png"))
         asked = [url for url in requests(driver) if not url.startswith((server.address, "about:", "data:"))]
         tap.same("nothing else is asked for", asked, [])
@@ -180,13 +185,17 @@ def wait_graph(driver, title):
         driver.switch_to.default_content()
 
 
-def samples(driver):
+def in_graph(driver, script):
     driver.switch_to.frame("graph")
     try:
-        return driver.execute_script("""return typeof stacktap === 'object' && stacktap.readyTime > 0 ?
-            stacktap.graph.layout.samples[0] : -1""")
+        return driver.execute_script(script)
     finally:
         driver.switch_to.default_content()
+
+
+def samples(driver):
+    return in_graph(driver, """return typeof stacktap === 'object' && stacktap.readyTime > 0 ?
+        stacktap.graph.layout.samples[0] : -1""")
 
 
 def settled(driver, want):

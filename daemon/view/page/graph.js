@@ -130,9 +130,10 @@ class Graph {
 		if (!width || !height)
 			return false;
 		const isResized = this.width !== width || this.shown !== height || this.ratio !== ratio;
-		/* the root stays where it is */
-		const below = this.isFlame && this.shown ?
-			this.part.scrollHeight - this.part.scrollTop - this.shown : -1;
+		/* the root stays where it is; where there was more room than below it the browser has scrolled to the end */
+		const isAtEnd = this.part.scrollTop + height >= this.part.scrollHeight - 1;
+		const below = !this.isFlame || !this.shown ? -1 : isAtEnd ? 0 :
+			this.part.scrollHeight - this.part.scrollTop - this.shown;
 
 		this.room.style.height = `${this.height}px`;
 		this.canvas.style.height = `${height}px`;

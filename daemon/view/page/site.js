@@ -78,7 +78,7 @@ class Site {
 	begins(data) {
 		if (this.isKnown || data.end_unix_nano - data.start_unix_nano <= LONG * 1e9)
 			return;
-		byId('from').value = '@' + (data.end_unix_nano / 1e9 - HOUR).toFixed(0);
+		byId('from').value = this.momentText(data.end_unix_nano / 1e9 - HOUR);
 	}
 
 	take(data) {
@@ -95,7 +95,7 @@ class Site {
 			this.fill(id, data[LISTS[id]].map((part) => part.name));
 		byId('facts').textContent = `${utc(data.start_unix_nano / 1e9).slice(0, 19)} UTC, ` +
 			`${((data.end_unix_nano - data.start_unix_nano) / 1e9).toFixed(1)} s, ` +
-			`${samples} samples of ${data.events.map((event) => event.source).join(', ')}` +
+			`${samples.toLocaleString('en')} samples of ${data.events.map((event) => event.source).join(', ')}` +
 			(data.cut ? '; it is cut off or damaged, this is what is whole' : '');
 		this.draw();
 	}
@@ -155,8 +155,8 @@ class Site {
 			return;
 		const other = this.timeAt(event);
 
-		byId(this.prefix + 'from').value = '@' + Math.min(this.anchor, other).toFixed(6);
-		byId(this.prefix + 'to').value = '@' + Math.max(this.anchor, other).toFixed(6);
+		byId(this.prefix + 'from').value = this.momentText(Math.min(this.anchor, other));
+		byId(this.prefix + 'to').value = this.momentText(Math.max(this.anchor, other));
 		this.draw();
 	}
 
@@ -172,13 +172,20 @@ class Site {
 		this.anchor = undefined;
 	}
 
-	/* Where a field's moment is on the canvas; NaN if it is no number of seconds since 1970. */
-	place(id, otherwise, width) {
-		const found = this.moment(id).match(/^@([\d.]+)$/);
+	/* As a date where that is exact: to the millisecond, as all but the shortest buckets begin. */
+	momentText(seconds) {
+		return this.width < 0.001 ? `@${seconds.toFixed(6)}` : new Date(Math.round(seconds * 1000)).toISOString();
+	}
 
-		if (!found)
-			return this.moment(id) ? NaN : otherwise;
-		return (parseFloat(found[1]) - this.origin) / (this.width * this.counts.length) * width;
+	/* Where a field's moment is on the canvas; NaN if it is neither a number of seconds since 1970 nor a date of UTC. */
+	place(id, otherwise, width) {
+		const text = this.moment(id);
+		const seconds = /^@[\d.]+$/.test(text) ? parseFloat(text.slice(1)) :
+			/^\d+-.*Z$/.test(text) ? Date.parse(text) / 1000 : NaN;
+
+		if (!text)
+			return otherwise;
+		return (seconds - this.origin) / (this.width * this.counts.length) * width;
 	}
 
 	draw() {
