@@ -12,6 +12,13 @@ static const char *const sides[] = {
 	[LIVE_CALLER] = "caller", [LIVE_SUBJECT] = "itself", [LIVE_CALLEE] = "callee",
 };
 
+/* Above what top_print_row() prints. */
+static const char *const headings[LIVE_GROUP_COUNT] = {
+	[LIVE_FUNCTION] = "PROCESS             PID  FUNCTION", [LIVE_PROCESS] = "PROCESS             PID",
+	[LIVE_THREAD] = "THREAD              TID", [LIVE_OBJECT] = "OBJECT", [LIVE_CONTAINER] = "CONTAINER",
+	[LIVE_SERVICE] = "SERVICE", [LIVE_CGROUP] = "CGROUP",
+};
+
 bool top_matches(const struct top *top, const struct live_row *row)
 {
 	return !top->has_filter || !regexec(&top->filter, row->owner, 0, NULL, 0) ||
@@ -85,11 +92,12 @@ void top_print_header(FILE *out, const struct top *top, const struct live_table 
 
 void top_print_heading(FILE *out, const struct top *top)
 {
+	fputs("    SELF    TOTAL  ", out);
 	if (top->browse.view == BROWSE_CALLS)
-		fprintf(out, "  SELF     TOTAL   callers and callees of %s, %s %u\n", top->subject.name,
-			top->subject.owner, top->subject.id);
+		fprintf(out, "callers and callees of %s, %s %u\n", top->subject.name, top->subject.owner,
+			top->subject.id);
 	else
-		fprintf(out, "  SELF     TOTAL   %s\n", top_groups[top->browse.group]);
+		fprintf(out, "%s\n", headings[top->browse.group]);
 }
 
 void top_print_text(FILE *out, const struct top *top, const struct live_table *table)
