@@ -139,7 +139,7 @@ int overview_load(const char *path, const struct selection *selection, struct ov
 		  char *ret_error, size_t error_size)
 {
 	const struct reader_sink sink = {
-		.ctx = overview, .profile = take_profile, .sample = take_sample,
+		.ctx = overview, .profile = take_profile, .sample = take_sample, .without_stacks = true,
 	};
 	struct reader *reader;
 	int err;

@@ -413,7 +413,7 @@ static int read_sample(struct reader *reader, const struct view_profile *profile
 	err = weigh(reader, profile, message, &sample);
 	if (err || !sample.samples)
 		return err;
-	err = number_stack(reader, message->stack_index, &sample);
+	err = reader->sink.without_stacks ? 0 : number_stack(reader, message->stack_index, &sample);
 	if (err)
 		return err;
 	if (!*is_begun) {

@@ -85,6 +85,7 @@ struct reader_sink {
 	 */
 	int (*frame)(void *ctx, struct view_frame *frame);
 	int (*stack)(void *ctx, const struct view_frame *const *frames, size_t count, uint32_t *ret_number);
+	bool without_stacks;	/* Samples have no frames: they are not looked at */
 	/* All there is to see is valid until it returns. */
 	int (*sample)(void *ctx, const struct view_profile *profile,
 		      const struct view_sample *sample);
