@@ -52,14 +52,14 @@ void parser_free(struct parser *parser)
 	free(parser);
 }
 
-void parser_pay(struct parser *parser, uint32_t tgid)
+void parser_pay(struct parser *parser, uint32_t payer)
 {
-	parser->payer = tgid;
+	parser->payer = payer;
 }
 
-uint64_t parser_paid(struct parser *parser, uint32_t tgid)
+uint64_t parser_paid(struct parser *parser, uint32_t payer)
 {
-	return fair_spent(&parser->credit, tgid, clock_monotonic());
+	return fair_spent(&parser->credit, payer, clock_monotonic());
 }
 
 bool parser_may_ask(struct parser *parser, uint64_t now)

@@ -5,8 +5,8 @@
  *
  * A file that the parser dies of, or hangs in, PARSER_DEATHS_MAX times is set apart: it is not asked about
  * again, -ENOTRECOVERABLE. Facts and names take at most a quarter of the time in the long run, and 30
- * seconds in one go; beyond that they are put off, -EDQUOT. So they are for a process that took as much as is left for
- * all others (base/fair.h).
+ * seconds in one go; beyond that they are put off, -EDQUOT. So they are for who took as much as is left for all
+ * others (base/fair.h).
  */
 #ifndef STACKTAP_HELPER_PARSER_H
 #define STACKTAP_HELPER_PARSER_H
@@ -38,9 +38,9 @@ struct parser_stats {
 int parser_new(struct parser **ret_parser);
 void parser_free(struct parser *parser);	/* NULL is fine */
 
-/* The process that causes the questions which follow, 0: nobody's; and what it has taken of late, in ns. */
-void parser_pay(struct parser *parser, uint32_t tgid);
-uint64_t parser_paid(struct parser *parser, uint32_t tgid);
+/* Who causes the questions which follow, 0: nobody; and what was taken of late, in ns. See resolve/payer.h. */
+void parser_pay(struct parser *parser, uint32_t payer);
+uint64_t parser_paid(struct parser *parser, uint32_t payer);
 
 /*
  * What @object's file, @fd, is: fills in all but its identity, and sets its state; only for one that nobody

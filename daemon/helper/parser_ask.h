@@ -18,7 +18,7 @@ enum {
 struct parser {
 	struct helper *helper;
 	struct fair credit;	/* for facts and symbols; tables have their own, see resolve/tables.h */
-	uint32_t payer;		/* the process that it is taken from */
+	uint32_t payer;		/* who it is taken from */
 	struct credit deaths;	/* by names */
 	uint64_t deferred;
 	struct suspects suspects;

@@ -223,6 +223,7 @@ void tables_unwind_deferred(struct pipeline *pipeline)
 		return;
 	mappings = deferred_mappings(sample);
 	see_files(pipeline, deferred_image(sample), mappings->mappings, mappings->count);
+	tables_pay(loader_tables(pipeline->loader), deferred_image(sample)->payer);
 	deferred_unwind(deferred, sample, pipeline->unwinder);
 	publish(pipeline, 0);
 }

@@ -97,6 +97,7 @@ struct image {
 	_Atomic(struct image_details *) details;
 	_Atomic(struct image_context *) context;
 	struct mount_namespace *mount_namespace;
+	uint32_t payer;			/* see resolve/payer.h, 0: not known yet */
 	/* its process context: where, and when it was published, 0: not found yet; when to look again, the last pause */
 	uint64_t context_address, context_published, context_next, context_wait;
 };

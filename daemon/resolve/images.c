@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "process/details.h"
+#include "resolve/payer.h"
 
 enum { DRAFTS_MAX = 512 };
 
@@ -137,6 +138,10 @@ void images_see(struct images *images, struct image *image, const struct image *
 		     &image->mount_namespace, &details);
 	if (!image->mount_namespace)
 		image->mount_namespace = space_of_parent(images, parent);
+	if (details)
+		image->payer = payer_of(details);
+	else if (parent)
+		image->payer = parent->payer;
 	/* looked at after the question: what was executed before it is known, but for what thread A has yet to read */
 	is_late = atomic_load_explicit(&image->is_succeeded, memory_order_acquire);
 	/* a zombie still has a cgroup, but no program */

@@ -211,9 +211,9 @@ void jit_sees_library(struct jit *jit, const char *path)
 		jit->runtime = runtime_of_library(path);
 }
 
-uint32_t jit_tgid(const struct jit *jit)
+uint32_t jit_payer(const struct jit *jit)
 {
-	return jit->image->tgid;
+	return jit->image->payer;
 }
 
 enum frame_runtime jit_runtime(const struct jit *jit)
@@ -296,7 +296,7 @@ static int read_file(struct jits *jits, struct jit *jit, struct code_file *file)
 
 	if (size <= file->end)
 		return 0;
-	parser_pay(jits->parser, jit->image->tgid);
+	parser_pay(jits->parser, jit->image->payer);
 	r = parser_code(jits->parser, &object, file->fd, file == &jit->dump, file->end, size, &read);
 	if (r < 0)
 		return r;

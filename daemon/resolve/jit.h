@@ -52,7 +52,7 @@ struct jit *jits_want(struct jits *jits, struct image *image);
 int jit_compare(const struct jit *a, const struct jit *b);
 /* One of its stacks has a frame in this file, which may tell what its code is made by. */
 void jit_sees_library(struct jit *jit, const char *path);
-uint32_t jit_tgid(const struct jit *jit);
+uint32_t jit_payer(const struct jit *jit);
 enum frame_runtime jit_runtime(const struct jit *jit);
 /* Bytes that new names of its code may take in this window; see names_get(). */
 size_t *jit_budget(struct jit *jit);

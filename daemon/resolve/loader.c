@@ -156,6 +156,7 @@ int loader_load(struct loader *loader, const struct mapping_list *list)
 
 	if (!pool_charge(POOL_TABLES, bytes))
 		return -ENOBUFS;
+	tables_pay(loader->tables, list->image->payer);
 	ranges = malloc(bytes + 1);
 	r = ranges ? set_list(loader, list, ranges) : -ENOMEM;
 	pool_uncharge(POOL_TABLES, bytes);

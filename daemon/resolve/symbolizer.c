@@ -120,7 +120,7 @@ void symbolizer_see_image(struct symbolizer *symbolizer, struct image *image,
 void symbolizer_see_file(struct symbolizer *symbolizer, struct image *image,
 			 struct mapped_file *file)
 {
-	parser_pay(symbolizer->parser, image->tgid);
+	parser_pay(symbolizer->parser, image->payer);
 	images_see_file(symbolizer->images, image, file);
 	objects_see(symbolizer->objects, image, file);
 	jits_see_file(symbolizer->jits, image, file);
@@ -296,14 +296,14 @@ static void find_lines(struct symbolizer *symbolizer, const struct object_symbol
 }
 
 /*
- * Of the processes whose samples an object's Locations are in, the one that took least of the time so far pays for it:
- * who maps the files of others does not spend what they have.
+ * Of those who pay for the processes whose samples an object's Locations are in, the one that took least of the time so
+ * far pays for it: who maps the files of others does not spend what they have.
  */
 static void find_payers(struct symbolizer *symbolizer, const struct window *window)
 {
 	for (size_t i = 0; i < window->sample_count; i++) {
 		const struct window_sample *sample = &window->samples[i];
-		uint64_t paid = sample->image ? parser_paid(symbolizer->parser, sample->image->tgid) : 0;
+		uint64_t paid = sample->image ? parser_paid(symbolizer->parser, sample->image->payer) : 0;
 
 		for (uint32_t j = 0; sample->image && j < sample->stack->count; j++) {
 			const struct location *location = sample->stack->locations[j];
@@ -312,7 +312,7 @@ static void find_payers(struct symbolizer *symbolizer, const struct window *wind
 			if (!object || (object->payer_window == symbolizer->windows &&
 					object->payer_paid <= paid))
 				continue;
-			object->payer = sample->image->tgid;
+			object->payer = sample->image->payer;
 			object->payer_paid = paid;
 			object->payer_window = symbolizer->windows;
 		}
@@ -386,7 +386,7 @@ static void name_claimed(struct symbolizer *symbolizer, struct location *locatio
 	char name[CODE_NAME_MAX];
 	int r;
 
-	parser_pay(symbolizer->parser, jit_tgid(jit));
+	parser_pay(symbolizer->parser, jit_payer(jit));
 	r = jit_name(symbolizer->jits, jit, location->offset - location->is_return, name);
 
 	location->address = location->offset;

@@ -56,6 +56,7 @@ struct tables {
 	uint64_t walk;				/* counts walks; what this one uses stays */
 	struct tables_stats stats;
 	struct fair credit;			/* to compile in */
+	uint32_t payer;				/* of the questions right now */
 	uint64_t retry_at;		/* when the first entry is to be tried again, 0: none is */
 	bool has_evicted;
 };
@@ -113,9 +114,14 @@ static void retry_later(struct tables *tables, struct entry *entry)
  * Files can be made to take long. Who names, closes windows and unwinds what was deferred waits meanwhile, so only
  * part of the time is for this.
  */
-static bool has_credit(struct tables *tables, uint32_t tgid)
+static bool has_credit(struct tables *tables)
 {
-	return fair_may(&tables->credit, tgid, tables->ops.now());
+	return fair_may(&tables->credit, tables->payer, tables->ops.now());
+}
+
+void tables_pay(struct tables *tables, uint32_t payer)
+{
+	tables->payer = payer;
 }
 
 static uint64_t hash_of(const struct object *object)
@@ -450,7 +456,7 @@ static int compile(struct tables *tables, struct object *object, uint32_t tgid,
 					  compile_file(tables, object, tgid, ret_compiled);
 	now = tables->ops.now();
 	tables->stats.compile_ns += now - began;
-	fair_spend(&tables->credit, tgid, began, now);
+	fair_spend(&tables->credit, tables->payer, began, now);
 	if (r < 0)
 		return r;
 	r = charge_passing(tables, ret_compiled->bytes);
@@ -585,7 +591,7 @@ static void make(struct tables *tables, struct object *object, uint32_t tgid, st
 	int r;
 
 	entry->retry_at = 0;
-	entry->is_unpaid = !has_credit(tables, tgid);
+	entry->is_unpaid = !has_credit(tables);
 	if (entry->is_unpaid) {
 		tables->stats.deferred++;
 		retry_later(tables, entry);
@@ -628,7 +634,7 @@ static struct entry *get(struct tables *tables, struct object *object, uint32_t 
 		TAILQ_INSERT_TAIL(&tables->used, entry, used);
 		if (entry->table_id || !entry->retry_at ||
 		    (tables->ops.now() < entry->retry_at &&
-		     !(entry->is_unpaid && has_credit(tables, tgid))))
+		     !(entry->is_unpaid && has_credit(tables))))
 			return entry;
 	} else {
 		entry = add(tables, object);
@@ -655,7 +661,7 @@ const struct unwind_table *tables_view(struct tables *tables, struct object *obj
 		return NULL;
 	/* the module has it, we do not any more */
 	if (!entry->data && entry->table_id && tables->ops.now() >= entry->keep_at &&
-	    has_credit(tables, tgid) && entry->bytes <= tables->ops.keep_bytes) {
+	    has_credit(tables) && entry->bytes <= tables->ops.keep_bytes) {
 		entry->keep_at = tables->ops.now() + RETRY_NS;
 		if (compile(tables, object, tgid, &compiled) == 0)
 			keep(tables, entry, &compiled);

@@ -54,6 +54,9 @@ struct tables_stats {
 int tables_new(const struct tables_ops *ops, struct tables **ret_tables);
 void tables_free(struct tables *tables);	/* the module's are dropped with the session */
 
+/* Who causes the questions which follow, 0: nobody; see resolve/payer.h. */
+void tables_pay(struct tables *tables, uint32_t payer);
+
 /*
  * The table of an object, compiled and loaded if need be; 0: it has none, or none now. @tgid is a
  * process that maps it.

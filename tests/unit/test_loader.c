@@ -457,12 +457,16 @@ static void test_compiling_takes_part_of_the_time(void **state _unused_)
 	assert_int_equal(stats().tables.deferred, 1);
 }
 
-/* A process with many slow files: what it may not take any more, others may, of the same file as well. */
-static void test_one_process_leaves_time_for_others(void **state _unused_)
+/*
+ * Who has many slow files: what it may not take any more, others may, of the same file as well. A child of it is not
+ * another one.
+ */
+static void test_one_payer_leaves_time_for_others(void **state _unused_)
 {
-	struct image *hungry = image;
+	struct image *hungry = image, *child;
 	uint64_t vaddr;
 
+	hungry->payer = 7;
 	map(program("slow", ""), BASE, &vaddr);
 	session.open_ns = 16 * NSEC_PER_SEC;
 	assert_int_equal(load(), 0);
@@ -471,13 +475,22 @@ static void test_one_process_leaves_time_for_others(void **state _unused_)
 	assert_int_equal(load(), 0);
 	assert_int_equal(session.ranges[1].table_id, 0);
 	assert_int_equal(stats().tables.deferred, 1);
+	image = child = image_new(NULL, PID + 1, 0, "child");
+	assert_non_null(child);
+	child->payer = 7;
+	map(program("more", "-DMORE"), BASE, &vaddr);
+	assert_int_equal(load(), 0);
+	assert_int_equal(session.ranges[0].table_id, 0);
+	assert_int_equal(stats().tables.deferred, 2);
 	session.open_ns = 0;
-	image = image_new(NULL, PID + 1, 0, "other");
+	image = image_new(NULL, PID + 2, 0, "other");
 	assert_non_null(image);
+	image->payer = 8;
 	map(fixture_path("late"), BASE, &vaddr);
 	assert_int_equal(load(), 0);
 	assert_true(session.ranges[0].table_id != 0);
-	assert_int_equal(stats().tables.deferred, 1);
+	assert_int_equal(stats().tables.deferred, 2);
+	image_unref(child);
 	image_unref(hungry);
 }
 
@@ -547,7 +560,7 @@ int main(void)
 						teardown),
 		cmocka_unit_test_setup_teardown(test_compiling_takes_part_of_the_time, setup,
 						teardown),
-		cmocka_unit_test_setup_teardown(test_one_process_leaves_time_for_others, setup,
+		cmocka_unit_test_setup_teardown(test_one_payer_leaves_time_for_others, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(test_a_table_that_passes_stays_within_the_pool, setup,
 						teardown),
