@@ -24,7 +24,7 @@
 enum { MAP_FILES_MAX = 4096 };	/* mappings looked through for a deleted file */
 
 #define START_SLACK_NS (20 * NSEC_PER_MSEC)		/* start times are told in ticks of 10 ms */
-#define WRITTEN_SLACK_NS (2 * (int64_t)NSEC_PER_SEC)	/* file systems round times, and clocks are set */
+enum { WRITTEN_SLACK_S = 2 };	/* file systems round times, and clocks are set */
 
 /* A mapping as a line of /proc/PID/maps tells of it. */
 struct seen_mapping {
@@ -324,9 +324,10 @@ static int identify(const struct open_perf_map *map, int *ret_proc, struct open_
 static bool is_older(const struct stat *st, uint64_t start_time)
 {
 	const int64_t since_boot = (int64_t)clock_read(CLOCK_REALTIME) - (int64_t)clock_read(CLOCK_BOOTTIME);
-	const int64_t written = (int64_t)st->st_mtim.tv_sec * (int64_t)NSEC_PER_SEC + st->st_mtim.tv_nsec;
+	/* in seconds no time that a file may have is too large */
+	const int64_t started = (int64_t)(start_time / NSEC_PER_SEC) + since_boot / (int64_t)NSEC_PER_SEC;
 
-	return written + WRITTEN_SLACK_NS < (int64_t)start_time + since_boot;
+	return st->st_mtim.tv_sec < started - WRITTEN_SLACK_S;
 }
 
 static int open_perf_map(int root, const struct open_perf_map *map, int *ret_fd, struct stat *ret_stat)
