@@ -152,7 +152,9 @@ void fetch_answer(struct serve_request *request, struct serve_answer *answer)
 	const struct fetch_request *wanted = request->payload;
 	struct fetch_reply *reply = (void *)answer->payload;
 
-	if (request->op != FETCH_DEBUG || request->bytes != sizeof(*wanted) || request->fd < 0) {
+	if (request->op != FETCH_DEBUG || request->bytes != sizeof(*wanted) || request->fd < 0 ||
+	    !memchr(wanted->url, '\0', sizeof(wanted->url)) ||
+	    !memchr(wanted->build_id, '\0', sizeof(wanted->build_id))) {
 		answer->result = -EINVAL;
 		return;
 	}
