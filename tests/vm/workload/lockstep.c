@@ -1,22 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A program that repeats itself exactly so many times a second: a() runs for the first 30 % of each
- * turn, b() for the rest, by the CPU's own counter, without a system call. What it prints is how long
- * it was in each, but for when it was interrupted.
+ * A program that repeats itself exactly so many times a second, by the CPU's own counter and without a
+ * system call. In a turn each of six functions runs once; one of them is slowed down by INJECTED, for
+ * a while each of the six. What it prints is how long it was in each of them, by the same counter, but for
+ * when another program ran.
  *
- * usage: lockstep HZ SECONDS
+ * It does so for each rate that it is given, then with turns twice and three times as long. The name of
+ * the thread tells which: 99x2d is two periods of 1/99 s a turn, with d() slowed down.
+ *
+ * usage: lockstep HZ:SECONDS...
  */
 #include <inttypes.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
 #include <time.h>
 
 #define NOINLINE __attribute__((noinline, noclone))
-#define SHARE_A 0.3
+#define INJECTED 0.3
+#define MULTIPLES 3
 #define CALIBRATION_NS 1000000000LL
-/* longer than a turn of the loops below ever is by itself */
-#define GAP_NS 20000
+/* An interrupt takes less, and what it takes belongs to the function that it hits. */
+#define GAP_NS 100000
 
 static uint64_t gap;	/* in ticks */
 
@@ -52,24 +59,29 @@ static inline __attribute__((always_inline)) uint64_t spin(uint64_t until)
 	return own;
 }
 
-NOINLINE uint64_t a(uint64_t until);
-NOINLINE uint64_t b(uint64_t until);
+/* No two have the same code. */
+#define FUNCTION(name, nops)						\
+	NOINLINE uint64_t name(uint64_t until);				\
+	NOINLINE uint64_t name(uint64_t until)				\
+	{								\
+		uint64_t own = spin(until);				\
+									\
+		__asm__ volatile(".rept " #nops "\n\tnop\n\t.endr");	\
+		return own;						\
+	}
 
-NOINLINE uint64_t a(uint64_t until)
-{
-	uint64_t own = spin(until);
+FUNCTION(a, 1)
+FUNCTION(b, 2)
+FUNCTION(c, 3)
+FUNCTION(d, 4)
+FUNCTION(e, 5)
+FUNCTION(f, 6)
 
-	__asm__ volatile("nop");
-	return own;
-}
+static uint64_t (*const functions[])(uint64_t until) = { a, b, c, d, e, f };
 
-NOINLINE uint64_t b(uint64_t until)
-{
-	uint64_t own = spin(until);
-
-	__asm__ volatile("nop; nop");
-	return own;
-}
+enum {
+	FUNCTIONS = sizeof(functions) / sizeof(functions[0]),
+};
 
 static int64_t clock_ns(void)
 {
@@ -91,32 +103,64 @@ static double ticks_per_ns(void)
 	return (double)(ticks() - before) / (double)(now - start);
 }
 
-int main(int argc, char **argv)
+/* @turns of @turn ticks each, with the function @injected slowed down. */
+static void repeat(uint64_t turns, double turn, int injected, uint64_t *own)
 {
-	uint64_t own_a = 0, own_b = 0, start, end, turns;
-	double hz, seconds, rate, turn;
+	const double unit = turn / (FUNCTIONS + INJECTED);
+	uint64_t start = ticks();
 
-	if (argc != 3)
-		goto usage;
-	hz = atof(argv[1]);
-	seconds = atof(argv[2]);
-	if (hz < 1 || hz > 10000 || seconds <= 0)
-		goto usage;
-	rate = ticks_per_ns();
-	turn = 1e9 / hz * rate;
-	gap = (uint64_t)(GAP_NS * rate);
-	turns = (uint64_t)(seconds * hz);
-	start = ticks();
 	for (uint64_t i = 0; i < turns; i++) {
 		/* each by itself, so that no error adds up */
-		end = start + (uint64_t)((double)(i + 1) * turn);
-		own_a += a(end - (uint64_t)((1 - SHARE_A) * turn));
-		own_b += b(end);
+		double end = (double)i * turn;
+
+		for (int k = 0; k < FUNCTIONS; k++) {
+			end += k == injected ? (1 + INJECTED) * unit : unit;
+			own[k] += functions[k](start + (uint64_t)end);
+		}
 	}
-	printf("{\"a\": %" PRIu64 ", \"b\": %" PRIu64 "}\n", own_a, own_b);
+}
+
+/* With each function slowed down in turn. Prints as much of a JSON object. */
+static void injected_each(const char *rate, double seconds, int multiple, double ticks_per_s)
+{
+	const double hz = atof(rate) / multiple;
+	char name[16];
+
+	for (int injected = 0; injected < FUNCTIONS; injected++) {
+		uint64_t own[FUNCTIONS] = { 0 };
+
+		snprintf(name, sizeof(name), "%sx%d%c", rate, multiple, 'a' + injected);
+		prctl(PR_SET_NAME, name);
+		repeat((uint64_t)(seconds * hz), ticks_per_s / hz, injected, own);
+		printf("\"%s\": [", name);
+		for (int k = 0; k < FUNCTIONS; k++)
+			printf("%" PRIu64 "%s", own[k], k + 1 < FUNCTIONS ? ", " : "],\n");
+	}
+}
+
+int main(int argc, char **argv)
+{
+	double rate;
+	char *colon;
+
+	if (argc < 2)
+		goto usage;
+	rate = ticks_per_ns();
+	gap = (uint64_t)(GAP_NS * rate);
+	printf("{\n");
+	for (int i = 1; i < argc; i++) {
+		colon = strchr(argv[i], ':');
+		if (!colon)
+			goto usage;
+		*colon = 0;
+		for (int multiple = 1; multiple <= MULTIPLES; multiple++)
+			injected_each(argv[i], atof(colon + 1), multiple, rate * 1e9);
+	}
+	/* JSON wants something behind the last comma */
+	printf("\"ticks_per_ns\": %.9f}\n", rate);
 	return 0;
 
 usage:
-	fprintf(stderr, "usage: lockstep HZ SECONDS\n");
+	fprintf(stderr, "usage: lockstep HZ:SECONDS...\n");
 	return 2;
 }
