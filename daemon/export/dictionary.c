@@ -117,19 +117,13 @@ int dictionary_reset(struct dictionary *dictionary)
 	return 0;
 }
 
-size_t dictionary_size_since(const struct dictionary *dictionary,
-			     const struct dictionary_mark *mark)
+size_t dictionary_size(const struct dictionary *dictionary)
 {
 	size_t size = 0;
 
 	for (int i = 1; i < TABLE_END; i++)
-		size += dictionary->tables[i].bytes.size - mark->bytes[i];
+		size += dictionary->tables[i].bytes.size;
 	return size;
-}
-
-size_t dictionary_size(const struct dictionary *dictionary)
-{
-	return dictionary_size_since(dictionary, &(struct dictionary_mark){ 0 });
 }
 
 void dictionary_mark(const struct dictionary *dictionary, struct dictionary_mark *ret_mark)
@@ -158,21 +152,14 @@ void dictionary_take_back(struct dictionary *dictionary, const struct dictionary
 	dictionary->generation++;
 }
 
-void dictionary_write_since(const struct dictionary *dictionary,
-			    const struct dictionary_mark *mark, uint8_t *at)
+void dictionary_write(const struct dictionary *dictionary, uint8_t *at)
 {
 	for (int i = 1; i < TABLE_END; i++) {
 		const struct buffer *bytes = &dictionary->tables[i].bytes;
-		const size_t size = bytes->size - mark->bytes[i];
 
-		memcpy(at, bytes->data + mark->bytes[i], size);
-		at += size;
+		memcpy(at, bytes->data, bytes->size);
+		at += bytes->size;
 	}
-}
-
-void dictionary_write(const struct dictionary *dictionary, uint8_t *at)
-{
-	dictionary_write_since(dictionary, &(struct dictionary_mark){ 0 }, at);
 }
 
 /* Length of printable ASCII, which needs no cleaning; 0: anything else. */

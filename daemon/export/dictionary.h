@@ -61,16 +61,10 @@ void dictionary_free(struct dictionary *dictionary);
 int dictionary_reset(struct dictionary *dictionary) _must_check_;
 /* Bytes of the ProfilesDictionary message so far. */
 size_t dictionary_size(const struct dictionary *dictionary);
-/* Of those added since a mark; one that is all zero: of all. */
-size_t dictionary_size_since(const struct dictionary *dictionary,
-			     const struct dictionary_mark *mark);
 void dictionary_mark(const struct dictionary *dictionary, struct dictionary_mark *ret_mark);
 void dictionary_take_back(struct dictionary *dictionary, const struct dictionary_mark *mark);
 /* Write the message's fields to @at, which has room for dictionary_size(). */
 void dictionary_write(const struct dictionary *dictionary, uint8_t *at);
-/* Those added since a mark; room for dictionary_size_since(). */
-void dictionary_write_since(const struct dictionary *dictionary,
-			    const struct dictionary_mark *mark, uint8_t *at);
 /* Longer strings are cut. */
 #define DICTIONARY_STRING_MAX 4096u
 

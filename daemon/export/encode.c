@@ -35,12 +35,6 @@ struct encoder {
 	uint64_t samples, profile_count;	/* in finished resources */
 	uint64_t open_samples, open_profiles;	/* in the open one */
 	bool *had_losses;		/* writer.has_losses when the open one began */
-
-	/* payloads handed over that the open one continues */
-	bool continues;
-	struct dictionary_mark sent;	/* their dictionary */
-	size_t sent_bytes;		/* their ResourceProfiles */
-	uint64_t number;		/* their window's */
 };
 
 static size_t part_count(const struct window *window)
@@ -103,31 +97,17 @@ static int payload_start(struct encoder *encoder)
 	buffer_clear(&encoder->profiles);
 	encoder->samples = encoder->profile_count = 0;
 	encoder->open_samples = encoder->open_profiles = 0;
-	encoder->continues = false;
-	encoder->sent = (struct dictionary_mark){ 0 };
-	encoder->sent_bytes = 0;
 	return dictionary_reset(&encoder->dictionary);
 }
 
-/* What is handed over next has only what is new. */
-static void payload_continue(struct encoder *encoder, size_t bytes)
-{
-	encoder->continues = true;
-	dictionary_mark(&encoder->dictionary, &encoder->sent);
-	encoder->sent_bytes += bytes;
-	buffer_clear(&encoder->resources);
-	encoder->samples = encoder->profile_count = 0;
-}
-
-/* Hand the payload over and start the next one; what is added after the last of a part continues it. */
+/* Hand the payload over and start the next one. */
 static int payload_flush(struct encoder *encoder, bool is_last)
 {
 	struct payload payload = { .samples = encoder->samples,
 				   .profiles = encoder->profile_count,
 				   .window = encoder->window->number,
-				   .is_last = is_last, .continues = encoder->continues };
-	size_t dictionary = dictionary_size_since(&encoder->dictionary, &encoder->sent);
-	size_t resources = encoder->resources.size, charged;
+				   .is_last = is_last };
+	size_t dictionary = dictionary_size(&encoder->dictionary), charged;
 	int err;
 
 	if (!encoder->profile_count)
@@ -146,17 +126,11 @@ static int payload_flush(struct encoder *encoder, bool is_last)
 	charged = payload.size;
 	pool_charge_always(POOL_ENCODE, charged);
 	memcpy(payload.data, encoder->resources.data, encoder->resources.size);
-	dictionary_write_since(&encoder->dictionary, &encoder->sent,
-			       payload.data + encoder->resources.size);
+	dictionary_write(&encoder->dictionary, payload.data + encoder->resources.size);
 	pool_uncharge(POOL_ENCODE, charged);
 	buffer_clear(&encoder->resources);
 	err = encoder->sink(encoder->ctx, &payload);
-	if (err)
-		return err;
-	if (!is_last)
-		return payload_start(encoder);
-	payload_continue(encoder, resources);
-	return 0;
+	return err || is_last ? err : payload_start(encoder);
 }
 
 static int append_string(struct buffer *buffer, unsigned int field, const char *text)
@@ -243,11 +217,11 @@ static int resource_encode(struct encoder *encoder, const struct profile_part *p
 	memcpy(encoder->had_losses, writer->has_losses, losses);
 	while (done < count) {
 		run = profile_run(parts + done, count - done);
-		used = dictionary_size(&encoder->dictionary) + encoder->sent_bytes +
-		       encoder->resources.size + encoder->profiles.size + PAYLOAD_OVERHEAD;
+		used = dictionary_size(&encoder->dictionary) + encoder->resources.size +
+		       encoder->profiles.size + PAYLOAD_OVERHEAD;
 		room = encoder->limit > used ? encoder->limit - used : 0;
 		/* an empty payload takes one part even if that alone is beyond the limit */
-		forced = !encoder->continues && !encoder->resources.size && !encoder->profiles.size;
+		forced = !encoder->resources.size && !encoder->profiles.size;
 		err = profile_write(writer, &encoder->profiles, forced, parts + done, run, room,
 				    &written, &samples);
 		if (err)
@@ -309,32 +283,25 @@ static int locations_order(struct encoder *encoder, const struct profile_part *p
 	return err == -ENOBUFS ? 0 : err;
 }
 
-/* What rules look at may not be known yet, as of a process that was gone at once: they would let it pass. */
-static bool is_too_early(const struct encode_options *options, const struct image *image)
-{
-	return options->is_draft && relabel_rules(options->relabel) && image && !image_details(image);
-}
-
 /* @count parts of one image, unless a rule leaves it out. */
 static int image_encode(struct encoder *encoder, const struct profile_part *parts, size_t count)
 {
 	const struct encode_options *options = encoder->options;
 	uint64_t samples = 0;
-	int err, rule;
+	int err, rule = -1;
 
-	if (is_too_early(options, parts->sample->image))
-		return 0;
 	encoder->resource.size = 0;
-	err = resource_write(&encoder->resource, options, parts->sample->image, &rule);
+	if (options->resource_of)
+		err = options->resource_of(options->resource_ctx, parts->sample->image, &encoder->resource);
+	else
+		err = resource_write(&encoder->resource, options, parts->sample->image, &rule);
 	if (err)
 		return err;
 	if (rule < 0) {
-		if (relabel_rules(options->relabel) && !encoder->window->whole)
+		if (relabel_rules(options->relabel))
 			err = locations_order(encoder, parts, count);
 		return err ?: resource_encode(encoder, parts, count);
 	}
-	if (options->is_draft)
-		return 0;
 	for (size_t i = 0; i < count; i++)
 		samples += parts[i].count;
 	relabel_left_out(options->relabel, rule, samples);
@@ -379,8 +346,8 @@ static int images_encode(struct encoder *encoder)
 	size_t first = 0, next;
 	int err = 0;
 
-	/* of a part, which others follow, the order is as they come; what rules leave out is not known yet */
-	if (!encoder->window->whole && !relabel_rules(encoder->options->relabel))
+	/* what rules leave out is not known yet */
+	if (!relabel_rules(encoder->options->relabel))
 		err = locations_order(encoder, encoder->parts, encoder->part_count);
 	while (!err && first < encoder->part_count) {
 		const struct profile_part *parts = encoder->parts;
@@ -427,41 +394,4 @@ int encode_window(const struct encode_options *options, const struct window *win
 	err = encoder_init(&encoder, options) ?: window_encode(&encoder, window, sink, ctx);
 	encoder_done(&encoder);
 	return err;
-}
-
-int encoder_new(const struct encode_options *options, struct encoder **ret_encoder)
-{
-	struct encoder *encoder = malloc(sizeof(*encoder));
-	int err = encoder ? encoder_init(encoder, options) : -ENOMEM;
-
-	if (err) {
-		encoder_free(encoder);
-		return err;
-	}
-	*ret_encoder = encoder;
-	return 0;
-}
-
-void encoder_free(struct encoder *encoder)
-{
-	if (!encoder)
-		return;
-	encoder_done(encoder);
-	free(encoder);
-}
-
-int encoder_add(struct encoder *encoder, const struct window *part,
-		int (*sink)(void *ctx, struct payload *payload), void *ctx)
-{
-	int err = 0;
-
-	if (!part->sample_count)
-		return 0;
-	/* the dictionary knows Locations and stacks by their addresses: an open window keeps what it had */
-	if (part->number == encoder->number)
-		frames_see_names(&encoder->dictionary);
-	else
-		err = payload_start(encoder);
-	encoder->number = part->number;
-	return err ?: window_encode(encoder, part, sink, ctx);
 }

@@ -20,7 +20,6 @@ struct payload {
 	uint64_t window;		/* its number */
 	unsigned int form;		/* the sink's: of several forms of the window, the one that it has */
 	bool is_last;			/* of the window; no payload is where rules leave out its end */
-	bool continues;			/* the ones before it: its dictionary has what theirs do not have */
 };
 
 /*
@@ -29,16 +28,5 @@ struct payload {
  */
 int encode_window(const struct encode_options *options, const struct window *window,
 		  int (*sink)(void *ctx, struct payload *payload), void *ctx);
-
-/*
- * The same for parts of open windows, in turn. Payloads from one that does not continue up to the next such one are of
- * one window and one message, of max_bytes at most: ResourceProfiles and dictionaries appended to each other. After an
- * error, and when one was not kept, there is nothing to continue: free it and begin anew.
- */
-struct encoder;
-int encoder_new(const struct encode_options *options, struct encoder **ret_encoder);
-void encoder_free(struct encoder *encoder);	/* NULL is fine */
-int encoder_add(struct encoder *encoder, const struct window *part,
-		int (*sink)(void *ctx, struct payload *payload), void *ctx);
 
 #endif /* STACKTAP_EXPORT_ENCODE_H */

@@ -5,6 +5,8 @@
 
 #include "base/macro.h"
 
+struct buffer;
+struct image;
 struct relabel;
 
 struct encode_attribute {
@@ -33,12 +35,11 @@ struct encode_options {
 	bool with_cpu;			/* cpu.logical_number on samples */
 	struct encode_form form;
 	struct relabel *relabel;	/* rules for Resources; NULL: none */
-	/*
-	 * Encoded once more later: rules are followed, and count nothing; without what is not known yet of a
-	 * process they say nothing, and it is left to that time.
-	 */
-	bool is_draft;
+	bool is_draft;			/* encoded once more later: rules count nothing */
 	bool is_again;			/* encoded before, in another form: rules count nothing */
+	/* Of windows out of the journal, whose Resources are there as bytes; NULL: they are made of the images. */
+	int (*resource_of)(const void *ctx, const struct image *image, struct buffer *buffer);
+	const void *resource_ctx;
 };
 
 #endif /* STACKTAP_EXPORT_ENCODE_OPTIONS_H */

@@ -301,20 +301,15 @@ void exporter_window_done(struct exporter *exporter, uint64_t window)
 		journal_done(exporter->journal, window);
 }
 
-int exporter_journal(struct exporter *exporter, struct payload *payload)
+int exporter_journal(struct exporter *exporter, const struct cut *cut, const uint8_t *data, size_t size)
 {
-	int err = -ENOTDIR;
-
-	if (exporter->journal)
-		err = journal_add(exporter->journal, payload->window, payload->data, payload->size,
-				  payload->samples, payload->continues);
-	free(steal_ptr(payload->data));
-	return err;
+	return exporter->journal ? journal_add(exporter->journal, cut->window, data, size, cut->samples, cut->begins) :
+				   -ENOTDIR;
 }
 
-bool exporter_has_journal(const struct exporter *exporter)
+uint64_t exporter_journal_room(const struct exporter *exporter)
 {
-	return exporter->journal && journal_is_open(exporter->journal);
+	return exporter->journal ? journal_room(exporter->journal) : 0;
 }
 
 int exporter_poll(struct exporter *exporter)

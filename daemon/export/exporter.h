@@ -13,6 +13,7 @@
 #define STACKTAP_EXPORT_EXPORTER_H
 
 #include "base/macro.h"
+#include "export/cut.h"
 #include "export/destination.h"
 #include "export/encode.h"
 #include "export/journal.h"
@@ -35,14 +36,14 @@ int exporter_new(const struct exporter_options *options, struct exporter **ret_e
 /* Takes payload->data. An error is counted and told in last_error as well. */
 int exporter_send(struct exporter *exporter, struct payload *payload);
 /*
- * Keep a part of a window on disk until exporter_send() has the last payload of that window, or
- * exporter_window_done() says that there is none. Takes payload->data. From any thread.
+ * Keep a cut of a window on disk until exporter_send() has the last payload of that window, or
+ * exporter_window_done() says that there is none. From any thread; journal_add()'s errors.
  */
-int exporter_journal(struct exporter *exporter, struct payload *payload);
+int exporter_journal(struct exporter *exporter, const struct cut *cut, const uint8_t *data, size_t size);
 /* Rules may leave out what the last payload would have been made of. */
 void exporter_window_done(struct exporter *exporter, uint64_t window);
-/* Is there a directory for it by now? From any thread, and waits for none. */
-bool exporter_has_journal(const struct exporter *exporter);
+/* Bytes that a file of the journal is to have at most, 0: there is no directory for it yet. From any thread, waits for none. */
+uint64_t exporter_journal_room(const struct exporter *exporter);
 /* Try what is due; returns milliseconds until the next try is due, -1: nothing waits. */
 int exporter_poll(struct exporter *exporter);
 /* Last tries of what waits in memory until @deadline_ms from now, then it is dropped and counted. */

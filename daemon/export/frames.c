@@ -9,24 +9,6 @@
 #include "export/entry.h"
 #include "export/otlp.h"
 
-void frames_see_names(struct dictionary *dictionary)
-{
-	const struct known_item *items = known_items(&dictionary->locations);
-	const size_t count = known_count(&dictionary->locations);
-
-	for (size_t i = 0; i < count; i++) {
-		const struct location *location = items[i].pointer;
-
-		if (!items[i].is_draft ||
-		    !atomic_load_explicit(&location->is_resolved, memory_order_acquire))
-			continue;
-		/* what has not changed is found by its bytes */
-		known_clear(&dictionary->locations);
-		known_clear(&dictionary->stacks);
-		return;
-	}
-}
-
 static int frame_type_attribute(struct dictionary *dictionary, const struct location *location)
 {
 	static const char *const names[] = {
@@ -189,8 +171,8 @@ static uint64_t address_of(const struct location *location)
 }
 
 /*
- * A Location of the journal that thread B may be naming at this moment: what is known of it without B,
- * which is where it is in a file. Where the kernel lies is nobody's business.
+ * A Location out of the journal that thread B had not named: what is known of it without B, which is where it is
+ * in a file. Where the kernel lies is nobody's business.
  */
 static struct location unresolved(const struct location *location)
 {
@@ -290,8 +272,7 @@ static const struct known_item *location_intern(struct dictionary *dictionary,
 	index = dictionary_bytes(dictionary, TABLE_LOCATION, packed, entry_location(&message, packed));
 	if (index < 0 ||
 	    known_add(&dictionary->locations,
-		      (struct known_item){ .pointer = shared, .index = index, .naming = naming,
-					   .is_draft = location == &copy }) < 0)
+		      (struct known_item){ .pointer = shared, .index = index, .naming = naming }) < 0)
 		return NULL;
 	return known_find(&dictionary->locations, shared);
 }

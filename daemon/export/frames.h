@@ -14,10 +14,4 @@ int frames_stack(struct dictionary *dictionary, const struct stack *stack, enum 
  */
 int frames_order(struct dictionary *dictionary, const struct stack *const *stacks, size_t count,
 		 size_t *ret_bytes);
-/*
- * Locations that were drafts, as thread B had not published them, may be named now: those get new entries when they are
- * met again. All that were interned must be alive.
- */
-void frames_see_names(struct dictionary *dictionary);
-
 #endif /* STACKTAP_EXPORT_FRAMES_H */

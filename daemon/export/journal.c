@@ -2,31 +2,40 @@
 #include "export/journal.h"
 
 #include <dirent.h>
+#include <endian.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "export/chain.h"
-#include "export/record.h"
+#include "export/journal_record.h"
+#include "export/recover.h"
 
 #define FILE_MODE 0600		/* what ran on a host is nobody else's business */
 #define DIRECTORY_MODE 0750
 #define JOURNAL_PREFIX "journal-"
-#define JOURNAL_SUFFIX ".otlp"
+#define JOURNAL_SUFFIX ".bin"
+#define OLD_SUFFIX ".otlp"	/* of versions whose journal was OTLP */
+#define PARTIAL "journal.partial"
 #define JOURNAL_TIME_LIMIT 10000000000000ULL	/* Unix ms: 13 digits */
-#define WINDOWS_MAX 16u		/* on their way at once */
+#define FILES_MAX 16u		/* whose windows are on their way */
+#define FILE_BYTES ((uint64_t)4 << 20)
+#define FILE_SHARE 4u		/* of the journal's bytes, if those are few */
 #define NAME_TRIES 1000u
 
-struct journal_window {
-	uint64_t number;
-	uint64_t time;		/* Unix ms, of its file's name */
+struct journal_file {
+	uint64_t time;		/* Unix ms, of its name */
 	uint64_t size;
+	uint64_t first, last;	/* windows in it */
+	uint64_t done;		/* as it says */
+	uint32_t sum;		/* CRC of its bytes so far */
 	int fd;
+	bool is_broken;		/* there is something at its end that could not be taken back */
 };
 
 struct journal {
@@ -35,17 +44,23 @@ struct journal {
 	int directory;			/* -1: none */
 	_Atomic bool is_open;		/* there is one */
 	uint64_t done;			/* windows up to this one */
-	struct journal_window windows[WINDOWS_MAX];
-	size_t count;
+	struct journal_file files[FILES_MAX];
+	size_t count;			/* cuts go to the last one */
 	struct journal_stats stats;
 };
 
-static void journal_name(uint64_t time, char *ret_name, size_t size)
+/* What stores found when they were opened. */
+static struct {
+	_Atomic uint64_t samples, damaged_bytes, foreign_files;
+} left;
+
+static void journal_name(uint64_t time, const char *suffix, char *ret_name, size_t size)
 {
-	snprintf(ret_name, size, JOURNAL_PREFIX "%013llu" JOURNAL_SUFFIX, (unsigned long long)time);
+	snprintf(ret_name, size, JOURNAL_PREFIX "%013llu%s", (unsigned long long)time, suffix);
 }
 
-static bool journal_parse(const char *text, uint64_t *ret_time)
+/* A file of the journal, this version's or an older one's. */
+static bool journal_parse(const char *text, uint64_t *ret_time, bool *ret_is_old)
 {
 	const char *digits = text + strlen(JOURNAL_PREFIX);
 	char name[48], *end;
@@ -53,7 +68,8 @@ static bool journal_parse(const char *text, uint64_t *ret_time)
 	if (strncmp(text, JOURNAL_PREFIX, strlen(JOURNAL_PREFIX)) || *digits < '0' || *digits > '9')
 		return false;
 	*ret_time = strtoull(digits, &end, 10);
-	journal_name(*ret_time, name, sizeof(name));
+	*ret_is_old = !strcmp(end, OLD_SUFFIX);
+	journal_name(*ret_time, *ret_is_old ? OLD_SUFFIX : JOURNAL_SUFFIX, name, sizeof(name));
 	return *ret_time < JOURNAL_TIME_LIMIT && !strcmp(name, text);
 }
 
@@ -70,10 +86,31 @@ int journal_new(uint64_t max_bytes, struct journal **ret_journal)
 	return 0;
 }
 
+static void remove_file(struct journal *journal, size_t i)
+{
+	char name[48];
+
+	journal_name(journal->files[i].time, JOURNAL_SUFFIX, name, sizeof(name));
+	if (unlinkat(journal->directory, name, 0) && errno != ENOENT)
+		log_debug("cannot remove %s: %m", name);
+	close(journal->files[i].fd);
+	journal->count--;
+	memmove(&journal->files[i], &journal->files[i + 1], (journal->count - i) * sizeof(journal->files[0]));
+}
+
+/* Those that nothing needs any more, of the first @count. */
+static void remove_done(struct journal *journal, size_t count)
+{
+	for (size_t i = count; i-- > 0;)
+		if (journal->files[i].last <= journal->done)
+			remove_file(journal, i);
+}
+
 static void close_all(struct journal *journal)
 {
+	remove_done(journal, journal->count);
 	for (size_t i = 0; i < journal->count; i++)
-		close(journal->windows[i].fd);
+		close(journal->files[i].fd);
 	journal->count = 0;
 	if (journal->directory >= 0)
 		close(steal_fd(&journal->directory));
@@ -93,9 +130,10 @@ int journal_open(struct journal *journal, const char *directory)
 	return 0;
 }
 
-bool journal_is_open(const struct journal *journal)
+uint64_t journal_room(const struct journal *journal)
 {
-	return atomic_load_explicit(&journal->is_open, memory_order_relaxed);
+	return atomic_load_explicit(&journal->is_open, memory_order_relaxed) ?
+		       min_of(journal->max_bytes / FILE_SHARE, FILE_BYTES) : 0;
 }
 
 void journal_free(struct journal *journal)
@@ -112,69 +150,97 @@ static uint64_t bytes_used(const struct journal *journal)
 	uint64_t bytes = 0;
 
 	for (size_t i = 0; i < journal->count; i++)
-		bytes += journal->windows[i].size;
+		bytes += journal->files[i].size;
 	return bytes;
 }
 
-static int open_window(struct journal *journal, uint64_t number, bool continues,
-		       struct journal_window **ret_window)
+static int open_file(struct journal *journal, uint64_t window)
 {
-	struct journal_window *window = &journal->windows[journal->count];
+	struct journal_file *file = &journal->files[journal->count];
 	char name[48];
 
-	for (size_t i = 0; i < journal->count; i++) {
-		if (journal->windows[i].number == number) {
-			*ret_window = &journal->windows[i];
-			return 0;
-		}
-	}
-	if (continues)
-		return -ESTALE;
-	if (journal->count == WINDOWS_MAX)
+	if (journal->count == FILES_MAX)
 		return -EFBIG;
-	*window = (struct journal_window){ .number = number,
-					   .time = clock_read(CLOCK_REALTIME) / NSEC_PER_MSEC };
-	for (unsigned int i = 0; i < NAME_TRIES; i++, window->time++) {
-		journal_name(window->time, name, sizeof(name));
-		window->fd = openat(journal->directory, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
-				    FILE_MODE);
-		if (window->fd >= 0 || errno != EEXIST)
+	*file = (struct journal_file){ .first = window, .last = window,
+				       .time = clock_read(CLOCK_REALTIME) / NSEC_PER_MSEC };
+	for (unsigned int i = 0; i < NAME_TRIES; i++, file->time++) {
+		journal_name(file->time, JOURNAL_SUFFIX, name, sizeof(name));
+		file->fd = openat(journal->directory, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, FILE_MODE);
+		if (file->fd >= 0 || errno != EEXIST)
 			break;
 	}
-	if (window->fd < 0)
+	if (file->fd < 0)
 		return -errno;
 	journal->count++;
-	*ret_window = window;
 	return 0;
 }
 
-static int add(struct journal *journal, uint64_t number, const uint8_t *data, size_t size,
-	       uint64_t samples, bool continues)
+/* By one write, that of the head with the first. What does not go out whole is taken back. */
+static int write_record(struct journal_file *file, enum journal_kind kind, const uint8_t *data, size_t size)
 {
-	struct journal_window *window = NULL;
-	uint8_t seal[RECORD_SEAL];
+	uint8_t head[JOURNAL_HEAD], frame[JOURNAL_FRAME];
+	const size_t head_size = file->size ? 0 : sizeof(head);
+	const size_t all = head_size + sizeof(frame) + size;
+	uint32_t sum = file->sum;
+	struct iovec parts[] = {
+		{ .iov_base = head, .iov_len = head_size },
+		{ .iov_base = frame, .iov_len = sizeof(frame) },
+		{ .iov_base = (void *)(uintptr_t)data, .iov_len = size },
+	};
+	ssize_t written;
+	int err;
+
+	if (!size || size > JOURNAL_RECORD_MAX)
+		return -EMSGSIZE;
+	if (head_size)
+		journal_head(head, &sum);
+	journal_frame(kind, data, size, &sum, frame);
+	do {
+		written = writev(file->fd, parts, ARRAY_SIZE(parts));
+	} while (written < 0 && errno == EINTR);
+	if (written == (ssize_t)all) {
+		file->size += all;
+		file->sum = sum;
+		return 0;
+	}
+	err = written < 0 ? -errno : -ENOSPC;
+	file->is_broken = ftruncate(file->fd, (off_t)file->size) || lseek(file->fd, (off_t)file->size, SEEK_SET) < 0;
+	return err;
+}
+
+static int add(struct journal *journal, uint64_t window, const uint8_t *data, size_t size, bool begins)
+{
+	struct journal_file *file;
 	int err;
 
 	if (journal->directory < 0)
 		return -ENOTDIR;
-	if (number <= journal->done)
+	if (begins && window <= journal->done)
 		return -EALREADY;
-	if (bytes_used(journal) + RECORD_LENGTH + size + RECORD_SEAL > journal->max_bytes)
+	if (begins)
+		remove_done(journal, journal->count);
+	if (bytes_used(journal) + (begins ? JOURNAL_HEAD : 0) + JOURNAL_FRAME + size > journal->max_bytes)
 		return -EFBIG;
-	err = open_window(journal, number, continues, &window);
+	if (!begins && (!journal->count || journal->files[journal->count - 1].is_broken))
+		return -ESTALE;
+	err = begins ? open_file(journal, window) : 0;
 	if (err)
 		return err;
-	record_seal(data, size, samples, continues, seal);
-	return record_write(window->fd, &window->size, data, size, seal);
+	file = &journal->files[journal->count - 1];
+	file->last = max_of(file->last, window);
+	err = write_record(file, JOURNAL_CUT, data, size);
+	if (err && begins)
+		remove_file(journal, journal->count - 1);
+	return err;
 }
 
 int journal_add(struct journal *journal, uint64_t window, const uint8_t *data, size_t size,
-		uint64_t samples, bool continues)
+		uint64_t samples, bool begins)
 {
 	int err;
 
 	pthread_mutex_lock(&journal->lock);
-	err = add(journal, window, data, size, samples, continues);
+	err = add(journal, window, data, size, begins);
 	if (!err) {
 		journal->stats.parts++;
 		journal->stats.samples += samples;
@@ -186,24 +252,34 @@ int journal_add(struct journal *journal, uint64_t window, const uint8_t *data, s
 	return err;
 }
 
+/* -ENOSPC and others: it does not say so. */
+static int tell_done(struct journal_file *file, uint64_t window)
+{
+	const uint64_t number = htole64(window);
+	int err = file->is_broken ? -EIO : write_record(file, JOURNAL_DONE, (const uint8_t *)&number, sizeof(number));
+
+	if (!err)
+		file->done = window;
+	return err;
+}
+
 void journal_done(struct journal *journal, uint64_t window)
 {
-	size_t kept = 0;
-	char name[48];
+	struct journal_file *file;
 
 	pthread_mutex_lock(&journal->lock);
 	journal->done = max_of(journal->done, window);
-	for (size_t i = 0; i < journal->count; i++) {
-		if (journal->windows[i].number > window) {
-			journal->windows[kept++] = journal->windows[i];
+	/* the last one is gone on with */
+	if (journal->count)
+		remove_done(journal, journal->count - 1);
+	for (size_t i = journal->count; i-- > 0;) {
+		file = &journal->files[i];
+		if (min_of(window, file->last) < file->first || min_of(window, file->last) <= file->done)
 			continue;
-		}
-		journal_name(journal->windows[i].time, name, sizeof(name));
-		if (unlinkat(journal->directory, name, 0) && errno != ENOENT)
-			log_debug("cannot remove %s: %m", name);
-		close(journal->windows[i].fd);
+		/* better none than one that has its windows sent again */
+		if (tell_done(file, window) && file->last <= window)
+			remove_file(journal, i);
 	}
-	journal->count = kept;
 	pthread_mutex_unlock(&journal->lock);
 }
 
@@ -214,39 +290,76 @@ struct journal_stats journal_stats(struct journal *journal)
 	pthread_mutex_lock(&journal->lock);
 	stats = journal->stats;
 	pthread_mutex_unlock(&journal->lock);
+	stats.recovered_samples = atomic_load_explicit(&left.samples, memory_order_relaxed);
+	stats.damaged_bytes = atomic_load_explicit(&left.damaged_bytes, memory_order_relaxed);
+	stats.foreign_files = atomic_load_explicit(&left.foreign_files, memory_order_relaxed);
 	return stats;
 }
 
-/* The directory's lock is ours: nobody else makes files of these names. */
-static bool adopt(int directory, const char *old, uint64_t time,
-		  void (*name)(uint64_t time, char *ret_name, size_t size))
+/* What @recovered tells of is in @partial, under a name of the store's, or there is nothing in it. */
+static int name_partial(int directory, int partial, const struct recovered *recovered, uint64_t time,
+			void (*name)(uint64_t time, char *ret_name, size_t size))
 {
 	struct stat st;
 	char new[64];
-	int err;
 
-	if (fstatat(directory, old, &st, AT_SYMLINK_NOFOLLOW) || !S_ISREG(st.st_mode))
-		return false;
-	err = chain_join(directory, old);
-	if (err) {
-		log_warning("%s of a daemon that was killed stays for the next start: its parts cannot be joined: %s",
-			    old, strerror(-err));
-		return false;
-	}
-	if (fstatat(directory, old, &st, AT_SYMLINK_NOFOLLOW) || !st.st_size) {
-		unlinkat(directory, old, 0);
-		return false;
-	}
+	if (!recovered->samples)
+		return unlinkat(directory, PARTIAL, 0) ? -errno : 0;
+	/* as whole as what it replaces, after a power cut too */
+	if (fdatasync(partial))
+		return -errno;
 	for (unsigned int i = 0; i < NAME_TRIES; i++) {
 		name(time + i, new, sizeof(new));
 		if (!fstatat(directory, new, &st, AT_SYMLINK_NOFOLLOW))
 			continue;
-		if (errno == ENOENT && !renameat(directory, old, directory, new))
-			return true;
+		if (errno == ENOENT && !renameat(directory, PARTIAL, directory, new))
+			return 0;
 		break;
 	}
-	log_warning("%s of a daemon that was killed cannot be taken over: %m", old);
-	return false;
+	return -errno;
+}
+
+static void tell_left(const char *old, bool is_foreign, const struct recovered *recovered)
+{
+	atomic_fetch_add_explicit(&left.samples, recovered->samples, memory_order_relaxed);
+	atomic_fetch_add_explicit(&left.damaged_bytes, recovered->damaged_bytes, memory_order_relaxed);
+	atomic_fetch_add_explicit(&left.foreign_files, is_foreign, memory_order_relaxed);
+	if (is_foreign)
+		log_warning("%s of a daemon that was killed is of %s%s, and was removed unread: stop the daemon before it is replaced",
+			    old, recovered->version[0] ? "version " : "another version", recovered->version);
+	if (recovered->damaged_bytes)
+		log_warning("the last %llu bytes of %s of a daemon that was killed are damaged or cut off, and lost",
+			    (unsigned long long)recovered->damaged_bytes, old);
+}
+
+/* The directory's lock is ours: nobody else makes files of these names. */
+static bool adopt(int directory, const char *old, uint64_t time, bool is_old,
+		  void (*name)(uint64_t time, char *ret_name, size_t size))
+{
+	_cleanup_close_ int from = openat(directory, old, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	_cleanup_close_ int to = -1;
+	struct recovered recovered = { 0 };
+	struct stat st;
+	int err = -EPROTO;
+
+	if (from < 0 || fstat(from, &st) || !S_ISREG(st.st_mode))
+		return false;
+	if (!is_old) {
+		to = openat(directory, PARTIAL, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, FILE_MODE);
+		err = to < 0 ? -errno : recover(from, to, &recovered);
+		if (!err)
+			err = name_partial(directory, to, &recovered, time, name);
+		if (err && to >= 0)
+			unlinkat(directory, PARTIAL, 0);
+	}
+	if (err && err != -EPROTO) {
+		log_warning("%s of a daemon that was killed stays for the next start: it cannot be taken over: %s", old,
+			    strerror(-err));
+		return false;
+	}
+	tell_left(old, err, &recovered);
+	unlinkat(directory, old, 0);
+	return recovered.samples;
 }
 
 size_t journal_adopt(int directory, void (*name)(uint64_t time, char *ret_name, size_t size))
@@ -256,6 +369,7 @@ size_t journal_adopt(int directory, void (*name)(uint64_t time, char *ret_name, 
 	struct dirent *dirent;
 	size_t count = 0;
 	uint64_t time;
+	bool is_old;
 
 	if (!dir) {
 		if (fd >= 0)
@@ -263,8 +377,8 @@ size_t journal_adopt(int directory, void (*name)(uint64_t time, char *ret_name, 
 		return 0;
 	}
 	while ((dirent = readdir(dir)))
-		if (journal_parse(dirent->d_name, &time))
-			count += adopt(directory, dirent->d_name, time, name);
+		if (journal_parse(dirent->d_name, &time, &is_old))
+			count += adopt(directory, dirent->d_name, time, is_old, name);
 	closedir(dir);
 	return count;
 }
@@ -304,13 +418,14 @@ void journal_share(const char *from, const char *to)
 	DIR *dir = source >= 0 ? opendir(from) : NULL;
 	struct dirent *dirent;
 	uint64_t time;
+	bool is_old;
 	int err;
 
 	/* of a daemon that runs they are not ours to read */
 	if (!dir || flock(source, LOCK_EX | LOCK_NB))
 		goto out;
 	while ((dirent = readdir(dir))) {
-		if (!journal_parse(dirent->d_name, &time))
+		if (!journal_parse(dirent->d_name, &time, &is_old))
 			continue;
 		if (target < 0 && (!mkdir(to, DIRECTORY_MODE) || errno == EEXIST))
 			target = open(to, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

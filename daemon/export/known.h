@@ -11,7 +11,6 @@ struct known_item {
 	const void *pointer;
 	int32_t index;		/* of its entry */
 	enum naming naming;
-	bool is_draft;		/* a Location that was not published yet */
 };
 
 struct known {

@@ -347,8 +347,8 @@ static int profile_attributes(struct profile_writer *writer, struct profile_attr
 {
 	const struct profile_config *config = &writer->window->profiles[number];
 	const struct window_counts *all = &writer->window->counts[number];
-	/* those of a part are the whole window's to tell */
-	const bool with_losses = !writer->has_losses[number] && !writer->window->whole;
+	/* what was lost until the kill is not known */
+	const bool with_losses = !writer->has_losses[number] && !writer->window->is_recovered;
 
 	add_string(list, "stacktap.source", config->source);
 	add_string(list, "stacktap.event", config->event);
@@ -358,7 +358,7 @@ static int profile_attributes(struct profile_writer *writer, struct profile_attr
 		add_count(list, "stacktap.rate_hz", config->rate_hz);
 	if (config->fallback_errno)
 		add_count(list, "stacktap.fallback_errno", config->fallback_errno);
-	add_some(list, "stacktap.recovered", writer->window->whole != NULL);
+	add_some(list, "stacktap.recovered", writer->window->is_recovered);
 #define ALWAYS(key, value) add_count(list, key, value);
 #define SOME(key, value) add_some(list, key, value);
 #define LOSS(key, value) if (with_losses) add_count(list, key, value);

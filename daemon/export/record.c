@@ -9,7 +9,6 @@
 #include "base/log.h"
 
 #define VERSION 1
-#define CONTINUES 1
 
 /* Tag of field 2^29 - 1 of wire type LEN, and the length of what follows. */
 static const uint8_t head[] = { 0xfa, 0xff, 0xff, 0xff, 0x0f, 0x10 };
@@ -18,7 +17,6 @@ enum {
 	TAG_RESOURCE_PROFILES = 0x0a,
 	TAG_DICTIONARY = 0x12,
 	AT_VERSION = sizeof(head),
-	AT_FLAGS = sizeof(head) + 2,
 	AT_SAMPLES = sizeof(head) + 4,
 	AT_CHECKSUM = sizeof(head) + 12,
 };
@@ -77,15 +75,13 @@ static uint32_t checksum(const uint8_t *data, size_t size, const uint8_t seal[RE
 	return (uint32_t)crc32(sum, bare, sizeof(bare));
 }
 
-void record_seal(const uint8_t *data, size_t size, uint64_t samples, bool continues,
-		 uint8_t ret_seal[RECORD_SEAL])
+void record_seal(const uint8_t *data, size_t size, uint64_t samples, uint8_t ret_seal[RECORD_SEAL])
 {
 	uint32_t sum;
 
 	memset(ret_seal, 0, RECORD_SEAL);
 	memcpy(ret_seal, head, sizeof(head));
 	ret_seal[AT_VERSION] = VERSION;
-	ret_seal[AT_FLAGS] = continues ? CONTINUES : 0;
 	samples = htobe64(samples);
 	memcpy(ret_seal + AT_SAMPLES, &samples, sizeof(samples));
 	sum = htobe32(checksum(data, size, ret_seal));
@@ -101,7 +97,6 @@ struct record record_peek(const uint8_t last[RECORD_SEAL], size_t size)
 		return record;
 	record.size = size - RECORD_SEAL;
 	record.is_sealed = true;
-	record.continues = last[AT_FLAGS] & CONTINUES;
 	record.is_taken = last[RECORD_STATE] == RECORD_TAKEN;
 	memcpy(&record.samples, last + AT_SAMPLES, sizeof(record.samples));
 	/* unchecked: each takes a byte at least, which keeps a damaged number out of all sums */

@@ -3,10 +3,8 @@
  * Messages in files: a u32 big-endian length and that many bytes of ProfilesData, the framing of the
  * Collector's file exporter. In a store's files a message ends with a field that OTLP does not know
  * and whose reader skips: bytes, the highest field number there is, of 16 bytes: version (1), state
- * (1: waits or is kept, 2: taken), flags, a zero, u64 samples, u32 CRC-32 (ISO-HDLC) of the length, the message
+ * (1: waits or is kept, 2: taken), two zeros, u64 samples, u32 CRC-32 (ISO-HDLC) of the length, the message
  * and this field with state and checksum 0; all big-endian.
- *
- * Of the flags, bit 0 is in journals alone: the message is more of the one before it, see export/chain.h.
  *
  * The state is one byte outside of the checksum, so that it changes by one write that cannot be torn.
  */
@@ -28,7 +26,7 @@ enum {
 struct record {
 	size_t size;		/* without the seal */
 	uint64_t samples;
-	bool is_sealed, is_taken, continues;
+	bool is_sealed, is_taken;
 };
 
 /*
@@ -37,8 +35,7 @@ struct record {
  */
 int record_write(int fd, uint64_t *size, const uint8_t *data, size_t data_size,
 		 const uint8_t *seal);
-void record_seal(const uint8_t *data, size_t size, uint64_t samples, bool continues,
-		 uint8_t ret_seal[RECORD_SEAL]);
+void record_seal(const uint8_t *data, size_t size, uint64_t samples, uint8_t ret_seal[RECORD_SEAL]);
 /* All of @size bytes at @offset; -ENODATA: there are not so many. */
 int record_read(int fd, void *data, size_t size, uint64_t offset);
 /*

@@ -294,7 +294,7 @@ int store_open(const struct store_options *options, struct store **ret_store)
 	}
 	adopted = journal_adopt(store->directory, make_name);
 	if (adopted)
-		log_info("%zu windows of a run that was killed are recovered from its journal in %s", adopted,
+		log_info("%zu files of the journal of a daemon that was killed are recovered in %s", adopted,
 			 options->directory);
 	err = store_scan(store);
 	if (err)
@@ -359,7 +359,7 @@ int store_append(struct store *store, const uint8_t *data, size_t size, uint64_t
 		if (err)
 			return err;
 	}
-	record_seal(data, size, samples, false, seal);
+	record_seal(data, size, samples, seal);
 	entry = &store->entries[store->count - 1];
 	/* what an earlier one wrote in part and could not take back is overwritten */
 	if (lseek(store->fd, (off_t)entry->size, SEEK_SET) < 0)
@@ -570,8 +570,7 @@ int store_oldest(struct store *store, size_t max_bytes, struct store_message *re
 			}
 			if (!err)
 				err = record_check(data, size, &record);
-			if (!err && !record.continues &&
-			    (record.is_sealed || record_is_bare(data, size))) {
+			if (!err && (record.is_sealed || record_is_bare(data, size))) {
 				*ret_message = (struct store_message){
 					.data = data, .size = record.size, .samples = record.samples,
 				};

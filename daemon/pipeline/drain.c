@@ -186,14 +186,9 @@ static void place_late(struct drain *drain)
 
 static void give_part(struct drain *drain, uint64_t time)
 {
-	struct window *part;
-
-	if (!drain->output.part || !drain->output.wants_part(drain->output.ctx, time))
-		return;
-	if (aggregator_part(drain->aggregator, &part) < 0)
-		drain->stats.parts_refused++;
-	else if (part)
-		drain->output.part(drain->output.ctx, part);
+	if (drain->output.part && aggregator_sample_count(drain->aggregator) &&
+	    drain->output.wants_part(drain->output.ctx, time))
+		drain->output.part(drain->output.ctx, aggregator_window(drain->aggregator));
 }
 
 void drain_round(struct drain *drain, uint64_t time)

@@ -40,10 +40,10 @@ struct drain_output {
 	/* A sample is deferred, its stack to be unwound; false: it cannot be. NULL: none ever can. */
 	bool (*deferred)(void *ctx);
 	/*
-	 * What was added to the window that is open: takes it. NULL: nobody wants parts. Asked before, as
-	 * they cost something: is it time for one?
+	 * The window that is open, for the journal to have its part. NULL: there is none. Asked before, as that costs
+	 * something: is it time?
 	 */
-	void (*part)(void *ctx, struct window *part);
+	void (*part)(void *ctx, struct window *window);
 	bool (*wants_part)(void *ctx, uint64_t time);
 	/* A walk found no page at @address; may be NULL. */
 	void (*missing)(void *ctx, uint32_t tgid, uint64_t address);
@@ -90,7 +90,6 @@ struct drain_stats {
 	uint64_t windows;
 	uint64_t unplaced;	/* samples that no window could take, counted as lost */
 	struct window_losses pending;	/* since the last window that had samples of their source */
-	uint64_t parts_refused;	/* for want of memory: the next one has it all */
 	struct deferred_stats deferred;
 };
 void drain_stats(const struct drain *drain, struct drain_stats *ret_stats);

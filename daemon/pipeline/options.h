@@ -5,6 +5,7 @@
 
 #include "capture/capture.h"
 #include "client/netlink.h"
+#include "export/cut.h"
 #include "export/encode.h"
 #include "resolve/symbolizer.h"
 
@@ -15,12 +16,13 @@ struct pipeline_sink {
 	void (*done)(void *ctx, uint64_t window);
 	/* called when idle; returns ms until it wants to be called again, -1: not at all */
 	int (*poll)(void *ctx);
+	/* Thread D's end: a part of a window that is still open, for the case that we are killed. NULL: no journal. */
+	int (*journal)(void *ctx, const struct cut *cut, const uint8_t *data, size_t size);
 	/*
-	 * Thread D's end: a part of a window that is still open, for the case that we are killed; takes
-	 * payload->data. NULL: no journal.
+	 * Thread A's question before it makes a part: bytes that a file is to have at most, 0: there is no place for one.
+	 * NULL: 4 MiB.
 	 */
-	int (*journal)(void *ctx, struct payload *payload);
-	bool (*has_journal)(void *ctx);	/* thread A's question before it makes a part; NULL: always */
+	uint64_t (*journal_room)(void *ctx);
 	void *ctx;
 };
 

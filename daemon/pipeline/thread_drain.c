@@ -170,8 +170,6 @@ static void publish(struct pipeline *pipeline)
 	pipeline->stats.drain = drained;
 	pipeline->stats.absent = absent;
 	pipeline->stats.scans = pipeline->scans;
-	pipeline->stats.parts_refused += drained.parts_refused - pipeline->told_refused;
-	pipeline->told_refused = drained.parts_refused;
 	pthread_mutex_unlock(&pipeline->lock);
 }
 
@@ -232,7 +230,7 @@ struct drain_output drain_thread_output(struct pipeline *pipeline)
 		.kernel_changed = on_kernel_changed,
 		.deferred = tables_send_deferred,
 		.missing = tables_want_page,
-		.part = has_journal ? journal_send_part : NULL,
+		.part = has_journal ? journal_make_part : NULL,
 		.wants_part = journal_wants_part,
 		.ctx = pipeline,
 	};

@@ -160,6 +160,7 @@ void *symbol_thread(void *ctx)
 			break;
 		case MESSAGE_WINDOW:
 			symbolizer_resolve(pipeline->symbolizer, message->window);
+			atomic_fetch_add_explicit(&pipeline->named, 1, memory_order_release);
 			tables_check_lists(pipeline);
 			publish(pipeline);
 			/* what follows waits for thread C */

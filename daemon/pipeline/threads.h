@@ -5,7 +5,9 @@
 
 #include <pthread.h>
 
+#include "base/buffer.h"
 #include "base/clock.h"
+#include "export/cut.h"
 #include "pipeline/drain.h"
 #include "pipeline/message.h"
 #include "pipeline/options.h"
@@ -33,6 +35,7 @@ struct pipeline {
 	int error;			/* of thread A, once it has been joined */
 	_Atomic bool stop;
 	_Atomic uint64_t busy_since[PIPELINE_THREADS];	/* at one piece of work; 0: it waits for one */
+	_Atomic uint64_t named;		/* windows, by thread B */
 
 	/* thread A */
 	bool wants_all;
@@ -43,8 +46,11 @@ struct pipeline {
 	bool has_deferred;			/* samples wait for that */
 	uint64_t closing;		/* the newest that has begun */
 	uint64_t next_part;
-	uint64_t told_refused;		/* parts, of which the statistics know */
-	_Atomic bool has_part;		/* thread D is at one */
+	struct cutter *cutter;		/* NULL: there was no part yet */
+	_Atomic bool has_part;		/* what follows is thread D's until it is written */
+	struct buffer part;
+	struct cut cut;			/* what it is */
+	bool part_is_lost;		/* the last one */
 
 	pthread_mutex_t lock;		/* what follows */
 	pthread_cond_t window_gone;
@@ -75,7 +81,9 @@ void *journal_thread(void *pipeline);	/* D: parts of open windows */
 
 /* Thread A: is it time for a part, and the one before written? */
 bool journal_wants_part(void *pipeline, uint64_t time);
-void journal_send_part(void *pipeline, struct window *part);
+/* Thread A: make it of what is open, and have it written. */
+void journal_make_part(void *pipeline, struct window *window);
+void journal_forget(struct pipeline *pipeline);	/* once threads A and D have ended */
 
 /* Thread A, after it has delivered all before @time, and what was sampled before @closing was wanted. */
 void drain_thread_round(struct pipeline *pipeline, uint64_t closing, uint64_t time);

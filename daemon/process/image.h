@@ -92,6 +92,8 @@ struct image {
 	uint64_t changed;	/* time of the last event that changed its mappings */
 	bool is_listed;		/* the module has got the mappings, or soon will, */
 	uint64_t listed;	/* as of this generation; see process/lists.h */
+	struct journalled journalled;
+	const void *journalled_details, *journalled_context; /* what was known of it then */
 
 	/* set by thread B */
 	_Atomic(struct image_details *) details;

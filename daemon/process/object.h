@@ -18,6 +18,7 @@
 
 #include "base/hash.h"
 #include "base/macro.h"
+#include "process/journalled.h"
 
 enum object_kind {
 	OBJECT_FILE,	/* an ELF file, or any other mapped file */
@@ -69,6 +70,8 @@ struct object {
 	uint32_t payer;			/* the same: who pays for a process whose samples it was in */
 	uint64_t payer_paid;		/* what it had taken, ns */
 	uint64_t payer_window;		/* and the number of the window that these were in */
+
+	struct journalled journalled;
 };
 
 enum { OBJECT_SEGMENTS_MAX = 64 };	/* a linker makes one, a packer some */
@@ -104,6 +107,8 @@ struct mapped_file {
 	char *path;
 	_Atomic(struct object *) object;	/* NULL until thread B has looked */
 	uint64_t seen_in;	/* thread B's: the last window in which it tried to */
+
+	struct journalled journalled;
 
 	/* thread A alone, see process/files.h */
 	struct hash_link link;

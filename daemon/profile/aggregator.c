@@ -2,7 +2,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "profile/part.h"
 #include "profile/profile_map.h"
 #include "profile/stack_cache.h"
 
@@ -213,6 +212,7 @@ static bool window_is_full(const struct aggregator *aggregator)
 	const struct window *window = aggregator->window;
 
 	return window->arena.bytes + window->sample_capacity * sizeof(*window->samples) +
+	       window->news_capacity * sizeof(*window->news) +
 	       stack_cache_bytes(&aggregator->stacks) > pool_get(POOL_AGGREGATE)->limit / 2;
 }
 
@@ -236,6 +236,7 @@ int aggregator_add(struct aggregator *aggregator, const struct sample_input *inp
 		.user_end = min_of(record->user_end, (uint8_t)(STACKTAP_END_REASONS - 1)),
 		.kernel_end = min_of(record->kernel_end, (uint8_t)(STACKTAP_END_REASONS - 1)),
 	};
+	struct window *window = aggregator->window;
 	struct profile_slot *slot, own;
 	struct window_sample *sample;
 	const struct raw_stack *raw;
@@ -255,7 +256,7 @@ int aggregator_add(struct aggregator *aggregator, const struct sample_input *inp
 	err = window_profile(aggregator, slot);
 	if (err)
 		return err;
-	err = stack_cache_find(&aggregator->stacks, aggregator->window, input, &raw);
+	err = stack_cache_find(&aggregator->stacks, window, input, &raw);
 	if (err)
 		return err;
 
@@ -282,11 +283,18 @@ int aggregator_add(struct aggregator *aggregator, const struct sample_input *inp
 		if (err)
 			return err;
 	}
+	/* what the journal has of it so far is all that there is: it is not listed */
+	if (sample->count == sample->in_cuts) {
+		err = window_reserve(&window->news, window->news_count, &window->news_capacity, sizeof(*window->news));
+		if (err)
+			return err;
+		window->news[window->news_count++] = (uint32_t)(sample - window->samples);
+	}
 	sample->times[sample->count] = time;
 	if (has_values)
 		sample->values[sample->count] = record->period;
 	sample->count++;
-	window_counts_add(&aggregator->window->counts[slot->position], &key, 1);
+	window_counts_add(&window->counts[slot->position], &key, 1);
 	aggregator->oldest = min_of(aggregator->oldest, time);
 	aggregator->newest = max_of(aggregator->newest, time);
 	aggregator->sample_total++;
@@ -358,10 +366,11 @@ int aggregator_close(struct aggregator *aggregator, uint64_t end, struct window 
 		window->start = min_of(window->start, aggregator->previous_end);
 	window->end = max_of(end, aggregator->newest + 1);
 	window->realtime_offset = clock_realtime_offset();
-	window_make_id(window);
+	window_make_id(window->id);
 	take_losses(aggregator, window);
 	window->bytes = window->arena.bytes + window->sample_capacity * sizeof(*window->samples) +
 			window->location_capacity * sizeof(struct location *) +
+			window->news_capacity * sizeof(*window->news) +
 			window->profile_capacity *
 			(sizeof(*window->profiles) + sizeof(*window->counts));
 
@@ -377,7 +386,7 @@ int aggregator_close(struct aggregator *aggregator, uint64_t end, struct window 
 	return 0;
 }
 
-int aggregator_part(struct aggregator *aggregator, struct window **ret_part)
+struct window *aggregator_window(struct aggregator *aggregator)
 {
-	return window_part(aggregator->window, ret_part);
+	return aggregator->window;
 }

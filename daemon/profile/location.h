@@ -32,6 +32,7 @@ enum frame_runtime {
 /* Functions are interned by the symbol stage and live as long as a Location refers to them. */
 struct function {
 	_Atomic unsigned int refs;
+	struct journalled journalled;
 	const char *name;	/* demangled */
 	const char *system_name; /* as in the symbol table; may equal name */
 	const char *filename;	/* source file, NULL when unknown */
@@ -56,6 +57,7 @@ struct line {
 
 struct location {
 	_Atomic unsigned int refs;
+	struct journalled journalled;
 	struct mapped_file *file; /* owned; NULL for an address in no mapping */
 	uint64_t offset;	/* file offset; run-time address for the kernel and without a file */
 	enum frame_type type;

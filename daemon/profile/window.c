@@ -2,6 +2,7 @@
 #include "profile/window.h"
 
 #include <string.h>
+#include <sys/random.h>
 
 struct window *window_new(uint64_t number)
 {
@@ -11,16 +12,21 @@ struct window *window_new(uint64_t number)
 		return NULL;
 	arena_init(&window->arena, POOL_AGGREGATE);
 	window->number = number;
-	atomic_init(&window->refs, 1);
 	return window;
 }
 
-/* A gives up a window before C sees it, and parts are not read here any more: nothing needs a lock. */
+void window_make_id(uint8_t ret_id[16])
+{
+	do {
+		if (getrandom(ret_id, 16, 0) < 0)
+			memset(ret_id, 0x5a, 16);
+	} while (!ret_id[0]);
+}
+
 void window_free(struct window *window)
 {
-	if (!window || atomic_fetch_sub_explicit(&window->refs, 1, memory_order_acq_rel) != 1)
+	if (!window)
 		return;
-	window_free(window->whole);
 	for (size_t i = 0; i < window->sample_count; i++)
 		image_unref(window->samples[i].image);
 	for (size_t i = 0; i < window->location_count; i++)
@@ -28,10 +34,12 @@ void window_free(struct window *window)
 	pool_uncharge(POOL_AGGREGATE,
 		      window->sample_capacity * sizeof(*window->samples) +
 		      window->location_capacity * sizeof(struct location *) +
+		      window->news_capacity * sizeof(*window->news) +
 		      window->profile_capacity *
 		      (sizeof(*window->profiles) + sizeof(*window->counts)));
 	free(window->samples);
 	free(window->locations);
+	free(window->news);
 	free(window->profiles);
 	free(window->counts);
 	arena_free(&window->arena);

@@ -40,6 +40,7 @@ struct profile_config {
 struct stack {
 	uint64_t hash;
 	uint32_t count;
+	uint32_t journalled;		/* its number in the journal, from 1; thread A's */
 	struct location *locations[];
 };
 
@@ -55,7 +56,8 @@ struct window_sample {
 	struct image *image;		/* owned; NULL for kernel threads and idle */
 	struct stack *stack;
 	uint32_t count;
-	uint32_t in_parts;		/* of these, so many are in parts of the window */
+	uint32_t in_cuts;		/* of these, so many are in the journal */
+	uint32_t journalled;		/* its number there, from 1 */
 	uint32_t capacity;
 	uint64_t *times;		/* [count], CLOCK_MONOTONIC ns, in order of arrival */
 	uint64_t *values;		/* [count] periods in FREQ mode, else NULL */
@@ -106,13 +108,14 @@ struct window {
 	struct location **locations;	/* every distinct Location once, each with a reference */
 	size_t location_count;
 	size_t bytes;			/* charged; updated when the window is closed */
-	uint64_t number;		/* grows from window to window; a part has its window's */
-	_Atomic unsigned int refs;	/* of its parts, and of whoever has it */
-	struct window *whole;		/* of a part: the window, which holds its stacks; else NULL */
+	uint64_t number;		/* grows from window to window */
+	bool is_recovered;		/* out of the journal of a daemon that was killed */
 
 	/* the aggregator's */
 	struct arena arena;		/* stacks, times, values */
 	size_t sample_capacity, location_capacity, profile_capacity;
+	uint32_t *news;			/* indices of samples that have more than is in the journal, each once */
+	size_t news_count, news_capacity;
 };
 
 /* Thread A's side. */
@@ -167,16 +170,14 @@ struct window_losses aggregator_pending(const struct aggregator *aggregator);
  */
 int aggregator_close(struct aggregator *aggregator, uint64_t end, struct window **ret_window);
 
-/*
- * What was added to the open window since its last part, as a window of its own for any thread, without
- * Locations to be named and without losses. NULL when that is nothing. It keeps what it shares with the open
- * window. -ENOBUFS, -ENOMEM: the next part has it.
- */
-int aggregator_part(struct aggregator *aggregator, struct window **ret_part);
+/* The open window, of which the journal takes what it does not have yet. Valid until it is closed. */
+struct window *aggregator_window(struct aggregator *aggregator);
 
 /* To be filled by one owner. NULL: out of memory. */
 struct window *window_new(uint64_t number) _must_check_;
 void window_free(struct window *window);	/* NULL is fine */
+/* 16 random bytes, the first of which is not 0. */
+void window_make_id(uint8_t ret_id[16]);
 /* Room for one more in an array charged to POOL_AGGREGATE. -ENOBUFS, -ENOMEM */
 int window_reserve(void *array_pointer, size_t count, size_t *capacity, size_t size) _must_check_;
 

@@ -57,18 +57,18 @@ static void say_loading(uint64_t done, uint64_t total)
 	log_info("unwind tables: %" PRIu64 " of %" PRIu64 " processes are ready", done, total);
 }
 
-static int sink_journal(void *ctx, struct payload *payload)
+static int sink_journal(void *ctx, const struct cut *cut, const uint8_t *data, size_t size)
 {
 	const struct service *service = ctx;
 
-	return exporter_journal(service->exporter, payload);
+	return exporter_journal(service->exporter, cut, data, size);
 }
 
-static bool sink_has_journal(void *ctx)
+static uint64_t sink_journal_room(void *ctx)
 {
 	const struct service *service = ctx;
 
-	return exporter_has_journal(service->exporter);
+	return exporter_journal_room(service->exporter);
 }
 
 static int sink_poll(void *ctx)
@@ -197,7 +197,7 @@ static int open_pipeline(struct service *service, const struct control_filter *f
 		.sink = { .payload = sink_payload, .done = sink_done, .poll = sink_poll,
 			  .ctx = service,
 			  .journal = delivery_has_journal(&service->delivery) ? sink_journal : NULL,
-			  .has_journal = sink_has_journal },
+			  .journal_room = sink_journal_room },
 	};
 	options->has_budget = !config_budget(config, &options->budget_ns);
 	options->has_ceiling = config->ceiling && percent_parse(config->ceiling,

@@ -132,8 +132,7 @@ static int read_next(struct store_reader *reader, const uint8_t **ret_data, size
 		return (int)got;
 	if ((size_t)got < length)
 		return -ENODATA;
-	/* the dictionary of one that continues is not here: its indices would name others' entries */
-	if (record_check(reader->data, length, &record) || record.continues)
+	if (record_check(reader->data, length, &record))
 		return -EUCLEAN;
 	*ret_data = reader->data;
 	*ret_size = record.size;

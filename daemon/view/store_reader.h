@@ -7,8 +7,8 @@
 
 /*
  * Read messages of a file: 1 and a message, 0 at the end, -EBADMSG for a damaged or foreign file,
- * -ENODATA for a message cut off at the end, or, once at the end, for messages before whose checksum was wrong or that
- * are no messages by themselves (a journal's). *ret_data is valid until the next call. A file that is one bare message,
+ * -ENODATA for a message cut off at the end, or, once at the end, for messages before whose checksum was wrong.
+ * *ret_data is valid until the next call. A file that is one bare message,
  * without the length, is read as well.
  */
 struct store_reader;

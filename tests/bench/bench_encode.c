@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What threads C and D cost per sample, and what goes over the wire: windows of 12 processes with a skewed
- * mix of stacks about 15 frames deep, encoded and compressed. Prints one JSON object per line.
+ * What thread C and the journal's parts cost per sample, and what goes over the wire: windows of 12 processes with a
+ * skewed mix of stacks about 15 frames deep, encoded and compressed; the journal of 20 windows in turn. Prints one JSON object per line.
  */
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/pool.h"
+#include "export/cut.h"
 #include "export/encode.h"
 #include "export/gzip.h"
 
@@ -18,6 +19,7 @@
 #define CODE_BYTES UINT64_C(0x100000)
 #define WINDOW_NS (15 * NSEC_PER_SEC)
 #define ROUNDS 20u
+#define FILE_BYTES ((uint64_t)4 << 20)
 #define PARTS 10u		/* of 1.5 seconds each */
 
 struct sums {
@@ -124,6 +126,8 @@ static void resolve(struct window *window)
 		uint64_t function = location->offset / 256 * 2654435761;
 		struct object *object = mapped_file_object(location->file);
 
+		if (location->is_resolved)
+			continue;
 		location->is_resolved = true;
 		location->object = object_ref(object);
 		object_address(object, location->offset, &location->address);
@@ -135,63 +139,87 @@ static void resolve(struct window *window)
 	}
 }
 
-/* For the journal, as if a tenth of the samples came between two. */
-struct parts {
-	struct window *windows[PARTS];
-	uint64_t ns;
-};
-
-static void make_part(struct aggregator *aggregator, struct parts *parts, uint32_t number)
-{
-	const uint64_t start = clock_read(CLOCK_THREAD_CPUTIME_ID);
-
-	if (aggregator_part(aggregator, &parts->windows[number]) || !parts->windows[number])
-		exit(1);
-	parts->ns += clock_read(CLOCK_THREAD_CPUTIME_ID) - start;
-}
-
-static struct window *make_window(uint32_t samples, struct parts *parts)
-{
-	const struct profile_config config = {
-		.source = "cycles", .event = "cycles", .mode = STACKTAP_MODE_PERIOD, .rate_hz = 99,
-		.period = 30303030, .is_cpu_time = true,
-	};
+/* Who runs, in one window after the other. */
+struct world {
 	struct mapped_file *files[FILES];
 	struct image *images[PROCESSES];
 	struct aggregator *aggregator;
+	struct cutter *cutter;
+	struct buffer cut;
+	uint64_t time, windows;
+	/* of the journal, in which a tenth of a window's samples come between two parts */
+	uint64_t cut_ns, cut_bytes, cut_samples;
+};
+
+static void open_world(struct world *world)
+{
+	static const struct profile_config config = {
+		.source = "cycles", .event = "cycles", .mode = STACKTAP_MODE_PERIOD, .rate_hz = 99,
+		.period = 30303030, .is_cpu_time = true,
+	};
+	const struct encode_options options = { .max_bytes = (size_t)16 << 20 };
+
+	*world = (struct world){ .time = NSEC_PER_SEC, .cut.pool = POOL_ENCODE };
+	if (aggregator_new(&world->aggregator) || aggregator_set_profile(world->aggregator, &config) ||
+	    cutter_new(&options, &world->cutter))
+		exit(1);
+	for (unsigned int i = 0; i < FILES; i++)
+		world->files[i] = make_file(i);
+	for (unsigned int i = 0; i < PROCESSES; i++)
+		world->images[i] = make_image(i, world->files);
+}
+
+static void close_world(struct world *world)
+{
+	aggregator_free(world->aggregator);
+	cutter_free(world->cutter);
+	buffer_free(&world->cut);
+	for (unsigned int i = 0; i < PROCESSES; i++)
+		image_unref(world->images[i]);
+	for (unsigned int i = 0; i < FILES; i++)
+		mapped_file_unref(world->files[i]);
+}
+
+static void make_part(struct world *world)
+{
+	const uint64_t start = clock_read(CLOCK_THREAD_CPUTIME_ID);
+	struct cut cut;
+
+	if (cutter_cut(world->cutter, aggregator_window(world->aggregator), FILE_BYTES, world->windows, &world->cut,
+		       &cut))
+		exit(1);
+	world->cut_ns += clock_read(CLOCK_THREAD_CPUTIME_ID) - start;
+	world->cut_bytes += world->cut.size;
+	world->cut_samples += cut.samples;
+	buffer_clear(&world->cut);
+}
+
+static struct window *make_window(struct world *world, uint32_t samples)
+{
 	struct window *window;
 	uint64_t ips[32];
 
-	if (aggregator_new(&aggregator) || aggregator_set_profile(aggregator, &config))
-		exit(1);
-	for (unsigned int i = 0; i < FILES; i++)
-		files[i] = make_file(i);
-	for (unsigned int i = 0; i < PROCESSES; i++)
-		images[i] = make_image(i, files);
 	for (uint32_t i = 0; i < samples; i++) {
 		uint64_t process = random_skewed(PROCESSES), thread = random_skewed(8);
 		const struct stacktap_sample record = {
-			.header.time = NSEC_PER_SEC + WINDOW_NS / samples * i + random_next() % 1000,
+			.header.time = world->time + WINDOW_NS / samples * i + random_next() % 1000,
 			.user_end = STACKTAP_END_COMPLETE, .cpu = (uint32_t)random_next() % 4,
 			.tid = (uint32_t)(2000 + process * 37 + thread), .comm = "worker",
 		};
 		const struct sample_input input = { .sample = &record, .user_ips = ips,
 						    .user_count = make_stack(process, ips),
-						    .image = images[process] };
+						    .image = world->images[process] };
 
-		if (aggregator_add(aggregator, &input))
+		if (aggregator_add(world->aggregator, &input))
 			exit(1);
 		if ((i + 1) % (samples / PARTS) == 0)
-			make_part(aggregator, parts, (i + 1) / (samples / PARTS) - 1);
+			make_part(world);
 	}
-	if (aggregator_close(aggregator, 17 * NSEC_PER_SEC, &window))
+	world->time += WINDOW_NS;
+	if (aggregator_close(world->aggregator, world->time, &window))
 		exit(1);
-	aggregator_free(aggregator);
-	for (unsigned int i = 0; i < PROCESSES; i++)
-		image_unref(images[i]);
-	for (unsigned int i = 0; i < FILES; i++)
-		mapped_file_unref(files[i]);
 	resolve(window);
+	world->windows++;
 	return window;
 }
 
@@ -222,42 +250,28 @@ static void print(uint32_t samples, const char *what, double value, const char *
 	       value, unit);
 }
 
-static void measure_parts(const struct parts *parts, uint32_t samples)
+static void measure_journal(struct world *world, uint32_t samples)
 {
-	const struct encode_options options = { .max_bytes = (size_t)512 << 10 };
-	const uint64_t start = clock_read(CLOCK_THREAD_CPUTIME_ID);
-	struct encoder *encoder;
-	struct sums sums = { 0 };
-	uint64_t spent;
-
-	if (encoder_new(&options, &encoder))
+	for (uint32_t i = 1; i < ROUNDS; i++)
+		window_free(make_window(world, samples));
+	if (world->cut_samples != (uint64_t)samples * ROUNDS)
 		exit(1);
-	for (uint32_t i = 0; i < PARTS * ROUNDS; i++) {
-		/* as if each round were another window */
-		parts->windows[i % PARTS]->number = 1 + i / PARTS;
-		if (encoder_add(encoder, parts->windows[i % PARTS], take, &sums))
-			exit(1);
-	}
-	encoder_free(encoder);
-	spent = clock_read(CLOCK_THREAD_CPUTIME_ID) - start;
-	if (sums.samples != (uint64_t)samples * ROUNDS)
-		exit(1);
-	print(samples, "journal: parts", (double)parts->ns / samples / 1000, "us per sample");
-	print(samples, "journal: encode", (double)spent / (double)sums.samples / 1000, "us per sample");
-	print(samples, "journal", (double)sums.raw / (double)sums.samples, "bytes per sample");
-	for (uint32_t i = 0; i < PARTS; i++)
-		window_free(parts->windows[i]);
+	print(samples, "journal", (double)world->cut_ns / (double)world->cut_samples / 1000, "us per sample");
+	print(samples, "journal", (double)world->cut_bytes / (double)world->cut_samples, "bytes per sample");
 }
 
 static void measure(uint32_t samples)
 {
 	const struct encode_options options = { .max_bytes = (size_t)16 << 20 };
-	struct parts parts = { 0 };
-	struct window *window = make_window(samples, &parts);
 	struct sums sums = { .compress = true };
-	uint64_t start = clock_read(CLOCK_THREAD_CPUTIME_ID), spent;
+	struct window *window;
+	struct world world;
+	uint64_t start, spent;
 	double all;
 
+	open_world(&world);
+	window = make_window(&world, samples);
+	start = clock_read(CLOCK_THREAD_CPUTIME_ID);
 	for (uint32_t i = 0; i < ROUNDS; i++)
 		if (encode_window(&options, window, take, &sums))
 			exit(1);
@@ -272,8 +286,9 @@ static void measure(uint32_t samples)
 	print(samples, "distinct stacks and threads", (double)window->sample_count, "entries");
 	print(samples, "distinct Locations", (double)window->location_count, "entries");
 	print(samples, "payload", all / (double)sums.payloads, "samples per payload");
-	measure_parts(&parts, samples);
+	measure_journal(&world, samples);
 	window_free(window);
+	close_world(&world);
 }
 
 int main(void)

@@ -47,7 +47,7 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	samples = (double)result.load.samples;
-	all = (double)(result.drain_ns + result.names_ns + result.export_ns + result.journal_ns);
+	all = (double)(result.drain_ns + result.names_ns + result.export_ns + result.journal_thread_ns);
 	print(&options, "samples", samples, "samples");
 	print(&options, "lost in full rings", (double)result.load.lost, "samples");
 	print(&options, "processes that came", (double)result.load.started, "processes");
@@ -55,10 +55,11 @@ int main(int argc, char **argv)
 	print(&options, "drain and aggregate", (double)result.drain_ns / samples / 1000, "us per sample");
 	print(&options, "names", (double)result.names_ns / samples / 1000, "us per sample");
 	print(&options, "encode and gzip", (double)result.export_ns / samples / 1000, "us per sample");
-	print(&options, "journal, thread D", (double)result.journal_ns / samples / 1000, "us per sample");
+	print(&options, "journal, thread D", (double)result.journal_thread_ns / samples / 1000, "us per sample");
+	print(&options, "journal, with its share of thread A", (double)result.pipeline.parts_cpu_ns / samples / 1000, "us per sample");
 	print(&options, "all threads", all / samples / 1000, "us per sample");
 	print(&options, "all threads", all / 1e7 / options.seconds, "% of a CPU");
-	print(&options, "journal's share of that", 100 * (double)result.journal_ns / all, "%");
+	print(&options, "journal's share of that", 100 * (double)result.pipeline.parts_cpu_ns / all, "%");
 	print(&options, "journal", (double)result.journal.bytes / samples, "bytes per sample");
 	print(&options, "OTLP, gzip", (double)result.gzip_bytes / samples, "bytes per sample");
 	print(&options, "the pools' peaks", (double)result.pool_bytes / (1 << 20), "MiB");

@@ -44,14 +44,11 @@ static void take_end(void *ctx, uint64_t window)
 		journal_done(host->journal, window);
 }
 
-static int take_part(void *ctx, struct payload *payload)
+static int take_part(void *ctx, const struct cut *cut, const uint8_t *data, size_t size)
 {
 	struct host *host = ctx;
-	int r = journal_add(host->journal, payload->window, payload->data, payload->size, payload->samples,
-			    payload->continues);
 
-	free(steal_ptr(payload->data));
-	return r;
+	return journal_add(host->journal, cut->window, data, size, cut->samples, cut->begins);
 }
 
 static int open_journal(struct host *host, const char *directory)
@@ -148,7 +145,7 @@ static int feed(struct host *host, const struct host_options *options, struct lo
 /* From left to right, as pipeline_stop() does. */
 static void join_all(struct pipeline *pipeline, struct host_result *result)
 {
-	result->journal_ns = cpu_of(pipeline->journal_thread);
+	result->journal_thread_ns = cpu_of(pipeline->journal_thread);
 	queue_close(pipeline->parts);
 	pthread_join(pipeline->journal_thread, NULL);
 	/* their clocks end with them */
@@ -170,6 +167,7 @@ static void close_host(struct host *host)
 	queue_free(pipeline->windows, message_drop);
 	queue_free(pipeline->results, message_drop);
 	queue_free(pipeline->parts, message_drop);
+	journal_forget(pipeline);
 	drain_free(pipeline->drain);
 	symbolizer_free(pipeline->symbolizer);
 	journal_free(host->journal);

@@ -22,7 +22,7 @@ struct host_result {
 	struct pipeline_stats pipeline;
 	struct journal_stats journal;
 	uint64_t samples, raw_bytes, gzip_bytes;	/* of the payloads */
-	uint64_t drain_ns, names_ns, export_ns, journal_ns; /* CPU time of threads A, B, C, D; A's without the load */
+	uint64_t drain_ns, names_ns, export_ns, journal_thread_ns; /* CPU time of threads A, B, C, D; A's without the load */
 	size_t pool_bytes;		/* the most that the pools held, each at its own time, */
 	size_t pool_limits;		/* and may hold */
 	size_t resident;		/* the most, with the load's own */

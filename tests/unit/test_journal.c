@@ -3,15 +3,30 @@
 #include "fixture.h"
 
 #include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <zlib.h>
 
+#include "export/cut.h"
 #include "export/exporter.h"
 #include "export/journal.h"
+#include "export/journal_record.h"
+#include "export/recover.h"
 #include "export/store.h"
+#include "synthetic.h"
 
-static const uint8_t message[] = { 0x12, 0x02, 0x22, 0x00 };
+enum {
+	WINDOWS = 3,
+	CUTS = 2,		/* of each */
+	CUT_SAMPLES = 5,
+};
+
+/* Any bytes, where none is read again. */
+static const uint8_t some[30] = { 1 };
 static const char *directory;
 
 static int setup(void **state _unused_)
@@ -34,9 +49,28 @@ static size_t files(const char *prefix)
 	return count;
 }
 
-static int add(struct journal *journal, uint64_t window)
+static int add(struct journal *journal, uint64_t window, bool begins)
 {
-	return journal_add(journal, window, message, sizeof(message), 3, false);
+	return journal_add(journal, window, some, sizeof(some), 3, begins);
+}
+
+/* Those of a journal that has not done anything. */
+static struct journal_stats journal_stats_of_process(void)
+{
+	struct journal_stats stats;
+	struct journal *journal;
+
+	assert_int_equal(journal_new(1, &journal), 0);
+	stats = journal_stats(journal);
+	journal_free(journal);
+	return stats;
+}
+
+static void write_at(const char *name, size_t offset, const uint8_t *data, size_t size)
+{
+	_cleanup_close_ int fd = open(fixture_path(name), O_WRONLY);
+
+	assert_int_equal(pwrite(fd, data, size, (off_t)offset), size);
 }
 
 static struct store *open_spool(void)
@@ -49,30 +83,42 @@ static struct store *open_spool(void)
 	return store;
 }
 
-static void a_window_has_a_file_until_it_is_done(void **state _unused_)
+static void a_file_stays_while_a_window_needs_it(void **state _unused_)
 {
 	struct journal *journal;
 
 	assert_int_equal(journal_new(1 << 20, &journal), 0);
-	assert_int_equal(add(journal, 1), -ENOTDIR);
+	assert_int_equal(journal_room(journal), 0);
+	assert_int_equal(add(journal, 1, true), -ENOTDIR);
 	assert_int_equal(journal_open(journal, "/nowhere/at/all"), -ENOENT);
 	assert_int_equal(journal_open(journal, directory), 0);
-	assert_int_equal(add(journal, 1), 0);
-	assert_int_equal(add(journal, 2), 0);
-	assert_int_equal(add(journal, 2), 0);
-	assert_int_equal(add(journal, 3), 0);
-	assert_int_equal(files("journal-"), 3);
+	assert_int_equal(journal_room(journal), 256 << 10);
+	assert_int_equal(add(journal, 1, false), -ESTALE);
+	assert_int_equal(add(journal, 1, true), 0);
+	assert_int_equal(add(journal, 2, false), 0);
+	assert_int_equal(add(journal, 2, true), 0);
+	assert_int_equal(add(journal, 3, false), 0);
+	assert_int_equal(files("journal-"), 2);
+	journal_done(journal, 1);
+	assert_int_equal(files("journal-"), 2);
 	journal_done(journal, 2);
 	assert_int_equal(files("journal-"), 1);
-	/* a part that comes too late */
-	assert_int_equal(add(journal, 2), -EALREADY);
-	assert_int_equal(add(journal, 3), 0);
-	assert_int_equal(journal_stats(journal).parts, 5);
-	assert_int_equal(journal_stats(journal).samples, 15);
-	assert_int_equal(journal_stats(journal).refused, 1);
+	/* a part that comes too late has what the next one goes on from, if it does not begin a file */
+	assert_int_equal(add(journal, 2, false), 0);
+	assert_int_equal(add(journal, 2, true), -EALREADY);
 	journal_done(journal, 3);
-	assert_int_equal(files("journal-"), 0);
+	assert_int_equal(files("journal-"), 1);
+	assert_int_equal(add(journal, 4, false), 0);
+	assert_int_equal(add(journal, 5, true), 0);
+	assert_int_equal(files("journal-"), 2);
+	assert_int_equal(journal_stats(journal).parts, 7);
+	assert_int_equal(journal_stats(journal).samples, 21);
+	assert_int_equal(journal_stats(journal).refused, 2);
+	journal_done(journal, 5);
+	assert_int_equal(files("journal-"), 1);
+	/* one that is stopped leaves none */
 	journal_free(journal);
+	assert_int_equal(files("journal-"), 0);
 }
 
 static void it_is_bounded(void **state _unused_)
@@ -83,56 +129,256 @@ static void it_is_bounded(void **state _unused_)
 
 	assert_int_equal(journal_new(1000, &journal), 0);
 	assert_int_equal(journal_open(journal, directory), 0);
-	while (!(err = add(journal, 1 + taken / 10)) && taken < 1000)
+	while (!(err = add(journal, 1 + taken / 10, !taken)) && taken < 1000)
 		taken++;
 	assert_int_equal(err, -EFBIG);
-	/* of 30 bytes each */
-	assert_int_equal(taken, 33);
+	/* of 39 bytes each, behind a head */
+	assert_int_equal(taken, (1000 - JOURNAL_HEAD) / (sizeof(some) + JOURNAL_FRAME));
 	assert_int_equal(journal_stats(journal).refused, 1);
-	journal_done(journal, 1);
-	assert_int_equal(add(journal, 4), 0);
+	journal_done(journal, 4);
+	assert_int_equal(add(journal, 5, true), 0);
+	assert_int_equal(files("journal-"), 1);
 	/* windows that nobody closes */
-	for (uint64_t window = 5; window < 60; window++)
-		err = journal_add(journal, window, message, 1, 1, false);
+	for (uint64_t window = 6; window < 60; window++)
+		err = journal_add(journal, window, some, 1, 1, true);
 	assert_int_equal(err, -EFBIG);
 	assert_true(files("journal-") <= 16);
 	journal_free(journal);
 }
 
-static void what_is_left_waits_in_the_spool(void **state _unused_)
+/* A disk that is full in the middle of a record: nothing is behind what was taken back. */
+static void what_is_half_written_is_taken_back(void **state _unused_)
 {
-	struct store_message got;
+	const struct rlimit small = { .rlim_cur = JOURNAL_HEAD + 2 * (JOURNAL_FRAME + sizeof(some)) + 10,
+				      .rlim_max = RLIM_INFINITY };
+	struct rlimit before;
 	struct journal *journal;
-	struct store *store;
-	unsigned int count = 0;
 
 	assert_int_equal(journal_new(1 << 20, &journal), 0);
 	assert_int_equal(journal_open(journal, directory), 0);
-	for (uint64_t window = 1; window <= 3; window++)
-		assert_int_equal(add(journal, window) ?: add(journal, window), 0);
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+	signal(SIGXFSZ, SIG_IGN);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+	assert_int_equal(add(journal, 1, true), 0);
+	assert_int_equal(add(journal, 1, false), 0);
+	assert_true(add(journal, 1, false) < 0);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+	fixture_run("test $(cat j/journal-* | wc -c) = %zu", JOURNAL_HEAD + 2 * (JOURNAL_FRAME + sizeof(some)));
 	journal_free(journal);
-	assert_int_equal(files("journal-"), 3);
+}
+
+/* What a run left that was killed: @WINDOWS windows of @CUTS cuts in one file, the last window not done. */
+struct left {
+	size_t ends[2 * WINDOWS * CUTS];	/* bytes up to the end of each record */
+	uint64_t samples[2 * WINDOWS * CUTS];	/* that are to be sent of a file that ends there */
+	size_t count;
+};
+
+static struct left left;
+
+static void leave(struct journal *journal, uint64_t samples)
+{
+	_cleanup_free_ char *text = strdup(fixture_ask("cat j/journal-* | wc -c"));
+
+	left.ends[left.count] = strtoul(text, NULL, 10);
+	left.samples[left.count++] = samples;
+	assert_non_null(journal);
+}
+
+static void make_left(void)
+{
+	const struct encode_options options = { .max_bytes = 1 << 20 };
+	struct mapped_file *file = synthetic_file("/usr/bin/program", true);
+	struct image *image = synthetic_image(100, "program", NULL);
+	struct buffer bytes = { .pool = POOL_QUEUES };
+	struct aggregator *aggregator;
+	struct journal *journal;
+	struct cutter *cutter;
+	struct window *window;
+	uint64_t waiting = 0;
+	struct cut cut;
+
+	left = (struct left){ 0 };
+	assert_int_equal(aggregator_new(&aggregator), 0);
+	assert_int_equal(aggregator_set_profile(aggregator, &synthetic_clock), 0);
+	assert_int_equal(cutter_new(&options, &cutter), 0);
+	assert_int_equal(journal_new(1 << 20, &journal), 0);
+	assert_int_equal(journal_open(journal, directory), 0);
+	synthetic_map(image, 0x400000, 1, file);
+	for (uint64_t i = 0; i < WINDOWS * CUTS; i++) {
+		for (uint64_t k = 0; k < CUT_SAMPLES; k++) {
+			const uint64_t address = 0x401000 + (i + k) % 7 * 16;
+			const struct synthetic_sample sample = {
+				.time = 1000 + 100 * i + k, .source = synthetic_clock.source_id, .tid = 101,
+				.comm = "program", .image = image, .user = &address, .user_count = 1,
+			};
+
+			assert_int_equal(synthetic_add(aggregator, &sample), 0);
+		}
+		assert_int_equal(cutter_cut(cutter, aggregator_window(aggregator), 1 << 20, 0, &bytes, &cut), 0);
+		assert_int_equal(cut.samples, CUT_SAMPLES);
+		assert_int_equal(cut.begins, !i);
+		assert_int_equal(journal_add(journal, cut.window, bytes.data, bytes.size, cut.samples, cut.begins), 0);
+		buffer_clear(&bytes);
+		waiting += cut.samples;
+		leave(journal, waiting);
+		if (i % CUTS != CUTS - 1)
+			continue;
+		assert_int_equal(aggregator_close(aggregator, 1100 + 100 * i, &window), 0);
+		window_free(window);
+		if (i / CUTS != 1)
+			continue;
+		/* the first two are done only now */
+		journal_done(journal, cut.window);
+		waiting = 0;
+		leave(journal, waiting);
+	}
+	journal_free(journal);
+	cutter_free(cutter);
+	aggregator_free(aggregator);
+	buffer_free(&bytes);
+	image_unref(image);
+	mapped_file_unref(file);
+	fixture_run("cp j/journal-* left && rm j/journal-*");
+}
+
+static void what_is_left_waits_in_the_spool(void **state _unused_)
+{
+	const struct journal_stats before = journal_stats_of_process();
+	struct store_message got;
+	struct store *store;
+	uint64_t samples = 0;
+
+	make_left();
 	/* what a kill tore, what has nothing in it, and what is none of ours */
-	fixture_run("cd j && f=$(ls journal-* | head -n 1) && printf '\\0\\0\\0\\144abc' >>$f && "
-		    "touch journal-0000000000001.otlp journal-1.otlp journal-00000000000001.otlp && "
-		    "mkdir journal-0000000000002.otlp && ln -s /etc/passwd journal-0000000000003.otlp && "
-		    "n=${f#journal-} && printf '\\0\\0\\0\\4\\22\\2\\42\\0' >profiles-$n");
+	fixture_run("cp left j/journal-0000000000001.bin && cp left j/journal-0000000000002.bin && "
+		    "printf '\\4\\0\\0\\0abcdabc' >>j/journal-0000000000002.bin && cd j && "
+		    "touch journal-0000000000003.bin journal-1.bin journal-00000000000001.bin && "
+		    "mkdir journal-0000000000004.bin && ln -s /etc/passwd journal-0000000000005.bin && "
+		    "mkfifo journal-0000000000006.bin && touch profiles-0000000000001.otlp");
 	store = open_spool();
-	assert_int_equal(files("journal-0000000000001"), 0);
-	assert_int_equal(files("journal-"), 4);
-	assert_int_equal(store_stats(store).messages, 7);
-	assert_int_equal(store_stats(store).samples, 18);
-	assert_int_equal(store_stats(store).damaged_messages, 1);
+	assert_int_equal(files("journal-"), 5);
+	assert_int_equal(store_stats(store).messages, 2);
+	assert_int_equal(store_stats(store).samples, 2 * CUTS * CUT_SAMPLES);
+	assert_int_equal(store_stats(store).damaged_messages, 0);
+	assert_int_equal(journal_stats_of_process().recovered_samples - before.recovered_samples,
+			 2 * CUTS * CUT_SAMPLES);
+	assert_int_equal(journal_stats_of_process().damaged_bytes - before.damaged_bytes, 11);
 	while (store_oldest(store, 1 << 20, &got) == 1) {
-		assert_int_equal(got.size, sizeof(message));
-		assert_memory_equal(got.data, message, sizeof(message));
+		assert_non_null(memmem(got.data, got.size, "stacktap.recovered", 18));
+		samples += got.samples;
 		free(got.data);
 		store_take(store);
-		count++;
 	}
-	assert_int_equal(count, 7);
+	assert_int_equal(samples, 2 * CUTS * CUT_SAMPLES);
 	store_close(store);
-	assert_int_equal(files("profiles-"), 0);
+	synthetic_check_pools();
+}
+
+static void a_file_of_another_version_is_not_read(void **state _unused_)
+{
+	const struct journal_stats before = journal_stats_of_process();
+	uint8_t head[JOURNAL_HEAD];
+	struct store *store;
+	uint32_t sum;
+
+	make_left();
+	journal_head(head, &sum);
+	/* "0.1.0" and its like becomes "x.1.0" */
+	head[12] = 'x';
+	sum = (uint32_t)crc32(0, head, sizeof(head) - sizeof(sum));
+	memcpy(head + sizeof(head) - sizeof(sum), &sum, sizeof(sum));
+	fixture_run("cp left j/journal-0000000000001.bin && printf old >j/journal-0000000000002.otlp");
+	write_at("j/journal-0000000000001.bin", 0, head, sizeof(head));
+	store = open_spool();
+	assert_int_equal(store_stats(store).messages, 0);
+	assert_int_equal(files("journal"), 0);
+	assert_int_equal(journal_stats_of_process().foreign_files - before.foreign_files, 2);
+	assert_int_equal(journal_stats_of_process().recovered_samples, before.recovered_samples);
+	store_close(store);
+}
+
+/* Samples of a file that ends at @size: all of its whole records. */
+static uint64_t samples_before(size_t size)
+{
+	uint64_t samples = 0;
+
+	for (size_t i = 0; i < left.count && left.ends[i] <= size; i++)
+		samples = left.samples[i];
+	return samples;
+}
+
+static struct recovered read_left(const char *name)
+{
+	_cleanup_close_ int from = open(fixture_path(name), O_RDONLY);
+	_cleanup_close_ int to = open(fixture_path("to"), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+	struct recovered recovered;
+
+	assert_true(from >= 0 && to >= 0);
+	assert_int_equal(recover(from, to, &recovered), 0);
+	assert_int_equal(lseek(to, 0, SEEK_END) > 0, recovered.samples > 0);
+	return recovered;
+}
+
+/* At whichever byte it ends or is damaged: what is before is there, and nothing that was not written. */
+static void each_byte_may_be_the_last_or_wrong(void **state _unused_)
+{
+	struct recovered recovered;
+	size_t size, want;
+	uint8_t *data, wrong;
+
+	make_left();
+	data = fixture_load(fixture_path("left"), &size);
+	assert_int_equal(left.ends[left.count - 1], size);
+	fixture_run("cp left cut");
+	for (size_t at = size; at-- > 0;) {
+		assert_int_equal(truncate(fixture_path("cut"), (off_t)at), 0);
+		recovered = read_left("cut");
+		assert_int_equal(recovered.samples, samples_before(at));
+		want = 0;
+		for (size_t i = 0; i < left.count && left.ends[i] <= at; i++)
+			want = left.ends[i];
+		/* a head without records is whole */
+		want = max_of(want, at < JOURNAL_HEAD ? (size_t)0 : (size_t)JOURNAL_HEAD);
+		assert_int_equal(recovered.damaged_bytes, at - want);
+	}
+	fixture_run("cp left cut");
+	for (size_t at = 0; at < size; at++) {
+		wrong = data[at] ^ (uint8_t)(1 << at % 8);
+		write_at("cut", at, &wrong, 1);
+		recovered = read_left("cut");
+		want = 0;
+		for (size_t i = 0; i < left.count && left.ends[i] <= at; i++)
+			want = left.ends[i];
+		assert_int_equal(recovered.samples, samples_before(at));
+		assert_int_equal(recovered.damaged_bytes,
+				 size - max_of(want, at < JOURNAL_HEAD ? (size_t)0 : (size_t)JOURNAL_HEAD));
+		write_at("cut", at, &data[at], 1);
+	}
+	free(data);
+	synthetic_check_pools();
+}
+
+/* Without memory it waits for the next start, and is whole then. */
+static void what_there_is_no_memory_for_stays(void **state _unused_)
+{
+	struct pool *pool = pool_get(POOL_SYMBOLS);
+	const size_t limit = pool->limit;
+	struct store *store;
+
+	make_left();
+	fixture_run("cp left j/journal-0000000000001.bin");
+	pool->limit = 200;
+	store = open_spool();
+	pool->limit = limit;
+	assert_int_equal(store_stats(store).messages, 0);
+	assert_int_equal(files("journal"), 1);
+	store_close(store);
+	store = open_spool();
+	assert_int_equal(store_stats(store).samples, CUTS * CUT_SAMPLES);
+	assert_int_equal(files("journal"), 0);
+	store_close(store);
+	synthetic_check_pools();
 }
 
 /* Who has the store open writes the journal beside it: it is not taken away. */
@@ -144,22 +390,12 @@ static void a_journal_in_use_stays(void **state _unused_)
 
 	assert_int_equal(journal_new(1 << 20, &journal), 0);
 	assert_int_equal(journal_open(journal, directory), 0);
-	assert_int_equal(add(journal, 1), 0);
+	assert_int_equal(add(journal, 1, true), 0);
 	assert_int_equal(store_open(&options, &other), -EBUSY);
 	assert_int_equal(files("journal-"), 1);
 	journal_done(journal, 1);
 	journal_free(journal);
 	store_close(store);
-}
-
-static struct payload payload_of(uint64_t window)
-{
-	struct payload payload = { .size = sizeof(message), .samples = 3, .window = window };
-
-	payload.data = malloc(sizeof(message));
-	assert_non_null(payload.data);
-	memcpy(payload.data, message, sizeof(message));
-	return payload;
 }
 
 /* Rules may leave out all that comes behind a payload, which then was the last one without saying so. */
@@ -168,17 +404,20 @@ static void a_window_may_end_without_a_last_payload(void **state _unused_)
 	const struct exporter_options options = {
 		.store_directory = directory, .store_max_bytes = 1 << 20, .with_journal = true,
 	};
-	struct payload part = payload_of(7), late = payload_of(7), payload = payload_of(7);
+	const struct cut cut = { .window = 7, .samples = 3, .begins = true };
+	struct payload payload = { .data = calloc(1, 4), .size = 4, .samples = 3, .window = 7 };
 	struct exporter *exporter;
 
+	assert_non_null(payload.data);
 	assert_int_equal(exporter_new(&options, &exporter), 0);
-	assert_int_equal(exporter_journal(exporter, &part), 0);
+	assert_int_equal(exporter_journal_room(exporter), 32 << 10);
+	assert_int_equal(exporter_journal(exporter, &cut, some, sizeof(some)), 0);
 	assert_int_equal(exporter_send(exporter, &payload), 0);
-	assert_int_equal(files("journal-"), 1);
+	assert_int_equal(exporter_journal(exporter, &cut, some, sizeof(some)), 0);
 	exporter_window_done(exporter, 7);
-	assert_int_equal(files("journal-"), 0);
-	assert_int_equal(exporter_journal(exporter, &late), -EALREADY);
+	assert_int_equal(exporter_journal(exporter, &cut, some, sizeof(some)), -EALREADY);
 	exporter_free(exporter);
+	assert_int_equal(files("journal-"), 0);
 }
 
 /* Killed with a window open: each of several spools has it afterwards. */
@@ -195,15 +434,11 @@ static void all_spools_get_what_was_left(void **state _unused_)
 	const struct exporter_options options = {
 		.destinations = destinations, .destination_count = ARRAY_SIZE(destinations), .with_journal = true,
 	};
-	struct payload part = payload_of(7);
 	struct exporter_stats stats;
 	struct exporter *exporter;
 
-	assert_int_equal(exporter_new(&options, &exporter), 0);
-	assert_int_equal(exporter_journal(exporter, &part), 0);
-	/* its window is not done: as a kill would */
-	exporter_free(exporter);
-	assert_int_equal(files("journal-"), 1);
+	make_left();
+	fixture_run("cp left j/journal-0000000000001.bin");
 	assert_int_equal(exporter_new(&options, &exporter), 0);
 	exporter_stats(exporter, &stats);
 	assert_int_equal(stats.destinations[0].payloads_waiting, 0);
@@ -217,9 +452,13 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup(name, setup)
 	const struct CMUnitTest tests[] = {
-		T(a_window_has_a_file_until_it_is_done),
+		T(a_file_stays_while_a_window_needs_it),
 		T(it_is_bounded),
+		T(what_is_half_written_is_taken_back),
 		T(what_is_left_waits_in_the_spool),
+		T(a_file_of_another_version_is_not_read),
+		T(each_byte_may_be_the_last_or_wrong),
+		T(what_there_is_no_memory_for_stays),
 		T(a_journal_in_use_stays),
 		T(a_window_may_end_without_a_last_payload), T(all_spools_get_what_was_left),
 	};

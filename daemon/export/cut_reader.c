@@ -1,0 +1,528 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "export/cut_reader.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "export/cut_format.h"
+#include "export/cut_take.h"
+#include "export/entry.h"
+#include "export/otlp.h"
+
+#define FRAMES_MAX (STACKTAP_MAX_KERNEL_FRAMES + STACKTAP_MAX_USER_FRAMES)
+#define PROFILES_MAX 256u
+#define PAYLOAD_BYTES ((size_t)3584 << 10)
+#define WIRE_LEN 2u
+
+/* An image and its Resource. */
+struct described {
+	struct image *image;		/* NULL: the kernel's */
+	size_t size;
+	uint8_t resource[];
+};
+
+struct cut_reader {
+	struct encode_options options;
+	char kernel_suffix[ENCODE_MAX_SUFFIX + 1];
+	struct cut_table objects, files, functions, locations;
+	struct cut_table images;		/* the first is the kernel's; journalled.index is the place in it */
+
+	struct window *window;		/* NULL: no cut was read */
+	struct cut_table stacks;		/* in its arena */
+	struct cut_table samples;		/* their place in it + 1, as pointers */
+	uint64_t time;
+};
+
+static int read_options(struct cut_reader *reader, struct cut_bytes *bytes)
+{
+	const uint32_t flags = cut_take_word(bytes);
+
+	reader->options.max_bytes = (size_t)min_of(cut_take(bytes), (uint64_t)PAYLOAD_BYTES);
+	cut_take_text(bytes, reader->kernel_suffix, sizeof(reader->kernel_suffix));
+	reader->options.with_cpu = flags & CUT_WITH_CPU;
+	reader->options.form.names_ranges = flags & CUT_NAMES_RANGES;
+	reader->options.form.kernel_suffix = flags & CUT_HAS_SUFFIX ? reader->kernel_suffix : NULL;
+	return 0;
+}
+
+static int read_profile(struct cut_reader *reader, struct cut_bytes *bytes)
+{
+	struct window *window = reader->window;
+	const size_t count = window->profile_count;
+	struct profile_config *profiles;
+	struct window_counts *counts;
+	uint32_t flags;
+
+	if (count == PROFILES_MAX)
+		return -EBADMSG;
+	if (!pool_charge(POOL_AGGREGATE, sizeof(*profiles) + sizeof(*counts)))
+		return -ENOBUFS;
+	window->profile_capacity++;
+	profiles = reallocarray(window->profiles, count + 1, sizeof(*profiles));
+	if (!profiles)
+		return -ENOMEM;
+	window->profiles = profiles;
+	counts = reallocarray(window->counts, count + 1, sizeof(*counts));
+	if (!counts)
+		return -ENOMEM;
+	window->counts = counts;
+	profiles += count;
+	*profiles = (struct profile_config){ 0 };
+	counts[count] = (struct window_counts){ 0 };
+	cut_take_text(bytes, profiles->source, sizeof(profiles->source));
+	cut_take_text(bytes, profiles->event, sizeof(profiles->event));
+	profiles->source_id = (uint16_t)cut_take_below(bytes, STACKTAP_MAX_SOURCES);
+	profiles->mode = (uint16_t)cut_take_below(bytes, UINT16_MAX);
+	profiles->rate_hz = cut_take_word(bytes);
+	profiles->fallback_errno = cut_take_word(bytes);
+	profiles->degraded = cut_take_word(bytes);
+	profiles->period = cut_take(bytes);
+	flags = cut_take_word(bytes);
+	profiles->is_multiplexed = flags & CUT_MULTIPLEXED;
+	profiles->is_clock = flags & CUT_CLOCK;
+	profiles->is_cpu_time = flags & CUT_CPU_TIME;
+	window->profile_count += !bytes->is_bad;
+	return 0;
+}
+
+static int read_segments(struct object *object, struct cut_bytes *bytes)
+{
+	const uint32_t count = cut_take_below(bytes, OBJECT_SEGMENTS_MAX + 1);
+	struct object_segment *segments;
+
+	if (bytes->is_bad || !count)
+		return 0;
+	segments = calloc(count, sizeof(*segments));
+	if (!segments)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < count; i++) {
+		segments[i].vaddr = cut_take(bytes);
+		segments[i].offset = cut_take(bytes);
+		segments[i].size = cut_take(bytes);
+	}
+	return object_set_segments(object, segments, count);
+}
+
+static int read_object(struct cut_reader *reader, struct cut_bytes *bytes)
+{
+	const enum object_kind kind = cut_take_below(bytes, OBJECT_ANONYMOUS + 1);
+	const int state = (int)cut_take_below(bytes, OBJECT_GONE + 1);
+	_cleanup_(object_unrefp) struct object *object = NULL;
+	char text[CUT_TEXT_MAX + 1];
+	int err;
+
+	cut_take_text(bytes, text, sizeof(text));
+	object = bytes->is_bad ? NULL : object_new(kind, text);
+	if (!object)
+		return bytes->is_bad ? -EBADMSG : -ENOBUFS;
+	cut_take_text(bytes, object->build_id, sizeof(object->build_id));
+	cut_take_text(bytes, text, sizeof(text));
+	if (text[0])
+		object_set_go_build_id(object, text);
+	cut_take_text(bytes, object->htlhash, sizeof(object->htlhash));
+	object->address_start = cut_take(bytes);
+	object->address_limit = cut_take(bytes);
+	object->file_offset = cut_take(bytes);
+	err = read_segments(object, bytes);
+	if (err || bytes->is_bad)
+		return err;
+	atomic_store_explicit(&object->state, state, memory_order_release);
+	err = cut_table_add(&reader->objects, object);
+	if (!err)
+		object = NULL;
+	return err;
+}
+
+static int read_file(struct cut_reader *reader, struct cut_bytes *bytes)
+{
+	const uint32_t index = cut_take_below(bytes, (uint64_t)reader->files.count + 1);
+	const enum object_kind kind = cut_take_below(bytes, OBJECT_ANONYMOUS + 1);
+	char path[CUT_TEXT_MAX + 1];
+	struct mapped_file *file;
+	struct object *object;
+	int err;
+
+	cut_take_text(bytes, path, sizeof(path));
+	object = cut_take_item(bytes, &reader->objects);
+	if (bytes->is_bad)
+		return -EBADMSG;
+	if (index == reader->files.count) {
+		file = mapped_file_new(kind, path);
+		if (!file)
+			return -ENOBUFS;
+		err = cut_table_add(&reader->files, file);
+		if (err) {
+			mapped_file_unref(file);
+			return err;
+		}
+	}
+	file = reader->files.items[index];
+	if (object && !mapped_file_object(file))
+		atomic_store_explicit(&file->object, object_ref(object), memory_order_release);
+	return 0;
+}
+
+static int read_function(struct cut_reader *reader, struct cut_bytes *bytes)
+{
+	char name[CUT_TEXT_MAX + 1], system_name[CUT_TEXT_MAX + 1], filename[CUT_TEXT_MAX + 1];
+	const uint32_t flags = cut_take_word(bytes);
+	struct function *function;
+	int64_t start_line;
+	int err;
+
+	cut_take_text(bytes, name, sizeof(name));
+	cut_take_text(bytes, system_name, sizeof(system_name));
+	cut_take_text(bytes, filename, sizeof(filename));
+	start_line = cut_take_signed(bytes);
+	if (bytes->is_bad)
+		return -EBADMSG;
+	function = function_new_at(name, flags & CUT_SYSTEM_NAME ? system_name : name,
+				   flags & CUT_FILENAME ? filename : NULL, start_line);
+	if (!function)
+		return -ENOBUFS;
+	err = cut_table_add(&reader->functions, function);
+	if (err)
+		function_unref(function);
+	return err;
+}
+
+static void described_free(struct described *described)
+{
+	if (!described)
+		return;
+	image_unref(described->image);
+	pool_uncharge(POOL_PROCESSES, sizeof(*described) + described->size);
+	free(described);
+}
+
+/* One field, which goes into a message as it is. */
+static bool is_resource(const uint8_t *data, size_t size)
+{
+	struct cut_bytes bytes = { .at = data, .end = data + size };
+	const uint64_t tag = cut_take(&bytes), length = cut_take(&bytes);
+
+	return !bytes.is_bad && tag == (OTLP_RESOURCE_PROFILES_RESOURCE << 3 | WIRE_LEN) &&
+	       length == (uint64_t)(bytes.end - bytes.at);
+}
+
+static int read_image(struct cut_reader *reader, struct cut_bytes *bytes)
+{
+	/* the kernel's may come after others */
+	const uint32_t index = cut_take_below(bytes, (uint64_t)max_of(reader->images.count, 1u) + 1);
+	const uint32_t tgid = cut_take_word(bytes);
+	struct described *described, *before;
+	const uint8_t *resource;
+	size_t size;
+	int err = 0;
+
+	resource = cut_take_bytes(bytes, SIZE_MAX, &size);
+	if (bytes->is_bad || !is_resource(resource, size))
+		return -EBADMSG;
+	while (!err && reader->images.count <= index)
+		err = cut_table_add(&reader->images, NULL);
+	if (err)
+		return err;
+	if (!pool_charge(POOL_PROCESSES, sizeof(*described) + size))
+		return -ENOBUFS;
+	described = malloc(sizeof(*described) + size);
+	if (!described) {
+		pool_uncharge(POOL_PROCESSES, sizeof(*described) + size);
+		return -ENOMEM;
+	}
+	before = reader->images.items[index];
+	described->image = NULL;
+	described->size = size;
+	memcpy(described->resource, resource, size);
+	if (before) {
+		described->image = before->image ? image_ref(before->image) : NULL;
+	} else if (index) {
+		described->image = image_new(NULL, tgid, 0, NULL);
+		if (!described->image) {
+			described_free(described);
+			reader->images.count = index;
+			return -ENOBUFS;
+		}
+		described->image->journalled.index = index;
+	}
+	reader->images.items[index] = described;
+	described_free(before);
+	return 0;
+}
+
+static int read_lines(struct cut_reader *reader, struct cut_bytes *bytes, struct location *location)
+{
+	const uint32_t count = cut_take_below(bytes, ENTRY_LINES + 1);
+	struct line lines[ENTRY_LINES];
+
+	for (uint32_t i = 0; i < count; i++) {
+		const uint32_t index = cut_take_below(bytes, reader->functions.count);
+
+		lines[i].line = cut_take_signed(bytes);
+		lines[i].column = cut_take_signed(bytes);
+		if (bytes->is_bad)
+			return -EBADMSG;
+		lines[i].function = reader->functions.items[index];
+	}
+	if (bytes->is_bad || !count)
+		return 0;
+	for (uint32_t i = 0; i < count; i++)
+		function_ref(lines[i].function);
+	return location_set_lines(location, lines, count);
+}
+
+static int read_resolved(struct cut_reader *reader, struct cut_bytes *bytes, struct location *location, uint32_t flags)
+{
+	const enum frame_runtime runtime = cut_take_below(bytes, RUNTIMES);
+	struct object *object = cut_take_item(bytes, &reader->objects);
+	int err;
+
+	if (bytes->is_bad || atomic_load_explicit(&location->is_resolved, memory_order_acquire))
+		return -EBADMSG;
+	location->runtime = runtime;
+	location->object = object ? object_ref(object) : NULL;
+	location->address = cut_take(bytes);
+	location->function_start = cut_take(bytes);
+	location->has_function = flags & CUT_RANGE;
+	location->is_refused = flags & CUT_REFUSED;
+	err = read_lines(reader, bytes, location);
+	atomic_store_explicit(&location->is_resolved, true, memory_order_release);
+	return err;
+}
+
+static int read_location(struct cut_reader *reader, struct cut_bytes *bytes)
+{
+	const uint32_t index = cut_take_below(bytes, (uint64_t)reader->locations.count + 1);
+	const uint32_t flags = cut_take_word(bytes);
+	struct mapped_file *file = cut_take_item(bytes, &reader->files);
+	const uint64_t offset = cut_take(bytes);
+	struct location *location;
+	int err;
+
+	if (bytes->is_bad)
+		return -EBADMSG;
+	if (index == reader->locations.count) {
+		location = location_new(file, offset, flags & CUT_KERNEL ? FRAME_KERNEL : FRAME_NATIVE,
+					flags & CUT_RETURN);
+		if (!location)
+			return -ENOBUFS;
+		err = cut_table_add(&reader->locations, location);
+		if (err) {
+			location_unref(location);
+			return err;
+		}
+	}
+	return flags & CUT_RESOLVED ? read_resolved(reader, bytes, reader->locations.items[index], flags) : 0;
+}
+
+static int read_stack(struct cut_reader *reader, struct cut_bytes *bytes)
+{
+	const struct cut_table *stacks = &reader->stacks;
+	const struct stack *before = stacks->count ? stacks->items[stacks->count - 1] : NULL;
+	const uint32_t shared = cut_take_below(bytes, before ? (uint64_t)before->count + 1 : 1);
+	const uint32_t others = cut_take_below(bytes, FRAMES_MAX + 1 - min_of(shared, (uint32_t)FRAMES_MAX));
+	struct stack *stack;
+
+	if (bytes->is_bad || others > (size_t)(bytes->end - bytes->at))
+		return -EBADMSG;
+	stack = arena_alloc(&reader->window->arena,
+			    sizeof(*stack) + ((size_t)others + shared) * sizeof(stack->locations[0]));
+	if (!stack)
+		return -ENOBUFS;
+	stack->count = others + shared;
+	for (uint32_t i = 0; i < others; i++) {
+		const uint32_t index = cut_take_below(bytes, reader->locations.count);
+
+		if (bytes->is_bad)
+			return -EBADMSG;
+		stack->locations[i] = reader->locations.items[index];
+	}
+	for (uint32_t i = 0; i < shared; i++)
+		stack->locations[others + i] = before->locations[before->count - shared + i];
+	return cut_table_add(&reader->stacks, stack);
+}
+
+/* The next times are entries of their own: the encoder makes one Sample of all. */
+static int read_times(struct cut_reader *reader, struct cut_bytes *bytes, struct window_sample *sample)
+{
+	struct window *window = reader->window;
+	const bool has_values = window->profiles[sample->profile].mode == STACKTAP_MODE_FREQ;
+	const uint64_t count = cut_take(bytes);
+	int err;
+
+	/* a byte each, at least */
+	if (bytes->is_bad || !count || count > (uint64_t)(bytes->end - bytes->at) / (1 + has_values))
+		return -EBADMSG;
+	sample->count = sample->capacity = (uint32_t)count;
+	sample->times = arena_alloc(&window->arena, count * sizeof(*sample->times));
+	sample->values = has_values ? arena_alloc(&window->arena, count * sizeof(*sample->values)) : NULL;
+	if (!sample->times || (has_values && !sample->values))
+		return -ENOBUFS;
+	for (uint32_t i = 0; i < count; i++) {
+		reader->time += (uint64_t)cut_take_signed(bytes);
+		sample->times[i] = reader->time;
+		if (has_values)
+			sample->values[i] = cut_take(bytes);
+		if (reader->time >= INT64_MAX)
+			bytes->is_bad = true;
+		window->start = min_of(window->start, reader->time);
+		window->end = max_of(window->end, reader->time + 1);
+	}
+	if (bytes->is_bad)
+		return -EBADMSG;
+	err = window_reserve(&window->samples, window->sample_count, &window->sample_capacity, sizeof(*sample));
+	if (err)
+		return err;
+	window_counts_add(&window->counts[sample->profile], sample, count);
+	if (sample->image)
+		image_ref(sample->image);
+	window->samples[window->sample_count++] = *sample;
+	return 0;
+}
+
+static int read_sample(struct cut_reader *reader, struct cut_bytes *bytes)
+{
+	struct window_sample sample = { 0 };
+	const struct described *described;
+	uint32_t image, stack;
+	int err;
+
+	sample.profile = (uint16_t)cut_take_below(bytes, reader->window->profile_count);
+	sample.user_end = (uint16_t)cut_take_below(bytes, STACKTAP_END_REASONS);
+	sample.kernel_end = (uint16_t)cut_take_below(bytes, STACKTAP_END_REASONS);
+	sample.marks = (uint16_t)cut_take_below(bytes, (uint64_t)UINT16_MAX + 1);
+	image = cut_take_below(bytes, reader->images.count);
+	sample.tid = cut_take_word(bytes);
+	sample.cpu = cut_take_word(bytes);
+	cut_take_text(bytes, sample.comm, sizeof(sample.comm));
+	stack = cut_take_below(bytes, reader->stacks.count);
+	described = bytes->is_bad ? NULL : reader->images.items[image];
+	if (!described)
+		return -EBADMSG;
+	sample.image = described->image;
+	sample.stack = reader->stacks.items[stack];
+	err = read_times(reader, bytes, &sample);
+	return err ?: cut_table_add(&reader->samples, (void *)(uintptr_t)reader->window->sample_count);
+}
+
+static int read_more_times(struct cut_reader *reader, struct cut_bytes *bytes)
+{
+	const uint32_t index = cut_take_below(bytes, reader->samples.count);
+	struct window_sample sample;
+
+	if (bytes->is_bad)
+		return -EBADMSG;
+	sample = reader->window->samples[(uintptr_t)reader->samples.items[index] - 1];
+	return read_times(reader, bytes, &sample);
+}
+
+static int read_entry(struct cut_reader *reader, struct cut_bytes *bytes)
+{
+	static int (*const readers[])(struct cut_reader *reader, struct cut_bytes *bytes) = {
+		[CUT_OPTIONS] = read_options, [CUT_PROFILE] = read_profile, [CUT_OBJECT] = read_object,
+		[CUT_FILE] = read_file, [CUT_FUNCTION] = read_function, [CUT_IMAGE] = read_image,
+		[CUT_LOCATION] = read_location, [CUT_STACK] = read_stack, [CUT_SAMPLE] = read_sample,
+		[CUT_TIMES] = read_more_times,
+	};
+	const uint32_t kind = cut_take_below(bytes, ARRAY_SIZE(readers));
+	int err = bytes->is_bad || !readers[kind] ? -EBADMSG : readers[kind](reader, bytes);
+
+	return err ?: bytes->is_bad ? -EBADMSG : 0;
+}
+
+static int begin_window(struct cut_reader *reader, uint64_t number)
+{
+	window_free(steal_ptr(reader->window));
+	reader->stacks.count = reader->samples.count = 0;
+	reader->window = window_new(number);
+	if (!reader->window)
+		return -ENOMEM;
+	reader->window->is_recovered = true;
+	reader->window->start = UINT64_MAX;
+	return 0;
+}
+
+int cut_number(const uint8_t *data, size_t size, uint64_t *ret_window)
+{
+	struct cut_bytes bytes = { .at = data, .end = data + size };
+
+	*ret_window = cut_take(&bytes);
+	return bytes.is_bad ? -EBADMSG : 0;
+}
+
+int cut_reader_add(struct cut_reader *reader, const uint8_t *data, size_t size)
+{
+	struct cut_bytes bytes = { .at = data, .end = data + size };
+	const uint64_t number = cut_take(&bytes);
+	int err = 0;
+
+	if (bytes.is_bad || bytes.end - bytes.at < CUT_ID)
+		return -EBADMSG;
+	if (!reader->window || reader->window->number != number)
+		err = begin_window(reader, number);
+	if (err)
+		return err;
+	memcpy(reader->window->id, bytes.at, CUT_ID);
+	bytes.at += CUT_ID;
+	reader->window->realtime_offset = cut_take_signed(&bytes);
+	reader->time = 0;
+	while (!err && !bytes.is_bad && bytes.at < bytes.end)
+		err = read_entry(reader, &bytes);
+	return err ?: bytes.is_bad ? -EBADMSG : 0;
+}
+
+const struct window *cut_reader_window(const struct cut_reader *reader)
+{
+	return reader->window && reader->window->sample_count ? reader->window : NULL;
+}
+
+static int append_resource(const void *ctx, const struct image *image, struct buffer *buffer)
+{
+	const struct cut_reader *reader = ctx;
+	const struct described *described = reader->images.items[image ? image->journalled.index : 0];
+
+	return buffer_append(buffer, described->resource, described->size);
+}
+
+const struct encode_options *cut_reader_options(const struct cut_reader *reader)
+{
+	return &reader->options;
+}
+
+int cut_reader_new(struct cut_reader **ret_reader)
+{
+	struct cut_reader *reader = calloc(1, sizeof(*reader));
+
+	if (!reader)
+		return -ENOMEM;
+	reader->options.max_bytes = PAYLOAD_BYTES;
+	reader->options.resource_of = append_resource;
+	reader->options.resource_ctx = reader;
+	*ret_reader = reader;
+	return 0;
+}
+
+void cut_reader_free(struct cut_reader *reader)
+{
+	if (!reader)
+		return;
+	window_free(reader->window);
+	for (uint32_t i = 0; i < reader->locations.count; i++)
+		location_unref(reader->locations.items[i]);
+	for (uint32_t i = 0; i < reader->functions.count; i++)
+		function_unref(reader->functions.items[i]);
+	for (uint32_t i = 0; i < reader->files.count; i++)
+		mapped_file_unref(reader->files.items[i]);
+	for (uint32_t i = 0; i < reader->objects.count; i++)
+		object_unref(reader->objects.items[i]);
+	for (uint32_t i = 0; i < reader->images.count; i++)
+		described_free(reader->images.items[i]);
+	cut_table_free(&reader->locations);
+	cut_table_free(&reader->functions);
+	cut_table_free(&reader->files);
+	cut_table_free(&reader->objects);
+	cut_table_free(&reader->images);
+	cut_table_free(&reader->stacks);
+	cut_table_free(&reader->samples);
+	free(reader);
+}
