@@ -12,8 +12,8 @@
  * of its own, which is all of it if there is a pad, put behind the number. The file gets a line when
  * exporter_send() is back, so that such a driver may be killed at any time.
  *
- * With journal=N a payload is a window of N parts: each has a number, goes to the journal, and then into the log; the
- * payload has all N numbers.
+ * With journal=N a payload is a window of N parts: each has a number, as its process says, goes to the journal, and then
+ * into the log; the payload has all N numbers.
  */
 #include <fcntl.h>
 #include <string.h>
@@ -22,6 +22,7 @@
 #include "base/buffer.h"
 #include "base/clock.h"
 #include "base/pool.h"
+#include "export/cut.h"
 #include "export/exporter.h"
 #include "synthetic.h"
 
@@ -34,6 +35,8 @@ struct driver {
 	struct payload payload;		/* one of them, to copy */
 	const char *log;
 	size_t pad;
+	struct aggregator *aggregator;	/* with a journal: its windows */
+	struct cutter *cutter;
 };
 
 static int keep(void *ctx, struct payload *payload)
@@ -229,30 +232,68 @@ static void append_number(struct buffer *buffer, unsigned int number, size_t pad
 	buffer->size += value;
 }
 
-/* As thread D and then thread C do with a window. */
-static void send_parts(const struct driver *driver, struct exporter *exporter, int log, unsigned int window)
+/* A process that has it in OTEL_RESOURCE_ATTRIBUTES. */
+static struct image *make_numbered(unsigned int number)
 {
-	struct payload whole = { .window = window, .is_last = true }, part;
-	struct buffer all, one;
+	struct image_details *details = calloc(1, sizeof(*details));
+	struct image *image = image_new(NULL, number, 0, "numbered");
+
+	assert_non_null(image);
+	assert_non_null(details);
+	assert_true(asprintf(&details->attributes, "number=x%05u", number) > 0);
+	image_set_details(image, details);
+	return image;
+}
+
+/* As thread A does with what comes between two parts. */
+static void add_part(const struct driver *driver, struct exporter *exporter, unsigned int number)
+{
+	struct image *image = make_numbered(number);
+	const struct synthetic_sample sample = { .time = clock_monotonic(), .comm = "numbered", .image = image };
+	struct buffer bytes = { .pool = POOL_ENCODE };
+	struct cut cut;
+
+	assert_int_equal(synthetic_add(driver->aggregator, &sample), 0);
+	assert_int_equal(cutter_cut(driver->cutter, aggregator_window(driver->aggregator), 1 << 20, 0, &bytes, &cut), 0);
+	assert_int_equal(cut.samples, 1);
+	assert_int_equal(exporter_journal(exporter, &cut, bytes.data, bytes.size), 0);
+	buffer_free(&bytes);
+	image_unref(image);
+}
+
+/* As threads A and D and then thread C do with a window. */
+static void send_parts(const struct driver *driver, struct exporter *exporter, int log)
+{
+	struct payload whole = { .is_last = true };
+	struct window *window;
+	struct buffer all;
 	struct stat st;
 
 	buffer_init(&all, POOL_ENCODE);
 	for (unsigned int i = 0; i < driver->parts; i++) {
-		buffer_init(&one, POOL_ENCODE);
 		assert_int_equal(fstat(log, &st), 0);
-		append_number(&one, (unsigned int)st.st_size + 1, driver->pad);
 		append_number(&all, (unsigned int)st.st_size + 1, driver->pad);
-		pool_uncharge(POOL_ENCODE, one.capacity);
-		part = (struct payload){ .data = one.data, .size = one.size, .samples = 1, .window = window };
-		assert_int_equal(exporter_journal(exporter, &part), 0);
+		add_part(driver, exporter, (unsigned int)st.st_size + 1);
 		assert_int_equal(write(log, "\n", 1), 1);
 		usleep(driver->pause_ms * 1000);
 	}
+	assert_int_equal(aggregator_close(driver->aggregator, clock_monotonic(), &window), 0);
+	whole.window = window->number;
+	window_free(window);
 	pool_uncharge(POOL_ENCODE, all.capacity);
 	whole.data = all.data;
 	whole.size = all.size;
 	whole.samples = driver->parts;
 	exporter_send(exporter, &whole);
+}
+
+static void make_windows(struct driver *driver)
+{
+	const struct encode_options options = { .max_bytes = 16 << 20 };
+
+	assert_int_equal(aggregator_new(&driver->aggregator), 0);
+	assert_int_equal(aggregator_set_profile(driver->aggregator, &synthetic_clock), 0);
+	assert_int_equal(cutter_new(&options, &driver->cutter), 0);
 }
 
 static void send_one(const struct driver *driver, struct exporter *exporter, int log)
@@ -299,6 +340,7 @@ int main(int argc, char **argv)
 	complete(&driver);
 	driver.options.with_journal = driver.parts;
 	make_payload(&driver);
+	make_windows(&driver);
 	if (exporter_new(&driver.options, &exporter))
 		return 1;
 	start = clock_monotonic();
@@ -306,7 +348,7 @@ int main(int argc, char **argv)
 	log = driver.log ? open(driver.log, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0600) : -1;
 	for (unsigned int i = 0; i < driver.count; i++) {
 		if (driver.parts)
-			send_parts(&driver, exporter, log, i + 1);
+			send_parts(&driver, exporter, log);
 		else
 			send_one(&driver, exporter, log);
 		if (driver.pause_ms) {
@@ -329,6 +371,8 @@ int main(int argc, char **argv)
 	exporter_stop(exporter, driver.stop_ms);
 	print_stats(&driver, exporter);
 	exporter_free(exporter);
+	cutter_free(driver.cutter);
+	aggregator_free(driver.aggregator);
 	free(driver.payload.data);
 	synthetic_check_pools();
 	return 0;
