@@ -124,7 +124,7 @@ static int tell_why(const struct extra *extra, char *ret_reason, size_t size)
 	return WEXITSTATUS(extra->status) == EXIT_USAGE ? -EINVAL : -ENOEXEC;
 }
 
-static int take(struct extra *extra, struct web_answer *answer)
+static int take(struct extra *extra, struct web_answer *answer, char *ret_reason, size_t reason_size)
 {
 	const struct extra_options *options = extra->options;
 	struct web_request request;
@@ -143,10 +143,14 @@ static int take(struct extra *extra, struct web_answer *answer)
 	err = start(extra, ends[1]);
 	close(ends[1]);
 	job.input = ends[0];
-	if (err)
+	if (err) {
 		extra->pid = 0;
-	else
+		snprintf(ret_reason, reason_size, "%s cannot be started: %s. Install it again.",
+			 options->stacktap ?: "stacktap", strerror(-err));
+		err = err == -ENOENT ? err : -ENOEXEC;
+	} else {
 		err = viewer_ask(&job, answer);
+	}
 	close(ends[0]);
 	if (extra->pid)
 		end_now(extra);
@@ -166,7 +170,7 @@ int extra_take(const struct extra_options *options, struct web_answer *answer, c
 		return -EINVAL;
 	}
 	extra.complaints = complaints;
-	err = take(&extra, answer);
+	err = take(&extra, answer, ret_reason, reason_size);
 	if (err == -ENOENT) {
 		snprintf(ret_reason, reason_size, "There is no `stacktap' beside stacktapd, which would take this profile: "
 			 "install both.");
