@@ -233,7 +233,7 @@ static bool take_turn(struct server *server, const struct web_request *request, 
 static void say_failed(struct server *server, int err, struct web_answer *answer)
 {
 	if (err == -ECANCELED)
-		return say(answer, UNAVAILABLE, "The daemon ends, or the client has hung up.");
+		return say(answer, UNAVAILABLE, "The daemon ends or has stopped to sample, or the client has hung up.");
 	atomic_fetch_add(&server->views_failed, 1);
 	if (err == -ETIMEDOUT)
 		say(answer, UNAVAILABLE, "This takes longer than is allowed. Ask for a shorter time.");

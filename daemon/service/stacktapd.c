@@ -371,11 +371,13 @@ static int open_store(void *ctx)
 static bool is_sampling(void *ctx)
 {
 	struct daemon *daemon = ctx;
+	struct pause_stats stats;
 	bool is;
 
 	if (!lock_soon(daemon))
 		return true;
-	is = service_session_id(daemon->service);
+	/* a session that is held is there, and stopped */
+	is = service_session_id(daemon->service) && !service_pause(daemon->service, &stats);
 	pthread_mutex_unlock(&daemon->lock);
 	return is;
 }

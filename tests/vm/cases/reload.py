@@ -153,13 +153,15 @@ def pauses(t, daemon):
     fleet = {"kill_switch": "/tmp/off", "watch": "yes"}
     session = sessions(t)[0]["id"]
     own = dict(PROFILE, event="cpu-clock/freq=49/")
-    write(profile=own, store=STORE, daemon=DAEMON, fleet=fleet)
+    write(profile=own, store=STORE, daemon=DAEMON, fleet=fleet, serve={"listen": "unix:/tmp/pauses.socket"})
     becomes(t, daemon, lambda s: s["id"] == session and s["filter"].get("cpus") != [0],
             "a kill switch is configured in the running session")
     with open("/tmp/off", "w", encoding="ascii"):
         pass
     holds(t, lambda: not sessions(t), "nothing is sampled while the kill switch is there")
     holds(t, lambda: t.json("status")["daemon"].get("paused") == "kill switch", "and the status says why")
+    answer = ask("/tmp/pauses.socket", "/flamegraph?seconds=1&rate=99&event=nothing")
+    t.ok("not sampling" in answer, "nor by a session of its own", answer[:300])
     os.unlink("/tmp/off")
     holds(t, lambda: [s["id"] for s in sessions(t)] == [session], "the same session goes on without it")
     t.ok(log_says(t, "/tmp/off is there"), "the log names the file")
