@@ -269,7 +269,8 @@ static void take_extra(struct server *server, const char *path, const struct web
 {
 	_cleanup_free_ char **arguments = server->ops.record_arguments(server->ops.ctx);
 	const struct extra_options options = {
-		.arguments = arguments, .stacktap = server->ops.stacktap, .path = path, .request = request, .seconds = question->seconds,
+		.stacktap = server->ops.stacktap, .path = path, .request = request, .seconds = question->seconds,
+		.arguments = arguments,
 		.pid = question->pid, .selection = &question->selection, .rate = question->rate,
 		.period = question->period, .stop = &server->stop, .is_sampling = server->ops.is_sampling,
 		.ctx = server->ops.ctx,

@@ -311,17 +311,24 @@ static int number_stack(struct reader *reader, int32_t index, struct view_sample
 {
 	const bool is_known = reader->sink.stack && index >= 0 &&
 			      (size_t)index < reader->dictionary->n_stack_table && reader->stacks[index];
+	const struct view_frame *const *frames;
 	int err = is_known ? 0 : read_stack(reader, index);
+	size_t count;
 
 	if (err)
 		return err;
-	sample->frames = (const struct view_frame *const *)(const void *)reader->stack.data;
-	sample->frame_count = reader->stack.size / sizeof(*sample->frames);
+	frames = (const struct view_frame *const *)(const void *)reader->stack.data;
+	count = reader->stack.size / sizeof(*frames);
+	if (!reader->sink.stack) {
+		sample->frames = frames;
+		sample->frame_count = count;
+		return 0;
+	}
 	if (is_known)
 		sample->stack = reader->stacks[index] - 1;
-	else if (reader->sink.stack)
-		err = reader->sink.stack(reader->sink.ctx, sample->frames, sample->frame_count, &sample->stack);
-	if (!err && reader->sink.stack)
+	else
+		err = reader->sink.stack(reader->sink.ctx, frames, count, &sample->stack);
+	if (!err)
 		reader->stacks[index] = sample->stack + 1;
 	return err;
 }

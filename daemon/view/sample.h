@@ -58,7 +58,7 @@ struct view_sample {
 	uint32_t tid;		/* 0: unknown */
 	const char *thread;
 	int64_t cpu;		/* -1: unknown */
-	const struct view_frame *const *frames;	/* leaf first, one at least; of a sink that numbers stacks the last one's */
+	const struct view_frame *const *frames;	/* leaf first, one at least; NULL: the sink numbers stacks, or has none */
 	size_t frame_count;
 	uint32_t stack;		/* what the sink calls it, if it numbers stacks */
 	uint64_t samples, weight;

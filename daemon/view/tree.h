@@ -26,7 +26,10 @@ void tree_init(struct tree *tree);
 void tree_free(struct tree *tree);
 /* The node of @frame below @parent, a new one if need be; -E2BIG. */
 int tree_child(struct tree *tree, uint32_t parent, uint32_t frame, uint32_t *ret_node);
-/* The node that the path of @frames leads to from the root on; as tree_child() for each, but for a path that is there already faster. */
+/*
+ * The node that the path of @frames leads to from the root on: as tree_child() for each of them, but faster where the
+ * path is there already.
+ */
 int tree_path(struct tree *tree, const uint32_t *frames, size_t count, uint32_t *ret_node);
 /* Add to what is the node's own; tree_sum() makes totals of it, once. */
 void tree_add(struct tree *tree, uint32_t node, uint64_t samples, uint64_t weight);
