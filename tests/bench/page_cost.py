@@ -50,9 +50,10 @@ const tick = () => {
 requestAnimationFrame(tick);
 """
 
-# A zoom until all of it is drawn, thirty times.
+# A zoom until all of it is drawn, ZOOMS times: pprof takes seconds for one of a large profile.
+ZOOMS = 10
 ZOOM = """
-const done = arguments[0];
+const done = arguments[1];
 const graph = stacktap.graph;
 const tick = (left) => {
     if (graph.target)
@@ -62,10 +63,10 @@ const tick = (left) => {
     graph.zoom(left % 2 ? graph.layout.firstChild[graph.layout.firstChild[0]] : 0);
     requestAnimationFrame(() => tick(left - 1));
 };
-tick(30);
+tick(arguments[0]);
 """
 PEER_ZOOM = """
-const done = arguments[0];
+const done = arguments[1];
 const tick = (left) => {
     if (!left)
         return done();
@@ -73,7 +74,7 @@ const tick = (left) => {
     boxes[left % 2 ? Math.min(2, boxes.length - 1) : 0].click();
     requestAnimationFrame(() => requestAnimationFrame(() => tick(left - 1)));
 };
-tick(30);
+tick(arguments[0]);
 """
 
 
@@ -107,10 +108,10 @@ class Browser:
         metrics = self.driver.execute_cdp_cmd("Performance.getMetrics", {})["metrics"]
         return 1000 * {metric["name"]: metric["value"] for metric in metrics}["TaskDuration"]
 
-    def during(self, script):
+    def during(self, script, *arguments):
         """CPU time, and what the script says."""
         before = self.spent()
-        said = self.driver.execute_async_script(script)
+        said = self.driver.execute_async_script(script, *arguments)
         return self.spent() - before, said
 
 
@@ -143,7 +144,7 @@ def peer(path):
 def measure_peer(page, path):
     with peer(path) as url, Browser(page, url, PEER_IS_OPEN, "127.0.0.1") as shown:
         opened = shown.spent()
-        return opened, shown.during(PEER_ZOOM)[0] / 30
+        return opened, shown.during(PEER_ZOOM, ZOOMS)[0] / ZOOMS
 
 
 def open_page(page, stacktap, work, nodes, samples):
@@ -165,7 +166,7 @@ def open_page(page, stacktap, work, nodes, samples):
         opened = shown.spent()
         count, ready, load = shown.driver.execute_script(
             "return [stacktap.graph.layout.count, stacktap.readyTime, stacktap.loadTime]")
-        zoom = shown.during(ZOOM)[0] / 30
+        zoom = shown.during(ZOOM, ZOOMS)[0] / ZOOMS
         rows = [
             row(f"{what}: open", ready, "ms", note=f"until drawn; {count:,} nodes, {os.path.getsize(path):,} bytes; "
                 f"{load:.0f} ms of it to prepare and draw"),
