@@ -50,7 +50,7 @@ static int read_profile(struct cut_reader *reader, struct cut_bytes *bytes)
 {
 	struct window *window = reader->window;
 	const size_t count = window->profile_count;
-	struct profile_config *profiles;
+	struct profile_config *profiles, *config;
 	struct window_counts *counts;
 	uint32_t flags;
 
@@ -67,21 +67,21 @@ static int read_profile(struct cut_reader *reader, struct cut_bytes *bytes)
 	if (!counts)
 		return -ENOMEM;
 	window->counts = counts;
-	profiles += count;
-	*profiles = (struct profile_config){ 0 };
+	config = &window->profiles[count];
+	*config = (struct profile_config){ 0 };
 	counts[count] = (struct window_counts){ 0 };
-	cut_take_text(bytes, profiles->source, sizeof(profiles->source));
-	cut_take_text(bytes, profiles->event, sizeof(profiles->event));
-	profiles->source_id = (uint16_t)cut_take_below(bytes, STACKTAP_MAX_SOURCES);
-	profiles->mode = (uint16_t)cut_take_below(bytes, UINT16_MAX);
-	profiles->rate_hz = cut_take_word(bytes);
-	profiles->fallback_errno = cut_take_word(bytes);
-	profiles->degraded = cut_take_word(bytes);
-	profiles->period = cut_take(bytes);
+	cut_take_text(bytes, config->source, sizeof(config->source));
+	cut_take_text(bytes, config->event, sizeof(config->event));
+	config->source_id = (uint16_t)cut_take_below(bytes, STACKTAP_MAX_SOURCES);
+	config->mode = (uint16_t)cut_take_below(bytes, UINT16_MAX);
+	config->rate_hz = cut_take_word(bytes);
+	config->fallback_errno = cut_take_word(bytes);
+	config->degraded = cut_take_word(bytes);
+	config->period = cut_take(bytes);
 	flags = cut_take_word(bytes);
-	profiles->is_multiplexed = flags & CUT_MULTIPLEXED;
-	profiles->is_clock = flags & CUT_CLOCK;
-	profiles->is_cpu_time = flags & CUT_CPU_TIME;
+	config->is_multiplexed = flags & CUT_MULTIPLEXED;
+	config->is_clock = flags & CUT_CLOCK;
+	config->is_cpu_time = flags & CUT_CPU_TIME;
 	window->profile_count += !bytes->is_bad;
 	return 0;
 }
@@ -196,6 +196,26 @@ static void described_free(struct described *described)
 	free(described);
 }
 
+/* Takes @image over; NULL: there is no memory. */
+static struct described *described_new(struct image *image, const uint8_t *resource, size_t size)
+{
+	struct described *described = NULL;
+
+	if (pool_charge(POOL_PROCESSES, sizeof(*described) + size)) {
+		described = malloc(sizeof(*described) + size);
+		if (!described)
+			pool_uncharge(POOL_PROCESSES, sizeof(*described) + size);
+	}
+	if (!described) {
+		image_unref(image);
+		return NULL;
+	}
+	described->image = image;
+	described->size = size;
+	memcpy(described->resource, resource, size);
+	return described;
+}
+
 /* One field, which goes into a message as it is. */
 static bool is_resource(const uint8_t *data, size_t size)
 {
@@ -212,6 +232,7 @@ static int read_image(struct cut_reader *reader, struct cut_bytes *bytes)
 	const uint32_t index = cut_take_below(bytes, (uint64_t)max_of(reader->images.count, 1u) + 1);
 	const uint32_t tgid = cut_take_word(bytes);
 	struct described *described, *before;
+	struct image *image = NULL;
 	const uint8_t *resource;
 	size_t size;
 	int err = 0;
@@ -223,28 +244,18 @@ static int read_image(struct cut_reader *reader, struct cut_bytes *bytes)
 		err = cut_table_add(&reader->images, NULL);
 	if (err)
 		return err;
-	if (!pool_charge(POOL_PROCESSES, sizeof(*described) + size))
-		return -ENOBUFS;
-	described = malloc(sizeof(*described) + size);
-	if (!described) {
-		pool_uncharge(POOL_PROCESSES, sizeof(*described) + size);
-		return -ENOMEM;
-	}
 	before = reader->images.items[index];
-	described->image = NULL;
-	described->size = size;
-	memcpy(described->resource, resource, size);
-	if (before) {
-		described->image = before->image ? image_ref(before->image) : NULL;
-	} else if (index) {
-		described->image = image_new(NULL, tgid, 0, NULL);
-		if (!described->image) {
-			described_free(described);
-			reader->images.count = index;
-			return -ENOBUFS;
-		}
-		described->image->journalled.index = index;
-	}
+	if (before && before->image)
+		image = image_ref(before->image);
+	else if (index)
+		image = image_new(NULL, tgid, 0, NULL);
+	if (index && !image)
+		return -ENOBUFS;
+	if (image)
+		image->journalled.index = index;
+	described = described_new(image, resource, size);
+	if (!described)
+		return -ENOBUFS;
 	reader->images.items[index] = described;
 	described_free(before);
 	return 0;
@@ -323,7 +334,7 @@ static int read_stack(struct cut_reader *reader, struct cut_bytes *bytes)
 	const uint32_t others = cut_take_below(bytes, FRAMES_MAX + 1 - min_of(shared, (uint32_t)FRAMES_MAX));
 	struct stack *stack;
 
-	if (bytes->is_bad || others > (size_t)(bytes->end - bytes->at))
+	if (bytes->is_bad || others > (size_t)(bytes->end - bytes->at) || (shared && !before))
 		return -EBADMSG;
 	stack = arena_alloc(&reader->window->arena,
 			    sizeof(*stack) + ((size_t)others + shared) * sizeof(stack->locations[0]));
