@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A cut: what was added to the open window since the one before, for the journal, in a format of its own. It costs a
- * fraction of what OTLP does: a file of the journal has each Location, Function, image and so on once, over all the
- * windows that are in it, and what has an index there knows it itself (struct journalled), so that nothing is looked up.
- * export/cut_reader.h makes windows of them again.
+ * A cut: what was added to the open window since the one before, for the journal, in a format of its
+ * own. It costs a fraction of what OTLP does: a file of the journal has each Location, Function, image
+ * and so on once, over all the windows that are in it, and what has an index there knows it itself
+ * (struct journalled), so that nothing is looked up. export/cut_reader.h makes windows of them again.
  *
- * Resources are in it as bytes, by the rules and with what is known at that time: nothing that a rule leaves out is
- * written.
+ * Resources are in it as bytes, by the rules and with what is known at that time: nothing that a rule
+ * leaves out is written.
  */
 #ifndef STACKTAP_EXPORT_CUT_H
 #define STACKTAP_EXPORT_CUT_H

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a file of the journal has of the profile model, each once, as entries of export/cut_format.h. What is new is appended
- * to the cut when it is asked for. An error of any of these leaves entries that nothing refers to.
+ * What a file of the journal has of the profile model, each once, as entries of export/cut_format.h.
+ * What is new is appended to the cut when it is asked for. An error of any of these leaves entries that
+ * nothing refers to.
  */
 #ifndef STACKTAP_EXPORT_CUT_DICTIONARY_H
 #define STACKTAP_EXPORT_CUT_DICTIONARY_H

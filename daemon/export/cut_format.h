@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a cut is made of: entries, each of them a byte that says what it is, and numbers as protobuf's varints, signed
- * ones in zigzag. Texts and bytes have their length before them. Indices count from 0 in what the file has had
- * of the same kind; stacks and samples by that count from 0 in the cut's window and file. "+ 1": 0 says that there is none.
+ * What a cut is made of: entries, each of them a byte that says what it is, and numbers as protobuf's
+ * varints, signed ones in zigzag. Texts and bytes have their length before them. Indices count from 0 in
+ * what the file has had of the same kind; stacks and samples by that count from 0 in the cut's window
+ * and file. "+ 1": 0 says that there is none.
  *
- * A cut begins with the window's number, an id of 16 bytes, and what is to be added to a time to get Unix time (signed).
- * What an entry names comes before it.
+ * A cut begins with the window's number, an id of 16 bytes, and what is to be added to a time to get
+ * Unix time (signed). What an entry names comes before it.
  */
 #ifndef STACKTAP_EXPORT_CUT_FORMAT_H
 #define STACKTAP_EXPORT_CUT_FORMAT_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Cuts of one file of the journal, in turn, to windows as they were: for the encoder. What is read was written by a daemon
- * that was killed: nothing of it is trusted, and its memory is the pools'.
+ * Cuts of one file of the journal, in turn, to windows as they were: for the encoder. What is read was
+ * written by a daemon that was killed: nothing of it is trusted, and its memory is the pools'.
  */
 #ifndef STACKTAP_EXPORT_CUT_READER_H
 #define STACKTAP_EXPORT_CUT_READER_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Numbers and texts out of a cut (export/cut_format.h), and what their indices count in. is_bad is true after the first
- * that is not there or not in its range; indices and texts are 0 and empty from then on.
+ * Numbers and texts out of a cut (export/cut_format.h), and what their indices count in. is_bad is true
+ * after the first that is not there or not in its range; indices and texts are 0 and empty from then on.
  */
 #ifndef STACKTAP_EXPORT_CUT_TAKE_H
 #define STACKTAP_EXPORT_CUT_TAKE_H

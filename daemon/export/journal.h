@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the open windows hold so far, on disk: cuts of them (export/cut.h) that a later run sends if this one is killed, in
- * files journal-<Unix ms>.bin of records (export/journal_record.h) in the directory of the store or spool. A file has
- * cuts of several windows, and says which of these are in the store or spool by now; it goes when all are and
- * another one has been begun. store_open() makes files of its own of those that it finds.
+ * What the open windows hold so far, on disk: cuts of them (export/cut.h) that a later run sends if this
+ * one is killed, in files journal-<Unix ms>.bin of records (export/journal_record.h) in the directory of
+ * the store or spool. A file has cuts of several windows, and says which of these are in the store or
+ * spool by now; it goes when all are and another one has been begun. store_open() makes files of its own
+ * of those that it finds.
  *
  * Not synced: what kill -9 leaves is whole, a power cut may take it. From any thread.
  */

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a file of the journal is made of. A head of 64 bytes: "stacktap", its format as u32, the version of the daemon that
- * wrote it in 32 bytes, 16 random ones, and a CRC-32 (ISO-HDLC) of all that. Then records: a u32 length, a u32 CRC-32, a byte that
- * says what it is, and that many bytes. All numbers are little-endian.
+ * What a file of the journal is made of. A head of 64 bytes: "stacktap", its format as u32, the version
+ * of the daemon that wrote it in 32 bytes, 16 random ones, and a CRC-32 (ISO-HDLC) of all that. Then
+ * records: a u32 length, a u32 CRC-32, a byte that says what it is, and that many bytes. All numbers are
+ * little-endian.
  *
- * The CRC of a record goes on from that of what is before it: bytes that another file left on the disk, or that are of
- * another place in this one, are none of it.
+ * The CRC of a record goes on from that of what is before it: bytes that another file left on the disk,
+ * or that are of another place in this one, are none of it.
  */
 #ifndef STACKTAP_EXPORT_JOURNAL_RECORD_H
 #define STACKTAP_EXPORT_JOURNAL_RECORD_H
