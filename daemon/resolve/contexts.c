@@ -111,7 +111,13 @@ static void count_error(struct contexts *contexts, const struct image *image, in
 /* Another process may have its number: then the opener says so. */
 static bool has_gone(const struct image *image)
 {
-	return kill((pid_t)image->tgid, 0) < 0 && errno == ESRCH;
+	char path[32];
+
+	if (!kill((pid_t)image->tgid, 0) || errno != ESRCH)
+		return false;
+	/* /proc may be another pid namespace's, and have its numbers */
+	snprintf(path, sizeof(path), "/proc/%" PRIu32, image->tgid);
+	return access(path, F_OK) < 0;
 }
 
 static void look(struct contexts *contexts, struct image *image)
