@@ -133,7 +133,7 @@ static int look_at(struct walk *walk, const struct dwarf_entry *entry, struct dw
 /* Entries from *@at on, up to the end of their list, which *@at is behind then. */
 static int visit(struct walk *walk, uint32_t *at, uint32_t depth)
 {
-	struct dwarf_entry entry;
+	struct dwarf_entry entry = { .tag = 0 };
 	struct dwarf_facts facts;
 	int r;
 

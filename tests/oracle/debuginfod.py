@@ -209,7 +209,7 @@ def counts(told, **wanted):
     return told and all(told[name] == wanted.get(name, 0) for name in told if name != "bytes")
 
 
-def check_readers(bench, url):
+def check_readers(bench, url, local):
     """What reads a recording looks lines up at the same server, and says what that does not have."""
     down = f"http://127.0.0.1:{free_port()}"
 
@@ -220,11 +220,11 @@ def check_readers(bench, url):
         return done.returncode, done.stdout, done.stderr
     with open(bench.recorded, "rb") as file:
         before = file.read()
-    rows = subprocess.run([bench.stacktap, "report", "--lines", "--limit", "0", bench.named], stdout=subprocess.PIPE,
+    rows = subprocess.run([bench.stacktap, "report", "--lines", "--limit", "0", local], stdout=subprocess.PIPE,
                           encoding="utf-8", check=True).stdout.splitlines()[1:]
     status, said, error = ask("report", "--lines", "--limit", "0")
     tell(status == 0 and said.splitlines()[1:] == rows and "shop.cc:" in said and not error,
-         "report --lines has the lines of a recording that was named by the server", (status, said, error))
+         "report --lines has the lines of a recording that was named by the same file", (status, said, error))
     status, said, error = ask("report", "--lines", server=None)
     tell(status == 0 and "shop.cc:" not in said and not bench.kept(), "and without --debuginfod those of the recording", (said, error))
     status, said, error = ask("report", "--lines", server=down)
@@ -262,7 +262,7 @@ def check_real(bench):
         status, said, fetched = bench.symbolize("--debuginfod", url, recorded=unknown)
         tell(status == 0 and counts(fetched, absent=1) and "has no debug file of it" in said["note"],
              "what it does not have is said", (status, said, fetched))
-        check_readers(bench, url)
+        check_readers(bench, url, local)
         shutil.rmtree(bench.cache)
         status, said, fetched = bench.symbolize("--debuginfod", url, "--debuginfod-max", "4K")
         tell(status == 0 and counts(fetched, too_large=1) and "larger than" in said["note"] and bench.is_untouched() and
