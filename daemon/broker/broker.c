@@ -164,6 +164,11 @@ bool broker_is_there(void)
 	return broker.pid;
 }
 
+pid_t broker_pid(void)
+{
+	return broker.pid;
+}
+
 int broker_socket(void)
 {
 	return broker.socket;

@@ -28,6 +28,7 @@ int broker_begin(const char *name, const char *config_path);
 void broker_end(void);	/* and waits for it */
 
 bool broker_is_there(void);
+pid_t broker_pid(void);	/* 0: there is none */
 /* Readable, or hung up: it has ended. */
 int broker_socket(void);
 

@@ -24,6 +24,8 @@ int packet_send(int socket, const struct packet *packet)
 		message.msg_control = control.bytes;
 		message.msg_controllen = CMSG_SPACE(fd_bytes);
 		cmsg = CMSG_FIRSTHDR(&message);
+		if (!cmsg)
+			return -EINVAL;
 		cmsg->cmsg_level = SOL_SOCKET;
 		cmsg->cmsg_type = SCM_RIGHTS;
 		cmsg->cmsg_len = CMSG_LEN(fd_bytes);

@@ -65,14 +65,17 @@ bool confine_broker(void)
 	return !r;
 }
 
+bool confine_may_change_user(void)
+{
+	return capng_have_capability(CAPNG_EFFECTIVE, CAP_SETUID) && capng_have_capability(CAPNG_EFFECTIVE, CAP_SETGID);
+}
+
 int confine_daemon(uid_t user, gid_t group)
 {
 	static const unsigned int needed[] = { CAP_PERFMON };
 	const struct rlimit unlimited = { .rlim_cur = RLIM_INFINITY, .rlim_max = RLIM_INFINITY };
 	bool is_dropped;
 
-	if (!capng_have_capability(CAPNG_EFFECTIVE, CAP_SETUID) || !capng_have_capability(CAPNG_EFFECTIVE, CAP_SETGID))
-		return -EPERM;
 	/* rings of the side band are locked memory, which without CAP_IPC_LOCK has a limit; where it stays its error says so */
 	if (setrlimit(RLIMIT_MEMLOCK, &unlimited))
 		errno = 0;

@@ -11,7 +11,8 @@
  * module is loaded any more, nothing mounted, no process traced. False: the kernel cannot filter system calls.
  */
 bool confine_broker(void);
-/* The daemon is @user from now on, with CAP_PERFMON if it had that, whatever it executes. -errno: nothing has changed. */
+bool confine_may_change_user(void);
+/* The daemon is @user from now on, with CAP_PERFMON if it had that, whatever it executes. -errno: it is neither, and has to end. */
 int confine_daemon(uid_t user, gid_t group);
 /* By what its threads need, and the process that shows recordings. False as above. */
 bool confine_daemon_calls(void);

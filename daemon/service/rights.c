@@ -18,7 +18,7 @@ static bool is_below(const char *path, const char *directory)
 {
 	const size_t length = strlen(directory);
 
-	return !strncmp(path, directory, length) && (!path[length] || path[length] == '/');
+	return !strncmp(path, directory, length) && (!path[length] || path[length] == '/') && !strstr(path, "/..");
 }
 
 /* A directory that is named in the configuration may be anything. */
@@ -56,8 +56,9 @@ static void note_user(struct rights *rights, uid_t uid)
 		snprintf(rights->user, sizeof(rights->user), "%u", uid);
 }
 
-/* 0: it runs as that user. -errno and why: it could not be, and has what it had. */
-static int change_user(const struct config *config, const char *config_path, char *why, size_t size)
+/* 0: it can be that user, and has a broker. -errno and why not: it has what it had. */
+static int prepare(const struct config *config, const char *config_path, struct ownership *ret_ownership, char *why,
+		   size_t size)
 {
 	const struct passwd *entry = getpwnam(STATUSFILE_USER);
 	struct ownership ownership = { 0 };
@@ -71,6 +72,10 @@ static int change_user(const struct config *config, const char *config_path, cha
 		snprintf(why, size, "there is no user %s: create it, or run systemd-sysusers", STATUSFILE_USER);
 		return -ENOENT;
 	}
+	if (!confine_may_change_user()) {
+		snprintf(why, size, "it has no CAP_SETUID and CAP_SETGID to change its user with");
+		return -EPERM;
+	}
 	ownership.to = entry->pw_uid;
 	ownership.group = entry->pw_gid;
 	err = give_all(&ownership, config, why, size);
@@ -81,14 +86,7 @@ static int change_user(const struct config *config, const char *config_path, cha
 		snprintf(why, size, "%s cannot be started: %s", broker_name, strerror(-err));
 		return err;
 	}
-	err = confine_daemon(ownership.to, ownership.group);
-	if (err) {
-		snprintf(why, size, "it cannot change its user: %s", strerror(-err));
-		broker_end();
-		return err;
-	}
-	if (!confine_daemon_calls())
-		log_debug("system calls are not filtered");
+	*ret_ownership = ownership;
 	return 0;
 }
 
@@ -96,6 +94,7 @@ int rights_give_up(const struct config *config, const char *config_path, struct 
 		   size_t error_size)
 {
 	const bool is_root = geteuid() == 0;
+	struct ownership ownership;
 	int err;
 
 	*ret_rights = (struct rights){ 0 };
@@ -104,11 +103,18 @@ int rights_give_up(const struct config *config, const char *config_path, struct 
 		if (err)
 			return err;
 	}
-	err = change_user(config, config_path, ret_rights->kept, sizeof(ret_rights->kept));
-	if (!err)
-		ret_rights->kept[0] = '\0';
+	if (prepare(config, config_path, &ownership, ret_rights->kept, sizeof(ret_rights->kept))) {
+		if (is_root)
+			log_warning("it goes on as root: %s", ret_rights->kept);
+	} else {
+		err = confine_daemon(ownership.to, ownership.group);
+		if (err) {
+			snprintf(ret_error, error_size, "cannot become user %s: %s", STATUSFILE_USER, strerror(-err));
+			return err;
+		}
+		if (!confine_daemon_calls())
+			log_debug("system calls are not filtered");
+	}
 	note_user(ret_rights, geteuid());
-	if (err && is_root)
-		log_warning("it goes on as root: %s", ret_rights->kept);
 	return 0;
 }

@@ -12,6 +12,7 @@
 struct snapshot {
 	uint64_t uptime_s, cpu_ns;
 	const char *user, *kept_rights;		/* that it runs as; why with the rights it was started with, or NULL */
+	pid_t broker_pid;			/* 0: none */
 	uint64_t session_id;			/* 0: not sampling */
 	const char *error;			/* why it is not sampling, or NULL */
 	const char *paused;			/* why not for now, or NULL */

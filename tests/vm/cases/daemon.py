@@ -169,10 +169,13 @@ def journal(t):
 
 
 def memory_of(pid):
-    """Bytes of a process and its children, what they share with others by its share."""
-    children = [int(name) for name in os.listdir("/proc") if name.isdigit() and parent_of(name) == pid]
+    """Bytes of a process and its children, and theirs, what they share with others by its share."""
+    parents = {int(name): parent_of(name) for name in os.listdir("/proc") if name.isdigit()}
+    family = [pid]
+    for process in family:
+        family += [child for child, parent in parents.items() if parent == process]
     sizes = {}
-    for process in [pid, *children]:
+    for process in family:
         with open(f"/proc/{process}/comm", encoding="ascii") as comm, \
                 open(f"/proc/{process}/smaps_rollup", encoding="ascii") as file:
             pss = next(line for line in file if line.startswith("Pss:"))

@@ -13,6 +13,7 @@ from cases import daemon
 LOAD = False
 USER = 991
 PERFMON = 1 << 38
+PARANOID = "/proc/sys/kernel/perf_event_paranoid"
 CONFIG = "/etc/privileges/stacktap.conf"
 STORE = "/tmp/privileges-store"
 OTHERS = "/tmp/privileges-others"
@@ -23,7 +24,7 @@ HELPERS = ("stacktap-broker", "stacktap-opener", "stacktap-parser")
 
 
 def become_user(there):
-    """Debian's guests have a file system of their own, which is gone with them."""
+    """As installing it does."""
     for path, line in (("/etc/passwd", f"stacktap:x:{USER}:{USER}::/:/usr/sbin/nologin\n"),
                        ("/etc/group", f"stacktap:x:{USER}:\n")):
         with open(path, encoding="ascii") as f:
@@ -32,11 +33,17 @@ def become_user(there):
             f.writelines(lines + [line] if there else lines)
 
 
-def configure(rate, store=STORE):
+def configure(rate, store=STORE, tables="no"):
+    """Tables of all that runs take an emulated CPU a while at each start."""
     os.makedirs(os.path.dirname(CONFIG), mode=0o700, exist_ok=True)
     daemon.configuration(CONFIG, profile={"rate": rate, "window_seconds": 1, "window_max_seconds": 2, "budget_ns": 0},
-                         store={"directory": store}, daemon={"status_seconds": 1}, serve={"listen": f"unix:{SOCKET}"})
+                         store={"directory": store}, unwind={"tables": tables}, daemon={"status_seconds": 1}, serve={"listen": f"unix:{SOCKET}"})
     os.chmod(CONFIG, 0o600)
+
+
+def set_paranoid(value):
+    with open(PARANOID, "w", encoding="ascii") as f:
+        f.write(str(value))
 
 
 def start(t):
@@ -78,10 +85,10 @@ def side_bands(child):
         return sum("anon_inode:[perf_event]" in line for line in f)
 
 
-def names(t, pattern):
+def names(t, pattern, *selection):
     """Whether what is stored has it."""
     files = [f"{STORE}/{name}" for name in sorted(os.listdir(STORE)) if name != OLD]
-    return files and re.search(pattern, t.stacktap("report", "--limit", 0, *files[-1:], check=False).stdout)
+    return files and re.search(pattern, t.stacktap("report", "--limit", 0, *selection, *files[-1:], check=False).stdout)
 
 
 def rights(t, child):
@@ -94,6 +101,7 @@ def rights(t, child):
         t.equal((have["NoNewPrivs"], have["Seccomp"]), ("1", "2"), f"thread {have['Name']} gains none, its calls are filtered")
     t.equal((told(child)["user"], told(child).get("kept_rights")), ("stacktap", None), "the status says who it is")
     t.ok("runs as user stacktap" in t.stacktap("status").stdout, "for people as well")
+    t.equal([told(child)["broker_pid"]], processes("stacktap-broker"), "and which process has the rights")
     for name, users in (("stacktap-broker", "0"), ("stacktap-opener", "0"), ("stacktap-parser", "65534")):
         have = [facts(f"/proc/{pid}/status") for pid in processes(name)]
         t.equal([(one["Uid"].split()[0], one["Seccomp"]) for one in have], [(users, "2")], f"{name} is there once, filtered")
@@ -119,7 +127,16 @@ def comes_back(t, child):
     late = t.start("taskset", "-c", 1, "/opt/stacktap/workload/deep", 5, 3600)
     t.ok(t.comes_to(lambda: names(t, r"\bdescend\b"), 60), "what starts there has names")
     t.ok(t.comes_to(lambda: names(t, r"\[k\] [a-z]\w+"), 60), "and so has the kernel")
+    t.ok(told(child)["unwind"]["lists"], "lists are set for processes", told(child)["unwind"])
     t.stop(late)
+
+
+def elsewhere(t):
+    """Its root is asked of a process whose namespaces the user may not look at."""
+    program = t.start("unshare", "--mount", "sh", "-c", "mount -t tmpfs tmpfs /mnt && cp /opt/stacktap/workload/deep /mnt/hidden && "
+                      "exec /mnt/hidden 5 3600")
+    t.ok(t.comes_to(lambda: names(t, r"\bdescend\b", "--process", "hidden"), 60), "and a program of another mount namespace")
+    t.stop(program)
 
 
 def replaced(t, child):
@@ -132,7 +149,7 @@ def replaced(t, child):
 
 
 def reloads(t, child):
-    configure(97)
+    configure(97, tables="yes")
     child.send_signal(signal.SIGHUP)
     t.ok(t.comes_to(lambda: [s["sources"][0]["rate_hz"] for s in t.json("status")["sessions"]] == [97], 20),
          "a configuration that only root may read is read again")
@@ -140,17 +157,19 @@ def reloads(t, child):
 
 def guest(t):
     t.run("insmod", "/opt/stacktap/stacktap.ko", "handler_budget_ns=0", "ceiling_permille=0")
-    with open("/proc/sys/kernel/perf_event_paranoid", "w", encoding="ascii") as f:
-        f.write("3")
+    with open(PARANOID, encoding="ascii") as f:
+        paranoid = f.read().strip()
+    set_paranoid(3)
     become_user(True)
     os.makedirs(STORE, mode=0o750)
     with open(f"{STORE}/{OLD}", "w", encoding="ascii"):
         pass
-    configure(199)
+    configure(199, tables="yes")
     child = start(t)
     try:
         rights(t, child)
         comes_back(t, child)
+        elsewhere(t)
         files(t)
         replaced(t, child)
         reloads(t, child)
@@ -160,10 +179,13 @@ def guest(t):
         child.send_signal(signal.SIGTERM)
         t.equal(t.wait(child, 30), 0, "SIGTERM ends it in good order")
         t.ok(t.comes_to(lambda: not any(map(processes, HELPERS))), "with all of its helpers")
+        configure(97)
         ends(t)
         stays_root(t)
     finally:
         t.run("cp", LOG, t.path("stacktapd.log"))
+        become_user(False)
+        set_paranoid(paranoid)
     t.rmmod()
 
 

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Directories change their owner whole, or not at all where anything in them is not the daemon's. */
+#include "fixture.h"
+
+#include <sys/stat.h>
+
+#include "service/ownership.h"
+
+enum { USER = 65533, GROUP = 65532 };
+
+static const struct ownership ownership = { .from = 0, .to = USER, .group = GROUP };
+static char error[512];
+
+static int give(const char *name, bool is_own)
+{
+	error[0] = '\0';
+	return ownership_give(&ownership, fixture_path(name), 0750, is_own, error, sizeof(error));
+}
+
+static bool is_given(const char *name)
+{
+	struct stat st;
+
+	assert_int_equal(lstat(fixture_path(name), &st), 0);
+	return st.st_uid == USER && st.st_gid == GROUP;
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	fixture_run("rm -rf store other; mkdir -m 750 -p store/spool; cd store; : > profiles-1.otlp; : > spool/journal-2.otlp");
+	return 0;
+}
+
+static void what_is_the_daemons_is_given(void **state)
+{
+	static const char *const names[] = { "store", "store/spool", "store/profiles-1.otlp", "store/spool/journal-2.otlp" };
+
+	(void)state;
+	if (geteuid())
+		skip();
+	assert_int_equal(give("store", false), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		assert_true(is_given(names[i]));
+	/* what came there since is the user's own affair */
+	fixture_run(": > store/notes");
+	assert_int_equal(give("store", false), 0);
+	assert_false(is_given("store/notes"));
+}
+
+static void what_is_not_there_is_made(void **state)
+{
+	(void)state;
+	if (geteuid())
+		skip();
+	assert_int_equal(give("other", false), 0);
+	assert_true(is_given("other"));
+	/* nor is its parent */
+	assert_int_equal(give("none/other", false), 0);
+}
+
+static void refused(const char *make, bool is_own, const char *why)
+{
+	setup(NULL);
+	fixture_run("%s", make);
+	assert_true(give("store", is_own) < 0);
+	assert_non_null(strstr(error, why));
+	assert_false(is_given("store"));
+	assert_false(is_given("store/profiles-1.otlp"));
+	assert_false(is_given("store/spool"));
+}
+
+static void what_may_be_anothers_is_left(void **state)
+{
+	(void)state;
+	if (geteuid())
+		skip();
+	refused(": > store/notes", false, "notes in it is not the daemon's");
+	refused(": > store/spool/notes", false, "notes in it is not the daemon's");
+	refused(": > passwd; ln passwd store/profiles-3.otlp", true, "profiles-3.otlp in it is not the daemon's");
+	refused("ln -s /etc/passwd store/profiles-3.otlp", true, "profiles-3.otlp in it is not the daemon's");
+	refused("mkfifo store/profiles-3.otlp", true, "profiles-3.otlp in it is not the daemon's");
+	refused(": > store/profiles-3.otlp; chown 1234 store/profiles-3.otlp", true, "profiles-3.otlp in it is not");
+	refused("chmod g+w store", true, "it is open to others");
+	refused("chown 1234 store", true, "it belongs to another user");
+	/* by its place all of it is the daemon's, whatever it is called */
+	setup(NULL);
+	fixture_run(": > store/notes");
+	assert_int_equal(give("store", true), 0);
+	assert_true(is_given("store/notes"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(what_is_the_daemons_is_given, setup),
+		cmocka_unit_test_setup(what_is_not_there_is_made, setup),
+		cmocka_unit_test_setup(what_may_be_anothers_is_left, setup),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
