@@ -184,14 +184,14 @@ test-latency: ## what keeps interrupts off longest, by the kernel's own tracer
 	$(Q)$(MAKE) ARCH=x86_64 KERNEL=latency LANE=latency CASES=latency vm
 
 # what asks most of the module, in reasonable time; FULL=1 for every case but what depends on speed, for this
-# kernel looks at each access (a sample's cost, programs that live 50 ms), and 64 CPUs
+# kernel looks at each access (a sample's cost, programs that live 50 ms), and 64 CPUs; it has no function-graph tracer
 debug_cases := $(if $(FULL),,abuse netlink_fuzz no_counter)
 
 .PHONY: test-debug-kernel
 test-debug-kernel: ## the module under KASAN, lockdep, kmemleak and others
 	$(Q)$(MAKE) ARCH=x86_64 KERNEL=debug LANE="stacks$(if $(FULL), nmi)" \
 		CASES="$(or $(CASES),$(debug_cases))" \
-		BUT="$(if $(FULL),cost short_lived exec_storm many_cpus)" vm
+		BUT="$(if $(FULL),cost run_queue short_lived exec_storm many_cpus)" vm
 
 # hardware samples and everything else that depends on the context of an overflow, or on what a page is;
 # FULL=1 for every case but pac and hooks, as this kernel has no pointer authentication and no function-graph tracer

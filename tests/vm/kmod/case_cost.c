@@ -6,10 +6,14 @@
  */
 #include <linux/perf_event.h>
 #include <stacktap/unwind_table.h>
-#include <sys/mman.h>
 #include <inttypes.h>
+#include <sched.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -35,6 +39,7 @@ enum {
 	COST_MAPPINGS = 1024,		/* that it is mapped in */
 	COST_WORDS = 1 << 15,		/* of a stack, all of them addresses in that code */
 	COST_WALKS = 1 << 8,		/* that begin at different words */
+	COST_WAKE_NS = 1000000,
 };
 
 static const struct source sampled = {
@@ -205,13 +210,18 @@ static bool within(const struct times *times, uint32_t limit)
  * A session that shows @visit stacks of any depth. A walk takes @limit ns at most, or what the module allows
  * where that is 0.
  */
-static bool begin_long_walks(struct client *client, bool two_phase, uint32_t limit, const char *title,
-			     void (*visit)(const struct sample_view *view, void *arg), void *arg)
+static bool begin_long_walks(struct client *client, unsigned int nr_sources, bool two_phase, uint32_t limit,
+			     const char *title, void (*visit)(const struct sample_view *view, void *arg),
+			     void *arg)
 {
+	struct source sources[STACKTAP_MAX_SOURCES];
 	struct message message;
+	unsigned int i;
 
+	for (i = 0; i < nr_sources; i++)
+		sources[i] = sampled;
 	if (!tap(!client_open(client) && !client_add_rings(client, 4 << 20) &&
-		 !client_set_sources(client, &sampled, 1), "%s: a session", title))
+		 !client_set_sources(client, sources, nr_sources), "%s: a session", title))
 		return false;
 	client->visit = visit;
 	client->visit_arg = arg;
@@ -251,7 +261,7 @@ static void sample_hostile(bool two_phase, uint32_t limit)
 	struct deep deep = { 0 };
 	struct client client;
 
-	if (!begin_long_walks(&client, two_phase, limit, title, visit_deep, &deep))
+	if (!begin_long_walks(&client, 1, two_phase, limit, title, visit_deep, &deep))
 		return;
 	work(COST_HOSTILE_DEPTH);
 	settle_long_walks(&client, title);
@@ -297,7 +307,7 @@ static void sample_circle(bool two_phase, unsigned int frames)
 		circle[i][0] = (uintptr_t)circle[(i + 1) % frames];
 		circle[i][1] = (uintptr_t)work;
 	}
-	if (!begin_long_walks(&client, two_phase, 0, title, visit_circling, &circling))
+	if (!begin_long_walks(&client, 1, two_phase, 0, title, visit_circling, &circling))
 		return;
 	spin_with((uintptr_t)circle[0], COST_TURNS);
 	settle_long_walks(&client, title);
@@ -349,30 +359,53 @@ static bool set_rows(struct client *client, uint64_t code)
 	       !tables_set(client, &image, 1, mappings, 1 + COST_MAPPINGS);
 }
 
+/* Code, and a stack that is nothing but callers in it. */
+struct searched {
+	uint64_t words[COST_WORDS];
+	uint64_t code;
+};
+
+static bool searched_begin(struct searched *searched)
+{
+	struct dice dice;
+	unsigned int i;
+
+	searched->code = (uintptr_t)mmap(NULL, COST_CODE, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS,
+					 -1, 0);
+	dice_seed(&dice, 1);
+	for (i = 0; i < COST_WORDS; i++)
+		searched->words[i] = searched->code + 1 + dice_roll(&dice, COST_CODE - 1);
+	return searched->code != (uintptr_t)MAP_FAILED;
+}
+
+static void searched_burn(const struct searched *searched)
+{
+	unsigned int i, from;
+
+	for (i = 0; i < COST_WALKS; i++) {
+		/* where the walks before this one have not been for long, so that nothing is remembered */
+		from = i * 37 % COST_WALKS;
+		spin_with((uintptr_t)&searched->words[from * ((COST_WORDS - COST_HOSTILE_DEPTH) / COST_WALKS)],
+			  COST_TURNS / COST_WALKS);
+	}
+}
+
 /* Deeper than any sample may show, and every frame is one whose rule has to be searched for. */
 static void sample_searches(bool two_phase, uint32_t limit)
 {
 	const char *title = two_phase ? "tables, two phases" : "tables, one phase";
-	uint64_t words[COST_WORDS], code, frames, searches;
+	struct searched searched;
+	uint64_t frames, searches;
 	struct deep deep = { 0 };
 	struct client client;
-	unsigned int i, from;
-	struct dice dice;
+	bool is_mapped;
 
-	code = (uintptr_t)mmap(NULL, COST_CODE, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	deep.code = code;
-	dice_seed(&dice, 1);
-	for (i = 0; i < COST_WORDS; i++)
-		words[i] = code + 1 + dice_roll(&dice, COST_CODE - 1);
-	if (!begin_long_walks(&client, two_phase, limit, title, visit_deep, &deep))
+	is_mapped = searched_begin(&searched);
+	deep.code = searched.code;
+	if (!begin_long_walks(&client, 1, two_phase, limit, title, visit_deep, &deep))
 		return;
-	tap(code != (uintptr_t)MAP_FAILED && set_rows(&client, code), "%s: tables and a list", title);
-	for (i = 0; i < COST_WALKS; i++) {
-		/* where the walks before this one have not been for long, so that nothing is remembered */
-		from = i * 37 % COST_WALKS;
-		spin_with((uintptr_t)&words[from * ((COST_WORDS - COST_HOSTILE_DEPTH) / COST_WALKS)],
-			  COST_TURNS / COST_WALKS);
-	}
+	tap(is_mapped && set_rows(&client, searched.code), "%s: tables and a list", title);
+	searched_burn(&searched);
 	settle_long_walks(&client, title);
 	frames = tables_count(&client, STACKTAP_A_TABLE_FRAMES);
 	searches = tables_count(&client, STACKTAP_A_TABLE_SEARCHES);
@@ -382,7 +415,7 @@ static void sample_searches(bool two_phase, uint32_t limit)
 	tap(searches > frames / 4 * 3, "%s: of %" PRIu64 " frames %" PRIu64 " were searched for", title, frames,
 	    searches);
 	end_long_walks(&client, limit ?: 100000, title);
-	munmap((void *)(uintptr_t)code, COST_CODE);
+	munmap((void *)(uintptr_t)searched.code, COST_CODE);
 }
 
 void case_cost(void)
@@ -406,4 +439,49 @@ void case_cost(void)
 	sample_searches(true, 0);
 	sample_searches(false, COST_SHORT_LIMIT);
 	sample_searches(true, COST_SHORT_LIMIT);
+}
+
+/* Takes the CPU from everybody else, again and again, be it while stacks wait for phase 2. */
+static pid_t start_preempter(void)
+{
+	const struct sched_param first = { .sched_priority = 1 };
+	const struct timespec pause = { .tv_nsec = COST_WAKE_NS };
+	pid_t child = fork();
+
+	if (child)
+		return child;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (sched_setscheduler(0, SCHED_FIFO, &first))
+		_exit(1);
+	while (!nanosleep(&pause, NULL))
+		;
+	_exit(1);
+}
+
+/*
+ * More stacks at a time than phase 2 has time for, of a task that is preempted meanwhile. What that takes in
+ * sched_switch is measured by the kernel's own tracer, see case run_queue.
+ */
+void case_switches(void)
+{
+	static const char title[] = "switches";
+	struct searched searched;
+	struct deep deep = { 0 };
+	struct client client;
+	bool is_mapped;
+	pid_t child;
+
+	is_mapped = searched_begin(&searched);
+	deep.code = searched.code;
+	if (!begin_long_walks(&client, STACKTAP_MAX_SOURCES, true, 0, title, visit_deep, &deep))
+		return;
+	tap(is_mapped && set_rows(&client, searched.code), "%s: tables and a list", title);
+	child = start_preempter();
+	searched_burn(&searched);
+	tap(child > 0 && !waitpid(child, NULL, WNOHANG) && !kill(child, SIGKILL) &&
+	    waitpid(child, NULL, 0) == child, "%s: preempted to the end", title);
+	settle_long_walks(&client, title);
+	tap(deep.cut >= 50, "%s: of %" PRIu64 " stacks %" PRIu64 " are cut by time", title, deep.samples,
+	    deep.cut);
+	end_long_walks(&client, 100000, title);
 }

@@ -44,6 +44,7 @@ void case_storms(void);
 void case_pressure(void);
 void case_nmi(void);
 void case_cost(void);
+void case_switches(void);
 void case_ceiling(void);
 void case_degrade(void);
 void case_fallback(void);

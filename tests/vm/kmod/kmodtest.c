@@ -55,6 +55,7 @@ static const struct {
 	{ "pressure", case_pressure },
 	{ "nmi", case_nmi },
 	{ "cost", case_cost },
+	{ "switches", case_switches },
 	{ "ceiling", case_ceiling },
 	{ "degrade", case_degrade },
 	{ "fallback", case_fallback },
