@@ -2,6 +2,7 @@
 """stacktapd against a receiver that misbehaves: retried or dropped as OTLP says, counted, alive."""
 
 import collections
+import glob
 import http.client
 import json
 import os
@@ -200,7 +201,7 @@ def no_endpoint(t):
                   store={"directory": "/tmp/store", "max_bytes": 262144}, serve={"listen": "unix:/tmp/serve.socket"},
                   metrics={"listen": "unix:/tmp/metrics.socket"})
     daemon = t.start("/opt/stacktap/bin/stacktapd", "--config", "/tmp/store.conf")
-    t.until(lambda: os.path.isdir("/tmp/store") and os.listdir("/tmp/store"), 60, "a file in the store")
+    t.until(lambda: glob.glob("/tmp/store/*.otlp"), 60, "a file in the store")
     time.sleep(8)
     sizes, limit = memory_of(daemon.pid), (64 << 20) + (128 << 10) * os.cpu_count()
     t.ok(len(sizes) >= 3 and sum(sizes.values()) <= limit,
@@ -211,10 +212,10 @@ def no_endpoint(t):
     t.stop(burner)
     os.killpg(others.pid, signal.SIGKILL)
     t.end_of(others)
-    files = sorted(os.listdir("/tmp/store"))
-    size = sum(os.path.getsize(f"/tmp/store/{name}") for name in files)
+    files = sorted(glob.glob("/tmp/store/*.otlp"))
+    size = sum(map(os.path.getsize, files))
     t.ok(files and size <= 262144, f"{len(files)} files, {size} bytes in the store")
-    result = t.stacktap("report", f"/tmp/store/{files[-1]}")
+    result = t.stacktap("report", files[-1])
     t.ok("%" in result.stdout, "report reads them", result.stdout)
 
 
@@ -244,8 +245,8 @@ def live(t, burner):
     t.equal(ask("/debug/pprof/profile?seconds=1&pid=1999999")[0], 404, "of a process that is not there, 404")
     # what comes later pushes out of the store what is to be compared
     with open(t.path("stored.otlp"), "wb") as out:
-        for name in sorted(os.listdir("/tmp/store")):
-            with open(f"/tmp/store/{name}", "rb") as file:
+        for path in sorted(glob.glob("/tmp/store/*.otlp")):
+            with open(path, "rb") as file:
                 out.write(file.read())
     code, timeline = ask("/store/timeline.json?process=deep")
     t.ok(code == 200 and json.loads(timeline)["events"][0]["samples"] > 0, f"the store's timeline: {code}", timeline[:300])

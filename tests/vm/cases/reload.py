@@ -2,6 +2,7 @@
 """stacktapd reads its configuration again: rates and filters live, the rest by a new session, nonsense
 never."""
 
+import glob
 import os
 import re
 import shutil
@@ -220,7 +221,7 @@ def tells(t, daemon):
 
 def ends(t, daemon):
     # the store was the same all along, so its files go on
-    t.until(lambda: os.path.isdir("/tmp/reload-store") and os.listdir("/tmp/reload-store"), 30,
+    t.until(lambda: glob.glob("/tmp/reload-store/*.otlp"), 30,
             "a file in the store")
     daemon.send_signal(signal.SIGTERM)
     t.ok(t.wait(daemon, 30) == 0, "SIGTERM ends it in good order")
