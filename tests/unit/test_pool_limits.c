@@ -162,18 +162,15 @@ static void an_objects_names_are_bounded_in_a_window(void **state _unused_)
 	hash_table_done(&files);
 }
 
-static struct image *image_with_service(size_t length)
+static void set_service(struct image *image, size_t length)
 {
 	struct image_details *details = calloc(1, sizeof(*details));
-	struct image *image = image_new(NULL, 7, 0, "comm");
 
-	assert_non_null(image);
 	assert_non_null(details);
 	details->service_name = malloc(length + 1);
 	memset(details->service_name, 's', length);
 	details->service_name[length] = '\0';
 	image_set_details(image, details);
-	return image;
 }
 
 static void details_beyond_the_limit_are_refused(void **state _unused_)
@@ -184,7 +181,11 @@ static void details_beyond_the_limit_are_refused(void **state _unused_)
 	uint64_t refused = processes->refused;
 
 	for (size_t i = 0; i < IMAGES; i++) {
-		images[i] = image_with_service(LENGTH);
+		images[i] = image_new(NULL, 7, 0, "comm");
+		assert_non_null(images[i]);
+	}
+	for (size_t i = 0; i < IMAGES; i++) {
+		set_service(images[i], LENGTH);
 		with_details += image_details(images[i]) != NULL;
 	}
 	assert_true(processes->peak <= processes->limit);
