@@ -296,6 +296,14 @@ static __attribute__((noinline)) unsigned int recurse(unsigned int depth)
 	return room[0];
 }
 
+/* What earlier calls left where those to come have their frames. */
+static __attribute__((noinline)) void clear_stack(void)
+{
+	uint8_t room[65536];
+
+	explicit_bzero(room, sizeof(room));
+}
+
 static void on_signal(int number _unused_)
 {
 	recurse(3);
@@ -390,6 +398,8 @@ static void test_hooks(void **state _unused_)
 	struct unwinder_stack stack;
 	size_t i = 0;
 
+	/* a return address that is left from before is no frame's */
+	clear_stack();
 	recurse(DEPTH);
 	caller = taken.live_ips[DEPTH];
 	/* the first of several callers that are the same */
