@@ -43,15 +43,13 @@ static int annotate(struct annotate_options *options)
 {
 	_cleanup_(annotation_done) struct annotation annotation;
 	char plain[DEMANGLE_MAX], error[2048];
-	int ret;
+	struct debuginfod *debuginfod = NULL;
+	int ret = places_debuginfod(&options->places, &debuginfod);
 
-	if (annotation_init(&annotation, options) < 0)
+	if (annotation_init(&annotation, options, debuginfod) < 0)
 		return cli_error("out of memory");
-	ret = places_debuginfod(&options->places, &annotation.debuginfod);
 	if (ret)
 		return ret;
-	if (debugfile_finder_new(annotation.parser, &options->places, annotation.debuginfod, &annotation.finder) < 0)
-		return cli_error("out of memory");
 	/* names are shown without their mangling */
 	if (!parser_demangle(annotation.parser, options->function, plain))
 		options->function = plain;

@@ -70,8 +70,9 @@ struct annotation {
 	char note[512];			/* why not more, or what is in doubt; may be empty */
 };
 
-/* -ENOMEM; annotation_done() in any case. */
-int annotation_init(struct annotation *annotation, const struct annotate_options *options);
+/* @debuginfod: taken; NULL: no server is asked. -ENOMEM; annotation_done() in any case. */
+int annotation_init(struct annotation *annotation, const struct annotate_options *options,
+		    struct debuginfod *debuginfod);
 void annotation_done(struct annotation *annotation);
 /*
  * Chooses among the hits, which are loaded, and makes the sections. 0, or -errno and *ret_error is a sentence;

@@ -190,16 +190,18 @@ void annotation_done(struct annotation *annotation)
 	hits_free(&annotation->hits);
 }
 
-int annotation_init(struct annotation *annotation, const struct annotate_options *options)
+int annotation_init(struct annotation *annotation, const struct annotate_options *options,
+		    struct debuginfod *debuginfod)
 {
 	*annotation = (struct annotation){
-		.options = options, .code = { .fd = -1, .alt_fd = -1 },
+		.options = options, .debuginfod = debuginfod, .code = { .fd = -1, .alt_fd = -1 },
 		.debug = { .fd = -1, .alt_fd = -1 },
 	};
 	arena_init(&annotation->arena, POOL_REPORT);
 	buffer_init(&annotation->sections, POOL_REPORT);
 	buffer_init(&annotation->rows, POOL_REPORT);
-	return parser_new(&annotation->parser);
+	return parser_new(&annotation->parser) ?:
+	       debugfile_finder_new(annotation->parser, &options->places, debuginfod, &annotation->finder);
 }
 
 int annotation_make(struct annotation *annotation, const char *recording, char *ret_error,

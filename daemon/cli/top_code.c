@@ -63,7 +63,7 @@ static void make_code(struct top *top, const struct live_row *row)
 	/* not the root's own, whose links could lead anywhere: the program itself is looked up inside that root alone */
 	has_places = !places_add(&options.places.directories, &options.places.directory_count, "/usr/lib/debug");
 	/* it looks into these places */
-	if (annotation_init(&annotation, &options) < 0 || !has_places)
+	if (annotation_init(&annotation, &options, NULL) < 0 || !has_places)
 		snprintf(top->notice, sizeof(top->notice), "out of memory");
 	else
 		annotate_row_of(&annotation, top, top->notice, sizeof(top->notice));
