@@ -61,6 +61,7 @@ check "postinst configure" script sh /mnt/postinst configure
 same "the module is installed for the kernel whose headers are there, the earlier one gone" "$(status)" \
 	"stacktap/$version, $release, $(uname -m): installed"
 check "the group was made" grep -q '^stacktap:' "$scratch/etc/group"
+check "and the user, who cannot log in" grep -q '^stacktap:.*:/usr/sbin/nologin$' "$scratch/etc/passwd"
 check "postinst configure again, as dpkg-reconfigure does" script sh /mnt/postinst configure "$version"
 # running RELEASE: postinst, as it is where that kernel runs
 running() {
