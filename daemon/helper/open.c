@@ -500,14 +500,14 @@ static const struct {
 } operations[] = {
 	[OPEN_IN] = { answer_in, offsetof(struct open_file, path), true, true },
 	[OPEN_PROCESS] = { answer_process, offsetof(struct open_file, path), false, true },
-	[OPEN_IMAGE] = { open_answer_image, sizeof(struct open_image), false },
-	[OPEN_LINKS] = { answer_links, 0, true },
-	[OPEN_SCAN] = { open_answer_scan, sizeof(struct open_process), false },
-	[OPEN_PERF_MAP] = { answer_perf_map, sizeof(struct open_perf_map), false },
-	[OPEN_CONTEXT] = { answer_context, sizeof(struct open_context), false },
-	[OPEN_NAMESPACE] = { answer_namespace, sizeof(struct open_process), false },
-	[OPEN_TOUCH] = { answer_touch, sizeof(struct open_touch), false },
-	[OPEN_PROCESSES] = { answer_processes, 0, false },
+	[OPEN_IMAGE] = { open_answer_image, sizeof(struct open_image), false, false },
+	[OPEN_LINKS] = { answer_links, 0, true, false },
+	[OPEN_SCAN] = { open_answer_scan, sizeof(struct open_process), false, false },
+	[OPEN_PERF_MAP] = { answer_perf_map, sizeof(struct open_perf_map), false, false },
+	[OPEN_CONTEXT] = { answer_context, sizeof(struct open_context), false, false },
+	[OPEN_NAMESPACE] = { answer_namespace, sizeof(struct open_process), false, false },
+	[OPEN_TOUCH] = { answer_touch, sizeof(struct open_touch), false, false },
+	[OPEN_PROCESSES] = { answer_processes, 0, false, false },
 };
 
 static bool is_request(const struct serve_request *request)

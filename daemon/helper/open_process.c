@@ -104,7 +104,7 @@ static void put_mappings(struct packet *packet, const struct process_snapshot *s
 static int send_apart(const struct process_snapshot *snapshot, size_t bytes, int *ret_fd)
 {
 	struct packet packet = { .bytes = malloc(bytes), .size = bytes };
-	_cleanup_free_ uint8_t *owned = packet.bytes;
+	_cleanup_free_ uint8_t *owned _unused_ = packet.bytes;
 	_cleanup_close_ int fd = memfd_new();
 	int r = fd < 0 ? fd : packet.bytes ? 0 : -ENOMEM;
 
