@@ -77,7 +77,7 @@ static void print_array(struct json *json, const struct snapshot *snapshot, enum
 void status_print_daemon_json(FILE *stream, const struct snapshot *snapshot)
 {
 	static const enum counter_group objects[] = { GROUP_CAPTURE, GROUP_WINDOWS, GROUP_SYMBOLIZER,
-		GROUP_OPENER, GROUP_PARSER, GROUP_UNWIND, GROUP_EXPORTER, GROUP_METRICS,
+		GROUP_OPENER, GROUP_PARSER, GROUP_UNWIND, GROUP_EXPORTER, GROUP_METRICS, GROUP_PUSH,
 		GROUP_SERVE };
 	struct json json;
 

@@ -46,6 +46,9 @@ int main(int argc, char **argv)
 				     .requests_refused = 14, .connections_expired = 15,
 				     .serve = { .address = "http://127.0.0.1:9471/", .requests = 16, .failed = 17,
 						.refused = 18, .expired = 19, .views_failed = 20 },
+				     .push = { .endpoint = "http://localhost:4318/v1/metrics", .sent = 51, .failed = 52,
+					       .points = 53, .points_rejected = 54, .last_error = "HTTP 404" },
+				     .broker_pid = 55,
 				     .endpoint = "http://localhost:4318/", .spool = "/var/lib/spool",
 				     .destinations = destinations, .destination_count = ARRAY_SIZE(destinations),
 				     .pipeline = &pipeline, .exporter = &exporter };
