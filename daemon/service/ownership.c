@@ -27,7 +27,7 @@ static int fail(const struct walk *walk, int error, const char *name, const char
 /* Of profiles, journals, tables, debug files. */
 static bool is_ours(const char *name)
 {
-	static const char *const suffixes[] = { ".otlp", ".table", ".tmp", ".debug", ".absent", ".partial" };
+	static const char *const suffixes[] = { ".otlp", ".bin", ".table", ".tmp", ".debug", ".absent", ".partial" };
 	const size_t length = strlen(name);
 
 	for (size_t i = 0; i < ARRAY_SIZE(suffixes); i++)
@@ -107,9 +107,10 @@ static int give(const struct walk *look, int fd)
 	if (st.st_mode & (S_IWGRP | S_IWOTH))
 		return fail(look, -EPERM, "it", "is open to others");
 	err = walk_directory(look, fd, 0);
+	if (err || ownership->only_looks)
+		return err;
 	change.with_change = true;
-	if (!err)
-		err = walk_directory(&change, fd, 0);
+	err = walk_directory(&change, fd, 0);
 	if (!err && fchown(fd, ownership->to, ownership->group) < 0)
 		err = fail(look, -errno, "it", strerror(errno));
 	return err;
@@ -123,9 +124,11 @@ int ownership_give(const struct ownership *ownership, const char *directory, mod
 	_cleanup_close_ int fd = -1;
 	int err;
 
-	if (mkdir(directory, mode) < 0 && errno == ENOENT)
-		return 0;
+	if (!ownership->only_looks)
+		mkdir(directory, mode);
 	fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0 && errno == ENOENT)
+		return 0;
 	err = fd < 0 ? fail(&look, -errno, "it", strerror(errno)) : give(&look, fd);
 	if (err < 0)
 		snprintf(ret_error, error_size, "%.128s is not the daemon's own: %s", directory, why);

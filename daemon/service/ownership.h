@@ -9,10 +9,11 @@
 struct ownership {
 	uid_t from, to;		/* whose they were, from root on */
 	gid_t group;
+	bool only_looks;	/* whether it could be done */
 };
 
 /*
- * Made if it is not there and its parent is. One that belongs to @from, and that nobody else may write to, changes its
+ * Made if it is not there, and its parent is and may be written to: below one that was given away the user makes it. One that belongs to @from, and that nobody else may write to, changes its
  * owner with all that is in it, once it is clear that all of that is the daemon's own: @is_own, or by its names. Then
  * 0; else -errno and a sentence, and nothing has changed. One of @to is left as it is.
  */

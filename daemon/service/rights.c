@@ -78,6 +78,8 @@ static int prepare(const struct config *config, const char *config_path, struct 
 	}
 	ownership.to = entry->pw_uid;
 	ownership.group = entry->pw_gid;
+	/* who stays root may be without CAP_DAC_OVERRIDE, and then needs what it has: nothing is given before all can be */
+	ownership.only_looks = true;
 	err = give_all(&ownership, config, why, size);
 	if (err)
 		return err;
@@ -86,8 +88,12 @@ static int prepare(const struct config *config, const char *config_path, struct 
 		snprintf(why, size, "%s cannot be started: %s", broker_name, strerror(-err));
 		return err;
 	}
+	ownership.only_looks = false;
+	err = give_all(&ownership, config, why, size);
+	if (err)
+		broker_end();
 	*ret_ownership = ownership;
-	return 0;
+	return err;
 }
 
 int rights_give_up(const struct config *config, const char *config_path, struct rights *ret_rights, char *ret_error,

@@ -28,13 +28,13 @@ static bool is_given(const char *name)
 static int setup(void **state)
 {
 	(void)state;
-	fixture_run("rm -rf store other; mkdir -m 750 -p store/spool; cd store; : > profiles-1.otlp; : > spool/journal-2.otlp");
+	fixture_run("rm -rf store other; mkdir -m 750 -p store/spool; cd store; : > profiles-1.otlp; : > spool/journal-2.bin");
 	return 0;
 }
 
 static void what_is_the_daemons_is_given(void **state)
 {
-	static const char *const names[] = { "store", "store/spool", "store/profiles-1.otlp", "store/spool/journal-2.otlp" };
+	static const char *const names[] = { "store", "store/spool", "store/profiles-1.otlp", "store/spool/journal-2.bin" };
 
 	(void)state;
 	if (geteuid())
@@ -57,6 +57,23 @@ static void what_is_not_there_is_made(void **state)
 	assert_true(is_given("other"));
 	/* nor is its parent */
 	assert_int_equal(give("none/other", false), 0);
+}
+
+static void a_look_changes_nothing(void **state)
+{
+	struct ownership look = ownership;
+	struct stat st;
+
+	(void)state;
+	if (geteuid())
+		skip();
+	look.only_looks = true;
+	assert_int_equal(ownership_give(&look, fixture_path("store"), 0750, false, error, sizeof(error)), 0);
+	assert_false(is_given("store"));
+	assert_int_equal(ownership_give(&look, fixture_path("other"), 0750, false, error, sizeof(error)), 0);
+	assert_int_equal(lstat(fixture_path("other"), &st), -1);
+	fixture_run(": > store/notes");
+	assert_true(ownership_give(&look, fixture_path("store"), 0750, false, error, sizeof(error)) < 0);
 }
 
 static void refused(const char *make, bool is_own, const char *why)
@@ -95,6 +112,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(what_is_the_daemons_is_given, setup),
 		cmocka_unit_test_setup(what_is_not_there_is_made, setup),
+		cmocka_unit_test_setup(a_look_changes_nothing, setup),
 		cmocka_unit_test_setup(what_may_be_anothers_is_left, setup),
 	};
 
