@@ -115,7 +115,7 @@ static void read_modules(const struct kernel *kernel, struct module **ret_module
 	_cleanup_close_ int fd = open_addresses(kernel, BROKER_MODULES, "/proc/modules");
 	_cleanup_free_ char *text = NULL;
 	char *line, *rest;
-	struct module *modules;
+	struct module *modules, *smaller;
 	size_t count = 0;
 
 	*ret_modules = NULL;
@@ -132,11 +132,12 @@ static void read_modules(const struct kernel *kernel, struct module **ret_module
 	qsort(modules, count, sizeof(*modules), compare_modules);
 	if (!pool_charge(POOL_SYMBOLS, count * sizeof(*modules)))
 		count = 0;
-	*ret_modules = count ? realloc(modules, count * sizeof(*modules)) : NULL;
-	if (!count)
+	if (!count) {
 		free(modules);
-	else if (!*ret_modules)
-		*ret_modules = modules;
+		return;
+	}
+	smaller = realloc(modules, count * sizeof(*modules));
+	*ret_modules = smaller ?: modules;
 	*ret_count = count;
 }
 
