@@ -63,8 +63,9 @@ def in_step(t):
     for child, session in sessions:
         for count in t.accounts(child, session):
             if count["type"] == 1:
-                t.near(count["calls"], count["running_ns"] / count["period"], 2,
-                       f"{1e9 / count['period']:.0f} Hz: the number of samples is the same, to one")
+                # beside one at each end what 4 ms have, in which an emulated CPU starts and stops eight sources
+                t.near(count["calls"], count["running_ns"] / count["period"], 2 + 4e6 / count["period"],
+                       f"{1e9 / count['period']:.0f} Hz: the number of samples is the same, to one at each end")
 
 
 def guest(t):
