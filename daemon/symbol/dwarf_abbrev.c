@@ -92,7 +92,7 @@ static int read_attributes(struct dwarf_stream *stream, struct dwarf_abbrevs *ta
 		name = cursor_uleb(&stream->cursor);
 		form = cursor_uleb(&stream->cursor);
 		attribute.implicit = form == DW_FORM_implicit_const ? cursor_sleb(&stream->cursor) : 0;
-		if (stream->cursor.is_bad || name > UINT16_MAX || form > UINT16_MAX)
+		if (stream->cursor.bad || name > UINT16_MAX || form > UINT16_MAX)
 			return -EBADMSG;
 		if (!name && !form)
 			break;
@@ -151,7 +151,7 @@ static int read_table(struct dwarf_stream *stream, uint64_t code, struct dwarf_a
 		if (code)
 			return 0;
 	}
-	if (stream->cursor.is_bad)
+	if (stream->cursor.bad)
 		return -EBADMSG;
 	if (!is_sorted)
 		qsort(table->abbrevs, table->count, sizeof(*table->abbrevs), by_code);

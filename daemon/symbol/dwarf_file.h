@@ -6,7 +6,7 @@
 #ifndef STACKTAP_SYMBOL_DWARF_FILE_H
 #define STACKTAP_SYMBOL_DWARF_FILE_H
 
-#include "symbol/cursor.h"
+#include "base/cursor.h"
 #include "symbol/elf.h"
 
 enum {

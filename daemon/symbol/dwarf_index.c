@@ -104,7 +104,7 @@ static int read_table(struct dwarf_index *index, uint64_t *offset)
 		offset_size = 8;
 	}
 	at = offset_size == 8 ? 12 : 4;
-	if (cursor->is_bad || size > dwarf_size(file, DWARF_ARANGES) - begin - at)
+	if (cursor->bad || size > dwarf_size(file, DWARF_ARANGES) - begin - at)
 		return -EBADMSG;
 	size += at;
 	*offset = begin + size;
@@ -114,7 +114,7 @@ static int read_table(struct dwarf_index *index, uint64_t *offset)
 	segment_size = cursor_u8(cursor);
 	at += 4u + offset_size;
 	/* of a form that is not known: the units themselves say it */
-	if (cursor->is_bad || version != 2 || segment_size || (address_size != 4 && address_size != 8))
+	if (cursor->bad || version != 2 || segment_size || (address_size != 4 && address_size != 8))
 		return 0;
 	for (; at % (2u * address_size); at++)
 		cursor_u8(cursor);

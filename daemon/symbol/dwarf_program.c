@@ -98,7 +98,7 @@ static int read_paths(struct dwarf_program *program, struct cursor *cursor, stru
 			else if (formats[k].content == DW_LNCT_directory_index)
 				path.directory = value.number;
 		}
-		r = cursor->is_bad ? -EBADMSG : add_path(paths, &path);
+		r = cursor->bad ? -EBADMSG : add_path(paths, &path);
 	}
 	return r;
 }
@@ -127,7 +127,7 @@ static int read_header(struct dwarf_program *program, struct cursor cursor)
 	program->opcode_base = cursor_u8(&cursor);
 	for (uint8_t i = 1; i < program->opcode_base; i++)
 		program->lengths[i - 1] = cursor_u8(&cursor);
-	if (cursor.is_bad || program->code.is_bad || !program->line_range || !program->opcode_base ||
+	if (cursor.bad || program->code.bad || !program->line_range || !program->opcode_base ||
 	    (header->address_size != 4 && header->address_size != 8))
 		return -EBADMSG;
 	r = header->version < 5 ? read_old_paths(program, &cursor) :
@@ -351,7 +351,7 @@ int dwarf_program_rows(const struct dwarf_program *program, const uint64_t *addr
 
 	memset(ret_rows, 0, count * sizeof(*ret_rows));
 	start_sequence(&machine);
-	while (machine.cursor.at < machine.cursor.end && !machine.cursor.is_bad) {
+	while (machine.cursor.at < machine.cursor.end && !machine.cursor.bad) {
 		const uint8_t opcode = cursor_u8(&machine.cursor);
 
 		if (opcode >= program->opcode_base) {

@@ -65,7 +65,7 @@ static int next_entry(struct list *list, struct cursor *cursor, uint64_t *base)
 	default:
 		return 1;
 	}
-	return cursor->is_bad ? 1 : take(list, low, high);
+	return cursor->bad ? 1 : take(list, low, high);
 }
 
 static int read_list(struct list *list, struct dwarf_stream *stream, uint64_t base)
@@ -94,7 +94,7 @@ static int read_pairs(struct list *list, struct dwarf_stream *stream, uint64_t b
 			return r;
 		low = cursor_number(&stream->cursor, size);
 		high = cursor_number(&stream->cursor, size);
-		if (stream->cursor.is_bad || (!low && !high))
+		if (stream->cursor.bad || (!low && !high))
 			return 0;
 		if (low == highest) {
 			base = high;

@@ -20,7 +20,7 @@ static int parse_header(struct cursor *cursor, struct dwarf_header *header)
 		header->offset_size = 8;
 		length = cursor_u64(cursor);
 	}
-	if (cursor->is_bad)
+	if (cursor->bad)
 		return -ENODATA;
 	header->size = (uint64_t)(cursor->at - begin);
 	if (length > UINT64_MAX - header->size)
@@ -63,7 +63,7 @@ int dwarf_header_read(struct dwarf_file *file, uint64_t offset, struct dwarf_hea
 	r = parse_header(&cursor, ret_header);
 	if (r < 0 || ret_header->size < HEADER_MIN || ret_header->size > whole - offset)
 		return -ENODATA;
-	if (cursor.is_bad || ret_header->version < 2 || ret_header->version > 5 ||
+	if (cursor.bad || ret_header->version < 2 || ret_header->version > 5 ||
 	    (ret_header->address_size != 4 && ret_header->address_size != 8) ||
 	    ret_header->bytes > ret_header->size)
 		return -EBADMSG;
@@ -168,7 +168,7 @@ void dwarf_value_read(struct cursor *cursor, const struct dwarf_header *header, 
 		length = cursor_uleb(cursor);
 		break;
 	default:
-		cursor->is_bad = true;
+		cursor->bad = true;
 	}
 	ret_value->number = number;
 	if (length)
@@ -191,7 +191,7 @@ static void skip(struct cursor *cursor, const struct dwarf_unit *unit, const str
 				    (uint64_t)abbrev->offsets * unit->header.offset_size);
 		return;
 	}
-	for (uint32_t i = 0; i < abbrev->count && !cursor->is_bad; i++)
+	for (uint32_t i = 0; i < abbrev->count && !cursor->bad; i++)
 		dwarf_value_read(cursor, &unit->header, attributes[i].form, 0, &value);
 }
 
@@ -214,7 +214,7 @@ int dwarf_entry_at(const struct dwarf_unit *unit, uint32_t at, struct dwarf_entr
 		skip(&cursor, unit, ret_entry->abbrev);
 	}
 	ret_entry->next = (uint32_t)(cursor.at - unit->bytes);
-	return cursor.is_bad ? -EBADMSG : 0;
+	return cursor.bad ? -EBADMSG : 0;
 }
 
 static struct dwarf_value *place_of(struct dwarf_facts *facts, uint16_t name)
@@ -279,10 +279,10 @@ int dwarf_entry_facts(const struct dwarf_unit *unit, const struct dwarf_entry *e
 
 	memset(ret_facts, 0, sizeof(*ret_facts));
 	cursor_uleb(&cursor);
-	for (uint32_t i = 0; i < entry->abbrev->count && !cursor.is_bad; i++, attribute++)
+	for (uint32_t i = 0; i < entry->abbrev->count && !cursor.bad; i++, attribute++)
 		dwarf_value_read(&cursor, &unit->header, attribute->form, attribute->implicit,
 				 place_of(ret_facts, attribute->name) ?: &spare);
-	return cursor.is_bad ? -EBADMSG : 0;
+	return cursor.bad ? -EBADMSG : 0;
 }
 
 int dwarf_entry_behind(const struct dwarf_unit *unit, const struct dwarf_entry *entry, uint32_t *ret_at)

@@ -3,7 +3,7 @@
 
 #include <dwarf.h>
 
-#include "unwind/cursor.h"
+#include "base/cursor.h"
 #include "unwind/program.h"
 
 struct entry {

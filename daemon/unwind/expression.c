@@ -3,7 +3,7 @@
 
 #include <dwarf.h>
 
-#include "unwind/cursor.h"
+#include "base/cursor.h"
 
 /* rsp + 8, a word more when the address is @late bytes or more into its entry of 16 */
 static bool parse_plt(const struct machine *machine, struct cursor cursor,

@@ -5,7 +5,7 @@
 #include <zlib.h>
 #include <zstd.h>
 
-#include "unwind/cursor.h"
+#include "base/cursor.h"
 
 enum {
 	CHDR_ZSTD = 2,		/* ELFCOMPRESS_ZSTD, younger than some elf.h */

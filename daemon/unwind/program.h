@@ -3,7 +3,7 @@
 #ifndef STACKTAP_UNWIND_PROGRAM_H
 #define STACKTAP_UNWIND_PROGRAM_H
 
-#include "unwind/cursor.h"
+#include "base/cursor.h"
 #include "unwind/entry.h"
 #include "unwind/machine.h"
 

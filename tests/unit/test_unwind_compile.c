@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "symbol/elf.h"
 #include "unwind/compile.h"
-#include "unwind/cursor.h"
+#include "base/cursor.h"
 #include "unwind/gap.h"
 #include "unwind/machine.h"
 #include "unwind/rule.h"
