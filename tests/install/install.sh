@@ -63,7 +63,7 @@ if command -v systemd-analyze >/dev/null; then
 	unit=$output/install-unit/stacktapd.service
 	mkdir -p "${unit%/*}"
 	# the unit starts what is not installed here
-	sed "s|=\(-\?\)/usr/sbin/|=\1$root/usr/sbin/|" "$root/etc/systemd/system/stacktapd.service" >"$unit"
+	sed "s|=\([-!]\?\)/usr/sbin/|=\1$root/usr/sbin/|" "$root/etc/systemd/system/stacktapd.service" >"$unit"
 	same "systemd accepts the unit" "$(systemd-analyze verify --man=no "$unit" 2>&1 | grep -F stacktapd)" ""
 else
 	skip "systemd accepts the unit" "no systemd-analyze here"

@@ -22,7 +22,7 @@ SCRIPT = f"503:retry-after={RETRY_AFTER},429:retry-after={RETRY_AFTER},close-mid
 def before(t):
     t.start(["python3", os.path.join(t.top, "tests/otlp/receiver.py"),
              "--output", os.path.join(t.dir, "received.otlp"),
-             "--ledger", os.path.join(t.dir, "ledger.jsonl"), "--metrics", os.path.join(t.dir, "metrics.otlp"),
+             "--ledger", os.path.join(t.dir, "ledger.jsonl"), "--metrics", os.path.join(t.dir, "metrics.received"),
              "--port-file", os.path.join(t.dir, "port"), "--script", SCRIPT])
 
 
@@ -314,7 +314,7 @@ def host(t):
 def pushed(t):
     import wire
     values, wrong = [], []
-    for payload in wire.read(os.path.join(t.dir, "metrics.otlp")):
+    for payload in wire.read(os.path.join(t.dir, "metrics.received")):
         data, complaints = wire.decode(payload, "MetricsData")
         metrics = {metric.name: metric for metric in data.resource_metrics[0].scope_metrics[0].metrics}
         samples = metrics["stacktap.windows.samples"].sum.data_points[0].as_int

@@ -12,7 +12,8 @@
 
 #include "burn.h"
 
-static char buffer[1 << 20];
+/* large: an emulator that is preempted as it leaves a system call samples the first user instruction behind it */
+static char buffer[16 << 20];
 
 /* gcc leaves the frame out of a function on x86 that neither calls nor spills; see known_split.c */
 static NOINLINE void frame_keep(void)
@@ -60,7 +61,7 @@ int main(int argc, char **argv)
 	if (fd < 0)
 		return 1;
 	while (time(NULL) < end)
-		sum += read_zeros(fd, 50);
+		sum += read_zeros(fd, 4);
 	printf("%ld\n", sum);
 	return 0;
 }
