@@ -105,7 +105,7 @@ void record_pipeline(const struct record_options *options, const struct environm
 			.sideband_bytes = (uint32_t)options->sideband_bytes,
 		},
 		.symbolizer = {
-			.with_kernel_addresses = true,
+			.with_kernel_addresses = !options->without_kernel_addresses,
 			.with_lines = options->with_lines,
 			.sysroot = "",
 		},

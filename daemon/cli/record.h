@@ -32,6 +32,7 @@ struct record_options {
 	uint32_t ceiling_permille;
 	bool has_all;			/* -a: also others than the command */
 	bool quiet, verbose;
+	bool without_kernel_addresses;	/* privacy */
 	struct relabel *relabel;	/* NULL: no rules */
 };
 

@@ -54,6 +54,7 @@ static const char help[] =
 	"                       takes CPU time and up to 320 MiB (`symbolize' adds them later, anywhere)\n"
 	"      --relabel RULE   change what describes processes, or leave them out, by a rule of [relabel],\n"
 	"                       see stacktap.conf(5): 'drop service.name payroll'; may be repeated\n"
+	"      --no-kernel-addresses  leave addresses of kernel code out of the file; names stay\n"
 	"      --duration TIME  end after TIME: 10, 0.5, 2m, 1h (seconds without a unit)\n"
 	"  -o, --output FILE    default: stacktap.otlp; - is standard output. Its ending selects the format:\n"
 	"                       .otlp, a flame graph (.html, .svg), or a format of `convert' except\n"
@@ -62,7 +63,7 @@ static const char help[] =
 	"  -v, --verbose        print more\n"
 	"  -h, --help\n";
 
-enum { OPT_DURATION = RECORD_OWN, OPT_RELABEL };
+enum { OPT_DURATION = RECORD_OWN, OPT_RELABEL, OPT_NO_KERNEL_ADDRESSES };
 
 enum {
 	DEFAULT_RATE_HZ = 99,
@@ -247,6 +248,9 @@ static int parse_option(struct parse *parse, int option)
 		return CLI_OK;
 	case RECORD_SIDEBAND_BYTES:
 		return set_sideband(options, optarg);
+	case OPT_NO_KERNEL_ADDRESSES:
+		options->without_kernel_addresses = true;
+		return CLI_OK;
 	case OPT_RELABEL:
 		return add_rule(options, optarg);
 	case OPT_DURATION:
@@ -321,6 +325,7 @@ int record_parse(int argc, char **argv, struct record_options *ret_options)
 		{ "verbose", no_argument, NULL, 'v' },
 		{ "duration", required_argument, NULL, OPT_DURATION },
 		{ "relabel", required_argument, NULL, OPT_RELABEL },
+		{ "no-kernel-addresses", no_argument, NULL, OPT_NO_KERNEL_ADDRESSES },
 		{ 0 },
 	};
 	const struct record_command command = {

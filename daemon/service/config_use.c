@@ -125,6 +125,8 @@ static void put_all(struct arguments *arguments, const struct config *config)
 		put(arguments, "--kernel-only", "");
 	if (config->exclude_idle)
 		put(arguments, "--exclude-idle", "");
+	if (!config->with_kernel_addresses)
+		put(arguments, "--no-kernel-addresses", "");
 	for (size_t i = 0; i < config->rule_count; i++)
 		put(arguments, "--relabel=", config->rules[i]);
 }

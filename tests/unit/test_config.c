@@ -107,7 +107,8 @@ static void test_record_takes_filter_and_rules(void **state _unused_)
 	struct config config = load("[filter]\ncpus = 0-1\nusers = root,7\ncomms = a,b c\ncgroups = /a.slice\n"
 				    "user_only = yes\nexclude_idle = yes\n"
 				    "[relabel]\nrule = drop a (b|c)+\nrule = set \"a b\" c if d .*\n");
-	struct config other = load("[filter]\nkernel_only = yes\nexclude_idle = no\n"), empty = load("");
+	struct config other = load("[filter]\nkernel_only = yes\nexclude_idle = no\n"
+				   "[privacy]\nkernel_addresses = no\n"), empty = load("");
 	char **list = config_record_arguments(&config);
 
 	for (size_t i = 0; want[i]; i++)
@@ -116,7 +117,8 @@ static void test_record_takes_filter_and_rules(void **state _unused_)
 	free(list);
 	list = config_record_arguments(&other);
 	assert_string_equal(list[0], "--kernel-only");
-	assert_null(list[1]);
+	assert_string_equal(list[1], "--no-kernel-addresses");
+	assert_null(list[2]);
 	free(list);
 	list = config_record_arguments(&empty);
 	assert_string_equal(list[0], "--exclude-idle");

@@ -65,7 +65,8 @@ def guest(t):
     t.ok(result.returncode == 0 and time.monotonic() - start < 300,
          "record ends with its last target", result.stderr)
     t.end_of(target)
-    record = t.start("/opt/stacktap/bin/stacktap", "record", "-a", "-o", t.path("all.otlp"))
+    record = t.start("/opt/stacktap/bin/stacktap", "record", "-a", "--no-kernel-addresses",
+                     "-o", t.path("all.otlp"))
     t.until(lambda: any(s["state"] == "running" for s in t.json("status")["sessions"]), 30, "sampling")
     time.sleep(2)
     out, err = t.stop(record, signal.SIGINT)
@@ -80,6 +81,10 @@ def guest(t):
     t.stop(stranger)
 
 
+def kernel_frames(samples):
+    return [frame for s in samples for frame in s.stack if frame.frame_type == "kernel"]
+
+
 def host(t):
     with open(f"{t.dir}/pids.json", encoding="ascii") as f:
         stranger = json.load(f)["stranger"]
@@ -89,4 +94,9 @@ def host(t):
     t.ok(stranger not in {s.process.pid for s in samples}, "no stranger in the command's profile")
     t.ok("zero_reader" not in names, f"only the command's programs ({sorted(map(str, names))})")
     t.equal(len(pids), 4, "all four children are there, the grandchild included")
-    t.ok(stranger in {s.process.pid for s in t.load("all.otlp")}, "-a has the stranger")
+    everything = t.load("all.otlp")
+    t.ok(stranger in {s.process.pid for s in everything}, "-a has the stranger")
+    t.ok(any(frame.address for frame in kernel_frames(samples)), "frames of the kernel have addresses")
+    hidden = kernel_frames(everything)
+    t.ok(hidden and all(frame.function and not frame.address for frame in hidden),
+         f"with --no-kernel-addresses names alone ({len(hidden)})")
