@@ -691,3 +691,13 @@ void destination_stats(struct destination *destination, struct destination_stats
 	*ret_stats = destination->published;
 	pthread_mutex_unlock(&destination->publishing);
 }
+
+uint64_t destination_waiting(struct destination *destination)
+{
+	uint64_t waiting;
+
+	pthread_mutex_lock(&destination->publishing);
+	waiting = destination->published.payloads_waiting;
+	pthread_mutex_unlock(&destination->publishing);
+	return waiting;
+}

@@ -83,7 +83,8 @@ struct destination_stats {
 	struct store_stats spool;	/* its losses and what waits are in the numbers above, too */
 	char spool_error[128];		/* empty once it takes a payload again */
 };
-/* From any thread. */
+/* Payloads. From any thread, as is the next. */
+uint64_t destination_waiting(struct destination *destination);
 void destination_stats(struct destination *destination, struct destination_stats *ret_stats);
 
 #endif /* STACKTAP_EXPORT_DESTINATION_H */

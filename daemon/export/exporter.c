@@ -312,6 +312,15 @@ uint64_t exporter_journal_room(const struct exporter *exporter)
 	return exporter->journal ? journal_room(exporter->journal) : 0;
 }
 
+bool exporter_is_behind(const struct exporter *exporter)
+{
+	bool is_behind = false;
+
+	for (size_t i = 0; i < exporter->count; i++)
+		is_behind |= destination_waiting(exporter->lanes[i].destination) > 1;
+	return is_behind;
+}
+
 int exporter_poll(struct exporter *exporter)
 {
 	publish(exporter);

@@ -44,6 +44,8 @@ int exporter_journal(struct exporter *exporter, const struct cut *cut, const uin
 void exporter_window_done(struct exporter *exporter, uint64_t window);
 /* Bytes that a file of the journal is to have at most, 0: there is no directory for it yet. From any thread, waits for none. */
 uint64_t exporter_journal_room(const struct exporter *exporter);
+/* Does more than one payload wait for some receiver? From any thread, waits for none. */
+bool exporter_is_behind(const struct exporter *exporter);
 /* Try what is due; returns milliseconds until the next try is due, -1: nothing waits. */
 int exporter_poll(struct exporter *exporter);
 /* Last tries of what waits in memory until @deadline_ms from now, then it is dropped and counted. */

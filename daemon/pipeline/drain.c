@@ -122,11 +122,11 @@ void drain_stats(const struct drain *drain, struct drain_stats *ret_stats)
 	ret_stats->pending = aggregator_pending(drain->aggregator);
 }
 
-bool drain_window_due(const struct drain_options *options, uint64_t age_ns, uint64_t samples)
+uint64_t drain_window_ns(const struct drain_options *options, uint64_t samples, bool is_behind)
 {
-	if (age_ns >= options->window_max_ms * NSEC_PER_MSEC)
-		return true;
-	return age_ns >= options->window_ms * NSEC_PER_MSEC && samples >= DRAIN_WINDOW_SAMPLES;
+	const bool is_short = samples >= DRAIN_WINDOW_SAMPLES && !is_behind;
+
+	return (is_short ? options->window_ms : options->window_max_ms) * NSEC_PER_MSEC;
 }
 
 void drain_flush(struct drain *drain, uint64_t time)
@@ -191,15 +191,21 @@ static void give_part(struct drain *drain, uint64_t time)
 		drain->output.part(drain->output.ctx, aggregator_window(drain->aggregator));
 }
 
+static bool is_due(const struct drain *drain, uint64_t time)
+{
+	const struct drain_output *output = &drain->output;
+	const int64_t elapsed = (int64_t)(time - drain->window_start);
+	const uint64_t age = elapsed > 0 ? (uint64_t)elapsed : 0;
+	const uint64_t samples = aggregator_sample_count(drain->aggregator);
+
+	return age >= drain_window_ns(&drain->options, samples, false) &&
+	       age >= drain_window_ns(&drain->options, samples, output->is_behind && output->is_behind(output->ctx));
+}
+
 void drain_round(struct drain *drain, uint64_t time)
 {
-	int64_t elapsed = (int64_t)(time - drain->window_start);
-	uint64_t age = elapsed > 0 ? (uint64_t)elapsed : 0;
-
 	place_late(drain);
-	if (!drain->closing &&
-	    (drain->wants_close ||
-	     drain_window_due(&drain->options, age, aggregator_sample_count(drain->aggregator))))
+	if (!drain->closing && (drain->wants_close || is_due(drain, time)))
 		drain->closing = time;
 	/* bounded: what is deferred expires, and what is taken from now on does not hold it up */
 	if (drain->closing && !deferred_waits(drain->deferred, drain->closing)) {

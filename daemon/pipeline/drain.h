@@ -45,6 +45,8 @@ struct drain_output {
 	 */
 	void (*part)(void *ctx, struct window *window);
 	bool (*wants_part)(void *ctx, uint64_t time);
+	/* Do payloads wait for a receiver? Asked when a window could be closed; NULL: none does. */
+	bool (*is_behind)(void *ctx);
 	/* A walk found no page at @address; may be NULL. */
 	void (*missing)(void *ctx, uint32_t tgid, uint64_t address);
 	void *ctx;
@@ -78,8 +80,8 @@ void drain_flush(struct drain *drain, uint64_t time);
 /* The same at the end: wait for all that is deferred, as long as that may take. */
 void drain_finish(struct drain *drain);
 
-/* Is a window of this age to be closed? */
-bool drain_window_due(const struct drain_options *options, uint64_t age_ns, uint64_t samples);
+/* How old a window has to be to be closed: @is_behind: where payloads wait already it grows to its full length. */
+uint64_t drain_window_ns(const struct drain_options *options, uint64_t samples, bool is_behind);
 
 struct drain_stats {
 	uint64_t doubts;	/* gaps in the side band */

@@ -16,6 +16,8 @@ struct pipeline_sink {
 	void (*done)(void *ctx, uint64_t window);
 	/* called when idle; returns ms until it wants to be called again, -1: not at all */
 	int (*poll)(void *ctx);
+	/* Thread A's question: do payloads wait, so that longer windows are better than more of them? NULL: no. */
+	bool (*is_behind)(void *ctx);
 	/* Thread D's end: a part of a window that is still open, for the case that we are killed. NULL: no journal. */
 	int (*journal)(void *ctx, const struct cut *cut, const uint8_t *data, size_t size);
 	/*

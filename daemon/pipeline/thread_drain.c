@@ -219,6 +219,14 @@ static int drain_once(struct pipeline *pipeline)
 	return 0;
 }
 
+static bool is_behind(void *ctx)
+{
+	const struct pipeline *pipeline = ctx;
+	const struct pipeline_sink *sink = &pipeline->options.sink;
+
+	return sink->is_behind && sink->is_behind(sink->ctx);
+}
+
 struct drain_output drain_thread_output(struct pipeline *pipeline)
 {
 	const bool has_journal = pipeline->options.sink.journal;
@@ -229,6 +237,7 @@ struct drain_output drain_thread_output(struct pipeline *pipeline)
 		.wait = on_wait,
 		.kernel_changed = on_kernel_changed,
 		.deferred = tables_send_deferred,
+		.is_behind = is_behind,
 		.missing = tables_want_page,
 		.part = has_journal ? journal_make_part : NULL,
 		.wants_part = journal_wants_part,

@@ -71,6 +71,13 @@ static uint64_t sink_journal_room(void *ctx)
 	return exporter_journal_room(service->exporter);
 }
 
+static bool sink_is_behind(void *ctx)
+{
+	const struct service *service = ctx;
+
+	return exporter_is_behind(service->exporter);
+}
+
 static int sink_poll(void *ctx)
 {
 	const struct service *service = ctx;
@@ -195,7 +202,7 @@ static int open_pipeline(struct service *service, const struct control_filter *f
 		.window_max_ms = (unsigned int)config->window_max_seconds * MS_PER_S,
 		.early_ms = random_below((unsigned int)config->window_max_seconds * MS_PER_S),
 		.sink = { .payload = sink_payload, .done = sink_done, .poll = sink_poll,
-			  .ctx = service,
+			  .is_behind = sink_is_behind, .ctx = service,
 			  .journal = delivery_has_journal(&service->delivery) ? sink_journal : NULL,
 			  .journal_room = sink_journal_room },
 	};

@@ -107,11 +107,54 @@ static void test_window_policy(void **state _unused_)
 {
 	const struct drain_options options = { .window_ms = 15000, .window_max_ms = 60000 };
 
-	assert_false(drain_window_due(&options, 14 * S, 1000000));
-	assert_true(drain_window_due(&options, 15 * S, 2000));
-	assert_false(drain_window_due(&options, 15 * S, 1999));
-	assert_false(drain_window_due(&options, 59 * S, 1999));
-	assert_true(drain_window_due(&options, 60 * S, 1));
+	assert_int_equal(drain_window_ns(&options, 1000000, false), 15 * S);
+	assert_int_equal(drain_window_ns(&options, 2000, false), 15 * S);
+	assert_int_equal(drain_window_ns(&options, 1999, false), 60 * S);
+	assert_int_equal(drain_window_ns(&options, 1000000, true), 60 * S);
+}
+
+static bool receiver_is_behind;
+
+static bool is_behind(void *ctx _unused_)
+{
+	return receiver_is_behind;
+}
+
+static void feed_samples(uint64_t start)
+{
+	struct records records = { 0 };
+
+	for (uint64_t i = 0; i < DRAIN_WINDOW_SAMPLES; i++)
+		sample(&records, start + i, 10, 0x1800, 1000);
+	feed(&records, 0);
+}
+
+/* Where payloads wait the window goes on to its full length, or until they are gone. */
+static void test_windows_are_longer_behind(void **state)
+{
+	const struct drain_options options = { .sources = sources, .source_count = 2 };
+	const struct drain_output output = { .window = take_window, .wait = wait_for_room, .is_behind = is_behind };
+	const uint64_t start = clock_monotonic();
+	struct records records = { 0 };
+
+	teardown(state);
+	receiver_is_behind = true;
+	assert_int_equal(drain_new(&options, &output, &drain), 0);
+	records_config(&records, 0, STACKTAP_MODE_PERIOD, 99, 1000, PERF_TYPE_HARDWARE,
+		       PERF_COUNT_HW_CPU_CYCLES, "cycles");
+	feed(&records, 0);
+	feed_samples(start);
+	drain_round(drain, start + 20 * S);
+	assert_int_equal(window_count, 0);
+	receiver_is_behind = false;
+	drain_round(drain, start + 21 * S);
+	assert_int_equal(window_count, 1);
+	receiver_is_behind = true;
+	feed_samples(start + 22 * S);
+	drain_round(drain, start + 80 * S);
+	assert_int_equal(window_count, 1);
+	drain_round(drain, start + 82 * S);
+	assert_int_equal(window_count, 2);
 }
 
 /* The first window of a daemon is as long as chance has it, the others as configured. */
@@ -607,6 +650,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_window_policy),
 		TEST(test_first_window_is_early),
+		TEST(test_windows_are_longer_behind),
 		TEST(test_first_window_after_boot),
 		TEST(test_rounds_close_windows),
 		TEST(test_config_names_the_profile),

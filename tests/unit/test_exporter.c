@@ -76,6 +76,7 @@ static void what_cannot_be_sent_waits(void **state)
 	(void)state;
 	send_one(1000, 10);
 	assert_int_equal(stats().payloads_waiting, 1);
+	assert_false(exporter_is_behind(exporter));
 	assert_int_equal(stats().retries, 0);
 	assert_true(strlen(stats().last_error) > 0);
 	wait = exporter_poll(exporter);
@@ -89,6 +90,7 @@ static void what_cannot_be_sent_waits(void **state)
 	/* another one does not try on its own while the pause is on */
 	send_one(1000, 10);
 	assert_int_equal(stats().payloads_waiting, 2);
+	assert_true(exporter_is_behind(exporter));
 	exporter_stop(exporter, 1000);
 	assert_int_equal(stats().retries, 3);
 	assert_int_equal(stats().payloads_dropped, 2);
