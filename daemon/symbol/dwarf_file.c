@@ -104,7 +104,7 @@ static int look_into_old(const struct elf *elf, struct section *section)
 	return 0;
 }
 
-static void find_section(struct dwarf_file *file, enum dwarf_section i, const char *suffix)
+static void find_section(struct dwarf_file *file, enum dwarf_section i)
 {
 	const struct elf *elf = file->elf;
 	const Elf64_Shdr *shdr;
@@ -113,11 +113,11 @@ static void find_section(struct dwarf_file *file, enum dwarf_section i, const ch
 	bool is_old;
 	int r = 0;
 
-	snprintf(name, sizeof(name), ".debug_%s%s", names[i], suffix);
+	snprintf(name, sizeof(name), ".debug_%s", names[i]);
 	shdr = elf_find_section(elf, SHT_NULL, name);
 	is_old = !shdr;
 	if (is_old) {
-		snprintf(name, sizeof(name), ".zdebug_%s%s", names[i], suffix);
+		snprintf(name, sizeof(name), ".zdebug_%s", names[i]);
 		shdr = elf_find_section(elf, SHT_NULL, name);
 	}
 	if (!shdr || shdr->sh_type == SHT_NOBITS || shdr->sh_offset > elf->size)
@@ -149,7 +149,7 @@ static void find_code(struct dwarf_file *file)
 	}
 }
 
-static int open_sections(const struct elf *elf, const char *suffix, struct dwarf_file **ret_file)
+int dwarf_file_open(const struct elf *elf, struct dwarf_file **ret_file)
 {
 	struct dwarf_file *file = calloc(1, sizeof(*file));
 
@@ -157,7 +157,7 @@ static int open_sections(const struct elf *elf, const char *suffix, struct dwarf
 		return -ENOMEM;
 	file->elf = elf;
 	for (enum dwarf_section i = 0; i < DWARF_SECTIONS; i++)
-		find_section(file, i, suffix);
+		find_section(file, i);
 	if (!file->sections[DWARF_INFO].size || !file->sections[DWARF_ABBREV].size) {
 		dwarf_file_close(file);
 		return -ENODATA;
@@ -165,16 +165,6 @@ static int open_sections(const struct elf *elf, const char *suffix, struct dwarf
 	find_code(file);
 	*ret_file = file;
 	return 0;
-}
-
-int dwarf_file_open(const struct elf *elf, struct dwarf_file **ret_file)
-{
-	return open_sections(elf, "", ret_file);
-}
-
-int dwarf_file_open_split(const struct elf *elf, struct dwarf_file **ret_file)
-{
-	return open_sections(elf, ".dwo", ret_file);
 }
 
 void dwarf_set_alt(struct dwarf_file *file, struct dwarf_file *alt)

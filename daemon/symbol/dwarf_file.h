@@ -33,8 +33,6 @@ struct dwarf_file;
 
 /* @elf stays the caller's, and open; its deadline holds. -ENODATA: there is none that can be read. */
 int dwarf_file_open(const struct elf *elf, struct dwarf_file **ret_file);
-/* The same of a .dwo file (split DWARF). */
-int dwarf_file_open_split(const struct elf *elf, struct dwarf_file **ret_file);
 void dwarf_file_close(struct dwarf_file *file);		/* NULL is fine */
 
 /* What dwz moved away from it; @alt stays the caller's. NULL: nothing, or it is not there. */

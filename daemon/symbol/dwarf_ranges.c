@@ -31,7 +31,7 @@ static uint64_t indexed(const struct dwarf_unit *unit, uint64_t number)
 static int next_entry(struct list *list, struct cursor *cursor, uint64_t *base)
 {
 	const struct dwarf_unit *unit = list->unit;
-	const uint8_t size = (unit->skeleton ?: unit)->header.address_size;
+	const uint8_t size = unit->header.address_size;
 	const uint8_t kind = cursor_u8(cursor);
 	uint64_t low, high;
 
@@ -108,16 +108,14 @@ static int read_pairs(struct list *list, struct dwarf_stream *stream, uint64_t b
 
 static int read_ranges(struct list *list, const struct dwarf_value *value)
 {
-	const struct dwarf_unit *unit = list->unit, *owner = unit->skeleton ?: unit;
+	const struct dwarf_unit *unit = list->unit;
 	const uint8_t size = unit->header.offset_size;
 	struct dwarf_stream stream;
 	uint64_t offset = value->number;
 
 	if (unit->header.version < 5) {
-		/* those of a .dwo file are in the program */
-		dwarf_stream_open(&stream, owner->file, DWARF_RANGES,
-				  offset + (unit->skeleton ? owner->ranges_base : 0));
-		return read_pairs(list, &stream, owner->low);
+		dwarf_stream_open(&stream, unit->file, DWARF_RANGES, offset);
+		return read_pairs(list, &stream, unit->low);
 	}
 	if (value->form == DW_FORM_rnglistx) {
 		offset = 0;
@@ -128,7 +126,7 @@ static int read_ranges(struct list *list, const struct dwarf_value *value)
 		offset += unit->rnglists_base;
 	}
 	dwarf_stream_open(&stream, unit->file, DWARF_RNGLISTS, offset);
-	return read_list(list, &stream, owner->low);
+	return read_list(list, &stream, unit->low);
 }
 
 int dwarf_ranges(const struct dwarf_unit *unit, const struct dwarf_facts *facts,

@@ -33,7 +33,7 @@ static int parse_header(struct cursor *cursor, struct dwarf_header *header)
 		header->address_size = cursor_u8(cursor);
 		header->abbrev_offset = cursor_number(cursor, header->offset_size);
 		if (header->type == DW_UT_skeleton || header->type == DW_UT_split_compile)
-			header->dwo_id = cursor_u64(cursor);
+			cursor_take(cursor, 8);
 		else if (header->type == DW_UT_type || header->type == DW_UT_split_type)
 			cursor_take(cursor, 8 + header->offset_size);
 	} else {
@@ -263,8 +263,6 @@ static struct dwarf_value *place_of(struct dwarf_facts *facts, uint16_t name)
 		return &facts->addr_base;
 	case DW_AT_rnglists_base:
 		return &facts->rnglists_base;
-	case DW_AT_GNU_ranges_base:
-		return &facts->ranges_base;
 	default:
 		return NULL;
 	}
@@ -327,9 +325,6 @@ static void take_root(struct dwarf_unit *unit)
 		unit->addr_base = header;
 	if (!number_of(&root->rnglists_base, &unit->rnglists_base) && is_new)
 		unit->rnglists_base = header + 4;
-	number_of(&root->ranges_base, &unit->ranges_base);
-	if (!number_of(&root->dwo_id, &unit->dwo_id))
-		unit->dwo_id = unit->header.dwo_id;
 	unit->is_skeleton = unit->header.type == DW_UT_skeleton || (root->dwo_name.form && root->dwo_id.form);
 	dwarf_value_address(unit, &root->low, &unit->low);
 }
@@ -414,8 +409,7 @@ void dwarf_unit_close(struct dwarf_unit *unit)
 
 bool dwarf_value_address(const struct dwarf_unit *unit, const struct dwarf_value *value, uint64_t *ret_address)
 {
-	const struct dwarf_unit *owner = unit->skeleton ?: unit;
-	const uint8_t size = owner->header.address_size;
+	const uint8_t size = unit->header.address_size;
 	uint64_t address = 0;
 
 	switch (value->form) {
@@ -429,7 +423,7 @@ bool dwarf_value_address(const struct dwarf_unit *unit, const struct dwarf_value
 	case DW_FORM_addrx4:
 	case DW_FORM_GNU_addr_index:
 		if (value->number > UINT32_MAX ||
-		    dwarf_peek(owner->file, DWARF_ADDR, owner->addr_base + value->number * size, &address,
+		    dwarf_peek(unit->file, DWARF_ADDR, unit->addr_base + value->number * size, &address,
 			       size) < 0)
 			return false;
 		*ret_address = address;

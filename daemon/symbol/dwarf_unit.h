@@ -14,7 +14,7 @@ enum {
 
 struct dwarf_header {
 	uint64_t offset, size;		/* with its length field */
-	uint64_t abbrev_offset, dwo_id;
+	uint64_t abbrev_offset;
 	uint16_t version;
 	uint8_t type;			/* DW_UT_*; before DWARF 5 DW_UT_compile */
 	uint8_t address_size, offset_size;
@@ -39,7 +39,7 @@ struct dwarf_facts {
 	struct dwarf_value low, high, ranges, name, linkage_name, abstract_origin, specification;
 	struct dwarf_value decl_file, decl_line, call_file, call_line, call_column;
 	struct dwarf_value stmt_list, comp_dir, sibling, dwo_name, dwo_id;
-	struct dwarf_value str_offsets_base, addr_base, rnglists_base, ranges_base;
+	struct dwarf_value str_offsets_base, addr_base, rnglists_base;
 };
 
 struct dwarf_unit {
@@ -51,10 +51,8 @@ struct dwarf_unit {
 	struct dwarf_facts root;
 	uint16_t tag;
 	bool is_skeleton;
-	uint64_t dwo_id;
 	uint64_t low;			/* what ranges are relative to, unless they say */
-	uint64_t str_offsets_base, addr_base, rnglists_base, ranges_base;
-	struct dwarf_unit *skeleton;	/* of one in a .dwo file: has the addresses */
+	uint64_t str_offsets_base, addr_base, rnglists_base;
 };
 
 /* -ENODATA: no unit begins there. -EBADMSG: it is of a kind that cannot be read; @ret_header has its size. */
