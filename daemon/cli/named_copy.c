@@ -47,15 +47,15 @@ static int make(struct job *job, const char *path, const struct debugfile_places
 		return ret;
 	job->file = tmpfile();
 	if (!job->file)
-		return cli_error("cannot make a temporary file: %s", strerror(errno));
+		return cli_error("cannot create a temporary file in /tmp: %s", strerror(errno));
 	ret = messages_each(&job->messages, write_message, job);
 	if (ret)
 		return ret;
 	if (fflush(job->file) || ferror(job->file))
-		return cli_error("cannot write a temporary file: %s", strerror(errno));
+		return cli_error("cannot write a temporary file in /tmp, which needs room for a copy of the recording: %s", strerror(errno));
 	*ret_fd = fcntl(fileno(job->file), F_DUPFD_CLOEXEC, 0);
 	if (*ret_fd < 0)
-		return cli_error("cannot open a temporary file: %s", strerror(errno));
+		return cli_error("cannot reopen a temporary file in /tmp: %s", strerror(errno));
 	symbolize_print_missing(&job->naming, stderr);
 	return CLI_OK;
 }

@@ -52,7 +52,7 @@ static const char help[] =
 	"output\n"
 	"      --lines          add source lines and inlined functions at once, from DWARF on this host;\n"
 	"                       takes CPU time and up to 320 MiB (`symbolize' adds them later, anywhere)\n"
-	"      --relabel RULE   change what describes processes, or leave them out, by a rule of [relabel],\n"
+	"      --relabel RULE   change resource attributes, or leave samples out, by a rule of [relabel],\n"
 	"                       see stacktap.conf(5): 'drop service.name payroll'; may be repeated\n"
 	"      --no-kernel-addresses  leave addresses of kernel code out of the file; names stay\n"
 	"      --duration TIME  end after TIME: 10, 0.5, 2m, 1h (seconds without a unit)\n"

@@ -27,8 +27,8 @@ static const char help[] =
 	SELECT_HELP
 	"      --addresses         every address without a symbol on its own, not one line per mapping\n"
 	"      --lines             a row for each line of a function, as FILE:LINE, see `symbolize'\n"
-	"      --debuginfod URL    with --lines: look up what the recording has no lines of, as\n"
-	"                          `symbolize' does, also at this server\n"
+	"      --debuginfod URL    with --lines: look up missing names and lines as `symbolize'\n"
+	"                          does, also at this server\n"
 	"      --debuginfod-max SIZE, --debuginfod-timeout TIME\n"
 	"  -n, --limit N           functions per process, and processes (default: 10; 0: all);\n"
 	"                          rows of --by; functions of --callers\n"
@@ -275,7 +275,7 @@ static int parse(int argc, char **argv, struct options *options)
 		return cli_usage_error("%s is for the hottest functions per process",
 				       options->detail == REPORT_LINES ? "--lines" : "--addresses") + 1;
 	if (options->places.debuginfod.url && options->detail != REPORT_LINES)
-		return cli_usage_error("--debuginfod is for --lines; `symbolize --debuginfod' names a recording") + 1;
+		return cli_usage_error("--debuginfod needs --lines; to add names to the recording itself, use `stacktap symbolize --debuginfod'") + 1;
 	if (!options->has_limit)
 		options->limit = options->use_json || options->view > REPORT_BY ? 0 : DEFAULT_LIMIT;
 	if (!options->has_least && options->view > REPORT_BY)

@@ -103,7 +103,7 @@ void counter_otlp_unit(enum counter_id id, char ret_unit[static COUNTER_METRIC_M
 	if (unit)
 		snprintf(ret_unit, COUNTER_METRIC_MAX, "%s", unit[0] == 's' ? "s" : "By");
 	else if (!counter->unit[0])
-		snprintf(ret_unit, COUNTER_METRIC_MAX, "1");
+		ret_unit[0] = '\0';
 	else
 		snprintf(ret_unit, COUNTER_METRIC_MAX, "{%s}", counter->unit);
 }

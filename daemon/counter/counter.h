@@ -62,8 +62,8 @@ enum { COUNTER_METRIC_MAX = 96 };
  */
 void counter_metric(enum counter_id id, char ret_name[static COUNTER_METRIC_MAX]);
 /*
- * The same for OTLP: stacktap.OBJECT.REST, where the unit is none of the name: "s", "By", "1", or what is counted, in
- * braces. A Collector that translates it for Prometheus ends at counter_metric()'s.
+ * The same for OTLP: stacktap.OBJECT.REST, where the unit is none of the name: "s", "By", what is counted, in
+ * braces, or none. A Collector that translates it for Prometheus ends at counter_metric()'s.
  */
 void counter_otlp_name(enum counter_id id, char ret_name[static COUNTER_METRIC_MAX]);
 void counter_otlp_unit(enum counter_id id, char ret_unit[static COUNTER_METRIC_MAX]);

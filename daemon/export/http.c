@@ -478,7 +478,7 @@ static void judge_grpc(const struct http *http, struct http_answer *answer)
 	answer->is_throttled = status->code == GRPC_RESOURCE_EXHAUSTED && status->retry_ms >= 0;
 	snprintf(answer->text, sizeof(answer->text), "gRPC %d %s%s%s%s%s", status->code,
 		 grpc_code_name(status->code), status->message[0] ? ": " : "", status->message,
-		 status->code == GRPC_UNIMPLEMENTED ? "; the receiver has no OTLP " : "",
+		 status->code == GRPC_UNIMPLEMENTED ? "; the receiver does not support OTLP " : "",
 		 status->code == GRPC_UNIMPLEMENTED ? http->of->name : "");
 }
 

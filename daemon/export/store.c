@@ -294,7 +294,7 @@ int store_open(const struct store_options *options, struct store **ret_store)
 	}
 	adopted = journal_adopt(store->directory, make_name);
 	if (adopted)
-		log_info("%zu files of the journal of a daemon that was killed are recovered in %s", adopted,
+		log_info("recovered %zu journal files of a daemon that was killed, in %s", adopted,
 			 options->directory);
 	err = store_scan(store);
 	if (err)

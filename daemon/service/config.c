@@ -325,7 +325,7 @@ int config_load(const char *path, struct config *ret_config, char *error, size_t
 	ret = open_file(path, &file);
 	if (ret < 0) {
 		snprintf(error, error_size, "%s: %s", path,
-			 ret == -EINVAL ? "no regular file: put the configuration into one" : strerror(-ret));
+			 ret == -EINVAL ? "not a regular file; the configuration must be one, or /dev/null" : strerror(-ret));
 		return ret;
 	}
 	config_init(&load.config);
@@ -431,10 +431,10 @@ int config_check(const struct config *config, char *error, size_t error_size)
 				    STACKTAP_MIN_SLICE_BYTES);
 	if (config->endpoint && !environment_is_url(config->endpoint))
 		return fail_invalid(error, error_size,
-				    "endpoint begins with http://, https:// or unix:/");
+				    "endpoint must begin with http://, https:// or unix:/");
 	if (config->push_endpoint && !environment_is_url(config->push_endpoint))
 		return fail_invalid(error, error_size,
-				    "push_endpoint begins with http://, https:// or unix:/");
+				    "push_endpoint must begin with http://, https:// or unix:/");
 	if (check_directories(config, error, error_size) < 0)
 		return -EINVAL;
 	for (size_t i = 0; i < config->receiver_count; i++)

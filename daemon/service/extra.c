@@ -124,6 +124,18 @@ static int tell_why(const struct extra *extra, char *ret_reason, size_t size)
 	return WEXITSTATUS(extra->status) == EXIT_USAGE ? -EINVAL : -ENOEXEC;
 }
 
+/* The broker reads the configuration itself, and has a limit of processes. */
+static void tell_start(const struct extra_options *options, int err, char *ret_reason, size_t size)
+{
+	if (err == -EINVAL)
+		snprintf(ret_reason, size, "The configuration file is invalid: `stacktapd --check-config' says where.");
+	else if (err == -EAGAIN)
+		snprintf(ret_reason, size, "Too many helper processes are running. Try again later.");
+	else
+		snprintf(ret_reason, size, "Cannot start %s: %s. Is it installed and executable?",
+			 options->stacktap ?: "stacktap", strerror(-err));
+}
+
 static int take(struct extra *extra, struct web_answer *answer, char *ret_reason, size_t reason_size)
 {
 	const struct extra_options *options = extra->options;
@@ -145,8 +157,7 @@ static int take(struct extra *extra, struct web_answer *answer, char *ret_reason
 	job.input = ends[0];
 	if (err) {
 		extra->pid = 0;
-		snprintf(ret_reason, reason_size, "%s cannot be started: %s. Install it again.",
-			 options->stacktap ?: "stacktap", strerror(-err));
+		tell_start(options, err, ret_reason, reason_size);
 		err = err == -ENOENT ? err : -ENOEXEC;
 	} else {
 		err = viewer_ask(&job, answer);

@@ -20,9 +20,11 @@ struct walk {
 
 static int fail(const struct walk *walk, int error, const char *name, const char *why)
 {
-	snprintf(walk->error, walk->error_size, "%.256s %s", name, why);
+	snprintf(walk->error, walk->error_size, "%.256s: %s", name, why);
 	return error;
 }
+
+static const char not_ours[] = "is not a file of stacktapd's; give stacktapd a directory of its own";
 
 /* Of profiles, journals, tables, debug files. */
 static bool is_ours(const char *name)
@@ -51,15 +53,15 @@ static int walk_entry(const struct walk *walk, int directory, const char *name, 
 	/* a hard link may be a file of the system's */
 	if ((st.st_uid != ownership->from && st.st_uid != ownership->to) ||
 	    (S_ISREG(st.st_mode) ? st.st_nlink != 1 : !S_ISDIR(st.st_mode) && !S_ISSOCK(st.st_mode)))
-		return fail(walk, -EPERM, name, "in it is not the daemon's");
+		return fail(walk, -EPERM, name, not_ours);
 	if (!walk->is_own && !S_ISDIR(st.st_mode) && !is_ours(name))
-		return fail(walk, -EPERM, name, "in it is not the daemon's");
+		return fail(walk, -EPERM, name, not_ours);
 	if (S_ISDIR(st.st_mode)) {
 		below = openat(directory, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 		if (below < 0)
 			return fail(walk, -errno, name, strerror(errno));
 		if (depth == DEPTH_MAX)
-			return fail(walk, -EPERM, name, "in it is not the daemon's");
+			return fail(walk, -EPERM, name, not_ours);
 		err = walk_directory(walk, below, depth + 1);
 		if (err < 0)
 			return err;
@@ -78,7 +80,7 @@ static int walk_directory(const struct walk *walk, int directory, unsigned int d
 	int err = 0;
 
 	if (!dir) {
-		err = fail(walk, -errno, "it", strerror(errno));
+		err = fail(walk, -errno, "the directory", strerror(errno));
 		if (fd >= 0)
 			close(fd);
 		return err;
@@ -99,20 +101,20 @@ static int give(const struct walk *look, int fd)
 	int err;
 
 	if (fstat(fd, &st) < 0)
-		return fail(look, -errno, "it", strerror(errno));
+		return fail(look, -errno, "the directory", strerror(errno));
 	if (st.st_uid == ownership->to)
 		return 0;
 	if (st.st_uid != ownership->from)
-		return fail(look, -EPERM, "it", "belongs to another user");
+		return fail(look, -EPERM, "the directory", "belongs to another user; chown it to stacktap");
 	if (st.st_mode & (S_IWGRP | S_IWOTH))
-		return fail(look, -EPERM, "it", "is open to others");
+		return fail(look, -EPERM, "the directory", "is writable by its group or by others; chmod go-w");
 	err = walk_directory(look, fd, 0);
 	if (err || ownership->only_looks)
 		return err;
 	change.with_change = true;
 	err = walk_directory(&change, fd, 0);
 	if (!err && fchown(fd, ownership->to, ownership->group) < 0)
-		err = fail(look, -errno, "it", strerror(errno));
+		err = fail(look, -errno, "the directory", strerror(errno));
 	return err;
 }
 
@@ -129,8 +131,8 @@ int ownership_give(const struct ownership *ownership, const char *directory, mod
 	fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0 && errno == ENOENT)
 		return 0;
-	err = fd < 0 ? fail(&look, -errno, "it", strerror(errno)) : give(&look, fd);
+	err = fd < 0 ? fail(&look, -errno, "the directory", strerror(errno)) : give(&look, fd);
 	if (err < 0)
-		snprintf(ret_error, error_size, "%.128s is not the daemon's own: %s", directory, why);
+		snprintf(ret_error, error_size, "%.128s cannot be given to user stacktap: %s", directory, why);
 	return err;
 }

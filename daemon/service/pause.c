@@ -87,7 +87,7 @@ struct pause_stats pause_stats(const struct pause *pause, uint64_t now)
 const char *pause_text(enum pause_reason reason)
 {
 	static const char *const texts[] = {
-		[PAUSE_KILL_SWITCH] = "kill switch", [PAUSE_UNKNOWN] = "kill switch unknown",
+		[PAUSE_KILL_SWITCH] = "kill switch", [PAUSE_UNKNOWN] = "kill switch cannot be checked",
 		[PAUSE_DUTY_CYCLE] = "duty cycle",
 	};
 

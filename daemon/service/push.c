@@ -87,7 +87,7 @@ static void send_bytes(struct push *push, const struct buffer *plain, unsigned i
 	buffer_free(&packed);
 	if (answer.result != HTTP_ACCEPTED) {
 		see_failed(push, answer.text);
-		complain(&push->complaints, "did not take them", &answer);
+		complain(&push->complaints, "did not take a request; the next one has its sums", &answer);
 		return;
 	}
 	complaints_end(&push->complaints);
@@ -114,7 +114,7 @@ static bool push_once(struct push *push)
 	if (points > 0)
 		send_bytes(push, &plain, (unsigned int)points);
 	else
-		see_failed(push, "out of memory, see pool encode");
+		see_failed(push, "out of memory: the pool `encode' is full, see `stacktap status'");
 	buffer_free(&plain);
 	return true;
 }
@@ -178,8 +178,8 @@ static int prepare(struct push *push, const struct config *config, const struct 
 
 	push->endpoint = find_endpoint(config, environment, protocol == PROTOCOL_GRPC);
 	if (!push->endpoint) {
-		snprintf(ret_error, error_size, "there is no receiver for them: set endpoint in [export], or "
-			 "push_endpoint in [metrics]");
+		snprintf(ret_error, error_size, "no receiver: set [export] endpoint, [metrics] push_endpoint or "
+			 "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT");
 		return -EINVAL;
 	}
 	push->is_json = protocol == PROTOCOL_HTTP_JSON;

@@ -83,7 +83,7 @@ int receiver_check(const struct receiver *receiver, char *error, size_t error_si
 				    "[destination %s] has no endpoint", receiver->name);
 	if (!environment_is_url(receiver->endpoint))
 		return fail_invalid(error, error_size,
-				    "endpoint of [destination %s] begins with http://, https:// or "
+				    "endpoint of [destination %s] must begin with http://, https:// or "
 				    "unix:/", receiver->name);
 	if (receiver->kernel_suffix && strlen(receiver->kernel_suffix) >= ENCODE_MAX_SUFFIX)
 		return fail_invalid(error, error_size,

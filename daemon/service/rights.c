@@ -73,7 +73,8 @@ static int prepare(const struct config *config, const char *config_path, struct 
 		return -ENOENT;
 	}
 	if (!confine_may_change_user()) {
-		snprintf(why, size, "it has no CAP_SETUID and CAP_SETGID to change its user with");
+		snprintf(why, size, "it lacks CAP_SETUID or CAP_SETGID to become user %s: add them to the unit's "
+			 "CapabilityBoundingSet=", STATUSFILE_USER);
 		return -EPERM;
 	}
 	ownership.to = entry->pw_uid;
@@ -111,7 +112,7 @@ int rights_give_up(const struct config *config, const char *config_path, struct 
 	}
 	if (prepare(config, config_path, &ownership, ret_rights->kept, sizeof(ret_rights->kept))) {
 		if (is_root)
-			log_warning("it goes on as root: %s", ret_rights->kept);
+			log_warning("stacktapd keeps running as root, with more rights than it needs: %s", ret_rights->kept);
 	} else {
 		err = confine_daemon(ownership.to, ownership.group);
 		if (err) {

@@ -233,7 +233,7 @@ static bool take_turn(struct server *server, const struct web_request *request, 
 static void say_failed(struct server *server, int err, struct web_answer *answer)
 {
 	if (err == -ECANCELED)
-		return say(answer, UNAVAILABLE, "The daemon ends or has stopped to sample, or the client has hung up.");
+		return say(answer, UNAVAILABLE, "The daemon is stopping or has stopped sampling, or the client has disconnected.");
 	atomic_fetch_add(&server->views_failed, 1);
 	if (err == -ETIMEDOUT)
 		say(answer, UNAVAILABLE, "This takes longer than is allowed. Ask for a shorter time.");
@@ -281,8 +281,7 @@ static void take_extra(struct server *server, const char *path, const struct web
 	if (!server->ops.is_sampling(server->ops.ctx))
 		return say(answer, UNAVAILABLE, "The daemon is not sampling. `stacktap status' says why.");
 	if (!arguments)
-		return say(answer, UNAVAILABLE, "The configuration cannot be read now. `stacktap status' says what the daemon "
-			   "is at.");
+		return say(answer, UNAVAILABLE, "The daemon is busy, mostly with a reload. Try again in a moment.");
 	if (!take_turn(server, request, &server->extras, EXTRAS_MAX, 0))
 		return say(answer, UNAVAILABLE, "Two sessions of their own run for others. Ask a little later.");
 	err = extra_take(&options, answer, reason, sizeof(reason));

@@ -274,7 +274,7 @@ static void open_endpoint(struct daemon *daemon)
 	daemon->endpoint_error[0] = '\0';
 	if (listen && endpoint_open(listen, &ops, &daemon->endpoint, daemon->endpoint_error,
 				    sizeof(daemon->endpoint_error)) < 0)
-		log_error("no metrics: %s", daemon->endpoint_error);
+		log_error("metrics are not served: %s", daemon->endpoint_error);
 	pthread_mutex_unlock(&daemon->lock);
 }
 
@@ -309,7 +309,7 @@ static void open_push(struct daemon *daemon)
 	char error[256] = "";
 
 	if (push_open(service_config(daemon->service), &ops, &daemon->series, &push, error, sizeof(error)) < 0)
-		log_error("no metrics are sent: %s", error);
+		log_error("metrics are not pushed: %s", error);
 	else
 		error[0] = '\0';
 	pthread_mutex_lock(&daemon->lock);
@@ -533,10 +533,11 @@ static void look_at_pause(struct daemon *daemon)
 		log_warning("%s is there: nothing is sampled until it is removed",
 			    service_config(daemon->service)->kill_switch);
 	else if (after != before && after == PAUSE_UNKNOWN)
-		log_warning("%s: %s, so it may be there, and nothing is sampled: put [fleet] kill_switch where it can be looked for",
+		log_warning("cannot check for the kill switch %s: %s; nothing is sampled until that works: repair that path, or set "
+			    "[fleet] kill_switch to one on a local disk",
 			    service_config(daemon->service)->kill_switch, strerror(stats.error));
 	else if (after != before && (before == PAUSE_KILL_SWITCH || before == PAUSE_UNKNOWN))
-		log_info("the kill switch is gone");
+		log_info("there is no kill switch now");
 }
 
 /* False: nothing runs any more. */
@@ -657,8 +658,8 @@ static bool loop(struct daemon *daemon)
 		if (pollfds[0].revents && !take_signals(daemon))
 			return true;
 		if (pollfds[1].revents) {
-			log_error("stacktap-broker has ended, without which no helper can be started; stacktapd ends, too, "
-				  "and can be started anew");
+			log_error("stacktap-broker has exited; without it no helper can be started, so stacktapd exits as well: "
+				  "start it again");
 			return false;
 		}
 	}

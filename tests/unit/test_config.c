@@ -240,14 +240,14 @@ static void test_refusals(void **state _unused_)
 	assert_refused("[metrics]\nlisten = 0.0.0.0:9470\n", 0, "loopback");
 	assert_refused("[serve]\nlisten = 0.0.0.0:9471\n", 0, "loopback");
 	assert_refused("[metrics]\nlisten = /run/m\n", 0, "unix:/PATH");
-	assert_refused("[metrics]\npush_endpoint = a:4318\n", 0, "push_endpoint begins with http://");
+	assert_refused("[metrics]\npush_endpoint = a:4318\n", 0, "push_endpoint must begin with http://");
 	assert_refused("[metrics]\npush_seconds = 0\n", 2, "push_seconds");
 	assert_refused("[destination a b]\nendpoint = http://a\n", 1, "unlike `a b'");
 	assert_refused("[destination export]\nendpoint = http://a\n", 1, "is not `export'");
 	assert_refused("[destination a]\nrate = 1\n", 2, "no option `rate' in section [destination a]");
 	assert_refused("[destination a]\nunnamed = never\n", 2, "unnamed is empty, address or range, not `never'");
 	assert_refused("[destination a]\n", 0, "[destination a] has no endpoint");
-	assert_refused("[destination a]\nendpoint = a:1\n", 0, "endpoint of [destination a] begins with");
+	assert_refused("[destination a]\nendpoint = a:1\n", 0, "endpoint of [destination a] must begin with");
 	assert_refused("[destination a]\nendpoint = http://a\nheaders = a\n", 0, "headers of [destination a]");
 	assert_refused("[destination a]\nendpoint = http://a\nspool = /var/lib/stacktap/spool/\n", 0,
 		       "each destination's spool");
@@ -352,7 +352,7 @@ static void test_no_file(void **state _unused_)
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
 		assert_int_equal(config_load(names[i], &config, error, sizeof(error)), -EINVAL);
 		assert_ptr_equal(strstr(error, names[i]), error);
-		assert_non_null(strstr(error, ": no regular file: "));
+		assert_non_null(strstr(error, ": not a regular file; "));
 	}
 	assert_int_equal(config_load("/dev/null", &config, error, sizeof(error)), 0);
 	config_done(&config);

@@ -92,14 +92,14 @@ static void what_may_be_anothers_is_left(void **state)
 	(void)state;
 	if (geteuid())
 		skip();
-	refused(": > store/notes", false, "notes in it is not the daemon's");
-	refused(": > store/spool/notes", false, "notes in it is not the daemon's");
-	refused(": > passwd; ln passwd store/profiles-3.otlp", true, "profiles-3.otlp in it is not the daemon's");
-	refused("ln -s /etc/passwd store/profiles-3.otlp", true, "profiles-3.otlp in it is not the daemon's");
-	refused("mkfifo store/profiles-3.otlp", true, "profiles-3.otlp in it is not the daemon's");
-	refused(": > store/profiles-3.otlp; chown 1234 store/profiles-3.otlp", true, "profiles-3.otlp in it is not");
-	refused("chmod g+w store", true, "it is open to others");
-	refused("chown 1234 store", true, "it belongs to another user");
+	refused(": > store/notes", false, "notes: is not a file of stacktapd's");
+	refused(": > store/spool/notes", false, "notes: is not a file of stacktapd's");
+	refused(": > passwd; ln passwd store/profiles-3.otlp", true, "profiles-3.otlp: is not a file of stacktapd's");
+	refused("ln -s /etc/passwd store/profiles-3.otlp", true, "profiles-3.otlp: is not a file of stacktapd's");
+	refused("mkfifo store/profiles-3.otlp", true, "profiles-3.otlp: is not a file of stacktapd's");
+	refused(": > store/profiles-3.otlp; chown 1234 store/profiles-3.otlp", true, "profiles-3.otlp: is not");
+	refused("chmod g+w store", true, "the directory: is writable by its group");
+	refused("chown 1234 store", true, "the directory: belongs to another user");
 	/* by its place all of it is the daemon's, whatever it is called */
 	setup(NULL);
 	fixture_run(": > store/notes");

@@ -77,7 +77,7 @@ static void a_kill_switch_may_be_unknown(void **state _unused_)
 	assert_int_equal(pause_wanted(&pause, path, 100, 0), PAUSE_UNKNOWN);
 	assert_int_equal(pause.stats.error, ELOOP);
 	assert_int_equal(pause_wanted(&pause, path, 1, 98 * 60 + 59), PAUSE_UNKNOWN);
-	assert_string_equal(pause_text(PAUSE_UNKNOWN), "kill switch unknown");
+	assert_string_equal(pause_text(PAUSE_UNKNOWN), "kill switch cannot be checked");
 	pause_set(&pause, PAUSE_UNKNOWN, 1);
 	assert_int_equal(pause_stats(&pause, 2).error, ELOOP);
 

@@ -492,7 +492,7 @@ static void test_rate(void **state _unused_)
 	script("#!/bin/sh\necho 'stacktap: The module is not loaded.' >&2\nexit 1\n");
 	assert_says(path, "/debug/pprof/profile?seconds=1&rate=9", 503, "The module is not loaded.\n");
 	script("");
-	assert_says(path, "/debug/pprof/profile?seconds=1&rate=9", 503, "/stacktap cannot be started: Exec format error");
+	assert_says(path, "/debug/pprof/profile?seconds=1&rate=9", 503, "/stacktap: Exec format error. Is it installed");
 	host.is_idle = true;
 	assert_says(path, "/debug/pprof/profile?seconds=1&rate=9", 503, "not sampling");
 	assert_int_equal(host.closings, 0);

@@ -218,7 +218,7 @@ def stays_root(t):
     configure(199, OTHERS)
     child = start(t)
     now = told(child)
-    t.ok(now["user"] == "root" and "notes in it is not the daemon's" in now["kept_rights"],
+    t.ok(now["user"] == "root" and "notes: is not a file of stacktapd's" in now["kept_rights"],
          "a directory with files of others keeps it from that", json.dumps(now["kept_rights"]))
     t.equal({os.stat(OTHERS).st_uid, os.stat(f"{OTHERS}/notes").st_uid}, {0}, "and is left as it was")
     t.stop(child)
