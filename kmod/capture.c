@@ -391,7 +391,7 @@ static bool capture_one_phase(struct stacktap_counter *counter, struct perf_samp
 	barrier();
 	left_ns = stretch_begin(stretch, began.now, SESSION_WALK_LIMIT_NS, counter->clock);
 	is_whole = capture_now(counter, data, regs, began, left_ns, level);
-	stretch_end(stretch, began.now, cost_later(began).now);
+	stretch_end(stretch, began.now, cost_later(began).now, counter->clock);
 	barrier();
 	cpu->recording = false;
 	return is_whole;

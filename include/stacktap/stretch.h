@@ -43,10 +43,10 @@ static inline __u32 stretch_begin(struct stretch *stretch, __u64 now, __u32 limi
 	return spent < limit ? limit - spent : 0;
 }
 
-/* The handler that began at @began ends at @now. */
-static inline void stretch_end(struct stretch *stretch, __u64 began, __u64 now)
+/* The handler that began at @began ends at @now. Only between timers does its time say how slow the machine is. */
+static inline void stretch_end(struct stretch *stretch, __u64 began, __u64 now, int is_timer)
 {
-	if (now - began > stretch->slowest)
+	if (is_timer && now - began > stretch->slowest)
 		stretch->slowest = now - began;
 	stretch->ended = now;
 }

@@ -19,7 +19,7 @@ static uint32_t handle(struct cpu *cpu, uint32_t ns)
 
 	ns = min_of(ns, stretch_begin(&cpu->stretch, began, LIMIT, true));
 	cpu->now += ns;
-	stretch_end(&cpu->stretch, began, cpu->now);
+	stretch_end(&cpu->stretch, began, cpu->now, true);
 	return ns;
 }
 
@@ -55,7 +55,7 @@ static void test_stolen_time(void **state _unused_)
 
 		assert_int_equal(stretch_begin(&cpu.stretch, began, LIMIT, true), LIMIT);
 		cpu.now += 300000000;
-		stretch_end(&cpu.stretch, began, cpu.now);
+		stretch_end(&cpu.stretch, began, cpu.now, true);
 		for (unsigned int call = 0; call < 100; call++) {
 			cpu.now += periods[i];
 			assert_int_equal(handle(&cpu, 10000), 10000);
@@ -114,7 +114,7 @@ static uint64_t starved(struct timers *timers, uint64_t handlers)
 		left = stretch_begin(&cpu.stretch, began, LIMIT, true);
 		without += !left;
 		cpu.now += timers->rest_ns + min_of(timers->walk_ns, (uint64_t)left);
-		stretch_end(&cpu.stretch, began, cpu.now);
+		stretch_end(&cpu.stretch, began, cpu.now, true);
 		timers->next[i] += jitter_next(&timers->jitter[i], timers->period_ns, &share);
 	}
 	return without;
@@ -140,9 +140,20 @@ static void test_faults(void **state _unused_)
 
 	for (unsigned int i = 0; i < 1000; i++) {
 		assert_int_equal(stretch_begin(&stretch, now, LIMIT, false), LIMIT);
-		stretch_end(&stretch, now, now + 20000);
+		stretch_end(&stretch, now, now + 20000, false);
 		now += 20000 + STRETCH_GAP_NS + 1;
 	}
+}
+
+/* A timer that comes soon behind a page fault that took long. */
+static void test_timer_behind_fault(void **state _unused_)
+{
+	struct stretch stretch = { 0 };
+	const uint64_t fault = 1000000000, timer = fault + 50000 + 40000;
+
+	assert_int_equal(stretch_begin(&stretch, fault, LIMIT, false), LIMIT);
+	stretch_end(&stretch, fault, fault + 50000, false);
+	assert_int_equal(stretch_begin(&stretch, timer, LIMIT, true), LIMIT);
 }
 
 /* The clock steps back by a little, as ktime_get_mono_fast_ns() may. */
@@ -164,6 +175,7 @@ int main(void)
 		cmocka_unit_test(test_no_starvation),
 		cmocka_unit_test(test_sessions),
 		cmocka_unit_test(test_faults),
+		cmocka_unit_test(test_timer_behind_fault),
 		cmocka_unit_test(test_step_back),
 	};
 
