@@ -135,7 +135,7 @@ int tables_start(struct pipeline *pipeline)
 		r = unwinder_new(loader_tables(pipeline->loader), frames_max(pipeline),
 			     &pipeline->unwinder);
 	if (!r && pipeline->options.fault_in)
-		r = absent_new(symbolizer_opener(pipeline->symbolizer), &pipeline->absent);
+		r = absent_new(&pipeline->absent);
 	if (r < 0)
 		return r;
 	pipeline->stats.has_tables = true;

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/macro.h"
 #include "broker/broker.h"
+#include "helper/opener.h"
 
 #define AGAIN_NS (100 * NSEC_PER_MSEC)	/* until the same page may be asked for again */
 
@@ -30,7 +31,7 @@ struct absent {
 	pthread_mutex_t lock;
 	pthread_cond_t wakeup;
 	pthread_t thread;
-	struct opener *opener;		/* reads for who may not */
+	struct opener *opener;		/* the thread's, for who may not read itself; NULL: not needed so far */
 	struct page waiting[WAITING_MAX], recent[RECENT];
 	unsigned int first, count;
 	uint64_t second;		/* that @taken is counted in */
@@ -45,15 +46,17 @@ static uint64_t page_bytes(void)
 }
 
 /* How many pages came: the first of them, and what lies above up to the first that does not. */
-static unsigned int read_pages(const struct absent *absent, const struct page *page)
+static unsigned int read_pages(struct absent *absent, const struct page *page)
 {
 	_cleanup_close_ int fd = -1;
 	unsigned int count = 0;
 	char path[32], byte;
 
 	if (broker_is_there()) {
-		int r = opener_touch(absent->opener, page->tgid, page->address, PAGES_ABOVE);
+		int r = absent->opener ? 0 : opener_new(&absent->opener);
 
+		if (!r)
+			r = opener_touch(absent->opener, page->tgid, page->address, PAGES_ABOVE);
 		return r < 0 ? 0 : (unsigned int)r;
 	}
 	snprintf(path, sizeof(path), "/proc/%" PRIu32 "/mem", page->tgid);
@@ -66,6 +69,7 @@ static unsigned int read_pages(const struct absent *absent, const struct page *p
 
 static void destroy(struct absent *absent)
 {
+	opener_free(absent->opener);
 	pthread_cond_destroy(&absent->wakeup);
 	pthread_mutex_destroy(&absent->lock);
 	free(absent);
@@ -104,7 +108,7 @@ static void *read_thread(void *ctx)
 	return NULL;
 }
 
-int absent_new(struct opener *opener, struct absent **ret_absent)
+int absent_new(struct absent **ret_absent)
 {
 	struct absent *absent = calloc(1, sizeof(*absent));
 	int r;
@@ -113,11 +117,10 @@ int absent_new(struct opener *opener, struct absent **ret_absent)
 		return -ENOMEM;
 	pthread_mutex_init(&absent->lock, NULL);
 	pthread_cond_init(&absent->wakeup, NULL);
-	absent->opener = opener;
-	r = pthread_create(&absent->thread, NULL, read_thread, absent);
+	r = -pthread_create(&absent->thread, NULL, read_thread, absent);
 	if (r) {
-		free(absent);
-		return -r;
+		destroy(absent);
+		return r;
 	}
 	*ret_absent = absent;
 	return 0;

@@ -5,12 +5,13 @@
  * each through /proc/PID/mem.
  *
  * Memory can be such that reading it takes for ever (userfaultfd, a file of a FUSE server that is
- * the process itself). So a thread of its own reads, which nobody waits for; or, where this process may not, the opener.
+ * the process itself). So a thread of its own reads, which nobody waits for; or, where this process may not, an
+ * opener of its own: what hangs there keeps no file from being opened.
  */
 #ifndef STACKTAP_RESOLVE_ABSENT_H
 #define STACKTAP_RESOLVE_ABSENT_H
 
-#include "helper/opener.h"
+#include <stdint.h>
 
 struct absent;
 
@@ -21,9 +22,8 @@ struct absent_stats {
 	uint64_t refused;	/* too many at a time, or asked for just before */
 };
 
-/* @opener: asked where this process gave up its rights; it outlives what is made here. */
-int absent_new(struct opener *opener, struct absent **ret_absent);
-/* Waits for no read that hangs, but for the opener's answer. */
+int absent_new(struct absent **ret_absent);
+/* Waits for no read that hangs, but for an opener's answer. */
 void absent_free(struct absent *absent);
 
 /* Have the page at @address of process @tgid read, and some above it. Never waits, from any thread. */

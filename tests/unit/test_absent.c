@@ -58,7 +58,7 @@ static void what_is_wanted_comes_in(void **state)
 	struct absent *absent;
 
 	(void)state;
-	assert_int_equal(absent_new(NULL, &absent), 0);
+	assert_int_equal(absent_new(&absent), 0);
 	assert_false(is_present(memory + page));
 	absent_want(absent, (uint32_t)getpid(), (uintptr_t)memory + page + 24);
 	stats = settle(absent, 1);
@@ -78,7 +78,7 @@ static void what_is_not_there_fails(void **state)
 	struct absent *absent;
 
 	(void)state;
-	assert_int_equal(absent_new(NULL, &absent), 0);
+	assert_int_equal(absent_new(&absent), 0);
 	absent_want(absent, (uint32_t)getpid(), 8);	/* nothing is mapped there */
 	absent_want(absent, 0x7fffffff, 0x10000);	/* no such process */
 	stats = settle(absent, 2);
@@ -99,7 +99,7 @@ static void it_is_bounded(void **state)
 	uint64_t began;
 
 	(void)state;
-	assert_int_equal(absent_new(NULL, &absent), 0);
+	assert_int_equal(absent_new(&absent), 0);
 	began = clock_monotonic();
 	absent_want(absent, (uint32_t)getpid(), (uintptr_t)memory);
 	absent_want(absent, (uint32_t)getpid(), (uintptr_t)memory + 8);
@@ -126,7 +126,7 @@ static void nothing_stays_behind(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < PAGES; i++) {
-		assert_int_equal(absent_new(NULL, &absent), 0);
+		assert_int_equal(absent_new(&absent), 0);
 		absent_want(absent, (uint32_t)getpid(), (uintptr_t)memory + i * page);
 		for (began = clock_monotonic(); clock_monotonic() - began < i * NSEC_PER_USEC;)
 			;
