@@ -81,7 +81,7 @@ static int ask_file(struct opener *opener, uint32_t op, uint64_t space, int root
 	struct helper_call call = {
 		.op = op, .fd = root, .request = file,
 		.request_bytes = offsetof(struct open_file, path) + strlen(file->path) + 1,
-		.may_lack_fd = op == OPEN_IN && file->known.inode,
+		.may_lack_fd = file->known.inode,
 	};
 
 	return ask_stat(opener, &place, file->path, &call, ret_fd, ret_stat);

@@ -146,7 +146,7 @@ struct open_stat {
  */
 struct open_file {
 	struct open_wanted wanted;
-	struct open_stat known;	/* inode 0: none; but for `links`, and of OPEN_IN alone */
+	struct open_stat known;	/* inode 0: none; but for `links`, and by its path alone */
 	uint64_t host_dev;	/* st_dev of the host's root */
 	uint32_t tgid;		/* OPEN_PROCESS */
 	uint8_t needs_inode;	/* OPEN_IN: the path alone proves nothing */

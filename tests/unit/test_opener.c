@@ -260,6 +260,29 @@ static void what_hangs_is_asked_for_apart(void **state)
 	stop_child(pid);
 }
 
+/* Nor where its namespace's root was given up, and it is found by that of a process. */
+static void a_known_file_comes_by_a_process(void **state)
+{
+	struct mount_namespace space = { .root = -1 };
+	struct opener_wanted wanted = { .path = fixture_path("known") };
+	struct opener_stats before, after;
+	struct stat st, again;
+	int fd;
+
+	(void)state;
+	fixture_write("known", "text");
+	assert_int_equal(stat(wanted.path, &st), 0);
+	wanted.inode = st.st_ino;
+	wanted.major = major(st.st_dev);
+	wanted.minor = minor(st.st_dev);
+	wanted.known = &st;
+	opener_stats(opener, &before);
+	assert_int_equal(opener_open(opener, spaces, &space, (uint32_t)getpid(), &wanted, &fd, &again), 0);
+	assert_int_equal(fd, -1);
+	opener_stats(opener, &after);
+	assert_int_equal(after.helper.deaths, before.helper.deaths);
+}
+
 /* Its content is known: it is not opened once more, until it changes. */
 static void a_known_file_comes_without_a_descriptor(void **state)
 {
@@ -333,7 +356,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(a_process_is_one_question), T(roots_are_told_apart), T(a_user_is_the_effective_one),
 		T(a_process_has_a_number_in_its_own_namespace), T(what_hangs_is_asked_for_apart),
-		T(a_known_file_comes_without_a_descriptor), T(large_snapshots_come_whole),
+		T(a_known_file_comes_without_a_descriptor), T(a_known_file_comes_by_a_process), T(large_snapshots_come_whole),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
