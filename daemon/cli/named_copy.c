@@ -69,10 +69,13 @@ static void job_done(struct job *job)
 		fclose(job->file);
 }
 
-int named_copy_make(const char *path, const struct debugfile_places *places, int *ret_fd)
+int named_copy_make(const char *path, const struct debugfile_places *places, int *ret_fd, bool *ret_is_cut)
 {
 	_cleanup_(job_done) struct job job = { .messages = { .fd = -1 } };
+	int ret;
 
 	buffer_init(&job.message, POOL_REPORT);
-	return make(&job, path, places, ret_fd);
+	ret = make(&job, path, places, ret_fd);
+	*ret_is_cut = job.messages.is_cut;
+	return ret;
 }

@@ -295,12 +295,13 @@ static int load(struct options *options, struct report **ret_report)
 	_cleanup_close_ int fd = -1;
 	char error[512], copy[32];
 	const char *path = options->path;
+	bool is_cut = false;
 	int ret = CLI_OK;
 
 	if (options->places.debuginfod.url) {
 		ret = places_check(&options->places, &directory);
 		if (!ret)
-			ret = named_copy_make(options->path, &options->places, &fd);
+			ret = named_copy_make(options->path, &options->places, &fd, &is_cut);
 		free(options->places.directories);
 		if (ret)
 			return ret;
@@ -309,6 +310,7 @@ static int load(struct options *options, struct report **ret_report)
 	}
 	if (report_load(path, &options->selection, options->detail, ret_report, error, sizeof(error)) < 0)
 		return cli_error("%s", error);
+	(*ret_report)->is_cut |= is_cut;
 	return CLI_OK;
 }
 

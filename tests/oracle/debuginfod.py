@@ -229,6 +229,12 @@ def check_readers(bench, url, local):
     tell(status == 0 and "shop.cc:" not in said and not bench.kept(), "and without --debuginfod those of the recording", (said, error))
     status, said, error = ask("report", "--lines", server=down)
     tell(status == 0 and "cannot be reached" in error and "shop.cc:" not in said, "a server that is down is said", (said, error))
+    cut = os.path.join(bench.work, "cut.otlp")
+    with open(cut, "wb") as file:
+        file.write(before + before[:-1])
+    status, said, error = ask("report", "--lines", recorded=cut)
+    tell(status == 0 and "shop.cc:" in said and "cut.otlp is cut off" in error, "a recording that is cut off is said to be",
+         (status, said, error))
     status, said, error = ask("report")
     tell(status == 2 and "--lines" in error, "report asks no server for what it does not show", (status, said, error))
     # its names are known, but no lines
