@@ -47,8 +47,12 @@ static int ask_image(struct opener *opener, const struct place *place, const str
 	*ret_root = call.ret_fd;
 	if (r < 0)
 		return r;
-	if (call.ret_bytes < sizeof(ret_answered->image))
+	if (call.ret_bytes < sizeof(ret_answered->image)) {
+		if (call.ret_fd >= 0)
+			close(call.ret_fd);
+		*ret_root = -1;
 		return -EBADMSG;
+	}
 	*ret_text_bytes = call.ret_bytes - sizeof(ret_answered->image);
 	return 0;
 }

@@ -29,6 +29,14 @@ static bool is_runtime(const char *path)
 	return false;
 }
 
+static bool has_pods(const char *path)
+{
+	static const char name[] = "kubepods";
+	const char *at = strstr(path, name);
+
+	return at && at < path + strcspn(path, "/");
+}
+
 /* How many components of the path only root makes. */
 static unsigned int depth_of(const char *path)
 {
@@ -37,7 +45,10 @@ static unsigned int depth_of(const char *path)
 	/* LXC's: what is below is made in the container */
 	if (begins(path, "lxc."))
 		return 1;
-	return is_runtime(next(path)) ? 3 : 2;
+	if (is_runtime(next(path)))
+		return 3;
+	/* a kubelet with a root of its own: /kubelet.slice/kubelet-kubepods.slice/..., /kubelet/kubepods/... */
+	return has_pods(next(path)) ? 4 : 2;
 }
 
 /* "9:name=systemd:/user.slice/user-1000.slice/..." */

@@ -107,7 +107,7 @@ static void make_room(struct timeline *timeline)
 	/* a small part of the whole is fine enough for what has this many samples */
 	timeline_sort(timeline, max_of(timeline->width, span / 16384));
 	while (timeline_count(timeline) > timeline->limit / 2 && timeline->width < span)
-		timeline_sort(timeline, timeline->width * 2);
+		timeline_sort(timeline, timeline->width > UINT64_MAX / 2 ? UINT64_MAX : timeline->width * 2);
 	if (timeline_count(timeline) > timeline->limit / 2)
 		timeline->limit *= 2;
 }
