@@ -33,6 +33,18 @@ static int open_in_sysroot(const struct sysroot *sysroot, const char *file, char
 			 -ENOENT;
 }
 
+/* A path of a debug file may name any other of the host's. */
+static bool goes_up(const char *path)
+{
+	while (path) {
+		path += strspn(path, "/");
+		if (!strncmp(path, "..", 2) && (!path[2] || path[2] == '/'))
+			return true;
+		path = strchr(path, '/');
+	}
+	return false;
+}
+
 /* Below each --source-dir, by as much of the end of its path as is there; else below the sysroot. */
 static int open_source(const struct annotation *annotation, const char *file, char ret_path[static PATH_MAX])
 {
@@ -43,7 +55,7 @@ static int open_source(const struct annotation *annotation, const char *file, ch
 	for (size_t i = 0; fd < 0 && i < options->source_directory_count; i++)
 		for (const char *part = file; fd < 0 && part; part = strchr(part, '/')) {
 			part += strspn(part, "/");
-			if (snprintf(ret_path, PATH_MAX, "%s/%s", options->source_directories[i],
+			if (!goes_up(part) && snprintf(ret_path, PATH_MAX, "%s/%s", options->source_directories[i],
 				     part) < PATH_MAX)
 				fd = sysroot_open_file(NULL, ret_path, &st);
 		}

@@ -181,10 +181,10 @@ static bool has_crc(int fd, uint32_t wanted)
 /*
  * Takes @path if it is of this build and has more than what there was. @crc: of a file that a debug link
  * leads to, which proves one without a build-id; NULL: the build-id alone does. *ret_facts, may be NULL,
- * if it matches.
+ * if it matches. 1: it does; 0: it is another file; -errno: that cannot be told.
  */
-static bool consider(struct search *search, const struct sysroot *sysroot, const char *path,
-		     const uint32_t *crc, struct lines_facts *ret_facts)
+static int consider(struct search *search, const struct sysroot *sysroot, const char *path,
+		    const uint32_t *crc, struct lines_facts *ret_facts)
 {
 	struct debugfile candidate = { .alt_fd = -1 };
 	int r;
@@ -193,32 +193,32 @@ static bool consider(struct search *search, const struct sysroot *sysroot, const
 	if (candidate.fd < 0) {
 		if (!search->rank && (candidate.fd == -EHOSTDOWN || candidate.fd == -EREMOTE))
 			note(search->best, "%s: %s", path, in_words(candidate.fd));
-		return false;
+		return candidate.fd;
 	}
 	r = parser_debug(search->finder->parser, candidate.object, candidate.fd, &candidate.facts);
 	if (r < 0 || !candidate.facts.is_elf) {
 		if (!search->rank)
 			note(search->best, "%s: %s", path, r < 0 ? in_words(r) : "it is no ELF file");
 		let_go(&candidate);
-		return false;
+		return min_of(r, 0);
 	}
 	if (!matches(search, &candidate.facts) &&
 	    !(crc && !candidate.facts.build_id[0] && has_crc(candidate.fd, *crc))) {
 		if (!search->rank)
 			note(search->best, "%s is of another build", path);
 		let_go(&candidate);
-		return false;
+		return 0;
 	}
 	if (ret_facts)
 		*ret_facts = candidate.facts;
 	if (rank_of(search, &candidate.facts) <= search->rank) {
 		let_go(&candidate);
-		return true;
+		return 1;
 	}
 	search->rank = rank_of(search, &candidate.facts);
 	let_go(search->best);
 	*search->best = candidate;
-	return true;
+	return 1;
 }
 
 static void add_loose(struct debugfile_finder *finder, const char *path, bool is_binary)
@@ -325,7 +325,7 @@ static void consider_binary(struct search *search, const struct sysroot *sysroot
 {
 	struct lines_facts facts;
 
-	if (consider(search, sysroot, path, NULL, &facts) && search->rank < RANK_DWARF)
+	if (consider(search, sysroot, path, NULL, &facts) > 0 && search->rank < RANK_DWARF)
 		consider_link(search, sysroot, path, &facts);
 }
 
@@ -356,7 +356,7 @@ static void consider_fetched(struct search *search)
 	    debuginfod_get(debuginfod, search->build_id, path, search->debuginfod_note) < 0 ||
 	    consider(search, NULL, path, NULL, NULL))
 		return;
-	/* its own name for it would have kept the lie */
+	/* what was read is no file of that build: its own name for it would have kept the lie */
 	debuginfod_forget(debuginfod, search->build_id);
 	snprintf(search->debuginfod_note, sizeof(search->debuginfod_note),
 		 "what the debuginfod server gave is not its debug file");

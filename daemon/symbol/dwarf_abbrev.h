@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Abbreviations: which attributes entries have, and in which form. Units share tables, so those used last are kept. */
+/* Abbreviations: which attributes entries have, and in which form. */
 #ifndef STACKTAP_SYMBOL_DWARF_ABBREV_H
 #define STACKTAP_SYMBOL_DWARF_ABBREV_H
 

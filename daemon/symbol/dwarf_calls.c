@@ -17,6 +17,7 @@ struct walk {
 	struct dwarf_calls *calls;
 	uint32_t at, depth;		/* of the entry at hand */
 	bool is_function;		/* not inlined */
+	bool has_code;			/* that the linker kept */
 };
 
 static int look_at_clock(struct walk *walk)
@@ -72,7 +73,10 @@ static int take_range(void *ctx, uint64_t low, uint64_t high)
 	uint32_t i = first_from(walk, low);
 
 	/* what the linker dropped has ranges that begin at 0 and are as long as it was */
-	if (i == walk->count || walk->addresses[i] >= high || !dwarf_is_code(walk->unit->file, low))
+	if (!dwarf_is_code(walk->unit->file, low))
+		return r;
+	walk->has_code = walk->calls->has_code = true;
+	if (i == walk->count || walk->addresses[i] >= high)
 		return r;
 	for (; !r && i < walk->count && walk->addresses[i] < high; i++)
 		r = add_call(walk, i);
@@ -124,9 +128,10 @@ static int look_at(struct walk *walk, const struct dwarf_entry *entry, struct dw
 	walk->at = entry->at;
 	walk->depth = depth;
 	walk->is_function = entry->tag == DW_TAG_subprogram;
+	walk->has_code = false;
 	r = dwarf_ranges(walk->unit, facts, take_range, walk);
-	/* a function without code is a declaration, or what is inlined elsewhere; others are not nested in C, but elsewhere */
-	*ret_enter = r > 0 && (walk->is_function || walk->calls->count > before);
+	/* what was inlined into a function that was dropped may have ranges that look like code of others; a function without code is a declaration, or what is inlined elsewhere; others are not nested in C, but elsewhere */
+	*ret_enter = walk->has_code && (walk->is_function || walk->calls->count > before);
 	return r < 0 ? r : 0;
 }
 
@@ -177,6 +182,8 @@ int dwarf_calls_find(const struct dwarf_unit *unit, const uint64_t *addresses, u
 	r = dwarf_entry_at(unit, unit->header.bytes, &root);
 	if (!r && root.has_children)
 		r = visit(&walk, &root.next, 1);
+	/* what could not be read may have some */
+	ret_calls->has_code |= r < 0;
 	if (r == -ETIME || r == -ENOMEM) {
 		dwarf_calls_done(ret_calls);
 		return r;

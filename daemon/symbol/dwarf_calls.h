@@ -16,6 +16,7 @@ struct dwarf_calls {
 	struct dwarf_call *calls;
 	uint32_t count, room;
 	uint32_t *innermost;		/* of each address */
+	bool has_code;			/* the unit has functions, whether addresses are in them or not */
 };
 
 /*

@@ -45,6 +45,7 @@ struct dwarf_file {
 	struct code code[CODE_MAX];
 	size_t code_count;
 	bool has_more_code;		/* than is told apart */
+	int failed;			/* see dwarf_take_failure() */
 };
 
 static const char *const names[DWARF_SECTIONS] = {
@@ -104,7 +105,8 @@ static int look_into_old(const struct elf *elf, struct section *section)
 	return 0;
 }
 
-static void find_section(struct dwarf_file *file, enum dwarf_section i)
+/* -EFBIG: it is too large to be unpacked, and nothing is right without it. */
+static int find_section(struct dwarf_file *file, enum dwarf_section i)
 {
 	const struct elf *elf = file->elf;
 	const Elf64_Shdr *shdr;
@@ -121,15 +123,18 @@ static void find_section(struct dwarf_file *file, enum dwarf_section i)
 		shdr = elf_find_section(elf, SHT_NULL, name);
 	}
 	if (!shdr || shdr->sh_type == SHT_NOBITS || shdr->sh_offset > elf->size)
-		return;
+		return 0;
 	section->offset = shdr->sh_offset;
 	section->size = min_of(shdr->sh_size, elf->size - shdr->sh_offset);
 	if (is_old)
 		r = look_into_old(elf, section);
 	else if (shdr->sh_flags & SHF_COMPRESSED)
 		r = look_into(elf, section);
-	if (r < 0 || (section->packing && section->size > DWARF_UNPACKED_MAX))
+	if (!r && section->packing && section->size > DWARF_UNPACKED_MAX)
+		r = -EFBIG;
+	if (r < 0)
 		*section = (struct section){ .size = 0 };
+	return r == -EFBIG && (i == DWARF_INFO || i == DWARF_LINE || i == DWARF_STR) ? r : 0;
 }
 
 static void find_code(struct dwarf_file *file)
@@ -152,15 +157,18 @@ static void find_code(struct dwarf_file *file)
 int dwarf_file_open(const struct elf *elf, struct dwarf_file **ret_file)
 {
 	struct dwarf_file *file = calloc(1, sizeof(*file));
+	int r = 0;
 
 	if (!file)
 		return -ENOMEM;
 	file->elf = elf;
-	for (enum dwarf_section i = 0; i < DWARF_SECTIONS; i++)
-		find_section(file, i);
-	if (!file->sections[DWARF_INFO].size || !file->sections[DWARF_ABBREV].size) {
+	for (enum dwarf_section i = 0; !r && i < DWARF_SECTIONS; i++)
+		r = find_section(file, i);
+	if (!r && (!file->sections[DWARF_INFO].size || !file->sections[DWARF_ABBREV].size))
+		r = -ENODATA;
+	if (r < 0) {
 		dwarf_file_close(file);
-		return -ENODATA;
+		return r;
 	}
 	find_code(file);
 	*ret_file = file;
@@ -268,12 +276,31 @@ static int unpack_zstd(struct unpacking *unpacking)
 	return r;
 }
 
+/* Texts and what else has no errors would be empty, and right by their looks. */
+static int note_failure(struct dwarf_file *file, int r)
+{
+	if (r == -ENOMEM || r == -ETIME)
+		file->failed = r;
+	return r;
+}
+
+int dwarf_take_failure(struct dwarf_file *file)
+{
+	const int failed = file ? file->failed : 0;
+
+	if (file)
+		file->failed = 0;
+	return failed;
+}
+
 static int unpack(struct dwarf_file *file, struct section *section)
 {
 	struct unpacking unpacking = { .elf = file->elf, .section = section };
 
+	int r;
+
 	if (section->bytes || section->error)
-		return section->error;
+		return note_failure(file, section->error);
 	unpacking.packed = malloc(PACKED_STEP);
 	section->bytes = malloc(section->size + 1);
 	if (!unpacking.packed || !section->bytes)
@@ -282,11 +309,15 @@ static int unpack(struct dwarf_file *file, struct section *section)
 		section->error = section->packing == PACKED_ZLIB ? unpack_zlib(&unpacking) :
 								   unpack_zstd(&unpacking);
 	free(unpacking.packed);
-	if (section->error) {
+	r = section->error;
+	if (r) {
 		free(section->bytes);
 		section->bytes = NULL;
 	}
-	return section->error;
+	/* the next question has time of its own */
+	if (r == -ETIME)
+		section->error = 0;
+	return note_failure(file, r);
 }
 
 static bool is_inside(const struct section *section, uint64_t offset, uint64_t size)
@@ -302,10 +333,10 @@ int dwarf_read(struct dwarf_file *file, enum dwarf_section i, uint64_t offset, v
 	if (!is_inside(section, offset, size))
 		return -ENODATA;
 	if (!section->packing)
-		return elf_read(file->elf, section->offset + offset, ret_bytes, size);
+		return note_failure(file, elf_read(file->elf, section->offset + offset, ret_bytes, size));
 	/* what is in memory is read without end, too */
 	if (file->elf->deadline && clock_monotonic() > file->elf->deadline)
-		return -ETIME;
+		return note_failure(file, -ETIME);
 	r = unpack(file, section);
 	if (!r)
 		memcpy(ret_bytes, section->bytes + offset, size);
@@ -328,12 +359,12 @@ int dwarf_bytes(struct dwarf_file *file, enum dwarf_section i, uint64_t offset, 
 	}
 	*ret_owned = malloc(size + 1);
 	if (!*ret_owned)
-		return -ENOMEM;
+		return note_failure(file, -ENOMEM);
 	r = elf_read(file->elf, section->offset + offset, *ret_owned, size);
 	*ret_bytes = *ret_owned;
 	if (r < 0)
 		free(steal_ptr(*ret_owned));
-	return r;
+	return note_failure(file, r);
 }
 
 /* The block of @i that @offset is in, which is inside of it. */
@@ -348,7 +379,7 @@ static int get_block(struct dwarf_file *file, enum dwarf_section i, uint64_t off
 		if (!block->bytes)
 			block->bytes = malloc(BLOCK_BYTES);
 		if (!block->bytes)
-			return -ENOMEM;
+			return note_failure(file, -ENOMEM);
 		block->section = i;
 		block->number = number;
 		block->size = (size_t)min_of((uint64_t)BLOCK_BYTES, section->size - number * BLOCK_BYTES);
@@ -357,7 +388,7 @@ static int get_block(struct dwarf_file *file, enum dwarf_section i, uint64_t off
 			free(steal_ptr(block->bytes));
 	}
 	*ret_block = block;
-	return r;
+	return note_failure(file, r);
 }
 
 int dwarf_peek(struct dwarf_file *file, enum dwarf_section i, uint64_t offset, void *ret_bytes, size_t size)

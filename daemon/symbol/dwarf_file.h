@@ -31,9 +31,15 @@ enum dwarf_section {
 
 struct dwarf_file;
 
-/* @elf stays the caller's, and open; its deadline holds. -ENODATA: there is none that can be read. */
+/* @elf stays the caller's, and open; its deadline holds. -ENODATA: there is none that can be read. -EFBIG */
 int dwarf_file_open(const struct elf *elf, struct dwarf_file **ret_file);
 void dwarf_file_close(struct dwarf_file *file);		/* NULL is fine */
+
+/*
+ * -ENOMEM or -ETIME of anything that was read since the last call, else 0: texts, and what else has no errors of its
+ * own, may be missing.
+ */
+int dwarf_take_failure(struct dwarf_file *file);	/* NULL is fine */
 
 /* What dwz moved away from it; @alt stays the caller's. NULL: nothing, or it is not there. */
 void dwarf_set_alt(struct dwarf_file *file, struct dwarf_file *alt);

@@ -71,12 +71,8 @@ static void settle(struct dwarf_index *index)
 	for (uint32_t i = 0; i < index->count; i++) {
 		next = ranges[i];
 		last = kept ? &ranges[kept - 1] : NULL;
-		if (last && next.low < last->high) {
-			if (next.unit >= last->unit)
-				next.low = last->high;
-			else
-				last->high = next.low;
-		}
+		if (last && next.low < last->high)
+			next.low = last->high;
 		if (next.low < next.high)
 			ranges[kept++] = next;
 	}
@@ -175,7 +171,8 @@ static int add_unit(struct dwarf_index *index, uint64_t offset)
 	if ((unit->header.type == DW_UT_compile || unit->header.type == DW_UT_skeleton) &&
 	    (unit->tag == DW_TAG_compile_unit || unit->tag == DW_TAG_skeleton_unit)) {
 		r = dwarf_ranges(unit, &unit->root, take_range, &of);
-		if (!r)
+		/* without ranges, or with some that cannot be read, it is searched itself */
+		if (!r || (r < 0 && r != -ENOMEM && r != -ETIME))
 			r = add_silent(index, offset);
 	}
 	dwarf_unit_close(unit);
@@ -184,19 +181,23 @@ static int add_unit(struct dwarf_index *index, uint64_t offset)
 
 int dwarf_index_make(struct dwarf_index *index)
 {
-	int r = 0;
+	struct dwarf_index whole = { .units = index->units, .is_whole = true };
+	uint32_t i = 0;
+	int r;
 
-	index->count = 0;
-	index->silent_count = 0;
-	for (uint32_t i = 0; !r;) {
-		r = i < index->units->count ? 0 : dwarf_units_find_next(index->units);
-		if (!r)
-			r = add_unit(index, index->units->starts[i++]);
+	while (!(r = i < index->units->count ? 0 : dwarf_units_find_next(index->units))) {
+		r = add_unit(&whole, index->units->starts[i++]);
+		if (r < 0)
+			break;
 	}
-	if (r != -ENODATA)
+	/* -ENODATA: there are no more of them */
+	if (r != -ENODATA) {
+		dwarf_index_done(&whole);
 		return r;
-	settle(index);
-	index->is_whole = true;
+	}
+	settle(&whole);
+	dwarf_index_done(index);
+	*index = whole;
 	return 0;
 }
 

@@ -10,7 +10,7 @@
 
 enum { DWARF_INDEX_RANGES_MAX = 2 << 20 };
 
-/* Sorted, without overlap: of two units with the same code the first has it. */
+/* Sorted, without overlap: of two units with the same code the one that begins first has it. */
 struct dwarf_range {
 	uint64_t low, high, unit;	/* unit: where it begins */
 };
@@ -29,7 +29,7 @@ void dwarf_index_init(struct dwarf_index *index, struct dwarf_units *units);
 void dwarf_index_done(struct dwarf_index *index);
 /* By .debug_aranges; where that is broken, or not there, it has what could be read. -ENOMEM, -ETIME */
 int dwarf_index_read(struct dwarf_index *index);
-/* By all units. -EFBIG: they have too many ranges. */
+/* By all units; what it had before stays where that fails. -ENOMEM, -ETIME */
 int dwarf_index_make(struct dwarf_index *index);
 
 /* False: it is in none that is known. */

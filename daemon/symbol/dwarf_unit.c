@@ -364,7 +364,7 @@ static int open_brief(struct dwarf_unit *unit)
 	r = dwarf_abbrevs_read(unit->file, unit->header.abbrev_offset, cursor_uleb(&cursor), &unit->abbrevs);
 	if (!r)
 		r = read_root(unit);
-	if (r == -EBADMSG && size < whole) {
+	if (r == -EBADMSG && unit->abbrevs && size < whole) {
 		unit->header.size = min_of((uint64_t)BRIEF_MAX, whole);
 		r = read_bytes(unit, (size_t)unit->header.size) ?: read_root(unit);
 	}

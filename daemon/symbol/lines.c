@@ -51,6 +51,7 @@ struct search {
 	struct dwarf_unit *unit;
 	const struct dwarf_program *program;
 	struct dwarf_calls calls;
+	bool has_code;			/* the unit has, as far as is known */
 	struct dwarf_function function;
 	char directory[LINES_TEXT_MAX];	/* that it was compiled in; empty: unknown */
 	struct lines_answer *answer;
@@ -355,16 +356,18 @@ static int search_unit(struct search *search, uint64_t offset, bool is_silent)
 			     &search->calls);
 	if (r < 0)
 		return r;
+	if (is_silent)
+		keep_found(search);
 	/* entries without their parts elsewhere have line tables alone */
 	if (search->unit->is_skeleton)
 		search->answer->split += search->unit_count;
-	if (is_silent)
-		keep_found(search);
 	r = find_rows(search);
 	for (uint32_t n = 0; !r && n < search->unit_count; n++)
 		r = make_frames(search, n);
+	search->has_code = search->calls.has_code;
 	dwarf_calls_done(&search->calls);
-	return r;
+	r = r ?: dwarf_take_failure(search->lines->main.file);
+	return r ?: dwarf_take_failure(search->lines->alt.file);
 }
 
 static void set_aside(struct search *search, uint32_t i)
@@ -407,7 +410,7 @@ static int find_units(struct search *search, uint32_t *ret_count)
 
 static int search_units(struct search *search)
 {
-	const struct dwarf_index *index = &search->lines->index;
+	struct dwarf_index *index = &search->lines->index;
 	uint32_t count, k;
 	int r = find_units(search, &count);
 
@@ -417,13 +420,19 @@ static int search_units(struct search *search)
 			set_aside(search, search->wanted[k].i);
 		r = search_unit(search, search->wanted[n].unit, false);
 	}
-	for (uint32_t n = 0; !r && n < index->silent_count; n++) {
+	for (uint32_t n = 0; !r && n < index->silent_count;) {
 		search->unit_count = 0;
 		for (uint32_t i = 0; i < search->count; i++)
 			if (!search->is_taken[i])
 				set_aside(search, i);
+		search->has_code = true;
 		if (search->unit_count)
 			r = search_unit(search, index->silent[n], true);
+		/* of data and types alone: it is read no more */
+		if (!r && !search->has_code)
+			index->silent[n] = index->silent[--index->silent_count];
+		else
+			n++;
 	}
 	return r;
 }

@@ -224,6 +224,7 @@ VARIANTS = (
     ("gcc-O0", "g++", "shop.cc", "-O0 -g"),
     ("gcc-lto", "g++", "shop.cc", "-O2 -g -flto"),
     ("gcc-relative", "g++", "./shop.cc", "-O2 -g -fdebug-prefix-map=/tmp=/built"),
+    ("gcc-relative-directory", "g++", "./shop.cc", "-O2 -g -gdwarf-5 -fdebug-prefix-map=/tmp=."),
     ("gcc-c-nested", "gcc", "tree.c", "-O2 -g"),
     ("gcc-nested-dwarf64-gz", "gcc", "tree.c", "-O2 -g -gdwarf64 -gz"),
     ("gcc-cold", "gcc", "cold.c", "-O2 -g"),
