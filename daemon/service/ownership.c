@@ -3,12 +3,13 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "base/macro.h"
 
-enum { DEPTH_MAX = 4 };
+enum { DEPTH_MAX = 4, LINKS_MAX = 8, OF_THE_USER = 1 };
 
 struct walk {
 	const struct ownership *ownership;
@@ -118,20 +119,88 @@ static int give(const struct walk *look, int fd)
 	return err;
 }
 
+static int look_above(const struct walk *walk, const char *path, bool with_end, unsigned int links);
+
+/* Of a link: what it leads to starts where it lies. */
+static int look_along(const struct walk *walk, const char *path, bool with_end, unsigned int links)
+{
+	const char *slash = strrchr(path, '/');
+	char target[PATH_MAX], whole[PATH_MAX];
+	ssize_t length = readlink(path, target, sizeof(target) - 1);
+	int error = length < 0 ? errno : links == LINKS_MAX ? ELOOP : 0;
+
+	if (!error) {
+		target[length] = '\0';
+		if (target[0] == '/' || !slash)
+			return look_above(walk, target, with_end, links + 1);
+		if (snprintf(whole, sizeof(whole), "%.*s/%s", (int)(slash - path), path, target) < (int)sizeof(whole))
+			return look_above(walk, whole, with_end, links + 1);
+		error = ENAMETOOLONG;
+	}
+	return fail(walk, -error, path, strerror(error));
+}
+
+/* A link, or a directory that is led @through. */
+static int look_at(const struct walk *walk, const char *path, bool through, unsigned int links)
+{
+	const struct ownership *ownership = walk->ownership;
+	struct stat st;
+
+	if (lstat(path, &st) < 0)
+		return errno == ENOENT ? 0 : fail(walk, -errno, path, strerror(errno));
+	if (!through && !S_ISLNK(st.st_mode))
+		return 0;
+	if (st.st_uid == ownership->to)
+		return OF_THE_USER;
+	if (st.st_uid != ownership->from)
+		return fail(walk, -EPERM, path, "belongs to another user; choose a directory below root's own");
+	if (S_ISLNK(st.st_mode))
+		return look_along(walk, path, through, links);
+	/* what is in a sticky directory is replaced by its owner alone */
+	if (st.st_mode & (S_IWGRP | S_IWOTH) && !(st.st_mode & S_ISVTX))
+		return fail(walk, -EPERM, path, "is writable by its group or by others; chmod go-w");
+	return 0;
+}
+
+/*
+ * Can somebody else have chosen what @path leads to? 0: only who gives; OF_THE_USER: only that user, too; -errno: others.
+ * Each is looked at once those above it are known to be nobody else's. What @path leads to itself is left to give().
+ */
+static int look_above(const struct walk *walk, const char *path, bool with_end, unsigned int links)
+{
+	char part[PATH_MAX];
+	const char *end = path;
+	int r = 0;
+
+	while (!r && *end) {
+		end += strspn(end, "/");
+		end += strcspn(end, "/");
+		if (snprintf(part, sizeof(part), "%.*s", (int)(end - path), path) >= (int)sizeof(part))
+			return fail(walk, -ENAMETOOLONG, path, strerror(ENAMETOOLONG));
+		r = look_at(walk, part, with_end || end[strspn(end, "/")], links);
+	}
+	return r;
+}
+
 int ownership_give(const struct ownership *ownership, const char *directory, mode_t mode, bool is_own,
 		   char *ret_error, size_t error_size)
 {
 	char why[400] = "";
 	const struct walk look = { .ownership = ownership, .is_own = is_own, .error = why, .error_size = sizeof(why) };
 	_cleanup_close_ int fd = -1;
-	int err;
+	int err = look_above(&look, directory, false, 0);
 
-	if (!ownership->only_looks)
-		mkdir(directory, mode);
-	fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0 && errno == ENOENT)
+	/* who was faster in a sticky directory may have put a link there */
+	if (!err && !ownership->only_looks && mkdir(directory, mode) < 0)
+		err = look_above(&look, directory, false, 0);
+	if (!err) {
+		fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		if (fd < 0 && errno == ENOENT)
+			return 0;
+		err = fd < 0 ? fail(&look, -errno, "the directory", strerror(errno)) : give(&look, fd);
+	}
+	if (err == OF_THE_USER)
 		return 0;
-	err = fd < 0 ? fail(&look, -errno, "the directory", strerror(errno)) : give(&look, fd);
 	if (err < 0)
 		snprintf(ret_error, error_size, "%.128s cannot be given to user stacktap: %s", directory, why);
 	return err;

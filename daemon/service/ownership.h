@@ -13,9 +13,10 @@ struct ownership {
 };
 
 /*
- * Made if it is not there, and its parent is and may be written to: below one that was given away the user makes it. One that belongs to @from, and that nobody else may write to, changes its
- * owner with all that is in it, once it is clear that all of that is the daemon's own: @is_own, or by its names. Then
- * 0; else -errno and a sentence, and nothing has changed. One of @to is left as it is.
+ * Made if it is not there, and its parent is and may be written to. One that belongs to @from, and that nobody else may
+ * write to, changes its owner with all that is in it, once it is clear that all of that is the daemon's own: @is_own, or
+ * by its names. Then 0; else -errno and a sentence, and nothing has changed. One of @to is left as it is, and so is what
+ * a directory or link of @to leads to: below it the user makes what it needs. Where one of anybody else does it is an error.
  */
 int ownership_give(const struct ownership *ownership, const char *directory, mode_t mode, bool is_own,
 		   char *ret_error, size_t error_size);

@@ -28,7 +28,7 @@ static bool is_given(const char *name)
 static int setup(void **state)
 {
 	(void)state;
-	fixture_run("rm -rf store other; mkdir -m 750 -p store/spool; cd store; : > profiles-1.otlp; : > spool/journal-2.bin");
+	fixture_run("rm -rf store other way mine; mkdir -m 750 -p store/spool; cd store; : > profiles-1.otlp; : > spool/journal-2.bin");
 	return 0;
 }
 
@@ -107,6 +107,45 @@ static void what_may_be_anothers_is_left(void **state)
 	assert_true(is_given("store/notes"));
 }
 
+/* Root does not follow who could have it change what is not the user's. */
+static void the_way_is_nobody_elses(void **state)
+{
+	(void)state;
+	if (geteuid())
+		skip();
+	/* the user's link, or its directory, be it behind a link of root's */
+	fixture_run("ln -s store way; chown -h %u way", USER);
+	assert_int_equal(give("way", true), 0);
+	fixture_run("mkdir -m 700 mine; mv store mine/store; chown %u mine; ln -s mine/store store", USER);
+	assert_int_equal(give("mine/store", true), 0);
+	assert_int_equal(give("mine/none", true), 0);
+	assert_int_equal(give("store", true), 0);
+	fixture_run("ln -sfn mine way");
+	assert_int_equal(give("way/store", true), 0);
+	assert_false(is_given("mine/store"));
+	assert_false(is_given("mine/store/profiles-1.otlp"));
+	assert_int_equal(access(fixture_path("mine/none"), F_OK), -1);
+	/* a stranger's */
+	fixture_run("chown 1234 mine");
+	assert_int_equal(give("store", true), -EPERM);
+	assert_non_null(strstr(error, "mine: belongs to another user"));
+	fixture_run("chown 0 mine; chmod 777 mine");
+	assert_int_equal(give("store", true), -EPERM);
+	assert_non_null(strstr(error, "mine: is writable by"));
+	assert_int_equal(give("way/store", true), -EPERM);
+	fixture_run("ln -sfn store way; chown -h 1234 way");
+	assert_int_equal(give("way", true), -EPERM);
+	assert_non_null(strstr(error, "way: belongs to another user"));
+	assert_false(is_given("mine/store"));
+	fixture_run("ln -sfn other way; ln -sfn way other");
+	assert_int_equal(give("way", true), -ELOOP);
+	/* root's own are as good as none */
+	fixture_run("rm other; chmod 1777 mine; ln -sfn ./mine way; ln -sfn mine/../way/store store");
+	assert_int_equal(give("store", true), 0);
+	assert_true(is_given("mine/store"));
+	assert_true(is_given("mine/store/profiles-1.otlp"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -114,6 +153,7 @@ int main(void)
 		cmocka_unit_test_setup(what_is_not_there_is_made, setup),
 		cmocka_unit_test_setup(a_look_changes_nothing, setup),
 		cmocka_unit_test_setup(what_may_be_anothers_is_left, setup),
+		cmocka_unit_test_setup(the_way_is_nobody_elses, setup),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
