@@ -70,6 +70,11 @@ bool confine_may_change_user(void)
 	return capng_have_capability(CAPNG_EFFECTIVE, CAP_SETUID) && capng_have_capability(CAPNG_EFFECTIVE, CAP_SETGID);
 }
 
+bool confine_may_change_owner(void)
+{
+	return capng_have_capability(CAPNG_EFFECTIVE, CAP_CHOWN);
+}
+
 int confine_daemon(uid_t user, gid_t group)
 {
 	static const unsigned int needed[] = { CAP_PERFMON };

@@ -12,6 +12,7 @@
  */
 bool confine_broker(void);
 bool confine_may_change_user(void);
+bool confine_may_change_owner(void);
 /* The daemon is @user from now on, with CAP_PERFMON if it had that, whatever it executes. -errno: it is neither, and has to end. */
 int confine_daemon(uid_t user, gid_t group);
 /* By what its threads need, and the process that shows recordings. False as above. */

@@ -109,6 +109,8 @@ static int give(const struct walk *look, int fd)
 		return fail(look, -EPERM, "the directory", "belongs to another user; chown it to stacktap");
 	if (st.st_mode & (S_IWGRP | S_IWOTH))
 		return fail(look, -EPERM, "the directory", "is writable by its group or by others; chmod go-w");
+	if (ownership->lacks_right)
+		return fail(look, -EPERM, "the directory", "is root's, and CAP_CHOWN is missing; chown it to stacktap");
 	err = walk_directory(look, fd, 0);
 	if (err || ownership->only_looks)
 		return err;

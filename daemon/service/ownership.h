@@ -10,6 +10,7 @@ struct ownership {
 	uid_t from, to;		/* whose they were, from root on */
 	gid_t group;
 	bool only_looks;	/* whether it could be done */
+	bool lacks_right;	/* CAP_CHOWN: nothing is given, but for what has been */
 };
 
 /*

@@ -56,13 +56,10 @@ static void note_user(struct rights *rights, uid_t uid)
 		snprintf(rights->user, sizeof(rights->user), "%u", uid);
 }
 
-/* 0: it can be that user, and has a broker. -errno and why not: it has what it had. */
-static int prepare(const struct config *config, const char *config_path, struct ownership *ret_ownership, char *why,
-		   size_t size)
+/* 0: it can be that user. -errno and why not: it has what it had. */
+static int may_give_up(const struct config *config, struct ownership *ret_ownership, char *why, size_t size)
 {
 	const struct passwd *entry = getpwnam(STATUSFILE_USER);
-	struct ownership ownership = { 0 };
-	int err;
 
 	if (geteuid() != 0) {
 		snprintf(why, size, "it was not started as root");
@@ -77,50 +74,52 @@ static int prepare(const struct config *config, const char *config_path, struct 
 			 "CapabilityBoundingSet=", STATUSFILE_USER);
 		return -EPERM;
 	}
-	ownership.to = entry->pw_uid;
-	ownership.group = entry->pw_gid;
 	/* who stays root may be without CAP_DAC_OVERRIDE, and then needs what it has: nothing is given before all can be */
-	ownership.only_looks = true;
-	err = give_all(&ownership, config, why, size);
-	if (err)
-		return err;
-	err = broker_begin(broker_name, config_path);
+	*ret_ownership = (struct ownership){
+		.to = entry->pw_uid, .group = entry->pw_gid, .only_looks = true, .lacks_right = !confine_may_change_owner(),
+	};
+	return give_all(ret_ownership, config, why, size);
+}
+
+/* What fails here is no reason to stay root: that user may have brought it about. */
+static int give_up(const struct config *config, const char *config_path, struct ownership *ownership, char *ret_error,
+		   size_t error_size)
+{
+	int err = broker_begin(broker_name, config_path);
+
 	if (err) {
-		snprintf(why, size, "%s cannot be started: %s", broker_name, strerror(-err));
+		snprintf(ret_error, error_size, "%s cannot be started: %s", broker_name, strerror(-err));
 		return err;
 	}
-	ownership.only_looks = false;
-	err = give_all(&ownership, config, why, size);
+	ownership->only_looks = false;
+	err = give_all(ownership, config, ret_error, error_size);
 	if (err)
-		broker_end();
-	*ret_ownership = ownership;
-	return err;
+		return err;
+	err = confine_daemon(ownership->to, ownership->group);
+	if (err) {
+		snprintf(ret_error, error_size, "cannot become user %s: %s", STATUSFILE_USER, strerror(-err));
+		return err;
+	}
+	if (!confine_daemon_calls())
+		log_debug("system calls are not filtered");
+	return 0;
 }
 
 int rights_give_up(const struct config *config, const char *config_path, struct rights *ret_rights, char *ret_error,
 		   size_t error_size)
 {
-	const bool is_root = geteuid() == 0;
 	struct ownership ownership;
-	int err;
+	int err = config->load_module ? kmodload_load(ret_error, error_size) : 0;
 
 	*ret_rights = (struct rights){ 0 };
-	if (config->load_module) {
-		err = kmodload_load(ret_error, error_size);
+	if (err)
+		return err;
+	if (!may_give_up(config, &ownership, ret_rights->kept, sizeof(ret_rights->kept))) {
+		err = give_up(config, config_path, &ownership, ret_error, error_size);
 		if (err)
 			return err;
-	}
-	if (prepare(config, config_path, &ownership, ret_rights->kept, sizeof(ret_rights->kept))) {
-		if (is_root)
-			log_warning("stacktapd keeps running as root, with more rights than it needs: %s", ret_rights->kept);
-	} else {
-		err = confine_daemon(ownership.to, ownership.group);
-		if (err) {
-			snprintf(ret_error, error_size, "cannot become user %s: %s", STATUSFILE_USER, strerror(-err));
-			return err;
-		}
-		if (!confine_daemon_calls())
-			log_debug("system calls are not filtered");
+	} else if (geteuid() == 0) {
+		log_warning("stacktapd keeps running as root, with more rights than it needs: %s", ret_rights->kept);
 	}
 	note_user(ret_rights, geteuid());
 	return 0;

@@ -16,8 +16,8 @@ struct rights {
 };
 
 /*
- * Before there are threads. Where something is in the way it says so in the log and in *ret_rights, and goes on as it
- * was started. -errno and a sentence: the daemon cannot work, be it as it is.
+ * Before there are threads. Where it cannot be that user it says so in the log and in *ret_rights, and goes on as it was
+ * started. -errno and a sentence: the daemon cannot work, be it as it is, or began to give up and has to end.
  */
 int rights_give_up(const struct config *config, const char *config_path, struct rights *ret_rights, char *ret_error,
 		   size_t error_size);

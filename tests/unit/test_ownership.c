@@ -72,6 +72,10 @@ static void a_look_changes_nothing(void **state)
 	assert_false(is_given("store"));
 	assert_int_equal(ownership_give(&look, fixture_path("other"), 0750, false, error, sizeof(error)), 0);
 	assert_int_equal(lstat(fixture_path("other"), &st), -1);
+	look.lacks_right = true;
+	assert_int_equal(ownership_give(&look, fixture_path("store"), 0750, false, error, sizeof(error)), -EPERM);
+	assert_non_null(strstr(error, "CAP_CHOWN is missing"));
+	look.lacks_right = false;
 	fixture_run(": > store/notes");
 	assert_true(ownership_give(&look, fixture_path("store"), 0750, false, error, sizeof(error)) < 0);
 }
