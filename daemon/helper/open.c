@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "helper/memfd.h"
 #include "helper/open_process.h"
+#include "helper/owner.h"
 #include "process/context.h"
 #include "process/details.h"
 #include "process/namespace.h"
@@ -126,12 +127,27 @@ static int reopen(int path_fd, uint64_t host_dev, int *ret_fd, struct stat *ret_
 		return -errno;
 	if (fs.f_type == FUSE_SUPER_MAGIC && ret_stat->st_dev != host_dev)
 		return -EREMOTE;
+	if (owner_is_kernels(&fs))
+		return -EACCES;
 	/* the very inode just checked, whatever its path leads to by now */
 	snprintf(self, sizeof(self), "/proc/self/fd/%d", path_fd);
 	fd = open(self, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
 	*ret_fd = fd;
+	return 0;
+}
+
+static int reopen_code(int path_fd, uint64_t host_dev, int *ret_fd, struct stat *ret_stat)
+{
+	_cleanup_close_ int fd = -1;
+	int r = reopen(path_fd, host_dev, &fd, ret_stat);
+
+	if (r < 0)
+		return r;
+	if (!owner_may_read(fd, ret_stat))
+		return -EACCES;
+	*ret_fd = steal_fd(&fd);
 	return 0;
 }
 
@@ -173,7 +189,7 @@ static int open_in(int root, const struct open_file *file, int *ret_fd, struct s
 		return -errno;
 	if (is_known(file, ret_stat))
 		return 0;
-	r = reopen(path_fd, file->host_dev, &fd, ret_stat);
+	r = reopen_code(path_fd, file->host_dev, &fd, ret_stat);
 	if (r < 0)
 		return r;
 	if (!is_wanted(&file->wanted, ret_stat) && !is_mapped_as(&file->wanted, fd))
@@ -197,7 +213,7 @@ static int open_link(int directory, const char *name, const struct open_file *fi
 	path_fd = openat(directory, name, O_PATH | O_CLOEXEC);
 	if (path_fd < 0)
 		return -errno;
-	r = reopen(path_fd, file->host_dev, &fd, ret_stat);
+	r = reopen_code(path_fd, file->host_dev, &fd, ret_stat);
 	if (r < 0)
 		return r;
 	if (!is_wanted(&file->wanted, ret_stat) && !(may_map && is_mapped_as(&file->wanted, fd)))

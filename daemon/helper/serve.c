@@ -7,6 +7,7 @@
 
 #include "helper/fetch.h"
 #include "helper/open.h"
+#include "helper/owner.h"
 #include "helper/parse.h"
 #include "helper/request.h"
 #include "helper/sandbox.h"
@@ -112,6 +113,8 @@ static _noreturn_ void serve(enum helper_kind kind)
 	prctl(PR_SET_NAME, kinds[kind].name);
 	if (kind == HELPER_FETCHER)
 		fetch_prepare();
+	if (kind == HELPER_OPENER)
+		owner_note();
 	hello.is_confined = sandbox_enter(kind);
 	memcpy(answer.payload, &hello, sizeof(hello));
 	answer.bytes = sizeof(hello);

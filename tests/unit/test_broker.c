@@ -11,10 +11,11 @@
 #include "base/file.h"
 #include "broker/broker.h"
 #include "broker/packet.h"
+#include "helper/opener.h"
 #include "helper/parser.h"
 #include "service/broker_child.h"
 
-enum { PATIENCE_ROUNDS = 6000, ROUND_US = 10000 };
+enum { PATIENCE_ROUNDS = 6000, ROUND_US = 10000, STRANGER = 65533 };
 
 static int begin(void **state)
 {
@@ -118,6 +119,60 @@ static void helpers_are_started_and_replaced(void **state)
 	assert_int_equal(kill(after.pid, 0), -1);
 }
 
+static int opened(struct opener *opener, struct mount_namespace_table *spaces, const char *path)
+{
+	struct mount_namespace *host = mount_namespace_table_guess(spaces);
+	struct stat st;
+	int fd = -1, r = opener_open_path(opener, spaces, host, path, &fd, &st);
+
+	mount_namespace_unref(host);
+	if (fd >= 0)
+		close(fd);
+	return r;
+}
+
+/* Whoever gave up its rights is handed by the opener what everybody may read, and code. */
+static void the_opener_hands_out_no_secrets(void **state)
+{
+	static const char *const code[] = { "jitdump", "tidtij", "program", "windows" };
+	struct mount_namespace_table *spaces;
+	struct opener *opener;
+
+	(void)state;
+	if (geteuid()) {
+		print_message("needs root to be another user\n");
+		skip();
+	}
+	fixture_write("text", "secret");
+	fixture_write("empty", "");
+	fixture_write("jitdump", "DTiJ");
+	fixture_write("tidtij", "JiTD");
+	fixture_write("windows", "MZ");
+	fixture_run("cp /proc/self/exe program; printf '\\177ELF\\2\\1\\1\\0\\0\\0\\0\\0\\0\\0\\0\\0\\4\\0' > core");
+	fixture_run("chmod 640 text empty jitdump tidtij program windows core");
+	assert_int_equal(mount_namespace_table_new("", &spaces), 0);
+	assert_int_equal(seteuid(STRANGER), 0);
+	assert_int_equal(opener_new(&opener), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(code); i++)
+		assert_int_equal(opened(opener, spaces, fixture_path(code[i])), 0);
+	assert_int_equal(opened(opener, spaces, fixture_path("text")), -EACCES);
+	assert_int_equal(opened(opener, spaces, fixture_path("empty")), -EACCES);
+	assert_int_equal(opened(opener, spaces, fixture_path("core")), -EACCES);
+	assert_int_equal(opened(opener, spaces, "/proc/1/mem"), -EACCES);
+	assert_int_equal(opened(opener, spaces, "/proc/version"), -EACCES);
+	assert_int_equal(chmod(fixture_path("text"), 0644), -1);
+	assert_int_equal(seteuid(0), 0);
+	assert_int_equal(chmod(fixture_path("text"), 0644), 0);
+	assert_int_equal(opened(opener, spaces, fixture_path("text")), 0);
+	opener_free(opener);
+	/* one of our own has no more rights than we have */
+	assert_int_equal(chmod(fixture_path("text"), 0640), 0);
+	assert_int_equal(opener_new(&opener), 0);
+	assert_int_equal(opened(opener, spaces, fixture_path("text")), 0);
+	opener_free(opener);
+	mount_namespace_table_free(spaces);
+}
+
 static int told(uint32_t op, void *payload, size_t bytes, const int *fds, size_t fd_count)
 {
 	union broker_answer answer;
@@ -176,6 +231,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(nothing_is_set_where_nothing_was_opened, begin, end),
 		cmocka_unit_test_setup_teardown(only_what_it_started_is_ended, begin, end),
 		cmocka_unit_test_setup_teardown(helpers_are_started_and_replaced, begin, end),
+		cmocka_unit_test_setup_teardown(the_opener_hands_out_no_secrets, begin, end),
 		cmocka_unit_test_setup_teardown(nonsense_is_refused, begin, end),
 		cmocka_unit_test_setup_teardown(its_end_is_seen, begin, end),
 	};
