@@ -40,15 +40,19 @@ struct call {
 	bool wants_fd;
 };
 
-/* Of the environment what the processes that it starts may need, which then are given less each. */
+/* Of the environment what the processes that it starts may need, which then are given less each; TLS files, by name. */
+static const char *const passed_on[] = {
+	"LD_LIBRARY_PATH=", "ASAN_OPTIONS=", "LSAN_OPTIONS=", "UBSAN_OPTIONS=", "TSAN_OPTIONS=", "PATH=", "http_proxy=",
+	"https_proxy=", "HTTPS_PROXY=", "all_proxy=", "ALL_PROXY=", "no_proxy=", "NO_PROXY=",
+	"OTEL_EXPORTER_OTLP_CERTIFICATE=", "OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE=", "OTEL_EXPORTER_OTLP_CLIENT_KEY=",
+	"OTEL_EXPORTER_OTLP_PROFILES_CERTIFICATE=", "OTEL_EXPORTER_OTLP_PROFILES_CLIENT_CERTIFICATE=",
+	"OTEL_EXPORTER_OTLP_PROFILES_CLIENT_KEY=",
+};
+
 static bool is_passed_on(const char *variable)
 {
-	static const char *const names[] = { "LD_LIBRARY_PATH=", "ASAN_OPTIONS=", "LSAN_OPTIONS=", "UBSAN_OPTIONS=",
-					     "TSAN_OPTIONS=", "PATH=", "http_proxy=", "https_proxy=", "HTTPS_PROXY=",
-					     "all_proxy=", "ALL_PROXY=", "no_proxy=", "NO_PROXY=" };
-
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-		if (!strncmp(variable, names[i], strlen(names[i])))
+	for (size_t i = 0; i < ARRAY_SIZE(passed_on); i++)
+		if (!strncmp(variable, passed_on[i], strlen(passed_on[i])))
 			return true;
 	return false;
 }
@@ -57,7 +61,7 @@ static bool is_passed_on(const char *variable)
 static int spawn(const char *name, const char *config_path, int socket, int mappings)
 {
 	char *argv[] = { (char *)(uintptr_t)name, (char *)(uintptr_t)config_path, NULL };
-	char *environment[16] = { NULL };
+	char *environment[ARRAY_SIZE(passed_on) + 1] = { NULL };
 	posix_spawn_file_actions_t actions;
 	posix_spawnattr_t attributes;
 	size_t count = 0;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "export/environment.h"
 #include "helper/memfd.h"
 #include "service/config.h"
 
@@ -16,16 +17,16 @@ static bool is(const char *named, const char *path)
 
 static bool is_in_environment(const char *path)
 {
-	static const char *const names[] = { "OTEL_EXPORTER_OTLP_PROFILES_CERTIFICATE",
-					     "OTEL_EXPORTER_OTLP_PROFILES_CLIENT_CERTIFICATE",
-					     "OTEL_EXPORTER_OTLP_PROFILES_CLIENT_KEY", "OTEL_EXPORTER_OTLP_CERTIFICATE",
-					     "OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE",
-					     "OTEL_EXPORTER_OTLP_CLIENT_KEY" };
+	struct environment environment;
+	char error[256];
+	bool is_named;
 
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-		if (is(getenv(names[i]), path))
-			return true;
-	return false;
+	if (environment_load(&environment, error, sizeof(error)) < 0)
+		return false;
+	is_named = is(environment.certificate, path) || is(environment.client_certificate, path) ||
+		   is(environment.client_key, path);
+	environment_free(&environment);
+	return is_named;
 }
 
 bool secret_is_named(const char *config_path, const char *path)

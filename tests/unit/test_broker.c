@@ -61,6 +61,35 @@ static void files_are_those_of_the_configuration(void **state)
 	assert_int_equal(broker_lstat(fixture_path("absent"), &told), -ENOENT);
 }
 
+/* The broker has of the environment what the daemon goes by; it names files with blanks around them or without. */
+static void files_are_those_of_the_environment(void **state)
+{
+	static const struct {
+		const char *variable, *file;
+	} named[] = {
+		{ "OTEL_EXPORTER_OTLP_CERTIFICATE", "ca" }, { "OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE", "client" },
+		{ "OTEL_EXPORTER_OTLP_PROFILES_CLIENT_KEY", "profiles key" },
+	};
+	char value[PATH_MAX + 3];
+
+	for (size_t i = 0; i < ARRAY_SIZE(named); i++) {
+		fixture_write(named[i].file, "secret");
+		snprintf(value, sizeof(value), " %s ", fixture_path(named[i].file));
+		assert_int_equal(setenv(named[i].variable, value, 1), 0);
+	}
+	/* the profiles' own comes before the one for all signals */
+	assert_int_equal(setenv("OTEL_EXPORTER_OTLP_CLIENT_KEY", fixture_path("other"), 1), 0);
+	assert_int_equal(begin(state), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(named); i++) {
+		_cleanup_close_ int fd = broker_read_secret(fixture_path(named[i].file));
+
+		assert_true(fd >= 0);
+		assert_int_equal(unsetenv(named[i].variable), 0);
+	}
+	assert_int_equal(broker_read_secret(fixture_path("other")), -EPERM);
+	assert_int_equal(unsetenv("OTEL_EXPORTER_OTLP_CLIENT_KEY"), 0);
+}
+
 /* Another's memory or device is no session of the module. */
 static void nothing_is_set_where_nothing_was_opened(void **state)
 {
@@ -228,6 +257,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(files_are_those_of_the_configuration, begin, end),
+		cmocka_unit_test_teardown(files_are_those_of_the_environment, end),
 		cmocka_unit_test_setup_teardown(nothing_is_set_where_nothing_was_opened, begin, end),
 		cmocka_unit_test_setup_teardown(only_what_it_started_is_ended, begin, end),
 		cmocka_unit_test_setup_teardown(helpers_are_started_and_replaced, begin, end),
