@@ -28,6 +28,7 @@ const char broker_name[] = "stacktap-broker";
 
 static struct {
 	const char *config_path;
+	char *kill_switch;		/* that the configuration named when it was asked for last */
 	void *mappings;
 	dev_t device;			/* of the sessions that were opened here; 0: none was */
 	pid_t processes[PROCESSES_MAX];	/* 0: free */
@@ -87,6 +88,17 @@ static const char *path_of(const struct packet *request)
 	return path->path;
 }
 
+/* The defaults where there is no file. */
+static int load_config(struct config *ret_config)
+{
+	char error[512];
+	int r = config_load(state.config_path, ret_config, error, sizeof(error));
+
+	if (r == -ENOENT)
+		config_init(ret_config);
+	return r == -ENOENT ? 0 : r;
+}
+
 /* What the file says that others cannot change, and the environment: not what is asked for. */
 static int read_secret(const struct packet *request, union broker_answer *answer _unused_)
 {
@@ -95,12 +107,32 @@ static int read_secret(const struct packet *request, union broker_answer *answer
 	return secret_is_named(state.config_path, path) ? secret_read(path) : -EPERM;
 }
 
+/* One that was named stays so: the file may be changed, and in error, before the daemon reads it again. */
+static bool is_kill_switch(const char *path)
+{
+	struct config config;
+
+	if (state.kill_switch && !strcmp(state.kill_switch, path))
+		return true;
+	if (load_config(&config) < 0)
+		return false;
+	if (config.kill_switch && !strcmp(config.kill_switch, path)) {
+		free(state.kill_switch);
+		state.kill_switch = strdup(path);
+	}
+	config_done(&config);
+	return state.kill_switch && !strcmp(state.kill_switch, path);
+}
+
 static int look(const struct packet *request, union broker_answer *answer)
 {
 	const struct broker_path *path = request->payload;
+	const char *name = path_of(request);
 	struct stat st;
 
-	if (fstatat(AT_FDCWD, path_of(request), &st, path->is_link ? AT_SYMLINK_NOFOLLOW : 0) < 0)
+	if (strcmp(name, state.config_path) != 0 && !is_kill_switch(name))
+		return -EPERM;
+	if (fstatat(AT_FDCWD, name, &st, path->is_link ? AT_SYMLINK_NOFOLLOW : 0) < 0)
 		return -errno;
 	answer->look = (struct broker_look){
 		.dev = st.st_dev, .inode = st.st_ino, .size = (uint64_t)st.st_size,
@@ -161,12 +193,9 @@ static bool is_text(const char *text, size_t size)
 static char **record_arguments(void)
 {
 	struct config config;
-	char error[512], **arguments;
-	int r = config_load(state.config_path, &config, error, sizeof(error));
+	char **arguments;
 
-	if (r == -ENOENT)
-		config_init(&config);
-	else if (r < 0)
+	if (load_config(&config) < 0)
 		return NULL;
 	arguments = config_record_arguments(&config);
 	config_done(&config);

@@ -25,6 +25,7 @@ static int begin(void **state)
 	snprintf(text, sizeof(text), "[export]\nendpoint = https://localhost:4318\nclient_key = %s\n",
 		 fixture_path("key"));
 	fixture_write("config", text);
+	fixture_run("printf '[fleet]\\nkill_switch = %s\\n' >> config", fixture_path("off"));
 	fixture_write("key", "secret");
 	fixture_write("other", "other");
 	return broker_begin(broker_name, fixture_path("config"));
@@ -35,6 +36,30 @@ static int end(void **state)
 	(void)state;
 	broker_end();
 	return broker_is_there();
+}
+
+static int told(uint32_t op, void *payload, size_t bytes, const int *fds, size_t fd_count)
+{
+	union broker_answer answer;
+	struct packet packet = { .header = { .op = op }, .payload = payload, .bytes = bytes, .fd_count = fd_count };
+
+	for (size_t i = 0; i < fd_count; i++)
+		packet.fds[i] = fds[i];
+	assert_int_equal(packet_send(broker_socket(), &packet), 0);
+	packet = (struct packet){ .payload = &answer, .bytes = sizeof(answer) };
+	assert_int_equal(packet_receive(broker_socket(), &packet), 0);
+	assert_int_equal(packet.header.op, op);
+	packet_close(&packet);
+	return packet.header.result;
+}
+
+/* What broker_lstat() asks only for what is closed to us, which to root nothing is. */
+static int look(const char *path)
+{
+	struct broker_path request = { .is_link = true };
+
+	snprintf(request.path, sizeof(request.path), "%s", path);
+	return told(BROKER_LOOK, &request, sizeof(request), NULL, 0);
 }
 
 static void files_are_those_of_the_configuration(void **state)
@@ -58,7 +83,18 @@ static void files_are_those_of_the_configuration(void **state)
 	assert_int_equal(stat(fixture_path("config"), &ours), 0);
 	assert_int_equal(broker_stat(fixture_path("config"), &told), 0);
 	assert_int_equal(told.st_ino, ours.st_ino);
-	assert_int_equal(broker_lstat(fixture_path("absent"), &told), -ENOENT);
+	assert_int_equal(look(fixture_path("absent")), -EPERM);
+	assert_int_equal(look("/etc/shadow"), -EPERM);
+	assert_int_equal(look(fixture_path("config")), 0);
+	assert_int_equal(look(fixture_path("off")), -ENOENT);
+	fixture_write("off", "");
+	assert_int_equal(look(fixture_path("off")), 0);
+	/* and while the file is being changed */
+	fixture_write("config", "nonsense");
+	assert_int_equal(look(fixture_path("off")), 0);
+	assert_int_equal(look(fixture_path("absent")), -EPERM);
+	fixture_run("rm off; printf '[fleet]\\nkill_switch = %s\\n' > config", fixture_path("absent"));
+	assert_int_equal(look(fixture_path("absent")), -ENOENT);
 }
 
 /* The broker has of the environment what the daemon goes by; it names files with blanks around them or without. */
@@ -200,21 +236,6 @@ static void the_opener_hands_out_no_secrets(void **state)
 	assert_int_equal(opened(opener, spaces, fixture_path("text")), 0);
 	opener_free(opener);
 	mount_namespace_table_free(spaces);
-}
-
-static int told(uint32_t op, void *payload, size_t bytes, const int *fds, size_t fd_count)
-{
-	union broker_answer answer;
-	struct packet packet = { .header = { .op = op }, .payload = payload, .bytes = bytes, .fd_count = fd_count };
-
-	for (size_t i = 0; i < fd_count; i++)
-		packet.fds[i] = fds[i];
-	assert_int_equal(packet_send(broker_socket(), &packet), 0);
-	packet = (struct packet){ .payload = &answer, .bytes = sizeof(answer) };
-	assert_int_equal(packet_receive(broker_socket(), &packet), 0);
-	assert_int_equal(packet.header.op, op);
-	packet_close(&packet);
-	return packet.header.result;
 }
 
 static void nonsense_is_refused(void **state)
