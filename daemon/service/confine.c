@@ -4,9 +4,11 @@
 #include <cap-ng.h>
 #include <grp.h>
 #include <linux/capability.h>
+#include <sched.h>
 #include <seccomp.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 
 #include "base/macro.h"
 #include "helper/sandbox.h"
@@ -102,7 +104,8 @@ int confine_daemon(uid_t user, gid_t group)
 
 /*
  * What is not here is not there: libraries try the newest first and know then what to do. openat() and ioctl() are
- * for what the user and CAP_PERFMON may, by which the kernel goes.
+ * for what the user and CAP_PERFMON may, by which the kernel goes. Threads and processes come without namespaces of
+ * their own; of clone3() no filter can see that.
  */
 bool confine_daemon_calls(void)
 {
@@ -110,8 +113,8 @@ bool confine_daemon_calls(void)
 		/* memory, threads, time */
 		SCMP_SYS(brk), SCMP_SYS(mmap), SCMP_SYS(munmap), SCMP_SYS(mremap), SCMP_SYS(mprotect), SCMP_SYS(madvise),
 		SCMP_SYS(memfd_create), SCMP_SYS(futex), SCMP_SYS(set_robust_list), SCMP_SYS(get_robust_list), SCMP_SYS(rseq),
-		SCMP_SYS(membarrier), SCMP_SYS(clone), SCMP_SYS(clone3), SCMP_SYS(exit), SCMP_SYS(exit_group),
-		SCMP_SYS(gettid), SCMP_SYS(tgkill), SCMP_SYS(sched_yield), SCMP_SYS(sched_getaffinity),
+		SCMP_SYS(membarrier), SCMP_SYS(exit), SCMP_SYS(exit_group), SCMP_SYS(gettid), SCMP_SYS(tgkill),
+		SCMP_SYS(sched_yield), SCMP_SYS(sched_getaffinity),
 		SCMP_SYS(sched_getparam), SCMP_SYS(sched_getscheduler), SCMP_SYS(getcpu), SCMP_SYS(restart_syscall),
 		SCMP_SYS(clock_gettime), SCMP_SYS(clock_getres), SCMP_SYS(clock_nanosleep), SCMP_SYS(nanosleep),
 		SCMP_SYS(gettimeofday), SCMP_SYS(time), SCMP_SYS(times), SCMP_SYS(getrusage), SCMP_SYS(getrandom),
@@ -135,7 +138,7 @@ bool confine_daemon_calls(void)
 		SCMP_SYS(fallocate), SCMP_SYS(fsync), SCMP_SYS(fdatasync), SCMP_SYS(utimensat), SCMP_SYS(fadvise64),
 		SCMP_SYS(sendfile),
 		/* sockets and waiting */
-		SCMP_SYS(socket), SCMP_SYS(socketpair), SCMP_SYS(connect), SCMP_SYS(bind), SCMP_SYS(listen), SCMP_SYS(accept),
+		SCMP_SYS(socketpair), SCMP_SYS(connect), SCMP_SYS(bind), SCMP_SYS(listen), SCMP_SYS(accept),
 		SCMP_SYS(accept4), SCMP_SYS(shutdown), SCMP_SYS(getsockname), SCMP_SYS(getpeername), SCMP_SYS(getsockopt),
 		SCMP_SYS(setsockopt), SCMP_SYS(sendto), SCMP_SYS(recvfrom), SCMP_SYS(sendmsg), SCMP_SYS(recvmsg),
 		SCMP_SYS(sendmmsg), SCMP_SYS(recvmmsg), SCMP_SYS(pipe), SCMP_SYS(pipe2), SCMP_SYS(eventfd2), SCMP_SYS(poll),
@@ -147,6 +150,7 @@ bool confine_daemon_calls(void)
 		SCMP_SYS(arch_prctl), SCMP_SYS(set_tid_address), SCMP_SYS(prlimit64), SCMP_SYS(getrlimit), SCMP_SYS(setrlimit),
 		SCMP_SYS(prctl), SCMP_SYS(capset), SCMP_SYS(seccomp), SCMP_SYS(getpriority), SCMP_SYS(setpriority),
 	};
+	static const scmp_datum_t families[] = { AF_UNIX, AF_INET, AF_INET6, AF_NETLINK };
 	scmp_filter_ctx filter;
 	int r;
 
@@ -156,6 +160,12 @@ bool confine_daemon_calls(void)
 	r = filter ? 0 : -ENOMEM;
 	for (size_t i = 0; !r && i < ARRAY_SIZE(allowed); i++)
 		r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, allowed[i], 0);
+	for (size_t i = 0; !r && i < ARRAY_SIZE(families); i++)
+		r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(socket), 1, SCMP_A0(SCMP_CMP_EQ, families[i], 0));
+	if (!r)
+		r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(clone), 1,
+				     SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC |
+					     CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET, 0));
 	if (!r)
 		r = seccomp_load(filter);
 	seccomp_release(filter);
