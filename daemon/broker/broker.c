@@ -90,7 +90,7 @@ static int spawn(const char *name, const char *config_path, int socket, int mapp
 	return -r;
 }
 
-static int await_hello(void)
+static int await_hello(const char *name)
 {
 	struct pollfd pollfd = { .fd = broker.socket, .events = POLLIN };
 	union broker_answer answer = { 0 };
@@ -106,7 +106,7 @@ static int await_hello(void)
 	if (packet.header.op != BROKER_HELLO || packet.bytes != sizeof(answer.hello))
 		return -EBADMSG;
 	if (!answer.hello.is_confined)
-		log_debug("the broker's system calls are not filtered");
+		log_warning("%s: this kernel does not filter system calls", name);
 	return 0;
 }
 
@@ -142,7 +142,7 @@ int broker_begin(const char *name, const char *config_path)
 	}
 	if (!r) {
 		close(steal_fd(&theirs));
-		r = await_hello();
+		r = await_hello(name);
 	}
 	if (r < 0)
 		broker_end();

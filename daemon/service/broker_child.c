@@ -307,14 +307,16 @@ static _noreturn_ void be_broker(const char *config_path)
 {
 	struct broker_hello hello = { 0 };
 	const size_t bytes = STACKTAP_MAX_MAPPINGS * sizeof(struct stacktap_mapping);
+	bool is_filtered;
 
 	prctl(PR_SET_NAME, broker_name);
 	state.config_path = config_path;
 	state.mappings = mmap(NULL, bytes, PROT_READ, MAP_SHARED, BROKER_MAPPINGS, 0);
-	hello.is_confined = confine_broker();
-	if (state.mappings == MAP_FAILED ||
-	    packet_send(BROKER_SOCKET, &(struct packet){ .header = { .op = BROKER_HELLO }, .payload = &hello,
-							  .bytes = sizeof(hello) }) < 0)
+	if (state.mappings == MAP_FAILED || confine_broker(&is_filtered) < 0)
+		_exit(EXIT_FAILURE);
+	hello.is_confined = is_filtered;
+	if (packet_send(BROKER_SOCKET, &(struct packet){ .header = { .op = BROKER_HELLO }, .payload = &hello,
+							 .bytes = sizeof(hello) }) < 0)
 		_exit(EXIT_FAILURE);
 	serve();
 	/* nobody is there any more who could ask for it, and what hangs is not waited for */

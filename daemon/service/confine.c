@@ -30,7 +30,7 @@ static void keep(const unsigned int *capabilities, size_t count)
 			capng_update(CAPNG_ADD, CAPNG_EFFECTIVE | CAPNG_PERMITTED, capabilities[i]);
 }
 
-bool confine_broker(void)
+int confine_broker(bool *ret_is_filtered)
 {
 	/* the session and its lists, the side band; helpers, their users and their end; what record's side band locks */
 	static const unsigned int needed[] = { CAP_SYS_ADMIN, CAP_PERFMON, CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH,
@@ -51,11 +51,14 @@ bool confine_broker(void)
 	scmp_filter_ctx filter;
 	int r;
 
-	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	*ret_is_filtered = !SANDBOX_CAN_CONFINE;
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+		return -errno;
 	keep(needed, ARRAY_SIZE(needed));
-	capng_apply(CAPNG_SELECT_CAPS);
+	if (capng_apply(CAPNG_SELECT_CAPS))
+		return -EPERM;
 	if (!SANDBOX_CAN_CONFINE)
-		return false;
+		return 0;
 	/* what it starts is under its filter, and has a stricter one of its own but for `stacktap record' */
 	filter = seccomp_init(SCMP_ACT_ALLOW);
 	r = filter ? 0 : -ENOMEM;
@@ -64,7 +67,8 @@ bool confine_broker(void)
 	if (!r)
 		r = seccomp_load(filter);
 	seccomp_release(filter);
-	return !r;
+	*ret_is_filtered = !r;
+	return 0;
 }
 
 bool confine_may_change_user(void)
@@ -155,7 +159,7 @@ bool confine_daemon_calls(void)
 	int r;
 
 	if (!SANDBOX_CAN_CONFINE)
-		return false;
+		return true;
 	filter = seccomp_init(SCMP_ACT_ERRNO(ENOSYS));
 	r = filter ? 0 : -ENOMEM;
 	for (size_t i = 0; !r && i < ARRAY_SIZE(allowed); i++)

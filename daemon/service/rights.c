@@ -101,7 +101,7 @@ static int give_up(const struct config *config, const char *config_path, struct 
 		return err;
 	}
 	if (!confine_daemon_calls())
-		log_debug("system calls are not filtered");
+		log_warning("stacktapd: this kernel does not filter system calls");
 	return 0;
 }
 
