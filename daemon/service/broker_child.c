@@ -163,6 +163,19 @@ static pid_t *find_process(pid_t pid)
 	return NULL;
 }
 
+/* Nobody may have asked for the end of one: who abandoned it can be gone. */
+static pid_t *find_free(void)
+{
+	pid_t *place = find_process(0);
+
+	for (size_t i = 0; i < PROCESSES_MAX && !place; i++)
+		if (waitpid(state.processes[i], NULL, WNOHANG)) {
+			place = &state.processes[i];
+			*place = 0;
+		}
+	return place;
+}
+
 static int keep(pid_t pid, pid_t *place, union broker_answer *answer)
 {
 	*place = pid;
@@ -173,7 +186,7 @@ static int keep(pid_t pid, pid_t *place, union broker_answer *answer)
 static int start_helper(const struct packet *request, union broker_answer *answer)
 {
 	const struct broker_helper *helper = request->payload;
-	pid_t pid, *place = find_process(0);
+	pid_t pid, *place = find_free();
 	int r;
 
 	if (helper->kind >= HELPER_KINDS)
@@ -206,7 +219,7 @@ static int start_record(const struct packet *request, union broker_answer *answe
 {
 	_cleanup_free_ char **arguments = NULL;
 	const struct record_request *record = request->payload;
-	pid_t pid, *place = find_process(0);
+	pid_t pid, *place = find_free();
 	int r;
 
 	if (!is_text(record->pid, sizeof(record->pid)) || !is_text(record->rate, sizeof(record->rate)) ||
@@ -239,10 +252,10 @@ static int wait_process(const struct packet *request, union broker_answer *answe
 	if (!place)
 		return -ECHILD;
 	r = waitpid(process->pid, &status, WNOHANG);
-	if (r < 0)
-		return -errno;
 	if (r)
 		*place = 0;
+	if (r < 0)
+		return -errno;
 	answer->status = (struct broker_status){ .has_ended = r != 0, .status = status };
 	return 0;
 }
@@ -310,6 +323,8 @@ static _noreturn_ void be_broker(const char *config_path)
 	bool is_filtered;
 
 	prctl(PR_SET_NAME, broker_name);
+	/* inherited as ignored, it would let go of numbers that are signalled here */
+	signal(SIGCHLD, SIG_DFL);
 	state.config_path = config_path;
 	state.mappings = mmap(NULL, bytes, PROT_READ, MAP_SHARED, BROKER_MAPPINGS, 0);
 	if (state.mappings == MAP_FAILED || confine_broker(&is_filtered) < 0)

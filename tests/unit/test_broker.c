@@ -15,17 +15,16 @@
 #include "helper/parser.h"
 #include "service/broker_child.h"
 
-enum { PATIENCE_ROUNDS = 6000, ROUND_US = 10000, STRANGER = 65533 };
+enum { PATIENCE_ROUNDS = 6000, ROUND_US = 10000, STRANGER = 65533, MANY = 65 };
 
 static int begin(void **state)
 {
 	char text[2 * PATH_MAX];
 
 	(void)state;
-	snprintf(text, sizeof(text), "[export]\nendpoint = https://localhost:4318\nclient_key = %s\n",
-		 fixture_path("key"));
+	snprintf(text, sizeof(text), "[export]\nendpoint = https://localhost:4318\nclient_key = %s\n"
+		 "[fleet]\nkill_switch = %s\n", fixture_path("key"), fixture_path("off"));
 	fixture_write("config", text);
-	fixture_run("printf '[fleet]\\nkill_switch = %s\\n' >> config", fixture_path("off"));
 	fixture_write("key", "secret");
 	fixture_write("other", "other");
 	return broker_begin(broker_name, fixture_path("config"));
@@ -184,6 +183,47 @@ static void helpers_are_started_and_replaced(void **state)
 	assert_int_equal(kill(after.pid, 0), -1);
 }
 
+static pid_t start_and_kill(void)
+{
+	int sockets[2], r;
+	pid_t pid = 0;
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets), 0);
+	r = broker_start_helper(HELPER_PARSER, sockets[1], &pid);
+	close(sockets[0]);
+	close(sockets[1]);
+	assert_true(!r || r == -EAGAIN);
+	if (!r)
+		broker_kill(pid);
+	return pid;
+}
+
+static void what_nobody_waits_for_takes_no_place(void **state)
+{
+	(void)state;
+	for (int i = 0; i < MANY; i++)
+		for (int round = 0; !start_and_kill(); round++) {
+			assert_true(round < PATIENCE_ROUNDS);
+			usleep(ROUND_US);
+		}
+}
+
+/* Be it started by who ignores the end of its children. */
+static void the_end_of_a_process_can_be_asked_for(void **state)
+{
+	void (*before)(int) = signal(SIGCHLD, SIG_IGN);
+	pid_t pid, ended = 0;
+	int status = 0;
+
+	assert_int_equal(begin(state), 0);
+	assert_true(signal(SIGCHLD, before) == SIG_IGN);
+	pid = start_and_kill();
+	for (int round = 0; round < PATIENCE_ROUNDS && !ended; round++, usleep(ROUND_US))
+		ended = broker_wait(pid, &status);
+	assert_int_equal(ended, pid);
+	assert_int_equal(broker_wait(pid, &status), -1);
+}
+
 static int opened(struct opener *opener, struct mount_namespace_table *spaces, const char *path)
 {
 	struct mount_namespace *host = mount_namespace_table_guess(spaces);
@@ -282,6 +322,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(nothing_is_set_where_nothing_was_opened, begin, end),
 		cmocka_unit_test_setup_teardown(only_what_it_started_is_ended, begin, end),
 		cmocka_unit_test_setup_teardown(helpers_are_started_and_replaced, begin, end),
+		cmocka_unit_test_setup_teardown(what_nobody_waits_for_takes_no_place, begin, end),
+		cmocka_unit_test_teardown(the_end_of_a_process_can_be_asked_for, end),
 		cmocka_unit_test_setup_teardown(the_opener_hands_out_no_secrets, begin, end),
 		cmocka_unit_test_setup_teardown(nonsense_is_refused, begin, end),
 		cmocka_unit_test_setup_teardown(its_end_is_seen, begin, end),
