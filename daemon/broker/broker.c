@@ -11,12 +11,15 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "broker/packet.h"
 
 enum {
 	HELLO_MS = 20000,	/* a loaded host takes long to start a program */
 	ABOVE = 16,		/* the numbers that it gets */
+	END_MS = 1000,		/* after its socket, and once more when it was killed */
+	END_STEP_MS = 5,
 };
 
 #define MAPPINGS_BYTES (STACKTAP_MAX_MAPPINGS * sizeof(struct stacktap_mapping))
@@ -149,14 +152,28 @@ int broker_begin(const char *name, const char *config_path)
 	return r;
 }
 
+static bool has_ended(void)
+{
+	const struct timespec step = { .tv_nsec = END_STEP_MS * (long)NSEC_PER_MSEC };
+
+	for (int ms = 0; ms < END_MS; ms += END_STEP_MS) {
+		const pid_t pid = waitpid(broker.pid, NULL, WNOHANG);
+
+		if (pid == broker.pid || (pid < 0 && errno != EINTR))
+			return true;
+		nanosleep(&step, NULL);
+	}
+	return false;
+}
+
+/* Killed by who has the right still; to others it is left behind. */
 void broker_end(void)
 {
 	if (broker.socket >= 0)
 		close(broker.socket);
 	broker.socket = -1;
-	if (broker.pid)
-		while (waitpid(broker.pid, NULL, 0) < 0 && errno == EINTR)
-			;
+	if (broker.pid && !has_ended() && kill(broker.pid, SIGKILL) == 0)
+		has_ended();
 	broker.pid = 0;
 	if (broker.mappings)
 		munmap(broker.mappings, MAPPINGS_BYTES);

@@ -25,7 +25,7 @@ enum broker_kernel_file {
 
 /* @name is its argv[0], @config_path what it opens as the configuration. Before there are threads. */
 int broker_begin(const char *name, const char *config_path);
-void broker_end(void);	/* and waits for it */
+void broker_end(void);	/* and waits for it, not for ever */
 
 bool broker_is_there(void);
 pid_t broker_pid(void);	/* 0: there is none */

@@ -314,6 +314,20 @@ static void its_end_is_seen(void **state)
 	assert_int_equal(broker_wait(1, &status), -1);
 }
 
+static void one_that_hangs_is_not_waited_for(void **state)
+{
+	const pid_t pid = broker_pid();
+
+	(void)state;
+	assert_int_equal(kill(pid, SIGSTOP), 0);
+	broker_end();
+	assert_false(broker_is_there());
+	/* it was killed, and may take its time */
+	for (int round = 0; round < PATIENCE_ROUNDS && waitpid(pid, NULL, WNOHANG) == 0; round++)
+		usleep(ROUND_US);
+	assert_int_equal(kill(pid, 0), -1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -327,6 +341,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(the_opener_hands_out_no_secrets, begin, end),
 		cmocka_unit_test_setup_teardown(nonsense_is_refused, begin, end),
 		cmocka_unit_test_setup_teardown(its_end_is_seen, begin, end),
+		cmocka_unit_test_setup_teardown(one_that_hangs_is_not_waited_for, begin, end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
