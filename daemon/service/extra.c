@@ -14,7 +14,7 @@
 
 enum {
 	AROUND_MS = 60000,	/* unwind tables of all processes before, names behind it */
-	END_MS = 5000,		/* from its last byte until it has ended */
+	END_MS = 5000,		/* from its last byte until it has ended, and once more from being killed */
 	STEP_US = 10000,
 	EXIT_USAGE = 2,
 };
@@ -35,25 +35,30 @@ static bool goes_on(void *ctx)
 	return !atomic_load(options->stop) && options->is_sampling(options->ctx);
 }
 
+static bool has_ended(struct extra *extra)
+{
+	const uint64_t end = clock_monotonic() + END_MS * NSEC_PER_MSEC;
+
+	while (!broker_wait(extra->pid, &extra->status)) {
+		if (clock_monotonic() >= end)
+			return false;
+		usleep(STEP_US);
+	}
+	return true;
+}
+
+/* What does not die of it is in the kernel's hands, and is let go of. */
 static void end_now(struct extra *extra)
 {
 	broker_kill(extra->pid);
-	while (!broker_wait(extra->pid, &extra->status))
-		usleep(STEP_US);
+	has_ended(extra);
+	extra->pid = 0;
 }
 
 /* Whose recording is at its end, or whose reader has seen enough. */
 static void end_soon(struct extra *extra)
 {
-	const uint64_t end = clock_monotonic() + END_MS * NSEC_PER_MSEC;
-	pid_t ended = 0;
-
-	while (!ended && clock_monotonic() < end) {
-		ended = broker_wait(extra->pid, &extra->status);
-		if (!ended)
-			usleep(STEP_US);
-	}
-	if (!ended)
+	if (!has_ended(extra))
 		end_now(extra);
 	extra->pid = 0;
 }
