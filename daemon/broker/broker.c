@@ -253,6 +253,11 @@ int broker_open_sideband(uint32_t cpu, uint64_t read_format)
 				   .wants_fd = true });
 }
 
+int broker_try_event(const struct broker_event *event)
+{
+	return ask(&(struct call){ .op = BROKER_TRY_EVENT, .request = event, .request_bytes = sizeof(*event) });
+}
+
 int broker_open_kernel(enum broker_kernel_file file)
 {
 	const struct broker_kernel request = { .file = file };

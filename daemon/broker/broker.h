@@ -17,6 +17,8 @@
 #include "base/macro.h"
 #include "broker/record.h"
 
+struct broker_event;
+
 enum broker_kernel_file {
 	BROKER_SYMBOLS,		/* /proc/kallsyms, which shows addresses to who had CAP_SYSLOG as it was opened */
 	BROKER_MODULES,		/* /proc/modules, the same */
@@ -36,6 +38,8 @@ int broker_socket(void);
 int broker_open_device(struct stacktap_info *ret_info, int *ret_info_error);
 /* sideband_event_open() */
 int broker_open_sideband(uint32_t cpu, uint64_t read_format);
+/* event_try(), of generic and raw events; -EACCES of others */
+int broker_try_event(const struct broker_event *event);
 int broker_open_kernel(enum broker_kernel_file file);
 int broker_open_config(void);
 /* The content of a file that the configuration names for TLS, as a file of our own. */

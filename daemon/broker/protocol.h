@@ -23,6 +23,7 @@ enum broker_op {
 	BROKER_HELLO,			/* from the broker, unasked: it is ready */
 	BROKER_OPEN_DEVICE,
 	BROKER_OPEN_SIDEBAND,
+	BROKER_TRY_EVENT,
 	BROKER_OPEN_KERNEL,
 	BROKER_OPEN_CONFIG,
 	BROKER_READ_SECRET,
@@ -53,6 +54,13 @@ struct broker_device {
 struct broker_sideband {
 	uint32_t cpu;
 	uint64_t read_format;
+};
+
+/* Of struct perf_event_attr. */
+struct broker_event {
+	uint64_t config, config1, config2;
+	uint32_t type, cpu;
+	uint8_t exclude_user, exclude_kernel;
 };
 
 struct broker_kernel {
@@ -86,6 +94,7 @@ struct broker_status {
 
 union broker_request {
 	struct broker_sideband sideband;
+	struct broker_event event;
 	struct broker_kernel kernel;
 	struct broker_path path;
 	struct stacktap_mappings_set mappings;

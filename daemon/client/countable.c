@@ -4,6 +4,8 @@
 #include <sys/syscall.h>
 
 #include "base/cpulist.h"
+#include "broker/broker.h"
+#include "broker/protocol.h"
 #include "client/event.h"
 #include "client/name.h"
 
@@ -12,27 +14,39 @@ enum {
 	NO_ANSWER = -EAGAIN,
 };
 
-static int try_event(const struct control_source *source, int cpu)
+int event_try(const struct broker_event *event)
 {
 	struct perf_event_attr attr = {
 		.size = sizeof(attr),
-		.type = source->type,
-		.config = source->config,
-		.config1 = source->config1,
-		.config2 = source->config2,
+		.type = event->type,
+		.config = event->config,
+		.config1 = event->config1,
+		.config2 = event->config2,
 		.sample_period = RARE,
-		.exclude_user = !!(source->flags & STACKTAP_SRC_EXCLUDE_USER),
-		.exclude_kernel = !!(source->flags & STACKTAP_SRC_EXCLUDE_KERNEL),
+		.exclude_user = event->exclude_user != 0,
+		.exclude_kernel = event->exclude_kernel != 0,
 		.exclude_hv = 1,
 		.exclude_guest = 1,
 		.disabled = 1,
 	};
-	int fd = (int)syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+	int fd = (int)syscall(SYS_perf_event_open, &attr, -1, (int)event->cpu, -1, PERF_FLAG_FD_CLOEXEC);
 
 	if (fd < 0)
 		return -errno;
 	close(fd);
 	return 0;
+}
+
+static int try_source(const struct control_source *source, uint32_t cpu)
+{
+	const struct broker_event event = {
+		.config = source->config, .config1 = source->config1, .config2 = source->config2,
+		.type = source->type, .cpu = cpu,
+		.exclude_user = !!(source->flags & STACKTAP_SRC_EXCLUDE_USER),
+		.exclude_kernel = !!(source->flags & STACKTAP_SRC_EXCLUDE_KERNEL),
+	};
+
+	return broker_is_there() ? broker_try_event(&event) : event_try(&event);
 }
 
 /* On any CPU: those of a mixed machine count different things. */
@@ -45,7 +59,7 @@ static int try_everywhere(const struct control_source *source)
 		return NO_ANSWER;
 	for (uint32_t cpu = 0; ret && cpu < cpulist_limit(&cpus); cpu++)
 		if (cpulist_has(&cpus, cpu))
-			ret = try_event(source, (int)cpu);
+			ret = try_source(source, cpu);
 	return ret;
 }
 

@@ -7,6 +7,8 @@
 
 #include "client/netlink.h"
 
+struct broker_event;
+
 /*
  * "cycles", "instructions:u", "cpu-clock", "page-faults", "LLC-load-misses", "r1a8",
  * "PMU/config=0x8/" ... to a source's type, config and flags, and its nominal rate where one is
@@ -20,6 +22,8 @@ int event_parse(const char *text, struct control_source *ret_source, char *error
  * for want of rights is left to the module, and cycles may have no counter: cpu-clock stands in.
  */
 int event_check_countable(const struct control_source *source, char *error, size_t error_size);
+/* 0: that CPU can count it, with the rights that we have; -errno of perf_event_open(). */
+int event_try(const struct broker_event *event);
 /* Is the event a clock, so that periods are nanoseconds? */
 bool event_is_clock(uint32_t type, uint64_t config);
 /* Does a share of its samples mean a share of CPU time (cycles, clocks)? */

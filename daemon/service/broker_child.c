@@ -2,6 +2,7 @@
 #include "service/broker_child.h"
 
 #include <fcntl.h>
+#include <linux/perf_event.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -15,6 +16,7 @@
 #include "broker/broker.h"
 #include "broker/packet.h"
 #include "capture/sideband_event.h"
+#include "client/event.h"
 #include "helper/spawn.h"
 #include "service/config.h"
 #include "service/confine.h"
@@ -56,6 +58,22 @@ static int open_sideband(const struct packet *request, union broker_answer *answ
 	if (sideband->read_format & ~(uint64_t)SIDEBAND_FORMAT_LOST)
 		return -EINVAL;
 	return sideband_event_open(sideband->cpu, sideband->read_format);
+}
+
+/* It counts nothing, and is closed again. Other PMUs may take config1 for a pointer, and are left to the module. */
+static int try_event(const struct packet *request, union broker_answer *answer _unused_)
+{
+	const struct broker_event *event = request->payload;
+
+	switch (event->type) {
+	case PERF_TYPE_HARDWARE:
+	case PERF_TYPE_SOFTWARE:
+	case PERF_TYPE_HW_CACHE:
+	case PERF_TYPE_RAW:
+		return event_try(event);
+	default:
+		return -EACCES;
+	}
 }
 
 static int open_file(const char *path)
@@ -268,6 +286,7 @@ static const struct {
 } operations[BROKER_OPS] = {
 	[BROKER_OPEN_DEVICE] = { open_device, 0, 0, sizeof(struct broker_device), true },
 	[BROKER_OPEN_SIDEBAND] = { open_sideband, sizeof(struct broker_sideband), 0, 0, true },
+	[BROKER_TRY_EVENT] = { try_event, sizeof(struct broker_event), 0, 0, false },
 	[BROKER_OPEN_KERNEL] = { open_kernel, sizeof(struct broker_kernel), 0, 0, true },
 	[BROKER_OPEN_CONFIG] = { open_config, 0, 0, 0, true },
 	[BROKER_READ_SECRET] = { read_secret, sizeof(struct broker_path), 0, 0, true },

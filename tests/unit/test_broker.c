@@ -3,6 +3,7 @@
 #include "fixture.h"
 
 #include <fcntl.h>
+#include <linux/perf_event.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
@@ -11,11 +12,12 @@
 #include "base/file.h"
 #include "broker/broker.h"
 #include "broker/packet.h"
+#include "client/event.h"
 #include "helper/opener.h"
 #include "helper/parser.h"
 #include "service/broker_child.h"
 
-enum { PATIENCE_ROUNDS = 6000, ROUND_US = 10000, STRANGER = 65533, MANY = 65 };
+enum { PATIENCE_ROUNDS = 6000, ROUND_US = 10000, STRANGER = 65533, MANY = 65, NO_EVENT = 9999 };
 
 static int begin(void **state)
 {
@@ -137,6 +139,31 @@ static void nothing_is_set_where_nothing_was_opened(void **state)
 	set.count = STACKTAP_MAX_MAPPINGS + 1;
 	assert_int_equal(broker_set_mappings(null, &set), -E2BIG);
 	assert_int_equal(broker_open_sideband(0, 1), -EINVAL);
+}
+
+/* It says what it was told, as the daemon's own filter does not let it ask. */
+static void events_are_tried_there(void **state)
+{
+	const struct broker_event task_clock = { .type = PERF_TYPE_SOFTWARE, .config = PERF_COUNT_SW_TASK_CLOCK };
+	const struct broker_event nothing = { .type = PERF_TYPE_SOFTWARE, .config = NO_EVENT };
+	const struct broker_event trace = { .type = PERF_TYPE_TRACEPOINT }, kprobe = { .type = PERF_TYPE_MAX };
+	struct control_source source = { .name = "nothing", .type = PERF_TYPE_SOFTWARE, .config = NO_EVENT };
+	char error[256] = "";
+
+	(void)state;
+	assert_int_equal(broker_try_event(&task_clock), event_try(&task_clock));
+	assert_int_equal(broker_try_event(&nothing), event_try(&nothing));
+	assert_int_equal(broker_try_event(&trace), -EACCES);
+	assert_int_equal(broker_try_event(&kprobe), -EACCES);
+	if (event_try(&nothing) != -ENOENT) {
+		print_message("needs perf_event_open()\n");
+		skip();
+	}
+	assert_int_equal(event_check_countable(&source, error, sizeof(error)), -EOPNOTSUPP);
+	assert_non_null(strstr(error, "no PMU of these CPUs"));
+	/* without an answer nothing is said against it */
+	assert_int_equal(kill(broker_pid(), SIGKILL), 0);
+	assert_int_equal(event_check_countable(&source, error, sizeof(error)), 0);
 }
 
 static void only_what_it_started_is_ended(void **state)
@@ -334,6 +361,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(files_are_those_of_the_configuration, begin, end),
 		cmocka_unit_test_teardown(files_are_those_of_the_environment, end),
 		cmocka_unit_test_setup_teardown(nothing_is_set_where_nothing_was_opened, begin, end),
+		cmocka_unit_test_setup_teardown(events_are_tried_there, begin, end),
 		cmocka_unit_test_setup_teardown(only_what_it_started_is_ended, begin, end),
 		cmocka_unit_test_setup_teardown(helpers_are_started_and_replaced, begin, end),
 		cmocka_unit_test_setup_teardown(what_nobody_waits_for_takes_no_place, begin, end),
