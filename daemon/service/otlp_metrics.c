@@ -36,31 +36,31 @@ struct labelled {
 void otlp_series_init(struct otlp_series *series, uint64_t start)
 {
 	*series = (struct otlp_series){ .time = start };
-	for (unsigned int i = 0; i < GROUP_COUNT; i++)
-		series->start[i] = start;
+	for (unsigned int id = 0; id < COUNTER_COUNT; id++)
+		series->start[id] = start;
 }
 
-static uint64_t group_total(const struct snapshot *snapshot, enum counter_group group)
+static uint64_t counter_total(const struct snapshot *snapshot, enum counter_id id)
 {
 	uint64_t total = 0;
 
-	for (unsigned int id = COUNTER_NONE + 1; id < COUNTER_COUNT; id++)
-		if (counters[id].group == group && counters[id].kind == KIND_SUM)
-			for (unsigned int i = 0; i < snapshot_instances(snapshot, group); i++)
-				total += snapshot_counter(snapshot, id, i);
+	for (unsigned int i = 0; i < snapshot_instances(snapshot, counters[id].group); i++)
+		total += snapshot_counter(snapshot, id, i);
 	return total;
 }
 
 void otlp_series_take(struct otlp_series *series, const struct snapshot *snapshot, uint64_t now)
 {
-	for (unsigned int group = 0; group < GROUP_COUNT; group++) {
-		uint64_t total = 0;
+	for (unsigned int id = COUNTER_NONE + 1; id < COUNTER_COUNT; id++) {
+		if (counters[id].kind == KIND_SUM && snapshot_has(snapshot, counters[id].group)) {
+			const uint64_t total = counter_total(snapshot, id);
 
-		if (snapshot_has(snapshot, group))
-			total = group_total(snapshot, group);
-		if (total < series->total[group])
-			series->start[group] = series->time;
-		series->total[group] = total;
+			if (total < series->total[id])
+				series->start[id] = series->time;
+			series->total[id] = total;
+		}
+		/* the clock may have been set back */
+		series->start[id] = min_of(series->start[id], now);
 	}
 	series->time = now;
 }
@@ -92,7 +92,7 @@ static void fill_point(struct labelled *labelled, const struct snapshot *snapsho
 	metrics_init(number_data_point, point);
 	point->time_unix_nano = series->time;
 	if (counter->kind == KIND_SUM)
-		point->start_time_unix_nano = series->start[counter->group];
+		point->start_time_unix_nano = series->start[id];
 	if (strcmp(counter->unit, "ns")) {
 		point->value_case = OPENTELEMETRY__PROTO__METRICS__V1__NUMBER_DATA_POINT__VALUE_AS_INT;
 		point->as_int = (int64_t)min_of(value, (uint64_t)INT64_MAX);

@@ -10,16 +10,22 @@
 #include "export/encode_options.h"
 #include "service/snapshot.h"
 
-/* Since when the sums of each group count. They begin anew when what counts them does, as with a new session. */
+/*
+ * Since when each sum counts. It begins anew when what counts it does, as with a new session; sums of one group may
+ * be counted by several, of which others go on.
+ */
 struct otlp_series {
-	uint64_t start[GROUP_COUNT];	/* ns since 1970 */
-	uint64_t total[GROUP_COUNT];	/* of all its sums, at the time of the last snapshot */
+	uint64_t start[COUNTER_COUNT];	/* ns since 1970 */
+	uint64_t total[COUNTER_COUNT];	/* of all its instances, when it was told last */
 	uint64_t time;			/* of that */
 };
 
 /* What began at @start. */
 void otlp_series_init(struct otlp_series *series, uint64_t start);
-/* A sum that has become less began anew at some time since the last snapshot, for which that one's stands. */
+/*
+ * A sum that has become less began anew at some time since the last snapshot, for which that one's stands. One that
+ * is not told this time goes on.
+ */
 void otlp_series_take(struct otlp_series *series, const struct snapshot *snapshot, uint64_t now);
 
 /*

@@ -248,8 +248,11 @@ static bool endpoint_snapshot(void *ctx, struct snapshot *ret_snapshot, struct p
 		return false;
 	take_snapshot(daemon, ret_snapshot, ret_pipeline, ret_exporter);
 	buffer_init(&daemon->cpus, POOL_ENCODE);
-	if (ret_snapshot->session_id && module_read(ret_snapshot->session_id, &daemon->cpus))
+	if (ret_snapshot->session_id && module_read(ret_snapshot->session_id, &daemon->cpus)) {
 		ret_snapshot->module_failed = ++daemon->module_failed;
+		/* some of the CPUs would look as if the others had begun anew */
+		daemon->cpus.size = 0;
+	}
 	ret_snapshot->cpus = (const struct module_cpu *)(const void *)daemon->cpus.data;
 	ret_snapshot->cpu_count = daemon->cpus.size / sizeof(*ret_snapshot->cpus);
 	return true;

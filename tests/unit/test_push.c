@@ -230,18 +230,58 @@ static void test_starts(void **state _unused_)
 	otlp_series_take(&series, &snapshot, STARTED + 10);
 	pipeline.counts.samples = 150;
 	otlp_series_take(&series, &snapshot, STARTED + 20);
-	assert_int_equal(series.start[GROUP_WINDOWS], STARTED);
+	assert_int_equal(series.start[COUNTER_WINDOWS_samples], STARTED);
 	pipeline.counts.samples = 3;
 	otlp_series_take(&series, &snapshot, STARTED + 30);
-	assert_int_equal(series.start[GROUP_WINDOWS], STARTED + 20);
-	assert_int_equal(series.start[GROUP_DAEMON], STARTED);
+	assert_int_equal(series.start[COUNTER_WINDOWS_samples], STARTED + 20);
+	assert_int_equal(series.start[COUNTER_DAEMON_cpu_nano], STARTED);
 	/* there is no session for a while */
 	snapshot.pipeline = NULL;
 	otlp_series_take(&series, &snapshot, STARTED + 40);
+	assert_int_equal(series.start[COUNTER_WINDOWS_samples], STARTED + 20);
 	pipeline.counts.samples = 1;
 	snapshot.pipeline = &pipeline;
 	otlp_series_take(&series, &snapshot, STARTED + 50);
-	assert_int_equal(series.start[GROUP_WINDOWS], STARTED + 30);
+	assert_int_equal(series.start[COUNTER_WINDOWS_samples], STARTED + 40);
+	/* the clock was set back */
+	otlp_series_take(&series, &snapshot, STARTED - 10);
+	assert_int_equal(series.start[COUNTER_WINDOWS_samples], STARTED - 10);
+	assert_int_equal(series.start[COUNTER_DAEMON_cpu_nano], STARTED - 10);
+}
+
+/* What the pipeline counts of the journal begins anew without what the exporter does. */
+static void test_starts_apart(void **state _unused_)
+{
+	struct snapshot snapshot = snapshot_now();
+	struct otlp_series series;
+
+	pipeline = (struct pipeline_stats){ .parts_refused = 5 };
+	exporter = (struct exporter_stats){ .journal.samples = 10000 };
+	otlp_series_init(&series, STARTED);
+	otlp_series_take(&series, &snapshot, STARTED + 10);
+	pipeline.parts_refused = 0;
+	exporter.journal.samples = 20000;
+	otlp_series_take(&series, &snapshot, STARTED + 20);
+	assert_int_equal(series.start[COUNTER_JOURNAL_parts_refused], STARTED + 10);
+	assert_int_equal(series.start[COUNTER_JOURNAL_samples], STARTED);
+}
+
+/* The module did not answer once. */
+static void test_absent_once(void **state _unused_)
+{
+	const struct module_cpu cpus[] = { { .name = "0", .calls = 70 }, { .name = "1", .calls = 30 } };
+	struct snapshot snapshot = snapshot_now();
+	struct otlp_series series;
+
+	snapshot.cpus = cpus;
+	snapshot.cpu_count = ARRAY_SIZE(cpus);
+	otlp_series_init(&series, STARTED);
+	otlp_series_take(&series, &snapshot, STARTED + 10);
+	snapshot.cpu_count = 0;
+	otlp_series_take(&series, &snapshot, STARTED + 20);
+	snapshot.cpu_count = ARRAY_SIZE(cpus);
+	otlp_series_take(&series, &snapshot, STARTED + 30);
+	assert_int_equal(series.start[COUNTER_MODULE_calls], STARTED);
 }
 
 static struct push *open_push(struct otlp_series *series, int status, unsigned int protocol)
@@ -403,6 +443,8 @@ int main(void)
 		cmocka_unit_test(test_names),
 		cmocka_unit_test(test_values),
 		cmocka_unit_test(test_starts),
+		cmocka_unit_test(test_starts_apart),
+		cmocka_unit_test(test_absent_once),
 		cmocka_unit_test(test_last),
 		cmocka_unit_test(test_json),
 		cmocka_unit_test(test_refused),
