@@ -263,7 +263,8 @@ static bool hand_over(struct exporter *exporter, const struct lane *lane, struct
 	return false;
 }
 
-static void send_payload(struct exporter *exporter, struct payload *payload)
+/* True: thread C is to send it now. */
+static bool send_payload(struct exporter *exporter, struct payload *payload)
 {
 	const struct payload bare = *payload;
 	struct cargo cargo;
@@ -275,16 +276,16 @@ static void send_payload(struct exporter *exporter, struct payload *payload)
 			is_at_once |= hand_over(exporter, &exporter->lanes[i], has_cargo ? &cargo : NULL, &bare);
 	if (has_cargo)
 		cargo_done(&cargo);
-	if (is_at_once)
-		destination_poll(exporter->lanes[0].destination);
+	return is_at_once;
 }
 
 int exporter_send(struct exporter *exporter, struct payload *payload)
 {
 	int err = exporter->store ? store_payload(exporter, payload) : 0;
+	bool is_at_once = false;
 
 	if (exporter->count) {
-		send_payload(exporter, payload);
+		is_at_once = send_payload(exporter, payload);
 		follow_spool(exporter);
 	}
 	/* what is in the store or the spools needs no parts any more */
@@ -292,6 +293,9 @@ int exporter_send(struct exporter *exporter, struct payload *payload)
 		exporter_window_done(exporter, payload->window);
 	free(steal_ptr(payload->data));
 	publish(exporter);
+	/* a kill during the request finds the window in the spool alone */
+	if (is_at_once)
+		destination_poll(exporter->lanes[0].destination);
 	return exporter->count ? 0 : err;
 }
 

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The journal of open windows, and what a store makes of one that was left. */
 #include "fixture.h"
+#include "loopback.h"
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
@@ -448,6 +451,49 @@ static void all_spools_get_what_was_left(void **state _unused_)
 	exporter_free(exporter);
 }
 
+/* Takes one request, and looks at what a kill would leave meanwhile. */
+static void *take_one(void *ctx)
+{
+	static const char answer[] = "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
+	const int *listening = ctx;
+	_cleanup_close_ int fd = accept4(*listening, NULL, NULL, SOCK_CLOEXEC);
+	char request[4096];
+
+	assert_true(read(fd, request, sizeof(request)) > 0);
+	fixture_run("cp j/journal-* left");
+	assert_int_equal(write(fd, answer, sizeof(answer) - 1), sizeof(answer) - 1);
+	shutdown(fd, SHUT_WR);
+	while (read(fd, request, sizeof(request)) > 0)
+		;
+	return NULL;
+}
+
+/* A window in the spool is not in the journal, too, while it is sent. */
+static void a_window_is_done_before_it_is_sent(void **state _unused_)
+{
+	const struct cut cut = { .window = 7, .samples = 3, .begins = true };
+	char url[64];
+	int fd = loopback_listen(url, sizeof(url));
+	const struct destination_options destination = { .name = "", .http.endpoint = url, .timeout_ms = 60000,
+							 .spool_directory = directory, .spool_max_bytes = 1 << 20 };
+	const struct exporter_options options = { .destinations = &destination, .destination_count = 1,
+						  .with_journal = true };
+	struct payload payload = { .data = calloc(1, 4), .size = 4, .samples = 3, .window = 7, .is_last = true };
+	struct exporter *exporter;
+	pthread_t thread;
+
+	assert_non_null(payload.data);
+	assert_int_equal(exporter_new(&options, &exporter), 0);
+	assert_int_equal(exporter_journal(exporter, &cut, some, sizeof(some)), 0);
+	assert_int_equal(pthread_create(&thread, NULL, take_one, &fd), 0);
+	assert_int_equal(exporter_send(exporter, &payload), 0);
+	pthread_join(thread, NULL);
+	close(fd);
+	fixture_run("test $(cat left | wc -c) = %zu",
+		    JOURNAL_HEAD + 2 * JOURNAL_FRAME + sizeof(some) + sizeof(uint64_t));
+	exporter_free(exporter);
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup(name, setup)
@@ -461,6 +507,7 @@ int main(void)
 		T(what_there_is_no_memory_for_stays),
 		T(a_journal_in_use_stays),
 		T(a_window_may_end_without_a_last_payload), T(all_spools_get_what_was_left),
+		T(a_window_is_done_before_it_is_sent),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
