@@ -14,6 +14,7 @@
 #define PROFILES_MAX 256u
 #define PAYLOAD_BYTES ((size_t)3584 << 10)
 #define WIRE_LEN 2u
+#define TIMES_AHEAD 256u	/* room in an entry for those of the next cuts, at most */
 
 /* An image and its Resource. */
 struct described {
@@ -353,26 +354,33 @@ static int read_stack(struct cut_reader *reader, struct cut_bytes *bytes)
 	return cut_table_add(&reader->stacks, stack);
 }
 
-/* The next times are entries of their own: the encoder makes one Sample of all. */
-static int read_times(struct cut_reader *reader, struct cut_bytes *bytes, struct window_sample *sample)
+static bool has_values(const struct cut_reader *reader, const struct window_sample *sample)
 {
-	struct window *window = reader->window;
-	const bool has_values = window->profiles[sample->profile].mode == STACKTAP_MODE_FREQ;
+	return reader->window->profiles[sample->profile].mode == STACKTAP_MODE_FREQ;
+}
+
+/* How many times follow. */
+static int read_count(const struct cut_reader *reader, struct cut_bytes *bytes, const struct window_sample *sample,
+		      uint32_t *ret_count)
+{
 	const uint64_t count = cut_take(bytes);
-	int err;
 
 	/* a byte each, at least */
-	if (bytes->is_bad || !count || count > (uint64_t)(bytes->end - bytes->at) / (1 + has_values))
+	if (bytes->is_bad || !count || count > (uint64_t)(bytes->end - bytes->at) / (1 + has_values(reader, sample)))
 		return -EBADMSG;
-	sample->count = sample->capacity = (uint32_t)count;
-	sample->times = arena_alloc(&window->arena, count * sizeof(*sample->times));
-	sample->values = has_values ? arena_alloc(&window->arena, count * sizeof(*sample->values)) : NULL;
-	if (!sample->times || (has_values && !sample->values))
-		return -ENOBUFS;
-	for (uint32_t i = 0; i < count; i++) {
+	*ret_count = (uint32_t)count;
+	return 0;
+}
+
+/* Behind what the entry has, where there is room for them. */
+static int read_times(struct cut_reader *reader, struct cut_bytes *bytes, struct window_sample *sample, uint32_t count)
+{
+	struct window *window = reader->window;
+
+	for (uint32_t i = sample->count; i < sample->count + count; i++) {
 		reader->time += (uint64_t)cut_take_signed(bytes);
 		sample->times[i] = reader->time;
-		if (has_values)
+		if (sample->values)
 			sample->values[i] = cut_take(bytes);
 		if (reader->time >= INT64_MAX)
 			bytes->is_bad = true;
@@ -381,10 +389,28 @@ static int read_times(struct cut_reader *reader, struct cut_bytes *bytes, struct
 	}
 	if (bytes->is_bad)
 		return -EBADMSG;
-	err = window_reserve(&window->samples, window->sample_count, &window->sample_capacity, sizeof(*sample));
+	sample->count += count;
+	window_counts_add(&window->counts[sample->profile], sample, count);
+	return 0;
+}
+
+/* A new entry, with what @sample says but times. */
+static int read_entry_times(struct cut_reader *reader, struct cut_bytes *bytes, struct window_sample *sample,
+			    uint32_t count)
+{
+	struct window *window = reader->window;
+	int err;
+
+	sample->count = 0;
+	sample->times = arena_alloc(&window->arena, sample->capacity * sizeof(*sample->times));
+	sample->values = has_values(reader, sample) ?
+				 arena_alloc(&window->arena, sample->capacity * sizeof(*sample->values)) : NULL;
+	if (!sample->times || (has_values(reader, sample) && !sample->values))
+		return -ENOBUFS;
+	err = window_reserve(&window->samples, window->sample_count, &window->sample_capacity, sizeof(*sample)) ?:
+	      read_times(reader, bytes, sample, count);
 	if (err)
 		return err;
-	window_counts_add(&window->counts[sample->profile], sample, count);
 	if (sample->image)
 		image_ref(sample->image);
 	window->samples[window->sample_count++] = *sample;
@@ -395,7 +421,7 @@ static int read_sample(struct cut_reader *reader, struct cut_bytes *bytes)
 {
 	struct window_sample sample = { 0 };
 	const struct described *described;
-	uint32_t image, stack;
+	uint32_t image, stack, count;
 	int err;
 
 	sample.profile = (uint16_t)cut_take_below(bytes, reader->window->profile_count);
@@ -412,19 +438,37 @@ static int read_sample(struct cut_reader *reader, struct cut_bytes *bytes)
 		return -EBADMSG;
 	sample.image = described->image;
 	sample.stack = reader->stacks.items[stack];
-	err = read_times(reader, bytes, &sample);
+	err = read_count(reader, bytes, &sample, &count);
+	if (err)
+		return err;
+	sample.capacity = count;
+	err = read_entry_times(reader, bytes, &sample, count);
 	return err ?: cut_table_add(&reader->samples, (void *)(uintptr_t)reader->window->sample_count);
 }
 
+/* An entry that is full is gone on with in another one: the encoder makes one Sample of all. */
 static int read_more_times(struct cut_reader *reader, struct cut_bytes *bytes)
 {
 	const uint32_t index = cut_take_below(bytes, reader->samples.count);
-	struct window_sample sample;
+	struct window_sample *sample, another;
+	uint32_t count;
+	int err;
 
 	if (bytes->is_bad)
 		return -EBADMSG;
-	sample = reader->window->samples[(uintptr_t)reader->samples.items[index] - 1];
-	return read_times(reader, bytes, &sample);
+	sample = &reader->window->samples[(uintptr_t)reader->samples.items[index] - 1];
+	err = read_count(reader, bytes, sample, &count);
+	if (err)
+		return err;
+	if (count <= sample->capacity - sample->count)
+		return read_times(reader, bytes, sample, count);
+	another = *sample;
+	another.capacity = min_of(2 * sample->capacity, TIMES_AHEAD);
+	another.capacity = max_of(another.capacity, count);
+	err = read_entry_times(reader, bytes, &another, count);
+	if (!err)
+		reader->samples.items[index] = (void *)(uintptr_t)reader->window->sample_count;
+	return err;
 }
 
 static int read_entry(struct cut_reader *reader, struct cut_bytes *bytes)

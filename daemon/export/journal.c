@@ -329,7 +329,8 @@ static void tell_left(const char *old, bool is_foreign, const struct recovered *
 			    "stop the daemon before upgrading it",
 			    old, recovered->version[0] ? "version " : "another version", recovered->version);
 	if (recovered->damaged_bytes)
-		log_warning("the last %llu bytes of %s of a daemon that was killed are damaged or cut off, and lost",
+		log_warning("the last %llu bytes of %s of a daemon that was killed are damaged, cut off or too much for "
+			    "memory, and lost",
 			    (unsigned long long)recovered->damaged_bytes, old);
 }
 

@@ -17,10 +17,17 @@ struct recovery {
 	uint64_t end;			/* of @from */
 	uint64_t written;		/* bytes of @to */
 	uint64_t done;			/* windows up to this one */
+	uint64_t window_bytes;		/* of the cuts of the window that is read */
+	bool is_alone;			/* nothing else is in the pool: what does not fit never will */
 	struct buffer record;
 	struct cut_reader *reader;
 	struct recovered *recovered;
 };
+
+static bool never_fits(const struct recovery *recovery, int err)
+{
+	return err == -ENOBUFS && recovery->is_alone;
+}
 
 /* The record at *offset, which then is behind it; -ENODATA: there is no whole one. */
 static int next_record(struct recovery *recovery, uint64_t *offset, uint32_t *sum, enum journal_kind *ret_kind)
@@ -63,7 +70,7 @@ static int find_done(struct recovery *recovery, uint32_t sum, uint64_t *ret_end)
 		recovery->done = max_of(recovery->done, le64toh(number));
 	}
 	*ret_end = offset;
-	return err == -ENODATA ? 0 : err;
+	return err == -ENODATA || never_fits(recovery, err) ? 0 : err;
 }
 
 static int write_payload(void *ctx, struct payload *payload)
@@ -82,11 +89,18 @@ static int write_payload(void *ctx, struct payload *payload)
 static int write_window(struct recovery *recovery)
 {
 	const struct window *window = cut_reader_window(recovery->reader);
+	const uint64_t bytes = recovery->window_bytes;
+	int err;
 
+	recovery->window_bytes = 0;
 	if (!window || window->number <= recovery->done)
 		return 0;
 	recovery->recovered->windows++;
-	return encode_window(cut_reader_options(recovery->reader), window, write_payload, recovery);
+	err = encode_window(cut_reader_options(recovery->reader), window, write_payload, recovery);
+	if (!never_fits(recovery, err))
+		return err;
+	recovery->recovered->damaged_bytes += bytes;
+	return 0;
 }
 
 /* The window before has all that the file has of it. */
@@ -97,7 +111,9 @@ static int add_cut(struct recovery *recovery, uint64_t *number)
 
 	if (!err && *number != before)
 		err = write_window(recovery);
-	return err ?: cut_reader_add(recovery->reader, recovery->record.data, recovery->record.size);
+	err = err ?: cut_reader_add(recovery->reader, recovery->record.data, recovery->record.size);
+	recovery->window_bytes += err ? 0 : recovery->record.size;
+	return err;
 }
 
 static int read_cuts(struct recovery *recovery, uint32_t sum, uint64_t end)
@@ -112,8 +128,8 @@ static int read_cuts(struct recovery *recovery, uint32_t sum, uint64_t end)
 		if (!err && kind == JOURNAL_CUT)
 			err = add_cut(recovery, &number);
 	}
-	/* none that this version writes, and nothing behind it can be understood */
-	if (err == -EBADMSG) {
+	/* none that this version writes, or too much: nothing behind it can be understood */
+	if (err == -EBADMSG || never_fits(recovery, err)) {
 		recovery->recovered->damaged_bytes += end - before;
 		err = 0;
 	}
@@ -122,7 +138,8 @@ static int read_cuts(struct recovery *recovery, uint32_t sum, uint64_t end)
 
 int recover(int from, int to, struct recovered *ret_recovered)
 {
-	struct recovery recovery = { .from = from, .to = to, .recovered = ret_recovered };
+	struct recovery recovery = { .from = from, .to = to, .recovered = ret_recovered,
+				     .is_alone = !pool_get(POOL_AGGREGATE)->used };
 	uint8_t head[JOURNAL_HEAD];
 	struct stat st;
 	uint32_t sum;

@@ -8,13 +8,14 @@
 
 struct recovered {
 	uint64_t windows, samples;
-	uint64_t damaged_bytes;		/* from the first that is damaged or cut off to the end */
+	uint64_t damaged_bytes;		/* from the first that is damaged, cut off or too much for memory to the end */
 	char version[JOURNAL_VERSION];	/* of the daemon that wrote it */
 };
 
 /*
  * Append sealed messages (export/record.h) to @to. -EPROTO: @from is another version's, and was not read on. After another
- * error it may be read once more: -ENOBUFS, -ENOMEM, or of the file that is written.
+ * error it may be read once more: -ENOBUFS where others have memory of the pool as well, -ENOMEM, or of the file that
+ * is written.
  */
 int recover(int from, int to, struct recovered *ret_recovered);
 

@@ -151,7 +151,7 @@ static const struct status_line export_lines[] = {
 	{ .group = GROUP_JOURNAL, .text = "  of a daemon that was killed: {} samples recovered from its journal",
 	  .when = { C(JOURNAL_recovered) }, .values = { C(JOURNAL_recovered) } },
 	{ .group = GROUP_JOURNAL,
-	  .text = "  lost from the journal of a daemon that was killed: {} bytes damaged or cut off, {} files of another version",
+	  .text = "  lost from the journal of a daemon that was killed: {} bytes damaged, cut off or too much for memory, {} files of another version",
 	  .when = { C(JOURNAL_damaged_bytes), C(JOURNAL_other_version) },
 	  .values = { C(JOURNAL_damaged_bytes), C(JOURNAL_other_version) } },
 	{ .group = GROUP_EXPORTER, .text = "  last export error: {fact}", .fact = FACT_EXPORTER_last_error },

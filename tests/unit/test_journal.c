@@ -188,7 +188,7 @@ static void leave(struct journal *journal, uint64_t samples)
 	assert_non_null(journal);
 }
 
-static void make_left(void)
+static void make_left_of(uint64_t windows, uint64_t cut_samples)
 {
 	const struct encode_options options = { .max_bytes = 1 << 20 };
 	struct mapped_file *file = synthetic_file("/usr/bin/program", true);
@@ -208,18 +208,18 @@ static void make_left(void)
 	assert_int_equal(journal_new(1 << 20, &journal), 0);
 	assert_int_equal(journal_open(journal, directory), 0);
 	synthetic_map(image, 0x400000, 1, file);
-	for (uint64_t i = 0; i < WINDOWS * CUTS; i++) {
-		for (uint64_t k = 0; k < CUT_SAMPLES; k++) {
+	for (uint64_t i = 0; i < windows * CUTS; i++) {
+		for (uint64_t k = 0; k < cut_samples; k++) {
 			const uint64_t address = 0x401000 + (i + k) % 7 * 16;
 			const struct synthetic_sample sample = {
-				.time = 1000 + 100 * i + k, .source = synthetic_clock.source_id, .tid = 101,
+				.time = 1000 + 1000000 * i + k, .source = synthetic_clock.source_id, .tid = 101,
 				.comm = "program", .image = image, .user = &address, .user_count = 1,
 			};
 
 			assert_int_equal(synthetic_add(aggregator, &sample), 0);
 		}
 		assert_int_equal(cutter_cut(cutter, aggregator_window(aggregator), 1 << 20, 0, &bytes, &cut), 0);
-		assert_int_equal(cut.samples, CUT_SAMPLES);
+		assert_int_equal(cut.samples, cut_samples);
 		assert_int_equal(cut.begins, !i);
 		assert_int_equal(journal_add(journal, cut.window, bytes.data, bytes.size, cut.samples, cut.begins), 0);
 		buffer_clear(&bytes);
@@ -227,7 +227,7 @@ static void make_left(void)
 		leave(journal, waiting);
 		if (i % CUTS != CUTS - 1)
 			continue;
-		assert_int_equal(aggregator_close(aggregator, 1100 + 100 * i, &window), 0);
+		assert_int_equal(aggregator_close(aggregator, 1000000 * (i + 1), &window), 0);
 		window_free(window);
 		if (i / CUTS != 1)
 			continue;
@@ -243,6 +243,11 @@ static void make_left(void)
 	image_unref(image);
 	mapped_file_unref(file);
 	fixture_run("cp j/journal-* left && rm j/journal-*");
+}
+
+static void make_left(void)
+{
+	make_left_of(WINDOWS, CUT_SAMPLES);
 }
 
 static void what_is_left_waits_in_the_spool(void **state _unused_)
@@ -362,7 +367,7 @@ static void each_byte_may_be_the_last_or_wrong(void **state _unused_)
 	synthetic_check_pools();
 }
 
-/* Without memory it waits for the next start, and is whole then. */
+/* While others have the memory it waits for the next start, and is whole then. */
 static void what_there_is_no_memory_for_stays(void **state _unused_)
 {
 	struct pool *pool = pool_get(POOL_SYMBOLS);
@@ -372,7 +377,9 @@ static void what_there_is_no_memory_for_stays(void **state _unused_)
 	make_left();
 	fixture_run("cp left j/journal-0000000000001.bin");
 	pool->limit = 200;
+	assert_true(pool_charge(POOL_AGGREGATE, 1));
 	store = open_spool();
+	pool_uncharge(POOL_AGGREGATE, 1);
 	pool->limit = limit;
 	assert_int_equal(store_stats(store).messages, 0);
 	assert_int_equal(files("journal"), 1);
@@ -381,6 +388,50 @@ static void what_there_is_no_memory_for_stays(void **state _unused_)
 	assert_int_equal(store_stats(store).samples, CUTS * CUT_SAMPLES);
 	assert_int_equal(files("journal"), 0);
 	store_close(store);
+	synthetic_check_pools();
+}
+
+static uint64_t take_with_little(enum pool_id id, size_t limit, uint64_t all)
+{
+	struct pool *pool = pool_get(id);
+	const size_t before_limit = pool->limit;
+	const struct journal_stats before = journal_stats_of_process();
+	struct journal_stats after;
+	struct store *store;
+	uint64_t samples;
+
+	fixture_run("rm -rf j/* && cp left j/journal-0000000000001.bin");
+	pool->limit = limit;
+	store = open_spool();
+	pool->limit = before_limit;
+	after = journal_stats_of_process();
+	samples = store_stats(store).samples;
+	store_close(store);
+	assert_int_equal(files("journal"), 0);
+	assert_int_equal(samples, after.recovered_samples - before.recovered_samples);
+	assert_int_equal(samples < all, after.damaged_bytes > before.damaged_bytes);
+	return samples;
+}
+
+/* Of what all memory is not enough for, what fits is kept, the rest is counted, and nothing stays for ever. */
+static void what_never_fits_does_not_stay(void **state _unused_)
+{
+	const uint64_t many = 10000;
+	bool has_part = false;
+	uint64_t samples;
+
+	make_left();
+	for (size_t limit = 200; limit < 300000; limit += limit / 3) {
+		take_with_little(POOL_SYMBOLS, limit, CUTS * CUT_SAMPLES);
+		take_with_little(POOL_ENCODE, limit, CUTS * CUT_SAMPLES);
+	}
+	make_left_of(1, many);
+	for (size_t limit = 100000; limit < 2000000; limit += limit / 5) {
+		samples = take_with_little(POOL_AGGREGATE, limit, CUTS * many);
+		has_part |= samples && samples < CUTS * many;
+	}
+	assert_int_equal(samples, CUTS * many);
+	assert_true(has_part);
 	synthetic_check_pools();
 }
 
@@ -505,6 +556,7 @@ int main(void)
 		T(a_file_of_another_version_is_not_read),
 		T(each_byte_may_be_the_last_or_wrong),
 		T(what_there_is_no_memory_for_stays),
+		T(what_never_fits_does_not_stay),
 		T(a_journal_in_use_stays),
 		T(a_window_may_end_without_a_last_payload), T(all_spools_get_what_was_left),
 		T(a_window_is_done_before_it_is_sent),
