@@ -208,6 +208,17 @@ static int write_record(struct journal_file *file, enum journal_kind kind, const
 	return err;
 }
 
+/* -ENOSPC and others: it does not say so. */
+static int tell_done(struct journal_file *file, uint64_t window)
+{
+	const uint64_t number = htole64(window);
+	int err = file->is_broken ? -EIO : write_record(file, JOURNAL_DONE, (const uint8_t *)&number, sizeof(number));
+
+	if (!err)
+		file->done = window;
+	return err;
+}
+
 static int add(struct journal *journal, uint64_t window, const uint8_t *data, size_t size, bool begins)
 {
 	struct journal_file *file;
@@ -231,6 +242,9 @@ static int add(struct journal *journal, uint64_t window, const uint8_t *data, si
 	err = write_record(file, JOURNAL_CUT, data, size);
 	if (err && begins)
 		remove_file(journal, journal->count - 1);
+	/* it comes late: the file was not told of its window */
+	if (!err && window <= journal->done && file->done < window)
+		tell_done(file, journal->done);
 	return err;
 }
 
@@ -249,17 +263,6 @@ int journal_add(struct journal *journal, uint64_t window, const uint8_t *data, s
 		journal->stats.refused++;
 	}
 	pthread_mutex_unlock(&journal->lock);
-	return err;
-}
-
-/* -ENOSPC and others: it does not say so. */
-static int tell_done(struct journal_file *file, uint64_t window)
-{
-	const uint64_t number = htole64(window);
-	int err = file->is_broken ? -EIO : write_record(file, JOURNAL_DONE, (const uint8_t *)&number, sizeof(number));
-
-	if (!err)
-		file->done = window;
 	return err;
 }
 

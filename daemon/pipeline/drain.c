@@ -129,11 +129,21 @@ uint64_t drain_window_ns(const struct drain_options *options, uint64_t samples, 
 	return (is_short ? options->window_ms : options->window_max_ms) * NSEC_PER_MSEC;
 }
 
+static void give_part(struct drain *drain, uint64_t time)
+{
+	if (drain->output.part && aggregator_sample_count(drain->aggregator) &&
+	    drain->output.wants_part(drain->output.ctx, time))
+		drain->output.part(drain->output.ctx, aggregator_window(drain->aggregator));
+}
+
 void drain_flush(struct drain *drain, uint64_t time)
 {
 	struct window *window = NULL;
-	int r = aggregator_close(drain->aggregator, time, &window);
+	int r;
 
+	/* what came since the last one; the window may wait for names and for a receiver */
+	give_part(drain, UINT64_MAX);
+	r = aggregator_close(drain->aggregator, time, &window);
 	drain->window_start = time;
 	drain->closing = 0;
 	if (r < 0)
@@ -182,13 +192,6 @@ static void place_late(struct drain *drain)
 		place(drain, &input);
 		deferred_release(drain->deferred, sample);
 	}
-}
-
-static void give_part(struct drain *drain, uint64_t time)
-{
-	if (drain->output.part && aggregator_sample_count(drain->aggregator) &&
-	    drain->output.wants_part(drain->output.ctx, time))
-		drain->output.part(drain->output.ctx, aggregator_window(drain->aggregator));
 }
 
 static bool is_due(const struct drain *drain, uint64_t time)

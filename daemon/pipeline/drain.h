@@ -41,7 +41,7 @@ struct drain_output {
 	bool (*deferred)(void *ctx);
 	/*
 	 * The window that is open, for the journal to have its part. NULL: there is none. Asked before, as that costs
-	 * something: is it time?
+	 * something: is it time? UINT64_MAX: the window is about to close, which is always the time.
 	 */
 	void (*part)(void *ctx, struct window *window);
 	bool (*wants_part)(void *ctx, uint64_t time);

@@ -113,6 +113,63 @@ static void test_window_policy(void **state _unused_)
 	assert_int_equal(drain_window_ns(&options, 1000000, true), 60 * S);
 }
 
+static uint64_t in_parts;
+static bool writer_is_busy;
+
+static bool wants_part(void *ctx _unused_, uint64_t time)
+{
+	/* as the journal's: not again within a second and a half of the first */
+	return !writer_is_busy && (!in_parts || time == UINT64_MAX);
+}
+
+static void take_part(void *ctx _unused_, struct window *window)
+{
+	for (size_t i = 0; i < window->news_count; i++) {
+		struct window_sample *sample = &window->samples[window->news[i]];
+
+		in_parts += sample->count - sample->in_cuts;
+		sample->in_cuts = sample->count;
+	}
+	window->news_count = 0;
+}
+
+/* A window is in the journal to its last sample when it closes, however long it is on its way then. */
+static void test_parts_cover_the_window(void **state)
+{
+	const struct drain_options options = { .sources = sources, .source_count = 2 };
+	const struct drain_output output = { .window = take_window, .wait = wait_for_room, .part = take_part,
+					     .wants_part = wants_part };
+	const uint64_t start = clock_monotonic();
+	struct records records = { 0 };
+
+	teardown(state);
+	in_parts = 0;
+	writer_is_busy = false;
+	assert_int_equal(drain_new(&options, &output, &drain), 0);
+	records_config(&records, 0, STACKTAP_MODE_PERIOD, 99, 1000, PERF_TYPE_HARDWARE,
+		       PERF_COUNT_HW_CPU_CYCLES, "cycles");
+	for (uint64_t i = 0; i < 30; i++)
+		sample(&records, start + i, 10, 0x1000 + i % 7, 1000);
+	feed(&records, 0);
+	drain_round(drain, start + S);
+	assert_int_equal(in_parts, 30);
+	for (uint64_t i = 0; i < 20; i++)
+		sample(&records, start + S + i, 10, 0x1000 + i % 11, 1000);
+	feed(&records, 0);
+	drain_want_close(drain);
+	drain_round(drain, start + S + S / 2);
+	assert_int_equal(window_count, 1);
+	assert_int_equal(windows[0]->counts[0].samples, 50);
+	assert_int_equal(in_parts, 50);
+	/* a writer that is at the one before is not waited for */
+	writer_is_busy = true;
+	sample(&records, start + 2 * S, 10, 0x1000, 1000);
+	feed(&records, 0);
+	drain_finish(drain);
+	assert_int_equal(window_count, 2);
+	assert_int_equal(in_parts, 50);
+}
+
 static bool receiver_is_behind;
 
 static bool is_behind(void *ctx _unused_)
@@ -651,6 +708,7 @@ int main(void)
 		TEST(test_window_policy),
 		TEST(test_first_window_is_early),
 		TEST(test_windows_are_longer_behind),
+		TEST(test_parts_cover_the_window),
 		TEST(test_first_window_after_boot),
 		TEST(test_rounds_close_windows),
 		TEST(test_config_names_the_profile),

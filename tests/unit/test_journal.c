@@ -124,6 +124,22 @@ static void a_file_stays_while_a_window_needs_it(void **state _unused_)
 	assert_int_equal(files("journal-"), 0);
 }
 
+/* Its window was done first, when the file had nothing of it. */
+static void a_late_part_is_done_as_well(void **state _unused_)
+{
+	struct journal *journal;
+
+	assert_int_equal(journal_new(1 << 20, &journal), 0);
+	assert_int_equal(journal_open(journal, directory), 0);
+	assert_int_equal(add(journal, 1, true), 0);
+	journal_done(journal, 1);
+	journal_done(journal, 2);
+	assert_int_equal(add(journal, 2, false), 0);
+	fixture_run("test $(cat j/journal-* | wc -c) = %zu",
+		    JOURNAL_HEAD + 4 * JOURNAL_FRAME + 2 * sizeof(some) + 2 * sizeof(uint64_t));
+	journal_free(journal);
+}
+
 static void it_is_bounded(void **state _unused_)
 {
 	struct journal *journal;
@@ -550,6 +566,7 @@ int main(void)
 #define T(name) cmocka_unit_test_setup(name, setup)
 	const struct CMUnitTest tests[] = {
 		T(a_file_stays_while_a_window_needs_it),
+		T(a_late_part_is_done_as_well),
 		T(it_is_bounded),
 		T(what_is_half_written_is_taken_back),
 		T(what_is_left_waits_in_the_spool),
