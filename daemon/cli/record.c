@@ -213,7 +213,7 @@ static void print_totals(const struct record *record, const struct pipeline_stat
 {
 	const struct window_counts *counts = &stats->counts;
 	/* the last ones may have come behind the last sample; then the file does not tell of them */
-	uint64_t lost = counts->lost + stats->drain.pending.lost;
+	uint64_t lost = stats->drain.losses.lost;
 
 	if (record->options->verbose && counts->samples)
 		fprintf(stderr, "[ stacktap record: %.1f %% complete, %.1f %% named, %.1f %% by "

@@ -119,7 +119,7 @@ void drain_stats(const struct drain *drain, struct drain_stats *ret_stats)
 {
 	*ret_stats = drain->stats;
 	deferred_stats(drain->deferred, &ret_stats->deferred);
-	ret_stats->pending = aggregator_pending(drain->aggregator);
+	ret_stats->losses = aggregator_losses(drain->aggregator);
 }
 
 uint64_t drain_window_ns(const struct drain_options *options, uint64_t samples, bool is_behind)

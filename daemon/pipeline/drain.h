@@ -91,7 +91,7 @@ struct drain_stats {
 	uint32_t multiplexed;	/* counters that do right now */
 	uint64_t windows;
 	uint64_t unplaced;	/* samples that no window could take, counted as lost */
-	struct window_losses pending;	/* since the last window that had samples of their source */
+	struct window_losses losses;	/* so far, in whichever windows */
 	struct deferred_stats deferred;
 };
 void drain_stats(const struct drain *drain, struct drain_stats *ret_stats);

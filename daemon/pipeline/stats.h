@@ -25,7 +25,7 @@ struct pipeline_stats {
 	struct capture_stats capture;
 	struct symbolizer_stats symbolizer;
 	struct loader_stats loader;
-	struct drain_stats drain;	/* its losses: those that no window has taken yet, or none ever will */
+	struct drain_stats drain;	/* its losses are those of @counts and of windows that are not done */
 	struct absent_stats absent;
 	bool has_tables;		/* the loader is at work */
 	bool has_deferred;			/* and the module sends slices */

@@ -26,6 +26,7 @@ struct aggregator {
 
 	/* no window yet */
 	struct window_losses losses[STACKTAP_MAX_SOURCES];
+	struct window_losses all_losses;	/* whichever window took them */
 };
 
 /* Of all windows of this process, whichever pipeline they are of. */
@@ -312,8 +313,10 @@ static void sum_losses(struct window_losses *sum, const struct window_losses *mo
 void aggregator_add_losses(struct aggregator *aggregator, uint16_t source_id,
 			   const struct window_losses *more)
 {
-	if (source_id < ARRAY_SIZE(aggregator->losses))
-		sum_losses(&aggregator->losses[source_id], more);
+	if (source_id >= ARRAY_SIZE(aggregator->losses))
+		return;
+	sum_losses(&aggregator->losses[source_id], more);
+	sum_losses(&aggregator->all_losses, more);
 }
 
 uint64_t aggregator_sample_count(const struct aggregator *aggregator)
@@ -321,13 +324,9 @@ uint64_t aggregator_sample_count(const struct aggregator *aggregator)
 	return aggregator->sample_total;
 }
 
-struct window_losses aggregator_pending(const struct aggregator *aggregator)
+struct window_losses aggregator_losses(const struct aggregator *aggregator)
 {
-	struct window_losses sum = { 0 };
-
-	for (size_t i = 0; i < ARRAY_SIZE(aggregator->losses); i++)
-		sum_losses(&sum, &aggregator->losses[i]);
-	return sum;
+	return aggregator->all_losses;
 }
 
 static void take_losses(struct aggregator *aggregator, struct window *window)

@@ -161,8 +161,8 @@ int aggregator_add(struct aggregator *aggregator, const struct sample_input *inp
 void aggregator_add_losses(struct aggregator *aggregator, uint16_t source_id,
 			   const struct window_losses *more);
 uint64_t aggregator_sample_count(const struct aggregator *aggregator);	/* in the open window */
-/* Losses that no window has taken yet. */
-struct window_losses aggregator_pending(const struct aggregator *aggregator);
+/* All of them so far, of closed windows and of those to come. */
+struct window_losses aggregator_losses(const struct aggregator *aggregator);
 
 /*
  * Close the window: everything collected since the last close moves to *ret_window, which is NULL
