@@ -13,6 +13,7 @@
 #include "service/host.h"
 
 #define AGAIN_NS NSEC_PER_SEC	/* after a moment in which there are no figures */
+#define INTERVAL_MIN_MS 1000u
 
 struct push {
 	struct endpoint_ops ops;
@@ -23,6 +24,7 @@ struct push {
 	enum compression compression;
 	unsigned int timeout_ms;
 	uint64_t interval_ns;
+	uint64_t not_before;		/* CLOCK_MONOTONIC ns, as the receiver said */
 	struct http *http;
 	struct complaints complaints;
 	pthread_t thread;
@@ -85,6 +87,8 @@ static void send_bytes(struct push *push, const struct buffer *plain, unsigned i
 	else
 		http_post(push->http, packed.data, packed.size, compression, push->timeout_ms, &answer);
 	buffer_free(&packed);
+	if (answer.result == HTTP_RETRY && answer.retry_after_ms > 0)
+		push->not_before = clock_monotonic() + (uint64_t)answer.retry_after_ms * NSEC_PER_MSEC;
 	if (answer.result != HTTP_ACCEPTED) {
 		see_failed(push, answer.text);
 		complain(&push->complaints, "did not take a request; the next one has its sums", &answer);
@@ -135,19 +139,42 @@ static bool wait_until(struct push *push, uint64_t until)
 	return !stop;
 }
 
+/* An interval after the snapshot that the series took last: reloads that come more often do not put it off. */
+static uint64_t first_due(const struct push *push)
+{
+	const uint64_t now = clock_read(CLOCK_REALTIME);
+	const uint64_t elapsed = now > push->series->time ? now - push->series->time : 0;
+
+	return clock_monotonic() + push->interval_ns - min_of(elapsed, push->interval_ns);
+}
+
+/* What there is at the end, if the receiver is there: sampling goes on until it has it. */
+static void push_last(struct push *push)
+{
+	bool has_failed;
+
+	pthread_mutex_lock(&push->lock);
+	has_failed = push->last_error[0];
+	pthread_mutex_unlock(&push->lock);
+	push->timeout_ms = min_of(push->timeout_ms, (unsigned int)PUSH_LAST_MS);
+	if (!has_failed)
+		push_once(push);
+}
+
 static void *run(void *arg)
 {
 	struct push *push = arg;
-	uint64_t next = clock_monotonic() + push->interval_ns;
+	uint64_t next = first_due(push);
 
 	while (wait_until(push, next)) {
 		next += push_once(push) ? push->interval_ns : AGAIN_NS;
 		/* what was due while it waited for a receiver is left out */
 		if (next < clock_monotonic())
 			next = clock_monotonic() + push->interval_ns;
+		next = max_of(next, push->not_before);
 	}
 	if (push->with_last)
-		push_once(push);
+		push_last(push);
 	return NULL;
 }
 
@@ -186,8 +213,9 @@ static int prepare(struct push *push, const struct config *config, const struct 
 	push->compression = environment->has_compression ? environment->compression : config->compression;
 	push->timeout_ms = min_of(environment->timeout_ms ?: (unsigned int)config->timeout_seconds * 1000,
 				  (unsigned int)PUSH_TIMEOUT_MS);
-	push->interval_ns = environment->metrics_interval_ms ? environment->metrics_interval_ms * NSEC_PER_MSEC :
-							       config->push_seconds * NSEC_PER_SEC;
+	push->interval_ns = environment->metrics_interval_ms ?
+				    max_of(environment->metrics_interval_ms, (uint64_t)INTERVAL_MIN_MS) * NSEC_PER_MSEC :
+				    config->push_seconds * NSEC_PER_SEC;
 	err = host_resource_load(environment, config->attributes, &push->resource, ret_error, error_size);
 	if (err < 0)
 		return err;

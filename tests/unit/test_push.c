@@ -31,11 +31,14 @@ static struct snapshot snapshot_now(void)
 static struct {
 	pthread_t thread;
 	int fd, status;
+	_Atomic bool hangs;		/* it reads, and does not answer */
 	_Atomic bool is_busy;		/* the daemon, which has no figures then */
 	_Atomic unsigned int requests, asked;
 	char request[1 << 18];
 	size_t body, size;
 } host;
+
+static unsigned int retry_after_s;	/* that the receiver says; 0: it does not */
 
 static bool tell(void *ctx _unused_, struct snapshot *ret_snapshot, struct pipeline_stats *ret_pipeline,
 		 struct exporter_stats *ret_exporter)
@@ -78,15 +81,20 @@ static bool read_request(int fd)
 
 static void *receive(void *ctx _unused_)
 {
-	char answer[96];
+	char answer[128], retry_after[32] = "";
 	int fd, length;
 
 	while ((fd = accept4(host.fd, NULL, NULL, SOCK_CLOEXEC)) >= 0) {
 		if (read_request(fd)) {
+			if (retry_after_s)
+				snprintf(retry_after, sizeof(retry_after), "Retry-After: %u\r\n", retry_after_s);
 			length = snprintf(answer, sizeof(answer),
-					  "HTTP/1.1 %d X\r\nConnection: close\r\nContent-Length: 0\r\n\r\n", host.status);
+					  "HTTP/1.1 %d X\r\nConnection: close\r\n%sContent-Length: 0\r\n\r\n",
+					  host.status, retry_after);
 			host.requests++;
-			if (write(fd, answer, (size_t)length) != length)
+			while (host.hangs && read(fd, &(char){ 0 }, 1) > 0)
+				;
+			if (!host.hangs && write(fd, answer, (size_t)length) != length)
 				abort();
 		}
 		close(fd);
@@ -284,7 +292,8 @@ static void test_absent_once(void **state _unused_)
 	assert_int_equal(series.start[COUNTER_MODULE_calls], STARTED);
 }
 
-static struct push *open_push(struct otlp_series *series, int status, unsigned int protocol)
+/* @age_s: since the last snapshot. */
+static struct push *open_aged(struct otlp_series *series, int status, unsigned int protocol, unsigned int age_s)
 {
 	const struct endpoint_ops ops = { .snapshot = tell, .done = done };
 	struct push *push;
@@ -301,11 +310,16 @@ static struct push *open_push(struct otlp_series *series, int status, unsigned i
 	config.protocol = protocol;
 	config.compression = COMPRESSION_NONE;
 	config.push_endpoint = strdup(url);
-	otlp_series_init(series, STARTED);
+	otlp_series_init(series, clock_read(CLOCK_REALTIME) - age_s * NSEC_PER_SEC);
 	if (push_open(&config, &ops, series, &push, error, sizeof(error)))
 		fail_msg("%s", error);
 	config_done(&config);
 	return push;
+}
+
+static struct push *open_push(struct otlp_series *series, int status, unsigned int protocol)
+{
+	return open_aged(series, status, protocol, 0);
 }
 
 static void close_receiver(void)
@@ -400,6 +414,69 @@ static void test_refused(void **state _unused_)
 	unsetenv("OTEL_METRIC_EXPORT_INTERVAL");
 }
 
+static bool was_requested_twice(struct push *push _unused_)
+{
+	return host.requests >= 2;
+}
+
+/* Who says when it wants to be asked again is not asked before, and not at the end either. */
+static void test_told_to_wait(void **state _unused_)
+{
+	struct otlp_series series;
+	unsigned int requests;
+	struct push *push;
+	uint64_t start;
+
+	setenv("OTEL_METRIC_EXPORT_INTERVAL", "1", 1);
+	retry_after_s = 3600;
+	push = open_push(&series, 503, PROTOCOL_HTTP_PROTOBUF);
+	wait_for(has_failed, push);
+	usleep(2500000);
+	assert_int_equal(host.requests, 1);
+	push_close(push, true);
+	assert_int_equal(host.requests, 1);
+	close_receiver();
+
+	/* without that, after an interval, which is a second at least */
+	retry_after_s = 0;
+	start = clock_monotonic();
+	push = open_push(&series, 503, PROTOCOL_HTTP_PROTOBUF);
+	usleep(300000);
+	requests = host.requests;
+	if (clock_monotonic() - start < NSEC_PER_SEC)
+		assert_int_equal(requests, 0);
+	wait_for(was_requested_twice, push);
+	push_close(push, false);
+	close_receiver();
+	unsetenv("OTEL_METRIC_EXPORT_INTERVAL");
+}
+
+/* Sampling ends only afterwards. */
+static void test_last_is_short(void **state _unused_)
+{
+	struct otlp_series series;
+	struct push *push = open_push(&series, 200, PROTOCOL_HTTP_PROTOBUF);
+	uint64_t start = clock_monotonic();
+
+	host.hangs = true;
+	push_close(push, true);
+	assert_true(clock_monotonic() - start < PUSH_TIMEOUT_MS * NSEC_PER_MSEC);
+	close_receiver();
+	assert_int_equal(host.requests, 1);
+}
+
+/* Reloads that come faster than requests are due do not put these off for ever. */
+static void test_due_at_once(void **state _unused_)
+{
+	struct otlp_series series;
+	struct push *push = open_aged(&series, 200, PROTOCOL_HTTP_PROTOBUF, 3600);
+
+	wait_for(has_sent, push);
+	push_close(push, false);
+	close_receiver();
+	assert_int_equal(host.requests, 1);
+}
+
 /* While a configuration is read there is nothing to tell, which is no failure. */
 static void test_busy(void **state _unused_)
 {
@@ -448,6 +525,9 @@ int main(void)
 		cmocka_unit_test(test_last),
 		cmocka_unit_test(test_json),
 		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_told_to_wait),
+		cmocka_unit_test(test_last_is_short),
+		cmocka_unit_test(test_due_at_once),
 		cmocka_unit_test(test_busy),
 		cmocka_unit_test(test_nowhere),
 	};
