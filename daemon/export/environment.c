@@ -25,17 +25,22 @@ static char *variable_get(const char *name)
 	return length ? strndup(text, length) : NULL;
 }
 
-/* The profiles signal's variable before the generic one; *ret_name for messages. */
-static char *exporter_get(const char *name, char *ret_name, size_t name_size)
+/* A signal's variable before the generic one; *ret_name for messages. */
+static char *signal_get(const char *signal, const char *name, char *ret_name, size_t name_size)
 {
 	char *text;
 
-	snprintf(ret_name, name_size, "OTEL_EXPORTER_OTLP_PROFILES_%s", name);
+	snprintf(ret_name, name_size, "OTEL_EXPORTER_OTLP_%s_%s", signal, name);
 	text = variable_get(ret_name);
 	if (text)
 		return text;
 	snprintf(ret_name, name_size, "OTEL_EXPORTER_OTLP_%s", name);
 	return variable_get(ret_name);
+}
+
+static char *exporter_get(const char *name, char *ret_name, size_t name_size)
+{
+	return signal_get("PROFILES", name, ret_name, name_size);
 }
 
 static int hex_digit(char c)
@@ -171,12 +176,13 @@ static int count_pair(void *ctx, const char *key, const char *value)
  * a base.
  */
 static int load_endpoint(const char *own, const struct otlp_signal *of, char **ret_http, char **ret_grpc,
-			 char *ret_error, size_t error_size)
+			 bool *ret_is_own, char *ret_error, size_t error_size)
 {
 	const char *name = own;
 	_cleanup_free_ char *text = variable_get(name);
 	const bool is_full = text;
 
+	*ret_is_own = is_full;
 	if (!text) {
 		name = "OTEL_EXPORTER_OTLP_ENDPOINT";
 		text = variable_get(name);
@@ -268,21 +274,29 @@ static int load_interval(struct environment *environment, char *ret_error, size_
 	return parse_ms(name, text, &environment->metrics_interval_ms, ret_error, error_size);
 }
 
-static int load_headers(struct environment *environment, char *ret_error, size_t error_size)
+static int check_headers(const char *name, const char *headers, char *ret_error, size_t error_size)
 {
-	char name[64];
 	size_t count = 0;
-	int err;
+	int err = headers ? environment_each_pair(headers, count_pair, &count) : 0;
 
-	environment->headers = exporter_get("HEADERS", name, sizeof(name));
-	if (!environment->headers)
-		return 0;
-	err = environment_each_pair(environment->headers, count_pair, &count);
 	/* the value may be a secret: it stays out of the message */
 	if (err == -EINVAL)
 		snprintf(ret_error, error_size,
 			 "%s is not of the form name=value,name=value, percent-encoded", name);
 	return err;
+}
+
+static int load_headers(struct environment *environment, char *ret_error, size_t error_size)
+{
+	static const char generic[] = "OTEL_EXPORTER_OTLP_HEADERS", metrics[] = "OTEL_EXPORTER_OTLP_METRICS_HEADERS";
+	char name[64];
+
+	environment->headers = exporter_get("HEADERS", name, sizeof(name));
+	environment->generic_headers = variable_get(generic);
+	environment->metrics_headers = variable_get(metrics);
+	return check_headers(name, environment->headers, ret_error, error_size) ?:
+	       check_headers(generic, environment->generic_headers, ret_error, error_size) ?:
+	       check_headers(metrics, environment->metrics_headers, ret_error, error_size);
 }
 
 int environment_load(struct environment *ret_environment, char *ret_error, size_t error_size)
@@ -297,9 +311,9 @@ int environment_load(struct environment *ret_environment, char *ret_error, size_
 	environment->is_disabled = disabled && !strcasecmp(disabled, "true");
 	err = load_protocol(environment, ret_error, error_size) ?:
 	      load_endpoint("OTEL_EXPORTER_OTLP_PROFILES_ENDPOINT", &otlp_profiles, &environment->endpoint,
-			    &environment->grpc_endpoint, ret_error, error_size) ?:
+			    &environment->grpc_endpoint, &environment->has_profiles_endpoint, ret_error, error_size) ?:
 	      load_endpoint("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", &otlp_metrics, &environment->metrics_endpoint,
-			    &environment->metrics_grpc_endpoint, ret_error, error_size) ?:
+			    &environment->metrics_grpc_endpoint, &environment->has_metrics_endpoint, ret_error, error_size) ?:
 	      load_interval(environment, ret_error, error_size) ?:
 	      load_headers(environment, ret_error, error_size) ?:
 	      load_compression(environment, ret_error, error_size) ?:
@@ -312,6 +326,9 @@ int environment_load(struct environment *ret_environment, char *ret_error, size_
 	environment->certificate = exporter_get("CERTIFICATE", name, sizeof(name));
 	environment->client_certificate = exporter_get("CLIENT_CERTIFICATE", name, sizeof(name));
 	environment->client_key = exporter_get("CLIENT_KEY", name, sizeof(name));
+	environment->metrics_certificate = signal_get("METRICS", "CERTIFICATE", name, sizeof(name));
+	environment->metrics_client_certificate = signal_get("METRICS", "CLIENT_CERTIFICATE", name, sizeof(name));
+	environment->metrics_client_key = signal_get("METRICS", "CLIENT_KEY", name, sizeof(name));
 	environment->service_name = variable_get("OTEL_SERVICE_NAME");
 	ret_error[0] = '\0';
 	return 0;
@@ -327,6 +344,11 @@ void environment_free(struct environment *environment)
 	free(environment->certificate);
 	free(environment->client_certificate);
 	free(environment->client_key);
+	free(environment->generic_headers);
+	free(environment->metrics_headers);
+	free(environment->metrics_certificate);
+	free(environment->metrics_client_certificate);
+	free(environment->metrics_client_key);
 	free(environment->service_name);
 	for (size_t i = 0; i < environment->resource_count; i++) {
 		free((char *)(uintptr_t)environment->resource[i].key);

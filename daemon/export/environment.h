@@ -17,11 +17,17 @@ struct environment {
 	char *endpoint;			/* full URL of the profiles signal over HTTP, NULL: none given */
 	char *grpc_endpoint;		/* the same over gRPC */
 	char *metrics_endpoint, *metrics_grpc_endpoint;	/* the same of the metrics signal */
+	/* by a variable of the signal's own */
+	bool has_profiles_endpoint, has_metrics_endpoint;
 	uint64_t metrics_interval_ms;	/* OTEL_METRIC_EXPORT_INTERVAL, 0: not given */
 	bool has_protocol;		/* PROTOCOL was given */
 	enum protocol protocol;
 	char *headers;			/* as given; see environment_each_pair() */
 	char *certificate, *client_certificate, *client_key;
+	char *generic_headers;		/* OTEL_EXPORTER_OTLP_HEADERS alone */
+	char *metrics_headers;		/* OTEL_EXPORTER_OTLP_METRICS_HEADERS alone */
+	/* the metrics signal's, or the generic ones */
+	char *metrics_certificate, *metrics_client_certificate, *metrics_client_key;
 	bool has_compression;		/* COMPRESSION was given */
 	unsigned int compression;	/* enum compression */
 	unsigned int timeout_ms;	/* 0: not given */

@@ -74,6 +74,7 @@ static const struct option options[] = {
 	{ "metrics", "listen", OPTION_STRING, FIELD(metrics_listen), 0, 0, { NULL } },
 	{ "metrics", "push", OPTION_BOOL, FIELD(with_push), 0, 0, { NULL } },
 	{ "metrics", "push_endpoint", OPTION_STRING, FIELD(push_endpoint), 0, 0, { NULL } },
+	{ "metrics", "push_headers", OPTION_STRING, FIELD(push_headers), 0, 0, { NULL } },
 	{ "metrics", "push_seconds", OPTION_NUMBER, FIELD(push_seconds), 1, 3600, { NULL } },
 	{ "serve", "listen", OPTION_STRING, FIELD(serve_listen), 0, 0, { NULL } },
 	{ "resource", "service_name", OPTION_STRING, FIELD(service_name), 0, 0, { NULL } },
@@ -447,6 +448,9 @@ int config_check(const struct config *config, char *error, size_t error_size)
 	if (config->headers && environment_each_pair(config->headers, ignore_pair, NULL) < 0)
 		return fail_invalid(error, error_size,
 				    "headers are not of the form key=value,key=value");
+	if (config->push_headers && environment_each_pair(config->push_headers, ignore_pair, NULL) < 0)
+		return fail_invalid(error, error_size,
+				    "push_headers are not of the form key=value,key=value");
 	if (config->debuginfod && debuginfod_check_url(config->debuginfod) < 0)
 		return fail_invalid(error, error_size,
 				    "debuginfod is a URL like https://debuginfod.example, "

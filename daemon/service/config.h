@@ -67,6 +67,7 @@ struct config {
 	char *metrics_listen;		/* NULL: nowhere */
 	bool with_push;			/* to an OTLP receiver */
 	char *push_endpoint;		/* base URL; NULL: that of [export] */
+	char *push_headers;		/* as headers; NULL: those of [export], where the receiver is the same */
 	uint64_t push_seconds;		/* between two requests */
 
 	/* [spool] */

@@ -197,10 +197,41 @@ static char *find_endpoint(const struct config *config, const struct environment
 	return base ? environment_signal_url(base, &otlp_metrics, is_grpc) : NULL;
 }
 
+/* They are for one receiver: those of [export] and of the profiles signal go to no other. */
+static void add_credentials(struct http_options *options, const struct config *config,
+			    const struct environment *environment)
+{
+	const bool is_own = environment->metrics_endpoint ?
+				    environment->has_metrics_endpoint || environment->has_profiles_endpoint :
+				    config->push_endpoint != NULL;
+	/* the variables of profiles may be of a receiver that [export] does not name */
+	const bool is_of_profiles = !is_own && !environment->has_profiles_endpoint;
+	const char *headers = environment->metrics_headers ?: config->push_headers;
+
+	if (is_of_profiles) {
+		options->headers = headers ?: environment->headers;
+		options->certificate = environment->certificate;
+		options->client_certificate = environment->client_certificate;
+		options->client_key = environment->client_key;
+	} else {
+		options->headers = headers ?: environment->generic_headers;
+		options->certificate = environment->metrics_certificate;
+		options->client_certificate = environment->metrics_client_certificate;
+		options->client_key = environment->metrics_client_key;
+	}
+	options->certificate = options->certificate ?: config->certificate;
+	if (is_own)
+		return;
+	options->headers = options->headers ?: config->headers;
+	options->client_certificate = options->client_certificate ?: config->client_certificate;
+	options->client_key = options->client_key ?: config->client_key;
+}
+
 static int prepare(struct push *push, const struct config *config, const struct environment *environment,
 		   char *ret_error, size_t error_size)
 {
 	const enum protocol protocol = environment->has_protocol ? environment->protocol : config->protocol;
+	struct http_options options = { .protocol = protocol, .of = &otlp_metrics };
 	int err;
 
 	push->endpoint = find_endpoint(config, environment, protocol == PROTOCOL_GRPC);
@@ -219,15 +250,9 @@ static int prepare(struct push *push, const struct config *config, const struct 
 	err = host_resource_load(environment, config->attributes, &push->resource, ret_error, error_size);
 	if (err < 0)
 		return err;
-	err = http_new(&(struct http_options){
-		.endpoint = push->endpoint,
-		.protocol = protocol,
-		.of = &otlp_metrics,
-		.headers = environment->headers ?: config->headers,
-		.certificate = environment->certificate ?: config->certificate,
-		.client_certificate = environment->client_certificate ?: config->client_certificate,
-		.client_key = environment->client_key ?: config->client_key,
-	}, &push->http);
+	options.endpoint = push->endpoint;
+	add_credentials(&options, config, environment);
+	err = http_new(&options, &push->http);
 	if (err < 0)
 		snprintf(ret_error, error_size, "cannot prepare requests to %s: %s", push->endpoint, strerror(-err));
 	return err;

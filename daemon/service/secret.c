@@ -24,7 +24,8 @@ static bool is_in_environment(const char *path)
 	if (environment_load(&environment, error, sizeof(error)) < 0)
 		return false;
 	is_named = is(environment.certificate, path) || is(environment.client_certificate, path) ||
-		   is(environment.client_key, path);
+		   is(environment.client_key, path) || is(environment.metrics_certificate, path) ||
+		   is(environment.metrics_client_certificate, path) || is(environment.metrics_client_key, path);
 	environment_free(&environment);
 	return is_named;
 }

@@ -144,7 +144,7 @@ static void test_every_option_round_trips(void **state _unused_)
 		"timeout_seconds = 5\n\n"
 		"[store]\ndirectory = /s\nmax_bytes = 1048576\nmax_age_hours = 3\n\n"
 		"[spool]\ndirectory = /q\nmax_bytes = 65536\nmax_age_hours = 0\njournal = no\n\n"
-		"[metrics]\nlisten = unix:/m\npush = yes\npush_endpoint = http://a:4318\npush_seconds = 7\n\n"
+		"[metrics]\nlisten = unix:/m\npush = yes\npush_endpoint = http://a:4318\npush_headers = e=f\npush_seconds = 7\n\n"
 		"[serve]\nlisten = 127.0.0.1:9471\n\n"
 		"[resource]\nservice_name = me\nattributes = x=y\n\n"
 		"[relabel]\nrule = drop a (b|c)+\nrule = set \"a b\" c if d .*\n\n"
@@ -241,6 +241,7 @@ static void test_refusals(void **state _unused_)
 	assert_refused("[serve]\nlisten = 0.0.0.0:9471\n", 0, "loopback");
 	assert_refused("[metrics]\nlisten = /run/m\n", 0, "unix:/PATH");
 	assert_refused("[metrics]\npush_endpoint = a:4318\n", 0, "push_endpoint must begin with http://");
+	assert_refused("[metrics]\npush_headers = a\n", 0, "push_headers are not of the form");
 	assert_refused("[metrics]\npush_seconds = 0\n", 2, "push_seconds");
 	assert_refused("[destination a b]\nendpoint = http://a\n", 1, "unlike `a b'");
 	assert_refused("[destination export]\nendpoint = http://a\n", 1, "is not `export'");

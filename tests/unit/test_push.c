@@ -292,6 +292,9 @@ static void test_absent_once(void **state _unused_)
 	assert_int_equal(series.start[COUNTER_MODULE_calls], STARTED);
 }
 
+static bool own_receiver = true;	/* not that of [export] */
+static const char *push_headers;
+
 /* @age_s: since the last snapshot. */
 static struct push *open_aged(struct otlp_series *series, int status, unsigned int protocol, unsigned int age_s)
 {
@@ -309,7 +312,9 @@ static struct push *open_aged(struct otlp_series *series, int status, unsigned i
 	config.push_seconds = 3600;
 	config.protocol = protocol;
 	config.compression = COMPRESSION_NONE;
-	config.push_endpoint = strdup(url);
+	config.headers = strdup("x-of=export");
+	*(own_receiver ? &config.push_endpoint : &config.endpoint) = strdup(url);
+	config.push_headers = push_headers ? strdup(push_headers) : NULL;
 	otlp_series_init(series, clock_read(CLOCK_REALTIME) - age_s * NSEC_PER_SEC);
 	if (push_open(&config, &ops, series, &push, error, sizeof(error)))
 		fail_msg("%s", error);
@@ -348,6 +353,53 @@ static void test_last(void **state _unused_)
 	push_close(open_push(&series, 200, PROTOCOL_HTTP_PROTOBUF), false);
 	close_receiver();
 	assert_int_equal(host.requests, 0);
+}
+
+static void check_headers(const char *is, const char *is_not)
+{
+	struct otlp_series series;
+
+	push_close(open_push(&series, 200, PROTOCOL_HTTP_PROTOBUF), true);
+	close_receiver();
+	assert_int_equal(host.requests, 1);
+	if (is)
+		assert_non_null(strcasestr(host.request, is));
+	if (is_not)
+		assert_null(strcasestr(host.request, is_not));
+}
+
+/* What lets in at one receiver is no business of another one. */
+static void test_credentials(void **state _unused_)
+{
+	own_receiver = false;
+	check_headers("\r\nx-of: export\r\n", NULL);
+	push_headers = "x-of=push";
+	check_headers("\r\nx-of: push\r\n", "x-of: export");
+	own_receiver = true;
+	check_headers("\r\nx-of: push\r\n", "x-of: export");
+	push_headers = NULL;
+	check_headers(NULL, "x-of");
+
+	setenv("OTEL_EXPORTER_OTLP_PROFILES_HEADERS", "x-of=profiles", 1);
+	check_headers(NULL, "x-of");
+	setenv("OTEL_EXPORTER_OTLP_HEADERS", "x-of=generic", 1);
+	check_headers("\r\nx-of: generic\r\n", "x-of: profiles");
+	own_receiver = false;
+	check_headers("\r\nx-of: profiles\r\n", "x-of: generic");
+	/* profiles go elsewhere than [export] says */
+	setenv("OTEL_EXPORTER_OTLP_PROFILES_ENDPOINT", "http://127.0.0.1:9/", 1);
+	check_headers("\r\nx-of: generic\r\n", "x-of: profiles");
+	unsetenv("OTEL_EXPORTER_OTLP_HEADERS");
+	check_headers("\r\nx-of: export\r\n", "x-of: profiles");
+	setenv("OTEL_EXPORTER_OTLP_METRICS_HEADERS", "x-of=metrics", 1);
+	check_headers("\r\nx-of: metrics\r\n", "x-of: export");
+	own_receiver = true;
+	push_headers = "x-of=push";
+	check_headers("\r\nx-of: metrics\r\n", "x-of: push");
+	push_headers = NULL;
+	unsetenv("OTEL_EXPORTER_OTLP_METRICS_HEADERS");
+	unsetenv("OTEL_EXPORTER_OTLP_PROFILES_HEADERS");
+	unsetenv("OTEL_EXPORTER_OTLP_PROFILES_ENDPOINT");
 }
 
 static void test_json(void **state _unused_)
@@ -523,6 +575,7 @@ int main(void)
 		cmocka_unit_test(test_starts_apart),
 		cmocka_unit_test(test_absent_once),
 		cmocka_unit_test(test_last),
+		cmocka_unit_test(test_credentials),
 		cmocka_unit_test(test_json),
 		cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_told_to_wait),
