@@ -398,6 +398,9 @@ int cut_names(struct cut_dictionary *dictionary)
 	for (size_t i = 0; i < count; i++) {
 		struct location *location = drafts[i];
 
+		/* of a file that was begun anew: this one lists it once it has it */
+		if (location->journalled.epoch != dictionary->epoch)
+			location->journalled.listed = dictionary->ordinal - 1;
 		if (location->journalled.epoch != dictionary->epoch || location->journalled.is_final)
 			continue;
 		if (!is_resolved(location))

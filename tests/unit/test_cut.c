@@ -299,6 +299,48 @@ static void names_come_when_they_are_known(void **state _unused_)
 	mapped_file_unref(kernel);
 }
 
+/* The file is begun anew in the middle of the window, and has a draft of the one before only later. */
+static void names_come_into_the_next_file(void **state _unused_)
+{
+	struct mapped_file *file = synthetic_file("/usr/bin/program", true);
+	struct image *image = synthetic_image(100, "program", NULL);
+	struct aggregator *aggregator;
+	struct window *first, *second;
+	struct cut_reader *reader;
+	struct cutter *cutter;
+	struct buffer bytes;
+
+	assert_int_equal(aggregator_new(&aggregator), 0);
+	assert_int_equal(aggregator_set_profile(aggregator, &synthetic_clock), 0);
+	assert_int_equal(cutter_new(&plain, &cutter), 0);
+	synthetic_map(image, 0x400000, 1, file);
+	add(aggregator, image, 1000, 0x401000);
+	assert_int_equal(aggregator_close(aggregator, 2000, &first), 0);
+	add(aggregator, image, 2100, 0x401000);
+	make_cut(cutter, aggregator_window(aggregator), FILE_BYTES, 0);
+	cutter_begin(cutter);
+	add(aggregator, image, 2200, 0x402000);
+	make_cut(cutter, aggregator_window(aggregator), FILE_BYTES, 1);
+	add(aggregator, image, 2300, 0x401000);
+	make_cut(cutter, aggregator_window(aggregator), FILE_BYTES, 1);
+	synthetic_resolve(first);
+	add(aggregator, image, 2400, 0x402000);
+	make_cut(cutter, aggregator_window(aggregator), FILE_BYTES, 2);
+	assert_int_equal(cuts.count, 4);
+	reader = read_cuts(1, 4);
+	bytes = encode(cut_reader_options(reader), cut_reader_window(reader));
+	assert_true(says(&bytes, "f_402000"));
+	buffer_free(&bytes);
+	cut_reader_free(reader);
+	cutter_free(cutter);
+	assert_int_equal(aggregator_close(aggregator, 3000, &second), 0);
+	window_free(first);
+	window_free(second);
+	aggregator_free(aggregator);
+	image_unref(image);
+	mapped_file_unref(file);
+}
+
 /* What a rule leaves out is not written, nor what it could leave out once more is known of it. */
 static void rules_hold_for_cuts(void **state _unused_)
 {
@@ -477,6 +519,7 @@ int main(void)
 		T(what_was_cut_comes_back),
 		T(windows_share_a_file),
 		T(names_come_when_they_are_known),
+		T(names_come_into_the_next_file),
 		T(rules_hold_for_cuts),
 		T(little_memory_loses_nothing),
 		T(no_byte_is_trusted),
