@@ -36,6 +36,7 @@ struct pipeline_stats {
 	uint64_t payloads, scans;
 	uint64_t parts;		/* of windows, for the journal */
 	uint64_t parts_refused;	/* not made or not written */
+	uint64_t parts_samples_refused;	/* in these */
 	uint64_t parts_cpu_ns;	/* of making and writing them, threads A and D */
 	/*
 	 * For how long each thread has been at one piece of work, thread B at one file, list or window; 0: it waits for

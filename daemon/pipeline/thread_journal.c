@@ -48,6 +48,7 @@ static void count_part(struct pipeline *pipeline, unsigned int parts, bool is_re
 	pthread_mutex_lock(&pipeline->lock);
 	pipeline->stats.parts += parts;
 	pipeline->stats.parts_refused += is_refused;
+	pipeline->stats.parts_samples_refused += is_refused ? pipeline->cut.samples : 0;
 	pipeline->stats.parts_cpu_ns += clock_read(CLOCK_THREAD_CPUTIME_ID) - since;
 	pthread_mutex_unlock(&pipeline->lock);
 }

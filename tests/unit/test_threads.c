@@ -34,6 +34,7 @@ static struct sink {
 	uint64_t part_window;
 	uint64_t begun;			/* files */
 	uint64_t fail_parts;		/* every so many'th is not written, 0: none */
+	uint64_t failed_samples;	/* in these */
 	uint64_t parts;
 	bool has_no_journal;
 } sink;
@@ -78,8 +79,10 @@ static int take_part(void *ctx, const struct cut *cut, const uint8_t *data, size
 	assert_true(data && size && cut->window >= out->part_window);
 	out->part_window = cut->window;
 	out->begun += cut->begins;
-	if (out->fail_parts && ++out->parts % out->fail_parts == 0)
+	if (out->fail_parts && ++out->parts % out->fail_parts == 0) {
+		out->failed_samples += cut->samples;
 		return -ENOSPC;
+	}
 	out->part_samples += cut->samples;
 	return 0;
 }
@@ -522,6 +525,8 @@ static void test_a_failing_journal_begins_anew(void **state _unused_)
 	result = end();
 	assert_int_equal(sink.samples, fed);
 	assert_int_equal(result.parts_refused, sink.parts / 3);
+	assert_int_equal(result.parts_samples_refused, sink.failed_samples);
+	assert_true(sink.parts < 3 || sink.failed_samples);
 	/* thread D may have been too slow for three parts */
 	assert_in_range(sink.begun, 1, 1 + sink.parts / 3);
 	assert_true(sink.parts < 4 || sink.begun > 1);
