@@ -106,6 +106,7 @@ static void files_are_those_of_the_environment(void **state)
 	} named[] = {
 		{ "OTEL_EXPORTER_OTLP_CERTIFICATE", "ca" }, { "OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE", "client" },
 		{ "OTEL_EXPORTER_OTLP_PROFILES_CLIENT_KEY", "profiles key" },
+		{ "OTEL_EXPORTER_OTLP_METRICS_CLIENT_KEY", "metrics key" },
 	};
 	char value[PATH_MAX + 3];
 
@@ -114,7 +115,7 @@ static void files_are_those_of_the_environment(void **state)
 		snprintf(value, sizeof(value), " %s ", fixture_path(named[i].file));
 		assert_int_equal(setenv(named[i].variable, value, 1), 0);
 	}
-	/* the profiles' own comes before the one for all signals */
+	/* a signal's own comes before the one for all */
 	assert_int_equal(setenv("OTEL_EXPORTER_OTLP_CLIENT_KEY", fixture_path("other"), 1), 0);
 	assert_int_equal(begin(state), 0);
 	for (size_t i = 0; i < ARRAY_SIZE(named); i++) {
