@@ -33,14 +33,21 @@ static int open_in_sysroot(const struct sysroot *sysroot, const char *file, char
 			 -ENOENT;
 }
 
-/* A path of a debug file may name any other of the host's. */
+/* Above where it starts: a path of a debug file may name any other of the host's. */
 static bool goes_up(const char *path)
 {
-	while (path) {
-		path += strspn(path, "/");
-		if (!strncmp(path, "..", 2) && (!path[2] || path[2] == '/'))
+	int depth = 0;
+
+	for (path += strspn(path, "/"); *path; path += strspn(path, "/")) {
+		const size_t length = strcspn(path, "/");
+
+		if (length == 2 && !strncmp(path, "..", 2))
+			depth--;
+		else if (length != 1 || *path != '.')
+			depth++;
+		if (depth < 0)
 			return true;
-		path = strchr(path, '/');
+		path += length;
 	}
 	return false;
 }

@@ -197,7 +197,7 @@ int ownership_give(const struct ownership *ownership, const char *directory, mod
 		err = look_above(&look, directory, false, 0);
 	if (!err) {
 		fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		if (fd < 0 && errno == ENOENT)
+		if (fd < 0 && errno == ENOENT && !(ownership->only_looks && ownership->lacks_right))
 			return 0;
 		err = fd < 0 ? fail(&look, -errno, "the directory", strerror(errno)) : give(&look, fd);
 	}

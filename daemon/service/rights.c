@@ -92,9 +92,9 @@ static int give_up(const struct config *config, const char *config_path, struct 
 		return err;
 	}
 	ownership->only_looks = false;
-	err = give_all(ownership, config, ret_error, error_size);
-	if (err)
-		return err;
+	/* a disk that is read-only or absent, or a server that does not let root do that: what needs it says so itself */
+	if (give_all(ownership, config, ret_error, error_size))
+		log_warning("%s", ret_error);
 	err = confine_daemon(ownership->to, ownership->group);
 	if (err) {
 		snprintf(ret_error, error_size, "cannot become user %s: %s", STATUSFILE_USER, strerror(-err));

@@ -202,10 +202,11 @@ const char *dwarf_program_path(const struct dwarf_program *program, uint64_t fil
 	path = &program->files.paths[file];
 	dwarf_value_text(program->unit, &path->name, name);
 	directory[0] = '\0';
-	/* DWARF 5 has the unit's own at 0, which is put in front of what is relative anyway */
-	if (name[0] != '/' && path->directory < program->directories.count &&
-	    !(program->header.version >= 5 && !path->directory))
+	if (name[0] != '/' && path->directory < program->directories.count)
 		dwarf_value_text(program->unit, &program->directories.paths[path->directory].name, directory);
+	/* DWARF 5 has the unit's own at 0, which is put in front of what is relative anyway */
+	if (program->header.version >= 5 && !path->directory && directory[0] != '/')
+		directory[0] = '\0';
 	if (snprintf(ret_path, DWARF_TEXT_MAX, "%s%s%s", name[0] ? directory : "",
 		     name[0] && directory[0] ? "/" : "", name) >= DWARF_TEXT_MAX)
 		ret_path[DWARF_TEXT_MAX - 1] = '\0';
