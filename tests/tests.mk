@@ -147,12 +147,12 @@ quick_x86_64 := kmod command control daemon known_split short_lived
 quick_arm64 := kmod kernel_time known_split unwind budget
 
 # What make test-more leaves out unless FULL=1. On x86_64: a guest has no PMU to share, nor one to
-# be in step with or to be throttled by; the last five run on the kernel of test-nmi.
-spare_x86_64 := beside lockstep throttle stall abuse netlink_fuzz no_counter sideband_loss kernel_time
-# On arm64: this code is the same as on x86_64, and the last six run on the kernel of test-nmi.
+# be in step with or to be throttled by; the last three run on the kernel of test-nmi.
+spare_x86_64 := beside lockstep throttle stall abuse netlink_fuzz no_counter
+# On arm64: this code is the same as on x86_64, and the last four run on the kernel of test-nmi.
 spare_arm64 := abi absent bad_frames bad_input command compare containers control daemon degrade doctor filters hotplug \
 	images isolated lifecycle lifetimes lockdown many_cpus power_loss recovery reload replies sessions short_lived soak \
-	sparse_cpus table_limit tables_fuzz top overlay frozen abuse netlink_fuzz no_counter depth tables sideband_loss
+	sparse_cpus table_limit tables_fuzz top overlay frozen depth sideband_loss abuse netlink_fuzz no_counter tables
 
 # Guests that count instructions do not feel how busy the host is: those of both architectures run beside the
 # others, and give way to them; not all of it, as guests that sample for a while use whatever they get.
@@ -196,7 +196,7 @@ test-debug-kernel: ## the module under KASAN, lockdep, kmemleak and others
 # hardware samples and everything else that depends on the context of an overflow, or on what a page is, and what asks
 # most of the module, as this kernel looks at each access and lock as that of test-debug-kernel does; FULL=1 for every
 # case but those that are left out there, pac and hooks, as it has no pointer authentication and no function-graph tracer
-nmi_cases := $(if $(FULL),,kmod tables depth kernel_time known_split sideband_loss watchdog abuse netlink_fuzz no_counter)
+nmi_cases := $(if $(FULL),,kmod tables kernel_time watchdog abuse netlink_fuzz no_counter)
 
 .PHONY: test-nmi test-nmi-x86_64 test-nmi-arm64 stage-nmi
 test-nmi: ## the capture path in NMIs: injected on x86_64, the PMU's on arm64; FULL=1 for every case
