@@ -198,7 +198,7 @@ def ends(t):
     os.kill(processes("stacktap-broker")[0], signal.SIGKILL)
     t.equal(t.wait(child, 60), 1, "without its broker it ends, and fails")
     with open(LOG, encoding="utf-8") as f:
-        t.ok("stacktap-broker has ended" in f.read(), "and says why")
+        t.ok("stacktap-broker has exited" in f.read(), "and says why")
     child = start(t)
     child.kill()
     t.wait(child, 30)
