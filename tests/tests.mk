@@ -183,7 +183,7 @@ test-stacks: ## stacks of Debian's programs in both guests against libdwfl and p
 test-latency: ## what keeps interrupts off longest, by the kernel's own tracer
 	$(Q)$(MAKE) ARCH=x86_64 KERNEL=latency LANE=latency CASES=latency vm
 
-# what asks most of the module, in reasonable time, as on the kernel of test-nmi, which is arm64's; FULL=1 for every
+# what asks most of the module, in reasonable time; CI has it on the kernel of test-nmi alone. FULL=1 for every
 # case but what depends on speed, for this kernel looks at each access (a sample's cost, programs that live 50 ms), and 64 CPUs; it has no function-graph tracer
 debug_cases := $(if $(FULL),,abuse netlink_fuzz no_counter)
 
@@ -194,8 +194,8 @@ test-debug-kernel: ## the module under KASAN, lockdep, kmemleak and others
 		BUT="$(if $(FULL),cost run_queue short_lived exec_storm many_cpus)" vm
 
 # hardware samples and everything else that depends on the context of an overflow, or on what a page is, and what asks
-# most of the module, as this kernel looks at each access and lock as that of test-debug-kernel does; FULL=1 for every
-# case but those that are left out there, pac and hooks, as it has no pointer authentication and no function-graph tracer
+# most of the module, as this kernel looks at locks, memory and its leaks as that of test-debug-kernel does, but for
+# KASAN; FULL=1 for every case but pac and hooks, as it has no pointer authentication and no function-graph tracer
 nmi_cases := $(if $(FULL),,kmod tables kernel_time watchdog abuse netlink_fuzz no_counter)
 
 .PHONY: test-nmi test-nmi-x86_64 test-nmi-arm64 stage-nmi
@@ -209,7 +209,7 @@ test-nmi-x86_64: # on the stock kernel; NMI_WANTED=n of them
 
 test-nmi-arm64: # on a kernel that has to be built first
 	$(Q)$(MAKE) ARCH=arm64 KERNEL=nmi LANE="watchdog$(if $(FULL), stacks)" \
-		CASES="$(or $(CASES),$(nmi_cases))" BUT="$(if $(FULL),pac hooks cost short_lived exec_storm many_cpus)" vm
+		CASES="$(or $(CASES),$(nmi_cases))" BUT="$(if $(FULL),pac hooks)" vm
 
 stage-nmi: stage
 	$(Q)$(MAKE) STACKTAP_TEST=1 module && mkdir -p $(S)/test && \
