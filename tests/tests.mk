@@ -147,12 +147,12 @@ quick_x86_64 := kmod command control daemon known_split short_lived
 quick_arm64 := kmod kernel_time known_split unwind budget
 
 # What make test-more leaves out unless FULL=1. On x86_64: a guest has no PMU to share, nor one to
-# be in step with or to be throttled by; the last three run on the kernel of test-nmi.
-spare_x86_64 := beside lockstep throttle stall abuse netlink_fuzz no_counter
-# On arm64: this code is the same as on x86_64, and the last four run on the kernel of test-nmi.
+# be in step with or to be throttled by.
+spare_x86_64 := beside lockstep throttle stall
+# On arm64: this code is the same as on x86_64, and the last two run on the kernel of test-nmi.
 spare_arm64 := abi absent bad_frames bad_input command compare containers control daemon degrade doctor filters hotplug \
 	images isolated lifecycle lifetimes lockdown many_cpus power_loss recovery reload replies sessions short_lived soak \
-	sparse_cpus table_limit tables_fuzz top overlay frozen depth sideband_loss abuse netlink_fuzz no_counter tables
+	sparse_cpus table_limit tables_fuzz top overlay frozen abuse netlink_fuzz no_counter sideband_loss depth tables
 
 # Guests that count instructions do not feel how busy the host is: those of both architectures run beside the
 # others, and give way to them; not all of it, as guests that sample for a while use whatever they get.
@@ -183,7 +183,7 @@ test-stacks: ## stacks of Debian's programs in both guests against libdwfl and p
 test-latency: ## what keeps interrupts off longest, by the kernel's own tracer
 	$(Q)$(MAKE) ARCH=x86_64 KERNEL=latency LANE=latency CASES=latency vm
 
-# what asks most of the module, in reasonable time; CI has it on the kernel of test-nmi alone. FULL=1 for every
+# what asks most of the module, in reasonable time; CI has it on the stock kernel. FULL=1 for every
 # case but what depends on speed, for this kernel looks at each access (a sample's cost, programs that live 50 ms), and 64 CPUs; it has no function-graph tracer
 debug_cases := $(if $(FULL),,abuse netlink_fuzz no_counter)
 
@@ -193,10 +193,9 @@ test-debug-kernel: ## the module under KASAN, lockdep, kmemleak and others
 		CASES="$(or $(CASES),$(debug_cases))" \
 		BUT="$(if $(FULL),cost run_queue short_lived exec_storm many_cpus)" vm
 
-# hardware samples and everything else that depends on the context of an overflow, or on what a page is, and what asks
-# most of the module, as this kernel looks at locks, memory and its leaks as that of test-debug-kernel does, but for
-# KASAN; FULL=1 for every case but pac and hooks, as it has no pointer authentication and no function-graph tracer
-nmi_cases := $(if $(FULL),,kmod tables kernel_time watchdog abuse netlink_fuzz no_counter)
+# hardware samples and everything else that depends on the context of an overflow, or on what a page is;
+# FULL=1 for every case but pac and hooks, as it has no pointer authentication and no function-graph tracer
+nmi_cases := $(if $(FULL),,kmod tables depth kernel_time known_split watchdog)
 
 .PHONY: test-nmi test-nmi-x86_64 test-nmi-arm64 stage-nmi
 test-nmi: ## the capture path in NMIs: injected on x86_64, the PMU's on arm64; FULL=1 for every case
