@@ -183,8 +183,9 @@ test-stacks: ## stacks of Debian's programs in both guests against libdwfl and p
 test-latency: ## what keeps interrupts off longest, by the kernel's own tracer
 	$(Q)$(MAKE) ARCH=x86_64 KERNEL=latency LANE=latency CASES=latency vm
 
-# what asks most of the module, in reasonable time; CI has it on the stock kernel. FULL=1 for every
-# case but what depends on speed, for this kernel looks at each access (a sample's cost, programs that live 50 ms), and 64 CPUs; it has no function-graph tracer
+# what asks most of the module, in reasonable time; CI has it on the stock kernel. FULL=1 for every case but what
+# depends on speed, for this kernel looks at each access (a sample's cost, programs that live 50 ms), and 64 CPUs; it has
+# no function-graph tracer
 debug_cases := $(if $(FULL),,abuse netlink_fuzz no_counter)
 
 .PHONY: test-debug-kernel

@@ -293,7 +293,7 @@ int exporter_send(struct exporter *exporter, struct payload *payload)
 		exporter_window_done(exporter, payload->window);
 	free(steal_ptr(payload->data));
 	publish(exporter);
-	/* a kill during the request finds the window in the spool alone */
+	/* a kill during the request finds the window in the spool alone; one that found no room there is lost with it */
 	if (is_at_once)
 		destination_poll(exporter->lanes[0].destination);
 	return exporter->count ? 0 : err;

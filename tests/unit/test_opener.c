@@ -260,43 +260,28 @@ static void what_hangs_is_asked_for_apart(void **state)
 	stop_child(pid);
 }
 
-/* Nor where its namespace's root was given up, and it is found by that of a process. */
-static void a_known_file_comes_by_a_process(void **state)
+/* A new file "known", and what it is. */
+static struct opener_wanted make_known(struct stat *ret_st)
 {
-	struct mount_namespace space = { .root = -1 };
 	struct opener_wanted wanted = { .path = fixture_path("known") };
-	struct opener_stats before, after;
-	struct stat st, again;
-	int fd;
 
-	(void)state;
 	fixture_write("known", "text");
-	assert_int_equal(stat(wanted.path, &st), 0);
-	wanted.inode = st.st_ino;
-	wanted.major = major(st.st_dev);
-	wanted.minor = minor(st.st_dev);
-	wanted.known = &st;
-	opener_stats(opener, &before);
-	assert_int_equal(opener_open(opener, spaces, &space, (uint32_t)getpid(), &wanted, &fd, &again), 0);
-	assert_int_equal(fd, -1);
-	opener_stats(opener, &after);
-	assert_int_equal(after.helper.deaths, before.helper.deaths);
+	assert_int_equal(stat(wanted.path, ret_st), 0);
+	wanted.inode = ret_st->st_ino;
+	wanted.major = major(ret_st->st_dev);
+	wanted.minor = minor(ret_st->st_dev);
+	return wanted;
 }
 
 /* Its content is known: it is not opened once more, until it changes. */
 static void a_known_file_comes_without_a_descriptor(void **state)
 {
 	struct mount_namespace *host = mount_namespace_table_guess(spaces);
-	struct opener_wanted wanted = { .path = fixture_path("known") };
 	struct stat st, again;
+	struct opener_wanted wanted = make_known(&st);
 	int fd;
 
 	(void)state;
-	fixture_write("known", "text");
-	assert_int_equal(stat(wanted.path, &st), 0);
-	wanted.inode = st.st_ino;
-	wanted.major = major(st.st_dev);
-	wanted.minor = minor(st.st_dev);
 	assert_int_equal(opener_open(opener, spaces, host, 0, &wanted, &fd, &st), 0);
 	assert_true(fd >= 0);
 	close(fd);
@@ -315,6 +300,24 @@ static void a_known_file_comes_without_a_descriptor(void **state)
 	fixture_run("mv known old && printf text > known");
 	assert_int_equal(opener_open(opener, spaces, host, 0, &wanted, &fd, &again), -ESTALE);
 	mount_namespace_unref(host);
+}
+
+/* Nor where its namespace's root was given up, and it is found by that of a process. */
+static void a_known_file_comes_by_a_process(void **state)
+{
+	struct mount_namespace space = { .root = -1 };
+	struct opener_stats before, after;
+	struct stat st, again;
+	struct opener_wanted wanted = make_known(&st);
+	int fd;
+
+	(void)state;
+	wanted.known = &st;
+	opener_stats(opener, &before);
+	assert_int_equal(opener_open(opener, spaces, &space, (uint32_t)getpid(), &wanted, &fd, &again), 0);
+	assert_int_equal(fd, -1);
+	opener_stats(opener, &after);
+	assert_int_equal(after.helper.deaths, before.helper.deaths);
 }
 
 static void map_many(void)
