@@ -131,7 +131,8 @@ static const char *in_words(int error)
 	case -EHOSTDOWN:
 		return "its file system does not answer";
 	case -EREMOTE:
-		return "it is on a FUSE file system, whose server could block the reader, and is not opened; `stacktap annotate --binary' reads a copy";
+		return "it is on a FUSE file system, whose server could block the reader, and is not opened; "
+		       "`stacktap annotate --binary' reads a copy";
 	default:
 		return strerror(-error);
 	}

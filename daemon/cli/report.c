@@ -275,7 +275,8 @@ static int parse(int argc, char **argv, struct options *options)
 		return cli_usage_error("%s is for the hottest functions per process",
 				       options->detail == REPORT_LINES ? "--lines" : "--addresses") + 1;
 	if (options->places.debuginfod.url && options->detail != REPORT_LINES)
-		return cli_usage_error("--debuginfod needs --lines; to add names to the recording itself, use `stacktap symbolize --debuginfod'") + 1;
+		return cli_usage_error("--debuginfod needs --lines; to add names to the recording itself, use "
+				       "`stacktap symbolize --debuginfod'") + 1;
 	if (!options->has_limit)
 		options->limit = options->use_json || options->view > REPORT_BY ? 0 : DEFAULT_LIMIT;
 	if (!options->has_least && options->view > REPORT_BY)

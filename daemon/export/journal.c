@@ -328,8 +328,8 @@ static void tell_left(const char *old, bool is_foreign, const struct recovered *
 	atomic_fetch_add_explicit(&left.damaged_bytes, recovered->damaged_bytes, memory_order_relaxed);
 	atomic_fetch_add_explicit(&left.foreign_files, is_foreign, memory_order_relaxed);
 	if (is_foreign)
-		log_warning("the journal %s, left by a daemon that was killed, is of %s%s and was removed unread, up to one window is lost: "
-			    "stop the daemon before upgrading it",
+		log_warning("the journal %s, left by a daemon that was killed, is of %s%s and was removed unread, up to one "
+			    "window is lost: stop the daemon before upgrading it",
 			    old, recovered->version[0] ? "version " : "another version", recovered->version);
 	if (recovered->damaged_bytes)
 		log_warning("the last %llu bytes of %s of a daemon that was killed are damaged, cut off or too much for "

@@ -130,7 +130,10 @@ static int look_at(struct walk *walk, const struct dwarf_entry *entry, struct dw
 	walk->is_function = entry->tag == DW_TAG_subprogram;
 	walk->has_code = false;
 	r = dwarf_ranges(walk->unit, facts, take_range, walk);
-	/* what was inlined into a function that was dropped may have ranges that look like code of others; a function without code is a declaration, or what is inlined elsewhere; others are not nested in C, but elsewhere */
+	/*
+	 * A function without code is a declaration, or what is inlined elsewhere; others are not nested in C, but elsewhere.
+	 * What was inlined into one that was dropped may have ranges that look like code of others.
+	 */
 	*ret_enter = walk->has_code && (walk->is_function || walk->calls->count > before);
 	return r < 0 ? r : 0;
 }

@@ -296,7 +296,6 @@ int dwarf_take_failure(struct dwarf_file *file)
 static int unpack(struct dwarf_file *file, struct section *section)
 {
 	struct unpacking unpacking = { .elf = file->elf, .section = section };
-
 	int r;
 
 	if (section->bytes || section->error)

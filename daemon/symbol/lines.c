@@ -430,7 +430,8 @@ static int search_units(struct search *search)
 			r = search_unit(search, index->silent[n], true);
 		/* of data and types alone: it is read no more */
 		if (!r && !search->has_code)
-			memmove(&index->silent[n], &index->silent[n + 1], (--index->silent_count - n) * sizeof(*index->silent));
+			memmove(&index->silent[n], &index->silent[n + 1],
+				(--index->silent_count - n) * sizeof(*index->silent));
 		else
 			n++;
 	}
