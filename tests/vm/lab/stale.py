@@ -5,13 +5,14 @@ QEMU (7.2 here) reads guest code to translate it and only then begins to watch i
 another virtual CPU writes in between goes unnoticed, and the old code runs until its bytes are
 written again. Linux on x86_64 patches its text through breakpoints, so what is left behind can be a
 breakpoint that memory no longer holds: the handler finds none, returns to the instruction, takes it
-again, for ever, with interrupts off. No watchdog reports it, as every CPU gets there. A case that
-switches perf events and tracepoints all the time has met it about once in 30 runs on a busy host.
+again, for ever, with interrupts off but at that instruction itself, where they may be on. A watchdog
+reports that late, or never where every CPU gets there. A case that switches perf events and tracepoints
+all the time has met it about once in 30 runs on a busy host.
 
-Whether a virtual CPU is caught is seen from outside: at each of some looks in a row its interrupts are
-off and its stack is at most as deep as a breakpoint's handler makes it, and some looks are alike.
-Writing the bytes there once more, unchanged and through the debugger's stub, makes QEMU drop the
-translation. A CPU that was only busy loses a moment.
+Whether a virtual CPU is caught is seen from outside: at each of some looks in a row it is in the kernel
+or has its interrupts off, at one of them they are off, its stack is at most as deep as a breakpoint's
+handler makes it, and some looks are alike. Writing the bytes there once more, unchanged and through the
+debugger's stub, makes QEMU drop the translation. A CPU that was only busy loses a moment.
 
 Linux 7.2 does not return to the instruction but dies: before_death()."""
 
@@ -30,6 +31,7 @@ ALIKE = 2  # looks that tell nothing new
 SECONDS = 1.5
 HANDLER_BYTES = 1024  # some 300 were seen
 INTERRUPT_FLAG = 0x200
+KERNEL = 1 << 63
 # QEMU stops a virtual CPU between two blocks to answer; on a busy host that can take its time
 ANSWER_SECONDS = 60
 CPU = re.compile(r"^CPU#(\d+)$.*?\b[ER]SP=([0-9a-f]+).*?^[ER]IP=([0-9a-f]+) [ER]FL=([0-9a-f]+).*?HLT=(\d)",
@@ -134,18 +136,20 @@ class Looks:
         self.seen = collections.deque(maxlen=LOOKS)
 
     def add(self, instruction, stack, flags, is_halted):
-        if is_halted or flags & INTERRUPT_FLAG:
+        is_on = bool(flags & INTERRUPT_FLAG)
+        if is_halted or is_on and instruction < KERNEL:
             self.seen.clear()
         else:
-            self.seen.append((instruction, stack))
+            self.seen.append((instruction, stack, is_on))
 
     def caught(self):
         """Where a CPU that does not get on was seen, or nothing."""
-        stacks = [stack for _, stack in self.seen]
+        stacks = [stack for _, stack, _ in self.seen]
         if (len(stacks) < LOOKS or len(set(self.seen)) > LOOKS - ALIKE
-                or max(stacks) - min(stacks) > HANDLER_BYTES):
+                or max(stacks) - min(stacks) > HANDLER_BYTES
+                or all(is_on for *_, is_on in self.seen)):
             return []
-        return sorted({instruction for instruction, _ in self.seen})
+        return sorted({instruction for instruction, *_ in self.seen})
 
 
 class Watch(threading.Thread):

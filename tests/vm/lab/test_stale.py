@@ -94,6 +94,15 @@ class Stale(unittest.TestCase):
                 looks.add(place, stack, 0, False)
             self.assertEqual(looks.caught(), [])
 
+    def test_a_cpu_that_returns_to_where_interrupts_are_on_is_noticed(self):
+        at, handler = 0xffffffffb0848d1c, 0xffffffffb0a00ba0
+        for busy in (False, True):
+            looks = stale.Looks()
+            for i in range(stale.LOOKS):
+                looks.add(*((handler, 0x2000 - 40, 0) if i % 3 == 0 and not busy else
+                            (at, 0x2000, stale.INTERRUPT_FLAG)), False)
+            self.assertEqual(looks.caught(), [] if busy else [at, handler])
+
     def test_a_halted_cpu_does_not_stand(self):
         looks = stale.Looks()
         for _ in range(2 * stale.LOOKS):
