@@ -24,20 +24,29 @@ $(K)/stacktap.ko: $(kmod_inputs) $(kmod_kernel)
 	$(say) KBUILD $@
 	$(call kmod_build,$(K))
 
+# $(1): where to make a variant of the module; $(2): the header that it has another one of; $(3): sed's script for that;
+# $(4): what the sources have that depend on it. Only these are compiled: their objects are removed, all others keep
+# their time, and the commands that kbuild compares name the new place.
+define kmod_variant
+	$(Q)rm -rf $(1) && cp -a $(K) $(1) && find $(1) -name '.*.cmd' -exec sed -i 's,$(K)/,$(1)/,g' {} + && \
+		sed -i $(3) $(1)/$(2) && touch -r $(K)/$(2) $(1)/$(2) && \
+		grep -l $(4) $(1)/kmod/*.c | sed 's/c$$/o/' | xargs rm
+	$(Q)$(MAKE) -C $(KDIR) O= M=$(abspath $(1)) ARCH=$(ARCH) $(kmod_cross) $(KBUILD_ARGS) $(if $(V),,-s) modules
+endef
+
 # modules that say another ABI than ours, for the tests of what user space makes of them
-$(K)-abi99/stacktap.ko $(K)-abi1.3/stacktap.ko: $(K)-abi%/stacktap.ko: $(kmod_inputs) $(kmod_kernel)
+$(K)-abi99/stacktap.ko $(K)-abi1.3/stacktap.ko: $(K)-abi%/stacktap.ko: $(K)/stacktap.ko
 	$(say) KBUILD $@
-	$(call kmod_build,$(K)-abi$*,sed -i -e 's/define STACKTAP_ABI_MAJOR.*/define STACKTAP_ABI_MAJOR $(basename $*)/' \
-		-e 's/define STACKTAP_ABI_MINOR.*/define STACKTAP_ABI_MINOR $(or $(patsubst .%,%,$(suffix $*)),0)/' \
-		$(K)-abi$*/include/uapi/linux/stacktap.h && \
-		touch -r include/uapi/linux/stacktap.h $(K)-abi$*/include/uapi/linux/stacktap.h)
+	$(call kmod_variant,$(K)-abi$*,include/uapi/linux/stacktap.h,\
+		-e 's/define STACKTAP_ABI_MAJOR.*/define STACKTAP_ABI_MAJOR $(basename $*)/' \
+		-e 's/define STACKTAP_ABI_MINOR.*/define STACKTAP_ABI_MINOR $(or $(patsubst .%,%,$(suffix $*)),0)/',\
+		STACKTAP_ABI_M)
 
 # a module with ten times the time for a walk, for CPUs that count a nanosecond for an instruction
-$(K)-patient/stacktap.ko: $(kmod_inputs) $(kmod_kernel)
+$(K)-patient/stacktap.ko: $(K)/stacktap.ko
 	$(say) KBUILD $@
-	$(call kmod_build,$(K)-patient,sed -i 's/\(define SESSION_WALK_LIMIT_NS 100000\)$$/\10/' \
-		$(K)-patient/kmod/session.h && \
-		touch -r kmod/session.h $(K)-patient/kmod/session.h)
+	$(call kmod_variant,$(K)-patient,kmod/session.h,\
+		's/\(define SESSION_WALK_LIMIT_NS 100000\)$$/\10/',SESSION_WALK_LIMIT_NS)
 
 # a module that makes perf refuse counters, for tests; no part of ours
 $(K)-refuse/stacktap_refuse.ko: kmod/test/refuse.c $(kmod_kernel)
