@@ -147,10 +147,10 @@ quick_x86_64 := kmod command control daemon known_split short_lived
 quick_arm64 := kmod kernel_time known_split unwind budget
 
 # What make test-more leaves out unless FULL=1. On x86_64: a guest has no PMU to share, nor one to
-# be in step with or to be throttled by.
-spare_x86_64 := beside lockstep throttle stall
+# be in step with, to be throttled by or whose samples have a cost.
+spare_x86_64 := beside cost lockstep throttle stall
 # On arm64: this code is the same as on x86_64, and the last two run on the kernel of test-nmi.
-spare_arm64 := abi absent bad_frames bad_input command compare containers control daemon degrade doctor filters hotplug \
+spare_arm64 := abi absent bad_frames bad_input clock_count command compare containers control daemon degrade doctor filters hotplug \
 	images isolated lifecycle lifetimes lockdown many_cpus power_loss recovery reload replies sessions short_lived soak \
 	sparse_cpus table_limit tables_fuzz top overlay frozen abuse netlink_fuzz no_counter sideband_loss depth tables
 
@@ -196,7 +196,7 @@ test-debug-kernel: ## the module under KASAN, lockdep, kmemleak and others
 
 # hardware samples and everything else that depends on the context of an overflow, or on what a page is;
 # FULL=1 for every case but pac and hooks, as it has no pointer authentication and no function-graph tracer
-nmi_cases := $(if $(FULL),,kmod tables depth kernel_time known_split watchdog)
+nmi_cases := $(if $(FULL),,kmod tables depth kernel_time watchdog)
 
 .PHONY: test-nmi test-nmi-x86_64 test-nmi-arm64 stage-nmi
 test-nmi: ## the capture path in NMIs: injected on x86_64, the PMU's on arm64; FULL=1 for every case

@@ -117,7 +117,8 @@ def damaged_files(t):
     good += good
     generator = random.Random(1)
     cut = damaged = 0
-    for number in range(30):
+    # fuzz_report and fuzz_cut try many more
+    for number in range(0, 30, 5):
         with open("/tmp/bad.otlp", "wb") as f:
             f.write(good[:generator.choice(cuts)])
         result = t.stacktap("report", "/tmp/bad.otlp", check=False, timeout=60)
@@ -129,8 +130,8 @@ def damaged_files(t):
             f.write(scrambled)
         result = t.stacktap("report", "/tmp/bad.otlp", check=False, timeout=60)
         damaged += result.returncode in (0, 1)
-    t.equal(cut, 30, "30 files cut anywhere: report says so")
-    t.equal(damaged, 30, "30 scrambled files: report ends with an answer, never a crash")
+    t.equal(cut, 6, "6 files cut anywhere: report says so")
+    t.equal(damaged, 6, "6 scrambled files: report ends with an answer, never a crash")
     for content in (b"", b"\0", b"hello, world", os.urandom(4096), b"\xff\xff\xff\xff" * 4):
         with open("/tmp/bad.otlp", "wb") as f:
             f.write(content)

@@ -45,7 +45,7 @@ threading.Thread(target=take, daemon=True).start()
 while True:
     for _ in range(400):
         client.sendall(b"x" * 1000)
-    time.sleep(0.1)
+    time.sleep(0.4)
 """
 
 
