@@ -124,7 +124,8 @@ static void calls_of_each_function_add_up(void **state)
 
 	(void)state;
 	assert_int_equal(live_build(live, 0, LIVE_FUNCTION, false, &all), 0);
-	for (uint32_t i = 0; i < all.rows.count; i++) {
+	/* some hundred of them, heavy and light */
+	for (uint32_t i = 0; i < all.rows.count; i += 1 + all.rows.count / 100) {
 		const struct live_row *row = live_row(&all, i);
 		struct live_subject subject = subject_of(row);
 		const struct live_row *itself = NULL;
