@@ -105,13 +105,14 @@ void record_pipeline(const struct record_options *options, const struct environm
 			.sideband_bytes = (uint32_t)options->sideband_bytes,
 		},
 		.symbolizer = {
+			.with_command_line = options->with_command_line,
 			.with_kernel_addresses = !options->without_kernel_addresses,
 			.with_lines = options->with_lines,
 			.sysroot = "",
 		},
 		.encode = {
 			.max_bytes = MAX_PAYLOAD_BYTES,
-			.service_name = environment->service_name,
+			.service_name = environment->service_name ?: options->service_name,
 			.resource = resource->attributes,
 			.resource_count = resource->count,
 			.relabel = options->relabel,
@@ -293,7 +294,7 @@ static int run(struct record *record)
 
 	if (environment_load(&record->environment, error, sizeof(error)) < 0)
 		return cli_error("%s", error);
-	ret = host_resource_load(&record->environment, NULL, &record->resource, error,
+	ret = host_resource_load(&record->environment, options->attributes, &record->resource, error,
 				 sizeof(error));
 	if (ret < 0)
 		return cli_error("%s", error);

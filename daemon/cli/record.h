@@ -33,6 +33,9 @@ struct record_options {
 	bool has_all;			/* -a: also others than the command */
 	bool quiet, verbose;
 	bool without_kernel_addresses;	/* privacy */
+	bool with_command_line;		/* the same */
+	const char *service_name;	/* of all programs; NULL: each has its own */
+	const char *attributes;		/* k=v,k=v of all resources, or NULL */
 	struct relabel *relabel;	/* NULL: no rules */
 };
 

@@ -7,6 +7,7 @@
 #include "cli/cli.h"
 #include "cli/record.h"
 #include "client/event.h"
+#include "export/environment.h"
 #include "export/relabel.h"
 #include "resolve/unwinder.h"
 
@@ -54,6 +55,10 @@ static const char help[] =
 	"                       takes CPU time and up to 320 MiB (`symbolize' adds them later, anywhere)\n"
 	"      --relabel RULE   change resource attributes, or leave samples out, by a rule of [relabel],\n"
 	"                       see stacktap.conf(5): 'drop service.name payroll'; may be repeated\n"
+	"      --service-name NAME  service.name of all programs (OTEL_SERVICE_NAME comes first)\n"
+	"      --resource-attributes KEY=VALUE,...  add resource attributes, percent-encoded\n"
+	"                       (those of OTEL_RESOURCE_ATTRIBUTES come first)\n"
+	"      --command-line   add command lines, which may hold secrets\n"
 	"      --no-kernel-addresses  leave addresses of kernel code out of the file; names stay\n"
 	"      --duration TIME  end after TIME: 10, 0.5, 2m, 1h (seconds without a unit)\n"
 	"  -o, --output FILE    default: stacktap.otlp; - is standard output. Its ending selects the format:\n"
@@ -63,7 +68,10 @@ static const char help[] =
 	"  -v, --verbose        print more\n"
 	"  -h, --help\n";
 
-enum { OPT_DURATION = RECORD_OWN, OPT_RELABEL, OPT_NO_KERNEL_ADDRESSES };
+enum {
+	OPT_DURATION = RECORD_OWN, OPT_RELABEL, OPT_SERVICE_NAME, OPT_RESOURCE_ATTRIBUTES, OPT_COMMAND_LINE,
+	OPT_NO_KERNEL_ADDRESSES,
+};
 
 enum {
 	DEFAULT_RATE_HZ = 99,
@@ -251,6 +259,16 @@ static int parse_option(struct parse *parse, int option)
 	case OPT_NO_KERNEL_ADDRESSES:
 		options->without_kernel_addresses = true;
 		return CLI_OK;
+	case OPT_SERVICE_NAME:
+		options->service_name = optarg;
+		return CLI_OK;
+	case OPT_RESOURCE_ATTRIBUTES:
+		options->attributes = optarg;
+		return environment_is_pairs(optarg) ? CLI_OK :
+			cli_usage_error("attributes `%s' are not of the form key=value,key=value", optarg);
+	case OPT_COMMAND_LINE:
+		options->with_command_line = true;
+		return CLI_OK;
 	case OPT_RELABEL:
 		return add_rule(options, optarg);
 	case OPT_DURATION:
@@ -325,6 +343,9 @@ int record_parse(int argc, char **argv, struct record_options *ret_options)
 		{ "verbose", no_argument, NULL, 'v' },
 		{ "duration", required_argument, NULL, OPT_DURATION },
 		{ "relabel", required_argument, NULL, OPT_RELABEL },
+		{ "service-name", required_argument, NULL, OPT_SERVICE_NAME },
+		{ "resource-attributes", required_argument, NULL, OPT_RESOURCE_ATTRIBUTES },
+		{ "command-line", no_argument, NULL, OPT_COMMAND_LINE },
 		{ "no-kernel-addresses", no_argument, NULL, OPT_NO_KERNEL_ADDRESSES },
 		{ 0 },
 	};

@@ -105,6 +105,16 @@ int environment_each_pair(const char *text, int (*each)(void *ctx, const char *k
 	return 0;
 }
 
+static int ignore_pair(void *ctx _unused_, const char *key _unused_, const char *value _unused_)
+{
+	return 0;
+}
+
+bool environment_is_pairs(const char *text)
+{
+	return !environment_each_pair(text, ignore_pair, NULL);
+}
+
 bool environment_is_url(const char *text)
 {
 	return !strncasecmp(text, "http://", 7) || !strncasecmp(text, "https://", 8) ||

@@ -47,6 +47,9 @@ void environment_free(struct environment *environment);
 int environment_each_pair(const char *text, int (*each)(void *ctx, const char *key, const char *value),
 			  void *ctx);
 
+/* Is it of this form? */
+bool environment_is_pairs(const char *text);
+
 /* A signal's URL below a base URL: appends its path, or gRPC's; unix:/PATH stays as it is. NULL: no memory. */
 char *environment_signal_url(const char *base, const struct otlp_signal *of, bool is_grpc);
 /* Does it begin with http://, https:// or unix:/? */

@@ -349,11 +349,6 @@ int config_load(const char *path, struct config *ret_config, char *error, size_t
 	return 0;
 }
 
-static int ignore_pair(void *ctx _unused_, const char *key _unused_, const char *value _unused_)
-{
-	return 0;
-}
-
 int config_budget(const struct config *config, uint32_t *ret_ns)
 {
 	static const struct option option = { .kind = OPTION_NUMBER, .maximum = UINT32_MAX };
@@ -442,13 +437,13 @@ int config_check(const struct config *config, char *error, size_t error_size)
 		if (receiver_check(&config->receivers[i], error, error_size) < 0)
 			return -EINVAL;
 	if (config->attributes &&
-	    environment_each_pair(config->attributes, ignore_pair, NULL) < 0)
+	    !environment_is_pairs(config->attributes))
 		return fail_invalid(error, error_size,
 				    "attributes are not of the form key=value,key=value");
-	if (config->headers && environment_each_pair(config->headers, ignore_pair, NULL) < 0)
+	if (config->headers && !environment_is_pairs(config->headers))
 		return fail_invalid(error, error_size,
 				    "headers are not of the form key=value,key=value");
-	if (config->push_headers && environment_each_pair(config->push_headers, ignore_pair, NULL) < 0)
+	if (config->push_headers && !environment_is_pairs(config->push_headers))
 		return fail_invalid(error, error_size,
 				    "push_headers are not of the form key=value,key=value");
 	if (config->debuginfod && debuginfod_check_url(config->debuginfod) < 0)

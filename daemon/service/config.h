@@ -133,8 +133,8 @@ int config_relabel(const struct config *config, struct relabel **ret_relabel, ch
 int config_filter(const struct config *config, struct control_filter *ret_filter, char *error,
 		  size_t error_size);
 /*
- * What [filter] and [relabel] are for `stacktap record': arguments, NULL at their end, in one block for the caller to
- * free; NULL: no memory.
+ * What [filter], [resource], [relabel] and [privacy] are for `stacktap record': arguments, NULL at their end, in one
+ * block for the caller to free; NULL: no memory.
  */
 char **config_record_arguments(const struct config *config);
 

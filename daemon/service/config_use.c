@@ -125,6 +125,12 @@ static void put_all(struct arguments *arguments, const struct config *config)
 		put(arguments, "--kernel-only", "");
 	if (config->exclude_idle)
 		put(arguments, "--exclude-idle", "");
+	if (config->service_name)
+		put(arguments, "--service-name=", config->service_name);
+	if (config->attributes)
+		put(arguments, "--resource-attributes=", config->attributes);
+	if (config->with_command_line)
+		put(arguments, "--command-line", "");
 	if (!config->with_kernel_addresses)
 		put(arguments, "--no-kernel-addresses", "");
 	for (size_t i = 0; i < config->rule_count; i++)

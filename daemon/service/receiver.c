@@ -71,11 +71,6 @@ int receiver_set(struct receiver *receiver, const char *option, const char *text
 			    receiver->name);
 }
 
-static int ignore_pair(void *ctx _unused_, const char *key _unused_, const char *value _unused_)
-{
-	return 0;
-}
-
 int receiver_check(const struct receiver *receiver, char *error, size_t error_size)
 {
 	if (!receiver->endpoint)
@@ -89,7 +84,7 @@ int receiver_check(const struct receiver *receiver, char *error, size_t error_si
 		return fail_invalid(error, error_size,
 				    "kernel_suffix of [destination %s] has %d bytes at most",
 				    receiver->name, ENCODE_MAX_SUFFIX - 1);
-	if (receiver->headers && environment_each_pair(receiver->headers, ignore_pair, NULL) < 0)
+	if (receiver->headers && !environment_is_pairs(receiver->headers))
 		return fail_invalid(error, error_size,
 				    "headers of [destination %s] are not of the form "
 				    "key=value,key=value", receiver->name);

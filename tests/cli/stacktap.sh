@@ -126,6 +126,7 @@ refused "long option without its argument" 2 "--duration" record --duration
 refused "rate 0" 2 "1 to 10000" record -F 0
 refused "rate 10^9" 2 "1 to 10000" record -F 1000000000
 refused "rate beyond all numbers" 2 "1 to 10000" record -F 99999999999999999999999
+refused "attributes of no such form" 2 "key=value" record --resource-attributes nonsense
 refused "negative rate" 2 "-5" record -F -5
 refused "rate in words" 2 "many" record -F many
 refused "period 0" 2 "period" record -c 0

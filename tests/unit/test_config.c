@@ -98,14 +98,17 @@ static void test_defaults(void **state _unused_)
 	config_done(&config);
 }
 
-static void test_record_takes_filter_and_rules(void **state _unused_)
+static void test_record_takes_what_the_daemon_has(void **state _unused_)
 {
 	static const char *const want[] = {
 		"--cpu=0-1", "--uid=root,7", "--comm=a,b c", "--cgroup=/a.slice", "--user-only", "--exclude-idle",
+		"--service-name=shop front", "--resource-attributes=a=b%20c,d=e", "--command-line",
 		"--relabel=drop a (b|c)+", "--relabel=set \"a b\" c if d .*", NULL,
 	};
 	struct config config = load("[filter]\ncpus = 0-1\nusers = root,7\ncomms = a,b c\ncgroups = /a.slice\n"
 				    "user_only = yes\nexclude_idle = yes\n"
+				    "[resource]\nservice_name = shop front\nattributes = a=b%20c,d=e\n"
+				    "[privacy]\ncommand_line = yes\n"
 				    "[relabel]\nrule = drop a (b|c)+\nrule = set \"a b\" c if d .*\n");
 	struct config other = load("[filter]\nkernel_only = yes\nexclude_idle = no\n"
 				   "[privacy]\nkernel_addresses = no\n"), empty = load("");
@@ -458,7 +461,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_defaults),
-		cmocka_unit_test(test_record_takes_filter_and_rules),
+		cmocka_unit_test(test_record_takes_what_the_daemon_has),
 		cmocka_unit_test(test_every_option_round_trips),
 		cmocka_unit_test(test_spellings),
 		cmocka_unit_test(test_refusals),

@@ -487,6 +487,17 @@ static void test_rate(void **state _unused_)
 	assert_says(path, "/flamegraph?seconds=2&rate=99", 200, "f_402000");
 	assert_string_equal(fixture_ask("cat called"), "<record><-q><-o><-><--duration><2><--ceiling><0.2><-a><-F><99>"
 			    "<--uid=root><--relabel=drop service.name pay roll>");
+	setenv("OTEL_SERVICE_NAME", "shop", 1);
+	setenv("OTEL_RESOURCE_ATTRIBUTES", "a=b", 1);
+	setenv("OTEL_EXPORTER_OTLP_HEADERS", "authorization=secret", 1);
+	snprintf(text, sizeof(text), "#!/bin/sh\nenv | grep ^OTEL | sort >%s\ncat %s/*.otlp\n", fixture_path("called"),
+		 fixture_path("rate"));
+	script(text);
+	assert_says(path, "/flamegraph?seconds=2&rate=99", 200, "f_402000");
+	assert_string_equal(fixture_ask("tr '\\n' ' ' <called"), "OTEL_RESOURCE_ATTRIBUTES=a=b OTEL_SERVICE_NAME=shop ");
+	unsetenv("OTEL_SERVICE_NAME");
+	unsetenv("OTEL_RESOURCE_ATTRIBUTES");
+	unsetenv("OTEL_EXPORTER_OTLP_HEADERS");
 	script("#!/bin/sh\necho 'stacktap: There is no event that.' >&2\nexit 2\n");
 	assert_says(path, "/debug/pprof/profile?seconds=1&rate=9&event=that", 400, "There is no event that.\n");
 	script("#!/bin/sh\necho 'stacktap: The module is not loaded.' >&2\nexit 1\n");

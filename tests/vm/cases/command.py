@@ -66,7 +66,7 @@ def guest(t):
          "record ends with its last target", result.stderr)
     t.end_of(target)
     record = t.start("/opt/stacktap/bin/stacktap", "record", "-a", "--no-kernel-addresses",
-                     "-o", t.path("all.otlp"))
+                     "--service-name", "shop", "--resource-attributes", "team=a%20b", "--command-line", "-o", t.path("all.otlp"))
     t.until(lambda: any(s["state"] == "running" for s in t.json("status")["sessions"]), 30, "sampling")
     time.sleep(2)
     out, err = t.stop(record, signal.SIGINT)
@@ -97,6 +97,11 @@ def host(t):
     everything = t.load("all.otlp")
     t.ok(stranger in {s.process.pid for s in everything}, "-a has the stranger")
     t.ok(any(frame.address for frame in kernel_frames(samples)), "frames of the kernel have addresses")
+    resources = [dict(s.process.attributes) for s in everything]
+    t.ok(all(r.get("service.name") == "shop" and r.get("team") == "a b" for r in resources),
+         "each resource has the name and the attributes that were given", resources[:1])
+    lines = {r.get("process.command_line") for r in resources if r.get("process.pid") == stranger}
+    t.ok(any(line and line.startswith("/opt/stacktap/workload/") for line in lines), f"--command-line has them ({lines})")
     hidden = kernel_frames(everything)
     t.ok(hidden and all(frame.function and not frame.address for frame in hidden),
          f"with --no-kernel-addresses names alone ({len(hidden)})")
