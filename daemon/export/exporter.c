@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "export/journal_share.h"
 
 #define REQUEST_MAX ((size_t)64 << 20)	/* uncompressed, by the specification */
 /* Of the pool, in quarters: what waits here must not stop the queues between the threads. */
@@ -404,6 +405,7 @@ void exporter_stats(struct exporter *exporter, struct exporter_stats *ret_stats)
 	/* it grows between windows, when thread C sleeps */
 	if (exporter->journal)
 		ret_stats->journal = journal_stats(exporter->journal);
+	ret_stats->journal.copies_failed = journal_share_failed();
 	for (size_t i = 0; i < exporter->count; i++) {
 		destination_stats(exporter->lanes[i].destination, &ret_stats->destinations[i]);
 		add_up(&ret_stats->sum, &ret_stats->destinations[i]);

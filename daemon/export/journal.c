@@ -7,7 +7,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 
@@ -17,7 +16,6 @@
 #include "export/recover.h"
 
 #define FILE_MODE 0600		/* what ran on a host is nobody else's business */
-#define DIRECTORY_MODE 0750
 #define JOURNAL_PREFIX "journal-"
 #define JOURNAL_SUFFIX ".bin"
 #define OLD_SUFFIX ".otlp"	/* of versions whose journal was OTLP */
@@ -59,8 +57,7 @@ static void journal_name(uint64_t time, const char *suffix, char *ret_name, size
 	snprintf(ret_name, size, JOURNAL_PREFIX "%013llu%s", (unsigned long long)time, suffix);
 }
 
-/* A file of the journal, this version's or an older one's. */
-static bool journal_parse(const char *text, uint64_t *ret_time, bool *ret_is_old)
+bool journal_parse(const char *text, uint64_t *ret_time, bool *ret_is_old)
 {
 	const char *digits = text + strlen(JOURNAL_PREFIX);
 	char name[48], *end;
@@ -386,60 +383,4 @@ size_t journal_adopt(int directory, void (*name)(uint64_t time, char *ret_name, 
 			count += adopt(directory, dirent->d_name, time, is_old, name);
 	closedir(dir);
 	return count;
-}
-
-static int copy_bytes(int from, int to)
-{
-	uint8_t bytes[65536];
-	ssize_t n, written;
-
-	while ((n = read(from, bytes, sizeof(bytes))) > 0) {
-		written = write(to, bytes, (size_t)n);
-		if (written != n)
-			return written < 0 ? -errno : -ENOSPC;
-	}
-	return n < 0 ? -errno : 0;
-}
-
-/* It appears complete, or not at all. */
-static int copy_file(int from, int to, const char *name)
-{
-	static const char unfinished[] = "journal.new";
-	_cleanup_close_ int in = openat(from, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-	_cleanup_close_ int out = in < 0 ? -1 : openat(to, unfinished, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC |
-						       O_NOFOLLOW, FILE_MODE);
-	int err = out < 0 ? -errno : copy_bytes(in, out);
-
-	if (!err && renameat(to, unfinished, to, name))
-		err = -errno;
-	if (err && out >= 0)
-		unlinkat(to, unfinished, 0);
-	return err;
-}
-
-void journal_share(const char *from, const char *to)
-{
-	_cleanup_close_ int source = open(from, O_RDONLY | O_DIRECTORY | O_CLOEXEC), target = -1;
-	DIR *dir = source >= 0 ? opendir(from) : NULL;
-	struct dirent *dirent;
-	uint64_t time;
-	bool is_old;
-	int err;
-
-	/* of a daemon that runs they are not ours to read */
-	if (!dir || flock(source, LOCK_EX | LOCK_NB))
-		goto out;
-	while ((dirent = readdir(dir))) {
-		if (!journal_parse(dirent->d_name, &time, &is_old))
-			continue;
-		if (target < 0 && (!mkdir(to, DIRECTORY_MODE) || errno == EEXIST))
-			target = open(to, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		err = target < 0 ? -errno : copy_file(source, target, dirent->d_name);
-		if (err)
-			log_warning("%s of a daemon that was killed cannot be copied to %s: %s; what is sent from there "
-				    "lacks it", dirent->d_name, to, strerror(-err));
-	}
-out:
-	if (dir)
-		closedir(dir);
 }

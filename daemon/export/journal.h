@@ -23,6 +23,7 @@ struct journal_stats {
 	uint64_t recovered_samples;
 	uint64_t damaged_bytes;
 	uint64_t foreign_files;		/* of another version, which were not read */
+	uint64_t copies_failed;		/* that another destination's spool lacks: journal_share_failed() */
 };
 
 /* @max_bytes of all its files together. */
@@ -50,7 +51,7 @@ struct journal_stats journal_stats(struct journal *journal);
  */
 size_t journal_adopt(int directory, void (*name)(uint64_t time, char *ret_name, size_t size));
 
-/* What a killed run left in @from, copied to @to, for both to have it; before the stores of either are opened. */
-void journal_share(const char *from, const char *to);
+/* Is it the name of a file of a journal? @ret_is_old: of versions whose journal was OTLP. */
+bool journal_parse(const char *text, uint64_t *ret_time, bool *ret_is_old);
 
 #endif /* STACKTAP_EXPORT_JOURNAL_H */

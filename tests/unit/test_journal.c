@@ -518,6 +518,64 @@ static void all_spools_get_what_was_left(void **state _unused_)
 	exporter_free(exporter);
 }
 
+static uint64_t waiting_in(const struct exporter_options *options, size_t i)
+{
+	struct exporter_stats stats;
+	struct exporter *exporter;
+
+	assert_int_equal(exporter_new(options, &exporter), 0);
+	exporter_stats(exporter, &stats);
+	exporter_free(exporter);
+	return stats.destinations[i].payloads_waiting;
+}
+
+/* One that the first spool has no room for stays there, and goes to the others once. */
+static void a_spool_gets_it_once(void **state _unused_)
+{
+	const char *nobody = "http://127.0.0.1:9/";
+	_cleanup_free_ char *second = strdup(fixture_path("j/second"));
+	const struct destination_options destinations[] = {
+		{ .name = "first", .http.endpoint = nobody, .spool_directory = directory, .spool_max_bytes = 1 << 20 },
+		{ .name = "second", .http.endpoint = nobody, .spool_directory = second, .spool_max_bytes = 1 << 20 },
+	};
+	const struct exporter_options options = {
+		.destinations = destinations, .destination_count = ARRAY_SIZE(destinations), .with_journal = true,
+	};
+	struct exporter_stats stats;
+	struct exporter *exporter;
+
+	make_left();
+	fixture_run("mv left first");
+	make_left();
+	/* nothing can be written where its messages would go */
+	fixture_run("cp first j/journal-0000000000001.bin && mkdir j/journal.partial");
+	assert_int_equal(waiting_in(&options, 0), 0);
+	assert_int_equal(waiting_in(&options, 1), 1);
+	assert_int_equal(files("journal-0000000000001.bin"), 1);
+	/* what cannot be known is whether it was sent meanwhile */
+	fixture_run("rm j/second/profiles-*");
+	assert_int_equal(waiting_in(&options, 1), 0);
+	/* another one by the same name */
+	fixture_run("cp left j/journal-0000000000001.bin");
+	assert_int_equal(waiting_in(&options, 1), 1);
+	fixture_run("rmdir j/journal.partial");
+	assert_int_equal(waiting_in(&options, 0), 1);
+	assert_int_equal(waiting_in(&options, 1), 1);
+	assert_int_equal(files("journal-0000000000001.bin"), 0);
+	/* that it had it is remembered for a week, for a disk that comes back */
+	fixture_run("test -e j/second/journal-0000000000001.taken && touch -d '8 days ago' j/second/journal-*.taken");
+	assert_int_equal(waiting_in(&options, 1), 1);
+	fixture_run("! test -e j/second/journal-0000000000001.taken");
+	/* no room for it in the second one */
+	fixture_run("cp left j/journal-0000000000002.bin && mkdir j/second/journal.new");
+	assert_int_equal(exporter_new(&options, &exporter), 0);
+	exporter_stats(exporter, &stats);
+	assert_int_equal(stats.journal.copies_failed, 1);
+	assert_int_equal(stats.destinations[0].payloads_waiting, 2);
+	assert_int_equal(stats.destinations[1].payloads_waiting, 1);
+	exporter_free(exporter);
+}
+
 /* Takes one request, and looks at what a kill would leave meanwhile. */
 static void *take_one(void *ctx)
 {
@@ -576,6 +634,7 @@ int main(void)
 		T(what_never_fits_does_not_stay),
 		T(a_journal_in_use_stays),
 		T(a_window_may_end_without_a_last_payload), T(all_spools_get_what_was_left),
+		T(a_spool_gets_it_once),
 		T(a_window_is_done_before_it_is_sent),
 	};
 
