@@ -54,10 +54,12 @@ void otlp_series_take(struct otlp_series *series, const struct snapshot *snapsho
 	for (unsigned int id = COUNTER_NONE + 1; id < COUNTER_COUNT; id++) {
 		if (counters[id].kind == KIND_SUM && snapshot_has(snapshot, counters[id].group)) {
 			const uint64_t total = counter_total(snapshot, id);
+			const uint64_t generation = snapshot_generation(snapshot, id);
 
-			if (total < series->total[id])
+			if (total < series->total[id] || generation != series->generation[id])
 				series->start[id] = series->time;
 			series->total[id] = total;
+			series->generation[id] = generation;
 		}
 		/* the clock may have been set back */
 		series->start[id] = min_of(series->start[id], now);

@@ -17,14 +17,15 @@
 struct otlp_series {
 	uint64_t start[COUNTER_COUNT];	/* ns since 1970 */
 	uint64_t total[COUNTER_COUNT];	/* of all its instances, when it was told last */
+	uint64_t generation[COUNTER_COUNT]; /* of what counted it then */
 	uint64_t time;			/* of that */
 };
 
 /* What began at @start. */
 void otlp_series_init(struct otlp_series *series, uint64_t start);
 /*
- * A sum that has become less began anew at some time since the last snapshot, for which that one's stands. One that
- * is not told this time goes on.
+ * A sum that something else counts now, or that has become less, began anew at some time since the last snapshot, for
+ * which that one's stands. One that is not told this time goes on.
  */
 void otlp_series_take(struct otlp_series *series, const struct snapshot *snapshot, uint64_t now);
 

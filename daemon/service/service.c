@@ -23,6 +23,7 @@ struct service {
 	struct config config;
 	struct delivery delivery;
 	struct exporter *exporter;
+	unsigned int exporters;		/* that were opened */
 
 	/* the running pipeline's, which borrows them */
 	char debuginfod_directory[PATH_MAX];
@@ -94,6 +95,7 @@ static int open_exporter(struct service *service, char *error, size_t error_size
 	if (ret < 0)
 		return ret;
 	ret = exporter_new(&delivery->exporter, &service->exporter);
+	service->exporters += !ret;
 	if (ret < 0) {
 		snprintf(error, error_size, "cannot export to %s%s: %s",
 			 service_endpoint(service) ?: delivery->exporter.store_directory,
@@ -503,6 +505,11 @@ const struct destination_options *service_destinations(const struct service *ser
 {
 	*ret_count = service->delivery.exporter.destination_count;
 	return service->delivery.destinations;
+}
+
+unsigned int service_exporters(const struct service *service)
+{
+	return service->exporters;
 }
 
 const struct relabel *service_relabel(const struct service *service)

@@ -48,6 +48,8 @@ const char *service_endpoint(const struct service *service);
 const char *service_store(const struct service *service);
 const char *service_spool(const struct service *service);	/* NULL: payloads wait in memory alone */
 const struct destination_options *service_destinations(const struct service *service, size_t *ret_count);
+/* How many were opened so far; what they count begins anew with each. */
+unsigned int service_exporters(const struct service *service);
 const struct relabel *service_relabel(const struct service *service);	/* NULL: no rules */
 /* Of all payloads, for who wants profiles of the moment. */
 struct taps *service_taps(struct service *service);

@@ -131,6 +131,45 @@ uint64_t snapshot_counter(const struct snapshot *snapshot, enum counter_id id, u
 	return 0;
 }
 
+/* Of the journal the pipeline counts what it did not write, the process what its stores found, the exporter the rest. */
+static uint64_t journal_generation(const struct snapshot *snapshot, enum counter_id id)
+{
+	switch (id) {
+	case COUNTER_JOURNAL_parts_refused:
+	case COUNTER_JOURNAL_samples_refused:
+	case COUNTER_JOURNAL_cpu_ns:
+		return snapshot->session_id;
+	case COUNTER_JOURNAL_recovered:
+	case COUNTER_JOURNAL_damaged_bytes:
+	case COUNTER_JOURNAL_other_version:
+	case COUNTER_JOURNAL_copies_failed:
+		return 0;
+	default:
+		return snapshot->exporters;
+	}
+}
+
+uint64_t snapshot_generation(const struct snapshot *snapshot, enum counter_id id)
+{
+	switch (counters[id].group) {
+	case GROUP_DAEMON:
+	case GROUP_POOL:
+	case GROUP_METRICS:
+	case GROUP_SERVE:
+		return 0;
+	case GROUP_PUSH:
+		return snapshot->reloads;
+	case GROUP_EXPORTER:
+	case GROUP_DESTINATION:
+	case GROUP_SPOOL:
+		return snapshot->exporters;
+	case GROUP_JOURNAL:
+		return journal_generation(snapshot, id);
+	default:
+		return snapshot->session_id;
+	}
+}
+
 const char *snapshot_fact(const struct snapshot *snapshot, enum fact_id id, unsigned int i)
 {
 	const struct pipeline_stats *pipeline = snapshot->pipeline ?: &no_pipeline;

@@ -37,6 +37,7 @@ struct snapshot {
 	const struct module_cpu *cpus;		/* [cpu_count]; of metrics alone */
 	size_t cpu_count;
 	uint64_t module_failed;			/* times that there were none */
+	unsigned int exporters;			/* so far: a reload may make another one */
 	const struct pipeline_stats *pipeline;	/* NULL: not sampling */
 	const struct exporter_stats *exporter;
 };
@@ -49,6 +50,8 @@ const char *snapshot_label(const struct snapshot *snapshot, enum counter_group g
 
 /* Of a group that is there. */
 uint64_t snapshot_counter(const struct snapshot *snapshot, enum counter_id id, unsigned int instance);
+/* Of what counts it: another one counts from nothing. 0: the process itself. */
+uint64_t snapshot_generation(const struct snapshot *snapshot, enum counter_id id);
 /* NULL rather than "" */
 const char *snapshot_fact(const struct snapshot *snapshot, enum fact_id id, unsigned int instance);
 

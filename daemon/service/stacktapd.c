@@ -218,6 +218,7 @@ static void take_snapshot(struct daemon *daemon, struct snapshot *ret_snapshot,
 		.module_failed = daemon->module_failed,
 		.serve.error = daemon->server_error[0] ? daemon->server_error : NULL,
 		.push.error = daemon->push_error[0] ? daemon->push_error : NULL,
+		.exporters = service_exporters(daemon->service),
 		.pipeline = ret_pipeline,
 		.exporter = ret_exporter,
 	};
@@ -689,6 +690,7 @@ static int run(struct daemon *daemon, struct config *config)
 	char error[512];
 	int ret;
 
+	otlp_series_init(&daemon->series, clock_read(CLOCK_REALTIME));
 	ret = rights_give_up(config, daemon->options.config_path, &daemon->rights, error, sizeof(error));
 	if (ret < 0) {
 		log_error("%s", error);
@@ -719,7 +721,6 @@ static int run(struct daemon *daemon, struct config *config)
 	say_what_runs(daemon);
 	open_endpoint(daemon);
 	open_server(daemon);
-	otlp_series_init(&daemon->series, clock_read(CLOCK_REALTIME));
 	open_push(daemon);
 	notify_ready();
 	is_good = loop(daemon);

@@ -257,6 +257,35 @@ static void test_starts(void **state _unused_)
 	assert_int_equal(series.start[COUNTER_DAEMON_cpu_nano], STARTED - 10);
 }
 
+/* It may pass what the one before had come to, before it is told. */
+static void test_starts_with_its_source(void **state _unused_)
+{
+	struct snapshot snapshot = snapshot_now();
+	struct otlp_series series;
+
+	snapshot.session_id = 1;
+	snapshot.exporters = 1;
+	pipeline = (struct pipeline_stats){ .counts.samples = 100, .parts_refused = 5 };
+	exporter = (struct exporter_stats){ .sum.payloads_sent = 7, .journal = { .samples = 5, .recovered_samples = 3 } };
+	otlp_series_init(&series, STARTED);
+	otlp_series_take(&series, &snapshot, STARTED + 10);
+	assert_int_equal(series.start[COUNTER_WINDOWS_samples], STARTED);
+	snapshot.session_id = 2;
+	pipeline.counts.samples = 150;
+	otlp_series_take(&series, &snapshot, STARTED + 20);
+	assert_int_equal(series.start[COUNTER_WINDOWS_samples], STARTED + 10);
+	assert_int_equal(series.start[COUNTER_JOURNAL_parts_refused], STARTED + 10);
+	assert_int_equal(series.start[COUNTER_JOURNAL_samples], STARTED);
+	assert_int_equal(series.start[COUNTER_EXPORTER_payloads_sent], STARTED);
+	assert_int_equal(series.start[COUNTER_DAEMON_cpu_nano], STARTED);
+	snapshot.exporters = 2;
+	otlp_series_take(&series, &snapshot, STARTED + 30);
+	assert_int_equal(series.start[COUNTER_WINDOWS_samples], STARTED + 10);
+	assert_int_equal(series.start[COUNTER_JOURNAL_samples], STARTED + 20);
+	assert_int_equal(series.start[COUNTER_EXPORTER_payloads_sent], STARTED + 20);
+	assert_int_equal(series.start[COUNTER_JOURNAL_recovered], STARTED);
+}
+
 /* What the pipeline counts of the journal begins anew without what the exporter does. */
 static void test_starts_apart(void **state _unused_)
 {
@@ -572,6 +601,7 @@ int main(void)
 		cmocka_unit_test(test_names),
 		cmocka_unit_test(test_values),
 		cmocka_unit_test(test_starts),
+		cmocka_unit_test(test_starts_with_its_source),
 		cmocka_unit_test(test_starts_apart),
 		cmocka_unit_test(test_absent_once),
 		cmocka_unit_test(test_last),
