@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli/annotate.h"
+#include "view/recording.h"
 
 enum { CANDIDATES_MAX = 8 };	/* that are listed */
 
@@ -222,6 +223,7 @@ int annotation_make(struct annotation *annotation, const char *recording, char *
 				annotation->chosen[0]->kind == FRAME_KIND_NATIVE && !options->places.process ?
 				"; --binary, --debug-dir and --sysroot say where to look" : "");
 	if (ret < 0)
-		return complain(&complaint, ret, "%s needs more memory than is allowed", recording);
+		return complain(&complaint, ret, "%s needs more memory than is allowed: "
+				RECORDING_NARROW, recording);
 	return 0;
 }

@@ -206,7 +206,8 @@ int convert_write(const struct convert_job *job)
 	if (job->format->write(model, &(struct convert_options){
 		.event = event, .by_weight = job->by_weight, .name = name,
 	}, output.file))
-		return cli_error("%s needs more memory than is allowed", recording_name(job->path));
+		return cli_error("%s needs more memory than is allowed: "
+				 RECORDING_NARROW, recording_name(job->path));
 	ret = outfile_finish(&output, &bytes);
 	if (ret)
 		return ret;

@@ -175,7 +175,8 @@ int diff_run(int argc, char **argv)
 	if (!diff_events(cli.model, events, error, sizeof(error)))
 		return cli_error("%s", error);
 	if (diff_make(cli.model, events, cli.by, &cli.diff) < 0)
-		return cli_error("%s and %s need more memory than is allowed",
+		return cli_error("%s and %s need more memory than is allowed: "
+				 RECORDING_NARROW,
 				 recording_name(cli.paths[0]), recording_name(cli.paths[1]));
 	cli.failures = count_failures(&cli);
 	if (cli.use_json)

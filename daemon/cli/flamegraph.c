@@ -187,7 +187,8 @@ static int load_diff(const struct flamegraph_job *job, struct model **ret_model,
 	if (!diff_events(*ret_model, events, error, sizeof(error)))
 		return cli_error("%s", error);
 	if (diff_make(*ret_model, events, BY_FUNCTION, ret_diff) < 0)
-		return cli_error("%s and %s need more memory than is allowed",
+		return cli_error("%s and %s need more memory than is allowed: "
+				 RECORDING_NARROW,
 				 recording_name(job->before), recording_name(job->path));
 	return CLI_OK;
 }
@@ -221,7 +222,8 @@ int flamegraph_write(const struct flamegraph_job *job)
 	if (ret)
 		return ret;
 	if (draw(job, model, &diff, title, output.file))
-		return cli_error("%s needs more memory than is allowed", recording_name(job->path));
+		return cli_error("%s needs more memory than is allowed: "
+				 RECORDING_NARROW, recording_name(job->path));
 	ret = outfile_finish(&output, &bytes);
 	if (ret)
 		return ret;

@@ -5,6 +5,7 @@
 #include "base/near.h"
 #include "cli/child.h"
 #include "cli/cli.h"
+#include "cli/progress.h"
 
 #include <stacktap/version.h>
 
@@ -84,6 +85,7 @@ int main(int argc, char **argv)
 		return run_alone(argc, argv);
 	if (name[0] == '-')
 		return commands[0].run(argc, argv);
+	progress_watch();
 	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
 		if (!strcmp(commands[i].name, name))
 			return commands[i].run(argc - 1, argv + 1);

@@ -175,6 +175,8 @@ static int show(struct report_cli *cli)
 
 int report_show(struct report_cli *cli)
 {
+	/* the summary has the factor of all that is tested; errors of paths are the tree's alone */
+	const double least = cli->view == REPORT_SUMMARY ? 0 : cli->view == REPORT_TREE ? cli->least : DIFF_NO_PATHS;
 	char error[512];
 	int ret = CLI_FAILED;
 
@@ -185,8 +187,9 @@ int report_show(struct report_cli *cli)
 	if (!cli->model->events.count) {
 		ret = select_found_nothing(&cli->selection, cli->path);
 	} else if (diff_make_one(cli->model, model_main_event(cli->model), cli->by,
-				 &cli->shares) < 0) {
-		ret = cli_error("%s needs more memory than is allowed", recording_name(cli->path));
+				 least, &cli->shares) < 0) {
+		ret = cli_error("%s needs more memory than is allowed: "
+				RECORDING_NARROW, recording_name(cli->path));
 	} else {
 		if (cli->model->is_cut && !cli->use_json)
 			fprintf(stderr, "stacktap: %s is cut off or damaged; this is what is whole\n",

@@ -146,8 +146,9 @@ static int say_processes(struct summary *summary)
 	size_t count = 0;
 	int ret = CLI_OK;
 
-	if (diff_make_one(cli->model, cli->shares.events[DIFF_AFTER], BY_PROCESS, &shares) < 0) {
-		ret = cli_error("%s needs more memory than is allowed", recording_name(cli->path));
+	if (diff_make_one(cli->model, cli->shares.events[DIFF_AFTER], BY_PROCESS, DIFF_NO_PATHS, &shares) < 0) {
+		ret = cli_error("%s needs more memory than is allowed: "
+				RECORDING_NARROW, recording_name(cli->path));
 	} else {
 		best = largest(&shares, true, 1);
 		for (size_t i = 0; i < shares.rows.count; i++)

@@ -186,7 +186,8 @@ static int print_tree(struct report_cli *cli, const struct tree *tree, bool is_c
 	_cleanup_free_ char *memory = NULL;
 
 	if (!pool_charge(POOL_REPORT, bytes))
-		return cli_error("%s needs more memory than is allowed", recording_name(cli->path));
+		return cli_error("%s needs more memory than is allowed: "
+				 RECORDING_NARROW, recording_name(cli->path));
 	memory = calloc(1, bytes);
 	if (memory && tree_count(tree)) {
 		printer.error = (double *)(void *)memory;
@@ -294,13 +295,15 @@ int report_print_callers(struct report_cli *cli)
 	int ret;
 
 	if (!pool_charge(POOL_REPORT, bytes))
-		return cli_error("%s needs more memory than is allowed", recording_name(cli->path));
+		return cli_error("%s needs more memory than is allowed: "
+				 RECORDING_NARROW, recording_name(cli->path));
 	climbers = calloc(1, bytes);
 	tree_init(&callers);
 	model_sum(cli->model, cli->shares.events[DIFF_AFTER]);
 	least = (double)tree_node(tree, TREE_ROOT)->total * cli->least / 100;
 	if (!climbers || turn_over(tree, climbers, least, &callers))
-		ret = cli_error("%s needs more memory than is allowed", recording_name(cli->path));
+		ret = cli_error("%s needs more memory than is allowed: "
+				RECORDING_NARROW, recording_name(cli->path));
 	else
 		ret = print_tree(cli, &callers, true);
 	tree_free(&callers);

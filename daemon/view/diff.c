@@ -21,6 +21,7 @@ struct maker {
 	double (*phi)[DIFF_SIDES];
 	uint32_t tested;
 	bool is_one;		/* there is no DIFF_BEFORE */
+	double least;		/* of paths that are tested: percent, then weight */
 };
 
 /* The modifiers of an event in perf's words, by which only a part of what runs is counted. */
@@ -309,6 +310,9 @@ static int choose_all(struct maker *maker)
 	for (uint32_t i = 1; i < tree_count(&maker->model->tree); i++) {
 		struct diff_path path = { .node = i };
 
+		maker->path_of[i] = NONE;
+		if (maker->parts[i][DIFF_AFTER] < maker->least)
+			continue;
 		memcpy(path.total.parts, maker->parts[i], sizeof(path.total.parts));
 		choose(maker, &path.total);
 		maker->path_of[i] = path.total.tested;
@@ -559,13 +563,15 @@ static int make(struct maker *maker)
 		sum_side(maker, i);
 		slice_side(maker, i);
 	}
+	/* what is shown by the same share must not miss its error by a rounding */
+	maker->least *= maker->diff->sides[DIFF_AFTER].weight / 100 * (1 - 1e-9);
 	return test_all(maker);
 }
 
 static int make_any(struct model *model, const uint32_t events[DIFF_SIDES], enum view_by by,
-		    bool is_one, struct diff *ret_diff)
+		    bool is_one, double least, struct diff *ret_diff)
 {
-	struct maker maker = { .model = model, .diff = ret_diff, .is_one = is_one };
+	struct maker maker = { .model = model, .diff = ret_diff, .is_one = is_one, .least = least };
 	size_t nodes = tree_count(&model->tree);
 	size_t rows = max_of(nodes, (size_t)model->groups.count) + 1;
 	size_t bytes = rows * sizeof(*maker.row_of) +
@@ -598,12 +604,12 @@ static int make_any(struct model *model, const uint32_t events[DIFF_SIDES], enum
 int diff_make(struct model *model, const uint32_t events[DIFF_SIDES], enum view_by by,
 	      struct diff *ret_diff)
 {
-	return make_any(model, events, by, false, ret_diff);
+	return make_any(model, events, by, false, 0, ret_diff);
 }
 
-int diff_make_one(struct model *model, uint32_t event, enum view_by by, struct diff *ret_diff)
+int diff_make_one(struct model *model, uint32_t event, enum view_by by, double least, struct diff *ret_diff)
 {
-	return make_any(model, (const uint32_t[]){ event, event }, by, true, ret_diff);
+	return make_any(model, (const uint32_t[]){ event, event }, by, true, least, ret_diff);
 }
 
 void diff_free(struct diff *diff)

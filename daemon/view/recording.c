@@ -16,6 +16,13 @@
 #define UNPACK_MAX ((size_t)512 << 20)
 #define COPY_STEP ((size_t)64 << 10)
 
+static void (*told)(size_t bytes, bool is_done);
+
+void recording_watch(void (*watch)(size_t bytes, bool is_done))
+{
+	told = watch;
+}
+
 const char *recording_name(const char *path)
 {
 	return strcmp(path, "-") ? path : "standard input";
@@ -168,11 +175,13 @@ static int read_messages(int fd, const char *name, struct reader *reader, char *
 					 name, message);
 		if (err == -E2BIG)
 			return fail_with(err, ret_error, error_size,
-					 "message %" PRIu64 " of %s needs more memory than is allowed",
-					 message, name);
+					 "message %" PRIu64 " of %s needs more memory than is allowed: "
+					 RECORDING_NARROW, message, name);
 		if (err)
 			return fail_with(err, ret_error, error_size, "cannot read %s: %s", name,
 					 strerror(-err));
+		if (told)
+			told(size, false);
 	}
 	return 0;
 }
@@ -276,6 +285,10 @@ int recording_read(const char *path, const struct selection *selection, struct r
 				 "cannot open %s: %s%s", name, strerror(-err),
 				 recording_remedy(path, err));
 	if (!fstat(fd, &st) && S_ISDIR(st.st_mode))
-		return read_store(fd, name, selection, reader, ret_is_cut, ret_error, error_size);
-	return read_file(fd, name, needs_bounds, reader, ret_is_cut, ret_error, error_size);
+		err = read_store(fd, name, selection, reader, ret_is_cut, ret_error, error_size);
+	else
+		err = read_file(fd, name, needs_bounds, reader, ret_is_cut, ret_error, error_size);
+	if (told)
+		told(0, true);
+	return err;
 }

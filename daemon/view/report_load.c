@@ -28,6 +28,7 @@ int report_load(const char *path, const struct selection *selection, enum report
 	err = report_builder_finish(builder, is_cut, ret_report);
 	if (err)
 		snprintf(ret_error, ret_error ? error_size : 0,
-			 "%s needs more memory than is allowed", recording_name(path));
+			 "%s needs more memory than is allowed: "
+			 RECORDING_NARROW, recording_name(path));
 	return err;
 }

@@ -533,6 +533,25 @@ for file in random hello empty; do
 	refused "convert of $file bytes" 1 "$file.otlp" convert -o x.perf "$file.otlp"
 done
 
+# a message, two seconds nothing, another one: on a terminal it says how far it is, and takes that away again
+check "progress on a terminal" python3 -B -c '
+import os, pty, subprocess, sys, time
+own, terminal = pty.openpty()
+ended = subprocess.Popen([sys.argv[1], "report", "-"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=terminal)
+os.close(terminal)
+message = open(sys.argv[2], "rb").read()
+ended.stdin.write(message)
+ended.stdin.flush()
+time.sleep(2.5)
+ended.stdin.write(message)
+out, _ = ended.communicate()
+try:
+    said = os.read(own, 1000)
+except OSError:
+    said = b""
+assert b"samples" in out and ended.returncode == 0, out
+assert said == b"\rreading: 0 MB \r\x1b[K", said' "$stacktap" "$scratch/sample.otlp"
+
 # shellcheck disable=SC2016 # the inner shell expands it
 check "closed standard output" bash -c '"$1" --help >&-; test $? -eq 1' - "$stacktap"
 # shellcheck disable=SC2016
