@@ -5,7 +5,7 @@ const struct otlp_signal otlp_profiles = {
 	.name = "profiles",
 	.http_path = "v1development/profiles",
 	.grpc_path = "opentelemetry.proto.collector.profiles.v1development.ProfilesService/Export",
-	.header = "OTLP-Profiles-Development-Version: 1",
+	.header = "OTLP-Profiles-Development-Version: " OTLP_WIRE_VERSION,
 };
 
 const struct otlp_signal otlp_metrics = {

@@ -3,6 +3,11 @@
 #ifndef STACKTAP_EXPORT_OTLP_SIGNAL_H
 #define STACKTAP_EXPORT_OTLP_SIGNAL_H
 
+/* Of the profiles' messages, while the signal is in development, by their header's number: what can be encoded. */
+#define OTLP_WIRE_VERSIONS "1"
+/* The one that is. */
+#define OTLP_WIRE_VERSION "1"
+
 struct otlp_signal {
 	const char *name;	/* in messages, lower case */
 	const char *http_path;	/* below a base URL, without the first slash */

@@ -88,6 +88,8 @@ static int set_choice(const struct option *option, unsigned int *field, const ch
 	if (words[2])
 		return fail_invalid(error, error_size, "%s is %s, %s or %s, not `%s'", option->name,
 				    *words[0] ? words[0] : "empty", words[1], words[2], text);
+	if (!words[1])
+		return fail_invalid(error, error_size, "%s is %s, not `%s'", option->name, words[0], text);
 	return fail_invalid(error, error_size,
 			    "%s is %s or %s, not `%s'", option->name, words[0], words[1], text);
 }

@@ -3,6 +3,7 @@
 
 #include "base/pool.h"
 #include "client/name.h"
+#include "export/otlp_signal.h"
 
 #include <stacktap/version.h>
 

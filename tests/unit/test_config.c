@@ -144,7 +144,7 @@ static void test_every_option_round_trips(void **state _unused_)
 		"fault_in = no\n\n"
 		"[export]\nendpoint = https://host:4318\nprotocol = grpc\nheaders = a=b\ncertificate = /c\n"
 		"client_certificate = /d\nclient_key = /e\ncompression = none\n"
-		"timeout_seconds = 5\n\n"
+		"timeout_seconds = 5\nwire_version = 1\n\n"
 		"[store]\ndirectory = /s\nmax_bytes = 1048576\nmax_age_hours = 3\n\n"
 		"[spool]\ndirectory = /q\nmax_bytes = 65536\nmax_age_hours = 0\njournal = no\n\n"
 		"[metrics]\nlisten = unix:/m\npush = yes\npush_endpoint = http://a:4318\npush_headers = e=f\npush_seconds = 7\n\n"
@@ -203,6 +203,7 @@ static void test_refusals(void **state _unused_)
 	assert_refused("[profile]\nrate = 99999999999999999999\n", 2, "rate");
 	assert_refused("[profile]\n\nevent = cylces\n", 3, "cycles");
 	assert_refused("[profile]\nmode = fast\n", 2, "period or frequency");
+	assert_refused("[export]\nwire_version = 2\n", 2, "wire_version is 1, not `2'");
 	assert_refused("[profile]\nbogus = 1\n", 2, "bogus");
 	assert_refused("[bogus]\nrate = 1\n", 1, "[bogus]");
 	assert_refused("[profile]\n[bogus]\n", 2, "[bogus]");
