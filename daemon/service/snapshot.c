@@ -132,7 +132,7 @@ uint64_t snapshot_counter(const struct snapshot *snapshot, enum counter_id id, u
 	return 0;
 }
 
-/* Of the journal the pipeline counts what it did not write, the process what its stores found, the exporter the rest. */
+/* The pipeline counts what it did not write of it, the process what its stores found, the exporter the rest. */
 static uint64_t journal_generation(const struct snapshot *snapshot, enum counter_id id)
 {
 	switch (id) {

@@ -12,7 +12,8 @@ enum { FD_MAX = 8, ABOVE = 16 };
 static bool is_passed_on(const char *variable)
 {
 	static const char *const names[] = { "LD_LIBRARY_PATH=", "ASAN_OPTIONS=", "LSAN_OPTIONS=", "UBSAN_OPTIONS=",
-					     "TSAN_OPTIONS=", "PATH=", "OTEL_SERVICE_NAME=", "OTEL_RESOURCE_ATTRIBUTES=" };
+					     "TSAN_OPTIONS=", "PATH=", "OTEL_SERVICE_NAME=",
+					     "OTEL_RESOURCE_ATTRIBUTES=" };
 
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
 		if (!strncmp(variable, names[i], strlen(names[i])))

@@ -266,7 +266,8 @@ static void test_starts_with_its_source(void **state _unused_)
 	snapshot.session_id = 1;
 	snapshot.exporters = 1;
 	pipeline = (struct pipeline_stats){ .counts.samples = 100, .parts_refused = 5 };
-	exporter = (struct exporter_stats){ .sum.payloads_sent = 7, .journal = { .samples = 5, .recovered_samples = 3 } };
+	exporter = (struct exporter_stats){ .sum.payloads_sent = 7,
+					    .journal = { .samples = 5, .recovered_samples = 3 } };
 	otlp_series_init(&series, STARTED);
 	otlp_series_take(&series, &snapshot, STARTED + 10);
 	assert_int_equal(series.start[COUNTER_WINDOWS_samples], STARTED);

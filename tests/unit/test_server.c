@@ -494,7 +494,8 @@ static void test_rate(void **state _unused_)
 		 fixture_path("rate"));
 	script(text);
 	assert_says(path, "/flamegraph?seconds=2&rate=99", 200, "f_402000");
-	assert_string_equal(fixture_ask("tr '\\n' ' ' <called"), "OTEL_RESOURCE_ATTRIBUTES=a=b OTEL_SERVICE_NAME=shop ");
+	assert_string_equal(fixture_ask("tr '\\n' ' ' <called"),
+			    "OTEL_RESOURCE_ATTRIBUTES=a=b OTEL_SERVICE_NAME=shop ");
 	unsetenv("OTEL_SERVICE_NAME");
 	unsetenv("OTEL_RESOURCE_ATTRIBUTES");
 	unsetenv("OTEL_EXPORTER_OTLP_HEADERS");
