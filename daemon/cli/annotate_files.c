@@ -77,7 +77,7 @@ int annotate_frames(struct annotation *annotation, const uint64_t *addresses, ui
 	int r;
 
 	r = parser_open_lines(annotation->parser, file->object, file->fd, file->with_dwarf,
-			      file->with_dwarf ? file->alt_fd : -1, file->alt_size);
+			      file->with_dwarf ? &file->alt : NULL, file->with_dwarf ? &file->split : NULL);
 	if (!r)
 		index_cache_load(annotation->parser, file);
 	for (uint32_t i = 0; !r && i < count; i += LINES_ADDRESSES_MAX) {

@@ -195,8 +195,8 @@ int annotation_init(struct annotation *annotation, const struct annotate_options
 		    struct debuginfod *debuginfod)
 {
 	*annotation = (struct annotation){
-		.options = options, .debuginfod = debuginfod, .code = { .fd = -1, .alt_fd = -1 },
-		.debug = { .fd = -1, .alt_fd = -1 },
+		.options = options, .debuginfod = debuginfod, .code = DEBUGFILE_NONE,
+		.debug = DEBUGFILE_NONE,
 	};
 	arena_init(&annotation->arena, POOL_REPORT);
 	buffer_init(&annotation->sections, POOL_REPORT);

@@ -40,6 +40,7 @@ struct search {
 	const char *build_id, *htlhash, *path;
 	bool wants_code;		/* the program or library itself, and nothing else */
 	struct debugfile *best;
+	const struct sysroot *root;	/* that the best one is in; NULL: this host's */
 	enum rank rank;
 	char debuginfod_note[DEBUGINFOD_NOTE_MAX];	/* why it has none; empty: it was not asked */
 };
@@ -187,7 +188,7 @@ static bool has_crc(int fd, uint32_t wanted)
 static int consider(struct search *search, const struct sysroot *sysroot, const char *path,
 		    const uint32_t *crc, struct lines_facts *ret_facts)
 {
-	struct debugfile candidate = { .alt_fd = -1 };
+	struct debugfile candidate = DEBUGFILE_NONE;
 	int r;
 
 	candidate.fd = open_object(sysroot, path, &candidate.object);
@@ -219,6 +220,7 @@ static int consider(struct search *search, const struct sysroot *sysroot, const 
 	search->rank = rank_of(search, &candidate.facts);
 	let_go(search->best);
 	*search->best = candidate;
+	search->root = sysroot;
 	return 1;
 }
 
@@ -368,7 +370,7 @@ static void find_alt(struct search *whole)
 {
 	struct debugfile_finder *finder = whole->finder;
 	struct debugfile *file = whole->best;
-	struct debugfile alt = { .fd = -1, .alt_fd = -1 };
+	struct debugfile alt = DEBUGFILE_NONE;
 	struct search search = {
 		.finder = finder, .build_id = file->facts.alt_build_id, .htlhash = "", .path = "",
 		.best = &alt,
@@ -387,12 +389,58 @@ static void find_alt(struct search *whole)
 	if (search.rank < RANK_DWARF)
 		consider_fetched(&search);
 	if (search.rank == RANK_DWARF) {
-		file->alt_fd = steal_fd(&alt.fd);
-		file->alt_size = alt.object->size;
+		file->alt = (struct parser_part){ steal_fd(&alt.fd), alt.object->size };
 	} else {
 		strcpy(whole->debuginfod_note, search.debuginfod_note);
 	}
 	let_go(&alt);
+}
+
+/* Takes what is at @path as the package; which units are of the file says each by its id. */
+static void consider_split(struct search *search, const struct sysroot *sysroot, const char *path)
+{
+	struct debugfile *file = search->best;
+	struct object *object;
+	struct lines_facts facts;
+	int fd = open_object(sysroot, path, &object), r;
+
+	if (fd < 0)
+		return;
+	r = parser_debug(search->finder->parser, object, fd, &facts);
+	if (!r && facts.is_split) {
+		file->split = (struct parser_part){ fd, object->size };
+	} else {
+		note(file, "%s: %s", path, r < 0 ? in_words(r) : "it has no split DWARF");
+		close(fd);
+	}
+	object_unref(object);
+}
+
+static const char *base_name(const char *path)
+{
+	return strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
+}
+
+/* The package that dwp made: beside the file and beside the program that it is of, or in a debug directory. */
+static void find_split(struct search *search)
+{
+	const struct debugfile_finder *finder = search->finder;
+	const struct debugfile_places *places = &finder->places;
+	const struct debugfile *file = search->best;
+	const char *path = file->object->path;
+	char package[PATH_MAX];
+
+	snprintf(package, sizeof(package), "%s.dwp", path);
+	consider_split(search, search->root, package);
+	if (file->split.fd < 0 && search->path[0] == '/' && !finder->sysroot_error &&
+	    !sysroot_resolve(&finder->sysroot, search->path, package) && strlen(package) + 5 < sizeof(package)) {
+		strcat(package, ".dwp");
+		consider_split(search, &finder->sysroot, package);
+	}
+	for (size_t i = 0; file->split.fd < 0 && i < places->directory_count; i++) {
+		snprintf(package, sizeof(package), "%s/%s.dwp", places->directories[i], base_name(search->path));
+		consider_split(search, NULL, package);
+	}
 }
 
 static void add_debuginfod_note(const struct search *search)
@@ -410,7 +458,7 @@ static int search_all(struct search *search)
 	const struct debugfile_finder *finder = search->finder;
 	char path[PATH_MAX];
 
-	*search->best = (struct debugfile){ .fd = -1, .alt_fd = -1 };
+	*search->best = DEBUGFILE_NONE;
 	if (!search->build_id[0] && !search->htlhash[0]) {
 		note(search->best, "it has no build-id");
 		return -ENOENT;
@@ -464,10 +512,12 @@ int debugfile_find(struct debugfile_finder *finder, const struct recorded_object
 	if (ret_file->with_dwarf && ret_file->facts.alt_build_id[0]) {
 		find_alt(&search);
 		/* half of what names are made of is not enough */
-		ret_file->with_dwarf = ret_file->alt_fd >= 0;
+		ret_file->with_dwarf = ret_file->alt.fd >= 0;
 		if (!ret_file->with_dwarf)
 			note(ret_file, "without lines: a part of its DWARF is in a file that is not "
 			     "here, build-id %s", ret_file->facts.alt_build_id);
+	} else if (search.rank == RANK_DWARF) {
+		find_split(&search);
 	} else if (search.rank == RANK_GO) {
 		note(ret_file, "lines without columns, of Go's own table: it has no DWARF");
 	} else if (search.rank == RANK_SYMBOLS) {
@@ -482,8 +532,10 @@ int debugfile_find(struct debugfile_finder *finder, const struct recorded_object
 void debugfile_close(struct debugfile *file)
 {
 	let_go(file);
-	if (file->alt_fd >= 0)
-		close(steal_fd(&file->alt_fd));
+	if (file->alt.fd >= 0)
+		close(steal_fd(&file->alt.fd));
+	if (file->split.fd >= 0)
+		close(steal_fd(&file->split.fd));
 }
 
 bool debugfile_address(const struct debugfile *file, const struct recorded_location *location,

@@ -23,12 +23,15 @@ struct debugfile_places {
 
 struct debugfile_finder;
 
+/* What none is, and is to be closed all the same. */
+#define DEBUGFILE_NONE ((struct debugfile){ .fd = -1, .alt.fd = -1, .split.fd = -1 })
+
 struct debugfile {
 	struct object *object;		/* NULL: none was found */
 	int fd;
 	struct lines_facts facts;
-	int alt_fd;			/* what dwz moved away, -1: nothing or not found */
-	uint64_t alt_size;
+	struct parser_part alt;		/* what dwz moved away */
+	struct parser_part split;	/* a package (.dwp) of its split DWARF */
 	bool with_dwarf;
 	char note[2048];		/* what is missing, or why there is none; may be empty */
 };

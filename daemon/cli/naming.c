@@ -215,25 +215,24 @@ static const char *failure(int error)
 static int name_by(struct naming *naming, struct naming_outcome *outcome, const struct debugfile *file,
 		   bool with_dwarf)
 {
-	const int alt_fd = with_dwarf ? file->alt_fd : -1;
 	_cleanup_free_ struct wanted *wanted = NULL;
 	uint32_t count, split;
 	int r = collect(naming, outcome->object, file, &wanted, &count);
 
 	if (r < 0 || !count)
 		return r;
-	r = parser_open_lines(naming->parser, file->object, file->fd, with_dwarf, alt_fd,
-			      file->alt_size);
+	r = parser_open_lines(naming->parser, file->object, file->fd, with_dwarf, with_dwarf ? &file->alt : NULL,
+			      with_dwarf ? &file->split : NULL);
 	if (!r) {
 		index_cache_load(naming->parser, file);
 		r = ask_all(naming, outcome, file, wanted, count, &split);
 	}
 	if (!r)
 		index_cache_save(naming->parser, file);
-	if (!r && split)
+	if (!r && split && !outcome->note[0])
 		snprintf(outcome->note, sizeof(outcome->note),
-			 "%u without inlined functions: those are in .dwo files (split DWARF), which are "
-			 "not read", split);
+			 "%u without inlined functions: those are in .dwo files (split DWARF); make one package of "
+			 "them, `dwp -e PROGRAM -o PROGRAM.dwp'", split);
 	return r;
 }
 
@@ -247,6 +246,12 @@ static int name_object(struct naming *naming, struct naming_outcome *outcome)
 		return 0;
 	outcome->file = strdup(file.object->path);
 	r = name_by(naming, outcome, &file, file.with_dwarf);
+	if (r < 0 && r != -E2BIG && file.split.fd >= 0) {
+		snprintf(outcome->note, sizeof(outcome->note),
+			 "without its package of split DWARF, which cannot be read: %s", failure(r));
+		close(steal_fd(&file.split.fd));
+		r = name_by(naming, outcome, &file, true);
+	}
 	if (r < 0 && r != -E2BIG && file.with_dwarf) {
 		snprintf(outcome->note, sizeof(outcome->note),
 			 "without lines: its DWARF cannot be read: %s", failure(r));

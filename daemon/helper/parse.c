@@ -36,7 +36,7 @@ static int kept_fd = -1;
 
 /* Opened by PARSE_DWARF; the descriptors are its own. */
 static struct lines *lines;
-static int lines_fd = -1, lines_alt_fd = -1;
+static int lines_fds[DWARF_PARTS] = { -1, -1, -1 };
 
 static void drop_lines(void)
 {
@@ -44,11 +44,9 @@ static void drop_lines(void)
 		return;
 	lines_free(lines);
 	lines = NULL;
-	if (lines_fd >= 0)
-		close(lines_fd);
-	if (lines_alt_fd >= 0)
-		close(lines_alt_fd);
-	lines_fd = lines_alt_fd = -1;
+	for (size_t i = 0; i < DWARF_PARTS; i++)
+		if (lines_fds[i] >= 0)
+			close(steal_fd(&lines_fds[i]));
 	malloc_trim(0);
 }
 
@@ -292,19 +290,21 @@ static int answer_debug(struct serve_request *request, struct serve_answer *answ
 static int answer_dwarf(struct serve_request *request, struct serve_answer *answer _unused_)
 {
 	const struct parse_dwarf *dwarf = request->payload;
+	int *fd = &lines_fds[min_of(dwarf->part, (uint8_t)DWARF_PART_SPLIT)];
 	int r;
 
-	if (dwarf->is_alt) {
-		if (!lines || lines_alt_fd >= 0)
+	if (dwarf->part != DWARF_PART_FILE) {
+		if (!lines || *fd >= 0)
 			return -ESTALE;
-		lines_alt_fd = steal_fd(&request->fd);
-		return lines_set_alt(lines, lines_alt_fd, dwarf->file.size, deadline_of(&dwarf->file));
+		*fd = steal_fd(&request->fd);
+		return (dwarf->part == DWARF_PART_ALT ? lines_set_alt : lines_set_split)(
+			lines, *fd, dwarf->file.size, deadline_of(&dwarf->file));
 	}
 	drop_lines();
 	r = lines_open(request->fd, dwarf->file.size, !dwarf->symbols_only, deadline_of(&dwarf->file),
 		       &lines);
 	if (!r)
-		lines_fd = steal_fd(&request->fd);
+		*fd = steal_fd(&request->fd);
 	return r;
 }
 

@@ -97,12 +97,18 @@ void parser_unmap(const void *data, size_t size);	/* NULL is fine */
  */
 int parser_debug(struct parser *parser, const struct object *object, int fd,
 		 struct lines_facts *ret_facts);
+/* A further file of DWARF; @fd -1: there is none. */
+struct parser_part {
+	int fd;
+	uint64_t size;
+};
+
 /*
- * Opens @fd for the parser_lines() that come next. @alt_fd: what dwz moved out of it, -1: nothing. Its
- * errors: as lines_open().
+ * Opens @fd for the parser_lines() that come next. @alt: what dwz moved out of it; @split: a package of its split DWARF,
+ * which costs inlined functions alone if it cannot be read. NULL: nothing. Its errors: as lines_open().
  */
 int parser_open_lines(struct parser *parser, const struct object *object, int fd, bool with_dwarf,
-		      int alt_fd, uint64_t alt_size);
+		      const struct parser_part *alt, const struct parser_part *split);
 /*
  * What saves making the index of the file's units anew, between those two: @fd has @size bytes that parser_save_index()
  * gave for it once. -EBADMSG: they are of another, or damaged. That one, after questions: -ENODATA, there is nothing new;

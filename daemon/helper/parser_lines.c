@@ -48,20 +48,27 @@ static int open_dwarf(struct parser *parser, const struct object *object, int fd
 	return parser_ask(parser, object, &call);
 }
 
-int parser_open_lines(struct parser *parser, const struct object *object, int fd, bool with_dwarf,
-		      int alt_fd, uint64_t alt_size)
+static int open_part(struct parser *parser, const struct object *object, uint8_t part, const struct parser_part *of)
 {
-	struct parse_dwarf dwarf = {
+	const struct parse_dwarf dwarf = { .file = { .size = of->size, .limit_ms = LINES_MS }, .part = part };
+
+	return open_dwarf(parser, object, of->fd, &dwarf);
+}
+
+int parser_open_lines(struct parser *parser, const struct object *object, int fd, bool with_dwarf,
+		      const struct parser_part *alt, const struct parser_part *split)
+{
+	const struct parse_dwarf dwarf = {
 		.file = { .size = object->size, .limit_ms = LINES_MS },
 		.symbols_only = !with_dwarf,
 	};
 	int r = open_dwarf(parser, object, fd, &dwarf);
 
-	if (r < 0 || alt_fd < 0)
-		return r;
-	dwarf.is_alt = true;
-	dwarf.file.size = alt_size;
-	return open_dwarf(parser, object, alt_fd, &dwarf);
+	if (!r && alt && alt->fd >= 0)
+		r = open_part(parser, object, DWARF_PART_ALT, alt);
+	if (!r && split && split->fd >= 0)
+		r = open_part(parser, object, DWARF_PART_SPLIT, split);
+	return r;
 }
 
 int parser_load_index(struct parser *parser, const struct object *object, int fd, uint64_t size)

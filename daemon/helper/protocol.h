@@ -197,12 +197,19 @@ struct open_mapping {
 /* PARSE_DEBUG is answered by struct lines_facts. */
 
 /*
- * PARSE_DWARF opens what lines are looked up in, and keeps it for the PARSE_DWARF with `is_alt` that may
- * follow and for each PARSE_LINES, which come without a descriptor; any other question ends that.
+ * PARSE_DWARF opens what lines are looked up in, and keeps it for the PARSE_DWARF of other parts that
+ * may follow and for each PARSE_LINES, which come without a descriptor; any other question ends that.
  */
+enum {
+	DWARF_PART_FILE,	/* itself */
+	DWARF_PART_ALT,		/* what dwz moved out of it */
+	DWARF_PART_SPLIT,	/* a package (.dwp) of its split DWARF */
+	DWARF_PARTS,
+};
+
 struct parse_dwarf {
 	struct parse_file file;
-	uint8_t is_alt;		/* it has what dwz moved out of the one before */
+	uint8_t part;
 	uint8_t symbols_only;
 };
 

@@ -73,7 +73,7 @@ static int take_range(void *ctx, uint64_t low, uint64_t high)
 	uint32_t i = first_from(walk, low);
 
 	/* what the linker dropped has ranges that begin at 0 and are as long as it was */
-	if (!dwarf_is_code(walk->unit->file, low))
+	if (!dwarf_is_code(walk->unit->linked, low))
 		return r;
 	walk->has_code = walk->calls->has_code = true;
 	if (i == walk->count || walk->addresses[i] >= high)

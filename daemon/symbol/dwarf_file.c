@@ -59,6 +59,7 @@ static const char *const names[DWARF_SECTIONS] = {
 	[DWARF_RANGES] = "ranges",
 	[DWARF_RNGLISTS] = "rnglists",
 	[DWARF_ARANGES] = "aranges",
+	[DWARF_CU_INDEX] = "cu_index",
 };
 
 /* The header of what is compressed as ELF has it. */
@@ -106,8 +107,9 @@ static int look_into_old(const struct elf *elf, struct section *section)
 }
 
 /* -EFBIG: it is too large to be unpacked, and nothing is right without it. */
-static int find_section(struct dwarf_file *file, enum dwarf_section i)
+static int find_section(struct dwarf_file *file, enum dwarf_section i, bool is_split)
 {
+	const char *suffix = is_split && i != DWARF_CU_INDEX ? ".dwo" : "";
 	const struct elf *elf = file->elf;
 	const Elf64_Shdr *shdr;
 	struct section *section = &file->sections[i];
@@ -115,11 +117,11 @@ static int find_section(struct dwarf_file *file, enum dwarf_section i)
 	bool is_old;
 	int r = 0;
 
-	snprintf(name, sizeof(name), ".debug_%s", names[i]);
+	snprintf(name, sizeof(name), ".debug_%s%s", names[i], suffix);
 	shdr = elf_find_section(elf, SHT_NULL, name);
 	is_old = !shdr;
 	if (is_old) {
-		snprintf(name, sizeof(name), ".zdebug_%s", names[i]);
+		snprintf(name, sizeof(name), ".zdebug_%s%s", names[i], suffix);
 		shdr = elf_find_section(elf, SHT_NULL, name);
 	}
 	if (!shdr || shdr->sh_type == SHT_NOBITS || shdr->sh_offset > elf->size)
@@ -154,7 +156,7 @@ static void find_code(struct dwarf_file *file)
 	}
 }
 
-int dwarf_file_open(const struct elf *elf, struct dwarf_file **ret_file)
+int dwarf_file_open(const struct elf *elf, bool is_split, struct dwarf_file **ret_file)
 {
 	struct dwarf_file *file = calloc(1, sizeof(*file));
 	int r = 0;
@@ -163,7 +165,7 @@ int dwarf_file_open(const struct elf *elf, struct dwarf_file **ret_file)
 		return -ENOMEM;
 	file->elf = elf;
 	for (enum dwarf_section i = 0; !r && i < DWARF_SECTIONS; i++)
-		r = find_section(file, i);
+		r = find_section(file, i, is_split);
 	if (!r && (!file->sections[DWARF_INFO].size || !file->sections[DWARF_ABBREV].size))
 		r = -ENODATA;
 	if (r < 0) {

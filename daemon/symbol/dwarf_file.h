@@ -26,13 +26,17 @@ enum dwarf_section {
 	DWARF_RANGES,
 	DWARF_RNGLISTS,
 	DWARF_ARANGES,
+	DWARF_CU_INDEX,			/* of a package */
 	DWARF_SECTIONS,
 };
 
 struct dwarf_file;
 
-/* @elf stays the caller's, and open; its deadline holds. -ENODATA: there is none that can be read. -EFBIG */
-int dwarf_file_open(const struct elf *elf, struct dwarf_file **ret_file);
+/*
+ * @elf stays the caller's, and open; its deadline holds. @is_split: of sections as a .dwo file or a package of such
+ * (.dwp) has them. -ENODATA: there is none that can be read. -EFBIG
+ */
+int dwarf_file_open(const struct elf *elf, bool is_split, struct dwarf_file **ret_file);
 void dwarf_file_close(struct dwarf_file *file);		/* NULL is fine */
 
 /*

@@ -16,7 +16,11 @@ struct place {
 /* Into another unit, or another file. @home stays open. */
 static bool enter(struct place *place, struct dwarf_units *units, uint64_t offset, const struct dwarf_unit *home)
 {
-	if (!units || dwarf_units_holding(units, offset, home, &place->unit) < 0)
+	/* of a unit that may be closed by that */
+	const struct dwarf_parts parts = place->unit->parts;
+
+	offset += parts.info;
+	if (!units || dwarf_units_holding(units, offset, &parts, home, &place->unit) < 0)
 		return false;
 	place->units = units;
 	place->program = dwarf_units_program(units, place->unit);

@@ -163,7 +163,7 @@ static int add_unit(struct dwarf_index *index, uint64_t offset)
 {
 	struct unit_ranges of = { .index = index, .unit = offset };
 	struct dwarf_unit *unit;
-	int r = dwarf_unit_open(index->units->file, offset, true, &unit);
+	int r = dwarf_unit_open(index->units->file, offset, true, NULL, &unit);
 
 	/* one that is broken costs no other its lines */
 	if (r < 0)

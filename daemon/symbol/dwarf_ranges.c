@@ -111,10 +111,10 @@ static int read_ranges(struct list *list, const struct dwarf_value *value)
 	const struct dwarf_unit *unit = list->unit;
 	const uint8_t size = unit->header.offset_size;
 	struct dwarf_stream stream;
-	uint64_t offset = value->number;
+	uint64_t offset = value->number + unit->ranges_start;
 
 	if (unit->header.version < 5) {
-		dwarf_stream_open(&stream, unit->file, DWARF_RANGES, offset);
+		dwarf_stream_open(&stream, unit->linked, DWARF_RANGES, offset);
 		return read_pairs(list, &stream, unit->low);
 	}
 	if (value->form == DW_FORM_rnglistx) {

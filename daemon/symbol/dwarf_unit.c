@@ -33,7 +33,7 @@ static int parse_header(struct cursor *cursor, struct dwarf_header *header)
 		header->address_size = cursor_u8(cursor);
 		header->abbrev_offset = cursor_number(cursor, header->offset_size);
 		if (header->type == DW_UT_skeleton || header->type == DW_UT_split_compile)
-			cursor_take(cursor, 8);
+			header->dwo_id = cursor_u64(cursor);
 		else if (header->type == DW_UT_type || header->type == DW_UT_split_type)
 			cursor_take(cursor, 8 + header->offset_size);
 	} else {
@@ -263,6 +263,8 @@ static struct dwarf_value *place_of(struct dwarf_facts *facts, uint16_t name)
 		return &facts->addr_base;
 	case DW_AT_rnglists_base:
 		return &facts->rnglists_base;
+	case DW_AT_GNU_ranges_base:
+		return &facts->ranges_base;
 	default:
 		return NULL;
 	}
@@ -325,6 +327,9 @@ static void take_root(struct dwarf_unit *unit)
 		unit->addr_base = header;
 	if (!number_of(&root->rnglists_base, &unit->rnglists_base) && is_new)
 		unit->rnglists_base = header + 4;
+	unit->str_offsets_base += unit->parts.str_offsets;
+	unit->rnglists_base += unit->parts.rnglists;
+	unit->ranges_start = is_new ? unit->parts.rnglists : 0;
 	unit->is_skeleton = unit->header.type == DW_UT_skeleton || (root->dwo_name.form && root->dwo_id.form);
 	dwarf_value_address(unit, &root->low, &unit->low);
 }
@@ -381,13 +386,17 @@ static int open_whole(struct dwarf_unit *unit)
 	return r ?: read_root(unit);
 }
 
-int dwarf_unit_open(struct dwarf_file *file, uint64_t offset, bool is_brief, struct dwarf_unit **ret_unit)
+int dwarf_unit_open(struct dwarf_file *file, uint64_t offset, bool is_brief, const struct dwarf_parts *parts,
+		    struct dwarf_unit **ret_unit)
 {
 	struct dwarf_unit *unit = calloc(1, sizeof(*unit));
 	int r = unit ? dwarf_header_read(file, offset, &unit->header) : -ENOMEM;
 
 	if (!r) {
-		unit->file = file;
+		unit->file = unit->linked = file;
+		if (parts)
+			unit->parts = *parts;
+		unit->header.abbrev_offset += unit->parts.abbrev;
 		r = is_brief ? open_brief(unit) : open_whole(unit);
 	}
 	if (r < 0) {
@@ -396,6 +405,25 @@ int dwarf_unit_open(struct dwarf_file *file, uint64_t offset, bool is_brief, str
 	}
 	*ret_unit = unit;
 	return 0;
+}
+
+void dwarf_unit_link(struct dwarf_unit *unit, const struct dwarf_unit *skeleton)
+{
+	unit->linked = skeleton->file;
+	unit->addr_base = skeleton->addr_base;
+	unit->low = skeleton->low;
+	unit->is_skeleton = false;
+	if (unit->header.version < 5)
+		unit->ranges_start = skeleton->root.ranges_base.number;
+}
+
+bool dwarf_unit_dwo_id(const struct dwarf_unit *unit, uint64_t *ret_id)
+{
+	const struct dwarf_header *header = &unit->header;
+
+	*ret_id = header->version >= 5 ? header->dwo_id : unit->root.dwo_id.number;
+	return header->version < 5 ? unit->root.dwo_id.form :
+	       header->type == DW_UT_skeleton || header->type == DW_UT_split_compile;
 }
 
 void dwarf_unit_close(struct dwarf_unit *unit)
@@ -423,7 +451,7 @@ bool dwarf_value_address(const struct dwarf_unit *unit, const struct dwarf_value
 	case DW_FORM_addrx4:
 	case DW_FORM_GNU_addr_index:
 		if (value->number > UINT32_MAX ||
-		    dwarf_peek(unit->file, DWARF_ADDR, unit->addr_base + value->number * size, &address,
+		    dwarf_peek(unit->linked, DWARF_ADDR, unit->addr_base + value->number * size, &address,
 			       size) < 0)
 			return false;
 		*ret_address = address;

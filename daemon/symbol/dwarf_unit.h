@@ -15,6 +15,7 @@ enum {
 struct dwarf_header {
 	uint64_t offset, size;		/* with its length field */
 	uint64_t abbrev_offset;
+	uint64_t dwo_id;		/* from DWARF 5 on, of a skeleton and of what it stands for */
 	uint16_t version;
 	uint8_t type;			/* DW_UT_*; before DWARF 5 DW_UT_compile */
 	uint8_t address_size, offset_size;
@@ -39,12 +40,18 @@ struct dwarf_facts {
 	struct dwarf_value low, high, ranges, name, linkage_name, abstract_origin, specification;
 	struct dwarf_value decl_file, decl_line, call_file, call_line, call_column;
 	struct dwarf_value stmt_list, comp_dir, sibling, dwo_name, dwo_id;
-	struct dwarf_value str_offsets_base, addr_base, rnglists_base;
+	struct dwarf_value str_offsets_base, addr_base, rnglists_base, ranges_base;
+};
+
+/* Where sections of a unit begin that a package (.dwp) has those of many of. */
+struct dwarf_parts {
+	uint64_t info, abbrev, str_offsets, rnglists;
 };
 
 struct dwarf_unit {
 	struct dwarf_header header;
-	struct dwarf_file *file;
+	struct dwarf_file *file, *linked;	/* linked: that has addresses and, before DWARF 5, ranges */
+	struct dwarf_parts parts;
 	struct dwarf_abbrevs *abbrevs;
 	const uint8_t *bytes;
 	void *owned;			/* bytes */
@@ -53,12 +60,18 @@ struct dwarf_unit {
 	bool is_skeleton;
 	uint64_t low;			/* what ranges are relative to, unless they say */
 	uint64_t str_offsets_base, addr_base, rnglists_base;
+	uint64_t ranges_start;		/* what offsets of ranges are relative to */
 };
 
 /* -ENODATA: no unit begins there. -EBADMSG: it is of a kind that cannot be read; @ret_header has its size. */
 int dwarf_header_read(struct dwarf_file *file, uint64_t offset, struct dwarf_header *ret_header);
-/* Its first entry alone, if @is_brief, or all. -EFBIG */
-int dwarf_unit_open(struct dwarf_file *file, uint64_t offset, bool is_brief, struct dwarf_unit **ret_unit);
+/* Its first entry alone, if @is_brief, or all. @parts: of a package; NULL: of none. -EFBIG */
+int dwarf_unit_open(struct dwarf_file *file, uint64_t offset, bool is_brief, const struct dwarf_parts *parts,
+		    struct dwarf_unit **ret_unit);
+/* Of split DWARF: what the unit takes from the one that stands for it in the linked file. */
+void dwarf_unit_link(struct dwarf_unit *unit, const struct dwarf_unit *skeleton);
+/* False: it has none. */
+bool dwarf_unit_dwo_id(const struct dwarf_unit *unit, uint64_t *ret_id);
 void dwarf_unit_close(struct dwarf_unit *unit);		/* NULL is fine */
 
 /* -EBADMSG: there is no entry. */

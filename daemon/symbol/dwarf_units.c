@@ -73,8 +73,8 @@ static size_t make_room(struct dwarf_units *units, uint64_t bytes, const struct 
 	}
 }
 
-int dwarf_units_get(struct dwarf_units *units, uint64_t offset, const struct dwarf_unit *held,
-		    struct dwarf_unit **ret_unit)
+int dwarf_units_get(struct dwarf_units *units, uint64_t offset, const struct dwarf_parts *parts,
+		    const struct dwarf_unit *held, struct dwarf_unit **ret_unit)
 {
 	struct dwarf_header header;
 	size_t i;
@@ -92,7 +92,7 @@ int dwarf_units_get(struct dwarf_units *units, uint64_t offset, const struct dwa
 	i = make_room(units, header.size, held);
 	if (i == DWARF_UNITS_OPEN)
 		return -ENOMEM;
-	r = dwarf_unit_open(units->file, offset, false, &units->open[i]);
+	r = dwarf_unit_open(units->file, offset, false, parts, &units->open[i]);
 	if (r < 0) {
 		units->open[i] = NULL;
 		return r;
@@ -102,8 +102,8 @@ int dwarf_units_get(struct dwarf_units *units, uint64_t offset, const struct dwa
 	return 0;
 }
 
-int dwarf_units_holding(struct dwarf_units *units, uint64_t offset, const struct dwarf_unit *held,
-			struct dwarf_unit **ret_unit)
+int dwarf_units_holding(struct dwarf_units *units, uint64_t offset, const struct dwarf_parts *parts,
+			const struct dwarf_unit *held, struct dwarf_unit **ret_unit)
 {
 	uint32_t begin = 0, end;
 	int r = 0;
@@ -120,7 +120,7 @@ int dwarf_units_holding(struct dwarf_units *units, uint64_t offset, const struct
 		else
 			end = middle;
 	}
-	return units->count ? dwarf_units_get(units, units->starts[begin], held, ret_unit) : -ENODATA;
+	return units->count ? dwarf_units_get(units, units->starts[begin], parts, held, ret_unit) : -ENODATA;
 }
 
 const struct dwarf_program *dwarf_units_program(struct dwarf_units *units, const struct dwarf_unit *unit)

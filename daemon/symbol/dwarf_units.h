@@ -30,12 +30,12 @@ void dwarf_units_done(struct dwarf_units *units);
 int dwarf_units_find_next(struct dwarf_units *units);
 /*
  * The one that begins there, or that has @offset in it. It stays as long as it is among those that were asked for last,
- * which @held is always.
+ * which @held is always. @parts: of a package, NULL: of none.
  */
-int dwarf_units_get(struct dwarf_units *units, uint64_t offset, const struct dwarf_unit *held,
-		    struct dwarf_unit **ret_unit);
-int dwarf_units_holding(struct dwarf_units *units, uint64_t offset, const struct dwarf_unit *held,
-			struct dwarf_unit **ret_unit);
+int dwarf_units_get(struct dwarf_units *units, uint64_t offset, const struct dwarf_parts *parts,
+		    const struct dwarf_unit *held, struct dwarf_unit **ret_unit);
+int dwarf_units_holding(struct dwarf_units *units, uint64_t offset, const struct dwarf_parts *parts,
+			const struct dwarf_unit *held, struct dwarf_unit **ret_unit);
 /* Its line program, which goes with it; NULL: there is none that can be read. */
 const struct dwarf_program *dwarf_units_program(struct dwarf_units *units, const struct dwarf_unit *unit);
 

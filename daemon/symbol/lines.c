@@ -7,6 +7,7 @@
 #include "symbol/dwarf_calls.h"
 #include "symbol/dwarf_function.h"
 #include "symbol/dwarf_index_file.h"
+#include "symbol/dwarf_split.h"
 #include "symbol/go_lines.h"
 #include "symbol/lines_facts.h"
 #include "symbol/symtab.h"
@@ -24,6 +25,7 @@ struct lines {
 	struct elf file;
 	struct symtab *symtab;		/* NULL: none */
 	struct debug main, alt;		/* main has its ELF file in @file */
+	struct dwarf_split split;
 	struct dwarf_index index;
 	bool has_new_index;		/* that was not given */
 	struct go_lines *go;		/* NULL: no program of Go */
@@ -48,7 +50,8 @@ struct search {
 	uint32_t *unit_places;
 	struct dwarf_row *rows;
 	uint32_t unit_count;
-	struct dwarf_unit *unit;
+	struct dwarf_unit *unit;	/* that has the functions, of @units */
+	struct dwarf_units *units;
 	const struct dwarf_program *program;
 	struct dwarf_calls calls;
 	bool has_code;			/* the unit has, as far as is known */
@@ -63,7 +66,7 @@ struct search {
 
 static int open_debug(struct debug *debug, const struct elf *elf)
 {
-	int r = dwarf_file_open(elf, &debug->file);
+	int r = dwarf_file_open(elf, false, &debug->file);
 
 	if (r < 0)
 		debug->file = NULL;
@@ -125,6 +128,13 @@ int lines_set_alt(struct lines *lines, int fd, uint64_t size, uint64_t deadline)
 	return 0;
 }
 
+int lines_set_split(struct lines *lines, int fd, uint64_t size, uint64_t deadline)
+{
+	if (lines->main.file)
+		dwarf_split_open(&lines->split, fd, size, deadline);
+	return 0;
+}
+
 int lines_save_index(struct lines *lines, void **ret_bytes, size_t *ret_size)
 {
 	if (!lines->has_new_index)
@@ -145,6 +155,7 @@ void lines_free(struct lines *lines)
 	dwarf_index_done(&lines->index);
 	close_debug(&lines->main);
 	close_debug(&lines->alt);
+	dwarf_split_close(&lines->split);
 	go_lines_free(lines->go);
 	symtab_free(lines->symtab);
 	elf_close(&lines->file);
@@ -199,7 +210,7 @@ static void fill_function(struct search *search, uint32_t at, const char *file, 
 {
 	struct dwarf_function *function = &search->function;
 
-	dwarf_function_read(&search->lines->main.units, search->unit, search->program, at, function);
+	dwarf_function_read(search->units, search->unit, search->program, at, function);
 	frame->name = add_string(search, function->name);
 	if (!file[0])
 		file = function->file;
@@ -341,24 +352,46 @@ static void keep_found(struct search *search)
 	search->unit_count = kept;
 }
 
+/* Entries of what is split are elsewhere; without them there is the line program alone. */
+static int enter_split(struct search *search)
+{
+	struct dwarf_split *split = &search->lines->split;
+	struct dwarf_unit *unit;
+	int r = dwarf_split_find(split, search->unit, &unit);
+
+	if (!r) {
+		search->unit = unit;
+		search->units = &split->units;
+	}
+	return r == -ENOENT ? 0 : r;
+}
+
+static int take_failure(struct lines *lines)
+{
+	return dwarf_take_failure(lines->main.file) ?: dwarf_take_failure(lines->alt.file) ?:
+	       dwarf_take_failure(lines->split.file);
+}
+
 /* The addresses that were set aside for the unit that begins at @offset. */
 static int search_unit(struct search *search, uint64_t offset, bool is_silent)
 {
-	struct dwarf_units *units = &search->lines->main.units;
-	int r = dwarf_units_get(units, offset, NULL, &search->unit);
+	struct dwarf_units *units = search->units = &search->lines->main.units;
+	int r = dwarf_units_get(units, offset, NULL, NULL, &search->unit);
 
 	/* what is broken, or too large, leaves symbols */
 	if (r < 0)
 		return r == -ENOMEM || r == -ETIME ? r : 0;
 	search->program = dwarf_units_program(units, search->unit);
 	dwarf_value_text(search->unit, &search->unit->root.comp_dir, search->directory);
+	r = search->unit->is_skeleton ? enter_split(search) : 0;
+	if (r < 0)
+		return r;
 	r = dwarf_calls_find(search->unit, search->unit_addresses, search->unit_count, search->deadline,
 			     &search->calls);
 	if (r < 0)
 		return r;
 	if (is_silent)
 		keep_found(search);
-	/* entries without their parts elsewhere have line tables alone */
 	if (search->unit->is_skeleton)
 		search->answer->split += search->unit_count;
 	r = find_rows(search);
@@ -366,8 +399,7 @@ static int search_unit(struct search *search, uint64_t offset, bool is_silent)
 		r = make_frames(search, n);
 	search->has_code = search->calls.has_code;
 	dwarf_calls_done(&search->calls);
-	r = r ?: dwarf_take_failure(search->lines->main.file);
-	return r ?: dwarf_take_failure(search->lines->alt.file);
+	return r ?: take_failure(search->lines);
 }
 
 static void set_aside(struct search *search, uint32_t i)
@@ -471,6 +503,7 @@ static int find(struct search *search)
 		return -ENOMEM;
 	search->lines->file.deadline = search->deadline;
 	search->lines->alt.elf.deadline = search->deadline;
+	search->lines->split.elf.deadline = search->deadline;
 	if (search->lines->main.file)
 		r = search_units(search);
 	for (uint32_t i = 0; !r && i < search->count; i++)

@@ -31,7 +31,7 @@ struct lines_answer {
 	uint32_t frame_count;
 	char *strings;
 	uint32_t string_bytes;
-	uint32_t split;			/* addresses whose inlined functions are in a .dwo file */
+	uint32_t split;			/* addresses whose inlined functions are in a .dwo file that is not here */
 };
 
 struct lines;
@@ -43,6 +43,8 @@ struct lines;
 int lines_open(int fd, uint64_t size, bool with_dwarf, uint64_t deadline, struct lines **ret_lines);
 /* What dwz has moved away, before the first question. */
 int lines_set_alt(struct lines *lines, int fd, uint64_t size, uint64_t deadline);
+/* A package (.dwp) of its split DWARF, or a .dwo file, as well; one that cannot be read is as none. */
+int lines_set_split(struct lines *lines, int fd, uint64_t size, uint64_t deadline);
 /*
  * The index of its units, which lines_find() makes for the first address that .debug_aranges does not have: as bytes to be
  * kept (-ENODATA: it has made none, or was given it), and such bytes, before the first question (-EBADMSG: they are of

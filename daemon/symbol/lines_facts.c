@@ -102,6 +102,8 @@ int lines_facts(int fd, uint64_t size, uint64_t deadline, struct lines_facts *re
 	ret_facts->is_elf = true;
 	ret_facts->has_dwarf = !lines_is_relocatable(&elf) && (has_bytes(&elf, SHT_NULL, ".debug_info") ||
 							 has_bytes(&elf, SHT_NULL, ".zdebug_info"));
+	ret_facts->is_split = has_bytes(&elf, SHT_NULL, ".debug_info.dwo") ||
+			      has_bytes(&elf, SHT_NULL, ".zdebug_info.dwo");
 	ret_facts->has_symbols = has_bytes(&elf, SHT_SYMTAB, NULL);
 	elf_build_id(&elf, ret_facts->build_id);
 	ret_facts->has_go_lines = has_go_lines(&elf);

@@ -11,6 +11,7 @@ enum { LINES_SEGMENTS_MAX = 8 };	/* executable ones of a file that are told */
 struct lines_facts {
 	uint8_t is_elf, has_dwarf, has_symbols;
 	uint8_t has_go_lines;		/* see symbol/go_lines.h */
+	uint8_t is_split;		/* a package of split DWARF, or a .dwo file */
 	char htlhash[33], build_id[41];
 	char alt_build_id[41];		/* of the file that dwz has moved a part into; empty: none */
 	char alt_link[256];		/* and its path */

@@ -96,6 +96,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		/* as if dwz had moved its own strings and functions into it */
 		if (data[size - 1] & 1)
 			lines_set_alt(lines, fd, size, deadline);
+		/* and as if it were the package of its split DWARF, too */
+		if (data[size - 1] & 2)
+			lines_set_split(lines, fd, size, deadline);
 		ask(lines, addresses, count, deadline);
 		if (lines_save_index(lines, &index, &index_size))
 			index = NULL;

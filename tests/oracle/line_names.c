@@ -4,6 +4,7 @@
  * addresses in hex, one a line, and answers each with its frames, innermost first,
  * "NAME<tab>FILE<tab>LINE<tab>COLUMN<tab>START", then an empty line.
  * usage: line_names FILE [DWZ-FILE]
+ *        line_names FILE --split PACKAGE	or a .dwo file
  *        line_names --now FILE	as the daemon asks, which looks itself whether there are lines
  */
 #include <fcntl.h>
@@ -44,9 +45,10 @@ int main(int argc, char **argv)
 {
 	static struct lines_answer answer;
 	static uint64_t addresses[LINES_ADDRESSES_MAX];
-	struct object *object, *alt = NULL;
+	struct object *object, *alt = NULL, *package = NULL;
+	struct parser_part parts[2] = { { .fd = -1 }, { .fd = -1 } };
 	struct parser *parser;
-	int fd, alt_fd = -1, r;
+	int fd, r;
 	uint32_t count;
 	char line[64];
 	const bool is_now = argc == 3 && !strcmp(argv[1], "--now");
@@ -55,14 +57,21 @@ int main(int argc, char **argv)
 		argc--;
 		argv++;
 	}
+	if (argc == 4 && !strcmp(argv[2], "--split")) {
+		package = open_object(argv[3], &parts[1].fd);
+		parts[1].size = package->size;
+		argc -= 2;
+	}
 	if (argc != 2 && argc != 3)
 		return 2;
 	object = open_object(argv[1], &fd);
-	if (argc == 3)
-		alt = open_object(argv[2], &alt_fd);
+	if (argc == 3) {
+		alt = open_object(argv[2], &parts[0].fd);
+		parts[0].size = alt->size;
+	}
 	if (parser_new(&parser) < 0)
 		return 2;
-	r = is_now ? 0 : parser_open_lines(parser, object, fd, true, alt_fd, alt ? alt->size : 0);
+	r = is_now ? 0 : parser_open_lines(parser, object, fd, true, &parts[0], &parts[1]);
 	do {
 		for (count = 0; count < LINES_ADDRESSES_MAX && fgets(line, sizeof(line), stdin);)
 			addresses[count++] = strtoull(line, NULL, 16);
@@ -80,8 +89,10 @@ int main(int argc, char **argv)
 	parser_free(parser);
 	object_unref(object);
 	object_unref(alt);
+	object_unref(package);
 	close(fd);
-	if (alt_fd >= 0)
-		close(alt_fd);
+	for (int i = 0; i < 2; i++)
+		if (parts[i].fd >= 0)
+			close(parts[i].fd);
 	return 0;
 }

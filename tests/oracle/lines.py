@@ -217,6 +217,30 @@ OTHER = r"""
 2:
 """
 
+# a second unit, so that not all of a package begins at 0
+MORE = r"""
+#include <algorithm>
+#include <vector>
+static inline __attribute__((always_inline)) int fold(int x) { return (x ^ x >> 7) * 31; }
+static inline __attribute__((always_inline)) int folded(const std::vector<int> &v) {
+    int sum = 0;
+    for (int x : v)
+        sum += fold(x);
+    return sum; }
+int more(std::vector<int> v, int n) {
+    std::sort(v.begin(), v.end());
+    return v.empty() || n < 3 ? fold(n) : folded(v) + more(std::vector<int>(v.begin(), v.begin() + n / 2), n / 2); }
+"""
+
+# what is compiled of two sources, and the packager, if there is one that reads that: dwp of Binutils 2.40 has no DWARF 5,
+# and llvm-dwp 14 does not end on gcc's
+SPLIT = (
+    ("gcc", "g++", 4, "dwp"),
+    ("gcc", "g++", 4, "llvm-dwp"),
+    ("clang", "clang++", 4, "dwp"),
+    ("clang", "clang++", 5, "llvm-dwp"),
+)
+
 # what is compiled: name, compiler, flags
 VARIANTS = (
     ("gcc-dwarf5", "g++", "shop.cc", "-O2 -g -gdwarf-5"),
@@ -375,6 +399,63 @@ def check_lines(program, work, own):
     count, inlined, _, wrong = compare(program, own, own)
     tell(not wrong and inlined > 100, f"{os.path.basename(own)}: {count} addresses, {inlined} inlined",
          "\n".join(wrong))
+
+
+def build_split(work, name, compiler, version, packager):
+    directory = os.path.join(work, f"{name}-split-{version}-{packager}")
+    os.makedirs(directory)
+    with open(os.path.join(directory, "more.cc"), "w", encoding="utf-8") as file:
+        file.write(MORE)
+    shutil.copy(os.path.join(work, "shop.cc"), directory)
+    subprocess.run([compiler, "-O2", "-g", f"-gdwarf-{version}", "-gsplit-dwarf", "-Wl,--build-id", "-o", "shop",
+                    "more.cc", "shop.cc"], cwd=directory, check=True)
+    subprocess.run([packager, "-e", "shop", "-o", "shop.dwp"], cwd=directory, timeout=120, stderr=subprocess.DEVNULL, check=False)
+    return os.path.join(directory, "shop")
+
+
+def check_split(program, work):
+    """Entries of functions are in a package, or in a .dwo file; llvm-symbolizer takes the .dwo files of the names that it reads."""
+    for variant in SPLIT:
+        path = build_split(work, *variant)
+        count, inlined, lined, wrong = compare(program, path, path, "--split", path + ".dwp")
+        tell(not wrong and lined > count // 3 and inlined > count // 2,
+             f"split DWARF {variant[2]} of {variant[0]} packed by {variant[3]}: {count} addresses, {inlined} inlined",
+             "\n".join(wrong) or "too few")
+    path = os.path.join(work, "gcc-split")
+    count, inlined, _, wrong = compare(program, path, path, "--split", path + "-shop.dwo")
+    tell(not wrong and inlined > count // 2, f"gcc-split with its .dwo file: {count} addresses, {inlined} inlined",
+         "\n".join(wrong) or "too few")
+    package = os.path.join(work, "clang-split-5-llvm-dwp", "shop")
+    with open(package + ".dwp", "rb") as file:
+        content = file.read()
+    noise = random.Random(5)
+    at, size = section(package + ".dwp", ".debug_cu_index")
+    info, info_size = section(package + ".dwp", ".debug_info.dwo")
+    bad = os.path.join(work, "bad.dwp")
+    for what, damaged in (("of another program", open_bytes(os.path.join(work, "gcc-split-4-dwp", "shop.dwp"))),
+                          ("that is cut off", content[:len(content) // 3]),
+                          ("with an index of noise", content[:at + 16] + noise.randbytes(size - 16) + content[at + size:]),
+                          ("whose index is full", content[:at + 16] + b"\1" * (size - 16) + content[at + size:]),
+                          ("whose index has 2^31 slots", content[:at + 12] + (1 << 31).to_bytes(4, "little") + content[at + 16:])):
+        with open(bad, "wb") as file:
+            file.write(damaged)
+        count, _, lined, wrong = compare(program, package, package, "--split", bad, is_split=True)
+        tell(not wrong and lined > count // 3, f"a package {what}: lines without inlined functions", "\n".join(wrong[:5]))
+    with open(bad, "wb") as file:
+        file.write(content[:info + 64] + noise.randbytes(info_size - 64) + content[info + info_size:])
+    addresses = sorted(functions(package))
+    tell(len(ours(program, package, addresses, "--split", bad)) == len(addresses), "a package with entries of noise")
+
+
+def open_bytes(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def section(path, name):
+    """File offset and size."""
+    found = re.search(re.escape(name) + r" +[A-Z_0-9]+ +[0-9a-f]+ ([0-9a-f]+) ([0-9a-f]+)", run("readelf", "-SW", path))
+    return int(found[1], 16), int(found[2], 16)
 
 
 # recordings
@@ -770,6 +851,30 @@ def check_recordings(program, stacktap, work):
     tell("split DWARF" in (said["objects"][0]["note"] or "") and said["objects"][0]["with_lines"],
          "split DWARF gives lines, and says what it does not give", said)
 
+    # a package beside the program, which has to be a file
+    split = os.path.join(work, "gcc-split-4-dwp", "shop")
+    first, length = text_range(split)
+    write(recorded, Recording(split, list(range(first + length // 2, first + length, 64)), ident=build_id(split)))
+    status, said = symbolize(stacktap, "--binary", split, "-o", named, recorded)
+    chains = sum(len(frames) > 1 for frames in frames_of(named)[0].values())
+    tell(status == 0 and chains > 20 and not said["objects"][0]["note"], "a package beside the program gives inlined functions",
+         said)
+    packages = os.path.join(work, "packages")
+    os.makedirs(packages)
+    os.rename(split + ".dwp", packages + "/shop.dwp")
+    os.mkfifo(split + ".dwp")
+    status, said = symbolize(stacktap, "--binary", split, "-o", named, recorded)
+    tell(status == 0 and "split DWARF" in (said["objects"][0]["note"] or "") and said["objects"][0]["with_lines"],
+         "one that is a FIFO is left alone", said)
+    status, said = symbolize(stacktap, "--binary", split, "--debug-dir", packages, "-o", named, recorded)
+    tell(status == 0 and sum(len(frames) > 1 for frames in frames_of(named)[0].values()) == chains,
+         "a package in a debug directory", said)
+    os.unlink(split + ".dwp")
+    with open(split + ".dwp", "wb") as file:
+        file.truncate(1 << 40)
+    status, said = symbolize(stacktap, "--binary", split, "-o", named, recorded)
+    tell(status == 0 and said["objects"][0]["with_lines"] and said["objects"][0]["note"], "one of a terabyte of nothing", said)
+
     # a store of two files
     store, elsewhere = os.path.join(work, "store"), os.path.join(work, "elsewhere")
     os.makedirs(store)
@@ -879,6 +984,7 @@ def main():
         tell(False, "the programs are built")
     else:
         check_lines(program, work, stacktap)
+        check_split(program, work)
         check_recordings(program, stacktap, work)
         check_index(stacktap, work)
         check_riddles(stacktap, work)
