@@ -206,6 +206,8 @@ static const char *failure(int error)
 	case -ETIMEDOUT:
 	case -ETIME:
 		return "it takes too long to read";
+	case -EFBIG:
+		return "its compressed debug sections need more memory than the parser may take";
 	default:
 		return strerror(-error);
 	}

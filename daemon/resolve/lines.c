@@ -130,7 +130,8 @@ void lines_resolve(struct parser *parser, struct names *names, const struct line
 	}
 	if (r == 0 || r == -ETIME || r == -EDQUOT || r == -EAGAIN || r == -ENOMEM)
 		return;
-	log_debug("%s: no source lines: %s", source->object->path, strerror(-r));
+	log_debug("%s: no source lines: %s", source->object->path,
+		  r == -EFBIG ? "its compressed debug sections need more memory than the parser may take" : strerror(-r));
 	source->object->has_no_lines = true;
 	stats->without++;
 }

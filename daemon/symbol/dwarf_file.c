@@ -41,6 +41,7 @@ struct dwarf_file {
 	const struct elf *elf;
 	struct dwarf_file *alt;
 	struct section sections[DWARF_SECTIONS];
+	uint64_t unpacked;		/* bytes of those */
 	struct block blocks[BLOCKS];
 	struct code code[CODE_MAX];
 	size_t code_count;
@@ -281,7 +282,7 @@ static int unpack_zstd(struct unpacking *unpacking)
 /* Texts and what else has no errors would be empty, and right by their looks. */
 static int note_failure(struct dwarf_file *file, int r)
 {
-	if (r == -ENOMEM || r == -ETIME)
+	if (r == -ENOMEM || r == -ETIME || r == -EFBIG)
 		file->failed = r;
 	return r;
 }
@@ -303,18 +304,20 @@ static int unpack(struct dwarf_file *file, struct section *section)
 	if (section->bytes || section->error)
 		return note_failure(file, section->error);
 	unpacking.packed = malloc(PACKED_STEP);
-	section->bytes = malloc(section->size + 1);
+	if (file->unpacked + section->size <= DWARF_UNPACKED_MAX)
+		section->bytes = malloc(section->size + 1);
+	/* the parser that another question finds has no more room for it */
 	if (!unpacking.packed || !section->bytes)
-		section->error = -ENOMEM;
+		section->error = -EFBIG;
 	else
 		section->error = section->packing == PACKED_ZLIB ? unpack_zlib(&unpacking) :
 								   unpack_zstd(&unpacking);
 	free(unpacking.packed);
 	r = section->error;
-	if (r) {
-		free(section->bytes);
-		section->bytes = NULL;
-	}
+	if (r)
+		free(steal_ptr(section->bytes));
+	else
+		file->unpacked += section->size;
 	/* the next question has time of its own */
 	if (r == -ETIME)
 		section->error = 0;

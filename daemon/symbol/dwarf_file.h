@@ -11,7 +11,7 @@
 
 enum {
 	DWARF_TEXT_MAX = 4096,		/* of a name or path, with the NUL; longer ones are cut */
-	DWARF_UNPACKED_MAX = 256 << 20,	/* bytes of a compressed section, unpacked */
+	DWARF_UNPACKED_MAX = 256 << 20,	/* bytes of compressed sections, unpacked, of one file */
 	DWARF_WINDOW = 512,		/* of a stream */
 };
 
@@ -40,8 +40,8 @@ int dwarf_file_open(const struct elf *elf, bool is_split, struct dwarf_file **re
 void dwarf_file_close(struct dwarf_file *file);		/* NULL is fine */
 
 /*
- * -ENOMEM or -ETIME of anything that was read since the last call, else 0: texts, and what else has no errors of its
- * own, may be missing.
+ * -ENOMEM, -ETIME or -EFBIG of anything that was read since the last call, else 0: texts, and what else has no errors of
+ * its own, may be missing. -EFBIG: compressed sections for which there is no room, now or later.
  */
 int dwarf_take_failure(struct dwarf_file *file);	/* NULL is fine */
 

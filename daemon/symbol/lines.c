@@ -97,13 +97,17 @@ int lines_open(int fd, uint64_t size, bool with_dwarf, uint64_t deadline, struct
 	}
 	if (symtab_read(&lines->file, NULL, 0, NULL, &lines->symtab) < 0)
 		lines->symtab = NULL;
-	if (with_dwarf && !lines_is_relocatable(&lines->file) && !open_debug(&lines->main, &lines->file)) {
-		dwarf_index_init(&lines->index, &lines->main.units);
-		r = dwarf_index_read(&lines->index);
-	}
 	if (go_lines_open(&lines->file, &lines->go) < 0)
 		lines->go = NULL;
-	if (!lines->main.file && !lines->go && (!lines->symtab || !lines->symtab->count))
+	if (with_dwarf && !lines_is_relocatable(&lines->file))
+		r = open_debug(&lines->main, &lines->file);
+	if (lines->main.file) {
+		dwarf_index_init(&lines->index, &lines->main.units);
+		r = dwarf_index_read(&lines->index);
+	} else if (r != -EFBIG || lines->go) {
+		r = 0;
+	}
+	if (!r && !lines->main.file && !lines->go && (!lines->symtab || !lines->symtab->count))
 		r = -ENODATA;
 	if (r < 0) {
 		lines_free(lines);

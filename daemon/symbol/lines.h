@@ -31,14 +31,14 @@ struct lines_answer {
 	uint32_t frame_count;
 	char *strings;
 	uint32_t string_bytes;
-	uint32_t split;			/* addresses whose inlined functions are in a .dwo file that is not here */
+	uint32_t split;			/* addresses whose inlined functions are in a file that is not here */
 };
 
 struct lines;
 
 /*
  * @fd stays the caller's, and open. Without DWARF, or one that cannot be read, there are symbols alone.
- * -ENODATA: neither.
+ * -ENODATA: neither. -EFBIG: compressed sections for which there is no room.
  */
 int lines_open(int fd, uint64_t size, bool with_dwarf, uint64_t deadline, struct lines **ret_lines);
 /* What dwz has moved away, before the first question. */
@@ -54,7 +54,7 @@ int lines_save_index(struct lines *lines, void **ret_bytes, size_t *ret_size);
 int lines_load_index(struct lines *lines, const void *bytes, size_t size);
 void lines_free(struct lines *lines);	/* NULL is fine */
 
-/* @addresses are sorted, LINES_ADDRESSES_MAX at most. -ETIME, -ENOMEM */
+/* @addresses are sorted, LINES_ADDRESSES_MAX at most. -ETIME, -ENOMEM, -EFBIG */
 int lines_find(struct lines *lines, const uint64_t *addresses, uint32_t count, uint64_t deadline,
 	       struct lines_answer *ret_answer);
 void lines_answer_free(struct lines_answer *answer);

@@ -407,6 +407,47 @@ static void lines_that_cannot_be_had_are_put_off_or_given_up(void **state)
 	symbolizer_free(symbolizer);
 }
 
+/* Compressed sections of 160 MiB of which each fits: the parser has not the memory for both, in no window. */
+static void sections_too_large_together_are_given_up(void **state)
+{
+	static const char source[] =
+		"__asm__(\".section .debug_str,\\\"\\\",@progbits\\n.asciz \\\"named\\\"\\n.zero 160 << 20\\n\"\n"
+		"\".section .debug_abbrev,\\\"\\\",@progbits\\n.uleb128 1, 0x11; .byte 1; .uleb128 0x11, 1, 0x12, 7, 0, 0\\n\"\n"
+		"\".uleb128 2, 0x2e; .byte 0; .uleb128 0x11, 1, 0x12, 7, 3, 14, 0, 0, 0\\n\"\n"
+		"\".section .debug_info,\\\"\\\",@progbits\\n.long 2f - 1f\\n1: .short 4; .long .debug_abbrev; .byte 8\\n\"\n"
+		"\".uleb128 1; .quad main, 64; .uleb128 2; .quad main, 64; .long .debug_str; .uleb128 0\\n\"\n"
+		"\"2: .zero 160 << 20\\n.text\");\n"
+		"int main(void) { return 0; }\n";
+	const char *path = fixture_build("large", "-g0 -no-pie -Wa,--compress-debug-sections=zstd "
+					 "-Wl,--compress-debug-sections=zstd", source);
+	struct symbolizer *symbolizer = new_symbolizer();
+	struct lines_stats stats = { 0 };
+	size_t budget = NAMES_OBJECT_MAX_BYTES;
+	struct lines_source source_of = { .fd = open(path, O_RDONLY | O_CLOEXEC) };
+	struct location *location = location_new(NULL, 0x1000, FRAME_NATIVE, false);
+	struct names *names;
+	struct stat st;
+
+	(void)state;
+	assert_int_equal(names_new(NULL, &names), 0);
+	source_of.object = object_new(OBJECT_FILE, "large");
+	assert_int_equal(fstat(source_of.fd, &st), 0);
+	assert_true(st.st_size < 1 << 20);
+	source_of.object->size = (uint64_t)st.st_size;
+	source_of.deadline = clock_monotonic() + 60 * NSEC_PER_SEC;
+	location->address = strtoull(fixture_ask("nm large | grep \" T main\""), NULL, 16);
+	lines_resolve(symbolizer_parser(symbolizer), names, &source_of, &location, 1, &budget, &stats);
+	assert_false(location->is_put_off);
+	assert_int_equal(stats.with_lines, 0);
+	assert_int_equal(stats.without, 1);
+	assert_true(source_of.object->has_no_lines);
+	location_unref(location);
+	object_unref(source_of.object);
+	close(source_of.fd);
+	names_free(names);
+	symbolizer_free(symbolizer);
+}
+
 static void what_a_dead_parser_did_not_name_is_put_off(void **state)
 {
 	struct symbolizer *symbolizer = new_symbolizer();
@@ -1108,6 +1149,7 @@ int main(void)
 		cmocka_unit_test(a_debug_file_has_the_names),
 		cmocka_unit_test(lines_and_inlined_functions_are_a_choice),
 		cmocka_unit_test(lines_that_cannot_be_had_are_put_off_or_given_up),
+		cmocka_unit_test(sections_too_large_together_are_given_up),
 		cmocka_unit_test(what_a_dead_parser_did_not_name_is_put_off),
 		cmocka_unit_test(mini_debug_information_has_the_names),
 		cmocka_unit_test(sizeless_names_of_mini_debug_information_swallow_nothing),
