@@ -16,6 +16,8 @@
 #include "broker/broker.h"
 #include "capture/error.h"
 #include "capture/hotplug.h"
+#include "capture/kept.h"
+#include "capture/ledger.h"
 #include "capture/ring.h"
 #include "capture/sideband.h"
 #include "client/kmodload.h"
@@ -57,6 +59,9 @@ struct capture {
 	uint64_t retry_at;		/* 0: POLLPRI is being listened to */
 	bool cpus_appeared, cpus_announced;
 	uint64_t *buffer;		/* SIDEBAND_MAX_RECORD bytes */
+	struct ledger *ledger;		/* NULL: nobody keeps the session */
+	int ledger_fd;
+	struct kept *kept;		/* to be delivered before our own; NULL: there is none */
 	struct capture_stats stats;
 };
 
@@ -168,15 +173,39 @@ static int open_sideband(struct capture *capture, uint32_t cpu)
 
 static int open_ring(struct capture *capture, uint32_t cpu)
 {
+	struct ring_place place = {
+		.cpu = cpu, .data_bytes = capture->options.ring_bytes, .page_bytes = capture->info.page_size,
+	};
 	int r;
 
 	if (capture->rings[cpu])
 		return 0;
-	r = ring_create(capture->fd, cpu, capture->options.ring_bytes, capture->info.page_size,
-			&capture->rings[cpu]);
+	r = ring_create(capture->fd, &place);
 	if (!r)
-		capture->stats.cpus++;
-	return r;
+		r = ring_map(capture->fd, &place, &capture->rings[cpu]);
+	if (r < 0)
+		return r;
+	capture->stats.cpus++;
+	if (capture->ledger) {
+		capture->ledger->cpus[cpu].consumer_offset = place.consumer_offset;
+		capture->ledger->cpus[cpu].producer_offset = place.producer_offset;
+		capture->ledger->cpus[cpu].has_ring = 1;
+	}
+	return 0;
+}
+
+/* Who keeps the session without it could not take it over. */
+static int open_ledger(struct capture *capture)
+{
+	int r = ledger_new(capture->limit, &capture->ledger_fd, &capture->ledger);
+
+	if (r < 0)
+		return r;
+	capture->ledger->session_id = capture->info.session_id;
+	capture->ledger->purpose = capture->options.purpose;
+	capture->ledger->ring_bytes = capture->options.ring_bytes;
+	capture->ledger->page_bytes = capture->info.page_size;
+	return 0;
 }
 
 static int open_cpus(struct capture *capture)
@@ -272,6 +301,8 @@ static void on_record(void *ctx, uint32_t cpu, const struct stacktap_record *rec
 		if (state->state == STACKTAP_CPU_ONLINE || state->state == STACKTAP_CPU_OFFLINE)
 			cpu_state(capture, cpu, state->state == STACKTAP_CPU_ONLINE);
 	}
+	if (capture->ledger)
+		ledger_note(capture->ledger, cpu, record);
 	if (capture->ops->record)
 		capture->ops->record(capture->ctx, cpu, record);
 }
@@ -349,7 +380,7 @@ int capture_open(const struct capture_options *options, const struct capture_ops
 	capture_fail_clear();
 	if (!capture)
 		return -ENOMEM;
-	capture->fd = capture->epoll = capture->wake = capture->hotplug = -1;
+	capture->fd = capture->epoll = capture->wake = capture->hotplug = capture->ledger_fd = -1;
 	capture->ops = ops;
 	capture->ctx = ctx;
 	capture->inner.record = on_record;
@@ -367,6 +398,9 @@ int capture_open(const struct capture_options *options, const struct capture_ops
 	capture->cpus = calloc(capture->limit, sizeof(*capture->cpus));
 	capture->buffer = malloc(SIDEBAND_MAX_RECORD);
 	if (!capture->rings || !capture->sidebands || !capture->cpus || !capture->buffer)
+		goto fail;
+	r = options->is_kept ? open_ledger(capture) : 0;
+	if (r < 0)
 		goto fail;
 
 	capture->epoll = epoll_create1(EPOLL_CLOEXEC);
@@ -403,6 +437,10 @@ void capture_close(struct capture *capture)
 		if (capture->sidebands)
 			sideband_close(capture->sidebands[cpu]);
 	}
+	kept_close(capture->kept);
+	ledger_free(capture->ledger);
+	if (capture->ledger_fd >= 0)
+		close(capture->ledger_fd);
 	if (capture->hotplug >= 0)
 		close(capture->hotplug);
 	if (capture->epoll >= 0)
@@ -416,6 +454,23 @@ void capture_close(struct capture *capture)
 	free(capture->sidebands);
 	free(capture->rings);
 	free(capture);
+}
+
+void capture_take_over(struct capture *capture, struct kept *kept)
+{
+	capture->kept = kept;
+}
+
+int capture_ledger(const struct capture *capture, int *ret_session)
+{
+	*ret_session = capture->fd;
+	return capture->ledger_fd;
+}
+
+void capture_set_purpose(struct capture *capture, uint64_t purpose)
+{
+	if (capture->ledger)
+		capture->ledger->purpose = purpose;
 }
 
 uint64_t capture_session_id(const struct capture *capture)
@@ -496,6 +551,15 @@ int capture_wait(struct capture *capture, int timeout_ms)
 	return 0;
 }
 
+static void drain_kept(struct capture *capture)
+{
+	int r = kept_drain(capture->kept, capture->fd, capture->ops, capture->ctx, &capture->stats);
+
+	if (r < 0)
+		log_warning("what a session that was taken over still owed is not known: %s", strerror(-r));
+	kept_close(steal_ptr(capture->kept));
+}
+
 int capture_drain(struct capture *capture, uint64_t *ret_time)
 {
 	uint64_t now;
@@ -522,11 +586,19 @@ int capture_drain(struct capture *capture, uint64_t *ret_time)
 			sideband_snapshot(capture->sidebands[cpu]);
 	sideband_merge(capture->sidebands, capture->limit, now + 10 * NSEC_PER_USEC,
 		       capture->buffer, capture->ops, capture->ctx, &capture->stats);
-	for (uint32_t cpu = 0; cpu < capture->limit; cpu++)
-		if (capture->rings[cpu])
-			ring_consume(capture->rings[cpu], &capture->inner, capture,
-				     &capture->stats);
+	if (capture->kept)
+		drain_kept(capture);
+	for (uint32_t cpu = 0; cpu < capture->limit; cpu++) {
+		if (!capture->rings[cpu])
+			continue;
+		/* told first: what is delivered in part when we are killed is not delivered again */
+		if (capture->ledger)
+			capture->ledger->cpus[cpu].taken = capture->rings[cpu]->limit;
+		ring_consume(capture->rings[cpu], &capture->inner, capture, &capture->stats);
+	}
 	capture->last_round = clock_monotonic();
+	if (capture->ledger)
+		capture->ledger->drained = capture->last_round;
 	return 0;
 }
 

@@ -16,11 +16,14 @@
 #include "capture/stats.h"
 
 struct capture;
+struct kept;
 
 struct capture_options {
 	uint32_t ring_bytes;		/* data of one ring, 0: 256 KiB; a page at least */
 	uint32_t sideband_bytes;	/* data of one CPU's side band, 0: 32 KiB; the same */
 	bool without_sideband;		/* side band refused by perf_event_paranoid: /proc only */
+	bool is_kept;			/* somebody may take the session over when we are killed */
+	uint64_t purpose;		/* who has the same may, see capture/ledger.h */
 };
 
 /* -errno values of capture_open() that deserve a message of their own, see capture_strerror() */
@@ -34,6 +37,12 @@ enum {
 int capture_open(const struct capture_options *options, const struct capture_ops *ops, void *ctx,
 		 struct capture **ret_capture);
 void capture_close(struct capture *capture);
+
+/* Takes it, stopped: the next round delivers what it has captured. Before the first round that another thread does. */
+void capture_take_over(struct capture *capture, struct kept *kept);
+/* The descriptors of the session and its ledger, both lent; -1: nobody is to keep it. */
+int capture_ledger(const struct capture *capture, int *ret_session);
+void capture_set_purpose(struct capture *capture, uint64_t purpose);
 
 uint64_t capture_session_id(const struct capture *capture);
 const struct stacktap_info *capture_info(const struct capture *capture);

@@ -61,6 +61,14 @@ struct capture_ops {
 	void (*sample)(void *ctx, const struct stacktap_sample *sample,
 		       const struct sample_sections *sections);
 	void (*record)(void *ctx, uint32_t cpu, const struct stacktap_record *record);
+	/*
+	 * Of a session that was taken over: from a time whose side band nobody has seen. @is_proven: the process
+	 * still runs the image that the sample is of, or the sample has none. All of them come before kept_end(),
+	 * and our own session's after it.
+	 */
+	void (*kept_sample)(void *ctx, const struct stacktap_sample *sample,
+			    const struct sample_sections *sections, bool is_proven);
+	void (*kept_end)(void *ctx);
 };
 
 #endif /* STACKTAP_CAPTURE_OPS_H */

@@ -17,46 +17,52 @@ static void ring_unmap(struct ring *ring)
 		munmap((void *)(uintptr_t)ring->producer, ring->producer_bytes);
 }
 
-int ring_create(int fd, uint32_t cpu, uint32_t data_bytes, uint32_t page_bytes,
-		struct ring **ret_ring)
+int ring_create(int fd, struct ring_place *place)
 {
 	struct stacktap_ring_create request = {
 		.size = sizeof(request),
-		.cpu = cpu,
-		.data_bytes = data_bytes,
+		.cpu = place->cpu,
+		.data_bytes = place->data_bytes,
 		/* half of what stack slices may take */
-		.watermark = data_bytes / 8,
+		.watermark = place->data_bytes / 8,
 	};
-	struct ring *ring;
-	void *map;
-	int r;
 
 	if (ioctl(fd, STACKTAP_IOC_RING_CREATE, &request) < 0)
 		return -errno;
-	ring = calloc(1, sizeof(*ring));
+	place->consumer_offset = request.consumer_offset;
+	place->producer_offset = request.producer_offset;
+	return 0;
+}
+
+int ring_map(int fd, const struct ring_place *place, struct ring **ret_ring)
+{
+	struct ring *ring = calloc(1, sizeof(*ring));
+	void *map;
+	int r;
+
 	if (!ring)
 		return -ENOMEM;
-	ring->cpu = cpu;
-	ring->data_bytes = data_bytes;
-	ring->consumer_bytes = page_bytes;
-	ring->producer_bytes = page_bytes + 2 * (size_t)data_bytes;
+	ring->cpu = place->cpu;
+	ring->data_bytes = place->data_bytes;
+	ring->consumer_bytes = place->page_bytes;
+	ring->producer_bytes = place->page_bytes + 2 * (size_t)place->data_bytes;
 	map = mmap(NULL, ring->consumer_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
-		   (off_t)request.consumer_offset);
+		   (off_t)place->consumer_offset);
 	if (map == MAP_FAILED) {
 		r = -errno;
 		goto free_ring;
 	}
 	ring->consumer = map;
 	map = mmap(NULL, ring->producer_bytes, PROT_READ, MAP_SHARED, fd,
-		   (off_t)request.producer_offset);
+		   (off_t)place->producer_offset);
 	if (map == MAP_FAILED) {
 		r = -errno;
 		goto unmap;
 	}
 	ring->producer = map;
-	ring->data = (const uint8_t *)map + page_bytes;
+	ring->data = (const uint8_t *)map + place->page_bytes;
 	/* one ring of a fixed size for each CPU is a bound of its own */
-	pool_charge_always(POOL_RINGS, data_bytes + 2 * (size_t)page_bytes);
+	pool_charge_always(POOL_RINGS, place->data_bytes + 2 * (size_t)place->page_bytes);
 	*ret_ring = ring;
 	return 0;
 

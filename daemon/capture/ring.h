@@ -25,9 +25,16 @@ struct ring {
 	size_t consumer_bytes, producer_bytes; /* of the mappings, 0: memory of a test */
 };
 
-/* Create the ring of @cpu in the session behind @fd and map it. Charged to POOL_RINGS. */
-int ring_create(int fd, uint32_t cpu, uint32_t data_bytes, uint32_t page_bytes,
-		struct ring **ret_ring);
+/* Where a ring is to be mapped from. */
+struct ring_place {
+	uint32_t cpu, data_bytes, page_bytes;
+	uint64_t consumer_offset, producer_offset;
+};
+
+/* Create the ring of @place->cpu in the session behind @fd; sets the offsets. */
+int ring_create(int fd, struct ring_place *place);
+/* Map it. Charged to POOL_RINGS. */
+int ring_map(int fd, const struct ring_place *place, struct ring **ret_ring);
 void ring_free(struct ring *ring);
 
 void ring_snapshot(struct ring *ring);

@@ -304,12 +304,30 @@ static bool set_aside(struct drain *drain, const struct sample_input *input,
 	return drain->output.deferred(drain->output.ctx) || !deferred_take_back(drain->deferred);
 }
 
-static void on_sample(void *ctx, const struct stacktap_sample *sample,
-		      const struct sample_sections *sections)
+/* @input->image and its marks are known. */
+static void take_sample(struct drain *drain, struct sample_input *input, const struct sample_sections *sections)
 {
-	struct drain *drain = ctx;
+	const struct stacktap_sample *sample = input->sample;
 	struct stacktap_sample unproven;
-	struct sample_input input = {
+
+	if (is_deferred(drain, input, sections)) {
+		if (set_aside(drain, input, sections))
+			return;
+		input->marks |= SAMPLE_DEFERRED_REFUSED;
+	}
+	/* of a module that does not tell so itself */
+	if (drain->uses_tables && !sample->generation &&
+	    sample->user_end == STACKTAP_END_COMPLETE) {
+		unproven = *sample;
+		unproven.user_end = STACKTAP_END_NO_MAPPINGS;
+		input->sample = &unproven;
+	}
+	place(drain, input);
+}
+
+static struct sample_input input_of(const struct stacktap_sample *sample, const struct sample_sections *sections)
+{
+	return (struct sample_input){
 		.sample = sample,
 		.kernel_ips = sections->kernel_ips,
 		.kernel_count = sections->kernel_count,
@@ -318,6 +336,13 @@ static void on_sample(void *ctx, const struct stacktap_sample *sample,
 		.exact = sections->exact,
 		.exact_count = sections->exact_count,
 	};
+}
+
+static void on_sample(void *ctx, const struct stacktap_sample *sample,
+		      const struct sample_sections *sections)
+{
+	struct drain *drain = ctx;
+	struct sample_input input = input_of(sample, sections);
 
 	if (!process_table_follows(drain->processes, sample->tgid))
 		return;
@@ -330,19 +355,38 @@ static void on_sample(void *ctx, const struct stacktap_sample *sample,
 
 	if (sections->missing && drain->output.missing)
 		drain->output.missing(drain->output.ctx, sample->tgid, sections->missing);
-	if (is_deferred(drain, &input, sections)) {
-		if (set_aside(drain, &input, sections))
-			return;
-		input.marks |= SAMPLE_DEFERRED_REFUSED;
+	take_sample(drain, &input, sections);
+}
+
+/* What was mapped between then and the scan nobody has seen. Lists and their generations are the other session's. */
+static void on_kept_sample(void *ctx, const struct stacktap_sample *sample,
+			   const struct sample_sections *sections, bool is_proven)
+{
+	struct drain *drain = ctx;
+	struct sample_input input = input_of(sample, sections);
+
+	input.image = is_proven ? process_table_image(drain->processes, sample, &input.marks) :
+				  process_table_image_unseen(drain->processes, sample, &input.marks);
+	if (input.image)
+		input.marks |= SAMPLE_DOUBTFUL;
+	take_sample(drain, &input, sections);
+}
+
+/*
+ * Our own session counts from 0, and its generations begin anew. What came is in no ring any more, so it is the
+ * journal's at once.
+ */
+static void on_kept_end(void *ctx)
+{
+	struct drain *drain = ctx;
+
+	drain->generation = 0;
+	for (uint32_t cpu = 0; cpu < drain->told_cpus; cpu++) {
+		memset(drain->told[cpu].throttles, 0, sizeof(drain->told[cpu].throttles));
+		memset(drain->told[cpu].stalls, 0, sizeof(drain->told[cpu].stalls));
+		memset(drain->told[cpu].misses, 0, sizeof(drain->told[cpu].misses));
 	}
-	/* of a module that does not tell so itself */
-	if (drain->uses_tables && !sample->generation &&
-	    sample->user_end == STACKTAP_END_COMPLETE) {
-		unproven = *sample;
-		unproven.user_end = STACKTAP_END_NO_MAPPINGS;
-		input.sample = &unproven;
-	}
-	place(drain, &input);
+	give_part(drain, UINT64_MAX);
 }
 
 /* NULL: out of memory. */
@@ -564,4 +608,6 @@ const struct capture_ops drain_ops = {
 	.gap = on_gap,
 	.sample = on_sample,
 	.record = on_record,
+	.kept_sample = on_kept_sample,
+	.kept_end = on_kept_end,
 };

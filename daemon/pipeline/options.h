@@ -4,6 +4,7 @@
 #define STACKTAP_PIPELINE_OPTIONS_H
 
 #include "capture/capture.h"
+#include "capture/kept.h"
 #include "client/netlink.h"
 #include "export/cut.h"
 #include "export/encode.h"
@@ -67,6 +68,16 @@ struct pipeline_options {
 	void (*loading)(uint64_t done, uint64_t total);
 	/* Asked while the first tables are loaded: true ends that, and the start, with -EINTR. */
 	bool (*is_cancelled)(void);
+	/*
+	 * The session of a daemon that was killed, or -1: what it captured until now comes before our own. Taken, also
+	 * where the start fails.
+	 */
+	struct kept_fds *kept;
+	/*
+	 * Called in thread A once nothing of that is left: somebody may keep our own now, of which these are the
+	 * descriptors, both lent. NULL: nobody does.
+	 */
+	void (*keep)(void *ctx, int session, int ledger);
 	struct pipeline_sink sink;
 };
 

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "capture/error.h"
+#include "capture/kept.h"
 #include "client/event.h"
 #include "pipeline/threads.h"
 
@@ -172,6 +173,34 @@ static int configure(struct pipeline *pipeline, struct control_change *change)
 	return control_set_session(pipeline->control, id, change);
 }
 
+/* Its samples end where ours begin, but for the milliseconds in between. Where it does not fit it ends here. */
+static void take_over(struct pipeline *pipeline)
+{
+	struct kept_fds *fds = pipeline->options.kept;
+	struct kept *kept;
+	char why[256];
+	int r;
+
+	if (!fds || fds->session < 0 || fds->ledger < 0)
+		return;
+	r = kept_open(fds, &kept, why, sizeof(why));
+	if (!r) {
+		r = control_stop(pipeline->control, kept_session_id(kept));
+		/* it was held, or somebody was faster */
+		if (r == -EALREADY)
+			r = 0;
+		if (r < 0) {
+			snprintf(why, sizeof(why), "it cannot be stopped: %s", strerror(-r));
+			kept_close(kept);
+		}
+	}
+	if (r < 0)
+		log_warning("the session of a daemon that was killed is not taken over: %s; what it captured since is "
+			    "lost", why);
+	else
+		capture_take_over(pipeline->capture, kept);
+}
+
 static int start_sampling(struct pipeline *pipeline, char *ret_error, size_t error_size)
 {
 	const struct pipeline_options *options = &pipeline->options;
@@ -207,6 +236,7 @@ static int start_sampling(struct pipeline *pipeline, char *ret_error, size_t err
 	if (r < 0)
 		return fail_control(pipeline, r, "the kernel module refuses the configuration",
 				    ret_error, error_size);
+	take_over(pipeline);
 	r = start_thread(&pipeline->drain_thread, &pipeline->has_drain_thread, drain_thread,
 			 pipeline, "stacktap-drain");
 	if (r < 0)
@@ -245,6 +275,7 @@ int pipeline_start(const struct pipeline_options *options, struct pipeline **ret
 	/* what the caller lent for the call only */
 	pipeline->options.filter = NULL;
 	pipeline->options.follow_tgids = NULL;
+	pipeline->options.kept = NULL;
 	if (r < 0) {
 		pipeline_stop(pipeline);
 		pipeline_free(pipeline);
@@ -257,6 +288,11 @@ int pipeline_start(const struct pipeline_options *options, struct pipeline **ret
 uint64_t pipeline_session_id(const struct pipeline *pipeline)
 {
 	return capture_session_id(pipeline->capture);
+}
+
+void pipeline_set_purpose(struct pipeline *pipeline, uint64_t purpose)
+{
+	capture_set_purpose(pipeline->capture, purpose);
 }
 
 uint64_t pipeline_close_window(struct pipeline *pipeline)

@@ -18,6 +18,8 @@ struct pipeline;
 int pipeline_start(const struct pipeline_options *options, struct pipeline **ret_pipeline,
 		   char *ret_error, size_t error_size);
 uint64_t pipeline_session_id(const struct pipeline *pipeline);
+/* As struct capture_options has it, from now on. */
+void pipeline_set_purpose(struct pipeline *pipeline, uint64_t purpose);
 /*
  * From any thread: close the window that is open, whatever its age. Returns a number of that closing, which no other
  * pipeline gives. Has the sink had all windows up to it? Also true where that pipeline has ended.

@@ -245,9 +245,18 @@ struct drain_output drain_thread_output(struct pipeline *pipeline)
 	};
 }
 
+static void let_keep(const struct pipeline *pipeline)
+{
+	int session, ledger = capture_ledger(pipeline->capture, &session);
+
+	if (pipeline->options.keep && ledger >= 0)
+		pipeline->options.keep(pipeline->options.sink.ctx, session, ledger);
+}
+
 void *drain_thread(void *ctx)
 {
 	struct pipeline *pipeline = ctx;
+	bool is_first = true;
 	int r = 0;
 
 	while (!r && !atomic_load_explicit(&pipeline->stop, memory_order_acquire)) {
@@ -257,6 +266,9 @@ void *drain_thread(void *ctx)
 		pipeline_begin(pipeline, THREAD_DRAIN);
 		if (!r)
 			r = drain_once(pipeline);
+		if (!r && is_first)
+			let_keep(pipeline);
+		is_first = false;
 		pipeline_end(pipeline, THREAD_DRAIN);
 	}
 	if (!r)

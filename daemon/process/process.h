@@ -52,6 +52,13 @@ void process_table_scanned_all(struct process_table *table, uint64_t began);
 struct image *process_table_image(struct process_table *table, const struct stacktap_sample *sample,
 				  uint16_t *ret_marks);
 
+/*
+ * The same of a sample from a time whose events nobody has seen, and whose process does not run that image any
+ * more: none but an image that samples have proven, or else one without mappings.
+ */
+struct image *process_table_image_unseen(struct process_table *table, const struct stacktap_sample *sample,
+					 uint16_t *ret_marks);
+
 /* True once after something was seen that only a scan of /proc can explain; *ret_tgid 0: all. */
 bool process_table_wants_scan(struct process_table *table, uint32_t *ret_tgid);
 

@@ -34,12 +34,8 @@ static bool process_is_ambiguous(const struct process *process, size_t i)
 	       !process->images[i + 1]->exec_id_known;
 }
 
-/* By identity if it is known already; else by time, which binds the identity. */
-static struct image *process_match(const struct process *process,
-				   const struct stacktap_sample *sample, uint16_t *ret_marks)
+static struct image *process_by_identity(const struct process *process, const struct stacktap_sample *sample)
 {
-	uint64_t time = sample->header.time;
-
 	for (size_t i = 0; i < PROCESS_IMAGES && process->images[i]; i++) {
 		struct image *image = process->images[i];
 
@@ -47,6 +43,18 @@ static struct image *process_match(const struct process *process,
 		    image_started_at(image, sample->start_time))
 			return image;
 	}
+	return NULL;
+}
+
+/* By identity if it is known already; else by time, which binds the identity. */
+static struct image *process_match(const struct process *process,
+				   const struct stacktap_sample *sample, uint16_t *ret_marks)
+{
+	struct image *known = process_by_identity(process, sample);
+	uint64_t time = sample->header.time;
+
+	if (known)
+		return known;
 	for (size_t i = 0; i < PROCESS_IMAGES && process->images[i]; i++) {
 		struct image *image = process->images[i];
 
@@ -67,15 +75,15 @@ static struct image *process_match(const struct process *process,
 }
 
 /*
- * A sample from before everything that is known of the process. An image without mappings stands
- * for what ran then, so that nothing gets a name by the mappings of its successor.
+ * A sample from before everything that is known of the process, or of what nothing proves to be known. An image
+ * without mappings stands for what ran then, so that nothing gets a name by the mappings of its successor.
  */
 static struct image *process_past(struct process_table *table, struct process *process,
 				  const struct stacktap_sample *sample)
 {
 	uint64_t time = sample->header.time;
 	struct image *image = image_new(NULL, process->tgid, 0, sample->comm);
-	size_t i = 1;
+	size_t i = process->images[0] ? 1 : 0;
 
 	if (!image)
 		return NULL;
@@ -92,6 +100,11 @@ static struct image *process_past(struct process_table *table, struct process *p
 	return image;
 }
 
+static bool has_no_user_half(const struct stacktap_sample *sample)
+{
+	return !sample->tgid || sample->header.flags & (STACKTAP_SAMPLE_KERNEL_THREAD | STACKTAP_SAMPLE_IDLE);
+}
+
 struct image *process_table_image(struct process_table *table,
 				  const struct stacktap_sample *sample, uint16_t *ret_marks)
 {
@@ -100,10 +113,7 @@ struct image *process_table_image(struct process_table *table,
 	struct image *image;
 
 	*ret_marks = 0;
-	if (!sample->tgid ||
-	    sample->header.flags & (STACKTAP_SAMPLE_KERNEL_THREAD | STACKTAP_SAMPLE_IDLE))
-		return NULL;
-	process = process_get(table, sample->tgid);
+	process = has_no_user_half(sample) ? NULL : process_get(table, sample->tgid);
 	if (!process)
 		return NULL;
 	image = process_match(process, sample, ret_marks);
@@ -124,6 +134,24 @@ struct image *process_table_image(struct process_table *table,
 	if (image->is_doubtful || time + TIE_NS < image->replaced)
 		*ret_marks |= SAMPLE_DOUBTFUL;
 	image_announce(table, process, image);
+	return image;
+}
+
+struct image *process_table_image_unseen(struct process_table *table, const struct stacktap_sample *sample,
+					 uint16_t *ret_marks)
+{
+	struct process *process;
+	struct image *image;
+
+	*ret_marks = 0;
+	process = has_no_user_half(sample) ? NULL : process_get(table, sample->tgid);
+	if (!process)
+		return NULL;
+	image = process_by_identity(process, sample);
+	if (!image)
+		image = process_past(table, process, sample);
+	if (image)
+		*ret_marks |= SAMPLE_DOUBTFUL;
 	return image;
 }
 

@@ -2,6 +2,7 @@
 #include "service/service.h"
 
 #include <inttypes.h>
+#include <nettle/sha2.h>
 #include <string.h>
 #include <sys/random.h>
 
@@ -11,7 +12,9 @@
 #include "base/signal.h"
 #include "service/delivery.h"
 #include "service/host.h"
+#include "service/keeper.h"
 #include "client/kmodload.h"
+#include "stacktap/version.h"
 
 enum {
 	MS_PER_S = 1000,
@@ -32,6 +35,7 @@ struct service {
 	struct pipeline_options options;
 	struct pipeline *pipeline;
 	struct pause pause;
+	struct kept_fds kept;		/* for the first pipeline */
 
 	struct taps taps;
 };
@@ -115,6 +119,43 @@ static void close_exporter(struct service *service)
 	delivery_done(&service->delivery);
 }
 
+static void sink_keep(void *ctx _unused_, int session, int ledger)
+{
+	keeper_keep(session, ledger);
+}
+
+/* What a session was made for: the whole configuration, as others may be sampled, or be left out, by another. */
+static uint64_t purpose_of(const struct config *config)
+{
+	_cleanup_free_ char *text = NULL;
+	uint8_t digest[SHA256_DIGEST_SIZE];
+	struct sha256_ctx sha;
+	uint64_t purpose;
+	size_t size;
+	FILE *stream = open_memstream(&text, &size);
+
+	if (!stream)
+		return 0;
+	fputs(STACKTAP_VERSION "\n", stream);
+	config_dump(config, stream);
+	if (fclose(stream) == EOF)
+		return 0;
+	sha256_init(&sha);
+	sha256_update(&sha, size, (const uint8_t *)text);
+	sha256_digest(&sha, sizeof(digest), digest);
+	memcpy(&purpose, digest, sizeof(purpose));
+	return purpose;
+}
+
+static void forget_kept(struct service *service)
+{
+	if (service->kept.session >= 0)
+		close(service->kept.session);
+	if (service->kept.ledger >= 0)
+		close(service->kept.ledger);
+	service->kept.session = service->kept.ledger = -1;
+}
+
 static void close_pipeline(struct service *service)
 {
 	int ret;
@@ -126,6 +167,8 @@ static void close_pipeline(struct service *service)
 		pipeline_free(service->pipeline);
 		service->pipeline = NULL;
 	}
+	forget_kept(service);
+	keeper_drop();
 	host_resource_done(&service->resource);
 	relabel_free(service->relabel);
 	service->relabel = NULL;
@@ -169,6 +212,8 @@ static int open_pipeline(struct service *service, const struct control_filter *f
 		.capture = {
 			.ring_bytes = (uint32_t)config->ring_bytes,
 			.sideband_bytes = (uint32_t)config->sideband_bytes,
+			.is_kept = keeper_is_there(),
+			.purpose = purpose_of(config),
 		},
 		.symbolizer = {
 			.with_command_line = config->with_command_line,
@@ -200,6 +245,8 @@ static int open_pipeline(struct service *service, const struct control_filter *f
 		.table_cache = getenv("CACHE_DIRECTORY"),	/* systemd's */
 		.loading = say_loading,
 		.is_cancelled = signal_wants_end,
+		.kept = &service->kept,
+		.keep = sink_keep,
 		.window_ms = (unsigned int)config->window_seconds * MS_PER_S,
 		.window_max_ms = (unsigned int)config->window_max_seconds * MS_PER_S,
 		.early_ms = random_below((unsigned int)config->window_max_seconds * MS_PER_S),
@@ -222,6 +269,7 @@ static int open_pipeline(struct service *service, const struct control_filter *f
 		close_pipeline(service);
 		return ret;
 	}
+	service->kept.purpose = options->capture.purpose;
 	options->encode.resource = service->resource.attributes;
 	options->encode.resource_count = service->resource.count;
 	options->encode.relabel = service->relabel;
@@ -262,7 +310,7 @@ enum pause_reason service_pause(const struct service *service, struct pause_stat
 	return service->pause.reason;
 }
 
-int service_start(struct config *config, struct service **ret_service, char *ret_error,
+int service_start(struct config *config, struct kept_fds *kept, struct service **ret_service, char *ret_error,
 		  size_t error_size)
 {
 	_cleanup_(control_filter_done) struct control_filter filter = { 0 };
@@ -277,6 +325,8 @@ int service_start(struct config *config, struct service **ret_service, char *ret
 	pthread_mutex_init(&service->taps.lock, NULL);
 	service->config = *config;
 	*config = (struct config){ 0 };
+	service->kept = *kept;
+	*kept = (struct kept_fds){ .session = -1, .ledger = -1 };
 	pause_init(&service->pause);
 	pause_set(&service->pause, wanted_pause(service), clock_monotonic());
 	ret = config_filter(&service->config, &filter, ret_error, error_size);
@@ -403,8 +453,10 @@ static int reload_live(struct service *service, struct config *config,
 	int ret = change_live(service, config, filter, error, error_size);
 
 	/* the rest stays where it is: exporter and pipeline borrow its strings */
-	if (!ret)
+	if (!ret) {
 		swap_live(&service->config, config);
+		pipeline_set_purpose(service->pipeline, purpose_of(&service->config));
+	}
 	return ret;
 }
 

@@ -17,10 +17,10 @@
 struct service;
 
 /*
- * Load the module if that is wanted, begin to sample and to export. Takes what *config owns, also on
- * failure, and leaves it empty. *ret_error is a sentence.
+ * Load the module if that is wanted, begin to sample and to export. Takes what *config and *kept own, also on
+ * failure, and leaves them empty. *ret_error is a sentence.
  */
-int service_start(struct config *config, struct service **ret_service, char *ret_error,
+int service_start(struct config *config, struct kept_fds *kept, struct service **ret_service, char *ret_error,
 		  size_t error_size);
 /*
  * Change over to another configuration; takes it as above. Rates and filters change in place,

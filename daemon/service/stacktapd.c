@@ -17,6 +17,7 @@
 #include "service/busy.h"
 #include "service/config.h"
 #include "service/endpoint.h"
+#include "service/keeper.h"
 #include "service/notify.h"
 #include "service/push.h"
 #include "service/rights.h"
@@ -63,6 +64,7 @@ struct options {
 
 struct daemon {
 	struct options options;
+	struct kept_fds kept;	/* until the service has it */
 	struct service *service;
 	struct statusfile *statusfile;
 	int signals;
@@ -706,7 +708,7 @@ static int run(struct daemon *daemon, struct config *config)
 	}
 	if (ret < 0)
 		log_warning("no status in %s: %s", STATUSFILE_DIRECTORY, strerror(-ret));
-	ret = service_start(config, &daemon->service, error, sizeof(error));
+	ret = service_start(config, &daemon->kept, &daemon->service, error, sizeof(error));
 	if (ret == -EINTR) {
 		log_info("%s", error);
 		statusfile_close(daemon->statusfile);
@@ -765,6 +767,7 @@ int main(int argc, char **argv)
 	ret = load_config(&daemon.options, &config, error, sizeof(error));
 	if (ret < 0) {
 		log_error("%s", error);
+		keeper_drop();
 		return daemon.options.check_config ? EXIT_FAILURE : EXIT_USAGE;
 	}
 	if (daemon.options.check_config || daemon.options.dump_config) {
@@ -775,6 +778,7 @@ int main(int argc, char **argv)
 		return ret < 0 || fflush(stdout) == EOF ? EXIT_FAILURE : EXIT_SUCCESS;
 	}
 	log_setup("stacktapd", (enum log_level)config.log_level);
+	keeper_take(&daemon.kept);
 	daemon.signals = open_signals();
 	if (daemon.signals < 0) {
 		log_error("signalfd: %s", strerror(errno));
@@ -782,6 +786,7 @@ int main(int argc, char **argv)
 		return EXIT_FAILURE;
 	}
 	ret = run(&daemon, &config);
+	keeper_drop();
 	broker_end();
 	close(daemon.signals);
 	return ret;

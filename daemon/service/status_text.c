@@ -36,6 +36,11 @@ static const struct status_line lines[] = {
 	  .text = "  session {}: {} samples, {} lost, {} windows, {} side-band records lost",
 	  .values = { C(DAEMON_session), C(WINDOWS_samples), C(WINDOWS_lost), C(WINDOWS_windows),
 		      C(CAPTURE_sideband_lost) } },
+	{ .group = GROUP_CAPTURE,
+	  .text = "  took over the session of a daemon that was killed: {} samples of {} ms, {} of programs that "
+		  "had ended",
+	  .when = { C(CAPTURE_kept_sessions) },
+	  .values = { C(CAPTURE_kept_samples), C(CAPTURE_kept_unread_nano), C(CAPTURE_kept_unproven) } },
 	{ .group = GROUP_WINDOWS,
 	  .text = "  not exported for want of memory or disk: {} samples, {} whole windows",
 	  .when = { C(WINDOWS_samples_dropped), C(WINDOWS_windows_dropped) },

@@ -505,6 +505,62 @@ static void test_gap_marks_samples(void **state _unused_)
 	assert_int_equal(drained.doubts, 1);
 }
 
+static bool proven;
+
+static void on_kept(void *ctx, const struct stacktap_sample *kept_sample, const struct sample_sections *sections)
+{
+	drain_ops.kept_sample(ctx, kept_sample, sections, proven);
+}
+
+static void feed_kept(struct records *records, bool is_proven)
+{
+	const struct capture_ops ops = { .sample = on_kept, .record = drain_ops.record };
+
+	proven = is_proven;
+	assert_int_equal(ring_parse(records->data, records->bytes, 0, &ops, drain, &stats), 0);
+	records_free(records);
+}
+
+/* Of process 10 after so many execs. */
+static void image_sample(struct records *records, uint64_t time, uint64_t exec_id)
+{
+	static const uint64_t ips[] = { 0x1800 };
+
+	records_sample(records, &(struct sample_spec){ .time = time, .tgid = 10, .tid = 10, .exec_id = exec_id,
+						       .flags = STACKTAP_SAMPLE_USER_MODE, .period = 1000,
+						       .user_ips = ips, .user_count = 1, .comm = "program" });
+}
+
+static void test_a_kept_session_comes_first(void **state _unused_)
+{
+	struct records records = { 0 };
+	struct drain_stats drained;
+
+	run_program(10, "/bin/a");
+	records_config(&records, 0, STACKTAP_MODE_PERIOD, 99, 1000, PERF_TYPE_HARDWARE,
+		       PERF_COUNT_HW_CPU_CYCLES, "cycles");
+	image_sample(&records, 1000, 1);
+	records_throttle(&records, 0, 5);
+	feed_kept(&records, false);
+	image_sample(&records, 1001, 2);
+	feed_kept(&records, true);
+	drain_ops.kept_end(drain);
+	/* counts from 0 on */
+	records_throttle(&records, 0, 3);
+	image_sample(&records, 2000, 2);
+	feed(&records, 0);
+	drain_flush(drain, 3000);
+	assert_int_equal(windows[0]->counts[0].samples, 3);
+	assert_int_equal(windows[0]->counts[0].stale, 2);
+	drain_stats(drain, &drained);
+	assert_int_equal(drained.losses.throttled, 8);
+	/* nothing proves that the first is of the program that is known */
+	assert_ptr_not_equal(windows[0]->samples[0].image, windows[0]->samples[1].image);
+	assert_null(image_find_mapping(windows[0]->samples[0].image, 0x1800));
+	assert_non_null(image_find_mapping(windows[0]->samples[1].image, 0x1800));
+	assert_ptr_equal(windows[0]->samples[1].image, windows[0]->samples[2].image);
+}
+
 static void test_leaf_in_no_mapping_asks_for_a_scan(void **state _unused_)
 {
 	struct records records = { 0 };
@@ -717,6 +773,7 @@ int main(void)
 		TEST(test_multiplexing),
 		TEST(test_lost_and_throttled),
 		TEST(test_gap_marks_samples),
+		TEST(test_a_kept_session_comes_first),
 		TEST(test_leaf_in_no_mapping_asks_for_a_scan),
 		TEST(test_full_pool_closes_windows_early),
 		TEST(test_unplaced_is_counted),

@@ -578,6 +578,47 @@ static void test_no_user_half(void **state _unused_)
 	assert_int_equal(process_table_count(table), 0);
 }
 
+/* The address's file by an image that nothing proves to be the sample's; "?" when none. */
+static const char *where_unseen(uint64_t time, uint32_t tgid, uint64_t start, uint64_t exec_id, uint64_t address)
+{
+	const struct stacktap_sample sample = {
+		.header = { .time = time, .type = STACKTAP_RECORD_SAMPLE, .flags = sample_flags },
+		.tgid = tgid,
+		.tid = tgid,
+		.start_time = start,
+		.exec_id = exec_id,
+		.comm = "sampled",
+	};
+	const struct mapping *mapping;
+	uint16_t marks;
+	struct image *image = process_table_image_unseen(table, &sample, &marks);
+
+	assert_non_null(image);
+	assert_int_equal(marks, SAMPLE_DOUBTFUL);
+	mapping = image_find_mapping(image, address);
+	return mapping ? mapping->file->path : "?";
+}
+
+static void test_unseen_time_borrows_no_mapping(void **state _unused_)
+{
+	const struct process_snapshot_mapping mapping = { .start = 0x1000, .end = 0x2000, .major = 8, .minor = 1,
+							  .inode = 7, .path = (char *)(uintptr_t)"/bin/second" };
+
+	/* a scan sees what it became; what it was is not known */
+	merge(1000 * MS, 10, BOOT(100), "second", 1, &mapping);
+	assert_string_equal(where_unseen(500 * MS, 10, BOOT(100), 1, 0x1800), "?");
+	/* that one is known from now on, and the other is still to be bound */
+	assert_string_equal(where_unseen(510 * MS, 10, BOOT(100), 1, 0x1800), "?");
+	assert_string_equal(where(1100 * MS, 10, BOOT(100), 2, 0x1800, 0), "/bin/second");
+	assert_string_equal(where_unseen(700 * MS, 10, BOOT(100), 2, 0x1800), "/bin/second");
+	/* came and went in that time, and its number is somebody else's now */
+	assert_string_equal(where_unseen(600 * MS, 11, BOOT(550), 3, 0x1800), "?");
+	exec_(1200 * MS, 11, "later");
+	map(1200 * MS, 11, 0x1000, 0x1000, 0, 8, "/bin/later");
+	assert_string_equal(where(1300 * MS, 11, BOOT(1150), 4, 0x1800, 0), "/bin/later");
+	assert_string_equal(where_unseen(610 * MS, 11, BOOT(550), 3, 0x1800), "?");
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -604,6 +645,7 @@ int main(void)
 		TEST(test_memory_is_bounded),
 		TEST(test_follow),
 		TEST(test_no_user_half),
+		TEST(test_unseen_time_borrows_no_mapping),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The service manager as keeper of the session's descriptors (systemd's FDSTORE): it has them until they are
+ * dropped, or the unit is stopped or fails for good, and hands them to the next daemon of the same unit.
+ */
+#ifndef STACKTAP_SERVICE_KEEPER_H
+#define STACKTAP_SERVICE_KEEPER_H
+
+#include "capture/kept.h"
+
+/* Before there are threads. What was handed over, -1: nothing; of anything else the descriptors are closed. */
+void keeper_take(struct kept_fds *ret_fds);
+bool keeper_is_there(void);
+/* Any thread. In place of what was kept before. */
+void keeper_keep(int session, int ledger);
+void keeper_drop(void);
+
+#endif /* STACKTAP_SERVICE_KEEPER_H */
