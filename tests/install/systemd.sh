@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # What `make install` lays out, in a guest that systemd has booted: the module is loaded, udev gives the
-# device to the group, the unit with all its restrictions starts, profiles, reloads, comes back, stops.
+# device to the group, the unit with all its restrictions starts, profiles, reloads, comes back and takes over the
+# session of the one that was killed, stops.
 # usage: systemd.sh BUILD-DIRECTORY
 set -u
 
