@@ -168,6 +168,59 @@ static void a_perf_map_names_what_it_has_and_what_comes(void **state)
 	end(&jitted);
 }
 
+/* One that has become a program of this name when it returns. */
+static pid_t start_program(const char *name)
+{
+	int ends[2];
+	char byte;
+	pid_t pid;
+
+	fixture_run("cp /bin/sleep %s", name);
+	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+	pid = fork();
+	if (pid == 0) {
+		execl(fixture_path(name), name, "1000", NULL);
+		_exit(1);
+	}
+	close(ends[1]);
+	/* exec closes the other end */
+	assert_int_equal(read(ends[0], &byte, 1), 0);
+	close(ends[0]);
+	return pid;
+}
+
+/* By the program that runs, before what a function is called. */
+static void the_runtime_is_that_of_the_program(void **state)
+{
+	static const struct {
+		const char *program, *name;
+		enum frame_runtime runtime;
+	} cases[] = {
+		{ "java", "Interpreter", RUNTIME_JVM },
+		{ "java", "int Main.work(int)", RUNTIME_JVM },
+		{ "node", "Builtin:ArrayMap", RUNTIME_V8JS },
+		{ "node", "JS:*hot /srv/app.js:7:3", RUNTIME_V8JS },
+		{ "dotnet", "void [App] Main::Work()[Tier1]", RUNTIME_DOTNET },
+		{ "beam.smp", "$lists:map/2", RUNTIME_BEAM },
+		{ "python3", "py::work:/srv/app.py", RUNTIME_CPYTHON },
+		{ "javac", "Interpreter", RUNTIME_NATIVE },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct jitted jitted = begin(start_program(cases[i].program));
+		enum frame_runtime runtime;
+		char line[128];
+
+		snprintf(line, sizeof(line), "7f0012340000 100 %s\n", cases[i].name);
+		write_file(jitted.map, 0, line);
+		runtime = expect(&jitted, AT + 0x80, cases[i].name);
+		stop(jitted.pid);
+		end(&jitted);
+		assert_int_equal(runtime, cases[i].runtime);
+	}
+}
+
 static void a_process_that_has_exited_has_names(void **state)
 {
 	struct jitted jitted = begin(start());
@@ -411,6 +464,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_perf_map_names_what_it_has_and_what_comes),
+		cmocka_unit_test(the_runtime_is_that_of_the_program),
 		cmocka_unit_test(a_process_that_has_exited_has_names),
 		cmocka_unit_test(only_the_process_own_regular_file_is_read),
 		cmocka_unit_test(a_container_has_its_own),
