@@ -302,7 +302,7 @@ static void on_record(void *ctx, uint32_t cpu, const struct stacktap_record *rec
 			cpu_state(capture, cpu, state->state == STACKTAP_CPU_ONLINE);
 	}
 	if (capture->ledger)
-		ledger_note(capture->ledger, cpu, record);
+		ledger_note(capture->ledger, capture->limit, cpu, record);
 	if (capture->ops->record)
 		capture->ops->record(capture->ctx, cpu, record);
 }
@@ -399,9 +399,9 @@ int capture_open(const struct capture_options *options, const struct capture_ops
 	capture->buffer = malloc(SIDEBAND_MAX_RECORD);
 	if (!capture->rings || !capture->sidebands || !capture->cpus || !capture->buffer)
 		goto fail;
-	r = options->is_kept ? open_ledger(capture) : 0;
-	if (r < 0)
-		goto fail;
+	if (options->is_kept && (r = open_ledger(capture)) < 0)
+		log_warning("the session cannot be kept: %s; if the daemon is killed, sampling stops until the next start",
+			    strerror(-r));
 
 	capture->epoll = epoll_create1(EPOLL_CLOEXEC);
 	capture->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -438,7 +438,7 @@ void capture_close(struct capture *capture)
 			sideband_close(capture->sidebands[cpu]);
 	}
 	kept_close(capture->kept);
-	ledger_free(capture->ledger);
+	ledger_free(capture->ledger, capture->limit);
 	if (capture->ledger_fd >= 0)
 		close(capture->ledger_fd);
 	if (capture->hotplug >= 0)

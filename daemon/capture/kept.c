@@ -16,8 +16,9 @@ enum { KEPT_FLUSH_ROUNDS = 64 };
 
 struct kept {
 	int session, own;
-	struct ledger *ledger;
-	struct ring **rings;		/* [ledger->limit] */
+	struct ledger *ledger;		/* whoever wrote it may write to it still */
+	uint32_t limit;			/* of CPUs in it */
+	struct ring **rings;		/* [limit] */
 	const struct capture_ops *ops;	/* while it is drained */
 	void *ctx;
 	struct capture_stats *stats;
@@ -43,7 +44,7 @@ static int check(struct kept *kept, uint64_t purpose, char *why, size_t size)
 	if (info.abi_major != STACKTAP_ABI_MAJOR || strncmp(info.module_version, STACKTAP_VERSION,
 							    sizeof(info.module_version)) != 0)
 		return refuse(why, size, "its module is version %.31s", info.module_version);
-	if (info.session_id != ledger->session_id || info.nr_cpu_ids != ledger->limit ||
+	if (info.session_id != ledger->session_id || info.nr_cpu_ids != kept->limit ||
 	    info.page_size != ledger->page_bytes)
 		return refuse(why, size, "what is known of it is of another session");
 	if (!purpose || ledger->purpose != purpose)
@@ -56,10 +57,10 @@ static int map_rings(struct kept *kept, char *why, size_t size)
 	const struct ledger *ledger = kept->ledger;
 	int r = 0;
 
-	kept->rings = calloc(ledger->limit, sizeof(struct ring *));
+	kept->rings = calloc(kept->limit, sizeof(struct ring *));
 	if (!kept->rings)
 		return refuse(why, size, "out of memory");
-	for (uint32_t cpu = 0; cpu < ledger->limit && !r; cpu++) {
+	for (uint32_t cpu = 0; cpu < kept->limit && !r; cpu++) {
 		const struct ledger_cpu *known = &ledger->cpus[cpu];
 		const struct ring_place place = {
 			.cpu = cpu, .data_bytes = ledger->ring_bytes, .page_bytes = ledger->page_bytes,
@@ -70,9 +71,8 @@ static int map_rings(struct kept *kept, char *why, size_t size)
 			r = ring_map(kept->session, &place, &kept->rings[cpu]);
 		if (r < 0)
 			return refuse(why, size, "the ring of CPU %u cannot be mapped: %s", cpu, strerror(-r));
-		/* whatever was being delivered as the owner was killed may stand in the journal already */
-		if (known->has_ring)
-			kept->rings[cpu]->position = max_of(kept->rings[cpu]->consumer->tail, known->taken);
+		if (kept->rings[cpu])
+			kept->rings[cpu]->position = kept->rings[cpu]->consumer->tail;
 	}
 	return 0;
 }
@@ -91,7 +91,7 @@ int kept_open(struct kept_fds *fds, struct kept **ret_kept, char *why, size_t si
 	}
 	kept->session = fds->session;
 	fds->session = -1;
-	r = ledger_open(memory, &kept->ledger);
+	r = ledger_open(memory, &kept->ledger, &kept->limit);
 	if (r < 0)
 		r = refuse(why, size, "what is known of it cannot be read: %s", strerror(-r));
 	if (!r)
@@ -109,12 +109,19 @@ void kept_close(struct kept *kept)
 {
 	if (!kept)
 		return;
-	for (uint32_t cpu = 0; kept->rings && cpu < kept->ledger->limit; cpu++)
+	for (uint32_t cpu = 0; kept->rings && cpu < kept->limit; cpu++)
 		ring_free(kept->rings[cpu]);
 	free(kept->rings);
-	ledger_free(kept->ledger);
+	ledger_free(kept->ledger, kept->limit);
 	close(kept->session);
 	free(kept);
+}
+
+uint64_t kept_session_of(int fd)
+{
+	struct stacktap_info info = { .size = sizeof(info) };
+
+	return ioctl(fd, STACKTAP_IOC_INFO, &info) < 0 ? 0 : info.session_id;
 }
 
 uint64_t kept_session_id(const struct kept *kept)
@@ -147,7 +154,7 @@ static void on_sample(void *ctx, const struct stacktap_sample *sample, const str
 static void on_record(void *ctx, uint32_t cpu, const struct stacktap_record *record)
 {
 	struct kept *kept = ctx;
-	const struct stacktap_throttle *before = ledger_count(kept->ledger, cpu, record);
+	const struct stacktap_throttle *before = ledger_count(kept->ledger, kept->limit, cpu, record);
 	struct stacktap_throttle rest;
 
 	if (before) {
@@ -156,15 +163,41 @@ static void on_record(void *ctx, uint32_t cpu, const struct stacktap_record *rec
 		kept->ops->record(kept->ctx, cpu, &rest.header);
 	} else if (record->type == STACKTAP_RECORD_CONFIG || record->type == STACKTAP_RECORD_LOST) {
 		/* for the case that we are killed as well */
-		ledger_note(kept->ledger, cpu, record);
+		ledger_note(kept->ledger, kept->limit, cpu, record);
 		kept->ops->record(kept->ctx, cpu, record);
+	}
+}
+
+static void note_record(void *ctx, uint32_t cpu, const struct stacktap_record *record)
+{
+	struct kept *kept = ctx;
+
+	ledger_note(kept->ledger, kept->limit, cpu, record);
+}
+
+/*
+ * Whatever was being delivered as the owner was killed may stand in the journal already, so none of it is delivered
+ * again. What the samples behind it count it may not have come as far as to note.
+ */
+static void pass_taken(struct kept *kept)
+{
+	static const struct capture_ops ops = { .record = note_record };
+	struct capture_stats none = { 0 };
+
+	for (uint32_t cpu = 0; cpu < kept->limit; cpu++) {
+		struct ring *ring = kept->rings[cpu];
+
+		if (!ring || ring->position >= kept->ledger->cpus[cpu].taken)
+			continue;
+		ring->limit = kept->ledger->cpus[cpu].taken;
+		ring_consume(ring, &ops, kept, &none);
 	}
 }
 
 /* What the samples to come count: their CONFIG was read by who is gone. */
 static void tell_configs(const struct kept *kept)
 {
-	for (uint32_t cpu = 0; cpu < kept->ledger->limit; cpu++)
+	for (uint32_t cpu = 0; cpu < kept->limit; cpu++)
 		for (uint32_t i = 0; kept->rings[cpu] && i < STACKTAP_MAX_SOURCES; i++) {
 			const struct stacktap_config *config = &kept->ledger->cpus[cpu].configs[i];
 
@@ -175,10 +208,10 @@ static void tell_configs(const struct kept *kept)
 
 static bool drain_round(struct kept *kept)
 {
-	const struct capture_ops inner = { .sample = on_sample, .record = on_record };
+	static const struct capture_ops inner = { .sample = on_sample, .record = on_record };
 	bool had_any = false;
 
-	for (uint32_t cpu = 0; cpu < kept->ledger->limit; cpu++) {
+	for (uint32_t cpu = 0; cpu < kept->limit; cpu++) {
 		struct ring *ring = kept->rings[cpu];
 
 		if (!ring)
@@ -202,6 +235,7 @@ int kept_drain(struct kept *kept, int fd, const struct capture_ops *ops, void *c
 	kept->stats = stats;
 	stats->kept_sessions++;
 	stats->kept_unread_ns += clock_monotonic() - min_of(kept->ledger->drained, clock_monotonic());
+	pass_taken(kept);
 	tell_configs(kept);
 	/* what is still owed may not fit at once: each round makes room for more */
 	for (int i = 0; i < KEPT_FLUSH_ROUNDS; i++) {

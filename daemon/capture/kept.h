@@ -22,6 +22,8 @@ struct kept_fds {
  */
 int kept_open(struct kept_fds *fds, struct kept **ret_kept, char *why, size_t size);
 void kept_close(struct kept *kept);
+/* The number of the session behind @fd; 0: it is none. */
+uint64_t kept_session_of(int fd);
 uint64_t kept_session_id(const struct kept *kept);
 /*
  * Deliver all of it, once it is stopped, by ops->kept_sample() and ops->record(), then ops->kept_end(). @fd: our own

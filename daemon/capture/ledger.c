@@ -41,7 +41,7 @@ fail:
 	return r;
 }
 
-int ledger_open(int fd, struct ledger **ret_ledger)
+int ledger_open(int fd, struct ledger **ret_ledger, uint32_t *ret_limit)
 {
 	int seals = fcntl(fd, F_GET_SEALS);
 	struct ledger *ledger;
@@ -55,8 +55,9 @@ int ledger_open(int fd, struct ledger **ret_ledger)
 	ledger = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (ledger == MAP_FAILED)
 		return -errno;
-	if (ledger->magic != LEDGER_MAGIC || ledger->bytes != bytes || ledger->limit > LEDGER_MAX_CPUS ||
-	    ledger_bytes(ledger->limit) != bytes) {
+	*ret_limit = __atomic_load_n(&ledger->limit, __ATOMIC_RELAXED);
+	if (ledger->magic != LEDGER_MAGIC || ledger->bytes != bytes || *ret_limit > LEDGER_MAX_CPUS ||
+	    ledger_bytes(*ret_limit) != bytes) {
 		munmap(ledger, bytes);
 		return -EBADMSG;
 	}
@@ -64,31 +65,32 @@ int ledger_open(int fd, struct ledger **ret_ledger)
 	return 0;
 }
 
-void ledger_free(struct ledger *ledger)
+void ledger_free(struct ledger *ledger, uint32_t limit)
 {
 	if (ledger)
-		munmap(ledger, ledger_bytes(ledger->limit));
+		munmap(ledger, ledger_bytes(limit));
 }
 
-struct stacktap_throttle *ledger_count(struct ledger *ledger, uint32_t cpu, const struct stacktap_record *record)
+struct stacktap_throttle *ledger_count(struct ledger *ledger, uint32_t limit, uint32_t cpu,
+				       const struct stacktap_record *record)
 {
 	static const uint16_t types[] = { STACKTAP_RECORD_THROTTLE, STACKTAP_RECORD_STALL, STACKTAP_RECORD_MISSED };
 	const struct stacktap_throttle *count = (const void *)record;
 
 	for (size_t i = 0; i < ARRAY_SIZE(types); i++)
-		if (record->type == types[i] && cpu < ledger->limit && count->source < STACKTAP_MAX_SOURCES)
+		if (record->type == types[i] && cpu < limit && count->source < STACKTAP_MAX_SOURCES)
 			return &ledger->cpus[cpu].counts[count->source][i];
 	return NULL;
 }
 
-void ledger_note(struct ledger *ledger, uint32_t cpu, const struct stacktap_record *record)
+void ledger_note(struct ledger *ledger, uint32_t limit, uint32_t cpu, const struct stacktap_record *record)
 {
 	const struct stacktap_config *config = (const void *)record;
-	struct stacktap_throttle *count = ledger_count(ledger, cpu, record);
+	struct stacktap_throttle *count = ledger_count(ledger, limit, cpu, record);
 
 	if (count)
 		*count = *(const struct stacktap_throttle *)(const void *)record;
-	else if (record->type == STACKTAP_RECORD_CONFIG && cpu < ledger->limit &&
+	else if (record->type == STACKTAP_RECORD_CONFIG && cpu < limit &&
 		 config->source < STACKTAP_MAX_SOURCES)
 		ledger->cpus[cpu].configs[config->source] = *config;
 }

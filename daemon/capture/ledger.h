@@ -36,13 +36,17 @@ struct ledger {
 
 /* @limit: CPUs are below it. *ret_fd is the caller's. */
 int ledger_new(uint32_t limit, int *ret_fd, struct ledger **ret_ledger);
-/* Of another process: -EBADMSG where it is none, or one of another version. */
-int ledger_open(int fd, struct ledger **ret_ledger);
-void ledger_free(struct ledger *ledger);
+/*
+ * Of another process: -EBADMSG where it is none, or one of another version. Somebody may write to it still, so that
+ * the limit that was checked is *ret_limit, for the functions below, and not the one that stands there.
+ */
+int ledger_open(int fd, struct ledger **ret_ledger, uint32_t *ret_limit);
+void ledger_free(struct ledger *ledger, uint32_t limit);
 
 /* A record of the ring of @cpu, which was delivered. */
-void ledger_note(struct ledger *ledger, uint32_t cpu, const struct stacktap_record *record);
+void ledger_note(struct ledger *ledger, uint32_t limit, uint32_t cpu, const struct stacktap_record *record);
 /* Is @record one that tells a cumulative count? Then the last one noted of its kind and source, else NULL. */
-struct stacktap_throttle *ledger_count(struct ledger *ledger, uint32_t cpu, const struct stacktap_record *record);
+struct stacktap_throttle *ledger_count(struct ledger *ledger, uint32_t limit, uint32_t cpu,
+				       const struct stacktap_record *record);
 
 #endif /* STACKTAP_CAPTURE_LEDGER_H */

@@ -369,11 +369,15 @@ static void on_kept_sample(void *ctx, const struct stacktap_sample *sample,
 				  process_table_image_unseen(drain->processes, sample, &input.marks);
 	if (input.image)
 		input.marks |= SAMPLE_DOUBTFUL;
-	take_sample(drain, &input, sections);
+	/* what has no mappings any more must not take the room of what later tables help */
+	if (is_proven)
+		take_sample(drain, &input, sections);
+	else
+		place(drain, &input);
 }
 
 /*
- * Our own session counts from 0, and its generations begin anew. What came is in no ring any more, so it is the
+ * Our own session counts from 0, its generations begin anew, and it tells its states itself. What came is in no ring any more, so it is the
  * journal's at once.
  */
 static void on_kept_end(void *ctx)
@@ -385,7 +389,10 @@ static void on_kept_end(void *ctx)
 		memset(drain->told[cpu].throttles, 0, sizeof(drain->told[cpu].throttles));
 		memset(drain->told[cpu].stalls, 0, sizeof(drain->told[cpu].stalls));
 		memset(drain->told[cpu].misses, 0, sizeof(drain->told[cpu].misses));
+		drain->told[cpu].multiplexed = drain->told[cpu].fallen_back = 0;
 	}
+	memset(drain->fallen_back, 0, sizeof(drain->fallen_back));
+	drain->stats.multiplexed = drain->stats.degraded = 0;
 	give_part(drain, UINT64_MAX);
 }
 

@@ -179,20 +179,19 @@ static void take_over(struct pipeline *pipeline)
 	struct kept_fds *fds = pipeline->options.kept;
 	struct kept *kept;
 	char why[256];
-	int r;
+	uint64_t id;
+	int r, stopped;
 
 	if (!fds || fds->session < 0 || fds->ledger < 0)
 		return;
+	id = kept_session_of(fds->session);
 	r = kept_open(fds, &kept, why, sizeof(why));
-	if (!r) {
-		r = control_stop(pipeline->control, kept_session_id(kept));
-		/* it was held, or somebody was faster */
-		if (r == -EALREADY)
-			r = 0;
-		if (r < 0) {
-			snprintf(why, sizeof(why), "it cannot be stopped: %s", strerror(-r));
-			kept_close(kept);
-		}
+	stopped = id ? control_stop(pipeline->control, id) : 0;
+	/* it was held, or somebody was faster */
+	if (!r && stopped < 0 && stopped != -EALREADY) {
+		r = stopped;
+		snprintf(why, sizeof(why), "it cannot be stopped: %s", strerror(-r));
+		kept_close(kept);
 	}
 	if (r < 0)
 		log_warning("the session of a daemon that was killed is not taken over: %s; what it captured since is "

@@ -26,11 +26,13 @@ static bool has_too_many_heirs(int fd)
 {
 	struct ledger *ledger;
 	bool has_too_many;
+	uint32_t limit;
 
-	if (ledger_open(fd, &ledger) < 0)
-		return true;
+	/* who takes it over refuses that, and says why */
+	if (ledger_open(fd, &ledger, &limit) < 0)
+		return false;
 	has_too_many = ++ledger->heirs > HEIRS_MAX;
-	ledger_free(ledger);
+	ledger_free(ledger, limit);
 	return has_too_many;
 }
 
@@ -59,15 +61,19 @@ void keeper_take(struct kept_fds *ret_fds)
 		free(names[i]);
 	}
 	free(names);
-	if (ret_fds->session < 0 && ret_fds->ledger < 0)
+}
+
+void keeper_check(struct kept_fds *fds)
+{
+	if (fds->session < 0 && fds->ledger < 0)
 		return;
-	if (ret_fds->session < 0 || ret_fds->ledger < 0) {
+	if (fds->session < 0 || fds->ledger < 0) {
 		log_warning("half of a session is kept, which nobody can take over: it ends");
-		forget(ret_fds);
-	} else if (has_too_many_heirs(ret_fds->ledger)) {
+		forget(fds);
+	} else if (has_too_many_heirs(fds->ledger)) {
 		log_warning("the session of a daemon that was killed ends: %d after it did not come as far as to "
 			    "take it over", HEIRS_MAX);
-		forget(ret_fds);
+		forget(fds);
 	}
 }
 

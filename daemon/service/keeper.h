@@ -10,6 +10,8 @@
 
 /* Before there are threads. What was handed over, -1: nothing; of anything else the descriptors are closed. */
 void keeper_take(struct kept_fds *ret_fds);
+/* Is it a pair, and worth another try? Else it ends. It reads what the last daemon wrote, so without its rights. */
+void keeper_check(struct kept_fds *fds);
 bool keeper_is_there(void);
 /* Any thread. In place of what was kept before. */
 void keeper_keep(int session, int ledger);

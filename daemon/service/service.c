@@ -156,6 +156,13 @@ static void forget_kept(struct service *service)
 	service->kept.session = service->kept.ledger = -1;
 }
 
+/* It ends, as nobody else has it. */
+static void drop_kept(struct service *service)
+{
+	forget_kept(service);
+	keeper_drop();
+}
+
 static void close_pipeline(struct service *service)
 {
 	int ret;
@@ -167,8 +174,7 @@ static void close_pipeline(struct service *service)
 		pipeline_free(service->pipeline);
 		service->pipeline = NULL;
 	}
-	forget_kept(service);
-	keeper_drop();
+	drop_kept(service);
 	host_resource_done(&service->resource);
 	relabel_free(service->relabel);
 	service->relabel = NULL;
@@ -275,6 +281,11 @@ static int open_pipeline(struct service *service, const struct control_filter *f
 	options->encode.relabel = service->relabel;
 	options->filter = filter;
 	ret = pipeline_start(options, &service->pipeline, error, error_size);
+	if ((ret == -EDQUOT || ret == -ENOMEM) && service->kept.session >= 0) {
+		log_warning("%s: the session of a daemon that was killed is closed to make room", error);
+		drop_kept(service);
+		ret = pipeline_start(options, &service->pipeline, error, error_size);
+	}
 	options->filter = NULL;
 	if (ret < 0)
 		close_pipeline(service);
@@ -329,6 +340,9 @@ int service_start(struct config *config, struct kept_fds *kept, struct service *
 	*kept = (struct kept_fds){ .session = -1, .ledger = -1 };
 	pause_init(&service->pause);
 	pause_set(&service->pause, wanted_pause(service), clock_monotonic());
+	/* what must not be sampled now was not to be sampled meanwhile */
+	if (service->pause.reason == PAUSE_KILL_SWITCH || service->pause.reason == PAUSE_UNKNOWN)
+		drop_kept(service);
 	ret = config_filter(&service->config, &filter, ret_error, error_size);
 	if (ret < 0)
 		goto err_service;

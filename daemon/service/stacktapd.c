@@ -700,6 +700,7 @@ static int run(struct daemon *daemon, struct config *config)
 		config_done(config);
 		return EXIT_FAILURE;
 	}
+	keeper_check(&daemon->kept);
 	ret = statusfile_open(STATUSFILE_DIRECTORY, &daemon->statusfile);
 	if (ret == -EBUSY) {
 		log_error("another stacktapd runs already");

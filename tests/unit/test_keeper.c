@@ -83,7 +83,7 @@ static void test_keeps_in_place_of_what_was(void **state _unused_)
 	assert_string_equal(told(), "FDSTORE=1\nFDNAME=stacktap-session\nFDPOLL=0");
 	assert_true(is_same_file(stored, session));
 	assert_string_equal(told(), "");
-	ledger_free(ledger);
+	ledger_free(ledger, 2);
 	close(fd);
 	close(session);
 }
@@ -122,6 +122,7 @@ static void test_takes_a_pair_three_times(void **state _unused_)
 	for (int i = 0; i < 3; i++) {
 		hand_over("stacktap-session:other:stacktap-ledger", fds, 3);
 		keeper_take(&kept);
+		keeper_check(&kept);
 		assert_true(is_same_file(kept.session, fds[0]));
 		assert_true(is_same_file(kept.ledger, fds[2]));
 		assert_int_equal(fcntl(kept.session, F_GETFD), FD_CLOEXEC);
@@ -132,12 +133,13 @@ static void test_takes_a_pair_three_times(void **state _unused_)
 	/* who dies each time before it takes it over is not helped by a fourth */
 	hand_over("stacktap-session:other:stacktap-ledger", fds, 3);
 	keeper_take(&kept);
+	keeper_check(&kept);
 	assert_int_equal(kept.session, -1);
 	assert_int_equal(kept.ledger, -1);
 	assert_string_equal(told(), "FDSTOREREMOVE=1\nFDNAME=stacktap-session");
 	for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
 		close(fds[i]);
-	ledger_free(ledger);
+	ledger_free(ledger, 2);
 }
 
 static void test_takes_no_half(void **state _unused_)
@@ -148,6 +150,7 @@ static void test_takes_no_half(void **state _unused_)
 	manager = fcntl(manager, F_DUPFD_CLOEXEC, 20);
 	hand_over("stacktap-session", &fd, 1);
 	keeper_take(&kept);
+	keeper_check(&kept);
 	assert_int_equal(kept.session, -1);
 	assert_int_equal(fcntl(3, F_GETFD), -1);
 	assert_string_equal(told(), "FDSTOREREMOVE=1\nFDNAME=stacktap-session");
@@ -159,6 +162,7 @@ static void test_nothing_is_there(void **state _unused_)
 	struct kept_fds kept;
 
 	keeper_take(&kept);
+	keeper_check(&kept);
 	assert_int_equal(kept.session, -1);
 	assert_int_equal(kept.ledger, -1);
 	assert_string_equal(told(), "");
@@ -171,35 +175,41 @@ static void test_ledger_knows_what_was_told(void **state _unused_)
 	struct stacktap_throttle stall = { .header = { .size = sizeof(stall), .type = STACKTAP_RECORD_STALL },
 					   .source = 2, .count = 7 };
 	struct ledger *ledger, *other;
+	uint32_t limit;
 	int fd;
 
 	assert_int_equal(ledger_new(2, &fd, &ledger), 0);
-	ledger_note(ledger, 1, &config.header);
-	ledger_note(ledger, 1, &stall.header);
+	ledger_note(ledger, 2, 1, &config.header);
+	ledger_note(ledger, 2, 1, &stall.header);
 	/* what no daemon of ours would write */
-	ledger_note(ledger, 2, &config.header);
+	ledger_note(ledger, 2, 2, &config.header);
 	config.source = STACKTAP_MAX_SOURCES;
-	ledger_note(ledger, 1, &config.header);
-	assert_int_equal(ledger_open(fd, &other), 0);
+	ledger_note(ledger, 2, 1, &config.header);
+	assert_int_equal(ledger_open(fd, &other, &limit), 0);
+	assert_int_equal(limit, 2);
+	/* somebody may write to it still */
+	ledger->limit = 1 << 20;
 	assert_int_equal(other->cpus[1].configs[3].period, 5);
-	assert_int_equal(ledger_count(other, 1, &stall.header)->count, 7);
+	assert_int_equal(ledger_count(other, limit, 1, &stall.header)->count, 7);
 	stall.header.type = STACKTAP_RECORD_MISSED;
-	assert_int_equal(ledger_count(other, 1, &stall.header)->count, 0);
-	assert_null(ledger_count(other, 1, &config.header));
-	ledger_free(other);
+	assert_int_equal(ledger_count(other, limit, 1, &stall.header)->count, 0);
+	assert_null(ledger_count(other, limit, 1, &config.header));
+	ledger_free(other, limit);
+	assert_int_equal(ledger_open(fd, &other, &limit), -EBADMSG);
+	ledger->limit = 2;
 	/* another version's, or cut */
 	ledger->magic++;
-	assert_int_equal(ledger_open(fd, &other), -EBADMSG);
+	assert_int_equal(ledger_open(fd, &other, &limit), -EBADMSG);
 	ledger->magic--;
 	ledger->bytes--;
-	assert_int_equal(ledger_open(fd, &other), -EBADMSG);
+	assert_int_equal(ledger_open(fd, &other, &limit), -EBADMSG);
 	ledger->bytes++;
 	assert_true(ftruncate(fd, 64) < 0);
-	ledger_free(ledger);
+	ledger_free(ledger, 2);
 	close(fd);
 	fd = memfd_create("unsealed", MFD_CLOEXEC);
 	assert_int_equal(ftruncate(fd, 1 << 20), 0);
-	assert_int_equal(ledger_open(fd, &other), -EBADMSG);
+	assert_int_equal(ledger_open(fd, &other, &limit), -EBADMSG);
 	close(fd);
 }
 
