@@ -93,11 +93,15 @@ int annotate_code(struct annotation *annotation);
 
 /* The address of a hit in @file; false: it cannot be told. */
 bool annotate_address(const struct debugfile *file, const struct hit *hit, uint64_t *ret_address);
-/* Calls @each with the frames of every one of the sorted @addresses, by the debug file. 0 or -errno */
+typedef int annotate_each_frame(struct annotation *annotation, void *ctx, uint32_t i, const struct lines_frame *frames,
+				uint32_t count, const char *strings);
+
+/*
+ * Calls @each with the frames of every one of the sorted @addresses, by the debug file. 0 or -errno. What a package
+ * of split DWARF breaks costs inlined functions alone, and a note.
+ */
 int annotate_frames(struct annotation *annotation, const uint64_t *addresses, uint32_t count,
-		    int (*each)(struct annotation *annotation, void *ctx, uint32_t i,
-				const struct lines_frame *frames, uint32_t count, const char *strings),
-		    void *ctx);
+		    annotate_each_frame *each, void *ctx);
 /* Clean text that lasts as long as the annotation; NULL: no memory. */
 const char *annotate_text(struct annotation *annotation, const char *text);
 void annotate_note(struct annotation *annotation, const char *format, ...) _printf_(2, 3);

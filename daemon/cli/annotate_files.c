@@ -5,6 +5,7 @@
 #include "base/utf8.h"
 #include "cli/annotate.h"
 #include "cli/index_cache.h"
+#include "cli/naming.h"
 
 enum { TEXT_MAX = 1024 };
 
@@ -67,10 +68,9 @@ bool annotate_address(const struct debugfile *file, const struct hit *hit, uint6
 	return hit->mapping->file[0] && debugfile_address(file, &location, ret_address);
 }
 
-int annotate_frames(struct annotation *annotation, const uint64_t *addresses, uint32_t count,
-		    int (*each)(struct annotation *annotation, void *ctx, uint32_t i,
-				const struct lines_frame *frames, uint32_t count, const char *strings),
-		    void *ctx)
+/* From address *next on, which it moves on behind what was answered. */
+static int ask_frames(struct annotation *annotation, const uint64_t *addresses, uint32_t count, uint32_t *next,
+		      annotate_each_frame *each, void *ctx)
 {
 	const struct debugfile *file = &annotation->debug;
 	static struct lines_answer answer;
@@ -80,21 +80,37 @@ int annotate_frames(struct annotation *annotation, const uint64_t *addresses, ui
 			      file->with_dwarf ? &file->alt : NULL, file->with_dwarf ? &file->split : NULL);
 	if (!r)
 		index_cache_load(annotation->parser, file);
-	for (uint32_t i = 0; !r && i < count; i += LINES_ADDRESSES_MAX) {
-		const uint32_t asked = min_of(count - i, (uint32_t)LINES_ADDRESSES_MAX);
+	while (!r && *next < count) {
+		const uint32_t asked = min_of(count - *next, (uint32_t)LINES_ADDRESSES_MAX);
 		const struct lines_frame *frames;
 
-		r = parser_lines(annotation->parser, file->object, addresses + i, asked, &answer);
+		r = parser_lines(annotation->parser, file->object, addresses + *next, asked, &answer);
 		if (r < 0)
 			break;
 		frames = answer.frames;
 		for (uint32_t k = 0; !r && k < asked; frames += answer.counts[k++])
-			r = each(annotation, ctx, i + k, frames, answer.counts[k], answer.strings);
+			r = each(annotation, ctx, *next + k, frames, answer.counts[k], answer.strings);
 		lines_answer_free(&answer);
+		*next += asked;
 	}
 	if (!r)
 		index_cache_save(annotation->parser, file);
 	return r;
+}
+
+int annotate_frames(struct annotation *annotation, const uint64_t *addresses, uint32_t count,
+		    annotate_each_frame *each, void *ctx)
+{
+	struct debugfile *file = &annotation->debug;
+	uint32_t next = 0;
+	int r = ask_frames(annotation, addresses, count, &next, each, ctx);
+
+	if (r == -E2BIG || r >= 0 || file->split.fd < 0)
+		return r;
+	annotate_note(annotation, "%s: without inlined functions: its split DWARF package (.dwp) cannot be read: %s",
+		      file->object->path, naming_failure(r));
+	close(steal_fd(&file->split.fd));
+	return ask_frames(annotation, addresses, count, &next, each, ctx);
 }
 
 /* A chosen hit by its address in the debug file. */
@@ -178,7 +194,7 @@ static int ask_places(struct annotation *annotation)
 	r = annotate_frames(annotation, addresses, count, take_place, &question);
 	if (r < 0 && r != -E2BIG) {
 		annotate_note(annotation, "the lines of %s cannot be read: %s",
-			      annotation->debug.object->path, strerror(-r));
+			      annotation->debug.object->path, naming_failure(r));
 		return 0;
 	}
 	return r;

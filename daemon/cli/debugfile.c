@@ -409,6 +409,8 @@ static void consider_split(struct search *search, const struct sysroot *sysroot,
 	r = parser_debug(search->finder->parser, object, fd, &facts);
 	if (!r && facts.is_split) {
 		file->split = (struct parser_part){ fd, object->size };
+		/* what an earlier place had does not matter any more */
+		file->note[0] = '\0';
 	} else {
 		note(file, "%s: %s", path, r < 0 ? in_words(r) : "it has no split DWARF");
 		close(fd);

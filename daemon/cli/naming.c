@@ -195,7 +195,7 @@ static int ask_all(struct naming *naming, struct naming_outcome *outcome, const 
 	return r;
 }
 
-static const char *failure(int error)
+const char *naming_failure(int error)
 {
 	switch (error) {
 	case -ENODATA:
@@ -250,17 +250,17 @@ static int name_object(struct naming *naming, struct naming_outcome *outcome)
 	r = name_by(naming, outcome, &file, file.with_dwarf);
 	if (r < 0 && r != -E2BIG && file.split.fd >= 0) {
 		snprintf(outcome->note, sizeof(outcome->note),
-			 "without its package of split DWARF, which cannot be read: %s", failure(r));
+			 "without its package of split DWARF, which cannot be read: %s", naming_failure(r));
 		close(steal_fd(&file.split.fd));
 		r = name_by(naming, outcome, &file, true);
 	}
 	if (r < 0 && r != -E2BIG && file.with_dwarf) {
 		snprintf(outcome->note, sizeof(outcome->note),
-			 "without lines: its DWARF cannot be read: %s", failure(r));
+			 "without lines: its DWARF cannot be read: %s", naming_failure(r));
 		r = name_by(naming, outcome, &file, false);
 	}
 	if (r < 0)
-		snprintf(outcome->note, sizeof(outcome->note), "%s", failure(r));
+		snprintf(outcome->note, sizeof(outcome->note), "%s", naming_failure(r));
 	debugfile_close(&file);
 	return r == -E2BIG ? r : 0;
 }

@@ -28,6 +28,9 @@ struct naming {
 int naming_open(struct naming *naming, const struct debugfile_places *places);
 void naming_close(struct naming *naming);
 
+/* What a negative errno of the parser means. */
+const char *naming_failure(int error);
+
 /* Puts them into the census, which has all of the recording at @path. Says what is wrong. */
 int naming_run(struct naming *naming, const char *path);
 

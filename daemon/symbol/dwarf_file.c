@@ -4,6 +4,7 @@
 #include <endian.h>
 #include <zlib.h>
 #include <zstd.h>
+#include <zstd_errors.h>
 
 #include "base/clock.h"
 
@@ -234,7 +235,7 @@ static int next_packed(struct unpacking *unpacking, size_t *ret_size)
 static int unpack_zlib(struct unpacking *unpacking)
 {
 	z_stream stream = { 0 };
-	int r = inflateInit(&stream) == Z_OK ? 0 : -ENOMEM, result = Z_OK;
+	int r = inflateInit(&stream) == Z_OK ? 0 : -EFBIG, result = Z_OK;
 	size_t size;
 
 	if (r < 0)
@@ -263,7 +264,8 @@ static int unpack_zstd(struct unpacking *unpacking)
 	ZSTD_DStream *stream = ZSTD_createDStream();
 	ZSTD_outBuffer out = { unpacking->section->bytes, (size_t)unpacking->section->size, 0 };
 	ZSTD_inBuffer in = { unpacking->packed, 0, 0 };
-	int r = stream ? 0 : -ENOMEM;
+	int r = stream ? 0 : -EFBIG;
+	size_t result;
 
 	while (!r && out.pos < out.size) {
 		if (in.pos == in.size) {
@@ -272,8 +274,9 @@ static int unpack_zstd(struct unpacking *unpacking)
 			if (r < 0)
 				break;
 		}
-		if (ZSTD_isError(ZSTD_decompressStream(stream, &out, &in)))
-			r = -EBADMSG;
+		result = ZSTD_decompressStream(stream, &out, &in);
+		if (ZSTD_isError(result))
+			r = ZSTD_getErrorCode(result) == ZSTD_error_memory_allocation ? -EFBIG : -EBADMSG;
 	}
 	ZSTD_freeDStream(stream);
 	return r;

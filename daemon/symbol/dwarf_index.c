@@ -190,8 +190,10 @@ int dwarf_index_make(struct dwarf_index *index)
 		if (r < 0)
 			break;
 	}
-	/* -ENODATA: there are no more of them */
-	if (r != -ENODATA) {
+	/* -ENODATA: there are no more of them; units were left out if a section did not fit */
+	if (r == -ENODATA)
+		r = dwarf_take_failure(index->units->file);
+	if (r < 0) {
 		dwarf_index_done(&whole);
 		return r;
 	}

@@ -509,7 +509,7 @@ static int find(struct search *search)
 	search->lines->alt.elf.deadline = search->deadline;
 	search->lines->split.elf.deadline = search->deadline;
 	if (search->lines->main.file)
-		r = search_units(search);
+		r = search_units(search) ?: take_failure(search->lines);
 	for (uint32_t i = 0; !r && i < search->count; i++)
 		if (!search->is_taken[i])
 			r = make_outer_frame(search, i, (struct lines_frame){ .line = 0 });
