@@ -45,8 +45,8 @@ struct call {
 
 /* Of the environment what the processes that it starts may need, which then are given less each; TLS files, by name. */
 static const char *const passed_on[] = {
-	"LD_LIBRARY_PATH=", "ASAN_OPTIONS=", "LSAN_OPTIONS=", "UBSAN_OPTIONS=", "TSAN_OPTIONS=", "PATH=", "http_proxy=",
-	"https_proxy=", "HTTPS_PROXY=", "all_proxy=", "ALL_PROXY=", "no_proxy=", "NO_PROXY=",
+	"LD_LIBRARY_PATH=", "ASAN_OPTIONS=", "LSAN_OPTIONS=", "UBSAN_OPTIONS=", "TSAN_OPTIONS=", "PATH=",
+	"OTEL_SERVICE_NAME=", "OTEL_RESOURCE_ATTRIBUTES=", "http_proxy=", "https_proxy=", "HTTPS_PROXY=", "all_proxy=", "ALL_PROXY=", "no_proxy=", "NO_PROXY=",
 	"OTEL_EXPORTER_OTLP_CERTIFICATE=", "OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE=", "OTEL_EXPORTER_OTLP_CLIENT_KEY=",
 	"OTEL_EXPORTER_OTLP_PROFILES_CERTIFICATE=", "OTEL_EXPORTER_OTLP_PROFILES_CLIENT_CERTIFICATE=",
 	"OTEL_EXPORTER_OTLP_PROFILES_CLIENT_KEY=", "OTEL_EXPORTER_OTLP_METRICS_CERTIFICATE=",
