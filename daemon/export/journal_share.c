@@ -173,7 +173,8 @@ void journal_share(const char *from, const char *to)
 	if (target >= 0)
 		remove_notes(source, target);
 	while ((dirent = readdir(dir))) {
-		if (!journal_parse(dirent->d_name, &time, &is_old))
+		/* an older version's is read by nobody */
+		if (!journal_parse(dirent->d_name, &time, &is_old) || is_old)
 			continue;
 		if (target < 0)
 			target = make_directory(to);
