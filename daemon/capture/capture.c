@@ -556,7 +556,8 @@ static void drain_kept(struct capture *capture)
 	int r = kept_drain(capture->kept, capture->fd, capture->ops, capture->ctx, &capture->stats);
 
 	if (r < 0)
-		log_warning("what a session that was taken over still owed is not known: %s", strerror(-r));
+		log_warning("cannot flush the session that was taken over: %s; samples that it lost may be "
+			    "missing from the count", strerror(-r));
 	kept_close(steal_ptr(capture->kept));
 }
 

@@ -43,10 +43,11 @@ static int check(struct kept *kept, uint64_t purpose, char *why, size_t size)
 		return refuse(why, size, "its module does not answer: %s", strerror(errno));
 	if (info.abi_major != STACKTAP_ABI_MAJOR || strncmp(info.module_version, STACKTAP_VERSION,
 							    sizeof(info.module_version)) != 0)
-		return refuse(why, size, "its module is version %.31s", info.module_version);
+		return refuse(why, size, "its module is version %.31s, the daemon " STACKTAP_VERSION,
+			      info.module_version);
 	if (info.session_id != ledger->session_id || info.nr_cpu_ids != kept->limit ||
 	    info.page_size != ledger->page_bytes)
-		return refuse(why, size, "what is known of it is of another session");
+		return refuse(why, size, "its ledger is of another session");
 	if (!purpose || ledger->purpose != purpose)
 		return refuse(why, size, "the configuration has changed since");
 	return 0;
@@ -93,7 +94,8 @@ int kept_open(struct kept_fds *fds, struct kept **ret_kept, char *why, size_t si
 	fds->session = -1;
 	r = ledger_open(memory, &kept->ledger, &kept->limit);
 	if (r < 0)
-		r = refuse(why, size, "what is known of it cannot be read: %s", strerror(-r));
+		r = refuse(why, size, "its ledger cannot be read: %s",
+			   r == -EBADMSG ? "it is damaged or of another version" : strerror(-r));
 	if (!r)
 		r = check(kept, fds->purpose, why, size);
 	if (!r)
@@ -247,8 +249,9 @@ int kept_drain(struct kept *kept, int fd, const struct capture_ops *ops, void *c
 			break;
 	}
 	ops->kept_end(ctx);
-	log_info("session %" PRIu64 " of a daemon that was killed is taken over: %" PRIu64 " samples of the last %"
-		 PRIu64 " ms, %" PRIu64 " of programs that have ended", kept_session_id(kept),
-		 stats->kept_samples, (uint64_t)(stats->kept_unread_ns / NSEC_PER_MSEC), stats->kept_unproven);
+	log_info("took over session %" PRIu64 " of a daemon that was killed: %" PRIu64 " samples, unread for "
+		 "%" PRIu64 " ms, %" PRIu64 " of processes that exited or executed another program",
+		 kept_session_id(kept), stats->kept_samples,
+		 (uint64_t)(stats->kept_unread_ns / NSEC_PER_MSEC), stats->kept_unproven);
 	return r;
 }

@@ -233,8 +233,8 @@ static int name_by(struct naming *naming, struct naming_outcome *outcome, const 
 		index_cache_save(naming->parser, file);
 	if (!r && split && !outcome->note[0])
 		snprintf(outcome->note, sizeof(outcome->note),
-			 "%u without inlined functions: those are in .dwo files (split DWARF); make one package of "
-			 "them, `dwp -e PROGRAM -o PROGRAM.dwp'", split);
+			 "%u without inlined functions: those are in .dwo files (split DWARF); pack them by "
+			 "`llvm-dwp -e PROGRAM -o PROGRAM.dwp' (or dwp)", split);
 	return r;
 }
 
@@ -250,7 +250,8 @@ static int name_object(struct naming *naming, struct naming_outcome *outcome)
 	r = name_by(naming, outcome, &file, file.with_dwarf);
 	if (r < 0 && r != -E2BIG && file.split.fd >= 0) {
 		snprintf(outcome->note, sizeof(outcome->note),
-			 "without its package of split DWARF, which cannot be read: %s", naming_failure(r));
+			 "without inlined functions: its split DWARF package (.dwp) cannot be read: %s",
+			 naming_failure(r));
 		close(steal_fd(&file.split.fd));
 		r = name_by(naming, outcome, &file, true);
 	}

@@ -110,14 +110,14 @@ static void share_file(int from, int to, const char *name, const char *path)
 	err = to < 0 ? to : copy_file(from, to, name);
 	if (err) {
 		atomic_fetch_add_explicit(&copies_failed, 1, memory_order_relaxed);
-		log_warning("%s of a daemon that was killed cannot be copied to %s: %s; it is not sent from there",
-			    name, path, strerror(-err));
+		log_warning("cannot copy %s of a daemon that was killed to %s: %s; this destination lacks up "
+			    "to one window", name, path, strerror(-err));
 		return;
 	}
 	err = size ? write_note(to, note, head, size) : 0;
 	if (err)
-		log_warning("that %s has %s cannot be noted there: %s; it may be sent from there twice", path, name,
-			    strerror(-err));
+		log_warning("%s has a copy of %s but cannot record that: %s; its samples may be sent there "
+			    "twice", path, name, strerror(-err));
 }
 
 static bool is_note(const char *name)

@@ -194,8 +194,8 @@ static void take_over(struct pipeline *pipeline)
 		kept_close(kept);
 	}
 	if (r < 0)
-		log_warning("the session of a daemon that was killed is not taken over: %s; what it captured since is "
-			    "lost", why);
+		log_warning("cannot take over the session of a daemon that was killed: %s; its samples since "
+			    "the last read are lost", why);
 	else
 		capture_take_over(pipeline->capture, kept);
 }

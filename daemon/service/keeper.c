@@ -68,11 +68,12 @@ void keeper_check(struct kept_fds *fds)
 	if (fds->session < 0 && fds->ledger < 0)
 		return;
 	if (fds->session < 0 || fds->ledger < 0) {
-		log_warning("half of a session is kept, which nobody can take over: it ends");
+		log_warning("the file descriptor store has only a part of the session of a daemon that was "
+			    "killed: it is closed, and its samples are lost");
 		forget(fds);
 	} else if (has_too_many_heirs(fds->ledger)) {
-		log_warning("the session of a daemon that was killed ends: %d after it did not come as far as to "
-			    "take it over", HEIRS_MAX);
+		log_warning("the session of a daemon that was killed is closed: %d daemons were killed "
+			    "before they took it over", HEIRS_MAX);
 		forget(fds);
 	}
 }
@@ -91,8 +92,8 @@ static void keep(const char *name, int fd)
 	snprintf(text, sizeof(text), "FDSTORE=1\nFDNAME=%s\nFDPOLL=0", name);
 	r = sd_pid_notify_with_fds(0, 0, text, &fd, 1);
 	if (r < 0)
-		log_warning("the service manager was not asked to keep the session, which ends with this process: %s",
-			    strerror(-r));
+		log_warning("cannot put the session into the file descriptor store: %s; if the daemon is "
+			    "killed, sampling stops until the next start", strerror(-r));
 }
 
 void keeper_keep(int session, int ledger)

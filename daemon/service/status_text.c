@@ -37,8 +37,8 @@ static const struct status_line lines[] = {
 	  .values = { C(DAEMON_session), C(WINDOWS_samples), C(WINDOWS_lost), C(WINDOWS_windows),
 		      C(CAPTURE_sideband_lost) } },
 	{ .group = GROUP_CAPTURE,
-	  .text = "  took over the session of a daemon that was killed: {} samples of {} ms, {} of programs that "
-		  "had ended",
+	  .text = "  took over the session of a daemon that was killed: {} samples, unread for {} ms, {} of "
+		  "processes that exited or executed another program",
 	  .when = { C(CAPTURE_kept_sessions) },
 	  .values = { C(CAPTURE_kept_samples), C(CAPTURE_kept_unread_nano), C(CAPTURE_kept_unproven) } },
 	{ .group = GROUP_WINDOWS,
@@ -160,7 +160,7 @@ static const struct status_line export_lines[] = {
 	  .when = { C(JOURNAL_damaged_bytes), C(JOURNAL_other_version) },
 	  .values = { C(JOURNAL_damaged_bytes), C(JOURNAL_other_version) } },
 	{ .group = GROUP_JOURNAL,
-	  .text = "  the journal of a daemon that was killed: {} files of it are not in the spools of all destinations",
+	  .text = "  journal of a daemon that was killed: {} files not copied to another destination's spool",
 	  .when = { C(JOURNAL_copies_failed) }, .values = { C(JOURNAL_copies_failed) } },
 	{ .group = GROUP_EXPORTER, .text = "  last export error: {fact}", .fact = FACT_EXPORTER_last_error },
 	{ .group = GROUP_METRICS, .text = "  metrics at {fact}: {} requests, {} refused",

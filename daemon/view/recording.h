@@ -21,7 +21,7 @@ int recording_widen(const uint8_t *data, size_t size, struct time_span *span, ui
 /* For a process of one thread: @watch is told of each message that recording_read() has read, and of the end. */
 void recording_watch(void (*watch)(size_t bytes, bool is_done));
 /* What helps where something "needs more memory than is allowed". */
-#define RECORDING_NARROW "narrow it with --since, --from and --to, --service or --process"
+#define RECORDING_NARROW "select less with --since, --from and --to, --service or --process"
 /* How a path is called in a sentence. */
 const char *recording_name(const char *path);
 /* What helps where @path cannot be opened for @err: a blank and a sentence, or "". */
