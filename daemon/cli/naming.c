@@ -232,7 +232,8 @@ static int name_by(struct naming *naming, struct naming_outcome *outcome, const 
 	if (!r)
 		index_cache_save(naming->parser, file);
 	if (!r && split && !outcome->note[0])
-		snprintf(outcome->note, sizeof(outcome->note),
+		snprintf(outcome->note, sizeof(outcome->note), with_dwarf && file->split.fd >= 0 ?
+			 "%u without inlined functions: the split DWARF package (.dwp) does not have them: pack it anew" :
 			 "%u without inlined functions: those are in .dwo files (split DWARF); pack them by "
 			 "`llvm-dwp -e PROGRAM -o PROGRAM.dwp' (or dwp)", split);
 	return r;
