@@ -122,5 +122,8 @@ def check_jit(t, samples):
     t.ok(count["mapped_work"] >= ENOUGH, f"a perf map names code made at run time: {count}")
     t.ok(count["dumped_work"] >= ENOUGH, f"a jitdump names code made at run time: {count}")
     t.ok(count["stale_work"] == 0, "the later line of two for one address counts")
-    t.ok(all("run" in s.names for s in code if s.stack[0].function in ("mapped_work", "dumped_work")
-             and len(s.stack) > 1 and not is_marked(s)), "its callers have names, too")
+    # by frame pointers alone: in the first instructions of a function its caller is not to be seen
+    walked = [s for s in code if s.stack[0].function in ("mapped_work", "dumped_work") and len(s.stack) > 1
+              and not is_marked(s)]
+    without = sum(s.count for s in walked if "run" not in s.names)
+    t.ok(without <= 0.02 * sum(s.count for s in walked), f"its callers have names, too, but for {without}")
