@@ -128,6 +128,39 @@ static void files_are_those_of_the_environment(void **state)
 	assert_int_equal(unsetenv("OTEL_EXPORTER_OTLP_CLIENT_KEY"), 0);
 }
 
+static bool has_variable(pid_t pid, const char *wanted)
+{
+	char path[64], text[8192];
+	FILE *file;
+	size_t size;
+
+	snprintf(path, sizeof(path), "/proc/%d/environ", pid);
+	file = fopen(path, "re");
+	assert_non_null(file);
+	size = fread(text, 1, sizeof(text) - 1, file);
+	fclose(file);
+	text[size] = '\0';
+	for (const char *at = text; at < text + size; at += strlen(at) + 1)
+		if (!strcmp(at, wanted))
+			return true;
+	return false;
+}
+
+/* Its recordings are of the same service as the daemon's profiles. */
+static void the_service_is_that_of_the_environment(void **state)
+{
+	assert_int_equal(setenv("OTEL_SERVICE_NAME", "shop", 1), 0);
+	assert_int_equal(setenv("OTEL_RESOURCE_ATTRIBUTES", "a=b", 1), 0);
+	assert_int_equal(setenv("OTEL_EXPORTER_OTLP_HEADERS", "key=secret", 1), 0);
+	assert_int_equal(begin(state), 0);
+	assert_true(has_variable(broker_pid(), "OTEL_SERVICE_NAME=shop"));
+	assert_true(has_variable(broker_pid(), "OTEL_RESOURCE_ATTRIBUTES=a=b"));
+	assert_false(has_variable(broker_pid(), "OTEL_EXPORTER_OTLP_HEADERS=key=secret"));
+	assert_int_equal(unsetenv("OTEL_SERVICE_NAME"), 0);
+	assert_int_equal(unsetenv("OTEL_RESOURCE_ATTRIBUTES"), 0);
+	assert_int_equal(unsetenv("OTEL_EXPORTER_OTLP_HEADERS"), 0);
+}
+
 /* Another's memory or device is no session of the module. */
 static void nothing_is_set_where_nothing_was_opened(void **state)
 {
@@ -361,6 +394,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(files_are_those_of_the_configuration, begin, end),
 		cmocka_unit_test_teardown(files_are_those_of_the_environment, end),
+		cmocka_unit_test_teardown(the_service_is_that_of_the_environment, end),
 		cmocka_unit_test_setup_teardown(nothing_is_set_where_nothing_was_opened, begin, end),
 		cmocka_unit_test_setup_teardown(events_are_tried_there, begin, end),
 		cmocka_unit_test_setup_teardown(only_what_it_started_is_ended, begin, end),
