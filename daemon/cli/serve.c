@@ -148,6 +148,8 @@ int serve_run(int argc, char **argv)
 	if (ret)
 		return cli_error("cannot open %s: %s%s", recording_name(options.path), strerror(-ret),
 				 recording_remedy(options.path, ret));
+	/* the terminal is for the address; views are made for browsers, several at once */
+	recording_watch(NULL);
 	site = (struct site){ .path = options.path, .selection = options.selection };
 	if (!strcmp(options.path, "-")) {
 		snprintf(copy, sizeof(copy), "/proc/self/fd/%d", fd);
