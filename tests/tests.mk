@@ -33,7 +33,7 @@ tsan_programs := $(addprefix $(O)/tsan/unit/,test_threads test_queue test_fetche
 
 .PHONY: tsan
 tsan: ## unit tests of what threads share, under ThreadSanitizer
-	$(Q)$(MAKE) ARCH=$(HOST_ARCH) O=$(O)/tsan CFLAGS="-O1 -g1 -fsanitize=thread" LDFLAGS=-fsanitize=thread \
+	$(Q)$(MAKE) ARCH=$(HOST_ARCH) O=$(O)/tsan CFLAGS="-g1 -fsanitize=thread" LDFLAGS=-fsanitize=thread \
 		$(tsan_programs)
 	$(Q)tests/unit/run $(O)/tsan/unit
 

@@ -93,7 +93,7 @@ static int bench_lines(struct parser *parser, struct object *object, int fd, con
 {
 	static struct lines_answer answer;
 	uint64_t some[LINES_ADDRESSES_MAX], began = cpu_time(parser);
-	int r = parser_open_lines(parser, object, fd, true, -1, 0);
+	int r = parser_open_lines(parser, object, fd, true, NULL, NULL);
 
 	if (!r)
 		r = parser_lines(parser, object, addresses, 1, &answer);
@@ -117,7 +117,7 @@ static int bench_lines(struct parser *parser, struct object *object, int fd, con
 static int look_up(struct parser *parser, struct object *object, int fd, uint64_t address)
 {
 	static struct lines_answer answer;
-	int r = parser_open_lines(parser, object, fd, true, -1, 0);
+	int r = parser_open_lines(parser, object, fd, true, NULL, NULL);
 
 	if (!r)
 		r = parser_lines(parser, object, &address, 1, &answer);

@@ -269,11 +269,11 @@ static void lines_are_looked_up_over_there(void **state)
 		addresses[i] = start + i;
 	/* nothing is open yet, and nothing stays open over another question */
 	assert_int_equal(parser_lines(parser, object, addresses, 1, &answer), -ESTALE);
-	assert_int_equal(parser_open_lines(parser, object, fd, true, -1, 0), 0);
+	assert_int_equal(parser_open_lines(parser, object, fd, true, NULL, NULL), 0);
 	assert_int_equal(parser_debug(parser, object, fd, &facts), 0);
 	assert_int_equal(parser_lines(parser, object, addresses, 1, &answer), -ESTALE);
 
-	assert_int_equal(parser_open_lines(parser, object, fd, true, -1, 0), 0);
+	assert_int_equal(parser_open_lines(parser, object, fd, true, NULL, NULL), 0);
 	assert_int_equal(parser_lines(parser, object, addresses, ARRAY_SIZE(addresses), &answer), 0);
 	frame = answer.frames;
 	for (size_t i = 0; i < ARRAY_SIZE(addresses) && !is_found; frame += answer.counts[i++])
@@ -293,7 +293,7 @@ static void lines_are_looked_up_over_there(void **state)
 	assert_int_equal(parser_lines(parser, object, addresses, 0, &answer), 0);
 	assert_int_equal(answer.frame_count, 0);
 	lines_answer_free(&answer);
-	assert_int_equal(parser_open_lines(parser, object, fd, false, -1, 0), 0);
+	assert_int_equal(parser_open_lines(parser, object, fd, false, NULL, NULL), 0);
 	assert_int_equal(parser_lines(parser, object, addresses, 1, &answer), 0);
 	assert_int_equal(answer.counts[0], 1);
 	assert_string_equal(answer.strings + answer.frames[0].name, "outer_of_mine");
@@ -307,7 +307,7 @@ static void ask_again(const struct object *object, int fd, int index, uint64_t s
 {
 	static struct lines_answer answer;
 
-	assert_int_equal(parser_open_lines(parser, object, fd, true, -1, 0), 0);
+	assert_int_equal(parser_open_lines(parser, object, fd, true, NULL, NULL), 0);
 	assert_int_equal(parser_load_index(parser, object, index, size), expected);
 	assert_int_equal(parser_lines(parser, object, &address, 1, &answer), 0);
 	assert_true(answer.counts[0] > 0 && answer.frames[0].line > 0);
@@ -327,7 +327,7 @@ static void an_index_is_made_once(void **state)
 	(void)state;
 	object = open_object(inlined(), &fd);
 	address = address_of(fixture_path("inlined"), "outer_of_mine");
-	assert_int_equal(parser_open_lines(parser, object, fd, true, -1, 0), 0);
+	assert_int_equal(parser_open_lines(parser, object, fd, true, NULL, NULL), 0);
 	assert_int_equal(parser_save_index(parser, object, &index, &size), -ENODATA);
 	assert_int_equal(parser_lines(parser, object, &nowhere, 1, &answer), 0);
 	lines_answer_free(&answer);
@@ -382,14 +382,14 @@ static void damaged_lines_cost_an_answer(void **state)
 		fixture_run("{ %s; } >damaged", changes[i]);
 		object = open_object(fixture_path("damaged"), &fd);
 		object->ctime_ns = (int64_t)i;
-		if (parser_open_lines(parser, object, fd, true, -1, 0) == 0 &&
+		if (parser_open_lines(parser, object, fd, true, NULL, NULL) == 0 &&
 		    parser_lines(parser, object, &address, 1, &answer) == 0)
 			lines_answer_free(&answer);
 		object_unref(object);
 		close(fd);
 	}
 	object = open_object(fixture_path("inlined"), &fd);
-	assert_int_equal(parser_open_lines(parser, object, fd, true, -1, 0), 0);
+	assert_int_equal(parser_open_lines(parser, object, fd, true, NULL, NULL), 0);
 	assert_int_equal(parser_lines(parser, object, &address, 1, &answer), 0);
 	assert_true(answer.counts[0] > 0);
 	lines_answer_free(&answer);
