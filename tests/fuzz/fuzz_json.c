@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "export/json_answer.h"
+#include "export/otlp.h"
 #include "export/otlp_json.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
