@@ -26,9 +26,10 @@ $(K)/stacktap.ko: $(kmod_inputs) $(kmod_kernel)
 
 # $(1): where to make a variant of the module; $(2): the header that it has another one of; $(3): sed's script for that;
 # $(4): what the sources have that depend on it. Only these are compiled: their objects are removed, all others keep
-# their time, and the commands that kbuild compares name the new place.
+# their time, and the commands that kbuild compares and the lists of what it links name the new place.
 define kmod_variant
-	$(Q)rm -rf $(1) && cp -a $(K) $(1) && rm $(1)/stacktap.ko && find $(1) -name '.*.cmd' -exec sed -i 's,$(K)/,$(1)/,g' {} + && \
+	$(Q)rm -rf $(1) && cp -a $(K) $(1) && rm $(1)/stacktap.ko && \
+		find $(1) \( -name '.*.cmd' -o -name '*.mod' \) -exec sed -i 's,$(K)/,$(1)/,g' {} + && \
 		sed -i $(3) $(1)/$(2) && touch -r $(K)/$(2) $(1)/$(2) && \
 		grep -l $(4) $(1)/kmod/*.c | sed 's/c$$/o/' | xargs rm
 	$(Q)$(MAKE) -C $(KDIR) O= M=$(abspath $(1)) ARCH=$(ARCH) $(kmod_cross) $(KBUILD_ARGS) $(if $(V),,-s) modules
