@@ -126,11 +126,6 @@ uint64_t kept_session_of(int fd)
 	return ioctl(fd, STACKTAP_IOC_INFO, &info) < 0 ? 0 : info.session_id;
 }
 
-uint64_t kept_session_id(const struct kept *kept)
-{
-	return kept->ledger->session_id;
-}
-
 /* A number changes with every exec: who has the sample's now has had it since. */
 static bool runs_still(const struct kept *kept, const struct stacktap_sample *sample)
 {
@@ -143,9 +138,7 @@ static bool runs_still(const struct kept *kept, const struct stacktap_sample *sa
 static void on_sample(void *ctx, const struct stacktap_sample *sample, const struct sample_sections *sections)
 {
 	struct kept *kept = ctx;
-	const bool has_image = sample->tgid &&
-			       !(sample->header.flags & (STACKTAP_SAMPLE_KERNEL_THREAD | STACKTAP_SAMPLE_IDLE));
-	const bool is_proven = !has_image || runs_still(kept, sample);
+	const bool is_proven = !sample_has_process(sample) || runs_still(kept, sample);
 
 	kept->stats->kept_samples++;
 	kept->stats->kept_unproven += !is_proven;
@@ -251,7 +244,7 @@ int kept_drain(struct kept *kept, int fd, const struct capture_ops *ops, void *c
 	ops->kept_end(ctx);
 	log_info("took over session %" PRIu64 " of a daemon that was killed: %" PRIu64 " samples, unread for "
 		 "%" PRIu64 " ms, %" PRIu64 " of processes that exited or executed another program",
-		 kept_session_id(kept), stats->kept_samples,
+		 kept->ledger->session_id, stats->kept_samples,
 		 (uint64_t)(stats->kept_unread_ns / NSEC_PER_MSEC), stats->kept_unproven);
 	return r;
 }

@@ -24,7 +24,6 @@ int kept_open(struct kept_fds *fds, struct kept **ret_kept, char *why, size_t si
 void kept_close(struct kept *kept);
 /* The number of the session behind @fd; 0: it is none. */
 uint64_t kept_session_of(int fd);
-uint64_t kept_session_id(const struct kept *kept);
 /*
  * Deliver all of it, once it is stopped, by ops->kept_sample() and ops->record(), then ops->kept_end(). @fd: our own
  * session's, to ask what runs.

@@ -48,6 +48,12 @@ struct sample_sections {
 };
 
 /* All callbacks run in the thread that calls capture_drain(). Any may be NULL. */
+/* Is it of a process, which has user frames and their mappings? */
+static inline bool sample_has_process(const struct stacktap_sample *sample)
+{
+	return sample->tgid && !(sample->header.flags & (STACKTAP_SAMPLE_KERNEL_THREAD | STACKTAP_SAMPLE_IDLE));
+}
+
 struct capture_ops {
 	void (*mmap)(void *ctx, const struct sideband_mmap *event);
 	void (*comm)(void *ctx, const struct sideband_task *event);

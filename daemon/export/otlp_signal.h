@@ -3,9 +3,7 @@
 #ifndef STACKTAP_EXPORT_OTLP_SIGNAL_H
 #define STACKTAP_EXPORT_OTLP_SIGNAL_H
 
-/* Of the profiles' messages, while the signal is in development, by their header's number: what can be encoded. */
-#define OTLP_WIRE_VERSIONS "1"
-/* The one that is. */
+/* Of the profiles' messages, while the signal is in development: their header's number, the one that is encoded. */
 #define OTLP_WIRE_VERSION "1"
 
 struct otlp_signal {

@@ -377,8 +377,8 @@ static void on_kept_sample(void *ctx, const struct stacktap_sample *sample,
 }
 
 /*
- * Our own session counts from 0, its generations begin anew, and it tells its states itself. What came is in no ring any more, so it is the
- * journal's at once.
+ * Our own session counts from 0, its generations begin anew, and it tells its states itself. What came is in no ring
+ * any more, so it is the journal's at once.
  */
 static void on_kept_end(void *ctx)
 {

@@ -100,11 +100,6 @@ static struct image *process_past(struct process_table *table, struct process *p
 	return image;
 }
 
-static bool has_no_user_half(const struct stacktap_sample *sample)
-{
-	return !sample->tgid || sample->header.flags & (STACKTAP_SAMPLE_KERNEL_THREAD | STACKTAP_SAMPLE_IDLE);
-}
-
 struct image *process_table_image(struct process_table *table,
 				  const struct stacktap_sample *sample, uint16_t *ret_marks)
 {
@@ -113,7 +108,7 @@ struct image *process_table_image(struct process_table *table,
 	struct image *image;
 
 	*ret_marks = 0;
-	process = has_no_user_half(sample) ? NULL : process_get(table, sample->tgid);
+	process = sample_has_process(sample) ? process_get(table, sample->tgid) : NULL;
 	if (!process)
 		return NULL;
 	image = process_match(process, sample, ret_marks);
@@ -144,7 +139,7 @@ struct image *process_table_image_unseen(struct process_table *table, const stru
 	struct image *image;
 
 	*ret_marks = 0;
-	process = has_no_user_half(sample) ? NULL : process_get(table, sample->tgid);
+	process = sample_has_process(sample) ? process_get(table, sample->tgid) : NULL;
 	if (!process)
 		return NULL;
 	image = process_by_identity(process, sample);

@@ -63,7 +63,7 @@ static const struct option options[] = {
 	{ "export", "client_key", OPTION_STRING, FIELD(client_key), 0, 0, { NULL } },
 	{ "export", "compression", OPTION_CHOICE, FIELD(compression), 0, 0, { "none", "gzip", "zstd" } },
 	{ "export", "timeout_seconds", OPTION_NUMBER, FIELD(timeout_seconds), 1, 600, { NULL } },
-	{ "export", "wire_version", OPTION_CHOICE, FIELD(wire_version), 0, 0, { OTLP_WIRE_VERSIONS } },
+	{ "export", "wire_version", OPTION_CHOICE, FIELD(wire_version), 0, 0, { OTLP_WIRE_VERSION } },
 	{ "store", "directory", OPTION_STRING, FIELD(store_directory), 0, 0, { NULL } },
 	{ "store", "max_bytes", OPTION_BYTES, FIELD(store_max_bytes), 65536, UINT64_C(1) << 50,
 	  { NULL } },

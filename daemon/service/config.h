@@ -53,7 +53,7 @@ struct config {
 	char *headers, *certificate, *client_certificate, *client_key;
 	unsigned int compression;	/* enum compression */
 	uint64_t timeout_seconds;
-	unsigned int wire_version;	/* of OTLP_WIRE_VERSIONS */
+	unsigned int wire_version;	/* there is one: OTLP_WIRE_VERSION */
 
 	/* [destination NAME], beside that one */
 	struct receiver receivers[CONFIG_MAX_RECEIVERS];

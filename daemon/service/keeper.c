@@ -36,7 +36,7 @@ static bool has_too_many_heirs(int fd)
 	return has_too_many;
 }
 
-static void forget(struct kept_fds *fds)
+void keeper_forget(struct kept_fds *fds)
 {
 	if (fds->session >= 0)
 		close(fds->session);
@@ -70,11 +70,11 @@ void keeper_check(struct kept_fds *fds)
 	if (fds->session < 0 || fds->ledger < 0) {
 		log_warning("the file descriptor store has only a part of the session of a daemon that was "
 			    "killed: it is closed, and its samples are lost");
-		forget(fds);
+		keeper_forget(fds);
 	} else if (has_too_many_heirs(fds->ledger)) {
 		log_warning("the session of a daemon that was killed is closed: %d daemons were killed "
 			    "before they took it over", HEIRS_MAX);
-		forget(fds);
+		keeper_forget(fds);
 	}
 }
 

@@ -16,5 +16,7 @@ bool keeper_is_there(void);
 /* Any thread. In place of what was kept before. */
 void keeper_keep(int session, int ledger);
 void keeper_drop(void);
+/* The same, and our own descriptors of it are closed: the session ends, as nobody else has it. */
+void keeper_forget(struct kept_fds *fds);
 
 #endif /* STACKTAP_SERVICE_KEEPER_H */

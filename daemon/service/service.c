@@ -147,22 +147,6 @@ static uint64_t purpose_of(const struct config *config)
 	return purpose;
 }
 
-static void forget_kept(struct service *service)
-{
-	if (service->kept.session >= 0)
-		close(service->kept.session);
-	if (service->kept.ledger >= 0)
-		close(service->kept.ledger);
-	service->kept.session = service->kept.ledger = -1;
-}
-
-/* It ends, as nobody else has it. */
-static void drop_kept(struct service *service)
-{
-	forget_kept(service);
-	keeper_drop();
-}
-
 static void close_pipeline(struct service *service)
 {
 	int ret;
@@ -174,7 +158,7 @@ static void close_pipeline(struct service *service)
 		pipeline_free(service->pipeline);
 		service->pipeline = NULL;
 	}
-	drop_kept(service);
+	keeper_forget(&service->kept);
 	host_resource_done(&service->resource);
 	relabel_free(service->relabel);
 	service->relabel = NULL;
@@ -283,7 +267,7 @@ static int open_pipeline(struct service *service, const struct control_filter *f
 	ret = pipeline_start(options, &service->pipeline, error, error_size);
 	if ((ret == -EDQUOT || ret == -ENOMEM) && service->kept.session >= 0) {
 		log_warning("%s: the session of a daemon that was killed is closed to make room", error);
-		drop_kept(service);
+		keeper_forget(&service->kept);
 		ret = pipeline_start(options, &service->pipeline, error, error_size);
 	}
 	options->filter = NULL;
@@ -342,7 +326,7 @@ int service_start(struct config *config, struct kept_fds *kept, struct service *
 	pause_set(&service->pause, wanted_pause(service), clock_monotonic());
 	/* what must not be sampled now was not to be sampled meanwhile */
 	if (service->pause.reason == PAUSE_KILL_SWITCH || service->pause.reason == PAUSE_UNKNOWN)
-		drop_kept(service);
+		keeper_forget(&service->kept);
 	ret = config_filter(&service->config, &filter, ret_error, error_size);
 	if (ret < 0)
 		goto err_service;

@@ -80,10 +80,9 @@ static void exit_(uint64_t time, uint32_t pid, uint32_t tid)
 
 static uint16_t sample_flags = STACKTAP_SAMPLE_USER_MODE;
 
-static struct image *image_of(uint64_t time, uint32_t tgid, uint64_t start, uint64_t exec_id,
-			      uint16_t *ret_marks)
+static struct stacktap_sample sample_of(uint64_t time, uint32_t tgid, uint64_t start, uint64_t exec_id)
 {
-	const struct stacktap_sample sample = {
+	return (struct stacktap_sample){
 		.header = { .time = time, .type = STACKTAP_RECORD_SAMPLE, .flags = sample_flags },
 		.tgid = tgid,
 		.tid = tgid,
@@ -91,6 +90,12 @@ static struct image *image_of(uint64_t time, uint32_t tgid, uint64_t start, uint
 		.exec_id = exec_id,
 		.comm = "sampled",
 	};
+}
+
+static struct image *image_of(uint64_t time, uint32_t tgid, uint64_t start, uint64_t exec_id,
+			      uint16_t *ret_marks)
+{
+	const struct stacktap_sample sample = sample_of(time, tgid, start, exec_id);
 
 	return process_table_image(table, &sample, ret_marks);
 }
@@ -581,14 +586,7 @@ static void test_no_user_half(void **state _unused_)
 /* The address's file by an image that nothing proves to be the sample's; "?" when none. */
 static const char *where_unseen(uint64_t time, uint32_t tgid, uint64_t start, uint64_t exec_id, uint64_t address)
 {
-	const struct stacktap_sample sample = {
-		.header = { .time = time, .type = STACKTAP_RECORD_SAMPLE, .flags = sample_flags },
-		.tgid = tgid,
-		.tid = tgid,
-		.start_time = start,
-		.exec_id = exec_id,
-		.comm = "sampled",
-	};
+	const struct stacktap_sample sample = sample_of(time, tgid, start, exec_id);
 	const struct mapping *mapping;
 	uint16_t marks;
 	struct image *image = process_table_image_unseen(table, &sample, &marks);
