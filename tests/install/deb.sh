@@ -76,9 +76,6 @@ running 6.1.0-99-amd64
 check "headers of the running kernel are missed aloud" \
 	grep -q "no headers of the running kernel, 6.1.0-99-amd64" "$scratch/said"
 check "and how to get them is said" grep -q "apt install linux-headers-6.1.0-99-amd64" "$scratch/said"
-check "prerm upgrade" script sh /mnt/prerm upgrade
-same "nothing of dkms is left" "$(status)" ""
-check "postinst after that" script sh /mnt/postinst configure "$version"
 check "prerm remove" script sh /mnt/prerm remove
 check "postrm remove" script sh /mnt/postrm remove
 same "nothing is left" "$(status; find "$scratch/modules" -name 'stacktap*')" ""
@@ -93,5 +90,8 @@ same "dkms-module tells it by its exit status" "$(running "$release"
 	script env PATH=/mnt/bin:/usr/sbin:/usr/bin \
 		sh "/usr/src/stacktap-$version/packaging/dkms-module" install "$version" >/dev/null 2>&1
 	echo $?)" 1
+# the next version takes the place of one that could not be built, too
+check "prerm upgrade" script sh /mnt/prerm upgrade
+same "nothing of dkms is left" "$(status)" ""
 rmdir "$tree/usr/src/stacktap-$version" 2>/dev/null
 finish
