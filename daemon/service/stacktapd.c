@@ -13,24 +13,16 @@
 #include <sys/stat.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "broker/broker.h"
-#include "service/busy.h"
 #include "service/config.h"
-#include "service/endpoint.h"
-#include "service/keeper.h"
+#include "service/daemon.h"
 #include "service/notify.h"
-#include "service/push.h"
-#include "service/rights.h"
-#include "service/server.h"
-#include "service/service.h"
 #include "service/status.h"
-#include "service/statusfile.h"
-#include "service/watch.h"
 
 #include <stacktap/version.h>
 
 enum {
-	LOCK_MS = 200,
 	LOOK_SECONDS = 5,	/* between looks at the kill switch, the minute and the configuration's file */
 	EXIT_USAGE = 2,
 	OPT_CONFIG = 256,
@@ -55,34 +47,6 @@ static const char help[] =
 	"      --version\n\n"
 	"On SIGHUP it reads the configuration again, on SIGUSR1 and SIGUSR2 it logs its status and memory\n"
 	"pools, on SIGTERM and SIGINT it stops sampling, exports what is left and exits.\n";
-
-struct options {
-	const char *config_path;
-	bool has_config, check_config, dump_config, no_load_module;
-	const char *log_level;
-};
-
-struct daemon {
-	struct options options;
-	struct kept_fds kept;	/* until the service has it */
-	struct service *service;
-	struct statusfile *statusfile;
-	int signals;
-	uint64_t started;	/* CLOCK_MONOTONIC ns */
-	struct endpoint *endpoint;	/* NULL: none */
-	struct server *server;		/* the same */
-	struct push *push;		/* the same */
-	struct otlp_series series;	/* the push's */
-	pthread_mutex_t lock;		/* of the service and what follows, for the threads of these */
-	char endpoint_error[256], server_error[256], push_error[256];
-	struct buffer cpus;		/* the module's; the endpoint's thread alone */
-	uint64_t module_failed;
-	struct busy busy;
-	struct watch watch;		/* of the configuration's file */
-	struct rights rights;
-	uint64_t reloads, reloads_failed;
-	enum pause_reason told;		/* by the log */
-};
 
 static int parse_level(const char *text, uint64_t *ret_level)
 {
@@ -194,254 +158,6 @@ static void log_pools(void)
 		log_info("%s", line);
 }
 
-static void take_snapshot(struct daemon *daemon, struct snapshot *ret_snapshot,
-			  struct pipeline_stats *ret_pipeline, struct exporter_stats *ret_exporter)
-{
-	struct pause_stats pause;
-	const char *paused = pause_text(service_pause(daemon->service, &pause));
-
-	*ret_snapshot = (struct snapshot){
-		.uptime_s = (clock_monotonic() - daemon->started) / NSEC_PER_SEC,
-		.cpu_ns = clock_read(CLOCK_PROCESS_CPUTIME_ID),
-		.user = daemon->rights.user,
-		.kept_rights = daemon->rights.kept[0] ? daemon->rights.kept : NULL,
-		.broker_pid = broker_pid(),
-		.session_id = service_session_id(daemon->service),
-		.paused = paused,
-		.pauses = pause.pauses,
-		.paused_ns = pause.paused_ns,
-		.reloads = daemon->reloads,
-		.reloads_failed = daemon->reloads_failed,
-		.endpoint = service_endpoint(daemon->service),
-		.store = service_store(daemon->service),
-		.spool = service_spool(daemon->service),
-		.relabel = service_relabel(daemon->service),
-		.metrics_error = daemon->endpoint_error[0] ? daemon->endpoint_error : NULL,
-		.module_failed = daemon->module_failed,
-		.serve.error = daemon->server_error[0] ? daemon->server_error : NULL,
-		.push.error = daemon->push_error[0] ? daemon->push_error : NULL,
-		.exporters = service_exporters(daemon->service),
-		.pipeline = ret_pipeline,
-		.exporter = ret_exporter,
-	};
-	ret_snapshot->destinations = service_destinations(daemon->service, &ret_snapshot->destination_count);
-	service_stats(daemon->service, ret_pipeline, ret_exporter);
-	if (daemon->server)
-		server_tell(daemon->server, ret_snapshot);
-	if (daemon->push)
-		push_tell(daemon->push, ret_snapshot);
-}
-
-/* Others have it for a moment only; but a reload may take long. */
-static bool lock_soon(struct daemon *daemon)
-{
-	const uint64_t until = clock_monotonic() + LOCK_MS * NSEC_PER_MSEC;
-	const struct timespec time = { .tv_sec = (time_t)(until / NSEC_PER_SEC),
-				       .tv_nsec = (long)(until % NSEC_PER_SEC) };
-
-	return !pthread_mutex_clocklock(&daemon->lock, CLOCK_MONOTONIC, &time);
-}
-
-static bool endpoint_snapshot(void *ctx, struct snapshot *ret_snapshot, struct pipeline_stats *ret_pipeline,
-			      struct exporter_stats *ret_exporter)
-{
-	struct daemon *daemon = ctx;
-
-	if (!lock_soon(daemon))
-		return false;
-	take_snapshot(daemon, ret_snapshot, ret_pipeline, ret_exporter);
-	buffer_init(&daemon->cpus, POOL_ENCODE);
-	if (ret_snapshot->session_id && module_read(ret_snapshot->session_id, &daemon->cpus)) {
-		ret_snapshot->module_failed = ++daemon->module_failed;
-		/* some of the CPUs would look as if the others had begun anew */
-		daemon->cpus.size = 0;
-	}
-	ret_snapshot->cpus = (const struct module_cpu *)(const void *)daemon->cpus.data;
-	ret_snapshot->cpu_count = daemon->cpus.size / sizeof(*ret_snapshot->cpus);
-	return true;
-}
-
-static void endpoint_done(void *ctx)
-{
-	struct daemon *daemon = ctx;
-
-	buffer_free(&daemon->cpus);
-	pthread_mutex_unlock(&daemon->lock);
-}
-
-/* Profiles come first: where it cannot listen, the log and the status say so, and sampling goes on. */
-static void open_endpoint(struct daemon *daemon)
-{
-	const struct endpoint_ops ops = { .snapshot = endpoint_snapshot, .done = endpoint_done, .ctx = daemon };
-	const char *listen = service_config(daemon->service)->metrics_listen;
-
-	/* which its first request waits for */
-	pthread_mutex_lock(&daemon->lock);
-	daemon->endpoint_error[0] = '\0';
-	if (listen && endpoint_open(listen, &ops, &daemon->endpoint, daemon->endpoint_error,
-				    sizeof(daemon->endpoint_error)) < 0)
-		log_error("metrics are not served: %s", daemon->endpoint_error);
-	pthread_mutex_unlock(&daemon->lock);
-}
-
-static void close_endpoint(struct daemon *daemon)
-{
-	struct endpoint *endpoint = daemon->endpoint;
-
-	/* its thread may wait for the lock, and the push's looks at it */
-	pthread_mutex_lock(&daemon->lock);
-	daemon->endpoint = NULL;
-	pthread_mutex_unlock(&daemon->lock);
-	endpoint_close(endpoint);
-}
-
-static bool push_snapshot(void *ctx, struct snapshot *ret_snapshot, struct pipeline_stats *ret_pipeline,
-			  struct exporter_stats *ret_exporter)
-{
-	struct daemon *daemon = ctx;
-
-	if (!endpoint_snapshot(ctx, ret_snapshot, ret_pipeline, ret_exporter))
-		return false;
-	if (daemon->endpoint)
-		endpoint_tell(daemon->endpoint, ret_snapshot);
-	return true;
-}
-
-/* As open_endpoint(). */
-static void open_push(struct daemon *daemon)
-{
-	const struct endpoint_ops ops = { .snapshot = push_snapshot, .done = endpoint_done, .ctx = daemon };
-	struct push *push;
-	char error[256] = "";
-
-	if (push_open(service_config(daemon->service), &ops, &daemon->series, &push, error, sizeof(error)) < 0)
-		log_error("metrics are not pushed: %s", error);
-	else
-		error[0] = '\0';
-	pthread_mutex_lock(&daemon->lock);
-	daemon->push = push;
-	memcpy(daemon->push_error, error, sizeof(error));
-	pthread_mutex_unlock(&daemon->lock);
-}
-
-static void close_push(struct daemon *daemon, bool with_last)
-{
-	struct push *push = daemon->push;
-
-	pthread_mutex_lock(&daemon->lock);
-	daemon->push = NULL;
-	pthread_mutex_unlock(&daemon->lock);
-	push_close(push, with_last);
-}
-
-static int close_window(void *ctx, uint64_t *ret_closing)
-{
-	struct daemon *daemon = ctx;
-	int err;
-
-	if (!lock_soon(daemon))
-		return -EAGAIN;
-	err = service_close_window(daemon->service, ret_closing);
-	pthread_mutex_unlock(&daemon->lock);
-	return err;
-}
-
-static bool has_closed(void *ctx, uint64_t closing)
-{
-	struct daemon *daemon = ctx;
-	bool has;
-
-	if (!lock_soon(daemon))
-		return false;
-	has = service_has_closed(daemon->service, closing);
-	pthread_mutex_unlock(&daemon->lock);
-	return has;
-}
-
-static int open_store(void *ctx)
-{
-	struct daemon *daemon = ctx;
-	const char *store;
-	int fd = -ENOENT;
-
-	if (!lock_soon(daemon))
-		return -EAGAIN;
-	store = service_store(daemon->service);
-	if (store)
-		fd = open(store, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (store && fd < 0)
-		fd = -EAGAIN;
-	pthread_mutex_unlock(&daemon->lock);
-	return fd;
-}
-
-static bool is_sampling(void *ctx)
-{
-	struct daemon *daemon = ctx;
-	struct pause_stats stats;
-	bool is;
-
-	if (!lock_soon(daemon))
-		return true;
-	/* a session that is held is there, and stopped */
-	is = service_session_id(daemon->service) && !service_pause(daemon->service, &stats);
-	pthread_mutex_unlock(&daemon->lock);
-	return is;
-}
-
-static char **record_arguments(void *ctx)
-{
-	struct daemon *daemon = ctx;
-	char **arguments;
-
-	if (!lock_soon(daemon))
-		return NULL;
-	arguments = config_record_arguments(service_config(daemon->service));
-	pthread_mutex_unlock(&daemon->lock);
-	return arguments;
-}
-
-/* As open_endpoint(). Who may not read the address has no token. */
-static void open_server(struct daemon *daemon)
-{
-	const struct server_ops ops = { .taps = service_taps(daemon->service), .close_window = close_window,
-					.has_closed = has_closed, .open_store = open_store,
-					.is_sampling = is_sampling,
-					.record_arguments = record_arguments, .ctx = daemon };
-	const char *listen = service_config(daemon->service)->serve_listen;
-	struct server *server = NULL;
-	char error[256] = "";
-	int err = 0;
-
-	if (listen && !daemon->statusfile)
-		snprintf(error, sizeof(error), "there is no %s to write the address to", STATUSFILE_DIRECTORY);
-	else if (listen && !server_open(listen, &ops, 0, &server, error, sizeof(error)))
-		err = statusfile_write_address(daemon->statusfile, server_name(server));
-	if (err) {
-		snprintf(error, sizeof(error), "cannot write %s/serve: %s", STATUSFILE_DIRECTORY, strerror(-err));
-		server_close(server);
-		server = NULL;
-	}
-	if (error[0])
-		log_error("no on-demand profiles: %s", error);
-	pthread_mutex_lock(&daemon->lock);
-	memcpy(daemon->server_error, error, sizeof(error));
-	daemon->server = server;
-	pthread_mutex_unlock(&daemon->lock);
-}
-
-static void close_server(struct daemon *daemon)
-{
-	struct server *server = daemon->server;
-
-	pthread_mutex_lock(&daemon->lock);
-	daemon->server = NULL;
-	pthread_mutex_unlock(&daemon->lock);
-	server_close(server);
-	if (daemon->statusfile)
-		statusfile_write_address(daemon->statusfile, NULL);
-}
-
 static void update_status(struct daemon *daemon, bool with_log)
 {
 	struct pipeline_stats pipeline;
@@ -449,7 +165,7 @@ static void update_status(struct daemon *daemon, bool with_log)
 	struct snapshot snapshot;
 	int ret;
 
-	take_snapshot(daemon, &snapshot, &pipeline, &exporter);
+	daemon_snapshot(daemon, &snapshot, &pipeline, &exporter);
 	if (daemon->endpoint)
 		endpoint_tell(daemon->endpoint, &snapshot);
 	busy_tell(&daemon->busy, pipeline.busy_ns[THREAD_NAMES]);
@@ -492,28 +208,6 @@ static void say_what_runs(const struct daemon *daemon)
 		 config->period ? "events a sample" : "Hz",
 		 endpoint ? endpoint : service_store(daemon->service),
 		 receivers > 1 ? " and others" : "");
-}
-
-static bool is_same(const char *old, const char *new)
-{
-	return old && new && !strcmp(old, new);
-}
-
-/* Where it listened as is wanted now, it goes on; where it could not, it tries again. */
-static void reopen_endpoint(struct daemon *daemon, const char *old)
-{
-	if (daemon->endpoint && is_same(old, service_config(daemon->service)->metrics_listen))
-		return;
-	close_endpoint(daemon);
-	open_endpoint(daemon);
-}
-
-static void reopen_server(struct daemon *daemon, const char *old)
-{
-	if (daemon->server && is_same(old, service_config(daemon->service)->serve_listen))
-		return;
-	close_server(daemon);
-	open_server(daemon);
 }
 
 static char *dup_or_null(const char *text)
@@ -575,10 +269,10 @@ static bool reload(struct daemon *daemon)
 	} else {
 		log_setup("stacktapd", (enum log_level)service_config(daemon->service)->log_level);
 		log_info("configuration is read again");
-		reopen_endpoint(daemon, listen);
-		reopen_server(daemon, serve);
-		close_push(daemon, false);
-		open_push(daemon);
+		daemon_reopen_endpoint(daemon, listen);
+		daemon_reopen_server(daemon, serve);
+		daemon_close_push(daemon, false);
+		daemon_open_push(daemon);
 		say_what_runs(daemon);
 		look_at_pause(daemon);
 	}
@@ -722,15 +416,15 @@ static int run(struct daemon *daemon, struct config *config)
 		return EXIT_FAILURE;
 	}
 	say_what_runs(daemon);
-	open_endpoint(daemon);
-	open_server(daemon);
-	open_push(daemon);
+	daemon_open_endpoint(daemon);
+	daemon_open_server(daemon);
+	daemon_open_push(daemon);
 	notify_ready();
 	is_good = loop(daemon);
 	notify_stopping();
-	close_push(daemon, true);
-	close_endpoint(daemon);
-	close_server(daemon);
+	daemon_close_push(daemon, true);
+	daemon_close_endpoint(daemon);
+	daemon_close_server(daemon);
 	service_stop(daemon->service);
 	service_free(daemon->service);
 	statusfile_close(daemon->statusfile);
