@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "base/pool.h"
 #include "base/utf8.h"
-#include "symbol/vdso.h"
+#include "resolve/compiled.h"
 
 #include <stacktap/unwind_table.h>
 
@@ -26,7 +26,6 @@ enum {
 	ENTRIES_MAX = 16384,
 	EVICT_PART = 8,			/* at least this part of what the session holds */
 	HELD_MAX = 16384,		/* tables looked at for one that can go */
-	VDSO_MEMORY = 8 << 20,		/* to compile what has a few pages */
 };
 
 struct entry {
@@ -59,14 +58,6 @@ struct tables {
 	uint32_t payer;				/* of the questions right now */
 	uint64_t retry_at;		/* when the first entry is to be tried again, 0: none is */
 	bool has_evicted;
-};
-
-/* A compiled table on its way to the module. */
-struct compiled {
-	const void *data;
-	size_t bytes;
-	bool is_mapped;		/* the parser's: else from malloc() */
-	uint64_t rows;
 };
 
 int tables_new(const struct tables_ops *ops, struct tables **ret_tables)
@@ -355,75 +346,12 @@ void tables_forget(struct tables *tables, uint64_t id)
 	}
 }
 
-static void give_back(struct compiled *compiled)
-{
-	if (compiled->is_mapped)
-		parser_unmap(compiled->data, compiled->bytes);
-	else
-		free((void *)(uintptr_t)compiled->data);
-	compiled->data = NULL;
-}
-
 static void let_go(struct compiled *compiled)
 {
 	if (!compiled->data)
 		return;
 	pool_uncharge(POOL_TABLES, compiled->bytes);
-	give_back(compiled);
-}
-
-/* The kernel's own bytes, in our memory as in everybody's. */
-static int compile_vdso(struct compiled *ret_compiled)
-{
-	struct compile_stats stats;
-	const void *image;
-	struct elf elf;
-	size_t size;
-	void *data;
-	int r;
-
-	r = vdso_image(&image, &size) ?: elf_open_memory(&elf, image, size);
-	if (r < 0)
-		return r;
-	r = compile_elf(&elf, VDSO_MEMORY, &data, &ret_compiled->bytes, &stats);
-	elf_close(&elf);
-	if (!r)
-		ret_compiled->data = data;
-	return r;
-}
-
-/* From the cache if it is there; into it if not. */
-static int compile_file(struct tables *tables, struct object *object, uint32_t tgid,
-			struct compiled *ret_compiled)
-{
-	struct compile_stats stats;
-	struct unwind_table table;
-	uint8_t key[KEY_BYTES];
-	uint16_t machine;
-	void *data;
-	int fd, r;
-
-	r = tables->ops.open(tables->ops.ctx, object, tgid, &fd);
-	if (r < 0)
-		return r;
-	if (tables->ops.cache) {
-		r = parser_key(tables->ops.parser, object, fd, key, &machine);
-		if (r < 0)
-			return r;
-		r = cache_get(tables->ops.cache, key, machine, &data, &ret_compiled->bytes);
-		ret_compiled->data = r < 0 ? NULL : data;
-		if (r != -ENOENT)
-			return r;
-	}
-	r = parser_table(tables->ops.parser, object, tables->ops.cache ? -1 : fd,
-			 &ret_compiled->data, &ret_compiled->bytes, &stats);
-	if (r < 0)
-		return r;
-	ret_compiled->is_mapped = true;
-	if (tables->ops.cache &&
-	    unwind_table_check(ret_compiled->data, ret_compiled->bytes, &table) == 0)
-		cache_put(tables->ops.cache, key, ret_compiled->data, ret_compiled->bytes);
-	return 0;
+	compiled_free(compiled);
 }
 
 /* For a table on its way to the module kept ones give way: the pool's limit holds for it as well. */
@@ -451,9 +379,7 @@ static int compile(struct tables *tables, struct object *object, uint32_t tgid,
 	struct unwind_table table;
 	int r;
 
-	*ret_compiled = (struct compiled){ 0 };
-	r = object->kind == OBJECT_VDSO ? compile_vdso(ret_compiled) :
-					  compile_file(tables, object, tgid, ret_compiled);
+	r = compiled_make(&tables->ops, object, tgid, ret_compiled);
 	now = tables->ops.now();
 	tables->stats.compile_ns += now - began;
 	fair_spend(&tables->credit, tables->payer, began, now);
@@ -461,7 +387,7 @@ static int compile(struct tables *tables, struct object *object, uint32_t tgid,
 		return r;
 	r = charge_passing(tables, ret_compiled->bytes);
 	if (r < 0) {
-		give_back(ret_compiled);
+		compiled_free(ret_compiled);
 		return r;
 	}
 	r = unwind_table_check(ret_compiled->data, ret_compiled->bytes, &table);
