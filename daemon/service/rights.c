@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "broker/broker.h"
+#include "client/event.h"
 #include "client/kmodload.h"
 #include "service/broker_child.h"
 #include "service/confine.h"
@@ -85,8 +86,11 @@ static int may_give_up(const struct config *config, struct ownership *ret_owners
 static int give_up(const struct config *config, const char *config_path, struct ownership *ownership, char *ret_error,
 		   size_t error_size)
 {
-	int err = broker_begin(broker_name, config_path);
+	int err;
 
+	/* where no file of the kernel says it, it is measured by a counter, which that user cannot open */
+	event_nominal_cycles();
+	err = broker_begin(broker_name, config_path);
 	if (err) {
 		snprintf(ret_error, error_size, "%s cannot be started: %s", broker_name, strerror(-err));
 		return err;
