@@ -4,6 +4,7 @@
 
 #include "base/utf8.h"
 #include "cli/annotate.h"
+#include "cli/dwo_files.h"
 #include "cli/index_cache.h"
 #include "cli/naming.h"
 
@@ -69,8 +70,8 @@ bool annotate_address(const struct debugfile *file, const struct hit *hit, uint6
 }
 
 /* From address *next on, which it moves on behind what was answered. */
-static int ask_frames(struct annotation *annotation, const uint64_t *addresses, uint32_t count, uint32_t *next,
-		      annotate_each_frame *each, void *ctx)
+static int ask_frames(struct annotation *annotation, struct dwo_files *dwos, const uint64_t *addresses, uint32_t count,
+		      uint32_t *next, annotate_each_frame *each, void *ctx)
 {
 	const struct debugfile *file = &annotation->debug;
 	static struct lines_answer answer;
@@ -81,10 +82,10 @@ static int ask_frames(struct annotation *annotation, const uint64_t *addresses, 
 	if (!r)
 		index_cache_load(annotation->parser, file);
 	while (!r && *next < count) {
-		const uint32_t asked = min_of(count - *next, (uint32_t)LINES_ADDRESSES_MAX);
+		uint32_t asked = min_of(count - *next, (uint32_t)LINES_ADDRESSES_MAX);
 		const struct lines_frame *frames;
 
-		r = parser_lines(annotation->parser, file->object, addresses + *next, asked, &answer);
+		r = dwo_files_ask(dwos, addresses + *next, &asked, &answer);
 		if (r < 0)
 			break;
 		frames = answer.frames;
@@ -102,15 +103,23 @@ int annotate_frames(struct annotation *annotation, const uint64_t *addresses, ui
 		    annotate_each_frame *each, void *ctx)
 {
 	struct debugfile *file = &annotation->debug;
+	struct dwo_files dwos = { .parser = annotation->parser, .finder = annotation->finder, .file = file };
+	char note[sizeof(file->note)];
 	uint32_t next = 0;
-	int r = ask_frames(annotation, addresses, count, &next, each, ctx);
+	int r = ask_frames(annotation, &dwos, addresses, count, &next, each, ctx);
 
-	if (r == -E2BIG || r >= 0 || file->split.fd < 0)
-		return r;
-	annotate_note(annotation, "%s: without inlined functions: its split DWARF package (.dwp) cannot be read: %s",
-		      file->object->path, naming_failure(r));
-	close(steal_fd(&file->split.fd));
-	return ask_frames(annotation, addresses, count, &next, each, ctx);
+	if (r < 0 && r != -E2BIG && (file->split.fd >= 0 || dwos.any)) {
+		annotate_note(annotation,
+			      "%s: without inlined functions: its split DWARF (.dwp, .dwo) cannot be read: %s",
+			      file->object->path, naming_failure(r));
+		debugfile_drop_split(file);
+		dwos.is_off = true;
+		return ask_frames(annotation, &dwos, addresses, count, &next, each, ctx);
+	}
+	dwo_files_note(&dwos, sizeof(note), note);
+	if (!r && note[0])
+		annotate_note(annotation, "%s: %s", file->object->path, note);
+	return r;
 }
 
 /* A chosen hit by its address in the debug file. */

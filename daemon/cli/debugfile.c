@@ -40,7 +40,6 @@ struct search {
 	const char *build_id, *htlhash, *path;
 	bool wants_code;		/* the program or library itself, and nothing else */
 	struct debugfile *best;
-	const struct sysroot *root;	/* that the best one is in; NULL: this host's */
 	enum rank rank;
 	char debuginfod_note[DEBUGINFOD_NOTE_MAX];	/* why it has none; empty: it was not asked */
 };
@@ -87,6 +86,11 @@ void debugfile_finder_free(struct debugfile_finder *finder)
 const struct sysroot *debugfile_finder_sysroot(const struct debugfile_finder *finder)
 {
 	return finder->sysroot_error ? NULL : &finder->sysroot;
+}
+
+const struct debugfile_places *debugfile_finder_places(const struct debugfile_finder *finder)
+{
+	return &finder->places;
 }
 
 /* A regular file; in the sysroot, or @sysroot NULL: of this host. */
@@ -220,7 +224,7 @@ static int consider(struct search *search, const struct sysroot *sysroot, const 
 	search->rank = rank_of(search, &candidate.facts);
 	let_go(search->best);
 	*search->best = candidate;
-	search->root = sysroot;
+	search->best->root = sysroot;
 	return 1;
 }
 
@@ -433,7 +437,7 @@ static void find_split(struct search *search)
 	char package[PATH_MAX];
 
 	snprintf(package, sizeof(package), "%s.dwp", path);
-	consider_split(search, search->root, package);
+	consider_split(search, file->root, package);
 	if (file->split.fd < 0 && search->path[0] == '/' && !finder->sysroot_error &&
 	    !sysroot_resolve(&finder->sysroot, search->path, package) && strlen(package) + 5 < sizeof(package)) {
 		strcat(package, ".dwp");
@@ -531,13 +535,18 @@ int debugfile_find(struct debugfile_finder *finder, const struct recorded_object
 	return 0;
 }
 
+void debugfile_drop_split(struct debugfile *file)
+{
+	if (file->split.fd >= 0)
+		close(steal_fd(&file->split.fd));
+}
+
 void debugfile_close(struct debugfile *file)
 {
 	let_go(file);
 	if (file->alt.fd >= 0)
 		close(steal_fd(&file->alt.fd));
-	if (file->split.fd >= 0)
-		close(steal_fd(&file->split.fd));
+	debugfile_drop_split(file);
 }
 
 bool debugfile_address(const struct debugfile *file, const struct recorded_location *location,

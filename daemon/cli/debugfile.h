@@ -32,6 +32,7 @@ struct debugfile {
 	struct lines_facts facts;
 	struct parser_part alt;		/* what dwz moved away */
 	struct parser_part split;	/* a package (.dwp) of its split DWARF */
+	const struct sysroot *root;	/* that it is in; NULL: this host's */
 	bool with_dwarf;
 	char note[2048];		/* what is missing, or why there is none; may be empty */
 };
@@ -42,6 +43,7 @@ int debugfile_finder_new(struct parser *parser, const struct debugfile_places *p
 void debugfile_finder_free(struct debugfile_finder *finder);	/* NULL is fine */
 /* Where recorded paths are looked up, by others as well; NULL: it cannot be opened. */
 const struct sysroot *debugfile_finder_sysroot(const struct debugfile_finder *finder);
+const struct debugfile_places *debugfile_finder_places(const struct debugfile_finder *finder);
 
 /* The best there is: DWARF before symbols before what a program exports. -ENOENT, and a note. */
 int debugfile_find(struct debugfile_finder *finder, const struct recorded_object *wanted,
@@ -50,6 +52,7 @@ int debugfile_find(struct debugfile_finder *finder, const struct recorded_object
 int debugfile_find_code(struct debugfile_finder *finder, const struct recorded_object *wanted,
 			struct debugfile *ret_file);
 void debugfile_close(struct debugfile *file);
+void debugfile_drop_split(struct debugfile *file);
 
 /* The address of @location in this file; false when the two do not belong together. */
 bool debugfile_address(const struct debugfile *file, const struct recorded_location *location,

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "cli/cli.h"
+#include "cli/dwo_files.h"
 #include "cli/index_cache.h"
 #include "cli/places.h"
 #include "view/recording.h"
@@ -164,14 +165,13 @@ static uint32_t next_question(const struct wanted *wanted, uint32_t count, uint3
 	return i;
 }
 
-static int ask_all(struct naming *naming, struct naming_outcome *outcome, const struct debugfile *file,
-		   const struct wanted *wanted, uint32_t count, uint32_t *ret_split)
+static int ask_all(struct naming *naming, struct naming_outcome *outcome, struct dwo_files *dwos,
+		   const struct wanted *wanted, uint32_t count)
 {
 	uint64_t addresses[LINES_ADDRESSES_MAX];
 	uint32_t asked, next;
 	int r = 0;
 
-	*ret_split = 0;
 	for (uint32_t i = 0; !r && i < count; i = next) {
 		static struct lines_answer answer;
 		const struct lines_frame *frames;
@@ -179,10 +179,11 @@ static int ask_all(struct naming *naming, struct naming_outcome *outcome, const 
 
 		show_progress(naming, outcome->object);
 		next = next_question(wanted, count, i, addresses, &asked);
-		r = parser_lines(naming->parser, file->object, addresses, asked, &answer);
+		r = dwo_files_ask(dwos, addresses, &asked, &answer);
 		if (r < 0)
 			return r;
-		*ret_split += answer.split;
+		while (wanted[next - 1].address > addresses[asked - 1])
+			next--;
 		frames = answer.frames;
 		for (uint32_t k = i; !r && k < next; k++) {
 			if (wanted[k].address != addresses[at])
@@ -215,10 +216,11 @@ const char *naming_failure(int error)
 
 /* One pass over what has no name yet. */
 static int name_by(struct naming *naming, struct naming_outcome *outcome, const struct debugfile *file,
-		   bool with_dwarf)
+		   struct dwo_files *dwos)
 {
+	const bool with_dwarf = file->with_dwarf;
 	_cleanup_free_ struct wanted *wanted = NULL;
-	uint32_t count, split;
+	uint32_t count;
 	int r = collect(naming, outcome->object, file, &wanted, &count);
 
 	if (r < 0 || !count)
@@ -227,39 +229,38 @@ static int name_by(struct naming *naming, struct naming_outcome *outcome, const 
 			      with_dwarf ? &file->split : NULL);
 	if (!r) {
 		index_cache_load(naming->parser, file);
-		r = ask_all(naming, outcome, file, wanted, count, &split);
+		r = ask_all(naming, outcome, dwos, wanted, count);
 	}
 	if (!r)
 		index_cache_save(naming->parser, file);
-	if (!r && split && !outcome->note[0])
-		snprintf(outcome->note, sizeof(outcome->note), with_dwarf && file->split.fd >= 0 ?
-			 "%u without inlined functions: the split DWARF package (.dwp) does not have them: pack it anew" :
-			 "%u without inlined functions: those are in .dwo files (split DWARF); pack them by "
-			 "`llvm-dwp -e PROGRAM -o PROGRAM.dwp' (or dwp)", split);
+	if (!r && !outcome->note[0])
+		dwo_files_note(dwos, sizeof(outcome->note), outcome->note);
 	return r;
 }
 
 static int name_object(struct naming *naming, struct naming_outcome *outcome)
 {
 	struct debugfile file;
+	struct dwo_files dwos = { .parser = naming->parser, .finder = naming->finder, .file = &file };
 	int r = debugfile_find(naming->finder, outcome->object, &file);
 
 	snprintf(outcome->note, sizeof(outcome->note), "%s", file.note);
 	if (r < 0)
 		return 0;
 	outcome->file = strdup(file.object->path);
-	r = name_by(naming, outcome, &file, file.with_dwarf);
-	if (r < 0 && r != -E2BIG && file.split.fd >= 0) {
+	r = name_by(naming, outcome, &file, &dwos);
+	if (r < 0 && r != -E2BIG && (file.split.fd >= 0 || dwos.any)) {
 		snprintf(outcome->note, sizeof(outcome->note),
-			 "without inlined functions: its split DWARF package (.dwp) cannot be read: %s",
-			 naming_failure(r));
-		close(steal_fd(&file.split.fd));
-		r = name_by(naming, outcome, &file, true);
+			 "without inlined functions: its split DWARF (.dwp, .dwo) cannot be read: %s", naming_failure(r));
+		debugfile_drop_split(&file);
+		dwos.is_off = true;
+		r = name_by(naming, outcome, &file, &dwos);
 	}
 	if (r < 0 && r != -E2BIG && file.with_dwarf) {
 		snprintf(outcome->note, sizeof(outcome->note),
 			 "without lines: its DWARF cannot be read: %s", naming_failure(r));
-		r = name_by(naming, outcome, &file, false);
+		file.with_dwarf = false;
+		r = name_by(naming, outcome, &file, &dwos);
 	}
 	if (r < 0)
 		snprintf(outcome->note, sizeof(outcome->note), "%s", naming_failure(r));

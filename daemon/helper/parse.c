@@ -8,16 +8,14 @@
 #include "base/clock.h"
 #include "base/pool.h"
 #include "helper/memfd.h"
+#include "helper/parse_lines.h"
 #include "process/context.h"
 #include "symbol/context.h"
 #include "symbol/demangle.h"
 #include "symbol/disassemble.h"
-#include "symbol/dwarf_index_file.h"
 #include "symbol/facts.h"
 #include "symbol/htlhash.h"
 #include "symbol/jitdump.h"
-#include "symbol/lines.h"
-#include "symbol/lines_facts.h"
 #include "symbol/minidebug.h"
 #include "symbol/perf_map.h"
 #include "symbol/symtab.h"
@@ -34,22 +32,6 @@ enum { RANGES_PART = 3 };	/* of the time for symbols may go into them */
 static struct elf kept = { .fd = -1 };
 static int kept_fd = -1;
 
-/* Opened by PARSE_DWARF; the descriptors are its own. */
-static struct lines *lines;
-static int lines_fds[DWARF_PARTS] = { -1, -1, -1 };
-
-static void drop_lines(void)
-{
-	if (!lines)
-		return;
-	lines_free(lines);
-	lines = NULL;
-	for (size_t i = 0; i < DWARF_PARTS; i++)
-		if (lines_fds[i] >= 0)
-			close(steal_fd(&lines_fds[i]));
-	malloc_trim(0);
-}
-
 static void drop_kept(void)
 {
 	if (kept_fd < 0)
@@ -59,11 +41,6 @@ static void drop_kept(void)
 	kept_fd = -1;
 	/* what a large file took is not ours to keep */
 	malloc_trim(0);
-}
-
-static uint64_t deadline_of(const struct parse_file *file)
-{
-	return clock_monotonic() + file->limit_ms * NSEC_PER_MSEC;
 }
 
 static int answer_facts(struct serve_request *request, struct serve_answer *answer)
@@ -79,7 +56,7 @@ static int answer_facts(struct serve_request *request, struct serve_answer *answ
 	r = htlhash_file(request->fd, file->size, facts->htlhash);
 	if (r < 0 && r != -ENODATA)
 		return r;
-	r = elf_open(&elf, request->fd, file->size, deadline_of(file));
+	r = elf_open(&elf, request->fd, file->size, parse_deadline(file));
 	if (r < 0)
 		return r == -ETIME ? r : 0;
 	r = facts_read(&elf, &object);
@@ -178,7 +155,7 @@ static int answer_symbols(struct serve_request *request, struct serve_answer *an
 	struct elf elf;
 	int r;
 
-	r = elf_open(&elf, request->fd, file->size, deadline_of(file));
+	r = elf_open(&elf, request->fd, file->size, parse_deadline(file));
 	if (r < 0)
 		return r;
 	r = request->op == PARSE_SYMBOLS ? read_symbols(&elf, &symtab) :
@@ -228,7 +205,7 @@ static int open_kept(struct serve_request *request, const struct parse_file *fil
 
 	drop_kept();
 	kept_fd = steal_fd(&request->fd);
-	r = elf_open_snapshot(&kept, kept_fd, file->size, deadline_of(file));
+	r = elf_open_snapshot(&kept, kept_fd, file->size, parse_deadline(file));
 	if (r < 0)
 		drop_kept();
 	return r;
@@ -263,7 +240,7 @@ static int answer_table(struct serve_request *request, struct serve_answer *answ
 		return r;
 	if (kept_fd < 0)
 		return -ESTALE;
-	kept.deadline = deadline_of(&table->file);
+	kept.deadline = parse_deadline(&table->file);
 	r = compile_elf(&kept, (size_t)table->memory_limit, &data, &size, (void *)answer->payload);
 	answer->bytes = sizeof(struct compile_stats);
 	drop_kept();
@@ -273,114 +250,6 @@ static int answer_table(struct serve_request *request, struct serve_answer *answ
 	r = fd < 0 ? fd : memfd_write(fd, data, size);
 	if (!r)
 		r = memfd_seal(&fd);
-	if (r < 0)
-		return r;
-	answer->fd = r;
-	return 0;
-}
-
-static int answer_debug(struct serve_request *request, struct serve_answer *answer)
-{
-	const struct parse_file *file = request->payload;
-
-	answer->bytes = sizeof(struct lines_facts);
-	return lines_facts(request->fd, file->size, deadline_of(file), (void *)answer->payload);
-}
-
-static int answer_dwarf(struct serve_request *request, struct serve_answer *answer _unused_)
-{
-	const struct parse_dwarf *dwarf = request->payload;
-	int *fd = &lines_fds[min_of(dwarf->part, (uint8_t)DWARF_PART_SPLIT)];
-	int r;
-
-	if (dwarf->part != DWARF_PART_FILE) {
-		if (!lines || *fd >= 0)
-			return -ESTALE;
-		*fd = steal_fd(&request->fd);
-		return (dwarf->part == DWARF_PART_ALT ? lines_set_alt : lines_set_split)(
-			lines, *fd, dwarf->file.size, deadline_of(&dwarf->file));
-	}
-	drop_lines();
-	r = lines_open(request->fd, dwarf->file.size, !dwarf->symbols_only, deadline_of(&dwarf->file),
-		       &lines);
-	if (!r)
-		*fd = steal_fd(&request->fd);
-	return r;
-}
-
-static int answer_load_index(struct serve_request *request, struct serve_answer *answer _unused_)
-{
-	const struct parse_index *index = request->payload;
-	_cleanup_free_ void *bytes = NULL;
-	int r;
-
-	if (!lines)
-		return -ESTALE;
-	if (index->size > DWARF_INDEX_BYTES_MAX)
-		return -EFBIG;
-	bytes = malloc(index->size + 1);
-	r = bytes ? memfd_read(request->fd, bytes, index->size, 0) : -ENOMEM;
-	return r ?: lines_load_index(lines, bytes, index->size);
-}
-
-static int answer_save_index(struct serve_request *request _unused_, struct serve_answer *answer)
-{
-	_cleanup_free_ void *bytes = NULL;
-	_cleanup_close_ int fd = -1;
-	struct parse_index *index = (void *)answer->payload;
-	size_t size;
-	int r = lines ? lines_save_index(lines, &bytes, &size) : -ESTALE;
-
-	if (r < 0)
-		return r;
-	fd = memfd_new();
-	r = fd < 0 ? fd : memfd_write(fd, bytes, size);
-	if (!r)
-		r = memfd_seal(&fd);
-	if (r < 0)
-		return r;
-	answer->fd = r;
-	answer->bytes = sizeof(*index);
-	index->size = size;
-	return 0;
-}
-
-static int write_lines(const struct lines_answer *found, uint32_t count,
-		       struct parse_lines_answer *ret_answer)
-{
-	_cleanup_close_ int fd = memfd_new();
-	int r = fd < 0 ? fd : 0;
-
-	*ret_answer = (struct parse_lines_answer){
-		.frame_count = found->frame_count, .string_bytes = found->string_bytes,
-		.split = found->split,
-	};
-	if (!r)
-		r = memfd_write(fd, found->counts, count * sizeof(*found->counts));
-	if (!r)
-		r = memfd_write(fd, found->frames, found->frame_count * sizeof(*found->frames));
-	if (!r)
-		r = memfd_write(fd, found->strings, found->string_bytes);
-	return r < 0 ? r : memfd_seal(&fd);
-}
-
-static int answer_lines(struct serve_request *request, struct serve_answer *answer)
-{
-	const struct parse_lines *question = request->payload;
-	static struct lines_answer found;
-	int r;
-
-	if (!lines)
-		return -ESTALE;
-	if (question->count > LINES_ADDRESSES_MAX)
-		return -E2BIG;
-	r = lines_find(lines, question->addresses, question->count,
-		       clock_monotonic() + question->limit_ms * NSEC_PER_MSEC, &found);
-	if (r < 0)
-		return r;
-	answer->bytes = sizeof(struct parse_lines_answer);
-	r = write_lines(&found, question->count, (void *)answer->payload);
-	lines_answer_free(&found);
 	if (r < 0)
 		return r;
 	answer->fd = r;
@@ -398,7 +267,7 @@ static int answer_code(struct serve_request *request, struct serve_answer *answe
 	if (fd < 0)
 		return fd;
 	r = (request->op == PARSE_PERF_MAP ? perf_map_read : jitdump_read)(
-		request->fd, code->offset, code->file.size, deadline_of(&code->file), &read);
+		request->fd, code->offset, code->file.size, parse_deadline(&code->file), &read);
 	if (r < 0)
 		return r;
 	*to = (struct parse_code_answer){
@@ -441,7 +310,7 @@ static int answer_instructions(struct serve_request *request, struct serve_answe
 
 	if (!disassemble)
 		return -EOPNOTSUPP;
-	r = elf_open(&elf, request->fd, question->file.size, deadline_of(&question->file));
+	r = elf_open(&elf, request->fd, question->file.size, parse_deadline(&question->file));
 	if (r < 0)
 		return r;
 	r = disassemble(&elf, question->start, question->size, question->is_intel, &code);
@@ -483,26 +352,34 @@ static const struct {
 	[PARSE_TEXT] = { answer_text, sizeof(struct parse_text), true },
 	[PARSE_KEY] = { answer_key, sizeof(struct parse_file), true },
 	[PARSE_TABLE] = { answer_table, sizeof(struct parse_table), false },
-	[PARSE_DEBUG] = { answer_debug, sizeof(struct parse_file), true },
-	[PARSE_DWARF] = { answer_dwarf, sizeof(struct parse_dwarf), true },
+	[PARSE_DEBUG] = { parse_lines_facts, sizeof(struct parse_file), true },
+	[PARSE_DWARF] = { parse_lines_dwarf, sizeof(struct parse_dwarf), true },
 	[PARSE_PERF_MAP] = { answer_code, sizeof(struct parse_code), true },
 	[PARSE_JITDUMP] = { answer_code, sizeof(struct parse_code), true },
-	[PARSE_LINES] = { answer_lines, sizeof(struct parse_lines), false },
+	[PARSE_LINES] = { parse_lines_find, sizeof(struct parse_lines), false },
 	[PARSE_INSTRUCTIONS] = { answer_instructions, sizeof(struct parse_instructions), true },
 	[PARSE_NAME] = { answer_name, sizeof(struct parse_name), false },
-	[PARSE_LOAD_INDEX] = { answer_load_index, sizeof(struct parse_index), true },
-	[PARSE_SAVE_INDEX] = { answer_save_index, 0, false },
+	[PARSE_LOAD_INDEX] = { parse_lines_load_index, sizeof(struct parse_index), true },
+	[PARSE_SAVE_INDEX] = { parse_lines_save_index, 0, false },
+	[PARSE_DWOS] = { parse_lines_dwos, sizeof(struct parse_lines), false },
+	[PARSE_DWO_NAMES] = { parse_lines_dwo_names, sizeof(struct parse_dwo), false },
 	[PARSE_CONTEXT] = { answer_context, sizeof(struct parse_file), true },
 };
+
+/* Those that go on with what PARSE_DWARF has opened. */
+static bool is_of_lines(uint32_t op)
+{
+	return op == PARSE_DWARF || op == PARSE_LINES || op == PARSE_DWOS || op == PARSE_DWO_NAMES ||
+	       op == PARSE_LOAD_INDEX || op == PARSE_SAVE_INDEX;
+}
 
 void parse_answer(struct serve_request *request, struct serve_answer *answer)
 {
 	/* names of lines are asked for between them */
 	if (request->op != PARSE_TABLE && request->op != PARSE_NAME)
 		drop_kept();
-	if (request->op != PARSE_DWARF && request->op != PARSE_LINES && request->op != PARSE_NAME &&
-	    request->op != PARSE_LOAD_INDEX && request->op != PARSE_SAVE_INDEX)
-		drop_lines();
+	if (!is_of_lines(request->op) && request->op != PARSE_NAME)
+		parse_lines_close();
 	if (request->op >= ARRAY_SIZE(operations) || !operations[request->op].answer ||
 	    request->bytes != operations[request->op].bytes ||
 	    (operations[request->op].needs_fd && request->fd < 0))

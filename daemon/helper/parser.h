@@ -18,12 +18,14 @@
 #include "symbol/disassemble.h"
 #include "symbol/lines.h"
 #include "symbol/lines_facts.h"
+#include "symbol/lines_file.h"
 #include "symbol/symtab.h"
 #include "unwind/compile.h"
 #include "unwind/key.h"
 
 enum {
 	PARSER_TABLE_BYTES = 128 << 20,	/* that compiling one table may take there */
+	PARSER_LINES_MS = 30000,	/* for a question about lines, of who waits for it */
 };
 
 struct parser;
@@ -119,6 +121,17 @@ int parser_save_index(struct parser *parser, const struct object *object, int *r
 /* As lines_find(), @count addresses at most LINES_ADDRESSES_MAX; lines_answer_free() it. */
 int parser_lines(struct parser *parser, const struct object *object, const uint64_t *addresses,
 		 uint32_t count, struct lines_answer *ret_answer);
+
+/*
+ * Between the questions for lines, of split DWARF without a package: as lines_find_dwos(), lines_dwo_names() and
+ * lines_set_dwo(), in @limit_ms. @dwo stays the caller's.
+ */
+int parser_dwos(struct parser *parser, const struct object *object, const uint64_t *addresses, uint32_t count,
+		uint32_t limit_ms, uint32_t *ret_count, uint32_t *ret_addresses);
+int parser_dwo_names(struct parser *parser, const struct object *object, uint32_t number,
+		     struct dwarf_dwo_names *ret_names);
+int parser_give_dwo(struct parser *parser, const struct object *object, uint32_t number, uint32_t limit_ms,
+		    const struct parser_part *dwo);
 
 /*
  * All of that at once in @limit_ms, as a part of the time for names; -ENODATA: it has no DWARF, or a part of it is in

@@ -8,8 +8,6 @@
 #include "helper/parser_ask.h"
 #include "symbol/dwarf_index_file.h"
 
-enum { LINES_MS = 30000 };
-
 static int ask_debug(struct parser *parser, const struct object *object, int fd, uint32_t limit_ms,
 		     struct lines_facts *ret_facts)
 {
@@ -34,7 +32,7 @@ static int ask_debug(struct parser *parser, const struct object *object, int fd,
 int parser_debug(struct parser *parser, const struct object *object, int fd,
 		 struct lines_facts *ret_facts)
 {
-	return ask_debug(parser, object, fd, LINES_MS, ret_facts);
+	return ask_debug(parser, object, fd, PARSER_LINES_MS, ret_facts);
 }
 
 static int open_dwarf(struct parser *parser, const struct object *object, int fd,
@@ -50,7 +48,7 @@ static int open_dwarf(struct parser *parser, const struct object *object, int fd
 
 static int open_part(struct parser *parser, const struct object *object, uint8_t part, const struct parser_part *of)
 {
-	const struct parse_dwarf dwarf = { .file = { .size = of->size, .limit_ms = LINES_MS }, .part = part };
+	const struct parse_dwarf dwarf = { .file = { .size = of->size, .limit_ms = PARSER_LINES_MS }, .part = part };
 
 	return open_dwarf(parser, object, of->fd, &dwarf);
 }
@@ -59,7 +57,7 @@ int parser_open_lines(struct parser *parser, const struct object *object, int fd
 		      const struct parser_part *alt, const struct parser_part *split)
 {
 	const struct parse_dwarf dwarf = {
-		.file = { .size = object->size, .limit_ms = LINES_MS },
+		.file = { .size = object->size, .limit_ms = PARSER_LINES_MS },
 		.symbols_only = !with_dwarf,
 	};
 	int r = open_dwarf(parser, object, fd, &dwarf);
@@ -75,7 +73,7 @@ int parser_load_index(struct parser *parser, const struct object *object, int fd
 {
 	const struct parse_index index = { .size = size };
 	struct helper_call call = {
-		.op = PARSE_LOAD_INDEX, .fd = fd, .timeout_ms = LINES_MS + GRACE_MS,
+		.op = PARSE_LOAD_INDEX, .fd = fd, .timeout_ms = PARSER_LINES_MS + GRACE_MS,
 		.request = &index, .request_bytes = sizeof(index),
 	};
 
@@ -86,7 +84,7 @@ int parser_save_index(struct parser *parser, const struct object *object, int *r
 {
 	struct parse_index index;
 	struct helper_call call = {
-		.op = PARSE_SAVE_INDEX, .fd = -1, .timeout_ms = LINES_MS + GRACE_MS,
+		.op = PARSE_SAVE_INDEX, .fd = -1, .timeout_ms = PARSER_LINES_MS + GRACE_MS,
 		.answer = &index, .answer_bytes = sizeof(index), .wants_fd = true,
 	};
 	int r = parser_ask(parser, object, &call);
@@ -171,7 +169,7 @@ static int ask_lines(struct parser *parser, const struct object *object, const u
 int parser_lines(struct parser *parser, const struct object *object, const uint64_t *addresses,
 		 uint32_t count, struct lines_answer *ret_answer)
 {
-	return ask_lines(parser, object, addresses, count, LINES_MS, ret_answer);
+	return ask_lines(parser, object, addresses, count, PARSER_LINES_MS, ret_answer);
 }
 
 /* Milliseconds until then, at least one. */

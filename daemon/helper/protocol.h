@@ -20,6 +20,7 @@
 #include "symbol/disassemble.h"
 #include "symbol/lines.h"
 #include "symbol/lines_facts.h"
+#include "symbol/lines_file.h"
 
 enum {
 	HELPER_FD = 3,			/* the helper's end of the socket pair */
@@ -62,6 +63,8 @@ enum helper_op {
 	OPEN_PROCESSES,
 	PARSE_LOAD_INDEX,
 	PARSE_SAVE_INDEX,
+	PARSE_DWOS,
+	PARSE_DWO_NAMES,
 };
 
 struct helper_header {
@@ -205,10 +208,12 @@ enum {
 	DWARF_PART_ALT,		/* what dwz moved out of it */
 	DWARF_PART_SPLIT,	/* a package (.dwp) of its split DWARF */
 	DWARF_PARTS,
+	DWARF_PART_DWO = DWARF_PARTS,	/* a .dwo file that PARSE_DWOS asked for, by its number */
 };
 
 struct parse_dwarf {
 	struct parse_file file;
+	uint32_t number;
 	uint8_t part;
 	uint8_t symbols_only;
 };
@@ -221,7 +226,7 @@ struct parse_index {
 	uint64_t size;
 };
 
-/* Sorted. */
+/* PARSE_LINES and PARSE_DWOS. Sorted. */
 struct parse_lines {
 	uint64_t addresses[LINES_ADDRESSES_MAX];
 	uint32_t count, limit_ms;
@@ -233,6 +238,16 @@ struct parse_lines {
  */
 struct parse_lines_answer {
 	uint32_t frame_count, string_bytes, split;
+};
+
+/* Answers PARSE_DWOS: how many .dwo files are wanted for how many of the addresses, see lines_find_dwos(). */
+struct parse_dwos_answer {
+	uint32_t count, addresses;
+};
+
+/* PARSE_DWO_NAMES, of one of these; answered by struct dwarf_dwo_names. */
+struct parse_dwo {
+	uint32_t number;
 };
 
 /*

@@ -165,16 +165,26 @@ static int find_unit(struct dwarf_split *split, const struct place *place, uint6
 	return -ENOENT;
 }
 
+/* Where the unit of this id is. */
+static int locate(struct dwarf_split *split, uint64_t id, struct place *place, uint64_t *ret_offset)
+{
+	uint64_t row;
+	int r = 0;
+
+	*place = (struct place){ .end = dwarf_size(split->file, DWARF_INFO) };
+	if (split->index.slots)
+		r = find_row(split, id, &row) ?: read_row(split, row, place);
+	return r ?: find_unit(split, place, id, ret_offset);
+}
+
 static int find(struct dwarf_split *split, const struct dwarf_unit *skeleton, struct dwarf_unit **ret_unit)
 {
-	struct place place = { .end = dwarf_size(split->file, DWARF_INFO) };
-	uint64_t id, row, offset;
-	int r = dwarf_unit_dwo_id(skeleton, &id) ? 0 : -ENOENT;
+	struct place place;
+	uint64_t id, offset;
+	int r = dwarf_unit_dwo_id(skeleton, &id) ? locate(split, id, &place, &offset) : -ENOENT;
 
-	if (!r && split->index.slots)
-		r = find_row(split, id, &row) ?: read_row(split, row, &place);
-	r = r ?: find_unit(split, &place, id, &offset) ?:
-	    dwarf_units_get(&split->units, offset, &place.parts, NULL, ret_unit);
+	if (!r)
+		r = dwarf_units_get(&split->units, offset, &place.parts, NULL, ret_unit);
 	if (r < 0)
 		return r;
 	if ((*ret_unit)->header.version != skeleton->header.version ||
@@ -184,10 +194,21 @@ static int find(struct dwarf_split *split, const struct dwarf_unit *skeleton, st
 	return 0;
 }
 
+/* Whatever is wrong with it, the linked file's lines are there. */
+static int tolerate(int r)
+{
+	return !r || r == -ENOMEM || r == -ETIME ? r : -ENOENT;
+}
+
 int dwarf_split_find(struct dwarf_split *split, const struct dwarf_unit *skeleton, struct dwarf_unit **ret_unit)
 {
-	int r = split->file ? find(split, skeleton, ret_unit) : -ENOENT;
+	return tolerate(split->file ? find(split, skeleton, ret_unit) : -ENOENT);
+}
 
-	/* whatever is wrong with it, the linked file's lines are there */
-	return !r || r == -ENOMEM || r == -ETIME ? r : -ENOENT;
+int dwarf_split_has(struct dwarf_split *split, uint64_t id)
+{
+	struct place place;
+	uint64_t offset;
+
+	return tolerate(split->file ? locate(split, id, &place, &offset) : -ENOENT);
 }

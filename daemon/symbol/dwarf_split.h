@@ -28,5 +28,7 @@ void dwarf_split_close(struct dwarf_split *split);
 
 /* The unit that @skeleton stands for; it stays as those of dwarf_units_get(). -ENOENT: it is not in there. */
 int dwarf_split_find(struct dwarf_split *split, const struct dwarf_unit *skeleton, struct dwarf_unit **ret_unit);
+/* The same without a look into it: is there a unit of this id? */
+int dwarf_split_has(struct dwarf_split *split, uint64_t id);
 
 #endif /* STACKTAP_SYMBOL_DWARF_SPLIT_H */

@@ -6,30 +6,9 @@
 #include "base/hash.h"
 #include "symbol/dwarf_calls.h"
 #include "symbol/dwarf_function.h"
-#include "symbol/dwarf_index_file.h"
-#include "symbol/dwarf_split.h"
-#include "symbol/go_lines.h"
-#include "symbol/lines_facts.h"
-#include "symbol/symtab.h"
+#include "symbol/lines_state.h"
 
 enum { STRING_SLOTS = 4096 };
-
-/* The DWARF of a file. */
-struct debug {
-	struct elf elf;
-	struct dwarf_file *file;	/* NULL: none that can be read */
-	struct dwarf_units units;
-};
-
-struct lines {
-	struct elf file;
-	struct symtab *symtab;		/* NULL: none */
-	struct debug main, alt;		/* main has its ELF file in @file */
-	struct dwarf_split split;
-	struct dwarf_index index;
-	bool has_new_index;		/* that was not given */
-	struct go_lines *go;		/* NULL: no program of Go */
-};
 
 /* An address by the unit that it is in. */
 struct wanted {
@@ -63,108 +42,6 @@ struct search {
 	uint32_t slots[STRING_SLOTS];	/* some string of this hash; 0: none yet */
 	struct lines_frame (*frames)[LINES_FRAMES_MAX];
 };
-
-static int open_debug(struct debug *debug, const struct elf *elf)
-{
-	int r = dwarf_file_open(elf, false, &debug->file);
-
-	if (r < 0)
-		debug->file = NULL;
-	else
-		dwarf_units_init(&debug->units, debug->file);
-	return r;
-}
-
-static void close_debug(struct debug *debug)
-{
-	dwarf_units_done(&debug->units);
-	dwarf_file_close(debug->file);
-	debug->file = NULL;
-	elf_close(&debug->elf);
-}
-
-int lines_open(int fd, uint64_t size, bool with_dwarf, uint64_t deadline, struct lines **ret_lines)
-{
-	struct lines *lines = calloc(1, sizeof(*lines));
-	int r;
-
-	if (!lines)
-		return -ENOMEM;
-	r = elf_open(&lines->file, fd, size, deadline);
-	if (r < 0) {
-		free(lines);
-		return r;
-	}
-	if (symtab_read(&lines->file, NULL, 0, NULL, &lines->symtab) < 0)
-		lines->symtab = NULL;
-	if (go_lines_open(&lines->file, &lines->go) < 0)
-		lines->go = NULL;
-	if (with_dwarf && !lines_is_relocatable(&lines->file))
-		r = open_debug(&lines->main, &lines->file);
-	if (lines->main.file) {
-		dwarf_index_init(&lines->index, &lines->main.units);
-		r = dwarf_index_read(&lines->index);
-	} else if (r != -EFBIG || lines->go) {
-		r = 0;
-	}
-	if (!r && !lines->main.file && !lines->go && (!lines->symtab || !lines->symtab->count))
-		r = -ENODATA;
-	if (r < 0) {
-		lines_free(lines);
-		return r;
-	}
-	*ret_lines = lines;
-	return 0;
-}
-
-int lines_set_alt(struct lines *lines, int fd, uint64_t size, uint64_t deadline)
-{
-	struct debug *alt = &lines->alt;
-	int r;
-
-	if (!lines->main.file)
-		return 0;
-	r = elf_open(&alt->elf, fd, size, deadline) ?: open_debug(alt, &alt->elf);
-	if (r < 0)
-		return r;
-	dwarf_set_alt(lines->main.file, alt->file);
-	lines->main.units.alt = &alt->units;
-	return 0;
-}
-
-int lines_set_split(struct lines *lines, int fd, uint64_t size, uint64_t deadline)
-{
-	if (lines->main.file)
-		dwarf_split_open(&lines->split, fd, size, deadline);
-	return 0;
-}
-
-int lines_save_index(struct lines *lines, void **ret_bytes, size_t *ret_size)
-{
-	if (!lines->has_new_index)
-		return -ENODATA;
-	lines->has_new_index = false;
-	return dwarf_index_pack(&lines->index, &lines->file, ret_bytes, ret_size);
-}
-
-int lines_load_index(struct lines *lines, const void *bytes, size_t size)
-{
-	return lines->main.file ? dwarf_index_unpack(&lines->index, &lines->file, bytes, size) : -ENODATA;
-}
-
-void lines_free(struct lines *lines)
-{
-	if (!lines)
-		return;
-	dwarf_index_done(&lines->index);
-	close_debug(&lines->main);
-	close_debug(&lines->alt);
-	dwarf_split_close(&lines->split);
-	go_lines_free(lines->go);
-	symtab_free(lines->symtab);
-	elf_close(&lines->file);
-	free(lines);
-}
 
 static uint32_t add_string(struct search *search, const char *text)
 {
@@ -363,6 +240,8 @@ static int enter_split(struct search *search)
 	struct dwarf_unit *unit;
 	int r = dwarf_split_find(split, search->unit, &unit);
 
+	if (r == -ENOENT)
+		r = dwarf_dwos_find(&search->lines->dwos, search->unit, search->deadline, &split, &unit);
 	if (!r) {
 		search->unit = unit;
 		search->units = &split->units;
@@ -373,7 +252,7 @@ static int enter_split(struct search *search)
 static int take_failure(struct lines *lines)
 {
 	return dwarf_take_failure(lines->main.file) ?: dwarf_take_failure(lines->alt.file) ?:
-	       dwarf_take_failure(lines->split.file);
+	       dwarf_take_failure(lines->split.file) ?: dwarf_take_failure(lines->dwos.open.file);
 }
 
 /* The addresses that were set aside for the unit that begins at @offset. */

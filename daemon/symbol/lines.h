@@ -10,7 +10,7 @@
 #ifndef STACKTAP_SYMBOL_LINES_H
 #define STACKTAP_SYMBOL_LINES_H
 
-#include "symbol/elf.h"
+#include <stdint.h>
 
 enum {
 	LINES_ADDRESSES_MAX = 2048,	/* of one question */
@@ -31,28 +31,10 @@ struct lines_answer {
 	uint32_t frame_count;
 	char *strings;
 	uint32_t string_bytes;
-	uint32_t split;			/* addresses whose inlined functions are in a file that is not here */
+	uint32_t split;			/* addresses whose inlined functions are in a file that was not given */
 };
 
 struct lines;
-
-/*
- * @fd stays the caller's, and open. Without DWARF, or one that cannot be read, there are symbols alone.
- * -ENODATA: neither. -EFBIG: compressed sections for which there is no room.
- */
-int lines_open(int fd, uint64_t size, bool with_dwarf, uint64_t deadline, struct lines **ret_lines);
-/* What dwz has moved away, before the first question. */
-int lines_set_alt(struct lines *lines, int fd, uint64_t size, uint64_t deadline);
-/* A package (.dwp) of its split DWARF, or a .dwo file, as well; one that cannot be read is as none. */
-int lines_set_split(struct lines *lines, int fd, uint64_t size, uint64_t deadline);
-/*
- * The index of its units, which lines_find() makes for the first address that .debug_aranges does not have: as bytes to be
- * kept (-ENODATA: it has made none, or was given it), and such bytes, before the first question (-EBADMSG: they are of
- * another file, or damaged).
- */
-int lines_save_index(struct lines *lines, void **ret_bytes, size_t *ret_size);
-int lines_load_index(struct lines *lines, const void *bytes, size_t size);
-void lines_free(struct lines *lines);	/* NULL is fine */
 
 /* @addresses are sorted, LINES_ADDRESSES_MAX at most. -ETIME, -ENOMEM, -EFBIG */
 int lines_find(struct lines *lines, const uint64_t *addresses, uint32_t count, uint64_t deadline,

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "symbol/lines.h"
+#include "symbol/lines_file.h"
 
 enum { ADDRESSES = 128 };
 

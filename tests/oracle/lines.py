@@ -846,6 +846,7 @@ def check_recordings(program, stacktap, work):
          "with the same where packages put it", said)
     split = os.path.join(work, "gcc-split")
     some = [a for a, n in functions(split).items() if "main" in n or any("add" in name for name in n)]
+    os.unlink(split + "-shop.dwo")
     write(recorded, Recording(split, some, ident=build_id(split)))
     status, said = symbolize(stacktap, "--binary", split, "-o", named, recorded)
     tell("split DWARF" in (said["objects"][0]["note"] or "") and said["objects"][0]["with_lines"],
@@ -854,6 +855,9 @@ def check_recordings(program, stacktap, work):
     # a package beside the program, which has to be a file
     split = os.path.join(work, "gcc-split-4-dwp", "shop")
     first, length = text_range(split)
+    for name in os.listdir(os.path.dirname(split)):
+        if name.endswith(".dwo"):
+            os.unlink(os.path.join(os.path.dirname(split), name))
     write(recorded, Recording(split, list(range(first + length // 2, first + length, 64)), ident=build_id(split)))
     status, said = symbolize(stacktap, "--binary", split, "-o", named, recorded)
     chains = sum(len(frames) > 1 for frames in frames_of(named)[0].values())
