@@ -145,6 +145,20 @@ static void ask_for_lines(struct parser *parser, const struct object *object)
 	lines_answer_free(&answer);
 }
 
+static void ask_for_dwos(struct parser *parser, const struct object *object)
+{
+	static const uint64_t addresses[] = { 0x1000, 0x2000, 0x3000 };
+	static struct dwarf_dwo_names names;
+	uint32_t count, asked;
+
+	if (!parser_dwos(parser, object, addresses, ARRAY_SIZE(addresses), 1, &count, &asked) &&
+	    (count > DWARF_DWOS_MAX || !asked || asked > ARRAY_SIZE(addresses)))
+		abort();
+	if (!parser_dwo_names(parser, object, 0, &names) &&
+	    (strlen(names.name) >= sizeof(names.name) || strlen(names.directory) >= sizeof(names.directory)))
+		abort();
+}
+
 static void ask_parser(uint8_t kind)
 {
 	struct object *object = object_new(OBJECT_FILE, "/bin/x");
@@ -176,6 +190,7 @@ static void ask_parser(uint8_t kind)
 		break;
 	default:
 		ask_for_lines(parser, object);
+		ask_for_dwos(parser, object);
 	}
 	parser_free(parser);
 	object_unref(object);
