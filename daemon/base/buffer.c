@@ -29,6 +29,26 @@ uint8_t *buffer_reserve(struct buffer *buffer, size_t size)
 	return data + buffer->size;
 }
 
+bool buffer_fit(struct buffer *buffer, size_t capacity)
+{
+	const size_t before = buffer->capacity;
+	uint8_t *data;
+
+	capacity = max_of(capacity, buffer->size);
+	if (capacity == before || !capacity)
+		return capacity == before;
+	if (capacity > before && !pool_charge(buffer->pool, capacity - before))
+		return false;
+	data = realloc(buffer->data, capacity);
+	if (data) {
+		buffer->data = data;
+		buffer->capacity = capacity;
+	}
+	/* what was charged for nothing, or is given back */
+	pool_uncharge(buffer->pool, max_of(before, capacity) - buffer->capacity);
+	return data;
+}
+
 int buffer_append(struct buffer *buffer, const void *data, size_t size)
 {
 	uint8_t *at;

@@ -26,6 +26,8 @@ int buffer_append(struct buffer *buffer, const void *data, size_t size) _must_ch
 int buffer_field(struct buffer *buffer, unsigned int number, size_t size) _must_check_;
 /* Bytes of a field: header and content; field numbers below 16. */
 size_t buffer_field_size(size_t size);
+/* Room for @capacity bytes in all, or for what is there if that is more: grows or gives back. False: as it was. */
+bool buffer_fit(struct buffer *buffer, size_t capacity);
 /* Forget the bytes, and give memory back that is more than the usual. */
 void buffer_clear(struct buffer *buffer);
 void buffer_free(struct buffer *buffer);

@@ -216,8 +216,12 @@ static int print_tables(const struct diff_cli *cli)
 	}
 	if (ret || !by_is_frame(cli->diff.by))
 		return ret;
-	ret = paths_of(cli, cli->with_all, &table);
-	return ret ?: print_table(cli, "call paths", &table, &cli->diff.path);
+	ret = paths_of(cli, cli->with_all, &table) ?:
+	      print_table(cli, "call paths", &table, &cli->diff.path);
+	if (!ret && cli->diff.path_least > DIFF_EXPECTED_MIN)
+		printf("call paths of fewer than %.0f samples were not tested: the %d largest are\n",
+		       ceil(cli->diff.path_least), DIFF_PATHS_MAX);
+	return ret;
 }
 
 int diff_print(const struct diff_cli *cli)
@@ -340,6 +344,8 @@ static void put_head(struct json *json, const struct diff_cli *cli)
 	json_double(json, "false_discovery_rate", DIFF_RATE);
 	json_double(json, "phi_median", diff->phi_median);
 	json_double(json, "phi_max", diff->phi_max);
+	if (by_is_frame(diff->by))
+		json_double(json, "path_samples_min", diff->path_least);
 	json_object(json, "counts");
 	put_count(json, "self", &diff->self);
 	put_count(json, "total", &diff->total);

@@ -24,54 +24,6 @@ struct maker {
 	double least;		/* of paths that are tested: percent, then weight */
 };
 
-/* The modifiers of an event in perf's words, by which only a part of what runs is counted. */
-static const char *modifiers(const char *source)
-{
-	const char *last = strrchr(source, '/');
-	const char *colon = strrchr(last ? last : source, ':');
-
-	return colon ? colon + 1 : last ? last + 1 : "";
-}
-
-static bool is_comparable(const struct model_event *a, const struct model_event *b)
-{
-	return a->event == b->event && a->unit == b->unit &&
-	       !strcmp(modifiers(a->source), modifiers(b->source));
-}
-
-bool diff_events(const struct model *model, uint32_t ret_events[DIFF_SIDES], char *ret_error,
-		 size_t error_size)
-{
-	uint32_t after = NONE, before = NONE, most = NONE;
-	const struct model_event *a, *b;
-
-	for (uint32_t i = 0; i < model->events.count; i++) {
-		const struct model_event *event = model_event(model, i);
-		uint32_t *best = event->side == MODEL_BEFORE ? &most : &after;
-
-		if (*best == NONE || event->samples > model_event(model, *best)->samples)
-			*best = i;
-	}
-	b = model_event(model, after);
-	for (uint32_t i = 0; i < model->events.count; i++) {
-		const struct model_event *event = model_event(model, i);
-
-		if (event->side == MODEL_BEFORE && is_comparable(event, b) &&
-		    (before == NONE || event->samples > model_event(model, before)->samples))
-			before = i;
-	}
-	ret_events[DIFF_BEFORE] = before;
-	ret_events[DIFF_AFTER] = after;
-	if (before != NONE)
-		return true;
-	a = model_event(model, most);
-	snprintf(ret_error, error_size,
-		 "shares of different events cannot be compared: the first file counts %s (as %s, in %s), "
-		 "the second %s (as %s, in %s); --event selects one that both have",
-		 a->source, a->event, a->unit, b->source, b->event, b->unit);
-	return false;
-}
-
 static uint64_t row_hash(const struct diff_row *row)
 {
 	struct fingerprint print = fingerprint_start((uintptr_t)row->owner);
@@ -284,19 +236,54 @@ static bool has_any(const struct diff_share *share)
 	return share->parts[DIFF_BEFORE] + share->parts[DIFF_AFTER] > 0;
 }
 
-/* Can it be tested, as far as is known before phi is? */
-static void choose(struct maker *maker, struct diff_share *share)
+/* Samples by which it is known, before phi is, whether it can be tested. */
+static double expected_of(const struct maker *maker, const double parts[DIFF_SIDES])
+{
+	static const double phi[DIFF_SIDES] = { 1, 1 };
+	const struct sliced *sides = maker->diff->sides;
+
+	if (!maker->is_one)
+		return share_expected(sides, parts, phi);
+	return sides[DIFF_AFTER].weight > 0 ?
+	       sliced_size(&sides[DIFF_AFTER]) * parts[DIFF_AFTER] / sides[DIFF_AFTER].weight : 0;
+}
+
+static void choose(struct maker *maker, double least, struct diff_share *share)
 {
 	const double phi[DIFF_SIDES] = { 1, 1 };
-	const struct sliced *one = &maker->diff->sides[DIFF_AFTER];
 
 	share_test(maker->diff->sides, share->parts, phi, &share->test);
-	if (maker->is_one) {
-		share->test.expected = sliced_size(one) * share->test.share[DIFF_AFTER];
-		share->test.error = share_error(one, share->parts[DIFF_AFTER], 1);
-	}
+	if (maker->is_one)
+		share->test.error = share_error(&maker->diff->sides[DIFF_AFTER], share->parts[DIFF_AFTER], 1);
+	share->test.expected = expected_of(maker, share->parts);
 	share->q = 1;
-	share->tested = share->test.expected < DIFF_EXPECTED_MIN ? NONE : maker->tested++;
+	share->tested = share->test.expected < least ? NONE : maker->tested++;
+}
+
+enum { STEPS = 8, OCTAVES = 64 };
+
+/*
+ * Samples of the largest DIFF_PATHS_MAX paths, in eighths of octaves. How many there would be if nothing had changed says
+ * nothing of whether something has, so that the tests which are left are as they were.
+ */
+static double least_of_paths(const struct maker *maker)
+{
+	size_t counts[STEPS * OCTAVES] = { 0 }, sum = 0, step = ARRAY_SIZE(counts);
+	double expected;
+
+	for (uint32_t i = 1; i < tree_count(&maker->model->tree); i++) {
+		expected = expected_of(maker, maker->parts[i]);
+		if (maker->parts[i][DIFF_AFTER] >= maker->least && expected >= DIFF_EXPECTED_MIN)
+			counts[min_of((size_t)(STEPS * log2(expected / DIFF_EXPECTED_MIN)),
+				      ARRAY_SIZE(counts) - 1)]++;
+	}
+	while (step) {
+		sum += counts[step - 1];
+		if (sum > DIFF_PATHS_MAX)
+			break;
+		step--;
+	}
+	return DIFF_EXPECTED_MIN * exp2((double)step / STEPS);
 }
 
 static int choose_all(struct maker *maker)
@@ -304,21 +291,24 @@ static int choose_all(struct maker *maker)
 	struct diff *diff = maker->diff;
 
 	for (uint32_t i = 0; i < diff->rows.count; i++) {
-		choose(maker, &diff_row(diff, i)->self);
-		choose(maker, &diff_row(diff, i)->total);
+		choose(maker, DIFF_EXPECTED_MIN, &diff_row(diff, i)->self);
+		choose(maker, DIFF_EXPECTED_MIN, &diff_row(diff, i)->total);
 	}
+	diff->path_least = least_of_paths(maker);
 	for (uint32_t i = 1; i < tree_count(&maker->model->tree); i++) {
 		struct diff_path path = { .node = i };
 
 		maker->path_of[i] = NONE;
-		if (maker->parts[i][DIFF_AFTER] < maker->least)
-			continue;
 		memcpy(path.total.parts, maker->parts[i], sizeof(path.total.parts));
-		choose(maker, &path.total);
-		maker->path_of[i] = path.total.tested;
-		if (path.total.tested == NONE)
+		if (path.total.parts[DIFF_AFTER] < maker->least)
+			continue;
+		if (expected_of(maker, path.total.parts) < diff->path_least) {
 			diff->path.few += has_any(&path.total);
-		else if (buffer_append(&diff->paths, &path, sizeof(path)))
+			continue;
+		}
+		choose(maker, diff->path_least, &path.total);
+		maker->path_of[i] = path.total.tested;
+		if (buffer_append(&diff->paths, &path, sizeof(path)))
 			return -E2BIG;
 	}
 	return 0;

@@ -302,8 +302,8 @@ static int read_side(struct model *model, const char *path, const struct selecti
 	return err;
 }
 
-int model_load(const char *path, const struct model_options *options, struct model **ret_model,
-	       char *ret_error, size_t error_size)
+static int load(const char *path, const struct model_options *options, struct model **ret_model,
+		char *ret_error, size_t error_size)
 {
 	_cleanup_(model_freep) struct model *model = NULL;
 	int err;
@@ -320,6 +320,16 @@ int model_load(const char *path, const struct model_options *options, struct mod
 	return 0;
 }
 
+int model_load(const char *path, const struct model_options *options, struct model **ret_model,
+	       char *ret_error, size_t error_size)
+{
+	int err = load(path, options, ret_model, ret_error, error_size);
+
+	if (!err)
+		tree_pack(&(*ret_model)->tree);
+	return err;
+}
+
 int model_load_pair(const char *before, const char *after, const struct model_options *options,
 		    struct model **ret_model, char *ret_error, size_t error_size)
 {
@@ -327,9 +337,10 @@ int model_load_pair(const char *before, const char *after, const struct model_op
 	_cleanup_(model_freep) struct model *model = NULL;
 	int err;
 
-	err = model_load(after, options, &model, ret_error, error_size);
+	err = load(after, options, &model, ret_error, error_size);
 	if (err)
 		return err;
+	timeline_pack(&model->timeline);
 	model->is_pair = true;
 	err = open_side(model, selection, MODEL_BEFORE);
 	if (err) {
@@ -339,6 +350,8 @@ int model_load_pair(const char *before, const char *after, const struct model_op
 	err = read_side(model, before, selection, ret_error, error_size);
 	if (err)
 		return err;
+	timeline_pack(&model->before.timeline);
+	tree_pack(&model->tree);
 	*ret_model = steal_ptr(model);
 	return 0;
 }

@@ -70,6 +70,25 @@ double share_error(const struct sliced *sliced, double part, double phi)
 	return t95(freedom_of(sliced)) * sqrt(share * (1 - share) * phi / size);
 }
 
+static double pooled_share(const struct sliced sides[2], const double parts[2])
+{
+	double size = 0, samples = 0;
+
+	for (unsigned int i = 0; i < 2; i++) {
+		size += sliced_size(&sides[i]);
+		samples += sides[i].weight > 0 ? parts[i] / sides[i].weight * sliced_size(&sides[i]) : 0;
+	}
+	return size > 0 ? samples / size : 0;
+}
+
+double share_expected(const struct sliced sides[2], const double parts[2], const double phi[2])
+{
+	const double pooled = pooled_share(sides, parts);
+
+	return fmin(sliced_size(&sides[0]) / phi[0], sliced_size(&sides[1]) / phi[1]) *
+	       fmin(pooled, 1 - pooled);
+}
+
 void share_test(const struct sliced sides[2], const double parts[2], const double phi[2],
 		struct share_test *ret_test)
 {
@@ -85,8 +104,8 @@ void share_test(const struct sliced sides[2], const double parts[2], const doubl
 	ret_test->change = ret_test->share[1] - ret_test->share[0];
 	if (size[0] <= 0 || size[1] <= 0)
 		return;
-	pooled = (ret_test->share[0] * size[0] + ret_test->share[1] * size[1]) / (size[0] + size[1]);
-	ret_test->expected = fmin(size[0] / phi[0], size[1] / phi[1]) * fmin(pooled, 1 - pooled);
+	pooled = pooled_share(sides, parts);
+	ret_test->expected = share_expected(sides, parts, phi);
 	for (unsigned int i = 0; i < 2; i++) {
 		const double share = ret_test->share[i];
 

@@ -43,6 +43,8 @@ struct share_test {
 /* @parts: weight of the part in each; @phi as sliced_factor() gives it. */
 void share_test(const struct sliced sides[2], const double parts[2], const double phi[2],
 		struct share_test *ret_test);
+/* The same as its `expected`, without the test. */
+double share_expected(const struct sliced sides[2], const double parts[2], const double phi[2]);
 /* Half of the 95 % interval of one share. */
 double share_error(const struct sliced *sliced, double part, double phi);
 

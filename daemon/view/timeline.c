@@ -100,14 +100,25 @@ void timeline_sort(struct timeline *timeline, uint64_t width)
 	timeline->entries.size = (kept + 1) * sizeof(struct timeline_entry);
 }
 
+/* Half of the limit, by times that are coarser, but not above @most. */
+static void coarsen(struct timeline *timeline, uint64_t most)
+{
+	/* a small part of the whole is fine enough for what has this many samples */
+	timeline_sort(timeline, max_of(timeline->width, (timeline->last - timeline->first) / 16384));
+	while (timeline_count(timeline) > timeline->limit / 2 && timeline->width < most)
+		timeline_sort(timeline, timeline->width > UINT64_MAX / 2 ? UINT64_MAX : timeline->width * 2);
+}
+
+void timeline_pack(struct timeline *timeline)
+{
+	if (timeline_count(timeline) > timeline->limit / 2)
+		coarsen(timeline, (timeline->last - timeline->first) / 512);
+	buffer_fit(&timeline->entries, 0);
+}
+
 static void make_room(struct timeline *timeline)
 {
-	uint64_t span = timeline->last - timeline->first;
-
-	/* a small part of the whole is fine enough for what has this many samples */
-	timeline_sort(timeline, max_of(timeline->width, span / 16384));
-	while (timeline_count(timeline) > timeline->limit / 2 && timeline->width < span)
-		timeline_sort(timeline, timeline->width > UINT64_MAX / 2 ? UINT64_MAX : timeline->width * 2);
+	coarsen(timeline, timeline->last - timeline->first);
 	if (timeline_count(timeline) > timeline->limit / 2)
 		timeline->limit *= 2;
 }
@@ -118,5 +129,9 @@ int timeline_add(struct timeline *timeline, const struct timeline_entry *entry)
 	timeline->last = max_of(timeline->last, entry->time);
 	if (timeline_count(timeline) >= timeline->limit)
 		make_room(timeline);
+	/* by half of it each time it would grow beyond what it may have; what does not fit fails below */
+	if (timeline_count(timeline) == timeline->limit / 2 &&
+	    timeline->entries.capacity < timeline->limit * sizeof(*entry))
+		buffer_fit(&timeline->entries, timeline->limit * sizeof(*entry));
 	return buffer_append(&timeline->entries, entry, sizeof(*entry)) ? -E2BIG : 0;
 }

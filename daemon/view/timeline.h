@@ -24,6 +24,8 @@ struct timeline {
 void timeline_init(struct timeline *timeline, bool with_times);
 void timeline_free(struct timeline *timeline);
 int timeline_add(struct timeline *timeline, const struct timeline_entry *entry);	/* -E2BIG */
+/* When all is there: no more than half of the limit, unless times became too coarse to tell slices apart by. */
+void timeline_pack(struct timeline *timeline);
 /* By group, time and node, equal ones added up; times of @width at least. */
 void timeline_sort(struct timeline *timeline, uint64_t width);
 

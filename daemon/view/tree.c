@@ -88,6 +88,12 @@ int tree_path(struct tree *tree, const uint32_t *frames, size_t count, uint32_t 
 	return err;
 }
 
+void tree_pack(struct tree *tree)
+{
+	index_free(&tree->rows.index);
+	buffer_fit(&tree->rows.data, 0);
+}
+
 void tree_add(struct tree *tree, uint32_t i, uint64_t samples, uint64_t weight)
 {
 	rows_sum(&tree_node(tree, i)->self_samples, samples);

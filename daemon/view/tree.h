@@ -31,6 +31,8 @@ int tree_child(struct tree *tree, uint32_t parent, uint32_t frame, uint32_t *ret
  * path is there already.
  */
 int tree_path(struct tree *tree, const uint32_t *frames, size_t count, uint32_t *ret_node);
+/* Give back what only tree_child() and tree_path() need, which nobody calls any more. */
+void tree_pack(struct tree *tree);
 /* Add to what is the node's own; tree_sum() makes totals of it, once. */
 void tree_add(struct tree *tree, uint32_t node, uint64_t samples, uint64_t weight);
 void tree_sum(struct tree *tree);
