@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/near.h"
+#include "cli/progress.h"
 
 enum { MS_PER_S = 1000, S_PER_MIN = 60, S_PER_HOUR = 3600 };
 
@@ -44,6 +45,7 @@ int cli_error(const char *format, ...)
 {
 	va_list args;
 
+	progress_done();
 	va_start(args, format);
 	say(format, args);
 	va_end(args);

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "cli/cli.h"
+#include "cli/progress.h"
 #include "export/store_list.h"
 #include "view/recording.h"
 #include "view/store_reader.h"
@@ -93,6 +94,7 @@ static int read_all(int fd, int (*each)(void *ctx, const uint8_t *data, size_t s
 	*ret_number = 0;
 	while (!r && (r = store_reader_next(store, &data, &size)) > 0) {
 		++*ret_number;
+		progress_read(size);
 		r = each(ctx, data, size);
 	}
 	return r;
@@ -139,6 +141,7 @@ static int each_of_store(struct messages *messages,
 		ret = messages_each_of(messages, i, each, ctx, &number);
 		total += number;
 	}
+	progress_done();
 	return ret || total ? ret : cli_error("%s holds no profiles", messages->path);
 }
 
@@ -155,6 +158,7 @@ int messages_each(struct messages *messages,
 	if (lseek(messages->fd, 0, SEEK_SET) < 0)
 		return cli_error("cannot read %s: %s", name, strerror(errno));
 	r = read_all(messages->fd, each, ctx, &number);
+	progress_done();
 	messages->is_cut = r == -ENODATA;
 	if (!number && !r)
 		return cli_error("%s holds no profiles", name);

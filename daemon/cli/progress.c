@@ -13,21 +13,18 @@
 #define MB 1000000
 
 static struct {
+	bool is_watched;
 	uint64_t start;		/* CLOCK_MONOTONIC ns; 0: not begun */
 	uint64_t bytes;
 	uint64_t told;		/* the same, of the last line; 0: none is there */
 } progress;
 
-static void show(size_t bytes, bool is_done)
+void progress_read(size_t bytes)
 {
-	const uint64_t now = clock_monotonic();
+	const uint64_t now = progress.is_watched ? clock_monotonic() : 0;
 
-	if (is_done) {
-		if (progress.told)
-			fputs("\r\033[K", stderr);
-		progress.told = 0;
+	if (!progress.is_watched)
 		return;
-	}
 	progress.bytes += bytes;
 	if (!progress.start)
 		progress.start = now;
@@ -37,8 +34,24 @@ static void show(size_t bytes, bool is_done)
 	progress.told = now;
 }
 
+void progress_done(void)
+{
+	if (progress.told)
+		fputs("\r\033[K", stderr);
+	progress.told = 0;
+}
+
+static void show(size_t bytes, bool is_done)
+{
+	if (is_done)
+		progress_done();
+	else
+		progress_read(bytes);
+}
+
 void progress_watch(void)
 {
-	if (isatty(STDERR_FILENO))
+	progress.is_watched = isatty(STDERR_FILENO);
+	if (progress.is_watched)
 		recording_watch(show);
 }

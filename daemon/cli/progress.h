@@ -3,7 +3,13 @@
 #ifndef STACKTAP_CLI_PROGRESS_H
 #define STACKTAP_CLI_PROGRESS_H
 
-/* Of all that recording_read() reads from now on: on standard error, from two seconds on. */
+#include "base/macro.h"
+
+/* Of all that is read from now on: on standard error, from two seconds on. recording_read() tells it by itself. */
 void progress_watch(void);
+/* A message of so many bytes was read. */
+void progress_read(size_t bytes);
+/* The line goes: others write to the terminal. */
+void progress_done(void);
 
 #endif /* STACKTAP_CLI_PROGRESS_H */

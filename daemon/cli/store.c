@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "cli/cli.h"
 #include "cli/outfile.h"
+#include "cli/progress.h"
 #include "cli/select.h"
 #include "export/record.h"
 #include "export/store_list.h"
@@ -89,8 +90,10 @@ static int part_each(const struct parts *parts, struct part *part,
 	if (fd < 0)
 		return fd;
 	ret = store_reader_open(fd, &reader);
-	while (!ret && (ret = store_reader_next(reader, &data, &size)) > 0)
+	while (!ret && (ret = store_reader_next(reader, &data, &size)) > 0) {
+		progress_read(size);
 		ret = each(ctx, data, size);
+	}
 	/* the end of the file that is being written is no damage */
 	part->is_damaged = ret == -EBADMSG || (ret == -ENODATA && part != &parts->list[parts->count - 1]);
 	return ret == -EBADMSG || ret == -ENODATA ? 0 : ret;
@@ -147,6 +150,7 @@ static int parts_count(struct parts *parts, const char *directory)
 		if (ret < 0 && ret != -ENOENT)
 			return cli_error("cannot read a file of %s: %s", directory, strerror(-ret));
 	}
+	progress_done();
 	return CLI_OK;
 }
 
@@ -275,6 +279,7 @@ static int copy_parts(const struct options *options, struct parts *parts, struct
 			return cli_error(ret == -EIO ? "cannot write %s: %s" : "cannot read a file for %s: %s",
 					 options->output, strerror(-ret));
 	}
+	progress_done();
 	if (!copy->messages && options->has_part)
 		return select_found_nothing(&options->selection, options->directory);
 	if (!copy->messages)

@@ -9,6 +9,7 @@
 #include "cli/messages.h"
 #include "cli/outfile.h"
 #include "cli/places.h"
+#include "cli/progress.h"
 #include "cli/symbolize.h"
 #include "export/store_list.h"
 #include "view/recording.h"
@@ -123,6 +124,7 @@ static int write_store(struct job *job)
 			ret = outfile_finish(&job->output, &bytes);
 		outfile_done(&job->output);
 	}
+	progress_done();
 	return ret;
 }
 

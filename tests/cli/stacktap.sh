@@ -552,6 +552,45 @@ except OSError:
 assert b"samples" in out and ended.returncode == 0, out
 assert said == b"\rreading: 0 MB \r\x1b[K", said' "$stacktap" "$scratch/sample.otlp"
 
+# the others, whose clock goes three seconds on each time that it is asked
+cat >"$scratch/hurry.c" <<'EOF'
+#define _GNU_SOURCE
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+int clock_gettime(clockid_t id, struct timespec *now)
+{
+	static time_t gone;
+	int ret = (int)syscall(SYS_clock_gettime, id, now);
+
+	now->tv_sec += gone += 3;
+	return ret;
+}
+EOF
+"${CC:-cc}" -shared -fPIC -o "$scratch/hurry.so" "$scratch/hurry.c"
+mkdir -p "$scratch/slow"
+cat "$scratch/sample.otlp" "$scratch/sample.otlp" >"$scratch/slow/profiles-1764000000000.otlp"
+for command in "store list slow" "store export -o slow.otlp slow" \
+	"symbolize -o slow.otlp slow" "symbolize -o slow2 slow" \
+	"convert -o slow.folded slow"; do
+	# shellcheck disable=SC2086 # words
+	check "progress of $command" python3 -B -c '
+import os, pty, re, subprocess, sys
+own, terminal = pty.openpty()
+ended = subprocess.run(sys.argv[2:], stdout=subprocess.DEVNULL, stderr=terminal,
+                       env=dict(os.environ, LD_PRELOAD=sys.argv[1]), cwd=os.path.dirname(sys.argv[1]))
+os.close(terminal)
+said = b""
+try:
+    while True:
+        said += os.read(own, 1000)
+except OSError:
+    pass
+assert ended.returncode == 0 and re.match(rb"\r(?:reading: 0 MB \r)+\x1b\[K", said), said
+assert b"reading" not in said.split(b"\x1b[K")[-1], said' "$scratch/hurry.so" "$stacktap" $command
+done
+
 # shellcheck disable=SC2016 # the inner shell expands it
 check "closed standard output" bash -c '"$1" --help >&-; test $? -eq 1' - "$stacktap"
 # shellcheck disable=SC2016
