@@ -99,7 +99,8 @@ int cut_options(struct cut_dictionary *dictionary)
 	*at++ = CUT_OPTIONS;
 	*at++ = (uint8_t)((dictionary->options.with_cpu ? CUT_WITH_CPU : 0) |
 			  (form->names_ranges ? CUT_NAMES_RANGES : 0) |
-			  (form->kernel_suffix ? CUT_HAS_SUFFIX : 0));
+			  (form->kernel_suffix ? CUT_HAS_SUFFIX : 0) |
+			  (relabel_rules(dictionary->options.relabel) ? CUT_HAD_RULES : 0));
 	at = cut_put(at, max_bytes);
 	cut_end(dictionary, put_text(at, form->kernel_suffix));
 	return 0;
@@ -220,18 +221,19 @@ static int function_index(struct cut_dictionary *dictionary, struct function *fu
 
 static int image_define(struct cut_dictionary *dictionary, struct journalled *known, const struct image *image)
 {
-	int err, rule;
+	struct relabel_result sent;
 	uint8_t *at;
+	int err;
 
 	dictionary->resource.size = 0;
-	err = resource_write(&dictionary->resource, &dictionary->options, image, &rule);
+	err = resource_write(&dictionary->resource, &dictionary->options, image, &sent);
 	if (err)
 		return err;
-	if (rule >= 0) {
+	if (!sent.one_in) {
 		*known = (struct journalled){ .epoch = dictionary->epoch, .index = CUT_LEFT_OUT };
 		return 0;
 	}
-	at = cut_begin(dictionary, dictionary->resource.size + 4 * CUT_VARINT_MAX);
+	at = cut_begin(dictionary, dictionary->resource.size + 5 * CUT_VARINT_MAX);
 	if (!at)
 		return -ENOBUFS;
 	if (known->epoch != dictionary->epoch || known->index == CUT_LEFT_OUT)
@@ -239,6 +241,8 @@ static int image_define(struct cut_dictionary *dictionary, struct journalled *kn
 	*at++ = CUT_IMAGE;
 	at = cut_put(at, known->index);
 	at = cut_put(at, image ? image->tgid : 0);
+	/* all are in the journal: what is known of the image last holds for the window */
+	at = cut_put(at, sent.one_in);
 	cut_end(dictionary, put_bytes(at, dictionary->resource.data, dictionary->resource.size));
 	return 0;
 }

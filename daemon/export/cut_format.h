@@ -13,7 +13,7 @@
 
 #include "base/macro.h"
 
-enum { CUT_FORMAT = 1 };	/* changes with anything here; a file of another one is not read */
+enum { CUT_FORMAT = 2 };	/* changes with anything here; a file of another one is not read */
 
 enum cut_entry {
 	CUT_OPTIONS = 1,	/* flags, max_bytes, kernel_suffix; once, first */
@@ -21,7 +21,8 @@ enum cut_entry {
 	CUT_OBJECT,		/* kind, path, build_id, go_build_id, htlhash, start, limit, offset, segments of 3 */
 	CUT_FILE,		/* index, kind, path, object + 1; again when the object is known */
 	CUT_FUNCTION,		/* flags, name, system_name or nothing, filename or nothing, start_line */
-	CUT_IMAGE,		/* index (0: the kernel's), tgid, its Resource in bytes; again when more is known */
+	CUT_IMAGE,		/* index (0: the kernel's), tgid, N of the one in N samples that are sent, */
+				/* its Resource in bytes; again when more is known */
 	CUT_LOCATION,		/* index, flags, file + 1, offset, and if it is resolved: runtime, object + 1, */
 				/* address, function_start, count of Lines, of each: function, line, column (signed) */
 	CUT_STACK,		/* how many last Locations are those of the stack before, count of others, these */
@@ -33,7 +34,7 @@ enum cut_entry {
 	 */
 };
 
-enum { CUT_WITH_CPU = 1, CUT_NAMES_RANGES = 2, CUT_HAS_SUFFIX = 4 };		/* of options */
+enum { CUT_WITH_CPU = 1, CUT_NAMES_RANGES = 2, CUT_HAS_SUFFIX = 4, CUT_HAD_RULES = 8 };	/* of options */
 enum { CUT_MULTIPLEXED = 1, CUT_CLOCK = 2, CUT_CPU_TIME = 4 };			/* of a Profile */
 enum { CUT_SYSTEM_NAME = 1, CUT_FILENAME = 2 };					/* of a Function */
 enum { CUT_KERNEL = 1, CUT_RETURN = 2, CUT_RESOLVED = 4, CUT_REFUSED = 8, CUT_RANGE = 16 }; /* of a Location */

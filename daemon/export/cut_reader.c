@@ -7,6 +7,7 @@
 #include "base/buffer.h"
 #include "export/cut_format.h"
 #include "export/cut_take.h"
+#include "export/downsample.h"
 #include "export/entry.h"
 #include "export/otlp.h"
 
@@ -16,9 +17,10 @@
 #define WIRE_LEN 2u
 #define TIMES_AHEAD 256u	/* room in an entry for those of the next cuts, at most */
 
-/* An image and its Resource. */
+/* An image, its Resource and what rules say of its samples. */
 struct described {
 	struct image *image;		/* NULL: the kernel's */
+	uint32_t one_in;
 	size_t size;
 	uint8_t resource[];
 };
@@ -42,6 +44,7 @@ static int read_options(struct cut_reader *reader, struct cut_bytes *bytes)
 	reader->options.max_bytes = (size_t)min_of(cut_take(bytes), (uint64_t)PAYLOAD_BYTES);
 	cut_take_text(bytes, reader->kernel_suffix, sizeof(reader->kernel_suffix));
 	reader->options.with_cpu = flags & CUT_WITH_CPU;
+	reader->options.had_rules = flags & CUT_HAD_RULES;
 	reader->options.form.names_ranges = flags & CUT_NAMES_RANGES;
 	reader->options.form.kernel_suffix = flags & CUT_HAS_SUFFIX ? reader->kernel_suffix : NULL;
 	return 0;
@@ -232,6 +235,7 @@ static int read_image(struct cut_reader *reader, struct cut_bytes *bytes)
 	/* the kernel's may come after others */
 	const uint32_t index = cut_take_below(bytes, (uint64_t)max_of(reader->images.count, 1u) + 1);
 	const uint32_t tgid = cut_take_word(bytes);
+	const uint32_t one_in = cut_take_below(bytes, DOWNSAMPLE_MAX + 1);
 	struct described *described, *before;
 	struct image *image = NULL;
 	const uint8_t *resource;
@@ -239,7 +243,7 @@ static int read_image(struct cut_reader *reader, struct cut_bytes *bytes)
 	int err = 0;
 
 	resource = cut_take_bytes(bytes, SIZE_MAX, &size);
-	if (bytes->is_bad || !is_resource(resource, size))
+	if (bytes->is_bad || !one_in || !is_resource(resource, size))
 		return -EBADMSG;
 	while (!err && reader->images.count <= index)
 		err = cut_table_add(&reader->images, NULL);
@@ -257,6 +261,7 @@ static int read_image(struct cut_reader *reader, struct cut_bytes *bytes)
 	described = described_new(image, resource, size);
 	if (!described)
 		return -ENOBUFS;
+	described->one_in = one_in;
 	reader->images.items[index] = described;
 	described_free(before);
 	return 0;
@@ -531,11 +536,12 @@ const struct window *cut_reader_window(const struct cut_reader *reader)
 	return reader->window && reader->window->sample_count ? reader->window : NULL;
 }
 
-static int append_resource(const void *ctx, const struct image *image, struct buffer *buffer)
+static int append_resource(const void *ctx, const struct image *image, struct buffer *buffer, uint32_t *ret_one_in)
 {
 	const struct cut_reader *reader = ctx;
 	const struct described *described = reader->images.items[image ? image->journalled.index : 0];
 
+	*ret_one_in = described->one_in;
 	return buffer_append(buffer, described->resource, described->size);
 }
 

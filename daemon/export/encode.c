@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "export/downsample.h"
 #include "export/frames.h"
 #include "export/otlp.h"
 #include "export/profile.h"
@@ -28,6 +29,7 @@ struct encoder {
 	/* the open payload */
 	struct dictionary dictionary;
 	struct profile_writer writer;
+	struct downsample downsample;
 	struct buffer resources;	/* ResourceProfiles, as field 1 */
 	struct buffer profiles;		/* Profiles of the open resource */
 	struct buffer resource;		/* its Resource */
@@ -283,35 +285,65 @@ static int locations_order(struct encoder *encoder, const struct profile_part *p
 	return err == -ENOBUFS ? 0 : err;
 }
 
-/* @count parts of one image, unless a rule leaves it out. */
+static bool has_rules(const struct encode_options *options)
+{
+	return options->had_rules || relabel_rules(options->relabel);
+}
+
+/* What rules leave out of @count parts, which what is encoded then refers to no more. */
+static int parts_leave_out(struct encoder *encoder, struct relabel_result sent, const struct profile_part **parts,
+			   size_t *count)
+{
+	const struct encode_options *options = encoder->options;
+	uint64_t left_out = 0;
+	int err = 0;
+
+	if (sent.one_in) {
+		err = downsample_choose(&encoder->downsample, sent.one_in, *parts, *count);
+		if (err)
+			return err;
+		left_out = encoder->downsample.left_out;
+		*parts = downsample_parts(&encoder->downsample);
+		*count = encoder->downsample.count;
+	} else {
+		for (size_t i = 0; i < *count; i++)
+			left_out += (*parts)[i].count;
+		*count = 0;
+	}
+	/* where it comes from the journal the rule is one of a daemon that is gone */
+	if (sent.rule >= 0 && !options->is_again)
+		relabel_left_out(options->relabel, sent.rule, left_out);
+	return 0;
+}
+
+/* @count parts of one image, as far as rules leave them in. */
 static int image_encode(struct encoder *encoder, const struct profile_part *parts, size_t count)
 {
 	const struct encode_options *options = encoder->options;
-	uint64_t samples = 0;
-	int err, rule = -1;
+	struct relabel_result sent = RELABEL_ALL;
+	int err;
 
 	encoder->resource.size = 0;
 	if (options->resource_of)
-		err = options->resource_of(options->resource_ctx, parts->sample->image, &encoder->resource);
+		err = options->resource_of(options->resource_ctx, parts->sample->image, &encoder->resource,
+					   &sent.one_in);
 	else
-		err = resource_write(&encoder->resource, options, parts->sample->image, &rule);
-	if (err)
+		err = resource_write(&encoder->resource, options, parts->sample->image, &sent);
+	if (!err && sent.one_in != 1)
+		err = parts_leave_out(encoder, sent, &parts, &count);
+	if (err || !count)
 		return err;
-	if (rule < 0) {
-		if (relabel_rules(options->relabel))
-			err = locations_order(encoder, parts, count);
-		return err ?: resource_encode(encoder, parts, count);
-	}
-	for (size_t i = 0; i < count; i++)
-		samples += parts[i].count;
-	relabel_left_out(options->relabel, rule, samples);
-	return 0;
+	encoder->writer.one_in = sent.one_in;
+	if (has_rules(encoder->options))
+		err = locations_order(encoder, parts, count);
+	return err ?: resource_encode(encoder, parts, count);
 }
 
 static void encoder_done(struct encoder *encoder)
 {
 	dictionary_free(&encoder->dictionary);
 	profile_writer_free(&encoder->writer);
+	downsample_free(&encoder->downsample);
 	buffer_free(&encoder->resources);
 	buffer_free(&encoder->profiles);
 	buffer_free(&encoder->resource);
@@ -329,6 +361,7 @@ static int encoder_init(struct encoder *encoder, const struct encode_options *op
 		buffer_init(buffers[i], POOL_ENCODE);
 	dictionary_init(&encoder->dictionary);
 	profile_writer_init(&encoder->writer);
+	downsample_init(&encoder->downsample);
 	encoder->options = options;
 	encoder->writer.dictionary = &encoder->dictionary;
 	encoder->writer.with_cpu = options->with_cpu;
@@ -347,7 +380,7 @@ static int images_encode(struct encoder *encoder)
 	int err = 0;
 
 	/* what rules leave out is not known yet */
-	if (!relabel_rules(encoder->options->relabel))
+	if (!has_rules(encoder->options))
 		err = locations_order(encoder, encoder->parts, encoder->part_count);
 	while (!err && first < encoder->part_count) {
 		const struct profile_part *parts = encoder->parts;

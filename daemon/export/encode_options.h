@@ -37,9 +37,13 @@ struct encode_options {
 	struct relabel *relabel;	/* rules for Resources; NULL: none */
 	bool is_draft;			/* encoded once more later: rules count nothing */
 	bool is_again;			/* encoded before, in another form: rules count nothing */
-	/* Of windows out of the journal, whose Resources are there as bytes; NULL: they are made of the images. */
-	int (*resource_of)(const void *ctx, const struct image *image, struct buffer *buffer);
+	/*
+	 * Of windows out of the journal, whose Resources are there as bytes, with what rules said; NULL: they are made of the
+	 * images. *ret_one_in: samples that are sent
+	 */
+	int (*resource_of)(const void *ctx, const struct image *image, struct buffer *buffer, uint32_t *ret_one_in);
 	const void *resource_ctx;
+	bool had_rules;			/* of such windows: there were rules when they were written */
 };
 
 #endif /* STACKTAP_EXPORT_ENCODE_OPTIONS_H */

@@ -43,6 +43,7 @@ static const char *const end_names[STACKTAP_END_REASONS] = {
 void profile_writer_init(struct profile_writer *writer)
 {
 	memset(writer, 0, sizeof(*writer));
+	writer->one_in = 1;
 	buffer_init(&writer->identities, POOL_ENCODE);
 	buffer_init(&writer->samples, POOL_ENCODE);
 	buffer_init(&writer->scratch, POOL_ENCODE);
@@ -295,8 +296,9 @@ static int profile_types(struct profile_writer *writer, const struct profile_con
 	}
 	if (is_time && (!config->is_clock || !period))
 		period = config->rate_hz ? UINT64_C(1000000000) / config->rate_hz : 0;
-	period = min_of(period, (uint64_t)INT64_MAX);
-	profile->period = (int64_t)max_of(period, (uint64_t)1);
+	if (__builtin_mul_overflow(max_of(period, (uint64_t)1), writer->one_in, &period))
+		period = INT64_MAX;
+	profile->period = (int64_t)min_of(period, (uint64_t)INT64_MAX);
 	err = value_type(writer, profile->sample_type, "samples", "count");
 	if (err < 0)
 		return err;
@@ -306,7 +308,7 @@ static int profile_types(struct profile_writer *writer, const struct profile_con
 
 struct profile_attributes {
 	struct dictionary *dictionary;
-	int32_t indices[24];
+	int32_t indices[32];
 	size_t count;
 	int err;
 };
@@ -358,6 +360,8 @@ static int profile_attributes(struct profile_writer *writer, struct profile_attr
 		add_count(list, "stacktap.rate_hz", config->rate_hz);
 	if (config->fallback_errno)
 		add_count(list, "stacktap.fallback_errno", config->fallback_errno);
+	if (writer->one_in > 1)
+		add_count(list, "stacktap.downsampled", writer->one_in);
 	add_some(list, "stacktap.recovered", writer->window->is_recovered);
 #define ALWAYS(key, value) add_count(list, key, value);
 #define SOME(key, value) add_some(list, key, value);

@@ -37,6 +37,7 @@ struct profile_writer {
 	bool with_cpu;
 	struct buffer identities, samples, scratch;
 	uint64_t ordinal;	/* of the Profile in its window */
+	uint32_t one_in;	/* of the image's samples, the one that is sent: stands for so many periods */
 	bool *has_losses;	/* [profile_count]: written already */
 	struct profile_cached cache[CACHE_COUNT][PROFILE_CACHE_SLOTS];
 };

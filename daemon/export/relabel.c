@@ -7,6 +7,7 @@
 #include "base/fail.h"
 #include "base/pattern.h"
 #include "export/attributes.h"
+#include "export/downsample.h"
 
 enum {
 	MAX_WORDS = 6,		/* "set KEY VALUE if KEY PATTERN" */
@@ -21,6 +22,7 @@ enum verb {
 	VERB_REMOVE,
 	VERB_RENAME,
 	VERB_SET,
+	VERB_DOWNSAMPLE,
 };
 
 struct rule {
@@ -30,6 +32,7 @@ struct rule {
 	const char *key, *value;	/* whose value is asked for; what is given */
 	const char *where;		/* of set: the attribute that is asked, NULL: none */
 	struct pattern *pattern;
+	uint32_t one_in;
 	_Atomic uint64_t matched, samples;
 };
 
@@ -50,6 +53,7 @@ static const struct {
 	{ "remove", VERB_REMOVE, 2, "remove PATTERN" },
 	{ "rename", VERB_RENAME, 3, "rename PATTERN KEY" },
 	{ "set", VERB_SET, 3, "set KEY VALUE [if KEY PATTERN]" },
+	{ "downsample", VERB_DOWNSAMPLE, 4, "downsample KEY PATTERN N" },
 };
 
 int relabel_new(struct relabel **ret_relabel)
@@ -94,6 +98,16 @@ static size_t split(char *text, char *words[static MAX_WORDS])
 	return count;
 }
 
+/* 0: none of 1 to DOWNSAMPLE_MAX. */
+static uint32_t number_of(const char *word)
+{
+	uint32_t number = 0;
+
+	for (; *word >= '0' && *word <= '9' && number <= DOWNSAMPLE_MAX; word++)
+		number = 10 * number + (uint32_t)(*word - '0');
+	return *word || number > DOWNSAMPLE_MAX ? 0 : number;
+}
+
 static int parse(struct rule *rule, char *error, size_t error_size)
 {
 	char *words[MAX_WORDS] = { NULL };
@@ -111,7 +125,8 @@ static int parse(struct rule *rule, char *error, size_t error_size)
 			break;
 	if (!count || i == ARRAY_SIZE(verbs))
 		return fail_invalid(error, error_size,
-				    "a rule begins with keep, drop, remove, rename or set: `%s'",
+				    "a rule begins with keep, drop, remove, rename, set or "
+				    "downsample: `%s'",
 				    rule->text);
 	rule->verb = verbs[i].verb;
 	is_conditional = rule->verb == VERB_SET && count == 6 && !strcmp(words[3], "if");
@@ -124,6 +139,15 @@ static int parse(struct rule *rule, char *error, size_t error_size)
 	case VERB_DROP:
 		rule->key = words[1];
 		pattern = words[2];
+		break;
+	case VERB_DOWNSAMPLE:
+		rule->key = words[1];
+		pattern = words[2];
+		rule->one_in = number_of(words[3]);
+		if (!rule->one_in)
+			return fail_invalid(error, error_size,
+					    "the rule `%s' has no number of 1 to %d at its end", rule->text,
+					    DOWNSAMPLE_MAX);
 		break;
 	case VERB_REMOVE:
 		pattern = words[1];
@@ -245,8 +269,9 @@ static bool set_value(struct rule *rule, struct attributes *attributes)
 	return true;
 }
 
-static int apply_all(struct relabel *relabel, struct attributes *attributes, bool is_counted)
+static struct relabel_result apply_all(struct relabel *relabel, struct attributes *attributes, bool is_counted)
 {
+	struct relabel_result result = RELABEL_ALL;
 	char number[24];
 
 	for (size_t i = 0; i < relabel->count; i++) {
@@ -267,25 +292,31 @@ static int apply_all(struct relabel *relabel, struct attributes *attributes, boo
 		case VERB_SET:
 			has_matched = set_value(rule, attributes);
 			break;
+		case VERB_DOWNSAMPLE:
+			has_matched = pattern_match(rule->pattern,
+						    text_of(attributes, rule->key, number), NULL);
+			if (has_matched)
+				result = (struct relabel_result){ .rule = (int)i, .one_in = rule->one_in };
+			break;
 		}
 		if (is_counted)
 			atomic_fetch_add_explicit(&rule->matched, has_matched, memory_order_relaxed);
 		if (leaves_out)
-			return (int)i;
+			return (struct relabel_result){ .rule = (int)i, .one_in = 0 };
 	}
-	return -1;
+	return result;
 }
 
-int relabel_apply(struct relabel *relabel, struct attributes *attributes, bool is_counted)
+struct relabel_result relabel_apply(struct relabel *relabel, struct attributes *attributes, bool is_counted)
 {
-	int rule;
+	struct relabel_result result;
 
 	if (!relabel)
-		return -1;
+		return RELABEL_ALL;
 	pthread_mutex_lock(&relabel->lock);
-	rule = apply_all(relabel, attributes, is_counted);
+	result = apply_all(relabel, attributes, is_counted);
 	pthread_mutex_unlock(&relabel->lock);
-	return rule;
+	return result;
 }
 
 void relabel_left_out(struct relabel *relabel, int rule, uint64_t samples)

@@ -8,6 +8,7 @@
  *	remove PATTERN		remove attributes with such keys
  *	rename PATTERN KEY	give such keys this one, in whose place \1 to \9 stand for groups
  *	set KEY VALUE [if KEY PATTERN]	a value, in which \0 to \9 stand for groups of PATTERN
+ *	downsample KEY PATTERN N	keep one in N samples of what has it; of several such rules the last one
  *
  * Words with blanks are put into double quotes. Patterns are those of base/pattern.h.
  */
@@ -34,8 +35,16 @@ void relabel_free(struct relabel *relabel);	/* NULL is fine */
 /* -EINVAL, -E2BIG and a sentence; -ENOMEM. */
 int relabel_add(struct relabel *relabel, const char *rule, char *ret_error, size_t error_size);
 
-/* By any thread, one at a time. -1: nothing is left out; else the rule that does it. NULL has no rules. */
-int relabel_apply(struct relabel *relabel, struct attributes *attributes, bool is_counted);
+/* Which samples of a Resource are sent. */
+struct relabel_result {
+	int rule;		/* that leaves some out; -1: all are sent */
+	uint32_t one_in;	/* 1: all are, 0: none is */
+};
+
+#define RELABEL_ALL ((struct relabel_result){ .rule = -1, .one_in = 1 })
+
+/* By any thread, one at a time. NULL has no rules. */
+struct relabel_result relabel_apply(struct relabel *relabel, struct attributes *attributes, bool is_counted);
 /* So many samples were left out by a rule. */
 void relabel_left_out(struct relabel *relabel, int rule, uint64_t samples);
 

@@ -5,7 +5,6 @@
 
 #include "export/attributes.h"
 #include "export/environment.h"
-#include "export/relabel.h"
 #include "process/cgroup.h"
 
 static int resource_own(void *ctx, const char *key, const char *value)
@@ -91,7 +90,7 @@ static int resource_pack(struct buffer *buffer, struct attributes *attributes)
 }
 
 int resource_write(struct buffer *buffer, const struct encode_options *options,
-		   const struct image *image, int *ret_rule)
+		   const struct image *image, struct relabel_result *ret_sent)
 {
 	_cleanup_(attributes_freep) struct attributes *attributes = calloc(1, sizeof(*attributes));
 	/* once: thread B may put a newer one in its place at any time */
@@ -115,8 +114,8 @@ int resource_write(struct buffer *buffer, const struct encode_options *options,
 		environment_each_pair(context->attributes, resource_own, attributes);
 	if (image && image_details(image) && image_details(image)->attributes)
 		environment_each_pair(image_details(image)->attributes, resource_own, attributes);
-	*ret_rule = relabel_apply(options->relabel, attributes, !options->is_draft && !options->is_again);
+	*ret_sent = relabel_apply(options->relabel, attributes, !options->is_draft && !options->is_again);
 	if (attributes->error)
 		return attributes->error;
-	return *ret_rule < 0 ? resource_pack(buffer, attributes) : 0;
+	return ret_sent->one_in ? resource_pack(buffer, attributes) : 0;
 }

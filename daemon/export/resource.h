@@ -8,14 +8,15 @@
 
 #include "base/buffer.h"
 #include "export/encode_options.h"
+#include "export/relabel.h"
 #include "process/image.h"
 
 /*
- * Append the Resource message as field 1 of a ResourceProfiles. @image NULL: the kernel's own. *ret_rule: the
- * rule that leaves it out, so that nothing was appended; -1: none does. -ENOBUFS, -ENOMEM, -E2BIG (more than
+ * Append the Resource message as field 1 of a ResourceProfiles. @image NULL: the kernel's own. *ret_sent: which
+ * of its samples rules let pass; where none, nothing was appended. -ENOBUFS, -ENOMEM, -E2BIG (more than
  * ENCODE_MAX_RESOURCE): nothing that counts was appended.
  */
 int resource_write(struct buffer *buffer, const struct encode_options *options,
-		   const struct image *image, int *ret_rule);
+		   const struct image *image, struct relabel_result *ret_sent);
 
 #endif /* STACKTAP_EXPORT_RESOURCE_H */

@@ -235,7 +235,7 @@ static void test_refusals(void **state _unused_)
 	assert_refused("[export]\nheaders = a\n", 0, "headers");
 	assert_refused("[resource]\nattributes = a\n", 0, "attributes");
 	assert_refused("[relabel]\nrule = drop a b\nrule = drop a (b\n", 3, "a ( has no )");
-	assert_refused("[relabel]\nrule = lose a b\n", 2, "begins with keep, drop, remove, rename or set");
+	assert_refused("[relabel]\nrule = lose a b\n", 2, "begins with keep, drop, remove, rename, set or downsample");
 	assert_refused("[relabel]\nrule = drop a \"b c\n", 2, "a double quote without its end");
 	assert_refused("[relabel]\nrule = set a b if c d e\n", 2, "more than 6 words");
 	assert_refused("[symbols]\ndebuginfod = debuginfod.example\n", 0, "https://debuginfod.example");

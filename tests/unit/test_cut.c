@@ -388,6 +388,29 @@ static void rules_hold_for_cuts(void **state _unused_)
 	aggregator_free(aggregator);
 }
 
+/* The same samples of a service are sent, and stand for as much, whether its daemon is killed or not. */
+static void downsampling_is_the_same(void **state _unused_)
+{
+	struct encode_options options = plain;
+	struct aggregator *aggregator;
+	struct window *window;
+	struct cutter *cutter;
+	char error[256];
+
+	assert_int_equal(relabel_new(&options.relabel), 0);
+	assert_int_equal(relabel_add(options.relabel, "downsample process.pid 100 3", error, sizeof(error)), 0);
+	assert_int_equal(relabel_add(options.relabel, "downsample container.id .+ 7", error, sizeof(error)), 0);
+	/* of which nothing is known, so that it is not cut */
+	assert_int_equal(relabel_add(options.relabel, "drop process.pid 300", error, sizeof(error)), 0);
+	begin(&options, &aggregator, &window, &cutter);
+	cut_in_steps(cutter, window, 1, FILE_BYTES);
+	assert_same(0, cuts.count, window, &options);
+	cutter_free(cutter);
+	window_free(window);
+	aggregator_free(aggregator);
+	relabel_free(options.relabel);
+}
+
 /* Where memory ends the cut does, and the next one has what it lacks. */
 static void little_memory_loses_nothing(void **state _unused_)
 {
@@ -521,6 +544,7 @@ int main(void)
 		T(names_come_when_they_are_known),
 		T(names_come_into_the_next_file),
 		T(rules_hold_for_cuts),
+		T(downsampling_is_the_same),
 		T(little_memory_loses_nothing),
 		T(no_byte_is_trusted),
 	};

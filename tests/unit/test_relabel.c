@@ -189,6 +189,7 @@ static struct attributes *some_attributes(void)
 static char *after(const char *rule, int *ret_left_out)
 {
 	struct attributes *attributes = some_attributes();
+	struct relabel_result sent;
 	struct relabel *relabel;
 	char error[256] = "", number[24], *text = NULL;
 	size_t size;
@@ -197,7 +198,8 @@ static char *after(const char *rule, int *ret_left_out)
 	assert_int_equal(relabel_new(&relabel), 0);
 	if (relabel_add(relabel, rule, error, sizeof(error)) < 0)
 		fail_msg("%s", error);
-	*ret_left_out = relabel_apply(relabel, attributes, true);
+	sent = relabel_apply(relabel, attributes, true);
+	*ret_left_out = sent.one_in ? -1 : sent.rule;
 	assert_int_equal(attributes->error, 0);
 	for (size_t i = 0; i < attributes->count; i++)
 		fprintf(stream, "%s%s=%s", i ? " " : "", attributes->pairs[i].key,
@@ -224,6 +226,7 @@ static void rules_change_what_they_match(void **state _unused_)
 		{ "drop service.name api", -1, all },
 		{ "drop process.pid 47.*", 0, all },
 		{ "drop absent .+", -1, all },
+		{ "downsample service.name api-.* 10", -1, all },
 		{ "remove k8s\\..*", -1, "process.pid=4711 service.name=api-17 host.name=node" },
 		{ "remove .*", -1, "" },
 		{ "rename k8s\\.(.*) kube.\\1", -1,
@@ -263,6 +266,10 @@ static void wrong_rules_are_refused(void **state _unused_)
 		{ "rename a", "rename PATTERN KEY" }, { "set a b if c", "set KEY VALUE" },
 		{ "set a b on c d", "set KEY VALUE" }, { "set a \"b", "without its end" },
 		{ "set a b if c d e", "than 6 words" }, { "drop a (", "`(' is wrong: a ( has no )" },
+		{ "downsample a b", "downsample KEY PATTERN N" }, { "downsample a b 0", "no number of 1 to 10000" },
+		{ "downsample a b 10001", "no number of" }, { "downsample a b 42949672960", "no number of" },
+		{ "downsample a b \"\"", "no number of" }, { "downsample a b -1", "no number of" },
+		{ "downsample a b 2x", "no number of" }, { "downsample a ( 2", "`(' is wrong" },
 	};
 	struct relabel *relabel;
 	char error[256], *text = calloc(1, RELABEL_MAX_TEXT + 16);

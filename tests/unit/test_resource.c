@@ -56,11 +56,11 @@ static OtlpResource *resource_by(const struct image *image, const struct encode_
 {
 	OtlpResourceProfiles *profiles;
 	OtlpResource *resource;
-	int rule = 0;
+	struct relabel_result sent = { 0 };
 
 	buffer_init(buffer, POOL_ENCODE);
-	assert_int_equal(resource_write(buffer, options, image, &rule), 0);
-	assert_int_equal(rule, -1);
+	assert_int_equal(resource_write(buffer, options, image, &sent), 0);
+	assert_int_equal(sent.one_in, 1);
 	profiles = (void *)protobuf_c_message_unpack(
 		&opentelemetry__proto__profiles__v1development__resource_profiles__descriptor, NULL,
 		buffer->size, buffer->data);
@@ -131,10 +131,10 @@ static void more_are_refused(void **state _unused_)
 	const struct encode_options options = { .resource = attributes,
 						.resource_count = LIMIT + 1 };
 	struct buffer buffer;
-	int rule;
+	struct relabel_result sent;
 
 	buffer_init(&buffer, POOL_ENCODE);
-	assert_int_equal(resource_write(&buffer, &options, NULL, &rule), -E2BIG);
+	assert_int_equal(resource_write(&buffer, &options, NULL, &sent), -E2BIG);
 	assert_int_equal(buffer.size, 0);
 	buffer_free(&buffer);
 }
