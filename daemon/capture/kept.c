@@ -19,6 +19,7 @@ struct kept {
 	struct ledger *ledger;		/* whoever wrote it may write to it still */
 	uint32_t limit;			/* of CPUs in it */
 	struct ring **rings;		/* [limit] */
+	struct ledger_counts *before;	/* [limit]: what was told of each by who is gone */
 	const struct capture_ops *ops;	/* while it is drained */
 	void *ctx;
 	struct capture_stats *stats;
@@ -59,7 +60,8 @@ static int map_rings(struct kept *kept, char *why, size_t size)
 	int r = 0;
 
 	kept->rings = calloc(kept->limit, sizeof(struct ring *));
-	if (!kept->rings)
+	kept->before = calloc(kept->limit, sizeof(*kept->before));
+	if (!kept->rings || !kept->before)
 		return refuse(why, size, "out of memory");
 	for (uint32_t cpu = 0; cpu < kept->limit && !r; cpu++) {
 		const struct ledger_cpu *known = &ledger->cpus[cpu];
@@ -114,6 +116,7 @@ void kept_close(struct kept *kept)
 	for (uint32_t cpu = 0; kept->rings && cpu < kept->limit; cpu++)
 		ring_free(kept->rings[cpu]);
 	free(kept->rings);
+	free(kept->before);
 	ledger_free(kept->ledger, kept->limit);
 	close(kept->session);
 	free(kept);
@@ -149,16 +152,16 @@ static void on_sample(void *ctx, const struct stacktap_sample *sample, const str
 static void on_record(void *ctx, uint32_t cpu, const struct stacktap_record *record)
 {
 	struct kept *kept = ctx;
-	const struct stacktap_throttle *before = ledger_count(kept->ledger, kept->limit, cpu, record);
+	const struct stacktap_throttle *before = ledger_count(&kept->before[cpu], record);
 	struct stacktap_throttle rest;
 
+	/* for the case that we are killed as well */
+	ledger_note(kept->ledger, kept->limit, cpu, record);
 	if (before) {
 		rest = *(const struct stacktap_throttle *)(const void *)record;
 		rest.count = rest.count > before->count ? rest.count - before->count : 0;
 		kept->ops->record(kept->ctx, cpu, &rest.header);
 	} else if (record->type == STACKTAP_RECORD_CONFIG || record->type == STACKTAP_RECORD_LOST) {
-		/* for the case that we are killed as well */
-		ledger_note(kept->ledger, kept->limit, cpu, record);
 		kept->ops->record(kept->ctx, cpu, record);
 	}
 }
@@ -187,6 +190,13 @@ static void pass_taken(struct kept *kept)
 		ring->limit = kept->ledger->cpus[cpu].taken;
 		ring_consume(ring, &ops, kept, &none);
 	}
+}
+
+/* From there on cumulative counts are new. */
+static void note_before(struct kept *kept)
+{
+	for (uint32_t cpu = 0; cpu < kept->limit; cpu++)
+		kept->before[cpu] = kept->ledger->cpus[cpu].counts;
 }
 
 /* What the samples to come count: their CONFIG was read by who is gone. */
@@ -231,6 +241,7 @@ int kept_drain(struct kept *kept, int fd, const struct capture_ops *ops, void *c
 	stats->kept_sessions++;
 	stats->kept_unread_ns += clock_monotonic() - min_of(kept->ledger->drained, clock_monotonic());
 	pass_taken(kept);
+	note_before(kept);
 	tell_configs(kept);
 	/* what is still owed may not fit at once: each round makes room for more */
 	for (int i = 0; i < KEPT_FLUSH_ROUNDS; i++) {

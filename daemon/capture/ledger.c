@@ -71,22 +71,21 @@ void ledger_free(struct ledger *ledger, uint32_t limit)
 		munmap(ledger, ledger_bytes(limit));
 }
 
-struct stacktap_throttle *ledger_count(struct ledger *ledger, uint32_t limit, uint32_t cpu,
-				       const struct stacktap_record *record)
+struct stacktap_throttle *ledger_count(struct ledger_counts *counts, const struct stacktap_record *record)
 {
 	static const uint16_t types[] = { STACKTAP_RECORD_THROTTLE, STACKTAP_RECORD_STALL, STACKTAP_RECORD_MISSED };
 	const struct stacktap_throttle *count = (const void *)record;
 
 	for (size_t i = 0; i < ARRAY_SIZE(types); i++)
-		if (record->type == types[i] && cpu < limit && count->source < STACKTAP_MAX_SOURCES)
-			return &ledger->cpus[cpu].counts[count->source][i];
+		if (record->type == types[i] && count->source < STACKTAP_MAX_SOURCES)
+			return &counts->of[count->source][i];
 	return NULL;
 }
 
 void ledger_note(struct ledger *ledger, uint32_t limit, uint32_t cpu, const struct stacktap_record *record)
 {
 	const struct stacktap_config *config = (const void *)record;
-	struct stacktap_throttle *count = ledger_count(ledger, limit, cpu, record);
+	struct stacktap_throttle *count = cpu < limit ? ledger_count(&ledger->cpus[cpu].counts, record) : NULL;
 
 	if (count)
 		*count = *(const struct stacktap_throttle *)(const void *)record;

@@ -14,13 +14,17 @@
 
 #include "base/macro.h"
 
+/* What records whose counts are cumulative said last, by source and kind. */
+struct ledger_counts {
+	struct stacktap_throttle of[STACKTAP_MAX_SOURCES][3];
+};
+
 struct ledger_cpu {
 	uint64_t consumer_offset, producer_offset;	/* for mmap() */
 	uint64_t taken;			/* position up to which records are being, or have been, delivered */
 	uint32_t has_ring, reserved;
 	struct stacktap_config configs[STACKTAP_MAX_SOURCES];	/* header.size 0: none yet */
-	/* what these records, which are cumulative, said last */
-	struct stacktap_throttle counts[STACKTAP_MAX_SOURCES][3];
+	struct ledger_counts counts;
 };
 
 struct ledger {
@@ -45,8 +49,7 @@ void ledger_free(struct ledger *ledger, uint32_t limit);
 
 /* A record of the ring of @cpu, which was delivered. */
 void ledger_note(struct ledger *ledger, uint32_t limit, uint32_t cpu, const struct stacktap_record *record);
-/* Is @record one that tells a cumulative count? Then the last one noted of its kind and source, else NULL. */
-struct stacktap_throttle *ledger_count(struct ledger *ledger, uint32_t limit, uint32_t cpu,
-				       const struct stacktap_record *record);
+/* Is @record one that tells a cumulative count? Then its place in @counts, else NULL. */
+struct stacktap_throttle *ledger_count(struct ledger_counts *counts, const struct stacktap_record *record);
 
 #endif /* STACKTAP_CAPTURE_LEDGER_H */

@@ -190,10 +190,10 @@ static void test_ledger_knows_what_was_told(void **state _unused_)
 	/* somebody may write to it still */
 	ledger->limit = 1 << 20;
 	assert_int_equal(other->cpus[1].configs[3].period, 5);
-	assert_int_equal(ledger_count(other, limit, 1, &stall.header)->count, 7);
+	assert_int_equal(ledger_count(&other->cpus[1].counts, &stall.header)->count, 7);
 	stall.header.type = STACKTAP_RECORD_MISSED;
-	assert_int_equal(ledger_count(other, limit, 1, &stall.header)->count, 0);
-	assert_null(ledger_count(other, limit, 1, &config.header));
+	assert_int_equal(ledger_count(&other->cpus[1].counts, &stall.header)->count, 0);
+	assert_null(ledger_count(&other->cpus[1].counts, &config.header));
 	ledger_free(other, limit);
 	assert_int_equal(ledger_open(fd, &other, &limit), -EBADMSG);
 	ledger->limit = 2;
