@@ -219,8 +219,8 @@ static int print_tables(const struct diff_cli *cli)
 	ret = paths_of(cli, cli->with_all, &table) ?:
 	      print_table(cli, "call paths", &table, &cli->diff.path);
 	if (!ret && cli->diff.path_least > DIFF_EXPECTED_MIN)
-		printf("call paths of fewer than %.0f samples were not tested: the %d largest are\n",
-		       ceil(cli->diff.path_least), DIFF_PATHS_MAX);
+		printf("of %zu call paths the %zu with most expected samples were tested\n",
+		       cli->diff.path.tested + cli->diff.path.few, cli->diff.path.tested);
 	return ret;
 }
 

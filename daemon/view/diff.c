@@ -248,7 +248,7 @@ static double expected_of(const struct maker *maker, const double parts[DIFF_SID
 	       sliced_size(&sides[DIFF_AFTER]) * parts[DIFF_AFTER] / sides[DIFF_AFTER].weight : 0;
 }
 
-static void choose(struct maker *maker, double least, struct diff_share *share)
+static void choose(struct maker *maker, struct diff_share *share)
 {
 	const double phi[DIFF_SIDES] = { 1, 1 };
 
@@ -257,16 +257,22 @@ static void choose(struct maker *maker, double least, struct diff_share *share)
 		share->test.error = share_error(&maker->diff->sides[DIFF_AFTER], share->parts[DIFF_AFTER], 1);
 	share->test.expected = expected_of(maker, share->parts);
 	share->q = 1;
-	share->tested = share->test.expected < least ? NONE : maker->tested++;
+	share->tested = share->test.expected < DIFF_EXPECTED_MIN ? NONE : maker->tested++;
 }
 
 enum { STEPS = 8, OCTAVES = 64 };
 
+/* Which paths are tested: all of @full expected samples, and the first @room of those with at least @least. */
+struct limit {
+	double full, least;
+	size_t room;
+};
+
 /*
- * Samples of the largest DIFF_PATHS_MAX paths, in eighths of octaves. How many there would be if nothing had changed says
- * nothing of whether something has, so that the tests which are left are as they were.
+ * The largest DIFF_PATHS_MAX, in eighths of octaves, of which the last is taken in part. How many samples both recordings
+ * have of a path together says, if nothing changed, nothing of how they divide: the tests that are left stay what they are.
  */
-static double least_of_paths(const struct maker *maker)
+static struct limit limit_of_paths(const struct maker *maker)
 {
 	size_t counts[STEPS * OCTAVES] = { 0 }, sum = 0, step = ARRAY_SIZE(counts);
 	double expected;
@@ -277,24 +283,36 @@ static double least_of_paths(const struct maker *maker)
 			counts[min_of((size_t)(STEPS * log2(expected / DIFF_EXPECTED_MIN)),
 				      ARRAY_SIZE(counts) - 1)]++;
 	}
-	while (step) {
-		sum += counts[step - 1];
-		if (sum > DIFF_PATHS_MAX)
-			break;
-		step--;
-	}
-	return DIFF_EXPECTED_MIN * exp2((double)step / STEPS);
+	while (step && sum + counts[step - 1] <= DIFF_PATHS_MAX)
+		sum += counts[--step];
+	return (struct limit){
+		.full = DIFF_EXPECTED_MIN * exp2((double)step / STEPS),
+		.least = DIFF_EXPECTED_MIN * exp2((double)(step ? step - 1 : 0) / STEPS),
+		.room = DIFF_PATHS_MAX - sum,
+	};
+}
+
+static bool is_within(struct limit *limit, double expected)
+{
+	if (expected >= limit->full)
+		return true;
+	if (expected < limit->least || !limit->room)
+		return false;
+	limit->room--;
+	return true;
 }
 
 static int choose_all(struct maker *maker)
 {
 	struct diff *diff = maker->diff;
+	struct limit limit;
 
 	for (uint32_t i = 0; i < diff->rows.count; i++) {
-		choose(maker, DIFF_EXPECTED_MIN, &diff_row(diff, i)->self);
-		choose(maker, DIFF_EXPECTED_MIN, &diff_row(diff, i)->total);
+		choose(maker, &diff_row(diff, i)->self);
+		choose(maker, &diff_row(diff, i)->total);
 	}
-	diff->path_least = least_of_paths(maker);
+	limit = limit_of_paths(maker);
+	diff->path_least = limit.least;
 	for (uint32_t i = 1; i < tree_count(&maker->model->tree); i++) {
 		struct diff_path path = { .node = i };
 
@@ -302,11 +320,11 @@ static int choose_all(struct maker *maker)
 		memcpy(path.total.parts, maker->parts[i], sizeof(path.total.parts));
 		if (path.total.parts[DIFF_AFTER] < maker->least)
 			continue;
-		if (expected_of(maker, path.total.parts) < diff->path_least) {
+		if (!is_within(&limit, expected_of(maker, path.total.parts))) {
 			diff->path.few += has_any(&path.total);
 			continue;
 		}
-		choose(maker, diff->path_least, &path.total);
+		choose(maker, &path.total);
 		maker->path_of[i] = path.total.tested;
 		if (buffer_append(&diff->paths, &path, sizeof(path)))
 			return -E2BIG;

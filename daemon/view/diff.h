@@ -26,7 +26,7 @@ enum diff_verdict {
 /* Samples in either recording of what is tested, if nothing changed. */
 enum { DIFF_EXPECTED_MIN = 10 };
 
-enum { DIFF_PATHS_MAX = 65536 };	/* that are tested, of the largest ones: there may be millions */
+enum { DIFF_PATHS_MAX = 65536 };	/* that are tested, the largest: there may be millions */
 
 #define DIFF_INDEPENDENT_MIN 5.0	/* the same, divided by phi */
 #define DIFF_RATE 0.05			/* of false discoveries among those of a table */
@@ -64,7 +64,7 @@ struct diff {
 	struct rows rows;		/* struct diff_row */
 	struct buffer paths;		/* struct diff_path, those that were tested, callers first */
 	struct diff_count self, total, path;
-	double path_least;		/* samples that a path had to have: above DIFF_EXPECTED_MIN if too many have those */
+	double path_least;		/* expected samples of the smallest that were: above DIFF_EXPECTED_MIN if too many have those */
 	double phi_median, phi_max;	/* of what was tested */
 };
 
