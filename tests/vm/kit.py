@@ -19,6 +19,7 @@ import sys
 import time
 
 OPT = "/opt/stacktap"
+USER = 991
 KMEMLEAK = "/sys/kernel/debug/kmemleak"
 # waiting costs nothing where it succeeds; a kernel that checks everything takes its time
 PATIENCE = 10 if "debug" in os.uname().release else 3
@@ -295,7 +296,18 @@ def timed_out(_signal, _frame):
     raise AssertionError("the case ran out of time")
 
 
+def have_user(there):
+    """The user that stacktapd becomes, as installing it makes one."""
+    for path, line in (("/etc/passwd", f"stacktap:x:{USER}:{USER}::/:/usr/sbin/nologin\n"),
+                       ("/etc/group", f"stacktap:x:{USER}:\n")):
+        with open(path, encoding="ascii") as f:
+            lines = [other for other in f if not other.startswith("stacktap:")]
+        with open(path, "w", encoding="ascii") as f:
+            f.writelines(lines + [line] if there else lines)
+
+
 def main(names):
+    have_user(True)
     signal.signal(signal.SIGALRM, timed_out)
     subprocess.run(["mount", "-t", "debugfs", "none", "/sys/kernel/debug"], check=False,
                    stderr=subprocess.DEVNULL)

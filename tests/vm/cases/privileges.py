@@ -8,10 +8,10 @@ import re
 import signal
 import time
 
+import kit
 from cases import daemon
 
 LOAD = False
-USER = 991
 PERFMON = 1 << 38
 PARANOID = "/proc/sys/kernel/perf_event_paranoid"
 CONFIG = "/etc/privileges/stacktap.conf"
@@ -22,16 +22,6 @@ OLD = "profiles-1000000000000.otlp"
 LOG = "/tmp/privileges.log"
 HELPERS = ("stacktap-broker", "stacktap-opener", "stacktap-parser")
 MOST = {"stacktap-opener": 2}   # once a stack ended at a page that was absent there is one for these
-
-
-def become_user(there):
-    """As installing it does."""
-    for path, line in (("/etc/passwd", f"stacktap:x:{USER}:{USER}::/:/usr/sbin/nologin\n"),
-                       ("/etc/group", f"stacktap:x:{USER}:\n")):
-        with open(path, encoding="ascii") as f:
-            lines = [other for other in f if not other.startswith("stacktap:")]
-        with open(path, "w", encoding="ascii") as f:
-            f.writelines(lines + [line] if there else lines)
 
 
 def configure(rate, store=STORE, tables="no"):
@@ -95,7 +85,7 @@ def names(t, pattern, *selection):
 def rights(t, child):
     for task in sorted(os.listdir(f"/proc/{child.pid}/task")):
         have = facts(f"/proc/{child.pid}/task/{task}/status")
-        t.equal((have["Uid"].split(), have["Gid"].split(), have["Groups"].split()), ([str(USER)] * 4, [str(USER)] * 4, []),
+        t.equal((have["Uid"].split(), have["Gid"].split(), have["Groups"].split()), ([str(kit.USER)] * 4, [str(kit.USER)] * 4, []),
                 f"thread {have['Name']} is user stacktap")
         t.equal([int(have[name], 16) for name in ("CapEff", "CapPrm", "CapInh", "CapAmb")], [PERFMON, PERFMON, 0, 0],
                 f"thread {have['Name']} has CAP_PERFMON and no more")
@@ -111,7 +101,7 @@ def rights(t, child):
 
 def files(t):
     owners = {name: os.stat(f"{STORE}/{name}").st_uid for name in os.listdir(STORE)}
-    t.equal({os.stat(STORE).st_uid, os.stat("/run/stacktap").st_uid, *owners.values()}, {USER},
+    t.equal({os.stat(STORE).st_uid, os.stat("/run/stacktap").st_uid, *owners.values()}, {kit.USER},
             "its directories and all that is in them are the user's")
     t.ok(OLD in owners, "what an earlier version left there too")
 
@@ -162,7 +152,6 @@ def guest(t):
     with open(PARANOID, encoding="ascii") as f:
         paranoid = f.read().strip()
     set_paranoid(3)
-    become_user(True)
     os.makedirs(STORE, mode=0o750)
     with open(f"{STORE}/{OLD}", "w", encoding="ascii"):
         pass
@@ -186,9 +175,7 @@ def guest(t):
         stays_root(t)
     finally:
         t.run("cp", LOG, t.path("stacktapd.log"))
-        become_user(False)
-        # what belongs to a user that is gone is nobody's status to the cases that follow in this guest
-        t.run("rm", "-rf", "/run/stacktap")
+        kit.have_user(True)
         set_paranoid(paranoid)
     t.rmmod()
 
@@ -206,14 +193,14 @@ def ends(t):
 
 
 def stays_root(t):
-    become_user(False)
+    kit.have_user(False)
     child = start(t)
     now = told(child)
     t.equal((now["user"], facts(f"/proc/{child.pid}/status")["Uid"].split()[0]), ("root", "0"),
             "without the user it works as root")
     t.ok("there is no user stacktap" in now["kept_rights"], "and says why", json.dumps(now["kept_rights"]))
     t.stop(child)
-    become_user(True)
+    kit.have_user(True)
     os.makedirs(OTHERS, mode=0o755)
     with open(f"{OTHERS}/notes", "w", encoding="ascii"):
         pass
