@@ -47,7 +47,7 @@ int ledger_new(uint32_t limit, int *ret_fd, struct ledger **ret_ledger);
 int ledger_open(int fd, struct ledger **ret_ledger, uint32_t *ret_limit);
 void ledger_free(struct ledger *ledger, uint32_t limit);
 
-/* A record of the ring of @cpu, which was delivered. */
+/* A record of the ring of @cpu, which is delivered next: what a kill between the two loses is not counted twice. */
 void ledger_note(struct ledger *ledger, uint32_t limit, uint32_t cpu, const struct stacktap_record *record);
 /* Is @record one that tells a cumulative count? Then its place in @counts, else NULL. */
 struct stacktap_throttle *ledger_count(struct ledger_counts *counts, const struct stacktap_record *record);

@@ -147,12 +147,12 @@ static void print_totals(const struct report_event *event)
 		       percent(event->quality.complete, event->samples),
 		       percent(event->quality.named, event->samples),
 		       percent(event->quality.by_range, event->samples),
-		       percent(event->quality.lost, event->samples + event->quality.lost),
+		       percent(event->quality.lost, event->drawn + event->quality.lost),
 		       percent(event->quality.stale, event->samples));
 		if (event->quality.missed)
 			printf(", %.1f %% missed (late timers)",
 			       percent(event->quality.missed,
-				       event->samples + event->quality.missed));
+				       event->drawn + event->quality.missed));
 		putchar('\n');
 	}
 	if (event->quality.guessed)

@@ -210,7 +210,7 @@ static void say_lost(struct summary *summary)
 	else
 		line(summary, "lost", "%" PRIu64 " samples lost (%.2f %%); %.1f %% of stacks complete, "
 		     "%.1f %% named throughout", event->lost,
-		     percent((double)event->lost, (double)(event->samples + event->lost)),
+		     percent((double)event->lost, (double)(event->drawn + event->lost)),
 		     percent((double)event->complete, (double)event->samples),
 		     percent((double)event->named, (double)event->samples));
 }

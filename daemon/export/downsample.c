@@ -23,6 +23,15 @@ void downsample_free(struct downsample *downsample)
 	buffer_free(&downsample->values);
 }
 
+void downsample_clear(struct downsample *downsample)
+{
+	buffer_clear(&downsample->parts);
+	buffer_clear(&downsample->samples);
+	buffer_clear(&downsample->times);
+	buffer_clear(&downsample->values);
+	downsample->count = 0;
+}
+
 /*
  * Without a key, as the daemon that recovers a window has to draw what the killed one drew: nobody chooses the nanosecond that
  * it is sampled in. The constants are odd, with as many ones as zeros in no order; the second fold takes from times

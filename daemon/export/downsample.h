@@ -22,6 +22,7 @@ struct downsample {
 
 void downsample_init(struct downsample *downsample);
 void downsample_free(struct downsample *downsample);
+void downsample_clear(struct downsample *downsample);	/* gives memory back that is more than the usual */
 bool downsample_keeps(uint32_t one_in, uint64_t time, uint32_t tid);
 /* Choose of @parts, in place of what was chosen before; @one_in is not 0. -ENOBUFS */
 int downsample_choose(struct downsample *downsample, uint32_t one_in, const struct profile_part *parts, size_t count);

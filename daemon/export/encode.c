@@ -14,6 +14,7 @@
 #define PAYLOAD_OVERHEAD 16384u	/* of a resource and of the envelopes */
 #define RESOURCE_ROOM 4096u	/* of a resource and a Profile in it, as most are */
 #define THREAD_ROOM 128u	/* of the attributes of a thread */
+#define DOWNSAMPLE_STEP ((size_t)8192)	/* parts that are drawn of at once: up to a megabyte */
 #define PAYLOAD_MIN ((size_t)65536) /* a smaller limit makes no sense */
 
 struct encoder {
@@ -290,30 +291,45 @@ static bool has_rules(const struct encode_options *options)
 	return options->had_rules || relabel_rules(options->relabel);
 }
 
-/* What rules leave out of @count parts, which what is encoded then refers to no more. */
-static int parts_leave_out(struct encoder *encoder, struct relabel_result sent, const struct profile_part **parts,
-			   size_t *count)
+/* Where it comes from the journal the rule is one of a daemon that is gone. */
+static void count_left_out(const struct encode_options *options, const struct relabel_result *sent, uint64_t samples)
 {
-	const struct encode_options *options = encoder->options;
-	uint64_t left_out = 0;
+	if (sent->rule >= 0 && !options->is_again)
+		relabel_left_out(options->relabel, sent->rule, samples);
+}
+
+static int parts_encode(struct encoder *encoder, const struct profile_part *parts, size_t count)
+{
+	int err = has_rules(encoder->options) ? locations_order(encoder, parts, count) : 0;
+
+	return err ?: resource_encode(encoder, parts, count);
+}
+
+/* In as many steps as there is memory for. */
+static int downsampled_encode(struct encoder *encoder, const struct relabel_result *sent,
+			      const struct profile_part *parts, size_t count)
+{
+	struct downsample *downsample = &encoder->downsample;
+	size_t step = DOWNSAMPLE_STEP;
 	int err = 0;
 
-	if (sent.one_in) {
-		err = downsample_choose(&encoder->downsample, sent.one_in, *parts, *count);
+	for (size_t done = 0; !err && done < count;) {
+		step = min_of(step, count - done);
+		err = downsample_choose(downsample, sent->one_in, parts + done, step);
+		if (err == -ENOBUFS && step > 1) {
+			step /= 2;
+			err = 0;
+			continue;
+		}
 		if (err)
-			return err;
-		left_out = encoder->downsample.left_out;
-		*parts = downsample_parts(&encoder->downsample);
-		*count = encoder->downsample.count;
-	} else {
-		for (size_t i = 0; i < *count; i++)
-			left_out += (*parts)[i].count;
-		*count = 0;
+			break;
+		count_left_out(encoder->options, sent, downsample->left_out);
+		if (downsample->count)
+			err = parts_encode(encoder, downsample_parts(downsample), downsample->count);
+		done += step;
 	}
-	/* where it comes from the journal the rule is one of a daemon that is gone */
-	if (sent.rule >= 0 && !options->is_again)
-		relabel_left_out(options->relabel, sent.rule, left_out);
-	return 0;
+	downsample_clear(downsample);
+	return err;
 }
 
 /* @count parts of one image, as far as rules leave them in. */
@@ -329,14 +345,16 @@ static int image_encode(struct encoder *encoder, const struct profile_part *part
 					   &sent.one_in);
 	else
 		err = resource_write(&encoder->resource, options, parts->sample->image, &sent);
-	if (!err && sent.one_in != 1)
-		err = parts_leave_out(encoder, sent, &parts, &count);
-	if (err || !count)
+	if (err)
 		return err;
 	encoder->writer.one_in = sent.one_in;
-	if (has_rules(encoder->options))
-		err = locations_order(encoder, parts, count);
-	return err ?: resource_encode(encoder, parts, count);
+	if (sent.one_in > 1)
+		return downsampled_encode(encoder, &sent, parts, count);
+	if (sent.one_in)
+		return parts_encode(encoder, parts, count);
+	for (size_t i = 0; i < count; i++)
+		count_left_out(options, &sent, parts[i].count);
+	return 0;
 }
 
 static void encoder_done(struct encoder *encoder)

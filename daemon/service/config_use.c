@@ -109,6 +109,13 @@ static void put(struct arguments *arguments, const char *option, const char *val
 	arguments->bytes += size;
 }
 
+static bool is_downsampling(const char *rule)
+{
+	static const char word[] = "downsample";
+
+	return !strncmp(rule, word, sizeof(word) - 1);
+}
+
 static void put_all(struct arguments *arguments, const struct config *config)
 {
 	if (config->cpus)
@@ -133,8 +140,10 @@ static void put_all(struct arguments *arguments, const struct config *config)
 		put(arguments, "--command-line", "");
 	if (!config->with_kernel_addresses)
 		put(arguments, "--no-kernel-addresses", "");
+	/* who asks for a rate of his own wants the samples of it */
 	for (size_t i = 0; i < config->rule_count; i++)
-		put(arguments, "--relabel=", config->rules[i]);
+		if (!is_downsampling(config->rules[i]))
+			put(arguments, "--relabel=", config->rules[i]);
 }
 
 char **config_record_arguments(const struct config *config)

@@ -173,6 +173,7 @@ static int add_profile(void *ctx, const struct view_profile *profile)
 	rows_sum(&event->complete, profile->quality.complete);
 	rows_sum(&event->named, profile->quality.named);
 	rows_sum(&event->lost, profile->quality.lost);
+	rows_sum(&event->drawn, profile->drawn);
 	if (profile->fallback_errno)
 		event->fallback_errno = profile->fallback_errno;
 	return 0;

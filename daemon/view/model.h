@@ -42,7 +42,7 @@ struct model_event {
 	uint64_t samples, weight;
 	uint64_t timeless;	/* samples of which no time is known but their Profile's */
 	bool has_quality;
-	uint64_t complete, named, lost;
+	uint64_t complete, named, lost, drawn;	/* drawn: see struct view_profile */
 };
 
 struct model_options {

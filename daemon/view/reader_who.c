@@ -111,7 +111,7 @@ static int read_attributes(struct reader *reader, const OtlpProfile *message,
 			   struct view_profile *profile)
 {
 	const OtlpAnyValue *value;
-	uint64_t *number;
+	uint64_t *number, one_in = 1;
 	const char *key;
 	int err = 0;
 
@@ -125,12 +125,16 @@ static int read_attributes(struct reader *reader, const OtlpProfile *message,
 			err = reader_text(reader, value, &profile->event);
 		else if (!strcmp(key, "stacktap.fallback_errno"))
 			profile->fallback_errno = (uint32_t)reader_count(value);
+		else if (!strcmp(key, "stacktap.downsampled"))
+			one_in = reader_count(value);
 		else if (!strcmp(key, "stacktap.samples"))
 			profile->has_quality = !selection_is_narrow(&reader->selection);
 		number = quality_find(&profile->quality, key);
 		if (number && !err)
 			*number = reader_count(value);
 	}
+	if (__builtin_mul_overflow(profile->quality.samples, one_in, &profile->drawn))
+		profile->drawn = UINT64_MAX;
 	return err;
 }
 

@@ -35,6 +35,7 @@ struct report_event {
 	const char *unit;	/* of weights: "nanoseconds", "count" */
 	uint32_t fallback_errno;
 	uint64_t samples, weight;
+	uint64_t drawn;		/* of whole Profiles, see struct view_profile */
 	struct view_quality quality;	/* samples; of whole Profiles, as they tell */
 	bool has_quality;	/* written by stacktap: the line above is known */
 	struct report_process *processes; /* by weight, descending */

@@ -41,6 +41,7 @@ static int add_profile(void *ctx, const struct view_profile *profile)
 		row->process.cgroup = process.cgroup;
 	event = report_event_row(tables, builder->event);
 	quality_add(&event->quality, &profile->quality);
+	rows_sum(&event->drawn, profile->drawn);
 	event->has_quality |= profile->has_quality;
 	if (profile->fallback_errno)
 		event->fallback_errno = profile->fallback_errno;

@@ -50,6 +50,7 @@ struct view_profile {
 	uint32_t fallback_errno;
 	uint64_t period;	/* weight of each sample, 0: each has its own */
 	uint64_t start, end;	/* Unix ns */
+	uint64_t drawn;		/* samples that those which were sent were drawn of, without downsampling the same */
 	bool has_quality;	/* written by stacktap, and all of it is selected */
 	struct view_quality quality;
 };

@@ -6,6 +6,7 @@
 
 #include "base/buffer.h"
 #include "base/clock.h"
+#include "export/relabel.h"
 #include "export/store_file.h"
 #include "view/report_load.h"
 
@@ -234,6 +235,35 @@ static void record_stripped(bool with_functions, bool names_ranges)
 	aggregator_free(aggregator);
 	image_unref(image);
 	mapped_file_unref(file);
+}
+
+/* Losses are the source's, so that they are held against all samples, sent or not. */
+static void losses_are_of_what_was_drawn_of(void **state)
+{
+	enum { ONE_IN = 4 };
+	struct encode_options options = { .max_bytes = 1 << 24 };
+	struct aggregator *aggregator;
+	struct report *report;
+	struct window *window;
+	struct store_file *out;
+	char error[256];
+
+	(void)state;
+	assert_int_equal(aggregator_new(&aggregator), 0);
+	window = synthetic_window(aggregator);
+	assert_int_equal(relabel_new(&options.relabel), 0);
+	assert_int_equal(relabel_add(options.relabel, "downsample process.pid .* 4", error, sizeof(error)), 0);
+	assert_int_equal(store_file_create(path, &out), 0);
+	assert_int_equal(encode_window(&options, window, recorded_append, out), 0);
+	assert_int_equal(store_file_close(out, NULL), 0);
+	assert_int_equal(report_load(path, NULL, REPORT_FUNCTIONS, &report, NULL, 0), 0);
+	assert_in_range(report->events[0].samples, 1, 2020 / 2);
+	assert_int_equal(report->events[0].drawn, report->events[0].samples * ONE_IN);
+	assert_int_equal(report->events[0].quality.lost, 7);
+	report_free(report);
+	relabel_free(options.relabel);
+	window_free(window);
+	aggregator_free(aggregator);
 }
 
 static void what_has_no_name_is_grouped_by_mapping(void **state)
@@ -581,7 +611,7 @@ int main(void)
 		cmocka_unit_test(damage_is_told_and_does_no_harm),
 		cmocka_unit_test(other_files_are_refused), cmocka_unit_test(depth_does_no_harm),
 		cmocka_unit_test(amplification_is_bounded), cmocka_unit_test(work_is_bounded),
-		cmocka_unit_test(shared_counters_are_read),
+		cmocka_unit_test(shared_counters_are_read), cmocka_unit_test(losses_are_of_what_was_drawn_of),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
