@@ -291,10 +291,11 @@ static void run_extended(struct machine *machine)
 	struct cursor *cursor = &machine->cursor;
 	const uint64_t size = cursor_uleb(cursor);
 	const uint8_t *bytes = cursor_take(cursor, size);
-	struct cursor inner = { .at = bytes, .end = bytes + (bytes ? size : 0) };
+	struct cursor inner = { .at = bytes };
 
 	if (!bytes || !size)
 		return;
+	inner.end = bytes + size;
 	switch (cursor_u8(&inner)) {
 	case DW_LNE_end_sequence:
 		add_row(machine, true);
