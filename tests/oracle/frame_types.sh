@@ -1,0 +1,14 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Names and types of frames of real runtimes, node, java and Go, against their own perf maps and symbols.
+# usage: tests/oracle/frame_types.sh BUILD-DIRECTORY
+set -eu
+
+output=$(realpath -m "${1:?usage: tests/oracle/frame_types.sh BUILD-DIRECTORY}")
+cd "$(dirname "$0")/../.."
+make --no-print-directory O="$output" oracle-build >&2
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+# programs of other users, as the parser is, look into it
+chmod 755 "$work"
+python3 -B tests/oracle/frame_types.py "$output/oracle/frame_types" "$work"
