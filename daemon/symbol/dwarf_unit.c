@@ -183,7 +183,7 @@ static struct cursor cursor_in(const struct dwarf_unit *unit, uint32_t at)
 /* Over attributes, without a look at them. */
 static void skip(struct cursor *cursor, const struct dwarf_unit *unit, const struct dwarf_abbrev *abbrev)
 {
-	const struct dwarf_attribute *attributes = unit->abbrevs->attributes + abbrev->first;
+	const struct dwarf_attribute *attributes = unit->abbrevs->attributes;
 	struct dwarf_value value;
 
 	if (abbrev->is_fixed) {
@@ -192,7 +192,7 @@ static void skip(struct cursor *cursor, const struct dwarf_unit *unit, const str
 		return;
 	}
 	for (uint32_t i = 0; i < abbrev->count && !cursor->bad; i++)
-		dwarf_value_read(cursor, &unit->header, attributes[i].form, 0, &value);
+		dwarf_value_read(cursor, &unit->header, attributes[abbrev->first + i].form, 0, &value);
 }
 
 int dwarf_entry_at(const struct dwarf_unit *unit, uint32_t at, struct dwarf_entry *ret_entry)
@@ -274,14 +274,16 @@ int dwarf_entry_facts(const struct dwarf_unit *unit, const struct dwarf_entry *e
 		      struct dwarf_facts *ret_facts)
 {
 	struct cursor cursor = cursor_in(unit, entry->at);
-	const struct dwarf_attribute *attribute = unit->abbrevs->attributes + entry->abbrev->first;
+	const struct dwarf_attribute *attributes = unit->abbrevs->attributes, *attribute;
 	struct dwarf_value spare;
 
 	memset(ret_facts, 0, sizeof(*ret_facts));
 	cursor_uleb(&cursor);
-	for (uint32_t i = 0; i < entry->abbrev->count && !cursor.bad; i++, attribute++)
+	for (uint32_t i = 0; i < entry->abbrev->count && !cursor.bad; i++) {
+		attribute = &attributes[entry->abbrev->first + i];
 		dwarf_value_read(&cursor, &unit->header, attribute->form, attribute->implicit,
 				 place_of(ret_facts, attribute->name) ?: &spare);
+	}
 	return cursor.bad ? -EBADMSG : 0;
 }
 
