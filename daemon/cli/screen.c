@@ -12,6 +12,7 @@
 #include "view/browse.h"
 
 enum { LINE_BYTES = 4096, ESCAPE_MS = 25, REDRAW = 'L' & 0x1f };
+enum { PAIR_NONE, PAIR_GREEN, PAIR_RED };
 
 static SCREEN *terminal;
 static bool has_colors_on;
@@ -53,7 +54,8 @@ bool screen_open(void)
 	has_colors_on = !(no_color && *no_color) && has_colors() && start_color() != ERR;
 	if (has_colors_on) {
 		use_default_colors();
-		init_pair(1, COLOR_GREEN, -1);
+		init_pair(PAIR_GREEN, COLOR_GREEN, -1);
+		init_pair(PAIR_RED, COLOR_RED, -1);
 	}
 	return true;
 }
@@ -85,10 +87,22 @@ void screen_line(int line, enum screen_style style, const char *text)
 	if (style == SCREEN_SELECTED)
 		attron(A_REVERSE);
 	else if (style == SCREEN_HEADING)
-		attron(A_BOLD | (has_colors_on ? COLOR_PAIR(1) : 0));
+		attron(A_BOLD | (has_colors_on ? COLOR_PAIR(PAIR_GREEN) : 0));
 	browse_cut(text, COLS, cut, sizeof(cut));
 	mvaddstr(line, 0, cut);
 	attrset(A_NORMAL);
+}
+
+void screen_mark(int line, int column, int width, enum screen_mark mark)
+{
+	static const short pairs[] = {
+		[SCREEN_HOT] = PAIR_RED, [SCREEN_WARM] = PAIR_GREEN, [SCREEN_SORTED] = PAIR_GREEN,
+	};
+
+	if (line >= LINES || column + width > COLS || (mark != SCREEN_SORTED && !has_colors_on))
+		return;
+	mvchgat(line, column, width, mark == SCREEN_SORTED ? A_BOLD | A_REVERSE : A_NORMAL,
+		has_colors_on ? pairs[mark] : PAIR_NONE, NULL);
 }
 
 void screen_end(void)

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 enum screen_style { SCREEN_PLAIN, SCREEN_HEADING, SCREEN_SELECTED };
+enum screen_mark { SCREEN_HOT, SCREEN_WARM, SCREEN_SORTED };
 
 bool screen_is_possible(void);	/* a terminal to read and write, of a kind that is known */
 bool screen_open(void);	
@@ -14,6 +15,8 @@ int screen_lines(void);
 void screen_resize(void);	/* to what the terminal has become */
 void screen_begin(void);	/* of a drawing */
 void screen_line(int line, enum screen_style style, const char *text);
+/* @width columns of a line that is there, from @column on: hot and warm by colour, where there is one. */
+void screen_mark(int line, int column, int width, enum screen_mark mark);
 void screen_end(void);
 int screen_key(void);		/* as browse_key() knows it; -1: none waits */
 

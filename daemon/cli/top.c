@@ -33,8 +33,7 @@ static void top_done(struct top *top)
 	free(top->subject_name);
 	free(top->subject_file);
 	top_free_code(top);
-	if (top->has_filter)
-		regfree(&top->filter);
+	name_filter_done(&top->filter);
 	if (top->signals >= 0)
 		close(top->signals);
 }
@@ -71,8 +70,10 @@ int top_build(struct top *top, struct live_table *ret_table)
 	else
 		ret = live_build(top->live, from, top->browse.group, top->browse.by_total,
 				 ret_table);
-	if (!ret)
+	if (!ret) {
+		top_fit(top, ret_table);
 		return CLI_OK;
+	}
 	screen_close();
 	return cli_error("cannot add up what was sampled: %s", strerror(-ret));
 }

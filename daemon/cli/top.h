@@ -3,8 +3,7 @@
 #ifndef STACKTAP_CLI_TOP_H
 #define STACKTAP_CLI_TOP_H
 
-#include <regex.h>
-
+#include "cli/name_filter.h"
 #include "cli/record.h"
 #include "cli/sysroot.h"
 #include "cli/targets.h"
@@ -20,16 +19,17 @@ struct top {
 	struct record_options options;
 	uint64_t delay_ms, look_back_ms, iterations, limit;
 	struct browse browse;
-	bool is_batch, use_json, has_limit, has_filter;
+	bool is_batch, use_json, has_limit;
 	uint64_t zero;			/* what is older counts no more */
 	char notice[256];		/* on the screen, until the next key; may be empty */
-	regex_t filter;
+	struct name_filter filter;
 	struct environment environment;
 	struct host_resource resource;
 	struct targets targets;
 	struct pipeline *pipeline;
 	struct live *live;
 	struct top_cost cost;
+	int owner_width, id_width;	/* of their columns, which grow with what they had to show */
 	char *subject_owner, *subject_name, *subject_file;	/* subject's */
 	struct live_subject subject;	/* of BROWSE_CALLS */
 	char *code;			/* of BROWSE_CODE: lines, each ended by 0 */
@@ -50,6 +50,8 @@ uint64_t top_from(const struct top *top);
 bool top_matches(const struct top *top, const struct live_row *row);
 
 void top_print_header(FILE *out, const struct top *top, const struct live_table *table);
+/* Its columns have room for all rows. */
+void top_fit(struct top *top, const struct live_table *table);
 void top_print_heading(FILE *out, const struct top *top);
 void top_print_row(FILE *out, const struct top *top, const struct live_table *table,
 		   const struct live_row *row);

@@ -55,21 +55,6 @@ static int set_group(struct top *top, const char *text)
 			       "container, service and cgroup", text);
 }
 
-static int set_filter(struct top *top, const char *text)
-{
-	char error[128];
-	int ret;
-
-	if (top->has_filter)
-		regfree(&top->filter);
-	ret = regcomp(&top->filter, text, REG_EXTENDED | REG_NOSUB);
-	top->has_filter = !ret;
-	if (!ret)
-		return CLI_OK;
-	regerror(ret, &top->filter, error, sizeof(error));
-	return cli_usage_error("filter `%s' is no regular expression: %s", text, error);
-}
-
 static int parse_own(void *ctx, int option, const char *argument)
 {
 	struct top *top = ctx;
@@ -99,7 +84,7 @@ static int parse_own(void *ctx, int option, const char *argument)
 					       "total", argument);
 		return CLI_OK;
 	case OPT_FILTER:
-		return set_filter(top, argument);
+		return name_filter_parse(&top->filter, argument);
 	case OPT_LIMIT:
 		if (!cli_parse_number(argument, 0, UINT32_MAX, &top->limit))
 			return cli_usage_error("limit `%s' is not a number", argument);

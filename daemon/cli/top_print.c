@@ -13,17 +13,35 @@ static const char *const sides[] = {
 };
 
 /* Above what top_print_row() prints. */
-static const char *const headings[LIVE_GROUP_COUNT] = {
-	[LIVE_FUNCTION] = "PROCESS             PID  FUNCTION", [LIVE_PROCESS] = "PROCESS             PID",
-	[LIVE_THREAD] = "THREAD              TID", [LIVE_OBJECT] = "OBJECT", [LIVE_CONTAINER] = "CONTAINER",
-	[LIVE_SERVICE] = "SERVICE", [LIVE_CGROUP] = "CGROUP",
+static const struct {
+	const char *owner, *id, *name;
+} headings[LIVE_GROUP_COUNT] = {
+	[LIVE_FUNCTION] = { "PROCESS", "PID", "FUNCTION" }, [LIVE_PROCESS] = { "PROCESS", "PID", NULL },
+	[LIVE_THREAD] = { "THREAD", "TID", NULL }, [LIVE_OBJECT] = { .name = "OBJECT" },
+	[LIVE_CONTAINER] = { .name = "CONTAINER" }, [LIVE_SERVICE] = { .name = "SERVICE" },
+	[LIVE_CGROUP] = { .name = "CGROUP" },
 };
+
+enum { OWNER_MIN = 7, OWNER_MAX = 15, ID_MIN = 4 };
+
+void top_fit(struct top *top, const struct live_table *table)
+{
+	top->owner_width = max_of(top->owner_width, OWNER_MIN + 0);
+	top->id_width = max_of(top->id_width, ID_MIN + 0);
+	if (top->browse.view != BROWSE_TABLE || !headings[top->browse.group].owner)
+		return;
+	for (uint32_t i = 0; i < table->rows.count; i++) {
+		const struct live_row *row = live_row(table, i);
+		const int owner = (int)min_of(strlen(row->owner), OWNER_MAX + (size_t)0);
+
+		top->owner_width = max_of(top->owner_width, owner);
+		top->id_width = max_of(top->id_width, snprintf(NULL, 0, "%u", row->id));
+	}
+}
 
 bool top_matches(const struct top *top, const struct live_row *row)
 {
-	return !top->has_filter || !regexec(&top->filter, row->owner, 0, NULL, 0) ||
-	       !regexec(&top->filter, row->name, 0, NULL, 0) ||
-	       !regexec(&top->filter, row->file, 0, NULL, 0);
+	return name_filter_has(&top->filter, row->owner, row->name, row->file);
 }
 
 static double percent(uint64_t part, uint64_t whole)
@@ -39,8 +57,12 @@ static uint64_t cut_stacks(const struct live_table *table)
 void top_print_row(FILE *out, const struct top *top, const struct live_table *table,
 		   const struct live_row *row)
 {
-	fprintf(out, "%6.2f %% %6.2f %%  ", percent(row->self, table->weight),
-	       percent(row->total, table->weight));
+	/* what calls has run in what it calls */
+	if (row->side == LIVE_CALLER)
+		fprintf(out, "%8s", "");
+	else
+		fprintf(out, "%6.2f %%", percent(row->self, table->weight));
+	fprintf(out, " %6.2f %%  ", percent(row->total, table->weight));
 	if (row->side) {
 		fprintf(out, "%s  [%c] %s%s%s\n", sides[row->side], row->is_kernel ? 'k' : 'u', row->name,
 			*row->file ? "  " : "", row->file);
@@ -48,15 +70,15 @@ void top_print_row(FILE *out, const struct top *top, const struct live_table *ta
 	}
 	switch (top->browse.group) {
 	case LIVE_FUNCTION:
-		fprintf(out, "%-15s %7u  [%c] %s%s%s\n", row->owner, row->id, row->is_kernel ? 'k' : 'u',
-		       row->name, *row->file ? "  " : "", row->file);
+		fprintf(out, "%-*s %*u  [%c] %s%s%s\n", top->owner_width, row->owner, top->id_width, row->id,
+			row->is_kernel ? 'k' : 'u', row->name, *row->file ? "  " : "", row->file);
 		break;
 	case LIVE_OBJECT:
 		fprintf(out, "[%c] %s\n", row->is_kernel ? 'k' : 'u', *row->file ? row->file : "-");
 		break;
 	case LIVE_PROCESS:
 	case LIVE_THREAD:
-		fprintf(out, "%-15s %7u\n", row->owner, row->id);
+		fprintf(out, "%-*s %*u\n", top->owner_width, row->owner, top->id_width, row->id);
 		break;
 	default:
 		fprintf(out, "%s\n", *row->owner ? row->owner : "-");
@@ -72,7 +94,7 @@ void top_print_header(FILE *out, const struct top *top, const struct live_table 
 
 	if (localtime_r(&now, &tm))
 		strftime(clock, sizeof(clock), "%T", &tm);
-	fprintf(out, "stacktap top, %s: %.1f s, user %.1f %%, kernel %.1f %%, idle %.1f %% of samples\n"
+	fprintf(out, "stacktap top, %s: %.1f s, user %.1f %%, kernel %.1f %%, idle %.1f %%\n"
 	       "samples %" PRIu64 ", lost %" PRIu64 ", cut stacks %" PRIu64 ", source %s", clock,
 	       seconds, percent(table->user, table->weight), percent(table->kernel, table->weight),
 	       percent(table->idle, table->weight), table->samples, table->lost, cut_stacks(table),
@@ -92,12 +114,17 @@ void top_print_header(FILE *out, const struct top *top, const struct live_table 
 
 void top_print_heading(FILE *out, const struct top *top)
 {
+	const char *name = headings[top->browse.group].name ?: "";
+
 	fputs("    SELF    TOTAL  ", out);
 	if (top->browse.view == BROWSE_CALLS)
 		fprintf(out, "callers and callees of %s, %s %u\n", top->subject.name, top->subject.owner,
 			top->subject.id);
+	else if (headings[top->browse.group].owner)
+		fprintf(out, "%-*s %*s%s%s\n", top->owner_width, headings[top->browse.group].owner,
+			top->id_width, headings[top->browse.group].id, *name ? "  " : "", name);
 	else
-		fprintf(out, "%s\n", headings[top->browse.group]);
+		fprintf(out, "%s\n", name);
 }
 
 void top_print_text(FILE *out, const struct top *top, const struct live_table *table)

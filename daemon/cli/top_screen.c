@@ -13,7 +13,8 @@ static const char keys_help[] =
 	"q         quit; in what was entered: back, as Esc and left\n"
 	"d         delay between two tables\n"
 	"/ f       filter: a regular expression, empty for none\n"
-	"g         next group: function, process, thread, object, container, service, cgroup\n"
+	"g         next group: function, process, thread, object, container, service,\n"
+	"          cgroup\n"
 	"s         sort by self or total\n"
 	"e + Enter callers and callees of the selected function; right does so, too\n"
 	"a         annotate it: its source lines, or its instructions\n"
@@ -58,7 +59,7 @@ static void print_rows(FILE *out, const struct top *top, const struct live_table
 	}
 }
 
-static void print_prompt(FILE *out, const struct top *top)
+static void print_prompt(FILE *out, const struct top *top, const struct live_table *table)
 {
 	if (top->browse.ask)
 		fprintf(out, "%s: %s_", top->browse.ask == BROWSE_DELAY ? "delay" : "filter",
@@ -66,10 +67,44 @@ static void print_prompt(FILE *out, const struct top *top)
 	else if (*top->notice)
 		fputs(top->notice, out);
 	else
-		fprintf(out, "sorted by %s%s%s", top->browse.by_total ? "total" : "self",
-			top->has_filter ? ", filtered" : "",
-			top->browse.is_frozen ? ", frozen" : "");
+		fprintf(out, "%ssorted by %s%s%s   h help  q %s", table->samples ? "" : "no samples yet, ", top->browse.by_total ? "total" : "self",
+			top->filter.is_set ? ", filtered" : "", top->browse.is_frozen ? ", frozen" : "",
+			top->browse.view == BROWSE_TABLE ? "quit  / filter  g group  e callers  a annotate" :
+			"back");
 	fputc('\n', out);
+}
+
+/* Columns of percentages at the beginning of a line by perf's limits, each by its own. */
+static void mark_shares(int line, const char *text)
+{
+	enum { COLUMN = 9, DIGITS = 6, COLUMNS = 2 };
+	const size_t length = strlen(text);
+
+	for (unsigned int i = 0; i < COLUMNS && length >= i * COLUMN + DIGITS + 2; i++) {
+		const char *share = text + i * COLUMN;
+		const double percent = strtod(share, NULL);
+
+		if (!strncmp(share + DIGITS, " %", 2) && percent >= 0.5)
+			screen_mark(line, (int)(i * COLUMN), DIGITS + 2, percent >= 5 ? SCREEN_HOT : SCREEN_WARM);
+	}
+}
+
+/* A line of the screen. */
+static void draw_line(const struct top *top, int i, const char *line)
+{
+	const bool is_selected = i >= HEADER_LINES &&
+		top->browse.first + (size_t)i - HEADER_LINES == top->browse.selected;
+
+	if (top->browse.has_help) {
+		screen_line(i, SCREEN_PLAIN, line);
+		return;
+	}
+	screen_line(i, i == HEADER_LINES - 1 ? SCREEN_HEADING : is_selected ? SCREEN_SELECTED : SCREEN_PLAIN,
+		    line);
+	if (i == HEADER_LINES - 1 && top->browse.view == BROWSE_TABLE)
+		screen_mark(i, top->browse.by_total ? 12 : 4, top->browse.by_total ? 5 : 4, SCREEN_SORTED);
+	else if (i >= HEADER_LINES && !is_selected)
+		mark_shares(i, line);
 }
 
 static void draw(struct top *top, const struct live_table *table)
@@ -83,7 +118,7 @@ static void draw(struct top *top, const struct live_table *table)
 		return;
 	browse_fit(&top->browse, rows, page);
 	top_print_header(out, top, table);
-	print_prompt(out, top);
+	print_prompt(out, top, table);
 	if (top->browse.has_help) {
 		fputs(keys_help, out);
 	} else {
@@ -96,14 +131,8 @@ static void draw(struct top *top, const struct live_table *table)
 	if (!fclose(out)) {
 		next = text;
 		screen_begin();
-		for (int i = 0; (line = strsep(&next, "\n")) && next; i++) {
-			size_t row = top->browse.first + (size_t)i - HEADER_LINES;
-
-			screen_line(i, top->browse.has_help ? SCREEN_PLAIN :
-				    i == HEADER_LINES - 1 ? SCREEN_HEADING :
-				    i >= HEADER_LINES && row == top->browse.selected ?
-				    SCREEN_SELECTED : SCREEN_PLAIN, line);
-		}
+		for (int i = 0; (line = strsep(&next, "\n")) && next; i++)
+			draw_line(top, i, line);
 		screen_end();
 	}
 	free(text);
@@ -112,21 +141,6 @@ static void draw(struct top *top, const struct live_table *table)
 static void say(struct top *top, const char *text)
 {
 	snprintf(top->notice, sizeof(top->notice), "%s", text);
-}
-
-static void take_filter(struct top *top)
-{
-	regex_t filter;
-
-	if (*top->browse.text && regcomp(&filter, top->browse.text, REG_EXTENDED | REG_NOSUB)) {
-		say(top, "this is no regular expression");
-		return;
-	}
-	if (top->has_filter)
-		regfree(&top->filter);
-	top->has_filter = *top->browse.text;
-	if (top->has_filter)
-		top->filter = filter;
 }
 
 static void take_delay(struct top *top)
@@ -208,8 +222,8 @@ static enum browse_effect take_keys(struct top *top, const struct live_table *ta
 		effect = browse_key(&top->browse, key, shown_rows(top, table), page_of());
 		if (effect == BROWSE_QUIT)
 			return effect;
-		if (effect == BROWSE_SET_FILTER)
-			take_filter(top);
+		if (effect == BROWSE_SET_FILTER && !name_filter_set(&top->filter, top->browse.text))
+			say(top, "this is no regular expression");
 		else if (effect == BROWSE_SET_DELAY)
 			take_delay(top);
 		else if (effect == BROWSE_ZERO)
