@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/pager.h"
 #include "cli/places.h"
 #include "cli/select.h"
 #include "view/recording.h"
@@ -65,6 +66,7 @@ static int annotate(struct annotate_options *options)
 	if (annotation.hits.is_cut)
 		fprintf(stderr, "stacktap: %s is cut off or damaged; this is what is whole\n",
 			recording_name(options->path));
+	pager_start();
 	annotate_print(&annotation, stdout);
 	return cli_finish();
 }

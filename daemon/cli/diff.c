@@ -7,6 +7,7 @@
 
 #include "cli/cli.h"
 #include "cli/diff.h"
+#include "cli/pager.h"
 #include "cli/select.h"
 #include "view/recording.h"
 
@@ -179,9 +180,11 @@ int diff_run(int argc, char **argv)
 				 RECORDING_NARROW,
 				 recording_name(cli.paths[0]), recording_name(cli.paths[1]));
 	cli.failures = count_failures(&cli);
-	if (cli.use_json)
+	if (cli.use_json) {
 		ret = diff_print_json(&cli);
-	else
+	} else {
+		pager_start();
 		ret = diff_print(&cli);
+	}
 	return ret ?: cli_finish() ?: cli.failures ? CLI_GREW : CLI_OK;
 }

@@ -7,6 +7,7 @@
 
 #include "cli/cli.h"
 #include "cli/named_copy.h"
+#include "cli/pager.h"
 #include "cli/places.h"
 #include "cli/report.h"
 #include "cli/select.h"
@@ -18,7 +19,8 @@ static const char help[] =
 	"Prints the hottest functions per process of a file of OTLP profiles (default:\n"
 	"stacktap.otlp; - is standard input). [k] marks kernel functions, [u] those of user\n"
 	"space. Or one of these views, of the event with most samples, each share with its error at 95 %:\n\n"
-	"      --by WHAT           a table by function, object, process, thread, container or service\n"
+	"      --by WHAT           a table by function, object, process, thread, container, service\n"
+	"                          or cgroup\n"
 	"      --tree              what calls what, from the outermost function down\n"
 	"      --callers           what ran, and below it who called it\n"
 	"      --summary           ten lines: where time goes, what is odd, how sure, what was lost\n"
@@ -30,6 +32,7 @@ static const char help[] =
 	"      --debuginfod URL    with --lines: look up missing names and lines as `symbolize'\n"
 	"                          does, also at this server\n"
 	"      --debuginfod-max SIZE, --debuginfod-timeout TIME\n"
+	"      --filter REGEX      rows of which a name matches; shares stay those of all; also of --by\n"
 	"  -n, --limit N           functions per process, and processes (default: 10; 0: all);\n"
 	"                          rows of --by; functions of --callers\n"
 	"      --json              everything as JSON\n"
@@ -43,6 +46,7 @@ enum {
 	OPT_CALLERS,
 	OPT_SUMMARY,
 	OPT_PERCENT_LIMIT,
+	OPT_FILTER,
 	DEFAULT_LIMIT = 10,
 };
 
@@ -56,6 +60,7 @@ struct options {
 	enum view_by by;
 	double least;
 	bool has_limit, has_least;
+	struct name_filter filter;
 	struct debugfile_places places;
 };
 
@@ -217,6 +222,8 @@ static int parse_option(int option, struct options *options)
 		return set_view(options, REPORT_CALLERS);
 	case OPT_SUMMARY:
 		return set_view(options, REPORT_SUMMARY);
+	case OPT_FILTER:
+		return name_filter_parse(&options->filter, optarg);
 	case OPT_PERCENT_LIMIT:
 		if (!cli_parse_percent(optarg, &options->least))
 			return cli_usage_error("`%s' is not a percentage like 2 or 0.5%%", optarg);
@@ -249,6 +256,7 @@ static int parse(int argc, char **argv, struct options *options)
 		{ "callers", no_argument, NULL, OPT_CALLERS },
 		{ "summary", no_argument, NULL, OPT_SUMMARY },
 		{ "percent-limit", required_argument, NULL, OPT_PERCENT_LIMIT },
+		{ "filter", required_argument, NULL, OPT_FILTER },
 		{ "limit", required_argument, NULL, 'n' },
 		{ "json", no_argument, NULL, 'j' },
 		{ 0 },
@@ -271,6 +279,8 @@ static int parse(int argc, char **argv, struct options *options)
 		options->path = argv[optind];
 	if (options->has_least && !options->view)
 		return cli_usage_error("--percent-limit is for --by, --tree and --callers") + 1;
+	if (options->filter.is_set && options->view > REPORT_BY)
+		return cli_usage_error("--filter is for tables: the hottest functions per process, and --by") + 1;
 	if (options->detail && options->view)
 		return cli_usage_error("%s is for the hottest functions per process",
 				       options->detail == REPORT_LINES ? "--lines" : "--addresses") + 1;
@@ -282,6 +292,31 @@ static int parse(int argc, char **argv, struct options *options)
 	if (!options->has_least && options->view > REPORT_BY)
 		options->least = TREE_LEAST;
 	return CLI_OK;
+}
+
+/* Rows of which no name matches go; shares are of what all processes have. */
+static void filter_report(const struct name_filter *filter, struct report *report)
+{
+	for (size_t i = 0; i < report->event_count; i++) {
+		struct report_event *event = &report->events[i];
+		size_t kept = 0;
+
+		for (size_t j = 0; j < event->process_count; j++) {
+			struct report_process *process = &event->processes[j];
+			size_t count = 0;
+
+			for (size_t k = 0; k < process->function_count; k++) {
+				const struct report_function *function = &process->functions[k];
+
+				if (name_filter_has(filter, process->name, function->name, function->file))
+					process->functions[count++] = *function;
+			}
+			process->function_count = count;
+			if (count)
+				event->processes[kept++] = *process;
+		}
+		event->process_count = kept;
+	}
 }
 
 static void free_report(struct report **report)
@@ -315,32 +350,42 @@ static int load(struct options *options, struct report **ret_report)
 	return CLI_OK;
 }
 
-int report_run(int argc, char **argv)
+static int run(struct options *options)
 {
 	_cleanup_(free_report) struct report *report = NULL;
-	struct options options = { .path = "stacktap.otlp", .places = { .sysroot = "/" } };
 	int ret;
 
-	ret = parse(argc, argv, &options);
-	if (ret)
-		return ret - 1;
-	if (options.view)
+	if (options->view)
 		return report_show(&(struct report_cli){
-			.path = options.path, .selection = options.selection, .view = options.view,
-			.by = options.by, .limit = options.limit, .least = options.least,
-			.use_json = options.use_json,
+			.path = options->path, .selection = options->selection, .view = options->view,
+			.by = options->by, .limit = options->limit, .least = options->least,
+			.filter = &options->filter, .use_json = options->use_json,
 		});
-	ret = load(&options, &report);
+	ret = load(options, &report);
 	if (ret)
 		return ret;
-	if (!report->event_count && !selection_is_empty(&options.selection))
-		return select_found_nothing(&options.selection, options.path);
-	if (report->is_cut && !options.use_json)
+	if (!report->event_count && !selection_is_empty(&options->selection))
+		return select_found_nothing(&options->selection, options->path);
+	if (report->is_cut && !options->use_json)
 		fprintf(stderr, "stacktap: %s is cut off or damaged; this is what is whole\n",
-			recording_name(options.path));
-	if (options.use_json)
-		report_json(report, options.path, options.limit, stdout);
-	else
-		print_text(&options, report);
+			recording_name(options->path));
+	if (options->filter.is_set)
+		filter_report(&options->filter, report);
+	if (options->use_json) {
+		report_json(report, options->path, options->limit, stdout);
+		return cli_finish();
+	}
+	pager_start();
+	print_text(options, report);
 	return cli_finish();
+}
+
+int report_run(int argc, char **argv)
+{
+	struct options options = { .path = "stacktap.otlp", .places = { .sysroot = "/" } };
+	int ret = parse(argc, argv, &options);
+
+	ret = ret ? ret - 1 : run(&options);
+	name_filter_done(&options.filter);
+	return ret;
 }

@@ -3,6 +3,7 @@
 #ifndef STACKTAP_CLI_REPORT_H
 #define STACKTAP_CLI_REPORT_H
 
+#include "cli/name_filter.h"
 #include "view/diff.h"
 
 enum report_view {
@@ -19,6 +20,7 @@ struct report_cli {
 	enum report_view view;
 	enum view_by by;
 	uint64_t limit;		/* 0: all */
+	const struct name_filter *filter;	/* of REPORT_BY */
 	double least;		/* percent: what has less is left out */
 	bool use_json;
 	struct model *model;

@@ -6,6 +6,7 @@
 
 #include "base/json.h"
 #include "cli/cli.h"
+#include "cli/pager.h"
 #include "cli/report.h"
 #include "cli/select.h"
 #include "view/recording.h"
@@ -141,7 +142,8 @@ static int print_by(const struct report_cli *cli)
 	for (size_t i = 0; i < shares->rows.count; i++) {
 		const struct diff_row *row = diff_row(shares, i);
 
-		if (row->total.parts[DIFF_AFTER] > 0 && percent(&row->total) >= cli->least)
+		if (row->total.parts[DIFF_AFTER] > 0 && percent(&row->total) >= cli->least &&
+		    name_filter_has(cli->filter, row->owner, row->name, row->file))
 			rows[count++] = row;
 	}
 	if (count)
@@ -194,6 +196,8 @@ int report_show(struct report_cli *cli)
 		if (cli->model->is_cut && !cli->use_json)
 			fprintf(stderr, "stacktap: %s is cut off or damaged; this is what is whole\n",
 				recording_name(cli->path));
+		if (!cli->use_json)
+			pager_start();
 		ret = show(cli) ?: cli_finish();
 	}
 	diff_free(&cli->shares);

@@ -285,6 +285,24 @@ done
 refused "report of two views" 2 "exclude each other" report --tree --callers sample.otlp
 refused "report by nothing" 2 "\`--by cat'" report --by cat sample.otlp
 refused "report --percent-limit of processes" 2 "--percent-limit" report --percent-limit 1 sample.otlp
+refused "report --filter of a tree" 2 "is for tables" report --tree --filter x sample.otlp
+refused "report --filter of no expression" 2 "\`(' is no regular expression" report --filter '(' sample.otlp
+for options in "" "--by function"; do
+	# shellcheck disable=SC2086 # words
+	check "report${options:+ $options} --filter" python3 -B -c '
+import json, subprocess, sys
+def rows(*more):
+    said = json.loads(subprocess.run([*sys.argv[1:], *more], capture_output=True, check=True).stdout)
+    return said["rows"] if "rows" in said else [
+        dict(function, process=process["name"]) for event in said["events"] for process in event["processes"]
+        for function in process["functions"]]
+every = rows()
+name = every[0]["name"]
+some = rows("--filter", "^" + name[:4])
+assert some and some == [row for row in every if any(str(row.get(key, "")).startswith(name[:4])
+                                                     for key in ("name", "file", "process"))], (some, every)
+assert not rows("--filter", "^nobody has this$")' "$stacktap" report --json -n 0 $options "$scratch/sample.otlp"
+done
 refused "report --percent-limit in words" 2 "\`much'" report --tree --percent-limit much sample.otlp
 refused "report --addresses of a tree" 2 "--addresses" report --addresses --tree sample.otlp
 refused "report --tree of no such process" 1 "no process 9" report --tree --process 9 sample.otlp
@@ -551,6 +569,34 @@ except OSError:
     said = b""
 assert b"samples" in out and ended.returncode == 0, out
 assert said == b"\rreading: 0 MB \r\x1b[K", said' "$stacktap" "$scratch/sample.otlp"
+
+# on a terminal through a pager, whose end is waited for; not into a pipe
+paged() {
+	python3 -B -c '
+import os, pty, subprocess, sys
+own, terminal = pty.openpty()
+child = subprocess.Popen(sys.argv[1:], stdin=terminal, stdout=terminal, stderr=subprocess.PIPE)
+os.close(terminal)
+said = b""
+try:
+    while data := os.read(own, 65536):
+        said += data
+except OSError:
+    pass
+sys.stdout.write(said.decode().replace("\r\n", "\n"))
+sys.exit(child.wait())' env "$@" >"$out"
+}
+# shellcheck disable=SC2086 # words
+for command in "report sample.otlp" "report --tree sample.otlp" "diff sample.otlp sample.otlp"; do
+	(cd "$scratch" && "$stacktap" $command | sed 's/^/paged: /') >"$scratch/paged"
+	# shellcheck disable=SC2086 # words
+	(cd "$scratch" && paged STACKTAP_PAGER="sleep 0.3; sed 's/^/paged: /'" PAGER=false "$stacktap" $command)
+	check "$command through STACKTAP_PAGER" cmp "$out" "$scratch/paged"
+done
+(cd "$scratch" && paged PAGER=cat "$stacktap" report sample.otlp)
+check "no pager" says "$out" "sample.otlp: "
+(cd "$scratch" && paged PAGER="sed s/^/paged:/" "$stacktap" report --json sample.otlp)
+check "no pager of JSON" python3 -c 'import json, sys; json.load(open(sys.argv[1]))' "$out"
 
 # the others, whose clock goes three seconds on each time that it is asked
 cat >"$scratch/hurry.c" <<'EOF'
