@@ -32,11 +32,12 @@ static bool is_installed(const char *name)
 
 static const char *choose(void)
 {
-	const char *pager = getenv("STACKTAP_PAGER") ?: getenv("PAGER");
+	const char *pager = getenv("STACKTAP_PAGER") ?: getenv("PAGER"), *term = getenv("TERM");
 
 	if (pager)
 		return *pager && strcmp(pager, "cat") ? pager : NULL;
-	return is_installed("less") ? "less" : NULL;
+	/* less asks for a key where it knows too little of the terminal, as on a serial console */
+	return term && *term && strcmp(term, "dumb") && is_installed("less") ? "less" : NULL;
 }
 
 /* Its reader sees the end only once nobody writes any more. */
@@ -69,9 +70,10 @@ void pager_start(void)
 		run(pager, fds[0]);
 	close(fds[0]);
 	if (child > 0 && dup2(fds[1], STDOUT_FILENO) >= 0) {
-		/* the pager's keys, which end it first; who writes to one that has gone ends by SIGPIPE */
+		/* the pager's keys, which end it first; who writes to one that has gone ends without a word */
 		signal(SIGINT, SIG_IGN);
 		signal(SIGQUIT, SIG_IGN);
+		signal(SIGPIPE, SIG_DFL);
 		atexit(finish);
 	}
 	close(fds[1]);
