@@ -71,7 +71,7 @@ def guest(t):
     journal(t)
     t.stop(burner)
     t.run("rmmod", "stacktap")
-    no_endpoint(t)
+    no_endpoint(t, {name: environment[name] for name in ("OTEL_SERVICE_NAME", "OTEL_RESOURCE_ATTRIBUTES")})
     t.run("rmmod", "stacktap")
 
 
@@ -192,15 +192,17 @@ def parent_of(pid):
         return None
 
 
-def no_endpoint(t):
+def no_endpoint(t, names):
     """Without an endpoint the profiles go to a bounded local store; beside two hundred other processes."""
     others = t.start("sh", "-c", "for i in $(seq 200); do sleep 3600 & done; wait", start_new_session=True)
     burner = t.start("/opt/stacktap/workload/deep", 5, 3600)
     configuration("/tmp/store.conf",
                   profile={"rate": 199, "window_seconds": 2, "window_max_seconds": 3, "budget_ns": 0},
                   store={"directory": "/tmp/store", "max_bytes": 262144}, serve={"listen": "unix:/tmp/serve.socket"},
-                  metrics={"listen": "unix:/tmp/metrics.socket"})
-    daemon = t.start("/opt/stacktap/bin/stacktapd", "--config", "/tmp/store.conf")
+                  metrics={"listen": "unix:/tmp/metrics.socket"},
+                  # what pprof has a label for
+                  relabel={"rule": r"set container.id \1 if deployment.environment.name (.*)"})
+    daemon = t.start("/opt/stacktap/bin/stacktapd", "--config", "/tmp/store.conf", env=dict(os.environ, **names))
     t.until(lambda: glob.glob("/tmp/store/*.otlp"), 60, "a file in the store")
     time.sleep(8)
     sizes, limit = memory_of(daemon.pid), (64 << 20) + (128 << 10) * os.cpu_count()
@@ -259,6 +261,9 @@ def live(t, burner):
     t.stacktap("convert", "-f", "otlp", "-o", t.path("rate.converted"), t.path("rate.pb.gz"))
     event = json.loads(t.stacktap("report", "--json", t.path("rate.converted")).stdout)["events"][0]
     t.ok(abs(event["weight"] / event["samples"] * 997 / 1e9 - 1) < 0.1, "which has the weight of that rate", event["samples"])
+    process = event["processes"][0]
+    t.equal((process["service_name"], process["container_id"]), ("daemon-test", "test lab"),
+            "and OTEL_SERVICE_NAME, and by a rule OTEL_RESOURCE_ATTRIBUTES, of the daemon")
     t.equal(len(json.loads(t.stacktap("status", "--json").stdout)["sessions"]), 1, "its session is gone, the daemon's is there")
     code, refusal = ask("/flamegraph?seconds=1&rate=99&event=nothing")
     t.ok(code == 400 and b"nothing" in refusal, f"an event that there is not: {code}", refusal)
