@@ -66,11 +66,12 @@ static void print_prompt(FILE *out, const struct top *top, const struct live_tab
 			top->browse.text);
 	else if (*top->notice)
 		fputs(top->notice, out);
+	else if (top->browse.view != BROWSE_TABLE)
+		fprintf(out, "%sh help  q back", top->browse.is_frozen ? "frozen   " : "");
 	else
-		fprintf(out, "%ssorted by %s%s%s   h help  q %s", table->samples ? "" : "no samples yet, ", top->browse.by_total ? "total" : "self",
-			top->filter.is_set ? ", filtered" : "", top->browse.is_frozen ? ", frozen" : "",
-			top->browse.view == BROWSE_TABLE ? "quit  / filter  g group  e callers  a annotate" :
-			"back");
+		fprintf(out, "%ssorted by %s%s%s   h help  q quit  / filter  g group  e callers  a annotate",
+			table->samples ? "" : "no samples yet, ", top->browse.by_total ? "total" : "self",
+			top->filter.is_set ? ", filtered" : "", top->browse.is_frozen ? ", frozen" : "");
 	fputc('\n', out);
 }
 
