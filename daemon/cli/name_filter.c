@@ -27,7 +27,8 @@ int name_filter_parse(struct name_filter *filter, const char *text)
 	return cli_usage_error("filter `%s' is no regular expression: %s", text, error);
 }
 
-bool name_filter_has(const struct name_filter *filter, const char *owner, const char *name, const char *file)
+bool name_filter_has(const struct name_filter *filter, const char *owner, const char *name,
+		     const char *file)
 {
 	return !filter->is_set || !regexec(&filter->regex, owner, 0, NULL, 0) ||
 	       !regexec(&filter->regex, name, 0, NULL, 0) || !regexec(&filter->regex, file, 0, NULL, 0);

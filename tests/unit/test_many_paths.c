@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Recordings with so many call paths that the errors of all of them would not fit into what a view may have. */
+/* Recordings with so many call paths that the errors of all would not fit into what a view may have. */
 #include "fixture.h"
 #include "synthetic.h"
 
@@ -96,7 +96,8 @@ static void make_samples(unsigned int message)
 static void write_message(const OtlpProfilesData *data, FILE *file)
 {
 	const size_t size = protobuf_c_message_get_packed_size(&data->base);
-	const uint8_t length[] = { (uint8_t)(size >> 24), (uint8_t)(size >> 16), (uint8_t)(size >> 8), (uint8_t)size };
+	const uint8_t length[] = { (uint8_t)(size >> 24), (uint8_t)(size >> 16),
+				   (uint8_t)(size >> 8), (uint8_t)size };
 	uint8_t *bytes = malloc(size);
 
 	assert_non_null(bytes);
@@ -189,7 +190,8 @@ static void the_largest_paths_of_many_have_errors(void **state _unused_)
 	diff_free(&diff);
 	model_free(model);
 
-	if (model_load_pair(path, path, &(struct model_options){ .with_times = true }, &model, error, sizeof(error)))
+	if (model_load_pair(path, path, &(struct model_options){ .with_times = true }, &model, error,
+			    sizeof(error)))
 		fail_msg("%s", error);
 	assert_true(diff_events(model, events, error, sizeof(error)));
 	assert_int_equal(diff_make(model, events, BY_FUNCTION, &diff), 0);
