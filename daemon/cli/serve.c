@@ -46,7 +46,8 @@ static int parse(int argc, char **argv, struct options *options)
 		case 'h':
 			return cli_help(help) + 1;
 		case 'l':
-			options->address = optarg;
+			/* the daemon's configuration wants the prefix */
+			options->address = optarg + (strncmp(optarg, "unix:", 5) ? 0 : 5);
 			break;
 		case SELECT_PROCESS ... SELECT_END - 1:
 			ret = select_parse(option, optarg, &options->selection);

@@ -362,6 +362,7 @@ refused "serve of no such file" 1 "/no/such.otlp" serve /no/such.otlp
 refused "serve of two files" 2 "b.otlp" serve a.otlp b.otlp
 refused "serve to other hosts" 1 "ssh -L" serve -l 0.0.0.0:0 sample.otlp
 refused "serve nowhere" 1 "\`port' is no address" serve -l port sample.otlp
+refused "serve in no directory, by unix:" 1 "Cannot listen on /no/such/s: No such file" serve -l unix:/no/such/s sample.otlp
 refused "serve in no directory" 1 "Cannot listen on /no/such/s: No such file" serve -l /no/such/s sample.otlp
 
 refused "objects of no such file" 1 "/no/such.otlp" objects sample.otlp /no/such.otlp
