@@ -218,6 +218,10 @@ stage-nmi: stage
 test-collector: ## the same data through a real OpenTelemetry Collector (Go >= 1.25)
 	$(Q)tests/run "$(O)" "$(MAKE)" collector
 
+.PHONY: test-kafka
+test-kafka: ## payloads through Collectors and a broker that speaks Kafka's protocol (Go >= 1.25; builds for minutes)
+	$(Q)tests/collector/kafka.sh "$(O)" $(RECORDINGS)
+
 .PHONY: test-backends
 test-backends: ## real servers by path, fed and asked: PYROSCOPE=PROGRAM PARCA=PROGRAM [RECORDINGS="FILE..."]
 	$(Q)PYROSCOPE="$(PYROSCOPE)" PARCA="$(PARCA)" tests/backends/run "$(O)" $(RECORDINGS)
