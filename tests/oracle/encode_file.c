@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * encode_file OUTPUT MAX-BYTES WITH-CPU [NAMES-RANGES]: a synthetic window through aggregator and encoder into a file, for
+ * encode_file OUTPUT MAX-BYTES WITH-CPU [NAMES-RANGES [RULE]]: a synthetic window through aggregator and encoder into a file, for
  * checks by an independent decoder. Prints what the window holds, one fact per line.
  */
 #include <string.h>
 
 #include "export/encode.h"
+#include "export/relabel.h"
 #include "export/store_file.h"
 #include "synthetic.h"
 
@@ -32,15 +33,21 @@ int main(int argc, char **argv)
 	struct aggregator *aggregator;
 	struct store_file *file;
 	struct window *window;
+	char error[256] = "";
 	int err;
 
-	if (argc != 4 && argc != 5) {
-		fprintf(stderr, "usage: encode_file OUTPUT MAX-BYTES WITH-CPU [NAMES-RANGES]\n");
+	if (argc < 4 || argc > 6) {
+		fprintf(stderr, "usage: encode_file OUTPUT MAX-BYTES WITH-CPU [NAMES-RANGES [RULE]]\n");
 		return 2;
 	}
 	options.max_bytes = strtoul(argv[2], NULL, 10);
 	options.with_cpu = atoi(argv[3]);
-	options.form.names_ranges = argc == 5 && atoi(argv[4]);
+	options.form.names_ranges = argc >= 5 && atoi(argv[4]);
+	if (argc == 6 && (relabel_new(&options.relabel) ||
+			  relabel_add(options.relabel, argv[5], error, sizeof(error)))) {
+		fprintf(stderr, "encode_file: %s\n", error);
+		return 2;
+	}
 	if (aggregator_new(&aggregator) || store_file_create(argv[1], &file))
 		return 1;
 	window = synthetic_window(aggregator);
@@ -55,6 +62,7 @@ int main(int argc, char **argv)
 		       (unsigned long long)window->counts[i].lost,
 		       (unsigned long long)window->counts[i].throttled);
 	err = encode_window(&options, window, take, file);
+	relabel_free(options.relabel);
 	window_free(window);
 	aggregator_free(aggregator);
 	synthetic_check_pools();

@@ -6,6 +6,7 @@ usage: otlp_file.py ENCODE_FILE DIRECTORY
 """
 
 import collections
+import math
 import os
 import subprocess
 import sys
@@ -28,9 +29,9 @@ def tell(good, name, detail=""):
         print("\n".join(f"# {line}" for line in str(detail).splitlines()[:20]))
 
 
-def encode(program, path, max_bytes, with_cpu):
+def encode(program, path, max_bytes, with_cpu, *more):
     """What encode_file said: payload sizes, and the facts by event."""
-    out = subprocess.run([program, path, str(max_bytes), str(with_cpu)], check=True,
+    out = subprocess.run([program, path, str(max_bytes), str(with_cpu), *more], check=True,
                          stdout=subprocess.PIPE, text=True).stdout
     sizes, facts, span = [], {}, None
     for line in out.splitlines():
@@ -204,6 +205,32 @@ def check_content(samples, facts):
          "marks: cut stacks say why, doubtful samples say so", f"{ends} {flags}")
 
 
+def check_downsampled(program, directory, whole):
+    """One in four of a process' samples, by a reader that knows nothing of the attribute that says so."""
+    path = os.path.join(directory, "downsampled.otlp")
+    encode(program, path, 65536, 1, "0", "downsample process.pid 100 4")
+    payloads = wire.read(path)
+    broken = [text for payload in payloads for text in check.check(payload) + orphans(payload)]
+    tell(not broken, "downsampled: no rule is broken, each entry of a table is referred to", "\n".join(broken))
+    sent = model.load_payloads(payloads)
+
+    def events(samples, is_it):
+        return collections.Counter((sample.process.pid, sample.names, sample.attributes, time - sample.profile.start)
+                                   for sample in samples
+                                   if (sample.process.pid == 100) == is_it for time in sample.timestamps)
+
+    def weight(samples, kind):
+        return sum(sum(sample.values) if sample.values else sample.profile.period * len(sample.timestamps)
+                   for sample in samples if sample.process.pid == 100 and sample.profile.sample_type[0] == kind)
+    some, all_of_it = events(sent, True), events(whole, True)
+    tell(events(sent, False) == events(whole, False) and 0 < some.total() < all_of_it.total() and not some - all_of_it,
+         f"downsampled: {some.total()} of {all_of_it.total()} samples of one process are sent, all of the others")
+    # four standard deviations of what was drawn: which samples that are is fixed
+    wrong = [f"{kind}: {weight(sent, kind)} of {weight(whole, kind)}" for kind in ("samples", "cycles")
+             if abs(weight(sent, kind) / weight(whole, kind) - 1) > 4 / math.sqrt(some.total() / 5)]
+    tell(not wrong, "downsampled: times and counts of cycles are those of all samples", "\n".join(wrong))
+
+
 def main():
     program, directory = sys.argv[1:]
     whole, facts = check_file(program, directory, "one payload", 16000000, 1)
@@ -218,6 +245,7 @@ def main():
                    sample.profile.sample_type] += sample.count
         return counts
     tell(content(whole) == content(split), "a split window holds the same")
+    check_downsampled(program, directory, whole)
     print(f"1..{len(RESULTS)}")
     return 0 if all(RESULTS) else 1
 
