@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A daemon is killed, what keeps its session hands it to the next one: nothing is missing, twice or somebody else's."""
+"""A daemon is killed, what keeps its session hands it to the next one: nothing is missing, twice or somebody else's.
+
+A reload before that changes what is handed over; a next daemon of another configuration takes nothing."""
 
 import collections
 import json
 import os
 import random
+import signal
 import socket
 import threading
 import time
@@ -14,7 +17,15 @@ STORE = "/tmp/taken_over"
 RESTART_SECONDS = 8
 # more than the journal may lack on a host that is slow, less than it takes until the next daemon is there
 GAP_SECONDS = 7
-ROUNDS = 2
+ROUNDS = 1
+# of a session that is not taken over, or was changed before it was
+ABSENCE_SECONDS = 3
+# the journal has what was sampled until the kill
+KILL_SECONDS = 0.2
+OLD_RATE, NEW_RATE = 99, 49
+# of what another daemon is configured for than the one that was killed
+OTHERS = ((("rate = 49", "rate = 149"),),
+          (("[profile]", "[profile]\nevent = context-switches"), ("ring_bytes = 8M", "ring_bytes = 4M")))
 # an exec and the note of it are not one moment
 NEAR_SECONDS = 0.1
 FIRST = """
@@ -96,10 +107,69 @@ def sampling(daemon):
     return now.get("pid") == daemon.pid and now.get("windows", {}).get("samples", 0) > 0
 
 
+def configure(text):
+    with open("/tmp/taken_over.conf", "w", encoding="ascii") as f:
+        f.write(text)
+
+
+def replace(t, manager, daemon, log, text=None):
+    """Kill it; the next one, of this configuration or the same, and what came of that."""
+    killed = time.time()
+    daemon.kill()
+    daemon.wait()
+    if text:
+        configure(text)
+    time.sleep(ABSENCE_SECONDS)
+    started = time.time()
+    daemon = manager.start(log)
+    t.until(lambda: sampling(daemon), 90, "samples of the next daemon")
+    # its own session is kept in place of the one before
+    t.until(lambda: len(manager.kept) == 2, 30, "a session to be kept")
+    return daemon, {"killed": killed, "started": started, "capture": status()["capture"],
+                    "sessions": len(t.json("status")["sessions"])}
+
+
+def reload(t, daemon, text):
+    before = status()["reloads"]
+    configure(text)
+    daemon.send_signal(signal.SIGHUP)
+    t.until(lambda: status().get("reloads", 0) > before and sampling(daemon), 60, "a reload")
+
+
+def reloads(t, manager, daemon, log):
+    """In the running session, and by one that takes its place."""
+    changed = []
+    text = CONFIG.replace(f"rate = {OLD_RATE}", f"rate = {NEW_RATE}")
+    reload(t, daemon, text)
+    daemon, live = replace(t, manager, daemon, log)
+    text = text.replace("ring_bytes = 16M", "ring_bytes = 8M")
+    first = t.json("status")["sessions"][0]["id"]
+    reload(t, daemon, text)
+    t.until(lambda: [s["id"] for s in t.json("status")["sessions"]] not in ([], [first]), 60, "another session")
+    t.until(lambda: len(manager.kept) == 2, 30, "it to be kept")
+    time.sleep(2)
+    daemon, again = replace(t, manager, daemon, log)
+    changed = [live, again]
+    t.ok(all(now["capture"]["kept_sessions"] == 1 and now["capture"]["kept_samples"] > 20 and now["sessions"] == 1
+             for now in changed), f"a session that a reload changed, or made, is taken over: {changed}")
+    return daemon, text, changed
+
+
+def others(t, manager, daemon, log, text):
+    refused = []
+    for changes in OTHERS:
+        for old, new in changes:
+            text = text.replace(old, new)
+        daemon, now = replace(t, manager, daemon, log, text)
+        refused.append(now)
+    t.ok(all(now["capture"]["kept_sessions"] == 0 and now["sessions"] == 1 for now in refused),
+         f"a daemon of another rate, event or ring size takes nothing over, and ends the session: {refused}")
+    return daemon, refused
+
+
 def guest(t):
     os.makedirs(STORE)
-    with open("/tmp/taken_over.conf", "w", encoding="ascii") as f:
-        f.write(CONFIG)
+    configure(CONFIG)
     with open("/tmp/first.py", "w", encoding="ascii") as f:
         f.write(FIRST)
     t.run("cp", f"{TOP}/workload/deep_static", "/tmp/second")
@@ -121,6 +191,8 @@ def guest(t):
             t.until(lambda: sampling(daemon), 90, "samples of the next daemon")
             kills.append((killed, time.time()))
             kept.append(status()["capture"])
+        daemon, text, changed = reloads(t, manager, daemon, log)
+        daemon, refused = others(t, manager, daemon, log, text)
         time.sleep(4)
         sessions = len(t.json("status")["sessions"])
         t.stop(daemon)
@@ -139,7 +211,7 @@ def guest(t):
     with open("/tmp/execs", encoding="ascii") as file:
         execs = [line.split() for line in file]
     with open(t.path("ran.json"), "w", encoding="utf-8") as out:
-        json.dump({"kills": kills, "execs": execs, "steady": steady.pid}, out)
+        json.dump({"kills": kills, "execs": execs, "steady": steady.pid, "changed": changed, "refused": refused}, out)
 
 
 def host(t):
@@ -148,7 +220,8 @@ def host(t):
         ran = json.load(f)
     samples = t.load("store.otlp")
     steady = model.of_process(samples, ran["steady"])
-    times = sorted(time / 1e9 for sample in steady for time in sample.timestamps)
+    # what comes after the last of these misses something on purpose
+    times = sorted(time / 1e9 for sample in steady for time in sample.timestamps if time / 1e9 < ran["kills"][-1][1])
     gap, at = max((b - a, a) for a, b in zip(times, times[1:]))
     t.ok(gap < GAP_SECONDS, f"no kill costs more than what the journal lacks: {gap:.2f} s at {at:.2f} are the longest "
          f"without a sample, of {len(times)}; kills: {ran['kills']}")
@@ -176,3 +249,14 @@ def host(t):
             wrong += late if any("python" in name for name in names) else 0
     t.ok(before > 50 and after > 50, f"a program that became another has samples of both: {before}, {after}")
     t.equal(wrong, 0, "none of them has code or the name of the other")
+
+    def between_daemons(now):
+        return [(sample, time / 1e9) for sample in steady for time in sample.timestamps
+                if now["killed"] + KILL_SECONDS < time / 1e9 < now["started"]]
+
+    found = [between_daemons(now) for now in ran["changed"]]
+    rates = {dict(sample.profile.attributes).get("stacktap.rate_hz") for samples_then in found for sample, _ in samples_then}
+    t.ok(all(len(samples_then) > 20 for samples_then in found) and rates == {NEW_RATE},
+         f"samples of a session that was reloaded have its new rate: {[len(f) for f in found]} of {rates} Hz")
+    t.equal([len(between_daemons(now)) for now in ran["refused"]], [0] * len(OTHERS),
+            "none is delivered by a daemon that is configured for something else")
