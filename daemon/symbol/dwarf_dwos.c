@@ -67,10 +67,10 @@ static int open_one(struct dwarf_dwos *dwos, const struct dwarf_dwo *dwo, int fd
 
 int dwarf_dwos_set(struct dwarf_dwos *dwos, uint32_t number, int *fd, uint64_t size, uint64_t deadline)
 {
-	struct dwarf_dwo *dwo = &dwos->dwos[number];
+	struct dwarf_dwo *dwo = number < dwos->count ? &dwos->dwos[number] : NULL;
 	int r;
 
-	if (number >= dwos->count || dwo->fd >= 0)
+	if (!dwo || dwo->fd >= 0)
 		return -ESTALE;
 	r = open_one(dwos, dwo, *fd, size, deadline);
 	if (!r)
