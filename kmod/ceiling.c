@@ -55,7 +55,8 @@ __MODULE_PARM_TYPE(ceiling_permille, "uint");
  * An NMI may move the horizon between any two of these: what it adds is never overwritten, and a
  * horizon that it has brought up to now needs nothing more.
  */
-static enum ceiling_level horizon_look(local64_t *horizon, const struct ceiling_rate *rate, u64 now)
+static __always_inline enum ceiling_level
+horizon_look(local64_t *horizon, const struct ceiling_rate *rate, u64 now)
 {
 	u64 tolerance = READ_ONCE(rate->tolerance);
 	s64 was = local64_read(horizon), ahead = was - (s64)now;
@@ -82,19 +83,24 @@ enum ceiling_level st_ceiling_look(struct stacktap_cpu *cpu, u64 now)
 	return max(host, horizon_look(&cpu->horizon, own, now));
 }
 
+static __always_inline void horizon_charge(local64_t *horizon, const struct ceiling_rate *rate,
+					   u32 ns)
+{
+	local64_add(ceiling_price(READ_ONCE(rate->scale), ns), horizon);
+}
+
 void st_ceiling_charge_all(u32 ns)
 {
-	local64_add(ceiling_price(READ_ONCE(ceiling_host.scale), ns),
-		    this_cpu_ptr(&ceiling_horizon));
+	horizon_charge(this_cpu_ptr(&ceiling_horizon), &ceiling_host, ns);
 }
 
 void st_ceiling_charge(struct stacktap_cpu *cpu, u32 ns)
 {
 	const struct ceiling_rate *own = &cpu->session->ceiling;
 
-	st_ceiling_charge_all(ns);
+	horizon_charge(this_cpu_ptr(&ceiling_horizon), &ceiling_host, ns);
 	if (unlikely(READ_ONCE(own->tolerance)))
-		local64_add(ceiling_price(READ_ONCE(own->scale), ns), &cpu->horizon);
+		horizon_charge(&cpu->horizon, own, ns);
 }
 
 u32 st_ceiling_permille(void)
