@@ -17,6 +17,7 @@
 #ifdef CONFIG_X86_64
 enum {
 	REGISTERS_COUNT = 17,
+	REGISTERS_ROOM = REGISTERS_COUNT,
 	REGISTERS_MACHINE = EM_X86_64,
 };
 
@@ -41,7 +42,7 @@ static inline void registers_copy(const struct pt_regs *regs, u64 *array)
 	array[16] = regs->ip;
 }
 
-/* As an array; @array is room for it where they do not lie in one already. */
+/* As an array; @array has REGISTERS_ROOM for it where they do not lie in one already. */
 static inline const u64 *registers_array(const struct pt_regs *regs, u64 *array)
 {
 	registers_copy(regs, array);
@@ -61,6 +62,7 @@ static inline u64 registers_thread_pointer(void)
 #else
 enum {
 	REGISTERS_COUNT = 33,
+	REGISTERS_ROOM = 1,	/* none, but what is not used is zeroed all the same */
 	REGISTERS_MACHINE = EM_AARCH64,
 };
 

@@ -148,7 +148,7 @@ void st_walk_tables(const struct stacktap_list *list, struct unwind_memo *memo,
 		    struct cost_moment began, u32 limit_ns, struct walk_counts *ret_counts)
 {
 	struct walk_memory memory = { .stamp = table_hit_stamp(began.now) };
-	u64 array[REGISTERS_COUNT];
+	u64 array[REGISTERS_ROOM];
 	struct unwind_walk walk = {
 		.pc = instruction_pointer(regs),
 		.sp = untagged_addr(user_stack_pointer(regs)),
