@@ -68,6 +68,7 @@ static void walk_admit(struct walk_memory *memory, u64 sp)
 }
 
 #define unwind_pac_mask(walk) 0
+#define unwind_has_link(walk) 0
 #define UNWIND_READ_QUICK
 
 /* one section for all reads, without a call in it */

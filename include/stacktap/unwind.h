@@ -45,6 +45,11 @@
 #define unwind_pac_mask(walk) ((walk)->pac_mask)
 #endif
 
+/* likewise */
+#ifndef unwind_has_link
+#define unwind_has_link(walk) ((walk)->machine == UNWIND_MACHINE_AARCH64)
+#endif
+
 #ifndef UNWIND_READ_QUICK
 #define unwind_read_begin(memory, address) 1
 #define unwind_read_quick unwind_read_word
@@ -54,10 +59,6 @@
 enum {
 	UNWIND_MACHINE_X86_64	= 62,	/* EM_X86_64 */
 	UNWIND_MACHINE_AARCH64	= 183,	/* EM_AARCH64 */
-};
-
-enum {
-	UNWIND_LINK_REGISTER = 30,		/* of arm64 */
 };
 
 /*
@@ -617,6 +618,21 @@ static inline int unwind_walk_recall(struct unwind_walk *walk, void *memory, __u
 			if (entry->cfa_offset == UNWIND_MEMO_END) {
 				end = STACKTAP_END_COMPLETE;
 				break;
+			}
+			if (unwind_has_link(walk) &&
+			    entry->cfa_offset % UNWIND_WORD == UNWIND_MEMO_BY_LINK) {
+				cfa -= UNWIND_MEMO_BY_LINK;
+				if (ip != walk->ips + walk->count ||
+				    walk->known != UNWIND_KNOWN_ARRAY ||
+				    unwind_walk_array(walk, UNWIND_LINK_REGISTER, &ra))
+					break;
+				ra &= ~pac_mask;
+				if (cfa >= limit || ra - 1 >= limit - 1)
+					break;
+				sp = cfa;
+				address = ra - 1;
+				*ip++ = ra;
+				continue;
 			}
 			cfa += fp - sp - UNWIND_MEMO_BY_FP;
 			if (cfa % UNWIND_WORD || cfa <= sp)

@@ -25,6 +25,7 @@ enum {
 	/* in the lower bits of cfa_offset, so that one test of the CFA's alignment tells the usual frames apart */
 	UNWIND_MEMO_BY_FP	= 1,	/* the CFA is the frame pointer + the rest */
 	UNWIND_MEMO_END		= 2,	/* the outermost frame */
+	UNWIND_MEMO_BY_LINK	= 4,	/* the return address is in the link register, which the first frame knows */
 };
 
 struct unwind_memo_entry {
@@ -59,6 +60,18 @@ static inline struct unwind_memo_entry *unwind_memo_entry(struct unwind_memo *me
 }
 
 /*
+ * What a leaf of arm64 has that saved nothing, which is where most samples hit: only the first frame can
+ * be one, and its registers are known.
+ */
+static inline int unwind_rule_is_leaf(const struct unwind_rule *rule)
+{
+	return rule->cfa == (UNWIND_VALUE | UNWIND_BASE_SP) && !rule->extra &&
+	       rule->cfa_offset >= 0 && rule->cfa_offset % UNWIND_WORD == 0 &&
+	       rule->ra == (UNWIND_VALUE | UNWIND_LINK_REGISTER) && !rule->ra_offset &&
+	       rule->fp == UNWIND_FP_SAME;
+}
+
+/*
  * Nine of ten rules are plain: the CFA is sp or fp plus an offset, the return address is below it, and
  * fp is there as well or untouched.
  */
@@ -84,6 +97,8 @@ static inline void unwind_memo_learn(struct unwind_memo *memo, __u64 tag, __u64 
 
 	if (rule->cfa == UNWIND_END) {
 		entry.cfa_offset = UNWIND_MEMO_END;
+	} else if (unwind_rule_is_leaf(rule)) {
+		entry.cfa_offset = rule->cfa_offset | UNWIND_MEMO_BY_LINK;
 	} else {
 		if (!unwind_rule_is_plain(rule) || rule->cfa_offset % UNWIND_WORD ||
 		    (!is_by_fp && rule->cfa_offset <= 0) || !unwind_memo_reaches(rule->ra_offset) ||

@@ -49,6 +49,7 @@ enum {
 	UNWIND_REGISTERS	= 33,	/* DWARF numbers below this may be named */
 	UNWIND_OFFSET_MAX	= 1 << 30,
 	UNWIND_WORD		= 8,
+	UNWIND_LINK_REGISTER	= 30,	/* of arm64 */
 	UNWIND_SAVED_REGISTER	= 3,	/* rbx, the only one that saved[] may be about */
 	UNWIND_SAVED_SAME	= 0,	/* in saved[]; what is negative is its distance from the CFA */
 	UNWIND_SAVED_LOST	= 1,

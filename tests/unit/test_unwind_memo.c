@@ -366,9 +366,62 @@ static void tables_are_noted_when_the_clock_moves(void **state _unused_)
 	}
 }
 
+/* Most samples of arm64 hit a leaf that saved nothing. */
+static void a_leafs_link_register_is_remembered(void **state _unused_)
+{
+	static struct memory memory = { .base = STACK };
+	__u64 regs[REGISTERS] = { [UNWIND_LINK_REGISTER] = (TEXT + 0x108) | PAC };
+	const struct unwind_rule rules[] = {
+		{ .cfa = UNWIND_VALUE | UNWIND_BASE_SP, .cfa_offset = 16,
+		  .ra = UNWIND_VALUE | UNWIND_LINK_REGISTER },
+		{ .cfa = UNWIND_VALUE | UNWIND_BASE_SP, .cfa_offset = 8,
+		  .ra = UNWIND_LOAD | UNWIND_BASE_CFA, .ra_offset = -8 },
+	};
+	const uint16_t rows[] = { 0, 1 << 8 }, blocks[] = { 0, 1 };
+	uint32_t spans[] = { 0 };
+	struct unwind_table table = { .bytes = 0x200, .rules = rules, .rows = rows, .blocks = blocks,
+				      .spans = spans, .block_count = 2, .row_count = 2,
+				      .rule_count = 2 };
+	struct unwind_mapping mapping = { .start = TEXT, .end = TEXT + 0x200, .bias = TEXT,
+					  .table = &table };
+	struct unwind_walk from = {
+		.machine = UNWIND_MACHINE_AARCH64, .address_limit = LIMIT, .pac_mask = PAC,
+		.pc = TEXT + 4, .sp = STACK, .regs = regs, .reg_count = REGISTERS,
+		.mappings = &mapping, .mapping_count = 1, .max = FRAMES, .max_exact = EXACT,
+		.memo = &memo, .memo_tag = unwind_memo_tag(1, 0),
+	};
+	static struct found found;
+
+	memset(&memo, 0, sizeof(memo));
+	seed = 1;
+	/* who was called by a leaf has nothing to go by, whatever is remembered of that leaf */
+	memory.words[2] = TEXT + 0x110;
+	memory.words[3] = TEXT + 5;
+	for (size_t i = 0; i < 3; i++) {
+		found_walk(&found, &memory, &from, FRAMES);
+		assert_int_equal(found.end, STACKTAP_END_NO_RULE);
+		assert_int_equal(found.walk.count, 4);
+		assert_int_equal(found.ips[1], TEXT + 0x108);
+		assert_int_equal(found.ips[2], TEXT + 0x110);
+		assert_int_equal(found.ips[3], TEXT + 5);
+		/* the leaf and both callers, the last of which is looked up each time */
+		assert_int_equal(found.walk.searches, i == 0 ? 4 : 1);
+		assert_int_equal(found.reads, 2);
+	}
+	/* what is no address is refused as it is without memory */
+	regs[UNWIND_LINK_REGISTER] = LIMIT;
+	found_walk(&found, &memory, &from, FRAMES);
+	assert_int_equal(found.end, STACKTAP_END_BAD_FRAME);
+	regs[UNWIND_LINK_REGISTER] = 0;
+	found_walk(&found, &memory, &from, FRAMES);
+	assert_int_equal(found.end, STACKTAP_END_COMPLETE);
+	assert_int_equal(found.walk.count, 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_leafs_link_register_is_remembered),
 		cmocka_unit_test(what_is_remembered_is_what_would_be_found),
 		cmocka_unit_test(tables_are_noted_when_the_clock_moves),
 	};
