@@ -135,6 +135,18 @@ static __always_inline struct cost_moment cost_later(struct cost_moment moment)
 	return later;
 }
 
+/*
+ * Have at most @ns passed since then, as far as the counter alone tells? It calls nothing on x86, for a
+ * section in which user memory may be read.
+ */
+static __always_inline bool cost_is_within(struct cost_moment moment, u32 ns)
+{
+	u32 ticks = cost_ticks() - moment.ticks;
+
+	return ticks < READ_ONCE(st_cost_longest_ticks) &&
+	       (u64)ticks * st_cost_tick_ns >> COST_SHIFT <= ns;
+}
+
 /* In ns. */
 static __always_inline u64 cost_since(struct cost_moment moment)
 {

@@ -6,6 +6,13 @@
 #include <linux/stacktap.h>
 #include <linux/types.h>
 
+#include "cost.h"
+
+enum {
+	/* of a walk by frame pointers between two looks at the clock: 1.5 us of cache misses */
+	STACK_CLOCK_FRAMES = 16,
+};
+
 /* A walk in progress; @ips may lie in a stash or in a ring. */
 struct stacktap_stack {
 	u64 *ips;
@@ -40,10 +47,12 @@ void st_stack_walk_kernel(struct pt_regs *regs, struct stacktap_stack *stack);
 u8 st_stack_admit_user(struct stacktap_stack *stack);
 
 /*
- * Follow user frame records, which was admitted, until the stack ends or holds @limit entries, at
- * least one more. Returns STACKTAP_END_NONE in the latter case.
+ * Follow user frame records, which was admitted, until the stack ends, holds @limit entries, at least
+ * one more, or @limit_ns may have passed since @began, of which the caller makes sure. Returns
+ * STACKTAP_END_NONE in the latter cases.
  */
-u8 st_stack_walk_user_frames(struct stacktap_stack *stack, unsigned int limit);
+u8 st_stack_walk_user_frames(struct stacktap_stack *stack, unsigned int limit,
+			     struct cost_moment began, u32 limit_ns);
 
 #ifdef CONFIG_X86_64
 static inline unsigned long stack_regs_fp(const struct pt_regs *regs)

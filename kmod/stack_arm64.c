@@ -93,44 +93,116 @@ u8 st_stack_admit_user(struct stacktap_stack *stack)
 		STACKTAP_END_BAD_FRAME : STACKTAP_END_NONE;
 }
 
-u8 st_stack_walk_user_frames(struct stacktap_stack *stack, unsigned int limit)
-{
-	unsigned long top = TASK_SIZE - sizeof(struct stack_frame), text = TASK_SIZE - 1;
-	unsigned long at = stack->fp, next, ret, pac = ptrauth_user_pac_mask();
-	u64 *ip = stack->ips + stack->nr, *last = stack->ips + limit;
-	const unsigned long __user *p;
-	u8 end = STACKTAP_END_NONE;
-	int err = 0;
+struct frame_walk {
+	unsigned long top;
+	unsigned long text;
+	unsigned long pac;
+	unsigned long at;
+	unsigned long next;
+	unsigned long ret;
+	int err;
+};
 
-	OPTIMIZER_HIDE_VAR(top);
-	OPTIMIZER_HIDE_VAR(text);
-	OPTIMIZER_HIDE_VAR(pac);
+enum frame_step {
+	FRAME_GOES_ON,
+	FRAME_BAD_RETURN,
+	FRAME_BAD_CALLER,	/* the frame itself is good */
+};
+
+/* Fourteen instructions, most of what a sample costs. */
+static __always_inline enum frame_step frame_step(struct frame_walk *walk, u64 *ip)
+{
+	/* @at is at most @top; the mask makes it a user address under speculation as well */
+	const unsigned long __user *p = compat_mask_user(walk->at);
+	unsigned long next, ret;
+
+	/* what cannot be read is 0, which ends the walk */
+	compat_raw_get_pair(p, &next, &ret, &walk->err);
+	OPTIMIZER_HIDE_VAR(walk->err);
+	ret &= ~walk->pac;
+	/* 0 wraps, so one comparison tells both kinds of bad addresses */
+	if (unlikely(ret - 1 >= walk->text)) {
+		walk->next = next;
+		walk->ret = ret;
+		return FRAME_BAD_RETURN;
+	}
+	*ip = ret;
+	/* callers' frames are strictly above, which also ends loops */
+	if (unlikely(next <= walk->at || next % sizeof(long) || next > walk->top)) {
+		next = untagged_addr(next);
+		if (next <= walk->at || next % sizeof(long) || next > walk->top) {
+			walk->next = next;
+			return FRAME_BAD_CALLER;
+		}
+	}
+	walk->at = next;
+	return FRAME_GOES_ON;
+}
+
+u8 st_stack_walk_user_frames(struct stacktap_stack *stack, unsigned int limit,
+			     struct cost_moment began, u32 limit_ns)
+{
+	struct frame_walk walk = {
+		.top = TASK_SIZE - sizeof(struct stack_frame),
+		.text = TASK_SIZE - 1,
+		.pac = ptrauth_user_pac_mask(),
+		.at = stack->fp,
+	};
+	u64 *ip = stack->ips + stack->nr, *last = stack->ips + limit, *look;
+	enum frame_step step = FRAME_GOES_ON;
+	u8 end = STACKTAP_END_NONE;
+
+	/* in registers */
+	OPTIMIZER_HIDE_VAR(walk.top);
+	OPTIMIZER_HIDE_VAR(walk.text);
+	OPTIMIZER_HIDE_VAR(walk.pac);
 	do {
-		/* @at is at most @top; the mask makes it a user address under speculation as well */
-		p = compat_mask_user(at);
-		/* what cannot be read is 0, which ends the walk */
-		compat_raw_get_pair(p, &next, &ret, &err);
-		OPTIMIZER_HIDE_VAR(err);
-		ret &= ~pac;
-		/* 0 wraps, so one comparison tells both kinds of bad addresses */
-		if (unlikely(ret - 1 >= text)) {
-			end = ret || next ? STACKTAP_END_BAD_FRAME : STACKTAP_END_COMPLETE;
-			break;
+		look = last - ip > STACK_CLOCK_FRAMES ? ip + STACK_CLOCK_FRAMES : last;
+		/* four at a time: what counts them costs a quarter */
+		while (look - ip >= 4) {
+			step = frame_step(&walk, ip);
+			if (unlikely(step))
+				goto out;
+			step = frame_step(&walk, ip + 1);
+			if (unlikely(step))
+				goto out_1;
+			step = frame_step(&walk, ip + 2);
+			if (unlikely(step))
+				goto out_2;
+			step = frame_step(&walk, ip + 3);
+			if (unlikely(step))
+				goto out_3;
+			ip += 4;
 		}
-		*ip++ = ret;
-		/* callers' frames are strictly above, which also ends loops */
-		if (unlikely(next <= at || next % sizeof(long) || next > top)) {
-			next = untagged_addr(next);
-			if (next <= at || next % sizeof(long) || next > top) {
-				end = next ? STACKTAP_END_BAD_FRAME : STACKTAP_END_COMPLETE;
-				break;
-			}
+		for (; ip < look; ip++) {
+			step = frame_step(&walk, ip);
+			if (unlikely(step))
+				goto out;
 		}
-		at = next;
-	} while (ip < last);
+	} while (ip < last && cost_is_within(began, limit_ns));
+	goto out;
+
+out_3:
+	ip++;
+out_2:
+	ip++;
+out_1:
+	ip++;
+out:
+	switch (step) {
+	case FRAME_GOES_ON:
+		stack->fp = walk.at;
+		break;
+	case FRAME_BAD_RETURN:
+		end = walk.ret || walk.next ? STACKTAP_END_BAD_FRAME : STACKTAP_END_COMPLETE;
+		break;
+	case FRAME_BAD_CALLER:
+		ip++;
+		end = walk.next ? STACKTAP_END_BAD_FRAME : STACKTAP_END_COMPLETE;
+		break;
+	}
 	stack->nr = ip - stack->ips;
-	stack->fp = at;
-	return err ? STACKTAP_END_UNREADABLE : end;
+	return walk.err ? STACKTAP_END_UNREADABLE : end;
 }
 
 bool st_stack_pmu_is_nmi(void)

@@ -68,15 +68,17 @@ u8 st_stack_admit_user(struct stacktap_stack *stack)
  * Fifteen instructions a frame, most of what a sample costs. Addresses are kept rotated by three:
  * counted in words, and a misaligned one is beyond every limit.
  */
-u8 st_stack_walk_user_frames(struct stacktap_stack *stack, unsigned int limit)
+u8 st_stack_walk_user_frames(struct stacktap_stack *stack, unsigned int limit,
+			     struct cost_moment began, u32 limit_ns)
 {
 	/* in registers; the mask covers the user's half, to the end of the page behind it */
 	unsigned long mask = (TASK_SIZE_MAX + PAGE_SIZE - 1) >> 3, text = TASK_SIZE_MAX - 1;
 	unsigned long top = FRAME_LIMIT >> 3, next = ror64(stack->fp, 3), at, ret;
-	u64 *last = stack->ips + limit;
-	long i = (long)stack->nr - (long)limit;
+	unsigned int look = stack->nr;
 	unsigned long __user *p;
 	u8 end = STACKTAP_END_NONE;
+	u64 *last;
+	long i;
 
 	OPTIMIZER_HIDE_VAR(mask);
 	OPTIMIZER_HIDE_VAR(text);
@@ -85,30 +87,35 @@ u8 st_stack_walk_user_frames(struct stacktap_stack *stack, unsigned int limit)
 		return STACKTAP_END_BAD_FRAME;
 	/* no calls from here to the end of the section */
 	do {
-		/* @next is below @top; the mask makes it the user's under speculation as well */
-		at = next & mask;
-		OPTIMIZER_HIDE_VAR(at);
-		p = (unsigned long __user *)(at << 3);
-		unsafe_get_user(next, p, unreadable);
-		unsafe_get_user(ret, p + 1, unreadable);
-		next = ror64(next, 3);
-		/* 0 wraps, so one comparison tells both kinds of bad addresses */
-		if (unlikely(ret - 1 >= text)) {
-			OPTIMIZER_HIDE_VAR(next);
-			end = ret || next ? STACKTAP_END_BAD_FRAME : STACKTAP_END_COMPLETE;
-			goto out;
-		}
-		last[i] = ret;
-		/* the stack grows down: callers' frames are strictly above, which also ends loops */
-		if (unlikely(next <= at || next >= top)) {
-			/* hidden, or they are made ready for this in every round */
-			OPTIMIZER_HIDE_VAR(next);
-			OPTIMIZER_HIDE_VAR(i);
-			end = next ? STACKTAP_END_BAD_FRAME : STACKTAP_END_COMPLETE;
-			i++;
-			goto out;
-		}
-	} while (++i);
+		i = -(long)min_t(unsigned int, limit - look, STACK_CLOCK_FRAMES);
+		look -= i;
+		last = stack->ips + look;
+		do {
+			/* @next is below @top; the mask makes it the user's under speculation as well */
+			at = next & mask;
+			OPTIMIZER_HIDE_VAR(at);
+			p = (unsigned long __user *)(at << 3);
+			unsafe_get_user(next, p, unreadable);
+			unsafe_get_user(ret, p + 1, unreadable);
+			next = ror64(next, 3);
+			/* 0 wraps, so one comparison tells both kinds of bad addresses */
+			if (unlikely(ret - 1 >= text)) {
+				OPTIMIZER_HIDE_VAR(next);
+				end = ret || next ? STACKTAP_END_BAD_FRAME : STACKTAP_END_COMPLETE;
+				goto out;
+			}
+			last[i] = ret;
+			/* the stack grows down: callers' frames are strictly above, which also ends loops */
+			if (unlikely(next <= at || next >= top)) {
+				/* hidden, or they are made ready for this in every round */
+				OPTIMIZER_HIDE_VAR(next);
+				OPTIMIZER_HIDE_VAR(i);
+				end = next ? STACKTAP_END_BAD_FRAME : STACKTAP_END_COMPLETE;
+				i++;
+				goto out;
+			}
+		} while (++i);
+	} while (look < limit && cost_is_within(began, limit_ns));
 	stack->fp = next << 3;
 	goto out;
 
@@ -116,7 +123,7 @@ unreadable:
 	end = STACKTAP_END_UNREADABLE;
 out:
 	user_access_end();
-	stack->nr = limit + i;
+	stack->nr = look + i;
 	return end;
 }
 

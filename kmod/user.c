@@ -11,19 +11,17 @@
 #include "user.h"
 #include "walk.h"
 
-enum {
-	USER_CLOCK_FRAMES = 16,	/* frames between two looks at the time: 1.5 us of cache misses */
-};
-
 static void user_walk_frames(struct stacktap_stack *stack, struct cost_moment began,
 			     u32 limit_ns)
 {
 	bool is_hooked = hook_user_active(current);
-	unsigned int frames = is_hooked ? 1 : USER_CLOCK_FRAMES;
+	unsigned int limit = stack->max;
 
 	stack->end = st_stack_admit_user(stack);
 	while (stack->end == STACKTAP_END_NONE) {
-		stack->end = st_stack_walk_user_frames(stack, min(stack->nr + frames, stack->max));
+		if (unlikely(is_hooked))
+			limit = stack->nr + 1;
+		stack->end = st_stack_walk_user_frames(stack, limit, began, limit_ns);
 		/* the entry before, which it may be, is none */
 		if (unlikely(is_hooked) && hook_is_user(stack->ips[stack->nr - 1])) {
 			stack->nr--;
