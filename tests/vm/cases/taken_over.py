@@ -35,7 +35,7 @@ while time.monotonic() < end:
     pass
 with open("/tmp/execs", "a", encoding="ascii") as f:
     print(os.getpid(), time.time(), file=f)
-os.execv("/tmp/second", ["second", "20", "8"])
+os.execv("/tmp/second", ["second", "20", "600"])
 """
 CONFIG = f"""[profile]
 rate = 99
@@ -181,7 +181,7 @@ def guest(t):
         for _ in range(ROUNDS):
             t.until(lambda: sampling(daemon), 90, "samples")
             t.until(lambda: len(manager.kept) == 2, 30, "a session to be kept")
-            t.start("python3", "/tmp/first.py")
+            first = t.start("python3", "/tmp/first.py")
             time.sleep(random.uniform(1, 4))
             killed = time.time()
             daemon.kill()
@@ -189,6 +189,8 @@ def guest(t):
             time.sleep(RESTART_SECONDS)
             daemon = manager.start(log)
             t.until(lambda: sampling(daemon), 90, "samples of the next daemon")
+            # it ran until somebody could ask what it runs
+            first.kill()
             kills.append((killed, time.time()))
             kept.append(status()["capture"])
         daemon, text, changed = reloads(t, manager, daemon, log)
