@@ -24,7 +24,7 @@ int name_filter_parse(struct name_filter *filter, const char *text)
 	if (name_filter_set(filter, text))
 		return CLI_OK;
 	regerror(regcomp(&regex, text, REG_EXTENDED | REG_NOSUB), &regex, error, sizeof(error));
-	return cli_usage_error("filter `%s' is no regular expression: %s", text, error);
+	return cli_usage_error("invalid regular expression `%s': %s", text, error);
 }
 
 bool name_filter_has(const struct name_filter *filter, const char *owner, const char *name,

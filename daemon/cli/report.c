@@ -32,7 +32,7 @@ static const char help[] =
 	"      --debuginfod URL    with --lines: look up missing names and lines as `symbolize'\n"
 	"                          does, also at this server\n"
 	"      --debuginfod-max SIZE, --debuginfod-timeout TIME\n"
-	"      --filter REGEX      rows of which a name matches; shares stay those of all; also of --by\n"
+	"      --filter REGEX      only rows whose name matches; shares stay relative to all; also with --by\n"
 	"  -n, --limit N           functions per process, and processes (default: 10; 0: all);\n"
 	"                          rows of --by; functions of --callers\n"
 	"      --json              everything as JSON\n"
@@ -280,7 +280,7 @@ static int parse(int argc, char **argv, struct options *options)
 	if (options->has_least && !options->view)
 		return cli_usage_error("--percent-limit is for --by, --tree and --callers") + 1;
 	if (options->filter.is_set && options->view > REPORT_BY)
-		return cli_usage_error("--filter is for tables: the hottest functions per process, and --by") + 1;
+		return cli_usage_error("--filter works only with --by or without a view option") + 1;
 	if (options->detail && options->view)
 		return cli_usage_error("%s is for the hottest functions per process",
 				       options->detail == REPORT_LINES ? "--lines" : "--addresses") + 1;

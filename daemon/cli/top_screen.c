@@ -224,7 +224,7 @@ static enum browse_effect take_keys(struct top *top, const struct live_table *ta
 		if (effect == BROWSE_QUIT)
 			return effect;
 		if (effect == BROWSE_SET_FILTER && !name_filter_set(&top->filter, top->browse.text))
-			say(top, "this is no regular expression");
+			say(top, "invalid regular expression");
 		else if (effect == BROWSE_SET_DELAY)
 			take_delay(top);
 		else if (effect == BROWSE_ZERO)

@@ -146,7 +146,7 @@ static int parse(struct rule *rule, char *error, size_t error_size)
 		rule->one_in = number_of(words[3]);
 		if (!rule->one_in)
 			return fail_invalid(error, error_size,
-					    "the rule `%s' has no number of 1 to %d at its end", rule->text,
+					    "the rule `%s': N must be a number from 1 to %d", rule->text,
 					    DOWNSAMPLE_MAX);
 		break;
 	case VERB_REMOVE:

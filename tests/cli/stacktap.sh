@@ -285,8 +285,8 @@ done
 refused "report of two views" 2 "exclude each other" report --tree --callers sample.otlp
 refused "report by nothing" 2 "\`--by cat'" report --by cat sample.otlp
 refused "report --percent-limit of processes" 2 "--percent-limit" report --percent-limit 1 sample.otlp
-refused "report --filter of a tree" 2 "is for tables" report --tree --filter x sample.otlp
-refused "report --filter of no expression" 2 "\`(' is no regular expression" report --filter '(' sample.otlp
+refused "report --filter of a tree" 2 "works only with --by" report --tree --filter x sample.otlp
+refused "report --filter of no expression" 2 "invalid regular expression \`('" report --filter '(' sample.otlp
 for options in "" "--by function"; do
 	# shellcheck disable=SC2086 # words
 	check "report${options:+ $options} --filter" python3 -B -c '

@@ -266,7 +266,7 @@ static void wrong_rules_are_refused(void **state _unused_)
 		{ "rename a", "rename PATTERN KEY" }, { "set a b if c", "set KEY VALUE" },
 		{ "set a b on c d", "set KEY VALUE" }, { "set a \"b", "without its end" },
 		{ "set a b if c d e", "than 6 words" }, { "drop a (", "`(' is wrong: a ( has no )" },
-		{ "downsample a b", "downsample KEY PATTERN N" }, { "downsample a b 0", "no number of 1 to 10000" },
+		{ "downsample a b", "downsample KEY PATTERN N" }, { "downsample a b 0", "N must be a number from 1 to 10000" },
 		{ "downsample a b 10001", "no number of" }, { "downsample a b 42949672960", "no number of" },
 		{ "downsample a b \"\"", "no number of" }, { "downsample a b -1", "no number of" },
 		{ "downsample a b 2x", "no number of" }, { "downsample a ( 2", "`(' is wrong" },
