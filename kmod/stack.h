@@ -9,7 +9,7 @@
 #include "cost.h"
 
 enum {
-	/* of a walk by frame pointers between two looks at the clock: 1.5 us of cache misses */
+	/* of a walk by frame pointers between two looks at the clock: 1.5 us of misses, and what is in flight */
 	STACK_CLOCK_FRAMES = 16,
 };
 

@@ -602,8 +602,8 @@ static inline int unwind_walk_recall(struct unwind_walk *walk, void *memory, __u
 	int end = STACKTAP_END_NONE;
 
 	/*
-	 * sp stays aligned and below the limit, so that what an entry adds to it is above it, and no offset
-	 * from there leads below 0.
+	 * sp stays aligned and below the limit, so that what an entry adds to it is not below it, and no
+	 * offset from there leads below 0.
 	 */
 	if (ip >= last || sp % UNWIND_WORD || sp < UNWIND_MEMO_REACH || sp >= limit ||
 	    walk->is_fp_lost | walk->is_sp_lost || !unwind_read_begin(memory, sp))
@@ -634,6 +634,9 @@ static inline int unwind_walk_recall(struct unwind_walk *walk, void *memory, __u
 				*ip++ = ra;
 				continue;
 			}
+			/* a leaf's on a machine without that register */
+			if (!(entry->cfa_offset & UNWIND_MEMO_BY_FP))
+				break;
 			cfa += fp - sp - UNWIND_MEMO_BY_FP;
 			if (cfa % UNWIND_WORD || cfa <= sp)
 				break;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
  * What a walk remembers of its searches: for an address of code the rule that was found, if that is
- * one of the plain ones that nine of ten frames have. An address has one place; what comes later
- * takes it.
+ * one of the plain ones that nine of ten frames have, a leaf's, or the outermost frame's. An address
+ * has one place; what comes later takes it.
  *
  * An entry is good for one list of mappings. Who walks gives every list a number of its own, from 1 on,
  * and never uses one again; a list and its tables do not change, so neither does what was found.
@@ -60,8 +60,8 @@ static inline struct unwind_memo_entry *unwind_memo_entry(struct unwind_memo *me
 }
 
 /*
- * What a leaf of arm64 has that saved nothing, which is where most samples hit: only the first frame can
- * be one, and its registers are known.
+ * What a leaf of arm64 has that saved nothing, which is where most samples hit: the first frame, whose
+ * registers are known. One that a signal interrupted is looked up.
  */
 static inline int unwind_rule_is_leaf(const struct unwind_rule *rule)
 {

@@ -119,6 +119,10 @@ static struct unwind_rule random_rule(void)
 		break;
 	case 4:
 		rule.ra = UNWIND_VALUE | 30;
+		if (random_chance(80))
+			rule.ra_offset = 0;
+		if (random_chance(20))
+			rule.cfa_offset = 0;
 		break;
 	case 5:
 		rule.cfa_offset = odd[random_below(ARRAY_SIZE(odd))];
@@ -261,7 +265,7 @@ static uint32_t walk_both(const struct list *list, struct memory *memory)
 		.max = random_chance(50) ? FRAMES : 1 + (uint32_t)random_below(12),
 		.max_exact = EXACT,
 		.pc = list->calls[random_below(CALLS)] + random_below(2),
-		.fp = STACK + 8 * random_below(WORDS),
+		.fp = STACK + 8 * random_below(WORDS) + (random_chance(10) ? random_below(8) : 0),
 	};
 	static struct found with, without;
 
