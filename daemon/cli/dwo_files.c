@@ -114,7 +114,7 @@ static int give_all(struct dwo_files *files, uint32_t count)
 	if (!names)
 		return -ENOMEM;
 	for (; look.number < count; look.number++) {
-		int r = parser_dwo_names(files->parser, files->file->object, look.number, names);
+		int r = parser_dwo_names(files->parser, files->file->object, look.number, PARSER_LINES_MS, names);
 
 		if (r < 0)
 			return r;

@@ -155,5 +155,6 @@ int parse_lines_dwo_names(struct serve_request *request, struct serve_answer *an
 
 	answer->bytes = sizeof(struct dwarf_dwo_names);
 	memset(answer->payload, 0, sizeof(struct dwarf_dwo_names));
-	return lines ? lines_dwo_names(lines, dwo->number, (void *)answer->payload) : -ESTALE;
+	return lines ? lines_dwo_names(lines, dwo->number, clock_monotonic() + dwo->limit_ms * NSEC_PER_MSEC,
+				       (void *)answer->payload) : -ESTALE;
 }

@@ -128,7 +128,7 @@ int parser_lines(struct parser *parser, const struct object *object, const uint6
  */
 int parser_dwos(struct parser *parser, const struct object *object, const uint64_t *addresses, uint32_t count,
 		uint32_t limit_ms, uint32_t *ret_count, uint32_t *ret_addresses);
-int parser_dwo_names(struct parser *parser, const struct object *object, uint32_t number,
+int parser_dwo_names(struct parser *parser, const struct object *object, uint32_t number, uint32_t limit_ms,
 		     struct dwarf_dwo_names *ret_names);
 int parser_give_dwo(struct parser *parser, const struct object *object, uint32_t number, uint32_t limit_ms,
 		    const struct parser_part *dwo);

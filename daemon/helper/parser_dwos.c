@@ -29,12 +29,12 @@ int parser_dwos(struct parser *parser, const struct object *object, const uint64
 	return 0;
 }
 
-int parser_dwo_names(struct parser *parser, const struct object *object, uint32_t number,
+int parser_dwo_names(struct parser *parser, const struct object *object, uint32_t number, uint32_t limit_ms,
 		     struct dwarf_dwo_names *ret_names)
 {
-	const struct parse_dwo dwo = { .number = number };
+	const struct parse_dwo dwo = { .number = number, .limit_ms = limit_ms };
 	struct helper_call call = {
-		.op = PARSE_DWO_NAMES, .fd = -1, .timeout_ms = COMPILE_MS,
+		.op = PARSE_DWO_NAMES, .fd = -1, .timeout_ms = limit_ms + GRACE_MS,
 		.request = &dwo, .request_bytes = sizeof(dwo),
 		.answer = ret_names, .answer_bytes = sizeof(*ret_names),
 	};

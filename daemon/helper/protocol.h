@@ -247,7 +247,7 @@ struct parse_dwos_answer {
 
 /* PARSE_DWO_NAMES, of one of these; answered by struct dwarf_dwo_names. */
 struct parse_dwo {
-	uint32_t number;
+	uint32_t number, limit_ms;
 };
 
 /*

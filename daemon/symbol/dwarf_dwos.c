@@ -62,16 +62,17 @@ static int open_one(struct dwarf_dwos *dwos, const struct dwarf_dwo *dwo, int fd
 	if (!r)
 		dwos->opened = dwo;
 	/* whatever is wrong with it, the linked file's lines are there */
-	return !r || r == -ENOMEM || r == -ETIME ? r : -ENOENT;
+	return !r || r == -ENOMEM || r == -ETIME ? r : -EBADMSG;
 }
 
 int dwarf_dwos_set(struct dwarf_dwos *dwos, uint32_t number, int *fd, uint64_t size, uint64_t deadline)
 {
-	struct dwarf_dwo *dwo = number < dwos->count ? &dwos->dwos[number] : NULL;
+	struct dwarf_dwo *dwo;
 	int r;
 
-	if (!dwo || dwo->fd >= 0)
+	if (number >= dwos->count || dwos->dwos[number].fd >= 0)
 		return -ESTALE;
+	dwo = &dwos->dwos[number];
 	r = open_one(dwos, dwo, *fd, size, deadline);
 	if (!r)
 		r = dwarf_split_has(&dwos->open, dwo->id);
@@ -96,4 +97,18 @@ int dwarf_dwos_find(struct dwarf_dwos *dwos, const struct dwarf_unit *skeleton, 
 	dwos->open.elf.deadline = deadline;
 	*ret_split = &dwos->open;
 	return dwarf_split_find(&dwos->open, skeleton, ret_unit);
+}
+
+int dwarf_dwos_failure(struct dwarf_dwos *dwos)
+{
+	return dwarf_take_failure(dwos->open.file);
+}
+
+void dwarf_dwos_drop(struct dwarf_dwos *dwos, const struct dwarf_unit *skeleton)
+{
+	struct dwarf_dwo *dwo = find(dwos, skeleton);
+
+	close_open(dwos);
+	if (dwo && dwo->fd >= 0)
+		close(steal_fd(&dwo->fd));
 }

@@ -35,10 +35,14 @@ int dwarf_dwos_want(struct dwarf_dwos *dwos, const struct dwarf_unit *skeleton);
 /* What the skeleton, of @file, says where it is. */
 int dwarf_dwos_names(const struct dwarf_dwos *dwos, uint32_t number, struct dwarf_file *file,
 		     struct dwarf_dwo_names *ret_names);
-/* Takes *fd over if the unit is in there; -ENOENT: it is not. -ETIME, -ENOMEM */
+/* Takes *fd over if the unit is in there; -ENOENT: it is not. -EBADMSG: nothing can be read there. -ETIME, -ENOMEM */
 int dwarf_dwos_set(struct dwarf_dwos *dwos, uint32_t number, int *fd, uint64_t size, uint64_t deadline);
 /* The unit that @skeleton stands for, in *ret_split; both stay until the next such question. -ENOENT: it was not given. */
 int dwarf_dwos_find(struct dwarf_dwos *dwos, const struct dwarf_unit *skeleton, uint64_t deadline,
 		    struct dwarf_split **ret_split, struct dwarf_unit **ret_unit);
+/* dwarf_take_failure() of the one that is open. */
+int dwarf_dwos_failure(struct dwarf_dwos *dwos);
+/* Closes what was given for @skeleton: it is as if it had not been. */
+void dwarf_dwos_drop(struct dwarf_dwos *dwos, const struct dwarf_unit *skeleton);
 
 #endif /* STACKTAP_SYMBOL_DWARF_DWOS_H */

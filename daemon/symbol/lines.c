@@ -3,12 +3,17 @@
 
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/hash.h"
 #include "symbol/dwarf_calls.h"
 #include "symbol/dwarf_function.h"
 #include "symbol/lines_state.h"
 
-enum { STRING_SLOTS = 4096 };
+enum {
+	STRING_SLOTS = 4096,
+	DWOS_PART = 2,			/* of the time .dwo files may take */
+	DWO_PART = 4,			/* of what is left of that one may take */
+};
 
 /* An address by the unit that it is in. */
 struct wanted {
@@ -22,6 +27,7 @@ struct search {
 	const uint64_t *addresses;
 	uint32_t count;
 	uint64_t deadline;
+	uint64_t dwos_deadline;		/* of all .dwo files */
 	bool *is_taken;			/* of each address: it has been answered */
 	struct wanted *wanted;
 	/* addresses of the unit at hand, with their places, lines and functions */
@@ -31,6 +37,8 @@ struct search {
 	uint32_t unit_count;
 	struct dwarf_unit *unit;	/* that has the functions, of @units */
 	struct dwarf_units *units;
+	struct dwarf_unit *skeleton;	/* that stands for one of a .dwo file, in which @unit is; NULL: it is in none */
+	uint64_t unit_deadline;
 	const struct dwarf_program *program;
 	struct dwarf_calls calls;
 	bool has_code;			/* the unit has, as far as is known */
@@ -233,44 +241,49 @@ static void keep_found(struct search *search)
 	search->unit_count = kept;
 }
 
+/* A .dwo file may take a part of what is left of the time for all of them, so none costs others, nor lines. */
+static uint64_t next_dwo_deadline(const struct search *search)
+{
+	const uint64_t now = clock_monotonic();
+
+	return search->dwos_deadline > now ? now + (search->dwos_deadline - now) / DWO_PART : search->dwos_deadline;
+}
+
 /* Entries of what is split are elsewhere; without them there is the line program alone. */
 static int enter_split(struct search *search)
 {
+	struct dwarf_unit *skeleton = search->unit, *unit;
 	struct dwarf_split *split = &search->lines->split;
-	struct dwarf_unit *unit;
-	int r = dwarf_split_find(split, search->unit, &unit);
+	int r = dwarf_split_find(split, skeleton, &unit);
 
-	if (r == -ENOENT)
-		r = dwarf_dwos_find(&search->lines->dwos, search->unit, search->deadline, &split, &unit);
-	if (!r) {
-		search->unit = unit;
-		search->units = &split->units;
+	if (r < 0 && r != -ENOENT)
+		return r;
+	if (r == -ENOENT) {
+		search->unit_deadline = next_dwo_deadline(search);
+		if (dwarf_dwos_find(&search->lines->dwos, skeleton, search->unit_deadline, &split, &unit) < 0) {
+			dwarf_dwos_drop(&search->lines->dwos, skeleton);
+			search->unit_deadline = search->deadline;
+			return 0;
+		}
+		search->skeleton = skeleton;
 	}
-	return r == -ENOENT ? 0 : r;
+	search->unit = unit;
+	search->units = &split->units;
+	return 0;
 }
 
 static int take_failure(struct lines *lines)
 {
 	return dwarf_take_failure(lines->main.file) ?: dwarf_take_failure(lines->alt.file) ?:
-	       dwarf_take_failure(lines->split.file) ?: dwarf_take_failure(lines->dwos.open.file);
+	       dwarf_take_failure(lines->split.file);
 }
 
-/* The addresses that were set aside for the unit that begins at @offset. */
-static int search_unit(struct search *search, uint64_t offset, bool is_silent)
+/* By the entries of the unit at hand. */
+static int answer_unit(struct search *search, bool is_silent)
 {
-	struct dwarf_units *units = search->units = &search->lines->main.units;
-	int r = dwarf_units_get(units, offset, NULL, NULL, &search->unit);
+	int r = dwarf_calls_find(search->unit, search->unit_addresses, search->unit_count, search->unit_deadline,
+				 &search->calls);
 
-	/* what is broken, or too large, leaves symbols */
-	if (r < 0)
-		return r == -ENOMEM || r == -ETIME ? r : 0;
-	search->program = dwarf_units_program(units, search->unit);
-	dwarf_value_text(search->unit, &search->unit->root.comp_dir, search->directory);
-	r = search->unit->is_skeleton ? enter_split(search) : 0;
-	if (r < 0)
-		return r;
-	r = dwarf_calls_find(search->unit, search->unit_addresses, search->unit_count, search->deadline,
-			     &search->calls);
 	if (r < 0)
 		return r;
 	if (is_silent)
@@ -282,6 +295,45 @@ static int search_unit(struct search *search, uint64_t offset, bool is_silent)
 		r = make_frames(search, n);
 	search->has_code = search->calls.has_code;
 	dwarf_calls_done(&search->calls);
+	return r;
+}
+
+/* The same without its .dwo file, of which something could not be read. */
+static int answer_skeleton(struct search *search, bool is_silent)
+{
+	for (uint32_t n = 0; n < search->unit_count; n++) {
+		search->is_taken[search->unit_places[n]] = false;
+		search->answer->counts[search->unit_places[n]] = 0;
+	}
+	dwarf_dwos_drop(&search->lines->dwos, search->skeleton);
+	search->unit = search->skeleton;
+	search->units = &search->lines->main.units;
+	search->unit_deadline = search->deadline;
+	return answer_unit(search, is_silent);
+}
+
+/* The addresses that were set aside for the unit that begins at @offset. */
+static int search_unit(struct search *search, uint64_t offset, bool is_silent)
+{
+	struct dwarf_units *units = search->units = &search->lines->main.units;
+	int r = dwarf_units_get(units, offset, NULL, NULL, &search->unit), failure;
+
+	/* what is broken, or too large, leaves symbols */
+	if (r < 0)
+		return r == -ENOMEM || r == -ETIME ? r : 0;
+	search->skeleton = NULL;
+	search->unit_deadline = search->deadline;
+	search->program = dwarf_units_program(units, search->unit);
+	dwarf_value_text(search->unit, &search->unit->root.comp_dir, search->directory);
+	r = search->unit->is_skeleton ? enter_split(search) : 0;
+	if (r < 0)
+		return r;
+	r = answer_unit(search, is_silent);
+	if (search->skeleton) {
+		failure = dwarf_dwos_failure(&search->lines->dwos);
+		if (r < 0 || failure < 0)
+			r = answer_skeleton(search, is_silent);
+	}
 	return r ?: take_failure(search->lines);
 }
 
@@ -370,6 +422,7 @@ static int pack_frames(struct search *search)
 
 static int find(struct search *search)
 {
+	const uint64_t now = clock_monotonic();
 	int r = 0;
 
 	search->string_room = 64 << 10;
@@ -384,6 +437,7 @@ static int find(struct search *search)
 	if (!search->answer->strings || !search->is_taken || !search->wanted || !search->unit_addresses ||
 	    !search->unit_places || !search->rows || !search->frames)
 		return -ENOMEM;
+	search->dwos_deadline = now < search->deadline ? now + (search->deadline - now) / DWOS_PART : search->deadline;
 	search->lines->file.deadline = search->deadline;
 	search->lines->alt.elf.deadline = search->deadline;
 	search->lines->split.elf.deadline = search->deadline;

@@ -113,6 +113,13 @@ static int want_dwo_of(struct lines *lines, uint64_t offset)
 	return r;
 }
 
+/* What .dwo files are asked for costs no lines, which come of the same files. */
+static void drop_failures(struct lines *lines)
+{
+	dwarf_take_failure(lines->main.file);
+	dwarf_take_failure(lines->split.file);
+}
+
 int lines_find_dwos(struct lines *lines, const uint64_t *addresses, uint32_t count, uint64_t deadline,
 		    uint32_t *ret_count, uint32_t *ret_addresses)
 {
@@ -120,6 +127,7 @@ int lines_find_dwos(struct lines *lines, const uint64_t *addresses, uint32_t cou
 	uint32_t i;
 	int r = 0;
 
+	*ret_count = *ret_addresses = 0;
 	dwarf_dwos_close(&lines->dwos);
 	lines->file.deadline = deadline;
 	lines->split.elf.deadline = deadline;
@@ -132,16 +140,26 @@ int lines_find_dwos(struct lines *lines, const uint64_t *addresses, uint32_t cou
 		if (r == -ENOSPC)
 			break;
 		if (r < 0 && r != -ENOENT)
-			return r;
+			break;
 	}
+	drop_failures(lines);
+	if (r < 0 && r != -ENOENT && r != -ENOSPC)
+		return r;
 	*ret_count = lines->dwos.count;
 	*ret_addresses = r == -ENOSPC ? i : count;
 	return 0;
 }
 
-int lines_dwo_names(struct lines *lines, uint32_t number, struct dwarf_dwo_names *ret_names)
+int lines_dwo_names(struct lines *lines, uint32_t number, uint64_t deadline, struct dwarf_dwo_names *ret_names)
 {
-	return lines->main.file ? dwarf_dwos_names(&lines->dwos, number, lines->main.file, ret_names) : -ENOENT;
+	int r;
+
+	if (!lines->main.file)
+		return -ENOENT;
+	lines->file.deadline = deadline;
+	r = dwarf_dwos_names(&lines->dwos, number, lines->main.file, ret_names);
+	drop_failures(lines);
+	return r;
 }
 
 int lines_set_dwo(struct lines *lines, uint32_t number, int *fd, uint64_t size, uint64_t deadline)

@@ -23,11 +23,11 @@ int lines_set_split(struct lines *lines, int fd, uint64_t size, uint64_t deadlin
 /*
  * Which .dwo files have the functions of @addresses, which are sorted, that no package has: *ret_count of them, for the first
  * *ret_addresses of these, at least one. They are numbered from 0 on until the next such question, and each may be given then: -ENOENT, it
- * is another one. Not as those before: *fd is taken over if it is.
+ * is another one, -EBADMSG, it cannot be read. Not as those before: *fd is taken over if it is.
  */
 int lines_find_dwos(struct lines *lines, const uint64_t *addresses, uint32_t count, uint64_t deadline,
 		    uint32_t *ret_count, uint32_t *ret_addresses);
-int lines_dwo_names(struct lines *lines, uint32_t number, struct dwarf_dwo_names *ret_names);
+int lines_dwo_names(struct lines *lines, uint32_t number, uint64_t deadline, struct dwarf_dwo_names *ret_names);
 int lines_set_dwo(struct lines *lines, uint32_t number, int *fd, uint64_t size, uint64_t deadline);
 /*
  * The index of its units, which lines_find() makes for the first address that .debug_aranges does not have: as bytes to be

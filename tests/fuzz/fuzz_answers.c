@@ -154,7 +154,7 @@ static void ask_for_dwos(struct parser *parser, const struct object *object)
 	if (!parser_dwos(parser, object, addresses, ARRAY_SIZE(addresses), 1, &count, &asked) &&
 	    (count > DWARF_DWOS_MAX || !asked || asked > ARRAY_SIZE(addresses)))
 		abort();
-	if (!parser_dwo_names(parser, object, 0, &names) &&
+	if (!parser_dwo_names(parser, object, 0, 1, &names) &&
 	    (strlen(names.name) >= sizeof(names.name) || strlen(names.directory) >= sizeof(names.directory)))
 		abort();
 }

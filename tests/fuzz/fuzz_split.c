@@ -59,7 +59,7 @@ static void give_dwos(struct lines *lines, const uint64_t *addresses, uint32_t c
 	if (dwos > DWARF_DWOS_MAX || !asked || asked > count)
 		abort();
 	for (uint32_t i = 0; i <= dwos; i++) {
-		if (!lines_dwo_names(lines, i, &names) &&
+		if (!lines_dwo_names(lines, i, deadline, &names) &&
 		    (i == dwos || !memchr(names.name, '\0', sizeof(names.name)) ||
 		     !memchr(names.directory, '\0', sizeof(names.directory))))
 			abort();
