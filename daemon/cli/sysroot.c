@@ -88,8 +88,7 @@ int sysroot_resolve(const struct sysroot *sysroot, const char *path, char ret_pa
 	return strncmp(ret_path, sysroot->path, length) || ret_path[length] != '/' ? -ENOENT : 0;
 }
 
-/* The very file that the descriptor stands for. */
-static int open_again(int fd, struct stat *ret_stat)
+int sysroot_open_again(int fd, struct stat *ret_stat)
 {
 	char link[32];
 	int again;
@@ -109,7 +108,7 @@ int sysroot_open_file(const struct sysroot *sysroot, const char *path, struct st
 
 	if (!sysroot) {
 		fd = open(path, O_PATH | O_CLOEXEC);
-		return fd < 0 ? -errno : open_again(fd, ret_stat);
+		return fd < 0 ? -errno : sysroot_open_again(fd, ret_stat);
 	}
 	if (sysroot->space) {
 		const struct sysroot_process *process = &sysroot->process;
@@ -120,5 +119,5 @@ int sysroot_open_file(const struct sysroot *sysroot, const char *path, struct st
 	if (strncmp(path, sysroot->path, strlen(sysroot->path)) != 0)
 		return -ENOENT;
 	fd = open_inside(sysroot, path + strlen(sysroot->path));
-	return fd < 0 ? fd : open_again(fd, ret_stat);
+	return fd < 0 ? fd : sysroot_open_again(fd, ret_stat);
 }

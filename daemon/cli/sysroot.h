@@ -45,5 +45,7 @@ int sysroot_resolve(const struct sysroot *sysroot, const char *path, char ret_pa
  * says: -EHOSTDOWN, -EREMOTE.
  */
 int sysroot_open_file(const struct sysroot *sysroot, const char *path, struct stat *ret_stat);
+/* For reading, the very file that @fd, from O_PATH, stands for, if it is a regular one. */
+int sysroot_open_again(int fd, struct stat *ret_stat);
 
 #endif /* STACKTAP_CLI_SYSROOT_H */
