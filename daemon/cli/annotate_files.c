@@ -108,12 +108,12 @@ int annotate_frames(struct annotation *annotation, const uint64_t *addresses, ui
 	uint32_t next = 0;
 	int r = ask_frames(annotation, &dwos, addresses, count, &next, each, ctx);
 
-	if (r < 0 && r != -E2BIG && (file->split.fd >= 0 || dwos.any)) {
+	if (r < 0 && r != -E2BIG && (file->split.fd >= 0 || dwos.is_wanted)) {
 		annotate_note(annotation,
 			      "%s: without inlined functions: its split DWARF (.dwp, .dwo) cannot be read: %s",
 			      file->object->path, naming_failure(r));
 		debugfile_drop_split(file);
-		dwos.is_off = true;
+		dwo_files_drop(&dwos);
 		return ask_frames(annotation, &dwos, addresses, count, &next, each, ctx);
 	}
 	dwo_files_note(&dwos, sizeof(note), note);

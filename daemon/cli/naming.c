@@ -249,11 +249,11 @@ static int name_object(struct naming *naming, struct naming_outcome *outcome)
 		return 0;
 	outcome->file = strdup(file.object->path);
 	r = name_by(naming, outcome, &file, &dwos);
-	if (r < 0 && r != -E2BIG && (file.split.fd >= 0 || dwos.any)) {
+	if (r < 0 && r != -E2BIG && (file.split.fd >= 0 || dwos.is_wanted)) {
 		snprintf(outcome->note, sizeof(outcome->note),
 			 "without inlined functions: its split DWARF (.dwp, .dwo) cannot be read: %s", naming_failure(r));
 		debugfile_drop_split(&file);
-		dwos.is_off = true;
+		dwo_files_drop(&dwos);
 		r = name_by(naming, outcome, &file, &dwos);
 	}
 	if (r < 0 && r != -E2BIG && file.with_dwarf) {

@@ -178,6 +178,33 @@ def check_places(stacktap, work):
     tell(named.frames == wanted.frames and not named.note, "beside the program", named.note)
 
 
+def check_notes(stacktap, work):
+    """What is said of a file that is there and does not do."""
+    path = os.path.join(work, "clang-5", "shop")
+    more = os.path.join(os.path.dirname(path), "obj", "more.dwo")
+    addresses = addresses_of(path)[::4]
+    whole = Named(stacktap, work, path, addresses)
+    shutil.move(more, more + ".kept")
+    shutil.copy(os.path.join(work, "gcc-4", "obj", "more.dwo"), more)
+    named = Named(stacktap, work, path, addresses)
+    tell("split DWARF are of another build, as obj/more.dwo: name" in named.note, "one of another build", named.note)
+    write(more, "noise" * 1000)
+    named = Named(stacktap, work, path, addresses)
+    tell("split DWARF cannot be read, as obj/more.dwo: name" in named.note, "one of noise", named.note)
+    shutil.move(more + ".kept", more)
+    # no object file, and what must not be opened by whoever may read it: the name is as long as the one in its place
+    for name in (b"/etc/passwd", b"/proc/kmsg", b"/sys/x/../y"):
+        program = os.path.join(work, "told", "shop")
+        os.makedirs(os.path.dirname(program), exist_ok=True)
+        with open(path, "rb") as stream, open(program, "wb") as other:
+            content = stream.read()
+            other.write(content.replace(b"obj/more.dwo\0", name.ljust(13, b"\0")))
+        named = Named(stacktap, work, program, addresses)
+        tell(b"obj/more.dwo\0" in content and named.status == 0 and "cannot be read, as " + name.decode() + ":" in named.note and
+             named.said["objects"][0]["with_lines"] == whole.said["objects"][0]["with_lines"],
+             f"a program that says {name.decode()}: its lines, and not that file", named.note)
+
+
 def check_hostile(stacktap, work):
     """Entries of noise cost what they are of, and a huge file of nothing no more."""
     path = os.path.join(work, "clang-5", "shop")
@@ -227,6 +254,7 @@ def main():
         check_variant(stacktap, work, *variant)
     check_many(stacktap, work)
     check_places(stacktap, work)
+    check_notes(stacktap, work)
     check_hostile(stacktap, work)
     check_annotate(stacktap, work)
     print(f"1..{len(lines.RESULTS)}")
