@@ -139,7 +139,7 @@ test: ## everything but guests, and in both guests what shows each part at work
 	$(Q)tests/run "$(O)" "$(MAKE)"
 
 test-more: ## the VM cases that make test leaves out; FULL=1 for all of them on both architectures
-	$(Q)tests/run "$(O)" "$(MAKE)" setup build 'counted-x86_64&' 'counted-arm64&' more-x86_64 more-arm64 \
+	$(Q)tests/run "$(O)" "$(MAKE)" setup build 'counted-x86_64&' 'counted-arm64&' 'more-arm64&' more-x86_64 more-arm64 \
 		counted-x86_64 counted-arm64
 
 # `make test` takes two CPUs less than 20 minutes.
