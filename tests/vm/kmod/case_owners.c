@@ -26,6 +26,7 @@
 
 enum {
 	OWNERS_KILLED = 40,
+	LIVES = 3,		/* to know how long one takes */
 	RING_BYTES = 65536,
 	BREADTH = 4,
 	DEPTH = 4,		/* 340 processes */
@@ -93,14 +94,19 @@ void case_owners(void)
 	unsigned long wanted = module_setting("OWNERS_KILLED", OWNERS_KILLED);
 	unsigned long seed = module_setting("FUZZ_SEED", 1);
 	unsigned int killed = 0, ended = 0, failed = 0;
-	uint64_t begun = now_us(), life;
+	uint64_t begun, life = UINT64_MAX;
 	struct dice dice;
-	int status = -1;
+	int status = 0;
 
 	tap_note("FUZZ_SEED=%lu OWNERS_KILLED=%lu", seed, wanted);
 	dice_seed(&dice, seed);
-	waitpid(fork_owner(), &status, 0);
-	life = now_us() - begun;
+	/* the shortest: where the guest stood still in one of them, hardly any would be killed */
+	for (unsigned int i = 0; i < LIVES && !status; i++) {
+		begun = now_us();
+		waitpid(fork_owner(), &status, 0);
+		begun = now_us() - begun;
+		life = begun < life ? begun : life;
+	}
 	if (!tap(!status, "an owner's life takes %" PRIu64 " us (%d)", life, WEXITSTATUS(status)))
 		return;
 	while (killed < wanted && ended < 10 * wanted && !failed) {
