@@ -266,10 +266,10 @@ static void wrong_rules_are_refused(void **state _unused_)
 		{ "rename a", "rename PATTERN KEY" }, { "set a b if c", "set KEY VALUE" },
 		{ "set a b on c d", "set KEY VALUE" }, { "set a \"b", "without its end" },
 		{ "set a b if c d e", "than 6 words" }, { "drop a (", "`(' is wrong: a ( has no )" },
-		{ "downsample a b", "downsample KEY PATTERN N" }, { "downsample a b 0", "N must be a number from 1 to 10000" },
-		{ "downsample a b 10001", "no number of" }, { "downsample a b 42949672960", "no number of" },
-		{ "downsample a b \"\"", "no number of" }, { "downsample a b -1", "no number of" },
-		{ "downsample a b 2x", "no number of" }, { "downsample a ( 2", "`(' is wrong" },
+		{ "downsample a b", "downsample KEY PATTERN N" }, { "downsample a b 0", "N must be a number" },
+		{ "downsample a b 10001", "N must be a number" }, { "downsample a b 42949672960", "N must be a number" },
+		{ "downsample a b \"\"", "N must be a number" }, { "downsample a b -1", "N must be a number" },
+		{ "downsample a b 2x", "N must be a number" }, { "downsample a ( 2", "`(' is wrong" },
 	};
 	struct relabel *relabel;
 	char error[256], *text = calloc(1, RELABEL_MAX_TEXT + 16);
