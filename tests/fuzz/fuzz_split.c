@@ -11,30 +11,18 @@
 #include "symbol/lines.h"
 #include "symbol/lines_file.h"
 
+#include "code.h"
+
 enum { ADDRESSES = 64 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static int by_number(const void *a, const void *b)
-{
-	const uint64_t *x = a, *y = b;
-
-	return (*x > *y) - (*x < *y);
-}
-
 /* Of all code. */
 static uint32_t choose(const uint8_t *data, size_t size, uint64_t addresses[static ADDRESSES])
 {
-	uint32_t count = 0;
-	struct elf elf;
+	uint32_t count = code_addresses(data, size, 16, ADDRESSES, addresses);
 
-	if (elf_open_memory(&elf, data, size) < 0)
-		return 0;
-	for (size_t i = 0; i < elf.shdr_count && count + 16 <= ADDRESSES; i++)
-		for (uint64_t k = 0; k < 16 && elf.shdrs[i].sh_flags & SHF_EXECINSTR; k++)
-			addresses[count++] = elf.shdrs[i].sh_addr + elf.shdrs[i].sh_size / 16 * k;
-	elf_close(&elf);
-	qsort(addresses, count, sizeof(*addresses), by_number);
+	qsort(addresses, count, sizeof(*addresses), code_by_number);
 	return count;
 }
 
