@@ -26,7 +26,8 @@ fish_offers() {
 		while read -l line; echo "== $line"; complete -C "$line"; end' 2>&1
 }
 
-# What zsh lists when ^X asks for it behind each argument, up to a word that it prints once the list is drawn.
+# What zsh lists when ^X asks for it behind each argument, up to a word that it prints once the list is drawn. Until it
+# shows the line again the terminal takes keys for itself, ^U among them.
 zsh_offers() {
 	cat >"$scratch/ask" <<-'ZSH'
 		zmodload zsh/zpty
@@ -36,7 +37,7 @@ zsh_offers() {
 		shift
 		for line; do
 			zpty -n -w z "$line"$'\x18'
-			zpty -r z said '*LISTED*'
+			zpty -r z said "*LISTED*$line*"
 			print -rn -- $said
 			zpty -n -w z $'\x15'
 		done
