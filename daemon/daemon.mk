@@ -34,7 +34,7 @@ user_warnings := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes
 	-Wcast-qual -Wformat=2 -Wundef -Wvla -Wwrite-strings -Werror
 user_san := $(if $(SAN),-fsanitize=address$(comma)undefined -fno-sanitize-recover=all)
 # frame pointers: a profiler should be able to profile itself
-user_cflags = -std=gnu11 $(if $(SAN),-O1,-O2) -g -fno-omit-frame-pointer -fstack-protector-strong -D_GNU_SOURCE \
+user_cflags = -std=gnu11 $(if $(SAN),-O1 -g1,-O2 -g) -fno-omit-frame-pointer -fstack-protector-strong -D_GNU_SOURCE \
 	$(if $(SAN),,-D_FORTIFY_SOURCE=2) -pthread $(user_warnings) $(user_san) \
 	-Iinclude/uapi -Iinclude -Idaemon -I$(U)/gen \
 	$(shell $(user_pkg_config) --cflags $(user_packages)) $(CFLAGS)

@@ -147,18 +147,19 @@ versions_apart() {
 		sed 's/^/error: /' | grep .
 }
 
-kbuild() { make -s O="$output/check" ARCH="$1" KDIR="$output/vm/$1/kdir" KBUILD_ARGS="${*:2}" module; }
+# what is compiled to be warned of needs no debug information
+kbuild() { KCFLAGS='-Werror -g0' make -s O="$output/check" ARCH="$1" KDIR="$output/vm/$1/kdir" KBUILD_ARGS="${*:2}" module; }
 
 verdict "user space, gcc" make -s O="$output" user
 # clang warns of what stands in the source, however it optimizes
-verdict "user space, clang" make -s O="$output/check-clang" CC=clang CFLAGS='-O0 -U_FORTIFY_SOURCE' user
+verdict "user space, clang" make -s O="$output/check-clang" CC=clang CFLAGS='-O0 -g0 -U_FORTIFY_SOURCE' user
 [ -z "${FULL-}" ] || verdict "user space, gcc's analyzer" analyzer
 for arch in x86_64 arm64; do
 	rm -rf "$output/check/kmod-$arch"*
-	verdict "module, $arch, W=1 and sparse" kbuild $arch W=1 KCFLAGS=-Werror C=2 CF=-Wsparse-error
+	verdict "module, $arch, W=1 and sparse" kbuild $arch W=1 C=2 CF=-Wsparse-error
 done
 export STACKTAP_TEST=1
-verdict "module with its tests' hooks, W=1 and sparse" kbuild x86_64 W=1 KCFLAGS=-Werror C=2 CF=-Wsparse-error
+verdict "module with its tests' hooks, W=1 and sparse" kbuild x86_64 W=1 C=2 CF=-Wsparse-error
 unset STACKTAP_TEST
 verdict "kernels: one range in dkms.conf, documents and the matrix" packaging/kernels check
 verdict "module on a kernel newer than tested: a warning" claims_newer

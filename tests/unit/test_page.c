@@ -58,12 +58,13 @@ static void names_stay_text(void **state)
 	expect(escape_xml, "\x01\x7f\xe2\x80\xa8", "\?\?\xe2\x80\xa8");
 }
 
+/* Not by strstr(), of which ASan looks at the whole text each time. */
 static size_t count(const char *what)
 {
 	size_t found = 0;
 
-	for (const char *at = text; (at = strstr(at, what)); at++)
-		found++;
+	for (const char *at = text; *at; at++)
+		found += *at == *what && !strncmp(at, what, strlen(what));
 	return found;
 }
 
