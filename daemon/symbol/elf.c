@@ -102,6 +102,18 @@ int elf_read(const struct elf *elf, uint64_t offset, void *ret_buffer, size_t si
 	return 0;
 }
 
+int elf_read_at(const struct elf *elf, uint64_t address, void *ret_buffer, size_t size)
+{
+	for (size_t i = 0; i < elf->phdr_count; i++) {
+		const Elf64_Phdr *phdr = &elf->phdrs[i];
+		const uint64_t at = address - phdr->p_vaddr;
+
+		if (phdr->p_type == PT_LOAD && at < phdr->p_filesz && phdr->p_filesz - at >= size)
+			return elf_read(elf, phdr->p_offset + at, ret_buffer, size);
+	}
+	return -EBADMSG;
+}
+
 /* A table of @count entries of @entry bytes at @offset; refused unless the file holds all of it. */
 static int read_table(const struct elf *elf, uint64_t offset, size_t count, size_t entry,
 		      void **ret_table)

@@ -53,6 +53,8 @@ bool elf_is_late(const struct elf *elf);
 
 /* All of [@offset, @offset + @size), or -ENODATA when the file ends before. */
 int elf_read(const struct elf *elf, uint64_t offset, void *ret_buffer, size_t size);
+/* @size bytes at an address of the program, all in what the file has of one segment; else -EBADMSG. */
+int elf_read_at(const struct elf *elf, uint64_t address, void *ret_buffer, size_t size);
 const char *elf_section_name(const struct elf *elf, const Elf64_Shdr *shdr);
 /* The first section with this type (SHT_NULL: any) and name (NULL: any), or NULL. */
 const Elf64_Shdr *elf_find_section(const struct elf *elf, uint32_t type, const char *name);

@@ -33,27 +33,13 @@ struct finder {
 	uint8_t *chunk;
 };
 
-/* @size bytes at an address of the program. */
-static int read_at(const struct elf *elf, uint64_t address, void *ret_bytes, size_t size)
-{
-	for (size_t i = 0; i < elf->phdr_count; i++) {
-		const Elf64_Phdr *phdr = &elf->phdrs[i];
-
-		if (phdr->p_type == PT_LOAD && address - phdr->p_vaddr < phdr->p_filesz &&
-		    phdr->p_filesz - (address - phdr->p_vaddr) >= size)
-			return elf_read(elf, phdr->p_offset + (address - phdr->p_vaddr), ret_bytes,
-					size);
-	}
-	return -EBADMSG;
-}
-
 int go_module_inlined(struct pclntab *pclntab, uint64_t tree, uint32_t i,
 		      struct go_inlined *ret_inlined)
 {
 	/* Go 1.20: kind, name, call, first line; before: parent and kind, file, line, name, call */
 	const size_t size = (pclntab->has_line ? 4 : 5) * sizeof(uint32_t);
 	uint32_t words[5];
-	int r = read_at(pclntab->elf, tree + i * (uint64_t)size, words, size);
+	int r = elf_read_at(pclntab->elf, tree + i * (uint64_t)size, words, size);
 
 	if (r < 0)
 		return r;
@@ -139,8 +125,8 @@ static void add_module(struct finder *finder, uint64_t address)
 	*module = (struct module){ .address = address };
 	/* the end of what the file has may come before */
 	for (size_t i = 0; i < WORDS_MAX; i++)
-		if (read_at(finder->pclntab->elf, address + 8 * i, &module->words[i],
-			    sizeof(module->words[i])) < 0)
+		if (elf_read_at(finder->pclntab->elf, address + 8 * i, &module->words[i],
+				sizeof(module->words[i])) < 0)
 			break;
 	finder->module_count++;
 }

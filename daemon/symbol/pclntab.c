@@ -2,7 +2,10 @@
 #include "symbol/pclntab.h"
 
 #include <assert.h>
+#include <stddef.h>
 #include <string.h>
+
+#include "symbol/relocation.h"
 
 enum {
 	MAGIC_12 = 0xfffffffb,
@@ -16,6 +19,9 @@ enum {
 	VARINT_BYTES = 10,
 	FUNCTIONS_MAX = 4 << 20,
 };
+
+/* Words of Go's moduledata, of Go 1.26 */
+enum { MODULE_TABLE = 0, MODULE_FIRST = 20, MODULE_END, MODULE_TEXT, MODULE_WORDS };
 
 /* What the header has since Go 1.18, in Go's words: pcHeader. */
 struct header {
@@ -125,36 +131,66 @@ int pclntab_describe(struct pclntab *pclntab, uint32_t at, struct pclntab_functi
 	return 0;
 }
 
-/*
- * Since Go 1.26 the table does not say where its code is, and in position-independent programs it
- * never did. Go's linker begins .text with it, and the program's entry is Go's, _rt0_amd64_linux for
- * one. Another linker puts C code first, whose address has nothing to do with the table, and the
- * entry is C's: that it is where some function of the table begins is chance then, so it is asked
- * for its name.
- */
-static bool find_text(struct pclntab *pclntab, uint64_t text)
+/* Are the functions in the code, when they are counted from @text? */
+static bool take_text(struct pclntab *pclntab, const Elf64_Shdr *code, uint64_t text)
 {
-	const Elf64_Shdr *code = elf_find_section(pclntab->elf, SHT_PROGBITS, ".text");
-	struct pclntab_function function;
-	Elf64_Ehdr header;
-	char name[5];
 	uint64_t end;
 	uint32_t at;
 
-	if (!code || elf_read(pclntab->elf, 0, &header, sizeof(header)) < 0)
+	pclntab->text = text;
+	return pclntab_entry(pclntab, pclntab->count, &end, &at) == 0 && text >= code->sh_addr && end >= text &&
+	       end - code->sh_addr <= code->sh_size;
+}
+
+/*
+ * The moduledata has a section of its own since Go 1.26. Beside where the code begins it says where the first function
+ * does and the last one ends: in a Go to come whose fields are others these do not fit the table.
+ */
+static bool is_told_by_module(struct pclntab *pclntab, const Elf64_Shdr *code)
+{
+	const Elf64_Shdr *module = elf_find_section(pclntab->elf, SHT_PROGBITS, ".go.module");
+	uint64_t words[MODULE_WORDS], first, end;
+	uint32_t at;
+
+	return module && relocation_words(pclntab->elf, module->sh_addr, words, ARRAY_SIZE(words)) == 0 &&
+	       words[MODULE_TABLE] == pclntab->section->sh_addr && take_text(pclntab, code, words[MODULE_TEXT]) &&
+	       pclntab_entry(pclntab, 0, &first, &at) == 0 && first == words[MODULE_FIRST] &&
+	       pclntab_entry(pclntab, pclntab->count, &end, &at) == 0 && end == words[MODULE_END];
+}
+
+/*
+ * Go's linker begins .text with Go's code, and the program's entry is Go's, _rt0_amd64_linux for one. Another linker
+ * puts C code first, whose address has nothing to do with the table, and the entry is C's: that it is where some
+ * function of the table begins is chance then, so it is asked for its name.
+ */
+static bool is_entered_in_go(struct pclntab *pclntab, const Elf64_Shdr *code)
+{
+	struct pclntab_function function;
+	Elf64_Ehdr header;
+	char name[5];
+	uint32_t at;
+
+	return elf_read(pclntab->elf, 0, &header, sizeof(header)) == 0 && take_text(pclntab, code, code->sh_addr) &&
+	       is_function(pclntab, header.e_entry, &at) && pclntab_describe(pclntab, at, &function) == 0 &&
+	       pclntab_get(pclntab, &pclntab->value_window, pclntab->names + function.name, name, sizeof(name)) == 0 &&
+	       !strncmp(name, "_rt0_", sizeof(name));
+}
+
+/* Up to Go 1.25 the table's header has the address of the code, in position-independent programs by a relocation. */
+static bool find_text(struct pclntab *pclntab)
+{
+	const Elf64_Shdr *code = elf_find_section(pclntab->elf, SHT_PROGBITS, ".text");
+	uint64_t text = 0;
+	uint32_t at;
+
+	if (!code)
 		return false;
-	/* a position-independent program has them filled in when it is loaded: they are in no code here */
-	if (!pclntab->has_rules && pclntab_entry(pclntab, 0, &text, &at) < 0)
-		return false;
-	pclntab->text = text ? text : code->sh_addr;
-	if (pclntab_entry(pclntab, pclntab->count, &end, &at) < 0 || pclntab->text < code->sh_addr ||
-	    end < pclntab->text || end - code->sh_addr > code->sh_size)
-		return false;
-	return text || (is_function(pclntab, header.e_entry, &at) &&
-			pclntab_describe(pclntab, at, &function) == 0 &&
-			pclntab_get(pclntab, &pclntab->value_window, pclntab->names + function.name, name,
-			    sizeof(name)) == 0 &&
-			!strncmp(name, "_rt0_", sizeof(name)));
+	/* before Go 1.18 they are whole addresses; where the loader fills them in, they are in no code here */
+	if (!pclntab->has_rules)
+		return pclntab_entry(pclntab, 0, &text, &at) == 0 && text && take_text(pclntab, code, text);
+	if (relocation_words(pclntab->elf, pclntab->section->sh_addr + offsetof(struct header, text), &text, 1) == 0 && text)
+		return take_text(pclntab, code, text);
+	return is_told_by_module(pclntab, code) || is_entered_in_go(pclntab, code);
 }
 
 /*
@@ -230,7 +266,7 @@ void pclntab_find(const struct elf *elf, struct pclntab *ret_pclntab)
 	ret_pclntab->section = section;
 	ret_pclntab->count = (uint32_t)header.count;
 	ret_pclntab->quantum = header.quantum;
-	if (!find_text(ret_pclntab, ret_pclntab->has_rules ? header.text : 0))
+	if (!find_text(ret_pclntab))
 		ret_pclntab->section = NULL;
 }
 

@@ -28,7 +28,13 @@ process.stdout.write('done\\n');
 process.stdin.resume();
 """
 
+# with C in it, which C's linker puts in front
 GO = """package main
+
+/*
+int c_in_go(int n) { return n * 9; }
+*/
+import "C"
 
 import (
 	"fmt"
@@ -44,7 +50,7 @@ func goWork(n int) (sum int) {
 }
 
 func main() {
-	fmt.Println(goWork(len(os.Args)))
+	fmt.Println(goWork(int(C.c_in_go(C.int(len(os.Args))))))
 	fmt.Scanln()
 }
 """
@@ -189,10 +195,11 @@ def check_compiled(program, work):
         with open(os.path.join(work, name), "w", encoding="utf-8") as file:
             file.write(text)
     subprocess.run(["go", "build", "-o", "in_go", "."], check=True, cwd=directory, env=dict(
-        os.environ, GOCACHE=os.path.join(work, "cache"), GOFLAGS="-p=2", GOTOOLCHAIN="local", CGO_ENABLED="0"))
+        os.environ, GOCACHE=os.path.join(work, "cache"), GOFLAGS="-p=2", GOTOOLCHAIN="local", CGO_ENABLED="1"))
     subprocess.run(["gcc", "-O1", "-o", "in_c", "work.c"], check=True, cwd=work)
     check_program(program, work, os.path.join(directory, "in_go"), "go",
                   ["main.goWork", "main.main", "runtime.mallocgc", "fmt.Fprintln", "runtime.main"])
+    check_program(program, work, os.path.join(directory, "in_go"), "native", ["c_in_go", "_start"])
     check_program(program, work, os.path.join(work, "in_c"), "native", ["c_work", "main"])
 
 
