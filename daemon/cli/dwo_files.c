@@ -74,16 +74,19 @@ static int give(struct look *look, int fd, const struct stat *st, const char *pa
 {
 	struct dwo_files *files = look->files;
 	const struct parser_part dwo = { .fd = fd, .size = fd < 0 ? 0 : (uint64_t)st->st_size };
+	const uint32_t limit = limit_of(files);
 	struct object *object;
 	int r;
 
 	if (fd < 0)
 		return miss(look, fd == -ENOENT || fd == -ENOTDIR ? DWO_ABSENT : DWO_UNREADABLE);
+	if (!limit)
+		return -ETIME;
 	object = object_new(OBJECT_FILE, path);
 	if (!object)
 		return miss(look, DWO_UNREADABLE);
 	object_set_file(object, st);
-	r = parser_give_dwo(files->parser, object, look->number, limit_of(files), &dwo);
+	r = parser_give_dwo(files->parser, object, look->number, limit, &dwo);
 	object_unref(object);
 	switch (r) {
 	case 0:

@@ -231,6 +231,44 @@ def check_hostile(stacktap, work):
         stream.write(content)
 
 
+def with_fault(stacktap, work, fault):
+    """A program that meets with one when it opens a .dwo file."""
+    library, program = os.path.join(work, "dwo_fault.so"), os.path.join(work, fault)
+    source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "preload", "dwo_fault.c")
+    if not os.path.exists(library):
+        subprocess.run(["gcc", "-O1", "-shared", "-fPIC", "-o", library, source], check=True)
+    write(program, f"#!/bin/sh\nexec env LD_PRELOAD='{library}' DWO_FAULT={fault} '{stacktap}' \"$@\"\n")
+    os.chmod(program, 0o755)
+    return program
+
+
+def check_faults(stacktap, work):
+    """What befalls the parser with a .dwo file, or takes too long there, costs inlined functions and is told."""
+    path = os.path.join(work, "gcc-4", "shop")
+    addresses = addresses_of(path)
+    whole = Named(stacktap, work, path, addresses)
+    # of one file, behind which no other one shows that it is late
+    addresses = [a for a in addresses if whole.frames[a] and whole.frames[a][-1][1].endswith("more.cc")]
+    whole = Named(stacktap, work, path, addresses)
+    objects = os.path.join(os.path.dirname(path), "obj")
+    shutil.move(objects, objects + ".away")
+    without = Named(stacktap, work, path, addresses)
+    shutil.move(objects + ".away", objects)
+    annotated = os.path.join(work, "annotated-fault.otlp")
+    lines.write(annotated, lines.Recording(path, addresses, named={a: "more" for a in addresses}, ident=lines.build_id(path)))
+    for fault, words in (("crash", "without inlined functions: its split DWARF (.dwp, .dwo) cannot be read: the parser crashed in it"),
+                         ("late", "without inlined functions: .dwo files of its split DWARF take longer than 300 seconds to read: "
+                                  "pack them as a .dwp file")):
+        program = with_fault(stacktap, work, fault)
+        named = Named(program, work, path, addresses)
+        tell(named.status == 0 and words in named.note and whole.inlined() and not named.inlined() and
+             named.frames == without.frames and named.said["objects"][0]["with_lines"] == whole.said["objects"][0]["with_lines"],
+             f"{fault}: all has its function and line", named.said)
+        said = json.loads(run(program, "annotate", "more", "--json", "--binary", path, annotated) or "{}")
+        tell(words in (said.get("note") or "") and any(row["samples"] for section in said["sections"] for row in section["rows"]),
+             f"{fault}: annotate", said)
+
+
 def check_annotate(stacktap, work):
     """A sample of what was inlined counts at the line of the function that has it."""
     path = os.path.join(work, "clang-4", "shop")
@@ -256,6 +294,7 @@ def main():
     check_places(stacktap, work)
     check_notes(stacktap, work)
     check_hostile(stacktap, work)
+    check_faults(stacktap, work)
     check_annotate(stacktap, work)
     print(f"1..{len(lines.RESULTS)}")
     return 0 if all(lines.RESULTS) else 1
