@@ -46,10 +46,12 @@ void annotate_find_files(struct annotation *annotation)
 		.htlhash = hex_or_none(hit->mapping->htlhash),
 	};
 
-	if (hit->kind != FRAME_KIND_NATIVE) {
-		annotate_note(annotation, hit->kind == FRAME_KIND_KERNEL ?
-			      "the kernel's code is in no file that is read here" :
-			      "code of a runtime is in no file");
+	if (hit->kind == FRAME_KIND_KERNEL && !debugfile_is_kernel(hit->mapping->file)) {
+		annotate_note(annotation, "code of the kernel's modules is in no file that is read here");
+		return;
+	}
+	if (hit->kind != FRAME_KIND_NATIVE && hit->kind != FRAME_KIND_KERNEL) {
+		annotate_note(annotation, "code of a runtime is in no file");
 		return;
 	}
 	debugfile_find(annotation->finder, &object, &annotation->debug);

@@ -151,6 +151,11 @@ static void let_go(struct debugfile *file)
 		close(steal_fd(&file->fd));
 }
 
+bool debugfile_is_kernel(const char *path)
+{
+	return !strcmp(path, "[kernel]");
+}
+
 static enum rank rank_of(const struct search *search, const struct lines_facts *facts)
 {
 	if (search->wants_code)
@@ -225,6 +230,7 @@ static int consider(struct search *search, const struct sysroot *sysroot, const 
 	let_go(search->best);
 	*search->best = candidate;
 	search->best->root = sysroot;
+	search->best->is_kernel = debugfile_is_kernel(search->path);
 	return 1;
 }
 
@@ -469,9 +475,8 @@ static int search_all(struct search *search)
 		note(search->best, "it has no build-id");
 		return -ENOENT;
 	}
-	if (search->path[0] == '[') {
-		note(search->best, "it is no file: addresses of the kernel, modules and the vDSO are not "
-		     "those of their debug files");
+	if (search->path[0] == '[' && !debugfile_is_kernel(search->path)) {
+		note(search->best, "it is no file: addresses of modules and the vDSO are not those of their debug files");
 		return -ENOENT;
 	}
 	consider_by_id(search);
@@ -558,6 +563,11 @@ bool debugfile_address(const struct debugfile *file, const struct recorded_locat
 	/* a Mapping of what was in no segment */
 	if (location->limit == UINT64_MAX)
 		return false;
+	/* it is recorded by its distance from where the image begins, wherever that was */
+	if (file->is_kernel) {
+		*ret_address = location->address - location->start + facts->vaddr;
+		return location->address >= location->start && location->address < location->limit;
+	}
 	*ret_address = location->address;
 	if (location->start == facts->vaddr)
 		return true;

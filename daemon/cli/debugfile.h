@@ -34,6 +34,7 @@ struct debugfile {
 	struct parser_part split;	/* a package (.dwp) of its split DWARF */
 	const struct sysroot *root;	/* that it is in; NULL: this host's */
 	bool with_dwarf;
+	bool is_kernel;			/* vmlinux */
 	char note[2048];		/* what is missing, or why there is none; may be empty */
 };
 
@@ -54,6 +55,8 @@ int debugfile_find_code(struct debugfile_finder *finder, const struct recorded_o
 void debugfile_close(struct debugfile *file);
 void debugfile_drop_split(struct debugfile *file);
 
+/* Is it the kernel's image, whose file is called otherwise? Its modules are linked where they are loaded. */
+bool debugfile_is_kernel(const char *path);
 /* The address of @location in this file; false when the two do not belong together. */
 bool debugfile_address(const struct debugfile *file, const struct recorded_location *location,
 		       uint64_t *ret_address);

@@ -280,7 +280,7 @@ static uint32_t count_wanted(const struct naming *naming, const struct recorded_
 
 static bool has_file(const struct recorded_object *object)
 {
-	return object->path[0] != '[' && (object->build_id[0] || object->htlhash[0]);
+	return (object->path[0] != '[' || debugfile_is_kernel(object->path)) && (object->build_id[0] || object->htlhash[0]);
 }
 
 int naming_run(struct naming *naming, const char *path)
@@ -295,7 +295,7 @@ int naming_run(struct naming *naming, const char *path)
 
 		outcome->object = census_at(&naming->census, i);
 		outcome->wanted = count_wanted(naming, outcome->object);
-		/* the kernel and memory without a file have no files to look for */
+		/* modules of the kernel and memory without a file have no files to look for */
 		if (!outcome->wanted || (!outcome->object->unnamed && !has_file(outcome->object)))
 			continue;
 		show_progress(naming, outcome->object);

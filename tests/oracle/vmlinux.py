@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Name the kernel's frames of a recording by a file like its vmlinux, and compare with what llvm-symbolizer says. Prints TAP.
+
+usage: vmlinux.py STACKTAP WORK-DIRECTORY
+
+What is recorded of the kernel counts from where its image begins: at the address that x86_64 links it at, at 0 on arm64.
+"""
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+sys.dont_write_bytecode = True
+
+import lines  # noqa: E402
+import make_sample  # noqa: E402
+import wire  # noqa: E402
+from wire import Message  # noqa: E402
+
+tell, run = lines.tell, lines.run
+
+# as vmlinux has them: per-CPU data at 0, and code of the start behind data
+SCRIPT = """
+PHDRS { text PT_LOAD FLAGS(5); data PT_LOAD FLAGS(6); percpu PT_LOAD FLAGS(6); init PT_LOAD FLAGS(7); note PT_NOTE FLAGS(4); }
+SECTIONS {
+	. = BASE;
+	_text = .;
+	.head.text : { *(.head.text) } :text
+	.text ALIGN(4096) : { *(.text .text.*) } :text
+	.rodata : { *(.rodata .rodata.*) } :text
+	.notes : { *(.note.gnu.build-id) } :text :note
+	. = ALIGN(0x200000);
+	.data : { *(.data .bss) } :data
+	.data..percpu 0 : AT(0x10000) { *(.percpu) } :percpu
+	. = _text + 0x600000;
+	.init.text : { *(.init.text) } :init
+	/DISCARD/ : { *(.eh_frame) *(.comment) *(.note.gnu.property) }
+}
+"""
+SOURCE = """
+__attribute__((section(".percpu"))) long counter = 1;
+int table[64];
+static inline __attribute__((always_inline)) int square(int x) { return x * x + table[x & 63]; }
+static inline __attribute__((always_inline)) int cube(int x) { return x * square(x); }
+__attribute__((noinline)) int do_work(int x)
+{
+	int sum = 0;
+
+	for (int i = 0; i < x; i++)
+		sum += cube(i) % 7;
+	return sum;
+}
+__attribute__((noinline)) int do_more(int x) { table[x & 63] = square(x); return do_work(x) + 1; }
+__attribute__((section(".head.text"))) int _head(int x) { return do_more(x); }
+__attribute__((section(".init.text"))) int start_kernel(int x) { return do_more(cube(x)); }
+"""
+
+
+def build(work, name, base, prefix, *flags):
+    path = os.path.join(work, name)
+    for end, text in ((".lds", SCRIPT.replace("BASE", hex(base))), (".c", SOURCE)):
+        with open(path + end, "w", encoding="utf-8") as file:
+            file.write(text)
+    subprocess.run([prefix + "gcc", "-O2", "-g", "-gdwarf-5", "-ffreestanding", "-fno-pic", "-nostdlib", "-static", "-no-pie",
+                    *flags, "-Wl,--build-id", f"-Wl,-T,{path}.lds", "-Wl,-z,max-page-size=4096", "-Wl,-e,_head", "-Wl,--no-warn-rwx-segments",
+                    "-o", path, path + ".c"], check=True)
+    subprocess.run([prefix + "objcopy", "--only-keep-debug", path, path + ".debug"], check=True)
+    return path
+
+
+def ranges(path):
+    """Addresses of its functions, every fourth of them."""
+    found = []
+    for line in run("nm", "-S", "--defined-only", path).splitlines():
+        words = line.split()
+        if len(words) == 4 and words[2] in "Tt":
+            found += range(int(words[0], 16), int(words[0], 16) + int(words[1], 16), 4)
+    return sorted(found)
+
+
+def record(path, addresses, base, start, ident, what="[kernel]", name=""):
+    builder = make_sample.Builder()
+    mapping = builder.intern("mapping_table", Message(
+        "Mapping", memory_start=start, memory_limit=start + 0x700000, filename_strindex=builder.string(what),
+        attribute_indices=builder.attributes(process__executable__build_id__htlhash="0123456789abcdef" * 2,
+                                             process__executable__build_id__gnu=ident)))
+    locations = [builder.location(name, a - base + start, "kernel", mapping=mapping) for a in addresses]
+    thread = builder.attributes(thread__id=7, thread__name="shop")
+    samples = [make_sample.sample(builder.stack(location), thread, [lines.START + i]) for i, location in enumerate(locations)]
+    builder.resource([Message(
+        "Profile", sample_type=builder.value_type("samples", "count"), samples=samples,
+        time_unix_nano=lines.START, duration_nano=10**9, period_type=builder.value_type("cpu", "nanoseconds"),
+        period=10**7, profile_id=bytes([1]) * 16)], process__executable__name="[kernel]")
+    with open(path, "wb") as file:
+        file.write(wire.frame(make_sample.encode(builder.data)))
+
+
+def check(stacktap, work, path, base, start):
+    what, ident, addresses = os.path.basename(path), lines.build_id(path), ranges(path)
+    recorded, named = os.path.join(work, "in.otlp"), os.path.join(work, "out.otlp")
+    tree = os.path.join(work, "debug-" + what, ".build-id", ident[:2])
+    os.makedirs(tree)
+    shutil.copy(path + ".debug", os.path.join(tree, ident[2:] + ".debug"))
+    record(recorded, addresses, base, start, ident)
+    others = dict(zip(addresses, lines.theirs(path, addresses)))
+    for where in (("--binary", path), ("--debug-dir", os.path.join(work, "debug-" + what))):
+        status, said = lines.symbolize(stacktap, *where, "-o", named, recorded)
+        found = {a - start + base: [(f[1], lines.normal(f[2]), f[3], f[4]) for f in frames]
+                 for a, frames in lines.frames_of(named)[0].items()}
+        wrong = [f"{a:x}: {found.get(a)}\n      llvm-symbolizer: {other}" for a, other in others.items()
+                 if lines.differ(found.get(a), [(n, f, l, c if l else 0) for n, f, l, c in other], {})]
+        deep = sum(len(frames) > 2 for frames in found.values())
+        tell(status == 0 and len(addresses) > 30 and deep > 5 and not wrong,
+             f"{what} by {where[0]}: {len(addresses)} addresses, {deep} of two inlined functions", "\n".join(wrong) or said)
+    # nothing is looked up of another build, of a module, and of what lies beyond the image
+    for ident_of, mapping, shift in (("ab" * 20, "[kernel]", 0), (ident, "[nf_tables]", 0), (ident, "[kernel]", 0x700000)):
+        record(recorded, [a + shift for a in addresses], base, start, ident_of, mapping)
+        status, said = lines.symbolize(stacktap, "--binary", path, "-o", named, recorded)
+        frames = lines.frames_of(named)[0] if os.path.exists(named) else {}
+        tell(status == 0 and not any(frames.values()), f"{what}: no names: {said['objects'][0]['note']}", said)
+    some = [a for a in addresses if others[a][-1][0] == "do_work"]
+    record(recorded, some, base, start, ident, name="do_work")
+    status, said = lines.symbolize(stacktap, "--binary", path, "-o", named, recorded)
+    found = {a - start + base: [f[:1] + f[3:4] for f in frames] for a, frames in lines.frames_of(named)[0].items()}
+    tell(status == 0 and found == {a: [(f[0], f[2]) for f in others[a]] for a in some},
+         f"{what}: names that are recorded get lines", said)
+    said = json.loads(run(stacktap, "annotate", "do_work", "--json", "--binary", path, recorded) or "{}")
+    lined = {row["line"]: row["samples"] for section in said.get("sections", ()) for row in section["rows"] if row["samples"]}
+    wanted = {}
+    for a in some:
+        wanted[others[a][-1][2]] = wanted.get(others[a][-1][2], 0) + 1
+    tell(lined == wanted, f"{what}: annotate", (said, wanted))
+    said = json.loads(run(stacktap, "annotate", "do_work", "--no-source", "--json", "--binary", path, recorded) or "{}")
+    tell(sum(row["samples"] for section in said.get("sections", ()) for row in section["rows"]) == len(some),
+         f"{what}: annotate --no-source", said)
+
+
+def main():
+    stacktap, work = sys.argv[1:]
+    os.environ["XDG_CACHE_HOME"] = os.path.join(work, "cache")
+    x86, arm = 0xffffffff81000000, 0xffff800008000000
+    native = os.uname().machine
+    for name, base, start, prefix, flags in (("x86_64", x86, x86, "x86_64-linux-gnu-", ("-mcmodel=kernel", "-mno-red-zone")),
+                                             ("aarch64", arm, 0, "aarch64-linux-gnu-", ())):
+        prefix = "" if native == name else prefix
+        if shutil.which(prefix + "gcc"):
+            check(stacktap, work, build(work, name, base, prefix, *flags), base, start)
+    print(f"1..{len(lines.RESULTS)}")
+    return 0 if all(lines.RESULTS) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
