@@ -12,6 +12,8 @@ DWARF, and has the inlined functions as well. Where DWARF differs from Go's tabl
 Programs with C in them (cgo) are C's linker's work: its code is in front, and what says where Go's begins is filled in by the
 loader where the program is position-independent.
 """
+import bisect
+import json
 import os
 import random
 import re
@@ -158,11 +160,25 @@ def check_addr2line(path, addresses, mine):
          "\n".join(wrong))
 
 
-def check_cgo(program, path, addresses):
-    """By the table alone, the same as by DWARF."""
+def rules(stacktap, path, addresses):
+    """Per address how a walk goes on there."""
+    rows = json.loads(lines.run(stacktap, "unwind-info", "--json", path))["table"]
+    starts = [row["start"] for row in rows]
+    return [rows[bisect.bisect(starts, address) - 1]["rule"] for address in addresses]
+
+
+def check_cgo(program, stacktap, path, addresses):
+    """By the table alone, the same as by DWARF: its .debug_frame, too. But that says nothing of where stacks are changed."""
     mine = check_dwarf(program, path, addresses)
     check_addr2line(path, addresses, mine)
     check_now(program, path, addresses, mine)
+    # what aligns a function has no line
+    pairs = [(address, one, other) for address, frames, one, other in
+             zip(addresses, mine, rules(stacktap, path + ".stripped", addresses), rules(stacktap, path, addresses)) if frames and frames[0][2]]
+    special = [one for _, one, other in pairs if one != other and one in ("no rule", "end of stack")]
+    wrong = [f"{address:x}: {one}, .debug_frame {other}" for address, one, other in pairs if one not in (other, *special)]
+    tell(len(pairs) > 0.9 * WANTED and len(special) < WANTED / 50 and not wrong,
+         f"{os.path.basename(path)}: {len(pairs) - len(special)} rules as in .debug_frame, {len(special)} special", "\n".join(wrong))
     start = next(address for address, names in lines.functions(path).items() if "_start" in names)
     tell(not any(lines.ours(program, path + ".stripped", [start])), f"{os.path.basename(path)}: C's _start is no function of Go's",
          lines.ours(program, path + ".stripped", [start]))
@@ -262,7 +278,7 @@ def main():
         path, addresses = build_cgo(work, name, arch, prefix, *flags)
         tell(addresses, f"a program with C is built: {name}")
         if addresses:
-            check_cgo(program, path, addresses)
+            check_cgo(program, stacktap, path, addresses)
     print(f"1..{len(lines.RESULTS)}")
     return 0 if all(lines.RESULTS) else 1
 
