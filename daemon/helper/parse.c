@@ -155,7 +155,8 @@ static int answer_symbols(struct serve_request *request, struct serve_answer *an
 	struct elf elf;
 	int r;
 
-	r = elf_open(&elf, request->fd, file->size, parse_deadline(file));
+	/* each PLT entry has a symbol and a name somewhere */
+	r = elf_open_cached(&elf, request->fd, file->size, parse_deadline(file));
 	if (r < 0)
 		return r;
 	r = request->op == PARSE_SYMBOLS ? read_symbols(&elf, &symtab) :

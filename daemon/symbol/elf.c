@@ -13,11 +13,18 @@
 #endif
 
 #define BLOCK_BYTES ((size_t)64 << 10)
+#define SMALL_BYTES ((size_t)4 << 10)	/* what is read directly costs no more than being kept */
 
 enum {
 	BLOCKS_MAX = 1 << 18,	/* a file of 16 GiB */
 	NOTE_OWNER_BYTES = 4,	/* GNU's and Go's are as long */
 	NOTE_GO_BUILD_ID = 4,
+};
+
+struct elf_blocks {
+	bool is_snapshot;
+	size_t count, left;	/* of the file; that may still be read */
+	uint8_t *read[];	/* by their place in the file, NULL: not yet */
 };
 
 bool elf_is_late(const struct elf *elf)
@@ -46,15 +53,15 @@ static int read_file(const struct elf *elf, uint64_t offset, void *ret_buffer, s
 	return 0;
 }
 
-/* Block @i of a snapshot, read when it is first asked for. */
-static int get_block(struct elf *elf, size_t i, const uint8_t **ret_block)
+/* Block @i, read when it is first asked for. */
+static int get_block(const struct elf *elf, size_t i, const uint8_t **ret_block)
 {
 	const uint64_t offset = (uint64_t)i * BLOCK_BYTES;
-	uint8_t **block = &elf->blocks[i];
+	uint8_t **block = &elf->blocks->read[i];
 	int r;
 
 	if (!*block) {
-		if (!elf->blocks_left)
+		if (!elf->blocks->left)
 			return -EFBIG;
 		*block = malloc(BLOCK_BYTES);
 		if (!*block)
@@ -66,19 +73,18 @@ static int get_block(struct elf *elf, size_t i, const uint8_t **ret_block)
 			*block = NULL;
 			return r;
 		}
-		elf->blocks_left--;
+		elf->blocks->left--;
 	}
 	*ret_block = *block;
 	return 0;
 }
 
-/* What is kept of the file is no part of what a reader sees change. */
-static int read_snapshot(const struct elf *elf, uint64_t offset, uint8_t *ret_buffer, size_t size)
+static int read_blocks(const struct elf *elf, uint64_t offset, uint8_t *ret_buffer, size_t size)
 {
 	while (size) {
 		const size_t at = offset % BLOCK_BYTES, part = min_of(size, BLOCK_BYTES - at);
 		const uint8_t *block = NULL;
-		int r = get_block((struct elf *)(uintptr_t)elf, offset / BLOCK_BYTES, &block);
+		int r = get_block(elf, offset / BLOCK_BYTES, &block);
 
 		if (r < 0)
 			return r;
@@ -94,8 +100,11 @@ int elf_read(const struct elf *elf, uint64_t offset, void *ret_buffer, size_t si
 {
 	if (offset > elf->size || size > elf->size - offset)
 		return -ENODATA;
-	if (elf->blocks)
-		return read_snapshot(elf, offset, ret_buffer, size);
+	if (elf->blocks && elf->blocks->is_snapshot)
+		return read_blocks(elf, offset, ret_buffer, size);
+	/* a file that was cut may have the piece, and not all around it */
+	if (elf->blocks && size < SMALL_BYTES && read_blocks(elf, offset, ret_buffer, size) == 0)
+		return 0;
 	if (elf->fd >= 0)
 		return read_file(elf, offset, ret_buffer, size);
 	memcpy(ret_buffer, elf->memory + offset, size);
@@ -290,23 +299,44 @@ int elf_open_memory(struct elf *elf, const void *memory, size_t size)
 	return open_common(elf);
 }
 
+static int keep_blocks(struct elf *elf, bool is_snapshot)
+{
+	const size_t count = (size_t)(elf->size / BLOCK_BYTES + 1);
+
+	if (elf->size / BLOCK_BYTES >= BLOCKS_MAX)
+		return -EFBIG;
+	elf->blocks = calloc(1, sizeof(*elf->blocks) + count * sizeof(elf->blocks->read[0]));
+	if (!elf->blocks)
+		return -ENOMEM;
+	elf->blocks->is_snapshot = is_snapshot;
+	elf->blocks->count = count;
+	elf->blocks->left = ELF_SNAPSHOT_BYTES / BLOCK_BYTES;
+	return 0;
+}
+
 int elf_open_snapshot(struct elf *elf, int fd, uint64_t size, uint64_t deadline)
 {
-	*elf = (struct elf){
-		.fd = fd, .size = size, .deadline = deadline,
-		.block_count = (size_t)(size / BLOCK_BYTES + 1),
-		.blocks_left = ELF_SNAPSHOT_BYTES / BLOCK_BYTES,
-	};
-	if (size / BLOCK_BYTES >= BLOCKS_MAX)
-		return -EFBIG;
-	elf->blocks = calloc(elf->block_count, sizeof(*elf->blocks));
-	return elf->blocks ? open_common(elf) : -ENOMEM;
+	int r;
+
+	*elf = (struct elf){ .fd = fd, .size = size, .deadline = deadline };
+	r = keep_blocks(elf, true);
+	return r < 0 ? r : open_common(elf);
+}
+
+int elf_open_cached(struct elf *elf, int fd, uint64_t size, uint64_t deadline)
+{
+	int r = elf_open(elf, fd, size, deadline);
+
+	/* headers are in few pieces; without a cache it is slower, and no more */
+	if (!r)
+		(void)!keep_blocks(elf, false);
+	return r;
 }
 
 void elf_close(struct elf *elf)
 {
-	for (size_t i = 0; elf->blocks && i < elf->block_count; i++)
-		free(elf->blocks[i]);
+	for (size_t i = 0; elf->blocks && i < elf->blocks->count; i++)
+		free(elf->blocks->read[i]);
 	free(elf->blocks);
 	free(elf->phdrs);
 	free(elf->shdrs);

@@ -23,11 +23,12 @@ enum {
 	ELF_SNAPSHOT_BYTES = 64 << 20,	/* of a file that are kept, see elf_open_snapshot() */
 };
 
+struct elf_blocks;
+
 struct elf {
 	int fd;				/* borrowed; -1: in memory */
 	const uint8_t *memory;
-	uint8_t **blocks;		/* read so far, by their place in the file; NULL: not kept */
-	size_t block_count, blocks_left;
+	struct elf_blocks *blocks;	/* what is kept of the file; NULL: nothing is */
 	uint64_t size;
 	uint64_t deadline;		/* CLOCK_MONOTONIC ns, then reads fail: -ETIME; 0: none */
 	bool is_64;
@@ -47,6 +48,11 @@ int elf_open_memory(struct elf *elf, const void *memory, size_t size);
  * becomes of the file. Beyond ELF_SNAPSHOT_BYTES reads fail, -EFBIG.
  */
 int elf_open_snapshot(struct elf *elf, int fd, uint64_t size, uint64_t deadline);
+/*
+ * For who reads many small pieces: they come from what is kept of the file around them, if that is not too much yet.
+ * Large ones do not, and may be of another time.
+ */
+int elf_open_cached(struct elf *elf, int fd, uint64_t size, uint64_t deadline);
 void elf_close(struct elf *elf);
 /* Is it behind the deadline? For work on what has been read. */
 bool elf_is_late(const struct elf *elf);

@@ -306,6 +306,49 @@ static void mutated_files_do_no_harm(void **state)
 	free(data);
 }
 
+static void write_at(const char *path, uint64_t offset, char byte)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+
+	assert_true(fd >= 0);
+	assert_int_equal(pwrite(fd, &byte, 1, (off_t)offset), 1);
+	close(fd);
+}
+
+/* Who reads thousands of names asks the kernel for a few blocks of them. */
+static void small_pieces_come_from_what_was_read_around_them(void **state)
+{
+	enum { BLOCK = 64 << 10, AT = 2 * BLOCK };
+	const char *path = fixture_build("cached", "", program);
+	static char large[BLOCK], small[16];
+	struct stat st;
+	struct elf elf;
+	int fd;
+
+	(void)state;
+	fixture_run("truncate -s %d cached", 4 * BLOCK + 100);
+	fd = open_file(path, &st);
+	assert_int_equal(elf_open_cached(&elf, fd, (uint64_t)st.st_size + 100, 0), 0);
+	write_at(path, AT - 1, 'a');
+	write_at(path, AT, 'b');
+	assert_int_equal(elf_read(&elf, AT - 8, small, sizeof(small)), 0);
+	assert_memory_equal(small, "\0\0\0\0\0\0\0ab\0\0\0\0\0\0\0", sizeof(small));
+	/* both blocks are there now, and stay as they were */
+	write_at(path, 2 * AT - 1, 'c');
+	write_at(path, AT - BLOCK, 'd');
+	assert_int_equal(elf_read(&elf, AT - BLOCK, small, sizeof(small)), 0);
+	assert_int_equal(small[0], 0);
+	assert_int_equal(elf_read(&elf, AT - BLOCK, large, sizeof(large)), 0);
+	assert_int_equal(large[0], 'd');
+	assert_int_equal(elf_read(&elf, 2 * AT - 1, small, 1), 0);
+	assert_int_equal(small[0], 'c');
+	/* the block at the end of a file that was cut is not all there, the piece is */
+	assert_int_equal(elf_read(&elf, 2 * AT, small, sizeof(small)), 0);
+	assert_int_equal(elf_read(&elf, 2 * AT + 96, small, sizeof(small)), -ENODATA);
+	elf_close(&elf);
+	close(fd);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -316,6 +359,7 @@ int main(void)
 		cmocka_unit_test(what_is_no_elf_is_refused),
 		cmocka_unit_test(lying_counts_take_no_memory),
 		cmocka_unit_test(reading_stops_at_the_deadline),
+		cmocka_unit_test(small_pieces_come_from_what_was_read_around_them),
 		cmocka_unit_test(mutated_files_do_no_harm),
 	};
 
