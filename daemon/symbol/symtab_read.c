@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/pool.h"
+#include "base/sort.h"
 #include "symbol/plt.h"
 
 enum {
@@ -265,6 +266,16 @@ static int compare_candidates(const void *a, const void *b)
 	return (x->name > y->name) - (x->name < y->name);
 }
 
+static uint64_t start_of(const void *candidate)
+{
+	return ((const struct candidate *)candidate)->start;
+}
+
+static void sort_candidates(struct builder *builder)
+{
+	sort_items(builder->candidates, builder->count, sizeof(*builder->candidates), start_of, compare_candidates);
+}
+
 static int alias_name(const struct builder *builder, uint32_t name, char *ret_name)
 {
 	const struct symtab *symtab = builder->symtab;
@@ -357,7 +368,7 @@ static void settle(struct builder *builder)
 
 	if (builder->count == 0)
 		return;
-	qsort(all, builder->count, sizeof(*all), compare_candidates);
+	sort_candidates(builder);
 	for (size_t i = 0; i < builder->count;) {
 		size_t end = i + 1, next, best;
 
@@ -414,8 +425,7 @@ static void add_nameless(struct builder *builder)
 			break;
 	}
 	if (builder->count > named)
-		qsort(builder->candidates, builder->count, sizeof(*builder->candidates),
-		      compare_candidates);
+		sort_candidates(builder);
 }
 
 static void keep_symbols(struct builder *builder)

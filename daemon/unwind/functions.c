@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "unwind/functions.h"
 
+#include "base/sort.h"
 #include "symbol/pclntab.h"
 #include "unwind/frames.h"
 
@@ -77,6 +78,11 @@ static int compare(const void *a, const void *b)
 	return (x->end < y->end) - (x->end > y->end);
 }
 
+static uint64_t start_of(const void *range)
+{
+	return ((const struct function_range *)range)->start;
+}
+
 int functions_read(const struct elf *elf, struct function_range **ret_ranges, size_t *ret_count)
 {
 	const struct machine *machine = elf->is_64 ? machine_find(elf->machine) : NULL;
@@ -92,8 +98,7 @@ int functions_read(const struct elf *elf, struct function_range **ret_ranges, si
 		free(list.ranges);
 		return r;
 	}
-	if (list.count)
-		qsort(list.ranges, list.count, sizeof(*list.ranges), compare);
+	sort_items(list.ranges, list.count, sizeof(*list.ranges), start_of, compare);
 	for (size_t i = 0; i < list.count; i++)
 		if (!count || list.ranges[i].start != list.ranges[count - 1].start)
 			list.ranges[count++] = list.ranges[i];
