@@ -395,10 +395,11 @@ static void settle(struct builder *builder)
 	}
 	for (size_t i = 0; i < kept; i++) {
 		uint64_t address = base + all[i].start;
-		uint64_t end = range_of(builder, address)->end;
+		uint64_t end;
 
 		if (!(all[i].rank & RANK_NO_SIZE))
 			continue;
+		end = range_of(builder, address)->end;
 		if (i + 1 < kept)
 			end = min_of(end, base + all[i + 1].start);
 		end = min_of(end, next_function(builder, address));

@@ -13,18 +13,13 @@ struct entry {
 	const uint8_t *bytes;	/* at `at` */
 };
 
-/* [@offset, @offset + @size) of the section, which it has; good until the next call. */
-static const uint8_t *bytes_at(struct cfi_section *section, struct cfi_window *window,
-			       size_t offset, size_t size)
+/* Has @window begin somewhat before @offset. */
+static const uint8_t *move_window(struct cfi_section *section, struct cfi_window *window, size_t offset,
+				  size_t size)
 {
 	size_t before = min_of(offset, (size_t)CFI_WINDOW / 4), all;
 	int r;
 
-	if (section->data)
-		return section->data + offset;
-	if (offset >= window->offset && offset - window->offset <= window->size &&
-	    size <= window->size - (offset - window->offset))
-		return window->bytes + (offset - window->offset);
 	/* entries follow each other mostly, and sometimes come in small steps back */
 	if (before + size > CFI_WINDOW)
 		before = 0;
@@ -38,6 +33,24 @@ static const uint8_t *bytes_at(struct cfi_section *section, struct cfi_window *w
 	window->offset = offset - before;
 	window->size = all;
 	return window->bytes + before;
+}
+
+/* [@offset, @offset + @size) of the section, which it has; good until the next call. */
+static inline const uint8_t *bytes_at(struct cfi_section *section, struct cfi_window *window,
+				      size_t offset, size_t size)
+{
+	if (section->data)
+		return section->data + offset;
+	if (offset >= window->offset && offset - window->offset <= window->size &&
+	    size <= window->size - (offset - window->offset))
+		return window->bytes + (offset - window->offset);
+	return move_window(section, window, offset, size);
+}
+
+/* Nearly all numbers have four bytes, which take one load where the compiler knows that. */
+static inline uint64_t read_number(struct cursor *cursor, unsigned int bytes)
+{
+	return bytes == 4 ? cursor_number(cursor, 4) : cursor_number(cursor, bytes);
 }
 
 /*
@@ -77,7 +90,7 @@ static bool read_entry(struct cfi_section *section, struct cfi_window *window, s
 		.at = ret_entry->bytes + id_at,
 		.end = ret_entry->bytes + id_at + length,
 	};
-	id = cursor_number(&cursor, id_bytes);
+	id = read_number(&cursor, id_bytes);
 	ret_entry->body = cursor;
 	cie_id = !section->is_debug ? 0 : id_bytes == 8 ? UINT64_MAX : 0xffffffff;
 	if (id == cie_id)
@@ -122,7 +135,7 @@ static uint64_t read_encoded(const struct cfi_section *section, struct entry *en
 		return 0;
 	}
 	if (bytes)
-		value = cursor_number(cursor, (unsigned int)bytes);
+		value = read_number(cursor, (unsigned int)bytes);
 	else if ((encoding & 0x0f) == DW_EH_PE_uleb128)
 		value = cursor_uleb(cursor);
 	else
