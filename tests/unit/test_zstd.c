@@ -9,6 +9,7 @@
 #include "unit.h"
 
 #define BYTES ((size_t)4 << 20)
+#define SMALL ((size_t)256 << 10)
 
 static uint8_t data[BYTES];
 
@@ -28,7 +29,7 @@ static int fill(void **state _unused_)
 
 static void what_was_compressed_comes_out_again(void **state _unused_)
 {
-	static const size_t sizes[] = { 0, 1, 63, 65, 1000, 100000, BYTES / 4 };
+	static const size_t sizes[] = { 0, 1, 63, 65, 1000, 100000, SMALL, SMALL + 1, BYTES / 4 };
 	struct buffer packed, plain;
 
 	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
@@ -52,26 +53,54 @@ static void what_was_compressed_comes_out_again(void **state _unused_)
 	assert_int_equal(pool_get(POOL_ENCODE)->used, 0);
 }
 
-/* A context of these parameters takes what is charged for it, and hardly less. */
-static void its_memory_is_charged(void **state _unused_)
+/* What a context takes for @size bytes at that level, with tables of 2^@log entries, 0: the level's own. */
+static size_t context_bytes(int level, int log, size_t size, size_t *ret_packed)
 {
 	static uint8_t room[BYTES + 65536];
 	ZSTD_CCtx *context = ZSTD_createCCtx();
+	size_t bytes;
+
+	ZSTD_CCtx_setParameter(context, ZSTD_c_compressionLevel, level);
+	ZSTD_CCtx_setParameter(context, ZSTD_c_windowLog, 19);
+	ZSTD_CCtx_setParameter(context, ZSTD_c_hashLog, log);
+	ZSTD_CCtx_setParameter(context, ZSTD_c_chainLog, log);
+	*ret_packed = ZSTD_compress2(context, room, sizeof(room), data, size);
+	assert_false(ZSTD_isError(*ret_packed));
+	bytes = ZSTD_sizeof_CCtx(context);
+	ZSTD_freeCCtx(context);
+	return bytes;
+}
+
+/* A context of these parameters takes what is charged for it, and hardly less. */
+static void its_memory_is_charged(void **state _unused_)
+{
 	const size_t charged = (size_t)1280 << 10;
 	struct buffer packed;
-	size_t limit;
+	size_t limit, size;
 
-	ZSTD_CCtx_setParameter(context, ZSTD_c_compressionLevel, 3);
-	ZSTD_CCtx_setParameter(context, ZSTD_c_windowLog, 19);
-	assert_false(ZSTD_isError(ZSTD_compress2(context, room, sizeof(room), data, BYTES)));
-	assert_in_range(ZSTD_sizeof_CCtx(context), charged * 9 / 10, charged);
-	ZSTD_freeCCtx(context);
+	assert_in_range(context_bytes(3, 0, BYTES, &size), charged * 9 / 10, charged);
+	assert_in_range(context_bytes(8, 16, SMALL, &size), charged / 2, charged);
 	limit = pool_get(POOL_ENCODE)->limit;
 	pool_get(POOL_ENCODE)->limit = charged - 1;
 	buffer_init(&packed, POOL_ENCODE);
 	assert_int_equal(zstd_compress(&packed, data, 10), -ENOBUFS);
 	pool_get(POOL_ENCODE)->limit = limit;
 	assert_int_equal(pool_get(POOL_ENCODE)->used, 0);
+}
+
+/* Up to there payloads are compressed harder. */
+static void small_ones_are_worth_more_time(void **state _unused_)
+{
+	struct buffer packed;
+	size_t size;
+
+	for (size_t more = 0; more < 2; more++) {
+		buffer_init(&packed, POOL_ENCODE);
+		assert_int_equal(zstd_compress(&packed, data, SMALL + more), 0);
+		context_bytes(more ? 3 : 8, more ? 0 : 16, SMALL + more, &size);
+		assert_int_equal(packed.size, size);
+		buffer_free(&packed);
+	}
 }
 
 /* One of each for all who want it; what zstd made is gzip's for a receiver that takes no zstd. */
@@ -106,6 +135,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_was_compressed_comes_out_again),
 		cmocka_unit_test(its_memory_is_charged),
+		cmocka_unit_test(small_ones_are_worth_more_time),
 		cmocka_unit_test(bodies_are_made_once_and_again),
 	};
 
