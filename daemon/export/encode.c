@@ -255,14 +255,15 @@ static int resource_encode(struct encoder *encoder, const struct profile_part *p
 }
 
 /*
- * Put the Locations into order if the parts fit the open payload with what they refer to: else it is not
+ * Put Locations and Stacks into order if the parts fit the open payload with what they refer to: else it is not
  * known which ones it will have, and none that nothing refers to shall be in it.
  */
-static int locations_order(struct encoder *encoder, const struct profile_part *parts, size_t count)
+static int frames_arrange(struct encoder *encoder, const struct profile_part *parts, size_t count)
 {
 	struct dictionary *dictionary = &encoder->dictionary;
 	struct buffer stacks = { .pool = POOL_ENCODE };
 	size_t bytes = encoder->resources.size + PAYLOAD_OVERHEAD, more = 0;
+	const struct stack *const *all;
 	struct dictionary_mark mark;
 	int err = 0;
 
@@ -276,10 +277,13 @@ static int locations_order(struct encoder *encoder, const struct profile_part *p
 		err = buffer_append(&stacks, &sample->stack, sizeof(sample->stack));
 	}
 	if (!err && bytes <= encoder->limit) {
+		all = (const struct stack *const *)(const void *)stacks.data;
 		dictionary_mark(dictionary, &mark);
-		err = frames_order(dictionary, (const struct stack *const *)(const void *)stacks.data, count, &more);
+		err = frames_order(dictionary, all, count, &more);
 		if (err || dictionary_size(dictionary) + bytes + more > encoder->limit)
 			dictionary_take_back(dictionary, &mark);
+		else
+			err = frames_order_stacks(dictionary, all, count);
 	}
 	buffer_free(&stacks);
 	/* what there is no memory for goes without */
@@ -300,7 +304,7 @@ static void count_left_out(const struct encode_options *options, const struct re
 
 static int parts_encode(struct encoder *encoder, const struct profile_part *parts, size_t count)
 {
-	int err = has_rules(encoder->options) ? locations_order(encoder, parts, count) : 0;
+	int err = has_rules(encoder->options) ? frames_arrange(encoder, parts, count) : 0;
 
 	return err ?: resource_encode(encoder, parts, count);
 }
@@ -399,7 +403,7 @@ static int images_encode(struct encoder *encoder)
 
 	/* what rules leave out is not known yet */
 	if (!has_rules(encoder->options))
-		err = locations_order(encoder, encoder->parts, encoder->part_count);
+		err = frames_arrange(encoder, encoder->parts, encoder->part_count);
 	while (!err && first < encoder->part_count) {
 		const struct profile_part *parts = encoder->parts;
 

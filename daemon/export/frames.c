@@ -391,3 +391,86 @@ int frames_order(struct dictionary *dictionary, const struct stack *const *stack
 	known_free(&seen);
 	return err;
 }
+
+/* A Stack by its Locations, from the outermost one on. */
+struct path {
+	const struct stack *stack;
+	const int32_t *indices;
+};
+
+static int compare_paths(const void *a, const void *b)
+{
+	const struct path *left = a, *right = b;
+	uint32_t i = left->stack->count, k = right->stack->count;
+
+	while (i && k) {
+		const int32_t one = left->indices[--i], other = right->indices[--k];
+
+		if (one != other)
+			return one < other ? -1 : 1;
+	}
+	return (i > 0) - (k > 0);
+}
+
+static int path_fill(struct dictionary *dictionary, const struct stack *stack, int32_t *indices)
+{
+	for (uint32_t i = 0; i < stack->count; i++) {
+		const struct known_item *known = location_intern(dictionary, stack->locations[i]);
+
+		if (!known)
+			return -ENOBUFS;
+		indices[i] = known->index;
+	}
+	return 0;
+}
+
+/* The Stacks without those that are there twice; how many frames they have. */
+static int paths_make(const struct stack *const *stacks, size_t count, struct buffer *paths, size_t *ret_frames)
+{
+	struct known seen;
+	int err = 0;
+
+	*ret_frames = 0;
+	known_init(&seen);
+	for (size_t i = 0; !err && i < count; i++) {
+		struct path path = { .stack = stacks[i] };
+
+		if (known_find(&seen, stacks[i]))
+			continue;
+		err = known_add(&seen, (struct known_item){ .pointer = stacks[i] }) < 0 ? -ENOBUFS :
+		      buffer_append(paths, &path, sizeof(path));
+		*ret_frames += stacks[i]->count;
+	}
+	known_free(&seen);
+	return err;
+}
+
+int frames_order_stacks(struct dictionary *dictionary, const struct stack *const *stacks, size_t count)
+{
+	struct buffer paths = { .pool = POOL_ENCODE }, frames = { .pool = POOL_ENCODE };
+	enum naming naming;
+	struct path *path;
+	size_t frame_count;
+	int32_t *indices;
+	int err;
+
+	err = paths_make(stacks, count, &paths, &frame_count);
+	path = (struct path *)(void *)paths.data;
+	/* none has an order where none has frames */
+	count = frame_count ? paths.size / sizeof(*path) : 0;
+	indices = err ? NULL : (int32_t *)(void *)buffer_reserve(&frames, frame_count * sizeof(*indices));
+	if (!err && !indices && frame_count)
+		err = -ENOBUFS;
+	for (size_t i = 0; !err && i < count; i++) {
+		path[i].indices = indices;
+		err = path_fill(dictionary, path[i].stack, indices);
+		indices += path[i].stack->count;
+	}
+	if (!err && count)
+		qsort(path, count, sizeof(*path), compare_paths);
+	for (size_t i = 0; !err && i < count; i++)
+		err = min_of(frames_stack(dictionary, path[i].stack, &naming), 0);
+	buffer_free(&frames);
+	buffer_free(&paths);
+	return err;
+}

@@ -14,4 +14,9 @@ int frames_stack(struct dictionary *dictionary, const struct stack *stack, enum 
  */
 int frames_order(struct dictionary *dictionary, const struct stack *const *stacks, size_t count,
 		 size_t *ret_bytes);
+/*
+ * Add all these Stacks, from the outermost frame on by the order of their Locations: those that share their callers are
+ * next to each other.
+ */
+int frames_order_stacks(struct dictionary *dictionary, const struct stack *const *stacks, size_t count);
 #endif /* STACKTAP_EXPORT_FRAMES_H */

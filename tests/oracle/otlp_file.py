@@ -106,6 +106,11 @@ def places(payload):
             for location in wire.decode(payload)[0].dictionary.location_table]
 
 
+def callers(payload):
+    """The Stacks' Locations from the outermost one on, as they stand there."""
+    return [stack.location_indices[::-1] for stack in wire.decode(payload)[0].dictionary.stack_table]
+
+
 def check_file(program, directory, title, max_bytes, with_cpu):
     path = os.path.join(directory, title.replace(" ", "-") + ".otlp")
     sizes, facts, span = encode(program, path, max_bytes, with_cpu)
@@ -120,6 +125,8 @@ def check_file(program, directory, title, max_bytes, with_cpu):
     tell(not unused, f"{title}: each entry of a table is referred to", "\n".join(unused))
     tell(all(order == sorted(order) for order in map(places, payloads)) == (len(sizes) == 1),
          f"{title}: Locations are by address where one payload has them all")
+    tell(all(order == sorted(order) for order in map(callers, payloads)) == (len(sizes) == 1),
+         f"{title}: and Stacks by their callers")
 
     samples = model.load_payloads(payloads)
     events = collections.Counter()
