@@ -16,6 +16,10 @@ bench: ## costs beside a peer's, as a table and build/bench.json
 	$(Q)$(MAKE) ARCH=$(HOST_ARCH) bench-host
 	$(Q)tests/bench/run --output $(O) $(BENCH_ARCHES)
 
+.PHONY: bench-bytes
+bench-bytes: ## bytes a sample beside the OpenTelemetry eBPF profiler's encoding of the same samples: RECORDINGS="FILE..."
+	$(Q)tests/bench/peer_encoding $(RECORDINGS)
+
 bench-guest: $(B)/workload_depth $(B)/workload_depth_nofp $(B)/workload_fork $(B)/bench_session $(K)/stacktap.ko $(user_programs)
 	$(Q)cp -u $(K)/stacktap.ko $(user_programs) $(B)/
 
