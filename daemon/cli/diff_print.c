@@ -198,7 +198,7 @@ static void print_head(const struct diff_cli *cli)
 static int print_tables(const struct diff_cli *cli)
 {
 	struct table table;
-	char title[64];
+	char title[128];
 	int ret;
 
 	ret = rows_of(cli, false, cli->with_all, &table);
@@ -218,9 +218,8 @@ static int print_tables(const struct diff_cli *cli)
 		return ret;
 	ret = paths_of(cli, cli->with_all, &table) ?:
 	      print_table(cli, "call paths", &table, &cli->diff.path);
-	if (!ret && cli->diff.path_least > DIFF_EXPECTED_MIN)
-		printf("of %zu call paths the %zu with most expected samples were tested\n",
-		       cli->diff.path.tested + cli->diff.path.few, cli->diff.path.tested);
+	if (!ret && diff_say_paths(&cli->diff, title, sizeof(title)))
+		puts(title);
 	return ret;
 }
 

@@ -195,10 +195,13 @@ static void say_sure(struct summary *summary)
 {
 	const struct diff *shares = &summary->cli->shares;
 	double size = sliced_size(&shares->sides[DIFF_AFTER]) / shares->phi_median;
+	char paths[128] = "; ";
 
+	if (!diff_say_paths(shares, paths + strlen(paths), sizeof(paths) - strlen(paths)))
+		*paths = 0;
 	line(summary, "how sure", "a share of 50 %% is good to ± %.2f, one of 5 %% to ± %.2f, "
-	     "one of 0.5 %% to ± %.2f (phi %.1f, the median)", 196 * sqrt(0.25 / size),
-	     196 * sqrt(0.05 * 0.95 / size), 196 * sqrt(0.005 * 0.995 / size), shares->phi_median);
+	     "one of 0.5 %% to ± %.2f (phi %.1f, the median)%s", 196 * sqrt(0.25 / size),
+	     196 * sqrt(0.05 * 0.95 / size), 196 * sqrt(0.005 * 0.995 / size), shares->phi_median, paths);
 }
 
 static void say_lost(struct summary *summary)

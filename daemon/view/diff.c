@@ -401,6 +401,7 @@ static void measure_all(struct maker *maker)
 	}
 	for (size_t i = 0; i < diff_path_count(diff); i++)
 		measure(maker, &diff_path(diff, i)->total);
+	diff->path.tested = diff_path_count(diff);
 }
 
 /* Its p in place of its q. True: it is one of those that are tested. */
@@ -618,6 +619,15 @@ int diff_make(struct model *model, const uint32_t events[DIFF_SIDES], enum view_
 int diff_make_one(struct model *model, uint32_t event, enum view_by by, double least, struct diff *ret_diff)
 {
 	return make_any(model, (const uint32_t[]){ event, event }, by, true, least, ret_diff);
+}
+
+bool diff_say_paths(const struct diff *diff, char *ret_text, size_t size)
+{
+	if (diff->path_least <= DIFF_EXPECTED_MIN)
+		return false;
+	snprintf(ret_text, size, "of %zu call paths the %zu with most expected samples were tested",
+		 diff->path.tested + diff->path.few, diff->path.tested);
+	return true;
 }
 
 void diff_free(struct diff *diff)

@@ -81,6 +81,10 @@ int diff_make(struct model *model, const uint32_t events[DIFF_SIDES], enum view_
  */
 int diff_make_one(struct model *model, uint32_t event, enum view_by by, double least, struct diff *ret_diff);
 #define DIFF_NO_PATHS 101.0
+/*
+ * Which paths were tested, in a sentence without its full stop, if there were too many to test all; false: there were not.
+ */
+bool diff_say_paths(const struct diff *diff, char *ret_text, size_t size);
 /* The row of a frame's function, by BY_FUNCTION; NULL: none. */
 const struct diff_row *diff_function(const struct diff *diff, struct model *model, uint32_t frame);
 void diff_free(struct diff *diff);

@@ -240,8 +240,13 @@ static void put_entries(const struct page *page, FILE *file)
 /* Which events are compared, and of the nodes that were tested the error of the change and what was found. */
 static void put_diff(const struct diff *diff, FILE *file)
 {
-	fprintf(file, "\"diff\":{\"before\":%u,\"after\":%u,\"node\":[", diff->events[DIFF_BEFORE],
+	char untested[128] = "";
+
+	diff_say_paths(diff, untested, sizeof(untested));
+	fprintf(file, "\"diff\":{\"before\":%u,\"after\":%u,", diff->events[DIFF_BEFORE],
 		diff->events[DIFF_AFTER]);
+	put_field(file, "untested", untested);
+	fputs(",\"node\":[", file);
 	for (size_t i = 0; i < diff_path_count(diff); i++)
 		put_number(file, diff_path(diff, i)->node, !i);
 	fputs("],\n\"verdict\":[", file);

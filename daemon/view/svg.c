@@ -161,8 +161,9 @@ static bool is_vanished(const struct svg *svg, uint32_t i)
 
 static void put_change(const struct svg *svg, uint32_t i)
 {
-	static const char *const words[] = {
-		[DIFF_FEW] = "not tested: too few samples", [DIFF_SAME] = "no significant change",
+	const char *const words[] = {
+		[DIFF_FEW] = svg->diff->path_least > DIFF_EXPECTED_MIN ? "not tested" : "not tested: too few samples",
+		[DIFF_SAME] = "no significant change",
 		[DIFF_GREW] = "grew", [DIFF_SHRANK] = "shrank",
 	};
 	const double after = 2 * svg->share[i] - svg->before[i];
@@ -229,6 +230,7 @@ static void put_svg(struct svg *svg, const char *title)
 {
 	uint32_t count = tree_count(&svg->model->tree);
 	double height = HEAD + FOOT + (double)svg->levels * ROW;
+	char untested[128];
 
 	fprintf(svg->file, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
 		"<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%.0f\" "
@@ -245,6 +247,8 @@ static void put_svg(struct svg *svg, const char *title)
 	if (svg->diff)
 		fprintf(svg->file, ", %" PRIu64 " before",
 			model_event(svg->model, svg->diff->events[DIFF_BEFORE])->samples);
+	if (svg->diff && diff_say_paths(svg->diff, untested, sizeof(untested)))
+		fprintf(svg->file, "; %s", untested);
 	fputs("</text>\n", svg->file);
 	for (uint32_t i = 0; i < count; i++)
 		if (svg->x[i] >= 0)

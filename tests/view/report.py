@@ -118,6 +118,34 @@ def check_inlined(tap, stacktap, work):
               "inner" in ask("flamegraph", "--svg", "-o", "-"))
 
 
+def write_many(path):
+    """75,000 paths of two calls, 300 times 250: more than are tested."""
+    builder = make_sample.Builder()
+    tables = builder.dictionary
+    callers, called = ([builder.location(f"{name}_{i}", 0x1000 + 16 * i) for i in range(count)]
+                       for name, count in (("caller", 300), ("called", 250)))
+    first = len(tables.stack_table)
+    tables.stack_table.extend(Message("Stack", location_indices=[leaf, above]) for above in callers for leaf in called)
+    thread = builder.attributes(thread__id=7, thread__name="x")
+    samples = [make_sample.sample(first + i, thread, (), (10 + i // 1000,)) for i in range(len(callers) * len(called))]
+    builder.resource([Message("Profile", sample_type=builder.value_type("samples", "count"), samples=samples,
+                              time_unix_nano=10**18, duration_nano=10**9, period=10**7, profile_id=bytes([1]) * 16,
+                              period_type=builder.value_type("cpu", "nanoseconds"))],
+                     process__pid=7, process__executable__name="x")
+    with open(path, "wb") as file:
+        file.write(wire.frame(make_sample.encode(builder.data)))
+
+
+def check_many(tap, stacktap, work):
+    path, said = os.path.join(work, "many.otlp"), "of 75300 call paths the 65536 with most expected samples were tested"
+    write_many(path)
+    for text, command in (("the summary says", ("report", "--summary", path)), ("diff says", ("diff", path, path)),
+                          ("the page of a pair says", ("flamegraph", "--diff", path, "-o", "-", path)),
+                          ("the picture of a pair says", ("flamegraph", "--svg", "--diff", path, "-o", "-", path))):
+        done = subprocess.run([stacktap, *command], check=True, capture_output=True, text=True, timeout=120).stdout
+        tap.check(f"{text} how many paths are tested", said in done, done[:2000])
+
+
 def main():
     tap = diff.Tap()
     stacktap, work = os.path.realpath(sys.argv[1]), os.path.join(sys.argv[2], "report")
@@ -191,6 +219,7 @@ def main():
     tap.check("and how sure it is", abs(float(lines[8].split("± ")[1].split(",")[0]) - 196 * math.sqrt(0.25 / size)) < 0.6,
               lines[8])
     check_inlined(tap, stacktap, work)
+    check_many(tap, stacktap, work)
     return tap.finish()
 
 

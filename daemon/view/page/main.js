@@ -407,6 +407,7 @@ class App {
 				`${samplesText(event.samples)} after, of ${event.source}` +
 				`${event.source === event.event ? '' : ` counted as ${event.event}`} · ` +
 				'a width is the mean of both shares' +
+				(this.profile.diff.untested ? ` · ${this.profile.diff.untested}` : '') +
 				(this.profile.isCut ? ' · a file was cut off' : '');
 			element('heat-part').hidden = true;
 			return;
@@ -447,7 +448,7 @@ class App {
 		case VERDICT_SAME:
 			return `${text} ± ${(100 * layout.error[i]).toFixed(2)}, no significant change`;
 		default:
-			return `${text}, not tested: too few samples`;
+			return `${text}, not tested${this.profile.diff.untested ? '' : ': too few samples'}`;
 		}
 	}
 
