@@ -7,6 +7,7 @@
 
 #include "cli/cli.h"
 #include "cli/diff.h"
+#include "cli/fit.h"
 #include "cli/pager.h"
 #include "cli/select.h"
 #include "view/recording.h"
@@ -22,6 +23,7 @@ static const char help[] =
 	"                          P percentage points\n"
 	"      --all               also rows whose change is not significant or that have too few samples\n"
 	"  -n, --limit N           rows of each table (default: 10; 0: all)\n"
+	"      --wide              whole names, also where they are wider than the terminal\n"
 	"      --json              everything as JSON\n"
 	"  -h, --help\n";
 
@@ -29,6 +31,7 @@ enum {
 	OPT_BY = 256,
 	OPT_FAIL_OVER,
 	OPT_ALL,
+	OPT_WIDE,
 	DEFAULT_LIMIT = 10,
 };
 
@@ -58,6 +61,9 @@ static int parse_option(int option, struct diff_cli *diff, bool *has_limit)
 	case OPT_ALL:
 		diff->with_all = true;
 		return CLI_OK;
+	case OPT_WIDE:
+		diff->is_wide = true;
+		return CLI_OK;
 	case 'n':
 		*has_limit = true;
 		if (!cli_parse_number(optarg, 0, UINT32_MAX, &diff->limit))
@@ -80,6 +86,7 @@ static int parse(int argc, char **argv, struct diff_cli *diff)
 		{ "by", required_argument, NULL, OPT_BY },
 		{ "fail-over", required_argument, NULL, OPT_FAIL_OVER },
 		{ "all", no_argument, NULL, OPT_ALL },
+		{ "wide", no_argument, NULL, OPT_WIDE },
 		{ "limit", required_argument, NULL, 'n' },
 		{ "json", no_argument, NULL, 'j' },
 		{ 0 },
@@ -183,6 +190,7 @@ int diff_run(int argc, char **argv)
 	if (cli.use_json) {
 		ret = diff_print_json(&cli);
 	} else {
+		fit_start(cli.is_wide);
 		pager_start();
 		ret = diff_print(&cli);
 	}

@@ -11,7 +11,7 @@ struct diff_cli {
 	enum view_by by;
 	uint64_t limit;
 	double fail_over;	/* percentage points */
-	bool has_fail_over, with_all, use_json;
+	bool has_fail_over, with_all, is_wide, use_json;
 	struct model *model;
 	struct diff diff;
 	size_t failures;	/* rows beyond fail_over */

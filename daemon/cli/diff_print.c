@@ -6,7 +6,14 @@
 #include "base/json.h"
 #include "cli/cli.h"
 #include "cli/diff.h"
+#include "cli/fit.h"
+#include "cli/row.h"
 #include "view/recording.h"
+
+#define PATH_STEP " > "
+#define PATH_CUT "…" PATH_STEP
+
+enum { PATH_CALLS = 6 };	/* that a line has at most */
 
 /* A row of a table: of diff.rows, or of its paths. */
 struct line {
@@ -92,39 +99,43 @@ static size_t limit_of(const struct diff_cli *cli, size_t count)
 	return cli->limit && cli->limit < count ? (size_t)cli->limit : count;
 }
 
-static void print_row(const struct diff_cli *cli, const struct diff_row *row)
+/* How many of a path's last @count calls a line has room for behind @used columns: one at least. */
+static size_t calls_that_fit(const struct diff_cli *cli, const uint32_t *frames, size_t count, int used)
 {
-	switch (cli->diff.by) {
-	case BY_FUNCTION:
-		printf("[%c] %s%s%s\n", row->is_kernel ? 'k' : 'u', row->name, *row->file ? "  " : "",
-		       row->file);
-		return;
-	case BY_OBJECT:
-		printf("[%c] %s\n", row->is_kernel ? 'k' : 'u', *row->file ? row->file : "[no mapping]");
-		return;
-	case BY_THREAD:
-		printf("%s, %s\n", row->owner, *row->name ? row->name : "[no name]");
-		return;
-	default:
-		printf("%s\n", *row->owner ? row->owner : "[none]");
+	int left = fit_left(used) - fit_columns(model_frame(cli->model, frames[0])->name);
+	size_t fit = min_of(count, (size_t)PATH_CALLS);
+
+	if (count > fit)
+		left -= fit_columns(PATH_CUT);
+	for (size_t i = 1; i < fit; i++) {
+		left -= fit_columns(PATH_STEP) + fit_columns(model_frame(cli->model, frames[i])->name);
+		/* what is left out takes room, too */
+		if (left < (i + 1 < count ? fit_columns(PATH_CUT) : 0))
+			return i;
 	}
+	return fit;
 }
 
 /* Callers first; a long one is cut at the side of the callers. */
-static int print_path(const struct diff_cli *cli, uint32_t node)
+static int print_path(const struct diff_cli *cli, uint32_t node, int used)
 {
-	_cleanup_(buffer_free) struct buffer frames;
-	size_t count, shown = 6;
+	_cleanup_(buffer_free) struct buffer buffer;
+	const uint32_t *frames;
+	size_t count, shown;
 
-	buffer_init(&frames, POOL_REPORT);
-	if (model_stack(cli->model, node, &frames, &count))
+	buffer_init(&buffer, POOL_REPORT);
+	if (model_stack(cli->model, node, &buffer, &count))
 		return cli_error("out of memory");
-	if (count > shown)
-		printf("… > ");
-	for (size_t i = min_of(count, shown); i-- > 0;)
-		printf("%s%s", model_frame(cli->model,
-					   ((const uint32_t *)(const void *)frames.data)[i])->name,
-		       i ? " > " : "\n");
+	frames = (const uint32_t *)(const void *)buffer.data;
+	shown = calls_that_fit(cli, frames, count, used);
+	if (shown < count)
+		used += fit_print(PATH_CUT);
+	for (size_t i = shown; i-- > 0;) {
+		used += fit_end(model_frame(cli->model, frames[i])->name, fit_left(used));
+		if (i)
+			used += fit_print(PATH_STEP);
+	}
+	putchar('\n');
 	return CLI_OK;
 }
 
@@ -143,17 +154,18 @@ static int print_table(const struct diff_cli *cli, const char *title, struct tab
 		const struct line *line = &table->lines[i];
 		const struct share_test *test = &line->share->test;
 		char error[32] = "too few";
+		int used;
 
 		if (line->share->verdict != DIFF_FEW)
 			snprintf(error, sizeof(error), "± %.2f", 100 * test->error);
-		printf("%c %6.2f %%  %6.2f %%  %+6.2f %-7s%s  ",
-		       diff_is_change(line->share) || !cli->with_all ? ' ' : '~',
-		       100 * test->share[0], 100 * test->share[1], 100 * test->change, error,
-		       line->share->verdict == DIFF_FEW ? "" : " ");
+		used = fit_print("%c %6.2f %%  %6.2f %%  %+6.2f %-7s%s  ",
+				 diff_is_change(line->share) || !cli->with_all ? ' ' : '~',
+				 100 * test->share[0], 100 * test->share[1], 100 * test->change, error,
+				 line->share->verdict == DIFF_FEW ? "" : " ");
 		if (line->row)
-			print_row(cli, line->row);
+			row_print(cli->diff.by, line->row, used);
 		else
-			ret = print_path(cli, line->path->node);
+			ret = print_path(cli, line->path->node, used);
 	}
 	if (count < table->count)
 		printf("%31s... and %zu more\n", "", table->count - count);
@@ -289,23 +301,7 @@ static void put_side(struct json *json, const struct diff_cli *cli, unsigned int
 static void put_row(struct json *json, const struct diff_cli *cli, const struct diff_row *row)
 {
 	json_object(json, NULL);
-	switch (cli->diff.by) {
-	case BY_FUNCTION:
-		json_string(json, "name", row->name);
-		json_string(json, "file", row->file);
-		json_bool(json, "kernel", row->is_kernel);
-		break;
-	case BY_OBJECT:
-		json_string(json, "file", row->file);
-		json_bool(json, "kernel", row->is_kernel);
-		break;
-	case BY_THREAD:
-		json_string(json, "process", row->owner);
-		json_string(json, "thread", row->name);
-		break;
-	default:
-		json_string(json, by_name(cli->diff.by), row->owner);
-	}
+	row_put(json, cli->diff.by, row);
 	if (by_is_frame(cli->diff.by))
 		put_share(json, "self", &row->self);
 	put_share(json, "total", &row->total);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/fit.h"
 #include "cli/named_copy.h"
 #include "cli/pager.h"
 #include "cli/places.h"
@@ -35,6 +36,7 @@ static const char help[] =
 	"      --filter REGEX      only rows whose name matches; shares stay relative to all; also with --by\n"
 	"  -n, --limit N           functions per process, and processes (default: 10; 0: all);\n"
 	"                          rows of --by; functions of --callers\n"
+	"      --wide              whole names, also where they are wider than the terminal\n"
 	"      --json              everything as JSON\n"
 	"  -h, --help\n";
 
@@ -47,14 +49,16 @@ enum {
 	OPT_SUMMARY,
 	OPT_PERCENT_LIMIT,
 	OPT_FILTER,
+	OPT_WIDE,
 	DEFAULT_LIMIT = 10,
+	PLACE_MAX = 512,	/* bytes */
 };
 
 struct options {
 	const char *path;
 	struct selection selection;
 	uint64_t limit;
-	bool use_json;
+	bool use_json, is_wide;
 	enum report_detail detail;
 	enum report_view view;
 	enum view_by by;
@@ -99,13 +103,14 @@ static void print_process(const struct options *options, const struct report_eve
 	printf("\n      SELF    TOTAL  FUNCTION\n");
 	for (size_t i = 0; i < count; i++) {
 		const struct report_function *function = &process->functions[i];
+		char place[PLACE_MAX] = "";
+		int used;
 
-		printf("  %6.2f %% %6.2f %%  [%c] %s", percent(function->self, process->weight),
-		       percent(function->total, process->weight), function->is_kernel ? 'k' : 'u',
-		       function->name);
+		used = fit_print("  %6.2f %% %6.2f %%  [%c] ", percent(function->self, process->weight),
+				 percent(function->total, process->weight), function->is_kernel ? 'k' : 'u');
 		if (function->source && *function->source)
-			printf("  %s:%" PRIu64, last_part(function->source), function->line);
-		printf("%s%s\n", *function->file ? "  " : "", function->file);
+			snprintf(place, sizeof(place), "%s:%" PRIu64, last_part(function->source), function->line);
+		fit_function(used, function->name, place, function->file);
 	}
 	if (count < process->function_count)
 		printf("                     ... and %zu more\n", process->function_count - count);
@@ -222,6 +227,9 @@ static int parse_option(int option, struct options *options)
 		return set_view(options, REPORT_CALLERS);
 	case OPT_SUMMARY:
 		return set_view(options, REPORT_SUMMARY);
+	case OPT_WIDE:
+		options->is_wide = true;
+		return CLI_OK;
 	case OPT_FILTER:
 		return name_filter_parse(&options->filter, optarg);
 	case OPT_PERCENT_LIMIT:
@@ -257,6 +265,7 @@ static int parse(int argc, char **argv, struct options *options)
 		{ "summary", no_argument, NULL, OPT_SUMMARY },
 		{ "percent-limit", required_argument, NULL, OPT_PERCENT_LIMIT },
 		{ "filter", required_argument, NULL, OPT_FILTER },
+		{ "wide", no_argument, NULL, OPT_WIDE },
 		{ "limit", required_argument, NULL, 'n' },
 		{ "json", no_argument, NULL, 'j' },
 		{ 0 },
@@ -359,7 +368,7 @@ static int run(struct options *options)
 		return report_show(&(struct report_cli){
 			.path = options->path, .selection = options->selection, .view = options->view,
 			.by = options->by, .limit = options->limit, .least = options->least,
-			.filter = &options->filter, .use_json = options->use_json,
+			.filter = &options->filter, .use_json = options->use_json, .is_wide = options->is_wide,
 		});
 	ret = load(options, &report);
 	if (ret)
@@ -375,6 +384,7 @@ static int run(struct options *options)
 		report_json(report, options->path, options->limit, stdout);
 		return cli_finish();
 	}
+	fit_start(options->is_wide);
 	pager_start();
 	print_text(options, report);
 	return cli_finish();

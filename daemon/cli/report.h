@@ -22,7 +22,7 @@ struct report_cli {
 	uint64_t limit;		/* 0: all */
 	const struct name_filter *filter;	/* of REPORT_BY */
 	double least;		/* percent: what has less is left out */
-	bool use_json;
+	bool use_json, is_wide;
 	struct model *model;
 	struct diff shares;	/* of one recording */
 };

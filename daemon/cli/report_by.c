@@ -6,8 +6,10 @@
 
 #include "base/json.h"
 #include "cli/cli.h"
+#include "cli/fit.h"
 #include "cli/pager.h"
 #include "cli/report.h"
+#include "cli/row.h"
 #include "cli/select.h"
 #include "view/recording.h"
 
@@ -31,35 +33,18 @@ static int order(const void *a, const void *b)
 	return (left > right) - (left < right);
 }
 
-static void print_name(const struct report_cli *cli, const struct diff_row *row)
-{
-	switch (cli->by) {
-	case BY_FUNCTION:
-		printf("[%c] %s%s%s\n", row->is_kernel ? 'k' : 'u', row->name, *row->file ? "  " : "",
-		       row->file);
-		return;
-	case BY_OBJECT:
-		printf("[%c] %s\n", row->is_kernel ? 'k' : 'u', *row->file ? row->file : "[no mapping]");
-		return;
-	case BY_THREAD:
-		printf("%s, %s\n", row->owner, *row->name ? row->name : "[no name]");
-		return;
-	default:
-		printf("%s\n", *row->owner ? row->owner : "[none]");
-	}
-}
-
 static void print_row(const struct report_cli *cli, const struct diff_row *row)
 {
 	char self[16], total[16];
+	int used;
 
 	snprintf(self, sizeof(self), "± %.2f", 100 * row->self.test.error);
 	snprintf(total, sizeof(total), "± %.2f", 100 * row->total.test.error);
-	printf("%6.2f %% %-8s", percent(&row->self), self);
+	used = fit_print("%6.2f %% %-8s", percent(&row->self), self);
 	if (by_is_frame(cli->by))
-		printf("  %6.2f %% %-8s", percent(&row->total), total);
-	printf("  ");
-	print_name(cli, row);
+		used += fit_print("  %6.2f %% %-8s", percent(&row->total), total);
+	used += fit_print("  ");
+	row_print(cli->by, row, used);
 }
 
 static void put_share(struct json *json, const char *name, const struct diff_share *share)
@@ -69,32 +54,6 @@ static void put_share(struct json *json, const char *name, const struct diff_sha
 	json_double(json, "percent", percent(share));
 	json_double(json, "error95", 100 * share->test.error);
 	json_double(json, "phi", fmax(share->test.phi[DIFF_AFTER], 1));
-	json_end(json);
-}
-
-static void put_row(struct json *json, const struct report_cli *cli, const struct diff_row *row)
-{
-	json_object(json, NULL);
-	switch (cli->by) {
-	case BY_FUNCTION:
-		json_string(json, "name", row->name);
-		json_string(json, "file", row->file);
-		json_bool(json, "kernel", row->is_kernel);
-		break;
-	case BY_OBJECT:
-		json_string(json, "file", row->file);
-		json_bool(json, "kernel", row->is_kernel);
-		break;
-	case BY_THREAD:
-		json_string(json, "process", row->owner);
-		json_string(json, "thread", row->name);
-		break;
-	default:
-		json_string(json, by_name(cli->by), row->owner);
-	}
-	if (by_is_frame(cli->by))
-		put_share(json, "self", &row->self);
-	put_share(json, "total", &row->total);
 	json_end(json);
 }
 
@@ -116,8 +75,14 @@ static void put_rows(const struct report_cli *cli, const struct diff_row *const 
 	json_bool(&json, "times", cli->shares.sides[DIFF_AFTER].has_times);
 	json_double(&json, "percent_limit", cli->least);
 	json_array(&json, "rows");
-	for (size_t i = 0; i < count; i++)
-		put_row(&json, cli, rows[i]);
+	for (size_t i = 0; i < count; i++) {
+		json_object(&json, NULL);
+		row_put(&json, cli->by, rows[i]);
+		if (by_is_frame(cli->by))
+			put_share(&json, "self", &rows[i]->self);
+		put_share(&json, "total", &rows[i]->total);
+		json_end(&json);
+	}
 	json_end(&json);
 	json_end(&json);
 }
@@ -196,8 +161,10 @@ int report_show(struct report_cli *cli)
 		if (cli->model->is_cut && !cli->use_json)
 			fprintf(stderr, "stacktap: %s is cut off or damaged; this is what is whole\n",
 				recording_name(cli->path));
-		if (!cli->use_json)
+		if (!cli->use_json) {
+			fit_start(cli->is_wide);
 			pager_start();
+		}
 		ret = show(cli) ?: cli_finish();
 	}
 	diff_free(&cli->shares);

@@ -4,12 +4,14 @@
 
 #include "base/json.h"
 #include "cli/cli.h"
+#include "cli/fit.h"
 #include "cli/report.h"
 #include "view/recording.h"
 
 enum {
 	CALLERS_MAX = 64,	/* frames above a function that are followed */
 	INDENT_MAX = 48,	/* what is deeper has its depth in digits */
+	NAME_MIN = 30,		/* columns that indentation leaves to names */
 };
 
 /* A tree to be printed: that of the model, or one of callers. */
@@ -80,26 +82,29 @@ static void print_node(const struct printer *printer, uint32_t i)
 {
 	const struct tree_node *node = tree_node(printer->tree, i);
 	const struct model_frame *frame = model_frame(printer->cli->model, node->frame);
-	uint32_t depth = printer->level[i], last = i, count = 1;
+	uint32_t depth = printer->level[i], indent = INDENT_MAX, last = i, count = 1;
 	char error[16] = "", deep[16] = "", repeated[24] = "";
+	int used;
 
 	if (printer->error[i] >= 0)
 		snprintf(error, sizeof(error), "± %.2f", 100 * printer->error[i]);
-	if (depth > INDENT_MAX)
-		snprintf(deep, sizeof(deep), "%u: ", depth);
 	while (printer->first[last] != UINT32_MAX && is_repeated(printer, printer->first[last])) {
 		last = printer->first[last];
 		count++;
 	}
 	if (count > 1)
-		snprintf(repeated, sizeof(repeated), " (%u times)", count);
+		snprintf(repeated, sizeof(repeated), "(%u times)", count);
 	/* the sign has two bytes, and one column */
-	printf("%6.2f %% %-*s  ", share_of(printer, node->total), *error ? 8 : 7, error);
+	used = fit_print("%6.2f %% %-*s  ", share_of(printer, node->total), *error ? 8 : 7, error);
 	/* who called has run in what it called */
 	if (!printer->is_callers)
-		printf("%6.2f %%  ", share_of(printer, tree_node(printer->tree, last)->self));
-	printf("%*s%s%s%s%s%s\n", (int)min_of(depth, INDENT_MAX + 0u), "", deep, frame->name, repeated,
-	       *frame->file ? "  " : "", frame->file);
+		used += fit_print("%6.2f %%  ", share_of(printer, tree_node(printer->tree, last)->self));
+	if (fit_left(used) < INDENT_MAX + NAME_MIN)
+		indent = (uint32_t)max_of(fit_left(used) - NAME_MIN, 0);
+	if (depth > indent)
+		snprintf(deep, sizeof(deep), "%u: ", depth);
+	used += fit_print("%*s%s", (int)min_of(depth, indent), "", deep);
+	fit_function(used, frame->name, repeated, frame->file);
 }
 
 static void put_node(struct printer *printer, uint32_t i)

@@ -599,6 +599,69 @@ check "no pager" says "$out" "sample.otlp: "
 (cd "$scratch" && paged PAGER="sed s/^/paged:/" "$stacktap" report --json sample.otlp)
 check "no pager of JSON" python3 -c 'import json, sys; json.load(open(sys.argv[1]))' "$out"
 
+# lines are as wide as the terminal at most, but for --wide
+python3 -B - "$stacktap" "$scratch" <<'PYTHON' >"$out" 2>&1
+import fcntl, os, pty, struct, subprocess, sys, termios
+sys.path.insert(0, "tests/otlp")
+import make_sample, wire
+from wire import Message
+stacktap, scratch = sys.argv[1:]
+LONG = "void std::vector<std::pair<std::string, int>, Alloc>::_M_realloc_insert<std::pair<std::string, int>>(std::pair<std::string, int>&&)"
+FILE = "/usr/lib/x86_64-linux-gnu/a/directory/that/is/deep/libshöp.so.6"
+CGROUP = "/system.slice/system-a.slice/system-a-b.slice/user@1000.service/app.slice/shop-0123456789.scope"
+builder = make_sample.Builder()
+image = builder.mapping(FILE, 0x1000, 0x900000)
+frames = [builder.location(name, 0x1000 + 16 * i, mapping=image) for i, name in
+          enumerate([LONG, *(f"caller_{i}_of_a_long_name" for i in range(70)), "main"])]
+for start, name in ((10**18, "a"), (10**18, "b")):
+    builder.data.resource_profiles.clear()
+    thread = builder.attributes(thread__id=7, thread__name="x")
+    counts = (300, 300) if name == "a" else (100, 500)
+    samples = [make_sample.sample(builder.stack(*stack), thread, (), (count,))
+               for stack, count in zip((frames, frames[1:]), counts)]
+    builder.resource([Message("Profile", sample_type=builder.value_type("samples", "count"), samples=samples,
+                              time_unix_nano=start, duration_nano=10**9, period=10**7, profile_id=bytes([1]) * 16,
+                              period_type=builder.value_type("cpu", "nanoseconds"))],
+                     process__pid=7, process__executable__name="x", process__linux__cgroup=CGROUP)
+    with open(f"{scratch}/wide_{name}.otlp", "wb") as file:
+        file.write(wire.frame(make_sample.encode(builder.data)))
+
+
+def lines(width, *command):
+    own, terminal = pty.openpty()
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, width, 0, 0))
+    child = subprocess.Popen([stacktap, *command], stdin=terminal, stdout=terminal, cwd=scratch,
+                             env=dict(os.environ, PAGER="cat", LC_ALL="C"))
+    os.close(terminal)
+    said = b""
+    try:
+        while data := os.read(own, 65536):
+            said += data
+    except OSError:
+        pass
+    assert child.wait() == 0, said
+    return said.decode().splitlines()
+
+
+DIFF = ("diff", "--all", "wide_a.otlp", "wide_b.otlp")
+for command in (("report", "wide_a.otlp"), ("report", "--by", "function", "wide_a.otlp"), ("report", "--by", "object", "wide_a.otlp"),
+                ("report", "--by", "cgroup", "wide_a.otlp"), ("report", "--tree", "wide_a.otlp"), ("report", "--callers", "wide_a.otlp"), DIFF):
+    whole = subprocess.run([stacktap, *command], cwd=scratch, check=True, capture_output=True, text=True).stdout.splitlines()
+    assert lines(60, *command, "--wide") == whole, whole
+    assert lines(400, *command) == whole, whole
+    for width in (60, 80, 100):
+        fit = lines(width, *command)
+        # what is no row of names is as it is
+        long = [line for line in fit if len(line) > width and "%  " in line]
+        assert not long and len(fit) == len(whole), long
+    print(*fit[:12], sep="\n")
+fit = "\n".join(lines(80, *DIFF))
+assert "libshöp.so.6" in fit and "/usr/lib" not in fit and "void std::vec" in fit and "…" in fit, fit
+assert any(line.endswith("shop-0123456789.scope") and "…" in line for line in lines(80, "report", "--by", "cgroup", "wide_a.otlp"))
+print("fits")
+PYTHON
+check "lines fit the terminal" says "$out" fits
+
 # the others, whose clock goes three seconds on each time that it is asked
 cat >"$scratch/hurry.c" <<'EOF'
 #define _GNU_SOURCE

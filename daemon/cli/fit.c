@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/fit.h"
+
+#include <limits.h>
+#include <locale.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "view/browse.h"
+
+enum {
+	WIDTH_MIN = 20,		/* narrower ones are taken for this */
+	TEXT_MAX = 4096,	/* bytes: more columns than terminals have */
+	FILE_MIN = 24,		/* columns of name and file, from which on there is a file */
+	GAP = 2,
+};
+
+static int width = INT_MAX;
+
+void fit_start(bool is_wide)
+{
+	struct winsize size;
+
+	if (is_wide || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) || !size.ws_col)
+		return;
+	width = max_of((int)size.ws_col, WIDTH_MIN + 0);
+	/* what is printed is UTF-8, whatever the locale has */
+	if (!setlocale(LC_CTYPE, "") || MB_CUR_MAX == 1)
+		setlocale(LC_CTYPE, "C.UTF-8");
+}
+
+int fit_left(int used)
+{
+	return width == INT_MAX ? INT_MAX : max_of(width - used, 0);
+}
+
+int fit_columns(const char *text)
+{
+	char whole[TEXT_MAX];
+
+	return browse_cut(text, INT_MAX, whole, sizeof(whole));
+}
+
+int fit_print(const char *format, ...)
+{
+	char text[TEXT_MAX];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	fputs(text, stdout);
+	return width == INT_MAX ? 0 : fit_columns(text);
+}
+
+int fit_end(const char *text, int columns)
+{
+	char cut[TEXT_MAX];
+	int used;
+
+	if (width == INT_MAX) {
+		fputs(text, stdout);
+		return 0;
+	}
+	used = fit_columns(text);
+	if (used <= columns) {
+		fputs(text, stdout);
+		return used;
+	}
+	used = browse_cut(text, max_of(columns - 1, 0), cut, sizeof(cut));
+	printf("%s…", cut);
+	return used + 1;
+}
+
+void fit_path(int used, const char *path)
+{
+	const int left = fit_left(used);
+
+	if (fit_columns(path) <= left) {
+		puts(path);
+		return;
+	}
+	/* from the beginning of a character on */
+	while (*path && fit_columns(path) > left - 1)
+		do
+			path++;
+		while ((*path & 0xc0) == 0x80);
+	printf("…%s\n", path);
+}
+
+static const char *last_part(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+void fit_function(int used, const char *name, const char *place, const char *file)
+{
+	int left = fit_left(used);
+	int room = left - fit_columns(name) - (*place ? GAP + fit_columns(place) : 0);
+
+	if (width == INT_MAX || !*file || room >= GAP + fit_columns(file)) {
+		left = width == INT_MAX ? INT_MAX : left - (*file ? GAP + fit_columns(file) : 0);
+	} else {
+		file = last_part(file);
+		/* the name has at least half */
+		if (left < FILE_MIN || (room < GAP + fit_columns(file) && GAP + fit_columns(file) > left / 2))
+			file = "";
+		else
+			left -= GAP + fit_columns(file);
+	}
+	if (*place && left != INT_MAX && left - GAP - fit_columns(place) < left / 2)
+		place = "";
+	fit_end(name, left == INT_MAX || !*place ? left : left - GAP - fit_columns(place));
+	printf("%s%s%s%s\n", *place ? "  " : "", place, *file ? "  " : "", file);
+}

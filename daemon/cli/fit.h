@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Lines of names that are no wider than the terminal; what goes elsewhere is whole. Columns are those of a terminal. */
+#ifndef STACKTAP_CLI_FIT_H
+#define STACKTAP_CLI_FIT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/macro.h"
+
+/* How wide standard output is, once, before a pager has it; @is_wide: lines stay whole anyway. */
+void fit_start(bool is_wide);
+/* What a line has left behind @used columns; INT_MAX: whatever it takes. */
+int fit_left(int used);
+int fit_columns(const char *text);
+/* Columns that this took. */
+int fit_print(const char *format, ...) _printf_(1, 2);
+/* @text in so many columns, its end left out if need be; what it took. */
+int fit_end(const char *text, int columns);
+/* The rest of a line: a path, whose last parts say most. */
+void fit_path(int used, const char *path);
+/*
+ * The rest of a line: a function, where in its source it is ("": not known), and its file. Its file's directories are left
+ * out first, then the end of its name.
+ */
+void fit_function(int used, const char *name, const char *place, const char *file);
+
+#endif /* STACKTAP_CLI_FIT_H */
