@@ -82,19 +82,35 @@ static void closep(struct store_reader **store)
 		store_reader_close(*store);
 }
 
+uint64_t messages_size(const struct messages *messages)
+{
+	uint64_t bytes = 0;
+	struct stat st;
+
+	if (!messages->is_store)
+		return fstat(messages->fd, &st) ? 0 : (uint64_t)st.st_size;
+	for (size_t i = 0; i < messages->count; i++)
+		if (!fstatat(messages->fd, store_name(messages->times[i]).text, &st, 0))
+			bytes += (uint64_t)st.st_size;
+	return bytes;
+}
+
 /* Those of a file: 0, -ENODATA if the last one is cut off, or an error. *ret_number: of the last one. */
 static int read_all(int fd, int (*each)(void *ctx, const uint8_t *data, size_t size), void *ctx,
 		    uint64_t *ret_number)
 {
 	_cleanup_(closep) struct store_reader *store = NULL;
 	const uint8_t *data;
+	off_t before = 0, at;
 	size_t size;
 	int r = store_reader_open(fd, &store);
 
 	*ret_number = 0;
 	while (!r && (r = store_reader_next(store, &data, &size)) > 0) {
 		++*ret_number;
-		progress_read(size);
+		at = lseek(fd, 0, SEEK_CUR);
+		progress_read((size_t)(at - before));
+		before = at;
 		r = each(ctx, data, size);
 	}
 	return r;

@@ -18,6 +18,8 @@ struct messages {
 /* "-" is standard input. Says what is wrong. */
 int messages_open(const char *path, struct messages *ret_messages);
 void messages_close(struct messages *messages);
+/* Bytes of all its files, as far as they can be told now. */
+uint64_t messages_size(const struct messages *messages);
 /*
  * All of them, from the first. Says what is wrong, also with what @each returned: -EBADMSG, a message that is
  * damaged, -E2BIG, or another -errno.

@@ -2,6 +2,7 @@
 #include "cli/progress.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -15,9 +16,25 @@
 static struct {
 	bool is_watched;
 	uint64_t start;		/* CLOCK_MONOTONIC ns; 0: not begun */
-	uint64_t bytes;
+	uint64_t bytes, expected;	/* 0: not known */
 	uint64_t told;		/* the same, of the last line; 0: none is there */
 } progress;
+
+void progress_expect(uint64_t bytes)
+{
+	progress.bytes = 0;
+	progress.expected = bytes;
+}
+
+/* A file may grow while it is read. */
+static void tell(void)
+{
+	if (progress.expected)
+		fprintf(stderr, "\rreading: %.0f %% ",
+			min_of(floor(100 * (double)progress.bytes / (double)progress.expected), 100.0));
+	else
+		fprintf(stderr, "\rreading: %" PRIu64 " MB ", progress.bytes / MB);
+}
 
 void progress_read(size_t bytes)
 {
@@ -30,7 +47,7 @@ void progress_read(size_t bytes)
 		progress.start = now;
 	if (now - progress.start < FROM_NS || now - progress.told < STEP_NS)
 		return;
-	fprintf(stderr, "\rreading: %" PRIu64 " MB ", progress.bytes / MB);
+	tell();
 	progress.told = now;
 }
 

@@ -7,6 +7,8 @@
 
 /* Of all that is read from now on: on standard error, from two seconds on. recording_read() tells it by itself. */
 void progress_watch(void);
+/* So many bytes will be read in all: it is told in percent of them. */
+void progress_expect(uint64_t bytes);
 /* A message of so many bytes was read. */
 void progress_read(size_t bytes);
 /* The line goes: others write to the terminal. */

@@ -133,6 +133,8 @@ static int run(struct job *job)
 	uint64_t bytes;
 	int ret;
 
+	/* once for what is in it, and once more to write it */
+	progress_expect(2 * messages_size(&job->messages));
 	ret = messages_each(&job->messages, add, &job->naming.census) ?:
 	      naming_run(&job->naming, job->options->path);
 	if (ret)
