@@ -48,13 +48,23 @@ def guest(t):
     t.equal([row["name"] for row in rows], ["main"], "the filter leaves what matches")
     text = t.stacktap("top", "-b", "-n", 1, "-d", 3, "-p", busy.pid, "-e", "cpu-clock").stdout
     t.ok("[u] bottom  /opt/stacktap/workload/deep" in text and "SELF" in text, "as text", text)
+    t.ok("\x1b" not in text, "without a terminal it is text alone", text)
     screen(t, busy)
+    colors(t, busy)
     ends(t, busy)
     documented(t)
 
 
+RED, GREEN = 1, 2
+PLAIN = (None, False, False)
+SELECTED = (None, False, True)
+
+
 class Terminal:
-    """A pseudo-terminal and what a vt100 would show: no more sequences than ncurses sends one without scrolling."""
+    """
+    A pseudo-terminal and what it would show: no more sequences than ncurses sends a vt100, or a Linux console, without
+    scrolling. Each cell has a style: number of the colour or None, bold, reverse.
+    """
 
     SEQUENCE = re.compile(rb"\x1b\[([?0-9;]*)([A-Za-z])|\x1b[()].|\x1b[=>78]|[\x80-\xff]+|[\s\S]")
 
@@ -66,6 +76,8 @@ class Terminal:
     def size(self, lines, columns):
         self.lines, self.columns = lines, columns
         self.cells = [[" "] * columns for _ in range(lines)]
+        self.styles = [[PLAIN] * columns for _ in range(lines)]
+        self.style = PLAIN
         self.line = self.column = 0
         fcntl.ioctl(self.slave, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
 
@@ -93,11 +105,26 @@ class Terminal:
         elif len(char) == 1 and char >= b" ":
             if self.column < self.columns and self.line < self.lines:
                 self.cells[self.line][self.column] = char.decode()
+                self.styles[self.line][self.column] = self.style
             self.column += 1
 
     def control(self, what, numbers):
         first = numbers[0]
-        if what == "H":
+        if what == "m":
+            for number in numbers:
+                self.restyle(number)
+        elif what == "G":
+            self.column = min(max(first, 1), self.columns) - 1
+        elif what == "d":
+            self.line = min(max(first, 1), self.lines) - 1
+        elif what == "X":
+            self.erase(self.line, self.column, self.column + max(first, 1))
+        elif what in "@P":
+            for row, blank in ((self.cells[self.line], " "), (self.styles[self.line], PLAIN)):
+                blanks = [blank] * max(first, 1)
+                rest = row[self.column:]
+                row[self.column:] = (blanks + rest if what == "@" else rest[len(blanks):] + blanks)[:len(rest)]
+        elif what == "H":
             self.line = min(max(first, 1), self.lines) - 1
             self.column = min(max(numbers[-1] if len(numbers) > 1 else 1, 1), self.columns) - 1
         elif what in "ABCD":
@@ -105,18 +132,36 @@ class Terminal:
             self.line += {"A": -step, "B": step}.get(what, 0)
             self.column += {"C": step, "D": -step}.get(what, 0)
         elif what == "K":
-            begin, end = (0, self.column + 1) if first == 1 else (self.column, self.columns)
-            self.cells[self.line][begin:end] = [" "] * (end - begin)
+            self.erase(self.line, *((0, self.column + 1) if first == 1 else (self.column, self.columns)))
         elif what == "J":
-            self.cells[self.line][self.column:] = [" "] * (self.columns - self.column)
+            self.erase(self.line, self.column, self.columns)
             for line in range(self.line + 1, self.lines):
-                self.cells[line] = [" "] * self.columns
+                self.erase(line, 0, self.columns)
+
+    def erase(self, line, begin, end):
+        for column in range(begin, min(end, self.columns)):
+            self.cells[line][column], self.styles[line][column] = " ", PLAIN
+
+    def restyle(self, number):
+        color, bold, reverse = self.style
+        if number == 0:
+            self.style = PLAIN
+        elif number == 1:
+            self.style = color, True, reverse
+        elif number in (7, 27):
+            self.style = color, bold, number == 7
+        elif 30 <= number <= 39:
+            self.style = None if number == 39 else number - 30, bold, reverse
+
+    def styles_of(self, line, begin, end):
+        """Those of a part of a line, each once."""
+        return set(self.styles[line][begin:end])
 
 
-def on_screen(t, terminal, *options):
+def on_screen(t, terminal, *options, **environment):
     return t.start("/opt/stacktap/bin/stacktap", "top", "-e", "cpu-clock", "-d", 1, *options,
                    stdin=terminal.slave, stdout=terminal.slave,
-                   env=dict(os.environ, TERM="vt100"))
+                   env=dict(os.environ, TERM="vt100") | environment)
 
 
 def calls(t, terminal):
@@ -170,6 +215,33 @@ def screen(t, busy):
     terminal.text()
     t.equal(t.wait(child, 30), 0, "SIGTERM ends it with 0")
     t.equal(termios.tcgetattr(terminal.slave), terminal.settings, "SIGTERM gives the terminal back")
+
+
+def colors(t, busy):
+    """Shares by perf's limits, the heading and the column that it is sorted by; with NO_COLOR all but the colours."""
+    for environment in ({}, {"NO_COLOR": "1"}):
+        terminal = Terminal(24, 80)
+        child = on_screen(t, terminal, "-p", busy.pid, TERM="linux", **environment)
+        t.until(lambda: terminal.text().count("[u] ") > 2, 30, f"a screen {environment}")
+        lines = ["".join(cells) for cells in terminal.cells]
+        red, green = (None, None) if environment else (RED, GREEN)
+        t.equal(terminal.styles_of(4, 18, 40), {(green, True, False)}, f"the heading {environment}")
+        t.equal(terminal.styles_of(4, 4, 8), {(green, True, True)}, f"the column that it is sorted by {environment}")
+        t.equal(terminal.styles_of(5, 0, len(lines[5].rstrip())), {SELECTED}, f"the selected row {environment}")
+        seen = set()
+        for row in range(6, 24):
+            if "[u] " not in lines[row]:
+                continue
+            t.equal(terminal.styles_of(row, 18, 80), {PLAIN}, f"names are plain {environment}")
+            for column in (0, 9):
+                percent = float(lines[row][column:column + 6])
+                color = red if percent >= 5 else green if percent >= 0.5 else None
+                seen.add(color)
+                t.equal((percent, terminal.styles_of(row, column, column + 8)), (percent, {(color, False, False)}),
+                        f"the colour of a share {environment}")
+        t.ok(red in seen and None in seen, f"a hot share and a cold one {environment}", lines)
+        os.write(terminal.master, b"q")
+        t.equal(t.wait(child, 30), 0, "q ends it")
 
 
 def documented(t):
