@@ -30,7 +30,7 @@ static int lighter(const void *a, const void *b, void *ctx)
 {
 	const struct tree *tree = ctx;
 	uint32_t left = *(const uint32_t *)a, right = *(const uint32_t *)b;
-	uint64_t l = tree_node(tree, left)->total, r = tree_node(tree, right)->total;
+	uint64_t l = tree_sum(tree, left)->total, r = tree_sum(tree, right)->total;
 
 	if (l != r)
 		return l < r ? -1 : 1;
@@ -64,8 +64,8 @@ static double share_of(const struct printer *printer, uint64_t weight)
 
 static bool is_shown(const struct printer *printer, uint32_t node)
 {
-	return share_of(printer, tree_node(printer->tree, node)->total) >= printer->cli->least &&
-	       tree_node(printer->tree, node)->samples;
+	return share_of(printer, tree_sum(printer->tree, node)->total) >= printer->cli->least &&
+	       tree_sum(printer->tree, node)->samples;
 }
 
 /* One more level of a function that does nothing but call itself: text has one line for all of them. */
@@ -73,9 +73,10 @@ static bool is_repeated(const struct printer *printer, uint32_t i)
 {
 	const struct tree_node *node = tree_node(printer->tree, i);
 	const struct tree_node *parent = tree_node(printer->tree, node->parent);
+	const struct tree_sum *above = tree_sum(printer->tree, node->parent);
 
 	return node->parent != TREE_ROOT && parent->frame == node->frame &&
-	       parent->total == node->total && !parent->self_samples;
+	       above->total == tree_sum(printer->tree, i)->total && !above->self_samples;
 }
 
 static void print_node(const struct printer *printer, uint32_t i)
@@ -95,10 +96,10 @@ static void print_node(const struct printer *printer, uint32_t i)
 	if (count > 1)
 		snprintf(repeated, sizeof(repeated), "(%u times)", count);
 	/* the sign has two bytes, and one column */
-	used = fit_print("%6.2f %% %-*s  ", share_of(printer, node->total), *error ? 8 : 7, error);
+	used = fit_print("%6.2f %% %-*s  ", share_of(printer, tree_sum(printer->tree, i)->total), *error ? 8 : 7, error);
 	/* who called has run in what it called */
 	if (!printer->is_callers)
-		used += fit_print("%6.2f %%  ", share_of(printer, tree_node(printer->tree, last)->self));
+		used += fit_print("%6.2f %%  ", share_of(printer, tree_sum(printer->tree, last)->self));
 	if (fit_left(used) < INDENT_MAX + NAME_MIN)
 		indent = (uint32_t)max_of(fit_left(used) - NAME_MIN, 0);
 	if (depth > indent)
@@ -111,6 +112,7 @@ static void put_node(struct printer *printer, uint32_t i)
 {
 	const struct tree_node *node = tree_node(printer->tree, i);
 	const struct model_frame *frame = model_frame(printer->cli->model, node->frame);
+	const struct tree_sum *sum = tree_sum(printer->tree, i);
 	struct json *json = &printer->json;
 
 	json_object(json, NULL);
@@ -119,14 +121,14 @@ static void put_node(struct printer *printer, uint32_t i)
 	json_string(json, "name", frame->name);
 	json_string(json, "file", frame->file);
 	json_bool(json, "kernel", frame->kind == FRAME_KIND_KERNEL);
-	json_u64(json, "total", node->total);
-	json_u64(json, "samples", node->samples);
-	json_double(json, "total_percent", share_of(printer, node->total));
+	json_u64(json, "total", sum->total);
+	json_u64(json, "samples", sum->samples);
+	json_double(json, "total_percent", share_of(printer, sum->total));
 	if (printer->error[i] >= 0)
 		json_double(json, "error95", 100 * printer->error[i]);
 	if (!printer->is_callers) {
-		json_u64(json, "self", node->self);
-		json_double(json, "self_percent", share_of(printer, node->self));
+		json_u64(json, "self", sum->self);
+		json_double(json, "self_percent", share_of(printer, sum->self));
 	}
 	json_end(json);
 }
@@ -200,15 +202,15 @@ static int print_tree(struct report_cli *cli, const struct tree *tree, bool is_c
 		printer.next = printer.first + count;
 		printer.level = printer.next + count;
 		link_children(&printer, printer.level + count);
-		printer.all = (double)tree_node(tree, TREE_ROOT)->total;
+		printer.all = (double)tree_sum(tree, TREE_ROOT)->total;
 		find_errors(&printer);
 		if (cli->use_json) {
 			json_init(&printer.json, stdout);
 			json_object(&printer.json, NULL);
 			json_string(&printer.json, "file", cli->path);
 			json_string(&printer.json, "view", is_callers ? "callers" : "tree");
-			json_u64(&printer.json, "weight", tree_node(tree, TREE_ROOT)->total);
-			json_u64(&printer.json, "samples", tree_node(tree, TREE_ROOT)->samples);
+			json_u64(&printer.json, "weight", tree_sum(tree, TREE_ROOT)->total);
+			json_u64(&printer.json, "samples", tree_sum(tree, TREE_ROOT)->samples);
 			json_double(&printer.json, "percent_limit", cli->least);
 			json_array(&printer.json, "nodes");
 		} else {
@@ -227,7 +229,9 @@ static int print_tree(struct report_cli *cli, const struct tree *tree, bool is_c
 
 int report_print_tree(struct report_cli *cli)
 {
-	model_sum(cli->model, cli->shares.events[DIFF_AFTER]);
+	if (model_sum(cli->model, cli->shares.events[DIFF_AFTER]))
+		return cli_error("%s needs more memory than is allowed: "
+				 RECORDING_NARROW, recording_name(cli->path));
 	return print_tree(cli, &cli->model->tree, false);
 }
 
@@ -240,20 +244,21 @@ struct climber {
 /* One call up. What is below the limit is not followed: a large recording has more paths than memory. */
 static int climb(const struct tree *tree, struct climber *climber, double least, struct tree *callers)
 {
-	struct tree_node *node;
+	struct tree_sum *sum;
 	int err;
 
 	if (climber->at == TREE_ROOT ||
-	    (climber->node != TREE_ROOT && (double)tree_node(callers, climber->node)->total < least)) {
+	    (climber->node != TREE_ROOT && (double)tree_sum(callers, climber->node)->total < least)) {
 		climber->at = TREE_ROOT;
 		return 0;
 	}
-	err = tree_child(callers, climber->node, tree_node(tree, climber->at)->frame, &climber->node);
+	err = tree_child(callers, climber->node, tree_node(tree, climber->at)->frame, &climber->node) ?:
+	      tree_extend(callers);
 	if (err)
 		return err;
-	node = tree_node(callers, climber->node);
-	rows_sum(&node->samples, climber->samples);
-	rows_sum(&node->total, climber->weight);
+	sum = tree_sum(callers, climber->node);
+	rows_sum(&sum->samples, climber->samples);
+	rows_sum(&sum->total, climber->weight);
 	climber->at = tree_node(tree, climber->at)->parent;
 	return 0;
 }
@@ -266,7 +271,7 @@ static int turn_over(const struct tree *tree, struct climber *climbers, double l
 	int err = 0;
 
 	for (uint32_t i = 1; i < tree_count(tree); i++) {
-		const struct tree_node *leaf = tree_node(tree, i);
+		const struct tree_sum *leaf = tree_sum(tree, i);
 
 		if (leaf->self_samples)
 			climbers[count++] = (struct climber){
@@ -284,8 +289,8 @@ static int turn_over(const struct tree *tree, struct climber *climbers, double l
 		count = kept;
 	}
 	if (!err && tree_count(callers)) {
-		tree_node(callers, TREE_ROOT)->samples = tree_node(tree, TREE_ROOT)->samples;
-		tree_node(callers, TREE_ROOT)->total = tree_node(tree, TREE_ROOT)->total;
+		tree_sum(callers, TREE_ROOT)->samples = tree_sum(tree, TREE_ROOT)->samples;
+		tree_sum(callers, TREE_ROOT)->total = tree_sum(tree, TREE_ROOT)->total;
 	}
 	return err;
 }
@@ -296,17 +301,18 @@ int report_print_callers(struct report_cli *cli)
 	size_t bytes = ((size_t)tree_count(tree) + 1) * sizeof(struct climber);
 	_cleanup_free_ struct climber *climbers = NULL;
 	struct tree callers;
-	double least;
-	int ret;
+	double least = 0;
+	int err, ret;
 
 	if (!pool_charge(POOL_REPORT, bytes))
 		return cli_error("%s needs more memory than is allowed: "
 				 RECORDING_NARROW, recording_name(cli->path));
 	climbers = calloc(1, bytes);
 	tree_init(&callers);
-	model_sum(cli->model, cli->shares.events[DIFF_AFTER]);
-	least = (double)tree_node(tree, TREE_ROOT)->total * cli->least / 100;
-	if (!climbers || turn_over(tree, climbers, least, &callers))
+	err = model_sum(cli->model, cli->shares.events[DIFF_AFTER]);
+	if (!err && tree_count(tree))
+		least = (double)tree_sum(tree, TREE_ROOT)->total * cli->least / 100;
+	if (err || !climbers || turn_over(tree, climbers, least, &callers))
 		ret = cli_error("%s needs more memory than is allowed: "
 				RECORDING_NARROW, recording_name(cli->path));
 	else

@@ -389,18 +389,20 @@ uint32_t model_main_event(const struct model *model)
 	return best;
 }
 
-void model_sum(struct model *model, uint32_t event)
+int model_sum(struct model *model, uint32_t event)
 {
 	const struct timeline *timeline = model_timeline(model, model_event(model, event)->side);
 
-	tree_clear(&model->tree);
+	if (tree_clear(&model->tree))
+		return -E2BIG;
 	for (size_t i = 0; i < timeline_count(timeline); i++) {
 		const struct timeline_entry *entry = timeline_at(timeline, i);
 
 		if (model_group(model, entry->group)->event == event)
 			tree_add(&model->tree, entry->node, entry->samples, entry->weight);
 	}
-	tree_sum(&model->tree);
+	tree_add_up(&model->tree);
+	return 0;
 }
 
 int model_stack(const struct model *model, uint32_t node, struct buffer *frames, size_t *ret_count)

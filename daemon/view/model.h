@@ -87,8 +87,8 @@ void model_free(struct model *model);	/* NULL is fine */
 
 /* The one with most samples of MODEL_AFTER, or of all if it has none. */
 uint32_t model_main_event(const struct model *model);
-/* Sums of the tree: those of one event. */
-void model_sum(struct model *model, uint32_t event);
+/* Sums of the tree: those of one event. -E2BIG */
+int model_sum(struct model *model, uint32_t event);
 
 /* The frames of a node's stack, leaf first, into a buffer of uint32_t. -E2BIG */
 int model_stack(const struct model *model, uint32_t node, struct buffer *frames, size_t *ret_count);

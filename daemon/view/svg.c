@@ -156,7 +156,7 @@ static void put_label(const struct svg *svg, const char *name, double x, double 
 
 static bool is_vanished(const struct svg *svg, uint32_t i)
 {
-	return svg->diff && i != TREE_ROOT && !tree_node(&svg->model->tree, i)->samples;
+	return svg->diff && i != TREE_ROOT && !tree_sum(&svg->model->tree, i)->samples;
 }
 
 static void put_change(const struct svg *svg, uint32_t i)
@@ -197,7 +197,7 @@ static void put_node(const struct svg *svg, uint32_t i, double height)
 	if (svg->diff)
 		put_change(svg, i);
 	else
-		fprintf(svg->file, "\n%" PRIu64 " samples, %.2f %%", node->samples,
+		fprintf(svg->file, "\n%" PRIu64 " samples, %.2f %%", tree_sum(&svg->model->tree, i)->samples,
 			100 * svg->share[i]);
 	fprintf(svg->file, "</title><rect x=\"%.2f\" y=\"%.1f\" width=\"%.2f\" height=\"%d\" "
 		"fill=\"%s\"%s/>", x, y, max_of(width - 0.3, 0.3), ROW - 1, colour_of(svg, i),
@@ -257,32 +257,38 @@ static void put_svg(struct svg *svg, const char *title)
 	fputs("</svg>\n", svg->file);
 }
 
-static void share_all(struct svg *svg, uint32_t event, double *shares)
+static int share_all(struct svg *svg, uint32_t event, double *shares)
 {
 	const struct tree *tree = &svg->model->tree;
 	double all;
 
-	model_sum(svg->model, event);
-	all = (double)tree_node(tree, TREE_ROOT)->total;
+	if (model_sum(svg->model, event))
+		return -E2BIG;
+	all = (double)tree_sum(tree, TREE_ROOT)->total;
 	for (uint32_t i = 0; i < tree_count(tree); i++)
-		shares[i] = all > 0 ? (double)tree_node(tree, i)->total / all : 0;
+		shares[i] = all > 0 ? (double)tree_sum(tree, i)->total / all : 0;
+	return 0;
 }
 
-static void draw(struct svg *svg, uint32_t event, const char *title)
+static int draw(struct svg *svg, uint32_t event, const char *title)
 {
 	uint32_t count = tree_count(&svg->model->tree);
+	int err = 0;
 
 	svg->levels = 1;
 	if (svg->diff)
-		share_all(svg, svg->diff->events[DIFF_BEFORE], svg->before);
+		err = share_all(svg, svg->diff->events[DIFF_BEFORE], svg->before);
 	/* the last one, so that the tree has its samples */
-	share_all(svg, event, svg->share);
+	err = err ?: share_all(svg, event, svg->share);
+	if (err)
+		return err;
 	for (uint32_t i = 0; svg->diff && i < count; i++)
 		svg->share[i] = (svg->share[i] + svg->before[i]) / 2;
 	for (size_t i = 0; svg->diff && i < diff_path_count(svg->diff); i++)
 		svg->path[diff_path(svg->diff, i)->node] = (uint32_t)i + 1;
 	place(svg);
 	put_svg(svg, title);
+	return 0;
 }
 
 static int write_tree(struct model *model, const struct diff *diff, uint32_t event,
@@ -293,6 +299,7 @@ static int write_tree(struct model *model, const struct diff *diff, uint32_t eve
 	struct svg svg = { .model = model, .diff = diff, .file = file,
 			   .event = model_event(model, event) };
 	_cleanup_free_ char *memory = NULL;
+	int err = 0;
 
 	if (!pool_charge(POOL_REPORT, bytes))
 		return -E2BIG;
@@ -304,10 +311,10 @@ static int write_tree(struct model *model, const struct diff *diff, uint32_t eve
 		svg.depth = (uint32_t *)(void *)(svg.before + count);
 		svg.order = svg.depth + count;
 		svg.path = svg.order + count;
-		draw(&svg, event, title);
+		err = draw(&svg, event, title);
 	}
 	pool_uncharge(POOL_REPORT, bytes);
-	return memory ? 0 : -E2BIG;
+	return memory ? err : -E2BIG;
 }
 
 int svg_write(struct model *model, uint32_t event, const char *title, FILE *file)

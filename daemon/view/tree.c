@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "view/tree.h"
 
+#include <string.h>
+
 #include "base/fingerprint.h"
 
 void tree_init(struct tree *tree)
 {
 	rows_init(&tree->rows);
+	buffer_init(&tree->sums, POOL_REPORT);
 }
 
 void tree_free(struct tree *tree)
 {
 	rows_free(&tree->rows);
+	buffer_free(&tree->sums);
 }
 
 static uint64_t hash_step(uint64_t hash, uint32_t frame)
@@ -94,31 +98,43 @@ void tree_pack(struct tree *tree)
 	buffer_fit(&tree->rows.data, 0);
 }
 
+int tree_extend(struct tree *tree)
+{
+	const size_t size = tree->rows.count * sizeof(struct tree_sum), before = tree->sums.size;
+	uint8_t *new = size > before ? buffer_reserve(&tree->sums, size - before) : NULL;
+
+	if (size <= before)
+		return 0;
+	if (!new)
+		return -E2BIG;
+	memset(new, 0, size - before);
+	tree->sums.size = size;
+	return 0;
+}
+
+int tree_clear(struct tree *tree)
+{
+	tree->sums.size = 0;
+	return tree_extend(tree);
+}
+
 void tree_add(struct tree *tree, uint32_t i, uint64_t samples, uint64_t weight)
 {
-	rows_sum(&tree_node(tree, i)->self_samples, samples);
-	rows_sum(&tree_node(tree, i)->self, weight);
+	rows_sum(&tree_sum(tree, i)->self_samples, samples);
+	rows_sum(&tree_sum(tree, i)->self, weight);
 }
 
-void tree_sum(struct tree *tree)
+void tree_add_up(struct tree *tree)
 {
 	for (uint32_t i = tree->rows.count; i-- > 0;) {
-		struct tree_node *node = tree_node(tree, i);
+		struct tree_sum *sum = tree_sum(tree, i), *above;
 
-		rows_sum(&node->samples, node->self_samples);
-		rows_sum(&node->total, node->self);
+		rows_sum(&sum->samples, sum->self_samples);
+		rows_sum(&sum->total, sum->self);
 		if (i == TREE_ROOT)
 			break;
-		rows_sum(&tree_node(tree, node->parent)->samples, node->samples);
-		rows_sum(&tree_node(tree, node->parent)->total, node->total);
-	}
-}
-
-void tree_clear(struct tree *tree)
-{
-	for (uint32_t i = 0; i < tree->rows.count; i++) {
-		struct tree_node *node = tree_node(tree, i);
-
-		node->self_samples = node->self = node->samples = node->total = 0;
+		above = tree_sum(tree, tree_node(tree, i)->parent);
+		rows_sum(&above->samples, sum->samples);
+		rows_sum(&above->total, sum->total);
 	}
 }

@@ -41,14 +41,15 @@ static void look_at(const struct report *report)
 static void look_at_tree(struct model *model)
 {
 	for (uint32_t event = 0; event < model->events.count; event++) {
-		model_sum(model, event);
-		if (tree_node(&model->tree, TREE_ROOT)->samples != model_event(model, event)->samples)
+		if (model_sum(model, event))
+			return;
+		if (tree_sum(&model->tree, TREE_ROOT)->samples != model_event(model, event)->samples)
 			abort();
 		for (uint32_t i = 1; i < tree_count(&model->tree); i++) {
 			const struct tree_node *node = tree_node(&model->tree, i);
 
 			if (node->parent >= i || node->frame >= model->frames.count ||
-			    node->samples > tree_node(&model->tree, node->parent)->samples)
+			    tree_sum(&model->tree, i)->samples > tree_sum(&model->tree, node->parent)->samples)
 				abort();
 		}
 	}

@@ -70,11 +70,11 @@ static void sums_are_those_of_the_report(void **state)
 		assert_int_equal(event->samples, other->samples);
 		assert_int_equal(event->weight, other->weight);
 		assert_int_equal(event->complete, other->quality.complete);
-		model_sum(model, i);
-		assert_int_equal(tree_node(&model->tree, TREE_ROOT)->samples, other->samples);
-		assert_int_equal(tree_node(&model->tree, TREE_ROOT)->total, other->weight);
+		assert_int_equal(model_sum(model, i), 0);
+		assert_int_equal(tree_sum(&model->tree, TREE_ROOT)->samples, other->samples);
+		assert_int_equal(tree_sum(&model->tree, TREE_ROOT)->total, other->weight);
 		for (uint32_t n = 1; n < tree_count(&model->tree); n++)
-			self += tree_node(&model->tree, n)->self;
+			self += tree_sum(&model->tree, n)->self;
 		assert_int_equal(self, other->weight);
 	}
 	assert_int_equal(model_main_event(model), 0);
@@ -203,20 +203,21 @@ static void trees_may_be_deep(void **state)
 	tree_init(&tree);
 	for (uint32_t i = 0; i < DEPTH; i++)
 		assert_int_equal(tree_child(&tree, node, i % 7, &node), 0);
+	assert_int_equal(tree_clear(&tree), 0);
 	tree_add(&tree, node, 3, 30);
 	assert_int_equal(tree_child(&tree, TREE_ROOT, 0, &again), 0);
 	assert_int_equal(again, 1);
 	assert_int_equal(tree_count(&tree), DEPTH + 1);
 	tree_add(&tree, again, UINT64_MAX, UINT64_MAX - 35);
 	for (int pass = 0; pass < 2; pass++) {
-		tree_sum(&tree);
-		assert_int_equal(tree_node(&tree, node)->total, pass ? 0 : 30);
-		assert_int_equal(tree_node(&tree, DEPTH / 2)->samples, pass ? 0 : 3);
+		tree_add_up(&tree);
+		assert_int_equal(tree_sum(&tree, node)->total, pass ? 0 : 30);
+		assert_int_equal(tree_sum(&tree, DEPTH / 2)->samples, pass ? 0 : 3);
 		/* sums do not wrap */
-		assert_int_equal(tree_node(&tree, TREE_ROOT)->samples, pass ? 0 : UINT64_MAX);
-		assert_int_equal(tree_node(&tree, TREE_ROOT)->total, pass ? 0 : UINT64_MAX - 5);
-		assert_int_equal(tree_node(&tree, TREE_ROOT)->self, 0);
-		tree_clear(&tree);
+		assert_int_equal(tree_sum(&tree, TREE_ROOT)->samples, pass ? 0 : UINT64_MAX);
+		assert_int_equal(tree_sum(&tree, TREE_ROOT)->total, pass ? 0 : UINT64_MAX - 5);
+		assert_int_equal(tree_sum(&tree, TREE_ROOT)->self, 0);
+		assert_int_equal(tree_clear(&tree), 0);
 	}
 	tree_free(&tree);
 }
@@ -442,11 +443,11 @@ static void lines_become_frames(void **state)
 	assert_int_equal(model_new(&(struct model_options){ .is_exact = true }, &model), 0);
 	assert_int_equal(reader_add(model->reader, bytes, size), 0);
 	model_finish(model);
-	model_sum(model, 0);
+	assert_int_equal(model_sum(model, 0), 0);
 	/* the root, managed, anonymous, outer, inner, kernel */
 	assert_int_equal(tree_count(&model->tree), 6);
 	node = 5;
-	assert_int_equal(tree_node(&model->tree, node)->self, 5);
+	assert_int_equal(tree_sum(&model->tree, node)->self, 5);
 	frame = model_frame(model, tree_node(&model->tree, node)->frame);
 	assert_string_equal(frame->name, "entry");
 	assert_int_equal(frame->kind, FRAME_KIND_KERNEL);
@@ -473,7 +474,7 @@ static void lines_become_frames(void **state)
 	assert_int_equal(model_frame(model, tree_node(&model->tree, node)->frame)->kind,
 			 FRAME_KIND_MANAGED);
 	assert_int_equal(tree_node(&model->tree, node)->parent, TREE_ROOT);
-	assert_int_equal(tree_node(&model->tree, node)->total, 5);
+	assert_int_equal(tree_sum(&model->tree, node)->total, 5);
 	model_free(model);
 }
 
@@ -503,7 +504,7 @@ static void damage_is_told_and_does_no_harm(void **state)
 		} else {
 			taken++;
 			for (uint32_t i = 0; i < model->events.count; i++)
-				model_sum(model, i);
+				assert_int_equal(model_sum(model, i), 0);
 			model_free(model);
 		}
 		synthetic_check_pools();

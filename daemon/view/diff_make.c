@@ -1,196 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "view/diff.h"
+#include "view/diff_rows.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "base/fingerprint.h"
-
-#define NONE UINT32_MAX
-
-/* While it is made. By node, and by group where rows are of groups. */
-struct maker {
-	struct model *model;
-	struct diff *diff;
-	uint32_t *row_of;	/* NONE of the root */
-	uint32_t *path_of;	/* its number among those that are tested, or NONE */
-	double (*parts)[DIFF_SIDES];
-	double *sums;		/* of the slice at hand */
-	bool *is_outer;		/* nothing above it is of the same row */
-	double (*slices)[SLICES];	/* of what is tested, of one side */
-	double (*phi)[DIFF_SIDES];
-	uint32_t tested;
-	bool is_one;		/* there is no DIFF_BEFORE */
-	double least;		/* of paths that are tested: percent, then weight */
-};
-
-static uint64_t row_hash(const struct diff_row *row)
-{
-	struct fingerprint print = fingerprint_start((uintptr_t)row->owner);
-
-	fingerprint_mix(&print, (uintptr_t)row->name, (uintptr_t)row->file);
-	fingerprint_mix(&print, row->is_kernel, 0);
-	return fingerprint_end(print).lo;
-}
-
-static uint64_t row_hash_of(const void *ctx, uint32_t position)
-{
-	return row_hash((const struct diff_row *)ctx + position);
-}
-
-static uint32_t look_up(const struct diff *diff, const struct diff_row *key)
-{
-	struct index_probe probe = index_first(&diff->rows.index, row_hash(key));
-	const struct diff_row *row;
-	uint32_t i;
-
-	while ((i = index_next(&diff->rows.index, &probe)) != INDEX_NONE) {
-		row = diff_row(diff, i);
-		if (row->owner == key->owner && row->name == key->name && row->file == key->file &&
-		    row->is_kernel == key->is_kernel)
-			break;
-	}
-	return i;
-}
-
-static int find_row(struct diff *diff, const struct diff_row *key, uint32_t *ret_position)
-{
-	*ret_position = look_up(diff, key);
-	if (*ret_position != INDEX_NONE)
-		return 0;
-	return rows_add(&diff->rows, row_hash(key), row_hash_of, key, sizeof(*key), ret_position);
-}
-
-const struct diff_row *diff_function(const struct diff *diff, struct model *model, uint32_t frame)
-{
-	const struct model_frame *of = model_frame(model, frame);
-	const struct diff_row key = {
-		.owner = texts_intern(&model->texts, ""), .name = of->name, .file = of->file,
-		.is_kernel = of->kind == FRAME_KIND_KERNEL,
-	};
-	uint32_t i = look_up(diff, &key);
-
-	return i == INDEX_NONE ? NULL : diff_row(diff, i);
-}
-
-static bool is_wanted(const struct maker *maker, const struct model_group *group)
-{
-	return group->event == maker->diff->events[DIFF_BEFORE] ||
-	       group->event == maker->diff->events[DIFF_AFTER];
-}
-
-static int rows_of_groups(struct maker *maker, const char *nothing)
-{
-	int err = 0;
-
-	for (uint32_t i = 0; i < maker->model->groups.count && !err; i++) {
-		const struct model_group *group = model_group(maker->model, i);
-		struct diff_row key = { .owner = nothing, .name = nothing, .file = nothing };
-
-		if (!is_wanted(maker, group))
-			continue;
-		switch (maker->diff->by) {
-		case BY_THREAD:
-			key.name = group->thread;
-			key.owner = group->process.name;
-			break;
-		case BY_CONTAINER:
-			key.owner = group->process.container_id;
-			break;
-		case BY_CGROUP:
-			key.owner = group->process.cgroup;
-			break;
-		case BY_SERVICE:
-			key.owner = group->process.service_name;
-			break;
-		default:
-			key.owner = group->process.name;
-		}
-		err = find_row(maker->diff, &key, &maker->row_of[i]);
-	}
-	return err;
-}
-
-/* Down and up again through all of the tree, with a count for each row of how often it is above. */
-static void walk(struct maker *maker, const uint32_t *first, const uint32_t *next, uint32_t *above)
-{
-	const struct tree *tree = &maker->model->tree;
-	uint32_t node = TREE_ROOT, down = first[TREE_ROOT];
-
-	for (;;) {
-		while (down == NONE) {
-			if (node == TREE_ROOT)
-				return;
-			above[maker->row_of[node]]--;
-			down = next[node];
-			node = tree_node(tree, node)->parent;
-		}
-		node = down;
-		maker->is_outer[node] = !above[maker->row_of[node]]++;
-		down = first[node];
-	}
-}
-
-static int find_outer(struct maker *maker)
-{
-	const struct tree *tree = &maker->model->tree;
-	size_t count = tree_count(tree);
-	size_t bytes = (2 * count + maker->diff->rows.count + 1) * sizeof(uint32_t);
-	_cleanup_free_ uint32_t *memory = NULL;
-	uint32_t *first, *next;
-
-	if (!pool_charge(POOL_REPORT, bytes))
-		return -E2BIG;
-	memory = calloc(1, bytes);
-	if (memory) {
-		first = memory;
-		next = first + count;
-		memset(first, 0xff, 2 * count * sizeof(*first));
-		for (uint32_t i = 1; i < count; i++) {
-			next[i] = first[tree_node(tree, i)->parent];
-			first[tree_node(tree, i)->parent] = i;
-		}
-		walk(maker, first, next, next + count);
-	}
-	pool_uncharge(POOL_REPORT, bytes);
-	return memory ? 0 : -E2BIG;
-}
-
-static int rows_of_nodes(struct maker *maker, const char *nothing)
-{
-	const struct tree *tree = &maker->model->tree;
-	int err = 0;
-
-	maker->row_of[TREE_ROOT] = NONE;
-	for (uint32_t i = 1; i < tree_count(tree) && !err; i++) {
-		const struct model_frame *frame = model_frame(maker->model, tree_node(tree, i)->frame);
-		const struct diff_row key = {
-			.owner = nothing, .file = frame->file,
-			.name = maker->diff->by == BY_FUNCTION ? frame->name : nothing,
-			.is_kernel = frame->kind == FRAME_KIND_KERNEL,
-		};
-
-		err = find_row(maker->diff, &key, &maker->row_of[i]);
-	}
-	return err ?: find_outer(maker);
-}
-
-/* Weights of all rows and nodes of one side. */
+/* Weights of all nodes of one side, and of rows that are of frames. */
 static void sum_side(struct maker *maker, unsigned int side)
 {
+	const struct model_event *event = model_event(maker->model, maker->diff->events[side]);
+	const struct timeline *timeline = model_timeline(maker->model, event->side);
+	const bool is_frame = by_is_frame(maker->diff->by);
 	const struct tree *tree = &maker->model->tree;
-	struct diff *diff = maker->diff;
 
-	model_sum(maker->model, diff->events[side]);
-	for (uint32_t i = 1; i < tree_count(tree); i++) {
-		const struct tree_node *node = tree_node(tree, i);
+	for (size_t i = 0; i < timeline_count(timeline); i++) {
+		const struct timeline_entry *entry = timeline_at(timeline, i);
 
-		maker->parts[i][side] = (double)node->total;
-		if (!by_is_frame(diff->by))
+		if (model_group(maker->model, entry->group)->event != maker->diff->events[side])
 			continue;
-		diff_row(diff, maker->row_of[i])->self.parts[side] += (double)node->self;
-		if (maker->is_outer[i])
-			diff_row(diff, maker->row_of[i])->total.parts[side] += (double)node->total;
+		maker->parts[entry->node][side] += (double)entry->weight;
+		if (is_frame && entry->node != TREE_ROOT)
+			maker_row(maker, entry->node)->self.parts[side] += (double)entry->weight;
+	}
+	/* parents come before their children */
+	for (uint32_t i = tree_count(tree); i-- > 1;) {
+		maker->parts[tree_node(tree, i)->parent][side] += maker->parts[i][side];
+		if (is_frame && maker->is_outer[i])
+			maker_row(maker, i)->total.parts[side] += maker->parts[i][side];
 	}
 }
 
@@ -316,7 +151,6 @@ static int choose_all(struct maker *maker)
 	for (uint32_t i = 1; i < tree_count(&maker->model->tree); i++) {
 		struct diff_path path = { .node = i };
 
-		maker->path_of[i] = NONE;
 		memcpy(path.total.parts, maker->parts[i], sizeof(path.total.parts));
 		if (path.total.parts[DIFF_AFTER] < maker->least)
 			continue;
@@ -325,7 +159,6 @@ static int choose_all(struct maker *maker)
 			continue;
 		}
 		choose(maker, &path.total);
-		maker->path_of[i] = path.total.tested;
 		if (buffer_append(&diff->paths, &path, sizeof(path)))
 			return -E2BIG;
 	}
@@ -345,30 +178,33 @@ static void sum_slice(struct maker *maker, unsigned int side, unsigned int slice
 	const struct timeline *timeline = model_timeline(maker->model, event->side);
 	const bool is_frame = by_is_frame(maker->diff->by);
 	const struct tree *tree = &maker->model->tree;
-	const struct diff_row *row;
+	size_t path = diff_path_count(maker->diff);
 
 	memset(maker->sums, 0, tree_count(tree) * sizeof(*maker->sums));
 	for (size_t i = 0; i < timeline_count(timeline); i++) {
 		const struct timeline_entry *entry = timeline_at(timeline, i);
 		const double weight = (double)entry->weight;
-		uint32_t place = is_frame ? entry->node : entry->group;
+		const struct diff_row *row;
 
 		if (model_group(maker->model, entry->group)->event != maker->diff->events[side] ||
 		    slice_of(timeline, entry->time) != slice)
 			continue;
 		maker->sums[entry->node] += weight;
-		row = diff_row(maker->diff, maker->row_of[place]);
+		if (is_frame && entry->node == TREE_ROOT)
+			continue;
+		row = is_frame ? maker_row(maker, entry->node) :
+				 diff_row(maker->diff, maker->row_of[entry->group]);
 		add_slice(maker, row->self.tested, slice, weight);
 		if (!is_frame)
 			add_slice(maker, row->total.tested, slice, weight);
 	}
-	/* parents come before their children */
+	/* parents come before their children, and paths are in the order of their nodes */
 	for (uint32_t i = tree_count(tree); i-- > 1;) {
 		maker->sums[tree_node(tree, i)->parent] += maker->sums[i];
-		add_slice(maker, maker->path_of[i], slice, maker->sums[i]);
+		if (path && diff_path(maker->diff, path - 1)->node == i)
+			add_slice(maker, diff_path(maker->diff, --path)->total.tested, slice, maker->sums[i]);
 		if (is_frame && maker->is_outer[i])
-			add_slice(maker, diff_row(maker->diff, maker->row_of[i])->total.tested, slice,
-				  maker->sums[i]);
+			add_slice(maker, maker_row(maker, i)->total.tested, slice, maker->sums[i]);
 	}
 }
 
@@ -477,22 +313,25 @@ static struct diff_share *path_at(const struct diff *diff, size_t i)
 	return &diff_path(diff, i)->total;
 }
 
+static int by_node(const void *key, const void *path)
+{
+	const uint32_t node = *(const uint32_t *)key, other = ((const struct diff_path *)path)->node;
+
+	return (node > other) - (node < other);
+}
+
 /* A change of a call shows in all that leads to it: what has half of its caller's stands for that. */
 static void find_deepest(struct maker *maker)
 {
 	struct diff *diff = maker->diff;
 
-	/* from now on where it is in the list */
 	for (size_t i = 0; i < diff_path_count(diff); i++) {
 		struct diff_path *path = diff_path(diff, i), *above;
-		uint32_t parent = tree_node(&maker->model->tree, path->node)->parent;
 
-		maker->path_of[path->node] = (uint32_t)i;
 		path->is_deepest = diff_is_change(&path->total);
-		if (parent == TREE_ROOT || maker->path_of[parent] == NONE)
-			continue;
-		above = diff_path(diff, maker->path_of[parent]);
-		if (above->total.verdict == path->total.verdict &&
+		above = bsearch(&tree_node(&maker->model->tree, path->node)->parent, diff->paths.data, i,
+				sizeof(*path), by_node);
+		if (above && above->total.verdict == path->total.verdict &&
 		    2 * fabs(path->total.test.change) >= fabs(above->total.test.change))
 			above->is_deepest = false;
 	}
@@ -559,15 +398,6 @@ static int test_all(struct maker *maker)
 
 static int make(struct maker *maker)
 {
-	const char *nothing = texts_intern(&maker->model->texts, "");
-	int err;
-
-	if (!nothing)
-		return -E2BIG;
-	err = by_is_frame(maker->diff->by) ? rows_of_nodes(maker, nothing) :
-					     rows_of_groups(maker, nothing);
-	if (err)
-		return err;
 	for (unsigned int i = maker->is_one; i < DIFF_SIDES; i++) {
 		sum_side(maker, i);
 		slice_side(maker, i);
@@ -577,36 +407,35 @@ static int make(struct maker *maker)
 	return test_all(maker);
 }
 
+/* Parts are of no use any more once it is known what is tested: slices are summed up in their place. */
+static int make_of_nodes(struct maker *maker)
+{
+	const size_t bytes = tree_count(&maker->model->tree) * sizeof(*maker->parts);
+	int err = -E2BIG;
+
+	if (!pool_charge(POOL_REPORT, bytes))
+		return -E2BIG;
+	maker->parts = calloc(1, bytes);
+	maker->sums = (double *)maker->parts;
+	if (maker->parts)
+		err = make(maker);
+	free(maker->parts);
+	pool_uncharge(POOL_REPORT, bytes);
+	return err;
+}
+
 static int make_any(struct model *model, const uint32_t events[DIFF_SIDES], enum view_by by,
 		    bool is_one, double least, struct diff *ret_diff)
 {
 	struct maker maker = { .model = model, .diff = ret_diff, .is_one = is_one, .least = least };
-	size_t nodes = tree_count(&model->tree);
-	size_t rows = max_of(nodes, (size_t)model->groups.count) + 1;
-	size_t bytes = rows * sizeof(*maker.row_of) +
-		       nodes * (sizeof(*maker.path_of) + sizeof(*maker.parts) +
-				sizeof(*maker.sums) + sizeof(*maker.is_outer));
-	int err = -E2BIG;
+	int err;
 
 	*ret_diff = (struct diff){ .by = by };
 	memcpy(ret_diff->events, events, sizeof(ret_diff->events));
 	rows_init(&ret_diff->rows);
 	buffer_init(&ret_diff->paths, POOL_REPORT);
-	if (!pool_charge(POOL_REPORT, bytes))
-		return -E2BIG;
-	maker.row_of = calloc(rows, sizeof(*maker.row_of));
-	maker.path_of = calloc(nodes + 1, sizeof(*maker.path_of));
-	maker.parts = calloc(nodes + 1, sizeof(*maker.parts));
-	maker.sums = calloc(nodes + 1, sizeof(*maker.sums));
-	maker.is_outer = calloc(nodes + 1, sizeof(*maker.is_outer));
-	if (maker.row_of && maker.path_of && maker.parts && maker.sums && maker.is_outer)
-		err = make(&maker);
-	free(maker.row_of);
-	free(maker.path_of);
-	free(maker.parts);
-	free(maker.sums);
-	free(maker.is_outer);
-	pool_uncharge(POOL_REPORT, bytes);
+	err = maker_init(&maker) ?: make_of_nodes(&maker);
+	maker_done(&maker);
 	return err;
 }
 
@@ -626,7 +455,7 @@ bool diff_say_paths(const struct diff *diff, char *ret_text, size_t size)
 	if (diff->path_least <= DIFF_EXPECTED_MIN)
 		return false;
 	snprintf(ret_text, size, "of %zu call paths the %zu with most expected samples were tested",
-		 diff->path.tested + diff->path.few, diff->path.tested);
+		 diff->path.tested + diff->path.few, diff_path_count(diff));
 	return true;
 }
 
