@@ -219,7 +219,8 @@ static int parse_option(int option, struct options *options)
 		return set_detail(options, REPORT_LINES);
 	case OPT_BY:
 		if (!by_parse(optarg, &options->by))
-			return cli_usage_error("there is no `--by %s'; there are " BY_NAMES, optarg);
+			return cli_usage_error("there is no `--by %s'; there are " BY_NAMES "; source lines are "
+					       "--lines", optarg);
 		return set_view(options, REPORT_BY);
 	case OPT_TREE:
 		return set_view(options, REPORT_TREE);

@@ -140,6 +140,14 @@ int screen_key(void)
 	case 0x7f:
 	case KEY_BACKSPACE:
 		return BROWSE_BACKSPACE;
+	case KEY_F(1):
+		return BROWSE_F1;
+	case KEY_F(4):
+		return BROWSE_F4;
+	case KEY_F(6):
+		return BROWSE_F6;
+	case KEY_F(10):
+		return BROWSE_F10;
 	case REDRAW:
 		clearok(curscr, TRUE);
 		return 0;

@@ -100,9 +100,11 @@ enum browse_effect browse_key(struct browse *browse, int key, size_t rows, size_
 		return answer(browse, key);
 	if (browse->has_help) {
 		browse->has_help = false;
-		return key == 'q' ? BROWSE_QUIT : BROWSE_DRAW;
+		return key == 'q' || key == BROWSE_F10 ? BROWSE_QUIT : BROWSE_DRAW;
 	}
 	switch (key) {
+	case BROWSE_F10:
+		return BROWSE_QUIT;
 	case 'q':
 	case BROWSE_ESCAPE:
 	case BROWSE_LEFT:
@@ -118,12 +120,14 @@ enum browse_effect browse_key(struct browse *browse, int key, size_t rows, size_
 		return browse->view == BROWSE_CODE ? BROWSE_DRAW : BROWSE_SHOW_CALLS;
 	case 'h':
 	case '?':
+	case BROWSE_F1:
 		browse->has_help = true;
 		return BROWSE_DRAW;
 	case 'd':
 		return ask(browse, BROWSE_DELAY);
 	case '/':
 	case 'f':
+	case BROWSE_F4:
 		return ask(browse, BROWSE_FILTER);
 	case 'p':
 	case ' ':
@@ -133,6 +137,7 @@ enum browse_effect browse_key(struct browse *browse, int key, size_t rows, size_
 		browse->is_frozen = false;
 		return BROWSE_ZERO;
 	case 's':
+	case BROWSE_F6:
 		browse->by_total = !browse->by_total;
 		break;
 	case 'g':

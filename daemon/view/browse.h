@@ -26,6 +26,7 @@ enum browse_key {
 	BROWSE_RIGHT,
 	BROWSE_ENTER,
 	BROWSE_BACKSPACE,
+	BROWSE_F1, BROWSE_F4, BROWSE_F6, BROWSE_F10,	/* of htop's what there is here */
 };
 
 enum browse_effect {

@@ -102,6 +102,7 @@ refused "top: group" 2 "\`cat'" top --group cat
 refused "top: column" 2 "\`name'" top --sort name
 refused "top: filter" 2 "\`('" top --filter "("
 refused "top: two events" 2 "one event" top -e cycles -e page-faults
+refused "report: by lines" 2 "source lines are --lines" report --by line x.otlp
 refused "top: command" 2 "\`sleep'" top sleep 1
 check "record leaves no file" test -z "$(ls "$scratch"/stacktap.otlp* 2>/dev/null)"
 

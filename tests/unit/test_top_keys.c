@@ -63,6 +63,17 @@ static void keys_choose(void **state)
 	browse_key(&browse, BROWSE_ESCAPE, 9, 3);
 	assert_false(browse.has_help);
 	assert_int_equal(browse_key(&browse, 'q', 9, 3), BROWSE_QUIT);
+	assert_int_equal(browse_key(&browse, BROWSE_F10, 9, 3), BROWSE_QUIT);
+	browse_key(&browse, BROWSE_F1, 9, 3);
+	assert_true(browse.has_help);
+	assert_int_equal(browse_key(&browse, BROWSE_F10, 9, 3), BROWSE_QUIT);
+	assert_int_equal(browse_key(&browse, BROWSE_F6, 9, 3), BROWSE_BUILD);
+	assert_false(browse.by_total);
+	browse_key(&browse, BROWSE_F4, 9, 3);
+	assert_int_equal(browse.ask, BROWSE_FILTER);
+	/* no key of an answer */
+	browse_key(&browse, BROWSE_F10, 9, 3);
+	assert_string_equal(browse.text, "");
 }
 
 static void keys_ask(void **state)
