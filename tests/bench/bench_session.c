@@ -27,8 +27,8 @@ void sampler_die(const char *what)
 static void usage(void)
 {
 	fprintf(stderr, "usage: bench_session perf|stacktap [--cycles] [--period N]\n"
-			"                     [--no-stacks] [--dwarf] [--two-phase] [--noop] [--tables]\n"
-			"                     [--filter N] -- COMMAND...\n");
+			"                     [--no-stacks] [--dwarf] [--two-phase] [--no-jitter] [--noop]\n"
+			"                     [--tables] [--filter N] -- COMMAND...\n");
 	exit(2);
 }
 
@@ -66,6 +66,7 @@ int main(int argc, char **argv)
 		{ "period", required_argument, NULL, 'p' },
 		{ "no-stacks", no_argument, NULL, 'n' },
 		{ "two-phase", no_argument, NULL, '2' },
+		{ "no-jitter", no_argument, NULL, 'j' },
 		{ "noop", no_argument, NULL, '0' },
 		{ "dwarf", no_argument, NULL, 'd' },
 		{ "tables", no_argument, NULL, 't' },
@@ -95,6 +96,9 @@ int main(int argc, char **argv)
 			break;
 		case '2':
 			request.two_phase = true;
+			break;
+		case 'j':
+			request.fixed = true;
 			break;
 		case '0':
 			request.noop = true;

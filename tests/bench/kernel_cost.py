@@ -124,4 +124,7 @@ def measure(output, arch):
                             note=note))
             rows.append(row(name(f"{how} net of no-op"), ours - noop, unit,
                             "perf record -a -g, kernel half", perf - noop))
+        rows.append(row(name("two-phase, jitter's part"),
+                        cost[event, "two-phase"][0] - cost[event, "two-phase-fixed"][0], unit,
+                        note="beside the same with --no-jitter"))
     return rows

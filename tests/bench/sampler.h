@@ -14,6 +14,7 @@ struct sampler_request {
 	bool by_tables;		/* stacktap only: of @pid */
 	pid_t pid;
 	bool two_phase;		/* stacktap only */
+	bool fixed;		/* stacktap only: periods without jitter, as perf's are */
 	bool noop;		/* stacktap only: the handler does nothing, count its calls */
 	uint32_t filter;	/* stacktap only: of so many processes, none of which is there; calls */
 	uint64_t period;

@@ -56,7 +56,7 @@ void sampler_stacktap_start(const struct sampler_request *request)
 		.mode = STACKTAP_MODE_PERIOD,
 		.period = request->period,
 		/* without its handler's work nothing draws periods anew: the first one would stay */
-		.flags = STACKTAP_SRC_NO_FALLBACK | (request->noop ? STACKTAP_SRC_NO_JITTER : 0),
+		.flags = STACKTAP_SRC_NO_FALLBACK | (request->noop || request->fixed ? STACKTAP_SRC_NO_JITTER : 0),
 	};
 	struct control_filter filter = { 0 };
 	struct control_change change = {
