@@ -17,6 +17,7 @@ void case_mmap(void);
 void case_refusals(void);
 void case_rights(void);
 void case_events(void);
+void case_hooks(void);
 void case_edges(void);
 void case_replies(void);
 void case_limit(void);

@@ -28,6 +28,7 @@ static const struct {
 	{ "refusals", case_refusals },
 	{ "rights", case_rights },
 	{ "events", case_events },
+	{ "hooks", case_hooks },
 	{ "edges", case_edges },
 	{ "replies", case_replies },
 	{ "limit", case_limit },
