@@ -69,6 +69,7 @@ static inline __attribute__((always_inline)) void sort_items(void *items, size_t
 							     int (*compare)(const void *a, const void *b))
 {
 	const struct sort_range range = sort_look(items, count, size, number);
+	const uint64_t span = range.max - range.min;
 	char *spare = range.is_sorted || count < SORT_FEW ? NULL : malloc(count * size);
 	char *from = items, *to = spare, *other;
 
@@ -76,7 +77,7 @@ static inline __attribute__((always_inline)) void sort_items(void *items, size_t
 		qsort(items, count, size, compare);
 		return;
 	}
-	for (unsigned int shift = 0; spare && shift < 64 && (range.max - range.min) >> shift; shift += SORT_DIGIT_BITS) {
+	for (unsigned int shift = 0; spare && shift < 64 && span >> shift; shift += SORT_DIGIT_BITS) {
 		sort_digit(from, to, count, size, number, range.min, shift);
 		other = from;
 		from = to;
