@@ -408,6 +408,19 @@ static int weigh(struct reader *reader, const struct view_profile *profile,
 	return 0;
 }
 
+/* Of a Profile whose samples have times what is selected is a part; of one without them it is the whole. */
+static void widen_totals(struct reader *reader, const struct view_profile *profile, bool has_times)
+{
+	uint64_t start = profile->start, end = profile->end;
+
+	if (has_times) {
+		start = max_of(start, reader->span.from);
+		end = min_of(end, reader->span.to);
+	}
+	reader->totals.start = min_of(reader->totals.start, start);
+	reader->totals.end = max_of(reader->totals.end, end);
+}
+
 static int read_sample(struct reader *reader, const struct view_profile *profile,
 		       const OtlpSample *message, bool *is_begun)
 {
@@ -425,8 +438,7 @@ static int read_sample(struct reader *reader, const struct view_profile *profile
 		return err;
 	if (!*is_begun) {
 		*is_begun = true;
-		reader->totals.start = min_of(reader->totals.start, profile->start);
-		reader->totals.end = max_of(reader->totals.end, profile->end);
+		widen_totals(reader, profile, sample.time_count);
 		err = reader->sink.profile ? reader->sink.profile(reader->sink.ctx, profile) : 0;
 	}
 	return err ?: reader->sink.sample(reader->sink.ctx, profile, &sample);

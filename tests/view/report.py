@@ -218,6 +218,11 @@ def main():
     size = whole / 19
     tap.check("and how sure it is", abs(float(lines[8].split("± ")[1].split(",")[0]) - 196 * math.sqrt(0.25 / size)) < 0.6,
               lines[8])
+    for options, seconds in ((("--from", "20", "--to", "25"), 5), (("--since", "10"), 10), ((), 60)):
+        span = json.loads(ask("--json", *options))
+        tap.same(f"{seconds} seconds are selected {' '.join(options)}", span["end_unix_nano"] - span["start_unix_nano"], seconds * 10**9)
+        tap.check("and the summary is of these", f" {seconds}.0 s, " in ask("--summary", *options) and
+                  f", {20000 / 60 / 100:.2f} CPUs" in ask("--summary", *options), ask("--summary", *options).splitlines()[0])
     check_inlined(tap, stacktap, work)
     check_many(tap, stacktap, work)
     return tap.finish()
