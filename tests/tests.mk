@@ -223,6 +223,10 @@ test-collector: ## the same data through a real OpenTelemetry Collector (Go >= 1
 test-kafka: ## payloads through Collectors and a broker that speaks Kafka's protocol (Go >= 1.25; builds for minutes)
 	$(Q)tests/collector/kafka.sh "$(O)" $(RECORDINGS)
 
+.PHONY: test-clickhouse
+test-clickhouse: ## payloads through a Collector into ClickHouse's engine, chdb of PyPI (Go >= 1.25; builds for minutes)
+	$(Q)tests/collector/clickhouse.sh "$(O)" $(RECORDINGS)
+
 .PHONY: test-backends
 test-backends: ## real servers by path, fed and asked: PYROSCOPE=PROGRAM PARCA=PROGRAM [RECORDINGS="FILE..."]
 	$(Q)PYROSCOPE="$(PYROSCOPE)" PARCA="$(PARCA)" tests/backends/run "$(O)" $(RECORDINGS)
