@@ -227,6 +227,10 @@ test-kafka: ## payloads through Collectors and a broker that speaks Kafka's prot
 test-clickhouse: ## payloads through a Collector into ClickHouse's engine, chdb of PyPI (Go >= 1.25; builds for minutes)
 	$(Q)tests/collector/clickhouse.sh "$(O)" $(RECORDINGS)
 
+.PHONY: test-objects
+test-objects: ## payloads through a Collector into files and a bucket of an S3 server (Go >= 1.25; builds for minutes)
+	$(Q)tests/collector/objects.sh "$(O)" $(RECORDINGS)
+
 .PHONY: test-backends
 test-backends: ## real servers by path, fed and asked: PYROSCOPE=PROGRAM PARCA=PROGRAM [RECORDINGS="FILE..."]
 	$(Q)PYROSCOPE="$(PYROSCOPE)" PARCA="$(PARCA)" tests/backends/run "$(O)" $(RECORDINGS)
