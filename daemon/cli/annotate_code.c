@@ -237,7 +237,7 @@ int annotate_code(struct annotation *annotation)
 	if (!hits)
 		return -E2BIG;
 	if (!annotation->code.object) {
-		if (annotation->chosen[0]->kind == FRAME_KIND_NATIVE)
+		if (annotate_has_file(annotation->chosen[0]))
 			annotate_note(annotation, "its code cannot be shown: %s",
 				      annotation->code.note[0] ? annotation->code.note :
 				      "there is no file of this build");

@@ -37,6 +37,12 @@ static const char *hex_or_none(const char *text)
 	return strspn(text, "0123456789abcdef") == strlen(text) ? text : "";
 }
 
+bool annotate_has_file(const struct hit *hit)
+{
+	return hit->kind == FRAME_KIND_NATIVE ||
+	       (hit->kind == FRAME_KIND_KERNEL && debugfile_is_kernel(hit->mapping->file));
+}
+
 void annotate_find_files(struct annotation *annotation)
 {
 	const struct hit *hit = annotation->chosen[0];
@@ -46,12 +52,10 @@ void annotate_find_files(struct annotation *annotation)
 		.htlhash = hex_or_none(hit->mapping->htlhash),
 	};
 
-	if (hit->kind == FRAME_KIND_KERNEL && !debugfile_is_kernel(hit->mapping->file)) {
-		annotate_note(annotation, "code of the kernel's modules is in no file that is read here");
-		return;
-	}
-	if (hit->kind != FRAME_KIND_NATIVE && hit->kind != FRAME_KIND_KERNEL) {
-		annotate_note(annotation, "code of a runtime is in no file");
+	if (!annotate_has_file(hit)) {
+		annotate_note(annotation, hit->kind == FRAME_KIND_KERNEL ?
+			      "kernel code outside of the recorded vmlinux, such as a module's, cannot be annotated" :
+			      "JIT-compiled or interpreted code has no file to annotate");
 		return;
 	}
 	debugfile_find(annotation->finder, &object, &annotation->debug);

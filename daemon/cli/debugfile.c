@@ -159,7 +159,7 @@ bool debugfile_is_kernel(const char *path)
 static enum rank rank_of(const struct search *search, const struct lines_facts *facts)
 {
 	if (search->wants_code)
-		return facts->segment_count ? RANK_DWARF : RANK_NONE;
+		return facts->has_code ? RANK_DWARF : RANK_NONE;
 	if (facts->has_dwarf)
 		return RANK_DWARF;
 	if (facts->has_go_lines)
@@ -476,7 +476,7 @@ static int search_all(struct search *search)
 		return -ENOENT;
 	}
 	if (search->path[0] == '[' && !debugfile_is_kernel(search->path)) {
-		note(search->best, "it is no file: addresses of modules and the vDSO are not those of their debug files");
+		note(search->best, "kernel modules and the vDSO keep their recorded names: their addresses cannot be matched to debug files");
 		return -ENOENT;
 	}
 	consider_by_id(search);
@@ -565,8 +565,10 @@ bool debugfile_address(const struct debugfile *file, const struct recorded_locat
 		return false;
 	/* it is recorded by its distance from where the image begins, wherever that was */
 	if (file->is_kernel) {
-		*ret_address = location->address - location->start + facts->vaddr;
-		return location->address >= location->start && location->address < location->limit;
+		*ret_address = location->address - location->start + facts->image;
+		/* the first byte is no code: on arm64 its address is 0, as that of what was withheld */
+		return facts->image != UINT64_MAX && location->address > location->start &&
+		       location->address < location->limit;
 	}
 	*ret_address = location->address;
 	if (location->start == facts->vaddr)

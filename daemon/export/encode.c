@@ -265,6 +265,7 @@ static int frames_arrange(struct encoder *encoder, const struct profile_part *pa
 	size_t bytes = encoder->resources.size + PAYLOAD_OVERHEAD, more = 0;
 	const struct stack *const *all;
 	struct dictionary_mark mark;
+	bool fits = false;
 	int err = 0;
 
 	for (size_t i = 0; !err && i < count && bytes <= encoder->limit; i++) {
@@ -280,14 +281,16 @@ static int frames_arrange(struct encoder *encoder, const struct profile_part *pa
 		all = (const struct stack *const *)(const void *)stacks.data;
 		dictionary_mark(dictionary, &mark);
 		err = frames_order(dictionary, all, count, &more);
-		if (err || dictionary_size(dictionary) + bytes + more > encoder->limit)
-			dictionary_take_back(dictionary, &mark);
-		else
+		fits = !err && dictionary_size(dictionary) + bytes + more <= encoder->limit;
+		if (fits)
 			err = frames_order_stacks(dictionary, all, count);
+		/* with Stacks come Locations that have no name, which more did not count */
+		if (!fits || err || dictionary_size(dictionary) + bytes > encoder->limit)
+			dictionary_take_back(dictionary, &mark);
 	}
 	buffer_free(&stacks);
 	/* what there is no memory for goes without */
-	return err == -ENOBUFS ? 0 : err;
+	return err == -ENOBUFS || err == -ENOMEM ? 0 : err;
 }
 
 static bool has_rules(const struct encode_options *options)

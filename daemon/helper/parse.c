@@ -162,11 +162,11 @@ static int answer_symbols(struct serve_request *request, struct serve_answer *an
 	r = request->op == PARSE_SYMBOLS ? read_symbols(&elf, &symtab) :
 					   read_mini_symbols(&elf, &symtab);
 	elf_close(&elf);
-	if (r < 0)
-		return r;
-	answer->bytes = sizeof(struct parse_symbols);
-	r = write_symbols(symtab, (void *)answer->payload);
-	symtab_free(symtab);
+	if (r >= 0) {
+		answer->bytes = sizeof(struct parse_symbols);
+		r = write_symbols(symtab, (void *)answer->payload);
+		symtab_free(symtab);
+	}
 	malloc_trim(0);
 	if (r < 0)
 		return r;

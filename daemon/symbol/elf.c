@@ -81,6 +81,8 @@ static int get_block(const struct elf *elf, size_t i, const uint8_t **ret_block)
 
 static int read_blocks(const struct elf *elf, uint64_t offset, uint8_t *ret_buffer, size_t size)
 {
+	if (elf_is_late(elf))
+		return -ETIME;
 	while (size) {
 		const size_t at = offset % BLOCK_BYTES, part = min_of(size, BLOCK_BYTES - at);
 		const uint8_t *block = NULL;

@@ -55,27 +55,35 @@ bool lines_is_relocatable(const struct elf *elf)
 static int read_segments(const struct elf *elf, struct lines_facts *facts)
 {
 	_cleanup_free_ struct object_segment *segments = NULL;
-	bool any = false;
 	size_t count;
 	int r = elf_segments(elf, &segments, &count);
 
+	/* a file of debug information has the headers without the bytes, or with those of notes alone */
+	facts->image = UINT64_MAX;
+	for (size_t i = 0; i < elf->phdr_count; i++) {
+		const Elf64_Phdr *phdr = &elf->phdrs[i];
+
+		if (phdr->p_type == PT_LOAD && phdr->p_flags & PF_X && phdr->p_memsz && phdr->p_vaddr < facts->image)
+			facts->image = phdr->p_vaddr;
+	}
 	if (!r) {
 		facts->segment_count = (uint32_t)min_of(count, (size_t)LINES_SEGMENTS_MAX);
 		memcpy(facts->segments, segments, facts->segment_count * sizeof(*segments));
 		facts->vaddr = segments[0].vaddr;
 		return 0;
 	}
-	/* a file of debug information has the headers without the bytes */
-	for (size_t i = 0; i < elf->phdr_count; i++) {
-		const Elf64_Phdr *phdr = &elf->phdrs[i];
-
-		if (phdr->p_type != PT_LOAD || !(phdr->p_flags & PF_X) || !phdr->p_memsz ||
-		    (any && phdr->p_vaddr >= facts->vaddr))
-			continue;
-		facts->vaddr = phdr->p_vaddr;
-		any = true;
-	}
+	facts->vaddr = facts->image == UINT64_MAX ? 0 : facts->image;
 	return r == -ENODATA ? 0 : r;
+}
+
+/* objcopy --only-keep-debug leaves the headers of code that it takes out, and segments that are as large as before. */
+static bool has_code(const struct elf *elf)
+{
+	for (size_t i = 0; i < elf->shdr_count; i++)
+		if (elf->shdrs[i].sh_type == SHT_NOBITS && elf->shdrs[i].sh_flags & SHF_ALLOC &&
+		    elf->shdrs[i].sh_flags & SHF_EXECINSTR)
+			return false;
+	return true;
 }
 
 static bool has_go_lines(const struct elf *elf)
@@ -109,6 +117,7 @@ int lines_facts(int fd, uint64_t size, uint64_t deadline, struct lines_facts *re
 	ret_facts->has_go_lines = has_go_lines(&elf);
 	read_links(&elf, ret_facts);
 	r = read_segments(&elf, ret_facts);
+	ret_facts->has_code = ret_facts->segment_count && has_code(&elf);
 	elf_close(&elf);
 	return r;
 }

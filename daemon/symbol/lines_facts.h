@@ -17,7 +17,9 @@ struct lines_facts {
 	char alt_link[256];		/* and its path */
 	char link[256];			/* .gnu_debuglink */
 	uint32_t link_crc;
-	uint64_t vaddr;			/* lowest of an executable segment */
+	uint8_t has_code;		/* code has its bytes in the file */
+	uint64_t vaddr;			/* lowest of an executable segment, of those with bytes if there are such */
+	uint64_t image;			/* lowest of all executable segments, UINT64_MAX: there is none */
 	uint32_t segment_count;		/* of those with bytes in the file; 0: debug information alone */
 	struct object_segment segments[LINES_SEGMENTS_MAX];
 };

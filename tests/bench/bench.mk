@@ -17,7 +17,7 @@ bench: ## costs beside a peer's, as a table and build/bench.json
 	$(Q)tests/bench/run --output $(O) $(BENCH_ARCHES)
 
 .PHONY: bench-bytes
-bench-bytes: ## bytes a sample beside the OpenTelemetry eBPF profiler's encoding of the same samples: RECORDINGS="FILE..."
+bench-bytes: ## bytes per sample, compared with the OpenTelemetry eBPF profiler's encoding: RECORDINGS="FILE..."
 	$(Q)tests/bench/peer_encoding $(RECORDINGS)
 
 bench-guest: $(B)/workload_depth $(B)/workload_depth_nofp $(B)/workload_fork $(B)/bench_session $(K)/stacktap.ko $(user_programs)
