@@ -267,11 +267,14 @@ static void put_share(struct json *json, const char *name, const struct diff_sha
 	json_end(json);
 }
 
-static void put_count(struct json *json, const char *name, const struct diff_count *count)
+static void put_count(struct json *json, const struct diff_cli *cli, const char *name,
+		      const struct diff_count *count)
 {
 	json_object(json, name);
 	json_u64(json, "tested", count->tested);
 	json_u64(json, "few", count->few);
+	if (count == &cli->diff.path)
+		json_u64(json, "beyond", count->beyond);
 	json_u64(json, "grew", count->grew);
 	json_u64(json, "shrank", count->shrank);
 	json_end(json);
@@ -342,9 +345,9 @@ static void put_head(struct json *json, const struct diff_cli *cli)
 	if (by_is_frame(diff->by))
 		json_double(json, "path_samples_min", diff->path_least);
 	json_object(json, "counts");
-	put_count(json, "self", &diff->self);
-	put_count(json, "total", &diff->total);
-	put_count(json, "paths", &diff->path);
+	put_count(json, cli, "self", &diff->self);
+	put_count(json, cli, "total", &diff->total);
+	put_count(json, cli, "paths", &diff->path);
 	json_end(json);
 	if (cli->has_fail_over) {
 		json_double(json, "fail_over", cli->fail_over);

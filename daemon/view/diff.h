@@ -55,6 +55,7 @@ struct diff_path {
 
 struct diff_count {
 	size_t tested, few, grew, shrank;
+	size_t beyond;			/* of paths: not tested, as there are more than DIFF_PATHS_MAX */
 };
 
 struct diff {
@@ -64,7 +65,7 @@ struct diff {
 	struct rows rows;		/* struct diff_row */
 	struct buffer paths;		/* struct diff_path, those that were tested, callers first */
 	struct diff_count self, total, path;
-	double path_least;		/* expected samples of the smallest that were: above DIFF_EXPECTED_MIN if too many have those */
+	double path_least;		/* expected samples below which none was: DIFF_EXPECTED_MIN or, if too many have those, more */
 	double phi_median, phi_max;	/* of what was tested */
 };
 

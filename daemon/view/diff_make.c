@@ -150,12 +150,17 @@ static int choose_all(struct maker *maker)
 	diff->path_least = limit.least;
 	for (uint32_t i = 1; i < tree_count(&maker->model->tree); i++) {
 		struct diff_path path = { .node = i };
+		double expected;
 
 		memcpy(path.total.parts, maker->parts[i], sizeof(path.total.parts));
 		if (path.total.parts[DIFF_AFTER] < maker->least)
 			continue;
-		if (!is_within(&limit, expected_of(maker, path.total.parts))) {
-			diff->path.few += has_any(&path.total);
+		expected = expected_of(maker, path.total.parts);
+		if (!is_within(&limit, expected)) {
+			if (expected >= DIFF_EXPECTED_MIN)
+				diff->path.beyond++;
+			else
+				diff->path.few += has_any(&path.total);
 			continue;
 		}
 		choose(maker, &path.total);
@@ -452,10 +457,12 @@ int diff_make_one(struct model *model, uint32_t event, enum view_by by, double l
 
 bool diff_say_paths(const struct diff *diff, char *ret_text, size_t size)
 {
-	if (diff->path_least <= DIFF_EXPECTED_MIN)
+	const struct diff_count *path = &diff->path;
+
+	if (!path->beyond)
 		return false;
-	snprintf(ret_text, size, "of %zu call paths the %zu with most expected samples were tested",
-		 diff->path.tested + diff->path.few, diff_path_count(diff));
+	snprintf(ret_text, size, "only the %zu call paths with the most samples were tested, of %zu",
+		 path->tested, path->tested + path->few + path->beyond);
 	return true;
 }
 

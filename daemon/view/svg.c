@@ -162,7 +162,7 @@ static bool is_vanished(const struct svg *svg, uint32_t i)
 static void put_change(const struct svg *svg, uint32_t i)
 {
 	const char *const words[] = {
-		[DIFF_FEW] = svg->diff->path_least > DIFF_EXPECTED_MIN ? "not tested" : "not tested: too few samples",
+		[DIFF_FEW] = svg->diff->path.beyond ? "not tested" : "not tested: too few samples",
 		[DIFF_SAME] = "no significant change",
 		[DIFF_GREW] = "grew", [DIFF_SHRANK] = "shrank",
 	};

@@ -118,8 +118,8 @@ def check_inlined(tap, stacktap, work):
               "inner" in ask("flamegraph", "--svg", "-o", "-"))
 
 
-def write_many(path):
-    """75,000 paths of two calls, 300 times 250: more than are tested."""
+def write_many(path, grows):
+    """75,000 paths of two calls, 300 times 250: more than are tested; with as many samples as it takes, or with more and more."""
     builder = make_sample.Builder()
     tables = builder.dictionary
     callers, called = ([builder.location(f"{name}_{i}", 0x1000 + 16 * i) for i in range(count)]
@@ -127,7 +127,7 @@ def write_many(path):
     first = len(tables.stack_table)
     tables.stack_table.extend(Message("Stack", location_indices=[leaf, above]) for above in callers for leaf in called)
     thread = builder.attributes(thread__id=7, thread__name="x")
-    samples = [make_sample.sample(first + i, thread, (), (10 + i // 1000,)) for i in range(len(callers) * len(called))]
+    samples = [make_sample.sample(first + i, thread, (), (10 + grows * (i // 1000),)) for i in range(len(callers) * len(called))]
     builder.resource([Message("Profile", sample_type=builder.value_type("samples", "count"), samples=samples,
                               time_unix_nano=10**18, duration_nano=10**9, period=10**7, profile_id=bytes([1]) * 16,
                               period_type=builder.value_type("cpu", "nanoseconds"))],
@@ -137,13 +137,23 @@ def write_many(path):
 
 
 def check_many(tap, stacktap, work):
-    path, said = os.path.join(work, "many.otlp"), "of 75300 call paths the 65536 with most expected samples were tested"
-    write_many(path)
-    for text, command in (("the summary says", ("report", "--summary", path)), ("diff says", ("diff", path, path)),
-                          ("the page of a pair says", ("flamegraph", "--diff", path, "-o", "-", path)),
-                          ("the picture of a pair says", ("flamegraph", "--svg", "--diff", path, "-o", "-", path))):
-        done = subprocess.run([stacktap, *command], check=True, capture_output=True, text=True, timeout=120).stdout
-        tap.check(f"{text} how many paths are tested", said in done, done[:2000])
+    path, said = os.path.join(work, "many.otlp"), "only the 65536 call paths with the most samples were tested, of 75300"
+    for kind, grows in (("more and more", 1), ("ten each", 0)):
+        write_many(path, grows)
+        for text, command in (("the summary says", ("report", "--summary", path)), ("diff says", ("diff", path, path)),
+                              ("the page of a pair says", ("flamegraph", "--diff", path, "-o", "-", path)),
+                              ("the picture of a pair says", ("flamegraph", "--svg", "--diff", path, "-o", "-", path))):
+            done = subprocess.run([stacktap, *command], check=True, capture_output=True, text=True, timeout=120).stdout
+            tap.check(f"{text} how many paths are tested, {kind}", said in done, done[:2000])
+            if command[0] == "diff" and not grows:
+                tap.check(f"none has too few samples, {kind}", "call paths: 0 grew, 0 shrank, 65536 without a significant change, "
+                          "0 of too few samples" in done, done[:2000])
+        done = subprocess.run([stacktap, "diff", "--json", path, path], check=True, capture_output=True, text=True, timeout=120).stdout
+        counts = json.loads(done)["counts"]
+        # ten of them may be less by a rounding
+        few = min(counts["paths"]["few"], 1000 * grows)
+        tap.same(f"as JSON, {kind}", counts["paths"], {"tested": 65536, "few": few, "grew": 0, "shrank": 0, "beyond": 9764 - few})
+        tap.check(f"rows are all tested, {kind}", "beyond" not in counts["total"], counts)
 
 
 def main():
