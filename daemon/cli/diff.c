@@ -23,7 +23,7 @@ static const char help[] =
 	"                          P percentage points\n"
 	"      --all               also rows whose change is not significant or that have too few samples\n"
 	"  -n, --limit N           rows of each table (default: 10; 0: all)\n"
-	"      --wide              whole names, also where they are wider than the terminal\n"
+	"      --wide              do not shorten names to fit the terminal\n"
 	"      --json              everything as JSON\n"
 	"  -h, --help\n";
 
@@ -51,7 +51,7 @@ static int parse_option(int option, struct diff_cli *diff, bool *has_limit)
 	switch (option) {
 	case OPT_BY:
 		if (!by_parse(optarg, &diff->by))
-			return cli_usage_error("there is no `--by %s'; there are " BY_NAMES, optarg);
+			return cli_usage_error("unknown --by `%s': use " BY_NAMES, optarg);
 		return CLI_OK;
 	case OPT_FAIL_OVER:
 		diff->has_fail_over = true;

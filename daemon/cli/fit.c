@@ -17,6 +17,7 @@ enum {
 	TEXT_MAX = 4096,	/* bytes: more columns than terminals have */
 	FILE_MIN = 24,		/* columns of name and file, from which on there is a file */
 	GAP = 2,
+	NAME_LEAST = 8,		/* columns of a name beside a place, also where that makes a line too wide */
 };
 
 static int width = INT_MAX;
@@ -51,10 +52,15 @@ int fit_print(const char *format, ...)
 	va_list args;
 
 	va_start(args, format);
+	if (width == INT_MAX) {
+		vprintf(format, args);
+		va_end(args);
+		return 0;
+	}
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
 	fputs(text, stdout);
-	return width == INT_MAX ? 0 : fit_columns(text);
+	return fit_columns(text);
 }
 
 int fit_end(const char *text, int columns)
@@ -71,7 +77,9 @@ int fit_end(const char *text, int columns)
 		fputs(text, stdout);
 		return used;
 	}
-	used = browse_cut(text, max_of(columns - 1, 0), cut, sizeof(cut));
+	if (columns <= 0)
+		return 0;
+	used = browse_cut(text, columns - 1, cut, sizeof(cut));
 	printf("%s…", cut);
 	return used + 1;
 }
@@ -101,21 +109,22 @@ static const char *last_part(const char *path)
 
 void fit_function(int used, const char *name, const char *place, const char *file)
 {
-	int left = fit_left(used);
-	int room = left - fit_columns(name) - (*place ? GAP + fit_columns(place) : 0);
+	const int left = fit_left(used);
+	int room;
 
-	if (width == INT_MAX || !*file || room >= GAP + fit_columns(file)) {
-		left = width == INT_MAX ? INT_MAX : left - (*file ? GAP + fit_columns(file) : 0);
-	} else {
+	if (width == INT_MAX) {
+		printf("%s%s%s%s%s\n", name, *place ? "  " : "", place, *file ? "  " : "", file);
+		return;
+	}
+	/* the place says what the row is of: it stays */
+	room = max_of(left - (*place ? GAP + fit_columns(place) : 0), NAME_LEAST + 0);
+	if (*file && fit_columns(name) + GAP + fit_columns(file) > room) {
 		file = last_part(file);
 		/* the name has at least half */
-		if (left < FILE_MIN || (room < GAP + fit_columns(file) && GAP + fit_columns(file) > left / 2))
+		if (left < FILE_MIN || (fit_columns(name) + GAP + fit_columns(file) > room &&
+					room - GAP - fit_columns(file) < left / 2))
 			file = "";
-		else
-			left -= GAP + fit_columns(file);
 	}
-	if (*place && left != INT_MAX && left - GAP - fit_columns(place) < left / 2)
-		place = "";
-	fit_end(name, left == INT_MAX || !*place ? left : left - GAP - fit_columns(place));
+	fit_end(name, room - (*file ? GAP + fit_columns(file) : 0));
 	printf("%s%s%s%s\n", *place ? "  " : "", place, *file ? "  " : "", file);
 }

@@ -36,7 +36,7 @@ static const char help[] =
 	"      --filter REGEX      only rows whose name matches; shares stay relative to all; also with --by\n"
 	"  -n, --limit N           functions per process, and processes (default: 10; 0: all);\n"
 	"                          rows of --by; functions of --callers\n"
-	"      --wide              whole names, also where they are wider than the terminal\n"
+	"      --wide              do not shorten names to fit the terminal\n"
 	"      --json              everything as JSON\n"
 	"  -h, --help\n";
 
@@ -219,8 +219,8 @@ static int parse_option(int option, struct options *options)
 		return set_detail(options, REPORT_LINES);
 	case OPT_BY:
 		if (!by_parse(optarg, &options->by))
-			return cli_usage_error("there is no `--by %s'; there are " BY_NAMES "; source lines are "
-					       "--lines", optarg);
+			return cli_usage_error("unknown --by `%s': use " BY_NAMES "; for source lines use --lines",
+					       optarg);
 		return set_view(options, REPORT_BY);
 	case OPT_TREE:
 		return set_view(options, REPORT_TREE);

@@ -21,7 +21,8 @@ static const char keys_help[] =
 	"p space   freeze, and go on\n"
 	"z         zero: the window starts now\n"
 	"arrows, page up, page down, home, end: move\n"
-	"F1 F4 F6 F10: help, filter, sort, quit, as htop has them\n"
+	"F1 F4     help, filter, as in htop\n"
+	"F6 F10    sort by self or total, quit\n"
 	"Ctrl-L    draw anew\n"
 	"\nAny key goes back.\n";
 

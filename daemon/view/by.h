@@ -16,7 +16,7 @@ enum view_by {
 	BY_COUNT,
 };
 
-#define BY_NAMES "function, object, process, thread, container, service and cgroup"
+#define BY_NAMES "function, object, process, thread, container, service or cgroup"
 
 const char *by_name(enum view_by by);
 bool by_parse(const char *text, enum view_by *ret_by);

@@ -102,7 +102,7 @@ refused "top: group" 2 "\`cat'" top --group cat
 refused "top: column" 2 "\`name'" top --sort name
 refused "top: filter" 2 "\`('" top --filter "("
 refused "top: two events" 2 "one event" top -e cycles -e page-faults
-refused "report: by lines" 2 "source lines are --lines" report --by line x.otlp
+refused "report: by lines" 2 "unknown --by \`line': use function, object, process, thread, container, service or cgroup; for source lines use --lines" report --by line x.otlp
 refused "top: command" 2 "\`sleep'" top sleep 1
 check "record leaves no file" test -z "$(ls "$scratch"/stacktap.otlp* 2>/dev/null)"
 
@@ -284,7 +284,7 @@ for command in report objects "serve -l 0"; do
 done
 
 refused "report of two views" 2 "exclude each other" report --tree --callers sample.otlp
-refused "report by nothing" 2 "\`--by cat'" report --by cat sample.otlp
+refused "report by nothing" 2 "unknown --by \`cat'" report --by cat sample.otlp
 refused "report --percent-limit of processes" 2 "--percent-limit" report --percent-limit 1 sample.otlp
 refused "report --filter of a tree" 2 "works only with --by" report --tree --filter x sample.otlp
 refused "report --filter of no expression" 2 "invalid regular expression \`('" report --filter '(' sample.otlp
@@ -313,7 +313,7 @@ refused "diff of one file" 2 "two files" diff a.otlp
 refused "diff of three files" 2 "not 3" diff a.otlp b.otlp c.otlp
 refused "diff of no such file" 1 "/no/such.otlp" diff sample.otlp /no/such.otlp
 refused "diff of standard input twice" 2 "standard input" diff - -
-refused "diff by nothing" 2 "there is no \`--by cat'" diff --by cat a.otlp b.otlp
+refused "diff by nothing" 2 "unknown --by \`cat'" diff --by cat a.otlp b.otlp
 refused "diff: no percentage" 2 "\`much'" diff --fail-over much a.otlp b.otlp
 refused "diff: beyond all" 2 "\`101%'" diff --fail-over 101% a.otlp b.otlp
 refused "diff of no such process" 1 "no process 9" diff --process 9 sample.otlp sample.otlp
