@@ -105,8 +105,6 @@ static size_t calls_that_fit(const struct diff_cli *cli, const uint32_t *frames,
 	int left = fit_left(used) - fit_columns(model_frame(cli->model, frames[0])->name);
 	size_t fit = min_of(count, (size_t)PATH_CALLS);
 
-	if (count > fit)
-		left -= fit_columns(PATH_CUT);
 	for (size_t i = 1; i < fit; i++) {
 		left -= fit_columns(PATH_STEP) + fit_columns(model_frame(cli->model, frames[i])->name);
 		/* what is left out takes room, too */
@@ -149,7 +147,7 @@ static int print_table(const struct diff_cli *cli, const char *title, struct tab
 	       title, found->grew, found->shrank, found->tested - found->grew - found->shrank,
 	       found->few);
 	if (count)
-		printf("    BEFORE     AFTER           CHANGE\n");
+		puts(fit_left(0) < FIT_ERRORS ? "    BEFORE     AFTER  CHANGE" : "    BEFORE     AFTER           CHANGE");
 	for (size_t i = 0; i < count && !ret; i++) {
 		const struct line *line = &table->lines[i];
 		const struct share_test *test = &line->share->test;
@@ -158,7 +156,8 @@ static int print_table(const struct diff_cli *cli, const char *title, struct tab
 
 		if (line->share->verdict != DIFF_FEW)
 			snprintf(error, sizeof(error), "± %.2f", 100 * test->error);
-		used = fit_print("%c %6.2f %%  %6.2f %%  %+6.2f %-7s%s  ",
+		used = fit_print(fit_left(0) < FIT_ERRORS ? "%c %6.2f %%  %6.2f %%  %+6.2f  " :
+							    "%c %6.2f %%  %6.2f %%  %+6.2f %-7s%s  ",
 				 diff_is_change(line->share) || !cli->with_all ? ' ' : '~',
 				 100 * test->share[0], 100 * test->share[1], 100 * test->change, error,
 				 line->share->verdict == DIFF_FEW ? "" : " ");

@@ -17,7 +17,7 @@ enum {
 	TEXT_MAX = 4096,	/* bytes: more columns than terminals have */
 	FILE_MIN = 24,		/* columns of name and file, from which on there is a file */
 	GAP = 2,
-	NAME_LEAST = 8,		/* columns of a name beside a place, also where that makes a line too wide */
+	NAME_LEAST = 7,		/* columns of a name beside a place, also where that makes a line too wide */
 };
 
 static int width = INT_MAX;
@@ -117,7 +117,7 @@ void fit_function(int used, const char *name, const char *place, const char *fil
 		return;
 	}
 	/* the place says what the row is of: it stays */
-	room = max_of(left - (*place ? GAP + fit_columns(place) : 0), NAME_LEAST + 0);
+	room = *place ? max_of(left - GAP - fit_columns(place), NAME_LEAST + 0) : left;
 	if (*file && fit_columns(name) + GAP + fit_columns(file) > room) {
 		file = last_part(file);
 		/* the name has at least half */

@@ -10,6 +10,8 @@
 
 /* How wide standard output is, once, before a pager has it; @is_wide: lines stay whole anyway. */
 void fit_start(bool is_wide);
+enum { FIT_ERRORS = 60 };	/* columns of a line, from which on it has errors */
+
 /* What a line has left behind @used columns; INT_MAX: whatever it takes. */
 int fit_left(int used);
 int fit_columns(const char *text);

@@ -35,14 +35,17 @@ static int order(const void *a, const void *b)
 
 static void print_row(const struct report_cli *cli, const struct diff_row *row)
 {
-	char self[16], total[16];
+	char self[16] = "", total[16] = "";
 	int used;
 
-	snprintf(self, sizeof(self), "± %.2f", 100 * row->self.test.error);
-	snprintf(total, sizeof(total), "± %.2f", 100 * row->total.test.error);
-	used = fit_print("%6.2f %% %-8s", percent(&row->self), self);
+	if (fit_left(0) >= FIT_ERRORS) {
+		snprintf(self, sizeof(self), " ± %.2f", 100 * row->self.test.error);
+		snprintf(total, sizeof(total), " ± %.2f", 100 * row->total.test.error);
+	}
+	/* the sign has two bytes, and one column */
+	used = fit_print("%6.2f %%%-*s", percent(&row->self), *self ? 9 : 0, self);
 	if (by_is_frame(cli->by))
-		used += fit_print("  %6.2f %% %-8s", percent(&row->total), total);
+		used += fit_print("  %6.2f %%%-*s", percent(&row->total), *total ? 9 : 0, total);
 	used += fit_print("  ");
 	row_print(cli->by, row, used);
 }
@@ -89,7 +92,10 @@ static void put_rows(const struct report_cli *cli, const struct diff_row *const 
 
 static void print_heading(const struct report_cli *cli)
 {
-	fputs(by_is_frame(cli->by) ? "    SELF             TOTAL          " : "   SHARE          ", stdout);
+	if (fit_left(0) < FIT_ERRORS)
+		fputs(by_is_frame(cli->by) ? "    SELF     TOTAL  " : "   SHARE  ", stdout);
+	else
+		fputs(by_is_frame(cli->by) ? "    SELF             TOTAL          " : "   SHARE          ", stdout);
 	for (const char *name = by_name(cli->by); *name; name++)
 		putchar(toupper((unsigned char)*name));
 	putchar('\n');

@@ -87,7 +87,7 @@ static void print_node(const struct printer *printer, uint32_t i)
 	char error[16] = "", deep[16] = "", repeated[24] = "";
 	int used;
 
-	if (printer->error[i] >= 0)
+	if (printer->error[i] >= 0 && fit_left(0) >= FIT_ERRORS)
 		snprintf(error, sizeof(error), "± %.2f", 100 * printer->error[i]);
 	while (printer->first[last] != UINT32_MAX && is_repeated(printer, printer->first[last])) {
 		last = printer->first[last];
@@ -96,7 +96,8 @@ static void print_node(const struct printer *printer, uint32_t i)
 	if (count > 1)
 		snprintf(repeated, sizeof(repeated), "(%u times)", count);
 	/* the sign has two bytes, and one column */
-	used = fit_print("%6.2f %% %-*s  ", share_of(printer, tree_sum(printer->tree, i)->total), *error ? 8 : 7, error);
+	used = fit_print("%6.2f %% %-*s  ", share_of(printer, tree_sum(printer->tree, i)->total),
+			 *error ? 8 : fit_left(0) < FIT_ERRORS ? 0 : 7, error);
 	/* who called has run in what it called */
 	if (!printer->is_callers)
 		used += fit_print("%6.2f %%  ", share_of(printer, tree_sum(printer->tree, last)->self));

@@ -13,7 +13,8 @@ void row_print(enum view_by by, const struct diff_row *row, int used)
 	case BY_OBJECT:
 		return fit_path(used, *row->file ? row->file : "[no mapping]");
 	case BY_THREAD:
-		used += fit_print("%s, ", row->owner);
+		used += fit_end(row->owner, max_of(fit_left(used) / 2, 1));
+		used += fit_print(", ");
 		return fit_path(used, *row->name ? row->name : "[no name]");
 	default:
 		return fit_path(used, *row->owner ? row->owner : "[none]");

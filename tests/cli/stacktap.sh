@@ -602,7 +602,7 @@ check "no pager of JSON" python3 -c 'import json, sys; json.load(open(sys.argv[1
 
 # lines are as wide as the terminal at most, but for --wide
 python3 -B - "$stacktap" "$scratch" <<'PYTHON' >"$out" 2>&1
-import fcntl, os, pty, struct, subprocess, sys, termios
+import fcntl, os, pty, re, struct, subprocess, sys, termios, unicodedata
 sys.path.insert(0, "tests/otlp")
 import make_sample, wire
 from wire import Message
@@ -614,16 +614,17 @@ builder = make_sample.Builder()
 image = builder.mapping(FILE, 0x1000, 0x900000)
 frames = [builder.location(name, 0x1000 + 16 * i, mapping=image) for i, name in
           enumerate([LONG, *(f"caller_{i}_of_a_long_name" for i in range(70)), "main"])]
+again = builder.location("calls_itself_and_has_a_long_name_" + 20 * "漢", 0x9000, mapping=image)
 for start, name in ((10**18, "a"), (10**18, "b")):
     builder.data.resource_profiles.clear()
-    thread = builder.attributes(thread__id=7, thread__name="x")
+    thread = builder.attributes(thread__id=7, thread__name="worker-" + 20 * "漢")
     counts = (300, 300) if name == "a" else (100, 500)
     samples = [make_sample.sample(builder.stack(*stack), thread, (), (count,))
-               for stack, count in zip((frames, frames[1:]), counts)]
+               for stack, count in zip((frames, frames[1:], 50 * [again]), (*counts, 100))]
     builder.resource([Message("Profile", sample_type=builder.value_type("samples", "count"), samples=samples,
                               time_unix_nano=start, duration_nano=10**9, period=10**7, profile_id=bytes([1]) * 16,
                               period_type=builder.value_type("cpu", "nanoseconds"))],
-                     process__pid=7, process__executable__name="x", process__linux__cgroup=CGROUP)
+                     process__pid=7, process__executable__name=60 * "p", process__linux__cgroup=CGROUP)
     with open(f"{scratch}/wide_{name}.otlp", "wb") as file:
         file.write(wire.frame(make_sample.encode(builder.data)))
 
@@ -644,21 +645,27 @@ def lines(width, *command):
     return said.decode().splitlines()
 
 
+def columns(line):
+    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in line)
+
+
 DIFF = ("diff", "--all", "wide_a.otlp", "wide_b.otlp")
 for command in (("report", "wide_a.otlp"), ("report", "--by", "function", "wide_a.otlp"), ("report", "--by", "object", "wide_a.otlp"),
-                ("report", "--by", "cgroup", "wide_a.otlp"), ("report", "--tree", "wide_a.otlp"), ("report", "--callers", "wide_a.otlp"), DIFF):
+                ("report", "--by", "cgroup", "wide_a.otlp"), ("report", "--by", "thread", "wide_a.otlp"), ("report", "--by", "process", "wide_a.otlp"), ("report", "--tree", "wide_a.otlp"), ("report", "--callers", "wide_a.otlp"), DIFF):
     whole = subprocess.run([stacktap, *command], cwd=scratch, check=True, capture_output=True, text=True).stdout.splitlines()
     assert lines(60, *command, "--wide") == whole, whole
     assert lines(400, *command) == whole, whole
-    for width in (60, 80, 100):
+    for width in (40, 60, 80, 100):
         fit = lines(width, *command)
         # what is no row of names is as it is
-        long = [line for line in fit if len(line) > width and "%  " in line]
+        long = [line for line in fit if re.match(r"[ ~]? *\d+\.\d\d %", line) and columns(line) > width and not line.endswith((" sample", " samples"))]
         assert not long and len(fit) == len(whole), long
     print(*fit[:12], sep="\n")
 fit = "\n".join(lines(80, *DIFF))
 assert "libshöp.so.6" in fit and "/usr/lib" not in fit and "void std::vec" in fit and "…" in fit, fit
 assert any(line.endswith("shop-0123456789.scope") and "…" in line for line in lines(80, "report", "--by", "cgroup", "wide_a.otlp"))
+assert any(line.endswith("(50 times)") and "calls_" in line for line in lines(40, "report", "--tree", "wide_a.otlp"))
+assert any("p…, " in line and "漢" in line for line in lines(80, "report", "--by", "thread", "wide_a.otlp"))
 print("fits")
 PYTHON
 check "lines fit the terminal" says "$out" fits
