@@ -1,13 +1,17 @@
 #!/usr/bin/env -S python3 -B
 # SPDX-License-Identifier: Apache-2.0
-"""What a fleet costs one Collector: many connections, each of which sends the payloads of a real recording as a daemon does,
-gzipped over OTLP/HTTP, at a moment of its own in each interval. The Collector passes them on to a sink that stores nothing.
-Prints requests and bytes a second, the Collector's CPU time and memory.
+"""What a fleet costs one Collector and one backend: many connections, each of which sends a payload of a real recording as a
+daemon does, gzipped over OTLP/HTTP, at a moment of its own in each interval. The Collector passes them on to a sink that stores
+nothing, or over gRPC to a Pyroscope, where each connection is a host of its own and times are of now; what that holds at the end
+is compared with what it took. Prints requests and bytes a second, CPU time and memory of each program.
 
-usage: fleet.py --collector PROGRAM [--hosts N] [--interval SECONDS] [--seconds N] RECORDING"""
+usage: fleet.py --collector PROGRAM [--pyroscope PROGRAM] [--hosts N] [--interval SECONDS] [--seconds N] RECORDING
+The Collector needs the exporter otlp_grpc for Pyroscope, as tests/backends/run builds it."""
 
 import argparse
 import asyncio
+import collections
+import contextlib
 import gzip
 import os
 import random
@@ -16,26 +20,56 @@ import sys
 import tempfile
 import time
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, os.pardir, "backends"))
 from importlib.machinery import SourceFileLoader  # noqa: E402
+import lane  # noqa: E402
+import wire  # noqa: E402  lane has put its folder on the path
 
-RUN = SourceFileLoader("run_collector", os.path.join(os.path.dirname(os.path.abspath(__file__)),
-                                                     "run-collector")).load_module()
+RUN = SourceFileLoader("run_collector", os.path.join(HERE, "run-collector")).load_module()
 PATH = "/v1development/profiles"
 ANSWER_LIMIT = 30
 SUFFIX = b"\xfa\xff\xff\xff\x0f\x10"    # of our own files: a seal that no receiver gets
+TO_BACKEND = """\
+receivers:
+  otlp:
+    protocols:
+      http: {{ endpoint: "127.0.0.1:{port}" }}
+      grpc: {{ endpoint: "127.0.0.1:{grpc_port}" }}
+exporters:
+  otlp_grpc:
+    endpoint: 127.0.0.1:{receiver}
+    tls: {{ insecure: true }}
+    sending_queue: {{ enabled: false }}
+    retry_on_failure: {{ enabled: false }}
+service:
+  telemetry: {{ metrics: {{ level: none }}, logs: {{ level: error }} }}
+  pipelines:
+    profiles: {{ receivers: [otlp], exporters: [otlp_grpc] }}
+"""
 
 
 def payloads(path):
-    """[gzipped request body]"""
+    """[request body]"""
     found = []
     with open(path, "rb") as file:
         while head := file.read(4):
             body = file.read(struct.unpack(">I", head)[0])
             if body[-22:-16] == SUFFIX:
                 body = body[:-22]
-            found.append(gzip.compress(body, 6))
+            found.append(body)
     return found
+
+
+def as_host(payload, number):
+    """The payload with another host's name and id, of the same length, so that no other length in it changes."""
+    host = {pair.key: pair.value.string_value for pair in wire.decode(payload)[0].resource_profiles[0].resource.attributes}
+    for key, text in (("host.name", f"h{number:x}"), ("host.id", f"{number:x}")):
+        value = host.get(key, "").encode()
+        before = key.encode() + bytes((0x12, len(value) + 2, 0x0a, len(value)))
+        if len(value) >= len(text):
+            payload = payload.replace(before + value, before + text.rjust(len(value), "0").encode())
+    return payload
 
 
 async def read_message(reader):
@@ -57,8 +91,29 @@ async def read_message(reader):
 class Sink:
     """Takes what the Collector sends."""
 
+    pid = None
+    config = RUN.CONFIG
+
     def __init__(self):
         self.requests = 0
+        self.port = 0
+
+    @contextlib.asynccontextmanager
+    async def running(self):
+        server = await asyncio.start_server(self.serve, "127.0.0.1", 0)
+        self.port = server.sockets[0].getsockname()[1]
+        try:
+            yield self
+        finally:
+            server.close()
+
+    def bodies(self, path, hosts):
+        del hosts
+        return [gzip.compress(payload, 6) for payload in payloads(path)]
+
+    def report(self, fleet, seconds):
+        del seconds
+        return f"passed on {self.requests} of {fleet.sent}"
 
     async def serve(self, reader, writer):
         try:
@@ -71,10 +126,70 @@ class Sink:
             writer.close()
 
 
+class Backend:
+    """A Pyroscope that takes them."""
+
+    config = TO_BACKEND
+
+    def __init__(self, program, options, directory):
+        self.directory = os.path.join(directory, "pyroscope")
+        os.mkdir(self.directory)
+        self.server = lane.Pyroscope(os.path.abspath(program), self.directory)
+        self.server.command += options
+        self.port = self.server.port
+        self.pid = self.sent = self.before = None
+
+    @contextlib.asynccontextmanager
+    async def running(self):
+        loop = asyncio.get_running_loop()
+        with lane.running(self.server.command, self.directory) as process:
+            self.pid = process.pid
+            await loop.run_in_executor(None, lane.wait_for, self.server.is_ready, lane.READY_LIMIT, "Pyroscope")
+            yield self
+
+    def bodies(self, path, hosts):
+        self.sent = lane.Sent(payloads(path), 120)
+        early = lane.Sent(payloads(path)[:1], 3000).payloads[0]
+        lane.wait_for(lambda: not lane.send(self.port, early, False), lane.READY_LIMIT, "Pyroscope takes a payload")
+        found = [gzip.compress(as_host(self.sent.payloads[number % len(self.sent.payloads)], number), 6)
+                 for number in range(hosts)]
+        self.before = usage(self.pid)[0]
+        return found
+
+    def totals(self):
+        """type -> what each payload holds of it"""
+        found = collections.defaultdict(list)
+        for payload in self.sent.payloads:
+            one = lane.Sent.__new__(lane.Sent)
+            one.samples = lane.model.load_payloads([payload])
+            for kind in self.sent.types():
+                found[kind].append(sum(one.stacks(kind).values()))
+        return found
+
+    def holds(self, kind):
+        answer = self.server.call("SelectMergeStacktraces", self.sent, profileTypeID=self.server.types(self.sent)[kind],
+                                  labelSelector="{}", maxNodes="1")
+        return int(answer["flamegraph"]["total"])
+
+    def report(self, fleet, seconds):
+        cpu, resident, most = usage(self.pid)
+        cpu -= self.before
+        stored = sum(os.path.getsize(os.path.join(root, name)) for root, _, names in os.walk(self.directory) for name in names)
+        words = [f"Pyroscope: {1000 * cpu / fleet.sent:.2f} ms of CPU a request, {100 * cpu / seconds:.1f} % of a CPU, "
+                 f"resident {resident >> 20} MiB, at most {most >> 20}, {stored / fleet.sent:,.0f} bytes of disk a request"]
+        for kind, each in self.totals().items():
+            want = sum(count * each[number % len(each)] for number, count in fleet.taken.items())
+            with contextlib.suppress(RuntimeError):
+                lane.wait_for(lambda kind=kind, want=want: self.holds(kind) >= want, lane.SHOWN_LIMIT, "what was sent")
+            words.append(f"{kind[0]}: {self.holds(kind)} stored, {want} taken")
+        return "; ".join(words)
+
+
 class Fleet:
     def __init__(self, port, bodies, interval):
         self.port, self.bodies, self.interval = port, bodies, interval
         self.sent = self.bytes = 0
+        self.taken = collections.Counter()
         self.waits = []
         self.failures = {}
 
@@ -85,7 +200,7 @@ class Fleet:
         await asyncio.sleep(moment.random() * self.interval)
         while time.monotonic() < end:
             began = time.monotonic()
-            body = self.bodies[moment.randrange(len(self.bodies))]
+            body = self.bodies[number % len(self.bodies)]
             try:
                 if not writer:
                     reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
@@ -95,6 +210,7 @@ class Fleet:
                 if b" 200 " not in status:
                     raise ConnectionError(status.decode())
                 self.sent += 1
+                self.taken[number] += 1
                 self.bytes += len(body)
                 self.waits.append(time.monotonic() - began)
             except (OSError, asyncio.TimeoutError, asyncio.IncompleteReadError) as e:
@@ -117,39 +233,40 @@ def usage(pid):
 
 
 async def measure(args, directory):
-    sink = Sink()
-    server = await asyncio.start_server(sink.serve, "127.0.0.1", 0)
-    sink_port = server.sockets[0].getsockname()[1]
     loop = asyncio.get_running_loop()
-    collector, port, _ = await loop.run_in_executor(None, RUN.start_collector, args.collector, directory, sink_port)
-    try:
-        bodies = payloads(args.recording)
-        fleet = Fleet(port, bodies, args.interval)
-        cpu = usage(collector.pid)[0]
-        began = time.monotonic()
-        await asyncio.gather(*(fleet.host(n, began + args.seconds) for n in range(args.hosts)))
-        seconds = time.monotonic() - began
-        after, resident, most = usage(collector.pid)
-    finally:
-        collector.terminate()
-        await loop.run_in_executor(None, collector.wait)
-        server.close()
-    if not fleet.sent:
-        print(f"nothing was taken: {fleet.failures}", file=sys.stderr)
-        return 1
-    waits = sorted(fleet.waits)
-    print(f"{args.hosts} hosts, a payload each {args.interval:g} s, {sum(map(len, bodies)) / len(bodies):,.0f} bytes: "
-          f"{fleet.sent / seconds:.1f} requests/s, {fleet.bytes / seconds:,.0f} bytes/s, "
-          f"{1000 * (after - cpu) / fleet.sent:.2f} ms of the Collector's CPU a request, "
-          f"{100 * (after - cpu) / seconds:.1f} % of a CPU, resident {resident >> 20} MiB, at most {most >> 20}, "
-          f"answered in {1000 * waits[len(waits) // 2]:.0f} ms, 99 % within {1000 * waits[len(waits) * 99 // 100]:.0f}, "
-          f"passed on {sink.requests}, failed {sum(fleet.failures.values())} {fleet.failures or ''}".rstrip())
+    end = Backend(args.pyroscope, args.option, directory) if args.pyroscope else Sink()
+    async with end.running():
+        bodies = await loop.run_in_executor(None, end.bodies, args.recording, args.hosts)
+        collector, port, _ = await loop.run_in_executor(None, RUN.start_collector, args.collector, directory, end.port, end.config)
+        try:
+            fleet = Fleet(port, bodies, args.interval)
+            cpu = usage(collector.pid)[0]
+            began = time.monotonic()
+            await asyncio.gather(*(fleet.host(n, began + args.seconds) for n in range(args.hosts)))
+            seconds = time.monotonic() - began
+            after, resident, most = usage(collector.pid)
+        finally:
+            collector.terminate()
+            await loop.run_in_executor(None, collector.wait)
+        if not fleet.sent:
+            print(f"nothing was taken: {fleet.failures}", file=sys.stderr)
+            return 1
+        waits = sorted(fleet.waits)
+        print(f"{args.hosts} hosts, a payload each {args.interval:g} s, {sum(map(len, bodies)) / len(bodies):,.0f} bytes: "
+              f"{fleet.sent / seconds:.1f} requests/s, {fleet.bytes / seconds:,.0f} bytes/s, "
+              f"{1000 * (after - cpu) / fleet.sent:.2f} ms of the Collector's CPU a request, "
+              f"{100 * (after - cpu) / seconds:.1f} % of a CPU, resident {resident >> 20} MiB, at most {most >> 20}, "
+              f"answered in {1000 * waits[len(waits) // 2]:.0f} ms, 99 % within {1000 * waits[len(waits) * 99 // 100]:.0f}, "
+              f"failed {sum(fleet.failures.values())} {fleet.failures or ''}".rstrip(), flush=True)
+        print(await loop.run_in_executor(None, end.report, fleet, seconds))
     return 0
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--collector", required=True)
+    parser.add_argument("--pyroscope", help="backend instead of the sink")
+    parser.add_argument("--option", action="append", default=[], help="one more for Pyroscope, such as a limit")
     parser.add_argument("--hosts", type=int, default=1000)
     parser.add_argument("--interval", type=float, default=15)
     parser.add_argument("--seconds", type=float, default=45)
