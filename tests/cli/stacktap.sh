@@ -11,7 +11,7 @@ cd "$(dirname "$0")/../.." || exit 1
 
 arch=$(uname -m)
 [ "$arch" = aarch64 ] && arch=arm64
-stacktap=$output/user-$arch/stacktap
+stacktap=$output/user-$arch/stacktap helpers=$PWD/tests/cli
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 out=$scratch/out err=$scratch/err
@@ -555,38 +555,30 @@ done
 
 # a message, two seconds nothing, another one: on a terminal it says how far it is, and takes that away again
 check "progress on a terminal" python3 -B -c '
-import os, pty, subprocess, sys, time
+import pty, subprocess, sys, time
+sys.path.insert(0, "tests/cli")
+from terminal import drain
 own, terminal = pty.openpty()
-ended = subprocess.Popen([sys.argv[1], "report", "-"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=terminal)
-os.close(terminal)
+child = subprocess.Popen([sys.argv[1], "report", "-"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=terminal)
 message = open(sys.argv[2], "rb").read()
-ended.stdin.write(message)
-ended.stdin.flush()
+child.stdin.write(message)
+child.stdin.flush()
 time.sleep(2.5)
-ended.stdin.write(message)
-out, _ = ended.communicate()
-try:
-    said = os.read(own, 1000)
-except OSError:
-    said = b""
-assert b"samples" in out and ended.returncode == 0, out
+child.stdin.write(message)
+out, _ = child.communicate()
+said = drain(own, terminal, child)
+assert b"samples" in out and child.returncode == 0, out
 assert said == b"\rreading: 0 MB \r\x1b[K", said' "$stacktap" "$scratch/sample.otlp"
 
 # on a terminal through a pager, whose end is waited for; not into a pipe
 paged() {
-	python3 -B -c '
-import os, pty, subprocess, sys
+	PYTHONPATH=$helpers python3 -B -c '
+import pty, subprocess, sys
+from terminal import drain
 own, terminal = pty.openpty()
-child = subprocess.Popen(sys.argv[1:], stdin=terminal, stdout=terminal, stderr=subprocess.PIPE)
-os.close(terminal)
-said = b""
-try:
-    while data := os.read(own, 65536):
-        said += data
-except OSError:
-    pass
-sys.stdout.write(said.decode().replace("\r\n", "\n"))
-sys.exit(child.wait())' env "$@" >"$out"
+child = subprocess.Popen(sys.argv[1:], stdin=terminal, stdout=terminal, stderr=subprocess.DEVNULL)
+sys.stdout.write(drain(own, terminal, child).decode().replace("\r\n", "\n"))
+sys.exit(child.returncode)' env "$@" >"$out"
 }
 # shellcheck disable=SC2086 # words
 for command in "report sample.otlp" "report --tree sample.otlp" "diff sample.otlp sample.otlp"; do
@@ -603,8 +595,9 @@ check "no pager of JSON" python3 -c 'import json, sys; json.load(open(sys.argv[1
 # lines are as wide as the terminal at most, but for --wide
 python3 -B - "$stacktap" "$scratch" <<'PYTHON' >"$out" 2>&1
 import fcntl, os, pty, re, struct, subprocess, sys, termios, unicodedata
-sys.path.insert(0, "tests/otlp")
+sys.path[:0] = ["tests/cli", "tests/otlp"]
 import make_sample, wire
+from terminal import drain
 from wire import Message
 stacktap, scratch = sys.argv[1:]
 LONG = "void std::vector<std::pair<std::string, int>, Alloc>::_M_realloc_insert<std::pair<std::string, int>>(std::pair<std::string, int>&&)"
@@ -634,14 +627,8 @@ def lines(width, *command):
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, width, 0, 0))
     child = subprocess.Popen([stacktap, *command], stdin=terminal, stdout=terminal, cwd=scratch,
                              env=dict(os.environ, PAGER="cat", LC_ALL="C"))
-    os.close(terminal)
-    said = b""
-    try:
-        while data := os.read(own, 65536):
-            said += data
-    except OSError:
-        pass
-    assert child.wait() == 0, said
+    said = drain(own, terminal, child)
+    assert child.returncode == 0, said
     return said.decode().splitlines()
 
 
@@ -660,7 +647,6 @@ for command in (("report", "wide_a.otlp"), ("report", "--by", "function", "wide_
         # what is no row of names is as it is
         long = [line for line in fit if re.match(r"[ ~]? *\d+\.\d\d %", line) and columns(line) > width and not line.endswith((" sample", " samples"))]
         assert not long and len(fit) == len(whole), long
-    print(*fit[:12], sep="\n")
 fit = "\n".join(lines(80, *DIFF))
 assert "libshöp.so.6" in fit and "/usr/lib" not in fit and "void std::vec" in fit and "…" in fit, fit
 assert any(line.endswith("shop-0123456789.scope") and "…" in line for line in lines(80, "report", "--by", "cgroup", "wide_a.otlp"))
@@ -695,17 +681,13 @@ for command in "store list slow" "store export -o slow.otlp slow" \
 	# shellcheck disable=SC2086 # words
 	check "progress of $command" python3 -B -c '
 import os, pty, re, subprocess, sys
+sys.path.insert(0, "tests/cli")
+from terminal import drain
 own, terminal = pty.openpty()
-ended = subprocess.run(sys.argv[2:], stdout=subprocess.DEVNULL, stderr=terminal,
-                       env=dict(os.environ, LD_PRELOAD=sys.argv[1]), cwd=os.path.dirname(sys.argv[1]))
-os.close(terminal)
-said = b""
-try:
-    while True:
-        said += os.read(own, 1000)
-except OSError:
-    pass
-assert ended.returncode == 0 and re.match(rb"\r(?:reading: (?:0 MB|\d+ %) \r)+\x1b\[K", said), said
+child = subprocess.Popen(sys.argv[2:], stdout=subprocess.DEVNULL, stderr=terminal,
+                         env=dict(os.environ, LD_PRELOAD=sys.argv[1]), cwd=os.path.dirname(sys.argv[1]))
+said = drain(own, terminal, child)
+assert child.returncode == 0 and re.match(rb"\r(?:reading: (?:0 MB|\d+ %) \r)+\x1b\[K", said), said
 assert b"reading" not in said.split(b"\x1b[K")[-1], said
 shares = [int(share) for share in re.findall(rb"reading: (\d+) %", said)]
 grows = len(shares) > 2 and shares == sorted(set(shares)) and shares[-1] == 100
