@@ -59,7 +59,8 @@ def guest(t):
         time.sleep(5)
         t.accounts(*other)
         watch = Watch()
-        watch.watch(PATIENCE / 2)
+        # what it is slower to find, the next round sees
+        watch.watch(6)
         if stalled():
             break
     watch.watch(PATIENCE)

@@ -4,6 +4,8 @@
 import json
 import time
 
+from kit import write
+
 WORKLOAD = "/opt/stacktap/workload/no_frame_pointers"
 CHAIN = ("inner", "variable", "middle", "outer", "main")
 PYTHON = """
@@ -22,6 +24,7 @@ SETTLED_NS = 1000000000
 
 
 def guest(t):
+    write("/proc/sys/kernel/randomize_va_space", 2)
     began = time.monotonic()
     record = t.start("/opt/stacktap/bin/stacktap", "record", "-a", "-F", 499,
                      "--call-graph", "table", "-o", t.path("unwind.otlp"))
