@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/clock.h"
 #include "base/file.h"
@@ -26,6 +27,7 @@ enum {
 	MODULES_BYTES = 1024 * 1024,	/* of /proc/modules */
 	NOTES_BYTES = 64 * 1024,
 	FUNCTION_MAX = 1024 * 1024,	/* what is further from a symbol is not its function's */
+	REPLACED_BATCHES = 2,		/* the one that was sampled when it came, the one that had begun when it was seen */
 };
 #define REFRESH_NS (10 * NSEC_PER_SEC)
 #define MISSED_MAX_NS (3600 * NSEC_PER_SEC)
@@ -34,6 +36,9 @@ struct module {
 	uint64_t start, size;
 	char name[64];
 	struct object *object;	/* owned; made when its first Location is resolved */
+	ino_t inode;		/* then, of its directory in sysfs: another one after it was loaded again */
+	bool has_symbols;	/* they were read after it came */
+	unsigned int replaced;	/* batches whose addresses may be those of what was here before */
 };
 
 struct kernel {
@@ -43,8 +48,10 @@ struct kernel {
 	struct module *modules;		/* sorted by start */
 	size_t module_count;
 	bool is_changed, is_warned;
+	bool is_stale;			/* modules came or went after the symbols were read */
+	bool is_looked;			/* for modules that came or went, in this batch */
 	bool is_missed;			/* an address had no name that may have one by now */
-	uint64_t read_time, missed_wait;
+	uint64_t now, read_time, missed_wait;
 };
 
 static void read_build_id(const struct kernel *kernel, const char *path, char ret_hex[static 41])
@@ -167,20 +174,50 @@ static struct module *find_module(const struct kernel *kernel, uint64_t address)
 	return &kernel->modules[low - 1];
 }
 
-/* Objects of modules that stayed where they are stay the same. */
-static void keep_objects(const struct kernel *kernel, struct module *modules, size_t count)
+static ino_t module_inode(const struct kernel *kernel, const char *name)
+{
+	char path[PATH_MAX];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "%s/sys/module/%s", kernel->sysroot, name);
+	return stat(path, &st) == 0 ? st.st_ino : 0;
+}
+
+static bool is_same_module(const struct module *a, const struct module *b)
+{
+	return a->start == b->start && a->size == b->size && !strcmp(a->name, b->name);
+}
+
+static bool was_loaded_again(const struct kernel *kernel, const struct module *module)
+{
+	return module->object && module_inode(kernel, module->name) != module->inode;
+}
+
+static bool overlaps_module(const struct kernel *kernel, const struct module *module)
+{
+	for (size_t i = 0; i < kernel->module_count; i++)
+		if (module->start < kernel->modules[i].start + kernel->modules[i].size &&
+		    kernel->modules[i].start < module->start + module->size)
+			return true;
+	return false;
+}
+
+/* What is known of modules that stayed where they are stays. */
+static void take_modules(struct kernel *kernel, struct module *modules, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
 		struct module *old = find_module(kernel, modules[i].start);
-		char build_id[41];
 
-		if (!old || !old->object || old->start != modules[i].start ||
-		    old->size != modules[i].size || strcmp(old->name, modules[i].name))
-			continue;
-		read_module_build_id(kernel, old->name, build_id);
-		if (!strcmp(build_id, old->object->build_id))
-			modules[i].object = object_ref(old->object);
+		if (old && is_same_module(old, &modules[i]) && !was_loaded_again(kernel, old)) {
+			modules[i] = *old;
+			old->object = NULL;
+		} else if (overlaps_module(kernel, &modules[i])) {
+			modules[i].replaced = REPLACED_BATCHES;
+		}
 	}
+	free_modules(kernel->modules, kernel->module_count);
+	kernel->modules = modules;
+	kernel->module_count = count;
 }
 
 static void warn_hidden(struct kernel *kernel)
@@ -200,14 +237,11 @@ static void read_symbols(struct kernel *kernel, uint64_t now)
 	size_t count;
 	int r;
 
-	kernel->is_changed = kernel->is_missed = false;
+	kernel->is_changed = kernel->is_stale = kernel->is_missed = false;
 	kernel->read_time = now;
 	/* modules first: one that comes in between has symbols and no range, and is read again */
 	read_modules(kernel, &modules, &count);
-	keep_objects(kernel, modules, count);
-	free_modules(kernel->modules, kernel->module_count);
-	kernel->modules = modules;
-	kernel->module_count = count;
+	take_modules(kernel, modules, count);
 	r = open_addresses(kernel, BROKER_SYMBOLS, "/proc/kallsyms");
 	if (r >= 0)
 		r = kallsyms_read_fd(r, &symbols);
@@ -219,6 +253,8 @@ static void read_symbols(struct kernel *kernel, uint64_t now)
 		log_warning("some kernel functions will have no names: they do not fit");
 	kallsyms_free(kernel->symbols);
 	kernel->symbols = symbols;
+	for (size_t i = 0; i < kernel->module_count; i++)
+		kernel->modules[i].has_symbols = true;
 }
 
 static int make_file(struct kernel *kernel)
@@ -256,7 +292,8 @@ int kernel_new(const char *sysroot, struct kernel **ret_kernel)
 		return -ENOMEM;
 	}
 	kernel->missed_wait = 2 * REFRESH_NS;
-	read_symbols(kernel, clock_monotonic());
+	kernel->now = clock_monotonic();
+	read_symbols(kernel, kernel->now);
 	if (make_file(kernel) < 0) {
 		kernel_free(kernel);
 		return -ENOMEM;
@@ -286,39 +323,54 @@ void kernel_changed(struct kernel *kernel)
 	kernel->is_changed = true;
 }
 
-static bool has_other_modules(const struct kernel *kernel)
+/* The side band tells of text that is added with a symbol; filters of seccomp have none, and are hit on every host. */
+void kernel_refresh(struct kernel *kernel, uint64_t now)
+{
+	const uint64_t age = now - kernel->read_time;
+
+	kernel->now = now;
+	kernel->is_looked = false;
+	for (size_t i = 0; i < kernel->module_count; i++)
+		kernel->modules[i].replaced -= !!kernel->modules[i].replaced;
+	if (age < REFRESH_NS)
+		return;
+	if (kernel->is_changed || kernel->is_stale) {
+		kernel->missed_wait = 2 * REFRESH_NS;
+		read_symbols(kernel, now);
+	} else if (kernel->is_missed && age >= kernel->missed_wait) {
+		kernel->missed_wait = min_of(2 * kernel->missed_wait, (uint64_t)MISSED_MAX_NS);
+		read_symbols(kernel, now);
+	}
+}
+
+/*
+ * Modules come and go without a record in the side band, and one may get the place of another: before the first
+ * address of a batch that may be a module's, those that are there are compared with those that are known.
+ */
+static void look_for_modules(struct kernel *kernel)
 {
 	struct module *modules;
 	size_t count;
 	bool is_same;
 
+	if (kernel->is_looked)
+		return;
+	kernel->is_looked = true;
 	read_modules(kernel, &modules, &count);
 	is_same = count == kernel->module_count;
 	for (size_t i = 0; is_same && i < count; i++)
-		is_same = modules[i].start == kernel->modules[i].start &&
-			  modules[i].size == kernel->modules[i].size &&
-			  !strcmp(modules[i].name, kernel->modules[i].name);
-	free_modules(modules, count);
-	return !is_same;
-}
-
-/*
- * The side band tells of text that is added with a symbol, but for modules'. Filters of seccomp have none, and are hit
- * on every host, so what has no name brings one ever more rarely.
- */
-void kernel_refresh(struct kernel *kernel, uint64_t now)
-{
-	const uint64_t age = now - kernel->read_time;
-
-	if (age < REFRESH_NS || (!kernel->is_changed && !kernel->is_missed))
+		is_same = is_same_module(&modules[i], &kernel->modules[i]) &&
+			  !was_loaded_again(kernel, &kernel->modules[i]);
+	if (is_same) {
+		free_modules(modules, count);
 		return;
-	if (kernel->is_changed || has_other_modules(kernel)) {
-		kernel->missed_wait = 2 * REFRESH_NS;
-		read_symbols(kernel, now);
-	} else if (age >= kernel->missed_wait) {
-		kernel->missed_wait = min_of(2 * kernel->missed_wait, (uint64_t)MISSED_MAX_NS);
-		read_symbols(kernel, now);
 	}
+	take_modules(kernel, modules, count);
+	kernel->is_stale = true;
+	if (kernel->now - kernel->read_time < REFRESH_NS)
+		return;
+	kernel->missed_wait = 2 * REFRESH_NS;
+	read_symbols(kernel, kernel->now);
 }
 
 static struct object *module_object(const struct kernel *kernel, struct module *module)
@@ -328,6 +380,7 @@ static struct object *module_object(const struct kernel *kernel, struct module *
 
 		if (!object)
 			return NULL;
+		module->inode = module_inode(kernel, module->name);
 		read_module_build_id(kernel, module->name, object->build_id);
 		set_htlhash(object);
 		object->address_limit = module->size;
@@ -348,11 +401,21 @@ void kernel_resolve(struct kernel *kernel, struct names *names, struct location 
 		    bool with_address)
 {
 	uint64_t lookup = location->offset - location->is_return, from, start;
-	struct module *module = find_module(kernel, lookup);
+	struct module *module = NULL;
 	struct function *function;
 	const char *name;
+	bool is_known = true;
 	int r;
 
+	if (kernel->symbols && kernel->symbols->text && !is_in_image(kernel, lookup)) {
+		look_for_modules(kernel);
+		module = find_module(kernel, lookup);
+		is_known = module ? module->has_symbols && !module->replaced : !kernel->is_stale && !kernel->is_changed;
+		/* what is there may be something else by the next window */
+		atomic_store_explicit(&location->is_put_off, true, memory_order_relaxed);
+	}
+	if (module && module->replaced)
+		module = NULL;
 	if (module) {
 		location->object = module_object(kernel, module);
 		location->address = location->offset - module->start;
@@ -371,7 +434,7 @@ void kernel_resolve(struct kernel *kernel, struct names *names, struct location 
 		location->address = 0;
 	if (!kernel->symbols || !kernel->symbols->count)
 		return;
-	name = kallsyms_find(kernel->symbols, lookup, &start);
+	name = is_known ? kallsyms_find(kernel->symbols, lookup, &start) : NULL;
 	if (name && (start < from || lookup - start >= FUNCTION_MAX ||
 		     (!from && (is_in_image(kernel, start) || find_module(kernel, start)))))
 		name = NULL;

@@ -27,12 +27,16 @@ struct mapped_file *kernel_file(const struct kernel *kernel);
 /* Text was added or removed. */
 void kernel_changed(struct kernel *kernel);
 /*
- * Read symbols again if they changed and were not read for 10 s; before a batch of resolving, at @now. Names that were
- * missed have them read when modules came or went, and else after 20 s, 40 s and so on, up to an hour.
+ * Before a batch of resolving, at @now. Reads symbols again if they changed or modules came or went, and they were not
+ * read for 10 s; names that were missed have them read after 20 s, 40 s and so on, up to an hour.
  */
 void kernel_refresh(struct kernel *kernel, uint64_t now);
 
-/* Fill in object, address and Line of a kernel Location. */
+/*
+ * Fill in object, address and Line of a kernel Location. One outside the image is put off in any case, as what is there
+ * may change. It has no name while that may be of what was there before: until symbols have been read since a change
+ * and, where one module got the place of another, in that batch and the next.
+ */
 void kernel_resolve(struct kernel *kernel, struct names *names, struct location *location,
 		    bool with_address);
 

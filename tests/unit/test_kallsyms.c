@@ -265,9 +265,98 @@ static void a_module_brings_its_names(void **state)
 	fixture_run("echo 'third 16384 0 - Live 0xffffffffc0c00000' >> proc/modules && "
 		    "echo 'ffffffffc0c00000 t third_work [third]' >> proc/kallsyms");
 	kernel_refresh(setup.kernel, now + 9 * NSEC_PER_SEC);
-	check(&setup, NOWHERE, false, "", 0, "");
+	check(&setup, NOWHERE, false, "third", 16, "");
+	/* what the others are has not changed */
+	check(&setup, 0xffffffffc0900004, false, "first", 4, "first_work");
 	kernel_refresh(setup.kernel, now + 11 * NSEC_PER_SEC);
 	check(&setup, NOWHERE, false, "third", 16, "third_work");
+	tear_down(&setup);
+	make_sysroot(NULL);
+}
+
+/* Its samples of before are in the batch, or in the next one, which had begun. */
+static void check_replaced(struct setup *setup, uint64_t now, uint64_t address, const char *object, const char *name)
+{
+	kernel_refresh(setup->kernel, now + 11 * NSEC_PER_SEC);
+	check(setup, address, false, "", 0, "");
+	kernel_refresh(setup->kernel, now + 12 * NSEC_PER_SEC);
+	check(setup, address, false, "", 0, "");
+	kernel_refresh(setup->kernel, now + 13 * NSEC_PER_SEC);
+	check(setup, address, false, object, 4, name);
+}
+
+static void a_module_has_not_the_names_of_the_one_before(void **state)
+{
+	struct setup setup = set_up();
+	const uint64_t now = clock_monotonic();
+
+	(void)state;
+	check(&setup, 0xffffffffc0900004, false, "first", 4, "first_work");
+	fixture_run("sed -i 's/^first/other/' proc/modules && sed -i 's/first_work.*/other_work [other]/' proc/kallsyms");
+	check_replaced(&setup, now, 0xffffffffc0900004, "other", "other_work");
+	tear_down(&setup);
+	make_sysroot(NULL);
+}
+
+/* The same name, place and size, but another build. */
+static void a_module_that_was_loaded_again_is_another(void **state)
+{
+	struct setup setup = set_up();
+	const uint64_t now = clock_monotonic();
+
+	(void)state;
+	check(&setup, 0xffffffffc0900004, false, "first", 4, "first_work");
+	fixture_run("mv sys/module/first sys/module/before && mkdir -p sys/module/first && "
+		    "sed -i 's/first_work/next_work/' proc/kallsyms");
+	check_replaced(&setup, now, 0xffffffffc0900004, "first", "next_work");
+	tear_down(&setup);
+	fixture_run("rm -r sys/module/before");
+	make_sysroot(NULL);
+}
+
+static void a_module_that_left_names_nothing(void **state)
+{
+	struct setup setup = set_up();
+	const uint64_t now = clock_monotonic();
+
+	(void)state;
+	check(&setup, 0xffffffffc0900004, false, "first", 4, "first_work");
+	fixture_run("sed -i '/^first/d' proc/modules");
+	kernel_refresh(setup.kernel, now + 2 * NSEC_PER_SEC);
+	check(&setup, 0xffffffffc0900004, false, "", 0, "");
+	fixture_run("echo 'ffffffffc0900000 t bpf_prog_1_late [bpf]' >proc/kallsyms.bpf && "
+		    "grep -v first_work proc/kallsyms >>proc/kallsyms.bpf && mv proc/kallsyms.bpf proc/kallsyms");
+	kernel_refresh(setup.kernel, now + 11 * NSEC_PER_SEC);
+	check(&setup, 0xffffffffc0900004, false, "", 0, "bpf_prog_1_late");
+	tear_down(&setup);
+	make_sysroot(NULL);
+}
+
+/* A trampoline or a program of BPF that came where another was; the side band tells. */
+static void stale_symbols_name_no_other_text(void **state)
+{
+	struct setup setup = set_up();
+	const uint64_t now = clock_monotonic();
+	struct location *location;
+
+	(void)state;
+	fixture_run("sed -i 's/bpf_prog.*/ftrace_trampoline [__builtin__ftrace]/' proc/kallsyms");
+	kernel_changed(setup.kernel);
+	kernel_refresh(setup.kernel, now + 2 * NSEC_PER_SEC);
+	check(&setup, 0xffffffffc0b00010, false, "", 0, "");
+	check(&setup, TEXT + 0x110, false, "[kernel]", LINK + 0x110, "do_work");
+	kernel_refresh(setup.kernel, now + 11 * NSEC_PER_SEC);
+	check(&setup, 0xffffffffc0b00010, false, "", 0, "ftrace_trampoline");
+	/* the next window has a Location of its own, but of the image */
+	location = resolve(&setup, 0xffffffffc0b00010, false, true);
+	assert_true(location->is_put_off);
+	location_unref(location);
+	location = resolve(&setup, 0xffffffffc0900004, false, true);
+	assert_true(location->is_put_off);
+	location_unref(location);
+	location = resolve(&setup, TEXT + 0x110, false, true);
+	assert_false(location->is_put_off);
+	location_unref(location);
 	tear_down(&setup);
 	make_sysroot(NULL);
 }
@@ -352,6 +441,10 @@ int main(void)
 		cmocka_unit_test(hidden_addresses_give_no_names),
 		cmocka_unit_test(what_has_no_name_is_sought_ever_more_rarely),
 		cmocka_unit_test(a_module_brings_its_names),
+		cmocka_unit_test(a_module_has_not_the_names_of_the_one_before),
+		cmocka_unit_test(a_module_that_was_loaded_again_is_another),
+		cmocka_unit_test(a_module_that_left_names_nothing),
+		cmocka_unit_test(stale_symbols_name_no_other_text),
 		cmocka_unit_test(garbage_is_skipped),
 		cmocka_unit_test(a_big_kernel_fits),
 		cmocka_unit_test(the_running_kernel_is_read),
