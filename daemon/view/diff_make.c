@@ -4,6 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "view/largest.h"
+
 /* Weights of all nodes of one side, and of rows that are of frames. */
 static void sum_side(struct maker *maker, unsigned int side)
 {
@@ -29,12 +31,9 @@ static void sum_side(struct maker *maker, unsigned int side)
 	}
 }
 
-static unsigned int slice_of(const struct timeline *timeline, uint64_t time)
+static unsigned int timeline_slice(const struct timeline *timeline, uint64_t time)
 {
-	uint64_t first = timeline->first - timeline->first % timeline->width;
-	double span = (double)(timeline->last - first) + 1;
-
-	return min_of((unsigned int)((double)(time - first) / span * SLICES), SLICES - 1u);
+	return slice_of(timeline->first - timeline->first % timeline->width, timeline->last, time);
 }
 
 /* What the recording as a whole is, and weights of rows that are of groups. */
@@ -55,7 +54,7 @@ static void slice_side(struct maker *maker, unsigned int side)
 			continue;
 		sliced->weight += weight;
 		sliced->squares += weight * weight / (double)entry->samples;
-		sliced->slices[slice_of(timeline, entry->time)] += weight;
+		sliced->slices[timeline_slice(timeline, entry->time)] += weight;
 		if (by_is_frame(maker->diff->by))
 			continue;
 		row = diff_row(maker->diff, maker->row_of[entry->group]);
@@ -95,59 +94,30 @@ static void choose(struct maker *maker, struct diff_share *share)
 	share->tested = share->test.expected < DIFF_EXPECTED_MIN ? NONE : maker->tested++;
 }
 
-enum { STEPS = 8, OCTAVES = 64 };
-
-/* Which paths are tested: all of @full expected samples, and the first @room of those with at least @least. */
-struct limit {
-	double full, least;
-	size_t room;
-};
-
 /*
- * The largest DIFF_PATHS_MAX, in eighths of octaves, of which the last is taken in part. How many samples both recordings
- * have of a path together says, if nothing changed, nothing of how they divide: the tests that are left stay what they are.
+ * The largest DIFF_PATHS_MAX. How many samples both recordings have of a path together says, if nothing changed, nothing of
+ * how they divide: the tests that are left stay what they are.
  */
-static struct limit limit_of_paths(const struct maker *maker)
+static void choose_paths(struct maker *maker, struct largest *ret_largest)
 {
-	size_t counts[STEPS * OCTAVES] = { 0 }, sum = 0, step = ARRAY_SIZE(counts);
-	double expected;
-
-	for (uint32_t i = 1; i < tree_count(&maker->model->tree); i++) {
-		expected = expected_of(maker, maker->parts[i]);
-		if (maker->parts[i][DIFF_AFTER] >= maker->least && expected >= DIFF_EXPECTED_MIN)
-			counts[min_of((size_t)(STEPS * log2(expected / DIFF_EXPECTED_MIN)),
-				      ARRAY_SIZE(counts) - 1)]++;
-	}
-	while (step && sum + counts[step - 1] <= DIFF_PATHS_MAX)
-		sum += counts[--step];
-	return (struct limit){
-		.full = DIFF_EXPECTED_MIN * exp2((double)step / STEPS),
-		.least = DIFF_EXPECTED_MIN * exp2((double)(step ? step - 1 : 0) / STEPS),
-		.room = DIFF_PATHS_MAX - sum,
-	};
-}
-
-static bool is_within(struct limit *limit, double expected)
-{
-	if (expected >= limit->full)
-		return true;
-	if (expected < limit->least || !limit->room)
-		return false;
-	limit->room--;
-	return true;
+	largest_init(ret_largest, DIFF_EXPECTED_MIN);
+	for (uint32_t i = 1; i < tree_count(&maker->model->tree); i++)
+		if (maker->parts[i][DIFF_AFTER] >= maker->least)
+			largest_count(ret_largest, expected_of(maker, maker->parts[i]));
+	largest_choose(ret_largest, DIFF_PATHS_MAX);
 }
 
 static int choose_all(struct maker *maker)
 {
 	struct diff *diff = maker->diff;
-	struct limit limit;
+	struct largest largest;
 
 	for (uint32_t i = 0; i < diff->rows.count; i++) {
 		choose(maker, &diff_row(diff, i)->self);
 		choose(maker, &diff_row(diff, i)->total);
 	}
-	limit = limit_of_paths(maker);
-	diff->path_least = limit.least;
+	choose_paths(maker, &largest);
+	diff->path_least = largest.least;
 	for (uint32_t i = 1; i < tree_count(&maker->model->tree); i++) {
 		struct diff_path path = { .node = i };
 		double expected;
@@ -156,7 +126,7 @@ static int choose_all(struct maker *maker)
 		if (path.total.parts[DIFF_AFTER] < maker->least)
 			continue;
 		expected = expected_of(maker, path.total.parts);
-		if (!is_within(&limit, expected)) {
+		if (!largest_take(&largest, expected)) {
 			if (expected >= DIFF_EXPECTED_MIN)
 				diff->path.beyond++;
 			else
@@ -192,7 +162,7 @@ static void sum_slice(struct maker *maker, unsigned int side, unsigned int slice
 		const struct diff_row *row;
 
 		if (model_group(maker->model, entry->group)->event != maker->diff->events[side] ||
-		    slice_of(timeline, entry->time) != slice)
+		    timeline_slice(timeline, entry->time) != slice)
 			continue;
 		maker->sums[entry->node] += weight;
 		if (is_frame && entry->node == TREE_ROOT)

@@ -5,6 +5,13 @@
 
 #define Z95 1.959964
 
+unsigned int slice_of(uint64_t first, uint64_t last, uint64_t time)
+{
+	double span = (double)(last - first) + 1;
+
+	return min_of((unsigned int)((double)(time - first) / span * SLICES), SLICES - 1u);
+}
+
 double sliced_size(const struct sliced *sliced)
 {
 	return sliced->squares > 0 ? sliced->weight * sliced->weight / sliced->squares : 0;

@@ -23,6 +23,9 @@ struct sliced {
 	unsigned int used;		/* slices with samples */
 };
 
+/* Which one a moment is in, of what goes from @first to @last. */
+unsigned int slice_of(uint64_t first, uint64_t last, uint64_t time);
+
 /* How many independent samples of equal weight say as much as these. */
 double sliced_size(const struct sliced *sliced);
 
