@@ -60,10 +60,11 @@ void progress_done(void)
 
 static void show(size_t bytes, bool is_done)
 {
-	if (is_done)
-		progress_done();
-	else
-		progress_read(bytes);
+	if (!is_done)
+		return progress_read(bytes);
+	progress_done();
+	/* another pass begins anew */
+	progress.bytes = progress.start = 0;
 }
 
 void progress_watch(void)

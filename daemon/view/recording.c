@@ -148,37 +148,54 @@ static bool is_foreign(int fd)
 	       (!memcmp(head, perf_magic, sizeof(head)) || !memcmp(head, gzip_magic, sizeof(gzip_magic)));
 }
 
-/* Every message of a file: 0, -ENODATA when it is cut off, or an error with its sentence. */
-static int read_messages(int fd, const char *name, struct reader *reader, char *ret_error,
-			 size_t error_size)
+/* What is read, into what. */
+struct job {
+	const char *name;
+	const struct selection *selection;	/* NULL: all */
+	struct reader *reader;
+	const struct recording_again *again;	/* NULL: once is enough */
+	bool is_cut;
+	char *error;
+	size_t error_size;
+};
+
+/*
+ * Every message of a file, also into @copy if there is one: 0, -ENODATA when it is cut off, or an error with its
+ * sentence.
+ */
+static int read_messages(int fd, const struct job *job, FILE *copy)
 {
 	_cleanup_(store_reader_closep) struct store_reader *store = NULL;
+	const size_t error_size = job->error_size;
+	const char *name = job->name;
+	char *error = job->error;
 	const uint8_t *data;
 	size_t size;
 	int ret, err;
 
 	ret = store_reader_open(fd, &store);
 	if (ret)
-		return fail_with(ret, ret_error, error_size,
+		return fail_with(ret, error, error_size,
 				 "cannot open %s: %s", name, strerror(-ret));
+	store_reader_keep(store, copy);
 	for (uint64_t message = 1; (ret = store_reader_next(store, &data, &size)); message++) {
 		if (ret == -ENODATA)
 			return ret;
-		err = ret < 0 ? ret : reader_add(reader, data, size);
+		err = ret < 0 ? ret : reader_add(job->reader, data, size);
 		if (err == -EBADMSG && message == 1 && is_foreign(fd))
-			return fail_with(err, ret_error, error_size,
+			return fail_with(err, error, error_size,
 					 "%s is of perf or pprof, not OTLP: "
 					 "`stacktap convert -o x.otlp' makes OTLP of it", name);
 		if (err == -EBADMSG)
-			return fail_with(err, ret_error, error_size,
+			return fail_with(err, error, error_size,
 					 "%s is damaged or holds no OTLP profiles (message %" PRIu64 ")",
 					 name, message);
 		if (err == -E2BIG)
-			return fail_with(err, ret_error, error_size,
+			return fail_with(err, error, error_size,
 					 "message %" PRIu64 " of %s needs more memory than is allowed: "
 					 RECORDING_NARROW, message, name);
 		if (err)
-			return fail_with(err, ret_error, error_size, "cannot read %s: %s", name,
+			return fail_with(err, error, error_size, "cannot read %s: %s", name,
 					 strerror(-err));
 		if (told)
 			told(size, false);
@@ -186,33 +203,93 @@ static int read_messages(int fd, const char *name, struct reader *reader, char *
 	return 0;
 }
 
-static int check_messages(const char *name, const struct reader *reader, bool is_cut,
-			  char *ret_error, size_t error_size)
+static int check_messages(const struct job *job)
 {
-	if (reader_totals(reader)->messages)
+	if (reader_totals(job->reader)->messages)
 		return 0;
-	if (is_cut)
-		return fail_with(-EBADMSG, ret_error, error_size,
-				 "%s is cut off inside its first message", name);
-	return fail_with(-ENODATA, ret_error, error_size, "%s holds no profiles", name);
+	if (job->is_cut)
+		return fail_with(-EBADMSG, job->error, job->error_size,
+				 "%s is cut off inside its first message", job->name);
+	return fail_with(-ENODATA, job->error, job->error_size, "%s holds no profiles", job->name);
 }
 
-static int read_file(int fd, const char *name, bool needs_bounds, struct reader *reader,
-		     bool *ret_is_cut, char *ret_error, size_t error_size)
+static int fail_open(const struct job *job, int err)
 {
+	return fail_with(err, job->error, job->error_size, "cannot open %s: %s", job->name, strerror(-err));
+}
+
+/* The reader of a second pass, which has @span as the first had; NULL: there is none. */
+static int begin_again(const struct job *job, const struct time_span *span, struct reader **ret_reader)
+{
+	int err = job->again->begin(job->again->ctx, ret_reader);
+
+	if (err)
+		return fail_with(err, job->error, job->error_size,
+				 "%s needs more memory than is allowed: " RECORDING_NARROW, job->name);
+	if (told)
+		told(0, true);
+	if (*ret_reader && span->from <= span->to)
+		reader_set_bounds(*ret_reader, span->from, span->to);
+	return 0;
+}
+
+/* Of a file as many messages as the first pass had, as far as they are still there. */
+static int read_again(int fd, const struct job *job, struct reader *reader, uint64_t *messages)
+{
+	_cleanup_(store_reader_closep) struct store_reader *store = NULL;
+	const uint8_t *data;
+	size_t size;
+	int err = store_reader_open(fd, &store);
+
+	while (!err && *messages && store_reader_next(store, &data, &size) > 0) {
+		err = reader_add(reader, data, size);
+		*messages -= 1;
+		if (told)
+			told(size, false);
+	}
+	if (err == -E2BIG || err == -ENOMEM)
+		return fail_with(err, job->error, job->error_size,
+				 "%s needs more memory than is allowed: " RECORDING_NARROW, job->name);
+	return 0;
+}
+
+/* @start: where its first message is; below 0: it is to be read from @copy, if that has it all. */
+static int read_file_again(int fd, off_t start, FILE *copy, const struct job *job,
+			   const struct time_span *span)
+{
+	uint64_t messages = reader_totals(job->reader)->messages;
+	struct reader *reader = NULL;
+	int err;
+
+	if (start < 0) {
+		if (!copy || ferror(copy) || fflush(copy))
+			return 0;
+		fd = fileno(copy);
+		start = 0;
+	}
+	err = begin_again(job, span, &reader);
+	if (err || !reader || lseek(fd, start, SEEK_SET) < 0)
+		return err;
+	return read_again(fd, job, reader, &messages);
+}
+
+static int read_file(int fd, bool needs_bounds, struct job *job)
+{
+	const off_t start = lseek(fd, 0, SEEK_CUR);
+	_cleanup_fclose_ FILE *copy = job->again && start < 0 ? tmpfile() : NULL;
 	struct time_span span = { .from = UINT64_MAX };
 	int err = needs_bounds ? widen_by_file(fd, &span) : 0;
 
 	if (err)
-		return fail_with(err, ret_error, error_size, "cannot open %s: %s", name,
-				 strerror(-err));
+		return fail_open(job, err);
 	if (span.from <= span.to)
-		reader_set_bounds(reader, span.from, span.to);
-	err = read_messages(fd, name, reader, ret_error, error_size);
-	*ret_is_cut = err == -ENODATA;
-	if (err && !*ret_is_cut)
+		reader_set_bounds(job->reader, span.from, span.to);
+	err = read_messages(fd, job, copy);
+	job->is_cut = err == -ENODATA;
+	if (err && !job->is_cut)
 		return err;
-	return check_messages(name, reader, *ret_is_cut, ret_error, error_size);
+	err = check_messages(job);
+	return err || !job->again ? err : read_file_again(fd, start, copy, job, &span);
 }
 
 /* One of a store's files; the daemon may have removed it meanwhile. */
@@ -223,54 +300,74 @@ static int use_store_file(int directory, uint64_t time, struct time_span *span)
 	return fd < 0 ? 0 : widen_by_file(fd, span);
 }
 
-static int read_store(int directory, const char *name, const struct selection *selection,
-		      struct reader *reader, bool *ret_is_cut, char *ret_error, size_t error_size)
+static int read_store_again(int directory, const uint64_t *times, size_t count, const struct job *job,
+			    const struct time_span *bounds)
+{
+	uint64_t messages = reader_totals(job->reader)->messages;
+	struct reader *reader = NULL;
+	int err = begin_again(job, bounds, &reader);
+
+	for (size_t i = 0; i < count && !err && reader; i++) {
+		_cleanup_close_ int fd = store_open_file(directory, times[i]);
+
+		if (fd >= 0)
+			err = read_again(fd, job, reader, &messages);
+	}
+	return err;
+}
+
+static int read_store(int directory, struct job *job)
 {
 	struct time_span bounds = { .from = UINT64_MAX }, span;
+	const struct selection *selection = job->selection;
 	_cleanup_free_ uint64_t *times = NULL;
-	size_t count;
+	size_t count, first = 0;
 	int err = store_list(directory, &times, &count);
 
 	if (err)
-		return fail_with(err, ret_error, error_size, "cannot open %s: %s", name,
-				 strerror(-err));
+		return fail_open(job, err);
 	if (selection && count && selection_needs_bounds(selection)) {
 		use_store_file(directory, times[0], &bounds);
 		for (size_t i = count; i-- > 0 && !bounds.to;)
 			use_store_file(directory, times[i], &bounds);
 		use_store_file(directory, times[count - 1], &bounds);
 		if (bounds.from <= bounds.to)
-			reader_set_bounds(reader, bounds.from, bounds.to);
+			reader_set_bounds(job->reader, bounds.from, bounds.to);
 	}
 	span = selection ? selection_span(selection, bounds.from, bounds.to) :
 			   (struct time_span){ .to = UINT64_MAX };
-	for (size_t i = 0; i < count; i++) {
-		_cleanup_close_ int fd = -1;
+	/* what is in a file was sampled before the next one was begun */
+	while (first + 1 < count && times[first + 1] < span.from / NSEC_PER_MSEC)
+		first++;
+	for (size_t i = first; i < count; i++) {
+		_cleanup_close_ int fd = store_open_file(directory, times[i]);
 
-		/* what is in a file was sampled before the next one was begun */
-		if (i + 1 < count && times[i + 1] < span.from / NSEC_PER_MSEC)
-			continue;
-		fd = store_open_file(directory, times[i]);
 		if (fd == -ENOENT)
 			continue;
-		err = fd < 0 ? fail_with(fd, ret_error, error_size,
-					 "cannot open a file of %s: %s%s", name,
-					 strerror(-fd), recording_remedy(name, fd)) :
-			       read_messages(fd, name, reader, ret_error, error_size);
+		err = fd < 0 ? fail_with(fd, job->error, job->error_size,
+					 "cannot open a file of %s: %s%s", job->name,
+					 strerror(-fd), recording_remedy(job->name, fd)) :
+			       read_messages(fd, job, NULL);
 		/* the daemon is writing the last one */
 		if (err == -ENODATA && i + 1 < count)
-			*ret_is_cut = true;
+			job->is_cut = true;
 		else if (err && err != -ENODATA)
 			return err;
 	}
-	return check_messages(name, reader, *ret_is_cut, ret_error, error_size);
+	err = check_messages(job);
+	return err || !job->again ? err :
+	       read_store_again(directory, times + first, count - first, job, &bounds);
 }
 
-int recording_read(const char *path, const struct selection *selection, struct reader *reader,
-		   bool *ret_is_cut, char *ret_error, size_t error_size)
+int recording_read_twice(const char *path, const struct selection *selection, struct reader *reader,
+			 const struct recording_again *again, bool *ret_is_cut, char *ret_error,
+			 size_t error_size)
 {
 	bool needs_bounds = selection && selection_needs_bounds(selection);
-	const char *name = recording_name(path);
+	struct job job = {
+		.name = recording_name(path), .selection = selection, .reader = reader,
+		.again = again, .error = ret_error, .error_size = error_size,
+	};
 	_cleanup_close_ int fd = -1;
 	struct stat st;
 	int err;
@@ -282,13 +379,20 @@ int recording_read(const char *path, const struct selection *selection, struct r
 				 "standard input is a terminal: name a file, or redirect one to it");
 	if (err)
 		return fail_with(err, ret_error, error_size,
-				 "cannot open %s: %s%s", name, strerror(-err),
+				 "cannot open %s: %s%s", job.name, strerror(-err),
 				 recording_remedy(path, err));
 	if (!fstat(fd, &st) && S_ISDIR(st.st_mode))
-		err = read_store(fd, name, selection, reader, ret_is_cut, ret_error, error_size);
+		err = read_store(fd, &job);
 	else
-		err = read_file(fd, name, needs_bounds, reader, ret_is_cut, ret_error, error_size);
+		err = read_file(fd, needs_bounds, &job);
+	*ret_is_cut = job.is_cut;
 	if (told)
 		told(0, true);
 	return err;
+}
+
+int recording_read(const char *path, const struct selection *selection, struct reader *reader,
+		   bool *ret_is_cut, char *ret_error, size_t error_size)
+{
+	return recording_read_twice(path, selection, reader, NULL, ret_is_cut, ret_error, error_size);
 }

@@ -14,11 +14,23 @@
 int recording_read(const char *path, const struct selection *selection, struct reader *reader,
 		   bool *ret_is_cut, char *ret_error, size_t error_size);
 /*
+ * The same, and once @reader has all of it @again makes another reader, which gets the same messages; NULL: that is
+ * not needed. Of a store what was removed meanwhile is left out. What can be read once only is kept in a file without a name;
+ * where there is no room for that @again is not asked.
+ */
+struct recording_again {
+	int (*begin)(void *ctx, struct reader **ret_reader);	/* -E2BIG */
+	void *ctx;
+};
+int recording_read_twice(const char *path, const struct selection *selection, struct reader *reader,
+			 const struct recording_again *again, bool *ret_is_cut, char *ret_error,
+			 size_t error_size);
+/*
  * Widen @span, which begins as UINT64_MAX and 0, by a message's Profiles, and add their samples to *samples (may be
  * NULL). -EBADMSG, -E2BIG.
  */
 int recording_widen(const uint8_t *data, size_t size, struct time_span *span, uint64_t *samples);
-/* For a process of one thread: @watch is told of each message that recording_read() has read, and of the end. */
+/* For a process of one thread: @watch is told of each message that is read, and of the end of each pass. */
 void recording_watch(void (*watch)(size_t bytes, bool is_done));
 /* What helps where something "needs more memory than is allowed". */
 #define RECORDING_NARROW "select less with --since, --from and --to, --service or --process"

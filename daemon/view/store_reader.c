@@ -18,6 +18,7 @@
 
 struct store_reader {
 	int fd;
+	FILE *copy;
 	uint8_t *data;
 	size_t capacity;
 	bool is_first, is_done;
@@ -41,6 +42,11 @@ int store_reader_open(int fd, struct store_reader **ret_reader)
 	reader->fd = fd;
 	*ret_reader = reader;
 	return 0;
+}
+
+void store_reader_keep(struct store_reader *reader, FILE *copy)
+{
+	reader->copy = copy;
 }
 
 static ssize_t read_fully(int fd, uint8_t *data, size_t size)
@@ -85,6 +91,8 @@ static ssize_t read_growing(struct store_reader *reader, size_t filled, size_t s
 		got = read_fully(reader->fd, reader->data + filled, step);
 		if (got < 0)
 			return got;
+		if (reader->copy && !ferror(reader->copy))
+			fwrite(reader->data + filled, 1, (size_t)got, reader->copy);
 		filled += (size_t)got;
 		if ((size_t)got < step)
 			break;

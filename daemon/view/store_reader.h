@@ -13,6 +13,8 @@
  */
 struct store_reader;
 int store_reader_open(int fd, struct store_reader **ret_reader);	/* @fd stays its owner's */
+/* From now on all that is read is written to @copy as well, which tells by ferror() whether it has all. */
+void store_reader_keep(struct store_reader *reader, FILE *copy);
 int store_reader_next(struct store_reader *reader, const uint8_t **ret_data, size_t *ret_size);
 void store_reader_close(struct store_reader *reader);
 
