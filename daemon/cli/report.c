@@ -19,7 +19,7 @@ static const char help[] =
 	"usage: stacktap report [OPTION...] [FILE]\n\n"
 	"Prints the hottest functions per process of a file of OTLP profiles (default:\n"
 	"stacktap.otlp; - is standard input). [k] marks kernel functions, [u] those of user\n"
-	"space. Or one of these views, of the event with most samples, each share with its error at 95 %:\n\n"
+	"space. Or one of these views, of the event with most samples. Each share has its error at 95 %.\n\n"
 	"      --by WHAT           a table by function, object, process, thread, container, service\n"
 	"                          or cgroup\n"
 	"      --tree              what calls what, from the outermost function down\n"
@@ -52,6 +52,7 @@ enum {
 	OPT_WIDE,
 	DEFAULT_LIMIT = 10,
 	PLACE_MAX = 512,	/* bytes */
+	ERROR_COLUMNS = 8,
 };
 
 struct options {
@@ -87,12 +88,27 @@ static const char *last_part(const char *path)
 	return slash ? slash + 1 : path;
 }
 
+/* A share and, in a line that has room for it, its error, in @columns at least; the columns that these take. */
+static int print_share(uint64_t part, uint64_t whole, const struct report_error *error, int columns)
+{
+	char text[16] = "";
+
+	if (fit_left(0) < FIT_ERRORS)
+		return fit_print("%6.2f %%", percent(part, whole));
+	if (error->error95 >= 0)
+		snprintf(text, sizeof(text), " ± %.2f", 100 * (double)error->error95);
+	/* the sign has two bytes, and one column */
+	return fit_print("%6.2f %%%-*s", percent(part, whole), columns + !!*text, text);
+}
+
 static void print_process(const struct options *options, const struct report_event *event,
 			  const struct report_process *process)
 {
 	size_t count = limit_of(options, process->function_count);
 
-	printf("\n%6.2f %%  %s", percent(process->weight, event->weight), process->name);
+	putchar('\n');
+	print_share(process->weight, event->weight, &process->error, 0);
+	printf("  %s", process->name);
 	if (process->pid)
 		printf(" (%u)", process->pid);
 	printf(", %" PRIu64 " sample%s", process->samples, process->samples == 1 ? "" : "s");
@@ -100,14 +116,18 @@ static void print_process(const struct options *options, const struct report_eve
 		printf(", service %s", process->service_name);
 	if (*process->container_id)
 		printf(", container %.12s", process->container_id);
-	printf("\n      SELF    TOTAL  FUNCTION\n");
+	puts(fit_left(0) < FIT_ERRORS ? "\n      SELF     TOTAL  FUNCTION" :
+					"\n      SELF             TOTAL          FUNCTION");
 	for (size_t i = 0; i < count; i++) {
 		const struct report_function *function = &process->functions[i];
 		char place[PLACE_MAX] = "";
 		int used;
 
-		used = fit_print("  %6.2f %% %6.2f %%  [%c] ", percent(function->self, process->weight),
-				 percent(function->total, process->weight), function->is_kernel ? 'k' : 'u');
+		used = fit_print("  ");
+		used += print_share(function->self, process->weight, &function->self_error, ERROR_COLUMNS);
+		used += fit_print("  ");
+		used += print_share(function->total, process->weight, &function->total_error, ERROR_COLUMNS);
+		used += fit_print("  [%c] ", function->is_kernel ? 'k' : 'u');
 		if (function->source && *function->source)
 			snprintf(place, sizeof(place), "%s:%" PRIu64, last_part(function->source), function->line);
 		fit_function(used, function->name, place, function->file);

@@ -8,6 +8,12 @@
 
 #include "view/reader.h"
 
+/* How sure a share is, see view/significance.h. */
+struct report_error {
+	float error95;		/* half of its 95 % interval, 1 is all; below 0: not known */
+	float phi;		/* its variance factor; 0: not known */
+};
+
 struct report_function {
 	const char *name;	/* without a name: see reader_new() */
 	const char *file;	/* file name of the mapping, "" when unknown */
@@ -17,6 +23,7 @@ struct report_function {
 	bool is_named;
 	uint64_t self, total;	/* weight as leaf, weight anywhere in the stack */
 	uint64_t self_samples;
+	struct report_error self_error, total_error;	/* of the shares of its process */
 };
 
 struct report_process {
@@ -24,6 +31,7 @@ struct report_process {
 	const char *name;
 	const char *container_id, *service_name, *cgroup; /* "" when unknown */
 	uint64_t samples, weight;
+	struct report_error error;	/* of the share of its event */
 	struct report_function *functions; /* by self, descending */
 	size_t function_count;
 };
@@ -55,6 +63,9 @@ enum report_detail {
 	REPORT_ADDRESSES,	/* of what has no name one row per address, not per mapping or function */
 	REPORT_LINES,		/* a row for each line of a function */
 };
+
+/* Shares whose errors take slices, those with the most samples: there may be millions. */
+enum { REPORT_TESTED_MAX = 65536 };
 
 void report_free(struct report *report);
 /* All of it, of each process @limit functions (0: all). */

@@ -1,37 +1,62 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "view/report_build.h"
 
-#include "view/report_tables.h"
+#include "view/report_slices.h"
 
 struct report_builder {
 	struct report_tables tables;
-	struct reader *reader;
+	struct reader *reader, *again;
+	struct report_slices slices;
+	struct selection selection;
+	enum report_detail detail;
 	uint64_t stamp;
-	bool with_lines;
 	uint32_t event, process;	/* of the Profile at hand */
 };
 
-static int add_profile(void *ctx, const struct view_profile *profile)
+static struct report_event event_of(const struct view_profile *profile)
 {
-	struct report_builder *builder = ctx;
-	struct report_tables *tables = &builder->tables;
-	const struct report_process process = {
+	return (struct report_event){
+		.source = profile->source, .event = profile->event, .unit = profile->unit,
+	};
+}
+
+static struct report_process process_of(const struct view_profile *profile)
+{
+	return (struct report_process){
 		.pid = profile->process.pid,
 		.name = profile->process.name,
 		.container_id = profile->process.container_id,
 		.service_name = profile->process.service_name,
 		.cgroup = profile->process.cgroup,
 	};
+}
+
+static struct report_function function_of(const struct report_builder *builder,
+					  const struct view_frame *frame)
+{
+	const bool with_lines = builder->detail == REPORT_LINES;
+
+	return (struct report_function){
+		.name = frame->name, .file = frame->mapping->file,
+		.source = with_lines ? frame->source : NULL, .line = with_lines ? frame->line : 0,
+		.is_kernel = frame->kind == FRAME_KIND_KERNEL, .is_named = frame->is_named,
+		.self_error.error95 = -1, .total_error.error95 = -1,
+	};
+}
+
+static int add_profile(void *ctx, const struct view_profile *profile)
+{
+	struct report_builder *builder = ctx;
+	struct report_tables *tables = &builder->tables;
+	const struct report_event found = event_of(profile);
+	struct report_process process = process_of(profile);
 	struct report_event *event;
 	struct process_row *row;
 	int err;
 
-	err = report_event_find(tables, &(struct report_event){
-		.source = profile->source,
-		.event = profile->event,
-		.unit = profile->unit,
-	}, &builder->event) ?: report_process_find(tables, builder->event, &process,
-						   &builder->process);
+	process.error.error95 = -1;
+	err = report_event_find(tables, &found, &builder->event) ?:
+	      report_process_find(tables, builder->event, &process, &builder->process);
 	if (err)
 		return err;
 	row = report_process_row(tables, builder->process);
@@ -39,7 +64,7 @@ static int add_profile(void *ctx, const struct view_profile *profile)
 		row->process.service_name = process.service_name;
 	if (!row->process.cgroup[0])
 		row->process.cgroup = process.cgroup;
-	event = report_event_row(tables, builder->event);
+	event = &report_event_row(tables, builder->event)->event;
 	quality_add(&event->quality, &profile->quality);
 	rows_sum(&event->drawn, profile->drawn);
 	event->has_quality |= profile->has_quality;
@@ -51,12 +76,7 @@ static int add_profile(void *ctx, const struct view_profile *profile)
 static int add_frame(struct report_builder *builder, const struct view_frame *frame, bool is_leaf,
 		     const struct view_sample *sample)
 {
-	const struct report_function key = {
-		.name = frame->name, .file = frame->mapping->file,
-		.source = builder->with_lines ? frame->source : NULL,
-		.line = builder->with_lines ? frame->line : 0,
-		.is_kernel = frame->kind == FRAME_KIND_KERNEL, .is_named = frame->is_named,
-	};
+	const struct report_function key = function_of(builder, frame);
 	struct function_row *row;
 	uint32_t position;
 	int err;
@@ -79,22 +99,61 @@ static int add_sample(void *ctx, const struct view_profile *profile,
 		      const struct view_sample *sample)
 {
 	struct report_builder *builder = ctx;
-	struct report_process *process;
-	struct report_event *event;
+	struct process_row *process;
+	struct event_row *event;
 	int err = 0;
 
-	(void)profile;
 	builder->stamp++;
 	for (size_t i = 0; i < sample->frame_count && !err; i++)
 		err = add_frame(builder, sample->frames[i], !i, sample);
 	if (err)
 		return err;
-	process = &report_process_row(&builder->tables, builder->process)->process;
-	rows_sum(&process->samples, sample->samples);
-	rows_sum(&process->weight, sample->weight);
+	process = report_process_row(&builder->tables, builder->process);
+	rows_sum(&process->process.samples, sample->samples);
+	rows_sum(&process->process.weight, sample->weight);
+	report_whole_add(&process->whole, profile, sample);
 	event = report_event_row(&builder->tables, builder->event);
-	rows_sum(&event->samples, sample->samples);
-	rows_sum(&event->weight, sample->weight);
+	rows_sum(&event->event.samples, sample->samples);
+	rows_sum(&event->event.weight, sample->weight);
+	report_whole_add(&event->whole, profile, sample);
+	return 0;
+}
+
+static int slice_profile(void *ctx, const struct view_profile *profile)
+{
+	struct report_builder *builder = ctx;
+	const struct report_process process = process_of(profile);
+	const struct report_event event = event_of(profile);
+
+	builder->event = report_event_look_up(&builder->tables, &event);
+	builder->process = builder->event == INDEX_NONE ? INDEX_NONE :
+			   report_process_look_up(&builder->tables, builder->event, &process);
+	return 0;
+}
+
+static int slice_sample(void *ctx, const struct view_profile *profile _unused_,
+			const struct view_sample *sample)
+{
+	struct report_builder *builder = ctx;
+
+	if (builder->process == INDEX_NONE ||
+	    !report_slices_sample(&builder->slices, builder->process, sample))
+		return 0;
+	builder->stamp++;
+	for (size_t i = 0; i < sample->frame_count; i++) {
+		const struct report_function key = function_of(builder, sample->frames[i]);
+		const uint32_t position = report_function_look_up(&builder->tables, builder->process, &key);
+		struct function_row *row;
+
+		if (position == INDEX_NONE)
+			continue;
+		row = report_function_row(&builder->tables, position);
+		if (!i)
+			report_slices_function(&builder->slices, position, REPORT_SELF);
+		if (row->stamp != builder->stamp)
+			report_slices_function(&builder->slices, position, REPORT_TOTAL);
+		row->stamp = builder->stamp;
+	}
 	return 0;
 }
 
@@ -109,7 +168,9 @@ int report_builder_new(const struct selection *selection, enum report_detail det
 	if (!builder)
 		return -ENOMEM;
 	report_tables_init(&builder->tables);
-	builder->with_lines = detail == REPORT_LINES;
+	builder->detail = detail;
+	if (selection)
+		builder->selection = *selection;
 	err = reader_new(&builder->tables.texts, selection, detail == REPORT_ADDRESSES, &sink,
 			 &builder->reader);
 	if (err) {
@@ -125,6 +186,8 @@ void report_builder_free(struct report_builder *builder)
 	if (!builder)
 		return;
 	reader_free(builder->reader);
+	reader_free(builder->again);
+	report_slices_done(&builder->slices);
 	report_tables_free(&builder->tables);
 	free(builder);
 }
@@ -132,6 +195,19 @@ void report_builder_free(struct report_builder *builder)
 struct reader *report_builder_reader(struct report_builder *builder)
 {
 	return builder->reader;
+}
+
+int report_builder_again(struct report_builder *builder, struct reader **ret_reader)
+{
+	const struct reader_sink sink = { .ctx = builder, .profile = slice_profile,
+					  .sample = slice_sample };
+	int err = report_slices_init(&builder->slices, &builder->tables);
+
+	if (!err && report_slices_needed(&builder->slices))
+		err = reader_new(&builder->tables.texts, &builder->selection,
+				 builder->detail == REPORT_ADDRESSES, &sink, &builder->again);
+	*ret_reader = builder->again;
+	return err;
 }
 
 struct report_owner {
@@ -150,6 +226,10 @@ int report_builder_finish(struct report_builder *builder, bool is_cut, struct re
 		.messages = totals->messages, .bytes = totals->bytes, .start = totals->start,
 		.end = totals->end, .is_cut = is_cut,
 	};
+	if (builder->slices.tables) {
+		report_slices_measure(&builder->slices);
+		report_slices_done(&builder->slices);
+	}
 	if (report_tables_finish(&builder->tables, &owner->report)) {
 		free(owner);
 		return -E2BIG;

@@ -12,6 +12,11 @@ int report_builder_new(const struct selection *selection, enum report_detail det
 void report_builder_free(struct report_builder *builder);	/* NULL is fine */
 /* What adds messages to it. */
 struct reader *report_builder_reader(struct report_builder *builder);
+/*
+ * What adds the same messages once more, for the errors of shares, which are not known without it; NULL: it is not
+ * needed for them. -E2BIG
+ */
+int report_builder_again(struct report_builder *builder, struct reader **ret_reader);
 /* Sort what was added; the builder keeps nothing of it. */
 int report_builder_finish(struct report_builder *builder, bool is_cut, struct report **ret_report);
 

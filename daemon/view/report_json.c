@@ -12,6 +12,21 @@ static size_t limit_of(uint64_t limit, size_t count)
 	return limit && limit < count ? (size_t)limit : count;
 }
 
+/* A share: its members' names begin with @of. */
+static void put_share(struct json *json, const char *of, double percent, const struct report_error *error)
+{
+	char name[32];
+
+	snprintf(name, sizeof(name), "%spercent", of);
+	json_double(json, name, percent);
+	if (error->error95 < 0)
+		return;
+	snprintf(name, sizeof(name), "%serror95", of);
+	json_double(json, name, 100 * (double)error->error95);
+	snprintf(name, sizeof(name), "%sphi", of);
+	json_double(json, name, (double)error->phi);
+}
+
 static void put_process(struct json *json, uint64_t limit, const struct report_event *event,
 			const struct report_process *process)
 {
@@ -23,7 +38,7 @@ static void put_process(struct json *json, uint64_t limit, const struct report_e
 	json_string(json, "cgroup", process->cgroup);
 	json_u64(json, "samples", process->samples);
 	json_u64(json, "weight", process->weight);
-	json_double(json, "percent", percent(process->weight, event->weight));
+	put_share(json, "", percent(process->weight, event->weight), &process->error);
 	json_array(json, "functions");
 	for (size_t i = 0; i < limit_of(limit, process->function_count); i++) {
 		const struct report_function *function = &process->functions[i];
@@ -40,8 +55,8 @@ static void put_process(struct json *json, uint64_t limit, const struct report_e
 		json_u64(json, "self", function->self);
 		json_u64(json, "total", function->total);
 		json_u64(json, "self_samples", function->self_samples);
-		json_double(json, "self_percent", percent(function->self, process->weight));
-		json_double(json, "total_percent", percent(function->total, process->weight));
+		put_share(json, "self_", percent(function->self, process->weight), &function->self_error);
+		put_share(json, "total_", percent(function->total, process->weight), &function->total_error);
 		json_end(json);
 	}
 	json_end(json);

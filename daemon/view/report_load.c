@@ -9,6 +9,11 @@ static void report_builder_freep(struct report_builder **builder)
 	report_builder_free(*builder);
 }
 
+static int begin_again(void *ctx, struct reader **ret_reader)
+{
+	return report_builder_again(ctx, ret_reader);
+}
+
 int report_load(const char *path, const struct selection *selection, enum report_detail detail,
 		struct report **ret_report, char *ret_error, size_t error_size)
 {
@@ -21,8 +26,9 @@ int report_load(const char *path, const struct selection *selection, enum report
 		snprintf(ret_error, ret_error ? error_size : 0, "out of memory");
 		return err;
 	}
-	err = recording_read(path, selection, report_builder_reader(builder), &is_cut, ret_error,
-			     error_size);
+	err = recording_read_twice(path, selection, report_builder_reader(builder),
+				   &(struct recording_again){ .begin = begin_again, .ctx = builder },
+				   &is_cut, ret_error, error_size);
 	if (err)
 		return err;
 	err = report_builder_finish(builder, is_cut, ret_report);

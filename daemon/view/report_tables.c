@@ -31,26 +31,33 @@ static uint64_t event_hash(const struct report_event *event)
 
 static uint64_t event_hash_of(const void *ctx, uint32_t position)
 {
-	return event_hash((const struct report_event *)ctx + position);
+	return event_hash(&((const struct event_row *)ctx + position)->event);
+}
+
+uint32_t report_event_look_up(const struct report_tables *tables, const struct report_event *key)
+{
+	struct index_probe probe = index_first(&tables->events.index, event_hash(key));
+	const struct report_event *event;
+	uint32_t i;
+
+	while ((i = index_next(&tables->events.index, &probe)) != INDEX_NONE) {
+		event = &report_event_row(tables, i)->event;
+		if (event->source == key->source && event->event == key->event &&
+		    event->unit == key->unit)
+			break;
+	}
+	return i;
 }
 
 int report_event_find(struct report_tables *tables, const struct report_event *key,
 		      uint32_t *ret_position)
 {
-	uint64_t hash = event_hash(key);
-	struct index_probe probe = index_first(&tables->events.index, hash);
-	const struct report_event *event;
-	uint32_t i;
+	const struct event_row row = { .event = *key, .whole.first = UINT64_MAX };
 
-	while ((i = index_next(&tables->events.index, &probe)) != INDEX_NONE) {
-		event = report_event_row(tables, i);
-		if (event->source != key->source || event->event != key->event ||
-		    event->unit != key->unit)
-			continue;
-		*ret_position = i;
+	*ret_position = report_event_look_up(tables, key);
+	if (*ret_position != INDEX_NONE)
 		return 0;
-	}
-	return rows_add(&tables->events, hash, event_hash_of, key, sizeof(*key), ret_position);
+	return rows_add(&tables->events, event_hash(key), event_hash_of, &row, sizeof(row), ret_position);
 }
 
 static uint64_t process_hash(uint32_t event, const struct report_process *process)
@@ -68,26 +75,33 @@ static uint64_t process_hash_of(const void *ctx, uint32_t position)
 	return process_hash(row->event, &row->process);
 }
 
-int report_process_find(struct report_tables *tables, uint32_t event,
-			const struct report_process *key, uint32_t *ret_position)
+uint32_t report_process_look_up(const struct report_tables *tables, uint32_t event,
+				const struct report_process *key)
 {
-	uint64_t hash = process_hash(event, key);
-	struct index_probe probe = index_first(&tables->processes.index, hash);
-	struct process_row row = { .event = event, .process = *key };
-	const struct process_row *old;
+	struct index_probe probe = index_first(&tables->processes.index, process_hash(event, key));
+	const struct process_row *row;
 	uint32_t i;
 
 	while ((i = index_next(&tables->processes.index, &probe)) != INDEX_NONE) {
-		old = report_process_row(tables, i);
-		if (old->event != event || old->process.pid != key->pid ||
-		    old->process.name != key->name ||
-		    old->process.container_id != key->container_id)
-			continue;
-		*ret_position = i;
-		return 0;
+		row = report_process_row(tables, i);
+		if (row->event == event && row->process.pid == key->pid &&
+		    row->process.name == key->name &&
+		    row->process.container_id == key->container_id)
+			break;
 	}
-	return rows_add(&tables->processes, hash, process_hash_of, &row, sizeof(row),
-			 ret_position);
+	return i;
+}
+
+int report_process_find(struct report_tables *tables, uint32_t event,
+			const struct report_process *key, uint32_t *ret_position)
+{
+	const struct process_row row = { .event = event, .process = *key, .whole.first = UINT64_MAX };
+
+	*ret_position = report_process_look_up(tables, event, key);
+	if (*ret_position != INDEX_NONE)
+		return 0;
+	return rows_add(&tables->processes, process_hash(event, key), process_hash_of, &row, sizeof(row),
+			ret_position);
 }
 
 static uint64_t function_hash(uint32_t process, const struct report_function *function)
@@ -106,27 +120,33 @@ static uint64_t function_hash_of(const void *ctx, uint32_t position)
 	return function_hash(row->process, &row->function);
 }
 
-int report_function_find(struct report_tables *tables, uint32_t process,
-			 const struct report_function *key, uint32_t *ret_position)
+uint32_t report_function_look_up(const struct report_tables *tables, uint32_t process,
+				 const struct report_function *key)
 {
-	uint64_t hash = function_hash(process, key);
-	struct index_probe probe = index_first(&tables->functions.index, hash);
-	struct function_row row = { .process = process, .function = *key };
-	const struct function_row *old;
+	struct index_probe probe = index_first(&tables->functions.index, function_hash(process, key));
+	const struct function_row *row;
 	uint32_t i;
 
 	while ((i = index_next(&tables->functions.index, &probe)) != INDEX_NONE) {
-		old = report_function_row(tables, i);
-		if (old->process != process || old->function.name != key->name ||
-		    old->function.file != key->file ||
-		    old->function.source != key->source || old->function.line != key->line ||
-		    old->function.is_kernel != key->is_kernel)
-			continue;
-		*ret_position = i;
-		return 0;
+		row = report_function_row(tables, i);
+		if (row->process == process && row->function.name == key->name &&
+		    row->function.file == key->file && row->function.source == key->source &&
+		    row->function.line == key->line && row->function.is_kernel == key->is_kernel)
+			break;
 	}
-	return rows_add(&tables->functions, hash, function_hash_of, &row, sizeof(row),
-			 ret_position);
+	return i;
+}
+
+int report_function_find(struct report_tables *tables, uint32_t process,
+			 const struct report_function *key, uint32_t *ret_position)
+{
+	const struct function_row row = { .process = process, .function = *key };
+
+	*ret_position = report_function_look_up(tables, process, key);
+	if (*ret_position != INDEX_NONE)
+		return 0;
+	return rows_add(&tables->functions, function_hash(process, key), function_hash_of, &row,
+			sizeof(row), ret_position);
 }
 
 static int function_order(const void *a, const void *b)
@@ -156,9 +176,10 @@ static int process_order(const void *a, const void *b)
 
 static int event_order(const void *a, const void *b)
 {
-	const struct report_event *left = a, *right = b;
+	const struct event_row *left = a, *right = b;
+	uint64_t l = left->event.samples, r = right->event.samples;
 
-	return (left->samples < right->samples) - (left->samples > right->samples);
+	return (l < r) - (l > r);
 }
 
 int report_tables_finish(struct report_tables *tables, struct report *report)
@@ -190,16 +211,17 @@ int report_tables_finish(struct report_tables *tables, struct report *report)
 		      sizeof(struct process_row), process_order);
 	for (uint32_t i = 0; i < tables->processes.count; i++) {
 		const struct process_row *row = report_process_row(tables, i);
-		struct report_event *event = report_event_row(tables, row->event);
+		struct report_event *event = &report_event_row(tables, row->event)->event;
 
 		if (!event->process_count++)
 			event->processes = &processes[i];
 		processes[i] = row->process;
 	}
-	if (tables->events.count) {
-		qsort(tables->events.data.data, tables->events.count, sizeof(*events), event_order);
-		memcpy(events, tables->events.data.data, tables->events.count * sizeof(*events));
-	}
+	if (tables->events.count)
+		qsort(tables->events.data.data, tables->events.count, sizeof(struct event_row),
+		      event_order);
+	for (uint32_t i = 0; i < tables->events.count; i++)
+		events[i] = report_event_row(tables, i)->event;
 	report->events = events;
 	report->event_count = tables->events.count;
 	return 0;

@@ -103,7 +103,7 @@ def check_inlined(tap, stacktap, work):
     tap.same("--lines --no-inline: where the calls are", rows("--lines", "--no-inline"), {
         ("outer", "/src/x.c", 12): (10, 10), ("outer", "/src/x.c", 13): (0, 10), ("outer", "/src/x.c", 14): (5, 5),
         ("main", "/src/x.c", 31): (0, 15)})
-    tap.check("--lines as text", "  66.67 %  66.67 %  [u] inner  x.h:7\n" in ask("report", "--lines"), ask("report", "--lines"))
+    tap.check("--lines as text", "  66.67 % ± 31.76   66.67 % ± 31.76  [u] inner  x.h:7\n" in ask("report", "--lines"), ask("report", "--lines"))
     tap.same("by function, the same totals", {row["name"]: (round(row["self"]["percent"]), round(row["total"]["percent"]))
                                               for row in json.loads(ask("report", "--json", "--by", "function"))["rows"]},
              {"inner": (67, 67), "outer": (33, 100), "main": (0, 100)})
@@ -156,6 +156,41 @@ def check_many(tap, stacktap, work):
         tap.check(f"rows are all tested, {kind}", "beyond" not in counts["total"], counts)
 
 
+def write_processes(path):
+    """80 processes of 900 functions, half of them leaves and half their callers, each with 10 to 30 samples: more than are tested."""
+    builder = make_sample.Builder()
+    tables = builder.dictionary
+    callers, called = ([builder.location(f"{name}_{i}", 0x1000 + 16 * i) for i in range(450)] for name in ("caller", "called"))
+    first = len(tables.stack_table)
+    tables.stack_table.extend(Message("Stack", location_indices=pair) for pair in zip(called, callers))
+    thread = builder.attributes(thread__id=7, thread__name="x")
+    start, times = 10**18, iter(range(10**18, 2 * 10**18, 1000))
+    for pid in range(1, 81):
+        samples = [make_sample.sample(first + i, thread, [next(times) for _ in range(10 + pid // 8 * 2)]) for i in range(450)]
+        builder.resource([Message("Profile", sample_type=builder.value_type("samples", "count"), samples=samples,
+                                  time_unix_nano=start, duration_nano=10**9, period=10**7, profile_id=bytes([pid]) * 16,
+                                  period_type=builder.value_type("cpu", "nanoseconds"))],
+                         process__pid=pid, process__executable__name=f"p{pid}")
+    with open(path, "wb") as file:
+        file.write(wire.frame(make_sample.encode(builder.data)))
+
+
+def check_processes(tap, stacktap, work):
+    path = os.path.join(work, "processes.otlp")
+    write_processes(path)
+    done = subprocess.run([stacktap, "report", "--json", path], check=True, capture_output=True, text=True, timeout=120).stdout
+    processes = json.loads(done)["events"][0]["processes"]
+    rows = [(row["total"] // 10**7, "total_error95" in row) for process in processes for row in process["functions"]]
+    tap.same("80 processes of 900 functions", len(rows), 80 * 900)
+    # a process has two shares, all of it and that of all processes; a leaf's two are the same
+    tap.same("as many as are tested have errors", sum(has_error for _, has_error in rows), 65536 - 2 * 80)
+    tap.check("those with most samples", min(count for count, has_error in rows if has_error) >=
+              max(count for count, has_error in rows if not has_error) / 2 ** (1 / 8), sorted(set(rows)))
+    tap.check("self has it where total has", all(("self_error95" in row) == ("total_error95" in row) for process in processes
+                                                 for row in process["functions"] if row["self"]))
+    tap.check("all processes have one", all("error95" in process for process in processes))
+
+
 def main():
     tap = diff.Tap()
     stacktap, work = os.path.realpath(sys.argv[1]), os.path.join(sys.argv[2], "report")
@@ -188,6 +223,13 @@ def main():
         ratios.append((row["self"]["error95"] / 100 / 1.96) ** 2 / (share * (1 - share) / whole))
     middle = sorted(ratios)[5]
     tap.check(f"errors are those of samples that depend on each other: {middle:.1f}", 12 < middle < 32, ratios)
+    (alone,) = json.loads(ask("--json"))["events"][0]["processes"]
+    tap.same("the table of the only process has the same errors", {
+        row["name"]: [row[f"{share}_{key}"] for share in ("self", "total") for key in ("percent", "error95", "phi")]
+        for row in alone["functions"]}, {row["name"]: [row[share][key] for share in ("self", "total") for key in
+                                                       ("percent", "error95", "phi")] for row in said["rows"]})
+    hottest = said["rows"][0]["self"]
+    tap.check("also as text", f"  {hottest['percent']:5.2f} % ± {hottest['error95']:.2f} " in ask().splitlines()[4], ask().splitlines()[:6])
     tap.check("and of the text", f"± {said['rows'][0]['self']['error95']:.2f}" in ask("--by", "function").splitlines()[1])
 
     tree = paths_of(json.loads(ask("--json", "--tree", "--percent-limit", "0")))
@@ -235,6 +277,7 @@ def main():
                   f", {20000 / 60 / 100:.2f} CPUs" in ask("--summary", *options), ask("--summary", *options).splitlines()[0])
     check_inlined(tap, stacktap, work)
     check_many(tap, stacktap, work)
+    check_processes(tap, stacktap, work)
     return tap.finish()
 
 

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The errors of a report's shares: those that `report --by` has, wherever the recording comes from. */
+#include "fixture.h"
+#include "recorded.h"
+
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+#include "view/diff.h"
+#include "view/recording.h"
+#include "view/report_build.h"
+#include "view/report_load.h"
+
+static const char *path;
+
+static int setup(void **state _unused_)
+{
+	path = strdup(fixture_path("report.otlp"));
+	recorded_file(path, 65536);
+	return 0;
+}
+
+static int teardown(void **state _unused_)
+{
+	free((char *)(uintptr_t)path);
+	synthetic_check_pools();
+	return 0;
+}
+
+static struct report *load(const char *from)
+{
+	struct report *report;
+	char error[512] = "";
+
+	if (report_load(from, NULL, REPORT_FUNCTIONS, &report, error, sizeof(error)))
+		fail_msg("%s", error);
+	return report;
+}
+
+/* The errors are of single precision. */
+static void assert_share(const struct report_error *error, const struct diff_share *share)
+{
+	const double phi = fmax(share->test.phi[DIFF_AFTER], 1);
+
+	assert_true(error->error95 >= 0);
+	assert_true(fabs((double)error->error95 - share->test.error) <= 1e-6);
+	assert_true(fabs((double)error->phi - phi) <= 1e-6 * phi);
+}
+
+static const struct diff_row *row_of(const struct diff *table, const char *owner,
+				     const struct report_function *function)
+{
+	for (size_t i = 0; i < table->rows.count; i++) {
+		const struct diff_row *row = diff_row(table, i);
+
+		if (function ? !strcmp(row->name, function->name) && !strcmp(row->file, function->file) &&
+			       row->is_kernel == function->is_kernel :
+			       !strcmp(row->owner, owner))
+			return row;
+	}
+	fail_msg("no row of %s", function ? function->name : owner);
+	return NULL;
+}
+
+/* The table of one event, of all processes or of one. */
+static void make_table(const char *event, const char *process, enum view_by by, struct model **ret_model,
+		       struct diff *ret_table)
+{
+	const struct selection selection = { .event = event, .process = process };
+	char error[512] = "";
+
+	if (model_load(path, &(struct model_options){ .selection = &selection, .with_times = true },
+		       ret_model, error, sizeof(error)))
+		fail_msg("%s", error);
+	assert_int_equal(diff_make_one(*ret_model, model_main_event(*ret_model), by, DIFF_NO_PATHS,
+				       ret_table), 0);
+}
+
+/* How many of its functions depend on their neighbours in time. */
+static unsigned int assert_process(const char *event, const struct report_process *process)
+{
+	unsigned int dependent = 0;
+	struct model *model;
+	struct diff table;
+	char pid[16];
+
+	snprintf(pid, sizeof(pid), "%u", process->pid);
+	make_table(event, pid, BY_FUNCTION, &model, &table);
+	for (size_t i = 0; i < process->function_count; i++) {
+		const struct report_function *function = &process->functions[i];
+		const struct diff_row *row = row_of(&table, NULL, function);
+
+		assert_share(&function->self_error, &row->self);
+		assert_share(&function->total_error, &row->total);
+		dependent += function->total_error.phi > 1.01f;
+	}
+	diff_free(&table);
+	model_free(model);
+	return dependent;
+}
+
+static bool is_only_one(const struct report_event *event, const char *name)
+{
+	unsigned int count = 0;
+
+	for (size_t i = 0; i < event->process_count; i++)
+		count += !strcmp(event->processes[i].name, name);
+	return count == 1;
+}
+
+static void errors_are_those_of_the_tables(void **state _unused_)
+{
+	struct report *report = load(path);
+	/* the other one has its source's name, which selects both */
+	const struct report_event *event = &report->events[0];
+	unsigned int dependent = 0, alone = 0;
+	struct model *model;
+	struct diff table;
+
+	assert_string_equal(event->event, "cpu-clock");
+	make_table(event->event, NULL, BY_PROCESS, &model, &table);
+	for (size_t i = 0; i < event->process_count; i++) {
+		const struct report_process *process = &event->processes[i];
+
+		if (is_only_one(event, process->name)) {
+			assert_share(&process->error, &row_of(&table, process->name, NULL)->total);
+			alone++;
+		}
+		if (process->pid)
+			dependent += assert_process(event->event, process);
+	}
+	diff_free(&table);
+	model_free(model);
+	assert_true(dependent && alone);
+	report_free(report);
+}
+
+static bool is_same_error(const struct report_error *a, const struct report_error *b)
+{
+	return !(a->error95 < b->error95) && !(a->error95 > b->error95) && !(a->phi < b->phi) &&
+	       !(a->phi > b->phi);
+}
+
+static void assert_same(const struct report *a, const struct report *b)
+{
+	assert_int_equal(a->event_count, b->event_count);
+	for (size_t i = 0; i < a->event_count; i++) {
+		assert_int_equal(a->events[i].process_count, b->events[i].process_count);
+		for (size_t k = 0; k < a->events[i].process_count; k++) {
+			const struct report_process *p = &a->events[i].processes[k];
+			const struct report_process *q = &b->events[i].processes[k];
+
+			assert_true(is_same_error(&p->error, &q->error));
+			assert_int_equal(p->function_count, q->function_count);
+			for (size_t m = 0; m < p->function_count; m++) {
+				assert_true(is_same_error(&p->functions[m].self_error, &q->functions[m].self_error));
+				assert_true(is_same_error(&p->functions[m].total_error, &q->functions[m].total_error));
+			}
+		}
+	}
+}
+
+/* Standard input becomes a pipe that somebody writes the file into. */
+static pid_t feed(int *ret_stdin)
+{
+	int ends[2];
+	pid_t child;
+
+	assert_int_equal(pipe(ends), 0);
+	child = fork();
+	if (!child) {
+		dup2(ends[1], STDOUT_FILENO);
+		close(ends[0]);
+		close(ends[1]);
+		execlp("cat", "cat", path, (char *)NULL);
+		_exit(127);
+	}
+	assert_true(child > 0);
+	*ret_stdin = dup(STDIN_FILENO);
+	dup2(ends[0], STDIN_FILENO);
+	close(ends[0]);
+	close(ends[1]);
+	return child;
+}
+
+static void unfeed(pid_t child, int old)
+{
+	dup2(old, STDIN_FILENO);
+	close(old);
+	assert_int_equal(waitpid(child, NULL, 0), child);
+}
+
+static void what_can_be_read_once_is_kept(void **state _unused_)
+{
+	struct rlimit limit, small;
+	struct report *file = load(path), *once;
+	pid_t child;
+	int old;
+
+	child = feed(&old);
+	once = load("-");
+	unfeed(child, old);
+	assert_same(file, once);
+	report_free(once);
+
+	/* where it cannot be kept shares have no errors, but are what they are */
+	signal(SIGXFSZ, SIG_IGN);
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
+	small = (struct rlimit){ .rlim_cur = 100, .rlim_max = limit.rlim_max };
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+	child = feed(&old);
+	once = load("-");
+	unfeed(child, old);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+	assert_int_equal(once->events[0].weight, file->events[0].weight);
+	assert_true(once->events[0].processes[0].error.error95 < 0);
+	assert_true(once->events[0].processes[0].functions[0].self_error.error95 < 0);
+	assert_true(once->events[0].processes[0].functions[0].total_error.error95 < 0);
+	report_free(once);
+	report_free(file);
+}
+
+static int begin_after(void *ctx, struct reader **ret_reader)
+{
+	/* the daemon removes its store's oldest file */
+	fixture_run("rm store/profiles-0000000001000.otlp");
+	return report_builder_again(ctx, ret_reader);
+}
+
+static void a_store_may_change_meanwhile(void **state _unused_)
+{
+	const char *store = fixture_path("store");
+	struct report_builder *builder;
+	struct report *whole, *changed;
+	char error[512] = "";
+	bool is_cut;
+
+	fixture_run("mkdir store; for i in 1 2; do cp '%s' store/profiles-000000000${i}000.otlp; done", path);
+	whole = load(store);
+	assert_true(whole->events[0].processes[0].error.error95 > 0);
+	assert_int_equal(report_builder_new(NULL, REPORT_FUNCTIONS, &builder), 0);
+	if (recording_read_twice(store, NULL, report_builder_reader(builder),
+				 &(struct recording_again){ .begin = begin_after, .ctx = builder },
+				 &is_cut, error, sizeof(error)))
+		fail_msg("%s", error);
+	assert_int_equal(report_builder_finish(builder, is_cut, &changed), 0);
+	report_builder_free(builder);
+	/* a part of the samples says how all of them depend on each other */
+	assert_int_equal(changed->events[0].weight, whole->events[0].weight);
+	assert_true(changed->events[0].processes[0].error.error95 > whole->events[0].processes[0].error.error95 / 2);
+	assert_true(changed->events[0].processes[0].error.error95 <= whole->events[0].processes[0].error.error95);
+	report_free(changed);
+	report_free(whole);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(errors_are_those_of_the_tables),
+		cmocka_unit_test(what_can_be_read_once_is_kept),
+		cmocka_unit_test(a_store_may_change_meanwhile),
+	};
+
+	return cmocka_run_group_tests(tests, setup, teardown);
+}
