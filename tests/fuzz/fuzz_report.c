@@ -3,6 +3,7 @@
  * Any bytes as a message of an OTLP file, for the report, the call tree and all that is written of it: no crash, no
  * hang, and all memory comes back.
  */
+#include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -12,6 +13,12 @@
 #include "view/report_build.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void look_at_error(const struct report_error *error)
+{
+	if (!isfinite(error->error95) || (error->error95 >= 0 && !(error->phi >= 1)))
+		abort();
+}
 
 static void look_at(const struct report *report)
 {
@@ -24,9 +31,12 @@ static void look_at(const struct report *report)
 			const struct report_process *process = &event->processes[k];
 
 			self = 0;
+			look_at_error(&process->error);
 			for (size_t m = 0; m < process->function_count; m++) {
 				const struct report_function *function = &process->functions[m];
 
+				look_at_error(&function->self_error);
+				look_at_error(&function->total_error);
 				if (!function->name[0] || function->self > function->total ||
 				    __builtin_add_overflow(self, function->self, &self))
 					self = UINT64_MAX;
@@ -97,6 +107,7 @@ static void make_tree(const uint8_t *data, size_t size)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct report_builder *builder;
+	struct reader *again = NULL;
 	struct report *report;
 	int err;
 
@@ -106,6 +117,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	err = reader_add(report_builder_reader(builder), data, size);
 	if (!err)
 		err = reader_add(report_builder_reader(builder), data, size);
+	/* the pass for errors has one message more than the sums */
+	if (!err)
+		err = report_builder_again(builder, &again);
+	for (int i = 0; again && i < 3; i++)
+		reader_add(again, data, size);
 	if (!report_builder_finish(builder, false, &report)) {
 		if (!err)
 			look_at(report);
