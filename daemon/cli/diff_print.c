@@ -137,9 +137,24 @@ static int print_path(const struct diff_cli *cli, uint32_t node, int used)
 	return CLI_OK;
 }
 
+/* Where a line has room for it; the columns that it takes. */
+static int print_error(const struct diff_share *share)
+{
+	char error[32];
+
+	if (fit_left(0) < FIT_ERRORS)
+		return 0;
+	if (share->verdict == DIFF_FEW)
+		return fit_print("too few ");
+	snprintf(error, sizeof(error), "± %.2f", 100 * share->test.error);
+	/* the sign has two bytes, and one column */
+	return fit_print("%-9s", error);
+}
+
 static int print_table(const struct diff_cli *cli, const char *title, struct table *table,
 		       const struct diff_count *found)
 {
+	const bool is_narrow = fit_left(0) < FIT_SHARES;
 	size_t count = limit_of(cli, table->count);
 	int ret = CLI_OK;
 
@@ -147,27 +162,26 @@ static int print_table(const struct diff_cli *cli, const char *title, struct tab
 	       title, found->grew, found->shrank, found->tested - found->grew - found->shrank,
 	       found->few);
 	if (count)
-		puts(fit_left(0) < FIT_ERRORS ? "    BEFORE     AFTER  CHANGE" : "    BEFORE     AFTER           CHANGE");
+		puts(is_narrow ? "  CHANGE" : fit_left(0) < FIT_ERRORS ? "    BEFORE     AFTER  CHANGE" :
+								       "    BEFORE     AFTER           CHANGE");
 	for (size_t i = 0; i < count && !ret; i++) {
 		const struct line *line = &table->lines[i];
 		const struct share_test *test = &line->share->test;
-		char error[32] = "too few";
 		int used;
 
-		if (line->share->verdict != DIFF_FEW)
-			snprintf(error, sizeof(error), "± %.2f", 100 * test->error);
-		used = fit_print(fit_left(0) < FIT_ERRORS ? "%c %6.2f %%  %6.2f %%  %+6.2f  " :
-							    "%c %6.2f %%  %6.2f %%  %+6.2f %-7s%s  ",
-				 diff_is_change(line->share) || !cli->with_all ? ' ' : '~',
-				 100 * test->share[0], 100 * test->share[1], 100 * test->change, error,
-				 line->share->verdict == DIFF_FEW ? "" : " ");
+		used = fit_print("%c ", diff_is_change(line->share) || !cli->with_all ? ' ' : '~');
+		if (!is_narrow)
+			used += fit_print("%6.2f %%  %6.2f %%  ", 100 * test->share[0], 100 * test->share[1]);
+		used += fit_print("%+6.2f ", 100 * test->change);
+		used += print_error(line->share);
+		used += fit_print(" ");
 		if (line->row)
 			row_print(cli->diff.by, line->row, used);
 		else
 			ret = print_path(cli, line->path->node, used);
 	}
 	if (count < table->count)
-		printf("%31s... and %zu more\n", "", table->count - count);
+		printf("%*s... and %zu more\n", is_narrow ? 0 : 31, "", table->count - count);
 	free(table->lines);
 	return ret;
 }

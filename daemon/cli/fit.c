@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
+#include <wchar.h>
 
 #include "view/browse.h"
 
@@ -17,7 +18,7 @@ enum {
 	TEXT_MAX = 4096,	/* bytes: more columns than terminals have */
 	FILE_MIN = 24,		/* columns of name and file, from which on there is a file */
 	GAP = 2,
-	NAME_LEAST = 7,		/* columns of a name beside a place, also where that makes a line too wide */
+	NAME_LEAST = 7,		/* columns of a name beside a place, if that is not more than a third */
 };
 
 static int width = INT_MAX;
@@ -84,20 +85,44 @@ int fit_end(const char *text, int columns)
 	return used + 1;
 }
 
-void fit_path(int used, const char *path)
+/* Columns of the character that @text begins with, and where the next one is. */
+static int columns_of_one(const char *text, const char **ret_next)
 {
-	const int left = fit_left(used);
+	mbstate_t state = { 0 };
+	wchar_t wide;
+	size_t length = mbrtowc(&wide, text, strnlen(text, MB_CUR_MAX), &state);
+	const bool is_bad = length == (size_t)-1 || length == (size_t)-2;
 
-	if (fit_columns(path) <= left) {
-		puts(path);
+	*ret_next = text + (is_bad ? 1 : length);
+	return is_bad || wcwidth(wide) < 0 ? 1 : wcwidth(wide);
+}
+
+/* @text in so many columns, its beginning left out if need be. */
+static void put_end_of(const char *text, int columns)
+{
+	const char *next;
+	int have = 0, one;
+
+	for (const char *at = text; *at; at = next)
+		have += columns_of_one(at, &next);
+	if (have <= columns) {
+		fputs(text, stdout);
 		return;
 	}
-	/* from the beginning of a character on */
-	while (*path && fit_columns(path) > left - 1)
-		do
-			path++;
-		while ((*path & 0xc0) == 0x80);
-	printf("…%s\n", path);
+	if (columns <= 0)
+		return;
+	/* what has no column of its own belongs to what is left out */
+	while (*text && ((one = columns_of_one(text, &next)) == 0 || have > columns - 1)) {
+		have -= one;
+		text = next;
+	}
+	printf("…%s", text);
+}
+
+void fit_path(int used, const char *path)
+{
+	put_end_of(path, fit_left(used));
+	putchar('\n');
 }
 
 static const char *last_part(const char *path)
@@ -109,15 +134,15 @@ static const char *last_part(const char *path)
 
 void fit_function(int used, const char *name, const char *place, const char *file)
 {
-	const int left = fit_left(used);
+	const int left = fit_left(used), least = min_of(left / 3, NAME_LEAST + 0);
 	int room;
 
 	if (width == INT_MAX) {
 		printf("%s%s%s%s%s\n", name, *place ? "  " : "", place, *file ? "  " : "", file);
 		return;
 	}
-	/* the place says what the row is of: it stays */
-	room = *place ? max_of(left - GAP - fit_columns(place), NAME_LEAST + 0) : left;
+	/* the place says what the row is of: it stays, but for its beginning */
+	room = *place ? max_of(left - GAP - fit_columns(place), least) : left;
 	if (*file && fit_columns(name) + GAP + fit_columns(file) > room) {
 		file = last_part(file);
 		/* the name has at least half */
@@ -125,6 +150,10 @@ void fit_function(int used, const char *name, const char *place, const char *fil
 					room - GAP - fit_columns(file) < left / 2))
 			file = "";
 	}
-	fit_end(name, room - (*file ? GAP + fit_columns(file) : 0));
-	printf("%s%s%s%s\n", *place ? "  " : "", place, *file ? "  " : "", file);
+	room = fit_end(name, room - (*file ? GAP + fit_columns(file) : 0));
+	if (*place && left > room + GAP) {
+		fputs("  ", stdout);
+		put_end_of(place, left - room - GAP);
+	}
+	printf("%s%s\n", *file ? "  " : "", file);
 }

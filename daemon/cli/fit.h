@@ -10,7 +10,8 @@
 
 /* How wide standard output is, once, before a pager has it; @is_wide: lines stay whole anyway. */
 void fit_start(bool is_wide);
-enum { FIT_ERRORS = 60 };	/* columns of a line, from which on it has errors */
+/* Columns of a line, from which on it has more than one share, and errors. */
+enum { FIT_SHARES = 40, FIT_ERRORS = 60 };
 
 /* What a line has left behind @used columns; INT_MAX: whatever it takes. */
 int fit_left(int used);
@@ -23,7 +24,7 @@ int fit_end(const char *text, int columns);
 void fit_path(int used, const char *path);
 /*
  * The rest of a line: a function, where in its source it is ("": not known), and its file. Its file's directories are left
- * out first, then the end of its name.
+ * out first, then the end of its name, then the beginning of the place.
  */
 void fit_function(int used, const char *name, const char *place, const char *file);
 

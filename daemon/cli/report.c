@@ -3,6 +3,7 @@
 
 #include <getopt.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <string.h>
 
 #include "cli/cli.h"
@@ -101,39 +102,70 @@ static int print_share(uint64_t part, uint64_t whole, const struct report_error 
 	return fit_print("%6.2f %%%-*s", percent(part, whole), columns + !!*text, text);
 }
 
+/* Its end is left out where the line has no room. */
+static int print_fact(int used, const char *what, const char *text)
+{
+	used += fit_end(what, fit_left(used));
+	return used + fit_end(text, fit_left(used));
+}
+
+static void print_heading(const struct report_event *event, const struct report_process *process)
+{
+	char pid[16] = "", samples[48];
+	int used, left;
+
+	if (process->pid)
+		snprintf(pid, sizeof(pid), " (%u)", process->pid);
+	snprintf(samples, sizeof(samples), ", %" PRIu64 " sample%s", process->samples,
+		 process->samples == 1 ? "" : "s");
+	putchar('\n');
+	used = print_share(process->weight, event->weight, &process->error, 0);
+	used += fit_print("  ");
+	left = fit_left(used);
+	used += fit_end(process->name, left == INT_MAX ? left :
+			max_of(left - fit_columns(pid) - fit_columns(samples), left / 2));
+	used = print_fact(used, pid, samples);
+	if (*process->service_name && strcmp(process->service_name, process->name) != 0)
+		used = print_fact(used, ", service ", process->service_name);
+	if (*process->container_id) {
+		char id[13];
+
+		snprintf(id, sizeof(id), "%s", process->container_id);
+		print_fact(used, ", container ", id);
+	}
+	if (fit_left(0) < FIT_SHARES)
+		puts("\n    SELF  FUNCTION");
+	else
+		puts(fit_left(0) < FIT_ERRORS ? "\n      SELF     TOTAL  FUNCTION" :
+						"\n      SELF             TOTAL          FUNCTION");
+}
+
 static void print_process(const struct options *options, const struct report_event *event,
 			  const struct report_process *process)
 {
 	size_t count = limit_of(options, process->function_count);
+	const bool is_narrow = fit_left(0) < FIT_SHARES;
 
-	putchar('\n');
-	print_share(process->weight, event->weight, &process->error, 0);
-	printf("  %s", process->name);
-	if (process->pid)
-		printf(" (%u)", process->pid);
-	printf(", %" PRIu64 " sample%s", process->samples, process->samples == 1 ? "" : "s");
-	if (*process->service_name && strcmp(process->service_name, process->name) != 0)
-		printf(", service %s", process->service_name);
-	if (*process->container_id)
-		printf(", container %.12s", process->container_id);
-	puts(fit_left(0) < FIT_ERRORS ? "\n      SELF     TOTAL  FUNCTION" :
-					"\n      SELF             TOTAL          FUNCTION");
+	print_heading(event, process);
 	for (size_t i = 0; i < count; i++) {
 		const struct report_function *function = &process->functions[i];
 		char place[PLACE_MAX] = "";
 		int used;
 
-		used = fit_print("  ");
+		used = fit_print("%s", is_narrow ? "" : "  ");
 		used += print_share(function->self, process->weight, &function->self_error, ERROR_COLUMNS);
-		used += fit_print("  ");
-		used += print_share(function->total, process->weight, &function->total_error, ERROR_COLUMNS);
+		if (!is_narrow) {
+			used += fit_print("  ");
+			used += print_share(function->total, process->weight, &function->total_error,
+					    ERROR_COLUMNS);
+		}
 		used += fit_print("  [%c] ", function->is_kernel ? 'k' : 'u');
 		if (function->source && *function->source)
 			snprintf(place, sizeof(place), "%s:%" PRIu64, last_part(function->source), function->line);
 		fit_function(used, function->name, place, function->file);
 	}
 	if (count < process->function_count)
-		printf("                     ... and %zu more\n", process->function_count - count);
+		printf("%*s... and %zu more\n", is_narrow ? 0 : 21, "", process->function_count - count);
 }
 
 /* Does the source's name, its modifiers deferred, say what was counted? */

@@ -44,7 +44,7 @@ static void print_row(const struct report_cli *cli, const struct diff_row *row)
 	}
 	/* the sign has two bytes, and one column */
 	used = fit_print("%6.2f %%%-*s", percent(&row->self), *self ? 9 : 0, self);
-	if (by_is_frame(cli->by))
+	if (by_is_frame(cli->by) && fit_left(0) >= FIT_SHARES)
 		used += fit_print("  %6.2f %%%-*s", percent(&row->total), *total ? 9 : 0, total);
 	used += fit_print("  ");
 	row_print(cli->by, row, used);
@@ -92,7 +92,9 @@ static void put_rows(const struct report_cli *cli, const struct diff_row *const 
 
 static void print_heading(const struct report_cli *cli)
 {
-	if (fit_left(0) < FIT_ERRORS)
+	if (fit_left(0) < FIT_SHARES)
+		fputs(by_is_frame(cli->by) ? "    SELF  " : "   SHARE  ", stdout);
+	else if (fit_left(0) < FIT_ERRORS)
 		fputs(by_is_frame(cli->by) ? "    SELF     TOTAL  " : "   SHARE  ", stdout);
 	else
 		fputs(by_is_frame(cli->by) ? "    SELF             TOTAL          " : "   SHARE          ", stdout);

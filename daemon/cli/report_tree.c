@@ -99,7 +99,7 @@ static void print_node(const struct printer *printer, uint32_t i)
 	used = fit_print("%6.2f %% %-*s  ", share_of(printer, tree_sum(printer->tree, i)->total),
 			 *error ? 8 : fit_left(0) < FIT_ERRORS ? 0 : 7, error);
 	/* who called has run in what it called */
-	if (!printer->is_callers)
+	if (!printer->is_callers && fit_left(0) >= FIT_SHARES)
 		used += fit_print("%6.2f %%  ", share_of(printer, tree_sum(printer->tree, last)->self));
 	if (fit_left(used) < INDENT_MAX + NAME_MIN)
 		indent = (uint32_t)max_of(fit_left(used) - NAME_MIN, 0);
@@ -186,6 +186,17 @@ static void find_errors(struct printer *printer)
 	}
 }
 
+static void print_heading(bool is_callers)
+{
+	if (fit_left(0) < FIT_SHARES)
+		puts(is_callers ? "    SELF   FUNCTION" : "   TOTAL   CALL");
+	else if (fit_left(0) < FIT_ERRORS)
+		puts(is_callers ? "    SELF   FUNCTION, its callers" : "   TOTAL       SELF  CALL");
+	else
+		puts(is_callers ? "    SELF          FUNCTION, below it who calls it" :
+				  "   TOTAL              SELF  CALL");
+}
+
 static int print_tree(struct report_cli *cli, const struct tree *tree, bool is_callers)
 {
 	struct printer printer = { .cli = cli, .tree = tree, .is_callers = is_callers };
@@ -215,8 +226,7 @@ static int print_tree(struct report_cli *cli, const struct tree *tree, bool is_c
 			json_double(&printer.json, "percent_limit", cli->least);
 			json_array(&printer.json, "nodes");
 		} else {
-			puts(is_callers ? "    SELF          FUNCTION, below it who calls it" :
-					  "   TOTAL              SELF  CALL");
+			print_heading(is_callers);
 		}
 		walk(&printer);
 		if (cli->use_json) {

@@ -607,6 +607,8 @@ builder = make_sample.Builder()
 image = builder.mapping(FILE, 0x1000, 0x900000)
 frames = [builder.location(name, 0x1000 + 16 * i, mapping=image) for i, name in
           enumerate([LONG, *(f"caller_{i}_of_a_long_name" for i in range(70)), "main"])]
+builder.dictionary.location_table[frames[0]].lines[:] = [Message("Line", line=123456, function_index=builder.intern(
+    "function_table", Message("Function", name_strindex=builder.string(LONG), filename_strindex=builder.string("/src/vector_of_pairs.tcc"))))]
 again = builder.location("calls_itself_and_has_a_long_name_" + 20 * "漢", 0x9000, mapping=image)
 for start, name in ((10**18, "a"), (10**18, "b")):
     builder.data.resource_profiles.clear()
@@ -637,20 +639,25 @@ def columns(line):
 
 
 DIFF = ("diff", "--all", "wide_a.otlp", "wide_b.otlp")
-for command in (("report", "wide_a.otlp"), ("report", "--by", "function", "wide_a.otlp"), ("report", "--by", "object", "wide_a.otlp"),
+for command in (("report", "wide_a.otlp"), ("report", "--lines", "wide_a.otlp"), ("report", "--by", "function", "wide_a.otlp"), ("report", "--by", "object", "wide_a.otlp"),
                 ("report", "--by", "cgroup", "wide_a.otlp"), ("report", "--by", "thread", "wide_a.otlp"), ("report", "--by", "process", "wide_a.otlp"), ("report", "--tree", "wide_a.otlp"), ("report", "--callers", "wide_a.otlp"), DIFF):
     whole = subprocess.run([stacktap, *command], cwd=scratch, check=True, capture_output=True, text=True).stdout.splitlines()
     assert lines(60, *command, "--wide") == whole, whole
     assert lines(400, *command) == whole, whole
-    for width in (40, 60, 80, 100):
+    for width in (20, 21, 28, 39, 40, 59, 60, 80, 100):
         fit = lines(width, *command)
         # what is no row of names is as it is
-        long = [line for line in fit if re.match(r"[ ~]? *\d+\.\d\d %", line) and columns(line) > width and not line.endswith((" sample", " samples"))]
-        assert not long and len(fit) == len(whole), long
+        rows = [line for line in fit if re.match(r"[ ~]? *[+-]?\d+\.\d\d ", line)]
+        long = [line for line in rows if columns(line) > width]
+        assert not long and len(fit) == len(whole) and rows, long
+        # each has something of a name
+        assert all(re.search(r"[^\W\d]", re.sub(r"\[[ku]\]", "", line)) for line in rows), rows
 fit = "\n".join(lines(80, *DIFF))
 assert "libshöp.so.6" in fit and "/usr/lib" not in fit and "void std::vec" in fit and "…" in fit, fit
 assert any(line.endswith("shop-0123456789.scope") and "…" in line for line in lines(80, "report", "--by", "cgroup", "wide_a.otlp"))
 assert any(line.endswith("(50 times)") and "calls_" in line for line in lines(40, "report", "--tree", "wide_a.otlp"))
+assert any(line.endswith("  vector_of_pairs.tcc:123456") for line in lines(80, "report", "--lines", "wide_a.otlp"))
+assert any(line.endswith(":123456") and "…" in line for line in lines(28, "report", "--lines", "wide_a.otlp"))
 assert any("p…, " in line and "漢" in line for line in lines(80, "report", "--by", "thread", "wide_a.otlp"))
 print("fits")
 PYTHON
