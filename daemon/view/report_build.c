@@ -3,6 +3,11 @@
 
 #include "view/report_slices.h"
 
+/* The row that a frame of the message at hand had last. */
+struct near_row {
+	uint32_t process, function;
+};
+
 struct report_builder {
 	struct report_tables tables;
 	struct reader *reader, *again;
@@ -10,6 +15,8 @@ struct report_builder {
 	struct selection selection;
 	enum report_detail detail;
 	uint64_t stamp;
+	struct buffer near;		/* of each frame: struct near_row */
+	uint64_t message;		/* that these are of */
 	uint32_t event, process;	/* of the Profile at hand */
 };
 
@@ -73,15 +80,56 @@ static int add_profile(void *ctx, const struct view_profile *profile)
 	return 0;
 }
 
-static int add_frame(struct report_builder *builder, const struct view_frame *frame, bool is_leaf,
-		     const struct view_sample *sample)
+static int number_frame(struct report_builder *builder, const struct reader *reader, struct view_frame *frame)
 {
-	const struct report_function key = function_of(builder, frame);
+	const struct near_row none = { INDEX_NONE, INDEX_NONE };
+
+	if (builder->message != reader_totals(reader)->messages)
+		builder->near.size = 0;
+	builder->message = reader_totals(reader)->messages;
+	frame->number = (uint32_t)(builder->near.size / sizeof(none));
+	return buffer_append(&builder->near, &none, sizeof(none)) ? -E2BIG : 0;
+}
+
+static int add_frame(void *ctx, struct view_frame *frame)
+{
+	struct report_builder *builder = ctx;
+
+	return number_frame(builder, builder->reader, frame);
+}
+
+static struct near_row *near_of(const struct report_builder *builder, const struct view_frame *frame)
+{
+	return (struct near_row *)(void *)builder->near.data + frame->number;
+}
+
+/* Most frames are met again and again in the Samples of a process. */
+static int find_function(struct report_builder *builder, const struct view_frame *frame,
+			 uint32_t *ret_position)
+{
+	struct near_row *near = near_of(builder, frame);
+	struct report_function key;
+	int err;
+
+	if (near->process != builder->process) {
+		key = function_of(builder, frame);
+		err = report_function_find(&builder->tables, builder->process, &key, &near->function);
+		if (err)
+			return err;
+		near->process = builder->process;
+	}
+	*ret_position = near->function;
+	return 0;
+}
+
+static int add_function(struct report_builder *builder, const struct view_frame *frame, bool is_leaf,
+			const struct view_sample *sample)
+{
 	struct function_row *row;
 	uint32_t position;
 	int err;
 
-	err = report_function_find(&builder->tables, builder->process, &key, &position);
+	err = find_function(builder, frame, &position);
 	if (err)
 		return err;
 	row = report_function_row(&builder->tables, position);
@@ -105,7 +153,7 @@ static int add_sample(void *ctx, const struct view_profile *profile,
 
 	builder->stamp++;
 	for (size_t i = 0; i < sample->frame_count && !err; i++)
-		err = add_frame(builder, sample->frames[i], !i, sample);
+		err = add_function(builder, sample->frames[i], !i, sample);
 	if (err)
 		return err;
 	process = report_process_row(&builder->tables, builder->process);
@@ -131,6 +179,26 @@ static int slice_profile(void *ctx, const struct view_profile *profile)
 	return 0;
 }
 
+static int slice_frame(void *ctx, struct view_frame *frame)
+{
+	struct report_builder *builder = ctx;
+
+	return number_frame(builder, builder->again, frame);
+}
+
+static uint32_t look_up_function(struct report_builder *builder, const struct view_frame *frame)
+{
+	struct near_row *near = near_of(builder, frame);
+	struct report_function key;
+
+	if (near->process != builder->process) {
+		key = function_of(builder, frame);
+		near->function = report_function_look_up(&builder->tables, builder->process, &key);
+		near->process = builder->process;
+	}
+	return near->function;
+}
+
 static int slice_sample(void *ctx, const struct view_profile *profile _unused_,
 			const struct view_sample *sample)
 {
@@ -141,8 +209,7 @@ static int slice_sample(void *ctx, const struct view_profile *profile _unused_,
 		return 0;
 	builder->stamp++;
 	for (size_t i = 0; i < sample->frame_count; i++) {
-		const struct report_function key = function_of(builder, sample->frames[i]);
-		const uint32_t position = report_function_look_up(&builder->tables, builder->process, &key);
+		const uint32_t position = look_up_function(builder, sample->frames[i]);
 		struct function_row *row;
 
 		if (position == INDEX_NONE)
@@ -162,12 +229,13 @@ int report_builder_new(const struct selection *selection, enum report_detail det
 {
 	struct report_builder *builder = calloc(1, sizeof(*builder));
 	const struct reader_sink sink = { .ctx = builder, .profile = add_profile,
-					  .sample = add_sample };
+					  .frame = add_frame, .sample = add_sample };
 	int err;
 
 	if (!builder)
 		return -ENOMEM;
 	report_tables_init(&builder->tables);
+	buffer_init(&builder->near, POOL_REPORT);
 	builder->detail = detail;
 	if (selection)
 		builder->selection = *selection;
@@ -188,6 +256,7 @@ void report_builder_free(struct report_builder *builder)
 	reader_free(builder->reader);
 	reader_free(builder->again);
 	report_slices_done(&builder->slices);
+	buffer_free(&builder->near);
 	report_tables_free(&builder->tables);
 	free(builder);
 }
@@ -200,9 +269,10 @@ struct reader *report_builder_reader(struct report_builder *builder)
 int report_builder_again(struct report_builder *builder, struct reader **ret_reader)
 {
 	const struct reader_sink sink = { .ctx = builder, .profile = slice_profile,
-					  .sample = slice_sample };
+					  .frame = slice_frame, .sample = slice_sample };
 	int err = report_slices_init(&builder->slices, &builder->tables);
 
+	builder->message = 0;
 	if (!err && report_slices_needed(&builder->slices))
 		err = reader_new(&builder->tables.texts, &builder->selection,
 				 builder->detail == REPORT_ADDRESSES, &sink, &builder->again);
