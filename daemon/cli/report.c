@@ -431,6 +431,9 @@ static int run(struct options *options)
 	if (report->is_cut && !options->use_json)
 		fprintf(stderr, "stacktap: %s is cut off or damaged; this is what is whole\n",
 			recording_name(options->path));
+	if (report->without_errors && !options->use_json)
+		fprintf(stderr, "stacktap: no room in /tmp to keep %s for a second pass, so shares have no errors: "
+			"save it to a file and read that\n", recording_name(options->path));
 	if (options->filter.is_set)
 		filter_report(&options->filter, report);
 	if (options->use_json) {

@@ -56,6 +56,7 @@ struct report {
 	uint64_t messages, bytes;
 	uint64_t start, end;	/* Unix ns, of all profiles */
 	bool is_cut;		/* the last message is cut off and left out */
+	bool without_errors;	/* there was no second pass for those of shares */
 };
 
 enum report_detail {

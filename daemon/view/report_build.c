@@ -294,9 +294,9 @@ int report_builder_finish(struct report_builder *builder, bool is_cut, struct re
 		return -ENOMEM;
 	owner->report = (struct report){
 		.messages = totals->messages, .bytes = totals->bytes, .start = totals->start,
-		.end = totals->end, .is_cut = is_cut,
+		.end = totals->end, .is_cut = is_cut, .without_errors = !builder->slices.tables,
 	};
-	if (builder->slices.tables) {
+	if (!owner->report.without_errors) {
 		report_slices_measure(&builder->slices);
 		report_slices_done(&builder->slices);
 	}

@@ -266,6 +266,17 @@ assert [event["samples"] for event in value["events"]] == [66, 4], value["events
 # shellcheck disable=SC2016 # the inner shell expands it
 check "report of a pipe, its last seconds" bash -c 'cat "$2" | "$1" report --since 16 - | grep -F "samples 66,"' - \
 	"$stacktap" "$scratch/sample.otlp"
+"$stacktap" report "$scratch/sample.otlp" | sed 1d >"$scratch/whole"
+check "report of a pipe, the same errors" cmp "$scratch/whole" <("$stacktap" report - < <(cat "$scratch/sample.otlp") | sed 1d)
+# as in a full /tmp, no file may be larger than 1 KiB
+(
+	trap '' XFSZ
+	ulimit -f 1
+	"$stacktap" report - < <(cat "$scratch/sample.otlp") 2>"$scratch/said"
+) | sed 1d >"$scratch/once"
+check "report of a pipe that cannot be kept says so" says "$scratch/said" "so shares have no errors: save it to a file"
+same "and has no errors" "$(grep -c ± "$scratch/whole" "$scratch/once" | sed 's/.*://; s/[1-9].*/some/' | paste -sd' ')" "some 0"
+same "but the same shares" "$(sed 's/  */ /g' "$scratch/once")" "$(sed 's/ ± [0-9.]*//g; s/  */ /g' "$scratch/whole")"
 refused "report of no such process" 1 "no process 9" report --process 9 sample.otlp
 refused "report of no such thread" 1 "no thread x" report --thread x sample.otlp
 refused "report of no such container" 1 "no container x" report --container x sample.otlp

@@ -204,6 +204,7 @@ static void what_can_be_read_once_is_kept(void **state _unused_)
 	once = load("-");
 	unfeed(child, old);
 	assert_same(file, once);
+	assert_false(once->without_errors);
 	report_free(once);
 
 	/* where it cannot be kept shares have no errors, but are what they are */
@@ -215,6 +216,7 @@ static void what_can_be_read_once_is_kept(void **state _unused_)
 	once = load("-");
 	unfeed(child, old);
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+	assert_true(once->without_errors);
 	assert_int_equal(once->events[0].weight, file->events[0].weight);
 	assert_true(once->events[0].processes[0].error.error95 < 0);
 	assert_true(once->events[0].processes[0].functions[0].self_error.error95 < 0);
