@@ -218,10 +218,11 @@ static void print_totals(const struct record *record, const struct pipeline_stat
 
 	if (record->options->verbose && counts->samples)
 		fprintf(stderr, "[ stacktap record: %.1f %% complete, %.1f %% named, %.1f %% by "
-			"function range, %.1f %% stale; %u CPUs, %" PRIu64 " windows ]\n",
+			"function range, %.1f %% unnamed, %.1f %% stale; %u CPUs, %" PRIu64 " windows ]\n",
 			100.0 * (double)counts->complete / (double)counts->samples,
 			100.0 * (double)counts->named / (double)counts->samples,
 			100.0 * (double)counts->by_range / (double)counts->samples,
+			100.0 * (double)(counts->samples - counts->named - counts->by_range) / (double)counts->samples,
 			100.0 * (double)counts->stale / (double)counts->samples,
 			stats->capture.cpus, stats->windows);
 	if (record->options->verbose && stats->has_deferred)

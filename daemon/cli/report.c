@@ -204,11 +204,13 @@ static void print_totals(const struct report_event *event)
 		       strerror((int)event->fallback_errno));
 	putchar('\n');
 	if (event->has_quality) {
-		printf("quality: %.1f %% complete, %.1f %% named, %.1f %% by function range, "
+		printf("quality: %.1f %% complete, %.1f %% named, %.1f %% by function range, %.1f %% unnamed, "
 		       "%.1f %% lost, %.1f %% stale",
 		       percent(event->quality.complete, event->samples),
 		       percent(event->quality.named, event->samples),
 		       percent(event->quality.by_range, event->samples),
+		       percent(event->samples - min_of(event->samples, event->quality.named + event->quality.by_range),
+			       event->samples),
 		       percent(event->quality.lost, event->drawn + event->quality.lost),
 		       percent(event->quality.stale, event->samples));
 		if (event->quality.missed)

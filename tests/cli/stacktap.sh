@@ -581,6 +581,23 @@ said = drain(own, terminal, child)
 assert b"samples" in out and child.returncode == 0, out
 assert said == b"\rreading: 0 MB \r\x1b[K", said' "$stacktap" "$scratch/sample.otlp"
 
+# of 8 samples 2 are named and 4 by range
+python3 -B - "$scratch/quality.otlp" <<'PYTHON'
+import sys
+sys.path.insert(0, "tests/otlp")
+import make_sample, wire
+from wire import Message
+builder = make_sample.Builder()
+stack = builder.stack(builder.location("f", 0x1000))
+builder.resource([Message("Profile", sample_type=builder.value_type("samples", "count"), time_unix_nano=10**18, duration_nano=10**9,
+                          samples=[make_sample.sample(stack, (), (), (8,))], period=10**7, profile_id=bytes([1]) * 16,
+                          attribute_indices=builder.attributes(stacktap__samples=8, stacktap__named=2, stacktap__by_range=4))],
+                 process__pid=7)
+open(sys.argv[1], "wb").write(wire.frame(make_sample.encode(builder.data)))
+PYTHON
+check "report of what has names" run 0 report quality.otlp
+check "tells what has none" says "$out" ", 25.0 % named, 50.0 % by function range, 25.0 % unnamed, "
+
 # on a terminal through a pager, whose end is waited for; not into a pipe
 paged() {
 	PYTHONPATH=$helpers python3 -B -c '
