@@ -3,6 +3,7 @@
  * What frames of a real process are called, and their types, as a payload has them: reads addresses in hex, one a line, once
  * the process has been looked at, which it says, and may be gone again. The payload's dictionary goes to OUTPUT, with one Stack.
  * usage: frame_types PID OUTPUT		addresses of memory that no file is behind
+ *        frame_types PID OUTPUT DUMP	the same, of a process that has mapped this jitdump
  *        frame_types PID OUTPUT FILE	offsets in a file
  */
 #include <fcntl.h>
@@ -116,8 +117,8 @@ static int write_dictionary(const struct stack *stack, const char *path)
 int main(int argc, char **argv)
 {
 	const struct symbolizer_options options = { .with_kernel_addresses = true };
+	struct mapped_file *file, *seen = NULL;
 	struct symbolizer *symbolizer;
-	struct mapped_file *file;
 	struct image *image;
 	struct stack *stack;
 	char line[64];
@@ -125,15 +126,17 @@ int main(int argc, char **argv)
 
 	if (argc != 3 && argc != 4)
 		return 2;
-	file = file_of(argc == 4 ? argv[3] : NULL);
+	if (argc == 4)
+		seen = file_of(argv[3]);
+	file = seen && !strstr(argv[3], "/jit-") ? mapped_file_ref(seen) : file_of(NULL);
 	image = image_new(&files, (uint32_t)strtoul(argv[1], NULL, 10), 0, "");
 	stack = calloc(1, sizeof(*stack) + ADDRESSES_MAX * sizeof(stack->locations[0]));
 	if (!image || !stack || symbolizer_new(&options, &symbolizer) < 0)
 		return 2;
 	image->start_time = start_time_of(argv[1]);
 	symbolizer_see_image(symbolizer, image, NULL);
-	if (argc == 4)
-		symbolizer_see_file(symbolizer, image, file);
+	if (seen)
+		symbolizer_see_file(symbolizer, image, seen);
 	printf("ready\n");
 	fflush(stdout);
 	while (stack->count < ADDRESSES_MAX && fgets(line, sizeof(line), stdin))
@@ -144,6 +147,7 @@ int main(int argc, char **argv)
 	free(stack);
 	symbolizer_free(symbolizer);
 	mapped_file_unref(file);
+	mapped_file_unref(seen);
 	image_unref(image);
 	return r;
 }

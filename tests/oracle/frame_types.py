@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Frames of real runtimes: what node and java write into their perf maps, and Go's compiler into its tables, against what a
-payload calls these frames. The map is read here by itself. Prints TAP.
+"""Frames of real runtimes: what node and java write into perf maps, node into a jitdump, and Go's compiler into its tables,
+against what a payload calls these frames. Maps and dumps are read here by themselves. Prints TAP.
 
 usage: frame_types.py FRAME_TYPES WORK-DIRECTORY
 """
 import os
 import random
+import signal
+import socket
+import struct
 import subprocess
 import sys
+import time
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "otlp"))
@@ -79,6 +83,22 @@ def entries(path):
     return found
 
 
+def dumped(path):
+    """The same of a jitdump: its header has its own size, a record its kind and size, 0 is code."""
+    with open(path, "rb") as file:
+        data = file.read()
+    at, found = struct.unpack_from("=I", data, 8)[0], []
+    while at + 16 <= len(data):
+        kind, size = struct.unpack_from("=II", data, at)
+        if at + size > len(data):
+            break
+        if kind == 0:
+            start, length = struct.unpack_from("=QQ", data, at + 32)
+            found.append((start, length, data[at + 56:data.index(b"\0", at + 56)].decode(errors="surrogateescape")))
+        at += size
+    return found
+
+
 def choose(found):
     """Addresses in some of them, which no later entry has, and what is there."""
     wanted = {}
@@ -123,7 +143,7 @@ class Looking:
 def compare(what, kind, wanted, frames):
     wrong = [f"{address:x}: {frame}, wanted {name}" for (address, name), frame in zip(wanted.items(), frames)
              if frame != (name, kind)]
-    tell(len(frames) == len(wanted) > 50 and not wrong, f"{what}: {len(wanted)} frames are {kind}, by their names in the perf map",
+    tell(len(frames) == len(wanted) > 50 and not wrong, f"{what}: {len(wanted)} frames are {kind}, by their names",
          "\n".join(wrong) or (len(frames), len(wanted)))
 
 
@@ -149,18 +169,47 @@ def check_node(program, work):
         end(process, path)
 
 
+def check_dump(program, work):
+    process = subprocess.Popen(["node", "--perf-prof", "-e", NODE], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=work)
+    path = os.path.join(work, f"jit-{process.pid}.dump")
+    try:
+        process.stdout.readline()
+        looking = Looking(program, work, process.pid, path)
+        found = dumped(path)
+        wanted = choose(found)
+        compare("node, jitdump", "v8js", wanted, looking.frames(wanted))
+        tell(any("hot" in name for _, _, name in found), "node: its jitdump has functions of the script", found[:20])
+    finally:
+        end(process, path)
+
+
+def ask_java(process, work, *words):
+    """As jcmd does, which a JRE is without: a file and a signal open the socket, that is asked by protocol 1."""
+    path, attach = f"/tmp/.java_pid{process.pid}", os.path.join(work, f".attach_pid{process.pid}")
+    with open(attach, "w", encoding="ascii"):
+        os.kill(process.pid, signal.SIGQUIT)
+    until = time.monotonic() + PATIENCE
+    while not os.path.exists(path) and time.monotonic() < until:
+        time.sleep(0.1)
+    os.unlink(attach)
+    with socket.socket(socket.AF_UNIX) as java:
+        java.connect(path)
+        java.sendall(b"".join(word.encode() + b"\0" for word in ("1", "jcmd", *words, "", "")))
+        with java.makefile("rb") as said:
+            return said.read()
+
+
 def check_java(program, work):
-    """A tool that waits for a password; its map is written when it ends."""
-    process = subprocess.Popen(["java", "-Xcomp", "-XX:TieredStopAtLevel=1", "-XX:+UnlockDiagnosticVMOptions", "-XX:+DumpPerfMapAtExit",
+    """A tool that waits for a password; its map is asked for meanwhile."""
+    process = subprocess.Popen(["java", "-Xcomp", "-XX:TieredStopAtLevel=1",
                                 "sun.security.tools.keytool.Main", "-genkeypair", "-keystore", os.path.join(work, "none")],
                                stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, cwd=work)
     path = f"/tmp/perf-{process.pid}.map"
     try:
         process.stderr.read(1)
         looking = Looking(program, work, process.pid)
-        process.stdin.close()
-        process.stderr.read()
-        process.wait(PATIENCE)
+        said = ask_java(process, work, "Compiler.perfmap")
+        tell(said.startswith(b"0\n"), "java: Compiler.perfmap", said)
         wanted = choose(entries(path))
         compare("java", "jvm", wanted, looking.frames(wanted))
         tell(any("java.lang" in name for name in wanted.values()), "java: its map has methods", sorted(wanted.values())[:20])
@@ -206,6 +255,7 @@ def check_compiled(program, work):
 def main():
     program, work = sys.argv[1:]
     check_node(program, work)
+    check_dump(program, work)
     check_java(program, work)
     check_compiled(program, work)
     print(f"1..{len(RESULTS)}")
