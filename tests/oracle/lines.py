@@ -9,11 +9,13 @@ Where the two differ by intent:
 * without a line: the file is the one that the function is declared in for us, none or the STT_FILE symbol for
   llvm-symbolizer.
 """
+import hashlib
 import json
 import os
 import random
 import re
 import shutil
+import struct
 import subprocess
 import sys
 
@@ -495,11 +497,11 @@ def swap_segments(path, output):
 class Recording:
     """A message with frames of one program, at these addresses; `named` have names already."""
 
-    def __init__(self, program, addresses, named=None, base=None, ident=None, seed=0, skip=0):
+    def __init__(self, program, addresses, named=None, base=None, ident=None, htlhash="0123456789abcdef" * 2, seed=0, skip=0):
         vaddr, offset, size = (number + sign * skip for number, sign in zip(segment(program), (1, 1, -1)))
         self.builder = builder = make_sample.Builder()
         start = vaddr if base is None else base
-        attributes = builder.attributes(**{"process__executable__build_id__htlhash": "0123456789abcdef" * 2})
+        attributes = builder.attributes(**{"process__executable__build_id__htlhash": htlhash})
         if ident:
             attributes += builder.attributes(**{"process__executable__build_id__gnu": ident})
         mapping = builder.intern("mapping_table", Message(
@@ -624,6 +626,34 @@ def symbolize(stacktap, *arguments):
 
 def demangled(names):
     return dict(zip(names, run("c++filt", "-p", text="".join(n + "\n" for n in names)).splitlines()))
+
+
+def htlhash_of(path):
+    """By its definition: the first and the last 4,096 bytes and the size, by SHA-256, half of it."""
+    with open(path, "rb") as file:
+        data = file.read()
+    return hashlib.sha256(data[:4096] + data[-4096:] + struct.pack(">Q", len(data))).hexdigest()[:32]
+
+
+def check_htlhash(program, stacktap, work):
+    """Without a build-id it is the file's own bytes that tell which one it is."""
+    tree = os.path.join(work, "without-id")
+    path = os.path.join(tree, "opt", "without-id")
+    os.makedirs(os.path.dirname(path))
+    run("objcopy", "--remove-section=.note.gnu.build-id", os.path.join(work, "gcc-dwarf5"), path)
+    vaddr, _, size = segment(path)
+    addresses = sorted(random.Random(7).sample(range(vaddr, vaddr + size), 100))
+    recorded, named = os.path.join(work, "hashed.otlp"), os.path.join(work, "hashed.named.otlp")
+    write(recorded, Recording(path, addresses, htlhash=htlhash_of(path)))
+    status, said = symbolize(stacktap, "--sysroot", tree, "-o", named, recorded)
+    wanted = ours(program, path, addresses)
+    found = frames_of(named)[0]
+    tell(status == 0 and [[frame[1] for frame in found.get(a, ())] for a in addresses] ==
+         [[frame[0] for frame in frames] for frames in wanted], "a file without a build-id is known by its htlhash", said)
+    with open(path, "ab") as file:
+        file.write(b"\0")
+    status, said = symbolize(stacktap, "--sysroot", tree, "-o", named, recorded)
+    tell(not any(frames_of(named)[0].values()) and "another build" in json.dumps(said), "and another file is not taken for it", said)
 
 
 def check_recordings(program, stacktap, work):
@@ -993,6 +1023,7 @@ def main():
         check_lines(program, work, stacktap)
         check_split(program, work)
         check_recordings(program, stacktap, work)
+        check_htlhash(program, stacktap, work)
         check_index(stacktap, work)
         check_riddles(stacktap, work)
     print(f"1..{len(RESULTS)}")
