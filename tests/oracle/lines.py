@@ -219,6 +219,46 @@ OTHER = r"""
 2:
 """
 
+# a function whose origin is itself, and one inlined in it whose origin is in the other file and there itself again
+CIRCLE = r"""
+    .text
+    .globl _start
+    .type _start, %function
+_start: .skip 32
+.Lend:
+    .size _start, . - _start
+    .section .debug_abbrev, "", %progbits
+    .uleb128 1, 0x11; .byte 1; .uleb128 0x11, 1, 0x12, 7, 0, 0
+    .uleb128 2, 0x2e; .byte 1; .uleb128 0x11, 1, 0x12, 7, 0x31, 0x13, 0, 0      # origin: in this unit
+    .uleb128 3, 0x1d; .byte 0; .uleb128 0x11, 1, 0x12, 7, 0x31, 0x1f20, 0, 0    # origin: in the other file
+    .uleb128 0
+    .section .debug_info, "", %progbits
+0:  .long 2f - 1f
+1:  .short 4; .long .debug_abbrev; .byte 8
+    .uleb128 1; .quad _start; .quad .Lend - _start
+3:  .uleb128 2; .quad _start; .quad .Lend - _start; .long 3b - 0b
+    .uleb128 3; .quad _start + 8; .quad 8; .long 12
+    .uleb128 0, 0
+2:  .section .gnu_debugaltlink, "", %progbits
+    .asciz "/usr/lib/debug/.dwz/other.debug"
+    .byte 0xab, 0xcd, 0xef, 0x01
+"""
+OTHER_CIRCLE = r"""
+    .section .debug_abbrev, "", %progbits
+    .uleb128 1, 0x3c; .byte 1; .uleb128 0, 0
+    .uleb128 2, 0x2e; .byte 0; .uleb128 0x31, 0x1f20, 0, 0
+    .uleb128 0
+    .section .debug_info, "", %progbits
+0:  .long 2f - 1f
+1:  .short 4; .long 0; .byte 8
+    .uleb128 1
+3:  .uleb128 2; .long 3b - 0b
+    .uleb128 0
+2:  .section .gnu_debugaltlink, "", %progbits
+    .asciz "/usr/lib/debug/.dwz/other.debug"
+    .byte 0xab, 0xcd, 0xef, 0x01
+"""
+
 # a second unit, so that not all of a package begins at 0
 MORE = r"""
 #include <algorithm>
@@ -656,6 +696,24 @@ def check_htlhash(program, stacktap, work):
     tell(not any(frames_of(named)[0].values()) and "another build" in json.dumps(said), "and another file is not taken for it", said)
 
 
+def assemble(path, text, ident):
+    subprocess.run(["gcc", "-nostdlib", "-static", "-x", "assembler", "-o", path, "-", "-Wl,--entry=0",
+                    f"-Wl,--build-id=0x{ident}"], input=text, encoding="utf-8", check=True)
+
+
+def check_circles(stacktap, work):
+    """Whose entries are their own origins ends, and costs a name."""
+    one, other = os.path.join(work, "circle"), os.path.join(work, "circle.other")
+    assemble(one, CIRCLE, "1234")
+    assemble(other, OTHER_CIRCLE, "abcdef01")
+    recorded, named = os.path.join(work, "circle.otlp"), os.path.join(work, "circle.named.otlp")
+    write(recorded, Recording(one, [segment(one)[0] + at for at in (4, 9, 20)], ident="1234"))
+    status, said = symbolize(stacktap, "--debug-dir", work, "--binary", one, "--binary", other, "-o", named, recorded)
+    found = [[frame[0] for frame in frames] for frames in frames_of(named)[0].values()]
+    tell(status == 0 and len(found) == 3 and all(frames[-1:] == ["_start"] for frames in found),
+         "origins in a circle end, in one file and in the other", (found, said))
+
+
 def check_recordings(program, stacktap, work):
     whole = os.path.join(work, "gcc-dwarf5")
     debug, stripped, ident = whole + ".debug", whole + ".stripped", build_id(whole)
@@ -863,10 +921,8 @@ def check_recordings(program, stacktap, work):
          "with a damaged one, too", said)
 
     one, other = os.path.join(work, "moved"), os.path.join(work, "other")
-    for path, text in ((one, MOVED), (other, OTHER)):
-        subprocess.run(["gcc", "-nostdlib", "-static", "-x", "assembler", "-o", path, "-", "-Wl,--entry=0",
-                        "-Wl,--build-id=0x" + ("abcdef01" if path == other else "1234")], input=text,
-                       encoding="utf-8", check=True)
+    assemble(one, MOVED, "1234")
+    assemble(other, OTHER, "abcdef01")
     write(recorded, Recording(one, [segment(one)[0] + at for at in (4, 9, 20)], ident="1234"))
     status, said = symbolize(stacktap, "--debug-dir", empty, "--binary", one, "--binary", other, "-o", named, recorded)
     moved_names = [["_start"], ["moved_by_dwz", "_start"], ["_start"]]
@@ -1024,6 +1080,7 @@ def main():
         check_split(program, work)
         check_recordings(program, stacktap, work)
         check_htlhash(program, stacktap, work)
+        check_circles(stacktap, work)
         check_index(stacktap, work)
         check_riddles(stacktap, work)
     print(f"1..{len(RESULTS)}")
