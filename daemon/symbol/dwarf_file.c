@@ -7,6 +7,7 @@
 #include <zstd_errors.h>
 
 #include "base/clock.h"
+#include "symbol/kernel_module.h"
 
 #define BLOCK_BYTES ((size_t)16 << 10)
 #ifndef ELFCOMPRESS_ZSTD
@@ -22,7 +23,10 @@ enum {
 struct section {
 	uint64_t offset, size;		/* in the file; of a compressed one, the size unpacked */
 	uint64_t packed_size;
-	enum { NOT_PACKED, PACKED_ZLIB, PACKED_ZSTD } packing;
+	size_t number;			/* among the file's */
+	/* RELOCATED: it is not compressed, and kept whole as if it were, because the file has it otherwise */
+	enum { NOT_PACKED, RELOCATED, PACKED_ZLIB, PACKED_ZSTD } packing;
+	bool is_relocated;
 	uint8_t *bytes;			/* unpacked; NULL: not yet */
 	int error;			/* -errno of unpacking it */
 };
@@ -134,6 +138,10 @@ static int find_section(struct dwarf_file *file, enum dwarf_section i, bool is_s
 		r = look_into_old(elf, section);
 	else if (shdr->sh_flags & SHF_COMPRESSED)
 		r = look_into(elf, section);
+	section->number = (size_t)(shdr - elf->shdrs);
+	section->is_relocated = kernel_module_is(elf) && kernel_module_has_relocations(elf, section->number);
+	if (section->is_relocated && !section->packing)
+		section->packing = RELOCATED;
 	if (!r && section->packing && section->size > DWARF_UNPACKED_MAX)
 		r = -EFBIG;
 	if (r < 0)
@@ -282,10 +290,27 @@ static int unpack_zstd(struct unpacking *unpacking)
 	return r;
 }
 
+static int unpack_any(struct unpacking *unpacking)
+{
+	const struct section *section = unpacking->section;
+	int r;
+
+	if (section->packing == RELOCATED)
+		r = elf_read(unpacking->elf, section->offset, section->bytes, section->size);
+	else
+		r = section->packing == PACKED_ZLIB ? unpack_zlib(unpacking) : unpack_zstd(unpacking);
+	if (!r && section->is_relocated) {
+		r = kernel_module_relocate(unpacking->elf, section->number, section->bytes, section->size);
+		/* not as what is damaged here and there: nothing in it is right */
+		r = r == -EBADMSG ? -EUCLEAN : r;
+	}
+	return r;
+}
+
 /* Texts and what else has no errors would be empty, and right by their looks. */
 static int note_failure(struct dwarf_file *file, int r)
 {
-	if (r == -ENOMEM || r == -ETIME || r == -EFBIG)
+	if (r == -ENOMEM || r == -ETIME || r == -EFBIG || r == -EUCLEAN)
 		file->failed = r;
 	return r;
 }
@@ -313,8 +338,7 @@ static int unpack(struct dwarf_file *file, struct section *section)
 	if (!unpacking.packed || !section->bytes)
 		section->error = -EFBIG;
 	else
-		section->error = section->packing == PACKED_ZLIB ? unpack_zlib(&unpacking) :
-								   unpack_zstd(&unpacking);
+		section->error = unpack_any(&unpacking);
 	free(unpacking.packed);
 	r = section->error;
 	if (r)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The sections of debugging information of a file, of which only what is asked for is read: a unit, a string, an
- * entry of a table. A compressed one is unpacked whole when it is first needed.
+ * entry of a table. A compressed one is unpacked whole when it is first needed, and so is one of a kernel module that has
+ * relocations, which are applied then.
  */
 #ifndef STACKTAP_SYMBOL_DWARF_FILE_H
 #define STACKTAP_SYMBOL_DWARF_FILE_H
@@ -11,7 +12,7 @@
 
 enum {
 	DWARF_TEXT_MAX = 4096,		/* of a name or path, with the NUL; longer ones are cut */
-	DWARF_UNPACKED_MAX = 256 << 20,	/* bytes of compressed sections, unpacked, of one file */
+	DWARF_UNPACKED_MAX = 256 << 20,	/* bytes of compressed and relocated sections of one file */
 	DWARF_WINDOW = 512,		/* of a stream */
 };
 
@@ -40,8 +41,9 @@ int dwarf_file_open(const struct elf *elf, bool is_split, struct dwarf_file **re
 void dwarf_file_close(struct dwarf_file *file);		/* NULL is fine */
 
 /*
- * -ENOMEM, -ETIME or -EFBIG of anything that was read since the last call, else 0: texts, and what else has no errors of
- * its own, may be missing. -EFBIG: compressed sections for which there is no room, now or later.
+ * -ENOMEM, -ETIME, -EFBIG or -EUCLEAN of anything that was read since the last call, else 0: texts, and what else has no
+ * errors of its own, may be missing. -EFBIG: compressed or relocated sections for which there is no room, now or later;
+ * -EUCLEAN: one that cannot be relocated.
  */
 int dwarf_take_failure(struct dwarf_file *file);	/* NULL is fine */
 

@@ -36,7 +36,7 @@ struct lines_answer {
 
 struct lines;
 
-/* @addresses are sorted, LINES_ADDRESSES_MAX at most. -ETIME, -ENOMEM, -EFBIG */
+/* @addresses are sorted, LINES_ADDRESSES_MAX at most. -ETIME, -ENOMEM, -EFBIG, -EUCLEAN */
 int lines_find(struct lines *lines, const uint64_t *addresses, uint32_t count, uint64_t deadline,
 	       struct lines_answer *ret_answer);
 void lines_answer_free(struct lines_answer *answer);

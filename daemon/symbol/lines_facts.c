@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "symbol/htlhash.h"
+#include "symbol/kernel_module.h"
 #include "symbol/pclntab.h"
 
 static bool has_bytes(const struct elf *elf, uint32_t type, const char *name)
@@ -44,11 +45,11 @@ static void read_links(const struct elf *elf, struct lines_facts *facts)
 		snprintf(facts->alt_build_id + 2 * i, 3, "%02x", bytes[at + i]);
 }
 
-/* What a linker or loader has still to change: addresses in it are none yet. What dwz makes is not. */
+/* What a linker has still to change: addresses in it are none yet. What dwz makes is not such, nor what is known to be placed. */
 bool lines_is_relocatable(const struct elf *elf)
 {
-	return elf->type == ET_REL && (elf_find_section(elf, SHT_RELA, NULL) ||
-				       elf_find_section(elf, SHT_REL, NULL));
+	return elf->type == ET_REL && !kernel_module_is(elf) &&
+	       (elf_find_section(elf, SHT_RELA, NULL) || elf_find_section(elf, SHT_REL, NULL));
 }
 
 /* In whatever order the file has them. */
@@ -117,6 +118,9 @@ int lines_facts(int fd, uint64_t size, uint64_t deadline, struct lines_facts *re
 	ret_facts->has_go_lines = has_go_lines(&elf);
 	read_links(&elf, ret_facts);
 	r = read_segments(&elf, ret_facts);
+	ret_facts->is_module = kernel_module_is(&elf);
+	if (ret_facts->is_module)
+		ret_facts->image = KERNEL_MODULE_TEXT;
 	ret_facts->has_code = ret_facts->segment_count && has_code(&elf);
 	elf_close(&elf);
 	return r;

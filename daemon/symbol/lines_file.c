@@ -2,6 +2,7 @@
 #include "symbol/lines_file.h"
 
 #include "symbol/dwarf_index_file.h"
+#include "symbol/kernel_module.h"
 #include "symbol/lines_facts.h"
 #include "symbol/lines_state.h"
 
@@ -36,6 +37,8 @@ int lines_open(int fd, uint64_t size, bool with_dwarf, uint64_t deadline, struct
 		free(lines);
 		return r;
 	}
+	if (kernel_module_is(&lines->file))
+		kernel_module_place(&lines->file);
 	if (symtab_read(&lines->file, NULL, 0, NULL, &lines->symtab) < 0)
 		lines->symtab = NULL;
 	if (go_lines_open(&lines->file, &lines->go) < 0)

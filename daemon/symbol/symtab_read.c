@@ -167,6 +167,9 @@ static void add_symbol(struct builder *builder, const Elf64_Sym *symbol, bool *r
 	if (symbol->st_name >= builder->strings_bytes ||
 	    !rank_symbol(builder->elf, symbol, &rank))
 		return;
+	/* from where its section begins */
+	if (builder->elf->type == ET_REL && symbol->st_shndx < builder->elf->shdr_count)
+		address += builder->elf->shdrs[symbol->st_shndx].sh_addr;
 	if (builder->elf->machine == EM_ARM)
 		address &= ~1ULL;	/* Thumb */
 	*ret_go_on = add_candidate(builder, address, symbol->st_size,

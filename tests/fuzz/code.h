@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "symbol/elf.h"
+#include "symbol/kernel_module.h"
 
 static inline int code_by_number(const void *a, const void *b)
 {
@@ -21,6 +21,8 @@ static inline uint32_t code_addresses(const uint8_t *data, size_t size, uint32_t
 
 	if (elf_open_memory(&elf, data, size) < 0)
 		return 0;
+	if (kernel_module_is(&elf))
+		kernel_module_place(&elf);
 	for (size_t i = 0; i < elf.shdr_count && count + each <= room; i++)
 		for (uint64_t k = 0; k < each && elf.shdrs[i].sh_flags & SHF_EXECINSTR; k++)
 			addresses[count++] = elf.shdrs[i].sh_addr + elf.shdrs[i].sh_size / each * k;
