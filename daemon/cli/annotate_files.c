@@ -40,7 +40,8 @@ static const char *hex_or_none(const char *text)
 bool annotate_has_file(const struct hit *hit)
 {
 	return hit->kind == FRAME_KIND_NATIVE ||
-	       (hit->kind == FRAME_KIND_KERNEL && debugfile_is_kernel(hit->mapping->file));
+	       (hit->kind == FRAME_KIND_KERNEL &&
+		(debugfile_is_kernel(hit->mapping->file) || debugfile_is_module(hit->mapping->file)));
 }
 
 void annotate_find_files(struct annotation *annotation)
@@ -54,7 +55,7 @@ void annotate_find_files(struct annotation *annotation)
 
 	if (!annotate_has_file(hit)) {
 		annotate_note(annotation, hit->kind == FRAME_KIND_KERNEL ?
-			      "kernel code outside of the recorded vmlinux, such as a module's, cannot be annotated" :
+			      "kernel code outside of vmlinux and modules, such as a BPF program's, cannot be annotated" :
 			      "JIT-compiled or interpreted code has no file to annotate");
 		return;
 	}
@@ -138,6 +139,7 @@ struct question {
 	const struct asked *asked;	/* sorted, as are the addresses, which have each once */
 	size_t count, next;
 	const uint64_t *addresses;
+	size_t others;			/* whose function is another one by a module's file, see naming.c */
 };
 
 static int by_address(const void *a, const void *b)
@@ -147,19 +149,21 @@ static int by_address(const void *a, const void *b)
 	return (x->address > y->address) - (x->address < y->address);
 }
 
+static bool is_called(struct annotation *annotation, const char *linkage, const char *name)
+{
+	char plain[DEMANGLE_MAX];
+
+	return !strcmp(name, parser_demangle(annotation->parser, linkage, plain) ? linkage : plain);
+}
+
 /* The frame that is the function's own: the outermost, or one inlined into another. */
 static const struct lines_frame *frame_of(struct annotation *annotation, const char *name,
 					  const struct lines_frame *frames, uint32_t count,
 					  const char *strings)
 {
-	char plain[DEMANGLE_MAX];
-
-	for (uint32_t i = 0; i + 1 < count; i++) {
-		const char *linkage = strings + frames[i].name;
-
-		if (!strcmp(name, parser_demangle(annotation->parser, linkage, plain) ? linkage : plain))
+	for (uint32_t i = 0; i + 1 < count; i++)
+		if (is_called(annotation, strings + frames[i].name, name))
 			return &frames[i];
-	}
 	return count ? &frames[count - 1] : NULL;
 }
 
@@ -176,6 +180,11 @@ static int take_place(struct annotation *annotation, void *ctx, uint32_t i,
 
 		if (!frame || !frame->line || !strings[frame->file])
 			continue;
+		if (annotation->debug.is_module &&
+		    !is_called(annotation, strings + frames[count - 1].name, annotation->chosen[hit]->name)) {
+			question->others++;
+			continue;
+		}
 		annotation->places[hit] = (struct annotate_place){
 			.file = texts_intern(&annotation->hits.texts, strings + frame->file),
 			.line = frame->line, .start_line = frame->start_line,
@@ -212,6 +221,9 @@ static int ask_places(struct annotation *annotation)
 			      annotation->debug.object->path, naming_failure(r));
 		return 0;
 	}
+	if (question.others)
+		annotate_note(annotation, "%zu addresses have no lines: another function is there by %s", question.others,
+			      annotation->debug.object->path);
 	return r;
 }
 

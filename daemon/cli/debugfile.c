@@ -10,10 +10,14 @@
 #include <sys/stat.h>
 #include <zlib.h>
 
+#include "cli/module_files.h"
+
 enum {
 	LOOSE_FILES_MAX = 4096,		/* of a directory that are looked into */
 	READ_STEP = 64 << 10,
 };
+
+#define MODULE_CHARACTERS "0123456789_-abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 /* A file that was named, or that lies in a directory that was, whatever it is called. */
 struct loose {
@@ -28,6 +32,7 @@ struct debugfile_finder {
 	struct debuginfod *debuginfod;	/* NULL: is not asked */
 	struct buffer loose;		/* struct loose */
 	bool has_looked;		/* into the directories */
+	struct module_files modules;
 	struct sysroot sysroot;
 	int sysroot_error;		/* why it cannot be opened, or 0 */
 };
@@ -65,6 +70,7 @@ int debugfile_finder_new(struct parser *parser, const struct debugfile_places *p
 	finder->places = *places;
 	finder->debuginfod = debuginfod;
 	buffer_init(&finder->loose, POOL_REPORT);
+	module_files_init(&finder->modules);
 	finder->sysroot_error = places->process ? sysroot_open_process(places->process, &finder->sysroot) :
 						  sysroot_open(places->sysroot, &finder->sysroot);
 	*ret_finder = finder;
@@ -78,6 +84,7 @@ void debugfile_finder_free(struct debugfile_finder *finder)
 	for (size_t i = 0; i < loose_count(finder); i++)
 		free(loose_at(finder, i)->path);
 	buffer_free(&finder->loose);
+	module_files_free(&finder->modules);
 	if (!finder->sysroot_error)
 		sysroot_close(&finder->sysroot);
 	free(finder);
@@ -156,6 +163,14 @@ bool debugfile_is_kernel(const char *path)
 	return !strcmp(path, "[kernel]");
 }
 
+bool debugfile_is_module(const char *path)
+{
+	const size_t length = strspn(path + (path[0] == '['), MODULE_CHARACTERS);
+
+	return path[0] == '[' && length && !strcmp(path + 1 + length, "]") && !debugfile_is_kernel(path) &&
+	       strcmp(path, "[vdso]");
+}
+
 static enum rank rank_of(const struct search *search, const struct lines_facts *facts)
 {
 	if (search->wants_code)
@@ -169,6 +184,8 @@ static enum rank rank_of(const struct search *search, const struct lines_facts *
 
 static bool matches(const struct search *search, const struct lines_facts *facts)
 {
+	if (facts->is_module != debugfile_is_module(search->path))
+		return false;
 	if (search->build_id[0])
 		return !strcmp(search->build_id, facts->build_id);
 	return search->htlhash[0] && !strcmp(search->htlhash, facts->htlhash);
@@ -230,7 +247,8 @@ static int consider(struct search *search, const struct sysroot *sysroot, const 
 	let_go(search->best);
 	*search->best = candidate;
 	search->best->root = sysroot;
-	search->best->is_kernel = debugfile_is_kernel(search->path);
+	search->best->is_module = candidate.facts.is_module;
+	search->best->is_kernel = search->best->is_module || debugfile_is_kernel(search->path);
 	return 1;
 }
 
@@ -359,6 +377,18 @@ static void consider_loose(struct search *search)
 	}
 }
 
+/* Where they are installed, of each release that there is; which is the right one its build-id says. */
+static void consider_modules(struct search *search)
+{
+	struct debugfile_finder *finder = search->finder;
+	const struct module_file *file = NULL;
+
+	module_files_look(&finder->modules, debugfile_finder_sysroot(finder), finder->places.directories,
+			  finder->places.directory_count);
+	while (search->rank < RANK_DWARF && (file = module_files_next(&finder->modules, search->path, file)))
+		consider(search, file->sysroot, file->path, NULL, NULL);
+}
+
 /* What a server has, by the GNU build-id alone. */
 static void consider_fetched(struct search *search)
 {
@@ -475,13 +505,15 @@ static int search_all(struct search *search)
 		note(search->best, "it has no build-id");
 		return -ENOENT;
 	}
-	if (search->path[0] == '[' && !debugfile_is_kernel(search->path)) {
-		note(search->best, "kernel modules and the vDSO keep their recorded names: their addresses cannot be matched to debug files");
+	if (search->path[0] == '[' && !debugfile_is_kernel(search->path) && !debugfile_is_module(search->path)) {
+		note(search->best, "the vDSO keeps its recorded names: its addresses cannot be matched to debug files");
 		return -ENOENT;
 	}
 	consider_by_id(search);
 	if (search->rank < RANK_DWARF)
 		consider_loose(search);
+	if (search->rank < RANK_DWARF && debugfile_is_module(search->path))
+		consider_modules(search);
 	if (search->rank < RANK_DWARF && search->path[0] == '/' &&
 	    !finder->sysroot_error && !sysroot_resolve(&finder->sysroot, search->path, path))
 		consider_binary(search, &finder->sysroot, path);

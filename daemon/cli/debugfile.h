@@ -34,7 +34,8 @@ struct debugfile {
 	struct parser_part split;	/* a package (.dwp) of its split DWARF */
 	const struct sysroot *root;	/* that it is in; NULL: this host's */
 	bool with_dwarf;
-	bool is_kernel;			/* vmlinux */
+	bool is_kernel;			/* vmlinux, or a module's */
+	bool is_module;			/* whose functions are to be those that are recorded, see naming.c */
 	char note[2048];		/* what is missing, or why there is none; may be empty */
 };
 
@@ -55,8 +56,9 @@ int debugfile_find_code(struct debugfile_finder *finder, const struct recorded_o
 void debugfile_close(struct debugfile *file);
 void debugfile_drop_split(struct debugfile *file);
 
-/* Is it the kernel's image, whose file is called otherwise? Its modules are linked where they are loaded. */
+/* Is it the kernel's image, or one of its modules, whose files are called otherwise? */
 bool debugfile_is_kernel(const char *path);
+bool debugfile_is_module(const char *path);
 /* The address of @location in this file; false when the two do not belong together. */
 bool debugfile_address(const struct debugfile *file, const struct recorded_location *location,
 		       uint64_t *ret_address);

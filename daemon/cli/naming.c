@@ -130,15 +130,35 @@ static int add_frame(struct naming *naming, struct recorded_location *location,
 	return census_name(census, location, &row);
 }
 
+/*
+ * Where a module's sections are is not recorded, but which function an address is in. One that has another one there by
+ * the file, as its code is not where it is expected to be, is not named by it; nor is what has none to tell by.
+ */
+static bool is_same(const struct recorded_location *location, const char *function, struct naming_outcome *outcome)
+{
+	const bool is = location->function && !strcmp(location->function, function);
+
+	if (!location->function)
+		outcome->unsaid++;
+	else if (!function[0])
+		outcome->absent++;
+	else if (!is)
+		outcome->others++;
+	return is;
+}
+
 /* The frames of one address for all Locations that have it. */
-static int take_frames(struct naming *naming, struct naming_outcome *outcome, const struct lines_answer *answer,
-		       const struct lines_frame *frames, uint32_t count, uint32_t index)
+static int take_frames(struct naming *naming, struct naming_outcome *outcome, const struct dwo_files *dwos,
+		       const struct lines_answer *answer, const struct lines_frame *frames, uint32_t count, uint32_t index)
 {
 	struct recorded_location *location = census_location(&naming->census, index);
+	const char *function = answer->strings + (count ? frames[count - 1].name : 0);
 	int r = 0;
 
+	if (dwos->file->is_module && !is_same(location, function, outcome))
+		return 0;
 	/* one that does not know what it is in names nothing */
-	if (!count || !answer->strings[frames[count - 1].name])
+	if (!function[0])
 		return 0;
 	for (uint32_t i = 0; !r && i < count; i++)
 		if (answer->strings[frames[i].name])
@@ -188,7 +208,7 @@ static int ask_all(struct naming *naming, struct naming_outcome *outcome, struct
 		for (uint32_t k = i; !r && k < next; k++) {
 			if (wanted[k].address != addresses[at])
 				frames += answer.counts[at++];
-			r = take_frames(naming, outcome, &answer, frames, answer.counts[at],
+			r = take_frames(naming, outcome, dwos, &answer, frames, answer.counts[at],
 					wanted[k].location);
 		}
 		lines_answer_free(&answer);
@@ -207,11 +227,37 @@ const char *naming_failure(int error)
 	case -ETIMEDOUT:
 	case -ETIME:
 		return "it takes too long to read";
+	case -EUCLEAN:
+		return "it has relocations that are damaged, or not known";
 	case -EFBIG:
-		return "its compressed debug sections need more memory than the parser may take";
+		return "its debug sections, unpacked or relocated, need more memory than the parser may take";
 	default:
 		return strerror(-error);
 	}
+}
+
+static void add_note(struct naming_outcome *outcome, uint32_t count, const char *why)
+{
+	const size_t length = strlen(outcome->note);
+
+	if (count)
+		snprintf(outcome->note + length, sizeof(outcome->note) - length, "%s%u stay as recorded: %s",
+			 length ? "; " : "", count, why);
+}
+
+/* Of a module: if it has other functions where most are, those that it seems to have are so by chance. */
+static void check_functions(struct naming *naming, struct naming_outcome *outcome)
+{
+	if (!outcome->others || outcome->others < outcome->found) {
+		add_note(outcome, outcome->others, "this file has another function at their addresses");
+		add_note(outcome, outcome->absent, "this file has no function at their addresses");
+		add_note(outcome, outcome->unsaid, "nothing recorded says which functions they are in");
+		return;
+	}
+	for (uint32_t i = outcome->object->first; i != CENSUS_END; i = census_location(&naming->census, i)->next)
+		census_location(&naming->census, i)->count = 0;
+	outcome->found = outcome->with_lines = 0;
+	snprintf(outcome->note, sizeof(outcome->note), "all stay as recorded: this file has other functions at their addresses");
 }
 
 /* One pass over what has no name yet. */
@@ -225,6 +271,7 @@ static int name_by(struct naming *naming, struct naming_outcome *outcome, const 
 
 	if (r < 0 || !count)
 		return r;
+	outcome->others = outcome->absent = outcome->unsaid = 0;
 	r = parser_open_lines(naming->parser, file->object, file->fd, with_dwarf, with_dwarf ? &file->alt : NULL,
 			      with_dwarf ? &file->split : NULL);
 	if (!r) {
@@ -264,6 +311,8 @@ static int name_object(struct naming *naming, struct naming_outcome *outcome)
 	}
 	if (r < 0)
 		snprintf(outcome->note, sizeof(outcome->note), "%s", naming_failure(r));
+	else if (file.is_module)
+		check_functions(naming, outcome);
 	debugfile_close(&file);
 	return r == -E2BIG ? r : 0;
 }
@@ -280,7 +329,8 @@ static uint32_t count_wanted(const struct naming *naming, const struct recorded_
 
 static bool has_file(const struct recorded_object *object)
 {
-	return (object->path[0] != '[' || debugfile_is_kernel(object->path)) && (object->build_id[0] || object->htlhash[0]);
+	return (object->path[0] != '[' || debugfile_is_kernel(object->path) || debugfile_is_module(object->path)) &&
+	       (object->build_id[0] || object->htlhash[0]);
 }
 
 int naming_run(struct naming *naming, const char *path)
@@ -295,7 +345,7 @@ int naming_run(struct naming *naming, const char *path)
 
 		outcome->object = census_at(&naming->census, i);
 		outcome->wanted = count_wanted(naming, outcome->object);
-		/* modules of the kernel and memory without a file have no files to look for */
+		/* memory without a file has none to look for */
 		if (!outcome->wanted || (!outcome->object->unnamed && !has_file(outcome->object)))
 			continue;
 		show_progress(naming, outcome->object);

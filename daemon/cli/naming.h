@@ -11,6 +11,7 @@ struct naming_outcome {
 	char *file;			/* NULL: none */
 	char note[sizeof(((struct debugfile *)NULL)->note)];
 	uint32_t wanted, found, with_lines;	/* Locations */
+	uint32_t others, absent, unsaid; /* of a module: with another function in its file, with none there, with none recorded */
 };
 
 struct naming {

@@ -252,6 +252,20 @@ static void fill_location(const OtlpDictionary *dictionary, const OtlpLocation *
 	ret_location->limit = mapping ? mapping->memory_limit : UINT64_MAX;
 }
 
+/* What a file with other names would be another one by. */
+static int note_function(struct message *message, const OtlpLocation *location, struct recorded_location *row)
+{
+	const OtlpDictionary *dictionary = message->dictionary;
+	const OtlpFunction *function = function_at(dictionary, location->lines[0]->function_index);
+	const char *name = texts_intern(&message->census->texts, string_at(dictionary, function->system_name_strindex ?:
+									   function->name_strindex));
+
+	if (!name)
+		return -E2BIG;
+	row->function = !row->wants_lines || row->function == name ? name : NULL;
+	return 0;
+}
+
 static int add_location(struct message *message, size_t index)
 {
 	const OtlpLocation *location = message->dictionary->location_table[index];
@@ -279,6 +293,10 @@ static int add_location(struct message *message, size_t index)
 			census_at(census, row.object)->unnamed++;
 		census_location(census, i)->is_unnamed = true;
 	} else if (location_wants_lines(message->dictionary, location)) {
+		r = census_at(census, row.object)->path[0] == '[' ?
+			note_function(message, location, census_location(census, i)) : 0;
+		if (r < 0)
+			return r;
 		census_location(census, i)->wants_lines = true;
 	}
 	return 0;

@@ -27,6 +27,7 @@ struct recorded_location {
 	uint32_t object, next;		/* next of the object; CENSUS_END: no more */
 	bool is_unnamed, wants_lines;	/* in some message */
 	uint64_t address, start, offset, limit;	/* and its Mapping */
+	const char *function;		/* that is recorded, as linkers know it, where no file is behind it; NULL: none, or several */
 	uint32_t first, count;		/* of what names it, in census.frames */
 };
 

@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Name frames in a kernel module by its relocatable file, and compare with what llvm-symbolizer says of the same objects when the
+linker has placed them as a kernel does. Prints TAP.
+
+usage: kernel_modules.py STACKTAP WORK-DIRECTORY
+"""
+import json
+import os
+import shutil
+import struct
+import subprocess
+import sys
+
+sys.dont_write_bytecode = True
+
+import lines  # noqa: E402
+import make_sample  # noqa: E402
+import wire  # noqa: E402
+from wire import Message  # noqa: E402
+
+tell, run = lines.tell, lines.run
+
+BASE = 0x4000000
+
+# one section after the other, as modules are linked; a kernel leaves out .exit.text if it cannot unload modules
+TEXT = (".text", ".text.unlikely", ".text.more", ".exit.text", ".text.late", ".init.text")
+RELOCATABLE = "SECTIONS {\n" + "".join(f"\t{name} 0 : {{ *({name}) }}\n" for name in TEXT) + """
+	.gnu.linkonce.this_module 0 : { KEEP(*(.gnu.linkonce.this_module)) }
+	/DISCARD/ : { *(.comment) *(.note.gnu.property) *(.dropped) }
+}
+"""
+PLACED = f"SECTIONS {{\n\t. = {BASE:#x};\n" + "".join(f"\t{name} : {{ *({name}) }}\n" for name in TEXT) + """
+	. = ALIGN(0x10000);
+	.rodata : { *(.rodata .rodata.*) }
+	.data : { *(.data .bss .gnu.linkonce.this_module) }
+	/DISCARD/ : { *(.comment) *(.note.gnu.property) *(.eh_frame) *(.dropped) }
+}
+"""
+# both files have a function `help', and `dropped' is one that the linker leaves out
+SOURCES = ("""
+__attribute__((section(".gnu.linkonce.this_module"), used)) long module[8];
+extern int more(int);
+int table[64];
+static inline __attribute__((always_inline)) int square(int x) { return x * x + table[x & 63]; }
+static inline __attribute__((always_inline)) int cube(int x) { return x * square(x); }
+__attribute__((cold, noinline)) static int fail(int x) { return more(cube(x)); }
+__attribute__((noinline)) static int help(int x) { return square(x) % 5; }
+__attribute__((noinline)) int do_work(int x)
+{
+	int sum = 0;
+
+	for (int i = 0; i < x; i++)
+		sum += cube(i) % 7 + help(i);
+	if (__builtin_expect(sum == 3, 0))
+		sum += fail(sum);
+	return sum;
+}
+__attribute__((section(".dropped"), noinline)) int dropped(int x) { return square(x) + more(x); }
+__attribute__((section(".init.text"))) int init_module(int x) { return do_work(cube(x)); }
+""", """
+extern int do_work(int);
+extern int table[64];
+static inline __attribute__((always_inline)) int half(int x) { return x / 2 + table[x & 7]; }
+__attribute__((noinline)) static int help(int x) { return half(x) % 3 + half(x + 1); }
+__attribute__((noinline)) int more(int x) { table[x & 63] = help(x); return do_work(x) + 1; }
+__attribute__((section(".text.more"), aligned(64))) int further(int x) { return more(half(x)); }
+__attribute__((section(".exit.text"))) void cleanup_module(void) { table[0] = more(half(table[1])); }
+__attribute__((section(".text.late"))) int late(int x) { return more(x) + half(x); }
+""")
+
+
+def build(work, name, prefix, *flags):
+    path = os.path.join(work, name + ".ko")
+    for end, text in ((".rel.lds", RELOCATABLE), (".lds", PLACED)):
+        with open(path + end, "w", encoding="utf-8") as file:
+            file.write(text)
+    objects = []
+    for i, text in enumerate(SOURCES):
+        source = f"{path}.{i}.c"
+        with open(source, "w", encoding="utf-8") as file:
+            file.write(text)
+        objects.append(f"{path}.{i}.o")
+        subprocess.run([prefix + "gcc", "-O2", "-g", "-ffreestanding", "-fno-pic", "-fno-asynchronous-unwind-tables", *flags, "-c", "-o",
+                        objects[-1], source], check=True)
+    subprocess.run([prefix + "ld", "-r", "--build-id", "-T", path + ".rel.lds", "-o", path, *objects], check=True)
+    subprocess.run([prefix + "ld", "-T", path + ".lds", "-e", "do_work", "--no-warn-rwx-segments", "-o", path + ".placed", *objects],
+                   check=True)
+    subprocess.run([prefix + "objcopy", "--only-keep-debug", path, path + ".debug"], check=True)
+    subprocess.run([prefix + "strip", "--strip-debug", "-o", path + ".stripped", path], check=True)
+    return path
+
+
+def functions(path):
+    """Addresses of all functions, from where the module begins, with their names."""
+    found = {}
+    for line in run("nm", "-S", "--defined-only", path + ".placed").splitlines():
+        words = line.split()
+        if len(words) == 4 and words[2] in "Tt":
+            start, size = int(words[0], 16) - BASE, int(words[1], 16)
+            found.update({a: words[3] for a in range(start, start + size, 4)})
+    # the first byte is an address that was withheld
+    found.pop(0, None)
+    return found
+
+
+def record(path, names, ident, what="[shop_floor]"):
+    builder = make_sample.Builder()
+    mapping = builder.intern("mapping_table", Message(
+        "Mapping", memory_start=0, memory_limit=0x100000, filename_strindex=builder.string(what),
+        attribute_indices=builder.attributes(process__executable__build_id__htlhash="0123456789abcdef" * 2,
+                                             process__executable__build_id__gnu=ident)))
+    locations = [builder.location(name, a, "kernel", mapping=mapping) for a, name in sorted(names.items())]
+    thread = builder.attributes(thread__id=7, thread__name="shop")
+    samples = [make_sample.sample(builder.stack(location), thread, [lines.START + i]) for i, location in enumerate(locations)]
+    builder.resource([Message(
+        "Profile", sample_type=builder.value_type("samples", "count"), samples=samples,
+        time_unix_nano=lines.START, duration_nano=10**9, period_type=builder.value_type("cpu", "nanoseconds"),
+        period=10**7, profile_id=bytes([1]) * 16)], process__executable__name="[kernel]")
+    with open(path, "wb") as file:
+        file.write(wire.frame(make_sample.encode(builder.data)))
+
+
+def put(path, *directory):
+    tree = os.path.join(*directory)
+    os.makedirs(os.path.dirname(tree), exist_ok=True)
+    shutil.copy(path, tree)
+    return directory[0]
+
+
+class Case:
+    def __init__(self, stacktap, work, path, what):
+        self.stacktap, self.work, self.path, self.what = stacktap, work, path, what
+        self.ident, self.names = lines.build_id(path), functions(path)
+        self.inside = {a: n for a, n in self.names.items() if n not in ("cleanup_module", "late", "init_module")}
+        self.recorded, self.named = os.path.join(work, "in.otlp"), os.path.join(work, "out.otlp")
+        self.others = {a - BASE: frames for a, frames in zip(sorted(a + BASE for a in self.names), lines.theirs(
+            path + ".placed", sorted(a + BASE for a in self.names)))}
+
+    def symbolize(self, *where, names=None, ident=None, what="[shop_floor]"):
+        """What is said, and frames with a line, of each address."""
+        record(self.recorded, self.names if names is None else names, ident or self.ident, what)
+        status, said = lines.symbolize(self.stacktap, *where, "-o", self.named, self.recorded)
+        frames = lines.frames_of(self.named)[0] if os.path.exists(self.named) else {}
+        lined = {a: [(f[0], lines.normal(f[2]), f[3], f[4]) for f in found] for a, found in frames.items() if any(f[3] for f in found)}
+        return status, said["objects"][0]["note"] or "", lined
+
+    def all_right(self, title, *where):
+        status, note, lined = self.symbolize(*where)
+        wrong = [f"{a:x}: {lined.get(a)}\n      llvm-symbolizer: {self.others[a]}" for a in self.inside
+                 if lines.differ(lined.get(a), [(n, f, l, c if l else 0) for n, f, l, c in self.others[a]], {})]
+        deep = sum(len(frames) > 2 for frames in lined.values())
+        tell(status == 0 and len(self.inside) > 60 and deep > 5 and not wrong and lined.keys() == self.inside.keys(),
+             f"{self.what} {title}: {len(self.inside)} addresses, {deep} of two inlined functions",
+             "\n".join(wrong) or (note, lined.keys() ^ self.inside.keys()))
+
+    def none(self, title, *where, word="", **recorded):
+        status, note, lined = self.symbolize(*where, **recorded)
+        tell(status == 0 and not lined and word in note, f"{self.what} {title}: {note}", lined)
+
+
+def check_places(case):
+    base, debug = os.path.join(case.work, case.what), case.path + ".debug"
+    case.all_right("by --binary", "--binary", case.path)
+    case.all_right("by build-id", "--debug-dir",
+                   put(debug, base + "-ids", ".build-id", case.ident[:2], case.ident[2:] + ".debug"))
+    case.all_right("where distributions install debug files", "--debug-dir",
+                   put(debug, base + "-debug", "lib/modules/6.1.0/kernel/net/shop-floor.ko.debug"))
+    root = put(case.path + ".stripped", base + "-root", "usr/lib/modules/6.1.0/kernel/net/shop_floor.ko")
+    os.symlink("usr/lib", os.path.join(root, "lib"))
+    case.none("of an image has no DWARF", "--sysroot", root, word="it has no DWARF")
+    put(debug, root, "usr/lib/debug/lib/modules/6.1.0/kernel/net/shop_floor.ko.debug")
+    case.all_right("by --sysroot", "--sysroot", root)
+    case.none("of another name is not looked into", "--sysroot", root, what="[shop_flood]", word="there is no file of this build")
+    case.none("of another build", "--sysroot", root, ident="ab" * 20, word="is of another build")
+
+
+def check_names(case):
+    where = ("--binary", case.path)
+    status, note, lined = case.symbolize(*where, names={a: n if a % 16 else "other" for a, n in case.names.items()})
+    wanted = {a for a in case.inside if a % 16}
+    tell(status == 0 and lined.keys() == wanted and "stay as recorded" in note,
+         f"{case.what}: what has another function there stays as it was: {note}", lined.keys() ^ wanted)
+    # as by a kernel that has put something in front of it
+    case.none("whose code is elsewhere", *where, word="all stay as recorded",
+              names={a + 0x90: n for a, n in case.names.items()})
+    case.none("without names", *where, names={a: "" for a in case.names}, word="nothing recorded says")
+    case.none("with a kernel's Mapping", *where, what="[kernel]", word="is of another build")
+
+
+def check_broken(case):
+    """A relocation that is none of debug information, and one of a symbol that there is not."""
+    with open(case.path, "rb") as file:
+        whole = bytearray(file.read())
+    offset = lines_section(case.path, ".rela.debug_info")
+    for what, at, number in (("an unknown relocation", 8, 0x99), ("a symbol that there is not", 12, 0x7fffffff),
+                             ("a place outside", 4, 0x7fffffff)):
+        changed = bytearray(whole)
+        struct.pack_into("<I", changed, offset + at, number)
+        with open(case.path + ".broken", "wb") as file:
+            file.write(changed)
+        status, note, lined = case.symbolize("--binary", case.path + ".broken")
+        tell(status == 0 and not lined and "relocations" in note, f"{case.what}: {what}: {note}", lined)
+
+
+def lines_section(path, name):
+    for line in run("readelf", "-SW", path).splitlines():
+        words = line.replace("[ ", "[").split()
+        if len(words) > 5 and words[1] == name:
+            return int(words[4], 16)
+    raise ValueError(name)
+
+
+def check_annotate(case):
+    some = {a: n for a, n in case.names.items() if n == "do_work"}
+    record(case.recorded, some, case.ident)
+    wanted = {}
+    for a in some:
+        wanted[case.others[a][-1][2]] = wanted.get(case.others[a][-1][2], 0) + 1
+    said = json.loads(run(case.stacktap, "annotate", "do_work", "--json", "--binary", case.path, case.recorded) or "{}")
+    lined = {row["line"]: row["samples"] for section in said.get("sections", ()) for row in section["rows"] if row["samples"]}
+    tell(lined == wanted, f"{case.what}: annotate", (said, wanted))
+    record(case.recorded, {a: "elsewhere" for a in some}, case.ident)
+    shown = subprocess.run([case.stacktap, "annotate", "elsewhere", "--binary", case.path, case.recorded], capture_output=True,
+                           text=True, check=False)
+    tell("another function is there" in shown.stdout + shown.stderr, f"{case.what}: annotate what has another function there", shown)
+
+
+def main():
+    stacktap, work = sys.argv[1:]
+    os.environ["XDG_CACHE_HOME"] = os.path.join(work, "cache")
+    native = os.uname().machine
+    for name, flags in (("x86_64", ("-mcmodel=kernel", "-mno-red-zone")), ("aarch64", ())):
+        prefix = "" if native == name else name + "-linux-gnu-"
+        if not shutil.which(prefix + "gcc"):
+            continue
+        case = Case(stacktap, work, build(work, name, prefix, "-gdwarf-5", *flags), name)
+        check_places(case)
+        check_names(case)
+        check_broken(case)
+        check_annotate(case)
+        for what, more in (("DWARF 4", ("-gdwarf-4",)), ("compressed", ("-gdwarf-5", "-gz"))):
+            again = Case(stacktap, work, build(work, f"{name}-{more[-1]}", prefix, *more, *flags), f"{name} {what}")
+            again.all_right("by --binary", "--binary", again.path)
+    print(f"1..{len(lines.RESULTS)}")
+    return 0 if all(lines.RESULTS) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
