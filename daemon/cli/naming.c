@@ -248,10 +248,13 @@ static void add_note(struct naming_outcome *outcome, uint32_t count, const char 
 /* Of a module: if it has other functions where most are, those that it seems to have are so by chance. */
 static void check_functions(struct naming *naming, struct naming_outcome *outcome)
 {
+	const uint32_t told = outcome->found + outcome->others + outcome->absent + outcome->unsaid;
+
 	if (!outcome->others || outcome->others < outcome->found) {
 		add_note(outcome, outcome->others, "this file has another function at their addresses");
 		add_note(outcome, outcome->absent, "this file has no function at their addresses");
 		add_note(outcome, outcome->unsaid, "nothing recorded says which functions they are in");
+		add_note(outcome, outcome->wanted - min_of(told, outcome->wanted), "their addresses were withheld");
 		return;
 	}
 	for (uint32_t i = outcome->object->first; i != CENSUS_END; i = census_location(&naming->census, i)->next)
