@@ -83,8 +83,10 @@ int annotation_make(struct annotation *annotation, const char *recording, char *
 
 /* Each: 0, -E2BIG when memory is used up. */
 /* Finds the files, by the first chosen hit. */
-/* Can the code that it was in be in a file? Not what a runtime made, nor what is not of the kernel's image. */
+/* Can the code that it was in be in a file? Not what a runtime made, nor what the kernel did. */
 bool annotate_has_file(const struct hit *hit);
+/* Of a kernel module, whose file has lines and no code that could be shown. */
+bool annotate_is_module(const struct hit *hit);
 void annotate_find_files(struct annotation *annotation);
 /* Where each hit is, as the recording says, else the debug file. */
 int annotate_find_places(struct annotation *annotation);

@@ -237,7 +237,10 @@ int annotate_code(struct annotation *annotation)
 	if (!hits)
 		return -E2BIG;
 	if (!annotation->code.object) {
-		if (annotate_has_file(annotation->chosen[0]))
+		if (annotate_is_module(annotation->chosen[0]) && !annotation->debug.with_dwarf)
+			annotate_note(annotation, "its lines cannot be shown: %s", annotation->debug.note[0] ?
+				      annotation->debug.note : "there is no file of this build");
+		else if (annotate_has_file(annotation->chosen[0]))
 			annotate_note(annotation, "its code cannot be shown: %s",
 				      annotation->code.note[0] ? annotation->code.note :
 				      "there is no file of this build");

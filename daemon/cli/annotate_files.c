@@ -37,11 +37,15 @@ static const char *hex_or_none(const char *text)
 	return strspn(text, "0123456789abcdef") == strlen(text) ? text : "";
 }
 
+bool annotate_is_module(const struct hit *hit)
+{
+	return hit->kind == FRAME_KIND_KERNEL && debugfile_is_module(hit->mapping->file);
+}
+
 bool annotate_has_file(const struct hit *hit)
 {
-	return hit->kind == FRAME_KIND_NATIVE ||
-	       (hit->kind == FRAME_KIND_KERNEL &&
-		(debugfile_is_kernel(hit->mapping->file) || debugfile_is_module(hit->mapping->file)));
+	return hit->kind == FRAME_KIND_NATIVE || annotate_is_module(hit) ||
+	       (hit->kind == FRAME_KIND_KERNEL && debugfile_is_kernel(hit->mapping->file));
 }
 
 void annotate_find_files(struct annotation *annotation)

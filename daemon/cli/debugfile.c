@@ -509,6 +509,10 @@ static int search_all(struct search *search)
 		note(search->best, "the vDSO keeps its recorded names: its addresses cannot be matched to debug files");
 		return -ENOENT;
 	}
+	if (search->wants_code && debugfile_is_module(search->path)) {
+		note(search->best, "a kernel module's file has other jumps and calls than what ran");
+		return -ENOENT;
+	}
 	consider_by_id(search);
 	if (search->rank < RANK_DWARF)
 		consider_loose(search);

@@ -222,6 +222,11 @@ def check_annotate(case):
     said = json.loads(run(case.stacktap, "annotate", "do_work", "--json", "--binary", case.path, case.recorded) or "{}")
     lined = {row["line"]: row["samples"] for section in said.get("sections", ()) for row in section["rows"] if row["samples"]}
     tell(lined == wanted, f"{case.what}: annotate", (said, wanted))
+    for more, word in ((("--no-source", "--binary", case.path), "other jumps and calls"),
+                       (("--binary", case.path + ".stripped"), "it has no DWARF; --binary"),
+                       ((), "there is no file of this build; --binary")):
+        shown = subprocess.run([case.stacktap, "annotate", "do_work", *more, case.recorded], capture_output=True, text=True, check=False)
+        tell(shown.returncode == 1 and word in shown.stderr, f"{case.what}: {shown.stderr.strip()}", shown)
     record(case.recorded, {a: "elsewhere" for a in some}, case.ident)
     shown = subprocess.run([case.stacktap, "annotate", "elsewhere", "--binary", case.path, case.recorded], capture_output=True,
                            text=True, check=False)
