@@ -231,7 +231,7 @@ int annotate_source(struct annotation *annotation, bool *ret_found)
 			next++;
 		r = add_section(annotation, hits + i, next - i, ret_found);
 	}
-	if (!r)
+	if (!r && annotate_section_count(annotation))
 		qsort(annotation->sections.data, annotate_section_count(annotation),
 		      sizeof(struct annotate_section), heaviest_first);
 	return r;
