@@ -58,11 +58,6 @@ static const char *word(const struct web_request *request, const char *name)
 	return text && text[0] ? text : NULL;
 }
 
-static bool is_number(const char *text)
-{
-	return strlen(text) < 10 && text[strspn(text, "0123456789")] == '\0';
-}
-
 static bool parse(const struct web_request *request, struct question *question, struct web_answer *answer)
 {
 	static const char *const names[] = { "token", "seconds", "pid", "process", "thread", "container",
@@ -76,21 +71,21 @@ static bool parse(const struct web_request *request, struct question *question, 
 		    "rate and period to ask for, nothing else. What was stored before is below /store/.");
 		return false;
 	}
-	question->seconds = seconds && is_number(seconds) ? (unsigned int)atoi(seconds) : seconds ? 0 : SECONDS;
+	question->seconds = seconds && web_is_number(seconds) ? (unsigned int)atoi(seconds) : seconds ? 0 : SECONDS;
 	if (!question->seconds || question->seconds > SECONDS_MAX) {
 		say(answer, BAD_REQUEST, "seconds is a number from 1 to 300. What was stored before is below /store/.");
 		return false;
 	}
 	question->rate = word(request, "rate");
 	question->period = word(request, "period");
-	if ((question->rate && (!is_number(question->rate) || question->period)) ||
-	    (question->period && !is_number(question->period))) {
+	if ((question->rate && (!web_is_number(question->rate) || question->period)) ||
+	    (question->period && !web_is_number(question->period))) {
 		say(answer, BAD_REQUEST, "rate is a number of samples per second, period one of events between two: "
 		    "one of both.");
 		return false;
 	}
 	question->pid = pid;
-	if (pid && (!is_number(pid) || word(request, "process"))) {
+	if (pid && (!web_is_number(pid) || word(request, "process"))) {
 		say(answer, BAD_REQUEST, "pid is the number of a process, and takes the place of `process'.");
 		return false;
 	}

@@ -79,20 +79,24 @@ static bool parse(const struct site *site, const struct web_request *request,
 		  const struct route *route, struct question *question, struct web_answer *answer)
 {
 	static const char *const names[] = {
-		"token", "process", "thread", "container", "service", "cgroup", "event", "from", "to",
-		"since", "seconds", "before_from", "before_to", NULL,
+		"token", "pid", "process", "thread", "container", "service", "cgroup", "event", "from",
+		"to", "since", "seconds", "before_from", "before_to", NULL,
 	};
-	const char *unknown = web_unknown_query(request, names);
+	const char *unknown = web_unknown_query(request, names), *pid = word(request, "pid");
 	struct selection *selection = &question->selection;
 
 	if (unknown) {
-		refuse(answer, STATUS_BAD_REQUEST, "There is no `%s' to ask for. There are process, "
+		refuse(answer, STATUS_BAD_REQUEST, "There is no `%s' to ask for. There are pid, process, "
 		       "thread, container, service, cgroup, event, from, to, since, seconds, before_from and "
 		       "before_to.", unknown);
 		return false;
 	}
+	if (pid && (!web_is_number(pid) || word(request, "process"))) {
+		refuse(answer, STATUS_BAD_REQUEST, "pid is the number of a process, and takes the place of `process'.");
+		return false;
+	}
 	*selection = site->selection;
-	selection->process = word(request, "process") ?: selection->process;
+	selection->process = pid ?: word(request, "process") ?: selection->process;
 	selection->thread = word(request, "thread") ?: selection->thread;
 	selection->container = word(request, "container") ?: selection->container;
 	selection->service = word(request, "service") ?: selection->service;

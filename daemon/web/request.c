@@ -23,6 +23,13 @@ const char *web_query(const struct web_request *request, const char *name)
 	return NULL;
 }
 
+bool web_is_number(const char *text)
+{
+	const size_t digits = strspn(text, "0123456789");
+
+	return digits && digits < 10 && !text[digits];
+}
+
 static bool has(const char *const *names, const char *name)
 {
 	for (; *names; names++)

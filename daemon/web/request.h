@@ -20,6 +20,8 @@ struct web_request {
 bool web_request_add(struct web_request *request, const char *name, const char *value);
 /* What the query says of @name; NULL: nothing. */
 const char *web_query(const struct web_request *request, const char *name);
+/* Nine digits at most, and nothing else. */
+bool web_is_number(const char *text);
 /* The first name of the query that @names, whose last one is NULL, does not have; NULL: there is none. */
 const char *web_unknown_query(const struct web_request *request, const char *const *names);
 

@@ -66,7 +66,10 @@ def refusals(tap, server):
             ("DELETE", 405, address, "-X", "DELETE"),
             ("a long request", 414, address + "a" * 20000),
             ("no such path", 404, address + "../../etc/passwd", "--path-as-is"),
-            ("an unknown word", 400, address + "report.json?pid=1"),
+            ("an unknown word", 400, address + "report.json?tid=1"),
+            ("a pid that is a name", 400, address + "report.json?pid=java"),
+            ("a pid and a process", 400, address + "report.json?pid=1&process=java"),
+            ("no such pid", 404, address + "report.json?pid=1"),
             ("no time", 400, address + "report.json?from=soon"),
             ("a comparison that report does not make", 400, address + "report.json?before_from=1"),
             ("no such process", 404, address + "flamegraph?process=nobody"),
@@ -95,6 +98,11 @@ def answers(tap, stacktap, server, recording, source, work):
     last = recording.between((START + 50) * 10 ** 9, (START + 61) * 10 ** 9)
     report = json.loads(curl(address + "report.json?since=10")[1])
     tap.same("report: the last ten seconds", report["events"][0]["samples"], last)
+    pid = next(part["pid"] for part in report["events"][0]["processes"] if part["name"] == "java")
+    for name in ("pid", "process"):
+        report = json.loads(curl(address + f"report.json?{name}={pid}")[1])["events"][0]
+        tap.same(f"report: a process by {name}", [(part["pid"], part["samples"]) for part in report["processes"]],
+                 [(pid, processes["java"])])
     own = os.path.join(work, "own.html")
     subprocess.run([stacktap, "flamegraph", "--from", "10", "--to", "12", "-o", own, source], check=True,
                    stderr=subprocess.DEVNULL)
