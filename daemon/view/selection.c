@@ -109,6 +109,47 @@ bool selection_has_event(const struct selection *selection, const char *source, 
 	       !strcmp(selection->event, event);
 }
 
+/* Without zeros at the end. */
+static void say_part(uint64_t ns, char *text, size_t size)
+{
+	char part[16];
+	int digits = snprintf(part, sizeof(part), ".%09u", (unsigned int)(ns % NS_PER_S));
+
+	while (digits > 0 && (part[digits - 1] == '0' || part[digits - 1] == '.'))
+		digits--;
+	snprintf(text, size, "%.*s", digits, part);
+}
+
+static const char *say_moment(const struct moment *moment, char text[64])
+{
+	const time_t seconds = (time_t)(moment->ns / NS_PER_S);
+	char part[16], date[32] = "";
+	struct tm tm;
+
+	say_part(moment->ns, part, sizeof(part));
+	if (moment->base == MOMENT_UNIX && gmtime_r(&seconds, &tm) &&
+	    strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%S", &tm))
+		snprintf(text, 64, "%s%sZ", date, part);
+	else
+		snprintf(text, 64, "%llu%s s", (unsigned long long)seconds, part);
+	return text;
+}
+
+void selection_say_time(const struct selection *selection, char *ret_text, size_t size)
+{
+	const struct moment *from = &selection->from, *to = &selection->to;
+	char first[64], last[64];
+
+	say_moment(from, first);
+	say_moment(to, last);
+	if (from->base == MOMENT_END)
+		snprintf(ret_text, size, to->base ? " in its last %s, up to %s" : " in its last %s", first, last);
+	else if (from->base)
+		snprintf(ret_text, size, to->base ? " from %s to %s" : " from %s on", first, last);
+	else
+		snprintf(ret_text, size, "%s%s", to->base ? " up to " : "", to->base ? last : "");
+}
+
 void selection_say_nothing(const struct selection *selection, const char *name, char *ret_text,
 			   size_t size)
 {
@@ -117,19 +158,21 @@ void selection_say_nothing(const struct selection *selection, const char *name, 
 		{ "container", selection->container }, { "service", selection->service },
 		{ "cgroup", selection->cgroup }, { "event", selection->event },
 	};
+	char time[SELECTION_TIME_MAX];
 
 	if (selection_is_empty(selection)) {
 		snprintf(ret_text, size, "%s holds no samples", name);
 		return;
 	}
+	selection_say_time(selection, time, sizeof(time));
 	for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
 		if (!parts[i].wanted)
 			continue;
-		snprintf(ret_text, size, "%s: there is no %s %s in it", name, parts[i].what,
-			 parts[i].wanted);
+		snprintf(ret_text, size, "%s: there is no %s %s in it%s", name, parts[i].what,
+			 parts[i].wanted, time);
 		return;
 	}
-	snprintf(ret_text, size, "%s: there are no samples of that time in it", name);
+	snprintf(ret_text, size, "%s: there are no samples in it%s", name, time);
 }
 
 static bool to_ns(double seconds, uint64_t *ret_ns)

@@ -44,6 +44,9 @@ bool selection_has_process(const struct selection *selection, uint32_t pid, cons
 bool selection_has_thread(const struct selection *selection, uint32_t tid, const char *name);
 bool selection_has_event(const struct selection *selection, const char *source, const char *event);
 
+enum { SELECTION_TIME_MAX = 160 };
+/* " from 10 s to 2026-11-23T14:00:05.5Z", to go behind a recording's name; "" for all of its time. */
+void selection_say_time(const struct selection *selection, char *ret_text, size_t size);
 /* Why nothing of the recording @name was selected. */
 void selection_say_nothing(const struct selection *selection, const char *name, char *ret_text,
 			   size_t size);

@@ -282,7 +282,7 @@ refused "report of no such thread" 1 "no thread x" report --thread x sample.otlp
 refused "report of no such container" 1 "no container x" report --container x sample.otlp
 refused "report of no such service" 1 "no service x" report --service x sample.otlp
 refused "report of no such event" 1 "no event x" report --event x sample.otlp
-refused "report of no such time" 1 "no samples of that time" report --from 1h sample.otlp
+refused "report of no such time" 1 "no samples in it from 3600 s on" report --from 1h sample.otlp
 
 install -m 000 "$scratch/sample.otlp" "$scratch/theirs.otlp"
 no_rights=()

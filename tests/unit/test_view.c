@@ -193,6 +193,32 @@ static void moments_are_understood(void **state)
 			fail_msg("%s is a time", bad[i]);
 }
 
+static void times_are_said(void **state)
+{
+	static const struct { struct moment from, to; const char *text; } said[] = {
+		{ { MOMENT_NONE, 0 }, { MOMENT_NONE, 0 }, "" },
+		{ { MOMENT_START, 0 }, { MOMENT_START, 10000000000 }, " from 0 s to 10 s" },
+		{ { MOMENT_START, 500000001 }, { MOMENT_NONE, 0 }, " from 0.500000001 s on" },
+		{ { MOMENT_NONE, 0 }, { MOMENT_UNIX, 1700000000250000000 }, " up to 2023-11-14T22:13:20.25Z" },
+		{ { MOMENT_END, 60000000000 }, { MOMENT_NONE, 0 }, " in its last 60 s" },
+		{ { MOMENT_END, 1500000000 }, { MOMENT_UNIX, 1700000000000000000 },
+		  " in its last 1.5 s, up to 2023-11-14T22:13:20Z" },
+	};
+	struct selection selection = { 0 };
+	char text[SELECTION_TIME_MAX];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(said); i++) {
+		selection.from = said[i].from;
+		selection.to = said[i].to;
+		selection_say_time(&selection, text, sizeof(text));
+		assert_string_equal(text, said[i].text);
+	}
+	selection.process = "shop";
+	selection_say_nothing(&selection, "host.otlp", text, sizeof(text));
+	assert_string_equal(text, "host.otlp: there is no process shop in it in its last 1.5 s, up to 2023-11-14T22:13:20Z");
+}
+
 static void trees_may_be_deep(void **state)
 {
 	enum { DEPTH = 1000000 };
@@ -519,7 +545,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sums_are_those_of_the_report),
 		cmocka_unit_test(parts_make_the_whole), cmocka_unit_test(times_cut_samples_in_two),
-		cmocka_unit_test(moments_are_understood), cmocka_unit_test(trees_may_be_deep),
+		cmocka_unit_test(moments_are_understood), cmocka_unit_test(times_are_said),
+		cmocka_unit_test(trees_may_be_deep),
 		cmocka_unit_test(paths_lead_to_the_same_nodes),
 		cmocka_unit_test(timelines_are_sorted),
 		cmocka_unit_test(timelines_are_bounded), cmocka_unit_test(lines_become_frames),
