@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "view/diff.h"
+#include "cli/diff.h"
 
-#include <inttypes.h>
-#include <math.h>
 #include <string.h>
 
 #include "cli/cli.h"
-#include "cli/diff.h"
 #include "cli/fit.h"
 #include "cli/pager.h"
-#include "cli/select.h"
-#include "view/recording.h"
 
 static const char help[] =
-	"usage: stacktap diff [OPTION...] BEFORE AFTER\n\n"
-	"Compares two files of OTLP profiles (one may be -, standard input): which functions and call\n"
-	"paths have a larger or smaller share of the total, and whether the change is significant.\n\n"
+	"usage: stacktap diff [OPTION...] BEFORE AFTER\n"
+	"       stacktap diff [OPTION...] --before-from T --before-to T [FILE|DIRECTORY]\n\n"
+	"Compares two files of OTLP profiles (one may be -, standard input), or two times of one or of a\n"
+	"store's directory: which functions and call paths have a larger or smaller share of the total,\n"
+	"and whether the change is significant.\n\n"
 	SELECT_HELP
+	"      --before-from T, --before-to T\n"
+	"                          one recording: compare this time of it, which is given as with --from\n"
+	"                          and --to, with that of --from, --to and --since\n"
 	"      --by WHAT           rows: function (default), object, process, thread, container, service,\n"
 	"                          cgroup\n"
 	"      --fail-over P%      exit status 3 if the total of a row grew significantly and by more than\n"
@@ -74,8 +74,27 @@ static int parse_option(int option, struct diff_cli *diff, bool *has_limit)
 		cli_use_json();
 		return CLI_OK;
 	default:
-		return select_parse(option, optarg, &diff->selection);
+		return pair_parse(option, optarg, &diff->pair);
 	}
+}
+
+static int parse_paths(int count, char *const *paths, struct pair *pair)
+{
+	if (pair_has_times(pair)) {
+		if (count > 1)
+			return cli_usage_error("--before-from and --before-to compare two times of one file, not %d files",
+					       count);
+		pair->paths[DIFF_BEFORE] = pair->paths[DIFF_AFTER] = count ? paths[0] : "stacktap.otlp";
+		return CLI_OK;
+	}
+	if (count != DIFF_SIDES)
+		return cli_usage_error("diff takes two files, not %d: of one file, --before-from and --before-to "
+				       "compare two times", count);
+	for (unsigned int i = 0; i < DIFF_SIDES; i++)
+		pair->paths[i] = paths[i];
+	if (!strcmp(paths[0], "-") && !strcmp(paths[1], "-"))
+		return cli_usage_error("standard input cannot be both files");
+	return CLI_OK;
 }
 
 static int parse(int argc, char **argv, struct diff_cli *diff)
@@ -83,6 +102,7 @@ static int parse(int argc, char **argv, struct diff_cli *diff)
 	static const struct option long_options[] = {
 		{ "help", no_argument, NULL, 'h' },
 		SELECT_OPTIONS,
+		PAIR_OPTIONS,
 		{ "by", required_argument, NULL, OPT_BY },
 		{ "fail-over", required_argument, NULL, OPT_FAIL_OVER },
 		{ "all", no_argument, NULL, OPT_ALL },
@@ -104,12 +124,9 @@ static int parse(int argc, char **argv, struct diff_cli *diff)
 		if (ret)
 			return ret + 1;
 	}
-	if (argc - optind != DIFF_SIDES)
-		return cli_usage_error("diff takes two files, not %d", argc - optind) + 1;
-	for (unsigned int i = 0; i < DIFF_SIDES; i++)
-		diff->paths[i] = argv[optind + (int)i];
-	if (!strcmp(diff->paths[0], "-") && !strcmp(diff->paths[1], "-"))
-		return cli_usage_error("standard input cannot be both files") + 1;
+	ret = parse_paths(argc - optind, argv + optind, &diff->pair);
+	if (ret)
+		return ret + 1;
 	if (!has_limit)
 		diff->limit = diff->use_json ? 0 : DEFAULT_LIMIT;
 	return CLI_OK;
@@ -130,35 +147,6 @@ static size_t count_failures(const struct diff_cli *cli)
 	return count;
 }
 
-static bool has_side(const struct model *model, enum model_side side)
-{
-	for (uint32_t i = 0; i < model->events.count; i++)
-		if (model_event(model, i)->side == side)
-			return true;
-	return false;
-}
-
-int diff_load(const char *const paths[DIFF_SIDES], const struct model_options *options,
-	      bool use_json, struct model **ret_model)
-{
-	struct model *model;
-	char error[512];
-
-	if (model_load_pair(paths[DIFF_BEFORE], paths[DIFF_AFTER], options, &model, error,
-			    sizeof(error)) < 0)
-		return cli_error("%s", error);
-	*ret_model = model;
-	if (!has_side(model, MODEL_BEFORE))
-		return select_found_nothing(options->selection, paths[DIFF_BEFORE]);
-	if (!has_side(model, MODEL_AFTER))
-		return select_found_nothing(options->selection, paths[DIFF_AFTER]);
-	for (unsigned int i = 0; i < DIFF_SIDES; i++)
-		if ((i == DIFF_BEFORE ? model->before.is_cut : model->is_cut) && !use_json)
-			fprintf(stderr, "stacktap: %s is cut off or damaged; this is what is whole\n",
-				recording_name(paths[i]));
-	return CLI_OK;
-}
-
 static void cli_done(struct diff_cli *cli)
 {
 	diff_free(&cli->diff);
@@ -175,17 +163,13 @@ int diff_run(int argc, char **argv)
 	ret = parse(argc, argv, &cli);
 	if (ret)
 		return ret - 1;
-	ret = diff_load(cli.paths, &(struct model_options){
-		.selection = &cli.selection, .with_times = true, .is_short = true,
-	}, cli.use_json, &cli.model);
+	ret = pair_load(&cli.pair, cli.use_json, &cli.model);
 	if (ret)
 		return ret;
 	if (!diff_events(cli.model, events, error, sizeof(error)))
 		return cli_error("%s", error);
 	if (diff_make(cli.model, events, cli.by, &cli.diff) < 0)
-		return cli_error("%s and %s need more memory than is allowed: "
-				 RECORDING_NARROW,
-				 recording_name(cli.paths[0]), recording_name(cli.paths[1]));
+		return pair_is_too_large(&cli.pair);
 	cli.failures = count_failures(&cli);
 	if (cli.use_json) {
 		ret = diff_print_json(&cli);

@@ -3,11 +3,10 @@
 #ifndef STACKTAP_CLI_DIFF_H
 #define STACKTAP_CLI_DIFF_H
 
-#include "view/diff.h"
+#include "cli/pair.h"
 
 struct diff_cli {
-	const char *paths[DIFF_SIDES];
-	struct selection selection;
+	struct pair pair;
 	enum view_by by;
 	uint64_t limit;
 	double fail_over;	/* percentage points */
@@ -16,10 +15,6 @@ struct diff_cli {
 	struct diff diff;
 	size_t failures;	/* rows beyond fail_over */
 };
-
-/* Both files, each with samples; else says what is wrong. *ret_model is the caller's in any case. */
-int diff_load(const char *const paths[DIFF_SIDES], const struct model_options *options,
-	      bool use_json, struct model **ret_model);
 
 int diff_print(const struct diff_cli *cli);		/* CLI_OK, or says what went wrong */
 int diff_print_json(const struct diff_cli *cli);

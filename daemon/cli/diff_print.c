@@ -8,7 +8,6 @@
 #include "cli/diff.h"
 #include "cli/fit.h"
 #include "cli/row.h"
-#include "view/recording.h"
 
 #define PATH_STEP " > "
 #define PATH_CUT "…" PATH_STEP
@@ -186,10 +185,14 @@ static int print_table(const struct diff_cli *cli, const char *title, struct tab
 	return ret;
 }
 
+static const struct reader_totals *totals_of(const struct diff_cli *cli, unsigned int side)
+{
+	return side == DIFF_BEFORE ? &cli->model->before.totals : &cli->model->totals;
+}
+
 static double seconds_of(const struct diff_cli *cli, unsigned int side)
 {
-	const struct reader_totals *totals =
-		side == DIFF_BEFORE ? &cli->model->before.totals : &cli->model->totals;
+	const struct reader_totals *totals = totals_of(cli, side);
 
 	return totals->end > totals->start ? (double)(totals->end - totals->start) / 1e9 : 0;
 }
@@ -198,12 +201,13 @@ static void print_head(const struct diff_cli *cli)
 {
 	static const char *const names[] = { "before", "after " };
 	const struct diff *diff = &cli->diff;
+	char name[PAIR_NAME_MAX];
 
 	for (unsigned int i = 0; i < DIFF_SIDES; i++) {
 		const struct model_event *event = model_event(cli->model, diff->events[i]);
 
 		printf("%s: %s, %.1f s, %" PRIu64 " samples of %s", names[i],
-		       recording_name(cli->paths[i]), seconds_of(cli, i), event->samples,
+		       pair_name(&cli->pair, i, name), seconds_of(cli, i), event->samples,
 		       event->source);
 		if (event->fallback_errno)
 			printf(" counted as %s", event->event);
@@ -213,7 +217,7 @@ static void print_head(const struct diff_cli *cli)
 		if (!diff->sides[i].has_times || diff->sides[i].used < SLICES_MIN)
 			printf("%s %s: how samples depend on each other is not known (phi = 1), so that "
 			       "changes may look more certain than they are\n",
-			       recording_name(cli->paths[i]), diff->sides[i].has_times ?
+			       pair_name(&cli->pair, i, name), diff->sides[i].has_times ?
 			       "is too short or idle" : "has samples without times");
 	printf("variance factor phi: median %.2f, largest %.2f; at most %.0f %% of what is called "
 	       "significant in a table is chance\n", diff->phi_median, diff->phi_max,
@@ -295,13 +299,16 @@ static void put_count(struct json *json, const struct diff_cli *cli, const char 
 
 static void put_side(struct json *json, const struct diff_cli *cli, unsigned int side)
 {
+	const struct reader_totals *totals = totals_of(cli, side);
 	const struct model_event *event = model_event(cli->model, cli->diff.events[side]);
 	const struct sliced *sliced = &cli->diff.sides[side];
 
 	json_object(json, side == DIFF_BEFORE ? "before" : "after");
-	json_string(json, "file", cli->paths[side]);
+	json_string(json, "file", cli->pair.paths[side]);
 	json_bool(json, "cut", side == DIFF_BEFORE ? cli->model->before.is_cut :
 						     cli->model->is_cut);
+	json_u64(json, "start_unix_nano", totals->start);
+	json_u64(json, "end_unix_nano", totals->end);
 	json_double(json, "seconds", seconds_of(cli, side));
 	json_string(json, "source", event->source);
 	json_string(json, "event", event->event);

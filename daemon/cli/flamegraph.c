@@ -7,16 +7,15 @@
 #include "base/json.h"
 #include "base/utf8.h"
 #include "cli/cli.h"
-#include "cli/diff.h"
 #include "cli/outfile.h"
-#include "cli/select.h"
 #include "view/convert.h"
 #include "view/page.h"
 #include "view/recording.h"
 
 static const char help[] =
 	"usage: stacktap flamegraph [OPTION...] [FILE]\n"
-	"       stacktap flamegraph [OPTION...] --diff BEFORE [AFTER]\n\n"
+	"       stacktap flamegraph [OPTION...] --diff BEFORE [AFTER]\n"
+	"       stacktap flamegraph [OPTION...] --before-from T --before-to T [FILE]\n\n"
 	"Draws a file of OTLP profiles (default: stacktap.otlp; - is standard input) as a flame graph:\n"
 	"one HTML file that needs no network, with search, call tree, callers, threads and time.\n\n"
 	SELECT_HELP
@@ -24,6 +23,9 @@ static const char help[] =
 	"                          .svg is what --svg writes\n"
 	"      --diff BEFORE       what changed since this file: red grew, blue shrank, grey is not\n"
 	"                          significant; a width is the mean of both shares\n"
+	"      --before-from T, --before-to T\n"
+	"                          what changed in the same file since that time, which is given as with\n"
+	"                          --from and --to: these and --since select the other one\n"
 	"      --svg               a static picture of one event (default: the one with most samples)\n"
 	"      --title TEXT        default: the file's name, without its directory\n"
 	"      --json              print what was written as JSON\n"
@@ -36,11 +38,32 @@ enum {
 	TITLE_MAX = 1024,	/* bytes */
 };
 
+static int parse_paths(const char *path, struct pair *pair)
+{
+	const char **before = &pair->paths[DIFF_BEFORE];
+
+	pair->paths[DIFF_AFTER] = path ?: "stacktap.otlp";
+	if (*before && pair_has_times(pair))
+		return cli_usage_error("--diff names another file, --before-from and --before-to a time of the same one: "
+				       "use one of both");
+	if (*before && !strcmp(*before, "-") && !strcmp(pair->paths[DIFF_AFTER], "-"))
+		return cli_usage_error("standard input cannot be both files");
+	if (pair_has_times(pair))
+		*before = pair->paths[DIFF_AFTER];
+	return CLI_OK;
+}
+
+static bool is_pair(const struct flamegraph_job *job)
+{
+	return job->pair.paths[DIFF_BEFORE];
+}
+
 static int parse(int argc, char **argv, struct flamegraph_job *job)
 {
 	static const struct option long_options[] = {
 		{ "help", no_argument, NULL, 'h' },
 		SELECT_OPTIONS,
+		PAIR_OPTIONS,
 		{ "output", required_argument, NULL, 'o' },
 		{ "svg", no_argument, NULL, OPT_SVG },
 		{ "diff", required_argument, NULL, OPT_DIFF },
@@ -56,7 +79,9 @@ static int parse(int argc, char **argv, struct flamegraph_job *job)
 		case 'h':
 			return cli_help(help) + 1;
 		case SELECT_PROCESS ... SELECT_END - 1:
-			ret = select_parse(option, optarg, &job->selection);
+		case PAIR_FROM:
+		case PAIR_TO:
+			ret = pair_parse(option, optarg, &job->pair);
 			if (ret)
 				return ret + 1;
 			break;
@@ -67,7 +92,7 @@ static int parse(int argc, char **argv, struct flamegraph_job *job)
 			job->is_svg = true;
 			break;
 		case OPT_DIFF:
-			job->before = optarg;
+			job->pair.paths[DIFF_BEFORE] = optarg;
 			break;
 		case OPT_TITLE:
 			job->title = optarg;
@@ -83,10 +108,9 @@ static int parse(int argc, char **argv, struct flamegraph_job *job)
 	if (optind + 1 < argc)
 		return cli_usage_error("flamegraph takes one file, not also `%s'",
 				       argv[optind + 1]) + 1;
-	if (optind < argc)
-		job->path = argv[optind];
-	if (job->before && !strcmp(job->before, "-") && !strcmp(job->path, "-"))
-		return cli_usage_error("standard input cannot be both files") + 1;
+	ret = parse_paths(argv[optind], &job->pair);
+	if (ret)
+		return ret + 1;
 	if (job->output && convert_ends_in(job->output, ".svg"))
 		job->is_svg = true;
 	if (!job->output)
@@ -126,7 +150,7 @@ static void say(const struct flamegraph_job *job, const struct model *model, uin
 	json_string(&json, "format", job->is_svg ? "svg" : "html");
 	json_u64(&json, "samples", samples);
 	json_u64(&json, "nodes", tree_count(&model->tree));
-	json_u64(&json, "events", job->is_svg || job->before ? 1 : model->events.count);
+	json_u64(&json, "events", job->is_svg || is_pair(job) ? 1 : model->events.count);
 	json_u64(&json, "bytes", bytes);
 	json_bool(&json, "cut", model->is_cut);
 	json_end(&json);
@@ -145,30 +169,35 @@ static uint64_t count_samples(const struct flamegraph_job *job, const struct mod
 
 static char *title_of(const struct flamegraph_job *job)
 {
+	const char *name = default_title(job->pair.paths[DIFF_AFTER]);
 	char both[TITLE_MAX];
 
-	if (job->title || !job->before)
-		return utf8_dup(job->title ? job->title : default_title(job->path),
-				TITLE_MAX);
-	snprintf(both, sizeof(both), "%s: what changed since %s", default_title(job->path),
-		 default_title(job->before));
+	if (job->title || !is_pair(job))
+		return utf8_dup(job->title ? job->title : name, TITLE_MAX);
+	if (pair_has_times(&job->pair))
+		snprintf(both, sizeof(both), "%s: what changed between two times", name);
+	else
+		snprintf(both, sizeof(both), "%s: what changed since %s", name,
+			 default_title(job->pair.paths[DIFF_BEFORE]));
 	return utf8_dup(both, TITLE_MAX);
 }
 
 static int load(const struct flamegraph_job *job, struct model **ret_model)
 {
+	const struct selection *selection = &job->pair.selection;
+	const char *path = job->pair.paths[DIFF_AFTER];
 	char error[512];
 
-	if (model_load(job->path, &(struct model_options){
-		.selection = &job->selection,
+	if (model_load(path, &(struct model_options){
+		.selection = selection,
 		.with_times = !job->is_svg,
 	}, ret_model, error, sizeof(error)) < 0)
 		return cli_error("%s", error);
 	if (!(*ret_model)->events.count)
-		return select_found_nothing(&job->selection, job->path);
+		return select_found_nothing(selection, path);
 	if ((*ret_model)->is_cut && !job->use_json)
 		fprintf(stderr, "stacktap: %s is cut off or damaged; this is what is whole\n",
-			recording_name(job->path));
+			recording_name(path));
 	return CLI_OK;
 }
 
@@ -178,25 +207,20 @@ static int load_diff(const struct flamegraph_job *job, struct model **ret_model,
 	char error[1024];
 	int ret;
 
-	ret = diff_load((const char *const[]){ job->before, job->path },
-			&(struct model_options){
-				.selection = &job->selection, .with_times = true, .is_short = true,
-			}, job->use_json, ret_model);
+	ret = pair_load(&job->pair, job->use_json, ret_model);
 	if (ret)
 		return ret;
 	if (!diff_events(*ret_model, events, error, sizeof(error)))
 		return cli_error("%s", error);
 	if (diff_make(*ret_model, events, BY_FUNCTION, ret_diff) < 0)
-		return cli_error("%s and %s need more memory than is allowed: "
-				 RECORDING_NARROW,
-				 recording_name(job->before), recording_name(job->path));
+		return pair_is_too_large(&job->pair);
 	return CLI_OK;
 }
 
 static int draw(const struct flamegraph_job *job, struct model *model, const struct diff *diff,
 		const char *title, FILE *file)
 {
-	if (job->before)
+	if (is_pair(job))
 		return job->is_svg ? svg_write_diff(model, diff, title, file) :
 					 page_write_diff(model, diff, title, file);
 	return job->is_svg ? svg_write(model, model_main_event(model), title, file) :
@@ -212,7 +236,7 @@ int flamegraph_write(const struct flamegraph_job *job)
 	uint64_t bytes;
 	int ret;
 
-	ret = job->before ? load_diff(job, &model, &diff) : load(job, &model);
+	ret = is_pair(job) ? load_diff(job, &model, &diff) : load(job, &model);
 	if (ret)
 		return ret;
 	title = title_of(job);
@@ -223,7 +247,7 @@ int flamegraph_write(const struct flamegraph_job *job)
 		return ret;
 	if (draw(job, model, &diff, title, output.file))
 		return cli_error("%s needs more memory than is allowed: "
-				 RECORDING_NARROW, recording_name(job->path));
+				 RECORDING_NARROW, recording_name(job->pair.paths[DIFF_AFTER]));
 	ret = outfile_finish(&output, &bytes);
 	if (ret)
 		return ret;
@@ -234,7 +258,7 @@ int flamegraph_write(const struct flamegraph_job *job)
 
 int flamegraph_run(int argc, char **argv)
 {
-	struct flamegraph_job job = { .path = "stacktap.otlp" };
+	struct flamegraph_job job = { 0 };
 	int ret = parse(argc, argv, &job);
 
 	return ret ? ret - 1 : flamegraph_write(&job);

@@ -3,13 +3,12 @@
 #ifndef STACKTAP_CLI_FLAMEGRAPH_H
 #define STACKTAP_CLI_FLAMEGRAPH_H
 
-#include "view/selection.h"
+#include "cli/pair.h"
 
 struct flamegraph_job {
-	const char *path, *output;
-	const char *before;		/* NULL: no comparison */
+	struct pair pair;		/* its DIFF_AFTER is drawn, without a DIFF_BEFORE alone */
+	const char *output;
 	const char *title;		/* NULL: the file's name */
-	struct selection selection;
 	bool is_svg, use_json, is_quiet;
 };
 

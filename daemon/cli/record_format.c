@@ -75,7 +75,7 @@ int record_format_write(const struct record_format *format, bool is_quiet)
 		});
 	else
 		ret = flamegraph_write(&(struct flamegraph_job){
-			.path = format->recording, .output = format->output,
+			.pair.paths[DIFF_AFTER] = format->recording, .output = format->output,
 			.title = last_part(format->output), .is_svg = format->kind == RECORD_SVG,
 			.is_quiet = is_quiet,
 		});

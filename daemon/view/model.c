@@ -274,11 +274,12 @@ int model_new(const struct model_options *options, struct model **ret_model)
 
 void model_finish(struct model *model)
 {
-	struct reader_totals *totals =
-		model->side == MODEL_BEFORE ? &model->before.totals : &model->totals;
+	const bool is_before = model->side == MODEL_BEFORE;
+	struct reader_totals *totals = is_before ? &model->before.totals : &model->totals;
 	bool is_empty = true;
 
 	*totals = *reader_totals(model->reader);
+	*(is_before ? &model->before.span : &model->span) = reader_span(model->reader);
 	for (uint32_t i = 0; i < model->events.count; i++)
 		is_empty &= model_event(model, i)->side != model->side;
 	if (is_empty)

@@ -59,10 +59,12 @@ struct model {
 	struct tree tree;		/* its sums: see model_sum() */
 	struct timeline timeline;	/* groups and nodes are those of the model */
 	struct reader_totals totals;
+	struct time_span span;		/* that was selected */
 	bool is_exact, is_short, is_cut;
 	struct {
 		struct timeline timeline;
 		struct reader_totals totals;
+		struct time_span span;
 		bool is_cut;
 	} before;			/* the same of MODEL_BEFORE */
 	bool is_pair;

@@ -48,6 +48,11 @@ const struct reader_totals *reader_totals(const struct reader *reader)
 	return &reader->totals;
 }
 
+struct time_span reader_span(const struct reader *reader)
+{
+	return reader->span;
+}
+
 void reader_set_bounds(struct reader *reader, uint64_t start, uint64_t end)
 {
 	reader->span = selection_span(&reader->selection, start, end);

@@ -31,5 +31,7 @@ void reader_set_bounds(struct reader *reader, uint64_t start, uint64_t end);
  */
 int reader_add(struct reader *reader, const uint8_t *data, size_t size);
 const struct reader_totals *reader_totals(const struct reader *reader);
+/* The time that is selected. */
+struct time_span reader_span(const struct reader *reader);
 
 #endif /* STACKTAP_VIEW_READER_H */

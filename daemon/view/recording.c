@@ -17,6 +17,10 @@
 #define COPY_STEP ((size_t)64 << 10)
 
 static void (*told)(size_t bytes, bool is_done);
+static struct {
+	const char *path;	/* NULL: none */
+	int fd;
+} kept;
 
 void recording_watch(void (*watch)(size_t bytes, bool is_done))
 {
@@ -121,12 +125,16 @@ static int open_input(const char *path, bool needs_two_passes, int *ret_fd)
 {
 	int err;
 
-	if (strcmp(path, "-"))
+	if (kept.path && !strcmp(path, kept.path)) {
+		*ret_fd = fcntl(kept.fd, F_DUPFD_CLOEXEC, 3);
+		needs_two_passes = true;
+	} else if (strcmp(path, "-")) {
 		*ret_fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-	else if (isatty(STDIN_FILENO))
+	} else if (isatty(STDIN_FILENO)) {
 		return -ENOTTY;
-	else
+	} else {
 		*ret_fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
+	}
 	if (*ret_fd < 0)
 		return -errno;
 	if (!needs_two_passes || lseek(*ret_fd, 0, SEEK_SET) == 0)
@@ -135,6 +143,31 @@ static int open_input(const char *path, bool needs_two_passes, int *ret_fd)
 	if (err && *ret_fd >= 0)
 		close(steal_fd(ret_fd));
 	return err;
+}
+
+static int open_named(const char *path, bool needs_two_passes, int *ret_fd, char *ret_error, size_t error_size)
+{
+	int err = open_input(path, needs_two_passes, ret_fd);
+
+	if (err == -ENOTTY)
+		return fail_with(err, ret_error, error_size,
+				 "standard input is a terminal: name a file, or redirect one to it");
+	if (err)
+		return fail_with(err, ret_error, error_size,
+				 "cannot open %s: %s%s", recording_name(path), strerror(-err),
+				 recording_remedy(path, err));
+	return 0;
+}
+
+int recording_keep(const char *path, char *ret_error, size_t error_size)
+{
+	int fd, err = open_named(path, true, &fd, ret_error, error_size);
+
+	if (err)
+		return err;
+	kept.path = path;
+	kept.fd = fd;
+	return 0;
 }
 
 /* What `stacktap convert -o x.otlp' reads. */
@@ -373,14 +406,9 @@ int recording_read_twice(const char *path, const struct selection *selection, st
 	int err;
 
 	*ret_is_cut = false;
-	err = open_input(path, needs_bounds, &fd);
-	if (err == -ENOTTY)
-		return fail_with(err, ret_error, error_size,
-				 "standard input is a terminal: name a file, or redirect one to it");
+	err = open_named(path, needs_bounds, &fd, ret_error, error_size);
 	if (err)
-		return fail_with(err, ret_error, error_size,
-				 "cannot open %s: %s%s", job.name, strerror(-err),
-				 recording_remedy(path, err));
+		return err;
 	if (!fstat(fd, &st) && S_ISDIR(st.st_mode))
 		err = read_store(fd, &job);
 	else

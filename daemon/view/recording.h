@@ -32,6 +32,11 @@ int recording_read_twice(const char *path, const struct selection *selection, st
 int recording_widen(const uint8_t *data, size_t size, struct time_span *span, uint64_t *samples);
 /* For a process of one thread: @watch is told of each message that is read, and of the end of each pass. */
 void recording_watch(void (*watch)(size_t bytes, bool is_done));
+/*
+ * For a process of one thread, which then calls recording_read() more than once for @path: also what can be read once
+ * only, as a pipe, is the same each time. -errno with its sentence.
+ */
+int recording_keep(const char *path, char *ret_error, size_t error_size);
 /* What helps where something "needs more memory than is allowed". */
 #define RECORDING_NARROW "select less with --since, --from and --to, --service or --process"
 /* How a path is called in a sentence. */

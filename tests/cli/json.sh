@@ -63,9 +63,11 @@ is ReportTree report --json --tree a.otlp
 is ReportTree report --json --callers a.otlp
 is ReportSummary report --json --summary a.otlp
 is Diff diff --json --fail-over 99 a.otlp b.otlp
+is Diff diff --json --before-to 15 --from 15 a.otlp
 is Flamegraph flamegraph --json -o x.html a.otlp
 is Flamegraph flamegraph --json -o x.svg a.otlp
 is Flamegraph flamegraph --json -o x.html --diff a.otlp b.otlp
+is Flamegraph flamegraph --json -o x.html --before-to 15 --from 15 a.otlp
 for file in x.pb.gz x.folded x.speedscope.json x.firefox.json x.perf; do
 	is Convert convert --json -o "$file" a.otlp
 done

@@ -324,6 +324,14 @@ refused "diff of one file" 2 "two files" diff a.otlp
 refused "diff of three files" 2 "not 3" diff a.otlp b.otlp c.otlp
 refused "diff of no such file" 1 "/no/such.otlp" diff sample.otlp /no/such.otlp
 refused "diff of standard input twice" 2 "standard input" diff - -
+refused "diff of two times of two files" 2 "two times of one file" diff --before-to 15 a.otlp b.otlp
+refused "diff: no time" 2 "\`soon'" diff --before-from soon a.otlp
+refused "diff of a time before without samples" 1 "sample.otlp: there are no samples in it from 3600 s on" \
+	diff --before-from 1h --from 15 sample.otlp
+refused "diff of a time after without samples" 1 "sample.otlp: there are no samples in it from 50.5 s to 2023-11-14T22:14:20Z" \
+	diff --before-to 15 --from 50.5 --to @1700000060 sample.otlp
+refused "diff of two times and no such process" 1 "no process 9 in it up to 15 s" \
+	diff --before-to 15 --from 15 --process 9 sample.otlp
 refused "diff by nothing" 2 "unknown --by \`cat'" diff --by cat a.otlp b.otlp
 refused "diff: no percentage" 2 "\`much'" diff --fail-over much a.otlp b.otlp
 refused "diff: beyond all" 2 "\`101%'" diff --fail-over 101% a.otlp b.otlp
@@ -338,6 +346,8 @@ check "flamegraph: JSON and page both on standard output" run 2 flamegraph --jso
 refused "flamegraph of no such process" 1 "no process 9" flamegraph --process 9 sample.otlp
 refused "flamegraph into no directory" 1 "/no/such/x.html" flamegraph -o /no/such/x.html sample.otlp
 refused "flamegraph --diff of no such file" 1 "/no/such.otlp" flamegraph --diff /no/such.otlp sample.otlp
+refused "flamegraph --diff of a file and a time" 2 "use one of both" flamegraph --diff a.otlp --before-to 15 sample.otlp
+refused "flamegraph of a time before without samples" 1 "no samples in it from 3600 s on" flamegraph --before-from 1h sample.otlp
 refused "flamegraph --diff of standard input twice" 2 "standard input" flamegraph --diff - -
 check "flamegraph leaves nothing behind" test -z "$(ls "$scratch"/flamegraph* 2>/dev/null)"
 check "flamegraph" run 0 flamegraph sample.otlp
@@ -356,6 +366,8 @@ value = json.load(open(sys.argv[1]))
 assert value["samples"] == 210 and value["format"] == "html" and value["events"] == 2, value
 assert value["bytes"] == os.path.getsize(sys.argv[2]), value' "$out" "$scratch/x.html"
 check "flamegraph --diff" run 0 flamegraph --diff sample.otlp --svg sample.otlp
+check "flamegraph of two times" run 0 flamegraph --before-to 15 --from 15 -o times.svg sample.otlp
+check "flamegraph of two times says what it compares" grep -q 'sample.otlp: what changed between two times' "$scratch/times.svg"
 check "flamegraph --diff says what it compares" grep -q 'sample.otlp: what changed since sample.otlp' \
 	"$scratch/flamegraph.svg"
 check "flamegraph --svg" run 0 flamegraph --svg --title 'a < b' sample.otlp

@@ -203,12 +203,63 @@ def command(tap, diff):
                   not done.stdout, done.stderr)
 
 
+def times(tap, diff):
+    """Two times of one recording are what files that hold them are."""
+    minute = 60_000_000_000
+    starts = [START + i * minute for i in range(4)]
+    parts = [recording(i, 0.10 if i < 2 else 0.16, samples=20000, stays=0.7, start=start) for i, start in enumerate(starts)]
+    whole = diff.write("whole.otlp", b"".join(parts))
+    store = os.path.join(diff.directory, "store")
+    os.makedirs(store, exist_ok=True)
+    for start, part in zip(starts, parts):
+        diff.write(f"store/profiles-{start // 1_000_000}.otlp", part)
+    edge = f"@{starts[2] // 1_000_000_000}"
+    files = [os.path.join(diff.directory, name) for name in ("until.otlp", "since.otlp")]
+    for option, file in zip(("--to", "--from"), files):
+        subprocess.run([diff.program, "store", "export", option, edge, "-o", file, store], check=True, capture_output=True)
+
+    def told(*arguments, stdin=None):
+        done = diff.run("--json", "--all", "--fail-over", "1%", *arguments, stdin=stdin)
+        value = json.loads(done.stdout)
+        return [[value[side].pop("file") for side in ("before", "after")], value, done.returncode]
+
+    names, *want = told(*files)
+    tap.check("files of two times differ", names == files and want[1] == 3 and want[0]["before"]["samples"] == 40000, want[0]["counts"])
+    for path in (whole, store):
+        for before, after in ((edge, edge), ("120", "2m")):
+            tap.same(f"two times of a {'store' if path == store else 'file'} are those files, {before}",
+                     told("--before-to", before, "--from", after, path), [[path, path], *want])
+    with open(whole, "rb") as file:
+        tap.same("of standard input", told("--before-to", edge, "--from", edge, "-", stdin=file)[1:], want)
+    with subprocess.Popen(["cat", whole], stdout=subprocess.PIPE) as pipe:
+        tap.same("of a pipe", told("--before-to", "120", "--since", "120", "-", stdin=pipe.stdout)[1:], want)
+    text = diff.run("--before-from", "10", "--before-to", "70", "--from", edge, "--to", "3m", whole).stdout
+    tap.check("they begin and end within messages, and are named",
+              f"before: {whole} from 10 s to 70 s, 60.0 s, 20000 samples" in text and
+              f"after : {whole} from 2026-09-21T14:15:20Z to 180 s, 60.0 s, 20000 samples" in text, text[:400])
+    tap.same("a selection is of both times", [told("--process", "101", "--before-to", "120", "--from", "0", whole)[1][side][
+        "samples"] for side in ("before", "after")], [20000, 20000])
+    for options, overlap in ((("--before-to", "120", "--from", "120"), False), (("--before-to", "120", "--from", "119"), True),
+                             (("--before-to", "120"), True), (("--before-from", "3m", "--to", "3m"), False)):
+        done = diff.run(*options, whole)
+        tap.same(f"{' '.join(options)}: an overlap is told", [done.returncode, "overlap" in done.stderr], [0, overlap])
+    for picture in ("html", "svg"):
+        drawn = []
+        for arguments in (("--diff", *files), ("--before-to", edge, "--from", edge, store)):
+            path = os.path.join(diff.directory, f"picture.{picture}")
+            subprocess.run([diff.program, "flamegraph", "--title", "x", "-o", path, *arguments], check=True, capture_output=True)
+            with open(path, "rb") as file:
+                drawn.append(file.read())
+        tap.check(f"the {picture} of two times is that of two files", drawn[0] == drawn[1], [len(part) for part in drawn])
+
+
 def main():
     tap = Tap()
     directory = os.path.join(sys.argv[2], "diff")
     os.makedirs(directory, exist_ok=True)
     diff = Diff(os.path.realpath(sys.argv[1]), directory)
     command(tap, diff)
+    times(tap, diff)
     planted(tap, diff)
     independent(tap, diff)
     null(tap, diff)

@@ -112,6 +112,10 @@ def answers(tap, stacktap, server, recording, source, work):
     changes = curl(address + "flamegraph?from=30&before_to=30")[1]
     tap.check("flamegraph: what changed between two times", b'"diff":' in changes and
               b"what changed between two times" in changes, changes[:300])
+    subprocess.run([stacktap, "flamegraph", "--from", "30", "--before-to", "30", "-o", own, source], check=True,
+                   stderr=subprocess.DEVNULL)
+    with open(own, "rb") as file:
+        tap.check("and the bytes of `stacktap flamegraph'", changes == file.read())
     own = os.path.join(work, "own.pb.gz")
     subprocess.run([stacktap, "convert", "--since", "10", "-o", own, source], check=True, stderr=subprocess.DEVNULL)
     with open(own, "rb") as file:
