@@ -69,9 +69,9 @@ complete -c stacktap -n '__stacktap_is top' -l sort -x -a 'self total'
 complete -c stacktap -n '__stacktap_is convert' -s f -l format -x -a 'pprof folded speedscope firefox perf-script otlp'
 complete -c stacktap -n '__stacktap_is convert' -l value -x -a 'samples weight'
 complete -c stacktap -n '__stacktap_is serve' -s l -l listen -x -a 'localhost:0 localhost:8080'
-complete -c stacktap -n '__stacktap_is report diff annotate flamegraph serve convert store' -l container -x -a '(__stacktap_containers)'
-complete -c stacktap -n '__stacktap_is report diff annotate flamegraph serve convert store' -l process -x -a '(__stacktap_names)'
-complete -c stacktap -n '__stacktap_is report diff annotate flamegraph serve convert store' -l thread -x -a '(__stacktap_names)'
+complete -c stacktap -n '__stacktap_is top report diff annotate flamegraph serve convert store' -l container -x -a '(__stacktap_containers)'
+complete -c stacktap -n '__stacktap_is top report diff annotate flamegraph serve convert store' -l process -x -a '(__stacktap_names)'
+complete -c stacktap -n '__stacktap_is top report diff annotate flamegraph serve convert store' -l thread -x -a '(__stacktap_names)'
 complete -c stacktap -n '__stacktap_is record top set' -l comm -x -a '(__stacktap_names)'
 complete -c stacktap -n '__stacktap_is record flamegraph convert symbolize store' -s o -l output -r -F
 complete -c stacktap -n '__stacktap_is flamegraph' -l diff -r -F

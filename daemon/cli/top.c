@@ -123,7 +123,7 @@ static int start(struct top *top)
 	    host_resource_load(&top->environment, NULL, &top->resource, error, sizeof(error)) < 0)
 		return cli_error("%s", error);
 	ret = targets_init(&top->targets, &top->options.filter) ?: catch_signals(top) ?:
-	      live_new(MAX_BYTES, &top->live);
+	      live_new(MAX_BYTES, &top->selection, &top->live);
 	if (ret < 0)
 		return cli_error("cannot prepare to sample: %s", strerror(-ret));
 	record_pipeline(&top->options, &top->environment, &top->resource, &pipeline);

@@ -5,6 +5,7 @@
 
 #include "cli/name_filter.h"
 #include "cli/record.h"
+#include "cli/select.h"
 #include "cli/sysroot.h"
 #include "cli/targets.h"
 #include "cli/top_cost.h"
@@ -20,6 +21,7 @@ struct top {
 	uint64_t delay_ms, look_back_ms, iterations, limit;
 	struct browse browse;
 	bool is_batch, use_json, has_limit;
+	struct selection selection;	/* of what is sampled */
 	uint64_t zero;			/* what is older counts no more */
 	char notice[256];		/* on the screen, until the next key; may be empty */
 	struct name_filter filter;

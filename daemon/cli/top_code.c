@@ -54,11 +54,12 @@ static void make_code(struct top *top, const struct live_row *row)
 	/* what a container runs is in its own root */
 	struct annotate_options options = {
 		.function = row->name, .object = *row->file ? row->file : NULL,
-		.selection.process = pid, .places.process = &top->looks,
+		.selection = top->selection, .places.process = &top->looks,
 	};
 	bool has_places;
 
 	snprintf(pid, sizeof(pid), "%u", row->id);
+	options.selection.process = pid;
 	top->looks.tgid = row->is_kernel ? 0 : row->id;
 	/* not the root's own, whose links could lead anywhere: the program itself is looked up inside that root alone */
 	has_places = !places_add(&options.places.directories, &options.places.directory_count, "/usr/lib/debug");

@@ -15,6 +15,8 @@ static const char help[] =
 	"      --group WHAT     function (default), process, thread, object, container, service,\n"
 	"                       cgroup\n"
 	"      --sort COLUMN    self (default) or total\n"
+	"      --process NAME|PID, --thread NAME|TID, --container ID, --service NAME\n"
+	"                       count only samples of this one, of all that are taken\n"
 	"      --filter REGEX   only rows of which a name matches; shares stay those of all\n"
 	"      --limit N        rows (default: 20, all on the screen; 0: all)\n"
 	"      --json           one object a line\n"
@@ -90,6 +92,11 @@ static int parse_own(void *ctx, int option, const char *argument)
 			return cli_usage_error("limit `%s' is not a number", argument);
 		top->has_limit = true;
 		return CLI_OK;
+	case SELECT_PROCESS:
+	case SELECT_THREAD:
+	case SELECT_CONTAINER:
+	case SELECT_SERVICE:
+		return select_parse(option, argument, &top->selection);
 	case OPT_JSON:
 		top->use_json = true;
 		cli_use_json();
@@ -110,6 +117,10 @@ int top_parse(int argc, char **argv, struct top *top)
 		{ "group", required_argument, NULL, OPT_GROUP },
 		{ "sort", required_argument, NULL, OPT_SORT },
 		{ "filter", required_argument, NULL, OPT_FILTER },
+		{ "process", required_argument, NULL, SELECT_PROCESS },
+		{ "thread", required_argument, NULL, SELECT_THREAD },
+		{ "container", required_argument, NULL, SELECT_CONTAINER },
+		{ "service", required_argument, NULL, SELECT_SERVICE },
 		{ "limit", required_argument, NULL, OPT_LIMIT },
 		{ "json", no_argument, NULL, OPT_JSON },
 		{ 0 },

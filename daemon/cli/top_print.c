@@ -95,10 +95,12 @@ void top_print_header(FILE *out, const struct top *top, const struct live_table 
 	if (localtime_r(&now, &tm))
 		strftime(clock, sizeof(clock), "%T", &tm);
 	fprintf(out, "stacktap top, %s: %.1f s, user %.1f %%, kernel %.1f %%, idle %.1f %%\n"
-	       "samples %" PRIu64 ", lost %" PRIu64 ", cut stacks %" PRIu64 ", source %s", clock,
+	       "samples %" PRIu64 ", lost %" PRIu64, clock,
 	       seconds, percent(table->user, table->weight), percent(table->kernel, table->weight),
-	       percent(table->idle, table->weight), table->samples, table->lost, cut_stacks(table),
-	       top->options.sources[0].name);
+	       percent(table->idle, table->weight), table->samples, table->lost);
+	if (table->has_complete)
+		fprintf(out, ", cut stacks %" PRIu64, cut_stacks(table));
+	fprintf(out, ", source %s", top->options.sources[0].name);
 	if (table->fallback_errno)
 		fprintf(out, " counted as %s (%s)", table->event, name_of_errno(table->fallback_errno));
 	if (table->is_cut)
@@ -158,7 +160,8 @@ void top_print_json(const struct top *top, const struct live_table *table)
 	json_u64(&json, "fallback_errno", table->fallback_errno);
 	json_u64(&json, "samples", table->samples);
 	json_u64(&json, "lost", table->lost);
-	json_u64(&json, "cut_stacks", cut_stacks(table));
+	if (table->has_complete)
+		json_u64(&json, "cut_stacks", cut_stacks(table));
 	json_u64(&json, "weight", table->weight);
 	json_u64(&json, "user", table->user);
 	json_u64(&json, "kernel", table->kernel);

@@ -22,11 +22,13 @@ struct live {
 	pthread_mutex_t lock;		/* of incoming and cut alone */
 	struct live_list incoming, messages;
 	size_t max_bytes;		/* of each list */
+	const struct selection *selection;	/* NULL: all */
 	uint64_t cut;			/* time of the newest message that did not fit */
 };
 
 struct build {
 	struct live_table *table;
+	const struct selection *selection;
 	enum live_group group;
 	const struct live_subject *subject;	/* its texts are the table's; NULL: rows are of all */
 	uint64_t stamp;
@@ -67,7 +69,7 @@ static void list_free(struct live_list *list)
 		list_drop(list);
 }
 
-int live_new(size_t max_bytes, struct live **ret_live)
+int live_new(size_t max_bytes, const struct selection *selection, struct live **ret_live)
 {
 	struct live *live = calloc(1, sizeof(*live));
 
@@ -77,6 +79,7 @@ int live_new(size_t max_bytes, struct live **ret_live)
 	list_init(&live->incoming);
 	list_init(&live->messages);
 	live->max_bytes = max_bytes;
+	live->selection = selection;
 	*ret_live = live;
 	return 0;
 }
@@ -241,6 +244,20 @@ static void add_mode(struct live_table *table, const struct view_profile *profil
 		rows_sum(&table->user, sample->weight);
 }
 
+static bool has_process(const struct build *build, const struct view_process *process)
+{
+	return !build->selection ||
+	       selection_has_process(build->selection, process->pid, process->name, process->container_id,
+				     process->service_name, process->cgroup);
+}
+
+static bool is_selected(const struct build *build, const struct view_process *process,
+			const struct view_sample *sample)
+{
+	return !build->selection || (has_process(build, process) &&
+				     selection_has_thread(build->selection, sample->tid, sample->thread));
+}
+
 static int add_sample(void *ctx, const struct view_profile *profile,
 		      const struct view_sample *sample)
 {
@@ -251,6 +268,8 @@ static int add_sample(void *ctx, const struct view_profile *profile,
 
 	if (!nothing)
 		return -E2BIG;
+	if (!is_selected(build, process, sample))
+		return 0;
 	build->stamp++;
 	rows_sum(&build->table->samples, sample->samples);
 	rows_sum(&build->table->weight, sample->weight);
@@ -283,14 +302,17 @@ static int add_sample(void *ctx, const struct view_profile *profile,
 
 static int add_profile(void *ctx, const struct view_profile *profile)
 {
-	struct live_table *table = ((struct build *)ctx)->table;
+	const struct build *build = ctx;
+	struct live_table *table = build->table;
 
 	table->event = profile->event;
 	table->unit = profile->unit;
 	if (profile->fallback_errno)
 		table->fallback_errno = profile->fallback_errno;
+	/* losses belong to no process, and stand in any Profile */
 	rows_sum(&table->lost, profile->quality.lost);
-	rows_sum(&table->complete, profile->quality.complete);
+	if (has_process(build, &profile->process))
+		rows_sum(&table->complete, profile->quality.complete);
 	return 0;
 }
 
@@ -383,6 +405,8 @@ static int fill(struct live *live, uint64_t from, struct build *build,
 	struct reader *reader;
 	int err;
 
+	build->selection = live->selection;
+	table->has_complete = !live->selection || !live->selection->thread;
 	take_incoming(live, from, &table->is_cut);
 	err = reader_new(&table->texts, NULL, false, &sink, &reader);
 	if (err)

@@ -38,7 +38,9 @@ struct live_table {
 	uint64_t start, end;	/* Unix ns; 0: no messages */
 	uint64_t samples, weight;
 	uint64_t user, kernel, idle;	/* weight by what was interrupted */
-	uint64_t lost, complete;
+	uint64_t lost;		/* of all processes */
+	uint64_t complete;
+	bool has_complete;	/* else it is not known: a Profile is not selected as a whole */
 	const char *event, *unit;	/* NULL: no messages */
 	uint32_t fallback_errno;
 	bool is_cut;		/* older messages of the window did not fit */
@@ -58,7 +60,10 @@ struct live_subject {
 
 struct live;
 
-int live_new(size_t max_bytes, struct live **ret_live);
+/*
+ * @selection: what counts, of processes and threads alone; NULL: all. It stays the caller's, who keeps it.
+ */
+int live_new(size_t max_bytes, const struct selection *selection, struct live **ret_live);
 void live_free(struct live *live);	/* NULL is fine */
 /*
  * One message, which is copied; @now is a clock of the caller's. Any thread may, while another is in

@@ -45,7 +45,7 @@ static struct live *with_messages(size_t max_bytes, size_t count)
 {
 	struct live *live;
 
-	assert_int_equal(live_new(max_bytes, &live), 0);
+	assert_int_equal(live_new(max_bytes, NULL, &live), 0);
 	for (size_t i = 0; i < count; i++)
 		assert_int_equal(live_add(live, message.data, message.size, 100 + i), 0);
 	return live;
@@ -97,6 +97,53 @@ static void every_group_adds_up(void **state)
 		assert_true(live_row(&table, i)->total <= live_row(&table, i - 1)->total);
 	live_table_free(&table);
 	live_free(live);
+}
+
+/* What is selected has the samples that its row has, when all are; losses are of all. */
+static void selection_is_a_row(void **state)
+{
+	struct selection selection = { 0 };
+	const char **wanted[LIVE_GROUP_COUNT] = {
+		[LIVE_PROCESS] = &selection.process, [LIVE_THREAD] = &selection.thread,
+		[LIVE_CONTAINER] = &selection.container, [LIVE_SERVICE] = &selection.service,
+	};
+	struct live_table all, part;
+	struct live *every = with_messages(BIG, 2), *live;
+	char id[16];
+
+	(void)state;
+	assert_int_equal(live_new(BIG, &selection, &live), 0);
+	assert_int_equal(live_add(live, message.data, message.size, 100), 0);
+	assert_int_equal(live_add(live, message.data, message.size, 101), 0);
+	for (int group = 0; group < LIVE_GROUP_COUNT; group++) {
+		if (!wanted[group])
+			continue;
+		assert_int_equal(live_build(every, 0, (enum live_group)group, false, &all), 0);
+		for (uint32_t i = 0; i < all.rows.count; i++) {
+			const struct live_row *row = live_row(&all, i);
+
+			if (!row->owner[0])
+				continue;
+			snprintf(id, sizeof(id), "%u", row->id);
+			*wanted[group] = row->id ? id : row->owner;
+			assert_int_equal(live_build(live, 0, LIVE_FUNCTION, false, &part), 0);
+			assert_int_equal(part.samples, row->samples);
+			assert_int_equal(part.weight, row->self);
+			assert_int_equal(part.user + part.kernel + part.idle, part.weight);
+			assert_int_equal(part.lost, all.lost);
+			assert_int_equal(part.has_complete, group != LIVE_THREAD);
+			assert_true(!part.has_complete || part.complete <= part.samples);
+			live_table_free(&part);
+		}
+		*wanted[group] = NULL;
+		live_table_free(&all);
+	}
+	selection.process = "nobody";
+	assert_int_equal(live_build(live, 0, LIVE_FUNCTION, false, &part), 0);
+	assert_int_equal(part.samples + part.rows.count + part.complete, 0);
+	live_table_free(&part);
+	live_free(live);
+	live_free(every);
 }
 
 /* A row of the table as what live_build_calls() wants. */
@@ -237,7 +284,7 @@ static void a_bad_message_is_said(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_group_adds_up),
+		cmocka_unit_test(every_group_adds_up), cmocka_unit_test(selection_is_a_row),
 		cmocka_unit_test(calls_of_each_function_add_up),
 		cmocka_unit_test(nothing_calls_what_is_not_there),
 		cmocka_unit_test(what_is_older_goes),
