@@ -23,6 +23,18 @@ function __stacktap_sessions
     stacktap status --json 2>/dev/null | string match -arg '\{"id":([0-9]+),"state":"[a-z]*","owner":\{"pid":[0-9]+,"comm":"([^" ]*)"' | sort -u
 end
 
+# tests have another /sys
+function __stacktap_sys
+    set -q _stacktap_sys; and echo $_stacktap_sys; or echo /sys
+end
+
+# Below cgroup v2's mount, as /proc/PID/cgroup has them.
+function __stacktap_cgroups
+    set -l root (__stacktap_sys)/fs/cgroup
+    test -d $root/unified; and set root $root/unified
+    find $root -mindepth 1 -type d -printf '/%P\n' 2>/dev/null | sort
+end
+
 function __stacktap_events
     printf '%s\n' cycles instructions cache-references cache-misses branches branch-misses cpu-clock task-clock \
         page-faults minor-faults major-faults context-switches cpu-migrations
@@ -61,14 +73,15 @@ complete -c stacktap -n '__stacktap_is record top' -s e -l event -x -a '(__stack
 complete -c stacktap -n '__stacktap_is record top set' -s p -l pid -x -a '(__fish_complete_pids)'
 complete -c stacktap -n '__stacktap_is record top set' -s t -l tid -x -a '(__fish_complete_pids)'
 complete -c stacktap -n '__stacktap_is record top set' -s u -l uid -x -a '(__fish_complete_users)'
-complete -c stacktap -n '__stacktap_is record top set' -s G -l cgroup -x -a '(__fish_complete_directories)'
-complete -c stacktap -n '__stacktap_is record' -l call-graph -x -a 'fp table'
+complete -c stacktap -n '__stacktap_is record top set' -s G -l cgroup -x -a '(__stacktap_cgroups)'
+complete -c stacktap -n '__stacktap_is record top' -l call-graph -x -a 'fp table'
 complete -c stacktap -n '__stacktap_is report diff' -l by -x -a 'function object process thread container service cgroup'
 complete -c stacktap -n '__stacktap_is top' -l group -x -a 'function process thread object container service cgroup'
 complete -c stacktap -n '__stacktap_is top' -l sort -x -a 'self total'
 complete -c stacktap -n '__stacktap_is convert' -s f -l format -x -a 'pprof folded speedscope firefox perf-script otlp'
 complete -c stacktap -n '__stacktap_is convert' -l value -x -a 'samples weight'
 complete -c stacktap -n '__stacktap_is serve' -s l -l listen -x -a 'localhost:0 localhost:8080'
+complete -c stacktap -n '__stacktap_is report diff annotate flamegraph serve convert store' -l cgroup -x -a '(__stacktap_cgroups)'
 complete -c stacktap -n '__stacktap_is top report diff annotate flamegraph serve convert store' -l container -x -a '(__stacktap_containers)'
 complete -c stacktap -n '__stacktap_is top report diff annotate flamegraph serve convert store' -l process -x -a '(__stacktap_names)'
 complete -c stacktap -n '__stacktap_is top report diff annotate flamegraph serve convert store' -l thread -x -a '(__stacktap_names)'

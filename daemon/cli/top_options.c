@@ -21,10 +21,10 @@ static const char help[] =
 	"      --limit N        rows (default: 20, all on the screen; 0: all)\n"
 	"      --json           one object a line\n"
 	"  -h, --help\n\n"
-	"What to sample, and how, is said as for `record': -a -p -t -u -G -C -e -F -c, --comm,\n"
-	"--user-only, --kernel-only, --exclude-idle, --freq-mode, --no-jitter, --max-stack,\n"
-	"--call-graph, --slice-bytes, --slice-max-bytes, --budget-ns, --ceiling, --sideband-bytes,\n"
-	"--lines.\n";
+	"What to sample, and how, is said as for `record': -a, --all-cpus; -p, --pid; -t, --tid; -u, --uid;\n"
+	"-G, --cgroup; -C, --cpu; -e, --event (one); -F, --freq; -c, --count; --comm, --user-only,\n"
+	"--kernel-only, --exclude-idle, --freq-mode, --no-jitter, --max-stack, --call-graph,\n"
+	"--slice-bytes, --slice-max-bytes, --budget-ns, --ceiling, --sideband-bytes, --lines.\n";
 
 enum {
 	OPT_WINDOW = RECORD_OWN,

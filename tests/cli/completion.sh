@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Completions in the shells that have them: what fish and zsh offer is what --help has (bash: stacktap.sh), and
-# what lives on the host.
+# Completions in bash, fish and zsh: of each command's options they offer those that its --help has, and no others;
+# and what lives on the host.
 # usage: completion.sh BUILD-DIRECTORY
 set -u
 
@@ -19,7 +19,20 @@ PATH=$scratch:$PATH
 
 commands=$(stacktap --help | sed -n 's/^  \([a-z-]*\) .*/\1/p')
 
-# What fish offers for each line of standard input, the lines apart by `=='.
+# What a shell offers for each line of standard input, the lines apart by `=='.
+bash_offers() {
+	# shellcheck disable=SC2016 # the other bash expands it
+	bash --norc -c '. completion/stacktap
+		while IFS= read -r line; do
+			read -ra COMP_WORDS <<<"$line"
+			[[ $line != *" " ]] || COMP_WORDS+=("")
+			COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+			_stacktap </dev/null
+			echo "== $line"
+			((${#COMPREPLY[@]} == 0)) || printf "%s\n" "${COMPREPLY[@]}"
+		done' 2>&1
+}
+
 fish_offers() {
 	# shellcheck disable=SC2016 # fish expands it
 	fish --no-config -c 'source completion/stacktap.fish
@@ -38,12 +51,37 @@ zsh_offers() {
 		for line; do
 			zpty -n -w z "$line"$'\x18'
 			zpty -r z said "*LISTED*$line*"
-			print -rn -- $said
+			print -r -- "== $line"
+			print -r -- $said
 			zpty -n -w z $'\x15'
 		done
 		zpty -d z
 	ZSH
 	timeout 60 zsh -f "$scratch/ask" "$PWD/completion" "$@" 2>&1
+}
+
+# What is offered behind LINE, of all of standard input
+behind() {
+	awk -v head="== $1" '/^== /{ on = $0 == head; next } on'
+}
+
+options() {
+	grep -oE -- '--[a-z][a-z-]*' | sort -u
+}
+
+# same_options SHELL OFFERS
+same_options() {
+	local command
+	for command in $commands; do
+		same "$1: the options of $command" "$(behind "stacktap $command --" <<<"$2" | options)" "$(stacktap "$command" --help | options)"
+	done
+}
+
+ask_options() {
+	local command
+	for command in $commands; do
+		echo "stacktap $command --"
+	done
 }
 
 # What runs on a host, and which sessions: the same for all shells.
@@ -65,26 +103,29 @@ cat >"$host/bin/stacktap" <<-EOF
 	echo '{"module":{},"sessions":[{"id":7,"state":"running","owner":{"pid":9,"comm":"stacktapd"},"sources":[{"id":3,"name":"cycles"}]}]}'
 EOF
 chmod +x "$host/bin/stacktap"
+cgroups=(/system.slice '/system.slice/system-a\x2db.slice' /user.slice)
+mkdir -p "${cgroups[@]/#/$host/sys/fs/cgroup}"
 containers=$(printf '%s\n' build "$id" web | sort)
 names=$(printf 'name-%s\n' 101 102 103 104 105)
 sessions=$(printf '%s\n' 7 all stacktapd)
 
 on_host() {
 	local PATH=$host/bin:$PATH
-	export _stacktap_proc=$host/proc
+	export _stacktap_proc=$host/proc _stacktap_sys=$host/sys
 	"$@"
 }
 
-bash_offers() {
-	# shellcheck disable=SC2016 # the other bash expands it
-	bash --norc -c '. completion/stacktap; read -ra COMP_WORDS <<<"$1"; COMP_WORDS+=("")
-		COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _stacktap; printf "%s\n" "${COMPREPLY[@]}"' bash "$1"
-}
-
-same "bash: live containers" "$(on_host bash_offers 'stacktap report --container' | sort)" "$containers"
-same "bash: pids" "$(on_host bash_offers 'stacktap record -p' | tr '\n' ' ')" "101 102 103 104 105 "
-same "bash: names of processes" "$(on_host bash_offers 'stacktap report --process')" "$names"
-same "bash: sessions" "$(on_host bash_offers 'stacktap stop' | grep -v '^--' | sort)" "$sessions"
+same_options bash "$(ask_options | bash_offers)"
+same "bash: commands" "$(echo 'stacktap ' | bash_offers | sed 1d | grep -v '^--' | sort)" "$(sort <<<"$commands")"
+same "bash: live containers" "$(echo 'stacktap report --container ' | on_host bash_offers | sed 1d | sort)" "$containers"
+same "bash: pids" "$(echo 'stacktap record -p ' | on_host bash_offers | sed 1d | tr '\n' ' ')" "101 102 103 104 105 "
+same "bash: names of processes" "$(echo 'stacktap report --process ' | on_host bash_offers | sed 1d)" "$names"
+same "bash: sessions" "$(echo 'stacktap stop ' | on_host bash_offers | sed 1d | grep -v '^--' | sort)" "$sessions"
+for option in 'record -G' 'report --cgroup'; do
+	same "bash: cgroups of $option" "$(echo "stacktap $option " | on_host bash_offers | sed 1d | sort)" "$(printf '%s\n' /system.slice/ /user.slice)"
+	same "bash: cgroups below, of $option" "$(echo "stacktap $option /system.slice/" | on_host bash_offers | sed 1d)" \
+		'/system.slice/system-a\x2db.slice'
+done
 
 # Whoever has a cgroup of his own calls those below it as he likes, and his programs, and `compgen -W' expands words.
 mkdir -p "$scratch"/hostile/{bin,proc/1}
@@ -110,13 +151,10 @@ if command -v fish >/dev/null; then
 	same "fish: names of processes" "$(echo 'stacktap report --process ' | on_host fish_offers | sed 1d | sort)" "$names"
 	check "fish: pids" grep -qw $$ <<<"$(echo 'stacktap record -p ' | fish_offers)"
 	same "fish: sessions" "$(echo 'stacktap stop ' | on_host fish_offers | sed 1d | sort)" "$sessions"
-	offers=$(for command in $commands; do echo "stacktap $command --"; done | fish_offers)
-	for command in $commands; do
-		# of top it also has those of record, which top's help does not repeat
-		same "fish lacks no option of $command" "$(comm -13 \
-			<(awk -v head="== stacktap $command --" '/^== /{ on = $0 == head; next } on' <<<"$offers" | sort -u) \
-			<(stacktap "$command" --help | grep -oE -- '--[a-z][a-z-]*' | sort -u))" ""
+	for option in 'record -G' 'report --cgroup'; do
+		same "fish: cgroups of $option" "$(echo "stacktap $option " | on_host fish_offers | sed 1d)" "$(printf '%s\n' "${cgroups[@]}")"
 	done
+	same_options fish "$(ask_options | fish_offers)"
 	same "fish: commands" "$(echo 'stacktap ' | fish_offers | sed '1d; s/\t.*//' | sort)" "$(sort <<<"$commands")"
 	same "fish: values of annotate" "$(echo 'stacktap annotate -M ' | fish_offers | sed 1d | tr '\n' ' ')" "att intel "
 	same "fish: values" "$(echo 'stacktap convert -f ' | fish_offers | sed 1d | tr '\n' ' ')" \
@@ -126,13 +164,18 @@ else
 fi
 if command -v zsh >/dev/null; then
 	check "zsh: it parses" zsh -n completion/_stacktap
-	offers=$(zsh_offers 'stacktap ' 'stacktap report --' 'stacktap top --' 'stacktap convert -f ' 'stacktap annotate -M ')
-	live=$(on_host zsh_offers 'stacktap report --container ' 'stacktap report --process ' 'stacktap stop ')
+	mapfile -t lines < <(ask_options)
+	offers=$(zsh_offers "${lines[@]}" 'stacktap ' 'stacktap convert -f ' 'stacktap annotate -M ')
+	same_options zsh "$offers"
+	live=$(on_host zsh_offers 'stacktap report --container ' 'stacktap report --process ' 'stacktap stop ' 'stacktap record -G ' \
+		'stacktap report --cgroup /system.slice/')
+	same "zsh: cgroups" "$(behind 'stacktap record -G ' <<<"$live" | grep -oE '[a-z]+\.slice/?' | sort)" "$(printf '%s\n' system.slice/ user.slice/)"
+	check "zsh: cgroups below" grep -qF 'system-a' <<<"$live"
 	for word in $containers name-101 name-105 7 all stacktapd; do
 		check "zsh, live: $word" grep -qE -- "(^|[^a-z0-9-])$word([^a-z0-9-]|$)" <<<"$live"
 	done
 	check "zsh, live: no machine that is no container, no monitor, no source" test -z "$(grep -oE "qemu|$other|\b3\b" <<<"$live")"
-	for word in $commands $(stacktap report --help | grep -oE -- '--[a-z][a-z-]*') --window speedscope intel; do
+	for word in $commands speedscope intel; do
 		check "zsh: $word" grep -qE -- "(^|[^a-z-])$word([^a-z-]|$)" <<<"$offers"
 	done
 else

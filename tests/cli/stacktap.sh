@@ -74,8 +74,6 @@ for command in $commands; do
 	for option in $("$stacktap" "$command" --help | grep -oE -- '--[a-z-]+' | sort -u); do
 		[ "$option" = --help ] || check "the manual knows $command $option" \
 			grep -qF -- "*$option*" <<<"$section"
-		check "the completion knows $command $option" \
-			grep -qE -- "(^|[[:space:]'\"])$option($|[[:space:]'\"|)])" completion/stacktap
 	done
 done
 
