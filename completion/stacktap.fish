@@ -35,11 +35,15 @@ function __stacktap_cgroups
     find $root -mindepth 1 -type d -printf '/%P\n' 2>/dev/null | sort
 end
 
+# Generic ones, and those of the CPUs' PMUs, which may be sources: the others have a cpumask, or are msr.
 function __stacktap_events
     printf '%s\n' cycles instructions cache-references cache-misses branches branch-misses cpu-clock task-clock \
         page-faults minor-faults major-faults context-switches cpu-migrations
-    for path in /sys/bus/event_source/devices/cpu*/events/*
-        string match -q '*.*' (basename $path); or string replace -r '.*/devices/([^/]*)/events/(.*)' '$1/$2/' $path
+    for pmu in (__stacktap_sys)/bus/event_source/devices/*
+        test -e $pmu/cpumask; or string match -q '*/msr' $pmu; and continue
+        for event in $pmu/events/*
+            string replace -rf '.*/([^/]+)/events/([^/.]+)$' '$1/$2/' $event
+        end
     end
 end
 
@@ -70,6 +74,7 @@ complete -c stacktap -n '__stacktap_is report diff annotate flamegraph serve con
 complete -c stacktap -n '__stacktap_is store' -a 'list export prune (__fish_complete_directories)'
 complete -c stacktap -n '__stacktap_is start stop set' -a '(__stacktap_sessions)'
 complete -c stacktap -n '__stacktap_is record top' -s e -l event -x -a '(__stacktap_events)'
+complete -c stacktap -n '__stacktap_is report diff annotate flamegraph serve convert store' -l event -x -a '(__stacktap_events)'
 complete -c stacktap -n '__stacktap_is record top set' -s p -l pid -x -a '(__fish_complete_pids)'
 complete -c stacktap -n '__stacktap_is record top set' -s t -l tid -x -a '(__fish_complete_pids)'
 complete -c stacktap -n '__stacktap_is record top set' -s u -l uid -x -a '(__fish_complete_users)'

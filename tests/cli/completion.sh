@@ -105,6 +105,12 @@ EOF
 chmod +x "$host/bin/stacktap"
 cgroups=(/system.slice '/system.slice/system-a\x2db.slice' /user.slice)
 mkdir -p "${cgroups[@]/#/$host/sys/fs/cgroup}"
+# the PMU of CPUs on arm64 and a hybrid's, with what is no event; one of an uncore, one of no CPU, one without events
+mkdir -p "$host"/sys/bus/event_source/devices/{armv8_pmuv3_0,cpu_core,uncore_imc,msr}/events "$host/sys/bus/event_source/devices/breakpoint"
+touch "$host"/sys/bus/event_source/devices/{armv8_pmuv3_0/{cpus,events/l1d_tlb},cpu_core/{cpus,events/mem-loads{,.scale,.unit}}} \
+	"$host"/sys/bus/event_source/devices/{uncore_imc/{cpumask,events/data_reads},msr/events/tsc}
+events=$(printf '%s\n' armv8_pmuv3_0/l1d_tlb/ branch-misses branches cache-misses cache-references context-switches cpu-clock cpu-migrations \
+	cpu_core/mem-loads/ cycles instructions major-faults minor-faults page-faults task-clock | LC_ALL=C sort)
 containers=$(printf '%s\n' build "$id" web | sort)
 names=$(printf 'name-%s\n' 101 102 103 104 105)
 sessions=$(printf '%s\n' 7 all stacktapd)
@@ -119,6 +125,9 @@ same_options bash "$(ask_options | bash_offers)"
 same "bash: commands" "$(echo 'stacktap ' | bash_offers | sed 1d | grep -v '^--' | sort)" "$(sort <<<"$commands")"
 same "bash: live containers" "$(echo 'stacktap report --container ' | on_host bash_offers | sed 1d | sort)" "$containers"
 same "bash: pids" "$(echo 'stacktap record -p ' | on_host bash_offers | sed 1d | tr '\n' ' ')" "101 102 103 104 105 "
+for option in 'record -e' 'top --event' 'report --event'; do
+	same "bash: events of $option" "$(echo "stacktap $option " | on_host bash_offers | sed 1d | LC_ALL=C sort)" "$events"
+done
 same "bash: names of processes" "$(echo 'stacktap report --process ' | on_host bash_offers | sed 1d)" "$names"
 same "bash: sessions" "$(echo 'stacktap stop ' | on_host bash_offers | sed 1d | grep -v '^--' | sort)" "$sessions"
 for option in 'record -G' 'report --cgroup'; do
@@ -148,6 +157,9 @@ done
 
 if command -v fish >/dev/null; then
 	same "fish: live containers" "$(echo 'stacktap report --container ' | on_host fish_offers | sed 1d | sort)" "$containers"
+	for option in 'record -e' 'top --event' 'report --event'; do
+		same "fish: events of $option" "$(echo "stacktap $option " | on_host fish_offers | sed 1d | LC_ALL=C sort)" "$events"
+	done
 	same "fish: names of processes" "$(echo 'stacktap report --process ' | on_host fish_offers | sed 1d | sort)" "$names"
 	check "fish: pids" grep -qw $$ <<<"$(echo 'stacktap record -p ' | fish_offers)"
 	same "fish: sessions" "$(echo 'stacktap stop ' | on_host fish_offers | sed 1d | sort)" "$sessions"
@@ -167,10 +179,18 @@ if command -v zsh >/dev/null; then
 	mapfile -t lines < <(ask_options)
 	offers=$(zsh_offers "${lines[@]}" 'stacktap ' 'stacktap convert -f ' 'stacktap annotate -M ')
 	same_options zsh "$offers"
+	mkdir "$host/proc/106"
+	printf '\033[31mred' >"$host/proc/106/comm"
 	live=$(on_host zsh_offers 'stacktap report --container ' 'stacktap report --process ' 'stacktap stop ' 'stacktap record -G ' \
-		'stacktap report --cgroup /system.slice/')
+		'stacktap report --cgroup /system.slice/' 'stacktap record -p ' 'stacktap record -e ' 'stacktap report --event ')
+	for option in 'record -e' 'report --event'; do
+		same "zsh: events of $option" "$(behind "stacktap $option " <<<"$live" | grep -v stacktap | grep -oE '[a-z0-9_/-]{5,}' | LC_ALL=C sort)" "$events"
+	done
+	same "zsh: pids" "$(behind 'stacktap record -p ' <<<"$live" | grep -oE '10[0-9] +-- name-10[0-9]' | tr -s ' ' | sort)" \
+		"$(printf '%s\n' 101 102 103 104 105 | sed 's/.*/& -- name-&/')"
 	same "zsh: cgroups" "$(behind 'stacktap record -G ' <<<"$live" | grep -oE '[a-z]+\.slice/?' | sort)" "$(printf '%s\n' system.slice/ user.slice/)"
 	check "zsh: cgroups below" grep -qF 'system-a' <<<"$live"
+	check "zsh: no name gives the terminal commands" test -z "$(grep -F $'\e[31m' <<<"$live")"
 	for word in $containers name-101 name-105 7 all stacktapd; do
 		check "zsh, live: $word" grep -qE -- "(^|[^a-z0-9-])$word([^a-z0-9-]|$)" <<<"$live"
 	done
