@@ -13,6 +13,8 @@ M := $(O)/man
 man_pages := $(patsubst man/%.scd,$(M)/%,$(wildcard man/*.scd)) $(M)/stacktap-counters.7
 dkms_sources := Kbuild packaging/dkms-module kmod/compat/probes.mk $(wildcard kmod/*.[ch] kmod/*/*.[chS] include/stacktap/*.h \
 	include/uapi/linux/*.h)
+completions := $(foreach program,stacktap stacktapd stacktap-soak,$(BASHCOMPDIR)/$(program) $(ZSHCOMPDIR)/_$(program) \
+	$(FISHCOMPDIR)/$(program).fish)
 root := $(DESTDIR)
 
 .PHONY: man install install-user install-dkms install-host uninstall
@@ -48,9 +50,7 @@ install-user: $(user_programs) $(man_pages)
 	$(Q)$(foreach page,$(man_pages),$(INSTALL) -D -m 644 $(page) \
 		$(root)$(MANDIR)/man$(lastword $(subst ., ,$(page)))/$(notdir $(page)) &&) true
 	$(Q)$(INSTALL) -D -m 644 docs/secure-boot.md $(root)$(DOCDIR)/secure-boot.md
-	$(Q)$(INSTALL) -D -m 644 completion/stacktap $(root)$(BASHCOMPDIR)/stacktap
-	$(Q)$(INSTALL) -D -m 644 completion/_stacktap $(root)$(ZSHCOMPDIR)/_stacktap
-	$(Q)$(INSTALL) -D -m 644 completion/stacktap.fish $(root)$(FISHCOMPDIR)/stacktap.fish
+	$(Q)$(foreach file,$(completions),$(INSTALL) -D -m 644 completion/$(notdir $(file)) $(root)$(file) &&) true
 	$(Q)$(INSTALL) -d $(root)$(UNITDIR)
 	$(Q)sed -e 's|@SBINDIR@|$(SBINDIR)|g' -e 's|@SYSCONFDIR@|$(SYSCONFDIR)|g' \
 		packaging/stacktapd.service.in >$(root)$(UNITDIR)/stacktapd.service
@@ -124,8 +124,7 @@ endif
 endif
 	$(Q)rm -f $(root)$(BINDIR)/stacktap $(root)$(SBINDIR)/stacktapd $(root)$(SBINDIR)/stacktap-soak \
 		$(foreach page,$(man_pages),$(root)$(MANDIR)/man$(lastword $(subst ., ,$(page)))/$(notdir $(page))) \
-		$(root)$(DOCDIR)/secure-boot.md $(root)$(BASHCOMPDIR)/stacktap $(root)$(ZSHCOMPDIR)/_stacktap \
-		$(root)$(FISHCOMPDIR)/stacktap.fish $(root)$(UNITDIR)/stacktapd.service \
+		$(root)$(DOCDIR)/secure-boot.md $(addprefix $(root),$(completions)) $(root)$(UNITDIR)/stacktapd.service \
 		$(root)$(UDEVDIR)/70-stacktap.rules $(root)$(SYSUSERSDIR)/stacktap.conf \
 		$(root)$(MODLOADDIR)/stacktap.conf
 	$(Q)if cmp -s packaging/stacktap.conf $(root)$(CONFDIR)/stacktap.conf; then \

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Completions in bash, fish and zsh: of each command's options they offer those that its --help has, and no others;
+# Completions in bash, fish and zsh: of each command's and program's options they offer those that its --help has, and no others;
 # and what lives on the host.
 # usage: completion.sh BUILD-DIRECTORY
 set -u
@@ -14,7 +14,8 @@ arch=$(uname -m)
 [ "$arch" = aarch64 ] && arch=arm64
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
-ln -s "$output/user-$arch/stacktap" "$scratch/stacktap" || exit 1
+ln -s "$output/user-$arch/stacktap" "$output/user-$arch/stacktapd" "$scratch" || exit 1
+ln -s "$PWD/packaging/soak" "$scratch/stacktap-soak"
 PATH=$scratch:$PATH
 
 commands=$(stacktap --help | sed -n 's/^  \([a-z-]*\) .*/\1/p')
@@ -22,12 +23,13 @@ commands=$(stacktap --help | sed -n 's/^  \([a-z-]*\) .*/\1/p')
 # What a shell offers for each line of standard input, the lines apart by `=='.
 bash_offers() {
 	# shellcheck disable=SC2016 # the other bash expands it
-	bash --norc -c '. completion/stacktap
+	bash --norc -c 'for file in completion/stacktap{,d,-soak}; do . "$file"; done
 		while IFS= read -r line; do
 			read -ra COMP_WORDS <<<"$line"
 			[[ $line != *" " ]] || COMP_WORDS+=("")
 			COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
-			_stacktap </dev/null
+			read -r _ _ complete _ < <(complete -p "${COMP_WORDS[0]}")
+			"$complete" </dev/null
 			echo "== $line"
 			((${#COMPREPLY[@]} == 0)) || printf "%s\n" "${COMPREPLY[@]}"
 		done' 2>&1
@@ -35,7 +37,7 @@ bash_offers() {
 
 fish_offers() {
 	# shellcheck disable=SC2016 # fish expands it
-	fish --no-config -c 'source completion/stacktap.fish
+	fish --no-config -c 'for file in completion/*.fish; source $file; end
 		while read -l line; echo "== $line"; complete -C "$line"; end' 2>&1
 }
 
@@ -71,16 +73,18 @@ options() {
 
 # same_options SHELL OFFERS
 same_options() {
-	local command
-	for command in $commands; do
-		same "$1: the options of $command" "$(behind "stacktap $command --" <<<"$2" | options)" "$(stacktap "$command" --help | options)"
-	done
+	local line
+	while read -r line; do
+		# shellcheck disable=SC2086 # words
+		same "$1: options of ${line% --}" "$(behind "$line" <<<"$2" | options)" "$(${line}help | options)"
+	done < <(ask_options)
 }
 
 ask_options() {
-	local command
-	for command in $commands; do
-		echo "stacktap $command --"
+	local program
+	printf 'stacktap %s --\n' $commands
+	for program in stacktapd stacktap-soak; do
+		echo "$program --"
 	done
 }
 
@@ -122,6 +126,7 @@ on_host() {
 }
 
 same_options bash "$(ask_options | bash_offers)"
+same "bash: levels of stacktapd" "$(echo 'stacktapd --log-level ' | bash_offers | sed 1d | tr '\n' ' ')" "error warning info debug "
 same "bash: commands" "$(echo 'stacktap ' | bash_offers | sed 1d | grep -v '^--' | sort)" "$(sort <<<"$commands")"
 same "bash: live containers" "$(echo 'stacktap report --container ' | on_host bash_offers | sed 1d | sort)" "$containers"
 same "bash: pids" "$(echo 'stacktap record -p ' | on_host bash_offers | sed 1d | tr '\n' ' ')" "101 102 103 104 105 "
@@ -167,6 +172,7 @@ if command -v fish >/dev/null; then
 		same "fish: cgroups of $option" "$(echo "stacktap $option " | on_host fish_offers | sed 1d)" "$(printf '%s\n' "${cgroups[@]}")"
 	done
 	same_options fish "$(ask_options | fish_offers)"
+	same "fish: levels of stacktapd" "$(echo 'stacktapd --log-level ' | fish_offers | sed '1d; s/\t.*//' | tr '\n' ' ')" "debug error info warning "
 	same "fish: commands" "$(echo 'stacktap ' | fish_offers | sed '1d; s/\t.*//' | sort)" "$(sort <<<"$commands")"
 	same "fish: values of annotate" "$(echo 'stacktap annotate -M ' | fish_offers | sed 1d | tr '\n' ' ')" "att intel "
 	same "fish: values" "$(echo 'stacktap convert -f ' | fish_offers | sed 1d | tr '\n' ' ')" \
@@ -175,9 +181,11 @@ else
 	skip "fish" "there is no fish (tests/setup check)"
 fi
 if command -v zsh >/dev/null; then
-	check "zsh: it parses" zsh -n completion/_stacktap
+	for file in completion/_*; do
+		check "zsh: $file parses" zsh -n "$file"
+	done
 	mapfile -t lines < <(ask_options)
-	offers=$(zsh_offers "${lines[@]}" 'stacktap ' 'stacktap convert -f ' 'stacktap annotate -M ')
+	offers=$(zsh_offers "${lines[@]}" 'stacktap ' 'stacktap convert -f ' 'stacktap annotate -M ' 'stacktapd --log-level ')
 	same_options zsh "$offers"
 	mkdir "$host/proc/106"
 	printf '\033[31mred' >"$host/proc/106/comm"
@@ -195,7 +203,7 @@ if command -v zsh >/dev/null; then
 		check "zsh, live: $word" grep -qE -- "(^|[^a-z0-9-])$word([^a-z0-9-]|$)" <<<"$live"
 	done
 	check "zsh, live: no machine that is no container, no monitor, no source" test -z "$(grep -oE "qemu|$other|\b3\b" <<<"$live")"
-	for word in $commands speedscope intel; do
+	for word in $commands speedscope intel warning; do
 		check "zsh: $word" grep -qE -- "(^|[^a-z-])$word([^a-z-]|$)" <<<"$offers"
 	done
 else

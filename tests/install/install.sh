@@ -27,14 +27,20 @@ same "every file is in its place with its mode" "$(files | grep -v ^/usr/src/)" 
 /usr/sbin/stacktap-soak 755
 /usr/sbin/stacktapd 755
 /usr/share/bash-completion/completions/stacktap 644
+/usr/share/bash-completion/completions/stacktap-soak 644
+/usr/share/bash-completion/completions/stacktapd 644
 /usr/share/doc/stacktap/secure-boot.md 644
+/usr/share/fish/vendor_completions.d/stacktap-soak.fish 644
 /usr/share/fish/vendor_completions.d/stacktap.fish 644
+/usr/share/fish/vendor_completions.d/stacktapd.fish 644
 /usr/share/man/man5/stacktap.conf.5 644
 /usr/share/man/man7/stacktap-counters.7 644
 /usr/share/man/man8/stacktap-soak.8 644
 /usr/share/man/man8/stacktap.8 644
 /usr/share/man/man8/stacktapd.8 644
 /usr/share/zsh/vendor-completions/_stacktap 644
+/usr/share/zsh/vendor-completions/_stacktap-soak 644
+/usr/share/zsh/vendor-completions/_stacktapd 644
 LIST
 )"
 same "the sources for DKMS are all of the module's, what builds them, and no others" \
@@ -55,7 +61,9 @@ for page in man8/stacktap.8 man8/stacktap-soak.8 man8/stacktapd.8 man5/stacktap.
 	same "$page formats without a complaint" \
 		"$(groff -man -Tutf8 -ww -z "$root/usr/share/man/$page" 2>&1)" ""
 done
-check "the completion is bash" bash -n "$root/usr/share/bash-completion/completions/stacktap"
+for file in "$root"/usr/share/bash-completion/completions/*; do
+	check "completion for ${file##*/} is bash" bash -n "$file"
+done
 same "no file names the place it was staged in" "$(grep -rIlF -e "$root" "$root")" ""
 same "no placeholder is left" "$(grep -rIlE '@[A-Z]+@' "$root")" ""
 
