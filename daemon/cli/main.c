@@ -30,14 +30,14 @@ static const struct cli_command commands[] = {
 	{ "unwind-info", unwind_info_run, "show or check the unwind table of an ELF file" },
 };
 
-static void print_help(FILE *file)
+static void print_help(void)
 {
 	fputs("usage: stacktap [COMMAND] [OPTION...]\n\n"
-	      "Profiles this host, shows what was recorded, and controls sessions. Without a command: status.\n\n", file);
+	      "Profiles this host, shows what was recorded, and controls sessions. Without a command: status.\n\n", stdout);
 	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
-		fprintf(file, "  %-11s %s\n", commands[i].name, commands[i].help);
+		printf("  %-11s %s\n", commands[i].name, commands[i].help);
 	fputs("\n  -h, --help     this text; `stacktap COMMAND --help' has a command's options\n"
-	      "      --version  print the version\n", file);
+	      "      --version  print the version\n", stdout);
 }
 
 static const char *near_command(const char *name)
@@ -73,7 +73,7 @@ int main(int argc, char **argv)
 	log_setup("stacktap", LOG_LEVEL_WARNING);
 
 	if (name && (!strcmp(name, "--help") || !strcmp(name, "-h") || !strcmp(name, "help"))) {
-		print_help(stdout);
+		print_help();
 		return cli_finish();
 	}
 	if (name && (!strcmp(name, "--version") || !strcmp(name, "-V"))) {
@@ -92,7 +92,5 @@ int main(int argc, char **argv)
 	nearest = near_command(name);
 	if (nearest)
 		return cli_usage_error("unknown command `%s'; did you mean `%s'?", name, nearest);
-	fprintf(stderr, "stacktap: unknown command `%s'\n", name);
-	print_help(stderr);
-	return CLI_USAGE;
+	return cli_usage_error("unknown command `%s': `stacktap --help' lists the commands", name);
 }

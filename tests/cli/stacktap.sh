@@ -80,8 +80,7 @@ done
 check "an unknown command" run 2 recrod
 check "an unknown command is named" says "$err" recrod
 check "and the near one" says "$err" "did you mean \`record'"
-check "one that is near to nothing" run 2 xyzzy
-check "gets the list" says "$err" flamegraph
+refused "one that is near to nothing" 2 "unknown command \`xyzzy': \`stacktap --help' lists the commands" xyzzy
 
 module="the kernel module stacktap is not loaded: run \`modprobe stacktap'"
 check "no command, no module" run 1
