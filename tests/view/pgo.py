@@ -63,9 +63,8 @@ def main():
     found = re.search(r"go1\.(\d+)", subprocess.run(["go", "version"], capture_output=True, text=True).stdout) \
         if shutil.which("go") else None
     if not found or int(found.group(1)) < 21:
-        print("# go build -pgo needs Go 1.21: not run")
-        print("1..0")
-        return 0
+        tap.skip("go build -pgo inlines by a profile that was converted", "it needs Go 1.21; found: " + (found.group(0) if found else "none"))
+        return tap.finish()
     place = os.path.join(work, "pgo")
     os.makedirs(place, exist_ok=True)
     for name, text in (("main.go", MAIN), ("hot.go", HOT), ("go.mod", "module pgo\n\ngo 1.21\n")):
