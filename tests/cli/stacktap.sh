@@ -159,6 +159,9 @@ refused "no such directory" 1 "/no/such/x.otlp" record -o /no/such/x.otlp
 for ending in foo json otlp.gz htm; do
 	refused "record -o x.$ending" 2 ".otlp .html .svg .pb.gz .pprof .folded" record -o "x.$ending"
 done
+same "docs/formats.md has the endings that record knows" "$(awk '/^\| ending /{ on = 1 } on && /^$/{ exit } on' docs/formats.md |
+	grep -oE '^[^|]*\|[^|]*' | grep -oE '`\.[a-z.-]+`' | tr -d '`' | grep -vx '\.pgo' | sort)" \
+	"$(sed 's/.*there are //' "$err" | tr ' ' '\n' | sort)"
 refused "record -o x.pgo" 2 "stacktap symbolize" record -o x.pgo
 for name in x x.otlp .hidden dir.d/x x.html x.svg x.pb.gz x.folded x.speedscope.json x.firefox.json x.perf; do
 	mkdir -p "$scratch/dir.d"
