@@ -178,6 +178,7 @@ verdict "scripts, shellcheck" scripts
 verdict "Python compiles" python_compiles
 verdict "rooms include each other one way, no files in a circle" tests/check/rooms
 verdict "words of CONTRIBUTING.md alone" tests/check/words
+verdict "docs/troubleshooting.md quotes what is printed" tests/check/messages
 verdict "planted faults apply" tests/faults/run --check
 verdict "SPDX on every file" spdx
 echo "1..$number"
