@@ -59,7 +59,7 @@ zsh_offers() {
 		done
 		zpty -d z
 	ZSH
-	timeout 60 zsh -f "$scratch/ask" "$PWD/completion" "$@" 2>&1
+	timeout 600 zsh -f "$scratch/ask" "$PWD/completion" "$@" 2>&1
 }
 
 # What is offered behind LINE, of all of standard input
