@@ -234,6 +234,10 @@ test-clickhouse: ## payloads through a Collector into ClickHouse's engine, chdb 
 test-objects: ## payloads through a Collector into files and a bucket of an S3 server (Go >= 1.25; builds for minutes)
 	$(Q)tests/collector/objects.sh "$(O)" $(RECORDINGS)
 
+.PHONY: test-speedscope
+test-speedscope: user ## what convert writes, opened by speedscope of npm in a headless Chromium (npm)
+	$(Q)/usr/bin/python3 -B tests/view/speedscope.py "$(abspath $(U))/stacktap" "$(abspath $(O))/view"
+
 .PHONY: test-backends
 test-backends: ## real servers by path, fed and asked: PYROSCOPE=PROGRAM PARCA=PROGRAM [RECORDINGS="FILE..."]
 	$(Q)PYROSCOPE="$(PYROSCOPE)" PARCA="$(PARCA)" tests/backends/run "$(O)" $(RECORDINGS)
