@@ -165,7 +165,7 @@ vm-quick:
 more_but = $(quick_$(ARCH)) $(if $(FULL),,$(spare_$(ARCH)))
 
 # Emulation translates a library anew wherever it is mapped: a guest that has it at one address takes a sixth less
-# CPU time. In those of make test, in case unwind and with FULL=1 addresses are random.
+# CPU time. In those of make test, in cases that ask for it and with FULL=1 addresses are random.
 vm-more:
 	$(Q)$(MAKE) BUT="$(more_but)" GUESTS=timed $(if $(FULL),,APPEND=norandmaps) vm
 

@@ -107,6 +107,8 @@ struct mapped_file {
 	char *path;
 	_Atomic(struct object *) object;	/* NULL until thread B has looked */
 	uint64_t seen_in;	/* thread B's: the last window in which it tried to */
+	/* the kernel's: what is outside may be other code by the next window; both 0: not known. Set before it is shared */
+	uint64_t fixed_start, fixed_limit;
 
 	struct journalled journalled;
 

@@ -79,7 +79,8 @@ struct location *location_new(struct mapped_file *file, uint64_t offset, enum fr
 		return NULL;
 	}
 	atomic_init(&location->refs, 1);
-	atomic_init(&location->is_put_off, false);
+	atomic_init(&location->is_put_off, type == FRAME_KERNEL && file && file->fixed_limit &&
+		    (offset < file->fixed_start || offset >= file->fixed_limit));
 	atomic_init(&location->is_resolved, false);
 	location->file = file ? mapped_file_ref(file) : NULL;
 	location->offset = offset;

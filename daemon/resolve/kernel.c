@@ -27,7 +27,8 @@ enum {
 	MODULES_BYTES = 1024 * 1024,	/* of /proc/modules */
 	NOTES_BYTES = 64 * 1024,
 	FUNCTION_MAX = 1024 * 1024,	/* what is further from a symbol is not its function's */
-	REPLACED_BATCHES = 2,		/* the one that was sampled when it came, the one that had begun when it was seen */
+	GONE_MAX = 64,
+	GONE_BATCHES = 2,		/* the one in which it is missed, and the one that had begun by then */
 };
 #define REFRESH_NS (10 * NSEC_PER_SEC)
 #define MISSED_MAX_NS (3600 * NSEC_PER_SEC)
@@ -36,9 +37,14 @@ struct module {
 	uint64_t start, size;
 	char name[64];
 	struct object *object;	/* owned; made when its first Location is resolved */
-	ino_t inode;		/* then, of its directory in sysfs: another one after it was loaded again */
+	ino_t inode;		/* of its directory in sysfs: another one after it was loaded again */
 	bool has_symbols;	/* they were read after it came */
-	unsigned int replaced;	/* batches whose addresses may be those of what was here before */
+};
+
+/* Where a module was: samples of it may still come, whatever is there now. */
+struct gone {
+	uint64_t start, limit;
+	unsigned int batches;
 };
 
 struct kernel {
@@ -47,6 +53,8 @@ struct kernel {
 	struct kallsyms *symbols;	/* NULL: unreadable */
 	struct module *modules;		/* sorted by start */
 	size_t module_count;
+	struct gone gone[GONE_MAX];	/* the last ones */
+	unsigned int gone_count;
 	bool is_changed, is_warned;
 	bool is_stale;			/* modules came or went after the symbols were read */
 	bool is_looked;			/* for modules that came or went, in this batch */
@@ -116,36 +124,50 @@ static int open_addresses(const struct kernel *kernel, enum broker_kernel_file f
 	return fd < 0 ? -errno : fd;
 }
 
-static void read_modules(const struct kernel *kernel, struct module **ret_modules,
-			 size_t *ret_count)
+static ino_t module_inode(const struct kernel *kernel, const char *name)
+{
+	char path[PATH_MAX];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "%s/sys/module/%s", kernel->sysroot, name);
+	return stat(path, &st) == 0 ? st.st_ino : 0;
+}
+
+static int read_modules(const struct kernel *kernel, struct module **ret_modules, size_t *ret_count)
 {
 	_cleanup_close_ int fd = open_addresses(kernel, BROKER_MODULES, "/proc/modules");
 	_cleanup_free_ char *text = NULL;
 	char *line, *rest;
 	struct module *modules, *smaller;
 	size_t count = 0;
+	int r;
 
 	*ret_modules = NULL;
 	*ret_count = 0;
 	/* a kernel without modules has no such file */
-	if (fd < 0 || file_read_fd(fd, MODULES_BYTES, &text, NULL) < 0)
-		return;
+	if (fd < 0)
+		return fd == -ENOENT ? 0 : fd;
+	r = file_read_fd(fd, MODULES_BYTES, &text, NULL);
+	if (r < 0)
+		return r;
 	modules = calloc(MODULES_MAX, sizeof(*modules));
 	if (!modules)
-		return;
+		return -ENOMEM;
 	for (line = strtok_r(text, "\n", &rest); line && count < MODULES_MAX;
 	     line = strtok_r(NULL, "\n", &rest))
 		count += parse_module(line, &modules[count]);
 	qsort(modules, count, sizeof(*modules), compare_modules);
-	if (!pool_charge(POOL_SYMBOLS, count * sizeof(*modules)))
-		count = 0;
-	if (!count) {
+	r = pool_charge(POOL_SYMBOLS, count * sizeof(*modules)) ? 0 : -ENOBUFS;
+	if (r < 0 || !count) {
 		free(modules);
-		return;
+		return r;
 	}
 	smaller = realloc(modules, count * sizeof(*modules));
 	*ret_modules = smaller ?: modules;
 	*ret_count = count;
+	for (size_t i = 0; i < count; i++)
+		(*ret_modules)[i].inode = module_inode(kernel, (*ret_modules)[i].name);
+	return 0;
 }
 
 static void free_modules(struct module *modules, size_t count)
@@ -174,30 +196,39 @@ static struct module *find_module(const struct kernel *kernel, uint64_t address)
 	return &kernel->modules[low - 1];
 }
 
-static ino_t module_inode(const struct kernel *kernel, const char *name)
-{
-	char path[PATH_MAX];
-	struct stat st;
-
-	snprintf(path, sizeof(path), "%s/sys/module/%s", kernel->sysroot, name);
-	return stat(path, &st) == 0 ? st.st_ino : 0;
-}
-
+/* Once it is initialized it is smaller. */
 static bool is_same_module(const struct module *a, const struct module *b)
 {
-	return a->start == b->start && a->size == b->size && !strcmp(a->name, b->name);
+	return a->start == b->start && a->inode == b->inode && !strcmp(a->name, b->name);
 }
 
-static bool was_loaded_again(const struct kernel *kernel, const struct module *module)
+/* Its size is that of data elsewhere, too: it ends where the next one begins. */
+static void note_gone(struct kernel *kernel, size_t i)
 {
-	return module->object && module_inode(kernel, module->name) != module->inode;
+	const struct module *module = &kernel->modules[i];
+	uint64_t limit = module->start + module->size;
+
+	if (i + 1 < kernel->module_count)
+		limit = min_of(limit, kernel->modules[i + 1].start);
+	if (kernel->gone_count == GONE_MAX)
+		memmove(kernel->gone, kernel->gone + 1, --kernel->gone_count * sizeof(kernel->gone[0]));
+	kernel->gone[kernel->gone_count++] = (struct gone){ module->start, limit, GONE_BATCHES };
 }
 
-static bool overlaps_module(const struct kernel *kernel, const struct module *module)
+static void forget_gone(struct kernel *kernel)
 {
-	for (size_t i = 0; i < kernel->module_count; i++)
-		if (module->start < kernel->modules[i].start + kernel->modules[i].size &&
-		    kernel->modules[i].start < module->start + module->size)
+	unsigned int kept = 0;
+
+	for (unsigned int i = 0; i < kernel->gone_count; i++)
+		if (--kernel->gone[i].batches)
+			kernel->gone[kept++] = kernel->gone[i];
+	kernel->gone_count = kept;
+}
+
+static bool is_gone(const struct kernel *kernel, uint64_t address)
+{
+	for (unsigned int i = 0; i < kernel->gone_count; i++)
+		if (address >= kernel->gone[i].start && address < kernel->gone[i].limit)
 			return true;
 	return false;
 }
@@ -205,16 +236,24 @@ static bool overlaps_module(const struct kernel *kernel, const struct module *mo
 /* What is known of modules that stayed where they are stays. */
 static void take_modules(struct kernel *kernel, struct module *modules, size_t count)
 {
-	for (size_t i = 0; i < count; i++) {
-		struct module *old = find_module(kernel, modules[i].start);
+	size_t old = 0;
 
-		if (old && is_same_module(old, &modules[i]) && !was_loaded_again(kernel, old)) {
-			modules[i] = *old;
-			old->object = NULL;
-		} else if (overlaps_module(kernel, &modules[i])) {
-			modules[i].replaced = REPLACED_BATCHES;
+	for (size_t i = 0; i < count; i++) {
+		for (; old < kernel->module_count && kernel->modules[old].start < modules[i].start; old++)
+			note_gone(kernel, old);
+		if (old == kernel->module_count || kernel->modules[old].start != modules[i].start)
+			continue;
+		if (is_same_module(&kernel->modules[old], &modules[i])) {
+			modules[i].has_symbols = kernel->modules[old].has_symbols;
+			modules[i].object = kernel->modules[old].object;
+			kernel->modules[old].object = NULL;
+		} else {
+			note_gone(kernel, old);
 		}
+		old++;
 	}
+	for (; old < kernel->module_count; old++)
+		note_gone(kernel, old);
 	free_modules(kernel->modules, kernel->module_count);
 	kernel->modules = modules;
 	kernel->module_count = count;
@@ -237,11 +276,11 @@ static void read_symbols(struct kernel *kernel, uint64_t now)
 	size_t count;
 	int r;
 
-	kernel->is_changed = kernel->is_stale = kernel->is_missed = false;
+	kernel->is_missed = false;
 	kernel->read_time = now;
 	/* modules first: one that comes in between has symbols and no range, and is read again */
-	read_modules(kernel, &modules, &count);
-	take_modules(kernel, modules, count);
+	if (read_modules(kernel, &modules, &count) == 0)
+		take_modules(kernel, modules, count);
 	r = open_addresses(kernel, BROKER_SYMBOLS, "/proc/kallsyms");
 	if (r >= 0)
 		r = kallsyms_read_fd(r, &symbols);
@@ -253,6 +292,7 @@ static void read_symbols(struct kernel *kernel, uint64_t now)
 		log_warning("some kernel functions will have no names: they do not fit");
 	kallsyms_free(kernel->symbols);
 	kernel->symbols = symbols;
+	kernel->is_changed = kernel->is_stale = false;
 	for (size_t i = 0; i < kernel->module_count; i++)
 		kernel->modules[i].has_symbols = true;
 }
@@ -275,6 +315,10 @@ static int make_file(struct kernel *kernel)
 	if (!kernel->file) {
 		object_unref(object);
 		return -ENOMEM;
+	}
+	if (kernel->symbols && kernel->symbols->text) {
+		kernel->file->fixed_start = kernel->symbols->text;
+		kernel->file->fixed_limit = kernel->symbols->end;
 	}
 	atomic_store_explicit(&kernel->file->object, object, memory_order_release);
 	return 0;
@@ -330,8 +374,7 @@ void kernel_refresh(struct kernel *kernel, uint64_t now)
 
 	kernel->now = now;
 	kernel->is_looked = false;
-	for (size_t i = 0; i < kernel->module_count; i++)
-		kernel->modules[i].replaced -= !!kernel->modules[i].replaced;
+	forget_gone(kernel);
 	if (age < REFRESH_NS)
 		return;
 	if (kernel->is_changed || kernel->is_stale) {
@@ -356,11 +399,11 @@ static void look_for_modules(struct kernel *kernel)
 	if (kernel->is_looked)
 		return;
 	kernel->is_looked = true;
-	read_modules(kernel, &modules, &count);
+	if (read_modules(kernel, &modules, &count) < 0)
+		return;
 	is_same = count == kernel->module_count;
 	for (size_t i = 0; is_same && i < count; i++)
-		is_same = is_same_module(&modules[i], &kernel->modules[i]) &&
-			  !was_loaded_again(kernel, &kernel->modules[i]);
+		is_same = is_same_module(&modules[i], &kernel->modules[i]) && modules[i].size == kernel->modules[i].size;
 	if (is_same) {
 		free_modules(modules, count);
 		return;
@@ -380,7 +423,6 @@ static struct object *module_object(const struct kernel *kernel, struct module *
 
 		if (!object)
 			return NULL;
-		module->inode = module_inode(kernel, module->name);
 		read_module_build_id(kernel, module->name, object->build_id);
 		set_htlhash(object);
 		object->address_limit = module->size;
@@ -407,15 +449,12 @@ void kernel_resolve(struct kernel *kernel, struct names *names, struct location 
 	bool is_known = true;
 	int r;
 
-	if (kernel->symbols && kernel->symbols->text && !is_in_image(kernel, lookup)) {
+	if (!is_in_image(kernel, lookup)) {
 		look_for_modules(kernel);
-		module = find_module(kernel, lookup);
-		is_known = module ? module->has_symbols && !module->replaced : !kernel->is_stale && !kernel->is_changed;
-		/* what is there may be something else by the next window */
-		atomic_store_explicit(&location->is_put_off, true, memory_order_relaxed);
+		module = is_gone(kernel, lookup) ? NULL : find_module(kernel, lookup);
+		is_known = module ? module->has_symbols :
+			   !kernel->is_stale && !kernel->is_changed && !is_gone(kernel, lookup);
 	}
-	if (module && module->replaced)
-		module = NULL;
 	if (module) {
 		location->object = module_object(kernel, module);
 		location->address = location->offset - module->start;
@@ -445,6 +484,6 @@ void kernel_resolve(struct kernel *kernel, struct names *names, struct location 
 	if (r == -EAGAIN)
 		atomic_store_explicit(&location->is_put_off, true, memory_order_relaxed);
 	/* text that came after the symbols were read, or that has none */
-	if (!name && !from)
+	if (is_known && !name && !from)
 		kernel->is_missed = true;
 }

@@ -33,9 +33,9 @@ void kernel_changed(struct kernel *kernel);
 void kernel_refresh(struct kernel *kernel, uint64_t now);
 
 /*
- * Fill in object, address and Line of a kernel Location. One outside the image is put off in any case, as what is there
- * may change. It has no name while that may be of what was there before: until symbols have been read since a change
- * and, where one module got the place of another, in that batch and the next.
+ * Fill in object, address and Line of a kernel Location. One outside the image is another one in each window, see
+ * mapped_file.fixed_start, as what is there may change. It has no name while that may be of what was there before: until
+ * symbols have been read since a change and, where a module was, in the batch in which that is missed and the next.
  */
 void kernel_resolve(struct kernel *kernel, struct names *names, struct location *location,
 		    bool with_address);

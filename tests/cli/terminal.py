@@ -4,7 +4,7 @@
 import os
 import threading
 
-END = b"\0"
+END = b"\0ended\0"
 
 
 def drain(own, terminal, child):

@@ -214,7 +214,7 @@ def check_java(program, work):
         compare("java", "jvm", wanted, looking.frames(wanted))
         tell(any("java.lang" in name for name in wanted.values()), "java: its map has methods", sorted(wanted.values())[:20])
     finally:
-        end(process, path)
+        end(process, path, f"/tmp/.java_pid{process.pid}")
 
 
 def offsets(path):

@@ -4,7 +4,9 @@
 #include <inttypes.h>
 
 #include "base/clock.h"
+#include "base/macro.h"
 #include "base/pool.h"
+#include "profile/location_cache.h"
 #include "symbol/kallsyms.h"
 #include "resolve/kernel.h"
 #include "symbol/htlhash.h"
@@ -327,8 +329,101 @@ static void a_module_that_left_names_nothing(void **state)
 	fixture_run("echo 'ffffffffc0900000 t bpf_prog_1_late [bpf]' >proc/kallsyms.bpf && "
 		    "grep -v first_work proc/kallsyms >>proc/kallsyms.bpf && mv proc/kallsyms.bpf proc/kallsyms");
 	kernel_refresh(setup.kernel, now + 11 * NSEC_PER_SEC);
+	check(&setup, 0xffffffffc0900004, false, "", 0, "");
+	kernel_refresh(setup.kernel, now + 12 * NSEC_PER_SEC);
 	check(&setup, 0xffffffffc0900004, false, "", 0, "bpf_prog_1_late");
 	tear_down(&setup);
+	make_sysroot(NULL);
+}
+
+/* The window in which that is seen has its samples, and what came since would name them. */
+static void a_module_that_left_is_not_what_came_since(void **state)
+{
+	struct setup setup = set_up();
+	const uint64_t now = clock_monotonic();
+
+	(void)state;
+	fixture_run("sed -i '/^first/d' proc/modules && "
+		    "sed -i 's/first_work.*/bpf_prog_1_late [bpf]/' proc/kallsyms");
+	kernel_refresh(setup.kernel, now + 11 * NSEC_PER_SEC);
+	check(&setup, 0xffffffffc0900004, false, "", 0, "");
+	kernel_refresh(setup.kernel, now + 22 * NSEC_PER_SEC);
+	check(&setup, 0xffffffffc0900004, false, "", 0, "");
+	kernel_refresh(setup.kernel, now + 33 * NSEC_PER_SEC);
+	check(&setup, 0xffffffffc0900004, false, "", 0, "bpf_prog_1_late");
+	tear_down(&setup);
+	make_sysroot(NULL);
+}
+
+/* One that comes into the room of another's data takes no name from it. */
+static void a_neighbour_is_not_replaced(void **state)
+{
+	struct setup setup = set_up();
+	const uint64_t now = clock_monotonic();
+
+	(void)state;
+	check(&setup, 0xffffffffc0900004, false, "first", 4, "first_work");
+	fixture_run("echo 'next 4096 0 - Live 0xffffffffc0901000' >> proc/modules && "
+		    "echo 'ffffffffc0901000 t next_work [next]' >> proc/kallsyms");
+	kernel_refresh(setup.kernel, now + 11 * NSEC_PER_SEC);
+	check(&setup, 0xffffffffc0900004, false, "first", 4, "first_work");
+	check(&setup, 0xffffffffc0901004, false, "next", 4, "next_work");
+	tear_down(&setup);
+	make_sysroot(NULL);
+}
+
+static void what_cannot_be_read_is_as_it_was(void **state)
+{
+	struct setup setup = set_up();
+	const uint64_t now = clock_monotonic();
+
+	(void)state;
+	check(&setup, 0xffffffffc0900004, false, "first", 4, "first_work");
+	fixture_run("mv proc/modules proc/away && mkdir proc/modules");
+	kernel_refresh(setup.kernel, now + 11 * NSEC_PER_SEC);
+	check(&setup, 0xffffffffc0900004, false, "first", 4, "first_work");
+	tear_down(&setup);
+	fixture_run("rmdir proc/modules");
+	make_sysroot(NULL);
+}
+
+/* Whose window is over is not used in the next one, but of the image. */
+static void windows_share_what_stays(void **state)
+{
+	const uint64_t addresses[] = { 0xffffffffc0900004, 0xffffffffc0b00010, NOWHERE, TEXT - 16, TEXT + 0x110 };
+	struct setup setup = set_up();
+	struct location_cache cache;
+	struct location *one, *other;
+	bool is_first;
+
+	(void)state;
+	location_cache_init(&cache);
+	for (size_t i = 0; i < ARRAY_SIZE(addresses); i++) {
+		assert_int_equal(location_cache_get(&cache, kernel_file(setup.kernel), addresses[i], FRAME_KERNEL, false,
+						    &one, &is_first), 0);
+		location_ref(one);
+		location_cache_advance(&cache);
+		assert_int_equal(location_cache_get(&cache, kernel_file(setup.kernel), addresses[i], FRAME_KERNEL, false,
+						    &other, &is_first), 0);
+		assert_int_equal(one == other, addresses[i] == TEXT + 0x110);
+		location_unref(one);
+	}
+	location_cache_free(&cache);
+	tear_down(&setup);
+}
+
+/* Before its first sample. */
+static void a_module_that_was_loaded_again_has_new_symbols(void **state)
+{
+	struct setup setup = set_up();
+	const uint64_t now = clock_monotonic();
+
+	(void)state;
+	fixture_run("mv sys/module/first sys/module/before && mkdir -p sys/module/first && "
+		    "sed -i 's/first_work/next_work/' proc/kallsyms");
+	check_replaced(&setup, now, 0xffffffffc0900004, "first", "next_work");
+	tear_down(&setup);
+	fixture_run("rm -r sys/module/before");
 	make_sysroot(NULL);
 }
 
@@ -337,7 +432,6 @@ static void stale_symbols_name_no_other_text(void **state)
 {
 	struct setup setup = set_up();
 	const uint64_t now = clock_monotonic();
-	struct location *location;
 
 	(void)state;
 	fixture_run("sed -i 's/bpf_prog.*/ftrace_trampoline [__builtin__ftrace]/' proc/kallsyms");
@@ -347,16 +441,6 @@ static void stale_symbols_name_no_other_text(void **state)
 	check(&setup, TEXT + 0x110, false, "[kernel]", LINK + 0x110, "do_work");
 	kernel_refresh(setup.kernel, now + 11 * NSEC_PER_SEC);
 	check(&setup, 0xffffffffc0b00010, false, "", 0, "ftrace_trampoline");
-	/* the next window has a Location of its own, but of the image */
-	location = resolve(&setup, 0xffffffffc0b00010, false, true);
-	assert_true(location->is_put_off);
-	location_unref(location);
-	location = resolve(&setup, 0xffffffffc0900004, false, true);
-	assert_true(location->is_put_off);
-	location_unref(location);
-	location = resolve(&setup, TEXT + 0x110, false, true);
-	assert_false(location->is_put_off);
-	location_unref(location);
 	tear_down(&setup);
 	make_sysroot(NULL);
 }
@@ -444,6 +528,11 @@ int main(void)
 		cmocka_unit_test(a_module_has_not_the_names_of_the_one_before),
 		cmocka_unit_test(a_module_that_was_loaded_again_is_another),
 		cmocka_unit_test(a_module_that_left_names_nothing),
+		cmocka_unit_test(a_module_that_left_is_not_what_came_since),
+		cmocka_unit_test(a_module_that_was_loaded_again_has_new_symbols),
+		cmocka_unit_test(a_neighbour_is_not_replaced),
+		cmocka_unit_test(what_cannot_be_read_is_as_it_was),
+		cmocka_unit_test(windows_share_what_stays),
 		cmocka_unit_test(stale_symbols_name_no_other_text),
 		cmocka_unit_test(garbage_is_skipped),
 		cmocka_unit_test(a_big_kernel_fits),

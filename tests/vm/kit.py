@@ -5,7 +5,7 @@ A case is a module in cases/ with a docstring, `guest(t)` that runs in the guest
 optionally `host(t)` that looks at what the guest left in t.dir, and `before(t)` that starts what the
 guest talks to. Module constants say which guest it wants: ARCHES, SMP, MEM, NET, APPEND,
 BOOT_OPTIONS, ALONE = True (a boot of its own; a name: one with the others of that name),
-LOAD = False (the module is not loaded around it), TIMEOUT (seconds for its guest half),
+LOAD = False (the module is not loaded around it), RANDOM_ADDRESSES = True (also where the guest has them off), TIMEOUT (seconds for its guest half),
 LANE (only run by this lane, see tests.mk).
 """
 
@@ -22,6 +22,7 @@ OPT = "/opt/stacktap"
 USER = 991
 KMEMLEAK = "/sys/kernel/debug/kmemleak"
 # waiting costs nothing where it succeeds; a kernel that checks everything takes its time
+RANDOMIZE = "/proc/sys/kernel/randomize_va_space"
 PATIENCE = 10 if "debug" in os.uname().release else 3
 Wish = collections.namedtuple("Wish", "smp mem net append boot_options alone timeout")
 
@@ -252,7 +253,10 @@ def run_case(name):
     before = len(dmesg())
     started = time.monotonic()
     signal.alarm(getattr(case, "TIMEOUT", 300) * PATIENCE)
+    randomizes = read(RANDOMIZE)
     try:
+        if getattr(case, "RANDOM_ADDRESSES", False):
+            write(RANDOMIZE, 2)
         if getattr(case, "LOAD", True):
             t.insmod()
         case.guest(t)
@@ -261,6 +265,7 @@ def run_case(name):
     finally:
         signal.alarm(0)
         t.cleanup()
+        write(RANDOMIZE, randomizes)
     if getattr(case, "LOAD", True):
         result = None
         for _ in range(100):

@@ -9,6 +9,7 @@ IMAGES = "/opt/stacktap/workload/images"
 PLUGIN = "/opt/stacktap/workload/plugin.so"
 JIT = "/opt/stacktap/workload/jit"
 MS = 1500
+RANDOM_ADDRESSES = True
 # of some 750 where no tick is missed: an emulated CPU may lose most of them to its host
 ENOUGH = 30
 # leaf function -> the only phases whose processes may show it

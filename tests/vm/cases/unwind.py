@@ -4,8 +4,6 @@
 import json
 import time
 
-from kit import write
-
 WORKLOAD = "/opt/stacktap/workload/no_frame_pointers"
 CHAIN = ("inner", "variable", "middle", "outer", "main")
 PYTHON = """
@@ -20,11 +18,11 @@ SQL = ("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i <
 # of some thousand where no tick is missed: an emulated CPU may lose most of them to its host
 ENOUGH = 30
 TIMEOUT = 600
+RANDOM_ADDRESSES = True
 SETTLED_NS = 1000000000
 
 
 def guest(t):
-    write("/proc/sys/kernel/randomize_va_space", 2)
     began = time.monotonic()
     record = t.start("/opt/stacktap/bin/stacktap", "record", "-a", "-F", 499,
                      "--call-graph", "table", "-o", t.path("unwind.otlp"))
