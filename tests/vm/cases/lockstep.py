@@ -24,6 +24,8 @@ SOURCES = ((19, 19, 19, 19, 99, 99, 100, 997), (19, 19, 19, 19, 99, 100, 100, 99
 # Hz, on arm64. Not 997: there loops of a period were seen 6.4 sigma off, where cpu-clock had 0.5. Not explained;
 # QEMU's PMU interrupts when the emulator finds that it should, and beside it the clock without jitter is in step
 CYCLES = (99, 100)
+# of the loops of 0.1 to 0.15 s, of which that PMU leaves out one at times; what case stall has is longer
+CYCLES_MISSED = 2
 FUNCTIONS = "abcdef"
 INJECTED = 0.3
 SEED = "/sys/module/stacktap/parameters/jitter_seed"
@@ -118,14 +120,15 @@ def surplus(loops, truth):
     return ((square / freedom) ** (1 / 3) - 1 + part) / part ** 0.5
 
 
-def seen_everywhere(t, loops, truth, title, rate):
+def seen_everywhere(t, loops, truth, title, rate, missed):
     for pattern, which in [(rf"{rate}x{n}.", f"loops of {n} periods") for n in (1, 2, 3)] + \
             [(rf"(?!{rate}x)\d+x..", "other loops")]:
         some = loops.of(pattern)
         number = sum(map(sum, some.values()))
-        t.ok(some.keys() == {loop for loop in truth if re.fullmatch(pattern, loop)} and
-             surplus(some, truth) < LIMIT,
-             f"{title}, {which}: {number} samples are where the program is, {surplus(some, truth):+.1f} sigma")
+        unseen = {loop for loop in truth if re.fullmatch(pattern, loop)} - some.keys()
+        t.ok(len(unseen) <= missed and surplus(some, truth) < LIMIT,
+             f"{title}, {which}: {number} samples are where the program is, {surplus(some, truth):+.1f} sigma, "
+             f"{len(unseen)} loops have none")
     apart = [value for loop, hits in loops.hits.items() for value in sigmas(hits, shares(truth[loop]))]
     beyond = sum(abs(value) > 2 for value in apart)
     chance = len(apart) * 2 * (1 - statistics.NormalDist().cdf(2))
@@ -168,7 +171,7 @@ def host(t):
     for unit, rate, some in kinds:
         loops = Loops(some, unit, rate)
         loops.hits = {loop: hits for loop, hits in loops.hits.items() if loop in truth}
-        seen_everywhere(t, loops, truth, f"{rate} Hz, {unit}", rate)
+        seen_everywhere(t, loops, truth, f"{rate} Hz, {unit}", rate, CYCLES_MISSED if unit == "cycles" else 0)
         seen_slower(t, loops.of(rf"{rate}x..").items(), truth, f"{rate} Hz, {unit}")
         every.setdefault(unit, []).extend(loops.hits.items())
     for unit, some in every.items():
