@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "cli/debugfile.c"
+#include "cli/module_files.c"
 #include "cli/sysroot.c"
 
 static char directory[] = "/tmp/test-sysroot-XXXXXX";
