@@ -16,6 +16,7 @@
 #include "symbol/facts.h"
 #include "symbol/htlhash.h"
 #include "symbol/jitdump.h"
+#include "symbol/kernel_module.h"
 #include "symbol/minidebug.h"
 #include "symbol/perf_map.h"
 #include "symbol/symtab.h"
@@ -159,6 +160,8 @@ static int answer_symbols(struct serve_request *request, struct serve_answer *an
 	r = elf_open_cached(&elf, request->fd, file->size, parse_deadline(file));
 	if (r < 0)
 		return r;
+	if (kernel_module_is(&elf))
+		kernel_module_place(&elf);
 	r = request->op == PARSE_SYMBOLS ? read_symbols(&elf, &symtab) :
 					   read_mini_symbols(&elf, &symtab);
 	elf_close(&elf);

@@ -9,7 +9,7 @@
 #include "symbol/dwarf_index.h"
 
 enum {
-	DWARF_INDEX_VERSION = 2,	/* of the bytes */
+	DWARF_INDEX_VERSION = 3,	/* of the bytes, and of where kernel modules' addresses begin */
 	DWARF_INDEX_BYTES_MAX = 64 << 20,
 };
 

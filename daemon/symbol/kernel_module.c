@@ -7,6 +7,7 @@ enum {
 	BATCH = 1024,			/* entries of a table that are read at once */
 	SYMBOLS_MAX = 4 << 20,
 	ALIGN_MAX = 1 << 20,
+	PAGE = 4096,
 };
 
 #define TEXT_MAX (1ULL << 30)		/* of a module's code; a kernel has 2 GiB for all */
@@ -25,12 +26,22 @@ static bool begins(const char *name, const char *with)
 }
 
 /*
- * A kernel that cannot unload modules has no code of their exit. arm64's fills these two, which are empty in the file, as
- * it needs to.
+ * A kernel that cannot unload modules has no code of their exit. arm64's fills the other two, which are empty in the file, as
+ * it needs to, and gives them flags of code, which lld, unlike GNU ld, does not.
  */
-static bool depends_on_kernel(const char *name)
+static bool depends_on_kernel(const Elf64_Shdr *shdr, const char *name)
 {
-	return begins(name, ".exit") || begins(name, ".plt") || begins(name, ".text.ftrace_trampoline");
+	return begins(name, ".plt") || begins(name, ".text.ftrace_trampoline") ||
+	       (begins(name, ".exit") && shdr->sh_flags & SHF_EXECINSTR);
+}
+
+/*
+ * An arm64 kernel on a Cortex-A53 with erratum 843419 aligns sections with ADRP instructions by more than the file asks for, up
+ * to PAGE. Where the code begins is aligned in any case.
+ */
+static bool is_alignment_known(const struct elf *elf, const Elf64_Shdr *shdr, uint64_t next)
+{
+	return elf->machine != EM_AARCH64 || next == KERNEL_MODULE_TEXT || !shdr->sh_size || shdr->sh_addralign >= PAGE;
 }
 
 /* The section behind code that ends at *next, which it moves on. False: there is no telling where. */
@@ -63,10 +74,17 @@ void kernel_module_place(struct elf *elf)
 			continue;
 		shdr->sh_addr = FAR + i * FAR_STEP;
 		/* it is elsewhere, and given back when it has run */
-		if (!(shdr->sh_flags & SHF_EXECINSTR) || begins(name, ".init"))
+		if (begins(name, ".init"))
 			continue;
-		is_known = is_known && !depends_on_kernel(name) && place_next(shdr, &next);
+		is_known = is_known && !depends_on_kernel(shdr, name);
+		if (shdr->sh_flags & SHF_EXECINSTR)
+			is_known = is_known && is_alignment_known(elf, shdr, next) && place_next(shdr, &next);
 	}
+}
+
+bool kernel_module_is_placed(const struct elf *elf, const Elf64_Shdr *shdr)
+{
+	return elf->type != ET_REL || shdr->sh_addr < FAR;
 }
 
 /* Its relocations; those that hold no addends are of other machines. */

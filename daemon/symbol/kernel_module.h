@@ -5,8 +5,8 @@
  *
  * A kernel that loads it puts what has code, but for the start, one section behind the other in the file's order, each aligned as it
  * asks for, and says in /proc/modules where that begins. Here they are placed in the same way, so an address that counts from there is known by
- * its distance from KERNEL_MODULE_TEXT. That ends at the first section that a kernel leaves out or makes larger, by its
- * configuration: from there on nothing is placed.
+ * its distance from KERNEL_MODULE_TEXT. That ends at the first section that a kernel leaves out, makes larger or aligns by more
+ * than the file says, by its configuration and CPUs: from there on nothing is placed.
  */
 #ifndef STACKTAP_SYMBOL_KERNEL_MODULE_H
 #define STACKTAP_SYMBOL_KERNEL_MODULE_H
@@ -20,6 +20,8 @@
 bool kernel_module_is(const struct elf *elf);
 /* Gives the sections of a module addresses; what is not placed has some far from any that is. */
 void kernel_module_place(struct elf *elf);
+/* Has it given this one a place? True where it was not called. */
+bool kernel_module_is_placed(const struct elf *elf, const Elf64_Shdr *shdr);
 /* Are there relocations of section @number? */
 bool kernel_module_has_relocations(const struct elf *elf, size_t number);
 /*

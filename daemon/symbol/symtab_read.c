@@ -5,6 +5,7 @@
 
 #include "base/pool.h"
 #include "base/sort.h"
+#include "symbol/kernel_module.h"
 #include "symbol/plt.h"
 
 enum {
@@ -69,7 +70,8 @@ static int find_ranges(struct builder *builder)
 	uint64_t base = UINT64_MAX;
 
 	for (size_t i = 0; i < elf->shdr_count; i++)
-		if (elf->shdrs[i].sh_flags & SHF_EXECINSTR && elf->shdrs[i].sh_flags & SHF_ALLOC)
+		if (elf->shdrs[i].sh_flags & SHF_EXECINSTR && elf->shdrs[i].sh_flags & SHF_ALLOC &&
+		    kernel_module_is_placed(elf, &elf->shdrs[i]))
 			add_range(builder, elf->shdrs[i].sh_addr, elf->shdrs[i].sh_size);
 	for (size_t i = 0; builder->range_count == 0 && i < elf->phdr_count; i++)
 		if (elf->phdrs[i].p_type == PT_LOAD && elf->phdrs[i].p_flags & PF_X)

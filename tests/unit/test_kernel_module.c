@@ -55,7 +55,7 @@ static void make(uint16_t machine)
 	/* as in a file of debug information: code has no bytes */
 	put_section(TEXT, SHT_NOBITS, code, 0, 0x1003, 16);
 	put_section(INIT, SHT_NOBITS, code, 0, 0x500, 16);
-	put_section(COLD, SHT_NOBITS, code, 0, 0x21, 64);
+	put_section(COLD, SHT_NOBITS, code, 0, 0x21, machine == EM_AARCH64 ? 4096 : 64);
 	put_section(EXIT, SHT_NOBITS, code, 0, 0x30, 1);
 	put_section(LATE, SHT_NOBITS, code, 0, 0x40, 1);
 	put_section(DATA, SHT_NOBITS, SHF_ALLOC | SHF_WRITE, 0, 0x1000, 8);
@@ -142,11 +142,54 @@ static void code_lies_as_the_kernel_puts_it(void **state _unused_)
 	for (size_t i = 0; i < 4; i++)
 		assert_true(address((size_t[]){ INIT, EXIT, LATE, DATA }[i]) > KERNEL_MODULE_TEXT + UINT32_MAX);
 	assert_int_equal(address(INFO), 0);
-	/* what its own exit is to a kernel that unloads no modules, plt is to arm64's */
+}
+
+static void what_arm64_fills_moves_what_is_behind_it(void **state _unused_)
+{
+	static const char *const filled[] = { ".plt", ".text.ftrace_trampoline" };
+
+	/* with flags of code as of GNU ld, and without as of lld */
+	for (size_t i = 0; i < 2 * ARRAY_SIZE(filled); i++) {
+		make(EM_AARCH64);
+		image.shdrs[COLD].sh_name = image.shdrs[TEXT].sh_name;
+		image.shdrs[TEXT].sh_name = (uint32_t)sizeof(image.names) - 32;
+		strcpy(image.names + image.shdrs[TEXT].sh_name, filled[i / 2]);
+		put_section(TEXT, SHT_PROGBITS, i % 2 ? SHF_ALLOC : SHF_ALLOC | SHF_EXECINSTR, 0, 1, 1);
+		assert_true(address(TEXT) > KERNEL_MODULE_TEXT + UINT32_MAX);
+		assert_true(address(COLD) > KERNEL_MODULE_TEXT + UINT32_MAX);
+	}
+	/* that of the start is with the start */
 	make(EM_AARCH64);
-	strcpy(image.names + image.shdrs[COLD].sh_name, ".plt");
+	strcpy(image.names + image.shdrs[INIT].sh_name, ".init.plt");
+	image.shdrs[INIT].sh_flags = SHF_ALLOC;
+	assert_int_equal(address(COLD), KERNEL_MODULE_TEXT + 0x2000);
+	/* data of the exit moves no code */
+	make(EM_X86_64);
+	strcpy(image.names + image.shdrs[INIT].sh_name, ".exit.dat");
+	image.shdrs[INIT].sh_flags = SHF_ALLOC | SHF_WRITE;
+	assert_int_equal(address(COLD), KERNEL_MODULE_TEXT + 0x1040);
+}
+
+static void arm64_may_align_by_more(void **state _unused_)
+{
+	struct elf elf;
+
+	make(EM_AARCH64);
+	image.shdrs[COLD].sh_addralign = 2048;
 	assert_int_equal(address(TEXT), KERNEL_MODULE_TEXT);
 	assert_true(address(COLD) > KERNEL_MODULE_TEXT + UINT32_MAX);
+	/* the first one is where the code begins, what has no bytes has no instructions */
+	make(EM_AARCH64);
+	image.shdrs[TEXT].sh_size = 0;
+	image.shdrs[COLD].sh_addralign = 4;
+	assert_int_equal(address(COLD), KERNEL_MODULE_TEXT);
+	make(EM_AARCH64);
+	image.shdrs[COLD].sh_size = 0;
+	image.shdrs[COLD].sh_addralign = 4;
+	open_image(&elf);
+	assert_true(kernel_module_is_placed(&elf, &elf.shdrs[COLD]));
+	assert_false(kernel_module_is_placed(&elf, &elf.shdrs[EXIT]));
+	elf_close(&elf);
 }
 
 static void sizes_that_cannot_be_are_not_believed(void **state _unused_)
@@ -173,7 +216,7 @@ static void relocations_are_applied(void **state _unused_)
 		make(machines[i]);
 		assert_int_equal(relocate(info), 0);
 		memcpy(&value, info + 4, 8);
-		assert_int_equal(value, KERNEL_MODULE_TEXT + 0x1040 + 8 + 2);
+		assert_int_equal(value, KERNEL_MODULE_TEXT + (machines[i] == EM_AARCH64 ? 0x2000 : 0x1040) + 8 + 2);
 		value = 0;
 		memcpy(&value, info + 12, 4);
 		assert_int_equal(value, 0x77);
@@ -228,6 +271,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(which_files_are_modules),
 		cmocka_unit_test(code_lies_as_the_kernel_puts_it),
+		cmocka_unit_test(what_arm64_fills_moves_what_is_behind_it),
+		cmocka_unit_test(arm64_may_align_by_more),
 		cmocka_unit_test(sizes_that_cannot_be_are_not_believed),
 		cmocka_unit_test(relocations_are_applied),
 		cmocka_unit_test(what_is_wrong_is_refused),
