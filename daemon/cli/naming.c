@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/naming.h"
 
+#include <stdarg.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "cli/cli.h"
 #include "cli/dwo_files.h"
 #include "cli/index_cache.h"
+#include "cli/module_functions.h"
 #include "cli/places.h"
 #include "view/recording.h"
 
@@ -65,6 +67,7 @@ static void end_progress(const struct naming *naming)
 struct wanted {
 	uint64_t address;
 	uint32_t location;
+	bool is_other;			/* the file has another function there */
 };
 
 static int by_address(const void *a, const void *b)
@@ -132,9 +135,10 @@ static int add_frame(struct naming *naming, struct recorded_location *location,
 
 /*
  * Where a module's sections are is not recorded, but which function an address is in. One that has another one there by
- * the file, as its code is not where it is expected to be, is not named by it; nor is what has none to tell by.
+ * the file is not named by it; nor is what has none to tell by.
  */
-static bool is_same(const struct recorded_location *location, const char *function, struct naming_outcome *outcome)
+static bool is_same(const struct recorded_location *location, const char *function, struct naming_outcome *outcome,
+		    bool *ret_is_other)
 {
 	const bool is = location->function && !strcmp(location->function, function);
 
@@ -144,18 +148,20 @@ static bool is_same(const struct recorded_location *location, const char *functi
 		outcome->absent++;
 	else if (!is)
 		outcome->others++;
+	*ret_is_other = !is && location->function && function[0];
 	return is;
 }
 
 /* The frames of one address for all Locations that have it. */
 static int take_frames(struct naming *naming, struct naming_outcome *outcome, const struct dwo_files *dwos,
-		       const struct lines_answer *answer, const struct lines_frame *frames, uint32_t count, uint32_t index)
+		       const struct lines_answer *answer, const struct lines_frame *frames, uint32_t count,
+		       struct wanted *wanted)
 {
-	struct recorded_location *location = census_location(&naming->census, index);
+	struct recorded_location *location = census_location(&naming->census, wanted->location);
 	const char *function = answer->strings + (count ? frames[count - 1].name : 0);
 	int r = 0;
 
-	if (dwos->file->is_module && !is_same(location, function, outcome))
+	if (dwos->file->is_module && !is_same(location, function, outcome, &wanted->is_other))
 		return 0;
 	/* one that does not know what it is in names nothing */
 	if (!function[0])
@@ -186,7 +192,7 @@ static uint32_t next_question(const struct wanted *wanted, uint32_t count, uint3
 }
 
 static int ask_all(struct naming *naming, struct naming_outcome *outcome, struct dwo_files *dwos,
-		   const struct wanted *wanted, uint32_t count)
+		   struct wanted *wanted, uint32_t count)
 {
 	uint64_t addresses[LINES_ADDRESSES_MAX];
 	uint32_t asked, next;
@@ -209,7 +215,7 @@ static int ask_all(struct naming *naming, struct naming_outcome *outcome, struct
 			if (wanted[k].address != addresses[at])
 				frames += answer.counts[at++];
 			r = take_frames(naming, outcome, dwos, &answer, frames, answer.counts[at],
-					wanted[k].location);
+					&wanted[k]);
 		}
 		lines_answer_free(&answer);
 	}
@@ -228,7 +234,7 @@ const char *naming_failure(int error)
 	case -ETIME:
 		return "it takes too long to read";
 	case -EUCLEAN:
-		return "it has relocations that are damaged, or not known";
+		return "it has relocations that are damaged, or of an unknown type";
 	case -EFBIG:
 		return "its debug sections, unpacked or relocated, need more memory than the parser may take";
 	default:
@@ -236,31 +242,61 @@ const char *naming_failure(int error)
 	}
 }
 
-static void add_note(struct naming_outcome *outcome, uint32_t count, const char *why)
+static void _printf_(2, 3) add_note(struct naming_outcome *outcome, const char *format, ...)
 {
 	const size_t length = strlen(outcome->note);
+	va_list args;
 
-	if (count)
-		snprintf(outcome->note + length, sizeof(outcome->note) - length, "%s%u stay as recorded: %s",
-			 length ? "; " : "", count, why);
+	if (length)
+		snprintf(outcome->note + length, sizeof(outcome->note) - length, "; ");
+	va_start(args, format);
+	vsnprintf(outcome->note + strlen(outcome->note), sizeof(outcome->note) - strlen(outcome->note), format, args);
+	va_end(args);
 }
 
-/* Of a module: if it has other functions where most are, those that it seems to have are so by chance. */
+static void note_kept(struct naming_outcome *outcome, uint32_t count, const char *why)
+{
+	if (count)
+		add_note(outcome, "%u stay as recorded: %s", count, why);
+}
+
+/*
+ * Labels of the kernel's table are no functions of the file, so another name alone says little. One that is a function of
+ * the file, elsewhere, proves that its code is not where it is expected to be, and what fits does so by chance.
+ */
+static bool is_moved(struct naming *naming, const struct debugfile *file, const struct wanted *wanted, uint32_t count)
+{
+	struct module_functions functions;
+	bool is = false;
+
+	module_functions_init(&functions);
+	for (uint32_t i = 0; !is && i < count; i++)
+		is = wanted[i].is_other &&
+		     module_functions_elsewhere(&functions, naming->parser, file, wanted[i].address,
+						census_location(&naming->census, wanted[i].location)->function);
+	module_functions_free(&functions);
+	return is;
+}
+
+/* What a module's Locations have got, or have not. */
 static void check_functions(struct naming *naming, struct naming_outcome *outcome)
 {
 	const uint32_t told = outcome->found + outcome->others + outcome->absent + outcome->unsaid;
 
-	if (!outcome->others || outcome->others < outcome->found) {
-		add_note(outcome, outcome->others, "this file has another function at their addresses");
-		add_note(outcome, outcome->absent, "this file has no function at their addresses");
-		add_note(outcome, outcome->unsaid, "nothing recorded says which functions they are in");
-		add_note(outcome, outcome->wanted - min_of(told, outcome->wanted), "their addresses were withheld");
+	if (!outcome->is_moved) {
+		note_kept(outcome, outcome->others, "this file has another function at their addresses");
+		note_kept(outcome, outcome->absent, "where their code is depends on the kernel's configuration (.exit.text, "
+			  "arm64's .plt, and what is behind them), or this file has no function there");
+		note_kept(outcome, outcome->unsaid, "nothing recorded says which functions they are in");
+		note_kept(outcome, outcome->wanted - min_of(told, outcome->wanted),
+			  "their addresses were withheld (kernel.kptr_restrict)");
 		return;
 	}
 	for (uint32_t i = outcome->object->first; i != CENSUS_END; i = census_location(&naming->census, i)->next)
 		census_location(&naming->census, i)->count = 0;
 	outcome->found = outcome->with_lines = 0;
-	snprintf(outcome->note, sizeof(outcome->note), "all stay as recorded: this file has other functions at their addresses");
+	add_note(outcome, "all stay as recorded: this file has another function at %u of their addresses, and what is recorded "
+		 "there elsewhere", outcome->others);
 }
 
 /* One pass over what has no name yet. */
@@ -275,6 +311,7 @@ static int name_by(struct naming *naming, struct naming_outcome *outcome, const 
 	if (r < 0 || !count)
 		return r;
 	outcome->others = outcome->absent = outcome->unsaid = 0;
+	outcome->is_moved = false;
 	r = parser_open_lines(naming->parser, file->object, file->fd, with_dwarf, with_dwarf ? &file->alt : NULL,
 			      with_dwarf ? &file->split : NULL);
 	if (!r) {
@@ -283,6 +320,8 @@ static int name_by(struct naming *naming, struct naming_outcome *outcome, const 
 	}
 	if (!r)
 		index_cache_save(naming->parser, file);
+	if (!r && file->is_module)
+		outcome->is_moved = is_moved(naming, file, wanted, count);
 	if (!r && !outcome->note[0])
 		dwo_files_note(dwos, sizeof(outcome->note), outcome->note);
 	return r;

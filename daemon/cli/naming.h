@@ -12,6 +12,7 @@ struct naming_outcome {
 	char note[sizeof(((struct debugfile *)NULL)->note)];
 	uint32_t wanted, found, with_lines;	/* Locations */
 	uint32_t others, absent, unsaid; /* of a module: with another function in its file, with none there, with none recorded */
+	bool is_moved;			/* a module: its code was not where its file has it */
 };
 
 struct naming {
