@@ -226,6 +226,36 @@ static int compare_sections(const void *a, const void *b)
 	       (x->start > y->start) - (x->start < y->start);
 }
 
+static bool has_lines(const struct annotation *annotation)
+{
+	for (size_t i = 0; annotation->places && i < annotation->count; i++)
+		if (annotation->places[i].file)
+			return true;
+	return false;
+}
+
+/* Why there is no code; of a module, of which there never is any, why there are no lines in its place. */
+static void note_absence(struct annotation *annotation)
+{
+	const struct debugfile *file = &annotation->code;
+
+	if (!annotate_has_file(annotation->chosen[0]))
+		return;
+	if (!annotate_is_module(annotation->chosen[0]) || annotation->options->without_source) {
+		annotate_note(annotation, "its code cannot be shown: %s",
+			      file->note[0] ? file->note : "there is no file of this build");
+		return;
+	}
+	if (annotation->debug.with_dwarf || has_lines(annotation))
+		return;
+	/* with a server that is asked, this was said */
+	if (annotation->debuginfod && annotation->debug.note[0])
+		annotate_note(annotation, "its lines cannot be shown");
+	else
+		annotate_note(annotation, "its lines cannot be shown: %s", annotation->debug.note[0] ?
+			      annotation->debug.note : "there is no file of this build");
+}
+
 int annotate_code(struct annotation *annotation)
 {
 	_cleanup_free_ struct code_hit *hits = calloc(annotation->count, sizeof(*hits));
@@ -237,13 +267,7 @@ int annotate_code(struct annotation *annotation)
 	if (!hits)
 		return -E2BIG;
 	if (!annotation->code.object) {
-		if (annotate_is_module(annotation->chosen[0]) && !annotation->debug.with_dwarf)
-			annotate_note(annotation, "its lines cannot be shown: %s", annotation->debug.note[0] ?
-				      annotation->debug.note : "there is no file of this build");
-		else if (annotate_has_file(annotation->chosen[0]))
-			annotate_note(annotation, "its code cannot be shown: %s",
-				      annotation->code.note[0] ? annotation->code.note :
-				      "there is no file of this build");
+		note_absence(annotation);
 		return -ENOENT;
 	}
 	annotation->outside = 0;

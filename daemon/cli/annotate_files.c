@@ -6,6 +6,7 @@
 #include "cli/annotate.h"
 #include "cli/dwo_files.h"
 #include "cli/index_cache.h"
+#include "cli/module_functions.h"
 #include "cli/naming.h"
 
 enum { TEXT_MAX = 1024 };
@@ -137,13 +138,14 @@ int annotate_frames(struct annotation *annotation, const uint64_t *addresses, ui
 struct asked {
 	uint64_t address;
 	size_t hit;
+	bool is_other;			/* a module's file has another function there */
 };
 
 struct question {
-	const struct asked *asked;	/* sorted, as are the addresses, which have each once */
+	struct asked *asked;		/* sorted, as are the addresses, which have each once */
 	size_t count, next;
 	const uint64_t *addresses;
-	size_t others;			/* whose function is another one by a module's file, see naming.c */
+	size_t others, absent;		/* of a module, addresses: where its file has another function, see naming.c, or none */
 };
 
 static int by_address(const void *a, const void *b)
@@ -171,10 +173,26 @@ static const struct lines_frame *frame_of(struct annotation *annotation, const c
 	return count ? &frames[count - 1] : NULL;
 }
 
+/* Whether the function that a module's file has at the next hit's address is the one that is recorded, as all of its hits are. */
+static bool is_same(struct annotation *annotation, struct question *question, const char *function)
+{
+	struct asked *asked = &question->asked[question->next];
+
+	if (!function[0]) {
+		question->absent++;
+		return false;
+	}
+	asked->is_other = !is_called(annotation, function, annotation->chosen[asked->hit]->name);
+	question->others += asked->is_other;
+	return !asked->is_other;
+}
+
 static int take_place(struct annotation *annotation, void *ctx, uint32_t i,
 		      const struct lines_frame *frames, uint32_t count, const char *strings)
 {
 	struct question *question = ctx;
+	const bool is_good = !annotation->debug.is_module ||
+			     is_same(annotation, question, count ? strings + frames[count - 1].name : "");
 
 	for (; question->next < question->count &&
 	       question->asked[question->next].address == question->addresses[i]; question->next++) {
@@ -182,13 +200,8 @@ static int take_place(struct annotation *annotation, void *ctx, uint32_t i,
 		const struct lines_frame *frame = frame_of(annotation, annotation->chosen[hit]->name,
 							   frames, count, strings);
 
-		if (!frame || !frame->line || !strings[frame->file])
+		if (!is_good || !frame || !frame->line || !strings[frame->file])
 			continue;
-		if (annotation->debug.is_module &&
-		    !is_called(annotation, strings + frames[count - 1].name, annotation->chosen[hit]->name)) {
-			question->others++;
-			continue;
-		}
 		annotation->places[hit] = (struct annotate_place){
 			.file = texts_intern(&annotation->hits.texts, strings + frame->file),
 			.line = frame->line, .start_line = frame->start_line,
@@ -197,6 +210,39 @@ static int take_place(struct annotation *annotation, void *ctx, uint32_t i,
 			return -E2BIG;
 	}
 	return 0;
+}
+
+static bool is_moved(struct annotation *annotation, const struct question *question)
+{
+	struct module_functions functions;
+	bool is = false;
+
+	module_functions_init(&functions);
+	for (size_t i = 0; !is && i < question->count; i++)
+		is = question->asked[i].is_other &&
+		     module_functions_elsewhere(&functions, annotation->parser, &annotation->debug, question->asked[i].address,
+						annotation->chosen[question->asked[i].hit]->name);
+	module_functions_free(&functions);
+	return is;
+}
+
+/* As check_functions() of naming.c, of the hits of one function. */
+static void check_module(struct annotation *annotation, const struct question *question)
+{
+	const char *path = annotation->debug.object->path;
+
+	if (is_moved(annotation, question)) {
+		memset(annotation->places, 0, annotation->count * sizeof(*annotation->places));
+		annotate_note(annotation, "%s has another function at %zu of its addresses, and this one elsewhere; none has a line",
+			      path, question->others);
+		return;
+	}
+	if (question->others)
+		annotate_note(annotation, "%s has another function at %zu of its addresses; these have no lines", path,
+			      question->others);
+	if (question->absent)
+		annotate_note(annotation, "%s has no function at %zu of its addresses, or where that code is depends on the kernel's "
+			      "configuration; these have no lines", path, question->absent);
 }
 
 static int ask_places(struct annotation *annotation)
@@ -225,9 +271,8 @@ static int ask_places(struct annotation *annotation)
 			      annotation->debug.object->path, naming_failure(r));
 		return 0;
 	}
-	if (question.others)
-		annotate_note(annotation, "%zu addresses have no lines: another function is there by %s", question.others,
-			      annotation->debug.object->path);
+	if (!r && annotation->debug.is_module)
+		check_module(annotation, &question);
 	return r;
 }
 

@@ -510,7 +510,7 @@ static int search_all(struct search *search)
 		return -ENOENT;
 	}
 	if (search->wants_code && debugfile_is_module(search->path)) {
-		note(search->best, "a kernel module's file has other jumps and calls than what ran");
+		note(search->best, "a module's file is not linked: its call and jump targets are filled in when it is loaded");
 		return -ENOENT;
 	}
 	consider_by_id(search);

@@ -254,7 +254,7 @@ def check_annotate(case):
     said = json.loads(run(case.stacktap, "annotate", "do_work", "--json", "--binary", case.path, case.recorded) or "{}")
     lined = {row["line"]: row["samples"] for section in said.get("sections", ()) for row in section["rows"] if row["samples"]}
     tell(lined == wanted, f"{case.what}: annotate", (said, wanted))
-    for more, word in ((("--no-source", "--binary", case.path), "other jumps and calls"),
+    for more, word in ((("--no-source", "--binary", case.path), "targets are filled in when it is loaded"),
                        (("--binary", case.path + ".stripped"), "it has no DWARF; --binary"),
                        ((), "there is no file of this build; --binary")):
         shown = subprocess.run([case.stacktap, "annotate", "do_work", *more, case.recorded], capture_output=True, text=True, check=False)
@@ -262,7 +262,31 @@ def check_annotate(case):
     record(case.recorded, {a: "elsewhere" for a in some}, case.ident)
     shown = subprocess.run([case.stacktap, "annotate", "elsewhere", "--binary", case.path, case.recorded], capture_output=True,
                            text=True, check=False)
-    tell("another function is there" in shown.stdout + shown.stderr, f"{case.what}: annotate what has another function there", shown)
+    tell(f"has another function at {len(some)} of its addresses; these" in shown.stdout + shown.stderr,
+         f"{case.what}: annotate what has another function there", shown)
+    # moved by less than it is long, and where the file has none
+    for what, moved, word in (("is elsewhere", {a - 32: n for a, n in some.items()}, "elsewhere; none has a line"),
+                              ("is behind all", {**some, 0x80000: "do_work"}, "has no function at 1 of its addresses")):
+        record(case.recorded, moved, case.ident)
+        shown = subprocess.run([case.stacktap, "annotate", "do_work", "--json", "--binary", case.path, case.recorded],
+                               capture_output=True, text=True, check=False)
+        said = json.loads(shown.stdout or "{}")
+        tell(word in shown.stdout and (what != "is elsewhere" or not any(
+            row["samples"] for section in said.get("sections", ()) for row in section["rows"])),
+             f"{case.what}: annotate what {what}", shown)
+    check_annotate_lined(case, some)
+
+
+def check_annotate_lined(case, some):
+    """What is recorded with its lines is shown, whatever there is of files."""
+    record(case.recorded, some, case.ident)
+    lines.symbolize(case.stacktap, "--binary", case.path, "-o", case.named, case.recorded)
+    for more in ((), ("--binary", case.path + ".stripped")):
+        shown = subprocess.run([case.stacktap, "annotate", "do_work", *more, case.named], capture_output=True, text=True, check=False)
+        tell(shown.returncode == 0 and "cannot be shown" not in shown.stdout + shown.stderr,
+             f"{case.what}: annotate what has lines {' '.join(more[:1])}", shown)
+    shown = subprocess.run([case.stacktap, "annotate", "do_work", "--no-source", case.named], capture_output=True, text=True, check=False)
+    tell("targets are filled in when it is loaded" in shown.stderr, f"{case.what}: annotate --no-source: {shown.stderr.strip()}", shown)
 
 
 def main():
