@@ -301,8 +301,8 @@ static int unpack_any(struct unpacking *unpacking)
 		r = section->packing == PACKED_ZLIB ? unpack_zlib(unpacking) : unpack_zstd(unpacking);
 	if (!r && section->is_relocated) {
 		r = kernel_module_relocate(unpacking->elf, section->number, section->bytes, section->size);
-		/* not as what is damaged here and there: nothing in it is right */
-		r = r == -EBADMSG ? -EUCLEAN : r;
+		/* not as what is damaged here and there: nothing in it is right; nor is the next parser to be had for more memory */
+		r = r == -EBADMSG ? -EUCLEAN : r == -ENOMEM ? -EFBIG : r;
 	}
 	return r;
 }
