@@ -182,10 +182,13 @@ static enum rank rank_of(const struct search *search, const struct lines_facts *
 	return facts->has_symbols ? RANK_SYMBOLS : RANK_EXPORTS;
 }
 
-static bool matches(const struct search *search, const struct lines_facts *facts)
+static bool is_of_kind(const struct search *search, const struct lines_facts *facts)
 {
-	if (facts->is_module != debugfile_is_module(search->path))
-		return false;
+	return facts->is_module == debugfile_is_module(search->path);
+}
+
+static bool is_of_build(const struct search *search, const struct lines_facts *facts)
+{
 	if (search->build_id[0])
 		return !strcmp(search->build_id, facts->build_id);
 	return search->htlhash[0] && !strcmp(search->htlhash, facts->htlhash);
@@ -215,6 +218,7 @@ static int consider(struct search *search, const struct sysroot *sysroot, const 
 		    const uint32_t *crc, struct lines_facts *ret_facts)
 {
 	struct debugfile candidate = DEBUGFILE_NONE;
+	bool is_good;
 	int r;
 
 	candidate.fd = open_object(sysroot, path, &candidate.object);
@@ -230,10 +234,12 @@ static int consider(struct search *search, const struct sysroot *sysroot, const 
 		let_go(&candidate);
 		return min_of(r, 0);
 	}
-	if (!matches(search, &candidate.facts) &&
-	    !(crc && !candidate.facts.build_id[0] && has_crc(candidate.fd, *crc))) {
+	is_good = is_of_build(search, &candidate.facts);
+	if (!is_of_kind(search, &candidate.facts) ||
+	    (!is_good && !(crc && !candidate.facts.build_id[0] && has_crc(candidate.fd, *crc)))) {
 		if (!search->rank)
-			note(search->best, "%s is of another build", path);
+			note(search->best, "%s is %s", path, !is_good ? "of another build" : candidate.facts.is_module ?
+			     "a kernel module's file" : "no kernel module's file, or of a machine whose are not read");
 		let_go(&candidate);
 		return 0;
 	}
@@ -387,6 +393,9 @@ static void consider_modules(struct search *search)
 			  finder->places.directory_count);
 	while (search->rank < RANK_DWARF && (file = module_files_next(&finder->modules, search->path, file)))
 		consider(search, file->sysroot, file->path, NULL, NULL);
+	if (!search->rank && finder->modules.is_cut)
+		note(search->best, "there is no file of this build among the first %u below a lib/modules; --binary names one",
+		     (unsigned int)MODULE_FILES_MAX);
 }
 
 /* What a server has, by the GNU build-id alone. */

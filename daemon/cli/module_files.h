@@ -6,6 +6,8 @@
 #include "base/buffer.h"
 #include "cli/sysroot.h"
 
+enum { MODULE_FILES_MAX = 64 << 10 };	/* that are looked at in one tree, modules or not */
+
 struct module_file {
 	const struct sysroot *sysroot;	/* in which it is; NULL: this host's */
 	char *path;
@@ -13,7 +15,9 @@ struct module_file {
 
 struct module_files {
 	struct buffer files;		/* struct module_file */
+	struct buffer trees;		/* that were looked at, struct module_tree */
 	bool has_looked;
+	bool is_cut;			/* a tree has more files than are looked at */
 };
 
 void module_files_init(struct module_files *modules);

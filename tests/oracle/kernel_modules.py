@@ -205,7 +205,7 @@ def check_names(case):
          f"{case.what}: labels refuse nothing but themselves: {note}", lined.keys() ^ wanted)
     case.none("whose address was withheld", *where, names={0: "do_work"}, word="withheld (kernel.kptr_restrict)")
     case.none("without names", *where, names={a: "" for a in case.names}, word="nothing recorded says")
-    case.none("with a kernel's Mapping", *where, what="[kernel]", word="is of another build")
+    case.none("with a kernel's Mapping", *where, what="[kernel]", word="is a kernel module's file")
 
 
 def check_broken(case):
@@ -235,6 +235,41 @@ def check_plt(case):
     case.none("behind a .plt", "--binary", case.path, word="depends on the kernel",
               names={a + 0x40: n for a, n in case.names.items()})
     case.none("right behind a .plt", "--binary", case.path, word="depends on the kernel")
+
+
+def check_kinds(case):
+    """Files of the right build-id, or of a debug link's checksum, that are no modules of these machines; and what is no module's tree."""
+    with open(case.path, "rb") as file:
+        whole = bytearray(file.read())
+    struct.pack_into("<H", whole, 18, 243)
+    other = os.path.join(case.work, case.what + ".machine.ko")
+    with open(other, "wb") as file:
+        file.write(whole)
+    case.none("of another machine", "--binary", other, word="of a machine whose are not read")
+    for name in ("build", "source", "vdso"):
+        root = put(case.path, os.path.join(case.work, f"{case.what}-{name}"), f"lib/modules/6.1.0/{name}/shop-floor.ko")
+        case.none(f"in {name}", "--debug-dir", root, word="there is no file of this build")
+    # one more than are looked at
+    root = put(case.path, os.path.join(case.work, case.what + "-many"), "lib/modules/6.1.0/a/unlike.ko")
+    many = os.path.join(root, "lib/modules/6.1.0/a/")
+    for i in range(0x10000):
+        os.symlink("unlike.ko", f"{many}{i}")
+    case.none("among too many", "--debug-dir", root, word="among the first 65536")
+    shutil.rmtree(root)
+
+
+def check_link(stacktap, work, case):
+    """A debug link to a module's file, which has no build-id: its checksum is right."""
+    program, module = os.path.join(work, "linked"), os.path.join(work, "linked.debug")
+    subprocess.run(["objcopy", "--remove-section=.note.gnu.build-id", case.path, module], check=True)
+    with open(program + ".c", "w", encoding="utf-8") as file:
+        file.write("int main(void) { return 0; }")
+    subprocess.run(["gcc", "-s", "-Wl,--build-id=none", "-o", program, program + ".c"], check=True)
+    subprocess.run(["objcopy", f"--add-gnu-debuglink={module}", program], check=True)
+    recorded = os.path.join(work, "linked.otlp")
+    lines.write(recorded, lines.Recording(program, [0x1000], htlhash=lines.htlhash_of(program)))
+    said = lines.symbolize(stacktap, "--binary", program, "-o", recorded + ".out", recorded)[1]
+    tell(said["objects"][0].get("file") == program, "a debug link to a module's file", said)
 
 
 def lines_section(path, name):
@@ -303,6 +338,10 @@ def main():
         check_names(case)
         check_broken(case)
         check_annotate(case)
+        if name == "x86_64":
+            check_kinds(case)
+            if native == name:
+                check_link(stacktap, work, case)
         for what, more in (("DWARF 4", ("-gdwarf-4",)), ("compressed", ("-gdwarf-5", "-gz"))):
             again = Case(stacktap, work, build(work, f"{name}-{more[-1]}", gcc, prefix, *more, *flags), f"{name} {what}")
             again.all_right("by --binary", "--binary", again.path)
