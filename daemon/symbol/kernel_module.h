@@ -3,10 +3,10 @@
  * The file of a kernel module, or what is left of it as a file of debug information. It is relocatable: all sections begin at
  * address 0, and where they refer to each other tables (SHT_RELA) say it.
  *
- * A kernel that loads it puts what has code, but for the start, one section behind the other in the file's order, each aligned as it
- * asks for, and says in /proc/modules where that begins. Here they are placed in the same way, so an address that counts from there is known by
- * its distance from KERNEL_MODULE_TEXT. That ends at the first section that a kernel leaves out, makes larger or aligns by more
- * than the file says, by its configuration and CPUs: from there on nothing is placed.
+ * A kernel that loads it puts what has code, but for initialisation code, one section behind the other in the file's order,
+ * each aligned as it asks for, and says in /proc/modules where that begins. Here they are placed in the same way, so an address
+ * that counts from there is known by its distance from KERNEL_MODULE_TEXT. That ends at the first section that a kernel leaves
+ * out, makes larger or aligns by more than the file says, by its configuration and CPUs: from there on nothing is placed.
  */
 #ifndef STACKTAP_SYMBOL_KERNEL_MODULE_H
 #define STACKTAP_SYMBOL_KERNEL_MODULE_H
