@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "symbol/kernel_module.h"
+#include "symbol/symtab.h"
 
 enum { NONE, TEXT, INIT, COLD, EXIT, LATE, DATA, INFO, RELA, SYMBOLS, MODULE, NAMES, SECTIONS };
 enum { SYMBOL_NONE, SYMBOL_COLD, SYMBOL_INFO, SYMBOL_FAR, SYMBOL_ABSENT, SYMBOL_COUNT };
@@ -192,6 +193,36 @@ static void arm64_may_align_by_more(void **state _unused_)
 	elf_close(&elf);
 }
 
+/* Of code that is not placed there may be more sections than a table of functions tells apart. */
+static void functions_are_found_behind_what_is_not_placed(void **state _unused_)
+{
+	enum { MORE = 100 };
+	static struct {
+		struct image image;
+		Elf64_Shdr shdrs[SECTIONS + MORE];
+	} file;
+	struct symtab *symtab;
+	struct elf elf;
+
+	make(EM_X86_64);
+	image.ehdr.e_shoff = offsetof(typeof(file), shdrs);
+	image.ehdr.e_shnum = SECTIONS + MORE;
+	image.ehdr.e_shstrndx = NAMES + MORE;
+	image.shdrs[SYMBOLS].sh_link = NAMES + MORE;
+	image.symbols[SYMBOL_COLD] = (Elf64_Sym){ .st_name = image.shdrs[COLD].sh_name, .st_shndx = COLD + MORE, .st_value = 8,
+						  .st_size = 4, .st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC) };
+	file.image = image;
+	for (size_t i = 0; i < SECTIONS + MORE; i++)
+		file.shdrs[i] = image.shdrs[!i ? NONE : i <= MORE ? INIT : i - MORE];
+	assert_int_equal(elf_open_memory(&elf, &file, sizeof(file)), 0);
+	kernel_module_place(&elf);
+	assert_int_equal(symtab_read(&elf, NULL, 0, NULL, &symtab), 0);
+	assert_non_null(symtab_find(symtab, KERNEL_MODULE_TEXT + 0x1040 + 8));
+	assert_null(symtab_find(symtab, KERNEL_MODULE_TEXT + 8));
+	symtab_free(symtab);
+	elf_close(&elf);
+}
+
 static void sizes_that_cannot_be_are_not_believed(void **state _unused_)
 {
 	make(EM_X86_64);
@@ -273,6 +304,7 @@ int main(void)
 		cmocka_unit_test(code_lies_as_the_kernel_puts_it),
 		cmocka_unit_test(what_arm64_fills_moves_what_is_behind_it),
 		cmocka_unit_test(arm64_may_align_by_more),
+		cmocka_unit_test(functions_are_found_behind_what_is_not_placed),
 		cmocka_unit_test(sizes_that_cannot_be_are_not_believed),
 		cmocka_unit_test(relocations_are_applied),
 		cmocka_unit_test(what_is_wrong_is_refused),
