@@ -221,7 +221,8 @@ int annotation_make(struct annotation *annotation, const char *recording, char *
 		return complain(&complaint, ret, "%s: %s%s", options->function,
 				annotation->note[0] ? annotation->note : "neither lines nor code are here",
 				annotate_has_file(annotation->chosen[0]) && !options->places.process &&
-				!(annotate_is_module(annotation->chosen[0]) && annotation->debug.with_dwarf) ?
+				!(annotate_is_module(annotation->chosen[0]) &&
+				  (annotation->debug.with_dwarf || options->without_source)) ?
 				"; --binary, --debug-dir and --sysroot say where to look" : "");
 	if (ret < 0)
 		return complain(&complaint, ret, "%s needs more memory than is allowed: "
