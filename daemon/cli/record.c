@@ -222,7 +222,8 @@ static void print_totals(const struct record *record, const struct pipeline_stat
 			100.0 * (double)counts->complete / (double)counts->samples,
 			100.0 * (double)counts->named / (double)counts->samples,
 			100.0 * (double)counts->by_range / (double)counts->samples,
-			100.0 * (double)(counts->samples - counts->named - counts->by_range) / (double)counts->samples,
+			100.0 * (double)(counts->samples - min_of(counts->samples, counts->named + counts->by_range)) /
+				(double)counts->samples,
 			100.0 * (double)counts->stale / (double)counts->samples,
 			stats->capture.cpus, stats->windows);
 	if (record->options->verbose && stats->has_deferred)

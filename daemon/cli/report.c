@@ -20,7 +20,8 @@ static const char help[] =
 	"usage: stacktap report [OPTION...] [FILE]\n\n"
 	"Prints the hottest functions per process of a file of OTLP profiles (default:\n"
 	"stacktap.otlp; - is standard input). [k] marks kernel functions, [u] those of user\n"
-	"space. Or one of these views, of the event with most samples. Each share has its error at 95 %.\n\n"
+	"space. Or one of these views, of the event with most samples. ± is half of a\n"
+	"percentage's 95 % confidence interval, in percentage points.\n\n"
 	"      --by WHAT           a table by function, object, process, thread, container, service\n"
 	"                          or cgroup\n"
 	"      --tree              what calls what, from the outermost function down\n"
@@ -414,6 +415,23 @@ static int load(struct options *options, struct report **ret_report)
 	return CLI_OK;
 }
 
+/* With JSON as well: there they are just absent. */
+static void tell_errors(const struct options *options, const struct report *report)
+{
+	const char *name = recording_name(options->path);
+
+	if (report->copy_errno)
+		fprintf(stderr, "stacktap: cannot copy %s to a temporary file in %s (%s): sampling errors (±) are not "
+			"shown; save the recording to a file and run report on it\n", name,
+			recording_copy_place(), strerror(report->copy_errno));
+	else if (report->without_errors == REPORT_NO_PASS)
+		fprintf(stderr, "stacktap: sampling errors (±) of %s need more memory than is allowed and are not shown: "
+			RECORDING_NARROW "\n", name);
+	else if (report->without_errors == REPORT_CHANGED)
+		fprintf(stderr, "stacktap: %s changed while it was read: sampling errors (±) of some processes are not "
+			"shown; run report again\n", name);
+}
+
 static int run(struct options *options)
 {
 	_cleanup_(free_report) struct report *report = NULL;
@@ -433,9 +451,7 @@ static int run(struct options *options)
 	if (report->is_cut && !options->use_json)
 		fprintf(stderr, "stacktap: %s is cut off or damaged; this is what is whole\n",
 			recording_name(options->path));
-	if (report->without_errors && !options->use_json)
-		fprintf(stderr, "stacktap: no room in /tmp to keep %s for a second pass, so shares have no errors: "
-			"save it to a file and read that\n", recording_name(options->path));
+	tell_errors(options, report);
 	if (options->filter.is_set)
 		filter_report(&options->filter, report);
 	if (options->use_json) {

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -97,11 +98,40 @@ static int widen_by_file(int fd, struct time_span *span)
 	return lseek(fd, 0, SEEK_SET) < 0 ? -errno : 0;
 }
 
+const char *recording_copy_place(void)
+{
+	const char *place = secure_getenv("TMPDIR");
+
+	return place && *place ? place : "/tmp";
+}
+
+/* Without a name, so that its room is free once it is closed. */
+static FILE *open_copy(void)
+{
+	_cleanup_close_ int fd = open(recording_copy_place(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	FILE *file;
+
+	/* not every file system has these */
+	if (fd < 0 && (errno == EOPNOTSUPP || errno == EISDIR)) {
+		char path[PATH_MAX];
+
+		snprintf(path, sizeof(path), "%s/stacktap-XXXXXX", recording_copy_place());
+		fd = mkostemp(path, O_CLOEXEC);
+		if (fd >= 0)
+			unlink(path);
+	}
+	file = fd < 0 ? NULL : fdopen(fd, "w+");
+	if (file)
+		steal_fd(&fd);
+	return file;
+}
+
 /* What can be read once only, in a file without a name. */
 static int copy_aside(int *fd)
 {
 	_cleanup_free_ char *bytes = malloc(COPY_STEP);
-	_cleanup_fclose_ FILE *copy = tmpfile();
+	_cleanup_fclose_ FILE *copy = open_copy();
+	uint64_t size = 0;
 	ssize_t got;
 
 	if (!copy || !bytes)
@@ -111,6 +141,9 @@ static int copy_aside(int *fd)
 			continue;
 		if (got < 0)
 			return -errno;
+		size += (size_t)got;
+		if (size > RECORDING_COPY_MAX)
+			return -EFBIG;
 		if (fwrite(bytes, 1, (size_t)got, copy) != (size_t)got)
 			return -errno;
 	}
@@ -186,7 +219,7 @@ struct job {
 	const char *name;
 	const struct selection *selection;	/* NULL: all */
 	struct reader *reader;
-	const struct recording_again *again;	/* NULL: once is enough */
+	struct recording_again *again;	/* NULL: once is enough */
 	bool is_cut;
 	char *error;
 	size_t error_size;
@@ -196,7 +229,7 @@ struct job {
  * Every message of a file, also into @copy if there is one: 0, -ENODATA when it is cut off, or an error with its
  * sentence.
  */
-static int read_messages(int fd, const struct job *job, FILE *copy)
+static int read_messages(int fd, const struct job *job, struct store_copy *copy)
 {
 	_cleanup_(store_reader_closep) struct store_reader *store = NULL;
 	const size_t error_size = job->error_size;
@@ -257,8 +290,7 @@ static int begin_again(const struct job *job, const struct time_span *span, stru
 	int err = job->again->begin(job->again->ctx, ret_reader);
 
 	if (err)
-		return fail_with(err, job->error, job->error_size,
-				 "%s needs more memory than is allowed: " RECORDING_NARROW, job->name);
+		return err;
 	if (told)
 		told(0, true);
 	if (*ret_reader && span->from <= span->to)
@@ -267,7 +299,7 @@ static int begin_again(const struct job *job, const struct time_span *span, stru
 }
 
 /* Of a file as many messages as the first pass had, as far as they are still there. */
-static int read_again(int fd, const struct job *job, struct reader *reader, uint64_t *messages)
+static int read_again(int fd, struct reader *reader, uint64_t *messages)
 {
 	_cleanup_(store_reader_closep) struct store_reader *store = NULL;
 	const uint8_t *data;
@@ -280,14 +312,11 @@ static int read_again(int fd, const struct job *job, struct reader *reader, uint
 		if (told)
 			told(size, false);
 	}
-	if (err == -E2BIG || err == -ENOMEM)
-		return fail_with(err, job->error, job->error_size,
-				 "%s needs more memory than is allowed: " RECORDING_NARROW, job->name);
-	return 0;
+	return err == -E2BIG || err == -ENOMEM ? err : 0;
 }
 
 /* @start: where its first message is; below 0: it is to be read from @copy, if that has it all. */
-static int read_file_again(int fd, off_t start, FILE *copy, const struct job *job,
+static int read_file_again(int fd, off_t start, struct store_copy *copy, const struct job *job,
 			   const struct time_span *span)
 {
 	uint64_t messages = reader_totals(job->reader)->messages;
@@ -295,34 +324,50 @@ static int read_file_again(int fd, off_t start, FILE *copy, const struct job *jo
 	int err;
 
 	if (start < 0) {
-		if (!copy || ferror(copy) || fflush(copy))
+		if (copy->file && fflush(copy->file))
+			copy->err = -errno;
+		if (copy->err) {
+			job->again->copy_err = copy->err;
 			return 0;
-		fd = fileno(copy);
+		}
+		fd = fileno(copy->file);
 		start = 0;
 	}
 	err = begin_again(job, span, &reader);
 	if (err || !reader || lseek(fd, start, SEEK_SET) < 0)
 		return err;
-	return read_again(fd, job, reader, &messages);
+	return read_again(fd, reader, &messages);
+}
+
+static void copy_close(struct store_copy *copy)
+{
+	if (copy->file)
+		fclose(copy->file);
 }
 
 static int read_file(int fd, bool needs_bounds, struct job *job)
 {
 	const off_t start = lseek(fd, 0, SEEK_CUR);
-	_cleanup_fclose_ FILE *copy = job->again && start < 0 ? tmpfile() : NULL;
+	_cleanup_(copy_close) struct store_copy copy = { .limit = RECORDING_COPY_MAX };
 	struct time_span span = { .from = UINT64_MAX };
 	int err = needs_bounds ? widen_by_file(fd, &span) : 0;
 
+	if (job->again && start < 0) {
+		copy.file = open_copy();
+		copy.err = copy.file ? 0 : -errno;
+	}
 	if (err)
 		return fail_open(job, err);
 	if (span.from <= span.to)
 		reader_set_bounds(job->reader, span.from, span.to);
-	err = read_messages(fd, job, copy);
+	err = read_messages(fd, job, &copy);
 	job->is_cut = err == -ENODATA;
 	if (err && !job->is_cut)
 		return err;
 	err = check_messages(job);
-	return err || !job->again ? err : read_file_again(fd, start, copy, job, &span);
+	if (!err && job->again)
+		job->again->err = read_file_again(fd, start, &copy, job, &span);
+	return err;
 }
 
 /* One of a store's files; the daemon may have removed it meanwhile. */
@@ -344,7 +389,7 @@ static int read_store_again(int directory, const uint64_t *times, size_t count, 
 		_cleanup_close_ int fd = store_open_file(directory, times[i]);
 
 		if (fd >= 0)
-			err = read_again(fd, job, reader, &messages);
+			err = read_again(fd, reader, &messages);
 	}
 	return err;
 }
@@ -388,12 +433,13 @@ static int read_store(int directory, struct job *job)
 			return err;
 	}
 	err = check_messages(job);
-	return err || !job->again ? err :
-	       read_store_again(directory, times + first, count - first, job, &bounds);
+	if (!err && job->again)
+		job->again->err = read_store_again(directory, times + first, count - first, job, &bounds);
+	return err;
 }
 
 int recording_read_twice(const char *path, const struct selection *selection, struct reader *reader,
-			 const struct recording_again *again, bool *ret_is_cut, char *ret_error,
+			 struct recording_again *again, bool *ret_is_cut, char *ret_error,
 			 size_t error_size)
 {
 	bool needs_bounds = selection && selection_needs_bounds(selection);

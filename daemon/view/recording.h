@@ -15,15 +15,21 @@ int recording_read(const char *path, const struct selection *selection, struct r
 		   bool *ret_is_cut, char *ret_error, size_t error_size);
 /*
  * The same, and once @reader has all of it @again makes another reader, which gets the same messages; NULL: that is
- * not needed. Of a store what was removed meanwhile is left out. What can be read once only is kept in a file without a name;
- * where there is no room for that @again is not asked.
+ * not needed. What was removed or damaged meanwhile is left out, without an error. What can be read once only is kept in
+ * a file without a name, in $TMPDIR or /tmp; where that fails @again is not asked. No error of the second pass is one of the
+ * first, which is complete.
  */
 struct recording_again {
 	int (*begin)(void *ctx, struct reader **ret_reader);	/* -E2BIG */
 	void *ctx;
+	int err;		/* set to -E2BIG, -ENOMEM: the second pass was given up; 0: it was not */
+	int copy_err;		/* set to -errno: the copy failed, and there was no second pass */
 };
+/* Where a copy is, and how large it may be. */
+const char *recording_copy_place(void);
+#define RECORDING_COPY_MAX ((uint64_t)1 << 30)
 int recording_read_twice(const char *path, const struct selection *selection, struct reader *reader,
-			 const struct recording_again *again, bool *ret_is_cut, char *ret_error,
+			 struct recording_again *again, bool *ret_is_cut, char *ret_error,
 			 size_t error_size);
 /*
  * Widen @span, which begins as UINT64_MAX and 0, by a message's Profiles, and add their samples to *samples (may be

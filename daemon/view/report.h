@@ -50,13 +50,21 @@ struct report_event {
 	size_t process_count;
 };
 
+/* Why errors of shares of 10 samples or more are not known. */
+enum report_without {
+	REPORT_ALL_ERRORS,
+	REPORT_NO_PASS,		/* no copy, or no memory, for the second pass */
+	REPORT_CHANGED,		/* that of some processes found less than the first pass */
+};
+
 struct report {
 	struct report_event *events; /* by samples, descending */
 	size_t event_count;
 	uint64_t messages, bytes;
 	uint64_t start, end;	/* Unix ns, of all profiles */
 	bool is_cut;		/* the last message is cut off and left out */
-	bool without_errors;	/* there was no second pass for those of shares */
+	enum report_without without_errors;
+	int copy_errno;		/* why there was no second pass; 0: see above */
 };
 
 enum report_detail {

@@ -280,6 +280,13 @@ int report_builder_again(struct report_builder *builder, struct reader **ret_rea
 	return err;
 }
 
+void report_builder_give_up(struct report_builder *builder)
+{
+	reader_free(builder->again);
+	builder->again = NULL;
+	report_slices_done(&builder->slices);
+}
+
 struct report_owner {
 	struct report report;
 	struct arena arena;
@@ -294,12 +301,16 @@ int report_builder_finish(struct report_builder *builder, bool is_cut, struct re
 		return -ENOMEM;
 	owner->report = (struct report){
 		.messages = totals->messages, .bytes = totals->bytes, .start = totals->start,
-		.end = totals->end, .is_cut = is_cut, .without_errors = !builder->slices.tables,
+		.end = totals->end, .is_cut = is_cut,
 	};
-	if (!owner->report.without_errors) {
-		report_slices_measure(&builder->slices);
+	if (!builder->slices.tested) {
 		report_slices_done(&builder->slices);
+		builder->slices.tables = &builder->tables;
+		owner->report.without_errors = REPORT_NO_PASS;
 	}
+	if (!report_slices_measure(&builder->slices) && !owner->report.without_errors)
+		owner->report.without_errors = REPORT_CHANGED;
+	report_slices_done(&builder->slices);
 	if (report_tables_finish(&builder->tables, &owner->report)) {
 		free(owner);
 		return -E2BIG;

@@ -17,6 +17,8 @@ struct reader *report_builder_reader(struct report_builder *builder);
  * needed for them. -E2BIG
  */
 int report_builder_again(struct report_builder *builder, struct reader **ret_reader);
+/* Its memory is free, and the errors that need it are not known. */
+void report_builder_give_up(struct report_builder *builder);
 /* Sort what was added; the builder keeps nothing of it. */
 int report_builder_finish(struct report_builder *builder, bool is_cut, struct report **ret_report);
 

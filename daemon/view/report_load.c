@@ -18,6 +18,7 @@ int report_load(const char *path, const struct selection *selection, enum report
 		struct report **ret_report, char *ret_error, size_t error_size)
 {
 	_cleanup_(report_builder_freep) struct report_builder *builder = NULL;
+	struct recording_again again = { .begin = begin_again };
 	bool is_cut;
 	int err;
 
@@ -26,15 +27,19 @@ int report_load(const char *path, const struct selection *selection, enum report
 		snprintf(ret_error, ret_error ? error_size : 0, "out of memory");
 		return err;
 	}
-	err = recording_read_twice(path, selection, report_builder_reader(builder),
-				   &(struct recording_again){ .begin = begin_again, .ctx = builder },
-				   &is_cut, ret_error, error_size);
+	again.ctx = builder;
+	err = recording_read_twice(path, selection, report_builder_reader(builder), &again, &is_cut,
+				   ret_error, error_size);
 	if (err)
 		return err;
+	if (again.err)
+		report_builder_give_up(builder);
 	err = report_builder_finish(builder, is_cut, ret_report);
 	if (err)
 		snprintf(ret_error, ret_error ? error_size : 0,
 			 "%s needs more memory than is allowed: "
 			 RECORDING_NARROW, recording_name(path));
+	else if (again.copy_err)
+		(*ret_report)->copy_errno = -again.copy_err;
 	return err;
 }

@@ -7,6 +7,7 @@
 #include "view/largest.h"
 
 #define NONE UINT32_MAX
+#define FOUND_MIN 0.9	/* of a weight, by the second pass */
 
 static void add_moment(struct report_whole *whole, uint64_t time, double weight, uint64_t samples)
 {
@@ -185,6 +186,7 @@ static void add_own(struct report_slices *slices, uint32_t process, uint64_t tim
 	if (!is_within(whole, time))
 		return;
 	slice = slice_of(whole->first, whole->last, time);
+	of->weight += weight;
 	of->used |= UINT64_C(1) << slice;
 	if (of->own == NONE)
 		return;
@@ -266,41 +268,74 @@ static struct report_error error_of(const struct report_slices *slices, const st
 	};
 }
 
-static void measure_process(const struct report_slices *slices, uint32_t i)
+/* Has the second pass found what the first one had? Of what has no slices nobody asks. */
+static bool has_process(const struct report_slices *slices, uint32_t i)
+{
+	const struct process_row *row = report_process_row(slices->tables, i);
+
+	return slices->tested && (row->whole.is_timeless ||
+				  slices->processes[i].weight >= FOUND_MIN * (double)row->process.weight);
+}
+
+static bool has_event(const struct report_slices *slices, uint32_t i)
+{
+	const struct event_row *row = report_event_row(slices->tables, i);
+	double weight = 0;
+
+	for (unsigned int k = 0; k < SLICES && slices->tested; k++)
+		weight += slices->events[i][k];
+	return slices->tested && weight >= FOUND_MIN * (double)row->event.weight;
+}
+
+static void measure_process(const struct report_slices *slices, uint32_t i, bool is_found)
 {
 	struct process_row *row = report_process_row(slices->tables, i);
 	const struct event_row *event = report_event_row(slices->tables, row->event);
 	struct sliced sliced = sliced_of(&event->whole, event->event.weight);
 
-	for (unsigned int k = 0; k < SLICES; k++)
+	is_found &= has_event(slices, row->event);
+	for (unsigned int k = 0; is_found && k < SLICES; k++)
 		sliced.used += slices->events[row->event][k] > 0;
-	row->process.error = error_of(slices, &sliced, slices->events[row->event], row->process.weight,
-				      testable_part(slices, i), slices->processes[i].part);
+	row->process.error = error_of(slices, &sliced, is_found ? slices->events[row->event] : NULL, row->process.weight,
+				      testable_part(slices, i), is_found ? slices->processes[i].part : NONE);
 }
 
 static struct report_error function_error(const struct report_slices *slices, uint32_t i, enum report_share share)
 {
 	const struct function_row *row = report_function_row(slices->tables, i);
 	const struct process_row *process = report_process_row(slices->tables, row->process);
-	const struct process_slices *of = &slices->processes[row->process];
 	struct sliced sliced = sliced_of(&process->whole, process->process.weight);
+	const double *all = NULL;
+	uint32_t number = NONE;
 
-	sliced.used = (unsigned int)__builtin_popcountll(of->used);
-	return error_of(slices, &sliced, of->own == NONE ? NULL : slices->tested[of->own],
+	if (has_process(slices, row->process)) {
+		const struct process_slices *of = &slices->processes[row->process];
+
+		sliced.used = (unsigned int)__builtin_popcountll(of->used);
+		all = of->own == NONE ? NULL : slices->tested[of->own];
+		number = slices->functions[i][share];
+	}
+	return error_of(slices, &sliced, all,
 			share == REPORT_SELF ? row->function.self : row->function.total,
-			testable_function(slices, i, share), slices->functions[i][share]);
+			testable_function(slices, i, share), number);
 }
 
-void report_slices_measure(const struct report_slices *slices)
+bool report_slices_measure(const struct report_slices *slices)
 {
 	const struct report_tables *tables = slices->tables;
+	bool are_found = true;
 
-	for (uint32_t i = 0; i < tables->processes.count; i++)
-		measure_process(slices, i);
+	for (uint32_t i = 0; i < tables->processes.count; i++) {
+		const bool is_found = has_process(slices, i);
+
+		are_found &= is_found || testable_process(slices, i) < DIFF_EXPECTED_MIN;
+		measure_process(slices, i, is_found);
+	}
 	for (uint32_t i = 0; i < tables->functions.count; i++) {
 		struct report_function *function = &report_function_row(tables, i)->function;
 
 		function->self_error = function_error(slices, i, REPORT_SELF);
 		function->total_error = function_error(slices, i, REPORT_TOTAL);
 	}
+	return are_found;
 }

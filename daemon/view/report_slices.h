@@ -18,6 +18,7 @@ enum report_share {
 
 /* Of a process: UINT32_MAX is none. */
 struct process_slices {
+	double weight;		/* of the second pass */
 	uint64_t used;		/* a bit for each slice that has samples */
 	uint32_t own;		/* all of the process */
 	uint32_t part;		/* the same, in slices of its event */
@@ -49,7 +50,10 @@ bool report_slices_needed(const struct report_slices *slices);
 bool report_slices_sample(struct report_slices *slices, uint32_t process,
 			  const struct view_sample *sample);
 void report_slices_function(struct report_slices *slices, uint32_t function, enum report_share share);
-/* Into the rows. */
-void report_slices_measure(const struct report_slices *slices);
+/*
+ * Into the rows; false: of some the second pass had less than 90 % of their weight, so that their errors are not known.
+ * Without memory for slices only those are known that need none.
+ */
+bool report_slices_measure(const struct report_slices *slices);
 
 #endif /* STACKTAP_VIEW_REPORT_SLICES_H */

@@ -18,7 +18,7 @@
 
 struct store_reader {
 	int fd;
-	FILE *copy;
+	struct store_copy *copy;
 	uint8_t *data;
 	size_t capacity;
 	bool is_first, is_done;
@@ -44,9 +44,26 @@ int store_reader_open(int fd, struct store_reader **ret_reader)
 	return 0;
 }
 
-void store_reader_keep(struct store_reader *reader, FILE *copy)
+void store_reader_keep(struct store_reader *reader, struct store_copy *copy)
 {
 	reader->copy = copy;
+}
+
+static void write_copy(struct store_copy *copy, const uint8_t *data, size_t size)
+{
+	if (!copy || !copy->file)
+		return;
+	errno = 0;
+	if (size > copy->limit - copy->size)
+		copy->err = -EFBIG;
+	else if (fwrite(data, 1, size, copy->file) != size)
+		copy->err = errno ? -errno : -EIO;
+	copy->size += size;
+	if (!copy->err)
+		return;
+	/* it has no name: its room is free now */
+	fclose(copy->file);
+	copy->file = NULL;
 }
 
 static ssize_t read_fully(int fd, uint8_t *data, size_t size)
@@ -91,8 +108,7 @@ static ssize_t read_growing(struct store_reader *reader, size_t filled, size_t s
 		got = read_fully(reader->fd, reader->data + filled, step);
 		if (got < 0)
 			return got;
-		if (reader->copy && !ferror(reader->copy))
-			fwrite(reader->data + filled, 1, (size_t)got, reader->copy);
+		write_copy(reader->copy, reader->data + filled, (size_t)got);
 		filled += (size_t)got;
 		if ((size_t)got < step)
 			break;

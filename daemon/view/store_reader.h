@@ -13,8 +13,13 @@
  */
 struct store_reader;
 int store_reader_open(int fd, struct store_reader **ret_reader);	/* @fd stays its owner's */
-/* From now on all that is read is written to @copy as well, which tells by ferror() whether it has all. */
-void store_reader_keep(struct store_reader *reader, FILE *copy);
+/* Where all that is read is written as well; at the first error, or beyond its limit, it is closed. */
+struct store_copy {
+	FILE *file;		/* NULL: closed, or none */
+	uint64_t size, limit;
+	int err;		/* -errno */
+};
+void store_reader_keep(struct store_reader *reader, struct store_copy *copy);	/* NULL: nowhere */
 int store_reader_next(struct store_reader *reader, const uint8_t **ret_data, size_t *ret_size);
 void store_reader_close(struct store_reader *reader);
 
