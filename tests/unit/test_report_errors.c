@@ -13,6 +13,7 @@
 #include "view/recording.h"
 #include "view/report_build.h"
 #include "view/report_load.h"
+#include "view/report_slices.h"
 
 static const char *path;
 
@@ -338,6 +339,52 @@ static void without_memory_there_are_no_errors(void **state _unused_)
 	report_free(report);
 }
 
+/* The error of a process of 4000 samples in so many bursts, and that of its function which has a half of them. */
+static struct report_function error_in_bursts(unsigned int bursts)
+{
+	struct report_tables tables;
+	struct report_slices slices;
+	struct report_function function;
+	uint64_t times[1];
+	struct view_sample sample = { .times = times, .time_count = 1, .samples = 1, .weight = 1 };
+	const struct view_profile profile = { 0 };
+	uint32_t event, process, row;
+
+	report_tables_init(&tables);
+	assert_int_equal(report_event_find(&tables, &(struct report_event){ .source = "a", .event = "a" }, &event), 0);
+	assert_int_equal(report_process_find(&tables, event, &(struct report_process){ .name = "a" }, &process), 0);
+	assert_int_equal(report_function_find(&tables, process, &(struct report_function){ .name = "a" }, &row), 0);
+	for (unsigned int pass = 0; pass < 2; pass++) {
+		if (pass)
+			assert_int_equal(report_slices_init(&slices, &tables), 0);
+		for (unsigned int i = 0; i < 4000; i++) {
+			times[0] = 1000000 + i % bursts * 1000000 / (bursts - 1);
+			if (pass) {
+				assert_true(report_slices_sample(&slices, process, &sample));
+				if (i / bursts % 2)
+					report_slices_function(&slices, row, REPORT_SELF);
+				continue;
+			}
+			report_process_row(&tables, process)->process.weight++;
+			report_event_row(&tables, event)->event.weight++;
+			report_function_row(&tables, row)->function.self += i / bursts % 2;
+			report_whole_add(&report_process_row(&tables, process)->whole, &profile, &sample);
+			report_whole_add(&report_event_row(&tables, event)->whole, &profile, &sample);
+		}
+	}
+	assert_true(report_slices_measure(&slices));
+	function = report_function_row(&tables, row)->function;
+	report_slices_done(&slices);
+	report_tables_free(&tables);
+	return function;
+}
+
+static void too_few_bursts_have_no_error(void **state _unused_)
+{
+	assert_true(error_in_bursts(SLICES_MIN).self_error.error95 > 0);
+	assert_true(error_in_bursts(SLICES_MIN - 1).self_error.error95 < 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -345,6 +392,7 @@ int main(void)
 		cmocka_unit_test(what_can_be_read_once_is_kept),
 		cmocka_unit_test(a_store_may_change_meanwhile),
 		cmocka_unit_test(a_file_may_be_cut_meanwhile),
+		cmocka_unit_test(too_few_bursts_have_no_error),
 		cmocka_unit_test(without_memory_there_are_no_errors),
 	};
 
