@@ -451,9 +451,9 @@ void kernel_resolve(struct kernel *kernel, struct names *names, struct location 
 
 	if (!is_in_image(kernel, lookup)) {
 		look_for_modules(kernel);
-		module = is_gone(kernel, lookup) ? NULL : find_module(kernel, lookup);
-		is_known = module ? module->has_symbols :
-			   !kernel->is_stale && !kernel->is_changed && !is_gone(kernel, lookup);
+		is_known = !is_gone(kernel, lookup);
+		module = is_known ? find_module(kernel, lookup) : NULL;
+		is_known = is_known && (module ? module->has_symbols : !kernel->is_stale && !kernel->is_changed);
 	}
 	if (module) {
 		location->object = module_object(kernel, module);

@@ -14,9 +14,6 @@ import sys
 sys.dont_write_bytecode = True
 
 import lines  # noqa: E402
-import make_sample  # noqa: E402
-import wire  # noqa: E402
-from wire import Message  # noqa: E402
 
 tell, run = lines.tell, lines.run
 
@@ -111,20 +108,7 @@ def functions(path):
 
 
 def record(path, names, ident, what="[shop_floor]"):
-    builder = make_sample.Builder()
-    mapping = builder.intern("mapping_table", Message(
-        "Mapping", memory_start=0, memory_limit=0x100000, filename_strindex=builder.string(what),
-        attribute_indices=builder.attributes(process__executable__build_id__htlhash="0123456789abcdef" * 2,
-                                             process__executable__build_id__gnu=ident)))
-    locations = [builder.location(name, a, "kernel", mapping=mapping) for a, name in sorted(names.items())]
-    thread = builder.attributes(thread__id=7, thread__name="shop")
-    samples = [make_sample.sample(builder.stack(location), thread, [lines.START + i]) for i, location in enumerate(locations)]
-    builder.resource([Message(
-        "Profile", sample_type=builder.value_type("samples", "count"), samples=samples,
-        time_unix_nano=lines.START, duration_nano=10**9, period_type=builder.value_type("cpu", "nanoseconds"),
-        period=10**7, profile_id=bytes([1]) * 16)], process__executable__name="[kernel]")
-    with open(path, "wb") as file:
-        file.write(wire.frame(make_sample.encode(builder.data)))
+    lines.record_kernel(path, what, ident, (0, 0x100000), sorted(names.items()))
 
 
 def put(path, *directory):

@@ -569,6 +569,24 @@ def write(path, *recordings):
             file.write(wire.frame(recording.payload))
 
 
+def record_kernel(path, what, ident, memory, frames):
+    """A message with frames of the kernel or a module, each (address, name)."""
+    builder = make_sample.Builder()
+    mapping = builder.intern("mapping_table", Message(
+        "Mapping", memory_start=memory[0], memory_limit=memory[1], filename_strindex=builder.string(what),
+        attribute_indices=builder.attributes(process__executable__build_id__htlhash="0123456789abcdef" * 2,
+                                             process__executable__build_id__gnu=ident)))
+    locations = [builder.location(name, address, "kernel", mapping=mapping) for address, name in frames]
+    thread = builder.attributes(thread__id=7, thread__name="shop")
+    samples = [make_sample.sample(builder.stack(location), thread, [START + i]) for i, location in enumerate(locations)]
+    builder.resource([Message(
+        "Profile", sample_type=builder.value_type("samples", "count"), samples=samples,
+        time_unix_nano=START, duration_nano=10**9, period_type=builder.value_type("cpu", "nanoseconds"),
+        period=10**7, profile_id=bytes([1]) * 16)], process__executable__name="[kernel]")
+    with open(path, "wb") as file:
+        file.write(wire.frame(make_sample.encode(builder.data)))
+
+
 def frames_of(path):
     """Each message's Locations: {address: [(name, system name, file, line, column, start line)]}"""
     found = []
