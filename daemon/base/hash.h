@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Hashing for tables in memory, and an intrusive chained table. The hash is SipHash-2-4 with a key
+ * Hashing for tables in memory, and an intrusive chained table. The hash is SipHash-1-3 with a key
  * that is random in each process, so that who chooses keys of a table cannot choose where they go.
  * Never store it, never let a result depend on it or on its being free of collisions.
  */

@@ -6,14 +6,14 @@
 #include "base/hash.h"
 #include "process/files.h"
 
-/* The paper's: key and message are 0, 1, 2, ...; the hashes by the message's length. */
-static void it_is_siphash_2_4(void **state _unused_)
+/* Key and message are 0, 1, 2, ... as in the paper; the hashes by the message's length. */
+static void it_is_siphash_1_3(void **state _unused_)
 {
 	static const uint64_t expected[] = {
-		0x726fdb47dd0e0e31, 0x74f839c593dc67fd, 0x0d6c8009d9a94f5a, 0x85676696d7fb7e2d,
-		0xcf2794e0277187b7, 0x18765564cd99a68d, 0xcbc9466e58fee3ce, 0xab0200f58b01d137,
-		0x93f5f5799a932462, 0x9e0082df0ba9e4b0, 0x7a5dbbc594ddb9f3, 0xf4b32f46226bada7,
-		0x751e8fbc860ee5fb, 0x14ea5627c0843d90, 0xf723ca908e7af2ee, 0xa129ca6149be45e5,
+		0xabac0158050fc4dc, 0xc9f49bf37d57ca93, 0x82cb9b024dc7d44d, 0x8bf80ab8e7ddf7fb,
+		0xcf75576088d38328, 0xdef9d52f49533b67, 0xc50d2b50c59f22a7, 0xd3927d989bb11140,
+		0x369095118d299a8e, 0x25a48eb36c063de4, 0x79de85ee92ff097f, 0x70c118c1f94dc352,
+		0x78a384b157b4d9a2, 0x306f760c1229ffa7, 0x605aa111c0f95d34, 0xd320d86d2a519956,
 	};
 	unsigned char message[ARRAY_SIZE(expected)];
 
@@ -22,8 +22,6 @@ static void it_is_siphash_2_4(void **state _unused_)
 		message[i] = (unsigned char)i;
 		assert_true(hash_bytes(message, i) == expected[i]);
 	}
-	/* the whole of the paper's example */
-	assert_true(hash_bytes(message, 15) == 0xa129ca6149be45e5);
 }
 
 static void another_key_gives_other_hashes(void **state _unused_)
@@ -91,7 +89,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		/* by the random key, before another is set */
 		cmocka_unit_test(paths_cannot_be_chosen_to_collide),
-		cmocka_unit_test(it_is_siphash_2_4),
+		cmocka_unit_test(it_is_siphash_1_3),
 		cmocka_unit_test(another_key_gives_other_hashes),
 	};
 
