@@ -10,6 +10,7 @@ struct queue {
 	pthread_cond_t pushed, popped;
 	struct queue_item *head[QUEUE_LANES], **tail[QUEUE_LANES];
 	size_t bytes, count, max_bytes;
+	unsigned int pushers, poppers;		/* that wait */
 	enum pool_id pool;
 	bool closed;
 };
@@ -83,17 +84,22 @@ static bool queue_admit(struct queue *queue, size_t bytes)
 }
 
 /* False when the deadline has passed. */
-static bool queue_wait(struct queue *queue, pthread_cond_t *condition, int timeout_ms,
+static bool queue_wait(struct queue *queue, pthread_cond_t *condition, unsigned int *waiting, int timeout_ms,
 		       uint64_t deadline)
 {
 	struct timespec until = {
 		.tv_sec = (time_t)(deadline / NSEC_PER_SEC),
 		.tv_nsec = (long)(deadline % NSEC_PER_SEC),
 	};
+	int err = ETIMEDOUT;
 
+	++*waiting;
 	if (timeout_ms < 0)
-		return !pthread_cond_wait(condition, &queue->lock);
-	return timeout_ms > 0 && pthread_cond_timedwait(condition, &queue->lock, &until) == 0;
+		err = pthread_cond_wait(condition, &queue->lock);
+	else if (timeout_ms > 0)
+		err = pthread_cond_timedwait(condition, &queue->lock, &until);
+	--*waiting;
+	return !err;
 }
 
 static uint64_t queue_deadline(int timeout_ms)
@@ -105,7 +111,7 @@ int queue_push(struct queue *queue, struct queue_item *item, size_t bytes, enum 
 	       int timeout_ms)
 {
 	uint64_t deadline = queue_deadline(timeout_ms);
-	bool in_time = true;
+	bool in_time = true, wakes = false;
 	int r;
 
 	pthread_mutex_lock(&queue->lock);
@@ -121,7 +127,7 @@ int queue_push(struct queue *queue, struct queue_item *item, size_t bytes, enum 
 			queue->tail[lane] = &item->next;
 			queue->count++;
 			queue->bytes += bytes;
-			pthread_cond_signal(&queue->pushed);
+			wakes = queue->poppers;
 			r = 0;
 			break;
 		}
@@ -129,23 +135,26 @@ int queue_push(struct queue *queue, struct queue_item *item, size_t bytes, enum 
 			r = -EAGAIN;
 			break;
 		}
-		in_time = queue_wait(queue, &queue->popped, timeout_ms, deadline);
+		in_time = queue_wait(queue, &queue->popped, &queue->pushers, timeout_ms, deadline);
 	}
 	pthread_mutex_unlock(&queue->lock);
+	/* one that wakes up finds the lock free; who has come to wait since then has seen the item */
+	if (wakes)
+		pthread_cond_signal(&queue->pushed);
 	return r;
 }
 
 int queue_pop(struct queue *queue, int timeout_ms, struct queue_item **ret_item)
 {
 	uint64_t deadline = queue_deadline(timeout_ms);
-	bool in_time = true;
+	bool in_time = true, wakes = false;
 	int r;
 
 	pthread_mutex_lock(&queue->lock);
 	for (;;) {
 		*ret_item = queue_take(queue);
 		if (*ret_item) {
-			pthread_cond_broadcast(&queue->popped);
+			wakes = queue->pushers;
 			r = 1;
 			break;
 		}
@@ -157,9 +166,11 @@ int queue_pop(struct queue *queue, int timeout_ms, struct queue_item **ret_item)
 			r = 0;
 			break;
 		}
-		in_time = queue_wait(queue, &queue->pushed, timeout_ms, deadline);
+		in_time = queue_wait(queue, &queue->pushed, &queue->poppers, timeout_ms, deadline);
 	}
 	pthread_mutex_unlock(&queue->lock);
+	if (wakes)
+		pthread_cond_broadcast(&queue->popped);
 	return r;
 }
 
