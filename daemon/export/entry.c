@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "export/entry.h"
 
+#include <endian.h>
+#include <string.h>
+
 /* Wire types, and field numbers in the messages. */
 enum {
 	VARINT = 0,
@@ -21,6 +24,20 @@ enum {
 	FUNCTION_SYSTEM_NAME,
 	FUNCTION_FILENAME,
 	FUNCTION_START_LINE,
+
+	SAMPLE_STACK = 1,
+	SAMPLE_ATTRIBUTES,
+	SAMPLE_LINK,
+	SAMPLE_VALUES,
+	SAMPLE_TIMES,
+
+	ATTRIBUTE_KEY = 1,
+	ATTRIBUTE_VALUE,
+	ATTRIBUTE_UNIT,
+
+	VALUE_STRING = 1,
+	VALUE_BOOL,
+	VALUE_INT,
 };
 
 static uint8_t *put_varint(uint8_t *at, uint64_t value)
@@ -34,6 +51,15 @@ static uint8_t *put_varint(uint8_t *at, uint64_t value)
 static size_t index_size(int32_t index)
 {
 	return 1 + (index >= 1 << 7) + (index >= 1 << 14) + (index >= 1 << 21) + (index >= 1 << 28);
+}
+
+static size_t number_size(uint64_t number)
+{
+	size_t size = 1;
+
+	for (; number >= 0x80; number >>= 7)
+		size++;
+	return size;
 }
 
 /* Zero is what a field without bytes says. */
@@ -99,5 +125,93 @@ size_t entry_function(const OtlpFunction *function, uint8_t at[static ENTRY_FUNC
 	end = put_number(end, FUNCTION_SYSTEM_NAME, function->system_name_strindex);
 	end = put_number(end, FUNCTION_FILENAME, function->filename_strindex);
 	end = put_number(end, FUNCTION_START_LINE, function->start_line);
+	return (size_t)(end - at);
+}
+
+static uint8_t *put_values(uint8_t *at, const int64_t *values, size_t count)
+{
+	size_t size = 0;
+
+	if (!count)
+		return at;
+	for (size_t i = 0; i < count; i++)
+		size += number_size((uint64_t)values[i]);
+	*at++ = SAMPLE_VALUES << 3 | LEN;
+	at = put_varint(at, size);
+	for (size_t i = 0; i < count; i++)
+		at = put_varint(at, (uint64_t)values[i]);
+	return at;
+}
+
+static uint8_t *put_times(uint8_t *at, const uint64_t *times, size_t count)
+{
+	if (!count)
+		return at;
+	*at++ = SAMPLE_TIMES << 3 | LEN;
+	at = put_varint(at, count * ENTRY_TIME_BYTES);
+	for (size_t i = 0; i < count; i++, at += ENTRY_TIME_BYTES) {
+		const uint64_t time = htole64(times[i]);
+
+		memcpy(at, &time, sizeof(time));
+	}
+	return at;
+}
+
+size_t entry_sample(const OtlpSample *sample, uint8_t *at)
+{
+	uint8_t *end = put_number(at, SAMPLE_STACK, sample->stack_index);
+
+	end = put_indices(end, SAMPLE_ATTRIBUTES, sample->attribute_indices, sample->n_attribute_indices);
+	end = put_number(end, SAMPLE_LINK, sample->link_index);
+	end = put_values(end, sample->values, sample->n_values);
+	end = put_times(end, sample->timestamps_unix_nano, sample->n_timestamps_unix_nano);
+	return (size_t)(end - at);
+}
+
+/* Of a oneof, which is there even where it is zero. */
+static uint8_t *put_value(uint8_t *at, const OtlpAnyValue *value)
+{
+	size_t length;
+
+	switch (value->value_case) {
+	case OTLP_VALUE_STRING:
+		length = strlen(value->string_value);
+		*at++ = VALUE_STRING << 3 | LEN;
+		at = put_varint(at, length);
+		memcpy(at, value->string_value, length);
+		return at + length;
+	case OTLP_VALUE_BOOL:
+		*at++ = VALUE_BOOL << 3 | VARINT;
+		*at++ = value->bool_value;
+		return at;
+	default:
+		*at++ = VALUE_INT << 3 | VARINT;
+		return put_varint(at, (uint64_t)value->int_value);
+	}
+}
+
+static size_t value_size(const OtlpAnyValue *value)
+{
+	size_t length;
+
+	switch (value->value_case) {
+	case OTLP_VALUE_STRING:
+		length = strlen(value->string_value);
+		return 1 + number_size(length) + length;
+	case OTLP_VALUE_BOOL:
+		return 2;
+	default:
+		return 1 + number_size((uint64_t)value->int_value);
+	}
+}
+
+size_t entry_attribute(const OtlpAttribute *attribute, uint8_t *at)
+{
+	uint8_t *end = put_number(at, ATTRIBUTE_KEY, attribute->key_strindex);
+
+	*end++ = ATTRIBUTE_VALUE << 3 | LEN;
+	end = put_varint(end, value_size(attribute->value));
+	end = put_value(end, attribute->value);
+	end = put_number(end, ATTRIBUTE_UNIT, attribute->unit_strindex);
 	return (size_t)(end - at);
 }

@@ -107,12 +107,86 @@ static void functions(void **state _unused_)
 	}
 }
 
+static void samples(void **state _unused_)
+{
+	int32_t attributes[ENTRY_ATTRIBUTES];
+	uint64_t times[300];
+	int64_t values[300];
+	OtlpSample sample;
+	uint8_t *bytes;
+
+	otlp_init(sample, &sample);
+	sample.attribute_indices = attributes;
+	sample.timestamps_unix_nano = times;
+	sample.values = values;
+	for (int round = 0; round < ROUNDS; round++) {
+		const bool is_full = round % 100 == 0;
+
+		sample.stack_index = is_full ? INT32_MAX : index_number();
+		sample.link_index = is_full ? INT32_MAX : index_number();
+		sample.n_attribute_indices = is_full ? ENTRY_ATTRIBUTES : random_next() % 4;
+		for (size_t i = 0; i < sample.n_attribute_indices; i++)
+			attributes[i] = is_full ? INT32_MAX : index_number();
+		sample.n_timestamps_unix_nano = is_full ? ARRAY_SIZE(times) : random_next() % 5;
+		for (size_t i = 0; i < sample.n_timestamps_unix_nano; i++)
+			times[i] = number(UINT64_MAX);
+		sample.n_values = is_full ? ARRAY_SIZE(values) : random_next() % 3;
+		for (size_t i = 0; i < sample.n_values; i++)
+			values[i] = is_full ? INT64_MAX : (int64_t)number(INT64_MAX);
+		bytes = malloc(entry_sample_room(sample.n_timestamps_unix_nano, sample.n_values));
+		assert_non_null(bytes);
+		check(&sample.base, bytes, entry_sample(&sample, bytes));
+		free(bytes);
+	}
+}
+
+static void attributes(void **state _unused_)
+{
+	char text[300] = "";
+	OtlpAttribute attribute;
+	OtlpAnyValue value;
+	uint8_t *bytes;
+
+	otlp_init(key_value_and_unit, &attribute);
+	otlp_common_init(any_value, &value);
+	attribute.value = &value;
+	value.string_value = text;
+	for (int round = 0; round < ROUNDS; round++) {
+		const size_t length = random_next() % sizeof(text);
+
+		attribute.key_strindex = index_number();
+		attribute.unit_strindex = round % 100 ? index_number() : INT32_MAX;
+		switch (round % 3) {
+		case 0:
+			value.value_case = OTLP_VALUE_STRING;
+			memset(text, 'a', length);
+			text[length] = '\0';
+			value.string_value = text;
+			break;
+		case 1:
+			value.value_case = OTLP_VALUE_INT;
+			value.int_value = round % 5 ? (int64_t)number(INT64_MAX) : -(int64_t)number(INT64_MAX);
+			break;
+		default:
+			value.value_case = OTLP_VALUE_BOOL;
+			value.bool_value = round % 2;
+			break;
+		}
+		bytes = malloc(entry_attribute_room(round % 3 ? 0 : length));
+		assert_non_null(bytes);
+		check(&attribute.base, bytes, entry_attribute(&attribute, bytes));
+		free(bytes);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(stacks),
 		cmocka_unit_test(locations),
 		cmocka_unit_test(functions),
+		cmocka_unit_test(samples),
+		cmocka_unit_test(attributes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
