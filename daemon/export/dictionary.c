@@ -6,6 +6,7 @@
 
 #include "base/hash.h"
 #include "base/utf8.h"
+#include "export/entry.h"
 #include "export/otlp.h"
 
 static const struct dictionary_entry *table_entries(const struct dictionary_entries *table)
@@ -74,10 +75,6 @@ void dictionary_init(struct dictionary *dictionary)
 		buffer_init(&dictionary->tables[i].entries, POOL_ENCODE);
 		index_init(&dictionary->tables[i].index, POOL_ENCODE);
 	}
-	known_init(&dictionary->locations);
-	known_init(&dictionary->functions);
-	known_init(&dictionary->objects);
-	known_init(&dictionary->stacks);
 	buffer_init(&dictionary->scratch, POOL_ENCODE);
 }
 
@@ -88,21 +85,26 @@ void dictionary_free(struct dictionary *dictionary)
 		buffer_free(&dictionary->tables[i].entries);
 		index_free(&dictionary->tables[i].index);
 	}
-	known_free(&dictionary->locations);
-	known_free(&dictionary->functions);
-	known_free(&dictionary->objects);
-	known_free(&dictionary->stacks);
 	buffer_free(&dictionary->scratch);
+}
+
+uint64_t dictionary_number(void)
+{
+	static _Atomic uint64_t last;
+
+	return atomic_fetch_add_explicit(&last, 1, memory_order_relaxed) + 1;
+}
+
+/* What was met before may be gone. */
+static void forget(struct dictionary *dictionary)
+{
+	memset(dictionary->frame_types, 0, sizeof(dictionary->frame_types));
+	dictionary->generation = dictionary_number();
 }
 
 int dictionary_reset(struct dictionary *dictionary)
 {
-	known_clear(&dictionary->locations);
-	known_clear(&dictionary->functions);
-	known_clear(&dictionary->objects);
-	known_clear(&dictionary->stacks);
-	memset(dictionary->frame_types, 0, sizeof(dictionary->frame_types));
-	dictionary->generation++;
+	forget(dictionary);
 	for (enum dictionary_table i = 1; i < TABLE_END; i++) {
 		struct dictionary_entries *table = &dictionary->tables[i];
 
@@ -143,13 +145,7 @@ void dictionary_take_back(struct dictionary *dictionary, const struct dictionary
 		table->count = mark->counts[i];
 		table->entries.size = mark->counts[i] * sizeof(struct dictionary_entry);
 	}
-	/* these may name what is gone */
-	known_clear(&dictionary->locations);
-	known_clear(&dictionary->functions);
-	known_clear(&dictionary->objects);
-	known_clear(&dictionary->stacks);
-	memset(dictionary->frame_types, 0, sizeof(dictionary->frame_types));
-	dictionary->generation++;
+	forget(dictionary);
 }
 
 void dictionary_write(const struct dictionary *dictionary, uint8_t *at)
@@ -186,29 +182,57 @@ int dictionary_string(struct dictionary *dictionary, const char *text)
 			    utf8_copy(clean, sizeof(clean), text));
 }
 
-static int attribute_intern(struct dictionary *dictionary, const char *key, OtlpAnyValue *value)
+/* Most attributes have one of a few keys, which are constants. */
+static int key_intern(struct dictionary *dictionary, const char *key)
 {
+	const struct dictionary_entries *strings = &dictionary->tables[TABLE_STRING];
+	struct dictionary_key *slot = &dictionary->keys[(uintptr_t)key / 8 % DICTIONARY_KEYS];
+	const struct dictionary_entry *entry;
+
+	if (slot->text == key && slot->generation == dictionary->generation) {
+		entry = &table_entries(strings)[slot->index];
+		if (!strncmp((const char *)strings->bytes.data + entry->offset, key, entry->size) &&
+		    !key[entry->size])
+			return slot->index;
+	}
+	*slot = (struct dictionary_key){ .text = key, .generation = dictionary->generation,
+					 .index = dictionary_string(dictionary, key) };
+	if (slot->index < 0)
+		slot->text = NULL;
+	return slot->index;
+}
+
+/* @text: the value's bytes, where it has any. */
+static int attribute_intern(struct dictionary *dictionary, const char *key, OtlpAnyValue *value, size_t text)
+{
+	const size_t room = entry_attribute_room(text);
+	uint8_t small[256], *data = small;
 	OtlpAttribute attribute;
-	int key_index = dictionary_string(dictionary, key);
+	int key_index = key_intern(dictionary, key);
 
 	if (key_index < 0)
 		return key_index;
 	otlp_init(key_value_and_unit, &attribute);
 	attribute.key_strindex = key_index;
 	attribute.value = value;
-	return dictionary_message(dictionary, TABLE_ATTRIBUTE, &attribute.base);
+	if (room > sizeof(small)) {
+		dictionary->scratch.size = 0;
+		data = buffer_reserve(&dictionary->scratch, room);
+		if (!data)
+			return -ENOBUFS;
+	}
+	return dictionary_bytes(dictionary, TABLE_ATTRIBUTE, data, entry_attribute(&attribute, data));
 }
 
 int dictionary_attribute_string(struct dictionary *dictionary, const char *key, const char *value)
 {
-	OtlpAnyValue any;
 	char clean[DICTIONARY_STRING_MAX];
+	OtlpAnyValue any;
 
-	utf8_copy(clean, sizeof(clean), value);
 	otlp_common_init(any_value, &any);
 	any.value_case = OTLP_VALUE_STRING;
 	any.string_value = clean;
-	return attribute_intern(dictionary, key, &any);
+	return attribute_intern(dictionary, key, &any, utf8_copy(clean, sizeof(clean), value));
 }
 
 int dictionary_attribute_int(struct dictionary *dictionary, const char *key, int64_t value)
@@ -218,7 +242,7 @@ int dictionary_attribute_int(struct dictionary *dictionary, const char *key, int
 	otlp_common_init(any_value, &any);
 	any.value_case = OTLP_VALUE_INT;
 	any.int_value = value;
-	return attribute_intern(dictionary, key, &any);
+	return attribute_intern(dictionary, key, &any, 0);
 }
 
 int dictionary_attribute_true(struct dictionary *dictionary, const char *key)
@@ -228,5 +252,5 @@ int dictionary_attribute_true(struct dictionary *dictionary, const char *key)
 	otlp_common_init(any_value, &any);
 	any.value_case = OTLP_VALUE_BOOL;
 	any.bool_value = true;
-	return attribute_intern(dictionary, key, &any);
+	return attribute_intern(dictionary, key, &any, 0);
 }

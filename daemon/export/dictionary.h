@@ -14,7 +14,7 @@
 
 #include "base/buffer.h"
 #include "base/index.h"
-#include "export/known.h"
+#include "profile/location.h"
 
 /* values are field numbers in ProfilesDictionary */
 enum dictionary_table {
@@ -45,15 +45,27 @@ struct dictionary_mark {
 	uint32_t counts[TABLE_END];
 };
 
+/* A key of attributes by its address, which need not hold the same text for ever. */
+struct dictionary_key {
+	const char *text;
+	uint64_t generation;
+	int index;
+};
+
+enum { DICTIONARY_KEYS = 64 };
+
 struct dictionary {
 	struct dictionary_entries tables[TABLE_END];
-	struct known locations, functions, objects, stacks;	/* see frames.h */
 	struct buffer scratch;
 	bool names_ranges;		/* as struct encode_options has them */
 	const char *kernel_suffix;
+	struct dictionary_key keys[DICTIONARY_KEYS];
 	int frame_types[1 + RUNTIMES];		/* attribute indices, 0: not yet */
-	uint64_t generation;		/* changes when indices given out before hold no more */
+	uint64_t generation;		/* no other dictionary's, and another one when indices given out before hold no more */
 };
+
+/* A number that was never given before, from 1. */
+uint64_t dictionary_number(void);
 
 void dictionary_init(struct dictionary *dictionary);
 void dictionary_free(struct dictionary *dictionary);

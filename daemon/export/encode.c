@@ -263,7 +263,7 @@ static int frames_arrange(struct encoder *encoder, const struct profile_part *pa
 	struct dictionary *dictionary = &encoder->dictionary;
 	struct buffer stacks = { .pool = POOL_ENCODE };
 	size_t bytes = encoder->resources.size + PAYLOAD_OVERHEAD, more = 0;
-	const struct stack *const *all;
+	struct stack *const *all;
 	struct dictionary_mark mark;
 	bool fits = false;
 	int err = 0;
@@ -278,7 +278,7 @@ static int frames_arrange(struct encoder *encoder, const struct profile_part *pa
 		err = buffer_append(&stacks, &sample->stack, sizeof(sample->stack));
 	}
 	if (!err && bytes <= encoder->limit) {
-		all = (const struct stack *const *)(const void *)stacks.data;
+		all = (struct stack *const *)(const void *)stacks.data;
 		dictionary_mark(dictionary, &mark);
 		err = frames_order(dictionary, all, count, &more);
 		fits = !err && dictionary_size(dictionary) + bytes + more <= encoder->limit;

@@ -35,19 +35,30 @@ static int kernel_name(struct dictionary *dictionary, const struct function *fun
 	return dictionary_string(dictionary, name);
 }
 
-static int function_intern(struct dictionary *dictionary, const struct function *function,
-			   bool is_kernel)
+static bool is_known(const struct dictionary *dictionary, const struct encoded *encoded)
 {
+	return encoded->generation == dictionary->generation;
+}
+
+/* What has got an index; -ENOBUFS as it is. */
+static int know(const struct dictionary *dictionary, struct encoded *encoded, int index, uint32_t variant)
+{
+	if (index >= 0)
+		*encoded = (struct encoded){ .generation = dictionary->generation, .index = index,
+					     .variant = variant };
+	return index;
+}
+
+static int function_intern(struct dictionary *dictionary, struct function *function, bool is_kernel)
+{
+	/* one that both have is two then */
 	const bool has_suffix = is_kernel && dictionary->kernel_suffix && function->name;
-	/* one that both have is two then; no object is at an odd address */
-	const void *key = (const char *)function + has_suffix;
-	const struct known_item *known = known_find(&dictionary->functions, key);
 	uint8_t packed[ENTRY_FUNCTION_MAX];
 	OtlpFunction message;
 	int name, system_name, file;
 
-	if (known)
-		return known->index;
+	if (is_known(dictionary, &function->encoded) && function->encoded.variant == has_suffix)
+		return function->encoded.index;
 	name = has_suffix ? kernel_name(dictionary, function) :
 			    dictionary_string(dictionary, function->name);
 	/* one that is the name says nothing more, and readers take the name for it */
@@ -62,7 +73,7 @@ static int function_intern(struct dictionary *dictionary, const struct function 
 	message.filename_strindex = file;
 	message.start_line = max_of(function->start_line, (int64_t)0);
 	name = dictionary_bytes(dictionary, TABLE_FUNCTION, packed, entry_function(&message, packed));
-	return name < 0 ? name : known_add(&dictionary->functions, (struct known_item){ .pointer = key, .index = name });
+	return know(dictionary, &function->encoded, name, has_suffix);
 }
 
 /* Names in brackets are no files: the kernel, the vDSO, and what could not be looked into. */
@@ -76,22 +87,19 @@ static void bracket(char *ret_name, size_t size, const char *name, const char *f
 		snprintf(ret_name, size, "[%.*s]", (int)min_of(strlen(name), size - 3), name);
 }
 
-static int mapping_intern(struct dictionary *dictionary, const struct object *object,
+static int mapping_intern(struct dictionary *dictionary, struct object *object,
 			  const struct mapped_file *file, uint64_t address)
 {
 	bool in_range = object && address >= object->address_start &&
 			address < object->address_limit;
 	enum object_kind kind = object ? object->kind : file->kind;
-	const struct known_item *known;
 	int32_t attributes[3];
 	char name[DICTIONARY_STRING_MAX];
 	OtlpMapping message;
 	int index;
 
-	known = in_range ? known_find(&dictionary->objects, object) : NULL;
-	if (known)
-		return known->index;
-
+	if (in_range && is_known(dictionary, &object->encoded))
+		return object->encoded.index;
 	otlp_init(mapping, &message);
 	message.attribute_indices = attributes;
 	index = 0;
@@ -133,7 +141,7 @@ static int mapping_intern(struct dictionary *dictionary, const struct object *ob
 	index = dictionary_message(dictionary, TABLE_MAPPING, &message.base);
 	if (index < 0 || !in_range)
 		return index;
-	return known_add(&dictionary->objects, (struct known_item){ .pointer = object, .index = index });
+	return know(dictionary, &object->encoded, index, 0);
 }
 
 /*
@@ -191,10 +199,8 @@ static struct location unresolved(const struct location *location)
 	return copy;
 }
 
-static const struct known_item *location_intern(struct dictionary *dictionary,
-						const struct location *shared)
+static int location_add(struct dictionary *dictionary, struct location *shared)
 {
-	const struct known_item *known = known_find(&dictionary->locations, shared);
 	const struct location *location = shared;
 	OtlpLine lines[ENTRY_LINES], *line_pointers[ENTRY_LINES];
 	uint8_t packed[ENTRY_LOCATION_MAX];
@@ -206,8 +212,6 @@ static const struct known_item *location_intern(struct dictionary *dictionary,
 	int32_t attributes[3];	/* type, unnamed, function.start */
 	int index = 0;
 
-	if (known)
-		return known;
 	if (!atomic_load_explicit(&shared->is_resolved, memory_order_acquire)) {
 		copy = unresolved(shared);
 		location = &copy;
@@ -224,7 +228,7 @@ static const struct known_item *location_intern(struct dictionary *dictionary,
 		index = function_intern(dictionary, line->function,
 					location->type == FRAME_KERNEL);
 		if (index < 0)
-			return NULL;
+			return index;
 		if (!index)
 			continue;
 		otlp_init(line, &lines[message.n_lines]);
@@ -237,19 +241,19 @@ static const struct known_item *location_intern(struct dictionary *dictionary,
 	if (location->object || location->file) {
 		index = mapping_intern(dictionary, location->object, location->file, address);
 		if (index < 0)
-			return NULL;
+			return index;
 		message.mapping_index = index;
 	}
 	message.address = address;
 	attributes[0] = frame_type_attribute(dictionary, location);
 	if (attributes[0] < 0)
-		return NULL;
+		return index;
 	message.attribute_indices = attributes;
 	message.n_attribute_indices = 1;
 	if (why_unnamed) {
 		index = dictionary_attribute_string(dictionary, "stacktap.unnamed", why_unnamed);
 		if (index < 0)
-			return NULL;
+			return index;
 		attributes[message.n_attribute_indices++] = index;
 	}
 	naming = message.n_lines ? NAMING_NAME :
@@ -257,7 +261,7 @@ static const struct known_item *location_intern(struct dictionary *dictionary,
 	if (!message.n_lines && dictionary->names_ranges) {
 		index = stand_in_intern(dictionary, location);
 		if (index < 0)
-			return NULL;
+			return index;
 		otlp_init(line, &lines[0]);
 		lines[0].function_index = index;
 		line_pointers[0] = &lines[0];
@@ -266,29 +270,31 @@ static const struct known_item *location_intern(struct dictionary *dictionary,
 		index = dictionary_attribute_int(dictionary, "stacktap.function.start",
 						 (int64_t)location->function_start);
 		if (index < 0)
-			return NULL;
+			return index;
 		attributes[message.n_attribute_indices++] = index;
 	}
 	index = dictionary_bytes(dictionary, TABLE_LOCATION, packed, entry_location(&message, packed));
-	if (index < 0 ||
-	    known_add(&dictionary->locations,
-		      (struct known_item){ .pointer = shared, .index = index, .naming = naming }) < 0)
-		return NULL;
-	return known_find(&dictionary->locations, shared);
+	return know(dictionary, &shared->encoded, index, naming);
 }
 
-int frames_stack(struct dictionary *dictionary, const struct stack *stack, enum naming *ret_naming)
+/* Its index, of which location->encoded has the rest. */
+static int location_intern(struct dictionary *dictionary, struct location *location)
 {
-	const struct known_item *known = known_find(&dictionary->stacks, stack);
+	return is_known(dictionary, &location->encoded) ? location->encoded.index :
+							  location_add(dictionary, location);
+}
+
+int frames_stack(struct dictionary *dictionary, struct stack *stack, enum naming *ret_naming)
+{
 	int32_t small[256];
 	_cleanup_free_ int32_t *large = NULL;
 	OtlpStack message;
 	uint8_t *packed;
 	int index;
 
-	if (known) {
-		*ret_naming = known->naming;
-		return known->index;
+	if (is_known(dictionary, &stack->encoded)) {
+		*ret_naming = stack->encoded.variant;
+		return stack->encoded.index;
 	}
 	*ret_naming = NAMING_NAME;
 	if (!stack->count)
@@ -303,24 +309,22 @@ int frames_stack(struct dictionary *dictionary, const struct stack *stack, enum 
 		message.location_indices = large;
 	}
 	for (uint32_t i = 0; i < stack->count; i++) {
-		known = location_intern(dictionary, stack->locations[i]);
-		if (!known)
-			return -ENOBUFS;
-		*ret_naming = min_of(*ret_naming, known->naming);
-		message.location_indices[message.n_location_indices++] = known->index;
+		index = location_intern(dictionary, stack->locations[i]);
+		if (index < 0)
+			return index;
+		*ret_naming = min_of(*ret_naming, (enum naming)stack->locations[i]->encoded.variant);
+		message.location_indices[message.n_location_indices++] = index;
 	}
 	dictionary->scratch.size = 0;
 	packed = buffer_reserve(&dictionary->scratch, entry_stack_room(stack->count));
 	if (!packed)
 		return -ENOBUFS;
 	index = dictionary_bytes(dictionary, TABLE_STACK, packed, entry_stack(&message, packed));
-	return index < 0 ? index :
-	       known_add(&dictionary->stacks, (struct known_item){ .pointer = stack, .index = index,
-								   .naming = *ret_naming });
+	return know(dictionary, &stack->encoded, index, *ret_naming);
 }
 
 struct ordered {
-	const struct location *location;
+	struct location *location;
 	uint64_t address;
 	int32_t mapping;
 	uint32_t seen;		/* before it */
@@ -338,19 +342,18 @@ static int compare_ordered(const void *a, const void *b)
 }
 
 /* Add the Locations of a stack that are not known yet. */
-static int order_stack(struct dictionary *dictionary, const struct stack *stack, struct known *seen,
+static int order_stack(struct dictionary *dictionary, const struct stack *stack, uint64_t list,
 		       struct buffer *order)
 {
 	for (uint32_t i = 0; i < stack->count; i++) {
-		const struct location *location = stack->locations[i];
-		struct ordered one = { .location = location, .seen = (uint32_t)known_count(seen) };
+		struct location *location = stack->locations[i];
+		struct ordered one = { .location = location, .seen = (uint32_t)(order->size / sizeof(one)) };
 
-		if (known_find(seen, location))
+		if (location->listed == list)
 			continue;
-		if (known_add(seen, (struct known_item){ .pointer = location }) < 0)
-			return -ENOBUFS;
+		location->listed = list;
 		if (!atomic_load_explicit(&location->is_resolved, memory_order_acquire) ||
-		    known_find(&dictionary->locations, location))
+		    is_known(dictionary, &location->encoded))
 			continue;
 		one.address = address_of(location);
 		if (location->object || location->file)
@@ -361,23 +364,20 @@ static int order_stack(struct dictionary *dictionary, const struct stack *stack,
 	return 0;
 }
 
-int frames_order(struct dictionary *dictionary, const struct stack *const *stacks, size_t count,
+int frames_order(struct dictionary *dictionary, struct stack *const *stacks, size_t count,
 		 size_t *ret_bytes)
 {
+	const uint64_t list = dictionary_number();
 	struct buffer order = { .pool = POOL_ENCODE };
 	struct ordered *ordered;
-	struct known seen;
 	int err = 0;
 
 	*ret_bytes = 0;
-	known_init(&seen);
 	for (size_t i = 0; !err && i < count; i++) {
-		if (known_find(&seen, stacks[i]))
+		if (stacks[i]->listed == list)
 			continue;
-		if (known_add(&seen, (struct known_item){ .pointer = stacks[i] }) < 0)
-			err = -ENOBUFS;
-		else
-			err = order_stack(dictionary, stacks[i], &seen, &order);
+		stacks[i]->listed = list;
+		err = order_stack(dictionary, stacks[i], list, &order);
 		*ret_bytes += entry_stack_room(stacks[i]->count);
 	}
 	ordered = (struct ordered *)(void *)order.data;
@@ -385,16 +385,14 @@ int frames_order(struct dictionary *dictionary, const struct stack *const *stack
 	if (!err && count)
 		qsort(ordered, count, sizeof(*ordered), compare_ordered);
 	for (size_t i = 0; !err && i < count; i++)
-		if (!location_intern(dictionary, ordered[i].location))
-			err = -ENOBUFS;
+		err = min_of(location_intern(dictionary, ordered[i].location), 0);
 	buffer_free(&order);
-	known_free(&seen);
 	return err;
 }
 
 /* A Stack by its Locations, from the outermost one on. */
 struct path {
-	const struct stack *stack;
+	struct stack *stack;
 	const int32_t *indices;
 };
 
@@ -415,37 +413,33 @@ static int compare_paths(const void *a, const void *b)
 static int path_fill(struct dictionary *dictionary, const struct stack *stack, int32_t *indices)
 {
 	for (uint32_t i = 0; i < stack->count; i++) {
-		const struct known_item *known = location_intern(dictionary, stack->locations[i]);
-
-		if (!known)
-			return -ENOBUFS;
-		indices[i] = known->index;
+		indices[i] = location_intern(dictionary, stack->locations[i]);
+		if (indices[i] < 0)
+			return indices[i];
 	}
 	return 0;
 }
 
 /* The Stacks without those that are there twice; how many frames they have. */
-static int paths_make(const struct stack *const *stacks, size_t count, struct buffer *paths, size_t *ret_frames)
+static int paths_make(struct stack *const *stacks, size_t count, struct buffer *paths, size_t *ret_frames)
 {
-	struct known seen;
+	const uint64_t list = dictionary_number();
 	int err = 0;
 
 	*ret_frames = 0;
-	known_init(&seen);
 	for (size_t i = 0; !err && i < count; i++) {
 		struct path path = { .stack = stacks[i] };
 
-		if (known_find(&seen, stacks[i]))
+		if (stacks[i]->listed == list)
 			continue;
-		err = known_add(&seen, (struct known_item){ .pointer = stacks[i] }) < 0 ? -ENOBUFS :
-		      buffer_append(paths, &path, sizeof(path));
+		stacks[i]->listed = list;
+		err = buffer_append(paths, &path, sizeof(path));
 		*ret_frames += stacks[i]->count;
 	}
-	known_free(&seen);
 	return err;
 }
 
-int frames_order_stacks(struct dictionary *dictionary, const struct stack *const *stacks, size_t count)
+int frames_order_stacks(struct dictionary *dictionary, struct stack *const *stacks, size_t count)
 {
 	struct buffer paths = { .pool = POOL_ENCODE }, frames = { .pool = POOL_ENCODE };
 	enum naming naming;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/fingerprint.h"
+#include "export/entry.h"
 #include "export/frames.h"
 #include "export/otlp.h"
 
@@ -11,7 +12,7 @@
 #define PROFILE_OVERHEAD 1024u	/* of one Profile beside its samples, attributes included */
 #define TIME_BYTES 8u
 #define VALUE_BYTES 9u
-#define ATTRIBUTES_MAX 8
+#define ATTRIBUTES_MAX ENTRY_ATTRIBUTES
 
 /* What makes a Sample: parts of equal identity become one. */
 struct identity {
@@ -47,6 +48,7 @@ void profile_writer_init(struct profile_writer *writer)
 	buffer_init(&writer->identities, POOL_ENCODE);
 	buffer_init(&writer->samples, POOL_ENCODE);
 	buffer_init(&writer->scratch, POOL_ENCODE);
+	buffer_init(&writer->packed, POOL_ENCODE);
 }
 
 void profile_writer_free(struct profile_writer *writer)
@@ -54,6 +56,7 @@ void profile_writer_free(struct profile_writer *writer)
 	buffer_free(&writer->identities);
 	buffer_free(&writer->samples);
 	buffer_free(&writer->scratch);
+	buffer_free(&writer->packed);
 }
 
 static const char *end_name(uint16_t end)
@@ -187,6 +190,19 @@ static int sort_events(uint64_t *times, int64_t *values, size_t count)
 	return 0;
 }
 
+static int sample_pack(struct profile_writer *writer, const OtlpSample *message)
+{
+	const size_t room = entry_sample_room(message->n_timestamps_unix_nano, message->n_values);
+	struct buffer *samples = &writer->samples;
+	uint8_t *packed = buffer_reserve(&writer->packed, room);
+	size_t size;
+
+	if (!packed)
+		return -ENOBUFS;
+	size = entry_sample(message, packed);
+	return buffer_field(samples, OTLP_PROFILE_SAMPLES, size) || buffer_append(samples, packed, size) ? -ENOBUFS : 0;
+}
+
 /*
  * Values of a period, one Sample for each: receivers that know a period refuse several in one, and with them
  * the whole request.
@@ -194,20 +210,15 @@ static int sort_events(uint64_t *times, int64_t *values, size_t count)
 static int sample_pack_each(struct profile_writer *writer, OtlpSample *message, uint64_t *times,
 			    int64_t *values, size_t count)
 {
-	message->n_timestamps_unix_nano = message->n_values = 1;
-	for (size_t i = 0; i < count; i++) {
-		size_t size;
+	int err = 0;
 
+	message->n_timestamps_unix_nano = message->n_values = 1;
+	for (size_t i = 0; !err && i < count; i++) {
 		message->timestamps_unix_nano = &times[i];
 		message->values = &values[i];
-		size = protobuf_c_message_get_packed_size(&message->base);
-		if (buffer_field(&writer->samples, OTLP_PROFILE_SAMPLES, size) ||
-		    !buffer_reserve(&writer->samples, size))
-			return -ENOBUFS;
-		protobuf_c_message_pack(&message->base, writer->samples.data + writer->samples.size);
-		writer->samples.size += size;
+		err = sample_pack(writer, message);
 	}
-	return 0;
+	return err;
 }
 
 /* All events of the parts in a run of equal identities: one packed Sample, or one for each value. */
@@ -217,7 +228,7 @@ static int sample_write(struct profile_writer *writer, const struct profile_part
 	uint64_t offset = (uint64_t)writer->window->realtime_offset;
 	bool has_values = parts[run->part].sample->values;
 	int32_t attributes[ATTRIBUTES_MAX];
-	size_t count = 0, filled = 0, size;
+	size_t count = 0, filled = 0;
 	OtlpSample message;
 	uint64_t *times;
 	int64_t *values;
@@ -256,16 +267,7 @@ static int sample_write(struct profile_writer *writer, const struct profile_part
 			run->attributes[message.n_attribute_indices];
 		message.n_attribute_indices++;
 	}
-	if (values)
-		return sample_pack_each(writer, &message, times, values, count);
-
-	size = protobuf_c_message_get_packed_size(&message.base);
-	if (buffer_field(&writer->samples, OTLP_PROFILE_SAMPLES, size) ||
-	    !buffer_reserve(&writer->samples, size))
-		return -ENOBUFS;
-	protobuf_c_message_pack(&message.base, writer->samples.data + writer->samples.size);
-	writer->samples.size += size;
-	return 0;
+	return values ? sample_pack_each(writer, &message, times, values, count) : sample_pack(writer, &message);
 }
 
 static int value_type(struct profile_writer *writer, OtlpValueType *ret_type, const char *type,

@@ -18,6 +18,7 @@
 
 #include "base/hash.h"
 #include "base/macro.h"
+#include "process/encoded.h"
 #include "process/journalled.h"
 
 enum object_kind {
@@ -72,6 +73,7 @@ struct object {
 	uint64_t payer_window;		/* and the number of the window that these were in */
 
 	struct journalled journalled;
+	struct encoded encoded;
 };
 
 enum { OBJECT_SEGMENTS_MAX = 64 };	/* a linker makes one, a packer some */

@@ -33,6 +33,7 @@ enum frame_runtime {
 struct function {
 	_Atomic unsigned int refs;
 	struct journalled journalled;
+	struct encoded encoded;
 	const char *name;	/* demangled */
 	const char *system_name; /* as in the symbol table; may equal name */
 	const char *filename;	/* source file, NULL when unknown */
@@ -58,6 +59,8 @@ struct line {
 struct location {
 	_Atomic unsigned int refs;
 	struct journalled journalled;
+	struct encoded encoded;
+	uint64_t listed;	/* thread C's: the last list of Locations to encode that has it */
 	struct mapped_file *file; /* owned; NULL for an address in no mapping */
 	uint64_t offset;	/* file offset; run-time address for the kernel and without a file */
 	enum frame_type type;

@@ -41,6 +41,8 @@ struct stack {
 	uint64_t hash;
 	uint32_t count;
 	uint32_t journalled;		/* its number in the journal, from 1; thread A's */
+	struct encoded encoded;		/* thread C's, as is: */
+	uint64_t listed;		/* the last list of Stacks to encode that has it */
 	struct location *locations[];
 };
 
