@@ -48,11 +48,6 @@ static uint8_t *put_varint(uint8_t *at, uint64_t value)
 	return at;
 }
 
-static size_t index_size(int32_t index)
-{
-	return 1 + (index >= 1 << 7) + (index >= 1 << 14) + (index >= 1 << 21) + (index >= 1 << 28);
-}
-
 static size_t number_size(uint64_t number)
 {
 	size_t size = 1;
@@ -73,17 +68,22 @@ static uint8_t *put_number(uint8_t *at, unsigned int field, int64_t number)
 
 static uint8_t *put_indices(uint8_t *at, unsigned int field, const int32_t *indices, size_t count)
 {
-	size_t size = 0;
+	uint8_t *start;
+	size_t size, more;
 
 	if (!count)
 		return at;
-	for (size_t i = 0; i < count; i++)
-		size += index_size(indices[i]);
 	*at++ = (uint8_t)(field << 3 | LEN);
-	at = put_varint(at, size);
+	/* most have less than 128 bytes, whose number takes one */
+	start = ++at;
 	for (size_t i = 0; i < count; i++)
 		at = put_varint(at, (uint64_t)indices[i]);
-	return at;
+	size = (size_t)(at - start);
+	more = number_size(size) - 1;
+	if (more)
+		memmove(start + more, start, size);
+	put_varint(start - 1, size);
+	return at + more;
 }
 
 static uint8_t *put_line(uint8_t *at, const OtlpLine *line)
