@@ -68,7 +68,8 @@ function __stacktap_is
 end
 
 complete -c stacktap -f
-complete -c stacktap -n 'not __stacktap_command' -a '(__stacktap_commands)'
+complete -c stacktap -n 'not __stacktap_command' -a '(__stacktap_commands) help'
+complete -c stacktap -n '__stacktap_is help' -a '(__stacktap_commands)'
 complete -c stacktap -a '(__stacktap_options)'
 complete -c stacktap -n '__stacktap_is report diff annotate flamegraph serve convert objects symbolize unwind-info' -F
 complete -c stacktap -n '__stacktap_is store' -a 'list export prune (__fish_complete_directories)'

@@ -5,6 +5,7 @@
 #include "base/near.h"
 #include "cli/child.h"
 #include "cli/cli.h"
+#include "cli/manual.h"
 #include "cli/progress.h"
 
 #include <stacktap/version.h>
@@ -37,7 +38,8 @@ static void print_help(void)
 	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
 		printf("  %-11s %s\n", commands[i].name, commands[i].help);
 	fputs("\n  -h, --help     this text; `stacktap COMMAND --help' has a command's options\n"
-	      "      --version  print the version\n", stdout);
+	      "      --version  print the version\n\n"
+	      "`stacktap help COMMAND' shows a command's manual page.\n", stdout);
 }
 
 static const char *near_command(const char *name)
@@ -47,6 +49,38 @@ static const char *near_command(const char *name)
 	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
 		near_see(&near, commands[i].name);
 	return near_best(&near);
+}
+
+static const struct cli_command *find(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
+		if (!strcmp(commands[i].name, name))
+			return &commands[i];
+	return NULL;
+}
+
+static int say_unknown(const char *name)
+{
+	const char *nearest = near_command(name);
+
+	if (nearest)
+		return cli_usage_error("unknown command `%s'; did you mean `%s'?", name, nearest);
+	return cli_usage_error("unknown command `%s': `stacktap --help' lists the commands", name);
+}
+
+/* As git's: a command's page, or the overview. A tree that is not installed has no pages. */
+static int help_run(const char *name)
+{
+	const struct cli_command *command = name ? find(name) : NULL;
+
+	if (!name) {
+		print_help();
+		return cli_finish();
+	}
+	if (!command)
+		return say_unknown(name);
+	manual_show(name);
+	return command->run(2, (char *[]){ (char *)(uintptr_t)name, (char *)(uintptr_t)"--help", NULL });
 }
 
 /* Somebody's first look: what keeps it from working here is not the end of it. */
@@ -64,7 +98,8 @@ static int run_alone(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-	const char *name = argc > 1 ? argv[1] : NULL, *nearest;
+	const char *name = argc > 1 ? argv[1] : NULL;
+	const struct cli_command *command;
 
 	if (child_keep_environment() < 0)
 		return cli_error("out of memory");
@@ -72,10 +107,10 @@ int main(int argc, char **argv)
 	unsetenv("DEBUGINFOD_URLS");
 	log_setup("stacktap", LOG_LEVEL_WARNING);
 
-	if (name && (!strcmp(name, "--help") || !strcmp(name, "-h") || !strcmp(name, "help"))) {
-		print_help();
-		return cli_finish();
-	}
+	if (name && (!strcmp(name, "--help") || !strcmp(name, "-h")))
+		return help_run(NULL);
+	if (name && !strcmp(name, "help"))
+		return help_run(argc > 2 && argv[2][0] != '-' ? argv[2] : NULL);
 	if (name && (!strcmp(name, "--version") || !strcmp(name, "-V"))) {
 		puts("stacktap " STACKTAP_VERSION);
 		return cli_finish();
@@ -86,11 +121,6 @@ int main(int argc, char **argv)
 	if (name[0] == '-')
 		return commands[0].run(argc, argv);
 	progress_watch();
-	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
-		if (!strcmp(commands[i].name, name))
-			return commands[i].run(argc - 1, argv + 1);
-	nearest = near_command(name);
-	if (nearest)
-		return cli_usage_error("unknown command `%s'; did you mean `%s'?", name, nearest);
-	return cli_usage_error("unknown command `%s': `stacktap --help' lists the commands", name);
+	command = find(name);
+	return command ? command->run(argc - 1, argv + 1) : say_unknown(name);
 }

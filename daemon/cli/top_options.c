@@ -22,9 +22,10 @@ static const char help[] =
 	"      --json           one object a line\n"
 	"  -h, --help\n\n"
 	"What to sample, and how, is said as for `record': -a, --all-cpus; -p, --pid; -t, --tid; -u, --uid;\n"
-	"-G, --cgroup; -C, --cpu; -e, --event (one); -F, --freq; -c, --count; --comm, --user-only,\n"
-	"--kernel-only, --exclude-idle, --freq-mode, --no-jitter, --max-stack, --call-graph,\n"
-	"--slice-bytes, --slice-max-bytes, --budget-ns, --ceiling, --sideband-bytes, --lines.\n";
+	"-G, --cgroup; -C, --cpu; -e, --event (one); -F, --freq; -c, --count; --comm; --user-only,\n"
+	"--all-user; --kernel-only, --all-kernel; --exclude-idle, --freq-mode, --no-jitter, --max-stack,\n"
+	"-g, --call-graph, --slice-bytes, --slice-max-bytes, --budget-ns, --ceiling, --sideband-bytes,\n"
+	"--lines.\n";
 
 enum {
 	OPT_WINDOW = RECORD_OWN,

@@ -127,7 +127,8 @@ on_host() {
 
 same_options bash "$(ask_options | bash_offers)"
 same "bash: levels of stacktapd" "$(echo 'stacktapd --log-level ' | bash_offers | sed 1d | tr '\n' ' ')" "error warning info debug "
-same "bash: commands" "$(echo 'stacktap ' | bash_offers | sed 1d | grep -v '^--' | sort)" "$(sort <<<"$commands")"
+same "bash: commands" "$(echo 'stacktap ' | bash_offers | sed 1d | grep -v '^--' | sort)" "$(printf '%s\n' $commands help | sort)"
+same "bash: commands behind help" "$(echo 'stacktap help ' | bash_offers | sed 1d | sort)" "$(sort <<<"$commands")"
 same "bash: live containers" "$(echo 'stacktap report --container ' | on_host bash_offers | sed 1d | sort)" "$containers"
 same "bash: pids" "$(echo 'stacktap record -p ' | on_host bash_offers | sed 1d | tr '\n' ' ')" "101 102 103 104 105 "
 for option in 'record -e' 'top --event' 'report --event'; do
@@ -173,7 +174,8 @@ if command -v fish >/dev/null; then
 	done
 	same_options fish "$(ask_options | fish_offers)"
 	same "fish: levels of stacktapd" "$(echo 'stacktapd --log-level ' | fish_offers | sed '1d; s/\t.*//' | tr '\n' ' ')" "debug error info warning "
-	same "fish: commands" "$(echo 'stacktap ' | fish_offers | sed '1d; s/\t.*//' | sort)" "$(sort <<<"$commands")"
+	same "fish: commands" "$(echo 'stacktap ' | fish_offers | sed '1d; s/\t.*//' | sort)" "$(printf '%s\n' $commands help | sort)"
+	same "fish: commands behind help" "$(echo 'stacktap help ' | fish_offers | sed '1d; s/\t.*//' | sort)" "$(sort <<<"$commands")"
 	same "fish: values of annotate" "$(echo 'stacktap annotate -M ' | fish_offers | sed 1d | tr '\n' ' ')" "att intel "
 	same "fish: values" "$(echo 'stacktap convert -f ' | fish_offers | sed 1d | tr '\n' ' ')" \
 		"$(stacktap convert --help | sed -n 's/^  \([a-z-]*\)  *\..*/\1/p' | sort | tr '\n' ' ')"
@@ -185,7 +187,7 @@ if command -v zsh >/dev/null; then
 		check "zsh: $file parses" zsh -n "$file"
 	done
 	mapfile -t lines < <(ask_options)
-	offers=$(zsh_offers "${lines[@]}" 'stacktap ' 'stacktap convert -f ' 'stacktap annotate -M ' 'stacktapd --log-level ')
+	offers=$(zsh_offers "${lines[@]}" 'stacktap ' 'stacktap help ' 'stacktap convert -f ' 'stacktap annotate -M ' 'stacktapd --log-level ')
 	same_options zsh "$offers"
 	mkdir "$host/proc/106"
 	printf '\033[31mred' >"$host/proc/106/comm"
@@ -203,7 +205,13 @@ if command -v zsh >/dev/null; then
 		check "zsh, live: $word" grep -qE -- "(^|[^a-z0-9-])$word([^a-z0-9-]|$)" <<<"$live"
 	done
 	check "zsh, live: no machine that is no container, no monitor, no source" test -z "$(grep -oE "qemu|$other|\b3\b" <<<"$live")"
-	for word in $commands speedscope intel warning; do
+	for word in $commands help; do
+		check "zsh: $word" grep -qE -- "^$word([^a-z-]|$)" <<<"$(behind 'stacktap ' <<<"$offers")"
+	done
+	for word in $commands; do
+		check "zsh: help $word" grep -qE -- "^$word([^a-z-]|$)" <<<"$(behind 'stacktap help ' <<<"$offers")"
+	done
+	for word in speedscope intel warning; do
 		check "zsh: $word" grep -qE -- "(^|[^a-z-])$word([^a-z-]|$)" <<<"$offers"
 	done
 else

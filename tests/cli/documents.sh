@@ -31,6 +31,8 @@ def help_of(program, *command):
 
 def complaint(program, words):
     command = []
+    if program == "stacktap" and words[:1] == ["help"]:
+        words.pop(0)
     if program == "stacktap" and words and re.fullmatch(r"[a-z][a-z-]*", words[0]):
         command = [words.pop(0)]
         if not re.search(rf"^  {re.escape(command[0])} ", help_of("stacktap"), re.MULTILINE):

@@ -62,6 +62,26 @@ same "--help lists the commands" "$(tr '\n' ' ' <<<"$commands")" \
 	"status record top report diff annotate flamegraph serve convert objects symbolize store start stop set events doctor unwind-info "
 check "--help" run 0 --help
 check "help" run 0 help
+"$stacktap" --help >"$scratch/overview"
+check "help is --help" cmp "$out" "$scratch/overview"
+check "help of an option" run 0 help --help
+check "is the overview, too" cmp "$out" "$scratch/overview"
+refused "help of an unknown command" 2 "unknown command \`recrod'; did you mean \`record'?" help recrod
+mkdir -p "$scratch/man/man8"
+printf '.TH stacktap-report 8\n.SH NAME\nstacktap-report - of the manual\n' >"$scratch/man/man8/stacktap-report.8"
+export MANPATH=$scratch/man
+if command -v man >/dev/null; then
+	check "help of a command" run 0 help report
+	check "is its manual page" says "$out" "of the manual"
+else
+	skip "help of a command is its manual page" "there is no man (apt install man-db)"
+fi
+for path in "$PATH" /no/such; do
+	check "help of a command without a page" env PATH="$path" "$BASH" -c '"$1" help top >"$2" 2>"$3"' - "$stacktap" "$out" "$err"
+	check "is its --help" cmp "$out" <("$stacktap" top --help)
+	check "and nothing is said of that" test ! -s "$err"
+done
+unset MANPATH
 check "--version" run 0 --version
 same "--version prints the version" "$(cat "$out")" \
 	"stacktap $(sed -n 's/^#define STACKTAP_VERSION *"\(.*\)"/\1/p' include/stacktap/version.h)"
