@@ -10,7 +10,10 @@ CONFDIR ?= $(SYSCONFDIR)/stacktap
 INSTALL ?= install
 
 M := $(O)/man
-man_pages := $(patsubst man/%.scd,$(M)/%,$(wildcard man/*.scd)) $(M)/stacktap-counters.7
+man_pages := $(patsubst man/%.scd,$(M)/%,$(wildcard man/*.scd)) $(patsubst man/%.scd.in,$(M)/%,$(wildcard man/*.scd.in))
+# what pages share, or take from elsewhere
+man_parts := man/page man/counters daemon/counter/counters.def docs/abi.md docs/formats.md include/uapi/linux/stacktap.h \
+	$(wildcard man/shared/*.scd)
 dkms_sources := Kbuild packaging/dkms-module kmod/compat/probes.mk $(wildcard kmod/*.[ch] kmod/*/*.[chS] include/stacktap/*.h \
 	include/uapi/linux/*.h)
 completions := $(foreach program,stacktap stacktapd stacktap-soak,$(BASHCOMPDIR)/$(program) $(ZSHCOMPDIR)/_$(program) \
@@ -35,9 +38,9 @@ $(M)/%: man/%.scd
 	$(say) MAN $@
 	$(Q)mkdir -p $(@D) && scdoc <$< >$@
 
-$(M)/%: man/%.scd.in man/counters daemon/counter/counters.def
+$(M)/%: man/%.scd.in $(man_parts)
 	$(say) MAN $@
-	$(Q)mkdir -p $(@D) && man/counters daemon/counter/counters.def <$< | scdoc >$@
+	$(Q)mkdir -p $(@D) && man/counters daemon/counter/counters.def <$< >$@.scd && man/page <$@.scd | scdoc >$@ && rm $@.scd
 
 install: install-user install-host install-dkms ## install everything (DESTDIR, PREFIX, DKMS=no)
 	@echo "installed. Next: systemctl enable --now stacktapd, or stacktap record -a"

@@ -57,6 +57,16 @@ refused() {
 	check "$text: nothing on standard output" test ! -s "$out"
 }
 
+# options that a page defines: at the left edge, behind a tab is what they mean
+defined() {
+	grep -E '^\*-' | grep -oE -- '\*(-[a-zA-Z]|--[a-z][a-z-]*)\*' | tr -d '*' | LC_ALL=C sort -u
+}
+
+# options in a text
+mentioned() {
+	grep -oP -- '(?<![\w-])(-[a-zA-Z]|--[a-z][a-z-]*)(?![\w-])' | LC_ALL=C sort -u
+}
+
 commands=$("$stacktap" --help | sed -n 's/^  \([a-z-]*\) .*/\1/p')
 same "--help lists the commands" "$(tr '\n' ' ' <<<"$commands")" \
 	"status record top report diff annotate flamegraph serve convert objects symbolize store start stop set events doctor unwind-info "
@@ -90,11 +100,12 @@ for command in $commands; do
 	check "$command --help is its own" says "$out" "$command"
 	check "$command -h" run 0 "$command" -h
 	check "$command --help fits 100 columns" test "$(wc -L <"$out")" -le 100
-	section=$(awk -v heading="^## (.*, )?$command(,|\$)" '/^## /{in_it = $0 ~ heading} in_it' man/stacktap.8.scd)
-	for option in $("$stacktap" "$command" --help | grep -oE -- '--[a-z-]+' | sort -u); do
-		[ "$option" = --help ] || check "the manual knows $command $option" \
-			grep -qF -- "*$option*" <<<"$section"
-	done
+	man/page <"man/stacktap-$command.8.scd.in" >"$scratch/page"
+	same "the page of $command has its --help's options, each with a meaning, and no others" "$(defined <"$scratch/page")" \
+		"$(mentioned <"$out" | grep -vxE -- '-h|--help')"
+	same "its name is --help's line" "$(sed -n "s/^stacktap-$command - //p" "$scratch/page")" \
+		"$("$stacktap" --help | sed -n "s/^  $command  *//p")"
+	check "the overview lists it" grep -qxF "*stacktap-$command*(8)" man/stacktap.8.scd.in
 done
 
 check "an unknown command" run 2 recrod

@@ -17,7 +17,9 @@ files() { (cd "$root" && find . ! -type d -printf '/%P %m\n' | sort); }
 
 rm -rf "$root"
 check "make install" installing install
-same "every file is in its place with its mode" "$(files | grep -v ^/usr/src/)" "$(sort <<'LIST'
+commands=$("$root/usr/bin/stacktap" --help | sed -n 's/^  \([a-z-]*\) .*/\1/p')
+# shellcheck disable=SC2086 # words
+same "every file is in its place with its mode" "$(files | grep -v ^/usr/src/)" "$(sort <<LIST
 /etc/modules-load.d/stacktap.conf 644
 /etc/stacktap/stacktap.conf 600
 /etc/systemd/system/stacktapd.service 644
@@ -33,11 +35,14 @@ same "every file is in its place with its mode" "$(files | grep -v ^/usr/src/)" 
 /usr/share/fish/vendor_completions.d/stacktap-soak.fish 644
 /usr/share/fish/vendor_completions.d/stacktap.fish 644
 /usr/share/fish/vendor_completions.d/stacktapd.fish 644
+/usr/share/man/man4/stacktap.4 644
+/usr/share/man/man5/stacktap-formats.5 644
 /usr/share/man/man5/stacktap.conf.5 644
 /usr/share/man/man7/stacktap-counters.7 644
 /usr/share/man/man8/stacktap-soak.8 644
 /usr/share/man/man8/stacktap.8 644
 /usr/share/man/man8/stacktapd.8 644
+$(printf '/usr/share/man/man8/stacktap-%s.8 644\n' $commands)
 /usr/share/zsh/vendor-completions/_stacktap 644
 /usr/share/zsh/vendor-completions/_stacktap-soak 644
 /usr/share/zsh/vendor-completions/_stacktapd 644
@@ -53,14 +58,31 @@ for program in usr/bin/stacktap usr/sbin/stacktapd; do
 	said=$("$root/$program" --version 2>&1)
 	check "$program --version says $version ($said)" grep -qwF "$version" <<<"$said"
 done
-for page in man8/stacktap.8 man8/stacktap-soak.8 man8/stacktapd.8 man5/stacktap.conf.5 man7/stacktap-counters.7; do
+while read -r page; do
 	command -v groff >/dev/null || {
-		skip "$page formats without a complaint" "no groff here"
+		skip "${page##*/} formats without a complaint" "no groff here"
 		continue
 	}
-	same "$page formats without a complaint" \
-		"$(groff -man -Tutf8 -ww -z "$root/usr/share/man/$page" 2>&1)" ""
-done
+	same "${page##*/} formats without a complaint" "$(groff -man -Kutf8 -Tutf8 -ww -z "$page" 2>&1)" ""
+	while IFS='(' read -r name section; do
+		check "${page##*/} refers to $name($section), which is there" \
+			test -e "$root/usr/share/man/man$section/$name.$section"
+	done < <(groff -man -Kutf8 -Tascii -P-cbou -rLL=1000n "$page" | sed -n '/^SEE ALSO/,$p' |
+		grep -oE '\bstacktap[a-z.-]*\([0-9]' | sort -u)
+done < <(find "$root/usr/share/man" -type f | sort)
+# missing PAGE: which lines of standard input it has not
+missing() {
+	awk 'NR == FNR { text = text $0 "\n"; next } !index(text, $0)' \
+		<(groff -man -Kutf8 -Tutf8 -P-cbou -rLL=1000n "$root/usr/share/man/$1") -
+}
+if command -v groff >/dev/null; then
+	same "stacktap(4) has each name of the ABI's header" \
+		"$(grep -oE '\bSTACKTAP_[A-Z0-9_]*[A-Z0-9]\b' include/uapi/linux/stacktap.h | missing man4/stacktap.4)" ""
+	same "stacktap-formats(5) has all that docs/formats.md names" \
+		"$(grep -oE '`[^`]+`' docs/formats.md | tr -d '`' | missing man5/stacktap-formats.5)" ""
+else
+	skip "stacktap(4) and stacktap-formats(5) are whole" "no groff here"
+fi
 for file in "$root"/usr/share/bash-completion/completions/*; do
 	check "completion for ${file##*/} is bash" bash -n "$file"
 done
