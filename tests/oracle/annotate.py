@@ -120,8 +120,11 @@ def is_same(mine, other):
         (other[:-1] == mine and other[-1] in "bwlq") or any({mine, other} <= alias for alias in ALIASES)
 
 
-def record(path, hits, program, name, ident=None, recorded_path=None, more=()):
-    """A recording with these hits, {address: samples}, in the function called @name; @more: other samples' frames."""
+def record(path, hits, program, name, ident=None, recorded_path=None, more=(), **told):
+    """
+    A recording with these hits, {address: samples}, in the function called @name; @more: other samples' frames; @told: the
+    Profile's attributes.
+    """
     builder = make_sample.Builder()
     vaddr, offset, size = lines.segment(program)
     mapping = builder.intern("mapping_table", Message(
@@ -142,7 +145,8 @@ def record(path, hits, program, name, ident=None, recorded_path=None, more=()):
     builder.resource([Message(
         "Profile", sample_type=builder.value_type("samples", "count"), samples=samples,
         time_unix_nano=lines.START, duration_nano=10**9, period_type=builder.value_type("cpu", "nanoseconds"),
-        period=10**7, profile_id=bytes([1]) * 16)], process__pid=7, process__executable__name="shop")
+        period=10**7, profile_id=bytes([1]) * 16, attribute_indices=builder.attributes(**told))],
+        process__pid=7, process__executable__name="shop", service__name="shop")
     with open(path, "wb") as file:
         file.write(wire.frame(make_sample.encode(builder.data)))
 
