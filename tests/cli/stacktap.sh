@@ -108,6 +108,15 @@ for command in $commands; do
 	check "the overview lists it" grep -qxF "*stacktap-$command*(8)" man/stacktap.8.scd.in
 done
 
+check "the manual has the keys that top's help shows" python3 -c '
+import re
+source, page = open("daemon/cli/top_screen.c").read(), open("man/stacktap-top.8.scd.in").read()
+lines = re.findall(r"\"(.*)\\n\"", source[source.index("keys_help[]"):source.index("Any key")])
+keys = [key.strip() for line in lines for key in (line.split(":")[0].split(",") if ", " in line[:10] else line[:10].split())]
+section = page[page.index("# KEYS"):page.index("# ENVIRONMENT")].replace("*", "")
+absent = [key for key in keys if not re.search(rf"(?i)(?<!\w){re.escape(key)}(?!\w)", section)]
+assert len(keys) > 20 and not absent, (keys, absent)'
+
 check "an unknown command" run 2 recrod
 check "an unknown command is named" says "$err" recrod
 check "and the near one" says "$err" "did you mean \`record'"

@@ -66,6 +66,11 @@ def guest(t):
                    "/opt/stacktap/bin/stacktap", "record", "-a", "--duration", "1", "-o", out,
                    check=False)
     refused(t, "no capability but the node is open", nobody, "CAP_PERFMON")
+    first = t.run("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "/opt/stacktap/bin/stacktap", check=False)
+    lines = first.stderr.splitlines()
+    t.ok(first.returncode == 1 and not first.stdout and len(lines) == 3 and "CAP_PERFMON" in lines[0] and
+         "`stacktap doctor'" in lines[1] and "`sudo stacktap record" in lines[1],
+         "who has no rights and asks for nothing is told what is next, in three lines", first.stdout + first.stderr)
     # the side band alone would refuse it as well
     nobody = t.run("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "python3", "-c",
                    "import os; os.open('/dev/stacktap', os.O_RDWR)", check=False)

@@ -6,9 +6,12 @@ import glob
 import http.client
 import json
 import os
+import re
+import shutil
 import signal
 import socket
 import subprocess
+import sys
 import time
 
 NET = True
@@ -20,10 +23,18 @@ SCRIPT = f"503:retry-after={RETRY_AFTER},429:retry-after={RETRY_AFTER},close-mid
 
 
 def before(t):
+    bring_pprof(t)
     t.start(["python3", os.path.join(t.top, "tests/otlp/receiver.py"),
              "--output", os.path.join(t.dir, "received.otlp"),
              "--ledger", os.path.join(t.dir, "ledger.jsonl"), "--metrics", os.path.join(t.dir, "metrics.received"),
              "--port-file", os.path.join(t.dir, "port"), "--script", SCRIPT])
+
+
+def bring_pprof(t):
+    """What `go tool pprof` runs; the guest has no Go. It runs where the guest is of this machine's architecture."""
+    if t.arch == {"aarch64": "arm64"}.get(os.uname().machine, os.uname().machine) and shutil.which("go"):
+        path = subprocess.run(["go", "tool", "-n", "pprof"], check=True, capture_output=True, text=True).stdout.strip()
+        shutil.copy(path, os.path.join(t.dir, "pprof"))
 
 
 def configuration(path, **sections):
@@ -47,7 +58,7 @@ def guest(t):
     # and an idle guest has few samples: a window must not wait for two thousand of them
     configuration("/tmp/daemon.conf", profile={"rate": 199, "window_seconds": 2,
                                                "window_max_seconds": 3, "budget_ns": 0},
-                  metrics={"push": "yes", "push_seconds": 2})
+                  metrics={"push": "yes", "push_seconds": 2}, serve={"listen": "127.0.0.1:9471"})
     t.ok(t.run("/opt/stacktap/bin/stacktapd", "--check-config", "--config",
                "/tmp/daemon.conf").returncode == 0, "the configuration is accepted")
     environment = dict(os.environ, OTEL_EXPORTER_OTLP_ENDPOINT=f"http://10.0.2.2:{port}",
@@ -61,6 +72,7 @@ def guest(t):
         t.ok(True, "stacktapd loads the module through libkmod")
         t.until(lambda: ledger_count(t, 200) >= 6, 120, "the receiver to accept six payloads")
         t.ok(daemon.poll() is None, "stacktapd is alive after all of it")
+        by_url(t, burner)
         # written every ten seconds
         t.until(lambda: status()["exporter"]["payloads_sent"] >= 6, 30, "the status file to know of these")
         with open(t.path("status.json"), "w", encoding="utf-8") as f:
@@ -73,6 +85,27 @@ def guest(t):
     t.run("rmmod", "stacktap")
     no_endpoint(t, {name: environment[name] for name in ("OTEL_SERVICE_NAME", "OTEL_RESOURCE_ATTRIBUTES")})
     t.run("rmmod", "stacktap")
+
+
+def by_url(t, burner):
+    """Over TCP, with the token of the address that the daemon writes down, as docs/views.md has it; not without."""
+    with open("/run/stacktap/serve", encoding="ascii") as f:
+        url = f.read().strip()
+    t.ok(re.fullmatch(r"http://127\.0\.0\.1:9471/[0-9a-f]{32}/", url), f"the address with its token: {url}")
+    token, target = url.split("/")[3], "debug/pprof/profile?seconds=1"
+    for path, host, want in ((f"/{target}", "127.0.0.1:9471", 403), (f"/{token[::-1]}/{target}", "127.0.0.1:9471", 403),
+                             (f"/{token}/{target}", "evil.example:9471", 403), (f"/{token}/{target}&pid={burner.pid}", "127.0.0.1:9471", 200)):
+        connection = http.client.HTTPConnection("127.0.0.1", 9471, timeout=240)
+        connection.request("GET", path, headers={"Host": host})
+        t.equal(connection.getresponse().status, want, f"{path.replace(token, 'TOKEN')} of {host}")
+        connection.close()
+    if os.path.exists(t.path("pprof")):
+        done = t.run(t.path("pprof"), "-top", "-symbolize=none", f"{url}debug/pprof/profile?seconds=3&pid={burner.pid}", timeout=240,
+                     check=False, env=dict(os.environ, HOME="/tmp", PPROF_TMPDIR="/tmp"))
+        t.ok(done.returncode == 0 and re.search(r"%.* bottom\b", done.stdout), "go tool pprof takes a profile of the running daemon",
+             done.stdout + done.stderr)
+    elif t.arch == "x86_64":
+        t.skip("go tool pprof takes a profile of the running daemon", "there is no go (tests/setup view)")
 
 
 def status():
@@ -217,8 +250,8 @@ def no_endpoint(t, names):
     files = sorted(glob.glob("/tmp/store/*.otlp"))
     size = sum(map(os.path.getsize, files))
     t.ok(files and size <= 262144, f"{len(files)} files, {size} bytes in the store")
-    result = t.stacktap("report", files[-1])
-    t.ok("%" in result.stdout, "report reads them", result.stdout)
+    with open(t.path("report.txt"), "w", encoding="utf-8") as f:
+        f.write(t.stacktap("report", "--limit", 5, "/tmp/store").stdout)
 
 
 def ask(target, path="/tmp/serve.socket"):
@@ -252,6 +285,12 @@ def live(t, burner):
                 out.write(file.read())
     code, timeline = ask("/store/timeline.json?process=deep")
     t.ok(code == 200 and json.loads(timeline)["events"][0]["samples"] > 0, f"the store's timeline: {code}", timeline[:300])
+    for process in (burner, other):
+        code, report = ask(f"/store/report.json?pid={process.pid}")
+        t.ok(code == 200 and {one["pid"] for event in json.loads(report)["events"] for one in event["processes"]} == {process.pid},
+             f"what is stored of a process by its number: {code}", report[:600])
+    t.equal([ask(f"/store/{what}")[0] for what in ("?pid=1999999", "report.json?pid=1999999", "report.json?pid=deep")], [200, 404, 400],
+            "the page for any; of one that is not there, 404; of none, 400")
     code, page = ask("/store/flamegraph?process=deep")
     t.ok(code == 200 and b"descend" in page, f"and a flame graph of what is stored: {code}, {len(page)} bytes", page[:300])
     code, profile = ask(f"/debug/pprof/profile?seconds=2&rate=997&event=cpu-clock&pid={burner.pid}")
@@ -314,6 +353,20 @@ def host(t):
     pushed(t)
     recovered(t)
     asked(t)
+    shown(t)
+
+
+def shown(t):
+    """What README.md shows of a report is what one of a recording of this guest looks like."""
+    sys.path.insert(0, os.path.join(t.top, "tests/cli"))
+    import shown as documents
+    with open(os.path.join(t.dir, "report.txt"), encoding="utf-8") as f:
+        text = f.read()
+    block = next(block for block in documents.blocks("README.md") if "quality: " in block.lines[-1])
+    # the guest's programs, their functions, what not all recordings have; a PMU's event is no fallback
+    names = [r"\S+(?= \(\d+\), )", r"(?<=service ).*", r"(?<=\[[ku]\] ).*", r"\[[ku]\]", r"\s*± \d+\.\d+", r", \S+ % missed \(late timers\)"]
+    names += [] if t.arch == "x86_64" else [" counted as cpu-clock .*"]
+    t.equal(documents.missing(block, text, names), [], "README.md shows what report prints")
 
 
 def pushed(t):

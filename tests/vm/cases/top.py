@@ -12,6 +12,8 @@ import struct
 import termios
 import time
 
+from kit import read
+
 ARCHES = ("x86_64",)
 
 
@@ -50,7 +52,9 @@ def guest(t):
     t.ok("[u] bottom  /opt/stacktap/workload/deep" in text and "SELF" in text, "as text", text)
     t.ok("\x1b" not in text, "without a terminal it is text alone", text)
     screen(t, busy)
+    keys(t, busy)
     colors(t, busy)
+    selected(t, busy)
     ends(t, busy)
     documented(t)
 
@@ -215,6 +219,134 @@ def screen(t, busy):
     terminal.text()
     t.equal(t.wait(child, 30), 0, "SIGTERM ends it with 0")
     t.equal(termios.tcgetattr(terminal.slave), terminal.settings, "SIGTERM gives the terminal back")
+
+
+# as terminfo has them for a Linux console
+UP, DOWN, RIGHT, LEFT = b"\x1b[A", b"\x1b[B", b"\x1b[C", b"\x1b[D"
+HOME, END, PAGE_UP, PAGE_DOWN = b"\x1b[1~", b"\x1b[4~", b"\x1b[5~", b"\x1b[6~"
+F1, F4, F6, F10 = b"\x1b[[A", b"\x1b[[D", b"\x1b[17~", b"\x1b[21~"
+ESCAPE, REDRAW = b"\x1b", b"\x0c"
+HEADINGS = (("PROCESS", "PID", "FUNCTION"), ("PROCESS", "PID"), ("THREAD", "TID"), ("OBJECT",), ("CONTAINER",), ("SERVICE",), ("CGROUP",))
+
+
+class Keys:
+    """What a screen shows after a key."""
+
+    def __init__(self, t, terminal):
+        self.t, self.terminal = t, terminal
+
+    def lines(self):
+        return self.terminal.text(0.05).split("\n")
+
+    def selected(self):
+        """The number of the row that is selected, as it is on the screen."""
+        rows = [i - 5 for i, line in enumerate(self.lines()) if i >= 5 and line and
+                self.terminal.styles_of(i, 0, len(line)) == {SELECTED}]
+        return rows[0] if len(rows) == 1 else None
+
+    def prompt(self):
+        return self.lines()[3]
+
+    def samples(self):
+        return int(re.search(r"samples (\d+)", self.lines()[1])[1])
+
+    def heading(self):
+        return tuple(self.lines()[4].split()[2:])
+
+    def press(self, key, have, want, text):
+        """@have is @want, soon."""
+        os.write(self.terminal.master, key)
+        seen = have()
+        for _ in range(100):
+            if seen == want:
+                break
+            seen = have()
+        self.t.equal(seen, want, text)
+
+
+def keys(t, busy):
+    """
+    Each key that the manual has. The load stands still meanwhile, and what it has done is in the window, so that what
+    changes is the key's doing.
+    """
+    terminal = Terminal(8, 80)
+    child = on_screen(t, terminal, "-p", busy.pid, "--window", "1h", "-d", 0.5, TERM="linux", NO_COLOR="1")
+    now = Keys(t, terminal)
+    t.until(lambda: terminal.text().count("[u] ") == 3, 30, "three rows, as many as fit")
+    busy.send_signal(signal.SIGSTOP)
+    t.until(lambda: now.samples() == (time.sleep(2), now.samples())[1], 30, "nothing new")
+    rows = [line.split()[6:] for line in now.lines()[5:]]
+    for key, row, text in ((DOWN, 1, "down"), (DOWN, 2, "down, again"), (UP, 1, "up"), (HOME, 0, "home"), (PAGE_DOWN, 2, "page down"),
+                           (PAGE_UP, 0, "page up"), (END, 2, "end"), (HOME, 0, "home, from the end")):
+        now.press(key, now.selected, row, f"{text} selects a row")
+    os.write(terminal.master, END)
+    t.ok([line.split()[6:] for line in now.lines()[5:]] != rows, "and shows other rows than the first", now.lines())
+    os.write(terminal.master, HOME)
+    for key, column in ((b"s", "total"), (F6, "self")):
+        now.press(key, lambda: now.prompt().split()[:3], ["sorted", "by", column], f"{key} sorts by {column}")
+    for heading in HEADINGS[1:] + HEADINGS[:1]:
+        now.press(b"g", now.heading, heading, "g is the next group")
+    for key in (b"/", b"f", F4):
+        now.press(key, now.prompt, "filter: _", f"{key} asks for a filter")
+        os.write(terminal.master, b"^mainx\x7f")
+        now.press(b"", now.prompt, "filter: ^main_", "which can be typed")
+        now.press(ESCAPE, lambda: "filtered" in now.prompt(), False, "Esc leaves it as it was")
+    now.press(b"/^main$\r", lambda: [line.split()[-2:-1] for line in now.lines()[5:]], [["main"]], "Enter takes a filter")
+    now.press(b"/\r", lambda: len(now.lines()[5:]), 3, "an empty one is none")
+    now.press(b"/(\r", now.prompt, "invalid regular expression", "one that is wrong is told")
+    now.press(b"d", now.prompt, "delay: _", "d asks for the delay")
+    now.press(b"x\r", now.prompt, "this is not a time of 0.1 s at least", "a wrong one is told")
+    for key in (b"h", b"?", F1):
+        now.press(key, lambda: now.lines()[4][:14], "q         quit", f"{key} shows the keys")
+        now.press(b"x", now.heading, HEADINGS[0], "any key goes back")
+    for enter, back in ((b"e", b"q"), (b"+", ESCAPE), (b"\r", LEFT), (RIGHT, b"q")):
+        now.press(enter, lambda: now.heading()[:3], ("callers", "and", "callees"), f"{enter} enters a function")
+        now.press(back, now.heading, HEADINGS[0], f"{back} leaves it")
+    now.press(b"p", lambda: ", frozen" in now.prompt(), True, "p freezes")
+    before = now.samples()
+    busy.send_signal(signal.SIGCONT)
+    time.sleep(2.5)
+    t.equal(now.samples(), before, "then what comes is not shown")
+    now.press(b" ", lambda: ", frozen" in now.prompt(), False, "space goes on")
+    t.until(lambda: now.samples() > before, 30, "and it is shown")
+    busy.send_signal(signal.SIGSTOP)
+    t.until(lambda: now.samples() == (time.sleep(2), now.samples())[1], 30, "nothing new, again")
+    now.press(b"z", lambda: (now.samples(), now.prompt()[:16]), (0, "no samples yet, "), "z begins anew")
+    busy.send_signal(signal.SIGCONT)
+    t.until(lambda: terminal.text().count("[u] ") == 3, 30, "what comes then is shown")
+    # the delay is an hour from here on: nothing but keys draws
+    os.write(terminal.master, b"d1h\r")
+    t.until(lambda: now.lines() == (time.sleep(2), now.lines())[1], 30, "a delay of an hour is kept")
+    wanted = now.lines()[4:]
+    terminal.cells = [["#"] * terminal.columns for _ in range(terminal.lines)]
+    now.press(REDRAW, lambda: now.lines()[4:], wanted, "Ctrl-L draws all of it anew")
+    now.press(b"z", lambda: now.samples() == 0, True, "z, whatever the delay is")
+    os.write(terminal.master, F1 + F10)
+    t.equal(t.wait(child, 30), 0, "F10 ends it, also where the keys are shown")
+    t.equal(termios.tcgetattr(terminal.slave), terminal.settings, "and gives the terminal back")
+
+
+CONTAINER = "fedcba9876543210" * 4
+
+
+def selected(t, busy):
+    """Of all that is sampled what --process, --thread, --container and --service name is shown, and counted."""
+    cgroup = f"/sys/fs/cgroup/docker-{CONTAINER}.scope"
+    os.mkdir(cgroup)
+    t.run("cp", "/opt/stacktap/workload/deep", "/tmp/inner")
+    inner = t.start("sh", "-c", f"echo $$ >{cgroup}/cgroup.procs; exec /tmp/inner 3 600 thread",
+                    env=dict(os.environ, OTEL_SERVICE_NAME="shop"))
+    t.until(lambda: len(os.listdir(f"/proc/{inner.pid}/task")) == 2, 30, "its second thread")
+    thread = next(int(tid) for tid in os.listdir(f"/proc/{inner.pid}/task") if int(tid) != inner.pid)
+    for options, group, who in ((("--process", "inner"), "process", inner.pid), (("--process", busy.pid), "process", busy.pid),
+                                (("--thread", thread), "thread", thread), (("--thread", "deep"), "thread", busy.pid),
+                                (("--container", CONTAINER[:12]), "process", inner.pid), (("--service", "shop"), "process", inner.pid)):
+        told = top(t, "-p", f"{busy.pid},{inner.pid}", "-n", 1, "-d", 1, "--call-graph", "fp", "--group", group, *options)[0]
+        t.ok(told["samples"] and told["user"] <= told["weight"] and told["weight"] == sum(row["self"] for row in told["rows"]) and
+             {row["id"] for row in told["rows"]} == {who}, f"{' '.join(map(str, options))} selects", told)
+    t.stop(inner)
+    t.until(lambda: not read(f"{cgroup}/cgroup.procs"), 30, "the cgroup to be empty")
+    os.rmdir(cgroup)
 
 
 def colors(t, busy):
