@@ -50,7 +50,7 @@ static int parse_option(int option, struct diff_cli *diff, bool *has_limit)
 {
 	switch (option) {
 	case OPT_BY:
-		if (!by_parse(optarg, &diff->by))
+		if (!by_parse(optarg, &diff->by) || diff->by == BY_LINE)
 			return cli_usage_error("unknown --by `%s': use " BY_NAMES, optarg);
 		return CLI_OK;
 	case OPT_FAIL_OVER:

@@ -22,8 +22,8 @@ static const char help[] =
 	"stacktap.otlp; - is standard input). [k] marks kernel functions, [u] those of user\n"
 	"space. Or one of these views, of the event with most samples. ± is half of a\n"
 	"percentage's 95 % confidence interval, in percentage points.\n\n"
-	"      --by WHAT           a table by function, object, process, thread, container, service\n"
-	"                          or cgroup\n"
+	"      --by WHAT           a table by function, line, object, process, thread, container,\n"
+	"                          service or cgroup\n"
 	"      --tree              what calls what, from the outermost function down\n"
 	"      --callers           what ran, and below it who called it\n"
 	"      --summary           ten lines: where time goes, what is odd, how sure, what was lost\n"
@@ -32,7 +32,7 @@ static const char help[] =
 	SELECT_HELP
 	"      --addresses         every address without a symbol on its own, not one line per mapping\n"
 	"      --lines             a row for each line of a function, as FILE:LINE, see `symbolize'\n"
-	"      --debuginfod URL    with --lines: look up missing names and lines as `symbolize'\n"
+	"      --debuginfod URL    with --lines or --by line: look up missing names and lines as `symbolize'\n"
 	"                          does, also at this server\n"
 	"      --debuginfod-max SIZE, --debuginfod-timeout TIME\n"
 	"      --filter REGEX      only rows whose name matches; shares stay relative to all; also with --by\n"
@@ -274,8 +274,7 @@ static int parse_option(int option, struct options *options)
 		return set_detail(options, REPORT_LINES);
 	case OPT_BY:
 		if (!by_parse(optarg, &options->by))
-			return cli_usage_error("unknown --by `%s': use " BY_NAMES "; for source lines use --lines",
-					       optarg);
+			return cli_usage_error("unknown --by `%s': use line, " BY_NAMES, optarg);
 		return set_view(options, REPORT_BY);
 	case OPT_TREE:
 		return set_view(options, REPORT_TREE);
@@ -349,8 +348,9 @@ static int parse(int argc, char **argv, struct options *options)
 	if (options->detail && options->view)
 		return cli_usage_error("%s is for the hottest functions per process",
 				       options->detail == REPORT_LINES ? "--lines" : "--addresses") + 1;
-	if (options->places.debuginfod.url && options->detail != REPORT_LINES)
-		return cli_usage_error("--debuginfod needs --lines; to add names to the recording itself, use "
+	if (options->places.debuginfod.url && options->detail != REPORT_LINES &&
+	    (options->view != REPORT_BY || options->by != BY_LINE))
+		return cli_usage_error("--debuginfod needs --lines or --by line; to add names to the recording itself, use "
 				       "`stacktap symbolize --debuginfod'") + 1;
 	if (!options->has_limit)
 		options->limit = options->use_json || options->view > REPORT_BY ? 0 : DEFAULT_LIMIT;
@@ -389,30 +389,35 @@ static void free_report(struct report **report)
 	report_free(*report);
 }
 
-/* Of the recording, or of a copy that has the lines which a server's files give. */
-static int load(struct options *options, struct report **ret_report)
+/* What is read: the recording, or a copy that has the lines which a server's files give. */
+struct input {
+	char copy[32];
+	const char *path;
+	int fd;		/* of the copy; -1: there is none */
+	bool is_cut;
+};
+
+static void close_input(struct input *input)
+{
+	if (input->fd >= 0)
+		close(input->fd);
+}
+
+static int open_input(struct options *options, struct input *ret_input)
 {
 	_cleanup_free_ char *directory = NULL;
-	_cleanup_close_ int fd = -1;
-	char error[512], copy[32];
-	const char *path = options->path;
-	bool is_cut = false;
-	int ret = CLI_OK;
+	int ret;
 
-	if (options->places.debuginfod.url) {
-		ret = places_check(&options->places, &directory);
-		if (!ret)
-			ret = named_copy_make(options->path, &options->places, &fd, &is_cut);
-		free(options->places.directories);
-		if (ret)
-			return ret;
-		snprintf(copy, sizeof(copy), "/proc/self/fd/%d", fd);
-		path = copy;
-	}
-	if (report_load(path, &options->selection, options->detail, ret_report, error, sizeof(error)) < 0)
-		return cli_error("%s", error);
-	(*ret_report)->is_cut |= is_cut;
-	return CLI_OK;
+	*ret_input = (struct input){ .path = options->path, .fd = -1 };
+	if (!options->places.debuginfod.url)
+		return CLI_OK;
+	ret = places_check(&options->places, &directory);
+	if (!ret)
+		ret = named_copy_make(options->path, &options->places, &ret_input->fd, &ret_input->is_cut);
+	free(options->places.directories);
+	snprintf(ret_input->copy, sizeof(ret_input->copy), "/proc/self/fd/%d", ret_input->fd);
+	ret_input->path = ret_input->copy;
+	return ret;
 }
 
 /* With JSON as well: there they are just absent. */
@@ -435,19 +440,24 @@ static void tell_errors(const struct options *options, const struct report *repo
 static int run(struct options *options)
 {
 	_cleanup_(free_report) struct report *report = NULL;
-	int ret;
+	_cleanup_(close_input) struct input input;
+	char error[512];
+	int ret = open_input(options, &input);
 
+	if (ret)
+		return ret;
 	if (options->view)
 		return report_show(&(struct report_cli){
-			.path = options->path, .selection = options->selection, .view = options->view,
+			.path = options->path, .input = input.path, .is_cut = input.is_cut,
+			.selection = options->selection, .view = options->view,
 			.by = options->by, .limit = options->limit, .least = options->least,
 			.filter = &options->filter, .use_json = options->use_json, .is_wide = options->is_wide,
 		});
-	ret = load(options, &report);
-	if (ret)
-		return ret;
+	if (report_load(input.path, &options->selection, options->detail, &report, error, sizeof(error)) < 0)
+		return cli_error("%s", error);
 	if (!report->event_count && !selection_is_empty(&options->selection))
 		return select_found_nothing(&options->selection, options->path);
+	report->is_cut |= input.is_cut;
 	if (report->is_cut && !options->use_json)
 		fprintf(stderr, "stacktap: %s is cut off or damaged; this is what is whole\n",
 			recording_name(options->path));

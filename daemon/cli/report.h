@@ -15,12 +15,14 @@ enum report_view {
 };
 
 struct report_cli {
-	const char *path;
+	const char *path;	/* as it was named */
+	const char *input;	/* what is read: that, or a copy with more names */
+	bool is_cut;		/* that was cut before it was copied */
 	struct selection selection;
 	enum report_view view;
 	enum view_by by;
 	uint64_t limit;		/* 0: all */
-	const struct name_filter *filter;	/* of REPORT_BY */
+	const struct name_filter *filter;
 	double least;		/* percent: what has less is left out */
 	bool use_json, is_wide;
 	struct model *model;

@@ -103,6 +103,16 @@ static void print_heading(const struct report_cli *cli)
 	putchar('\n');
 }
 
+/* A table of lines without any is one of functions: what is to be done for lines goes beside it. */
+static void tell_lines(const struct report_cli *cli)
+{
+	for (size_t i = 0; i < cli->shares.rows.count; i++)
+		if (diff_row(&cli->shares, i)->line)
+			return;
+	fprintf(stderr, "stacktap: %s has no source lines: `stacktap symbolize' adds them from debug files\n",
+		recording_name(cli->path));
+}
+
 static int print_by(const struct report_cli *cli)
 {
 	const struct diff *shares = &cli->shares;
@@ -116,7 +126,7 @@ static int print_by(const struct report_cli *cli)
 		const struct diff_row *row = diff_row(shares, i);
 
 		if (row->total.parts[DIFF_AFTER] > 0 && percent(&row->total) >= cli->least &&
-		    name_filter_has(cli->filter, row->owner, row->name, row->file))
+		    row_is_wanted(cli->filter, row))
 			rows[count++] = row;
 	}
 	if (count)
@@ -126,6 +136,8 @@ static int print_by(const struct report_cli *cli)
 		put_rows(cli, rows, shown);
 		return CLI_OK;
 	}
+	if (cli->by == BY_LINE)
+		tell_lines(cli);
 	print_heading(cli);
 	for (size_t i = 0; i < shown; i++)
 		print_row(cli, rows[i]);
@@ -155,8 +167,9 @@ int report_show(struct report_cli *cli)
 	char error[512];
 	int ret = CLI_FAILED;
 
-	if (model_load(cli->path, &(struct model_options){
+	if (model_load(cli->input, &(struct model_options){
 		.selection = &cli->selection, .with_times = true,
+		.with_lines = cli->view == REPORT_BY && cli->by == BY_LINE,
 	}, &cli->model, error, sizeof(error)) < 0)
 		return cli_error("%s", error);
 	if (!cli->model->events.count) {
@@ -166,7 +179,7 @@ int report_show(struct report_cli *cli)
 		ret = cli_error("%s needs more memory than is allowed: "
 				RECORDING_NARROW, recording_name(cli->path));
 	} else {
-		if (cli->model->is_cut && !cli->use_json)
+		if ((cli->model->is_cut || cli->is_cut) && !cli->use_json)
 			fprintf(stderr, "stacktap: %s is cut off or damaged; this is what is whole\n",
 				recording_name(cli->path));
 		if (!cli->use_json) {

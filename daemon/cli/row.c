@@ -1,13 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/row.h"
 
+#include <inttypes.h>
+#include <string.h>
+
 #include "cli/fit.h"
+
+enum { LINE_TEXT = 4096 };	/* bytes of FILE:LINE: as much as of a path */
+
+/* The end of a path that is longer. */
+static const char *line_text(const struct diff_row *row, char text[LINE_TEXT])
+{
+	const size_t length = strlen(row->file), most = LINE_TEXT - sizeof(":18446744073709551615");
+
+	snprintf(text, LINE_TEXT, "%s:%" PRIu64, row->file + (length > most ? length - most : 0), row->line);
+	return text;
+}
+
+bool row_is_wanted(const struct name_filter *filter, const struct diff_row *row)
+{
+	char line[LINE_TEXT];
+
+	return name_filter_has(filter, row->owner, row->line ? line_text(row, line) : row->name, row->file);
+}
 
 void row_print(enum view_by by, const struct diff_row *row, int used)
 {
+	char line[LINE_TEXT];
+
 	if (by_is_frame(by))
 		used += fit_print("[%c] ", row->is_kernel ? 'k' : 'u');
+	if (row->line)
+		return fit_path(used, line_text(row, line));
 	switch (by) {
+	case BY_LINE:
 	case BY_FUNCTION:
 		return fit_function(used, row->name, "", row->file);
 	case BY_OBJECT:
@@ -23,7 +49,14 @@ void row_print(enum view_by by, const struct diff_row *row, int used)
 
 void row_put(struct json *json, enum view_by by, const struct diff_row *row)
 {
+	if (row->line) {
+		json_string(json, "source", row->file);
+		json_u64(json, "line", row->line);
+		json_bool(json, "kernel", row->is_kernel);
+		return;
+	}
 	switch (by) {
+	case BY_LINE:
 	case BY_FUNCTION:
 		json_string(json, "name", row->name);
 		json_string(json, "file", row->file);

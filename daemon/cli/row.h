@@ -4,10 +4,13 @@
 #define STACKTAP_CLI_ROW_H
 
 #include "base/json.h"
+#include "cli/name_filter.h"
 #include "view/diff.h"
 
 /* The rest of a line that has @used columns. */
 void row_print(enum view_by by, const struct diff_row *row, int used);
+/* Has it a name that matches? That of a line is FILE:LINE. */
+bool row_is_wanted(const struct name_filter *filter, const struct diff_row *row);
 /* Members of the object that is open. */
 void row_put(struct json *json, enum view_by by, const struct diff_row *row);
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 static const char *const names[BY_COUNT] = {
-	[BY_FUNCTION] = "function", [BY_OBJECT] = "object", [BY_PROCESS] = "process",
+	[BY_FUNCTION] = "function", [BY_OBJECT] = "object", [BY_LINE] = "line", [BY_PROCESS] = "process",
 	[BY_THREAD] = "thread", [BY_CONTAINER] = "container", [BY_SERVICE] = "service",
 	[BY_CGROUP] = "cgroup",
 };
@@ -26,5 +26,5 @@ bool by_parse(const char *text, enum view_by *ret_by)
 
 bool by_is_frame(enum view_by by)
 {
-	return by == BY_FUNCTION || by == BY_OBJECT;
+	return by == BY_FUNCTION || by == BY_OBJECT || by == BY_LINE;
 }

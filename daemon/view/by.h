@@ -8,6 +8,7 @@
 enum view_by {
 	BY_FUNCTION,
 	BY_OBJECT,
+	BY_LINE,	/* of a source file; of what has none the function. Of one recording alone */
 	BY_PROCESS,	/* by name */
 	BY_THREAD,	/* by its name and its process's */
 	BY_CONTAINER,
@@ -16,6 +17,7 @@ enum view_by {
 	BY_COUNT,
 };
 
+/* Of these all take any but a line. */
 #define BY_NAMES "function, object, process, thread, container, service or cgroup"
 
 const char *by_name(enum view_by by);

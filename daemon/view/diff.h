@@ -42,7 +42,8 @@ struct diff_share {
 /* "" what the rows are not of. */
 struct diff_row {
 	const char *owner;		/* process, container, service or cgroup */
-	const char *name, *file;	/* of the function, the thread; of its object */
+	const char *name, *file;	/* of the function, the thread; of its object, or of @line its source */
+	uint64_t line;			/* by BY_LINE; 0: unknown, the row is of a function */
 	bool is_kernel;
 	struct diff_share self, total;	/* equal but for functions and objects */
 };

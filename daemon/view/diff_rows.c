@@ -10,7 +10,7 @@ static uint64_t row_hash(const struct diff_row *row)
 	struct fingerprint print = fingerprint_start((uintptr_t)row->owner);
 
 	fingerprint_mix(&print, (uintptr_t)row->name, (uintptr_t)row->file);
-	fingerprint_mix(&print, row->is_kernel, 0);
+	fingerprint_mix(&print, row->is_kernel, row->line);
 	return fingerprint_end(print).lo;
 }
 
@@ -28,7 +28,7 @@ static uint32_t look_up(const struct diff *diff, const struct diff_row *key)
 	while ((i = index_next(&diff->rows.index, &probe)) != INDEX_NONE) {
 		row = diff_row(diff, i);
 		if (row->owner == key->owner && row->name == key->name && row->file == key->file &&
-		    row->is_kernel == key->is_kernel)
+		    row->line == key->line && row->is_kernel == key->is_kernel)
 			break;
 	}
 	return i;
@@ -149,17 +149,27 @@ static int find_outer(struct maker *maker)
 	return memory ? 0 : -E2BIG;
 }
 
+static struct diff_row row_of_frame(enum view_by by, const struct model_frame *frame, const char *nothing)
+{
+	struct diff_row row = {
+		.owner = nothing, .name = by == BY_OBJECT ? nothing : frame->name, .file = frame->file,
+		.is_kernel = frame->kind == FRAME_KIND_KERNEL,
+	};
+
+	if (by == BY_LINE && frame->line && *frame->source) {
+		row.name = nothing;
+		row.file = frame->source;
+		row.line = frame->line;
+	}
+	return row;
+}
+
 static int rows_of_frames(struct maker *maker, const char *nothing)
 {
 	int err = 0;
 
 	for (uint32_t i = 0; i < maker->model->frames.count && !err; i++) {
-		const struct model_frame *frame = model_frame(maker->model, i);
-		const struct diff_row key = {
-			.owner = nothing, .file = frame->file,
-			.name = maker->diff->by == BY_FUNCTION ? frame->name : nothing,
-			.is_kernel = frame->kind == FRAME_KIND_KERNEL,
-		};
+		const struct diff_row key = row_of_frame(maker->diff->by, model_frame(maker->model, i), nothing);
 
 		err = find_row(maker->diff, &key, &maker->row_of[i]);
 	}

@@ -57,9 +57,10 @@ static int find_frame(struct model *model, const struct view_frame *frame, uint3
 		if (!key.file || !key.source)
 			return -E2BIG;
 	}
+	if (model->with_lines || model->is_exact)
+		key.line = frame->line;
 	if (model->is_exact) {
 		key.address = frame->address;
-		key.line = frame->line;
 		key.start_line = frame->start_line;
 		key.start = frame->mapping->start;
 		key.limit = frame->mapping->limit;
@@ -261,6 +262,7 @@ int model_new(const struct model_options *options, struct model **ret_model)
 	buffer_init(&model->path, POOL_REPORT);
 	timeline_init(&model->timeline, options->with_times);
 	timeline_init(&model->before.timeline, options->with_times);
+	model->with_lines = options->with_lines;
 	model->is_exact = options->is_exact;
 	model->is_short = options->is_short;
 	err = open_side(model, options->selection, MODEL_AFTER);

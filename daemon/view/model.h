@@ -15,8 +15,9 @@ struct model_frame {
 	const char *name, *file, *source;
 	enum frame_kind kind;
 	bool is_named, is_range, is_inlined;
-	/* zero and "" unless model_options' is_exact */
-	uint64_t address, line, start_line;
+	uint64_t line;		/* zero unless model_options' with_lines or is_exact */
+	/* zero and "" unless is_exact */
+	uint64_t address, start_line;
 	uint64_t start, limit, offset;	/* of the mapping */
 	const char *build_id;
 };
@@ -49,6 +50,7 @@ struct model_options {
 	const struct selection *selection;	/* NULL: all */
 	const struct selection *before;	/* of a pair's MODEL_BEFORE; NULL: the same */
 	bool with_times;	/* else the timeline has each stack once per group */
+	bool with_lines;	/* frames are lines of functions, not functions */
 	bool is_exact;		/* frames are addresses, with lines and mappings, not functions */
 	bool is_short;		/* files without directories, no source files: what two builds share */
 };
@@ -60,7 +62,7 @@ struct model {
 	struct timeline timeline;	/* groups and nodes are those of the model */
 	struct reader_totals totals;
 	struct time_span span;		/* that was selected */
-	bool is_exact, is_short, is_cut;
+	bool with_lines, is_exact, is_short, is_cut;
 	struct {
 		struct timeline timeline;
 		struct reader_totals totals;

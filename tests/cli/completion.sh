@@ -129,6 +129,8 @@ same_options bash "$(ask_options | bash_offers)"
 same "bash: levels of stacktapd" "$(echo 'stacktapd --log-level ' | bash_offers | sed 1d | tr '\n' ' ')" "error warning info debug "
 same "bash: commands" "$(echo 'stacktap ' | bash_offers | sed 1d | grep -v '^--' | sort)" "$(printf '%s\n' $commands help | sort)"
 same "bash: commands behind help" "$(echo 'stacktap help ' | bash_offers | sed 1d | sort)" "$(sort <<<"$commands")"
+same "bash: rows of report" "$(echo 'stacktap report --by ' | bash_offers | sed 1d | sort | tr '\n' ' ')" "cgroup container function line object process service thread "
+same "bash: rows of diff" "$(echo 'stacktap diff --by ' | bash_offers | sed 1d | sort | tr '\n' ' ')" "cgroup container function object process service thread "
 same "bash: live containers" "$(echo 'stacktap report --container ' | on_host bash_offers | sed 1d | sort)" "$containers"
 same "bash: pids" "$(echo 'stacktap record -p ' | on_host bash_offers | sed 1d | tr '\n' ' ')" "101 102 103 104 105 "
 for option in 'record -e' 'top --event' 'report --event'; do

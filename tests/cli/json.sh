@@ -59,6 +59,7 @@ for by in function object process thread container service cgroup; do
 	is ReportBy report --json --by "$by" a.otlp
 	is Diff diff --json --by "$by" --all a.otlp b.otlp
 done
+is ReportBy report --json --by line a.otlp
 is ReportTree report --json --tree a.otlp
 is ReportTree report --json --callers a.otlp
 is ReportSummary report --json --summary a.otlp

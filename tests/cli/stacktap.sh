@@ -139,7 +139,8 @@ refused "top: group" 2 "\`cat'" top --group cat
 refused "top: column" 2 "\`name'" top --sort name
 refused "top: filter" 2 "\`('" top --filter "("
 refused "top: two events" 2 "one event" top -e cycles -e page-faults
-refused "report: by lines" 2 "unknown --by \`line': use function, object, process, thread, container, service or cgroup; for source lines use --lines" report --by line x.otlp
+refused "report: by lines" 2 "unknown --by \`lines': use line, function, object, process, thread, container, service or cgroup" report --by lines x.otlp
+refused "diff: by line" 2 "unknown --by \`line': use function, object, process, thread, container, service or cgroup" diff --by line x.otlp y.otlp
 refused "top: command" 2 "\`sleep'" top sleep 1
 check "record leaves no file" test -z "$(ls "$scratch"/stacktap.otlp* 2>/dev/null)"
 
@@ -358,6 +359,8 @@ assert some and some == [row for row in every if any(str(row.get(key, "")).start
                                                      for key in ("name", "file", "process"))], (some, every)
 assert not rows("--filter", "^nobody has this$")' "$stacktap" report --json -n 0 $options "$scratch/sample.otlp"
 done
+check "report --by line" run 0 report --by line sample.otlp
+check "report --by line of what has none says so" says "$err" "sample.otlp has no source lines: \`stacktap symbolize' adds them"
 refused "report --percent-limit in words" 2 "\`much'" report --tree --percent-limit much sample.otlp
 refused "report --addresses of a tree" 2 "--addresses" report --addresses --tree sample.otlp
 refused "report --tree of no such process" 1 "no process 9" report --tree --process 9 sample.otlp
@@ -722,7 +725,7 @@ def columns(line):
 
 
 DIFF = ("diff", "--all", "wide_a.otlp", "wide_b.otlp")
-for command in (("report", "wide_a.otlp"), ("report", "--lines", "wide_a.otlp"), ("report", "--by", "function", "wide_a.otlp"), ("report", "--by", "object", "wide_a.otlp"),
+for command in (("report", "wide_a.otlp"), ("report", "--lines", "wide_a.otlp"), ("report", "--by", "function", "wide_a.otlp"), ("report", "--by", "line", "wide_a.otlp"), ("report", "--by", "object", "wide_a.otlp"),
                 ("report", "--by", "cgroup", "wide_a.otlp"), ("report", "--by", "thread", "wide_a.otlp"), ("report", "--by", "process", "wide_a.otlp"), ("report", "--tree", "wide_a.otlp"), ("report", "--callers", "wide_a.otlp"), DIFF):
     whole = subprocess.run([stacktap, *command], cwd=scratch, check=True, capture_output=True, text=True).stdout.splitlines()
     assert lines(60, *command, "--wide") == whole, whole
@@ -733,13 +736,14 @@ for command in (("report", "wide_a.otlp"), ("report", "--lines", "wide_a.otlp"),
         rows = [line for line in fit if re.match(r"[ ~]? *[+-]?\d+\.\d\d ", line)]
         long = [line for line in rows if columns(line) > width]
         assert not long and len(fit) == len(whole) and rows, long
-        # each has something of a name
-        assert all(re.search(r"[^\W\d]", re.sub(r"\[[ku]\]|\bsamples?\b|too few", "", line)) for line in rows), rows
+        # each has something of a name, or the end of a line's number
+        assert all(re.search(r"[^\W\d]|….*\d$", re.sub(r"\[[ku]\]|\bsamples?\b|too few", "", line)) for line in rows), rows
 fit = "\n".join(lines(80, *DIFF))
 assert "libshöp.so.6" in fit and "/usr/lib" not in fit and "void std::vec" in fit and "…" in fit, fit
 assert any(line.endswith("shop-0123456789.scope") and "…" in line for line in lines(80, "report", "--by", "cgroup", "wide_a.otlp"))
 assert any(line.endswith("(50 times)") and "calls_" in line for line in lines(40, "report", "--tree", "wide_a.otlp"))
 assert any(line.endswith("  vector_of_pairs.tcc:123456") for line in lines(80, "report", "--lines", "wide_a.otlp"))
+assert any(line.endswith("rs.tcc:123456") and "…" in line for line in lines(40, "report", "--by", "line", "wide_a.otlp"))
 assert any(line.endswith(":123456") and "…" in line for line in lines(28, "report", "--lines", "wide_a.otlp"))
 assert any("p…, " in line and "漢" in line for line in lines(80, "report", "--by", "thread", "wide_a.otlp"))
 print("fits")

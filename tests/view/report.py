@@ -104,6 +104,18 @@ def check_inlined(tap, stacktap, work):
         ("outer", "/src/x.c", 12): (10, 10), ("outer", "/src/x.c", 13): (0, 10), ("outer", "/src/x.c", 14): (5, 5),
         ("main", "/src/x.c", 31): (0, 15)})
     tap.check("--lines as text", "  66.67 % ± 31.76   66.67 % ± 31.76  [u] inner  x.h:7\n" in ask("report", "--lines"), ask("report", "--lines"))
+    said = json.loads(ask("report", "--json", "--by", "line"))
+    tap.same("by line: self and total", {(row["source"], row["line"]): (round(row["self"]["percent"]), round(row["total"]["percent"]))
+                                         for row in said["rows"]},
+             {("/src/x.h", 7): (67, 67), ("/src/x.h", 8): (0, 67), ("/src/x.c", 12): (0, 67), ("/src/x.c", 13): (0, 67),
+              ("/src/x.c", 14): (33, 33), ("/src/x.c", 31): (0, 100)})
+    tap.same("by line --filter", [(row["source"], row["line"], round(row["total"]["percent"])) for row in
+                                  json.loads(ask("report", "--json", "--by", "line", "--filter", r"x\.c:1[34]$"))["rows"]],
+             [("/src/x.c", 14, 33), ("/src/x.c", 13, 67)])
+    tap.check("by line as text", "[u] /src/x.h:7\n" in ask("report", "--by", "line"), ask("report", "--by", "line"))
+    tap.same("by line --no-inline: where the calls are",
+             {row["line"]: round(row["total"]["percent"]) for row in json.loads(ask("report", "--json", "--by", "line", "--no-inline"))["rows"]},
+             {12: 67, 13: 67, 14: 33, 31: 100})
     tap.same("by function, the same totals", {row["name"]: (round(row["self"]["percent"]), round(row["total"]["percent"]))
                                               for row in json.loads(ask("report", "--json", "--by", "function"))["rows"]},
              {"inner": (67, 67), "outer": (33, 100), "main": (0, 100)})
