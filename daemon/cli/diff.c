@@ -6,6 +6,7 @@
 #include "cli/cli.h"
 #include "cli/fit.h"
 #include "cli/pager.h"
+#include "cli/row.h"
 
 static const char help[] =
 	"usage: stacktap diff [OPTION...] BEFORE AFTER\n"
@@ -21,6 +22,8 @@ static const char help[] =
 	"                          cgroup\n"
 	"      --fail-over P%      exit status 3 if the total of a row grew significantly and by more than\n"
 	"                          P percentage points\n"
+	"      --filter REGEX      only rows whose name matches, and call paths with a function or object\n"
+	"                          that does; what is significant does not depend on it, --fail-over does\n"
 	"      --all               also rows whose change is not significant or that have too few samples\n"
 	"  -n, --limit N           rows of each table (default: 10; 0: all)\n"
 	"      --wide              do not shorten names to fit the terminal\n"
@@ -30,6 +33,7 @@ static const char help[] =
 enum {
 	OPT_BY = 256,
 	OPT_FAIL_OVER,
+	OPT_FILTER,
 	OPT_ALL,
 	OPT_WIDE,
 	DEFAULT_LIMIT = 10,
@@ -58,6 +62,8 @@ static int parse_option(int option, struct diff_cli *diff, bool *has_limit)
 		if (!parse_percent(optarg, &diff->fail_over))
 			return cli_usage_error("`%s' is not a percentage like 2 or 0.5%%", optarg);
 		return CLI_OK;
+	case OPT_FILTER:
+		return name_filter_parse(&diff->filter, optarg);
 	case OPT_ALL:
 		diff->with_all = true;
 		return CLI_OK;
@@ -105,6 +111,7 @@ static int parse(int argc, char **argv, struct diff_cli *diff)
 		PAIR_OPTIONS,
 		{ "by", required_argument, NULL, OPT_BY },
 		{ "fail-over", required_argument, NULL, OPT_FAIL_OVER },
+		{ "filter", required_argument, NULL, OPT_FILTER },
 		{ "all", no_argument, NULL, OPT_ALL },
 		{ "wide", no_argument, NULL, OPT_WIDE },
 		{ "limit", required_argument, NULL, 'n' },
@@ -143,12 +150,15 @@ static size_t count_failures(const struct diff_cli *cli)
 	size_t count = 0;
 
 	for (size_t i = 0; i < cli->diff.rows.count; i++)
-		count += is_failure(cli, &diff_row(&cli->diff, i)->total);
+		count += is_failure(cli, &diff_row(&cli->diff, i)->total) &&
+			 row_is_wanted(&cli->filter, diff_row(&cli->diff, i));
 	return count;
 }
 
 static void cli_done(struct diff_cli *cli)
 {
+	focus_done(&cli->focus);
+	name_filter_done(&cli->filter);
 	diff_free(&cli->diff);
 	model_free(cli->model);
 }
@@ -168,7 +178,8 @@ int diff_run(int argc, char **argv)
 		return ret;
 	if (!diff_events(cli.model, events, error, sizeof(error)))
 		return cli_error("%s", error);
-	if (diff_make(cli.model, events, cli.by, &cli.diff) < 0)
+	if (diff_make(cli.model, events, cli.by, &cli.diff) < 0 ||
+	    (cli.filter.is_set && focus_find(cli.model, row_is_wanted_frame, &cli.filter, &cli.focus) < 0))
 		return pair_is_too_large(&cli.pair);
 	cli.failures = count_failures(&cli);
 	if (cli.use_json) {

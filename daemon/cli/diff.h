@@ -3,7 +3,9 @@
 #ifndef STACKTAP_CLI_DIFF_H
 #define STACKTAP_CLI_DIFF_H
 
+#include "cli/name_filter.h"
 #include "cli/pair.h"
+#include "view/focus.h"
 
 struct diff_cli {
 	struct pair pair;
@@ -11,6 +13,8 @@ struct diff_cli {
 	uint64_t limit;
 	double fail_over;	/* percentage points */
 	bool has_fail_over, with_all, is_wide, use_json;
+	struct name_filter filter;	/* of what is shown, and of fail_over */
+	struct focus focus;		/* nodes of call paths that match; if there is a filter */
 	struct model *model;
 	struct diff diff;
 	size_t failures;	/* rows beyond fail_over */

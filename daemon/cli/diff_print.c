@@ -24,6 +24,7 @@ struct line {
 struct table {
 	struct line *lines;
 	size_t count;
+	struct diff_count found;	/* of those that match, also where they are not lines */
 };
 
 static const char *const verdicts[] = {
@@ -52,6 +53,14 @@ static void sort(struct table *table)
 		qsort(table->lines, table->count, sizeof(*table->lines), order);
 }
 
+static void count_line(const struct diff_share *share, struct diff_count *count)
+{
+	count->tested += share->verdict != DIFF_FEW;
+	count->few += share->verdict == DIFF_FEW;
+	count->grew += share->verdict == DIFF_GREW;
+	count->shrank += share->verdict == DIFF_SHRANK;
+}
+
 static int rows_of(const struct diff_cli *cli, bool by_self, bool with_all, struct table *ret_table)
 {
 	const struct diff *diff = &cli->diff;
@@ -65,8 +74,9 @@ static int rows_of(const struct diff_cli *cli, bool by_self, bool with_all, stru
 		const struct line line = { .row = row, .share = by_self ? &row->self : &row->total };
 
 		/* also rows of other events, and of callers that are leaves nowhere */
-		if (line.share->parts[0] + line.share->parts[1] <= 0)
+		if (line.share->parts[0] + line.share->parts[1] <= 0 || !row_is_wanted(&cli->filter, row))
 			continue;
+		count_line(line.share, &ret_table->found);
 		if (with_all || diff_is_change(line.share))
 			ret_table->lines[ret_table->count++] = line;
 	}
@@ -85,6 +95,9 @@ static int paths_of(const struct diff_cli *cli, bool with_all, struct table *ret
 	for (size_t i = 0; i < diff_path_count(diff); i++) {
 		const struct diff_path *path = diff_path(diff, i);
 
+		if (cli->filter.is_set && !focus_has(&cli->focus, path->node))
+			continue;
+		count_line(&path->total, &ret_table->found);
 		if (with_all || path->is_deepest)
 			ret_table->lines[ret_table->count++] =
 				(struct line){ .path = path, .share = &path->total };
@@ -150,16 +163,25 @@ static int print_error(const struct diff_share *share)
 	return fit_print("%-9s", error);
 }
 
+/* @all: what was found without a filter. */
 static int print_table(const struct diff_cli *cli, const char *title, struct table *table,
-		       const struct diff_count *found)
+		       const struct diff_count *all)
 {
+	const struct diff_count *found = cli->filter.is_set ? &table->found : all;
+	const bool by_row = all != &cli->diff.path;
 	const bool is_narrow = fit_left(0) < FIT_SHARES;
 	size_t count = limit_of(cli, table->count);
 	int ret = CLI_OK;
 
-	printf("\n%s: %zu grew, %zu shrank, %zu without a significant change, %zu of too few samples\n",
-	       title, found->grew, found->shrank, found->tested - found->grew - found->shrank,
-	       found->few);
+	printf("\n%s", title);
+	if (cli->filter.is_set)
+		printf(" with `%s'", cli->filter.text);
+	printf(": %zu grew, %zu shrank, %zu without a significant change", found->grew, found->shrank,
+	       found->tested - found->grew - found->shrank);
+	/* how many paths match is known only of those that were considered for a test */
+	if (found != &table->found || by_row)
+		printf(", %zu of too few samples", found->few);
+	putchar('\n');
 	if (count)
 		puts(is_narrow ? "  CHANGE" : fit_left(0) < FIT_ERRORS ? "    BEFORE     AFTER  CHANGE" :
 								       "    BEFORE     AFTER           CHANGE");
@@ -358,6 +380,8 @@ static void put_head(struct json *json, const struct diff_cli *cli)
 
 	put_side(json, cli, DIFF_BEFORE);
 	put_side(json, cli, DIFF_AFTER);
+	if (cli->filter.is_set)
+		json_string(json, "filter", cli->filter.text);
 	json_string(json, "by", by_name(diff->by));
 	json_double(json, "false_discovery_rate", DIFF_RATE);
 	json_double(json, "phi_median", diff->phi_median);

@@ -13,6 +13,7 @@ bool name_filter_set(struct name_filter *filter, const char *text)
 	filter->is_set = *text;
 	if (filter->is_set)
 		filter->regex = regex;
+	filter->text = text;
 	return true;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* --filter REGEX: rows of which a name matches. */
+/* --filter REGEX: rows of which a name matches, and stacks with a function that does. */
 #ifndef STACKTAP_CLI_NAME_FILTER_H
 #define STACKTAP_CLI_NAME_FILTER_H
 
@@ -8,6 +8,7 @@
 
 struct name_filter {
 	regex_t regex;
+	const char *text;	/* as it was given; of an option as long as that is */
 	bool is_set;	/* else all names match; zero-initialized it is not */
 };
 

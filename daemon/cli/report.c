@@ -35,7 +35,8 @@ static const char help[] =
 	"      --debuginfod URL    with --lines or --by line: look up missing names and lines as `symbolize'\n"
 	"                          does, also at this server\n"
 	"      --debuginfod-max SIZE, --debuginfod-timeout TIME\n"
-	"      --filter REGEX      only rows whose name matches; shares stay relative to all; also with --by\n"
+	"      --filter REGEX      only rows whose name matches; of --tree and --callers stacks with a\n"
+	"                          function or object that does; shares stay relative to all\n"
 	"  -n, --limit N           functions per process, and processes (default: 10; 0: all);\n"
 	"                          rows of --by; functions of --callers\n"
 	"      --wide              do not shorten names to fit the terminal\n"
@@ -343,8 +344,8 @@ static int parse(int argc, char **argv, struct options *options)
 		options->path = argv[optind];
 	if (options->has_least && !options->view)
 		return cli_usage_error("--percent-limit is for --by, --tree and --callers") + 1;
-	if (options->filter.is_set && options->view > REPORT_BY)
-		return cli_usage_error("--filter works only with --by or without a view option") + 1;
+	if (options->filter.is_set && options->view == REPORT_SUMMARY)
+		return cli_usage_error("--filter does not work with --summary") + 1;
 	if (options->detail && options->view)
 		return cli_usage_error("%s is for the hottest functions per process",
 				       options->detail == REPORT_LINES ? "--lines" : "--addresses") + 1;

@@ -11,6 +11,7 @@
 #include "cli/report.h"
 #include "cli/row.h"
 #include "cli/select.h"
+#include "view/focus.h"
 #include "view/recording.h"
 
 static double percent(const struct diff_share *share)
@@ -77,6 +78,8 @@ static void put_rows(const struct report_cli *cli, const struct diff_row *const 
 	json_u64(&json, "weight", event->weight);
 	json_bool(&json, "times", cli->shares.sides[DIFF_AFTER].has_times);
 	json_double(&json, "percent_limit", cli->least);
+	if (cli->filter->is_set)
+		json_string(&json, "filter", cli->filter->text);
 	json_array(&json, "rows");
 	for (size_t i = 0; i < count; i++) {
 		json_object(&json, NULL);
@@ -160,6 +163,21 @@ static int show(struct report_cli *cli)
 	}
 }
 
+/* Of a tree the stacks that have a function which matches; rows are chosen when they are printed. */
+static int focus(struct report_cli *cli)
+{
+	struct focus focus;
+	int err;
+
+	if (!cli->filter->is_set || (cli->view != REPORT_TREE && cli->view != REPORT_CALLERS))
+		return 0;
+	err = focus_find(cli->model, row_is_wanted_frame, cli->filter, &focus);
+	if (!err)
+		focus_apply(&focus, cli->model);
+	focus_done(&focus);
+	return err;
+}
+
 int report_show(struct report_cli *cli)
 {
 	/* the summary has the factor of all that is tested; errors of paths are the tree's alone */
@@ -174,8 +192,8 @@ int report_show(struct report_cli *cli)
 		return cli_error("%s", error);
 	if (!cli->model->events.count) {
 		ret = select_found_nothing(&cli->selection, cli->path);
-	} else if (diff_make_one(cli->model, model_main_event(cli->model), cli->by,
-				 least, &cli->shares) < 0) {
+	} else if (focus(cli) < 0 || diff_make_one(cli->model, model_main_event(cli->model), cli->by,
+						   least, &cli->shares) < 0) {
 		ret = cli_error("%s needs more memory than is allowed: "
 				RECORDING_NARROW, recording_name(cli->path));
 	} else {

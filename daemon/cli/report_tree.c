@@ -197,9 +197,29 @@ static void print_heading(bool is_callers)
 				  "   TOTAL              SELF  CALL");
 }
 
+static void put_head(struct printer *printer, const struct tree_sum *sum)
+{
+	const struct report_cli *cli = printer->cli;
+	struct json *json = &printer->json;
+
+	json_init(json, stdout);
+	json_object(json, NULL);
+	json_string(json, "file", cli->path);
+	json_string(json, "view", printer->is_callers ? "callers" : "tree");
+	json_u64(json, "weight", sum->total);
+	json_u64(json, "samples", sum->samples);
+	json_double(json, "percent_limit", cli->least);
+	if (cli->filter->is_set)
+		json_string(json, "filter", cli->filter->text);
+	json_array(json, "nodes");
+}
+
+/* A tree without a node, also without a root, has its heading, and no rows. */
 static int print_tree(struct report_cli *cli, const struct tree *tree, bool is_callers)
 {
 	struct printer printer = { .cli = cli, .tree = tree, .is_callers = is_callers };
+	const struct tree *whole = &cli->model->tree;
+	struct tree_sum sum = { 0 };
 	size_t count = (size_t)tree_count(tree) + 1;
 	size_t bytes = count * (4 * sizeof(uint32_t) + sizeof(double));
 	_cleanup_free_ char *memory = NULL;
@@ -208,27 +228,22 @@ static int print_tree(struct report_cli *cli, const struct tree *tree, bool is_c
 		return cli_error("%s needs more memory than is allowed: "
 				 RECORDING_NARROW, recording_name(cli->path));
 	memory = calloc(1, bytes);
-	if (memory && tree_count(tree)) {
+	if (memory) {
 		printer.error = (double *)(void *)memory;
 		printer.first = (uint32_t *)(void *)(printer.error + count);
 		printer.next = printer.first + count;
 		printer.level = printer.next + count;
 		link_children(&printer, printer.level + count);
-		printer.all = (double)tree_sum(tree, TREE_ROOT)->total;
 		find_errors(&printer);
-		if (cli->use_json) {
-			json_init(&printer.json, stdout);
-			json_object(&printer.json, NULL);
-			json_string(&printer.json, "file", cli->path);
-			json_string(&printer.json, "view", is_callers ? "callers" : "tree");
-			json_u64(&printer.json, "weight", tree_sum(tree, TREE_ROOT)->total);
-			json_u64(&printer.json, "samples", tree_sum(tree, TREE_ROOT)->samples);
-			json_double(&printer.json, "percent_limit", cli->least);
-			json_array(&printer.json, "nodes");
-		} else {
+		if (tree_count(whole))
+			sum = *tree_sum(whole, TREE_ROOT);
+		printer.all = (double)sum.total;
+		if (cli->use_json)
+			put_head(&printer, &sum);
+		else
 			print_heading(is_callers);
-		}
-		walk(&printer);
+		if (tree_count(tree))
+			walk(&printer);
 		if (cli->use_json) {
 			json_end(&printer.json);
 			json_end(&printer.json);

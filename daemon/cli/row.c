@@ -24,6 +24,11 @@ bool row_is_wanted(const struct name_filter *filter, const struct diff_row *row)
 	return name_filter_has(filter, row->owner, row->line ? line_text(row, line) : row->name, row->file);
 }
 
+bool row_is_wanted_frame(const void *filter, const struct model_frame *frame)
+{
+	return name_filter_has(filter, "", frame->name, frame->file);
+}
+
 void row_print(enum view_by by, const struct diff_row *row, int used)
 {
 	char line[LINE_TEXT];

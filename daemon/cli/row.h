@@ -11,6 +11,8 @@
 void row_print(enum view_by by, const struct diff_row *row, int used);
 /* Has it a name that matches? That of a line is FILE:LINE. */
 bool row_is_wanted(const struct name_filter *filter, const struct diff_row *row);
+/* The same of a frame, by its function and its object: a focus_test, whose context is the filter. */
+bool row_is_wanted_frame(const void *filter, const struct model_frame *frame);
 /* Members of the object that is open. */
 void row_put(struct json *json, enum view_by by, const struct diff_row *row);
 

@@ -61,6 +61,9 @@ for by in function object process thread container service cgroup; do
 done
 is ReportBy report --json --by line a.otlp
 is ReportTree report --json --tree a.otlp
+is ReportTree report --json --tree --filter a a.otlp
+is ReportBy report --json --by function --filter a a.otlp
+is Diff diff --json --all --filter a a.otlp b.otlp
 is ReportTree report --json --callers a.otlp
 is ReportSummary report --json --summary a.otlp
 is Diff diff --json --fail-over 99 a.otlp b.otlp

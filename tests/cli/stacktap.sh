@@ -341,7 +341,7 @@ done
 refused "report of two views" 2 "exclude each other" report --tree --callers sample.otlp
 refused "report by nothing" 2 "unknown --by \`cat'" report --by cat sample.otlp
 refused "report --percent-limit of processes" 2 "--percent-limit" report --percent-limit 1 sample.otlp
-refused "report --filter of a tree" 2 "works only with --by" report --tree --filter x sample.otlp
+refused "report --filter of the summary" 2 "--filter does not work with --summary" report --summary --filter x sample.otlp
 refused "report --filter of no expression" 2 "invalid regular expression \`('" report --filter '(' sample.otlp
 for options in "" "--by function"; do
 	# shellcheck disable=SC2086 # words
@@ -379,6 +379,7 @@ refused "diff of a time after without samples" 1 "sample.otlp: there are no samp
 refused "diff of two times and no such process" 1 "no process 9 in it up to 15 s" \
 	diff --before-to 15 --from 15 --process 9 sample.otlp
 refused "diff by nothing" 2 "unknown --by \`cat'" diff --by cat a.otlp b.otlp
+refused "diff --filter of no expression" 2 "invalid regular expression \`('" diff --filter '(' a.otlp b.otlp
 refused "diff: no percentage" 2 "\`much'" diff --fail-over much a.otlp b.otlp
 refused "diff: beyond all" 2 "\`101%'" diff --fail-over 101% a.otlp b.otlp
 refused "diff of no such process" 1 "no process 9" diff --process 9 sample.otlp sample.otlp

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "export/otlp.h"
+#include "view/focus.h"
 #include "view/model.h"
 #include "view/report_load.h"
 
@@ -217,6 +218,50 @@ static void times_are_said(void **state)
 	selection.process = "shop";
 	selection_say_nothing(&selection, "host.otlp", text, sizeof(text));
 	assert_string_equal(text, "host.otlp: there is no process shop in it in its last 1.5 s, up to 2023-11-14T22:13:20Z");
+}
+
+static bool is_kernel(const void *ctx, const struct model_frame *frame)
+{
+	*(uint32_t *)(uintptr_t)ctx += 1;
+	return frame->kind == FRAME_KIND_KERNEL;
+}
+
+static bool has_kernel(const struct model *model, uint32_t node)
+{
+	for (; node != TREE_ROOT; node = tree_node(&model->tree, node)->parent)
+		if (model_frame(model, tree_node(&model->tree, node)->frame)->kind == FRAME_KIND_KERNEL)
+			return true;
+	return false;
+}
+
+static void a_focus_keeps_the_sum(void **state)
+{
+	struct model *model = load(&(struct model_options){ .with_times = true });
+	uint32_t event = model_main_event(model), tested = 0, inside = 0, outside = 0;
+	const size_t entries = timeline_count(&model->timeline);
+	struct focus focus;
+	uint64_t all, below = 0;
+
+	(void)state;
+	assert_int_equal(model_sum(model, event), 0);
+	all = tree_sum(&model->tree, TREE_ROOT)->total;
+	assert_int_equal(focus_find(model, is_kernel, &tested, &focus), 0);
+	assert_int_equal(tested, model->frames.count);
+	for (uint32_t i = 0; i < tree_count(&model->tree); i++) {
+		assert_int_equal(focus_has(&focus, i), has_kernel(model, i));
+		*(focus_has(&focus, i) ? &inside : &outside) += tree_sum(&model->tree, i)->self > 0;
+		below += focus_has(&focus, i) ? tree_sum(&model->tree, i)->self : 0;
+	}
+	assert_true(inside && outside);
+	focus_apply(&focus, model);
+	focus_done(&focus);
+	assert_int_equal(timeline_count(&model->timeline), entries);
+	assert_int_equal(model_sum(model, event), 0);
+	assert_int_equal(tree_sum(&model->tree, TREE_ROOT)->total, all);
+	assert_int_equal(tree_sum(&model->tree, TREE_ROOT)->self, all - below);
+	for (uint32_t i = 1; i < tree_count(&model->tree); i++)
+		assert_true(!tree_sum(&model->tree, i)->self || has_kernel(model, i));
+	model_free(model);
 }
 
 static void trees_may_be_deep(void **state)
@@ -546,6 +591,7 @@ int main(void)
 		cmocka_unit_test(sums_are_those_of_the_report),
 		cmocka_unit_test(parts_make_the_whole), cmocka_unit_test(times_cut_samples_in_two),
 		cmocka_unit_test(moments_are_understood), cmocka_unit_test(times_are_said),
+		cmocka_unit_test(a_focus_keeps_the_sum),
 		cmocka_unit_test(trees_may_be_deep),
 		cmocka_unit_test(paths_lead_to_the_same_nodes),
 		cmocka_unit_test(timelines_are_sorted),

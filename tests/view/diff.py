@@ -175,6 +175,20 @@ def command(tap, diff):
     with open(a, "rb") as file:
         piped = diff.run("-", b, stdin=file)
     tap.same("one may be standard input", piped.stdout.replace("standard input", a), diff.run(a, b).stdout)
+    every = json.loads(diff.run("--json", "--all", "--fail-over", "1%", a, b).stdout)
+    some = json.loads(diff.run("--json", "--all", "--fail-over", "1%", "--filter", "^(leaf_1|planted)$", a, b).stdout)
+    tap.same("--filter has the rows that match, with the same verdicts", some["rows"],
+             [row for row in every["rows"] if row["name"] in ("leaf_1", PLANTED)])
+    tap.same("and the call paths with a function that matches", some["paths"],
+             [path for path in every["paths"] if {"leaf_1", PLANTED} & set(path["stack"])])
+    tap.check("of which there are fewer than all", 0 < len(some["paths"]) < len(every["paths"]))
+    tap.same("it says which, and what all have", [some["filter"], some["counts"]], ["^(leaf_1|planted)$", every["counts"]])
+    text = diff.run("--fail-over", "1%", "--filter", "^planted$", a, b)
+    tap.check("--filter as text", "\ntotal by function with `^planted$': 1 grew, 0 shrank, 0 without a significant change, 0 of too few samples\n" in
+              text.stdout and "\ncall paths with `^planted$': 1 grew, 0 shrank, 0 without a significant change\n" in text.stdout, text.stdout)
+    tap.same("--fail-over is of what matches", [text.returncode, diff.run("--fail-over", "1%", "--filter", "^leaf_1$", a, b).returncode], [3, 0])
+    tap.same("--filter of rows that are no functions", [len(json.loads(diff.run("--json", "--by", "process", "--filter", name, a, b).stdout)["rows"])
+                                                        for name in ("^prog", "^nobody")], [1, 0])
     said = json.loads(diff.run("--json", "--to", "30", a, b).stdout)
     tap.same("a selection is of both", [said["before"]["samples"], said["after"]["samples"]], [30000, 30000])
     for by, key in (("process", "process"), ("thread", "thread"), ("object", "file"), ("service", "service")):

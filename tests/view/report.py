@@ -268,6 +268,24 @@ def main():
     tap.same("--callers -n 2 has two functions", len([path for path in paths_of(json.loads(
         ask("--json", "--callers", "-n", "2"))) if len(path) == 1]), 2)
 
+    wanted = {stack: count for stack, count in stacks.items() if any(name in ("loop_1", "planted") for name in stack)}
+    for view, turn in (("--tree", 1), ("--callers", -1)):
+        want = collections.Counter()
+        for stack, count in wanted.items():
+            for depth in range(len(stack)):
+                want[stack[::turn][:depth + 1]] += count
+        said = json.loads(ask("--json", view, "--percent-limit", "0", "--filter", "^(loop_1|planted)$"))
+        tap.check(f"{view} --filter leaves stacks out", 0 < len(wanted) < len(stacks) and said["filter"] == "^(loop_1|planted)$")
+        tap.same(f"{view} --filter has the stacks with a function that matches, and shares of all", paths_of(said),
+                 {path: [round(100 * count / whole, 3), count] for path, count in want.items()})
+        tap.same(f"{view} --filter by an object: all of it", paths_of(json.loads(ask("--json", view, "--percent-limit", "0", "--filter", "/program$"))),
+                 tree if turn == 1 else callers)
+        tap.same(f"{view} --filter of nothing", json.loads(ask("--json", view, "--filter", "^nobody$"))["nodes"], [])
+    own = {row["name"]: row["total"]["error95"] for row in json.loads(ask("--json", "--by", "function"))["rows"]}
+    said = json.loads(ask("--json", "--tree", "--filter", "^planted$"))["nodes"]
+    tap.same("errors of a tree with --filter are of these stacks in all of the time", [round(node["error95"], 6) for node in said],
+             [round(own["planted"], 6)] * 3)
+
     lines = ask("--summary").splitlines()
     tap.same("the summary has ten lines", len(lines), 10)
     tap.same("as has its JSON", [f"{line['topic']:<10} {line['text']}" for line in
