@@ -14,6 +14,8 @@
 #include "view/focus.h"
 #include "view/recording.h"
 
+enum { ERROR_COLUMNS = 8 };
+
 static double percent(const struct diff_share *share)
 {
 	return 100 * share->test.share[DIFF_AFTER];
@@ -34,19 +36,25 @@ static int order(const void *a, const void *b)
 	return (left > right) - (left < right);
 }
 
+/* The width that it takes in bytes, also where there is none. */
+static int say_error(const struct diff_share *share, char text[16])
+{
+	if (fit_left(0) < FIT_ERRORS)
+		return 0;
+	if (share->test.error >= 0)
+		snprintf(text, 16, " ± %.2f", 100 * share->test.error);
+	return ERROR_COLUMNS + !!*text;
+}
+
 static void print_row(const struct report_cli *cli, const struct diff_row *row)
 {
 	char self[16] = "", total[16] = "";
 	int used;
 
-	if (fit_left(0) >= FIT_ERRORS) {
-		snprintf(self, sizeof(self), " ± %.2f", 100 * row->self.test.error);
-		snprintf(total, sizeof(total), " ± %.2f", 100 * row->total.test.error);
-	}
 	/* the sign has two bytes, and one column */
-	used = fit_print("%6.2f %%%-*s", percent(&row->self), *self ? 9 : 0, self);
+	used = fit_print("%6.2f %%%-*s", percent(&row->self), say_error(&row->self, self), self);
 	if (by_is_frame(cli->by) && fit_left(0) >= FIT_SHARES)
-		used += fit_print("  %6.2f %%%-*s", percent(&row->total), *total ? 9 : 0, total);
+		used += fit_print("  %6.2f %%%-*s", percent(&row->total), say_error(&row->total, total), total);
 	used += fit_print("  ");
 	row_print(cli->by, row, used);
 }
@@ -56,8 +64,10 @@ static void put_share(struct json *json, const char *name, const struct diff_sha
 	json_object(json, name);
 	json_u64(json, "weight", (uint64_t)share->parts[DIFF_AFTER]);
 	json_double(json, "percent", percent(share));
-	json_double(json, "error95", 100 * share->test.error);
-	json_double(json, "phi", fmax(share->test.phi[DIFF_AFTER], 1));
+	if (share->test.error >= 0) {
+		json_double(json, "error95", 100 * share->test.error);
+		json_double(json, "phi", fmax(share->test.phi[DIFF_AFTER], 1));
+	}
 	json_end(json);
 }
 

@@ -9,6 +9,8 @@
 #include "cli/report.h"
 #include "view/recording.h"
 
+enum { SHARE_TEXT = 48 };
+
 struct summary {
 	const struct report_cli *cli;
 	const struct model_event *event;
@@ -33,6 +35,16 @@ static void line(struct summary *summary, const char *topic, const char *format,
 	json_string(&summary->json, "topic", topic);
 	json_string(&summary->json, "text", text);
 	json_end(&summary->json);
+}
+
+/* A share and its error, where that is known. */
+static const char *share_text(const struct diff_share *share, char text[SHARE_TEXT])
+{
+	int used = snprintf(text, SHARE_TEXT, "%.2f %%", 100 * share->test.share[DIFF_AFTER]);
+
+	if (share->test.error >= 0)
+		snprintf(text + used, SHARE_TEXT - (size_t)used, " ± %.2f", 100 * share->test.error);
+	return text;
 }
 
 static double percent(double part, double whole)
@@ -107,16 +119,15 @@ static void say_functions(struct summary *summary)
 {
 	const struct diff *shares = &summary->cli->shares;
 	const struct diff_row *self = largest(shares, true, 1), *total = largest(shares, false, 0.9);
+	char share[SHARE_TEXT];
 
 	if (self)
-		line(summary, "hottest", "%.2f %% ± %.2f in %s%s%s alone",
-		     100 * self->self.test.share[DIFF_AFTER], 100 * self->self.test.error, self->name,
+		line(summary, "hottest", "%s in %s%s%s alone", share_text(&self->self, share), self->name,
 		     *self->file ? " of " : "", self->file);
 	if (total)
 		line(summary, "below",
-		     "%.2f %% ± %.2f in %s%s%s with all that it calls, the most below 90 %%",
-		     100 * total->total.test.share[DIFF_AFTER], 100 * total->total.test.error,
-		     total->name, *total->file ? " of " : "", total->file);
+		     "%s in %s%s%s with all that it calls, the most below 90 %%",
+		     share_text(&total->total, share), total->name, *total->file ? " of " : "", total->file);
 	else
 		line(summary, "below", "no function has less than 90 %% with all that it calls");
 }
@@ -142,6 +153,7 @@ static int say_processes(struct summary *summary)
 {
 	struct report_cli *cli = (struct report_cli *)(uintptr_t)summary->cli;
 	const struct diff_row *best;
+	char share[SHARE_TEXT];
 	struct diff shares;
 	size_t count = 0;
 	int ret = CLI_OK;
@@ -154,8 +166,8 @@ static int say_processes(struct summary *summary)
 		for (size_t i = 0; i < shares.rows.count; i++)
 			count += diff_row(&shares, i)->self.parts[DIFF_AFTER] > 0;
 		if (best)
-			line(summary, "who", "%.2f %% ± %.2f is %s; %s %zu process%s, by name",
-			     100 * best->self.test.share[DIFF_AFTER], 100 * best->self.test.error,
+			line(summary, "who", "%s is %s; %s %zu process%s, by name",
+			     share_text(&best->self, share),
 			     *best->owner ? best->owner : "[no name]", count == 1 ? "there is" : "there are",
 			     count, count == 1 ? "" : "es");
 	}
@@ -199,6 +211,10 @@ static void say_sure(struct summary *summary)
 
 	if (!diff_say_paths(shares, paths + strlen(paths), sizeof(paths) - strlen(paths)))
 		*paths = 0;
+	if (!sliced_is_telling(&shares->sides[DIFF_AFTER]))
+		return line(summary, "how sure", "not known: samples are in %u of %d slices of the time, "
+			    "which is too few to tell how they depend on each other%s",
+			    shares->sides[DIFF_AFTER].used, SLICES, paths);
 	line(summary, "how sure", "a share of 50 %% is good to ± %.2f, one of 5 %% to ± %.2f, "
 	     "one of 0.5 %% to ± %.2f (phi %.1f, the median)%s", 196 * sqrt(0.25 / size),
 	     196 * sqrt(0.05 * 0.95 / size), 196 * sqrt(0.005 * 0.995 / size), shares->phi_median, paths);

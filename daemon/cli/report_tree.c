@@ -21,7 +21,7 @@ struct printer {
 	double all;
 	uint32_t *first, *next;		/* children, the heaviest first */
 	uint32_t *level;		/* of a node that is printed: how far to the right */
-	double *error;			/* of each node's share; below 0: unknown */
+	double *error, *self_error;	/* of each node's shares; below 0: unknown */
 	struct json json;
 	bool is_callers;
 };
@@ -84,7 +84,7 @@ static void print_node(const struct printer *printer, uint32_t i)
 	const struct tree_node *node = tree_node(printer->tree, i);
 	const struct model_frame *frame = model_frame(printer->cli->model, node->frame);
 	uint32_t depth = printer->level[i], indent = INDENT_MAX, last = i, count = 1;
-	char error[16] = "", deep[16] = "", repeated[24] = "";
+	char error[16] = "", self_error[16] = "", deep[16] = "", repeated[24] = "";
 	int used;
 
 	if (printer->error[i] >= 0 && fit_left(0) >= FIT_ERRORS)
@@ -99,8 +99,12 @@ static void print_node(const struct printer *printer, uint32_t i)
 	used = fit_print("%6.2f %% %-*s  ", share_of(printer, tree_sum(printer->tree, i)->total),
 			 *error ? 8 : fit_left(0) < FIT_ERRORS ? 0 : 7, error);
 	/* who called has run in what it called */
-	if (!printer->is_callers && fit_left(0) >= FIT_SHARES)
-		used += fit_print("%6.2f %%  ", share_of(printer, tree_sum(printer->tree, last)->self));
+	if (!printer->is_callers && fit_left(0) >= FIT_SHARES) {
+		if (printer->self_error[last] >= 0 && fit_left(0) >= FIT_ERRORS)
+			snprintf(self_error, sizeof(self_error), " ± %.2f", 100 * printer->self_error[last]);
+		used += fit_print("%6.2f %%%-*s  ", share_of(printer, tree_sum(printer->tree, last)->self),
+				  *self_error ? 9 : fit_left(0) < FIT_ERRORS ? 0 : 8, self_error);
+	}
 	if (fit_left(used) < INDENT_MAX + NAME_MIN)
 		indent = (uint32_t)max_of(fit_left(used) - NAME_MIN, 0);
 	if (depth > indent)
@@ -130,6 +134,8 @@ static void put_node(struct printer *printer, uint32_t i)
 	if (!printer->is_callers) {
 		json_u64(json, "self", sum->self);
 		json_double(json, "self_percent", share_of(printer, sum->self));
+		if (printer->self_error[i] >= 0)
+			json_double(json, "self_error95", 100 * printer->self_error[i]);
 	}
 	json_end(json);
 }
@@ -167,11 +173,14 @@ static void find_errors(struct printer *printer)
 	const struct diff *shares = &printer->cli->shares;
 
 	for (uint32_t i = 0; i < tree_count(printer->tree); i++)
-		printer->error[i] = -1;
+		printer->error[i] = printer->self_error[i] = -1;
 	if (!printer->is_callers) {
-		for (size_t i = 0; i < diff_path_count(shares); i++)
-			printer->error[diff_path(shares, i)->node] =
-				diff_path(shares, i)->total.test.error;
+		for (size_t i = 0; i < diff_path_count(shares); i++) {
+			const struct diff_path *path = diff_path(shares, i);
+
+			printer->error[path->node] = path->total.test.error;
+			printer->self_error[path->node] = path->self_error;
+		}
 		return;
 	}
 	/* functions alone: those that stand at the root */
@@ -194,7 +203,7 @@ static void print_heading(bool is_callers)
 		puts(is_callers ? "    SELF   FUNCTION, its callers" : "   TOTAL       SELF  CALL");
 	else
 		puts(is_callers ? "    SELF          FUNCTION, below it who calls it" :
-				  "   TOTAL              SELF  CALL");
+				  "   TOTAL              SELF            CALL");
 }
 
 static void put_head(struct printer *printer, const struct tree_sum *sum)
@@ -221,7 +230,7 @@ static int print_tree(struct report_cli *cli, const struct tree *tree, bool is_c
 	const struct tree *whole = &cli->model->tree;
 	struct tree_sum sum = { 0 };
 	size_t count = (size_t)tree_count(tree) + 1;
-	size_t bytes = count * (4 * sizeof(uint32_t) + sizeof(double));
+	size_t bytes = count * (4 * sizeof(uint32_t) + 2 * sizeof(double));
 	_cleanup_free_ char *memory = NULL;
 
 	if (!pool_charge(POOL_REPORT, bytes))
@@ -230,7 +239,8 @@ static int print_tree(struct report_cli *cli, const struct tree *tree, bool is_c
 	memory = calloc(1, bytes);
 	if (memory) {
 		printer.error = (double *)(void *)memory;
-		printer.first = (uint32_t *)(void *)(printer.error + count);
+		printer.self_error = printer.error + count;
+		printer.first = (uint32_t *)(void *)(printer.self_error + count);
 		printer.next = printer.first + count;
 		printer.level = printer.next + count;
 		link_children(&printer, printer.level + count);

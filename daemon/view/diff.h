@@ -51,6 +51,8 @@ struct diff_row {
 struct diff_path {
 	uint32_t node;
 	bool is_deepest;		/* no call below it has the most of its change */
+	double self, self_error;	/* of diff_make_one(): the weight of its last function alone; below 0: not known */
+	uint32_t self_tested;
 	struct diff_share total;
 };
 
@@ -78,7 +80,7 @@ int diff_make(struct model *model, const uint32_t events[DIFF_SIDES], enum view_
 	      struct diff *ret_diff);
 /*
  * Of one recording, which is DIFF_AFTER: nothing is judged, but each share has its error, by its own phi
- * where it has DIFF_EXPECTED_MIN samples, else of independent ones. Of paths those that have @least percent: an error
+ * where it has DIFF_EXPECTED_MIN samples, else of independent ones; below 0: not known, as these are in too few slices. Of paths those that have @least percent: an error
  * takes 40 times the memory of a node, and there may be millions of them.
  */
 int diff_make_one(struct model *model, uint32_t event, enum view_by by, double least, struct diff *ret_diff);

@@ -31,11 +31,6 @@ static void sum_side(struct maker *maker, unsigned int side)
 	}
 }
 
-static unsigned int timeline_slice(const struct timeline *timeline, uint64_t time)
-{
-	return slice_of(timeline->first - timeline->first % timeline->width, timeline->last, time);
-}
-
 /* What the recording as a whole is, and weights of rows that are of groups. */
 static void slice_side(struct maker *maker, unsigned int side)
 {
@@ -87,8 +82,6 @@ static void choose(struct maker *maker, struct diff_share *share)
 	const double phi[DIFF_SIDES] = { 1, 1 };
 
 	share_test(maker->diff->sides, share->parts, phi, &share->test);
-	if (maker->is_one)
-		share->test.error = share_error(&maker->diff->sides[DIFF_AFTER], share->parts[DIFF_AFTER], 1);
 	share->test.expected = expected_of(maker, share->parts);
 	share->q = 1;
 	share->tested = share->test.expected < DIFF_EXPECTED_MIN ? NONE : maker->tested++;
@@ -140,6 +133,36 @@ static int choose_all(struct maker *maker)
 	return 0;
 }
 
+/* What the last functions of the paths that were chosen have alone. Few have samples enough, others have callers' as well. */
+static void choose_selves(struct maker *maker)
+{
+	struct diff *diff = maker->diff;
+	const struct timeline *timeline = model_timeline(maker->model, model_event(maker->model,
+								diff->events[DIFF_AFTER])->side);
+
+	maker->path_of = (uint32_t *)(void *)(maker->sums + tree_count(&maker->model->tree));
+	memset(maker->path_of, 0xff, tree_count(&maker->model->tree) * sizeof(*maker->path_of));
+	for (uint32_t i = 0; i < diff_path_count(diff); i++)
+		maker->path_of[diff_path(diff, i)->node] = i;
+	for (size_t i = 0; i < timeline_count(timeline); i++) {
+		const struct timeline_entry *entry = timeline_at(timeline, i);
+		const uint32_t path = maker->path_of[entry->node];
+
+		if (path != NONE && model_group(maker->model, entry->group)->event == diff->events[DIFF_AFTER])
+			diff_path(diff, path)->self += (double)entry->weight;
+	}
+	for (size_t i = 0; i < diff_path_count(diff); i++) {
+		struct diff_path *path = diff_path(diff, i);
+		const double parts[DIFF_SIDES] = { [DIFF_AFTER] = path->self };
+
+		/* what calls nothing has one share */
+		if (path->self >= path->total.parts[DIFF_AFTER])
+			path->self_tested = path->total.tested;
+		else
+			path->self_tested = expected_of(maker, parts) < DIFF_EXPECTED_MIN ? NONE : maker->tested++;
+	}
+}
+
 static void add_slice(struct maker *maker, uint32_t tested, unsigned int slice, double weight)
 {
 	if (tested != NONE)
@@ -165,6 +188,13 @@ static void sum_slice(struct maker *maker, unsigned int side, unsigned int slice
 		    timeline_slice(timeline, entry->time) != slice)
 			continue;
 		maker->sums[entry->node] += weight;
+		/* a share of its own: that of what calls nothing is added below */
+		if (maker->path_of && maker->path_of[entry->node] != NONE) {
+			const struct diff_path *of = diff_path(maker->diff, maker->path_of[entry->node]);
+
+			if (of->self_tested != of->total.tested)
+				add_slice(maker, of->self_tested, slice, weight);
+		}
 		if (is_frame && entry->node == TREE_ROOT)
 			continue;
 		row = is_frame ? maker_row(maker, entry->node) :
@@ -193,13 +223,20 @@ static void slice_tested(struct maker *maker, unsigned int side)
 		maker->phi[i][side] = sliced_factor(&maker->diff->sides[side], maker->slices[i]);
 }
 
+static double error_of(const struct maker *maker, double part, uint32_t tested)
+{
+	const struct sliced *sliced = &maker->diff->sides[DIFF_AFTER];
+
+	if (tested == NONE)
+		return share_error(sliced, part, 1);
+	return sliced_is_telling(sliced) ? share_error(sliced, part, maker->phi[tested][DIFF_AFTER]) : -1;
+}
+
 static void measure(struct maker *maker, struct diff_share *share)
 {
-	if (share->tested == NONE)
-		return;
-	share->test.phi[DIFF_AFTER] = maker->phi[share->tested][DIFF_AFTER];
-	share->test.error = share_error(&maker->diff->sides[DIFF_AFTER], share->parts[DIFF_AFTER],
-					share->test.phi[DIFF_AFTER]);
+	if (share->tested != NONE)
+		share->test.phi[DIFF_AFTER] = maker->phi[share->tested][DIFF_AFTER];
+	share->test.error = error_of(maker, share->parts[DIFF_AFTER], share->tested);
 }
 
 static void measure_all(struct maker *maker)
@@ -210,8 +247,12 @@ static void measure_all(struct maker *maker)
 		measure(maker, &diff_row(diff, i)->self);
 		measure(maker, &diff_row(diff, i)->total);
 	}
-	for (size_t i = 0; i < diff_path_count(diff); i++)
-		measure(maker, &diff_path(diff, i)->total);
+	for (size_t i = 0; i < diff_path_count(diff); i++) {
+		struct diff_path *path = diff_path(diff, i);
+
+		measure(maker, &path->total);
+		path->self_error = error_of(maker, path->self, path->self_tested);
+	}
 	diff->path.tested = diff_path_count(diff);
 }
 
@@ -340,10 +381,13 @@ static int test_all(struct maker *maker)
 {
 	struct diff *diff = maker->diff;
 	int err = choose_all(maker);
-	size_t bytes = ((size_t)maker->tested + 1) * (sizeof(*maker->slices) + sizeof(*maker->phi));
+	size_t bytes;
 
 	if (err)
 		return err;
+	if (maker->is_one)
+		choose_selves(maker);
+	bytes = ((size_t)maker->tested + 1) * (sizeof(*maker->slices) + sizeof(*maker->phi));
 	if (!pool_charge(POOL_REPORT, bytes))
 		return -E2BIG;
 	maker->slices = calloc((size_t)maker->tested + 1, sizeof(*maker->slices));

@@ -14,7 +14,8 @@ struct maker {
 	bool *is_outer;			/* of each node: nothing above it is of the same row; only of frames */
 	size_t bytes;			/* of these two */
 	double (*parts)[DIFF_SIDES];	/* of each node, until it is known what is tested */
-	double *sums;			/* of each node, of the slice at hand */
+	double *sums;			/* of each node, of the slice at hand; in place of them */
+	uint32_t *path_of;		/* of each node its path; behind the sums, of diff_make_one() alone */
 	double (*slices)[SLICES];	/* of what is tested, of one side */
 	double (*phi)[DIFF_SIDES];
 	uint32_t tested;

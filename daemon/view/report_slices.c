@@ -252,14 +252,14 @@ static double factor_of(const struct report_slices *slices, const struct sliced 
 	return sliced_factor(&again, slices->tested[part]);
 }
 
-/* @all: slices of the whole, NULL: not known. Bursts in a few of them do not show how samples depend on each other. */
+/* @all: slices of the whole, NULL: not known. */
 static struct report_error error_of(const struct report_slices *slices, const struct sliced *sliced,
 				    const double *all, uint64_t part, double testable, uint32_t number)
 {
 	double phi = 1;
 
 	if (testable >= DIFF_EXPECTED_MIN) {
-		if (!all || number == NONE || sliced->used < SLICES_MIN)
+		if (!all || number == NONE || !sliced_is_telling(sliced))
 			return (struct report_error){ .error95 = -1 };
 		phi = factor_of(slices, sliced, all, number);
 	}

@@ -12,6 +12,11 @@ unsigned int slice_of(uint64_t first, uint64_t last, uint64_t time)
 	return min_of((unsigned int)((double)(time - first) / span * SLICES), SLICES - 1u);
 }
 
+bool sliced_is_telling(const struct sliced *sliced)
+{
+	return !sliced->has_times || sliced->used >= SLICES_MIN;
+}
+
 double sliced_size(const struct sliced *sliced)
 {
 	return sliced->squares > 0 ? sliced->weight * sliced->weight / sliced->squares : 0;

@@ -26,6 +26,9 @@ struct sliced {
 /* Which one a moment is in, of what goes from @first to @last. */
 unsigned int slice_of(uint64_t first, uint64_t last, uint64_t time);
 
+/* Do its slices say how samples depend on each other, if these have times? Bursts in a few of them do not. */
+bool sliced_is_telling(const struct sliced *sliced);
+
 /* How many independent samples of equal weight say as much as these. */
 double sliced_size(const struct sliced *sliced);
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "view/rows.h"
+#include "view/significance.h"
 
 enum { FEW = 16 };	/* entries that are sorted by insertion */
 
@@ -114,6 +115,11 @@ void timeline_pack(struct timeline *timeline)
 	if (timeline_count(timeline) > timeline->limit / 2)
 		coarsen(timeline, (timeline->last - timeline->first) / 512);
 	buffer_fit(&timeline->entries, 0);
+}
+
+unsigned int timeline_slice(const struct timeline *timeline, uint64_t time)
+{
+	return slice_of(timeline->first - timeline->first % timeline->width, timeline->last, time);
 }
 
 static void make_room(struct timeline *timeline)

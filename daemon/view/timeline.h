@@ -29,6 +29,9 @@ void timeline_pack(struct timeline *timeline);
 /* By group, time and node, equal ones added up; times of @width at least. */
 void timeline_sort(struct timeline *timeline, uint64_t width);
 
+/* The slice of all of it that a moment of its entries is in. */
+unsigned int timeline_slice(const struct timeline *timeline, uint64_t time);
+
 static inline size_t timeline_count(const struct timeline *timeline)
 {
 	return timeline->entries.size / sizeof(struct timeline_entry);

@@ -130,6 +130,31 @@ def check_inlined(tap, stacktap, work):
               "inner" in ask("flamegraph", "--svg", "-o", "-"))
 
 
+def check_self(tap, stacktap, work):
+    """A function that is a leaf at some times and calls another one at others."""
+    path, builder, start = os.path.join(work, "self.otlp"), make_sample.Builder(), 1_790_000_000_000_000_000
+    leaf, main = (builder.location(name, address) for name, address in (("leaf", 0x1000), ("main", 0x2000)))
+    thread = builder.attributes(thread__id=7, thread__name="x")
+    alone = [start + i * 10**7 for i in range(6000) if i // 100 % 3 == 0]
+    both = [start + i * 10**7 for i in range(6000) if i // 100 % 3 > 0]
+    builder.resource([Message("Profile", sample_type=builder.value_type("samples", "count"), time_unix_nano=start, duration_nano=6 * 10**10,
+                              samples=[make_sample.sample(builder.stack(main), thread, alone), make_sample.sample(builder.stack(leaf, main), thread, both)],
+                              period=10**7, profile_id=bytes([1]) * 16, period_type=builder.value_type("cpu", "nanoseconds"))],
+                     process__pid=7, process__executable__name="x")
+    with open(path, "wb") as file:
+        file.write(wire.frame(make_sample.encode(builder.data)))
+
+    def ask(*options):
+        return subprocess.run([stacktap, "report", *options, path], check=True, capture_output=True, text=True).stdout
+    rows = {row["name"]: row["self"] for row in json.loads(ask("--json", "--by", "function"))["rows"]}
+    nodes = {node["name"]: (node["self_percent"], node["self_error95"], node["error95"]) for node in json.loads(ask("--json", "--tree"))["nodes"]}
+    tap.same("self of a function that is a leaf at times has the error that it has in the table", nodes,
+             {"main": (rows["main"]["percent"], rows["main"]["error95"], 0), "leaf": (*[rows["leaf"][key] for key in ("percent", "error95")],) +
+              (rows["leaf"]["error95"],)})
+    tap.check("which is of samples that depend on each other", rows["main"]["phi"] > 10, rows)
+    tap.check("as text", f" 33.33 % ± {rows['main']['error95']:.2f}" in ask("--tree").splitlines()[1], ask("--tree"))
+
+
 def write_many(path, grows):
     """75,000 paths of two calls, 300 times 250: more than are tested; with as many samples as it takes, or with more and more."""
     builder = make_sample.Builder()
@@ -203,6 +228,80 @@ def check_processes(tap, stacktap, work):
     tap.check("all processes have one", all("error95" in process for process in processes))
 
 
+GROUPS = ("process", "thread", "object", "container", "service", "cgroup", "function", "line")
+
+
+def write_bursts(path, bursts, steady):
+    """A process that runs in so many bursts of 10 ms in a minute, 300 samples each, and one that runs all the time, or only then as well."""
+    builder = make_sample.Builder()
+    start, second = 1_790_000_000_000_000_000, 10**9
+    moments = {"bursty": [start + burst * 59 // (bursts - 1) * second + i * second // 30000 for burst in range(bursts) for i in range(300)]}
+    moments["steady"] = [start + i * 60 * second // steady for i in range(steady)] if steady else [
+        time + second // 60000 for time in moments["bursty"]]
+    for pid, (name, times) in enumerate(moments.items(), 1):
+        image = builder.mapping(f"/bin/{name}", 0x1000, 0x9000)
+        frames = [builder.location(f"{name}_{part}", 0x1000 + i, mapping=image) for i, part in enumerate(("leaf", "main"))]
+        samples = [make_sample.sample(builder.stack(*frames), builder.attributes(thread__id=pid, thread__name=name), times)]
+        builder.resource([Message("Profile", sample_type=builder.value_type("samples", "count"), samples=samples,
+                                  time_unix_nano=start, duration_nano=60 * second, period=10**7, profile_id=bytes([pid]) * 16,
+                                  period_type=builder.value_type("cpu", "nanoseconds"))],
+                         process__pid=pid, process__executable__name=name, service__name=name, container__id=name,
+                         process__linux__cgroup="/" + name)
+    with open(path, "wb") as file:
+        file.write(wire.frame(make_sample.encode(builder.data)))
+    return moments
+
+
+def factor(moments, name):
+    """phi of a part as docs/diff.md has it."""
+    every = [time for times in moments.values() for time in times]
+    first, span = min(every), max(every) - min(every) + 1
+    slices = [[0, 0] for _ in range(40)]
+    for owner, times in moments.items():
+        for time in times:
+            slices[(time - first) * 40 // span][0] += 1
+            slices[(time - first) * 40 // span][1] += owner == name
+    share, best = len(moments[name]) / len(every), 1
+    for join in (1, 2, 4):
+        joined = [[sum(column) for column in zip(*slices[i:i + join])] for i in range(0, 40, join)]
+        used = sum(count > 0 for count, _ in joined)
+        rest = sum((part - share * count) ** 2 for count, part in joined)
+        if used >= 8:
+            best = max(best, rest * used / (used - 1) / (len(every) * share * (1 - share)))
+    return best, share, len(every)
+
+
+def check_bursts(tap, stacktap, work):
+    path = os.path.join(work, "bursts.otlp")
+
+    def ask(*options):
+        return subprocess.run([stacktap, "report", *options, path], check=True, capture_output=True, text=True, timeout=60).stdout
+    moments = write_bursts(path, 3, 6000)
+    phi, share, whole = factor(moments, "bursty")
+    alone = 100 * 1.96 * math.sqrt(share * (1 - share) / whole)
+    tap.check(f"bursts depend on each other: {phi:.0f}", phi > 20)
+    for by in GROUPS:
+        rows = {str(row): row["total"] for row in json.loads(ask("--json", "--by", by))["rows"]}
+        (row,) = [row for name, row in rows.items() if "bursty" in name and "main" not in name]
+        tap.check(f"--by {by}: the error knows that", abs(row["phi"] / phi - 1) < 0.02 and
+                  1 < row["error95"] / (alone * math.sqrt(phi)) < 1.1, (row, phi, alone))
+    moments = write_bursts(path, 7, 0)
+    for by in GROUPS:
+        rows = json.loads(ask("--json", "--by", by))["rows"]
+        tap.check(f"--by {by}: no error of samples that are in 7 slices", len(rows) in (2, 4) and
+                  not any(("error95" in share or "phi" in share) and share["weight"] for row in rows for share in row.values()
+                          if isinstance(share, dict)), rows)
+        tap.check(f"--by {by}: none as text", "50.00 % ±" not in ask("--by", by) and " 50.00 %  " in ask("--by", by), ask("--by", by))
+    for view in ("--tree", "--callers"):
+        tap.check(f"{view}: none", "50.00 % ±" not in ask(view) and '"error95"' not in ask("--json", view), ask(view))
+    lines = ask("--summary").splitlines()
+    tap.check("the summary has none", "±" not in "".join(lines), lines)
+    tap.check("and says why", lines[8] == "how sure   not known: samples are in 7 of 40 slices of the time, which is too few to tell how "
+              "they depend on each other", lines[8])
+    write_bursts(path, 8, 0)
+    tap.check("in 8 slices they have one", all("error95" in row["total"] for by in GROUPS for row in json.loads(ask("--json", "--by", by))["rows"]))
+
+
 def main():
     tap = diff.Tap()
     stacktap, work = os.path.realpath(sys.argv[1]), os.path.join(sys.argv[2], "report")
@@ -250,13 +349,17 @@ def main():
         for depth in range(len(stack)):
             want[stack[:depth + 1]] += count
     tap.same("the tree has all paths", tree, {path: [round(100 * count / whole, 3), count] for path, count in want.items()})
+    nodes = json.loads(ask("--json", "--tree", "--percent-limit", "0"))["nodes"]
+    selves = {row["name"]: row["self"] for row in said["rows"]}
+    tap.same("self in the tree has the error that it has in the table", {
+        node["name"]: [round(node[key], 6) for key in ("self_percent", "self_error95")] for node in nodes if "self_error95" in node},
+        {name: [round(self[key], 6) for key in ("percent", "error95")] for name, self in selves.items()})
     limited = paths_of(json.loads(ask("--json", "--tree", "--percent-limit", "5")))
     tap.same("--percent-limit leaves out what is below", limited,
              {path: rest for path, rest in tree.items() if rest[0] >= 5})
     text = ask("--tree", "--percent-limit", "5").splitlines()[1:]
     tap.same("the text has the same lines", len(text), len(limited))
-    tap.check("indented by depth", [line.split("%  ")[-1].find("m") for line in text][:1] == [0] and
-              "%   loop_" in text[1], text)
+    tap.check("indented by depth", text[0].endswith(" ± 0.00   main  /builds/7/program") and " ± 0.00    loop_" in text[1], text)
 
     callers = paths_of(json.loads(ask("--json", "--callers", "--percent-limit", "0")))
     want = collections.Counter()
@@ -306,6 +409,8 @@ def main():
         tap.check("and the summary is of these", f" {seconds}.0 s, " in ask("--summary", *options) and
                   f", {20000 / 60 / 100:.2f} CPUs" in ask("--summary", *options), ask("--summary", *options).splitlines()[0])
     check_inlined(tap, stacktap, work)
+    check_self(tap, stacktap, work)
+    check_bursts(tap, stacktap, work)
     check_many(tap, stacktap, work)
     check_processes(tap, stacktap, work)
     return tap.finish()
