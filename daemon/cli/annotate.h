@@ -9,6 +9,7 @@
 #include "base/arena.h"
 #include "cli/debugfile.h"
 #include "view/hits.h"
+#include "view/report.h"
 
 enum annotate_mode {
 	ANNOTATE_SOURCE,	/* lines of source files */
@@ -41,6 +42,8 @@ struct annotate_row {
 	uint8_t bytes[INSTRUCTION_MAX], size;
 	bool is_after_gap;		/* something was left out in front of it */
 	uint64_t samples, weight;
+	uint32_t first_hit;		/* whose samples these are: a number in the chosen ones + 1, 0: none; see next_hit */
+	struct report_error error;	/* of its share of the function */
 };
 
 /* A stretch of one source file, or of code. */
@@ -56,9 +59,11 @@ struct annotation {
 	struct hits hits;
 	const struct hit **chosen;	/* of one function and event */
 	struct annotate_place *places;	/* of each chosen hit */
+	uint32_t *next_hit;		/* of each chosen hit the next one of its row, as that's first one; 0: none */
 	size_t count;
 	const struct hit_event *event;
 	uint64_t samples, weight, inlined;
+	struct report_error error;	/* of its share of all */
 	uint64_t outside;		/* samples in none of the rows */
 	struct arena arena;
 	struct parser *parser;
@@ -94,6 +99,9 @@ int annotate_find_places(struct annotation *annotation);
 int annotate_source(struct annotation *annotation, bool *ret_found);
 /* Sections of code; -ENOENT, and a note, when there is none to be had. */
 int annotate_code(struct annotation *annotation);
+
+/* The errors of the function's share and of its rows', where times and memory are there; of those that are there. */
+void annotate_errors(struct annotation *annotation);
 
 /* The address of a hit in @file; false: it cannot be told. */
 bool annotate_address(const struct debugfile *file, const struct hit *hit, uint64_t *ret_address);

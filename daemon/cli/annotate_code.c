@@ -13,6 +13,7 @@ enum {
 struct code_hit {
 	uint64_t address;
 	const struct hit *hit;
+	uint32_t chosen;
 };
 
 /* What says where functions are: the debug file, then the program itself. */
@@ -158,6 +159,8 @@ static void count_samples(struct annotation *annotation, struct annotate_section
 		}
 		rows_sum(&row->samples, hits[k].hit->samples);
 		rows_sum(&row->weight, hits[k].hit->weight);
+		annotation->next_hit[hits[k].chosen] = row->first_hit;
+		row->first_hit = hits[k].chosen + 1;
 		rows_sum(&section->weight, hits[k].hit->weight);
 	}
 }
@@ -274,10 +277,12 @@ int annotate_code(struct annotation *annotation)
 	for (size_t i = 0; i < annotation->count; i++) {
 		const struct hit *hit = annotation->chosen[i];
 
-		if (annotate_address(&annotation->code, hit, &hits[count].address))
+		if (annotate_address(&annotation->code, hit, &hits[count].address)) {
+			hits[count].chosen = (uint32_t)i;
 			hits[count++].hit = hit;
-		else
+		} else {
 			rows_sum(&annotation->outside, hit->samples);
+		}
 	}
 	qsort(hits, count, sizeof(*hits), by_address);
 	read_tables(annotation, &tables);

@@ -129,7 +129,8 @@ static int choose(struct annotation *annotation, const struct complaint *complai
 		if (hits_event(hits, i)->function_samples > annotation->event->function_samples)
 			annotation->event = hits_event(hits, i);
 	annotation->chosen = calloc(hits->rows.count, sizeof(*annotation->chosen));
-	if (!annotation->chosen)
+	annotation->next_hit = calloc(hits->rows.count, sizeof(*annotation->next_hit));
+	if (!annotation->chosen || !annotation->next_hit)
 		return complain(complaint, -ENOMEM, "out of memory");
 	for (uint32_t i = 0; i < hits->rows.count; i++) {
 		const struct hit *hit = hits_at(hits, i);
@@ -188,6 +189,7 @@ void annotation_done(struct annotation *annotation)
 	arena_free(&annotation->arena);
 	free(annotation->places);
 	free(annotation->chosen);
+	free(annotation->next_hit);
 	hits_free(&annotation->hits);
 }
 
@@ -227,5 +229,6 @@ int annotation_make(struct annotation *annotation, const char *recording, char *
 	if (ret < 0)
 		return complain(&complaint, ret, "%s needs more memory than is allowed: "
 				RECORDING_NARROW, recording);
+	annotate_errors(annotation);
 	return 0;
 }

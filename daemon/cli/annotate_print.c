@@ -6,7 +6,7 @@
 #include "cli/annotate.h"
 #include "view/recording.h"
 
-enum { BYTES_SHOWN = 8, TEXT_COLUMN = 44 };
+enum { BYTES_SHOWN = 8, TEXT_COLUMN = 44, SHARE_COLUMNS = 18, ERROR_COLUMNS = 8 };
 
 static const char skid[] =
 	"a sample is at the instruction that was next when the interrupt came: "
@@ -14,15 +14,37 @@ static const char skid[] =
 
 static const char *const modes[] = { "source", "code", "lines" };
 
+static double percent_of_all(const struct annotation *annotation)
+{
+	const uint64_t all = annotation->event->weight;
+
+	return all ? 100.0 * (double)annotation->weight / (double)all : 0;
+}
+
+/* Of the width of all rows' errors: none of them has one where there are no times. */
+static int error_columns(const struct annotation *annotation)
+{
+	return annotation->hits.with_times ? ERROR_COLUMNS : 0;
+}
+
+static const char *error_text(const struct report_error *error, char text[16])
+{
+	*text = 0;
+	if (error->error95 >= 0)
+		snprintf(text, 16, " ± %.2f", 100 * (double)error->error95);
+	return text;
+}
+
 static void print_head(FILE *out, const struct annotation *annotation)
 {
 	const struct hit_event *event = annotation->event;
 	const struct hit *hit = annotation->chosen[0];
+	char error[16];
 
 	fprintf(out, "%s  %s\n", hit->name, hit->mapping->file[0] ? hit->mapping->file : "[no mapping]");
-	fprintf(out, "%" PRIu64 " sample%s of %s, %.2f %% of all", annotation->samples,
-		annotation->samples == 1 ? "" : "s", event->source,
-		event->weight ? 100.0 * (double)annotation->weight / (double)event->weight : 0);
+	fprintf(out, "%" PRIu64 " sample%s of %s, %.2f %%%s of all", annotation->samples,
+		annotation->samples == 1 ? "" : "s", event->source, percent_of_all(annotation),
+		error_text(&annotation->error, error));
 	if (annotation->inlined)
 		fprintf(out, ", %" PRIu64 " in functions inlined in it", annotation->inlined);
 	if (annotation->hits.events.count > 1)
@@ -71,11 +93,16 @@ static void print_code(FILE *out, const struct annotation *annotation,
 static void print_row(FILE *out, const struct annotation *annotation,
 		      const struct annotate_row *row, const struct annotate_row *before)
 {
+	char error[16];
+	int columns = error_columns(annotation);
+
+	error_text(&row->error, error);
+	/* the sign has two bytes, and one column */
 	if (row->samples)
-		fprintf(out, " %6.2f %% %8" PRIu64, annotate_percent(annotation, row->weight),
-			row->samples);
+		fprintf(out, " %6.2f %%%-*s %8" PRIu64, annotate_percent(annotation, row->weight),
+			columns + !!*error, error, row->samples);
 	else
-		fputs("                  ", out);
+		fprintf(out, "%*s", SHARE_COLUMNS + columns, "");
 	if (annotation->mode == ANNOTATE_CODE)
 		print_code(out, annotation, row, before);
 	else
@@ -93,14 +120,15 @@ static bool is_shown(const struct annotation *annotation, const struct annotate_
 static void print_section(FILE *out, const struct annotation *annotation,
 			  const struct annotate_section *section)
 {
+	const int columns = error_columns(annotation);
 	const struct annotate_row *before = NULL;
 	bool is_gap = false;
 
 	if (section->file)
-		fprintf(out, "\n PERCENT  SAMPLES    LINE  %s\n", section->file);
+		fprintf(out, "\n PERCENT%*s  SAMPLES    LINE  %s\n", columns, "", section->file);
 	else
-		fprintf(out, "\n PERCENT  SAMPLES   ADDRESS  %" PRIx64 " to %" PRIx64 "\n", section->start,
-			section->start + section->size);
+		fprintf(out, "\n PERCENT%*s  SAMPLES   ADDRESS  %" PRIx64 " to %" PRIx64 "\n", columns, "",
+			section->start, section->start + section->size);
 	for (size_t i = 0; i < section->count; i++) {
 		const struct annotate_row *row = annotate_row(annotation, section->first + i);
 
@@ -109,13 +137,13 @@ static void print_section(FILE *out, const struct annotation *annotation,
 			continue;
 		}
 		if (is_gap || row->is_after_gap)
-			fputs("                  ...\n", out);
+			fprintf(out, "%*s...\n", SHARE_COLUMNS + columns, "");
 		print_row(out, annotation, row, is_gap ? NULL : before);
 		is_gap = false;
 		before = row;
 	}
 	if (is_gap)
-		fputs("                  ...\n", out);
+		fprintf(out, "%*s...\n", SHARE_COLUMNS + columns, "");
 }
 
 void annotate_print(const struct annotation *annotation, FILE *out)
@@ -127,6 +155,14 @@ void annotate_print(const struct annotation *annotation, FILE *out)
 		fprintf(out, "\n%" PRIu64 " samples (%.2f %%) are in no line of this\n", annotation->outside,
 			annotation->samples ? 100.0 * (double)annotation->outside /
 						      (double)annotation->samples : 0);
+}
+
+static void put_error(struct json *json, const struct report_error *error)
+{
+	if (error->error95 < 0)
+		return;
+	json_double(json, "error95", 100 * (double)error->error95);
+	json_double(json, "phi", (double)error->phi);
 }
 
 static void print_json_row(struct json *json, const struct annotation *annotation,
@@ -148,6 +184,7 @@ static void print_json_row(struct json *json, const struct annotation *annotatio
 	json_u64(json, "samples", row->samples);
 	json_u64(json, "weight", row->weight);
 	json_double(json, "percent", annotate_percent(annotation, row->weight));
+	put_error(json, &row->error);
 	json_end(json);
 }
 
@@ -197,6 +234,8 @@ void annotate_print_json(const struct annotation *annotation)
 	json_u64(&json, "outside_samples", annotation->outside);
 	json_u64(&json, "all_samples", event->samples);
 	json_u64(&json, "all_weight", event->weight);
+	json_double(&json, "percent", percent_of_all(annotation));
+	put_error(&json, &annotation->error);
 	json_string(&json, "view", modes[annotation->mode]);
 	json_string(&json, "by", file->object ? file->object->path : NULL);
 	json_string(&json, "skid", skid);

@@ -17,6 +17,7 @@ enum {
 struct line_hits {
 	const char *file;
 	uint64_t line, start_line, samples, weight;
+	uint32_t first_hit;	/* as of struct annotate_row */
 };
 
 static int by_line(const void *a, const void *b)
@@ -130,6 +131,7 @@ static int add_rows(struct annotation *annotation, const char *text, const struc
 				.line = line, .text = keep_line(annotation, text),
 				.samples = is_hit ? hits[next].samples : 0,
 				.weight = is_hit ? hits[next].weight : 0,
+				.first_hit = is_hit ? hits[next].first_hit : 0,
 				.is_after_gap = line > shown,
 			};
 
@@ -144,6 +146,7 @@ static int add_rows(struct annotation *annotation, const char *text, const struc
 	for (size_t i = 0; i < count; i++) {
 		struct annotate_row row = {
 			.line = hits[i].line, .samples = hits[i].samples, .weight = hits[i].weight,
+			.first_hit = hits[i].first_hit,
 		};
 
 		if (hits[i].line >= shown && buffer_append(&annotation->rows, &row, sizeof(row)))
@@ -214,14 +217,17 @@ int annotate_source(struct annotation *annotation, bool *ret_found)
 		}
 		hits[count++] = (struct line_hits){
 			.file = place->file, .line = place->line, .start_line = place->start_line,
-			.samples = hit->samples, .weight = hit->weight,
+			.samples = hit->samples, .weight = hit->weight, .first_hit = (uint32_t)i + 1,
 		};
+		annotation->next_hit[i] = 0;
 	}
 	qsort(hits, count, sizeof(*hits), by_line);
 	for (size_t i = 0; i < count; i++) {
 		if (lines && !by_line(&hits[lines - 1], &hits[i])) {
 			rows_sum(&hits[lines - 1].samples, hits[i].samples);
 			rows_sum(&hits[lines - 1].weight, hits[i].weight);
+			annotation->next_hit[hits[i].first_hit - 1] = hits[lines - 1].first_hit;
+			hits[lines - 1].first_hit = hits[i].first_hit;
 		} else {
 			hits[lines++] = hits[i];
 		}

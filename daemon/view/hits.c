@@ -6,7 +6,12 @@
 #include "base/hash.h"
 #include "view/recording.h"
 
-enum { BUILD_ID_LEAST = 4 };	/* digits that may stand for one */
+enum {
+	BUILD_ID_LEAST = 4,	/* digits that may stand for one */
+	/* moments of hits, and of all samples: enough for 40 slices of any function's lines; beyond them times get coarser */
+	TIMES_LIMIT = 1 << 18,
+	ALL_LIMIT = 1 << 16,
+};
 
 static bool is_wanted_function(const struct hits *hits, const char *name)
 {
@@ -126,8 +131,33 @@ static int add_profile(void *ctx, const struct view_profile *profile)
 	return rows_add(&hits->events, hash, event_hash_of, &row, sizeof(row), &hits->event);
 }
 
+/* Without memory for moments the sums go on. */
+static void add_times(struct hits *hits, struct timeline *timeline, uint32_t node,
+		      const struct view_profile *profile, const struct view_sample *sample)
+{
+	struct timeline_entry entry = { .node = node, .time = profile->start, .samples = sample->samples,
+					.weight = sample->weight };
+	int err = 0;
+
+	if (!hits->with_times)
+		return;
+	if (!sample->time_count)
+		err = timeline_add(timeline, &entry);
+	for (size_t i = 0; i < sample->time_count && !err; i++) {
+		entry.time = sample->times[i];
+		entry.samples = 1;
+		entry.weight = view_sample_weight(sample, i);
+		err = timeline_add(timeline, &entry);
+	}
+	if (!err)
+		return;
+	hits->with_times = false;
+	timeline_free(&hits->times);
+	timeline_free(&hits->all);
+}
+
 static int add_hit(struct hits *hits, const struct view_frame *frame, bool is_innermost,
-		   const struct view_sample *sample)
+		   const struct view_profile *profile, const struct view_sample *sample)
 {
 	struct hit row = {
 		.name = frame->name, .mapping = keep_mapping(hits, frame->mapping),
@@ -143,10 +173,11 @@ static int add_hit(struct hits *hits, const struct view_frame *frame, bool is_in
 	if (!is_innermost)
 		rows_sum(&hit->inlined, sample->samples);
 	rows_sum(&hits_event(hits, hits->event)->function_samples, sample->samples);
+	add_times(hits, &hits->times, (uint32_t)(hit - hits_at(hits, 0)), profile, sample);
 	return 0;
 }
 
-static int add_sample(void *ctx, const struct view_profile *profile _unused_,
+static int add_sample(void *ctx, const struct view_profile *profile,
 		      const struct view_sample *sample)
 {
 	struct hits *hits = ctx;
@@ -155,9 +186,11 @@ static int add_sample(void *ctx, const struct view_profile *profile _unused_,
 
 	rows_sum(&event->samples, sample->samples);
 	rows_sum(&event->weight, sample->weight);
+	event->is_timeless |= !sample->time_count;
+	add_times(hits, &hits->all, hits->event, profile, sample);
 	for (bool is_top = true; is_top && i < sample->frame_count; i++) {
 		if (is_wanted(hits, sample->frames[i]))
-			return add_hit(hits, sample->frames[i], !i, sample);
+			return add_hit(hits, sample->frames[i], !i, profile, sample);
 		is_top = sample->frames[i]->is_inlined;
 	}
 	for (; i < sample->frame_count; i++) {
@@ -179,6 +212,10 @@ int hits_new(struct hits *hits, const char *function, const char *object,
 	rows_init(&hits->mappings);
 	rows_init(&hits->events);
 	rows_init(&hits->rows);
+	timeline_init(&hits->times, true);
+	timeline_init(&hits->all, true);
+	hits->times.limit = TIMES_LIMIT;
+	hits->all.limit = ALL_LIMIT;
 	return reader_new(&hits->texts, selection, false, &sink, &hits->reader);
 }
 
@@ -191,6 +228,7 @@ int hits_load(struct hits *hits, const char *path, const char *function, const c
 		snprintf(ret_error, error_size, "out of memory");
 		return err;
 	}
+	hits->with_times = true;
 	return recording_read(path, selection, hits->reader, &hits->is_cut, ret_error, error_size);
 }
 
@@ -201,4 +239,6 @@ void hits_free(struct hits *hits)
 	rows_free(&hits->mappings);
 	rows_free(&hits->events);
 	rows_free(&hits->rows);
+	timeline_free(&hits->times);
+	timeline_free(&hits->all);
 }

@@ -7,6 +7,7 @@
 #define STACKTAP_VIEW_HITS_H
 
 #include "view/reader.h"
+#include "view/timeline.h"
 
 /* An address and a line of the function, of one event. */
 struct hit {
@@ -25,6 +26,7 @@ struct hit_event {
 	const char *source, *event, *unit;	/* as of struct view_profile */
 	uint64_t samples, weight;	/* of the recording, as far as it is selected */
 	uint64_t function_samples;	/* of the function */
+	bool is_timeless;		/* of some samples the time is not known */
 };
 
 struct hits {
@@ -33,6 +35,8 @@ struct hits {
 	struct rows mappings, events, rows;	/* struct view_mapping *, hit_event, hit */
 	struct reader *reader;
 	uint32_t event;			/* of the Profile at hand */
+	bool with_times;		/* the two that follow: of hits, and of all samples by event, at bounded room */
+	struct timeline times, all;
 	uint64_t called;		/* samples with the function further down the stack alone */
 	bool is_cut;
 };
@@ -43,7 +47,7 @@ struct hits {
  */
 int hits_new(struct hits *hits, const char *function, const char *object,
 	     const struct selection *selection);
-/* The same of a recording. As recording_read() says it; hits_free() in any case. */
+/* The same of a recording, with times if there is memory for them. As recording_read() says it; hits_free() in any case. */
 int hits_load(struct hits *hits, const char *path, const char *function, const char *object,
 	      const struct selection *selection, char *ret_error, size_t error_size);
 void hits_free(struct hits *hits);

@@ -155,6 +155,68 @@ def check_self(tap, stacktap, work):
     tap.check("as text", f" 33.33 % ± {rows['main']['error95']:.2f}" in ask("--tree").splitlines()[1], ask("--tree"))
 
 
+def write_lines(path, has_times=True, bursts=False):
+    """A process of one function of three lines, each of which runs for half a second at a time, and another process."""
+    builder, start = make_sample.Builder(), 1_790_000_000_000_000_000
+    tables, image = builder.dictionary, builder.mapping("/bin/lines", 0x1000, 0x9000)
+    function = builder.intern("function_table", Message("Function", name_strindex=builder.string("busy"), start_line=9,
+                                                        filename_strindex=builder.string("/no/such/busy.c")))
+    times = [[], [], []]
+    for i in range(6000):
+        times[i * i // 40000 % 3].append(start + (i // 1500 * 10**7 + i if bursts else i * 10**7))
+    thread, samples = builder.attributes(thread__id=7, thread__name="lines"), []
+    for i, at in enumerate(times):
+        # two addresses of each line
+        for half in (0, 1):
+            tables.location_table.append(Message("Location", address=0x1000 + 32 * i + half, mapping_index=image,
+                                                 lines=[Message("Line", function_index=function, line=10 + i)]))
+            samples.append(make_sample.sample(builder.stack(len(tables.location_table) - 1), thread,
+                                              at[half::2] if has_times else (), () if has_times else (len(at[half::2]),)))
+
+    def add(pid, name, samples):
+        builder.resource([Message("Profile", sample_type=builder.value_type("samples", "count"), samples=samples, time_unix_nano=start,
+                                  duration_nano=6 * 10**10, period=10**7, profile_id=bytes([pid]) * 16,
+                                  period_type=builder.value_type("cpu", "nanoseconds"))], process__pid=pid, process__executable__name=name)
+    add(7, "lines", samples)
+    if not bursts:
+        add(8, "other", [make_sample.sample(builder.stack(builder.location("other", 0x5000)), builder.attributes(thread__id=8, thread__name="o"),
+                                            [start + i * 10**7 for i in range(6000) if i // 500 % 2])])
+    with open(path, "wb") as file:
+        file.write(wire.frame(make_sample.encode(builder.data)))
+
+
+def check_annotate(tap, stacktap, work):
+    path = os.path.join(work, "lines.otlp")
+
+    def ask(*options):
+        return subprocess.run([stacktap, *options, path], check=True, capture_output=True, text=True).stdout
+    write_lines(path)
+    said = json.loads(ask("annotate", "--json", "busy"))
+    (process,) = [process for process in json.loads(ask("report", "--json", "--lines"))["events"][0]["processes"] if process["name"] == "lines"]
+    (whole,) = [row["self"] for row in json.loads(ask("report", "--json", "--by", "function"))["rows"] if row["name"] == "busy"]
+    keys = ("percent", "error95", "phi")
+
+    def rounded(row, prefix=""):
+        return [float(f"{row[prefix + key]:.5g}") for key in keys]
+    tap.same("annotate: the function's share and its error are those of the table", rounded(said), rounded(whole))
+    tap.same("annotate: those of its lines are those of --lines", {row["line"]: rounded(row) for row in said["sections"][0]["rows"]},
+             {row["line"]: rounded(row, "self_") for row in process["functions"]})
+    tap.check("annotate: they are of samples that depend on each other", whole["phi"] > 5 and
+              all(row["phi"] > 2 for row in said["sections"][0]["rows"]), said)
+    text, row = ask("annotate", "busy"), said["sections"][0]["rows"][0]
+    tap.check("annotate: as text", f", {whole['percent']:.2f} % ± {whole['error95']:.2f} of all" in text and
+              f"\n {row['percent']:6.2f} % ± {row['error95']:<5.2f} {row['samples']:>8}      10  [not here]\n" in text and
+              "\n PERCENT          SAMPLES    LINE  " in text, text)
+    write_lines(path, has_times=False)
+    said = json.loads(ask("annotate", "--json", "busy"))
+    tap.check("annotate: without times they are of independent samples", said["phi"] == 1 and
+              all(row["phi"] == 1 for row in said["sections"][0]["rows"]), said)
+    write_lines(path, bursts=True)
+    said = json.loads(ask("annotate", "--json", "busy"))
+    tap.check("annotate: in four slices they are not known", "error95" not in said and
+              not any("error95" in row for row in said["sections"][0]["rows"]) and "±" not in ask("annotate", "busy"), said)
+
+
 def write_many(path, grows):
     """75,000 paths of two calls, 300 times 250: more than are tested; with as many samples as it takes, or with more and more."""
     builder = make_sample.Builder()
@@ -410,6 +472,7 @@ def main():
                   f", {20000 / 60 / 100:.2f} CPUs" in ask("--summary", *options), ask("--summary", *options).splitlines()[0])
     check_inlined(tap, stacktap, work)
     check_self(tap, stacktap, work)
+    check_annotate(tap, stacktap, work)
     check_bursts(tap, stacktap, work)
     check_many(tap, stacktap, work)
     check_processes(tap, stacktap, work)
