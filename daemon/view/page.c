@@ -4,12 +4,16 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "view/escape.h"
 #include "view/page_files.h"
 
 #include <stacktap/version.h>
 
-#define BUCKETS_MAX 4000u	/* of time, so that each has a point on a screen */
+#define CELLS_MAX 4000u		/* of time, so that each has a point on a screen */
+/* Of these there may be more for times that are finer than cells: a page has some ten bytes of each. */
+#define ENTRIES_MAX ((size_t)1 << 20)
+#define BUCKET_MIN NSEC_PER_MSEC
 
 struct page {
 	struct model *model;
@@ -18,19 +22,20 @@ struct page {
 	uint32_t *strings;	/* by a text's position: its number on the page + 1, 0: not on it */
 	uint32_t string_count;
 	uint64_t origin;	/* bucket of the first sample */
+	uint32_t cell;		/* buckets of a cell, while all of the time is shown */
 };
 
-/* Steps that read well on an axis. */
-static uint64_t bucket_width(const struct timeline *timeline)
+/* Of a cell of all: steps that read well on an axis. */
+static uint64_t cell_width(const struct timeline *timeline)
 {
 	static const uint64_t steps[] = { 1, 2, 5, 10, 20, 50, 100, 200, 500 };
 	uint64_t span = timeline->last - timeline->first, width;
 
 	for (uint64_t unit = 1000000; unit < 1000000000; unit *= 1000)
 		for (size_t i = 0; i < ARRAY_SIZE(steps); i++)
-			if (span / (steps[i] * unit) < BUCKETS_MAX)
+			if (span / (steps[i] * unit) < CELLS_MAX)
 				return steps[i] * unit;
-	for (width = 1000000000; span / width >= BUCKETS_MAX; width *= 2)
+	for (width = 1000000000; span / width >= CELLS_MAX; width *= 2)
 		;
 	return width;
 }
@@ -269,12 +274,12 @@ static void put_data(struct page *page, FILE *file)
 	/* milliseconds: what a Date takes, and a double holds to the microsecond */
 	fprintf(file, ",\"start\":%" PRIu64 ".%06" PRIu64 ",\"end\":%" PRIu64 ".%06" PRIu64
 		",\"origin\":%" PRIu64 ".%06" PRIu64 ",\"width\":%" PRIu64 ".%06" PRIu64
-		",\"buckets\":%" PRIu64 ",\"cut\":%s,\"main\":%u,\n",
+		",\"buckets\":%" PRIu64 ",\"cell\":%u,\"cut\":%s,\"main\":%u,\n",
 		model->totals.start / 1000000, model->totals.start % 1000000,
 		model->totals.end / 1000000, model->totals.end % 1000000,
 		page->origin * timeline->width / 1000000, page->origin * timeline->width % 1000000,
 		timeline->width / 1000000, timeline->width % 1000000,
-		has_any ? timeline->last / timeline->width - page->origin + 1 : 0,
+		has_any ? timeline->last / timeline->width - page->origin + 1 : 0, page->cell,
 		model->is_cut || model->before.is_cut ? "true" : "false",
 		page->diff ? page->diff->events[DIFF_AFTER] : model_main_event(model));
 	if (page->diff)
@@ -302,7 +307,8 @@ static int write_page(struct model *model, const struct diff *diff, const char *
 		return -E2BIG;
 	page.strings = calloc(1, bytes);
 	if (page.strings) {
-		timeline_sort(&model->timeline, bucket_width(&model->timeline));
+		/* a part of the time that somebody zooms in to has finer cells */
+		page.cell = timeline_divide(&model->timeline, cell_width(&model->timeline), BUCKET_MIN, ENTRIES_MAX);
 		if (timeline_count(&model->timeline))
 			page.origin = diff ? 0 : model->timeline.first / model->timeline.width;
 		number_strings(&page);

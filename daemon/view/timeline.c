@@ -101,6 +101,21 @@ void timeline_sort(struct timeline *timeline, uint64_t width)
 	timeline->entries.size = (kept + 1) * sizeof(struct timeline_entry);
 }
 
+uint32_t timeline_divide(struct timeline *timeline, uint64_t width, uint64_t least, size_t most)
+{
+	static const uint32_t shares[] = { 500, 100, 20, 5 };
+
+	for (size_t i = 0; i < ARRAY_SIZE(shares); i++) {
+		if (width / shares[i] < max_of(timeline->width, least))
+			continue;
+		timeline_sort(timeline, width / shares[i]);
+		if (timeline_count(timeline) <= most)
+			return shares[i];
+	}
+	timeline_sort(timeline, width);
+	return 1;
+}
+
 /* Half of the limit, by times that are coarser, but not above @most. */
 static void coarsen(struct timeline *timeline, uint64_t most)
 {

@@ -28,6 +28,11 @@ int timeline_add(struct timeline *timeline, const struct timeline_entry *entry);
 void timeline_pack(struct timeline *timeline);
 /* By group, time and node, equal ones added up; times of @width at least. */
 void timeline_sort(struct timeline *timeline, uint64_t width);
+/*
+ * The same, of a share of @width that is @least or more and of which there are no more than @most entries, else of @width:
+ * how many of these it has.
+ */
+uint32_t timeline_divide(struct timeline *timeline, uint64_t width, uint64_t least, size_t most);
 
 /* The slice of all of it that a moment of its entries is in. */
 unsigned int timeline_slice(const struct timeline *timeline, uint64_t time);

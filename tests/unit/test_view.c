@@ -351,6 +351,39 @@ static void timelines_are_sorted(void **state)
 }
 
 /* More than the limit comes down to fewer, of coarser times, and no sample is lost. */
+/* 500 ns in which each has an entry of its own: as fine as so many may be. */
+static uint32_t divide(uint64_t least, size_t most, uint64_t *ret_width, size_t *ret_count)
+{
+	struct timeline timeline;
+	uint32_t share;
+
+	timeline_init(&timeline, true);
+	for (uint64_t i = 0; i < 500; i++)
+		assert_int_equal(timeline_add(&timeline, &(struct timeline_entry){ .time = i, .samples = 1, .weight = 7 }), 0);
+	share = timeline_divide(&timeline, 500, least, most);
+	*ret_width = timeline.width;
+	*ret_count = timeline_count(&timeline);
+	timeline_free(&timeline);
+	return share;
+}
+
+static void timelines_are_as_fine_as_room_allows(void **state)
+{
+	static const struct { uint64_t least; size_t most; uint32_t share; } cases[] = {
+		{ 1, 500, 500 }, { 1, 499, 100 }, { 1, 100, 100 }, { 1, 99, 20 }, { 5, 500, 100 },
+		{ 6, 500, 20 }, { 1, 5, 5 }, { 1, 4, 1 }, { 1000, 500, 1 },
+	};
+	uint64_t width;
+	size_t count;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		assert_int_equal(divide(cases[i].least, cases[i].most, &width, &count), cases[i].share);
+		assert_int_equal(width, 500 / cases[i].share);
+		assert_int_equal(count, cases[i].share);
+	}
+}
+
 static void timelines_are_bounded(void **state)
 {
 	enum { COUNT = 100000 };
@@ -595,6 +628,7 @@ int main(void)
 		cmocka_unit_test(trees_may_be_deep),
 		cmocka_unit_test(paths_lead_to_the_same_nodes),
 		cmocka_unit_test(timelines_are_sorted),
+		cmocka_unit_test(timelines_are_as_fine_as_room_allows),
 		cmocka_unit_test(timelines_are_bounded), cmocka_unit_test(lines_become_frames),
 		cmocka_unit_test(damage_is_told_and_does_no_harm),
 	};

@@ -392,6 +392,84 @@ def times(tap, page, recording, shots):
     tap.same("and can be taken back", run("return stacktap.graph.layout.samples[0]"), len(recording.samples))
 
 
+def write_hour(path):
+    """A sample a second for an hour; half an hour in, one function for 4 ms and another one for the next 4, a sample each 0.1 ms."""
+    builder, start = make_sample.Builder(), 1_790_000_000_000_000_000
+    frames = [builder.location(name, 0x1000 + 16 * i) for i, name in enumerate(("steady", "first", "second"))]
+    burst = start + 1_800_500_000_000
+    times = [range(start, start + 3_600_000_000_000, 10**9), range(burst, burst + 4_000_000, 100_000),
+             range(burst + 4_000_000, burst + 8_000_000, 100_000)]
+    thread = builder.attributes(thread__id=7, thread__name="x")
+    builder.resource([wire.Message("Profile", sample_type=builder.value_type("samples", "count"), time_unix_nano=start,
+                                   samples=[make_sample.sample(builder.stack(frame), thread, at) for frame, at in zip(frames, times)],
+                                   duration_nano=3_600_000_000_000, period=10**7, profile_id=bytes([1]) * 16,
+                                   period_type=builder.value_type("cpu", "nanoseconds"))], process__pid=7, process__executable__name="x")
+    with open(path, "wb") as file:
+        file.write(wire.frame(make_sample.encode(builder.data)))
+
+
+def hour(tap, stacktap, work, shots):
+    """A cell of an hour is a second, and finer where it is zoomed in to."""
+    path, page_path = os.path.join(work, "hour.otlp"), os.path.join(work, "hour.html")
+    write_hour(path)
+    subprocess.run([stacktap, "flamegraph", "-o", page_path, path], check=True)
+    with Page(page_path) as page:
+        zoom(tap, page, shots)
+
+
+def zoom(tap, page, shots):
+    run = page.run
+
+    def cell():
+        return run("return stacktap.heat.step * stacktap.profile.width")
+
+    def shown():
+        return run("return [stacktap.heat.first, stacktap.heat.last]")
+
+    def around(seconds):
+        """Select this long around the burst, in cells as they are."""
+        run(f"""const heat = stacktap.heat, at = (1800.504 - {seconds} / 2) * 1000 / stacktap.profile.width;
+            heat.take(Math.floor((at - heat.first) / heat.step),
+                Math.ceil((at + {seconds} * 1000 / stacktap.profile.width - heat.first) / heat.step), true)""")
+        page.settle()
+    tap.same("a cell of an hour is a second", cell(), 1000)
+    tap.check("which says so", "a cell 1 s" in page.text("heat-text"), page.text("heat-text"))
+    tap.check("there is nothing to zoom in to", page.run("return document.getElementById('heat-in').hidden"))
+    around(60)
+    samples = run("return stacktap.graph.layout.samples[0]")
+    tap.check("a minute is selected", 138 <= samples <= 144, samples)
+    run("document.getElementById('heat-in').click()")
+    page.settle()
+    tap.check("zoomed in to, its cells are finer", cell() <= 20, cell())
+    tap.same("it is all that is shown, and still selected", shown(), run("return [stacktap.filter.from, stacktap.filter.to]"))
+    tap.same("the graph has the same samples", run("return stacktap.graph.layout.samples[0]"), samples)
+    tap.check("the head is of its time", ":30 min to 30:3" in page.text("heat-text"), page.text("heat-text"))
+    around(0.2)
+    page.run("document.activeElement.blur()")
+    page.tab_to("heat")
+    page.keys("+")
+    tap.same("+ zooms in to a fifth of a second: cells of 2 ms", cell(), 2)
+    counts = run("return Array.from(stacktap.heat.counts)")
+    tap.same("which tell two functions of 4 ms apart", [count for count in counts if count], [20] * 4)
+    page.shot(os.path.join(shots, "hour.png"))
+    first = next(i for i, count in enumerate(counts) if count)
+    run(f"stacktap.heat.take({first}, {first + 1}, true)")
+    page.settle()
+    names = run("return stacktap.profile.names.filter((_, f) => stacktap.sums.samples.some((n, i) => n && stacktap.profile.func[i] === f))")
+    tap.same("a range of 4 ms has the first one alone", [names, run("return stacktap.graph.layout.samples[0]")], [["first"], 40])
+    tap.check("it is told to the millisecond", page.text("heat-text").startswith("Time: 30:00.5 min to 30:00.504 min; "), page.text("heat-text"))
+    page.keys("-", "-")
+    tap.same("- zooms out again", [cell(), shown()], [1000, [0, run("return stacktap.profile.buckets")]])
+    tap.same("and the range stays", run("return stacktap.graph.layout.samples[0]"), 40)
+    page.keys(Keys.ESCAPE)
+    tap.same("Escape takes all times", run("return [stacktap.graph.layout.samples[0], stacktap.heat.isZoomed]"), [3680, False])
+    around(60)
+    run("document.getElementById('heat-in').click()")
+    run("document.getElementById('heat-clear').click()")
+    page.settle()
+    tap.same("as does its button, when zoomed in", [cell(), *run("return [stacktap.graph.layout.samples[0], stacktap.heat.isZoomed]")], [1000, 3680, False])
+
+
 def parts(tap, page, recording):
     counts = {}
     for _, thread, *_ in recording.samples:
@@ -637,7 +715,7 @@ def main():
     if not webdriver:
         tap.skip("the page in a browser", "there is no selenium (tests/setup view)")
         return tap.finish()
-    for part in (busy, hostile, deep, changes, large):
+    for part in (busy, hour, hostile, deep, changes, large):
         try:
             part(tap, stacktap, work, shots)
         except Exception as error:  # a browser that ends is a failure, not the end of the test

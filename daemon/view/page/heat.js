@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Samples over time: a column is some time, its cells are parts of it, so that what repeats within a second is seen as
- * well as what changes over minutes. A range of cells, from one to another, filters the graph.
+ * well as what changes over minutes. A range of cells, from one to another, filters the graph. A part of the time that is
+ * zoomed in to has finer cells, down to the buckets that the page has: as many as its room allows.
  */
 'use strict';
 
 const AXIS = 16;
+const CELLS = 4000;
+const STEPS = [1, 2, 5, 10, 20, 50, 100, 200, 500];
 
 class Heat {
 	/* @changed(from, to): buckets that are selected, all of them if none is */
@@ -18,10 +21,8 @@ class Heat {
 		this.theme = 'light';
 		this.from = 0;
 		this.to = profile.buckets;
-		this.cursor = 0;
-		this.anchor = 0;
-		this.rows = rowsOf(profile.buckets);
-		this.columns = Math.max(Math.ceil(profile.buckets / this.rows), 1);
+		this.above = [];		/* what was shown before it was zoomed in */
+		this.look(0, profile.buckets);
 
 		part.setAttribute('aria-valuemax', profile.buckets);
 		part.setAttribute('aria-valuenow', 0);
@@ -35,10 +36,59 @@ class Heat {
 		new ResizeObserver(() => this.draw()).observe(part);
 	}
 
-	show(counts) {
-		this.counts = counts;
-		this.most = counts.reduce((most, count) => Math.max(most, count), 0);
+	/* @count(from, to, step): samples of each cell of so many buckets. */
+	show(count) {
+		this.count = count;
+		this.counts = count(this.first, this.last, this.step);
+		this.most = this.counts.reduce((most, samples) => Math.max(most, samples), 0);
 		this.draw();
+	}
+
+	/* What is shown: buckets from @first on, in cells of @step. */
+	look(first, last) {
+		this.first = first;
+		this.last = last;
+		this.step = Math.min(STEPS.find((step) => (last - first) / step < CELLS) || Infinity, this.profile.cell);
+		this.cells = Math.max(Math.ceil((last - first) / this.step), 1);
+		this.rows = rowsOf(this.cells);
+		this.columns = Math.ceil(this.cells / this.rows);
+		this.cursor = 0;
+		this.anchor = 0;
+	}
+
+	bucketOf(cell) {
+		return Math.min(this.first + cell * this.step, this.last);
+	}
+
+	get isZoomed() {
+		return this.above.length > 0;
+	}
+
+	/* Is less selected than is shown, and more than what is in a cell in any case? */
+	get canZoomIn() {
+		return this.isNarrowed && this.to - this.from > 1;
+	}
+
+	get isNarrowed() {
+		return this.from > this.first || this.to < this.last;
+	}
+
+	zoomIn() {
+		if (!this.canZoomIn)
+			return;
+		this.above.push([this.first, this.last]);
+		this.zoom(this.from, this.to);
+	}
+
+	zoomOut() {
+		if (this.isZoomed)
+			this.zoom(...this.above.pop());
+	}
+
+	zoom(first, last) {
+		this.look(first, last);
+		this.show(this.count);
+		this.changed(this.from, this.to, true);
 	}
 
 	get isSelected() {
@@ -61,33 +111,34 @@ class Heat {
 		this.cellHeight = (height - AXIS) / this.rows;
 		const gap = this.cellWidth > 5 && this.cellHeight > 3 ? 0.6 : 0;
 
-		for (let i = 0; i < this.profile.buckets; i++) {
+		for (let i = 0; i < this.cells; i++) {
 			const column = Math.floor(i / this.rows);
 			const row = i % this.rows;
 			const shades = palette.heat.length - 1;
 			const count = this.counts[i];
 			const shade = count ? 1 + Math.min(Math.floor(count / this.most * shades), shades - 1) : 0;
 
-			context.globalAlpha = i >= this.from && i < this.to ? 1 : 0.28;
+			context.globalAlpha = this.bucketOf(i + 1) > this.from && this.bucketOf(i) < this.to ? 1 : 0.28;
 			context.fillStyle = palette.heat[shade];
 			context.fillRect(column * this.cellWidth, height - AXIS - (row + 1) * this.cellHeight,
 				this.cellWidth - gap, this.cellHeight - gap);
 		}
 		context.globalAlpha = 1;
 		this.axis(width, height, palette);
-		if (this.isSelected)
+		if (this.isNarrowed && this.from < this.last && this.to > this.first)
 			this.bracket(height, palette);
 		if (document.activeElement === this.part)
 			this.mark(this.cursor, height, palette);
 	}
 
 	axis(width, height, palette) {
-		const seconds = this.columns * this.rows * this.profile.width / 1000;
+		const begin = this.first * this.profile.width / 1000;
+		const seconds = this.columns * this.rows * this.step * this.profile.width / 1000;
 		const step = niceStep(seconds / Math.max(Math.floor(width / 90), 1));
 
 		textStyle(this.context, palette.muted);
-		for (let i = 0; i * step < seconds; i++) {
-			const x = i * step / seconds * width;
+		for (let i = Math.ceil(begin / step); i * step < begin + seconds; i++) {
+			const x = (i * step - begin) / seconds * width;
 			const label = timeText(i * step);
 
 			if (x + this.context.measureText(label).width > width)
@@ -99,8 +150,9 @@ class Heat {
 
 	/* Where the range begins and ends. */
 	bracket(height, palette) {
-		const from = Math.floor(this.from / this.rows) * this.cellWidth;
-		const to = Math.ceil(this.to / this.rows) * this.cellWidth;
+		const column = this.rows * this.step;
+		const from = Math.max(Math.floor((this.from - this.first) / column), 0) * this.cellWidth;
+		const to = Math.min(Math.ceil((this.to - this.first) / column), this.columns) * this.cellWidth;
 
 		this.context.strokeStyle = palette.selected;
 		this.context.lineWidth = 1.5;
@@ -122,7 +174,7 @@ class Heat {
 		const cell = Math.min(Math.max(column, 0), this.columns - 1) * this.rows +
 			Math.min(Math.max(row, 0), this.rows - 1);
 
-		return Math.min(cell, this.profile.buckets - 1);
+		return Math.min(cell, this.cells - 1);
 	}
 
 	begin(e) {
@@ -143,7 +195,7 @@ class Heat {
 		this.take(this.anchor, cell, false);
 	}
 
-	/* A click alone takes all back, or the column that was hit. */
+	/* A click alone takes back what is narrower than what is shown, or takes the column that was hit. */
 	end(e) {
 		if (!this.isDragged)
 			return;
@@ -152,14 +204,14 @@ class Heat {
 
 		if (cell !== this.anchor)
 			this.take(this.anchor, cell, true);
-		else if (this.isSelected)
-			this.clear();
+		else if (this.isNarrowed)
+			this.select(this.first, this.last, true);
 		else
 			this.take(cell - cell % this.rows, cell - cell % this.rows + this.rows - 1, true);
 	}
 
 	take(a, b, isFinal) {
-		this.select(Math.min(a, b), Math.max(a, b) + 1, isFinal);
+		this.select(this.bucketOf(Math.min(a, b)), this.bucketOf(Math.max(a, b) + 1), isFinal);
 	}
 
 	select(from, to, isFinal) {
@@ -174,6 +226,11 @@ class Heat {
 	clear() {
 		const wasSelected = this.isSelected;
 
+		if (this.isZoomed) {
+			this.above = [];
+			this.look(0, this.profile.buckets);
+			this.show(this.count);
+		}
 		if (wasSelected)
 			this.select(0, this.profile.buckets, true);
 		return wasSelected;
@@ -188,18 +245,28 @@ class Heat {
 		const steps = { ArrowLeft: -this.rows, ArrowRight: this.rows, ArrowUp: 1, ArrowDown: -1,
 			Home: -Infinity, End: Infinity };
 
-		if (!(e.key in steps) || e.ctrlKey || e.altKey || e.metaKey)
+		if (e.ctrlKey || e.altKey || e.metaKey)
+			return;
+		if (e.key === '+' || e.key === '-') {
+			e.preventDefault();
+			if (e.key === '+')
+				this.zoomIn();
+			else
+				this.zoomOut();
+			return;
+		}
+		if (!(e.key in steps))
 			return;
 		e.preventDefault();
-		this.cursor = Math.min(Math.max(this.cursor + steps[e.key], 0), this.profile.buckets - 1);
+		this.cursor = Math.min(Math.max(this.cursor + steps[e.key], 0), this.cells - 1);
 		if (e.shiftKey) {
 			this.take(this.anchor, this.cursor, true);
 			return;
 		}
 		this.anchor = this.cursor;
-		this.part.setAttribute('aria-valuenow', this.cursor);
+		this.part.setAttribute('aria-valuenow', this.bucketOf(this.cursor));
 		this.part.setAttribute('aria-valuetext',
-			`${timeText(this.cursor * this.profile.width / 1000)}, ${this.counts[this.cursor]} samples`);
+			`${timeText(this.bucketOf(this.cursor) * this.profile.width / 1000)}, ${this.counts[this.cursor]} samples`);
 		this.draw();
 	}
 }
@@ -229,10 +296,13 @@ function niceStep(least) {
 
 /* Seconds since the first sample. */
 function timeText(seconds) {
-	if (seconds >= 120) {
-		const minutes = Math.floor(seconds / 60);
+	const rounded = Math.round(seconds * 1000) / 1000;
 
-		return `${minutes}:${String(Math.floor(seconds - minutes * 60)).padStart(2, '0')} min`;
+	if (rounded >= 120) {
+		const minutes = Math.floor(rounded / 60);
+		const [whole, part] = String(+(rounded - minutes * 60).toFixed(3)).split('.');
+
+		return `${minutes}:${whole.padStart(2, '0')}${part ? `.${part}` : ''} min`;
 	}
-	return `${+seconds.toFixed(3)} s`;
+	return `${rounded} s`;
 }

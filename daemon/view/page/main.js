@@ -138,6 +138,8 @@ class App {
 		element('copy').addEventListener('click', () => this.copy());
 		element('help').addEventListener('click', () => element('keys').showModal());
 		element('heat-clear').addEventListener('click', () => this.heat.clear());
+		element('heat-in').addEventListener('click', () => this.heat.zoomIn());
+		element('heat-out').addEventListener('click', () => this.heat.zoomOut());
 		element('sandwich-close').addEventListener('click', () => this.sandwich(-1));
 		element('search').addEventListener('input', () => this.search());
 		element('search').addEventListener('keydown', (e) => {
@@ -228,7 +230,7 @@ class App {
 
 	/* Everything anew, for another part of the recording. */
 	update() {
-		this.heat.show(this.profile.timeline(this.filter));
+		this.heat.show((from, to, step) => this.profile.timeline(this.filter, from, to, step));
 		this.recount();
 	}
 
@@ -340,7 +342,6 @@ class App {
 	selectTime(from, to, isFinal) {
 		this.filter.from = from;
 		this.filter.to = to;
-		element('heat-clear').hidden = !this.heat.isSelected;
 		this.heatText();
 		/* while dragging as often as it can be drawn */
 		if (isFinal) {
@@ -355,12 +356,14 @@ class App {
 	}
 
 	heatText() {
-		const cell = timeText(this.profile.width / 1000);
+		const cell = this.heat.step * this.profile.width / 1000;
+		const cells = `a column is ${timeText(this.heat.rows * cell)}, a cell ${timeText(cell)}`;
 
-		element('heat-text').textContent = this.heat.isSelected ?
-			`Time: ${this.heat.rangeText()}` :
-			`Samples over time: a column is ${timeText(this.heat.rows * this.profile.width / 1000)}, ` +
-			`a cell ${cell}; drag to select`;
+		element('heat-text').textContent = this.heat.isSelected ? `Time: ${this.heat.rangeText()}; ${cells}` :
+			`Samples over time: ${cells}; drag to select`;
+		element('heat-clear').hidden = !this.heat.isSelected;
+		element('heat-in').hidden = !this.heat.canZoomIn;
+		element('heat-out').hidden = !this.heat.isZoomed;
 	}
 
 	search() {

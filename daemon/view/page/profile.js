@@ -40,6 +40,7 @@ class Profile {
 		this.origin = data.origin;		/* where bucket 0 begins */
 		this.width = data.width;		/* of a bucket, ms */
 		this.buckets = data.buckets;
+		this.cell = data.cell;			/* buckets of a cell of all of the time */
 		this.count = parents.length + 1;	/* of nodes; 0 is the root */
 		this.parent = new Int32Array(this.count);
 		for (let i = 1; i < this.count; i++)
@@ -307,14 +308,14 @@ class Profile {
 		return { found, count, weight, samples };
 	}
 
-	/* Samples of each bucket of time, whichever are selected. */
-	timeline(filter) {
+	/* Samples of each cell of @step buckets in a part of the time, whichever are selected. */
+	timeline(filter, from, to, step) {
 		const mask = this.groupMask(filter);
-		const counts = new Float64Array(Math.max(this.buckets, 1));
+		const counts = new Float64Array(Math.max(Math.ceil((to - from) / step), 1));
 
 		for (let i = 0; i < this.entryCount; i++)
-			if (mask[this.entryGroup[i]])
-				counts[this.entryBucket[i]] += this.entrySamples[i];
+			if (mask[this.entryGroup[i]] && this.entryBucket[i] >= from && this.entryBucket[i] < to)
+				counts[Math.floor((this.entryBucket[i] - from) / step)] += this.entrySamples[i];
 		return counts;
 	}
 }
