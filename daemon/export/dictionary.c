@@ -235,6 +235,51 @@ int dictionary_attribute_string(struct dictionary *dictionary, const char *key, 
 	return attribute_intern(dictionary, key, &any, utf8_copy(clean, sizeof(clean), value));
 }
 
+/* Fields of messages that the schema here does without, lest reading others' be recursive. */
+enum { ATTRIBUTE_VALUE = 2, ANY_STRING = 1, ANY_ARRAY = 5, ARRAY_VALUES = 1 };
+
+static int put_items(struct buffer *array, const char *const *values, size_t count)
+{
+	char clean[DICTIONARY_STRING_MAX];
+
+	for (size_t i = 0; i < count; i++) {
+		const size_t length = utf8_copy(clean, sizeof(clean), values[i]);
+
+		if (buffer_field(array, ARRAY_VALUES, buffer_field_size(length)) ||
+		    buffer_field(array, ANY_STRING, length) || buffer_append(array, clean, length))
+			return -E2BIG;
+	}
+	return 0;
+}
+
+static int put_array(struct buffer *out, int key, const struct buffer *array)
+{
+	OtlpAttribute attribute;
+	size_t size;
+
+	otlp_init(key_value_and_unit, &attribute);
+	attribute.key_strindex = key;
+	size = protobuf_c_message_get_packed_size(&attribute.base);
+	if (!buffer_reserve(out, size))
+		return -E2BIG;
+	out->size += protobuf_c_message_pack(&attribute.base, out->data + out->size);
+	return buffer_field(out, ATTRIBUTE_VALUE, buffer_field_size(array->size)) ||
+	       buffer_field(out, ANY_ARRAY, array->size) || buffer_append(out, array->data, array->size) ? -E2BIG : 0;
+}
+
+int dictionary_attribute_strings(struct dictionary *dictionary, const char *key, const char *const *values,
+				 size_t count)
+{
+	_cleanup_(buffer_free) struct buffer array = { .pool = POOL_ENCODE }, out = array;
+	int index = dictionary_string(dictionary, key);
+
+	if (index < 0)
+		return index;
+	if (put_items(&array, values, count) || put_array(&out, index, &array))
+		return -E2BIG;
+	return dictionary_bytes(dictionary, TABLE_ATTRIBUTE, out.data, out.size);
+}
+
 int dictionary_attribute_int(struct dictionary *dictionary, const char *key, int64_t value)
 {
 	OtlpAnyValue any;

@@ -88,6 +88,9 @@ int dictionary_message(struct dictionary *dictionary, enum dictionary_table numb
 		       const ProtobufCMessage *message);
 int dictionary_string(struct dictionary *dictionary, const char *text);
 int dictionary_attribute_string(struct dictionary *dictionary, const char *key, const char *value);
+/* An array of them. */
+int dictionary_attribute_strings(struct dictionary *dictionary, const char *key, const char *const *values,
+				 size_t count);
 int dictionary_attribute_int(struct dictionary *dictionary, const char *key, int64_t value);
 int dictionary_attribute_true(struct dictionary *dictionary, const char *key);
 

@@ -304,6 +304,8 @@ static int put_profile(struct import *import, size_t first, size_t end, struct b
 	message.period = event.period;
 	message.time_unix_nano = import->start;
 	message.duration_nano = import->duration;
+	message.attribute_indices = import->attributes;
+	message.n_attribute_indices = import->attribute_count;
 	make_id(import, out, id);
 	message.profile_id.data = id;
 	message.profile_id.len = sizeof(id);

@@ -11,6 +11,8 @@
 
 #include <nettle/sha2.h>
 
+enum { IMPORT_ATTRIBUTES = 4 };
+
 struct import {
 	struct dictionary dictionary;
 	struct rows resources, events, sets;	/* of bytes in `kept` */
@@ -21,6 +23,8 @@ struct import {
 	uint64_t start, duration;	/* Unix ns; if start is 0: those of the samples */
 	uint64_t samples;
 	uint64_t passed;		/* lines or samples that were not understood */
+	int32_t attributes[IMPORT_ATTRIBUTES];	/* of every Profile */
+	size_t attribute_count;
 	const char *loss;		/* what the format has and OTLP has not */
 	struct sha256_ctx content;	/* of all that its Profiles share */
 	uint64_t ordinal;		/* of the Profile */

@@ -15,6 +15,7 @@ enum {
 	INFLATE_STEP = 1 << 20,
 	WINDOW_GZIP = 15 + 16,
 	LABELS_MAX = 64,
+	COMMENTS_MAX = 256,	/* each may be the same long string */
 };
 
 /* The place of what has an id, which need not be in order. */
@@ -364,6 +365,44 @@ static int read_sample(struct pprof *pprof, const Pprof__Sample *sample, const i
 	return err;
 }
 
+static int add_attribute(struct import *import, int index)
+{
+	if (index < 0)
+		return -E2BIG;
+	import->attributes[import->attribute_count++] = index;
+	return 0;
+}
+
+static int add_frames(struct pprof *pprof, const char *key, int64_t string)
+{
+	const char *text = text_at(pprof, string);
+
+	if (!text)
+		return -EBADMSG;
+	return *text ? add_attribute(pprof->import, dictionary_attribute_string(&pprof->import->dictionary, key, text)) : 0;
+}
+
+/* What is said of the profile as a whole, by OpenTelemetry's names for it. */
+static int read_remarks(struct pprof *pprof)
+{
+	const size_t count = min_of(pprof->message->n_comment, (size_t)COMMENTS_MAX);
+	const char *comments[COMMENTS_MAX];
+	int err;
+
+	for (size_t i = 0; i < count; i++) {
+		comments[i] = text_at(pprof, pprof->message->comment[i]);
+		if (!comments[i])
+			return -EBADMSG;
+	}
+	if (count < pprof->message->n_comment)
+		pprof->import->loss = "units of labels, comments beyond the first 256";
+	err = count ? add_attribute(pprof->import,
+				    dictionary_attribute_strings(&pprof->import->dictionary, "pprof.profile.comment",
+								 comments, count)) : 0;
+	return err ?: add_frames(pprof, "pprof.profile.drop_frames", pprof->message->drop_frames) ?:
+	       add_frames(pprof, "pprof.profile.keep_frames", pprof->message->keep_frames);
+}
+
 static int read_message(struct pprof *pprof)
 {
 	const Pprof__Profile *message = pprof->message;
@@ -385,6 +424,9 @@ static int read_message(struct pprof *pprof)
 		return -E2BIG;
 	memset(pprof->mapping_index, 0xff, (message->n_mapping + 1) * sizeof(int32_t));
 	memset(pprof->location_index, 0xff, (message->n_location + 1) * sizeof(int32_t));
+	err = read_remarks(pprof);
+	if (err)
+		return err;
 	find_fixed(pprof);
 	for (size_t i = 0; i < message->n_sample_type; i++) {
 		events[i] = event_of(pprof, i);
@@ -416,7 +458,7 @@ int import_pprof(struct import *import, const uint8_t *data, size_t size)
 	if (!err) {
 		pprof.message = (const Pprof__Profile *)unpacked.message;
 		import->format = "pprof";
-		import->loss = "comments, frames to drop and units of labels";
+		import->loss = "units of labels";
 		err = read_message(&pprof);
 	}
 	unpack_free(&unpacked);

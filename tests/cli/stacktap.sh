@@ -578,13 +578,36 @@ assert value["format"] == "pprof" and value["samples"] == 69 and value["other_ev
 assert value["bytes"] == os.path.getsize(sys.argv[2]), value
 assert b"gamma" in gzip.open(sys.argv[2]).read()' "$out" "$scratch/x.bin"
 check "convert pprof to otlp" run 0 convert -o back.otlp x.bin
-check "convert to otlp says what it lost" says "$err" "back.otlp: 3 samples of pprof as otlp, without comments"
+check "convert to otlp says what it lost" says "$err" "back.otlp: 3 samples of pprof as otlp, without units of labels"
 check "and says what OTLP wants of a Profile, and of no payload that is not there" bash -c '
 	python3 -B tests/otlp/check.py "$1" | grep -E "profile_id|period_type|payload_format|original"; test $? = 1' - "$scratch/back.otlp"
 check "and back" run 0 convert -o back.folded back.otlp
 same "what comes back is what there was" "$(sort "$scratch/back.folded")" "copy;main;[no symbol] 6
 copy;main;gamma 60
 copy;main;read_zero_[k] 3"
+python3 -B - "$scratch" <<'PYTHON'
+import gzip, sys
+# a sample of no name; of the whole two comments of which one is no UTF-8, frames to drop and to keep
+whole = b"\x32\0\x0a\0\x12\6\x0a\1\7\x12\1\1\x22\2\x08\7"
+strings = b"".join(b"\x32" + bytes([len(text)]) + text for text in (b"it was slow", b"h\xff\xfe", b"^skip$", b"^keep$"))
+for name, more in (("remarks", b"\x6a\2\1\2\x38\3\x40\4"), ("chatty", b"\x68\1" * 257)):
+    with gzip.open(f"{sys.argv[1]}/{name}.pprof", "wb") as file:
+        file.write(whole + strings + more)
+PYTHON
+check "convert pprof with comments to otlp" run 0 convert -o remarks.otlp remarks.pprof
+check "its comments are the Profile's, by OpenTelemetry's name" python3 -B -c '
+import sys
+sys.path[:0] = ["tests/otlp"]
+import wire
+(payload,) = wire.read(sys.argv[1])
+data = wire.decode(payload)[0]
+tables, (profile,) = data.dictionary, data.resource_profiles[0].scope_profiles[0].profiles
+said = {tables.string_table[tables.attribute_table[i].key_strindex]: tables.attribute_table[i].value for i in profile.attribute_indices}
+assert [value.string_value for value in said["pprof.profile.comment"].array_value.values] == ["it was slow", "h??"], said
+assert said["pprof.profile.drop_frames"].string_value == "^skip$" and said["pprof.profile.keep_frames"].string_value == "^keep$", said
+' "$scratch/remarks.otlp"
+check "convert pprof with many comments" run 0 convert -o chatty.otlp chatty.pprof
+check "says that not all were kept" says "$err" "as otlp, without units of labels, comments beyond the first 256"
 printf 'a b 1/2 5.000000001: 7 cycles: \n\t ffffffff81000000 f+0x1 ([k])\n\n' >"$scratch/script"
 check "convert perf script to otlp" run 0 convert -o back.otlp script
 check "its samples" run 0 report --json back.otlp

@@ -178,12 +178,17 @@ static void bad_references_are_refused(void **state _unused_)
 	static const char name[] = "\x32\0\x0a\0\x12\6\x0a\1\7\x12\1\1\x22\6\x08\7\x22\2\x08\x09\x2a\4\x08\x09\x10\5";
 	/* a value too many */
 	static const char value[] = "\x32\0\x0a\0\x12\7\x0a\1\7\x12\2\1\1\x22\2\x08\7";
+	/* with a comment, frames to drop of string 5 */
+	static const char comment[] = "\x32\0\x0a\0\x12\6\x0a\1\7\x12\1\1\x22\2\x08\7\x6a\1\5";
+	static const char drop[] = "\x32\0\x0a\0\x12\6\x0a\1\7\x12\1\1\x22\2\x08\7\x38\5";
 	static const char whole[] = "\x32\0\x0a\0\x12\6\x0a\1\7\x12\1\1\x22\2\x08\7";
 
 	assert_int_equal(import("pprof", lone, sizeof(lone) - 1, NULL), -EBADMSG);
 	assert_int_equal(import("pprof", line, sizeof(line) - 1, NULL), -EBADMSG);
 	assert_int_equal(import("pprof", name, sizeof(name) - 1, NULL), -EBADMSG);
 	assert_int_equal(import("pprof", value, sizeof(value) - 1, NULL), -EBADMSG);
+	assert_int_equal(import("pprof", comment, sizeof(comment) - 1, NULL), -EBADMSG);
+	assert_int_equal(import("pprof", drop, sizeof(drop) - 1, NULL), -EBADMSG);
 	assert_int_equal(import("pprof", whole, sizeof(whole) - 1, NULL), 0);
 	synthetic_check_pools();
 }
