@@ -2,11 +2,14 @@
 #include <linux/cache.h>
 #include <linux/kernel.h>
 #include <linux/kprobes.h>
+#include <linux/string.h>
 
 #include "compat/compat.h"
 #include "hook.h"
 
 unsigned long st_hook_trampolines[HOOK_TRAMPOLINES] __ro_after_init;
+unsigned long st_hook_graph __ro_after_init;
+unsigned long st_hook_graph_bytes __ro_after_init;
 
 #ifdef CONFIG_KPROBES
 /*
@@ -24,17 +27,35 @@ static unsigned long __init hook_find(const char *name)
 	return address;
 }
 
+/* Of the function that starts there, by what kallsyms says of it: return_to_handler+0x0/0x31. */
+static unsigned long __init hook_bytes(unsigned long address)
+{
+	unsigned long bytes;
+	char text[64], *size;
+
+	snprintf(text, sizeof(text), "%pS", (void *)address);
+	size = strchr(text, '/');
+	return size && sscanf(size, "/%lx", &bytes) == 1 ? bytes : 0;
+}
+
 void __init st_hook_init(void)
 {
-	static const char *const names[] __initconst = { COMPAT_TRAMPOLINES };
+	static const char *const names[] __initconst = {
+		COMPAT_GRAPH_TRAMPOLINE, COMPAT_TRAMPOLINES
+	};
 	unsigned int i, count = 0;
 
 	BUILD_BUG_ON(ARRAY_SIZE(names) > HOOK_TRAMPOLINES);
 	for (i = 0; i < ARRAY_SIZE(names); i++) {
 		unsigned long address = hook_find(names[i]);
 
-		if (address)
-			st_hook_trampolines[count++] = address;
+		if (!address)
+			continue;
+		st_hook_trampolines[count++] = address;
+		if (!i) {
+			st_hook_graph = address;
+			st_hook_graph_bytes = hook_bytes(address);
+		}
 	}
 }
 #else

@@ -12,6 +12,8 @@ enum {
 };
 
 extern unsigned long st_hook_trampolines[HOOK_TRAMPOLINES];
+extern unsigned long st_hook_graph;		/* function-graph's, which is one of them */
+extern unsigned long st_hook_graph_bytes;
 
 /* Ask for the kernel's trampolines; without CONFIG_KPROBES there is nobody to ask, and none is known. */
 void __init st_hook_init(void);
@@ -25,6 +27,15 @@ static inline bool hook_is_kernel(unsigned long address)
 		if (address == st_hook_trampolines[i])
 			return true;
 	return false;
+}
+
+/*
+ * Is it in function-graph's trampoline, which runs after the return and has no frame that leads to the
+ * caller? What runs of kretprobes' and fprobes' has one.
+ */
+static inline bool hook_is_graph(unsigned long address)
+{
+	return address - st_hook_graph < st_hook_graph_bytes;
 }
 
 /*

@@ -32,6 +32,10 @@ void st_stack_walk_kernel(struct pt_regs *regs, struct stacktap_stack *stack)
 	struct stack_frame frame;
 
 	stack->ips[stack->nr++] = compat_strip_kernel_pac(regs->pc);
+	if (unlikely(hook_is_graph(stack->ips[0]))) {
+		stack->end = STACKTAP_END_HOOK;
+		return;
+	}
 	low = sp;
 	if (sp >= task_low && sp < task_high) {
 		high = task_high;
@@ -65,7 +69,7 @@ void st_stack_walk_kernel(struct pt_regs *regs, struct stacktap_stack *stack)
 				goto out;
 		}
 		ret = compat_strip_kernel_pac(frame.ret);
-		if (unlikely(hook_is_kernel(ret))) {
+		if (unlikely(hook_is_kernel(ret) || hook_is_graph(ret))) {
 			stack->end = STACKTAP_END_HOOK;
 			goto out;
 		}

@@ -49,7 +49,13 @@ void st_stack_walk_kernel(struct pt_regs *regs, struct stacktap_stack *stack)
 		}
 		stack->ips[stack->nr++] = addr;
 	}
-	stack->end = unwind_error(&state) ? STACKTAP_END_NO_RULE : STACKTAP_END_COMPLETE;
+	if (unwind_error(&state))
+		stack->end = STACKTAP_END_NO_RULE;
+	else if (stack->nr && unlikely(hook_is_graph(stack->ips[stack->nr - 1])))
+		/* until 6.4 it is said to be the outermost code of a stack */
+		stack->end = STACKTAP_END_HOOK;
+	else
+		stack->end = STACKTAP_END_COMPLETE;
 }
 
 u8 st_stack_admit_user(struct stacktap_stack *stack)

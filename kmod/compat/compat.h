@@ -273,17 +273,13 @@ static __always_inline const unsigned long __user *compat_mask_user(unsigned lon
 
 /*
  * What return hooks put in place of a return address: kretprobe's was renamed by 5.16, fprobe brought its own
- * in 5.18, which kretprobes have since where the architecture has rethook. x86's unwinder knows the callers behind
- * function-graph's by itself, behind kretprobes' since 5.16.
+ * in 5.18, which kretprobes have since where the architecture has rethook. x86's unwinder knows the callers
+ * behind kretprobes' since 5.16, and behind function-graph's, until 5.16 but for the moment between its being
+ * put there and the caller's being noted.
  */
-#ifdef CONFIG_ARM64
-#define COMPAT_TRAMPOLINES \
-	"return_to_handler", "kretprobe_trampoline", "__kretprobe_trampoline", \
-	"arch_rethook_trampoline"
-#else
+#define COMPAT_GRAPH_TRAMPOLINE "return_to_handler"
 #define COMPAT_TRAMPOLINES \
 	"kretprobe_trampoline", "__kretprobe_trampoline", "arch_rethook_trampoline"
-#endif
 
 /* kernel/events/core.c sets hw.interrupts to this when it throttles; there is no header for it */
 #define COMPAT_MAX_INTERRUPTS (~0ULL)

@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Return hooks of all kinds that this kernel has: none is a caller in its stacks. */
+/*
+ * Return hooks of all kinds that this kernel has: none is a caller in its stacks, and none that runs hides
+ * that it has the caller.
+ */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <linux/perf_event.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "cases.h"
@@ -21,10 +26,13 @@
 enum {
 	HOOKS_ENOUGH = 30,		/* stacks under a hooked function */
 	HOOKS_TRAMPOLINES = 16,
+	HOOKS_WRONG = 4,		/* stacks that are shown */
+	HOOKS_FRAMES = 24,		/* of each */
 };
 
 struct hook_kind {
 	const char *name;
+	bool is_graph;			/* its trampoline is return_to_handler */
 	const char *set[2];		/* a file of tracefs and what it takes */
 	const char *enable[2];
 	const char *disable[2];
@@ -50,6 +58,7 @@ static const struct hook_kind kinds[] = {
 		.unset = { TRACING "dynamic_events", "-:stacktap/hooked" },
 	}, {
 		.name = "function-graph",
+		.is_graph = true,
 		.set = { TRACING "set_ftrace_filter", HOOKED },
 		.enable = { TRACING "current_tracer", "function_graph" },
 		.disable = { TRACING "current_tracer", "nop" },
@@ -66,14 +75,24 @@ struct range {
 	uint64_t start, end;
 };
 
+struct wrong_stack {
+	uint64_t ips[HOOKS_FRAMES];
+	unsigned int nr, end;
+};
+
 struct hooked_stacks {
 	uint32_t tgid;
 	struct range hooked;
 	struct range trampolines[HOOKS_TRAMPOLINES];
 	unsigned int nr_trampolines;
+	struct range graph;	/* function-graph's */
 	uint64_t under;		/* stacks with the hooked function as a caller */
 	uint64_t whole, ended;	/* of these: beyond it to the end, and to the hook */
 	uint64_t trampoline;	/* has one for a caller */
+	/* of all: those that end in a trampoline that runs, and those that lack a caller and do not say so */
+	uint64_t running, cut;
+	struct wrong_stack wrong[HOOKS_WRONG];
+	unsigned int nr_wrong;
 };
 
 static bool is_in(const struct range *range, uint64_t ip)
@@ -88,7 +107,34 @@ static bool is_trampoline(const struct hooked_stacks *stacks, uint64_t ip)
 	for (i = 0; i < stacks->nr_trampolines; i++)
 		if (is_in(&stacks->trampolines[i], ip))
 			return true;
-	return false;
+	return is_in(&stacks->graph, ip);
+}
+
+static void keep_wrong(struct hooked_stacks *stacks, const struct sample_view *view)
+{
+	struct wrong_stack *wrong = &stacks->wrong[stacks->nr_wrong];
+
+	if (stacks->nr_wrong == HOOKS_WRONG)
+		return;
+	stacks->nr_wrong++;
+	wrong->nr = view->nr_kernel < HOOKS_FRAMES ? view->nr_kernel : HOOKS_FRAMES;
+	wrong->end = view->sample->kernel_end;
+	memcpy(wrong->ips, view->kernel_ips, wrong->nr * sizeof(wrong->ips[0]));
+}
+
+/* x86's unwinder comes to a caller through some trampolines that run; arm64's frames leave one out. */
+static bool lacks_caller(const struct hooked_stacks *stacks, const struct sample_view *view)
+{
+	unsigned int i = 0;
+
+#ifdef __aarch64__
+	for (; i + 1 < view->nr_kernel; i++)
+		if (is_in(&stacks->graph, view->kernel_ips[i]))
+			return true;
+#else
+	i = view->nr_kernel - 1;
+#endif
+	return is_trampoline(stacks, view->kernel_ips[i]);
 }
 
 static void visit(const struct sample_view *view, void *arg)
@@ -96,17 +142,24 @@ static void visit(const struct sample_view *view, void *arg)
 	struct hooked_stacks *stacks = arg;
 	unsigned int i, j;
 
-	if (view->sample->tgid != stacks->tgid)
+	if (view->sample->tgid != stacks->tgid || !view->nr_kernel)
 		return;
+	if (view->sample->kernel_end == STACKTAP_END_COMPLETE && lacks_caller(stacks, view)) {
+		stacks->cut++;
+		keep_wrong(stacks, view);
+	}
 	/* behind the leaf: a trampoline runs as well */
 	for (i = 1; i < view->nr_kernel && !is_in(&stacks->hooked, view->kernel_ips[i]); i++)
 		;
-	if (i >= view->nr_kernel)
+	if (i >= view->nr_kernel) {
+		stacks->running += view->sample->kernel_end == STACKTAP_END_HOOK;
 		return;
+	}
 	stacks->under++;
 	for (j = i + 1; j < view->nr_kernel; j++) {
 		if (is_trampoline(stacks, view->kernel_ips[j])) {
 			stacks->trampoline++;
+			keep_wrong(stacks, view);
 			return;
 		}
 	}
@@ -131,6 +184,36 @@ static void each_symbol(void (*see)(uint64_t address, const char *name, void *ar
 	fclose(file);
 }
 
+struct place {
+	uint64_t ip, start;
+	char name[64];
+};
+
+static void see_place(uint64_t address, const char *name, void *arg)
+{
+	struct place *place = arg;
+
+	if (address <= place->ip && address > place->start) {
+		place->start = address;
+		snprintf(place->name, sizeof(place->name), "%.63s", name);
+	}
+}
+
+static void show_wrong(const struct hooked_stacks *stacks)
+{
+	unsigned int i, j;
+
+	for (i = 0; i < stacks->nr_wrong; i++) {
+		tap_note("stack %u, end %u:", i, stacks->wrong[i].end);
+		for (j = 0; j < stacks->wrong[i].nr; j++) {
+			struct place place = { .ip = stacks->wrong[i].ips[j] };
+
+			each_symbol(see_place, &place);
+			tap_note("  %s+%#" PRIx64, place.name, place.ip - place.start);
+		}
+	}
+}
+
 static void see_start(uint64_t address, const char *name, void *arg)
 {
 	struct hooked_stacks *stacks = arg;
@@ -138,8 +221,9 @@ static void see_start(uint64_t address, const char *name, void *arg)
 
 	if (!strcmp(name, HOOKED))
 		range = &stacks->hooked;
-	else if (!strcmp(name, "return_to_handler") || strstr(name, "kretprobe_trampoline") ||
-		 strstr(name, "rethook_trampoline"))
+	else if (!strcmp(name, "return_to_handler"))
+		range = &stacks->graph;
+	else if (strstr(name, "kretprobe_trampoline") || strstr(name, "rethook_trampoline"))
 		range = stacks->nr_trampolines < HOOKS_TRAMPOLINES ?
 			&stacks->trampolines[stacks->nr_trampolines++] : NULL;
 	if (range)
@@ -158,6 +242,7 @@ static void see_end(uint64_t address, const char *name __attribute__((unused)), 
 	unsigned int i;
 
 	end_before(&stacks->hooked, address);
+	end_before(&stacks->graph, address);
 	for (i = 0; i < stacks->nr_trampolines; i++)
 		end_before(&stacks->trampolines[i], address);
 }
@@ -184,6 +269,24 @@ static bool has_traced(void)
 	return found;
 }
 
+/* Long reads, in which the hook's return is far off, and short ones, that trampolines run often. */
+static pid_t fork_reader(void)
+{
+	static char buffer[1 << 16];
+	pid_t pid = fork();
+	unsigned int i;
+	int zero;
+
+	if (pid)
+		return pid;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	zero = open("/dev/zero", O_RDONLY | O_CLOEXEC);
+	while (read(zero, buffer, sizeof(buffer)) > 0)
+		for (i = 0; i < 16 && read(zero, buffer, 1) > 0; i++)
+			;
+	_exit(1);
+}
+
 static void sample_under(const struct hook_kind *kind, struct hooked_stacks *stacks)
 {
 	struct client client;
@@ -191,13 +294,14 @@ static void sample_under(const struct hook_kind *kind, struct hooked_stacks *sta
 	pid_t pid;
 
 	stacks->under = stacks->whole = stacks->ended = stacks->trampoline = 0;
+	stacks->running = stacks->cut = stacks->nr_wrong = 0;
 	if (!tap(!client_open(&client) && !client_add_rings(&client, 1 << 20) &&
 		 !client_set_sources(&client, &clock_997, 1), "%s: a session", kind->name))
 		return;
 	client.visit = visit;
 	client.visit_arg = stacks;
 	/* after the hook: none of its calls is without */
-	pid = load_fork(0, true);
+	pid = fork_reader();
 	stacks->tgid = pid;
 	tap(!client_start(&client), "START");
 	for (i = 0; i < 600 && stacks->under < HOOKS_ENOUGH; i++) {
@@ -214,6 +318,10 @@ static void sample_under(const struct hook_kind *kind, struct hooked_stacks *sta
 	tap((stacks->whole + stacks->ended) * 10 >= stacks->under * 9,
 	    "%s: %" PRIu64 " are whole, %" PRIu64 " end at the hook", kind->name, stacks->whole,
 	    stacks->ended);
+	tap(!stacks->cut, "%s: %" PRIu64 " stacks without a caller say that they are whole", kind->name,
+	    stacks->cut);
+	tap_note("%s: %" PRIu64 " stacks end in the hook", kind->name, stacks->running);
+	show_wrong(stacks);
 	client_close(&client);
 }
 
@@ -228,7 +336,9 @@ void case_hooks(void)
 	}
 	each_symbol(see_start, &stacks);
 	each_symbol(see_end, &stacks);
-	if (!tap(stacks.hooked.start, HOOKED " and %u trampolines", stacks.nr_trampolines))
+	/* all kernels here have kprobes */
+	if (!tap(stacks.hooked.start && stacks.nr_trampolines, HOOKED " and %u trampolines of kretprobes",
+		 stacks.nr_trampolines))
 		return;
 	for (i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
 		const struct hook_kind *kind = &kinds[i];
@@ -239,6 +349,8 @@ void case_hooks(void)
 			continue;
 		}
 		if (load_write(kind->enable[0], kind->enable[1])) {
+			if (kind->is_graph)
+				tap(stacks.graph.start, "%s: its trampoline has a name", kind->name);
 			sample_under(kind, &stacks);
 			seen++;
 		} else {
