@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "resolve/absent.h"
 
-#include <fcntl.h>
-#include <inttypes.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/macro.h"
-#include "broker/broker.h"
 #include "helper/opener.h"
 
 #define AGAIN_NS (100 * NSEC_PER_MSEC)	/* until the same page may be asked for again */
@@ -31,12 +27,12 @@ struct absent {
 	pthread_mutex_t lock;
 	pthread_cond_t wakeup;
 	pthread_t thread;
-	struct opener *opener;		/* the thread's, for who may not read itself; NULL: not needed so far */
+	struct opener *opener;		/* the thread's; NULL: not needed so far */
 	struct page waiting[WAITING_MAX], recent[RECENT];
 	unsigned int first, count;
 	uint64_t second;		/* that @taken is counted in */
 	unsigned int taken;
-	bool is_reading, is_stopping, is_detached; /* @lock holds for all of it */
+	bool is_stopping;		/* @lock holds for all of it */
 	struct absent_stats stats;
 };
 
@@ -45,26 +41,17 @@ static uint64_t page_bytes(void)
 	return (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-/* How many pages came: the first of them, and what lies above up to the first that does not. */
+/*
+ * How many pages came: the first of them, and what lies above up to the first that does not. Such a page may be another's
+ * file on a server that does not answer, and who waits for it cannot be killed: so that is the opener.
+ */
 static unsigned int read_pages(struct absent *absent, const struct page *page)
 {
-	_cleanup_close_ int fd = -1;
-	unsigned int count = 0;
-	char path[32], byte;
+	int r = absent->opener ? 0 : opener_new(&absent->opener);
 
-	if (broker_is_there()) {
-		int r = absent->opener ? 0 : opener_new(&absent->opener);
-
-		if (!r)
-			r = opener_touch(absent->opener, page->tgid, page->address, PAGES_ABOVE);
-		return r < 0 ? 0 : (unsigned int)r;
-	}
-	snprintf(path, sizeof(path), "/proc/%" PRIu32 "/mem", page->tgid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	while (fd >= 0 && count < PAGES_ABOVE &&
-	       pread(fd, &byte, 1, (off_t)(page->address + count * page_bytes())) == 1)
-		count++;
-	return count;
+	if (!r)
+		r = opener_touch(absent->opener, page->tgid, page->address, PAGES_ABOVE);
+	return r < 0 ? 0 : (unsigned int)r;
 }
 
 static void destroy(struct absent *absent)
@@ -90,19 +77,11 @@ static void *read_thread(void *ctx)
 		page = absent->waiting[absent->first];
 		absent->first = (absent->first + 1) % WAITING_MAX;
 		absent->count--;
-		absent->is_reading = true;
 		pthread_mutex_unlock(&absent->lock);
 		count = read_pages(absent, &page);
 		pthread_mutex_lock(&absent->lock);
-		absent->is_reading = false;
 		absent->stats.pages += count;
 		absent->stats.failed += !count;
-		if (absent->is_detached) {
-			/* absent_free() found a read under way and did not wait for it */
-			pthread_mutex_unlock(&absent->lock);
-			destroy(absent);
-			return NULL;
-		}
 	}
 	pthread_mutex_unlock(&absent->lock);
 	return NULL;
@@ -122,26 +101,20 @@ int absent_new(struct absent **ret_absent)
 		destroy(absent);
 		return r;
 	}
+	pthread_setname_np(absent->thread, "stacktap-pages");
 	*ret_absent = absent;
 	return 0;
 }
 
 void absent_free(struct absent *absent)
 {
-	bool is_detached;
-
 	if (!absent)
 		return;
 	pthread_mutex_lock(&absent->lock);
 	absent->is_stopping = true;
-	/* it may hang until the process ends, and what it uses stays until it is back; the opener has a deadline */
-	is_detached = absent->is_detached = absent->is_reading && !broker_is_there();
-	if (is_detached)
-		pthread_detach(absent->thread);
 	pthread_cond_signal(&absent->wakeup);
 	pthread_mutex_unlock(&absent->lock);
-	if (is_detached)
-		return;
+	/* a question to the opener has a deadline */
 	pthread_join(absent->thread, NULL);
 	destroy(absent);
 }

@@ -4,9 +4,9 @@
  * module cannot wait for them; here they are brought in for the walks to come by reading a byte of
  * each through /proc/PID/mem.
  *
- * Memory can be such that reading it takes for ever (userfaultfd, a file of a FUSE server that is
- * the process itself). So a thread of its own reads, which nobody waits for; or, where this process may not, an
- * opener of its own: what hangs there keeps no file from being opened.
+ * Memory can be such that reading it takes for ever (a file of a FUSE server that is
+ * the process itself). So an opener reads, which can be left behind; one of its own, so that what hangs there
+ * keeps no file from being opened.
  */
 #ifndef STACKTAP_RESOLVE_ABSENT_H
 #define STACKTAP_RESOLVE_ABSENT_H
@@ -23,7 +23,7 @@ struct absent_stats {
 };
 
 int absent_new(struct absent **ret_absent);
-/* Waits for no read that hangs, but for an opener's answer. */
+/* Waits for the opener's answer at most. */
 void absent_free(struct absent *absent);
 
 /* Have the page at @address of process @tgid read, and some above it. Never waits, from any thread. */

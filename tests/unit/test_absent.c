@@ -2,7 +2,9 @@
 /* Pages of this very process that nothing has touched yet are there once they were wanted. */
 #include "unit.h"
 
+#include <dirent.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -116,6 +118,56 @@ static void it_is_bounded(void **state)
 	munmap(memory, PAGES * page);
 }
 
+/* Of the only child; 0: there is none. */
+static pid_t child(void)
+{
+	struct dirent *entry;
+	DIR *proc = opendir("/proc");
+	pid_t found = 0;
+
+	assert_non_null(proc);
+	while (!found && (entry = readdir(proc))) {
+		char path[300];
+		int pid = 0, parent = 0;
+		FILE *file;
+
+		snprintf(path, sizeof(path), "/proc/%s/stat", entry->d_name);
+		file = fopen(path, "re");
+		if (!file)
+			continue;
+		if (fscanf(file, "%d (stacktap-opener) %*c %d", &pid, &parent) == 2 && parent == getpid())
+			found = pid;
+		fclose(file);
+	}
+	closedir(proc);
+	return found;
+}
+
+/* Who reads may hang, as for a page of a server that does not answer: none of this process' threads does. */
+static void a_read_that_hangs_is_given_up(void **state)
+{
+	size_t page = (size_t)getpagesize();
+	struct absent_stats stats;
+	struct absent *absent;
+	char *memory = map();
+	pid_t reader;
+
+	(void)state;
+	assert_int_equal(absent_new(&absent), 0);
+	absent_want(absent, (uint32_t)getpid(), (uintptr_t)memory);
+	stats = settle(absent, 1);
+	assert_int_equal(stats.pages, PAGES_ABOVE);
+	reader = child();
+	assert_true(reader > 0);
+	assert_int_equal(kill(reader, SIGSTOP), 0);
+	absent_want(absent, (uint32_t)getpid(), (uintptr_t)memory + PAGES_ABOVE * page);
+	stats = settle(absent, 2);
+	assert_int_equal(stats.failed, 1);
+	absent_free(absent);
+	assert_int_equal(kill(reader, 0), -1);
+	munmap(memory, PAGES * page);
+}
+
 /* Many a read is under way when it is freed; LeakSanitizer sees what then stays behind. */
 static void nothing_stays_behind(void **state)
 {
@@ -141,6 +193,7 @@ int main(void)
 		cmocka_unit_test(what_is_wanted_comes_in),
 		cmocka_unit_test(what_is_not_there_fails),
 		cmocka_unit_test(it_is_bounded),
+		cmocka_unit_test(a_read_that_hangs_is_given_up),
 		cmocka_unit_test(nothing_stays_behind),
 	};
 
