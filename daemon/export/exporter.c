@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/work.h"
 #include "export/journal_share.h"
 
 #define REQUEST_MAX ((size_t)64 << 20)	/* uncompressed, by the specification */
@@ -110,14 +111,19 @@ static int make_journal(struct exporter *exporter, const struct exporter_options
 static void *serve(void *ctx)
 {
 	struct lane *lane = ctx;
+	struct work work;
 	int wait;
 
+	work_enter(&work, "send");
 	while (!atomic_load(&lane->exporter->is_stopping)) {
+		work_begin();
 		wait = destination_poll(lane->destination);
+		work_end();
 		if (wait)
 			destination_wait(lane->destination, wait);
 	}
 	destination_stop(lane->destination, lane->exporter->end);
+	work_leave();
 	return NULL;
 }
 
@@ -148,6 +154,8 @@ static int start_threads(struct exporter *exporter)
 
 		err = -pthread_create(&lane->thread, NULL, serve, lane);
 		lane->has_thread = !err;
+		if (!err)
+			pthread_setname_np(lane->thread, "stacktap-send");
 	}
 	return err;
 }

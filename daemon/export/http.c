@@ -8,7 +8,9 @@
 #include <time.h>
 
 #include "base/buffer.h"
+#include "base/clock.h"
 #include "base/utf8.h"
+#include "base/work.h"
 #include "broker/broker.h"
 #include "export/environment.h"
 #include "export/grpc.h"
@@ -547,6 +549,7 @@ void http_post(struct http *http, const uint8_t *data, size_t size, enum compres
 	curl_easy_setopt(http->curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)size);
 	curl_easy_setopt(http->curl, CURLOPT_TIMEOUT_MS, (long)timeout_ms);
 	curl_easy_setopt(http->curl, CURLOPT_CONNECTTIMEOUT_MS, (long)timeout_ms);
+	work_wait(timeout_ms * NSEC_PER_MSEC);
 	err = curl_easy_perform(http->curl);
 	answer.error = (int)err;
 	curl_easy_getinfo(http->curl, CURLINFO_NUM_CONNECTS, &answer.connections);

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/utf8.h"
+#include "base/work.h"
 #include "helper/cache.h"
 
 enum {
@@ -186,6 +187,7 @@ static int ask(struct debuginfod *debuginfod, const char *build_id, int fd, stru
 
 	strcpy(request.url, debuginfod->url);
 	snprintf(request.build_id, sizeof(request.build_id), "%s", build_id);
+	work_wait(call.timeout_ms * NSEC_PER_MSEC);
 	r = helper_call(debuginfod->helper, &call);
 	if (r < 0) {
 		reply->outcome = r == -ETIMEDOUT ? FETCH_TIMED_OUT : FETCH_FAILED;

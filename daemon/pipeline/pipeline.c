@@ -422,10 +422,6 @@ void pipeline_stats(struct pipeline *pipeline, struct pipeline_stats *ret_stats)
 	pthread_mutex_unlock(&pipeline->lock);
 	tell_threads(pipeline, ret_stats->thread_ns);
 	now = clock_monotonic();
-	for (int i = 0; i < PIPELINE_THREADS; i++) {
-		uint64_t since = atomic_load_explicit(&pipeline->busy_since[i], memory_order_relaxed);
-
-		/* it may have begun after @now */
-		ret_stats->busy_ns[i] = since && since < now ? now - since : 0;
-	}
+	for (int i = 0; i < PIPELINE_THREADS; i++)
+		ret_stats->busy_ns[i] = work_taken(&pipeline->work[i], now);
 }

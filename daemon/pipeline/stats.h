@@ -39,8 +39,8 @@ struct pipeline_stats {
 	uint64_t parts_samples_refused;	/* in these */
 	uint64_t parts_cpu_ns;	/* of making and writing them, threads A and D */
 	/*
-	 * For how long each thread has been at one piece of work, thread B at one file, list or window; 0: it waits for
-	 * one.
+	 * For how long each thread has been at one piece of work, thread A at one round, thread B at one file, list or
+	 * window; 0: it waits for one.
 	 */
 	uint64_t busy_ns[PIPELINE_THREADS];
 };

@@ -259,17 +259,18 @@ void *drain_thread(void *ctx)
 	bool is_first = true;
 	int r = 0;
 
+	pipeline_enter(pipeline, THREAD_DRAIN);
 	while (!r && !atomic_load_explicit(&pipeline->stop, memory_order_acquire)) {
+		/* what it waits for it does not wait long for, so that is to come to an end as well */
+		work_begin();
 		r = capture_wait(pipeline->capture,
 				 pipeline->has_lists || pipeline->has_deferred ? LISTS_DELAY_MS :
 									     WAIT_MS);
-		pipeline_begin(pipeline, THREAD_DRAIN);
 		if (!r)
 			r = drain_once(pipeline);
 		if (!r && is_first)
 			let_keep(pipeline);
 		is_first = false;
-		pipeline_end(pipeline, THREAD_DRAIN);
 	}
 	if (!r)
 		r = capture_finish(pipeline->capture);
@@ -278,5 +279,6 @@ void *drain_thread(void *ctx)
 	if (r < 0)
 		log_error("rings are no longer drained: %s", strerror(-r));
 	pipeline->error = r;
+	work_leave();
 	return NULL;
 }

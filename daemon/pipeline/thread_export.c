@@ -62,13 +62,16 @@ void *export_thread(void *ctx)
 	struct pipeline *pipeline = ctx;
 	const struct pipeline_sink *sink = &pipeline->options.sink;
 	struct message *message;
-	/* an earlier run may have left something to send */
-	int r, timeout = sink->poll ? sink->poll(sink->ctx) : -1;
+	int r, timeout;
 
+	pipeline_enter(pipeline, THREAD_EXPORT);
+	work_begin();
+	/* an earlier run may have left something to send */
+	timeout = sink->poll ? sink->poll(sink->ctx) : -1;
 	for (;;) {
-		pipeline_end(pipeline, THREAD_EXPORT);
+		work_end();
 		message = message_take(pipeline->windows, timeout, &r);
-		pipeline_begin(pipeline, THREAD_EXPORT);
+		work_begin();
 		if (message) {
 			const struct relabel *relabel = pipeline->options.encode.relabel;
 			struct hand_over hand_over = { .pipeline = pipeline };
@@ -89,7 +92,7 @@ void *export_thread(void *ctx)
 			continue;
 		}
 		if (r == -EPIPE) {
-			pipeline_end(pipeline, THREAD_EXPORT);
+			work_leave();
 			return NULL;
 		}
 		timeout = sink->poll ? sink->poll(sink->ctx) : -1;

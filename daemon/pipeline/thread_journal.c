@@ -97,13 +97,15 @@ void *journal_thread(void *ctx)
 	uint64_t since = 0;	/* what it takes to be woken is the journal's as well */
 	int r;
 
+	pipeline_enter(pipeline, THREAD_JOURNAL);
 	while ((message = message_take(pipeline->parts, -1, &r))) {
-		pipeline_begin(pipeline, THREAD_JOURNAL);
+		work_begin();
 		message_free(message);
 		write_part(pipeline, since);
 		since = clock_read(CLOCK_THREAD_CPUTIME_ID);
-		pipeline_end(pipeline, THREAD_JOURNAL);
+		work_end();
 	}
+	work_leave();
 	return NULL;
 }
 

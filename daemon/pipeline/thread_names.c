@@ -128,6 +128,7 @@ void *symbol_thread(void *ctx)
 	bool is_stale = false;
 	int r;
 
+	pipeline_enter(pipeline, THREAD_NAMES);
 	while ((message = message_take(pipeline->requests, is_stale ? STATS_MS : -1, &r)) || !r) {
 		if (!message || clock_monotonic() - told >= STATS_MS * NSEC_PER_MSEC) {
 			publish(pipeline);
@@ -137,7 +138,7 @@ void *symbol_thread(void *ctx)
 		if (!message)
 			continue;
 		is_stale = true;
-		pipeline_begin(pipeline, THREAD_NAMES);
+		work_begin();
 		switch (message->kind) {
 		case MESSAGE_IMAGE:
 			symbolizer_see_image(pipeline->symbolizer, message->image,
@@ -164,7 +165,7 @@ void *symbol_thread(void *ctx)
 			tables_check_lists(pipeline);
 			publish(pipeline);
 			/* what follows waits for thread C */
-			pipeline_end(pipeline, THREAD_NAMES);
+			work_end();
 			if (message_send(pipeline->windows, steal_ptr(message), 0, QUEUE_NORMAL,
 					 -1) < 0)
 				pipeline_window_left(pipeline);
@@ -174,7 +175,8 @@ void *symbol_thread(void *ctx)
 		}
 		if (message)
 			message_free(message);
-		pipeline_end(pipeline, THREAD_NAMES);
+		work_end();
 	}
+	work_leave();
 	return NULL;
 }

@@ -6,7 +6,7 @@
 #include <pthread.h>
 
 #include "base/buffer.h"
-#include "base/clock.h"
+#include "base/work.h"
 #include "export/cut.h"
 #include "pipeline/drain.h"
 #include "pipeline/message.h"
@@ -34,7 +34,7 @@ struct pipeline {
 	bool is_started, is_stopped;
 	int error;			/* of thread A, once it has been joined */
 	_Atomic bool stop;
-	_Atomic uint64_t busy_since[PIPELINE_THREADS];	/* at one piece of work; 0: it waits for one */
+	struct work work[PIPELINE_THREADS];
 	_Atomic uint64_t named;		/* windows, by thread B */
 
 	/* thread A */
@@ -64,14 +64,9 @@ struct pipeline {
 /* Of all closings that anybody wanted the number, whichever pipeline they are of. */
 extern _Atomic uint64_t pipeline_closings;
 
-static inline void pipeline_begin(struct pipeline *pipeline, enum pipeline_thread thread)
+static inline void pipeline_enter(struct pipeline *pipeline, enum pipeline_thread thread)
 {
-	atomic_store_explicit(&pipeline->busy_since[thread], clock_monotonic(), memory_order_relaxed);
-}
-
-static inline void pipeline_end(struct pipeline *pipeline, enum pipeline_thread thread)
-{
-	atomic_store_explicit(&pipeline->busy_since[thread], 0, memory_order_relaxed);
+	work_enter(&pipeline->work[thread], pipeline_thread_names[thread]);
 }
 
 void *drain_thread(void *pipeline);	/* A: rings and side band to windows */

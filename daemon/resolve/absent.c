@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/macro.h"
+#include "base/work.h"
 #include "helper/opener.h"
 
 #define AGAIN_NS (100 * NSEC_PER_MSEC)	/* until the same page may be asked for again */
@@ -66,8 +67,10 @@ static void *read_thread(void *ctx)
 {
 	struct absent *absent = ctx;
 	struct page page;
+	struct work work;
 	unsigned int count;
 
+	work_enter(&work, "pages");
 	pthread_mutex_lock(&absent->lock);
 	for (;;) {
 		while (!absent->count && !absent->is_stopping)
@@ -78,12 +81,15 @@ static void *read_thread(void *ctx)
 		absent->first = (absent->first + 1) % WAITING_MAX;
 		absent->count--;
 		pthread_mutex_unlock(&absent->lock);
+		work_begin();
 		count = read_pages(absent, &page);
 		pthread_mutex_lock(&absent->lock);
 		absent->stats.pages += count;
 		absent->stats.failed += !count;
+		work_end();
 	}
 	pthread_mutex_unlock(&absent->lock);
+	work_leave();
 	return NULL;
 }
 

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/pool.h"
 #include "base/utf8.h"
+#include "base/work.h"
 
 #define RETRY_NS (60 * NSEC_PER_SEC)
 
@@ -133,10 +134,12 @@ static void *run(void *ctx)
 {
 	char build_id[41], path[PATH_MAX], note[DEBUGINFOD_NOTE_MAX];
 	struct fetched *fetched = ctx;
+	struct work work;
 	struct item *item;
 	uint64_t at;
 	int r;
 
+	work_enter(&work, "fetch");
 	pthread_mutex_lock(&fetched->lock);
 	while (!fetched->is_ending) {
 		item = next_item(fetched, clock_monotonic(), &at);
@@ -147,13 +150,16 @@ static void *run(void *ctx)
 		item->state = ASKED;
 		strcpy(build_id, item->build_id);
 		pthread_mutex_unlock(&fetched->lock);
+		work_begin();
 		r = debuginfod_get(fetched->debuginfod, build_id, path, note);
 		if (r != -ECANCELED)
 			say_change(fetched, r, note);
 		pthread_mutex_lock(&fetched->lock);
 		take_result(fetched, item, r, note);
+		work_end();
 	}
 	pthread_mutex_unlock(&fetched->lock);
+	work_leave();
 	return NULL;
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/work.h"
 
 /* Telling is all that can be done: nobody can interrupt a thread that waits for a file. */
 void busy_tell(struct busy *busy, uint64_t busy_ns)
@@ -21,18 +22,13 @@ void busy_tell(struct busy *busy, uint64_t busy_ns)
 	busy->has_said = is_busy;
 }
 
-bool busy_makes_progress(struct busy *busy, const uint64_t busy_ns[static PIPELINE_THREADS])
+bool busy_makes_progress(struct busy *busy, uint64_t now)
 {
-	for (int i = 0; i < PIPELINE_THREADS; i++) {
-		if (busy_ns[i] < HUNG_SECONDS * NSEC_PER_SEC)
-			continue;
-		if (!busy->has_told_hung)
-			log_error("thread %s has been at one piece of work for %d s: the watchdog is not served any more, "
-				  "so that the service manager starts the daemon anew", pipeline_thread_names[i],
-				  HUNG_SECONDS);
-		busy->has_told_hung = true;
-		return false;
-	}
-	busy->has_told_hung = false;
-	return true;
+	const char *name = work_hung(now);
+
+	if (name && !busy->has_told_hung)
+		log_error("thread %s has been at one piece of work for %d s: the watchdog is not served any more, "
+			  "so that the service manager starts the daemon anew", name, WORK_SECONDS);
+	busy->has_told_hung = name;
+	return !name;
 }

@@ -6,12 +6,9 @@
 #ifndef STACKTAP_SERVICE_BUSY_H
 #define STACKTAP_SERVICE_BUSY_H
 
-#include "pipeline/stats.h"
+#include "base/macro.h"
 
-enum {
-	BUSY_SECONDS = 30,	/* with tables to compile, more than ever seen */
-	HUNG_SECONDS = 300,	/* no piece of work has a deadline that is this late */
-};
+enum { BUSY_SECONDS = 30 };	/* with tables to compile, more than ever seen */
 
 struct busy {
 	bool has_said;		/* once each time is enough */
@@ -22,6 +19,6 @@ struct busy {
 void busy_tell(struct busy *busy, uint64_t busy_ns);
 
 /* False, and told once: a thread does not come to an end with what it is at. */
-bool busy_makes_progress(struct busy *busy, const uint64_t busy_ns[static PIPELINE_THREADS]);
+bool busy_makes_progress(struct busy *busy, uint64_t now);
 
 #endif /* STACKTAP_SERVICE_BUSY_H */

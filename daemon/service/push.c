@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/work.h"
 #include "export/complaint.h"
 #include "export/gzip.h"
 #include "export/otlp_json.h"
@@ -165,16 +166,22 @@ static void *run(void *arg)
 {
 	struct push *push = arg;
 	uint64_t next = first_due(push);
+	struct work work;
 
+	work_enter(&work, "push");
 	while (wait_until(push, next)) {
+		work_begin();
 		next += push_once(push) ? push->interval_ns : AGAIN_NS;
 		/* what was due while it waited for a receiver is left out */
 		if (next < clock_monotonic())
 			next = clock_monotonic() + push->interval_ns;
 		next = max_of(next, push->not_before);
+		work_end();
 	}
+	work_begin();
 	if (push->with_last)
 		push_last(push);
+	work_leave();
 	return NULL;
 }
 

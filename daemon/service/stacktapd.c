@@ -338,7 +338,7 @@ static bool loop(struct daemon *daemon)
 			struct exporter_stats exporter;
 
 			service_stats(daemon->service, &pipeline, &exporter);
-			if (busy_makes_progress(&daemon->busy, pipeline.busy_ns))
+			if (busy_makes_progress(&daemon->busy, clock_monotonic()))
 				notify_watchdog();
 			next_watchdog = now + watchdog_ns;
 		}

@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 
 #include "base/clock.h"
+#include "base/work.h"
 
 struct turn {
 	int fd;			/* -1: free */
@@ -76,11 +77,15 @@ static void *watch(void *ctx)
 {
 	struct turns *turns = ctx;
 	struct timespec until;
+	struct work work;
 	uint64_t next;
 
+	work_enter(&work, "turns");
 	pthread_mutex_lock(&turns->lock);
 	while (!turns->stop) {
+		work_begin();
 		next = expire(turns, clock_monotonic());
+		work_end();
 		if (next == UINT64_MAX) {
 			pthread_cond_wait(&turns->changed, &turns->lock);
 			continue;
@@ -90,6 +95,7 @@ static void *watch(void *ctx)
 		pthread_cond_timedwait(&turns->changed, &turns->lock, &until);
 	}
 	pthread_mutex_unlock(&turns->lock);
+	work_leave();
 	return NULL;
 }
 

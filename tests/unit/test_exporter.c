@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The exporter's queue, without a receiver; with one see tests/oracle/exporter_cases.py. */
+#include "loopback.h"
 #include "synthetic.h"
 
 #include <arpa/inet.h>
@@ -7,7 +8,9 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "base/clock.h"
 #include "base/pool.h"
+#include "base/work.h"
 #include "service/config.h"
 #include "export/exporter.h"
 
@@ -286,6 +289,35 @@ static void several_are_asked_by_threads_of_their_own(void **state)
 	assert_int_equal(now.sum.payloads_dropped, 50);
 }
 
+/* It was given that time, and beyond it the thread has hung. */
+static void a_receiver_may_take_its_time(void **state)
+{
+	enum { TIMEOUT_S = 600 };
+	char url[64];
+	int fd = loopback_listen(url, sizeof(url)), asked;
+	const struct destination_options destinations[] = {
+		{ .name = "a", .http.endpoint = url, .timeout_ms = TIMEOUT_S * 1000, .backoff_min_ms = 1, .backoff_max_ms = 2 },
+		{ .name = "b", .http.endpoint = url, .timeout_ms = TIMEOUT_S * 1000, .backoff_min_ms = 1, .backoff_max_ms = 2,
+		  .form = 1 },
+	};
+	const struct exporter_options options = {
+		.destinations = destinations, .destination_count = ARRAY_SIZE(destinations), .form_count = 2,
+	};
+
+	(void)state;
+	exporter_free(exporter);
+	assert_int_equal(exporter_new(&options, &exporter), 0);
+	send_one(10, 1);
+	asked = accept(fd, NULL, NULL);
+	assert_true(asked >= 0);
+	assert_null(work_hung(clock_monotonic() + (TIMEOUT_S + 1) * NSEC_PER_SEC));
+	assert_string_equal(work_hung(clock_monotonic() + (TIMEOUT_S + WORK_SECONDS + 1) * NSEC_PER_SEC), "send");
+	close(fd);
+	close(asked);
+	exporter_stop(exporter, 0);
+	assert_null(work_hung(UINT64_MAX));
+}
+
 static void bad_options_are_refused(void **state)
 {
 	const struct destination_options destination = { .name = "", .http.endpoint = endpoint,
@@ -308,6 +340,7 @@ int main(void)
 		T(the_queue_is_bounded_and_gives_up_the_oldest),
 		T(a_request_beyond_the_protocols_limit_is_dropped), T(bad_options_are_refused),
 		T(several_are_asked_by_threads_of_their_own), T(a_long_token_arrives), T(an_error_is_over_when_the_receiver_is_back),
+		T(a_receiver_may_take_its_time),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/pool.h"
+#include "base/work.h"
 #include "resolve/fetched.h"
 #include "resolve/objects.h"
 #include "web/listener.h"
@@ -271,7 +272,10 @@ static void its_end_does_not_wait_for_an_answer(void **state _unused_)
 			 OBJECTS_MORE_LATER);
 	asked = accept(fd, NULL, NULL);
 	assert_true(asked >= 0);
+	assert_null(work_hung(clock_monotonic() + WORK_SECONDS * NSEC_PER_SEC));
+	assert_string_equal(work_hung(UINT64_MAX), "fetch");
 	bench_close(&bench);
+	assert_null(work_hung(UINT64_MAX));
 	fixture_run("! ls cache-silent | grep .");
 	close(asked);
 	close(fd);

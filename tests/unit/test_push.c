@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 
 #include "base/clock.h"
+#include "base/work.h"
 #include "metrics.pb-c.h"
 #include "service/metrics.h"
 #include "service/push.h"
@@ -34,6 +35,7 @@ static struct {
 	_Atomic bool hangs;		/* it reads, and does not answer */
 	_Atomic bool is_busy;		/* the daemon, which has no figures then */
 	_Atomic unsigned int requests, asked;
+	const char *_Atomic at_work;	/* while it was asked last */
 	char request[1 << 18];
 	size_t body, size;
 } host;
@@ -91,6 +93,7 @@ static void *receive(void *ctx _unused_)
 			length = snprintf(answer, sizeof(answer),
 					  "HTTP/1.1 %d X\r\nConnection: close\r\n%sContent-Length: 0\r\n\r\n",
 					  host.status, retry_after);
+			host.at_work = work_hung(UINT64_MAX);
 			host.requests++;
 			while (host.hangs && read(fd, &(char){ 0 }, 1) > 0)
 				;
@@ -545,6 +548,7 @@ static void test_last_is_short(void **state _unused_)
 	assert_true(clock_monotonic() - start < PUSH_TIMEOUT_MS * NSEC_PER_MSEC);
 	close_receiver();
 	assert_int_equal(host.requests, 1);
+	assert_string_equal(host.at_work, "push");
 }
 
 /* Reloads that come faster than requests are due do not put these off for ever. */

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 
 #include "base/clock.h"
+#include "base/work.h"
 #include "capture/replay.h"
 #include "process/scan.h"
 #include "records.h"
@@ -496,6 +497,7 @@ static void test_a_file_without_end_shows(void **state _unused_)
 {
 	sem_t stuck;
 	bool was_busy, goes_on;
+	const char *hung;
 
 	sem_init(&stuck, 0, 0);
 	session.stuck = &stuck;
@@ -505,6 +507,7 @@ static void test_a_file_without_end_shows(void **state _unused_)
 	process_table_send_lists(drain_processes(pipeline.drain), clock_monotonic(), true);
 	/* nothing ends it by itself */
 	was_busy = names_are_busy(40 * NSEC_PER_MSEC, UINT64_MAX);
+	hung = work_hung(UINT64_MAX);
 	sem_post(&stuck);
 	goes_on = names_are_busy(0, 0);
 	run_rounds(4);
@@ -512,6 +515,7 @@ static void test_a_file_without_end_shows(void **state _unused_)
 	session.stuck = NULL;
 	sem_destroy(&stuck);
 	assert_true(was_busy);
+	assert_string_equal(hung, "names");
 	assert_true(goes_on);
 }
 
