@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compare our functions, lines and inlined frames with llvm-symbolizer's, then name recordings by them. Prints TAP.
+"""Compare our functions, lines and inlined frames with llvm-symbolizer's, some also with addr2line's and eu-addr2line's, then name
+recordings by them. Prints TAP.
 
 usage: lines.py LINE_NAMES STACKTAP WORK-DIRECTORY
 
-Where the two differ by intent:
+Where llvm-symbolizer and we differ by intent (the others: peers.py):
 * one address, several names: any of those that nm has there is right;
 * in no function: llvm-symbolizer says the line, we say nothing;
 * without a line: the file is the one that the function is declared in for us, none or the STT_FILE symbol for
   llvm-symbolizer.
 """
+import collections
 import hashlib
 import json
 import os
@@ -24,11 +26,13 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.p
 
 import check  # noqa: E402
 import make_sample  # noqa: E402
+import peers  # noqa: E402
 import wire  # noqa: E402
 from wire import Message  # noqa: E402
 
 RESULTS = []
 PER_FILE = 2000
+PER_PEER = 600 if os.environ.get("FULL") else 50    # of those, for addr2line and eu-addr2line
 START = 1_790_000_000_000_000_000
 
 CXX = r"""
@@ -182,43 +186,6 @@ let () =
   Hashtbl.iter (fun name prices -> Printf.printf "%s %d\\n" name (List.hd (sort prices))) Shop.cart
 """
 
-# a function with another inlined, whose name dwz has moved away
-MOVED = r"""
-    .text
-    .globl _start
-    .type _start, %function
-_start: .skip 32
-.Lend:
-    .size _start, . - _start
-    .section .debug_abbrev, "", %progbits
-    .uleb128 1, 0x11; .byte 1; .uleb128 0x11, 1, 0x12, 7, 0, 0                  # unit: low_pc, high_pc
-    .uleb128 2, 0x2e; .byte 1; .uleb128 0x11, 1, 0x12, 7, 3, 8, 0, 0            # function: and a name
-    .uleb128 3, 0x1d; .byte 0; .uleb128 0x11, 1, 0x12, 7, 3, 0x1f21, 0, 0       # inlined: one in the other file
-    .uleb128 0
-    .section .debug_info, "", %progbits
-    .long 2f - 1f
-1:  .short 4; .long .debug_abbrev; .byte 8
-    .uleb128 1; .quad _start; .quad .Lend - _start
-    .uleb128 2; .quad _start; .quad .Lend - _start; .asciz "_start"
-    .uleb128 3; .quad _start + 8; .quad 8; .long 1
-    .uleb128 0, 0
-2:  .section .gnu_debugaltlink, "", %progbits
-    .asciz "/usr/lib/debug/.dwz/other.debug"
-    .byte 0xab, 0xcd, 0xef, 0x01
-"""
-OTHER = r"""
-    .section .debug_str, "", %progbits
-    .asciz ""
-    .asciz "moved_by_dwz"
-    .section .debug_abbrev, "", %progbits
-    .uleb128 1, 0x3c; .byte 0; .uleb128 0, 0, 0
-    .section .debug_info, "", %progbits
-    .long 2f - 1f
-1:  .short 4; .long 0; .byte 8
-    .uleb128 1
-2:
-"""
-
 # a function whose origin is itself, and one inlined in it whose origin is in the other file and there itself again
 CIRCLE = r"""
     .text
@@ -283,6 +250,11 @@ SPLIT = (
     ("clang", "clang++", 5, "llvm-dwp"),
 )
 
+ARM64 = "aarch64-linux-gnu-"
+
+# where packages have what dwz has moved
+MOVED = "/usr/lib/debug/.dwz/some-linux-gnu/shared.debug"
+
 # what is compiled: name, compiler, flags
 VARIANTS = (
     ("gcc-dwarf5", "g++", "shop.cc", "-O2 -g -gdwarf-5"),
@@ -303,7 +275,11 @@ VARIANTS = (
     ("rustc", "rustc", "walk.rs", "-g -O"),
     ("rustc-O0", "rustc", "walk.rs", "-g"),
     ("ocamlopt", "ocamlopt", "shop.ml", "-g"),
+    ("arm64-cxx", ARM64 + "g++", "shop.cc", "-O2 -g -gdwarf-5"),
+    ("arm64-c-nested", ARM64 + "gcc", "tree.c", "-O2 -g -gdwarf-4"),
+    ("arm64-c-cold", ARM64 + "gcc", "cold.c", "-O2 -g -gdwarf-5"),
 )
+NOT_ASKED = {"addr2line": ("split", "dwarf64"), "eu-addr2line": ("clang",)}
 LINKED_BY = {"rustc": ("-C", "link-arg=-Wl,--build-id"), "ocamlopt": ("-ccopt", "-Wl,--build-id")}
 
 
@@ -314,13 +290,7 @@ def tell(good, what, detail=""):
         print("\n".join("# " + line for line in str(detail).splitlines()[:20]))
 
 
-def run(*command, text=None, cwd=None):
-    return subprocess.run(command, input=text, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd=cwd,
-                          encoding="utf-8", errors="surrogateescape", check=False).stdout
-
-
-def normal(path):
-    return os.path.normpath(path) if path not in ("", "??") else ""
+run, normal = peers.run, peers.normal
 
 
 def ours(program, path, addresses, *more):
@@ -336,7 +306,8 @@ def ours(program, path, addresses, *more):
     return answers
 
 
-def theirs(path, addresses):
+def theirs(path, addresses, raw=False):
+    """The same of llvm-symbolizer; @raw: with paths as they are told."""
     answers = []
     text = run("llvm-symbolizer", "-e", path, "--no-demangle", "-i", "--functions=linkage",
                text="".join(f"{a:#x}\n" for a in addresses))
@@ -344,7 +315,7 @@ def theirs(path, addresses):
         lines, frames = block.split("\n"), []
         for name, place in zip(lines[::2], lines[1::2]):
             file, number, column = place.rsplit(":", 2)
-            frames.append(("" if name == "??" else name, normal(file), int(number), int(column)))
+            frames.append(("" if name == "??" else name, file if raw else normal(file), int(number), int(column)))
         answers.append(frames)
     return answers
 
@@ -385,7 +356,8 @@ def differ(mine, other, same):
     return mine != other
 
 
-def compare(program, path, debug, *more, is_split=False):
+def compare(program, path, debug, *more, is_split=False, asked=None, peer_path=None):
+    """@asked: {tool: (rules, what is wrong)} of others, which are asked about some of the addresses, in @peer_path."""
     names = functions(path)
     first, size = text_range(path)
     addresses = random.Random(os.path.basename(path)).sample(range(first, first + size), min(size, PER_FILE))
@@ -394,14 +366,23 @@ def compare(program, path, debug, *more, is_split=False):
     mine, others = ours(program, debug, addresses, *more), theirs(path, addresses)
     if not len(mine) == len(others) == len(addresses):
         return len(addresses), 0, 0, [f"{len(mine)} and {len(others)} answers for {len(addresses)} addresses"]
+    agreed = []
     for address, frames, other in zip(addresses, mine, others):
         inlined += len(frames) > 1
         lined += bool(frames) and frames[0][2] > 0
         if is_split and frames:
             # the innermost line and the outermost name are in the file itself
             other = [other[-1][:1] + other[0][1:]]
-        if differ(frames, other, same):
+        agreed.append(not differ(frames, other, same))
+        if not agreed[-1]:
             wrong.append(f"{address:x}: {frames}\n      llvm-symbolizer: {other}")
+    chosen = sorted(random.Random(7).sample(range(len(addresses)), min(PER_PEER, len(addresses))))
+    for tool, (rules_met, unlike) in (asked or {}).items():
+        prefix = ARM64 if os.path.basename(path).startswith("arm64") else ""
+        peer = peers.Peer(tool, peer_path or path, [addresses[i] for i in chosen], same, prefix).compare(
+            *([values[i] for i in chosen] for values in (addresses, mine, agreed)))
+        rules_met.update(peer.counts)
+        unlike += [f"{os.path.basename(path)}: {text}" for text in peer.wrong]
     return len(addresses), inlined, lined, wrong
 
 
@@ -425,13 +406,17 @@ def split_debug(path):
 
 
 def check_lines(program, work, own):
+    asked = {tool: (collections.Counter(), []) for tool in peers.TOOLS}
     for name, _, _, flags in VARIANTS:
         path = os.path.join(work, name)
-        count, inlined, lined, wrong = compare(program, path, path, is_split="split" in flags)
+        count, inlined, lined, wrong = compare(program, path, path, is_split="split" in flags, asked={
+            tool: found for tool, found in asked.items() if not any(part in name for part in NOT_ASKED[tool])})
         few = "-O0" in flags or any(part in name for part in ("split", "nested", "gfortran", "ocamlopt"))
         enough = lined > count // 3 and (few or inlined > (20 if "cold" in name else 100))
         tell(not wrong and enough, f"{name}: {count} addresses, {lined} with lines, {inlined} inlined",
              "\n".join(wrong) or "too few")
+    for tool, (rules_met, unlike) in asked.items():
+        tell(not unlike and peers.is_alike(rules_met), f"as {tool} -fi says: {peers.told(rules_met)}", "\n".join(unlike))
     path = os.path.join(work, "gcc-dwarf5")
     # llvm-symbolizer 14 does not know the compression, so it has the file without
     subprocess.run(["objcopy", "--compress-debug-sections=zstd", path, path + "-zstd"], check=True)
@@ -490,6 +475,58 @@ def check_split(program, work):
         file.write(content[:info + 64] + noise.randbytes(info_size - 64) + content[info + info_size:])
     addresses = sorted(functions(package))
     tell(len(ours(program, package, addresses, "--split", bad)) == len(addresses), "a package with entries of noise")
+
+
+def check_dwz(program, stacktap, work):
+    """What two programs share is in a third file, as Debian packages have it. The same as before that was done, and as others read it."""
+    asked = {tool: (collections.Counter(), []) for tool in peers.TOOLS}
+    for version in (5, 4):
+        directory = os.path.join(work, f"dwz-{version}")
+        os.makedirs(directory)
+        for name, level in (("one", "-O2"), ("two", "-O1")):
+            subprocess.run(["g++", level, "-g", f"-gdwarf-{version}", "-Wl,--build-id", "-o", name, os.path.join(work, "shop.cc")],
+                           cwd=directory, check=True)
+        shutil.copy(os.path.join(directory, "one"), os.path.join(directory, "whole"))
+        subprocess.run(["dwz", "-m", "shared.debug", "-M", MOVED, "one", "two"], cwd=directory, check=True)
+        path, shared = os.path.join(directory, "one"), os.path.join(directory, "shared.debug")
+        count, inlined, lined, wrong = compare(program, os.path.join(directory, "whole"), path, shared, asked=asked,
+                                               peer_path=peers.relink(path, shared, os.path.join(directory, "beside")))
+        moved = run("readelf", "--debug-dump=info", path).count("(alt indirect string")
+        tell(not wrong and moved > 100 and lined > count // 3 and inlined > count // 3,
+             f"DWARF {version} of which dwz has moved {moved} names: {count} addresses, {inlined} inlined", "\n".join(wrong) or "too few")
+        check_dwz_recording(program, stacktap, directory, path, shared)
+    for tool, (rules_met, unlike) in asked.items():
+        tell(not unlike and peers.is_alike(rules_met), f"what dwz has moved, as {tool} -fi says: {peers.told(rules_met)}", "\n".join(unlike))
+
+
+def check_dwz_recording(program, stacktap, directory, path, shared):
+    split_debug(path)
+    ident, moved = build_id(path), build_id(shared)
+    tree, empty = os.path.join(directory, "tree"), os.path.join(directory, "empty")
+    os.makedirs(f"{tree}/.build-id/{ident[:2]}")
+    os.makedirs(empty)
+    shutil.copy(path + ".debug", f"{tree}/.build-id/{ident[:2]}/{ident[2:]}.debug")
+    first, size = text_range(path)
+    addresses = list(range(first, first + size, max(1, size // 200)))
+    recorded, named = os.path.join(directory, "in.otlp"), os.path.join(directory, "out.otlp")
+    write(recorded, Recording(path + ".stripped", addresses, ident=ident))
+    wanted = {a: [(n, f, l, c if l else 0) for n, f, l, c in frames] for a, frames in
+              zip(addresses, ours(program, os.path.join(directory, "whole"), addresses))}
+
+    def found_by(*where):
+        status, said = symbolize(stacktap, "--debug-dir", tree, "--sysroot", empty, *where, "-o", named, recorded)
+        frames = {a: [(f[1], normal(f[2]), f[3], f[4]) for f in frames] for a, frames in frames_of(named)[0].items()}
+        return status == 0 and not rules(named) and frames, said
+    frames, said = found_by()
+    tell(frames and not said["objects"][0]["with_lines"] and moved in (said["objects"][0]["note"] or "") and
+         {a: f[0][0] for a, f in frames.items() if f} == {a: f[-1][0] for a, f in wanted.items() if f},
+         "without the file that dwz moved a part into there are symbols alone, and it is named", said)
+    frames, said = found_by("--binary", shared)
+    tell(frames == wanted and not said["objects"][0]["note"], "with the file that dwz moved a part into", said)
+    os.makedirs(os.path.dirname(tree + MOVED.removeprefix("/usr/lib/debug")))
+    shutil.copy(shared, tree + MOVED.removeprefix("/usr/lib/debug"))
+    frames, said = found_by()
+    tell(frames == wanted and not said["objects"][0]["note"], "with the same where packages put it", said)
 
 
 def open_bytes(path):
@@ -909,10 +946,6 @@ def check_recordings(program, stacktap, work):
         with open(link, "wb") as file:
             file.write(b"/usr/lib/debug/.dwz/some\0" + bytes(range(20)))
         subprocess.run(["objcopy", "--add-section", f".gnu_debugaltlink={link}", debug, path], check=True)
-    status, said = with_file(moved)
-    tell(status == 0 and bytes(range(20)).hex() in (said["objects"][0]["note"] or "") and
-         said["objects"][0]["found"] > 50 and not said["objects"][0]["with_lines"],
-         "without the file that dwz moved a part into there are symbols alone, and it is named", said)
 
     def moved_to_noise(path):
         moved(path)
@@ -936,21 +969,8 @@ def check_recordings(program, stacktap, work):
     status, said = with_file(moved_to_noise)
     tell(status == 0 and "cannot be read" in (said["objects"][0]["note"] or "") and
          said["objects"][0]["found"] > 50 and not said["objects"][0]["with_lines"],
-         "with a damaged one, too", said)
+         "with a damaged file that dwz moved a part into there are symbols alone, too", said)
 
-    one, other = os.path.join(work, "moved"), os.path.join(work, "other")
-    assemble(one, MOVED, "1234")
-    assemble(other, OTHER, "abcdef01")
-    write(recorded, Recording(one, [segment(one)[0] + at for at in (4, 9, 20)], ident="1234"))
-    status, said = symbolize(stacktap, "--debug-dir", empty, "--binary", one, "--binary", other, "-o", named, recorded)
-    moved_names = [["_start"], ["moved_by_dwz", "_start"], ["_start"]]
-    tell([[f[0] for f in frames] for frames in frames_of(named)[0].values()] == moved_names,
-         "with the file that dwz moved a part into", said)
-    os.makedirs(tree + "/.dwz")
-    shutil.copy(other, tree + "/.dwz/other.debug")
-    status, said = symbolize(stacktap, "--debug-dir", tree, "--binary", one, "-o", named, recorded)
-    tell([[f[0] for f in frames] for frames in frames_of(named)[0].values()] == moved_names,
-         "with the same where packages put it", said)
     split = os.path.join(work, "gcc-split")
     some = [a for a, n in functions(split).items() if "main" in n or any("add" in name for name in n)]
     os.unlink(split + "-shop.dwo")
@@ -1096,6 +1116,7 @@ def main():
     else:
         check_lines(program, work, stacktap)
         check_split(program, work)
+        check_dwz(program, stacktap, work)
         check_recordings(program, stacktap, work)
         check_htlhash(program, stacktap, work)
         check_circles(stacktap, work)
