@@ -26,6 +26,7 @@ sys.dont_write_bytecode = True
 import lines  # noqa: E402
 
 WANTED = 10000
+SHARE = 1 if os.environ.get("FULL") else 5      # of those every so many are looked up in the unstripped program, too
 
 GO = """package main
 
@@ -145,7 +146,23 @@ def check_dwarf(program, path, addresses):
     missing = [f"{address:x}: {other}" for address, frames, other in zip(addresses, mine, others)
                if other[0][2] and not (frames and frames[0][2])]
     tell(not missing, f"{os.path.basename(path)}: there is a line wherever DWARF has one", "\n".join(missing))
+    check_unstripped(program, path, addresses[::SHARE], mine[::SHARE], others[::SHARE])
     return mine
+
+
+def check_unstripped(program, path, addresses, stripped, others):
+    """The program as Go's linker leaves it: its DWARF as llvm-symbolizer reads it, and lines as in Go's table."""
+    mine, same = lines.ours(program, path, addresses), lines.aliases(lines.functions(path))
+    wrong = [f"{address:x}: {frames}\n      llvm-symbolizer: {other}" for address, frames, other in zip(addresses, mine, others)
+             # what aligns a function is of that by Go's table, and of none by DWARF
+             if (frames and frames[0][2] if other == [("", "", 0, 0)] else lines.differ(frames, other, same))]
+    unlike = [f"{address:x}: {frames}\n      Go's table: {other}" for address, frames, other in zip(addresses, mine, stripped)
+              if frames and other and other[0][2] and not is_made_up(other) and alike(frames) != alike(other)]
+    typed = sum("[go.shape" in frame[0] for frames in mine for frame in frames)
+    lined = sum(bool(frames) and frames[0][2] > 0 for frames in mine)
+    tell(len(mine) == len(addresses) and lined > 0.9 * len(addresses) and typed and not wrong and len(unlike) <= len(addresses) / 1000,
+         f"{os.path.basename(path)} unstripped: {lined} of {len(addresses)} with lines, as llvm-symbolizer says, {len(unlike)} unlike Go's table",
+         "\n".join(wrong + unlike) or (len(mine), lined, typed))
 
 
 def check_addr2line(path, addresses, mine):
