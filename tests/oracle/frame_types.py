@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Frames of real runtimes: what node and java write into perf maps, node into a jitdump, and Go's compiler into its tables,
+"""Frames of real runtimes: what node, java and Python write into perf maps, node into a jitdump, and Go's compiler into its tables,
 against what a payload calls these frames. Maps and dumps are read here by themselves. Prints TAP.
 
-usage: frame_types.py FRAME_TYPES WORK-DIRECTORY
+usage: frame_types.py FRAME_TYPES WORK-DIRECTORY PYTHON-ROOT
+
+PYTHON-ROOT has a Python of 3.12 or later with its C library, which need not be the machine's.
 """
+import glob
 import os
 import random
 import signal
@@ -30,6 +33,24 @@ let total = 0;
 for (let i = 0; i < 20000; i++) total += cart.add(i % 100) + /a+b/.exec('aaab' + i).index;
 process.stdout.write('done\\n');
 process.stdin.resume();
+"""
+
+PYTHON = """
+import argparse, sys
+def hot(n):
+    total = 0
+    for i in range(n): total += i % 7
+    return total
+class Cart:
+    def add(self, n): return hot(n) + self.tax(n)
+    def tax(self, n): return n % 19
+cart = Cart()
+for i in range(2000): cart.add(i % 100)
+parser = argparse.ArgumentParser()
+parser.add_argument('--size', type=int)
+parser.parse_args(['--size', '7'])
+print('done', flush=True)
+sys.stdin.read()
 """
 
 # with C in it, which C's linker puts in front
@@ -217,6 +238,24 @@ def check_java(program, work):
         end(process, path, f"/tmp/.java_pid{process.pid}")
 
 
+def check_python(program, work, root):
+    loader = glob.glob(root + "/usr/lib*/ld-linux-*.so.*")[0]
+    libraries, python = glob.glob(root + "/usr/lib/*-linux-gnu")[0], glob.glob(root + "/usr/bin/python3.*")[0]
+    process = subprocess.Popen([loader, "--library-path", libraries, python, "-X", "perf", "-c", PYTHON],
+                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=work, env=dict(os.environ, PYTHONHOME=root + "/usr"))
+    path = f"/tmp/perf-{process.pid}.map"
+    try:
+        process.stdout.readline()
+        looking = Looking(program, work, process.pid)
+        found = entries(path)
+        wanted = choose(found)
+        compare(os.path.basename(python), "cpython", wanted, looking.frames(wanted))
+        tell({"py::hot:<string>", "py::Cart.add:<string>"} <= {name for _, _, name in found}, "python: its map has functions of the script",
+             found[-20:])
+    finally:
+        end(process, path)
+
+
 def offsets(path):
     """Where functions are in the file: all are in one segment."""
     table = subprocess.run(["readelf", "-lW", path], stdout=subprocess.PIPE, encoding="utf-8", check=True).stdout
@@ -253,10 +292,11 @@ def check_compiled(program, work):
 
 
 def main():
-    program, work = sys.argv[1:]
+    program, work, python = sys.argv[1:]
     check_node(program, work)
     check_dump(program, work)
     check_java(program, work)
+    check_python(program, work, python)
     check_compiled(program, work)
     print(f"1..{len(RESULTS)}")
     return 0 if all(RESULTS) else 1
