@@ -107,6 +107,35 @@ static uint64_t queue_deadline(int timeout_ms)
 	return timeout_ms > 0 ? clock_monotonic() + (uint64_t)timeout_ms * NSEC_PER_MSEC : 0;
 }
 
+/* True: a thread waits, which finds the lock free if it is woken up without it; who comes to wait later has seen the item. */
+static bool queue_append(struct queue *queue, struct queue_item *item, size_t bytes, enum queue_lane lane)
+{
+	item->next = NULL;
+	item->bytes = bytes;
+	*queue->tail[lane] = item;
+	queue->tail[lane] = &item->next;
+	queue->count++;
+	queue->bytes += bytes;
+	return queue->poppers;
+}
+
+int queue_put(struct queue *queue, struct queue_item *item, size_t bytes, enum queue_lane lane)
+{
+	bool wakes = false;
+	int r = -EPIPE;
+
+	pthread_mutex_lock(&queue->lock);
+	if (!queue->closed) {
+		pool_charge_always(queue->pool, bytes);
+		wakes = queue_append(queue, item, bytes, lane);
+		r = 0;
+	}
+	pthread_mutex_unlock(&queue->lock);
+	if (wakes)
+		pthread_cond_signal(&queue->pushed);
+	return r;
+}
+
 int queue_push(struct queue *queue, struct queue_item *item, size_t bytes, enum queue_lane lane,
 	       int timeout_ms)
 {
@@ -121,13 +150,7 @@ int queue_push(struct queue *queue, struct queue_item *item, size_t bytes, enum 
 			break;
 		}
 		if (queue_admit(queue, bytes)) {
-			item->next = NULL;
-			item->bytes = bytes;
-			*queue->tail[lane] = item;
-			queue->tail[lane] = &item->next;
-			queue->count++;
-			queue->bytes += bytes;
-			wakes = queue->poppers;
+			wakes = queue_append(queue, item, bytes, lane);
 			r = 0;
 			break;
 		}
@@ -138,7 +161,6 @@ int queue_push(struct queue *queue, struct queue_item *item, size_t bytes, enum 
 		in_time = queue_wait(queue, &queue->popped, &queue->pushers, timeout_ms, deadline);
 	}
 	pthread_mutex_unlock(&queue->lock);
-	/* one that wakes up finds the lock free; who has come to wait since then has seen the item */
 	if (wakes)
 		pthread_cond_signal(&queue->pushed);
 	return r;

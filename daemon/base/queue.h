@@ -40,6 +40,8 @@ void queue_free(struct queue *queue, void (*drop)(struct queue_item *item));
  */
 int queue_push(struct queue *queue, struct queue_item *item, size_t bytes, enum queue_lane lane,
 	       int timeout_ms) _must_check_;
+/* The same whatever is in it, and never waits: for items whose number something else bounds. 0, -EPIPE when closed. */
+int queue_put(struct queue *queue, struct queue_item *item, size_t bytes, enum queue_lane lane) _must_check_;
 /* 1 and an item, 0 when none came in @timeout_ms, -EPIPE when closed and empty. */
 int queue_pop(struct queue *queue, int timeout_ms, struct queue_item **ret_item);
 

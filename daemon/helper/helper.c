@@ -271,25 +271,25 @@ static int refuse(struct helper *helper, int error)
 }
 
 /* After one death the next question is worth the wait, after many it is not. */
-static bool wait_until(uint64_t time)
+static bool wait_until(uint64_t time, uint64_t most_ms)
 {
 	uint64_t now = clock_monotonic(), left = time > now ? time - now : 0;
 	const struct timespec pause = {
 		.tv_sec = (time_t)(left / NSEC_PER_SEC), .tv_nsec = (long)(left % NSEC_PER_SEC),
 	};
 
-	if (left > WAIT_MAX_MS * NSEC_PER_MSEC)
+	if (left > min_of(most_ms, (uint64_t)WAIT_MAX_MS) * NSEC_PER_MSEC)
 		return false;
 	nanosleep(&pause, NULL);
 	return true;
 }
 
 /* Does not wait for it to be ready. */
-static int start(struct helper *helper)
+static int start(struct helper *helper, unsigned int most_ms)
 {
 	int sockets[2], r;
 
-	if (reap_abandoned(helper) == HELPER_ABANDONED_MAX || !wait_until(helper->start_at))
+	if (reap_abandoned(helper) == HELPER_ABANDONED_MAX || !wait_until(helper->start_at, most_ms))
 		return -EAGAIN;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) < 0)
 		return -EAGAIN;
@@ -306,15 +306,18 @@ static int start(struct helper *helper)
 	return 0;
 }
 
-static int await_hello(struct helper *helper)
+static int await_hello(struct helper *helper, unsigned int most_ms)
 {
 	struct helper_hello hello;
 	struct helper_call call = {
-		.op = HELPER_HELLO, .fd = -1, .timeout_ms = HELLO_MS,
+		.op = HELPER_HELLO, .fd = -1, .timeout_ms = most_ms,
 		.answer = &hello, .answer_bytes = sizeof(hello), .ret_fd = -1,
 	};
 	int result = 0, r = await_answer(helper, &call, &result);
 
+	/* by the next question it may be ready */
+	if (r == -ETIMEDOUT && most_ms < HELLO_MS)
+		return -EAGAIN;
 	if (r < 0)
 		return refuse(helper, r);
 	helper->is_ready = true;
@@ -336,7 +339,7 @@ int helper_new(enum helper_kind kind, struct helper **ret_helper)
 	helper->socket = -1;
 	helper->pause_ms = PAUSE_FIRST_MS;
 	/* by the first question it may be ready */
-	start(helper);
+	start(helper, HELLO_MS);
 	*ret_helper = helper;
 	return 0;
 }
@@ -351,6 +354,7 @@ void helper_free(struct helper *helper)
 
 int helper_call(struct helper *helper, struct helper_call *call)
 {
+	const unsigned int start_ms = call->start_ms ? min_of(call->start_ms, (unsigned int)HELLO_MS) : HELLO_MS;
 	int result = -EPROTO, r = 0;
 
 	call->ret_fd = -1;
@@ -358,9 +362,9 @@ int helper_call(struct helper *helper, struct helper_call *call)
 	if (call->request_bytes > HELPER_BYTES_MAX)
 		return -E2BIG;
 	if (!helper->pid)
-		r = start(helper);
+		r = start(helper, start_ms);
 	if (!r && !helper->is_ready)
-		r = await_hello(helper);
+		r = await_hello(helper, start_ms);
 	if (r < 0)
 		return r;
 	helper->stats.calls++;

@@ -35,6 +35,7 @@ struct helper_call {
 	size_t request_bytes;
 	int fd;			/* lent to the helper; -1: none */
 	unsigned int timeout_ms;
+	unsigned int start_ms;	/* for a helper that is being started; 0: as long as that may take */
 	bool can_cancel;	/* -ECANCELED, and no helper, as soon as `cancel_fd` can be read */
 	int cancel_fd;
 

@@ -45,6 +45,13 @@ void opener_free(struct opener *opener)
 	free(opener);
 }
 
+void opener_until(struct opener *opener, const struct deadline *deadline)
+{
+	pthread_mutex_lock(&opener->lock);
+	opener->deadline = deadline;
+	pthread_mutex_unlock(&opener->lock);
+}
+
 /* A @call that is answered by a file and what it is. */
 static int ask_stat(struct opener *opener, const struct place *place, const char *what,
 		    struct helper_call *call, int *ret_fd, struct stat *ret_stat)
@@ -120,7 +127,8 @@ static int open_anywhere(struct opener *opener, struct mount_namespace_table *sp
 	host = mount_namespace_table_guess(spaces);
 	r = open_in(opener, host, PART_FILES, file, true, ret_fd, ret_stat);
 	mount_namespace_unref(host);
-	return r == 0 || !space ? r : first;
+	/* there may be one */
+	return r == 0 || r == -ETIME || r == -ETIMEDOUT || !space ? r : first;
 }
 
 int opener_open(struct opener *opener, struct mount_namespace_table *spaces,

@@ -16,6 +16,7 @@
 #ifndef STACKTAP_HELPER_OPENER_H
 #define STACKTAP_HELPER_OPENER_H
 
+#include "base/deadline.h"
 #include "helper/helper.h"
 #include "process/namespace.h"
 #include "process/scan.h"
@@ -39,6 +40,9 @@ struct opener_stats {
 
 int opener_new(struct opener **ret_opener);
 void opener_free(struct opener *opener);	/* NULL is fine */
+
+/* As parser_until(): -ETIME. */
+void opener_until(struct opener *opener, const struct deadline *deadline);
 
 /*
  * @space: where the path was seen, NULL: unknown; @tgid: a process that maps it, 0: none is known.

@@ -10,6 +10,11 @@
 
 #define QUARANTINE_FIRST_NS ((uint64_t)60 * NSEC_PER_SEC)	/* doubled each time it happens again */
 #define QUARANTINE_MAX_NS (3600 * NSEC_PER_SEC)
+enum {
+	LEAST_MS = 50,	/* less is not begun with */
+	GRACE_MS = 1000,	/* beyond what there is time for: who takes longer hangs, or might as well */
+};
+
 #define SLOW_NS (NSEC_PER_SEC / 4)	/* what takes longer is slow; a quarter of the patience is for such */
 
 static bool is_same_place(const struct place *a, const struct place *b)
@@ -68,8 +73,9 @@ int opener_ask(struct opener *opener, const struct place *place, const char *wha
 {
 	struct quarantine *known = find_quarantine(opener, place);
 	const uint64_t began = clock_monotonic();
+	uint32_t left;
 	uint64_t now;
-	bool is_slow;
+	bool is_slow, is_cut;
 	int r;
 
 	/* while one hangs there another would, too */
@@ -79,11 +85,21 @@ int opener_ask(struct opener *opener, const struct place *place, const char *wha
 	}
 	if (!credit_left(&opener->patience, began))
 		return -EAGAIN;
+	left = deadline_left_ms(opener->deadline, call->timeout_ms);
+	if (left < LEAST_MS)
+		return -ETIME;
+	is_cut = left + GRACE_MS < call->timeout_ms;
+	if (is_cut)
+		call->timeout_ms = left + GRACE_MS;
+	call->start_ms = opener->deadline ? left : 0;
 	r = helper_call(opener->helper, call);
 	now = clock_monotonic();
 	is_slow = r != -EAGAIN && now - began > SLOW_NS;
 	if (r == -ETIMEDOUT || r == -EPIPE || is_slow)
 		credit_spend(&opener->patience, began, now);
+	/* with more time it may have answered, unless it is held there */
+	if (r == -ETIMEDOUT && is_cut && !helper_left_behind(opener->helper))
+		return r;
 	if (r == -ETIMEDOUT) {
 		quarantine(opener, place, what, "its file system does not answer");
 		return -EHOSTDOWN;

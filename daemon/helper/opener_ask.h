@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/credit.h"
+#include "base/deadline.h"
 #include "helper/helper.h"
 
 #define PATIENCE_NS (20 * NSEC_PER_SEC)	/* for questions without an answer, or a late one, in one go */
@@ -45,6 +46,7 @@ struct opener {
 	struct quarantine quarantines[QUARANTINES_MAX];
 	uint64_t left_alone;
 	char last_quarantined[256];
+	const struct deadline *deadline;	/* of all questions, borrowed; NULL: none */
 	uint64_t apart_until;	/* CLOCK_MONOTONIC ns, see opener_image() */
 };
 

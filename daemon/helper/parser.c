@@ -62,22 +62,29 @@ uint64_t parser_paid(struct parser *parser, uint32_t payer)
 	return fair_spent(&parser->credit, payer, clock_monotonic());
 }
 
-bool parser_may_ask(struct parser *parser, uint64_t now)
+void parser_until(struct parser *parser, const struct deadline *deadline)
 {
-	const bool may = fair_may(&parser->credit, parser->payer, now);
+	parser->deadline = deadline;
+}
 
-	parser->deferred += !may;
-	return may;
+int parser_may_ask(struct parser *parser, uint64_t now)
+{
+	if (!deadline_left_ns(parser->deadline))
+		return -ETIME;
+	if (fair_may(&parser->credit, parser->payer, now))
+		return 0;
+	parser->deferred++;
+	return -EDQUOT;
 }
 
 /* What somebody's files make it read for names. */
 int parser_ask_for_names(struct parser *parser, const struct object *object, struct helper_call *call)
 {
 	uint64_t began = clock_monotonic();
-	int r;
+	int r = parser_may_ask(parser, began);
 
-	if (!parser_may_ask(parser, began))
-		return -EDQUOT;
+	if (r < 0)
+		return r;
 	r = parser_ask(parser, object, call);
 	fair_spend(&parser->credit, parser->payer, began, clock_monotonic());
 	return r;
@@ -122,7 +129,7 @@ static bool is_printable(const char *text, size_t size)
 static int ask_facts(struct parser *parser, const struct object *object, int fd,
 		     struct parse_facts *ret_facts)
 {
-	const struct parse_file file = { .size = object->size, .limit_ms = READ_MS };
+	const struct parse_file file = { .size = object->size, .limit_ms = parser_left_ms(parser, READ_MS) };
 	struct helper_call call = {
 		.op = PARSE_FACTS, .fd = fd, .timeout_ms = READ_MS + GRACE_MS,
 		.request = &file, .request_bytes = sizeof(file),
@@ -242,7 +249,7 @@ static int adopt_symbols(const struct symtab_reclaim *reclaim, int fd, bool is_m
 static int ask_symtab(struct parser *parser, enum helper_op op, const struct object *object, int fd,
 		      const struct symtab_reclaim *reclaim, struct symtab **ret_symtab)
 {
-	const struct parse_file file = { .size = object->size, .limit_ms = READ_MS };
+	const struct parse_file file = { .size = object->size, .limit_ms = parser_left_ms(parser, READ_MS) };
 	struct parse_symbols symbols;
 	struct helper_call call = {
 		.op = op, .fd = fd, .timeout_ms = READ_MS + GRACE_MS,
@@ -306,13 +313,17 @@ int parser_demangle(struct parser *parser, const char *mangled, char ret_name[st
 		.request = &question, .request_bytes = sizeof(question),
 		.answer = ret_name, .answer_bytes = DEMANGLE_MAX - 1, .is_text = true,
 	};
+	bool is_cut;
 	int r;
 
 	if (!demangle_may(mangled) || credit_left(&parser->deaths, clock_monotonic()) < DEATH_NS)
 		return -ENODATA;
 	strcpy(question.mangled, mangled);
+	r = parser_cut_short(parser, &call, &is_cut);
+	if (r < 0)
+		return r;
 	r = helper_call(parser->helper, &call);
-	if (r == -ETIMEDOUT || r == -EPIPE) {
+	if ((r == -ETIMEDOUT && !is_cut) || r == -EPIPE) {
 		credit_charge(&parser->deaths, DEATH_NS);
 		return -ENODATA;
 	}
@@ -330,8 +341,9 @@ int parser_demangle_now(struct parser *parser, const char *mangled,
 
 	if (!demangle_may(mangled))
 		return -ENODATA;
-	if (!parser_may_ask(parser, began))
-		return -EDQUOT;
+	r = parser_may_ask(parser, began);
+	if (r < 0)
+		return r;
 	r = parser_demangle(parser, mangled, ret_name);
 	fair_spend(&parser->credit, parser->payer, began, clock_monotonic());
 	return r;
@@ -367,7 +379,7 @@ int parser_code(struct parser *parser, const struct object *object, int fd, bool
 		uint64_t offset, uint64_t size, struct code_read *ret_read)
 {
 	const struct parse_code code = {
-		.file = { .size = size, .limit_ms = READ_MS }, .offset = offset,
+		.file = { .size = size, .limit_ms = parser_left_ms(parser, READ_MS) }, .offset = offset,
 	};
 	struct parse_code_answer said;
 	struct helper_call call = {

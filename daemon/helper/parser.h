@@ -11,6 +11,7 @@
 #ifndef STACKTAP_HELPER_PARSER_H
 #define STACKTAP_HELPER_PARSER_H
 
+#include "base/deadline.h"
 #include "helper/helper.h"
 #include "helper/suspects.h"
 #include "symbol/code.h"
@@ -43,6 +44,11 @@ void parser_free(struct parser *parser);	/* NULL is fine */
 /* Who causes the questions which follow, 0: nobody; and what was taken of late, in ns. See resolve/payer.h. */
 void parser_pay(struct parser *parser, uint32_t payer);
 uint64_t parser_paid(struct parser *parser, uint32_t payer);
+
+/*
+ * From now on questions are over by then, @deadline is borrowed: what does not fit is -ETIME. NULL: there is no end.
+ */
+void parser_until(struct parser *parser, const struct deadline *deadline);
 
 /*
  * What @object's file, @fd, is: fills in all but its identity, and sets its state; only for one that nobody

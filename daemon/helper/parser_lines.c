@@ -206,10 +206,10 @@ int parser_lines_now(struct parser *parser, const struct object *object, int fd,
 		     struct lines_answer *ret_answer)
 {
 	const uint64_t began = clock_monotonic();
-	int r;
+	int r = parser_may_ask(parser, began);
 
-	if (!parser_may_ask(parser, began))
-		return -EDQUOT;
+	if (r < 0)
+		return r;
 	r = lines_until(parser, object, fd, addresses, count, began + limit_ms * NSEC_PER_MSEC, ret_answer);
 	fair_spend(&parser->credit, parser->payer, began, clock_monotonic());
 	return r;

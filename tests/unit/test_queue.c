@@ -96,6 +96,32 @@ static void test_bytes_are_bounded(void **state)
 	assert_int_equal(pool_get(POOL_QUEUES)->used, before);
 }
 
+/* What somebody else bounds is never refused, and what is bounded here waits for all of it. */
+static void test_what_is_put_finds_room(void **state)
+{
+	struct queue *queue = new_queue(100);
+	struct entry *entry;
+
+	(void)state;
+	assert_int_equal(push(queue, 1, 100, QUEUE_URGENT, 0), 0);
+	for (int i = 2; i < 5; i++) {
+		entry = calloc(1, sizeof(*entry));
+		entry->number = i;
+		assert_int_equal(queue_put(queue, &entry->item, 60, QUEUE_URGENT), 0);
+	}
+	assert_int_equal(queue_bytes(queue), 280);
+	for (int i = 1; i < 4; i++) {
+		assert_int_equal(push(queue, 9, 50, QUEUE_NORMAL, 0), -EAGAIN);
+		assert_int_equal(pop(queue, 0), i);
+	}
+	assert_int_equal(push(queue, 9, 40, QUEUE_NORMAL, 0), 0);
+	queue_close(queue);
+	entry = calloc(1, sizeof(*entry));
+	assert_int_equal(queue_put(queue, &entry->item, 1, QUEUE_URGENT), -EPIPE);
+	free(entry);
+	queue_free(queue, drop);
+}
+
 static void test_pool_limit_holds(void **state)
 {
 	struct queue *queue = new_queue(SIZE_MAX);
@@ -205,6 +231,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_order_and_lanes),
 		cmocka_unit_test(test_bytes_are_bounded),
+		cmocka_unit_test(test_what_is_put_finds_room),
 		cmocka_unit_test(test_pool_limit_holds),
 		cmocka_unit_test(test_timeout_and_close),
 		cmocka_unit_test(test_threads_wait_for_each_other),
