@@ -221,6 +221,9 @@ static void print_totals(const struct report_event *event)
 				       event->drawn + event->quality.missed));
 		putchar('\n');
 	}
+	if (event->quality.names_late)
+		printf("names: %.1f %% of stacks have a frame whose name was not there in time; in later windows it is\n",
+		       percent(event->quality.names_late, event->samples));
 	if (event->quality.guessed)
 		printf("guessed: %.1f %% of stacks went by frame pointers and may lack a frame\n",
 		       percent(event->quality.guessed, event->samples));

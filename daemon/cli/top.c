@@ -129,6 +129,7 @@ static int start(struct top *top)
 	record_pipeline(&top->options, &top->environment, &top->resource, &pipeline);
 	pipeline.window_ms = (unsigned int)min_of(top->delay_ms, (uint64_t)PIPELINE_MS);
 	pipeline.window_max_ms = pipeline.window_ms;
+	pipeline.symbolizer.names_ms = NAMES_WINDOW_MS;
 	pipeline.sink = (struct pipeline_sink){ .payload = sink_payload, .ctx = top };
 	if (pipeline_start(&pipeline, &top->pipeline, error, sizeof(error)) < 0)
 		return cli_error("%s", error);

@@ -218,6 +218,8 @@ static int location_add(struct dictionary *dictionary, struct location *shared)
 		why_unnamed = "recovered";
 	} else if (location->is_refused) {
 		why_unnamed = "memory";
+	} else if (location_lacks_time(location)) {
+		why_unnamed = "late";
 	}
 	address = address_of(location);
 	otlp_init(location, &message);

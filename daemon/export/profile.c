@@ -378,11 +378,16 @@ static int profile_attributes(struct profile_writer *writer, struct profile_attr
 	return list->err;
 }
 
-static void count_part(struct window_counts *counts, const struct profile_part *part,
+static void count_part(const struct window *window, struct window_counts *counts, const struct profile_part *part,
 		       enum naming naming)
 {
-	window_counts_add(counts, part->sample, part->count);
+	const struct window_sample *sample = part->sample;
+
+	window_counts_add(counts, sample, part->count);
 	window_counts_add_named(counts, naming, part->count);
+	/* hardly a window has any */
+	if (window->counts[sample->profile].names_late && stack_is_late(sample->stack))
+		counts->names_late += part->count;
 }
 
 size_t profile_part_room(const struct profile_part *part)
@@ -423,7 +428,7 @@ static int identities_fill(struct profile_writer *writer, bool forced,
 			break;
 		}
 		estimate += bytes;
-		count_part(ret_counts, &parts[i], identity.naming);
+		count_part(writer->window, ret_counts, &parts[i], identity.naming);
 	}
 	*ret_count = i;
 	/* no memory for more is the same as no room for more, unless there is nothing to give up */

@@ -39,6 +39,18 @@ int message_send(struct queue *queue, struct message *message, size_t bytes, enu
 	return r;
 }
 
+int message_put(struct queue *queue, struct message *message, enum queue_lane lane)
+{
+	int r;
+
+	if (!message)
+		return -ENOMEM;
+	r = queue_put(queue, &message->item, sizeof(*message), lane);
+	if (r < 0)
+		message_free(message);
+	return r;
+}
+
 struct message *message_take(struct queue *queue, int timeout_ms, int *ret_result)
 {
 	struct queue_item *item = NULL;

@@ -44,6 +44,8 @@ void message_drop(struct queue_item *item);	/* for queue_free() */
 /* Takes the message, which may be NULL (-ENOMEM); @bytes beside its own size count in the queue. */
 int message_send(struct queue *queue, struct message *message, size_t bytes, enum queue_lane lane,
 		 int timeout_ms);
+/* The same as queue_put(). */
+int message_put(struct queue *queue, struct message *message, enum queue_lane lane);
 /* NULL with *ret_result 0 (none in time) or -EPIPE. */
 struct message *message_take(struct queue *queue, int timeout_ms, int *ret_result);
 

@@ -34,6 +34,8 @@ struct pipeline_stats {
 	uint64_t windows;
 	uint64_t windows_dropped; /* out of memory only; a full queue stops the drain instead */
 	uint64_t payloads, scans;
+	uint64_t hurries;	/* times that names were not waited for, for want of memory for windows */
+	uint64_t unannounced;	/* programs and files that thread B was too busy to be told of */
 	uint64_t parts;		/* of windows, for the journal */
 	uint64_t parts_refused;	/* not made or not written */
 	uint64_t parts_samples_refused;	/* in these */

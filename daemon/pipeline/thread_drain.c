@@ -13,35 +13,43 @@ enum {
 	SCAN_BLIND_INTERVAL_MS = 5000,	/* without a side band */
 };
 
+/*
+ * Nothing here waits for thread B: while it is at one piece of work rings fill up. What finds no room it looks at when
+ * there are samples of it, at the end of their window.
+ */
+static void announce(struct pipeline *pipeline, struct message *message)
+{
+	if (message_send(pipeline->requests, message, 0, QUEUE_URGENT, 0) < 0)
+		pipeline->unannounced++;
+}
+
 static void on_image(void *ctx, struct image *image, struct image *parent)
 {
-	struct pipeline *pipeline = ctx;
 	struct message *message = message_new(MESSAGE_IMAGE);
 
-	if (!message)
-		return;
-	message->image = image_ref(image);
-	message->parent = parent ? image_ref(parent) : NULL;
-	message_send(pipeline->requests, message, 0, QUEUE_URGENT, -1);
+	if (message) {
+		message->image = image_ref(image);
+		message->parent = parent ? image_ref(parent) : NULL;
+	}
+	announce(ctx, message);
 }
 
 static void on_file(void *ctx, struct image *image, struct mapped_file *file)
 {
-	struct pipeline *pipeline = ctx;
 	struct message *message = message_new(MESSAGE_FILE);
 
-	if (!message)
-		return;
-	message->image = image_ref(image);
-	message->file = mapped_file_ref(file);
-	message_send(pipeline->requests, message, 0, QUEUE_URGENT, -1);
+	if (message) {
+		message->image = image_ref(image);
+		message->file = mapped_file_ref(file);
+	}
+	announce(ctx, message);
 }
 
 static void on_kernel_changed(void *ctx)
 {
 	struct pipeline *pipeline = ctx;
 
-	message_send(pipeline->requests, message_new(MESSAGE_KERNEL), 0, QUEUE_URGENT, -1);
+	pipeline->wants_kernel = message_send(pipeline->requests, message_new(MESSAGE_KERNEL), 0, QUEUE_URGENT, 0) < 0;
 }
 
 void pipeline_window_left(struct pipeline *pipeline)
@@ -65,7 +73,11 @@ static void on_window(void *ctx, struct window *window)
 		message->window = window;
 	else
 		window_free(window);
-	if (message_send(pipeline->requests, message, 0, QUEUE_NORMAL, -1) == 0)
+	/*
+	 * Bounded by the memory of windows. Before lists, which may take long: who waits for a window waits for its names
+	 * alone. Behind what was announced by now, which has its names in it.
+	 */
+	if (message_put(pipeline->requests, message, QUEUE_URGENT) == 0)
 		return;
 	pthread_mutex_lock(&pipeline->lock);
 	pipeline->stats.windows_dropped++;
@@ -73,6 +85,14 @@ static void on_window(void *ctx, struct window *window)
 	pipeline_window_left(pipeline);
 }
 
+/* Are all windows that are under way still with thread B, or before it? The lock is held. */
+static bool is_for_names(const struct pipeline *pipeline)
+{
+	return pipeline->stats.windows - pipeline->stats.windows_dropped -
+	       atomic_load_explicit(&pipeline->named, memory_order_acquire) >= pipeline->windows_under_way;
+}
+
+/* For memory, which thread C gives back: samples do not wait for names. */
 static bool on_wait(void *ctx)
 {
 	struct pipeline *pipeline = ctx;
@@ -80,8 +100,13 @@ static bool on_wait(void *ctx)
 
 	pthread_mutex_lock(&pipeline->lock);
 	before = pipeline->windows_under_way;
+	if (before && is_for_names(pipeline)) {
+		symbolizer_hurry(pipeline->symbolizer, true);
+		pipeline->stats.hurries++;
+	}
 	while (before && pipeline->windows_under_way == before)
 		pthread_cond_wait(&pipeline->window_gone, &pipeline->lock);
+	symbolizer_hurry(pipeline->symbolizer, false);
 	pthread_mutex_unlock(&pipeline->lock);
 	return before != 0;
 }
@@ -90,11 +115,13 @@ static void request_scan(struct pipeline *pipeline, uint32_t tgid, uint64_t now)
 {
 	struct message *message = message_new(MESSAGE_SCAN);
 
-	if (!message)
+	if (message)
+		message->tgid = tgid;
+	/* one of all, once there is room again, is a scan of this process, too */
+	if (message_send(pipeline->requests, message, 0, QUEUE_URGENT, 0) < 0) {
+		pipeline->wants_all = true;
 		return;
-	message->tgid = tgid;
-	if (message_send(pipeline->requests, message, 0, QUEUE_URGENT, -1) < 0)
-		return;
+	}
 	pipeline->scans++;
 	if (!tgid) {
 		pipeline->wants_all = false;
@@ -170,6 +197,7 @@ static void publish(struct pipeline *pipeline)
 	pipeline->stats.drain = drained;
 	pipeline->stats.absent = absent;
 	pipeline->stats.scans = pipeline->scans;
+	pipeline->stats.unannounced = pipeline->unannounced;
 	pthread_mutex_unlock(&pipeline->lock);
 }
 
@@ -211,6 +239,8 @@ static int drain_once(struct pipeline *pipeline)
 	}
 	if (r < 0)
 		return r;
+	if (pipeline->wants_kernel)
+		on_kernel_changed(pipeline);
 	request_scans(pipeline, time);
 	pipeline->has_lists =
 		process_table_send_lists(drain_processes(pipeline->drain), time, false);

@@ -162,13 +162,15 @@ void *symbol_thread(void *ctx)
 		case MESSAGE_WINDOW:
 			symbolizer_resolve(pipeline->symbolizer, message->window);
 			atomic_fetch_add_explicit(&pipeline->named, 1, memory_order_release);
-			tables_check_lists(pipeline);
 			publish(pipeline);
 			/* what follows waits for thread C */
 			work_end();
 			if (message_send(pipeline->windows, steal_ptr(message), 0, QUEUE_NORMAL,
 					 -1) < 0)
 				pipeline_window_left(pipeline);
+			work_begin();
+			symbolizer_trim(pipeline->symbolizer);
+			tables_check_lists(pipeline);
 			break;
 		default:
 			break;

@@ -42,6 +42,8 @@ struct pipeline {
 	uint64_t scanning_until;	/* 0: no scan of all is under way */
 	uint64_t next_scan_all;
 	uint64_t scans;
+	uint64_t unannounced;		/* programs and files */
+	bool wants_kernel;		/* its code has changed, and thread B does not know */
 	bool has_lists;			/* that wait for their time */
 	bool has_deferred;			/* samples wait for that */
 	uint64_t closing;		/* the newest that has begun */

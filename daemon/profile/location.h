@@ -71,6 +71,7 @@ struct location {
 	bool is_refused;	/* it has a name that there was no memory for */
 	/* what it is may be known later: thread A makes another one for windows to come */
 	_Atomic bool is_put_off;
+	bool is_late;		/* it was put off for want of time */
 	bool is_claimed;	/* no file is behind it, and it is known which image's it is */
 	enum frame_runtime runtime;
 	bool has_function;	/* no Line, but it is known which function it is in: */
@@ -80,6 +81,12 @@ struct location {
 	struct line *lines;	/* innermost first; none: no name known */
 	uint32_t line_count;
 };
+
+/* Has it no name because there was no time to look it up? For whoever sees it resolved. */
+static inline bool location_lacks_time(const struct location *location)
+{
+	return location->is_late && !location->line_count;
+}
 
 /* What is known of where a Location is, worst first. */
 enum naming {

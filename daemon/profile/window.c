@@ -78,6 +78,14 @@ enum naming stack_naming(const struct stack *stack)
 	return worst;
 }
 
+bool stack_is_late(const struct stack *stack)
+{
+	for (uint32_t i = 0; i < stack->count; i++)
+		if (location_lacks_time(stack->locations[i]))
+			return true;
+	return false;
+}
+
 void window_counts_add_named(struct window_counts *counts, enum naming naming, uint64_t count)
 {
 	if (naming == NAMING_NAME)

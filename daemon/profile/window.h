@@ -80,6 +80,7 @@ struct window_counts {
 	/* filled by the symbol stage: */
 	uint64_t named;			/* every Location has a name */
 	uint64_t by_range;		/* each has a name or its function's start, but not all a name */
+	uint64_t names_late;		/* there was no time for the name of a Location */
 	uint64_t lost, throttled, stalled, missed;	/* as window_losses */
 	uint64_t stale;			/* STALE or DOUBTFUL, or a stack that ends in END_STALE */
 	uint64_t moved;
@@ -89,6 +90,8 @@ struct window_counts {
 
 /* The worst of a stack's Locations; an empty stack has none that lacks a name. */
 enum naming stack_naming(const struct stack *stack);
+/* Is there a Location among them that has no name for want of time? After their names were looked up. */
+bool stack_is_late(const struct stack *stack);
 void window_counts_add_named(struct window_counts *counts, enum naming naming, uint64_t count);
 
 void window_counts_sum(struct window_counts *sum, const struct window_counts *more);

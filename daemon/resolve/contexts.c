@@ -88,7 +88,7 @@ static int read_context(struct contexts *contexts, struct image *image, const ch
 	if (fd >= 0) {
 		r = take(contexts, image, fd, size, answer.published);
 		/* the same one says nothing else the next time */
-		if (r == -EDQUOT || r == -EAGAIN || r == -EPIPE || r == -ETIMEDOUT)
+		if (r == -EDQUOT || r == -EAGAIN || r == -EPIPE || r == -ETIMEDOUT || r == -ETIME)
 			return r;
 		contexts->stats.read += r == 0;
 	}
@@ -142,14 +142,14 @@ static void look(struct contexts *contexts, struct image *image)
 	count_error(contexts, image, r);
 	if (r == -ENODATA || r == -EBADMSG)
 		image->context_address = 0;
-	if (r == 0 || r == -EAGAIN || r == -EDQUOT || !image->context_wait)
+	if (r == 0 || r == -EAGAIN || r == -EDQUOT || r == -ETIME || !image->context_wait)
 		image->context_wait = WAIT_NS;
 	else
 		image->context_wait = min_of(2 * image->context_wait, (uint64_t)WAIT_MAX_NS);
 	image->context_next = began + image->context_wait;
 }
 
-void contexts_look(struct contexts *contexts, const struct window *window)
+void contexts_look(struct contexts *contexts, const struct window *window, const struct deadline *deadline)
 {
 	struct image *last = NULL;
 
@@ -159,6 +159,10 @@ void contexts_look(struct contexts *contexts, const struct window *window)
 		if (!image || image == last)
 			continue;
 		last = image;
+		if (!deadline_left_ns(deadline)) {
+			contexts->stats.put_off++;
+			continue;
+		}
 		/* of many samples of one image only the first finds that it is due */
 		look(contexts, image);
 	}

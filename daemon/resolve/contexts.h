@@ -24,7 +24,8 @@ struct contexts_stats {
 int contexts_new(struct opener *opener, struct parser *parser, struct contexts **ret_contexts);
 void contexts_free(struct contexts *contexts);	/* NULL is fine */
 
-void contexts_look(struct contexts *contexts, const struct window *window);
+/* Of the processes that have samples in it, until @deadline; NULL: there is none. */
+void contexts_look(struct contexts *contexts, const struct window *window, const struct deadline *deadline);
 
 const struct contexts_stats *contexts_stats(const struct contexts *contexts);
 

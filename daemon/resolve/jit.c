@@ -45,6 +45,7 @@ struct jits {
 	struct jit *jits[JIT_PROCESSES_MAX];
 	size_t count;
 	size_t bytes;
+	const struct deadline *window;	/* of all that is done for it, borrowed */
 	uint64_t deadline;	/* of reading, then of names */
 	const struct code *named;	/* the last one, NULL: none in this window */
 	char name[CODE_NAME_MAX];
@@ -106,8 +107,9 @@ void jits_free(struct jits *jits)
 	free(jits);
 }
 
-void jits_begin(struct jits *jits)
+void jits_begin(struct jits *jits, const struct deadline *deadline)
 {
+	jits->window = deadline;
 	jits->deadline = clock_monotonic() + JIT_WINDOW_NS;
 	jits->named = NULL;
 	for (size_t i = 0; i < jits->count; i++)
@@ -397,6 +399,11 @@ static void refresh(struct jits *jits, struct jit *jit, struct code_file *file)
 	look_again(file, now, jit->took, file->fd >= 0);
 }
 
+static bool is_in_time(const struct jits *jits)
+{
+	return clock_monotonic() < jits->deadline && deadline_left_ns(jits->window);
+}
+
 static int compare_took(const void *a, const void *b)
 {
 	const struct jit *x = *(struct jit *const *)a, *y = *(struct jit *const *)b;
@@ -414,7 +421,7 @@ void jits_refresh(struct jits *jits)
 		if (jits->jits[i]->is_wanted)
 			wanted[count++] = jits->jits[i];
 	qsort(wanted, count, sizeof(struct jit *), compare_took);
-	for (size_t i = 0; i < count && clock_monotonic() < jits->deadline; i++) {
+	for (size_t i = 0; i < count && is_in_time(jits) && deadline_left_ns(jits->window) > JIT_NAMES_NS; i++) {
 		refresh(jits, wanted[i], &wanted[i]->map);
 		refresh(jits, wanted[i], &wanted[i]->dump);
 	}
@@ -430,7 +437,7 @@ static int read_name(struct jits *jits, const struct code_file *file, bool is_du
 		return 0;
 	jits->named = NULL;
 	/* each is a question: files have to have their names as well */
-	if (clock_monotonic() >= jits->deadline)
+	if (!is_in_time(jits))
 		return -ETIME;
 	r = parser_code_name(jits->parser, &object, file->fd, is_dump, code, jits->name);
 	if (!r)

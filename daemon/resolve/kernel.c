@@ -57,6 +57,7 @@ struct kernel {
 	unsigned int gone_count;
 	bool is_changed, is_warned;
 	bool is_stale;			/* modules came or went after the symbols were read */
+	bool may_read;			/* the symbols: there is time for it */
 	bool is_looked;			/* for modules that came or went, in this batch */
 	bool is_missed;			/* an address had no name that may have one by now */
 	uint64_t now, read_time, missed_wait;
@@ -336,6 +337,7 @@ int kernel_new(const char *sysroot, struct kernel **ret_kernel)
 		return -ENOMEM;
 	}
 	kernel->missed_wait = 2 * REFRESH_NS;
+	kernel->may_read = true;
 	kernel->now = clock_monotonic();
 	read_symbols(kernel, kernel->now);
 	if (make_file(kernel) < 0) {
@@ -367,6 +369,11 @@ void kernel_changed(struct kernel *kernel)
 	kernel->is_changed = true;
 }
 
+void kernel_let_read(struct kernel *kernel, bool may_read)
+{
+	kernel->may_read = may_read;
+}
+
 /* The side band tells of text that is added with a symbol; filters of seccomp have none, and are hit on every host. */
 void kernel_refresh(struct kernel *kernel, uint64_t now)
 {
@@ -375,7 +382,7 @@ void kernel_refresh(struct kernel *kernel, uint64_t now)
 	kernel->now = now;
 	kernel->is_looked = false;
 	forget_gone(kernel);
-	if (age < REFRESH_NS)
+	if (age < REFRESH_NS || !kernel->may_read)
 		return;
 	if (kernel->is_changed || kernel->is_stale) {
 		kernel->missed_wait = 2 * REFRESH_NS;
@@ -410,7 +417,7 @@ static void look_for_modules(struct kernel *kernel)
 	}
 	take_modules(kernel, modules, count);
 	kernel->is_stale = true;
-	if (kernel->now - kernel->read_time < REFRESH_NS)
+	if (kernel->now - kernel->read_time < REFRESH_NS || !kernel->may_read)
 		return;
 	kernel->missed_wait = 2 * REFRESH_NS;
 	read_symbols(kernel, kernel->now);

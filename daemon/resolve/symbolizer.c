@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/deadline.h"
 #include "base/log.h"
 #include "base/pool.h"
 #include "resolve/fetched.h"
@@ -18,7 +19,11 @@
 /* roots and files unused for this long are closed: they pin the mounts of gone containers */
 #define IDLE_NS (120 * NSEC_PER_SEC)
 
-enum { ROOM_BYTES = 256 << 10 };	/* that are made for names at a time */
+enum {
+	ROOM_BYTES = 256 << 10,	/* that are made for names at a time */
+	LEAST_MS = 250,		/* for the names of a window, however late it comes */
+	FILE_MS = 100,		/* less is not begun with where a program or a file is looked at for the first time */
+};
 
 struct symbolizer {
 	struct symbolizer_options options;
@@ -32,7 +37,8 @@ struct symbolizer {
 	struct contexts *contexts;
 	struct jits *jits;
 	struct kernel *kernel;
-	uint64_t lookups, named, refused, put_off;
+	struct deadline deadline;	/* of the names of a window */
+	uint64_t lookups, named, refused, put_off, late, windows_late;
 	uint64_t lines_deadline;	/* of this window */
 	struct lines_stats lines;
 	uint64_t windows;
@@ -65,6 +71,7 @@ int symbolizer_new(const struct symbolizer_options *options, struct symbolizer *
 	if (!symbolizer)
 		return -ENOMEM;
 	symbolizer->options = *options;
+	deadline_set(&symbolizer->deadline, DEADLINE_NONE);
 	r = mount_namespace_table_new(sysroot, &symbolizer->spaces);
 	if (r == 0)
 		r = opener_new(&symbolizer->opener);
@@ -158,17 +165,22 @@ static bool is_unseen(const struct location *location)
 	       location->file->kind != OBJECT_ANONYMOUS && !mapped_file_object(location->file);
 }
 
-/* Files that were not announced are opened through an image that runs them. */
+/* Programs and files that were not announced: these are opened through an image that runs them. */
 static void see_rest(struct symbolizer *symbolizer, const struct window *window)
 {
 	bool any = false;
 
 	for (size_t i = 0; i < window->location_count && !any; i++)
 		any = is_unseen(window->locations[i]);
-	for (size_t i = 0; any && i < window->sample_count; i++) {
+	for (size_t i = 0; i < window->sample_count; i++) {
 		const struct window_sample *sample = &window->samples[i];
 
-		for (uint32_t j = 0; sample->image && j < sample->stack->count; j++) {
+		if (deadline_left_ms(&symbolizer->deadline, FILE_MS) < FILE_MS)
+			return;
+		/* its parent may have gone as well: what is known is what /proc still says */
+		if (sample->image && !sample->image->mount_namespace)
+			images_see(symbolizer->images, sample->image, NULL);
+		for (uint32_t j = 0; any && sample->image && j < sample->stack->count; j++) {
 			struct mapped_file *file = sample->stack->locations[j]->file;
 
 			/* one that cannot be seen right now costs one try, however many samples it has */
@@ -211,10 +223,13 @@ static bool locate(struct location *location)
 	       object_address(object, location->offset, &location->address);
 }
 
+/* What there was no time for the last time comes first: it may need all that there is. */
 static int compare_locations(const void *a, const void *b)
 {
 	const struct location *x = *(struct location *const *)a, *y = *(struct location *const *)b;
 
+	if (x->object->is_late != y->object->is_late)
+		return x->object->is_late ? -1 : 1;
 	if (x->object != y->object)
 		return (uintptr_t)x->object < (uintptr_t)y->object ? -1 : 1;
 	return (x->address > y->address) - (x->address < y->address);
@@ -235,7 +250,11 @@ static int set_name(struct symbolizer *symbolizer, struct location *location, co
  */
 static void put_off(struct symbolizer *symbolizer, struct location *location)
 {
+	const bool is_late = !deadline_left_ns(&symbolizer->deadline);
+
 	symbolizer->put_off++;
+	symbolizer->late += is_late && !location->is_late;
+	location->is_late |= is_late;
 	atomic_store_explicit(&location->is_put_off, true, memory_order_relaxed);
 }
 
@@ -340,6 +359,9 @@ static void name_group(struct symbolizer *symbolizer, const struct window *windo
 		if (objects_may_pass(r) || (r == OBJECTS_MORE_LATER && !locations[i]->line_count))
 			put_off(symbolizer, locations[i]);
 	objects_release(symbolizer->objects);
+	object->is_late = false;
+	for (size_t i = 0; i < count; i++)
+		object->is_late |= locations[i]->is_late;
 }
 
 /* A Location in memory that no file is behind. */
@@ -401,7 +423,7 @@ static void name_claimed(struct symbolizer *symbolizer, struct location *locatio
 	} else if (r == -ENOBUFS) {
 		location->is_refused = true;
 	} else if (objects_may_pass(r)) {
-		symbolizer->put_off++;
+		put_off(symbolizer, location);
 	}
 	/* what is there may be something else by the next window */
 	atomic_store_explicit(&location->is_put_off, true, memory_order_relaxed);
@@ -429,7 +451,7 @@ static void resolve_claimed(struct symbolizer *symbolizer, const struct window *
 	claimed = malloc(count * sizeof(*claimed));
 	if (!claimed)
 		return;
-	jits_begin(symbolizer->jits);
+	jits_begin(symbolizer->jits, &symbolizer->deadline);
 	count = claim(symbolizer, window, claimed);
 	jits_refresh(symbolizer->jits);
 	qsort(claimed, count, sizeof(*claimed), compare_claimed);
@@ -441,6 +463,7 @@ static void count_named(struct window *window)
 {
 	const struct stack *last = NULL;
 	enum naming naming = NAMING_NONE;
+	bool is_late = false;
 
 	for (size_t i = 0; i < window->sample_count; i++) {
 		const struct window_sample *sample = &window->samples[i];
@@ -448,7 +471,9 @@ static void count_named(struct window *window)
 		if (sample->stack != last) {
 			last = sample->stack;
 			naming = stack_naming(last);
+			is_late = stack_is_late(last);
 		}
+		window->counts[sample->profile].names_late += is_late ? sample->count : 0;
 		window_counts_add_named(&window->counts[sample->profile], naming, sample->count);
 	}
 }
@@ -464,32 +489,36 @@ static void leave_headroom(struct symbolizer *symbolizer)
 		objects_make_room(symbolizer->objects, used - wanted);
 }
 
-void symbolizer_resolve(struct symbolizer *symbolizer, struct window *window)
+/* When its names have to be there. A window that comes late still has some time: else none of a slow host had any. */
+static void begin(struct symbolizer *symbolizer, const struct window *window)
 {
-	_cleanup_free_ struct location **found = NULL;
-	size_t count = 0;
+	const uint64_t now = clock_monotonic();
+	const uint64_t end = window->end + symbolizer->options.names_ms * NSEC_PER_MSEC;
 
 	symbolizer->windows++;
-	symbolizer->lines_deadline = clock_monotonic() + LINES_WINDOW_NS;
+	deadline_set(&symbolizer->deadline,
+		     symbolizer->options.names_ms ? max_of(end, now + LEAST_MS * NSEC_PER_MSEC) : DEADLINE_NONE);
+	symbolizer->lines_deadline = min_of(now + LINES_WINDOW_NS, atomic_load(&symbolizer->deadline.at));
+	parser_until(symbolizer->parser, &symbolizer->deadline);
+	opener_until(symbolizer->opener, &symbolizer->deadline);
 	parser_pay(symbolizer->parser, 0);
 	names_begin(symbolizer->names);
 	images_publish(symbolizer->images);
-	contexts_look(symbolizer->contexts, window);
-	see_rest(symbolizer, window);
-	resolve_claimed(symbolizer, window);
-	kernel_refresh(symbolizer->kernel, clock_monotonic());
+}
+
+/* Frames in files. */
+static void resolve_files(struct symbolizer *symbolizer, const struct window *window)
+{
 	/* without memory for the list Locations are named one by one, which is slow but right */
-	found = malloc(window->location_count * sizeof(*found));
+	_cleanup_free_ struct location **found = malloc(window->location_count * sizeof(*found));
+	size_t count = 0;
+
 	for (size_t i = 0; i < window->location_count; i++) {
 		struct location *location = window->locations[i];
 
-		if (location->is_resolved)
+		if (location->is_resolved || location->type == FRAME_KERNEL)
 			continue;
-		symbolizer->lookups++;
-		if (location->type == FRAME_KERNEL)
-			kernel_resolve(symbolizer->kernel, symbolizer->names, location,
-				       symbolizer->options.with_kernel_addresses);
-		else if (is_unseen(location))
+		if (is_unseen(location))
 			put_off(symbolizer, location);
 		else if (!locate(location))
 			continue;
@@ -507,21 +536,64 @@ void symbolizer_resolve(struct symbolizer *symbolizer, struct window *window)
 			end++;
 		name_group(symbolizer, window, found + i, end - i);
 	}
+}
+
+/* Last, as reading its symbols is one piece of work: what that takes is taken from nobody's names. */
+static void resolve_kernel(struct symbolizer *symbolizer, const struct window *window)
+{
+	kernel_let_read(symbolizer->kernel, deadline_left_ns(&symbolizer->deadline) > 0);
+	kernel_refresh(symbolizer->kernel, clock_monotonic());
+	for (size_t i = 0; i < window->location_count; i++)
+		if (!window->locations[i]->is_resolved && window->locations[i]->type == FRAME_KERNEL)
+			kernel_resolve(symbolizer->kernel, symbolizer->names, window->locations[i],
+				       symbolizer->options.with_kernel_addresses);
+}
+
+static void publish(struct symbolizer *symbolizer, struct window *window)
+{
 	for (size_t i = 0; i < window->location_count; i++) {
 		struct location *location = window->locations[i];
 
 		if (location->is_resolved)
 			continue;
+		symbolizer->lookups++;
 		symbolizer->named += location->line_count > 0;
 		symbolizer->refused += location->is_refused;
 		atomic_store_explicit(&location->is_resolved, true, memory_order_release);
 	}
 	count_named(window);
+}
+
+void symbolizer_resolve(struct symbolizer *symbolizer, struct window *window)
+{
+	const uint64_t late = symbolizer->late;
+
+	begin(symbolizer, window);
+	contexts_look(symbolizer->contexts, window, &symbolizer->deadline);
+	see_rest(symbolizer, window);
+	resolve_files(symbolizer, window);
+	/* each window anew, so what has to be looked up once comes before it */
+	resolve_claimed(symbolizer, window);
+	resolve_kernel(symbolizer, window);
+	publish(symbolizer, window);
+	symbolizer->windows_late += symbolizer->late > late;
+	/* what follows is nothing that a window waits for */
+	parser_until(symbolizer->parser, NULL);
+	opener_until(symbolizer->opener, NULL);
 	parser_pay(symbolizer->parser, 0);
+	leave_headroom(symbolizer);
+}
+
+void symbolizer_trim(struct symbolizer *symbolizer)
+{
 	mount_namespace_table_trim(symbolizer->spaces, IDLE_NS);
 	objects_trim(symbolizer->objects, IDLE_NS);
 	jits_trim(symbolizer->jits, IDLE_NS);
-	leave_headroom(symbolizer);
+}
+
+void symbolizer_hurry(struct symbolizer *symbolizer, bool is_hurried)
+{
+	atomic_store_explicit(&symbolizer->deadline.is_over, is_hurried, memory_order_relaxed);
 }
 
 void symbolizer_stats(struct symbolizer *symbolizer, struct symbolizer_stats *ret_stats)
@@ -536,6 +608,8 @@ void symbolizer_stats(struct symbolizer *symbolizer, struct symbolizer_stats *re
 		.lookups = symbolizer->lookups,
 		.named = symbolizer->named,
 		.names_refused = symbolizer->refused,
+		.late = symbolizer->late,
+		.windows_late = symbolizer->windows_late,
 		.put_off = symbolizer->put_off,
 		.evicted = objects->evicted,
 		.jit = *jits_stats(symbolizer->jits),

@@ -19,10 +19,13 @@
 
 struct symbolizer;
 
+enum { NAMES_WINDOW_MS = 2000 };	/* for who goes on, so that names that come later are in later windows */
+
 struct symbolizer_options {
 	bool with_command_line;		/* privacy: put command lines into image details */
 	bool with_kernel_addresses;	/* privacy: keep addresses of kernel Locations */
 	bool with_lines;		/* source lines and inlined functions */
+	unsigned int names_ms;		/* that a window waits for names from when it was closed; 0: as long as it takes */
 	struct debuginfod_options debuginfod;	/* without a url: no server is asked */
 	const char *sysroot;		/* "" normally; tests point it elsewhere */
 };
@@ -57,13 +60,25 @@ struct mapped_file *symbolizer_kernel(struct symbolizer *symbolizer);
 /* Kernel text was added (module, BPF): read its symbols again soon, at most once in 10 s. */
 void symbolizer_see_kernel_change(struct symbolizer *symbolizer);
 
-/* Resolve every Location of the window that is not yet, and fill in the counts `named`. */
+/*
+ * Resolve every Location of the window that is not yet, and fill in the counts `named`. Those that there is no time for
+ * are put off: they have no name in this window, thread A makes others for windows to come.
+ */
 void symbolizer_resolve(struct symbolizer *symbolizer, struct window *window);
+/* Close and forget what was not used for a while; when no window waits. */
+void symbolizer_trim(struct symbolizer *symbolizer);
+/*
+ * Any thread: what symbolizer_resolve() has no name for yet stays without, now and in windows to come, until there is
+ * no more hurry. It waits for nothing but the answer to a question that it has asked.
+ */
+void symbolizer_hurry(struct symbolizer *symbolizer, bool is_hurried);
 
 struct symbolizer_stats {
 	uint64_t objects, objects_gone, objects_not_elf, debug_files;
 	uint64_t lookups, named, evicted;
 	uint64_t names_refused;		/* Locations that have one but no memory for it */
+	uint64_t late;			/* Locations that got no name for want of time, */
+	uint64_t windows_late;		/* and windows with such */
 	uint64_t put_off;		/* Locations; what came in the next window had another try */
 	struct jit_stats jit;
 	struct lines_stats lines;

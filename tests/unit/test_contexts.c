@@ -318,7 +318,7 @@ static void look(struct image *image, bool is_due)
 
 	if (is_due)
 		image->context_next = 0;
-	contexts_look(contexts, &window);
+	contexts_look(contexts, &window, NULL);
 }
 
 /* Most of a window's processes are gone when it ends: no question is wasted on them. */

@@ -148,6 +148,49 @@ static void a_split_file_says_the_same(void **state)
 	report_free(many);
 }
 
+/* Of two stacks one has a frame that its window could not wait for; one that got a name after all is none. */
+static void names_that_come_too_late_are_told(void **state)
+{
+	static const uint64_t late[] = { 0x7f0000000010, 0x7f0000000020 }, named[] = { 0x7f0000000030 };
+	const struct encode_options options = { .max_bytes = 1 << 20 };
+	struct mapped_file *file = synthetic_file("/usr/bin/program", true);
+	struct image *image = synthetic_image(7, "program", NULL);
+	struct aggregator *aggregator;
+	struct store_file *out;
+	struct report *report;
+	struct window *window;
+
+	(void)state;
+	assert_int_equal(aggregator_new(&aggregator), 0);
+	assert_int_equal(aggregator_set_profile(aggregator, &synthetic_clock), 0);
+	synthetic_map(image, 0x7f0000000000, 0, file);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(synthetic_add(aggregator, &(struct synthetic_sample){
+			.time = 5, .image = image, .user = i ? named : late,
+			.user_count = i ? ARRAY_SIZE(named) : ARRAY_SIZE(late),
+			.user_end = STACKTAP_END_COMPLETE }), 0);
+	assert_int_equal(aggregator_close(aggregator, 10, &window), 0);
+	for (size_t i = 0; i < window->location_count; i++) {
+		window->locations[i]->is_late = (window->locations[i]->offset & 0xff) != 0x10;
+		if ((window->locations[i]->offset & 0xff) == 0x30)
+			assert_int_equal(location_set_function(window->locations[i], function_new("late", "late")), 0);
+		atomic_store(&window->locations[i]->is_resolved, true);
+	}
+	window->counts[0].names_late = 1;
+	assert_int_equal(store_file_create(path, &out), 0);
+	assert_int_equal(encode_window(&options, window, recorded_append, out), 0);
+	assert_int_equal(store_file_close(out, NULL), 0);
+	window_free(window);
+	aggregator_free(aggregator);
+	image_unref(image);
+	mapped_file_unref(file);
+	assert_int_equal(report_load(path, NULL, REPORT_FUNCTIONS, &report, NULL, 0), 0);
+	assert_int_equal(report->events[0].samples, 2);
+	assert_int_equal(report->events[0].quality.names_late, 1);
+	assert_int_equal(report->events[0].quality.named, 1);
+	report_free(report);
+}
+
 static void recursion_counts_once(void **state)
 {
 	static const uint64_t ips[] = { 0x7f0000000010, 0x7f0000000020, 0x7f0000000010,
@@ -602,6 +645,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(totals_are_those_of_the_windows),
 		cmocka_unit_test(a_split_file_says_the_same),
+		cmocka_unit_test(names_that_come_too_late_are_told),
 		cmocka_unit_test(recursion_counts_once),
 		cmocka_unit_test(what_has_no_name_is_grouped_by_mapping),
 		cmocka_unit_test(functions_of_stripped_files_are_told_apart),

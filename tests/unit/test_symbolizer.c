@@ -456,6 +456,183 @@ static void sections_too_large_together_are_given_up(void **state)
 	is_given_up(".debug_abbrev");
 }
 
+/* A program that runs, and is known to a symbolizer that waits for names so long. */
+struct waiting {
+	struct symbolizer *symbolizer;
+	struct mapped_file *file;
+	struct image *image;
+	uint64_t offset;
+	pid_t pid;
+};
+
+static struct waiting start_waiting(const char *name, unsigned int names_ms)
+{
+	const struct symbolizer_options options = { .with_kernel_addresses = true, .names_ms = names_ms };
+	const char *path = fixture_build(name, "", program);
+	struct waiting waiting = {
+		.offset = offset_of(name, "own_work") + 4, .file = file_of(path), .pid = start(path, NULL),
+	};
+
+	assert_int_equal(symbolizer_new(&options, &waiting.symbolizer), 0);
+	waiting.image = image_new(&files, (uint32_t)waiting.pid, 0, name);
+	symbolizer_see_image(waiting.symbolizer, waiting.image, NULL);
+	symbolizer_see_file(waiting.symbolizer, waiting.image, waiting.file);
+	return waiting;
+}
+
+static void end_waiting(struct waiting *waiting)
+{
+	stop(waiting->pid);
+	image_unref(waiting->image);
+	mapped_file_unref(waiting->file);
+	symbolizer_free(waiting->symbolizer);
+}
+
+/* A window that was closed @age_ns ago; its Location is new. Returns how long it had to wait. */
+static uint64_t resolve_one(struct waiting *waiting, uint64_t age_ns, bool is_named, bool is_late)
+{
+	struct location *location = location_new(waiting->file, waiting->offset, FRAME_NATIVE, false);
+	struct window *window = new_window(waiting->image, &location, 1);
+	const uint64_t began = clock_monotonic();
+	uint64_t took;
+
+	window->end = began - age_ns;
+	symbolizer_resolve(waiting->symbolizer, window);
+	took = clock_monotonic() - began;
+	assert_string_equal(name_of(location), is_named ? "own_work" : "");
+	assert_int_equal(location->is_put_off, !is_named);
+	assert_int_equal(window->counts[0].names_late, is_late ? 3 : 0);
+	free_window(window);
+	location_unref(location);
+	return took;
+}
+
+static struct symbolizer_stats stats_of(const struct waiting *waiting)
+{
+	struct symbolizer_stats stats;
+
+	symbolizer_stats(waiting->symbolizer, &stats);
+	return stats;
+}
+
+/* The parser, which runs. */
+static pid_t parser_of(const struct waiting *waiting)
+{
+	char name[DEMANGLE_MAX];
+	pid_t pid;
+
+	assert_int_equal(parser_demangle(symbolizer_parser(waiting->symbolizer), "_ZN3foo3barEv", name), 0);
+	pid = stats_of(waiting).parser.helper.pid;
+	assert_true(pid > 0);
+	return pid;
+}
+
+/* As thread A wants it where memory is short: no question is asked, and what is known already is named all the same. */
+static void a_hurried_window_takes_the_names_that_are_there(void **state)
+{
+	struct waiting waiting = start_waiting("hurried", 0);
+	uint64_t calls = stats_of(&waiting).parser.helper.calls;
+
+	(void)state;
+	symbolizer_hurry(waiting.symbolizer, true);
+	resolve_one(&waiting, 0, false, true);
+	assert_int_equal(stats_of(&waiting).parser.helper.calls, calls);
+	assert_int_equal(stats_of(&waiting).late, 1);
+	assert_int_equal(stats_of(&waiting).windows_late, 1);
+	/* in the next window there is no hurry any more */
+	symbolizer_hurry(waiting.symbolizer, false);
+	resolve_one(&waiting, 0, true, false);
+	symbolizer_hurry(waiting.symbolizer, true);
+	calls = stats_of(&waiting).parser.helper.calls;
+	resolve_one(&waiting, 0, true, false);
+	assert_int_equal(stats_of(&waiting).parser.helper.calls, calls);
+	assert_int_equal(stats_of(&waiting).late, 1);
+	end_waiting(&waiting);
+}
+
+/*
+ * The parser stands still in each of two windows: the window leaves when its time is over, and the file is not to blame,
+ * as it may have needed more. With all of the time it is.
+ */
+static void a_window_does_not_wait_for_names(void **state)
+{
+	struct waiting waiting = start_waiting("awaited", 300);
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		kill(parser_of(&waiting), SIGSTOP);
+		resolve_one(&waiting, 0, false, true);
+		assert_int_equal(stats_of(&waiting).parser.helper.timeouts, i + 1);
+		assert_int_equal(stats_of(&waiting).windows_late, i + 1);
+	}
+	assert_int_equal(stats_of(&waiting).parser.set_apart, 0);
+	/* however late a window comes there is some time for it */
+	resolve_one(&waiting, 3600 * NSEC_PER_SEC, true, false);
+	assert_int_equal(stats_of(&waiting).late, 2);
+	end_waiting(&waiting);
+}
+
+/* What there was no time for is asked for first the next time: it may need all of it. */
+static void what_came_too_late_is_the_first_of_the_next_window(void **state)
+{
+	enum { COUNT = 8 };
+	struct waiting waiting = start_waiting("first", 0);
+	struct location *locations[COUNT];
+	struct mapped_file *mapped[COUNT];
+	struct symbolizer_stats stats;
+	struct window *window;
+	int last = 0;
+
+	(void)state;
+	for (int i = 0; i < COUNT; i++) {
+		char name[32];
+
+		snprintf(name, sizeof(name), "turn%d", i);
+		fixture_run("cp first %s", name);
+		mapped[i] = file_of(fixture_path(name));
+		symbolizer_see_file(waiting.symbolizer, waiting.image, mapped[i]);
+		locations[i] = location_new(mapped[i], waiting.offset, FRAME_NATIVE, false);
+		/* by their addresses this one is the last */
+		if (mapped_file_object(mapped[i]) > mapped_file_object(mapped[last]))
+			last = i;
+	}
+	mapped_file_object(mapped[last])->is_late = true;
+	kill(parser_of(&waiting), SIGKILL);
+	window = new_window(waiting.image, locations, COUNT);
+	symbolizer_resolve(waiting.symbolizer, window);
+	/* the first question is the one that a dead parser does not answer */
+	symbolizer_stats(waiting.symbolizer, &stats);
+	assert_int_equal(stats.put_off, 1);
+	for (int i = 0; i < COUNT; i++)
+		assert_string_equal(name_of(locations[i]), i == last ? "" : "own_work");
+	assert_false(mapped_file_object(mapped[last])->is_late);
+	free_window(window);
+	for (int i = 0; i < COUNT; i++) {
+		location_unref(locations[i]);
+		mapped_file_unref(mapped[i]);
+	}
+	end_waiting(&waiting);
+}
+
+/* Thread A found no room to tell of it: a sample does. */
+static void an_unannounced_program_is_looked_at_for_its_sample(void **state)
+{
+	const char *path = fixture_build("untold", "", program);
+	struct symbolizer *symbolizer = new_symbolizer();
+	struct mapped_file *file = file_of(path);
+	pid_t pid = start(path, NULL);
+	struct image *image = image_new(&files, (uint32_t)pid, 0, "untold");
+
+	(void)state;
+	expect(symbolizer, image, file, offset_of("untold", "own_work"), "own_work", NULL);
+	assert_string_equal(image_details(image)->executable_path, path);
+	assert_non_null(image->mount_namespace);
+	stop(pid);
+	image_unref(image);
+	mapped_file_unref(file);
+	symbolizer_free(symbolizer);
+}
+
 static void what_a_dead_parser_did_not_name_is_put_off(void **state)
 {
 	struct symbolizer *symbolizer = new_symbolizer();
@@ -1158,6 +1335,10 @@ int main(void)
 		cmocka_unit_test(lines_and_inlined_functions_are_a_choice),
 		cmocka_unit_test(lines_that_cannot_be_had_are_put_off_or_given_up),
 		cmocka_unit_test(sections_too_large_together_are_given_up),
+		cmocka_unit_test(a_hurried_window_takes_the_names_that_are_there),
+		cmocka_unit_test(a_window_does_not_wait_for_names),
+		cmocka_unit_test(what_came_too_late_is_the_first_of_the_next_window),
+		cmocka_unit_test(an_unannounced_program_is_looked_at_for_its_sample),
 		cmocka_unit_test(what_a_dead_parser_did_not_name_is_put_off),
 		cmocka_unit_test(mini_debug_information_has_the_names),
 		cmocka_unit_test(sizeless_names_of_mini_debug_information_swallow_nothing),

@@ -3,6 +3,7 @@
 #include "unit.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/perf_event.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -49,6 +50,7 @@ static struct {
 } session;
 
 static struct stat own;	/* this program, which all processes here run */
+static char own_path[PATH_MAX];
 static struct pipeline pipeline;
 static struct capture_stats stats;
 static uint64_t fed, fed_deferred;
@@ -175,7 +177,7 @@ static int setup(void **state _unused_)
 	struct drain_options options = { 0 };
 	struct drain_output output;
 
-	if (stat("/proc/self/exe", &own) < 0)
+	if (stat("/proc/self/exe", &own) < 0 || !realpath("/proc/self/exe", own_path))
 		return -errno;
 	sink = (struct sink){ 0 };
 	stats = (struct capture_stats){ 0 };
@@ -225,6 +227,14 @@ static uint64_t own_length(void)
 	return ((uint64_t)own.st_size + 0xfff) & ~0xfffULL;
 }
 
+/* Where in the file some code is: segments lie in memory as they do there. */
+static uint64_t own_code(void)
+{
+	extern const char __executable_start[];
+
+	return (uint64_t)((uintptr_t)own_code - (uintptr_t)__executable_start);
+}
+
 static void map(uint32_t pid, uint64_t address, uint64_t inode, const char *path)
 {
 	drain_ops.mmap(pipeline.drain, &(struct sideband_mmap){
@@ -237,7 +247,7 @@ static void start_program(uint32_t pid)
 	drain_ops.comm(pipeline.drain, &(struct sideband_task){
 		.time = clock_monotonic(), .pid = pid, .tid = pid, .comm = "program",
 		.is_exec = true });
-	map(pid, 0x400000, own.st_ino, "/proc/self/exe");
+	map(pid, 0x400000, own.st_ino, own_path);
 	map(pid, 0x7f0000000000, 99, "/usr/lib/libgone.so.1");
 }
 
@@ -275,7 +285,7 @@ static void feed_round(uint32_t round)
 	struct records records = { 0 };
 	const uint32_t pids[] = { (uint32_t)getpid(), 0, GONE_PID + round % 7 };
 	/* some come from before the program's list: whatever their stacks lead to */
-	static const uint64_t slice[64] = { 0x400040, 0x400800, 0x401000 };
+	const uint64_t slice[64] = { 0x400040 + own_code(), 0x400800 + own_code(), 0x401000 + own_code() };
 	union {
 		struct stacktap_regs head;
 		uint64_t words[sizeof(struct stacktap_regs) / 8 + 17];
@@ -288,7 +298,7 @@ static void feed_round(uint32_t round)
 	records_config(&records, 0, STACKTAP_MODE_PERIOD, 99, 1000, PERF_TYPE_HARDWARE,
 		       PERF_COUNT_HW_CPU_CYCLES, "cycles");
 	for (uint32_t i = 0; i < SAMPLES; i++) {
-		const uint64_t user[] = { 0x400000 + (uint64_t)(rand() % 4096) * 16,
+		const uint64_t user[] = { 0x400000 + own_code() + (uint64_t)(rand() % 4096) * 16,
 					  0x7f0000000000 + (uint64_t)(rand() % 64) * 16 };
 		const uint64_t kernel = 0xffffffff81000000 + (uint64_t)(rand() % 4096) * 64;
 		const uint32_t pid = pids[i % ARRAY_SIZE(pids)];
@@ -519,6 +529,118 @@ static void test_a_file_without_end_shows(void **state _unused_)
 	assert_true(goes_on);
 }
 
+static sem_t finished;
+
+/* Ends what thread B stands at when the test itself is held up, so that it fails instead of hanging. */
+static void *let_go(void *ctx)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += 60;
+	if (sem_timedwait(&finished, &until) == 0)
+		return NULL;
+	sem_post(ctx);
+	return ctx;
+}
+
+/*
+ * Thread B is at one piece of work, and whatever thread A has to tell it finds no room: programs, files, code of the kernel,
+ * scans, windows. It goes on draining, nothing of a window is lost, and what was not told is counted.
+ */
+static void test_the_drain_never_waits_for_names(void **state _unused_)
+{
+	enum { PROGRAMS = 2000, WINDOWS = 20 };
+	struct hash_table files = { .pool = POOL_PROCESSES };
+	struct drain_output output = drain_thread_output(&pipeline);
+	struct image *image = image_new(&files, (uint32_t)getpid(), 0, "untold");
+	struct pipeline_stats result;
+	pthread_t watch;
+	sem_t stuck;
+	bool is_busy, wants_kernel;
+	void *was_late;
+
+	sem_init(&stuck, 0, 0);
+	sem_init(&finished, 0, 0);
+	session.stuck = &stuck;
+	assert_int_equal(pthread_create(&watch, NULL, let_go, &stuck), 0);
+	start_program((uint32_t)getpid());
+	feed_round(0);
+	drain_round(pipeline.drain, clock_monotonic());
+	process_table_send_lists(drain_processes(pipeline.drain), clock_monotonic(), true);
+	is_busy = names_are_busy(20 * NSEC_PER_MSEC, UINT64_MAX);
+	for (uint32_t i = 0; i < PROGRAMS; i++)
+		output.observer.image(output.observer.ctx, image, NULL);
+	image_unref(image);
+	output.kernel_changed(output.ctx);
+	wants_kernel = pipeline.wants_kernel;
+	for (uint32_t round = 0; round < WINDOWS; round++) {
+		feed_round(round);
+		drain_flush(pipeline.drain, clock_monotonic());
+	}
+	sem_post(&finished);
+	pthread_join(watch, &was_late);
+	sem_post(&stuck);
+	result = end();
+	session.stuck = NULL;
+	sem_destroy(&stuck);
+	sem_destroy(&finished);
+	assert_true(is_busy && wants_kernel);
+	assert_null(was_late);
+	assert_true(pipeline.unannounced > 0 && pipeline.unannounced < PROGRAMS);
+	assert_int_equal(result.counts.lost, 0);
+	assert_int_equal(sink.samples, fed);
+	assert_true(result.windows >= WINDOWS);
+}
+
+/* Once thread A has said that it is in a hurry, or when it never does. */
+static void *await_hurry(void *ctx)
+{
+	const uint64_t deadline = clock_monotonic() + 60 * NSEC_PER_SEC;
+	struct pipeline_stats result;
+
+	do {
+		usleep(1000);
+		pipeline_stats(&pipeline, &result);
+	} while (!result.hurries && clock_monotonic() < deadline);
+	sem_post(ctx);
+	return result.hurries ? NULL : ctx;
+}
+
+/* Memory for windows is used up, and all that there are wait for thread B: they leave with the names that are there. */
+static void test_short_memory_ends_the_wait_for_names(void **state _unused_)
+{
+	struct pool *pool = pool_get(POOL_AGGREGATE);
+	size_t limit = pool->limit;
+	struct pipeline_stats result;
+	void *was_late;
+	pthread_t watch;
+	sem_t stuck;
+	bool is_busy;
+
+	sem_init(&stuck, 0, 0);
+	session.stuck = &stuck;
+	start_program((uint32_t)getpid());
+	feed_round(0);
+	drain_round(pipeline.drain, clock_monotonic());
+	process_table_send_lists(drain_processes(pipeline.drain), clock_monotonic(), true);
+	is_busy = names_are_busy(40 * NSEC_PER_MSEC, UINT64_MAX);
+	assert_int_equal(pthread_create(&watch, NULL, await_hurry, &stuck), 0);
+	pool->limit = 1 << 20;
+	run_rounds(4);
+	pthread_join(watch, &was_late);
+	result = end();
+	pool->limit = limit;
+	session.stuck = NULL;
+	sem_destroy(&stuck);
+	assert_true(is_busy);
+	assert_null(was_late);
+	assert_int_equal(result.counts.lost, 0);
+	assert_int_equal(sink.samples, fed);
+	assert_true(result.symbolizer.late > 0);
+	assert_true(result.counts.names_late > 0);
+}
+
 /* What cannot be written is counted, and what follows it goes to a file that needs nothing of it. */
 static void test_a_failing_journal_begins_anew(void **state _unused_)
 {
@@ -546,6 +668,8 @@ int main(void)
 		TEST(test_a_slow_sink_loses_nothing),
 		TEST(test_a_failing_sink_is_accounted_for),
 		TEST(test_a_file_without_end_shows),
+		TEST(test_the_drain_never_waits_for_names),
+		TEST(test_short_memory_ends_the_wait_for_names),
 		TEST(test_a_failing_journal_begins_anew),
 	};
 
