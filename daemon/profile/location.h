@@ -73,6 +73,7 @@ struct location {
 	_Atomic bool is_put_off;
 	bool is_late;		/* it was put off for want of time */
 	bool is_claimed;	/* no file is behind it, and it is known which image's it is */
+	uint8_t source;		/* thread B's, enum name_source */
 	enum frame_runtime runtime;
 	bool has_function;	/* no Line, but it is known which function it is in: */
 	struct object *object;	/* owned; NULL when unknown */

@@ -445,7 +445,7 @@ static int read_name(struct jits *jits, const struct code_file *file, bool is_du
 	return r;
 }
 
-int jit_name(struct jits *jits, struct jit *jit, uint64_t address, char ret_name[static CODE_NAME_MAX])
+int jit_name(struct jits *jits, struct jit *jit, uint64_t address, char ret_name[static CODE_NAME_MAX], bool *ret_is_dump)
 {
 	struct code_file *const files[] = { &jit->dump, &jit->map };
 	int error = -ENODATA, r;
@@ -454,7 +454,8 @@ int jit_name(struct jits *jits, struct jit *jit, uint64_t address, char ret_name
 		const struct code *code = code_table_find(&files[i]->table, address);
 
 		if (code && files[i]->fd >= 0) {
-			r = read_name(jits, files[i], files[i] == &jit->dump, code);
+			*ret_is_dump = files[i] == &jit->dump;
+			r = read_name(jits, files[i], *ret_is_dump, code);
 			if (!r)
 				strcpy(ret_name, jits->name);
 			return r;

@@ -60,7 +60,7 @@ size_t *jit_budget(struct jit *jit);
 /* Read what is new of all that is wanted. */
 void jits_refresh(struct jits *jits);
 /* -ENODATA: nobody says what is there; -ENOBUFS: there was no memory for it. Errors that may pass: see objects_may_pass(). */
-int jit_name(struct jits *jits, struct jit *jit, uint64_t address, char ret_name[static CODE_NAME_MAX]);
+int jit_name(struct jits *jits, struct jit *jit, uint64_t address, char ret_name[static CODE_NAME_MAX], bool *ret_is_dump);
 
 /* Close and forget what was not used for @idle_ns. */
 void jits_trim(struct jits *jits, uint64_t idle_ns);

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/pool.h"
 #include "broker/broker.h"
+#include "resolve/source.h"
 #include "symbol/elf.h"
 #include "symbol/htlhash.h"
 #include "symbol/kallsyms.h"
@@ -453,6 +454,7 @@ void kernel_resolve(struct kernel *kernel, struct names *names, struct location 
 	struct module *module = NULL;
 	struct function *function;
 	const char *name;
+	enum name_source source = SOURCE_BPF;
 	bool is_known = true;
 	int r;
 
@@ -466,10 +468,12 @@ void kernel_resolve(struct kernel *kernel, struct names *names, struct location 
 		location->object = module_object(kernel, module);
 		location->address = location->offset - module->start;
 		from = module->start;
+		source = SOURCE_MODULE;
 	} else if (is_in_image(kernel, lookup)) {
 		location->object = object_ref(mapped_file_object(kernel->file));
 		location->address = location->offset - kernel->symbols->text + LINK_TEXT;
 		from = kernel->symbols->text;
+		source = SOURCE_KERNEL;
 	} else {
 		/* BPF programs and trampolines, or an image whose place is hidden */
 		location->object = NULL;
@@ -487,6 +491,8 @@ void kernel_resolve(struct kernel *kernel, struct names *names, struct location 
 	r = name ? names_get(names, name, NULL, &function) : 0;
 	if (name && !r)
 		r = location_set_function(location, function);
+	if (name && !r)
+		location->source = source;
 	location->is_refused = r < 0 && r != -EAGAIN;
 	if (r == -EAGAIN)
 		atomic_store_explicit(&location->is_put_off, true, memory_order_relaxed);

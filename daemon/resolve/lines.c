@@ -73,6 +73,7 @@ static void take(struct names *names, const struct wanted *wanted, uint32_t coun
 			continue;
 		r = take_frames(names, wanted[i].location, answer, frames, n, budget);
 		stats->with_lines += !r;
+		stats->with_inlined += !r && n > 1;
 		if (r == -EAGAIN)
 			put_off(wanted + i, 1, stats);
 	}

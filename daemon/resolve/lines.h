@@ -14,6 +14,7 @@
 
 struct lines_stats {
 	uint64_t with_lines;	/* Locations */
+	uint64_t with_inlined;	/* of these, with functions that were inlined there */
 	uint64_t put_off;	/* for want of time: they have another try */
 	uint64_t without;	/* objects that have none, or none that can be read */
 };

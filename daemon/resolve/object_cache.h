@@ -32,6 +32,7 @@ struct entry {
 	int error;			/* why there is no symtab: not tried again */
 	uint64_t seek_debug_at;		/* CLOCK_MONOTONIC ns; UINT64_MAX: never again */
 	struct object *debug;		/* owned: its debug file, or NULL */
+	bool is_fetched;		/* that, from a server */
 	struct symtab *mini;		/* of its MiniDebugInfo; NULL: not read, or evicted */
 	int mini_error;			/* not tried again */
 };

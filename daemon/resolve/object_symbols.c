@@ -81,7 +81,8 @@ static int seek_debug(struct objects *objects, struct entry *entry)
 	r = open_debug(objects, entry->object, host, &found);
 	if (r < 0 && !objects_may_pass(r) && is_in_container(objects, entry))
 		r = open_debug(objects, entry->object, entry->space, &found);
-	if (r < 0 && !objects_may_pass(r) && objects->fetched)
+	entry->is_fetched = r < 0 && !objects_may_pass(r) && objects->fetched;
+	if (entry->is_fetched)
 		r = open_fetched(objects, entry->object, host, &found);
 	mount_namespace_unref(host);
 	if (r < 0 && objects_may_pass(r))
@@ -111,7 +112,7 @@ static int find_others(struct objects *objects, struct entry *entry, uint32_t tg
 		later = -EAGAIN;
 	}
 	if (r == 0 && debug->symtab->count) {
-		*ret_debug = (struct object_symbols){ debug->symtab, debug->fd, debug->object };
+		*ret_debug = (struct object_symbols){ debug->symtab, debug->fd, debug->object, entry->is_fetched };
 		return 0;
 	}
 	if (r < 0 && objects_may_pass(r))
@@ -137,7 +138,7 @@ int objects_symbols(struct objects *objects, struct object *object, uint32_t tgi
 	r = entry_have_symtab(objects, entry, tgid);
 	if (r < 0)
 		return r;
-	*ret_own = (struct object_symbols){ entry->symtab, entry->fd, entry->object };
+	*ret_own = (struct object_symbols){ .symtab = entry->symtab, .fd = entry->fd, .object = entry->object };
 	if (!symtab_is_stripped(entry->symtab))
 		return 0;
 	r = find_others(objects, entry, tgid, ret_debug);

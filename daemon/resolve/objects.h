@@ -44,6 +44,7 @@ struct object_symbols {
 	const struct symtab *symtab;	/* NULL: none */
 	int fd;
 	struct object *object;		/* borrowed; NULL: it has no file of its own */
+	bool is_fetched;		/* a server had it */
 };
 
 /*

@@ -38,7 +38,7 @@ struct symbolizer {
 	struct jits *jits;
 	struct kernel *kernel;
 	struct deadline deadline;	/* of the names of a window */
-	uint64_t lookups, named, refused, put_off, late, windows_late;
+	uint64_t lookups, named, refused, put_off, late, windows_late, sources[SOURCES];
 	uint64_t lines_deadline;	/* of this window */
 	struct lines_stats lines;
 	uint64_t windows;
@@ -258,6 +258,21 @@ static void put_off(struct symbolizer *symbolizer, struct location *location)
 	atomic_store_explicit(&location->is_put_off, true, memory_order_relaxed);
 }
 
+/* What @symbol, of the file or of what belongs to it, was found in. */
+static enum name_source source_of(const struct object *object, const struct object_symbols *symbols, bool is_own,
+				  const struct symbol *symbol, uint64_t address)
+{
+	if (!is_own)
+		return !symbols->object ? SOURCE_MINI : symbols->is_fetched ? SOURCE_DEBUGINFOD : SOURCE_DEBUG_FILE;
+	if (object->kind == OBJECT_VDSO)
+		return SOURCE_VDSO;
+	if (symbol->name & SYMBOL_PLT)
+		return SOURCE_PLT;
+	if (symtab_is_stripped(symbols->symtab) && symtab_is_go(symbols->symtab, address))
+		return SOURCE_PCLNTAB;
+	return symbols->symtab->is_dynamic ? SOURCE_DYNSYM : SOURCE_SYMTAB;
+}
+
 static void name_location(struct symbolizer *symbolizer, struct location *location,
 			  const struct object_symbols *own, const struct object_symbols *debug,
 			  size_t *budget)
@@ -294,6 +309,8 @@ static void name_location(struct symbolizer *symbolizer, struct location *locati
 	r = set_name(symbolizer, location, name, budget);
 	if (r == -ENOBUFS && objects_make_room(symbolizer->objects, ROOM_BYTES))
 		r = set_name(symbolizer, location, name, budget);
+	if (r == 0)
+		location->source = source_of(location->object, symbols, symbols == own, symbol, address);
 	location->is_refused = r < 0 && r != -EAGAIN;
 	/* by the next window there may be room, and time */
 	if (r < 0)
@@ -406,10 +423,11 @@ static size_t claim(struct symbolizer *symbolizer, const struct window *window,
 static void name_claimed(struct symbolizer *symbolizer, struct location *location, struct jit *jit)
 {
 	char name[CODE_NAME_MAX];
+	bool is_dump;
 	int r;
 
 	parser_pay(symbolizer->parser, jit_payer(jit));
-	r = jit_name(symbolizer->jits, jit, location->offset - location->is_return, name);
+	r = jit_name(symbolizer->jits, jit, location->offset - location->is_return, name, &is_dump);
 
 	location->address = location->offset;
 	location->runtime = jit_runtime(jit);
@@ -419,6 +437,8 @@ static void name_claimed(struct symbolizer *symbolizer, struct location *locatio
 		r = set_name(symbolizer, location, name, jit_budget(jit));
 		if (r == -ENOBUFS && objects_make_room(symbolizer->objects, ROOM_BYTES))
 			r = set_name(symbolizer, location, name, jit_budget(jit));
+		if (r == 0)
+			location->source = is_dump ? SOURCE_JITDUMP : SOURCE_PERF_MAP;
 		location->is_refused = r < 0 && r != -EAGAIN;
 	} else if (r == -ENOBUFS) {
 		location->is_refused = true;
@@ -549,6 +569,13 @@ static void resolve_kernel(struct symbolizer *symbolizer, const struct window *w
 				       symbolizer->options.with_kernel_addresses);
 }
 
+static enum name_source outcome_of(const struct location *location)
+{
+	if (location->source)
+		return location->source;
+	return location->line_count ? SOURCE_DWARF : location->has_function ? SOURCE_RANGE : SOURCE_NONE;
+}
+
 static void publish(struct symbolizer *symbolizer, struct window *window)
 {
 	for (size_t i = 0; i < window->location_count; i++) {
@@ -557,6 +584,7 @@ static void publish(struct symbolizer *symbolizer, struct window *window)
 		if (location->is_resolved)
 			continue;
 		symbolizer->lookups++;
+		symbolizer->sources[outcome_of(location)]++;
 		symbolizer->named += location->line_count > 0;
 		symbolizer->refused += location->is_refused;
 		atomic_store_explicit(&location->is_resolved, true, memory_order_release);
@@ -616,6 +644,7 @@ void symbolizer_stats(struct symbolizer *symbolizer, struct symbolizer_stats *re
 		.lines = symbolizer->lines,
 		.contexts = *contexts_stats(symbolizer->contexts),
 	};
+	memcpy(ret_stats->sources, symbolizer->sources, sizeof(ret_stats->sources));
 	fetched_stats(symbolizer->fetched, &ret_stats->fetched);
 	parser_stats(symbolizer->parser, &ret_stats->parser);
 	opener_stats(symbolizer->opener, &ret_stats->opener);

@@ -16,6 +16,7 @@
 #include "resolve/contexts.h"
 #include "resolve/jit.h"
 #include "resolve/lines.h"
+#include "resolve/source.h"
 
 struct symbolizer;
 
@@ -76,6 +77,7 @@ void symbolizer_hurry(struct symbolizer *symbolizer, bool is_hurried);
 struct symbolizer_stats {
 	uint64_t objects, objects_gone, objects_not_elf, debug_files;
 	uint64_t lookups, named, evicted;
+	uint64_t sources[SOURCES];	/* of the lookups */
 	uint64_t names_refused;		/* Locations that have one but no memory for it */
 	uint64_t late;			/* Locations that got no name for want of time, */
 	uint64_t windows_late;		/* and windows with such */

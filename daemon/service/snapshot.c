@@ -39,6 +39,7 @@ bool snapshot_has(const struct snapshot *snapshot, enum counter_group group)
 	case GROUP_WINDOWS:
 	case GROUP_STACKS:
 	case GROUP_SYMBOLIZER:
+	case GROUP_NAMED_BY:
 	case GROUP_LINES:
 	case GROUP_JIT:
 	case GROUP_HELPER:
@@ -55,6 +56,8 @@ unsigned int snapshot_instances(const struct snapshot *snapshot, enum counter_gr
 	switch (group) {
 	case GROUP_STACKS:
 		return STACKTAP_END_REASONS;
+	case GROUP_NAMED_BY:
+		return SOURCES;
 	case GROUP_HELPER:
 		return snapshot_has(snapshot, GROUP_DEBUGINFOD) ? 3 : 2;
 	case GROUP_RELABEL:
@@ -79,6 +82,8 @@ const char *snapshot_label(const struct snapshot *snapshot, enum counter_group g
 	switch (group) {
 	case GROUP_STACKS:
 		return name_of_end(instance);
+	case GROUP_NAMED_BY:
+		return source_names[instance];
 	case GROUP_HELPER:
 		return helpers[instance];
 	case GROUP_RELABEL:

@@ -87,6 +87,7 @@ void status_print_daemon_json(FILE *stream, const struct snapshot *snapshot)
 	for (size_t i = 0; i < ARRAY_SIZE(objects); i++)
 		print_object(&json, snapshot, objects[i]);
 	print_by_label(&json, snapshot, GROUP_STACKS, COUNTER_STACKS_stacks);
+	print_by_label(&json, snapshot, GROUP_NAMED_BY, COUNTER_NAMED_BY_frames);
 	print_array(&json, snapshot, GROUP_DESTINATION, "name");
 	print_array(&json, snapshot, GROUP_RELABEL, "rule");
 	if (snapshot_has(snapshot, GROUP_THREAD))

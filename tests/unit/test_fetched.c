@@ -140,6 +140,7 @@ static const struct symtab *await_names(struct bench *bench)
 			nanosleep(&step, NULL);
 	}
 	assert_int_equal(r, 0);
+	assert_int_equal(debug.is_fetched, !!debug.symtab);
 	return debug.symtab;
 }
 

@@ -118,6 +118,14 @@ static enum frame_runtime expect(struct jitted *jitted, uint64_t address, const 
 	return runtime;
 }
 
+static uint64_t named_by(const struct jitted *jitted, enum name_source source)
+{
+	struct symbolizer_stats stats;
+
+	symbolizer_stats(jitted->symbolizer, &stats);
+	return stats.sources[source];
+}
+
 static struct jit_stats stats_of(const struct jitted *jitted)
 {
 	struct symbolizer_stats stats;
@@ -143,6 +151,8 @@ static void a_perf_map_names_what_it_has_and_what_comes(void **state)
 	assert_int_equal(expect(&jitted, AT + 0xff, "LazyCompile:*hot /srv/app.js:7:3"), RUNTIME_V8JS);
 	assert_int_equal(expect(&jitted, AT + 0x100, "foo::bar"), RUNTIME_NATIVE);
 	expect(&jitted, AT + 0x120, "");
+	assert_int_equal(named_by(&jitted, SOURCE_PERF_MAP), 2);
+	assert_int_equal(named_by(&jitted, SOURCE_NONE), 1);
 	stats = stats_of(&jitted);
 	assert_int_equal(stats.processes, 1);
 	assert_int_equal(stats.functions, 2);
@@ -365,6 +375,8 @@ static void a_mapped_jitdump_names_its_code(void **state)
 	expect(&jitted, AT + 0x10, "js_code");
 	expect(&jitted, AT + 0x100, "");
 	assert_int_equal(stats_of(&jitted).functions, 1);
+	assert_int_equal(named_by(&jitted, SOURCE_JITDUMP), 1);
+	assert_int_equal(named_by(&jitted, SOURCE_PERF_MAP), 0);
 	stop(jitted.pid);
 	end(&jitted);
 	mapped_file_unref(file);

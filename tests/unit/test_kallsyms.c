@@ -9,6 +9,7 @@
 #include "profile/location_cache.h"
 #include "symbol/kallsyms.h"
 #include "resolve/kernel.h"
+#include "resolve/source.h"
 #include "symbol/htlhash.h"
 
 #define TEXT UINT64_C(0xffffffff9a200000)	/* where KASLR put it */
@@ -127,6 +128,8 @@ static void check(struct setup *setup, uint64_t address, bool is_return, const c
 	assert_string_equal(name_of(location), name);
 	assert_string_equal(location->object ? location->object->path : "", object);
 	assert_int_equal(location->address, expected);
+	assert_int_equal(location->source, !name[0] ? SOURCE_NONE : !object[0] ? SOURCE_BPF :
+					   object[0] == '[' ? SOURCE_KERNEL : SOURCE_MODULE);
 	location_unref(location);
 }
 

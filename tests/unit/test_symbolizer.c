@@ -96,6 +96,13 @@ static uint64_t offset_of(const char *name, const char *function)
 				    name, function), NULL, 16);
 }
 
+/* Of the entry of the PLT that calls it, as objdump sees it; where both addresses are the same. */
+static uint64_t offset_of_plt(const char *name, const char *function)
+{
+	return strtoull(fixture_ask("objdump -d %s | awk '$2 == \"<%s@plt>:\" { print $1; exit }'", name, function),
+			NULL, 16);
+}
+
 /* A window of one sample per Location. */
 static struct window *new_window(struct image *image, struct location **locations, size_t count)
 {
@@ -157,6 +164,20 @@ static void expect(struct symbolizer *symbolizer, struct image *image, struct ma
 		location_unref(location);
 }
 
+/* Each that was looked up has one outcome: @count frames have this one. */
+static void expect_source(struct symbolizer *symbolizer, enum name_source source, uint64_t count)
+{
+	struct symbolizer_stats stats;
+	uint64_t sum = 0;
+
+	symbolizer_stats(symbolizer, &stats);
+	assert_int_equal(stats.sources[source], count);
+	for (int i = 0; i < SOURCES; i++)
+		sum += stats.sources[i];
+	assert_int_equal(sum, stats.lookups);
+	assert_int_equal(stats.sources[SOURCE_NONE] + stats.sources[SOURCE_RANGE], sum - stats.named);
+}
+
 static void a_running_program_has_names(void **state)
 {
 	const char *path = fixture_build("runner", "", program);
@@ -181,6 +202,10 @@ static void a_running_program_has_names(void **state)
 	location_unref(location);
 	expect(symbolizer, image, file, 1ULL << 40, "", NULL);
 	expect(symbolizer, image, NULL, 0x1234, "", NULL);
+	expect_source(symbolizer, SOURCE_SYMTAB, 1);
+	expect_source(symbolizer, SOURCE_NONE, 2);
+	expect(symbolizer, image, file, offset_of_plt("runner", "write"), "write@plt", NULL);
+	expect_source(symbolizer, SOURCE_PLT, 1);
 	image_unref(image);
 	mapped_file_unref(file);
 	symbolizer_free(symbolizer);
@@ -253,6 +278,8 @@ static void a_stripped_program_has_functions_without_names(void **state)
 	assert_false(outside->has_function);
 	assert_int_equal(window->counts[0].named, 0);
 	assert_int_equal(window->counts[0].by_range, 3);
+	expect_source(symbolizer, SOURCE_RANGE, 1);
+	expect_source(symbolizer, SOURCE_NONE, 1);
 	free_window(window);
 	location_unref(outside);
 	location_unref(location);
@@ -302,6 +329,7 @@ static void a_debug_file_has_the_names(void **state)
 		stop(pid);
 		expect(symbolizer, image, file, offset + 4, is_own ? "own_work" : "", NULL);
 		symbolizer_stats(symbolizer, &stats);
+		expect_source(symbolizer, SOURCE_DEBUG_FILE, is_own);
 		assert_int_equal(stats.debug_files, 1);
 		assert_int_equal(stats.objects, 1);
 		image_unref(image);
@@ -347,6 +375,7 @@ static void lines_and_inlined_functions_are_a_choice(void **state)
 		symbolizer_stats(symbolizer, &stats);
 		assert_int_equal(location->line_count, 1 + with);
 		assert_int_equal(stats.lines.with_lines, with);
+		assert_int_equal(stats.lines.with_inlined, with);
 		if (with) {
 			assert_string_equal(location->lines[1].function->name, "around");
 			assert_int_equal(location->lines[0].line, 3);
@@ -727,6 +756,7 @@ static void expect_with_mini(const char *name, const char *pack, const char *fun
 	symbolizer_see_file(symbolizer, image, file);
 	stop(pid);
 	expect(symbolizer, image, file, offset_of("whole", "own_work") + 4, function, NULL);
+	expect_source(symbolizer, SOURCE_MINI, function[0] != '\0');
 	image_unref(image);
 	mapped_file_unref(file);
 	symbolizer_free(symbolizer);
@@ -810,6 +840,7 @@ static void a_program_that_is_gone_has_names(void **state)
 	fixture_build("same", "-rdynamic", program);
 	offset = offset_of("same", "own_work");
 	expect(symbolizer, image, file, offset, "own_work", NULL);
+	expect_source(symbolizer, SOURCE_DYNSYM, 1);
 	stop(parent_pid);
 	image_unref(image);
 	image_unref(parent);
@@ -990,6 +1021,7 @@ static void the_vdso_has_names(void **state)
 	struct image *image = image_new(&files, (uint32_t)getpid(), 0, "test");
 	struct mapped_file *file = mapped_file_new(OBJECT_VDSO, "[vdso]");
 	const struct object *object;
+	struct symbolizer_stats stats;
 	bool found = false;
 
 	(void)state;
@@ -1013,6 +1045,8 @@ static void the_vdso_has_names(void **state)
 		location_unref(location);
 	}
 	assert_true(found);
+	symbolizer_stats(symbolizer, &stats);
+	expect_source(symbolizer, SOURCE_VDSO, stats.named);
 	mapped_file_unref(file);
 	image_unref(image);
 	symbolizer_free(symbolizer);
@@ -1037,6 +1071,7 @@ static void kernel_locations_are_resolved(void **state)
 	window = new_window(NULL, &location, 1);
 	symbolizer_resolve(symbolizer, window);
 	assert_string_equal(name_of(location), "do_work");
+	expect_source(symbolizer, SOURCE_KERNEL, 1);
 	assert_int_equal(location->address, 0);
 	assert_ptr_equal(location->object, mapped_file_object(kernel));
 	assert_int_equal(window->counts[0].named, 3);
