@@ -280,7 +280,7 @@ static void answer_stat(struct serve_answer *answer, const struct stat *st)
 {
 	*(struct open_stat *)(void *)answer->payload = (struct open_stat){
 		.dev = st->st_dev, .inode = st->st_ino, .size = (uint64_t)st->st_size,
-		.links = st->st_nlink, .ctime_ns = ctime_of(st),
+		.links = st->st_nlink, .ctime_ns = ctime_of(st), .user = st->st_uid,
 	};
 	answer->bytes = sizeof(struct open_stat);
 }

@@ -70,7 +70,7 @@ static int ask_stat(struct opener *opener, const struct place *place, const char
 		return -EBADMSG;
 	*ret_fd = call->ret_fd;
 	*ret_stat = (struct stat){
-		.st_dev = st.dev, .st_ino = st.inode, .st_size = (off_t)st.size,
+		.st_dev = st.dev, .st_ino = st.inode, .st_size = (off_t)st.size, .st_uid = st.user,
 		.st_ctim = { .tv_sec = (time_t)(st.ctime_ns / (int64_t)NSEC_PER_SEC),
 			     .tv_nsec = (long)(st.ctime_ns % (int64_t)NSEC_PER_SEC) },
 	};

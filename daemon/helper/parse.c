@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <malloc.h>
 #include <string.h>
+#include <zlib.h>
 
 #include "base/clock.h"
 #include "base/pool.h"
@@ -27,7 +28,10 @@
 /* The daemon is linked without a disassembler. */
 extern __typeof__(disassemble) disassemble __attribute__((weak));
 
-enum { RANGES_PART = 3 };	/* of the time for symbols may go into them */
+enum {
+	RANGES_PART = 3,	/* of the time for symbols may go into them */
+	CRC_STEP = 256 << 10,
+};
 
 /* Read, and kept for PARSE_TABLE; the descriptor is its own. */
 static struct elf kept = { .fd = -1 };
@@ -72,6 +76,29 @@ static int answer_facts(struct serve_request *request, struct serve_answer *answ
 		pool_uncharge(POOL_PROCESSES, object.segment_count * sizeof(*object.segments));
 		free(object.segments);
 	}
+	return 0;
+}
+
+static int answer_crc(struct serve_request *request, struct serve_answer *answer)
+{
+	const struct parse_file *file = request->payload;
+	const uint64_t deadline = parse_deadline(file);
+	static uint8_t bytes[CRC_STEP];
+	uLong crc = crc32(0, NULL, 0);
+	uint64_t offset = 0;
+	ssize_t got;
+
+	while (offset < file->size) {
+		if (clock_monotonic() >= deadline)
+			return -ETIME;
+		got = pread(request->fd, bytes, (size_t)min_of(file->size - offset, (uint64_t)CRC_STEP), (off_t)offset);
+		if (got <= 0)
+			return got ? -errno : -EIO;
+		crc = crc32(crc, bytes, (uInt)got);
+		offset += (uint64_t)got;
+	}
+	answer->bytes = sizeof(struct parse_crc);
+	((struct parse_crc *)(void *)answer->payload)->crc = (uint32_t)crc;
 	return 0;
 }
 
@@ -357,6 +384,7 @@ static const struct {
 	[PARSE_KEY] = { answer_key, sizeof(struct parse_file), true },
 	[PARSE_TABLE] = { answer_table, sizeof(struct parse_table), false },
 	[PARSE_DEBUG] = { parse_lines_facts, sizeof(struct parse_file), true },
+	[PARSE_CRC] = { answer_crc, sizeof(struct parse_file), true },
 	[PARSE_DWARF] = { parse_lines_dwarf, sizeof(struct parse_dwarf), true },
 	[PARSE_PERF_MAP] = { answer_code, sizeof(struct parse_code), true },
 	[PARSE_JITDUMP] = { answer_code, sizeof(struct parse_code), true },

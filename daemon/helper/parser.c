@@ -172,6 +172,21 @@ int parser_facts(struct parser *parser, struct object *object, int fd)
 	return 0;
 }
 
+int parser_crc(struct parser *parser, const struct object *object, int fd, uint32_t *ret_crc)
+{
+	const struct parse_file file = { .size = object->size, .limit_ms = parser_left_ms(parser, READ_MS) };
+	struct parse_crc answer;
+	struct helper_call call = {
+		.op = PARSE_CRC, .fd = fd, .timeout_ms = READ_MS + GRACE_MS,
+		.request = &file, .request_bytes = sizeof(file),
+		.answer = &answer, .answer_bytes = sizeof(answer),
+	};
+	int r = parser_ask_for_names(parser, object, &call);
+
+	*ret_crc = r < 0 ? 0 : answer.crc;
+	return r;
+}
+
 /* Names begin inside what there is of names; the order is what a search relies on. */
 static bool are_symbols(const struct symtab *symtab)
 {

@@ -59,6 +59,15 @@ int parser_facts(struct parser *parser, struct object *object, int fd);
 /* Does @fd, a file of the same size, begin and end as the object's did? -ESTALE: no. */
 int parser_is_same(struct parser *parser, const struct object *object, int fd);
 
+/*
+ * What it says that its debug file is called, and that file's CRC: a name without a directory. -ENODATA: nothing. As a
+ * part of the time for names, like the CRC of a file, which is read whole for that.
+ */
+enum { PARSER_LINK_MAX = 256 };
+int parser_link(struct parser *parser, const struct object *object, int fd, char ret_name[static PARSER_LINK_MAX],
+		uint32_t *ret_crc);
+int parser_crc(struct parser *parser, const struct object *object, int fd, uint32_t *ret_crc);
+
 /* Its functions, charged to POOL_SYMBOLS: -ENOBUFS. */
 int parser_symtab(struct parser *parser, const struct object *object, int fd,
 		  const struct symtab_reclaim *reclaim, struct symtab **ret_symtab);

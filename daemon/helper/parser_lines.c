@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Asking the parser for source lines and instructions. */
+#include <assert.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -7,6 +8,8 @@
 #include "helper/parser.h"
 #include "helper/parser_ask.h"
 #include "symbol/dwarf_index_file.h"
+
+enum { LINK_MS = 1000 };
 
 static int ask_debug(struct parser *parser, const struct object *object, int fd, uint32_t limit_ms,
 		     struct lines_facts *ret_facts)
@@ -97,6 +100,28 @@ int parser_save_index(struct parser *parser, const struct object *object, int *r
 		return -EBADMSG;
 	}
 	*ret_fd = call.ret_fd;
+	return 0;
+}
+
+int parser_link(struct parser *parser, const struct object *object, int fd, char ret_name[static PARSER_LINK_MAX],
+		uint32_t *ret_crc)
+{
+	const uint64_t began = clock_monotonic();
+	struct lines_facts facts;
+	int r = parser_may_ask(parser, began);
+
+	static_assert(sizeof(facts.link) == PARSER_LINK_MAX, "a whole name");
+	if (r < 0)
+		return r;
+	r = ask_debug(parser, object, fd, parser_left_ms(parser, LINK_MS), &facts);
+	fair_spend(&parser->credit, parser->payer, began, clock_monotonic());
+	if (r < 0)
+		return r;
+	/* a name, and no way out of the directory */
+	if (!facts.link[0] || strchr(facts.link, '/'))
+		return -ENODATA;
+	strcpy(ret_name, facts.link);
+	*ret_crc = facts.link_crc;
 	return 0;
 }
 

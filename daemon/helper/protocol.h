@@ -48,6 +48,7 @@ enum helper_op {
 	OPEN_LINKS,
 	OPEN_SCAN,
 	PARSE_DEBUG,
+	PARSE_CRC,
 	PARSE_DWARF,
 	PARSE_LINES,
 	OPEN_PERF_MAP,
@@ -140,6 +141,7 @@ struct open_wanted {
 struct open_stat {
 	uint64_t dev, inode, size, links;
 	int64_t ctime_ns;
+	uint32_t user;
 };
 
 /*
@@ -198,6 +200,11 @@ struct open_mapping {
 };
 
 /* PARSE_DEBUG is answered by struct lines_facts. */
+
+/* Answers PARSE_CRC: of the whole file, as .gnu_debuglink has it. */
+struct parse_crc {
+	uint32_t crc;
+};
 
 /*
  * PARSE_DWARF opens what lines are looked up in, and keeps it for the PARSE_DWARF of other parts that

@@ -223,6 +223,8 @@ int entry_add_file(struct objects *objects, const char *path, int fd, const stru
 	}
 	if (r == 0)
 		r = add_entry(objects, object, hash_identity(st), ret_entry);
+	if (r == 0)
+		(*ret_entry)->user = st->st_uid;
 	if (r < 0) {
 		object_unref(object);
 		return r;

@@ -33,6 +33,7 @@ struct entry {
 	uint64_t seek_debug_at;		/* CLOCK_MONOTONIC ns; UINT64_MAX: never again */
 	struct object *debug;		/* owned: its debug file, or NULL */
 	bool is_fetched;		/* that, from a server */
+	uint32_t user;			/* whose file it is */
 	struct symtab *mini;		/* of its MiniDebugInfo; NULL: not read, or evicted */
 	int mini_error;			/* not tried again */
 };
@@ -66,6 +67,23 @@ int entry_add_file(struct objects *objects, const char *path, int fd, const stru
 void entry_keep_fd(struct objects *objects, struct entry *entry, int *fd);
 /* Its symtab, and its descriptor if names are read from that. */
 int entry_have_symtab(struct objects *objects, struct entry *entry, uint32_t tgid);
+/* Of a debug file: in whose hands its directory is. */
+enum debug_place {
+	DEBUG_BY_ID,		/* root's, and the build-id leads there */
+	DEBUG_BY_LINK,		/* root's, and a name */
+	DEBUG_BESIDE,		/* anybody's who may write beside the program */
+};
+
+/*
+ * The debug file of @object at @path below @space's root, if it is that. @crc: of the file that its link is to, which
+ * proves one without a build-id. -ENOENT: it is none.
+ */
+int debug_open(struct objects *objects, struct entry *entry, struct mount_namespace *space, const char *path,
+	       enum debug_place place, uint32_t crc, struct entry **ret_entry);
+/* As its .gnu_debuglink says. */
+int debuglink_seek(struct objects *objects, struct entry *entry, uint32_t tgid, struct mount_namespace *host,
+		   bool in_container, struct entry **ret_entry);
+
 /* Its MiniDebugInfo's symtab, if it has one. */
 int entry_read_mini(struct objects *objects, struct entry *entry, uint32_t tgid);
 

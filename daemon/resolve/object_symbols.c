@@ -7,56 +7,89 @@
 #include "resolve/fetched.h"
 #include "resolve/object_cache.h"
 
-/* @fd if its build-id is the object's. -ENOENT: it is none. */
-static int take_debug(struct objects *objects, const struct object *object,
-		      struct mount_namespace *space, const char *path, int *fd, const struct stat *st,
+enum { CRC_FILE_MAX = 256 << 20 };	/* that is read whole, for want of a build-id */
+
+/* Is @candidate the debug file of @entry's program? -ENOENT: no; what may pass. */
+static int check_debug(struct objects *objects, const struct entry *entry, const struct entry *candidate, int fd,
+		       enum debug_place place, uint32_t crc)
+{
+	const struct object *object = entry->object, *other = candidate->object;
+	uint32_t other_crc;
+	int r;
+
+	if (other == object)
+		return -ENOENT;
+	/* who may write beside a program may not change it: what is there has to be of somebody who may, or root's */
+	if (place == DEBUG_BESIDE && candidate->user && candidate->user != entry->user)
+		return -ENOENT;
+	if (other->build_id[0] || place == DEBUG_BY_ID)
+		return strcmp(other->build_id, object->build_id) ? -ENOENT : 0;
+	if (other->size > CRC_FILE_MAX)
+		return -ENOENT;
+	r = parser_crc(objects->parser, other, fd, &other_crc);
+	return r < 0 ? r : other_crc == crc ? 0 : -ENOENT;
+}
+
+/* Keeps @fd if it is. */
+static int take_debug(struct objects *objects, const struct entry *entry, struct mount_namespace *space,
+		      const char *path, int *fd, const struct stat *st, enum debug_place place, uint32_t crc,
 		      struct entry **ret_entry)
 {
-	struct entry *entry = entry_find(objects, st);
-	int r = entry ? 0 : entry_add_file(objects, path, *fd, st, true, &entry);
+	struct entry *found = entry_find(objects, st);
+	int r = found ? 0 : entry_add_file(objects, path, *fd, st, true, &found);
 
-	if (!entry)
+	if (!found)
 		return r;
-	if (entry->object == object || strcmp(entry->object->build_id, object->build_id))
-		return -ENOENT;
+	r = check_debug(objects, entry, found, *fd, place, crc);
+	if (r < 0)
+		return r;
 	/* it needs none itself, and two that have each other would never be forgotten */
-	entry->seek_debug_at = UINT64_MAX;
-	if (!entry->space && !space->is_guess)
-		entry->space = mount_namespace_ref(space);
-	entry_keep_fd(objects, entry, fd);
-	*ret_entry = entry;
+	found->seek_debug_at = UINT64_MAX;
+	if (!found->space && !space->is_guess)
+		found->space = mount_namespace_ref(space);
+	entry_keep_fd(objects, found, fd);
+	*ret_entry = found;
 	return 0;
 }
 
-/* A file by that name below @space's root. -ENOENT: there is none. */
-static int open_debug(struct objects *objects, const struct object *object,
-		      struct mount_namespace *space, struct entry **ret_entry)
+int debug_open(struct objects *objects, struct entry *entry, struct mount_namespace *space, const char *path,
+	       enum debug_place place, uint32_t crc, struct entry **ret_entry)
 {
 	_cleanup_close_ int fd = -1;
 	struct stat st;
-	char path[128];
-	int r;
+	int r = opener_open_path(objects->opener, objects->spaces, space, path, &fd, &st);
 
-	snprintf(path, sizeof(path), "/usr/lib/debug/.build-id/%.2s/%s.debug", object->build_id,
-		 object->build_id + 2);
-	r = opener_open_path(objects->opener, objects->spaces, space, path, &fd, &st);
-	return r < 0 ? r : take_debug(objects, object, space, path, &fd, &st, ret_entry);
+	return r < 0 ? r : take_debug(objects, entry, space, path, &fd, &st, place, crc, ret_entry);
+}
+
+/* A file by that name below @space's root. -ENOENT: there is none. */
+static int open_by_id(struct objects *objects, struct entry *entry, struct mount_namespace *space,
+		      struct entry **ret_entry)
+{
+	const char *id = entry->object->build_id;
+	char path[128];
+
+	if (!id[0])
+		return -ENOENT;
+	snprintf(path, sizeof(path), "/usr/lib/debug/.build-id/%.2s/%s.debug", id, id + 2);
+	return debug_open(objects, entry, space, path, DEBUG_BY_ID, 0, ret_entry);
 }
 
 /* -EAGAIN: the server has not answered yet. */
-static int open_fetched(struct objects *objects, const struct object *object,
-			struct mount_namespace *space, struct entry **ret_entry)
+static int open_fetched(struct objects *objects, struct entry *entry, struct mount_namespace *space,
+			struct entry **ret_entry)
 {
+	const char *build_id = entry->object->build_id;
 	_cleanup_close_ int fd = -1;
 	char path[PATH_MAX];
 	struct stat st;
-	int r = fetched_open(objects->fetched, object->build_id, &fd, &st, path);
+	int r = build_id[0] ? fetched_open(objects->fetched, build_id, &fd, &st, path) : -ENOENT;
 
 	if (r < 0)
 		return r;
-	r = take_debug(objects, object, space, path, &fd, &st, ret_entry);
+	r = take_debug(objects, entry, space, path, &fd, &st, DEBUG_BY_ID, 0, ret_entry);
 	if (r == -ENOENT)
-		fetched_forget(objects->fetched, object->build_id);
+		fetched_forget(objects->fetched, build_id);
 	return r;
 }
 
@@ -72,18 +105,21 @@ static bool is_in_container(const struct objects *objects, const struct entry *e
 }
 
 /* The host's debug files first. What may pass is asked for again: an errno. */
-static int seek_debug(struct objects *objects, struct entry *entry)
+static int seek_debug(struct objects *objects, struct entry *entry, uint32_t tgid)
 {
+	const bool in_container = is_in_container(objects, entry);
 	struct mount_namespace *host = mount_namespace_table_guess(objects->spaces);
 	struct entry *found = NULL;
 	int r;
 
-	r = open_debug(objects, entry->object, host, &found);
-	if (r < 0 && !objects_may_pass(r) && is_in_container(objects, entry))
-		r = open_debug(objects, entry->object, entry->space, &found);
+	r = open_by_id(objects, entry, host, &found);
+	if (r < 0 && !objects_may_pass(r) && in_container)
+		r = open_by_id(objects, entry, entry->space, &found);
+	if (r < 0 && !objects_may_pass(r))
+		r = debuglink_seek(objects, entry, tgid, host, in_container, &found);
 	entry->is_fetched = r < 0 && !objects_may_pass(r) && objects->fetched;
 	if (entry->is_fetched)
-		r = open_fetched(objects, entry->object, host, &found);
+		r = open_fetched(objects, entry, host, &found);
 	mount_namespace_unref(host);
 	if (r < 0 && objects_may_pass(r))
 		return r;
@@ -101,8 +137,8 @@ static int find_others(struct objects *objects, struct entry *entry, uint32_t tg
 	struct entry *debug;
 	int r, later = 0;
 
-	if (entry->seek_debug_at <= clock_monotonic() && entry->object->build_id[0])
-		later = seek_debug(objects, entry);
+	if (entry->seek_debug_at <= clock_monotonic())
+		later = seek_debug(objects, entry, tgid);
 	debug = entry->debug ? entry->debug->symbols : NULL;
 	r = debug ? entry_have_symtab(objects, debug, 0) : -ENOENT;
 	/* it has made room for others */

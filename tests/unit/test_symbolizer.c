@@ -338,6 +338,72 @@ static void a_debug_file_has_the_names(void **state)
 	}
 }
 
+/* A new copy of the stripped program "linked", and what its function is called now. */
+static void expect_linked(const char *copy, const char *sysroot, uint64_t offset, bool is_named)
+{
+	const struct symbolizer_options options = { .with_kernel_addresses = true, .sysroot = sysroot };
+	struct symbolizer *symbolizer;
+	struct mapped_file *file;
+	struct image *image;
+	pid_t pid;
+
+	fixture_run("cp linked %s", copy);
+	file = file_of(fixture_path(copy));
+	pid = start(fixture_path(copy), NULL);
+	assert_int_equal(symbolizer_new(&options, &symbolizer), 0);
+	image = image_new(&files, (uint32_t)pid, 0, "linked");
+	symbolizer_see_image(symbolizer, image, NULL);
+	symbolizer_see_file(symbolizer, image, file);
+	stop(pid);
+	expect(symbolizer, image, file, offset, is_named ? "own_work" : "", NULL);
+	expect_source(symbolizer, SOURCE_DEBUG_FILE, is_named);
+	image_unref(image);
+	mapped_file_unref(file);
+	symbolizer_free(symbolizer);
+}
+
+/*
+ * The file that a stripped program names: beside it, in .debug, below /usr/lib/debug. It has its build-id, or, without one,
+ * the CRC that the link says; and where others may write its owner is the program's, or root.
+ */
+static void a_debug_link_leads_to_the_names(void **state)
+{
+	char root[PATH_MAX], directory[PATH_MAX];
+
+	(void)state;
+	for (int with_id = 0; with_id < 2; with_id++) {
+		const char *kind = with_id ? "-Wl,--build-id=sha1" : "-Wl,--build-id=none";
+		uint64_t offset;
+
+		fixture_build("whole_linked", kind, program);
+		offset = offset_of("whole_linked", "own_work") + 4;
+		fixture_run("objcopy --only-keep-debug whole_linked linked.debug && strip -o linked whole_linked && "
+			    "objcopy --add-gnu-debuglink=linked.debug linked && rm -rf .debug");
+		expect_linked("linked_beside", "", offset, true);
+		/* another build's, or one that has changed since */
+		fixture_run("mv linked.debug good.debug && cp runner linked.debug");
+		expect_linked("linked_to_another", "", offset, false);
+		fixture_run("cp good.debug linked.debug && printf x >> linked.debug");
+		expect_linked("linked_to_changed", "", offset, with_id);
+		fixture_run("rm linked.debug && mkdir .debug && cp good.debug .debug/linked.debug");
+		expect_linked("linked_below", "", offset, true);
+		if (!getuid()) {
+			fixture_run("chown 12345 .debug/linked.debug");
+			expect_linked("linked_of_others", "", offset, false);
+			fixture_run("chown 0 .debug/linked.debug");
+		}
+		/* below another root the program is not: what lies beside that path is not beside the program */
+		snprintf(root, sizeof(root), "%s", fixture_path("elsewhere"));
+		snprintf(directory, sizeof(directory), "%s", fixture_directory());
+		fixture_run("rm -rf elsewhere && mkdir -p elsewhere%s elsewhere/usr/lib/debug%s && "
+			    "cp good.debug elsewhere%s/linked.debug", directory, directory, directory);
+		expect_linked("linked_elsewhere", root, offset, false);
+		fixture_run("mv elsewhere%s/linked.debug elsewhere/usr/lib/debug%s/linked.debug", directory, directory);
+		expect_linked("linked_packaged", root, offset, true);
+	}
+	fixture_run("rm -rf .debug linked.debug");
+}
+
 /* Of a stripped program with a debug file, or of one that has all of it, where that is asked for. */
 static void lines_and_inlined_functions_are_a_choice(void **state)
 {
@@ -1367,6 +1433,7 @@ int main(void)
 		cmocka_unit_test(a_program_has_not_the_name_of_the_next),
 		cmocka_unit_test(a_stripped_program_has_functions_without_names),
 		cmocka_unit_test(a_debug_file_has_the_names),
+		cmocka_unit_test(a_debug_link_leads_to_the_names),
 		cmocka_unit_test(lines_and_inlined_functions_are_a_choice),
 		cmocka_unit_test(lines_that_cannot_be_had_are_put_off_or_given_up),
 		cmocka_unit_test(sections_too_large_together_are_given_up),

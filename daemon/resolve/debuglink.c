@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The separate debug file that a program names, .gnu_debuglink. */
+#include <limits.h>
+#include <string.h>
+
+#include "resolve/object_cache.h"
+
+struct debuglink {
+	char name[PARSER_LINK_MAX];
+	uint32_t crc;
+	int directory;		/* length of the program's, without the slash */
+};
+
+/*
+ * In the host's files, is the program at its path? That is what its process calls it, in a mount namespace of its own
+ * where anything may lie beside it.
+ */
+static bool is_hosts(struct objects *objects, const struct entry *entry, struct mount_namespace *host)
+{
+	const struct object *object = entry->object;
+	const struct stat known = {
+		.st_dev = object->dev, .st_ino = object->inode, .st_size = (off_t)object->size,
+		.st_ctim = { .tv_sec = (time_t)(object->ctime_ns / (int64_t)NSEC_PER_SEC),
+			     .tv_nsec = (long)(object->ctime_ns % (int64_t)NSEC_PER_SEC) },
+	};
+	const struct opener_wanted wanted = { .inode = object->inode, .path = object->path, .known = &known };
+	_cleanup_close_ int fd = -1;
+	struct stat st;
+
+	return opener_open(objects->opener, objects->spaces, host, 0, &wanted, &fd, &st) == 0 &&
+	       object_is_file(object, &st);
+}
+
+static int seek_in(struct objects *objects, struct entry *entry, struct mount_namespace *space,
+		   const struct debuglink *link, bool with_beside, struct entry **ret_entry)
+{
+	static const struct {
+		const char *before, *behind;
+		enum debug_place place;
+	} places[] = {
+		{ "", "/", DEBUG_BESIDE }, { "", "/.debug/", DEBUG_BESIDE }, { "/usr/lib/debug", "/", DEBUG_BY_LINK },
+	};
+	char path[PATH_MAX];
+	int r = -ENOENT;
+
+	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
+		if (!with_beside && places[i].place == DEBUG_BESIDE)
+			continue;
+		if (snprintf(path, sizeof(path), "%s%.*s%s%s", places[i].before, link->directory, entry->object->path,
+			     places[i].behind, link->name) >= (int)sizeof(path))
+			return -ENAMETOOLONG;
+		r = debug_open(objects, entry, space, path, places[i].place, link->crc, ret_entry);
+		if (r == 0 || objects_may_pass(r))
+			break;
+	}
+	return r;
+}
+
+int debuglink_seek(struct objects *objects, struct entry *entry, uint32_t tgid, struct mount_namespace *host,
+		   bool in_container, struct entry **ret_entry)
+{
+	const char *slash = strrchr(entry->object->path, '/');
+	struct debuglink link;
+	int fd, r = objects_fd(objects, entry->object, tgid, &fd);
+
+	if (r < 0 || !slash)
+		return r < 0 ? r : -ENOENT;
+	link.directory = (int)(slash - entry->object->path);
+	r = parser_link(objects->parser, entry->object, fd, link.name, &link.crc);
+	if (r < 0)
+		return r;
+	r = seek_in(objects, entry, host, &link, is_hosts(objects, entry, host), ret_entry);
+	if (r < 0 && !objects_may_pass(r) && in_container)
+		r = seek_in(objects, entry, entry->space, &link, true, ret_entry);
+	return r;
+}
