@@ -13,7 +13,7 @@ How llvm-symbolizer 14 differs, besides what lines.py says:
 * version: a symbol's version is a part of the name.
 * directory: as in peers.py.
 * dwz: it does not read what was moved out, and an inlined function whose name is there has none. readelf has to find ours there.
-* label: a symbol without a type, as -flto leaves (archive.c.b627f310), is a function.
+* label: a symbol without a type, as -flto leaves (archive.c.b627f310) and kernels have, is a function.
 """
 import glob
 import os
@@ -30,7 +30,6 @@ import symbols  # noqa: E402
 
 run = lines.run
 WANTED = 10000 if os.environ.get("FULL") else 1500
-PER_MESSAGE = 500
 PER_PEER = 10000 if os.environ.get("FULL") else 300
 LIBRARIES = (("libc.so.6", False), ("libbfd-*-system.so", True))
 OTHERS = ("libm.so.6", "ld-linux-*.so.*")       # of which functions are compared
@@ -99,8 +98,8 @@ def check_lines(stacktap, work, library, moved):
     """As a recording of the host is named later, where the package was unpacked."""
     recorded, named = os.path.join(work, "in.otlp"), os.path.join(work, "out.otlp")
     # to make one message of all takes the square of it
-    lines.write(recorded, *(lines.Recording(library.path, library.addresses[i:i + PER_MESSAGE], ident=library.ident, seed=i // PER_MESSAGE)
-                            for i in range(0, WANTED, PER_MESSAGE)))
+    lines.write(recorded, *(lines.Recording(library.path, library.addresses[i:i + lines.PER_MESSAGE], ident=library.ident, seed=i // lines.PER_MESSAGE)
+                            for i in range(0, WANTED, lines.PER_MESSAGE)))
     status, said = lines.symbolize(stacktap, "--debug-dir", library.tree, "--sysroot", os.path.join(work, "empty"), "-o", named, recorded)
     found = {address: frames for message in lines.frames_of(named) for address, frames in message.items()}
     mine = [[(f[1], lines.normal(f[2]), f[3], f[4]) for f in found.get(address, ())] for address in library.addresses]

@@ -33,6 +33,7 @@ from wire import Message  # noqa: E402
 RESULTS = []
 PER_FILE = 2000
 PER_PEER = 600 if os.environ.get("FULL") else 50    # of those, for addr2line and eu-addr2line
+PER_MESSAGE = 500
 START = 1_790_000_000_000_000_000
 
 CXX = r"""
@@ -606,8 +607,7 @@ def write(path, *recordings):
             file.write(wire.frame(recording.payload))
 
 
-def record_kernel(path, what, ident, memory, frames):
-    """A message with frames of the kernel or a module, each (address, name)."""
+def kernel_message(what, ident, memory, frames, seed=0):
     builder = make_sample.Builder()
     mapping = builder.intern("mapping_table", Message(
         "Mapping", memory_start=memory[0], memory_limit=memory[1], filename_strindex=builder.string(what),
@@ -619,9 +619,15 @@ def record_kernel(path, what, ident, memory, frames):
     builder.resource([Message(
         "Profile", sample_type=builder.value_type("samples", "count"), samples=samples,
         time_unix_nano=START, duration_nano=10**9, period_type=builder.value_type("cpu", "nanoseconds"),
-        period=10**7, profile_id=bytes([1]) * 16)], process__executable__name="[kernel]")
+        period=10**7, profile_id=bytes([seed + 1]) * 16)], process__executable__name="[kernel]")
+    return make_sample.encode(builder.data)
+
+
+def record_kernel(path, what, ident, memory, frames):
+    """Messages with frames of the kernel or a module, each (address, name); to make one of all takes the square of it."""
     with open(path, "wb") as file:
-        file.write(wire.frame(make_sample.encode(builder.data)))
+        for i in range(0, len(frames), PER_MESSAGE):
+            file.write(wire.frame(kernel_message(what, ident, memory, frames[i:i + PER_MESSAGE], i // PER_MESSAGE)))
 
 
 def frames_of(path):

@@ -1,18 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """Name the kernel's frames of a recording by a file like its vmlinux, and compare with what llvm-symbolizer says. Prints TAP.
 
-usage: vmlinux.py STACKTAP WORK-DIRECTORY
+usage: vmlinux.py STACKTAP WORK-DIRECTORY [VMLINUX]
+
+VMLINUX is a distribution's, of x86_64: 10,000 of its addresses. What llvm-symbolizer says of it differs as in debug_packages.py.
 
 What is recorded of the kernel counts from where its image begins: at the address that x86_64 links it at, at 0 on arm64.
 """
 import json
 import os
+import random
+import resource
 import shutil
 import subprocess
 import sys
+import time
 
 sys.dont_write_bytecode = True
 
+import debug_packages  # noqa: E402
 import lines  # noqa: E402
 
 tell, run = lines.tell, lines.run
@@ -148,8 +154,46 @@ def check(stacktap, work, path, base, start):
     tell(shown.returncode == 1 and "--binary" in shown.stderr, f"{what}: where there is no file, how to say where one is", shown)
 
 
+def read_by(command, path):
+    """Seconds and bytes that it takes with nothing of the file in the page cache."""
+    with open(path, "rb") as file:
+        os.fsync(file.fileno())
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+    before, began = resource.getrusage(resource.RUSAGE_CHILDREN).ru_inblock, time.monotonic()
+    command()
+    return time.monotonic() - began, (resource.getrusage(resource.RUSAGE_CHILDREN).ru_inblock - before) * 512
+
+
+def check_debian(stacktap, work, path):
+    """A kernel's own file, of most of a gigabyte, and how much of it a first line takes."""
+    base, ident = 0xffffffff81000000, lines.build_id(path)
+    recorded, named = os.path.join(work, "in.otlp"), os.path.join(work, "out.otlp")
+    first, size = lines.text_range(path)
+    addresses = sorted(random.Random(ident).sample(range(first, first + size), 10000))
+
+    def record_some(some):
+        lines.record_kernel(recorded, "[kernel]", ident, (base, base + size + 0x1000000), [(a, "") for a in some])
+
+    def symbolize():
+        return lines.symbolize(stacktap, "--binary", path, "-o", named, recorded)
+    record_some(addresses[5000:5001])
+    seconds, read = read_by(symbolize, path)
+    whole, lined = os.path.getsize(path), [f for f in lines.frames_of(named)[0].values() if f and f[0][3]]
+    tell(lined and read < whole / 4, f"vmlinux of {whole >> 20} MiB: a first line after {seconds:.2f} s, {read >> 20} MiB read", (lined, read))
+    record_some(addresses)
+    status, said = symbolize()
+    found = {a: [(f[1], lines.normal(f[2]), f[3], f[4]) for f in frames] for message in lines.frames_of(named)
+             for a, frames in message.items()}
+    others, same, labels = lines.theirs(path, addresses, raw=True), lines.aliases(lines.functions(path)), debug_packages.labels(path)
+    wrong = [f"{a:x}: {found.get(a)}\n      llvm-symbolizer: {other}" for a, other in zip(addresses, others)
+             if lines.differ(found.get(a), debug_packages.expected(found.get(a, []), other, None, labels), same)]
+    inlined = sum(len(frames) > 1 for frames in found.values())
+    tell(status == 0 and len(others) == len(addresses) and not wrong and inlined > 2000,
+         f"vmlinux: {len(addresses)} addresses, {inlined} with inlined functions", "\n".join(wrong) or said)
+
+
 def main():
-    stacktap, work = sys.argv[1:]
+    stacktap, work, *debian = sys.argv[1:]
     os.environ["XDG_CACHE_HOME"] = os.path.join(work, "cache")
     x86, arm = 0xffffffff81000000, 0xffff800008000000
     native = os.uname().machine
@@ -158,6 +202,8 @@ def main():
         prefix = "" if native == name else prefix
         if shutil.which(prefix + "gcc"):
             check(stacktap, work, build(work, name, base, prefix, *flags), base, start)
+    for path in debian:
+        check_debian(stacktap, work, path)
     print(f"1..{len(lines.RESULTS)}")
     return 0 if all(lines.RESULTS) else 1
 
