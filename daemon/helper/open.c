@@ -471,6 +471,8 @@ static int answer_touch(const struct serve_request *request, struct serve_answer
 	uint32_t count = 0;
 	char byte;
 
+	if (touch->pages > OPEN_PAGES_MAX)
+		return -EINVAL;
 	if (memory < 0)
 		return -ESRCH;
 	while (count < touch->pages &&

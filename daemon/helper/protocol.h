@@ -338,6 +338,8 @@ struct open_namespace {
 	uint64_t dev, inode;
 };
 
+enum { OPEN_PAGES_MAX = 64 };
+
 /* OPEN_TOUCH: read a byte of each page, up to the first that cannot be read; answered by how many could. */
 struct open_touch {
 	uint64_t address;

@@ -15,7 +15,7 @@ enum {
 	WAITING_MAX = 64,
 	RECENT = 64,
 	PER_SECOND = 200,
-	PAGES_ABOVE = 64,		/* callers' frames are above, and likely as absent */
+	PAGES_ABOVE = 64,		/* callers' frames are above, and likely as absent; OPEN_PAGES_MAX at most */
 };
 
 struct page {

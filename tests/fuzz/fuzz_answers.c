@@ -15,11 +15,15 @@
 #include "helper/parser.h"
 #include "process/image.h"
 #include "process/scan.h"
+#include "symbol/code.h"
+#include "symbol/context.h"
 #include "symbol/lines.h"
 #include "symbol/lines_facts.h"
 #include "unwind/compile.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+enum { ASK_IMAGE = 6, ASK_SCAN, ASK_CODE, ASK_CONTEXT, ASK_NAME, ASK_KINDS };
 
 static const uint8_t *input;
 static size_t left;
@@ -159,6 +163,40 @@ static void ask_for_dwos(struct parser *parser, const struct object *object)
 		abort();
 }
 
+static void ask_for_code(struct parser *parser, const struct object *object)
+{
+	const bool is_dump = take_byte() % 2;
+	static char name[CODE_NAME_MAX];
+	struct code_read read;
+
+	if (parser_code(parser, object, 0, is_dump, 0, object->size, &read) < 0)
+		return;
+	if (read.end > object->size || !code_table_is_valid(&read.table, read.end))
+		abort();
+	if (read.table.count && !parser_code_name(parser, object, 0, is_dump, &read.table.codes[0], name) &&
+	    strnlen(name, sizeof(name)) == sizeof(name))
+		abort();
+	code_table_free(&read.table);
+}
+
+static void ask_for_context(struct parser *parser, const struct object *object)
+{
+	static struct context_facts facts;
+
+	if (!parser_context(parser, object, 0, &facts) &&
+	    (!memchr(facts.service_name, '\0', sizeof(facts.service_name)) ||
+	     !memchr(facts.attributes, '\0', sizeof(facts.attributes))))
+		abort();
+}
+
+static void ask_for_a_name(struct parser *parser)
+{
+	static char name[DEMANGLE_MAX];
+
+	if (!parser_demangle(parser, "_Z1fv", name) && strnlen(name, sizeof(name)) == sizeof(name))
+		abort();
+}
+
 static void ask_parser(uint8_t kind)
 {
 	struct object *object = object_new(OBJECT_FILE, "/bin/x");
@@ -187,6 +225,15 @@ static void ask_parser(uint8_t kind)
 	case 4:
 		if (!parser_debug(parser, object, 0, &facts) && strlen(facts.link) >= sizeof(facts.link))
 			abort();
+		break;
+	case ASK_CODE:
+		ask_for_code(parser, object);
+		break;
+	case ASK_CONTEXT:
+		ask_for_context(parser, object);
+		break;
+	case ASK_NAME:
+		ask_for_a_name(parser);
 		break;
 	default:
 		ask_for_lines(parser, object);
@@ -240,11 +287,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	input = data;
 	left = size;
-	kind = take_byte() % 8;
-	if (kind < 6)
-		ask_parser(kind);
+	kind = take_byte() % ASK_KINDS;
+	if (kind == ASK_IMAGE || kind == ASK_SCAN)
+		ask_opener(kind == ASK_IMAGE);
 	else
-		ask_opener(kind == 6);
+		ask_parser(kind);
 	if (pool_get(POOL_SYMBOLS)->used || pool_get(POOL_PROCESSES)->used)
 		abort();
 	return 0;

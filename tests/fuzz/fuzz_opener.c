@@ -110,6 +110,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		{ OPEN_SCAN, offsetof(struct open_process, tgid) },
 		{ OPEN_PERF_MAP, offsetof(struct open_perf_map, tgid) },
 		{ OPEN_CONTEXT, offsetof(struct open_context, tgid) }, { FETCH_DEBUG, 0 }, { PARSE_FACTS, 0 },
+		{ OPEN_NAMESPACE, 0 }, { OPEN_TOUCH, offsetof(struct open_touch, tgid) }, { OPEN_PROCESSES, 0 },
 	};
 	static uint64_t payload[HELPER_BYTES_MAX / 8], answered[HELPER_BYTES_MAX / 8];
 	struct serve_request request = { .payload = payload, .fd = -1 };

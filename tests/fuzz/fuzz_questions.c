@@ -23,9 +23,11 @@ static int make_file(const uint8_t *data, size_t size)
 /* One byte of the operation, one of how long its payload is; the rest is the payload and the file. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	/* what reads DWARF is asked by fuzz_lines, which knows addresses */
+	/* what reads DWARF is asked by fuzz_lines, which knows addresses; PARSE_NAME by fuzz_demangle */
 	static const uint32_t ops[] = { HELPER_HELLO, PARSE_FACTS, PARSE_SYMBOLS, PARSE_MINI_SYMBOLS, PARSE_TEXT,
-					PARSE_KEY, PARSE_TABLE, OPEN_IN, PARSE_LINES };
+					PARSE_KEY, PARSE_TABLE, OPEN_IN, PARSE_LINES, PARSE_DEBUG, PARSE_DWARF,
+					PARSE_PERF_MAP, PARSE_JITDUMP, PARSE_CONTEXT, PARSE_LOAD_INDEX, PARSE_SAVE_INDEX,
+					PARSE_DWO_NAMES };
 	static uint64_t payload[HELPER_BYTES_MAX / 8], answered[HELPER_BYTES_MAX / 8];
 	struct serve_request request = { .payload = payload, .fd = -1 };
 	struct serve_answer answer = { .payload = (uint8_t *)answered, .fd = -1 };
