@@ -10,6 +10,7 @@ enum {
 	FILTER_KERNEL_ONLY,
 	FILTER_EXCLUDE_IDLE,
 	FILTER_COMM,
+	FILTER_END,
 };
 
 /* for getopt_long(): letters, and what a table of long options begins with */

@@ -8,7 +8,7 @@
 #include "view/selection.h"
 
 enum {
-	SELECT_PROCESS = 512,
+	SELECT_PROCESS = 768,	/* behind cli/filter.h's, for a command that has both */
 	SELECT_CONTAINER,
 	SELECT_SERVICE,
 	SELECT_CGROUP,

@@ -36,6 +36,10 @@ enum {
 	OPT_JSON,
 };
 
+/* Its own, those of filters and those that select are in one table. */
+_Static_assert((int)OPT_JSON < (int)FILTER_USER_ONLY && (int)FILTER_END <= (int)SELECT_PROCESS,
+	       "a number of two options");
+
 const char *const top_groups[LIVE_GROUP_COUNT] = {
 	[LIVE_FUNCTION] = "function",
 	[LIVE_PROCESS] = "process",

@@ -138,6 +138,7 @@ refused "top: delay" 2 "\`0.01'" top -d 0.01
 refused "top: group" 2 "\`cat'" top --group cat
 refused "top: column" 2 "\`name'" top --sort name
 refused "top: filter" 2 "\`('" top --filter "("
+refused "top: user and kernel only" 2 "exclude each other" top --user-only --kernel-only
 refused "top: two events" 2 "one event" top -e cycles -e page-faults
 refused "report: by lines" 2 "unknown --by \`lines': use line, function, object, process, thread, container, service or cgroup" report --by lines x.otlp
 refused "diff: by line" 2 "unknown --by \`line': use function, object, process, thread, container, service or cgroup" diff --by line x.otlp y.otlp
