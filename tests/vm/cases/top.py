@@ -238,11 +238,14 @@ class Keys:
     def lines(self):
         return self.terminal.text(0.05).split("\n")
 
+    def names(self):
+        """Of the functions on the screen."""
+        return [line.split()[7] for line in self.lines()[5:] if "[u] " in line]
+
     def selected(self):
-        """The number of the row that is selected, as it is on the screen."""
-        rows = [i - 5 for i, line in enumerate(self.lines()) if i >= 5 and line and
+        """That of the row that is selected."""
+        return [line.split()[7] for i, line in enumerate(self.lines()) if i >= 5 and "[u] " in line and
                 self.terminal.styles_of(i, 0, len(line)) == {SELECTED}]
-        return rows[0] if len(rows) == 1 else None
 
     def prompt(self):
         return self.lines()[3]
@@ -257,11 +260,12 @@ class Keys:
         """@have is @want, soon."""
         os.write(self.terminal.master, key)
         seen = have()
-        for _ in range(100):
+        for _ in range(200):
             if seen == want:
                 break
+            time.sleep(0.05)
             seen = have()
-        self.t.equal(seen, want, text)
+        self.t.ok(seen == want, text if seen == want else f"{text}: {seen!r}, not {want!r}", self.terminal.text())
 
 
 def keys(t, busy):
@@ -269,19 +273,23 @@ def keys(t, busy):
     Each key that the manual has. The load stands still meanwhile, and what it has done is in the window, so that what
     changes is the key's doing.
     """
-    terminal = Terminal(8, 80)
-    child = on_screen(t, terminal, "-p", busy.pid, "--window", "1h", "-d", 0.5, TERM="linux", NO_COLOR="1")
+    terminal = Terminal(24, 80)
+    child = on_screen(t, terminal, "-p", busy.pid, "--user-only", "--window", "1h", "-d", 0.5, TERM="linux", NO_COLOR="1")
     now = Keys(t, terminal)
-    t.until(lambda: terminal.text().count("[u] ") == 3, 30, "three rows, as many as fit")
+    t.until(lambda: len(now.names()) >= 3, 60, "the functions of the load")
     busy.send_signal(signal.SIGSTOP)
-    t.until(lambda: now.samples() == (time.sleep(2), now.samples())[1], 30, "nothing new")
-    rows = [line.split()[6:] for line in now.lines()[5:]]
+    t.until(lambda: now.samples() == (time.sleep(2), now.samples())[1], 60, "nothing new")
+    rows = now.names()
+    t.ok(", kernel 0.0 %" in now.lines()[0] and "[k] " not in terminal.text(), "--user-only takes no sample in the kernel", terminal.text())
+    # as many rows as fit are a page
+    terminal.size(7, 80)
+    child.send_signal(signal.SIGWINCH)
+    now.press(b"", now.names, rows[:2], "two rows, as many as fit")
     for key, row, text in ((DOWN, 1, "down"), (DOWN, 2, "down, again"), (UP, 1, "up"), (HOME, 0, "home"), (PAGE_DOWN, 2, "page down"),
-                           (PAGE_UP, 0, "page up"), (END, 2, "end"), (HOME, 0, "home, from the end")):
-        now.press(key, now.selected, row, f"{text} selects a row")
-    os.write(terminal.master, END)
-    t.ok([line.split()[6:] for line in now.lines()[5:]] != rows, "and shows other rows than the first", now.lines())
-    os.write(terminal.master, HOME)
+                           (PAGE_UP, 0, "page up"), (END, -1, "end")):
+        now.press(key, now.selected, [rows[row]], f"{text} selects a row")
+    t.equal(now.names(), rows[-2:], "and it is on the screen")
+    now.press(HOME, now.selected, rows[:1], "home, from there")
     for key, column in ((b"s", "total"), (F6, "self")):
         now.press(key, lambda: now.prompt().split()[:3], ["sorted", "by", column], f"{key} sorts by {column}")
     for heading in HEADINGS[1:] + HEADINGS[:1]:
@@ -291,8 +299,8 @@ def keys(t, busy):
         os.write(terminal.master, b"^mainx\x7f")
         now.press(b"", now.prompt, "filter: ^main_", "which can be typed")
         now.press(ESCAPE, lambda: "filtered" in now.prompt(), False, "Esc leaves it as it was")
-    now.press(b"/^main$\r", lambda: [line.split()[-2:-1] for line in now.lines()[5:]], [["main"]], "Enter takes a filter")
-    now.press(b"/\r", lambda: len(now.lines()[5:]), 3, "an empty one is none")
+    now.press(b"/^main$\r", now.names, ["main"], "Enter takes a filter")
+    now.press(b"/\r", now.names, rows[:2], "an empty one is none")
     now.press(b"/(\r", now.prompt, "invalid regular expression", "one that is wrong is told")
     now.press(b"d", now.prompt, "delay: _", "d asks for the delay")
     now.press(b"x\r", now.prompt, "this is not a time of 0.1 s at least", "a wrong one is told")
@@ -310,10 +318,10 @@ def keys(t, busy):
     now.press(b" ", lambda: ", frozen" in now.prompt(), False, "space goes on")
     t.until(lambda: now.samples() > before, 30, "and it is shown")
     busy.send_signal(signal.SIGSTOP)
-    t.until(lambda: now.samples() == (time.sleep(2), now.samples())[1], 30, "nothing new, again")
+    t.until(lambda: now.samples() == (time.sleep(2), now.samples())[1], 60, "nothing new, again")
     now.press(b"z", lambda: (now.samples(), now.prompt()[:16]), (0, "no samples yet, "), "z begins anew")
     busy.send_signal(signal.SIGCONT)
-    t.until(lambda: terminal.text().count("[u] ") == 3, 30, "what comes then is shown")
+    t.until(lambda: len(now.names()) == 2, 60, "what comes then is shown")
     # the delay is an hour from here on: nothing but keys draws
     os.write(terminal.master, b"d1h\r")
     t.until(lambda: now.lines() == (time.sleep(2), now.lines())[1], 30, "a delay of an hour is kept")
@@ -338,10 +346,13 @@ def selected(t, busy):
                     env=dict(os.environ, OTEL_SERVICE_NAME="shop"))
     t.until(lambda: len(os.listdir(f"/proc/{inner.pid}/task")) == 2, 30, "its second thread")
     thread = next(int(tid) for tid in os.listdir(f"/proc/{inner.pid}/task") if int(tid) != inner.pid)
-    for options, group, who in ((("--process", "inner"), "process", inner.pid), (("--process", busy.pid), "process", busy.pid),
-                                (("--thread", thread), "thread", thread), (("--thread", "deep"), "thread", busy.pid),
+    for options, group, who in ((("--process", "inner"), "process", inner.pid), (("--thread", thread), "thread", thread),
                                 (("--container", CONTAINER[:12]), "process", inner.pid), (("--service", "shop"), "process", inner.pid)):
-        told = top(t, "-p", f"{busy.pid},{inner.pid}", "-n", 1, "-d", 1, "--call-graph", "fp", "--group", group, *options)[0]
+        child = t.start("/opt/stacktap/bin/stacktap", "top", "-b", "--json", "-e", "cpu-clock", "-d", 1, "-p", f"{busy.pid},{inner.pid}",
+                        "--call-graph", "fp", "--group", group, *options)
+        # as many prints as it takes until samples are in one
+        told = t.until(lambda: (lambda told: told if told["samples"] else None)(json.loads(child.stdout.readline())), 60, "samples")
+        t.stop(child)
         t.ok(told["samples"] and told["user"] <= told["weight"] and told["weight"] == sum(row["self"] for row in told["rows"]) and
              {row["id"] for row in told["rows"]} == {who}, f"{' '.join(map(str, options))} selects", told)
     t.stop(inner)
