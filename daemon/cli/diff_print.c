@@ -12,7 +12,10 @@
 #define PATH_STEP " > "
 #define PATH_CUT "…" PATH_STEP
 
-enum { PATH_CALLS = 6 };	/* that a line has at most */
+enum {
+	PATH_CALLS = 6,		/* that a line has at most */
+	NOTE_INDENT = 2,
+};
 
 /* A row of a table: of diff.rows, or of its paths. */
 struct line {
@@ -171,17 +174,19 @@ static int print_table(const struct diff_cli *cli, const char *title, struct tab
 	const bool by_row = all != &cli->diff.path;
 	const bool is_narrow = fit_left(0) < FIT_SHARES;
 	size_t count = limit_of(cli, table->count);
+	char note[FIT_NOTE] = "";
 	int ret = CLI_OK;
 
-	printf("\n%s", title);
+	fit_add(note, "%s", title);
 	if (cli->filter.is_set)
-		printf(" with `%s'", cli->filter.text);
-	printf(": %zu grew, %zu shrank, %zu without a significant change", found->grew, found->shrank,
-	       found->tested - found->grew - found->shrank);
+		fit_add(note, " with `%s'", cli->filter.text);
+	fit_add(note, ": %zu grew, %zu shrank, %zu without a significant change", found->grew, found->shrank,
+		found->tested - found->grew - found->shrank);
 	/* how many paths match is known only of those that were considered for a test */
 	if (found != &table->found || by_row)
-		printf(", %zu of too few samples", found->few);
+		fit_add(note, ", %zu of too few samples", found->few);
 	putchar('\n');
+	fit_words(0, NOTE_INDENT, note);
 	if (count)
 		puts(is_narrow ? "  CHANGE" : fit_left(0) < FIT_ERRORS ? "    BEFORE     AFTER  CHANGE" :
 								       "    BEFORE     AFTER           CHANGE");
@@ -202,7 +207,8 @@ static int print_table(const struct diff_cli *cli, const char *title, struct tab
 			ret = print_path(cli, line->path->node, used);
 	}
 	if (count < table->count)
-		printf("%*s... and %zu more\n", is_narrow ? 0 : 31, "", table->count - count);
+		printf("%*s... and %zu more\n", is_narrow ? 0 : fit_left(0) < FIT_ERRORS ? 20 : 31, "",
+		       table->count - count);
 	free(table->lines);
 	return ret;
 }
@@ -223,27 +229,31 @@ static void print_head(const struct diff_cli *cli)
 {
 	static const char *const names[] = { "before", "after " };
 	const struct diff *diff = &cli->diff;
-	char name[PAIR_NAME_MAX];
+	char name[PAIR_NAME_MAX], note[FIT_NOTE];
 
 	for (unsigned int i = 0; i < DIFF_SIDES; i++) {
 		const struct model_event *event = model_event(cli->model, diff->events[i]);
 
-		printf("%s: %s, %.1f s, %" PRIu64 " samples of %s", names[i],
-		       pair_name(&cli->pair, i, name), seconds_of(cli, i), event->samples,
-		       event->source);
+		*note = 0;
+		fit_add(note, "%s, %.1f s, %" PRIu64 " samples of %s", pair_name(&cli->pair, i, name),
+			seconds_of(cli, i), event->samples, event->source);
 		if (event->fallback_errno)
-			printf(" counted as %s", event->event);
-		putchar('\n');
+			fit_add(note, " counted as %s", event->event);
+		fit_words(fit_print("%s: ", names[i]), fit_columns(names[i]) + 2, note);
 	}
-	for (unsigned int i = 0; i < DIFF_SIDES; i++)
-		if (!diff->sides[i].has_times || diff->sides[i].used < SLICES_MIN)
-			printf("%s %s: how samples depend on each other is not known (phi = 1), so that "
-			       "changes may look more certain than they are\n",
-			       pair_name(&cli->pair, i, name), diff->sides[i].has_times ?
-			       "is too short or idle" : "has samples without times");
-	printf("variance factor phi: median %.2f, largest %.2f; at most %.0f %% of what is called "
-	       "significant in a table is chance\n", diff->phi_median, diff->phi_max,
-	       100 * DIFF_RATE);
+	for (unsigned int i = 0; i < DIFF_SIDES; i++) {
+		if (diff->sides[i].has_times && diff->sides[i].used >= SLICES_MIN)
+			continue;
+		*note = 0;
+		fit_add(note, "%s %s: how samples depend on each other is not known (phi = 1), so that "
+			"changes may look more certain than they are", pair_name(&cli->pair, i, name),
+			diff->sides[i].has_times ? "is too short or idle" : "has samples without times");
+		fit_words(0, NOTE_INDENT, note);
+	}
+	*note = 0;
+	fit_add(note, "variance factor phi: median %.2f, largest %.2f; at most %.0f %% of what is called "
+		"significant in a table is chance", diff->phi_median, diff->phi_max, 100 * DIFF_RATE);
+	fit_words(0, NOTE_INDENT, note);
 }
 
 static int print_tables(const struct diff_cli *cli)
@@ -270,20 +280,24 @@ static int print_tables(const struct diff_cli *cli)
 	ret = paths_of(cli, cli->with_all, &table) ?:
 	      print_table(cli, "call paths", &table, &cli->diff.path);
 	if (!ret && diff_say_paths(&cli->diff, title, sizeof(title)))
-		puts(title);
+		fit_words(0, NOTE_INDENT, title);
 	return ret;
 }
 
 int diff_print(const struct diff_cli *cli)
 {
+	char note[FIT_NOTE] = "";
 	int ret;
 
 	print_head(cli);
 	ret = print_tables(cli);
-	if (!ret && cli->has_fail_over)
-		printf("\n%s: %zu grew by more than %g percentage points\n",
-		       cli->failures ? "failed" : "passed", cli->failures, cli->fail_over);
-	return ret;
+	if (ret || !cli->has_fail_over)
+		return ret;
+	fit_add(note, "%s: %zu grew by more than %g percentage points",
+		cli->failures ? "failed" : "passed", cli->failures, cli->fail_over);
+	putchar('\n');
+	fit_words(0, NOTE_INDENT, note);
+	return CLI_OK;
 }
 
 static void put_share(struct json *json, const char *name, const struct diff_share *share)

@@ -18,6 +18,7 @@ enum {
 	TEXT_MAX = 4096,	/* bytes: more columns than terminals have */
 	FILE_MIN = 24,		/* columns of name and file, from which on there is a file */
 	GAP = 2,
+	INDENT_PART = 4,	/* of the width at most */
 	NAME_LEAST = 7,		/* columns of a name beside a place, if that is not more than a third */
 };
 
@@ -117,6 +118,66 @@ static void put_end_of(const char *text, int columns)
 		text = next;
 	}
 	printf("…%s", text);
+}
+
+void fit_add(char note[FIT_NOTE], const char *format, ...)
+{
+	const size_t used = strlen(note);
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(note + used, FIT_NOTE - used, format, args);
+	va_end(args);
+}
+
+static void begin_line(int indent, int *used)
+{
+	printf("\n%*s", indent, "");
+	*used = indent;
+}
+
+/* A word that is wider than a line goes on in the next one wherever that ends. */
+static void put_word(const char *word, const char *end, int indent, int *used)
+{
+	const char *next;
+
+	for (; word < end; word = next) {
+		const int columns = columns_of_one(word, &next);
+
+		if (*used + columns > width)
+			begin_line(indent, used);
+		fwrite(word, 1, (size_t)(next - word), stdout);
+		*used += columns;
+	}
+}
+
+void fit_words(int used, int indent, const char *text)
+{
+	bool is_first = true;
+
+	if (width == INT_MAX) {
+		puts(text);
+		return;
+	}
+	indent = min_of(indent, width / INDENT_PART);
+	for (text += strspn(text, " "); *text; text += strspn(text, " ")) {
+		const char *end = text + strcspn(text, " "), *next;
+		int columns = !is_first;
+
+		for (const char *at = text; at < end; at = next)
+			columns += columns_of_one(at, &next);
+		/* what fits into no line is not put off to the next one */
+		if (used + columns > width && columns - !is_first <= width - indent) {
+			begin_line(indent, &used);
+		} else if (!is_first) {
+			putchar(' ');
+			used++;
+		}
+		put_word(text, end, indent, &used);
+		is_first = false;
+		text = end;
+	}
+	putchar('\n');
 }
 
 void fit_path(int used, const char *path)

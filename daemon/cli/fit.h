@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lines of names that are no wider than the terminal; what goes elsewhere is whole. Columns are those of a terminal. */
+/*
+ * Lines of names that are no wider than the terminal, and sentences that go on in the next one; what goes elsewhere is whole.
+ * Columns are those of a terminal.
+ */
 #ifndef STACKTAP_CLI_FIT_H
 #define STACKTAP_CLI_FIT_H
 
@@ -20,6 +23,11 @@ int fit_columns(const char *text);
 int fit_print(const char *format, ...) _printf_(1, 2);
 /* @text in so many columns, its end left out if need be; what it took. */
 int fit_end(const char *text, int columns);
+/* More of a sentence. */
+enum { FIT_NOTE = 8192 };	/* bytes: paths are in it */
+void fit_add(char note[FIT_NOTE], const char *format, ...) _printf_(2, 3);
+/* The rest of a line that has @used columns: words, which go on in the next lines behind @indent columns, or fewer. */
+void fit_words(int used, int indent, const char *text);
 /* The rest of a line: a path, whose last parts say most. */
 void fit_path(int used, const char *path);
 /*

@@ -56,6 +56,7 @@ enum {
 	DEFAULT_LIMIT = 10,
 	PLACE_MAX = 512,	/* bytes */
 	ERROR_COLUMNS = 8,
+	NOTE_INDENT = 2,
 };
 
 struct options {
@@ -178,75 +179,110 @@ static bool is_same_event(const char *source, const char *event)
 	return !strncmp(source, event, length) && (!source[length] || source[length] == ':');
 }
 
+/* A line below a table, or what it takes of them. */
+static void print_note(const char *note)
+{
+	fit_words(0, NOTE_INDENT, note);
+}
+
 /* Stacks of programs that had just started. */
 static void print_deferred(const struct report_event *event)
 {
 	const struct view_quality *quality = &event->quality;
+	char note[FIT_NOTE] = "";
 
-	if (quality->deferred_unwound || quality->no_mappings)
-		printf("first stacks: %" PRIu64 " deferred, %" PRIu64 " by frame pointers alone "
-		       "(%" PRIu64 " refused, %" PRIu64 " expired, %" PRIu64 " failed)\n",
-		       quality->deferred_unwound, quality->no_mappings, quality->deferred_refused,
-		       quality->deferred_expired, quality->deferred_failed);
+	if (!quality->deferred_unwound && !quality->no_mappings)
+		return;
+	fit_add(note, "first stacks: %" PRIu64 " deferred, %" PRIu64 " by frame pointers alone "
+		"(%" PRIu64 " refused, %" PRIu64 " expired, %" PRIu64 " failed)",
+		quality->deferred_unwound, quality->no_mappings, quality->deferred_refused,
+		quality->deferred_expired, quality->deferred_failed);
+	print_note(note);
+}
+
+static void print_samples(const struct report_event *event)
+{
+	char note[FIT_NOTE] = "";
+
+	fit_add(note, "samples %" PRIu64, event->samples);
+	if (event->has_quality)
+		fit_add(note, ", lost %" PRIu64 ", throttled %" PRIu64, event->quality.lost,
+			event->quality.throttled);
+	if (event->quality.stalled)
+		fit_add(note, ", re-armed %" PRIu64, event->quality.stalled);
+	fit_add(note, ", source %s", event->source);
+	if (!is_same_event(event->source, event->event))
+		fit_add(note, " counted as %s", event->event);
+	if (event->fallback_errno)
+		fit_add(note, " (%s: %s)", name_of_errno(event->fallback_errno),
+			strerror((int)event->fallback_errno));
+	print_note(note);
+}
+
+static void print_quality(const struct report_event *event)
+{
+	const struct view_quality *quality = &event->quality;
+	char note[FIT_NOTE] = "";
+
+	if (event->has_quality) {
+		fit_add(note, "quality: %.1f %% complete, %.1f %% named, %.1f %% by function range, %.1f %% unnamed, "
+			"%.1f %% lost, %.1f %% stale", percent(quality->complete, event->samples),
+			percent(quality->named, event->samples), percent(quality->by_range, event->samples),
+			percent(event->samples - min_of(event->samples, quality->named + quality->by_range),
+				event->samples),
+			percent(quality->lost, event->drawn + quality->lost),
+			percent(quality->stale, event->samples));
+		if (quality->missed)
+			fit_add(note, ", %.1f %% missed (late timers)",
+				percent(quality->missed, event->drawn + quality->missed));
+		print_note(note);
+	}
+	*note = 0;
+	if (quality->names_late) {
+		fit_add(note, "names: %.1f %% of stacks have a frame whose name was not there in time; in later windows it is",
+			percent(quality->names_late, event->samples));
+		print_note(note);
+	}
+	*note = 0;
+	if (!quality->guessed)
+		return;
+	fit_add(note, "guessed: %.1f %% of stacks went by frame pointers and may lack a frame",
+		percent(quality->guessed, event->samples));
+	print_note(note);
 }
 
 static void print_totals(const struct report_event *event)
 {
-	printf("\nsamples %" PRIu64, event->samples);
-	if (event->has_quality)
-		printf(", lost %" PRIu64 ", throttled %" PRIu64, event->quality.lost,
-		       event->quality.throttled);
-	if (event->quality.stalled)
-		printf(", re-armed %" PRIu64, event->quality.stalled);
-	printf(", source %s", event->source);
-	if (!is_same_event(event->source, event->event))
-		printf(" counted as %s", event->event);
-	if (event->fallback_errno)
-		printf(" (%s: %s)", name_of_errno(event->fallback_errno),
-		       strerror((int)event->fallback_errno));
 	putchar('\n');
-	if (event->has_quality) {
-		printf("quality: %.1f %% complete, %.1f %% named, %.1f %% by function range, %.1f %% unnamed, "
-		       "%.1f %% lost, %.1f %% stale",
-		       percent(event->quality.complete, event->samples),
-		       percent(event->quality.named, event->samples),
-		       percent(event->quality.by_range, event->samples),
-		       percent(event->samples - min_of(event->samples, event->quality.named + event->quality.by_range),
-			       event->samples),
-		       percent(event->quality.lost, event->drawn + event->quality.lost),
-		       percent(event->quality.stale, event->samples));
-		if (event->quality.missed)
-			printf(", %.1f %% missed (late timers)",
-			       percent(event->quality.missed,
-				       event->drawn + event->quality.missed));
-		putchar('\n');
-	}
-	if (event->quality.names_late)
-		printf("names: %.1f %% of stacks have a frame whose name was not there in time; in later windows it is\n",
-		       percent(event->quality.names_late, event->samples));
-	if (event->quality.guessed)
-		printf("guessed: %.1f %% of stacks went by frame pointers and may lack a frame\n",
-		       percent(event->quality.guessed, event->samples));
+	print_samples(event);
+	print_quality(event);
 	print_deferred(event);
 }
 
 static void print_text(const struct options *options, const struct report *report)
 {
 	double seconds = report->end > report->start ? (double)(report->end - report->start) / 1e9 : 0;
+	char note[FIT_NOTE] = "";
 
-	printf("%s: %.1f s, %" PRIu64 " bytes, %" PRIu64 " message%s\n",
-	       recording_name(options->path), seconds, report->bytes, report->messages,
-	       report->messages == 1 ? "" : "s");
+	fit_add(note, "%s: %.1f s, %" PRIu64 " bytes, %" PRIu64 " message%s", recording_name(options->path),
+		seconds, report->bytes, report->messages, report->messages == 1 ? "" : "s");
+	print_note(note);
 	for (size_t i = 0; i < report->event_count; i++) {
 		const struct report_event *event = &report->events[i];
 		size_t limit = limit_of(options, event->process_count);
 
-		if (report->event_count > 1)
-			printf("\n== %s\n", event->source);
+		if (report->event_count > 1) {
+			fputs("\n== ", stdout);
+			fit_words(3, NOTE_INDENT, event->source);
+		}
 		for (size_t j = 0; j < limit; j++)
 			print_process(options, event, &event->processes[j]);
-		if (limit < event->process_count)
-			printf("\n... and %zu more processes\n", event->process_count - limit);
+		if (limit < event->process_count) {
+			*note = 0;
+			fit_add(note, "... and %zu more processes", event->process_count - limit);
+			putchar('\n');
+			print_note(note);
+		}
 		print_totals(event);
 	}
 }

@@ -6,10 +6,11 @@
 
 #include "base/json.h"
 #include "cli/cli.h"
+#include "cli/fit.h"
 #include "cli/report.h"
 #include "view/recording.h"
 
-enum { SHARE_TEXT = 48 };
+enum { SHARE_TEXT = 48, TOPIC_COLUMNS = 10 };
 
 struct summary {
 	const struct report_cli *cli;
@@ -28,7 +29,7 @@ static void line(struct summary *summary, const char *topic, const char *format,
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
 	if (!summary->cli->use_json) {
-		printf("%-10s %s\n", topic, text);
+		fit_words(fit_print("%-*s ", TOPIC_COLUMNS, topic), TOPIC_COLUMNS + 1, text);
 		return;
 	}
 	json_object(&summary->json, NULL);

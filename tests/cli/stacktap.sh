@@ -749,6 +749,16 @@ def columns(line):
     return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in line)
 
 
+def rows_of(said):
+    return [line for line in said if re.match(r"[ ~]? *[+-]?\d+\.\d\d ", line)]
+
+
+def sentences(said):
+    """What is no row of names, nor a heading, which goes on in further lines."""
+    return "".join("".join(line.split()) for line in said if line not in rows_of(said) and
+                   not re.match(r" +(SELF|TOTAL|SHARE|BEFORE|CHANGE)\b", line))
+
+
 DIFF = ("diff", "--all", "wide_a.otlp", "wide_b.otlp")
 for command in (("report", "wide_a.otlp"), ("report", "--lines", "wide_a.otlp"), ("report", "--by", "function", "wide_a.otlp"), ("report", "--by", "line", "wide_a.otlp"), ("report", "--by", "object", "wide_a.otlp"),
                 ("report", "--by", "cgroup", "wide_a.otlp"), ("report", "--by", "thread", "wide_a.otlp"), ("report", "--by", "process", "wide_a.otlp"), ("report", "--tree", "wide_a.otlp"), ("report", "--callers", "wide_a.otlp"), DIFF):
@@ -757,10 +767,10 @@ for command in (("report", "wide_a.otlp"), ("report", "--lines", "wide_a.otlp"),
     assert lines(400, *command) == whole, whole
     for width in (20, 21, 28, 39, 40, 59, 60, 80, 100):
         fit = lines(width, *command)
-        # what is no row of names is as it is
-        rows = [line for line in fit if re.match(r"[ ~]? *[+-]?\d+\.\d\d ", line)]
-        long = [line for line in rows if columns(line) > width]
-        assert not long and len(fit) == len(whole) and rows, long
+        rows = rows_of(fit)
+        long = [line for line in fit if columns(line) > width]
+        assert not long and rows and len(rows) == len(rows_of(whole)), long
+        assert sentences(fit) == sentences(whole), (fit, whole)
         # each has something of a name, or the end of a line's number
         assert all(re.search(r"[^\W\d]|….*\d$", re.sub(r"\[[ku]\]|\bsamples?\b|too few", "", line)) for line in rows), rows
 fit = "\n".join(lines(80, *DIFF))
@@ -771,6 +781,17 @@ assert any(line.endswith("  vector_of_pairs.tcc:123456") for line in lines(80, "
 assert any(line.endswith("rs.tcc:123456") and "…" in line for line in lines(40, "report", "--by", "line", "wide_a.otlp"))
 assert any(line.endswith(":123456") and "…" in line for line in lines(28, "report", "--lines", "wide_a.otlp"))
 assert any("p…, " in line and "漢" in line for line in lines(80, "report", "--by", "thread", "wide_a.otlp"))
+summary = subprocess.run([stacktap, "report", "--summary", "wide_a.otlp"], cwd=scratch, check=True, capture_output=True, text=True).stdout.splitlines()
+assert len(summary) == 10 and max(map(columns, summary)) > 150 and lines(60, "report", "--summary", "--wide", "wide_a.otlp") == summary, summary
+for width in (20, 21, 40, 80, 100):
+    fit = lines(width, "report", "--summary", "wide_a.otlp")
+    assert max(map(columns, fit)) <= width and "".join("".join(line.split()) for line in fit) == "".join("".join(line.split()) for line in summary), fit
+    # topics stand apart, and no word is divided that fits into a line
+    assert sum(not line.startswith(" ") for line in fit) == 10, fit
+    begin = min(11, width // 4)
+    words = {word for line in fit for word in line.split()}
+    assert all(line.startswith(" " * begin) and line[begin] != " " for line in fit if line.startswith(" ")), fit
+    assert {word for line in summary for word in line.split() if columns(word) <= width - 11} <= words, fit
 print("fits")
 PYTHON
 check "lines fit the terminal" says "$out" fits
