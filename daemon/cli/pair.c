@@ -52,20 +52,12 @@ int pair_is_too_large(const struct pair *pair)
 			 pair_name(pair, DIFF_BEFORE, before), pair_name(pair, DIFF_AFTER, after));
 }
 
-static bool has_side(const struct model *model, enum model_side side)
-{
-	for (uint32_t i = 0; i < model->events.count; i++)
-		if (model_event(model, i)->side == side)
-			return true;
-	return false;
-}
-
 static int check_sides(const struct pair *pair, const struct model *model)
 {
 	struct selection selection;
 
 	for (unsigned int i = 0; i < DIFF_SIDES; i++)
-		if (!has_side(model, i == DIFF_BEFORE ? MODEL_BEFORE : MODEL_AFTER)) {
+		if (!model_has_side(model, i == DIFF_BEFORE ? MODEL_BEFORE : MODEL_AFTER)) {
 			selection = selection_of(pair, i);
 			return select_found_nothing(&selection, pair->paths[i]);
 		}
@@ -96,8 +88,6 @@ int pair_load(const struct pair *pair, bool use_json, struct model **ret_model)
 	char error[512];
 	int ret;
 
-	if (pair_has_times(pair) && recording_keep(pair->paths[DIFF_AFTER], error, sizeof(error)) < 0)
-		return cli_error("%s", error);
 	if (model_load_pair(pair->paths[DIFF_BEFORE], pair->paths[DIFF_AFTER], &options, &model, error,
 			    sizeof(error)) < 0)
 		return cli_error("%s", error);

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/fail.h"
 #include "base/fingerprint.h"
 #include "view/recording.h"
 
@@ -295,65 +296,99 @@ static void model_freep(struct model **model)
 	model_free(*model);
 }
 
-static int read_side(struct model *model, const char *path, const struct selection *selection,
-		     char *ret_error, size_t error_size)
-{
-	bool *is_cut = model->side == MODEL_BEFORE ? &model->before.is_cut : &model->is_cut;
-	int err = recording_read(path, selection, model->reader, is_cut, ret_error, error_size);
-
-	if (!err)
-		model_finish(model);
-	return err;
-}
-
-static int load(const char *path, const struct model_options *options, struct model **ret_model,
-		char *ret_error, size_t error_size)
+int model_load(const char *path, const struct model_options *options, struct model **ret_model,
+	       char *ret_error, size_t error_size)
 {
 	_cleanup_(model_freep) struct model *model = NULL;
 	int err;
 
 	err = model_new(options, &model);
-	if (err) {
-		snprintf(ret_error, ret_error ? error_size : 0, "out of memory");
-		return err;
-	}
-	err = read_side(model, path, options->selection, ret_error, error_size);
+	if (err)
+		return fail_with(err, ret_error, error_size, "out of memory");
+	err = recording_read(path, options->selection, model->reader, &model->is_cut, ret_error, error_size);
 	if (err)
 		return err;
+	model_finish(model);
+	tree_pack(&model->tree);
 	*ret_model = steal_ptr(model);
 	return 0;
 }
 
-int model_load(const char *path, const struct model_options *options, struct model **ret_model,
-	       char *ret_error, size_t error_size)
+/* The later recording is there; from here on the other one is added. */
+static int begin_before(struct model *model, const struct selection *selection)
 {
-	int err = load(path, options, ret_model, ret_error, error_size);
+	model_finish(model);
+	timeline_pack(&model->timeline);
+	model->is_pair = true;
+	return open_side(model, selection, MODEL_BEFORE);
+}
 
-	if (!err)
-		tree_pack(&(*ret_model)->tree);
+/* Both sides are of one recording, which is read once for each. */
+struct both {
+	struct model *model;
+	const struct selection *selection;
+};
+
+static int begin_again(void *ctx, struct reader **ret_reader)
+{
+	const struct both *both = ctx;
+	int err = begin_before(both->model, both->selection);
+
+	*ret_reader = both->model->reader;
 	return err;
+}
+
+static int read_both(struct model *model, const char *path, const struct selection *after,
+		     const struct selection *before, char *ret_error, size_t error_size)
+{
+	static const struct selection all;
+	struct both both = { .model = model, .selection = before };
+	struct recording_again again = { .begin = begin_again, .ctx = &both, .selection = before ?: &all };
+	int err = recording_read_twice(path, after, model->reader, &again, &model->is_cut, ret_error, error_size);
+
+	if (err)
+		return err;
+	if (again.copy_err)
+		return fail_with(again.copy_err, ret_error, error_size,
+				 "cannot copy %s to a temporary file in %s (%s): save the recording to a file",
+				 recording_name(path), recording_copy_place(), strerror(-again.copy_err));
+	if (again.err)
+		return fail_with(again.err, ret_error, error_size, "%s needs more memory than is allowed: "
+				 RECORDING_NARROW, recording_name(path));
+	model->before.is_cut = again.is_cut;
+	return 0;
+}
+
+static int read_pair(struct model *model, const char *before, const char *after,
+		     const struct model_options *options, char *ret_error, size_t error_size)
+{
+	const struct selection *selection = options->before ?: options->selection;
+	int err;
+
+	if (!strcmp(before, after))
+		return read_both(model, after, options->selection, selection, ret_error, error_size);
+	err = recording_read(after, options->selection, model->reader, &model->is_cut, ret_error, error_size);
+	if (err)
+		return err;
+	err = begin_before(model, selection);
+	if (err)
+		return fail_with(err, ret_error, error_size, "out of memory");
+	return recording_read(before, selection, model->reader, &model->before.is_cut, ret_error, error_size);
 }
 
 int model_load_pair(const char *before, const char *after, const struct model_options *options,
 		    struct model **ret_model, char *ret_error, size_t error_size)
 {
-	const struct selection *selection = options->before ? options->before : options->selection;
 	_cleanup_(model_freep) struct model *model = NULL;
 	int err;
 
-	err = load(after, options, &model, ret_error, error_size);
+	err = model_new(options, &model);
+	if (err)
+		return fail_with(err, ret_error, error_size, "out of memory");
+	err = read_pair(model, before, after, options, ret_error, error_size);
 	if (err)
 		return err;
-	timeline_pack(&model->timeline);
-	model->is_pair = true;
-	err = open_side(model, selection, MODEL_BEFORE);
-	if (err) {
-		snprintf(ret_error, ret_error ? error_size : 0, "out of memory");
-		return err;
-	}
-	err = read_side(model, before, selection, ret_error, error_size);
-	if (err)
-		return err;
+	model_finish(model);
 	timeline_pack(&model->before.timeline);
 	tree_pack(&model->tree);
 	*ret_model = steal_ptr(model);
@@ -374,6 +409,14 @@ void model_free(struct model *model)
 	timeline_free(&model->timeline);
 	timeline_free(&model->before.timeline);
 	free(model);
+}
+
+bool model_has_side(const struct model *model, enum model_side side)
+{
+	for (uint32_t i = 0; i < model->events.count; i++)
+		if (model_event(model, i)->side == side)
+			return true;
+	return false;
 }
 
 uint32_t model_main_event(const struct model *model)

@@ -89,6 +89,7 @@ int model_new(const struct model_options *options, struct model **ret_model);
 void model_finish(struct model *model);
 void model_free(struct model *model);	/* NULL is fine */
 
+bool model_has_side(const struct model *model, enum model_side side);	/* samples of it */
 /* The one with most samples of MODEL_AFTER, or of all if it has none. */
 uint32_t model_main_event(const struct model *model);
 /* Sums of the tree: those of one event. -E2BIG */

@@ -18,10 +18,6 @@
 #define COPY_STEP ((size_t)64 << 10)
 
 static void (*told)(size_t bytes, bool is_done);
-static struct {
-	const char *path;	/* NULL: none */
-	int fd;
-} kept;
 
 void recording_watch(void (*watch)(size_t bytes, bool is_done))
 {
@@ -158,10 +154,7 @@ static int open_input(const char *path, bool needs_two_passes, int *ret_fd)
 {
 	int err;
 
-	if (kept.path && !strcmp(path, kept.path)) {
-		*ret_fd = fcntl(kept.fd, F_DUPFD_CLOEXEC, 3);
-		needs_two_passes = true;
-	} else if (strcmp(path, "-")) {
+	if (strcmp(path, "-")) {
 		*ret_fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
 	} else if (isatty(STDIN_FILENO)) {
 		return -ENOTTY;
@@ -189,17 +182,6 @@ static int open_named(const char *path, bool needs_two_passes, int *ret_fd, char
 		return fail_with(err, ret_error, error_size,
 				 "cannot open %s: %s%s", recording_name(path), strerror(-err),
 				 recording_remedy(path, err));
-	return 0;
-}
-
-int recording_keep(const char *path, char *ret_error, size_t error_size)
-{
-	int fd, err = open_named(path, true, &fd, ret_error, error_size);
-
-	if (err)
-		return err;
-	kept.path = path;
-	kept.fd = fd;
 	return 0;
 }
 
@@ -298,20 +280,21 @@ static int begin_again(const struct job *job, const struct time_span *span, stru
 	return 0;
 }
 
-/* Of a file as many messages as the first pass had, as far as they are still there. */
-static int read_again(int fd, struct reader *reader, uint64_t *messages)
+/* Of a file as many messages as the first pass had, as far as they are still there and whole. */
+static int read_again(int fd, struct reader *reader, uint64_t *messages, bool *is_cut)
 {
 	_cleanup_(store_reader_closep) struct store_reader *store = NULL;
 	const uint8_t *data;
 	size_t size;
-	int err = store_reader_open(fd, &store);
+	int err = store_reader_open(fd, &store), ret = 1;
 
-	while (!err && *messages && store_reader_next(store, &data, &size) > 0) {
+	while (!err && *messages && (ret = store_reader_next(store, &data, &size)) > 0) {
 		err = reader_add(reader, data, size);
 		*messages -= 1;
 		if (told)
 			told(size, false);
 	}
+	*is_cut |= ret < 0 || err;
 	return err == -E2BIG || err == -ENOMEM ? err : 0;
 }
 
@@ -336,7 +319,8 @@ static int read_file_again(int fd, off_t start, struct store_copy *copy, const s
 	err = begin_again(job, span, &reader);
 	if (err || !reader || lseek(fd, start, SEEK_SET) < 0)
 		return err;
-	return read_again(fd, reader, &messages);
+	job->again->is_cut = job->is_cut;
+	return read_again(fd, reader, &messages, &job->again->is_cut);
 }
 
 static void copy_close(struct store_copy *copy)
@@ -378,33 +362,49 @@ static int use_store_file(int directory, uint64_t time, struct time_span *span)
 	return fd < 0 ? 0 : widen_by_file(fd, span);
 }
 
+/* What is in a file was sampled before the next one was begun. */
+static size_t first_file(const uint64_t *times, size_t count, const struct selection *selection,
+			 const struct time_span *bounds)
+{
+	const struct time_span span = selection ? selection_span(selection, bounds->from, bounds->to) :
+						  (struct time_span){ .to = UINT64_MAX };
+	size_t first = 0;
+
+	while (first + 1 < count && times[first + 1] < span.from / NSEC_PER_MSEC)
+		first++;
+	return first;
+}
+
 static int read_store_again(int directory, const uint64_t *times, size_t count, const struct job *job,
 			    const struct time_span *bounds)
 {
-	uint64_t messages = reader_totals(job->reader)->messages;
+	const struct selection *other = job->again->selection;
+	uint64_t messages = other ? UINT64_MAX : reader_totals(job->reader)->messages;
 	struct reader *reader = NULL;
 	int err = begin_again(job, bounds, &reader);
 
-	for (size_t i = 0; i < count && !err && reader; i++) {
+	for (size_t i = first_file(times, count, other ?: job->selection, bounds); i < count && !err && reader; i++) {
 		_cleanup_close_ int fd = store_open_file(directory, times[i]);
+		bool is_cut = false;
 
 		if (fd >= 0)
-			err = read_again(fd, reader, &messages);
+			err = read_again(fd, reader, &messages, &is_cut);
+		/* the daemon is writing the last one */
+		job->again->is_cut |= is_cut && i + 1 < count;
 	}
 	return err;
 }
 
-static int read_store(int directory, struct job *job)
+static int read_store(int directory, bool needs_bounds, struct job *job)
 {
-	struct time_span bounds = { .from = UINT64_MAX }, span;
-	const struct selection *selection = job->selection;
+	struct time_span bounds = { .from = UINT64_MAX };
 	_cleanup_free_ uint64_t *times = NULL;
-	size_t count, first = 0;
+	size_t count;
 	int err = store_list(directory, &times, &count);
 
 	if (err)
 		return fail_open(job, err);
-	if (selection && count && selection_needs_bounds(selection)) {
+	if (count && needs_bounds) {
 		use_store_file(directory, times[0], &bounds);
 		for (size_t i = count; i-- > 0 && !bounds.to;)
 			use_store_file(directory, times[i], &bounds);
@@ -412,12 +412,7 @@ static int read_store(int directory, struct job *job)
 		if (bounds.from <= bounds.to)
 			reader_set_bounds(job->reader, bounds.from, bounds.to);
 	}
-	span = selection ? selection_span(selection, bounds.from, bounds.to) :
-			   (struct time_span){ .to = UINT64_MAX };
-	/* what is in a file was sampled before the next one was begun */
-	while (first + 1 < count && times[first + 1] < span.from / NSEC_PER_MSEC)
-		first++;
-	for (size_t i = first; i < count; i++) {
+	for (size_t i = first_file(times, count, job->selection, &bounds); i < count; i++) {
 		_cleanup_close_ int fd = store_open_file(directory, times[i]);
 
 		if (fd == -ENOENT)
@@ -434,7 +429,7 @@ static int read_store(int directory, struct job *job)
 	}
 	err = check_messages(job);
 	if (!err && job->again)
-		job->again->err = read_store_again(directory, times + first, count - first, job, &bounds);
+		job->again->err = read_store_again(directory, times, count, job, &bounds);
 	return err;
 }
 
@@ -442,7 +437,8 @@ int recording_read_twice(const char *path, const struct selection *selection, st
 			 struct recording_again *again, bool *ret_is_cut, char *ret_error,
 			 size_t error_size)
 {
-	bool needs_bounds = selection && selection_needs_bounds(selection);
+	bool needs_bounds = (selection && selection_needs_bounds(selection)) ||
+			    (again && again->selection && selection_needs_bounds(again->selection));
 	struct job job = {
 		.name = recording_name(path), .selection = selection, .reader = reader,
 		.again = again, .error = ret_error, .error_size = error_size,
@@ -456,7 +452,7 @@ int recording_read_twice(const char *path, const struct selection *selection, st
 	if (err)
 		return err;
 	if (!fstat(fd, &st) && S_ISDIR(st.st_mode))
-		err = read_store(fd, &job);
+		err = read_store(fd, needs_bounds, &job);
 	else
 		err = read_file(fd, needs_bounds, &job);
 	*ret_is_cut = job.is_cut;

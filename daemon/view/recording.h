@@ -15,13 +15,15 @@ int recording_read(const char *path, const struct selection *selection, struct r
 		   bool *ret_is_cut, char *ret_error, size_t error_size);
 /*
  * The same, and once @reader has all of it @again makes another reader, which gets the same messages; NULL: that is
- * not needed. What was removed or damaged meanwhile is left out, without an error. What can be read once only is kept in
- * a file without a name, in $TMPDIR or /tmp; where that fails @again is not asked. No error of the second pass is one of the
- * first, which is complete.
+ * not needed; of a store those of the files that its selection wants. Asked for it nobody needs the first reader any more. What
+ * was removed or damaged meanwhile is left out, without an error. What can be read once only is kept in a file without a name,
+ * in $TMPDIR or /tmp; where that fails @again is not asked. No error of the second pass is one of the first, which is complete.
  */
 struct recording_again {
 	int (*begin)(void *ctx, struct reader **ret_reader);	/* -E2BIG */
 	void *ctx;
+	const struct selection *selection;	/* of that reader; NULL: the first one's */
+	bool is_cut;		/* set: as *ret_is_cut, of the second pass */
 	int err;		/* set to -E2BIG, -ENOMEM: the second pass was given up; 0: it was not */
 	int copy_err;		/* set to -errno: the copy failed, and there was no second pass */
 };
@@ -38,11 +40,6 @@ int recording_read_twice(const char *path, const struct selection *selection, st
 int recording_widen(const uint8_t *data, size_t size, struct time_span *span, uint64_t *samples);
 /* For a process of one thread: @watch is told of each message that is read, and of the end of each pass. */
 void recording_watch(void (*watch)(size_t bytes, bool is_done));
-/*
- * For a process of one thread, which then calls recording_read() more than once for @path: also what can be read once
- * only, as a pipe, is the same each time. -errno with its sentence.
- */
-int recording_keep(const char *path, char *ret_error, size_t error_size);
 /* What helps where something "needs more memory than is allowed". */
 #define RECORDING_NARROW "select less with --since, --from and --to, --service or --process"
 /* How a path is called in a sentence. */

@@ -137,14 +137,6 @@ static const char *short_name(const struct site *site)
 	return slash && slash[1] ? slash + 1 : site->path;
 }
 
-static bool has_side(const struct model *model, enum model_side side)
-{
-	for (uint32_t i = 0; i < model->events.count; i++)
-		if (model_event(model, i)->side == side)
-			return true;
-	return false;
-}
-
 static void refuse_nothing(const struct site *site, const struct selection *selection,
 			   struct web_answer *answer)
 {
@@ -176,9 +168,9 @@ static struct model *load(const struct site *site, const struct question *questi
 		refuse_read(err, error, answer);
 		return NULL;
 	}
-	if (!has_side(model, MODEL_AFTER))
+	if (!model_has_side(model, MODEL_AFTER))
 		refuse_nothing(site, &question->selection, answer);
-	else if (question->is_pair && !has_side(model, MODEL_BEFORE))
+	else if (question->is_pair && !model_has_side(model, MODEL_BEFORE))
 		refuse_nothing(site, &question->before, answer);
 	else
 		return model;

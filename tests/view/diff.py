@@ -10,6 +10,7 @@ import json
 import math
 import os
 import random
+import shutil
 import subprocess
 import sys
 
@@ -217,6 +218,16 @@ def command(tap, diff):
                   not done.stdout, done.stderr)
 
 
+def damage(store):
+    """A copy of a store whose first file ends in the middle of its only message."""
+    copy = store + "-damaged"
+    shutil.rmtree(copy, ignore_errors=True)
+    shutil.copytree(store, copy)
+    first = os.path.join(copy, min(os.listdir(copy)))
+    os.truncate(first, os.path.getsize(first) - 100)
+    return copy
+
+
 def times(tap, diff):
     """Two times of one recording are what files that hold them are."""
     minute = 60_000_000_000
@@ -247,6 +258,20 @@ def times(tap, diff):
         tap.same("of standard input", told("--before-to", edge, "--from", edge, "-", stdin=file)[1:], want)
     with subprocess.Popen(["cat", whole], stdout=subprocess.PIPE) as pipe:
         tap.same("of a pipe", told("--before-to", "120", "--since", "120", "-", stdin=pipe.stdout)[1:], want)
+    with subprocess.Popen(["cat", whole], stdout=subprocess.PIPE) as pipe:
+        tap.same("of a pipe, by times that are known before it is read", told("--before-to", edge, "--from", edge, "-", stdin=pipe.stdout)[1:], want)
+    with subprocess.Popen(["cat", whole], stdout=subprocess.PIPE) as pipe:
+        done = diff.run("--before-to", edge, "--from", edge, "-", stdin=pipe.stdout, env={**os.environ, "TMPDIR": "/no/such"})
+    tap.same("a pipe that cannot be kept is told", [done.returncode, done.stderr],
+             [1, "stacktap: cannot copy standard input to a temporary file in /no/such (No such file or directory): save the recording to a file\n"])
+    cut = diff.write("cut.otlp", b"".join(parts)[:-100])
+    tap.same("a file that is cut off is told once", diff.run("--before-to", edge, "--from", edge, cut).stderr,
+             f"stacktap: {cut} is cut off or damaged; this is what is whole\n")
+    tap.same("as JSON of both sides", [json.loads(diff.run("--json", "--before-to", edge, "--from", edge, cut).stdout)[side]["cut"]
+                                       for side in ("before", "after")], [True, True])
+    tap.same("two times of a store whose first file is damaged", [json.loads(diff.run(
+        "--json", "--before-to", edge, "--from", edge, damage(store)).stdout)[side][what] for what in ("cut", "samples") for side in ("before", "after")],
+             [True, False, 20000, 40000])
     text = diff.run("--before-from", "10", "--before-to", "70", "--from", edge, "--to", "3m", whole).stdout
     tap.check("they begin and end within messages, and are named",
               f"before: {whole} from 10 s to 70 s, 60.0 s, 20000 samples" in text and
