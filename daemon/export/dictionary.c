@@ -189,6 +189,8 @@ static int key_intern(struct dictionary *dictionary, const char *key)
 	struct dictionary_key *slot = &dictionary->keys[(uintptr_t)key / 8 % DICTIONARY_KEYS];
 	const struct dictionary_entry *entry;
 
+	if (!key)
+		return 0;
 	if (slot->text == key && slot->generation == dictionary->generation) {
 		entry = &table_entries(strings)[slot->index];
 		if (!strncmp((const char *)strings->bytes.data + entry->offset, key, entry->size) &&

@@ -157,6 +157,28 @@ static uint8_t *put_times(uint8_t *at, const uint64_t *times, size_t count)
 	return at;
 }
 
+static size_t field_size(int32_t number)
+{
+	return number ? 1 + number_size((uint64_t)number) : 0;
+}
+
+static size_t list_size(size_t bytes)
+{
+	return bytes ? 1 + number_size(bytes) + bytes : 0;
+}
+
+size_t entry_sample_size(const OtlpSample *sample)
+{
+	size_t attributes = 0, values = 0;
+
+	for (size_t i = 0; i < sample->n_attribute_indices; i++)
+		attributes += number_size((uint64_t)sample->attribute_indices[i]);
+	for (size_t i = 0; i < sample->n_values; i++)
+		values += number_size((uint64_t)sample->values[i]);
+	return field_size(sample->stack_index) + list_size(attributes) + field_size(sample->link_index) +
+	       list_size(values) + list_size(sample->n_timestamps_unix_nano * ENTRY_TIME_BYTES);
+}
+
 size_t entry_sample(const OtlpSample *sample, uint8_t *at)
 {
 	uint8_t *end = put_number(at, SAMPLE_STACK, sample->stack_index);

@@ -15,7 +15,6 @@ enum {
 	ENTRY_ATTRIBUTES = 8,
 	ENTRY_LOCATION_MAX = 32 + ENTRY_LINES * 32 + ENTRY_ATTRIBUTES * ENTRY_INDEX_BYTES,
 	ENTRY_FUNCTION_MAX = 32,
-	ENTRY_NUMBER_BYTES = 10,	/* of any number, at most */
 	ENTRY_TIME_BYTES = 8,
 };
 
@@ -25,11 +24,6 @@ static inline size_t entry_attribute_room(size_t length)
 	return length + 48;
 }
 
-/* Room for a Sample of at most ENTRY_ATTRIBUTES attributes. */
-static inline size_t entry_sample_room(size_t times, size_t values)
-{
-	return 64 + ENTRY_ATTRIBUTES * ENTRY_INDEX_BYTES + times * ENTRY_TIME_BYTES + values * ENTRY_NUMBER_BYTES;
-}
 
 /* Room for a Stack of @count Locations. */
 static inline size_t entry_stack_room(size_t count)
@@ -42,6 +36,7 @@ size_t entry_stack(const OtlpStack *stack, uint8_t *at);
 size_t entry_location(const OtlpLocation *location, uint8_t at[static ENTRY_LOCATION_MAX]);
 size_t entry_function(const OtlpFunction *function, uint8_t at[static ENTRY_FUNCTION_MAX]);
 size_t entry_sample(const OtlpSample *sample, uint8_t *at);
+size_t entry_sample_size(const OtlpSample *sample);	/* of what that writes, and all the room that it needs */
 /* Its value is a text, a number that may be negative, or true or false. */
 size_t entry_attribute(const OtlpAttribute *attribute, uint8_t *at);
 

@@ -249,7 +249,7 @@ static int location_add(struct dictionary *dictionary, struct location *shared)
 	message.address = address;
 	attributes[0] = frame_type_attribute(dictionary, location);
 	if (attributes[0] < 0)
-		return index;
+		return attributes[0];
 	message.attribute_indices = attributes;
 	message.n_attribute_indices = 1;
 	if (why_unnamed) {

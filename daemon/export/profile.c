@@ -48,7 +48,6 @@ void profile_writer_init(struct profile_writer *writer)
 	buffer_init(&writer->identities, POOL_ENCODE);
 	buffer_init(&writer->samples, POOL_ENCODE);
 	buffer_init(&writer->scratch, POOL_ENCODE);
-	buffer_init(&writer->packed, POOL_ENCODE);
 }
 
 void profile_writer_free(struct profile_writer *writer)
@@ -56,7 +55,6 @@ void profile_writer_free(struct profile_writer *writer)
 	buffer_free(&writer->identities);
 	buffer_free(&writer->samples);
 	buffer_free(&writer->scratch);
-	buffer_free(&writer->packed);
 }
 
 static const char *end_name(uint16_t end)
@@ -192,15 +190,18 @@ static int sort_events(uint64_t *times, int64_t *values, size_t count)
 
 static int sample_pack(struct profile_writer *writer, const OtlpSample *message)
 {
-	const size_t room = entry_sample_room(message->n_timestamps_unix_nano, message->n_values);
+	const size_t size = entry_sample_size(message);
 	struct buffer *samples = &writer->samples;
-	uint8_t *packed = buffer_reserve(&writer->packed, room);
-	size_t size;
+	uint8_t *at;
 
-	if (!packed)
+	if (buffer_field(samples, OTLP_PROFILE_SAMPLES, size))
 		return -ENOBUFS;
-	size = entry_sample(message, packed);
-	return buffer_field(samples, OTLP_PROFILE_SAMPLES, size) || buffer_append(samples, packed, size) ? -ENOBUFS : 0;
+	/* in its place: a copy of one that fills a payload would be a quarter of the pool */
+	at = buffer_reserve(samples, size);
+	if (!at)
+		return -ENOBUFS;
+	samples->size += entry_sample(message, at);
+	return 0;
 }
 
 /*

@@ -35,7 +35,7 @@ struct profile_writer {
 	const struct window *window;
 	struct dictionary *dictionary;
 	bool with_cpu;
-	struct buffer identities, samples, scratch, packed;
+	struct buffer identities, samples, scratch;
 	uint64_t ordinal;	/* of the Profile in its window */
 	uint32_t one_in;	/* of the image's samples, the one that is sent: stands for so many periods */
 	bool *has_losses;	/* [profile_count]: written already */

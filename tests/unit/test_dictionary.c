@@ -391,6 +391,67 @@ static void the_kernels_names_can_be_marked(void **state)
 	free(stack);
 }
 
+/* Fill the table until the next entry needs memory. */
+static void fill(enum dictionary_table number)
+{
+	struct dictionary_entries *table = &dictionary.tables[number];
+	uint32_t entry = 0;
+
+	do
+		assert_true(dictionary_bytes(&dictionary, number, &(uint64_t){ 0x0100000000000000 | entry++ }, 8) > 0);
+	while (table->entries.capacity - table->entries.size >= sizeof(struct dictionary_entry));
+}
+
+/* A Stack has the Locations that it is of, or none at all, whichever table has no room for what they need. */
+static void a_frame_without_memory_is_told(void **state)
+{
+	struct location *locations[] = { location_new(NULL, 16, FRAME_KERNEL, false), location_new(NULL, 32, FRAME_NATIVE, true),
+					 location_new(mapped_file_new(OBJECT_FILE, "/bin/unknown"), 48, FRAME_NATIVE, true) };
+	const struct pool *pool = pool_get(POOL_ENCODE);
+	const size_t limit = pool->limit;
+	struct stack *stack = calloc(1, sizeof(*stack) + sizeof(stack->locations[0]));
+	enum naming naming;
+	int refused = 0;
+
+	(void)state;
+	assert_non_null(stack);
+	stack->count = 1;
+	assert_int_equal(location_set_function(locations[0], function_new("kernel_work", "kernel_work")), 0);
+	locations[1]->has_function = true;
+	locations[1]->function_start = 24;
+	for (size_t i = 0; i < ARRAY_SIZE(locations); i++)
+		atomic_store(&locations[i]->is_resolved, true);
+	/* what is kept from one payload to the next is there */
+	stack->locations[0] = locations[0];
+	assert_int_equal(frames_stack(&dictionary, stack, &naming), 1);
+	for (size_t i = 0; i < ARRAY_SIZE(locations); i++) {
+		for (enum dictionary_table table = 1; table < TABLE_END; table++) {
+			int index;
+
+			assert_int_equal(dictionary_reset(&dictionary), 0);
+			fill(table);
+			pool_get(POOL_ENCODE)->limit = atomic_load(&pool->used);
+			stack->encoded = (struct encoded){ 0 };
+			stack->locations[0] = locations[i];
+			index = frames_stack(&dictionary, stack, &naming);
+			pool_get(POOL_ENCODE)->limit = limit;
+			if (index < 0) {
+				assert_int_equal(index, -ENOBUFS);
+				refused++;
+				continue;
+			}
+			assert_true(locations[i]->encoded.generation == dictionary.generation);
+			assert_true(locations[i]->encoded.index < (int)dictionary.tables[TABLE_LOCATION].count);
+		}
+	}
+	/* of each: texts, its type, the Location and the Stack; of one the Function, of one the Mapping */
+	assert_int_equal(refused, 3 * 4 + 2);
+	mapped_file_unref(locations[2]->file);
+	for (size_t i = 0; i < ARRAY_SIZE(locations); i++)
+		location_unref(locations[i]);
+	free(stack);
+}
+
 static int refuse(void *ctx, struct payload *payload)
 {
 	(*(int *)ctx)++;
@@ -429,6 +490,7 @@ static int count(void *ctx, struct payload *payload)
 static void one_stack_can_be_split(void **state)
 {
 	const struct encode_options options = { .max_bytes = (size_t)2 << 20 };
+	const size_t others = pool_get(POOL_ENCODE)->limit / 32 * 7;
 	uint64_t ips[] = { 0x1000 }, sums[2] = { 0 };
 	struct aggregator *aggregator;
 	struct window *window;
@@ -446,6 +508,12 @@ static void one_stack_can_be_split(void **state)
 	assert_int_equal(sums[0], 300000);
 	assert_int_equal(sums[1], 2);
 	assert_true(atomic_load(&pool_get(POOL_ENCODE)->peak) <= pool_get(POOL_ENCODE)->limit);
+	/* metrics and the endpoint have a part of the pool, too */
+	assert_true(pool_charge(POOL_ENCODE, others));
+	sums[0] = 0;
+	assert_int_equal(encode_window(&options, window, count, sums), 0);
+	pool_uncharge(POOL_ENCODE, others);
+	assert_int_equal(sums[0], 300000);
 	window_free(window);
 	aggregator_free(aggregator);
 }
@@ -480,7 +548,7 @@ int main(void)
 		T(tables_start_with_zero_values), T(attributes_have_the_published_bytes),
 		T(equal_values_are_one_entry), T(strings_are_made_valid),
 		T(what_was_begun_can_be_taken_back), T(a_full_pool_is_told), T(the_kernel_has_build_ids),
-		T(the_kernels_names_can_be_marked),
+		T(the_kernels_names_can_be_marked), T(a_frame_without_memory_is_told),
 		cmocka_unit_test(a_sample_has_the_published_fields),
 		cmocka_unit_test(the_sink_can_stop_it), cmocka_unit_test(one_stack_can_be_split),
 		cmocka_unit_test(a_short_pool_loses_nothing),

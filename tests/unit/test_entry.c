@@ -133,9 +133,10 @@ static void samples(void **state _unused_)
 		sample.n_values = is_full ? ARRAY_SIZE(values) : random_next() % 3;
 		for (size_t i = 0; i < sample.n_values; i++)
 			values[i] = is_full ? INT64_MAX : (int64_t)number(INT64_MAX);
-		bytes = malloc(entry_sample_room(sample.n_timestamps_unix_nano, sample.n_values));
+		bytes = malloc(max_of(entry_sample_size(&sample), (size_t)1));
 		assert_non_null(bytes);
 		check(&sample.base, bytes, entry_sample(&sample, bytes));
+		assert_int_equal(entry_sample_size(&sample), protobuf_c_message_get_packed_size(&sample.base));
 		free(bytes);
 	}
 }
