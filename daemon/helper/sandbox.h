@@ -13,7 +13,7 @@
 #endif
 
 /* Of their address space, shared libraries included. */
-enum { SANDBOX_PARSER_BYTES = 320 << 20, SANDBOX_VIEWER_BYTES = 320 << 20 };
+enum { SANDBOX_PARSER_BYTES = 256 << 20, SANDBOX_VIEWER_BYTES = 320 << 20 };
 
 /*
  * A parser: no user's rights but nobody's, no capabilities, no files but those it is handed, no network,

@@ -12,7 +12,8 @@
 
 enum {
 	DWARF_TEXT_MAX = 4096,		/* of a name or path, with the NUL; longer ones are cut */
-	DWARF_UNPACKED_MAX = 256 << 20,	/* bytes of compressed and relocated sections of one file */
+	/* bytes of compressed and relocated sections of one file; code, units and answers need the rest of 256 MiB */
+	DWARF_UNPACKED_MAX = 192 << 20,
 	DWARF_WINDOW = 512,		/* of a stream */
 };
 

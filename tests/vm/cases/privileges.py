@@ -97,6 +97,10 @@ def rights(t, child):
         have = [facts(f"/proc/{pid}/status") for pid in processes(name)]
         t.equal({(one["Uid"].split()[0], one["Seccomp"]) for one in have}, {(users, "2")}, f"{name} is there, filtered")
         t.ok(len(have) <= MOST.get(name, 1), f"{name} is there once ({len(have)})")
+    for pid in processes("stacktap-parser"):
+        with open(f"/proc/{pid}/limits", encoding="ascii") as file:
+            limit = [line.split()[3:5] for line in file if line.startswith("Max address space")]
+        t.equal(limit, [[str(256 << 20)] * 2], "the parser has 256 MiB of address space")
 
 
 def files(t):
