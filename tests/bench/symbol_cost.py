@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What names and lines cost, beside addr2line and llvm-symbolizer, in a program of 100 MB, most of it debug information."""
+"""What names and lines cost, beside addr2line, llvm-symbolizer, libdwfl (eu-addr2line) and perf script, in a program of 100 MB, most of
+it debug information."""
 
 import json
 import os
@@ -8,11 +9,16 @@ import shutil
 import subprocess
 import time
 
+import perf_data
 from row import row
 
 PARTS = 56           # of 2 MB each, once strings are merged
 MANY_PARTS = 560     # 1 GB of them
 ADDRESSES = 20000
+# and about how many addresses they are asked: some take milliseconds for one
+PEERS = (("addr2line -fi", ["addr2line", "-fi", "-e"], ADDRESSES),
+         ("llvm-symbolizer", ["llvm-symbolizer", "-i", "--no-demangle", "-e"], ADDRESSES),
+         ("libdwfl (eu-addr2line -fi)", ["eu-addr2line", "-fi", "-e"], ADDRESSES // 10))
 SOURCE = """
 #include <algorithm>
 #include <functional>
@@ -85,16 +91,31 @@ def measure_first(program, path, address):
     size = f"{os.path.getsize(path) >> 20} MiB"
     took, read = cold(path, program, path, "--line", address)
     rows = []
-    for peer, command in (("addr2line -fi", ["addr2line", "-fi", "-e", path]),
-                          ("llvm-symbolizer", ["llvm-symbolizer", "-i", "--no-demangle", "-e", path])):
-        other, other_read = cold(path, *command, text=address + "\n")
+    for peer, command, _ in PEERS:
+        other, other_read = cold(path, *command, path, text=address + "\n")
         rows.append(row(f"names: first line, {size} not in the page cache", took, "s", peer, other,
                         f"whole programs; {read:.0f} MiB read, by the peer {other_read:.0f}"))
     return rows
 
 
+def measure_perf(work, path, some, ours):
+    """Names of functions alone, of samples at those addresses."""
+    data = os.path.join(work, "perf.data")
+    why = perf_data.make(path, [int(text, 16) for text in some], data) if shutil.which("perf") else "there is no perf (Debian's linux-perf)"
+    if why:
+        raise Failed(why)
+    said = subprocess.run(["perf", "script", "-i", data, "-F", "ip,sym"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                          check=True).stdout.splitlines()
+    named = sum(not line.endswith("[unknown]") for line in said if line.strip())
+    if named != len(some):
+        raise Failed(f"perf script names {named} of {len(some)} samples")
+    return [row(f"names: {len(some)} samples, from a cold table on", ours["all names"], "s", "perf script",
+                cost("perf", "script", "-i", data, "-F", "ip,sym"),
+                f"CPU time, functions alone; {os.path.getsize(path) >> 20} MiB, in the page cache; of perf the whole program")]
+
+
 def measure(output):
-    """Rows, all in CPU time."""
+    """Rows, and what perf could not be asked."""
     work = os.path.join(output, "bench-symbols")
     os.makedirs(work, exist_ok=True)
     path, addresses = large_object(work, "large", PARTS), os.path.join(work, "addresses")
@@ -109,17 +130,21 @@ def measure(output):
         some = file.readlines()
     note = f"CPU time; {os.path.getsize(path) >> 20} MiB, in the page cache; a peer's first has its start in it"
     rows = [row("names: warm lookups of a function", ours["warm names"] / 1e6, "M/s", note="in the table that the daemon keeps")]
-    for peer, command in (("addr2line -fi", ["addr2line", "-fi", "-e", path]),
-                          ("llvm-symbolizer", ["llvm-symbolizer", "-i", "--no-demangle", "-e", path])):
+    for peer, command, count in PEERS:
         if not shutil.which(command[0]):
             raise Failed(f"there is no {command[0]} (tests/setup build check)")
-        one, many = cost(*command, text=some[0]), cost(*command, text="".join(some))
+        one, many = cost(*command, path, text=some[0]), cost(*command, path, text="".join(some[:count]))
         rows += [row("names: first name in a cold debug object", ours["cold name"], "s", peer, one, note),
                  row("names: first line in a cold debug object", ours["cold line"], "s", peer, one, note),
                  row("names: warm lines, with what is inlined", ours["warm lines"], "/s", peer,
-                     (len(some) - 1) / max(many - one, 1e-3), note)]
+                     (count - 1) / max(many - one, 1e-3), note)]
+    errors = []
+    try:
+        rows += measure_perf(work, path, some, ours)
+    except Failed as e:
+        errors.append(str(e))
     program, address = os.path.join(output, "bench", "bench_symbols"), some[0].strip()
     # copies are alike, so the first has this address in both
     rows += measure_first(program, path, address)
     rows += measure_first(program, large_object(work, "huge", MANY_PARTS), address)
-    return rows
+    return rows, errors
