@@ -78,6 +78,36 @@ int file_read(int directory, const char *path, size_t max_bytes, char **ret_data
 	return fd < 0 ? -errno : file_read_fd(fd, max_bytes, ret_data, ret_size);
 }
 
+int file_pread(int fd, void *ret_bytes, size_t size, uint64_t offset)
+{
+	for (size_t done = 0; done < size;) {
+		ssize_t n = pread(fd, (char *)ret_bytes + done, size - done, (off_t)(offset + done));
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n < 0 ? -errno : -ENODATA;
+		done += (size_t)n;
+	}
+	return 0;
+}
+
+ssize_t file_read_text(int directory, const char *path, char *ret_text, size_t size)
+{
+	_cleanup_close_ int fd = openat(directory, path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	ssize_t n;
+
+	if (fd < 0)
+		return -errno;
+	do
+		n = read(fd, ret_text, size - 1);
+	while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return -errno;
+	ret_text[n] = '\0';
+	return n;
+}
+
 void file_sync_directory(int directory)
 {
 	if (fsync(directory) && errno != EINVAL && errno != EROFS)

@@ -6,32 +6,11 @@
 #include <math.h>
 #include <string.h>
 
-/* Length of the UTF-8 sequence at @s, 0 when there is none. A NUL ends every test. */
-static size_t utf8_length(const unsigned char *s)
-{
-	if (s[0] < 0x80)
-		return 1;
-	if (s[0] >= 0xc2 && s[0] <= 0xdf)
-		return (s[1] & 0xc0) == 0x80 ? 2 : 0;
-	if (s[0] >= 0xe0 && s[0] <= 0xef) {
-		unsigned char low = s[0] == 0xe0 ? 0xa0 : 0x80;
-		unsigned char high = s[0] == 0xed ? 0x9f : 0xbf;
-
-		return s[1] >= low && s[1] <= high && (s[2] & 0xc0) == 0x80 ? 3 : 0;
-	}
-	if (s[0] >= 0xf0 && s[0] <= 0xf4) {
-		unsigned char low = s[0] == 0xf0 ? 0x90 : 0x80;
-		unsigned char high = s[0] == 0xf4 ? 0x8f : 0xbf;
-
-		return s[1] >= low && s[1] <= high && (s[2] & 0xc0) == 0x80 &&
-		       (s[3] & 0xc0) == 0x80 ? 4 : 0;
-	}
-	return 0;
-}
+#include "base/utf8.h"
 
 static void write_quoted(FILE *file, const char *text)
 {
-	const unsigned char *s = (const unsigned char *)text;
+	const char *s = text;
 
 	fputc('"', file);
 	while (*s) {
@@ -42,8 +21,8 @@ static void write_quoted(FILE *file, const char *text)
 			length = 1;
 		} else if (*s == '"' || *s == '\\') {
 			fprintf(file, "\\%c", *s);
-		} else if (*s < 0x20 || *s == 0x7f) {
-			fprintf(file, "\\u%04x", *s);
+		} else if ((unsigned char)*s < 0x20 || *s == 0x7f) {
+			fprintf(file, "\\u%04x", (unsigned int)*s);
 		} else {
 			fwrite(s, 1, length, file);
 		}

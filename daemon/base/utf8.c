@@ -3,14 +3,14 @@
 
 #include <string.h>
 
-/* Length of the well-formed character at @s, 0 when there is none. Never reads past a NUL. */
-static size_t character_length(const unsigned char *s)
+size_t utf8_length(const char *text)
 {
+	const unsigned char *s = (const unsigned char *)text;
 	unsigned char low = 0x80, high = 0xbf;
 	size_t length;
 
 	if (s[0] < 0x80)
-		return s[0] >= 0x20 && s[0] != 0x7f;
+		return 1;
 	if (s[0] >= 0xc2 && s[0] <= 0xdf)
 		length = 2;
 	else if (s[0] >= 0xe0 && s[0] <= 0xef)
@@ -30,22 +30,27 @@ static size_t character_length(const unsigned char *s)
 		high = 0x8f;
 	if (s[1] < low || s[1] > high)
 		return 0;
-	/* U+0080 to U+009F control terminals as well */
-	if (s[0] == 0xc2 && s[1] < 0xa0)
-		return 0;
 	for (size_t i = 2; i < length; i++)
 		if ((s[i] & 0xc0) != 0x80)
 			return 0;
 	return length;
 }
 
+/* U+0080 to U+009F control terminals as well. */
+static bool is_control(const char *text)
+{
+	const unsigned char *s = (const unsigned char *)text;
+
+	return s[0] < 0x20 || s[0] == 0x7f || (s[0] == 0xc2 && s[1] < 0xa0);
+}
+
 size_t utf8_copy(char *ret_text, size_t size, const char *source)
 {
-	const unsigned char *s = (const unsigned char *)source;
+	const char *s = source;
 	size_t used = 0;
 
 	while (*s) {
-		size_t length = character_length(s);
+		size_t length = is_control(s) ? 0 : utf8_length(s);
 
 		if (used + max_of(length, (size_t)1) >= size)
 			break;

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Text of foreign origin made fit for protobuf, whose strings must be UTF-8.
+ * Text of foreign origin made fit for protobuf and JSON, whose strings must be UTF-8.
  */
 #ifndef STACKTAP_BASE_UTF8_H
 #define STACKTAP_BASE_UTF8_H
 
 #include "base/macro.h"
 
+/* Of the well-formed character at @text, control characters included; 0: there is none. Never reads past a NUL. */
+size_t utf8_length(const char *text);
 /*
  * Copy @source into @ret_text of @size bytes, cut at a character's end to fit, with a NUL. Bytes
  * that are no UTF-8 and control characters become '?'. Returns the length.

@@ -2,11 +2,11 @@
 #include "capture/kept.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <string.h>
 #include <sys/ioctl.h>
 
 #include "base/clock.h"
+#include "base/fail.h"
 #include "base/log.h"
 #include "capture/ledger.h"
 #include "capture/ring.h"
@@ -25,15 +25,7 @@ struct kept {
 	struct capture_stats *stats;
 };
 
-static int _printf_(3, 4) refuse(char *why, size_t size, const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(why, size, format, args);
-	va_end(args);
-	return -ESTALE;
-}
+#define refuse(...) fail_with(-ESTALE, __VA_ARGS__)
 
 static int check(struct kept *kept, uint64_t purpose, char *why, size_t size)
 {

@@ -8,6 +8,7 @@
 #include <sys/syscall.h>
 #include <time.h>
 
+#include "base/file.h"
 #include "client/event.h"
 
 enum {
@@ -20,17 +21,9 @@ enum {
 
 static uint64_t read_khz(const char *path)
 {
-	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
 	char text[32];
-	ssize_t length;
 
-	if (fd < 0)
-		return 0;
-	length = read(fd, text, sizeof(text) - 1);
-	if (length <= 0)
-		return 0;
-	text[length] = '\0';
-	return strtoull(text, NULL, 10);
+	return file_read_text(AT_FDCWD, path, text, sizeof(text)) > 0 ? strtoull(text, NULL, 10) : 0;
 }
 
 /* The fastest CPU's, so that no CPU of a mixed machine is sampled faster than asked for. */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/fail.h"
+#include "base/file.h"
 
 enum {
 	MAX_TERM = 128,
@@ -32,17 +33,12 @@ static bool is_plain(const char *name)
 static int read_file(int dir, const char *folder, const char *name, char *buffer, size_t size)
 {
 	char path[NAME_MAX + 16];
-	_cleanup_close_ int fd = -1;
 	ssize_t length;
 
 	snprintf(path, sizeof(path), "%s%s%s", folder, *folder ? "/" : "", name);
-	fd = openat(dir, path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	length = read(fd, buffer, size - 1);
+	length = file_read_text(dir, path, buffer, size);
 	if (length < 0)
-		return -errno;
-	buffer[length] = '\0';
+		return (int)length;
 	buffer[strcspn(buffer, "\n")] = '\0';
 	return 0;
 }

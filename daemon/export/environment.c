@@ -5,6 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/hex.h"
 #include "export/compression.h"
 
 #define TEXT_MAX 65536u		/* of one variable */
@@ -43,14 +44,6 @@ static char *exporter_get(const char *name, char *ret_name, size_t name_size)
 	return signal_get("PROFILES", name, ret_name, name_size);
 }
 
-static int hex_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	c |= 0x20;
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* [text, end) without blanks around it, decoded in place at @out. */
 static int percent_decode(const char *text, const char *end, char *out)
 {
@@ -59,17 +52,13 @@ static int percent_decode(const char *text, const char *end, char *out)
 	while (end > text && isspace((unsigned char)end[-1]))
 		end--;
 	for (; text < end; text++) {
-		int c = (unsigned char)*text;
+		const bool is_encoded = *text == '%';
+		const int c = is_encoded ? hex_percent(text, end) : (unsigned char)*text;
 
-		if (c == '%') {
-			if (end - text < 3 || hex_digit(text[1]) < 0 || hex_digit(text[2]) < 0)
-				return -EINVAL;
-			c = hex_digit(text[1]) << 4 | hex_digit(text[2]);
-			text += 2;
-		}
 		/* a line break could end a header and begin another */
 		if (c < 0x20 || c == 0x7f)
 			return -EINVAL;
+		text += is_encoded ? 2 : 0;
 		*out++ = (char)c;
 	}
 	*out = '\0';

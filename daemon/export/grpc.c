@@ -6,6 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/hex.h"
 #include "base/utf8.h"
 #include "export/otlp.h"
 #include "export/unpack.h"
@@ -44,31 +45,19 @@ static const char *value_of(const char *line, const char *name)
 	return line + strspn(line, " \t");
 }
 
-static int hex_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	c |= 0x20;
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* What is not well encoded stays as it is. */
 static void read_message(struct grpc_status *status, const char *value)
 {
 	char text[sizeof(status->message)];
+	const char *end = value + strlen(value);
 	size_t size = 0;
 
 	while (*value && size + 1 < sizeof(text)) {
-		if (*value == '%' && hex_digit(value[1]) >= 0 && hex_digit(value[2]) >= 0) {
-			text[size] = (char)(hex_digit(value[1]) << 4 | hex_digit(value[2]));
-			/* an encoded NUL would end the rest */
-			if (!text[size])
-				text[size] = ' ';
-			size++;
-			value += 3;
-		} else {
-			text[size++] = *value++;
-		}
+		const int byte = hex_percent(value, end);
+
+		/* an encoded NUL would end the rest */
+		text[size++] = byte > 0 ? (char)byte : byte ? *value : ' ';
+		value += byte >= 0 ? 3 : 1;
 	}
 	text[size] = '\0';
 	utf8_copy(status->message, sizeof(status->message), text);

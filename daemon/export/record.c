@@ -6,6 +6,7 @@
 #include <sys/uio.h>
 #include <zlib.h>
 
+#include "base/file.h"
 #include "base/log.h"
 
 #define VERSION 1
@@ -120,22 +121,6 @@ int record_check(const uint8_t *data, size_t size, struct record *ret_record)
 	return be32toh(sum) == checksum(data, ret_record->size, seal) ? 0 : -EBADMSG;
 }
 
-int record_read(int fd, void *data, size_t size, uint64_t offset)
-{
-	size_t done = 0;
-	ssize_t got;
-
-	while (done < size) {
-		got = pread(fd, (char *)data + done, size - done, (off_t)(offset + done));
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got <= 0)
-			return got ? -errno : -ENODATA;
-		done += (size_t)got;
-	}
-	return 0;
-}
-
 int record_read_head(int fd, uint64_t offset, uint64_t end, size_t *ret_size,
 		     struct record *ret_record)
 {
@@ -145,14 +130,14 @@ int record_read_head(int fd, uint64_t offset, uint64_t end, size_t *ret_size,
 
 	if (end - offset < RECORD_LENGTH)
 		return -ENODATA;
-	err = record_read(fd, &length, sizeof(length), offset);
+	err = file_pread(fd, &length, sizeof(length), offset);
 	if (err)
 		return err;
 	length = be32toh(length);
 	if (!length || length > RECORD_MESSAGE_MAX || length > end - offset - RECORD_LENGTH)
 		return -ENODATA;
 	if (length > RECORD_SEAL)
-		err = record_read(fd, seal, sizeof(seal), offset + RECORD_LENGTH + length - RECORD_SEAL);
+		err = file_pread(fd, seal, sizeof(seal), offset + RECORD_LENGTH + length - RECORD_SEAL);
 	if (err)
 		return err;
 	*ret_size = length;

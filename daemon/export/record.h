@@ -36,8 +36,6 @@ struct record {
 int record_write(int fd, uint64_t *size, const uint8_t *data, size_t data_size,
 		 const uint8_t *seal);
 void record_seal(const uint8_t *data, size_t size, uint64_t samples, uint8_t ret_seal[RECORD_SEAL]);
-/* All of @size bytes at @offset; -ENODATA: there are not so many. */
-int record_read(int fd, void *data, size_t size, uint64_t offset);
 /*
  * The message at @offset of a file of @end bytes, unchecked: its size with the seal. -ENODATA: it is cut off or no
  * message.

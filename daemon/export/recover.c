@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "base/buffer.h"
+#include "base/file.h"
 #include "export/cut_reader.h"
 #include "export/encode.h"
 #include "export/record.h"
@@ -38,7 +39,7 @@ static int next_record(struct recovery *recovery, uint64_t *offset, uint32_t *su
 
 	if (recovery->end - *offset < sizeof(frame))
 		return -ENODATA;
-	err = record_read(recovery->from, frame, sizeof(frame), *offset);
+	err = file_pread(recovery->from, frame, sizeof(frame), *offset);
 	if (err)
 		return err;
 	if (journal_frame_size(frame, &size) || size > recovery->end - *offset - sizeof(frame))
@@ -47,7 +48,7 @@ static int next_record(struct recovery *recovery, uint64_t *offset, uint32_t *su
 	if (!buffer_reserve(&recovery->record, size))
 		return -ENOBUFS;
 	recovery->record.size = size;
-	err = record_read(recovery->from, recovery->record.data, size, *offset + sizeof(frame));
+	err = file_pread(recovery->from, recovery->record.data, size, *offset + sizeof(frame));
 	if (err)
 		return err;
 	if (journal_frame_check(frame, recovery->record.data, size, sum, ret_kind))
@@ -150,7 +151,7 @@ int recover(int from, int to, struct recovered *ret_recovered)
 	if (fstat(from, &st))
 		return -errno;
 	recovery.end = min_of((uint64_t)st.st_size, FILE_MAX);
-	err = recovery.end < sizeof(head) ? -EBADMSG : record_read(from, head, sizeof(head), 0);
+	err = recovery.end < sizeof(head) ? -EBADMSG : file_pread(from, head, sizeof(head), 0);
 	err = err ?: journal_head_check(head, &sum, ret_recovered->version);
 	if (err == -EBADMSG)
 		ret_recovered->damaged_bytes = (uint64_t)st.st_size;

@@ -561,7 +561,7 @@ int store_oldest(struct store *store, size_t max_bytes, struct store_message *re
 			data = malloc(size);
 			if (!data)
 				return -EAGAIN;
-			err = record_read(reading_fd(store), data, size, store->cursor + RECORD_LENGTH);
+			err = file_pread(reading_fd(store), data, size, store->cursor + RECORD_LENGTH);
 			if (err && err != -ENODATA) {
 				free(data);
 				if (!give_up_file(store, err))

@@ -5,6 +5,8 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include "base/file.h"
+
 int memfd_new(void)
 {
 	int fd = memfd_create("stacktap", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -50,20 +52,9 @@ bool memfd_is_sealed(int fd, uint64_t *ret_size)
 
 int memfd_read(int fd, void *buffer, size_t size, size_t offset)
 {
-	char *bytes = buffer;
+	int r = file_pread(fd, buffer, size, offset);
 
-	while (size) {
-		ssize_t n = pread(fd, bytes, size, (off_t)offset);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return n < 0 ? -errno : -EBADMSG;
-		bytes += n;
-		offset += (size_t)n;
-		size -= (size_t)n;
-	}
-	return 0;
+	return r == -ENODATA ? -EBADMSG : r;
 }
 
 char *memfd_text(int fd, size_t offset, size_t size)

@@ -2,10 +2,10 @@
 #include "pipeline/pipeline.h"
 
 #include <signal.h>
-#include <stdarg.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/fail.h"
 #include "base/log.h"
 #include "capture/error.h"
 #include "capture/kept.h"
@@ -27,23 +27,12 @@ enum {
 
 _Atomic uint64_t pipeline_closings;
 
-static int _printf_(4, 5) fail(int error, char *ret_error, size_t error_size,
-		    const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(ret_error, error_size, format, args);
-	va_end(args);
-	return error;
-}
-
 static int fail_control(const struct pipeline *pipeline, int error, const char *what,
 			char *ret_error, size_t error_size)
 {
 	const char *sentence = pipeline->control ? control_error(pipeline->control) : NULL;
 
-	return fail(error, ret_error, error_size, "%s: %s", what,
+	return fail_with(error, ret_error, error_size, "%s: %s", what,
 		    sentence && sentence[0] ? sentence : strerror(-error));
 }
 
@@ -111,18 +100,18 @@ static int start_stages(struct pipeline *pipeline, char *ret_error, size_t error
 	if (!r)
 		r = symbolizer_new(&options->symbolizer, &pipeline->symbolizer);
 	if (r < 0)
-		return fail(r, ret_error, error_size, "cannot set up symbols: %s", strerror(-r));
+		return fail_with(r, ret_error, error_size, "cannot set up symbols: %s", strerror(-r));
 	drain.kernel = symbolizer_kernel(pipeline->symbolizer);
 	r = drain_new(&drain, &output, &pipeline->drain);
 	mapped_file_unref(drain.kernel);
 	if (r < 0)
-		return fail(r, ret_error, error_size, "cannot set up windows: %s", strerror(-r));
+		return fail_with(r, ret_error, error_size, "cannot set up windows: %s", strerror(-r));
 	r = capture_open(&options->capture, &drain_ops, pipeline->drain, &pipeline->capture);
 	if (r < 0)
-		return fail(r, ret_error, error_size, "%s", capture_strerror(r));
+		return fail_with(r, ret_error, error_size, "%s", capture_strerror(r));
 	r = tables_start(pipeline);
 	if (r < 0)
-		return fail(r, ret_error, error_size, "cannot set up unwind tables: %s",
+		return fail_with(r, ret_error, error_size, "cannot set up unwind tables: %s",
 			    strerror(-r));
 	r = start_thread(&pipeline->symbol_thread, &pipeline->has_symbol_thread, symbol_thread,
 			 pipeline, "stacktap-names");
@@ -133,16 +122,16 @@ static int start_stages(struct pipeline *pipeline, char *ret_error, size_t error
 		r = start_thread(&pipeline->journal_thread, &pipeline->has_journal_thread, journal_thread,
 				 pipeline, "stacktap-journal");
 	if (r < 0)
-		return fail(r, ret_error, error_size, "cannot start a thread: %s", strerror(-r));
+		return fail_with(r, ret_error, error_size, "cannot start a thread: %s", strerror(-r));
 	r = opener_processes(symbolizer_opener(pipeline->symbolizer), merge_first, pipeline);
 	if (r < 0)
-		return fail(r, ret_error, error_size, "cannot read /proc: %s", strerror(-r));
+		return fail_with(r, ret_error, error_size, "cannot read /proc: %s", strerror(-r));
 	pipeline->scans = 1;
 	r = tables_load_first(pipeline);
 	if (r == -EINTR)
-		return fail(r, ret_error, error_size, "interrupted before sampling began");
+		return fail_with(r, ret_error, error_size, "interrupted before sampling began");
 	if (r < 0)
-		return fail(r, ret_error, error_size, "cannot load unwind tables: %s",
+		return fail_with(r, ret_error, error_size, "cannot load unwind tables: %s",
 			    strerror(-r));
 	return 0;
 }
@@ -221,11 +210,11 @@ static int start_sampling(struct pipeline *pipeline, char *ret_error, size_t err
 	if (r < 0)
 		return r;
 	if (options->has_budget && capture_info(pipeline->capture)->abi_minor < BUDGET_MINOR)
-		return fail(-EOPNOTSUPP, ret_error, error_size,
+		return fail_with(-EOPNOTSUPP, ret_error, error_size,
 			    "the kernel module, of ABI 1.%u, knows no budget of handlers; load the one of "
 			    "this version", capture_info(pipeline->capture)->abi_minor);
 	if (options->has_ceiling && capture_info(pipeline->capture)->abi_minor < CEILING_MINOR)
-		return fail(-EOPNOTSUPP, ret_error, error_size,
+		return fail_with(-EOPNOTSUPP, ret_error, error_size,
 			    "the kernel module, of ABI 1.%u, knows no ceiling; load the one of this version",
 			    capture_info(pipeline->capture)->abi_minor);
 	for (size_t i = 0; i < options->source_count; i++)
@@ -239,7 +228,7 @@ static int start_sampling(struct pipeline *pipeline, char *ret_error, size_t err
 	r = start_thread(&pipeline->drain_thread, &pipeline->has_drain_thread, drain_thread,
 			 pipeline, "stacktap-drain");
 	if (r < 0)
-		return fail(r, ret_error, error_size, "cannot start a thread: %s", strerror(-r));
+		return fail_with(r, ret_error, error_size, "cannot start a thread: %s", strerror(-r));
 	r = options->is_held ? 0 : control_start(pipeline->control, id);
 	if (r < 0)
 		return fail_control(pipeline, r, "sampling does not start", ret_error, error_size);
@@ -254,7 +243,7 @@ int pipeline_start(const struct pipeline_options *options, struct pipeline **ret
 	int r;
 
 	if (!pipeline)
-		return fail(-ENOMEM, ret_error, error_size, "out of memory");
+		return fail_with(-ENOMEM, ret_error, error_size, "out of memory");
 	pipeline->options = *options;
 	pthread_mutex_init(&pipeline->lock, NULL);
 	pthread_cond_init(&pipeline->window_gone, NULL);

@@ -7,6 +7,8 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "base/file.h"
+#include "base/hex.h"
 #include "base/utf8.h"
 #include "process/cgroup.h"
 
@@ -23,34 +25,6 @@ enum {
 	ATTRIBUTES_COUNT_MAX = DETAILS_MAX_ATTRIBUTES,
 };
 
-/*
- * At most @max bytes of a file: the rest is of no interest. The kernel makes each of these files as a whole, so one
- * read has all of it. The size, or -errno.
- */
-static ssize_t read_some(int directory, const char *path, char *buffer, size_t max)
-{
-	_cleanup_close_ int fd = openat(directory, path, O_RDONLY | O_CLOEXEC);
-	ssize_t n;
-
-	if (fd < 0)
-		return -errno;
-	do
-		n = read(fd, buffer, max);
-	while (n < 0 && errno == EINTR);
-	if (n < 0)
-		return -errno;
-	buffer[n] = '\0';
-	return n;
-}
-
-static int hex_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	c |= 0x20;
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* A value of OTEL_RESOURCE_ATTRIBUTES: percent-encoded, without the spaces around it. */
 static char *decode_value(const char *value, size_t length)
 {
@@ -64,18 +38,10 @@ static char *decode_value(const char *value, size_t length)
 	while (length && value[length - 1] == ' ')
 		length--;
 	for (size_t i = 0; i < length && used < SERVICE_NAME_MAX; i++) {
-		int high = -1, low = -1;
+		const int byte = hex_percent(value + i, value + length);
 
-		if (value[i] == '%' && i + 2 < length) {
-			high = hex_digit(value[i + 1]);
-			low = hex_digit(value[i + 2]);
-		}
-		if (high >= 0 && low >= 0) {
-			text[used++] = (char)(high << 4 | low);
-			i += 2;
-		} else {
-			text[used++] = value[i];
-		}
+		text[used++] = byte >= 0 ? (char)byte : value[i];
+		i += byte >= 0 ? 2 : 0;
 	}
 	text[used] = '\0';
 	return used ? utf8_dup(text, SERVICE_NAME_MAX) : NULL;
@@ -127,8 +93,7 @@ bool details_may_be_told(const char *key)
 static bool is_percent_encoded(const char *value, size_t length)
 {
 	for (size_t i = 0; i < length; i++)
-		if (value[i] == '%' && (i + 2 >= length || hex_digit(value[i + 1]) < 0 ||
-					hex_digit(value[i + 2]) < 0))
+		if (value[i] == '%' && hex_percent(value + i, value + length) < 0)
 			return false;
 	return true;
 }
@@ -232,7 +197,7 @@ static uint32_t innermost_pid(const char *status, unsigned int *ret_count)
 static int read_pid(int proc, uint32_t *ret_pid, unsigned int *ret_count)
 {
 	_cleanup_free_ char *buffer = malloc(STATUS_MAX + 1);
-	ssize_t size = buffer ? read_some(proc, "status", buffer, STATUS_MAX) : -ENOMEM;
+	ssize_t size = buffer ? file_read_text(proc, "status", buffer, STATUS_MAX + 1) : -ENOMEM;
 
 	if (size <= 0)
 		return size < 0 ? (int)size : -ESRCH;
@@ -289,7 +254,7 @@ int details_identity(int proc, uint32_t tgid, uint32_t *ret_pid, uint32_t *ret_u
 
 static void read_command_line(int proc, char *buffer, struct image_details *details)
 {
-	ssize_t size = read_some(proc, "cmdline", buffer, COMMAND_LINE_MAX);
+	ssize_t size = file_read_text(proc, "cmdline", buffer, COMMAND_LINE_MAX + 1);
 
 	while (size > 0 && buffer[size - 1] == '\0')
 		size--;
@@ -308,11 +273,11 @@ static void read_command_line(int proc, char *buffer, struct image_details *deta
 static ssize_t read_environment(int proc, char *buffer)
 {
 	const struct timespec pause = { .tv_nsec = 1000000 };
-	ssize_t size = read_some(proc, "environ", buffer, ENVIRONMENT_MAX);
+	ssize_t size = file_read_text(proc, "environ", buffer, ENVIRONMENT_MAX + 1);
 
 	for (int tries = 0; !size && tries < ENVIRONMENT_TRIES; tries++) {
 		nanosleep(&pause, NULL);
-		size = read_some(proc, "environ", buffer, ENVIRONMENT_MAX);
+		size = file_read_text(proc, "environ", buffer, ENVIRONMENT_MAX + 1);
 	}
 	return size;
 }
@@ -326,7 +291,7 @@ static void read_cgroup(int proc, char *buffer, struct image_details *details)
 {
 	struct cgroup_facts facts;
 
-	if (read_some(proc, "cgroup", buffer, CGROUP_MAX) <= 0)
+	if (file_read_text(proc, "cgroup", buffer, CGROUP_MAX + 1) <= 0)
 		return;
 	cgroup_read(buffer, &facts);
 	details->container_id = dup_some(facts.container_id);

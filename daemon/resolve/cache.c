@@ -9,6 +9,8 @@
 
 #include <stacktap/unwind_table.h>
 
+#include "base/file.h"
+
 enum {
 	NAME_BYTES = 2 * KEY_BYTES,	/* and a suffix */
 	EVICT_PART = 4,			/* of the limit goes at once */
@@ -144,20 +146,6 @@ void cache_close(struct cache *cache)
 	free(cache);
 }
 
-static bool read_all(int fd, uint8_t *data, size_t size)
-{
-	for (size_t done = 0; done < size;) {
-		ssize_t n = read(fd, data + done, size - done);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return false;
-		done += (size_t)n;
-	}
-	return true;
-}
-
 static bool write_all(int fd, const uint8_t *data, size_t size)
 {
 	for (size_t done = 0; done < size;) {
@@ -187,7 +175,7 @@ static int get(struct cache *cache, const char *name, uint16_t machine, void **r
 		if (!data)
 			return -ENOMEM;
 	}
-	if (!data || !read_all(fd, data, (size_t)st.st_size) ||
+	if (!data || file_pread(fd, data, (size_t)st.st_size, 0) < 0 ||
 	    unwind_table_check(data, (size_t)st.st_size, &table) < 0 || table.machine != machine) {
 		cache->stats.errors++;
 		unlinkat(cache->directory, name, 0);

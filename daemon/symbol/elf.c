@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 
 #if __BYTE_ORDER == __LITTLE_ENDIAN
 #define HOST_DATA ELFDATA2LSB
@@ -34,23 +35,7 @@ bool elf_is_late(const struct elf *elf)
 
 static int read_file(const struct elf *elf, uint64_t offset, void *ret_buffer, size_t size)
 {
-	size_t done = 0;
-
-	if (elf_is_late(elf))
-		return -ETIME;
-	while (done < size) {
-		ssize_t n = pread(elf->fd, (char *)ret_buffer + done, size - done,
-				  (off_t)(offset + done));
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		if (n == 0)
-			return -ENODATA;
-		done += (size_t)n;
-	}
-	return 0;
+	return elf_is_late(elf) ? -ETIME : file_pread(elf->fd, ret_buffer, size, offset);
 }
 
 /* Block @i, read when it is first asked for. */

@@ -4,6 +4,8 @@
 #include <endian.h>
 #include <nettle/sha2.h>
 
+#include "base/file.h"
+
 enum { END_BYTES = 4096, HASH_BYTES = 16 };
 
 static void hash_ends(const uint8_t *head, const uint8_t *tail, size_t bytes, uint64_t size,
@@ -22,20 +24,6 @@ static void hash_ends(const uint8_t *head, const uint8_t *tail, size_t bytes, ui
 		snprintf(ret_hex + 2 * i, 3, "%02x", digest[i]);
 }
 
-static int read_all(int fd, uint64_t offset, uint8_t *ret_bytes, size_t size)
-{
-	for (size_t done = 0; done < size;) {
-		ssize_t n = pread(fd, ret_bytes + done, size - done, (off_t)(offset + done));
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return n < 0 ? -errno : -ENODATA;
-		done += (size_t)n;
-	}
-	return 0;
-}
-
 int htlhash_file(int fd, uint64_t size, char ret_hex[static 33])
 {
 	size_t bytes = (size_t)min_of(size, (uint64_t)END_BYTES);
@@ -43,9 +31,9 @@ int htlhash_file(int fd, uint64_t size, char ret_hex[static 33])
 	int r;
 
 	ret_hex[0] = '\0';
-	r = read_all(fd, 0, head, bytes);
+	r = file_pread(fd, head, bytes, 0);
 	if (r == 0)
-		r = read_all(fd, size - bytes, tail, bytes);
+		r = file_pread(fd, tail, bytes, size - bytes);
 	if (r < 0)
 		return r;
 	hash_ends(head, tail, bytes, size, ret_hex);
