@@ -78,6 +78,11 @@ checkpatch() {
 		LINUX_VERSION_CODE,CONSTANT_COMPARISON,NR_CPUS,LONG_LINE_COMMENT
 }
 
+# A unit test that cannot run says so, and skips: one that returns would pass.
+no_silent_skip() {
+	! grep -A1 -H 'print_message(' tests/unit/test_*.c | grep -E '\breturn( 0)?;' | sed 's/^/error: skip() instead: /' | grep .
+}
+
 # one rule of coccicheck, as the kernel's own script runs it
 rule() {
 	# shellcheck disable=SC2046 # several options
@@ -176,6 +181,7 @@ verdict "uapi header's layout is that of its version" tests/check/uapi
 verdict "uapi: another layout asks for another version" tests/check/uapi --self-test
 verdict "scripts, shellcheck" scripts
 verdict "Python compiles" python_compiles
+verdict "unit tests that cannot run are skipped" no_silent_skip
 verdict "rooms include each other one way, no files in a circle" tests/check/rooms
 verdict "words of CONTRIBUTING.md alone" tests/check/words
 verdict "docs/troubleshooting.md quotes what is printed" tests/check/messages

@@ -493,8 +493,8 @@ static void the_running_kernel_is_read(void **state)
 
 	(void)state;
 	if (kallsyms_read("/proc/kallsyms", &kallsyms) < 0 || kallsyms->is_hidden) {
-		print_message("kernel addresses are hidden here: not compared\n");
-		return;
+		print_message("kernel addresses are hidden here\n");
+		skip();
 	}
 	print_message("%u kernel functions in %zu bytes\n", kallsyms->count, kallsyms->bytes);
 	file = fopen("/proc/kallsyms", "re");
