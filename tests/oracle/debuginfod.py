@@ -225,6 +225,10 @@ def check_readers(bench, url, local):
     status, said, error = ask("report", "--lines", "--limit", "0")
     tell(status == 0 and said.splitlines()[1:] == rows and "shop.cc:" in said and not error,
          "report --lines has the lines of a recording that was named by the same file", (status, said, error))
+    by_line = subprocess.run([bench.stacktap, "report", "--by", "line", local], stdout=subprocess.PIPE, encoding="utf-8", check=True).stdout
+    tell(ask("report", "--by", "line") == (0, by_line, "") and "shop.cc:" in by_line, "so has report --by line", by_line)
+    status, said, error = ask("report", "--by", "line", recorded=bench.recorded, server=down)
+    tell(status == 0 and "has no source lines" in error, "and without the server it says that there are none", (status, said, error))
     status, said, error = ask("report", "--lines", server=None)
     tell(status == 0 and "shop.cc:" not in said and not bench.kept(), "and without --debuginfod those of the recording", (said, error))
     status, said, error = ask("report", "--lines", server=down)
