@@ -29,8 +29,8 @@ import peers  # noqa: E402
 import symbols  # noqa: E402
 
 run = lines.run
-WANTED = 10000 if os.environ.get("FULL") else 1500
-PER_PEER = 10000 if os.environ.get("FULL") else 300
+WANTED = 10000 if os.environ.get("FULL") else 1000
+PER_PEER = 10000 if os.environ.get("FULL") else 200
 LIBRARIES = (("libc.so.6", False), ("libbfd-*-system.so", True))
 OTHERS = ("libm.so.6", "ld-linux-*.so.*")       # of which functions are compared
 PREFIXES = {"amd64": "x86_64-linux-gnu-", "arm64": "aarch64-linux-gnu-"}
@@ -114,7 +114,7 @@ def check_lines(stacktap, work, library, moved):
          "\n".join(wrong) or (said, lined, inlined))
     if moved:
         of_moved = [frame for one, other in zip(mine, others) if one for frame in other if not frame[0]]
-        tell(len(of_moved) > 5 and not said["objects"][0]["note"],
+        tell(len(of_moved) > 3 and not said["objects"][0]["note"],
              f"{library.what}: {len(of_moved)} names of inlined functions are where dwz has moved them", said)
     check_peers(library, moved, mine, agreed, same)
 
