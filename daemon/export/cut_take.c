@@ -4,19 +4,15 @@
 #include <string.h>
 
 #include "base/pool.h"
+#include "base/varint.h"
 #include "export/cut_format.h"
 
 uint64_t cut_take(struct cut_bytes *bytes)
 {
-	uint64_t value = 0;
+	uint64_t value;
 
-	for (unsigned int shift = 0; bytes->at < bytes->end && shift < 64; shift += 7) {
-		const uint8_t byte = *bytes->at++;
-
-		value |= (uint64_t)(byte & 0x7f) << shift;
-		if (byte < 0x80)
-			return value;
-	}
+	if (varint_take(&bytes->at, bytes->end, &value))
+		return value;
 	bytes->is_bad = true;
 	return 0;
 }

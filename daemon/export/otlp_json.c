@@ -12,6 +12,7 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "base/varint.h"
 #include "export/otlp.h"
 
 enum { WIRE_VARINT = 0, WIRE_64 = 1, WIRE_LENGTH = 2, WIRE_32 = 5 };
@@ -37,18 +38,7 @@ struct wire {
 
 static int read_varint(struct bytes *bytes, uint64_t *ret_value)
 {
-	uint64_t value = 0;
-
-	for (unsigned int shift = 0; shift < 64 && bytes->at < bytes->end; shift += 7) {
-		const uint8_t byte = *bytes->at++;
-
-		value |= (uint64_t)(byte & 0x7f) << shift;
-		if (byte < 0x80) {
-			*ret_value = value;
-			return 0;
-		}
-	}
-	return -EBADMSG;
+	return varint_take(&bytes->at, bytes->end, ret_value) ? 0 : -EBADMSG;
 }
 
 static int read_fixed(struct bytes *bytes, size_t size, uint64_t *ret_value)

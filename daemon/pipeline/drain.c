@@ -172,6 +172,7 @@ static void place(struct drain *drain, const struct sample_input *input)
 	if (r == -ENOBUFS) {
 		/* full: this window closes early, and if that is not enough older ones must go */
 		drain_flush(drain, sample->header.time);
+		drain->stats.windows_early++;
 		r = aggregator_add(drain->aggregator, input);
 		while (r == -ENOBUFS && drain->output.wait(drain->output.ctx))
 			r = aggregator_add(drain->aggregator, input);

@@ -90,6 +90,7 @@ struct drain_stats {
 	uint64_t multiplexings;	/* times that a counter began to count a part of the time only */
 	uint32_t multiplexed;	/* counters that do right now */
 	uint64_t windows;
+	uint64_t windows_early;	/* of these, closed as the pool of open windows was full */
 	uint64_t unplaced;	/* samples that no window could take, counted as lost */
 	struct window_losses losses;	/* so far, in whichever windows */
 	struct deferred_stats deferred;

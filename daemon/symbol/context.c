@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/utf8.h"
+#include "base/varint.h"
 #include "process/details.h"
 
 /* Numbers of fields, as the messages have them. */
@@ -34,19 +35,11 @@ struct field {
 
 static int read_varint(struct bytes *bytes, uint64_t *ret_value)
 {
-	uint64_t value = 0;
+	const uint8_t *at = bytes->at, *end = at + bytes->left;
+	const bool is_whole = varint_take(&at, end, ret_value);
 
-	for (unsigned int shift = 0; shift < 64 && bytes->left; shift += 7) {
-		const uint8_t byte = *bytes->at++;
-
-		bytes->left--;
-		value |= (uint64_t)(byte & 0x7f) << shift;
-		if (!(byte & 0x80)) {
-			*ret_value = value;
-			return 0;
-		}
-	}
-	return -EBADMSG;
+	*bytes = (struct bytes){ at, (size_t)(end - at) };
+	return is_whole ? 0 : -EBADMSG;
 }
 
 static int skip(struct bytes *bytes, uint64_t size, struct bytes *ret_content)

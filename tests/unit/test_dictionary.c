@@ -122,6 +122,7 @@ static void a_full_pool_is_told(void **state)
 {
 	struct pool *pool = pool_get(POOL_ENCODE);
 	size_t limit = pool->limit;
+	uint64_t refused = pool->refused;
 	int index = 0;
 
 	(void)state;
@@ -134,6 +135,7 @@ static void a_full_pool_is_told(void **state)
 		assert_true(atomic_load(&pool->used) <= pool->limit);
 	}
 	assert_int_equal(index, -ENOBUFS);
+	assert_true(pool->refused > refused);
 	/* what is there is whole: a field for each entry */
 	assert_int_equal(dictionary_reset(&dictionary), 0);
 	check_bytes(zeroes, sizeof(zeroes));

@@ -609,6 +609,7 @@ static void test_full_pool_closes_windows_early(void **state _unused_)
 	assert_true(window_count > 3);
 	drain_stats(drain, &drained);
 	assert_int_equal(drained.unplaced, 0);
+	assert_in_range(drained.windows_early, 3, window_count);
 	assert_int_equal(waits, 0);
 	assert_int_equal(placed, BATCHES * BATCH);
 }
