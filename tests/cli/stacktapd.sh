@@ -32,6 +32,11 @@ run() {
 	}
 }
 
+# What reads files of others, shows or disassembles is not in it.
+links_few() {
+	! readelf -d "$stacktapd" | grep -E 'NEEDED.*\[lib(dw|elf|capstone|ncurses|tinfo)'
+}
+
 says() {
 	grep -qF -- "$1" "$scratch/err" || {
 		echo "no '$1' in:"
@@ -101,4 +106,5 @@ else
 		"$stacktapd" "$scratch/store.conf" "$scratch"
 	check "and says why" says "modprobe stacktap"
 fi
+check "it is linked with no reader of debugging information, screen or disassembler" links_few
 finish
