@@ -25,7 +25,7 @@ def top(t, *options):
 
 
 def guest(t):
-    busy = t.start("/opt/stacktap/workload/deep", 5, 600)
+    busy = t.start("/opt/stacktap/workload/deep", 5, 3600)
     seen = top(t, "-p", busy.pid, "-n", 3, "-d", 2)
     t.equal(len(seen), 3, "one object for each iteration")
     last = seen[-1]
