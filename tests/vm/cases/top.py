@@ -251,7 +251,8 @@ class Keys:
         return self.lines()[3]
 
     def samples(self):
-        return int(re.search(r"samples (\d+)", self.lines()[1])[1])
+        told = re.search(r"samples (\d+)", self.lines()[1])
+        return int(told[1]) if told else None
 
     def heading(self):
         return tuple(self.lines()[4].split()[2:])
@@ -321,7 +322,7 @@ def keys(t, busy):
     t.until(lambda: now.samples() == (time.sleep(2), now.samples())[1], 60, "nothing new, again")
     now.press(b"z", lambda: (now.samples(), now.prompt()[:16]), (0, "no samples yet, "), "z begins anew")
     busy.send_signal(signal.SIGCONT)
-    t.until(lambda: len(now.names()) == 2, 60, "what comes then is shown")
+    t.ok(t.comes_to(now.samples, 60), "what comes then is shown", terminal.text())
     # the delay is an hour from here on: nothing but keys draws
     os.write(terminal.master, b"d1h\r")
     t.until(lambda: now.lines() == (time.sleep(2), now.lines())[1], 30, "a delay of an hour is kept")
