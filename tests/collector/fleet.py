@@ -167,6 +167,12 @@ class Backend:
         return found
 
     def holds(self, kind):
+        """The flame graph's total would lack stacks in which no frame has a name."""
+        profile = self.server.call("SelectMergeProfile", self.sent, profileTypeID=self.server.types(self.sent)[kind],
+                                   labelSelector="{}", maxNodes="0")
+        return sum(int(sample["value"][0]) for sample in profile.get("sample", ()))
+
+    def shows(self, kind):
         answer = self.server.call("SelectMergeStacktraces", self.sent, profileTypeID=self.server.types(self.sent)[kind],
                                   labelSelector="{}", maxNodes="1")
         return int(answer["flamegraph"]["total"])
@@ -181,7 +187,7 @@ class Backend:
             want = sum(count * each[number % len(each)] for number, count in fleet.taken.items())
             with contextlib.suppress(RuntimeError):
                 lane.wait_for(lambda kind=kind, want=want: self.holds(kind) >= want, lane.SHOWN_LIMIT, "what was sent")
-            words.append(f"{kind[0]}: {self.holds(kind)} stored, {want} taken")
+            words.append(f"{kind[0]}: {self.holds(kind)} stored, {want} taken, {self.shows(kind)} in its flame graph")
         return "; ".join(words)
 
 
