@@ -17,10 +17,12 @@ enum {
  * Nothing here waits for thread B: while it is at one piece of work rings fill up. What finds no room it looks at when
  * there are samples of it, at the end of their window.
  */
-static void announce(struct pipeline *pipeline, struct message *message)
+static bool announce(struct pipeline *pipeline, struct message *message)
 {
-	if (message_send(pipeline->requests, message, 0, QUEUE_URGENT, 0) < 0)
-		pipeline->unannounced++;
+	const bool is_told = message_send(pipeline->requests, message, 0, QUEUE_URGENT, 0) == 0;
+
+	pipeline->unannounced += !is_told;
+	return is_told;
 }
 
 static void on_image(void *ctx, struct image *image, struct image *parent)
@@ -31,7 +33,8 @@ static void on_image(void *ctx, struct image *image, struct image *parent)
 		message->image = image_ref(image);
 		message->parent = parent ? image_ref(parent) : NULL;
 	}
-	announce(ctx, message);
+	if (!announce(ctx, message))
+		atomic_store_explicit(&image->is_untold, true, memory_order_relaxed);
 }
 
 static void on_file(void *ctx, struct image *image, struct mapped_file *file)

@@ -445,7 +445,8 @@ static int read_name(struct jits *jits, const struct code_file *file, bool is_du
 	return r;
 }
 
-int jit_name(struct jits *jits, struct jit *jit, uint64_t address, char ret_name[static CODE_NAME_MAX], bool *ret_is_dump)
+int jit_name(struct jits *jits, struct jit *jit, uint64_t address, char ret_name[static CODE_NAME_MAX],
+	     bool *ret_is_dump)
 {
 	struct code_file *const files[] = { &jit->dump, &jit->map };
 	int error = -ENODATA, r;

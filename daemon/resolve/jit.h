@@ -4,8 +4,8 @@
  * had samples in memory that no file is behind.
  *
  * Both grow: what is new is read when a window has samples there, once a second at most, and less often the longer it
- * takes; all in a window within JIT_WINDOW_NS, those first that take the least, and their names within JIT_NAMES_NS, which
- * is left of the window's time.
+ * takes; all in a window within JIT_WINDOW_NS, those first that take the least, and their names within JIT_NAMES_NS,
+ * which is left of the window's time.
  * What a process' code takes is bounded by CODE_MAX, what all take by JIT_MAX_BYTES, and by POOL_SYMBOLS; the least
  * recently used goes first.
  */
@@ -60,7 +60,8 @@ size_t *jit_budget(struct jit *jit);
 /* Read what is new of all that is wanted. */
 void jits_refresh(struct jits *jits);
 /* -ENODATA: nobody says what is there; -ENOBUFS: there was no memory for it. Errors that may pass: see objects_may_pass(). */
-int jit_name(struct jits *jits, struct jit *jit, uint64_t address, char ret_name[static CODE_NAME_MAX], bool *ret_is_dump);
+int jit_name(struct jits *jits, struct jit *jit, uint64_t address, char ret_name[static CODE_NAME_MAX],
+	     bool *ret_is_dump);
 
 /* Close and forget what was not used for @idle_ns. */
 void jits_trim(struct jits *jits, uint64_t idle_ns);

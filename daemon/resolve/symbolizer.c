@@ -178,7 +178,8 @@ static void see_rest(struct symbolizer *symbolizer, const struct window *window)
 		if (deadline_left_ms(&symbolizer->deadline, FILE_MS) < FILE_MS)
 			return;
 		/* its parent may have gone as well: what is known is what /proc still says */
-		if (sample->image && !sample->image->mount_namespace)
+		if (sample->image && !sample->image->mount_namespace &&
+		    atomic_load_explicit(&sample->image->is_untold, memory_order_relaxed))
 			images_see(symbolizer->images, sample->image, NULL);
 		for (uint32_t j = 0; any && sample->image && j < sample->stack->count; j++) {
 			struct mapped_file *file = sample->stack->locations[j]->file;

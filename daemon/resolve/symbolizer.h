@@ -26,7 +26,7 @@ struct symbolizer_options {
 	bool with_command_line;		/* privacy: put command lines into image details */
 	bool with_kernel_addresses;	/* privacy: keep addresses of kernel Locations */
 	bool with_lines;		/* source lines and inlined functions */
-	unsigned int names_ms;		/* that a window waits for names from when it was closed; 0: as long as it takes */
+	unsigned int names_ms;		/* that a window waits for names once it is closed; 0: as long as it takes */
 	struct debuginfod_options debuginfod;	/* without a url: no server is asked */
 	const char *sysroot;		/* "" normally; tests point it elsewhere */
 };

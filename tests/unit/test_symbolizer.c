@@ -719,6 +719,10 @@ static void an_unannounced_program_is_looked_at_for_its_sample(void **state)
 	struct image *image = image_new(&files, (uint32_t)pid, 0, "untold");
 
 	(void)state;
+	/* nor does anybody look at one that was not to be told of */
+	expect(symbolizer, image, file, offset_of("untold", "own_work"), "own_work", NULL);
+	assert_null(image_details(image));
+	image->is_untold = true;
 	expect(symbolizer, image, file, offset_of("untold", "own_work"), "own_work", NULL);
 	assert_string_equal(image_details(image)->executable_path, path);
 	assert_non_null(image->mount_namespace);
