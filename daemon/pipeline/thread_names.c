@@ -169,7 +169,7 @@ void *symbol_thread(void *ctx)
 					 -1) < 0)
 				pipeline_window_left(pipeline);
 			work_begin();
-			symbolizer_trim(pipeline->symbolizer);
+			symbolizer_after_window(pipeline->symbolizer);
 			tables_check_lists(pipeline);
 			break;
 		default:

@@ -22,6 +22,8 @@
 enum {
 	ROOM_BYTES = 256 << 10,	/* that are made for names at a time */
 	LEAST_MS = 250,		/* for the names of a window, however late it comes */
+	LATE_MAX = 64,		/* files that a window had no time for and that are read after it */
+	LATE_MS = 2000,		/* in this time */
 	FILE_MS = 100,		/* less is not begun with where a program or a file is looked at for the first time */
 };
 
@@ -38,6 +40,8 @@ struct symbolizer {
 	struct jits *jits;
 	struct kernel *kernel;
 	struct deadline deadline;	/* of the names of a window */
+	struct object *behind[LATE_MAX];	/* owned: there was no time for them */
+	size_t behind_count;
 	uint64_t lookups, named, refused, put_off, late, windows_late, sources[SOURCES];
 	uint64_t lines_deadline;	/* of this window */
 	struct lines_stats lines;
@@ -101,10 +105,17 @@ int symbolizer_new(const struct symbolizer_options *options, struct symbolizer *
 	return 0;
 }
 
+static void drop_behind(struct symbolizer *symbolizer)
+{
+	while (symbolizer->behind_count)
+		object_unref(symbolizer->behind[--symbolizer->behind_count]);
+}
+
 void symbolizer_free(struct symbolizer *symbolizer)
 {
 	if (!symbolizer)
 		return;
+	drop_behind(symbolizer);
 	kernel_free(symbolizer->kernel);
 	contexts_free(symbolizer->contexts);
 	images_free(symbolizer->images);
@@ -380,6 +391,8 @@ static void name_group(struct symbolizer *symbolizer, const struct window *windo
 	object->is_late = false;
 	for (size_t i = 0; i < count; i++)
 		object->is_late |= locations[i]->is_late;
+	if (object->is_late && symbolizer->behind_count < LATE_MAX)
+		symbolizer->behind[symbolizer->behind_count++] = object_ref(object);
 }
 
 /* A Location in memory that no file is behind. */
@@ -598,11 +611,11 @@ void symbolizer_resolve(struct symbolizer *symbolizer, struct window *window)
 	const uint64_t late = symbolizer->late;
 
 	begin(symbolizer, window);
-	contexts_look(symbolizer->contexts, window, &symbolizer->deadline);
 	see_rest(symbolizer, window);
 	resolve_files(symbolizer, window);
 	/* each window anew, so what has to be looked up once comes before it */
 	resolve_claimed(symbolizer, window);
+	contexts_look(symbolizer->contexts, window, &symbolizer->deadline);
 	resolve_kernel(symbolizer, window);
 	publish(symbolizer, window);
 	symbolizer->windows_late += symbolizer->late > late;
@@ -613,8 +626,31 @@ void symbolizer_resolve(struct symbolizer *symbolizer, struct window *window)
 	leave_headroom(symbolizer);
 }
 
-void symbolizer_trim(struct symbolizer *symbolizer)
+/* The next window has its names at once then; else a slow host would read no more than fits before windows leave. */
+static void read_behind(struct symbolizer *symbolizer)
 {
+	struct object_symbols own, debug;
+	struct deadline deadline = { 0 };
+
+	deadline_set(&deadline, clock_monotonic() + LATE_MS * NSEC_PER_MSEC);
+	parser_until(symbolizer->parser, &deadline);
+	opener_until(symbolizer->opener, &deadline);
+	for (size_t i = 0; i < symbolizer->behind_count; i++) {
+		parser_pay(symbolizer->parser, symbolizer->behind[i]->payer);
+		/* what cannot be read is found out again by who needs it */
+		(void)!objects_symbols(symbolizer->objects, symbolizer->behind[i], 0, &own, &debug);
+		objects_release(symbolizer->objects);
+	}
+	drop_behind(symbolizer);
+	parser_pay(symbolizer->parser, 0);
+	parser_until(symbolizer->parser, NULL);
+	opener_until(symbolizer->opener, NULL);
+}
+
+void symbolizer_after_window(struct symbolizer *symbolizer)
+{
+	if (symbolizer->behind_count)
+		read_behind(symbolizer);
 	mount_namespace_table_trim(symbolizer->spaces, IDLE_NS);
 	objects_trim(symbolizer->objects, IDLE_NS);
 	jits_trim(symbolizer->jits, IDLE_NS);

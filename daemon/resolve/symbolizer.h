@@ -66,8 +66,11 @@ void symbolizer_see_kernel_change(struct symbolizer *symbolizer);
  * are put off: they have no name in this window, thread A makes others for windows to come.
  */
 void symbolizer_resolve(struct symbolizer *symbolizer, struct window *window);
-/* Close and forget what was not used for a while; when no window waits. */
-void symbolizer_trim(struct symbolizer *symbolizer);
+/*
+ * Once it is on its way: read what there was no time for, in two seconds at most, then close and forget what was not used
+ * for a while.
+ */
+void symbolizer_after_window(struct symbolizer *symbolizer);
 /*
  * Any thread: what symbolizer_resolve() has no name for yet stays without, now and in windows to come, until there is
  * no more hurry. It waits for nothing but the answer to a question that it has asked.
