@@ -15,6 +15,7 @@
 #include "export/otlp_signal.h"
 #include "export/protocol.h"
 #include "helper/debuginfod.h"
+#include "resolve/symbolizer.h"
 #include "resolve/unwinder.h"
 #include "service/endpoint.h"
 #include "service/option.h"
@@ -85,6 +86,7 @@ static const struct option options[] = {
 	{ "privacy", "command_line", OPTION_BOOL, FIELD(with_command_line), 0, 0, { NULL } },
 	{ "privacy", "kernel_addresses", OPTION_BOOL, FIELD(with_kernel_addresses), 0, 0,
 	  { NULL } },
+	{ "symbols", "wait_seconds", OPTION_NUMBER, FIELD(names_seconds), 1, 60, { NULL } },
 	{ "symbols", "lines", OPTION_BOOL, FIELD(with_lines), 0, 0, { NULL } },
 	{ "symbols", "debuginfod", OPTION_STRING, FIELD(debuginfod), 0, 0, { NULL } },
 	{ "symbols", "debuginfod_directory", OPTION_STRING, FIELD(debuginfod_directory), 0, 0,
@@ -132,6 +134,7 @@ void config_init(struct config *config)
 		.with_journal = true,
 		.push_seconds = 60,
 		.with_kernel_addresses = true,
+		.names_seconds = NAMES_WINDOW_MS / 1000,
 		.debuginfod_max_bytes = DEBUGINFOD_CACHE_BYTES,
 		.debuginfod_file_bytes = DEBUGINFOD_FILE_BYTES,
 		.debuginfod_seconds = DEBUGINFOD_SECONDS,

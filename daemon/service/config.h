@@ -90,6 +90,7 @@ struct config {
 	bool with_command_line, with_kernel_addresses;
 
 	/* [symbols] */
+	uint64_t names_seconds;		/* that a window waits for its names */
 	bool with_lines;
 	char *debuginfod;		/* URL; NULL: no server is asked */
 	char *debuginfod_directory;	/* NULL: below the service manager's */

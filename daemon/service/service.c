@@ -208,7 +208,7 @@ static int open_pipeline(struct service *service, const struct control_filter *f
 		.symbolizer = {
 			.with_command_line = config->with_command_line,
 			.with_kernel_addresses = config->with_kernel_addresses,
-			.names_ms = NAMES_WINDOW_MS,
+			.names_ms = (unsigned int)config->names_seconds * 1000,
 			.with_lines = config->with_lines,
 			.debuginfod = {
 				.url = config->debuginfod,

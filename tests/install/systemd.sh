@@ -33,6 +33,8 @@ cat >"$scratch/root/etc/stacktap/stacktap.conf" <<'CONF'
 [profile]
 rate = 199
 window_seconds = 3
+[symbols]
+wait_seconds = 30
 [metrics]
 listen = 127.0.0.1:9470
 CONF

@@ -151,7 +151,7 @@ static void test_every_option_round_trips(void **state _unused_)
 		"[serve]\nlisten = 127.0.0.1:9471\n\n"
 		"[resource]\nservice_name = me\nattributes = x=y\n\n"
 		"[relabel]\nrule = drop a (b|c)+\nrule = set \"a b\" c if d .*\n\n"
-		"[privacy]\ncommand_line = yes\nkernel_addresses = no\n\n[symbols]\nlines = yes\n"
+		"[privacy]\ncommand_line = yes\nkernel_addresses = no\n\n[symbols]\nwait_seconds = 3\nlines = yes\n"
 		"debuginfod = https://d\ndebuginfod_directory = /f\ndebuginfod_max_bytes = 65536\n"
 		"debuginfod_file_bytes = 65537\ndebuginfod_seconds = 9\n\n"
 		"[fleet]\nkill_switch = /off\nduty_percent = 25\nwatch = yes\n\n"
@@ -241,6 +241,7 @@ static void test_refusals(void **state _unused_)
 	assert_refused("[symbols]\ndebuginfod = debuginfod.example\n", 0, "https://debuginfod.example");
 	assert_refused("[symbols]\ndebuginfod = https://a https://b\n", 0, "a URL");
 	assert_refused("[symbols]\ndebuginfod_seconds = 3601\n", 2, "1 to 3600");
+	assert_refused("[symbols]\nwait_seconds = 61\n", 2, "1 to 60");
 	assert_refused("[metrics]\nlisten = 0.0.0.0:9470\n", 0, "loopback");
 	assert_refused("[serve]\nlisten = 0.0.0.0:9471\n", 0, "loopback");
 	assert_refused("[metrics]\nlisten = /run/m\n", 0, "unix:/PATH");

@@ -22,6 +22,8 @@ CONFIG = """[profile]
 rate = 199
 window_seconds = 1
 window_max_seconds = 1
+[symbols]
+wait_seconds = 30
 [store]
 directory = {path}
 [daemon]

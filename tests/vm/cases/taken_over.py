@@ -42,6 +42,8 @@ rate = 99
 window_seconds = 2
 window_max_seconds = 3
 budget_ns = 0
+[symbols]
+wait_seconds = 30
 [capture]
 ring_bytes = 16M
 [store]
