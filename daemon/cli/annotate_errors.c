@@ -50,28 +50,31 @@ static struct report_error error_of(const struct sliced *sliced, double part, co
 	return (struct report_error){ .error95 = (float)share_error(sliced, part, phi), .phi = (float)phi };
 }
 
-/* The function's share of all samples of its event, in slices of all that was recorded. */
-static void measure_function(struct annotation *annotation, const struct cut *cut)
+/*
+ * The function's share of all samples of its event, in slices of all that was recorded. Both are of one timeline: of two
+ * that are as coarse as their own limits make them one's bursts are in other slices than the other's. What matches as the
+ * function does is of it: more than one is an error.
+ */
+static void measure_function(struct annotation *annotation)
 {
 	const struct hits *hits = &annotation->hits;
-	const struct timeline *all = &hits->all, *times = &hits->times;
+	const uint32_t event = annotation->chosen[0]->event;
+	const uint32_t mine = hits_node(event, hits_match(hits, annotation->chosen[0]->name));
+	const struct timeline *all = &hits->all;
 	struct sliced sliced = { .has_times = !annotation->event->is_timeless };
 	double part[SLICES] = { 0 };
 
 	for (size_t i = 0; i < timeline_count(all); i++) {
 		const struct timeline_entry *entry = timeline_at(all, i);
+		const unsigned int slice = timeline_slice(all, entry->time);
 
-		if (hits_event(hits, entry->node) == annotation->event)
-			add_moment(&sliced, timeline_slice(all, entry->time), entry);
+		if (entry->node / HIT_MATCHES != event)
+			continue;
+		add_moment(&sliced, slice, entry);
+		if (entry->node == mine)
+			part[slice] += (double)entry->weight;
 	}
 	count_used(&sliced);
-	for (size_t i = 0; i < timeline_count(times); i++) {
-		const struct timeline_entry *entry = timeline_at(times, i);
-
-		/* these may have been rounded to coarser times */
-		if (cut->part_of[entry->node])
-			part[timeline_slice(all, max_of(entry->time, all->first))] += (double)entry->weight;
-	}
 	annotation->error = error_of(&sliced, (double)annotation->weight, part);
 }
 
@@ -145,7 +148,7 @@ static void measure(struct annotation *annotation, struct cut *cut)
 
 	for (size_t i = 0; i < annotation->count; i++)
 		cut->part_of[annotation->chosen[i] - hits_at(&annotation->hits, 0)] = 1;
-	measure_function(annotation, cut);
+	measure_function(annotation);
 	slice_function(cut);
 	choose_rows(cut);
 	bytes = ((size_t)cut->count + 1) * sizeof(*cut->parts);

@@ -8,7 +8,10 @@
 
 enum {
 	BUILD_ID_LEAST = 4,	/* digits that may stand for one */
-	/* moments of hits, and of all samples: enough for 40 slices of any function's lines; beyond them times get coarser */
+	/*
+	 * Moments of hits, and of all samples; beyond them times get coarser. Those of all stay fine enough for 40 slices, those
+	 * of hits only up to some 3,000 addresses: a share is of parts and a whole of the same ones, which are as coarse.
+	 */
 	TIMES_LIMIT = 1 << 18,
 	ALL_LIMIT = 1 << 16,
 };
@@ -33,6 +36,11 @@ static bool is_wanted_object(const struct hits *hits, const struct view_mapping 
 static bool is_wanted(const struct hits *hits, const struct view_frame *frame)
 {
 	return is_wanted_function(hits, frame->name) && is_wanted_object(hits, frame->mapping);
+}
+
+enum hit_match hits_match(const struct hits *hits, const char *name)
+{
+	return strcmp(name, hits->function) != 0 ? HIT_BUT_PARAMETERS : HIT_EXACT;
 }
 
 static uint64_t mapping_hash(const struct view_mapping *mapping)
@@ -182,17 +190,23 @@ static int add_sample(void *ctx, const struct view_profile *profile,
 {
 	struct hits *hits = ctx;
 	struct hit_event *event = hits_event(hits, hits->event);
+	const struct view_frame *hit = NULL;
+	enum hit_match match = HIT_NONE;
 	size_t i = 0;
 
 	rows_sum(&event->samples, sample->samples);
 	rows_sum(&event->weight, sample->weight);
 	event->is_timeless |= !sample->time_count;
-	add_times(hits, &hits->all, hits->event, profile, sample);
-	for (bool is_top = true; is_top && i < sample->frame_count; i++) {
+	for (bool is_top = true; is_top && i < sample->frame_count && !hit; i++) {
 		if (is_wanted(hits, sample->frames[i]))
-			return add_hit(hits, sample->frames[i], !i, profile, sample);
+			hit = sample->frames[i];
 		is_top = sample->frames[i]->is_inlined;
 	}
+	if (hit)
+		match = hits_match(hits, hit->name);
+	add_times(hits, &hits->all, hits_node(hits->event, match), profile, sample);
+	if (hit)
+		return add_hit(hits, hit, hit == sample->frames[0], profile, sample);
 	for (; i < sample->frame_count; i++) {
 		if (is_wanted(hits, sample->frames[i])) {
 			rows_sum(&hits->called, sample->samples);

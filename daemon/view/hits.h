@@ -29,13 +29,21 @@ struct hit_event {
 	bool is_timeless;		/* of some samples the time is not known */
 };
 
+/* What a sample is to a function that is looked for. */
+enum hit_match {
+	HIT_NONE,
+	HIT_BUT_PARAMETERS,
+	HIT_EXACT,
+	HIT_MATCHES,
+};
+
 struct hits {
 	struct texts texts;
 	const char *function, *object;	/* what is wanted; object NULL: whatever it is in */
 	struct rows mappings, events, rows;	/* struct view_mapping *, hit_event, hit */
 	struct reader *reader;
 	uint32_t event;			/* of the Profile at hand */
-	bool with_times;		/* the two that follow: of hits, and of all samples by event, at bounded room */
+	bool with_times;		/* the two that follow: of hits, and of all samples by hits_node(), at bounded room */
 	struct timeline times, all;
 	uint64_t called;		/* samples with the function further down the stack alone */
 	bool is_cut;
@@ -51,10 +59,18 @@ int hits_new(struct hits *hits, const char *function, const char *object,
 int hits_load(struct hits *hits, const char *path, const char *function, const char *object,
 	      const struct selection *selection, char *ret_error, size_t error_size);
 void hits_free(struct hits *hits);
+/* How @name, of a hit, is what was wanted. */
+enum hit_match hits_match(const struct hits *hits, const char *name);
 
 static inline struct hit *hits_at(const struct hits *hits, uint32_t i)
 {
 	return (struct hit *)(void *)hits->rows.data.data + i;
+}
+
+/* A sample in hits->all. */
+static inline uint32_t hits_node(uint32_t event, enum hit_match match)
+{
+	return event * HIT_MATCHES + match;
 }
 
 static inline struct hit_event *hits_event(const struct hits *hits, uint32_t i)
