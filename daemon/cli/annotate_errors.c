@@ -3,7 +3,7 @@
 
 #include "cli/annotate.h"
 #include "view/diff.h"
-#include "view/significance.h"
+#include "view/report_slices.h"
 
 /* The moments of a whole while they are cut into slices, and which part of it each hit belongs to. */
 struct cut {
@@ -47,7 +47,7 @@ static struct report_error error_of(const struct sliced *sliced, double part, co
 			return not_known;
 		phi = sliced_factor(sliced, slices);
 	}
-	return (struct report_error){ .error95 = (float)share_error(sliced, part, phi), .phi = (float)phi };
+	return report_error_of(sliced, part, phi);
 }
 
 /*

@@ -26,6 +26,13 @@ void report_whole_add(struct report_whole *whole, const struct view_profile *pro
 		add_moment(whole, sample->times[i], (double)view_sample_weight(sample, i), 1);
 }
 
+struct report_error report_error_of(const struct sliced *sliced, double part, double phi)
+{
+	const double error = share_error(sliced, part, phi);
+
+	return (struct report_error){ .error95 = (float)error, .phi = error < 0 ? 0 : (float)phi };
+}
+
 /* Without slices. */
 static struct sliced sliced_of(const struct report_whole *whole, uint64_t weight)
 {
@@ -263,9 +270,7 @@ static struct report_error error_of(const struct report_slices *slices, const st
 			return (struct report_error){ .error95 = -1 };
 		phi = factor_of(slices, sliced, all, number);
 	}
-	return (struct report_error){
-		.error95 = (float)share_error(sliced, (double)part, phi), .phi = (float)phi,
-	};
+	return report_error_of(sliced, (double)part, phi);
 }
 
 /* Has the second pass found what the first one had? Of what has no slices nobody asks. */

@@ -37,6 +37,8 @@ struct report_slices {
 	double weights[SLICES];		/* of these alone */
 };
 
+/* Of a share as share_error() has it. */
+struct report_error report_error_of(const struct sliced *sliced, double part, double phi);
 /* What a Sample adds to the whole that it is of. */
 void report_whole_add(struct report_whole *whole, const struct view_profile *profile,
 		      const struct view_sample *sample);

@@ -74,11 +74,10 @@ static double t95(double freedom)
 
 double share_error(const struct sliced *sliced, double part, double phi)
 {
-	double size = sliced_size(sliced), share;
+	const double share = part / sliced->weight, size = sliced_size(sliced);
 
-	if (size <= 0)
-		return 0;
-	share = fmin(part / sliced->weight, 1);
+	if (part <= 0 || part >= sliced->weight)
+		return -1;
 	return t95(freedom_of(sliced)) * sqrt(share * (1 - share) * phi / size);
 }
 

@@ -51,7 +51,10 @@ void share_test(const struct sliced sides[2], const double parts[2], const doubl
 		struct share_test *ret_test);
 /* The same as its `expected`, without the test. */
 double share_expected(const struct sliced sides[2], const double parts[2], const double phi[2]);
-/* Half of the 95 % interval of one share. */
+/*
+ * Half of the 95 % interval of one share; -1: not known, as where nothing or all was seen its variance is none: of n
+ * samples without it 3/n may have it.
+ */
 double share_error(const struct sliced *sliced, double part, double phi);
 
 /* Two-sided p of Student's distribution; @freedom INFINITY: the normal one. */

@@ -163,7 +163,8 @@ static void shares_are_compared(void **state)
 	share_test(sides, all, one, &test);
 	assert_true(test.p == 1 && test.change == 0 && test.expected == 0);
 	assert_float_equal(share_error(&sides[0], 100, 4), 2 * share_error(&sides[0], 100, 1), 1e-12);
-	assert_true(share_error(&sides[0], 1000, 1) == 0);
+	assert_true(share_error(&sides[0], 1000, 1) < 0 && share_error(&sides[0], 0, 1) < 0);
+	assert_true(share_error(&sides[0], 999, 1) > 0 && share_error(&sides[0], 1, 1) > 0);
 }
 
 static void a_recording_is_no_different_from_itself(void **state)

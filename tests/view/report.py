@@ -147,9 +147,9 @@ def check_self(tap, stacktap, work):
     def ask(*options):
         return subprocess.run([stacktap, "report", *options, path], check=True, capture_output=True, text=True).stdout
     rows = {row["name"]: row["self"] for row in json.loads(ask("--json", "--by", "function"))["rows"]}
-    nodes = {node["name"]: (node["self_percent"], node["self_error95"], node["error95"]) for node in json.loads(ask("--json", "--tree"))["nodes"]}
+    nodes = {node["name"]: (node["self_percent"], node["self_error95"], node.get("error95")) for node in json.loads(ask("--json", "--tree"))["nodes"]}
     tap.same("self of a function that is a leaf at times has the error that it has in the table", nodes,
-             {"main": (rows["main"]["percent"], rows["main"]["error95"], 0), "leaf": (*[rows["leaf"][key] for key in ("percent", "error95")],) +
+             {"main": (rows["main"]["percent"], rows["main"]["error95"], None), "leaf": (*[rows["leaf"][key] for key in ("percent", "error95")],) +
               (rows["leaf"]["error95"],)})
     tap.check("which is of samples that depend on each other", rows["main"]["phi"] > 10, rows)
     tap.check("as text", f" 33.33 % ± {rows['main']['error95']:.2f}" in ask("--tree").splitlines()[1], ask("--tree"))
@@ -437,8 +437,8 @@ def main():
     tap.check(f"errors are those of samples that depend on each other: {middle:.1f}", 12 < middle < 32, ratios)
     (alone,) = json.loads(ask("--json"))["events"][0]["processes"]
     tap.same("the table of the only process has the same errors", {
-        row["name"]: [row[f"{share}_{key}"] for share in ("self", "total") for key in ("percent", "error95", "phi")]
-        for row in alone["functions"]}, {row["name"]: [row[share][key] for share in ("self", "total") for key in
+        row["name"]: [row.get(f"{share}_{key}") for share in ("self", "total") for key in ("percent", "error95", "phi")]
+        for row in alone["functions"]}, {row["name"]: [row[share].get(key) for share in ("self", "total") for key in
                                                        ("percent", "error95", "phi")] for row in said["rows"]})
     hottest = said["rows"][0]["self"]
     tap.check("also as text", f"  {hottest['percent']:5.2f} % ± {hottest['error95']:.2f} " in ask().splitlines()[4], ask().splitlines()[:6])
@@ -454,13 +454,17 @@ def main():
     selves = {row["name"]: row["self"] for row in said["rows"]}
     tap.same("self in the tree has the error that it has in the table", {
         node["name"]: [round(node[key], 6) for key in ("self_percent", "self_error95")] for node in nodes if "self_error95" in node},
-        {name: [round(self[key], 6) for key in ("percent", "error95")] for name, self in selves.items()})
+        {name: [round(self[key], 6) for key in ("percent", "error95")] for name, self in selves.items() if self["weight"]})
     limited = paths_of(json.loads(ask("--json", "--tree", "--percent-limit", "5")))
     tap.same("--percent-limit leaves out what is below", limited,
              {path: rest for path, rest in tree.items() if rest[0] >= 5})
     text = ask("--tree", "--percent-limit", "5").splitlines()[1:]
     tap.same("the text has the same lines", len(text), len(limited))
-    tap.check("indented by depth", text[0].endswith(" ± 0.00   main  /builds/7/program") and " ± 0.00    loop_" in text[1], text)
+    tap.check("indented by depth", text[0] == "100.00 %            0.00 %          main  /builds/7/program" and
+              text[1][6:10] == " % ±" and "     0.00 %           loop_" in text[1], text)
+    tap.check("all and nothing have no error", not any(
+        "self_error95" in node for node in nodes if not node["self"]) and not any("error95" in node for node in nodes if node["parent"] < 0) and
+        not any("error95" in row[key] for row in said["rows"] for key in ("self", "total") if row[key]["percent"] in (0, 100)), nodes)
 
     callers = paths_of(json.loads(ask("--json", "--callers", "--percent-limit", "0")))
     want = collections.Counter()
@@ -485,7 +489,7 @@ def main():
         tap.same(f"{view} --filter by an object: all of it", paths_of(json.loads(ask("--json", view, "--percent-limit", "0", "--filter", "/program$"))),
                  tree if turn == 1 else callers)
         tap.same(f"{view} --filter of nothing", json.loads(ask("--json", view, "--filter", "^nobody$"))["nodes"], [])
-    own = {row["name"]: row["total"]["error95"] for row in json.loads(ask("--json", "--by", "function"))["rows"]}
+    own = {row["name"]: row["total"].get("error95") for row in json.loads(ask("--json", "--by", "function"))["rows"]}
     said = json.loads(ask("--json", "--tree", "--filter", "^planted$"))["nodes"]
     tap.same("errors of a tree with --filter are of these stacks in all of the time", [round(node["error95"], 6) for node in said],
              [round(own["planted"], 6)] * 3)
