@@ -42,8 +42,10 @@ static struct report_error error_of(const struct sliced *sliced, double part, co
 {
 	double phi = 1;
 
+	if (!sliced_is_telling(sliced))
+		return not_known;
 	if (expected_of(sliced, part) >= DIFF_EXPECTED_MIN) {
-		if (!slices || !sliced_is_telling(sliced))
+		if (!slices)
 			return not_known;
 		phi = sliced_factor(sliced, slices);
 	}

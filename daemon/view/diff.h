@@ -80,8 +80,9 @@ int diff_make(struct model *model, const uint32_t events[DIFF_SIDES], enum view_
 	      struct diff *ret_diff);
 /*
  * Of one recording, which is DIFF_AFTER: nothing is judged, but each share has its error, by its own phi
- * where it has DIFF_EXPECTED_MIN samples, else of independent ones; below 0: not known, as these are in too few slices. Of paths those that have @least percent: an error
- * takes 40 times the memory of a node, and there may be millions of them.
+ * where it has DIFF_EXPECTED_MIN samples, else of independent ones; below 0: not known, as all samples are in too few
+ * slices. Of paths those that have @least percent: an error takes 40 times the memory of a node, and there may be
+ * millions of them.
  */
 int diff_make_one(struct model *model, uint32_t event, enum view_by by, double least, struct diff *ret_diff);
 #define DIFF_NO_PATHS 101.0

@@ -227,9 +227,9 @@ static double error_of(const struct maker *maker, double part, uint32_t tested)
 {
 	const struct sliced *sliced = &maker->diff->sides[DIFF_AFTER];
 
-	if (tested == NONE)
-		return share_error(sliced, part, 1);
-	return sliced_is_telling(sliced) ? share_error(sliced, part, maker->phi[tested][DIFF_AFTER]) : -1;
+	if (!sliced_is_telling(sliced))
+		return -1;
+	return share_error(sliced, part, tested == NONE ? 1 : maker->phi[tested][DIFF_AFTER]);
 }
 
 static void measure(struct maker *maker, struct diff_share *share)

@@ -50,7 +50,7 @@ struct report_event {
 	size_t process_count;
 };
 
-/* Why errors of shares of 10 samples or more are not known. */
+/* Why errors of shares are not known. */
 enum report_without {
 	REPORT_ALL_ERRORS,
 	REPORT_NO_PASS,		/* no copy, or no memory, for the second pass */

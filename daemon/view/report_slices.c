@@ -263,11 +263,14 @@ static double factor_of(const struct report_slices *slices, const struct sliced 
 static struct report_error error_of(const struct report_slices *slices, const struct sliced *sliced,
 				    const double *all, uint64_t part, double testable, uint32_t number)
 {
+	static const struct report_error not_known = { .error95 = -1 };
 	double phi = 1;
 
+	if (!sliced_is_telling(sliced))
+		return not_known;
 	if (testable >= DIFF_EXPECTED_MIN) {
-		if (!all || number == NONE || !sliced_is_telling(sliced))
-			return (struct report_error){ .error95 = -1 };
+		if (!all || number == NONE)
+			return not_known;
 		phi = factor_of(slices, sliced, all, number);
 	}
 	return report_error_of(sliced, (double)part, phi);

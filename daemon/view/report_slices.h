@@ -54,7 +54,7 @@ bool report_slices_sample(struct report_slices *slices, uint32_t process,
 void report_slices_function(struct report_slices *slices, uint32_t function, enum report_share share);
 /*
  * Into the rows; false: of some the second pass had less than 90 % of their weight, so that their errors are not known.
- * Without memory for slices only those are known that need none.
+ * Without memory for slices no errors are known but of what has no times.
  */
 bool report_slices_measure(const struct report_slices *slices);
 

@@ -318,7 +318,7 @@ check "report of a pipe, the same errors" cmp "$scratch/whole" <("$stacktap" rep
 ) | sed 1d >"$scratch/once"
 check "report of a pipe that cannot be kept says so" says "$scratch/said" \
 	"cannot copy standard input to a temporary file in ${TMPDIR:-/tmp} (File too large): sampling errors (±) are not shown; save the recording"
-check "and keeps the errors of fewer than 10 samples" grep -q '±.*, [1-9] samples' "$scratch/once"
+same "and shows none" "$(grep -c ± "$scratch/once")" 0
 same "and the same shares" "$(sed 's/ ± [0-9.]*//g; s/  */ /g' "$scratch/once")" "$(sed 's/ ± [0-9.]*//g; s/  */ /g' "$scratch/whole")"
 TMPDIR=$scratch/absent "$stacktap" report --json - < <(cat "$scratch/sample.otlp") 2>"$scratch/said" >"$out"
 check "JSON of a pipe without TMPDIR is told of, too" says "$scratch/said" "temporary file in $scratch/absent (No such file or directory): sampling"

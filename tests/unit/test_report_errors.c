@@ -44,9 +44,10 @@ static struct report *load(const char *from)
 /* The errors are of single precision. */
 static void assert_share(const struct report_error *error, const struct diff_share *share)
 {
-	const double phi = fmax(share->test.phi[DIFF_AFTER], 1);
+	const double part = share->test.share[DIFF_AFTER];
+	const double phi = part > 0 && part < 1 ? fmax(share->test.phi[DIFF_AFTER], 1) : 0;
 
-	assert_true(error->error95 >= 0);
+	assert_int_equal(error->error95 >= 0, phi > 0);
 	assert_true(fabs((double)error->error95 - share->test.error) <= 1e-6);
 	assert_true(fabs((double)error->phi - phi) <= 1e-6 * phi);
 }
@@ -339,8 +340,8 @@ static void without_memory_there_are_no_errors(void **state _unused_)
 	report_free(report);
 }
 
-/* The error of a process of 4000 samples in so many bursts, and that of its function which has a half of them. */
-static struct report_function error_in_bursts(unsigned int bursts)
+/* The error of a process of 4000 samples in so many bursts, and that of its function which has one in @every of them. */
+static struct report_function error_in_bursts(unsigned int bursts, unsigned int every)
 {
 	struct report_tables tables;
 	struct report_slices slices;
@@ -361,13 +362,13 @@ static struct report_function error_in_bursts(unsigned int bursts)
 			times[0] = 1000000 + i % bursts * 1000000 / (bursts - 1);
 			if (pass) {
 				assert_true(report_slices_sample(&slices, process, &sample));
-				if (i / bursts % 2)
+				if (!(i / bursts % every))
 					report_slices_function(&slices, row, REPORT_SELF);
 				continue;
 			}
 			report_process_row(&tables, process)->process.weight++;
 			report_event_row(&tables, event)->event.weight++;
-			report_function_row(&tables, row)->function.self += i / bursts % 2;
+			report_function_row(&tables, row)->function.self += !(i / bursts % every);
 			report_whole_add(&report_process_row(&tables, process)->whole, &profile, &sample);
 			report_whole_add(&report_event_row(&tables, event)->whole, &profile, &sample);
 		}
@@ -381,8 +382,11 @@ static struct report_function error_in_bursts(unsigned int bursts)
 
 static void too_few_bursts_have_no_error(void **state _unused_)
 {
-	assert_true(error_in_bursts(SLICES_MIN).self_error.error95 > 0);
-	assert_true(error_in_bursts(SLICES_MIN - 1).self_error.error95 < 0);
+	assert_true(error_in_bursts(SLICES_MIN, 2).self_error.error95 > 0);
+	assert_true(error_in_bursts(SLICES_MIN - 1, 2).self_error.error95 < 0);
+	/* one sample of each burst */
+	assert_true(error_in_bursts(SLICES_MIN - 1, 4000).self_error.error95 < 0);
+	assert_true(error_in_bursts(SLICES_MIN, 4000).self_error.error95 > 0);
 }
 
 int main(void)

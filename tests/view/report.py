@@ -164,6 +164,9 @@ def write_lines(path, has_times=True, bursts=False):
     times = [[], [], []]
     for i in range(6000):
         times[i * i // 40000 % 3].append(start + (i // 1500 * 10**7 + i if bursts else i * 10**7))
+    if bursts:
+        # a line of fewer than 10 samples
+        times.append(times[0][::len(times[0]) // 7])
     thread, samples = builder.attributes(thread__id=7, thread__name="lines"), []
     for i, at in enumerate(times):
         # two addresses of each line
@@ -214,6 +217,7 @@ def check_annotate(tap, stacktap, work):
     write_lines(path, bursts=True)
     said = json.loads(ask("annotate", "--json", "busy"))
     tap.check("annotate: in four slices they are not known", "error95" not in said and
+              min(row["samples"] for row in said["sections"][0]["rows"]) < 10 and
               not any("error95" in row for row in said["sections"][0]["rows"]) and "±" not in ask("annotate", "busy"), said)
 
 
@@ -332,13 +336,16 @@ def check_processes(tap, stacktap, work):
 GROUPS = ("process", "thread", "object", "container", "service", "cgroup", "function", "line")
 
 
-def write_bursts(path, bursts, steady):
-    """A process that runs in so many bursts of 10 ms in a minute, 300 samples each, and one that runs all the time, or only then as well."""
+def write_bursts(path, bursts, steady, small=0):
+    """A process that runs in so many bursts of 10 ms in a minute, 300 samples each, one that runs all the time, or only then as well,
+    and one of a few samples."""
     builder = make_sample.Builder()
     start, second = 1_790_000_000_000_000_000, 10**9
     moments = {"bursty": [start + burst * 59 // (bursts - 1) * second + i * second // 30000 for burst in range(bursts) for i in range(300)]}
     moments["steady"] = [start + i * 60 * second // steady for i in range(steady)] if steady else [
         time + second // 60000 for time in moments["bursty"]]
+    if small:
+        moments["small"] = moments["bursty"][::len(moments["bursty"]) // small]
     for pid, (name, times) in enumerate(moments.items(), 1):
         image = builder.mapping(f"/bin/{name}", 0x1000, 0x9000)
         frames = [builder.location(f"{name}_{part}", 0x1000 + i, mapping=image) for i, part in enumerate(("leaf", "main"))]
@@ -399,6 +406,15 @@ def check_bursts(tap, stacktap, work):
     tap.check("the summary has none", "±" not in "".join(lines), lines)
     tap.check("and says why", lines[8] == "how sure   not known: samples are in 7 of 40 slices of the time, which is too few to tell how "
               "they depend on each other", lines[8])
+    for bursts in (7, 8):
+        write_bursts(path, bursts, 0, small=8)
+        found = {f"--by {by}": [row["total"] for row in json.loads(ask("--json", "--by", by))["rows"] if "small" in str(row)] for by in GROUPS}
+        found["--tree"] = [node for node in json.loads(ask("--json", "--tree", "--percent-limit", "0"))["nodes"] if node["name"] == "small_leaf"]
+        found["the table"] = [process for process in json.loads(ask("--json"))["events"][0]["processes"] if process["name"] == "small"]
+        # of a path of fewer than 10 samples there is none anyway
+        tap.same(f"8 samples in {bursts} slices: which views have an error", [
+            view for view, rows in found.items() if any("error95" in row for row in rows)], [view for view in found if bursts == 8 and view != "--tree"])
+        tap.check(f"8 samples in {bursts} slices: all views have them", all(found.values()), found)
     write_bursts(path, 8, 0)
     tap.check("in 8 slices they have one", all("error95" in row["total"] for by in GROUPS for row in json.loads(ask("--json", "--by", by))["rows"]))
 
