@@ -126,20 +126,41 @@ static void tell_lines(const struct report_cli *cli)
 		recording_name(cli->path));
 }
 
+/* Rows that match: of a line also where a function does that it is compiled into, or the object of one. */
+static bool *find_wanted(const struct report_cli *cli)
+{
+	const struct diff *shares = &cli->shares;
+	const uint32_t frames = cli->filter->is_set && cli->by == BY_LINE ? cli->model->frames.count : 0;
+	bool *wanted = calloc((size_t)shares->rows.count + 1, sizeof(*wanted));
+
+	if (!wanted)
+		return NULL;
+	for (size_t i = 0; i < shares->rows.count; i++)
+		wanted[i] = row_is_wanted(cli->filter, diff_row(shares, i));
+	for (uint32_t i = 0; i < frames; i++) {
+		const struct diff_row *row = diff_row_of(shares, cli->model, i);
+
+		if (row && !wanted[row - diff_row(shares, 0)])
+			wanted[row - diff_row(shares, 0)] = row_is_wanted_frame(cli->filter, model_frame(cli->model, i));
+	}
+	return wanted;
+}
+
 static int print_by(const struct report_cli *cli)
 {
 	const struct diff *shares = &cli->shares;
 	_cleanup_free_ const struct diff_row **rows =
 		calloc((size_t)shares->rows.count + 1, sizeof(struct diff_row *));
+	_cleanup_free_ const bool *wanted = find_wanted(cli);
 	size_t count = 0, shown;
 
-	if (!rows)
+	if (!rows || !wanted)
 		return cli_error("out of memory");
 	for (size_t i = 0; i < shares->rows.count; i++) {
 		const struct diff_row *row = diff_row(shares, i);
 
 		if (row->total.parts[DIFF_AFTER] > 0 && percent(&row->total) >= cli->least &&
-		    row_is_wanted(cli->filter, row))
+		    wanted[i])
 			rows[count++] = row;
 	}
 	if (count)

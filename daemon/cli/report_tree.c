@@ -189,7 +189,7 @@ static void find_errors(struct printer *printer)
 
 		if (tree_node(printer->tree, i)->parent != TREE_ROOT)
 			continue;
-		row = diff_function(shares, printer->cli->model, tree_node(printer->tree, i)->frame);
+		row = diff_row_of(shares, printer->cli->model, tree_node(printer->tree, i)->frame);
 		if (row)
 			printer->error[i] = row->self.test.error;
 	}

@@ -35,6 +35,8 @@ void row_print(enum view_by by, const struct diff_row *row, int used)
 
 	if (by_is_frame(by))
 		used += fit_print("[%c] ", row->is_kernel ? 'k' : 'u');
+	if (row->line && *row->owner)
+		return fit_function(used, line_text(row, line), "", row->owner);
 	if (row->line)
 		return fit_path(used, line_text(row, line));
 	switch (by) {
@@ -57,6 +59,8 @@ void row_put(struct json *json, enum view_by by, const struct diff_row *row)
 	if (row->line) {
 		json_string(json, "source", row->file);
 		json_u64(json, "line", row->line);
+		if (*row->owner)
+			json_string(json, "file", row->owner);
 		json_bool(json, "kernel", row->is_kernel);
 		return;
 	}

@@ -9,7 +9,7 @@
 
 /* The rest of a line that has @used columns. */
 void row_print(enum view_by by, const struct diff_row *row, int used);
-/* Has it a name that matches? That of a line is FILE:LINE. */
+/* Has it a name that matches? That of a line is FILE:LINE; its functions are those of its frames. */
 bool row_is_wanted(const struct name_filter *filter, const struct diff_row *row);
 /* The same of a frame, by its function and its object: a focus_test, whose context is the filter. */
 bool row_is_wanted_frame(const void *filter, const struct model_frame *frame);

@@ -41,7 +41,7 @@ struct diff_share {
 
 /* "" what the rows are not of. */
 struct diff_row {
-	const char *owner;		/* process, container, service or cgroup */
+	const char *owner;		/* process, container, service or cgroup; the object of a line whose source is no whole path */
 	const char *name, *file;	/* of the function, the thread; of its object, or of @line its source */
 	uint64_t line;			/* by BY_LINE; 0: unknown, the row is of a function */
 	bool is_kernel;
@@ -90,8 +90,8 @@ int diff_make_one(struct model *model, uint32_t event, enum view_by by, double l
  * Which paths were tested, in a sentence without its full stop, if there were too many to test all; false: there were not.
  */
 bool diff_say_paths(const struct diff *diff, char *ret_text, size_t size);
-/* The row of a frame's function, by BY_FUNCTION; NULL: none. */
-const struct diff_row *diff_function(const struct diff *diff, struct model *model, uint32_t frame);
+/* The row of a frame, by_is_frame(); NULL: none. */
+const struct diff_row *diff_row_of(const struct diff *diff, struct model *model, uint32_t frame);
 void diff_free(struct diff *diff);
 
 static inline struct diff_row *diff_row(const struct diff *diff, size_t i)

@@ -42,14 +42,28 @@ static int find_row(struct diff *diff, const struct diff_row *key, uint32_t *ret
 	return rows_add(&diff->rows, row_hash(key), row_hash_of, key, sizeof(*key), ret_position);
 }
 
-const struct diff_row *diff_function(const struct diff *diff, struct model *model, uint32_t frame)
+static struct diff_row row_of_frame(enum view_by by, const struct model_frame *frame, const char *nothing)
 {
-	const struct model_frame *of = model_frame(model, frame);
-	const struct diff_row key = {
-		.owner = texts_intern(&model->texts, ""), .name = of->name, .file = of->file,
-		.is_kernel = of->kind == FRAME_KIND_KERNEL,
+	struct diff_row row = {
+		.owner = nothing, .name = by == BY_OBJECT ? nothing : frame->name, .file = frame->file,
+		.is_kernel = frame->kind == FRAME_KIND_KERNEL,
 	};
-	uint32_t i = look_up(diff, &key);
+
+	if (by == BY_LINE && frame->line && *frame->source) {
+		row.name = nothing;
+		row.file = frame->source;
+		row.line = frame->line;
+		/* any program may have a main.c */
+		if (*frame->source != '/')
+			row.owner = frame->file;
+	}
+	return row;
+}
+
+const struct diff_row *diff_row_of(const struct diff *diff, struct model *model, uint32_t frame)
+{
+	const struct diff_row key = row_of_frame(diff->by, model_frame(model, frame), texts_intern(&model->texts, ""));
+	const uint32_t i = look_up(diff, &key);
 
 	return i == INDEX_NONE ? NULL : diff_row(diff, i);
 }
@@ -147,21 +161,6 @@ static int find_outer(struct maker *maker)
 	}
 	pool_uncharge(POOL_REPORT, bytes);
 	return memory ? 0 : -E2BIG;
-}
-
-static struct diff_row row_of_frame(enum view_by by, const struct model_frame *frame, const char *nothing)
-{
-	struct diff_row row = {
-		.owner = nothing, .name = by == BY_OBJECT ? nothing : frame->name, .file = frame->file,
-		.is_kernel = frame->kind == FRAME_KIND_KERNEL,
-	};
-
-	if (by == BY_LINE && frame->line && *frame->source) {
-		row.name = nothing;
-		row.file = frame->source;
-		row.line = frame->line;
-	}
-	return row;
 }
 
 static int rows_of_frames(struct maker *maker, const char *nothing)

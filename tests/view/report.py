@@ -112,6 +112,8 @@ def check_inlined(tap, stacktap, work):
     tap.same("by line --filter", [(row["source"], row["line"], round(row["total"]["percent"])) for row in
                                   json.loads(ask("report", "--json", "--by", "line", "--filter", r"x\.c:1[34]$"))["rows"]],
              [("/src/x.c", 14, 33), ("/src/x.c", 13, 67)])
+    tap.same("by line --filter by a function that is in it", [row["line"] for row in json.loads(
+        ask("report", "--json", "--by", "line", "--filter", "^inner$"))["rows"]], [7, 8])
     tap.check("by line as text", "[u] /src/x.h:7\n" in ask("report", "--by", "line"), ask("report", "--by", "line"))
     tap.same("by line --no-inline: where the calls are",
              {row["line"]: round(row["total"]["percent"]) for row in json.loads(ask("report", "--json", "--by", "line", "--no-inline"))["rows"]},
@@ -128,6 +130,36 @@ def check_inlined(tap, stacktap, work):
         tap.same(f"folded stacks add up to the samples {' '.join(options)}", names, {chain: 10, ("main", "outer"): 5})
     tap.check("flamegraph takes --no-inline", "inner" not in ask("flamegraph", "--svg", "-o", "-", "--no-inline") and
               "inner" in ask("flamegraph", "--svg", "-o", "-"))
+
+
+def check_relative(tap, stacktap, work):
+    """Two programs whose compilers were told of main.c alone, and of /src/a.h."""
+    path, builder, start = os.path.join(work, "relative.otlp"), make_sample.Builder(), 1_790_000_000_000_000_000
+    tables, samples = builder.dictionary, []
+    thread = builder.attributes(thread__id=7, thread__name="x")
+    for i, program in enumerate(("/bin/one", "/bin/two")):
+        image = builder.mapping(program, 0x1000 + 0x10000 * i, 0x2000 + 0x10000 * i)
+        for k, source in enumerate(("main.c", "/src/a.h")):
+            function = builder.intern("function_table", Message("Function", name_strindex=builder.string("main"),
+                                                                filename_strindex=builder.string(source)))
+            tables.location_table.append(Message("Location", address=0x1000 + 0x10000 * i + k, mapping_index=image,
+                                                 lines=[Message("Line", function_index=function, line=10)]))
+            samples.append(make_sample.sample(builder.stack(len(tables.location_table) - 1), thread,
+                                              [start + n * 10**9 + k for n in range(40 + 20 * i + 10 * k)]))
+    builder.resource([Message("Profile", sample_type=builder.value_type("samples", "count"), samples=samples, time_unix_nano=start,
+                              duration_nano=10**11, period=10**7, profile_id=bytes([1]) * 16,
+                              period_type=builder.value_type("cpu", "nanoseconds"))], process__pid=7, process__executable__name="x")
+    with open(path, "wb") as file:
+        file.write(wire.frame(make_sample.encode(builder.data)))
+
+    def ask(*options):
+        return subprocess.run([stacktap, "report", "--by", "line", *options, path], check=True, capture_output=True, text=True).stdout
+    tap.same("a source without a path is that of its object", [
+        (row["source"], row["line"], row.get("file"), row["self"]["weight"] // 10**7) for row in json.loads(ask("--json"))["rows"]],
+             [("/src/a.h", 10, None, 120), ("main.c", 10, "/bin/two", 60), ("main.c", 10, "/bin/one", 40)])
+    tap.check("as text", "[u] main.c:10  /bin/two\n" in ask() and "[u] /src/a.h:10\n" in ask(), ask())
+    tap.same("--filter by the object of a line", [(row["source"], row.get("file")) for row in json.loads(ask("--json", "--filter", "^/bin/one$"))["rows"]],
+             [("/src/a.h", None), ("main.c", "/bin/one")])
 
 
 def check_self(tap, stacktap, work):
@@ -530,6 +562,7 @@ def main():
         tap.check("and the summary is of these", f" {seconds}.0 s, " in ask("--summary", *options) and
                   f", {20000 / 60 / 100:.2f} CPUs" in ask("--summary", *options), ask("--summary", *options).splitlines()[0])
     check_inlined(tap, stacktap, work)
+    check_relative(tap, stacktap, work)
     check_self(tap, stacktap, work)
     check_annotate(tap, stacktap, work)
     check_large(tap, stacktap, work)
