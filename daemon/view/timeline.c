@@ -6,7 +6,12 @@
 #include "view/rows.h"
 #include "view/significance.h"
 
-enum { FEW = 16 };	/* entries that are sorted by insertion */
+enum {
+	FEW = 16,		/* entries that are sorted by insertion */
+	ROUNDED_MIN = 8,	/* rounded times in a share of a width */
+	DIVIDED_MAX = 4,	/* entries for one of the whole width, beyond DIVIDED_FREE of them */
+	DIVIDED_FREE = 1 << 16,
+};
 
 #define LIMIT_ENTRIES ((size_t)4 << 20)
 
@@ -101,14 +106,47 @@ void timeline_sort(struct timeline *timeline, uint64_t width)
 	timeline->entries.size = (kept + 1) * sizeof(struct timeline_entry);
 }
 
+/* How many there would be of times of @width; they are sorted. 0: no memory. */
+static size_t count_coarser(const struct timeline *timeline, uint64_t width)
+{
+	_cleanup_free_ uint32_t *seen = NULL;
+	uint32_t nodes = 0, run = 0;
+	size_t count = 0, bytes;
+
+	for (size_t i = 0; i < timeline_count(timeline); i++)
+		nodes = max_of(nodes, timeline_at(timeline, i)->node);
+	bytes = ((size_t)nodes + 1) * sizeof(*seen);
+	if (!pool_charge(POOL_REPORT, bytes))
+		return 0;
+	seen = calloc(1, bytes);
+	for (size_t i = 0; i < timeline_count(timeline) && seen; i++) {
+		const struct timeline_entry *entry = timeline_at(timeline, i);
+		const struct timeline_entry *last = i ? entry - 1 : NULL;
+
+		run += !last || last->group != entry->group || last->time / width != entry->time / width;
+		count += seen[entry->node] != run;
+		seen[entry->node] = run;
+	}
+	pool_uncharge(POOL_REPORT, bytes);
+	return count;
+}
+
 uint32_t timeline_divide(struct timeline *timeline, uint64_t width, uint64_t least, size_t most)
 {
 	static const uint32_t shares[] = { 500, 100, 20, 5 };
+	size_t coarser = 0;
 
+	/* of a few rounded times each some shares would have one more than others: stripes where load is even */
+	if (timeline->width > 1)
+		least = max_of(least, ROUNDED_MIN * timeline->width);
 	for (size_t i = 0; i < ARRAY_SIZE(shares); i++) {
-		if (width / shares[i] < max_of(timeline->width, least))
+		if (width / shares[i] < least)
 			continue;
 		timeline_sort(timeline, width / shares[i]);
+		if (!coarser) {
+			coarser = count_coarser(timeline, width);
+			most = min_of(most, DIVIDED_FREE > DIVIDED_MAX * coarser ? DIVIDED_FREE : DIVIDED_MAX * coarser);
+		}
 		if (timeline_count(timeline) <= most)
 			return shares[i];
 	}

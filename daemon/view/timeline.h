@@ -29,8 +29,8 @@ void timeline_pack(struct timeline *timeline);
 /* By group, time and node, equal ones added up; times of @width at least. */
 void timeline_sort(struct timeline *timeline, uint64_t width);
 /*
- * The same, of a share of @width that is @least or more and of which there are no more than @most entries, else of @width:
- * how many of these it has.
+ * The same, of a share of @width that is @least or more and of which there are no more than @most entries, and no more than
+ * some times those of @width, else of @width: how many of these it has.
  */
 uint32_t timeline_divide(struct timeline *timeline, uint64_t width, uint64_t least, size_t most);
 

@@ -350,7 +350,6 @@ static void timelines_are_sorted(void **state)
 	timeline_free(&timeline);
 }
 
-/* More than the limit comes down to fewer, of coarser times, and no sample is lost. */
 /* 500 ns in which each has an entry of its own: as fine as so many may be. */
 static uint32_t divide(uint64_t least, size_t most, uint64_t *ret_width, size_t *ret_count)
 {
@@ -384,6 +383,41 @@ static void timelines_are_as_fine_as_room_allows(void **state)
 	}
 }
 
+/* 500 ns with @nodes in each, or each in one of them, when times have been rounded to @rounded. */
+static uint32_t divide_rounded(uint32_t nodes, bool in_each, uint64_t rounded)
+{
+	struct timeline timeline;
+	uint32_t share;
+
+	timeline_init(&timeline, true);
+	for (uint32_t node = 0; node < nodes; node++)
+		for (uint64_t i = 0; i < (in_each ? 500 : 1); i++)
+			assert_int_equal(timeline_add(&timeline, &(struct timeline_entry){
+				.node = node, .time = in_each ? i : node % 500, .samples = 1, .weight = 7 }), 0);
+	if (rounded)
+		timeline_sort(&timeline, rounded);
+	share = timeline_divide(&timeline, 500, 1, SIZE_MAX);
+	assert_int_equal(timeline.width, 500 / share);
+	timeline_free(&timeline);
+	return share;
+}
+
+static void timelines_grow_no_more_than_some_times(void **state _unused_)
+{
+	/* 65,536 for nothing, then four times as many as there are anyway */
+	assert_int_equal(divide_rounded(131, true, 0), 500);
+	assert_int_equal(divide_rounded(132, true, 0), 100);
+	assert_int_equal(divide_rounded(70000, false, 0), 500);
+}
+
+static void rounded_times_are_not_told_apart(void **state _unused_)
+{
+	assert_int_equal(divide_rounded(1, true, 2), 20);
+	assert_int_equal(divide_rounded(1, true, 4), 5);
+	assert_int_equal(divide_rounded(1, true, 13), 1);
+}
+
+/* More than the limit comes down to fewer, of coarser times, and no sample is lost. */
 static void timelines_are_bounded(void **state)
 {
 	enum { COUNT = 100000 };
@@ -629,6 +663,8 @@ int main(void)
 		cmocka_unit_test(paths_lead_to_the_same_nodes),
 		cmocka_unit_test(timelines_are_sorted),
 		cmocka_unit_test(timelines_are_as_fine_as_room_allows),
+		cmocka_unit_test(timelines_grow_no_more_than_some_times),
+		cmocka_unit_test(rounded_times_are_not_told_apart),
 		cmocka_unit_test(timelines_are_bounded), cmocka_unit_test(lines_become_frames),
 		cmocka_unit_test(damage_is_told_and_does_no_harm),
 	};
