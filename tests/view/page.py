@@ -21,6 +21,7 @@ sys.path[:0] = [HERE, os.path.join(HERE, os.pardir, "otlp")]
 
 import diff  # noqa: E402
 import make_sample  # noqa: E402
+import report  # noqa: E402
 import wire  # noqa: E402
 
 try:
@@ -417,6 +418,19 @@ def hour(tap, stacktap, work, shots):
         zoom(tap, page, shots)
 
 
+def bursts(tap, stacktap, work, shots):
+    """In fewer than 8 of 40 slices of the time no error is known, as in report."""
+    path, page_path = os.path.join(work, "page_bursts.otlp"), os.path.join(work, "bursts.html")
+    for count in (7, 8):
+        report.write_bursts(path, count, 0)
+        subprocess.run([stacktap, "flamegraph", "-o", page_path, path], check=True)
+        with Page(page_path) as page:
+            root, half = page.run("return [0, 1].map((i) => stacktap.describe(stacktap.graph, i))")
+            tap.check(f"{count} bursts: a share has {'an' if count == 8 else 'no'} error", ("50.00 % ± " in half) == (count == 8) and
+                      "50.00 %" in half, half)
+            tap.check("all of it has none", "100.00 %" in root and "±" not in root, root)
+
+
 def zoom(tap, page, shots):
     run = page.run
 
@@ -715,7 +729,7 @@ def main():
     if not webdriver:
         tap.skip("the page in a browser", "there is no selenium (tests/setup view)")
         return tap.finish()
-    for part in (busy, hour, hostile, deep, changes, large):
+    for part in (busy, hour, bursts, hostile, deep, changes, large):
         try:
             part(tap, stacktap, work, shots)
         except Exception as error:  # a browser that ends is a failure, not the end of the test

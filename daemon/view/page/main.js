@@ -462,7 +462,8 @@ class App {
 		const share = all > 0 ? weight / all : 0;
 		const error = samplingError(samples, this.sums.samples[0]);
 
-		return `${(100 * share).toFixed(2)} % ± ${(100 * error).toFixed(2)}`;
+		return `${(100 * share).toFixed(2)} %` +
+			(this.sums.isTelling && error > 0 ? ` ± ${(100 * error).toFixed(2)}` : '');
 	}
 
 	describe(graph, i) {

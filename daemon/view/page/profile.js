@@ -13,6 +13,9 @@ const CLASS_MANAGED = 4;
 const CLASS_UNNAMED = 5;
 const CLASS_NAMES = ['group', 'native', 'kernel', 'inlined', 'JIT, runtime', 'no name'];
 
+const SLICES = 40;
+const SLICES_MIN = 8;
+
 function classOfFlags(flags) {
 	const kind = flags & 3;
 
@@ -203,6 +206,19 @@ class Profile {
 		return mask;
 	}
 
+	/* Are the buckets with samples in slices enough, as in view/significance.h? In bursts samples depend on each other. */
+	isTelling(seen) {
+		const first = seen.indexOf(1);
+		const span = seen.lastIndexOf(1) - first + 1;
+		const slices = new Set();
+
+		if (this.buckets < 2)
+			return true;
+		for (let i = first; i >= 0 && slices.size < SLICES_MIN; i = seen.indexOf(1, i + 1))
+			slices.add(Math.floor((i - first) * SLICES / span));
+		return slices.size >= SLICES_MIN;
+	}
+
 	/* Self and total of all nodes for a part of the recording. */
 	sum(filter) {
 		const mask = this.groupMask(filter);
@@ -212,11 +228,13 @@ class Profile {
 			selfChange: new Float64Array(this.diff ? this.count : 0),
 			scales: this.scales(filter, mask),
 		};
+		const seen = new Uint8Array(this.buckets);
 
 		for (let i = 0; i < this.entryCount; i++) {
 			if (!mask[this.entryGroup[i]] || this.entryBucket[i] < filter.from ||
 			    this.entryBucket[i] >= filter.to)
 				continue;
+			seen[this.entryBucket[i]] = 1;
 			sums.selfSamples[this.entryNode[i]] += this.entrySamples[i];
 			if (this.isBefore(i)) {
 				const weight = this.entryWeight[i] * sums.scales.before;
@@ -231,6 +249,7 @@ class Profile {
 					sums.selfChange[this.entryNode[i]] += 2 * weight;
 			}
 		}
+		sums.isTelling = this.isTelling(seen);
 		sums.samples = Float64Array.from(sums.selfSamples);
 		sums.weight = Float64Array.from(sums.selfWeight);
 		sums.change = Float64Array.from(sums.selfChange);
@@ -367,7 +386,10 @@ function shortName(name, fits) {
 	return rest.length <= fits ? rest : rest.slice(0, fits - 1) + '…';
 }
 
-/* Half of the interval that holds the true share of @part in 19 of 20 recordings like this one. */
+/*
+ * Half of the interval that holds the true share of @part in 19 of 20 recordings like this one, if samples do not depend on each
+ * other.
+ */
 function samplingError(part, all) {
 	const share = all > 0 ? Math.min(part / all, 1) : 0;
 
