@@ -88,8 +88,10 @@ static void slice_function(struct cut *cut)
 	for (size_t i = 0; i < timeline_count(times); i++)
 		if (cut->part_of[timeline_at(times, i)->node]) {
 			cut->first = min_of(cut->first, timeline_at(times, i)->time);
-			cut->last = max_of(cut->last, timeline_at(times, i)->time + (times->width - 1));
+			cut->last = max_of(cut->last, timeline_at(times, i)->time);
 		}
+	/* the end of what was rounded, which a time of a foreign file may be too large for */
+	cut->last = cut->last > UINT64_MAX - (times->width - 1) ? UINT64_MAX : cut->last + (times->width - 1);
 	cut->function = (struct sliced){ .has_times = !cut->annotation->event->is_timeless };
 	for (size_t i = 0; i < timeline_count(times); i++) {
 		const struct timeline_entry *entry = timeline_at(times, i);

@@ -7,9 +7,10 @@
 
 unsigned int slice_of(uint64_t first, uint64_t last, uint64_t time)
 {
-	double span = (double)(last - first) + 1;
+	const double span = (double)(last - first) + 1, slice = (double)(time - first) / span * SLICES;
 
-	return min_of((unsigned int)((double)(time - first) / span * SLICES), SLICES - 1u);
+	/* the last moment's may be rounded up, and one outside has no number */
+	return slice < SLICES - 1 ? (unsigned int)slice : SLICES - 1u;
 }
 
 bool sliced_is_telling(const struct sliced *sliced)

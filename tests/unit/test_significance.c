@@ -167,6 +167,18 @@ static void shares_are_compared(void **state)
 	assert_true(share_error(&sides[0], 999, 1) > 0 && share_error(&sides[0], 1, 1) > 0);
 }
 
+static void any_moment_has_a_slice(void **state _unused_)
+{
+	assert_int_equal(slice_of(5, 5, 5), 0);
+	assert_int_equal(slice_of(0, 79, 1), 0);
+	assert_int_equal(slice_of(0, 79, 2), 1);
+	assert_int_equal(slice_of(0, 79, 79), SLICES - 1);
+	assert_int_equal(slice_of(0, UINT64_MAX, UINT64_MAX), SLICES - 1);
+	/* none of its own, but no other memory either */
+	assert_int_equal(slice_of(10, 20, 9), SLICES - 1);
+	assert_int_equal(slice_of(10, 20, 21), SLICES - 1);
+}
+
 static void a_recording_is_no_different_from_itself(void **state)
 {
 	const char *path = fixture_path("pair.otlp");
@@ -287,6 +299,7 @@ int main(void)
 		cmocka_unit_test(probabilities_are_students),
 		cmocka_unit_test(discoveries_are_those_of_benjamini_and_hochberg),
 		cmocka_unit_test(shares_are_compared),
+		cmocka_unit_test(any_moment_has_a_slice),
 		cmocka_unit_test(a_recording_is_no_different_from_itself),
 		cmocka_unit_test(one_recording_has_errors),
 		cmocka_unit_test(small_paths_have_no_errors),
