@@ -17,8 +17,12 @@ bench: ## costs beside a peer's, as a table and build/bench.json
 	$(Q)tests/bench/run --output $(O) $(BENCH_ARCHES)
 
 .PHONY: bench-bytes
-bench-bytes: ## bytes per sample, compared with the OpenTelemetry eBPF profiler's encoding: RECORDINGS="FILE..."
-	$(Q)tests/bench/peer_encoding $(RECORDINGS)
+bench-bytes: $(if $(PEER),bench-bytes-guest) ## bytes per sample beside the OpenTelemetry eBPF profiler: PEER=PROGRAM in a guest, or its encoding: RECORDINGS="FILE..."
+	$(Q)$(if $(PEER),tests/bench/bytes_beside --output "$(O)" "$(PEER)",tests/bench/peer_encoding $(RECORDINGS))
+
+.PHONY: bench-bytes-guest
+bench-bytes-guest:
+	$(Q)$(MAKE) ARCH=x86_64 lab && $(MAKE) ARCH=x86_64 bench-guest
 
 bench-guest: $(B)/workload_depth $(B)/workload_depth_nofp $(B)/workload_fork $(B)/bench_session $(K)/stacktap.ko $(user_programs)
 	$(Q)cp -u $(K)/stacktap.ko $(user_programs) $(B)/
