@@ -34,6 +34,7 @@ GRPC = "/opentelemetry.proto.collector.profiles.v1development.ProfilesService/Ex
 HEADER = "OTLP-Profiles-Development-Version: 1"
 READY_LIMIT = 180
 SHOWN_LIMIT = 60
+SPAN_LIMIT = 500        # between what is sent directly and through a Collector
 CPU = ("cpu", "nanoseconds")
 
 
@@ -111,11 +112,13 @@ def shift(payload, nanoseconds):
 
 
 class Sent:
-    """Payloads whose last window ends @ago seconds before now."""
+    """Payloads of recordings, the last window of each of which ends @ago seconds before now."""
 
-    def __init__(self, payloads, ago):
-        last = max(sample.profile.start + sample.profile.duration for sample in model.load_payloads(payloads))
-        self.payloads = [shift(payload, time.time_ns() - ago * 10**9 - last) for payload in payloads]
+    def __init__(self, recordings, ago):
+        self.payloads = []
+        for payloads in recordings:
+            last = max(sample.profile.start + sample.profile.duration for sample in model.load_payloads(payloads))
+            self.payloads += [shift(payload, time.time_ns() - ago * 10**9 - last) for payload in payloads]
         self.samples = model.load_payloads(self.payloads)
         starts = [sample.profile.start for sample in self.samples]
         self.start = min(starts) // 10**6 - 1000
@@ -331,7 +334,7 @@ def pprof_stacks(data):
     return sums
 
 
-def through_collector(tap, program, backend, payloads, directory):
+def through_collector(tap, program, backend, recordings, directory):
     port, = free_ports(1)
     config = os.path.join(directory, "collector.json")
     with open(config, "w", encoding="utf-8") as file:
@@ -344,30 +347,32 @@ def through_collector(tap, program, backend, payloads, directory):
     way = f"{backend.name} behind a Collector"
     with running([program, "--config", f"file:{config}", "--feature-gates=+service.profilesSupport"], directory):
         wait_for(lambda: ask(port, "/")[0], READY_LIMIT, "the Collector")
-        sent = Sent(payloads, 60)
+        sent = Sent(recordings, 60)
         notes = [note for payload in sent.payloads for note in [send(port, payload, False)] if note]
-    tap.result(not notes, f"{way}: takes {len(payloads)} payloads", "\n".join(notes))
+    tap.result(not notes, f"{way}: takes {len(sent.payloads)} payloads", "\n".join(notes))
     if not notes:
         backend.check(tap, sent, way)
 
 
-def try_backend(tap, kind, program, payloads, collector):
+def try_backend(tap, kind, program, recordings, collector):
     with tempfile.TemporaryDirectory() as directory:
         backend = kind(program, directory)
         with running(backend.command, directory):
             try:
                 wait_for(backend.is_ready, READY_LIMIT, backend.name)
                 # it says so before all of it is; what this leaves is in no range that is asked for
-                early = Sent(payloads[:1], 3000).payloads[0]
+                early = Sent([recordings[0][:1]], 3000).payloads[0]
                 wait_for(lambda: not send(backend.port, early, backend.is_grpc), READY_LIMIT, f"{backend.name} takes a payload")
-                sent = Sent(payloads, 600)
+                sent = Sent(recordings, 600)
+                if sent.end - sent.start > SPAN_LIMIT * 1000:
+                    raise RuntimeError(f"a recording of {(sent.end - sent.start) // 1000} s would be in the same time twice")
                 notes = [note for payload in sent.payloads for note in [send(backend.port, payload, backend.is_grpc)] if note]
-                tap.result(not notes, f"{backend.name}: takes {len(payloads)} payloads", "\n".join(notes))
+                tap.result(not notes, f"{backend.name}: takes {len(sent.payloads)} payloads", "\n".join(notes))
                 if not notes:
                     backend.check(tap, sent, backend.name)
                 if collector:
                     with tempfile.TemporaryDirectory() as beside:
-                        through_collector(tap, collector, backend, payloads, beside)
+                        through_collector(tap, collector, backend, recordings, beside)
                 else:
                     tap.skip(f"{backend.name} behind a Collector", "no Collector could be built")
             except (RuntimeError, OSError, http.client.HTTPException) as error:
@@ -387,10 +392,10 @@ def main():
     with tempfile.TemporaryDirectory() as directory:
         path = os.path.join(directory, "window.otlp")
         subprocess.run([args.encoder, path, "16000000", "0", "1"], check=True, stdout=subprocess.DEVNULL)
-        payloads = [payload for name in [path, *args.files] for payload in wire.read(name)]
+        recordings = [wire.read(name) for name in [path, *args.files]]
     for kind, program in ((Pyroscope, args.pyroscope), (Parca, args.parca)):
         if program:
-            try_backend(tap, kind, os.path.abspath(program), payloads, args.collector and os.path.abspath(args.collector))
+            try_backend(tap, kind, os.path.abspath(program), recordings, args.collector and os.path.abspath(args.collector))
         else:
             tap.skip(kind.name, f"no server: make test-backends {kind.name.upper()}=PATH")
     print(f"1..{tap.number}")

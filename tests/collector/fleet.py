@@ -148,8 +148,8 @@ class Backend:
             yield self
 
     def bodies(self, path, hosts):
-        self.sent = lane.Sent(payloads(path), 120)
-        early = lane.Sent(payloads(path)[:1], 3000).payloads[0]
+        self.sent = lane.Sent([payloads(path)], 120)
+        early = lane.Sent([payloads(path)[:1]], 3000).payloads[0]
         lane.wait_for(lambda: not lane.send(self.port, early, False), lane.READY_LIMIT, "Pyroscope takes a payload")
         found = [gzip.compress(as_host(self.sent.payloads[number % len(self.sent.payloads)], number), 6)
                  for number in range(hosts)]
