@@ -224,7 +224,7 @@ int report_show(struct report_cli *cli)
 	if (!cli->model->events.count) {
 		ret = select_found_nothing(&cli->selection, cli->path);
 	} else if (focus(cli) < 0 || diff_make_one(cli->model, model_main_event(cli->model), cli->by,
-						   least, &cli->shares) < 0) {
+						   least, cli->view == REPORT_TREE, &cli->shares) < 0) {
 		ret = cli_error("%s needs more memory than is allowed: "
 				RECORDING_NARROW, recording_name(cli->path));
 	} else {

@@ -251,7 +251,7 @@ static void measure_all(struct maker *maker)
 		struct diff_path *path = diff_path(diff, i);
 
 		measure(maker, &path->total);
-		path->self_error = error_of(maker, path->self, path->self_tested);
+		path->self_error = maker->with_selves ? error_of(maker, path->self, path->self_tested) : -1;
 	}
 	diff->path.tested = diff_path_count(diff);
 }
@@ -366,7 +366,7 @@ static void sum_up(struct maker *maker)
 	double *phi = maker->phi[0];
 	size_t count = 0;
 
-	for (uint32_t i = 0; i < maker->tested; i++)
+	for (uint32_t i = 0; i < maker->shares; i++)
 		for (unsigned int side = maker->is_one; side < DIFF_SIDES; side++)
 			phi[count++] = maker->phi[i][side];
 	maker->diff->phi_median = maker->diff->phi_max = 1;
@@ -385,7 +385,8 @@ static int test_all(struct maker *maker)
 
 	if (err)
 		return err;
-	if (maker->is_one)
+	maker->shares = maker->tested;
+	if (maker->with_selves)
 		choose_selves(maker);
 	bytes = ((size_t)maker->tested + 1) * (sizeof(*maker->slices) + sizeof(*maker->phi));
 	if (!pool_charge(POOL_REPORT, bytes))
@@ -444,9 +445,11 @@ static int make_of_nodes(struct maker *maker)
 }
 
 static int make_any(struct model *model, const uint32_t events[DIFF_SIDES], enum view_by by,
-		    bool is_one, double least, struct diff *ret_diff)
+		    bool is_one, double least, bool with_selves, struct diff *ret_diff)
 {
-	struct maker maker = { .model = model, .diff = ret_diff, .is_one = is_one, .least = least };
+	struct maker maker = {
+		.model = model, .diff = ret_diff, .is_one = is_one, .least = least, .with_selves = with_selves,
+	};
 	int err;
 
 	*ret_diff = (struct diff){ .by = by };
@@ -461,12 +464,14 @@ static int make_any(struct model *model, const uint32_t events[DIFF_SIDES], enum
 int diff_make(struct model *model, const uint32_t events[DIFF_SIDES], enum view_by by,
 	      struct diff *ret_diff)
 {
-	return make_any(model, events, by, false, 0, ret_diff);
+	return make_any(model, events, by, false, 0, false, ret_diff);
 }
 
-int diff_make_one(struct model *model, uint32_t event, enum view_by by, double least, struct diff *ret_diff)
+int diff_make_one(struct model *model, uint32_t event, enum view_by by, double least, bool with_selves,
+		  struct diff *ret_diff)
 {
-	return make_any(model, (const uint32_t[]){ event, event }, by, true, least, ret_diff);
+	return make_any(model, (const uint32_t[]){ event, event }, by, true, least, with_selves,
+			ret_diff);
 }
 
 bool diff_say_paths(const struct diff *diff, char *ret_text, size_t size)

@@ -186,7 +186,7 @@ static void the_largest_paths_of_many_have_errors(void **state _unused_)
 	if (model_load(path, &(struct model_options){ .with_times = true }, &model, error, sizeof(error)))
 		fail_msg("%s", error);
 	assert_int_equal(tree_count(&model->tree), 1 + CALLERS + PATHS);
-	assert_int_equal(diff_make_one(model, 0, BY_FUNCTION, 0, &diff), 0);
+	assert_int_equal(diff_make_one(model, 0, BY_FUNCTION, 0, false, &diff), 0);
 	assert_largest(&diff, model, count);
 	diff_free(&diff);
 	model_free(model);

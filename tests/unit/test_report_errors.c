@@ -78,7 +78,7 @@ static void make_table(const char *event, const char *process, enum view_by by, 
 		       ret_model, error, sizeof(error)))
 		fail_msg("%s", error);
 	assert_int_equal(diff_make_one(*ret_model, model_main_event(*ret_model), by, DIFF_NO_PATHS,
-				       ret_table), 0);
+				       false, ret_table), 0);
 }
 
 /* How many of its functions depend on their neighbours in time. */

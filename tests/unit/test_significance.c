@@ -237,7 +237,7 @@ static void one_recording_has_errors(void **state)
 		if (model_load(path, &(struct model_options){ .with_times = true }, &model, error,
 			       sizeof(error)))
 			fail_msg("%s", error);
-		assert_int_equal(diff_make_one(model, model_main_event(model), by, 0, &diff), 0);
+		assert_int_equal(diff_make_one(model, model_main_event(model), by, 0, false, &diff), 0);
 		assert_int_equal(diff.sides[DIFF_BEFORE].used, 0);
 		assert_float_equal(sliced_size(sliced), 2 * 2020, 1e-6);
 		for (size_t i = 0; i < diff.rows.count; i++) {
@@ -258,17 +258,28 @@ static void one_recording_has_errors(void **state)
 static void small_paths_have_no_errors(void **state _unused_)
 {
 	const char *path = fixture_path("small.otlp");
-	struct diff all, large, none;
+	struct diff all, large, none, totals;
 	char error[512] = "";
 	struct model *model;
-	size_t count = 0;
+	size_t count = 0, selves = 0;
 
 	recorded_file(path, 1 << 24);
 	if (model_load(path, &(struct model_options){ .with_times = true }, &model, error, sizeof(error)))
 		fail_msg("%s", error);
-	assert_int_equal(diff_make_one(model, model_main_event(model), BY_FUNCTION, 0, &all), 0);
-	assert_int_equal(diff_make_one(model, model_main_event(model), BY_FUNCTION, 10, &large), 0);
-	assert_int_equal(diff_make_one(model, model_main_event(model), BY_FUNCTION, DIFF_NO_PATHS, &none), 0);
+	assert_int_equal(diff_make_one(model, model_main_event(model), BY_FUNCTION, 0, true, &all), 0);
+	assert_int_equal(diff_make_one(model, model_main_event(model), BY_FUNCTION, 10, false, &large), 0);
+	assert_int_equal(diff_make_one(model, model_main_event(model), BY_FUNCTION, DIFF_NO_PATHS, true, &none), 0);
+	assert_int_equal(diff_make_one(model, model_main_event(model), BY_FUNCTION, 0, false, &totals), 0);
+	/* what their last functions have alone is tested beside them, for who shows that */
+	assert_int_equal(diff_path_count(&totals), diff_path_count(&all));
+	assert_float_equal(totals.phi_median, all.phi_median, 0);
+	assert_float_equal(totals.phi_max, all.phi_max, 0);
+	for (size_t i = 0; i < diff_path_count(&all); i++) {
+		selves += diff_path(&all, i)->self_error > 0;
+		assert_true(diff_path(&totals, i)->self_error < 0);
+	}
+	assert_true(selves);
+	diff_free(&totals);
 	assert_int_equal(diff_path_count(&none), 0);
 	assert_true(diff_path_count(&large) > 0 && diff_path_count(&large) < diff_path_count(&all));
 	for (size_t i = 0; i < diff_path_count(&all); i++) {
