@@ -179,7 +179,7 @@ static int print_table(const struct diff_cli *cli, const char *title, struct tab
 
 	fit_add(note, "%s", title);
 	if (cli->filter.is_set)
-		fit_add(note, " with `%s'", cli->filter.text);
+		fit_add(note, " with `%s' (shares of all samples)", cli->filter.text);
 	fit_add(note, ": %zu grew, %zu shrank, %zu without a significant change", found->grew, found->shrank,
 		found->tested - found->grew - found->shrank);
 	/* how many paths match is known only of those that were considered for a test */
@@ -320,12 +320,14 @@ static void put_share(struct json *json, const char *name, const struct diff_sha
 	json_end(json);
 }
 
-static void put_count(struct json *json, const struct diff_cli *cli, const char *name,
-		      const struct diff_count *count)
+/* How many paths match is known only of those that were considered for a test. */
+static void put_count(struct json *json, const struct diff_cli *cli, const char *name, const struct diff_count *count,
+		      bool with_few)
 {
 	json_object(json, name);
 	json_u64(json, "tested", count->tested);
-	json_u64(json, "few", count->few);
+	if (with_few)
+		json_u64(json, "few", count->few);
 	if (count == &cli->diff.path)
 		json_u64(json, "beyond", count->beyond);
 	json_u64(json, "grew", count->grew);
@@ -388,6 +390,31 @@ static int put_path(struct json *json, const struct diff_cli *cli, const struct 
 	return CLI_OK;
 }
 
+/* Of what matches. */
+static int put_filtered(struct json *json, const struct diff_cli *cli)
+{
+	struct table self, total, path;
+	int ret = rows_of(cli, true, false, &self);
+
+	if (ret)
+		return ret;
+	free(self.lines);
+	ret = rows_of(cli, false, false, &total);
+	if (ret)
+		return ret;
+	free(total.lines);
+	ret = paths_of(cli, false, &path);
+	if (ret)
+		return ret;
+	free(path.lines);
+	json_object(json, "counts_filtered");
+	put_count(json, cli, "self", &self.found, true);
+	put_count(json, cli, "total", &total.found, true);
+	put_count(json, cli, "paths", &path.found, false);
+	json_end(json);
+	return CLI_OK;
+}
+
 static void put_head(struct json *json, const struct diff_cli *cli)
 {
 	const struct diff *diff = &cli->diff;
@@ -403,9 +430,9 @@ static void put_head(struct json *json, const struct diff_cli *cli)
 	if (by_is_frame(diff->by))
 		json_double(json, "path_samples_min", diff->path_least);
 	json_object(json, "counts");
-	put_count(json, cli, "self", &diff->self);
-	put_count(json, cli, "total", &diff->total);
-	put_count(json, cli, "paths", &diff->path);
+	put_count(json, cli, "self", &diff->self, true);
+	put_count(json, cli, "total", &diff->total, true);
+	put_count(json, cli, "paths", &diff->path, true);
 	json_end(json);
 	if (cli->has_fail_over) {
 		json_double(json, "fail_over", cli->fail_over);
@@ -425,13 +452,16 @@ int diff_print_json(const struct diff_cli *cli)
 	json_init(&json, stdout);
 	json_object(&json, NULL);
 	put_head(&json, cli);
+	if (cli->filter.is_set)
+		ret = put_filtered(&json, cli);
 	json_array(&json, "rows");
 	for (size_t i = 0; i < limit_of(cli, table.count); i++)
 		put_row(&json, cli, table.lines[i].row);
 	json_end(&json);
 	free(table.lines);
+	table = (struct table){ 0 };
 	json_array(&json, "paths");
-	ret = paths_of(cli, true, &table);
+	ret = ret ?: paths_of(cli, true, &table);
 	for (size_t i = 0, put = 0; !ret && i < table.count && put < limit_of(cli, SIZE_MAX); i++)
 		if (cli->with_all || diff_is_change(table.lines[i].share)) {
 			ret = put_path(&json, cli, table.lines[i].path);

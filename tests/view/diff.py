@@ -185,8 +185,12 @@ def command(tap, diff):
     tap.check("of which there are fewer than all", 0 < len(some["paths"]) < len(every["paths"]))
     tap.same("it says which, and what all have", [some["filter"], some["counts"]], ["^(leaf_1|planted)$", every["counts"]])
     text = diff.run("--fail-over", "1%", "--filter", "^planted$", a, b)
-    tap.check("--filter as text", "\ntotal by function with `^planted$': 1 grew, 0 shrank, 0 without a significant change, 0 of too few samples\n" in
-              text.stdout and "\ncall paths with `^planted$': 1 grew, 0 shrank, 0 without a significant change\n" in text.stdout, text.stdout)
+    one = json.loads(diff.run("--json", "--filter", "^planted$", a, b).stdout)["counts_filtered"]
+    tap.same("and what those that match have, as the text", [one["total"], one["paths"]],
+             [{"tested": 1, "few": 0, "grew": 1, "shrank": 0}, {"tested": 1, "grew": 1, "shrank": 0}])
+    tap.check("which all have without a filter", "counts_filtered" not in every, every.keys())
+    tap.check("--filter as text", "\ntotal by function with `^planted$' (shares of all samples): 1 grew, 0 shrank, 0 without a significant change, 0 of too few samples\n" in
+              text.stdout and "\ncall paths with `^planted$' (shares of all samples): 1 grew, 0 shrank, 0 without a significant change\n" in text.stdout, text.stdout)
     tap.same("--fail-over is of what matches", [text.returncode, diff.run("--fail-over", "1%", "--filter", "^leaf_1$", a, b).returncode], [3, 0])
     tap.same("--filter of rows that are no functions", [len(json.loads(diff.run("--json", "--by", "process", "--filter", name, a, b).stdout)["rows"])
                                                         for name in ("^prog", "^nobody")], [1, 0])
