@@ -170,8 +170,6 @@ static int print_by(const struct report_cli *cli)
 		put_rows(cli, rows, shown);
 		return CLI_OK;
 	}
-	if (cli->by == BY_LINE)
-		tell_lines(cli);
 	print_heading(cli);
 	for (size_t i = 0; i < shown; i++)
 		print_row(cli, rows[i]);
@@ -232,6 +230,9 @@ int report_show(struct report_cli *cli)
 			fprintf(stderr, "stacktap: %s is cut off or damaged; this is what is whole\n",
 				recording_name(cli->path));
 		if (!cli->use_json) {
+			/* what is said on a terminal goes before the pager's screen, not into it */
+			if (cli->view == REPORT_BY && cli->by == BY_LINE)
+				tell_lines(cli);
 			fit_start(cli->is_wide);
 			pager_start();
 		}
