@@ -373,7 +373,7 @@ static int add_attribute(struct import *import, int index)
 	return 0;
 }
 
-static int add_frames(struct pprof *pprof, const char *key, int64_t string)
+static int add_text(struct pprof *pprof, const char *key, int64_t string)
 {
 	const char *text = text_at(pprof, string);
 
@@ -395,12 +395,13 @@ static int read_remarks(struct pprof *pprof)
 			return -EBADMSG;
 	}
 	if (count < pprof->message->n_comment)
-		pprof->import->loss = "units of labels, comments beyond the first 256";
+		pprof->import->loss = "units of labels and comments beyond the first 256";
 	err = count ? add_attribute(pprof->import,
 				    dictionary_attribute_strings(&pprof->import->dictionary, "pprof.profile.comment",
 								 comments, count)) : 0;
-	return err ?: add_frames(pprof, "pprof.profile.drop_frames", pprof->message->drop_frames) ?:
-	       add_frames(pprof, "pprof.profile.keep_frames", pprof->message->keep_frames);
+	return err ?: add_text(pprof, "pprof.profile.drop_frames", pprof->message->drop_frames) ?:
+	       add_text(pprof, "pprof.profile.keep_frames", pprof->message->keep_frames) ?:
+	       add_text(pprof, "pprof.profile.doc_url", pprof->message->doc_url);
 }
 
 static int read_message(struct pprof *pprof)

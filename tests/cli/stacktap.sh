@@ -592,10 +592,10 @@ copy;main;gamma 60
 copy;main;read_zero_[k] 3"
 python3 -B - "$scratch" <<'PYTHON'
 import gzip, sys
-# a sample of no name; of the whole two comments of which one is no UTF-8, frames to drop and to keep
+# a sample of no name; of the whole two comments of which one is no UTF-8, frames to drop and to keep, a document
 whole = b"\x32\0\x0a\0\x12\6\x0a\1\7\x12\1\1\x22\2\x08\7"
-strings = b"".join(b"\x32" + bytes([len(text)]) + text for text in (b"it was slow", b"h\xff\xfe", b"^skip$", b"^keep$"))
-for name, more in (("remarks", b"\x6a\2\1\2\x38\3\x40\4"), ("chatty", b"\x68\1" * 257)):
+strings = b"".join(b"\x32" + bytes([len(text)]) + text for text in (b"it was slow", b"h\xff\xfe", b"^skip$", b"^keep$", b"https://example.com/"))
+for name, more in (("remarks", b"\x6a\2\1\2\x38\3\x40\4\x78\5"), ("chatty", b"\x68\1" * 257)):
     with gzip.open(f"{sys.argv[1]}/{name}.pprof", "wb") as file:
         file.write(whole + strings + more)
 PYTHON
@@ -610,9 +610,10 @@ tables, (profile,) = data.dictionary, data.resource_profiles[0].scope_profiles[0
 said = {tables.string_table[tables.attribute_table[i].key_strindex]: tables.attribute_table[i].value for i in profile.attribute_indices}
 assert [value.string_value for value in said["pprof.profile.comment"].array_value.values] == ["it was slow", "h??"], said
 assert said["pprof.profile.drop_frames"].string_value == "^skip$" and said["pprof.profile.keep_frames"].string_value == "^keep$", said
+assert said["pprof.profile.doc_url"].string_value == "https://example.com/", said
 ' "$scratch/remarks.otlp"
 check "convert pprof with many comments" run 0 convert -o chatty.otlp chatty.pprof
-check "says that not all were kept" says "$err" "as otlp, without units of labels, comments beyond the first 256"
+check "says that not all were kept" says "$err" "as otlp, without units of labels and comments beyond the first 256"
 printf 'a b 1/2 5.000000001: 7 cycles: \n\t ffffffff81000000 f+0x1 ([k])\n\n' >"$scratch/script"
 check "convert perf script to otlp" run 0 convert -o back.otlp script
 check "its samples" run 0 report --json back.otlp
