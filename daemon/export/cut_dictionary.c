@@ -100,7 +100,8 @@ int cut_options(struct cut_dictionary *dictionary)
 	*at++ = (uint8_t)((dictionary->options.with_cpu ? CUT_WITH_CPU : 0) |
 			  (form->names_ranges ? CUT_NAMES_RANGES : 0) |
 			  (form->kernel_suffix ? CUT_HAS_SUFFIX : 0) |
-			  (relabel_rules(dictionary->options.relabel) ? CUT_HAD_RULES : 0));
+			  (relabel_rules(dictionary->options.relabel) ? CUT_HAD_RULES : 0) |
+			  (dictionary->options.rounds_times ? CUT_ROUNDS_TIMES : 0));
 	at = cut_put(at, max_bytes);
 	cut_end(dictionary, put_text(at, form->kernel_suffix));
 	return 0;

@@ -45,6 +45,7 @@ static int read_options(struct cut_reader *reader, struct cut_bytes *bytes)
 	cut_take_text(bytes, reader->kernel_suffix, sizeof(reader->kernel_suffix));
 	reader->options.with_cpu = flags & CUT_WITH_CPU;
 	reader->options.had_rules = flags & CUT_HAD_RULES;
+	reader->options.rounds_times = flags & CUT_ROUNDS_TIMES;
 	reader->options.form.names_ranges = flags & CUT_NAMES_RANGES;
 	reader->options.form.kernel_suffix = flags & CUT_HAS_SUFFIX ? reader->kernel_suffix : NULL;
 	return 0;

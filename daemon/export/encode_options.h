@@ -33,6 +33,7 @@ struct encode_options {
 	const struct encode_attribute *resource; /* OTEL_RESOURCE_ATTRIBUTES, host.name, ... */
 	size_t resource_count;		/* ENCODE_MAX_RESOURCE at most */
 	bool with_cpu;			/* cpu.logical_number on samples */
+	bool rounds_times;		/* down, to a part of the time between samples: random digits do not compress */
 	struct encode_form form;
 	struct relabel *relabel;	/* rules for Resources; NULL: none */
 	bool is_draft;			/* encoded once more later: rules count nothing */

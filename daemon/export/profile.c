@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/fingerprint.h"
 #include "export/entry.h"
 #include "export/frames.h"
@@ -13,6 +14,7 @@
 #define TIME_BYTES 8u
 #define VALUE_BYTES 9u
 #define ATTRIBUTES_MAX ENTRY_ATTRIBUTES
+#define TIME_PARTS 1024u	/* of the mean time between samples; none stands for a smaller one */
 
 /* What makes a Sample: parts of equal identity become one. */
 struct identity {
@@ -154,6 +156,20 @@ static int identity_sort(const void *a, const void *b)
 	return order ? order : (left->part > right->part) - (left->part < right->part);
 }
 
+/*
+ * Times are rounded down to a multiple of this: bits that are 0 take no bytes once they are compressed, and random ones
+ * are a quarter of a large payload. 1: nobody knows how far samples are apart.
+ */
+static uint64_t time_grain(const struct profile_config *config)
+{
+	uint64_t apart = config->rate_hz ? NSEC_PER_SEC / config->rate_hz : config->is_clock ? config->period : 0;
+	uint64_t grain = 1;
+
+	while (grain <= apart / TIME_PARTS / 2)
+		grain *= 2;
+	return grain;
+}
+
 static int event_sort(const void *a, const void *b)
 {
 	const struct event *left = a, *right = b;
@@ -226,7 +242,9 @@ static int sample_pack_each(struct profile_writer *writer, OtlpSample *message, 
 static int sample_write(struct profile_writer *writer, const struct profile_part *parts,
 			const struct identity *run, size_t run_count)
 {
-	uint64_t offset = (uint64_t)writer->window->realtime_offset;
+	const struct window *window = writer->window;
+	const uint64_t offset = (uint64_t)window->realtime_offset, start = window->start + offset;
+	const uint64_t grain = writer->rounds_times ? time_grain(&window->profiles[parts->sample->profile]) : 1;
 	bool has_values = parts[run->part].sample->values;
 	int32_t attributes[ATTRIBUTES_MAX];
 	size_t count = 0, filled = 0;
@@ -247,7 +265,9 @@ static int sample_write(struct profile_writer *writer, const struct profile_part
 		const struct profile_part *part = &parts[run[i].part];
 
 		for (uint32_t k = 0; k < part->count; k++, filled++) {
-			times[filled] = part->sample->times[part->first + k] + offset;
+			const uint64_t at = part->sample->times[part->first + k] + offset;
+
+			times[filled] = max_of(at & ~(grain - 1), start);
 			if (values)
 				values[filled] = (int64_t)(part->sample->values[part->first + k] &
 							   INT64_MAX);

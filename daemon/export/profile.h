@@ -34,7 +34,7 @@ enum { PROFILE_CACHE_SLOTS = 64 };
 struct profile_writer {
 	const struct window *window;
 	struct dictionary *dictionary;
-	bool with_cpu;
+	bool with_cpu, rounds_times;
 	struct buffer identities, samples, scratch;
 	uint64_t ordinal;	/* of the Profile in its window */
 	uint32_t one_in;	/* of the image's samples, the one that is sent: stands for so many periods */

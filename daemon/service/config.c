@@ -31,6 +31,7 @@ static const struct option options[] = {
 	{ "profile", "window_seconds", OPTION_NUMBER, FIELD(window_seconds), 1, 3600, { NULL } },
 	{ "profile", "window_max_seconds", OPTION_NUMBER, FIELD(window_max_seconds), 1, 3600,
 	  { NULL } },
+	{ "profile", "exact_times", OPTION_BOOL, FIELD(with_exact_times), 0, 0, { NULL } },
 	{ "profile", "max_stack", OPTION_NUMBER, FIELD(max_stack), 1, STACKTAP_MAX_USER_FRAMES,
 	  { NULL } },
 	{ "profile", "unnamed", OPTION_CHOICE, FIELD(names_ranges), 0, 0, { "address", "range" } },

@@ -27,6 +27,7 @@ struct config {
 	unsigned int is_frequency;	/* mode = frequency */
 	bool with_jitter;
 	uint64_t window_seconds, window_max_seconds;
+	bool with_exact_times;
 	uint64_t max_stack;
 	unsigned int names_ranges;	/* unnamed = range */
 	char *kernel_suffix;		/* NULL: none */

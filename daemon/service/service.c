@@ -221,6 +221,7 @@ static int open_pipeline(struct service *service, const struct control_filter *f
 		},
 		.encode = {
 			.max_bytes = MAX_PAYLOAD_BYTES,
+			.rounds_times = !config->with_exact_times,
 			.form = service->delivery.forms[0],
 			.service_name = environment->service_name ? environment->service_name :
 								    config->service_name,

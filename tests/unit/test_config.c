@@ -136,7 +136,7 @@ static void test_every_option_round_trips(void **state _unused_)
 {
 	static const char text[] =
 		"[profile]\nevent = instructions:u\nevent = cpu-clock\nrate = 7\nperiod = 0\n"
-		"mode = frequency\njitter = no\nwindow_seconds = 2\nwindow_max_seconds = 3\nmax_stack = 9\nunnamed = range\nkernel_suffix = _[k]\nbudget_ns = 0\n"
+		"mode = frequency\njitter = no\nwindow_seconds = 2\nwindow_max_seconds = 3\nexact_times = yes\nmax_stack = 9\nunnamed = range\nkernel_suffix = _[k]\nbudget_ns = 0\n"
 		"ceiling = 2.5\n\n"
 		"[filter]\ncpus = 0-1\nusers = root,7\ncomms = a,b c\ncgroups =\nuser_only = yes\nkernel_only = no\nexclude_idle = no\n\n"
 		"[capture]\nring_bytes = 131072\nsideband_bytes = 32768\n\n"
