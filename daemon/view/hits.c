@@ -2,6 +2,7 @@
 #include "view/hits.h"
 
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/hash.h"
 #include "view/recording.h"
@@ -233,8 +234,8 @@ int hits_new(struct hits *hits, const char *function, const char *object,
 	return reader_new(&hits->texts, selection, false, &sink, &hits->reader);
 }
 
-int hits_load(struct hits *hits, const char *path, const char *function, const char *object,
-	      const struct selection *selection, char *ret_error, size_t error_size)
+static int load(struct hits *hits, const char *path, const char *function, const char *object,
+		const struct selection *selection, bool with_times, char *ret_error, size_t error_size)
 {
 	int err = hits_new(hits, function, object, selection);
 
@@ -242,8 +243,28 @@ int hits_load(struct hits *hits, const char *path, const char *function, const c
 		snprintf(ret_error, error_size, "out of memory");
 		return err;
 	}
-	hits->with_times = true;
+	hits->with_times = with_times;
 	return recording_read(path, selection, hits->reader, &hits->is_cut, ret_error, error_size);
+}
+
+static bool can_be_read_again(const char *path)
+{
+	struct stat st;
+
+	return strcmp(path, "-") != 0 && !stat(path, &st) && (S_ISREG(st.st_mode) || S_ISDIR(st.st_mode));
+}
+
+int hits_load(struct hits *hits, const char *path, const char *function, const char *object,
+	      const struct selection *selection, char *ret_error, size_t error_size)
+{
+	int err = load(hits, path, function, object, selection, true, ret_error, error_size);
+
+	/* moments have the memory that hits need */
+	if (err == -E2BIG && hits->with_times && can_be_read_again(path)) {
+		hits_free(hits);
+		err = load(hits, path, function, object, selection, false, ret_error, error_size);
+	}
+	return err;
 }
 
 void hits_free(struct hits *hits)

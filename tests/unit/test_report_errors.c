@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 
 #include "view/diff.h"
+#include "view/hits.h"
 #include "view/recording.h"
 #include "view/report_build.h"
 #include "view/report_load.h"
@@ -340,6 +341,35 @@ static void without_memory_there_are_no_errors(void **state _unused_)
 	report_free(report);
 }
 
+/* With no more memory than hits need there are hits, without moments. */
+static void moments_take_no_memory_from_hits(void **state _unused_)
+{
+	struct pool *pool = pool_get(POOL_REPORT);
+	struct report *report = load(path);
+	const char *function = report->events[0].processes[0].functions[0].name;
+	const size_t limit = pool->limit;
+	size_t more = 0;
+	struct hits hits;
+	char error[512];
+	bool is_cut;
+	int err;
+
+	do {
+		more += 4096;
+		pool->limit = atomic_load(&pool->used) + more;
+		err = hits_new(&hits, function, NULL, NULL) ?:
+		      recording_read(path, NULL, hits.reader, &is_cut, error, sizeof(error));
+		hits_free(&hits);
+	} while (err == -E2BIG);
+	assert_int_equal(err, 0);
+	assert_int_equal(hits_load(&hits, path, function, NULL, NULL, error, sizeof(error)), 0);
+	pool->limit = limit;
+	assert_false(hits.with_times);
+	assert_true(hits.rows.count > 0 && hits_event(&hits, 0)->function_samples > 0);
+	hits_free(&hits);
+	report_free(report);
+}
+
 /* The error of a process of 4000 samples in so many bursts, and that of its function which has one in @every of them. */
 static struct report_function error_in_bursts(unsigned int bursts, unsigned int every)
 {
@@ -398,6 +428,7 @@ int main(void)
 		cmocka_unit_test(a_file_may_be_cut_meanwhile),
 		cmocka_unit_test(too_few_bursts_have_no_error),
 		cmocka_unit_test(without_memory_there_are_no_errors),
+		cmocka_unit_test(moments_take_no_memory_from_hits),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
