@@ -151,12 +151,24 @@ static size_t count_failures(const struct diff_cli *cli)
 
 	for (size_t i = 0; i < cli->diff.rows.count; i++)
 		count += is_failure(cli, &diff_row(&cli->diff, i)->total) &&
-			 row_is_wanted(&cli->filter, diff_row(&cli->diff, i));
+			 cli->wanted[i];
 	return count;
+}
+
+/* Once for all tables: a regular expression takes its time. */
+static int find_wanted(struct diff_cli *cli)
+{
+	cli->wanted = calloc((size_t)cli->diff.rows.count + 1, sizeof(*cli->wanted));
+	if (!cli->wanted)
+		return cli_error("out of memory");
+	for (size_t i = 0; i < cli->diff.rows.count; i++)
+		cli->wanted[i] = row_is_wanted(&cli->filter, diff_row(&cli->diff, i));
+	return CLI_OK;
 }
 
 static void cli_done(struct diff_cli *cli)
 {
+	free(cli->wanted);
 	focus_done(&cli->focus);
 	name_filter_done(&cli->filter);
 	diff_free(&cli->diff);
@@ -181,6 +193,9 @@ int diff_run(int argc, char **argv)
 	if (diff_make(cli.model, events, cli.by, &cli.diff) < 0 ||
 	    (cli.filter.is_set && focus_find(cli.model, row_is_wanted_frame, &cli.filter, &cli.focus) < 0))
 		return pair_is_too_large(&cli.pair);
+	ret = find_wanted(&cli);
+	if (ret)
+		return ret;
 	cli.failures = count_failures(&cli);
 	if (cli.use_json) {
 		ret = diff_print_json(&cli);

@@ -14,6 +14,7 @@ struct diff_cli {
 	double fail_over;	/* percentage points */
 	bool has_fail_over, with_all, is_wide, use_json;
 	struct name_filter filter;	/* of what is shown, and of fail_over */
+	bool *wanted;			/* of each row of diff: it matches */
 	struct focus focus;		/* nodes of call paths that match; if there is a filter */
 	struct model *model;
 	struct diff diff;

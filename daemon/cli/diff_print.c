@@ -77,7 +77,7 @@ static int rows_of(const struct diff_cli *cli, bool by_self, bool with_all, stru
 		const struct line line = { .row = row, .share = by_self ? &row->self : &row->total };
 
 		/* also rows of other events, and of callers that are leaves nowhere */
-		if (line.share->parts[0] + line.share->parts[1] <= 0 || !row_is_wanted(&cli->filter, row))
+		if (line.share->parts[0] + line.share->parts[1] <= 0 || !cli->wanted[i])
 			continue;
 		count_line(line.share, &ret_table->found);
 		if (with_all || diff_is_change(line.share))

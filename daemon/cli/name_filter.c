@@ -40,4 +40,5 @@ void name_filter_done(struct name_filter *filter)
 	if (filter->is_set)
 		regfree(&filter->regex);
 	filter->is_set = false;
+	filter->text = NULL;
 }
