@@ -163,7 +163,7 @@ def demo(path):
     libc = "/usr/lib/x86_64-linux-gnu/libc.so.6"
     write(path, [
         Process(173, "python3.11", 0.6, [
-            (frames(python, "_PyEval_EvalFrameDefault", "main"), 0.5),
+            (frames(python, "_PyEval_EvalFrameDefault", "main"), 0.47), (frames(python, "main"), 0.03),
             (frames(python, "python3.11+0x55d4c0", "_PyEval_EvalFrameDefault", "main"), 0.3),
             (frames(libc, "libc.so.6+0x152320") + frames(python, "_PyEval_EvalFrameDefault", "main"), 0.2)]),
         Process(170, "xz", 0.4, [(frames(xz, "liblzma.so.5.4.1+0x190e0"), 0.6), (frames(xz, "liblzma.so.5.4.1+0x15b10"), 0.4)])],
