@@ -91,7 +91,7 @@ int opener_ask(struct opener *opener, const struct place *place, const char *wha
 	is_cut = left + GRACE_MS < call->timeout_ms;
 	if (is_cut)
 		call->timeout_ms = left + GRACE_MS;
-	call->start_ms = opener->deadline ? left : 0;
+	call->start_ms = deadline_start_ms(opener->deadline);
 	r = helper_call(opener->helper, call);
 	now = clock_monotonic();
 	is_slow = r != -EAGAIN && now - began > SLOW_NS;

@@ -14,7 +14,6 @@
 #include "symbol/facts.h"
 
 enum {
-	READ_MS = 1000,		/* for one file's symbols, or facts */
 	TABLE_MAX_BYTES = 32 << 20,
 	PLT_MAX_BYTES = 8 << 20,
 	CREDIT_PART = 4,	/* of the time may go into names, in the long run */
@@ -67,9 +66,9 @@ void parser_until(struct parser *parser, const struct deadline *deadline)
 	parser->deadline = deadline;
 }
 
-int parser_may_ask(struct parser *parser, uint64_t now)
+int parser_may_ask(struct parser *parser, uint64_t now, uint32_t least_ms)
 {
-	if (!deadline_left_ns(parser->deadline))
+	if (deadline_left_ms(parser->deadline, least_ms) < least_ms)
 		return -ETIME;
 	if (fair_may(&parser->credit, parser->payer, now))
 		return 0;
@@ -77,11 +76,17 @@ int parser_may_ask(struct parser *parser, uint64_t now)
 	return -EDQUOT;
 }
 
+/* What looks at one text, or at little more, takes no time to speak of. */
+static bool is_short(const struct helper_call *call)
+{
+	return call->op == PARSE_TEXT || call->op == PARSE_CONTEXT;
+}
+
 /* What somebody's files make it read for names. */
 int parser_ask_for_names(struct parser *parser, const struct object *object, struct helper_call *call)
 {
 	uint64_t began = clock_monotonic();
-	int r = parser_may_ask(parser, began);
+	int r = parser_may_ask(parser, began, is_short(call) ? PARSER_SHORT_MS : PARSER_READ_MS);
 
 	if (r < 0)
 		return r;
@@ -129,9 +134,9 @@ static bool is_printable(const char *text, size_t size)
 static int ask_facts(struct parser *parser, const struct object *object, int fd,
 		     struct parse_facts *ret_facts)
 {
-	const struct parse_file file = { .size = object->size, .limit_ms = parser_left_ms(parser, READ_MS) };
+	const struct parse_file file = { .size = object->size, .limit_ms = PARSER_READ_MS };
 	struct helper_call call = {
-		.op = PARSE_FACTS, .fd = fd, .timeout_ms = READ_MS + GRACE_MS,
+		.op = PARSE_FACTS, .fd = fd, .timeout_ms = PARSER_READ_MS + GRACE_MS,
 		.request = &file, .request_bytes = sizeof(file),
 		.answer = ret_facts, .answer_bytes = sizeof(*ret_facts),
 	};
@@ -174,10 +179,10 @@ int parser_facts(struct parser *parser, struct object *object, int fd)
 
 int parser_crc(struct parser *parser, const struct object *object, int fd, uint32_t *ret_crc)
 {
-	const struct parse_file file = { .size = object->size, .limit_ms = parser_left_ms(parser, READ_MS) };
+	const struct parse_file file = { .size = object->size, .limit_ms = PARSER_READ_MS };
 	struct parse_crc answer;
 	struct helper_call call = {
-		.op = PARSE_CRC, .fd = fd, .timeout_ms = READ_MS + GRACE_MS,
+		.op = PARSE_CRC, .fd = fd, .timeout_ms = PARSER_READ_MS + GRACE_MS,
 		.request = &file, .request_bytes = sizeof(file),
 		.answer = &answer, .answer_bytes = sizeof(answer),
 	};
@@ -264,10 +269,10 @@ static int adopt_symbols(const struct symtab_reclaim *reclaim, int fd, bool is_m
 static int ask_symtab(struct parser *parser, enum helper_op op, const struct object *object, int fd,
 		      const struct symtab_reclaim *reclaim, struct symtab **ret_symtab)
 {
-	const struct parse_file file = { .size = object->size, .limit_ms = parser_left_ms(parser, READ_MS) };
+	const struct parse_file file = { .size = object->size, .limit_ms = PARSER_READ_MS };
 	struct parse_symbols symbols;
 	struct helper_call call = {
-		.op = op, .fd = fd, .timeout_ms = READ_MS + GRACE_MS,
+		.op = op, .fd = fd, .timeout_ms = PARSER_READ_MS + GRACE_MS,
 		.request = &file, .request_bytes = sizeof(file),
 		.answer = &symbols, .answer_bytes = sizeof(symbols), .wants_fd = true,
 	};
@@ -302,7 +307,7 @@ int parser_name(struct parser *parser, const struct object *object, int fd,
 {
 	struct parse_text text = { .offset = symtab->names_offset + symbol->name };
 	struct helper_call call = {
-		.op = PARSE_TEXT, .fd = fd, .timeout_ms = READ_MS + GRACE_MS,
+		.op = PARSE_TEXT, .fd = fd, .timeout_ms = PARSER_READ_MS + GRACE_MS,
 		.request = &text, .request_bytes = sizeof(text),
 		.answer = ret_name, .is_text = true,
 	};
@@ -324,21 +329,18 @@ int parser_demangle(struct parser *parser, const char *mangled, char ret_name[st
 {
 	struct parse_name question = { 0 };
 	struct helper_call call = {
-		.op = PARSE_NAME, .fd = -1, .timeout_ms = READ_MS + GRACE_MS,
+		.op = PARSE_NAME, .fd = -1, .timeout_ms = PARSER_READ_MS + GRACE_MS,
 		.request = &question, .request_bytes = sizeof(question),
 		.answer = ret_name, .answer_bytes = DEMANGLE_MAX - 1, .is_text = true,
 	};
-	bool is_cut;
 	int r;
 
 	if (!demangle_may(mangled) || credit_left(&parser->deaths, clock_monotonic()) < DEATH_NS)
 		return -ENODATA;
 	strcpy(question.mangled, mangled);
-	r = parser_cut_short(parser, &call, &is_cut);
-	if (r < 0)
-		return r;
+	call.start_ms = parser_start_ms(parser);
 	r = helper_call(parser->helper, &call);
-	if ((r == -ETIMEDOUT && !is_cut) || r == -EPIPE) {
+	if (r == -ETIMEDOUT || r == -EPIPE) {
 		credit_charge(&parser->deaths, DEATH_NS);
 		return -ENODATA;
 	}
@@ -356,7 +358,7 @@ int parser_demangle_now(struct parser *parser, const char *mangled,
 
 	if (!demangle_may(mangled))
 		return -ENODATA;
-	r = parser_may_ask(parser, began);
+	r = parser_may_ask(parser, began, PARSER_SHORT_MS);
 	if (r < 0)
 		return r;
 	r = parser_demangle(parser, mangled, ret_name);
@@ -394,12 +396,12 @@ int parser_code(struct parser *parser, const struct object *object, int fd, bool
 		uint64_t offset, uint64_t size, struct code_read *ret_read)
 {
 	const struct parse_code code = {
-		.file = { .size = size, .limit_ms = parser_left_ms(parser, READ_MS) }, .offset = offset,
+		.file = { .size = size, .limit_ms = PARSER_READ_MS }, .offset = offset,
 	};
 	struct parse_code_answer said;
 	struct helper_call call = {
 		.op = is_dump ? PARSE_JITDUMP : PARSE_PERF_MAP, .fd = fd,
-		.timeout_ms = READ_MS + GRACE_MS, .request = &code, .request_bytes = sizeof(code),
+		.timeout_ms = PARSER_READ_MS + GRACE_MS, .request = &code, .request_bytes = sizeof(code),
 		.answer = &said, .answer_bytes = sizeof(said), .wants_fd = true,
 	};
 	_cleanup_close_ int memfd = -1;
@@ -416,7 +418,7 @@ int parser_code_name(struct parser *parser, const struct object *object, int fd,
 {
 	const struct parse_text text = { .offset = code->name, .bytes = CODE_NAME_MAX - 1 };
 	struct helper_call call = {
-		.op = PARSE_TEXT, .fd = fd, .timeout_ms = READ_MS + GRACE_MS,
+		.op = PARSE_TEXT, .fd = fd, .timeout_ms = PARSER_READ_MS + GRACE_MS,
 		.request = &text, .request_bytes = sizeof(text),
 		.answer = ret_name, .answer_bytes = CODE_NAME_MAX - 1, .is_text = true,
 	};

@@ -26,6 +26,8 @@
 
 enum {
 	PARSER_TABLE_BYTES = 128 << 20,	/* that compiling one table may take there */
+	PARSER_READ_MS = 1000,		/* for a question about a file, for names; less is not begun with */
+	PARSER_SHORT_MS = 50,		/* the same of one that reads a text */
 	PARSER_LINES_MS = 30000,	/* for a question about lines, of who waits for it */
 };
 
@@ -46,7 +48,8 @@ void parser_pay(struct parser *parser, uint32_t payer);
 uint64_t parser_paid(struct parser *parser, uint32_t payer);
 
 /*
- * From now on questions are over by then, @deadline is borrowed: what does not fit is -ETIME. NULL: there is no end.
+ * From now on questions are over by then, @deadline is borrowed. One that may take longer is not asked, -ETIME, as what
+ * is read in less than its time is not all that there is. NULL: there is no end.
  */
 void parser_until(struct parser *parser, const struct deadline *deadline);
 

@@ -27,24 +27,22 @@ struct parser {
 };
 
 /*
- * helper_call(), unless @object is set apart; it is accused of what befalls the parser. -ETIME: the time is over.
+ * helper_call(), unless @object is set apart; it is accused of what befalls the parser. -ETIME: the time is over. A
+ * question that has begun has all of its own, so that whatever it comes to is the file's.
  */
 int parser_ask(struct parser *parser, const struct object *object, struct helper_call *call);
 
 /* The same of the time for names: -EDQUOT, -ETIME. */
 int parser_ask_for_names(struct parser *parser, const struct object *object, struct helper_call *call);
 
-/* Is there time for names, for who pays? -EDQUOT, and counted: not for this one; -ETIME: there is none left. */
-int parser_may_ask(struct parser *parser, uint64_t now);
+/* Is there time for names, for who pays? -EDQUOT, and counted: not for this one; -ETIME: less than @least_ms is left. */
+int parser_may_ask(struct parser *parser, uint64_t now, uint32_t least_ms);
 
-/* What a question may take, @most_ms at most. */
-static inline uint32_t parser_left_ms(const struct parser *parser, uint32_t most_ms)
+/* How long a parser that is being started is waited for. */
+static inline uint32_t parser_start_ms(const struct parser *parser)
 {
-	return deadline_left_ms(parser->deadline, most_ms);
+	return deadline_start_ms(parser->deadline);
 }
-
-/* Has @call, which is to take no longer than there is time, and a second more if the parser hangs. -ETIME: too little. */
-int parser_cut_short(const struct parser *parser, struct helper_call *call, bool *ret_is_cut);
 
 static inline bool parser_is_hex(const char *text, size_t size)
 {

@@ -9,8 +9,6 @@
 #include "helper/parser_ask.h"
 #include "symbol/dwarf_index_file.h"
 
-enum { LINK_MS = 1000 };
-
 static int ask_debug(struct parser *parser, const struct object *object, int fd, uint32_t limit_ms,
 		     struct lines_facts *ret_facts)
 {
@@ -108,12 +106,12 @@ int parser_link(struct parser *parser, const struct object *object, int fd, char
 {
 	const uint64_t began = clock_monotonic();
 	struct lines_facts facts;
-	int r = parser_may_ask(parser, began);
+	int r = parser_may_ask(parser, began, PARSER_READ_MS);
 
 	static_assert(sizeof(facts.link) == PARSER_LINK_MAX, "a whole name");
 	if (r < 0)
 		return r;
-	r = ask_debug(parser, object, fd, parser_left_ms(parser, LINK_MS), &facts);
+	r = ask_debug(parser, object, fd, PARSER_READ_MS, &facts);
 	fair_spend(&parser->credit, parser->payer, began, clock_monotonic());
 	if (r < 0)
 		return r;
@@ -211,7 +209,8 @@ static int lines_until(struct parser *parser, const struct object *object, int f
 {
 	struct parse_dwarf dwarf = { .file = { .size = object->size } };
 	struct lines_facts facts;
-	int r = ask_debug(parser, object, fd, left_until(deadline), &facts);
+	/* what it says that there is not is not asked for again */
+	int r = ask_debug(parser, object, fd, PARSER_READ_MS, &facts);
 
 	if (r < 0)
 		return r;
@@ -231,7 +230,7 @@ int parser_lines_now(struct parser *parser, const struct object *object, int fd,
 		     struct lines_answer *ret_answer)
 {
 	const uint64_t began = clock_monotonic();
-	int r = parser_may_ask(parser, began);
+	int r = parser_may_ask(parser, began, PARSER_READ_MS);
 
 	if (r < 0)
 		return r;

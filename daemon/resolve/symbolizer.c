@@ -21,10 +21,9 @@
 
 enum {
 	ROOM_BYTES = 256 << 10,	/* that are made for names at a time */
-	LEAST_MS = 250,		/* for the names of a window, however late it comes */
+	LEAST_MS = 250 + PARSER_READ_MS,	/* for the names of a window, however late it comes */
 	LATE_MAX = 64,		/* files that a window had no time for and that are read after it */
 	LATE_MS = 2000,		/* in this time */
-	FILE_MS = 100,		/* less is not begun with where a program or a file is looked at for the first time */
 };
 
 struct symbolizer {
@@ -186,7 +185,7 @@ static void see_rest(struct symbolizer *symbolizer, const struct window *window)
 	for (size_t i = 0; i < window->sample_count; i++) {
 		const struct window_sample *sample = &window->samples[i];
 
-		if (deadline_left_ms(&symbolizer->deadline, FILE_MS) < FILE_MS)
+		if (deadline_left_ms(&symbolizer->deadline, PARSER_READ_MS) < PARSER_READ_MS)
 			return;
 		/* its parent may have gone as well: what is known is what /proc still says */
 		if (sample->image && !sample->image->mount_namespace &&

@@ -67,6 +67,11 @@ static struct helper_stats helper(void)
 	return stats.helper;
 }
 
+static uint64_t in_ms(uint64_t ms)
+{
+	return clock_monotonic() + ms * NSEC_PER_MSEC;
+}
+
 /* The parser, which runs if it did not. */
 static pid_t pid(void)
 {
@@ -543,6 +548,47 @@ static void a_crash_costs_one_answer(void **state)
 	close(fd);
 }
 
+/* What is read in a part of the time may be a part of what is there, and would be kept as all of it. */
+static void a_question_without_all_of_its_time_is_not_asked(void **state)
+{
+	struct deadline deadline = { 0 };
+	struct object *object;
+	struct symtab *symtab;
+	char name[SYMTAB_NAME_MAX];
+	uint64_t calls;
+	uint32_t crc;
+	int fd;
+
+	(void)state;
+	pid();
+	object = open_object(program(), &fd);
+	calls = helper().calls;
+	parser_until(parser, &deadline);
+	deadline_set(&deadline, in_ms(PARSER_READ_MS - 1));
+	assert_int_equal(parser_symtab(parser, object, fd, &reclaim, &symtab), -ETIME);
+	assert_int_equal(parser_mini_symtab(parser, object, fd, &reclaim, &symtab), -ETIME);
+	assert_int_equal(parser_facts(parser, object, fd), -ETIME);
+	assert_int_equal(parser_crc(parser, object, fd, &crc), -ETIME);
+	assert_int_equal(parser_link(parser, object, fd, name, &crc), -ETIME);
+	assert_int_equal(helper().calls, calls);
+	/* a name is no file */
+	assert_int_equal(parser_demangle_now(parser, "_ZN3foo3barEv", name), 0);
+	assert_string_equal(name, "foo::bar");
+	deadline_set(&deadline, in_ms(60 * 1000));
+	assert_int_equal(parser_symtab(parser, object, fd, &reclaim, &symtab), 0);
+	symtab_free(symtab);
+	/* who hangs then does so in time that is its own */
+	kill(pid(), SIGSTOP);
+	deadline_set(&deadline, in_ms(PARSER_READ_MS + 500));
+	assert_int_equal(parser_symtab(parser, object, fd, &reclaim, &symtab), -ETIMEDOUT);
+	assert_true(clock_monotonic() >= atomic_load(&deadline.at));
+	deadline.is_over = true;
+	assert_int_equal(parser_demangle_now(parser, "_ZN3foo3barEv", name), -ETIME);
+	parser_until(parser, NULL);
+	close(fd);
+	object_unref(object);
+}
+
 static void a_file_that_hangs_is_set_apart(void **state)
 {
 	const uint64_t timeouts = helper().timeouts;
@@ -609,6 +655,7 @@ int main(void)
 		cmocka_unit_test(names_that_it_dies_of_are_left),
 		cmocka_unit_test(a_crash_costs_one_answer),
 		cmocka_unit_test(a_file_that_hangs_is_set_apart),
+		cmocka_unit_test(a_question_without_all_of_its_time_is_not_asked),
 		cmocka_unit_test(a_file_without_an_end_costs_no_memory),
 	};
 
