@@ -12,7 +12,10 @@
 #define REFRESH_NS NSEC_PER_SEC
 #define ABSENT_MAX_NS (30 * NSEC_PER_SEC)	/* between two looks for a file that is not there */
 
-enum { REFRESH_PART = 8 };	/* of a process' time, one in so many may go into reading what it says */
+enum {
+	REFRESH_PART = 8,	/* of a process' time, one in so many may go into reading what it says */
+	JIT_LEAST_MS = 250 + PARSER_READ_MS,	/* for one of those that a window has no time for */
+};
 
 /* A perf map, or a jitdump. */
 struct code_file {
@@ -31,6 +34,7 @@ struct jit {
 	struct mapped_file *dump_file;	/* owned; NULL: it has mapped none */
 	struct code_file map, dump;
 	uint64_t used, took;	/* took: the last time that anything was read, ns */
+	uint64_t refreshed;	/* when that was, 0: never */
 	bool is_wanted;
 	size_t wants;		/* how often in this window */
 	enum frame_runtime runtime;
@@ -368,6 +372,11 @@ static const char *why_refused(int error)
 	}
 }
 
+static bool is_due(const struct jit *jit, const struct code_file *file, uint64_t now)
+{
+	return now >= file->next && (file == &jit->map || jit->dump_file);
+}
+
 static void refresh(struct jits *jits, struct jit *jit, struct code_file *file)
 {
 	const uint64_t began = clock_monotonic();
@@ -376,7 +385,7 @@ static void refresh(struct jits *jits, struct jit *jit, struct code_file *file)
 	uint64_t now;
 	int r;
 
-	if (began < file->next || (file == &jit->dump && !jit->dump_file))
+	if (!is_due(jit, file, began))
 		return;
 	r = file == &jit->map ? open_map(jits, jit, &fd, &st) : open_dump(jits, jit, &fd, &st);
 	if (r == 0) {
@@ -396,12 +405,18 @@ static void refresh(struct jits *jits, struct jit *jit, struct code_file *file)
 		refuse(jits, jit, file, why_refused(r));
 	now = clock_monotonic();
 	jit->took = now - began;
+	jit->refreshed = now;
 	look_again(file, now, jit->took, file->fd >= 0);
 }
 
 static bool is_in_time(const struct jits *jits)
 {
 	return clock_monotonic() < jits->deadline && deadline_left_ns(jits->window);
+}
+
+static bool has_time_to_read(const struct jits *jits)
+{
+	return is_in_time(jits) && deadline_left_ms(jits->window, PARSER_READ_MS) == PARSER_READ_MS;
 }
 
 static int compare_took(const void *a, const void *b)
@@ -411,20 +426,50 @@ static int compare_took(const void *a, const void *b)
 	return (x->took > y->took) - (x->took < y->took);
 }
 
+static void refresh_both(struct jits *jits, struct jit *jit)
+{
+	refresh(jits, jit, &jit->map);
+	refresh(jits, jit, &jit->dump);
+}
+
+/*
+ * Of those that there was no time for one has some all the same, the one that waits longest: else on a host where
+ * windows are late each time none of them ever had names. Who is in a hurry does not wait for it.
+ */
+static void refresh_one(struct jits *jits, struct jit *const *jit, size_t count)
+{
+	const uint64_t now = clock_monotonic();
+	struct deadline deadline = { 0 };
+	struct jit *oldest = NULL;
+
+	for (size_t i = 0; i < count; i++)
+		if ((is_due(jit[i], &jit[i]->map, now) || is_due(jit[i], &jit[i]->dump, now)) &&
+		    (!oldest || jit[i]->refreshed < oldest->refreshed))
+			oldest = jit[i];
+	if (!oldest || deadline_is_over(jits->window))
+		return;
+	deadline_set(&deadline, now + JIT_LEAST_MS * NSEC_PER_MSEC);
+	parser_until(jits->parser, &deadline);
+	opener_until(jits->opener, &deadline);
+	refresh_both(jits, oldest);
+	parser_until(jits->parser, jits->window);
+	opener_until(jits->opener, jits->window);
+}
+
 void jits_refresh(struct jits *jits)
 {
 	struct jit *wanted[JIT_PROCESSES_MAX];
-	size_t count = 0;
+	size_t i, count = 0;
 
 	/* making room removes those that are not wanted */
-	for (size_t i = 0; i < jits->count; i++)
+	for (i = 0; i < jits->count; i++)
 		if (jits->jits[i]->is_wanted)
 			wanted[count++] = jits->jits[i];
 	qsort(wanted, count, sizeof(struct jit *), compare_took);
-	for (size_t i = 0; i < count && is_in_time(jits) && deadline_left_ns(jits->window) > JIT_NAMES_NS; i++) {
-		refresh(jits, wanted[i], &wanted[i]->map);
-		refresh(jits, wanted[i], &wanted[i]->dump);
-	}
+	for (i = 0; i < count && has_time_to_read(jits); i++)
+		refresh_both(jits, wanted[i]);
+	if (i < count)
+		refresh_one(jits, wanted + i, count - i);
 	jits->deadline = clock_monotonic() + JIT_NAMES_NS;
 }
 

@@ -4,8 +4,8 @@
  * had samples in memory that no file is behind.
  *
  * Both grow: what is new is read when a window has samples there, once a second at most, and less often the longer it
- * takes; all in a window within JIT_WINDOW_NS, those first that take the least, and their names within JIT_NAMES_NS,
- * which is left of the window's time.
+ * takes; all in a window within JIT_WINDOW_NS, those first that take the least, and their names within JIT_NAMES_NS.
+ * One is read whatever is left of the window's time, the one that was not for longest.
  * What a process' code takes is bounded by CODE_MAX, what all take by JIT_MAX_BYTES, and by POOL_SYMBOLS; the least
  * recently used goes first.
  */
@@ -45,7 +45,7 @@ void jits_free(struct jits *jits);	/* NULL is fine */
 /* @image has mapped @file: it may be a jitdump. */
 void jits_see_file(struct jits *jits, struct image *image, struct mapped_file *file);
 
-/* A window begins, of which all is done by @deadline. */
+/* A window begins, of which all is done by @deadline, but for the reading of one. The parser and the opener have the same. */
 void jits_begin(struct jits *jits, const struct deadline *deadline);
 /* It has samples of @image in such memory. NULL: there are too many of those. Valid until jits_begin(). */
 struct jit *jits_want(struct jits *jits, struct image *image);

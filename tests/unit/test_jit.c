@@ -42,9 +42,9 @@ static uint64_t start_time_of(pid_t pid)
 	return start;
 }
 
-static struct jitted begin(pid_t pid)
+static struct jitted begin_with(pid_t pid, unsigned int names_ms)
 {
-	const struct symbolizer_options options = { .with_kernel_addresses = true };
+	const struct symbolizer_options options = { .with_kernel_addresses = true, .names_ms = names_ms };
 	struct jitted jitted = { .pid = pid };
 
 	assert_true(pid > 0);
@@ -55,6 +55,11 @@ static struct jitted begin(pid_t pid)
 	snprintf(jitted.map, sizeof(jitted.map), "/tmp/perf-%d.map", pid);
 	symbolizer_see_image(jitted.symbolizer, jitted.image, NULL);
 	return jitted;
+}
+
+static struct jitted begin(pid_t pid)
+{
+	return begin_with(pid, 0);
 }
 
 static pid_t start(void)
@@ -479,9 +484,60 @@ static void pools_are_empty(void **state)
 	assert_int_equal(atomic_load(&pool_get(POOL_PROCESSES)->used), 0);
 }
 
+/* A slow host has none but late windows. */
+static void a_window_that_comes_late_has_names(void **state)
+{
+	struct jitted jitted = begin_with(start(), 300);
+
+	(void)state;
+	write_file(jitted.map, 0, "7f0012340000 100 late\n");
+	expect(&jitted, AT, "late");
+	stop(jitted.pid);
+	end(&jitted);
+}
+
+/* Even where files took all of the time, unless somebody is in a hurry. */
+static void one_process_after_the_other_is_read_without_time(void **state)
+{
+	struct jitted jitted[] = { begin(start()), begin(start()), begin(start()) };
+	struct opener *opener = symbolizer_opener(jitted[0].symbolizer);
+	struct parser *parser = symbolizer_parser(jitted[0].symbolizer);
+	struct mount_namespace_table *spaces;
+	struct deadline deadline = { 0 };
+	struct jits *jits;
+
+	(void)state;
+	assert_int_equal(mount_namespace_table_new("", &spaces), 0);
+	assert_int_equal(jits_new(opener, parser, spaces, NULL, &jits), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(jitted); i++)
+		write_file(jitted[i].map, 0, "7f0012340000 100 waiting\n");
+	deadline_set(&deadline, clock_monotonic());
+	for (size_t window = 1; window <= ARRAY_SIZE(jitted); window++) {
+		jits_begin(jits, &deadline);
+		for (size_t i = 0; i < ARRAY_SIZE(jitted); i++)
+			assert_non_null(jits_want(jits, jitted[i].image));
+		deadline.is_over = true;
+		jits_refresh(jits);
+		assert_int_equal(jits_stats(jits)->functions, window - 1);
+		deadline.is_over = false;
+		jits_refresh(jits);
+		assert_int_equal(jits_stats(jits)->functions, window);
+	}
+	parser_until(parser, NULL);
+	opener_until(opener, NULL);
+	jits_free(jits);
+	mount_namespace_table_free(spaces);
+	for (size_t i = 0; i < ARRAY_SIZE(jitted); i++) {
+		stop(jitted[i].pid);
+		end(&jitted[i]);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_window_that_comes_late_has_names),
+		cmocka_unit_test(one_process_after_the_other_is_read_without_time),
 		cmocka_unit_test(a_perf_map_names_what_it_has_and_what_comes),
 		cmocka_unit_test(the_runtime_is_that_of_the_program),
 		cmocka_unit_test(a_process_that_has_exited_has_names),
