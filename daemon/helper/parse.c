@@ -164,6 +164,9 @@ static int read_mini_symbols(const struct elf *elf, struct symtab **ret_symtab)
 	int r;
 
 	r = minidebug_read(elf, &data, &size);
+	/* it would take as long the next time, and keep others waiting each time */
+	if (r == -ETIME)
+		return -EFBIG;
 	if (r < 0)
 		return r;
 	r = elf_open_memory(&mini, data, size);
