@@ -68,7 +68,7 @@ struct object {
 
 	void *symbols;			/* private to the symbol stage, which also caches the fd */
 	bool has_no_lines;		/* the same: they are not asked for again */
-	bool is_late;			/* the same: there was no time for it in its last window */
+	uint64_t late_since;		/* the same: the number of the window since which there was no time for it, 0: there was */
 	uint32_t payer;			/* the same: who pays for a process whose samples it was in */
 	uint64_t payer_paid;		/* what it had taken, ns */
 	uint64_t payer_window;		/* and the number of the window that these were in */

@@ -59,6 +59,7 @@ struct kernel {
 	bool is_changed, is_warned;
 	bool is_stale;			/* modules came or went after the symbols were read */
 	bool may_read;			/* the symbols: there is time for it */
+	bool lacks_time;		/* they had to be read in this batch, and there was none */
 	bool is_looked;			/* for modules that came or went, in this batch */
 	bool is_missed;			/* an address had no name that may have one by now */
 	uint64_t now, read_time, missed_wait;
@@ -375,6 +376,16 @@ void kernel_let_read(struct kernel *kernel, bool may_read)
 	kernel->may_read = may_read;
 }
 
+/* @wait: until names that are missed have them read again. */
+static void read_in_time(struct kernel *kernel, uint64_t wait)
+{
+	kernel->lacks_time = !kernel->may_read;
+	if (kernel->lacks_time)
+		return;
+	kernel->missed_wait = wait;
+	read_symbols(kernel, kernel->now);
+}
+
 /* The side band tells of text that is added with a symbol; filters of seccomp have none, and are hit on every host. */
 void kernel_refresh(struct kernel *kernel, uint64_t now)
 {
@@ -382,16 +393,14 @@ void kernel_refresh(struct kernel *kernel, uint64_t now)
 
 	kernel->now = now;
 	kernel->is_looked = false;
+	kernel->lacks_time = false;
 	forget_gone(kernel);
-	if (age < REFRESH_NS || !kernel->may_read)
+	if (age < REFRESH_NS)
 		return;
-	if (kernel->is_changed || kernel->is_stale) {
-		kernel->missed_wait = 2 * REFRESH_NS;
-		read_symbols(kernel, now);
-	} else if (kernel->is_missed && age >= kernel->missed_wait) {
-		kernel->missed_wait = min_of(2 * kernel->missed_wait, (uint64_t)MISSED_MAX_NS);
-		read_symbols(kernel, now);
-	}
+	if (kernel->is_changed || kernel->is_stale)
+		read_in_time(kernel, 2 * REFRESH_NS);
+	else if (kernel->is_missed && age >= kernel->missed_wait)
+		read_in_time(kernel, min_of(2 * kernel->missed_wait, (uint64_t)MISSED_MAX_NS));
 }
 
 /*
@@ -418,10 +427,8 @@ static void look_for_modules(struct kernel *kernel)
 	}
 	take_modules(kernel, modules, count);
 	kernel->is_stale = true;
-	if (kernel->now - kernel->read_time < REFRESH_NS || !kernel->may_read)
-		return;
-	kernel->missed_wait = 2 * REFRESH_NS;
-	read_symbols(kernel, kernel->now);
+	if (kernel->now - kernel->read_time >= REFRESH_NS)
+		read_in_time(kernel, 2 * REFRESH_NS);
 }
 
 static struct object *module_object(const struct kernel *kernel, struct module *module)
@@ -496,6 +503,8 @@ void kernel_resolve(struct kernel *kernel, struct names *names, struct location 
 	location->is_refused = r < 0 && r != -EAGAIN;
 	if (r == -EAGAIN)
 		atomic_store_explicit(&location->is_put_off, true, memory_order_relaxed);
+	/* what has no name may have one in symbols that were not read */
+	location->is_late = kernel->lacks_time && !name && (!is_known || !from);
 	/* text that came after the symbols were read, or that has none */
 	if (is_known && !name && !from)
 		kernel->is_missed = true;

@@ -31,7 +31,7 @@ void kernel_changed(struct kernel *kernel);
  * read for 10 s; names that were missed have them read after 20 s, 40 s and so on, up to an hour.
  */
 void kernel_refresh(struct kernel *kernel, uint64_t now);
-/* Is there time to read them in the next batch? If not they stay as they are for now. */
+/* Is there time to read them in the next batch? If not they stay as they are for now, and Locations that lack them are late. */
 void kernel_let_read(struct kernel *kernel, bool may_read);
 
 /*

@@ -175,6 +175,12 @@ static bool is_unseen(const struct location *location)
 	       location->file->kind != OBJECT_ANONYMOUS && !mapped_file_object(location->file);
 }
 
+/* Is a question about a file begun? */
+static bool has_time_to_read(const struct symbolizer *symbolizer)
+{
+	return deadline_left_ms(&symbolizer->deadline, PARSER_READ_MS) == PARSER_READ_MS;
+}
+
 /* Programs and files that were not announced: these are opened through an image that runs them. */
 static void see_rest(struct symbolizer *symbolizer, const struct window *window)
 {
@@ -185,7 +191,7 @@ static void see_rest(struct symbolizer *symbolizer, const struct window *window)
 	for (size_t i = 0; i < window->sample_count; i++) {
 		const struct window_sample *sample = &window->samples[i];
 
-		if (deadline_left_ms(&symbolizer->deadline, PARSER_READ_MS) < PARSER_READ_MS)
+		if (!has_time_to_read(symbolizer))
 			return;
 		/* its parent may have gone as well: what is known is what /proc still says */
 		if (sample->image && !sample->image->mount_namespace &&
@@ -234,13 +240,10 @@ static bool locate(struct location *location)
 	       object_address(object, location->offset, &location->address);
 }
 
-/* What there was no time for the last time comes first: it may need all that there is. */
 static int compare_locations(const void *a, const void *b)
 {
 	const struct location *x = *(struct location *const *)a, *y = *(struct location *const *)b;
 
-	if (x->object->is_late != y->object->is_late)
-		return x->object->is_late ? -1 : 1;
 	if (x->object != y->object)
 		return (uintptr_t)x->object < (uintptr_t)y->object ? -1 : 1;
 	return (x->address > y->address) - (x->address < y->address);
@@ -261,7 +264,7 @@ static int set_name(struct symbolizer *symbolizer, struct location *location, co
  */
 static void put_off(struct symbolizer *symbolizer, struct location *location)
 {
-	const bool is_late = !deadline_left_ns(&symbolizer->deadline);
+	const bool is_late = !has_time_to_read(symbolizer);
 
 	symbolizer->put_off++;
 	symbolizer->late += is_late && !location->is_late;
@@ -373,6 +376,7 @@ static void name_group(struct symbolizer *symbolizer, const struct window *windo
 	struct object *object = locations[0]->object;
 	struct object_symbols own, debug;
 	size_t budget = NAMES_OBJECT_MAX_BYTES;
+	bool is_late = false;
 	int r;
 
 	parser_pay(symbolizer->parser, object->payer);
@@ -387,11 +391,70 @@ static void name_group(struct symbolizer *symbolizer, const struct window *windo
 		if (objects_may_pass(r) || (r == OBJECTS_MORE_LATER && !locations[i]->line_count))
 			put_off(symbolizer, locations[i]);
 	objects_release(symbolizer->objects);
-	object->is_late = false;
 	for (size_t i = 0; i < count; i++)
-		object->is_late |= locations[i]->is_late;
-	if (object->is_late && symbolizer->behind_count < LATE_MAX)
+		is_late |= locations[i]->is_late;
+	if (!is_late)
+		object->late_since = 0;
+	else if (!object->late_since)
+		object->late_since = symbolizer->windows;
+	if (is_late && symbolizer->behind_count < LATE_MAX)
 		symbolizer->behind[symbolizer->behind_count++] = object_ref(object);
+}
+
+/* Locations of one object. */
+struct group {
+	struct location **locations;
+	size_t count;
+	uint64_t paid;		/* what who pays for it has taken of late, ns */
+};
+
+static struct object *object_of(const struct group *group)
+{
+	return group->locations[0]->object;
+}
+
+/*
+ * Whose files took the least of the time so far comes first: who has some that take long spends his own. Of his files
+ * that one is the first which there was no time for since longest, as it may need all that there is.
+ */
+static bool is_before(const struct group *a, const struct group *b)
+{
+	const struct object *x = object_of(a), *y = object_of(b);
+
+	if (a->paid != b->paid)
+		return a->paid < b->paid;
+	/* 0, never, becomes the largest */
+	if (x->late_since != y->late_since)
+		return x->late_since - 1 < y->late_since - 1;
+	return (uintptr_t)x < (uintptr_t)y;
+}
+
+static void set_paid(struct symbolizer *symbolizer, struct group *groups, size_t count, uint32_t payer)
+{
+	const uint64_t paid = parser_paid(symbolizer->parser, payer);
+
+	for (size_t i = 0; i < count; i++)
+		if (object_of(&groups[i])->payer == payer)
+			groups[i].paid = paid;
+}
+
+static void name_groups(struct symbolizer *symbolizer, const struct window *window, struct group *groups,
+			size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		groups[i].paid = parser_paid(symbolizer->parser, object_of(&groups[i])->payer);
+	while (count) {
+		struct group first;
+		size_t at = 0;
+
+		for (size_t i = 1; i < count; i++)
+			if (is_before(&groups[i], &groups[at]))
+				at = i;
+		first = groups[at];
+		groups[at] = groups[--count];
+		name_group(symbolizer, window, first.locations, first.count);
+		set_paid(symbolizer, groups, count, object_of(&first)->payer);
+	}
 }
 
 /* A Location in memory that no file is behind. */
@@ -539,6 +602,31 @@ static void begin(struct symbolizer *symbolizer, const struct window *window)
 	images_publish(symbolizer->images);
 }
 
+/* @found are of objects. */
+static void name_found(struct symbolizer *symbolizer, const struct window *window, struct location **found,
+		       size_t count)
+{
+	/* without memory for it files come as they are */
+	_cleanup_free_ struct group *groups = NULL;
+	size_t group_count = 0;
+
+	find_payers(symbolizer, window);
+	qsort(found, count, sizeof(*found), compare_locations);
+	for (size_t i = 0; i < count; i++)
+		group_count += !i || found[i]->object != found[i - 1]->object;
+	groups = calloc(group_count, sizeof(*groups));
+	group_count = 0;
+	for (size_t i = 0, end; i < count; i = end) {
+		for (end = i + 1; end < count && found[end]->object == found[i]->object;)
+			end++;
+		if (groups)
+			groups[group_count++] = (struct group){ .locations = found + i, .count = end - i };
+		else
+			name_group(symbolizer, window, found + i, end - i);
+	}
+	name_groups(symbolizer, window, groups, group_count);
+}
+
 /* Frames in files. */
 static void resolve_files(struct symbolizer *symbolizer, const struct window *window)
 {
@@ -560,15 +648,8 @@ static void resolve_files(struct symbolizer *symbolizer, const struct window *wi
 		else
 			name_group(symbolizer, window, &location, 1);
 	}
-	if (count) {
-		find_payers(symbolizer, window);
-		qsort(found, count, sizeof(*found), compare_locations);
-	}
-	for (size_t i = 0, end; i < count; i = end) {
-		for (end = i + 1; end < count && found[end]->object == found[i]->object;)
-			end++;
-		name_group(symbolizer, window, found + i, end - i);
-	}
+	if (count)
+		name_found(symbolizer, window, found, count);
 }
 
 /* Last, as reading its symbols is one piece of work: what that takes is taken from nobody's names. */
@@ -576,10 +657,14 @@ static void resolve_kernel(struct symbolizer *symbolizer, const struct window *w
 {
 	kernel_let_read(symbolizer->kernel, deadline_left_ns(&symbolizer->deadline) > 0);
 	kernel_refresh(symbolizer->kernel, clock_monotonic());
-	for (size_t i = 0; i < window->location_count; i++)
-		if (!window->locations[i]->is_resolved && window->locations[i]->type == FRAME_KERNEL)
-			kernel_resolve(symbolizer->kernel, symbolizer->names, window->locations[i],
-				       symbolizer->options.with_kernel_addresses);
+	for (size_t i = 0; i < window->location_count; i++) {
+		struct location *location = window->locations[i];
+
+		if (location->is_resolved || location->type != FRAME_KERNEL)
+			continue;
+		kernel_resolve(symbolizer->kernel, symbolizer->names, location, symbolizer->options.with_kernel_addresses);
+		symbolizer->late += location->is_late;
+	}
 }
 
 static enum name_source outcome_of(const struct location *location)

@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "base/pool.h"
 #include "process/details.h"
-#include "resolve/objects.h"
+#include "resolve/object_cache.h"
 #include "resolve/symbolizer.h"
 
 static struct hash_table files = { .pool = POOL_PROCESSES };
@@ -685,7 +685,7 @@ static void what_came_too_late_is_the_first_of_the_next_window(void **state)
 		if (mapped_file_object(mapped[i]) > mapped_file_object(mapped[last]))
 			last = i;
 	}
-	mapped_file_object(mapped[last])->is_late = true;
+	mapped_file_object(mapped[last])->late_since = 1;
 	kill(parser_of(&waiting), SIGKILL);
 	window = new_window(waiting.image, locations, COUNT);
 	symbolizer_resolve(waiting.symbolizer, window);
@@ -694,12 +694,122 @@ static void what_came_too_late_is_the_first_of_the_next_window(void **state)
 	assert_int_equal(stats.put_off, 1);
 	for (int i = 0; i < COUNT; i++)
 		assert_string_equal(name_of(locations[i]), i == last ? "" : "own_work");
-	assert_false(mapped_file_object(mapped[last])->is_late);
+	assert_int_equal(mapped_file_object(mapped[last])->late_since, 0);
 	free_window(window);
 	for (int i = 0; i < COUNT; i++) {
 		location_unref(locations[i]);
 		mapped_file_unref(mapped[i]);
 	}
+	end_waiting(&waiting);
+}
+
+/* When an object's symbols were asked for. */
+static uint64_t asked_at(const struct mapped_file *file)
+{
+	return ((const struct entry *)mapped_file_object(file)->symbols)->used;
+}
+
+/* Whose files took nothing of the time yet does not wait for those of another, whichever of them is the first. */
+static void who_took_the_least_time_comes_first(void **state)
+{
+	enum { COUNT = 8, MODEST = 7 };
+	struct waiting waiting = start_waiting("payers", 0);
+	const struct image_details *details = image_details(waiting.image);
+	struct image *other = image_new(&files, (uint32_t)waiting.pid, 0, "other");
+	struct location *locations[COUNT];
+	struct mapped_file *mapped[COUNT];
+	unsigned int before = 0;
+	struct window *window;
+
+	(void)state;
+	assert_non_null(details);
+	other->payer = waiting.image->payer + 1;
+	for (int i = 0; i < COUNT; i++) {
+		char name[32];
+
+		snprintf(name, sizeof(name), "payer%d", i);
+		fixture_run("cp payers %s", name);
+		mapped[i] = file_of(fixture_path(name));
+		symbolizer_see_file(waiting.symbolizer, waiting.image, mapped[i]);
+	}
+	/* who has seven has taken time for them, and would be first by their addresses and by age */
+	for (int i = 0; i < COUNT; i++)
+		if (mapped_file_object(mapped[i]) > mapped_file_object(mapped[MODEST])) {
+			struct mapped_file *swapped = mapped[i];
+
+			mapped[i] = mapped[MODEST];
+			mapped[MODEST] = swapped;
+		}
+	for (int i = 0; i < COUNT; i++) {
+		locations[i] = location_new(mapped[i], waiting.offset, FRAME_NATIVE, false);
+		mapped_file_object(mapped[i])->late_since = i == MODEST ? 0 : 1;
+	}
+	window = new_window(waiting.image, locations, COUNT);
+	window->samples[MODEST].image = other;
+	symbolizer_resolve(waiting.symbolizer, window);
+	for (int i = 0; i < COUNT; i++) {
+		assert_string_equal(name_of(locations[i]), "own_work");
+		before += asked_at(mapped[i]) < asked_at(mapped[MODEST]);
+	}
+	/* by chance both have taken nothing of late: then one may come before it */
+	assert_true(before <= 1);
+	free_window(window);
+	for (int i = 0; i < COUNT; i++) {
+		location_unref(locations[i]);
+		mapped_file_unref(mapped[i]);
+	}
+	image_unref(other);
+	end_waiting(&waiting);
+}
+
+/* Each is small, and together they take longer than there is time. */
+static void what_the_end_of_a_window_refuses_is_late(void **state)
+{
+	enum { COUNT = 250 };
+	struct waiting waiting = start_waiting("small", 300);
+	struct location *locations[COUNT];
+	struct mapped_file *mapped[COUNT];
+	struct window *window;
+	unsigned int named = 0, windows = 0, unnamed = 1;
+
+	(void)state;
+	fixture_run("(for i in $(seq 2000); do echo \"int f$i(void) { return $i; }\"; done; cat small.c) > crowd.c && "
+		    "${CC:-gcc} -o crowd crowd.c && for i in $(seq 0 %d); do cp crowd crowd$i; done", COUNT - 1);
+	for (int i = 0; i < COUNT; i++) {
+		char name[32];
+
+		snprintf(name, sizeof(name), "crowd%d", i);
+		mapped[i] = file_of(fixture_path(name));
+		symbolizer_see_file(waiting.symbolizer, waiting.image, mapped[i]);
+		assert_non_null(mapped_file_object(mapped[i]));
+	}
+	waiting.offset = offset_of("crowd0", "own_work") + 4;
+	for (; unnamed && windows < 100; windows++) {
+		const uint64_t late = stats_of(&waiting).late;
+
+		unnamed = 0;
+		for (int i = 0; i < COUNT; i++)
+			locations[i] = location_new(mapped[i], waiting.offset, FRAME_NATIVE, false);
+		window = new_window(waiting.image, locations, COUNT);
+		symbolizer_resolve(waiting.symbolizer, window);
+		for (int i = 0; i < COUNT; i++) {
+			const bool is_named = name_of(locations[i])[0];
+
+			unnamed += !is_named;
+			assert_int_equal(locations[i]->is_late, !is_named);
+			assert_int_equal(mapped_file_object(mapped[i])->late_since != 0, !is_named);
+			location_unref(locations[i]);
+		}
+		assert_int_equal(stats_of(&waiting).late, late + unnamed);
+		/* in each some more have their names */
+		assert_true(COUNT - unnamed > named);
+		named = COUNT - unnamed;
+		free_window(window);
+	}
+	assert_int_equal(unnamed, 0);
+	assert_true(windows > 1);
+	for (int i = 0; i < COUNT; i++)
+		mapped_file_unref(mapped[i]);
 	end_waiting(&waiting);
 }
 
@@ -1438,6 +1548,8 @@ int main(void)
 		cmocka_unit_test(a_hurried_window_takes_the_names_that_are_there),
 		cmocka_unit_test(a_window_does_not_wait_for_names),
 		cmocka_unit_test(what_came_too_late_is_the_first_of_the_next_window),
+		cmocka_unit_test(who_took_the_least_time_comes_first),
+		cmocka_unit_test(what_the_end_of_a_window_refuses_is_late),
 		cmocka_unit_test(an_unannounced_program_is_looked_at_for_its_sample),
 		cmocka_unit_test(what_a_dead_parser_did_not_name_is_put_off),
 		cmocka_unit_test(mini_debug_information_has_the_names),
