@@ -13,6 +13,7 @@
 enum {
 	LEAST_MS = 50,	/* less is not begun with */
 	GRACE_MS = 1000,	/* beyond what there is time for: who takes longer hangs, or might as well */
+	EXCUSES = 2,	/* in a row, for who had no answer in a time that was cut short */
 };
 
 #define SLOW_NS (NSEC_PER_SEC / 4)	/* what takes longer is slow; a quarter of the patience is for such */
@@ -63,6 +64,34 @@ static void quarantine(struct opener *opener, const struct place *place, const c
 		    why, quarantine->length / (uint64_t)NSEC_PER_SEC);
 }
 
+static struct cut_short *find_cut_short(struct opener *opener, const struct place *place)
+{
+	for (size_t i = 0; i < CUT_SHORT_MAX; i++)
+		if (opener->cut_short[i].times && is_same_place(&opener->cut_short[i].place, place))
+			return &opener->cut_short[i];
+	return NULL;
+}
+
+/* With more time it may have answered. Who says so each time holds up each window. */
+static bool is_excused(struct opener *opener, const struct place *place)
+{
+	struct cut_short *found = find_cut_short(opener, place);
+
+	if (!found) {
+		found = &opener->cut_short[opener->next_cut_short++ % CUT_SHORT_MAX];
+		*found = (struct cut_short){ .place = *place };
+	}
+	return ++found->times <= EXCUSES;
+}
+
+static void forget_cut_short(struct opener *opener, const struct place *place)
+{
+	struct cut_short *found = find_cut_short(opener, place);
+
+	if (found)
+		found->times = 0;
+}
+
 bool opener_is_doubtful(struct opener *opener, const struct place *place)
 {
 	return find_quarantine(opener, place);
@@ -97,9 +126,11 @@ int opener_ask(struct opener *opener, const struct place *place, const char *wha
 	is_slow = r != -EAGAIN && now - began > SLOW_NS;
 	if (r == -ETIMEDOUT || r == -EPIPE || is_slow)
 		credit_spend(&opener->patience, began, now);
-	/* with more time it may have answered, unless it is held there */
-	if (r == -ETIMEDOUT && is_cut && !helper_left_behind(opener->helper))
+	/* who is held there does not answer however long it is waited for */
+	if (r == -ETIMEDOUT && is_cut && !helper_left_behind(opener->helper) && is_excused(opener, place))
 		return r;
+	if (r != -EAGAIN)
+		forget_cut_short(opener, place);
 	if (r == -ETIMEDOUT) {
 		quarantine(opener, place, what, "its file system does not answer");
 		return -EHOSTDOWN;

@@ -15,6 +15,7 @@
 enum {
 	OPENER_PROCESS_MS = 2000, /* what /proc says; a process of 60,000 mappings takes a tenth of it */
 	QUARANTINES_MAX = 64,
+	CUT_SHORT_MAX = 16,
 };
 
 /* What of a namespace is to blame: what hangs below /usr/lib/debug says nothing of the rest. */
@@ -39,11 +40,19 @@ struct quarantine {
 	pid_t pid;		/* of the opener that still hangs there; 0: none */
 };
 
+/* What had no answer in the time that was left, so often in a row. */
+struct cut_short {
+	struct place place;
+	unsigned int times;	/* 0: free */
+};
+
 struct opener {
 	pthread_mutex_t lock;	/* all of it */
 	struct helper *helper;
 	struct credit patience;
 	struct quarantine quarantines[QUARANTINES_MAX];
+	struct cut_short cut_short[CUT_SHORT_MAX];
+	size_t next_cut_short;	/* to be forgotten for another one */
 	uint64_t left_alone;
 	char last_quarantined[256];
 	const struct deadline *deadline;	/* of all questions, borrowed; NULL: none */
