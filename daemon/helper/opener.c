@@ -105,30 +105,39 @@ static int open_in(struct opener *opener, struct mount_namespace *space, enum pa
 	return ask_file(opener, OPEN_IN, space->inode, space->root, part, file, ret_fd, ret_stat);
 }
 
+static int keep_unanswered(int kept, int error)
+{
+	return opener_is_unanswered(error) ? error : kept;
+}
+
 static int open_anywhere(struct opener *opener, struct mount_namespace_table *spaces,
 			 struct mount_namespace *space, uint32_t tgid, struct open_file *file,
 			 int *ret_fd, struct stat *ret_stat)
 {
 	struct mount_namespace *host;
-	int r, first = -ENOENT;
+	int r, first = -ENOENT, unanswered = 0;
 
 	if (space) {
 		first = open_in(opener, space, PART_FILES, file, space->is_guess, ret_fd, ret_stat);
 		if (first == 0 || first == -EREMOTE || first == -EHOSTDOWN)
 			return first;
+		unanswered = keep_unanswered(unanswered, first);
 	}
 	file->tgid = tgid;
 	file->with_root = space && space->root < 0;
-	if (tgid &&
-	    ask_file(opener, OPEN_PROCESS, 0, -1, PART_FILES, file, ret_fd, ret_stat) == 0)
+	r = tgid ? ask_file(opener, OPEN_PROCESS, 0, -1, PART_FILES, file, ret_fd, ret_stat) : -ENOENT;
+	if (r == 0)
 		return 0;
+	unanswered = keep_unanswered(unanswered, r);
 	if (space && space->is_guess)
-		return first;
+		return unanswered ?: first;
 	host = mount_namespace_table_guess(spaces);
 	r = open_in(opener, host, PART_FILES, file, true, ret_fd, ret_stat);
 	mount_namespace_unref(host);
-	/* there may be one */
-	return r == 0 || r == -ETIME || r == -ETIMEDOUT || !space ? r : first;
+	if (r == 0)
+		return 0;
+	/* it may be where nobody could look */
+	return keep_unanswered(unanswered, r) ?: (space ? first : r);
 }
 
 int opener_open(struct opener *opener, struct mount_namespace_table *spaces,

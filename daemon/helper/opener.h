@@ -41,8 +41,17 @@ struct opener_stats {
 int opener_new(struct opener **ret_opener);
 void opener_free(struct opener *opener);	/* NULL is fine */
 
-/* As parser_until(): -ETIME. */
+/*
+ * From now on questions are over by then, @deadline is borrowed: each gets no more time than is left, and -ETIME where
+ * that is too little. NULL: there is no end.
+ */
 void opener_until(struct opener *opener, const struct deadline *deadline);
+
+/* Was it for want of an opener, or of time for it? Then nothing is known of what was asked. */
+static inline bool opener_is_unanswered(int error)
+{
+	return error == -EAGAIN || error == -EPIPE || error == -ETIME || error == -ETIMEDOUT;
+}
 
 /*
  * @space: where the path was seen, NULL: unknown; @tgid: a process that maps it, 0: none is known.
@@ -70,11 +79,11 @@ int opener_perf_map(struct opener *opener, struct mount_namespace_table *spaces,
 /*
  * What is read of a process once: its mount namespace, a new reference, and its details, as details_read(). NULL: it
  * could not be told. Both are one question, unless such a one was not answered within ten minutes: then it is not
- * known which of them it was, and each is asked for itself.
+ * known which of them it was, and each is asked for itself. An error is one of opener_is_unanswered(), with neither.
  */
-void opener_image(struct opener *opener, struct mount_namespace_table *spaces, uint32_t tgid,
-		  bool with_command_line, struct mount_namespace **ret_space,
-		  struct image_details **ret_details);
+int opener_image(struct opener *opener, struct mount_namespace_table *spaces, uint32_t tgid,
+		 bool with_command_line, struct mount_namespace **ret_space,
+		 struct image_details **ret_details);
 /* The mount namespace alone, a new reference. -ESRCH: the process is gone; -EHOSTDOWN: its root is left alone. */
 int opener_space(struct opener *opener, struct mount_namespace_table *spaces, uint32_t tgid,
 		 struct mount_namespace **ret_space);

@@ -92,41 +92,47 @@ static void take_details(const struct answered *answered, size_t text_bytes,
 }
 
 /* One question, which hangs or is slow for the one or the other: a later one of that kind is asked apart. */
-static void ask_together(struct opener *opener, struct mount_namespace_table *spaces,
+static int ask_together(struct opener *opener, struct mount_namespace_table *spaces,
 			 const struct place *process, struct open_image *question,
 			 struct mount_namespace_id *id, struct mount_namespace **ret_space,
 			 struct image_details **ret_details)
 {
 	struct answered answered;
 	size_t text_bytes;
-	int root;
+	int r, root;
 
 	question->parts = OPEN_IMAGE_ROOT | OPEN_IMAGE_DETAILS;
-	if (ask_image(opener, process, question, &answered, &text_bytes, &root) == 0) {
+	r = ask_image(opener, process, question, &answered, &text_bytes, &root);
+	if (r == 0) {
 		take_details(&answered, text_bytes, ret_details);
 		take_root(spaces, question, id, &answered.image, root, ret_space);
 	}
 	if (opener_is_doubtful(opener, process))
 		opener->apart_until = clock_monotonic() + APART_NS;
+	return r;
 }
 
 /* Its root may be a file server's, what is in its memory as well: each is left alone for itself. */
-static void ask_apart(struct opener *opener, struct mount_namespace_table *spaces,
+static int ask_apart(struct opener *opener, struct mount_namespace_table *spaces,
 		      const struct place *process, struct open_image *question,
 		      struct mount_namespace_id *id, struct mount_namespace **ret_space,
 		      struct image_details **ret_details)
 {
 	struct answered answered;
 	size_t text_bytes;
-	int root;
+	int r, details, root;
 
 	question->parts = OPEN_IMAGE_DETAILS;
-	if (ask_image(opener, process, question, &answered, &text_bytes, &root) == 0)
+	details = ask_image(opener, process, question, &answered, &text_bytes, &root);
+	if (details == 0)
 		take_details(&answered, text_bytes, ret_details);
+	if (!id->inode)
+		return details;
 	question->parts = OPEN_IMAGE_ROOT;
-	if (id->inode && ask_image(opener, &(struct place){ .space = id->inode }, question, &answered,
-				   &text_bytes, &root) == 0)
+	r = ask_image(opener, &(struct place){ .space = id->inode }, question, &answered, &text_bytes, &root);
+	if (r == 0)
 		take_root(spaces, question, id, &answered.image, root, ret_space);
+	return opener_is_unanswered(details) ? details : r;
 }
 
 /* With the lock. This is the kernel's own file system: it answers, but not to who may not look at the process. */
@@ -150,13 +156,14 @@ static int identify(struct opener *opener, uint32_t tgid, struct mount_namespace
 	return r;
 }
 
-void opener_image(struct opener *opener, struct mount_namespace_table *spaces, uint32_t tgid,
-		  bool with_command_line, struct mount_namespace **ret_space,
-		  struct image_details **ret_details)
+int opener_image(struct opener *opener, struct mount_namespace_table *spaces, uint32_t tgid,
+		 bool with_command_line, struct mount_namespace **ret_space,
+		 struct image_details **ret_details)
 {
 	struct open_image question = { .tgid = tgid, .with_command_line = with_command_line };
 	const struct place process = { .tgid = tgid };
 	struct mount_namespace_id id = { 0 };
+	int r;
 
 	*ret_space = NULL;
 	*ret_details = NULL;
@@ -166,10 +173,16 @@ void opener_image(struct opener *opener, struct mount_namespace_table *spaces, u
 	if (id.inode && clock_monotonic() >= opener->apart_until &&
 	    !opener_is_doubtful(opener, &(struct place){ .space = id.inode }) &&
 	    !opener_is_doubtful(opener, &process))
-		ask_together(opener, spaces, &process, &question, &id, ret_space, ret_details);
+		r = ask_together(opener, spaces, &process, &question, &id, ret_space, ret_details);
 	else
-		ask_apart(opener, spaces, &process, &question, &id, ret_space, ret_details);
+		r = ask_apart(opener, spaces, &process, &question, &id, ret_space, ret_details);
 	pthread_mutex_unlock(&opener->lock);
+	if (opener_is_unanswered(r)) {
+		mount_namespace_unref(steal_ptr(*ret_space));
+		image_details_free(steal_ptr(*ret_details));
+		return r;
+	}
+	return 0;
 }
 
 int opener_space(struct opener *opener, struct mount_namespace_table *spaces, uint32_t tgid,

@@ -73,7 +73,7 @@ struct image {
 	char comm[16];
 	bool is_fork;		/* of its parent's program; set before anybody else sees it */
 	_Atomic bool is_succeeded; /* thread A: its process runs another program by now, which /proc tells of */
-	_Atomic bool is_untold;	/* the same: there was no room to tell thread B of it */
+	_Atomic bool is_untold;	/* thread B has yet to look: there was no room to tell it, or it had no answer */
 
 	/* thread A alone */
 	struct mapping *mappings; /* sorted by start, without overlap */

@@ -3,6 +3,8 @@
 
 #include <ctype.h>
 #include <dirent.h>
+#include <inttypes.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/sysmacros.h>
 
@@ -284,6 +286,17 @@ void process_snapshot_free(struct process_snapshot *snapshot)
 static uint64_t ticks_to_ns(uint64_t ticks)
 {
 	return ticks * (NSEC_PER_SEC / (uint64_t)sysconf(_SC_CLK_TCK));
+}
+
+bool process_has_gone(uint32_t tgid)
+{
+	char path[32];
+
+	if (!kill((pid_t)tgid, 0) || errno != ESRCH)
+		return false;
+	/* /proc may be another pid namespace's, and have its numbers */
+	snprintf(path, sizeof(path), "/proc/%" PRIu32, tgid);
+	return access(path, F_OK) < 0;
 }
 
 int process_start_time(int proc, uint64_t *ret_start_time)

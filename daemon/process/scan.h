@@ -41,5 +41,7 @@ int process_each(int (*each)(void *ctx, uint32_t tgid), void *ctx);
 
 /* Of the process whose /proc/PID @proc is: CLOCK_BOOTTIME ns, cut to ticks. */
 int process_start_time(int proc, uint64_t *ret_start_time);
+/* Is there no process of this number? Another one may have it. */
+bool process_has_gone(uint32_t tgid);
 
 #endif /* STACKTAP_PROCESS_SCAN_H */

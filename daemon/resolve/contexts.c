@@ -2,13 +2,13 @@
 #include "resolve/contexts.h"
 
 #include <inttypes.h>
-#include <signal.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/credit.h"
 #include "base/log.h"
 #include "helper/protocol.h"
+#include "process/scan.h"
 #include "symbol/context.h"
 
 #define CREDIT_NS NSEC_PER_SEC
@@ -108,18 +108,6 @@ static void count_error(struct contexts *contexts, const struct image *image, in
 			    "out; more of them are counted in contexts_bad", image->tgid, image->comm);
 }
 
-/* Another process may have its number: then the opener says so. */
-static bool has_gone(const struct image *image)
-{
-	char path[32];
-
-	if (!kill((pid_t)image->tgid, 0) || errno != ESRCH)
-		return false;
-	/* /proc may be another pid namespace's, and have its numbers */
-	snprintf(path, sizeof(path), "/proc/%" PRIu32, image->tgid);
-	return access(path, F_OK) < 0;
-}
-
 static void look(struct contexts *contexts, struct image *image)
 {
 	const struct image_details *details = image_details(image);
@@ -129,7 +117,7 @@ static void look(struct contexts *contexts, struct image *image)
 	if (began < image->context_next || !details || !details->executable_path)
 		return;
 	/* most that a window has samples of under churn: nobody has to be asked about them */
-	if (has_gone(image)) {
+	if (process_has_gone(image->tgid)) {
 		image->context_next = UINT64_MAX;
 		return;
 	}

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "process/details.h"
+#include "process/scan.h"
 #include "resolve/payer.h"
 
 enum { DRAFTS_MAX = 512 };
@@ -131,11 +132,17 @@ void images_see(struct images *images, struct image *image, const struct image *
 {
 	struct image_details *details;
 	bool is_late;
+	int r;
 
 	if (image->mount_namespace)
 		return;
-	opener_image(images->opener, images->spaces, image->tgid, images->with_command_line,
-		     &image->mount_namespace, &details);
+	r = opener_image(images->opener, images->spaces, image->tgid, images->with_command_line,
+			 &image->mount_namespace, &details);
+	/* who is there still can be asked when a window has a sample of it; who is gone tells no more by then */
+	if (r < 0 && !process_has_gone(image->tgid)) {
+		atomic_store_explicit(&image->is_untold, true, memory_order_relaxed);
+		return;
+	}
 	if (!image->mount_namespace)
 		image->mount_namespace = space_of_parent(images, parent);
 	if (details)

@@ -347,8 +347,7 @@ void objects_see(struct objects *objects, const struct image *image, struct mapp
 		return;
 	r = opener_open(objects->opener, objects->spaces, image->mount_namespace, image->tgid, &wanted, &fd,
 			&st);
-	/* there is no opener right now, or no time: nothing is known of the file */
-	if (r == -EAGAIN || r == -EPIPE || r == -ETIME || r == -ETIMEDOUT)
+	if (opener_is_unanswered(r))
 		return;
 	if (r < 0) {
 		see_gone(objects, file, r);

@@ -352,11 +352,96 @@ static void large_snapshots_come_whole(void **state)
 	stop_child(pid);
 }
 
+static void stop_opener(struct deadline *deadline, uint64_t ms, int signal)
+{
+	struct process_snapshot *snapshot;
+	struct opener_stats stats;
+
+	/* one runs, and has not died of anything lately */
+	opener_until(opener, NULL);
+	assert_int_equal(opener_scan(opener, (uint32_t)getpid(), &snapshot), 0);
+	process_snapshot_free(snapshot);
+	opener_stats(opener, &stats);
+	assert_int_equal(kill(stats.helper.pid, signal), 0);
+	deadline_set(deadline, clock_monotonic() + ms * NSEC_PER_MSEC);
+	opener_until(opener, deadline);
+}
+
+static uint64_t quarantined(void)
+{
+	struct opener_stats stats;
+
+	opener_stats(opener, &stats);
+	return stats.quarantined;
+}
+
+/* With more time it may have answered; the third time in a row it is left alone all the same. */
+static void who_hangs_each_time_is_left_alone(void **state)
+{
+	struct deadline deadline = { 0 };
+	struct mount_namespace *space;
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(quarantined(), 0);
+		stop_opener(&deadline, 300, SIGSTOP);
+		assert_int_equal(opener_space(opener, spaces, (uint32_t)getpid(), &space),
+				 i < 2 ? -ETIMEDOUT : -EHOSTDOWN);
+	}
+	assert_int_equal(quarantined(), 1);
+	opener_until(opener, NULL);
+}
+
+/* Nothing is known of it then, so it is none without a program, or with the host's files. */
+static void a_process_without_an_answer_is_told_so(void **state)
+{
+	struct deadline deadline = { 0 };
+	struct mount_namespace *space;
+	struct image_details *details;
+
+	(void)state;
+	opener_until(opener, &deadline);
+	assert_int_equal(opener_image(opener, spaces, (uint32_t)getpid(), false, &space, &details), -ETIME);
+	assert_null(space);
+	assert_null(details);
+	stop_opener(&deadline, 300, SIGSTOP);
+	assert_int_equal(opener_image(opener, spaces, (uint32_t)getpid(), false, &space, &details), -ETIMEDOUT);
+	assert_null(space);
+	assert_null(details);
+	opener_until(opener, NULL);
+}
+
+/* Of three places one could not be looked at: it may be there. */
+static void a_file_without_an_answer_is_not_gone(void **state)
+{
+	const struct opener_wanted wanted = { .inode = 1, .path = "/stacktap/nothing" };
+	struct deadline deadline = { 0 };
+	struct mount_namespace *space;
+	int fd;
+	struct stat st;
+
+	(void)state;
+	assert_int_equal(opener_space(opener, spaces, (uint32_t)getpid(), &space), 0);
+	assert_int_equal(opener_open(opener, spaces, space, (uint32_t)getpid(), &wanted, &fd, &st), -ENOENT);
+	/* the first is answered for by its root, which is closed: the others are questions */
+	mount_namespace_table_trim(spaces, 0);
+	assert_true(space->root < 0);
+	opener_until(opener, &deadline);
+	assert_int_equal(opener_open(opener, spaces, space, (uint32_t)getpid(), &wanted, &fd, &st), -ETIME);
+	/* another opener says that it is not in the last place */
+	stop_opener(&deadline, 60000, SIGKILL);
+	assert_true(opener_is_unanswered(opener_open(opener, spaces, space, (uint32_t)getpid(), &wanted, &fd, &st)));
+	opener_until(opener, NULL);
+	mount_namespace_unref(space);
+}
+
 #define T(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		T(who_hangs_each_time_is_left_alone), T(a_process_without_an_answer_is_told_so),
+		T(a_file_without_an_answer_is_not_gone),
 		T(a_process_is_one_question), T(roots_are_told_apart), T(a_user_is_the_effective_one),
 		T(a_process_has_a_number_in_its_own_namespace), T(what_hangs_is_asked_for_apart),
 		T(a_known_file_comes_without_a_descriptor), T(a_known_file_comes_by_a_process), T(large_snapshots_come_whole),
