@@ -239,7 +239,7 @@ static void print_quality(const struct report_event *event)
 	}
 	*note = 0;
 	if (quality->names_late) {
-		fit_add(note, "names: %.1f %% of stacks have a frame whose name was not there in time; in later windows it is",
+		fit_add(note, "names: %.1f %% of stacks have a frame whose name was not there in time; later windows look it up again",
 			percent(quality->names_late, event->samples));
 		print_note(note);
 	}

@@ -58,7 +58,7 @@ static const struct status_line lines[] = {
 	{ .group = GROUP_SYMBOLIZER, .text = "  frames without a name for want of memory: {}",
 	  .when = { C(SYMBOLIZER_names_refused) }, .values = { C(SYMBOLIZER_names_refused) } },
 	{ .group = GROUP_SYMBOLIZER,
-	  .text = "  frames whose names were not there in time: {}, in {} windows; later windows have them",
+	  .text = "  frames whose names were not there in time: {}, in {} windows; later windows look them up again",
 	  .when = { C(SYMBOLIZER_late) }, .values = { C(SYMBOLIZER_late), C(SYMBOLIZER_windows_late) } },
 	{ .group = GROUP_SYMBOLIZER,
 	  .text = "  programs and files looked at late, as too many were started at once: {}",
