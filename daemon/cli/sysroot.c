@@ -112,7 +112,7 @@ int sysroot_open_file(const struct sysroot *sysroot, const char *path, struct st
 	}
 	if (sysroot->space) {
 		const struct sysroot_process *process = &sysroot->process;
-		int r = opener_open_path(process->opener, process->spaces, sysroot->space, path, &fd, ret_stat);
+		int r = opener_open_path(process->opener, process->spaces, sysroot->space, path, NULL, &fd, ret_stat);
 
 		return r < 0 ? r : steal_fd(&fd);
 	}

@@ -77,32 +77,39 @@ static int ask_stat(struct opener *opener, const struct place *place, const char
 	return 0;
 }
 
-static int ask_file(struct opener *opener, uint32_t op, uint64_t space, int root, enum part part,
-		    const struct open_file *file, int *ret_fd, struct stat *ret_stat)
+static int ask_at(struct opener *opener, const struct place *place, uint32_t op, int root,
+		  const struct open_file *file, int *ret_fd, struct stat *ret_stat)
 {
-	/* a device without a driver is one mount's; one disk is everybody's, and not to blame */
-	const struct place place = {
-		.space = space, .major = file->wanted.major, .minor = file->wanted.minor,
-		.tgid = file->wanted.major || !file->wanted.minor ? file->tgid : 0, .part = part,
-	};
 	struct helper_call call = {
 		.op = op, .fd = root, .request = file,
 		.request_bytes = offsetof(struct open_file, path) + strlen(file->path) + 1,
 		.may_lack_fd = file->known.inode,
 	};
 
-	return ask_stat(opener, &place, file->path, &call, ret_fd, ret_stat);
+	return ask_stat(opener, place, file->path, &call, ret_fd, ret_stat);
 }
 
-static int open_in(struct opener *opener, struct mount_namespace *space, enum part part,
-		   struct open_file *file, bool needs_inode, int *ret_fd, struct stat *ret_stat)
+static int ask_file(struct opener *opener, uint32_t op, uint64_t space, int root,
+		    const struct open_file *file, int *ret_fd, struct stat *ret_stat)
+{
+	/* a device without a driver is one mount's; one disk is everybody's, and not to blame */
+	const struct place place = {
+		.space = space, .major = file->wanted.major, .minor = file->wanted.minor,
+		.tgid = file->wanted.major || !file->wanted.minor ? file->tgid : 0,
+	};
+
+	return ask_at(opener, &place, op, root, file, ret_fd, ret_stat);
+}
+
+static int open_in(struct opener *opener, struct mount_namespace *space, struct open_file *file,
+		   bool needs_inode, int *ret_fd, struct stat *ret_stat)
 {
 	if (space->root < 0)
 		return -ESTALE;
 	space->used = clock_monotonic();
 	file->needs_inode = needs_inode;
 	file->tgid = 0;
-	return ask_file(opener, OPEN_IN, space->inode, space->root, part, file, ret_fd, ret_stat);
+	return ask_file(opener, OPEN_IN, space->inode, space->root, file, ret_fd, ret_stat);
 }
 
 static int keep_unanswered(int kept, int error)
@@ -118,21 +125,21 @@ static int open_anywhere(struct opener *opener, struct mount_namespace_table *sp
 	int r, first = -ENOENT, unanswered = 0;
 
 	if (space) {
-		first = open_in(opener, space, PART_FILES, file, space->is_guess, ret_fd, ret_stat);
+		first = open_in(opener, space, file, space->is_guess, ret_fd, ret_stat);
 		if (first == 0 || first == -EREMOTE || first == -EHOSTDOWN)
 			return first;
 		unanswered = keep_unanswered(unanswered, first);
 	}
 	file->tgid = tgid;
 	file->with_root = space && space->root < 0;
-	r = tgid ? ask_file(opener, OPEN_PROCESS, 0, -1, PART_FILES, file, ret_fd, ret_stat) : -ENOENT;
+	r = tgid ? ask_file(opener, OPEN_PROCESS, 0, -1, file, ret_fd, ret_stat) : -ENOENT;
 	if (r == 0)
 		return 0;
 	unanswered = keep_unanswered(unanswered, r);
 	if (space && space->is_guess)
 		return unanswered ?: first;
 	host = mount_namespace_table_guess(spaces);
-	r = open_in(opener, host, PART_FILES, file, true, ret_fd, ret_stat);
+	r = open_in(opener, host, file, true, ret_fd, ret_stat);
 	mount_namespace_unref(host);
 	if (r == 0)
 		return 0;
@@ -168,16 +175,28 @@ int opener_open(struct opener *opener, struct mount_namespace_table *spaces,
 }
 
 int opener_open_path(struct opener *opener, struct mount_namespace_table *spaces,
-		     struct mount_namespace *space, const char *path, int *ret_fd, struct stat *ret_stat)
+		     struct mount_namespace *space, const char *path, const struct opener_program *beside,
+		     int *ret_fd, struct stat *ret_stat)
 {
 	struct open_file file = { .host_dev = mount_namespace_table_host(spaces) };
-	int r;
+	struct place place = { .space = space->inode, .part = PART_PATHS };
+	int r = -ESTALE;
+
+	if (beside) {
+		place.major = major(beside->dev);
+		place.minor = minor(beside->dev);
+		place.user = beside->user;
+		place.part = PART_BESIDE;
+	}
 
 	if (strlen(path) >= sizeof(file.path))
 		return -ENAMETOOLONG;
 	strcpy(file.path, path);
 	pthread_mutex_lock(&opener->lock);
-	r = open_in(opener, space, PART_PATHS, &file, false, ret_fd, ret_stat);
+	if (space->root >= 0) {
+		space->used = clock_monotonic();
+		r = ask_at(opener, &place, OPEN_IN, space->root, &file, ret_fd, ret_stat);
+	}
 	pthread_mutex_unlock(&opener->lock);
 	return r;
 }

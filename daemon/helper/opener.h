@@ -62,9 +62,17 @@ static inline bool opener_is_unanswered(int error)
 int opener_open(struct opener *opener, struct mount_namespace_table *spaces,
 		struct mount_namespace *space, uint32_t tgid, const struct opener_wanted *wanted,
 		int *ret_fd, struct stat *ret_stat);
-/* A file below @space's root that nothing is known of but its path: what it is, its content must prove. */
+struct opener_program {
+	uint64_t dev;
+	uint32_t user;
+};
+/*
+ * A file below @space's root that nothing is known of but its path: what it is, its content must prove. @beside: the
+ * program in whose directory, or below, it is, so that what hangs there costs other users' programs nothing; NULL: root's.
+ */
 int opener_open_path(struct opener *opener, struct mount_namespace_table *spaces,
-		     struct mount_namespace *space, const char *path, int *ret_fd, struct stat *ret_stat);
+		     struct mount_namespace *space, const char *path, const struct opener_program *beside,
+		     int *ret_fd, struct stat *ret_stat);
 /*
  * The perf map of a process, which may have exited: /tmp/perf-PID.map, both in its namespaces. It must be a regular
  * file of the process' user, written since the process started. -EPERM, -ESTALE: it is not. Others as above.

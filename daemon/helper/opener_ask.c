@@ -21,7 +21,7 @@ enum {
 static bool is_same_place(const struct place *a, const struct place *b)
 {
 	return a->space == b->space && a->major == b->major && a->minor == b->minor &&
-	       a->tgid == b->tgid && a->part == b->part;
+	       a->tgid == b->tgid && a->user == b->user && a->part == b->part;
 }
 
 static struct quarantine *find_quarantine(struct opener *opener, const struct place *place)

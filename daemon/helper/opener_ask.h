@@ -21,7 +21,8 @@ enum {
 /* What of a namespace is to blame: what hangs below /usr/lib/debug says nothing of the rest. */
 enum part {
 	PART_FILES,
-	PART_PATHS,	/* of debug files */
+	PART_PATHS,	/* of debug files, in root's directories */
+	PART_BESIDE,	/* a program, where whose it is may put what leads anywhere */
 	PART_MAPS,	/* perf maps, in /tmp */
 	PART_MEMORY,	/* of a process, which may be a file of a server that does not answer */
 };
@@ -31,6 +32,7 @@ struct place {
 	uint64_t space;
 	uint32_t major, minor;
 	uint32_t tgid;
+	uint32_t user;		/* whose program, of PART_BESIDE */
 	enum part part;
 };
 

@@ -13,26 +13,24 @@ struct debuglink {
 
 /*
  * In the host's files, is the program at its path? That is what its process calls it, in a mount namespace of its own
- * where anything may lie beside it.
+ * where anything may lie beside it. 1, 0, or an errno that may pass.
  */
-static bool is_hosts(struct objects *objects, const struct entry *entry, struct mount_namespace *host)
+static int is_hosts(struct objects *objects, const struct entry *entry, struct mount_namespace *host)
 {
 	const struct object *object = entry->object;
-	const struct stat known = {
-		.st_dev = object->dev, .st_ino = object->inode, .st_size = (off_t)object->size,
-		.st_ctim = { .tv_sec = (time_t)(object->ctime_ns / (int64_t)NSEC_PER_SEC),
-			     .tv_nsec = (long)(object->ctime_ns % (int64_t)NSEC_PER_SEC) },
-	};
-	const struct opener_wanted wanted = { .inode = object->inode, .path = object->path, .known = &known };
+	const struct opener_program program = { .dev = object->dev, .user = entry->user };
 	_cleanup_close_ int fd = -1;
 	struct stat st;
+	int r = opener_open_path(objects->opener, objects->spaces, host, object->path, &program, &fd, &st);
 
-	return opener_open(objects->opener, objects->spaces, host, 0, &wanted, &fd, &st) == 0 &&
-	       object_is_file(object, &st);
+	if (r < 0)
+		return objects_may_pass(r) ? r : 0;
+	return object_is_file(object, &st);
 }
 
 static int seek_in(struct objects *objects, struct entry *entry, struct mount_namespace *space,
-		   const struct debuglink *link, bool with_beside, struct entry **ret_entry)
+		   const struct debuglink *link, bool with_beside, bool *ret_beside_unknown,
+		   struct entry **ret_entry)
 {
 	static const struct {
 		const char *before, *behind;
@@ -50,18 +48,21 @@ static int seek_in(struct objects *objects, struct entry *entry, struct mount_na
 			     places[i].behind, link->name) >= (int)sizeof(path))
 			return -ENAMETOOLONG;
 		r = debug_open(objects, entry, space, path, places[i].place, link->crc, ret_entry);
-		if (r == 0 || objects_may_pass(r))
+		/* whoever can put a program there, or a link, decides whether it answers */
+		if (r == -EHOSTDOWN && places[i].place == DEBUG_BESIDE)
+			*ret_beside_unknown = true;
+		else if (r == 0 || objects_may_pass(r))
 			break;
 	}
 	return r;
 }
 
 int debuglink_seek(struct objects *objects, struct entry *entry, uint32_t tgid, struct mount_namespace *host,
-		   bool in_container, struct entry **ret_entry)
+		   bool in_container, bool *ret_beside_unknown, struct entry **ret_entry)
 {
 	const char *slash = strrchr(entry->object->path, '/');
 	struct debuglink link;
-	int fd, r = objects_fd(objects, entry->object, tgid, &fd);
+	int with_beside, fd, r = objects_fd(objects, entry->object, tgid, &fd);
 
 	if (r < 0 || !slash)
 		return r < 0 ? r : -ENOENT;
@@ -69,8 +70,13 @@ int debuglink_seek(struct objects *objects, struct entry *entry, uint32_t tgid, 
 	r = parser_link(objects->parser, entry->object, fd, link.name, &link.crc);
 	if (r < 0)
 		return r;
-	r = seek_in(objects, entry, host, &link, is_hosts(objects, entry, host), ret_entry);
+	/* what is its container's own is not the host's, whatever the host has at that path */
+	with_beside = in_container ? 0 : is_hosts(objects, entry, host);
+	*ret_beside_unknown = with_beside == -EHOSTDOWN;
+	if (with_beside < 0 && with_beside != -EHOSTDOWN)
+		return with_beside;
+	r = seek_in(objects, entry, host, &link, with_beside > 0, ret_beside_unknown, ret_entry);
 	if (r < 0 && !objects_may_pass(r) && in_container)
-		r = seek_in(objects, entry, entry->space, &link, true, ret_entry);
+		r = seek_in(objects, entry, entry->space, &link, true, ret_beside_unknown, ret_entry);
 	return r;
 }

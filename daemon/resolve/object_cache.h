@@ -80,9 +80,12 @@ enum debug_place {
  */
 int debug_open(struct objects *objects, struct entry *entry, struct mount_namespace *space, const char *path,
 	       enum debug_place place, uint32_t crc, struct entry **ret_entry);
-/* As its .gnu_debuglink says. */
+/*
+ * As its .gnu_debuglink says. *ret_beside_unknown: what lies beside the program is left alone, see opener_open(); that
+ * keeps nobody from looking for it elsewhere.
+ */
 int debuglink_seek(struct objects *objects, struct entry *entry, uint32_t tgid, struct mount_namespace *host,
-		   bool in_container, struct entry **ret_entry);
+		   bool in_container, bool *ret_beside_unknown, struct entry **ret_entry);
 
 /* Its MiniDebugInfo's symtab, if it has one. */
 int entry_read_mini(struct objects *objects, struct entry *entry, uint32_t tgid);

@@ -7,6 +7,8 @@
 #include "resolve/fetched.h"
 #include "resolve/object_cache.h"
 
+#define BESIDE_AGAIN_NS (60 * NSEC_PER_SEC)	/* where nobody could look is looked again */
+
 enum { CRC_FILE_MAX = 256 << 20 };	/* that is read whole, for want of a build-id */
 
 /* Is @candidate the debug file of @entry's program? -ENOENT: no; what may pass. */
@@ -55,9 +57,11 @@ static int take_debug(struct objects *objects, const struct entry *entry, struct
 int debug_open(struct objects *objects, struct entry *entry, struct mount_namespace *space, const char *path,
 	       enum debug_place place, uint32_t crc, struct entry **ret_entry)
 {
+	const struct opener_program program = { .dev = entry->object->dev, .user = entry->user };
 	_cleanup_close_ int fd = -1;
 	struct stat st;
-	int r = opener_open_path(objects->opener, objects->spaces, space, path, &fd, &st);
+	int r = opener_open_path(objects->opener, objects->spaces, space, path,
+				 place == DEBUG_BESIDE ? &program : NULL, &fd, &st);
 
 	return r < 0 ? r : take_debug(objects, entry, space, path, &fd, &st, place, crc, ret_entry);
 }
@@ -108,6 +112,8 @@ static bool is_in_container(const struct objects *objects, const struct entry *e
 static int seek_debug(struct objects *objects, struct entry *entry, uint32_t tgid)
 {
 	const bool in_container = is_in_container(objects, entry);
+	bool is_beside_unknown = false;
+	uint64_t again = UINT64_MAX;
 	struct mount_namespace *host = mount_namespace_table_guess(objects->spaces);
 	struct entry *found = NULL;
 	int r;
@@ -116,15 +122,18 @@ static int seek_debug(struct objects *objects, struct entry *entry, uint32_t tgi
 	if (r < 0 && !objects_may_pass(r) && in_container)
 		r = open_by_id(objects, entry, entry->space, &found);
 	if (r < 0 && !objects_may_pass(r))
-		r = debuglink_seek(objects, entry, tgid, host, in_container, &found);
+		r = debuglink_seek(objects, entry, tgid, host, in_container, &is_beside_unknown, &found);
 	entry->is_fetched = r < 0 && !objects_may_pass(r) && objects->fetched;
 	if (entry->is_fetched)
 		r = open_fetched(objects, entry, host, &found);
 	mount_namespace_unref(host);
 	if (r < 0 && objects_may_pass(r))
 		return r;
-	entry->seek_debug_at = r < 0 && objects->fetched ? clock_monotonic() + FETCHED_AGAIN_NS :
-							   UINT64_MAX;
+	if (r < 0 && is_beside_unknown)
+		again = clock_monotonic() + BESIDE_AGAIN_NS;
+	else if (r < 0 && objects->fetched)
+		again = clock_monotonic() + FETCHED_AGAIN_NS;
+	entry->seek_debug_at = again;
 	if (found && r == 0)
 		entry->debug = object_ref(found->object);
 	return 0;

@@ -289,7 +289,7 @@ static int opened(struct opener *opener, struct mount_namespace_table *spaces, c
 {
 	struct mount_namespace *host = mount_namespace_table_guess(spaces);
 	struct stat st;
-	int fd = -1, r = opener_open_path(opener, spaces, host, path, &fd, &st);
+	int fd = -1, r = opener_open_path(opener, spaces, host, path, NULL, &fd, &st);
 
 	mount_namespace_unref(host);
 	if (fd >= 0)

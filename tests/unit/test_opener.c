@@ -260,6 +260,39 @@ static void what_hangs_is_asked_for_apart(void **state)
 	stop_child(pid);
 }
 
+/* A user who has a program may put a link beside it that leads to a server that does not answer. */
+static void what_hangs_beside_a_program_is_its_users_alone(void **state)
+{
+	struct mount_namespace *host = mount_namespace_table_guess(spaces);
+	struct opener_program own = { .dev = makedev(8, 1), .user = 1000 }, others = own, elsewhere = own;
+	struct opener_stats stats;
+	struct stat st;
+	char path[PATH_MAX];
+	int fd;
+
+	(void)state;
+	fixture_write("beside", "text");
+	snprintf(path, sizeof(path), "%s", fixture_path("beside"));
+	others.user = 0;
+	elsewhere.dev = makedev(8, 2);
+	assert_int_equal(opener_open_path(opener, spaces, host, path, &own, &fd, &st), 0);
+	close(fd);
+	opener_stats(opener, &stats);
+	assert_int_equal(kill(stats.helper.pid, SIGSTOP), 0);
+	assert_int_equal(opener_open_path(opener, spaces, host, path, &own, &fd, &st), -EHOSTDOWN);
+	assert_int_equal(opener_open_path(opener, spaces, host, path, NULL, &fd, &st), 0);
+	close(fd);
+	assert_int_equal(opener_open_path(opener, spaces, host, path, &others, &fd, &st), 0);
+	close(fd);
+	assert_int_equal(opener_open_path(opener, spaces, host, path, &elsewhere, &fd, &st), 0);
+	close(fd);
+	assert_int_equal(opener_open_path(opener, spaces, host, path, &own, &fd, &st), -EHOSTDOWN);
+	opener_stats(opener, &stats);
+	assert_int_equal(stats.helper.timeouts, 1);
+	assert_int_equal(stats.left_alone, 1);
+	mount_namespace_unref(host);
+}
+
 /* A new file "known", and what it is. */
 static struct opener_wanted make_known(struct stat *ret_st)
 {
@@ -444,6 +477,7 @@ int main(void)
 		T(a_file_without_an_answer_is_not_gone),
 		T(a_process_is_one_question), T(roots_are_told_apart), T(a_user_is_the_effective_one),
 		T(a_process_has_a_number_in_its_own_namespace), T(what_hangs_is_asked_for_apart),
+		T(what_hangs_beside_a_program_is_its_users_alone),
 		T(a_known_file_comes_without_a_descriptor), T(a_known_file_comes_by_a_process), T(large_snapshots_come_whole),
 	};
 

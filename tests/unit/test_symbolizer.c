@@ -338,13 +338,39 @@ static void a_debug_file_has_the_names(void **state)
 	}
 }
 
+/* Who opens what lies beside @path's user's programs does not come back from there. */
+static void hang_beside(struct symbolizer *symbolizer, const char *sysroot, const char *path)
+{
+	struct opener *opener = symbolizer_opener(symbolizer);
+	struct mount_namespace_table *spaces;
+	struct opener_program whose;
+	struct mount_namespace *host;
+	struct opener_stats stats;
+	struct stat st;
+	int fd;
+
+	assert_int_equal(mount_namespace_table_new(sysroot, &spaces), 0);
+	host = mount_namespace_table_guess(spaces);
+	assert_int_equal(stat(path, &st), 0);
+	whose = (struct opener_program){ .dev = st.st_dev, .user = st.st_uid };
+	opener_stats(opener, &stats);
+	assert_true(stats.helper.pid > 0);
+	assert_int_equal(kill(stats.helper.pid, SIGSTOP), 0);
+	assert_int_equal(opener_open_path(opener, spaces, host, "/x", &whose, &fd, &st), -EHOSTDOWN);
+	mount_namespace_unref(host);
+	mount_namespace_table_free(spaces);
+}
+
 /* A new copy of the stripped program "linked", and what its function is called now. */
-static void expect_linked(const char *copy, const char *sysroot, uint64_t offset, bool is_named)
+static void expect_linked_where(const char *copy, const char *sysroot, uint64_t offset, bool hangs_beside,
+				bool is_named)
 {
 	const struct symbolizer_options options = { .with_kernel_addresses = true, .sysroot = sysroot };
 	struct symbolizer *symbolizer;
+	struct location *location;
 	struct mapped_file *file;
 	struct image *image;
+	uint64_t again;
 	pid_t pid;
 
 	fixture_run("cp linked %s", copy);
@@ -355,11 +381,23 @@ static void expect_linked(const char *copy, const char *sysroot, uint64_t offset
 	symbolizer_see_image(symbolizer, image, NULL);
 	symbolizer_see_file(symbolizer, image, file);
 	stop(pid);
-	expect(symbolizer, image, file, offset, is_named ? "own_work" : "", NULL);
+	if (hangs_beside)
+		hang_beside(symbolizer, sysroot, fixture_path(copy));
+	expect(symbolizer, image, file, offset, is_named ? "own_work" : "", &location);
 	expect_source(symbolizer, SOURCE_DEBUG_FILE, is_named);
+	/* for the time being that is all that there is, and it is looked for again */
+	assert_false(location->is_put_off);
+	again = ((const struct entry *)location->object->symbols)->seek_debug_at;
+	assert_true(hangs_beside && !is_named ? again > clock_monotonic() && again != UINT64_MAX : again == UINT64_MAX);
+	location_unref(location);
 	image_unref(image);
 	mapped_file_unref(file);
 	symbolizer_free(symbolizer);
+}
+
+static void expect_linked(const char *copy, const char *sysroot, uint64_t offset, bool is_named)
+{
+	expect_linked_where(copy, sysroot, offset, false, is_named);
 }
 
 /*
@@ -400,8 +438,13 @@ static void a_debug_link_leads_to_the_names(void **state)
 		expect_linked("linked_elsewhere", root, offset, false);
 		fixture_run("mv elsewhere%s/linked.debug elsewhere/usr/lib/debug%s/linked.debug", directory, directory);
 		expect_linked("linked_packaged", root, offset, true);
+		/* what a user has beside his programs keeps nobody from root's files */
+		expect_linked_where("linked_hung_packaged", root, offset, true, true);
+		fixture_run("cp good.debug linked.debug");
+		expect_linked_where("linked_hung", "", offset, true, false);
+		expect_linked("linked_again", "", offset, true);
 	}
-	fixture_run("rm -rf .debug linked.debug");
+	fixture_run("rm -rf .debug linked.debug elsewhere");
 }
 
 /* Of a stripped program with a debug file, or of one that has all of it, where that is asked for. */
