@@ -67,15 +67,18 @@ uint64_t work_taken(const struct work *work, uint64_t now)
 	return since && since < now ? now - since : 0;
 }
 
-const char *work_hung(uint64_t now)
+const char *work_hung(uint64_t now, uint64_t *ret_ns)
 {
 	const char *name = NULL;
 
 	pthread_mutex_lock(&lock);
 	for (struct work *work = first; work && !name; work = work->next)
 		if (atomic_load_explicit(&work->since, memory_order_acquire) &&
-		    now >= atomic_load_explicit(&work->due, memory_order_relaxed))
+		    now >= atomic_load_explicit(&work->due, memory_order_relaxed)) {
 			name = work->name;
+			if (ret_ns)
+				*ret_ns = work_taken(work, now);
+		}
 	pthread_mutex_unlock(&lock);
 	return name;
 }

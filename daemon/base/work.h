@@ -31,7 +31,7 @@ void work_wait(uint64_t ns);
 
 /* For how long, of any thread's; 0: it waits for work. */
 uint64_t work_taken(const struct work *work, uint64_t now);
-/* The name of a thread that has hung, or NULL. */
-const char *work_hung(uint64_t now);
+/* The name of a thread that has hung, or NULL, and for how long it has been at it; @ret_ns may be NULL. */
+const char *work_hung(uint64_t now, uint64_t *ret_ns);
 
 #endif /* STACKTAP_BASE_WORK_H */

@@ -107,8 +107,11 @@ static bool on_wait(void *ctx)
 		symbolizer_hurry(pipeline->symbolizer, true);
 		pipeline->stats.hurries++;
 	}
+	/* for as long as thread C may wait for a receiver, which is more than a piece of work may take */
+	work_end();
 	while (before && pipeline->windows_under_way == before)
 		pthread_cond_wait(&pipeline->window_gone, &pipeline->lock);
+	work_begin();
 	symbolizer_hurry(pipeline->symbolizer, false);
 	pthread_mutex_unlock(&pipeline->lock);
 	return before != 0;

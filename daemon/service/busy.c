@@ -24,11 +24,12 @@ void busy_tell(struct busy *busy, uint64_t busy_ns)
 
 bool busy_makes_progress(struct busy *busy, uint64_t now)
 {
-	const char *name = work_hung(now);
+	uint64_t taken = 0;
+	const char *name = work_hung(now, &taken);
 
 	if (name && !busy->has_told_hung)
-		log_error("thread %s has been at one piece of work for %d s: the watchdog is not served any more, "
-			  "so that the service manager starts the daemon anew", name, WORK_SECONDS);
+		log_error("thread %s has been at one piece of work for %" PRIu64 " s: the watchdog is not served any more, "
+			  "so that the service manager starts the daemon anew", name, (uint64_t)(taken / NSEC_PER_SEC));
 	busy->has_told_hung = name;
 	return !name;
 }

@@ -162,9 +162,9 @@ static void a_read_that_hangs_is_given_up(void **state)
 	assert_true(reader > 0);
 	assert_int_equal(kill(reader, SIGSTOP), 0);
 	absent_want(absent, (uint32_t)getpid(), (uintptr_t)memory + PAGES_ABOVE * page);
-	for (int i = 0; i < PATIENCE_ROUNDS && !work_hung(UINT64_MAX); i++)
+	for (int i = 0; i < PATIENCE_ROUNDS && !work_hung(UINT64_MAX, NULL); i++)
 		usleep(ROUND_US / 10);
-	assert_string_equal(work_hung(UINT64_MAX), "pages");
+	assert_string_equal(work_hung(UINT64_MAX, NULL), "pages");
 	stats = settle(absent, 2);
 	assert_int_equal(stats.failed, 1);
 	absent_free(absent);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "unit.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -13,25 +14,39 @@
 
 static char said[1024];
 
-/* What the log gets while it is told @times in turn. */
-static const char *tell(struct busy *busy, const uint64_t *times, size_t count)
+static FILE *log_file;
+static int old_stderr;
+
+static void listen_to_log(void)
 {
-	FILE *file = tmpfile();
-	int old = dup(STDERR_FILENO);
+	log_file = tmpfile();
+	old_stderr = dup(STDERR_FILENO);
+	assert_non_null(log_file);
+	assert_true(old_stderr >= 0 && dup2(fileno(log_file), STDERR_FILENO) >= 0);
+}
+
+/* What the log got since. */
+static const char *heard(void)
+{
 	size_t length;
 
-	assert_non_null(file);
-	assert_true(old >= 0 && dup2(fileno(file), STDERR_FILENO) >= 0);
+	fflush(stderr);
+	assert_true(dup2(old_stderr, STDERR_FILENO) >= 0);
+	close(old_stderr);
+	rewind(log_file);
+	length = fread(said, 1, sizeof(said) - 1, log_file);
+	said[length] = '\0';
+	fclose(log_file);
+	return said;
+}
+
+/* The same while it is told @times in turn. */
+static const char *tell(struct busy *busy, const uint64_t *times, size_t count)
+{
+	listen_to_log();
 	for (size_t i = 0; i < count; i++)
 		busy_tell(busy, times[i]);
-	fflush(stderr);
-	assert_true(dup2(old, STDERR_FILENO) >= 0);
-	close(old);
-	rewind(file);
-	length = fread(said, 1, sizeof(said) - 1, file);
-	said[length] = '\0';
-	fclose(file);
-	return said;
+	return heard();
 }
 
 #define TELL(busy, ...) \
@@ -80,6 +95,8 @@ static void test_a_thread_that_hangs_is_not_served(void **state _unused_)
 	const uint64_t now = clock_monotonic();
 	struct busy busy = { 0 };
 	struct work work;
+	const char *text;
+	bool is_well;
 
 	work_enter(&work, "test");
 	assert_true(busy_makes_progress(&busy, now + S(2 * WORK_SECONDS)));
@@ -90,6 +107,15 @@ static void test_a_thread_that_hangs_is_not_served(void **state _unused_)
 	work_end();
 	assert_true(busy_makes_progress(&busy, now + S(2 * WORK_SECONDS)));
 	assert_false(busy.has_told_hung);
+	/* what it may wait for somebody counts as well */
+	work_begin();
+	work_wait(S(600));
+	listen_to_log();
+	is_well = busy_makes_progress(&busy, clock_monotonic() + S(2000));
+	text = strstr(heard(), "thread test has been at one piece of work for ");
+	assert_non_null(text);
+	assert_in_range(strtoul(text + strlen("thread test has been at one piece of work for "), NULL, 10), 2000, 2300);
+	assert_false(is_well);
 	work_leave();
 }
 

@@ -310,12 +310,12 @@ static void a_receiver_may_take_its_time(void **state)
 	send_one(10, 1);
 	asked = accept(fd, NULL, NULL);
 	assert_true(asked >= 0);
-	assert_null(work_hung(clock_monotonic() + (TIMEOUT_S + 1) * NSEC_PER_SEC));
-	assert_string_equal(work_hung(clock_monotonic() + (TIMEOUT_S + WORK_SECONDS + 1) * NSEC_PER_SEC), "send");
+	assert_null(work_hung(clock_monotonic() + (TIMEOUT_S + 1) * NSEC_PER_SEC, NULL));
+	assert_string_equal(work_hung(clock_monotonic() + (TIMEOUT_S + WORK_SECONDS + 1) * NSEC_PER_SEC, NULL), "send");
 	close(fd);
 	close(asked);
 	exporter_stop(exporter, 0);
-	assert_null(work_hung(UINT64_MAX));
+	assert_null(work_hung(UINT64_MAX, NULL));
 }
 
 static void bad_options_are_refused(void **state)

@@ -273,10 +273,10 @@ static void its_end_does_not_wait_for_an_answer(void **state _unused_)
 			 OBJECTS_MORE_LATER);
 	asked = accept(fd, NULL, NULL);
 	assert_true(asked >= 0);
-	assert_null(work_hung(clock_monotonic() + WORK_SECONDS * NSEC_PER_SEC));
-	assert_string_equal(work_hung(UINT64_MAX), "fetch");
+	assert_null(work_hung(clock_monotonic() + WORK_SECONDS * NSEC_PER_SEC, NULL));
+	assert_string_equal(work_hung(UINT64_MAX, NULL), "fetch");
 	bench_close(&bench);
-	assert_null(work_hung(UINT64_MAX));
+	assert_null(work_hung(UINT64_MAX, NULL));
 	fixture_run("! ls cache-silent | grep .");
 	close(asked);
 	close(fd);

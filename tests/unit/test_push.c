@@ -93,7 +93,7 @@ static void *receive(void *ctx _unused_)
 			length = snprintf(answer, sizeof(answer),
 					  "HTTP/1.1 %d X\r\nConnection: close\r\n%sContent-Length: 0\r\n\r\n",
 					  host.status, retry_after);
-			host.at_work = work_hung(UINT64_MAX);
+			host.at_work = work_hung(UINT64_MAX, NULL);
 			host.requests++;
 			while (host.hangs && read(fd, &(char){ 0 }, 1) > 0)
 				;

@@ -517,7 +517,7 @@ static void test_a_file_without_end_shows(void **state _unused_)
 	process_table_send_lists(drain_processes(pipeline.drain), clock_monotonic(), true);
 	/* nothing ends it by itself */
 	was_busy = names_are_busy(40 * NSEC_PER_MSEC, UINT64_MAX);
-	hung = work_hung(UINT64_MAX);
+	hung = work_hung(UINT64_MAX, NULL);
 	sem_post(&stuck);
 	goes_on = names_are_busy(0, 0);
 	run_rounds(4);
@@ -641,6 +641,43 @@ static void test_short_memory_ends_the_wait_for_names(void **state _unused_)
 	assert_true(result.counts.names_late > 0);
 }
 
+/* Thread C, which a receiver is slow for: it sees whether thread A is at work meanwhile. */
+static void *await_rest(void *ctx)
+{
+	const uint64_t deadline = clock_monotonic() + 60 * NSEC_PER_SEC;
+	bool *is_at_work = ctx;
+
+	do {
+		usleep(1000);
+		*is_at_work = work_taken(&pipeline.work[THREAD_DRAIN], UINT64_MAX);
+	} while (*is_at_work && clock_monotonic() < deadline);
+	pipeline_window_left(&pipeline);
+	return NULL;
+}
+
+/* A receiver may be given ten minutes: nobody takes it for a drain that hangs. */
+static void test_waiting_for_memory_is_no_work(void **state _unused_)
+{
+	const struct drain_output output = drain_thread_output(&pipeline);
+	bool was_at_work = true, is_at_work, has_waited;
+	pthread_t receiver;
+
+	pipeline_enter(&pipeline, THREAD_DRAIN);
+	work_begin();
+	pthread_mutex_lock(&pipeline.lock);
+	pipeline.windows_under_way++;
+	pthread_mutex_unlock(&pipeline.lock);
+	assert_int_equal(pthread_create(&receiver, NULL, await_rest, &was_at_work), 0);
+	has_waited = output.wait(output.ctx);
+	is_at_work = work_taken(&pipeline.work[THREAD_DRAIN], UINT64_MAX);
+	work_leave();
+	pthread_join(receiver, NULL);
+	drain_finish(pipeline.drain);
+	join_all();
+	assert_true(has_waited && is_at_work);
+	assert_false(was_at_work);
+}
+
 /* What cannot be written is counted, and what follows it goes to a file that needs nothing of it. */
 static void test_a_failing_journal_begins_anew(void **state _unused_)
 {
@@ -670,6 +707,7 @@ int main(void)
 		TEST(test_a_file_without_end_shows),
 		TEST(test_the_drain_never_waits_for_names),
 		TEST(test_short_memory_ends_the_wait_for_names),
+		TEST(test_waiting_for_memory_is_no_work),
 		TEST(test_a_failing_journal_begins_anew),
 	};
 
