@@ -363,6 +363,7 @@ void pipeline_free(struct pipeline *pipeline)
 	queue_free(pipeline->results, message_drop);
 	queue_free(pipeline->parts, message_drop);
 	journal_forget(pipeline);
+	drain_thread_forget(pipeline);
 	drain_free(pipeline->drain);
 	tables_stop(pipeline);
 	symbolizer_free(pipeline->symbolizer);

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "resolve/jit.h"
 
 enum {
 	WAIT_MS = 200,			/* between rounds: for records below the watermark */
@@ -37,7 +38,7 @@ static void on_image(void *ctx, struct image *image, struct image *parent)
 		atomic_store_explicit(&image->is_untold, true, memory_order_relaxed);
 }
 
-static void on_file(void *ctx, struct image *image, struct mapped_file *file)
+static bool tell_file(struct pipeline *pipeline, struct image *image, struct mapped_file *file)
 {
 	struct message *message = message_new(MESSAGE_FILE);
 
@@ -45,7 +46,49 @@ static void on_file(void *ctx, struct image *image, struct mapped_file *file)
 		message->image = image_ref(image);
 		message->file = mapped_file_ref(file);
 	}
-	announce(ctx, message);
+	return message_send(pipeline->requests, message, 0, QUEUE_URGENT, 0) == 0;
+}
+
+/* No sample is ever of a jitdump, and its process maps it once: what finds no room is told of later. */
+static bool on_file(void *ctx, struct image *image, struct mapped_file *file)
+{
+	struct pipeline *pipeline = ctx;
+
+	if (tell_file(pipeline, image, file))
+		return true;
+	pipeline->unannounced++;
+	if (!jit_is_dump(file) || pipeline->untold_count == UNTOLD_MAX)
+		return false;
+	pipeline->untold[pipeline->untold_count++] =
+		(struct untold){ .image = image_ref(image), .file = mapped_file_ref(file) };
+	return true;
+}
+
+/* The first @count. */
+static void drop_untold(struct pipeline *pipeline, unsigned int count)
+{
+	for (unsigned int i = 0; i < count; i++) {
+		image_unref(pipeline->untold[i].image);
+		mapped_file_unref(pipeline->untold[i].file);
+	}
+	pipeline->untold_count -= count;
+	memmove(pipeline->untold, pipeline->untold + count, pipeline->untold_count * sizeof(*pipeline->untold));
+}
+
+/* In order: the newest dump of a process counts. */
+static void tell_rest(struct pipeline *pipeline)
+{
+	unsigned int told = 0;
+
+	while (told < pipeline->untold_count &&
+	       tell_file(pipeline, pipeline->untold[told].image, pipeline->untold[told].file))
+		told++;
+	drop_untold(pipeline, told);
+}
+
+void drain_thread_forget(struct pipeline *pipeline)
+{
+	drop_untold(pipeline, pipeline->untold_count);
 }
 
 static void on_kernel_changed(void *ctx)
@@ -117,34 +160,30 @@ static bool on_wait(void *ctx)
 	return before != 0;
 }
 
-static void request_scan(struct pipeline *pipeline, uint32_t tgid, uint64_t now)
+static bool request_scan(struct pipeline *pipeline, uint32_t tgid)
 {
 	struct message *message = message_new(MESSAGE_SCAN);
 
 	if (message)
 		message->tgid = tgid;
-	/* one of all, once there is room again, is a scan of this process, too */
-	if (message_send(pipeline->requests, message, 0, QUEUE_URGENT, 0) < 0) {
-		pipeline->wants_all = true;
-		return;
-	}
+	if (message_send(pipeline->requests, message, 0, QUEUE_URGENT, 0) < 0)
+		return false;
 	pipeline->scans++;
-	if (!tgid) {
-		pipeline->wants_all = false;
-		pipeline->scanning_until = now + SCAN_ALL_TIMEOUT_MS * NSEC_PER_MSEC;
-	}
+	return true;
 }
 
-static void request_scans(struct pipeline *pipeline, uint64_t now)
+void drain_thread_scans(struct pipeline *pipeline, uint64_t now)
 {
-	uint32_t tgid;
+	uint32_t tgid = pipeline->unscanned;
 
-	while (process_table_wants_scan(drain_processes(pipeline->drain), &tgid)) {
-		if (tgid)
-			request_scan(pipeline, tgid, now);
-		else
-			pipeline->wants_all = true;
+	/* what there is no room for waits in the table: a scan of all would be the most work when there is most already */
+	while (tgid || process_table_wants_scan(drain_processes(pipeline->drain), &tgid)) {
+		if (tgid && !request_scan(pipeline, tgid))
+			break;
+		pipeline->wants_all |= !tgid;
+		tgid = 0;
 	}
+	pipeline->unscanned = tgid;
 	if (pipeline->options.capture.without_sideband && now >= pipeline->next_scan_all)
 		pipeline->wants_all = true;
 	/* its end may have found no room in the queue */
@@ -153,8 +192,11 @@ static void request_scans(struct pipeline *pipeline, uint64_t now)
 		pipeline->wants_all = true;
 	}
 	/* one after the other: what is asked for meanwhile needs a scan that begins later */
-	if (pipeline->wants_all && !pipeline->scanning_until && now >= pipeline->next_scan_all)
-		request_scan(pipeline, 0, now);
+	if (pipeline->wants_all && !pipeline->scanning_until && now >= pipeline->next_scan_all &&
+	    request_scan(pipeline, 0)) {
+		pipeline->wants_all = false;
+		pipeline->scanning_until = now + SCAN_ALL_TIMEOUT_MS * NSEC_PER_MSEC;
+	}
 }
 
 static void merge_result(struct pipeline *pipeline, const struct message *message)
@@ -212,6 +254,7 @@ void drain_thread_round(struct pipeline *pipeline, uint64_t closing, uint64_t ti
 	if (pipeline->closing != closing)
 		drain_want_close(pipeline->drain);
 	pipeline->closing = closing;
+	tell_rest(pipeline);
 	drain_round(pipeline->drain, time);
 	if (pipeline->closed == closing || drain_wants_close(pipeline->drain))
 		return;
@@ -247,7 +290,7 @@ static int drain_once(struct pipeline *pipeline)
 		return r;
 	if (pipeline->wants_kernel)
 		on_kernel_changed(pipeline);
-	request_scans(pipeline, time);
+	drain_thread_scans(pipeline, time);
 	pipeline->has_lists =
 		process_table_send_lists(drain_processes(pipeline->drain), time, false);
 	drain_thread_round(pipeline, closing, time);

@@ -13,6 +13,14 @@
 #include "pipeline/options.h"
 #include "pipeline/stats.h"
 
+enum { UNTOLD_MAX = 64 };
+
+/* A jitdump that there was no room to tell thread B of. Both owned. */
+struct untold {
+	struct image *image;
+	struct mapped_file *file;
+};
+
 struct pipeline {
 	struct pipeline_options options;
 	struct control *control;
@@ -42,7 +50,10 @@ struct pipeline {
 	uint64_t scanning_until;	/* 0: no scan of all is under way */
 	uint64_t next_scan_all;
 	uint64_t scans;
+	uint32_t unscanned;		/* that there was no room to ask for; 0: none */
 	uint64_t unannounced;		/* programs and files */
+	struct untold untold[UNTOLD_MAX];
+	unsigned int untold_count;
 	bool wants_kernel;		/* its code has changed, and thread B does not know */
 	bool has_lists;			/* that wait for their time */
 	bool has_deferred;			/* samples wait for that */
@@ -84,6 +95,9 @@ void journal_forget(struct pipeline *pipeline);	/* once threads A and D have end
 
 /* Thread A, after it has delivered all before @time, and what was sampled before @closing was wanted. */
 void drain_thread_round(struct pipeline *pipeline, uint64_t closing, uint64_t time);
+/* Thread A: have processes scanned that are wanted to be. */
+void drain_thread_scans(struct pipeline *pipeline, uint64_t now);
+void drain_thread_forget(struct pipeline *pipeline);	/* once thread A has ended */
 /* What thread A's stage does with its results. */
 struct drain_output drain_thread_output(struct pipeline *pipeline);
 

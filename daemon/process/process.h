@@ -17,10 +17,13 @@
 struct mapping_list;
 struct process_table;
 
-/* Told of what thread B should look at; called in thread A, must only queue. */
+/*
+ * Told of what thread B should look at; called in thread A, must only queue. False: there was no room for the file, so
+ * it is told of again when it is mapped again.
+ */
 struct process_observer {
 	void (*image)(void *ctx, struct image *image, struct image *parent);
-	void (*file)(void *ctx, struct image *image, struct mapped_file *file);
+	bool (*file)(void *ctx, struct image *image, struct mapped_file *file);
 	void *ctx;
 };
 

@@ -251,9 +251,7 @@ static void file_announce(struct process_table *table, struct image *image,
 
 	if ((file->is_announced && !is_gone) || file->kind == OBJECT_ANONYMOUS)
 		return;
-	file->is_announced = true;
-	if (table->observer.file)
-		table->observer.file(table->observer.ctx, image, file);
+	file->is_announced = !table->observer.file || table->observer.file(table->observer.ctx, image, file);
 }
 
 int process_table_follow(struct process_table *table, uint32_t tgid)

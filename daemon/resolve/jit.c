@@ -157,8 +157,7 @@ static struct jit *get(struct jits *jits, struct image *image)
 	return jit;
 }
 
-/* jit-PID.dump, by which the format's specification has it be known. */
-static bool is_dump(const struct mapped_file *file)
+bool jit_is_dump(const struct mapped_file *file)
 {
 	const char *name = strrchr(file->path, '/');
 	size_t digits;
@@ -173,7 +172,7 @@ void jits_see_file(struct jits *jits, struct image *image, struct mapped_file *f
 {
 	struct jit *jit;
 
-	if (!is_dump(file))
+	if (!jit_is_dump(file))
 		return;
 	jit = get(jits, image);
 	if (!jit || jit->dump_file == file)

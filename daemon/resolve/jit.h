@@ -42,6 +42,8 @@ int jits_new(struct opener *opener, struct parser *parser, struct mount_namespac
 	     struct objects *objects, struct jits **ret_jits);
 void jits_free(struct jits *jits);	/* NULL is fine */
 
+/* jit-PID.dump, by which the format's specification has it be known. */
+bool jit_is_dump(const struct mapped_file *file);
 /* @image has mapped @file: it may be a jitdump. */
 void jits_see_file(struct jits *jits, struct image *image, struct mapped_file *file);
 

@@ -51,11 +51,12 @@ static void on_image(void *ctx, struct image *image, struct image *parent)
 	(void)parent;
 }
 
-static void on_file(void *ctx, struct image *image, struct mapped_file *file)
+static bool on_file(void *ctx, struct image *image, struct mapped_file *file)
 {
 	(void)ctx;
 	(void)image;
 	(void)file;
+	return true;
 }
 
 static uint64_t *put_section(uint64_t *at, uint16_t kind, uint32_t count, uint64_t base,

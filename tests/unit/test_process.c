@@ -21,10 +21,13 @@ static void see_image(void *ctx _unused_, struct image *image _unused_, struct i
 	last_parent = parent;
 }
 
-static void see_file(void *ctx _unused_, struct image *image _unused_,
+static bool has_room;
+
+static bool see_file(void *ctx _unused_, struct image *image _unused_,
 		     struct mapped_file *file _unused_)
 {
 	files_seen++;
+	return has_room;
 }
 
 static int setup(void **state _unused_)
@@ -32,6 +35,7 @@ static int setup(void **state _unused_)
 	const struct process_observer observer = { .image = see_image, .file = see_file };
 
 	images_seen = files_seen = 0;
+	has_room = true;
 	return process_table_new(&observer, &table);
 }
 
@@ -619,6 +623,20 @@ static void test_unseen_time_borrows_no_mapping(void **state _unused_)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
+/* Once there is room, and then no more. */
+static void test_a_file_without_room_is_told_of_again(void **state _unused_)
+{
+	exec_(100, 10, "a");
+	has_room = false;
+	map(300, 10, 0x700000, 0x1000, 0, 77, "/usr/lib/libx.so");
+	assert_int_equal(files_seen, 1);
+	has_room = true;
+	map(400, 10, 0x800000, 0x1000, 0, 77, "/usr/lib/libx.so");
+	assert_int_equal(files_seen, 2);
+	map(500, 10, 0x900000, 0x1000, 0, 77, "/usr/lib/libx.so");
+	assert_int_equal(files_seen, 2);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -642,6 +660,7 @@ int main(void)
 		TEST(test_anonymous_code_is_nobody_elses),
 		TEST(test_memory_is_bounded),
 		TEST(test_follow),
+		TEST(test_a_file_without_room_is_told_of_again),
 		TEST(test_no_user_half),
 		TEST(test_unseen_time_borrows_no_mapping),
 	};

@@ -210,6 +210,7 @@ static int teardown(void **state _unused_)
 	queue_free(pipeline.results, message_drop);
 	queue_free(pipeline.parts, message_drop);
 	journal_forget(&pipeline);
+	drain_thread_forget(&pipeline);
 	drain_free(pipeline.drain);
 	tables_stop(&pipeline);
 	symbolizer_free(pipeline.symbolizer);
@@ -550,11 +551,19 @@ static void *let_go(void *ctx)
  */
 static void test_the_drain_never_waits_for_names(void **state _unused_)
 {
-	enum { PROGRAMS = 2000, WINDOWS = 20 };
+	enum { PROGRAMS = 2000, WINDOWS = 20, SCANS = 30 };
 	struct hash_table files = { .pool = POOL_PROCESSES };
 	struct drain_output output = drain_thread_output(&pipeline);
 	struct image *image = image_new(&files, (uint32_t)getpid(), 0, "untold");
+	struct mapped_file *library = mapped_file_new(OBJECT_FILE, "/usr/lib/libgone.so.2");
+	struct mapped_file *dump = mapped_file_new(OBJECT_FILE, "/tmp/jit-7.dump");
+	const uint64_t scans = pipeline.scans;
+	uint32_t unscanned;
+	bool wants_all;
+	unsigned int untold;
+	uint16_t marks;
 	struct pipeline_stats result;
+	uint64_t deadline;
 	pthread_t watch;
 	sem_t stuck;
 	bool is_busy, wants_kernel;
@@ -571,6 +580,21 @@ static void test_the_drain_never_waits_for_names(void **state _unused_)
 	is_busy = names_are_busy(20 * NSEC_PER_MSEC, UINT64_MAX);
 	for (uint32_t i = 0; i < PROGRAMS; i++)
 		output.observer.image(output.observer.ctx, image, NULL);
+	/* no sample will tell of it */
+	assert_false(output.observer.file(output.observer.ctx, image, library));
+	assert_true(output.observer.file(output.observer.ctx, image, dump));
+	mapped_file_unref(library);
+	mapped_file_unref(dump);
+	untold = pipeline.untold_count;
+	/* nor is a scan lost, or made one of all */
+	for (uint32_t i = 0; i < SCANS; i++)
+		process_table_image(drain_processes(pipeline.drain), &(struct stacktap_sample){
+			.header = { .time = clock_monotonic(), .flags = STACKTAP_SAMPLE_USER_MODE },
+			.tgid = GONE_PID + 100 + i, .start_time = 5,
+			.exec_id = 1, .comm = "unknown" }, &marks);
+	drain_thread_scans(&pipeline, clock_monotonic());
+	unscanned = pipeline.unscanned;
+	wants_all = pipeline.wants_all;
 	image_unref(image);
 	output.kernel_changed(output.ctx);
 	wants_kernel = pipeline.wants_kernel;
@@ -581,11 +605,21 @@ static void test_the_drain_never_waits_for_names(void **state _unused_)
 	sem_post(&finished);
 	pthread_join(watch, &was_late);
 	sem_post(&stuck);
+	deadline = clock_monotonic() + 60 * NSEC_PER_SEC;
+	while ((pipeline.unscanned || pipeline.untold_count) && clock_monotonic() < deadline) {
+		usleep(1000);
+		drain_thread_scans(&pipeline, clock_monotonic());
+		drain_thread_round(&pipeline, pipeline.closing, clock_monotonic());
+	}
 	result = end();
 	session.stuck = NULL;
 	sem_destroy(&stuck);
 	sem_destroy(&finished);
 	assert_true(is_busy && wants_kernel);
+	assert_int_equal(untold, 1);
+	assert_int_equal(pipeline.untold_count, 0);
+	assert_true(unscanned && !wants_all && !pipeline.unscanned);
+	assert_in_range(pipeline.scans - scans, SCANS, UINT32_MAX);
 	assert_null(was_late);
 	assert_true(pipeline.unannounced > 0 && pipeline.unannounced < PROGRAMS);
 	assert_int_equal(result.counts.lost, 0);
