@@ -136,7 +136,7 @@ static void give_part(struct drain *drain, uint64_t time)
 		drain->output.part(drain->output.ctx, aggregator_window(drain->aggregator));
 }
 
-void drain_flush(struct drain *drain, uint64_t time)
+bool drain_flush(struct drain *drain, uint64_t time)
 {
 	struct window *window = NULL;
 	int r;
@@ -149,9 +149,10 @@ void drain_flush(struct drain *drain, uint64_t time)
 	if (r < 0)
 		log_debug("window not closed: %s", strerror(-r));
 	if (!window)
-		return;
+		return false;
 	drain->stats.windows++;
 	drain->output.window(drain->output.ctx, window);
+	return true;
 }
 
 void drain_want_close(struct drain *drain)
@@ -171,8 +172,7 @@ static void place(struct drain *drain, const struct sample_input *input)
 
 	if (r == -ENOBUFS) {
 		/* full: this window closes early, and if that is not enough older ones must go */
-		drain_flush(drain, sample->header.time);
-		drain->stats.windows_early++;
+		drain->stats.windows_early += drain_flush(drain, sample->header.time);
 		r = aggregator_add(drain->aggregator, input);
 		while (r == -ENOBUFS && drain->output.wait(drain->output.ctx))
 			r = aggregator_add(drain->aggregator, input);

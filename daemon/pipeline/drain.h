@@ -75,8 +75,8 @@ void drain_round(struct drain *drain, uint64_t time);
  */
 void drain_want_close(struct drain *drain);
 bool drain_wants_close(const struct drain *drain);
-/* Close the window now. */
-void drain_flush(struct drain *drain, uint64_t time);
+/* Close the window now. True: there was one. */
+bool drain_flush(struct drain *drain, uint64_t time);
 /* The same at the end: wait for all that is deferred, as long as that may take. */
 void drain_finish(struct drain *drain);
 
