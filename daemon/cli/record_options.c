@@ -52,7 +52,7 @@ static const char help[] =
 	"                       (default: 32768; a power of two from 4096 to 16777216)\n\n"
 	"output\n"
 	"      --lines          add source lines and inlined functions at once, from DWARF on this host;\n"
-	"                       takes CPU time and up to 320 MiB (`symbolize' adds them later, anywhere)\n"
+	"                       takes CPU time and up to 256 MiB (`symbolize' adds them later, anywhere)\n"
 	"      --relabel RULE   change resource attributes, or leave samples out, by a rule of [relabel],\n"
 	"                       see stacktap.conf(5): 'drop service.name payroll'; may be repeated\n"
 	"      --service-name NAME  service.name of all programs (OTEL_SERVICE_NAME overrides it)\n"
