@@ -69,6 +69,7 @@ int parser_is_same(struct parser *parser, const struct object *object, int fd);
 enum { PARSER_LINK_MAX = 256 };
 int parser_link(struct parser *parser, const struct object *object, int fd, char ret_name[static PARSER_LINK_MAX],
 		uint32_t *ret_crc);
+/* Of the whole file. -EFBIG: a second is not enough for that. */
 int parser_crc(struct parser *parser, const struct object *object, int fd, uint32_t *ret_crc);
 
 /* Its functions, charged to POOL_SYMBOLS: -ENOBUFS. */

@@ -618,6 +618,30 @@ static void a_file_that_hangs_is_set_apart(void **state)
 	close(other_fd);
 }
 
+/* What a second is not enough for never has more: it is no use to begin again. With less there may be more to come. */
+static void a_file_too_long_for_its_sum_is_given_up(void **state)
+{
+	struct deadline deadline = { 0 };
+	struct object *object;
+	uint32_t crc;
+	int fd;
+
+	(void)state;
+	fixture_run("truncate -s 6T summed");
+	object = open_object(fixture_path("summed"), &fd);
+	deadline_set(&deadline, DEADLINE_NONE);
+	parser_until(parser, &deadline);
+	assert_int_equal(parser_crc(parser, object, fd, &crc), -EFBIG);
+	deadline_set(&deadline, clock_monotonic() + 500 * NSEC_PER_MSEC);
+	assert_int_equal(parser_crc(parser, object, fd, &crc), -ETIME);
+	parser_until(parser, NULL);
+	object->size = 4096;
+	assert_int_equal(parser_crc(parser, object, fd, &crc), 0);
+	assert_int_equal(crc, 0xc71c0011);
+	object_unref(object);
+	close(fd);
+}
+
 /* It says that it has all the memory there is, and has a byte. */
 static void a_file_without_an_end_costs_no_memory(void **state)
 {
@@ -656,6 +680,7 @@ int main(void)
 		cmocka_unit_test(a_crash_costs_one_answer),
 		cmocka_unit_test(a_file_that_hangs_is_set_apart),
 		cmocka_unit_test(a_question_without_all_of_its_time_is_not_asked),
+		cmocka_unit_test(a_file_too_long_for_its_sum_is_given_up),
 		cmocka_unit_test(a_file_without_an_end_costs_no_memory),
 	};
 
