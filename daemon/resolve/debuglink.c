@@ -57,6 +57,17 @@ static int seek_in(struct objects *objects, struct entry *entry, struct mount_na
 	return r;
 }
 
+/* Debian's links have the name of the file below .build-id, which has been looked for. */
+static bool is_by_id(const struct object *object, const char *name)
+{
+	char by_id[sizeof(object->build_id) + sizeof(".debug")];
+
+	if (!object->build_id[0])
+		return false;
+	snprintf(by_id, sizeof(by_id), "%s.debug", object->build_id + 2);
+	return !strcmp(name, by_id);
+}
+
 int debuglink_seek(struct objects *objects, struct entry *entry, uint32_t tgid, struct mount_namespace *host,
 		   bool in_container, bool *ret_beside_unknown, struct entry **ret_entry)
 {
@@ -70,6 +81,8 @@ int debuglink_seek(struct objects *objects, struct entry *entry, uint32_t tgid, 
 	r = parser_link(objects->parser, entry->object, fd, link.name, &link.crc);
 	if (r < 0)
 		return r;
+	if (is_by_id(entry->object, link.name))
+		return -ENOENT;
 	/* what is its container's own is not the host's, whatever the host has at that path */
 	with_beside = in_container ? 0 : is_hosts(objects, entry, host);
 	*ret_beside_unknown = with_beside == -EHOSTDOWN;

@@ -447,6 +447,26 @@ static void a_debug_link_leads_to_the_names(void **state)
 	fixture_run("rm -rf .debug linked.debug elsewhere");
 }
 
+/* As in Debian's packages: where the file is that is called so has been looked at, and nowhere else is one. */
+static void a_debug_link_by_the_build_id_is_no_other_place(void **state)
+{
+	uint64_t offset;
+	char id[64];
+
+	(void)state;
+	fixture_build("whole_linked", "-Wl,--build-id=sha1", program);
+	offset = offset_of("whole_linked", "own_work") + 4;
+	snprintf(id, sizeof(id), "%s", fixture_ask("readelf -n whole_linked | sed -n 's/.*Build ID: //p'"));
+	for (int is_its = 0; is_its < 2; is_its++) {
+		const char *name = is_its ? id + 2 : "other";
+
+		fixture_run("objcopy --only-keep-debug whole_linked %s.debug && strip -o linked whole_linked && "
+			    "objcopy --add-gnu-debuglink=%s.debug linked", name, name);
+		expect_linked(is_its ? "linked_by_id" : "linked_by_name", "", offset, !is_its);
+		fixture_run("rm %s.debug", name);
+	}
+}
+
 /* Of a stripped program with a debug file, or of one that has all of it, where that is asked for. */
 static void lines_and_inlined_functions_are_a_choice(void **state)
 {
@@ -1585,6 +1605,7 @@ int main(void)
 		cmocka_unit_test(a_stripped_program_has_functions_without_names),
 		cmocka_unit_test(a_debug_file_has_the_names),
 		cmocka_unit_test(a_debug_link_leads_to_the_names),
+		cmocka_unit_test(a_debug_link_by_the_build_id_is_no_other_place),
 		cmocka_unit_test(lines_and_inlined_functions_are_a_choice),
 		cmocka_unit_test(lines_that_cannot_be_had_are_put_off_or_given_up),
 		cmocka_unit_test(sections_too_large_together_are_given_up),
