@@ -306,15 +306,19 @@ static int start(struct helper *helper, unsigned int most_ms)
 	return 0;
 }
 
-static int await_hello(struct helper *helper, unsigned int most_ms)
+/* Before @first. */
+static int await_hello(struct helper *helper, const struct helper_call *first, unsigned int most_ms)
 {
 	struct helper_hello hello;
 	struct helper_call call = {
 		.op = HELPER_HELLO, .fd = -1, .timeout_ms = most_ms,
+		.can_cancel = first->can_cancel, .cancel_fd = first->cancel_fd,
 		.answer = &hello, .answer_bytes = sizeof(hello), .ret_fd = -1,
 	};
 	int result = 0, r = await_answer(helper, &call, &result);
 
+	if (r == -ECANCELED)
+		return fail(helper, r);
 	/* by the next question it may be ready */
 	if (r == -ETIMEDOUT && most_ms < HELLO_MS)
 		return -EAGAIN;
@@ -364,7 +368,7 @@ int helper_call(struct helper *helper, struct helper_call *call)
 	if (!helper->pid)
 		r = start(helper, start_ms);
 	if (!r && !helper->is_ready)
-		r = await_hello(helper, start_ms);
+		r = await_hello(helper, call, start_ms);
 	if (r < 0)
 		return r;
 	helper->stats.calls++;

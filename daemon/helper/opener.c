@@ -30,6 +30,7 @@ int opener_new(struct opener **ret_opener)
 		free(opener);
 		return r;
 	}
+	opener->cancel_fd = -1;
 	pthread_mutex_init(&opener->lock, NULL);
 	credit_init(&opener->patience, PATIENCE_NS, PATIENCE_PART, clock_monotonic());
 	*ret_opener = opener;
@@ -43,6 +44,11 @@ void opener_free(struct opener *opener)
 	helper_free(opener->helper);
 	pthread_mutex_destroy(&opener->lock);
 	free(opener);
+}
+
+void opener_set_cancel(struct opener *opener, int fd)
+{
+	opener->cancel_fd = fd;
 }
 
 void opener_until(struct opener *opener, const struct deadline *deadline)

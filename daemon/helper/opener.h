@@ -41,6 +41,8 @@ struct opener_stats {
 int opener_new(struct opener **ret_opener);
 void opener_free(struct opener *opener);	/* NULL is fine */
 
+/* From before the first question on: -ECANCELED as soon as @fd can be read. */
+void opener_set_cancel(struct opener *opener, int fd);
 /*
  * From now on questions are over by then, @deadline is borrowed: each gets no more time than is left, and -ETIME where
  * that is too little. NULL: there is no end.

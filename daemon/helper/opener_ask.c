@@ -121,6 +121,8 @@ int opener_ask(struct opener *opener, const struct place *place, const char *wha
 	if (is_cut)
 		call->timeout_ms = left + GRACE_MS;
 	call->start_ms = deadline_start_ms(opener->deadline);
+	call->can_cancel = opener->cancel_fd >= 0;
+	call->cancel_fd = opener->cancel_fd;
 	r = helper_call(opener->helper, call);
 	now = clock_monotonic();
 	is_slow = r != -EAGAIN && now - began > SLOW_NS;

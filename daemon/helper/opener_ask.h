@@ -58,6 +58,7 @@ struct opener {
 	uint64_t left_alone;
 	char last_quarantined[256];
 	const struct deadline *deadline;	/* of all questions, borrowed; NULL: none */
+	int cancel_fd;		/* borrowed; -1: none */
 	uint64_t apart_until;	/* CLOCK_MONOTONIC ns, see opener_image() */
 };
 

@@ -2,6 +2,7 @@
 #include "resolve/absent.h"
 
 #include <pthread.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -29,6 +30,7 @@ struct absent {
 	pthread_cond_t wakeup;
 	pthread_t thread;
 	struct opener *opener;		/* the thread's; NULL: not needed so far */
+	int cancel_fd;			/* who is asked, or about to start, is not waited for any more */
 	struct page waiting[WAITING_MAX], recent[RECENT];
 	unsigned int first, count;
 	uint64_t second;		/* that @taken is counted in */
@@ -48,8 +50,13 @@ static uint64_t page_bytes(void)
  */
 static unsigned int read_pages(struct absent *absent, const struct page *page)
 {
-	int r = absent->opener ? 0 : opener_new(&absent->opener);
+	int r = 0;
 
+	if (!absent->opener) {
+		r = opener_new(&absent->opener);
+		if (!r)
+			opener_set_cancel(absent->opener, absent->cancel_fd);
+	}
 	if (!r)
 		r = opener_touch(absent->opener, page->tgid, page->address, PAGES_ABOVE);
 	return r < 0 ? 0 : (unsigned int)r;
@@ -58,6 +65,8 @@ static unsigned int read_pages(struct absent *absent, const struct page *page)
 static void destroy(struct absent *absent)
 {
 	opener_free(absent->opener);
+	if (absent->cancel_fd >= 0)
+		close(absent->cancel_fd);
 	pthread_cond_destroy(&absent->wakeup);
 	pthread_mutex_destroy(&absent->lock);
 	free(absent);
@@ -102,7 +111,8 @@ int absent_new(struct absent **ret_absent)
 		return -ENOMEM;
 	pthread_mutex_init(&absent->lock, NULL);
 	pthread_cond_init(&absent->wakeup, NULL);
-	r = -pthread_create(&absent->thread, NULL, read_thread, absent);
+	absent->cancel_fd = eventfd(0, EFD_CLOEXEC);
+	r = absent->cancel_fd < 0 ? -errno : -pthread_create(&absent->thread, NULL, read_thread, absent);
 	if (r) {
 		destroy(absent);
 		return r;
@@ -114,13 +124,17 @@ int absent_new(struct absent **ret_absent)
 
 void absent_free(struct absent *absent)
 {
+	const uint64_t one = 1;
+
 	if (!absent)
 		return;
 	pthread_mutex_lock(&absent->lock);
 	absent->is_stopping = true;
 	pthread_cond_signal(&absent->wakeup);
 	pthread_mutex_unlock(&absent->lock);
-	/* a question to the opener has a deadline */
+	/* a question to the opener has a deadline, one that is only starting a long one */
+	if (write(absent->cancel_fd, &one, sizeof(one)) < 0)
+		errno = 0;
 	pthread_join(absent->thread, NULL);
 	destroy(absent);
 }

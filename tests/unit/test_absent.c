@@ -172,6 +172,36 @@ static void a_read_that_hangs_is_given_up(void **state)
 	munmap(memory, PAGES * page);
 }
 
+/* Who ends has nobody to wait for: neither a read nor a reader that has only been started. */
+static void an_end_waits_for_no_read(void **state)
+{
+	size_t page = (size_t)getpagesize();
+	struct absent *absent;
+	char *memory = map();
+	uint64_t began;
+	pid_t reader;
+
+	(void)state;
+	for (int is_started = 0; is_started < 2; is_started++) {
+		assert_int_equal(absent_new(&absent), 0);
+		absent_want(absent, (uint32_t)getpid(), (uintptr_t)memory);
+		if (is_started)
+			settle(absent, 1);
+		for (int i = 0; i < PATIENCE_ROUNDS && !(reader = child()); i++)
+			usleep(ROUND_US / 100);
+		assert_true(reader > 0);
+		assert_int_equal(kill(reader, SIGSTOP), 0);
+		absent_want(absent, (uint32_t)getpid(), (uintptr_t)memory + PAGES_ABOVE * page);
+		for (int i = 0; i < PATIENCE_ROUNDS && !work_hung(UINT64_MAX, NULL); i++)
+			usleep(ROUND_US / 10);
+		began = clock_monotonic();
+		absent_free(absent);
+		assert_true(clock_monotonic() - began < NSEC_PER_SEC * 3 / 2);
+		assert_int_equal(kill(reader, 0), -1);
+	}
+	munmap(memory, PAGES * page);
+}
+
 /* Many a read is under way when it is freed; LeakSanitizer sees what then stays behind. */
 static void nothing_stays_behind(void **state)
 {
@@ -198,6 +228,7 @@ int main(void)
 		cmocka_unit_test(what_is_not_there_fails),
 		cmocka_unit_test(it_is_bounded),
 		cmocka_unit_test(a_read_that_hangs_is_given_up),
+		cmocka_unit_test(an_end_waits_for_no_read),
 		cmocka_unit_test(nothing_stays_behind),
 	};
 
