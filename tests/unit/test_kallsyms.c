@@ -279,6 +279,38 @@ static void a_module_brings_its_names(void **state)
 	make_sysroot(NULL);
 }
 
+static void check_late(struct setup *setup, uint64_t address, const char *name, bool is_late)
+{
+	struct location *location = resolve(setup, address, false, true);
+
+	assert_string_equal(name_of(location), name);
+	assert_int_equal(location->is_late, is_late);
+	location_unref(location);
+}
+
+/* There is no time to read them again: what has no name for that says so, and nothing else. */
+static void names_that_symbols_were_not_read_for_are_late(void **state)
+{
+	struct setup setup = set_up();
+	const uint64_t now = clock_monotonic();
+
+	(void)state;
+	fixture_run("echo 'third 16384 0 - Live 0xffffffffc0c00000' >> proc/modules && "
+		    "echo 'ffffffffc0c00000 t third_work [third]' >> proc/kallsyms");
+	kernel_let_read(setup.kernel, false);
+	for (int i = 11; i < 13; i++) {
+		kernel_refresh(setup.kernel, now + i * NSEC_PER_SEC);
+		check_late(&setup, NOWHERE, "", true);
+		check_late(&setup, 0xffffffffc0900004, "first_work", false);
+		check_late(&setup, TEXT + 0x110, "do_work", false);
+	}
+	kernel_let_read(setup.kernel, true);
+	kernel_refresh(setup.kernel, now + 13 * NSEC_PER_SEC);
+	check_late(&setup, NOWHERE, "third_work", false);
+	tear_down(&setup);
+	make_sysroot(NULL);
+}
+
 /* Its samples of before are in the batch, or in the next one, which had begun. */
 static void check_replaced(struct setup *setup, uint64_t now, uint64_t address, const char *object, const char *name)
 {
@@ -525,6 +557,7 @@ int main(void)
 		cmocka_unit_test(hidden_addresses_give_no_names),
 		cmocka_unit_test(what_has_no_name_is_sought_ever_more_rarely),
 		cmocka_unit_test(a_module_brings_its_names),
+		cmocka_unit_test(names_that_symbols_were_not_read_for_are_late),
 		cmocka_unit_test(a_module_has_not_the_names_of_the_one_before),
 		cmocka_unit_test(a_module_that_was_loaded_again_is_another),
 		cmocka_unit_test(a_module_that_left_names_nothing),

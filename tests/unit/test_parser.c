@@ -584,6 +584,11 @@ static void a_question_without_all_of_its_time_is_not_asked(void **state)
 	assert_true(clock_monotonic() >= atomic_load(&deadline.at));
 	deadline.is_over = true;
 	assert_int_equal(parser_demangle_now(parser, "_ZN3foo3barEv", name), -ETIME);
+	/* one that has to be started first is waited for as long, and where there is no end as long as it takes */
+	assert_int_equal(deadline_start_ms(&deadline), 1);
+	deadline.is_over = false;
+	deadline_set(&deadline, DEADLINE_NONE);
+	assert_int_equal(deadline_start_ms(&deadline), 0);
 	parser_until(parser, NULL);
 	close(fd);
 	object_unref(object);

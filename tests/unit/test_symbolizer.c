@@ -899,6 +899,27 @@ static void an_unannounced_program_is_looked_at_for_its_sample(void **state)
 	symbolizer_free(symbolizer);
 }
 
+/* There was no opener just then: it is not one without a program, in the host's mount namespace. */
+static void a_program_without_an_answer_is_looked_at_for_its_sample(void **state)
+{
+	struct waiting waiting = start_waiting("unanswered", 0);
+	struct image *image = image_new(&files, (uint32_t)waiting.pid, 0, "unanswered");
+	const pid_t opener = stats_of(&waiting).opener.helper.pid;
+
+	(void)state;
+	assert_true(opener > 0);
+	assert_int_equal(kill(opener, SIGKILL), 0);
+	symbolizer_see_image(waiting.symbolizer, image, waiting.image);
+	assert_null(image_details(image));
+	assert_null(image->mount_namespace);
+	expect(waiting.symbolizer, image, waiting.file, waiting.offset, "own_work", NULL);
+	assert_non_null(image_details(image));
+	assert_string_equal(image_details(image)->executable_name, "unanswered");
+	assert_non_null(image->mount_namespace);
+	image_unref(image);
+	end_waiting(&waiting);
+}
+
 static void what_a_dead_parser_did_not_name_is_put_off(void **state)
 {
 	struct symbolizer *symbolizer = new_symbolizer();
@@ -1615,6 +1636,7 @@ int main(void)
 		cmocka_unit_test(who_took_the_least_time_comes_first),
 		cmocka_unit_test(what_the_end_of_a_window_refuses_is_late),
 		cmocka_unit_test(an_unannounced_program_is_looked_at_for_its_sample),
+		cmocka_unit_test(a_program_without_an_answer_is_looked_at_for_its_sample),
 		cmocka_unit_test(what_a_dead_parser_did_not_name_is_put_off),
 		cmocka_unit_test(mini_debug_information_has_the_names),
 		cmocka_unit_test(sizeless_names_of_mini_debug_information_swallow_nothing),
