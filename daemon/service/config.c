@@ -87,7 +87,7 @@ static const struct option options[] = {
 	{ "privacy", "command_line", OPTION_BOOL, FIELD(with_command_line), 0, 0, { NULL } },
 	{ "privacy", "kernel_addresses", OPTION_BOOL, FIELD(with_kernel_addresses), 0, 0,
 	  { NULL } },
-	{ "symbols", "wait_seconds", OPTION_NUMBER, FIELD(names_seconds), 1, 60, { NULL } },
+	{ "symbols", "wait_seconds", OPTION_NUMBER, FIELD(names_seconds), 2, 60, { NULL } },
 	{ "symbols", "lines", OPTION_BOOL, FIELD(with_lines), 0, 0, { NULL } },
 	{ "symbols", "debuginfod", OPTION_STRING, FIELD(debuginfod), 0, 0, { NULL } },
 	{ "symbols", "debuginfod_directory", OPTION_STRING, FIELD(debuginfod_directory), 0, 0,

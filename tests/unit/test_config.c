@@ -241,7 +241,7 @@ static void test_refusals(void **state _unused_)
 	assert_refused("[symbols]\ndebuginfod = debuginfod.example\n", 0, "https://debuginfod.example");
 	assert_refused("[symbols]\ndebuginfod = https://a https://b\n", 0, "a URL");
 	assert_refused("[symbols]\ndebuginfod_seconds = 3601\n", 2, "1 to 3600");
-	assert_refused("[symbols]\nwait_seconds = 61\n", 2, "1 to 60");
+	assert_refused("[symbols]\nwait_seconds = 61\n", 2, "2 to 60");
 	assert_refused("[metrics]\nlisten = 0.0.0.0:9470\n", 0, "loopback");
 	assert_refused("[serve]\nlisten = 0.0.0.0:9471\n", 0, "loopback");
 	assert_refused("[metrics]\nlisten = /run/m\n", 0, "unix:/PATH");
