@@ -515,6 +515,8 @@ static void name_claimed(struct symbolizer *symbolizer, struct location *locatio
 			r = set_name(symbolizer, location, name, jit_budget(jit));
 		if (r == 0)
 			location->source = is_dump ? SOURCE_JITDUMP : SOURCE_PERF_MAP;
+		else if (r == -EAGAIN)
+			put_off(symbolizer, location);
 		location->is_refused = r < 0 && r != -EAGAIN;
 	} else if (r == -ENOBUFS) {
 		location->is_refused = true;

@@ -91,7 +91,7 @@ static struct location *name(struct symbolizer *symbolizer, struct image *image,
 	}
 }
 
-static int write_dictionary(const struct stack *stack, const char *path)
+static int write_dictionary(struct stack *stack, const char *path)
 {
 	struct dictionary dictionary;
 	enum naming naming;
