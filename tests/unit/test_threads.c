@@ -503,6 +503,17 @@ static bool names_are_busy(uint64_t least_ns, uint64_t most_ns)
 	return false;
 }
 
+/* Thread B is at a list that does not come to its end before @stuck is posted. */
+static void hold_names(sem_t *stuck)
+{
+	sem_init(stuck, 0, 0);
+	session.stuck = stuck;
+	start_program((uint32_t)getpid());
+	feed_round(0);
+	drain_round(pipeline.drain, clock_monotonic());
+	process_table_send_lists(drain_processes(pipeline.drain), clock_monotonic(), true);
+}
+
 /* Thread B stands at one program for ever, and says so. */
 static void test_a_file_without_end_shows(void **state _unused_)
 {
@@ -510,12 +521,7 @@ static void test_a_file_without_end_shows(void **state _unused_)
 	bool was_busy, goes_on;
 	const char *hung;
 
-	sem_init(&stuck, 0, 0);
-	session.stuck = &stuck;
-	start_program((uint32_t)getpid());
-	feed_round(0);
-	drain_round(pipeline.drain, clock_monotonic());
-	process_table_send_lists(drain_processes(pipeline.drain), clock_monotonic(), true);
+	hold_names(&stuck);
 	/* nothing ends it by itself */
 	was_busy = names_are_busy(40 * NSEC_PER_MSEC, UINT64_MAX);
 	hung = work_hung(UINT64_MAX, NULL);
@@ -653,12 +659,7 @@ static void test_short_memory_ends_the_wait_for_names(void **state _unused_)
 	sem_t stuck;
 	bool is_busy;
 
-	sem_init(&stuck, 0, 0);
-	session.stuck = &stuck;
-	start_program((uint32_t)getpid());
-	feed_round(0);
-	drain_round(pipeline.drain, clock_monotonic());
-	process_table_send_lists(drain_processes(pipeline.drain), clock_monotonic(), true);
+	hold_names(&stuck);
 	is_busy = names_are_busy(40 * NSEC_PER_MSEC, UINT64_MAX);
 	assert_int_equal(pthread_create(&watch, NULL, await_hurry, &stuck), 0);
 	pool->limit = 1 << 20;
