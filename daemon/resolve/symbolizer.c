@@ -15,6 +15,7 @@
 #include "resolve/lines.h"
 #include "resolve/objects.h"
 #include "resolve/runtime.h"
+#include "resolve/worklist.h"
 
 /* roots and files unused for this long are closed: they pin the mounts of gone containers */
 #define IDLE_NS (120 * NSEC_PER_SEC)
@@ -240,15 +241,6 @@ static bool locate(struct location *location)
 	       object_address(object, location->offset, &location->address);
 }
 
-static int compare_locations(const void *a, const void *b)
-{
-	const struct location *x = *(struct location *const *)a, *y = *(struct location *const *)b;
-
-	if (x->object != y->object)
-		return (uintptr_t)x->object < (uintptr_t)y->object ? -1 : 1;
-	return (x->address > y->address) - (x->address < y->address);
-}
-
 static int set_name(struct symbolizer *symbolizer, struct location *location, const char *name,
 		    size_t *budget)
 {
@@ -333,47 +325,20 @@ static void name_location(struct symbolizer *symbolizer, struct location *locati
 
 /* A stripped file's are in its debug file. */
 static void find_lines(struct symbolizer *symbolizer, const struct object_symbols *own,
-		       const struct object_symbols *debug, struct location **locations, size_t count,
-		       size_t *budget)
+		       const struct object_symbols *debug, const struct work_item *item, size_t *budget)
 {
 	const struct object_symbols *from = debug->object ? debug : own;
 	const struct lines_source source = {
 		.object = from->object, .fd = from->fd, .deadline = symbolizer->lines_deadline,
 	};
 
-	lines_resolve(symbolizer->parser, symbolizer->names, &source, locations, count, budget,
-		      &symbolizer->lines);
+	lines_resolve(symbolizer->parser, symbolizer->names, &source, item->locations, item->count,
+		      budget, &symbolizer->lines);
 }
 
-/*
- * Of those who pay for the processes whose samples an object's Locations are in, the one that took least of the time so
- * far pays for it: who maps the files of others does not spend what they have.
- */
-static void find_payers(struct symbolizer *symbolizer, const struct window *window)
+static void name_item(struct symbolizer *symbolizer, const struct window *window, const struct work_item *item)
 {
-	for (size_t i = 0; i < window->sample_count; i++) {
-		const struct window_sample *sample = &window->samples[i];
-		uint64_t paid = sample->image ? parser_paid(symbolizer->parser, sample->image->payer) : 0;
-
-		for (uint32_t j = 0; sample->image && j < sample->stack->count; j++) {
-			const struct location *location = sample->stack->locations[j];
-			struct object *object = location->is_resolved ? NULL : location->object;
-
-			if (!object || (object->payer_window == symbolizer->windows &&
-					object->payer_paid <= paid))
-				continue;
-			object->payer = sample->image->payer;
-			object->payer_paid = paid;
-			object->payer_window = symbolizer->windows;
-		}
-	}
-}
-
-/* @locations are of one object. */
-static void name_group(struct symbolizer *symbolizer, const struct window *window,
-		       struct location **locations, size_t count)
-{
-	struct object *object = locations[0]->object;
+	struct object *object = item->locations[0]->object;
 	struct object_symbols own, debug;
 	size_t budget = NAMES_OBJECT_MAX_BYTES;
 	bool is_late = false;
@@ -383,78 +348,22 @@ static void name_group(struct symbolizer *symbolizer, const struct window *windo
 	r = objects_symbols(symbolizer->objects, object, 0, &own, &debug);
 	if (r == -ESTALE || r == -ENOENT)
 		r = objects_symbols(symbolizer->objects, object, find_process(window, object), &own, &debug);
-	for (size_t i = 0; r >= 0 && i < count; i++)
-		name_location(symbolizer, locations[i], &own, &debug, &budget);
+	for (size_t i = 0; r >= 0 && i < item->count; i++)
+		name_location(symbolizer, item->locations[i], &own, &debug, &budget);
 	if (r >= 0 && symbolizer->options.with_lines)
-		find_lines(symbolizer, &own, &debug, locations, count, &budget);
-	for (size_t i = 0; i < count; i++)
-		if (objects_may_pass(r) || (r == OBJECTS_MORE_LATER && !locations[i]->line_count))
-			put_off(symbolizer, locations[i]);
+		find_lines(symbolizer, &own, &debug, item, &budget);
+	for (size_t i = 0; i < item->count; i++)
+		if (objects_may_pass(r) || (r == OBJECTS_MORE_LATER && !item->locations[i]->line_count))
+			put_off(symbolizer, item->locations[i]);
 	objects_release(symbolizer->objects);
-	for (size_t i = 0; i < count; i++)
-		is_late |= locations[i]->is_late;
+	for (size_t i = 0; i < item->count; i++)
+		is_late |= item->locations[i]->is_late;
 	if (!is_late)
 		object->late_since = 0;
 	else if (!object->late_since)
 		object->late_since = symbolizer->windows;
 	if (is_late && symbolizer->behind_count < LATE_MAX)
 		symbolizer->behind[symbolizer->behind_count++] = object_ref(object);
-}
-
-/* Locations of one object. */
-struct group {
-	struct location **locations;
-	size_t count;
-	uint64_t paid;		/* what who pays for it has taken of late, ns */
-};
-
-static struct object *object_of(const struct group *group)
-{
-	return group->locations[0]->object;
-}
-
-/*
- * Whose files took the least of the time so far comes first: who has some that take long spends his own. Of his files
- * that one is the first which there was no time for since longest, as it may need all that there is.
- */
-static bool is_before(const struct group *a, const struct group *b)
-{
-	const struct object *x = object_of(a), *y = object_of(b);
-
-	if (a->paid != b->paid)
-		return a->paid < b->paid;
-	/* 0, never, becomes the largest */
-	if (x->late_since != y->late_since)
-		return x->late_since - 1 < y->late_since - 1;
-	return (uintptr_t)x < (uintptr_t)y;
-}
-
-static void set_paid(struct symbolizer *symbolizer, struct group *groups, size_t count, uint32_t payer)
-{
-	const uint64_t paid = parser_paid(symbolizer->parser, payer);
-
-	for (size_t i = 0; i < count; i++)
-		if (object_of(&groups[i])->payer == payer)
-			groups[i].paid = paid;
-}
-
-static void name_groups(struct symbolizer *symbolizer, const struct window *window, struct group *groups,
-			size_t count)
-{
-	for (size_t i = 0; i < count; i++)
-		groups[i].paid = parser_paid(symbolizer->parser, object_of(&groups[i])->payer);
-	while (count) {
-		struct group first;
-		size_t at = 0;
-
-		for (size_t i = 1; i < count; i++)
-			if (is_before(&groups[i], &groups[at]))
-				at = i;
-		first = groups[at];
-		groups[at] = groups[--count];
-		name_group(symbolizer, window, first.locations, first.count);
-		set_paid(symbolizer, groups, count, object_of(&first)->payer);
-	}
 }
 
 /* A Location in memory that no file is behind. */
@@ -608,25 +517,13 @@ static void begin(struct symbolizer *symbolizer, const struct window *window)
 static void name_found(struct symbolizer *symbolizer, const struct window *window, struct location **found,
 		       size_t count)
 {
-	/* without memory for it files come as they are */
-	_cleanup_free_ struct group *groups = NULL;
-	size_t group_count = 0;
+	struct worklist list;
+	struct work_item item;
 
-	find_payers(symbolizer, window);
-	qsort(found, count, sizeof(*found), compare_locations);
-	for (size_t i = 0; i < count; i++)
-		group_count += !i || found[i]->object != found[i - 1]->object;
-	groups = calloc(group_count, sizeof(*groups));
-	group_count = 0;
-	for (size_t i = 0, end; i < count; i = end) {
-		for (end = i + 1; end < count && found[end]->object == found[i]->object;)
-			end++;
-		if (groups)
-			groups[group_count++] = (struct group){ .locations = found + i, .count = end - i };
-		else
-			name_group(symbolizer, window, found + i, end - i);
-	}
-	name_groups(symbolizer, window, groups, group_count);
+	worklist_begin(&list, symbolizer->parser, window, symbolizer->windows, found, count);
+	while (worklist_next(&list, &item))
+		name_item(symbolizer, window, &item);
+	worklist_end(&list);
 }
 
 /* Frames in files. */
@@ -648,7 +545,7 @@ static void resolve_files(struct symbolizer *symbolizer, const struct window *wi
 		else if (found)
 			found[count++] = location;
 		else
-			name_group(symbolizer, window, &location, 1);
+			name_item(symbolizer, window, &(struct work_item){ &location, 1 });
 	}
 	if (count)
 		name_found(symbolizer, window, found, count);
