@@ -772,20 +772,24 @@ static uint64_t asked_at(const struct mapped_file *file)
 	return ((const struct entry *)mapped_file_object(file)->symbols)->used;
 }
 
-/* Whose files took nothing of the time yet does not wait for those of another, whichever of them is the first. */
-static void who_took_the_least_time_comes_first(void **state)
+/*
+ * One file of who has taken nothing of the time beside seven of another, which are first by age and by address and for
+ * which their payer has taken time before the window, or has not.
+ */
+static void name_one_beside_seven(bool has_taken)
 {
 	enum { COUNT = 8, MODEST = 7 };
 	struct waiting waiting = start_waiting("payers", 0);
 	const struct image_details *details = image_details(waiting.image);
+	struct image *seven = image_new(&files, (uint32_t)waiting.pid, 0, "seven");
 	struct image *other = image_new(&files, (uint32_t)waiting.pid, 0, "other");
 	struct location *locations[COUNT];
 	struct mapped_file *mapped[COUNT];
 	unsigned int before = 0;
 	struct window *window;
 
-	(void)state;
 	assert_non_null(details);
+	seven->payer = waiting.image->payer + (has_taken ? 0 : 2);
 	other->payer = waiting.image->payer + 1;
 	for (int i = 0; i < COUNT; i++) {
 		char name[32];
@@ -795,7 +799,6 @@ static void who_took_the_least_time_comes_first(void **state)
 		mapped[i] = file_of(fixture_path(name));
 		symbolizer_see_file(waiting.symbolizer, waiting.image, mapped[i]);
 	}
-	/* who has seven has taken time for them, and would be first by their addresses and by age */
 	for (int i = 0; i < COUNT; i++)
 		if (mapped_file_object(mapped[i]) > mapped_file_object(mapped[MODEST])) {
 			struct mapped_file *swapped = mapped[i];
@@ -807,7 +810,7 @@ static void who_took_the_least_time_comes_first(void **state)
 		locations[i] = location_new(mapped[i], waiting.offset, FRAME_NATIVE, false);
 		mapped_file_object(mapped[i])->late_since = i == MODEST ? 0 : 1;
 	}
-	window = new_window(waiting.image, locations, COUNT);
+	window = new_window(seven, locations, COUNT);
 	window->samples[MODEST].image = other;
 	symbolizer_resolve(waiting.symbolizer, window);
 	for (int i = 0; i < COUNT; i++) {
@@ -822,7 +825,18 @@ static void who_took_the_least_time_comes_first(void **state)
 		mapped_file_unref(mapped[i]);
 	}
 	image_unref(other);
+	image_unref(seven);
 	end_waiting(&waiting);
+}
+
+static void who_took_the_least_time_comes_first(void **state _unused_)
+{
+	name_one_beside_seven(true);
+}
+
+static void what_is_taken_counts_at_once(void **state _unused_)
+{
+	name_one_beside_seven(false);
 }
 
 /* Each is small, and together they take longer than there is time. */
@@ -1634,6 +1648,7 @@ int main(void)
 		cmocka_unit_test(a_window_does_not_wait_for_names),
 		cmocka_unit_test(what_came_too_late_is_the_first_of_the_next_window),
 		cmocka_unit_test(who_took_the_least_time_comes_first),
+		cmocka_unit_test(what_is_taken_counts_at_once),
 		cmocka_unit_test(what_the_end_of_a_window_refuses_is_late),
 		cmocka_unit_test(an_unannounced_program_is_looked_at_for_its_sample),
 		cmocka_unit_test(a_program_without_an_answer_is_looked_at_for_its_sample),
