@@ -36,12 +36,13 @@ int queue_new(enum pool_id pool, size_t max_bytes, struct queue **ret_queue)
 	return 0;
 }
 
-static struct queue_item *queue_take(struct queue *queue)
+/* @is_held may be NULL. */
+static struct queue_item *queue_take(struct queue *queue, queue_held_fn is_held)
 {
 	for (int i = 0; i < QUEUE_LANES; i++) {
 		struct queue_item *item = queue->head[i];
 
-		if (!item)
+		if (!item || (is_held && is_held(item)))
 			continue;
 		queue->head[i] = item->next;
 		if (!item->next)
@@ -61,7 +62,7 @@ void queue_free(struct queue *queue, void (*drop)(struct queue_item *item))
 
 	if (!queue)
 		return;
-	while ((item = queue_take(queue)))
+	while ((item = queue_take(queue, NULL)))
 		drop(item);
 	pthread_cond_destroy(&queue->popped);
 	pthread_cond_destroy(&queue->pushed);
@@ -174,7 +175,7 @@ int queue_pop(struct queue *queue, int timeout_ms, struct queue_item **ret_item)
 
 	pthread_mutex_lock(&queue->lock);
 	for (;;) {
-		*ret_item = queue_take(queue);
+		*ret_item = queue_take(queue, NULL);
 		if (*ret_item) {
 			wakes = queue->pushers;
 			r = 1;
@@ -194,6 +195,20 @@ int queue_pop(struct queue *queue, int timeout_ms, struct queue_item **ret_item)
 	if (wakes)
 		pthread_cond_broadcast(&queue->popped);
 	return r;
+}
+
+struct queue_item *queue_pop_unheld(struct queue *queue, queue_held_fn is_held)
+{
+	struct queue_item *item;
+	bool wakes;
+
+	pthread_mutex_lock(&queue->lock);
+	item = queue_take(queue, is_held);
+	wakes = item && queue->pushers;
+	pthread_mutex_unlock(&queue->lock);
+	if (wakes)
+		pthread_cond_broadcast(&queue->popped);
+	return item;
 }
 
 void queue_close(struct queue *queue)

@@ -45,6 +45,13 @@ int queue_put(struct queue *queue, struct queue_item *item, size_t bytes, enum q
 /* 1 and an item, 0 when none came in @timeout_ms, -EPIPE when closed and empty. */
 int queue_pop(struct queue *queue, int timeout_ms, struct queue_item **ret_item);
 
+/*
+ * The same without waiting, and an item for which @is_held is true holds its lane back: what is behind it stays, what is
+ * in lanes behind that leaves. NULL: there is none.
+ */
+typedef bool (*queue_held_fn)(struct queue_item *item);
+struct queue_item *queue_pop_unheld(struct queue *queue, queue_held_fn is_held);
+
 /* No more pushes; pop gives what is left. */
 void queue_close(struct queue *queue);
 size_t queue_bytes(struct queue *queue);

@@ -58,3 +58,15 @@ struct message *message_take(struct queue *queue, int timeout_ms, int *ret_resul
 	*ret_result = queue_pop(queue, timeout_ms, &item);
 	return item ? container_of(item, struct message, item) : NULL;
 }
+
+static bool is_window(struct queue_item *item)
+{
+	return container_of(item, struct message, item)->kind == MESSAGE_WINDOW;
+}
+
+struct message *message_take_beside_windows(struct queue *queue)
+{
+	struct queue_item *item = queue_pop_unheld(queue, is_window);
+
+	return item ? container_of(item, struct message, item) : NULL;
+}

@@ -48,5 +48,7 @@ int message_send(struct queue *queue, struct message *message, size_t bytes, enu
 int message_put(struct queue *queue, struct message *message, enum queue_lane lane);
 /* NULL with *ret_result 0 (none in time) or -EPIPE. */
 struct message *message_take(struct queue *queue, int timeout_ms, int *ret_result);
+/* What does not come after a window of its lane; NULL: none is there. */
+struct message *message_take_beside_windows(struct queue *queue);
 
 #endif /* STACKTAP_PIPELINE_MESSAGE_H */

@@ -10,6 +10,7 @@ enum {
 	RESULT_WAIT_MS = 500,	/* for thread A to take what /proc said */
 	LARGE_SNAPSHOT = 65536,	/* bytes: of more mappings than programs have */
 	STATS_MS = 500,		/* the oldest that figures are while there is work */
+	TURN_MS = 100,		/* that lists and deferred stacks have between two windows */
 };
 
 static size_t snapshot_bytes(const struct process_snapshot *snapshot)
@@ -120,12 +121,73 @@ static void publish(struct pipeline *pipeline)
 	pthread_mutex_unlock(&pipeline->lock);
 }
 
+static void name_window(struct pipeline *pipeline, struct message *message)
+{
+	symbolizer_resolve(pipeline->symbolizer, message->window);
+	atomic_fetch_add_explicit(&pipeline->named, 1, memory_order_release);
+	publish(pipeline);
+	/* what follows waits for thread C */
+	work_end();
+	if (message_send(pipeline->windows, message, 0, QUEUE_NORMAL, -1) < 0)
+		pipeline_window_left(pipeline);
+	work_begin();
+	symbolizer_after_window(pipeline->symbolizer);
+	tables_check_lists(pipeline);
+}
+
+/* Takes @message. */
+static void handle(struct pipeline *pipeline, struct message *message)
+{
+	work_begin();
+	switch (message->kind) {
+	case MESSAGE_IMAGE:
+		symbolizer_see_image(pipeline->symbolizer, message->image, message->parent);
+		break;
+	case MESSAGE_FILE:
+		symbolizer_see_file(pipeline->symbolizer, message->image, message->file);
+		break;
+	case MESSAGE_KERNEL:
+		symbolizer_see_kernel_change(pipeline->symbolizer);
+		break;
+	case MESSAGE_LIST:
+		tables_load(pipeline, message->list);
+		break;
+	case MESSAGE_DEFERRED:
+		tables_unwind_deferred(pipeline);
+		break;
+	case MESSAGE_SCAN:
+		scan(pipeline, message->tgid);
+		break;
+	case MESSAGE_WINDOW:
+		name_window(pipeline, steal_ptr(message));
+		break;
+	default:
+		break;
+	}
+	if (message)
+		message_free(message);
+	work_end();
+}
+
+/*
+ * Lists and deferred stacks come after windows. Where these come faster than they are named, there is some time for the
+ * others between two of them, in which programs and files that are new still come first.
+ */
+static void give_turn(struct pipeline *pipeline)
+{
+	const uint64_t until = clock_monotonic() + TURN_MS * NSEC_PER_MSEC;
+	struct message *message;
+
+	while (clock_monotonic() < until && (message = message_take_beside_windows(pipeline->requests)))
+		handle(pipeline, message);
+}
+
 void *symbol_thread(void *ctx)
 {
 	struct pipeline *pipeline = ctx;
 	struct message *message;
 	uint64_t told = 0;
-	bool is_stale = false;
+	bool is_stale = false, is_window;
 	int r;
 
 	pipeline_enter(pipeline, THREAD_NAMES);
@@ -138,46 +200,10 @@ void *symbol_thread(void *ctx)
 		if (!message)
 			continue;
 		is_stale = true;
-		work_begin();
-		switch (message->kind) {
-		case MESSAGE_IMAGE:
-			symbolizer_see_image(pipeline->symbolizer, message->image,
-					     message->parent);
-			break;
-		case MESSAGE_FILE:
-			symbolizer_see_file(pipeline->symbolizer, message->image, message->file);
-			break;
-		case MESSAGE_KERNEL:
-			symbolizer_see_kernel_change(pipeline->symbolizer);
-			break;
-		case MESSAGE_LIST:
-			tables_load(pipeline, message->list);
-			break;
-		case MESSAGE_DEFERRED:
-			tables_unwind_deferred(pipeline);
-			break;
-		case MESSAGE_SCAN:
-			scan(pipeline, message->tgid);
-			break;
-		case MESSAGE_WINDOW:
-			symbolizer_resolve(pipeline->symbolizer, message->window);
-			atomic_fetch_add_explicit(&pipeline->named, 1, memory_order_release);
-			publish(pipeline);
-			/* what follows waits for thread C */
-			work_end();
-			if (message_send(pipeline->windows, steal_ptr(message), 0, QUEUE_NORMAL,
-					 -1) < 0)
-				pipeline_window_left(pipeline);
-			work_begin();
-			symbolizer_after_window(pipeline->symbolizer);
-			tables_check_lists(pipeline);
-			break;
-		default:
-			break;
-		}
-		if (message)
-			message_free(message);
-		work_end();
+		is_window = message->kind == MESSAGE_WINDOW;
+		handle(pipeline, message);
+		if (is_window)
+			give_turn(pipeline);
 	}
 	work_leave();
 	return NULL;

@@ -74,6 +74,43 @@ static void test_order_and_lanes(void **state)
 	queue_free(queue, drop);
 }
 
+static bool is_two(struct queue_item *item)
+{
+	return container_of(item, struct entry, item)->number == 2;
+}
+
+static int pop_unheld(struct queue *queue)
+{
+	struct queue_item *item = queue_pop_unheld(queue, is_two);
+	const int number = item ? container_of(item, struct entry, item)->number : 0;
+
+	if (item)
+		drop(item);
+	return number;
+}
+
+/* What comes after it in its lane stays, other lanes go on, and whoever waits for their room, too. */
+static void test_an_item_holds_its_lane(void **state)
+{
+	struct queue *queue = new_queue(100);
+
+	(void)state;
+	assert_int_equal(pop_unheld(queue), 0);
+	assert_int_equal(push(queue, 1, 20, QUEUE_URGENT, 0), 0);
+	assert_int_equal(push(queue, 2, 20, QUEUE_URGENT, 0), 0);
+	assert_int_equal(push(queue, 3, 20, QUEUE_URGENT, 0), 0);
+	assert_int_equal(push(queue, 4, 40, QUEUE_SOON, 0), 0);
+	assert_int_equal(push(queue, 5, 40, QUEUE_SOON, 0), -EAGAIN);
+	assert_int_equal(pop_unheld(queue), 1);
+	assert_int_equal(pop_unheld(queue), 4);
+	assert_int_equal(pop_unheld(queue), 0);
+	assert_int_equal(push(queue, 5, 40, QUEUE_SOON, 0), 0);
+	assert_int_equal(pop(queue, 0), 2);
+	assert_int_equal(pop_unheld(queue), 3);
+	assert_int_equal(pop_unheld(queue), 5);
+	queue_free(queue, drop);
+}
+
 static void test_bytes_are_bounded(void **state)
 {
 	struct queue *queue = new_queue(100);
@@ -230,6 +267,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_order_and_lanes),
+		cmocka_unit_test(test_an_item_holds_its_lane),
 		cmocka_unit_test(test_bytes_are_bounded),
 		cmocka_unit_test(test_what_is_put_finds_room),
 		cmocka_unit_test(test_pool_limit_holds),

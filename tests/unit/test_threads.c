@@ -39,6 +39,7 @@ static struct sink {
 	uint64_t failed_samples;	/* in these */
 	uint64_t parts;
 	bool has_no_journal;
+	sem_t *gate;			/* each window passes it; NULL: none */
 } sink;
 
 /* The session, as thread B sees it. */
@@ -54,6 +55,7 @@ static char own_path[PATH_MAX];
 static struct pipeline pipeline;
 static struct capture_stats stats;
 static uint64_t fed, fed_deferred;
+static size_t window_queue_bytes = QUEUE_BYTES;
 
 static int take_payload(void *ctx, struct payload *payload)
 {
@@ -73,6 +75,8 @@ static void take_end(void *ctx, uint64_t window)
 
 	assert_true(window > 0);
 	out->windows++;
+	if (out->gate)
+		sem_wait(out->gate);
 }
 
 static int take_part(void *ctx, const struct cut *cut, const uint8_t *data, size_t size)
@@ -191,7 +195,7 @@ static int setup(void **state _unused_)
 	pthread_cond_init(&pipeline.window_gone, NULL);
 	output = drain_thread_output(&pipeline);
 	return queue_new(POOL_QUEUES, QUEUE_BYTES, &pipeline.requests) ?:
-	       queue_new(POOL_QUEUES, QUEUE_BYTES, &pipeline.windows) ?:
+	       queue_new(POOL_QUEUES, window_queue_bytes, &pipeline.windows) ?:
 	       queue_new(POOL_QUEUES, QUEUE_BYTES, &pipeline.results) ?:
 	       queue_new(POOL_QUEUES, QUEUE_BYTES, &pipeline.parts) ?:
 	       symbolizer_new(&symbolizer, &pipeline.symbolizer) ?:
@@ -201,6 +205,17 @@ static int setup(void **state _unused_)
 	       pthread_create(&pipeline.symbol_thread, NULL, symbol_thread, &pipeline) ?:
 	       pthread_create(&pipeline.export_thread, NULL, export_thread, &pipeline) ?:
 	       pthread_create(&pipeline.journal_thread, NULL, journal_thread, &pipeline);
+}
+
+/* Between threads B and C there is never more than a window. */
+static int setup_narrow(void **state)
+{
+	int r;
+
+	window_queue_bytes = 1;
+	r = setup(state);
+	window_queue_bytes = QUEUE_BYTES;
+	return r;
 }
 
 static int teardown(void **state _unused_)
@@ -677,6 +692,58 @@ static void test_short_memory_ends_the_wait_for_names(void **state _unused_)
 	assert_true(result.counts.names_late > 0);
 }
 
+static bool await_named(uint64_t count)
+{
+	const uint64_t deadline = clock_monotonic() + 60 * NSEC_PER_SEC;
+
+	while (atomic_load(&pipeline.named) < count && clock_monotonic() < deadline)
+		usleep(1000);
+	return atomic_load(&pipeline.named) == count;
+}
+
+static void flush_one(uint32_t round)
+{
+	feed_round(round);
+	drain_flush(pipeline.drain, clock_monotonic());
+}
+
+/* There is always a window before it. */
+static void test_windows_leave_turns_to_others(void **state _unused_)
+{
+	struct message *message = message_new(MESSAGE_SCAN), *gone;
+	struct unwinder *unwinder = pipeline.unwinder;
+	bool is_waiting;
+	sem_t gate;
+	int r;
+
+	sem_init(&gate, 0, 0);
+	sink.gate = &gate;
+	/* the only one that waits: no stacks do */
+	pipeline.unwinder = NULL;
+	/* with thread C, in the queue to it, and one that finds that full */
+	for (uint32_t round = 0; round < 3; round++)
+		flush_one(round);
+	is_waiting = await_named(3);
+	while ((gone = message_take(pipeline.results, 0, &r)))
+		message_free(gone);
+	message->tgid = GONE_PID;
+	assert_int_equal(message_send(pipeline.requests, message, 0, QUEUE_SOON, 0), 0);
+	flush_one(3);
+	flush_one(4);
+	sem_post(&gate);
+	gone = message_take(pipeline.results, 60000, &r);
+	for (int i = 0; i < 100; i++)
+		sem_post(&gate);
+	drain_finish(pipeline.drain);
+	join_all();
+	pipeline.unwinder = unwinder;
+	sem_destroy(&gate);
+	assert_true(is_waiting);
+	assert_non_null(gone);
+	assert_int_equal(gone->kind, MESSAGE_GONE);
+	message_free(gone);
+}
+
 /* Thread C, which a receiver is slow for: it sees whether thread A is at work meanwhile. */
 static void *await_rest(void *ctx)
 {
@@ -743,6 +810,7 @@ int main(void)
 		TEST(test_a_file_without_end_shows),
 		TEST(test_the_drain_never_waits_for_names),
 		TEST(test_short_memory_ends_the_wait_for_names),
+		cmocka_unit_test_setup_teardown(test_windows_leave_turns_to_others, setup_narrow, teardown),
 		TEST(test_waiting_for_memory_is_no_work),
 		TEST(test_a_failing_journal_begins_anew),
 	};
