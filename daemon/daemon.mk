@@ -7,7 +7,7 @@ CC := gcc
 endif
 AR ?= ar
 PKG_CONFIG ?= pkg-config
-user_packages := libnl-3.0 libnl-genl-3.0 libprotobuf-c libcurl libkmod libelf libdw zlib \
+user_packages := libnl-3.0 libnl-genl-3.0 libprotobuf-c libcurl libkmod zlib \
 	libdeflate libzstd liblzma libsystemd nettle libseccomp libcap-ng libmicrohttpd
 
 user_flavour := $(ARCH)$(if $(SAN),-san)

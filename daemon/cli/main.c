@@ -28,7 +28,7 @@ static const struct cli_command commands[] = {
 	{ "set", set_run, "change a session's rate or filters while it runs" },
 	{ "events", events_run, "print events of sessions and CPUs as they happen" },
 	{ "doctor", doctor_run, "check what stacktap needs from this host, and print remedies" },
-	{ "unwind-info", unwind_info_run, "show or check the unwind table of an ELF file" },
+	{ "unwind-info", unwind_info_run, "show the unwind table of an ELF file" },
 };
 
 static void print_help(void)
@@ -103,8 +103,6 @@ int main(int argc, char **argv)
 
 	if (child_keep_environment() < 0)
 		return cli_error("out of memory");
-	/* libdw would fetch debug files from the network */
-	unsetenv("DEBUGINFOD_URLS");
 	log_setup("stacktap", LOG_LEVEL_WARNING);
 
 	if (name && (!strcmp(name, "--help") || !strcmp(name, "-h")))

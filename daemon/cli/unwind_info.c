@@ -8,8 +8,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "cli/cli.h"
-#include "unwind/compare.h"
-#include "unwind/compile.h"
+#include "helper/parser.h"
 #include "unwind/listing.h"
 #include "unwind/rule.h"
 
@@ -19,33 +18,25 @@ static const char help[] =
 	"unwound with, and prints its rows: an address, and the rule that holds from there on. With\n"
 	"ADDRESS (an ELF virtual address, 0x... or decimal) only the row that holds there.\n\n"
 	"      --summary  sizes and counts, not the rows\n"
-	"      --check    compare every row with libdw's; exit status 1 if one is wrong\n"
 	"      --json     everything as JSON\n"
 	"  -h, --help\n";
 
-enum {
-	OPT_SUMMARY = 256,
-	OPT_CHECK,
-	REPORTED_MAX = 20,	/* differences printed one by one */
-};
-
-#define MEMORY_LIMIT ((size_t)2 << 30)
+enum { OPT_SUMMARY = 256 };
 
 struct options {
 	const char *path;
 	uint64_t address;
-	bool has_address, use_json, is_summary, is_check;
+	bool has_address, use_json, is_summary;
 };
 
 struct info {
 	const struct options *options;
-	int fd;
+	struct parser *parser;
 	const struct machine *machine;
 	struct unwind_table table;
-	void *data;
+	const void *data;
 	size_t bytes;
 	struct compile_stats stats;
-	uint64_t compile_ns;
 };
 
 static double percent(uint64_t part, uint64_t whole)
@@ -76,7 +67,7 @@ static void print_summary(const struct info *info)
 						  stats->covered_bytes + stats->no_rule_bytes),
 		       stats->text_bytes));
 	printf("compiled %" PRIu64 " frame entries in %.1f ms with %zu KiB of memory\n",
-	       stats->fdes, (double)info->compile_ns / NSEC_PER_MSEC, stats->memory / 1024);
+	       stats->fdes, (double)stats->ns / NSEC_PER_MSEC, stats->memory / 1024);
 }
 
 static void print_row(const struct info *info, const struct listing *listing)
@@ -118,7 +109,7 @@ static void print_json(const struct info *info)
 	json_u64(&json, "covered_bytes", stats->covered_bytes);
 	json_u64(&json, "no_rule_bytes", stats->no_rule_bytes);
 	json_u64(&json, "frame_entries", stats->fdes);
-	json_u64(&json, "compile_ns", info->compile_ns);
+	json_u64(&json, "compile_ns", stats->ns);
 	json_u64(&json, "compile_memory", stats->memory);
 	if (!info->options->is_summary) {
 		json_array(&json, "table");
@@ -158,54 +149,6 @@ static int print_text(const struct info *info)
 	return cli_finish();
 }
 
-struct differences {
-	const struct info *info;
-	uint64_t count;
-};
-
-static void on_difference(void *ctx, uint64_t address, const char *what)
-{
-	struct differences *differences = ctx;
-
-	if (differences->count++ < REPORTED_MAX)
-		fprintf(stderr, "stacktap: %s: %#" PRIx64 ": %s\n",
-			differences->info->options->path, address, what);
-}
-
-static int check(const struct info *info)
-{
-	struct differences differences = { .info = info };
-	struct compare_result result;
-	struct json json;
-	int r;
-
-	r = compare_file(info->fd, &info->table, on_difference, &differences, &result);
-	if (r < 0)
-		return cli_error("%s: libdw cannot read it: %s", info->options->path, strerror(-r));
-	if (info->options->use_json) {
-		json_init(&json, stdout);
-		json_object(&json, NULL);
-		json_string(&json, "file", info->options->path);
-		json_u64(&json, "rows", result.rows);
-		json_u64(&json, "exact", result.exact);
-		json_u64(&json, "no_rule", result.no_rule);
-		json_u64(&json, "wrong", result.wrong);
-		json_u64(&json, "refused", result.refused);
-		json_u64(&json, "outside", result.outside);
-		json_u64(&json, "gap_bytes", result.gap_bytes);
-		json_end(&json);
-	} else {
-		printf("%s: %" PRIu64 " rows of libdw: %" PRIu64 " exact, %" PRIu64
-		       " no rule, %" PRIu64 " not understood by libdw, %" PRIu64 " wrong\n", info->options->path,
-		       result.rows, result.exact, result.no_rule, result.refused, result.wrong);
-		printf("%" PRIu64 " bytes of code without frame entry, %" PRIu64
-		       " of them have a rule all the same\n", result.gap_bytes,
-		       result.outside);
-	}
-	r = cli_finish();
-	return result.wrong ? CLI_FAILED : r;
-}
-
 static const char *reason(int error)
 {
 	switch (error) {
@@ -216,36 +159,55 @@ static const char *reason(int error)
 	case -ENOEXEC:
 		return "not an ELF file";
 	case -EFBIG:
+	case -ENOMEM:
 		return "its call frame information is too large";
+	case -ETIME:
+	case -ETIMEDOUT:
+		return "compiling it takes longer than the parser may; try again when the host is less busy";
+	case -EPIPE:
+		return "the parser crashed in it, or ran out of memory; `readelf --debug-dump=frames' may "
+		       "say what is wrong with it";
+	case -EAGAIN:
+		return "the parser cannot be started; raise the limits of open files and processes, "
+		       "`ulimit -n' and `ulimit -u'";
 	}
 	return strerror(-error);
+}
+
+/* Compiled where the daemon has it done, within the same limits. */
+static int compile(struct info *info, const struct object *object, int fd)
+{
+	int r = parser_table(info->parser, object, fd, &info->data, &info->bytes, &info->stats);
+
+	if (r < 0)
+		return cli_error("%s: %s", object->path, reason(r));
+	if (unwind_table_check(info->data, info->bytes, &info->table) < 0)
+		return cli_error("%s: the table does not pass its own check", object->path);
+	info->machine = machine_find(info->table.machine);
+	return CLI_OK;
 }
 
 static int load(struct info *info)
 {
 	const char *path = info->options->path;
-	uint64_t start = clock_monotonic();
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	struct object *object;
 	struct stat st;
-	struct elf elf;
-	int r;
+	int ret;
 
-	info->fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-	if (info->fd < 0 || fstat(info->fd, &st) < 0)
+	if (fd < 0 || fstat(fd, &st) < 0)
 		return cli_error("%s: %s", path, strerror(errno));
 	if (!S_ISREG(st.st_mode))
 		return cli_error("%s: not a regular file", path);
-	r = elf_open(&elf, info->fd, (uint64_t)st.st_size, 0);
-	if (r < 0)
-		return cli_error("%s: %s", path, reason(r));
-	r = compile_elf(&elf, MEMORY_LIMIT, &info->data, &info->bytes, &info->stats);
-	info->machine = machine_find(elf.machine);
-	elf_close(&elf);
-	if (r < 0)
-		return cli_error("%s: %s", path, reason(r));
-	info->compile_ns = clock_monotonic() - start;
-	if (unwind_table_check(info->data, info->bytes, &info->table) < 0)
-		return cli_error("%s: the table does not pass its own check", path);
-	return CLI_OK;
+	object = object_new(OBJECT_FILE, path);
+	if (!object || parser_new(&info->parser) < 0) {
+		object_unref(object);
+		return cli_error("out of memory");
+	}
+	object_set_file(object, &st);
+	ret = compile(info, object, fd);
+	object_unref(object);
+	return ret;
 }
 
 static bool parse_address(const char *text, uint64_t *ret_address)
@@ -264,7 +226,6 @@ static int parse(int argc, char **argv, struct options *options)
 	static const struct option long_options[] = {
 		{ "help", no_argument, NULL, 'h' },
 		{ "summary", no_argument, NULL, OPT_SUMMARY },
-		{ "check", no_argument, NULL, OPT_CHECK },
 		{ "json", no_argument, NULL, 'j' },
 		{ 0 },
 	};
@@ -277,9 +238,6 @@ static int parse(int argc, char **argv, struct options *options)
 			return cli_help(help) + 1;
 		case OPT_SUMMARY:
 			options->is_summary = true;
-			break;
-		case OPT_CHECK:
-			options->is_check = true;
 			break;
 		case 'j':
 			options->use_json = true;
@@ -301,31 +259,28 @@ static int parse(int argc, char **argv, struct options *options)
 	if (optind < argc)
 		return cli_usage_error("unwind-info takes a file and an address, not also `%s'",
 				       argv[optind]) + 1;
-	if (options->has_address && (options->is_check || options->is_summary))
-		return cli_usage_error("an address goes with neither --check nor --summary") + 1;
+	if (options->has_address && options->is_summary)
+		return cli_usage_error("an address does not go with --summary") + 1;
 	return CLI_OK;
 }
 
 int unwind_info_run(int argc, char **argv)
 {
 	struct options options = { 0 };
-	struct info info = { .options = &options, .fd = -1 };
+	struct info info = { .options = &options };
 	int ret;
 
 	ret = parse(argc, argv, &options);
 	if (ret)
 		return ret - 1;
 	ret = load(&info);
-	if (ret == CLI_OK && options.is_check) {
-		ret = check(&info);
-	} else if (ret == CLI_OK && options.use_json) {
+	if (ret == CLI_OK && options.use_json) {
 		print_json(&info);
 		ret = cli_finish();
 	} else if (ret == CLI_OK) {
 		ret = print_text(&info);
 	}
-	free(info.data);
-	if (info.fd >= 0)
-		close(info.fd);
+	parser_unmap(info.data, info.bytes);
+	parser_free(info.parser);
 	return ret;
 }

@@ -27,5 +27,5 @@ void check_unwind_tables(struct doctor *doctor)
 	if (memmem(line, (size_t)length, "the module has no room", strlen("the module has no room")))
 		remedy(doctor, "load the module with a larger table_limit_mib");
 	else
-		remedy(doctor, "stacktap unwind-info FILE says what its table takes");
+		remedy(doctor, "stacktap unwind-info FILE says what its table takes, or why it has none");
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Thread B's stage: opens files, finds out about images, names Locations. One symbolizer per
- * process; all calls from one thread (libdw is used from it alone). Caches are charged to
+ * process; all calls from one thread. Caches are charged to
  * POOL_SYMBOLS and POOL_PROCESSES and evicted there; names in use stay until their Locations go,
  * and what does not fit beside them stays without a name, marked so.
  */

@@ -451,8 +451,6 @@ int main(int argc, char **argv)
 	char error[512];
 	int ret;
 
-	/* libdw would fetch debug files from the network */
-	unsetenv("DEBUGINFOD_URLS");
 	umask(0077);
 	log_setup("stacktapd", LOG_LEVEL_INFO);
 	ret = parse_options(argc, argv, &daemon.options);

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/clock.h"
 #include "unwind/frames.h"
 #include "unwind/gap.h"
 #include "unwind/pcsp.h"
@@ -328,6 +329,7 @@ int compile_elf(const struct elf *elf, size_t memory_limit, void **ret_data, siz
 		struct compile_stats *ret_stats)
 {
 	const struct machine *machine = elf->is_64 ? machine_find(elf->machine) : NULL;
+	const uint64_t began = clock_monotonic();
 	_cleanup_free_ struct object_segment *segments = NULL;
 	_cleanup_free_ struct compiler *compiler = NULL;
 	int r;
@@ -359,5 +361,6 @@ int compile_elf(const struct elf *elf, size_t memory_limit, void **ret_data, siz
 	builder_free(&compiler->builder, compiler->places,
 		     compiler->capacity * sizeof(*compiler->places));
 	builder_done(&compiler->builder);
+	ret_stats->ns = clock_monotonic() - began;
 	return r;
 }

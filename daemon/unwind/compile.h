@@ -23,6 +23,7 @@ struct compile_stats {
 	uint64_t no_rule_bytes;		/* with information that rules cannot express */
 	uint64_t fdes;
 	size_t memory;			/* most that was taken at once, the table included */
+	uint64_t ns;			/* that it took */
 };
 
 /*

@@ -85,7 +85,6 @@ is StorePrune store prune --json -n --older-than 1000h store
 is Doctor doctor --json
 is UnwindInfo unwind-info --json /bin/true
 is UnwindInfo unwind-info --json --summary /bin/true
-is UnwindCheck unwind-info --json --check /bin/true
 timeline() {
 	coproc serve { exec "$stacktap" serve --json "$scratch/a.otlp"; }
 	local line address

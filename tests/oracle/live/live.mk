@@ -20,7 +20,7 @@ $(L)/unwind_live: $(live_sources) $(wildcard tests/oracle/live/*.h include/stack
 		$(U)/libstacktap.a
 	$(say) LINK $@
 	$(Q)mkdir -p $(@D) && $(user_cc) $(user_cflags) $(user_ldflags) -o $@ $(live_sources) \
-		$(U)/libstacktap.a $(user_libs)
+		$(U)/libstacktap.a $(user_libs) $(dw_libs)
 
 # without frame pointers, and bound at the first call: what is hard to unwind
 $(L)/unwind_target: tests/oracle/live/unwind_target.cc

@@ -6,6 +6,6 @@ shadow_inputs := $(wildcard tests/vm/shadow/*.[ch])
 $(S)/shadow: $(shadow_inputs) $(U)/libstacktap.a
 	$(say) LINK $@
 	$(Q)mkdir -p $(@D) && $(user_cc) $(user_cflags) $(user_ldflags) -o $@ \
-		$(filter %.c,$(shadow_inputs)) $(U)/libstacktap.a $(user_libs)
+		$(filter %.c,$(shadow_inputs)) $(U)/libstacktap.a $(user_libs) $(dw_libs)
 
 stage: $(S)/shadow

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "unwind/compare.h"
+#include "compare.h"
 
 #include <gelf.h>
 
-#include "unwind/evaluate.h"
+#include "evaluate.h"
 #include "unwind/gap.h"
 
 enum { SEEDS = 2 };

@@ -3,8 +3,8 @@
  * What an unwind rule, and what libdw's description of the same, come to on a machine whose
  * registers and memory hold numbers made from a seed.
  */
-#ifndef STACKTAP_UNWIND_EVALUATE_H
-#define STACKTAP_UNWIND_EVALUATE_H
+#ifndef STACKTAP_TESTS_EVALUATE_H
+#define STACKTAP_TESTS_EVALUATE_H
 
 #include <elfutils/libdw.h>
 
@@ -38,4 +38,4 @@ uint64_t evaluate_how(const struct evaluate *evaluate, uint8_t how, int32_t offs
 /* What register @number holds. */
 uint64_t evaluate_initial(const struct evaluate *evaluate, uint64_t number);
 
-#endif /* STACKTAP_UNWIND_EVALUATE_H */
+#endif /* STACKTAP_TESTS_EVALUATE_H */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "unwind/evaluate.h"
+#include "evaluate.h"
 
 #include <dwarf.h>
 

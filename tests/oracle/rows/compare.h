@@ -4,8 +4,8 @@
  * them has, both are asked for CFA, return address and frame pointer of a machine whose registers
  * and memory hold arbitrary numbers. What differs is wrong, whatever it is called.
  */
-#ifndef STACKTAP_UNWIND_COMPARE_H
-#define STACKTAP_UNWIND_COMPARE_H
+#ifndef STACKTAP_TESTS_COMPARE_H
+#define STACKTAP_TESTS_COMPARE_H
 
 #include <stacktap/unwind_table.h>
 
@@ -29,4 +29,4 @@ int compare_file(int fd, const struct unwind_table *table,
 		 void (*report)(void *ctx, uint64_t address, const char *what), void *ctx,
 		 struct compare_result *ret_result);
 
-#endif /* STACKTAP_UNWIND_COMPARE_H */
+#endif /* STACKTAP_TESTS_COMPARE_H */
