@@ -6,11 +6,6 @@
 #define INDEX_MIN_SLOTS 256u
 #define INDEX_KEEP_SLOTS 8192u
 
-static size_t slots_bytes(uint32_t mask)
-{
-	return mask ? ((size_t)mask + 1) * sizeof(struct index_slot) : 0;
-}
-
 void index_insert(struct index *index, uint64_t hash, uint32_t position)
 {
 	uint32_t slot = (uint32_t)hash & index->mask;
@@ -35,11 +30,11 @@ int index_reserve(struct index *index, uint64_t (*hash_of)(const void *ctx, uint
 		return -ENOBUFS;
 	slots = index->slots ? slots * 2 : INDEX_MIN_SLOTS;
 	bigger.mask = slots - 1;
-	if (!pool_charge(index->pool, slots_bytes(bigger.mask)))
+	if (!pool_charge(index->pool, index_bytes(&bigger)))
 		return -ENOBUFS;
 	bigger.slots = calloc(slots, sizeof(*bigger.slots));
 	if (!bigger.slots) {
-		pool_uncharge(index->pool, slots_bytes(bigger.mask));
+		pool_uncharge(index->pool, index_bytes(&bigger));
 		return -ENOMEM;
 	}
 	for (i = 0; i <= index->mask && index->slots; i++)
@@ -49,6 +44,37 @@ int index_reserve(struct index *index, uint64_t (*hash_of)(const void *ctx, uint
 	index_free(index);
 	*index = bigger;
 	return 0;
+}
+
+static uint32_t slot_of(const struct index *index, uint64_t hash, uint32_t position)
+{
+	uint32_t slot = (uint32_t)hash & index->mask;
+
+	while (index->slots[slot].position != position + 1)
+		slot = (slot + 1) & index->mask;
+	return slot;
+}
+
+void index_remove(struct index *index, uint64_t hash, uint32_t position,
+		  uint64_t (*hash_of)(const void *ctx, uint32_t position), const void *ctx)
+{
+	uint32_t hole = slot_of(index, hash, position), slot = hole, from;
+
+	while (index->slots[slot = (slot + 1) & index->mask].position) {
+		from = (uint32_t)hash_of(ctx, index->slots[slot].position - 1) & index->mask;
+		/* a probe for it that begins behind the hole would not pass there */
+		if (((slot - from) & index->mask) < ((slot - hole) & index->mask))
+			continue;
+		index->slots[hole] = index->slots[slot];
+		hole = slot;
+	}
+	index->slots[hole] = (struct index_slot){ 0 };
+	index->count--;
+}
+
+void index_move(struct index *index, uint64_t hash, uint32_t from, uint32_t to)
+{
+	index->slots[slot_of(index, hash, from)].position = to + 1;
 }
 
 /* Slots that are a quarter full at most, if they can be had. */
@@ -62,11 +88,11 @@ static void index_shrink(struct index *index, uint32_t count)
 	if (slots > index->mask)
 		return;
 	smaller.mask = slots - 1;
-	if (!pool_charge(index->pool, slots_bytes(smaller.mask)))
+	if (!pool_charge(index->pool, index_bytes(&smaller)))
 		return;
 	smaller.slots = calloc(slots, sizeof(*smaller.slots));
 	if (!smaller.slots) {
-		pool_uncharge(index->pool, slots_bytes(smaller.mask));
+		pool_uncharge(index->pool, index_bytes(&smaller));
 		return;
 	}
 	index_free(index);
@@ -79,7 +105,7 @@ void index_rebuild(struct index *index, uint32_t count,
 	if (!index->slots)
 		return;
 	index_shrink(index, count);
-	memset(index->slots, 0, slots_bytes(index->mask));
+	memset(index->slots, 0, index_bytes(index));
 	index->count = 0;
 	for (uint32_t i = 0; i < count; i++)
 		index_insert(index, hash_of(ctx, i), i);
@@ -90,13 +116,13 @@ void index_clear(struct index *index)
 	if (index->mask >= INDEX_KEEP_SLOTS)
 		index_free(index);
 	else if (index->slots)
-		memset(index->slots, 0, slots_bytes(index->mask));
+		memset(index->slots, 0, index_bytes(index));
 	index->count = 0;
 }
 
 void index_free(struct index *index)
 {
 	free(index->slots);
-	pool_uncharge(index->pool, slots_bytes(index->mask));
+	pool_uncharge(index->pool, index_bytes(index));
 	index_init(index, index->pool);
 }

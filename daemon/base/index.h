@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An open-addressing table from 64-bit hashes to positions in an array that its owner keeps. A slot
- * holds 32 bits of hash and the position, so that a probe rarely touches the wrong entry.
+ * The hash table of this program: open addressing, from 64-bit hashes to positions in an array that its
+ * owner keeps, by value or of pointers (base/hash_table.h). A slot holds 32 bits of hash and the position,
+ * so that a probe rarely touches the wrong entry.
  *
  * Look up:
  *	for (p = index_first(t, hash); (i = index_next(t, &p)) != INDEX_NONE;)
@@ -37,6 +38,12 @@ static inline void index_init(struct index *index, enum pool_id pool)
 	*index = (struct index){ .pool = pool };
 }
 
+/* What it takes, which is charged to its pool. */
+static inline size_t index_bytes(const struct index *index)
+{
+	return index->mask ? ((size_t)index->mask + 1) * sizeof(struct index_slot) : 0;
+}
+
 static inline struct index_probe index_first(const struct index *index, uint64_t hash)
 {
 	return (struct index_probe){ .slot = (uint32_t)hash & index->mask,
@@ -64,6 +71,13 @@ int index_reserve(struct index *index, uint64_t (*hash_of)(const void *ctx, uint
 		  const void *ctx) _must_check_;
 /* After index_reserve(). */
 void index_insert(struct index *index, uint64_t hash, uint32_t position);
+/*
+ * Entry @position is no more. @hash_of is asked about others alone, and before one of them is moved: who closes the gap
+ * with the last one says so next, index_move().
+ */
+void index_remove(struct index *index, uint64_t hash, uint32_t position,
+		  uint64_t (*hash_of)(const void *ctx, uint32_t position), const void *ctx);
+void index_move(struct index *index, uint64_t hash, uint32_t from, uint32_t to);
 /*
  * The owner has moved its entries, and @count are left, no more than there were: positions 0 to
  * @count - 1 take the place of all. Needs no memory, but gives some back if few are left.

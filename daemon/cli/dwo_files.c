@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/hash.h"
 #include "base/utf8.h"
 #include "cli/dwo_open.h"
 

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/hash.h"
+
 static const char deleted[] = " (deleted)";
 
 static bool has_prefix(const char *text, const char *prefix)
@@ -59,9 +61,10 @@ static bool file_is(const struct mapped_file *file, enum object_kind kind,
 static struct mapped_file *files_find(struct hash_table *files, enum object_kind kind,
 				      const struct file_key *key, size_t length)
 {
-	struct hash_link *link = hash_table_first(files, file_hash(kind, key, length));
+	struct index_probe probe = hash_table_first(files, file_hash(kind, key, length));
+	struct hash_link *link;
 
-	for (; link; link = hash_table_next(link)) {
+	while ((link = hash_table_next(files, &probe))) {
 		struct mapped_file *file = container_of(link, struct mapped_file, link);
 
 		if (file_is(file, kind, key, length))

@@ -225,16 +225,12 @@ uint16_t process_table_check_list(struct process_table *table, const struct imag
 
 void process_table_relist(struct process_table *table, uint64_t time)
 {
-	for (size_t i = 0; i < table->processes.size; i++) {
-		struct hash_link *link = table->processes.buckets[i];
+	for (uint32_t i = 0; i < table->processes.count; i++) {
+		struct process *process = process_at(table, i);
 
-		for (; link; link = link->next) {
-			struct process *process = container_of(link, struct process, link);
-
-			if (!process->images[0] || process->images[0]->ended)
-				continue;
-			process->images[0]->is_listed = false;
-			process_want_list(table, process, time);
-		}
+		if (!process->images[0] || process->images[0]->ended)
+			continue;
+		process->images[0]->is_listed = false;
+		process_want_list(table, process, time);
 	}
 }

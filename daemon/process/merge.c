@@ -216,16 +216,12 @@ void process_table_gone(struct process_table *table, uint32_t tgid, uint64_t tim
 
 void process_table_scanned_all(struct process_table *table, uint64_t began)
 {
-	for (size_t i = 0; i < table->processes.size; i++) {
-		struct hash_link *link = table->processes.buckets[i];
+	for (uint32_t i = 0; i < table->processes.count; i++) {
+		struct process *process = process_at(table, i);
+		struct image *image = process->images[0];
 
-		for (; link; link = link->next) {
-			struct process *process = container_of(link, struct process, link);
-			struct image *image = process->images[0];
-
-			if (image && !image->ended && image->since < began &&
-			    image->scanned < began && image->unread < began)
-				process_end(table, process, image, began);
-		}
+		if (image && !image->ended && image->since < began &&
+		    image->scanned < began && image->unread < began)
+			process_end(table, process, image, began);
 	}
 }

@@ -16,7 +16,7 @@
 
 #include <stdatomic.h>
 
-#include "base/hash.h"
+#include "base/hash_table.h"
 #include "base/macro.h"
 #include "process/encoded.h"
 #include "process/journalled.h"

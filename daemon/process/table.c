@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/hash.h"
+
 #define KEEP_ENDED_NS (2 * NSEC_PER_SEC)	/* until the last deferred sample has been processed */
 #define SCAN_INTERVAL_NS NSEC_PER_SEC		/* of one process, doubling up to the maximum */
 #define SCAN_INTERVAL_MAX_NS (32 * NSEC_PER_SEC)
@@ -15,8 +17,8 @@ int process_table_new(const struct process_observer *observer, struct process_ta
 		return -ENOMEM;
 	if (observer)
 		table->observer = *observer;
-	table->processes.pool = POOL_PROCESSES;
-	table->files.pool = POOL_PROCESSES;
+	hash_table_init(&table->processes, POOL_PROCESSES);
+	hash_table_init(&table->files, POOL_PROCESSES);
 	TAILQ_INIT(&table->reap);
 	TAILQ_INIT(&table->lists);
 	*ret_table = table;
@@ -30,9 +32,10 @@ static uint64_t tgid_hash(uint32_t tgid)
 
 struct process *process_find(const struct process_table *table, uint32_t tgid)
 {
-	struct hash_link *link = hash_table_first(&table->processes, tgid_hash(tgid));
+	struct index_probe probe = hash_table_first(&table->processes, tgid_hash(tgid));
+	struct hash_link *link;
 
-	for (; link; link = hash_table_next(link)) {
+	while ((link = hash_table_next(&table->processes, &probe))) {
 		struct process *process = container_of(link, struct process, link);
 
 		if (process->tgid == tgid)
@@ -79,10 +82,8 @@ void process_table_free(struct process_table *table)
 {
 	if (!table)
 		return;
-	for (size_t i = 0; i < table->processes.size; i++)
-		while (table->processes.buckets[i])
-			process_free(table, container_of(table->processes.buckets[i],
-							 struct process, link));
+	while (table->processes.count)
+		process_free(table, process_at(table, table->processes.count - 1));
 	hash_table_done(&table->processes);
 	hash_table_done(&table->files);
 	free(table->list_tgids);
@@ -135,6 +136,7 @@ size_t process_table_count(const struct process_table *table)
 struct process *process_get(struct process_table *table, uint32_t tgid)
 {
 	struct process *process = process_find(table, tgid);
+	int r;
 
 	if (process)
 		return process;
@@ -147,7 +149,10 @@ struct process *process_get(struct process_table *table, uint32_t tgid)
 	process->tgid = tgid;
 	process->scan_interval = SCAN_INTERVAL_NS;
 	process_forget_list(table, process);
-	if (hash_table_add(&table->processes, &process->link, tgid_hash(tgid)) < 0)
+	do
+		r = hash_table_add(&table->processes, &process->link, tgid_hash(tgid));
+	while (r == -ENOBUFS && process_table_evict(table, NULL));
+	if (r < 0)
 		goto free_process;
 	return process;
 
@@ -190,15 +195,11 @@ void image_doubt(struct image *image, uint64_t time)
 
 void process_table_doubt(struct process_table *table, uint64_t time)
 {
-	for (size_t i = 0; i < table->processes.size; i++) {
-		struct hash_link *link = table->processes.buckets[i];
+	for (uint32_t i = 0; i < table->processes.count; i++) {
+		struct process *process = process_at(table, i);
 
-		for (; link; link = link->next) {
-			struct process *process = container_of(link, struct process, link);
-
-			for (size_t k = 0; k < PROCESS_IMAGES && process->images[k]; k++)
-				image_doubt(process->images[k], time);
-		}
+		for (size_t k = 0; k < PROCESS_IMAGES && process->images[k]; k++)
+			image_doubt(process->images[k], time);
 	}
 	table->wants_all = true;
 }
@@ -278,11 +279,14 @@ bool process_table_follows(const struct process_table *table, uint32_t tgid)
 void image_announce(struct process_table *table, const struct process *process,
 		    struct image *image)
 {
-	const struct process *parent = process_find(table, process->parent_tgid);
-	struct image *parent_image = parent && parent != process ? parent->images[0] : NULL;
+	const struct process *parent;
+	struct image *parent_image;
 
+	/* asked for each sample: nothing is looked up where nothing is to be said */
 	if (image->is_announced || (table->follows && !process->is_followed))
 		return;
+	parent = process_find(table, process->parent_tgid);
+	parent_image = parent && parent != process ? parent->images[0] : NULL;
 	image->is_announced = true;
 	/* a child may be gone before anybody looks: what its parent is made of helps then */
 	if (parent_image && !parent_image->is_announced && !parent_image->ended) {

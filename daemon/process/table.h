@@ -52,6 +52,12 @@ struct process_table {
 	bool follows;	/* only some processes are looked at */
 };
 
+/* The @i-th of table->processes, which are in no order. */
+static inline struct process *process_at(const struct process_table *table, uint32_t i)
+{
+	return container_of(table->processes.links[i], struct process, link);
+}
+
 struct process *process_find(const struct process_table *table, uint32_t tgid);
 struct process *process_get(struct process_table *table, uint32_t tgid); /* made when unknown */
 /* The image that ran at @time, NULL when none did that we know of. */

@@ -139,11 +139,7 @@ static bool cache_drop(struct location_cache *cache, uint32_t windows)
 	cache->count = kept;
 	if (!dropped)
 		return false;
-	/* fewer entries than before: the table has room for them */
-	memset(cache->index.slots, 0, ((size_t)cache->index.mask + 1) * sizeof(struct index_slot));
-	cache->index.count = 0;
-	for (uint32_t i = 0; i < kept; i++)
-		index_insert(&cache->index, entry_hash(cache->entries, i), i);
+	index_rebuild(&cache->index, kept, entry_hash, cache->entries);
 	return true;
 }
 

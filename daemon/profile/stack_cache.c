@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "profile/stack_cache.h"
 
+#include <string.h>
+
 void stack_cache_init(struct stack_cache *cache)
 {
 	location_cache_init(&cache->locations);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "symbol/vdso.h"
 
@@ -29,16 +30,19 @@ static uint64_t hash_identity(const struct stat *st)
 	return hash_words(words, ARRAY_SIZE(words));
 }
 
+static uint64_t hash_of(const void *ctx, uint32_t position)
+{
+	return ((struct entry *const *)ctx)[position]->hash;
+}
+
 struct entry *entry_find(struct objects *objects, const struct stat *st)
 {
-	struct hash_link *link = hash_table_first(&objects->table, hash_identity(st));
+	struct index_probe probe = index_first(&objects->index, hash_identity(st));
+	uint32_t i;
 
-	for (; link; link = hash_table_next(link)) {
-		struct entry *entry = container_of(link, struct entry, link);
-
-		if (object_is_file(entry->object, st))
-			return entry;
-	}
+	while ((i = index_next(&objects->index, &probe)) != INDEX_NONE)
+		if (object_is_file(objects->entries[i]->object, st))
+			return objects->entries[i];
 	return NULL;
 }
 
@@ -129,24 +133,27 @@ static bool is_unused(const struct entry *entry)
 static void forget_unused(struct objects *objects, uint64_t idle_ns)
 {
 	uint64_t now = clock_monotonic();
+	uint32_t kept = 0;
 
-	for (size_t i = 0; i < objects->count;) {
+	for (uint32_t i = 0; i < objects->count; i++) {
 		struct entry *entry = objects->entries[i];
 
 		if (entry == objects->vdso || !is_unused(entry) || now - entry->used < idle_ns) {
-			i++;
+			objects->entries[kept++] = entry;
 			continue;
 		}
-		hash_table_remove(&objects->table, &entry->link);
-		objects->entries[i] = objects->entries[--objects->count];
 		free_entry(objects, entry);
 		objects->stats.evicted++;
 	}
+	if (kept == objects->count)
+		return;
+	objects->count = kept;
+	index_rebuild(&objects->index, kept, hash_of, objects->entries);
 }
 
 static int reserve(struct objects *objects)
 {
-	size_t capacity = objects->capacity ? objects->capacity * 2 : 64;
+	uint32_t capacity = objects->capacity ? objects->capacity * 2 : 64;
 	struct entry **entries;
 
 	if (objects->count == OBJECTS_MAX)
@@ -154,7 +161,7 @@ static int reserve(struct objects *objects)
 	if (objects->count == OBJECTS_MAX)
 		return -ENOBUFS;
 	if (objects->count < objects->capacity)
-		return 0;
+		return index_reserve(&objects->index, hash_of, objects->entries);
 	if (!pool_charge(POOL_SYMBOLS, (capacity - objects->capacity) * sizeof(*entries)))
 		return -ENOBUFS;
 	entries = realloc(objects->entries, capacity * sizeof(*entries));
@@ -164,7 +171,7 @@ static int reserve(struct objects *objects)
 	}
 	objects->entries = entries;
 	objects->capacity = capacity;
-	return 0;
+	return index_reserve(&objects->index, hash_of, objects->entries);
 }
 
 /* An entry for an object, whose reference it takes over on success. */
@@ -180,17 +187,17 @@ static int add_entry(struct objects *objects, struct object *object, uint64_t ha
 	if (!pool_charge(POOL_SYMBOLS, sizeof(*entry)))
 		return -ENOBUFS;
 	entry = calloc(1, sizeof(*entry));
-	r = entry ? hash_table_add(&objects->table, &entry->link, hash) : -ENOMEM;
-	if (r < 0) {
+	if (!entry) {
 		pool_uncharge(POOL_SYMBOLS, sizeof(*entry));
-		free(entry);
-		return r;
+		return -ENOMEM;
 	}
+	entry->hash = hash;
 	entry->object = object;
 	entry->fd = -1;
 	entry->used = clock_monotonic();
 	object->symbols = entry;
-	objects->entries[objects->count++] = entry;
+	objects->entries[objects->count] = entry;
+	index_insert(&objects->index, hash, objects->count++);
 	*ret_entry = entry;
 	return 0;
 }
@@ -513,7 +520,7 @@ int objects_new(struct mount_namespace_table *spaces, struct names *names, struc
 	objects->names = names;
 	objects->opener = opener;
 	objects->parser = parser;
-	objects->table.pool = POOL_SYMBOLS;
+	index_init(&objects->index, POOL_SYMBOLS);
 	*ret_objects = objects;
 	return 0;
 }
@@ -527,13 +534,11 @@ void objects_free(struct objects *objects)
 {
 	if (!objects)
 		return;
-	for (size_t i = 0; i < objects->count; i++) {
-		hash_table_remove(&objects->table, &objects->entries[i]->link);
+	for (uint32_t i = 0; i < objects->count; i++)
 		free_entry(objects, objects->entries[i]);
-	}
 	for (size_t i = 0; i < objects->retired_count; i++)
 		object_unref(objects->retired[i]);
-	hash_table_done(&objects->table);
+	index_free(&objects->index);
 	pool_uncharge(POOL_SYMBOLS,
 		      sizeof(*objects) + objects->capacity * sizeof(*objects->entries));
 	free(objects->entries);

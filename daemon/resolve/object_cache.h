@@ -5,7 +5,7 @@
 
 #include <sys/stat.h>
 
-#include "base/hash.h"
+#include "base/index.h"
 #include "resolve/objects.h"
 
 enum {
@@ -22,7 +22,7 @@ struct seen_file {
 
 /* object->symbols points here */
 struct entry {
-	struct hash_link link;
+	uint64_t hash;			/* of its file's identity */
 	struct object *object;		/* owned, as long as the entry lives */
 	struct mount_namespace *space;	/* owned: where it was found; NULL: anywhere */
 	int fd;				/* -1: closed */
@@ -44,9 +44,10 @@ struct objects {
 	struct opener *opener;
 	struct parser *parser;
 	struct fetched *fetched;	/* NULL: no server is asked */
-	struct hash_table table;	/* entries by identity */
 	struct entry **entries;
-	size_t count, capacity, fd_count;
+	struct index index;		/* of these, by identity */
+	uint32_t count, capacity;
+	size_t fd_count;
 	struct entry *vdso;
 	const struct entry *busy;	/* its tables are looked at, and its debug file's */
 	/*

@@ -7,6 +7,8 @@
 
 #include "base/clock.h"
 #include "base/fair.h"
+#include "base/hash.h"
+#include "base/hash_table.h"
 #include "base/log.h"
 #include "base/pool.h"
 #include "base/utf8.h"
@@ -68,7 +70,7 @@ int tables_new(const struct tables_ops *ops, struct tables **ret_tables)
 		return -ENOMEM;
 	tables->ops = *ops;
 	fair_init(&tables->credit, CREDIT_NS, CREDIT_PART, ops->now());
-	tables->entries.pool = POOL_TABLES;
+	hash_table_init(&tables->entries, POOL_TABLES);
 	TAILQ_INIT(&tables->used);
 	TAILQ_INIT(&tables->kept);
 	tables->walk = 1;
@@ -125,9 +127,10 @@ static uint64_t hash_of(const struct object *object)
 
 static struct entry *find(const struct tables *tables, const struct object *object)
 {
-	struct hash_link *link = hash_table_first(&tables->entries, hash_of(object));
+	struct index_probe probe = hash_table_first(&tables->entries, hash_of(object));
+	struct hash_link *link;
 
-	for (; link; link = hash_table_next(link)) {
+	while ((link = hash_table_next(&tables->entries, &probe))) {
 		struct entry *entry = container_of(link, struct entry, link);
 
 		if (entry->dev == object->dev && entry->inode == object->inode &&
@@ -242,26 +245,38 @@ static void drop(struct tables *tables, uint64_t id)
 	tables->has_evicted = true;
 }
 
+/* The entry that nobody has asked for the longest; false: all are in use. */
+static bool forget_oldest(struct tables *tables)
+{
+	struct entry *entry = TAILQ_FIRST(&tables->used);
+
+	while (entry && is_in_use(tables, entry))
+		entry = TAILQ_NEXT(entry, used);
+	if (!entry)
+		return false;
+	if (entry->table_id)
+		drop(tables, entry->table_id);
+	remove_entry(tables, entry);
+	return true;
+}
+
 static struct entry *add(struct tables *tables, const struct object *object)
 {
 	size_t limit = ENTRIES_MAX;
 	struct entry *entry;
+	int r;
 
 	/* many at once: all lists are made anew after it */
 	if (tables->entries.count >= ENTRIES_MAX)
 		limit -= ENTRIES_MAX / EVICT_PART;
-	while (tables->entries.count >= limit || !pool_charge(POOL_TABLES, sizeof(*entry))) {
-		entry = TAILQ_FIRST(&tables->used);
-		while (entry && is_in_use(tables, entry))
-			entry = TAILQ_NEXT(entry, used);
-		if (!entry)
+	while (tables->entries.count >= limit || !pool_charge(POOL_TABLES, sizeof(*entry)))
+		if (!forget_oldest(tables))
 			return NULL;
-		if (entry->table_id)
-			drop(tables, entry->table_id);
-		remove_entry(tables, entry);
-	}
 	entry = calloc(1, sizeof(*entry));
-	if (!entry || hash_table_add(&tables->entries, &entry->link, hash_of(object)) < 0) {
+	do
+		r = entry ? hash_table_add(&tables->entries, &entry->link, hash_of(object)) : -ENOMEM;
+	while (r == -ENOBUFS && forget_oldest(tables));
+	if (r < 0) {
 		free(entry);
 		pool_uncharge(POOL_TABLES, sizeof(*entry));
 		return NULL;

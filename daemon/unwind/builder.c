@@ -29,14 +29,18 @@ int builder_init(struct builder *builder, const struct machine *machine, uint64_
 		.start = start & ~(block - 1),
 		.memory_limit = memory_limit,
 	};
+	index_init(&builder->index, POOL_TABLES);
 	return begin(builder);
 }
 
 int builder_with_saved(struct builder *builder)
 {
+	const size_t before = index_bytes(&builder->index);
+
 	builder->with_saved = true;
 	builder->rule_count = 0;
-	memset(builder->slots, 0, builder->slot_count * sizeof(*builder->slots));
+	index_clear(&builder->index);
+	builder->memory -= before - index_bytes(&builder->index);
 	return begin(builder);
 }
 
@@ -44,7 +48,7 @@ void builder_done(struct builder *builder)
 {
 	free(builder->rules);
 	free(builder->uses);
-	free(builder->slots);
+	index_free(&builder->index);
 	free(builder->table);
 	*builder = (struct builder){ 0 };
 }
@@ -92,77 +96,79 @@ static bool grow(struct builder *builder, void **array, size_t old, size_t new, 
 	return true;
 }
 
-static size_t slot_of(const struct builder *builder, const struct builder_rule *rule)
+static uint64_t hash_of(const void *ctx, uint32_t position)
 {
-	size_t slot = hash_bytes(rule, sizeof(*rule)) & (builder->slot_count - 1);
-
-	while (builder->slots[slot] &&
-	       memcmp(&builder->rules[builder->slots[slot] - 1], rule, sizeof(*rule)) != 0)
-		slot = (slot + 1) & (builder->slot_count - 1);
-	return slot;
+	return hash_bytes((const struct builder_rule *)ctx + position, sizeof(struct builder_rule));
 }
 
 static int grow_rules(struct builder *builder)
 {
 	size_t capacity = builder->rule_capacity ? 2 * builder->rule_capacity : RULES_FIRST;
-	size_t slots = 2 * capacity;
 
-	/* what has grown stays so if the next one cannot; capacities change when all have */
+	if (builder->rule_count < builder->rule_capacity)
+		return 0;
+	/* what has grown stays so if the next one cannot; the capacity changes when both have */
 	if (!grow(builder, (void **)&builder->rules, builder->rule_capacity, capacity,
 		  sizeof(*builder->rules)) ||
 	    !grow(builder, (void **)&builder->uses, builder->rule_capacity, capacity,
-		  sizeof(*builder->uses)) ||
-	    !grow(builder, (void **)&builder->slots, builder->slot_count, slots,
-		  sizeof(*builder->slots)))
+		  sizeof(*builder->uses)))
 		return -ENOMEM;
 	builder->rule_capacity = capacity;
-	builder->slot_count = slots;
-	memset(builder->slots, 0, slots * sizeof(*builder->slots));
-	for (size_t i = 0; i < builder->rule_count; i++)
-		builder->slots[slot_of(builder, &builder->rules[i])] = (uint16_t)(i + 1);
 	return 0;
 }
 
-static int add_rule(struct builder *builder, const struct builder_rule *rule, size_t slot)
+static int grow_index(struct builder *builder)
 {
+	const size_t before = index_bytes(&builder->index);
+
+	if (index_reserve(&builder->index, hash_of, builder->rules) < 0)
+		return -ENOMEM;
+	return charge(builder, index_bytes(&builder->index) - before) ? 0 : -ENOMEM;
+}
+
+static int add_rule(struct builder *builder, const struct builder_rule *rule, uint64_t hash)
+{
+	int r;
+
 	if (builder->table)
 		return -ESTALE;
-	/* numbers + 1 must fit a slot, as their count a table */
+	/* their count must fit a table */
 	if (builder->rule_count == UNWIND_RULES_MAX)
 		return -EFBIG;
+	r = grow_rules(builder) ?: grow_index(builder);
+	if (r < 0)
+		return r;
 	builder->uses[builder->rule_count] = 0;
 	builder->wants_saved |= builder->machine->saved &&
 				(rule->rule.cfa & UNWIND_HOW_MASK) != UNWIND_SPECIAL &&
 				(rule->rule.cfa & UNWIND_BASE_MASK) == builder->machine->saved;
+	index_insert(&builder->index, hash, (uint32_t)builder->rule_count);
+	builder->last = (uint16_t)builder->rule_count;
 	builder->rules[builder->rule_count++] = *rule;
-	builder->slots[slot] = (uint16_t)builder->rule_count;
 	return 0;
 }
 
 static int find_rule(struct builder *builder, const struct builder_rule *rule,
 		     uint16_t *ret_number)
 {
-	size_t slot;
-	int r;
+	struct index_probe probe;
+	uint32_t i = builder->last;
+	uint64_t hash;
+	int r = 0;
 
-	if (builder->rule_count &&
-	    !memcmp(&builder->rules[builder->last], rule, sizeof(*rule))) {
-		*ret_number = builder->last;
-		return 0;
+	if (!builder->rule_count || memcmp(&builder->rules[i], rule, sizeof(*rule)) != 0) {
+		hash = hash_bytes(rule, sizeof(*rule));
+		probe = index_first(&builder->index, hash);
+		do
+			i = index_next(&builder->index, &probe);
+		while (i != INDEX_NONE && memcmp(&builder->rules[i], rule, sizeof(*rule)) != 0);
+		if (i == INDEX_NONE)
+			r = add_rule(builder, rule, hash);
+		else
+			builder->last = (uint16_t)i;
 	}
-	if (builder->rule_count == builder->rule_capacity && !builder->table) {
-		r = grow_rules(builder);
-		if (r < 0)
-			return r;
-	}
-	slot = slot_of(builder, rule);
-	if (!builder->slots[slot]) {
-		r = add_rule(builder, rule, slot);
-		if (r < 0)
-			return r;
-	}
-	builder->last = *ret_number = (uint16_t)(builder->slots[slot] - 1);
-	return 0;
+	*ret_number = builder->last;
+	return r;
 }
 
 /* Where the table has its arrays; it is written by the header's counts, as it will be read. */

@@ -7,6 +7,7 @@
 #ifndef STACKTAP_UNWIND_BUILDER_H
 #define STACKTAP_UNWIND_BUILDER_H
 
+#include "base/index.h"
 #include "unwind/machine.h"
 
 /* What the rows' rules come to, in bytes of code. */
@@ -29,8 +30,7 @@ struct builder {
 	struct builder_rule *rules;
 	uint32_t *uses;			/* of rules; in the second pass their number in the table */
 	size_t rule_count, rule_capacity;
-	uint16_t *slots;		/* by hash: number of a rule + 1 */
-	size_t slot_count;		/* a power of two */
+	struct index index;		/* of these */
 	uint16_t last;			/* the rule looked up last */
 
 	bool has_pending;		/* a row that may still be replaced */

@@ -23,7 +23,7 @@ enum {
 	TRIES_MORE = 20,	/* and of all that come after it, together */
 };
 
-static struct hash_table files = { .pool = POOL_PROCESSES };
+static struct hash_table files = { .index.pool = POOL_PROCESSES };
 
 static struct mapped_file *file_of(const char *path)
 {

@@ -17,7 +17,7 @@
 
 enum { PATIENCE_MS = 60000, STEP_MS = 5 };
 
-static struct hash_table files = { .pool = POOL_PROCESSES };
+static struct hash_table files = { .index.pool = POOL_PROCESSES };
 static char build_id[41];
 
 static const char program[] =

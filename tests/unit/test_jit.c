@@ -17,7 +17,7 @@
 
 #define AT 0x7f0012340000ULL
 
-static struct hash_table files = { .pool = POOL_PROCESSES };
+static struct hash_table files = { .index.pool = POOL_PROCESSES };
 
 /* A process without a program of its own, its image and its memory. */
 struct jitted {

@@ -122,7 +122,7 @@ static void an_objects_names_are_bounded_in_a_window(void **state _unused_)
 	enum { FUNCTIONS = 1000, FIT = NAMES_OBJECT_MAX_BYTES / 4096 };
 	const struct symbolizer_options options = { .with_kernel_addresses = true };
 	static struct location *locations[FUNCTIONS];
-	struct hash_table files = { .pool = POOL_PROCESSES };
+	struct hash_table files = { .index.pool = POOL_PROCESSES };
 	struct window window = { .locations = locations, .location_count = FUNCTIONS };
 	struct mapped_file *file = program_of("long_names.so", FUNCTIONS);
 	struct image *image = image_new(&files, (uint32_t)getpid(), 0, "test");

@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "base/cpulist.h"
-#include "base/hash.h"
+#include "base/hash_table.h"
 #include "base/queue.h"
 
 struct entry {
@@ -215,33 +215,69 @@ static void test_threads_wait_for_each_other(void **state)
 	queue_free(queue, drop);
 }
 
+static bool is_found(const struct hash_table *table, uint64_t hash, const struct hash_link *wanted)
+{
+	struct index_probe probe = hash_table_first(table, hash);
+	const struct hash_link *link;
+	bool is = false;
+
+	while ((link = hash_table_next(table, &probe)))
+		is |= link == wanted;
+	return is;
+}
+
 static void test_hash_table(void **state)
 {
 	enum { COUNT = 1000 };
-	struct hash_table table = { .pool = POOL_PROCESSES };
-	struct hash_link links[COUNT];
+	struct hash_table table = { .index.pool = POOL_PROCESSES };
+	static struct hash_link links[COUNT];
 	size_t before = pool_get(POOL_PROCESSES)->used;
 
 	(void)state;
-	assert_null(hash_table_first(&table, 1));
+	assert_false(is_found(&table, 0, &links[0]));
 	/* every hash twice */
 	for (size_t i = 0; i < COUNT; i++)
 		assert_int_equal(hash_table_add(&table, &links[i], i / 2 * 4711), 0);
-	for (size_t i = 0; i < COUNT; i++) {
-		struct hash_link *link = hash_table_first(&table, i / 2 * 4711);
-		bool found = false;
-
-		for (; link; link = hash_table_next(link))
-			found |= link == &links[i];
-		assert_true(found);
-	}
+	for (size_t i = 0; i < COUNT; i++)
+		assert_true(is_found(&table, i / 2 * 4711, &links[i]));
 	for (size_t i = 0; i < COUNT; i += 2)
 		hash_table_remove(&table, &links[i]);
 	assert_int_equal(table.count, COUNT / 2);
-	for (size_t i = 0; i < COUNT; i += 2)
-		assert_ptr_equal(hash_table_first(&table, i / 2 * 4711), &links[i + 1]);
+	for (size_t i = 0; i < COUNT; i++)
+		assert_int_equal(is_found(&table, i / 2 * 4711, &links[i]), i % 2);
 	hash_table_done(&table);
 	assert_int_equal(pool_get(POOL_PROCESSES)->used, before);
+}
+
+/* Runs of slots that wrap around the table's end, some of whose entries begin in it and some before. */
+static void test_what_is_removed_hides_nothing(void **state)
+{
+	enum { COUNT = 500, PLACES = 40, ROUNDS = 20000 };
+	struct hash_table table = { .index.pool = POOL_PROCESSES };
+	static struct hash_link links[COUNT];
+	static bool is_in[COUNT];
+	uint32_t number = 1;
+
+	(void)state;
+	for (size_t round = 0; round < ROUNDS; round++) {
+		size_t i = (number = number * 1664525 + 1013904223) / 65536 % COUNT;
+		/* the last slots of a table of any size, and the first ones */
+		uint64_t hash = (uint64_t)i << 32 | (uint32_t)(i % PLACES - PLACES / 2);
+
+		if (is_in[i])
+			hash_table_remove(&table, &links[i]);
+		else
+			assert_int_equal(hash_table_add(&table, &links[i], hash), 0);
+		is_in[i] = !is_in[i];
+		if (round % 100)
+			continue;
+		for (size_t k = 0; k < COUNT; k++)
+			assert_int_equal(is_found(&table, (uint64_t)k << 32 | (uint32_t)(k % PLACES - PLACES / 2),
+						  &links[k]), is_in[k]);
+		for (uint32_t k = 0; k < table.count; k++)
+			assert_int_equal(table.links[k]->position, k);
+	}
+	hash_table_done(&table);
 }
 
 static void test_cpulist(void **state)
@@ -274,6 +310,7 @@ int main(void)
 		cmocka_unit_test(test_timeout_and_close),
 		cmocka_unit_test(test_threads_wait_for_each_other),
 		cmocka_unit_test(test_hash_table),
+		cmocka_unit_test(test_what_is_removed_hides_nothing),
 		cmocka_unit_test(test_cpulist),
 	};
 

@@ -17,7 +17,7 @@
 #include "resolve/object_cache.h"
 #include "resolve/symbolizer.h"
 
-static struct hash_table files = { .pool = POOL_PROCESSES };
+static struct hash_table files = { .index.pool = POOL_PROCESSES };
 
 static const char program[] =
 	"#include <unistd.h>\n"

@@ -573,7 +573,7 @@ static void *let_go(void *ctx)
 static void test_the_drain_never_waits_for_names(void **state _unused_)
 {
 	enum { PROGRAMS = 2000, WINDOWS = 20, SCANS = 30 };
-	struct hash_table files = { .pool = POOL_PROCESSES };
+	struct hash_table files = { .index.pool = POOL_PROCESSES };
 	struct drain_output output = drain_thread_output(&pipeline);
 	struct image *image = image_new(&files, (uint32_t)getpid(), 0, "untold");
 	struct mapped_file *library = mapped_file_new(OBJECT_FILE, "/usr/lib/libgone.so.2");
