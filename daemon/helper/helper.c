@@ -3,13 +3,13 @@
 
 #include <poll.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "broker/broker.h"
+#include "helper/descriptor.h"
 #include "helper/sandbox.h"
 #include "helper/serve.h"
 #include "helper/spawn.h"
@@ -112,80 +112,37 @@ static int fail(struct helper *helper, int error)
 static int send_request(struct helper *helper, const struct helper_call *call)
 {
 	struct helper_header header = { .op = call->op, .bytes = (uint32_t)call->request_bytes };
-	union {
-		struct cmsghdr align;
-		char bytes[CMSG_SPACE(sizeof(int))];
-	} control = { 0 };
 	struct iovec parts[] = {
 		{ .iov_base = &header, .iov_len = sizeof(header) },
 		{ .iov_base = (void *)(uintptr_t)call->request, .iov_len = call->request_bytes },
 	};
 	struct msghdr message = { .msg_iov = parts, .msg_iovlen = ARRAY_SIZE(parts) };
-	struct cmsghdr *cmsg;
+	union descriptor_room room;
 
-	if (call->fd >= 0) {
-		message.msg_control = control.bytes;
-		message.msg_controllen = sizeof(control.bytes);
-		cmsg = CMSG_FIRSTHDR(&message);
-		cmsg->cmsg_level = SOL_SOCKET;
-		cmsg->cmsg_type = SCM_RIGHTS;
-		cmsg->cmsg_len = CMSG_LEN(sizeof(int));
-		memcpy(CMSG_DATA(cmsg), &call->fd, sizeof(int));
-	}
+	descriptor_put(&message, &room, call->fd);
 	while (sendmsg(helper->socket, &message, MSG_NOSIGNAL) < 0)
 		if (errno != EINTR)
 			return -EPIPE;
 	return 0;
 }
 
-/*
- * The one descriptor of a message, or -1. There is room for two, as control messages are aligned: both are
- * ours then, and the message is not what a helper sends.
- */
-static int take_fd(struct msghdr *message, bool *ret_is_good)
-{
-	int fds[2] = { -1, -1 };
-	struct cmsghdr *cmsg;
-
-	*ret_is_good = !(message->msg_flags & (MSG_TRUNC | MSG_CTRUNC));
-	for (cmsg = CMSG_FIRSTHDR(message); cmsg; cmsg = CMSG_NXTHDR(message, cmsg)) {
-		size_t bytes = cmsg->cmsg_len - CMSG_LEN(0);
-
-		if (cmsg->cmsg_level != SOL_SOCKET || cmsg->cmsg_type != SCM_RIGHTS)
-			continue;
-		memcpy(fds, CMSG_DATA(cmsg), min_of(bytes, sizeof(fds)));
-	}
-	if (fds[1] >= 0) {
-		close(fds[1]);
-		*ret_is_good = false;
-	}
-	return fds[0];
-}
-
 /* 0: *ret_result is the answer, 0 or -errno; -ETIMEDOUT, -EINTR; -EPIPE: it is none. */
 static int receive_answer(struct helper *helper, struct helper_call *call, int *ret_result)
 {
-	union {
-		struct cmsghdr align;
-		char bytes[CMSG_SPACE(sizeof(int))];
-	} control;
+	union descriptor_room room;
 	struct helper_header header;
 	struct iovec parts[] = {
 		{ .iov_base = &header, .iov_len = sizeof(header) },
 		{ .iov_base = call->answer, .iov_len = call->answer_bytes },
 	};
-	struct msghdr message = {
-		.msg_iov = parts, .msg_iovlen = ARRAY_SIZE(parts),
-		.msg_control = control.bytes, .msg_controllen = sizeof(control.bytes),
-	};
-	bool is_good;
+	struct msghdr message = { .msg_iov = parts, .msg_iovlen = ARRAY_SIZE(parts) };
 	ssize_t n;
 
+	descriptor_expect(&message, &room);
 	n = recvmsg(helper->socket, &message, MSG_CMSG_CLOEXEC);
 	if (n < 0)
 		return errno == EAGAIN ? -ETIMEDOUT : errno == EINTR ? -EINTR : -EPIPE;
-	call->ret_fd = take_fd(&message, &is_good);
-	if (!is_good || n < (ssize_t)sizeof(header))
+	if (descriptor_take(&message, &call->ret_fd) < 0 || n < (ssize_t)sizeof(header))
 		return -EPIPE;
 	call->ret_bytes = (size_t)n - sizeof(header);
 	if (header.op != call->op || header.bytes != call->ret_bytes || header.result > 0)

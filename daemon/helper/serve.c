@@ -3,8 +3,8 @@
 
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 
+#include "helper/descriptor.h"
 #include "helper/fetch.h"
 #include "helper/open.h"
 #include "helper/owner.h"
@@ -31,54 +31,39 @@ static bool send_answer(uint32_t op, const struct serve_answer *answer)
 	struct helper_header header = {
 		.op = op, .result = answer->result, .bytes = (uint32_t)answer->bytes,
 	};
-	union {
-		struct cmsghdr align;
-		char bytes[CMSG_SPACE(sizeof(int))];
-	} control = { 0 };
 	struct iovec parts[] = {
 		{ .iov_base = &header, .iov_len = sizeof(header) },
 		{ .iov_base = answer->payload, .iov_len = answer->bytes },
 	};
 	struct msghdr message = { .msg_iov = parts, .msg_iovlen = ARRAY_SIZE(parts) };
-	struct cmsghdr *cmsg;
+	union descriptor_room room;
 
-	if (answer->fd >= 0) {
-		message.msg_control = control.bytes;
-		message.msg_controllen = sizeof(control.bytes);
-		cmsg = CMSG_FIRSTHDR(&message);
-		cmsg->cmsg_level = SOL_SOCKET;
-		cmsg->cmsg_type = SCM_RIGHTS;
-		cmsg->cmsg_len = CMSG_LEN(sizeof(int));
-		memcpy(CMSG_DATA(cmsg), &answer->fd, sizeof(int));
-	}
+	descriptor_put(&message, &room, answer->fd);
 	return sendmsg(HELPER_FD, &message, MSG_NOSIGNAL) >= 0;
 }
 
-/* False: the owner is gone. */
+/* False: the owner is gone, or what came is none of its questions. */
 static bool receive_request(uint8_t *payload, struct serve_request *ret_request)
 {
-	union {
-		struct cmsghdr align;
-		char bytes[CMSG_SPACE(sizeof(int))];
-	} control;
+	union descriptor_room room;
 	struct helper_header header;
 	struct iovec parts[] = {
 		{ .iov_base = &header, .iov_len = sizeof(header) },
 		{ .iov_base = payload, .iov_len = HELPER_BYTES_MAX },
 	};
-	struct msghdr message = {
-		.msg_iov = parts, .msg_iovlen = ARRAY_SIZE(parts),
-		.msg_control = control.bytes, .msg_controllen = sizeof(control.bytes),
-	};
-	ssize_t n = recvmsg(HELPER_FD, &message, MSG_CMSG_CLOEXEC);
-	struct cmsghdr *cmsg;
-	int fd = -1;
+	struct msghdr message = { .msg_iov = parts, .msg_iovlen = ARRAY_SIZE(parts) };
+	ssize_t n;
+	int fd;
 
-	if (n < (ssize_t)sizeof(header))
+	descriptor_expect(&message, &room);
+	n = recvmsg(HELPER_FD, &message, MSG_CMSG_CLOEXEC);
+	if (n <= 0 || descriptor_take(&message, &fd) < 0)
 		return false;
-	cmsg = CMSG_FIRSTHDR(&message);
-	if (cmsg && cmsg->cmsg_level == SOL_SOCKET && cmsg->cmsg_type == SCM_RIGHTS)
-		memcpy(&fd, CMSG_DATA(cmsg), sizeof(int));
+	if (n < (ssize_t)sizeof(header)) {
+		if (fd >= 0)
+			close(fd);
+		return false;
+	}
 	*ret_request = (struct serve_request){
 		.op = header.op, .bytes = (uint32_t)((size_t)n - sizeof(header)),
 		.fd = fd, .payload = payload,
@@ -103,12 +88,37 @@ static void refuse(struct serve_answer *answer, int error)
 	answer->result = error;
 }
 
+/* False: there is nobody left to answer. */
+static bool serve_one(enum helper_kind kind, uint8_t *request_payload, uint8_t *answer_payload)
+{
+	struct serve_answer answer = { .fd = -1, .payload = answer_payload };
+	struct serve_request request;
+	bool is_sent;
+
+	if (!receive_request(request_payload, &request))
+		return false;
+	kinds[kind].answer(&request, &answer);
+	if (answer.result < 0)
+		refuse(&answer, told_apart(answer.result));
+	/* this may hang, and then it is this question's fault */
+	if (request.fd >= 0)
+		close(request.fd);
+	is_sent = send_answer(request.op, &answer);
+	/* others of our user may have too many descriptors on their way */
+	if (!is_sent) {
+		refuse(&answer, -EMFILE);
+		is_sent = send_answer(request.op, &answer);
+	}
+	if (answer.fd >= 0)
+		close(answer.fd);
+	return is_sent;
+}
+
 static _noreturn_ void serve(enum helper_kind kind)
 {
 	static uint8_t request_payload[HELPER_BYTES_MAX], answer_payload[HELPER_BYTES_MAX];
 	struct serve_answer answer = { .fd = -1, .payload = answer_payload };
 	struct helper_hello hello = { 0 };
-	struct serve_request request;
 
 	prctl(PR_SET_NAME, kinds[kind].name);
 	if (kind == HELPER_FETCHER)
@@ -120,23 +130,8 @@ static _noreturn_ void serve(enum helper_kind kind)
 	answer.bytes = sizeof(hello);
 	if (!send_answer(HELPER_HELLO, &answer))
 		_exit(EXIT_FAILURE);
-	while (receive_request(request_payload, &request)) {
-		answer = (struct serve_answer){ .fd = -1, .payload = answer_payload };
-		kinds[kind].answer(&request, &answer);
-		if (answer.result < 0)
-			refuse(&answer, told_apart(answer.result));
-		/* this may hang, and then it is this question's fault */
-		if (request.fd >= 0)
-			close(request.fd);
-		/* others of our user may have too many descriptors on their way */
-		if (!send_answer(request.op, &answer)) {
-			refuse(&answer, -EMFILE);
-			if (!send_answer(request.op, &answer))
-				break;
-		}
-		if (answer.fd >= 0)
-			close(answer.fd);
-	}
+	while (serve_one(kind, request_payload, answer_payload))
+		;
 	/* nothing is left to be done, and exit handlers of libraries are not among what is allowed here */
 	_exit(EXIT_SUCCESS);
 }

@@ -4,11 +4,15 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <poll.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #include "base/clock.h"
 #include "helper/parser.h"
+#include "helper/spawn.h"
 
 #include <stacktap/unwind_table.h>
 
@@ -484,6 +488,64 @@ static void wrong_questions_are_refused(void **state)
 	close(fd);
 }
 
+/* A helper with nobody else to ask it, which has said hello. */
+static int spawned(pid_t *ret_pid)
+{
+	struct pollfd pollfd = { .events = POLLIN };
+	char hello[64];
+	int sockets[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets), 0);
+	assert_int_equal(helper_spawn(HELPER_PARSER, sockets[1], ret_pid), 0);
+	close(sockets[1]);
+	pollfd.fd = sockets[0];
+	assert_int_equal(poll(&pollfd, 1, 60000), 1);
+	assert_true(read(sockets[0], hello, sizeof(hello)) > 0);
+	return sockets[0];
+}
+
+/* Who can send one can leave it any number of descriptors, which it knows nothing of. */
+static void packets_that_are_no_questions_end_it(void **state)
+{
+	static struct {
+		struct helper_header header;
+		struct parse_file file;
+	} question = { .header = { .op = PARSE_FACTS, .bytes = sizeof(struct parse_file) } };
+	const struct {
+		size_t bytes, fd_count;
+	} packets[] = { { sizeof(question), 2 }, { sizeof(question), 3 }, { 4, 0 }, { 4, 1 } };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(packets); i++) {
+		union {
+			struct cmsghdr align;
+			char bytes[CMSG_SPACE(3 * sizeof(int))];
+		} control = { 0 };
+		struct iovec part = { .iov_base = &question, .iov_len = packets[i].bytes };
+		struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1 };
+		const int fds[3] = { STDERR_FILENO, STDERR_FILENO, STDERR_FILENO };
+		char answer[64];
+		int socket, status;
+		pid_t helper;
+
+		socket = spawned(&helper);
+		if (packets[i].fd_count) {
+			control.align = (struct cmsghdr){
+				.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS,
+				.cmsg_len = CMSG_LEN(packets[i].fd_count * sizeof(int)),
+			};
+			memcpy(CMSG_DATA(&control.align), fds, packets[i].fd_count * sizeof(int));
+			message.msg_control = &control;
+			message.msg_controllen = CMSG_SPACE(packets[i].fd_count * sizeof(int));
+		}
+		assert_int_equal(sendmsg(socket, &message, 0), packets[i].bytes);
+		assert_int_equal(read(socket, answer, sizeof(answer)), 0);
+		assert_int_equal(waitpid(helper, &status, 0), helper);
+		assert_int_equal(status, 0);
+		close(socket);
+	}
+}
+
 /* A pack of pairs, each of the pair before, which is read, and the same by reference: 2^60 of them. */
 static const char *riddle(unsigned int variant)
 {
@@ -709,6 +771,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(damaged_lines_cost_an_answer, setup, teardown),
 		cmocka_unit_test_setup_teardown(it_has_no_rights, setup, teardown),
 		cmocka_unit_test_setup_teardown(wrong_questions_are_refused, setup, teardown),
+		cmocka_unit_test(packets_that_are_no_questions_end_it),
 		cmocka_unit_test_setup_teardown(names_are_demangled_over_there, setup, teardown),
 		cmocka_unit_test_setup_teardown(names_that_it_dies_of_are_left, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_crash_costs_one_answer, setup, teardown),
