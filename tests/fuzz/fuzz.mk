@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # libFuzzer programs (clang): one for each tests/fuzz/fuzz_*.c. FUZZ_SECONDS each.
 
-FUZZ_SECONDS ?= 60
+FUZZ_SECONDS ?= 53
 fuzz_programs := $(patsubst tests/fuzz/%.c,$(O)/bin/%,$(wildcard tests/fuzz/fuzz_*.c))
 
 .PHONY: fuzz fuzz-programs

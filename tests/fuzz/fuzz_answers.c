@@ -1,20 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Any bytes as the answers of the parser and the opener, as one would give that a hostile file has taken over. This
- * program has a helper.c of its own, which keeps what its header promises: answers of the size that was asked for,
- * and a descriptor if one was. No crash, what is taken holds what others rely on, all memory back.
+ * Any bytes as the parser's answers to each of its questions. No crash, what is taken holds what others rely on, all
+ * memory back and no descriptor kept.
  */
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 
+#include "answers.h"
 #include "base/pool.h"
-#include "helper/helper.h"
-#include "helper/memfd.h"
-#include "helper/opener.h"
+#include "fds.h"
 #include "helper/parser.h"
-#include "process/image.h"
-#include "process/scan.h"
 #include "symbol/code.h"
 #include "symbol/context.h"
 #include "symbol/lines.h"
@@ -23,91 +17,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { ASK_IMAGE = 6, ASK_SCAN, ASK_CODE, ASK_CONTEXT, ASK_NAME, ASK_KINDS };
-
-static const uint8_t *input;
-static size_t left;
-
-static size_t take(void *bytes, size_t size)
-{
-	size_t n = min_of(size, left);
-
-	memset(bytes, 0, size);
-	memcpy(bytes, input, n);
-	input += n;
-	left -= n;
-	return n;
-}
-
-static uint8_t take_byte(void)
-{
-	uint8_t byte;
-
-	take(&byte, 1);
-	return byte;
-}
-
-struct helper {
-	enum helper_kind kind;
-};
-
-int helper_new(enum helper_kind kind, struct helper **ret_helper)
-{
-	*ret_helper = calloc(1, sizeof(**ret_helper));
-	if (!*ret_helper)
-		return -ENOMEM;
-	(*ret_helper)->kind = kind;
-	return 0;
-}
-
-void helper_free(struct helper *helper)
-{
-	free(helper);
-}
-
-int helper_call(struct helper *helper, struct helper_call *call)
-{
-	static const int errors[] = { -ENOENT, -ENOMEM, -EBADMSG, -ETIME };
-	uint8_t how = take_byte(), size = take_byte();
-	uint8_t large[256 * 24];
-
-	(void)helper;
-	call->ret_fd = -1;
-	if (how >= 250)
-		return errors[how % 4];
-	call->ret_bytes = call->answer_bytes;
-	if (call->is_text)
-		call->ret_bytes = min_of(call->may_lack_fd ? size * (size_t)24 : size, call->answer_bytes);
-	take(call->answer, call->ret_bytes);
-	if (!call->wants_fd || (call->may_lack_fd && how % 2))
-		return 0;
-	call->ret_fd = memfd_new();
-	take(large, size * (size_t)24);
-	if (call->ret_fd < 0 || memfd_write(call->ret_fd, large, size * (size_t)24 + how % 8) < 0)
-		abort();
-	if (how < 200)
-		call->ret_fd = memfd_seal(&call->ret_fd);
-	return 0;
-}
-
-pid_t helper_left_behind(const struct helper *helper)
-{
-	(void)helper;
-	return 0;
-}
-
-bool helper_is_abandoned(struct helper *helper, pid_t pid)
-{
-	(void)helper;
-	(void)pid;
-	return false;
-}
-
-void helper_stats(struct helper *helper, struct helper_stats *ret_stats)
-{
-	(void)helper;
-	*ret_stats = (struct helper_stats){ 0 };
-}
+static const uint64_t addresses[] = { 0x1000, 0x2000, 0x3000 };
 
 static bool no_room(void *ctx, size_t bytes)
 {
@@ -136,22 +46,51 @@ static void ask_for_symbols(struct parser *parser, const struct object *object, 
 	symtab_free(symtab);
 }
 
+static void check_lines(struct lines_answer *answer)
+{
+	uint32_t frames = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(addresses); i++)
+		frames += answer->counts[i];
+	if (frames != answer->frame_count)
+		abort();
+	for (uint32_t i = 0; i < answer->frame_count; i++)
+		if (strlen(answer->strings + answer->frames[i].name) > answer->string_bytes ||
+		    strlen(answer->strings + answer->frames[i].file) > answer->string_bytes)
+			abort();
+	lines_answer_free(answer);
+}
+
 static void ask_for_lines(struct parser *parser, const struct object *object)
 {
-	static const uint64_t addresses[] = { 0x1000, 0x2000, 0x3000 };
+	const struct parser_part part = { .fd = 0, .size = 64 };
+	struct lines_answer answer;
+	uint64_t size;
+	int fd;
+
+	if (parser_open_lines(parser, object, 0, true, &part, &part) < 0)
+		return;
+	parser_load_index(parser, object, 0, 64);
+	if (!parser_lines(parser, object, addresses, ARRAY_SIZE(addresses), &answer))
+		check_lines(&answer);
+	if (!parser_save_index(parser, object, &fd, &size)) {
+		if (lseek(fd, 0, SEEK_END) != (off_t)size)
+			abort();
+		close(fd);
+	}
+}
+
+static void ask_for_lines_now(struct parser *parser, const struct object *object)
+{
 	struct lines_answer answer;
 
-	if (parser_lines(parser, object, addresses, ARRAY_SIZE(addresses), &answer) < 0)
-		return;
-	for (uint32_t i = 0; i < answer.frame_count; i++)
-		if (strlen(answer.strings + answer.frames[i].name) > answer.string_bytes)
-			abort();
-	lines_answer_free(&answer);
+	if (!parser_lines_now(parser, object, 0, addresses, ARRAY_SIZE(addresses), 500, &answer))
+		check_lines(&answer);
 }
 
 static void ask_for_dwos(struct parser *parser, const struct object *object)
 {
-	static const uint64_t addresses[] = { 0x1000, 0x2000, 0x3000 };
+	const struct parser_part part = { .fd = 0, .size = 64 };
 	static struct dwarf_dwo_names names;
 	uint32_t count, asked;
 
@@ -161,6 +100,59 @@ static void ask_for_dwos(struct parser *parser, const struct object *object)
 	if (!parser_dwo_names(parser, object, 0, 1, &names) &&
 	    (strlen(names.name) >= sizeof(names.name) || strlen(names.directory) >= sizeof(names.directory)))
 		abort();
+	if (parser_give_dwo(parser, object, 0, 1, &part) > 0)
+		abort();
+}
+
+static void ask_for_instructions(struct parser *parser, const struct object *object)
+{
+	enum { START = 0x1000, SIZE = 64 };
+	struct disassembly code;
+	uint64_t at = START;
+
+	if (parser_instructions(parser, object, 0, START, SIZE, false, &code) < 0)
+		return;
+	for (uint32_t i = 0; i < code.count; at += code.instructions[i++].size)
+		if (code.instructions[i].address != at ||
+		    strlen(code.strings + code.instructions[i].text) > code.string_bytes)
+			abort();
+	if (!code.count || at > START + SIZE)
+		abort();
+	disassembly_free(&code);
+}
+
+static void ask_for_facts(struct parser *parser, struct object *object)
+{
+	if (!parser_facts(parser, object, 0) && object->segment_count > OBJECT_SEGMENTS_MAX)
+		abort();
+	if (parser_is_same(parser, object, 0) > 0)
+		abort();
+}
+
+static void ask_for_a_table(struct parser *parser, const struct object *object)
+{
+	struct compile_stats stats;
+	uint8_t key[KEY_BYTES];
+	const void *table;
+	uint16_t machine;
+	size_t size;
+
+	if (!parser_key(parser, object, 0, key, &machine) && !parser_table(parser, object, -1, &table, &size, &stats))
+		parser_unmap(table, size);
+}
+
+static void ask_for_debug(struct parser *parser, const struct object *object)
+{
+	char name[PARSER_LINK_MAX];
+	struct lines_facts facts;
+	uint32_t crc;
+
+	if (!parser_debug(parser, object, 0, &facts) &&
+	    (strlen(facts.link) >= sizeof(facts.link) || strlen(facts.alt_link) >= sizeof(facts.alt_link)))
+		abort();
+	if (!parser_link(parser, object, 0, name, &crc) && (!name[0] || strchr(name, '/')))
+		abort();
+	parser_crc(parser, object, 0, &crc);
 }
 
 static void ask_for_code(struct parser *parser, const struct object *object)
@@ -189,110 +181,51 @@ static void ask_for_context(struct parser *parser, const struct object *object)
 		abort();
 }
 
-static void ask_for_a_name(struct parser *parser)
+static void ask_for_all_symbols(struct parser *parser, const struct object *object)
+{
+	ask_for_symbols(parser, object, false);
+}
+
+static void ask_for_mini_symbols(struct parser *parser, const struct object *object)
+{
+	ask_for_symbols(parser, object, true);
+}
+
+static void ask_for_a_name(struct parser *parser, const struct object *object)
 {
 	static char name[DEMANGLE_MAX];
 
+	(void)object;
 	if (!parser_demangle(parser, "_Z1fv", name) && strnlen(name, sizeof(name)) == sizeof(name))
 		abort();
-}
-
-static void ask_parser(uint8_t kind)
-{
-	struct object *object = object_new(OBJECT_FILE, "/bin/x");
-	struct parser *parser;
-	struct compile_stats stats;
-	struct lines_facts facts;
-	const void *table;
-	size_t size;
-
-	if (!object || parser_new(&parser) < 0)
-		abort();
-	object->size = 1 << 20;
-	switch (kind) {
-	case 0:
-		if (!parser_facts(parser, object, 0) && object->segment_count > OBJECT_SEGMENTS_MAX)
-			abort();
-		break;
-	case 1:
-	case 2:
-		ask_for_symbols(parser, object, kind == 2);
-		break;
-	case 3:
-		if (!parser_table(parser, object, 0, &table, &size, &stats))
-			parser_unmap(table, size);
-		break;
-	case 4:
-		if (!parser_debug(parser, object, 0, &facts) && strlen(facts.link) >= sizeof(facts.link))
-			abort();
-		break;
-	case ASK_CODE:
-		ask_for_code(parser, object);
-		break;
-	case ASK_CONTEXT:
-		ask_for_context(parser, object);
-		break;
-	case ASK_NAME:
-		ask_for_a_name(parser);
-		break;
-	default:
-		ask_for_lines(parser, object);
-		ask_for_dwos(parser, object);
-	}
-	parser_free(parser);
-	object_unref(object);
-}
-
-static void ask_for_image(struct opener *opener)
-{
-	struct mount_namespace_table *spaces;
-	struct mount_namespace *space;
-	struct image_details *details;
-
-	if (mount_namespace_table_new("", &spaces) < 0)
-		abort();
-	opener_image(opener, spaces, (uint32_t)getpid(), true, &space, &details);
-	if (space && space->root < 0)
-		abort();
-	if (details && details->executable_path && strlen(details->executable_path) > 1024)
-		abort();
-	image_details_free(details);
-	mount_namespace_unref(space);
-	mount_namespace_table_free(spaces);
-}
-
-static void ask_opener(bool wants_image)
-{
-	struct process_snapshot *snapshot;
-	struct opener *opener;
-
-	if (opener_new(&opener) < 0)
-		abort();
-	if (wants_image) {
-		ask_for_image(opener);
-	} else if (!opener_scan(opener, 7, &snapshot)) {
-		for (size_t i = 0; i < snapshot->mapping_count; i++)
-			if (!snapshot->mappings[i].path || snapshot->mappings[i].start >= snapshot->mappings[i].end)
-				abort();
-		if (strnlen(snapshot->comm, sizeof(snapshot->comm)) == sizeof(snapshot->comm))
-			abort();
-		process_snapshot_free(snapshot);
-	}
-	opener_free(opener);
+	parser_demangle_now(parser, "_Z1gv", name);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	uint8_t kind;
+	static void (*const questions[])(struct parser *parser, const struct object *object) = {
+		ask_for_all_symbols, ask_for_mini_symbols, ask_for_a_table, ask_for_debug, ask_for_lines, ask_for_lines_now,
+		ask_for_dwos, ask_for_code, ask_for_context, ask_for_a_name, ask_for_instructions,
+	};
+	const struct fds before = fds_free();
+	struct object *object = object_new(OBJECT_FILE, "/bin/x");
+	struct parser *parser;
+	uint8_t which;
 
+	if (!object || parser_new(&parser) < 0)
+		abort();
+	object->size = 1 << 20;
 	input = data;
 	left = size;
-	kind = take_byte() % ASK_KINDS;
-	if (kind == ASK_IMAGE || kind == ASK_SCAN)
-		ask_opener(kind == ASK_IMAGE);
+	which = take_byte() % (1 + ARRAY_SIZE(questions));
+	if (which)
+		questions[which - 1](parser, object);
 	else
-		ask_parser(kind);
+		ask_for_facts(parser, object);
+	parser_free(parser);
+	object_unref(object);
 	if (pool_get(POOL_SYMBOLS)->used || pool_get(POOL_PROCESSES)->used)
 		abort();
+	fds_check(&before);
 	return 0;
 }

@@ -10,6 +10,7 @@
 #include "broker/broker.c"
 
 #include "fds.h"
+#include "packets.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -68,31 +69,6 @@ static void ask_for(uint8_t which)
 	}
 }
 
-/* As it would come: a packet of any bytes, with up to three descriptors. */
-static void put_answer(int socket, const uint8_t *data, size_t size, size_t fd_count)
-{
-	union {
-		struct cmsghdr align;
-		char bytes[CMSG_SPACE(3 * sizeof(int))];
-	} control = { 0 };
-	struct iovec part = { .iov_base = (void *)(uintptr_t)data, .iov_len = size };
-	struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1 };
-	const int fds[3] = { STDERR_FILENO, STDERR_FILENO, STDERR_FILENO };
-	struct cmsghdr *cmsg;
-
-	if (fd_count) {
-		message.msg_control = control.bytes;
-		message.msg_controllen = CMSG_SPACE(fd_count * sizeof(int));
-		cmsg = CMSG_FIRSTHDR(&message);
-		cmsg->cmsg_level = SOL_SOCKET;
-		cmsg->cmsg_type = SCM_RIGHTS;
-		cmsg->cmsg_len = CMSG_LEN(fd_count * sizeof(int));
-		memcpy(CMSG_DATA(cmsg), fds, fd_count * sizeof(int));
-	}
-	if (sendmsg(socket, &message, MSG_NOSIGNAL) < 0)
-		abort();
-}
-
 /* A byte of what is asked for, one of how many descriptors come, and the packet. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -108,7 +84,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	broker.socket = sockets[0];
 	broker.pid = 1;
 	broker.mappings = room;
-	put_answer(sockets[1], data + 2, min_of(size - 2, (size_t)4096), data[1] % 4);
+	packets_put(sockets[1], data + 2, min_of(size - 2, (size_t)4096), data[1] % 4);
 	/* no second answer: it has ended by then */
 	shutdown(sockets[1], SHUT_WR);
 	ask_for(data[0]);
