@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "process/process.h"
 #include "process/scan.h"
+#include "process/table.h"
 #include "profile/window.h"
 
 #define MS NSEC_PER_MSEC
@@ -552,6 +553,27 @@ static void test_memory_is_bounded(void **state _unused_)
 	process_table_expire(table, 100000 * MS);
 }
 
+/* There is room for a process, but not for a larger index of them: who has ended makes way. */
+static void test_a_full_index_makes_way(void **state _unused_)
+{
+	enum { FULL = 192, LEFT = 2048, NEXT = 5000 };	/* three quarters of 256 slots */
+	const struct pool *pool = pool_get(POOL_PROCESSES);
+	size_t rest;
+
+	for (uint32_t pid = 100; process_table_count(table) < FULL; pid++) {
+		fork_(pid * MS, pid, pid, 1);
+		exit_(pid * MS + 1, pid, pid);
+	}
+	rest = pool->limit - pool->used - LEFT;
+	assert_true(pool_charge(POOL_PROCESSES, rest));
+	fork_(400 * MS, NEXT, NEXT, 1);
+	assert_non_null(process_find(table, NEXT));
+	assert_int_equal(process_table_count(table), FULL);
+	pool_uncharge(POOL_PROCESSES, rest);
+	fork_(401 * MS, NEXT + 1, NEXT + 1, 1);
+	assert_int_equal(process_table_count(table), FULL + 1);
+}
+
 static void test_follow(void **state _unused_)
 {
 	assert_true(process_table_follows(table, 10));
@@ -659,6 +681,7 @@ int main(void)
 		TEST(test_file_identity),
 		TEST(test_anonymous_code_is_nobody_elses),
 		TEST(test_memory_is_bounded),
+		TEST(test_a_full_index_makes_way),
 		TEST(test_follow),
 		TEST(test_a_file_without_room_is_told_of_again),
 		TEST(test_no_user_half),
