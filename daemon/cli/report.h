@@ -26,11 +26,15 @@ struct report_cli {
 	double least;		/* percent: what has less is left out */
 	bool use_json, is_wide;
 	struct model *model;
-	struct diff shares;	/* of one recording */
+	uint32_t event;
+	struct diff shares;	/* of --by and --summary */
 };
 
 /* All but REPORT_PROCESSES: the exit code. */
 int report_show(struct report_cli *cli);
+
+/* A line that says why there are none, if no errors of shares are known. */
+void report_say_untold(const struct sliced *sliced);
 
 int report_print_summary(struct report_cli *cli);
 int report_print_tree(struct report_cli *cli);

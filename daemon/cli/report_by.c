@@ -103,6 +103,17 @@ static void put_rows(const struct report_cli *cli, const struct diff_row *const 
 	json_end(&json);
 }
 
+void report_say_untold(const struct sliced *sliced)
+{
+	char note[FIT_NOTE] = "";
+
+	if (sliced_is_telling(sliced) || fit_left(0) < FIT_ERRORS)
+		return;
+	fit_add(note, "no errors (±): samples are in %u of %d slices of the time, which is too few to tell how they depend "
+		"on each other", sliced->used, SLICES);
+	fit_words(0, 0, note);
+}
+
 static void print_heading(const struct report_cli *cli)
 {
 	if (fit_left(0) < FIT_SHARES)
@@ -175,6 +186,7 @@ static int print_by(const struct report_cli *cli)
 		print_row(cli, rows[i]);
 	if (shown < count)
 		printf("... and %zu more\n", count - shown);
+	report_say_untold(&cli->shares.sides[DIFF_AFTER]);
 	return CLI_OK;
 }
 
@@ -198,7 +210,7 @@ static int focus(struct report_cli *cli)
 	struct focus focus;
 	int err;
 
-	if (!cli->filter->is_set || (cli->view != REPORT_TREE && cli->view != REPORT_CALLERS))
+	if (!cli->filter->is_set)
 		return 0;
 	err = focus_find(cli->model, row_is_wanted_frame, cli->filter, &focus);
 	if (!err)
@@ -207,10 +219,17 @@ static int focus(struct report_cli *cli)
 	return err;
 }
 
+/* A tree's are its own matter. The summary has the factor of all that is tested, paths as well. */
+static int find_shares(struct report_cli *cli)
+{
+	cli->event = model_main_event(cli->model);
+	if (cli->view == REPORT_TREE || cli->view == REPORT_CALLERS)
+		return focus(cli);
+	return diff_make_one(cli->model, cli->event, cli->by, cli->view == REPORT_SUMMARY, &cli->shares);
+}
+
 int report_show(struct report_cli *cli)
 {
-	/* the summary has the factor of all that is tested; errors of paths are the tree's alone */
-	const double least = cli->view == REPORT_SUMMARY ? 0 : cli->view == REPORT_TREE ? cli->least : DIFF_NO_PATHS;
 	char error[512];
 	int ret = CLI_FAILED;
 
@@ -221,8 +240,7 @@ int report_show(struct report_cli *cli)
 		return cli_error("%s", error);
 	if (!cli->model->events.count) {
 		ret = select_found_nothing(&cli->selection, cli->path);
-	} else if (focus(cli) < 0 || diff_make_one(cli->model, model_main_event(cli->model), cli->by,
-						   least, cli->view == REPORT_TREE, &cli->shares) < 0) {
+	} else if (find_shares(cli) < 0) {
 		ret = cli_error("%s needs more memory than is allowed: "
 				RECORDING_NARROW, recording_name(cli->path));
 	} else {

@@ -159,7 +159,7 @@ static int say_processes(struct summary *summary)
 	size_t count = 0;
 	int ret = CLI_OK;
 
-	if (diff_make_one(cli->model, cli->shares.events[DIFF_AFTER], BY_PROCESS, DIFF_NO_PATHS, false, &shares) < 0) {
+	if (diff_make_one(cli->model, cli->shares.events[DIFF_AFTER], BY_PROCESS, false, &shares) < 0) {
 		ret = cli_error("%s needs more memory than is allowed: "
 				RECORDING_NARROW, recording_name(cli->path));
 	} else {

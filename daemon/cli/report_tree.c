@@ -6,10 +6,11 @@
 #include "cli/cli.h"
 #include "cli/fit.h"
 #include "cli/report.h"
+#include "view/callers.h"
 #include "view/recording.h"
+#include "view/tree_errors.h"
 
 enum {
-	CALLERS_MAX = 64,	/* frames above a function that are followed */
 	INDENT_MAX = 48,	/* what is deeper has its depth in digits */
 	NAME_MIN = 30,		/* columns that indentation leaves to names */
 };
@@ -21,7 +22,7 @@ struct printer {
 	double all;
 	uint32_t *first, *next;		/* children, the heaviest first */
 	uint32_t *level;		/* of a node that is printed: how far to the right */
-	double *error, *self_error;	/* of each node's shares; below 0: unknown */
+	struct tree_errors errors;
 	struct json json;
 	bool is_callers;
 };
@@ -62,6 +63,18 @@ static double share_of(const struct printer *printer, uint64_t weight)
 	return printer->all > 0 ? 100 * (double)weight / printer->all : 0;
 }
 
+/* "" where it is not known or has no room; what it takes, also where there is none, in bytes: the sign has two, and one column. */
+static int say_error(const struct printer *printer, uint32_t node, enum tree_share share, char text[16])
+{
+	const double error = fit_left(0) < FIT_ERRORS ? -1 : tree_error(&printer->errors, node, share);
+
+	if (fit_left(0) < FIT_ERRORS)
+		return 0;
+	if (error >= 0)
+		snprintf(text, 16, " ± %.2f", 100 * error);
+	return 8 + !!*text;
+}
+
 static bool is_shown(const struct printer *printer, uint32_t node)
 {
 	return share_of(printer, tree_sum(printer->tree, node)->total) >= printer->cli->least &&
@@ -87,24 +100,18 @@ static void print_node(const struct printer *printer, uint32_t i)
 	char error[16] = "", self_error[16] = "", deep[16] = "", repeated[24] = "";
 	int used;
 
-	if (printer->error[i] >= 0 && fit_left(0) >= FIT_ERRORS)
-		snprintf(error, sizeof(error), "± %.2f", 100 * printer->error[i]);
 	while (printer->first[last] != UINT32_MAX && is_repeated(printer, printer->first[last])) {
 		last = printer->first[last];
 		count++;
 	}
 	if (count > 1)
 		snprintf(repeated, sizeof(repeated), "(%u times)", count);
-	/* the sign has two bytes, and one column */
-	used = fit_print("%6.2f %% %-*s  ", share_of(printer, tree_sum(printer->tree, i)->total),
-			 *error ? 8 : fit_left(0) < FIT_ERRORS ? 0 : 7, error);
+	used = fit_print("%6.2f %%%-*s  ", share_of(printer, tree_sum(printer->tree, i)->total),
+			 say_error(printer, i, TREE_TOTAL, error), error);
 	/* who called has run in what it called */
-	if (!printer->is_callers && fit_left(0) >= FIT_SHARES) {
-		if (printer->self_error[last] >= 0 && fit_left(0) >= FIT_ERRORS)
-			snprintf(self_error, sizeof(self_error), " ± %.2f", 100 * printer->self_error[last]);
+	if (!printer->is_callers && fit_left(0) >= FIT_SHARES)
 		used += fit_print("%6.2f %%%-*s  ", share_of(printer, tree_sum(printer->tree, last)->self),
-				  *self_error ? 9 : fit_left(0) < FIT_ERRORS ? 0 : 8, self_error);
-	}
+				  say_error(printer, last, TREE_SELF, self_error), self_error);
 	if (fit_left(used) < INDENT_MAX + NAME_MIN)
 		indent = (uint32_t)max_of(fit_left(used) - NAME_MIN, 0);
 	if (depth > indent)
@@ -119,6 +126,7 @@ static void put_node(struct printer *printer, uint32_t i)
 	const struct model_frame *frame = model_frame(printer->cli->model, node->frame);
 	const struct tree_sum *sum = tree_sum(printer->tree, i);
 	struct json *json = &printer->json;
+	double error = tree_error(&printer->errors, i, TREE_TOTAL);
 
 	json_object(json, NULL);
 	json_u64(json, "node", i);
@@ -129,13 +137,14 @@ static void put_node(struct printer *printer, uint32_t i)
 	json_u64(json, "total", sum->total);
 	json_u64(json, "samples", sum->samples);
 	json_double(json, "total_percent", share_of(printer, sum->total));
-	if (printer->error[i] >= 0)
-		json_double(json, "error95", 100 * printer->error[i]);
+	if (error >= 0)
+		json_double(json, "error95", 100 * error);
 	if (!printer->is_callers) {
 		json_u64(json, "self", sum->self);
 		json_double(json, "self_percent", share_of(printer, sum->self));
-		if (printer->self_error[i] >= 0)
-			json_double(json, "self_error95", 100 * printer->self_error[i]);
+		error = tree_error(&printer->errors, i, TREE_SELF);
+		if (error >= 0)
+			json_double(json, "self_error95", 100 * error);
 	}
 	json_end(json);
 }
@@ -168,33 +177,6 @@ static void walk(struct printer *printer)
 	}
 }
 
-static void find_errors(struct printer *printer)
-{
-	const struct diff *shares = &printer->cli->shares;
-
-	for (uint32_t i = 0; i < tree_count(printer->tree); i++)
-		printer->error[i] = printer->self_error[i] = -1;
-	if (!printer->is_callers) {
-		for (size_t i = 0; i < diff_path_count(shares); i++) {
-			const struct diff_path *path = diff_path(shares, i);
-
-			printer->error[path->node] = path->total.test.error;
-			printer->self_error[path->node] = path->self_error;
-		}
-		return;
-	}
-	/* functions alone: those that stand at the root */
-	for (uint32_t i = 1; i < tree_count(printer->tree); i++) {
-		const struct diff_row *row;
-
-		if (tree_node(printer->tree, i)->parent != TREE_ROOT)
-			continue;
-		row = diff_row_of(shares, printer->cli->model, tree_node(printer->tree, i)->frame);
-		if (row)
-			printer->error[i] = row->self.test.error;
-	}
-}
-
 static void print_heading(bool is_callers)
 {
 	if (fit_left(0) < FIT_SHARES)
@@ -220,140 +202,98 @@ static void put_head(struct printer *printer, const struct tree_sum *sum)
 	json_double(json, "percent_limit", cli->least);
 	if (cli->filter->is_set)
 		json_string(json, "filter", cli->filter->text);
+	json_u64(json, "beyond", printer->errors.beyond);
 	json_array(json, "nodes");
 }
 
-/* A tree without a node, also without a root, has its heading, and no rows. */
-static int print_tree(struct report_cli *cli, const struct tree *tree, bool is_callers)
+/* Why rows that are there have no errors. */
+static void say_untold(const struct printer *printer)
 {
-	struct printer printer = { .cli = cli, .tree = tree, .is_callers = is_callers };
-	const struct tree *whole = &cli->model->tree;
-	struct tree_sum sum = { 0 };
-	size_t count = (size_t)tree_count(tree) + 1;
-	size_t bytes = count * (4 * sizeof(uint32_t) + 2 * sizeof(double));
-	_cleanup_free_ char *memory = NULL;
+	char note[FIT_NOTE] = "";
 
-	if (!pool_charge(POOL_REPORT, bytes))
-		return cli_error("%s needs more memory than is allowed: "
-				 RECORDING_NARROW, recording_name(cli->path));
-	memory = calloc(1, bytes);
-	if (memory) {
-		printer.error = (double *)(void *)memory;
-		printer.self_error = printer.error + count;
-		printer.first = (uint32_t *)(void *)(printer.self_error + count);
-		printer.next = printer.first + count;
-		printer.level = printer.next + count;
-		link_children(&printer, printer.level + count);
-		find_errors(&printer);
-		if (tree_count(whole))
-			sum = *tree_sum(whole, TREE_ROOT);
-		printer.all = (double)sum.total;
-		if (cli->use_json)
-			put_head(&printer, &sum);
-		else
-			print_heading(is_callers);
-		if (tree_count(tree))
-			walk(&printer);
-		if (cli->use_json) {
-			json_end(&printer.json);
-			json_end(&printer.json);
-		}
+	report_say_untold(&printer->errors.whole);
+	if (!printer->errors.beyond || fit_left(0) < FIT_ERRORS)
+		return;
+	fit_add(note, "errors (±) are those of the %d rows with the most samples, %zu have none", DIFF_PATHS_MAX,
+		printer->errors.beyond);
+	fit_words(0, 0, note);
+}
+
+/* A tree without a node, also without a root, has its heading, and no rows. */
+static void print(struct printer *printer, uint32_t *order)
+{
+	const struct tree *whole = &printer->cli->model->tree;
+	struct tree_sum sum = { 0 };
+
+	link_children(printer, order);
+	if (tree_count(whole))
+		sum = *tree_sum(whole, TREE_ROOT);
+	printer->all = (double)sum.total;
+	if (printer->cli->use_json)
+		put_head(printer, &sum);
+	else
+		print_heading(printer->is_callers);
+	if (tree_count(printer->tree))
+		walk(printer);
+	if (printer->cli->use_json) {
+		json_end(&printer->json);
+		json_end(&printer->json);
+	} else {
+		say_untold(printer);
 	}
-	pool_uncharge(POOL_REPORT, bytes);
-	return memory ? CLI_OK : cli_error("out of memory");
+}
+
+/* -E2BIG */
+static int print_tree(struct report_cli *cli, const struct tree *tree, const uint32_t *place)
+{
+	struct printer printer = { .cli = cli, .tree = tree, .is_callers = place != NULL };
+	const size_t count = (size_t)tree_count(tree) + 1, bytes = count * 4 * sizeof(uint32_t);
+	_cleanup_free_ uint32_t *memory = NULL;
+	double least = 0;
+	int err;
+
+	/* what is shown by the same share must not miss its error by a rounding */
+	if (tree_count(tree))
+		least = (double)tree_sum(&cli->model->tree, TREE_ROOT)->total * cli->least / 100 * (1 - 1e-9);
+	err = tree_errors_make(cli->model, cli->event, tree, place, least, &printer.errors);
+	if (!err && pool_charge(POOL_REPORT, bytes)) {
+		memory = calloc(1, bytes);
+		if (memory) {
+			printer.first = memory;
+			printer.next = printer.first + count;
+			printer.level = printer.next + count;
+			print(&printer, printer.level + count);
+		}
+		pool_uncharge(POOL_REPORT, bytes);
+	}
+	tree_errors_free(&printer.errors);
+	return memory ? 0 : -E2BIG;
+}
+
+static int too_large(const struct report_cli *cli)
+{
+	return cli_error("%s needs more memory than is allowed: " RECORDING_NARROW, recording_name(cli->path));
 }
 
 int report_print_tree(struct report_cli *cli)
 {
-	if (model_sum(cli->model, cli->shares.events[DIFF_AFTER]))
-		return cli_error("%s needs more memory than is allowed: "
-				 RECORDING_NARROW, recording_name(cli->path));
-	return print_tree(cli, &cli->model->tree, false);
-}
-
-/* A stack on its way up: where it is, and which node of the callers has it. */
-struct climber {
-	uint32_t at, node;
-	uint64_t samples, weight;
-};
-
-/* One call up. What is below the limit is not followed: a large recording has more paths than memory. */
-static int climb(const struct tree *tree, struct climber *climber, double least, struct tree *callers)
-{
-	struct tree_sum *sum;
-	int err;
-
-	if (climber->at == TREE_ROOT ||
-	    (climber->node != TREE_ROOT && (double)tree_sum(callers, climber->node)->total < least)) {
-		climber->at = TREE_ROOT;
-		return 0;
-	}
-	err = tree_child(callers, climber->node, tree_node(tree, climber->at)->frame, &climber->node) ?:
-	      tree_extend(callers);
-	if (err)
-		return err;
-	sum = tree_sum(callers, climber->node);
-	rows_sum(&sum->samples, climber->samples);
-	rows_sum(&sum->total, climber->weight);
-	climber->at = tree_node(tree, climber->at)->parent;
-	return 0;
-}
-
-/* What ran stands at the root, those that called it below it: level by level, so that sums are known. */
-static int turn_over(const struct tree *tree, struct climber *climbers, double least,
-		     struct tree *callers)
-{
-	size_t count = 0;
-	int err = 0;
-
-	for (uint32_t i = 1; i < tree_count(tree); i++) {
-		const struct tree_sum *leaf = tree_sum(tree, i);
-
-		if (leaf->self_samples)
-			climbers[count++] = (struct climber){
-				.at = i, .samples = leaf->self_samples, .weight = leaf->self,
-			};
-	}
-	for (unsigned int depth = 0; depth <= CALLERS_MAX && count && !err; depth++) {
-		size_t kept = 0;
-
-		for (size_t i = 0; i < count && !err; i++) {
-			err = climb(tree, &climbers[i], least, callers);
-			if (climbers[i].at != TREE_ROOT)
-				climbers[kept++] = climbers[i];
-		}
-		count = kept;
-	}
-	if (!err && tree_count(callers)) {
-		tree_sum(callers, TREE_ROOT)->samples = tree_sum(tree, TREE_ROOT)->samples;
-		tree_sum(callers, TREE_ROOT)->total = tree_sum(tree, TREE_ROOT)->total;
-	}
-	return err;
+	if (model_sum(cli->model, cli->event) || print_tree(cli, &cli->model->tree, NULL))
+		return too_large(cli);
+	return CLI_OK;
 }
 
 int report_print_callers(struct report_cli *cli)
 {
 	const struct tree *tree = &cli->model->tree;
-	size_t bytes = ((size_t)tree_count(tree) + 1) * sizeof(struct climber);
-	_cleanup_free_ struct climber *climbers = NULL;
-	struct tree callers;
+	struct callers callers;
 	double least = 0;
-	int err, ret;
+	int err;
 
-	if (!pool_charge(POOL_REPORT, bytes))
-		return cli_error("%s needs more memory than is allowed: "
-				 RECORDING_NARROW, recording_name(cli->path));
-	climbers = calloc(1, bytes);
-	tree_init(&callers);
-	err = model_sum(cli->model, cli->shares.events[DIFF_AFTER]);
-	if (!err && tree_count(tree))
+	if (model_sum(cli->model, cli->event))
+		return too_large(cli);
+	if (tree_count(tree))
 		least = (double)tree_sum(tree, TREE_ROOT)->total * cli->least / 100;
-	if (err || !climbers || turn_over(tree, climbers, least, &callers))
-		ret = cli_error("%s needs more memory than is allowed: "
-				RECORDING_NARROW, recording_name(cli->path));
-	else
-		ret = print_tree(cli, &callers, true);
-	tree_free(&callers);
-	pool_uncharge(POOL_REPORT, bytes);
-	return ret;
+	err = callers_make(tree, least, &callers) ?: print_tree(cli, &callers.tree, callers.place);
+	callers_free(&callers);
+	return err ? too_large(cli) : CLI_OK;
 }

@@ -51,8 +51,6 @@ struct diff_row {
 struct diff_path {
 	uint32_t node;
 	bool is_deepest;		/* no call below it has the most of its change */
-	double self, self_error;	/* of diff_make_one(), with selves: the weight of its last function alone; below 0: not known */
-	uint32_t self_tested;
 	struct diff_share total;
 };
 
@@ -81,12 +79,9 @@ int diff_make(struct model *model, const uint32_t events[DIFF_SIDES], enum view_
 /*
  * Of one recording, which is DIFF_AFTER: nothing is judged, but each share has its error, by its own phi
  * where it has DIFF_EXPECTED_MIN samples, else of independent ones; below 0: not known, as all samples are in too few
- * slices. Of paths those that have @least percent: an error takes 40 times the memory of a node, and there may be
- * millions of them. @with_selves: also of what their last functions have alone, which takes as much again.
+ * slices. @with_paths: they count for the factors, too.
  */
-int diff_make_one(struct model *model, uint32_t event, enum view_by by, double least, bool with_selves,
-		  struct diff *ret_diff);
-#define DIFF_NO_PATHS 101.0
+int diff_make_one(struct model *model, uint32_t event, enum view_by by, bool with_paths, struct diff *ret_diff);
 /*
  * Which paths were tested, in a sentence without its full stop, if there were too many to test all; false: there were not.
  */

@@ -31,33 +31,23 @@ static void sum_side(struct maker *maker, unsigned int side)
 	}
 }
 
-/* What the recording as a whole is, and weights of rows that are of groups. */
-static void slice_side(struct maker *maker, unsigned int side)
+/* Weights of rows that are of groups. */
+static void sum_groups(struct maker *maker, unsigned int side)
 {
 	const struct model_event *event = model_event(maker->model, maker->diff->events[side]);
 	const struct timeline *timeline = model_timeline(maker->model, event->side);
-	struct sliced *sliced = &maker->diff->sides[side];
 
-	*sliced = (struct sliced){ .has_times = !event->timeless };
 	for (size_t i = 0; i < timeline_count(timeline); i++) {
 		const struct timeline_entry *entry = timeline_at(timeline, i);
-		double weight = (double)entry->weight;
 		struct diff_row *row;
 
 		if (model_group(maker->model, entry->group)->event != maker->diff->events[side] ||
 		    !entry->samples)
 			continue;
-		sliced->weight += weight;
-		sliced->squares += weight * weight / (double)entry->samples;
-		sliced->slices[timeline_slice(timeline, entry->time)] += weight;
-		if (by_is_frame(maker->diff->by))
-			continue;
 		row = diff_row(maker->diff, maker->row_of[entry->group]);
-		row->self.parts[side] += weight;
-		row->total.parts[side] += weight;
+		row->self.parts[side] += (double)entry->weight;
+		row->total.parts[side] += (double)entry->weight;
 	}
-	for (unsigned int i = 0; i < SLICES; i++)
-		sliced->used += sliced->slices[i] > 0;
 }
 
 static bool has_any(const struct diff_share *share)
@@ -91,33 +81,34 @@ static void choose(struct maker *maker, struct diff_share *share)
  * The largest DIFF_PATHS_MAX. How many samples both recordings have of a path together says, if nothing changed, nothing of
  * how they divide: the tests that are left stay what they are.
  */
-static void choose_paths(struct maker *maker, struct largest *ret_largest)
+static void find_largest(struct maker *maker, struct largest *ret_largest)
 {
 	largest_init(ret_largest, DIFF_EXPECTED_MIN);
 	for (uint32_t i = 1; i < tree_count(&maker->model->tree); i++)
-		if (maker->parts[i][DIFF_AFTER] >= maker->least)
-			largest_count(ret_largest, expected_of(maker, maker->parts[i]));
+		largest_count(ret_largest, expected_of(maker, maker->parts[i]));
 	largest_choose(ret_largest, DIFF_PATHS_MAX);
 }
 
-static int choose_all(struct maker *maker)
+static void choose_rows(struct maker *maker)
+{
+	for (uint32_t i = 0; i < maker->diff->rows.count; i++) {
+		choose(maker, &diff_row(maker->diff, i)->self);
+		choose(maker, &diff_row(maker->diff, i)->total);
+	}
+}
+
+static int choose_paths(struct maker *maker)
 {
 	struct diff *diff = maker->diff;
 	struct largest largest;
 
-	for (uint32_t i = 0; i < diff->rows.count; i++) {
-		choose(maker, &diff_row(diff, i)->self);
-		choose(maker, &diff_row(diff, i)->total);
-	}
-	choose_paths(maker, &largest);
+	find_largest(maker, &largest);
 	diff->path_least = largest.least;
 	for (uint32_t i = 1; i < tree_count(&maker->model->tree); i++) {
 		struct diff_path path = { .node = i };
 		double expected;
 
 		memcpy(path.total.parts, maker->parts[i], sizeof(path.total.parts));
-		if (path.total.parts[DIFF_AFTER] < maker->least)
-			continue;
 		expected = expected_of(maker, path.total.parts);
 		if (!largest_take(&largest, expected)) {
 			if (expected >= DIFF_EXPECTED_MIN)
@@ -131,36 +122,6 @@ static int choose_all(struct maker *maker)
 			return -E2BIG;
 	}
 	return 0;
-}
-
-/* What the last functions of the paths that were chosen have alone. Few have samples enough, others have callers' as well. */
-static void choose_selves(struct maker *maker)
-{
-	struct diff *diff = maker->diff;
-	const struct timeline *timeline = model_timeline(maker->model, model_event(maker->model,
-								diff->events[DIFF_AFTER])->side);
-
-	maker->path_of = (uint32_t *)(void *)(maker->sums + tree_count(&maker->model->tree));
-	memset(maker->path_of, 0xff, tree_count(&maker->model->tree) * sizeof(*maker->path_of));
-	for (uint32_t i = 0; i < diff_path_count(diff); i++)
-		maker->path_of[diff_path(diff, i)->node] = i;
-	for (size_t i = 0; i < timeline_count(timeline); i++) {
-		const struct timeline_entry *entry = timeline_at(timeline, i);
-		const uint32_t path = maker->path_of[entry->node];
-
-		if (path != NONE && model_group(maker->model, entry->group)->event == diff->events[DIFF_AFTER])
-			diff_path(diff, path)->self += (double)entry->weight;
-	}
-	for (size_t i = 0; i < diff_path_count(diff); i++) {
-		struct diff_path *path = diff_path(diff, i);
-		const double parts[DIFF_SIDES] = { [DIFF_AFTER] = path->self };
-
-		/* what calls nothing has one share */
-		if (path->self >= path->total.parts[DIFF_AFTER])
-			path->self_tested = path->total.tested;
-		else
-			path->self_tested = expected_of(maker, parts) < DIFF_EXPECTED_MIN ? NONE : maker->tested++;
-	}
 }
 
 static void add_slice(struct maker *maker, uint32_t tested, unsigned int slice, double weight)
@@ -188,13 +149,6 @@ static void sum_slice(struct maker *maker, unsigned int side, unsigned int slice
 		    timeline_slice(timeline, entry->time) != slice)
 			continue;
 		maker->sums[entry->node] += weight;
-		/* a share of its own: that of what calls nothing is added below */
-		if (maker->path_of && maker->path_of[entry->node] != NONE) {
-			const struct diff_path *of = diff_path(maker->diff, maker->path_of[entry->node]);
-
-			if (of->self_tested != of->total.tested)
-				add_slice(maker, of->self_tested, slice, weight);
-		}
 		if (is_frame && entry->node == TREE_ROOT)
 			continue;
 		row = is_frame ? maker_row(maker, entry->node) :
@@ -247,12 +201,8 @@ static void measure_all(struct maker *maker)
 		measure(maker, &diff_row(diff, i)->self);
 		measure(maker, &diff_row(diff, i)->total);
 	}
-	for (size_t i = 0; i < diff_path_count(diff); i++) {
-		struct diff_path *path = diff_path(diff, i);
-
-		measure(maker, &path->total);
-		path->self_error = maker->with_selves ? error_of(maker, path->self, path->self_tested) : -1;
-	}
+	for (size_t i = 0; i < diff_path_count(diff); i++)
+		measure(maker, &diff_path(diff, i)->total);
 	diff->path.tested = diff_path_count(diff);
 }
 
@@ -366,7 +316,7 @@ static void sum_up(struct maker *maker)
 	double *phi = maker->phi[0];
 	size_t count = 0;
 
-	for (uint32_t i = 0; i < maker->shares; i++)
+	for (uint32_t i = 0; i < maker->tested; i++)
 		for (unsigned int side = maker->is_one; side < DIFF_SIDES; side++)
 			phi[count++] = maker->phi[i][side];
 	maker->diff->phi_median = maker->diff->phi_max = 1;
@@ -380,14 +330,13 @@ static void sum_up(struct maker *maker)
 static int test_all(struct maker *maker)
 {
 	struct diff *diff = maker->diff;
-	int err = choose_all(maker);
 	size_t bytes;
+	int err;
 
+	choose_rows(maker);
+	err = maker->with_paths ? choose_paths(maker) : 0;
 	if (err)
 		return err;
-	maker->shares = maker->tested;
-	if (maker->with_selves)
-		choose_selves(maker);
 	bytes = ((size_t)maker->tested + 1) * (sizeof(*maker->slices) + sizeof(*maker->phi));
 	if (!pool_charge(POOL_REPORT, bytes))
 		return -E2BIG;
@@ -420,10 +369,10 @@ static int make(struct maker *maker)
 {
 	for (unsigned int i = maker->is_one; i < DIFF_SIDES; i++) {
 		sum_side(maker, i);
-		slice_side(maker, i);
+		model_slice(maker->model, maker->diff->events[i], &maker->diff->sides[i]);
+		if (!by_is_frame(maker->diff->by))
+			sum_groups(maker, i);
 	}
-	/* what is shown by the same share must not miss its error by a rounding */
-	maker->least *= maker->diff->sides[DIFF_AFTER].weight / 100 * (1 - 1e-9);
 	return test_all(maker);
 }
 
@@ -445,11 +394,9 @@ static int make_of_nodes(struct maker *maker)
 }
 
 static int make_any(struct model *model, const uint32_t events[DIFF_SIDES], enum view_by by,
-		    bool is_one, double least, bool with_selves, struct diff *ret_diff)
+		    bool is_one, bool with_paths, struct diff *ret_diff)
 {
-	struct maker maker = {
-		.model = model, .diff = ret_diff, .is_one = is_one, .least = least, .with_selves = with_selves,
-	};
+	struct maker maker = { .model = model, .diff = ret_diff, .is_one = is_one, .with_paths = with_paths };
 	int err;
 
 	*ret_diff = (struct diff){ .by = by };
@@ -464,14 +411,12 @@ static int make_any(struct model *model, const uint32_t events[DIFF_SIDES], enum
 int diff_make(struct model *model, const uint32_t events[DIFF_SIDES], enum view_by by,
 	      struct diff *ret_diff)
 {
-	return make_any(model, events, by, false, 0, false, ret_diff);
+	return make_any(model, events, by, false, true, ret_diff);
 }
 
-int diff_make_one(struct model *model, uint32_t event, enum view_by by, double least, bool with_selves,
-		  struct diff *ret_diff)
+int diff_make_one(struct model *model, uint32_t event, enum view_by by, bool with_paths, struct diff *ret_diff)
 {
-	return make_any(model, (const uint32_t[]){ event, event }, by, true, least, with_selves,
-			ret_diff);
+	return make_any(model, (const uint32_t[]){ event, event }, by, true, with_paths, ret_diff);
 }
 
 bool diff_say_paths(const struct diff *diff, char *ret_text, size_t size)

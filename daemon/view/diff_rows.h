@@ -15,13 +15,11 @@ struct maker {
 	size_t bytes;			/* of these two */
 	double (*parts)[DIFF_SIDES];	/* of each node, until it is known what is tested */
 	double *sums;			/* of each node, of the slice at hand; in place of them */
-	uint32_t *path_of;		/* of each node its path; behind the sums, with_selves alone */
 	double (*slices)[SLICES];	/* of what is tested, of one side */
 	double (*phi)[DIFF_SIDES];
-	uint32_t tested, shares;	/* the first ones are of rows and paths, others of selves */
+	uint32_t tested;
 	bool is_one;			/* there is no DIFF_BEFORE */
-	bool with_selves;
-	double least;			/* of paths that are tested: percent, then weight */
+	bool with_paths;
 };
 
 /* Rows, without their weights, and outer nodes. -E2BIG; maker_done() in any case. */

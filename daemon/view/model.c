@@ -451,6 +451,25 @@ int model_sum(struct model *model, uint32_t event)
 	return 0;
 }
 
+void model_slice(const struct model *model, uint32_t event, struct sliced *ret_sliced)
+{
+	const struct timeline *timeline = model_timeline(model, model_event(model, event)->side);
+
+	*ret_sliced = (struct sliced){ .has_times = !model_event(model, event)->timeless };
+	for (size_t i = 0; i < timeline_count(timeline); i++) {
+		const struct timeline_entry *entry = timeline_at(timeline, i);
+		const double weight = (double)entry->weight;
+
+		if (model_group(model, entry->group)->event != event || !entry->samples)
+			continue;
+		ret_sliced->weight += weight;
+		ret_sliced->squares += weight * weight / (double)entry->samples;
+		ret_sliced->slices[timeline_slice(timeline, entry->time)] += weight;
+	}
+	for (unsigned int i = 0; i < SLICES; i++)
+		ret_sliced->used += ret_sliced->slices[i] > 0;
+}
+
 int model_stack(const struct model *model, uint32_t node, struct buffer *frames, size_t *ret_count)
 {
 	frames->size = 0;

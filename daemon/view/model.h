@@ -7,6 +7,7 @@
 #define STACKTAP_VIEW_MODEL_H
 
 #include "view/reader.h"
+#include "view/significance.h"
 #include "view/timeline.h"
 #include "view/tree.h"
 
@@ -94,6 +95,8 @@ bool model_has_side(const struct model *model, enum model_side side);	/* samples
 uint32_t model_main_event(const struct model *model);
 /* Sums of the tree: those of one event. -E2BIG */
 int model_sum(struct model *model, uint32_t event);
+/* All of an event, in slices of its recording's time. */
+void model_slice(const struct model *model, uint32_t event, struct sliced *ret_sliced);
 
 /* The frames of a node's stack, leaf first, into a buffer of uint32_t. -E2BIG */
 int model_stack(const struct model *model, uint32_t node, struct buffer *frames, size_t *ret_count);

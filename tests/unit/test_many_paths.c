@@ -7,8 +7,10 @@
 #include <stdlib.h>
 
 #include "export/otlp.h"
+#include "view/callers.h"
 #include "view/diff.h"
 #include "view/recording.h"
+#include "view/tree_errors.h"
 
 enum {
 	CALLERS = 400,
@@ -18,6 +20,7 @@ enum {
 	STACKS = PATHS / MESSAGES,
 	TEXTS = 3,		/* "", and the types of samples and periods */
 	MEMORY = 52 << 20,	/* 200,000 nodes and what is of 65,536 of them, twice each; not of all of them */
+	TREES = 72 << 20,	/* the same, and as many callers */
 };
 
 /* From 10 on, which is what a test takes; ten paths of each number. */
@@ -172,6 +175,44 @@ static void assert_largest(const struct diff *diff, struct model *model, uint64_
 	assert_float_equal(diff->sides[DIFF_AFTER].weight, (double)all, 1e-3);
 }
 
+/* As many nodes as may have errors do, and the others are counted. */
+static void assert_tree(const struct tree_errors *errors)
+{
+	size_t known = 0, least = SIZE_MAX, most = 0;
+
+	for (uint32_t i = 1; i < tree_count(errors->tree); i++) {
+		const size_t have = tree_sum(errors->tree, i)->total;
+
+		if (tree_error(errors, i, TREE_TOTAL) >= 0) {
+			known++;
+			least = min_of(least, have);
+		} else {
+			most = max_of(most, have);
+		}
+	}
+	assert_int_equal(known, DIFF_PATHS_MAX);
+	assert_int_equal(errors->beyond, tree_count(errors->tree) - 1 - known);
+	/* but for an eighth of an octave */
+	assert_true((double)least * 1.0906 >= (double)most);
+}
+
+static void assert_trees(struct model *model)
+{
+	struct tree_errors errors;
+	struct callers callers;
+
+	assert_int_equal(model_sum(model, 0), 0);
+	assert_int_equal(tree_errors_make(model, 0, &model->tree, NULL, 0, &errors), 0);
+	assert_tree(&errors);
+	tree_errors_free(&errors);
+	assert_int_equal(callers_make(&model->tree, 0, &callers), 0);
+	assert_int_equal(tree_count(&callers.tree), 1 + CALLED + PATHS);
+	assert_int_equal(tree_errors_make(model, 0, &callers.tree, callers.place, 0, &errors), 0);
+	assert_tree(&errors);
+	tree_errors_free(&errors);
+	callers_free(&callers);
+}
+
 static void the_largest_paths_of_many_have_errors(void **state _unused_)
 {
 	const char *path = fixture_path("paths.otlp");
@@ -186,9 +227,12 @@ static void the_largest_paths_of_many_have_errors(void **state _unused_)
 	if (model_load(path, &(struct model_options){ .with_times = true }, &model, error, sizeof(error)))
 		fail_msg("%s", error);
 	assert_int_equal(tree_count(&model->tree), 1 + CALLERS + PATHS);
-	assert_int_equal(diff_make_one(model, 0, BY_FUNCTION, 0, false, &diff), 0);
+	assert_int_equal(diff_make_one(model, 0, BY_FUNCTION, true, &diff), 0);
 	assert_largest(&diff, model, count);
 	diff_free(&diff);
+	pool_get(POOL_REPORT)->limit = TREES;
+	assert_trees(model);
+	pool_get(POOL_REPORT)->limit = MEMORY;
 	model_free(model);
 
 	if (model_load_pair(path, path, &(struct model_options){ .with_times = true }, &model, error,

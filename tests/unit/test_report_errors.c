@@ -78,8 +78,7 @@ static void make_table(const char *event, const char *process, enum view_by by, 
 	if (model_load(path, &(struct model_options){ .selection = &selection, .with_times = true },
 		       ret_model, error, sizeof(error)))
 		fail_msg("%s", error);
-	assert_int_equal(diff_make_one(*ret_model, model_main_event(*ret_model), by, DIFF_NO_PATHS,
-				       false, ret_table), 0);
+	assert_int_equal(diff_make_one(*ret_model, model_main_event(*ret_model), by, false, ret_table), 0);
 }
 
 /* How many of its functions depend on their neighbours in time. */

@@ -9,6 +9,7 @@ import collections
 import json
 import math
 import os
+import re
 import subprocess
 import sys
 
@@ -322,6 +323,14 @@ def check_many(tap, stacktap, work):
             if command[0] == "diff" and not grows:
                 tap.check(f"none has too few samples, {kind}", "call paths: 0 grew, 0 shrank, 65536 without a significant change, "
                           "0 of too few samples" in done, done[:2000])
+        for view in ("--tree", "--callers"):
+            done = [subprocess.run([stacktap, "report", view, "--percent-limit", "0", *options, path], check=True, capture_output=True,
+                                   text=True, timeout=120).stdout for options in ((), ("--json",))]
+            beyond = json.loads(done[1])["beyond"]
+            tap.check(f"{view} says how many rows have errors, {kind}", beyond and done[0].endswith(
+                f"\nerrors (±) are those of the 65536 rows with the most samples, {beyond} have none\n"), done[0][-200:])
+            with_error = sum("error95" in node for node in json.loads(done[1])["nodes"])
+            tap.same(f"and so many do, {kind}", 300 * (view == "--tree") + 250 * (view == "--callers") + 75000 - with_error, beyond)
         done = subprocess.run([stacktap, "diff", "--json", path, path], check=True, capture_output=True, text=True, timeout=120).stdout
         counts = json.loads(done)["counts"]
         # ten of them may be less by a rounding
@@ -434,6 +443,9 @@ def check_bursts(tap, stacktap, work):
         tap.check(f"--by {by}: none as text", "50.00 % ±" not in ask("--by", by) and " 50.00 %  " in ask("--by", by), ask("--by", by))
     for view in ("--tree", "--callers"):
         tap.check(f"{view}: none", "50.00 % ±" not in ask(view) and '"error95"' not in ask("--json", view), ask(view))
+    for view in (("--tree",), ("--callers",), ("--by", "function")):
+        tap.same(f"{' '.join(view)} says why", ask(*view).splitlines()[-1], "no errors (±): samples are in 7 of 40 slices of the time, "
+                 "which is too few to tell how they depend on each other")
     lines = ask("--summary").splitlines()
     tap.check("the summary has none", "±" not in "".join(lines), lines)
     tap.check("and says why", lines[8] == "how sure   not known: samples are in 7 of 40 slices of the time, which is too few to tell how "
@@ -441,11 +453,11 @@ def check_bursts(tap, stacktap, work):
     for bursts in (7, 8):
         write_bursts(path, bursts, 0, small=8)
         found = {f"--by {by}": [row["total"] for row in json.loads(ask("--json", "--by", by))["rows"] if "small" in str(row)] for by in GROUPS}
-        found["--tree"] = [node for node in json.loads(ask("--json", "--tree", "--percent-limit", "0"))["nodes"] if node["name"] == "small_leaf"]
+        for view in ("--tree", "--callers"):
+            found[view] = [node for node in json.loads(ask("--json", view, "--percent-limit", "0"))["nodes"] if node["name"] == "small_leaf"]
         found["the table"] = [process for process in json.loads(ask("--json"))["events"][0]["processes"] if process["name"] == "small"]
-        # of a path of fewer than 10 samples there is none anyway
         tap.same(f"8 samples in {bursts} slices: which views have an error", [
-            view for view, rows in found.items() if any("error95" in row for row in rows)], [view for view in found if bursts == 8 and view != "--tree"])
+            view for view, rows in found.items() if any("error95" in row for row in rows)], [view for view in found if bursts == 8])
         tap.check(f"8 samples in {bursts} slices: all views have them", all(found.values()), found)
     write_bursts(path, 8, 0)
     tap.check("in 8 slices they have one", all("error95" in row["total"] for by in GROUPS for row in json.loads(ask("--json", "--by", by))["rows"]))
@@ -521,6 +533,25 @@ def main():
             want[stack[::-1][:depth + 1]] += count
     tap.same("callers are the tree turned over", callers,
              {path: [round(100 * count / whole, 3), count] for path, count in want.items()})
+    said = json.loads(ask("--json", "--callers", "--percent-limit", "0"))
+    errors, above = {}, {}
+    for node in said["nodes"]:
+        above[node["node"]] = above.get(node["parent"], ()) + (node["name"],)
+        errors[above[node["node"]]] = round(node.get("error95", -1), 6)
+    tap.same("what ran has the error that it has in the table", {path[0]: error for path, error in errors.items() if len(path) == 1},
+             {name: round(self["error95"], 6) for name, self in selves.items() if self["weight"]})
+    paths = {node["node"]: node for node in nodes}
+    want = {}
+    for node in nodes:
+        stack, at = [], node
+        while at:
+            stack.append(at["name"])
+            at = paths.get(at["parent"])
+        if node["self"]:
+            want[tuple(stack)] = round(node["self_error95"], 6)
+    tap.same("a caller that has nobody above has the error of the stack", {path: errors[path] for path in want}, want)
+    tap.check("each caller has one, in each line of the text as well", len(errors) > 2 * len(want) and min(errors.values()) > 0 and
+              all(re.match(r" *\d+\.\d\d % ± \d", line) for line in ask("--callers", "--percent-limit", "0").splitlines()[1:]), errors)
     tap.same("--callers -n 2 has two functions", len([path for path in paths_of(json.loads(
         ask("--json", "--callers", "-n", "2"))) if len(path) == 1]), 2)
 
