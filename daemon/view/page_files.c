@@ -22,6 +22,7 @@
 EMBED(html, "page.html");
 EMBED(css, "page.css");
 EMBED(profile, "profile.js");
+EMBED(slices, "slices.js");
 EMBED(layout, "layout.js");
 EMBED(graph, "graph.js");
 EMBED(heat, "heat.js");
@@ -36,8 +37,8 @@ EMBED(site, "site.js");
 
 static const struct page_file flame_styles[] = { FILE_OF(css), FILE_END };
 static const struct page_file flame_scripts[] = {
-	FILE_OF(profile), FILE_OF(layout), FILE_OF(graph), FILE_OF(heat), FILE_OF(table),
-	FILE_OF(start), FILE_END,
+	FILE_OF(profile), FILE_OF(slices), FILE_OF(layout), FILE_OF(graph), FILE_OF(heat),
+	FILE_OF(table), FILE_OF(start), FILE_END,
 };
 static const struct page_file site_styles[] = { FILE_OF(site_css), FILE_END };
 static const struct page_file site_scripts[] = { FILE_OF(site), FILE_END };

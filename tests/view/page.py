@@ -345,7 +345,7 @@ def walk(tap, page, recording, shots):
     page.keys(Keys.ENTER)
     head = page.text("sandwich-text")
     tap.check("Enter: a sandwich of it, with its own share", head.startswith(row[4]) and
-              f" {row[0].split()[0]} % self;" in head, (head, row))
+              f" {row[0]} self;" in head, (head, row))
     tap.same("its callers and callees have the same root",
              run("return [stacktap.callers.layout.samples[0], stacktap.graph.layout.samples[0]]"),
              [by_name[row[4]][0][1]] * 2 if len(by_name[row[4]]) == 1 else
@@ -429,6 +429,91 @@ def bursts(tap, stacktap, work, shots):
             tap.check(f"{count} bursts: a share has {'an' if count == 8 else 'no'} error", ("50.00 % ± " in half) == (count == 8) and
                       "50.00 %" in half, half)
             tap.check("all of it has none", "100.00 %" in root and "±" not in root, root)
+
+
+# {function and those below it in the layout, the outermost first: [share, error or -1]}
+FRAMES = """
+const layout = stacktap.graph.layout, found = {};
+for (let i = 1; i < layout.count; i++) {
+    const path = [];
+    for (let n = i; n > 0; n = layout.parent[n])
+        path.unshift(layout.name(n, stacktap.profile));
+    const parts = /^([0-9.]+) %(?: ± ([0-9.]+))?/.exec(stacktap.frameText(layout, i, arguments[0]));
+    found[path.join(' ')] = [+parts[1], parts[2] === undefined ? -1 : +parts[2]];
+}
+return found;
+"""
+
+
+def errors(tap, stacktap, work, shots):
+    """± of the page is that of `report` of the same samples, whatever of them is shown."""
+    path, page_path = os.path.join(work, "page_errors.otlp"), os.path.join(work, "errors.html")
+
+    def ask(*options):
+        return json.loads(subprocess.run([stacktap, "report", "--json", *options, path], check=True, capture_output=True, text=True).stdout)
+
+    def nodes(key, *options):
+        found, names = {}, {}
+        for node in ask("--percent-limit", "0", *options)["nodes"]:
+            names[node["node"]] = names.get(node["parent"], ()) + (node["name"],)
+            found[" ".join(names[node["node"]])] = [node[f"{key}_percent"], node.get("error95" if key == "total" else "self_error95", -1)]
+        return found
+
+    def alike(text, have, want, least=0.05):
+        """Times of the page are rounded, to the millisecond here."""
+        wrong = [(name, have[name], want[name]) for name in set(have) & set(want) if abs(have[name][0] - want[name][0]) > 0.006 or
+                 abs(have[name][1] - want[name][1]) > max(least * want[name][1], 0.011)]
+        known = sum(error > 0 for _, error in have.values())
+        tap.check(f"{text}: the error is that of report ({known} are known)", set(have) == set(want) and known > 3 and not wrong,
+                  (sorted(set(have) ^ set(want))[:4], wrong[:8]))
+    with open(path, "wb") as file:
+        file.write(diff.recording(7, samples=20000))
+    subprocess.run([stacktap, "flamegraph", "-o", page_path, path], check=True)
+    with Page(page_path) as page:
+        alike("call paths", page.run(FRAMES, False), nodes("total", "--tree"))
+        alike("of their own", page.run(FRAMES, True), nodes("self", "--tree"))
+        page.keys("3")
+        rows = page.run("""const l = stacktap.functionList; return l.order.map((f) =>
+            [stacktap.profile.names[f], ...[true, false].map((isSelf) => stacktap.functionText(l.table, f, isSelf))])""")
+        want = {row["name"]: row for row in ask("--by", "function")["rows"]}
+        for column, key in ((1, "self"), (2, "total")):
+            have = {row[0]: [*map(float, row[column].replace(" %", "").split(" ± ")), -1][:2] for row in rows}
+            alike(f"functions, {key}", have, {name: [row[key]["percent"], row[key].get("error95", -1)] for name, row in want.items()})
+        tap.check("it is shown", " ± " in page.run("return document.querySelector('#panel-functions .body .number').textContent"))
+        page.keys("2")
+        shown = page.run("return document.querySelector('#panel-tree .body [aria-level=\"3\"] .number').textContent")
+        tap.check("in the call tree, too", re.fullmatch(r"\d+\.\d\d % ± \d+\.\d\d", shown), shown)
+        page.keys("1", "r")
+        alike("callers", page.run(FRAMES, False), nodes("total", "--callers"))
+        page.keys("r", "/", *diff.PLANTED)
+        found = page.text("found")
+        row = want[diff.PLANTED]["total"]
+        tap.check("what a search found", found.startswith(f"{row['percent']:.2f} % ± ") and
+                  abs(float(found.split()[3]) / row["error95"] - 1) < 0.05, (found, row))
+        page.keys(Keys.ESCAPE)
+        # from 10 s on for 20 s, of a minute
+        page.run("""const heat = stacktap.heat, second = 1000 / stacktap.profile.width / heat.step;
+            heat.take(Math.round(10 * second), Math.round(30 * second), true)""")
+        page.settle()
+        begin, end = page.run("""const s = stacktap; return [s.filter.from, s.filter.to].map((at) =>
+            s.profile.origin + at * s.profile.width - s.profile.start)""")
+        part = nodes("total", "--tree", "--from", f"{begin / 1000:.6f}", "--to", f"{end / 1000:.6f}")
+        alike("a selected time", page.run(FRAMES, False), part, 0.08)
+        page.run("stacktap.sandwich(stacktap.profile.names.indexOf(arguments[0]))", "loop_1")
+        said = page.run("return [stacktap.callers, stacktap.graph].map((graph) => stacktap.frameText(graph.layout, 0, false))")
+        by = {row["name"]: row["total"] for row in ask("--by", "function", "--from", f"{begin / 1000:.6f}", "--to", f"{end / 1000:.6f}")["rows"]}
+        tap.check("a sandwich in it", all(abs(float(text.split()[3]) / by["loop_1"]["error95"] - 1) < 0.08 for text in said), (said, by["loop_1"]))
+        tap.check("it is larger than that of all of the time", sum(part[name][1] > error for name, (_, error) in
+                                                                    nodes("total", "--tree").items() if name in part and error > 0) > 3, part)
+        tap.same("errors: nothing on the console", page.complaints(), [])
+    report.write_bursts(path, 3, 6000)
+    subprocess.run([stacktap, "flamegraph", "-o", page_path, path], check=True)
+    with Page(page_path) as page:
+        page.run("""const split = document.getElementById('split'); split.value = 'process'; split.dispatchEvent(new Event('change'))""")
+        have = {name.split()[0]: shares for name, shares in page.run(FRAMES, False).items() if name.endswith(")")}
+        want = {row["process"]: row["total"] for row in ask("--by", "process")["rows"]}
+        tap.check("a process that comes in bursts", all(abs(have[name][0] - row["percent"]) < 0.006 and
+                  abs(have[name][1] / row["error95"] - 1) < 0.05 and row["phi"] > 20 for name, row in want.items()) and len(have) == 2, (have, want))
 
 
 def zoom(tap, page, shots):
@@ -729,7 +814,7 @@ def main():
     if not webdriver:
         tap.skip("the page in a browser", "there is no selenium (tests/setup view)")
         return tap.finish()
-    for part in (busy, hour, bursts, hostile, deep, changes, large):
+    for part in (busy, hour, bursts, errors, hostile, deep, changes, large):
         try:
             part(tap, stacktap, work, shots)
         except Exception as error:  # a browser that ends is a failure, not the end of the test

@@ -11,10 +11,11 @@ const LEAST_SHARE = 1e-5;	/* of paths that are followed, where there are very ma
 
 /* Nodes as they are found, parents first. */
 class Draft {
-	/* @size: how many nodes there will be, where that is known */
-	constructor(profile, size) {
+	/* @size: how many nodes there will be, where that is known; @hasNodes: each is one of the profile */
+	constructor(profile, size, hasNodes) {
 		this.isDiff = profile.diff !== null;
 		this.count = 0;
+		this.node = hasNodes ? new Int32Array(0) : null;
 		this.grow(size || 1024);
 	}
 
@@ -34,6 +35,8 @@ class Draft {
 		this.weight = grown(this.weight, Float64Array);
 		this.selfSamples = grown(this.selfSamples, Float64Array);
 		this.selfWeight = grown(this.selfWeight, Float64Array);
+		if (this.node)
+			this.node = grown(this.node, Int32Array);
 		if (!this.isDiff)
 			return;
 		this.change = grown(this.change, Float64Array);
@@ -138,6 +141,11 @@ class Layout {
 		this.weight = doubles(draft.weight);
 		this.selfSamples = doubles(draft.selfSamples);
 		this.selfWeight = doubles(draft.selfWeight);
+		if (draft.node) {
+			this.node = new Int32Array(count);
+			for (let i = 0; i < count; i++)
+				this.node[i] = draft.node[order[i]];
+		}
 		if (!draft.isDiff)
 			return;
 		this.change = doubles(draft.change);
@@ -217,9 +225,13 @@ function sortRange(list, begin, end, weight) {
 	}
 }
 
-/* The call tree as it is, without what the part that is looked at does not have. @isWhole: it has all. */
+/*
+ * Each layout has addTo(slices, part, i, isSelf), which adds what a frame of it stands for, see Slices.
+ *
+ * The call tree as it is, without what the part that is looked at does not have. @isWhole: it has all.
+ */
 function layoutTree(profile, sums, isWhole) {
-	const draft = new Draft(profile, profile.count);
+	const draft = new Draft(profile, profile.count, true);
 	const place = new Int32Array(profile.count).fill(-1);
 
 	for (let i = 0; i < profile.count; i++) {
@@ -228,6 +240,7 @@ function layoutTree(profile, sums, isWhole) {
 		const at = draft.add(i ? place[profile.parent[i]] : -1, profile.func[i], profile.nodeClass[i]);
 
 		place[i] = at;
+		draft.node[at] = i;
 		draft.samples[at] = sums.samples[i];
 		draft.weight[at] = sums.weight[i];
 		draft.selfSamples[at] = sums.selfSamples[i];
@@ -241,12 +254,13 @@ function layoutTree(profile, sums, isWhole) {
 	const layout = new Layout(draft, ['all']);
 
 	layout.isTested = profile.diff !== null && isWhole;
+	layout.addTo = (slices, part, i, isSelf) => slices.addNode(part, layout.node[i], isSelf, null);
 	return layout;
 }
 
 /* One tree per process, thread, ... below a common root. */
 function layoutSplit(profile, filter, sums) {
-	const draft = new Draft(profile);
+	const draft = new Draft(profile, 0, true);
 	const labels = ['all'];
 	const parts = new Map();
 	const mask = profile.groupMask(filter);
@@ -282,6 +296,7 @@ function layoutSplit(profile, filter, sums) {
 			}
 		Int32Array.from(touched).sort().forEach((n) => {
 			place[n] = draft.add(place[profile.parent[n]], profile.func[n], profile.nodeClass[n]);
+			draft.node[place[n]] = n;
 		});
 		for (const entry of entries) {
 			const at = place[profile.entryNode[entry]];
@@ -307,7 +322,17 @@ function layoutSplit(profile, filter, sums) {
 		if (profile.diff)
 			draft.change[0] += draft.change[place[0]];
 	}
-	return new Layout(draft, labels);
+	const layout = new Layout(draft, labels);
+
+	layout.addTo = (slices, part, i, isSelf) => {
+		let top = i;
+
+		while (layout.parent[top] > 0)
+			top = layout.parent[top];
+		slices.addNode(part, layout.node[i], isSelf, i ?
+			profile.groupMask({ ...slices.filter, split: filter.split, only: layout.name(top, profile) }) : null);
+	};
+	return layout;
 }
 
 /*
@@ -394,6 +419,28 @@ function layoutPaths(profile, starts, samples, weight, change, root, next) {
 	return layout;
 }
 
+/* Functions of a frame and those towards the root of its layout, which is left out: the last one first. */
+function pathTo(layout, i) {
+	const path = [];
+
+	for (; i > 0; i = layout.parent[i])
+		path.push(layout.func[i]);
+	return path;
+}
+
+/* From a node up while functions are those of a path: the last node that is; -1: they are not. */
+function follow(profile, node, path) {
+	let last = -1;
+
+	for (const func of path) {
+		if (node <= 0 || profile.func[node] !== func)
+			return -1;
+		last = node;
+		node = profile.parent[node];
+	}
+	return last;
+}
+
 /* From what ran to who called it. */
 function layoutCallers(profile, sums) {
 	const starts = [];
@@ -401,8 +448,22 @@ function layoutCallers(profile, sums) {
 	for (let i = 1; i < profile.count; i++)
 		if (sums.selfSamples[i] > 0)
 			starts.push(i);
-	return layoutPaths(profile, starts, sums.selfSamples, sums.selfWeight, sums.selfChange, -1,
+	const layout = layoutPaths(profile, starts, sums.selfSamples, sums.selfWeight, sums.selfChange, -1,
 		(node, at) => at === 0 ? node : profile.parent[node]);
+
+	layout.addTo = (slices, part, i, isSelf) => {
+		const path = pathTo(layout, i).reverse();
+
+		if (!i)
+			return slices.addNode(part, 0, isSelf, null);
+		for (const node of profile.nodesOf(path[0])) {
+			const last = slices.hasOwn(node) ? follow(profile, node, path) : -1;
+
+			if (last > 0 && (!isSelf || profile.parent[last] === 0))
+				slices.addNode(part, node, true, null);
+		}
+	};
+	return layout;
 }
 
 /* Who calls a function, over all places where it is not called by itself. */
@@ -413,21 +474,34 @@ function layoutCallersOf(profile, sums, func) {
 	for (let i = 1; i < profile.count; i++)
 		if (profile.func[i] === func && outer[i] && sums.samples[i] > 0)
 			starts.push(i);
-	return layoutPaths(profile, starts, sums.samples, sums.weight, sums.change, func,
+	const layout = layoutPaths(profile, starts, sums.samples, sums.weight, sums.change, func,
 		(node) => profile.parent[node]);
+
+	layout.addTo = (slices, part, i, isSelf) => {
+		const path = [func, ...pathTo(layout, i).reverse()];
+
+		for (const node of profile.nodesOf(func)) {
+			const last = outer[node] ? follow(profile, node, path) : -1;
+
+			if (last > 0 && (!isSelf || profile.parent[last] === 0))
+				slices.addNode(part, node, false, null);
+		}
+	};
+	return layout;
 }
 
 /* What a function calls, of the same places, merged. */
 function layoutCalleesOf(profile, sums, func) {
 	const outer = profile.outermost();
 	const draft = new Draft(profile);
-	const members = [[]];
+	const starts = [];
+	const members = [starts];
 	const slot = new Map();
 
 	profile.children();
 	for (let i = 1; i < profile.count; i++)
 		if (profile.func[i] === func && outer[i] && sums.samples[i] > 0)
-			members[0].push(i);
+			starts.push(i);
 	draft.add(-1, func, profile.classes[func]);
 	for (let at = 0; at < draft.count; at++) {
 		slot.clear();
@@ -453,5 +527,22 @@ function layoutCalleesOf(profile, sums, func) {
 		}
 		members[at] = null;
 	}
-	return new Layout(draft, ['all']);
+	const layout = new Layout(draft, ['all']);
+
+	layout.addTo = (slices, part, i, isSelf) => {
+		let nodes = starts;
+
+		for (const each of pathTo(layout, i).reverse()) {
+			const below = [];
+
+			for (const node of nodes)
+				for (let c = profile.firstChild[node]; c >= 0; c = profile.nextSibling[c])
+					if (profile.func[c] === each)
+						below.push(c);
+			nodes = below;
+		}
+		for (const node of nodes)
+			slices.addNode(part, node, isSelf, null);
+	};
+	return layout;
 }

@@ -330,12 +330,10 @@ class App {
 	sandwichText() {
 		const layout = this.graph.layout;
 
-		/* its own where it calls itself as well */
-		const self = this.functionsNow().selfWeight[this.inSandwich];
-
 		element('sandwich-text').textContent = `${this.profile.names[this.inSandwich]}: ` +
-			`${this.shareText(layout.weight[0], layout.samples[0])} in total, ` +
-			`${percentText(self, this.sums.weight[0])} self; ` +
+			`${this.frameText(layout, 0, false)} in total, ` +
+			/* its own where it calls itself as well */
+			`${this.functionText(this.functionsNow(), this.inSandwich, true)} self; ` +
 			'callers above, callees below';
 	}
 
@@ -383,7 +381,7 @@ class App {
 				note = ' (as plain text)';
 			}
 			this.found = this.profile.search(expression, this.sums);
-			element('found').textContent = `${this.shareText(this.found.weight, this.found.samples)} in ` +
+			element('found').textContent = `${this.shareText(this.found.weight, (slices, part) => this.addFound(slices, part))} in ` +
 				`${countText(this.found.count)} function${this.found.count === 1 ? '' : 's'}${note}`;
 		} else {
 			element('found').textContent = '';
@@ -393,6 +391,12 @@ class App {
 		this.callers.draw();
 		this.functionGrid.fill();
 		this.treeGrid.fill();
+	}
+
+	addFound(slices, part) {
+		for (let i = 1; i < this.profile.count; i++)
+			if (this.found.covered[i] === TOPMOST && this.sums.samples[i] > 0)
+				slices.addNode(part, i, false, null);
 	}
 
 	facts() {
@@ -455,15 +459,43 @@ class App {
 		}
 	}
 
-	shareText(weight, samples) {
-		if (this.profile.diff)
-			return `${percentText(weight, this.sums.weight[0])} (mean of both)`;
-		const all = this.sums.weight[0];
-		const share = all > 0 ? weight / all : 0;
-		const error = samplingError(samples, this.sums.samples[0]);
+	/* Of what is looked at now; made when it is first needed. */
+	slicesNow() {
+		this.sums.slices = this.sums.slices || new Slices(this.profile, this.sums);
+		return this.sums.slices;
+	}
 
-		return `${(100 * share).toFixed(2)} %` +
-			(this.sums.isTelling && error > 0 ? ` ± ${(100 * error).toFixed(2)}` : '');
+	/* A share and the error of what @addTo adds, see Slices. */
+	shareText(weight, addTo) {
+		const all = this.sums.weight[0];
+
+		if (this.profile.diff)
+			return `${percentText(weight, all)} (mean of both)`;
+		const error = weight > 0 && weight < all ? this.slicesNow().error(addTo) : -1;
+
+		return percentText(weight, all) + (error > 0 ? ` ± ${(100 * error).toFixed(2)}` : '');
+	}
+
+	/* Of a frame of a layout, with all that it stands below or alone; once it is known it stays. */
+	frameText(layout, i, isSelf) {
+		const known = layout.texts = layout.texts || [new Map(), new Map()];
+		const texts = known[isSelf ? 1 : 0];
+
+		if (!texts.has(i))
+			texts.set(i, this.shareText((isSelf ? layout.selfWeight : layout.weight)[i],
+				(slices, part) => layout.addTo(slices, part, i, isSelf)));
+		return texts.get(i);
+	}
+
+	/* The same of a function. */
+	functionText(table, func, isSelf) {
+		const known = table.texts = table.texts || [new Map(), new Map()];
+		const texts = known[isSelf ? 1 : 0];
+
+		if (!texts.has(func))
+			texts.set(func, this.shareText((isSelf ? table.selfWeight : table.weight)[func],
+				(slices, part) => slices.addFunction(part, func, isSelf)));
+		return texts.get(func);
 	}
 
 	describe(graph, i) {
@@ -475,7 +507,7 @@ class App {
 			return `${layout.name(i, this.profile)}${file ? `, ${file}` : ''}: ` +
 				`${this.changeText(layout, i)}, level ${layout.level(i) + 1}`;
 		return `${layout.name(i, this.profile)}${file ? `, ${file}` : ''}: ` +
-			`${this.shareText(layout.weight[i], layout.samples[i])}, ` +
+			`${this.frameText(layout, i, false)}, ` +
 			`${samplesText(layout.samples[i])}, ` +
 			`${CLASS_NAMES[layout.kind[i]]}, level ${layout.level(i) + 1}`;
 	}
@@ -519,9 +551,9 @@ class App {
 			this.putTooltip(tooltip, layout.name(i, this.profile), lines);
 			return;
 		}
-		lines.push(['numbers', `${this.shareText(layout.weight[i], layout.samples[i])} of all, ` +
+		lines.push(['numbers', `${this.frameText(layout, i, false)} of all, ` +
 			samplesText(layout.samples[i])]);
-		lines.push(['numbers', `${percentText(layout.selfWeight[i], this.sums.weight[0])} self, ` +
+		lines.push(['numbers', `${this.frameText(layout, i, true)} self, ` +
 			samplesText(layout.selfSamples[i])]);
 		if (i) {
 			const parent = layout.parent[i];

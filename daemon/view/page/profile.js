@@ -11,10 +11,8 @@ const CLASS_KERNEL = 2;
 const CLASS_INLINED = 3;
 const CLASS_MANAGED = 4;
 const CLASS_UNNAMED = 5;
+const TOPMOST = 2;
 const CLASS_NAMES = ['group', 'native', 'kernel', 'inlined', 'JIT, runtime', 'no name'];
-
-const SLICES = 40;
-const SLICES_MIN = 8;
 
 function classOfFlags(flags) {
 	const kind = flags & 3;
@@ -195,6 +193,43 @@ class Profile {
 		}
 	}
 
+	/* Depth first: where each node stands, and how many do from there on that are below it, itself included. */
+	places() {
+		if (this.placed)
+			return this.placed;
+		const size = new Int32Array(this.count).fill(1);
+		const place = new Int32Array(this.count);
+		const next = new Int32Array(this.count);
+
+		for (let i = this.count - 1; i > 0; i--)
+			size[this.parent[i]] += size[i];
+		next[0] = 1;
+		for (let i = 1; i < this.count; i++) {
+			place[i] = next[this.parent[i]];
+			next[this.parent[i]] += size[i];
+			next[i] = place[i] + 1;
+		}
+		this.placed = { place, size };
+		return this.placed;
+	}
+
+	/* All nodes of a function. */
+	nodesOf(func) {
+		if (!this.byFunction) {
+			const ends = new Int32Array(this.names.length + 1);
+
+			for (let i = 1; i < this.count; i++)
+				ends[this.func[i] + 1]++;
+			for (let f = 0; f < this.names.length; f++)
+				ends[f + 1] += ends[f];
+			this.functionBegins = ends.slice();
+			this.byFunction = new Int32Array(this.count - 1);
+			for (let i = 1; i < this.count; i++)
+				this.byFunction[ends[this.func[i]]++] = i;
+		}
+		return this.byFunction.subarray(this.functionBegins[func], this.functionBegins[func + 1]);
+	}
+
 	/* Which groups are in: entries are many. */
 	groupMask(filter) {
 		const mask = new Uint8Array(this.groups.length);
@@ -206,19 +241,6 @@ class Profile {
 		return mask;
 	}
 
-	/* Are the buckets with samples in slices enough, as in view/significance.h? In bursts samples depend on each other. */
-	isTelling(seen) {
-		const first = seen.indexOf(1);
-		const span = seen.lastIndexOf(1) - first + 1;
-		const slices = new Set();
-
-		if (this.buckets < 2)
-			return true;
-		for (let i = first; i >= 0 && slices.size < SLICES_MIN; i = seen.indexOf(1, i + 1))
-			slices.add(Math.floor((i - first) * SLICES / span));
-		return slices.size >= SLICES_MIN;
-	}
-
 	/* Self and total of all nodes for a part of the recording. */
 	sum(filter) {
 		const mask = this.groupMask(filter);
@@ -227,14 +249,13 @@ class Profile {
 			selfWeight: new Float64Array(this.count),
 			selfChange: new Float64Array(this.diff ? this.count : 0),
 			scales: this.scales(filter, mask),
+			filter: { ...filter },
 		};
-		const seen = new Uint8Array(this.buckets);
 
 		for (let i = 0; i < this.entryCount; i++) {
 			if (!mask[this.entryGroup[i]] || this.entryBucket[i] < filter.from ||
 			    this.entryBucket[i] >= filter.to)
 				continue;
-			seen[this.entryBucket[i]] = 1;
 			sums.selfSamples[this.entryNode[i]] += this.entrySamples[i];
 			if (this.isBefore(i)) {
 				const weight = this.entryWeight[i] * sums.scales.before;
@@ -249,7 +270,6 @@ class Profile {
 					sums.selfChange[this.entryNode[i]] += 2 * weight;
 			}
 		}
-		sums.isTelling = this.isTelling(seen);
 		sums.samples = Float64Array.from(sums.selfSamples);
 		sums.weight = Float64Array.from(sums.selfWeight);
 		sums.change = Float64Array.from(sums.selfChange);
@@ -303,7 +323,10 @@ class Profile {
 		return shares;
 	}
 
-	/* Functions that a regular expression finds, and what share of all they are in: each stack once. */
+	/*
+	 * Functions that a regular expression finds, and what share of all they are in: each stack once, by the outermost one of
+	 * them, which is TOPMOST in what is covered.
+	 */
 	search(expression, sums) {
 		const found = new Uint8Array(this.names.length);
 		const covered = new Uint8Array(this.count);
@@ -317,14 +340,14 @@ class Profile {
 				count++;
 			}
 		for (let i = 1; i < this.count; i++) {
-			covered[i] = covered[this.parent[i]];
+			covered[i] = covered[this.parent[i]] ? 1 : 0;
 			if (!covered[i] && found[this.func[i]]) {
-				covered[i] = 1;
+				covered[i] = TOPMOST;
 				weight += sums.weight[i];
 				samples += sums.samples[i];
 			}
 		}
-		return { found, count, weight, samples };
+		return { found, count, weight, samples, covered };
 	}
 
 	/* Samples of each cell of @step buckets in a part of the time, whichever are selected. */
@@ -384,14 +407,4 @@ function shortName(name, fits) {
 	const rest = last > 0 && fits > 4 ? '…' + plain.slice(last) : bare;
 
 	return rest.length <= fits ? rest : rest.slice(0, fits - 1) + '…';
-}
-
-/*
- * Half of the interval that holds the true share of @part in 19 of 20 recordings like this one, if samples do not depend on each
- * other.
- */
-function samplingError(part, all) {
-	const share = all > 0 ? Math.min(part / all, 1) : 0;
-
-	return all > 0 ? 1.96 * Math.sqrt(share * (1 - share) / all) : 0;
 }

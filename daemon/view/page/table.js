@@ -247,9 +247,8 @@ class FunctionList {
 			return [...changeCells(this.table.weight[f], this.table.change[f], all),
 				changeText(this.table.selfChange[f], all),
 				this.app.profile.names[f], this.app.profile.files[f]];
-		return [this.app.shareText(this.table.selfWeight[f], this.table.selfSamples[f]),
-			countText(this.table.selfSamples[f]),
-			this.app.shareText(this.table.weight[f], this.table.samples[f]), countText(this.table.samples[f]),
+		return [this.app.functionText(this.table, f, true), countText(this.table.selfSamples[f]),
+			this.app.functionText(this.table, f, false), countText(this.table.samples[f]),
 			this.app.profile.names[f], this.app.profile.files[f]];
 	}
 
@@ -312,8 +311,12 @@ class TreeList {
 		if (this.app.profile.diff)
 			return [...changeCells(layout.weight[n], layout.change[n], layout.total),
 				layout.name(n, this.app.profile), func < 0 ? '' : this.app.profile.files[func]];
-		return [percentText(layout.weight[n], layout.total), countText(layout.samples[n]),
-			percentText(layout.selfWeight[n], layout.total), countText(layout.selfSamples[n]),
+		/* those of a sandwich are shares of its function */
+		const text = (weight, isSelf) => layout.total === this.app.sums.weight[0] ?
+			this.app.frameText(layout, n, isSelf) : percentText(weight, layout.total);
+
+		return [text(layout.weight[n], false), countText(layout.samples[n]),
+			text(layout.selfWeight[n], true), countText(layout.selfSamples[n]),
 			layout.name(n, this.app.profile), func < 0 ? '' : this.app.profile.files[func]];
 	}
 
