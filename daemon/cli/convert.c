@@ -145,12 +145,16 @@ static void say(const struct convert_job *job, const struct model *model, uint32
 {
 	const struct model_event *event = model_event(model, number);
 	struct json json;
+	char loss[256];
+
+	snprintf(loss, sizeof(loss), "%s%s", job->format->loss, model->remarks.has_more ?
+		 ", comments beyond 256, other documents, frames to drop and frames to keep than the first" : "");
 
 	if (!job->use_json) {
 		fprintf(stderr, "stacktap: %s: %" PRIu64 " samples of %s as %s, without %s",
 			strcmp(job->output, "-") ? job->output : "standard output",
 			event->samples, event->source, job->format->name,
-			job->format->loss);
+			loss);
 		if (model->events.count > 1)
 			fprintf(stderr, ", and without %u more event%s (--event)",
 				model->events.count - 1, model->events.count == 2 ? "" : "s");
@@ -165,7 +169,7 @@ static void say(const struct convert_job *job, const struct model *model, uint32
 	json_string(&json, "output", job->output);
 	json_string(&json, "format", job->format->name);
 	json_string(&json, "event", event->source);
-	json_string(&json, "without", job->format->loss);
+	json_string(&json, "without", loss);
 	json_u64(&json, "samples", event->samples);
 	json_u64(&json, "weight", event->weight);
 	json_u64(&json, "other_events", model->events.count - 1);

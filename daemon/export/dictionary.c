@@ -205,7 +205,7 @@ static int key_intern(struct dictionary *dictionary, const char *key)
 }
 
 /* @text: the value's bytes, where it has any. */
-static int attribute_intern(struct dictionary *dictionary, const char *key, OtlpAnyValue *value, size_t text)
+static int attribute_intern(struct dictionary *dictionary, const char *key, OtlpAnyValue *value, int unit, size_t text)
 {
 	const size_t room = entry_attribute_room(text);
 	uint8_t small[256], *data = small;
@@ -217,6 +217,7 @@ static int attribute_intern(struct dictionary *dictionary, const char *key, Otlp
 	otlp_init(key_value_and_unit, &attribute);
 	attribute.key_strindex = key_index;
 	attribute.value = value;
+	attribute.unit_strindex = unit;
 	if (room > sizeof(small)) {
 		dictionary->scratch.size = 0;
 		data = buffer_reserve(&dictionary->scratch, room);
@@ -234,7 +235,7 @@ int dictionary_attribute_string(struct dictionary *dictionary, const char *key, 
 	otlp_common_init(any_value, &any);
 	any.value_case = OTLP_VALUE_STRING;
 	any.string_value = clean;
-	return attribute_intern(dictionary, key, &any, utf8_copy(clean, sizeof(clean), value));
+	return attribute_intern(dictionary, key, &any, 0, utf8_copy(clean, sizeof(clean), value));
 }
 
 /* Fields of messages that the schema here does without, lest reading others' be recursive. */
@@ -282,22 +283,34 @@ int dictionary_attribute_strings(struct dictionary *dictionary, const char *key,
 	return dictionary_bytes(dictionary, TABLE_ATTRIBUTE, out.data, out.size);
 }
 
-int dictionary_attribute_int(struct dictionary *dictionary, const char *key, int64_t value)
+static int number_intern(struct dictionary *dictionary, const char *key, int64_t value, int unit)
 {
 	OtlpAnyValue any;
 
 	otlp_common_init(any_value, &any);
 	any.value_case = OTLP_VALUE_INT;
 	any.int_value = value;
-	return attribute_intern(dictionary, key, &any, 0);
+	return attribute_intern(dictionary, key, &any, unit, 0);
 }
 
-int dictionary_attribute_true(struct dictionary *dictionary, const char *key)
+int dictionary_attribute_int(struct dictionary *dictionary, const char *key, int64_t value)
+{
+	return number_intern(dictionary, key, value, 0);
+}
+
+int dictionary_attribute_measure(struct dictionary *dictionary, const char *key, int64_t value, const char *unit)
+{
+	int index = dictionary_string(dictionary, unit);
+
+	return index < 0 ? index : number_intern(dictionary, key, value, index);
+}
+
+int dictionary_attribute_bool(struct dictionary *dictionary, const char *key, bool value)
 {
 	OtlpAnyValue any;
 
 	otlp_common_init(any_value, &any);
 	any.value_case = OTLP_VALUE_BOOL;
-	any.bool_value = true;
-	return attribute_intern(dictionary, key, &any, 0);
+	any.bool_value = value;
+	return attribute_intern(dictionary, key, &any, 0, 0);
 }

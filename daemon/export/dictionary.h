@@ -92,6 +92,8 @@ int dictionary_attribute_string(struct dictionary *dictionary, const char *key, 
 int dictionary_attribute_strings(struct dictionary *dictionary, const char *key, const char *const *values,
 				 size_t count);
 int dictionary_attribute_int(struct dictionary *dictionary, const char *key, int64_t value);
-int dictionary_attribute_true(struct dictionary *dictionary, const char *key);
+/* The same with a unit, "" for none. */
+int dictionary_attribute_measure(struct dictionary *dictionary, const char *key, int64_t value, const char *unit);
+int dictionary_attribute_bool(struct dictionary *dictionary, const char *key, bool value);
 
 #endif /* STACKTAP_EXPORT_DICTIONARY_H */

@@ -127,10 +127,10 @@ static int identity_make(struct profile_writer *writer, const struct window_samp
 						    end_name(sample->kernel_end));
 	if (sample->marks & SAMPLE_STALE)
 		identity.attributes[count++] =
-			dictionary_attribute_true(dictionary, "stacktap.stale");
+			dictionary_attribute_bool(dictionary, "stacktap.stale", true);
 	if (sample->marks & SAMPLE_DOUBTFUL)
 		identity.attributes[count++] =
-			dictionary_attribute_true(dictionary, "stacktap.doubtful");
+			dictionary_attribute_bool(dictionary, "stacktap.doubtful", true);
 	for (size_t i = 0; i < count; i++)
 		if (identity.attributes[i] < 0)
 			return identity.attributes[i];

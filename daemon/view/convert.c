@@ -6,7 +6,7 @@
 const struct convert_format convert_formats[] = {
 	{
 		.name = "pprof", .endings = { ".pb.gz", ".pprof", ".pgo" }, .is_binary = true,
-		.loss = "times", .model = { .is_exact = true }, .write = pprof_write,
+		.loss = "times and CPUs", .model = { .is_exact = true, .with_remarks = true }, .write = pprof_write,
 	}, {
 		.name = "folded", .endings = { ".folded", ".collapsed", ".txt" },
 		.loss = "times, threads, process ids, containers, services, cgroups, addresses, files and "

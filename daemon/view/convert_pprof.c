@@ -6,6 +6,7 @@
 #include "export/gzip.h"
 #include "pprof.pb-c.h"
 #include "view/convert.h"
+#include "view/pprof_names.h"
 
 enum {
 	PROFILE_SAMPLE_TYPE = 1,
@@ -14,7 +15,6 @@ enum {
 	PROFILE_LOCATION = 4,
 	PROFILE_FUNCTION = 5,
 	PROFILE_STRING = 6,
-	LABELS_MAX = 7,
 };
 
 /* Frames of one address: what is inlined, and what into. */
@@ -24,7 +24,7 @@ struct run {
 };
 
 struct function {
-	const char *name, *source;
+	const char *name, *system_name, *source;
 	uint64_t start_line;
 };
 
@@ -36,6 +36,7 @@ struct pprof {
 	uint32_t string_count;
 	struct buffer run_frames;	/* uint32_t */
 	struct rows runs, mappings, functions;
+	struct buffer labels, label_pointers;	/* of the Sample at hand */
 	int err;			/* the first one */
 };
 
@@ -65,11 +66,13 @@ static void put_string(struct pprof *pprof, const char *text)
 /* The place of an interned text in the string table, which grows as texts are used. */
 static int64_t string_of(struct pprof *pprof, const char *text)
 {
-	uint32_t position = texts_position(&pprof->model->texts, text), *numbers;
-	size_t wanted = ((size_t)position + 1) * sizeof(*numbers), old = pprof->strings.size;
+	size_t wanted, old = pprof->strings.size;
+	uint32_t position, *numbers;
 
 	if (!text[0] || pprof->err)
 		return 0;
+	position = texts_position(&pprof->model->texts, text);
+	wanted = ((size_t)position + 1) * sizeof(*numbers);
 	if (old < wanted) {
 		if (!buffer_reserve(&pprof->strings, wanted - old)) {
 			pprof->err = -E2BIG;
@@ -98,7 +101,7 @@ static int64_t own_string(struct pprof *pprof, const char *text)
 static uint64_t mapping_hash(const struct model_frame *frame)
 {
 	return hash_words((const uint64_t[]){ (uintptr_t)frame->file, (uintptr_t)frame->build_id,
-					      frame->start, frame->limit, frame->offset }, 5);
+					      frame->start, frame->limit, frame->offset, frame->lacks }, 6);
 }
 
 static uint64_t mapping_hash_of(const void *ctx, uint32_t position)
@@ -121,7 +124,7 @@ static uint64_t mapping_of(struct pprof *pprof, const struct model_frame *frame)
 		old = (const struct model_frame *)(const void *)pprof->mappings.data.data + i;
 		if (old->file == frame->file && old->build_id == frame->build_id &&
 		    old->start == frame->start && old->limit == frame->limit &&
-		    old->offset == frame->offset)
+		    old->offset == frame->offset && old->lacks == frame->lacks)
 			return i + 1;
 	}
 	if (rows_add(&pprof->mappings, hash, mapping_hash_of, frame, sizeof(*frame), &i)) {
@@ -134,17 +137,19 @@ static uint64_t mapping_of(struct pprof *pprof, const struct model_frame *frame)
 	message.file_offset = frame->offset;
 	message.filename = string_of(pprof, frame->file);
 	message.build_id = string_of(pprof, frame->build_id);
-	/* what has no name was looked for already */
-	message.has_functions = message.has_filenames = true;
-	message.has_line_numbers = message.has_inline_frames = true;
+	/* what has no name was looked for already, unless somebody says that it was not */
+	message.has_functions = !(frame->lacks & 1 << PPROF_HAS_FUNCTIONS);
+	message.has_filenames = !(frame->lacks & 1 << PPROF_HAS_FILENAMES);
+	message.has_line_numbers = !(frame->lacks & 1 << PPROF_HAS_LINE_NUMBERS);
+	message.has_inline_frames = !(frame->lacks & 1 << PPROF_HAS_INLINE_FRAMES);
 	put_message(pprof, PROFILE_MAPPING, &message.base);
 	return i + 1;
 }
 
 static uint64_t function_hash(const struct function *function)
 {
-	return hash_words((const uint64_t[]){ (uintptr_t)function->name,
-					      (uintptr_t)function->source, function->start_line }, 3);
+	return hash_words((const uint64_t[]){ (uintptr_t)function->name, (uintptr_t)function->system_name,
+					      (uintptr_t)function->source, function->start_line }, 4);
 }
 
 static uint64_t function_hash_of(const void *ctx, uint32_t position)
@@ -154,8 +159,8 @@ static uint64_t function_hash_of(const void *ctx, uint32_t position)
 
 static uint64_t function_of(struct pprof *pprof, const struct model_frame *frame)
 {
-	const struct function key = { .name = frame->name, .source = frame->source,
-				      .start_line = frame->start_line };
+	const struct function key = { .name = frame->name, .source = frame->source, .start_line = frame->start_line,
+				      .system_name = *frame->system_name ? frame->system_name : frame->name };
 	uint64_t hash = function_hash(&key);
 	struct index_probe probe = index_first(&pprof->functions.index, hash);
 	Pprof__Function message = PPROF__FUNCTION__INIT;
@@ -164,7 +169,7 @@ static uint64_t function_of(struct pprof *pprof, const struct model_frame *frame
 
 	while ((i = index_next(&pprof->functions.index, &probe)) != INDEX_NONE) {
 		old = (const struct function *)(const void *)pprof->functions.data.data + i;
-		if (old->name == key.name && old->source == key.source &&
+		if (old->name == key.name && old->system_name == key.system_name && old->source == key.source &&
 		    old->start_line == key.start_line)
 			return i + 1;
 	}
@@ -173,7 +178,8 @@ static uint64_t function_of(struct pprof *pprof, const struct model_frame *frame
 		return 0;
 	}
 	message.id = i + 1;
-	message.name = message.system_name = string_of(pprof, frame->name);
+	message.name = string_of(pprof, frame->name);
+	message.system_name = string_of(pprof, key.system_name);
 	message.filename = string_of(pprof, frame->source);
 	message.start_line = (int64_t)min_of(frame->start_line, (uint64_t)INT64_MAX);
 	put_message(pprof, PROFILE_FUNCTION, &message.base);
@@ -194,6 +200,7 @@ static void put_location(struct pprof *pprof, uint64_t id, const uint32_t *frame
 	message.id = id;
 	message.mapping_id = mapping_of(pprof, last);
 	message.address = last->address;
+	message.is_folded = last->is_folded;
 	message.line = pointers;
 	for (uint32_t i = 0; i < count; i++) {
 		const struct model_frame *frame = model_frame(pprof->model, frames[i]);
@@ -203,6 +210,7 @@ static void put_location(struct pprof *pprof, uint64_t id, const uint32_t *frame
 		pprof__line__init(&lines[i]);
 		lines[i].function_id = function_of(pprof, frame);
 		lines[i].line = (int64_t)min_of(frame->line, (uint64_t)INT64_MAX);
+		lines[i].column = (int64_t)min_of(frame->column, (uint64_t)INT64_MAX);
 		pointers[message.n_line++] = &lines[i];
 	}
 	put_message(pprof, PROFILE_LOCATION, &message.base);
@@ -239,24 +247,51 @@ static uint64_t location_of(struct pprof *pprof, const uint32_t *frames, uint32_
 	return i + 1;
 }
 
-static void add_label(struct pprof *pprof, Pprof__Sample *sample, Pprof__Label *label,
-		      const char *key, const char *text, uint32_t number)
+static void add_own(struct pprof *pprof, const char *key, const char *text, uint32_t number)
 {
-	if (!text && !number)
+	Pprof__Label label = PPROF__LABEL__INIT;
+
+	if ((text && !text[0]) || (!text && !number))
 		return;
-	if (text && !text[0])
-		return;
-	pprof__label__init(label);
-	label->key = own_string(pprof, key);
-	label->str = text ? string_of(pprof, text) : 0;
-	label->num = number;
-	sample->label[sample->n_label++] = label;
+	label.key = own_string(pprof, key);
+	label.str = text ? string_of(pprof, text) : 0;
+	label.num = number;
+	if (buffer_append(&pprof->labels, &label, sizeof(label)))
+		pprof->err = -E2BIG;
+}
+
+static void add_label(struct pprof *pprof, const struct view_label *from)
+{
+	Pprof__Label label = PPROF__LABEL__INIT;
+
+	label.key = string_of(pprof, from->key);
+	label.str = from->text ? string_of(pprof, from->text) : 0;
+	label.num = from->number;
+	label.num_unit = string_of(pprof, from->unit);
+	if (buffer_append(&pprof->labels, &label, sizeof(label)))
+		pprof->err = -E2BIG;
+}
+
+static void make_labels(struct pprof *pprof, const struct model_group *group)
+{
+	size_t count;
+	const struct view_label *labels = labels_of(&pprof->model->labels, group->labels, &count);
+
+	pprof->labels.size = pprof->label_pointers.size = 0;
+	add_own(pprof, "process", group->process.name, 0);
+	add_own(pprof, "pid", NULL, group->process.pid);
+	add_own(pprof, "thread", group->thread, 0);
+	add_own(pprof, "tid", NULL, group->tid);
+	add_own(pprof, "container", group->process.container_id, 0);
+	add_own(pprof, "service", group->process.service_name, 0);
+	add_own(pprof, "cgroup", group->process.cgroup, 0);
+	for (size_t i = 0; i < count; i++)
+		add_label(pprof, &labels[i]);
 }
 
 static void put_sample(struct pprof *pprof, const struct timeline_entry *entry,
 		       const struct model_group *group, uint64_t *locations, size_t count)
 {
-	Pprof__Label labels[LABELS_MAX], *pointers[LABELS_MAX];
 	Pprof__Sample message = PPROF__SAMPLE__INIT;
 	int64_t values[] = {
 		(int64_t)min_of(entry->samples, (uint64_t)INT64_MAX),
@@ -267,14 +302,17 @@ static void put_sample(struct pprof *pprof, const struct timeline_entry *entry,
 	message.n_location_id = count;
 	message.value = values;
 	message.n_value = ARRAY_SIZE(values);
-	message.label = pointers;
-	add_label(pprof, &message, &labels[0], "process", group->process.name, 0);
-	add_label(pprof, &message, &labels[1], "pid", NULL, group->process.pid);
-	add_label(pprof, &message, &labels[2], "thread", group->thread, 0);
-	add_label(pprof, &message, &labels[3], "tid", NULL, group->tid);
-	add_label(pprof, &message, &labels[4], "container", group->process.container_id, 0);
-	add_label(pprof, &message, &labels[5], "service", group->process.service_name, 0);
-	add_label(pprof, &message, &labels[6], "cgroup", group->process.cgroup, 0);
+	make_labels(pprof, group);
+	message.n_label = pprof->labels.size / sizeof(Pprof__Label);
+	for (size_t i = 0; i < message.n_label && !pprof->err; i++) {
+		const Pprof__Label *label = (const Pprof__Label *)(const void *)pprof->labels.data + i;
+
+		if (buffer_append(&pprof->label_pointers, &label, sizeof(label)))
+			pprof->err = -E2BIG;
+	}
+	if (pprof->err)
+		return;
+	message.label = (Pprof__Label **)(void *)pprof->label_pointers.data;
 	put_message(pprof, PROFILE_SAMPLE, &message.base);
 }
 
@@ -327,17 +365,26 @@ static void put_profile(struct pprof *pprof)
 {
 	const struct model_event *event = model_event(pprof->model, pprof->options->event);
 	const struct reader_totals *totals = &pprof->model->totals;
+	const struct model_remarks *remarks = &pprof->model->remarks;
+	int64_t comments[PPROF_COMMENTS_MAX];
 	Pprof__ValueType period_type = PPROF__VALUE_TYPE__INIT;
 	Pprof__Profile message = PPROF__PROFILE__INIT;
 	size_t size;
 
 	message.time_nanos = (int64_t)min_of(totals->start, (uint64_t)INT64_MAX);
 	message.duration_nanos = (int64_t)min_of(totals->end - totals->start, (uint64_t)INT64_MAX);
-	period_type.type = string_of(pprof, event->source);
-	period_type.unit = string_of(pprof, event->unit);
+	period_type.type = string_of(pprof, event->own_period ? event->period_type : event->source);
+	period_type.unit = string_of(pprof, event->own_period ? event->period_unit : event->unit);
 	message.period_type = &period_type;
-	message.period = (int64_t)min_of(event->period, (uint64_t)INT64_MAX);
+	message.period = (int64_t)min_of(event->own_period ?: event->period, (uint64_t)INT64_MAX);
 	message.default_sample_type = string_of(pprof, event->source);
+	message.drop_frames = string_of(pprof, remarks->drop_frames ?: "");
+	message.keep_frames = string_of(pprof, remarks->keep_frames ?: "");
+	message.doc_url = string_of(pprof, remarks->doc_url ?: "");
+	for (; message.n_comment < remarks->comments.size / sizeof(char *); message.n_comment++)
+		comments[message.n_comment] = string_of(pprof, ((const char *const *)(const void *)
+							       remarks->comments.data)[message.n_comment]);
+	message.comment = comments;
 	size = protobuf_c_message_get_packed_size(&message.base);
 	if (pprof->err)
 		return;
@@ -357,6 +404,8 @@ int pprof_write(struct model *model, const struct convert_options *options, FILE
 	buffer_init(&pprof.out, POOL_REPORT);
 	buffer_init(&pprof.strings, POOL_REPORT);
 	buffer_init(&pprof.run_frames, POOL_REPORT);
+	buffer_init(&pprof.labels, POOL_REPORT);
+	buffer_init(&pprof.label_pointers, POOL_REPORT);
 	rows_init(&pprof.runs);
 	rows_init(&pprof.mappings);
 	rows_init(&pprof.functions);
@@ -373,6 +422,8 @@ int pprof_write(struct model *model, const struct convert_options *options, FILE
 	buffer_free(&pprof.out);
 	buffer_free(&pprof.strings);
 	buffer_free(&pprof.run_frames);
+	buffer_free(&pprof.labels);
+	buffer_free(&pprof.label_pointers);
 	rows_free(&pprof.runs);
 	rows_free(&pprof.mappings);
 	rows_free(&pprof.functions);

@@ -7,6 +7,7 @@
 #include "export/unpack.h"
 #include "pprof.pb-c.h"
 #include "view/import.h"
+#include "view/pprof_names.h"
 
 #define PLAIN_MAX ((size_t)256 << 20)
 #define UNPACK_MAX ((size_t)512 << 20)
@@ -15,7 +16,6 @@ enum {
 	INFLATE_STEP = 1 << 20,
 	WINDOW_GZIP = 15 + 16,
 	LABELS_MAX = 64,
-	COMMENTS_MAX = 256,	/* each may be the same long string */
 };
 
 /* The place of what has an id, which need not be in order. */
@@ -92,8 +92,9 @@ static int mapping_of(struct pprof *pprof, uint64_t id)
 	int64_t position = find(pprof->mappings, pprof->message->n_mapping, id);
 	struct dictionary *dictionary = &pprof->import->dictionary;
 	const Pprof__Mapping *from;
+	int32_t attributes[1 + PPROF_MAPPING_FLAGS];
+	bool flags[PPROF_MAPPING_FLAGS];
 	const char *file, *build_id;
-	int32_t attribute;
 	OtlpMapping message;
 
 	if (!id)
@@ -107,6 +108,10 @@ static int mapping_of(struct pprof *pprof, uint64_t id)
 	build_id = text_at(pprof, from->build_id);
 	if (!file || !build_id)
 		return -EBADMSG;
+	flags[PPROF_HAS_FUNCTIONS] = from->has_functions;
+	flags[PPROF_HAS_FILENAMES] = from->has_filenames;
+	flags[PPROF_HAS_LINE_NUMBERS] = from->has_line_numbers;
+	flags[PPROF_HAS_INLINE_FRAMES] = from->has_inline_frames;
 	otlp_init(mapping, &message);
 	message.memory_start = from->memory_start;
 	message.memory_limit = from->memory_limit;
@@ -115,12 +120,17 @@ static int mapping_of(struct pprof *pprof, uint64_t id)
 	if (message.filename_strindex < 0)
 		return -E2BIG;
 	if (build_id[0]) {
-		attribute = dictionary_attribute_string(dictionary, "process.executable.build_id.gnu",
-							build_id);
-		if (attribute < 0)
+		attributes[message.n_attribute_indices] =
+			dictionary_attribute_string(dictionary, "process.executable.build_id.gnu", build_id);
+		if (attributes[message.n_attribute_indices++] < 0)
 			return -E2BIG;
-		message.attribute_indices = &attribute;
-		message.n_attribute_indices = 1;
+	}
+	message.attribute_indices = attributes;
+	for (size_t i = 0; i < PPROF_MAPPING_FLAGS; i++) {
+		attributes[message.n_attribute_indices] =
+			dictionary_attribute_bool(dictionary, pprof_mapping_flags[i], flags[i]);
+		if (attributes[message.n_attribute_indices++] < 0)
+			return -E2BIG;
 	}
 	pprof->mapping_index[position] = dictionary_message(dictionary, TABLE_MAPPING, &message.base);
 	return pprof->mapping_index[position] < 0 ? -E2BIG : pprof->mapping_index[position];
@@ -164,8 +174,8 @@ static int location_of(struct pprof *pprof, uint64_t id)
 	_cleanup_free_ OtlpLine *lines = NULL;
 	_cleanup_free_ OtlpLine **pointers = NULL;
 	const Pprof__Location *from;
+	int32_t attributes[2];
 	OtlpLocation message;
-	int32_t type;
 	int err;
 
 	if (position < 0)
@@ -189,13 +199,18 @@ static int location_of(struct pprof *pprof, uint64_t id)
 			return err;
 		pointers[message.n_lines] = &lines[message.n_lines];
 	}
+	message.attribute_indices = attributes;
 	if (is_kernel(pprof, from)) {
-		type = dictionary_attribute_string(&pprof->import->dictionary, "profile.frame.type",
-						   "kernel");
-		if (type < 0)
+		attributes[message.n_attribute_indices] =
+			dictionary_attribute_string(&pprof->import->dictionary, "profile.frame.type", "kernel");
+		if (attributes[message.n_attribute_indices++] < 0)
 			return -E2BIG;
-		message.attribute_indices = &type;
-		message.n_attribute_indices = 1;
+	}
+	if (from->is_folded) {
+		attributes[message.n_attribute_indices] =
+			dictionary_attribute_bool(&pprof->import->dictionary, PPROF_IS_FOLDED, true);
+		if (attributes[message.n_attribute_indices++] < 0)
+			return -E2BIG;
 	}
 	pprof->location_index[position] =
 		dictionary_message(&pprof->import->dictionary, TABLE_LOCATION, &message.base);
@@ -227,15 +242,18 @@ static int add_label(struct pprof *pprof, const Pprof__Label *label, const char 
 		     const char *text, int32_t *attributes, size_t *count)
 {
 	struct dictionary *dictionary = &pprof->import->dictionary;
+	const char *unit = text_at(pprof, label->num_unit);
 	int index;
 
+	if (!unit)
+		return -EBADMSG;
 	/* as stacktap writes threads into pprof */
 	if (!strcmp(key, "tid"))
 		key = "thread.id";
 	else if (!strcmp(key, "thread"))
 		key = "thread.name";
 	index = text[0] ? dictionary_attribute_string(dictionary, key, text) :
-			  dictionary_attribute_int(dictionary, key, label->num);
+			  dictionary_attribute_measure(dictionary, key, label->num, unit);
 	if (index < 0)
 		return -E2BIG;
 	if (*count == LABELS_MAX) {
@@ -340,6 +358,11 @@ static int event_of(struct pprof *pprof, size_t i)
 		event.period_type = type_text(pprof, other, false);
 		event.period_unit = type_text(pprof, other, true);
 		event.period = pprof->message->period;
+	} else if (event.type && strcmp(event.type, "samples")) {
+		/* no multiple of it, but it tells how this was sampled */
+		event.period_type = type_text(pprof, pprof->message->period_type, false);
+		event.period_unit = type_text(pprof, pprof->message->period_type, true);
+		event.period = max_of(pprof->message->period, (int64_t)0);
 	}
 	if (!event.type || !event.unit || (event.period && (!event.period_type || !event.period_unit)))
 		return -EBADMSG;
@@ -385,8 +408,8 @@ static int add_text(struct pprof *pprof, const char *key, int64_t string)
 /* What is said of the profile as a whole, by OpenTelemetry's names for it. */
 static int read_remarks(struct pprof *pprof)
 {
-	const size_t count = min_of(pprof->message->n_comment, (size_t)COMMENTS_MAX);
-	const char *comments[COMMENTS_MAX];
+	const size_t count = min_of(pprof->message->n_comment, (size_t)PPROF_COMMENTS_MAX);
+	const char *comments[PPROF_COMMENTS_MAX];
 	int err;
 
 	for (size_t i = 0; i < count; i++) {
@@ -395,13 +418,13 @@ static int read_remarks(struct pprof *pprof)
 			return -EBADMSG;
 	}
 	if (count < pprof->message->n_comment)
-		pprof->import->loss = "units of labels and comments beyond the first 256";
+		pprof->import->loss = "the default type of values and comments beyond the first 256";
 	err = count ? add_attribute(pprof->import,
-				    dictionary_attribute_strings(&pprof->import->dictionary, "pprof.profile.comment",
+				    dictionary_attribute_strings(&pprof->import->dictionary, PPROF_COMMENT,
 								 comments, count)) : 0;
-	return err ?: add_text(pprof, "pprof.profile.drop_frames", pprof->message->drop_frames) ?:
-	       add_text(pprof, "pprof.profile.keep_frames", pprof->message->keep_frames) ?:
-	       add_text(pprof, "pprof.profile.doc_url", pprof->message->doc_url);
+	return err ?: add_text(pprof, PPROF_DROP_FRAMES, pprof->message->drop_frames) ?:
+	       add_text(pprof, PPROF_KEEP_FRAMES, pprof->message->keep_frames) ?:
+	       add_text(pprof, PPROF_DOC_URL, pprof->message->doc_url);
 }
 
 static int read_message(struct pprof *pprof)
@@ -459,7 +482,7 @@ int import_pprof(struct import *import, const uint8_t *data, size_t size)
 	if (!err) {
 		pprof.message = (const Pprof__Profile *)unpacked.message;
 		import->format = "pprof";
-		import->loss = "units of labels";
+		import->loss = "the default type of values";
 		err = read_message(&pprof);
 	}
 	unpack_free(&unpacked);

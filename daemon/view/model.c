@@ -5,6 +5,7 @@
 
 #include "base/fail.h"
 #include "base/fingerprint.h"
+#include "view/pprof_names.h"
 #include "view/recording.h"
 
 static uint64_t frame_hash(const struct model_frame *frame)
@@ -15,6 +16,8 @@ static uint64_t frame_hash(const struct model_frame *frame)
 	fingerprint_mix(&print, frame->address, frame->line << 4 | (uint64_t)frame->kind << 2 |
 			(uint64_t)frame->is_named << 1 | frame->is_inlined);
 	fingerprint_mix(&print, frame->start, frame->offset);
+	if (frame->column)
+		fingerprint_mix(&print, frame->column, 0);
 	return fingerprint_end(print).lo;
 }
 
@@ -30,7 +33,8 @@ static bool is_same_frame(const struct model_frame *a, const struct model_frame 
 	       a->is_inlined == b->is_inlined && a->address == b->address && a->line == b->line &&
 	       a->start_line == b->start_line &&
 	       a->start == b->start && a->limit == b->limit && a->offset == b->offset &&
-	       a->build_id == b->build_id;
+	       a->build_id == b->build_id && a->system_name == b->system_name && a->column == b->column &&
+	       a->lacks == b->lacks && a->is_folded == b->is_folded;
 }
 
 static const char *base_name(struct model *model, const char *path)
@@ -46,7 +50,7 @@ static int find_frame(struct model *model, const struct view_frame *frame, uint3
 		.name = frame->name, .file = frame->mapping->file, .source = frame->source,
 		.kind = frame->kind, .is_named = frame->is_named, .is_range = frame->is_range,
 		.is_inlined = frame->is_inlined,
-		.build_id = "",
+		.build_id = "", .system_name = "",
 	};
 	struct index_probe probe;
 	uint64_t hash;
@@ -68,6 +72,12 @@ static int find_frame(struct model *model, const struct view_frame *frame, uint3
 		key.offset = frame->mapping->offset;
 		key.build_id = frame->mapping->build_id;
 	}
+	if (model->with_remarks) {
+		key.system_name = frame->system_name && *frame->system_name ? frame->system_name : "";
+		key.column = frame->column;
+		key.lacks = frame->mapping->lacks;
+		key.is_folded = frame->is_folded;
+	}
 	hash = frame_hash(&key);
 	probe = index_first(&model->frames.index, hash);
 	while ((i = index_next(&model->frames.index, &probe)) != INDEX_NONE)
@@ -87,6 +97,8 @@ static uint64_t group_hash(const struct model_group *group)
 	fingerprint_mix(&print, (uintptr_t)group->process.container_id, group->tid);
 	fingerprint_mix(&print, (uintptr_t)group->process.service_name,
 			(uintptr_t)group->process.cgroup);
+	if (group->labels)
+		fingerprint_mix(&print, group->labels, 0);
 	return fingerprint_end(print).lo;
 }
 
@@ -102,17 +114,22 @@ static bool is_same_group(const struct model_group *a, const struct model_group 
 	       a->process.container_id == b->process.container_id &&
 	       a->process.service_name == b->process.service_name &&
 	       a->process.cgroup == b->process.cgroup && a->tid == b->tid &&
-	       a->thread == b->thread;
+	       a->thread == b->thread && a->labels == b->labels;
 }
 
 static int find_group(struct model *model, const struct view_process *process,
 		      const struct view_sample *sample, uint32_t *ret_position)
 {
-	const struct model_group key = { .event = model->event, .process = *process,
-					 .tid = sample->tid, .thread = sample->thread };
-	uint64_t hash = group_hash(&key);
-	struct index_probe probe = index_first(&model->groups.index, hash);
+	struct model_group key = { .event = model->event, .process = *process,
+				   .tid = sample->tid, .thread = sample->thread };
+	struct index_probe probe;
+	uint64_t hash;
 	uint32_t i;
+
+	if (labels_find(&model->labels, sample->labels, sample->label_count, &key.labels))
+		return -E2BIG;
+	hash = group_hash(&key);
+	probe = index_first(&model->groups.index, hash);
 
 	while ((i = index_next(&model->groups.index, &probe)) != INDEX_NONE)
 		if (is_same_group(model_group(model, i), &key)) {
@@ -159,6 +176,47 @@ static int find_event(struct model *model, const struct view_profile *profile,
 	return rows_add(&model->events, hash, event_hash_of, &key, sizeof(key), ret_position);
 }
 
+static int add_comment(struct model_remarks *remarks, const char *text)
+{
+	const size_t count = remarks->comments.size / sizeof(text);
+
+	for (size_t i = 0; i < count; i++)
+		if (((const char *const *)(const void *)remarks->comments.data)[i] == text)
+			return 0;
+	if (count == PPROF_COMMENTS_MAX) {
+		remarks->has_more = true;
+		return 0;
+	}
+	return buffer_append(&remarks->comments, &text, sizeof(text)) ? -E2BIG : 0;
+}
+
+static void keep_first(struct model_remarks *remarks, const char **kept, const char *text)
+{
+	if (!text || !text[0])
+		return;
+	remarks->has_more |= *kept && *kept != text;
+	*kept = *kept ?: text;
+}
+
+static int add_remarks(struct model *model, const struct view_remarks *from, struct model_event *event)
+{
+	struct model_remarks *remarks = &model->remarks;
+	int err = 0;
+
+	for (size_t i = 0; i < from->comment_count && !err; i++)
+		err = add_comment(remarks, from->comments[i]);
+	remarks->has_more |= from->has_more;
+	keep_first(remarks, &remarks->drop_frames, from->drop_frames);
+	keep_first(remarks, &remarks->keep_frames, from->keep_frames);
+	keep_first(remarks, &remarks->doc_url, from->doc_url);
+	if (from->period && !event->own_period) {
+		event->period_type = from->period_type;
+		event->period_unit = from->period_unit;
+		event->own_period = from->period;
+	}
+	return err;
+}
+
 static int add_profile(void *ctx, const struct view_profile *profile)
 {
 	struct model *model = ctx;
@@ -178,7 +236,7 @@ static int add_profile(void *ctx, const struct view_profile *profile)
 	rows_sum(&event->drawn, profile->drawn);
 	if (profile->fallback_errno)
 		event->fallback_errno = profile->fallback_errno;
-	return 0;
+	return model->with_remarks ? add_remarks(model, &profile->remarks, event) : 0;
 }
 
 static int add_times(struct model *model, const struct view_profile *profile,
@@ -242,7 +300,8 @@ static int add_sample(void *ctx, const struct view_profile *profile,
 static int open_side(struct model *model, const struct selection *selection, enum model_side side)
 {
 	const struct reader_sink sink = { .ctx = model, .profile = add_profile, .frame = number_frame,
-					  .stack = number_stack, .sample = add_sample };
+					  .stack = number_stack, .sample = add_sample,
+					  .with_remarks = model->with_remarks };
 
 	model->side = side;
 	return reader_new(&model->texts, selection, model->is_exact, &sink, &model->reader);
@@ -259,12 +318,15 @@ int model_new(const struct model_options *options, struct model **ret_model)
 	rows_init(&model->frames);
 	rows_init(&model->groups);
 	rows_init(&model->events);
+	labels_init(&model->labels);
+	buffer_init(&model->remarks.comments, POOL_REPORT);
 	tree_init(&model->tree);
 	buffer_init(&model->path, POOL_REPORT);
 	timeline_init(&model->timeline, options->with_times);
 	timeline_init(&model->before.timeline, options->with_times);
 	model->with_lines = options->with_lines;
 	model->is_exact = options->is_exact;
+	model->with_remarks = options->with_remarks;
 	model->is_short = options->is_short;
 	err = open_side(model, options->selection, MODEL_AFTER);
 	if (err) {
@@ -404,6 +466,8 @@ void model_free(struct model *model)
 	rows_free(&model->frames);
 	rows_free(&model->groups);
 	rows_free(&model->events);
+	labels_free(&model->labels);
+	buffer_free(&model->remarks.comments);
 	tree_free(&model->tree);
 	buffer_free(&model->path);
 	timeline_free(&model->timeline);

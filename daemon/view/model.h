@@ -6,6 +6,7 @@
 #ifndef STACKTAP_VIEW_MODEL_H
 #define STACKTAP_VIEW_MODEL_H
 
+#include "view/labels.h"
 #include "view/reader.h"
 #include "view/significance.h"
 #include "view/timeline.h"
@@ -21,6 +22,18 @@ struct model_frame {
 	uint64_t address, start_line;
 	uint64_t start, limit, offset;	/* of the mapping */
 	const char *build_id;
+	/* zero and "" unless with_remarks, see struct view_frame */
+	const char *system_name;
+	uint64_t column;
+	uint8_t lacks;
+	bool is_folded;
+};
+
+/* Of all Profiles together: each comment once, and of other texts the first. */
+struct model_remarks {
+	struct buffer comments;		/* const char * */
+	const char *drop_frames, *keep_frames, *doc_url;
+	bool has_more;			/* comments than are kept, or other texts */
 };
 
 struct model_group {
@@ -28,6 +41,7 @@ struct model_group {
 	struct view_process process;
 	uint32_t tid;
 	const char *thread;
+	uint32_t labels;	/* a set of them, with_remarks */
 	uint32_t first;		/* of those that are one to folded_write() */
 };
 
@@ -42,6 +56,8 @@ struct model_event {
 	uint32_t fallback_errno;
 	uint64_t period;	/* weight of each sample; 0: they differ */
 	uint64_t samples, weight;
+	const char *period_type, *period_unit;	/* with_remarks, see struct view_remarks */
+	uint64_t own_period;
 	uint64_t timeless;	/* samples of which no time is known but their Profile's */
 	bool has_quality;
 	uint64_t complete, named, lost, drawn;	/* drawn: see struct view_profile */
@@ -53,17 +69,20 @@ struct model_options {
 	bool with_times;	/* else the timeline has each stack once per group */
 	bool with_lines;	/* frames are lines of functions, not functions */
 	bool is_exact;		/* frames are addresses, with lines and mappings, not functions */
+	bool with_remarks;	/* with what only pprof keeps of them */
 	bool is_short;		/* files without directories, no source files: what two builds share */
 };
 
 struct model {
 	struct texts texts;
 	struct rows frames, groups, events;
+	struct labels labels;
+	struct model_remarks remarks;
 	struct tree tree;		/* its sums: see model_sum() */
 	struct timeline timeline;	/* groups and nodes are those of the model */
 	struct reader_totals totals;
 	struct time_span span;		/* that was selected */
-	bool with_lines, is_exact, is_short, is_cut;
+	bool with_lines, is_exact, with_remarks, is_short, is_cut;
 	struct {
 		struct timeline timeline;
 		struct reader_totals totals;

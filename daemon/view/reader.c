@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "view/pprof_names.h"
 #include "view/reader_message.h"
 
 #define NO_STACK "[no stack]"
@@ -27,6 +28,8 @@ int reader_new(struct texts *texts, const struct selection *selection, bool with
 	buffer_init(&reader->stack, POOL_REPORT);
 	buffer_init(&reader->times, POOL_REPORT);
 	buffer_init(&reader->weights, POOL_REPORT);
+	buffer_init(&reader->labels, POOL_REPORT);
+	buffer_init(&reader->comments, POOL_REPORT);
 	reader->totals.start = UINT64_MAX;
 	*ret_reader = reader;
 	return 0;
@@ -40,6 +43,8 @@ void reader_free(struct reader *reader)
 	buffer_free(&reader->stack);
 	buffer_free(&reader->times);
 	buffer_free(&reader->weights);
+	buffer_free(&reader->labels);
+	buffer_free(&reader->comments);
 	free(reader);
 }
 
@@ -56,6 +61,15 @@ struct time_span reader_span(const struct reader *reader)
 void reader_set_bounds(struct reader *reader, uint64_t start, uint64_t end)
 {
 	reader->span = selection_span(&reader->selection, start, end);
+}
+
+static uint8_t lack_of(const char *key, const OtlpAnyValue *value)
+{
+	if (value && value->value_case == OTLP_VALUE_BOOL && !value->bool_value)
+		for (unsigned int i = 0; i < PPROF_MAPPING_FLAGS; i++)
+			if (!strcmp(key, pprof_mapping_flags[i]))
+				return (uint8_t)(1 << i);
+	return 0;
 }
 
 static int read_mapping(struct reader *reader, int32_t index,
@@ -76,6 +90,7 @@ static int read_mapping(struct reader *reader, int32_t index,
 	mapping = arena_alloc(&reader->arena, sizeof(*mapping));
 	if (!mapping)
 		return -E2BIG;
+	mapping->lacks = 0;
 	mapping->file = mapping->build_id = mapping->htlhash = texts_intern(reader->texts, "");
 	if (!mapping->file)
 		return -E2BIG;
@@ -92,6 +107,8 @@ static int read_mapping(struct reader *reader, int32_t index,
 				err = reader_text(reader, value, &mapping->build_id);
 			else if (!err && !strcmp(key, "process.executable.build_id.htlhash"))
 				err = reader_text(reader, value, &mapping->htlhash);
+			else if (!err)
+				mapping->lacks |= lack_of(key, value);
 		}
 	}
 	if (err)
@@ -126,7 +143,7 @@ static bool is_anonymous(const char *file)
 /* Its kind, and where its function begins. */
 struct location_facts {
 	enum frame_kind kind;
-	bool has_function;
+	bool has_function, is_folded;
 	uint64_t function_start;
 };
 
@@ -149,6 +166,8 @@ static int location_facts(struct reader *reader, const OtlpLocation *location, c
 			ret_facts->has_function = true;
 			ret_facts->function_start = (uint64_t)value->int_value;
 		}
+		if (!strcmp(key, PPROF_IS_FOLDED))
+			ret_facts->is_folded = value && value->value_case == OTLP_VALUE_BOOL && value->bool_value;
 		if (strcmp(key, "profile.frame.type"))
 			continue;
 		err = reader_text(reader, value, &type);
@@ -173,6 +192,8 @@ static int read_function(struct reader *reader, int32_t index, struct view_frame
 				function->system_name_strindex, &err);
 	if (!err)
 		frame->source = reader_string(reader, function->filename_strindex, &err);
+	if (!err && reader->sink.with_remarks)
+		frame->system_name = reader_string(reader, function->system_name_strindex, &err);
 	frame->start_line = (uint64_t)max_of(function->start_line, (int64_t)0);
 	return err;
 }
@@ -210,6 +231,7 @@ static int resolve_location(struct reader *reader, const OtlpLocation *location,
 	if (err)
 		return err;
 	frame.kind = facts.kind;
+	frame.is_folded = facts.is_folded;
 	frame.is_range = facts.has_function && frame.mapping->file[0];
 	frame.address = location->address;
 	frames = arena_alloc(&reader->arena,

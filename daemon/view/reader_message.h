@@ -30,6 +30,8 @@ struct reader {
 	uint32_t *stacks;			/* by the sink's number + 1, 0: not yet */
 	struct arena arena;			/* frames and mappings */
 	struct buffer stack, times, weights;	/* of the Sample at hand */
+	struct buffer labels;			/* of it: struct view_label */
+	struct buffer comments;			/* of the Profile at hand: const char * */
 	uint64_t work_left;			/* frames that may still be visited */
 };
 
@@ -44,6 +46,9 @@ int reader_process(struct reader *reader, const OtlpResource *resource,
 		   struct view_process *ret_process);
 int reader_profile(struct reader *reader, const OtlpProfile *message, struct view_profile *profile);
 int reader_thread(struct reader *reader, const OtlpSample *message, struct view_sample *sample);
+/* What @key says of a Profile or a Sample as pprof has it, with_remarks. */
+int reader_remark(struct reader *reader, const char *key, const OtlpAnyValue *value, struct view_remarks *remarks);
+int reader_label(struct reader *reader, int32_t index, const char *key, const OtlpAnyValue *value);
 uint64_t reader_count(const OtlpAnyValue *value);
 /* Is the attribute a number of the Profile's samples, which a part of them does not have? */
 bool reader_is_count(const char *key);

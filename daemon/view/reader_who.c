@@ -129,6 +129,8 @@ static int read_attributes(struct reader *reader, const OtlpProfile *message,
 			one_in = reader_count(value);
 		else if (!strcmp(key, "stacktap.samples"))
 			profile->has_quality = !selection_is_narrow(&reader->selection);
+		else if (reader->sink.with_remarks)
+			err = reader_remark(reader, key, value, &profile->remarks);
 		number = quality_find(&profile->quality, key);
 		if (number && !err)
 			*number = reader_count(value);
@@ -144,6 +146,7 @@ int reader_profile(struct reader *reader, const OtlpProfile *message,
 	const char *type, *unit, *period_type, *period_unit;
 	int err = 0;
 
+	reader->comments.size = 0;
 	type = reader_string(reader, message->sample_type ? message->sample_type->type_strindex : 0,
 			 &err);
 	unit = reader_string(reader, message->sample_type ? message->sample_type->unit_strindex : 0,
@@ -161,11 +164,18 @@ int reader_profile(struct reader *reader, const OtlpProfile *message,
 		profile->period = (uint64_t)message->period;
 		profile->source = profile->event = period_type;
 		profile->unit = period_unit;
+	} else if (message->period > 0) {
+		profile->remarks.period = (uint64_t)message->period;
+		profile->remarks.period_type = period_type;
+		profile->remarks.period_unit = period_unit;
 	}
 	profile->start = message->time_unix_nano;
 	if (__builtin_add_overflow(message->time_unix_nano, message->duration_nano, &profile->end))
 		profile->end = UINT64_MAX;
-	return read_attributes(reader, message, profile);
+	err = read_attributes(reader, message, profile);
+	profile->remarks.comments = (const char *const *)(const void *)reader->comments.data;
+	profile->remarks.comment_count = reader->comments.size / sizeof(const char *);
+	return err;
 }
 
 int reader_thread(struct reader *reader, const OtlpSample *message, struct view_sample *sample)
@@ -174,6 +184,7 @@ int reader_thread(struct reader *reader, const OtlpSample *message, struct view_
 	const char *key;
 	int err = 0;
 
+	reader->labels.size = 0;
 	sample->cpu = -1;
 	sample->thread = texts_intern(reader->texts, "");
 	if (!sample->thread)
@@ -188,6 +199,10 @@ int reader_thread(struct reader *reader, const OtlpSample *message, struct view_
 			err = reader_text(reader, value, &sample->thread);
 		else if (!strcmp(key, "cpu.logical_number"))
 			sample->cpu = (int64_t)reader_count(value);
+		else if (reader->sink.with_remarks)
+			err = reader_label(reader, message->attribute_indices[i], key, value);
 	}
+	sample->labels = (const struct view_label *)(const void *)reader->labels.data;
+	sample->label_count = reader->labels.size / sizeof(*sample->labels);
 	return err;
 }

@@ -19,6 +19,7 @@ enum frame_kind {
 struct view_mapping {
 	const char *file, *build_id, *htlhash;
 	uint64_t start, limit, offset;
+	uint8_t lacks;		/* a bit for each pprof_mapping_flag that it is said not to have */
 };
 
 /* A Line of a Location, or a Location without any. */
@@ -29,10 +30,12 @@ struct view_frame {
 	uint64_t address;
 	uint64_t line, column;	/* 0: unknown */
 	uint64_t start_line;	/* of the function in @source, 0: unknown */
+	const char *system_name;	/* of the function, with remarks alone; "" or NULL: unknown */
 	enum frame_kind kind;
 	bool is_named;
 	bool is_range;		/* it has no name, but is called by where its function begins */
 	bool is_inlined;	/* into the frame that follows, which is of the same Location */
+	bool is_folded;		/* other functions are at its address, too */
 	uint32_t number;	/* what the sink calls it, if it numbers frames */
 };
 
@@ -40,6 +43,24 @@ struct view_process {
 	uint32_t pid;		/* 0: the kernel's own threads and idle */
 	const char *name, *container_id, *service_name;
 	const char *cgroup;	/* a path */
+};
+
+/* What pprof has of a profile as a whole, see view/pprof_names.h; "" or none: nothing. */
+struct view_remarks {
+	const char *const *comments;
+	size_t comment_count;
+	bool has_more;		/* comments than are kept */
+	const char *drop_frames, *keep_frames, *doc_url;
+	/* how what is no count of samples was sampled; period 0: not known */
+	const char *period_type, *period_unit;
+	uint64_t period;
+};
+
+/* An attribute of a Sample that is none of OTLP's or stacktap's own. */
+struct view_label {
+	const char *key, *text;	/* without a text it is the number */
+	int64_t number;
+	const char *unit;	/* of the number */
 };
 
 struct view_profile {
@@ -53,6 +74,7 @@ struct view_profile {
 	uint64_t drawn;		/* samples that those which were sent were drawn of, without downsampling the same */
 	bool has_quality;	/* written by stacktap, and all of it is selected */
 	struct view_quality quality;
+	struct view_remarks remarks;	/* if the sink is with_remarks */
 };
 
 struct view_sample {
@@ -63,6 +85,8 @@ struct view_sample {
 	size_t frame_count;
 	uint32_t stack;		/* what the sink calls it, if it numbers stacks */
 	uint64_t samples, weight;
+	const struct view_label *labels;	/* if the sink is with_remarks */
+	size_t label_count;
 	const uint64_t *times;	/* Unix ns, not always in order; NULL: unknown */
 	const uint64_t *weights; /* of each time; NULL: equal shares of @weight */
 	size_t time_count;
@@ -87,6 +111,7 @@ struct reader_sink {
 	int (*frame)(void *ctx, struct view_frame *frame);
 	int (*stack)(void *ctx, const struct view_frame *const *frames, size_t count, uint32_t *ret_number);
 	bool without_stacks;	/* Samples have no frames: they are not looked at */
+	bool with_remarks;	/* Profiles, Samples and functions have what only pprof keeps of them */
 	/* All there is to see is valid until it returns. */
 	int (*sample)(void *ctx, const struct view_profile *profile,
 		      const struct view_sample *sample);

@@ -592,7 +592,7 @@ assert value["format"] == "pprof" and value["samples"] == 69 and value["other_ev
 assert value["bytes"] == os.path.getsize(sys.argv[2]), value
 assert b"gamma" in gzip.open(sys.argv[2]).read()' "$out" "$scratch/x.bin"
 check "convert pprof to otlp" run 0 convert -o back.otlp x.bin
-check "convert to otlp says what it lost" says "$err" "back.otlp: 3 samples of pprof as otlp, without units of labels"
+check "convert to otlp says what it lost" says "$err" "back.otlp: 3 samples of pprof as otlp, without the default type of values"
 check "and says what OTLP wants of a Profile, and of no payload that is not there" bash -c '
 	python3 -B tests/otlp/check.py "$1" | grep -E "profile_id|period_type|payload_format|original"; test $? = 1' - "$scratch/back.otlp"
 check "and back" run 0 convert -o back.folded back.otlp
@@ -621,8 +621,11 @@ assert [value.string_value for value in said["pprof.profile.comment"].array_valu
 assert said["pprof.profile.drop_frames"].string_value == "^skip$" and said["pprof.profile.keep_frames"].string_value == "^keep$", said
 assert said["pprof.profile.doc_url"].string_value == "https://example.com/", said
 ' "$scratch/remarks.otlp"
+check "and back" run 0 convert -o remarks.pb.gz remarks.otlp
+check "says what a recording has more" says "$err" "as pprof, without times and CPUs"
+check "and has it again" bash -c 'zcat "$1" | grep -aF "it was slow" && zcat "$1" | grep -aF "^keep$"' - "$scratch/remarks.pb.gz"
 check "convert pprof with many comments" run 0 convert -o chatty.otlp chatty.pprof
-check "says that not all were kept" says "$err" "as otlp, without units of labels and comments beyond the first 256"
+check "says that not all were kept" says "$err" "as otlp, without the default type of values and comments beyond the first 256"
 printf 'a b 1/2 5.000000001: 7 cycles: \n\t ffffffff81000000 f+0x1 ([k])\n\n' >"$scratch/script"
 check "convert perf script to otlp" run 0 convert -o back.otlp script
 check "its samples" run 0 report --json back.otlp

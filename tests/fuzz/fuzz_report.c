@@ -8,9 +8,11 @@
 #include <stdlib.h>
 
 #include "base/pool.h"
+#include "view/callers.h"
 #include "view/convert.h"
 #include "view/page.h"
 #include "view/report_build.h"
+#include "view/tree_errors.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -47,6 +49,28 @@ static void look_at(const struct report *report)
 	}
 }
 
+static void look_at_errors(const struct model *model, uint32_t event, const struct tree *tree, const uint32_t *place)
+{
+	struct tree_errors errors;
+
+	if (!tree_errors_make(model, event, tree, place, 0, &errors))
+		for (uint32_t i = 0; i < tree_count(tree); i++)
+			for (enum tree_share share = 0; share < TREE_SHARES; share++)
+				if (!isfinite(tree_error(&errors, i, share)))
+					abort();
+	tree_errors_free(&errors);
+}
+
+static void look_at_callers(const struct model *model, uint32_t event)
+{
+	struct callers callers;
+
+	look_at_errors(model, event, &model->tree, NULL);
+	if (!callers_make(&model->tree, 0, &callers))
+		look_at_errors(model, event, &callers.tree, callers.place);
+	callers_free(&callers);
+}
+
 /* What is below a node is never less than the node, and all of it is the event's. */
 static void look_at_tree(struct model *model)
 {
@@ -62,6 +86,7 @@ static void look_at_tree(struct model *model)
 			    tree_sum(&model->tree, i)->samples > tree_sum(&model->tree, node->parent)->samples)
 				abort();
 		}
+		look_at_callers(model, event);
 	}
 }
 
@@ -89,7 +114,7 @@ static void make_tree(const uint8_t *data, size_t size)
 	const struct selection selection = { .from = { MOMENT_UNIX, 1700000000000000000 } };
 	const struct model_options options = {
 		.selection = size & 2 ? &selection : NULL, .with_times = size & 4,
-		.is_exact = size & 8,
+		.is_exact = size & 8, .with_remarks = size & 8,
 	};
 	struct model *model;
 

@@ -64,7 +64,7 @@ static void attributes_have_the_published_bytes(void **state)
 	(void)state;
 	assert_int_equal(dictionary_attribute_string(&dictionary, "k", "v"), 1);
 	assert_int_equal(dictionary_attribute_int(&dictionary, "n", 0), 2);
-	assert_int_equal(dictionary_attribute_true(&dictionary, "t"), 3);
+	assert_int_equal(dictionary_attribute_bool(&dictionary, "t", true), 3);
 	check_bytes(want, sizeof(want));
 }
 

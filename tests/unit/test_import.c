@@ -5,7 +5,9 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <zlib.h>
 
+#include "pprof.pb-c.h"
 #include "view/convert.h"
 #include "view/import.h"
 #include "view/report_load.h"
@@ -84,6 +86,174 @@ static void round_trip(const char *name)
 static void pprof_comes_back(void **state _unused_)
 {
 	round_trip("pprof");
+}
+
+/* Texts of a profile by their place. */
+static char *const strings[] = {
+	(char *)(uintptr_t)"", (char *)(uintptr_t)"alloc_space", (char *)(uintptr_t)"bytes", (char *)(uintptr_t)"space",
+	(char *)(uintptr_t)"/opt/shop", (char *)(uintptr_t)"abc123", (char *)(uintptr_t)"cart::add(int)",
+	(char *)(uintptr_t)"_ZN4cart3addEi", (char *)(uintptr_t)"/src/cart.cc", (char *)(uintptr_t)"size",
+	(char *)(uintptr_t)"request", (char *)(uintptr_t)"GET /", (char *)(uintptr_t)"^skip$", (char *)(uintptr_t)"^keep$",
+	(char *)(uintptr_t)"https://example.com/", (char *)(uintptr_t)"it was slow", (char *)(uintptr_t)"twice",
+	(char *)(uintptr_t)"\"quoted\" \xc3\xa9",
+};
+
+/* Everything that a profile can have, once. */
+static uint8_t *make_whole(size_t *ret_size)
+{
+	Pprof__ValueType type = PPROF__VALUE_TYPE__INIT, period_type = type, *types = &type;
+	Pprof__Mapping mapping = PPROF__MAPPING__INIT, *mappings = &mapping;
+	Pprof__Function function = PPROF__FUNCTION__INIT, *functions = &function;
+	Pprof__Line line = PPROF__LINE__INIT, *lines = &line;
+	Pprof__Location location = PPROF__LOCATION__INIT, *locations = &location;
+	Pprof__Label sized = PPROF__LABEL__INIT, named = sized, *labels[] = { &sized, &named };
+	Pprof__Sample sample = PPROF__SAMPLE__INIT, *samples = &sample;
+	Pprof__Profile profile = PPROF__PROFILE__INIT;
+	int64_t comments[] = { 15, 17, 16, 15 }, value = 4096;
+	uint64_t id = 7;
+	uint8_t *bytes;
+
+	type.type = 1;
+	type.unit = period_type.unit = 2;
+	period_type.type = 3;
+	mapping.id = function.id = location.id = location.mapping_id = line.function_id = id;
+	mapping.memory_start = 0x1000;
+	mapping.memory_limit = 0x9000;
+	mapping.file_offset = 0x2000;
+	mapping.filename = 4;
+	mapping.build_id = 5;
+	mapping.has_filenames = true;
+	function.name = 6;
+	function.system_name = 7;
+	function.filename = 8;
+	function.start_line = 40;
+	line.line = 42;
+	line.column = 9;
+	location.address = 0x1234;
+	location.is_folded = true;
+	location.line = &lines;
+	location.n_line = 1;
+	sized.key = 9;
+	sized.num = 512;
+	sized.num_unit = 2;
+	named.key = 10;
+	named.str = 11;
+	sample.location_id = &id;
+	sample.n_location_id = 1;
+	sample.value = &value;
+	sample.n_value = 1;
+	sample.label = labels;
+	sample.n_label = ARRAY_SIZE(labels);
+	profile.sample_type = &types;
+	profile.sample = &samples;
+	profile.mapping = &mappings;
+	profile.function = &functions;
+	profile.location = &locations;
+	profile.n_sample_type = profile.n_sample = profile.n_mapping = profile.n_function = profile.n_location = 1;
+	profile.string_table = (char **)(uintptr_t)strings;
+	profile.n_string_table = ARRAY_SIZE(strings);
+	profile.drop_frames = 12;
+	profile.keep_frames = 13;
+	profile.doc_url = 14;
+	profile.time_nanos = 1790000000000000000;
+	profile.duration_nanos = 10000000000;
+	profile.period_type = &period_type;
+	profile.period = 524288;
+	profile.comment = comments;
+	profile.n_comment = ARRAY_SIZE(comments);
+	*ret_size = pprof__profile__get_packed_size(&profile);
+	bytes = malloc(*ret_size);
+	assert_non_null(bytes);
+	pprof__profile__pack(&profile, bytes);
+	return bytes;
+}
+
+static void assert_text(const Pprof__Profile *profile, int64_t place, const char *text)
+{
+	assert_in_range(place, 0, profile->n_string_table - 1);
+	assert_string_equal(profile->string_table[place], text);
+}
+
+static void assert_whole(const Pprof__Profile *profile)
+{
+	static const char *const comments[] = { "it was slow", "\"quoted\" \xc3\xa9", "twice" };
+	const Pprof__Location *location = profile->location[0];
+	const Pprof__Mapping *mapping = profile->mapping[0];
+	const Pprof__Function *function = profile->function[0];
+	const Pprof__Sample *sample = profile->sample[0];
+
+	/* a comment that is there twice is one */
+	assert_int_equal(profile->n_comment, ARRAY_SIZE(comments));
+	for (size_t i = 0; i < ARRAY_SIZE(comments); i++)
+		assert_text(profile, profile->comment[i], comments[i]);
+	assert_text(profile, profile->drop_frames, "^skip$");
+	assert_text(profile, profile->keep_frames, "^keep$");
+	assert_text(profile, profile->doc_url, "https://example.com/");
+	assert_int_equal(profile->time_nanos, 1790000000000000000);
+	assert_int_equal(profile->duration_nanos, 10000000000);
+	assert_text(profile, profile->period_type->type, "space");
+	assert_text(profile, profile->period_type->unit, "bytes");
+	assert_int_equal(profile->period, 524288);
+	assert_int_equal(profile->n_sample_type, 2);
+	assert_text(profile, profile->sample_type[1]->type, "alloc_space");
+	assert_text(profile, profile->sample_type[1]->unit, "bytes");
+	assert_int_equal(profile->n_sample, 1);
+	assert_int_equal(sample->value[1], 4096);
+	/* and the process, which is the first mapping's program */
+	assert_int_equal(sample->n_label, 3);
+	assert_text(profile, sample->label[1]->key, "size");
+	assert_int_equal(sample->label[1]->num, 512);
+	assert_text(profile, sample->label[1]->num_unit, "bytes");
+	assert_text(profile, sample->label[2]->key, "request");
+	assert_text(profile, sample->label[2]->str, "GET /");
+	assert_int_equal(mapping->memory_start, 0x1000);
+	assert_int_equal(mapping->memory_limit, 0x9000);
+	assert_int_equal(mapping->file_offset, 0x2000);
+	assert_text(profile, mapping->filename, "/opt/shop");
+	assert_text(profile, mapping->build_id, "abc123");
+	assert_true(mapping->has_filenames);
+	assert_false(mapping->has_functions || mapping->has_line_numbers || mapping->has_inline_frames);
+	assert_int_equal(location->address, 0x1234);
+	assert_true(location->is_folded);
+	assert_int_equal(location->line[0]->line, 42);
+	assert_int_equal(location->line[0]->column, 9);
+	assert_text(profile, function->name, "cart::add(int)");
+	assert_text(profile, function->system_name, "_ZN4cart3addEi");
+	assert_text(profile, function->filename, "/src/cart.cc");
+	assert_int_equal(function->start_line, 40);
+}
+
+static void all_that_pprof_has_comes_back(void **state _unused_)
+{
+	const struct convert_format *format = convert_by_name("pprof");
+	size_t size, count;
+	uint8_t *bytes = make_whole(&size);
+	uint8_t plain[4096];
+	struct report *report;
+	Pprof__Profile *profile;
+	struct model *model;
+	char *text;
+	FILE *file;
+	gzFile packed;
+
+	assert_int_equal(import("pprof", (const char *)bytes, size, &report), 0);
+	report_free(report);
+	file = open_memstream(&text, &count);
+	assert_int_equal(model_load(fixture_path("imported.otlp"), &format->model, &model, NULL, 0), 0);
+	assert_int_equal(format->write(model, &(struct convert_options){ .name = "x" }, file), 0);
+	assert_int_equal(fclose(file), 0);
+	assert_false(model->remarks.has_more);
+	model_free(model);
+	recorded_bytes(fixture_path("back.pb.gz"), text, count);
+	packed = gzopen(fixture_path("back.pb.gz"), "r");
+	profile = pprof__profile__unpack(NULL, (size_t)gzread(packed, plain, sizeof(plain)), plain);
+	gzclose(packed);
+	assert_non_null(profile);
+	assert_whole(profile);
+	pprof__profile__free_unpacked(profile, NULL);
+	free(text);
+	free(bytes);
+	synthetic_check_pools();
 }
 
 static void perf_script_comes_back(void **state _unused_)
@@ -205,6 +375,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(pprof_comes_back),
+		cmocka_unit_test(all_that_pprof_has_comes_back),
 		cmocka_unit_test(perf_script_comes_back),
 		cmocka_unit_test(perf_prints_it_so),
 		cmocka_unit_test(damage_is_refused),

@@ -7,6 +7,7 @@ usage: convert.py STACKTAP DIRECTORY
 """
 
 import collections
+import gzip
 import json
 import os
 import re
@@ -16,8 +17,10 @@ import sys
 
 sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [HERE]
+sys.path[:0] = [HERE, os.path.join(HERE, os.pardir, "otlp")]
 
+import wire  # noqa: E402
+from make_sample import lengthed, varint  # noqa: E402
 from page import Recording, Tap  # noqa: E402
 
 START_MS = 1_790_000_000_000
@@ -70,6 +73,40 @@ def pprof(tap, stacktap, recording, source, work):
     tap.check("go tool pprof: labels of threads", all(
         re.search(rf"{count}(\.0)? .*{re.escape(name)}$", tags, re.MULTILINE) for name, count in threads.items()),
         tags[:1500])
+
+
+def remarks(tap, stacktap, work):
+    """A pprof by way of OTLP: what go tool pprof says of it is the same."""
+    def number(field, *values):
+        return b"".join(varint(field << 3) + varint(value) for value in values)
+
+    def lump(field, *parts):
+        return varint(field << 3 | wire.LEN) + lengthed(b"".join(parts))
+    strings = ("", "it was slow", "and twice", "bytes", "space", "size", "/opt/shop", "grow", "/src/grow.go")
+    plain = b"".join([
+        *(lump(6, text.encode()) for text in strings), lump(1, number(1, 4), number(2, 3)), number(13, 1, 2),
+        lump(11, number(1, 4), number(2, 3)), number(12, 524288),
+        lump(2, lump(1, varint(7)), lump(2, varint(4096)), lump(3, number(1, 5), number(3, 512), number(4, 3))),
+        lump(3, number(1, 1), number(2, 0x1000), number(3, 0x9000), number(5, 6), number(7, 1)),
+        lump(4, number(1, 7), number(2, 1), number(3, 0x1234), lump(4, number(1, 3), number(2, 42))),
+        lump(5, number(1, 3), number(2, 7), number(3, 7), number(4, 8), number(5, 40))])
+    first, second, otlp = (os.path.join(work, name) for name in ("first.pb.gz", "second.pb.gz", "first.otlp"))
+    with gzip.open(first, "wb") as file:
+        file.write(plain)
+    convert(stacktap, convert(stacktap, first, otlp), second)
+    if not shutil.which("go"):
+        tap.skip("pprof's remarks", "there is no go (tests/setup view)")
+        return
+
+    def ask(path, *options):
+        return subprocess.run(["go", "tool", "pprof", "-symbolize=none", "-sample_index=space", *options, path], check=True,
+                              capture_output=True, text=True, env={**os.environ, "HOME": work}).stdout
+    tap.same("go tool pprof: comments", [ask(path, "-comments") for path in (first, second)], ["it was slow\nand twice\n"] * 2)
+    tags = [re.search(r"^ size: .*\n.*", ask(path, "-tags"), re.MULTILINE).group() for path in (first, second)]
+    tap.check("go tool pprof: a label with its unit", tags[0] == tags[1] and "512B" in tags[0], tags)
+    raw = [re.search(r"^PeriodType.*\nPeriod.*", ask(path, "-raw"), re.MULTILINE).group() for path in (first, second)]
+    tap.check("go tool pprof: the period", raw[0] == raw[1] and "524288" in raw[0], raw)
+    tap.same("go tool pprof: the line", [re.findall(r"grow /src/grow.go:42", ask(path, "-raw")) != [] for path in (first, second)], [True] * 2)
 
 
 def folded(tap, stacktap, recording, source, work):
@@ -207,6 +244,7 @@ def main():
         except (RuntimeError, ValueError, KeyError, IndexError, AttributeError, subprocess.SubprocessError) as error:
             tap.check(f"{part.__name__} ends", False, f"{type(error).__name__}: {error}")
     hostile(tap, stacktap, work)
+    remarks(tap, stacktap, work)
     return tap.finish()
 
 
