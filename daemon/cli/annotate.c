@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/fit.h"
 #include "cli/pager.h"
 #include "cli/places.h"
 #include "cli/select.h"
@@ -30,6 +31,7 @@ static const char help[] =
 	"      --debuginfod URL       ask this server for a debug file that is not on this host\n"
 	"      --debuginfod-max SIZE, --debuginfod-timeout TIME\n\n"
 	SELECT_HELP
+	"      --wide                 do not shorten lines to fit the terminal\n"
 	"      --json                 everything as JSON\n"
 	"  -h, --help\n";
 
@@ -39,6 +41,7 @@ enum {
 	OPT_ASM_RAW,
 	OPT_PERCENT_LIMIT,
 	OPT_SOURCE_DIR,
+	OPT_WIDE,
 };
 
 static int annotate(struct annotate_options *options)
@@ -67,6 +70,7 @@ static int annotate(struct annotate_options *options)
 	if (annotation.hits.is_cut)
 		fprintf(stderr, "stacktap: %s is cut off or damaged; this is what is whole\n",
 			recording_name(options->path));
+	fit_start(options->is_wide);
 	pager_start();
 	annotate_print(&annotation, stdout);
 	return cli_finish();
@@ -97,6 +101,9 @@ static int parse_option(int argc, char **argv, int option, struct annotate_optio
 		return CLI_OK;
 	case OPT_SOURCE_DIR:
 		return places_add(&options->source_directories, &options->source_directory_count, optarg);
+	case OPT_WIDE:
+		options->is_wide = true;
+		return CLI_OK;
 	case 'j':
 		options->use_json = true;
 		cli_use_json();
@@ -122,6 +129,7 @@ static int parse(int argc, char **argv, struct annotate_options *options)
 		{ "source-dir", required_argument, NULL, OPT_SOURCE_DIR },
 		PLACES_OPTIONS,
 		SELECT_OPTIONS,
+		{ "wide", no_argument, NULL, OPT_WIDE },
 		{ "json", no_argument, NULL, 'j' },
 		{ 0 },
 	};

@@ -25,7 +25,7 @@ struct annotate_options {
 	const char **source_directories;
 	size_t source_directory_count;
 	double least;			/* percent */
-	bool use_json, without_source, is_intel, with_bytes;
+	bool use_json, without_source, is_intel, with_bytes, is_wide;
 };
 
 /* Where a hit is in the source: file NULL: unknown. */

@@ -1,12 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <inttypes.h>
+#include <limits.h>
 #include <string.h>
 
 #include "base/json.h"
 #include "cli/annotate.h"
+#include "cli/fit.h"
 #include "view/recording.h"
 
-enum { BYTES_SHOWN = 8, TEXT_COLUMN = 44, SHARE_COLUMNS = 18, ERROR_COLUMNS = 8 };
+enum {
+	BYTES_SHOWN = 8,
+	BYTES_COLUMNS = 80,	/* from which on there is room for bytes */
+	TEXT_COLUMN = 44,
+	SHARE_COLUMNS = 9,
+	SAMPLES_COLUMNS = 9,
+	ERROR_COLUMNS = 8,
+	NOTE_INDENT = 2,
+	INDENT_PART = 4,
+	LINE_MAX_BYTES = 16384,	/* of two texts that have 4 KiB at most */
+};
 
 static const char skid[] =
 	"a sample is at the instruction that was next when the interrupt came: "
@@ -21,10 +33,15 @@ static double percent_of_all(const struct annotation *annotation)
 	return all ? 100.0 * (double)annotation->weight / (double)all : 0;
 }
 
-/* Of the width of all rows' errors: none of them has one where there are no times. */
+/* Of all rows: none of them has an error where there are no times, or where the line has no room. */
 static int error_columns(const struct annotation *annotation)
 {
-	return annotation->hits.with_times ? ERROR_COLUMNS : 0;
+	return annotation->hits.with_times && fit_left(0) >= FIT_ERRORS ? ERROR_COLUMNS : 0;
+}
+
+static int share_columns(const struct annotation *annotation)
+{
+	return SHARE_COLUMNS + error_columns(annotation) + (fit_left(0) >= FIT_SHARES ? SAMPLES_COLUMNS : 0);
 }
 
 static const char *error_text(const struct report_error *error, char text[16])
@@ -35,35 +52,35 @@ static const char *error_text(const struct report_error *error, char text[16])
 	return text;
 }
 
-static void print_head(FILE *out, const struct annotation *annotation)
+static void print_head(const struct annotation *annotation)
 {
 	const struct hit_event *event = annotation->event;
 	const struct hit *hit = annotation->chosen[0];
-	char error[16];
+	char error[16], note[FIT_NOTE] = "";
 
-	fprintf(out, "%s  %s\n", hit->name, hit->mapping->file[0] ? hit->mapping->file : "[no mapping]");
-	fprintf(out, "%" PRIu64 " sample%s of %s, %.2f %%%s of all", annotation->samples,
+	fit_function(0, hit->name, "", hit->mapping->file[0] ? hit->mapping->file : "[no mapping]");
+	fit_add(note, "%" PRIu64 " sample%s of %s, %.2f %%%s of all", annotation->samples,
 		annotation->samples == 1 ? "" : "s", event->source, percent_of_all(annotation),
 		error_text(&annotation->error, error));
 	if (annotation->inlined)
-		fprintf(out, ", %" PRIu64 " in functions inlined in it", annotation->inlined);
+		fit_add(note, ", %" PRIu64 " in functions inlined in it", annotation->inlined);
 	if (annotation->hits.events.count > 1)
-		fprintf(out, "; --event shows another of %u events", annotation->hits.events.count);
-	fprintf(out, "\nskid: %s\n", skid);
+		fit_add(note, "; --event shows another of %u events", annotation->hits.events.count);
+	fit_words(0, NOTE_INDENT, note);
+	fit_words(fit_print("skid: "), NOTE_INDENT, skid);
 	if (annotation->note[0])
-		fprintf(out, "note: %s\n", annotation->note);
+		fit_words(fit_print("note: "), NOTE_INDENT, annotation->note);
 }
 
-static void print_bytes(FILE *out, const struct annotate_row *row)
+static int print_bytes(const struct annotate_row *row)
 {
-	for (size_t i = 0; i < BYTES_SHOWN; i++) {
+	char text[3 * BYTES_SHOWN + 2] = "";
+
+	for (size_t i = 0; i < BYTES_SHOWN; i++)
 		if (i < row->size)
-			fprintf(out, "%02x%c", row->bytes[i],
-				i + 1 == BYTES_SHOWN && row->size > BYTES_SHOWN ? '+' : ' ');
-		else
-			fputs("   ", out);
-	}
-	fputc(' ', out);
+			snprintf(text + 3 * i, 4, "%02x%c", row->bytes[i],
+				 i + 1 == BYTES_SHOWN && row->size > BYTES_SHOWN ? '+' : ' ');
+	return fit_print("%-*s", (int)sizeof(text) - 1, text);
 }
 
 static const char *last_part(const char *path)
@@ -73,41 +90,75 @@ static const char *last_part(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-/* An instruction; its line only where that is another one than @before has. */
-static void print_code(FILE *out, const struct annotation *annotation,
-		       const struct annotate_row *row, const struct annotate_row *before)
+/* An address, whose last digits tell it from others. */
+static int print_address(const struct annotate_row *row, int used)
 {
-	int width;
+	char address[24];
 
-	fprintf(out, "  %8" PRIx64 ":  ", row->address);
-	if (annotation->options->with_bytes)
-		print_bytes(out, row);
-	width = fprintf(out, "%s", row->text);
-	if (row->target)
-		width += fprintf(out, "  <%s>", row->target);
-	if (row->file && !(before && before->file == row->file && before->line == row->line))
-		fprintf(out, "%*s  %s:%" PRIu64, width < TEXT_COLUMN ? TEXT_COLUMN - width : 0, "",
-			last_part(row->file), row->line);
+	if (fit_left(0) >= FIT_SHARES)
+		return fit_print("  %8" PRIx64 ":  ", row->address);
+	snprintf(address, sizeof(address), "%" PRIx64 ": ", row->address);
+	fit_print(" ");
+	fit_tail(address, fit_left(used + 1) / 2);
+	return 1 + min_of(fit_columns(address), fit_left(used + 1) / 2);
 }
 
-static void print_row(FILE *out, const struct annotation *annotation,
-		      const struct annotate_row *row, const struct annotate_row *before)
+/* An instruction; its line only where that is another one than @before has, and where there is room for it. */
+static void print_code(const struct annotation *annotation, const struct annotate_row *row,
+		       const struct annotate_row *before, int used)
 {
-	char error[16];
-	int columns = error_columns(annotation);
+	char text[LINE_MAX_BYTES], place[LINE_MAX_BYTES];
+	int gap;
 
-	error_text(&row->error, error);
+	used += print_address(row, used);
+	if (annotation->options->with_bytes && fit_left(0) >= BYTES_COLUMNS)
+		used += print_bytes(row);
+	snprintf(text, sizeof(text), "%s%s%s%s", row->text, row->target ? "  <" : "", row->target ?: "",
+		 row->target ? ">" : "");
+	fit_end(text, fit_left(used));
+	if (!row->file || (before && before->file == row->file && before->line == row->line))
+		return;
+	snprintf(place, sizeof(place), "  %s:%" PRIu64, last_part(row->file), row->line);
+	gap = max_of(TEXT_COLUMN - fit_columns(text), 0);
+	used += fit_columns(text) + fit_columns(place);
+	if (used <= fit_left(0))
+		fit_print("%*s%s", min_of(gap, fit_left(used)), "", place);
+}
+
+/* Where there is little room its indentation takes a part of it alone, or none. */
+static void print_source(const char *text, int used)
+{
+	const int blanks = (int)strspn(text, " ");
+	const int indent = fit_left(0) < FIT_SHARES ? 0 : fit_left(0) < FIT_ERRORS ? blanks / INDENT_PART : blanks;
+
+	used += fit_print("%*s", indent, "");
+	fit_end(text + blanks, fit_left(used));
+}
+
+static void print_row(const struct annotation *annotation, const struct annotate_row *row,
+		      const struct annotate_row *before)
+{
+	const int columns = error_columns(annotation), shares = share_columns(annotation);
+	char error[16] = "";
+
+	if (columns)
+		error_text(&row->error, error);
 	/* the sign has two bytes, and one column */
 	if (row->samples)
-		fprintf(out, " %6.2f %%%-*s %8" PRIu64, annotate_percent(annotation, row->weight),
-			columns + !!*error, error, row->samples);
+		fit_print(" %6.2f %%%-*s", annotate_percent(annotation, row->weight), columns + !!*error, error);
 	else
-		fprintf(out, "%*s", SHARE_COLUMNS + columns, "");
+		fit_print("%*s", SHARE_COLUMNS + columns, "");
+	if (fit_left(0) >= FIT_SHARES && row->samples)
+		fit_print(" %8" PRIu64, row->samples);
+	else if (fit_left(0) >= FIT_SHARES)
+		fit_print("%*s", SAMPLES_COLUMNS, "");
 	if (annotation->mode == ANNOTATE_CODE)
-		print_code(out, annotation, row, before);
+		print_code(annotation, row, before, shares);
 	else
-		fprintf(out, "  %6" PRIu64 "  %s", row->line, row->text ? row->text : "[not here]");
-	fputc('\n', out);
+		print_source(row->text ?: "[not here]",
+			     shares + fit_print(fit_left(0) >= FIT_SHARES ? "  %6" PRIu64 "  " : " %4" PRIu64 " ",
+						row->line));
+	fit_print("\n");
 }
 
 static bool is_shown(const struct annotation *annotation, const struct annotate_row *row)
@@ -117,18 +168,39 @@ static bool is_shown(const struct annotation *annotation, const struct annotate_
 	return least <= 0 || (row->samples && annotate_percent(annotation, row->weight) >= least);
 }
 
-static void print_section(FILE *out, const struct annotation *annotation,
-			  const struct annotate_section *section)
+static void print_gap(const struct annotation *annotation)
 {
-	const int columns = error_columns(annotation);
+	fit_print("%*s\n", share_columns(annotation) + 3, "...");
+}
+
+static void print_heading(const struct annotation *annotation, const struct annotate_section *section)
+{
+	int used = share_columns(annotation);
+
+	fit_print("\n PERCENT%*s", error_columns(annotation), "");
+	if (fit_left(0) >= FIT_SHARES) {
+		fit_print(section->file ? "  SAMPLES    LINE  " : "  SAMPLES   ADDRESS  ");
+		used += section->file ? 9 : 12;
+	} else {
+		used = SHARE_COLUMNS + fit_print(" ");
+	}
+	if (section->file) {
+		fit_path(used, section->file);
+	} else {
+		char range[64];
+
+		snprintf(range, sizeof(range), "%" PRIx64 " to %" PRIx64, section->start, section->start + section->size);
+		fit_end(range, fit_left(used));
+		fit_print("\n");
+	}
+}
+
+static void print_section(const struct annotation *annotation, const struct annotate_section *section)
+{
 	const struct annotate_row *before = NULL;
 	bool is_gap = false;
 
-	if (section->file)
-		fprintf(out, "\n PERCENT%*s  SAMPLES    LINE  %s\n", columns, "", section->file);
-	else
-		fprintf(out, "\n PERCENT%*s  SAMPLES   ADDRESS  %" PRIx64 " to %" PRIx64 "\n", columns, "",
-			section->start, section->start + section->size);
+	print_heading(annotation, section);
 	for (size_t i = 0; i < section->count; i++) {
 		const struct annotate_row *row = annotate_row(annotation, section->first + i);
 
@@ -137,24 +209,30 @@ static void print_section(FILE *out, const struct annotation *annotation,
 			continue;
 		}
 		if (is_gap || row->is_after_gap)
-			fprintf(out, "%*s...\n", SHARE_COLUMNS + columns, "");
-		print_row(out, annotation, row, is_gap ? NULL : before);
+			print_gap(annotation);
+		print_row(annotation, row, is_gap ? NULL : before);
 		is_gap = false;
 		before = row;
 	}
 	if (is_gap)
-		fprintf(out, "%*s...\n", SHARE_COLUMNS + columns, "");
+		print_gap(annotation);
 }
 
 void annotate_print(const struct annotation *annotation, FILE *out)
 {
-	print_head(out, annotation);
+	char note[FIT_NOTE] = "";
+
+	fit_into(out);
+	print_head(annotation);
 	for (size_t i = 0; i < annotate_section_count(annotation); i++)
-		print_section(out, annotation, annotate_section(annotation, i));
-	if (annotation->outside)
-		fprintf(out, "\n%" PRIu64 " samples (%.2f %%) are in no line of this\n", annotation->outside,
-			annotation->samples ? 100.0 * (double)annotation->outside /
-						      (double)annotation->samples : 0);
+		print_section(annotation, annotate_section(annotation, i));
+	if (annotation->outside) {
+		fit_add(note, "%" PRIu64 " samples (%.2f %%) are in no line of this", annotation->outside,
+			annotation->samples ? 100.0 * (double)annotation->outside / (double)annotation->samples : 0);
+		fit_print("\n");
+		fit_words(0, NOTE_INDENT, note);
+	}
+	fit_into(NULL);
 }
 
 static void put_error(struct json *json, const struct report_error *error)

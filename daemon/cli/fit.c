@@ -23,6 +23,17 @@ enum {
 };
 
 static int width = INT_MAX;
+static FILE *sink;	/* NULL: standard output */
+
+static FILE *out(void)
+{
+	return sink ?: stdout;
+}
+
+void fit_into(FILE *file)
+{
+	sink = file;
+}
 
 void fit_start(bool is_wide)
 {
@@ -55,13 +66,13 @@ int fit_print(const char *format, ...)
 
 	va_start(args, format);
 	if (width == INT_MAX) {
-		vprintf(format, args);
+		vfprintf(out(), format, args);
 		va_end(args);
 		return 0;
 	}
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	fputs(text, stdout);
+	fputs(text, out());
 	return fit_columns(text);
 }
 
@@ -71,18 +82,18 @@ int fit_end(const char *text, int columns)
 	int used;
 
 	if (width == INT_MAX) {
-		fputs(text, stdout);
+		fputs(text, out());
 		return 0;
 	}
 	used = fit_columns(text);
 	if (used <= columns) {
-		fputs(text, stdout);
+		fputs(text, out());
 		return used;
 	}
 	if (columns <= 0)
 		return 0;
 	used = browse_cut(text, columns - 1, cut, sizeof(cut));
-	printf("%s…", cut);
+	fprintf(out(), "%s…", cut);
 	return used + 1;
 }
 
@@ -98,8 +109,7 @@ static int columns_of_one(const char *text, const char **ret_next)
 	return is_bad || wcwidth(wide) < 0 ? 1 : wcwidth(wide);
 }
 
-/* @text in so many columns, its beginning left out if need be. */
-static void put_end_of(const char *text, int columns)
+void fit_tail(const char *text, int columns)
 {
 	const char *next;
 	int have = 0, one;
@@ -107,7 +117,7 @@ static void put_end_of(const char *text, int columns)
 	for (const char *at = text; *at; at = next)
 		have += columns_of_one(at, &next);
 	if (have <= columns) {
-		fputs(text, stdout);
+		fputs(text, out());
 		return;
 	}
 	if (columns <= 0)
@@ -117,7 +127,7 @@ static void put_end_of(const char *text, int columns)
 		have -= one;
 		text = next;
 	}
-	printf("…%s", text);
+	fprintf(out(), "…%s", text);
 }
 
 void fit_add(char note[FIT_NOTE], const char *format, ...)
@@ -132,7 +142,7 @@ void fit_add(char note[FIT_NOTE], const char *format, ...)
 
 static void begin_line(int indent, int *used)
 {
-	printf("\n%*s", indent, "");
+	fprintf(out(), "\n%*s", indent, "");
 	*used = indent;
 }
 
@@ -146,7 +156,7 @@ static void put_word(const char *word, const char *end, int indent, int *used)
 
 		if (*used + columns > width)
 			begin_line(indent, used);
-		fwrite(word, 1, (size_t)(next - word), stdout);
+		fwrite(word, 1, (size_t)(next - word), out());
 		*used += columns;
 	}
 }
@@ -156,7 +166,7 @@ void fit_words(int used, int indent, const char *text)
 	bool is_first = true;
 
 	if (width == INT_MAX) {
-		puts(text);
+		fprintf(out(), "%s\n", text);
 		return;
 	}
 	indent = min_of(indent, width / INDENT_PART);
@@ -170,20 +180,20 @@ void fit_words(int used, int indent, const char *text)
 		if (used + columns > width && columns - !is_first <= width - indent) {
 			begin_line(indent, &used);
 		} else if (!is_first) {
-			putchar(' ');
+			putc(' ', out());
 			used++;
 		}
 		put_word(text, end, indent, &used);
 		is_first = false;
 		text = end;
 	}
-	putchar('\n');
+	putc('\n', out());
 }
 
 void fit_path(int used, const char *path)
 {
-	put_end_of(path, fit_left(used));
-	putchar('\n');
+	fit_tail(path, fit_left(used));
+	putc('\n', out());
 }
 
 static const char *last_part(const char *path)
@@ -199,7 +209,7 @@ void fit_function(int used, const char *name, const char *place, const char *fil
 	int room;
 
 	if (width == INT_MAX) {
-		printf("%s%s%s%s%s\n", name, *place ? "  " : "", place, *file ? "  " : "", file);
+		fprintf(out(), "%s%s%s%s%s\n", name, *place ? "  " : "", place, *file ? "  " : "", file);
 		return;
 	}
 	/* the place says what the row is of: it stays, but for its beginning */
@@ -213,8 +223,8 @@ void fit_function(int used, const char *name, const char *place, const char *fil
 	}
 	room = fit_end(name, room - (*file ? GAP + fit_columns(file) : 0));
 	if (*place && left > room + GAP) {
-		fputs("  ", stdout);
-		put_end_of(place, left - room - GAP);
+		fputs("  ", out());
+		fit_tail(place, left - room - GAP);
 	}
-	printf("%s%s\n", *file ? "  " : "", file);
+	fprintf(out(), "%s%s\n", *file ? "  " : "", file);
 }

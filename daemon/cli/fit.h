@@ -8,11 +8,14 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
 #include "base/macro.h"
 
 /* How wide standard output is, once, before a pager has it; @is_wide: lines stay whole anyway. */
 void fit_start(bool is_wide);
+/* What follows goes to @file; NULL: to standard output. */
+void fit_into(FILE *file);
 /* Columns of a line, from which on it has more than one share, and errors. */
 enum { FIT_SHARES = 40, FIT_ERRORS = 60 };
 
@@ -23,6 +26,8 @@ int fit_columns(const char *text);
 int fit_print(const char *format, ...) _printf_(1, 2);
 /* @text in so many columns, its end left out if need be; what it took. */
 int fit_end(const char *text, int columns);
+/* @text in so many columns, its beginning left out if need be. */
+void fit_tail(const char *text, int columns);
 /* More of a sentence. */
 enum { FIT_NOTE = 8192 };	/* bytes: paths are in it */
 void fit_add(char note[FIT_NOTE], const char *format, ...) _printf_(2, 3);

@@ -809,6 +809,41 @@ for width in (20, 21, 40, 80, 100):
     words = {word for line in fit for word in line.split()}
     assert all(line.startswith(" " * begin) and line[begin] != " " for line in fit if line.startswith(" ")), fit
     assert {word for line in summary for word in line.split() if columns(word) <= width - 11} <= words, fit
+
+with open(f"{scratch}/fit.c", "w") as file:
+    file.write("".join(["int count;\n\nint a_function_of_quite_a_long_name(int start)\n{\n\tfor (int i = 0; i < start; i++) {\n",
+                        *(f"\t\tcount += count / (i + {i}); /* 漢漢 a remark that is as long as remarks should not be, and then some */\n" for i in range(3, 9)),
+                        "\t}\n\treturn count;\n}\n\nint main(void)\n{\n\treturn a_function_of_quite_a_long_name(3);\n}\n"]))
+subprocess.run([os.environ.get("CC", "cc"), "-g", "-O0", "-no-pie", "-Wl,--build-id", "-o", "fit", "fit.c"], cwd=scratch, check=True)
+notes = subprocess.run(["readelf", "-nW", "fit"], cwd=scratch, check=True, capture_output=True, text=True).stdout
+(symbol,) = [line.split() for line in subprocess.run(["nm", "-S", "fit"], cwd=scratch, check=True, capture_output=True, text=True).stdout.splitlines() if "quite_a_long" in line]
+builder, start, size = make_sample.Builder(), int(symbol[0], 16), int(symbol[1], 16)
+builder.dictionary.mapping_table.append(Message("Mapping", memory_start=0x400000, memory_limit=0x500000, filename_strindex=builder.string(FILE),
+                                                attribute_indices=builder.attributes(process__executable__build_id__gnu=re.search("Build ID: ([0-9a-f]+)", notes).group(1))))
+# of 20 functions at a time, so that there are errors; each address, be it that of an instruction or not
+samples = [make_sample.sample(builder.stack(builder.location("a_function_of_quite_a_long_name", start + at, mapping=len(builder.dictionary.mapping_table) - 1)),
+                              builder.attributes(thread__id=7, thread__name="x"), [10**18 + k * 10**7 + at for k in range(at % 7, 900, 9)]) for at in range(size)]
+builder.resource([Message("Profile", sample_type=builder.value_type("samples", "count"), samples=samples, time_unix_nano=10**18, duration_nano=10**10,
+                          period=10**7, profile_id=bytes([1]) * 16, period_type=builder.value_type("cpu", "nanoseconds"))], process__pid=7, process__executable__name="fit")
+with open(f"{scratch}/fit.otlp", "wb") as file:
+    file.write(wire.frame(make_sample.encode(builder.data)))
+for options in ((), ("--no-source",), ("--no-source", "--asm-raw"), ("--percent-limit", "3")):
+    command = ("annotate", *options, "--binary", "fit", "--source-dir", ".", "a_function_of_quite_a_long_name", "fit.otlp")
+    whole = subprocess.run([stacktap, *command], cwd=scratch, check=True, capture_output=True, text=True).stdout.splitlines()
+    assert [line.expandtabs(8).rstrip() for line in lines(50, *command, "--wide")] == [line.expandtabs(8).rstrip() for line in whole], whole
+    rows = [line for line in whole if re.match(r" +\d+\.\d\d %", line)]
+    assert len(rows) > 4 and max(map(columns, whole)) > 100 and sum("±" in line for line in rows) > 4, whole
+    for width in (20, 21, 30, 39, 40, 59, 60, 80):
+        fit = lines(width, *command)
+        have = [line for line in fit if re.match(r" +\d+\.\d\d %", line) and "all" not in line]
+        assert max(map(columns, fit)) <= width and "\t" not in "".join(fit), [line for line in fit if columns(line) > width]
+        # each row is there with its share, in further columns what has room
+        assert [line.split("%")[0] for line in have] == [line.split("%")[0] for line in rows], (have, rows)
+        assert any("±" in line for line in have) == (width >= 60), have
+        counts = [re.search(r"%(?: ± [\d.]+)? +(\d+) ", line).group(1) for line in rows]
+        assert width < 40 or [re.search(r"%(?: ± [\d.]+)? +(\d+) ", line).group(1) for line in have] == counts, have
+        said = "".join("".join(line.split()) for line in fit)
+        assert "mostlybehindtheonethattookthetime" in said and ("mov" in said if "--no-source" in options else "cou" in said), fit
 print("fits")
 PYTHON
 check "lines fit the terminal" says "$out" fits
