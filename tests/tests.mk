@@ -239,6 +239,10 @@ test-objects: ## payloads through a Collector into files and a bucket of an S3 s
 test-speedscope: user ## what convert writes, opened by speedscope of npm in a headless Chromium (npm)
 	$(Q)/usr/bin/python3 -B tests/view/speedscope.py "$(abspath $(U))/stacktap" "$(abspath $(O))/view"
 
+.PHONY: test-firefox
+test-firefox: user ## what convert writes, read by the Firefox Profiler's own importer of npm (npm)
+	$(Q)/usr/bin/python3 -B tests/view/firefox.py "$(abspath $(U))/stacktap" "$(abspath $(O))/view"
+
 .PHONY: test-backends
 test-backends: ## real servers by path, fed and asked: PYROSCOPE=PROGRAM PARCA=PROGRAM [RECORDINGS="FILE..."]
 	$(Q)PYROSCOPE="$(PYROSCOPE)" PARCA="$(PARCA)" tests/backends/run "$(O)" $(RECORDINGS)
