@@ -666,7 +666,7 @@ done
 
 # a message, two seconds nothing, another one: on a terminal it says how far it is, and takes that away again
 check "progress on a terminal" python3 -B -c '
-import pty, subprocess, sys, time
+import fcntl, pty, struct, subprocess, sys, termios, time
 sys.path.insert(0, "tests/cli")
 from terminal import drain
 own, terminal = pty.openpty()
@@ -674,6 +674,9 @@ child = subprocess.Popen([sys.argv[1], "report", "-"], stdin=subprocess.PIPE, st
 message = open(sys.argv[2], "rb").read()
 child.stdin.write(message)
 child.stdin.flush()
+# from when it has read that on, whenever it does
+while struct.unpack("i", fcntl.ioctl(child.stdin, termios.FIONREAD, bytes(4)))[0]:
+    time.sleep(0.1)
 time.sleep(2.5)
 child.stdin.write(message)
 out, _ = child.communicate()
