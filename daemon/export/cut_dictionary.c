@@ -99,6 +99,7 @@ int cut_options(struct cut_dictionary *dictionary)
 	*at++ = CUT_OPTIONS;
 	*at++ = (uint8_t)((dictionary->options.with_cpu ? CUT_WITH_CPU : 0) |
 			  (form->names_ranges ? CUT_NAMES_RANGES : 0) |
+			  (form->repeats_functions ? CUT_REPEATS : 0) |
 			  (form->kernel_suffix ? CUT_HAS_SUFFIX : 0) |
 			  (relabel_rules(dictionary->options.relabel) ? CUT_HAD_RULES : 0) |
 			  (dictionary->options.rounds_times ? CUT_ROUNDS_TIMES : 0));

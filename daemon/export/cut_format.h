@@ -34,7 +34,7 @@ enum cut_entry {
 	 */
 };
 
-enum { CUT_WITH_CPU = 1, CUT_NAMES_RANGES = 2, CUT_HAS_SUFFIX = 4, CUT_HAD_RULES = 8, CUT_ROUNDS_TIMES = 16 };	/* of options */
+enum { CUT_WITH_CPU = 1, CUT_NAMES_RANGES = 2, CUT_HAS_SUFFIX = 4, CUT_HAD_RULES = 8, CUT_ROUNDS_TIMES = 16, CUT_REPEATS = 32 }; /* of options */
 enum { CUT_MULTIPLEXED = 1, CUT_CLOCK = 2, CUT_CPU_TIME = 4 };			/* of a Profile */
 enum { CUT_SYSTEM_NAME = 1, CUT_FILENAME = 2 };					/* of a Function */
 enum { CUT_KERNEL = 1, CUT_RETURN = 2, CUT_RESOLVED = 4, CUT_REFUSED = 8, CUT_RANGE = 16 }; /* of a Location */

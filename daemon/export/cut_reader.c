@@ -47,6 +47,7 @@ static int read_options(struct cut_reader *reader, struct cut_bytes *bytes)
 	reader->options.had_rules = flags & CUT_HAD_RULES;
 	reader->options.rounds_times = flags & CUT_ROUNDS_TIMES;
 	reader->options.form.names_ranges = flags & CUT_NAMES_RANGES;
+	reader->options.form.repeats_functions = flags & CUT_REPEATS;
 	reader->options.form.kernel_suffix = flags & CUT_HAS_SUFFIX ? reader->kernel_suffix : NULL;
 	return 0;
 }

@@ -19,13 +19,25 @@ static uint64_t entry_hash_of(const void *ctx, uint32_t position)
 	return table_entries(ctx)[position].hash;
 }
 
+static int append(struct dictionary_entries *table, enum dictionary_table number, uint64_t hash, const void *data,
+		  size_t size)
+{
+	struct dictionary_entry entry = { .hash = hash, .size = (uint32_t)size };
+
+	if (table->bytes.size + size + BUFFER_FIELD_MAX > UINT32_MAX || !buffer_reserve(&table->entries, sizeof(entry)) ||
+	    buffer_field(&table->bytes, number, size))
+		return -ENOBUFS;
+	entry.offset = (uint32_t)table->bytes.size;
+	return buffer_append(&table->bytes, data, size) || buffer_append(&table->entries, &entry, sizeof(entry)) ? -ENOBUFS : 0;
+}
+
 int dictionary_bytes(struct dictionary *dictionary, enum dictionary_table number, const void *data,
 		     size_t size)
 {
 	struct dictionary_entries *table = &dictionary->tables[number];
 	uint64_t hash = hash_bytes(data, size);
 	struct index_probe probe = index_first(&table->index, hash);
-	struct dictionary_entry entry = { .hash = hash, .size = (uint32_t)size };
+	const uint32_t copies = number == TABLE_FUNCTION && dictionary->repeats_functions && size ? 2 : 1;
 	size_t before = table->bytes.size;
 	uint32_t i;
 
@@ -35,20 +47,17 @@ int dictionary_bytes(struct dictionary *dictionary, enum dictionary_table number
 		    !memcmp(table->bytes.data + table_entries(table)[i].offset, data, size))
 			return (int)i;
 	}
-	if (table->count >= INT32_MAX || before + size + BUFFER_FIELD_MAX > UINT32_MAX ||
-	    index_reserve(&table->index, entry_hash_of, table) ||
-	    !buffer_reserve(&table->entries, sizeof(entry)) ||
-	    buffer_field(&table->bytes, number, size))
-		goto full;
-	entry.offset = (uint32_t)table->bytes.size;
-	if (buffer_append(&table->bytes, data, size) ||
-	    buffer_append(&table->entries, &entry, sizeof(entry)))
-		goto full;
-	index_insert(&table->index, hash, table->count);
-	return (int)table->count++;
-full:
-	table->bytes.size = before;
-	return -ENOBUFS;
+	if (table->count >= INT32_MAX - copies || index_reserve(&table->index, entry_hash_of, table))
+		return -ENOBUFS;
+	for (i = 0; i < copies; i++)
+		if (append(table, number, hash, data, size)) {
+			table->bytes.size = before;
+			table->entries.size = table->count * sizeof(struct dictionary_entry);
+			return -ENOBUFS;
+		}
+	table->count += copies;
+	index_insert(&table->index, hash, table->count - 1);
+	return (int)table->count - 1;
 }
 
 int dictionary_message(struct dictionary *dictionary, enum dictionary_table number,

@@ -57,7 +57,8 @@ enum { DICTIONARY_KEYS = 64 };
 struct dictionary {
 	struct dictionary_entries tables[TABLE_END];
 	struct buffer scratch;
-	bool names_ranges;		/* as struct encode_options has them */
+	bool names_ranges;		/* as struct encode_form has them */
+	bool repeats_functions;
 	const char *kernel_suffix;
 	struct dictionary_key keys[DICTIONARY_KEYS];
 	int frame_types[1 + RUNTIMES];		/* attribute indices, 0: not yet */
@@ -80,7 +81,7 @@ void dictionary_write(const struct dictionary *dictionary, uint8_t *at);
 /* Longer strings are cut. */
 #define DICTIONARY_STRING_MAX 4096u
 
-/* The index of the entry with these bytes, added when it is new. */
+/* The index of the entry with these bytes, added when it is new; the second one of a Function that stands twice. */
 int dictionary_bytes(struct dictionary *dictionary, enum dictionary_table number, const void *data,
 		     size_t size);
 /* Of what refers to entries that were interned before. */

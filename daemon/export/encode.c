@@ -392,6 +392,7 @@ static int encoder_init(struct encoder *encoder, const struct encode_options *op
 	encoder->writer.with_cpu = options->with_cpu;
 	encoder->writer.rounds_times = options->rounds_times;
 	encoder->dictionary.names_ranges = options->form.names_ranges;
+	encoder->dictionary.repeats_functions = options->form.repeats_functions;
 	encoder->dictionary.kernel_suffix = options->form.kernel_suffix;
 	encoder->limit = min_of(options->max_bytes, pool_get(POOL_ENCODE)->limit / 4);
 	if (options->form.max_bytes)

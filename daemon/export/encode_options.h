@@ -23,6 +23,8 @@ enum { ENCODE_MAX_SUFFIX = 32 };
 struct encode_form {
 	/* a Function for frames without one: their function's range, else their file */
 	bool names_ranges;
+	/* each Function twice, one after the other: for receivers that take the one before that which is meant */
+	bool repeats_functions;
 	const char *kernel_suffix;	/* of names of functions of the kernel; NULL: none */
 	size_t max_bytes;		/* of a payload, 0: as of all others */
 };

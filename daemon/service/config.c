@@ -36,6 +36,7 @@ static const struct option options[] = {
 	  { NULL } },
 	{ "profile", "unnamed", OPTION_CHOICE, FIELD(names_ranges), 0, 0, { "address", "range" } },
 	{ "profile", "kernel_suffix", OPTION_STRING, FIELD(kernel_suffix), 0, 0, { NULL } },
+	{ "profile", "repeat_functions", OPTION_BOOL, FIELD(repeats_functions), 0, 0, { NULL } },
 	{ "profile", "budget_ns", OPTION_STRING, FIELD(budget_ns), 0, 0, { NULL } },
 	{ "profile", "ceiling", OPTION_STRING, FIELD(ceiling), 0, 0, { NULL } },
 	{ "filter", "cpus", OPTION_STRING, FIELD(cpus), 0, 0, { NULL } },

@@ -31,6 +31,7 @@ struct config {
 	uint64_t max_stack;
 	unsigned int names_ranges;	/* unnamed = range */
 	char *kernel_suffix;		/* NULL: none */
+	bool repeats_functions;
 	char *budget_ns;		/* NULL: the module's */
 	char *ceiling;			/* percent; NULL: the module's alone */
 

@@ -12,8 +12,8 @@ enum {
 
 static bool same_form(const struct encode_form *a, const struct encode_form *b)
 {
-	return a->names_ranges == b->names_ranges && a->max_bytes == b->max_bytes &&
-	       !strcmp(a->kernel_suffix ?: "", b->kernel_suffix ?: "");
+	return a->names_ranges == b->names_ranges && a->repeats_functions == b->repeats_functions &&
+	       a->max_bytes == b->max_bytes && !strcmp(a->kernel_suffix ?: "", b->kernel_suffix ?: "");
 }
 
 /* Which form a destination gets; each is encoded once for all that want it. */
@@ -79,6 +79,8 @@ static int add_receiver(struct delivery *delivery, const struct receiver *receiv
 	const struct encode_form form = {
 		.names_ranges = receiver->unnamed == UNNAMED_AS_PROFILE ? usual->names_ranges :
 									  receiver->unnamed == UNNAMED_RANGE,
+		.repeats_functions = receiver->repeats == REPEATS_AS_PROFILE ? usual->repeats_functions :
+									       receiver->repeats == REPEATS_FUNCTIONS,
 		.kernel_suffix = receiver->kernel_suffix ?: usual->kernel_suffix,
 	};
 	struct destination_options *destination = add(delivery, &form, receiver->protocol);
@@ -116,7 +118,8 @@ static int add_all(struct delivery *delivery, const struct config *config, const
 int delivery_init(struct delivery *delivery, const struct config *config, char *error, size_t error_size)
 {
 	const struct encode_form form = {
-		.names_ranges = config->names_ranges, .kernel_suffix = config->kernel_suffix,
+		.names_ranges = config->names_ranges, .repeats_functions = config->repeats_functions,
+		.kernel_suffix = config->kernel_suffix,
 	};
 	bool has_receiver;
 	int err;
@@ -175,6 +178,7 @@ bool delivery_same(const struct config *a, const struct config *b)
 			return false;
 	/* which forms there are, and which destination has which */
 	return !a->receiver_count || (config_same(a, b, "profile", "unnamed") &&
+				      config_same(a, b, "profile", "repeat_functions") &&
 				      config_same(a, b, "profile", "kernel_suffix"));
 }
 
@@ -192,5 +196,6 @@ void delivery_take_form(struct delivery *delivery, const struct config *config)
 	if (config->receiver_count)
 		return;
 	delivery->forms[0].names_ranges = config->names_ranges;
+	delivery->forms[0].repeats_functions = config->repeats_functions;
 	delivery->forms[0].kernel_suffix = config->kernel_suffix;
 }

@@ -10,6 +10,9 @@ enum { RECEIVER_NAME_MAX = 32 };
 /* Of frames without a name; [profile]'s, or this one's own. */
 enum receiver_unnamed { UNNAMED_AS_PROFILE, UNNAMED_ADDRESS, UNNAMED_RANGE };
 
+/* Whether Functions stand twice; the same. */
+enum receiver_repeats { REPEATS_AS_PROFILE, REPEATS_NOT, REPEATS_FUNCTIONS };
+
 struct receiver {
 	char *name;
 	char *endpoint;			/* base URL */
@@ -18,6 +21,7 @@ struct receiver {
 	uint64_t timeout_seconds;
 	unsigned int unnamed;		/* enum receiver_unnamed */
 	char *kernel_suffix;		/* NULL: as in [profile] */
+	unsigned int repeats;		/* enum receiver_repeats */
 	char *spool_directory;		/* NULL: none */
 	uint64_t spool_max_bytes;
 	uint64_t spool_max_age_hours;	/* 0: no limit */

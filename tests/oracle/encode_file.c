@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * encode_file OUTPUT MAX-BYTES WITH-CPU [NAMES-RANGES [RULE]]: a synthetic window through aggregator and encoder into a file, for
- * checks by an independent decoder. Prints what the window holds, one fact per line.
+ * encode_file OUTPUT MAX-BYTES WITH-CPU [FORM [RULE]]: a synthetic window through aggregator and encoder into a file, for
+ * checks by an independent decoder. Prints what the window holds, one fact per line. FORM is a sum of: 1 for ranges as names, 2 for
+ * Functions twice, 4 for a suffix of the kernel's names.
  */
 #include <string.h>
 
@@ -34,15 +35,19 @@ int main(int argc, char **argv)
 	struct store_file *file;
 	struct window *window;
 	char error[256] = "";
-	int err;
+	int err, form = 0;
 
 	if (argc < 4 || argc > 6) {
-		fprintf(stderr, "usage: encode_file OUTPUT MAX-BYTES WITH-CPU [NAMES-RANGES [RULE]]\n");
+		fprintf(stderr, "usage: encode_file OUTPUT MAX-BYTES WITH-CPU [FORM [RULE]]\n");
 		return 2;
 	}
 	options.max_bytes = strtoul(argv[2], NULL, 10);
 	options.with_cpu = atoi(argv[3]);
-	options.form.names_ranges = argc >= 5 && atoi(argv[4]);
+	if (argc >= 5)
+		form = atoi(argv[4]);
+	options.form.names_ranges = form & 1;
+	options.form.repeats_functions = form & 2;
+	options.form.kernel_suffix = form & 4 ? "_[k]" : NULL;
 	if (argc == 6 && (relabel_new(&options.relabel) ||
 			  relabel_add(options.relabel, argv[5], error, sizeof(error)))) {
 		fprintf(stderr, "encode_file: %s\n", error);

@@ -238,6 +238,26 @@ def check_downsampled(program, directory, whole):
     tell(not wrong, "downsampled: times and counts of cycles are those of all samples", "\n".join(wrong))
 
 
+def check_repeated(program, directory, whole):
+    """Each Function twice: an index and the one before it are the same. Nothing else is another."""
+    path = os.path.join(directory, "repeated.otlp")
+    encode(program, path, 16000000, 1, "2")
+    payload, = wire.read(path)
+    dictionary = wire.decode(payload)[0].dictionary
+    functions = [tuple(sorted(entry.fields.items())) for entry in dictionary.function_table]
+    indices = [line.function_index for location in dictionary.location_table for line in location.lines]
+    tell(functions[1::2] == functions[2::2] and len(functions) == 2 * len(set(functions)) - 1 and
+         set(indices) == set(range(2, len(functions), 2)),
+         f"repeated: {len(functions) // 2} Functions stand twice, and the second of each is referred to")
+    found = [text for text in check.check(payload) if not text.startswith("function_table")]
+    tell(not found, "repeated: no other rule is broken", "\n".join(found))
+
+    def said(samples):
+        return [(sample.process, sample.stack, sample.values, sample.attributes,
+                 [time - sample.profile.start for time in sample.timestamps]) for sample in samples]
+    tell(said(model.load_payloads([payload])) == said(whole), "repeated: it says the same")
+
+
 def main():
     program, directory = sys.argv[1:]
     whole, facts = check_file(program, directory, "one payload", 16000000, 1)
@@ -253,6 +273,7 @@ def main():
         return counts
     tell(content(whole) == content(split), "a split window holds the same")
     check_downsampled(program, directory, whole)
+    check_repeated(program, directory, whole)
     print(f"1..{len(RESULTS)}")
     return 0 if all(RESULTS) else 1
 

@@ -136,7 +136,7 @@ static void test_every_option_round_trips(void **state _unused_)
 {
 	static const char text[] =
 		"[profile]\nevent = instructions:u\nevent = cpu-clock\nrate = 7\nperiod = 0\n"
-		"mode = frequency\njitter = no\nwindow_seconds = 2\nwindow_max_seconds = 3\nexact_times = yes\nmax_stack = 9\nunnamed = range\nkernel_suffix = _[k]\nbudget_ns = 0\n"
+		"mode = frequency\njitter = no\nwindow_seconds = 2\nwindow_max_seconds = 3\nexact_times = yes\nmax_stack = 9\nunnamed = range\nkernel_suffix = _[k]\nrepeat_functions = yes\nbudget_ns = 0\n"
 		"ceiling = 2.5\n\n"
 		"[filter]\ncpus = 0-1\nusers = root,7\ncomms = a,b c\ncgroups =\nuser_only = yes\nkernel_only = no\nexclude_idle = no\n\n"
 		"[capture]\nring_bytes = 131072\nsideband_bytes = 32768\n\n"
@@ -159,11 +159,11 @@ static void test_every_option_round_trips(void **state _unused_)
 		"stop_seconds = 2\n\n"
 		"[destination far-1]\nendpoint = unix:/f\nprotocol = grpc\nheaders = c=d\ncertificate = /f\n"
 		"client_certificate = /g\nclient_key = /h\ncompression = none\ntimeout_seconds = 6\n"
-		"unnamed = address\nkernel_suffix = _[q]\nspool = /r\nspool_max_bytes = 65537\n"
+		"unnamed = address\nkernel_suffix = _[q]\nrepeat_functions = no\nspool = /r\nspool_max_bytes = 65537\n"
 		"spool_max_age_hours = 7\n\n"
 		"[destination b]\nendpoint = http://b\nprotocol = http/protobuf\nheaders =\ncertificate =\n"
 		"client_certificate =\nclient_key =\ncompression = gzip\ntimeout_seconds = 10\n"
-		"unnamed =\nkernel_suffix =\nspool = /var/lib/stacktap/spool-b\nspool_max_bytes = 268435456\n"
+		"unnamed =\nkernel_suffix =\nrepeat_functions =\nspool = /var/lib/stacktap/spool-b\nspool_max_bytes = 268435456\n"
 		"spool_max_age_hours = 24\n";
 	struct config config = load(text);
 	uint32_t budget_ns = 1;

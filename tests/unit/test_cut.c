@@ -157,7 +157,7 @@ static void what_was_cut_comes_back(void **state _unused_)
 	static const struct encode_options many[] = {
 		{ .max_bytes = 2 << 20, .service_name = "shop" },
 		{ .max_bytes = 2 << 20, .with_cpu = true,
-		  .form = { .names_ranges = true, .kernel_suffix = "_[k]", .max_bytes = 1 << 20 } },
+		  .form = { .names_ranges = true, .repeats_functions = true, .kernel_suffix = "_[k]", .max_bytes = 1 << 20 } },
 	};
 	struct aggregator *aggregator;
 	struct window *window;

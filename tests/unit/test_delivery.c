@@ -88,10 +88,13 @@ static void forms_are_shared(void **state _unused_)
 		"[destination a]\nendpoint = http://a\nunnamed = range\n"
 		"[destination b]\nendpoint = http://b\nunnamed = address\n"
 		"[destination c]\nendpoint = http://c\nunnamed = range\nkernel_suffix = _k\n"
-		"[destination d]\nendpoint = http://d\nkernel_suffix = _[k]\n");
-	assert_int_equal(delivery.form_count, 3);
-	assert_int_equal(delivery.exporter.form_count, 3);
-	assert_true(all[0].form == 0 && all[1].form == 1 && all[2].form == 0 && all[3].form == 1 && all[4].form == 2);
+		"[destination d]\nendpoint = http://d\nkernel_suffix = _[k]\n"
+		"[destination e]\nendpoint = http://f\nrepeat_functions = yes\n");
+	assert_int_equal(delivery.form_count, 4);
+	assert_int_equal(delivery.exporter.form_count, 4);
+	assert_true(all[0].form == 0 && all[1].form == 1 && all[2].form == 0 && all[3].form == 1 && all[4].form == 2 &&
+		    all[5].form == 3);
+	assert_true(!delivery.forms[0].repeats_functions && delivery.forms[3].repeats_functions);
 	assert_true(!delivery.forms[0].names_ranges && delivery.forms[1].names_ranges);
 	assert_string_equal(delivery.forms[1].kernel_suffix, "_k");
 	assert_string_equal(delivery.forms[2].kernel_suffix, "_[k]");
@@ -145,12 +148,34 @@ static void a_reload_leaves_what_destinations_borrow(void **state _unused_)
 static void a_reload_may_change_the_only_form(void **state _unused_)
 {
 	deliver("[profile]\nkernel_suffix = _[k]\n[export]\nendpoint = http://a\n");
-	read_again("[profile]\nkernel_suffix = _kernel\nunnamed = range\n[export]\nendpoint = http://a\n");
+	read_again("[profile]\nkernel_suffix = _kernel\nunnamed = range\nrepeat_functions = yes\n[export]\nendpoint = http://a\n");
 	assert_string_equal(delivery.forms[0].kernel_suffix, "_kernel");
-	assert_true(delivery.forms[0].names_ranges);
+	assert_true(delivery.forms[0].names_ranges && delivery.forms[0].repeats_functions);
 	read_again("[export]\nendpoint = http://a\n");
 	assert_null(delivery.forms[0].kernel_suffix);
-	assert_false(delivery.forms[0].names_ranges);
+	assert_false(delivery.forms[0].names_ranges || delivery.forms[0].repeats_functions);
+}
+
+/* What destinations inherit of [profile] is in their forms, which a reload makes anew then. */
+static void a_reload_of_what_destinations_inherit_restarts_them(void **state _unused_)
+{
+	static const char rest[] = "[export]\nendpoint = http://a\n[destination b]\nendpoint = http://b\nrepeat_functions = no\n";
+	static const char *const options[] = { "unnamed = range", "kernel_suffix = _[k]", "repeat_functions = yes" };
+	struct config new;
+	char text[256];
+
+	deliver(rest);
+	assert_false(delivery.forms[0].repeats_functions);
+	for (size_t i = 0; i < ARRAY_SIZE(options); i++) {
+		snprintf(text, sizeof(text), "[profile]\n%s\n%s", options[i], rest);
+		load(text, &new);
+		assert_false(delivery_same(&config, &new));
+		config_done(&new);
+	}
+	teardown(NULL);
+	deliver(text);
+	assert_true(delivery.forms[0].repeats_functions && delivery.destinations[1].form == 1 &&
+		    !delivery.forms[1].repeats_functions);
 }
 
 int main(void)
@@ -160,6 +185,7 @@ int main(void)
 		T(without_a_receiver_the_store_has_it), T(one_receiver_has_no_name), T(each_has_its_own_settings),
 		T(forms_are_shared), T(the_environment_is_for_the_first), T(one_that_is_disabled_sends_nothing),
 		T(a_reload_leaves_what_destinations_borrow), T(a_reload_may_change_the_only_form),
+		T(a_reload_of_what_destinations_inherit_restarts_them),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

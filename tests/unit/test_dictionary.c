@@ -142,6 +142,58 @@ static void a_full_pool_is_told(void **state)
 	pool->limit = limit;
 }
 
+/* The second one is referred to, so that the one before it is the same. */
+static void functions_can_stand_twice(void **state)
+{
+	static const uint8_t want[] = {
+		0x0a, 0, 0x12, 0,
+		0x1a, 0, 0x1a, 2, 0x08, 1, 0x1a, 2, 0x08, 1, 0x1a, 2, 0x08, 2, 0x1a, 2, 0x08, 2,
+		0x22, 0, 0x2a, 0, 0x2a, 1, 'f', 0x2a, 1, 'g', 0x32, 0, 0x3a, 0,
+	};
+	struct dictionary_mark mark;
+
+	(void)state;
+	dictionary.repeats_functions = true;
+	assert_int_equal(dictionary_reset(&dictionary), 0);
+	check_bytes(zeroes, sizeof(zeroes));
+	assert_int_equal(dictionary_string(&dictionary, "f"), 1);
+	assert_int_equal(dictionary_string(&dictionary, "g"), 2);
+	assert_int_equal(dictionary_bytes(&dictionary, TABLE_FUNCTION, "\x08\x01", 2), 2);
+	dictionary_mark(&dictionary, &mark);
+	assert_int_equal(dictionary_bytes(&dictionary, TABLE_FUNCTION, "\x08\x03", 2), 4);
+	dictionary_take_back(&dictionary, &mark);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(dictionary_bytes(&dictionary, TABLE_FUNCTION, "\x08\x02", 2), 4);
+		assert_int_equal(dictionary_bytes(&dictionary, TABLE_FUNCTION, "\x08\x01", 2), 2);
+	}
+	check_bytes(want, sizeof(want));
+}
+
+/* Where there is room for one of them alone, there is none. */
+static void a_full_pool_has_both_or_none(void **state)
+{
+	const struct dictionary_entries *table = &dictionary.tables[TABLE_FUNCTION];
+	struct pool *pool = pool_get(POOL_ENCODE);
+	size_t limit = pool->limit;
+	uint64_t entry = 0;
+	int index;
+
+	(void)state;
+	dictionary.repeats_functions = true;
+	assert_int_equal(dictionary_reset(&dictionary), 0);
+	for (pool->limit = 100000; pool->limit < 104000; pool->limit += 16) {
+		do
+			index = dictionary_bytes(&dictionary, TABLE_FUNCTION, &(uint64_t){ 0x0100000000000000 | entry++ }, 8);
+		while (index > 0);
+		assert_int_equal(index, -ENOBUFS);
+		assert_int_equal(table->count % 2, 1);
+		assert_int_equal(table->entries.size, table->count * sizeof(struct dictionary_entry));
+		/* tag, length and eight bytes each; the zero one has none */
+		assert_int_equal(table->bytes.size, (table->count - 1) * 10 + 2);
+	}
+	pool->limit = limit;
+}
+
 /* A protobuf message, field by field, by no library. */
 struct cursor {
 	const uint8_t *at, *end;
@@ -549,7 +601,8 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 		T(tables_start_with_zero_values), T(attributes_have_the_published_bytes),
 		T(equal_values_are_one_entry), T(strings_are_made_valid),
-		T(what_was_begun_can_be_taken_back), T(a_full_pool_is_told), T(the_kernel_has_build_ids),
+		T(what_was_begun_can_be_taken_back), T(a_full_pool_is_told), T(functions_can_stand_twice),
+		T(a_full_pool_has_both_or_none), T(the_kernel_has_build_ids),
 		T(the_kernels_names_can_be_marked), T(a_frame_without_memory_is_told),
 		cmocka_unit_test(a_sample_has_the_published_fields),
 		cmocka_unit_test(the_sink_can_stop_it), cmocka_unit_test(one_stack_can_be_split),
