@@ -220,19 +220,19 @@ stage-nmi: stage
 	$(Q)$(MAKE) STACKTAP_TEST=1 module && mkdir -p $(S)/test && \
 		cp -u $(K)-test/stacktap.ko $(K)-test/stacktap_nmi.ko $(S)/test/
 
-test-collector: ## the same data through a real OpenTelemetry Collector (Go >= 1.25)
+test-collector: ## the same data through a real OpenTelemetry Collector (Go >= 1.26)
 	$(Q)tests/run "$(O)" "$(MAKE)" collector
 
 .PHONY: test-kafka
-test-kafka: ## payloads through Collectors and a broker that speaks Kafka's protocol (Go >= 1.25; builds for minutes)
+test-kafka: ## payloads through Collectors and a broker that speaks Kafka's protocol (Go >= 1.26; builds for minutes)
 	$(Q)tests/collector/kafka.sh "$(O)" $(RECORDINGS)
 
 .PHONY: test-clickhouse
-test-clickhouse: ## payloads through a Collector into ClickHouse's engine, chdb of PyPI (Go >= 1.25; builds for minutes)
+test-clickhouse: ## payloads through a Collector into ClickHouse's engine, chdb of PyPI (Go >= 1.26; builds for minutes)
 	$(Q)tests/collector/clickhouse.sh "$(O)" $(RECORDINGS)
 
 .PHONY: test-objects
-test-objects: ## payloads through a Collector into files and a bucket of an S3 server (Go >= 1.25; builds for minutes)
+test-objects: ## payloads through a Collector into files and a bucket of an S3 server (Go >= 1.26; builds for minutes)
 	$(Q)tests/collector/objects.sh "$(O)" $(RECORDINGS)
 
 .PHONY: test-speedscope

@@ -16,13 +16,13 @@ import threading
 
 import chdb_server
 import compare
+import documented
 import kafka
 import replay
 
 import model  # noqa: E402  compare has put its folder on the path
 import wire  # noqa: E402
 
-PAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs", "backends.md")
 COLUMNS = ("ServiceName", "toUnixTimestamp64Nano(Timestamp)", "DurationNano", "lower(ProfileId)", "SampleType", "SampleUnit",
            "PeriodType", "PeriodUnit", "Period", "ScopeName", "ScopeVersion", "FunctionNames", "FileNames", "LineNumbers",
            "MappingFileNames", "Addresses", "Values", "TimestampsUnixNano", "ResourceAttributes", "ProfileAttributes",
@@ -62,13 +62,6 @@ def row(sample):
             trace.hex(), span.hex())
 
 
-def documented():
-    """(the Collector's configuration, the query) of docs/backends.md"""
-    with open(PAGE, encoding="utf-8") as file:
-        section = file.read().split("\n## ClickHouse\n", 1)[1].split("\n## ", 1)[0]
-    return [section.split(f"```{kind}\n", 1)[1].split("```", 1)[0] for kind in ("yaml", "sql")]
-
-
 def differences(want, found):
     notes = [f"{want.total()} Samples were sent, {found.total()} rows are there"] if want.total() != found.total() else []
     for number, name in enumerate(COLUMNS):
@@ -83,9 +76,9 @@ def differences(want, found):
 
 
 def through(tap, chain, server, payloads):
-    config, query = documented()
+    (config,), (query,) = (documented.blocks("backends.md", "ClickHouse", 1, kind) for kind in ("yaml", "sql"))
     port, grpc = chain.run.free_port(), chain.run.free_port()
-    chain.collector("clickhouse", kafka.at(config, {
+    chain.collector("clickhouse", documented.at(config, {
         "0.0.0.0:4317": f"127.0.0.1:{grpc}", "0.0.0.0:4318": f"127.0.0.1:{port}",
         "clickhouse:8123": f"127.0.0.1:{server.server_port}"}), port)
     os.environ["OTEL_EXPORTER_OTLP_ENDPOINT"] = f"http://127.0.0.1:{port}"

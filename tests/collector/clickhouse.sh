@@ -10,7 +10,7 @@ output=$(realpath -m "${1:-build}")
 here=$(dirname "$0")
 "$here/stores" "$output" >&2 || {
 	status=$?
-	[ $status -ne 77 ] || echo "ok 1 - ClickHouse # SKIP no Go 1.25 or later"
+	[ $status -ne 77 ] || echo "ok 1 - ClickHouse # SKIP no Go 1.26 or later"
 	exit $status
 }
 python=${CHDB_PYTHON:-}

@@ -11,12 +11,12 @@ import contextlib
 import importlib.machinery
 import importlib.util
 import os
-import re
 import subprocess
 import sys
 import time
 
 import compare
+import documented
 import replay
 
 import make_sample  # noqa: E402  compare has put its folder on the path
@@ -26,7 +26,6 @@ import wire  # noqa: E402
 HERE = os.path.dirname(os.path.abspath(__file__))
 LIMIT = 90
 MESSAGE_BYTES = 4194304
-PAGE = os.path.join(HERE, "..", "..", "docs", "fleet.md")
 
 
 def beside():
@@ -35,24 +34,6 @@ def beside():
     module = importlib.util.module_from_spec(importlib.util.spec_from_loader("run_collector", loader))
     loader.exec_module(module)
     return module
-
-
-def configurations():
-    """Of the Collector that produces and the one that consumes."""
-    with open(PAGE, encoding="utf-8") as file:
-        blocks = re.findall(r"^```yaml\n(.*?)^```", file.read(), re.MULTILINE | re.DOTALL)
-    found = [block for block in blocks if "kafka" in block]
-    if len(found) != 2:
-        sys.exit(f"{len(found)} configurations for Kafka in docs/fleet.md")
-    return found
-
-
-def at(text, places):
-    for old, new in places.items():
-        if old not in text:
-            sys.exit(f"docs/fleet.md's configuration does not say {old}")
-        text = text.replace(old, new)
-    return text
 
 
 class Chain:
@@ -113,13 +94,13 @@ def whole(path):
 def producer(chain, text, broker):
     port = chain.run.free_port()
     grpc = chain.run.free_port()
-    chain.collector("gateway", at(text, {"0.0.0.0:4317": f"127.0.0.1:{grpc}", "0.0.0.0:4318": f"127.0.0.1:{port}",
-                                         "kafka-1:9092": broker}), port)
+    chain.collector("gateway", documented.at(text, {"0.0.0.0:4317": f"127.0.0.1:{grpc}", "0.0.0.0:4318": f"127.0.0.1:{port}",
+                                                    "kafka-1:9092": broker}), port)
     os.environ["OTEL_EXPORTER_OTLP_ENDPOINT"] = f"http://127.0.0.1:{port}"
 
 
 def through(tap, chain, payloads):
-    produces, consumes = configurations()
+    produces, consumes = documented.blocks("fleet.md", "Kafka", 2)
     broker = chain.broker(MESSAGE_BYTES)
     os.environ["STACKTAP_RECEIVED"] = received = os.path.join(chain.args.output, "received.otlp")
     port = chain.receiver()
@@ -128,7 +109,7 @@ def through(tap, chain, payloads):
     tap.result(f"a gateway puts {len(payloads)} payloads, up to {largest >> 10} KiB, into the broker",
                replay.send(replay.Collector(), payloads))
     started = time.monotonic()
-    chain.collector("consumer", at(consumes, {"kafka-1:9092": broker, "https://backend.example": f"http://127.0.0.1:{port}"}))
+    chain.collector("consumer", documented.at(consumes, {"kafka-1:9092": broker, "https://backend.example": f"http://127.0.0.1:{port}"}))
     sent = model.load_payloads(payloads)
     count = sum(sample.count for sample in sent)
     until(lambda: sum(sample.count for sample in model.load_payloads(whole(received))) >= count)

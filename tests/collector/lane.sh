@@ -4,7 +4,8 @@
 # usage: tests/collector/lane.sh [OUTPUT [FILE...]]
 # Without files: a made-up one, and whatever the demo and the tests have received under OUTPUT. Not what the
 # view lane draws from: no stacktap made that, and it is larger than any payload may be.
-# With FULL=1 through the oldest Collector that speaks this version of the protocol as well: 93 s of CPU time to build, beside the other.
+# With FULL=1 through the oldest Collector that speaks this version of the protocol as well, through one with more processors,
+# and through Kafka: minutes of CPU time to build.
 # PROFCHECK=program, or one of that name in PATH, is the signal's conformance checker: the module
 # proxy does not hand it out, so it has to be there already.
 set -eu
@@ -30,15 +31,24 @@ fi
 
 make --no-print-directory -C "$here/../.." O="$output" oracle-build >&2
 options+=(--driver "$output/oracle/export_driver" --push-driver "$output/oracle/push_driver" --collector "$output/collector/otelcol")
+if [ -n "${FULL:-}" ]; then
+	contrib=github.com/open-telemetry/opentelemetry-collector-contrib/processor
+	# the newest release of which the module proxy hands out all three
+	COLLECTOR_VERSION=0.161.0 COLLECTOR_NAME=processors \
+		COLLECTOR_MORE="$contrib/resourceprocessor@v0.161.0 $contrib/filterprocessor@v0.161.0 $contrib/transformprocessor@v0.161.0" \
+		"$here/build" "$output" >&2
+	options+=(--processors "$output/collector/otelcol-processors")
+fi
 ! program=$(command -v "${PROFCHECK:-profcheck}") || options+=(--profcheck "$program")
 status=0
 for version in "${versions[@]}"; do
 	COLLECTOR_VERSION=$version "$here/build" "$output" >&2 || {
 		status=$?
-		[ $status -ne 77 ] || echo "ok 1 - Collector lane # SKIP no Go 1.25 or later"
+		[ $status -ne 77 ] || echo "ok 1 - Collector lane # SKIP no Go 1.26 or later"
 		exit $status
 	}
 	echo "# Collector $(readlink "$output/collector/otelcol" | sed 's|^otelcol-||; s|/.*||')"
 	"$here/run-collector" -o "$output/collector" python3 -B "$here/replay.py" "${options[@]}" "${files[@]}" || status=$?
 done
+[ -z "${FULL:-}" ] || "$here/kafka.sh" "$output" || status=$?
 exit $status

@@ -8,20 +8,19 @@ The Collector has the configuration of docs/fleet.md, with files that are full e
 import argparse
 import glob
 import os
-import re
 import subprocess
 import sys
 import tempfile
 import xml.etree.ElementTree
 
 import compare
+import documented
 import kafka
 import replay
 
 import model  # noqa: E402  compare has put its folder on the path
 import wire  # noqa: E402
 
-PAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs", "fleet.md")
 BUCKET = "profiles"
 USER = "key:secret"
 
@@ -48,21 +47,12 @@ class Bucket:
         return sorted(entry.text for entry in root.iter() if entry.tag.rpartition("}")[2] == "Key")
 
 
-def configuration():
-    with open(PAGE, encoding="utf-8") as file:
-        found = [block for block in re.findall(r"^```yaml\n(.*?)^```", file.read(), re.MULTILINE | re.DOTALL)
-                 if "rotation" in block]
-    if len(found) != 1:
-        sys.exit(f"{len(found)} configurations with files in docs/fleet.md")
-    return found[0]
-
-
 def through(tap, args, payloads, directory):
     with kafka.Chain(args, kafka.beside()) as chain:
         bucket = Bucket(chain, args.server)
         with kafka.Chain(args, chain.run) as gateway:
             port, grpc = chain.run.free_port(), chain.run.free_port()
-            gateway.collector("objects", kafka.at(configuration(), {
+            gateway.collector("objects", documented.at(documented.blocks("fleet.md", "Object storage")[0], {
                 "0.0.0.0:4317": f"127.0.0.1:{grpc}", "0.0.0.0:4318": f"127.0.0.1:{port}",
                 "/var/lib/otelcol": directory, "max_megabytes: 64": "max_megabytes: 2"}), port)
             os.environ["OTEL_EXPORTER_OTLP_ENDPOINT"] = f"http://127.0.0.1:{port}"

@@ -3,16 +3,20 @@
 """Send files of OTLP profiles through the Collector of run-collector; says how it went in TAP."""
 
 import argparse
+import dataclasses
 import gzip
 import http.client
+import importlib.machinery
+import json
 import os
-import re
 import subprocess
 import sys
 import tempfile
+import time
 import urllib.parse
 
 import compare
+import documented
 
 # compare has put the folder of these on the path.
 import check  # noqa: E402
@@ -50,8 +54,8 @@ class Tap:
 class Collector:
     """One kept-alive connection to it, and the file of what it exported."""
 
-    def __init__(self):
-        url = urllib.parse.urlsplit(os.environ["OTEL_EXPORTER_OTLP_ENDPOINT"])
+    def __init__(self, endpoint=None):
+        url = urllib.parse.urlsplit(endpoint or os.environ["OTEL_EXPORTER_OTLP_ENDPOINT"])
         self.client = http.client.HTTPConnection(url.hostname, url.port, timeout=60)
         self.path = os.environ["STACKTAP_RECEIVED"]
 
@@ -175,22 +179,65 @@ def by_push(tap, driver):
         tap.result(f"the Collector takes metrics by {protocol}, {points} data points", notes)
 
 
-def documented(program):
-    """What the Collector has against the configuration that docs/fleet.md shows."""
-    page = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs", "fleet.md")
-    with open(page, encoding="utf-8") as file:
-        blocks = [block for block in re.findall(r"^```yaml\n(.*?)^```", file.read(), re.MULTILINE | re.DOTALL)
-                  if "otlp_http" in block and "kafka" not in block]
-    # the others need more than this Collector has: kafka.py and objects.py run them
-    if len(blocks) != 1:
-        return [f"{len(blocks)} configurations in docs/fleet.md"]
-    with tempfile.NamedTemporaryFile("w", suffix=".yaml", encoding="utf-8") as config:
-        config.write(blocks[0])
-        config.flush()
-        done = subprocess.run([program, "validate", "--config", f"file:{config.name}",
-                               "--feature-gates=+service.profilesSupport"], stdin=subprocess.DEVNULL,
-                              capture_output=True, text=True, check=False)
-    return [done.stderr or f"status {done.returncode}"] if done.returncode else []
+RUN = importlib.machinery.SourceFileLoader("run_collector", os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                                                                          "run-collector")).load_module()
+
+
+def through(program, text, payloads):
+    """What a Collector with this configuration has against the payloads."""
+    port, grpc = RUN.free_port(), RUN.free_port()
+    with tempfile.TemporaryDirectory() as directory:
+        config, log = (os.path.join(directory, name) for name in ("config.yaml", "log"))
+        with open(config, "w", encoding="utf-8") as file:
+            file.write(documented.at(text, {"0.0.0.0:4317": f"127.0.0.1:{grpc}", "0.0.0.0:4318": f"127.0.0.1:{port}"}))
+            file.write("  telemetry: { metrics: { level: none }, logs: { level: warn } }\n")
+        with open(log, "w", encoding="utf-8") as file:
+            process = subprocess.Popen([program, "--config", f"file:{config}", "--feature-gates=+service.profilesSupport"],
+                                       stdout=file, stderr=file)
+        deadline = time.monotonic() + RUN.START_LIMIT
+        while process.poll() is None and not RUN.answers(port) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        notes = send(Collector(f"http://127.0.0.1:{port}"), payloads) if process.poll() is None else []
+        # what its queue holds it sends before it ends
+        if RUN.stop(process, "a Collector of the documents"):
+            with open(log, encoding="utf-8") as file:
+                notes.append(file.read()[-2000:])
+    return notes
+
+
+def as_documented(tap, collector, program, path):
+    """A Collector with each of the configurations that need no more than this one has, in front of the one that is there."""
+    next_grpc = urllib.parse.urlsplit(os.environ["STACKTAP_GRPC_ENDPOINT"]).netloc
+    payloads = wire.read(path)
+    sent = model.load_payloads(payloads)
+    for page, section, places in (
+            ("fleet.md", "The way to a backend", {"https://backend.example": os.environ["OTEL_EXPORTER_OTLP_ENDPOINT"]}),
+            ("backends.md", "OpenTelemetry Collector", {"pyroscope:4040": next_grpc})):
+        before = len(collector.received())
+        notes = through(program, documented.at(documented.blocks(page, section)[0], places), payloads)
+        if not notes:
+            notes = compare.compare(sent, model.load_payloads(collector.received()[before:]))
+        tap.result(f"a Collector with the configuration of docs/{page} passes on what it gets", notes)
+
+
+def by_processors(tap, collector, program, path):
+    """They do what the documents' configuration says, to Resources alone, and leave out those of one program."""
+    payloads = wire.read(path)
+    samples = model.load_payloads(payloads)
+    noisy = samples[0].process.executable
+    sent = []
+    for sample in samples:
+        if sample.process.executable != noisy:
+            attributes = (*sample.process.attributes, ("deployment.environment.name", "production"), ("team", "storage"))
+            sent.append(dataclasses.replace(sample, process=dataclasses.replace(
+                sample.process, attributes=tuple(sorted(attributes, key=repr)))))
+    before = len(collector.received())
+    notes = through(program, documented.at(documented.blocks("backends.md", "Processors")[0], {
+        "https://backend.example": os.environ["OTEL_EXPORTER_OTLP_ENDPOINT"], '"noisy"': json.dumps(noisy)}), payloads)
+    if not notes:
+        notes = compare.compare(sent, model.load_payloads(collector.received()[before:])) if sent else ["one program alone"]
+    tap.result(f"processors change Resources as docs/backends.md says and leave out {noisy}: "
+               f"{sum(sample.count for sample in sent)} of {sum(sample.count for sample in samples)} events", notes)
 
 
 def main():
@@ -198,7 +245,8 @@ def main():
     parser.add_argument("--profcheck", help="program to run on each payload")
     parser.add_argument("--driver", help="tests/oracle/export_driver, to send one payload in each way")
     parser.add_argument("--push-driver", help="tests/oracle/push_driver, to send metrics")
-    parser.add_argument("--collector", help="program that docs/fleet.md's configuration is for")
+    parser.add_argument("--collector", help="program that the documents' configurations are for")
+    parser.add_argument("--processors", help="program that has more of them")
     parser.add_argument("--missing", metavar="REASON", help="why there are none of the daemon")
     parser.add_argument("files", nargs="+", metavar="FILE")
     args = parser.parse_args()
@@ -212,7 +260,9 @@ def main():
     if args.push_driver:
         by_push(tap, args.push_driver)
     if args.collector:
-        tap.result("the Collector takes the configuration of docs/fleet.md", documented(args.collector))
+        as_documented(tap, collector, args.collector, args.files[-1])
+    if args.processors:
+        by_processors(tap, collector, args.processors, args.files[-1])
     if args.missing:
         tap.skip("the Collector exports what the daemon sends", args.missing)
     for path in args.files:
