@@ -243,6 +243,10 @@ test-speedscope: user ## what convert writes, opened by speedscope of npm in a h
 test-firefox: user ## what convert writes, read by the Firefox Profiler's own importer of npm (npm)
 	$(Q)/usr/bin/python3 -B tests/view/firefox.py "$(abspath $(U))/stacktap" "$(abspath $(O))/view"
 
+.PHONY: test-go
+test-go: ## programs of Go 1.2 to 1.25, which Go fetches, by their own tools (Go >= 1.21; 2 GB) [GO="VERSION..."]
+	$(Q)tests/oracle/go_versions.sh "$(O)" $(GO)
+
 .PHONY: test-backends
 test-backends: ## real servers by path, fed and asked: PYROSCOPE=PROGRAM PARCA=PROGRAM [RECORDINGS="FILE..."]
 	$(Q)PYROSCOPE="$(PYROSCOPE)" PARCA="$(PARCA)" tests/backends/run "$(O)" $(RECORDINGS)

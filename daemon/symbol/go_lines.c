@@ -3,10 +3,10 @@
 
 #include <string.h>
 
+#include "symbol/go_inlined.h"
 #include "symbol/go_module.h"
 
 enum {
-	VALUES_INLINED = 2,	/* Go's PCDATA_InlTreeIndex */
 	FRAMES_MAX = 256,	/* of one address */
 	RUNS_MAX = 1 << 20,	/* of tables of values, for one address */
 };
@@ -14,7 +14,7 @@ enum {
 struct go_lines {
 	struct pclntab pclntab;
 	uint32_t runs_left;	/* what cached blocks have costs no look at the deadline */
-	uint64_t trees;		/* address that lists of inlined functions are counted from; 0: unknown */
+	struct go_lists lists;	/* of inlined functions */
 	char name[PCLNTAB_WINDOW], file[PCLNTAB_WINDOW];
 };
 
@@ -23,13 +23,15 @@ struct place {
 	struct pclntab_function function;
 	uint64_t entry, end;
 	uint32_t indices;	/* table of values: which inlined function an instruction is of; 0: none */
-	uint64_t tree;		/* address of these; 0: unknown */
+	uint64_t list;		/* address of these; 0: unknown */
 };
 
 /* A step outwards. */
 struct step {
 	uint64_t address;
 	int32_t index;		/* of the inlined function that it is in; negative: in none */
+	int32_t file, line;	/* where it is, if @has_place; else the address tells */
+	bool has_place;
 };
 
 int go_lines_open(const struct elf *elf, struct go_lines **ret_go)
@@ -39,11 +41,13 @@ int go_lines_open(const struct elf *elf, struct go_lines **ret_go)
 	if (!go)
 		return -ENOMEM;
 	pclntab_find(elf, &go->pclntab);
-	if (!go->pclntab.section || !go->pclntab.has_rules) {
+	if (!go->pclntab.section) {
 		free(go);
 		return -ENODATA;
 	}
-	go->trees = go_module_trees(&go->pclntab);
+	go_inlined_form(&go->pclntab, &go->lists);
+	if (go->pclntab.has_rules)
+		go->lists.base = go_module_base(&go->pclntab, &go->lists);
 	*ret_go = go;
 	return 0;
 }
@@ -77,42 +81,58 @@ static int find_place(struct go_lines *go, uint64_t address, struct place *ret_p
 {
 	struct pclntab *pclntab = &go->pclntab;
 	const struct pclntab_function *function = &ret_place->function;
-	uint32_t offset;
+	const struct go_lists *lists = &go->lists;
+	uint64_t list;
 	int r;
 
 	*ret_place = (struct place){ 0 };
 	r = pclntab_search(pclntab, address, &ret_place->entry, &ret_place->end,
 			   &ret_place->function);
-	if (r < 0 || function->value_count <= VALUES_INLINED)
+	if (r < 0 || lists->form == GO_FORM_NONE || function->value_count <= lists->values)
 		return r;
 	r = pclntab_get(pclntab, &pclntab->function_window,
-			pclntab->descriptions + function->more + 4 * VALUES_INLINED,
+			pclntab->descriptions + function->more + 4 * (uint64_t)lists->values,
 			&ret_place->indices, sizeof(ret_place->indices));
-	if (r == 0 && go->trees && go_module_tree(pclntab, function, &offset) == 0)
-		ret_place->tree = go->trees + offset;
+	if (r == 0 && (lists->base || !pclntab->has_rules) && go_inlined_list(pclntab, lists, function, &list) == 0)
+		ret_place->list = list;
 	return r;
 }
 
 /* 0, too, where there is no line; -errno of reading. */
-static int find_line(struct go_lines *go, const struct place *place, uint64_t address,
+static int find_line(struct go_lines *go, const struct place *place, const struct step *step,
 		     struct go_frame *frame)
 {
 	struct pclntab *pclntab = &go->pclntab;
+	int32_t file = step->file, line = step->line;
 	uint32_t offset;
-	int32_t value;
-	int r = value_at(go, place, place->function.files, address, &value);
+	int r = step->has_place ? 0 : value_at(go, place, place->function.files, step->address, &file);
 
-	if (r == 0 && value >= 0)
-		r = pclntab_get(pclntab, &pclntab->function_window,
-				pclntab->units + 4 * ((uint64_t)place->function.unit + (uint32_t)value),
-				&offset, sizeof(offset));
-	if (r == 0 && value >= 0 && offset != UINT32_MAX)
-		r = pclntab_text(pclntab, pclntab->files + offset, go->file, sizeof(go->file));
 	if (r == 0)
-		r = value_at(go, place, place->function.lines, address, &value);
-	if (r == 0 && value > 0)
-		frame->line = (uint32_t)value;
+		r = pclntab_file(pclntab, &place->function, file, &offset);
+	if (r == 0)
+		r = pclntab_text(pclntab, pclntab->files + offset, go->file, sizeof(go->file));
+	/* a line of no file */
+	if (r == -ENODATA)
+		r = 0;
+	if (r == 0 && !step->has_place)
+		r = value_at(go, place, place->function.lines, step->address, &line);
+	if (r == 0 && line > 0)
+		frame->line = (uint32_t)line;
 	return r == -EBADMSG || r == -ENODATA ? 0 : r;
+}
+
+/* From inlined function @inlined to where it was called. */
+static int step_out(struct go_lines *go, const struct place *place, const struct go_inlined *inlined, struct step *step)
+{
+	step->index = inlined->parent;
+	if (go->lists.form == GO_FORM_PLACES) {
+		step->file = inlined->file;
+		step->line = inlined->line;
+		step->has_place = true;
+		return 0;
+	}
+	step->address = place->entry + inlined->call;
+	return go->lists.form == GO_FORM_CALLS ? 0 : value_at(go, place, place->indices, step->address, &step->index);
 }
 
 /* The function at @step, and the step to where it was called. 1: it was inlined there; 0: it is the outermost. */
@@ -129,24 +149,20 @@ static int walk(struct go_lines *go, const struct place *place, struct step *ste
 	*frame = (struct go_frame){ .name = go->name, .file = go->file };
 	go->name[0] = go->file[0] = '\0';
 	if (is_inlined)
-		r = place->tree ? go_module_inlined(pclntab, place->tree, (uint32_t)step->index,
-						    &inlined) : -EBADMSG;
+		r = place->list ? go_inlined_get(pclntab, &go->lists, place->list, (uint32_t)step->index,
+						 &inlined) : -EBADMSG;
 	if (r == 0 && is_inlined && inlined.call >= place->end - place->entry)
 		r = -EBADMSG;
 	if (r == 0)
 		r = pclntab_text(pclntab, pclntab->names + inlined.name, go->name, sizeof(go->name));
 	if (r == 0)
-		r = find_line(go, place, step->address, frame);
+		r = find_line(go, place, step, frame);
 	if (r < 0)
 		return r;
 	frame->start_line = inlined.start_line <= INT32_MAX ? inlined.start_line : 0;
 	if (!is_inlined)
 		return 0;
-	step->address = place->entry + inlined.call;
-	if (!inlined.has_parent)
-		return value_at(go, place, place->indices, step->address, &step->index) ?: 1;
-	step->index = inlined.parent;
-	return 1;
+	return step_out(go, place, &inlined, step) ?: 1;
 }
 
 /* Frames of @address; the first pass sees whether all of them can be read. */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a Go program knows of an address by itself, stripped or not: its function, those that were inlined there, and
- * their files and lines. Go's runtime prints stacks by that, so each program of Go 1.18 and later has it.
+ * their files and lines. Go's runtime prints stacks by that, so each program has it, and what was inlined since Go 1.9.
  *
- * Where the lists of inlined functions are stands in the runtime's moduledata alone, whose layout changes from one Go to
- * the next: of the addresses that it has, the one is taken at which these lists make sense.
+ * Where the lists of inlined functions are stands since Go 1.18 in the runtime's moduledata alone, whose layout changes
+ * from one Go to the next: of the addresses that it has, the one is taken at which these lists make sense.
  */
 #ifndef STACKTAP_SYMBOL_GO_LINES_H
 #define STACKTAP_SYMBOL_GO_LINES_H

@@ -4,8 +4,6 @@
 #include <string.h>
 
 enum {
-	DATA_TREE = 3,			/* Go's FUNCDATA_InlTree */
-	TREE_NONE = -1,
 	PROBES = 32,			/* lists that an address is tried with */
 	MODULES_MAX = 8,		/* places that may be the moduledata */
 	WORDS_FIRST = 30, WORDS_MAX = 64,	/* of the moduledata, among which the address is */
@@ -15,8 +13,7 @@ enum {
 
 /* A function's list, as a probe of an address. */
 struct probe {
-	uint32_t offset;
-	uint64_t bytes;			/* of the function */
+	uint64_t offset, bytes;		/* of the list, of the function */
 };
 
 struct module {
@@ -26,48 +23,13 @@ struct module {
 
 struct finder {
 	struct pclntab *pclntab;
+	const struct go_lists *form;
 	struct probe probes[PROBES];
 	struct module modules[MODULES_MAX];
 	uint32_t probe_count, module_count;
 	uint64_t left;			/* bytes that may still be searched */
 	uint8_t *chunk;
 };
-
-int go_module_inlined(struct pclntab *pclntab, uint64_t tree, uint32_t i,
-		      struct go_inlined *ret_inlined)
-{
-	/* Go 1.20: kind, name, call, first line; before: parent and kind, file, line, name, call */
-	const size_t size = (pclntab->has_line ? 4 : 5) * sizeof(uint32_t);
-	uint32_t words[5];
-	int r = elf_read_at(pclntab->elf, tree + i * (uint64_t)size, words, size);
-
-	if (r < 0)
-		return r;
-	if (pclntab->has_line)
-		*ret_inlined = (struct go_inlined){
-			.name = words[1], .call = words[2], .start_line = words[3],
-		};
-	else
-		*ret_inlined = (struct go_inlined){
-			.name = words[3], .call = words[4],
-			.parent = (int16_t)(words[0] & 0xffff), .has_parent = true,
-		};
-	return 0;
-}
-
-int go_module_tree(struct pclntab *pclntab, const struct pclntab_function *function,
-		 uint32_t *ret_offset)
-{
-	int r;
-
-	if (function->data_count <= DATA_TREE)
-		return -ENODATA;
-	r = pclntab_get(pclntab, &pclntab->function_window,
-			pclntab->descriptions + function->more +
-			4 * ((uint64_t)function->value_count + DATA_TREE),
-			ret_offset, sizeof(*ret_offset));
-	return r == 0 && *ret_offset == (uint32_t)TREE_NONE ? -ENODATA : r;
-}
 
 static int collect_probes(struct finder *finder)
 {
@@ -85,7 +47,7 @@ static int collect_probes(struct finder *finder)
 		if (r == 0)
 			r = pclntab_describe(pclntab, at, &function);
 		if (r == 0)
-			r = go_module_tree(pclntab, &function, &probe.offset);
+			r = go_inlined_list(pclntab, finder->form, &function, &probe.offset);
 		if (r == -ENODATA)
 			continue;
 		if (r < 0)
@@ -96,24 +58,24 @@ static int collect_probes(struct finder *finder)
 	return finder->probe_count ? 0 : -ENODATA;
 }
 
-/* Each list begins with a function that has a name, and that is called inside of its function. */
-static bool are_trees(struct finder *finder, uint64_t address)
+/*
+ * Each list begins with a function that has a name, and that is called inside of its function. The first of all names has
+ * offset 0, which nothing at all would have everywhere.
+ */
+static bool are_lists(struct finder *finder, uint64_t address)
 {
-	struct pclntab *pclntab = finder->pclntab;
 	struct go_inlined inlined;
-	char name[2] = "";
+	bool is_some = false;
 
 	for (uint32_t i = 0; i < finder->probe_count; i++) {
 		const struct probe *probe = &finder->probes[i];
 
-		if (go_module_inlined(pclntab, address + probe->offset, 0, &inlined) < 0 ||
-		    inlined.call >= probe->bytes || !inlined.name ||
-		    pclntab_get(pclntab, &pclntab->value_window,
-				pclntab->names + inlined.name - 1, name, sizeof(name)) < 0 ||
-		    name[0] || !name[1])
+		if (go_inlined_get(finder->pclntab, finder->form, address + probe->offset, 0, &inlined) < 0 ||
+		    !go_inlined_fits(finder->pclntab, finder->form, &inlined, probe->bytes))
 			return false;
+		is_some = is_some || inlined.name;
 	}
-	return true;
+	return is_some;
 }
 
 static void add_module(struct finder *finder, uint64_t address)
@@ -205,7 +167,7 @@ static uint64_t pick(struct finder *finder)
 {
 	for (uint32_t i = 0; i < finder->module_count; i++)
 		for (size_t k = WORDS_FIRST; k < WORDS_MAX; k++)
-			if (finder->modules[i].words[k] && are_trees(finder, finder->modules[i].words[k]))
+			if (finder->modules[i].words[k] && are_lists(finder, finder->modules[i].words[k]))
 				return finder->modules[i].words[k];
 	return 0;
 }
@@ -227,7 +189,7 @@ static uint64_t find(struct finder *finder)
 	return pick(finder);
 }
 
-uint64_t go_module_trees(struct pclntab *pclntab)
+uint64_t go_module_base(struct pclntab *pclntab, const struct go_lists *form)
 {
 	struct finder *finder = calloc(1, sizeof(*finder));
 	uint64_t found = 0;
@@ -235,6 +197,7 @@ uint64_t go_module_trees(struct pclntab *pclntab)
 	if (!finder)
 		return 0;
 	finder->pclntab = pclntab;
+	finder->form = form;
 	finder->left = SCAN_MAX;
 	finder->chunk = malloc(CHUNK);
 	if (finder->chunk)

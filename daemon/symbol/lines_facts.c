@@ -93,7 +93,7 @@ static bool has_go_lines(const struct elf *elf)
 
 	if (pclntab)
 		pclntab_find(elf, pclntab);
-	return pclntab && pclntab->section && pclntab->has_rules;
+	return pclntab && pclntab->section;
 }
 
 int lines_facts(int fd, uint64_t size, uint64_t deadline, struct lines_facts *ret_facts)

@@ -16,8 +16,14 @@ enum {
 	HEADER_BYTES_12 = 16,
 	ENTRY_BYTES = 8,	/* of a function: where it begins, where it is described */
 	ENTRY_BYTES_OLD = 16,
+	DESCRIPTION_BYTES_12 = 40,
+	DESCRIPTION_BYTES_116 = 44,
 	VARINT_BYTES = 10,
 	FUNCTIONS_MAX = 4 << 20,
+	IDS_LOOKED_AT = 4096,	/* functions, for how the counts of their data are written */
+	CHUNK = 64 << 10,
+	SCAN_MAX = 64 << 20,	/* bytes that are searched for the table */
+	PLACES_MAX = 16,	/* that begin like it */
 };
 
 /* Words of Go's moduledata, of Go 1.26 */
@@ -37,6 +43,7 @@ int pclntab_get(const struct pclntab *pclntab, struct pclntab_window *window, ui
 	       void *ret_bytes, size_t size)
 {
 	const Elf64_Shdr *section = pclntab->section;
+	size_t bytes;
 	int r;
 
 	if (offset < window->offset || offset - window->offset > window->size ||
@@ -46,8 +53,11 @@ int pclntab_get(const struct pclntab *pclntab, struct pclntab_window *window, ui
 			return -EBADMSG;
 		window->offset = offset;
 		memset(window->bytes, 0, sizeof(window->bytes));
-		r = elf_read(pclntab->elf, section->sh_offset + offset, window->bytes,
-			     (size_t)min_of(section->sh_size - offset, (uint64_t)PCLNTAB_WINDOW));
+		bytes = (size_t)min_of(section->sh_size - offset, (uint64_t)PCLNTAB_WINDOW);
+		r = elf_read(pclntab->elf, section->sh_offset + offset, window->bytes, bytes);
+		if (r == 0 && window->is_linked)
+			r = relocation_fill(pclntab->elf, section->sh_addr + offset, window->words,
+					    bytes / sizeof(window->words[0]));
 		if (r < 0)
 			return r;
 		window->size = PCLNTAB_WINDOW;
@@ -107,6 +117,23 @@ static bool is_function(struct pclntab *pclntab, uint64_t address, uint32_t *ret
 	       entry == address;
 }
 
+/*
+ * entry, a whole address; name, args, deferreturn, pcsp, pcfile, pcln, npcdata; cuOffset since Go 1.16; nfuncdata, which
+ * since Go 1.12 shares its word with funcID and, since Go 1.17, flag
+ */
+static void describe_old(const struct pclntab *pclntab, uint32_t at, const uint32_t words[static 11],
+			 struct pclntab_function *ret_function)
+{
+	const uint32_t counts = words[pclntab->has_units ? 10 : 9];
+
+	*ret_function = (struct pclntab_function){
+		.name = words[2], .distances = words[5], .files = words[6], .lines = words[7],
+		.value_count = words[8], .unit = pclntab->has_units ? words[9] : 0,
+		.data_count = pclntab->has_ids ? counts >> 24 : counts,
+		.more = at + (uint64_t)(pclntab->has_units ? DESCRIPTION_BYTES_116 : DESCRIPTION_BYTES_12),
+	};
+}
+
 int pclntab_describe(struct pclntab *pclntab, uint32_t at, struct pclntab_function *ret_function)
 {
 	/* entry, name, args, deferreturn, pcsp, pcfile, pcln, npcdata, cu; startLine; kind, flags, nfuncdata */
@@ -117,9 +144,8 @@ int pclntab_describe(struct pclntab *pclntab, uint32_t at, struct pclntab_functi
 
 	if (r < 0)
 		return r;
-	/* the entry was a whole address, and nothing behind the name is asked for */
 	if (!pclntab->has_rules) {
-		*ret_function = (struct pclntab_function){ .name = words[2] };
+		describe_old(pclntab, at, words, ret_function);
 		return 0;
 	}
 	*ret_function = (struct pclntab_function){
@@ -185,7 +211,7 @@ static bool find_text(struct pclntab *pclntab)
 
 	if (!code)
 		return false;
-	/* before Go 1.18 they are whole addresses; where the loader fills them in, they are in no code here */
+	/* before Go 1.18 they are whole addresses */
 	if (!pclntab->has_rules)
 		return pclntab_entry(pclntab, 0, &text, &at) == 0 && text && take_text(pclntab, code, text);
 	if (relocation_words(pclntab->elf, pclntab->section->sh_addr + offsetof(struct header, text), &text, 1) == 0 && text)
@@ -202,7 +228,10 @@ static bool place_tables(struct pclntab *pclntab, const struct header *header)
 	*pclntab = (struct pclntab){
 		.has_line = header->magic == MAGIC_120,
 		.has_rules = header->magic == MAGIC_118 || header->magic == MAGIC_120,
+		.has_units = header->magic != MAGIC_12,
+		.has_ids = true,
 	};
+	pclntab->entry_window.is_linked = !pclntab->has_rules;
 	if (pclntab->has_rules) {
 		pclntab->names = header->names;
 		pclntab->values = header->values;
@@ -211,6 +240,9 @@ static bool place_tables(struct pclntab *pclntab, const struct header *header)
 		pclntab->functions = pclntab->descriptions = header->functions;
 	} else if (header->magic == MAGIC_116) {
 		pclntab->names = header->text;
+		pclntab->units = header->names;
+		pclntab->files = header->units;
+		pclntab->values = header->file_names;
 		pclntab->functions = pclntab->descriptions = header->values;
 	} else {
 		pclntab->functions = HEADER_BYTES_12;
@@ -228,8 +260,10 @@ int pclntab_search(struct pclntab *pclntab, uint64_t address, uint64_t *ret_entr
 		r = pclntab_entry(pclntab, i, ret_entry, &at);
 	if (r == 0)
 		r = pclntab_entry(pclntab, i + 1, ret_end, &unused);
-	if (r == 0 && address >= *ret_end)
+	if (r == 0 && address >= *ret_end) {
+		*ret_end = 0;
 		r = -ENODATA;
+	}
 	return r ?: pclntab_describe(pclntab, at, ret_function);
 }
 
@@ -241,33 +275,135 @@ static uint8_t quantum_of(const struct elf *elf)
 	return elf->machine == EM_X86_64 ? 1 : elf->machine == EM_AARCH64 ? 4 : 0;
 }
 
+/*
+ * Until Go 1.11 a word counts a function's further data, of which there are few. Since Go 1.12 that is its highest byte,
+ * and some function has any.
+ */
+static bool has_ids(struct pclntab *pclntab)
+{
+	const uint32_t count = min_of(pclntab->count, (uint32_t)IDS_LOOKED_AT);
+	struct pclntab_function function;
+	uint64_t address;
+	uint32_t at;
+
+	pclntab->has_ids = false;
+	for (uint32_t i = 0; i < count; i++)
+		if (pclntab_entry(pclntab, i, &address, &at) == 0 && pclntab_describe(pclntab, at, &function) == 0 &&
+		    function.data_count > UINT8_MAX)
+			return true;
+	return false;
+}
+
+/* Where the list of files is, stands behind the last function's end. */
+static bool place_files(struct pclntab *pclntab)
+{
+	uint32_t offset;
+
+	if (pclntab_get(pclntab, &pclntab->function_window,
+			pclntab->functions + (uint64_t)pclntab->count * ENTRY_BYTES_OLD + sizeof(uint64_t), &offset,
+			sizeof(offset)) < 0)
+		return false;
+	pclntab->units = offset;
+	return true;
+}
+
+/* Is it a table, at the beginning of @section? */
+static bool take(const struct elf *elf, const Elf64_Shdr *section, struct pclntab *pclntab)
+{
+	struct header header;
+
+	if (section->sh_size < HEADER_BYTES || section->sh_size > PCLNTAB_BYTES_MAX || section->sh_offset > elf->size ||
+	    section->sh_size > elf->size - section->sh_offset ||
+	    elf_read(elf, section->sh_offset, &header, sizeof(header)) < 0)
+		return false;
+	if (!place_tables(pclntab, &header) || header.zero[0] || header.zero[1] ||
+	    header.quantum != quantum_of(elf) || header.pointer_bytes != 8 || !header.count ||
+	    header.count > FUNCTIONS_MAX || pclntab->names >= section->sh_size ||
+	    pclntab->values >= section->sh_size || pclntab->units >= section->sh_size ||
+	    pclntab->files >= section->sh_size || pclntab->functions >= section->sh_size ||
+	    header.count >= (section->sh_size - pclntab->functions) /
+			    (pclntab->has_rules ? ENTRY_BYTES : ENTRY_BYTES_OLD))
+		return false;
+	pclntab->elf = elf;
+	pclntab->section = section;
+	pclntab->count = (uint32_t)header.count;
+	pclntab->quantum = header.quantum;
+	if (!pclntab->has_units) {
+		pclntab->has_ids = has_ids(pclntab);
+		if (!place_files(pclntab))
+			return false;
+	}
+	return find_text(pclntab);
+}
+
+/* Where words are what a table begins with. */
+static bool find_in(const struct elf *elf, const Elf64_Shdr *section, uint64_t *chunk, struct pclntab *pclntab)
+{
+	const struct header start = { .quantum = quantum_of(elf), .pointer_bytes = 8 };
+	unsigned int places = 0;
+	uint64_t wanted;
+
+	memcpy(&wanted, &start, sizeof(wanted));
+	for (uint64_t at = 0; at < section->sh_size && at < SCAN_MAX; at += CHUNK) {
+		const size_t part = (size_t)min_of(section->sh_size - at, (uint64_t)CHUNK);
+
+		if (elf_read(elf, section->sh_offset + at, chunk, part) < 0)
+			return false;
+		for (size_t i = 0; i < part / sizeof(*chunk); i++) {
+			const uint64_t skipped = at + i * sizeof(*chunk);
+			const Elf64_Shdr found = {
+				.sh_type = SHT_PROGBITS, .sh_addr = section->sh_addr + skipped,
+				.sh_offset = section->sh_offset + skipped, .sh_size = section->sh_size - skipped,
+			};
+
+			if (chunk[i] >> 32 != wanted >> 32 || (uint32_t)chunk[i] < MAGIC_118)
+				continue;
+			if (places++ == PLACES_MAX)
+				return false;
+			if (take(elf, &found, pclntab)) {
+				pclntab->found = found;
+				pclntab->section = &pclntab->found;
+				return true;
+			}
+		}
+	}
+	return false;
+}
+
+/* Among the constants of a program that C's linker made. */
+static bool find_among_constants(const struct elf *elf, struct pclntab *pclntab)
+{
+	const Elf64_Shdr *section = elf_find_section(elf, SHT_PROGBITS, ".data.rel.ro");
+	_cleanup_free_ uint64_t *chunk = NULL;
+
+	if (!section || !quantum_of(elf) || (!elf_find_section(elf, SHT_NOTE, ".note.go.buildid") &&
+					     !elf_find_section(elf, SHT_PROGBITS, ".go.buildinfo")))
+		return false;
+	chunk = malloc(CHUNK);
+	return chunk && find_in(elf, section, chunk, pclntab);
+}
+
 void pclntab_find(const struct elf *elf, struct pclntab *ret_pclntab)
 {
 	static const char *const names[] = { ".gopclntab", ".data.rel.ro.gopclntab" };
 	const Elf64_Shdr *section = NULL;
-	struct header header;
 
-	ret_pclntab->section = NULL;
 	for (size_t i = 0; !section && i < ARRAY_SIZE(names); i++)
 		section = elf_find_section(elf, SHT_PROGBITS, names[i]);
-	if (!section || section->sh_size < HEADER_BYTES || section->sh_size > PCLNTAB_BYTES_MAX ||
-	    section->sh_offset > elf->size || section->sh_size > elf->size - section->sh_offset ||
-	    elf_read(elf, section->sh_offset, &header, sizeof(header)) < 0)
-		return;
-	if (!place_tables(ret_pclntab, &header) || header.zero[0] || header.zero[1] ||
-	    header.quantum != quantum_of(elf) || header.pointer_bytes != 8 || !header.count ||
-	    header.count > FUNCTIONS_MAX || ret_pclntab->names >= section->sh_size ||
-	    ret_pclntab->values >= section->sh_size || ret_pclntab->units >= section->sh_size ||
-	    ret_pclntab->files >= section->sh_size || ret_pclntab->functions >= section->sh_size ||
-	    header.count >= (section->sh_size - ret_pclntab->functions) /
-			    (ret_pclntab->has_rules ? ENTRY_BYTES : ENTRY_BYTES_OLD))
-		return;
-	ret_pclntab->elf = elf;
-	ret_pclntab->section = section;
-	ret_pclntab->count = (uint32_t)header.count;
-	ret_pclntab->quantum = header.quantum;
-	if (!find_text(ret_pclntab))
+	if (section ? !take(elf, section, ret_pclntab) : !find_among_constants(elf, ret_pclntab))
 		ret_pclntab->section = NULL;
+}
+
+int pclntab_file(struct pclntab *pclntab, const struct pclntab_function *function, int32_t value, uint32_t *ret_name)
+{
+	int r;
+
+	/* the list of old begins with their count */
+	if (value < !pclntab->has_units)
+		return -ENODATA;
+	r = pclntab_get(pclntab, &pclntab->function_window,
+			pclntab->units + 4 * ((uint64_t)function->unit + (uint32_t)value), ret_name, sizeof(*ret_name));
+	return r == 0 && *ret_name == UINT32_MAX ? -ENODATA : r;
 }
 
 int pclntab_function(struct pclntab *pclntab, uint32_t i, struct function_range *ret_range)

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Go's own table of its functions, .gopclntab, which its runtime needs and which therefore stripped programs have. For
- * each function it has the name and, since Go 1.18, values by instruction: how far the stack pointer is from where it
- * was at the entry (see unwind/pcsp.h), the file, the line, and what was inlined there (see symbol/go_lines.h).
- * Of what Go before 1.18 wrote only the functions are read.
+ * each function it has the name and values by instruction: the file, the line, and what was inlined there (see
+ * symbol/go_lines.h), all of these since Go 1.2; and how far the stack pointer is from where it was at the entry, of use
+ * since Go 1.18 (see unwind/pcsp.h).
+ *
+ * Where C's linker makes a position-independent program, it puts the table among other constants, in .data.rel.ro, until
+ * Go 1.25. There it is searched by how it begins, in programs that have a note or section of Go's.
  *
  * The file is hostile: reads are bounded, by the section and by the deadline of the ELF file.
  */
@@ -20,12 +23,17 @@ enum {
 struct pclntab_window {
 	uint64_t offset;
 	size_t size;
-	uint8_t bytes[PCLNTAB_WINDOW];
+	bool is_linked;			/* its words are as the loader leaves them */
+	union {
+		uint8_t bytes[PCLNTAB_WINDOW];
+		uint64_t words[PCLNTAB_WINDOW / sizeof(uint64_t)];
+	};
 };
 
 struct pclntab {
 	const struct elf *elf;
 	const Elf64_Shdr *section;	/* NULL: none that is understood */
+	Elf64_Shdr found;		/* what @section is where the file has none for the table alone */
 	uint64_t text;			/* address that functions are counted from */
 	/* offsets in the section; where a function is described counts from @descriptions */
 	uint64_t names, units, files, values, functions, descriptions;
@@ -33,18 +41,20 @@ struct pclntab {
 	uint8_t quantum;		/* bytes that instructions are multiples of */
 	bool has_line;			/* Go 1.20 and later */
 	bool has_rules;			/* Go 1.18 and later; before, addresses were whole ones */
+	bool has_units;			/* Go 1.16 and later; before, all files were in one list */
+	bool has_ids;			/* Go 1.12 and later: how many further data there are has one byte */
 	struct pclntab_window entry_window, function_window, value_window;
 };
 
-/* How a function is described; before Go 1.18 there is the name alone. */
+/* How a function is described. */
 struct pclntab_function {
 	uint32_t name;			/* offset from the names */
 	uint32_t distances, files, lines;	/* tables of values; 0: none */
-	uint32_t unit;			/* first of its files' names, in the units */
+	uint32_t unit;			/* first of its files' names, in the units; 0 before Go 1.16 */
 	uint32_t start_line;		/* 0: unknown */
 	uint32_t value_count, data_count;	/* of further tables of values, and of further data */
 	uint64_t more;			/* offset of these from @descriptions */
-	uint8_t flags;
+	uint8_t flags;			/* 0 before Go 1.17 */
 };
 
 /* Values of a function's instructions, one run of the same value after the other. */
@@ -66,7 +76,7 @@ int pclntab_function(struct pclntab *pclntab, uint32_t i, struct function_range 
 /* Where function @i begins, and is described; @i may be their count, for where the last one ends. */
 int pclntab_entry(struct pclntab *pclntab, uint32_t i, uint64_t *ret_address, uint32_t *ret_at);
 int pclntab_describe(struct pclntab *pclntab, uint32_t at, struct pclntab_function *ret_function);
-/* The function that holds @address, as the two above. -ENODATA: none */
+/* The function that holds @address, as the two above. -ENODATA: none, which has no end */
 int pclntab_search(struct pclntab *pclntab, uint64_t address, uint64_t *ret_entry, uint64_t *ret_end,
 		   struct pclntab_function *ret_function);
 
@@ -79,6 +89,8 @@ int pclntab_next(struct pclntab *pclntab, struct pclntab_run *run);
 /* @size bytes at @offset of the section, PCLNTAB_WINDOW at most; what is behind its end is 0. */
 int pclntab_get(const struct pclntab *pclntab, struct pclntab_window *window, uint64_t offset,
 		void *ret_bytes, size_t size);
+/* Where the @value-th file of @function has its name, counted from the files. -ENODATA: nowhere */
+int pclntab_file(struct pclntab *pclntab, const struct pclntab_function *function, int32_t value, uint32_t *ret_name);
 /* A NUL-terminated text at @offset of the section; one that is longer is cut. */
 int pclntab_text(struct pclntab *pclntab, uint64_t offset, char *ret_text, size_t size);
 

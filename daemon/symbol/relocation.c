@@ -52,10 +52,16 @@ static int fill_in(const struct elf *elf, const Elf64_Shdr *section, uint64_t ad
 	return r;
 }
 
+int relocation_fill(const struct elf *elf, uint64_t address, uint64_t *words, size_t count)
+{
+	const Elf64_Shdr *section = elf->is_64 ? elf_find_section(elf, SHT_RELA, ".rela.dyn") : NULL;
+
+	return section ? fill_in(elf, section, address, words, count) : 0;
+}
+
 int relocation_words(const struct elf *elf, uint64_t address, uint64_t *ret_words, size_t count)
 {
-	const Elf64_Shdr *section = elf_find_section(elf, SHT_RELA, ".rela.dyn");
 	int r = elf->is_64 ? elf_read_at(elf, address, ret_words, count * sizeof(*ret_words)) : -EBADMSG;
 
-	return r == 0 && section ? fill_in(elf, section, address, ret_words, count) : r;
+	return r ?: relocation_fill(elf, address, ret_words, count);
 }

@@ -13,5 +13,7 @@
 
 /* @count words from @address on, as if the program were loaded at the addresses that it has in the file. -errno of reading */
 int relocation_words(const struct elf *elf, uint64_t address, uint64_t *ret_words, size_t count);
+/* The same for @words that have been read there. */
+int relocation_fill(const struct elf *elf, uint64_t address, uint64_t *words, size_t count);
 
 #endif /* STACKTAP_SYMBOL_RELOCATION_H */

@@ -2,7 +2,8 @@
 /*
  * Go's table of functions as Go 1.2 and Go 1.16 laid it out, made here by what the runtime's sources of those
  * versions say of it, and where that of Go 1.20 and later has its code. What else is in the latter is in
- * test_unwind_compile.c, a real one of Go 1.15 in tests/oracle/symbols.py, of today's in tests/oracle/go_lines.py.
+ * test_unwind_compile.c, lines of each version are in test_go_lines.c; a real table of Go 1.15 is in
+ * tests/oracle/symbols.py, of today's in tests/oracle/go_lines.py, of all others in tests/oracle/go_versions.py.
  *
  * Go 1.2 to 1.15: 8 bytes of magic, quantum and the size of a pointer, the number of functions, then for each its
  * address and, from the beginning of all, where it is described; the last one's end; where the files' names are. A
