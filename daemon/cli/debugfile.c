@@ -140,6 +140,10 @@ static const char *in_words(int error)
 		return "it takes too long to read";
 	case -ENOMEM:
 		return "it needs more memory than the parser may take";
+	case -EFBIG:
+		return "it is larger than what is read";
+	case -EBADMSG:
+		return "it is damaged, or ends too early";
 	case -EHOSTDOWN:
 		return "its file system does not answer";
 	case -EREMOTE:

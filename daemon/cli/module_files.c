@@ -47,7 +47,7 @@ void module_files_free(struct module_files *modules)
 /* The characters of its name that are the module's; 0: it is none's. */
 static size_t stem(const char *name)
 {
-	static const char *const ends[] = { ".ko", ".ko.debug" };
+	static const char *const ends[] = { ".ko", ".ko.debug", ".ko.gz", ".ko.xz", ".ko.zst" };
 	const size_t length = strlen(name);
 
 	for (size_t i = 0; i < ARRAY_SIZE(ends); i++) {

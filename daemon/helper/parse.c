@@ -340,11 +340,14 @@ static int answer_instructions(struct serve_request *request, struct serve_answe
 	const struct parse_instructions *question = request->payload;
 	struct disassembly code;
 	struct elf elf;
+	uint64_t size;
 	int r;
 
 	if (!disassemble)
 		return -EOPNOTSUPP;
-	r = elf_open(&elf, request->fd, question->file.size, parse_deadline(&question->file));
+	r = parse_unpack(request, &question->file, &size);
+	if (!r)
+		r = elf_open(&elf, request->fd, size, parse_deadline(&question->file));
 	if (r < 0)
 		return r;
 	r = disassemble(&elf, question->start, question->size, question->is_intel, &code);

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "helper/memfd.h"
 #include "symbol/dwarf_index_file.h"
+#include "symbol/packed.h"
 
 /* Opened by PARSE_DWARF; the descriptors are its own. */
 static struct lines *lines;
@@ -24,18 +25,39 @@ void parse_lines_close(void)
 	malloc_trim(0);
 }
 
+int parse_unpack(struct serve_request *request, const struct parse_file *file, uint64_t *ret_size)
+{
+	_cleanup_close_ int plain = -1;
+	int r;
+
+	*ret_size = file->size;
+	if (!file->may_be_packed)
+		return 0;
+	plain = memfd_new();
+	r = plain < 0 ? plain : packed_unpack(request->fd, file->size, parse_deadline(file), plain, ret_size);
+	malloc_trim(0);
+	if (r < 0)
+		return r == -ENODATA ? 0 : r;
+	close(request->fd);
+	request->fd = steal_fd(&plain);
+	return 0;
+}
+
 int parse_lines_facts(struct serve_request *request, struct serve_answer *answer)
 {
 	const struct parse_file *file = request->payload;
+	uint64_t size;
+	int r = parse_unpack(request, file, &size);
 
 	answer->bytes = sizeof(struct lines_facts);
-	return lines_facts(request->fd, file->size, parse_deadline(file), (void *)answer->payload);
+	return r ?: lines_facts(request->fd, size, parse_deadline(file), (void *)answer->payload);
 }
 
 int parse_lines_dwarf(struct serve_request *request, struct serve_answer *answer _unused_)
 {
 	const struct parse_dwarf *dwarf = request->payload;
 	int *fd = &lines_fds[min_of(dwarf->part, (uint8_t)DWARF_PART_SPLIT)];
+	uint64_t size;
 	int r;
 
 	if (dwarf->part == DWARF_PART_DWO)
@@ -49,8 +71,9 @@ int parse_lines_dwarf(struct serve_request *request, struct serve_answer *answer
 			lines, *fd, dwarf->file.size, parse_deadline(&dwarf->file));
 	}
 	parse_lines_close();
-	r = lines_open(request->fd, dwarf->file.size, !dwarf->symbols_only, parse_deadline(&dwarf->file),
-		       &lines);
+	r = parse_unpack(request, &dwarf->file, &size);
+	if (!r)
+		r = lines_open(request->fd, size, !dwarf->symbols_only, parse_deadline(&dwarf->file), &lines);
 	if (!r)
 		*fd = steal_fd(&request->fd);
 	return r;

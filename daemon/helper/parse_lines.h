@@ -16,6 +16,9 @@ int parse_lines_find(struct serve_request *request, struct serve_answer *answer)
 int parse_lines_dwos(struct serve_request *request, struct serve_answer *answer);
 int parse_lines_dwo_names(struct serve_request *request, struct serve_answer *answer);
 
+/* Where a file that may be compressed is, what it unpacks to, of *ret_size bytes, takes its place; else it has its own size. */
+int parse_unpack(struct serve_request *request, const struct parse_file *file, uint64_t *ret_size);
+
 static inline uint64_t parse_deadline(const struct parse_file *file)
 {
 	return clock_monotonic() + file->limit_ms * NSEC_PER_MSEC;

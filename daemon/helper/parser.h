@@ -114,7 +114,8 @@ void parser_unmap(const void *data, size_t size);	/* NULL is fine */
 
 /*
  * What names and lines a file may have. For whoever waits for them: no share of the time is kept for others in
- * these three, and a question may take half a minute.
+ * these three, and a question may take half a minute. One that is compressed as a whole is what it unpacks to: -EFBIG,
+ * -EBADMSG as packed_unpack().
  */
 int parser_debug(struct parser *parser, const struct object *object, int fd,
 		 struct lines_facts *ret_facts);

@@ -9,10 +9,10 @@
 #include "helper/parser_ask.h"
 #include "symbol/dwarf_index_file.h"
 
-static int ask_debug(struct parser *parser, const struct object *object, int fd, uint32_t limit_ms,
+static int ask_debug(struct parser *parser, const struct object *object, int fd, uint32_t limit_ms, bool may_be_packed,
 		     struct lines_facts *ret_facts)
 {
-	const struct parse_file file = { .size = object->size, .limit_ms = limit_ms };
+	const struct parse_file file = { .size = object->size, .limit_ms = limit_ms, .may_be_packed = may_be_packed };
 	struct helper_call call = {
 		.op = PARSE_DEBUG, .fd = fd, .timeout_ms = limit_ms + GRACE_MS,
 		.request = &file, .request_bytes = sizeof(file),
@@ -33,7 +33,7 @@ static int ask_debug(struct parser *parser, const struct object *object, int fd,
 int parser_debug(struct parser *parser, const struct object *object, int fd,
 		 struct lines_facts *ret_facts)
 {
-	return ask_debug(parser, object, fd, PARSER_LINES_MS, ret_facts);
+	return ask_debug(parser, object, fd, PARSER_LINES_MS, true, ret_facts);
 }
 
 static int open_dwarf(struct parser *parser, const struct object *object, int fd,
@@ -58,7 +58,7 @@ int parser_open_lines(struct parser *parser, const struct object *object, int fd
 		      const struct parser_part *alt, const struct parser_part *split)
 {
 	const struct parse_dwarf dwarf = {
-		.file = { .size = object->size, .limit_ms = PARSER_LINES_MS },
+		.file = { .size = object->size, .limit_ms = PARSER_LINES_MS, .may_be_packed = true },
 		.symbols_only = !with_dwarf,
 	};
 	int r = open_dwarf(parser, object, fd, &dwarf);
@@ -111,7 +111,7 @@ int parser_link(struct parser *parser, const struct object *object, int fd, char
 	static_assert(sizeof(facts.link) == PARSER_LINK_MAX, "a whole name");
 	if (r < 0)
 		return r;
-	r = ask_debug(parser, object, fd, PARSER_READ_MS, &facts);
+	r = ask_debug(parser, object, fd, PARSER_READ_MS, false, &facts);
 	fair_spend(&parser->credit, parser->payer, began, clock_monotonic());
 	if (r < 0)
 		return r;
@@ -210,7 +210,7 @@ static int lines_until(struct parser *parser, const struct object *object, int f
 	struct parse_dwarf dwarf = { .file = { .size = object->size } };
 	struct lines_facts facts;
 	/* what it says that there is not is not asked for again */
-	int r = ask_debug(parser, object, fd, PARSER_READ_MS, &facts);
+	int r = ask_debug(parser, object, fd, PARSER_READ_MS, false, &facts);
 
 	if (r < 0)
 		return r;
@@ -280,7 +280,7 @@ int parser_instructions(struct parser *parser, const struct object *object, int 
 		uint32_t size, bool is_intel, struct disassembly *ret_disassembly)
 {
 	const struct parse_instructions question = {
-		.file = { .size = object->size, .limit_ms = COMPILE_MS },
+		.file = { .size = object->size, .limit_ms = COMPILE_MS, .may_be_packed = true },
 		.start = start, .size = size, .is_intel = is_intel,
 	};
 	struct parse_instructions_answer said;

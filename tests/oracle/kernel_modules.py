@@ -169,6 +169,37 @@ def check_places(case):
     case.none("of another build", "--sysroot", root, ident="ab" * 20, word="is of another build")
 
 
+def check_packed(case):
+    """As distributions install them; one that ends too early, and one that has much more in it."""
+    for end, tool in ((".gz", ("gzip",)), (".xz", ("xz", "--check=crc32")), (".zst", ("zstd", "-q"))):
+        packed = case.path + end
+        with open(packed, "wb") as file:
+            subprocess.run([*tool, "-c", case.path], check=True, stdout=file)
+        case.all_right(f"by --binary, {end}", "--binary", packed)
+        root = put(packed, os.path.join(case.work, case.what + end), "lib/modules/6.1.0/kernel/net/shop-floor.ko" + end)
+        case.all_right(f"where distributions install it, {end}", "--debug-dir", root)
+        check_annotate_packed(case, packed)
+        placed = os.path.join(root, "lib/modules/6.1.0/kernel/net/shop-floor.ko" + end)
+        os.truncate(placed, os.path.getsize(placed) // 2)
+        case.none(f"half of {end}", "--debug-dir", root, word="it is damaged, or ends too early")
+        if end != ".zst":
+            continue
+        with open(placed, "wb") as file:
+            zeros = subprocess.Popen(["head", "-c", "200M", "/dev/zero"], stdout=subprocess.PIPE)
+            subprocess.run([*tool, "-c"], check=True, stdin=zeros.stdout, stdout=file)
+            zeros.communicate()
+        case.none(f"200 MiB of zeros in {end}", "--debug-dir", root, word="it is larger than what is read")
+
+
+def check_annotate_packed(case, packed):
+    """The same rows as by the file itself."""
+    record(case.recorded, {a: n for a, n in case.names.items() if n == "do_work"}, case.ident)
+    shown = [json.loads(run(case.stacktap, "annotate", "do_work", "--json", "--binary", path, case.recorded) or "{}").get("sections")
+             for path in (case.path, packed)]
+    tell(shown[0] and [s["rows"] for s in shown[0]] == [s["rows"] for s in shown[1]],
+         f"{case.what}: annotate by {os.path.basename(packed)}", shown)
+
+
 def check_names(case):
     where = ("--binary", case.path)
     status, note, lined = case.symbolize(*where, names={a: n if a % 16 else "other" for a, n in case.names.items()})
@@ -319,6 +350,8 @@ def main():
         gcc = [prefix + "gcc"]
         case = Case(stacktap, work, build(work, name, gcc, prefix, "-gdwarf-5", *flags), name)
         check_places(case)
+        if native == name:
+            check_packed(case)
         check_names(case)
         check_broken(case)
         check_annotate(case)
