@@ -79,26 +79,28 @@ static int answer_facts(struct serve_request *request, struct serve_answer *answ
 	return 0;
 }
 
-static int answer_crc(struct serve_request *request, struct serve_answer *answer)
+static int answer_sum(struct serve_request *request, struct serve_answer *answer)
 {
-	const struct parse_file *file = request->payload;
-	const uint64_t deadline = parse_deadline(file);
+	struct parse_sum sum = *(const struct parse_sum *)request->payload;
+	const uint64_t deadline = parse_deadline(&sum.file);
 	static uint8_t bytes[CRC_STEP];
-	uLong crc = crc32(0, NULL, 0);
-	uint64_t offset = 0;
 	ssize_t got;
 
-	while (offset < file->size) {
-		if (clock_monotonic() >= deadline)
-			return -ETIME;
-		got = pread(request->fd, bytes, (size_t)min_of(file->size - offset, (uint64_t)CRC_STEP), (off_t)offset);
+	/* one step in any case: it comes to an end */
+	do {
+		const uint64_t left = sum.at < sum.file.size ? min_of(sum.file.size - sum.at, sum.bytes) : 0;
+
+		if (!left)
+			break;
+		got = pread(request->fd, bytes, (size_t)min_of(left, (uint64_t)CRC_STEP), (off_t)sum.at);
 		if (got <= 0)
 			return got ? -errno : -EIO;
-		crc = crc32(crc, bytes, (uInt)got);
-		offset += (uint64_t)got;
-	}
-	answer->bytes = sizeof(struct parse_crc);
-	((struct parse_crc *)(void *)answer->payload)->crc = (uint32_t)crc;
+		sum.crc = (uint32_t)crc32(sum.crc, bytes, (uInt)got);
+		sum.at += (uint64_t)got;
+		sum.bytes -= (uint64_t)got;
+	} while (clock_monotonic() < deadline);
+	answer->bytes = sizeof(sum);
+	memcpy(answer->payload, &sum, sizeof(sum));
 	return 0;
 }
 
@@ -390,7 +392,7 @@ static const struct {
 	[PARSE_KEY] = { answer_key, sizeof(struct parse_file), true },
 	[PARSE_TABLE] = { answer_table, sizeof(struct parse_table), false },
 	[PARSE_DEBUG] = { parse_lines_facts, sizeof(struct parse_file), true },
-	[PARSE_CRC] = { answer_crc, sizeof(struct parse_file), true },
+	[PARSE_SUM] = { answer_sum, sizeof(struct parse_sum), true },
 	[PARSE_DWARF] = { parse_lines_dwarf, sizeof(struct parse_dwarf), true },
 	[PARSE_PERF_MAP] = { answer_code, sizeof(struct parse_code), true },
 	[PARSE_JITDUMP] = { answer_code, sizeof(struct parse_code), true },

@@ -177,21 +177,35 @@ int parser_facts(struct parser *parser, struct object *object, int fd)
 	return 0;
 }
 
-int parser_crc(struct parser *parser, const struct object *object, int fd, uint32_t *ret_crc)
+int parser_sum(struct parser *parser, const struct object *object, int fd, struct parser_sum *sum)
 {
-	const struct parse_file file = { .size = object->size, .limit_ms = PARSER_READ_MS };
-	struct parse_crc answer;
+	const struct parse_sum question = {
+		.file = { .size = object->size, .limit_ms = PARSER_SUM_MS },
+		.at = sum->at, .bytes = PARSER_SUM_BYTES, .crc = sum->crc,
+	};
+	struct parse_sum answer;
 	struct helper_call call = {
-		.op = PARSE_CRC, .fd = fd, .timeout_ms = PARSER_READ_MS + GRACE_MS,
-		.request = &file, .request_bytes = sizeof(file),
+		.op = PARSE_SUM, .fd = fd, .timeout_ms = PARSER_SUM_MS + GRACE_MS,
+		.request = &question, .request_bytes = sizeof(question),
 		.answer = &answer, .answer_bytes = sizeof(answer),
 	};
 	const uint64_t began = clock_monotonic();
-	int r = parser_ask_for_names(parser, object, &call);
+	int r;
 
-	*ret_crc = r < 0 ? 0 : answer.crc;
-	/* it begins anew each time, and has never more than this; one that was not asked took no time */
-	return r == -ETIME && clock_monotonic() - began >= PARSER_READ_MS * NSEC_PER_MSEC ? -EFBIG : r;
+	if (sum->at >= object->size)
+		return 0;
+	r = parser_may_ask(parser, began, PARSER_SUM_MS);
+	if (r < 0)
+		return r;
+	r = parser_ask(parser, object, &call);
+	fair_spend(&parser->credit, parser->payer, began, clock_monotonic());
+	if (r < 0)
+		return r;
+	/* what does not go on would be asked for ever */
+	if (answer.at <= sum->at || answer.at > object->size)
+		return -EBADMSG;
+	*sum = (struct parser_sum){ .at = answer.at, .crc = answer.crc };
+	return sum->at < object->size ? -EAGAIN : 0;
 }
 
 /* Names begin inside what there is of names; the order is what a search relies on. */

@@ -28,6 +28,8 @@ enum {
 	PARSER_TABLE_BYTES = 128 << 20,	/* that compiling one table may take there */
 	PARSER_READ_MS = 1000,		/* for a question about a file, for names; less is not begun with */
 	PARSER_SHORT_MS = 50,		/* the same of one that reads a text */
+	PARSER_SUM_MS = 500,		/* the same of one for a part of a file's CRC, which ends with its time, or */
+	PARSER_SUM_BYTES = 128 << 20,
 	PARSER_LINES_MS = 30000,	/* for a question about lines, of who waits for it */
 };
 
@@ -64,13 +66,21 @@ int parser_is_same(struct parser *parser, const struct object *object, int fd);
 
 /*
  * What it says that its debug file is called, and that file's CRC: a name without a directory. -ENODATA: nothing. As a
- * part of the time for names, like the CRC of a file, which is read whole for that.
+ * part of the time for names, like the CRC of a file.
  */
 enum { PARSER_LINK_MAX = 256 };
 int parser_link(struct parser *parser, const struct object *object, int fd, char ret_name[static PARSER_LINK_MAX],
 		uint32_t *ret_crc);
-/* Of the whole file. -EFBIG: a second is not enough for that. */
-int parser_crc(struct parser *parser, const struct object *object, int fd, uint32_t *ret_crc);
+/*
+ * The CRC of the whole file, of which *@sum has a part, none at first, and then a larger one. -EAGAIN: there is more; the
+ * next question goes on with the same *@sum.
+ */
+struct parser_sum {
+	uint64_t at;
+	uint32_t crc;
+};
+
+int parser_sum(struct parser *parser, const struct object *object, int fd, struct parser_sum *sum);
 
 /* Its functions, charged to POOL_SYMBOLS: -ENOBUFS. */
 int parser_symtab(struct parser *parser, const struct object *object, int fd,

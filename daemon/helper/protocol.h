@@ -49,7 +49,7 @@ enum helper_op {
 	OPEN_LINKS,
 	OPEN_SCAN,
 	PARSE_DEBUG,
-	PARSE_CRC,
+	PARSE_SUM,
 	PARSE_DWARF,
 	PARSE_LINES,
 	OPEN_PERF_MAP,
@@ -203,8 +203,10 @@ struct open_mapping {
 
 /* PARSE_DEBUG is answered by struct lines_facts. */
 
-/* Answers PARSE_CRC: of the whole file, as .gnu_debuglink has it. */
-struct parse_crc {
+/* PARSE_SUM, and its answer: the CRC of the first @at bytes, as .gnu_debuglink has it of all. It ends with the time, too. */
+struct parse_sum {
+	struct parse_file file;
+	uint64_t at, bytes;	/* where it goes on, and for how many at most */
 	uint32_t crc;
 };
 

@@ -34,6 +34,7 @@ struct entry {
 	struct object *debug;		/* owned: its debug file, or NULL */
 	bool is_fetched;		/* that, from a server */
 	uint32_t user;			/* whose file it is */
+	struct parser_sum sum;		/* of a debug file without a build-id, as far as it has been read */
 	struct symtab *mini;		/* of its MiniDebugInfo; NULL: not read, or evicted */
 	int mini_error;			/* not tried again */
 };

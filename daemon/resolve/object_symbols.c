@@ -12,11 +12,10 @@
 enum { CRC_FILE_MAX = 256 << 20 };	/* that is read whole, for want of a build-id */
 
 /* Is @candidate the debug file of @entry's program? -ENOENT: no; what may pass. */
-static int check_debug(struct objects *objects, const struct entry *entry, const struct entry *candidate, int fd,
+static int check_debug(struct objects *objects, const struct entry *entry, struct entry *candidate, int fd,
 		       enum debug_place place, uint32_t crc)
 {
 	const struct object *object = entry->object, *other = candidate->object;
-	uint32_t other_crc;
 	int r;
 
 	if (other == object)
@@ -28,8 +27,10 @@ static int check_debug(struct objects *objects, const struct entry *entry, const
 		return strcmp(other->build_id, object->build_id) ? -ENOENT : 0;
 	if (other->size > CRC_FILE_MAX)
 		return -ENOENT;
-	r = parser_crc(objects->parser, other, fd, &other_crc);
-	return r < 0 ? r : other_crc == crc ? 0 : -ENOENT;
+	r = parser_sum(objects->parser, other, fd, &candidate->sum);
+	/* a file that changes is another entry; this one is kept until the next window */
+	candidate->used = clock_monotonic();
+	return r < 0 ? r : candidate->sum.crc == crc ? 0 : -ENOENT;
 }
 
 /* Keeps @fd if it is. */

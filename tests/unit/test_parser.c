@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <zlib.h>
 
 #include "base/clock.h"
 #include "helper/parser.h"
@@ -637,6 +638,7 @@ static void a_question_without_all_of_its_time_is_not_asked(void **state)
 	struct object *object;
 	struct symtab *symtab;
 	char name[SYMTAB_NAME_MAX];
+	struct parser_sum sum = { 0 };
 	uint64_t calls;
 	uint32_t crc;
 	int fd, r, tries = 20;
@@ -650,7 +652,9 @@ static void a_question_without_all_of_its_time_is_not_asked(void **state)
 	assert_int_equal(parser_symtab(parser, object, fd, &reclaim, &symtab), -ETIME);
 	assert_int_equal(parser_mini_symtab(parser, object, fd, &reclaim, &symtab), -ETIME);
 	assert_int_equal(parser_facts(parser, object, fd), -ETIME);
-	assert_int_equal(parser_crc(parser, object, fd, &crc), -ETIME);
+	deadline_set(&deadline, in_ms(PARSER_SUM_MS - 1));
+	assert_int_equal(parser_sum(parser, object, fd, &sum), -ETIME);
+	assert_int_equal(sum.at, 0);
 	assert_int_equal(parser_link(parser, object, fd, name, &crc), -ETIME);
 	assert_int_equal(helper().calls, calls);
 	/* a name is no file */
@@ -714,26 +718,57 @@ static void a_file_that_hangs_is_set_apart(void **state)
 	close(other_fd);
 }
 
-/* What a second is not enough for never has more: it is no use to begin again. With less there may be more to come. */
-static void a_file_too_long_for_its_sum_is_given_up(void **state)
+/* It goes on where it was, and what it comes to is that of the file as a whole. */
+static void a_long_sum_is_made_in_parts(void **state)
 {
-	struct deadline deadline = { 0 };
+	static uint8_t bytes[1 << 20];
+	struct parser_sum sum = { 0 };
+	uLong crc = crc32(0, NULL, 0);
 	struct object *object;
-	uint32_t crc;
+	unsigned int parts = 1;
+	int fd;
+
+	(void)state;
+	fixture_run("head -c 3000000 '%s' >summed && truncate -s 300M summed && printf end >>summed", program());
+	object = open_object(fixture_path("summed"), &fd);
+	while (parser_sum(parser, object, fd, &sum) == -EAGAIN) {
+		assert_true(sum.at > 0 && sum.at < object->size && sum.at <= (uint64_t)parts * PARSER_SUM_BYTES);
+		parts++;
+	}
+	assert_true(parts >= 3);
+	assert_int_equal(sum.at, object->size);
+	for (ssize_t got; (got = read(fd, bytes, sizeof(bytes))) > 0;)
+		crc = crc32(crc, bytes, (uInt)got);
+	assert_int_equal(sum.crc, crc);
+	/* it is known, and nobody is asked */
+	kill(pid(), SIGSTOP);
+	assert_int_equal(parser_sum(parser, object, fd, &sum), 0);
+	kill(pid(), SIGCONT);
+	/* a file that has become shorter has no such sum */
+	object->size++;
+	assert_int_equal(parser_sum(parser, object, fd, &sum), -EIO);
+	object_unref(object);
+	close(fd);
+}
+
+/* However long it is, a part has its time; the first bytes of each are read whatever that is. */
+static void a_part_of_a_sum_takes_its_time(void **state)
+{
+	struct parser_sum sum = { 0 }, before;
+	struct object *object;
+	uint64_t began;
 	int fd;
 
 	(void)state;
 	fixture_run("truncate -s 6T summed");
 	object = open_object(fixture_path("summed"), &fd);
-	deadline_set(&deadline, DEADLINE_NONE);
-	parser_until(parser, &deadline);
-	assert_int_equal(parser_crc(parser, object, fd, &crc), -EFBIG);
-	deadline_set(&deadline, clock_monotonic() + 500 * NSEC_PER_MSEC);
-	assert_int_equal(parser_crc(parser, object, fd, &crc), -ETIME);
-	parser_until(parser, NULL);
-	object->size = 4096;
-	assert_int_equal(parser_crc(parser, object, fd, &crc), 0);
-	assert_int_equal(crc, 0xc71c0011);
+	for (unsigned int i = 0; i < 3; i++) {
+		before = sum;
+		began = clock_monotonic();
+		assert_int_equal(parser_sum(parser, object, fd, &sum), -EAGAIN);
+		assert_true(sum.at > before.at && sum.at - before.at <= PARSER_SUM_BYTES);
+		assert_true(clock_monotonic() - began < (PARSER_SUM_MS + 1000) * NSEC_PER_MSEC);
+	}
 	object_unref(object);
 	close(fd);
 }
@@ -777,7 +812,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_crash_costs_one_answer, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_file_that_hangs_is_set_apart, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_question_without_all_of_its_time_is_not_asked, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_file_too_long_for_its_sum_is_given_up, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_long_sum_is_made_in_parts, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_part_of_a_sum_takes_its_time, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_file_without_an_end_costs_no_memory, setup, teardown),
 	};
 

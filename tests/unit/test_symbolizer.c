@@ -447,6 +447,51 @@ static void a_debug_link_leads_to_the_names(void **state)
 	fixture_run("rm -rf .debug linked.debug elsewhere");
 }
 
+/* Without a build-id, and longer than is read at a time; each window goes on where the last one was, unless the file changes. */
+static void a_long_debug_file_has_the_names_later(void **state)
+{
+	struct symbolizer *symbolizer = new_symbolizer();
+	struct location *location;
+	struct mapped_file *file;
+	struct image *image;
+	uint64_t offset;
+	pid_t pid;
+
+	(void)state;
+	fixture_build("whole_linked", "-Wl,--build-id=none", program);
+	offset = offset_of("whole_linked", "own_work") + 4;
+	fixture_run("objcopy --only-keep-debug whole_linked long.debug && truncate -s 250M long.debug && "
+		    "strip -o linked_long whole_linked && objcopy --add-gnu-debuglink=long.debug linked_long");
+	file = file_of(fixture_path("linked_long"));
+	pid = start(fixture_path("linked_long"), NULL);
+	image = image_new(&files, (uint32_t)pid, 0, "linked");
+	symbolizer_see_image(symbolizer, image, NULL);
+	symbolizer_see_file(symbolizer, image, file);
+	stop(pid);
+	expect(symbolizer, image, file, offset, "", &location);
+	assert_true(location->is_put_off);
+	/* what was read of it is worth nothing any more */
+	location_unref(location);
+	fixture_run("touch long.debug");
+	expect(symbolizer, image, file, offset, "", &location);
+	assert_true(location->is_put_off);
+	for (unsigned int parts = 1; location->is_put_off; parts++) {
+		location_unref(location);
+		assert_true(parts < 100);
+		location = location_new(file, offset, FRAME_NATIVE, false);
+		struct window *window = new_window(image, &location, 1);
+
+		symbolizer_resolve(symbolizer, window);
+		free_window(window);
+	}
+	assert_string_equal(name_of(location), "own_work");
+	location_unref(location);
+	image_unref(image);
+	mapped_file_unref(file);
+	symbolizer_free(symbolizer);
+	fixture_run("rm long.debug");
+}
+
 /* As in Debian's packages: where the file is that is called so has been looked at, and nowhere else is one. */
 static void a_debug_link_by_the_build_id_is_no_other_place(void **state)
 {
@@ -1016,8 +1061,11 @@ static const char *build_with_mini(const char *name, const char *pack)
 	return fixture_path(name);
 }
 
-static void expect_with_mini(const char *name, const char *pack, const char *function)
+/* @error: what it is given up for, and not read again. */
+static void expect_with_mini(const char *name, const char *pack, const char *function, int error)
 {
+	struct parser_stats before, after;
+	struct location *location;
 	struct symbolizer *symbolizer = new_symbolizer();
 	const char *path = build_with_mini(name, pack);
 	struct mapped_file *file = file_of(path);
@@ -1027,8 +1075,16 @@ static void expect_with_mini(const char *name, const char *pack, const char *fun
 	symbolizer_see_image(symbolizer, image, NULL);
 	symbolizer_see_file(symbolizer, image, file);
 	stop(pid);
-	expect(symbolizer, image, file, offset_of("whole", "own_work") + 4, function, NULL);
+	expect(symbolizer, image, file, offset_of("whole", "own_work") + 4, function, &location);
 	expect_source(symbolizer, SOURCE_MINI, function[0] != '\0');
+	assert_false(location->is_put_off);
+	assert_int_equal(((const struct entry *)location->object->symbols)->mini_error, error);
+	location_unref(location);
+	parser_stats(symbolizer_parser(symbolizer), &before);
+	expect(symbolizer, image, file, offset_of("whole", "own_work") + 4, function, NULL);
+	parser_stats(symbolizer_parser(symbolizer), &after);
+	assert_int_equal(after.helper.calls, before.helper.calls);
+	assert_int_equal(after.helper.starts, 1);
 	image_unref(image);
 	mapped_file_unref(file);
 	symbolizer_free(symbolizer);
@@ -1037,11 +1093,20 @@ static void expect_with_mini(const char *name, const char *pack, const char *fun
 static void mini_debug_information_has_the_names(void **state)
 {
 	(void)state;
-	expect_with_mini("mini", "xz -c mini.elf > mini.xz", "own_work");
-	/* cut off; no ELF file inside; far more inside than outside */
-	expect_with_mini("cut", "xz -c mini.elf | head -c 200 > mini.xz", "");
-	expect_with_mini("text", "echo no | xz > mini.xz", "");
-	expect_with_mini("bomb", "head -c 100M /dev/zero | cat mini.elf - | xz -1 > mini.xz", "");
+	expect_with_mini("mini", "xz -c mini.elf > mini.xz", "own_work", 0);
+}
+
+static void mini_debug_information_is_given_up(void **state)
+{
+	(void)state;
+	expect_with_mini("cut", "xz -c mini.elf | head -c 200 > mini.xz", "", -EBADMSG);
+	expect_with_mini("plain", "cp mini.elf mini.xz", "", -EBADMSG);
+	/* no ELF file inside */
+	expect_with_mini("text", "echo no | xz > mini.xz", "", -ENOEXEC);
+	/* far more inside than outside; of more than is read of a section; for a decoder that needs more memory */
+	expect_with_mini("bomb", "head -c 100M /dev/zero | cat mini.elf - | xz -1 > mini.xz", "", -EFBIG);
+	expect_with_mini("long", "xz -c mini.elf > mini.xz && truncate -s 17M mini.xz", "", -EFBIG);
+	expect_with_mini("large", "xz -c --lzma2=dict=128MiB mini.elf > mini.xz", "", -EFBIG);
 }
 
 /*
@@ -1640,6 +1705,7 @@ int main(void)
 		cmocka_unit_test(a_stripped_program_has_functions_without_names),
 		cmocka_unit_test(a_debug_file_has_the_names),
 		cmocka_unit_test(a_debug_link_leads_to_the_names),
+		cmocka_unit_test(a_long_debug_file_has_the_names_later),
 		cmocka_unit_test(a_debug_link_by_the_build_id_is_no_other_place),
 		cmocka_unit_test(lines_and_inlined_functions_are_a_choice),
 		cmocka_unit_test(lines_that_cannot_be_had_are_put_off_or_given_up),
@@ -1654,6 +1720,7 @@ int main(void)
 		cmocka_unit_test(a_program_without_an_answer_is_looked_at_for_its_sample),
 		cmocka_unit_test(what_a_dead_parser_did_not_name_is_put_off),
 		cmocka_unit_test(mini_debug_information_has_the_names),
+		cmocka_unit_test(mini_debug_information_is_given_up),
 		cmocka_unit_test(sizeless_names_of_mini_debug_information_swallow_nothing),
 		cmocka_unit_test(a_debug_file_is_sought_again),
 		cmocka_unit_test(a_program_that_is_gone_has_names),
