@@ -4,7 +4,7 @@
 
 #include "base/utf8.h"
 #include "cli/annotate.h"
-#include "cli/dwo_files.h"
+#include "cli/dwo_places.h"
 #include "cli/index_cache.h"
 #include "cli/module_functions.h"
 #include "cli/naming.h"
@@ -82,7 +82,7 @@ bool annotate_address(const struct debugfile *file, const struct hit *hit, uint6
 }
 
 /* From address *next on, which it moves on behind what was answered. */
-static int ask_frames(struct annotation *annotation, struct dwo_files *dwos, const uint64_t *addresses, uint32_t count,
+static int ask_frames(struct annotation *annotation, struct dwo_places *dwos, const uint64_t *addresses, uint32_t count,
 		      uint32_t *next, annotate_each_frame *each, void *ctx)
 {
 	const struct debugfile *file = &annotation->debug;
@@ -90,14 +90,14 @@ static int ask_frames(struct annotation *annotation, struct dwo_files *dwos, con
 	int r;
 
 	r = parser_open_lines(annotation->parser, file->object, file->fd, file->with_dwarf,
-			      file->with_dwarf ? &file->alt : NULL, file->with_dwarf ? &file->split : NULL);
+			      file->with_dwarf ? &file->alt : NULL, file->with_dwarf ? &file->split : NULL, PARSER_LINES_MS);
 	if (!r)
 		index_cache_load(annotation->parser, file);
 	while (!r && *next < count) {
 		uint32_t asked = min_of(count - *next, (uint32_t)LINES_ADDRESSES_MAX);
 		const struct lines_frame *frames;
 
-		r = dwo_files_ask(dwos, addresses + *next, &asked, &answer);
+		r = dwo_files_ask(&dwos->files, addresses + *next, &asked, &answer);
 		if (r < 0)
 			break;
 		frames = answer.frames;
@@ -115,20 +115,22 @@ int annotate_frames(struct annotation *annotation, const uint64_t *addresses, ui
 		    annotate_each_frame *each, void *ctx)
 {
 	struct debugfile *file = &annotation->debug;
-	struct dwo_files dwos = { .parser = annotation->parser, .finder = annotation->finder, .file = file };
+	struct dwo_places dwos;
 	char note[sizeof(file->note)];
 	uint32_t next = 0;
-	int r = ask_frames(annotation, &dwos, addresses, count, &next, each, ctx);
+	int r;
 
-	if (r < 0 && r != -E2BIG && (file->split.fd >= 0 || dwos.is_wanted)) {
+	dwo_places_init(&dwos, annotation->parser, annotation->finder, file);
+	r = ask_frames(annotation, &dwos, addresses, count, &next, each, ctx);
+	if (r < 0 && r != -E2BIG && (file->split.fd >= 0 || dwos.files.is_wanted)) {
 		annotate_note(annotation,
 			      "%s: without inlined functions: its split DWARF (.dwp, .dwo) cannot be read: %s",
 			      file->object->path, naming_failure(r));
 		debugfile_drop_split(file);
-		dwo_files_drop(&dwos);
+		dwo_files_drop(&dwos.files);
 		return ask_frames(annotation, &dwos, addresses, count, &next, each, ctx);
 	}
-	dwo_files_note(&dwos, sizeof(note), note);
+	dwo_places_note(&dwos, sizeof(note), note);
 	if (!r && note[0])
 		annotate_note(annotation, "%s: %s", file->object->path, note);
 	return r;

@@ -231,7 +231,7 @@ static int consider(struct search *search, const struct sysroot *sysroot, const 
 			note(search->best, "%s: %s", path, in_words(candidate.fd));
 		return candidate.fd;
 	}
-	r = parser_debug(search->finder->parser, candidate.object, candidate.fd, &candidate.facts);
+	r = parser_debug(search->finder->parser, candidate.object, candidate.fd, PARSER_LINES_MS, &candidate.facts);
 	if (r < 0 || !candidate.facts.is_elf) {
 		if (!search->rank)
 			note(search->best, "%s: %s", path, r < 0 ? in_words(r) : "it is no ELF file");
@@ -271,7 +271,7 @@ static void add_loose(struct debugfile_finder *finder, const char *path, bool is
 
 	if (fd < 0)
 		return;
-	r = parser_debug(finder->parser, object, fd, &facts);
+	r = parser_debug(finder->parser, object, fd, PARSER_LINES_MS, &facts);
 	object_unref(object);
 	close(fd);
 	if (r < 0 || !facts.is_elf)
@@ -459,7 +459,7 @@ static void consider_split(struct search *search, const struct sysroot *sysroot,
 
 	if (fd < 0)
 		return;
-	r = parser_debug(search->finder->parser, object, fd, &facts);
+	r = parser_debug(search->finder->parser, object, fd, PARSER_LINES_MS, &facts);
 	if (!r && facts.is_split) {
 		file->split = (struct parser_part){ fd, object->size };
 		/* what an earlier place had does not matter any more */

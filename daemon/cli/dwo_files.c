@@ -7,28 +7,33 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/utf8.h"
-#include "cli/dwo_open.h"
 
-/* For one object; each question has PARSER_LINES_MS at most. */
-#define ALL_MS (10 * PARSER_LINES_MS)
-
-/* A .dwo file that is looked for; what is found is it if the parser finds its id. */
-struct look {
+struct dwo_look {
 	struct dwo_files *files;
 	const struct dwarf_dwo_names *names;
 	uint32_t number;
 	enum dwo_missing why;		/* it is not had so far */
 };
 
-/* A directory, in @root unless that is NULL. */
-struct place {
-	const struct sysroot *root;
-	const char *directory;
-	int length;
-	bool is_told;			/* nobody has named it: by the program it is known alone */
-};
+/* Of the time for all of them what one question may take; 0: it is over. */
+static uint32_t limit_of(const struct dwo_files *files)
+{
+	const uint64_t now = clock_monotonic();
 
-/* @names as one path that leads nowhere but down: relative, and without "..". False: it is too long. */
+	return files->deadline > now ? (uint32_t)min_of((files->deadline - now) / NSEC_PER_MSEC, (uint64_t)files->question_ms) : 0;
+}
+
+static int ask_lines(const struct dwo_files *files, const struct object *object, const uint64_t *addresses, uint32_t count,
+		     struct lines_answer *ret_answer)
+{
+	const uint64_t now = clock_monotonic();
+	const uint64_t left_ms = files->end > now ? (files->end - now) / NSEC_PER_MSEC : 0;
+
+	return left_ms ? parser_lines(files->parser, object, addresses, count,
+				      (uint32_t)min_of(left_ms, (uint64_t)files->question_ms), ret_answer) : -ETIME;
+}
+
+/* As one path that leads nowhere but down: relative, and without "..". False: it is too long. */
 static bool join(const char *directory, const char *name, char ret_path[static PATH_MAX])
 {
 	const char *const parts[] = { directory, name };
@@ -56,22 +61,37 @@ static bool join(const char *directory, const char *name, char ret_path[static P
 	return length;
 }
 
-/* Of the time for all of them what one question may take; 0: it is over. */
-static uint32_t limit_of(const struct dwo_files *files)
+bool dwo_path(const struct dwarf_dwo_names *names, char ret_path[static PATH_MAX])
 {
-	const uint64_t now = clock_monotonic();
+	const bool is_absolute = names->name[0] == '/';
 
-	return files->deadline > now ? (uint32_t)min_of((files->deadline - now) / NSEC_PER_MSEC, (uint64_t)PARSER_LINES_MS) : 0;
+	return (is_absolute || names->directory[0] == '/') &&
+	       snprintf(ret_path, PATH_MAX, "%s%s%s", is_absolute ? "" : names->directory, is_absolute ? "" : "/",
+			names->name) < PATH_MAX;
 }
 
-static int miss(struct look *look, enum dwo_missing why)
+bool dwo_path_below(const struct dwarf_dwo_names *names, unsigned int way, char ret_path[static PATH_MAX])
+{
+	const char *slash = strrchr(names->name, '/');
+
+	switch (way) {
+	case 0:
+		return join(names->name[0] == '/' ? "" : names->directory, names->name, ret_path);
+	case 1:
+		return names->name[0] != '/' && join("", names->name, ret_path);
+	default:
+		return slash && join("", slash + 1, ret_path);
+	}
+}
+
+int dwo_miss(struct dwo_look *look, enum dwo_missing why)
 {
 	look->why = max_of(look->why, why);
 	return 0;
 }
 
-/* 1: it is taken. Whatever befalls the parser is laid to the file. */
-static int give(struct look *look, int fd, const struct stat *st, const char *path)
+/* Whatever befalls the parser is laid to the file. */
+int dwo_give(struct dwo_look *look, int fd, const struct stat *st, const char *path)
 {
 	struct dwo_files *files = look->files;
 	const struct parser_part dwo = { .fd = fd, .size = fd < 0 ? 0 : (uint64_t)st->st_size };
@@ -80,115 +100,35 @@ static int give(struct look *look, int fd, const struct stat *st, const char *pa
 	int r;
 
 	if (fd < 0)
-		return miss(look, fd == -ENOENT || fd == -ENOTDIR ? DWO_ABSENT : DWO_UNREADABLE);
+		return dwo_miss(look, fd == -ENOENT || fd == -ENOTDIR ? DWO_ABSENT : DWO_UNREADABLE);
 	if (!limit)
 		return -ETIME;
 	object = object_new(OBJECT_FILE, path);
 	if (!object)
-		return miss(look, DWO_UNREADABLE);
+		return dwo_miss(look, DWO_UNREADABLE);
 	object_set_file(object, st);
 	r = parser_give_dwo(files->parser, object, look->number, limit, &dwo);
 	object_unref(object);
 	switch (r) {
 	case 0:
 		files->any = true;
+		files->given++;
 		return 1;
 	case -ENOENT:
-		return miss(look, DWO_OTHER_BUILD);
+		return dwo_miss(look, DWO_OTHER_BUILD);
 	case -EBADMSG:
 	case -ETIME:
 	case -ENOMEM:
 	case -ENOTRECOVERABLE:
-		return miss(look, DWO_UNREADABLE);
+		return dwo_miss(look, DWO_UNREADABLE);
 	default:
 		/* the parser, and with it what is open there, is gone */
 		return r;
 	}
 }
 
-static int give_below(struct look *look, const struct place *place, const char *path)
-{
-	char whole[PATH_MAX], directory[PATH_MAX];
-	_cleanup_close_ int fd = -1;
-	struct stat st;
-
-	if (snprintf(directory, sizeof(directory), "%.*s", place->length, place->directory) >= (int)sizeof(directory) ||
-	    snprintf(whole, sizeof(whole), "%s/%s", directory, path) >= (int)sizeof(whole))
-		return miss(look, DWO_UNREADABLE);
-	fd = place->is_told ? dwo_open_told(directory[0] ? directory : "/", path, &st) : dwo_open_named(place->root, whole, &st);
-	return give(look, fd, &st, whole);
-}
-
-/* The host's own root, which nobody has named. */
-static bool is_default(const struct sysroot *root)
-{
-	return !root->space && !root->path[0];
-}
-
-/* Where it was compiled. */
-static int look_there(struct look *look)
-{
-	const struct sysroot *root = debugfile_finder_sysroot(look->files->finder);
-	const struct dwarf_dwo_names *names = look->names;
-	const bool is_absolute = names->name[0] == '/';
-	char path[PATH_MAX], resolved[PATH_MAX];
-	_cleanup_close_ int fd = -1;
-	struct stat st;
-
-	if (!root || (!is_absolute && names->directory[0] != '/') ||
-	    snprintf(path, sizeof(path), "%s%s%s", is_absolute ? "" : names->directory, is_absolute ? "" : "/",
-		     names->name) >= (int)sizeof(path))
-		return 0;
-	if (is_default(root)) {
-		fd = dwo_open_told("/", path, &st);
-	} else {
-		fd = sysroot_resolve(root, path, resolved);
-		if (!fd)
-			fd = dwo_open_named(root, resolved, &st);
-	}
-	return give(look, fd, &st, path);
-}
-
-/* Below a directory: as where it was compiled, as relative to that, by its name. */
-static int look_below(struct look *look, const struct place *place)
-{
-	const struct dwarf_dwo_names *names = look->names;
-	const char *slash = strrchr(names->name, '/');
-	char path[PATH_MAX];
-	int r = 0;
-
-	if (join(names->name[0] == '/' ? "" : names->directory, names->name, path))
-		r = give_below(look, place, path);
-	if (!r && names->name[0] != '/' && join("", names->name, path))
-		r = give_below(look, place, path);
-	if (!r && slash && join("", slash + 1, path))
-		r = give_below(look, place, path);
-	return r;
-}
-
-static int look_everywhere(struct look *look)
-{
-	const struct debugfile_places *places = debugfile_finder_places(look->files->finder);
-	const struct debugfile *file = look->files->file;
-	const char *slash = strrchr(file->object->path, '/');
-	const struct place beside = {
-		.root = file->root, .is_told = !file->root || is_default(file->root),
-		.directory = slash ? file->object->path : ".", .length = slash ? (int)(slash - file->object->path) : 1,
-	};
-	int r = look_there(look);
-
-	for (size_t i = 0; !r && i < places->directory_count; i++) {
-		const struct place place = {
-			.directory = places->directories[i], .length = (int)strlen(places->directories[i]),
-		};
-
-		r = look_below(look, &place);
-	}
-	return r ?: look_below(look, &beside);
-}
-
 /* Also of those that one question after the other wants, what is nowhere is looked for once. */
-static int look_once(struct look *look)
+static int look_once(struct dwo_look *look)
 {
 	struct dwo_files *files = look->files;
 	const uint64_t hashes[] = { hash_string(look->names->directory), hash_string(look->names->name) };
@@ -198,7 +138,7 @@ static int look_once(struct look *look)
 
 	if (hash && *slot == hash)
 		return 0;
-	r = look_everywhere(look);
+	r = files->look(files->ctx, look->names, look);
 	if (r)
 		return r;
 	if (look->why == DWO_ABSENT)
@@ -216,7 +156,7 @@ static int give_all(struct dwo_files *files, const struct object *suspect, uint3
 	int r = names ? 0 : -ENOMEM;
 
 	for (uint32_t i = 0; r >= 0 && i < count; i++) {
-		struct look look = { .files = files, .names = names, .number = i, .why = DWO_ABSENT };
+		struct dwo_look look = { .files = files, .names = names, .number = i, .why = DWO_ABSENT };
 		const uint32_t limit = limit_of(files);
 
 		r = limit ? parser_dwo_names(files->parser, suspect, i, limit, names) : -ETIME;
@@ -245,7 +185,7 @@ static int want(struct dwo_files *files, const struct object *suspect, const uin
 
 int dwo_files_ask(struct dwo_files *files, const uint64_t *addresses, uint32_t *count, struct lines_answer *ret_answer)
 {
-	const struct object *object = files->file->object;
+	const struct object *object = files->object;
 	char path[256];
 	/* what befalls the parser while it has .dwo files is not laid to the program, which is read again without them */
 	const struct object suspect = {
@@ -255,18 +195,17 @@ int dwo_files_ask(struct dwo_files *files, const uint64_t *addresses, uint32_t *
 	int r;
 
 	snprintf(path, sizeof(path), ".dwo files of %s", object->path);
-
 	if (!files->is_wanted) {
-		r = parser_lines(files->parser, object, addresses, *count, ret_answer);
+		r = ask_lines(files, object, addresses, *count, ret_answer);
 		if (r < 0 || !ret_answer->split)
 			return r;
 		lines_answer_free(ret_answer);
 		files->is_wanted = true;
-		files->deadline = clock_monotonic() + ALL_MS * NSEC_PER_MSEC;
+		files->deadline = clock_monotonic() + files->dwos_ms * NSEC_PER_MSEC;
 	}
 	r = files->is_off ? 0 : want(files, &suspect, addresses, count);
 	if (!r)
-		r = parser_lines(files->parser, files->any ? &suspect : object, addresses, *count, ret_answer);
+		r = ask_lines(files, files->any ? &suspect : object, addresses, *count, ret_answer);
 	if (!r)
 		files->without += ret_answer->split;
 	return r;
@@ -276,26 +215,4 @@ void dwo_files_drop(struct dwo_files *files)
 {
 	files->is_off = true;
 	files->any = false;
-}
-
-void dwo_files_note(const struct dwo_files *files, size_t size, char *ret_note)
-{
-	static const char *const words[] = {
-		/* it was given, and failed late */
-		[DWO_NOT_MISSING] = "cannot be read", [DWO_UNREADABLE] = "cannot be read",
-		[DWO_ABSENT] = "are not here", [DWO_OTHER_BUILD] = "are of another build",
-	};
-
-	if (!files->without)
-		ret_note[0] = '\0';
-	else if (files->file->split.fd >= 0)
-		snprintf(ret_note, size, "%u without inlined functions: the split DWARF package (.dwp) does not have them: "
-			 "pack it anew", files->without);
-	else if (files->why == DWO_LATE)
-		snprintf(ret_note, size, "%u without inlined functions: .dwo files of its split DWARF take longer than %u seconds "
-			 "to read: pack them as a .dwp file", files->without, ALL_MS / 1000);
-	else
-		snprintf(ret_note, size, "%u without inlined functions: .dwo files of its split DWARF %s%s%s: name a directory that "
-			 "has them by `--debug-dir'", files->without, words[files->why], files->missing[0] ? ", as " : "",
-			 files->missing);
 }

@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "cli/cli.h"
-#include "cli/dwo_files.h"
+#include "cli/dwo_places.h"
 #include "cli/index_cache.h"
 #include "cli/module_functions.h"
 #include "cli/places.h"
@@ -153,7 +153,7 @@ static bool is_same(const struct recorded_location *location, const char *functi
 }
 
 /* The frames of one address for all Locations that have it. */
-static int take_frames(struct naming *naming, struct naming_outcome *outcome, const struct dwo_files *dwos,
+static int take_frames(struct naming *naming, struct naming_outcome *outcome, const struct dwo_places *dwos,
 		       const struct lines_answer *answer, const struct lines_frame *frames, uint32_t count,
 		       struct wanted *wanted)
 {
@@ -191,7 +191,7 @@ static uint32_t next_question(const struct wanted *wanted, uint32_t count, uint3
 	return i;
 }
 
-static int ask_all(struct naming *naming, struct naming_outcome *outcome, struct dwo_files *dwos,
+static int ask_all(struct naming *naming, struct naming_outcome *outcome, struct dwo_places *dwos,
 		   struct wanted *wanted, uint32_t count)
 {
 	uint64_t addresses[LINES_ADDRESSES_MAX];
@@ -205,7 +205,7 @@ static int ask_all(struct naming *naming, struct naming_outcome *outcome, struct
 
 		show_progress(naming, outcome->object);
 		next = next_question(wanted, count, i, addresses, &asked);
-		r = dwo_files_ask(dwos, addresses, &asked, &answer);
+		r = dwo_files_ask(&dwos->files, addresses, &asked, &answer);
 		if (r < 0)
 			return r;
 		while (wanted[next - 1].address > addresses[asked - 1])
@@ -301,7 +301,7 @@ static void check_functions(struct naming *naming, struct naming_outcome *outcom
 
 /* One pass over what has no name yet. */
 static int name_by(struct naming *naming, struct naming_outcome *outcome, const struct debugfile *file,
-		   struct dwo_files *dwos)
+		   struct dwo_places *dwos)
 {
 	const bool with_dwarf = file->with_dwarf;
 	_cleanup_free_ struct wanted *wanted = NULL;
@@ -313,7 +313,7 @@ static int name_by(struct naming *naming, struct naming_outcome *outcome, const 
 	outcome->others = outcome->absent = outcome->unsaid = 0;
 	outcome->is_moved = false;
 	r = parser_open_lines(naming->parser, file->object, file->fd, with_dwarf, with_dwarf ? &file->alt : NULL,
-			      with_dwarf ? &file->split : NULL);
+			      with_dwarf ? &file->split : NULL, PARSER_LINES_MS);
 	if (!r) {
 		index_cache_load(naming->parser, file);
 		r = ask_all(naming, outcome, dwos, wanted, count);
@@ -323,26 +323,27 @@ static int name_by(struct naming *naming, struct naming_outcome *outcome, const 
 	if (!r && file->is_module)
 		outcome->is_moved = is_moved(naming, file, wanted, count);
 	if (!r && !outcome->note[0])
-		dwo_files_note(dwos, sizeof(outcome->note), outcome->note);
+		dwo_places_note(dwos, sizeof(outcome->note), outcome->note);
 	return r;
 }
 
 static int name_object(struct naming *naming, struct naming_outcome *outcome)
 {
 	struct debugfile file;
-	struct dwo_files dwos = { .parser = naming->parser, .finder = naming->finder, .file = &file };
+	struct dwo_places dwos;
 	int r = debugfile_find(naming->finder, outcome->object, &file);
 
 	snprintf(outcome->note, sizeof(outcome->note), "%s", file.note);
 	if (r < 0)
 		return 0;
 	outcome->file = strdup(file.object->path);
+	dwo_places_init(&dwos, naming->parser, naming->finder, &file);
 	r = name_by(naming, outcome, &file, &dwos);
-	if (r < 0 && r != -E2BIG && (file.split.fd >= 0 || dwos.is_wanted)) {
+	if (r < 0 && r != -E2BIG && (file.split.fd >= 0 || dwos.files.is_wanted)) {
 		snprintf(outcome->note, sizeof(outcome->note),
 			 "without inlined functions: its split DWARF (.dwp, .dwo) cannot be read: %s", naming_failure(r));
 		debugfile_drop_split(&file);
-		dwo_files_drop(&dwos);
+		dwo_files_drop(&dwos.files);
 		r = name_by(naming, outcome, &file, &dwos);
 	}
 	if (r < 0 && r != -E2BIG && file.with_dwarf) {

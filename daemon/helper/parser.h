@@ -123,11 +123,10 @@ int parser_table(struct parser *parser, const struct object *object, int fd, con
 void parser_unmap(const void *data, size_t size);	/* NULL is fine */
 
 /*
- * What names and lines a file may have. For whoever waits for them: no share of the time is kept for others in
- * these three, and a question may take half a minute. One that is compressed as a whole is what it unpacks to: -EFBIG,
- * -EBADMSG as packed_unpack().
+ * What names and lines a file may have. For whoever waits for them, PARSER_LINES_MS: no share of the time is kept for
+ * others in these, and one that is compressed as a whole is what it unpacks to: -EFBIG, -EBADMSG as packed_unpack().
  */
-int parser_debug(struct parser *parser, const struct object *object, int fd,
+int parser_debug(struct parser *parser, const struct object *object, int fd, uint32_t limit_ms,
 		 struct lines_facts *ret_facts);
 /* A further file of DWARF; @fd -1: there is none. */
 struct parser_part {
@@ -137,10 +136,11 @@ struct parser_part {
 
 /*
  * Opens @fd for the parser_lines() that come next. @alt: what dwz moved out of it; @split: a package of its split DWARF,
- * which costs inlined functions alone if it cannot be read. NULL: nothing. Its errors: as lines_open().
+ * which costs inlined functions alone if it cannot be read. NULL: nothing. @limit_ms: for each of them. Its errors: as
+ * lines_open().
  */
 int parser_open_lines(struct parser *parser, const struct object *object, int fd, bool with_dwarf,
-		      const struct parser_part *alt, const struct parser_part *split);
+		      const struct parser_part *alt, const struct parser_part *split, uint32_t limit_ms);
 /*
  * What saves making the index of the file's units anew, between those two: @fd has @size bytes that parser_save_index()
  * gave for it once. -EBADMSG: they are of another, or damaged. That one, after questions: -ENODATA, there is nothing new;
@@ -150,7 +150,7 @@ int parser_load_index(struct parser *parser, const struct object *object, int fd
 int parser_save_index(struct parser *parser, const struct object *object, int *ret_fd, uint64_t *ret_size);
 /* As lines_find(), @count addresses at most LINES_ADDRESSES_MAX; lines_answer_free() it. */
 int parser_lines(struct parser *parser, const struct object *object, const uint64_t *addresses,
-		 uint32_t count, struct lines_answer *ret_answer);
+		 uint32_t count, uint32_t limit_ms, struct lines_answer *ret_answer);
 
 /*
  * Between the questions for lines, of split DWARF without a package: as lines_find_dwos(), lines_dwo_names() and

@@ -9,10 +9,16 @@
 #include "helper/parser_ask.h"
 #include "symbol/dwarf_index_file.h"
 
-static int ask_debug(struct parser *parser, const struct object *object, int fd, uint32_t limit_ms, bool may_be_packed,
-		     struct lines_facts *ret_facts)
+/* Who does not wait has no time for that. */
+static bool may_be_packed(uint32_t limit_ms)
 {
-	const struct parse_file file = { .size = object->size, .limit_ms = limit_ms, .may_be_packed = may_be_packed };
+	return limit_ms >= PARSER_LINES_MS;
+}
+
+int parser_debug(struct parser *parser, const struct object *object, int fd, uint32_t limit_ms,
+		 struct lines_facts *ret_facts)
+{
+	const struct parse_file file = { .size = object->size, .limit_ms = limit_ms, .may_be_packed = may_be_packed(limit_ms) };
 	struct helper_call call = {
 		.op = PARSE_DEBUG, .fd = fd, .timeout_ms = limit_ms + GRACE_MS,
 		.request = &file, .request_bytes = sizeof(file),
@@ -30,12 +36,6 @@ static int ask_debug(struct parser *parser, const struct object *object, int fd,
 	       memchr(ret_facts->link, '\0', sizeof(ret_facts->link)) ? 0 : -EBADMSG;
 }
 
-int parser_debug(struct parser *parser, const struct object *object, int fd,
-		 struct lines_facts *ret_facts)
-{
-	return ask_debug(parser, object, fd, PARSER_LINES_MS, true, ret_facts);
-}
-
 static int open_dwarf(struct parser *parser, const struct object *object, int fd,
 		      const struct parse_dwarf *dwarf)
 {
@@ -47,26 +47,27 @@ static int open_dwarf(struct parser *parser, const struct object *object, int fd
 	return parser_ask(parser, object, &call);
 }
 
-static int open_part(struct parser *parser, const struct object *object, uint8_t part, const struct parser_part *of)
+static int open_part(struct parser *parser, const struct object *object, uint8_t part, const struct parser_part *of,
+		     uint32_t limit_ms)
 {
-	const struct parse_dwarf dwarf = { .file = { .size = of->size, .limit_ms = PARSER_LINES_MS }, .part = part };
+	const struct parse_dwarf dwarf = { .file = { .size = of->size, .limit_ms = limit_ms }, .part = part };
 
 	return open_dwarf(parser, object, of->fd, &dwarf);
 }
 
 int parser_open_lines(struct parser *parser, const struct object *object, int fd, bool with_dwarf,
-		      const struct parser_part *alt, const struct parser_part *split)
+		      const struct parser_part *alt, const struct parser_part *split, uint32_t limit_ms)
 {
 	const struct parse_dwarf dwarf = {
-		.file = { .size = object->size, .limit_ms = PARSER_LINES_MS, .may_be_packed = true },
+		.file = { .size = object->size, .limit_ms = limit_ms, .may_be_packed = may_be_packed(limit_ms) },
 		.symbols_only = !with_dwarf,
 	};
 	int r = open_dwarf(parser, object, fd, &dwarf);
 
 	if (!r && alt && alt->fd >= 0)
-		r = open_part(parser, object, DWARF_PART_ALT, alt);
+		r = open_part(parser, object, DWARF_PART_ALT, alt, limit_ms);
 	if (!r && split && split->fd >= 0)
-		r = open_part(parser, object, DWARF_PART_SPLIT, split);
+		r = open_part(parser, object, DWARF_PART_SPLIT, split, limit_ms);
 	return r;
 }
 
@@ -111,7 +112,7 @@ int parser_link(struct parser *parser, const struct object *object, int fd, char
 	static_assert(sizeof(facts.link) == PARSER_LINK_MAX, "a whole name");
 	if (r < 0)
 		return r;
-	r = ask_debug(parser, object, fd, PARSER_READ_MS, false, &facts);
+	r = parser_debug(parser, object, fd, PARSER_READ_MS, &facts);
 	fair_spend(&parser->credit, parser->payer, began, clock_monotonic());
 	if (r < 0)
 		return r;
@@ -164,8 +165,8 @@ static int adopt_lines(int fd, const struct parse_lines_answer *said, uint32_t c
 	return are_lines(ret_answer, count) ? 0 : -EBADMSG;
 }
 
-static int ask_lines(struct parser *parser, const struct object *object, const uint64_t *addresses,
-		     uint32_t count, uint32_t limit_ms, struct lines_answer *ret_answer)
+int parser_lines(struct parser *parser, const struct object *object, const uint64_t *addresses,
+		 uint32_t count, uint32_t limit_ms, struct lines_answer *ret_answer)
 {
 	struct parse_lines question = { .count = count, .limit_ms = limit_ms };
 	struct parse_lines_answer said;
@@ -189,12 +190,6 @@ static int ask_lines(struct parser *parser, const struct object *object, const u
 	return r;
 }
 
-int parser_lines(struct parser *parser, const struct object *object, const uint64_t *addresses,
-		 uint32_t count, struct lines_answer *ret_answer)
-{
-	return ask_lines(parser, object, addresses, count, PARSER_LINES_MS, ret_answer);
-}
-
 /* Milliseconds until then, at least one. */
 static uint32_t left_until(uint64_t deadline)
 {
@@ -210,7 +205,7 @@ static int lines_until(struct parser *parser, const struct object *object, int f
 	struct parse_dwarf dwarf = { .file = { .size = object->size } };
 	struct lines_facts facts;
 	/* what it says that there is not is not asked for again */
-	int r = ask_debug(parser, object, fd, PARSER_READ_MS, false, &facts);
+	int r = parser_debug(parser, object, fd, PARSER_READ_MS, &facts);
 
 	if (r < 0)
 		return r;
@@ -222,7 +217,7 @@ static int lines_until(struct parser *parser, const struct object *object, int f
 	r = open_dwarf(parser, object, fd, &dwarf);
 	if (r < 0)
 		return r;
-	return ask_lines(parser, object, addresses, count, left_until(deadline), ret_answer);
+	return parser_lines(parser, object, addresses, count, left_until(deadline), ret_answer);
 }
 
 int parser_lines_now(struct parser *parser, const struct object *object, int fd,

@@ -98,10 +98,10 @@ static int bench_lines(struct parser *parser, struct object *object, int fd, con
 {
 	static struct lines_answer answer;
 	uint64_t some[LINES_ADDRESSES_MAX], began = cpu_time(parser);
-	int r = parser_open_lines(parser, object, fd, true, NULL, NULL);
+	int r = parser_open_lines(parser, object, fd, true, NULL, NULL, PARSER_LINES_MS);
 
 	if (!r)
-		r = parser_lines(parser, object, addresses, 1, &answer);
+		r = parser_lines(parser, object, addresses, 1, PARSER_LINES_MS, &answer);
 	if (r < 0)
 		return r;
 	lines_answer_free(&answer);
@@ -111,7 +111,7 @@ static int bench_lines(struct parser *parser, struct object *object, int fd, con
 		for (size_t i = 0; i < ARRAY_SIZE(some); i++)
 			some[i] = addresses[next_random() % count];
 		qsort(some, ARRAY_SIZE(some), sizeof(some[0]), by_number);
-		r = parser_lines(parser, object, some, ARRAY_SIZE(some), &answer);
+		r = parser_lines(parser, object, some, ARRAY_SIZE(some), PARSER_LINES_MS, &answer);
 		if (!r)
 			lines_answer_free(&answer);
 	}
@@ -122,10 +122,10 @@ static int bench_lines(struct parser *parser, struct object *object, int fd, con
 static int look_up(struct parser *parser, struct object *object, int fd, uint64_t address)
 {
 	static struct lines_answer answer;
-	int r = parser_open_lines(parser, object, fd, true, NULL, NULL);
+	int r = parser_open_lines(parser, object, fd, true, NULL, NULL, PARSER_LINES_MS);
 
 	if (!r)
-		r = parser_lines(parser, object, &address, 1, &answer);
+		r = parser_lines(parser, object, &address, 1, PARSER_LINES_MS, &answer);
 	if (!r && (!answer.frame_count || !answer.frames[0].line))
 		r = -ENOENT;
 	if (!r)

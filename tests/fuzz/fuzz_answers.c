@@ -68,12 +68,12 @@ static void ask_for_lines(struct parser *parser, const struct object *object)
 	uint64_t size;
 	int fd;
 
-	if (parser_open_lines(parser, object, 0, true, &part, &part) < 0)
+	if (parser_open_lines(parser, object, 0, true, &part, &part, PARSER_LINES_MS) < 0)
 		return;
-	parser_load_index(parser, object, 0, 64);
-	if (!parser_lines(parser, object, addresses, ARRAY_SIZE(addresses), &answer))
+	parser_load_index(parser, object, 0, 64, PARSER_LINES_MS);
+	if (!parser_lines(parser, object, addresses, ARRAY_SIZE(addresses), PARSER_LINES_MS, &answer))
 		check_lines(&answer);
-	if (!parser_save_index(parser, object, &fd, &size)) {
+	if (!parser_save_index(parser, object, PARSER_LINES_MS, &fd, &size)) {
 		if (lseek(fd, 0, SEEK_END) != (off_t)size)
 			abort();
 		close(fd);
@@ -147,7 +147,7 @@ static void ask_for_debug(struct parser *parser, const struct object *object)
 	struct lines_facts facts;
 	uint32_t crc;
 
-	if (!parser_debug(parser, object, 0, &facts) &&
+	if (!parser_debug(parser, object, 0, PARSER_LINES_MS, &facts) &&
 	    (strlen(facts.link) >= sizeof(facts.link) || strlen(facts.alt_link) >= sizeof(facts.alt_link)))
 		abort();
 	if (!parser_link(parser, object, 0, name, &crc) && (!name[0] || strchr(name, '/')))

@@ -71,14 +71,14 @@ int main(int argc, char **argv)
 	}
 	if (parser_new(&parser) < 0)
 		return 2;
-	r = is_now ? 0 : parser_open_lines(parser, object, fd, true, &parts[0], &parts[1]);
+	r = is_now ? 0 : parser_open_lines(parser, object, fd, true, &parts[0], &parts[1], PARSER_LINES_MS);
 	do {
 		for (count = 0; count < LINES_ADDRESSES_MAX && fgets(line, sizeof(line), stdin);)
 			addresses[count++] = strtoull(line, NULL, 16);
 		if (is_now)
 			r = parser_lines_now(parser, object, fd, addresses, count, NOW_MS, &answer);
 		else if (r == 0)
-			r = parser_lines(parser, object, addresses, count, &answer);
+			r = parser_lines(parser, object, addresses, count, PARSER_LINES_MS, &answer);
 		if (r < 0) {
 			fprintf(stderr, "%s: error %d\n", argv[1], -r);
 			return 1;

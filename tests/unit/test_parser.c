@@ -294,7 +294,7 @@ static void lines_are_looked_up_over_there(void **state)
 
 	(void)state;
 	object = open_object(inlined(), &fd);
-	assert_int_equal(parser_debug(parser, object, fd, &facts), 0);
+	assert_int_equal(parser_debug(parser, object, fd, PARSER_LINES_MS, &facts), 0);
 	assert_true(facts.is_elf && facts.has_dwarf && facts.has_symbols && facts.vaddr && facts.segment_count == 1);
 	assert_string_equal(facts.build_id, "beef");
 	assert_string_equal(facts.alt_build_id, "");
@@ -302,13 +302,13 @@ static void lines_are_looked_up_over_there(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(addresses); i++)
 		addresses[i] = start + i;
 	/* nothing is open yet, and nothing stays open over another question */
-	assert_int_equal(parser_lines(parser, object, addresses, 1, &answer), -ESTALE);
-	assert_int_equal(parser_open_lines(parser, object, fd, true, NULL, NULL), 0);
-	assert_int_equal(parser_debug(parser, object, fd, &facts), 0);
-	assert_int_equal(parser_lines(parser, object, addresses, 1, &answer), -ESTALE);
+	assert_int_equal(parser_lines(parser, object, addresses, 1, PARSER_LINES_MS, &answer), -ESTALE);
+	assert_int_equal(parser_open_lines(parser, object, fd, true, NULL, NULL, PARSER_LINES_MS), 0);
+	assert_int_equal(parser_debug(parser, object, fd, PARSER_LINES_MS, &facts), 0);
+	assert_int_equal(parser_lines(parser, object, addresses, 1, PARSER_LINES_MS, &answer), -ESTALE);
 
-	assert_int_equal(parser_open_lines(parser, object, fd, true, NULL, NULL), 0);
-	assert_int_equal(parser_lines(parser, object, addresses, ARRAY_SIZE(addresses), &answer), 0);
+	assert_int_equal(parser_open_lines(parser, object, fd, true, NULL, NULL, PARSER_LINES_MS), 0);
+	assert_int_equal(parser_lines(parser, object, addresses, ARRAY_SIZE(addresses), PARSER_LINES_MS, &answer), 0);
 	frame = answer.frames;
 	for (size_t i = 0; i < ARRAY_SIZE(addresses) && !is_found; frame += answer.counts[i++])
 		if (answer.counts[i] == 2) {
@@ -324,11 +324,11 @@ static void lines_are_looked_up_over_there(void **state)
 	assert_true(is_found);
 	lines_answer_free(&answer);
 	/* asked again, without the file, and of symbols alone */
-	assert_int_equal(parser_lines(parser, object, addresses, 0, &answer), 0);
+	assert_int_equal(parser_lines(parser, object, addresses, 0, PARSER_LINES_MS, &answer), 0);
 	assert_int_equal(answer.frame_count, 0);
 	lines_answer_free(&answer);
-	assert_int_equal(parser_open_lines(parser, object, fd, false, NULL, NULL), 0);
-	assert_int_equal(parser_lines(parser, object, addresses, 1, &answer), 0);
+	assert_int_equal(parser_open_lines(parser, object, fd, false, NULL, NULL, PARSER_LINES_MS), 0);
+	assert_int_equal(parser_lines(parser, object, addresses, 1, PARSER_LINES_MS, &answer), 0);
 	assert_int_equal(answer.counts[0], 1);
 	assert_string_equal(answer.strings + answer.frames[0].name, "outer_of_mine");
 	assert_int_equal(answer.frames[0].line, 0);
@@ -341,9 +341,9 @@ static void ask_again(const struct object *object, int fd, int index, uint64_t s
 {
 	static struct lines_answer answer;
 
-	assert_int_equal(parser_open_lines(parser, object, fd, true, NULL, NULL), 0);
+	assert_int_equal(parser_open_lines(parser, object, fd, true, NULL, NULL, PARSER_LINES_MS), 0);
 	assert_int_equal(parser_load_index(parser, object, index, size), expected);
-	assert_int_equal(parser_lines(parser, object, &address, 1, &answer), 0);
+	assert_int_equal(parser_lines(parser, object, &address, 1, PARSER_LINES_MS, &answer), 0);
 	assert_true(answer.counts[0] > 0 && answer.frames[0].line > 0);
 	lines_answer_free(&answer);
 }
@@ -361,14 +361,14 @@ static void an_index_is_made_once(void **state)
 	(void)state;
 	object = open_object(inlined(), &fd);
 	address = address_of(fixture_path("inlined"), "outer_of_mine");
-	assert_int_equal(parser_open_lines(parser, object, fd, true, NULL, NULL), 0);
+	assert_int_equal(parser_open_lines(parser, object, fd, true, NULL, NULL, PARSER_LINES_MS), 0);
 	assert_int_equal(parser_save_index(parser, object, &index, &size), -ENODATA);
-	assert_int_equal(parser_lines(parser, object, &nowhere, 1, &answer), 0);
+	assert_int_equal(parser_lines(parser, object, &nowhere, 1, PARSER_LINES_MS, &answer), 0);
 	lines_answer_free(&answer);
 	assert_int_equal(parser_save_index(parser, object, &index, &size), 0);
 	assert_int_equal(parser_save_index(parser, object, &other_fd, &other_size), -ENODATA);
 	ask_again(object, fd, index, size, 0, address);
-	assert_int_equal(parser_lines(parser, object, &nowhere, 1, &answer), 0);
+	assert_int_equal(parser_lines(parser, object, &nowhere, 1, PARSER_LINES_MS, &answer), 0);
 	lines_answer_free(&answer);
 	assert_int_equal(parser_save_index(parser, object, &other_fd, &other_size), -ENODATA);
 
@@ -416,15 +416,15 @@ static void damaged_lines_cost_an_answer(void **state)
 		fixture_run("{ %s; } >damaged", changes[i]);
 		object = open_object(fixture_path("damaged"), &fd);
 		object->ctime_ns = (int64_t)i;
-		if (parser_open_lines(parser, object, fd, true, NULL, NULL) == 0 &&
-		    parser_lines(parser, object, &address, 1, &answer) == 0)
+		if (parser_open_lines(parser, object, fd, true, NULL, NULL, PARSER_LINES_MS) == 0 &&
+		    parser_lines(parser, object, &address, 1, PARSER_LINES_MS, &answer) == 0)
 			lines_answer_free(&answer);
 		object_unref(object);
 		close(fd);
 	}
 	object = open_object(fixture_path("inlined"), &fd);
-	assert_int_equal(parser_open_lines(parser, object, fd, true, NULL, NULL), 0);
-	assert_int_equal(parser_lines(parser, object, &address, 1, &answer), 0);
+	assert_int_equal(parser_open_lines(parser, object, fd, true, NULL, NULL, PARSER_LINES_MS), 0);
+	assert_int_equal(parser_lines(parser, object, &address, 1, PARSER_LINES_MS, &answer), 0);
 	assert_true(answer.counts[0] > 0);
 	lines_answer_free(&answer);
 	/* which closes what was open */
