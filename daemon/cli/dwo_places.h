@@ -4,7 +4,7 @@
 #define STACKTAP_CLI_DWO_PLACES_H
 
 #include "cli/debugfile.h"
-#include "cli/dwo_files.h"
+#include "helper/dwo_files.h"
 
 /* Stays where it is from dwo_places_init() on. */
 struct dwo_places {

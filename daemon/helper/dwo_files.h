@@ -4,8 +4,8 @@
  * their compiler was told that they are called. Who asks knows where to look for them; they are given to the parser here, as
  * many at a time as it takes.
  */
-#ifndef STACKTAP_CLI_DWO_FILES_H
-#define STACKTAP_CLI_DWO_FILES_H
+#ifndef STACKTAP_HELPER_DWO_FILES_H
+#define STACKTAP_HELPER_DWO_FILES_H
 
 #include <sys/stat.h>
 
@@ -60,4 +60,4 @@ bool dwo_path(const struct dwarf_dwo_names *names, char ret_path[static PATH_MAX
 enum { DWO_WAYS = 3 };
 bool dwo_path_below(const struct dwarf_dwo_names *names, unsigned int way, char ret_path[static PATH_MAX]);
 
-#endif /* STACKTAP_CLI_DWO_FILES_H */
+#endif /* STACKTAP_HELPER_DWO_FILES_H */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/dwo_files.h"
+#include "helper/dwo_files.h"
 
 #include <limits.h>
 #include <string.h>
