@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Opening what a program says is its .dwo file, for a parser that reads whatever it is handed. The name is the program's
- * word, and that of a parser which a hostile file may have taken over: it must lead neither to what others may not read
- * nor to a file system whose server somebody else runs.
+ * Opening what a program says is its .dwo file, for a parser that reads whatever it is handed; see helper/told.h. It must not lead
+ * to what others may not read either.
  */
 #ifndef STACKTAP_CLI_DWO_OPEN_H
 #define STACKTAP_CLI_DWO_OPEN_H

@@ -7,6 +7,7 @@
 
 #include "cli/dwo_open.c"
 #include "cli/sysroot.c"
+#include "helper/told.c"
 
 static int told(const char *path)
 {
