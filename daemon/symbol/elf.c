@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/varint.h"
 
 #if __BYTE_ORDER == __LITTLE_ENDIAN
 #define HOST_DATA ELFDATA2LSB
@@ -20,6 +21,7 @@ enum {
 	BLOCKS_MAX = 1 << 18,	/* a file of 16 GiB */
 	NOTE_OWNER_BYTES = 4,	/* GNU's and Go's are as long */
 	NOTE_GO_BUILD_ID = 4,
+	BUILD_ID_BYTES = 20,	/* longer ones are cut */
 };
 
 struct elf_blocks {
@@ -390,7 +392,7 @@ void elf_notes_build_id(const void *notes, size_t size, size_t align, char *ret_
 	const uint8_t *bytes = find_note(notes, size, align, "GNU", NT_GNU_BUILD_ID, &length);
 
 	ret_hex[0] = '\0';
-	for (size_t i = 0; bytes && i < min_of(length, (size_t)20); i++)
+	for (size_t i = 0; bytes && i < min_of(length, (size_t)BUILD_ID_BYTES); i++)
 		snprintf(ret_hex + 2 * i, 3, "%02x", bytes[i]);
 }
 
@@ -429,9 +431,43 @@ static void look_at_notes(const struct elf *elf,
 	}
 }
 
+bool elf_supplementary(const struct elf *elf, bool *ret_is_shared, char ret_name[static ELF_SUPPLEMENTARY_MAX],
+		       char ret_hex[static 41])
+{
+	const Elf64_Shdr *shdr = elf_find_section(elf, SHT_NULL, ".debug_sup");
+	/* a version, a byte, the name, a length, and the id */
+	uint8_t bytes[3 + ELF_SUPPLEMENTARY_MAX + 1 + BUILD_ID_BYTES] = { 0 };
+	const uint8_t *at = bytes + 3, *end = bytes;
+	uint64_t length;
+	size_t name;
+
+	ret_name[0] = ret_hex[0] = '\0';
+	if (!shdr || shdr->sh_type == SHT_NOBITS)
+		return false;
+	end += min_of(shdr->sh_size, (uint64_t)sizeof(bytes));
+	if (end <= at || elf_read(elf, shdr->sh_offset, bytes, (size_t)(end - bytes)) < 0)
+		return false;
+	name = strnlen((const char *)at, (size_t)(end - at));
+	if (name >= ELF_SUPPLEMENTARY_MAX || at + name == end)
+		return false;
+	memcpy(ret_name, at, name + 1);
+	at += name + 1;
+	if (!varint_take(&at, end, &length) || !length || length > BUILD_ID_BYTES || length > (uint64_t)(end - at))
+		return false;
+	for (size_t i = 0; i < length; i++)
+		snprintf(ret_hex + 2 * i, 3, "%02x", at[i]);
+	*ret_is_shared = bytes[2];
+	return true;
+}
+
 void elf_build_id(const struct elf *elf, char ret_hex[static 41])
 {
+	char name[ELF_SUPPLEMENTARY_MAX], hex[41];
+	bool is_shared;
+
 	look_at_notes(elf, elf_notes_build_id, ret_hex);
+	if (!ret_hex[0] && elf_supplementary(elf, &is_shared, name, hex) && is_shared)
+		strcpy(ret_hex, hex);
 }
 
 void elf_go_build_id(const struct elf *elf, char ret_text[static ELF_GO_BUILD_ID_MAX])

@@ -20,6 +20,7 @@ enum {
 	ELF_NOTES_MAX = 64 * 1024,
 	ELF_NAMES_MAX = 512 * 1024,	/* of sections */
 	ELF_GO_BUILD_ID_MAX = 128,	/* with the NUL; Go's have 83 characters */
+	ELF_SUPPLEMENTARY_MAX = 256,	/* of the path of a supplementary file, with the NUL */
 	ELF_SNAPSHOT_BYTES = 64 << 20,	/* of a file that are kept, see elf_open_snapshot() */
 };
 
@@ -65,10 +66,16 @@ const char *elf_section_name(const struct elf *elf, const Elf64_Shdr *shdr);
 /* The first section with this type (SHT_NULL: any) and name (NULL: any), or NULL. */
 const Elf64_Shdr *elf_find_section(const struct elf *elf, uint32_t type, const char *name);
 
-/* GNU build-id in hex; empty when there is none. */
+/* GNU build-id in hex, or a supplementary file's own id; empty when there is none. */
 void elf_build_id(const struct elf *elf, char ret_hex[static 41]);
 /* The same from a bare note section, such as /sys/kernel/notes. */
 void elf_notes_build_id(const void *notes, size_t size, size_t align, char *ret_hex);
+/*
+ * DWARF 5's .debug_sup: *ret_is_shared, the file has what others have moved out (dwz -5), and this id; else the path and id of
+ * that one. False: neither.
+ */
+bool elf_supplementary(const struct elf *elf, bool *ret_is_shared, char ret_name[static ELF_SUPPLEMENTARY_MAX],
+		       char ret_hex[static 41]);
 /* What go tool buildid prints; empty when there is none. */
 void elf_go_build_id(const struct elf *elf, char ret_text[static ELF_GO_BUILD_ID_MAX]);
 

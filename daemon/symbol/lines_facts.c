@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "symbol/lines_facts.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "symbol/htlhash.h"
@@ -32,6 +33,7 @@ static void read_links(const struct elf *elf, struct lines_facts *facts)
 	uint8_t bytes[4096];
 	size_t size = read_link(elf, ".gnu_debuglink", bytes, sizeof(bytes));
 	size_t length = size ? strlen((char *)bytes) : 0, at = (length + 4) & ~(size_t)3;
+	bool is_shared;
 
 	if (length && length < sizeof(facts->link) && at + sizeof(facts->link_crc) <= size) {
 		memcpy(facts->link, bytes, length);
@@ -43,6 +45,11 @@ static void read_links(const struct elf *elf, struct lines_facts *facts)
 		memcpy(facts->alt_link, bytes, at);
 	for (size_t i = 0; at + i < size && 2 * i + 2 < sizeof(facts->alt_build_id); i++)
 		snprintf(facts->alt_build_id + 2 * i, 3, "%02x", bytes[at + i]);
+	if (facts->alt_build_id[0])
+		return;
+	static_assert(sizeof(facts->alt_link) == ELF_SUPPLEMENTARY_MAX, "a whole path");
+	if (!elf_supplementary(elf, &is_shared, facts->alt_link, facts->alt_build_id) || is_shared)
+		facts->alt_link[0] = facts->alt_build_id[0] = '\0';
 }
 
 /* What a linker has still to change: addresses in it are none yet. What dwz makes is not such, nor what is known to be placed. */

@@ -500,9 +500,39 @@ def check_dwz(program, stacktap, work):
         tell(not unlike and peers.is_alike(rules_met), f"what dwz has moved, as {tool} -fi says: {peers.told(rules_met)}", "\n".join(unlike))
 
 
+def check_dwz_standard(program, stacktap, work):
+    """The same by DWARF 5's .debug_sup, by which neither file needs a build-id of GNU's."""
+    directory = os.path.join(work, "dwz-standard")
+    os.makedirs(directory)
+    for name, level in (("one", "-O2"), ("two", "-O1")):
+        subprocess.run(["g++", level, "-g", "-gdwarf-5", "-Wl,--build-id", "-o", name, os.path.join(work, "shop.cc")], cwd=directory,
+                       check=True)
+    shutil.copy(os.path.join(directory, "one"), os.path.join(directory, "whole"))
+    subprocess.run(["dwz", "-5", "-m", "shared.debug", "-M", MOVED, "one", "two"], cwd=directory, check=True)
+    path, shared = os.path.join(directory, "one"), os.path.join(directory, "shared.debug")
+    first, size = text_range(path)
+    addresses = random.Random("standard").sample(range(first, first + size), min(size, PER_FILE))
+    addresses = sorted(set(addresses) | {a for a in functions(path) if first <= a < first + size})
+    whole, moved = ours(program, os.path.join(directory, "whole"), addresses), ours(program, path, addresses, shared)
+    wrong = [f"{a:x}: {m}, not {w}" for a, m, w in zip(addresses, moved, whole) if m != w]
+    tell(not wrong and sum(len(frames) > 1 for frames in whole) > len(addresses) // 3 and ".debug_sup" in run("readelf", "-SW", path),
+         f"DWARF 5 with .debug_sup: {len(addresses)} addresses as before dwz moved a part", "\n".join(wrong) or "too few")
+    check_dwz_recording(program, stacktap, directory, path, shared)
+
+
+def supplementary_id(path):
+    """By which others refer to it: version, kind, name, length, and the id."""
+    section = path + ".sup"
+    subprocess.run(["objcopy", "-O", "binary", "--only-section=.debug_sup", "--set-section-flags", ".debug_sup=alloc", path, section],
+                   check=True)
+    with open(section, "rb") as file:
+        data = file.read()
+    return data[data.index(b"\0", 3) + 2:].hex()
+
+
 def check_dwz_recording(program, stacktap, directory, path, shared):
     split_debug(path)
-    ident, moved = build_id(path), build_id(shared)
+    ident, moved = build_id(path), supplementary_id(shared) if ".debug_sup" in run("readelf", "-SW", shared) else build_id(shared)
     tree, empty = os.path.join(directory, "tree"), os.path.join(directory, "empty")
     os.makedirs(f"{tree}/.build-id/{ident[:2]}")
     os.makedirs(empty)
@@ -1123,6 +1153,7 @@ def main():
         check_lines(program, work, stacktap)
         check_split(program, work)
         check_dwz(program, stacktap, work)
+        check_dwz_standard(program, stacktap, work)
         check_recordings(program, stacktap, work)
         check_htlhash(program, stacktap, work)
         check_circles(stacktap, work)
