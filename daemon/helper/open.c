@@ -17,6 +17,7 @@
 #include "helper/memfd.h"
 #include "helper/open_process.h"
 #include "helper/owner.h"
+#include "helper/told.h"
 #include "process/context.h"
 #include "process/details.h"
 #include "process/namespace.h"
@@ -182,9 +183,15 @@ static int open_in(int root, const struct open_file *file, int *ret_fd, struct s
 		return -ESTALE;
 	if (file->path[0] != '/')
 		return -EINVAL;
-	path_fd = (int)syscall(SYS_openat2, root, file->path, &how, sizeof(how));
-	if (path_fd < 0)
-		return -errno;
+	if (file->is_told) {
+		path_fd = told_walk_in(root, file->path);
+		if (path_fd < 0)
+			return path_fd;
+	} else {
+		path_fd = (int)syscall(SYS_openat2, root, file->path, &how, sizeof(how));
+		if (path_fd < 0)
+			return -errno;
+	}
 	if (fstat(path_fd, ret_stat) < 0)
 		return -errno;
 	if (is_known(file, ret_stat))
@@ -194,6 +201,9 @@ static int open_in(int root, const struct open_file *file, int *ret_fd, struct s
 		return r;
 	if (!is_wanted(&file->wanted, ret_stat) && !is_mapped_as(&file->wanted, fd))
 		return -ESTALE;
+	r = file->is_told ? told_check(fd, ret_stat) : 0;
+	if (r < 0)
+		return r;
 	*ret_fd = steal_fd(&fd);
 	return 0;
 }
@@ -281,6 +291,7 @@ static void answer_stat(struct serve_answer *answer, const struct stat *st)
 	*(struct open_stat *)(void *)answer->payload = (struct open_stat){
 		.dev = st->st_dev, .inode = st->st_ino, .size = (uint64_t)st->st_size,
 		.links = st->st_nlink, .ctime_ns = ctime_of(st), .user = st->st_uid,
+		.mode = st->st_mode,
 	};
 	answer->bytes = sizeof(struct open_stat);
 }

@@ -77,6 +77,7 @@ static int ask_stat(struct opener *opener, const struct place *place, const char
 	*ret_fd = call->ret_fd;
 	*ret_stat = (struct stat){
 		.st_dev = st.dev, .st_ino = st.inode, .st_size = (off_t)st.size, .st_uid = st.user,
+		.st_mode = st.mode,
 		.st_ctim = { .tv_sec = (time_t)(st.ctime_ns / (int64_t)NSEC_PER_SEC),
 			     .tv_nsec = (long)(st.ctime_ns % (int64_t)NSEC_PER_SEC) },
 	};
@@ -180,21 +181,19 @@ int opener_open(struct opener *opener, struct mount_namespace_table *spaces,
 	return r;
 }
 
-int opener_open_path(struct opener *opener, struct mount_namespace_table *spaces,
-		     struct mount_namespace *space, const char *path, const struct opener_program *beside,
-		     int *ret_fd, struct stat *ret_stat)
+static int open_path(struct opener *opener, struct mount_namespace_table *spaces, struct mount_namespace *space,
+		     const char *path, enum part part, const struct opener_program *program, int *ret_fd,
+		     struct stat *ret_stat)
 {
-	struct open_file file = { .host_dev = mount_namespace_table_host(spaces) };
-	struct place place = { .space = space->inode, .part = PART_PATHS };
+	struct open_file file = { .host_dev = mount_namespace_table_host(spaces), .is_told = part == PART_TOLD };
+	struct place place = { .space = space->inode, .part = part };
 	int r = -ESTALE;
 
-	if (beside) {
-		place.major = major(beside->dev);
-		place.minor = minor(beside->dev);
-		place.user = beside->user;
-		place.part = PART_BESIDE;
+	if (program) {
+		place.major = major(program->dev);
+		place.minor = minor(program->dev);
+		place.user = program->user;
 	}
-
 	if (strlen(path) >= sizeof(file.path))
 		return -ENAMETOOLONG;
 	strcpy(file.path, path);
@@ -205,6 +204,20 @@ int opener_open_path(struct opener *opener, struct mount_namespace_table *spaces
 	}
 	pthread_mutex_unlock(&opener->lock);
 	return r;
+}
+
+int opener_open_path(struct opener *opener, struct mount_namespace_table *spaces,
+		     struct mount_namespace *space, const char *path, const struct opener_program *beside,
+		     int *ret_fd, struct stat *ret_stat)
+{
+	return open_path(opener, spaces, space, path, beside ? PART_BESIDE : PART_PATHS, beside, ret_fd, ret_stat);
+}
+
+int opener_open_told(struct opener *opener, struct mount_namespace_table *spaces,
+		     struct mount_namespace *space, const char *path, const struct opener_program *program,
+		     int *ret_fd, struct stat *ret_stat)
+{
+	return open_path(opener, spaces, space, path, PART_TOLD, program, ret_fd, ret_stat);
 }
 
 int opener_perf_map(struct opener *opener, struct mount_namespace_table *spaces,

@@ -76,6 +76,13 @@ int opener_open_path(struct opener *opener, struct mount_namespace_table *spaces
 		     struct mount_namespace *space, const char *path, const struct opener_program *beside,
 		     int *ret_fd, struct stat *ret_stat);
 /*
+ * The same of what @program says is a file of its debug information: a relocatable ELF file that is reached as told_walk_in()
+ * says, -EREMOTE, -EXDEV; -ENOEXEC: another file. Whose it is, and who may write to it, is the caller's to judge.
+ */
+int opener_open_told(struct opener *opener, struct mount_namespace_table *spaces,
+		     struct mount_namespace *space, const char *path, const struct opener_program *program,
+		     int *ret_fd, struct stat *ret_stat);
+/*
  * The perf map of a process, which may have exited: /tmp/perf-PID.map, both in its namespaces. It must be a regular
  * file of the process' user, written since the process started. -EPERM, -ESTALE: it is not. Others as above.
  */

@@ -23,6 +23,7 @@ enum part {
 	PART_FILES,
 	PART_PATHS,	/* of debug files, in root's directories */
 	PART_BESIDE,	/* a program, where whose it is may put what leads anywhere */
+	PART_TOLD,	/* a program says so, and it leads anywhere as well */
 	PART_MAPS,	/* perf maps, in /tmp */
 	PART_MEMORY,	/* of a process, which may be a file of a server that does not answer */
 };
@@ -32,7 +33,7 @@ struct place {
 	uint64_t space;
 	uint32_t major, minor;
 	uint32_t tgid;
-	uint32_t user;		/* whose program, of PART_BESIDE */
+	uint32_t user;		/* whose program, of PART_BESIDE and PART_TOLD */
 	enum part part;
 };
 

@@ -143,7 +143,7 @@ struct open_wanted {
 struct open_stat {
 	uint64_t dev, inode, size, links;
 	int64_t ctime_ns;
-	uint32_t user;
+	uint32_t user, mode;
 };
 
 /*
@@ -158,6 +158,7 @@ struct open_file {
 	uint32_t tgid;		/* OPEN_PROCESS */
 	uint8_t needs_inode;	/* OPEN_IN: the path alone proves nothing */
 	uint8_t with_root;	/* OPEN_PROCESS: its root as well */
+	uint8_t is_told;	/* OPEN_IN: a program says so, see helper/told.h */
 	char path[PATH_MAX];
 };
 

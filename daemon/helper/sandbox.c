@@ -80,7 +80,7 @@ static bool filter_opener(void)
 		SCMP_SYS(getrandom), SCMP_SYS(sysinfo), SCMP_SYS(clock_gettime),
 		SCMP_SYS(clock_nanosleep), SCMP_SYS(nanosleep), SCMP_SYS(exit), SCMP_SYS(exit_group),
 		SCMP_SYS(rt_sigprocmask), SCMP_SYS(getpid), SCMP_SYS(gettid), SCMP_SYS(tgkill),
-		SCMP_SYS(rt_sigaction), SCMP_SYS(restart_syscall),
+		SCMP_SYS(rt_sigaction), SCMP_SYS(restart_syscall), SCMP_SYS(statx),
 	};
 	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_KILL_PROCESS);
 	int r = filter ? 0 : -ENOMEM;

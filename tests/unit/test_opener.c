@@ -293,6 +293,51 @@ static void what_hangs_beside_a_program_is_its_users_alone(void **state)
 	mount_namespace_unref(host);
 }
 
+/* @path below the root that @spaces guesses, as a program's word. */
+static int told(struct mount_namespace_table *of, const char *path, struct stat *ret_stat)
+{
+	const struct opener_program program = { .dev = makedev(8, 1), .user = 1000 };
+	struct mount_namespace *space = mount_namespace_table_guess(of);
+	int fd = -1, r = opener_open_told(opener, of, space, path, &program, &fd, ret_stat);
+
+	if (!r)
+		close(fd);
+	mount_namespace_unref(space);
+	return r;
+}
+
+/* By the name that a program gives it: a relocatable ELF file of local storage, told with whose it is and who may write to it. */
+static void what_a_program_tells_is_an_object_file(void **state)
+{
+	struct mount_namespace_table *other;
+	struct stat st, shm, devices;
+	char path[PATH_MAX];
+
+	(void)state;
+	fixture_write("told.c", "int told(void) { return 1; }\n");
+	fixture_run("CCACHE_DISABLE=1 ${CC:-gcc} -c -o told.o told.c && chmod 640 told.o && ln -sf /told.o link.o && "
+		    "ln -sf /proc/self/mem mem.o");
+	strcpy(path, fixture_path("told.o"));
+	assert_int_equal(told(spaces, path, &st), 0);
+	assert_int_equal(st.st_mode, S_IFREG | 0640);
+	assert_int_equal(st.st_uid, geteuid());
+	assert_int_equal(told(spaces, fixture_path("told.c"), &st), -ENOEXEC);
+	assert_int_equal(told(spaces, fixture_path("mem.o"), &st), -EREMOTE);
+	assert_int_equal(told(spaces, "/proc/self/mem", &st), -EREMOTE);
+
+	/* links stay in another root, whose mounts are not known here */
+	assert_int_equal(mount_namespace_table_new(fixture_directory(), &other), 0);
+	assert_int_equal(told(other, "/told.o", &st), 0);
+	assert_int_equal(told(other, "/link.o", &st), 0);
+	assert_int_equal(told(other, path, &st), -ENOENT);
+	mount_namespace_table_free(other);
+	assert_int_equal(stat("/dev/shm", &shm) ?: stat("/dev", &devices), 0);
+	assert_true(shm.st_dev != devices.st_dev);
+	assert_int_equal(mount_namespace_table_new("/dev", &other), 0);
+	assert_int_equal(told(other, "/shm/told.o", &st), -EXDEV);
+	mount_namespace_table_free(other);
+}
+
 /* A new file "known", and what it is. */
 static struct opener_wanted make_known(struct stat *ret_st)
 {
@@ -477,7 +522,7 @@ int main(void)
 		T(a_file_without_an_answer_is_not_gone),
 		T(a_process_is_one_question), T(roots_are_told_apart), T(a_user_is_the_effective_one),
 		T(a_process_has_a_number_in_its_own_namespace), T(what_hangs_is_asked_for_apart),
-		T(what_hangs_beside_a_program_is_its_users_alone),
+		T(what_hangs_beside_a_program_is_its_users_alone), T(what_a_program_tells_is_an_object_file),
 		T(a_known_file_comes_without_a_descriptor), T(a_known_file_comes_by_a_process), T(large_snapshots_come_whole),
 	};
 
