@@ -66,7 +66,7 @@ static int look_below(const struct dwarf_dwo_names *names, const struct place *p
 	return r;
 }
 
-static int look_everywhere(void *ctx, const struct dwarf_dwo_names *names, struct dwo_look *look)
+static int look_everywhere(const void *ctx, const struct dwarf_dwo_names *names, struct dwo_look *look)
 {
 	const struct dwo_places *dwos = ctx;
 	const struct debugfile_places *places = debugfile_finder_places(dwos->finder);
@@ -96,6 +96,7 @@ void dwo_places_init(struct dwo_places *dwos, struct parser *parser, const struc
 		.files = {
 			.parser = parser, .object = file->object, .look = look_everywhere, .ctx = dwos,
 			.question_ms = PARSER_LINES_MS, .dwos_ms = DWOS_MS, .end = UINT64_MAX,
+			.absent = dwos->absent,
 		},
 	};
 }

@@ -10,6 +10,7 @@
 struct dwo_places {
 	const struct debugfile_finder *finder;
 	const struct debugfile *file;	/* whose units are split */
+	uint64_t absent[DWO_ABSENT_SLOTS];
 	struct dwo_files files;
 };
 

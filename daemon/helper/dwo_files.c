@@ -131,7 +131,7 @@ int dwo_give(struct dwo_look *look, int fd, const struct stat *st, const char *p
 static int look_once(struct dwo_look *look)
 {
 	struct dwo_files *files = look->files;
-	const uint64_t hashes[] = { hash_string(look->names->directory), hash_string(look->names->name) };
+	const uint64_t hashes[] = { files->seed, hash_string(look->names->directory), hash_string(look->names->name) };
 	const uint64_t hash = hash_words(hashes, ARRAY_SIZE(hashes));
 	uint64_t *slot = &files->absent[hash % DWO_ABSENT_SLOTS];
 	int r;

@@ -23,8 +23,8 @@ struct dwo_files {
 	struct parser *parser;
 	const struct object *object;	/* whose units are split */
 	/* Gives what is in one place after the other that @names may lead to, until dwo_give() says something else than 0. */
-	int (*look)(void *ctx, const struct dwarf_dwo_names *names, struct dwo_look *look);
-	void *ctx;
+	int (*look)(const void *ctx, const struct dwarf_dwo_names *names, struct dwo_look *look);
+	const void *ctx;
 	uint32_t question_ms;		/* for one question, */
 	uint32_t dwos_ms;		/* for all that is done for them, from the first on, */
 	uint64_t end;			/* and for the lines as well, CLOCK_MONOTONIC ns */
@@ -36,7 +36,8 @@ struct dwo_files {
 	uint32_t without;		/* addresses whose file was not found */
 	enum dwo_missing why;		/* of the first of these files, */
 	char missing[256];		/* which is called so, as far as there is room */
-	uint64_t absent[DWO_ABSENT_SLOTS];	/* names that lead to nothing, by their hashes */
+	uint64_t *absent;		/* DWO_ABSENT_SLOTS names that lead to nothing, by their hashes */
+	uint64_t seed;			/* of these */
 };
 
 /* As parser_lines(), of the first *count addresses; of how many is then there, at least one. */

@@ -164,12 +164,11 @@ int parser_give_dwo(struct parser *parser, const struct object *object, uint32_t
 		    const struct parser_part *dwo);
 
 /*
- * All of that at once in @limit_ms, as a part of the time for names; -ENODATA: it has no DWARF, or a part of it is in
- * another file. For who does not wait for it.
+ * For who does not wait for it: what is asked about lines between these two is a part of the time for names. -EDQUOT, -ETIME:
+ * there is none.
  */
-int parser_lines_now(struct parser *parser, const struct object *object, int fd,
-		     const uint64_t *addresses, uint32_t count, uint32_t limit_ms,
-		     struct lines_answer *ret_answer);
+int parser_begin_lines(struct parser *parser, uint64_t *ret_began);
+void parser_end_lines(struct parser *parser, uint64_t began);
 
 /*
  * As disassemble(), for whoever waits for it; disassembly_free() it. A program without a disassembler says

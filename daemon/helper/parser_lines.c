@@ -190,48 +190,15 @@ int parser_lines(struct parser *parser, const struct object *object, const uint6
 	return r;
 }
 
-/* Milliseconds until then, at least one. */
-static uint32_t left_until(uint64_t deadline)
+int parser_begin_lines(struct parser *parser, uint64_t *ret_began)
 {
-	const uint64_t now = clock_monotonic();
-
-	return deadline > now + NSEC_PER_MSEC ? (uint32_t)((deadline - now) / NSEC_PER_MSEC) : 1;
+	*ret_began = clock_monotonic();
+	return parser_may_ask(parser, *ret_began, PARSER_READ_MS);
 }
 
-static int lines_until(struct parser *parser, const struct object *object, int fd,
-		       const uint64_t *addresses, uint32_t count, uint64_t deadline,
-		       struct lines_answer *ret_answer)
+void parser_end_lines(struct parser *parser, uint64_t began)
 {
-	struct parse_dwarf dwarf = { .file = { .size = object->size } };
-	struct lines_facts facts;
-	/* what it says that there is not is not asked for again */
-	int r = parser_debug(parser, object, fd, PARSER_READ_MS, &facts);
-
-	if (r < 0)
-		return r;
-	/* of what dwz has moved a part away the rest is not worth much */
-	dwarf.symbols_only = !facts.has_dwarf || facts.alt_build_id[0];
-	if (dwarf.symbols_only && !facts.has_go_lines)
-		return -ENODATA;
-	dwarf.file.limit_ms = left_until(deadline);
-	r = open_dwarf(parser, object, fd, &dwarf);
-	if (r < 0)
-		return r;
-	return parser_lines(parser, object, addresses, count, left_until(deadline), ret_answer);
-}
-
-int parser_lines_now(struct parser *parser, const struct object *object, int fd,
-		     const uint64_t *addresses, uint32_t count, uint32_t limit_ms,
-		     struct lines_answer *ret_answer)
-{
-	const uint64_t began = clock_monotonic();
-	int r = parser_may_ask(parser, began, PARSER_READ_MS);
-
-	if (r < 0)
-		return r;
-	r = lines_until(parser, object, fd, addresses, count, began + limit_ms * NSEC_PER_MSEC, ret_answer);
 	fair_spend(&parser->credit, parser->payer, began, clock_monotonic());
-	return r;
 }
 
 /* Without a gap, inside of what was asked for, and texts end inside what there is of strings. */

@@ -7,7 +7,10 @@
 #include "base/log.h"
 #include "resolve/objects.h"
 
-enum { LEAST_MS = 50 };	/* less is not begun with */
+enum {
+	LEAST_MS = 50,		/* less is not begun with */
+	SPLIT_LATE_MAX = 3,	/* windows in which there was no time for the .dwo files of a program */
+};
 
 struct wanted {
 	uint64_t address;
@@ -48,7 +51,7 @@ static int take_frames(struct names *names, struct location *location,
 		const struct lines_frame *frame = &frames[made];
 		const char *file = answer->strings + frame->file;
 
-		lines[made] = (struct line){ .line = frame->line, .column = frame->column };
+		lines[made] = (struct line){ .line = frame->line, .column = frame->line ? frame->column : 0 };
 		r = names_get_at(names, name_of(location, answer, frame, made + 1 == count),
 				 file[0] ? file : NULL, frame->start_line, budget, &lines[made].function);
 	}
@@ -79,26 +82,147 @@ static void take(struct names *names, const struct wanted *wanted, uint32_t coun
 	}
 }
 
-static int ask(struct parser *parser, struct names *names, const struct lines_source *source,
-	       const struct wanted *wanted, uint32_t count, size_t *budget, struct lines_stats *stats)
+/* One question, and the files that it may be asked of. */
+struct question {
+	struct parser *parser;
+	const struct lines_source *source;
+	struct parts_of of;
+	struct lines_facts facts;
+	struct parser_part moved, package;
+	bool has_dwarf;
+};
+
+/* Milliseconds until then, at least one. */
+static uint32_t left_until(uint64_t deadline)
 {
 	const uint64_t now = clock_monotonic();
+
+	return deadline > now + NSEC_PER_MSEC ? (uint32_t)((deadline - now) / NSEC_PER_MSEC) : 1;
+}
+
+static bool may_pass(int error)
+{
+	return error == -ETIME || error == -EDQUOT || error == -EAGAIN || error == -ENOMEM;
+}
+
+/* Which files there are to be asked. */
+static int find_files(struct question *question)
+{
+	const struct lines_source *source = question->source;
+	struct lines_facts *facts = &question->facts;
+	/* what it says that there is not is not asked for again */
+	int r = parser_debug(question->parser, source->object, source->fd, PARSER_READ_MS, facts);
+
+	if (r < 0)
+		return r;
+	question->has_dwarf = facts->has_dwarf;
+	if (facts->has_dwarf && facts->alt_build_id[0]) {
+		r = source->parts ? parts_moved(&question->of, facts, &question->moved) : -ENOENT;
+		if (r < 0 && objects_may_pass(r))
+			return -EAGAIN;
+		/* of what dwz has moved a part away the rest is not worth much */
+		question->has_dwarf = !r;
+	} else if (facts->has_dwarf && source->parts && !source->object->has_no_split) {
+		r = parts_package(&question->of, false, &question->package);
+		if (r < 0 && objects_may_pass(r))
+			return -EAGAIN;
+	}
+	return question->has_dwarf || facts->has_go_lines ? 0 : -ENODATA;
+}
+
+static int open_files(const struct question *question)
+{
+	const struct lines_source *source = question->source;
+
+	return parser_open_lines(question->parser, source->object, source->fd, question->has_dwarf, &question->moved,
+				 &question->package, left_until(source->deadline));
+}
+
+/*
+ * Inlined functions that are in no file that has been asked: in a package that nobody has looked for yet, in .dwo files. Half of
+ * the time is for these.
+ */
+static int ask_split(struct question *question, const uint64_t *addresses, uint32_t *count, struct lines_answer *answer,
+		     struct lines_stats *stats)
+{
+	const struct lines_source *source = question->source;
+	const uint32_t left = left_until(source->deadline);
+	struct object *object = source->object;
+	struct dwo_files files = {
+		.parser = question->parser, .object = object, .question_ms = left, .end = source->deadline,
+		.deadline = clock_monotonic() + left / 2 * NSEC_PER_MSEC, .is_wanted = true,
+	};
+	int r = question->package.fd < 0 && !question->facts.alt_build_id[0] ?
+		parts_package(&question->of, true, &question->package) : -ENOENT;
+
+	if (!r)
+		r = open_files(question);
+	else
+		r = objects_may_pass(r) ? -EAGAIN : 0;
+	if (r < 0)
+		return r;
+	parts_look_for_dwos(&question->of, &files);
+	r = dwo_files_ask(&files, addresses, count, answer);
+	if (r < 0 && !may_pass(r)) {
+		object->has_no_split = true;
+		return -EAGAIN;
+	}
+	if (!r && files.why == DWO_LATE) {
+		object->has_no_split = ++object->split_late == SPLIT_LATE_MAX;
+		lines_answer_free(answer);
+		return -EAGAIN;
+	}
+	stats->without_inlined += files.without;
+	return r;
+}
+
+static int look_up(struct question *question, const uint64_t *addresses, uint32_t *count, struct lines_answer *answer,
+		   struct lines_stats *stats)
+{
+	const struct lines_source *source = question->source;
+	int r = find_files(question);
+
+	if (!r)
+		r = open_files(question);
+	if (!r)
+		r = parser_lines(question->parser, source->object, addresses, *count, left_until(source->deadline), answer);
+	if (r < 0 || !answer->split)
+		return r;
+	if (!source->parts || source->object->has_no_split) {
+		stats->without_inlined += answer->split;
+		return 0;
+	}
+	lines_answer_free(answer);
+	return ask_split(question, addresses, count, answer, stats);
+}
+
+/* *count: of how many is then known what there is, at least one. */
+static int ask(struct parser *parser, struct names *names, const struct lines_source *source,
+	       const struct wanted *wanted, uint32_t *count, size_t *budget, struct lines_stats *stats)
+{
+	struct question question = {
+		.parser = parser, .source = source, .moved.fd = -1, .package.fd = -1,
+		.of = { .parts = source->parts, .program = source->program, .object = source->object },
+	};
 	struct lines_answer *answer;
-	uint64_t *addresses;
+	uint64_t *addresses, began;
 	int r = -ENOMEM;
 
-	if (source->deadline < now + LEAST_MS * NSEC_PER_MSEC)
+	if (source->deadline < clock_monotonic() + LEAST_MS * NSEC_PER_MSEC)
 		return -ETIME;
 	answer = malloc(sizeof(*answer));
-	addresses = malloc(count * sizeof(*addresses));
+	addresses = malloc(*count * sizeof(*addresses));
 	if (answer && addresses) {
-		for (uint32_t i = 0; i < count; i++)
+		for (uint32_t i = 0; i < *count; i++)
 			addresses[i] = wanted[i].address;
-		r = parser_lines_now(parser, source->object, source->fd, addresses, count,
-				     (uint32_t)((source->deadline - now) / NSEC_PER_MSEC), answer);
+		r = parser_begin_lines(parser, &began);
+		if (!r) {
+			r = look_up(&question, addresses, count, answer, stats);
+			parser_end_lines(parser, began);
+		}
 	}
 	if (r == 0) {
-		take(names, wanted, count, answer, budget, stats);
+		take(names, wanted, *count, answer, budget, stats);
 		lines_answer_free(answer);
 	}
 	free(answer);
@@ -111,6 +235,7 @@ void lines_resolve(struct parser *parser, struct names *names, const struct line
 		   struct lines_stats *stats)
 {
 	_cleanup_free_ struct wanted *wanted = NULL;
+	uint32_t n;
 	int r = 0;
 
 	if (source->fd < 0 || !source->object || source->object->has_no_lines)
@@ -121,15 +246,17 @@ void lines_resolve(struct parser *parser, struct names *names, const struct line
 	for (size_t i = 0; i < count; i++)
 		wanted[i] = (struct wanted){ locations[i]->address - locations[i]->is_return, locations[i] };
 	qsort(wanted, count, sizeof(*wanted), compare_addresses);
-	for (size_t i = 0, n; i < count; i += n) {
-		n = min_of(count - i, (size_t)LINES_ADDRESSES_MAX);
+	for (size_t i = 0; i < count; i += n) {
+		n = (uint32_t)min_of(count - i, (size_t)LINES_ADDRESSES_MAX);
 		if (!r)
-			r = ask(parser, names, source, wanted + i, (uint32_t)n, budget, stats);
+			r = ask(parser, names, source, wanted + i, &n, budget, stats);
 		/* what takes long and what fails is different: the one begins anew with more time */
-		if (r == -ETIME || r == -EDQUOT || r == -EAGAIN || r == -ENOMEM)
-			put_off(wanted + i, (uint32_t)n, stats);
+		if (may_pass(r))
+			put_off(wanted + i, n, stats);
 	}
-	if (r == 0 || r == -ETIME || r == -EDQUOT || r == -EAGAIN || r == -ENOMEM)
+	if (source->parts)
+		stats->parts = *parts_stats(source->parts);
+	if (r == 0 || may_pass(r))
 		return;
 	log_debug("%s: no source lines: %s", source->object->path,
 		  r == -EFBIG ? "its compressed debug sections need more memory than the parser may take" : strerror(-r));

@@ -9,6 +9,7 @@
 #include "helper/parser.h"
 #include "profile/location.h"
 #include "resolve/names.h"
+#include "resolve/parts.h"
 
 #define LINES_WINDOW_NS NSEC_PER_SEC
 
@@ -17,11 +18,14 @@ struct lines_stats {
 	uint64_t with_inlined;	/* of these, with functions that were inlined there */
 	uint64_t put_off;	/* for want of time: they have another try */
 	uint64_t without;	/* objects that have none, or none that can be read */
+	uint64_t without_inlined;	/* Locations whose inlined functions are in a file that is not there, or not read */
+	struct parts_stats parts;
 };
 
 /* Where they are looked for; @object is the file's, and keeps in mind that it has none. */
 struct lines_source {
-	struct object *object;
+	struct parts *parts;	/* finds what else has a part of it; NULL: nobody does */
+	struct object *program, *object;	/* @program's debug file, or itself */
 	int fd;
 	uint64_t deadline;	/* of the window, CLOCK_MONOTONIC ns */
 };

@@ -70,6 +70,8 @@ static void free_entry(struct objects *objects, struct entry *entry)
 	if (objects->busy == entry)
 		objects->busy = NULL;
 	object_unref(entry->debug);
+	object_unref(entry->moved);
+	object_unref(entry->package);
 	entry->object->symbols = NULL;
 	object_unref(entry->object);
 	pool_uncharge(POOL_SYMBOLS, sizeof(*entry));

@@ -37,6 +37,8 @@ struct entry {
 	struct parser_sum sum;		/* of a debug file without a build-id, as far as it has been read */
 	struct symtab *mini;		/* of its MiniDebugInfo; NULL: not read, or evicted */
 	int mini_error;			/* not tried again */
+	struct object *moved, *package;	/* owned, see parts.h, or NULL */
+	uint64_t seek_moved_at, seek_package_at;	/* CLOCK_MONOTONIC ns */
 };
 
 struct objects {
@@ -67,6 +69,11 @@ int entry_add_file(struct objects *objects, const char *path, int fd, const stru
 		   bool is_debug, struct entry **ret_entry);
 /* Takes *@fd. */
 void entry_keep_fd(struct objects *objects, struct entry *entry, int *fd);
+/*
+ * Is the file in the file system that is the root of its container alone? Others may map files of a disk, or what is
+ * mounted into several containers, and what one of them has could tell lies about their frames.
+ */
+bool entry_is_in_container(const struct objects *objects, const struct entry *entry);
 /* Its symtab, and its descriptor if names are read from that. */
 int entry_have_symtab(struct objects *objects, struct entry *entry, uint32_t tgid);
 /* Of a debug file: in whose hands its directory is. */

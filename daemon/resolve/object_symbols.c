@@ -98,11 +98,7 @@ static int open_fetched(struct objects *objects, struct entry *entry, struct mou
 	return r;
 }
 
-/*
- * Is the file in the file system that is the root of its container alone? Others may map files of a disk, or what is
- * mounted into several containers, and a debug file of one could tell lies about their frames.
- */
-static bool is_in_container(const struct objects *objects, const struct entry *entry)
+bool entry_is_in_container(const struct objects *objects, const struct entry *entry)
 {
 	return entry->space && !entry->space->is_guess && !major(entry->object->dev) &&
 	       entry->object->dev == entry->space->root_dev &&
@@ -112,7 +108,7 @@ static bool is_in_container(const struct objects *objects, const struct entry *e
 /* The host's debug files first. What may pass is asked for again: an errno. */
 static int seek_debug(struct objects *objects, struct entry *entry, uint32_t tgid)
 {
-	const bool in_container = is_in_container(objects, entry);
+	const bool in_container = entry_is_in_container(objects, entry);
 	bool is_beside_unknown = false;
 	uint64_t again = UINT64_MAX;
 	struct mount_namespace *host = mount_namespace_table_guess(objects->spaces);

@@ -34,6 +34,7 @@ struct symbolizer {
 	struct opener *opener;
 	struct parser *parser;
 	struct objects *objects;
+	struct parts *parts;
 	struct fetched *fetched;	/* NULL: no server is asked */
 	struct images *images;
 	struct contexts *contexts;
@@ -87,6 +88,8 @@ int symbolizer_new(const struct symbolizer_options *options, struct symbolizer *
 		r = objects_new(symbolizer->spaces, symbolizer->names, symbolizer->opener,
 				symbolizer->parser, &symbolizer->objects);
 	if (r == 0)
+		r = parts_new(symbolizer->objects, &symbolizer->parts);
+	if (r == 0)
 		r = jits_new(symbolizer->opener, symbolizer->parser, symbolizer->spaces,
 			     symbolizer->objects, &symbolizer->jits);
 	if (r == 0)
@@ -120,6 +123,7 @@ void symbolizer_free(struct symbolizer *symbolizer)
 	contexts_free(symbolizer->contexts);
 	images_free(symbolizer->images);
 	jits_free(symbolizer->jits);
+	parts_free(symbolizer->parts);
 	objects_free(symbolizer->objects);
 	fetched_free(symbolizer->fetched);
 	names_free(symbolizer->names);
@@ -329,7 +333,8 @@ static void find_lines(struct symbolizer *symbolizer, const struct object_symbol
 {
 	const struct object_symbols *from = debug->object ? debug : own;
 	const struct lines_source source = {
-		.object = from->object, .fd = from->fd, .deadline = symbolizer->lines_deadline,
+		.parts = symbolizer->parts, .program = own->object, .object = from->object, .fd = from->fd,
+		.deadline = symbolizer->lines_deadline,
 	};
 
 	lines_resolve(symbolizer->parser, symbolizer->names, &source, item->locations, item->count,

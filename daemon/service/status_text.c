@@ -75,6 +75,11 @@ static const struct status_line lines[] = {
 	{ .group = GROUP_LINES, .text = "  source lines: {} frames, {} put off, {} files have none",
 	  .when = { C(LINES_frames), C(LINES_put_off), C(LINES_files_without) },
 	  .values = { C(LINES_frames), C(LINES_put_off), C(LINES_files_without) } },
+	{ .group = GROUP_LINES,
+	  .text = "  split DWARF: {} files read; {} frames without inlined functions, as theirs are not here or not read; {} files "
+		  "refused for who may write to them",
+	  .when = { C(LINES_split_files), C(LINES_split_missing), C(LINES_parts_refused) },
+	  .values = { C(LINES_split_files), C(LINES_split_missing), C(LINES_parts_refused) } },
 	{ .group = GROUP_DEBUGINFOD,
 	  .text = "  debuginfod: {} files fetched, {} bytes, {} kept from before, {} not there, {} too large, "
 		  "{} waiting",

@@ -61,31 +61,38 @@ static void check_lines(struct lines_answer *answer)
 	lines_answer_free(answer);
 }
 
-static void ask_for_lines(struct parser *parser, const struct object *object)
+static void ask_for_lines_within(struct parser *parser, const struct object *object, uint32_t limit_ms)
 {
 	const struct parser_part part = { .fd = 0, .size = 64 };
 	struct lines_answer answer;
 	uint64_t size;
 	int fd;
 
-	if (parser_open_lines(parser, object, 0, true, &part, &part, PARSER_LINES_MS) < 0)
+	if (parser_open_lines(parser, object, 0, true, &part, &part, limit_ms) < 0)
 		return;
-	parser_load_index(parser, object, 0, 64, PARSER_LINES_MS);
-	if (!parser_lines(parser, object, addresses, ARRAY_SIZE(addresses), PARSER_LINES_MS, &answer))
+	parser_load_index(parser, object, 0, 64, limit_ms);
+	if (!parser_lines(parser, object, addresses, ARRAY_SIZE(addresses), limit_ms, &answer))
 		check_lines(&answer);
-	if (!parser_save_index(parser, object, PARSER_LINES_MS, &fd, &size)) {
+	if (!parser_save_index(parser, object, limit_ms, &fd, &size)) {
 		if (lseek(fd, 0, SEEK_END) != (off_t)size)
 			abort();
 		close(fd);
 	}
 }
 
+static void ask_for_lines(struct parser *parser, const struct object *object)
+{
+	ask_for_lines_within(parser, object, PARSER_LINES_MS);
+}
+
 static void ask_for_lines_now(struct parser *parser, const struct object *object)
 {
-	struct lines_answer answer;
+	uint64_t began;
 
-	if (!parser_lines_now(parser, object, 0, addresses, ARRAY_SIZE(addresses), 500, &answer))
-		check_lines(&answer);
+	if (parser_begin_lines(parser, &began) < 0)
+		return;
+	ask_for_lines_within(parser, object, PARSER_READ_MS);
+	parser_end_lines(parser, began);
 }
 
 static void ask_for_dwos(struct parser *parser, const struct object *object)

@@ -5,7 +5,6 @@
  * "NAME<tab>FILE<tab>LINE<tab>COLUMN<tab>START", then an empty line.
  * usage: line_names FILE [DWZ-FILE]
  *        line_names FILE --split PACKAGE	or a .dwo file
- *        line_names --now FILE	as the daemon asks, which looks itself whether there are lines
  */
 #include <fcntl.h>
 #include <inttypes.h>
@@ -13,8 +12,6 @@
 #include <sys/stat.h>
 
 #include "helper/parser.h"
-
-enum { NOW_MS = 20000 };
 
 static struct object *open_object(const char *path, int *ret_fd)
 {
@@ -51,12 +48,7 @@ int main(int argc, char **argv)
 	int fd, r;
 	uint32_t count;
 	char line[64];
-	const bool is_now = argc == 3 && !strcmp(argv[1], "--now");
 
-	if (is_now) {
-		argc--;
-		argv++;
-	}
 	if (argc == 4 && !strcmp(argv[2], "--split")) {
 		package = open_object(argv[3], &parts[1].fd);
 		parts[1].size = package->size;
@@ -71,13 +63,11 @@ int main(int argc, char **argv)
 	}
 	if (parser_new(&parser) < 0)
 		return 2;
-	r = is_now ? 0 : parser_open_lines(parser, object, fd, true, &parts[0], &parts[1], PARSER_LINES_MS);
+	r = parser_open_lines(parser, object, fd, true, &parts[0], &parts[1], PARSER_LINES_MS);
 	do {
 		for (count = 0; count < LINES_ADDRESSES_MAX && fgets(line, sizeof(line), stdin);)
 			addresses[count++] = strtoull(line, NULL, 16);
-		if (is_now)
-			r = parser_lines_now(parser, object, fd, addresses, count, NOW_MS, &answer);
-		else if (r == 0)
+		if (r == 0)
 			r = parser_lines(parser, object, addresses, count, PARSER_LINES_MS, &answer);
 		if (r < 0) {
 			fprintf(stderr, "%s: error %d\n", argv[1], -r);

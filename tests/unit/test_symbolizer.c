@@ -574,7 +574,7 @@ static void lines_that_cannot_be_had_are_put_off_or_given_up(void **state)
 	struct symbolizer *symbolizer = new_symbolizer();
 	struct lines_stats stats = { 0 };
 	size_t budget = NAMES_OBJECT_MAX_BYTES;
-	struct lines_source source;
+	struct lines_source source = { 0 };
 	struct location *location;
 	struct names *names;
 	struct stat st;
