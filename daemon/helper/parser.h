@@ -146,8 +146,8 @@ int parser_open_lines(struct parser *parser, const struct object *object, int fd
  * gave for it once. -EBADMSG: they are of another, or damaged. That one, after questions: -ENODATA, there is nothing new;
  * *ret_fd does not change any more, and is the caller's.
  */
-int parser_load_index(struct parser *parser, const struct object *object, int fd, uint64_t size);
-int parser_save_index(struct parser *parser, const struct object *object, int *ret_fd, uint64_t *ret_size);
+int parser_load_index(struct parser *parser, const struct object *object, int fd, uint64_t size, uint32_t limit_ms);
+int parser_save_index(struct parser *parser, const struct object *object, uint32_t limit_ms, int *ret_fd, uint64_t *ret_size);
 /* As lines_find(), @count addresses at most LINES_ADDRESSES_MAX; lines_answer_free() it. */
 int parser_lines(struct parser *parser, const struct object *object, const uint64_t *addresses,
 		 uint32_t count, uint32_t limit_ms, struct lines_answer *ret_answer);

@@ -71,22 +71,22 @@ int parser_open_lines(struct parser *parser, const struct object *object, int fd
 	return r;
 }
 
-int parser_load_index(struct parser *parser, const struct object *object, int fd, uint64_t size)
+int parser_load_index(struct parser *parser, const struct object *object, int fd, uint64_t size, uint32_t limit_ms)
 {
 	const struct parse_index index = { .size = size };
 	struct helper_call call = {
-		.op = PARSE_LOAD_INDEX, .fd = fd, .timeout_ms = PARSER_LINES_MS + GRACE_MS,
+		.op = PARSE_LOAD_INDEX, .fd = fd, .timeout_ms = limit_ms + GRACE_MS,
 		.request = &index, .request_bytes = sizeof(index),
 	};
 
 	return parser_ask(parser, object, &call);
 }
 
-int parser_save_index(struct parser *parser, const struct object *object, int *ret_fd, uint64_t *ret_size)
+int parser_save_index(struct parser *parser, const struct object *object, uint32_t limit_ms, int *ret_fd, uint64_t *ret_size)
 {
 	struct parse_index index;
 	struct helper_call call = {
-		.op = PARSE_SAVE_INDEX, .fd = -1, .timeout_ms = PARSER_LINES_MS + GRACE_MS,
+		.op = PARSE_SAVE_INDEX, .fd = -1, .timeout_ms = limit_ms + GRACE_MS,
 		.answer = &index, .answer_bytes = sizeof(index), .wants_fd = true,
 	};
 	int r = parser_ask(parser, object, &call);

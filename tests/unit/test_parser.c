@@ -342,7 +342,7 @@ static void ask_again(const struct object *object, int fd, int index, uint64_t s
 	static struct lines_answer answer;
 
 	assert_int_equal(parser_open_lines(parser, object, fd, true, NULL, NULL, PARSER_LINES_MS), 0);
-	assert_int_equal(parser_load_index(parser, object, index, size), expected);
+	assert_int_equal(parser_load_index(parser, object, index, size, PARSER_LINES_MS), expected);
 	assert_int_equal(parser_lines(parser, object, &address, 1, PARSER_LINES_MS, &answer), 0);
 	assert_true(answer.counts[0] > 0 && answer.frames[0].line > 0);
 	lines_answer_free(&answer);
@@ -362,15 +362,15 @@ static void an_index_is_made_once(void **state)
 	object = open_object(inlined(), &fd);
 	address = address_of(fixture_path("inlined"), "outer_of_mine");
 	assert_int_equal(parser_open_lines(parser, object, fd, true, NULL, NULL, PARSER_LINES_MS), 0);
-	assert_int_equal(parser_save_index(parser, object, &index, &size), -ENODATA);
+	assert_int_equal(parser_save_index(parser, object, PARSER_LINES_MS, &index, &size), -ENODATA);
 	assert_int_equal(parser_lines(parser, object, &nowhere, 1, PARSER_LINES_MS, &answer), 0);
 	lines_answer_free(&answer);
-	assert_int_equal(parser_save_index(parser, object, &index, &size), 0);
-	assert_int_equal(parser_save_index(parser, object, &other_fd, &other_size), -ENODATA);
+	assert_int_equal(parser_save_index(parser, object, PARSER_LINES_MS, &index, &size), 0);
+	assert_int_equal(parser_save_index(parser, object, PARSER_LINES_MS, &other_fd, &other_size), -ENODATA);
 	ask_again(object, fd, index, size, 0, address);
 	assert_int_equal(parser_lines(parser, object, &nowhere, 1, PARSER_LINES_MS, &answer), 0);
 	lines_answer_free(&answer);
-	assert_int_equal(parser_save_index(parser, object, &other_fd, &other_size), -ENODATA);
+	assert_int_equal(parser_save_index(parser, object, PARSER_LINES_MS, &other_fd, &other_size), -ENODATA);
 
 	ask_again(object, fd, index, size - 1, -EBADMSG, address);
 	ask_again(object, fd, index, 0, -EBADMSG, address);
