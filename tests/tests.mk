@@ -28,7 +28,7 @@ $(unit_objects): $(U)/tests/unit/%.o: tests/unit/%.c $(wildcard tests/unit/*.h) 
 -include $(unit_objects:.o=.d) $(unit_programs:=.d)
 
 # the programs that have more than one thread
-tsan_programs := $(addprefix $(O)/tsan/unit/,test_threads test_queue test_fetched test_exporter test_ring_properties \
+tsan_programs := $(addprefix $(O)/tsan/unit/,test_threads test_queue test_fetched test_indices test_exporter test_ring_properties \
 	test_ring_threads)
 
 .PHONY: tsan
@@ -48,7 +48,7 @@ workload_cflags := -O1 -g -Wall -Wextra -Werror -D_GNU_SOURCE -pthread -fno-omit
 signed_arm64 := $(addprefix $(S)/workload/pac/,deep zero_reader no_frame_pointers)
 workloads := $(patsubst tests/vm/workload/%.c,$(S)/workload/%,\
 	$(filter-out %/plugin.c,$(wildcard tests/vm/workload/*.c))) \
-	$(addprefix $(S)/workload/,plugin.so deep_frameless hooks_frameless deep_static deep_plain deep_other) \
+	$(addprefix $(S)/workload/,split/lined split/moved plugin.so deep_frameless hooks_frameless deep_static deep_plain deep_other) \
 	$(signed_$(ARCH))
 
 .PHONY: stage
@@ -107,6 +107,18 @@ $(static_deep): tests/vm/workload/deep.c
 	$(say) CC $@
 	$(Q)mkdir -p $(@D) && $(user_cc) $(workload_cflags) -o $@ $<
 
+# split DWARF, whose .dwo file the compiler puts beside the object; alone in a root of its own as well
+$(S)/workload/split/lined: tests/vm/workload/lined.c tests/vm/workload/burn.h
+	$(say) CC $@
+	$(Q)mkdir -p $(@D) && CCACHE_DISABLE=1 $(user_cc) $(workload_cflags) -O2 -gdwarf-5 -gsplit-dwarf -c -o $@.o $< && \
+		$(user_cc) -static -Wl,--build-id=sha1 -o $@ $@.o
+
+# what it shares with another one is in a third file
+$(S)/workload/split/moved: tests/vm/workload/lined.c tests/vm/workload/burn.h
+	$(say) DWZ $@
+	$(Q)mkdir -p $(@D) && $(user_cc) $(workload_cflags) -O2 -gdwarf-5 -Wl,--build-id=sha1 -o $@ $< && cp $@ $@.other && \
+		cp $@ $@.whole && dwz -m $@.debug -M moved.debug $@ $@.other
+
 $(S)/workload/plugin.so: tests/vm/workload/plugin.c tests/vm/workload/burn.h
 	$(say) CC $@
 	$(Q)mkdir -p $(@D) && $(user_cc) $(workload_cflags) -shared -fPIC -o $@ $<
@@ -151,7 +163,7 @@ quick_arm64 := kmod kernel_time known_split unwind budget
 # The ceiling is the same code; arm64's guest shows it with the clock and with cycles.
 spare_x86_64 := beside ceiling cost lockstep throttle stall
 # On arm64: this code is the same as on x86_64, and the last two run on the kernel of test-nmi.
-spare_arm64 := abi absent bad_frames bad_input clock_count command compare containers control daemon degrade doctor filters hotplug \
+spare_arm64 := abi absent bad_frames bad_input clock_count command compare containers control daemon degrade doctor filters hotplug split_lines \
 	images isolated lifecycle lifetimes lockdown many_cpus power_loss recovery reload replies sessions short_lived soak \
 	sparse_cpus table_limit tables_fuzz taken_over top overlay frozen abuse netlink_fuzz no_counter privileges sideband_loss depth tables
 

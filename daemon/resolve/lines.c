@@ -9,7 +9,7 @@
 
 enum {
 	LEAST_MS = 50,		/* less is not begun with */
-	SPLIT_LATE_MAX = 3,	/* windows in which there was no time for the .dwo files of a program */
+	SPLIT_LATE_MAX = 10,	/* windows in which there was no time for the .dwo files of a program */
 };
 
 struct wanted {
@@ -90,6 +90,7 @@ struct question {
 	struct lines_facts facts;
 	struct parser_part moved, package;
 	bool has_dwarf;
+	bool has_index;			/* from disk */
 };
 
 /* Milliseconds until then, at least one. */
@@ -130,12 +131,41 @@ static int find_files(struct question *question)
 	return question->has_dwarf || facts->has_go_lines ? 0 : -ENODATA;
 }
 
-static int open_files(const struct question *question)
+/* One that is damaged costs the time that it takes to make it anew; one that the parser dies of is gone before it asks again. */
+static int load_index(struct question *question)
 {
 	const struct lines_source *source = question->source;
+	_cleanup_close_ int fd = -1;
+	uint64_t size;
+	int r;
 
-	return parser_open_lines(question->parser, source->object, source->fd, question->has_dwarf, &question->moved,
-				 &question->package, left_until(source->deadline));
+	if (!question->has_dwarf || !source->indices || indices_get(source->indices, source->object, &fd, &size) < 0)
+		return 0;
+	r = parser_load_index(question->parser, source->object, fd, size, left_until(source->deadline));
+	indices_judge(source->indices, source->object, r);
+	question->has_index = !r;
+	return r == -EPIPE || r == -ETIMEDOUT ? -EAGAIN : 0;
+}
+
+/* The one that the question has needed, if it is new. */
+static void save_index(const struct question *question)
+{
+	const struct lines_source *source = question->source;
+	uint64_t size;
+	int fd;
+
+	if (question->has_dwarf && source->indices && !question->has_index &&
+	    !parser_save_index(question->parser, source->object, left_until(source->deadline), &fd, &size))
+		indices_put(source->indices, source->object, &fd, size);
+}
+
+static int open_files(struct question *question)
+{
+	const struct lines_source *source = question->source;
+	int r = parser_open_lines(question->parser, source->object, source->fd, question->has_dwarf, &question->moved,
+				  &question->package, left_until(source->deadline));
+
+	return r ?: load_index(question);
 }
 
 /*
@@ -218,6 +248,8 @@ static int ask(struct parser *parser, struct names *names, const struct lines_so
 		r = parser_begin_lines(parser, &began);
 		if (!r) {
 			r = look_up(&question, addresses, count, answer, stats);
+			if (!r)
+				save_index(&question);
 			parser_end_lines(parser, began);
 		}
 	}

@@ -8,6 +8,7 @@
 
 #include "helper/parser.h"
 #include "profile/location.h"
+#include "resolve/indices.h"
 #include "resolve/names.h"
 #include "resolve/parts.h"
 
@@ -25,6 +26,7 @@ struct lines_stats {
 /* Where they are looked for; @object is the file's, and keeps in mind that it has none. */
 struct lines_source {
 	struct parts *parts;	/* finds what else has a part of it; NULL: nobody does */
+	struct indices *indices;	/* on disk; NULL: none */
 	struct object *program, *object;	/* @program's debug file, or itself */
 	int fd;
 	uint64_t deadline;	/* of the window, CLOCK_MONOTONIC ns */

@@ -35,6 +35,7 @@ struct symbolizer {
 	struct parser *parser;
 	struct objects *objects;
 	struct parts *parts;
+	struct indices *indices;	/* NULL: none are kept */
 	struct fetched *fetched;	/* NULL: no server is asked */
 	struct images *images;
 	struct contexts *contexts;
@@ -65,6 +66,19 @@ static void start_fetching(struct symbolizer *symbolizer)
 		log_warning("debuginfod: there is no directory to keep debug files in, none are fetched: set "
 			    "debuginfod_directory in section [symbols]");
 	objects_fetch(symbolizer->objects, symbolizer->fetched);
+}
+
+static void start_indices(struct symbolizer *symbolizer)
+{
+	const struct indices_options *options = &symbolizer->options.indices;
+	int r;
+
+	if (!symbolizer->options.with_lines || !options->directory || !options->limit_bytes)
+		return;
+	r = indices_new(options, &symbolizer->indices);
+	if (r < 0)
+		log_warning("indices of DWARF cannot be kept in %s: %s", options->directory,
+			    r == -EPERM ? "it is another user's, or others may write to it" : strerror(-r));
 }
 
 int symbolizer_new(const struct symbolizer_options *options, struct symbolizer **ret_symbolizer)
@@ -104,6 +118,7 @@ int symbolizer_new(const struct symbolizer_options *options, struct symbolizer *
 		return r;
 	}
 	start_fetching(symbolizer);
+	start_indices(symbolizer);
 	*ret_symbolizer = symbolizer;
 	return 0;
 }
@@ -126,6 +141,7 @@ void symbolizer_free(struct symbolizer *symbolizer)
 	parts_free(symbolizer->parts);
 	objects_free(symbolizer->objects);
 	fetched_free(symbolizer->fetched);
+	indices_free(symbolizer->indices);
 	names_free(symbolizer->names);
 	parser_free(symbolizer->parser);
 	opener_free(symbolizer->opener);
@@ -333,7 +349,7 @@ static void find_lines(struct symbolizer *symbolizer, const struct object_symbol
 {
 	const struct object_symbols *from = debug->object ? debug : own;
 	const struct lines_source source = {
-		.parts = symbolizer->parts, .program = own->object, .object = from->object, .fd = from->fd,
+		.parts = symbolizer->parts, .indices = symbolizer->indices, .program = own->object, .object = from->object, .fd = from->fd,
 		.deadline = symbolizer->lines_deadline,
 	};
 
@@ -671,6 +687,7 @@ void symbolizer_stats(struct symbolizer *symbolizer, struct symbolizer_stats *re
 	};
 	memcpy(ret_stats->sources, symbolizer->sources, sizeof(ret_stats->sources));
 	fetched_stats(symbolizer->fetched, &ret_stats->fetched);
+	indices_stats(symbolizer->indices, &ret_stats->indices);
 	parser_stats(symbolizer->parser, &ret_stats->parser);
 	opener_stats(symbolizer->opener, &ret_stats->opener);
 }

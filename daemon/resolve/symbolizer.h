@@ -27,6 +27,7 @@ struct symbolizer_options {
 	bool with_kernel_addresses;	/* privacy: keep addresses of kernel Locations */
 	bool with_lines;		/* source lines and inlined functions */
 	unsigned int names_ms;		/* that a window waits for names once it is closed; 0: as long as it takes */
+	struct indices_options indices;	/* of DWARF, for lines */
 	struct debuginfod_options debuginfod;	/* without a url: no server is asked */
 	const char *sysroot;		/* "" normally; tests point it elsewhere */
 };
@@ -87,6 +88,7 @@ struct symbolizer_stats {
 	uint64_t put_off;		/* Locations; what came in the next window had another try */
 	struct jit_stats jit;
 	struct lines_stats lines;
+	struct indices_stats indices;
 	struct fetched_stats fetched;
 	struct contexts_stats contexts;
 	struct parser_stats parser;

@@ -15,6 +15,7 @@
 #include "export/otlp_signal.h"
 #include "export/protocol.h"
 #include "helper/debuginfod.h"
+#include "helper/index_store.h"
 #include "resolve/symbolizer.h"
 #include "resolve/unwinder.h"
 #include "service/endpoint.h"
@@ -90,6 +91,8 @@ static const struct option options[] = {
 	  { NULL } },
 	{ "symbols", "wait_seconds", OPTION_NUMBER, FIELD(names_seconds), 2, 60, { NULL } },
 	{ "symbols", "lines", OPTION_BOOL, FIELD(with_lines), 0, 0, { NULL } },
+	{ "symbols", "index_directory", OPTION_STRING, FIELD(index_directory), 0, 0, { NULL } },
+	{ "symbols", "index_max_bytes", OPTION_BYTES, FIELD(index_max_bytes), 0, UINT64_C(1) << 50, { NULL } },
 	{ "symbols", "debuginfod", OPTION_STRING, FIELD(debuginfod), 0, 0, { NULL } },
 	{ "symbols", "debuginfod_directory", OPTION_STRING, FIELD(debuginfod_directory), 0, 0,
 	  { NULL } },
@@ -137,6 +140,7 @@ void config_init(struct config *config)
 		.push_seconds = 60,
 		.with_kernel_addresses = true,
 		.names_seconds = NAMES_WINDOW_MS / 1000,
+		.index_max_bytes = INDEX_STORE_BYTES,
 		.debuginfod_max_bytes = DEBUGINFOD_CACHE_BYTES,
 		.debuginfod_file_bytes = DEBUGINFOD_FILE_BYTES,
 		.debuginfod_seconds = DEBUGINFOD_SECONDS,

@@ -94,6 +94,8 @@ struct config {
 	/* [symbols] */
 	uint64_t names_seconds;		/* that a window waits for its names */
 	bool with_lines;
+	char *index_directory;		/* NULL: below the service manager's */
+	uint64_t index_max_bytes;	/* 0: no indices are kept */
 	char *debuginfod;		/* URL; NULL: no server is asked */
 	char *debuginfod_directory;	/* NULL: below the service manager's */
 	uint64_t debuginfod_max_bytes, debuginfod_file_bytes, debuginfod_seconds;

@@ -44,6 +44,8 @@ static int give_all(const struct ownership *ownership, const struct config *conf
 		err = give(ownership, config->receivers[i].spool_directory, STATE_MODE, why, size);
 	if (!err)
 		err = give(ownership, config->debuginfod_directory, CACHE_MODE, why, size);
+	if (!err)
+		err = give(ownership, config->index_directory, CACHE_MODE, why, size);
 	return err;
 }
 

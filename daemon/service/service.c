@@ -29,7 +29,7 @@ struct service {
 	unsigned int exporters;		/* that were opened */
 
 	/* the running pipeline's, which borrows them */
-	char debuginfod_directory[PATH_MAX];
+	char debuginfod_directory[PATH_MAX], index_directory[PATH_MAX];
 	struct host_resource resource;
 	struct relabel *relabel;
 	struct pipeline_options options;
@@ -174,18 +174,15 @@ static unsigned int random_below(unsigned int limit)
 	return random % limit;
 }
 
-/* NULL: nobody has named one. */
-static const char *debuginfod_directory(struct service *service)
+/* @named, else @name below the service manager's; NULL: there is none. */
+static const char *cache_directory(const char *named, const char *name, char path[static PATH_MAX])
 {
 	const char *cache = getenv("CACHE_DIRECTORY");	/* systemd's */
 
-	if (service->config.debuginfod_directory)
-		return service->config.debuginfod_directory;
-	if (!cache)
-		return NULL;
-	snprintf(service->debuginfod_directory, sizeof(service->debuginfod_directory), "%s/debuginfod",
-		 cache);
-	return service->debuginfod_directory;
+	if (named || !cache)
+		return named;
+	snprintf(path, PATH_MAX, "%s/%s", cache, name);
+	return path;
 }
 
 /* @filter is only looked at before this returns. */
@@ -210,9 +207,14 @@ static int open_pipeline(struct service *service, const struct control_filter *f
 			.with_kernel_addresses = config->with_kernel_addresses,
 			.names_ms = (unsigned int)config->names_seconds * 1000,
 			.with_lines = config->with_lines,
+			.indices = {
+				.directory = cache_directory(config->index_directory, "dwarf-index", service->index_directory),
+				.limit_bytes = config->index_max_bytes,
+			},
 			.debuginfod = {
 				.url = config->debuginfod,
-				.directory = debuginfod_directory(service),
+				.directory = cache_directory(config->debuginfod_directory, "debuginfod",
+							     service->debuginfod_directory),
 				.cache_bytes = config->debuginfod_max_bytes,
 				.file_bytes = config->debuginfod_file_bytes,
 				.seconds = (uint32_t)config->debuginfod_seconds,

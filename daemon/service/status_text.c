@@ -80,6 +80,10 @@ static const struct status_line lines[] = {
 		  "refused for who may write to them",
 	  .when = { C(LINES_split_files), C(LINES_split_missing), C(LINES_parts_refused) },
 	  .values = { C(LINES_split_files), C(LINES_split_missing), C(LINES_parts_refused) } },
+	{ .group = GROUP_LINES,
+	  .text = "  indices of DWARF: {} read from disk, {} made, {} written, {} refused",
+	  .when = { C(LINES_index_loaded), C(LINES_index_made), C(LINES_index_refused) },
+	  .values = { C(LINES_index_loaded), C(LINES_index_made), C(LINES_index_written), C(LINES_index_refused) } },
 	{ .group = GROUP_DEBUGINFOD,
 	  .text = "  debuginfod: {} files fetched, {} bytes, {} kept from before, {} not there, {} too large, "
 		  "{} waiting",

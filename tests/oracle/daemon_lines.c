@@ -3,7 +3,7 @@
  * Names and lines of a program as the daemon finds them while it records with `lines = yes', for a check from outside: by the
  * way that windows go, with all files that belong to it. Reads sorted ELF addresses in hex, one a line, and answers as line_names
  * does; then what was counted, on stderr.
- * usage: daemon_lines FILE
+ * usage: daemon_lines FILE [DIRECTORY-OF-INDICES]
  */
 #include <inttypes.h>
 #include <string.h>
@@ -98,7 +98,8 @@ int main(int argc, char **argv)
 	char line[64];
 	struct stat st;
 
-	if (argc != 2 || stat(argv[1], &st) < 0 || symbolizer_new(&options, &symbolizer) < 0)
+	options.indices = (struct indices_options){ .directory = argc == 3 ? argv[2] : NULL, .limit_bytes = 64 << 20 };
+	if ((argc != 2 && argc != 3) || stat(argv[1], &st) < 0 || symbolizer_new(&options, &symbolizer) < 0)
 		return 2;
 	file = mapped_file_new(OBJECT_FILE, argv[1]);
 	file->major = major(st.st_dev);
@@ -118,9 +119,11 @@ int main(int argc, char **argv)
 		location_unref(locations[i]);
 	}
 	symbolizer_stats(symbolizer, &stats);
-	fprintf(stderr, "moved %" PRIu64 " packages %" PRIu64 " dwos %" PRIu64 " refused %" PRIu64 " without_inlined %" PRIu64 "\n",
+	fprintf(stderr, "moved %" PRIu64 " packages %" PRIu64 " dwos %" PRIu64 " refused %" PRIu64 " without_inlined %" PRIu64,
 		stats.lines.parts.moved, stats.lines.parts.packages, stats.lines.parts.dwos, stats.lines.parts.refused,
 		stats.lines.without_inlined);
+	fprintf(stderr, " index_loaded %" PRIu64 " index_made %" PRIu64 " index_refused %" PRIu64 "\n", stats.indices.loaded,
+		stats.indices.made, stats.indices.refused);
 	image_unref(image);
 	mapped_file_unref(file);
 	symbolizer_free(symbolizer);

@@ -24,8 +24,8 @@ FULL = bool(os.environ.get("FULL"))
 class Asked:
     """What the daemon finds for @addresses of a program, and what it counts."""
 
-    def __init__(self, daemon, path, addresses):
-        done = subprocess.run([daemon, path], input="".join(f"{a:x}\n" for a in addresses), capture_output=True, text=True, check=False)
+    def __init__(self, daemon, path, addresses, *indices):
+        done = subprocess.run([daemon, path, *indices], input="".join(f"{a:x}\n" for a in addresses), capture_output=True, text=True, check=False)
         self.status, self.said, frames, answers = done.returncode, done.stderr, [], []
         for line in done.stdout.splitlines():
             if line:
@@ -55,12 +55,13 @@ def check_dwos(daemon, path, what, least):
 
 def check_package(daemon, path):
     addresses = dwo.addresses_of(path)
-    wanted = Asked(daemon, path, addresses).frames
+    first = Asked(daemon, path, addresses)
     subprocess.run(["llvm-dwp", "-e", path, "-o", path + ".dwp"], cwd=os.path.dirname(path), check=True)
     shutil.rmtree(os.path.join(os.path.dirname(path), "obj"))
     asked = Asked(daemon, path, addresses)
-    tell(asked.frames == wanted and asked.inlined() > len(addresses) // 5 and asked.counts["packages"] == 1 and not asked.counts["dwos"],
-         "a package beside the program", asked.said)
+    wrong = [f"{a:x}: {asked.frames.get(a)}, not {frames}" for a, frames in first.frames.items() if asked.frames.get(a) != frames]
+    tell(not wrong and asked.inlined() > len(addresses) // 5 and asked.counts["packages"] == 1 and not asked.counts["dwos"],
+         "a package beside the program", "\n".join(wrong) or asked.said)
     os.chmod(path + ".dwp", 0o666)
     asked = Asked(daemon, path, addresses)
     tell(not asked.inlined() and asked.lined() > len(addresses) // 3 and asked.counts["refused"] and asked.counts["without_inlined"],
@@ -117,6 +118,35 @@ def check_hostile(daemon, path, other):
              f"{what}: the {len(of_other)} of the other file are whole", asked.said)
 
 
+def check_index(daemon, work, path):
+    """A second daemon makes none of what clang's programs lack, and one that is damaged is made anew."""
+    addresses, directory = dwo.addresses_of(path), os.path.join(work, "indices")
+    wanted = Asked(daemon, path, addresses).frames
+
+    def counts_are(loaded, made, refused, what):
+        asked = Asked(daemon, path, addresses, directory)
+        tell(asked.frames == wanted and [asked.counts["index_" + name] for name in ("loaded", "made", "refused")] == [loaded, made, refused],
+             f"the index of a program: {what}", asked.said)
+    counts_are(0, 1, 0, "made")
+    counts_are(1, 0, 0, "read by the next daemon")
+    file = os.path.join(directory, os.listdir(directory)[0])
+    with open(file, "r+b") as stream:
+        stream.seek(-1, os.SEEK_END)
+        last = stream.read(1)[0]
+        stream.seek(-1, os.SEEK_END)
+        stream.write(bytes([last ^ 1]))
+    counts_are(0, 1, 1, "damaged, and made anew")
+    os.chmod(file, 0o620)
+    counts_are(0, 1, 1, "that its group may write to, and made anew")
+    counts_are(1, 0, 0, "read by the next daemon again")
+    # another file with the same build-id
+    other = path + ".other"
+    shutil.copy(path, other)
+    asked = Asked(daemon, other, addresses, directory)
+    tell(asked.counts["index_loaded"] == 0 and asked.counts["index_made"] == 1, "the index of a program is not another's of its build-id",
+         asked.said)
+
+
 def check_moved(daemon, line_names, work):
     """What two programs share is in a third file, which is named relative to the first."""
     for version, options in ((4, ()), (5, ()), (5, ("-5",)))[0 if FULL else 1:]:
@@ -158,6 +188,7 @@ def main():
     check_dwos(daemon, dwo.compile_many(work), f"{dwo.MANY} .dwo files", dwo.MANY)
     check_who_may_write(daemon, shops["gcc", 5])
     check_hostile(daemon, shops["gcc", 5], shops["clang", 4])
+    check_index(daemon, work, shops["clang", 4])
     check_package(daemon, shops["clang", 4])
     check_moved(daemon, line_names, work)
     print(f"1..{len(lines.RESULTS)}")

@@ -152,7 +152,7 @@ static void test_every_option_round_trips(void **state _unused_)
 		"[resource]\nservice_name = me\nattributes = x=y\n\n"
 		"[relabel]\nrule = drop a (b|c)+\nrule = set \"a b\" c if d .*\n\n"
 		"[privacy]\ncommand_line = yes\nkernel_addresses = no\n\n[symbols]\nwait_seconds = 3\nlines = yes\n"
-		"debuginfod = https://d\ndebuginfod_directory = /f\ndebuginfod_max_bytes = 65536\n"
+		"index_directory = /i\nindex_max_bytes = 0\ndebuginfod = https://d\ndebuginfod_directory = /f\ndebuginfod_max_bytes = 65536\n"
 		"debuginfod_file_bytes = 65537\ndebuginfod_seconds = 9\n\n"
 		"[fleet]\nkill_switch = /off\nduty_percent = 25\nwatch = yes\n\n"
 		"[daemon]\nload_module = no\nlog_level = debug\nstatus_seconds = 1\n"

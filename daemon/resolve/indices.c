@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "resolve/indices.h"
+
+#include <assert.h>
+#include <fcntl.h>
+#include <nettle/sha2.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/sysmacros.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/pool.h"
+#include "base/work.h"
+#include "helper/cache.h"
+#include "helper/index_store.h"
+
+enum {
+	NAME_DIGITS = 48,	/* of the hash, so that the name fits */
+	BOOT_MAX = 64,
+};
+
+static_assert(NAME_DIGITS + sizeof(INDEX_STORE_SUFFIX) <= CACHE_NAME_BYTES, "the name fits");
+
+enum state { IDLE, ASKED, ANSWERED };
+
+/* What is to be written, or with @fd -1 removed. */
+struct job {
+	char name[CACHE_NAME_BYTES];
+	int fd;
+	uint64_t size;
+};
+
+struct indices {
+	pthread_mutex_t lock;	/* of all that both threads use */
+	pthread_cond_t wanted, answered;
+	pthread_t thread;
+	bool has_thread, is_ending;
+	int directory;
+	uint64_t limit_bytes;
+	char boot[BOOT_MAX];	/* which it is; empty: that cannot be told */
+	/* the one file that thread B asks for */
+	enum state state;
+	char name[CACHE_NAME_BYTES];
+	int fd;			/* the answer, or -errno */
+	uint64_t size;
+	struct job jobs[INDICES_QUEUE_MAX];
+	size_t job_count;
+	uint64_t queued_bytes;
+	struct indices_stats stats;
+};
+
+static void add(struct sha256_ctx *sha, const void *bytes, size_t size)
+{
+	const uint64_t length = size;
+
+	sha256_update(sha, sizeof(length), (const uint8_t *)&length);
+	sha256_update(sha, size, bytes);
+}
+
+/* False: nothing tells the file from one of another boot. */
+static bool name_of(const struct indices *indices, const struct object *object, char ret_name[static CACHE_NAME_BYTES])
+{
+	const uint64_t identity[] = { object->dev, object->inode, (uint64_t)object->ctime_ns, object->size };
+	const bool lasts = major(object->dev);
+	uint8_t digest[NAME_DIGITS / 2];
+	struct sha256_ctx sha;
+
+	if (!lasts && !indices->boot[0])
+		return false;
+	sha256_init(&sha);
+	add(&sha, identity, sizeof(identity));
+	add(&sha, object->build_id, strlen(object->build_id));
+	add(&sha, indices->boot, lasts ? 0 : strlen(indices->boot));
+	sha256_digest(&sha, sizeof(digest), digest);
+	for (size_t i = 0; i < sizeof(digest); i++)
+		snprintf(ret_name + 2 * i, 3, "%02x", digest[i]);
+	strcpy(ret_name + NAME_DIGITS, INDEX_STORE_SUFFIX);
+	return true;
+}
+
+/* Opens the file that is asked for. With the lock, which is not held meanwhile. */
+static void answer(struct indices *indices)
+{
+	char name[CACHE_NAME_BYTES];
+	uint64_t size = 0;
+	int fd;
+
+	strcpy(name, indices->name);
+	pthread_mutex_unlock(&indices->lock);
+	fd = index_store_read(indices->directory, name, &size);
+	pthread_mutex_lock(&indices->lock);
+	/* who has asked may have gone on, and asks for another */
+	if (indices->state != ASKED || strcmp(indices->name, name) != 0) {
+		if (fd >= 0)
+			close(fd);
+		return;
+	}
+	indices->fd = fd;
+	indices->size = size;
+	indices->state = ANSWERED;
+	pthread_cond_signal(&indices->answered);
+}
+
+/* The job that has waited longest. In the same way. */
+static void do_job(struct indices *indices)
+{
+	const struct job job = indices->jobs[0];
+	int r = 0;
+
+	pthread_mutex_unlock(&indices->lock);
+	if (job.fd < 0) {
+		index_store_remove(indices->directory, job.name);
+	} else {
+		r = index_store_write(indices->directory, job.name, job.fd, job.size, indices->limit_bytes);
+		close(job.fd);
+	}
+	pthread_mutex_lock(&indices->lock);
+	indices->stats.written += job.fd >= 0 && !r;
+	indices->stats.dropped += r < 0;
+	indices->queued_bytes -= job.size;
+	memmove(indices->jobs, indices->jobs + 1, --indices->job_count * sizeof(*indices->jobs));
+}
+
+static void *run(void *ctx)
+{
+	struct indices *indices = ctx;
+	struct work work;
+
+	work_enter(&work, "indices");
+	pthread_mutex_lock(&indices->lock);
+	for (;;) {
+		if (indices->state == ASKED || indices->job_count) {
+			work_begin();
+			if (indices->state == ASKED)
+				answer(indices);
+			else
+				do_job(indices);
+			work_end();
+		} else if (indices->is_ending) {
+			break;
+		} else {
+			pthread_cond_wait(&indices->wanted, &indices->lock);
+		}
+	}
+	pthread_mutex_unlock(&indices->lock);
+	work_leave();
+	return NULL;
+}
+
+static int start(struct indices *indices)
+{
+	sigset_t all, old;
+	int r;
+
+	/* signals are the main thread's */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	r = pthread_create(&indices->thread, NULL, run, indices);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (r)
+		return -r;
+	indices->has_thread = true;
+	pthread_setname_np(indices->thread, "stacktap-index");
+	return 0;
+}
+
+int indices_new(const struct indices_options *options, struct indices **ret_indices)
+{
+	struct indices *indices = calloc(1, sizeof(*indices));
+	pthread_condattr_t attributes;
+	int r;
+
+	if (!indices)
+		return -ENOMEM;
+	pool_charge_always(POOL_SYMBOLS, sizeof(*indices));
+	pthread_mutex_init(&indices->lock, NULL);
+	pthread_condattr_init(&attributes);
+	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+	pthread_cond_init(&indices->wanted, &attributes);
+	pthread_cond_init(&indices->answered, &attributes);
+	pthread_condattr_destroy(&attributes);
+	indices->limit_bytes = options->limit_bytes;
+	if (file_read_text(AT_FDCWD, "/proc/sys/kernel/random/boot_id", indices->boot, sizeof(indices->boot)) < 0)
+		indices->boot[0] = '\0';
+	indices->directory = index_store_open(options->directory, true);
+	r = indices->directory < 0 ? indices->directory : start(indices);
+	if (r < 0) {
+		indices_free(indices);
+		return r;
+	}
+	*ret_indices = indices;
+	return 0;
+}
+
+void indices_free(struct indices *indices)
+{
+	if (!indices)
+		return;
+	if (indices->has_thread) {
+		pthread_mutex_lock(&indices->lock);
+		indices->is_ending = true;
+		pthread_cond_signal(&indices->wanted);
+		pthread_mutex_unlock(&indices->lock);
+		pthread_join(indices->thread, NULL);
+	}
+	if (indices->directory >= 0)
+		close(indices->directory);
+	pthread_cond_destroy(&indices->wanted);
+	pthread_cond_destroy(&indices->answered);
+	pthread_mutex_destroy(&indices->lock);
+	pool_uncharge(POOL_SYMBOLS, sizeof(*indices));
+	free(indices);
+}
+
+/* Until the thread has answered, or there is no more time for that. */
+static void wait_for_answer(struct indices *indices)
+{
+	const uint64_t at = clock_monotonic() + INDICES_WAIT_MS * NSEC_PER_MSEC;
+	const struct timespec until = { .tv_sec = (time_t)(at / NSEC_PER_SEC), .tv_nsec = (long)(at % NSEC_PER_SEC) };
+
+	pthread_cond_signal(&indices->wanted);
+	while (indices->state == ASKED && !pthread_cond_timedwait(&indices->answered, &indices->lock, &until))
+		;
+}
+
+int indices_get(struct indices *indices, const struct object *object, int *ret_fd, uint64_t *ret_size)
+{
+	char name[CACHE_NAME_BYTES];
+	int r = -ENOENT;
+
+	if (!name_of(indices, object, name))
+		return r;
+	pthread_mutex_lock(&indices->lock);
+	strcpy(indices->name, name);
+	indices->state = ASKED;
+	wait_for_answer(indices);
+	if (indices->state == ANSWERED) {
+		*ret_fd = r = indices->fd;
+		*ret_size = indices->size;
+		indices->stats.refused += r == -EPERM;
+	} else {
+		indices->stats.late++;
+	}
+	indices->state = IDLE;
+	pthread_mutex_unlock(&indices->lock);
+	return r < 0 ? -ENOENT : 0;
+}
+
+/* With the lock. */
+static void add_job(struct indices *indices, const char *name, int *fd, uint64_t size)
+{
+	struct job *job = &indices->jobs[indices->job_count];
+
+	*job = (struct job){ .fd = steal_fd(fd), .size = size };
+	strcpy(job->name, name);
+	indices->job_count++;
+	indices->queued_bytes += size;
+	pthread_cond_signal(&indices->wanted);
+}
+
+void indices_judge(struct indices *indices, const struct object *object, int error)
+{
+	char name[CACHE_NAME_BYTES];
+	int none = -1;
+
+	pthread_mutex_lock(&indices->lock);
+	indices->stats.loaded += !error;
+	if ((error == -EBADMSG || error == -EPIPE || error == -ETIMEDOUT) && name_of(indices, object, name)) {
+		indices->stats.refused++;
+		if (indices->job_count < INDICES_QUEUE_MAX)
+			add_job(indices, name, &none, 0);
+	}
+	pthread_mutex_unlock(&indices->lock);
+}
+
+void indices_put(struct indices *indices, const struct object *object, int *fd, uint64_t size)
+{
+	_cleanup_close_ int own = steal_fd(fd);
+	char name[CACHE_NAME_BYTES];
+
+	pthread_mutex_lock(&indices->lock);
+	indices->stats.made++;
+	if (indices->job_count < INDICES_QUEUE_MAX && size <= INDICES_QUEUE_BYTES - indices->queued_bytes &&
+	    name_of(indices, object, name))
+		add_job(indices, name, &own, size);
+	else
+		indices->stats.dropped++;
+	pthread_mutex_unlock(&indices->lock);
+}
+
+void indices_stats(struct indices *indices, struct indices_stats *ret_stats)
+{
+	if (!indices)
+		return;
+	pthread_mutex_lock(&indices->lock);
+	*ret_stats = indices->stats;
+	pthread_mutex_unlock(&indices->lock);
+}

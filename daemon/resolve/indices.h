@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Indices of files with much DWARF on disk, so that a daemon that starts again does not read the beginning of each unit once more.
+ *
+ * An index's name is a hash of what the file is: device, inode, size and time of change, with the boot where the device has no
+ * number that lasts, and the build-id. A build-id alone may be forged, by who has a file of his own with it: what he has made is
+ * found for his file alone. What is read back is checked in the parser.
+ *
+ * A thread of its own opens and writes the files, as thread B must not wait for a disk: it waits for INDICES_WAIT_MS, and goes on
+ * without. What is to be written has INDICES_QUEUE_BYTES at most.
+ */
+#ifndef STACKTAP_RESOLVE_INDICES_H
+#define STACKTAP_RESOLVE_INDICES_H
+
+#include "process/object.h"
+
+enum {
+	INDICES_WAIT_MS = 100,
+	INDICES_QUEUE_MAX = 8,
+	INDICES_QUEUE_BYTES = 16 << 20,
+};
+
+struct indices;
+
+struct indices_options {
+	const char *directory;	/* NULL: nowhere */
+	uint64_t limit_bytes;	/* 0: none are kept */
+};
+
+struct indices_stats {
+	uint64_t loaded;	/* from the directory, and taken by the parser */
+	uint64_t made;		/* by the parser, as there was none */
+	uint64_t written;
+	uint64_t refused;	/* another user's or one that others may write to, or that the parser found damaged: made anew */
+	uint64_t late;		/* not opened in time */
+	uint64_t dropped;	/* not written: too large, too many at once, or the disk failed */
+};
+
+/* -EPERM: the directory is another user's, or others may write to it. */
+int indices_new(const struct indices_options *options, struct indices **ret_indices);
+void indices_free(struct indices *indices);	/* NULL is fine; what is to be written is written */
+
+/* That of @object's file. -ENOENT: there is none for now. */
+int indices_get(struct indices *indices, const struct object *object, int *ret_fd, uint64_t *ret_size);
+/* Whether the parser has taken it: what it could not read, or died of, is removed. */
+void indices_judge(struct indices *indices, const struct object *object, int error);
+/* Takes *@fd, what the parser has made; @size bytes that do not change. */
+void indices_put(struct indices *indices, const struct object *object, int *fd, uint64_t size);
+
+void indices_stats(struct indices *indices, struct indices_stats *ret_stats);	/* NULL is fine */
+
+#endif /* STACKTAP_RESOLVE_INDICES_H */

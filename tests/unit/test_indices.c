@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Indices of DWARF on disk while recording: who may have written them, for which file they are, and that nobody waits for them. */
+#include "fixture.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include "base/clock.h"
+#include "helper/index_store.h"
+#include "helper/memfd.h"
+
+static _Atomic unsigned int read_us;	/* that the disk takes */
+
+static int slow_read(int directory, const char *name, uint64_t *ret_size)
+{
+	usleep(read_us);
+	return index_store_read(directory, name, ret_size);
+}
+
+#define index_store_read slow_read
+#include "resolve/indices.c"
+
+static struct indices *open_indices(uint64_t limit_bytes)
+{
+	const struct indices_options options = { .directory = fixture_path("indices"), .limit_bytes = limit_bytes };
+	struct indices *indices;
+
+	assert_int_equal(indices_new(&options, &indices), 0);
+	return indices;
+}
+
+static struct object *object_of(uint64_t inode, unsigned int disk)
+{
+	struct object *object = object_new(OBJECT_FILE, "/usr/bin/program");
+
+	object->dev = makedev(disk, 1);
+	object->inode = inode;
+	object->ctime_ns = 12345;
+	object->size = 1000;
+	strcpy(object->build_id, "abcdef0123456789");
+	return object;
+}
+
+static void put(struct indices *indices, const struct object *object, const void *bytes, size_t size)
+{
+	int fd = memfd_new();
+
+	assert_int_equal(memfd_write(fd, bytes, size), 0);
+	fd = memfd_seal(&fd);
+	indices_put(indices, object, &fd, size);
+	assert_int_equal(fd, -1);
+}
+
+static struct indices_stats stats_of(struct indices *indices)
+{
+	struct indices_stats stats = { 0 };
+
+	indices_stats(indices, &stats);
+	return stats;
+}
+
+/* What it is for @object, or nothing. */
+static const char *get(struct indices *indices, const struct object *object)
+{
+	static char text[64];
+	uint64_t size = 0;
+	int fd = -1, r = indices_get(indices, object, &fd, &size);
+
+	text[0] = '\0';
+	if (r < 0) {
+		assert_int_equal(r, -ENOENT);
+		return text;
+	}
+	assert_true(size < sizeof(text));
+	assert_int_equal(pread(fd, text, size, 0), size);
+	text[size] = '\0';
+	close(fd);
+	return text;
+}
+
+static void an_index_is_there_for_the_next_daemon(void **state)
+{
+	struct object *object = object_of(1, 8);
+	struct indices *indices = open_indices(1 << 20);
+	struct stat st;
+
+	(void)state;
+	assert_string_equal(get(indices, object), "");
+	put(indices, object, "index", 5);
+	indices_free(indices);
+	assert_int_equal(stat(fixture_path("indices"), &st), 0);
+	assert_int_equal(st.st_mode & 0777, 0700);
+	indices = open_indices(1 << 20);
+	assert_string_equal(get(indices, object), "index");
+	indices_judge(indices, object, 0);
+	assert_int_equal(stats_of(indices).loaded, 1);
+	assert_int_equal(stats_of(indices).made, 0);
+	indices_free(indices);
+	object_unref(object);
+}
+
+/* The same build-id, and another file: a container's can say what it likes, of itself. */
+static void an_index_is_its_files_alone(void **state)
+{
+	struct object *object = object_of(2, 8);
+	struct indices *indices = open_indices(1 << 20);
+
+	(void)state;
+	put(indices, object, "index", 5);
+	indices_free(indices);
+	indices = open_indices(1 << 20);
+	for (int i = 0; i < 5; i++) {
+		struct object *other = object_of(2, 8);
+
+		other->dev += i == 0;
+		other->inode += i == 1;
+		other->ctime_ns += i == 2;
+		other->size += i == 3;
+		other->build_id[0] = i == 4 ? 'b' : 'a';
+		assert_string_equal(get(indices, other), "");
+		object_unref(other);
+	}
+	assert_string_equal(get(indices, object), "index");
+	indices_free(indices);
+	object_unref(object);
+}
+
+static void the_numbers_of_a_device_without_a_disk_last_for_a_boot(void **state)
+{
+	struct object *virtual = object_of(3, 0), *disk = object_of(3, 8);
+	struct indices one = { .boot = "one" }, two = { .boot = "two" }, unknown = { .boot = "" };
+	char name[CACHE_NAME_BYTES], again[CACHE_NAME_BYTES];
+
+	(void)state;
+	assert_true(name_of(&one, disk, name) && name_of(&two, disk, again));
+	assert_string_equal(name, again);
+	assert_true(name_of(&unknown, disk, again));
+	assert_string_equal(name, again);
+	assert_true(name_of(&one, virtual, name) && name_of(&two, virtual, again));
+	assert_string_not_equal(name, again);
+	assert_false(name_of(&unknown, virtual, again));
+	object_unref(virtual);
+	object_unref(disk);
+}
+
+static void what_others_may_have_written_is_refused(void **state)
+{
+	struct object *object = object_of(4, 8);
+	struct indices *indices = open_indices(1 << 20);
+	const struct indices_options options = { .directory = fixture_path("indices"), .limit_bytes = 1 };
+	struct indices_stats stats;
+
+	(void)state;
+	fixture_run("rm -f indices/*");
+	put(indices, object, "index", 5);
+	indices_free(indices);
+	fixture_run("chmod g+w indices/*.index");
+	indices = open_indices(1 << 20);
+	assert_string_equal(get(indices, object), "");
+	/* and made anew */
+	put(indices, object, "again", 5);
+	indices_free(indices);
+	indices = open_indices(1 << 20);
+	assert_string_equal(get(indices, object), "again");
+	/* the parser finds it damaged */
+	indices_judge(indices, object, -EBADMSG);
+	stats = stats_of(indices);
+	assert_int_equal(stats.refused, 1);
+	assert_int_equal(stats.loaded, 0);
+	indices_free(indices);
+	assert_string_equal(fixture_ask("ls indices"), "");
+	if (!geteuid()) {
+		indices = open_indices(1 << 20);
+		put(indices, object, "index", 5);
+		indices_free(indices);
+		fixture_run("chown 12345 indices/*.index");
+		indices = open_indices(1 << 20);
+		assert_string_equal(get(indices, object), "");
+		assert_int_equal(stats_of(indices).refused, 1);
+		indices_free(indices);
+	}
+	fixture_run("chmod g+w indices");
+	assert_int_equal(indices_new(&options, &indices), -EPERM);
+	fixture_run("chmod g-w indices");
+	object_unref(object);
+}
+
+static void there_are_no_more_bytes_than_may_be(void **state)
+{
+	static const char half[400] = "half";
+	struct object *object[3];
+	struct indices *indices = open_indices(1000);
+	static char large[1001];
+
+	(void)state;
+	fixture_run("rm -f indices/*");
+	for (unsigned int i = 0; i < 3; i++) {
+		object[i] = object_of(10 + i, 8);
+		put(indices, object[i], half, sizeof(half));
+		indices_free(indices);
+		indices = open_indices(1000);
+	}
+	assert_string_equal(fixture_ask("ls indices | wc -l"), "2");
+	put(indices, object[0], large, sizeof(large));
+	/* it is behind the one that is to be written */
+	while (!stats_of(indices).dropped)
+		usleep(1000);
+	assert_string_equal(fixture_ask("ls indices | wc -l"), "2");
+	indices_free(indices);
+	for (unsigned int i = 0; i < 3; i++)
+		object_unref(object[i]);
+}
+
+/* What is to be written while the disk is slow is bounded, and a question has its time. */
+static void nobody_waits_for_the_disk(void **state)
+{
+	struct object *object = object_of(20, 8);
+	struct indices *indices = open_indices(1 << 20);
+	uint64_t began;
+
+	(void)state;
+	put(indices, object, "index", 5);
+	indices_free(indices);
+	indices = open_indices(1 << 20);
+	read_us = 1000000;
+	began = clock_monotonic();
+	assert_string_equal(get(indices, object), "");
+	assert_true(clock_monotonic() - began < 900 * NSEC_PER_MSEC);
+	assert_int_equal(stats_of(indices).late, 1);
+	for (int i = 0; i < INDICES_QUEUE_MAX + 2; i++)
+		put(indices, object, "other", 5);
+	assert_int_equal(stats_of(indices).made, INDICES_QUEUE_MAX + 2);
+	assert_int_equal(stats_of(indices).dropped, 2);
+	read_us = 0;
+	indices_free(indices);
+	indices = open_indices(1 << 20);
+	assert_string_equal(get(indices, object), "other");
+	indices_free(indices);
+	object_unref(object);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(an_index_is_there_for_the_next_daemon),
+		cmocka_unit_test(an_index_is_its_files_alone),
+		cmocka_unit_test(the_numbers_of_a_device_without_a_disk_last_for_a_boot),
+		cmocka_unit_test(what_others_may_have_written_is_refused),
+		cmocka_unit_test(there_are_no_more_bytes_than_may_be),
+		cmocka_unit_test(nobody_waits_for_the_disk),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
