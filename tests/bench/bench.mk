@@ -24,6 +24,11 @@ bench-bytes: $(if $(PEER),bench-bytes-guest) ## bytes per sample beside the Open
 bench-bytes-guest:
 	$(Q)$(MAKE) ARCH=x86_64 lab && $(MAKE) ARCH=x86_64 bench-guest
 
+.PHONY: bench-own
+bench-own: ## stacktapd's own profile under load, by stacktap: the table of docs/operating.md
+	$(Q)$(MAKE) ARCH=x86_64 lab && $(MAKE) ARCH=x86_64 bench-guest && $(MAKE) ARCH=$(HOST_ARCH) user
+	$(Q)tests/bench/own_profile $(O)
+
 bench-guest: $(B)/workload_depth $(B)/workload_depth_nofp $(B)/workload_fork $(B)/bench_session $(K)/stacktap.ko $(user_programs)
 	$(Q)cp -u $(K)/stacktap.ko $(user_programs) $(B)/
 
