@@ -15,7 +15,8 @@
 
 enum {
 	ADDRESSES_MAX = 1 << 16,
-	WINDOWS_MAX = 50,	/* in which what was put off is asked for again */
+	WINDOWS_MAX = 1000,	/* in which what was put off is asked for again, */
+	WINDOW_US = 100000,	/* after as long: a busy host has less time for names */
 };
 
 static struct hash_table files = { .index.pool = POOL_PROCESSES };
@@ -112,8 +113,10 @@ int main(int argc, char **argv)
 		return 2;
 	while (count < ADDRESSES_MAX && fgets(line, sizeof(line), stdin))
 		locations[count++] = location_new(file, offset_of(strtoull(line, NULL, 16)), FRAME_NATIVE, false);
-	for (int i = 0; i < WINDOWS_MAX && (left = renew(locations, count, pending)); i++)
+	for (int i = 0; i < WINDOWS_MAX && (left = renew(locations, count, pending)); i++) {
+		usleep(i ? WINDOW_US : 0);
 		resolve(pending, left);
+	}
 	for (size_t i = 0; i < count; i++) {
 		print_location(locations[i]);
 		location_unref(locations[i]);
@@ -122,8 +125,8 @@ int main(int argc, char **argv)
 	fprintf(stderr, "moved %" PRIu64 " packages %" PRIu64 " dwos %" PRIu64 " refused %" PRIu64 " without_inlined %" PRIu64,
 		stats.lines.parts.moved, stats.lines.parts.packages, stats.lines.parts.dwos, stats.lines.parts.refused,
 		stats.lines.without_inlined);
-	fprintf(stderr, " index_loaded %" PRIu64 " index_made %" PRIu64 " index_refused %" PRIu64 "\n", stats.indices.loaded,
-		stats.indices.made, stats.indices.refused);
+	fprintf(stderr, " index_loaded %" PRIu64 " index_made %" PRIu64 " index_refused %" PRIu64 " index_late %" PRIu64 "\n",
+		stats.indices.loaded, stats.indices.made, stats.indices.refused, stats.indices.late);
 	image_unref(image);
 	mapped_file_unref(file);
 	symbolizer_free(symbolizer);

@@ -123,22 +123,24 @@ def check_index(daemon, work, path):
     addresses, directory = dwo.addresses_of(path), os.path.join(work, "indices")
     wanted = Asked(daemon, path, addresses).frames
 
-    def counts_are(loaded, made, refused, what):
+    def is_made(is_wanted, is_refused, what):
         asked = Asked(daemon, path, addresses, directory)
-        tell(asked.frames == wanted and [asked.counts["index_" + name] for name in ("loaded", "made", "refused")] == [loaded, made, refused],
+        loaded, made, refused, late = (asked.counts["index_" + name] for name in ("loaded", "made", "refused", "late"))
+        # a host that is busy may open it too late, or ask more than once
+        tell(asked.frames == wanted and (made if is_wanted else made <= late and loaded + late) and bool(refused) == is_refused,
              f"the index of a program: {what}", asked.said)
-    counts_are(0, 1, 0, "made")
-    counts_are(1, 0, 0, "read by the next daemon")
+    is_made(True, False, "made")
+    is_made(False, False, "read by the next daemon")
     file = os.path.join(directory, os.listdir(directory)[0])
     with open(file, "r+b") as stream:
         stream.seek(-1, os.SEEK_END)
         last = stream.read(1)[0]
         stream.seek(-1, os.SEEK_END)
         stream.write(bytes([last ^ 1]))
-    counts_are(0, 1, 1, "damaged, and made anew")
+    is_made(True, True, "damaged, and made anew")
     os.chmod(file, 0o620)
-    counts_are(0, 1, 1, "that its group may write to, and made anew")
-    counts_are(1, 0, 0, "read by the next daemon again")
+    is_made(True, True, "that its group may write to, and made anew")
+    is_made(False, False, "read by the next daemon again")
     # another file with the same build-id
     other = path + ".other"
     shutil.copy(path, other)
