@@ -8,7 +8,11 @@ set -eu
 output=$(realpath -m "${1:-build}")
 [ $# -eq 0 ] || shift
 here=$(dirname "$0")
-"$here/stores" "$output" >&2 || {
+# The newest release of which the module proxy hands out the exporter and the Collector.
+export COLLECTOR_VERSION=${COLLECTOR_VERSION:-0.165.0}
+COLLECTOR_NAME=clickhouse \
+	COLLECTOR_MORE=github.com/open-telemetry/opentelemetry-collector-contrib/exporter/clickhouseexporter@v$COLLECTOR_VERSION \
+	"$here/build" "$output" >&2 || {
 	status=$?
 	[ $status -ne 77 ] || echo "ok 1 - ClickHouse # SKIP no Go 1.26 or later"
 	exit $status
@@ -19,4 +23,4 @@ if [ -z "$python" ]; then
 	[ -x "$python" ] || python3 -m venv "$output/collector/chdb"
 	"$python" -m pip install --quiet --disable-pip-version-check chdb==4.4.0 chdb-core==26.9.0 >&2
 fi
-exec "$python" -B "$here/clickhouse.py" -o "$output/collector/clickhouse" --collector "$output/collector/otelcol-stores" "$@"
+exec "$python" -B "$here/clickhouse.py" -o "$output/collector/clickhouse" --collector "$output/collector/otelcol-clickhouse" "$@"
