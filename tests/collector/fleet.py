@@ -1,12 +1,13 @@
 #!/usr/bin/env -S python3 -B
 # SPDX-License-Identifier: Apache-2.0
 """What a fleet costs one Collector and one backend: many connections, each of which sends a payload of a real recording as a
-daemon does, gzipped over OTLP/HTTP, at a moment of its own in each interval. The Collector passes them on to a sink that stores
-nothing, or over gRPC to a Pyroscope, where each connection is a host of its own and times are of now; what that holds at the end
-is compared with what it took. Prints requests and bytes a second, CPU time and memory of each program.
+daemon does, gzipped over OTLP/HTTP, at a moment of its own in each interval. The Collector, with the configuration of
+docs/fleet.md, passes them on to a sink that stores nothing; or, with that of docs/backends.md, over gRPC to a Pyroscope, where
+each connection is a host of its own and times are of now; what that holds at the end is compared with what it took. Prints
+requests and bytes a second, CPU time and memory of each program, by request and by host.
 
 usage: fleet.py --collector PROGRAM [--pyroscope PROGRAM] [--hosts N] [--interval SECONDS] [--seconds N] RECORDING
-The Collector needs the exporter otlp_grpc for Pyroscope, as tests/backends/run builds it."""
+In front of Pyroscope the Collector is 0.162 at most, see docs/backends.md."""
 
 import argparse
 import asyncio
@@ -24,29 +25,20 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, os.pardir, "backends"))
 from importlib.machinery import SourceFileLoader  # noqa: E402
 import lane  # noqa: E402
-import wire  # noqa: E402  lane has put its folder on the path
+import documented  # noqa: E402  lane has put its folder on the path, and
+import wire  # noqa: E402  this one's
 
 RUN = SourceFileLoader("run_collector", os.path.join(HERE, "run-collector")).load_module()
 PATH = "/v1development/profiles"
 ANSWER_LIMIT = 30
 SUFFIX = b"\xfa\xff\xff\xff\x0f\x10"    # of our own files: a seal that no receiver gets
-TO_BACKEND = """\
-receivers:
-  otlp:
-    protocols:
-      http: {{ endpoint: "127.0.0.1:{port}" }}
-      grpc: {{ endpoint: "127.0.0.1:{grpc_port}" }}
-exporters:
-  otlp_grpc:
-    endpoint: 127.0.0.1:{receiver}
-    tls: {{ insecure: true }}
-    sending_queue: {{ enabled: false }}
-    retry_on_failure: {{ enabled: false }}
-service:
-  telemetry: {{ metrics: {{ level: none }}, logs: {{ level: error }} }}
-  pipelines:
-    profiles: {{ receivers: [otlp], exporters: [otlp_grpc] }}
-"""
+
+
+def template(page, section, old, new):
+    """A documented configuration as run-collector wants it."""
+    text = documented.blocks(page, section)[0].replace("{", "{{").replace("}", "}}")
+    return documented.at(text, {"0.0.0.0:4317": "127.0.0.1:{grpc_port}", "0.0.0.0:4318": "127.0.0.1:{port}", old: new}) + \
+        "  telemetry: {{ metrics: {{ level: none }}, logs: {{ level: error }} }}\n"
 
 
 def payloads(path):
@@ -92,7 +84,7 @@ class Sink:
     """Takes what the Collector sends."""
 
     pid = None
-    config = RUN.CONFIG
+    config = template("fleet.md", "The way to a backend", "https://backend.example", "http://127.0.0.1:{receiver}")
 
     def __init__(self):
         self.requests = 0
@@ -129,7 +121,7 @@ class Sink:
 class Backend:
     """A Pyroscope that takes them."""
 
-    config = TO_BACKEND
+    config = template("backends.md", "OpenTelemetry Collector", "pyroscope:4040", "127.0.0.1:{receiver}")
 
     def __init__(self, program, options, directory):
         self.directory = os.path.join(directory, "pyroscope")
@@ -199,20 +191,32 @@ class Fleet:
         self.waits = []
         self.failures = {}
 
+    async def ask(self, connection, body):
+        """Status, by a connection that is kept; one that was closed while it was idle is opened anew, as curl does."""
+        while True:
+            is_new = not connection
+            if is_new:
+                connection[:] = await asyncio.open_connection("127.0.0.1", self.port)
+            reader, writer = connection
+            try:
+                writer.write(f"POST {PATH} HTTP/1.1\r\nHost: collector\r\nContent-Type: application/x-protobuf\r\n"
+                             f"Content-Encoding: gzip\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body)
+                return (await asyncio.wait_for(read_message(reader), ANSWER_LIMIT))[0]
+            except (ConnectionError, asyncio.IncompleteReadError):
+                connection.clear()
+                if is_new:
+                    raise
+
     async def host(self, number, end):
-        """One daemon: a connection that is kept, a payload in each interval."""
+        """One daemon: a payload in each interval."""
         moment = random.Random(number)
-        reader = writer = None
+        connection = []
         await asyncio.sleep(moment.random() * self.interval)
         while time.monotonic() < end:
             began = time.monotonic()
             body = self.bodies[number % len(self.bodies)]
             try:
-                if not writer:
-                    reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
-                writer.write(f"POST {PATH} HTTP/1.1\r\nHost: collector\r\nContent-Type: application/x-protobuf\r\n"
-                             f"Content-Encoding: gzip\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body)
-                status, _ = await asyncio.wait_for(read_message(reader), ANSWER_LIMIT)
+                status = await self.ask(connection, body)
                 if b" 200 " not in status:
                     raise ConnectionError(status.decode())
                 self.sent += 1
@@ -222,10 +226,19 @@ class Fleet:
             except (OSError, asyncio.TimeoutError, asyncio.IncompleteReadError) as e:
                 name = str(e) or type(e).__name__
                 self.failures[name] = self.failures.get(name, 0) + 1
-                writer = None
-            await asyncio.sleep(max(0, began + self.interval - time.monotonic()))
-        if writer:
+                connection.clear()
+            await asyncio.sleep(max(0, min(end, began + self.interval) - time.monotonic()))
+        for writer in connection[1:]:
             writer.close()
+
+
+def waited(pid):
+    """Seconds that its threads had to wait for a CPU."""
+    total = 0
+    for thread in os.listdir(f"/proc/{pid}/task"):
+        with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{thread}/schedstat", encoding="ascii") as file:
+            total += int(file.read().split()[1])
+    return total / 10**9
 
 
 def usage(pid):
@@ -246,11 +259,12 @@ async def measure(args, directory):
         collector, port, _ = await loop.run_in_executor(None, RUN.start_collector, args.collector, directory, end.port, end.config)
         try:
             fleet = Fleet(port, bodies, args.interval)
-            cpu = usage(collector.pid)[0]
+            cpu, wait = usage(collector.pid)[0], waited(collector.pid)
             began = time.monotonic()
             await asyncio.gather(*(fleet.host(n, began + args.seconds) for n in range(args.hosts)))
             seconds = time.monotonic() - began
             after, resident, most = usage(collector.pid)
+            wait = waited(collector.pid) - wait
         finally:
             collector.terminate()
             await loop.run_in_executor(None, collector.wait)
@@ -261,7 +275,8 @@ async def measure(args, directory):
         print(f"{args.hosts} hosts, a payload each {args.interval:g} s, {sum(map(len, bodies)) / len(bodies):,.0f} bytes: "
               f"{fleet.sent / seconds:.1f} requests/s, {fleet.bytes / seconds:,.0f} bytes/s, "
               f"{1000 * (after - cpu) / fleet.sent:.2f} ms of the Collector's CPU a request, "
-              f"{100 * (after - cpu) / seconds:.1f} % of a CPU, resident {resident >> 20} MiB, at most {most >> 20}, "
+              f"{100 * (after - cpu) / seconds:.1f} % of a CPU, {100 * (after - cpu) / seconds / args.hosts:.4f} % a host, "
+              f"{100 * wait / (wait + after - cpu):.0f} % of its time without a CPU, resident {resident >> 20} MiB, at most {most >> 20}, {(most >> 10) / args.hosts:.0f} KiB a host, "
               f"answered in {1000 * waits[len(waits) // 2]:.0f} ms, 99 % within {1000 * waits[len(waits) * 99 // 100]:.0f}, "
               f"failed {sum(fleet.failures.values())} {fleet.failures or ''}".rstrip(), flush=True)
         print(await loop.run_in_executor(None, end.report, fleet, seconds))
