@@ -17,6 +17,7 @@ ifneq ($(ARCH),$(HOST_ARCH))
 ifeq ($(ARCH),arm64)
 user_cc := aarch64-linux-gnu-gcc --sysroot=$(abspath $(SYSROOT_arm64))
 user_ar := aarch64-linux-gnu-ar
+user_objcopy := aarch64-linux-gnu-objcopy
 user_pkg_config := PKG_CONFIG_SYSROOT_DIR=$(abspath $(SYSROOT_arm64)) \
 	PKG_CONFIG_LIBDIR=$(abspath $(SYSROOT_arm64))/usr/lib/aarch64-linux-gnu/pkgconfig:$(abspath $(SYSROOT_arm64))/usr/share/pkgconfig \
 	$(PKG_CONFIG)
@@ -26,6 +27,7 @@ endif
 else
 user_cc := $(CC)
 user_ar := $(AR)
+user_objcopy := objcopy
 user_pkg_config := $(PKG_CONFIG)
 endif
 

@@ -48,7 +48,7 @@ workload_cflags := -O1 -g -Wall -Wextra -Werror -D_GNU_SOURCE -pthread -fno-omit
 signed_arm64 := $(addprefix $(S)/workload/pac/,deep zero_reader no_frame_pointers)
 workloads := $(patsubst tests/vm/workload/%.c,$(S)/workload/%,\
 	$(filter-out %/plugin.c,$(wildcard tests/vm/workload/*.c))) \
-	$(addprefix $(S)/workload/,split/lined split/moved plugin.so deep_frameless hooks_frameless deep_static deep_plain deep_other) \
+	$(addprefix $(S)/workload/,split/lined split/moved plugin.so deep_frameless hooks_frameless deep_static deep_plain deep_other deep_linked) \
 	$(signed_$(ARCH))
 
 .PHONY: stage
@@ -118,6 +118,12 @@ $(S)/workload/split/moved: tests/vm/workload/lined.c tests/vm/workload/burn.h
 	$(say) DWZ $@
 	$(Q)mkdir -p $(@D) && $(user_cc) $(workload_cflags) -O2 -gdwarf-5 -Wl,--build-id=sha1 -o $@ $< && cp $@ $@.other && \
 		cp $@ $@.whole && dwz -m $@.debug -M moved.debug $@ $@.other
+
+# stripped, with a debug link and no build-id, beside what that names
+$(S)/workload/deep_linked: $(S)/workload/deep_plain
+	$(say) STRIP $@
+	$(Q)$(user_objcopy) --only-keep-debug $< $@.debug
+	$(Q)cd $(@D) && $(user_objcopy) --strip-all --add-gnu-debuglink=$(@F).debug $(<F) $(@F)
 
 $(S)/workload/plugin.so: tests/vm/workload/plugin.c tests/vm/workload/burn.h
 	$(say) CC $@

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A program in a container's cgroup and mount namespace is named after it has gone; a process context is read."""
+"""A program in a container's cgroup and mount namespace is named after it has gone, a stripped one by what its debug link names
+there; a process context is read."""
 
 import os
 import subprocess
@@ -14,6 +15,13 @@ cp /opt/stacktap/workload/deep /mnt/inner
 OTEL_SERVICE_NAME=shop exec /mnt/inner 5 3
 """
 
+# One whose root has a stripped program, and beside it the file that its debug link names: no file of the host is that.
+LINKED = """
+mount -t tmpfs none /mnt
+cp /opt/stacktap/workload/deep_linked /opt/stacktap/workload/deep_linked.debug /mnt/
+exec chroot /mnt /deep_linked 5 3
+"""
+
 
 def guest(t):
     os.mkdir(CGROUP)
@@ -25,6 +33,7 @@ def guest(t):
         os.environ, OTEL_SERVICE_NAME="old", OTEL_RESOURCE_ATTRIBUTES="service.namespace=lab"))
     subprocess.run(["unshare", "--mount", "sh", "-c", SCRIPT], check=True)
     t.ok(not os.path.exists("/mnt/inner"), "nobody else sees the program's file")
+    subprocess.run(["unshare", "--mount", "sh", "-c", LINKED], check=True)
     out, err = t.stop(record, 2)
     t.ok(record.returncode == 0, "record ends well", out + err)
     publisher.kill()
@@ -50,3 +59,7 @@ def host(t):
     said = [dict(s.process.attributes) for s in publisher]
     t.equal({(a.get("service.version"), a.get("service.namespace"), a.get("host.name") == "a lie")
              for a in said}, {("1.2, beta", "lab", False)}, "with what both may say, and nothing else")
+    linked = [s for s in model.of_process(t.load("containers.otlp"), "deep_linked") if s.stack[0].frame_type == "native"]
+    total = sum(s.count for s in linked)
+    named = sum(s.count for s in linked if "bottom" in s.names)
+    t.ok(total >= 100 and named >= 0.95 * total, f"names of a stripped program by its debug link, in its container: {named} of {total}")
