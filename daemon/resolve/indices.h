@@ -15,7 +15,7 @@
 #include "process/object.h"
 
 enum {
-	INDICES_WAIT_MS = 100,
+	INDICES_WAIT_MS = 250,
 	INDICES_QUEUE_MAX = 8,
 	INDICES_QUEUE_BYTES = 16 << 20,
 };

@@ -5,6 +5,7 @@
  * "NAME<tab>FILE<tab>LINE<tab>COLUMN<tab>START", then an empty line.
  * usage: line_names FILE [DWZ-FILE]
  *        line_names FILE --split PACKAGE	or a .dwo file
+ *        line_names --now FILE	as the daemon asks, which looks itself whether there are lines
  */
 #include <fcntl.h>
 #include <inttypes.h>
@@ -12,6 +13,8 @@
 #include <sys/stat.h>
 
 #include "helper/parser.h"
+
+enum { NOW_MS = 20000 };
 
 static struct object *open_object(const char *path, int *ret_fd)
 {
@@ -38,6 +41,26 @@ static void print_answer(const struct lines_answer *answer, uint32_t count)
 	}
 }
 
+/* Of a file that nothing is known of: what it may have lines by is asked first. */
+static int find_now(struct parser *parser, struct object *object, int fd, const uint64_t *addresses, uint32_t count,
+		    struct lines_answer *ret_answer)
+{
+	struct lines_facts facts;
+	uint64_t began;
+	int r = parser_begin_lines(parser, &began);
+
+	if (!r)
+		r = parser_debug(parser, object, fd, NOW_MS, &facts);
+	if (!r && !facts.has_dwarf && !facts.has_go_lines)
+		r = -ENODATA;
+	if (!r)
+		r = parser_open_lines(parser, object, fd, facts.has_dwarf, NULL, NULL, NOW_MS);
+	if (!r)
+		r = parser_lines(parser, object, addresses, count, NOW_MS, ret_answer);
+	parser_end_lines(parser, began);
+	return r;
+}
+
 int main(int argc, char **argv)
 {
 	static struct lines_answer answer;
@@ -48,7 +71,12 @@ int main(int argc, char **argv)
 	int fd, r;
 	uint32_t count;
 	char line[64];
+	const bool is_now = argc == 3 && !strcmp(argv[1], "--now");
 
+	if (is_now) {
+		argc--;
+		argv++;
+	}
 	if (argc == 4 && !strcmp(argv[2], "--split")) {
 		package = open_object(argv[3], &parts[1].fd);
 		parts[1].size = package->size;
@@ -63,11 +91,13 @@ int main(int argc, char **argv)
 	}
 	if (parser_new(&parser) < 0)
 		return 2;
-	r = parser_open_lines(parser, object, fd, true, &parts[0], &parts[1], PARSER_LINES_MS);
+	r = is_now ? 0 : parser_open_lines(parser, object, fd, true, &parts[0], &parts[1], PARSER_LINES_MS);
 	do {
 		for (count = 0; count < LINES_ADDRESSES_MAX && fgets(line, sizeof(line), stdin);)
 			addresses[count++] = strtoull(line, NULL, 16);
-		if (r == 0)
+		if (is_now)
+			r = find_now(parser, object, fd, addresses, count, &answer);
+		else if (r == 0)
 			r = parser_lines(parser, object, addresses, count, PARSER_LINES_MS, &answer);
 		if (r < 0) {
 			fprintf(stderr, "%s: error %d\n", argv[1], -r);
