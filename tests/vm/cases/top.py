@@ -297,6 +297,12 @@ class Keys:
     def heading(self):
         return tuple(self.lines()[4].split()[2:])
 
+    def choose(self, key, wanted):
+        """The row that is selected then, one of these as soon as it is."""
+        os.write(self.terminal.master, key)
+        self.t.comes_to(lambda: any(name in wanted for name in self.selected()), 10)
+        return self.selected()
+
     def press(self, key, have, want, text):
         """@have is @want, soon."""
         os.write(self.terminal.master, key)
@@ -338,7 +344,8 @@ def keys(t, busy):
                            (PAGE_UP, 0, "page up"), (END, -1, "end")):
         # rows behind the second have the same share, and no order that lasts
         wanted = rows[2:] if row in (2, -1) else [rows[row]]
-        now.press(key, lambda wanted=wanted: any(name in wanted for name in now.selected()), True, f"{text} selects a row")
+        chosen = now.choose(key, wanted)
+        t.ok(chosen and chosen[0] in wanted, f"{text} selects a row", (chosen, rows, now.names(), terminal.text(), [terminal.styles_of(i, 0, 76) for i in (5, 6)]))
     t.ok(set(now.selected()) <= set(now.names()), "and it is on the screen", terminal.text())
     now.press(HOME, now.selected, rows[:1], "home, from there")
     for key, column in ((b"s", "total"), (F6, "self")):
