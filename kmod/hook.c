@@ -7,7 +7,7 @@
 #include "compat/compat.h"
 #include "hook.h"
 
-unsigned long st_hook_trampolines[HOOK_TRAMPOLINES] __ro_after_init;
+struct hook_trampoline st_hook_trampolines[HOOK_TRAMPOLINES] __ro_after_init;
 unsigned long st_hook_graph __ro_after_init;
 unsigned long st_hook_graph_bytes __ro_after_init;
 
@@ -47,14 +47,15 @@ void __init st_hook_init(void)
 
 	BUILD_BUG_ON(ARRAY_SIZE(names) > HOOK_TRAMPOLINES);
 	for (i = 0; i < ARRAY_SIZE(names); i++) {
-		unsigned long address = hook_find(names[i]);
+		struct hook_trampoline found = { .start = hook_find(names[i]) };
 
-		if (!address)
+		if (!found.start)
 			continue;
-		st_hook_trampolines[count++] = address;
+		found.bytes = hook_bytes(found.start);
+		st_hook_trampolines[count++] = found;
 		if (!i) {
-			st_hook_graph = address;
-			st_hook_graph_bytes = hook_bytes(address);
+			st_hook_graph = found.start;
+			st_hook_graph_bytes = found.bytes;
 		}
 	}
 }

@@ -11,7 +11,12 @@ enum {
 	HOOK_TRAMPOLINES = 4,	/* of the kernel, under all their names */
 };
 
-extern unsigned long st_hook_trampolines[HOOK_TRAMPOLINES];
+struct hook_trampoline {
+	unsigned long start;
+	unsigned long bytes;
+};
+
+extern struct hook_trampoline st_hook_trampolines[HOOK_TRAMPOLINES];
 extern unsigned long st_hook_graph;		/* function-graph's, which is one of them */
 extern unsigned long st_hook_graph_bytes;
 
@@ -23,8 +28,22 @@ static inline bool hook_is_kernel(unsigned long address)
 {
 	unsigned int i;
 
-	for (i = 0; i < HOOK_TRAMPOLINES && st_hook_trampolines[i]; i++)
-		if (address == st_hook_trampolines[i])
+	for (i = 0; i < HOOK_TRAMPOLINES && st_hook_trampolines[i].start; i++)
+		if (address == st_hook_trampolines[i].start)
+			return true;
+	return false;
+}
+
+/*
+ * Is it in any of them, all of which run with the frame pointer of the caller of the one that they return
+ * to? A walk by frame pointers alone leaves that one out.
+ */
+static inline bool hook_is_running(unsigned long address)
+{
+	unsigned int i;
+
+	for (i = 0; i < HOOK_TRAMPOLINES && st_hook_trampolines[i].start; i++)
+		if (address - st_hook_trampolines[i].start < st_hook_trampolines[i].bytes)
 			return true;
 	return false;
 }

@@ -16,6 +16,12 @@ struct frame_record {
 /* exclusive upper bound of a frame record's address */
 #define FRAME_LIMIT (TASK_SIZE_MAX - sizeof(struct frame_record) + 1)
 
+/* ORC has rules for trampolines, or ends there; a frame pointer leads past the one that they return to. */
+static __always_inline bool stack_skips_caller(unsigned long address)
+{
+	return IS_ENABLED(CONFIG_UNWINDER_FRAME_POINTER) && unlikely(hook_is_running(address));
+}
+
 void st_stack_walk_kernel(struct pt_regs *regs, struct stacktap_stack *stack)
 {
 	struct unwind_state state;
@@ -24,6 +30,10 @@ void st_stack_walk_kernel(struct pt_regs *regs, struct stacktap_stack *stack)
 
 	if (regs->flags & X86_EFLAGS_FIXED) {
 		stack->ips[stack->nr++] = regs->ip;
+		if (stack_skips_caller(regs->ip)) {
+			stack->end = STACKTAP_END_HOOK;
+			return;
+		}
 		unwind_start(&state, current, regs, NULL);
 	} else {
 		/* software events make up registers; only their stack pointer can be trusted */
@@ -48,6 +58,10 @@ void st_stack_walk_kernel(struct pt_regs *regs, struct stacktap_stack *stack)
 			return;
 		}
 		stack->ips[stack->nr++] = addr;
+		if (stack_skips_caller(addr)) {
+			stack->end = STACKTAP_END_HOOK;
+			return;
+		}
 	}
 	if (unwind_error(&state))
 		stack->end = STACKTAP_END_NO_RULE;

@@ -359,7 +359,7 @@ enum stacktap_end {
  * HOOK: kretprobe, fprobe, function-graph or a uretprobe is to be called when the last function of the
  * stack returns, and a trampoline's address stands in place of the caller's, which nobody but the hook knows.
  * The trampoline is not recorded as a caller. Or function-graph's trampoline runs, which only on some kernels
- * has a frame that leads on. In a task with a uretprobe under way any return address at the start of
+ * has a frame that leads on, or any of the kernel's where x86 unwinds by frame pointers. In a task with a uretprobe under way any return address at the start of
  * a page is taken for the trampoline's, unless it is in code of the list that has a table. Kernels without
  * CONFIG_KPROBES do not tell where those of the kernel are.
  */

@@ -86,6 +86,7 @@ struct hooked_stacks {
 	struct range trampolines[HOOKS_TRAMPOLINES];
 	unsigned int nr_trampolines;
 	struct range graph;	/* function-graph's */
+	bool has_orc;		/* this kernel has rules for its stacks */
 	uint64_t under;		/* stacks with the hooked function as a caller */
 	uint64_t whole, ended;	/* of these: beyond it to the end, and to the hook */
 	uint64_t trampoline;	/* has one for a caller */
@@ -122,19 +123,23 @@ static void keep_wrong(struct hooked_stacks *stacks, const struct sample_view *v
 	memcpy(wrong->ips, view->kernel_ips, wrong->nr * sizeof(wrong->ips[0]));
 }
 
-/* x86's unwinder comes to a caller through some trampolines that run; arm64's frames leave one out. */
+/*
+ * x86's rules lead through some trampolines that run to a caller. By frame pointers it is left out of all,
+ * on arm64 of function-graph's.
+ */
 static bool lacks_caller(const struct hooked_stacks *stacks, const struct sample_view *view)
 {
-	unsigned int i = 0;
+	unsigned int i;
 
+	for (i = 0; i + 1 < view->nr_kernel && !stacks->has_orc; i++) {
 #ifdef __aarch64__
-	for (; i + 1 < view->nr_kernel; i++)
 		if (is_in(&stacks->graph, view->kernel_ips[i]))
-			return true;
 #else
-	i = view->nr_kernel - 1;
+		if (is_trampoline(stacks, view->kernel_ips[i]))
 #endif
-	return is_trampoline(stacks, view->kernel_ips[i]);
+			return true;
+	}
+	return is_trampoline(stacks, view->kernel_ips[view->nr_kernel - 1]);
 }
 
 static void visit(const struct sample_view *view, void *arg)
@@ -223,6 +228,8 @@ static void see_start(uint64_t address, const char *name, void *arg)
 		range = &stacks->hooked;
 	else if (!strcmp(name, "return_to_handler"))
 		range = &stacks->graph;
+	else if (!strcmp(name, "__start_orc_unwind"))
+		stacks->has_orc = true;
 	else if (strstr(name, "kretprobe_trampoline") || strstr(name, "rethook_trampoline"))
 		range = stacks->nr_trampolines < HOOKS_TRAMPOLINES ?
 			&stacks->trampolines[stacks->nr_trampolines++] : NULL;
