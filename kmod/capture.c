@@ -171,6 +171,12 @@ static unsigned int level_kernel_frames(enum ceiling_level level, unsigned int f
 	return likely(level < CEILING_LEAF) ? frames : 1;
 }
 
+/* Of a stack that has all frames that were wanted, but not as many as the session does. */
+static u8 short_end(u32 left_ns)
+{
+	return left_ns ? STACKTAP_END_BUDGET : STACKTAP_END_TIME;
+}
+
 static void capture_refuse(struct stacktap_counter *counter, s64 space, u64 now)
 {
 	struct stacktap_cpu *cpu = counter->cpu;
@@ -252,7 +258,7 @@ capture_finish(struct stacktap_counter *counter, struct stacktap_sample *sample,
 			return;
 		}
 		if (wanted < session->user_frames)
-			stack->end = STACKTAP_END_BUDGET;
+			stack->end = short_end(left_ns);
 	}
 	if (unlikely(level != CEILING_WHOLE))
 		stack->slice = 0;
@@ -280,9 +286,9 @@ capture_finish(struct stacktap_counter *counter, struct stacktap_sample *sample,
 
 /* How a kernel stack ended for which @stack had room for all of @wanted frames. */
 static u8 kernel_end_of(const struct stacktap_stack *stack, unsigned int wanted,
-			unsigned int frames)
+			unsigned int frames, u32 left_ns)
 {
-	return stack->end == STACKTAP_END_DEPTH && wanted < frames ? STACKTAP_END_BUDGET :
+	return stack->end == STACKTAP_END_DEPTH && wanted < frames ? short_end(left_ns) :
 								     stack->end;
 }
 
@@ -291,7 +297,8 @@ static u8 kernel_end_of(const struct stacktap_stack *stack, unsigned int wanted,
  * of the ring cut it.
  */
 static noinline u32 capture_kernel(struct stacktap_cpu *cpu, struct stacktap_sample *sample,
-				   struct pt_regs *regs, s64 space, enum ceiling_level level)
+				   struct pt_regs *regs, s64 space, u32 left_ns,
+				   enum ceiling_level level)
 {
 	u32 size = sizeof(*sample);
 	struct stacktap_section *section = section_begin(sample, size,
@@ -306,7 +313,7 @@ static noinline u32 capture_kernel(struct stacktap_cpu *cpu, struct stacktap_sam
 	st_stack_walk_kernel(regs, stack);
 	if (stack->end == STACKTAP_END_DEPTH && stack->max < wanted)
 		return 0;
-	stack->end = kernel_end_of(stack, wanted, frames);
+	stack->end = kernel_end_of(stack, wanted, frames, left_ns);
 	sample->kernel_end = stack->end;
 	return size + section_end(section, stack->nr);
 }
@@ -328,7 +335,7 @@ static bool capture_now(struct stacktap_counter *counter, struct perf_sample_dat
 		return false;
 	flags = sample_begin(sample, counter, data, regs, now);
 	if (!user_mode(regs)) {
-		size = capture_kernel(counter->cpu, sample, regs, space, level);
+		size = capture_kernel(counter->cpu, sample, regs, space, left_ns, level);
 		end = counter->cpu->stack.end;
 	}
 	if (!size) {
@@ -390,6 +397,9 @@ static bool capture_one_phase(struct stacktap_counter *counter, struct perf_samp
 	cpu->recording = true;
 	barrier();
 	left_ns = stretch_begin(stretch, began.now, SESSION_WALK_LIMIT_NS, counter->clock);
+	/* each of many sessions would go beyond it by its first frames and by a kernel stack, which has no clock */
+	if (IS_ENABLED(CONFIG_PREEMPT_RT) && !left_ns)
+		level = max_t(enum ceiling_level, level, CEILING_LEAF);
 	is_whole = capture_now(counter, data, regs, began, left_ns, level);
 	stretch_end(stretch, began.now, cost_later(began).now, counter->clock);
 	barrier();
@@ -409,7 +419,7 @@ static noinline void slot_walk_kernel(struct stacktap_slot *slot, struct pt_regs
 	stack.max = level_kernel_frames(level, frames);
 	st_stack_walk_kernel(regs, &stack);
 	slot->kernel_nr = stack.nr;
-	slot->sample.kernel_end = kernel_end_of(&stack, stack.max, frames);
+	slot->sample.kernel_end = kernel_end_of(&stack, stack.max, frames, U32_MAX);
 }
 
 static void capture_stash(struct stacktap_counter *counter, struct perf_sample_data *data,

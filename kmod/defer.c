@@ -46,7 +46,7 @@ void st_defer_run(u32 limit_ns)
 	struct stacktap_session *session;
 	struct stacktap_cpu *cpu;
 	unsigned int first;
-	bool is_left = false;
+	bool is_first = true, is_left = false;
 	u64 draining;
 
 	/* cleared before the stash is read: an NMI in between sets it again and queues the work */
@@ -58,12 +58,17 @@ void st_defer_run(u32 limit_ns)
 		if (!session)
 			continue;
 		cpu = session_cpu(session, this_cpu);
-		if (cpu && st_capture_drain_cpu(cpu, began, limit_ns)) {
+		if (!cpu)
+			continue;
+		/* each drains a sample at least; who waits begins the next time */
+		if ((!is_first && cost_since(began) > limit_ns) ||
+		    st_capture_drain_cpu(cpu, began, limit_ns)) {
 			this_cpu_or(st_defer_draining, 1ULL << session->slot);
 			if (!is_left)
 				this_cpu_write(defer_first, session->slot);
 			is_left = true;
 		}
+		is_first = false;
 	}
 	if (!is_left)
 		return;
