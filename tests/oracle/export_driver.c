@@ -113,6 +113,12 @@ static int parse(struct driver *driver, char *argument)
 		pool_get(POOL_QUEUES)->limit = number;
 	else if (!strcmp(argument, "headers"))
 		driver->destination.http.headers = value;
+	else if (!strcmp(argument, "certificate"))
+		driver->destination.http.certificate = value;
+	else if (!strcmp(argument, "client_certificate"))
+		driver->destination.http.client_certificate = value;
+	else if (!strcmp(argument, "client_key"))
+		driver->destination.http.client_key = value;
 	else if (!strcmp(argument, "store"))
 		driver->options.store_directory = value;
 	else if (!strcmp(argument, "spool"))

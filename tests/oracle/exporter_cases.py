@@ -7,12 +7,14 @@ usage: exporter_cases.py EXPORT_DRIVER DIRECTORY
 
 import collections
 import concurrent.futures
+import contextlib
 import fcntl
 import json
 import os
 import random
 import re
 import socket
+import ssl
 import subprocess
 import sys
 import threading
@@ -766,9 +768,84 @@ def spooled(program, directory):
     tell("without its disk payloads wait in memory", differ(stats, expected(2, 0)))
 
 
+def pipe(source, sink):
+    try:
+        while data := source.recv(65536):
+            sink.sendall(data)
+        sink.shutdown(socket.SHUT_WR)
+    except OSError:
+        pass
+
+
+@contextlib.contextmanager
+def front(port, context=None):
+    """A port that passes on to another one: by TLS, or as a proxy to where CONNECT says. Yields it and how often that happened."""
+    passed = []
+
+    def serve(connection):
+        try:
+            if context:
+                connection, to = context.wrap_socket(connection, server_side=True), ("127.0.0.1", port)
+            else:
+                words = connection.recv(65536).split()
+                connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
+                to = ("127.0.0.1", int(words[1].rpartition(b":")[2])) if words[0] == b"CONNECT" else None
+            other = socket.create_connection(to)
+        except OSError:
+            return connection.close()
+        passed.append(to[1])
+        threading.Thread(target=pipe, args=(other, connection), daemon=True).start()
+        return pipe(connection, other)
+
+    def accept():
+        with contextlib.suppress(OSError):
+            while True:
+                threading.Thread(target=serve, args=(listener.accept()[0],), daemon=True).start()
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        threading.Thread(target=accept, daemon=True).start()
+        yield listener.getsockname()[1], passed
+
+
+def over_tls(program, directory):
+    """Both sides show a certificate, and take none that the other one's is not signed by."""
+    def certificate(name, *options):
+        path = os.path.join(directory, name)
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-keyout", path + ".key", "-out",
+                        path + ".crt", "-subj", f"/CN={name}", *options], stderr=subprocess.DEVNULL, check=True)
+        return path
+    server, client, other = (certificate(name, "-addext", "subjectAltName=IP:127.0.0.1") for name in ("server", "client", "other"))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(server + ".crt", server + ".key")
+    context.load_verify_locations(client + ".crt")
+    context.verify_mode = ssl.CERT_REQUIRED
+    ours = {"client_certificate": client + ".crt", "client_key": client + ".key"}
+    receiver = Receiver(directory, "tls", "")
+    try:
+        with front(receiver.port, context) as (port, _), front(0) as (proxy, proxied):
+            url = f"https://127.0.0.1:{port}{PATH}"
+            for name, sent, options in (
+                    ("a certificate of the receiver that nobody vouches for is not taken", 0, {"certificate": other + ".crt", **ours}),
+                    ("a receiver that wants one gets ours", 1, {"certificate": server + ".crt", **ours}),
+                    ("and takes no other", 0, {"certificate": server + ".crt", "client_certificate": other + ".crt",
+                                               "client_key": other + ".key"})):
+                stats = drive(program, url, 1, RUN_MS if sent else 600, **options)
+                tell("TLS: " + name, differ(stats, {"payloads_sent": sent, "payloads_dropped": 1 - sent}))
+            os.environ["https_proxy"] = f"http://127.0.0.1:{proxy}"
+            try:
+                stats = drive(program, url, 1, RUN_MS, certificate=server + ".crt", **ours)
+            finally:
+                del os.environ["https_proxy"]
+            tell("TLS: through a proxy", differ({**stats, "proxied": proxied}, {"payloads_sent": 1, "proxied": [port]}))
+    finally:
+        receiver.stop()
+    tell("TLS: what was sent is there", [] if len(taken(receiver)) == 2 else [("payloads", len(taken(receiver)), 2)])
+
+
 def main():
     program, directory = sys.argv[1:]
     scripted(program, directory)
+    over_tls(program, directory)
     down_at_start(program, directory)
     other_protocol(program)
     hostile(program)
