@@ -13,6 +13,7 @@
 #include "resolve/parts.h"
 
 #define LINES_WINDOW_NS NSEC_PER_SEC
+#define LINES_RECORDING_NS (10 * NSEC_PER_SEC)	/* where no later window has the rest */
 
 struct lines_stats {
 	uint64_t with_lines;	/* Locations */

@@ -526,7 +526,8 @@ static void begin(struct symbolizer *symbolizer, const struct window *window)
 	symbolizer->windows++;
 	deadline_set(&symbolizer->deadline,
 		     symbolizer->options.names_ms ? max_of(end, now + LEAST_MS * NSEC_PER_MSEC) : DEADLINE_NONE);
-	symbolizer->lines_deadline = min_of(now + LINES_WINDOW_NS, atomic_load(&symbolizer->deadline.at));
+	symbolizer->lines_deadline = min_of(now + (symbolizer->options.names_ms ? LINES_WINDOW_NS : LINES_RECORDING_NS),
+					    atomic_load(&symbolizer->deadline.at));
 	parser_until(symbolizer->parser, &symbolizer->deadline);
 	opener_until(symbolizer->opener, &symbolizer->deadline);
 	parser_pay(symbolizer->parser, 0);
