@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A parser that does not answer costs a window the names that it has not found in time, and the next ones nothing."""
+
+import json
+import os
+import signal
+import time
+
+STORE = "/tmp/late"
+PROGRAM = "/tmp/late_program"
+PROGRAMS = 6
+WAIT = 2
+CONFIG = f"""[profile]
+rate = 199
+window_seconds = 1
+window_max_seconds = 1
+budget_ns = 0
+[symbols]
+wait_seconds = {WAIT}
+[store]
+directory = {STORE}
+[daemon]
+load_module = no
+status_seconds = 1
+"""
+
+
+def status(group, name):
+    try:
+        with open("/run/stacktap/status.json", encoding="utf-8") as file:
+            return json.load(file).get(group, {}).get(name, 0)
+    except FileNotFoundError:
+        return 0
+
+
+def parsers():
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/comm", encoding="ascii") as file:
+                if file.read().strip() == "stacktap-parser":
+                    found.append(int(pid))
+        except (FileNotFoundError, ProcessLookupError):
+            pass
+    return found
+
+
+def guest(t):
+    os.makedirs(STORE)
+    # each of another content than any that has been read
+    for i in range(PROGRAMS):
+        t.run("sh", "-c", f"cp /opt/stacktap/workload/deep_static {PROGRAM}{i} && echo {i} >>{PROGRAM}{i}")
+    config = t.path("stacktap.conf")
+    with open(config, "w", encoding="ascii") as file:
+        file.write(CONFIG)
+    daemon = t.start("/opt/stacktap/bin/stacktapd", "--config", config)
+    t.until(lambda: status("windows", "samples") > 0 and parsers(), 60, "a window, and a parser")
+    before = status("symbolizer", "windows_late")
+    # it is replaced when it has not answered, and the next one does not either; twice in a file, and that is set apart
+    programs = [t.start(f"{PROGRAM}{i}", "12", "600") for i in range(PROGRAMS)]
+
+    def is_late():
+        for pid in parsers():
+            os.kill(pid, signal.SIGSTOP)
+        time.sleep(0.1)
+        return status("symbolizer", "windows_late") > before
+
+    t.ok(t.comes_to(is_late, 60), "a window leaves without the names that nobody has found")
+    t.ok(status("symbolizer", "late") > 0, f"frames of it are counted: {status('symbolizer', 'late')}")
+    for pid in parsers():
+        os.kill(pid, signal.SIGCONT)
+    # names of what came too late are the first of the next windows
+    time.sleep(10)
+    out, err = t.stop(daemon)
+    t.ok(daemon.returncode == 0, "the daemon ends well", out + err)
+    for program in programs:
+        program.kill()
+    with open(t.path("store.otlp"), "wb") as to:
+        for name in sorted(os.listdir(STORE)):
+            if name.endswith(".otlp"):
+                with open(f"{STORE}/{name}", "rb") as file:
+                    to.write(file.read())
+
+
+def host(t):
+    import model
+    samples = [s for s in t.load("store.otlp") if s.process.executable.startswith("late_program") and s.stack and s.stack[0].frame_type == "native"]
+    total = sum(s.count for s in samples)
+    named = [s for s in samples if "bottom" in s.names]
+    late = [s for s in samples if any(dict(frame.location_attributes).get("stacktap.unnamed") == "late" for frame in s.stack)]
+    t.ok(total > 50 and sum(s.count for s in named) > total / 4, f"{sum(s.count for s in named)} of {total} samples have names: later windows'")
+    t.ok(late, f"{sum(s.count for s in late)} say that these came too late")
