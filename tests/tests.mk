@@ -166,8 +166,9 @@ quick_arm64 := kmod kernel_time known_split unwind budget
 
 # What make test-more leaves out unless FULL=1. On x86_64: a guest has no PMU to share, nor one to
 # be in step with, to be throttled by or whose samples have a cost.
-# The ceiling is the same code; arm64's guest shows it with the clock and with cycles.
-spare_x86_64 := beside ceiling cost lockstep throttle stall
+# The ceiling is the same code; arm64's guest shows it with the clock and with cycles. What late waits for, unit tests
+# show with fewer CPU seconds.
+spare_x86_64 := beside ceiling cost late lockstep throttle stall
 # On arm64: this code is the same as on x86_64, and the last two run on the kernel of test-nmi.
 spare_arm64 := abi absent bad_frames bad_input clock_count command compare containers control daemon degrade doctor filters hotplug split_lines \
 	images isolated late lifecycle lifetimes lockdown many_cpus power_loss recovery reload replies sessions short_lived soak \
