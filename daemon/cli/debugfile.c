@@ -141,9 +141,9 @@ static const char *in_words(int error)
 	case -ENOMEM:
 		return "it needs more memory than the parser may take";
 	case -EFBIG:
-		return "it is larger than what is read";
+		return "it is too large to read";
 	case -EBADMSG:
-		return "it is damaged, or ends too early";
+		return "it is damaged or truncated";
 	case -EHOSTDOWN:
 		return "its file system does not answer";
 	case -EREMOTE:

@@ -113,13 +113,13 @@ void dwo_places_note(const struct dwo_places *dwos, size_t size, char *ret_note)
 	if (!files->without)
 		ret_note[0] = '\0';
 	else if (dwos->file->split.fd >= 0)
-		snprintf(ret_note, size, "%u without inlined functions: the split DWARF package (.dwp) does not have them: "
+		snprintf(ret_note, size, "%u addresses without inlined functions: the split DWARF package (.dwp) does not have them: "
 			 "pack it anew", files->without);
 	else if (files->why == DWO_LATE)
-		snprintf(ret_note, size, "%u without inlined functions: .dwo files of its split DWARF take longer than %u seconds "
+		snprintf(ret_note, size, "%u addresses without inlined functions: .dwo files of its split DWARF take longer than %u seconds "
 			 "to read: pack them as a .dwp file", files->without, DWOS_MS / 1000);
 	else
-		snprintf(ret_note, size, "%u without inlined functions: .dwo files of its split DWARF %s%s%s: name a directory that "
-			 "has them by `--debug-dir'", files->without, words[files->why], files->missing[0] ? ", as " : "",
+		snprintf(ret_note, size, "%u addresses without inlined functions: .dwo files of its split DWARF %s%s%s: pass their "
+			 "directory with `--debug-dir'", files->without, words[files->why], files->missing[0] ? ", such as " : "",
 			 files->missing);
 }

@@ -109,8 +109,8 @@ void report_say_untold(const struct sliced *sliced)
 
 	if (sliced_is_telling(sliced) || fit_left(0) < FIT_ERRORS)
 		return;
-	fit_add(note, "no errors (±): samples are in %u of %d slices of the time, which is too few to tell how they depend "
-		"on each other", sliced->used, SLICES);
+	fit_add(note, "no errors (±): samples are in only %u of %d time slices, too few to estimate their "
+		"correlation", sliced->used, SLICES);
 	fit_words(0, 0, note);
 }
 

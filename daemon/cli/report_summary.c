@@ -213,8 +213,8 @@ static void say_sure(struct summary *summary)
 	if (!diff_say_paths(shares, paths + strlen(paths), sizeof(paths) - strlen(paths)))
 		*paths = 0;
 	if (!sliced_is_telling(&shares->sides[DIFF_AFTER]))
-		return line(summary, "how sure", "not known: samples are in %u of %d slices of the time, "
-			    "which is too few to tell how they depend on each other%s",
+		return line(summary, "how sure", "not known: samples are in only %u of %d time slices, "
+			    "too few to estimate their correlation%s",
 			    shares->sides[DIFF_AFTER].used, SLICES, paths);
 	line(summary, "how sure", "a share of 50 %% is good to ± %.2f, one of 5 %% to ± %.2f, "
 	     "one of 0.5 %% to ± %.2f (phi %.1f, the median)%s", 196 * sqrt(0.25 / size),

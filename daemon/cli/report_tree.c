@@ -214,7 +214,7 @@ static void say_untold(const struct printer *printer)
 	report_say_untold(&printer->errors.whole);
 	if (!printer->errors.beyond || fit_left(0) < FIT_ERRORS)
 		return;
-	fit_add(note, "errors (±) are those of the %d rows with the most samples, %zu have none", DIFF_PATHS_MAX,
+	fit_add(note, "only the %d rows with the most samples, and those of fewer than 10, have errors (±); %zu rows have none", DIFF_PATHS_MAX,
 		printer->errors.beyond);
 	fit_words(0, 0, note);
 }

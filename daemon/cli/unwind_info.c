@@ -163,10 +163,10 @@ static const char *reason(int error)
 		return "its call frame information is too large";
 	case -ETIME:
 	case -ETIMEDOUT:
-		return "compiling it takes longer than the parser may; try again when the host is less busy";
+		return "compiling its table takes more than 10 seconds; try again when the host is less busy";
 	case -EPIPE:
-		return "the parser crashed in it, or ran out of memory; `readelf --debug-dump=frames' may "
-		       "say what is wrong with it";
+		return "the parser crashed on this file, or ran out of memory; `readelf --debug-dump=frames' may "
+		       "show what is wrong in the file";
 	case -EAGAIN:
 		return "the parser cannot be started; raise the limits of open files and processes, "
 		       "`ulimit -n' and `ulimit -u'";

@@ -78,7 +78,7 @@ static void start_indices(struct symbolizer *symbolizer)
 	r = indices_new(options, &symbolizer->indices);
 	if (r < 0)
 		log_warning("indices of DWARF cannot be kept in %s: %s", options->directory,
-			    r == -EPERM ? "it is another user's, or others may write to it" : strerror(-r));
+			    r == -EPERM ? "the directory must belong to the daemon's user, and nobody else may write to it" : strerror(-r));
 }
 
 int symbolizer_new(const struct symbolizer_options *options, struct symbolizer **ret_symbolizer)

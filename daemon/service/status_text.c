@@ -76,8 +76,8 @@ static const struct status_line lines[] = {
 	  .when = { C(LINES_frames), C(LINES_put_off), C(LINES_files_without) },
 	  .values = { C(LINES_frames), C(LINES_put_off), C(LINES_files_without) } },
 	{ .group = GROUP_LINES,
-	  .text = "  split DWARF: {} files read; {} frames without inlined functions, as theirs are not here or not read; {} files "
-		  "refused for who may write to them",
+	  .text = "  split DWARF: {} files read; {} frames without inlined functions, as a .dwo or .dwp file was not found or read; {} files "
+		  "refused for their owner or mode",
 	  .when = { C(LINES_split_files), C(LINES_split_missing), C(LINES_parts_refused) },
 	  .values = { C(LINES_split_files), C(LINES_split_missing), C(LINES_parts_refused) } },
 	{ .group = GROUP_LINES,

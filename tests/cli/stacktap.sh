@@ -258,8 +258,8 @@ ends() {
 	"$helpers/parser_ends.py" "$1" "$scratch/long.so" "$stacktap" unwind-info "$scratch/long.so" </dev/null >"$out" 2>"$err"
 	[ $? -eq 1 ] && [ "$(wc -l <"$err")" -eq 1 ] && [ ! -s "$out" ] && says "$err" "$scratch/long.so: $2"
 }
-check "unwind-info whose parser crashes" ends SIGKILL "the parser crashed in it, or ran out of memory; \`readelf"
-check "unwind-info whose parser hangs" ends SIGSTOP "compiling it takes longer than the parser may; try again"
+check "unwind-info whose parser crashes" ends SIGKILL "the parser crashed on this file, or ran out of memory; \`readelf"
+check "unwind-info whose parser hangs" ends SIGSTOP "compiling its table takes more than 10 seconds; try again"
 (ulimit -n 4 && "$stacktap" unwind-info "$stacktap") >"$out" 2>"$err" </dev/null
 same "unwind-info without a parser: exit status" $? 1
 check "unwind-info without a parser says so" says "$err" "the parser cannot be started; raise the limits"

@@ -187,10 +187,10 @@ def check_notes(stacktap, work):
     shutil.move(more, more + ".kept")
     shutil.copy(os.path.join(work, "gcc-4", "obj", "more.dwo"), more)
     named = Named(stacktap, work, path, addresses)
-    tell("split DWARF are of another build, as obj/more.dwo: name" in named.note, "one of another build", named.note)
+    tell("split DWARF are of another build, such as obj/more.dwo: pass" in named.note, "one of another build", named.note)
     write(more, "noise" * 1000)
     named = Named(stacktap, work, path, addresses)
-    tell("split DWARF cannot be read, as obj/more.dwo: name" in named.note, "one of noise", named.note)
+    tell("split DWARF cannot be read, such as obj/more.dwo: pass" in named.note, "one of noise", named.note)
     shutil.move(more + ".kept", more)
     # no object file, and what must not be opened by whoever may read it: the name is as long as the one in its place
     for name in (b"/etc/passwd", b"/proc/kmsg", b"/sys/x/../y"):

@@ -181,14 +181,14 @@ def check_packed(case):
         check_annotate_packed(case, packed)
         placed = os.path.join(root, "lib/modules/6.1.0/kernel/net/shop-floor.ko" + end)
         os.truncate(placed, os.path.getsize(placed) // 2)
-        case.none(f"half of {end}", "--debug-dir", root, word="it is damaged, or ends too early")
+        case.none(f"half of {end}", "--debug-dir", root, word="it is damaged or truncated")
         if end != ".zst":
             continue
         with open(placed, "wb") as file:
             zeros = subprocess.Popen(["head", "-c", "200M", "/dev/zero"], stdout=subprocess.PIPE)
             subprocess.run([*tool, "-c"], check=True, stdin=zeros.stdout, stdout=file)
             zeros.communicate()
-        case.none(f"200 MiB of zeros in {end}", "--debug-dir", root, word="it is larger than what is read")
+        case.none(f"200 MiB of zeros in {end}", "--debug-dir", root, word="it is too large to read")
 
 
 def check_annotate_packed(case, packed):

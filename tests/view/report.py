@@ -328,7 +328,7 @@ def check_many(tap, stacktap, work):
                                    text=True, timeout=120).stdout for options in ((), ("--json",))]
             beyond = json.loads(done[1])["beyond"]
             tap.check(f"{view} says how many rows have errors, {kind}", beyond and done[0].endswith(
-                f"\nerrors (±) are those of the 65536 rows with the most samples, {beyond} have none\n"), done[0][-200:])
+                f"\nonly the 65536 rows with the most samples, and those of fewer than 10, have errors (±); {beyond} rows have none\n"), done[0][-200:])
             with_error = sum("error95" in node for node in json.loads(done[1])["nodes"])
             tap.same(f"and so many do, {kind}", 300 * (view == "--tree") + 250 * (view == "--callers") + 75000 - with_error, beyond)
         done = subprocess.run([stacktap, "diff", "--json", path, path], check=True, capture_output=True, text=True, timeout=120).stdout
@@ -444,12 +444,12 @@ def check_bursts(tap, stacktap, work):
     for view in ("--tree", "--callers"):
         tap.check(f"{view}: none", "50.00 % ±" not in ask(view) and '"error95"' not in ask("--json", view), ask(view))
     for view in (("--tree",), ("--callers",), ("--by", "function")):
-        tap.same(f"{' '.join(view)} says why", ask(*view).splitlines()[-1], "no errors (±): samples are in 7 of 40 slices of the time, "
-                 "which is too few to tell how they depend on each other")
+        tap.same(f"{' '.join(view)} says why", ask(*view).splitlines()[-1], "no errors (±): samples are in only 7 of 40 time slices, "
+                 "too few to estimate their correlation")
     lines = ask("--summary").splitlines()
     tap.check("the summary has none", "±" not in "".join(lines), lines)
-    tap.check("and says why", lines[8] == "how sure   not known: samples are in 7 of 40 slices of the time, which is too few to tell how "
-              "they depend on each other", lines[8])
+    tap.check("and says why", lines[8] == "how sure   not known: samples are in only 7 of 40 time slices, too few to estimate "
+              "their correlation", lines[8])
     for bursts in (7, 8):
         write_bursts(path, bursts, 0, small=8)
         found = {f"--by {by}": [row["total"] for row in json.loads(ask("--json", "--by", by))["rows"] if "small" in str(row)] for by in GROUPS}
