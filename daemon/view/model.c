@@ -239,13 +239,22 @@ static int add_profile(void *ctx, const struct view_profile *profile)
 	return model->with_remarks ? add_remarks(model, &profile->remarks, event) : 0;
 }
 
+static int add_entry(struct model *model, const struct timeline_entry *entry)
+{
+	const double weight = (double)entry->weight;
+
+	if (entry->samples)
+		model_event(model, model->event)->squares += weight * weight / (double)entry->samples;
+	return timeline_add(model_timeline(model, model->side), entry);
+}
+
 static int add_times(struct model *model, const struct view_profile *profile,
 		     const struct view_sample *sample, uint32_t node)
 {
 	struct timeline_entry entry = { .node = node, .group = model->group,
 					.time = profile->start, .samples = sample->samples,
 					.weight = sample->weight };
-	struct timeline *timeline = model_timeline(model, model->side);
+	const struct timeline *timeline = model_timeline(model, model->side);
 	int err = 0;
 
 	if (!sample->time_count)
@@ -253,12 +262,12 @@ static int add_times(struct model *model, const struct view_profile *profile,
 	if (timeline->width == UINT64_MAX)
 		entry.time = 0;
 	if (timeline->width == UINT64_MAX || !sample->time_count)
-		return timeline_add(timeline, &entry);
+		return add_entry(model, &entry);
 	for (size_t i = 0; i < sample->time_count && !err; i++) {
 		entry.time = sample->times[i];
 		entry.samples = 1;
 		entry.weight = view_sample_weight(sample, i);
-		err = timeline_add(timeline, &entry);
+		err = add_entry(model, &entry);
 	}
 	return err;
 }

@@ -59,6 +59,7 @@ struct model_event {
 	const char *period_type, *period_unit;	/* with_remarks, see struct view_remarks */
 	uint64_t own_period;
 	uint64_t timeless;	/* samples of which no time is known but their Profile's */
+	double squares;		/* of its samples' weights, see struct sliced */
 	bool has_quality;
 	uint64_t complete, named, lost, drawn;	/* drawn: see struct view_profile */
 };

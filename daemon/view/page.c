@@ -82,6 +82,19 @@ static void put_field(FILE *file, const char *name, const char *text)
 	escape_json(file, text);
 }
 
+/*
+ * By how much the squares of an event's weights are more than those of its entries on the page, of which each is taken
+ * for samples of equal weight: one that stands for several has lost how far these differ.
+ */
+static double spread_of(const struct model *model, uint32_t event)
+{
+	const struct model_event *row = model_event(model, event);
+	struct sliced sliced;
+
+	model_slice(model, event, &sliced);
+	return sliced.squares > 0 ? row->squares / sliced.squares : 1;
+}
+
 static void put_events(const struct model *model, FILE *file)
 {
 	fputs("\"events\":[", file);
@@ -96,6 +109,8 @@ static void put_events(const struct model *model, FILE *file)
 		put_field(file, "unit", event->unit);
 		fprintf(file, ",\"period\":%" PRIu64 ",\"samples\":%" PRIu64 ",\"weight\":%" PRIu64,
 			event->period, event->samples, event->weight);
+		fprintf(file, ",\"spread\":%.9g,\"timeless\":%s", spread_of(model, i),
+			event->timeless ? "true" : "false");
 		if (event->has_quality)
 			fprintf(file, ",\"complete\":%" PRIu64 ",\"named\":%" PRIu64 ",\"lost\":%"
 				PRIu64, event->complete, event->named, event->lost);

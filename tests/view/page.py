@@ -10,6 +10,7 @@ import base64
 import collections
 import json
 import os
+import random
 import re
 import subprocess
 import sys
@@ -445,6 +446,39 @@ return found;
 """
 
 
+def write_unequal(path):
+    """A minute of waits of 1 and of 100, ten of a stack at a time, so that those of one cell differ."""
+    builder, start, pick = make_sample.Builder(), 1_790_000_000_000_000_000, random.Random(5)
+    thread = builder.attributes(thread__id=7, thread__name="x")
+    leafs = {"often": [], **{f"rarely_{i}": [] for i in range(8)}}
+    for burst in range(1000):
+        name = "often" if pick.random() < 0.98 else f"rarely_{pick.randrange(8)}"
+        leafs[name] += [(start + burst * 60_000_000 + i * 1000, 100 if pick.random() < 0.1 else 1) for i in range(10)]
+    main = builder.location("main", 0x1000)
+    samples = [make_sample.sample(builder.stack(builder.location(name, 0x2000 + 16 * i), main), thread, *zip(*seen))
+               for i, (name, seen) in enumerate(leafs.items()) if seen]
+    builder.resource([wire.Message("Profile", sample_type=builder.value_type("wait", "nanoseconds"), samples=samples,
+                                   time_unix_nano=start, duration_nano=60_000_000_000, profile_id=bytes([1]) * 16)],
+                     process__pid=7, process__executable__name="x")
+    with open(path, "wb") as file:
+        file.write(wire.frame(make_sample.encode(builder.data)))
+
+
+def write_windows(path, count):
+    """So many windows, of each of which only the sums are known; some functions run in every fourth."""
+    builder, start = make_sample.Builder(), 1_790_000_000_000_000_000
+    thread = builder.attributes(thread__id=7, thread__name="x")
+    stacks = [builder.stack(builder.location(f"step_{i}", 0x1000 + 16 * i)) for i in range(8)]
+    builder.resource([wire.Message("Profile", sample_type=builder.value_type("samples", "count"), period=10**7,
+                                   period_type=builder.value_type("cpu", "nanoseconds"), duration_nano=10**10,
+                                   time_unix_nano=start + window * 10**10, profile_id=bytes([window + 1]) * 16,
+                                   samples=[make_sample.sample(stack, thread, (), (100 if i % 4 == window % 4 else 10 + i,))
+                                            for i, stack in enumerate(stacks)]) for window in range(count)],
+                     process__pid=7, process__executable__name="x")
+    with open(path, "wb") as file:
+        file.write(wire.frame(make_sample.encode(builder.data)))
+
+
 def errors(tap, stacktap, work, shots):
     """± of the page is that of `report` of the same samples, whatever of them is shown."""
     path, page_path = os.path.join(work, "page_errors.otlp"), os.path.join(work, "errors.html")
@@ -514,6 +548,12 @@ def errors(tap, stacktap, work, shots):
         want = {row["process"]: row["total"] for row in ask("--by", "process")["rows"]}
         tap.check("a process that comes in bursts", all(abs(have[name][0] - row["percent"]) < 0.006 and
                   abs(have[name][1] / row["error95"] - 1) < 0.05 and row["phi"] > 20 for name, row in want.items()) and len(have) == 2, (have, want))
+    for text, write in (("weights of 1 and 100", write_unequal), ("4 windows without times", lambda path: write_windows(path, 4)),
+                        ("20 of them", lambda path: write_windows(path, 20))):
+        write(path)
+        subprocess.run([stacktap, "flamegraph", "-o", page_path, path], check=True)
+        with Page(page_path) as page:
+            alike(text, page.run(FRAMES, False), nodes("total", "--tree"))
 
 
 def zoom(tap, page, shots):

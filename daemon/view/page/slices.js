@@ -36,14 +36,19 @@ class Slices {
 				first = Math.min(first, profile.entryBucket[i]);
 				last = Math.max(last, profile.entryBucket[i]);
 			}
+		const event = profile.events[filter.event];
+		const isCounted = sums.weight === sums.samples;
+
 		/* an event that weighs nothing still has its samples */
-		this.weights = sums.weight === sums.samples ? profile.entrySamples : profile.entryWeight;
+		this.weights = isCounted ? profile.entrySamples : profile.entryWeight;
 		this.all = new Float64Array(SLICES);
 		this.weight = 0;
 		this.squares = 0;
 		this.order(chosen);
 		this.cut(first, last - first + 1);
-		this.hasTimes = profile.buckets > 1;
+		/* weights of one entry differ as well: of a part as far as those of the whole event */
+		this.squares *= isCounted ? 1 : event.spread;
+		this.hasTimes = !event.timeless && profile.buckets > 1;
 		this.used = this.all.reduce((count, weight) => count + (weight > 0 ? 1 : 0), 0);
 		this.isTelling = !this.hasTimes || this.used >= SLICES_MIN;
 	}
