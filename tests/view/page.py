@@ -524,6 +524,12 @@ def errors(tap, stacktap, work, shots):
         row = want[diff.PLANTED]["total"]
         tap.check("what a search found", found.startswith(f"{row['percent']:.2f} % ± ") and
                   abs(float(found.split()[3]) / row["error95"] - 1) < 0.05, (found, row))
+        for is_final in (False, True):
+            page.run("stacktap.heat.take(100, 2000, arguments[0])", is_final)
+            page.settle()
+            tap.same(f"{'when it is chosen' if is_final else 'while time is dragged'}: slices and an error",
+                     [page.run("return stacktap.sums.slices !== undefined"), " ± " in page.text("found")], [is_final] * 2)
+        page.run("stacktap.heat.clear()")
         page.keys(Keys.ESCAPE)
         # from 10 s on for 20 s, of a minute
         page.run("""const heat = stacktap.heat, second = 1000 / stacktap.profile.width / heat.step;

@@ -340,6 +340,7 @@ class App {
 	selectTime(from, to, isFinal) {
 		this.filter.from = from;
 		this.filter.to = to;
+		this.isDragged = !isFinal;
 		this.heatText();
 		/* while dragging as often as it can be drawn */
 		if (isFinal) {
@@ -465,13 +466,13 @@ class App {
 		return this.sums.slices;
 	}
 
-	/* A share and the error of what @addTo adds, see Slices. */
+	/* A share and the error of what @addTo adds, see Slices; while the time is dragged without, as slices take longer than a frame. */
 	shareText(weight, addTo) {
 		const all = this.sums.weight[0];
 
 		if (this.profile.diff)
 			return `${percentText(weight, all)} (mean of both)`;
-		const error = weight > 0 && weight < all ? this.slicesNow().error(addTo) : -1;
+		const error = weight > 0 && weight < all && !this.isDragged ? this.slicesNow().error(addTo) : -1;
 
 		return percentText(weight, all) + (error > 0 ? ` ± ${(100 * error).toFixed(2)}` : '');
 	}
