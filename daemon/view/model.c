@@ -16,8 +16,9 @@ static uint64_t frame_hash(const struct model_frame *frame)
 	fingerprint_mix(&print, frame->address, frame->line << 4 | (uint64_t)frame->kind << 2 |
 			(uint64_t)frame->is_named << 1 | frame->is_inlined);
 	fingerprint_mix(&print, frame->start, frame->offset);
-	if (frame->column)
-		fingerprint_mix(&print, frame->column, 0);
+	fingerprint_mix(&print, frame->start_line, frame->limit);
+	fingerprint_mix(&print, (uintptr_t)frame->build_id, (uintptr_t)frame->system_name);
+	fingerprint_mix(&print, frame->column, (uint64_t)frame->lacks << 1 | frame->is_folded);
 	return fingerprint_end(print).lo;
 }
 
