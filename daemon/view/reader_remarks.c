@@ -9,6 +9,8 @@
 /* Fields of messages that the schema here does without, lest reading others' be recursive. */
 enum { ANY_STRING = 1, ANY_ARRAY = 5, ARRAY_VALUES = 1, LEN = 2 };
 
+enum { WORK_BYTES = 16 };	/* of a text that cost as much as a frame */
+
 /* What a field of bytes has at *@at, which then is behind it; false: this is none. */
 static bool take_bytes(const uint8_t **at, const uint8_t *end, unsigned int field, const uint8_t **ret_data,
 		       size_t *ret_size)
@@ -24,15 +26,33 @@ static bool take_bytes(const uint8_t **at, const uint8_t *end, unsigned int fiel
 	return true;
 }
 
+/* Any number of Profiles can refer to one array, or one long text. */
+static int spend(struct reader *reader, size_t work)
+{
+	if (reader->work_left < work)
+		return -EBADMSG;
+	reader->work_left -= work;
+	return 0;
+}
+
+static bool has_all(const struct reader *reader)
+{
+	return reader->comments.size / sizeof(const char *) == PPROF_COMMENTS_MAX;
+}
+
 static int add_comment(struct reader *reader, const uint8_t *data, size_t size, struct view_remarks *remarks)
 {
 	_cleanup_free_ char *copy = NULL;
 	const char *text;
 
-	if (reader->comments.size / sizeof(text) == PPROF_COMMENTS_MAX) {
+	if (has_all(reader)) {
 		remarks->has_more = true;
 		return 0;
 	}
+	/* more than is kept of it, so that it is cut where it would be */
+	size = min_of(size, 2 * (size_t)TEXTS_BYTES);
+	if (spend(reader, size / WORK_BYTES))
+		return -EBADMSG;
 	copy = strndup((const char *)data, size);
 	text = copy ? texts_intern(reader->texts, copy) : NULL;
 	return text && !buffer_append(&reader->comments, &text, sizeof(text)) ? 0 : -E2BIG;
@@ -52,9 +72,11 @@ static int add_comments(struct reader *reader, const OtlpAnyValue *value, struct
 		if (field->tag != ANY_ARRAY || field->wire_type != PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED ||
 		    !varint_take(&at, end, &size))
 			continue;
-		while (!err && take_bytes(&at, end, ARRAY_VALUES, &item, &item_size))
-			if (take_bytes(&item, item + item_size, ANY_STRING, &text, &text_size))
+		while (!err && !remarks->has_more && take_bytes(&at, end, ARRAY_VALUES, &item, &item_size)) {
+			err = spend(reader, 1);
+			if (!err && take_bytes(&item, item + item_size, ANY_STRING, &text, &text_size))
 				err = add_comment(reader, text, text_size, remarks);
+		}
 	}
 	return err;
 }
@@ -72,7 +94,7 @@ int reader_remark(struct reader *reader, const char *key, const OtlpAnyValue *va
 		return reader_text(reader, value, &remarks->keep_frames);
 	if (!strcmp(key, PPROF_DOC_URL))
 		return reader_text(reader, value, &remarks->doc_url);
-	if (strcmp(key, PPROF_COMMENT))
+	if (strcmp(key, PPROF_COMMENT) || remarks->has_more)
 		return 0;
 	/* others may have one that is no array */
 	err = reader_text(reader, value, &text);

@@ -6,8 +6,6 @@
 #include "base/hash.h"
 #include "base/utf8.h"
 
-#define NAME_MAX_BYTES 4096u
-
 void texts_init(struct texts *texts)
 {
 	arena_init(&texts->arena, POOL_REPORT);
@@ -38,7 +36,7 @@ static uint32_t find(const struct texts *texts, const char *text, uint64_t hash)
 
 const char *texts_intern(struct texts *texts, const char *text)
 {
-	char clean[NAME_MAX_BYTES];
+	char clean[TEXTS_BYTES];
 	size_t length = utf8_copy(clean, sizeof(clean), text);
 	uint64_t hash = hash_bytes(clean, length);
 	uint32_t i = find(texts, clean, hash);

@@ -6,6 +6,8 @@
 #include "base/arena.h"
 #include "view/rows.h"
 
+#define TEXTS_BYTES 4096u	/* of one at most, with its end */
+
 struct texts {
 	struct arena arena;
 	struct rows rows;	/* const char * */
@@ -13,7 +15,7 @@ struct texts {
 
 void texts_init(struct texts *texts);
 void texts_free(struct texts *texts);
-/* Clean text, cut at 4 KiB; NULL when POOL_REPORT is used up. */
+/* Clean text, cut at TEXTS_BYTES; NULL when POOL_REPORT is used up. */
 const char *texts_intern(struct texts *texts, const char *text);
 /* The place of an interned text among all, in the order of their first use. */
 uint32_t texts_position(const struct texts *texts, const char *text);

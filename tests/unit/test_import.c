@@ -10,6 +10,7 @@
 #include "pprof.pb-c.h"
 #include "view/convert.h"
 #include "view/import.h"
+#include "view/pprof_names.h"
 #include "view/report_load.h"
 
 /* What `stacktap convert' makes of the recorded fixture. */
@@ -371,6 +372,71 @@ static int setup(void **state _unused_)
 	return 0;
 }
 
+static void put(struct buffer *buffer, unsigned int field, const void *data, size_t size)
+{
+	assert_int_equal(buffer_field(buffer, field, size), 0);
+	assert_int_equal(buffer_append(buffer, data, size), 0);
+}
+
+/* The fields of @from as one of @to. */
+static void put_message(struct buffer *to, unsigned int field, struct buffer *from)
+{
+	put(to, field, from->data, from->size);
+	buffer_free(from);
+}
+
+enum { COMMENTS = 20000 };
+
+/* A Profile that refers as often to an attribute, an array of @item each, each of them a field 1. */
+static int read_comments(const void *item, size_t size, struct model *model)
+{
+	struct buffer array, value, attribute, dictionary, sample, profile, scope, resource, data;
+	struct buffer *all[] = { &array, &value, &attribute, &dictionary, &sample, &profile, &scope, &resource, &data };
+	char indices[COMMENTS];
+	int err;
+
+	for (size_t i = 0; i < ARRAY_SIZE(all); i++)
+		buffer_init(all[i], POOL_REPORT);
+	for (unsigned int i = 0; i < COMMENTS; i++)
+		put(&array, 1, item, size);
+	put_message(&value, 5, &array);
+	assert_int_equal(buffer_append(&attribute, "\x08\1", 2), 0);
+	put_message(&attribute, 2, &value);
+	put(&dictionary, 5, "", 0);
+	put(&dictionary, 5, PPROF_COMMENT, strlen(PPROF_COMMENT));
+	put(&dictionary, 6, "", 0);
+	put_message(&dictionary, 6, &attribute);
+	put(&sample, 4, "\1", 1);
+	put_message(&profile, 2, &sample);
+	memset(indices, 1, sizeof(indices));
+	put(&profile, 11, indices, sizeof(indices));
+	put_message(&scope, 2, &profile);
+	put_message(&resource, 2, &scope);
+	put_message(&data, 1, &resource);
+	put_message(&data, 2, &dictionary);
+	err = reader_add(model->reader, data.data, data.size);
+	buffer_free(&data);
+	return err;
+}
+
+/* What of a comment's array costs nothing in the message costs nobody the square of it. */
+static void comments_cost_no_square(void **state _unused_)
+{
+	const struct model_options options = { .with_remarks = true };
+	struct model *model;
+
+	assert_int_equal(model_new(&options, &model), 0);
+	assert_int_equal(read_comments("", 0, model), -EBADMSG);
+	model_free(model);
+	/* as many as are kept are soon there: the others are not looked at */
+	assert_int_equal(model_new(&options, &model), 0);
+	assert_int_equal(read_comments("\x0a\1x", 3, model), 0);
+	assert_int_equal(model->remarks.comments.size, sizeof(const char *));
+	assert_true(model->remarks.has_more);
+	model_free(model);
+	synthetic_check_pools();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -380,6 +446,7 @@ int main(void)
 		cmocka_unit_test(perf_prints_it_so),
 		cmocka_unit_test(damage_is_refused),
 		cmocka_unit_test(bad_references_are_refused),
+		cmocka_unit_test(comments_cost_no_square),
 	};
 
 	return cmocka_run_group_tests(tests, setup, NULL);
