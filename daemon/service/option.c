@@ -97,6 +97,7 @@ static int set_choice(const struct option *option, unsigned int *field, const ch
 int option_set(const struct option *option, void *base, const char *text, char *error, size_t error_size)
 {
 	void *field = (char *)base + option->offset;
+	bool is_yes;
 
 	switch (option->kind) {
 	case OPTION_STRING:
@@ -106,6 +107,10 @@ int option_set(const struct option *option, void *base, const char *text, char *
 			return fail_invalid(error, error_size,
 					    "%s is yes or no, not `%s'", option->name, text);
 		return 0;
+	case OPTION_YES_NO:
+		if (!parse_bool(text, &is_yes))
+			text = is_yes ? "yes" : "no";
+		return set_choice(option, field, text, error, error_size);
 	case OPTION_CHOICE:
 		return set_choice(option, field, text, error, error_size);
 	case OPTION_LEVEL:
@@ -146,6 +151,7 @@ bool option_same(const struct option *option, const void *a, const void *b)
 	case OPTION_BOOL:
 		return *(const bool *)in_a == *(const bool *)in_b;
 	case OPTION_CHOICE:
+	case OPTION_YES_NO:
 		return *(const unsigned int *)in_a == *(const unsigned int *)in_b;
 	case OPTION_NUMBER:
 	case OPTION_BYTES:
@@ -175,7 +181,8 @@ void option_swap(const struct option *option, void *a, void *b)
 	static const size_t sizes[] = {
 		[OPTION_STRING] = sizeof(char *), [OPTION_BOOL] = sizeof(bool),
 		[OPTION_NUMBER] = sizeof(uint64_t), [OPTION_BYTES] = sizeof(uint64_t),
-		[OPTION_CHOICE] = sizeof(unsigned int), [OPTION_LEVEL] = sizeof(uint64_t),
+		[OPTION_CHOICE] = sizeof(unsigned int), [OPTION_YES_NO] = sizeof(unsigned int),
+		[OPTION_LEVEL] = sizeof(uint64_t),
 	};
 
 	swap_bytes((char *)a + option->offset, (char *)b + option->offset, sizes[option->kind]);
@@ -194,6 +201,7 @@ void option_dump(const struct option *option, const void *base, FILE *stream)
 		text = *(const bool *)field ? "yes" : "no";
 		break;
 	case OPTION_CHOICE:
+	case OPTION_YES_NO:
 		text = option->words[*(const unsigned int *)field];
 		break;
 	case OPTION_LEVEL:

@@ -11,6 +11,7 @@ enum option_kind {
 	OPTION_NUMBER,	/* uint64_t in [minimum, maximum] */
 	OPTION_BYTES,	/* the same with K, M or G behind it */
 	OPTION_CHOICE,	/* unsigned int: an index of words */
+	OPTION_YES_NO,	/* the same of "", "no" and "yes", as OPTION_BOOL reads these; "": neither */
 	OPTION_LEVEL,	/* uint64_t: enum log_level */
 	/* lists, which are config.c's */
 	OPTION_EVENT,

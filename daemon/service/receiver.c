@@ -23,7 +23,7 @@ static const struct option options[] = {
 	{ "", "timeout_seconds", OPTION_NUMBER, FIELD(timeout_seconds), 1, 600, { NULL } },
 	{ "", "unnamed", OPTION_CHOICE, FIELD(unnamed), 0, 0, { "", "address", "range" } },
 	{ "", "kernel_suffix", OPTION_STRING, FIELD(kernel_suffix), 0, 0, { NULL } },
-	{ "", "repeat_functions", OPTION_CHOICE, FIELD(repeats), 0, 0, { "", "no", "yes" } },
+	{ "", "repeat_functions", OPTION_YES_NO, FIELD(repeats), 0, 0, { "", "no", "yes" } },
 	{ "", "spool", OPTION_STRING, FIELD(spool_directory), 0, 0, { NULL } },
 	{ "", "spool_max_bytes", OPTION_BYTES, FIELD(spool_max_bytes), 65536, UINT64_C(1) << 50, { NULL } },
 	{ "", "spool_max_age_hours", OPTION_NUMBER, FIELD(spool_max_age_hours), 0, 87600, { NULL } },

@@ -182,8 +182,15 @@ static void test_spellings(void **state _unused_)
 {
 	struct config config = load("# comment\n; comment\n[capture]\nring_bytes = 1M\n"
 				    "[store]\ndirectory =\nmax_bytes = 2G\n"
-				    "[privacy]\ncommand_line = on\n");
+				    "[privacy]\ncommand_line = on\n"
+				    "[destination a]\nendpoint = http://a\nrepeat_functions = true\n"
+				    "[destination b]\nendpoint = http://b\nrepeat_functions = 0\n"
+				    "[destination c]\nendpoint = http://c\nrepeat_functions = on\n");
+	static const enum receiver_repeats repeats[] = { REPEATS_FUNCTIONS, REPEATS_NOT, REPEATS_FUNCTIONS };
 
+	assert_int_equal(config.receiver_count, ARRAY_SIZE(repeats));
+	for (size_t i = 0; i < ARRAY_SIZE(repeats); i++)
+		assert_int_equal(config.receivers[i].repeats, repeats[i]);
 	assert_int_equal(config.ring_bytes, 1 << 20);
 	assert_int_equal(config.store_max_bytes, 2ULL << 30);
 	assert_null(config.store_directory);
@@ -210,6 +217,7 @@ static void test_refusals(void **state _unused_)
 	assert_refused("rate = 1\n", 1, "rate");
 	assert_refused("[profile]\nrate\n", 2, "neither");
 	assert_refused("[privacy]\ncommand_line = maybe\n", 2, "yes or no");
+	assert_refused("[destination a]\nrepeat_functions = maybe\n", 2, "empty, no or yes");
 	assert_refused("[daemon]\nlog_level = loud\n", 2, "loud");
 	assert_refused("[store]\nmax_bytes = 1T\n", 2, "1T");
 	assert_refused("[store]\nmax_bytes = 17179869184G\n", 2, "max_bytes");
