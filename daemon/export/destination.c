@@ -106,6 +106,7 @@ int destination_new(const struct destination_options *options, struct destinatio
 			.max_age_ms = options->spool_max_age_ms,
 			.retry_ms = options->spool_retry_ms ? options->spool_retry_ms : SPOOL_RETRY_MS,
 			.name = options->name,
+			.recovered_form = options->recovered_form,
 		}, &destination->spool);
 	if (err) {
 		destination_free(destination);

@@ -31,10 +31,11 @@ struct destination_options {
 	unsigned int backoff_max_ms;	/* 0: 30 s */
 	const char *spool_directory;	/* NULL: what waits does so in memory */
 	uint64_t spool_max_bytes, spool_max_age_ms;
+	const struct encode_form *recovered_form; /* of what a killed run's journal has, as a store's */
 	unsigned int spool_retry_ms;	/* before one that could not be opened is tried again; 0: 60 s */
 };
 
-/* The options' strings stay the caller's and last as long as the destination. */
+/* The options' strings and form stay the caller's and last as long as the destination. */
 int destination_new(const struct destination_options *options, struct destination **ret_destination);
 void destination_free(struct destination *destination);	/* NULL is fine */
 

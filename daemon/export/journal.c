@@ -335,7 +335,7 @@ static void tell_left(const char *old, bool is_foreign, const struct recovered *
 }
 
 /* The directory's lock is ours: nobody else makes files of these names. */
-static bool adopt(int directory, const char *old, uint64_t time, bool is_old,
+static bool adopt(int directory, const char *old, uint64_t time, bool is_old, const struct encode_form *form,
 		  void (*name)(uint64_t time, char *ret_name, size_t size))
 {
 	_cleanup_close_ int from = openat(directory, old, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
@@ -348,7 +348,7 @@ static bool adopt(int directory, const char *old, uint64_t time, bool is_old,
 		return false;
 	if (!is_old) {
 		to = openat(directory, PARTIAL, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, FILE_MODE);
-		err = to < 0 ? -errno : recover(from, to, &recovered);
+		err = to < 0 ? -errno : recover(from, to, form, &recovered);
 		if (!err)
 			err = name_partial(directory, to, &recovered, time, name);
 		if (err && to >= 0)
@@ -364,7 +364,8 @@ static bool adopt(int directory, const char *old, uint64_t time, bool is_old,
 	return recovered.samples;
 }
 
-size_t journal_adopt(int directory, void (*name)(uint64_t time, char *ret_name, size_t size))
+size_t journal_adopt(int directory, const struct encode_form *form,
+		     void (*name)(uint64_t time, char *ret_name, size_t size))
 {
 	int fd = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
@@ -380,7 +381,7 @@ size_t journal_adopt(int directory, void (*name)(uint64_t time, char *ret_name, 
 	}
 	while ((dirent = readdir(dir)))
 		if (journal_parse(dirent->d_name, &time, &is_old))
-			count += adopt(directory, dirent->d_name, time, is_old, name);
+			count += adopt(directory, dirent->d_name, time, is_old, form, name);
 	closedir(dir);
 	return count;
 }

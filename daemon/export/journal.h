@@ -11,7 +11,7 @@
 #ifndef STACKTAP_EXPORT_JOURNAL_H
 #define STACKTAP_EXPORT_JOURNAL_H
 
-#include "base/macro.h"
+#include "export/encode_options.h"
 
 struct journal;
 
@@ -46,10 +46,11 @@ void journal_free(struct journal *journal);		/* NULL is fine */
 struct journal_stats journal_stats(struct journal *journal);
 
 /*
- * For store_open(): windows that a killed run left in a directory get into files with the names that @name makes; returns
- * how many files.
+ * For store_open(): windows that a killed run left in a directory get into files with the names that @name makes, in @form
+ * as recover() has it; returns how many files.
  */
-size_t journal_adopt(int directory, void (*name)(uint64_t time, char *ret_name, size_t size));
+size_t journal_adopt(int directory, const struct encode_form *form,
+		     void (*name)(uint64_t time, char *ret_name, size_t size));
 
 /* Is it the name of a file of a journal? @ret_is_old: of versions whose journal was OTLP. */
 bool journal_parse(const char *text, uint64_t *ret_time, bool *ret_is_old);

@@ -15,6 +15,7 @@
 
 struct recovery {
 	int from, to;
+	const struct encode_form *form;	/* NULL: the file's */
 	uint64_t end;			/* of @from */
 	uint64_t written;		/* bytes of @to */
 	uint64_t done;			/* windows up to this one */
@@ -91,13 +92,16 @@ static int write_window(struct recovery *recovery)
 {
 	const struct window *window = cut_reader_window(recovery->reader);
 	const uint64_t bytes = recovery->window_bytes;
+	struct encode_options options = *cut_reader_options(recovery->reader);
 	int err;
 
+	if (recovery->form)
+		options.form = *recovery->form;
 	recovery->window_bytes = 0;
 	if (!window || window->number <= recovery->done)
 		return 0;
 	recovery->recovered->windows++;
-	err = encode_window(cut_reader_options(recovery->reader), window, write_payload, recovery);
+	err = encode_window(&options, window, write_payload, recovery);
 	if (!never_fits(recovery, err))
 		return err;
 	recovery->recovered->damaged_bytes += bytes;
@@ -137,9 +141,9 @@ static int read_cuts(struct recovery *recovery, uint32_t sum, uint64_t end)
 	return err ?: write_window(recovery);
 }
 
-int recover(int from, int to, struct recovered *ret_recovered)
+int recover(int from, int to, const struct encode_form *form, struct recovered *ret_recovered)
 {
-	struct recovery recovery = { .from = from, .to = to, .recovered = ret_recovered,
+	struct recovery recovery = { .from = from, .to = to, .form = form, .recovered = ret_recovered,
 				     .is_alone = !pool_get(POOL_AGGREGATE)->used };
 	uint8_t head[JOURNAL_HEAD];
 	struct stat st;

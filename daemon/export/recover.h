@@ -4,6 +4,7 @@
 #define STACKTAP_EXPORT_RECOVER_H
 
 #include "base/macro.h"
+#include "export/encode_options.h"
 #include "export/journal_record.h"
 
 struct recovered {
@@ -13,10 +14,10 @@ struct recovered {
 };
 
 /*
- * Append sealed messages (export/record.h) to @to. -EPROTO: @from is another version's, and was not read on. After another
+ * Append sealed messages (export/record.h) to @to, in @form; NULL: in that of the daemon that wrote it. -EPROTO: @from is another version's, and was not read on. After another
  * error it may be read once more: -ENOBUFS where others have memory of the pool as well, -ENOMEM, or of the file that
  * is written.
  */
-int recover(int from, int to, struct recovered *ret_recovered);
+int recover(int from, int to, const struct encode_form *form, struct recovered *ret_recovered);
 
 #endif /* STACKTAP_EXPORT_RECOVER_H */

@@ -106,6 +106,7 @@ void spool_open(struct spool *spool)
 		.max_bytes = spool->options.max_bytes,
 		.max_age_ms = spool->options.max_age_ms,
 		.is_spool = true,
+		.recovered_form = spool->options.recovered_form,
 	};
 	const uint64_t now = clock_monotonic();
 	struct store_stats stats;

@@ -16,9 +16,10 @@ struct spool_options {
 	uint64_t max_bytes, max_age_ms;
 	uint64_t retry_ms;		/* before one that could not be opened is tried again */
 	const char *name;		/* of the destination; "": there is but one */
+	const struct encode_form *recovered_form; /* as a store's */
 };
 
-/* Opens it, if it can be. The strings stay the caller's. */
+/* Opens it, if it can be. The strings and the form stay the caller's. */
 int spool_new(const struct spool_options *options, struct spool **ret_spool);
 void spool_free(struct spool *spool);	/* NULL is fine */
 /* Once more, if it is not open and it is time. */

@@ -292,7 +292,7 @@ int store_open(const struct store_options *options, struct store **ret_store)
 		err = errno == EWOULDBLOCK ? -EBUSY : -errno;
 		goto failed;
 	}
-	adopted = journal_adopt(store->directory, make_name);
+	adopted = journal_adopt(store->directory, options->recovered_form, make_name);
 	if (adopted)
 		log_info("recovered %zu journal files of a daemon that was killed, in %s", adopted,
 			 options->directory);

@@ -14,6 +14,7 @@
 
 #include "base/macro.h"
 
+struct encode_form;
 struct store;
 
 struct store_options {
@@ -21,6 +22,8 @@ struct store_options {
 	uint64_t max_bytes;
 	uint64_t max_age_ms;		/* 0: no limit */
 	bool is_spool;			/* messages wait to be taken */
+	/* that windows of a journal that is found there get; NULL: that of the daemon that wrote it */
+	const struct encode_form *recovered_form;
 };
 
 /* -EBUSY: another process has the store open. */

@@ -112,6 +112,9 @@ static int add_all(struct delivery *delivery, const struct config *config, const
 	_Static_assert(CONFIG_MAX_RECEIVERS + 1 == EXPORTER_DESTINATIONS, "and the one of [export]");
 	for (size_t i = 0; !err && i < config->receiver_count && !delivery->environment.is_disabled; i++)
 		err = add_receiver(delivery, &config->receivers[i], form);
+	/* the journal has but one form for all; that of a single one may change while the exporter stays */
+	for (size_t i = 0; i < delivery->exporter.destination_count && config->receiver_count; i++)
+		delivery->destinations[i].recovered_form = &delivery->forms[delivery->destinations[i].form];
 	return err;
 }
 

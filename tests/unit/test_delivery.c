@@ -56,6 +56,8 @@ static void one_receiver_has_no_name(void **state _unused_)
 	assert_string_equal(delivery.destinations[0].name, "");
 	assert_string_equal(delivery.destinations[0].http.endpoint, "http://a/v1development/profiles");
 	assert_string_equal(delivery.destinations[0].spool_directory, "/s");
+	/* a reload may change its form */
+	assert_null(delivery.destinations[0].recovered_form);
 	assert_null(delivery.exporter.store_directory);
 }
 
@@ -95,6 +97,8 @@ static void forms_are_shared(void **state _unused_)
 	assert_true(all[0].form == 0 && all[1].form == 1 && all[2].form == 0 && all[3].form == 1 && all[4].form == 2 &&
 		    all[5].form == 3);
 	assert_true(!delivery.forms[0].repeats_functions && delivery.forms[3].repeats_functions);
+	for (size_t i = 0; i < delivery.exporter.destination_count; i++)
+		assert_ptr_equal(delivery.destinations[i].recovered_form, &delivery.forms[delivery.destinations[i].form]);
 	assert_true(!delivery.forms[0].names_ranges && delivery.forms[1].names_ranges);
 	assert_string_equal(delivery.forms[1].kernel_suffix, "_k");
 	assert_string_equal(delivery.forms[2].kernel_suffix, "_[k]");

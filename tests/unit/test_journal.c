@@ -339,7 +339,7 @@ static struct recovered read_left(const char *name)
 	struct recovered recovered;
 
 	assert_true(from >= 0 && to >= 0);
-	assert_int_equal(recover(from, to, &recovered), 0);
+	assert_int_equal(recover(from, to, NULL, &recovered), 0);
 	assert_int_equal(lseek(to, 0, SEEK_END) > 0, recovered.samples > 0);
 	return recovered;
 }
@@ -490,16 +490,20 @@ static void a_window_may_end_without_a_last_payload(void **state _unused_)
 	assert_int_equal(files("journal-"), 0);
 }
 
-/* Killed with a window open: each of several spools has it afterwards. */
+/* Killed with a window open: each of several spools has it afterwards, in its destination's form. */
 static void all_spools_get_what_was_left(void **state _unused_)
 {
 	const char *nobody = "http://127.0.0.1:9/";
 	_cleanup_free_ char *second = strdup(fixture_path("j/second")), *third = strdup(fixture_path("j/third"));
+	const struct encode_form ranges = { .names_ranges = true };
+	const struct encode_form repeats = { .names_ranges = true, .repeats_functions = true };
 	const struct destination_options destinations[] = {
 		{ .name = "none", .http.endpoint = nobody },
 		{ .name = "first", .http.endpoint = nobody, .spool_directory = directory, .spool_max_bytes = 1 << 20 },
-		{ .name = "second", .http.endpoint = nobody, .spool_directory = second, .spool_max_bytes = 1 << 20 },
-		{ .name = "third", .http.endpoint = nobody, .spool_directory = third, .spool_max_bytes = 1 << 20 },
+		{ .name = "second", .http.endpoint = nobody, .spool_directory = second, .spool_max_bytes = 1 << 20,
+		  .recovered_form = &ranges },
+		{ .name = "third", .http.endpoint = nobody, .spool_directory = third, .spool_max_bytes = 1 << 20,
+		  .recovered_form = &repeats },
 	};
 	const struct exporter_options options = {
 		.destinations = destinations, .destination_count = ARRAY_SIZE(destinations), .with_journal = true,
@@ -516,6 +520,8 @@ static void all_spools_get_what_was_left(void **state _unused_)
 		assert_int_equal(stats.destinations[i].payloads_waiting, 1);
 	assert_int_equal(files("journal-"), 0);
 	exporter_free(exporter);
+	fixture_run("! grep -qF '[program]' j/profiles-* && grep -qF '[program]' j/second/profiles-* && "
+		    "test $(cat j/third/profiles-* | wc -c) -gt $(cat j/second/profiles-* | wc -c)");
 }
 
 static uint64_t waiting_in(const struct exporter_options *options, size_t i)
