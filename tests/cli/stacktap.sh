@@ -675,7 +675,7 @@ message = open(sys.argv[2], "rb").read()
 child.stdin.write(message)
 child.stdin.flush()
 # from when it has read that on, whenever it does
-while struct.unpack("i", fcntl.ioctl(child.stdin, termios.FIONREAD, bytes(4)))[0]:
+while child.poll() is None and struct.unpack("i", fcntl.ioctl(child.stdin, termios.FIONREAD, bytes(4)))[0]:
     time.sleep(0.1)
 time.sleep(2.5)
 child.stdin.write(message)
