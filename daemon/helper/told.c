@@ -12,6 +12,8 @@
 
 enum {
 	LINKS_MAX = 40,			/* as the kernel's */
+	STEPS_MAX = 256,		/* components, with those of links */
+	MOUNTS_MAX = 4,
 	BYTES_MIN = 64,
 };
 
@@ -19,16 +21,18 @@ enum {
 struct way {
 	int fd;				/* of the directory it has come to */
 	uint64_t mount;			/* that this is on */
-	unsigned int links;
+	unsigned int links, steps;
+	uint64_t local[MOUNTS_MAX];	/* the last mounts that were found to be so */
+	unsigned int local_count;
 	char rest[PATH_MAX];
 };
 
-/* Of the types of file systems that no server is behind; overlayfs' and such have their files on others of these. */
+/* Of the types of file systems that no server is behind. One may be behind what overlayfs has its files on. */
 static bool is_local(const char *type)
 {
 	static const char *const types[] = {
 		"ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "jfs", "reiserfs", "nilfs2", "zfs", "bcachefs", "vfat", "exfat",
-		"ntfs3", "squashfs", "erofs", "iso9660", "udf", "tmpfs", "ramfs", "overlay",
+		"ntfs3", "squashfs", "erofs", "iso9660", "udf", "tmpfs", "ramfs",
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(types); i++)
@@ -38,7 +42,7 @@ static bool is_local(const char *type)
 }
 
 /* By what the kernel lists: statfs() would ask the server of a file system for it, and wait. */
-static bool is_local_mount(uint64_t mount)
+static bool is_listed_local(uint64_t mount)
 {
 	FILE *mounts = fopen("/proc/self/mountinfo", "re");
 	_cleanup_free_ char *line = NULL;
@@ -58,6 +62,18 @@ static bool is_local_mount(uint64_t mount)
 	if (mounts)
 		fclose(mounts);
 	return is;
+}
+
+/* The list is long on some hosts, and a path may go to and fro. */
+static bool is_local_mount(struct way *way, uint64_t mount)
+{
+	for (unsigned int i = 0; i < min_of(way->local_count, (unsigned int)MOUNTS_MAX); i++)
+		if (way->local[i] == mount)
+			return true;
+	if (!is_listed_local(mount))
+		return false;
+	way->local[way->local_count++ % MOUNTS_MAX] = mount;
+	return true;
 }
 
 /* What is at @fd, from O_PATH, without asking a server. */
@@ -106,13 +122,15 @@ static int step(struct way *way)
 
 	if (length >= sizeof(name))
 		return -ENAMETOOLONG;
+	if (++way->steps > STEPS_MAX)
+		return -ELOOP;
 	snprintf(name, sizeof(name), "%.*s", (int)length, at);
 	memmove(way->rest, at + length, strlen(at + length) + 1);
 	fd = openat(way->fd, length ? name : ".", O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	r = fd < 0 ? -errno : look_at(fd, &st);
 	if (r < 0)
 		return r;
-	if (st.stx_mnt_id != way->mount && !is_local_mount(st.stx_mnt_id))
+	if (st.stx_mnt_id != way->mount && !is_local_mount(way, st.stx_mnt_id))
 		return -EREMOTE;
 	if (S_ISLNK(st.stx_mode))
 		return follow(way, fd);
