@@ -7,9 +7,9 @@
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/sysmacros.h>
 
 #include "base/clock.h"
+#include "base/fair.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/pool.h"
@@ -40,7 +40,7 @@ struct indices {
 	bool has_thread, is_ending;
 	int directory;
 	uint64_t limit_bytes;
-	char boot[BOOT_MAX];	/* which it is; empty: that cannot be told */
+	char boot[BOOT_MAX];	/* which it is */
 	/* the one file that thread B asks for */
 	enum state state;
 	char name[CACHE_NAME_BYTES];
@@ -50,6 +50,7 @@ struct indices {
 	size_t job_count;
 	uint64_t queued_bytes;
 	struct indices_stats stats;
+	struct fair credit;	/* of bytes to be written; thread B's */
 };
 
 static void add(struct sha256_ctx *sha, const void *bytes, size_t size)
@@ -60,25 +61,20 @@ static void add(struct sha256_ctx *sha, const void *bytes, size_t size)
 	sha256_update(sha, size, bytes);
 }
 
-/* False: nothing tells the file from one of another boot. */
-static bool name_of(const struct indices *indices, const struct object *object, char ret_name[static CACHE_NAME_BYTES])
+static void name_of(const struct indices *indices, const struct object *object, char ret_name[static CACHE_NAME_BYTES])
 {
 	const uint64_t identity[] = { object->dev, object->inode, (uint64_t)object->ctime_ns, object->size };
-	const bool lasts = major(object->dev);
 	uint8_t digest[NAME_DIGITS / 2];
 	struct sha256_ctx sha;
 
-	if (!lasts && !indices->boot[0])
-		return false;
 	sha256_init(&sha);
 	add(&sha, identity, sizeof(identity));
 	add(&sha, object->build_id, strlen(object->build_id));
-	add(&sha, indices->boot, lasts ? 0 : strlen(indices->boot));
+	add(&sha, indices->boot, strlen(indices->boot));
 	sha256_digest(&sha, sizeof(digest), digest);
 	for (size_t i = 0; i < sizeof(digest); i++)
 		snprintf(ret_name + 2 * i, 3, "%02x", digest[i]);
 	strcpy(ret_name + NAME_DIGITS, INDEX_STORE_SUFFIX);
-	return true;
 }
 
 /* Opens the file that is asked for. With the lock, which is not held meanwhile. */
@@ -124,6 +120,18 @@ static void do_job(struct indices *indices)
 	memmove(indices->jobs, indices->jobs + 1, --indices->job_count * sizeof(*indices->jobs));
 }
 
+/* With the lock: who ends does not wait for a disk. */
+static void drop_jobs(struct indices *indices)
+{
+	while (indices->job_count) {
+		const struct job *job = &indices->jobs[--indices->job_count];
+
+		if (job->fd >= 0)
+			close(job->fd);
+		indices->stats.dropped++;
+	}
+}
+
 static void *run(void *ctx)
 {
 	struct indices *indices = ctx;
@@ -131,7 +139,7 @@ static void *run(void *ctx)
 
 	work_enter(&work, "indices");
 	pthread_mutex_lock(&indices->lock);
-	for (;;) {
+	while (!indices->is_ending) {
 		if (indices->state == ASKED || indices->job_count) {
 			work_begin();
 			if (indices->state == ASKED)
@@ -139,12 +147,11 @@ static void *run(void *ctx)
 			else
 				do_job(indices);
 			work_end();
-		} else if (indices->is_ending) {
-			break;
 		} else {
 			pthread_cond_wait(&indices->wanted, &indices->lock);
 		}
 	}
+	drop_jobs(indices);
 	pthread_mutex_unlock(&indices->lock);
 	work_leave();
 	return NULL;
@@ -183,10 +190,13 @@ int indices_new(const struct indices_options *options, struct indices **ret_indi
 	pthread_cond_init(&indices->answered, &attributes);
 	pthread_condattr_destroy(&attributes);
 	indices->limit_bytes = options->limit_bytes;
-	if (file_read_text(AT_FDCWD, "/proc/sys/kernel/random/boot_id", indices->boot, sizeof(indices->boot)) < 0)
-		indices->boot[0] = '\0';
+	fair_init(&indices->credit, INDICES_CREDIT_BYTES, INDICES_CREDIT_PART, clock_monotonic());
 	indices->directory = index_store_open(options->directory, true);
-	r = indices->directory < 0 ? indices->directory : start(indices);
+	r = indices->directory;
+	if (r >= 0)
+		r = (int)file_read_text(AT_FDCWD, "/proc/sys/kernel/random/boot_id", indices->boot, sizeof(indices->boot));
+	if (r >= 0)
+		r = start(indices);
 	if (r < 0) {
 		indices_free(indices);
 		return r;
@@ -231,8 +241,7 @@ int indices_get(struct indices *indices, const struct object *object, int *ret_f
 	char name[CACHE_NAME_BYTES];
 	int r = -ENOENT;
 
-	if (!name_of(indices, object, name))
-		return r;
+	name_of(indices, object, name);
 	pthread_mutex_lock(&indices->lock);
 	strcpy(indices->name, name);
 	indices->state = ASKED;
@@ -266,9 +275,10 @@ void indices_judge(struct indices *indices, const struct object *object, int err
 	char name[CACHE_NAME_BYTES];
 	int none = -1;
 
+	name_of(indices, object, name);
 	pthread_mutex_lock(&indices->lock);
 	indices->stats.loaded += !error;
-	if ((error == -EBADMSG || error == -EPIPE || error == -ETIMEDOUT) && name_of(indices, object, name)) {
+	if (error == -EBADMSG || error == -EPIPE || error == -ETIMEDOUT) {
 		indices->stats.refused++;
 		if (indices->job_count < INDICES_QUEUE_MAX)
 			add_job(indices, name, &none, 0);
@@ -276,15 +286,22 @@ void indices_judge(struct indices *indices, const struct object *object, int err
 	pthread_mutex_unlock(&indices->lock);
 }
 
-void indices_put(struct indices *indices, const struct object *object, int *fd, uint64_t size)
+bool indices_may_put(struct indices *indices, uint32_t payer)
 {
+	return fair_may(&indices->credit, payer, clock_monotonic());
+}
+
+void indices_put(struct indices *indices, const struct object *object, uint32_t payer, int *fd, uint64_t size)
+{
+	const uint64_t now = clock_monotonic();
 	_cleanup_close_ int own = steal_fd(fd);
 	char name[CACHE_NAME_BYTES];
 
+	fair_spend(&indices->credit, payer, now - size, now);
+	name_of(indices, object, name);
 	pthread_mutex_lock(&indices->lock);
 	indices->stats.made++;
-	if (indices->job_count < INDICES_QUEUE_MAX && size <= INDICES_QUEUE_BYTES - indices->queued_bytes &&
-	    name_of(indices, object, name))
+	if (indices->job_count < INDICES_QUEUE_MAX && size <= INDICES_QUEUE_BYTES - indices->queued_bytes)
 		add_job(indices, name, &own, size);
 	else
 		indices->stats.dropped++;

@@ -2,8 +2,8 @@
 /*
  * Indices of files with much DWARF on disk, so that a daemon that starts again does not read the beginning of each unit once more.
  *
- * An index's name is a hash of what the file is: device, inode, size and time of change, with the boot where the device has no
- * number that lasts, and the build-id. A build-id alone may be forged, by who has a file of his own with it: what he has made is
+ * An index's name is a hash of what the file is: device, inode, size and time of change, build-id, and the boot, as devices are
+ * numbered anew by the next. A build-id alone may be forged, by who has a file of his own with it: what he has made is
  * found for his file alone. What is read back is checked in the parser.
  *
  * A thread of its own opens and writes the files, as thread B must not wait for a disk: it waits for INDICES_WAIT_MS, and goes on
@@ -18,6 +18,8 @@ enum {
 	INDICES_WAIT_MS = 250,
 	INDICES_QUEUE_MAX = 8,
 	INDICES_QUEUE_BYTES = 16 << 20,
+	INDICES_CREDIT_BYTES = 64 << 20,	/* that are written in one go, as when a daemon begins, */
+	INDICES_CREDIT_PART = 4096,	/* and after that 14 MiB a minute: one each so many ns */
 };
 
 struct indices;
@@ -38,14 +40,16 @@ struct indices_stats {
 
 /* -EPERM: the directory is another user's, or others may write to it. */
 int indices_new(const struct indices_options *options, struct indices **ret_indices);
-void indices_free(struct indices *indices);	/* NULL is fine; what is to be written is written */
+void indices_free(struct indices *indices);	/* NULL is fine; what waits to be written is dropped */
 
 /* That of @object's file. -ENOENT: there is none for now. */
 int indices_get(struct indices *indices, const struct object *object, int *ret_fd, uint64_t *ret_size);
 /* Whether the parser has taken it: what it could not read, or died of, is removed. */
 void indices_judge(struct indices *indices, const struct object *object, int error);
+/* Is one of a program of @payer's to be made for it? A file that is touched again and again has always a new one. */
+bool indices_may_put(struct indices *indices, uint32_t payer);
 /* Takes *@fd, what the parser has made; @size bytes that do not change. */
-void indices_put(struct indices *indices, const struct object *object, int *fd, uint64_t size);
+void indices_put(struct indices *indices, const struct object *object, uint32_t payer, int *fd, uint64_t size);
 
 void indices_stats(struct indices *indices, struct indices_stats *ret_stats);	/* NULL is fine */
 

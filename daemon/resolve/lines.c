@@ -154,9 +154,9 @@ static void save_index(const struct question *question)
 	uint64_t size;
 	int fd;
 
-	if (question->has_dwarf && source->indices && !question->has_index &&
+	if (question->has_dwarf && source->indices && !question->has_index && indices_may_put(source->indices, source->program->payer) &&
 	    !parser_save_index(question->parser, source->object, left_until(source->deadline), &fd, &size))
-		indices_put(source->indices, source->object, &fd, size);
+		indices_put(source->indices, source->object, source->program->payer, &fd, size);
 }
 
 static int open_files(struct question *question)

@@ -121,7 +121,11 @@ int main(int argc, char **argv)
 		print_location(locations[i]);
 		location_unref(locations[i]);
 	}
-	symbolizer_stats(symbolizer, &stats);
+	/* what waits to be written is dropped at the end */
+	do {
+		usleep(1000);
+		symbolizer_stats(symbolizer, &stats);
+	} while (stats.indices.written + stats.indices.dropped < stats.indices.made);
 	fprintf(stderr, "moved %" PRIu64 " packages %" PRIu64 " dwos %" PRIu64 " refused %" PRIu64 " without_inlined %" PRIu64,
 		stats.lines.parts.moved, stats.lines.parts.packages, stats.lines.parts.dwos, stats.lines.parts.refused,
 		stats.lines.without_inlined);

@@ -30,6 +30,20 @@ static struct indices *open_indices(uint64_t limit_bytes)
 	return indices;
 }
 
+/* When all is written. */
+static void close_indices(struct indices *indices)
+{
+	bool is_busy = true;
+
+	while (is_busy) {
+		pthread_mutex_lock(&indices->lock);
+		is_busy = indices->job_count;
+		pthread_mutex_unlock(&indices->lock);
+		usleep(1000);
+	}
+	indices_free(indices);
+}
+
 static struct object *object_of(uint64_t inode, unsigned int disk)
 {
 	struct object *object = object_new(OBJECT_FILE, "/usr/bin/program");
@@ -48,7 +62,7 @@ static void put(struct indices *indices, const struct object *object, const void
 
 	assert_int_equal(memfd_write(fd, bytes, size), 0);
 	fd = memfd_seal(&fd);
-	indices_put(indices, object, &fd, size);
+	indices_put(indices, object, 1, &fd, size);
 	assert_int_equal(fd, -1);
 }
 
@@ -94,7 +108,7 @@ static void an_index_is_there_for_the_next_daemon(void **state)
 	(void)state;
 	assert_string_equal(get(indices, object), "");
 	put(indices, object, "index", 5);
-	indices_free(indices);
+	close_indices(indices);
 	assert_int_equal(stat(fixture_path("indices"), &st), 0);
 	assert_int_equal(st.st_mode & 0777, 0700);
 	indices = open_indices(1 << 20);
@@ -102,7 +116,7 @@ static void an_index_is_there_for_the_next_daemon(void **state)
 	indices_judge(indices, object, 0);
 	assert_int_equal(stats_of(indices).loaded, 1);
 	assert_int_equal(stats_of(indices).made, 0);
-	indices_free(indices);
+	close_indices(indices);
 	object_unref(object);
 }
 
@@ -114,7 +128,7 @@ static void an_index_is_its_files_alone(void **state)
 
 	(void)state;
 	put(indices, object, "index", 5);
-	indices_free(indices);
+	close_indices(indices);
 	indices = open_indices(1 << 20);
 	for (int i = 0; i < 5; i++) {
 		struct object *other = object_of(2, 8);
@@ -128,26 +142,23 @@ static void an_index_is_its_files_alone(void **state)
 		object_unref(other);
 	}
 	assert_string_equal(get(indices, object), "index");
-	indices_free(indices);
+	close_indices(indices);
 	object_unref(object);
 }
 
-static void the_numbers_of_a_device_without_a_disk_last_for_a_boot(void **state)
+static void the_numbers_of_devices_last_for_a_boot(void **state)
 {
-	struct object *virtual = object_of(3, 0), *disk = object_of(3, 8);
-	struct indices one = { .boot = "one" }, two = { .boot = "two" }, unknown = { .boot = "" };
+	struct object *object = object_of(3, 8);
+	struct indices one = { .boot = "one" }, two = { .boot = "two" };
 	char name[CACHE_NAME_BYTES], again[CACHE_NAME_BYTES];
 
 	(void)state;
-	assert_true(name_of(&one, disk, name) && name_of(&two, disk, again));
+	name_of(&one, object, name);
+	name_of(&one, object, again);
 	assert_string_equal(name, again);
-	assert_true(name_of(&unknown, disk, again));
-	assert_string_equal(name, again);
-	assert_true(name_of(&one, virtual, name) && name_of(&two, virtual, again));
+	name_of(&two, object, again);
 	assert_string_not_equal(name, again);
-	assert_false(name_of(&unknown, virtual, again));
-	object_unref(virtual);
-	object_unref(disk);
+	object_unref(object);
 }
 
 static void what_others_may_have_written_is_refused(void **state)
@@ -160,13 +171,13 @@ static void what_others_may_have_written_is_refused(void **state)
 	(void)state;
 	fixture_run("rm -f indices/*");
 	put(indices, object, "index", 5);
-	indices_free(indices);
+	close_indices(indices);
 	fixture_run("chmod g+w indices/*.index");
 	indices = open_indices(1 << 20);
 	assert_string_equal(get(indices, object), "");
 	/* and made anew */
 	put(indices, object, "again", 5);
-	indices_free(indices);
+	close_indices(indices);
 	indices = open_indices(1 << 20);
 	assert_string_equal(get(indices, object), "again");
 	/* the parser finds it damaged */
@@ -174,17 +185,17 @@ static void what_others_may_have_written_is_refused(void **state)
 	stats = stats_of(indices);
 	assert_int_equal(stats.refused, 1);
 	assert_int_equal(stats.loaded, 0);
-	indices_free(indices);
+	close_indices(indices);
 	assert_string_equal(fixture_ask("ls indices"), "");
 	if (!geteuid()) {
 		indices = open_indices(1 << 20);
 		put(indices, object, "index", 5);
-		indices_free(indices);
+		close_indices(indices);
 		fixture_run("chown 12345 indices/*.index");
 		indices = open_indices(1 << 20);
 		assert_string_equal(get(indices, object), "");
 		assert_int_equal(stats_of(indices).refused, 1);
-		indices_free(indices);
+		close_indices(indices);
 	}
 	fixture_run("chmod g+w indices");
 	assert_int_equal(indices_new(&options, &indices), -EPERM);
@@ -204,7 +215,7 @@ static void there_are_no_more_bytes_than_may_be(void **state)
 	for (unsigned int i = 0; i < 3; i++) {
 		object[i] = object_of(10 + i, 8);
 		put(indices, object[i], half, sizeof(half));
-		indices_free(indices);
+		close_indices(indices);
 		indices = open_indices(1000);
 	}
 	assert_string_equal(fixture_ask("ls indices | wc -l"), "2");
@@ -213,7 +224,7 @@ static void there_are_no_more_bytes_than_may_be(void **state)
 	while (!stats_of(indices).dropped)
 		usleep(1000);
 	assert_string_equal(fixture_ask("ls indices | wc -l"), "2");
-	indices_free(indices);
+	close_indices(indices);
 	for (unsigned int i = 0; i < 3; i++)
 		object_unref(object[i]);
 }
@@ -226,7 +237,7 @@ static void nobody_waits_for_the_disk(void **state)
 
 	(void)state;
 	put(indices, object, "index", 5);
-	indices_free(indices);
+	close_indices(indices);
 	indices = open_indices(1 << 20);
 	is_held = true;
 	assert_string_equal(get(indices, object), "");
@@ -236,10 +247,63 @@ static void nobody_waits_for_the_disk(void **state)
 	assert_int_equal(stats_of(indices).made, INDICES_QUEUE_MAX + 2);
 	assert_int_equal(stats_of(indices).dropped, 2);
 	is_held = false;
-	indices_free(indices);
+	close_indices(indices);
 	indices = open_indices(1 << 20);
 	assert_string_equal(get(indices, object), "other");
+	close_indices(indices);
+	object_unref(object);
+}
+
+static void *let_go(void *ctx)
+{
+	struct indices *indices = ctx;
+	bool is_ending = false;
+
+	while (!is_ending) {
+		usleep(1000);
+		pthread_mutex_lock(&indices->lock);
+		is_ending = indices->is_ending;
+		pthread_mutex_unlock(&indices->lock);
+	}
+	is_held = false;
+	return NULL;
+}
+
+/* A disk that is slow does not hold up who ends. */
+static void what_waits_at_the_end_is_dropped(void **state)
+{
+	struct object *object = object_of(30, 8);
+	struct indices *indices = open_indices(1 << 20);
+	pthread_t thread;
+
+	(void)state;
+	fixture_run("rm -f indices/*");
+	is_held = true;
+	assert_string_equal(get(indices, object), "");
+	for (int i = 0; i < 3; i++)
+		put(indices, object, "index", 5);
+	assert_int_equal(pthread_create(&thread, NULL, let_go, indices), 0);
 	indices_free(indices);
+	pthread_join(thread, NULL);
+	assert_string_equal(fixture_ask("ls indices | wc -l"), "0");
+	object_unref(object);
+}
+
+/* Who has always another index is not given all that is written for others. */
+static void who_writes_much_is_kept_from_more(void **state)
+{
+	struct object *object = object_of(31, 8);
+	struct indices *indices = open_indices(1 << 20);
+	int fd = -1;
+
+	(void)state;
+	assert_true(indices_may_put(indices, 1));
+	indices_put(indices, object, 1, &fd, INDICES_CREDIT_BYTES / 4 * 3);
+	assert_false(indices_may_put(indices, 1));
+	assert_true(indices_may_put(indices, 2));
+	indices_put(indices, object, 2, &fd, INDICES_CREDIT_BYTES / 2);
+	assert_false(indices_may_put(indices, 3));
+	close_indices(indices);
 	object_unref(object);
 }
 
@@ -248,10 +312,12 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_index_is_there_for_the_next_daemon),
 		cmocka_unit_test(an_index_is_its_files_alone),
-		cmocka_unit_test(the_numbers_of_a_device_without_a_disk_last_for_a_boot),
+		cmocka_unit_test(the_numbers_of_devices_last_for_a_boot),
 		cmocka_unit_test(what_others_may_have_written_is_refused),
 		cmocka_unit_test(there_are_no_more_bytes_than_may_be),
 		cmocka_unit_test(nobody_waits_for_the_disk),
+		cmocka_unit_test(what_waits_at_the_end_is_dropped),
+		cmocka_unit_test(who_writes_much_is_kept_from_more),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
