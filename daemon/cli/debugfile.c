@@ -442,7 +442,7 @@ static void find_alt(struct search *whole)
 	if (search.rank < RANK_DWARF)
 		consider_fetched(&search);
 	if (search.rank == RANK_DWARF) {
-		file->alt = (struct parser_part){ steal_fd(&alt.fd), alt.object->size };
+		file->alt = (struct parser_part){ .fd = steal_fd(&alt.fd), .size = alt.object->size };
 	} else {
 		strcpy(whole->debuginfod_note, search.debuginfod_note);
 	}
@@ -461,7 +461,7 @@ static void consider_split(struct search *search, const struct sysroot *sysroot,
 		return;
 	r = parser_debug(search->finder->parser, object, fd, PARSER_LINES_MS, &facts);
 	if (!r && facts.is_split) {
-		file->split = (struct parser_part){ fd, object->size };
+		file->split = (struct parser_part){ .fd = fd, .size = object->size };
 		/* what an earlier place had does not matter any more */
 		file->note[0] = '\0';
 	} else {

@@ -94,11 +94,13 @@ void dwo_places_init(struct dwo_places *dwos, struct parser *parser, const struc
 	*dwos = (struct dwo_places){
 		.finder = finder, .file = file,
 		.files = {
-			.parser = parser, .object = file->object, .look = look_everywhere, .ctx = dwos,
+			.parser = parser, .object = file->object, .suspect = &dwos->suspect.object,
+			.look = look_everywhere, .ctx = dwos,
 			.question_ms = PARSER_LINES_MS, .dwos_ms = DWOS_MS, .end = UINT64_MAX,
 			.absent = dwos->absent,
 		},
 	};
+	stand_in_init(&dwos->suspect, file->object, SUSPECT_PARTS);
 }
 
 void dwo_places_note(const struct dwo_places *dwos, size_t size, char *ret_note)

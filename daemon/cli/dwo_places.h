@@ -5,12 +5,14 @@
 
 #include "cli/debugfile.h"
 #include "helper/dwo_files.h"
+#include "helper/suspects.h"
 
 /* Stays where it is from dwo_places_init() on. */
 struct dwo_places {
 	const struct debugfile_finder *finder;
 	const struct debugfile *file;	/* whose units are split */
 	uint64_t absent[DWO_ABSENT_SLOTS];
+	struct stand_in suspect;
 	struct dwo_files files;
 };
 

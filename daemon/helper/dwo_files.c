@@ -150,7 +150,7 @@ static int look_once(struct dwo_look *look)
 	return 0;
 }
 
-static int give_all(struct dwo_files *files, const struct object *suspect, uint32_t count)
+static int give_all(struct dwo_files *files, uint32_t count)
 {
 	_cleanup_free_ struct dwarf_dwo_names *names = malloc(sizeof(*names));
 	int r = names ? 0 : -ENOMEM;
@@ -159,21 +159,21 @@ static int give_all(struct dwo_files *files, const struct object *suspect, uint3
 		struct dwo_look look = { .files = files, .names = names, .number = i, .why = DWO_ABSENT };
 		const uint32_t limit = limit_of(files);
 
-		r = limit ? parser_dwo_names(files->parser, suspect, i, limit, names) : -ETIME;
+		r = limit ? parser_dwo_names(files->parser, files->suspect, i, limit, names) : -ETIME;
 		if (!r)
 			r = look_once(&look);
 	}
 	return min_of(r, 0);
 }
 
-static int want(struct dwo_files *files, const struct object *suspect, const uint64_t *addresses, uint32_t *count)
+static int want(struct dwo_files *files, const uint64_t *addresses, uint32_t *count)
 {
 	const uint32_t limit = limit_of(files);
 	uint32_t dwos = 0;
-	int r = limit ? parser_dwos(files->parser, suspect, addresses, *count, limit, &dwos, count) : -ETIME;
+	int r = limit ? parser_dwos(files->parser, files->suspect, addresses, *count, limit, &dwos, count) : -ETIME;
 
 	if (!r)
-		r = give_all(files, suspect, dwos);
+		r = give_all(files, dwos);
 	if (r != -ETIME && r != -ENOMEM)
 		return r;
 	/* the parser and what is open there are as they were, and lines are to be had */
@@ -185,27 +185,19 @@ static int want(struct dwo_files *files, const struct object *suspect, const uin
 
 int dwo_files_ask(struct dwo_files *files, const uint64_t *addresses, uint32_t *count, struct lines_answer *ret_answer)
 {
-	const struct object *object = files->object;
-	char path[256];
-	/* what befalls the parser while it has .dwo files is not laid to the program, which is read again without them */
-	const struct object suspect = {
-		.dev = object->dev, .inode = object->inode, .ctime_ns = object->ctime_ns, .path = path,
-		.size = object->size | 1ull << 63,
-	};
 	int r;
 
-	snprintf(path, sizeof(path), ".dwo files of %s", object->path);
 	if (!files->is_wanted) {
-		r = ask_lines(files, object, addresses, *count, ret_answer);
+		r = ask_lines(files, files->object, addresses, *count, ret_answer);
 		if (r < 0 || !ret_answer->split)
 			return r;
 		lines_answer_free(ret_answer);
 		files->is_wanted = true;
 		files->deadline = clock_monotonic() + files->dwos_ms * NSEC_PER_MSEC;
 	}
-	r = files->is_off ? 0 : want(files, &suspect, addresses, count);
+	r = files->is_off ? 0 : want(files, addresses, count);
 	if (!r)
-		r = ask_lines(files, files->any ? &suspect : object, addresses, *count, ret_answer);
+		r = ask_lines(files, files->any ? files->suspect : files->object, addresses, *count, ret_answer);
 	if (!r)
 		files->without += ret_answer->split;
 	return r;

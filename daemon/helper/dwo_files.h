@@ -22,6 +22,8 @@ struct dwo_look;
 struct dwo_files {
 	struct parser *parser;
 	const struct object *object;	/* whose units are split */
+	/* what befalls the parser while it has .dwo files is laid to this, so that the program is read again without them */
+	const struct object *suspect;
 	/* Gives what is in one place after the other that @names may lead to, until dwo_give() says something else than 0. */
 	int (*look)(const void *ctx, const struct dwarf_dwo_names *names, struct dwo_look *look);
 	const void *ctx;

@@ -91,7 +91,8 @@ int parser_ask_for_names(struct parser *parser, const struct object *object, str
 	if (r < 0)
 		return r;
 	r = parser_ask(parser, object, call);
-	fair_spend(&parser->credit, parser->payer, began, clock_monotonic());
+	if (!parser->is_paid)
+		fair_spend(&parser->credit, parser->payer, began, clock_monotonic());
 	return r;
 }
 
@@ -145,7 +146,7 @@ static int ask_facts(struct parser *parser, const struct object *object, int fd,
 	if (r < 0)
 		return r;
 	return parser_is_hex(ret_facts->htlhash, sizeof(ret_facts->htlhash)) &&
-	       parser_is_hex(ret_facts->build_id, sizeof(ret_facts->build_id)) &&
+	       parser_is_id(ret_facts->build_id, sizeof(ret_facts->build_id)) &&
 	       is_printable(ret_facts->go_build_id, sizeof(ret_facts->go_build_id)) ? 0 : -EBADMSG;
 }
 

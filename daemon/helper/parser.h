@@ -132,6 +132,7 @@ int parser_debug(struct parser *parser, const struct object *object, int fd, uin
 struct parser_part {
 	int fd;
 	uint64_t size;
+	const struct object *suspect;	/* that is accused of what befalls the parser; NULL: whose DWARF it is */
 };
 
 /*

@@ -19,6 +19,7 @@ enum {
 struct parser {
 	struct helper *helper;
 	struct fair credit;	/* for facts and symbols; tables have their own, see resolve/tables.h */
+	bool is_paid;			/* what is asked now: it is a part of a longer time, see parser_begin_lines() */
 	uint32_t payer;		/* who it is taken from */
 	const struct deadline *deadline;	/* of all questions, borrowed; NULL: none */
 	struct credit deaths;	/* by names */
@@ -47,6 +48,12 @@ static inline uint32_t parser_start_ms(const struct parser *parser)
 static inline bool parser_is_hex(const char *text, size_t size)
 {
 	return memchr(text, '\0', size) && strspn(text, "0123456789abcdef") == strlen(text);
+}
+
+/* Whole bytes, as paths have them by their first two digits. */
+static inline bool parser_is_id(const char *text, size_t size)
+{
+	return parser_is_hex(text, size) && strlen(text) % 2 == 0;
 }
 
 #endif /* STACKTAP_HELPER_PARSER_ASK_H */

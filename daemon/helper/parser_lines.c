@@ -30,8 +30,9 @@ int parser_debug(struct parser *parser, const struct object *object, int fd, uin
 		return r;
 	return ret_facts->segment_count <= LINES_SEGMENTS_MAX &&
 	       parser_is_hex(ret_facts->htlhash, sizeof(ret_facts->htlhash)) &&
-	       parser_is_hex(ret_facts->build_id, sizeof(ret_facts->build_id)) &&
-	       parser_is_hex(ret_facts->alt_build_id, sizeof(ret_facts->alt_build_id)) &&
+	       parser_is_id(ret_facts->build_id, sizeof(ret_facts->build_id)) &&
+	       parser_is_id(ret_facts->alt_build_id, sizeof(ret_facts->alt_build_id)) &&
+	       (!ret_facts->alt_build_id[0] || ret_facts->alt_build_id[2]) &&
 	       memchr(ret_facts->alt_link, '\0', sizeof(ret_facts->alt_link)) &&
 	       memchr(ret_facts->link, '\0', sizeof(ret_facts->link)) ? 0 : -EBADMSG;
 }
@@ -52,7 +53,7 @@ static int open_part(struct parser *parser, const struct object *object, uint8_t
 {
 	const struct parse_dwarf dwarf = { .file = { .size = of->size, .limit_ms = limit_ms }, .part = part };
 
-	return open_dwarf(parser, object, of->fd, &dwarf);
+	return open_dwarf(parser, of->suspect ? of->suspect : object, of->fd, &dwarf);
 }
 
 int parser_open_lines(struct parser *parser, const struct object *object, int fd, bool with_dwarf,
@@ -192,12 +193,17 @@ int parser_lines(struct parser *parser, const struct object *object, const uint6
 
 int parser_begin_lines(struct parser *parser, uint64_t *ret_began)
 {
+	int r;
+
 	*ret_began = clock_monotonic();
-	return parser_may_ask(parser, *ret_began, PARSER_READ_MS);
+	r = parser_may_ask(parser, *ret_began, PARSER_READ_MS);
+	parser->is_paid = !r;
+	return r;
 }
 
 void parser_end_lines(struct parser *parser, uint64_t began)
 {
+	parser->is_paid = false;
 	fair_spend(&parser->credit, parser->payer, began, clock_monotonic());
 }
 

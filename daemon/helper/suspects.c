@@ -4,6 +4,17 @@
 #include "base/log.h"
 #include "base/utf8.h"
 
+void stand_in_init(struct stand_in *stand_in, const struct object *object, enum suspect_part part)
+{
+	snprintf(stand_in->path, sizeof(stand_in->path), "%s of %s",
+		 part == SUSPECT_INDEX ? "index of DWARF" : "other files with DWARF", object->path);
+	stand_in->object = (struct object){
+		.dev = object->dev, .inode = object->inode, .ctime_ns = object->ctime_ns, .path = stand_in->path,
+		/* no file is as large */
+		.size = object->size | (uint64_t)part << 62,
+	};
+}
+
 static const struct suspect *find(const struct suspects *suspects, const struct object *object)
 {
 	for (size_t i = 0; i < SUSPECTS_MAX; i++) {

@@ -22,6 +22,20 @@ struct suspects {
 	char last_set_apart[256];	/* its path, and what the parser did; empty: none was */
 };
 
+/* Who is accused in place of a file: of what it leads to, which is not itself. */
+enum suspect_part {
+	SUSPECT_PARTS = 1,	/* other files with a part of its DWARF */
+	SUSPECT_INDEX = 2,	/* of its DWARF, on disk */
+};
+
+struct stand_in {
+	struct object object;	/* has the path */
+	char path[256];
+};
+
+/* For @object, which is borrowed by nothing. */
+void stand_in_init(struct stand_in *stand_in, const struct object *object, enum suspect_part part);
+
 bool suspects_has(const struct suspects *suspects, const struct object *object);
 /* @error: -ETIMEDOUT or -EPIPE, how it ended. */
 void suspects_accuse(struct suspects *suspects, const struct object *object, int error);

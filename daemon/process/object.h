@@ -67,9 +67,6 @@ struct object {
 	size_t segment_count;
 
 	void *symbols;			/* private to the symbol stage, which also caches the fd */
-	bool has_no_lines;		/* the same: they are not asked for again */
-	bool has_no_split;		/* the same, of its split DWARF: the parser died of it, or was too late too often */
-	uint8_t split_late;		/* the same: how often */
 	uint64_t late_since;		/* the same: the number of the window since which there was no time for it, 0: there was */
 	uint32_t payer;			/* the same: who pays for a process whose samples it was in */
 	uint64_t payer_paid;		/* what it had taken, ns */

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "helper/suspects.h"
 #include "resolve/objects.h"
 
 enum {
@@ -89,9 +90,16 @@ struct question {
 	struct parts_of of;
 	struct lines_facts facts;
 	struct parser_part moved, package;
+	struct stand_in parts, index;	/* of the program: whoever shares its debug file has others */
 	bool has_dwarf;
 	bool has_index;			/* from disk */
 };
+
+/* Of what the parser is asked: a part in another file may be what it dies of. */
+static const struct object *suspect_of(const struct question *question)
+{
+	return question->moved.fd >= 0 || question->package.fd >= 0 ? &question->parts.object : question->source->object;
+}
 
 /* Milliseconds until then, at least one. */
 static uint32_t left_until(uint64_t deadline)
@@ -106,7 +114,7 @@ static bool may_pass(int error)
 	return error == -ETIME || error == -EDQUOT || error == -EAGAIN || error == -ENOMEM;
 }
 
-/* Which files there are to be asked. */
+/* Which files there are to be asked. -ENOLINK: what dwz has moved away is nowhere for now. */
 static int find_files(struct question *question)
 {
 	const struct lines_source *source = question->source;
@@ -123,12 +131,14 @@ static int find_files(struct question *question)
 			return -EAGAIN;
 		/* of what dwz has moved a part away the rest is not worth much */
 		question->has_dwarf = !r;
-	} else if (facts->has_dwarf && source->parts && !source->object->has_no_split) {
+	} else if (facts->has_dwarf && source->parts && !source->known->has_no_split) {
 		r = parts_package(&question->of, false, &question->package);
 		if (r < 0 && objects_may_pass(r))
 			return -EAGAIN;
 	}
-	return question->has_dwarf || facts->has_go_lines ? 0 : -ENODATA;
+	if (question->has_dwarf || facts->has_go_lines)
+		return 0;
+	return facts->has_dwarf && source->parts ? -ENOLINK : -ENODATA;
 }
 
 /* One that is damaged costs the time that it takes to make it anew; one that the parser dies of is gone before it asks again. */
@@ -141,7 +151,7 @@ static int load_index(struct question *question)
 
 	if (!question->has_dwarf || !source->indices || indices_get(source->indices, source->object, &fd, &size) < 0)
 		return 0;
-	r = parser_load_index(question->parser, source->object, fd, size, left_until(source->deadline));
+	r = parser_load_index(question->parser, &question->index.object, fd, size, left_until(source->deadline));
 	indices_judge(source->indices, source->object, r);
 	question->has_index = !r;
 	return r == -EPIPE || r == -ETIMEDOUT ? -EAGAIN : 0;
@@ -154,9 +164,12 @@ static void save_index(const struct question *question)
 	uint64_t size;
 	int fd;
 
-	if (question->has_dwarf && source->indices && !question->has_index && indices_may_put(source->indices, source->program->payer) &&
-	    !parser_save_index(question->parser, source->object, left_until(source->deadline), &fd, &size))
-		indices_put(source->indices, source->object, source->program->payer, &fd, size);
+	if (!question->has_dwarf || !source->indices || question->has_index || source->known->has_large_index ||
+	    !indices_may_put(source->indices, source->program->payer) ||
+	    parser_save_index(question->parser, &question->index.object, left_until(source->deadline), &fd, &size) < 0)
+		return;
+	source->known->has_large_index = size > INDICES_QUEUE_BYTES;
+	indices_put(source->indices, source->object, source->program->payer, &fd, size);
 }
 
 static int open_files(struct question *question)
@@ -177,9 +190,9 @@ static int ask_split(struct question *question, const uint64_t *addresses, uint3
 {
 	const struct lines_source *source = question->source;
 	const uint32_t left = left_until(source->deadline);
-	struct object *object = source->object;
+	struct dwarf_known *known = source->known;
 	struct dwo_files files = {
-		.parser = question->parser, .object = object, .question_ms = left, .end = source->deadline,
+		.parser = question->parser, .suspect = &question->parts.object, .question_ms = left, .end = source->deadline,
 		.deadline = clock_monotonic() + left / 2 * NSEC_PER_MSEC, .is_wanted = true,
 	};
 	int r = question->package.fd < 0 && !question->facts.alt_build_id[0] ?
@@ -191,14 +204,15 @@ static int ask_split(struct question *question, const uint64_t *addresses, uint3
 		r = objects_may_pass(r) ? -EAGAIN : 0;
 	if (r < 0)
 		return r;
+	files.object = suspect_of(question);
 	parts_look_for_dwos(&question->of, &files);
 	r = dwo_files_ask(&files, addresses, count, answer);
 	if (r < 0 && !may_pass(r)) {
-		object->has_no_split = true;
+		known->has_no_split = true;
 		return -EAGAIN;
 	}
 	if (!r && files.why == DWO_LATE) {
-		object->has_no_split = ++object->split_late == SPLIT_LATE_MAX;
+		known->has_no_split = ++known->split_late == SPLIT_LATE_MAX;
 		lines_answer_free(answer);
 		return -EAGAIN;
 	}
@@ -215,10 +229,10 @@ static int look_up(struct question *question, const uint64_t *addresses, uint32_
 	if (!r)
 		r = open_files(question);
 	if (!r)
-		r = parser_lines(question->parser, source->object, addresses, *count, left_until(source->deadline), answer);
+		r = parser_lines(question->parser, suspect_of(question), addresses, *count, left_until(source->deadline), answer);
 	if (r < 0 || !answer->split)
 		return r;
-	if (!source->parts || source->object->has_no_split) {
+	if (!source->parts || source->known->has_no_split) {
 		stats->without_inlined += answer->split;
 		return 0;
 	}
@@ -231,8 +245,10 @@ static int ask(struct parser *parser, struct names *names, const struct lines_so
 	       const struct wanted *wanted, uint32_t *count, size_t *budget, struct lines_stats *stats)
 {
 	struct question question = {
-		.parser = parser, .source = source, .moved.fd = -1, .package.fd = -1,
-		.of = { .parts = source->parts, .program = source->program, .object = source->object },
+		.parser = parser, .source = source,
+		.moved = { .fd = -1, .suspect = &question.parts.object },
+		.package = { .fd = -1, .suspect = &question.parts.object },
+		.of = { .parts = source->parts, .program = source->program, .object = source->object, .known = source->known },
 	};
 	struct lines_answer *answer;
 	uint64_t *addresses, began;
@@ -240,6 +256,8 @@ static int ask(struct parser *parser, struct names *names, const struct lines_so
 
 	if (source->deadline < clock_monotonic() + LEAST_MS * NSEC_PER_MSEC)
 		return -ETIME;
+	stand_in_init(&question.parts, source->program, SUSPECT_PARTS);
+	stand_in_init(&question.index, source->program, SUSPECT_INDEX);
 	answer = malloc(sizeof(*answer));
 	addresses = malloc(*count * sizeof(*addresses));
 	if (answer && addresses) {
@@ -248,6 +266,11 @@ static int ask(struct parser *parser, struct names *names, const struct lines_so
 		r = parser_begin_lines(parser, &began);
 		if (!r) {
 			r = look_up(&question, addresses, count, answer, stats);
+			/* without its package it has lines, but for inlined functions */
+			if (r < 0 && !may_pass(r) && question.package.fd >= 0) {
+				source->known->has_no_split = true;
+				r = -EAGAIN;
+			}
 			if (!r)
 				save_index(&question);
 			parser_end_lines(parser, began);
@@ -270,7 +293,7 @@ void lines_resolve(struct parser *parser, struct names *names, const struct line
 	uint32_t n;
 	int r = 0;
 
-	if (source->fd < 0 || !source->object || source->object->has_no_lines)
+	if (source->fd < 0 || !source->object || source->known->seek_lines_at > clock_monotonic())
 		return;
 	wanted = malloc(count * sizeof(*wanted));
 	if (!wanted)
@@ -292,6 +315,6 @@ void lines_resolve(struct parser *parser, struct names *names, const struct line
 		return;
 	log_debug("%s: no source lines: %s", source->object->path,
 		  r == -EFBIG ? "its compressed debug sections need more memory than the parser may take" : strerror(-r));
-	source->object->has_no_lines = true;
-	stats->without++;
+	stats->without += !source->known->seek_lines_at;
+	source->known->seek_lines_at = r == -ENOLINK ? source->known->seek_moved_at : UINT64_MAX;
 }

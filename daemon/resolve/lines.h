@@ -24,11 +24,12 @@ struct lines_stats {
 	struct parts_stats parts;
 };
 
-/* Where they are looked for; @object is the file's, and keeps in mind that it has none. */
+/* Where they are looked for. */
 struct lines_source {
 	struct parts *parts;	/* finds what else has a part of it; NULL: nobody does */
 	struct indices *indices;	/* on disk; NULL: none */
 	struct object *program, *object;	/* @program's debug file, or itself */
+	struct dwarf_known *known;	/* of these; keeps in mind that there are none */
 	int fd;
 	uint64_t deadline;	/* of the window, CLOCK_MONOTONIC ns */
 };

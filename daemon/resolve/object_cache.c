@@ -35,13 +35,13 @@ static uint64_t hash_of(const void *ctx, uint32_t position)
 	return ((struct entry *const *)ctx)[position]->hash;
 }
 
-struct entry *entry_find(struct objects *objects, const struct stat *st)
+struct entry *entry_find(struct objects *objects, const struct stat *st, bool is_debug)
 {
 	struct index_probe probe = index_first(&objects->index, hash_identity(st));
 	uint32_t i;
 
 	while ((i = index_next(&objects->index, &probe)) != INDEX_NONE)
-		if (object_is_file(objects->entries[i]->object, st))
+		if (objects->entries[i]->is_debug == is_debug && object_is_file(objects->entries[i]->object, st))
 			return objects->entries[i];
 	return NULL;
 }
@@ -62,6 +62,13 @@ static void drop_symtab(struct entry *entry)
 	entry->symtab = entry->mini = NULL;
 }
 
+void dwarf_forget(struct dwarf_known *known)
+{
+	object_unref(known->moved);
+	object_unref(known->package);
+	*known = (struct dwarf_known){ 0 };
+}
+
 static void free_entry(struct objects *objects, struct entry *entry)
 {
 	close_fd(objects, entry);
@@ -70,8 +77,8 @@ static void free_entry(struct objects *objects, struct entry *entry)
 	if (objects->busy == entry)
 		objects->busy = NULL;
 	object_unref(entry->debug);
-	object_unref(entry->moved);
-	object_unref(entry->package);
+	dwarf_forget(&entry->own_dwarf);
+	dwarf_forget(&entry->debug_dwarf);
 	entry->object->symbols = NULL;
 	object_unref(entry->object);
 	pool_uncharge(POOL_SYMBOLS, sizeof(*entry));
@@ -118,11 +125,12 @@ static void close_oldest_fd(struct objects *objects)
 
 void entry_keep_fd(struct objects *objects, struct entry *entry, int *fd)
 {
-	close_fd(objects, entry);
+	entry->fd_used = clock_monotonic();
+	if (entry->fd >= 0)
+		return;
 	if (objects->fd_count >= OBJECTS_FDS_MAX)
 		close_oldest_fd(objects);
 	entry->fd = steal_fd(fd);
-	entry->fd_used = clock_monotonic();
 	objects->fd_count++;
 }
 
@@ -232,12 +240,12 @@ int entry_add_file(struct objects *objects, const char *path, int fd, const stru
 	}
 	if (r == 0)
 		r = add_entry(objects, object, hash_identity(st), ret_entry);
-	if (r == 0)
-		(*ret_entry)->user = st->st_uid;
 	if (r < 0) {
 		object_unref(object);
 		return r;
 	}
+	(*ret_entry)->user = st->st_uid;
+	(*ret_entry)->is_debug = is_debug;
 	if (is_debug) {
 		objects->stats.debug_files++;
 		return 0;
@@ -319,7 +327,7 @@ static const struct stat *likely(struct objects *objects, const struct mapped_fi
 	if (!file->inode || seen->inode != file->inode || seen->major != file->major ||
 	    seen->minor != file->minor)
 		return NULL;
-	entry = entry_find(objects, &seen->st);
+	entry = entry_find(objects, &seen->st, false);
 	return entry && entry->fd >= 0 ? &seen->st : NULL;
 }
 
@@ -362,7 +370,7 @@ void objects_see(struct objects *objects, const struct image *image, struct mapp
 		see_gone(objects, file, r);
 		return;
 	}
-	entry = entry_find(objects, &st);
+	entry = entry_find(objects, &st, false);
 	if (!entry && (fd < 0 || entry_add_file(objects, file->path, fd, &st, false, &entry) < 0))
 		return;
 	remember(objects, file, &st);
@@ -372,7 +380,7 @@ void objects_see(struct objects *objects, const struct image *image, struct mapp
 		mount_namespace_unref(entry->space);
 		entry->space = mount_namespace_ref(image->mount_namespace);
 	}
-	if (entry->fd < 0 && fd >= 0)
+	if (fd >= 0)
 		entry_keep_fd(objects, entry, &fd);
 	entry->fd_used = entry->used;
 	publish(objects, file, entry->object);
@@ -470,6 +478,13 @@ int objects_fd(struct objects *objects, struct object *object, uint32_t tgid, in
 	entry->fd_used = entry->used;
 	*ret_fd = entry->fd;
 	return 0;
+}
+
+struct dwarf_known *objects_dwarf(const struct object *program, const struct object *object)
+{
+	struct entry *entry = program->symbols;
+
+	return object == program ? &entry->own_dwarf : &entry->debug_dwarf;
 }
 
 bool objects_make_room(struct objects *objects, size_t bytes)

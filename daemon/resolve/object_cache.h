@@ -30,6 +30,11 @@ struct entry {
 	struct symtab *symtab;		/* NULL: not read, or evicted */
 	uint64_t used;
 	int error;			/* why there is no symtab: not tried again */
+	/*
+	 * One that is a debug file, or a part of one, is no program's: a file that is both has two entries. Only a program's
+	 * holds others, so none holds itself, and none is called by a path that another program's user has made up.
+	 */
+	bool is_debug;
 	uint64_t seek_debug_at;		/* CLOCK_MONOTONIC ns; UINT64_MAX: never again */
 	struct object *debug;		/* owned: its debug file, or NULL */
 	bool is_fetched;		/* that, from a server */
@@ -37,8 +42,7 @@ struct entry {
 	struct parser_sum sum;		/* of a debug file without a build-id, as far as it has been read */
 	struct symtab *mini;		/* of its MiniDebugInfo; NULL: not read, or evicted */
 	int mini_error;			/* not tried again */
-	struct object *moved, *package;	/* owned, see parts.h, or NULL */
-	uint64_t seek_moved_at, seek_package_at;	/* CLOCK_MONOTONIC ns */
+	struct dwarf_known own_dwarf, debug_dwarf;	/* the latter of `debug` */
 };
 
 struct objects {
@@ -63,12 +67,13 @@ struct objects {
 	struct objects_stats stats;
 };
 
-struct entry *entry_find(struct objects *objects, const struct stat *st);
+struct entry *entry_find(struct objects *objects, const struct stat *st, bool is_debug);
 /* The object of a file that has none yet. */
 int entry_add_file(struct objects *objects, const char *path, int fd, const struct stat *st,
 		   bool is_debug, struct entry **ret_entry);
-/* Takes *@fd. */
+/* Takes *@fd if it has none: who asks the parser of a file may be using that one. */
 void entry_keep_fd(struct objects *objects, struct entry *entry, int *fd);
+void dwarf_forget(struct dwarf_known *known);
 /*
  * Is the file in the file system that is the root of its container alone? Others may map files of a disk, or what is
  * mounted into several containers, and what one of them has could tell lies about their frames.

@@ -18,8 +18,6 @@ static int check_debug(struct objects *objects, const struct entry *entry, struc
 	const struct object *object = entry->object, *other = candidate->object;
 	int r;
 
-	if (other == object)
-		return -ENOENT;
 	/* who may write beside a program may not change it: what is there has to be of somebody who may, or root's */
 	if (place == DEBUG_BESIDE && candidate->user && candidate->user != entry->user)
 		return -ENOENT;
@@ -38,16 +36,18 @@ static int take_debug(struct objects *objects, const struct entry *entry, struct
 		      const char *path, int *fd, const struct stat *st, enum debug_place place, uint32_t crc,
 		      struct entry **ret_entry)
 {
-	struct entry *found = entry_find(objects, st);
-	int r = found ? 0 : entry_add_file(objects, path, *fd, st, true, &found);
+	struct entry *found = entry_find(objects, st, true);
+	int r = 0;
 
+	if (object_is_file(entry->object, st))
+		return -ENOENT;
+	if (!found)
+		r = entry_add_file(objects, path, *fd, st, true, &found);
 	if (!found)
 		return r;
 	r = check_debug(objects, entry, found, *fd, place, crc);
 	if (r < 0)
 		return r;
-	/* it needs none itself, and two that have each other would never be forgotten */
-	found->seek_debug_at = UINT64_MAX;
 	if (!found->space && !space->is_guess)
 		found->space = mount_namespace_ref(space);
 	entry_keep_fd(objects, found, fd);
@@ -150,6 +150,7 @@ static int find_others(struct objects *objects, struct entry *entry, uint32_t tg
 	/* it has made room for others */
 	if (debug && objects->fetched && (r == -ENOENT || r == -ESTALE)) {
 		object_unref(steal_ptr(entry->debug));
+		dwarf_forget(&entry->debug_dwarf);
 		entry->seek_debug_at = 0;
 		later = -EAGAIN;
 	}

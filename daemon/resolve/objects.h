@@ -59,6 +59,22 @@ enum { OBJECTS_MORE_LATER = 1 };
 int objects_symbols(struct objects *objects, struct object *object, uint32_t tgid,
 		    struct object_symbols *ret_own, struct object_symbols *ret_debug);
 
+/*
+ * What is known of DWARF as it is read for one program: the program's own, or that of its debug file, which others may have as
+ * well. What belongs to it was found by the program's word and in its root, so others neither have it nor are blamed for it.
+ */
+struct dwarf_known {
+	struct object *moved, *package;	/* owned, see parts.h, or NULL */
+	uint64_t seek_moved_at, seek_package_at;	/* CLOCK_MONOTONIC ns */
+	uint64_t seek_lines_at;		/* UINT64_MAX: never again */
+	bool has_no_split;		/* the parser died of split DWARF, or was too late too often */
+	uint8_t split_late;		/* how often */
+	bool has_large_index;		/* that is not kept on disk */
+};
+
+/* Of @object, which objects_symbols() said that @program's functions are in. Stays as long as both are held. */
+struct dwarf_known *objects_dwarf(const struct object *program, const struct object *object);
+
 /* Its file alone, whatever is in it. *ret_fd is borrowed until the next call. */
 int objects_fd(struct objects *objects, struct object *object, uint32_t tgid, int *ret_fd);
 

@@ -75,18 +75,21 @@ static int open_told(const struct parts_of *of, const char *path, int *ret_fd, s
 }
 
 /* Keeps @fd, of a file in @space, if it has the @build_id; NULL: any. */
-static int keep(struct objects *objects, struct mount_namespace *space, const char *path, const char *build_id, int *fd,
+static int keep(const struct parts_of *of, struct mount_namespace *space, const char *path, const char *build_id, int *fd,
 		const struct stat *st, struct object **ret_object)
 {
-	struct entry *found = entry_find(objects, st);
-	int r = found ? 0 : entry_add_file(objects, path, *fd, st, true, &found);
+	struct objects *objects = of->parts->objects;
+	struct entry *found = entry_find(objects, st, true);
+	int r = 0;
 
+	if (object_is_file(of->object, st) || object_is_file(of->program, st))
+		return -ENOENT;
+	if (!found)
+		r = entry_add_file(objects, path, *fd, st, true, &found);
 	if (!found)
 		return r;
 	if (build_id && strcmp(found->object->build_id, build_id) != 0)
 		return -ENOENT;
-	/* it has no debug file itself */
-	found->seek_debug_at = UINT64_MAX;
 	if (!found->space && !space->is_guess)
 		found->space = mount_namespace_ref(space);
 	entry_keep_fd(objects, found, fd);
@@ -105,7 +108,7 @@ static int keep_told(const struct parts_of *of, const char *path, const char *bu
 	if (r < 0)
 		return r;
 	space = space_of(objects, of->program->symbols);
-	r = keep(objects, space, path, build_id, &fd, &st, ret_object);
+	r = keep(of, space, path, build_id, &fd, &st, ret_object);
 	mount_namespace_unref(space);
 	return r;
 }
@@ -121,7 +124,7 @@ static int keep_by_id(const struct parts_of *of, struct mount_namespace *space, 
 
 	snprintf(path, sizeof(path), "/usr/lib/debug/.build-id/%.2s/%s.debug", id, id + 2);
 	r = opener_open_path(objects->opener, objects->spaces, space, path, NULL, &fd, &st);
-	return r < 0 ? r : keep(objects, space, path, id, &fd, &st, ret_object);
+	return r < 0 ? r : keep(of, space, path, id, &fd, &st, ret_object);
 }
 
 static int keep_fetched(const struct parts_of *of, struct mount_namespace *host, const char *id, struct object **ret_object)
@@ -134,7 +137,7 @@ static int keep_fetched(const struct parts_of *of, struct mount_namespace *host,
 
 	if (r < 0)
 		return r;
-	r = keep(objects, host, path, id, &fd, &st, ret_object);
+	r = keep(of, host, path, id, &fd, &st, ret_object);
 	if (r == -ENOENT)
 		fetched_forget(objects->fetched, id);
 	return r;
@@ -176,62 +179,69 @@ static int seek_moved(const struct parts_of *of, const struct lines_facts *facts
 	return r;
 }
 
-/* What is kept as *@object; one that is gone is looked for again. */
-static int take(const struct parts_of *of, struct object **object, uint64_t *seek_at, struct parser_part *ret_part)
+/* One whose descriptor had to be closed is looked for again: its path may lead elsewhere by now, as a reopened one's would. */
+static void drop_closed(struct object **kept)
 {
-	int r = objects_fd(of->parts->objects, *object, 0, &ret_part->fd);
+	const struct entry *entry = *kept ? (*kept)->symbols : NULL;
 
-	if (r < 0 && !objects_may_pass(r)) {
-		object_unref(steal_ptr(*object));
-		*seek_at = 0;
-		return -EAGAIN;
-	}
-	ret_part->size = r < 0 ? 0 : (*object)->size;
-	return r;
+	if (entry && entry->fd < 0)
+		object_unref(steal_ptr(*kept));
+}
+
+static int take(const struct object *kept, struct parser_part *ret_part)
+{
+	struct entry *entry = kept->symbols;
+
+	entry->used = entry->fd_used = clock_monotonic();
+	ret_part->fd = entry->fd;
+	ret_part->size = kept->size;
+	return 0;
 }
 
 int parts_moved(const struct parts_of *of, const struct lines_facts *facts, struct parser_part *ret_part)
 {
-	struct entry *entry = of->object->symbols;
+	struct dwarf_known *known = of->known;
 	int r;
 
-	if (!entry->moved) {
-		if (entry->seek_moved_at > clock_monotonic())
+	drop_closed(&known->moved);
+	if (!known->moved) {
+		if (known->seek_moved_at > clock_monotonic())
 			return -ENOENT;
-		r = seek_moved(of, facts, &entry->moved);
+		r = seek_moved(of, facts, &known->moved);
 		if (r < 0 && objects_may_pass(r))
 			return r;
 		if (r < 0) {
-			entry->seek_moved_at = clock_monotonic() + AGAIN_NS;
+			known->seek_moved_at = clock_monotonic() + AGAIN_NS;
 			return -ENOENT;
 		}
 		of->parts->stats.moved++;
 	}
-	return take(of, &entry->moved, &entry->seek_moved_at, ret_part);
+	return take(known->moved, ret_part);
 }
 
 int parts_package(const struct parts_of *of, bool seek, struct parser_part *ret_part)
 {
 	const struct object *const beside[] = { of->object, of->program };
-	struct entry *entry = of->object->symbols;
+	struct dwarf_known *known = of->known;
 	char path[PATH_MAX];
 	int r = -ENOENT;
 
-	if (!entry->package) {
-		if (!seek || entry->seek_package_at > clock_monotonic())
+	drop_closed(&known->package);
+	if (!known->package) {
+		if (!seek || known->seek_package_at > clock_monotonic())
 			return -ENOENT;
 		for (size_t i = 0; r < 0 && !objects_may_pass(r) && i < 1 + (size_t)(of->object != of->program); i++)
 			if (snprintf(path, sizeof(path), "%s.dwp", beside[i]->path) < (int)sizeof(path))
-				r = keep_told(of, path, NULL, &entry->package);
+				r = keep_told(of, path, NULL, &known->package);
 		if (r < 0 && objects_may_pass(r))
 			return r;
 		if (r < 0) {
-			entry->seek_package_at = clock_monotonic() + AGAIN_NS;
+			known->seek_package_at = clock_monotonic() + AGAIN_NS;
 			return -ENOENT;
 		}
 		of->parts->stats.packages++;
 	}
-	return take(of, &entry->package, &entry->seek_package_at, ret_part);
+	return take(known->package, ret_part);
 }
 
 static int give_at(const struct parts_of *of, const char *path, struct dwo_look *look)
@@ -278,7 +288,7 @@ static int look_everywhere(const void *ctx, const struct dwarf_dwo_names *names,
 void parts_look_for_dwos(const struct parts_of *of, struct dwo_files *files)
 {
 	struct parts *parts = of->parts;
-	const uint64_t words[] = { of->object->dev, of->object->inode };
+	const uint64_t words[] = { of->program->dev, of->program->inode, of->object->dev, of->object->inode };
 	const uint64_t now = clock_monotonic();
 
 	if (now >= parts->forget_at) {

@@ -4,7 +4,8 @@
  *
  * The first is taken from where packages install it, by its build-id. All of them are taken from where the program says as
  * well, on the host, or of a program in its container's own file system there. Whoever could put another file there must be
- * able to change the program: it is its owner's or root's, and nobody else may write to it.
+ * able to change the program: it is its owner's or root's, and nobody else may write to it. They are that program's alone, as
+ * others that share its debug file have another root, or another owner.
  */
 #ifndef STACKTAP_RESOLVE_PARTS_H
 #define STACKTAP_RESOLVE_PARTS_H
@@ -27,6 +28,7 @@ void parts_free(struct parts *parts);	/* NULL is fine */
 struct parts_of {
 	struct parts *parts;
 	struct object *program, *object;
+	struct dwarf_known *known;
 };
 
 /* -ENOENT: there is none; what objects_may_pass(). A descriptor is borrowed until the next question. */

@@ -349,8 +349,8 @@ static void find_lines(struct symbolizer *symbolizer, const struct object_symbol
 {
 	const struct object_symbols *from = debug->object ? debug : own;
 	const struct lines_source source = {
-		.parts = symbolizer->parts, .indices = symbolizer->indices, .program = own->object, .object = from->object, .fd = from->fd,
-		.deadline = symbolizer->lines_deadline,
+		.parts = symbolizer->parts, .indices = symbolizer->indices, .program = own->object, .object = from->object,
+		.known = objects_dwarf(own->object, from->object), .fd = from->fd, .deadline = symbolizer->lines_deadline,
 	};
 
 	lines_resolve(symbolizer->parser, symbolizer->names, &source, item->locations, item->count,

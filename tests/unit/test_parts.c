@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Lines of a program whose split DWARF is in a .dwo file, when that takes too long or the parser dies of it. */
+/* Lines of programs whose DWARF has parts in other files, when these are not theirs, take too long, or the parser dies of them. */
 #include "fixture.h"
 
 #include <fcntl.h>
@@ -10,24 +10,58 @@
 #include "base/clock.h"
 #include "helper/dwo_files.h"
 
-static enum { FAULT_NONE, FAULT_DEATH, FAULT_LATE } fault;
+static enum { FAULT_NONE, FAULT_DEATH, FAULT_LATE, FAULT_PACKAGE, FAULT_INDEX } fault;
 static unsigned int asked;
+static bool has_package;
 
-static int faulty_ask(struct dwo_files *files, const uint64_t *addresses, uint32_t *count, struct lines_answer *ret_answer)
+static void kill_parser(struct parser *parser)
 {
 	struct parser_stats stats;
 
 	asked++;
-	parser_stats(files->parser, &stats);
+	parser_stats(parser, &stats);
+	kill(stats.helper.pid, SIGKILL);
+}
+
+static int faulty_ask(struct dwo_files *files, const uint64_t *addresses, uint32_t *count, struct lines_answer *ret_answer)
+{
 	if (fault == FAULT_DEATH)
-		kill(stats.helper.pid, SIGKILL);
-	if (fault == FAULT_LATE)
+		kill_parser(files->parser);
+	if (fault == FAULT_LATE) {
+		asked++;
 		files->deadline = clock_monotonic();
+	}
 	return dwo_files_ask(files, addresses, count, ret_answer);
 }
 
+static int faulty_open(struct parser *parser, const struct object *object, int fd, bool with_dwarf,
+		       const struct parser_part *alt, const struct parser_part *split, uint32_t limit_ms)
+{
+	has_package = split->fd >= 0;
+	return parser_open_lines(parser, object, fd, with_dwarf, alt, split, limit_ms);
+}
+
+static int faulty_lines(struct parser *parser, const struct object *object, const uint64_t *addresses, uint32_t count,
+			uint32_t limit_ms, struct lines_answer *ret_answer)
+{
+	if (fault == FAULT_PACKAGE && has_package)
+		kill_parser(parser);
+	return parser_lines(parser, object, addresses, count, limit_ms, ret_answer);
+}
+
+static int faulty_load(struct parser *parser, const struct object *object, int fd, uint64_t size, uint32_t limit_ms)
+{
+	if (fault == FAULT_INDEX)
+		kill_parser(parser);
+	return parser_load_index(parser, object, fd, size, limit_ms);
+}
+
 #define dwo_files_ask faulty_ask
+#define parser_open_lines faulty_open
+#define parser_lines faulty_lines
+#define parser_load_index faulty_load
 #include "resolve/lines.c"
+#include "resolve/object_cache.h"
 #include "resolve/symbolizer.h"
 
 enum { WINDOWS_MAX = 60 };
@@ -51,36 +85,59 @@ struct bench {
 	uint64_t offset;
 };
 
-static void open_bench(struct bench *bench)
+/* @name, whose functions are where @whole says. */
+static void open_file(struct bench *bench, const char *name, const char *whole)
 {
-	const struct symbolizer_options options = { .with_lines = true };
-	const char *path = fixture_build("split", "-O1 -g -gsplit-dwarf -no-pie", program);
+	const char *path = fixture_path(name);
 	const struct object *object;
 	struct stat st;
 	uint64_t address;
 
 	assert_int_equal(stat(path, &st), 0);
-	assert_int_equal(symbolizer_new(&options, &bench->symbolizer), 0);
 	bench->file = mapped_file_new(OBJECT_FILE, path);
 	bench->file->major = major(st.st_dev);
 	bench->file->minor = minor(st.st_dev);
 	bench->file->inode = st.st_ino;
-	bench->image = image_new(&files, (uint32_t)getpid(), 0, "split");
+	bench->image = image_new(&files, (uint32_t)getpid(), 0, name);
 	symbolizer_see_image(bench->symbolizer, bench->image, NULL);
 	symbolizer_see_file(bench->symbolizer, bench->image, bench->file);
 	object = mapped_file_object(bench->file);
-	address = strtoull(fixture_ask("nm split | awk '$3 == \"around\" { print $1 }'"), NULL, 16);
+	address = strtoull(fixture_ask("nm %s | awk '$3 == \"around\" { print $1 }'", whole), NULL, 16);
 	bench->offset = address - object->segments[0].vaddr + object->segments[0].offset;
+}
+
+static void open_bench_with(struct bench *bench, const struct symbolizer_options *options, const char *name, const char *whole)
+{
+	assert_int_equal(symbolizer_new(options, &bench->symbolizer), 0);
+	open_file(bench, name, whole);
+}
+
+static void open_bench(struct bench *bench)
+{
+	const struct symbolizer_options options = { .with_lines = true };
+
+	fixture_build("split", "-O1 -g -gsplit-dwarf -no-pie", program);
+	open_bench_with(bench, &options, "split", "split");
+}
+
+static void close_file(struct bench *bench)
+{
+	image_unref(bench->image);
+	mapped_file_unref(bench->file);
 }
 
 static void close_bench(struct bench *bench)
 {
-	image_unref(bench->image);
-	mapped_file_unref(bench->file);
+	close_file(bench);
 	symbolizer_free(bench->symbolizer);
 }
 
-/* In a window of its own. How many functions it has; 0: it is put off. */
+static const struct entry *entry_of(const struct bench *bench)
+{
+	return mapped_file_object(bench->file)->symbols;
+}
+
+/* In a window of its own. How many functions it has; 0: it is put off, or has no lines. */
 static uint32_t look_at_it(struct bench *bench, struct symbolizer_stats *ret_stats)
 {
 	struct location *location = location_new(bench->file, bench->offset, FRAME_NATIVE, false);
@@ -97,8 +154,7 @@ static uint32_t look_at_it(struct bench *bench, struct symbolizer_stats *ret_sta
 	symbolizer_resolve(bench->symbolizer, &window);
 	symbolizer_stats(bench->symbolizer, ret_stats);
 	assert_string_equal(location->lines[location->line_count - 1].function->name, "around");
-	count = location->is_put_off ? 0 : location->line_count;
-	assert_true(!count || location->lines[0].line > 0);
+	count = location->is_put_off || !location->lines[0].line ? 0 : location->line_count;
 	location_unref(location);
 	free(window.profiles);
 	free(window.counts);
@@ -173,12 +229,168 @@ static void those_that_take_too_long_are_given_up(void **state)
 	close_bench(&bench);
 }
 
+/* Two programs with one debug file, of which the first has a package of its DWARF. */
+static void open_pair(struct bench *with, struct bench *without, bool is_with_first)
+{
+	const struct symbolizer_options options = { .with_lines = true };
+	struct bench *first = is_with_first ? with : without, *second = is_with_first ? without : with;
+
+	fixture_build("both", "-O1 -g -gdwarf-4 -gsplit-dwarf -no-pie -Wl,--build-id=sha1", program);
+	fixture_run("dwp -e both -o with.dwp && rm -f both*.dwo && objcopy --only-keep-debug both both.debug");
+	fixture_run("for f in with without; do cp both $f; strip $f; objcopy --add-gnu-debuglink=both.debug $f; done");
+	open_bench_with(first, &options, is_with_first ? "with" : "without", "both");
+	second->symbolizer = first->symbolizer;
+	open_file(second, is_with_first ? "without" : "with", "both");
+}
+
+static void close_pair(struct bench *with, struct bench *without)
+{
+	close_file(without);
+	close_bench(with);
+}
+
+static void what_a_program_leads_to_is_its_own(void **state)
+{
+	struct symbolizer_stats stats;
+	struct bench with, without;
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		open_pair(&with, &without, i);
+		assert_int_equal(look_until_there(i ? &with : &without, &stats), i ? 2 : 1);
+		assert_int_equal(look_until_there(i ? &without : &with, &stats), i ? 1 : 2);
+		assert_ptr_equal(entry_of(&with)->debug, entry_of(&without)->debug);
+		assert_int_equal(stats.lines.parts.packages, 1);
+		assert_int_equal(stats.lines.without, 0);
+		close_pair(&with, &without);
+	}
+}
+
+static void a_package_is_blamed_for_itself(void **state)
+{
+	struct symbolizer_stats stats;
+	struct bench with, without;
+
+	(void)state;
+	open_pair(&with, &without, true);
+	assert_int_equal(look_until_there(&with, &stats), 2);
+	fault = FAULT_PACKAGE;
+	asked = 0;
+	assert_int_equal(look_until_there(&with, &stats), 1);
+	assert_true(asked);
+	assert_int_equal(look_until_there(&without, &stats), 1);
+	assert_int_equal(stats.lines.without, 0);
+	fault = FAULT_NONE;
+	close_pair(&with, &without);
+}
+
+/* Whoever asks for one that is open already may be followed by who still uses its descriptor. */
+static void a_file_that_is_open_stays_open(void **state)
+{
+	struct symbolizer_stats stats;
+	struct bench with, without;
+	int fd;
+
+	(void)state;
+	open_pair(&with, &without, true);
+	look_at_it(&with, &stats);
+	fd = ((const struct entry *)entry_of(&with)->debug->symbols)->fd;
+	assert_true(fd >= 0);
+	look_at_it(&without, &stats);
+	assert_int_equal(((const struct entry *)entry_of(&without)->debug->symbols)->fd, fd);
+	close_pair(&with, &without);
+}
+
+/* Of a debug file that says that a part of it is in itself. */
+static void no_file_is_a_part_of_itself(void **state)
+{
+	struct symbolizer_options options = { .with_lines = true };
+	struct symbolizer_stats stats;
+	char root[PATH_MAX], id[64];
+	const struct object *debug;
+	struct bench bench;
+
+	(void)state;
+	snprintf(root, sizeof(root), "%s", fixture_path("root"));
+	options.sysroot = root;
+	fixture_build("circle", "-O1 -g -no-pie -Wl,--build-id=sha1", program);
+	snprintf(id, sizeof(id), "%s", fixture_ask("readelf -n circle | sed -n 's/.*Build ID: //p'"));
+	fixture_run("mkdir -p root/usr/lib/debug/.build-id/%.2s && "
+		    "{ printf 'circle\\0'; objcopy -O binary --only-section=.note.gnu.build-id circle /dev/stdout | tail -c 20; } >link && "
+		    "objcopy --only-keep-debug --add-section .gnu_debugaltlink=link circle "
+		    "root/usr/lib/debug/.build-id/%.2s/%s.debug && cp circle bare && strip bare", id, id, id + 2);
+	open_bench_with(&bench, &options, "bare", "circle");
+	for (int i = 0; i < 3; i++)
+		look_at_it(&bench, &stats);
+	debug = entry_of(&bench)->debug;
+	assert_non_null(debug);
+	assert_int_equal(stats.lines.without, 1);
+	assert_int_equal(stats.lines.parts.moved, 0);
+	/* by the cache, and the program */
+	assert_int_equal(debug->refs, 2);
+	close_bench(&bench);
+}
+
+/* A file that is one program's debug file may be another one that runs. */
+static void a_program_is_no_part(void **state)
+{
+	struct symbolizer_stats stats;
+	const struct symbolizer_options options = { .with_lines = true };
+	struct bench bench, other;
+
+	(void)state;
+	fixture_build("whole", "-O1 -g -no-pie -Wl,--build-id=sha1", program);
+	fixture_run("cp whole bare && strip bare && objcopy --add-gnu-debuglink=whole bare");
+	open_bench_with(&bench, &options, "bare", "whole");
+	assert_int_equal(look_until_there(&bench, &stats), 2);
+	other.symbolizer = bench.symbolizer;
+	open_file(&other, "whole", "whole");
+	assert_int_equal(mapped_file_object(other.file)->inode, entry_of(&bench)->debug->inode);
+	assert_ptr_not_equal(entry_of(&other), entry_of(&bench)->debug->symbols);
+	assert_int_equal(look_until_there(&other, &stats), 2);
+	close_file(&other);
+	close_bench(&bench);
+}
+
+static void an_index_is_blamed_for_itself(void **state)
+{
+	const struct symbolizer_options options = {
+		.with_lines = true, .indices = { .directory = fixture_path("indices"), .limit_bytes = 1 << 20 },
+	};
+	struct symbolizer_stats stats;
+	struct bench bench;
+	int windows = 0;
+
+	(void)state;
+	fixture_build("indexed", "-O1 -g -no-pie", program);
+	fixture_run("objcopy -R .debug_aranges indexed");
+	open_bench_with(&bench, &options, "indexed", "indexed");
+	fault = FAULT_INDEX;
+	asked = 0;
+	/* it is removed, and made anew */
+	while (asked < PARSER_DEATHS_MAX && windows++ < WINDOWS_MAX) {
+		look_at_it(&bench, &stats);
+		usleep(10000);
+	}
+	assert_int_equal(asked, PARSER_DEATHS_MAX);
+	fault = FAULT_NONE;
+	assert_int_equal(look_until_there(&bench, &stats), 2);
+	assert_int_equal(stats.lines.without, 0);
+	close_bench(&bench);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(inlined_functions_are_in_another_file),
 		cmocka_unit_test(a_parser_that_dies_of_them_costs_inlined_functions),
 		cmocka_unit_test(those_that_take_too_long_are_given_up),
+		cmocka_unit_test(what_a_program_leads_to_is_its_own),
+		cmocka_unit_test(a_package_is_blamed_for_itself),
+		cmocka_unit_test(a_file_that_is_open_stays_open),
+		cmocka_unit_test(no_file_is_a_part_of_itself),
+		cmocka_unit_test(a_program_is_no_part),
+		cmocka_unit_test(an_index_is_blamed_for_itself),
 	};
 
 	setenv("CCACHE_DISABLE", "1", 1);

@@ -574,7 +574,8 @@ static void lines_that_cannot_be_had_are_put_off_or_given_up(void **state)
 	struct symbolizer *symbolizer = new_symbolizer();
 	struct lines_stats stats = { 0 };
 	size_t budget = NAMES_OBJECT_MAX_BYTES;
-	struct lines_source source = { 0 };
+	struct dwarf_known known = { 0 };
+	struct lines_source source = { .known = &known };
 	struct location *location;
 	struct names *names;
 	struct stat st;
@@ -582,7 +583,7 @@ static void lines_that_cannot_be_had_are_put_off_or_given_up(void **state)
 	(void)state;
 	assert_int_equal(names_new(NULL, &names), 0);
 	source.fd = open(fixture_build("lineless", "-g0", program), O_RDONLY | O_CLOEXEC);
-	source.object = object_new(OBJECT_FILE, "lineless");
+	source.object = source.program = object_new(OBJECT_FILE, "lineless");
 	assert_int_equal(fstat(source.fd, &st), 0);
 	source.object->size = (uint64_t)st.st_size;
 	location = location_new(NULL, 0x1000, FRAME_NATIVE, false);
@@ -592,14 +593,14 @@ static void lines_that_cannot_be_had_are_put_off_or_given_up(void **state)
 	lines_resolve(symbolizer_parser(symbolizer), names, &source, &location, 1, &budget, &stats);
 	assert_true(location->is_put_off);
 	assert_int_equal(stats.put_off, 1);
-	assert_false(source.object->has_no_lines);
+	assert_int_equal(known.seek_lines_at, 0);
 
 	atomic_store(&location->is_put_off, false);
 	source.deadline = clock_monotonic() + 10 * NSEC_PER_SEC;
 	lines_resolve(symbolizer_parser(symbolizer), names, &source, &location, 1, &budget, &stats);
 	assert_false(location->is_put_off);
 	assert_int_equal(stats.without, 1);
-	assert_true(source.object->has_no_lines);
+	assert_int_equal(known.seek_lines_at, UINT64_MAX);
 	/* and not again */
 	lines_resolve(symbolizer_parser(symbolizer), names, &source, &location, 1, &budget, &stats);
 	assert_int_equal(stats.without, 1);
@@ -624,7 +625,8 @@ static void is_given_up(const char *other)
 	struct symbolizer *symbolizer = new_symbolizer();
 	struct lines_stats stats = { 0 };
 	size_t budget = NAMES_OBJECT_MAX_BYTES;
-	struct lines_source source_of = { 0 };
+	struct dwarf_known known = { 0 };
+	struct lines_source source_of = { .known = &known };
 	struct location *location = location_new(NULL, 0x1000, FRAME_NATIVE, false);
 	char text[sizeof(source) + 32];
 	struct names *names;
@@ -634,7 +636,7 @@ static void is_given_up(const char *other)
 	source_of.fd = open(fixture_build("large", "-g0 -no-pie -Wa,--compress-debug-sections=zstd "
 					  "-Wl,--compress-debug-sections=zstd", text), O_RDONLY | O_CLOEXEC);
 	assert_int_equal(names_new(NULL, &names), 0);
-	source_of.object = object_new(OBJECT_FILE, "large");
+	source_of.object = source_of.program = object_new(OBJECT_FILE, "large");
 	assert_int_equal(fstat(source_of.fd, &st), 0);
 	assert_true(st.st_size < 1 << 20);
 	source_of.object->size = (uint64_t)st.st_size;
@@ -644,7 +646,7 @@ static void is_given_up(const char *other)
 	assert_false(location->is_put_off);
 	assert_int_equal(stats.with_lines, 0);
 	assert_int_equal(stats.without, 1);
-	assert_true(source_of.object->has_no_lines);
+	assert_int_equal(known.seek_lines_at, UINT64_MAX);
 	location_unref(location);
 	object_unref(source_of.object);
 	close(source_of.fd);
