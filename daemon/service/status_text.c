@@ -81,9 +81,10 @@ static const struct status_line lines[] = {
 	  .when = { C(LINES_split_files), C(LINES_split_missing), C(LINES_parts_refused) },
 	  .values = { C(LINES_split_files), C(LINES_split_missing), C(LINES_parts_refused) } },
 	{ .group = GROUP_LINES,
-	  .text = "  indices of DWARF: {} read from disk, {} made, {} written, {} refused",
+	  .text = "  indices of DWARF: {} read from disk, {} made, {} written, {} refused, {} late",
 	  .when = { C(LINES_index_loaded), C(LINES_index_made), C(LINES_index_refused) },
-	  .values = { C(LINES_index_loaded), C(LINES_index_made), C(LINES_index_written), C(LINES_index_refused) } },
+	  .values = { C(LINES_index_loaded), C(LINES_index_made), C(LINES_index_written), C(LINES_index_refused),
+		      C(LINES_index_late) } },
 	{ .group = GROUP_DEBUGINFOD,
 	  .text = "  debuginfod: {} files fetched, {} bytes, {} kept from before, {} not there, {} too large, "
 		  "{} waiting",
