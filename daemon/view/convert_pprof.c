@@ -37,6 +37,7 @@ struct pprof {
 	struct buffer run_frames;	/* uint32_t */
 	struct rows runs, mappings, functions;
 	struct buffer labels, label_pointers;	/* of the Sample at hand */
+	size_t values;			/* of each Sample: samples, and their weight unless that is the same */
 	int err;			/* the first one */
 };
 
@@ -301,7 +302,7 @@ static void put_sample(struct pprof *pprof, const struct timeline_entry *entry,
 	message.location_id = locations;
 	message.n_location_id = count;
 	message.value = values;
-	message.n_value = ARRAY_SIZE(values);
+	message.n_value = pprof->values;
 	make_labels(pprof, group);
 	message.n_label = pprof->labels.size / sizeof(Pprof__Label);
 	for (size_t i = 0; i < message.n_label && !pprof->err; i++) {
@@ -373,10 +374,12 @@ static void put_profile(struct pprof *pprof)
 
 	message.time_nanos = (int64_t)min_of(totals->start, (uint64_t)INT64_MAX);
 	message.duration_nanos = (int64_t)min_of(totals->end - totals->start, (uint64_t)INT64_MAX);
-	period_type.type = string_of(pprof, event->own_period ? event->period_type : event->source);
-	period_type.unit = string_of(pprof, event->own_period ? event->period_unit : event->unit);
-	message.period_type = &period_type;
 	message.period = (int64_t)min_of(event->own_period ?: event->period, (uint64_t)INT64_MAX);
+	if (message.period) {
+		period_type.type = string_of(pprof, event->own_period ? event->period_type : event->source);
+		period_type.unit = string_of(pprof, event->own_period ? event->period_unit : event->unit);
+		message.period_type = &period_type;
+	}
 	message.default_sample_type = string_of(pprof, event->source);
 	message.drop_frames = string_of(pprof, remarks->drop_frames ?: "");
 	message.keep_frames = string_of(pprof, remarks->keep_frames ?: "");
@@ -398,7 +401,8 @@ static void put_profile(struct pprof *pprof)
 int pprof_write(struct model *model, const struct convert_options *options, FILE *file)
 {
 	const struct model_event *event = model_event(model, options->event);
-	struct pprof pprof = { .model = model, .options = options };
+	struct pprof pprof = { .model = model, .options = options,
+			       .values = strcmp(event->source, "samples") ? 2 : 1 };
 	struct buffer packed = { .pool = POOL_REPORT };
 
 	buffer_init(&pprof.out, POOL_REPORT);
@@ -410,8 +414,9 @@ int pprof_write(struct model *model, const struct convert_options *options, FILE
 	rows_init(&pprof.mappings);
 	rows_init(&pprof.functions);
 	put_string(&pprof, "");
-	put_type(&pprof, "samples", "count");
-	put_type(&pprof, event->source, event->unit);
+	put_type(&pprof, "samples", pprof.values > 1 || event->period ? "count" : event->unit);
+	if (pprof.values > 1)
+		put_type(&pprof, event->source, event->unit);
 	put_samples(&pprof);
 	put_profile(&pprof);
 	if (!pprof.err && gzip_compress(&packed, pprof.out.data, pprof.out.size))

@@ -328,7 +328,7 @@ static void find_fixed(struct pprof *pprof)
 	pprof->samples_type = pprof->fixed_type = -1;
 	if (message->n_sample_type != 2 || message->period <= 0)
 		return;
-	for (int32_t i = 0; i < 2; i++) {
+	for (int32_t i = 1; i >= 0; i--) {
 		const char *type = type_text(pprof, message->sample_type[i], false);
 
 		if (type && !strcmp(type, "samples"))
@@ -346,6 +346,17 @@ static void find_fixed(struct pprof *pprof)
 	pprof->fixed_type = 1 - pprof->samples_type;
 }
 
+/*
+ * Does the profile's period tell how values of @type were sampled? Numbers of samples are multiplied by it, so only
+ * where nothing else says what they weigh, and by a period of something.
+ */
+static bool has_period(const struct pprof *pprof, const char *type)
+{
+	const char *of = type_text(pprof, pprof->message->period_type, false);
+
+	return type && (strcmp(type, "samples") || (pprof->message->n_sample_type == 1 && of && of[0]));
+}
+
 static int event_of(struct pprof *pprof, size_t i)
 {
 	const Pprof__ValueType *type = pprof->message->sample_type[i], *other;
@@ -358,8 +369,7 @@ static int event_of(struct pprof *pprof, size_t i)
 		event.period_type = type_text(pprof, other, false);
 		event.period_unit = type_text(pprof, other, true);
 		event.period = pprof->message->period;
-	} else if (event.type && strcmp(event.type, "samples")) {
-		/* no multiple of it, but it tells how this was sampled */
+	} else if (has_period(pprof, event.type)) {
 		event.period_type = type_text(pprof, pprof->message->period_type, false);
 		event.period_unit = type_text(pprof, pprof->message->period_type, true);
 		event.period = max_of(pprof->message->period, (int64_t)0);

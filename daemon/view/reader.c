@@ -412,7 +412,7 @@ static int weigh(struct reader *reader, const struct view_profile *profile,
 	if (!message->n_values)
 		sum = all;
 	/* one value for all, without times: a count of samples, or of something else */
-	sample->samples = all ? all : profile->period ? sum : 1;
+	sample->samples = all ? all : profile->is_count ? sum : 1;
 	if (profile->period && __builtin_mul_overflow(sum, profile->period, &sum))
 		sum = UINT64_MAX;
 	sample->weight = sum;

@@ -159,8 +159,9 @@ int reader_profile(struct reader *reader, const OtlpProfile *message,
 		return err;
 	profile->source = profile->event = type;
 	profile->unit = unit;
+	profile->is_count = !strcmp(type, "samples");
 	/* what is counted are samples, each of which stands for a period of something else */
-	if (message->period > 0 && !strcmp(type, "samples")) {
+	if (message->period > 0 && profile->is_count) {
 		profile->period = (uint64_t)message->period;
 		profile->source = profile->event = period_type;
 		profile->unit = period_unit;

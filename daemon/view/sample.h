@@ -70,6 +70,7 @@ struct view_profile {
 	const char *unit;	/* of weights: "nanoseconds", "count" */
 	uint32_t fallback_errno;
 	uint64_t period;	/* weight of each sample, 0: each has its own */
+	bool is_count;		/* values are numbers of samples */
 	uint64_t start, end;	/* Unix ns */
 	uint64_t drawn;		/* samples that those which were sent were drawn of, without downsampling the same */
 	bool has_quality;	/* written by stacktap, and all of it is selected */

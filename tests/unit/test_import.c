@@ -224,18 +224,18 @@ static void assert_whole(const Pprof__Profile *profile)
 	assert_int_equal(function->start_line, 40);
 }
 
-static void all_that_pprof_has_comes_back(void **state _unused_)
+/* The pprof of the OTLP of a pprof. */
+static Pprof__Profile *there_and_back(const uint8_t *bytes, size_t size)
 {
 	const struct convert_format *format = convert_by_name("pprof");
-	size_t size, count;
-	uint8_t *bytes = make_whole(&size);
-	uint8_t plain[4096];
+	uint8_t plain[65536];
 	struct report *report;
 	Pprof__Profile *profile;
 	struct model *model;
+	gzFile packed;
+	size_t count;
 	char *text;
 	FILE *file;
-	gzFile packed;
 
 	assert_int_equal(import("pprof", (const char *)bytes, size, &report), 0);
 	report_free(report);
@@ -246,14 +246,95 @@ static void all_that_pprof_has_comes_back(void **state _unused_)
 	assert_false(model->remarks.has_more);
 	model_free(model);
 	recorded_bytes(fixture_path("back.pb.gz"), text, count);
+	free(text);
 	packed = gzopen(fixture_path("back.pb.gz"), "r");
 	profile = pprof__profile__unpack(NULL, (size_t)gzread(packed, plain, sizeof(plain)), plain);
 	gzclose(packed);
 	assert_non_null(profile);
+	return profile;
+}
+
+static Pprof__Profile *packed_and_back(const Pprof__Profile *profile)
+{
+	size_t size = pprof__profile__get_packed_size(profile);
+	uint8_t *bytes = malloc(size);
+	Pprof__Profile *back;
+
+	assert_non_null(bytes);
+	pprof__profile__pack(profile, bytes);
+	back = there_and_back(bytes, size);
+	free(bytes);
+	return back;
+}
+
+static void all_that_pprof_has_comes_back(void **state _unused_)
+{
+	size_t size;
+	uint8_t *bytes = make_whole(&size);
+	Pprof__Profile *profile = there_and_back(bytes, size);
+
 	assert_whole(profile);
 	pprof__profile__free_unpacked(profile, NULL);
-	free(text);
 	free(bytes);
+	synthetic_check_pools();
+}
+
+/* string_table "", samples, count, cpu, nanoseconds; sample_type 1/2; of location 7 a Sample of 1000 */
+#define COUNTS "\x32\0\x32\7samples\x32\5count\x32\3cpu\x32\x0bnanoseconds" \
+	"\x0a\4\x08\1\x10\2\x12\7\x0a\1\7\x12\2\xe8\7\x22\2\x08\7"
+
+static void assert_type(const Pprof__Profile *profile, const Pprof__ValueType *type, const char *name, const char *unit)
+{
+	assert_non_null(type);
+	assert_text(profile, type->type, name);
+	assert_text(profile, type->unit, unit);
+}
+
+/* Their number is what they are; nothing is said of what they stand for. */
+static void counts_alone_come_back(void **state _unused_)
+{
+	static const char bytes[] = COUNTS;
+	Pprof__Profile *first = there_and_back((const uint8_t *)bytes, sizeof(bytes) - 1);
+	Pprof__Profile *again = packed_and_back(first), *profiles[] = { first, again };
+	struct report *report;
+
+	for (size_t i = 0; i < ARRAY_SIZE(profiles); i++) {
+		assert_int_equal(profiles[i]->n_sample_type, 1);
+		assert_type(profiles[i], profiles[i]->sample_type[0], "samples", "count");
+		assert_int_equal(profiles[i]->n_sample, 1);
+		assert_int_equal(profiles[i]->sample[0]->n_value, 1);
+		assert_int_equal(profiles[i]->sample[0]->value[0], 1000);
+		assert_null(profiles[i]->period_type);
+		assert_int_equal(profiles[i]->period, 0);
+		pprof__profile__free_unpacked(profiles[i], NULL);
+	}
+	/* nor is there a period of nothing: 10 */
+	assert_int_equal(import("pprof", COUNTS "\x60\x0a", sizeof(COUNTS) - 1 + 2, &report), 0);
+	assert_string_equal(report->events[0].source, "samples");
+	assert_int_equal(report->events[0].samples, 1000);
+	assert_int_equal(report->events[0].weight, 1000);
+	report_free(report);
+	synthetic_check_pools();
+}
+
+/* As Parca gives them out: period_type cpu/nanoseconds, period 10000000. */
+static void counts_of_a_period_come_back(void **state _unused_)
+{
+	static const char bytes[] = COUNTS "\x5a\4\x08\3\x10\4\x60\x80\xad\xe2\x04";
+	Pprof__Profile *first = there_and_back((const uint8_t *)bytes, sizeof(bytes) - 1);
+	Pprof__Profile *again = packed_and_back(first), *profiles[] = { first, again };
+
+	for (size_t i = 0; i < ARRAY_SIZE(profiles); i++) {
+		assert_int_equal(profiles[i]->n_sample_type, 2);
+		assert_type(profiles[i], profiles[i]->sample_type[0], "samples", "count");
+		assert_type(profiles[i], profiles[i]->sample_type[1], "cpu", "nanoseconds");
+		assert_int_equal(profiles[i]->n_sample, 1);
+		assert_int_equal(profiles[i]->sample[0]->value[0], 1000);
+		assert_int_equal(profiles[i]->sample[0]->value[1], 10000000000);
+		assert_type(profiles[i], profiles[i]->period_type, "cpu", "nanoseconds");
+		assert_int_equal(profiles[i]->period, 10000000);
+		pprof__profile__free_unpacked(profiles[i], NULL);
+	}
 	synthetic_check_pools();
 }
 
@@ -442,6 +523,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(pprof_comes_back),
 		cmocka_unit_test(all_that_pprof_has_comes_back),
+		cmocka_unit_test(counts_alone_come_back),
+		cmocka_unit_test(counts_of_a_period_come_back),
 		cmocka_unit_test(perf_script_comes_back),
 		cmocka_unit_test(perf_prints_it_so),
 		cmocka_unit_test(damage_is_refused),

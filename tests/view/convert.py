@@ -75,13 +75,16 @@ def pprof(tap, stacktap, recording, source, work):
         tags[:1500])
 
 
+def number(field, *values):
+    return b"".join(varint(field << 3) + varint(value) for value in values)
+
+
+def lump(field, *parts):
+    return varint(field << 3 | wire.LEN) + lengthed(b"".join(parts))
+
+
 def remarks(tap, stacktap, work):
     """A pprof by way of OTLP: what go tool pprof says of it is the same."""
-    def number(field, *values):
-        return b"".join(varint(field << 3) + varint(value) for value in values)
-
-    def lump(field, *parts):
-        return varint(field << 3 | wire.LEN) + lengthed(b"".join(parts))
     strings = ("", "it was slow", "and twice", "bytes", "space", "size", "/opt/shop", "grow", "/src/grow.go")
     plain = b"".join([
         *(lump(6, text.encode()) for text in strings), lump(1, number(1, 4), number(2, 3)), number(13, 1, 2),
@@ -107,6 +110,33 @@ def remarks(tap, stacktap, work):
     raw = [re.search(r"^PeriodType.*\nPeriod.*", ask(path, "-raw"), re.MULTILINE).group() for path in (first, second)]
     tap.check("go tool pprof: the period", raw[0] == raw[1] and "524288" in raw[0], raw)
     tap.same("go tool pprof: the line", [re.findall(r"grow /src/grow.go:42", ask(path, "-raw")) != [] for path in (first, second)], [True] * 2)
+
+
+def counts(tap, stacktap, work):
+    """A pprof of samples alone, by way of OTLP twice: it stays what it is, with its period or without."""
+    strings = ("", "samples", "count", "cpu", "nanoseconds", "grow")
+    plain = b"".join([
+        *(lump(6, text.encode()) for text in strings), lump(1, number(1, 1), number(2, 2)),
+        lump(2, lump(1, varint(7)), lump(2, varint(1000))), lump(4, number(1, 7), number(3, 0x1234), lump(4, number(1, 3))),
+        lump(5, number(1, 3), number(2, 5), number(3, 5))])
+    for name, more, types in (("lone", b"", "samples/count"),
+                              ("timed", lump(11, number(1, 3), number(2, 4)) + number(12, 10 ** 7), "samples/count cpu/nanoseconds")):
+        paths = [os.path.join(work, f"{name}{i}.pb.gz") for i in range(3)]
+        with gzip.open(paths[0], "wb") as file:
+            file.write(plain + more)
+        for before, after in zip(paths, paths[1:]):
+            convert(stacktap, convert(stacktap, before, f"{after}.otlp"), after)
+        if not shutil.which("go"):
+            tap.skip(f"pprof of samples alone, {name}", "there is no go (tests/setup view)")
+            continue
+        tops = [pprof_top(path, "samples")[1].get("grow") for path in paths]
+        tap.same(f"go tool pprof: samples alone, {name}", tops, [(1000, 1000)] * 3)
+        raw = [subprocess.run(["go", "tool", "pprof", "-raw", "-symbolize=none", path], check=True, capture_output=True, text=True,
+                              env={**os.environ, "HOME": work}).stdout for path in paths]
+        tap.same(f"go tool pprof: their types, {name}", [re.search(r"^Samples:\n(.*)", text, re.MULTILINE).group(1).replace("[dflt]", "")
+                                                        for text in raw], ["samples/count"] + [types] * 2)
+        periods = [re.findall(r"^Period.*", text, re.MULTILINE) for text in raw]
+        tap.same(f"go tool pprof: their period, {name}", periods[1:], periods[:1] * 2)
 
 
 def folded(tap, stacktap, recording, source, work):
@@ -245,6 +275,7 @@ def main():
             tap.check(f"{part.__name__} ends", False, f"{type(error).__name__}: {error}")
     hostile(tap, stacktap, work)
     remarks(tap, stacktap, work)
+    counts(tap, stacktap, work)
     return tap.finish()
 
 
