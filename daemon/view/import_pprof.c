@@ -238,8 +238,21 @@ static int stack_of(struct pprof *pprof, const Pprof__Sample *sample)
 	return index < 0 ? -E2BIG : index;
 }
 
+/* The labels of a Sample. */
+struct labels {
+	struct import_process process;
+	bool has_tid, has_thread;
+	int32_t attributes[LABELS_MAX];
+	size_t count;
+};
+
+static bool is_id(const Pprof__Label *label, int64_t max)
+{
+	return !label->str && !label->num_unit && label->num > 0 && label->num <= max;
+}
+
 static int add_label(struct pprof *pprof, const Pprof__Label *label, const char *key,
-		     const char *text, int32_t *attributes, size_t *count)
+		     const char *text, struct labels *labels)
 {
 	struct dictionary *dictionary = &pprof->import->dictionary;
 	const char *unit = text_at(pprof, label->num_unit);
@@ -248,20 +261,34 @@ static int add_label(struct pprof *pprof, const Pprof__Label *label, const char 
 	if (!unit)
 		return -EBADMSG;
 	/* as stacktap writes threads into pprof */
-	if (!strcmp(key, "tid"))
+	if (!strcmp(key, "tid") && is_id(label, UINT32_MAX) && !labels->has_tid) {
 		key = "thread.id";
-	else if (!strcmp(key, "thread"))
+		labels->has_tid = true;
+	} else if (!strcmp(key, "thread") && text[0] && !labels->has_thread) {
 		key = "thread.name";
+		labels->has_thread = true;
+	}
 	index = text[0] ? dictionary_attribute_string(dictionary, key, text) :
 			  dictionary_attribute_measure(dictionary, key, label->num, unit);
 	if (index < 0)
 		return -E2BIG;
-	if (*count == LABELS_MAX) {
+	if (labels->count == LABELS_MAX) {
 		pprof->import->passed++;
 		return 0;
 	}
-	attributes[(*count)++] = index;
+	labels->attributes[labels->count++] = index;
 	return 0;
+}
+
+static const char **process_text(struct import_process *process, const char *key)
+{
+	if (!strcmp(key, "process"))
+		return &process->name;
+	if (!strcmp(key, "container"))
+		return &process->container;
+	if (!strcmp(key, "service"))
+		return &process->service;
+	return strcmp(key, "cgroup") ? NULL : &process->cgroup;
 }
 
 /* Without a label that says it the program is the first mapping, as pprof has it. */
@@ -277,9 +304,8 @@ static const char *main_program(const struct pprof *pprof)
 static int read_labels(struct pprof *pprof, const Pprof__Sample *sample,
 		       struct import_sample *entry)
 {
-	struct import_process process = { 0 };
-	int32_t attributes[LABELS_MAX];
-	size_t count = 0;
+	struct labels labels = { 0 };
+	const char **of_process;
 	int err = 0, index;
 
 	for (size_t i = 0; i < sample->n_label && !err; i++) {
@@ -288,28 +314,24 @@ static int read_labels(struct pprof *pprof, const Pprof__Sample *sample,
 
 		if (!key || !text)
 			return -EBADMSG;
-		if (!strcmp(key, "process"))
-			process.name = text;
-		else if (!strcmp(key, "container"))
-			process.container = text;
-		else if (!strcmp(key, "service"))
-			process.service = text;
-		else if (!strcmp(key, "cgroup"))
-			process.cgroup = text;
-		else if (!strcmp(key, "pid") && !text[0] && label->num >= 0 && label->num <= INT32_MAX)
-			process.pid = (uint32_t)label->num;
+		/* what is not as stacktap writes it is a label as any other */
+		of_process = process_text(&labels.process, key);
+		if (of_process && text[0] && !*of_process)
+			*of_process = text;
+		else if (!strcmp(key, "pid") && is_id(label, INT32_MAX) && !labels.process.pid)
+			labels.process.pid = (uint32_t)label->num;
 		else
-			err = add_label(pprof, label, key, text, attributes, &count);
+			err = add_label(pprof, label, key, text, &labels);
 	}
 	if (err)
 		return err;
-	if (!process.name)
-		process.name = main_program(pprof);
-	index = import_process(pprof->import, &process);
+	if (!labels.process.name)
+		labels.process.name = main_program(pprof);
+	index = import_process(pprof->import, &labels.process);
 	if (index < 0)
 		return index;
 	entry->resource = (uint32_t)index;
-	index = import_set(pprof->import, attributes, count);
+	index = import_set(pprof->import, labels.attributes, labels.count);
 	entry->set = (uint32_t)index;
 	return index < 0 ? index : 0;
 }

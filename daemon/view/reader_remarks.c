@@ -117,6 +117,9 @@ int reader_label(struct reader *reader, int32_t index, const char *key, const Ot
 		err = reader_text(reader, value, &label.text);
 	else
 		return 0;
+	/* pprof's text "" is the number 0 */
+	if (label.text && !label.text[0])
+		return err;
 	if (!err)
 		label.unit = reader_string(reader, attribute->unit_strindex, &err);
 	return err ?: buffer_append(&reader->labels, &label, sizeof(label)) ? -E2BIG : 0;

@@ -194,7 +194,8 @@ int reader_thread(struct reader *reader, const OtlpSample *message, struct view_
 		err = reader_attribute(reader, message->attribute_indices[i], &key, &value);
 		if (err)
 			break;
-		if (!strcmp(key, "thread.id"))
+		if (!strcmp(key, "thread.id") && value && value->value_case == OTLP_VALUE_INT &&
+		    reader_count(value) <= UINT32_MAX)
 			sample->tid = (uint32_t)reader_count(value);
 		else if (!strcmp(key, "thread.name"))
 			err = reader_text(reader, value, &sample->thread);

@@ -338,6 +338,97 @@ static void counts_of_a_period_come_back(void **state _unused_)
 	synthetic_check_pools();
 }
 
+struct told {
+	const char *key, *text, *unit;	/* without a text it is the number */
+	int64_t number;
+};
+
+static int64_t place_of(char **texts, size_t *count, const char *text)
+{
+	texts[*count] = (char *)(uintptr_t)(text ?: "");
+	return text ? (int64_t)(*count)++ : 0;
+}
+
+static Pprof__Profile *labels_and_back(const struct told *told, size_t count)
+{
+	Pprof__ValueType type = PPROF__VALUE_TYPE__INIT, *types = &type;
+	Pprof__Location location = PPROF__LOCATION__INIT, *locations = &location;
+	Pprof__Sample sample = PPROF__SAMPLE__INIT, *samples = &sample;
+	Pprof__Profile profile = PPROF__PROFILE__INIT;
+	Pprof__Label labels[16], *pointers[16];
+	char *texts[64] = { (char *)(uintptr_t)"" };
+	uint64_t id = 7;
+	int64_t value = 1;
+
+	profile.n_string_table = 1;
+	for (size_t i = 0; i < count; i++) {
+		pprof__label__init(&labels[i]);
+		labels[i].key = place_of(texts, &profile.n_string_table, told[i].key);
+		labels[i].str = place_of(texts, &profile.n_string_table, told[i].text);
+		labels[i].num = told[i].number;
+		labels[i].num_unit = place_of(texts, &profile.n_string_table, told[i].unit);
+		pointers[i] = &labels[i];
+	}
+	type.type = place_of(texts, &profile.n_string_table, "space");
+	location.id = id;
+	sample.location_id = &id;
+	sample.value = &value;
+	sample.label = pointers;
+	sample.n_label = count;
+	profile.string_table = texts;
+	profile.sample_type = &types;
+	profile.sample = &samples;
+	profile.location = &locations;
+	sample.n_location_id = sample.n_value = profile.n_sample_type = profile.n_sample = profile.n_location = 1;
+	return packed_and_back(&profile);
+}
+
+static bool has_label(const Pprof__Profile *profile, const struct told *told)
+{
+	const Pprof__Sample *sample = profile->sample[0];
+
+	for (size_t i = 0; i < sample->n_label; i++) {
+		const Pprof__Label *label = sample->label[i];
+
+		if (!strcmp(profile->string_table[label->key], told->key) && label->num == told->number &&
+		    !strcmp(profile->string_table[label->str], told->text ?: "") &&
+		    !strcmp(profile->string_table[label->num_unit], told->unit ?: ""))
+			return true;
+	}
+	return false;
+}
+
+/* Others may mean something else by the keys that stacktap has. */
+static void labels_come_back(void **state _unused_)
+{
+	static const struct told own[] = {
+		{ "process", .text = "shop" }, { "pid", .number = 12 }, { "thread", .text = "worker" }, { "tid", .number = 13 },
+		{ "container", .text = "abc" }, { "service", .text = "cart" }, { "cgroup", .text = "/a" },
+	}, others[] = {
+		{ "process", .number = 3 }, { "pid", .text = "four" }, { "thread", .number = 5, .unit = "count" },
+		{ "tid", .text = "main" }, { "container", .number = 6 }, { "service", .number = 7, .unit = "bytes" },
+		{ "cgroup", .number = -8 }, { "tid", .number = INT64_C(1) << 40 },
+	}, twice[] = {
+		{ "process", .text = "a" }, { "process", .text = "b" }, { "pid", .number = 1 }, { "pid", .number = 2 },
+		{ "tid", .number = 3 }, { "tid", .number = 4 }, { "thread", .text = "c" }, { "thread", .text = "d" },
+		{ "pid", .number = 0 }, { "tid", .number = 0 }, { "pid", .number = -1 }, { "tid", .number = 9, .unit = "x" },
+	};
+	static const struct { const struct told *told; size_t count; } cases[] = {
+		{ own, ARRAY_SIZE(own) }, { others, ARRAY_SIZE(others) }, { twice, ARRAY_SIZE(twice) },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		Pprof__Profile *profile = labels_and_back(cases[i].told, cases[i].count);
+
+		assert_int_equal(profile->sample[0]->n_label, cases[i].count);
+		for (size_t k = 0; k < cases[i].count; k++)
+			if (!has_label(profile, &cases[i].told[k]))
+				fail_msg("label %zu of %zu, %s, is not there", k, i, cases[i].told[k].key);
+		pprof__profile__free_unpacked(profile, NULL);
+	}
+	synthetic_check_pools();
+}
+
 static void perf_script_comes_back(void **state _unused_)
 {
 	round_trip("perf-script");
@@ -525,6 +616,7 @@ int main(void)
 		cmocka_unit_test(all_that_pprof_has_comes_back),
 		cmocka_unit_test(counts_alone_come_back),
 		cmocka_unit_test(counts_of_a_period_come_back),
+		cmocka_unit_test(labels_come_back),
 		cmocka_unit_test(perf_script_comes_back),
 		cmocka_unit_test(perf_prints_it_so),
 		cmocka_unit_test(damage_is_refused),
