@@ -23,6 +23,11 @@ struct run {
 	uint64_t hash;		/* of these */
 };
 
+struct mapping {
+	struct model_frame frame;	/* one in it */
+	uint8_t lacks;			/* of what it is said to lack what its frames do not have either */
+};
+
 struct function {
 	const char *name, *system_name, *source;
 	uint64_t start_line;
@@ -107,44 +112,61 @@ static uint64_t mapping_hash(const struct model_frame *frame)
 
 static uint64_t mapping_hash_of(const void *ctx, uint32_t position)
 {
-	return mapping_hash((const struct model_frame *)ctx + position);
+	return mapping_hash(&((const struct mapping *)ctx + position)->frame);
 }
 
-/* Rows are frames, of which the mapping alone counts. Ids begin at 1; 0 is none. */
-static uint64_t mapping_of(struct pprof *pprof, const struct model_frame *frame)
+static struct mapping *mapping_at(const struct pprof *pprof, uint32_t i)
 {
+	return (struct mapping *)(void *)pprof->mappings.data.data + i;
+}
+
+/* The mapping of a frame at whose address there is @shown. Ids begin at 1; 0 is none. */
+static uint64_t mapping_of(struct pprof *pprof, const struct model_frame *frame, uint8_t shown)
+{
+	const struct mapping row = { .frame = *frame, .lacks = frame->lacks & (uint8_t)~shown };
 	uint64_t hash = mapping_hash(frame);
 	struct index_probe probe = index_first(&pprof->mappings.index, hash);
-	Pprof__Mapping message = PPROF__MAPPING__INIT;
 	const struct model_frame *old;
 	uint32_t i;
 
-	if (!frame->file[0])
+	if (!frame->file[0] && !frame->build_id[0] && !frame->start && !frame->limit && !frame->offset && !frame->lacks)
 		return 0;
 	while ((i = index_next(&pprof->mappings.index, &probe)) != INDEX_NONE) {
-		old = (const struct model_frame *)(const void *)pprof->mappings.data.data + i;
+		old = &mapping_at(pprof, i)->frame;
 		if (old->file == frame->file && old->build_id == frame->build_id &&
 		    old->start == frame->start && old->limit == frame->limit &&
-		    old->offset == frame->offset && old->lacks == frame->lacks)
+		    old->offset == frame->offset && old->lacks == frame->lacks) {
+			mapping_at(pprof, i)->lacks &= row.lacks;
 			return i + 1;
+		}
 	}
-	if (rows_add(&pprof->mappings, hash, mapping_hash_of, frame, sizeof(*frame), &i)) {
+	if (rows_add(&pprof->mappings, hash, mapping_hash_of, &row, sizeof(row), &i)) {
 		pprof->err = -E2BIG;
 		return 0;
 	}
-	message.id = i + 1;
-	message.memory_start = frame->start;
-	message.memory_limit = frame->limit;
-	message.file_offset = frame->offset;
-	message.filename = string_of(pprof, frame->file);
-	message.build_id = string_of(pprof, frame->build_id);
-	/* what has no name was looked for already, unless somebody says that it was not */
-	message.has_functions = !(frame->lacks & 1 << PPROF_HAS_FUNCTIONS);
-	message.has_filenames = !(frame->lacks & 1 << PPROF_HAS_FILENAMES);
-	message.has_line_numbers = !(frame->lacks & 1 << PPROF_HAS_LINE_NUMBERS);
-	message.has_inline_frames = !(frame->lacks & 1 << PPROF_HAS_INLINE_FRAMES);
-	put_message(pprof, PROFILE_MAPPING, &message.base);
 	return i + 1;
+}
+
+/* What is known of their code is known when all frames were seen: names may have been found after it was said. */
+static void put_mappings(struct pprof *pprof)
+{
+	for (uint32_t i = 0; i < pprof->mappings.count && !pprof->err; i++) {
+		const struct mapping *mapping = mapping_at(pprof, i);
+		Pprof__Mapping message = PPROF__MAPPING__INIT;
+
+		message.id = i + 1;
+		message.memory_start = mapping->frame.start;
+		message.memory_limit = mapping->frame.limit;
+		message.file_offset = mapping->frame.offset;
+		message.filename = string_of(pprof, mapping->frame.file);
+		message.build_id = string_of(pprof, mapping->frame.build_id);
+		/* what has no name was looked for already, unless somebody says that it was not */
+		message.has_functions = !(mapping->lacks & 1 << PPROF_HAS_FUNCTIONS);
+		message.has_filenames = !(mapping->lacks & 1 << PPROF_HAS_FILENAMES);
+		message.has_line_numbers = !(mapping->lacks & 1 << PPROF_HAS_LINE_NUMBERS);
+		message.has_inline_frames = !(mapping->lacks & 1 << PPROF_HAS_INLINE_FRAMES);
+		put_message(pprof, PROFILE_MAPPING, &message.base);
+	}
 }
 
 static uint64_t function_hash(const struct function *function)
@@ -187,25 +209,34 @@ static uint64_t function_of(struct pprof *pprof, const struct model_frame *frame
 	return i + 1;
 }
 
+static uint8_t shown_by(const struct model_frame *frame, bool is_inlined)
+{
+	if (!frame->is_named)
+		return 0;
+	return (uint8_t)(1 << PPROF_HAS_FUNCTIONS | !!frame->source[0] << PPROF_HAS_FILENAMES |
+			 !!frame->line << PPROF_HAS_LINE_NUMBERS | is_inlined << PPROF_HAS_INLINE_FRAMES);
+}
+
 static void put_location(struct pprof *pprof, uint64_t id, const uint32_t *frames, uint32_t count)
 {
 	const struct model_frame *last = model_frame(pprof->model, frames[count - 1]);
 	Pprof__Location message = PPROF__LOCATION__INIT;
 	_cleanup_free_ Pprof__Line **pointers = calloc(count, sizeof(Pprof__Line *));
 	_cleanup_free_ Pprof__Line *lines = calloc(count, sizeof(*lines));
+	uint8_t shown = 0;
 
 	if (!lines || !pointers) {
 		pprof->err = -E2BIG;
 		return;
 	}
 	message.id = id;
-	message.mapping_id = mapping_of(pprof, last);
 	message.address = last->address;
 	message.is_folded = last->is_folded;
 	message.line = pointers;
 	for (uint32_t i = 0; i < count; i++) {
 		const struct model_frame *frame = model_frame(pprof->model, frames[i]);
 
+		shown |= shown_by(frame, count > 1);
 		if (!frame->is_named && !frame->is_range)
 			continue;
 		pprof__line__init(&lines[i]);
@@ -214,6 +245,7 @@ static void put_location(struct pprof *pprof, uint64_t id, const uint32_t *frame
 		lines[i].column = (int64_t)min_of(frame->column, (uint64_t)INT64_MAX);
 		pointers[message.n_line++] = &lines[i];
 	}
+	message.mapping_id = mapping_of(pprof, last, shown);
 	put_message(pprof, PROFILE_LOCATION, &message.base);
 }
 
@@ -418,6 +450,7 @@ int pprof_write(struct model *model, const struct convert_options *options, FILE
 	if (pprof.values > 1)
 		put_type(&pprof, event->source, event->unit);
 	put_samples(&pprof);
+	put_mappings(&pprof);
 	put_profile(&pprof);
 	if (!pprof.err && gzip_compress(&packed, pprof.out.data, pprof.out.size))
 		pprof.err = -E2BIG;

@@ -212,8 +212,9 @@ static void assert_whole(const Pprof__Profile *profile)
 	assert_int_equal(mapping->file_offset, 0x2000);
 	assert_text(profile, mapping->filename, "/opt/shop");
 	assert_text(profile, mapping->build_id, "abc123");
-	assert_true(mapping->has_filenames);
-	assert_false(mapping->has_functions || mapping->has_line_numbers || mapping->has_inline_frames);
+	/* its frame has these, whatever was said of it */
+	assert_true(mapping->has_functions && mapping->has_filenames && mapping->has_line_numbers);
+	assert_false(mapping->has_inline_frames);
 	assert_int_equal(location->address, 0x1234);
 	assert_true(location->is_folded);
 	assert_int_equal(location->line[0]->line, 42);
@@ -279,9 +280,33 @@ static void all_that_pprof_has_comes_back(void **state _unused_)
 	synthetic_check_pools();
 }
 
-/* string_table "", samples, count, cpu, nanoseconds; sample_type 1/2; of location 7 a Sample of 1000 */
+/* string_table "", samples, count, cpu, nanoseconds; sample_type 1/2; a Sample of 1000 of location 7 */
 #define COUNTS "\x32\0\x32\7samples\x32\5count\x32\3cpu\x32\x0bnanoseconds" \
-	"\x0a\4\x08\1\x10\2\x12\7\x0a\1\7\x12\2\xe8\7\x22\2\x08\7"
+	"\x0a\4\x08\1\x10\2\x12\7\x0a\1\7\x12\2\xe8\7"
+#define LOCATION "\x22\2\x08\7"
+
+/* Go has no file's name where there is no /proc/self/maps. */
+static void a_mapping_without_a_file_comes_back(void **state _unused_)
+{
+	/* at 0x1000, with build-id "count" (text 2); of location 7 */
+	static const char bytes[] = COUNTS "\x1a\7\x08\3\x10\x80\x20\x30\2\x22\4\x08\7\x10\3";
+	static const char nothing[] = COUNTS LOCATION;
+	Pprof__Profile *profile = there_and_back((const uint8_t *)bytes, sizeof(bytes) - 1);
+
+	assert_int_equal(profile->n_mapping, 1);
+	assert_int_equal(profile->location[0]->mapping_id, profile->mapping[0]->id);
+	assert_int_equal(profile->mapping[0]->memory_start, 0x1000);
+	assert_text(profile, profile->mapping[0]->build_id, "count");
+	/* nothing has a name in it, and it is not said that one was looked for */
+	assert_false(profile->mapping[0]->has_functions || profile->mapping[0]->has_filenames ||
+		     profile->mapping[0]->has_line_numbers || profile->mapping[0]->has_inline_frames);
+	pprof__profile__free_unpacked(profile, NULL);
+	profile = there_and_back((const uint8_t *)nothing, sizeof(nothing) - 1);
+	assert_int_equal(profile->n_mapping, 0);
+	assert_int_equal(profile->location[0]->mapping_id, 0);
+	pprof__profile__free_unpacked(profile, NULL);
+	synthetic_check_pools();
+}
 
 static void assert_type(const Pprof__Profile *profile, const Pprof__ValueType *type, const char *name, const char *unit)
 {
@@ -293,7 +318,7 @@ static void assert_type(const Pprof__Profile *profile, const Pprof__ValueType *t
 /* Their number is what they are; nothing is said of what they stand for. */
 static void counts_alone_come_back(void **state _unused_)
 {
-	static const char bytes[] = COUNTS;
+	static const char bytes[] = COUNTS LOCATION;
 	Pprof__Profile *first = there_and_back((const uint8_t *)bytes, sizeof(bytes) - 1);
 	Pprof__Profile *again = packed_and_back(first), *profiles[] = { first, again };
 	struct report *report;
@@ -309,7 +334,7 @@ static void counts_alone_come_back(void **state _unused_)
 		pprof__profile__free_unpacked(profiles[i], NULL);
 	}
 	/* nor is there a period of nothing: 10 */
-	assert_int_equal(import("pprof", COUNTS "\x60\x0a", sizeof(COUNTS) - 1 + 2, &report), 0);
+	assert_int_equal(import("pprof", COUNTS LOCATION "\x60\x0a", sizeof(COUNTS LOCATION) - 1 + 2, &report), 0);
 	assert_string_equal(report->events[0].source, "samples");
 	assert_int_equal(report->events[0].samples, 1000);
 	assert_int_equal(report->events[0].weight, 1000);
@@ -320,7 +345,7 @@ static void counts_alone_come_back(void **state _unused_)
 /* As Parca gives them out: period_type cpu/nanoseconds, period 10000000. */
 static void counts_of_a_period_come_back(void **state _unused_)
 {
-	static const char bytes[] = COUNTS "\x5a\4\x08\3\x10\4\x60\x80\xad\xe2\x04";
+	static const char bytes[] = COUNTS LOCATION "\x5a\4\x08\3\x10\4\x60\x80\xad\xe2\x04";
 	Pprof__Profile *first = there_and_back((const uint8_t *)bytes, sizeof(bytes) - 1);
 	Pprof__Profile *again = packed_and_back(first), *profiles[] = { first, again };
 
@@ -617,6 +642,7 @@ int main(void)
 		cmocka_unit_test(counts_alone_come_back),
 		cmocka_unit_test(counts_of_a_period_come_back),
 		cmocka_unit_test(labels_come_back),
+		cmocka_unit_test(a_mapping_without_a_file_comes_back),
 		cmocka_unit_test(perf_script_comes_back),
 		cmocka_unit_test(perf_prints_it_so),
 		cmocka_unit_test(damage_is_refused),
