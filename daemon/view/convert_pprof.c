@@ -42,6 +42,7 @@ struct pprof {
 	struct buffer run_frames;	/* uint32_t */
 	struct rows runs, mappings, functions;
 	struct buffer labels, label_pointers;	/* of the Sample at hand */
+	const char *program;		/* name of the first Sample's process */
 	size_t values;			/* of each Sample: samples, and their weight unless that is the same */
 	int err;			/* the first one */
 };
@@ -147,14 +148,31 @@ static uint64_t mapping_of(struct pprof *pprof, const struct model_frame *frame,
 	return i + 1;
 }
 
-/* What is known of their code is known when all frames were seen: names may have been found after it was said. */
+static uint32_t find_program(const struct pprof *pprof)
+{
+	for (uint32_t i = 0; i < pprof->mappings.count; i++) {
+		const char *file = mapping_at(pprof, i)->frame.file, *slash = strrchr(file, '/');
+
+		if (!strcmp(slash ? slash + 1 : file, pprof->program))
+			return i;
+	}
+	return 0;
+}
+
+/*
+ * What is known of their code is known when all frames were seen: names may have been found after it was said.
+ * Readers take the first for the program.
+ */
 static void put_mappings(struct pprof *pprof)
 {
+	const uint32_t program = find_program(pprof);
+
 	for (uint32_t i = 0; i < pprof->mappings.count && !pprof->err; i++) {
-		const struct mapping *mapping = mapping_at(pprof, i);
+		const uint32_t at = !i ? program : i <= program ? i - 1 : i;
+		const struct mapping *mapping = mapping_at(pprof, at);
 		Pprof__Mapping message = PPROF__MAPPING__INIT;
 
-		message.id = i + 1;
+		message.id = at + 1;
 		message.memory_start = mapping->frame.start;
 		message.memory_limit = mapping->frame.limit;
 		message.file_offset = mapping->frame.offset;
@@ -364,6 +382,8 @@ static int put_samples(struct pprof *pprof)
 
 		if (group->event != pprof->options->event)
 			continue;
+		if (!pprof->program[0])
+			pprof->program = group->process.name;
 		pprof->err = model_stack(model, entry->node, &frames, &count);
 		numbers = (const uint32_t *)(const void *)frames.data;
 		locations.size = 0;
@@ -433,7 +453,7 @@ static void put_profile(struct pprof *pprof)
 int pprof_write(struct model *model, const struct convert_options *options, FILE *file)
 {
 	const struct model_event *event = model_event(model, options->event);
-	struct pprof pprof = { .model = model, .options = options,
+	struct pprof pprof = { .model = model, .options = options, .program = "",
 			       .values = strcmp(event->source, "samples") ? 2 : 1 };
 	struct buffer packed = { .pool = POOL_REPORT };
 

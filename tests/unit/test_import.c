@@ -285,6 +285,23 @@ static void all_that_pprof_has_comes_back(void **state _unused_)
 	"\x0a\4\x08\1\x10\2\x12\7\x0a\1\7\x12\2\xe8\7"
 #define LOCATION "\x22\2\x08\7"
 
+/* By which readers know the program. */
+static void the_first_mapping_comes_back_first(void **state _unused_)
+{
+	/* files "cpu", "count" (texts 3, 2), of which the first Sample is in the second; another Sample of the first */
+	static const char bytes[] = COUNTS "\x1a\4\x08\3\x28\3\x1a\4\x08\4\x28\2"
+		"\x22\4\x08\7\x10\4\x22\4\x08\x08\x10\3\x12\7\x0a\1\x08\x12\2\xe8\7";
+	Pprof__Profile *profile = there_and_back((const uint8_t *)bytes, sizeof(bytes) - 1);
+
+	assert_int_equal(profile->n_mapping, 2);
+	assert_text(profile, profile->mapping[0]->filename, "cpu");
+	assert_text(profile, profile->mapping[1]->filename, "count");
+	assert_int_equal(profile->location[0]->mapping_id, profile->mapping[1]->id);
+	assert_int_equal(profile->location[1]->mapping_id, profile->mapping[0]->id);
+	pprof__profile__free_unpacked(profile, NULL);
+	synthetic_check_pools();
+}
+
 /* Go has no file's name where there is no /proc/self/maps. */
 static void a_mapping_without_a_file_comes_back(void **state _unused_)
 {
@@ -643,6 +660,7 @@ int main(void)
 		cmocka_unit_test(counts_of_a_period_come_back),
 		cmocka_unit_test(labels_come_back),
 		cmocka_unit_test(a_mapping_without_a_file_comes_back),
+		cmocka_unit_test(the_first_mapping_comes_back_first),
 		cmocka_unit_test(perf_script_comes_back),
 		cmocka_unit_test(perf_prints_it_so),
 		cmocka_unit_test(damage_is_refused),
