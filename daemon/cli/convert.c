@@ -140,16 +140,39 @@ static void free_model(struct model **model)
 	model_free(*model);
 }
 
+static const char *const losses[] = {
+	[VIEW_LOSS_COMMENTS] = "comments beyond the first 256",
+	[VIEW_LOSS_TEXTS] = "frames to drop, frames to keep and documents but the first",
+	[VIEW_LOSS_PERIODS] = "periods but the first",
+	[VIEW_LOSS_NEGATIVE] = "values below 0",
+	[VIEW_LOSS_LINKS] = "links of samples to spans",
+	[VIEW_LOSS_VALUES] = "attributes of samples that are neither text nor whole numbers",
+	[VIEW_LOSS_OWN] = "stacktap's own attributes of samples",
+	[VIEW_LOSS_PROFILE] = "attributes of profiles",
+	[VIEW_LOSS_RESOURCE] = "attributes of resources but for process, pid, container, service and cgroup",
+	[VIEW_LOSS_BUILD_IDS] = "build-ids but GNU's",
+};
+
+_Static_assert(ARRAY_SIZE(losses) == VIEW_LOSSES, "each loss has a name");
+
+/* What the format never has, and what this recording has beyond that. */
+static void list_losses(char *text, size_t size, const char *always, uint32_t more)
+{
+	size_t length = (size_t)snprintf(text, size, "%s", always);
+
+	for (unsigned int i = 0; i < VIEW_LOSSES && length < size; i++)
+		if (more & 1u << i)
+			length += (size_t)snprintf(text + length, size - length, "; %s", losses[i]);
+}
+
 static void say(const struct convert_job *job, const struct model *model, uint32_t number,
 		uint64_t bytes)
 {
 	const struct model_event *event = model_event(model, number);
 	struct json json;
-	char loss[256];
+	char loss[1024];
 
-	snprintf(loss, sizeof(loss), "%s%s", job->format->loss, model->remarks.has_more ?
-		 ", comments beyond 256, other documents, frames to drop and frames to keep than the first" : "");
-
+	list_losses(loss, sizeof(loss), job->format->loss, model->remarks.losses);
 	if (!job->use_json) {
 		fprintf(stderr, "stacktap: %s: %" PRIu64 " samples of %s as %s, without %s",
 			strcmp(job->output, "-") ? job->output : "standard output",

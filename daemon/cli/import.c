@@ -156,11 +156,17 @@ static int write_output(const struct import *import, const char *output, uint64_
 static void say(const struct import *import, const char *output, uint64_t bytes, bool use_json)
 {
 	struct json json;
+	char loss[256];
+	int length = snprintf(loss, sizeof(loss), "%s", import->loss);
 
+	if (import->changed)
+		snprintf(loss + length, sizeof(loss) - (size_t)length, "; %" PRIu64 " text%s with control characters, no "
+			 "UTF-8 or more than 4095 bytes as %s", import->changed, import->changed == 1 ? "" : "s",
+			 import->changed == 1 ? "it was" : "they were");
 	if (!use_json) {
 		fprintf(stderr, "stacktap: %s: %" PRIu64 " samples of %s as otlp, without %s",
 			strcmp(output, "-") ? output : "standard output", import->samples,
-			import->format, import->loss);
+			import->format, loss);
 		if (import->passed)
 			fprintf(stderr, ", and without %" PRIu64 " lines or labels that are unknown or "
 				"too many", import->passed);
@@ -172,7 +178,7 @@ static void say(const struct import *import, const char *output, uint64_t bytes,
 	json_string(&json, "output", output);
 	json_string(&json, "format", "otlp");
 	json_string(&json, "from", import->format);
-	json_string(&json, "without", import->loss);
+	json_string(&json, "without", loss);
 	json_u64(&json, "samples", import->samples);
 	json_u64(&json, "unknown", import->passed);
 	json_u64(&json, "bytes", bytes);

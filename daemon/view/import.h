@@ -26,6 +26,7 @@ struct import {
 	int32_t attributes[IMPORT_ATTRIBUTES];	/* of every Profile */
 	size_t attribute_count;
 	const char *loss;		/* what the format has and OTLP has not */
+	uint64_t changed;		/* texts that are cut, or had characters that no text may have */
 	struct sha256_ctx content;	/* of all that its Profiles share */
 	uint64_t ordinal;		/* of the Profile */
 };

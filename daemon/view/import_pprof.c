@@ -3,6 +3,7 @@
 #include <string.h>
 #include <zlib.h>
 
+#include "base/utf8.h"
 #include "export/otlp.h"
 #include "export/unpack.h"
 #include "pprof.pb-c.h"
@@ -459,6 +460,18 @@ static int read_remarks(struct pprof *pprof)
 	       add_text(pprof, PPROF_DOC_URL, pprof->message->doc_url);
 }
 
+static uint64_t count_changed(const Pprof__Profile *message)
+{
+	char clean[DICTIONARY_STRING_MAX];
+	uint64_t changed = 0;
+
+	for (size_t i = 0; i < message->n_string_table; i++) {
+		utf8_copy(clean, sizeof(clean), message->string_table[i]);
+		changed += strcmp(clean, message->string_table[i]) != 0;
+	}
+	return changed;
+}
+
 static int read_message(struct pprof *pprof)
 {
 	const Pprof__Profile *message = pprof->message;
@@ -483,6 +496,7 @@ static int read_message(struct pprof *pprof)
 	err = read_remarks(pprof);
 	if (err)
 		return err;
+	pprof->import->changed = count_changed(message);
 	find_fixed(pprof);
 	for (size_t i = 0; i < message->n_sample_type; i++) {
 		events[i] = event_of(pprof, i);

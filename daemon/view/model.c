@@ -185,7 +185,7 @@ static int add_comment(struct model_remarks *remarks, const char *text)
 		if (((const char *const *)(const void *)remarks->comments.data)[i] == text)
 			return 0;
 	if (count == PPROF_COMMENTS_MAX) {
-		remarks->has_more = true;
+		remarks->losses |= 1u << VIEW_LOSS_COMMENTS;
 		return 0;
 	}
 	return buffer_append(&remarks->comments, &text, sizeof(text)) ? -E2BIG : 0;
@@ -195,7 +195,8 @@ static void keep_first(struct model_remarks *remarks, const char **kept, const c
 {
 	if (!text || !text[0])
 		return;
-	remarks->has_more |= *kept && *kept != text;
+	if (*kept && *kept != text)
+		remarks->losses |= 1u << VIEW_LOSS_TEXTS;
 	*kept = *kept ?: text;
 }
 
@@ -206,7 +207,8 @@ static int add_remarks(struct model *model, const struct view_remarks *from, str
 
 	for (size_t i = 0; i < from->comment_count && !err; i++)
 		err = add_comment(remarks, from->comments[i]);
-	remarks->has_more |= from->has_more;
+	remarks->losses |= (uint32_t)from->has_more << VIEW_LOSS_COMMENTS |
+			   (uint32_t)from->has_attributes << VIEW_LOSS_PROFILE;
 	keep_first(remarks, &remarks->drop_frames, from->drop_frames);
 	keep_first(remarks, &remarks->keep_frames, from->keep_frames);
 	keep_first(remarks, &remarks->doc_url, from->doc_url);
@@ -214,6 +216,9 @@ static int add_remarks(struct model *model, const struct view_remarks *from, str
 		event->period_type = from->period_type;
 		event->period_unit = from->period_unit;
 		event->own_period = from->period;
+	} else if (from->period && (from->period != event->own_period || from->period_type != event->period_type ||
+				    from->period_unit != event->period_unit)) {
+		remarks->losses |= 1u << VIEW_LOSS_PERIODS;
 	}
 	return err;
 }
@@ -354,6 +359,7 @@ void model_finish(struct model *model)
 	bool is_empty = true;
 
 	*totals = *reader_totals(model->reader);
+	model->remarks.losses |= totals->losses;
 	*(is_before ? &model->before.span : &model->span) = reader_span(model->reader);
 	for (uint32_t i = 0; i < model->events.count; i++)
 		is_empty &= model_event(model, i)->side != model->side;

@@ -33,7 +33,7 @@ struct model_frame {
 struct model_remarks {
 	struct buffer comments;		/* const char * */
 	const char *drop_frames, *keep_frames, *doc_url;
-	bool has_more;			/* comments than are kept, or other texts */
+	uint32_t losses;		/* a bit for each view_loss: also those of reader_totals, when it is whole */
 };
 
 struct model_group {

@@ -72,6 +72,14 @@ static uint8_t lack_of(const char *key, const OtlpAnyValue *value)
 	return 0;
 }
 
+/* Than pprof has. */
+static bool is_other_build_id(const char *key)
+{
+	static const char begin[] = "process.executable.build_id.";
+
+	return !strncmp(key, begin, strlen(begin)) && strcmp(key + strlen(begin), "gnu");
+}
+
 static int read_mapping(struct reader *reader, int32_t index,
 			const struct view_mapping **ret_mapping)
 {
@@ -109,6 +117,8 @@ static int read_mapping(struct reader *reader, int32_t index,
 				err = reader_text(reader, value, &mapping->htlhash);
 			else if (!err)
 				mapping->lacks |= lack_of(key, value);
+			if (!err && is_other_build_id(key))
+				reader->losses |= 1u << VIEW_LOSS_BUILD_IDS;
 		}
 	}
 	if (err)
@@ -407,8 +417,11 @@ static int weigh(struct reader *reader, const struct view_profile *profile,
 	uint64_t sum = 0;
 	int err;
 
-	for (size_t i = 0; i < message->n_values; i++)
+	for (size_t i = 0; i < message->n_values; i++) {
 		rows_sum(&sum, (uint64_t)max_of(message->values[i], (int64_t)0));
+		if (message->values[i] < 0)
+			reader->losses |= 1u << VIEW_LOSS_NEGATIVE;
+	}
 	if (!message->n_values)
 		sum = all;
 	/* one value for all, without times: a count of samples, or of something else */
@@ -454,15 +467,19 @@ static int read_sample(struct reader *reader, const struct view_profile *profile
 	struct view_sample sample = { 0 };
 	int err;
 
+	reader->losses = message->link_index ? 1u << VIEW_LOSS_LINKS : 0;
 	err = reader_thread(reader, message, &sample);
 	if (err || !selection_has_thread(&reader->selection, sample.tid, sample.thread))
 		return err;
 	err = weigh(reader, profile, message, &sample);
+	if (!err && !sample.samples && is_in_span(reader, profile->start))
+		reader->totals.losses |= reader->losses & 1u << VIEW_LOSS_NEGATIVE;
 	if (err || !sample.samples)
 		return err;
 	err = reader->sink.without_stacks ? 0 : number_stack(reader, message->stack_index, &sample);
 	if (err)
 		return err;
+	reader->totals.losses |= reader->losses | reader->resource_losses;
 	if (!*is_begun) {
 		*is_begun = true;
 		widen_totals(reader, profile, sample.time_count);

@@ -32,6 +32,7 @@ struct reader {
 	struct buffer stack, times, weights;	/* of the Sample at hand */
 	struct buffer labels;			/* of it: struct view_label */
 	struct buffer comments;			/* of the Profile at hand: const char * */
+	uint32_t losses, resource_losses;	/* view_loss, of the Sample and the resource at hand */
 	uint64_t work_left;			/* frames that may still be visited */
 };
 

@@ -94,7 +94,11 @@ int reader_remark(struct reader *reader, const char *key, const OtlpAnyValue *va
 		return reader_text(reader, value, &remarks->keep_frames);
 	if (!strcmp(key, PPROF_DOC_URL))
 		return reader_text(reader, value, &remarks->doc_url);
-	if (strcmp(key, PPROF_COMMENT) || remarks->has_more)
+	if (strcmp(key, PPROF_COMMENT)) {
+		remarks->has_attributes |= !!strncmp(key, "stacktap.", strlen("stacktap."));
+		return 0;
+	}
+	if (remarks->has_more)
 		return 0;
 	/* others may have one that is no array */
 	err = reader_text(reader, value, &text);
@@ -109,14 +113,20 @@ int reader_label(struct reader *reader, int32_t index, const char *key, const Ot
 	struct view_label label = { .key = key };
 	int err = 0;
 
-	if (!value || !strncmp(key, "stacktap.", strlen("stacktap.")))
+	if (!value)
 		return 0;
+	if (!strncmp(key, "stacktap.", strlen("stacktap."))) {
+		reader->losses |= 1u << VIEW_LOSS_OWN;
+		return 0;
+	}
 	if (value->value_case == OTLP_VALUE_INT)
 		label.number = value->int_value;
 	else if (value->value_case == OTLP_VALUE_STRING || value->value_case == OTLP_VALUE_STRINDEX)
 		err = reader_text(reader, value, &label.text);
 	else
-		return 0;
+		reader->losses |= 1u << VIEW_LOSS_VALUES;
+	if (!label.text && value->value_case != OTLP_VALUE_INT)
+		return err;
 	/* pprof's text "" is the number 0 */
 	if (label.text && !label.text[0])
 		return err;

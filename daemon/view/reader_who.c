@@ -66,6 +66,7 @@ int reader_process(struct reader *reader, const OtlpResource *resource,
 		return -E2BIG;
 	*ret_process = (struct view_process){ .name = empty, .container_id = empty,
 					      .service_name = empty, .cgroup = empty };
+	reader->resource_losses = 0;
 	for (size_t i = 0; resource && i < resource->n_attributes && !err; i++) {
 		attribute = resource->attributes[i];
 		key = attribute->key;
@@ -83,6 +84,8 @@ int reader_process(struct reader *reader, const OtlpResource *resource,
 			err = reader_text(reader, attribute->value, &ret_process->service_name);
 		else if (!strcmp(key, "process.linux.cgroup"))
 			err = cgroup_value(reader, attribute->value, &ret_process->cgroup);
+		else
+			reader->resource_losses |= 1u << VIEW_LOSS_RESOURCE;
 	}
 	return err;
 }

@@ -50,6 +50,7 @@ struct view_remarks {
 	const char *const *comments;
 	size_t comment_count;
 	bool has_more;		/* comments than are kept */
+	bool has_attributes;	/* that are none of pprof's or stacktap's */
 	const char *drop_frames, *keep_frames, *doc_url;
 	/* how what is no count of samples was sampled; period 0: not known */
 	const char *period_type, *period_unit;
@@ -101,6 +102,21 @@ static inline uint64_t view_sample_weight(const struct view_sample *sample, size
 	return sample->weight / sample->time_count + (i < sample->weight % sample->time_count);
 }
 
+/* What a recording has and pprof has no place for. */
+enum view_loss {
+	VIEW_LOSS_COMMENTS,	/* than are kept */
+	VIEW_LOSS_TEXTS,	/* of a profile as a whole, than the first */
+	VIEW_LOSS_PERIODS,	/* of an event, than the first */
+	VIEW_LOSS_NEGATIVE,	/* values */
+	VIEW_LOSS_LINKS,
+	VIEW_LOSS_VALUES,	/* of attributes of Samples */
+	VIEW_LOSS_OWN,		/* attributes of Samples that stacktap has written */
+	VIEW_LOSS_PROFILE,	/* its attributes */
+	VIEW_LOSS_RESOURCE,	/* its attributes */
+	VIEW_LOSS_BUILD_IDS,
+	VIEW_LOSSES,
+};
+
 struct reader_sink {
 	void *ctx;
 	/* A Profile with Samples of which at least one is selected. 0 or -errno, which ends it. */
@@ -121,6 +137,7 @@ struct reader_sink {
 struct reader_totals {
 	uint64_t messages, bytes;
 	uint64_t start, end;	/* Unix ns, of all Profiles that were selected; 0: there was none */
+	uint32_t losses;	/* a bit for each view_loss, of what was selected, if the sink is with_remarks */
 };
 
 #endif /* STACKTAP_VIEW_SAMPLE_H */

@@ -604,11 +604,13 @@ import gzip, sys
 # a sample of no name; of the whole two comments of which one is no UTF-8, frames to drop and to keep, a document
 whole = b"\x32\0\x0a\0\x12\6\x0a\1\7\x12\1\1\x22\2\x08\7"
 strings = b"".join(b"\x32" + bytes([len(text)]) + text for text in (b"it was slow", b"h\xff\xfe", b"^skip$", b"^keep$", b"https://example.com/"))
-for name, more in (("remarks", b"\x6a\2\1\2\x38\3\x40\4\x78\5"), ("chatty", b"\x68\1" * 257)):
+for name, more in (("remarks", b"\x6a\2\1\2\x38\3\x40\4\x78\5"), ("chatty", b"\x68\1" * 257),
+                   ("negative", b"\x12\x0f\x0a\1\7\x12\x0a" + b"\xfe" + b"\xff" * 8 + b"\1")):
     with gzip.open(f"{sys.argv[1]}/{name}.pprof", "wb") as file:
         file.write(whole + strings + more)
 PYTHON
 check "convert pprof with comments to otlp" run 0 convert -o remarks.otlp remarks.pprof
+check "says that a text is not what it was" says "$err" "without the default type of values; 1 text with control characters, no UTF-8 or more than 4095 bytes as it was"
 check "its comments are the Profile's, by OpenTelemetry's name" python3 -B -c '
 import sys
 sys.path[:0] = ["tests/otlp"]
@@ -623,6 +625,10 @@ assert said["pprof.profile.doc_url"].string_value == "https://example.com/", sai
 ' "$scratch/remarks.otlp"
 check "and back" run 0 convert -o remarks.pb.gz remarks.otlp
 check "says what a recording has more" says "$err" "as pprof, without times and CPUs"
+check "and nothing that it has not" grep -x 'stacktap: .*, without times and CPUs' "$err"
+check "convert pprof with a negative value to otlp" run 0 convert -o negative.otlp negative.pprof
+check "and back without it" run 0 convert -o negative.pb.gz negative.otlp
+check "which is told" says "$err" "as pprof, without times and CPUs; values below 0"
 check "and has it again" bash -c 'zcat "$1" | grep -aF "it was slow" && zcat "$1" | grep -aF "^keep$"' - "$scratch/remarks.pb.gz"
 check "convert pprof with many comments" run 0 convert -o chatty.otlp chatty.pprof
 check "says that not all were kept" says "$err" "as otlp, without the default type of values and comments beyond the first 256"

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <zlib.h>
 
+#include "export/otlp.h"
 #include "pprof.pb-c.h"
 #include "view/convert.h"
 #include "view/import.h"
@@ -244,7 +245,7 @@ static Pprof__Profile *there_and_back(const uint8_t *bytes, size_t size)
 	assert_int_equal(model_load(fixture_path("imported.otlp"), &format->model, &model, NULL, 0), 0);
 	assert_int_equal(format->write(model, &(struct convert_options){ .name = "x" }, file), 0);
 	assert_int_equal(fclose(file), 0);
-	assert_false(model->remarks.has_more);
+	assert_int_equal(model->remarks.losses, 0);
 	model_free(model);
 	recorded_bytes(fixture_path("back.pb.gz"), text, count);
 	free(text);
@@ -322,6 +323,177 @@ static void a_mapping_without_a_file_comes_back(void **state _unused_)
 	assert_int_equal(profile->n_mapping, 0);
 	assert_int_equal(profile->location[0]->mapping_id, 0);
 	pprof__profile__free_unpacked(profile, NULL);
+	synthetic_check_pools();
+}
+
+/* Of the OTLP of make_whole(): its only Profile, which is copied to be there twice, Sample and mapping. */
+struct whole {
+	OtlpProfilesData *data;
+	OtlpScopeProfiles *scope;
+	OtlpProfile *profile, second, *both[2];
+	OtlpSample *sample;
+	OtlpMapping *mapping;
+};
+
+static void replace(char **text, const char *other)
+{
+	free(*text);
+	*text = strdup(other);
+	assert_non_null(*text);
+}
+
+static void rename_key(const struct whole *whole, const char *key, const char *other)
+{
+	OtlpDictionary *dictionary = whole->data->dictionary;
+
+	for (size_t i = 0; i < dictionary->n_string_table; i++)
+		if (!strcmp(dictionary->string_table[i], key))
+			replace(&dictionary->string_table[i], other);
+}
+
+static void with_nothing_more(struct whole *whole _unused_)
+{
+}
+
+static void with_a_negative_value(struct whole *whole)
+{
+	whole->sample->values[0] = -1;
+}
+
+static void with_a_link(struct whole *whole)
+{
+	whole->sample->link_index = 1;
+}
+
+static void with_a_bool(struct whole *whole)
+{
+	whole->sample->attribute_indices[0] = whole->mapping->attribute_indices[1];
+}
+
+static void with_an_own_attribute(struct whole *whole)
+{
+	rename_key(whole, "request", "stacktap.request");
+}
+
+static void with_an_attribute_of_the_profile(struct whole *whole)
+{
+	whole->profile->attribute_indices[0] = whole->sample->attribute_indices[0];
+}
+
+static void with_a_host(struct whole *whole)
+{
+	OtlpKeyValue *pair = whole->data->resource_profiles[0]->resource->attributes[0];
+
+	assert_string_equal(pair->key, "process.executable.name");
+	replace(&pair->key, "host.name");
+}
+
+static void with_another_build_id(struct whole *whole)
+{
+	rename_key(whole, "process.executable.build_id.gnu", "process.executable.build_id.go");
+}
+
+static void with_two_periods(struct whole *whole)
+{
+	whole->second = *whole->profile;
+	whole->second.period++;
+	whole->both[0] = whole->profile;
+	whole->both[1] = &whole->second;
+	whole->scope->profiles = whole->both;
+	whole->scope->n_profiles = 2;
+}
+
+static void load_changed(struct import *import, void (*change)(struct whole *whole), struct model **ret_model)
+{
+	struct whole whole = { 0 };
+	OtlpProfile **profiles;
+	uint8_t bytes[65536];
+
+	whole.data = (OtlpProfilesData *)protobuf_c_message_unpack(OTLP_DATA_DESCRIPTOR, NULL,
+								   import->out.size, import->out.data);
+	assert_non_null(whole.data);
+	whole.scope = whole.data->resource_profiles[0]->scope_profiles[0];
+	profiles = whole.scope->profiles;
+	whole.profile = profiles[0];
+	whole.sample = whole.profile->samples[0];
+	whole.mapping = whole.data->dictionary->mapping_table[1];
+	change(&whole);
+	assert_in_range(protobuf_c_message_get_packed_size(&whole.data->base), 1, sizeof(bytes));
+	recorded_bytes(fixture_path("changed.otlp"), bytes, protobuf_c_message_pack(&whole.data->base, bytes));
+	whole.scope->profiles = profiles;
+	whole.scope->n_profiles = 1;
+	protobuf_c_message_free_unpacked(&whole.data->base, NULL);
+	assert_int_equal(model_load(fixture_path("changed.otlp"), &convert_by_name("pprof")->model, ret_model, NULL, 0), 0);
+}
+
+static void what_pprof_has_no_place_for_is_known(void **state _unused_)
+{
+	static const struct {
+		void (*change)(struct whole *whole);
+		uint32_t losses;
+	} cases[] = {
+		{ with_nothing_more, 0 },
+		{ with_a_negative_value, 1 << VIEW_LOSS_NEGATIVE },
+		{ with_a_link, 1 << VIEW_LOSS_LINKS },
+		{ with_a_bool, 1 << VIEW_LOSS_VALUES },
+		{ with_an_own_attribute, 1 << VIEW_LOSS_OWN },
+		{ with_an_attribute_of_the_profile, 1 << VIEW_LOSS_PROFILE },
+		{ with_a_host, 1 << VIEW_LOSS_RESOURCE },
+		{ with_another_build_id, 1 << VIEW_LOSS_BUILD_IDS },
+		{ with_two_periods, 1 << VIEW_LOSS_PERIODS },
+	};
+	size_t size;
+	uint8_t *bytes = make_whole(&size);
+	struct import import;
+	struct model *model;
+
+	assert_int_equal(import_init(&import), 0);
+	assert_int_equal(import_pprof(&import, bytes, size), 0);
+	assert_int_equal(import_finish(&import), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		load_changed(&import, cases[i].change, &model);
+		if (model->remarks.losses != cases[i].losses)
+			fail_msg("case %zu: %#x is not %#x", i, model->remarks.losses, cases[i].losses);
+		model_free(model);
+	}
+	import_done(&import);
+	free(bytes);
+	synthetic_check_pools();
+}
+
+static void with_an_empty_text(struct whole *whole)
+{
+	const OtlpDictionary *dictionary = whole->data->dictionary;
+
+	for (size_t i = 0; i < dictionary->n_attribute_table; i++) {
+		OtlpAnyValue *value = dictionary->attribute_table[i]->value;
+
+		if (value && value->value_case == OTLP_VALUE_STRING && !strcmp(value->string_value, "GET /"))
+			replace(&value->string_value, "");
+	}
+}
+
+/* pprof would take it for the number 0. */
+static void an_empty_text_is_no_label(void **state _unused_)
+{
+	size_t size, count;
+	uint8_t *bytes = make_whole(&size);
+	struct import import;
+	struct model *model;
+
+	assert_int_equal(import_init(&import), 0);
+	assert_int_equal(import_pprof(&import, bytes, size), 0);
+	assert_int_equal(import_finish(&import), 0);
+	load_changed(&import, with_nothing_more, &model);
+	labels_of(&model->labels, model_group(model, 0)->labels, &count);
+	assert_int_equal(count, 2);
+	model_free(model);
+	load_changed(&import, with_an_empty_text, &model);
+	labels_of(&model->labels, model_group(model, 0)->labels, &count);
+	assert_int_equal(count, 1);
+	model_free(model);
+	import_done(&import);
+	free(bytes);
 	synthetic_check_pools();
 }
 
@@ -646,7 +818,7 @@ static void comments_cost_no_square(void **state _unused_)
 	assert_int_equal(model_new(&options, &model), 0);
 	assert_int_equal(read_comments("\x0a\1x", 3, model), 0);
 	assert_int_equal(model->remarks.comments.size, sizeof(const char *));
-	assert_true(model->remarks.has_more);
+	assert_true(model->remarks.losses & 1U << VIEW_LOSS_COMMENTS);
 	model_free(model);
 	synthetic_check_pools();
 }
@@ -659,6 +831,8 @@ int main(void)
 		cmocka_unit_test(counts_alone_come_back),
 		cmocka_unit_test(counts_of_a_period_come_back),
 		cmocka_unit_test(labels_come_back),
+		cmocka_unit_test(what_pprof_has_no_place_for_is_known),
+		cmocka_unit_test(an_empty_text_is_no_label),
 		cmocka_unit_test(a_mapping_without_a_file_comes_back),
 		cmocka_unit_test(the_first_mapping_comes_back_first),
 		cmocka_unit_test(perf_script_comes_back),
