@@ -451,7 +451,7 @@ static int read_remarks(struct pprof *pprof)
 			return -EBADMSG;
 	}
 	if (count < pprof->message->n_comment)
-		pprof->import->loss = "the default type of values and comments beyond the first 256";
+		pprof->import->loss = "default_sample_type and comments beyond the first 256";
 	err = count ? add_attribute(pprof->import,
 				    dictionary_attribute_strings(&pprof->import->dictionary, PPROF_COMMENT,
 								 comments, count)) : 0;
@@ -528,7 +528,7 @@ int import_pprof(struct import *import, const uint8_t *data, size_t size)
 	if (!err) {
 		pprof.message = (const Pprof__Profile *)unpacked.message;
 		import->format = "pprof";
-		import->loss = "the default type of values";
+		import->loss = "default_sample_type";
 		err = read_message(&pprof);
 	}
 	unpack_free(&unpacked);
