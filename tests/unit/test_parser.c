@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "helper/parser.h"
+#include "helper/parser_ask.h"
 #include "helper/spawn.h"
 
 #include <stacktap/unwind_table.h>
@@ -794,9 +795,19 @@ static void a_file_without_an_end_costs_no_memory(void **state)
 	close(fd);
 }
 
+/* Half of a byte would be looked up behind the text's end. */
+static void an_id_is_of_whole_bytes(void **state)
+{
+	(void)state;
+	assert_true(parser_is_id("", 41) && parser_is_id("ab", 41) && parser_is_id("abcd", 41));
+	assert_false(parser_is_id("a", 41) || parser_is_id("abc", 41));
+	assert_false(parser_is_id("xy", 41) || parser_is_id("abcd", 4));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(an_id_is_of_whole_bytes),
 		cmocka_unit_test_setup_teardown(files_are_read_over_there, setup, teardown),
 		cmocka_unit_test_setup_teardown(long_string_tables_stay_in_the_file, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_file_that_changes_is_compiled_as_it_was_named, setup, teardown),
