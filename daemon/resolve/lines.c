@@ -154,7 +154,8 @@ static int load_index(struct question *question)
 	r = parser_load_index(question->parser, &question->index.object, fd, size, left_until(source->deadline));
 	indices_judge(source->indices, source->object, r);
 	question->has_index = !r;
-	return r == -EPIPE || r == -ETIMEDOUT ? -EAGAIN : 0;
+	/* another parser has nothing open */
+	return r == -EPIPE || r == -ETIMEDOUT || r == -EAGAIN ? -EAGAIN : 0;
 }
 
 /* The one that the question has needed, if it is new. */
