@@ -201,14 +201,19 @@ static void a_parser_that_dies_of_them_costs_inlined_functions(void **state)
 {
 	struct symbolizer_stats stats;
 	struct bench bench;
+	unsigned int first;
 
 	(void)state;
 	open_bench(&bench);
 	fault = FAULT_DEATH;
 	asked = 0;
-	for (int i = 0; i < 3; i++)
+	assert_int_equal(look_until_there(&bench, &stats), 1);
+	/* one that is dead before it is asked has not died of them: more than once on a host that is busy */
+	first = asked;
+	assert_true(first);
+	for (int i = 0; i < 2; i++)
 		assert_int_equal(look_until_there(&bench, &stats), 1);
-	assert_int_equal(asked, 1);
+	assert_int_equal(asked, first);
 	assert_true(stats.lines.put_off);
 	assert_int_equal(stats.lines.without, 0);
 	assert_int_equal(stats.lines.without_inlined, 3);
