@@ -21,6 +21,7 @@ struct page {
 	const char *title;
 	uint32_t *strings;	/* by a text's position: its number on the page + 1, 0: not on it */
 	uint32_t string_count;
+	double *squares;	/* by event: of the weights of its entries, see spread_of() */
 	uint64_t origin;	/* bucket of the first sample */
 	uint32_t cell;		/* buckets of a cell, while all of the time is shown */
 };
@@ -86,17 +87,29 @@ static void put_field(FILE *file, const char *name, const char *text)
  * By how much the squares of an event's weights are more than those of its entries on the page, of which each is taken
  * for samples of equal weight: one that stands for several has lost how far these differ.
  */
-static double spread_of(const struct model *model, uint32_t event)
+static double spread_of(const struct page *page, uint32_t event)
 {
-	const struct model_event *row = model_event(model, event);
-	struct sliced sliced;
-
-	model_slice(model, event, &sliced);
-	return sliced.squares > 0 ? row->squares / sliced.squares : 1;
+	return page->squares[event] > 0 ? model_event(page->model, event)->squares / page->squares[event] : 1;
 }
 
-static void put_events(const struct model *model, FILE *file)
+/* Of all events at once: there may be as many of them as entries. */
+static void sum_squares(struct page *page, enum model_side side)
 {
+	const struct timeline *timeline = model_timeline(page->model, side);
+
+	for (size_t i = 0; i < timeline_count(timeline); i++) {
+		const struct timeline_entry *entry = timeline_at(timeline, i);
+		const double weight = (double)entry->weight;
+
+		if (entry->samples)
+			page->squares[model_group(page->model, entry->group)->event] += weight * weight / (double)entry->samples;
+	}
+}
+
+static void put_events(const struct page *page, FILE *file)
+{
+	const struct model *model = page->model;
+
 	fputs("\"events\":[", file);
 	for (uint32_t i = 0; i < model->events.count; i++) {
 		const struct model_event *event = model_event(model, i);
@@ -109,7 +122,7 @@ static void put_events(const struct model *model, FILE *file)
 		put_field(file, "unit", event->unit);
 		fprintf(file, ",\"period\":%" PRIu64 ",\"samples\":%" PRIu64 ",\"weight\":%" PRIu64,
 			event->period, event->samples, event->weight);
-		fprintf(file, ",\"spread\":%.9g,\"timeless\":%s", spread_of(model, i),
+		fprintf(file, ",\"spread\":%.9g,\"timeless\":%s", spread_of(page, i),
 			event->timeless ? "true" : "false");
 		if (event->has_quality)
 			fprintf(file, ",\"complete\":%" PRIu64 ",\"named\":%" PRIu64 ",\"lost\":%"
@@ -299,7 +312,7 @@ static void put_data(struct page *page, FILE *file)
 		page->diff ? page->diff->events[DIFF_AFTER] : model_main_event(model));
 	if (page->diff)
 		put_diff(page->diff, file);
-	put_events(model, file);
+	put_events(page, file);
 	put_frames(page, file);
 	put_nodes(model, file);
 	put_groups(model, file);
@@ -315,21 +328,26 @@ static void put_page_data(void *ctx, FILE *file)
 static int write_page(struct model *model, const struct diff *diff, const char *title, FILE *file)
 {
 	struct page page = { .model = model, .diff = diff, .title = title };
-	size_t bytes = ((size_t)model->texts.rows.count + 1) * sizeof(*page.strings);
-	int err;
+	const size_t strings = (size_t)model->texts.rows.count + 1, events = (size_t)model->events.count + 1;
+	const size_t bytes = strings * sizeof(*page.strings) + events * sizeof(*page.squares);
+	int err = -E2BIG;
 
 	if (!pool_charge(POOL_REPORT, bytes))
 		return -E2BIG;
-	page.strings = calloc(1, bytes);
-	if (page.strings) {
+	page.strings = calloc(strings, sizeof(*page.strings));
+	page.squares = calloc(events, sizeof(*page.squares));
+	if (page.strings && page.squares) {
 		/* a part of the time that somebody zooms in to has finer cells */
 		page.cell = timeline_divide(&model->timeline, cell_width(&model->timeline), BUCKET_MIN, ENTRIES_MAX);
 		if (timeline_count(&model->timeline))
 			page.origin = diff ? 0 : model->timeline.first / model->timeline.width;
 		number_strings(&page);
+		sum_squares(&page, MODEL_AFTER);
+		sum_squares(&page, MODEL_BEFORE);
 		page_files_fill(&page_files_flame, title, put_page_data, &page, file);
+		err = 0;
 	}
-	err = page.strings ? 0 : -E2BIG;
+	free(page.squares);
 	free(page.strings);
 	pool_uncharge(POOL_REPORT, bytes);
 	return err;
