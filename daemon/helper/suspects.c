@@ -10,8 +10,7 @@ void stand_in_init(struct stand_in *stand_in, const struct object *object, enum 
 		 part == SUSPECT_INDEX ? "index of DWARF" : "other files with DWARF", object->path);
 	stand_in->object = (struct object){
 		.dev = object->dev, .inode = object->inode, .ctime_ns = object->ctime_ns, .path = stand_in->path,
-		/* no file is as large */
-		.size = object->size | (uint64_t)part << 62,
+		.size = object->size | (uint64_t)part << SUSPECT_PART_SHIFT,
 	};
 }
 
@@ -51,8 +50,8 @@ void suspects_accuse(struct suspects *suspects, const struct object *object, int
 	utf8_copy(path, sizeof(path), object->path);
 	snprintf(suspects->last_set_apart, sizeof(suspects->last_set_apart), "%s: the parser %s", path,
 		 error == -ETIMEDOUT ? "did not come to an end" : "crashed");
-	log_warning("%s; it is not read again, and its frames stay without names",
-		    suspects->last_set_apart);
+	log_warning("%s; it is not read again, and its frames stay without %s", suspects->last_set_apart,
+		    object->size >> SUSPECT_PART_SHIFT ? "what it has of source lines" : "names");
 }
 
 size_t suspects_set_apart(const struct suspects *suspects)

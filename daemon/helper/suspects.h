@@ -28,6 +28,8 @@ enum suspect_part {
 	SUSPECT_INDEX = 2,	/* of its DWARF, on disk */
 };
 
+enum { SUSPECT_PART_SHIFT = 62 };	/* where the size of a stand-in has it: no file is as large */
+
 struct stand_in {
 	struct object object;	/* has the path */
 	char path[256];
