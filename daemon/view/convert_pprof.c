@@ -344,8 +344,10 @@ static void put_sample(struct pprof *pprof, const struct timeline_entry *entry,
 		       const struct model_group *group, uint64_t *locations, size_t count)
 {
 	Pprof__Sample message = PPROF__SAMPLE__INIT;
+	/* of samples alone the number is their weight */
+	const uint64_t samples = pprof->values == 1 ? entry->weight : entry->samples;
 	int64_t values[] = {
-		(int64_t)min_of(entry->samples, (uint64_t)INT64_MAX),
+		(int64_t)min_of(samples, (uint64_t)INT64_MAX),
 		(int64_t)min_of(entry->weight, (uint64_t)INT64_MAX),
 	};
 

@@ -359,7 +359,8 @@ void model_finish(struct model *model)
 	bool is_empty = true;
 
 	*totals = *reader_totals(model->reader);
-	model->remarks.losses |= totals->losses;
+	if (model->with_remarks)
+		model->remarks.losses |= totals->losses;
 	*(is_before ? &model->before.span : &model->span) = reader_span(model->reader);
 	for (uint32_t i = 0; i < model->events.count; i++)
 		is_empty &= model_event(model, i)->side != model->side;

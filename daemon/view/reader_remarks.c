@@ -45,14 +45,12 @@ static int add_comment(struct reader *reader, const uint8_t *data, size_t size, 
 	_cleanup_free_ char *copy = NULL;
 	const char *text;
 
-	if (has_all(reader)) {
+	/* more than is kept of it, so that it is cut where it would be */
+	size = min_of(size, 2 * (size_t)TEXTS_BYTES);
+	if (has_all(reader) || spend(reader, size / WORK_BYTES)) {
 		remarks->has_more = true;
 		return 0;
 	}
-	/* more than is kept of it, so that it is cut where it would be */
-	size = min_of(size, 2 * (size_t)TEXTS_BYTES);
-	if (spend(reader, size / WORK_BYTES))
-		return -EBADMSG;
 	copy = strndup((const char *)data, size);
 	text = copy ? texts_intern(reader->texts, copy) : NULL;
 	return text && !buffer_append(&reader->comments, &text, sizeof(text)) ? 0 : -E2BIG;
