@@ -263,8 +263,9 @@ test-firefox: user ## what convert writes, read by the Firefox Profiler's own im
 	$(Q)/usr/bin/python3 -B tests/view/firefox.py "$(abspath $(U))/stacktap" "$(abspath $(O))/view"
 
 .PHONY: test-go
-test-go: ## programs of Go 1.2 to 1.25, which Go fetches, by their own tools (Go >= 1.21; 2 GB) [GO="VERSION..."]
-	$(Q)tests/oracle/go_versions.sh "$(O)" $(GO)
+test-go: oracle-build ## programs of Go 1.2 to 1.25, which Go fetches, by their own tools (Go >= 1.21; 2 GB) [GO="VERSION..."]
+	$(Q)mkdir -p "$(O)/go-versions"
+	$(Q)/usr/bin/python3 -B tests/oracle/go_versions.py "$(abspath $(O)/oracle/line_names)" "$(abspath $(O)/go-versions)" $(GO)
 
 .PHONY: test-backends
 test-backends: ## real servers by path, fed and asked: PYROSCOPE=PROGRAM PARCA=PROGRAM [RECORDINGS="FILE..."]

@@ -133,7 +133,7 @@ def check_many(stacktap, work):
     lacking = {a for a in addresses if len(named.frames[a]) > 1 and len(half.frames[a]) < 2}
     of = [f"part_{n}" for n in range(0, MANY, 2)]
     tell(half.inlined() + len(lacking) == named.inlined() and len(lacking) > MANY // 4 and
-         all(named.frames[a][-1][0] in of for a in lacking) and "are not here, as part_0.dwo" in half.note and
+         all(named.frames[a][-1][0] in of for a in lacking) and "are not here, such as part_0.dwo" in half.note and
          all(half.frames[a] == named.frames[a] for a in addresses if named.frames[a] and named.frames[a][-1][0] not in of),
          f"without half of them {len(lacking)} lack inlined functions, and the first is named", half.note)
 
@@ -200,7 +200,7 @@ def check_notes(stacktap, work):
             content = stream.read()
             other.write(content.replace(b"obj/more.dwo\0", name.ljust(13, b"\0")))
         named = Named(stacktap, work, program, addresses)
-        tell(b"obj/more.dwo\0" in content and named.status == 0 and "cannot be read, as " + name.decode() + ":" in named.note and
+        tell(b"obj/more.dwo\0" in content and named.status == 0 and "cannot be read, such as " + name.decode() + ":" in named.note and
              named.said["objects"][0]["with_lines"] == whole.said["objects"][0]["with_lines"],
              f"a program that says {name.decode()}: its lines, and not that file", named.note)
 
