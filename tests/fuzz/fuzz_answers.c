@@ -150,6 +150,7 @@ static void ask_for_a_table(struct parser *parser, const struct object *object)
 
 static void ask_for_debug(struct parser *parser, const struct object *object)
 {
+	struct parser_sum sum = { 0 };
 	char name[PARSER_LINK_MAX];
 	struct lines_facts facts;
 	uint32_t crc;
@@ -159,7 +160,8 @@ static void ask_for_debug(struct parser *parser, const struct object *object)
 		abort();
 	if (!parser_link(parser, object, 0, name, &crc) && (!name[0] || strchr(name, '/')))
 		abort();
-	parser_crc(parser, object, 0, &crc);
+	if (parser_sum(parser, object, 0, &sum) == 0 && sum.at != object->size)
+		abort();
 }
 
 static void ask_for_code(struct parser *parser, const struct object *object)
