@@ -84,7 +84,7 @@ struct helper_hello {
 struct parse_file {
 	uint64_t size;		/* bytes to read at most */
 	uint32_t limit_ms;	/* then -ETIME */
-	bool may_be_packed;	/* for lines and instructions: see symbol/packed.h */
+	uint8_t may_be_packed;	/* for lines and instructions: see symbol/packed.h */
 };
 
 /* Answers PARSE_FACTS. What is no ELF file still has a htlhash. */

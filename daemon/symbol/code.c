@@ -160,7 +160,7 @@ static void emit_part(struct code_table *table, const struct code *code, uint64_
 
 int code_table_lay(struct code_table *table, const struct code_table *over)
 {
-	const struct code *old = table->codes, *old_end = old + table->count;
+	const struct code *old = table->codes, *old_end = table->count ? old + table->count : old;
 	struct code_table made = { .dropped = table->dropped + over->dropped };
 	struct code *fitted;
 	uint64_t from = 0;
