@@ -37,8 +37,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	window = cut_reader_window(reader);
 	for (size_t i = 0; window && i < window->sample_count; i++)
 		want += window->samples[i].count;
-	/* what there is no memory for is not handed out */
-	if (window && !encode_window(cut_reader_options(reader), window, drop, &samples) && samples != want)
+	/* what there is no memory for is not handed out, nor what is left out of a process that is downsampled */
+	if (window && !encode_window(cut_reader_options(reader), window, drop, &samples) && samples > want)
 		abort();
 	cut_reader_free(reader);
 	for (int id = 0; id < POOL_COUNT; id++)
