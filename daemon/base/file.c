@@ -92,6 +92,23 @@ int file_pread(int fd, void *ret_bytes, size_t size, uint64_t offset)
 	return 0;
 }
 
+int file_write(int fd, const void *data, size_t size)
+{
+	const char *bytes = data;
+
+	while (size) {
+		const ssize_t n = write(fd, bytes, size);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n < 0 ? -errno : -EIO;
+		bytes += n;
+		size -= (size_t)n;
+	}
+	return 0;
+}
+
 ssize_t file_read_text(int directory, const char *path, char *ret_text, size_t size)
 {
 	_cleanup_close_ int fd = openat(directory, path, O_RDONLY | O_CLOEXEC | O_NOCTTY);

@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/utf8.h"
 #include "helper/memfd.h"
 #include "stacktap/version.h"
@@ -67,7 +68,7 @@ static size_t on_body(char *data, size_t size, size_t count, void *ctx)
 
 	size *= count;
 	transfer->is_too_large = size > transfer->max_bytes - transfer->bytes;
-	transfer->error = transfer->is_too_large ? 0 : memfd_write(transfer->fd, data, size);
+	transfer->error = transfer->is_too_large ? 0 : file_write(transfer->fd, data, size);
 	if (transfer->is_too_large || transfer->error)
 		return CURL_WRITEFUNC_ERROR;
 	transfer->bytes += size;

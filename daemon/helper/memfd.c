@@ -14,23 +14,6 @@ int memfd_new(void)
 	return fd < 0 ? -errno : fd;
 }
 
-int memfd_write(int fd, const void *data, size_t size)
-{
-	const char *bytes = data;
-
-	while (size) {
-		ssize_t n = write(fd, bytes, size);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return n < 0 ? -errno : -EIO;
-		bytes += n;
-		size -= (size_t)n;
-	}
-	return 0;
-}
-
 int memfd_seal(int *fd)
 {
 	if (fcntl(*fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) < 0)

@@ -7,7 +7,6 @@
 
 /* The helper's end. */
 int memfd_new(void);
-int memfd_write(int fd, const void *data, size_t size);
 /* The descriptor, which is taken out of *@fd, or -errno. */
 int memfd_seal(int *fd);
 

@@ -14,6 +14,7 @@
 #include <sys/vfs.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "helper/memfd.h"
 #include "helper/open_process.h"
 #include "helper/owner.h"
@@ -430,7 +431,7 @@ static bool runs(int proc, const struct open_context *question)
 static int write_payload(const struct context *context)
 {
 	_cleanup_close_ int fd = memfd_new();
-	int r = fd < 0 ? fd : memfd_write(fd, context->payload, context->size);
+	int r = fd < 0 ? fd : file_write(fd, context->payload, context->size);
 
 	return r < 0 ? r : memfd_seal(&fd);
 }
@@ -504,7 +505,7 @@ static int write_process(void *ctx, uint32_t tgid)
 	struct processes *processes = ctx;
 
 	processes->count++;
-	return memfd_write(processes->fd, &tgid, sizeof(tgid));
+	return file_write(processes->fd, &tgid, sizeof(tgid));
 }
 
 static int answer_processes(const struct serve_request *request _unused_, struct serve_answer *answer)

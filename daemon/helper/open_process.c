@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/file.h"
 #include "helper/memfd.h"
 #include "process/details.h"
 #include "process/scan.h"
@@ -111,7 +112,7 @@ static int send_apart(const struct process_snapshot *snapshot, size_t bytes, int
 	if (r < 0)
 		return r;
 	put_mappings(&packet, snapshot);
-	r = memfd_write(fd, packet.bytes, packet.used);
+	r = file_write(fd, packet.bytes, packet.used);
 	if (r < 0)
 		return r;
 	*ret_fd = memfd_seal(&fd);

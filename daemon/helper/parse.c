@@ -7,6 +7,7 @@
 #include <zlib.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/pool.h"
 #include "helper/memfd.h"
 #include "helper/parse_lines.h"
@@ -124,11 +125,11 @@ static int write_symbols(const struct symtab *symtab, struct parse_symbols *symb
 	if (symtab->partial)
 		snprintf(symbols->partial, sizeof(symbols->partial), "%s", symtab->partial);
 	if (!r)
-		r = memfd_write(fd, symtab->symbols, symtab->count * sizeof(*symtab->symbols));
+		r = file_write(fd, symtab->symbols, symtab->count * sizeof(*symtab->symbols));
 	if (!r)
-		r = memfd_write(fd, symtab->plt_names, symtab->plt_bytes);
+		r = file_write(fd, symtab->plt_names, symtab->plt_bytes);
 	if (!r)
-		r = memfd_write(fd, symtab->names, symbols->kept_bytes);
+		r = file_write(fd, symtab->names, symbols->kept_bytes);
 	return r < 0 ? r : memfd_seal(&fd);
 }
 
@@ -283,7 +284,7 @@ static int answer_table(struct serve_request *request, struct serve_answer *answ
 	if (r < 0)
 		return r;
 	fd = memfd_new();
-	r = fd < 0 ? fd : memfd_write(fd, data, size);
+	r = fd < 0 ? fd : file_write(fd, data, size);
 	if (!r)
 		r = memfd_seal(&fd);
 	if (r < 0)
@@ -311,7 +312,7 @@ static int answer_code(struct serve_request *request, struct serve_answer *answe
 		.count = read.table.count, .needs_all = read.needs_all,
 	};
 	answer->bytes = sizeof(*to);
-	r = memfd_write(fd, read.table.codes, read.table.count * sizeof(*read.table.codes));
+	r = file_write(fd, read.table.codes, read.table.count * sizeof(*read.table.codes));
 	code_table_free(&read.table);
 	malloc_trim(0);
 	if (!r)
@@ -331,9 +332,9 @@ static int write_instructions(const struct disassembly *code, struct parse_instr
 		.count = code->count, .string_bytes = code->string_bytes,
 	};
 	if (!r)
-		r = memfd_write(fd, code->instructions, code->count * sizeof(*code->instructions));
+		r = file_write(fd, code->instructions, code->count * sizeof(*code->instructions));
 	if (!r)
-		r = memfd_write(fd, code->strings, code->string_bytes);
+		r = file_write(fd, code->strings, code->string_bytes);
 	return r < 0 ? r : memfd_seal(&fd);
 }
 

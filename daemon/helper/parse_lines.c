@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "helper/memfd.h"
 #include "symbol/dwarf_index_file.h"
 #include "symbol/packed.h"
@@ -105,7 +106,7 @@ int parse_lines_save_index(struct serve_request *request _unused_, struct serve_
 	if (r < 0)
 		return r;
 	fd = memfd_new();
-	r = fd < 0 ? fd : memfd_write(fd, bytes, size);
+	r = fd < 0 ? fd : file_write(fd, bytes, size);
 	if (!r)
 		r = memfd_seal(&fd);
 	if (r < 0)
@@ -127,11 +128,11 @@ static int write_lines(const struct lines_answer *found, uint32_t count,
 		.split = found->split,
 	};
 	if (!r)
-		r = memfd_write(fd, found->counts, count * sizeof(*found->counts));
+		r = file_write(fd, found->counts, count * sizeof(*found->counts));
 	if (!r)
-		r = memfd_write(fd, found->frames, found->frame_count * sizeof(*found->frames));
+		r = file_write(fd, found->frames, found->frame_count * sizeof(*found->frames));
 	if (!r)
-		r = memfd_write(fd, found->strings, found->string_bytes);
+		r = file_write(fd, found->strings, found->string_bytes);
 	return r < 0 ? r : memfd_seal(&fd);
 }
 

@@ -59,7 +59,7 @@ int secret_read(const char *path)
 	if (r < 0)
 		return r;
 	fd = memfd_new();
-	r = fd < 0 ? fd : memfd_write(fd, data, size);
+	r = fd < 0 ? fd : file_write(fd, data, size);
 	explicit_bzero(data, size);
 	return r < 0 ? r : memfd_seal(&fd);
 }

@@ -124,21 +124,6 @@ static void end(struct decoder *decoder)
 	ZSTD_freeDCtx(decoder->zstd);
 }
 
-static int write_all(int to, const uint8_t *bytes, size_t size)
-{
-	while (size) {
-		const ssize_t n = write(to, bytes, size);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return n < 0 ? -errno : -EIO;
-		bytes += n;
-		size -= (size_t)n;
-	}
-	return 0;
-}
-
 static int unpack(struct decoder *decoder, int fd, uint64_t size, uint64_t deadline, int to, uint64_t *ret_size)
 {
 	uint64_t at = 0, written = 0;
@@ -168,7 +153,7 @@ static int unpack(struct decoder *decoder, int fd, uint64_t size, uint64_t deadl
 		written += decoder->output_bytes;
 		if (!r && !decoder->output_bytes && decoder->input_at == decoder->input_bytes && at == size)
 			return -EBADMSG;
-		r = write_all(to, decoder->output, decoder->output_bytes) ?: r;
+		r = file_write(to, decoder->output, decoder->output_bytes) ?: r;
 		if (r < 0)
 			return r;
 		is_between = r;

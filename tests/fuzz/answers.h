@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "helper/helper.h"
+#include "base/file.h"
 #include "helper/memfd.h"
 
 static const uint8_t *input;
@@ -71,7 +72,7 @@ int helper_call(struct helper *helper, struct helper_call *call)
 		return 0;
 	call->ret_fd = memfd_new();
 	take(large, size * (size_t)24);
-	if (call->ret_fd < 0 || memfd_write(call->ret_fd, large, size * (size_t)24 + how % 8) < 0)
+	if (call->ret_fd < 0 || file_write(call->ret_fd, large, size * (size_t)24 + how % 8) < 0)
 		abort();
 	if (how < 200)
 		call->ret_fd = memfd_seal(&call->ret_fd);

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
+#include "base/file.h"
 #include "helper/index_store.h"
 #include "helper/memfd.h"
 
@@ -60,7 +61,7 @@ static void put(struct indices *indices, const struct object *object, const void
 {
 	int fd = memfd_new();
 
-	assert_int_equal(memfd_write(fd, bytes, size), 0);
+	assert_int_equal(file_write(fd, bytes, size), 0);
 	fd = memfd_seal(&fd);
 	indices_put(indices, object, 1, &fd, size);
 	assert_int_equal(fd, -1);
