@@ -13,6 +13,15 @@ struct frame_record {
 	unsigned long ret;
 };
 
+enum {
+	/*
+	 * How a kernel stack ended that has its outermost frame. CONFIG_UNWINDER_GUESS takes any address of
+	 * code that it finds on the stack for a caller, and reports no error.
+	 */
+	STACK_OUTERMOST = IS_ENABLED(CONFIG_UNWINDER_GUESS) ? STACKTAP_END_GUESSED :
+							      STACKTAP_END_COMPLETE,
+};
+
 /* exclusive upper bound of a frame record's address */
 #define FRAME_LIMIT (TASK_SIZE_MAX - sizeof(struct frame_record) + 1)
 
@@ -69,7 +78,7 @@ void st_stack_walk_kernel(struct pt_regs *regs, struct stacktap_stack *stack)
 		/* until 6.4 it is said to be the outermost code of a stack */
 		stack->end = STACKTAP_END_HOOK;
 	else
-		stack->end = STACKTAP_END_COMPLETE;
+		stack->end = STACK_OUTERMOST;
 }
 
 u8 st_stack_admit_user(struct stacktap_stack *stack)

@@ -147,6 +147,20 @@ this kernel is older than COMPAT_KERNEL_MIN in kmod/compat/kernels.h" ]
 }
 
 # What differs from kernel to kernel stands in one directory.
+# An x86 kernel with CONFIG_UNWINDER_GUESS, which Debian has none of.
+guess() {
+	local dir=$output/check-guess
+	rm -rf "$dir"
+	mkdir -p "$dir"
+	cp -a --parents Kbuild kmod include "$dir"
+	{
+		printf '#undef CONFIG_UNWINDER_ORC\n#define CONFIG_UNWINDER_GUESS 1\n'
+		cat kmod/stack_x86.c
+		echo 'static_assert((int)STACK_OUTERMOST == STACKTAP_END_GUESSED);'
+	} >"$dir/kmod/stack_x86.c"
+	MAKEFLAGS='' KCFLAGS='-Werror -g0' make -s -C "$output/vm/x86_64/kdir" M="$dir" kmod/stack_x86.o
+}
+
 versions_apart() {
 	! git grep -nE 'LINUX_VERSION_CODE|KERNEL_VERSION|RHEL_RELEASE' -- Kbuild kmod include ':!kmod/compat' |
 		sed 's/^/error: /' | grep .
@@ -171,6 +185,7 @@ unset STACKTAP_TEST
 verdict "kernels: one range in dkms.conf, documents and the matrix" packaging/kernels check
 verdict "module on a kernel newer than tested: a warning" claims_newer
 verdict "module on a kernel older than the oldest: refused" claims_older
+verdict "module, kernel stacks that the kernel guesses are none that are complete" guess
 verdict "module, kernel versions only in kmod/compat" versions_apart
 verdict "module, checkpatch" checkpatch
 verdict "module, coccicheck" coccicheck

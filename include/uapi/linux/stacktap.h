@@ -353,6 +353,9 @@ enum stacktap_end {
  * (JIT compilers do) leaves that of a caller in it, or its caller's, and frames are missing. A step is
  * proven when it leads to behind a call and no word of the stack that it passes is an address
  * behind a call in code of the list. A frame pointer of 0 proves nothing in code without a table.
+ *
+ * Of a kernel stack: an x86 kernel with CONFIG_UNWINDER_GUESS found the callers by searching the stack for
+ * addresses of its code, and some may have returned long ago. None of its stacks is COMPLETE.
  */
 
 /*
