@@ -398,7 +398,7 @@ static bool capture_one_phase(struct stacktap_counter *counter, struct perf_samp
 	barrier();
 	left_ns = stretch_begin(stretch, began.now, SESSION_WALK_LIMIT_NS, counter->clock);
 	/* each of many sessions would go beyond it by its first frames and by a kernel stack, which has no clock */
-	if (IS_ENABLED(CONFIG_PREEMPT_RT) && !left_ns)
+	if (SESSION_IS_STRICT && !left_ns)
 		level = max_t(enum ceiling_level, level, CEILING_LEAF);
 	is_whole = capture_now(counter, data, regs, began, left_ns, level);
 	stretch_end(stretch, began.now, cost_later(began).now, counter->clock);

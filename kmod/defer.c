@@ -46,7 +46,7 @@ void st_defer_run(u32 limit_ns)
 	struct stacktap_session *session;
 	struct stacktap_cpu *cpu;
 	unsigned int first;
-	bool is_first = true, is_left = false;
+	bool is_first = true, is_left = false, is_waiting = false, is_late;
 	u64 draining;
 
 	/* cleared before the stash is read: an NMI in between sets it again and queues the work */
@@ -60,13 +60,16 @@ void st_defer_run(u32 limit_ns)
 		cpu = session_cpu(session, this_cpu);
 		if (!cpu)
 			continue;
-		/* each drains a sample at least; who waits begins the next time */
-		if ((!is_first && cost_since(began) > limit_ns) ||
-		    st_capture_drain_cpu(cpu, began, limit_ns)) {
+		/* the first one drains a sample in any case */
+		is_late = !is_first && cost_since(began) > limit_ns;
+		if (is_late || st_capture_drain_cpu(cpu, began, limit_ns)) {
 			this_cpu_or(st_defer_draining, 1ULL << session->slot);
-			if (!is_left)
-				this_cpu_write(defer_first, session->slot);
 			is_left = true;
+		}
+		/* who had no turn begins the next time, before who has more to drain */
+		if (is_late && !is_waiting) {
+			this_cpu_write(defer_first, session->slot);
+			is_waiting = true;
 		}
 		is_first = false;
 	}

@@ -47,7 +47,13 @@ $(K)-abi99/stacktap.ko $(K)-abi1.3/stacktap.ko: $(K)-abi%/stacktap.ko: $(K)/stac
 $(K)-patient/stacktap.ko: $(K)/stacktap.ko
 	$(say) KBUILD $@
 	$(call kmod_variant,$(K)-patient,kmod/session.h,\
-		's/\(define SESSION_WALK_LIMIT_NS 100000\)$$/\10/',SESSION_WALK_LIMIT_NS)
+		's/\(define SESSION_WALK_LIMIT_NS .* 100000\)/\10/',SESSION_WALK_LIMIT_NS)
+
+# a module that promises what it does on PREEMPT_RT
+$(K)-strict/stacktap.ko: $(K)/stacktap.ko
+	$(say) KBUILD $@
+	$(call kmod_variant,$(K)-strict,kmod/session.h,\
+		's/\(define SESSION_IS_STRICT\) .*/\1 1/',SESSION_WALK_LIMIT_NS)
 
 # a module that makes perf refuse counters, for tests; no part of ours
 $(K)-refuse/stacktap_refuse.ko: kmod/test/refuse.c $(kmod_kernel)

@@ -18,12 +18,10 @@
 #include "source.h"
 #include "table.h"
 
-/* of one user stack, at most; PREEMPT_RT promises more */
-#ifdef CONFIG_PREEMPT_RT
-#define SESSION_WALK_LIMIT_NS 25000
-#else
-#define SESSION_WALK_LIMIT_NS 100000
-#endif
+/* PREEMPT_RT promises how late an interrupt may be, so less of it is ours there */
+#define SESSION_IS_STRICT IS_ENABLED(CONFIG_PREEMPT_RT)
+/* of one user stack, at most */
+#define SESSION_WALK_LIMIT_NS (SESSION_IS_STRICT ? 25000 : 100000)
 
 struct netlink_ext_ack;
 

@@ -64,12 +64,14 @@ endif
 
 ifeq ($(ARCH),arm64)
 stage: $(S)/test/stacktap_refuse.ko
+else
+stage: $(S)/stacktap-strict.ko
 endif
 
 $(S)/test/stacktap_refuse.ko: $(K)-refuse/stacktap_refuse.ko
 	$(Q)mkdir -p $(@D) && cp $< $@
 
-$(S)/stacktap-patient.ko: $(K)-patient/stacktap.ko
+$(S)/stacktap-%.ko: $(K)-%/stacktap.ko
 	$(Q)mkdir -p $(S) && cp $< $@
 
 $(S)/workload/%: tests/vm/workload/%.c
@@ -216,7 +218,7 @@ debug_cases := $(if $(FULL),,abuse netlink_fuzz no_counter)
 test-debug-kernel: ## the module under KASAN, lockdep, kmemleak and others
 	$(Q)$(MAKE) ARCH=x86_64 KERNEL=debug LANE="stacks$(if $(FULL), nmi)" \
 		CASES="$(or $(CASES),$(debug_cases))" \
-		BUT="$(if $(FULL),cost run_queue short_lived exec_storm many_cpus)" vm
+		BUT="$(if $(FULL),cost run_queue deadline short_lived exec_storm many_cpus)" vm
 
 # hardware samples and everything else that depends on the context of an overflow, or on what a page is;
 # FULL=1 for every case but pac and hooks, as it has no pointer authentication and no function-graph tracer

@@ -5,7 +5,6 @@
  * And that it is bounded, however deep a stack is, and be it a circle.
  */
 #include <linux/perf_event.h>
-#include <stacktap/unwind_table.h>
 #include <inttypes.h>
 #include <sched.h>
 #include <signal.h>
@@ -20,8 +19,7 @@
 #include "../workload/spin_with.h"
 #include "cases.h"
 #include "client.h"
-#include "forge.h"
-#include "frameless.h"
+#include "searched.h"
 #include "tables.h"
 #include "tap.h"
 
@@ -35,10 +33,6 @@ enum {
 	COST_SHORT_LIMIT = 10000,	/* ns, too little for so many frames */
 	COST_CIRCLE = 4000,
 	COST_TURNS = 100000000,
-	COST_CODE = 1 << 22,		/* bytes of code that no walk has been to */
-	COST_MAPPINGS = 1024,		/* that it is mapped in */
-	COST_WORDS = 1 << 15,		/* of a stack, all of them addresses in that code */
-	COST_WALKS = 1 << 8,		/* that begin at different words */
 	COST_WAKE_NS = 1000000,
 };
 
@@ -184,7 +178,7 @@ static void visit_deep(const struct sample_view *view, void *arg)
 	struct deep *deep = arg;
 
 	if (view->sample->tgid != (uint32_t)getpid() || view->nr_user < 2 ||
-	    (deep->code ? view->user_ips[1] - deep->code >= COST_CODE : view->nr_user < 100))
+	    (deep->code ? view->user_ips[1] - deep->code >= SEARCHED_CODE : view->nr_user < 100))
 		return;
 	deep->samples++;
 	deep->cut += view->sample->user_end == STACKTAP_END_TIME;
@@ -317,79 +311,6 @@ static void sample_circle(bool two_phase, unsigned int frames)
 	end_long_walks(&client, limit, title);
 }
 
-/* A table with a row for each of the first @bytes bytes of code; the CFA is a word above @base. 0: refused. */
-static uint64_t load_rows(struct client *client, uint64_t bytes, uint8_t base)
-{
-	const struct unwind_rule rule = {
-		.cfa = UNWIND_VALUE | base, .cfa_offset = UNWIND_WORD,
-		.ra = UNWIND_LOAD | UNWIND_BASE_CFA, .ra_offset = -UNWIND_WORD,
-	};
-	size_t size;
-	void *table = frameless_filler(0, bytes / 256 + 1, &size);
-	uint64_t id = 0;
-
-	memcpy((char *)table + sizeof(struct unwind_table_header), &rule, sizeof(rule));
-	frameless_checksum(table, size);
-	if (tables_load(client, table, size, &id))
-		id = 0;
-	free(table);
-	return id;
-}
-
-/* Our own text goes on where the frame pointer is, the code at @code behind every word of a stack. */
-static bool set_rows(struct client *client, uint64_t code)
-{
-	static struct stacktap_mapping mappings[1 + COST_MAPPINGS];
-	const uint64_t part = COST_CODE / COST_MAPPINGS;
-	struct stacktap_image image;
-	uint64_t start, end, id;
-	unsigned int i;
-
-	frameless_text(&start, &end);
-	mappings[0] = (struct stacktap_mapping){
-		.start = start, .end = end, .bias = start,
-		.table_id = load_rows(client, end - start, UNWIND_BASE_FP),
-	};
-	id = load_rows(client, COST_CODE, UNWIND_BASE_SP);
-	for (i = 0; i < COST_MAPPINGS; i++)
-		mappings[1 + i] = (struct stacktap_mapping){
-			.start = code + i * part, .end = code + (i + 1) * part, .bias = code, .table_id = id,
-		};
-	return mappings[0].table_id && id && !tables_image(client, getpid(), &image) &&
-	       !tables_set(client, &image, 1, mappings, 1 + COST_MAPPINGS);
-}
-
-/* Code, and a stack that is nothing but callers in it. */
-struct searched {
-	uint64_t words[COST_WORDS];
-	uint64_t code;
-};
-
-static bool searched_begin(struct searched *searched)
-{
-	struct dice dice;
-	unsigned int i;
-
-	searched->code = (uintptr_t)mmap(NULL, COST_CODE, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS,
-					 -1, 0);
-	dice_seed(&dice, 1);
-	for (i = 0; i < COST_WORDS; i++)
-		searched->words[i] = searched->code + 1 + dice_roll(&dice, COST_CODE - 1);
-	return searched->code != (uintptr_t)MAP_FAILED;
-}
-
-static void searched_burn(const struct searched *searched)
-{
-	unsigned int i, from;
-
-	for (i = 0; i < COST_WALKS; i++) {
-		/* where the walks before this one have not been for long, so that nothing is remembered */
-		from = i * 37 % COST_WALKS;
-		spin_with((uintptr_t)&searched->words[from * ((COST_WORDS - COST_HOSTILE_DEPTH) / COST_WALKS)],
-			  COST_TURNS / COST_WALKS);
-	}
-}
-
 /* Deeper than any sample may show, and every frame is one whose rule has to be searched for. */
 static void sample_searches(bool two_phase, uint32_t limit)
 {
@@ -404,8 +325,8 @@ static void sample_searches(bool two_phase, uint32_t limit)
 	deep.code = searched.code;
 	if (!begin_long_walks(&client, 1, two_phase, limit, title, visit_deep, &deep))
 		return;
-	tap(is_mapped && set_rows(&client, searched.code), "%s: tables and a list", title);
-	searched_burn(&searched);
+	tap(is_mapped && searched_set(&client, &searched), "%s: tables and a list", title);
+	searched_burn(&searched, COST_TURNS);
 	settle_long_walks(&client, title);
 	frames = tables_count(&client, STACKTAP_A_TABLE_FRAMES);
 	searches = tables_count(&client, STACKTAP_A_TABLE_SEARCHES);
@@ -415,7 +336,7 @@ static void sample_searches(bool two_phase, uint32_t limit)
 	tap(searches > frames / 4 * 3, "%s: of %" PRIu64 " frames %" PRIu64 " were searched for", title, frames,
 	    searches);
 	end_long_walks(&client, limit ?: 100000, title);
-	munmap((void *)(uintptr_t)searched.code, COST_CODE);
+	searched_end(&searched);
 }
 
 void case_cost(void)
@@ -477,9 +398,9 @@ void case_switches(void)
 	deep.code = searched.code;
 	if (!begin_long_walks(&client, STACKTAP_MAX_SOURCES, true, 0, title, visit_deep, &deep))
 		return;
-	tap(is_mapped && set_rows(&client, searched.code), "%s: tables and a list", title);
+	tap(is_mapped && searched_set(&client, &searched), "%s: tables and a list", title);
 	child = start_preempter();
-	searched_burn(&searched);
+	searched_burn(&searched, COST_TURNS);
 	tap(child > 0 && !waitpid(child, NULL, WNOHANG) && !kill(child, SIGKILL) &&
 	    waitpid(child, NULL, 0) == child, "%s: preempted to the end", title);
 	settle_long_walks(&client, title);

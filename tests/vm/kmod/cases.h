@@ -46,6 +46,8 @@ void case_pressure(void);
 void case_nmi(void);
 void case_cost(void);
 void case_switches(void);
+void case_turns(void);
+void case_behind(void);
 void case_ceiling(void);
 void case_degrade(void);
 void case_fallback(void);

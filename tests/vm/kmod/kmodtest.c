@@ -57,6 +57,8 @@ static const struct {
 	{ "nmi", case_nmi },
 	{ "cost", case_cost },
 	{ "switches", case_switches },
+	{ "turns", case_turns },
+	{ "behind", case_behind },
 	{ "ceiling", case_ceiling },
 	{ "degrade", case_degrade },
 	{ "fallback", case_fallback },

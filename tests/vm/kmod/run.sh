@@ -43,8 +43,9 @@ else
 		case $name in
 		# the last is for below, the others have guests of their own: tests/vm/cases/, tests/matrix/
 		tables | table-limits | lists | walk | signals | storm) ;;
-		fuzz | slices | slice-* | nmi | cost | switches | ceiling | degrade | fallback | no-counter | hold | busy | comers | suspend) ;;
+		fuzz | slices | slice-* | nmi | cost | switches | turns | ceiling | degrade | fallback | no-counter | hold | busy | comers | suspend) ;;
 		task-filters | abuse | ioctls | netlink | replies | lifetimes | races | owners | storms | pressure) ;;
+		behind) ! uname -v | grep -q PREEMPT_RT || run_case "$name" ;;
 		*) run_case "$name" ;;
 		esac
 	done
