@@ -12,11 +12,11 @@ kmod_kernel := $(if $(KERNEL),$(wildcard $(KDIR)/Module.symvers))
 
 module: $(K)/stacktap.ko ## build stacktap.ko for the guest's kernel (KDIR= for another)
 
-# $(1): where to mirror and build; $(2): a command on the mirror first
+# $(1): where to mirror and build; $(2): a command on the mirror first. What is called is not seen to be make: hence +.
 define kmod_build
 	$(Q)mkdir -p $(1) && rm -rf $(1)/Kbuild $(1)/kmod/*.c $(1)/include && \
 		cp -a --parents $(kmod_inputs) $(1)/ $(if $(2),&& $(2))
-	$(Q)$(MAKE) -C $(KDIR) O= M=$(abspath $(1)) ARCH=$(ARCH) $(kmod_cross) \
+	$(Q)+$(MAKE) -C $(KDIR) O= M=$(abspath $(1)) ARCH=$(ARCH) $(kmod_cross) \
 		$(if $(STACKTAP_TEST),STACKTAP_TEST=1) $(KBUILD_ARGS) $(if $(V),,-s) modules
 endef
 
@@ -32,7 +32,7 @@ define kmod_variant
 		find $(1) \( -name '.*.cmd' -o -name '*.mod' \) -exec sed -i 's,$(K)/,$(1)/,g' {} + && \
 		sed -i $(3) $(1)/$(2) && touch -r $(K)/$(2) $(1)/$(2) && \
 		grep -l $(4) $(1)/kmod/*.c | sed 's/c$$/o/' | xargs rm
-	$(Q)$(MAKE) -C $(KDIR) O= M=$(abspath $(1)) ARCH=$(ARCH) $(kmod_cross) $(KBUILD_ARGS) $(if $(V),,-s) modules
+	$(Q)+$(MAKE) -C $(KDIR) O= M=$(abspath $(1)) ARCH=$(ARCH) $(kmod_cross) $(KBUILD_ARGS) $(if $(V),,-s) modules
 endef
 
 # modules that say another ABI than ours, for the tests of what user space makes of them
