@@ -157,19 +157,19 @@ static void say(const struct import *import, const char *output, uint64_t bytes,
 {
 	struct json json;
 	char loss[256];
-	int length = snprintf(loss, sizeof(loss), "%s", import->loss);
+	int length = snprintf(loss, sizeof(loss), "%s", import->loss ?: "");
 
 	if (import->changed)
-		snprintf(loss + length, sizeof(loss) - (size_t)length, "; %" PRIu64 " text%s with control characters, no "
-			 "UTF-8 or more than 4095 bytes as %s", import->changed, import->changed == 1 ? "" : "s",
+		snprintf(loss + length, sizeof(loss) - (size_t)length, "%s%" PRIu64 " text%s with control characters, no "
+			 "UTF-8 or more than 4095 bytes as %s", length ? "; " : "", import->changed, import->changed == 1 ? "" : "s",
 			 import->changed == 1 ? "it was" : "they were");
 	if (!use_json) {
-		fprintf(stderr, "stacktap: %s: %" PRIu64 " samples of %s as otlp, without %s",
+		fprintf(stderr, "stacktap: %s: %" PRIu64 " samples of %s as otlp%s%s",
 			strcmp(output, "-") ? output : "standard output", import->samples,
-			import->format, loss);
+			import->format, *loss ? ", without " : "", loss);
 		if (import->passed)
-			fprintf(stderr, ", and without %" PRIu64 " lines or labels that are unknown or "
-				"too many", import->passed);
+			fprintf(stderr, ", %swithout %" PRIu64 " lines or labels that are unknown or "
+				"too many", *loss ? "and " : "", import->passed);
 		fputc('\n', stderr);
 		return;
 	}

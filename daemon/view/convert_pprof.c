@@ -434,7 +434,9 @@ static void put_profile(struct pprof *pprof)
 		period_type.unit = string_of(pprof, event->own_period ? event->period_unit : event->unit);
 		message.period_type = &period_type;
 	}
-	message.default_sample_type = string_of(pprof, event->source);
+	/* of the two types that there are, that which it said */
+	message.default_sample_type = string_of(pprof, remarks->default_type && !strcmp(remarks->default_type, "samples") ?
+						       remarks->default_type : event->source);
 	message.drop_frames = string_of(pprof, remarks->drop_frames ?: "");
 	message.keep_frames = string_of(pprof, remarks->keep_frames ?: "");
 	message.doc_url = string_of(pprof, remarks->doc_url ?: "");

@@ -30,7 +30,7 @@ bool diff_events(const struct model *model, uint32_t ret_events[DIFF_SIDES], cha
 		const struct model_event *event = model_event(model, i);
 		uint32_t *best = event->side == MODEL_BEFORE ? &most : &after;
 
-		if (*best == NONE || event->samples > model_event(model, *best)->samples)
+		if (*best == NONE || model_is_before(event, model_event(model, *best)))
 			*best = i;
 	}
 	b = model_event(model, after);
@@ -38,7 +38,7 @@ bool diff_events(const struct model *model, uint32_t ret_events[DIFF_SIDES], cha
 		const struct model_event *event = model_event(model, i);
 
 		if (event->side == MODEL_BEFORE && is_comparable(event, b) &&
-		    (before == NONE || event->samples > model_event(model, before)->samples))
+		    (before == NONE || model_is_before(event, model_event(model, before))))
 			before = i;
 	}
 	ret_events[DIFF_BEFORE] = before;

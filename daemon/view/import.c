@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "view/import.h"
+#include "view/pprof_names.h"
 
 #include <string.h>
 
@@ -323,12 +324,22 @@ static int put_resource(struct import *import, size_t first, size_t end, struct 
 	const struct kept_row *resource = row_at(&import->resources, entry_at(import, first)->resource);
 	size_t begin = first, size;
 	OtlpScope name;
+	OtlpAnyValue value;
+	OtlpKeyValue pair, *pairs = &pair;
 	int err;
 
 	scope->size = 0;
 	otlp_common_init(instrumentation_scope, &name);
 	name.name = (char *)(uintptr_t)"stacktap convert";
 	name.version = (char *)(uintptr_t)STACKTAP_VERSION;
+	otlp_common_init(any_value, &value);
+	value.value_case = OTLP_VALUE_STRING;
+	value.string_value = import->default_type;
+	otlp_common_init(key_value, &pair);
+	pair.key = (char *)(uintptr_t)PPROF_DEFAULT_TYPE;
+	pair.value = &value;
+	name.attributes = &pairs;
+	name.n_attributes = !!*import->default_type;
 	err = put_message(scope, OTLP_SCOPE_PROFILES_SCOPE, &name.base);
 	for (size_t i = first; i < end && !err; i++) {
 		if (i + 1 < end && entry_at(import, i)->event == entry_at(import, i + 1)->event)

@@ -25,7 +25,8 @@ struct import {
 	uint64_t passed;		/* lines or samples that were not understood */
 	int32_t attributes[IMPORT_ATTRIBUTES];	/* of every Profile */
 	size_t attribute_count;
-	const char *loss;		/* what the format has and OTLP has not */
+	const char *loss;		/* what the format has and OTLP has not; NULL: nothing */
+	char default_type[DICTIONARY_STRING_MAX];	/* of values, that which is looked at first; "": none */
 	uint64_t changed;		/* texts that are cut, or had characters that no text may have */
 	struct sha256_ctx content;	/* of all that its Profiles share */
 	uint64_t ordinal;		/* of the Profile */

@@ -442,8 +442,17 @@ static int add_text(struct pprof *pprof, const char *key, int64_t string)
 static int read_remarks(struct pprof *pprof)
 {
 	const size_t count = min_of(pprof->message->n_comment, (size_t)PPROF_COMMENTS_MAX);
+	const Pprof__Profile *message = pprof->message;
+	const char *default_type = text_at(pprof, message->default_sample_type);
 	const char *comments[PPROF_COMMENTS_MAX];
 	int err;
+
+	/* where it says none, pprof looks at the last one */
+	if (default_type && !*default_type)
+		default_type = type_text(pprof, message->sample_type[message->n_sample_type - 1], false);
+	if (!default_type)
+		return -EBADMSG;
+	utf8_copy(pprof->import->default_type, sizeof(pprof->import->default_type), default_type);
 
 	for (size_t i = 0; i < count; i++) {
 		comments[i] = text_at(pprof, pprof->message->comment[i]);
@@ -451,7 +460,7 @@ static int read_remarks(struct pprof *pprof)
 			return -EBADMSG;
 	}
 	if (count < pprof->message->n_comment)
-		pprof->import->loss = "default_sample_type and comments beyond the first 256";
+		pprof->import->loss = "comments beyond the first 256";
 	err = count ? add_attribute(pprof->import,
 				    dictionary_attribute_strings(&pprof->import->dictionary, PPROF_COMMENT,
 								 comments, count)) : 0;
@@ -528,7 +537,6 @@ int import_pprof(struct import *import, const uint8_t *data, size_t size)
 	if (!err) {
 		pprof.message = (const Pprof__Profile *)unpacked.message;
 		import->format = "pprof";
-		import->loss = "default_sample_type";
 		err = read_message(&pprof);
 	}
 	unpack_free(&unpacked);

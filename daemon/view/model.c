@@ -240,6 +240,10 @@ static int add_profile(void *ctx, const struct view_profile *profile)
 	rows_sum(&event->named, profile->quality.named);
 	rows_sum(&event->lost, profile->quality.lost);
 	rows_sum(&event->drawn, profile->drawn);
+	/* texts are interned */
+	event->is_default |= profile->default_type == profile->source;
+	if (!model->remarks.default_type && *profile->default_type)
+		model->remarks.default_type = profile->default_type;
 	if (profile->fallback_errno)
 		event->fallback_errno = profile->fallback_errno;
 	return model->with_remarks ? add_remarks(model, &profile->remarks, event) : 0;
@@ -500,6 +504,11 @@ bool model_has_side(const struct model *model, enum model_side side)
 	return false;
 }
 
+bool model_is_before(const struct model_event *event, const struct model_event *other)
+{
+	return event->is_default == other->is_default ? event->samples > other->samples : event->is_default;
+}
+
 uint32_t model_main_event(const struct model *model)
 {
 	uint32_t best = 0;
@@ -509,8 +518,7 @@ uint32_t model_main_event(const struct model *model)
 		const struct model_event *other = model_event(model, best);
 
 		/* sides in their order */
-		if (event->side == other->side ? event->samples > other->samples :
-						 event->side < other->side)
+		if (event->side == other->side ? model_is_before(event, other) : event->side < other->side)
 			best = i;
 	}
 	return best;

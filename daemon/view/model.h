@@ -32,7 +32,7 @@ struct model_frame {
 /* Of all Profiles together: each comment once, and of other texts the first. */
 struct model_remarks {
 	struct buffer comments;		/* const char * */
-	const char *drop_frames, *keep_frames, *doc_url;
+	const char *drop_frames, *keep_frames, *doc_url, *default_type;
 	uint32_t losses;		/* a bit for each view_loss: also those of reader_totals, when it is whole */
 };
 
@@ -56,6 +56,7 @@ struct model_event {
 	uint32_t fallback_errno;
 	uint64_t period;	/* weight of each sample; 0: they differ */
 	uint64_t samples, weight;
+	bool is_default;	/* a pprof's, which says that this is looked at first */
 	const char *period_type, *period_unit;	/* with_remarks, see struct view_remarks */
 	uint64_t own_period;
 	uint64_t timeless;	/* samples of which no time is known but their Profile's */
@@ -111,7 +112,12 @@ void model_finish(struct model *model);
 void model_free(struct model *model);	/* NULL is fine */
 
 bool model_has_side(const struct model *model, enum model_side side);	/* samples of it */
-/* The one with most samples of MODEL_AFTER, or of all if it has none. */
+/*
+ * Is the first looked at before the second one, of the same side? One that is_default is before others, then one with
+ * more samples.
+ */
+bool model_is_before(const struct model_event *event, const struct model_event *other);
+/* The first of MODEL_AFTER, or of all if it has none. */
 uint32_t model_main_event(const struct model *model);
 /* Sums of the tree: those of one event. -E2BIG */
 int model_sum(struct model *model, uint32_t event);

@@ -7,6 +7,7 @@
 #define PPROF_DROP_FRAMES "pprof.profile.drop_frames"
 #define PPROF_KEEP_FRAMES "pprof.profile.keep_frames"
 #define PPROF_DOC_URL "pprof.profile.doc_url"
+#define PPROF_DEFAULT_TYPE "pprof.scope.default_sample_type"	/* of the scope */
 #define PPROF_IS_FOLDED "pprof.location.is_folded"
 
 enum { PPROF_COMMENTS_MAX = 256 };	/* each may be the same long string */

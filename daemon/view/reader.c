@@ -523,6 +523,9 @@ static int read_message(struct reader *reader, const OtlpProfilesData *data)
 		for (size_t k = 0; k < group->n_scope_profiles; k++) {
 			const OtlpScopeProfiles *scope = group->scope_profiles[k];
 
+			err = reader_scope(reader, scope->scope);
+			if (err)
+				return err;
 			for (size_t m = 0; m < scope->n_profiles; m++) {
 				err = read_samples(reader, &process, scope->profiles[m]);
 				if (err)

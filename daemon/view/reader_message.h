@@ -24,6 +24,7 @@ struct reader {
 
 	/* the message being read */
 	const OtlpDictionary *dictionary;
+	const char *default_type;		/* of the scope at hand, see struct view_profile */
 	const char **strings;			/* interned, NULL: not yet */
 	struct location_state *locations;
 	const struct view_mapping **mappings;	/* NULL: not yet */
@@ -45,6 +46,7 @@ int reader_attribute(struct reader *reader, int32_t index, const char **ret_key,
 		     const OtlpAnyValue **ret_value);
 int reader_process(struct reader *reader, const OtlpResource *resource,
 		   struct view_process *ret_process);
+int reader_scope(struct reader *reader, const OtlpScope *scope);
 int reader_profile(struct reader *reader, const OtlpProfile *message, struct view_profile *profile);
 int reader_thread(struct reader *reader, const OtlpSample *message, struct view_sample *sample);
 /* What @key says of a Profile or a Sample as pprof has it, with_remarks. */

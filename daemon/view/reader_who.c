@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <string.h>
 
+#include "view/pprof_names.h"
 #include "view/reader_message.h"
 
 const char *reader_string(struct reader *reader, int32_t index, int *ret_err)
@@ -90,6 +91,22 @@ int reader_process(struct reader *reader, const OtlpResource *resource,
 	return err;
 }
 
+int reader_scope(struct reader *reader, const OtlpScope *scope)
+{
+	int err = reader_text(reader, NULL, &reader->default_type);
+
+	for (size_t i = 0; scope && i < scope->n_attributes && !err; i++) {
+		const OtlpKeyValue *attribute = scope->attributes[i];
+		const char *key = attribute->key;
+
+		if (!key[0] && attribute->key_strindex)
+			key = reader_string(reader, attribute->key_strindex, &err);
+		if (!err && !strcmp(key, PPROF_DEFAULT_TYPE))
+			err = reader_text(reader, attribute->value, &reader->default_type);
+	}
+	return err;
+}
+
 int reader_attribute(struct reader *reader, int32_t index, const char **ret_key,
 			const OtlpAnyValue **ret_value)
 {
@@ -162,6 +179,7 @@ int reader_profile(struct reader *reader, const OtlpProfile *message,
 		return err;
 	profile->source = profile->event = type;
 	profile->unit = unit;
+	profile->default_type = reader->default_type;
 	profile->is_count = !strcmp(type, "samples");
 	/* what is counted are samples, each of which stands for a period of something else */
 	if (message->period > 0 && profile->is_count) {

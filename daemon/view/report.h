@@ -42,6 +42,7 @@ struct report_event {
 	const char *event;	/* what really counted, see fallback_errno; may equal source */
 	const char *unit;	/* of weights: "nanoseconds", "count" */
 	uint32_t fallback_errno;
+	bool is_default;	/* see struct model_event */
 	uint64_t samples, weight;
 	uint64_t drawn;		/* of whole Profiles, see struct view_profile */
 	struct view_quality quality;	/* samples; of whole Profiles, as they tell */
@@ -58,7 +59,7 @@ enum report_without {
 };
 
 struct report {
-	struct report_event *events; /* by samples, descending */
+	struct report_event *events; /* one that is_default first, then by samples, descending */
 	size_t event_count;
 	uint64_t messages, bytes;
 	uint64_t start, end;	/* Unix ns, of all profiles */

@@ -75,6 +75,7 @@ static int add_profile(void *ctx, const struct view_profile *profile)
 	quality_add(&event->quality, &profile->quality);
 	rows_sum(&event->drawn, profile->drawn);
 	event->has_quality |= profile->has_quality;
+	event->is_default |= profile->default_type == profile->source;
 	if (profile->fallback_errno)
 		event->fallback_errno = profile->fallback_errno;
 	return 0;

@@ -179,7 +179,7 @@ static int event_order(const void *a, const void *b)
 	const struct event_row *left = a, *right = b;
 	uint64_t l = left->event.samples, r = right->event.samples;
 
-	return (l < r) - (l > r);
+	return right->event.is_default - left->event.is_default ?: (l < r) - (l > r);
 }
 
 int report_tables_finish(struct report_tables *tables, struct report *report)

@@ -69,6 +69,7 @@ struct view_profile {
 	const char *source;	/* as the user named the event, or the sample type */
 	const char *event;	/* what really counted, see fallback_errno; may equal source */
 	const char *unit;	/* of weights: "nanoseconds", "count" */
+	const char *default_type;	/* of the types of values that the profile was made of, that which is looked at first */
 	uint32_t fallback_errno;
 	uint64_t period;	/* weight of each sample, 0: each has its own */
 	bool is_count;		/* values are numbers of samples */

@@ -592,7 +592,7 @@ assert value["format"] == "pprof" and value["samples"] == 69 and value["other_ev
 assert value["bytes"] == os.path.getsize(sys.argv[2]), value
 assert b"gamma" in gzip.open(sys.argv[2]).read()' "$out" "$scratch/x.bin"
 check "convert pprof to otlp" run 0 convert -o back.otlp x.bin
-check "convert to otlp says what it lost" says "$err" "back.otlp: 3 samples of pprof as otlp, without default_sample_type"
+check "convert to otlp says what it lost" says "$err" "back.otlp: 3 samples of pprof as otlp"
 check "and says what OTLP wants of a Profile, and of no payload that is not there" bash -c '
 	python3 -B tests/otlp/check.py "$1" | grep -E "profile_id|period_type|payload_format|original"; test $? = 1' - "$scratch/back.otlp"
 check "and back" run 0 convert -o back.folded back.otlp
@@ -610,7 +610,7 @@ for name, more in (("remarks", b"\x6a\2\1\2\x38\3\x40\4\x78\5"), ("chatty", b"\x
         file.write(whole + strings + more)
 PYTHON
 check "convert pprof with comments to otlp" run 0 convert -o remarks.otlp remarks.pprof
-check "says that a text is not what it was" says "$err" "without default_sample_type; 1 text with control characters, no UTF-8 or more than 4095 bytes as it was"
+check "says that a text is not what it was" says "$err" "as otlp, without 1 text with control characters, no UTF-8 or more than 4095 bytes as it was"
 check "its comments are the Profile's, by OpenTelemetry's name" python3 -B -c '
 import sys
 sys.path[:0] = ["tests/otlp"]
@@ -631,7 +631,7 @@ check "and back without it" run 0 convert -o negative.pb.gz negative.otlp
 check "which is told" says "$err" "as pprof, without times and CPUs; values below 0"
 check "and has it again" bash -c 'zcat "$1" | grep -aF "it was slow" && zcat "$1" | grep -aF "^keep$"' - "$scratch/remarks.pb.gz"
 check "convert pprof with many comments" run 0 convert -o chatty.otlp chatty.pprof
-check "says that not all were kept" says "$err" "as otlp, without default_sample_type and comments beyond the first 256"
+check "says that not all were kept" says "$err" "as otlp, without comments beyond the first 256"
 printf 'a b 1/2 5.000000001: 7 cycles: \n\t ffffffff81000000 f+0x1 ([k])\n\n' >"$scratch/script"
 check "convert perf script to otlp" run 0 convert -o back.otlp script
 check "its samples" run 0 report --json back.otlp

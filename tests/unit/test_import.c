@@ -10,6 +10,7 @@
 #include "export/otlp.h"
 #include "pprof.pb-c.h"
 #include "view/convert.h"
+#include "view/diff.h"
 #include "view/import.h"
 #include "view/pprof_names.h"
 #include "view/report_load.h"
@@ -226,24 +227,18 @@ static void assert_whole(const Pprof__Profile *profile)
 	assert_int_equal(function->start_line, 40);
 }
 
-/* The pprof of the OTLP of a pprof. */
-static Pprof__Profile *there_and_back(const uint8_t *bytes, size_t size)
+/* It is freed. */
+static Pprof__Profile *pprof_of(struct model *model)
 {
-	const struct convert_format *format = convert_by_name("pprof");
+	const struct convert_options options = { .name = "x", .event = model_main_event(model) };
 	uint8_t plain[65536];
-	struct report *report;
 	Pprof__Profile *profile;
-	struct model *model;
 	gzFile packed;
 	size_t count;
 	char *text;
-	FILE *file;
+	FILE *file = open_memstream(&text, &count);
 
-	assert_int_equal(import("pprof", (const char *)bytes, size, &report), 0);
-	report_free(report);
-	file = open_memstream(&text, &count);
-	assert_int_equal(model_load(fixture_path("imported.otlp"), &format->model, &model, NULL, 0), 0);
-	assert_int_equal(format->write(model, &(struct convert_options){ .name = "x" }, file), 0);
+	assert_int_equal(convert_by_name("pprof")->write(model, &options, file), 0);
 	assert_int_equal(fclose(file), 0);
 	assert_int_equal(model->remarks.losses, 0);
 	model_free(model);
@@ -254,6 +249,18 @@ static Pprof__Profile *there_and_back(const uint8_t *bytes, size_t size)
 	gzclose(packed);
 	assert_non_null(profile);
 	return profile;
+}
+
+/* The pprof of the OTLP of a pprof. */
+static Pprof__Profile *there_and_back(const uint8_t *bytes, size_t size)
+{
+	struct report *report;
+	struct model *model;
+
+	assert_int_equal(import("pprof", (const char *)bytes, size, &report), 0);
+	report_free(report);
+	assert_int_equal(model_load(fixture_path("imported.otlp"), &convert_by_name("pprof")->model, &model, NULL, 0), 0);
+	return pprof_of(model);
 }
 
 static Pprof__Profile *packed_and_back(const Pprof__Profile *profile)
@@ -531,6 +538,35 @@ static void counts_alone_come_back(void **state _unused_)
 	synthetic_check_pools();
 }
 
+static void with_a_time(struct whole *whole)
+{
+	whole->sample->timestamps_unix_nano = malloc(sizeof(uint64_t));
+	assert_non_null(whole->sample->timestamps_unix_nano);
+	*whole->sample->timestamps_unix_nano = whole->profile->time_unix_nano;
+	whole->sample->n_timestamps_unix_nano = 1;
+}
+
+/* Others may write one time for many; the only type of values has their number. */
+static void counts_of_one_time_are_as_many(void **state _unused_)
+{
+	static const char bytes[] = COUNTS "\x1a\4\x08\3\x28\3\x22\4\x08\7\x10\3";
+	struct import import;
+	struct model *model;
+	Pprof__Profile *profile;
+
+	assert_int_equal(import_init(&import), 0);
+	assert_int_equal(import_pprof(&import, (const uint8_t *)bytes, sizeof(bytes) - 1), 0);
+	assert_int_equal(import_finish(&import), 0);
+	load_changed(&import, with_a_time, &model);
+	assert_int_equal(model_event(model, 0)->samples, 1);
+	profile = pprof_of(model);
+	assert_int_equal(profile->n_sample_type, 1);
+	assert_int_equal(profile->sample[0]->value[0], 1000);
+	pprof__profile__free_unpacked(profile, NULL);
+	import_done(&import);
+	synthetic_check_pools();
+}
+
 /* As Parca gives them out: period_type cpu/nanoseconds, period 10000000. */
 static void counts_of_a_period_come_back(void **state _unused_)
 {
@@ -549,6 +585,60 @@ static void counts_of_a_period_come_back(void **state _unused_)
 		assert_int_equal(profiles[i]->period, 10000000);
 		pprof__profile__free_unpacked(profiles[i], NULL);
 	}
+	synthetic_check_pools();
+}
+
+/* string_table "", a, b; sample_type a, b; a Sample of 5 and 1, one of 5 and 0 */
+#define TWO_TYPES "\x32\0\x32\1a\x32\1b\x0a\2\x08\1\x0a\2\x08\2" \
+	"\x12\7\x0a\1\7\x12\2\5\1\x12\7\x0a\1\x08\x12\2\5\0" LOCATION "\x22\2\x08\x08"
+
+/* What is not named is the last, as pprof has it; which has most samples does not matter. */
+static void of_several_types_the_default_is_shown(void **state _unused_)
+{
+	static const struct {
+		const char *bytes, *shown;
+		size_t size;
+	} cases[] = {
+		{ TWO_TYPES, "b", sizeof(TWO_TYPES) - 1 },
+		{ TWO_TYPES "\x70\1", "a", sizeof(TWO_TYPES) + 1 },
+		{ TWO_TYPES "\x70\2", "b", sizeof(TWO_TYPES) + 1 },
+	};
+	struct report *report;
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		Pprof__Profile *profile = there_and_back((const uint8_t *)cases[i].bytes, cases[i].size);
+		const struct model_options exact = { .is_exact = true };
+		struct model *pair;
+		uint32_t events[DIFF_SIDES];
+		char error[256];
+
+		assert_int_equal(import("pprof", cases[i].bytes, cases[i].size, &report), 0);
+		assert_string_equal(report->events[0].source, cases[i].shown);
+		report_free(report);
+		assert_text(profile, profile->sample_type[1]->type, cases[i].shown);
+		assert_text(profile, profile->default_sample_type, cases[i].shown);
+		pprof__profile__free_unpacked(profile, NULL);
+		assert_int_equal(model_load_pair(fixture_path("imported.otlp"), fixture_path("imported.otlp"), &exact, &pair,
+						 error, sizeof(error)), 0);
+		assert_true(diff_events(pair, events, error, sizeof(error)));
+		for (size_t side = 0; side < DIFF_SIDES; side++)
+			assert_string_equal(model_event(pair, events[side])->source, cases[i].shown);
+		model_free(pair);
+	}
+	assert_int_equal(import("pprof", TWO_TYPES "\x70\3", sizeof(TWO_TYPES) + 1, &report), -EBADMSG);
+	synthetic_check_pools();
+}
+
+/* samples and cpu, of which the second is ten times the first: one Profile says both, and which was named. */
+static void a_default_of_samples_comes_back(void **state _unused_)
+{
+	static const char bytes[] = "\x32\0\x32\7samples\x32\5count\x32\3cpu\x32\x0bnanoseconds"
+		"\x0a\4\x08\1\x10\2\x0a\4\x08\3\x10\4\x12\7\x0a\1\7\x12\2\1\x0a" LOCATION "\x5a\4\x08\3\x10\4\x60\x0a\x70\1";
+	Pprof__Profile *profile = there_and_back((const uint8_t *)bytes, sizeof(bytes) - 1);
+
+	assert_type(profile, profile->sample_type[1], "cpu", "nanoseconds");
+	assert_text(profile, profile->default_sample_type, "samples");
+	pprof__profile__free_unpacked(profile, NULL);
 	synthetic_check_pools();
 }
 
@@ -829,7 +919,10 @@ int main(void)
 		cmocka_unit_test(pprof_comes_back),
 		cmocka_unit_test(all_that_pprof_has_comes_back),
 		cmocka_unit_test(counts_alone_come_back),
+		cmocka_unit_test(counts_of_one_time_are_as_many),
 		cmocka_unit_test(counts_of_a_period_come_back),
+		cmocka_unit_test(of_several_types_the_default_is_shown),
+		cmocka_unit_test(a_default_of_samples_comes_back),
 		cmocka_unit_test(labels_come_back),
 		cmocka_unit_test(what_pprof_has_no_place_for_is_known),
 		cmocka_unit_test(an_empty_text_is_no_label),
