@@ -81,6 +81,8 @@ void browse_enter(struct browse *browse, enum browse_view view)
 {
 	if (view == BROWSE_CODE)
 		browse->under_code = browse->view;
+	if (browse->view < view)
+		browse->left[browse->view] = (struct browse_place){ browse->first, browse->selected };
 	browse->view = view;
 	/* the messages of a frozen table may be gone: another one is of now */
 	browse->is_frozen = false;
@@ -91,6 +93,8 @@ void browse_enter(struct browse *browse, enum browse_view view)
 static enum browse_effect leave(struct browse *browse)
 {
 	browse_enter(browse, browse->view == BROWSE_CODE ? browse->under_code : BROWSE_TABLE);
+	browse->first = browse->left[browse->view].first;
+	browse->selected = browse->left[browse->view].selected;
 	return BROWSE_BUILD;
 }
 

@@ -48,6 +48,10 @@ enum browse_view {
 	BROWSE_CODE,		/* its source or instructions: lines of text */
 };
 
+struct browse_place {
+	size_t first, selected;
+};
+
 struct browse {
 	enum browse_view view, under_code;	/* what is left for, where the code is left */
 	enum live_group group;
@@ -55,6 +59,7 @@ struct browse {
 	enum browse_ask ask;
 	char text[BROWSE_TEXT];	/* typed so far */
 	size_t first, selected;	/* rows */
+	struct browse_place left[BROWSE_CODE];	/* of each view, where it was left for another one */
 };
 
 /* @rows that there are, @page of them on the screen. */

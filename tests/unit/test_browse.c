@@ -35,6 +35,8 @@ static void a_view_is_entered_and_left(void **state)
 	assert_int_equal(browse.view, BROWSE_CALLS);
 	assert_int_equal(press(&browse, 'q'), BROWSE_BUILD);
 	assert_int_equal(browse.view, BROWSE_TABLE);
+	/* where it was left */
+	assert_int_equal(browse.selected, 7);
 	assert_int_equal(press(&browse, BROWSE_LEFT), BROWSE_DRAW);
 	assert_int_equal(press(&browse, BROWSE_ESCAPE), BROWSE_DRAW);
 	assert_int_equal(press(&browse, 'q'), BROWSE_QUIT);
@@ -45,12 +47,36 @@ static void the_code_of_a_row_leads_back_to_the_table(void **state)
 	struct browse browse = { 0 };
 
 	(void)state;
+	press(&browse, BROWSE_END);
+	press(&browse, BROWSE_UP);
 	assert_int_equal(press(&browse, 'a'), BROWSE_SHOW_CODE);
 	browse_enter(&browse, BROWSE_CODE);
 	press(&browse, BROWSE_PAGE_DOWN);
 	assert_int_equal(browse.selected, PAGE);
 	assert_int_equal(press(&browse, 'a'), BROWSE_BUILD);
 	assert_int_equal(browse.view, BROWSE_TABLE);
+	assert_int_equal(browse.selected, ROWS - 2);
+	assert_int_equal(browse.first, ROWS - PAGE);
+}
+
+static void each_view_has_its_place(void **state)
+{
+	struct browse browse = { .selected = 7 };
+
+	(void)state;
+	browse_enter(&browse, BROWSE_CALLS);
+	press(&browse, BROWSE_DOWN);
+	/* of a caller of it, from its first row on */
+	browse_enter(&browse, BROWSE_CALLS);
+	assert_int_equal(browse.selected, 0);
+	press(&browse, BROWSE_PAGE_DOWN);
+	browse_enter(&browse, BROWSE_CODE);
+	press(&browse, BROWSE_LEFT);
+	assert_int_equal(browse.selected, PAGE);
+	press(&browse, BROWSE_LEFT);
+	assert_int_equal(browse.selected, 7);
+	/* rows of another order are others */
+	press(&browse, 's');
 	assert_int_equal(browse.selected, 0);
 }
 
@@ -92,6 +118,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_view_is_entered_and_left),
 		cmocka_unit_test(the_code_of_a_row_leads_back_to_the_table),
+		cmocka_unit_test(each_view_has_its_place),
 		cmocka_unit_test(another_group_or_order_is_the_tables),
 		cmocka_unit_test(what_is_asked_for_takes_all_keys),
 	};
