@@ -270,8 +270,8 @@ test-go: oracle-build ## programs of Go 1.2 to 1.25, which Go fetches, by their 
 	$(Q)/usr/bin/python3 -B tests/oracle/go_versions.py "$(abspath $(O)/oracle/line_names)" "$(abspath $(O)/go-versions)" $(GO)
 
 .PHONY: test-backends
-test-backends: ## real servers by path, fed and asked: PYROSCOPE=PROGRAM PARCA=PROGRAM [RECORDINGS="FILE..."]
-	$(Q)PYROSCOPE="$(PYROSCOPE)" PARCA="$(PARCA)" tests/backends/run "$(O)" $(RECORDINGS)
+test-backends: ## real servers by path, fed and asked: PYROSCOPE=PROGRAM PROFILECLI=PROGRAM PARCA=PROGRAM [RECORDINGS="FILE..."]
+	$(Q)PYROSCOPE="$(PYROSCOPE)" PROFILECLI="$(PROFILECLI)" PARCA="$(PARCA)" tests/backends/run "$(O)" $(RECORDINGS)
 
 # --- every kernel we claim
 .PHONY: test-matrix

@@ -201,6 +201,7 @@ def send(port, payload, is_grpc):
 class Pyroscope:
     name = "Pyroscope"
     is_grpc = False
+    profilecli = None
 
     def __init__(self, program, directory):
         self.port, grpc, raft, gossip = free_ports(4)
@@ -266,6 +267,33 @@ class Pyroscope:
             check_kernel(tap, sent, period_type, names, f"{way}: {kind}")
             self.check_times(tap, sent, period_type, kind, f"{way}: {kind}")
             self.check_graph(tap, sent, period_type, kind, f"{way}: {kind}")
+            if self.profilecli:
+                self.check_profilecli(tap, sent, period_type, kind, f"{way}: {kind}")
+
+    def check_profilecli(self, tap, sent, period_type, kind, way):
+        """Its own command finds the services, and gives a pprof of one with names and values."""
+        def query(what, *options):
+            done = subprocess.run([self.profilecli, "query", what, f"--url=http://127.0.0.1:{self.port}", f"--from={moment(sent.start)}",
+                                   f"--to={moment(sent.end)}", *options], capture_output=True, text=True, check=False)
+            if done.returncode:
+                raise RuntimeError(f"profilecli query {what}: {done.stderr[-2000:]}")
+            return done.stdout
+
+        services = {one["service_name"] for one in json.loads(query("series", "--output=json"))["series"]
+                    if one["__profile_type__"] == kind}
+        wrong = [] if services == {service for service in sent.services() if sent.stacks(period_type, service)} else [str(services)]
+        total = 0
+        with tempfile.TemporaryDirectory() as directory:
+            for service in services:
+                path = os.path.join(directory, "service.pb.gz")
+                query("profile", f"--profile-type={kind}", "--query={service_name=%s}" % json.dumps(service), f"--output=pprof={path}", "--force")
+                with open(path, "rb") as file:
+                    found = rename(pprof_stacks(zlib.decompress(file.read(), 31))[0], lambda name: "" if is_place(name) else name)
+                total += sum(found.values())
+                if found != sent.stacks(period_type, service):
+                    wrong.append(f"{service}: {found - sent.stacks(period_type, service)}")
+        tap.result(not wrong and total, f"{way}: profilecli has the services, and the names and values of each stack, {total} in all",
+                   "\n".join(wrong))
 
     def check_times(self, tap, sent, period_type, kind, way):
         starts = sorted({sample.profile.start for sample in sent.samples if sample.profile.period_type == period_type})
@@ -538,6 +566,7 @@ def main():
     parser.add_argument("--encoder", required=True, help="tests/oracle/encode_file")
     parser.add_argument("--collector", help="one that has the exporter otlp_grpc")
     parser.add_argument("--pyroscope")
+    parser.add_argument("--profilecli", help="Pyroscope's own command, asked beside its API")
     parser.add_argument("--parca")
     parser.add_argument("files", nargs="*", metavar="FILE", help="recordings beside the synthetic window")
     args = parser.parse_args()
@@ -545,6 +574,7 @@ def main():
     with tempfile.TemporaryDirectory() as directory:
         synthetic = windows(args.encoder, directory)
     recordings = [wire.read(name) for name in args.files]
+    Pyroscope.profilecli = args.profilecli and os.path.abspath(args.profilecli)
     # Functions twice make no difference to Pyroscope; Parca takes those alone right
     for kind, program, sets in (
             (Pyroscope, args.pyroscope, [[*synthetic.values(), *recordings]]),
