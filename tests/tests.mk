@@ -256,6 +256,10 @@ test-clickhouse: ## payloads through a Collector into ClickHouse's engine, chdb 
 test-objects: ## payloads through a Collector into files and a bucket of an S3 server (Go >= 1.26; builds for minutes)
 	$(Q)tests/collector/objects.sh "$(O)" $(RECORDINGS)
 
+.PHONY: test-dashboard
+test-dashboard: ## the Grafana dashboard in Grafana's own types, its queries in Prometheus' own engine (Go >= 1.26; builds for minutes)
+	$(Q)tests/dashboard/run "$(O)"
+
 .PHONY: test-speedscope
 test-speedscope: user ## what convert writes, opened by speedscope of npm in a headless Chromium (npm)
 	$(Q)/usr/bin/python3 -B tests/view/speedscope.py "$(abspath $(U))/stacktap" "$(abspath $(O))/view"

@@ -294,8 +294,17 @@ def at_own_rate(t, burner, rate):
     return *answers[0], is_seen
 
 
+def scrape(t, name):
+    """What the endpoint says at this moment, for `make test-dashboard` as well."""
+    answer = ask("/metrics", "/tmp/metrics.socket")[1].decode()
+    with open(t.path(name), "w", encoding="utf-8") as file:
+        file.write(answer)
+    return answer
+
+
 def live(t, burner):
     """Profiles of the next seconds, while the daemon's own go where they went."""
+    scrape(t, "metrics.first")
     other = t.start("/opt/stacktap/workload/deep", 2, 3600)
     began = time.time()
     code, profile = ask(f"/debug/pprof/profile?seconds=3&pid={burner.pid}")
@@ -346,8 +355,7 @@ def live(t, burner):
     t.ok(code == 400 and b"nothing" in refusal, f"an event that there is not: {code}", refusal)
     t.ok(status()["serve"]["address"] == "/tmp/serve.socket", "the status says where", status()["serve"])
     t.stop(other)
-    metrics = dict(line.rsplit(" ", 1) for line in ask("/metrics", "/tmp/metrics.socket")[1].decode().splitlines()
-                   if not line.startswith("#"))
+    metrics = dict(line.rsplit(" ", 1) for line in scrape(t, "metrics.last").splitlines() if not line.startswith("#"))
     of_module = {name: float(metrics.get(f'stacktap_module_{name}_total{{cpu="0"}}', 0))
                  for name in ("calls", "recorded", "filtered", "lost", "handler_seconds")}
     t.ok(of_module["recorded"] and of_module["handler_seconds"] > 0 and
