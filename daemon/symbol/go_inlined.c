@@ -60,7 +60,7 @@ int go_inlined_list(struct pclntab *pclntab, const struct go_lists *lists, const
 
 	if (function->data_count <= lists->data)
 		return -ENODATA;
-	if (pclntab->has_rules) {
+	if (pclntab->has_offsets) {
 		r = pclntab_get(pclntab, &pclntab->function_window, data + 4 * lists->data, &offset, sizeof(offset));
 		*ret_address = lists->base + offset;
 		return r == 0 && offset == (uint32_t)LIST_NONE ? -ENODATA : r;

@@ -46,7 +46,7 @@ int go_lines_open(const struct elf *elf, struct go_lines **ret_go)
 		return -ENODATA;
 	}
 	go_inlined_form(&go->pclntab, &go->lists);
-	if (go->pclntab.has_rules)
+	if (go->pclntab.has_offsets)
 		go->lists.base = go_module_base(&go->pclntab, &go->lists);
 	*ret_go = go;
 	return 0;
@@ -93,7 +93,7 @@ static int find_place(struct go_lines *go, uint64_t address, struct place *ret_p
 	r = pclntab_get(pclntab, &pclntab->function_window,
 			pclntab->descriptions + function->more + 4 * (uint64_t)lists->values,
 			&ret_place->indices, sizeof(ret_place->indices));
-	if (r == 0 && (lists->base || !pclntab->has_rules) && go_inlined_list(pclntab, lists, function, &list) == 0)
+	if (r == 0 && (lists->base || !pclntab->has_offsets) && go_inlined_list(pclntab, lists, function, &list) == 0)
 		ret_place->list = list;
 	return r;
 }

@@ -73,7 +73,7 @@ int pclntab_entry(struct pclntab *pclntab, uint32_t i, uint64_t *ret_address, ui
 	uint32_t entry[2];
 	int r;
 
-	if (pclntab->has_rules)
+	if (pclntab->has_offsets)
 		r = pclntab_get(pclntab, &pclntab->entry_window, pclntab->functions + (uint64_t)i * ENTRY_BYTES,
 			entry, sizeof(entry));
 	else
@@ -81,8 +81,8 @@ int pclntab_entry(struct pclntab *pclntab, uint32_t i, uint64_t *ret_address, ui
 			pclntab->functions + (uint64_t)i * ENTRY_BYTES_OLD, whole, sizeof(whole));
 	if (r < 0)
 		return r;
-	*ret_address = pclntab->has_rules ? pclntab->text + entry[0] : whole[0];
-	*ret_at = pclntab->has_rules ? entry[1] : (uint32_t)whole[1];
+	*ret_address = pclntab->has_offsets ? pclntab->text + entry[0] : whole[0];
+	*ret_at = pclntab->has_offsets ? entry[1] : (uint32_t)whole[1];
 	return 0;
 }
 
@@ -130,6 +130,7 @@ static void describe_old(const struct pclntab *pclntab, uint32_t at, const uint3
 		.name = words[2], .distances = words[5], .files = words[6], .lines = words[7],
 		.value_count = words[8], .unit = pclntab->has_units ? words[9] : 0,
 		.data_count = pclntab->has_ids ? counts >> 24 : counts,
+		.flags = pclntab->has_ids && pclntab->has_units ? counts >> 8 & UINT8_MAX : 0,
 		.more = at + (uint64_t)(pclntab->has_units ? DESCRIPTION_BYTES_116 : DESCRIPTION_BYTES_12),
 	};
 }
@@ -144,7 +145,7 @@ int pclntab_describe(struct pclntab *pclntab, uint32_t at, struct pclntab_functi
 
 	if (r < 0)
 		return r;
-	if (!pclntab->has_rules) {
+	if (!pclntab->has_offsets) {
 		describe_old(pclntab, at, words, ret_function);
 		return 0;
 	}
@@ -212,7 +213,7 @@ static bool find_text(struct pclntab *pclntab)
 	if (!code)
 		return false;
 	/* before Go 1.18 they are whole addresses */
-	if (!pclntab->has_rules)
+	if (!pclntab->has_offsets)
 		return pclntab_entry(pclntab, 0, &text, &at) == 0 && text && take_text(pclntab, code, text);
 	if (relocation_words(pclntab->elf, pclntab->section->sh_addr + offsetof(struct header, text), &text, 1) == 0 && text)
 		return take_text(pclntab, code, text);
@@ -227,12 +228,12 @@ static bool place_tables(struct pclntab *pclntab, const struct header *header)
 {
 	*pclntab = (struct pclntab){
 		.has_line = header->magic == MAGIC_120,
-		.has_rules = header->magic == MAGIC_118 || header->magic == MAGIC_120,
+		.has_offsets = header->magic == MAGIC_118 || header->magic == MAGIC_120,
 		.has_units = header->magic != MAGIC_12,
 		.has_ids = true,
 	};
-	pclntab->entry_window.is_linked = !pclntab->has_rules;
-	if (pclntab->has_rules) {
+	pclntab->entry_window.is_linked = !pclntab->has_offsets;
+	if (pclntab->has_offsets) {
 		pclntab->names = header->names;
 		pclntab->values = header->values;
 		pclntab->units = header->units;
@@ -247,7 +248,7 @@ static bool place_tables(struct pclntab *pclntab, const struct header *header)
 	} else {
 		pclntab->functions = HEADER_BYTES_12;
 	}
-	return pclntab->has_rules || header->magic == MAGIC_116 || header->magic == MAGIC_12;
+	return pclntab->has_offsets || header->magic == MAGIC_116 || header->magic == MAGIC_12;
 }
 
 int pclntab_search(struct pclntab *pclntab, uint64_t address, uint64_t *ret_entry, uint64_t *ret_end,
@@ -322,7 +323,7 @@ static bool take(const struct elf *elf, const Elf64_Shdr *section, struct pclnta
 	    pclntab->values >= section->sh_size || pclntab->units >= section->sh_size ||
 	    pclntab->files >= section->sh_size || pclntab->functions >= section->sh_size ||
 	    header.count >= (section->sh_size - pclntab->functions) /
-			    (pclntab->has_rules ? ENTRY_BYTES : ENTRY_BYTES_OLD))
+			    (pclntab->has_offsets ? ENTRY_BYTES : ENTRY_BYTES_OLD))
 		return false;
 	pclntab->elf = elf;
 	pclntab->section = section;

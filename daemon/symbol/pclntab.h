@@ -2,8 +2,8 @@
 /*
  * Go's own table of its functions, .gopclntab, which its runtime needs and which therefore stripped programs have. For
  * each function it has the name and values by instruction: the file, the line, and what was inlined there (see
- * symbol/go_lines.h), all of these since Go 1.2; and how far the stack pointer is from where it was at the entry, of use
- * since Go 1.18 (see unwind/pcsp.h).
+ * symbol/go_lines.h), and how far the stack pointer is from where it was at the entry (see unwind/pcsp.h), all of these
+ * since Go 1.2.
  *
  * Where C's linker makes a position-independent program, it puts the table among other constants, in .data.rel.ro, until
  * Go 1.25. There it is searched by how it begins, in programs that have a note or section of Go's.
@@ -40,7 +40,7 @@ struct pclntab {
 	uint32_t count;			/* of functions */
 	uint8_t quantum;		/* bytes that instructions are multiples of */
 	bool has_line;			/* Go 1.20 and later */
-	bool has_rules;			/* Go 1.18 and later; before, addresses were whole ones */
+	bool has_offsets;		/* Go 1.18 and later; before, addresses were whole ones */
 	bool has_units;			/* Go 1.16 and later; before, all files were in one list */
 	bool has_ids;			/* Go 1.12 and later: how many further data there are has one byte */
 	struct pclntab_window entry_window, function_window, value_window;

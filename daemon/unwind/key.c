@@ -3,12 +3,12 @@
 
 #include <nettle/sha2.h>
 
-#include "symbol/pclntab.h"
 #include "unwind/frames.h"
 #include "unwind/gap.h"
+#include "unwind/pcsp.h"
 
 enum {
-	KEY_VERSION = 7,	/* counts changes of what the compiler makes of the same bytes */
+	KEY_VERSION = 8,	/* counts changes of what the compiler makes of the same bytes */
 	CHUNK = 64 * 1024,
 };
 
@@ -56,17 +56,25 @@ static void add_gaps(struct sha256_ctx *sha, const struct elf *elf, const struct
 	}
 }
 
+static void see_number(void *ctx, uint64_t number)
+{
+	add(ctx, number);
+}
+
 static int add_pclntab(struct sha256_ctx *sha, const struct elf *elf)
 {
-	_cleanup_free_ struct pclntab *pclntab = calloc(1, sizeof(*pclntab));
+	_cleanup_free_ struct pcsp *pcsp = calloc(1, sizeof(*pcsp));
+	uint64_t start, end;
+	int r;
 
-	if (!pclntab)
+	if (!pcsp)
 		return -ENOMEM;
-	pclntab_find(elf, pclntab);
-	if (!pclntab->section)
+	if (!pcsp_find(pcsp, elf, &start, &end))
 		return 0;
-	add(sha, pclntab->text);
-	return add_bytes(sha, elf, pclntab->section->sh_offset, pclntab->section->sh_size);
+	add(sha, pcsp->pclntab.text);
+	r = add_bytes(sha, elf, pcsp->pclntab.section->sh_offset, pcsp->pclntab.section->sh_size);
+	/* of Go's code what it was found to do */
+	return r ?: pcsp_each(pcsp, see_number, sha);
 }
 
 static int add_segments(struct sha256_ctx *sha, const struct elf *elf)

@@ -622,14 +622,14 @@ static void functions_of_go_have_their_rules(void **state)
 		bool is_120;
 		const char *text, *entry, *leaf, *frame;
 	} cases[] = {
-		{ EM_X86_64, true, "0", "_rt0_amd64_linux", "cfa=sp+8 ra=[cfa-8] fp=same",
+		{ EM_X86_64, true, "0", "_rt0_amd64_linux_lib", "cfa=sp+8 ra=[cfa-8] fp=same",
 		  "cfa=sp+32 ra=[cfa-8] fp=same" },
 		{ EM_X86_64, false, "_start", "x", "cfa=sp+8 ra=[cfa-8] fp=same",
 		  "cfa=sp+32 ra=[cfa-8] fp=same" },
 		{ EM_AARCH64, true, "_start", "x", "cfa=sp ra=lr fp=same",
 		  "cfa=sp+24 ra=[cfa-24] fp=same" },
 		/* not where its code is */
-		{ EM_X86_64, true, "1", "_rt0_amd64_linux", NULL, NULL },
+		{ EM_X86_64, true, "1", "_rt0_amd64_linux_lib", NULL, NULL },
 		/* the entry is C's, and where the first function would be by chance */
 		{ EM_X86_64, true, "0", "main.main", NULL, NULL },
 	};
@@ -671,7 +671,7 @@ static void functions_of_go_have_their_rules(void **state)
 static void damaged_tables_of_go_are_survived(void **state)
 {
 	static const uint8_t bits[] = { 0x01, 0x40, 0x80, 0xff };
-	const char *path = build_go(EM_X86_64, true, "0", "_rt0_amd64_linux");
+	const char *path = build_go(EM_X86_64, true, "0", "_rt0_amd64_linux_lib");
 	uint64_t offset = strtoull(fixture_ask("readelf -SW '%s' | sed -n 's/.*\\.gopclntab *//p' | "
 					       "awk '{ print $3 }'", path), NULL, 16);
 	uint64_t bytes = strtoull(fixture_ask("readelf -SW '%s' | sed -n 's/.*\\.gopclntab *//p' | "
@@ -769,7 +769,7 @@ static void memory_and_time_are_limited(void **state)
 	assert_int_equal(compile(image, size, compiled.stats.memory / 2, &compiled), -ENOMEM);
 	free(image);
 	/* of Go's table all may be in memory, where no look at the file sees how late it is */
-	image = fixture_load(build_go(EM_X86_64, true, "0", "_rt0_amd64_linux"), &size);
+	image = fixture_load(build_go(EM_X86_64, true, "0", "_rt0_amd64_linux_lib"), &size);
 	assert_int_equal(elf_open_memory(&elf, image, size), 0);
 	elf.deadline = 1;
 	assert_int_equal(compile_elf(&elf, MEMORY, &data, &size, &stats), -ETIME);
