@@ -381,10 +381,14 @@ static void capture_later(const struct stacktap_slot *slot, struct cost_moment b
 		       slot->sample.kernel_end, space, began, left_ns, level);
 }
 
-static bool capture_one_phase(struct stacktap_counter *counter, struct perf_sample_data *data,
-			      struct pt_regs *regs, struct cost_moment began,
-			      enum ceiling_level level)
+static bool capture_one_phase(struct stacktap_counter *counter, const struct perf_event *event,
+			      struct perf_sample_data *data, struct pt_regs *regs,
+			      struct cost_moment began, enum ceiling_level level)
 {
+	const struct stretch_cause cause = {
+		.is_timer = counter->clock,
+		.interrupt = counter->clock ? compat_hrtimer_interrupt(&event->hw.hrtimer) : 0,
+	};
 	struct stretch *stretch = this_cpu_ptr(&capture_stretch);
 	struct stacktap_cpu *cpu = counter->cpu;
 	bool is_whole;
@@ -396,12 +400,12 @@ static bool capture_one_phase(struct stacktap_counter *counter, struct perf_samp
 	}
 	cpu->recording = true;
 	barrier();
-	left_ns = stretch_begin(stretch, began.now, SESSION_WALK_LIMIT_NS, counter->clock);
+	left_ns = stretch_begin(stretch, began.now, SESSION_WALK_LIMIT_NS, cause);
 	/* each of many sessions would go beyond it by its first frames and by a kernel stack, which has no clock */
 	if (SESSION_IS_STRICT && !left_ns)
 		level = max_t(enum ceiling_level, level, CEILING_LEAF);
 	is_whole = capture_now(counter, data, regs, began, left_ns, level);
-	stretch_end(stretch, began.now, cost_later(began).now, counter->clock);
+	stretch_end(stretch, began.now, cost_later(began).now, cause);
 	barrier();
 	cpu->recording = false;
 	return is_whole;
@@ -539,7 +543,7 @@ static __always_inline bool capture_handle(struct stacktap_counter *counter,
 		return false;
 	}
 	if (counter->one_phase && !in_nmi())
-		return capture_one_phase(counter, data, regs, began, level);
+		return capture_one_phase(counter, event, data, regs, began, level);
 	capture_stash(counter, data, regs, now, level);
 	return false;
 }

@@ -6,6 +6,7 @@
 #ifndef STACKTAP_COMPAT_H
 #define STACKTAP_COMPAT_H
 
+#include <linux/hrtimer.h>
 #include <linux/irq_work.h>
 #include <linux/mm.h>
 #include <linux/sched.h>
@@ -39,6 +40,16 @@ static inline void compat_irq_work_init_hard(struct irq_work *work, void (*fn)(s
 	*work = IRQ_WORK_INIT_HARD(fn);
 }
 #endif
+
+/* The interrupt of this CPU's timers that @timer expires in, by number; 0 where none are counted */
+static inline u32 compat_hrtimer_interrupt(const struct hrtimer *timer)
+{
+#if defined(COMPAT_HRTIMER_EVENTS) && defined(CONFIG_HIGH_RES_TIMERS)
+	return READ_ONCE(timer->base->cpu_base->nr_events);
+#else
+	return 0;
+#endif
+}
 
 /* 5.11 lets pages that are charged to a memory cgroup be mapped; before, the charge is a page type */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(5, 11, 0)

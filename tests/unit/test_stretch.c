@@ -12,14 +12,16 @@ struct cpu {
 	uint64_t now;
 };
 
+static const struct stretch_cause timer = { .is_timer = true }, page_fault = { .is_timer = false };
+
 /* A handler that takes @ns of what it is given, or all of that. Returns how long it took. */
 static uint32_t handle(struct cpu *cpu, uint32_t ns)
 {
 	const uint64_t began = cpu->now;
 
-	ns = min_of(ns, stretch_begin(&cpu->stretch, began, LIMIT, true));
+	ns = min_of(ns, stretch_begin(&cpu->stretch, began, LIMIT, timer));
 	cpu->now += ns;
-	stretch_end(&cpu->stretch, began, cpu->now, true);
+	stretch_end(&cpu->stretch, began, cpu->now, timer);
 	return ns;
 }
 
@@ -53,9 +55,9 @@ static void test_stolen_time(void **state _unused_)
 		struct cpu cpu = { .now = 1000000 };
 		const uint64_t began = cpu.now;
 
-		assert_int_equal(stretch_begin(&cpu.stretch, began, LIMIT, true), LIMIT);
+		assert_int_equal(stretch_begin(&cpu.stretch, began, LIMIT, timer), LIMIT);
 		cpu.now += 300000000;
-		stretch_end(&cpu.stretch, began, cpu.now, true);
+		stretch_end(&cpu.stretch, began, cpu.now, timer);
 		for (unsigned int call = 0; call < 100; call++) {
 			cpu.now += periods[i];
 			assert_int_equal(handle(&cpu, 10000), 10000);
@@ -111,10 +113,10 @@ static uint64_t starved(struct timers *timers, uint64_t handlers)
 		uint32_t left;
 
 		began = cpu.now = max_of(cpu.now, timers->next[i]);
-		left = stretch_begin(&cpu.stretch, began, LIMIT, true);
+		left = stretch_begin(&cpu.stretch, began, LIMIT, timer);
 		without += !left;
 		cpu.now += timers->rest_ns + min_of(timers->walk_ns, (uint64_t)left);
-		stretch_end(&cpu.stretch, began, cpu.now, true);
+		stretch_end(&cpu.stretch, began, cpu.now, timer);
 		timers->next[i] += jitter_next(&timers->jitter[i], timers->period_ns, &share);
 	}
 	return without;
@@ -139,8 +141,8 @@ static void test_faults(void **state _unused_)
 	uint64_t now = 1000000000;
 
 	for (unsigned int i = 0; i < 1000; i++) {
-		assert_int_equal(stretch_begin(&stretch, now, LIMIT, false), LIMIT);
-		stretch_end(&stretch, now, now + 20000, false);
+		assert_int_equal(stretch_begin(&stretch, now, LIMIT, page_fault), LIMIT);
+		stretch_end(&stretch, now, now + 20000, page_fault);
 		now += 20000 + STRETCH_GAP_NS + 1;
 	}
 }
@@ -149,11 +151,54 @@ static void test_faults(void **state _unused_)
 static void test_timer_behind_fault(void **state _unused_)
 {
 	struct stretch stretch = { 0 };
-	const uint64_t fault = 1000000000, timer = fault + 50000 + 40000;
+	const uint64_t began = 1000000000;
 
-	assert_int_equal(stretch_begin(&stretch, fault, LIMIT, false), LIMIT);
-	stretch_end(&stretch, fault, fault + 50000, false);
-	assert_int_equal(stretch_begin(&stretch, timer, LIMIT, true), LIMIT);
+	assert_int_equal(stretch_begin(&stretch, began, LIMIT, page_fault), LIMIT);
+	stretch_end(&stretch, began, began + 50000, page_fault);
+	assert_int_equal(stretch_begin(&stretch, began + 50000 + 40000, LIMIT, timer), LIMIT);
+}
+
+/* In one interrupt, between two timers of ours, another one that takes long. */
+static void test_timer_between(void **state _unused_)
+{
+	struct stretch_cause cause = { .is_timer = true, .interrupt = 7 };
+	struct stretch stretch = { 0 };
+	uint64_t now = 1000000000;
+
+	assert_int_equal(stretch_begin(&stretch, now, LIMIT, cause), LIMIT);
+	stretch_end(&stretch, now, now + 80000, cause);
+	now += 80000 + 70000;
+	assert_int_equal(stretch_begin(&stretch, now, LIMIT, cause), 0);
+	stretch_end(&stretch, now, now + 1000, cause);
+	now += 1000 + 70000;
+	cause.interrupt++;
+	assert_int_equal(stretch_begin(&stretch, now, LIMIT, cause), LIMIT);
+}
+
+/* A kernel that has its timers in the tick never counts on. */
+static void test_interrupts_not_counted(void **state _unused_)
+{
+	const struct stretch_cause cause = { .is_timer = true, .interrupt = 7 };
+	struct stretch stretch = { 0 };
+	uint64_t now = 1000000000;
+
+	for (unsigned int i = 0; i < 1000; i++, now += 1000000) {
+		assert_int_equal(stretch_begin(&stretch, now, LIMIT, cause), LIMIT);
+		stretch_end(&stretch, now, now + 20000, cause);
+	}
+}
+
+/* A page fault's handler that follows a timer's is of no interrupt. */
+static void test_fault_behind_timer(void **state _unused_)
+{
+	const struct stretch_cause cause = { .is_timer = true, .interrupt = 7 };
+	struct stretch stretch = { 0 };
+	uint64_t now = 1000000000;
+
+	assert_int_equal(stretch_begin(&stretch, now, LIMIT, cause), LIMIT);
+	stretch_end(&stretch, now, now + 80000, cause);
+	now += 80000 + 2 * STRETCH_GAP_NS;
+	assert_int_equal(stretch_begin(&stretch, now, LIMIT, page_fault), LIMIT);
 }
 
 /* The clock steps back by a little, as ktime_get_mono_fast_ns() may. */
@@ -176,6 +221,9 @@ int main(void)
 		cmocka_unit_test(test_sessions),
 		cmocka_unit_test(test_faults),
 		cmocka_unit_test(test_timer_behind_fault),
+		cmocka_unit_test(test_timer_between),
+		cmocka_unit_test(test_interrupts_not_counted),
+		cmocka_unit_test(test_fault_behind_timer),
 		cmocka_unit_test(test_step_back),
 	};
 
