@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/clock.h"
 #include "base/fair.h"
@@ -20,6 +21,7 @@
 enum {
 	NAME_DIGITS = 48,	/* of the hash, so that the name fits */
 	BOOT_MAX = 64,
+	OWN_MAX = 4,		/* directories whose devices are the system's own */
 };
 
 static_assert(NAME_DIGITS + sizeof(INDEX_STORE_SUFFIX) <= CACHE_NAME_BYTES, "the name fits");
@@ -38,9 +40,11 @@ struct indices {
 	pthread_cond_t wanted, answered;
 	pthread_t thread;
 	bool has_thread, is_ending;
+	bool has_ended, is_left;	/* the thread; and to be freed by it */
 	int directory;
 	uint64_t limit_bytes;
 	char boot[BOOT_MAX];	/* which it is */
+	uint64_t own[OWN_MAX];	/* devices that the next boot has as well, by what it mounts there; 0: none */
 	/* the one file that thread B asks for */
 	enum state state;
 	char name[CACHE_NAME_BYTES];
@@ -63,14 +67,23 @@ static void add(struct sha256_ctx *sha, const void *bytes, size_t size)
 
 static void name_of(const struct indices *indices, const struct object *object, char ret_name[static CACHE_NAME_BYTES])
 {
-	const uint64_t identity[] = { object->dev, object->inode, (uint64_t)object->ctime_ns, object->size };
+	uint64_t identity[] = { object->dev, 0, object->inode, (uint64_t)object->ctime_ns, object->size };
+	const char *boot = indices->boot;
 	uint8_t digest[NAME_DIGITS / 2];
 	struct sha256_ctx sha;
 
+	for (size_t i = 0; i < OWN_MAX; i++) {
+		if (!object->dev || indices->own[i] != object->dev)
+			continue;
+		identity[0] = 0;
+		identity[1] = i + 1;
+		boot = "";
+		break;
+	}
 	sha256_init(&sha);
 	add(&sha, identity, sizeof(identity));
 	add(&sha, object->build_id, strlen(object->build_id));
-	add(&sha, indices->boot, strlen(indices->boot));
+	add(&sha, boot, strlen(boot));
 	sha256_digest(&sha, sizeof(digest), digest);
 	for (size_t i = 0; i < sizeof(digest); i++)
 		snprintf(ret_name + 2 * i, 3, "%02x", digest[i]);
@@ -132,10 +145,22 @@ static void drop_jobs(struct indices *indices)
 	}
 }
 
+static void destroy(struct indices *indices)
+{
+	if (indices->directory >= 0)
+		close(indices->directory);
+	pthread_cond_destroy(&indices->wanted);
+	pthread_cond_destroy(&indices->answered);
+	pthread_mutex_destroy(&indices->lock);
+	pool_uncharge(POOL_SYMBOLS, sizeof(*indices));
+	free(indices);
+}
+
 static void *run(void *ctx)
 {
 	struct indices *indices = ctx;
 	struct work work;
+	bool is_left;
 
 	work_enter(&work, "indices");
 	pthread_mutex_lock(&indices->lock);
@@ -152,8 +177,13 @@ static void *run(void *ctx)
 		}
 	}
 	drop_jobs(indices);
+	indices->has_ended = true;
+	is_left = indices->is_left;
+	pthread_cond_signal(&indices->answered);
 	pthread_mutex_unlock(&indices->lock);
 	work_leave();
+	if (is_left)
+		destroy(indices);
 	return NULL;
 }
 
@@ -172,6 +202,19 @@ static int start(struct indices *indices)
 	indices->has_thread = true;
 	pthread_setname_np(indices->thread, "stacktap-index");
 	return 0;
+}
+
+static void find_own(struct indices *indices)
+{
+	static const char *const paths[] = { "/", "/usr", "/usr/lib/debug" };
+	struct stat st;
+
+	static_assert(ARRAY_SIZE(paths) < OWN_MAX, "and the directory itself, with debuginfod's beside it");
+	for (size_t i = 0; i < ARRAY_SIZE(paths); i++)
+		if (!stat(paths[i], &st))
+			indices->own[i] = st.st_dev;
+	if (!fstat(indices->directory, &st))
+		indices->own[ARRAY_SIZE(paths)] = st.st_dev;
 }
 
 int indices_new(const struct indices_options *options, struct indices **ret_indices)
@@ -194,6 +237,8 @@ int indices_new(const struct indices_options *options, struct indices **ret_indi
 	indices->directory = index_store_open(options->directory, true);
 	r = indices->directory;
 	if (r >= 0)
+		find_own(indices);
+	if (r >= 0)
 		r = (int)file_read_text(AT_FDCWD, "/proc/sys/kernel/random/boot_id", indices->boot, sizeof(indices->boot));
 	if (r >= 0)
 		r = start(indices);
@@ -205,31 +250,43 @@ int indices_new(const struct indices_options *options, struct indices **ret_indi
 	return 0;
 }
 
+/* When who waits for the thread has waited long enough. */
+static struct timespec when_to_give_up(void)
+{
+	const uint64_t at = clock_monotonic() + INDICES_WAIT_MS * NSEC_PER_MSEC;
+
+	return (struct timespec){ .tv_sec = (time_t)(at / NSEC_PER_SEC), .tv_nsec = (long)(at % NSEC_PER_SEC) };
+}
+
 void indices_free(struct indices *indices)
 {
+	const struct timespec until = when_to_give_up();
+	bool is_left;
+
 	if (!indices)
 		return;
 	if (indices->has_thread) {
 		pthread_mutex_lock(&indices->lock);
 		indices->is_ending = true;
 		pthread_cond_signal(&indices->wanted);
+		while (!indices->has_ended && !pthread_cond_timedwait(&indices->answered, &indices->lock, &until))
+			;
+		is_left = indices->is_left = !indices->has_ended;
+		/* while it is sure to be there */
+		if (is_left)
+			pthread_detach(indices->thread);
 		pthread_mutex_unlock(&indices->lock);
+		if (is_left)
+			return;
 		pthread_join(indices->thread, NULL);
 	}
-	if (indices->directory >= 0)
-		close(indices->directory);
-	pthread_cond_destroy(&indices->wanted);
-	pthread_cond_destroy(&indices->answered);
-	pthread_mutex_destroy(&indices->lock);
-	pool_uncharge(POOL_SYMBOLS, sizeof(*indices));
-	free(indices);
+	destroy(indices);
 }
 
 /* Until the thread has answered, or there is no more time for that. */
 static void wait_for_answer(struct indices *indices)
 {
-	const uint64_t at = clock_monotonic() + INDICES_WAIT_MS * NSEC_PER_MSEC;
-	const struct timespec until = { .tv_sec = (time_t)(at / NSEC_PER_SEC), .tv_nsec = (long)(at % NSEC_PER_SEC) };
+	const struct timespec until = when_to_give_up();
 
 	pthread_cond_signal(&indices->wanted);
 	while (indices->state == ASKED && !pthread_cond_timedwait(&indices->answered, &indices->lock, &until))
@@ -296,16 +353,20 @@ void indices_put(struct indices *indices, const struct object *object, uint32_t 
 	const uint64_t now = clock_monotonic();
 	_cleanup_close_ int own = steal_fd(fd);
 	char name[CACHE_NAME_BYTES];
+	bool has_room;
 
-	fair_spend(&indices->credit, payer, now - size, now);
 	name_of(indices, object, name);
 	pthread_mutex_lock(&indices->lock);
 	indices->stats.made++;
-	if (indices->job_count < INDICES_QUEUE_MAX && size <= INDICES_QUEUE_BYTES - indices->queued_bytes)
+	has_room = indices->job_count < INDICES_QUEUE_MAX &&
+		   (!indices->queued_bytes || indices->queued_bytes + size <= INDICES_QUEUE_BYTES);
+	if (has_room)
 		add_job(indices, name, &own, size);
 	else
 		indices->stats.dropped++;
 	pthread_mutex_unlock(&indices->lock);
+	if (has_room)
+		fair_spend(&indices->credit, payer, now - size, now);
 }
 
 void indices_stats(struct indices *indices, struct indices_stats *ret_stats)

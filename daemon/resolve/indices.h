@@ -2,12 +2,15 @@
 /*
  * Indices of files with much DWARF on disk, so that a daemon that starts again does not read the beginning of each unit once more.
  *
- * An index's name is a hash of what the file is: device, inode, size and time of change, build-id, and the boot, as devices are
- * numbered anew by the next. A build-id alone may be forged, by who has a file of his own with it: what he has made is
- * found for his file alone. What is read back is checked in the parser.
+ * An index's name is a hash of what the file is: device, inode, size and time of change, build-id. A build-id alone may be
+ * forged, by who has a file of his own with it: what he has made is found for his file alone. The next boot numbers devices
+ * anew, so the number counts with the boot's id; but for the devices of the system's own directories, which are known again
+ * by where they are mounted. On these, which is where debug files are, an inode of then is that of now, and nobody sets a time of
+ * change: who serves a file system of his own can, but that is on no such device. What is read back is checked in the parser.
  *
  * A thread of its own opens and writes the files, as thread B must not wait for a disk: it waits for INDICES_WAIT_MS, and goes on
- * without. What is to be written has INDICES_QUEUE_BYTES at most.
+ * without. What is to be written has INDICES_QUEUE_BYTES at most, but for one that has more by itself, DWARF_INDEX_BYTES_MAX.
+ * Nor does who ends wait longer for it: the thread goes once its disk has answered.
  */
 #ifndef STACKTAP_RESOLVE_INDICES_H
 #define STACKTAP_RESOLVE_INDICES_H
@@ -35,7 +38,7 @@ struct indices_stats {
 	uint64_t written;
 	uint64_t refused;	/* another user's or one that others may write to, or that the parser found damaged: made anew */
 	uint64_t late;		/* not opened in time */
-	uint64_t dropped;	/* not written: too large, too many at once, or the disk failed */
+	uint64_t dropped;	/* not written: too many at once, more than index_max_bytes, or the disk failed */
 };
 
 /* -EPERM: the directory is another user's, or others may write to it. */

@@ -162,6 +162,39 @@ static void the_numbers_of_devices_last_for_a_boot(void **state)
 	object_unref(object);
 }
 
+/* On the system's own devices it is found by the next boot, whatever their numbers are then; and of no other device there. */
+static void an_index_of_the_systems_own_lasts(void **state)
+{
+	struct object *object = object_of(3, 8), *other = object_of(3, 9);
+	struct indices one = { .boot = "one", .own = { makedev(1, 1), makedev(8, 1) } };
+	struct indices two = { .boot = "two", .own = { makedev(8, 1), makedev(9, 1) } };
+	char name[CACHE_NAME_BYTES], again[CACHE_NAME_BYTES];
+	struct indices *indices;
+	struct stat st;
+
+	(void)state;
+	name_of(&one, object, name);
+	/* the second directory has another device number now, and the first one its number */
+	name_of(&two, other, again);
+	assert_string_equal(name, again);
+	name_of(&two, object, again);
+	assert_string_not_equal(name, again);
+	two.own[1] = 0;
+	name_of(&two, other, again);
+	assert_string_not_equal(name, again);
+	/* which these are */
+	indices = open_indices(1 << 20);
+	assert_int_equal(stat("/", &st), 0);
+	assert_int_equal(indices->own[0], st.st_dev);
+	assert_int_equal(stat("/usr", &st), 0);
+	assert_int_equal(indices->own[1], st.st_dev);
+	assert_int_equal(stat(fixture_path("indices"), &st), 0);
+	assert_int_equal(indices->own[3], st.st_dev);
+	close_indices(indices);
+	object_unref(object);
+	object_unref(other);
+}
+
 static void what_others_may_have_written_is_refused(void **state)
 {
 	struct object *object = object_of(4, 8);
@@ -270,6 +303,29 @@ static void *let_go(void *ctx)
 	return NULL;
 }
 
+/* Nor does one that answers no more: the thread is left with it. */
+static void nobody_waits_at_the_end(void **state)
+{
+	struct object *object = object_of(32, 8);
+	struct indices *indices = open_indices(1 << 20);
+	const size_t charged = pool_get(POOL_SYMBOLS)->used;
+	uint64_t began;
+
+	(void)state;
+	is_held = true;
+	assert_string_equal(get(indices, object), "");
+	put(indices, object, "index", 5);
+	began = clock_monotonic();
+	indices_free(indices);
+	assert_true(clock_monotonic() - began >= INDICES_WAIT_MS * NSEC_PER_MSEC);
+	assert_int_equal(pool_get(POOL_SYMBOLS)->used, charged);
+	is_held = false;
+	/* it frees what it had; the sanitizer would say if not all of it */
+	while (pool_get(POOL_SYMBOLS)->used == charged)
+		usleep(1000);
+	object_unref(object);
+}
+
 /* A disk that is slow does not hold up who ends. */
 static void what_waits_at_the_end_is_dropped(void **state)
 {
@@ -290,22 +346,63 @@ static void what_waits_at_the_end_is_dropped(void **state)
 	object_unref(object);
 }
 
+/* @size bytes of nothing; until they are written, or found to be too many. */
+static void put_large(struct indices *indices, const struct object *object, uint32_t payer, uint64_t size)
+{
+	bool is_busy = true;
+	int fd = memfd_new();
+
+	assert_int_equal(ftruncate(fd, (off_t)size), 0);
+	fd = memfd_seal(&fd);
+	indices_put(indices, object, payer, &fd, size);
+	while (is_busy) {
+		usleep(1000);
+		pthread_mutex_lock(&indices->lock);
+		is_busy = indices->job_count;
+		pthread_mutex_unlock(&indices->lock);
+	}
+}
+
 /* Who has always another index is not given all that is written for others. */
 static void who_writes_much_is_kept_from_more(void **state)
 {
 	struct object *object = object_of(31, 8);
 	struct indices *indices = open_indices(1 << 20);
-	int fd = -1;
 
 	(void)state;
 	assert_true(indices_may_put(indices, 1));
-	indices_put(indices, object, 1, &fd, INDICES_CREDIT_BYTES / 4 * 3);
+	put_large(indices, object, 1, INDICES_CREDIT_BYTES / 4 * 3);
 	assert_false(indices_may_put(indices, 1));
 	assert_true(indices_may_put(indices, 2));
-	indices_put(indices, object, 2, &fd, INDICES_CREDIT_BYTES / 2);
+	put_large(indices, object, 2, INDICES_CREDIT_BYTES / 2);
 	assert_false(indices_may_put(indices, 3));
 	close_indices(indices);
 	object_unref(object);
+}
+
+/* One that is larger than all that may wait is kept, if none waits. What finds no room is not paid for. */
+static void a_large_index_is_kept_and_none_beside_it(void **state)
+{
+	struct object *object = object_of(33, 8), *other = object_of(34, 8);
+	struct indices *indices = open_indices(64 << 20);
+	const uint64_t size = INDICES_QUEUE_BYTES + 5;
+	int fd = -1;
+
+	(void)state;
+	fixture_run("rm -f indices/*");
+	put_large(indices, object, 1, size);
+	assert_int_equal(stats_of(indices).written, 1);
+	assert_int_equal(strtoull(fixture_ask("stat -c %%s indices/*"), NULL, 10), size);
+	is_held = true;
+	assert_string_equal(get(indices, other), "");
+	put(indices, other, "index", 5);
+	indices_put(indices, object, 2, &fd, INDICES_CREDIT_BYTES);
+	assert_int_equal(stats_of(indices).dropped, 1);
+	assert_true(indices_may_put(indices, 2));
+	is_held = false;
+	close_indices(indices);
+	object_unref(object);
+	object_unref(other);
 }
 
 int main(void)
@@ -314,11 +411,14 @@ int main(void)
 		cmocka_unit_test(an_index_is_there_for_the_next_daemon),
 		cmocka_unit_test(an_index_is_its_files_alone),
 		cmocka_unit_test(the_numbers_of_devices_last_for_a_boot),
+		cmocka_unit_test(an_index_of_the_systems_own_lasts),
 		cmocka_unit_test(what_others_may_have_written_is_refused),
 		cmocka_unit_test(there_are_no_more_bytes_than_may_be),
 		cmocka_unit_test(nobody_waits_for_the_disk),
 		cmocka_unit_test(what_waits_at_the_end_is_dropped),
+		cmocka_unit_test(nobody_waits_at_the_end),
 		cmocka_unit_test(who_writes_much_is_kept_from_more),
+		cmocka_unit_test(a_large_index_is_kept_and_none_beside_it),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
