@@ -15,6 +15,7 @@
 #include "export/environment.h"
 #include "export/grpc.h"
 #include "export/gzip.h"
+#include "export/header_file.h"
 #include "export/json_answer.h"
 #include "export/otlp.h"
 #include "export/unpack.h"
@@ -36,6 +37,9 @@ struct http {
 	bool is_http2;			/* the answer */
 	bool has_spoken;		/* HTTP/2, at any time */
 	struct buffer request;		/* of gRPC: its prefix and the body */
+	enum protocol protocol;
+	char *own_headers, *headers_file; /* of the options */
+	char *file_text;		/* that the headers were made with; NULL: none */
 	struct curl_slist *headers[COMPRESSION_COUNT];
 	struct buffer response;
 	bool is_too_large;
@@ -157,7 +161,24 @@ static int add_user_header(void *ctx, const char *key, const char *value)
 	return add_header(ctx, line);
 }
 
-static int make_headers(struct http *http, const struct http_options *options)
+static void free_headers(struct http *http)
+{
+	for (unsigned int i = 0; i < COMPRESSION_COUNT; i++) {
+		curl_slist_free_all(http->headers[i]);
+		http->headers[i] = NULL;
+	}
+}
+
+static void free_secret(char **text)
+{
+	if (*text)
+		explicit_bzero(*text, strlen(*text));
+	free(*text);
+	*text = NULL;
+}
+
+/* @file_text: what the file of headers has, or NULL */
+static int make_headers(struct http *http, const char *file_text)
 {
 	static const char *const types[] = {
 		[PROTOCOL_HTTP_PROTOBUF] = "Content-Type: application/x-protobuf",
@@ -166,19 +187,47 @@ static int make_headers(struct http *http, const struct http_options *options)
 	};
 	int err;
 
-	err = add_header(http, types[options->protocol]) ?:
+	err = add_header(http, types[http->protocol]) ?:
 	      (http->of->header ? add_header(http, http->of->header) : 0) ?:
 	      add_header(http, "Expect:");
 	/* some servers answer by the request's compression, whatever is said here */
 	if (!err && http->is_grpc)
 		err = add_header(http, "TE: trailers") ?:
 		      add_header(http, "grpc-accept-encoding: identity,gzip,zstd");
-	if (!err && options->headers)
-		err = environment_each_pair(options->headers, add_user_header, http);
+	if (!err && http->own_headers)
+		err = environment_each_pair(http->own_headers, add_user_header, http);
+	if (!err && file_text) {
+		char *pieces = strdup(file_text);
+
+		err = pieces ? header_file_each(pieces, add_user_header, http) : -ENOMEM;
+		free_secret(&pieces);
+	}
 	return err ?: append_header(&http->headers[COMPRESSION_GZIP],
 				    http->is_grpc ? "grpc-encoding: gzip" : "Content-Encoding: gzip") ?:
 		      append_header(&http->headers[COMPRESSION_ZSTD],
 				    http->is_grpc ? "grpc-encoding: zstd" : "Content-Encoding: zstd");
+}
+
+/*
+ * The headers of the file as it is now. Whoever renews a token exchanges the file; by its size and time alone not every
+ * change can be told, and it is small. -errno: there are none that could be sent.
+ */
+static int renew_headers(struct http *http)
+{
+	char *text = NULL;
+	int err = header_file_read(http->headers_file, &text);
+
+	if (!err && http->file_text && !strcmp(text, http->file_text)) {
+		free_secret(&text);
+		return 0;
+	}
+	free_headers(http);
+	free_secret(&http->file_text);
+	err = err ?: make_headers(http, text);
+	if (err)
+		free_secret(&text);
+	http->file_text = text;
+	return err;
 }
 
 /* Where to: unix:/PATH is a socket, behind which there is a server without a name. */
@@ -261,11 +310,17 @@ int http_new(const struct http_options *options, struct http **ret_http)
 		http->secrets[i] = -1;
 	pthread_once(&curl_once, curl_setup);
 	http->of = options->of ?: &otlp_profiles;
-	http->is_grpc = options->protocol == PROTOCOL_GRPC;
+	http->protocol = options->protocol;
+	http->is_grpc = http->protocol == PROTOCOL_GRPC;
 	buffer_init(&http->response, POOL_ENCODE);
 	buffer_init(&http->request, POOL_ENCODE);
 	http->curl = curl_easy_init();
-	err = http->curl ? make_headers(http, options) : -ENOMEM;
+	if (options->headers)
+		http->own_headers = strdup(options->headers);
+	if (options->headers_file)
+		http->headers_file = strdup(options->headers_file);
+	err = http->curl && !options->headers == !http->own_headers && !options->headers_file == !http->headers_file ?
+		      make_headers(http, NULL) : -ENOMEM;
 	if (!err)
 		err = make_handle(http, options);
 	if (err) {
@@ -284,8 +339,10 @@ void http_free(struct http *http)
 	for (size_t i = 0; i < ARRAY_SIZE(http->secrets); i++)
 		if (http->secrets[i] >= 0)
 			close(http->secrets[i]);
-	for (unsigned int i = 0; i < COMPRESSION_COUNT; i++)
-		curl_slist_free_all(http->headers[i]);
+	free_headers(http);
+	free_secret(&http->own_headers);
+	free_secret(&http->file_text);
+	free(http->headers_file);
 	buffer_free(&http->response);
 	buffer_free(&http->request);
 	free(http);
@@ -528,8 +585,15 @@ void http_post(struct http *http, const uint8_t *data, size_t size, enum compres
 	       unsigned int timeout_ms, struct http_answer *ret_answer)
 {
 	struct http_answer answer = { .result = HTTP_RETRY, .retry_after_ms = -1, .grpc_code = -1 };
+	int file_err = http->headers_file ? renew_headers(http) : 0;
 	CURLcode err;
 
+	if (file_err) {
+		snprintf(answer.text, sizeof(answer.text), "headers_file %s: %s", http->headers_file,
+			 file_err == -EINVAL ? "it is no file of lines `name: value'" : strerror(-file_err));
+		*ret_answer = answer;
+		return;
+	}
 	http->response.size = 0;
 	http->is_too_large = false;
 	http->retry_after_ms = -1;

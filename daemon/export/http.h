@@ -21,6 +21,7 @@ struct http_options {
 	enum protocol protocol;
 	const struct otlp_signal *of;	/* NULL: profiles */
 	const char *headers;		/* OTEL_EXPORTER_OTLP_HEADERS syntax, or NULL */
+	const char *headers_file;	/* more of them, read before each request, or NULL */
 	const char *certificate, *client_certificate, *client_key; /* files, or NULL */
 };
 

@@ -61,6 +61,7 @@ static const struct option options[] = {
 	{ "export", "endpoint", OPTION_STRING, FIELD(endpoint), 0, 0, { NULL } },
 	{ "export", "protocol", OPTION_CHOICE, FIELD(protocol), 0, 0, { PROTOCOL_NAMES } },
 	{ "export", "headers", OPTION_STRING, FIELD(headers), 0, 0, { NULL } },
+	{ "export", "headers_file", OPTION_STRING, FIELD(headers_file), 0, 0, { NULL } },
 	{ "export", "certificate", OPTION_STRING, FIELD(certificate), 0, 0, { NULL } },
 	{ "export", "client_certificate", OPTION_STRING, FIELD(client_certificate), 0, 0,
 	  { NULL } },

@@ -52,7 +52,7 @@ struct config {
 	/* [export] */
 	char *endpoint;			/* base URL; NULL: local store */
 	unsigned int protocol;		/* enum protocol */
-	char *headers, *certificate, *client_certificate, *client_key;
+	char *headers, *headers_file, *certificate, *client_certificate, *client_key;
 	unsigned int compression;	/* enum compression */
 	uint64_t timeout_seconds;
 	unsigned int wire_version;	/* there is one: OTLP_WIRE_VERSION */

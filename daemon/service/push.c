@@ -230,6 +230,8 @@ static void add_credentials(struct http_options *options, const struct config *c
 	if (is_own)
 		return;
 	options->headers = options->headers ?: config->headers;
+	/* as those of [export], which others take the place of */
+	options->headers_file = headers ? NULL : config->headers_file;
 	options->client_certificate = options->client_certificate ?: config->client_certificate;
 	options->client_key = options->client_key ?: config->client_key;
 }

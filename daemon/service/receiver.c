@@ -16,6 +16,7 @@ static const struct option options[] = {
 	{ "", "endpoint", OPTION_STRING, FIELD(endpoint), 0, 0, { NULL } },
 	{ "", "protocol", OPTION_CHOICE, FIELD(protocol), 0, 0, { PROTOCOL_NAMES } },
 	{ "", "headers", OPTION_STRING, FIELD(headers), 0, 0, { NULL } },
+	{ "", "headers_file", OPTION_STRING, FIELD(headers_file), 0, 0, { NULL } },
 	{ "", "certificate", OPTION_STRING, FIELD(certificate), 0, 0, { NULL } },
 	{ "", "client_certificate", OPTION_STRING, FIELD(client_certificate), 0, 0, { NULL } },
 	{ "", "client_key", OPTION_STRING, FIELD(client_key), 0, 0, { NULL } },

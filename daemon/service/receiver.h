@@ -17,7 +17,7 @@ struct receiver {
 	char *name;
 	char *endpoint;			/* base URL */
 	unsigned int protocol, compression; /* as in [export] */
-	char *headers, *certificate, *client_certificate, *client_key;
+	char *headers, *headers_file, *certificate, *client_certificate, *client_key;
 	uint64_t timeout_seconds;
 	unsigned int unnamed;		/* enum receiver_unnamed */
 	char *kernel_suffix;		/* NULL: as in [profile] */

@@ -40,9 +40,10 @@ bool secret_is_named(const char *config_path, const char *path)
 		return true;
 	if (config_load(config_path, &config, error, sizeof(error)) < 0)
 		return false;
-	is_named = is(config.certificate, path) || is(config.client_certificate, path) || is(config.client_key, path);
+	is_named = is(config.headers_file, path) || is(config.certificate, path) ||
+		   is(config.client_certificate, path) || is(config.client_key, path);
 	for (size_t i = 0; i < config.receiver_count && !is_named; i++)
-		is_named = is(config.receivers[i].certificate, path) ||
+		is_named = is(config.receivers[i].headers_file, path) || is(config.receivers[i].certificate, path) ||
 			   is(config.receivers[i].client_certificate, path) ||
 			   is(config.receivers[i].client_key, path);
 	config_done(&config);

@@ -21,13 +21,16 @@ enum { PATIENCE_ROUNDS = 6000, ROUND_US = 10000, STRANGER = 65533, MANY = 65, NO
 
 static int begin(void **state)
 {
-	char text[2 * PATH_MAX];
+	char text[4 * PATH_MAX + 128];
 
 	(void)state;
-	snprintf(text, sizeof(text), "[export]\nendpoint = https://localhost:4318\nclient_key = %s\n"
-		 "[fleet]\nkill_switch = %s\n", fixture_path("key"), fixture_path("off"));
+	snprintf(text, sizeof(text), "[export]\nendpoint = https://localhost:4318\nclient_key = %s\nheaders_file = %s\n"
+		 "[destination far]\nendpoint = http://far\nheaders_file = %s\n[fleet]\nkill_switch = %s\n",
+		 fixture_path("key"), fixture_path("headers"), fixture_path("headers far"), fixture_path("off"));
 	fixture_write("config", text);
 	fixture_write("key", "secret");
+	fixture_write("headers", "a: b\n");
+	fixture_write("headers far", "a: b\n");
 	fixture_write("other", "other");
 	return broker_begin(broker_name, fixture_path("config"));
 }
@@ -79,6 +82,11 @@ static void files_are_those_of_the_configuration(void **state)
 	assert_int_equal(write(secret, "x", 1), -1);
 	assert_int_equal(broker_read_secret(fixture_path("other")), -EPERM);
 	assert_int_equal(broker_read_secret("/etc/shadow"), -EPERM);
+	for (size_t i = 0; i < 2; i++) {
+		_cleanup_close_ int headers = broker_read_secret(fixture_path(i ? "headers far" : "headers"));
+
+		assert_true(headers >= 0);
+	}
 	assert_int_equal(file_read_fd(kernel, 64 << 20, &symbols, NULL), 0);
 	assert_int_equal(broker_open_kernel(BROKER_KERNEL_FILES), -EINVAL);
 	assert_int_equal(stat(fixture_path("config"), &ours), 0);

@@ -326,7 +326,7 @@ static void test_absent_once(void **state _unused_)
 }
 
 static bool own_receiver = true;	/* not that of [export] */
-static const char *push_headers;
+static const char *push_headers, *headers_file;
 
 /* @age_s: since the last snapshot. */
 static struct push *open_aged(struct otlp_series *series, int status, unsigned int protocol, unsigned int age_s)
@@ -348,6 +348,7 @@ static struct push *open_aged(struct otlp_series *series, int status, unsigned i
 	config.headers = strdup("x-of=export");
 	*(own_receiver ? &config.push_endpoint : &config.endpoint) = strdup(url);
 	config.push_headers = push_headers ? strdup(push_headers) : NULL;
+	config.headers_file = headers_file ? strdup(headers_file) : NULL;
 	otlp_series_init(series, clock_read(CLOCK_REALTIME) - age_s * NSEC_PER_SEC);
 	if (push_open(&config, &ops, series, &push, error, sizeof(error)))
 		fail_msg("%s", error);
@@ -404,14 +405,26 @@ static void check_headers(const char *is, const char *is_not)
 /* What lets in at one receiver is no business of another one. */
 static void test_credentials(void **state _unused_)
 {
+	char file[] = "/tmp/stacktap-test-XXXXXX";
+	int fd = mkstemp(file);
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, "x-file: export\n", 15), 15);
+	close(fd);
 	own_receiver = false;
 	check_headers("\r\nx-of: export\r\n", NULL);
+	headers_file = file;
+	check_headers("\r\nx-file: export\r\n", NULL);
 	push_headers = "x-of=push";
 	check_headers("\r\nx-of: push\r\n", "x-of: export");
+	check_headers(NULL, "x-file");
 	own_receiver = true;
 	check_headers("\r\nx-of: push\r\n", "x-of: export");
 	push_headers = NULL;
 	check_headers(NULL, "x-of");
+	check_headers(NULL, "x-file");
+	headers_file = NULL;
+	unlink(file);
 
 	setenv("OTEL_EXPORTER_OTLP_PROFILES_HEADERS", "x-of=profiles", 1);
 	check_headers(NULL, "x-of");

@@ -61,7 +61,10 @@ def guest(t):
     # and an idle guest has few samples: a window must not wait for two thousand of them
     configuration("/tmp/daemon.conf", profile={"rate": 199, "window_seconds": 2,
                                                "window_max_seconds": 3, "budget_ns": 0},
-                  metrics={"push": "yes", "push_seconds": 2}, serve={"listen": "127.0.0.1:9471"})
+                  metrics={"push": "yes", "push_seconds": 2, "listen": "unix:/tmp/metrics.exporting"},
+                  serve={"listen": "127.0.0.1:9471"}, export={"headers_file": "/tmp/headers"}, spool={"directory": "/tmp/exporting"})
+    with open("/tmp/headers", "w", encoding="ascii") as f:
+        f.write("X-From-File: a token\n")
     t.ok(t.run("/opt/stacktap/bin/stacktapd", "--check-config", "--config",
                "/tmp/daemon.conf").returncode == 0, "the configuration is accepted")
     environment = dict(os.environ, OTEL_EXPORTER_OTLP_ENDPOINT=f"http://10.0.2.2:{port}",
@@ -75,7 +78,9 @@ def guest(t):
         t.ok(True, "stacktapd loads the module through libkmod")
         t.until(lambda: ledger_count(t, 200) >= 6, 120, "the receiver to accept six payloads")
         t.ok(daemon.poll() is None, "stacktapd is alive after all of it")
+        scrape(t, "/tmp/metrics.exporting", "metrics.first")
         by_url(t, burner)
+        scrape(t, "/tmp/metrics.exporting", "metrics.last")
         # written every ten seconds
         t.until(lambda: status()["exporter"]["payloads_sent"] >= 6, 30, "the status file to know of these")
         with open(t.path("status.json"), "w", encoding="utf-8") as f:
@@ -269,6 +274,12 @@ def ask(target, path="/tmp/serve.socket"):
     return answer.status, answer.read()
 
 
+def scrape(t, path, name):
+    """What the endpoint says at this moment, for `make test-dashboard`."""
+    with open(t.path(name), "wb") as file:
+        file.write(ask("/metrics", path)[1])
+
+
 def ask_store(target):
     """The same of what is stored, for which a host that is busy may have less than a minute of time."""
     for _ in range(4):
@@ -294,17 +305,8 @@ def at_own_rate(t, burner, rate):
     return *answers[0], is_seen
 
 
-def scrape(t, name):
-    """What the endpoint says at this moment, for `make test-dashboard` as well."""
-    answer = ask("/metrics", "/tmp/metrics.socket")[1].decode()
-    with open(t.path(name), "w", encoding="utf-8") as file:
-        file.write(answer)
-    return answer
-
-
 def live(t, burner):
     """Profiles of the next seconds, while the daemon's own go where they went."""
-    scrape(t, "metrics.first")
     other = t.start("/opt/stacktap/workload/deep", 2, 3600)
     began = time.time()
     code, profile = ask(f"/debug/pprof/profile?seconds=3&pid={burner.pid}")
@@ -355,7 +357,8 @@ def live(t, burner):
     t.ok(code == 400 and b"nothing" in refusal, f"an event that there is not: {code}", refusal)
     t.ok(status()["serve"]["address"] == "/tmp/serve.socket", "the status says where", status()["serve"])
     t.stop(other)
-    metrics = dict(line.rsplit(" ", 1) for line in scrape(t, "metrics.last").splitlines() if not line.startswith("#"))
+    metrics = dict(line.rsplit(" ", 1) for line in ask("/metrics", "/tmp/metrics.socket")[1].decode().splitlines()
+                   if not line.startswith("#"))
     of_module = {name: float(metrics.get(f'stacktap_module_{name}_total{{cpu="0"}}', 0))
                  for name in ("calls", "recorded", "filtered", "lost", "handler_seconds")}
     t.ok(of_module["recorded"] and of_module["handler_seconds"] > 0 and
@@ -384,6 +387,8 @@ def host(t):
     t.ok(exporter["payloads_dropped"] >= 1, "400 was dropped and counted")
     t.equal(exporter["partial_rejected"], 3, "a partial success is counted and not sent again")
     t.ok(exporter["bad_responses"] >= 1, "the garbage answer is counted")
+    t.ok(all(entry["headers"].get("X-From-File") == "a token" for entry in ledger if "headers" in entry),
+         "each request has the header that the file says")
     t.ok(len({entry.get("connection") for entry in ledger}) < len(ledger),
          f"connections are kept alive ({verdicts})")
     check = subprocess.run(["python3", "-B", os.path.join(t.top, "tests/otlp/check.py"),
