@@ -70,10 +70,10 @@ bool go_stack_init(struct go_stack *stack, struct pclntab *pclntab)
 
 bool go_stack_reads_code(const struct go_stack *stack)
 {
-	return !stack->has_flags;
+	return !stack->has_flags || stack->machine->has_link;
 }
 
-/* The file where it begins; one that is not known is taken for assembler's. */
+/* By the file where it begins; one that is not known is taken for assembler's, unless flags tell what it does. */
 static bool is_assembler(struct go_stack *stack, const struct pclntab_function *function, uint64_t entry)
 {
 	struct pclntab *pclntab = stack->pclntab;
@@ -83,12 +83,12 @@ static bool is_assembler(struct go_stack *stack, const struct pclntab_function *
 
 	pclntab_values(pclntab, function->files, entry, &run);
 	if (!function->files || pclntab_next(pclntab, &run) != 1 || pclntab_file(pclntab, function, run.value, &name) < 0)
-		return true;
+		return !stack->has_flags;
 	if (stack->has_file && stack->file == name)
 		return stack->is_assembler;
 	stack->has_file = pclntab_text(pclntab, pclntab->files + name, stack->path, sizeof(stack->path)) == 0;
 	if (!stack->has_file)
-		return true;
+		return !stack->has_flags;
 	length = strlen(stack->path);
 	stack->file = name;
 	stack->is_assembler = !length || (length >= 2 && !strcmp(stack->path + length - 2, ".s"));
@@ -238,7 +238,7 @@ static int find_again(struct go_stack *stack, const struct pclntab_function *fun
 	return 0;
 }
 
-/* Behind the first instruction that stores the link register. */
+/* Behind the first instruction that stores the link register; @end: none does. */
 static int find_saved(struct go_stack *stack, uint64_t entry, uint64_t end, uint64_t *ret_saved)
 {
 	const uint64_t step = 1ULL << stack->machine->shift;
@@ -260,22 +260,49 @@ static int find_saved(struct go_stack *stack, uint64_t entry, uint64_t end, uint
 	return 0;
 }
 
+/* Is there ever a frame? */
+static bool has_frame(struct go_stack *stack, const struct pclntab_function *function, uint64_t entry, uint64_t end)
+{
+	struct pclntab_run run;
+
+	pclntab_values(stack->pclntab, function->distances, entry, &run);
+	while (run.end < end && pclntab_next(stack->pclntab, &run) == 1)
+		if (run.value)
+			return true;
+	return false;
+}
+
+/* What of a function that stays on its stack its distances do not tell. */
+static int correct(struct go_stack *stack, const struct pclntab_function *function, bool is_by_hand, uint64_t entry,
+		   uint64_t end, struct go_stack_function *ret_function)
+{
+	const bool has_link = stack->machine->has_link, is_old = !stack->pclntab->has_ids;
+	int r = is_old ? find_again(stack, function, entry, end, ret_function) : 0;
+
+	if (r < 0 || !has_link || !(is_old || is_by_hand) || !has_frame(stack, function, entry, end))
+		return r;
+	r = find_saved(stack, entry, end, &ret_function->saved);
+	if (r == 0 && is_by_hand && ret_function->saved == end)
+		ret_function->kind = GO_STACK_LEAVES;
+	return r;
+}
+
 int go_stack_get(struct go_stack *stack, const struct pclntab_function *function, uint64_t entry, uint64_t end,
 		 struct go_stack_function *ret_function)
 {
+	const bool is_by_hand = go_stack_reads_code(stack) && is_assembler(stack, function, entry);
 	int r = 0;
 
 	*ret_function = (struct go_stack_function){ .kind = GO_STACK_STAYS, .again = UINT64_MAX, .behind = UINT64_MAX };
 	if (function->flags & FLAG_TOP || is_end(stack, function))
 		ret_function->kind = GO_STACK_ENDS;
-	else if (stack->has_flags)
-		ret_function->kind = function->flags & FLAG_SP_WRITE ? GO_STACK_LEAVES : GO_STACK_STAYS;
-	else if (is_assembler(stack, function, entry))
+	else if (function->flags & FLAG_SP_WRITE)
+		ret_function->kind = GO_STACK_LEAVES;
+	else if (is_by_hand)
 		r = leaves(stack, function, entry, end);
 	if (r == 1)
 		ret_function->kind = GO_STACK_LEAVES;
-	if (r != 0 || stack->pclntab->has_ids || ret_function->kind != GO_STACK_STAYS)
-		return r < 0 ? r : 0;
-	r = find_again(stack, function, entry, end, ret_function);
-	return r < 0 || !stack->machine->has_link ? r : find_saved(stack, entry, end, &ret_function->saved);
+	if (r == 0 && ret_function->kind == GO_STACK_STAYS)
+		r = correct(stack, function, is_by_hand, entry, end, ret_function);
+	return r < 0 ? r : 0;
 }

@@ -9,7 +9,9 @@
  *
  * What distances do not tell is read as well: Go 1.5 forgot that the call for more stack at a function's end is made before
  * there is a frame, Go 1.10 and 1.11 that there is one in what follows it in wrappers; and until Go 1.7 arm64's functions that call nothing do not store the link register, and large
- * frames are made before it is stored. Which of these versions wrote a table it does not say.
+ * frames are made before it is stored. Which of these versions wrote a table it does not say. In arm64's assembler a frame that
+ * is made by hand has it anywhere (crosscall2, which C calls Go by): where it is not at the lower end, or two instructions
+ * move the stack pointer and only the second has a distance, nothing is known, whatever the flags say.
  *
  * The file is hostile: reads are bounded, and time is in proportion to the code and the table.
  */
@@ -52,7 +54,7 @@ struct go_stack_function {
 /* False: functions that have to be known by name have none here. */
 bool go_stack_init(struct go_stack *stack, struct pclntab *pclntab);
 
-/* Is anything but the table itself read? */
+/* Is code read, beside the table itself? */
 bool go_stack_reads_code(const struct go_stack *stack);
 
 /* What @function, which takes up [@entry, @end), does. -ETIME; -errno of reading */

@@ -6,7 +6,7 @@
 enum {
 	REX_W = 0x48, REX_W_MASK = 0xf8,
 	REX_B = 1, REX_R = 4,
-	SP = 4, LINK = 30, SP_ARM64 = 31,
+	SP = 4, SP_ARM64 = 31,
 };
 
 /* The two operands of an instruction of x86, as they are where the stack pointer is one. */
@@ -95,7 +95,7 @@ bool sp_write_saves_link(const uint8_t bytes[static SP_WRITE_BYTES])
 {
 	const uint32_t word = word_of(bytes);
 
-	return (word & 31) == LINK && ((word & 0xffc00000) == 0xf9000000 ||	/* str */
-				       (word & 0xffe00400) == 0xf8000400 ||	/* with a new base */
-				       (word & 0xffe00c00) == 0xf8000000);	/* below it */
+	return (word & 0xffe00fff) == 0xf8000ffe ||	/* str x30, [sp, #-n]! */
+	       (word & 0xfffffc1f) == 0xf900001e ||	/* str x30, [xn] */
+	       (word & 0xfffffc1f) == 0xa93ff81d;	/* stp x29, x30, [xn, #-8] */
 }

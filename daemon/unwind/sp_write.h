@@ -16,7 +16,7 @@ enum { SP_WRITE_BYTES = 8 };	/* that are looked at */
  */
 bool sp_write_at(const struct machine *machine, const uint8_t bytes[static SP_WRITE_BYTES], uint32_t *ret_size);
 
-/* Is the link register stored there, in a frame that is made? arm64 */
+/* Is the link register stored there at the lower end of a frame, as Go's assembler does it? arm64 */
 bool sp_write_saves_link(const uint8_t bytes[static SP_WRITE_BYTES]);
 
 #endif /* STACKTAP_UNWIND_SP_WRITE_H */

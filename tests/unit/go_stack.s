@@ -15,7 +15,7 @@
 	.endif
 
 	.text
-	.globl _start, plain, leaving, unnoted, compiled, grows, block, behind, last
+	.globl _start, plain, leaving, unnoted, compiled, grows, block, behind, last, hand
 	.p2align 4
 _start:	.skip 16
 	.if ARM64
@@ -55,22 +55,29 @@ block:	.byte 0xe8, 0, 0, 0, 0, 0xeb, -0x23		# call; jmp grows
 behind:	.skip 8, 0x90
 	.endif
 last:	.skip 16
+hand:
+	.if ARM64
+	.long 0xd10083ff, 0xa9017bfd, 0xd503201f, 0xd65f03c0	# sub sp, sp, #32; stp x29, x30, [sp, #16]
+	.else
+	.skip 16, 0x90
+	.endif
 
 	.section .gopclntab, "aw", @progbits
 	.p2align 5
 table:
 	.if FLAGS
 	.long 0xfffffffa, 0x08010000 + ARM64 * 0x30000
-	.quad 7, 1, 0, units - table, 0, 0, functions - table
+	.quad 8, 1, 0, units - table, 0, 0, functions - table
 	.set base, functions
 	.else
 	.long 0xfffffffb, 0x08010000 + ARM64 * 0x30000
-	.quad 7
+	.quad 8
 	.set base, table
 	.endif
 functions:
 	.quad _start, d0 - base, plain, d1 - base, leaving, d2 - base, unnoted, d3 - base
-	.quad compiled, d4 - base, grows, d5 - base, last, d6 - base, last + 16
+	.quad compiled, d4 - base, grows, d5 - base, last, d6 - base
+	.quad hand, d7 - base, hand + 16
 	.long files - table
 
 	.macro describe label, at, name, distances, file, flags
@@ -89,6 +96,7 @@ functions:
 	describe d4, compiled, other, made, in_go, 0
 	describe d5, grows, other, forgot, in_go, 0
 	describe d6, last, switch, still, in_asm, 0
+	describe d7, hand, other, made, in_asm, 0
 
 	# each a run: change by zigzag, instructions; the first value is -1
 	.set U, 1 + 3 * ARM64

@@ -98,6 +98,8 @@ static const struct expected arm64[] = {
 	{ "compiled", 0, ARM64_LEAF }, { "compiled", 4, ARM64_UNSAVED }, { "compiled", 8, ARM64_FRAME },
 	{ "grows", 0, ARM64_LEAF }, { "grows", 12, ARM64_FRAME }, { "grows", 24, ARM64_LEAF },
 	{ "block", 0, ARM64_LEAF }, { "block", 8, ARM64_LEAF }, { "behind", 0, "no rule" },
+	/* its frame has the link register elsewhere */
+	{ "hand", 0, "no rule" }, { "hand", 8, "no rule" },
 };
 
 static void functions_that_leave_their_stack_are_found(void **state)
@@ -112,15 +114,21 @@ static void functions_that_leave_their_stack_are_found(void **state)
 	assert_int_equal(expect(build("-Wa,--defsym,ARM64=1"), EM_AARCH64, stays_arm64, ARRAY_SIZE(stays_arm64)), 0);
 }
 
-/* Where there are flags they count, and no code is read. */
+/* Where there are flags they count, and no code of x86 is read. */
 static void flags_of_go_117_go_first(void **state)
 {
 	const struct expected flagged[] = {
 		{ "_start", 0, "end of stack" }, { "leaving", 0, X86_LEAF }, { "unnoted", 0, X86_LEAF }, { "behind", 0, X86_FRAME },
 	};
+	const struct expected by_hand[] = {
+		{ "plain", 4, ARM64_FRAME }, { "unnoted", 0, "no rule" }, { "compiled", 4, ARM64_FRAME }, { "hand", 4, "no rule" },
+	};
 
 	(void)state;
 	assert_int_equal(expect(build("-Wa,--defsym,ELSEWHERE=1,--defsym,FLAGS=1"), EM_X86_64, flagged, ARRAY_SIZE(flagged)), 0);
+	/* but for arm64's assembler */
+	assert_int_equal(expect(build("-Wa,--defsym,ELSEWHERE=1,--defsym,FLAGS=1,--defsym,ARM64=1"), EM_AARCH64, by_hand,
+				ARRAY_SIZE(by_hand)), 0);
 }
 
 static void without_names_there_are_no_rules(void **state)
