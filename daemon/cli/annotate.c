@@ -150,6 +150,9 @@ static int parse(int argc, char **argv, struct annotate_options *options)
 	options->function = argv[optind];
 	if (optind + 1 < argc)
 		options->path = argv[optind + 1];
+	else if (access(options->path, F_OK) && !access(options->function, F_OK))
+		return cli_usage_error("annotate wants a FUNCTION before the file; `stacktap report %s' lists the hottest",
+				       options->function) + 1;
 	ret = places_check(&options->places, &options->default_directory);
 	return ret ? ret + 1 : 0;
 }

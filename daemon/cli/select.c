@@ -51,10 +51,31 @@ int select_parse(int option, const char *argument, struct selection *selection)
 	}
 }
 
+/* The view that has what is there of the only kind that is selected by; NULL: there is none, or more than one. */
+static const char *view_of_all(const struct selection *selection)
+{
+	const struct { const char *wanted, *view; } kinds[] = {
+		{ selection->process, " --by process" }, { selection->thread, " --by thread" },
+		{ selection->container, " --by container" }, { selection->service, " --by service" },
+		{ selection->cgroup, " --by cgroup" }, { selection->event, "" },
+	};
+	const char *view = NULL;
+
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
+		if (!kinds[i].wanted)
+			continue;
+		if (view)
+			return NULL;
+		view = kinds[i].view;
+	}
+	return view;
+}
+
 int select_found_nothing(const struct selection *selection, const char *path)
 {
+	const char *view = view_of_all(selection);
 	char text[1024];
 
 	selection_say_nothing(selection, recording_name(path), text, sizeof(text));
-	return cli_error("%s", text);
+	return view ? cli_error("%s; `stacktap report%s' lists those there are", text, view) : cli_error("%s", text);
 }

@@ -5,6 +5,7 @@
 #include <getopt.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/json.h"
 #include "cli/cli.h"
@@ -91,7 +92,7 @@ static int open_recording(const char *path, int *ret_fd)
 	if (ferror(stdin) || fflush(copy))
 		return -errno;
 	*ret_fd = fcntl(fileno(copy), F_DUPFD_CLOEXEC, 3);
-	return *ret_fd < 0 ? -errno : 0;
+	return *ret_fd < 0 || lseek(*ret_fd, 0, SEEK_SET) < 0 ? -errno : 0;
 }
 
 static void say(const struct options *options, const char *name)
@@ -137,6 +138,7 @@ int serve_run(int argc, char **argv)
 	char token[GUARD_TOKEN_SIZE], error[512], copy[32];
 	_cleanup_close_ int fd = -1;
 	struct listener *listener;
+	struct stat status;
 	struct site site;
 	int ret;
 
@@ -149,6 +151,10 @@ int serve_run(int argc, char **argv)
 	if (ret)
 		return cli_error("cannot open %s: %s%s", recording_name(options.path), strerror(-ret),
 				 recording_remedy(options.path, ret));
+	/* a store may begin later, and then has it */
+	if (!fstat(fd, &status) && S_ISREG(status.st_mode) &&
+	    recording_check(fd, recording_name(options.path), error, sizeof(error)) < 0)
+		return cli_error("%s", error);
 	/* the terminal is for the address; views are made for browsers, several at once */
 	recording_watch(NULL);
 	site = (struct site){ .path = options.path, .selection = options.selection };

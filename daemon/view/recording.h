@@ -38,6 +38,8 @@ int recording_read_twice(const char *path, const struct selection *selection, st
  * NULL). -EBADMSG, -E2BIG.
  */
 int recording_widen(const uint8_t *data, size_t size, struct time_span *span, uint64_t *samples);
+/* Is the first message of a file one of OTLP profiles? An error as recording_read() has it. */
+int recording_check(int fd, const char *name, char *ret_error, size_t error_size);
 /* For a process of one thread: @watch is told of each message that is read, and of the end of each pass. */
 void recording_watch(void (*watch)(size_t bytes, bool is_done));
 /* What helps where something "needs more memory than is allowed". */

@@ -159,20 +159,23 @@ void selection_say_nothing(const struct selection *selection, const char *name, 
 		{ "cgroup", selection->cgroup }, { "event", selection->event },
 	};
 	char time[SELECTION_TIME_MAX];
+	size_t wanted = 0, length;
 
 	if (selection_is_empty(selection)) {
 		snprintf(ret_text, size, "%s holds no samples", name);
 		return;
 	}
 	selection_say_time(selection, time, sizeof(time));
-	for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
-		if (!parts[i].wanted)
-			continue;
-		snprintf(ret_text, size, "%s: there is no %s %s in it%s", name, parts[i].what,
-			 parts[i].wanted, time);
-		return;
-	}
-	snprintf(ret_text, size, "%s: there are no samples in it%s", name, time);
+	for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
+		wanted += !!parts[i].wanted;
+	/* of several each may be there, but not together */
+	length = (size_t)snprintf(ret_text, size, wanted == 1 ? "%s: there is no" : "%s: there are no samples", name);
+	for (size_t i = 0, said = 0; i < ARRAY_SIZE(parts) && length < size; i++)
+		if (parts[i].wanted)
+			length += (size_t)snprintf(ret_text + length, size - length, "%s%s %s", said++ ? " and " :
+						   wanted > 1 ? " of " : " ", parts[i].what, parts[i].wanted);
+	if (length < size)
+		snprintf(ret_text + length, size - length, " in it%s", time);
 }
 
 static bool to_ns(double seconds, uint64_t *ret_ns)

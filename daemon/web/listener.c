@@ -279,7 +279,7 @@ static int fail(const struct listener_options *options, int err, char *ret_error
 			 "use ssh -L PORT:localhost:PORT", options->address);
 		break;
 	default:
-		snprintf(ret_error, size, "Cannot listen on %s: %s", options->address, strerror(-err));
+		snprintf(ret_error, size, "cannot listen on %s: %s", options->address, strerror(-err));
 	}
 	return err;
 }

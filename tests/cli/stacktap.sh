@@ -336,10 +336,13 @@ same "and the same shares" "$(sed 's/ ± [0-9.]*//g; s/  */ /g' "$scratch/once")
 TMPDIR=$scratch/absent "$stacktap" report --json - < <(cat "$scratch/sample.otlp") 2>"$scratch/said" >"$out"
 check "JSON of a pipe without TMPDIR is told of, too" says "$scratch/said" "temporary file in $scratch/absent (No such file or directory): sampling"
 refused "report of no such process" 1 "no process 9" report --process 9 sample.otlp
+refused "report of no such process, and what helps" 1 "; \`stacktap report --by process' lists those there are" report --process 9 sample.otlp
+refused "report of what is there, but not together" 1 "there are no samples of process burn and thread x in it" \
+	report --process burn --thread x sample.otlp
 refused "report of no such thread" 1 "no thread x" report --thread x sample.otlp
 refused "report of no such container" 1 "no container x" report --container x sample.otlp
 refused "report of no such service" 1 "no service x" report --service x sample.otlp
-refused "report of no such event" 1 "no event x" report --event x sample.otlp
+refused "report of no such event" 1 "no event x in it; \`stacktap report' lists" report --event x sample.otlp
 refused "report of no such time" 1 "no samples in it from 3600 s on" report --from 1h sample.otlp
 
 install -m 000 "$scratch/sample.otlp" "$scratch/theirs.otlp"
@@ -446,9 +449,24 @@ check "flamegraph onto a full disk" bash -c 'cd "$2" && "$1" flamegraph -o /dev/
 refused "serve of no such file" 1 "/no/such.otlp" serve /no/such.otlp
 refused "serve of two files" 2 "b.otlp" serve a.otlp b.otlp
 refused "serve to other hosts" 1 "ssh -L" serve -l 0.0.0.0:0 sample.otlp
+printf '\037\213\010 pprof' >"$scratch/cpu.pb.gz"
+: >"$scratch/nothing.otlp"
+head -c 100 "$scratch/sample.otlp" >"$scratch/begun.otlp"
+refused "serve of no profile" 1 "cpu.pb.gz is of perf or pprof, not OTLP: \`stacktap convert" serve cpu.pb.gz
+refused "serve of nothing" 1 "nothing.otlp holds no profiles" serve nothing.otlp
+refused "serve of what is cut off" 1 "begun.otlp is cut off inside its first message" serve begun.otlp
+refused "serve of nothing on standard input" 1 "standard input holds no profiles" serve -
+python3 -c 'import socket, sys, time
+one = socket.create_server(("127.0.0.1", 0))
+print(one.getsockname()[1], flush=True)
+time.sleep(30)' >"$scratch/port" &
+occupant=$!
+until [ -s "$scratch/port" ]; do sleep 0.1; done
+refused "serve where another one listens" 1 "cannot listen on $(<"$scratch/port"): Address already in use" serve -l "$(<"$scratch/port")" sample.otlp
+kill "$occupant"
 refused "serve nowhere" 1 "\`port' is no address" serve -l port sample.otlp
-refused "serve in no directory, by unix:" 1 "Cannot listen on /no/such/s: No such file" serve -l unix:/no/such/s sample.otlp
-refused "serve in no directory" 1 "Cannot listen on /no/such/s: No such file" serve -l /no/such/s sample.otlp
+refused "serve in no directory, by unix:" 1 "cannot listen on /no/such/s: No such file" serve -l unix:/no/such/s sample.otlp
+refused "serve in no directory" 1 "cannot listen on /no/such/s: No such file" serve -l /no/such/s sample.otlp
 
 refused "objects of no such file" 1 "/no/such.otlp" objects sample.otlp /no/such.otlp
 check "objects" run 0 objects sample.otlp
@@ -552,6 +570,7 @@ refused "report of lines and addresses" 2 "--addresses and --lines" report --lin
 refused "report of lines by what" 2 "--lines is for" report --lines --tree sample.otlp
 refused "annotate of nothing" 2 "a FUNCTION" annotate
 refused "annotate of two files" 2 "b.otlp" annotate f a.otlp b.otlp
+refused "annotate of a file alone" 2 "wants a FUNCTION before the file; \`stacktap report sample.otlp' lists the hottest" annotate sample.otlp
 refused "annotate of no such file" 1 "/no/such.otlp" annotate f /no/such.otlp
 refused "annotate of no such function" 1 "no function \`f'" annotate f sample.otlp
 refused "annotate of one that only calls" 1 "itself: 210 are in what it calls" annotate main sample.otlp

@@ -449,7 +449,7 @@ static void test_unix_socket(void **state _unused_)
 	assert_int_equal(st.st_mode & 0777, 0600);
 	assert_status(ask(listener, "GET /" HEAD), 200);
 	assert_int_equal(listener_open(&options, &second, error, sizeof(error)), -EADDRINUSE);
-	assert_non_null(strstr(error, "Cannot listen on /tmp/listener-"));
+	assert_non_null(strstr(error, "cannot listen on /tmp/listener-"));
 	listener_close(listener);
 	assert_int_equal(access(path, F_OK), -1);
 

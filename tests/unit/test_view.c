@@ -218,6 +218,13 @@ static void times_are_said(void **state)
 	selection.process = "shop";
 	selection_say_nothing(&selection, "host.otlp", text, sizeof(text));
 	assert_string_equal(text, "host.otlp: there is no process shop in it in its last 1.5 s, up to 2023-11-14T22:13:20Z");
+	selection = (struct selection){ .process = "shop", .event = "cycles" };
+	/* there may be both, but not together */
+	selection_say_nothing(&selection, "host.otlp", text, sizeof(text));
+	assert_string_equal(text, "host.otlp: there are no samples of process shop and event cycles in it");
+	selection = (struct selection){ .from = { MOMENT_START, 10000000000 } };
+	selection_say_nothing(&selection, "host.otlp", text, sizeof(text));
+	assert_string_equal(text, "host.otlp: there are no samples in it from 10 s on");
 }
 
 static bool is_kernel(const void *ctx, const struct model_frame *frame)
