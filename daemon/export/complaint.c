@@ -25,6 +25,7 @@ void complain(struct complaints *complaints, const char *what, const struct http
 	struct complaint *complaint = find(complaints, answer);
 	const uint64_t now = clock_monotonic();
 
+	complaints->failed++;
 	if (complaint && now - complaint->time < COMPLAIN_NS) {
 		complaint->more++;
 		return;
@@ -43,11 +44,9 @@ void complain(struct complaints *complaints, const char *what, const struct http
 
 void complaints_end(struct complaints *complaints)
 {
-	bool any = false;
-
-	for (unsigned int i = 0; i < COMPLAINTS; i++)
-		any |= complaints->of[i].time;
-	if (any)
-		log_info("the receiver%s%s takes requests again", complaints->name[0] ? " " : "", complaints->name);
+	if (complaints->failed)
+		log_info("the receiver%s%s takes requests again; %" PRIu64 " failed", complaints->name[0] ? " " : "",
+			 complaints->name, complaints->failed);
+	complaints->failed = 0;
 	memset(complaints->of, 0, sizeof(complaints->of));
 }

@@ -23,11 +23,12 @@ struct complaints {
 	const char *name;	/* of the destination; "": there is but one */
 	struct complaint of[COMPLAINTS];
 	unsigned int next;
+	uint64_t failed;	/* requests, since the last that was taken */
 };
 
 /* @what the receiver did. */
 void complain(struct complaints *complaints, const char *what, const struct http_answer *answer);
-/* A payload is taken: all is well. */
+/* A payload is taken: all is well, which is said with how many requests had failed. */
 void complaints_end(struct complaints *complaints);
 
 #endif /* STACKTAP_EXPORT_COMPLAINT_H */

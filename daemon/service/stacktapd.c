@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "broker/broker.h"
+#include "export/environment.h"
 #include "service/config.h"
 #include "service/daemon.h"
 #include "service/notify.h"
@@ -237,7 +238,7 @@ static void look_at_pause(struct daemon *daemon)
 			    "[fleet] kill_switch to one on a local disk",
 			    service_config(daemon->service)->kill_switch, strerror(stats.error));
 	else if (after != before && (before == PAUSE_KILL_SWITCH || before == PAUSE_UNKNOWN))
-		log_info("there is no kill switch now");
+		log_info("the kill switch is gone%s", after == PAUSE_NONE ? ": sampling goes on" : "");
 }
 
 /* False: nothing runs any more. */
@@ -443,6 +444,17 @@ static int check_filter(const struct config *config)
 	return ret;
 }
 
+/* The variables of OTEL_, which win over the file, are as much of the configuration. */
+static int check_environment(char *error, size_t error_size)
+{
+	struct environment environment;
+	int ret = environment_load(&environment, error, error_size);
+
+	if (!ret)
+		environment_free(&environment);
+	return ret;
+}
+
 int main(int argc, char **argv)
 {
 	struct daemon daemon = { .options = { .config_path = CONFIG_PATH }, .signals = -1,
@@ -458,6 +470,11 @@ int main(int argc, char **argv)
 		return ret - 1;
 	watch_note(&daemon.watch, daemon.options.config_path);
 	ret = load_config(&daemon.options, &config, error, sizeof(error));
+	if (!ret) {
+		ret = check_environment(error, sizeof(error));
+		if (ret)
+			config_done(&config);
+	}
 	if (ret < 0) {
 		log_error("%s", error);
 		keeper_drop();

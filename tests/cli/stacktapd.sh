@@ -90,6 +90,11 @@ check "and proposes none" bash -c '! grep -q "did you mean" "$1"' - "$scratch/er
 bad "no such cgroup" '[filter]\ncgroups = no/such.slice\n' "cgroup"
 check "which hinders nobody from printing it" run 0 --dump-config --config "$scratch/bad.conf"
 bad "no ini file" 'hello, world\n' "bad.conf:1:"
+printf '' >"$scratch/bad.conf"
+OTEL_EXPORTER_OTLP_PROTOCOL=thrift check "a wrong variable: --check-config" run 1 --check-config --config "$scratch/bad.conf"
+check "a wrong variable is named" says 'OTEL_EXPORTER_OTLP_PROTOCOL is "thrift"'
+OTEL_EXPORTER_OTLP_ENDPOINT=collector:4318 check "a daemon does not start with one" run 2 --no-load-module --config "$scratch/bad.conf"
+check "and says why it does not" says "OTEL_EXPORTER_OTLP_ENDPOINT does not start with http://"
 check "a good file" run 0 --check-config --config packaging/stacktap.conf
 check "a good file says nothing" test ! -s "$scratch/err" -a ! -s "$scratch/out"
 
