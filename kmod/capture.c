@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * From overflow to record. Phase 1 is all that runs in NMI or in a PMU's interrupt: it fills a slot
- * of the stash. Phase 2 runs with IRQs off on the same CPU (see defer.c), walks the user stack and
- * writes the ring. Timer and software events do both at once. User space has the ring mapped, so
- * nothing is decided by what is read back from there.
+ * From overflow to record. Phase 1 runs in NMI or in a PMU's interrupt and fills a slot of the stash.
+ * Phase 2 runs with IRQs off on the same CPU (see defer.c), walks the user stack and writes the ring.
+ * Timer and software events do both at once, and so does an interrupt of the PMU, be it an NMI, that hit
+ * user mode and is short of nothing, see capture_walk_ns(). User space has the ring mapped, so nothing is
+ * decided by what is read back from there.
  */
 #include <linux/cgroup.h>
 #include <linux/moduleparam.h>
 #include <linux/rcupdate.h>
 #include <linux/sched.h>
 #include <linux/sched/signal.h>
+#include <linux/sched/task_stack.h>
 
+#include "allowance.h"
 #include "capture.h"
 #include "ceiling.h"
 #include "compat/compat.h"
@@ -45,6 +48,13 @@ enum {
 };
 
 static DEFINE_PER_CPU(struct stretch, capture_stretch);
+
+/* What became of a hit where both phases are one. */
+enum capture_outcome {
+	CAPTURE_LOST,		/* before it came to the user stack */
+	CAPTURE_DONE,
+	CAPTURE_PUT_OFF,	/* nothing was written, phase 2 is to walk that stack */
+};
 
 static void capture_lose(struct stacktap_counter *counter, enum stacktap_lost reason, u64 time)
 {
@@ -230,12 +240,12 @@ static noinline u32 capture_extras(struct stacktap_cpu *cpu, struct stacktap_sam
 /*
  * The user half of @sample, which is @size bytes long so far and has @flags and @kernel_end, and
  * its publication, for which the section has @left_ns from @began on. @slot is what phase 1 left of it,
- * NULL in one phase.
+ * NULL in one phase. @in_place: what would be cut or have a slice is put off instead.
  */
-static __always_inline void
+static __always_inline enum capture_outcome
 capture_finish(struct stacktap_counter *counter, struct stacktap_sample *sample, u32 size,
 	       const struct stacktap_slot *slot, u16 flags, u8 kernel_end, s64 space,
-	       struct cost_moment began, u32 left_ns, enum ceiling_level level)
+	       struct cost_moment began, u32 left_ns, enum ceiling_level level, bool in_place)
 {
 	struct stacktap_section *section = section_begin(sample, size, STACKTAP_SECTION_USER_IPS);
 	struct stacktap_cpu *cpu = counter->cpu;
@@ -251,11 +261,15 @@ capture_finish(struct stacktap_counter *counter, struct stacktap_sample *sample,
 	stack->end = STACKTAP_END_NONE;
 	stack->extras = 0;
 	stack->generation = 0;
-	flags = st_user_walk(cpu, slot, flags, began, limit_ns);
+	flags = st_user_walk(cpu, slot, flags, began, limit_ns, in_place);
+	if (in_place && unlikely(stack->end == STACKTAP_END_TIME)) {
+		count_add(1, &counter->put_off);
+		return CAPTURE_PUT_OFF;
+	}
 	if (unlikely(stack->end == STACKTAP_END_DEPTH && stack->nr >= stack->max)) {
 		if (stack->max < wanted) {
 			capture_refuse(counter, space, began.now);
-			return;
+			return CAPTURE_DONE;
 		}
 		if (wanted < session->user_frames)
 			stack->end = short_end(left_ns);
@@ -273,6 +287,8 @@ capture_finish(struct stacktap_counter *counter, struct stacktap_sample *sample,
 	ring_commit(ring, size);
 
 	count_add(1, &counter->recorded);
+	if (in_place)
+		count_add(1, &counter->in_place);
 	count_add(1, &counter->kernel_end[kernel_end]);
 	count_add(1, &counter->user_end[stack->end]);
 	if (unlikely(flags & (STACKTAP_SAMPLE_MOVED | STACKTAP_SAMPLE_STALE)))
@@ -282,6 +298,7 @@ capture_finish(struct stacktap_counter *counter, struct stacktap_sample *sample,
 	if (ring->data_bytes - RECORD_RESERVE - space + size >= ring->watermark &&
 	    wq_has_sleeper(&session->wait))
 		st_defer_wake(session);
+	return CAPTURE_DONE;
 }
 
 /* How a kernel stack ended for which @stack had room for all of @wanted frames. */
@@ -318,10 +335,11 @@ static noinline u32 capture_kernel(struct stacktap_cpu *cpu, struct stacktap_sam
 	return size + section_end(section, stack->nr);
 }
 
-/* Both phases in one. Returns whether it came to the user stack. */
-static bool capture_now(struct stacktap_counter *counter, struct perf_sample_data *data,
-			struct pt_regs *regs, struct cost_moment began, u32 left_ns,
-			enum ceiling_level level)
+/* Both phases in one. @in_place: see capture_in_place(). */
+static __always_inline enum capture_outcome
+capture_now(struct stacktap_counter *counter, struct perf_sample_data *data,
+	    struct pt_regs *regs, struct cost_moment began, u32 left_ns,
+	    enum ceiling_level level, bool in_place)
 {
 	struct stacktap_sample *sample;
 	u32 size = sizeof(*sample);
@@ -332,19 +350,19 @@ static bool capture_now(struct stacktap_counter *counter, struct perf_sample_dat
 
 	sample = capture_begin(counter, now, &space);
 	if (!sample)
-		return false;
+		return CAPTURE_LOST;
 	flags = sample_begin(sample, counter, data, regs, now);
-	if (!user_mode(regs)) {
+	if (!in_place && !user_mode(regs)) {
 		size = capture_kernel(counter->cpu, sample, regs, space, left_ns, level);
 		end = counter->cpu->stack.end;
 	}
 	if (!size) {
 		capture_refuse(counter, space, now);
-		return false;
+		return CAPTURE_LOST;
 	}
 	cost_add_alone(&counter->cpu->front_cost, began.ticks);
-	capture_finish(counter, sample, size, NULL, flags, end, space, began, left_ns, level);
-	return true;
+	return capture_finish(counter, sample, size, NULL, flags, end, space, began, left_ns, level,
+			      in_place);
 }
 
 /* Phase 2 of what phase 1 left in @slot, for which the section has @left_ns from @began on. */
@@ -378,7 +396,7 @@ static void capture_later(const struct stacktap_slot *slot, struct cost_moment b
 	level = min_t(enum ceiling_level, st_ceiling_look(counter->cpu, now), CEILING_LEAF);
 	capture_finish(counter, sample, size, slot,
 		       slot->sample.header.flags | STACKTAP_SAMPLE_TWO_PHASE,
-		       slot->sample.kernel_end, space, began, left_ns, level);
+		       slot->sample.kernel_end, space, began, left_ns, level, false);
 }
 
 static bool capture_one_phase(struct stacktap_counter *counter, const struct perf_event *event,
@@ -391,7 +409,7 @@ static bool capture_one_phase(struct stacktap_counter *counter, const struct per
 	};
 	struct stretch *stretch = this_cpu_ptr(&capture_stretch);
 	struct stacktap_cpu *cpu = counter->cpu;
-	bool is_whole;
+	enum capture_outcome outcome;
 	u32 left_ns;
 
 	if (unlikely(cpu->recording)) {
@@ -404,11 +422,50 @@ static bool capture_one_phase(struct stacktap_counter *counter, const struct per
 	/* each of many sessions would go beyond it by its first frames and by a kernel stack, which has no clock */
 	if (SESSION_IS_STRICT && !left_ns)
 		level = max_t(enum ceiling_level, level, CEILING_LEAF);
-	is_whole = capture_now(counter, data, regs, began, left_ns, level);
+	outcome = capture_now(counter, data, regs, began, left_ns, level, false);
 	stretch_end(stretch, began.now, cost_later(began).now, cause);
 	barrier();
 	cpu->recording = false;
-	return is_whole;
+	return outcome != CAPTURE_LOST;
+}
+
+/*
+ * For how many ns may the PMU's interrupt at @now walk the user stack itself, be it an NMI? 0: not at all. It may
+ * where it hit user mode: then nothing of the kernel is half done on this CPU, so no record, no walk and no
+ * slot of the stash is, and user memory is as it is in any system call. That @regs are those that the entry
+ * saved is looked at, as a PMU may make up its own. Hits that wait in the stash come first.
+ */
+static __always_inline u32 capture_walk_ns(const struct stacktap_counter *counter,
+					   struct pt_regs *regs, u64 now)
+{
+	const struct stacktap_cpu *cpu = counter->cpu;
+
+	if (!counter->may_finish || !user_mode(regs) || unlikely(regs != task_pt_regs(current)) ||
+	    unlikely(!cpu->stash || stash_count(cpu->stash) || cpu->recording || cpu->stashing))
+		return 0;
+	return min_t(u32, SESSION_WALK_LIMIT_NS,
+		     allowance_left(this_cpu_ptr(&st_allowance), now,
+				    READ_ONCE(st_allowance_limit_ns)));
+}
+
+/*
+ * Both phases in one of a hit that phase 2 can have as well, where capture_walk_ns(). What is not done within
+ * @walk_ns is put off, not cut.
+ */
+static enum capture_outcome capture_in_place(struct stacktap_counter *counter,
+					     struct perf_sample_data *data, struct pt_regs *regs,
+					     struct cost_moment began, u32 walk_ns,
+					     enum ceiling_level level)
+{
+	struct stacktap_cpu *cpu = counter->cpu;
+	enum capture_outcome outcome;
+
+	cpu->recording = true;
+	barrier();
+	outcome = capture_now(counter, data, regs, began, walk_ns, level, true);
+	barrier();
+	cpu->recording = false;
+	return outcome;
 }
 
 static noinline void slot_walk_kernel(struct stacktap_slot *slot, struct pt_regs *regs,
@@ -510,7 +567,9 @@ static __always_inline bool capture_handle(struct stacktap_counter *counter,
 	struct stacktap_session *session = counter->cpu->session;
 	bool throttled = event->hw.interrupts == COMPAT_MAX_INTERRUPTS;
 	const struct stacktap_filter *filter;
+	enum capture_outcome outcome;
 	u64 now = began.now;
+	u32 walk_ns;
 
 	if (throttled) {
 		local64_inc(&counter->throttled);
@@ -544,8 +603,12 @@ static __always_inline bool capture_handle(struct stacktap_counter *counter,
 	}
 	if (counter->one_phase && !in_nmi())
 		return capture_one_phase(counter, event, data, regs, began, level);
-	capture_stash(counter, data, regs, now, level);
-	return false;
+	walk_ns = capture_walk_ns(counter, regs, now);
+	outcome = walk_ns ? capture_in_place(counter, data, regs, began, walk_ns, level) :
+			    CAPTURE_PUT_OFF;
+	if (outcome == CAPTURE_PUT_OFF)
+		capture_stash(counter, data, regs, now, level);
+	return walk_ns && outcome != CAPTURE_LOST;
 }
 
 void st_capture_overflow(struct perf_event *event, struct perf_sample_data *data,
@@ -556,8 +619,8 @@ void st_capture_overflow(struct perf_event *event, struct perf_sample_data *data
 	unsigned long flags;
 	struct cost_moment began;
 	bool is_whole, is_fast;
-	u64 now;
 	u32 ns;
+	u64 now;
 
 	local64_inc(&counter->calls);
 #ifdef STACKTAP_TEST
@@ -585,6 +648,8 @@ void st_capture_overflow(struct perf_event *event, struct perf_sample_data *data
 	ns = cost_add(is_whole ? &counter->cpu->whole_cost : &counter->cpu->handler_cost,
 		      began.ticks);
 	st_ceiling_charge(counter->cpu, ns + CEILING_INTERRUPT_NS);
+	if (!counter->one_phase)
+		allowance_note(this_cpu_ptr(&st_allowance), now, ns);
 	if (counter->clock)
 		pace_note_due(&counter->pace, event, READ_ONCE(counter->period),
 			      event->hw.interrupts != COMPAT_MAX_INTERRUPTS);

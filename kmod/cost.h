@@ -90,7 +90,7 @@ static __always_inline u32 cost_add(struct stacktap_cost *cost, u32 began)
 	return ns;
 }
 
-/* The same, of what no NMI adds to; IRQs are off. */
+/* The same, of what no NMI adds to but one that hit user mode; IRQs are off. */
 static __always_inline u32 cost_add_alone(struct stacktap_cost *cost, u32 began)
 {
 	u32 said = cost_ns(began), ns = min_t(u32, said, COST_LONGEST_NS);

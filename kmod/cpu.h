@@ -50,6 +50,7 @@ struct stacktap_counter {
 	u16 index;
 	u8 context;		/* enum stacktap_context; NMI or IRQ is decided at the overflow */
 	bool one_phase;
+	bool may_finish;	/* where it is not: its interrupt may do both phases, see capture.c */
 	bool clock;		/* counts nanoseconds */
 	u32 type;		/* of what really counts */
 	u64 config;
@@ -78,10 +79,12 @@ struct stacktap_counter {
 	local64_t calls;
 	local64_t raises;	/* times that the handler doubled the period */
 	u64 raises_seen;	/* by degrade.c */
-	local64_t recorded;	/* by the producer of the ring, as moved, stale and the ends */
+	local64_t recorded;	/* by the producer of the ring, as in_place, put_off, moved, stale and the ends */
 	local64_t filtered;
 	local64_t throttled;
 	local64_t missed;	/* periods that late timers swallowed */
+	local64_t in_place;
+	local64_t put_off;
 	local64_t moved;
 	local64_t stale;
 	local64_t lost[STACKTAP_LOST_REASONS];
@@ -121,7 +124,7 @@ struct stacktap_cpu {
 	u8 states_due;		/* bits of enum stacktap_cpu_state */
 	u8 state;		/* the last one owed or told */
 	u64 lost_first;		/* time of the first of them */
-	local64_t table_hits;	/* user stacks walked with a mapping list; phase 2 only, as the next */
+	local64_t table_hits;	/* user stacks walked with a mapping list; the ring's producer, as the next */
 	local64_t table_misses;
 	local64_t table_frames;
 	local64_t table_fp_frames;

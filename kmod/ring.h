@@ -9,7 +9,8 @@
 
 /*
  * The records of one CPU. There is one producer: whoever holds this CPU with IRQs off, or the
- * holder of the session's mutex while the CPU is offline. NMIs never write here.
+ * holder of the session's mutex while the CPU is offline. An NMI is one only if it hit user mode, where
+ * no other can be half done.
  */
 struct stacktap_ring {
 	u64 head;		/* the truth; the producer page only gets copies */

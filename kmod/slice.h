@@ -20,7 +20,7 @@ enum {
 	SLICE_SPACES = 64,
 };
 
-/* Of one session on one CPU; phase 2 only, but for the counts, which anybody reads. */
+/* Of one session on one CPU; who writes its ring only, but for the counts, which anybody reads. */
 struct stacktap_slices {
 	/*
 	 * Two sums instead of a queue of slices: of those before @fence in the ring and of those
@@ -38,6 +38,12 @@ struct stacktap_slices {
 		u32 count;
 	} spaces[SLICE_SPACES];
 };
+
+/* Is the next walk with a list the one in @every that has a slice for comparison? */
+static inline bool slice_is_next(const struct stacktap_slices *slices, u32 every)
+{
+	return unlikely(every) && slices->walks + 1 >= every;
+}
 
 /*
  * Append the sections REGS and STACK_SLICE to @sample, which is @size bytes long so far and lies in

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include <linux/cpumask.h>
 #include <linux/ktime.h>
+#include <linux/moduleparam.h>
 #include <linux/netlink.h>
 #include <linux/perf_event.h>
 
@@ -14,6 +15,12 @@ enum {
 	/* no CPU runs slower than 100 MHz, so this is MAX_RATE_HZ there */
 	SOURCE_MIN_CYCLES = 10000,
 };
+
+#ifdef STACKTAP_TEST
+static bool like_pmu;
+module_param(like_pmu, bool, 0644);
+MODULE_PARM_DESC(like_pmu, "take clocks and software events that are set up from now on as a PMU's interrupts, where there is none");
+#endif
 
 static bool source_is_clock(u32 type, u64 config)
 {
@@ -215,6 +222,11 @@ static void counter_begin(struct stacktap_counter *counter, const struct stackta
 			   type == PERF_TYPE_SOFTWARE ? STACKTAP_CONTEXT_TASK :
 			   STACKTAP_CONTEXT_IRQ;
 	counter->one_phase = type == PERF_TYPE_SOFTWARE && !two_phase;
+#ifdef STACKTAP_TEST
+	if (READ_ONCE(like_pmu))
+		counter->one_phase = false;
+#endif
+	counter->may_finish = !two_phase;
 	st_pace_begin(&counter->pace, event, counter->period,
 		      counter->clock ? PACE_CLOCK :
 		      type == PERF_TYPE_SOFTWARE ? PACE_SOFTWARE : PACE_COUNTER,

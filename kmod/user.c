@@ -40,15 +40,19 @@ static void user_walk_frames(struct stacktap_stack *stack, struct cost_moment be
 	}
 }
 
-/* In a session that uses tables. */
+/* In a session that uses tables. Slices are left to phase 2, and so are walks that have no list, most of which want one. */
 static noinline void user_walk_tables(struct stacktap_cpu *cpu, struct pt_regs *regs,
 				      struct stacktap_stack *stack,
-				      struct cost_moment began, u32 limit_ns)
+				      struct cost_moment began, u32 limit_ns, bool in_place)
 {
 	const struct stacktap_session *session = cpu->session;
 	const struct stacktap_list *list = st_mappings_find(&session->tables, current->mm);
 	struct walk_counts counts;
 
+	if (in_place && unlikely(!list || slice_is_next(&cpu->slices, session->slice_every))) {
+		stack->end = STACKTAP_END_TIME;
+		return;
+	}
 	if (!list) {
 		count_add(1, &cpu->table_misses);
 		user_walk_frames(stack, began, limit_ns);
@@ -63,6 +67,11 @@ static noinline void user_walk_tables(struct stacktap_cpu *cpu, struct pt_regs *
 		return;
 	}
 	st_walk_tables(list, cpu->memo, regs, stack, began, limit_ns, &counts);
+	if (in_place && counts.is_unlisted && session->slice_bytes)
+		stack->end = STACKTAP_END_TIME;
+	/* which is counted by who walks it to its end */
+	if (in_place && unlikely(stack->end == STACKTAP_END_TIME))
+		return;
 	count_add(1, &cpu->table_hits);
 	count_add(counts.searches, &cpu->table_searches);
 	count_add(counts.frames, &cpu->table_frames);
@@ -82,7 +91,7 @@ static noinline void user_walk_tables(struct stacktap_cpu *cpu, struct pt_regs *
 }
 
 u16 st_user_walk(struct stacktap_cpu *cpu, const struct stacktap_slot *slot, u16 flags,
-		 struct cost_moment began, u32 limit_ns)
+		 struct cost_moment began, u32 limit_ns, bool in_place)
 {
 	const struct stacktap_session *session = cpu->session;
 	const struct task_struct *task = current;
@@ -133,7 +142,7 @@ u16 st_user_walk(struct stacktap_cpu *cpu, const struct stacktap_slot *slot, u16
 
 	pagefault_disable();
 	if (session->slice_bytes || atomic_read(&session->tables.lists))
-		user_walk_tables(cpu, regs, stack, began, limit_ns);
+		user_walk_tables(cpu, regs, stack, began, limit_ns, in_place);
 	else
 		user_walk_frames(stack, began, limit_ns);
 	pagefault_enable();

@@ -43,7 +43,7 @@
 #include <linux/types.h>
 
 #define STACKTAP_ABI_MAJOR	1
-#define STACKTAP_ABI_MINOR	12
+#define STACKTAP_ABI_MINOR	13
 
 #define STACKTAP_DEVICE		"/dev/stacktap"
 
@@ -317,7 +317,7 @@ enum stacktap_record_type {
 #define STACKTAP_SAMPLE_USER_MODE	(1 << 0)	/* the overflow hit user mode */
 #define STACKTAP_SAMPLE_MOVED		(1 << 1)	/* the task ran on before its stack was walked */
 #define STACKTAP_SAMPLE_STALE		(1 << 2)	/* another task ran by then: no user stack */
-#define STACKTAP_SAMPLE_TWO_PHASE	(1 << 3)
+#define STACKTAP_SAMPLE_TWO_PHASE	(1 << 3)	/* of a PMU's: until 1.12 all of them */
 #define STACKTAP_SAMPLE_KERNEL_THREAD	(1 << 4)	/* no user half ever (also io and user workers) */
 #define STACKTAP_SAMPLE_IDLE		(1 << 5)	/* the CPU's idle task */
 
@@ -639,7 +639,8 @@ struct stacktap_cpu_record {
  *			CNT_CALLS, CNT_RECORDED, CNT_FILTERED, CNT_THROTTLED, CNT_LOST: nest of u64 by
  *			reason + 1, CNT_ENABLED_NS, CNT_RUNNING_NS, CNT_TIMES_AT (see below),
  *			CNT_MOVED, CNT_STALE, CNT_STALLED, CNT_SHARE, CNT_MULTIPLEXED, CNT_RAISES,
- *			CNT_MISSED, CNT_KERNEL_END, CNT_USER_END: nests of u64 by reason + 1
+ *			CNT_MISSED, CNT_IN_PLACE, CNT_PUT_OFF, CNT_KERNEL_END, CNT_USER_END: nests of
+ *			u64 by reason + 1
  *
  * A hardware counter shares the PMU with others, which may take turns with it or, pinned, take its
  * place. Every two seconds the module looks at each whose CPU was busy since, for how much of the
@@ -653,13 +654,22 @@ struct stacktap_cpu_record {
  * was made, are those of CNT_TIMES_AT. That is now for software's counters. Of hardware's it is the
  * last of those looks, or when it was stopped; 0: there was none yet, and both are 0.
  *
+ * A PMU's interrupt, which may be an NMI, takes a sample in two phases: it notes what it hit, and the user
+ * stack is walked and the record written when it is over. From 1.13 on one that hit user mode does both
+ * itself, which CNT_IN_PLACE counts: if nothing of the session waits for phase 2 on its CPU, and while the
+ * mean of these handlers on that CPU, over the last 128, is below the module's parameter in_place_ns (1250;
+ * 0: never). perf lowers the sampling rate of the whole system when its own mean of them is above what
+ * perf_cpu_time_max_percent allows, 2500 ns by default. What is not done within 13 times in_place_ns, has no
+ * list in a session that uses tables, or is to have a stack slice, is left to phase 2 as if it had not been
+ * begun, which CNT_PUT_OFF counts. SAMPLE_TWO_PHASE tells which way a sample went.
+ *
  * A clock's timer that is late by whole periods, as IRQs were off or a virtual CPU did not run, gives
  * one sample for all of them: CNT_MISSED counts the others. No handler was called for those, so they
  * are in no other count, and the weight of samples does not have them.
  *
  * HANDLER_* are of the overflow handler, once for each of its calls: both phases where they are one,
  * else the first. DRAIN_* are of phase 2, once for each time that it emptied the stash, of one sample
- * or several; without two-phase sources it counts none. What perf and the interrupt itself cost
+ * or several; without two-phase samples it counts none. What perf and the interrupt itself cost
  * is in neither; an NMI's handler that hits one of them is counted in both. _NS is their sum; bucket i
  * of _TIMES counts those that took less than 2^(STACKTAP_TIME_SHIFT + i) ns and not less than half of
  * that, the first all below 2^STACKTAP_TIME_SHIFT.
@@ -787,7 +797,7 @@ enum stacktap_attr {
 	STACKTAP_A_CPU_ID,		/* u32 */
 	STACKTAP_A_CPU_STATE,		/* u8, enum stacktap_cpu_state */
 	STACKTAP_A_COUNTS,		/* nest of enum stacktap_cnt_attr; repeated, one per source */
-	STACKTAP_A_TWO_PHASE,		/* flag: two phases for every source (tests and benchmarks) */
+	STACKTAP_A_TWO_PHASE,		/* flag: two phases for every sample (tests and benchmarks) */
 	STACKTAP_A_EVENT_KIND,		/* u8, enum stacktap_event */
 	STACKTAP_A_EVENT_TIME,		/* u64, time */
 	STACKTAP_A_EVENT_COUNT,		/* u64 */
@@ -919,6 +929,8 @@ enum stacktap_cnt_attr {
 	STACKTAP_CNT_RAISES,		/* u64, times that the handler doubled the period at once; 1.11 */
 	STACKTAP_CNT_TIMES_AT,		/* u64, ns of CLOCK_MONOTONIC: _ENABLED_NS, _RUNNING_NS; 1.11 */
 	STACKTAP_CNT_MISSED,		/* u64, periods that late timers swallowed; 1.11 */
+	STACKTAP_CNT_IN_PLACE,		/* u64, samples that an interrupt of two phases finished itself; 1.13 */
+	STACKTAP_CNT_PUT_OFF,		/* u64, walks that one began and left to phase 2; 1.13 */
 	__STACKTAP_CNT_ATTR_MAX,
 	STACKTAP_CNT_ATTR_MAX = __STACKTAP_CNT_ATTR_MAX - 1
 };
