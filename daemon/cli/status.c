@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <limits.h>
+#include <linux/perf_event.h>
 #include <string.h>
 
 #include "base/cpulist.h"
@@ -316,6 +317,27 @@ static void print_cost(const char *name, const struct control_cost *cost)
 		printf(" less than 99 %% below %" PRIu64 " ns\n", status_cost_bound(i - 1));
 }
 
+/* Which share of the samples of PMU interrupts these finished themselves, where there are any. */
+static void print_places(const struct status_session *session)
+{
+	uint64_t recorded = 0, in_place = 0, put_off = 0;
+
+	for (size_t i = 0; i < session->cpu_count; i++) {
+		const struct control_cpu *cpu = &session->cpus[i];
+
+		for (size_t j = 0; j < cpu->count_count; j++) {
+			const struct control_counts *counts = &cpu->counts[j];
+
+			recorded += counts->type != PERF_TYPE_SOFTWARE ? counts->recorded : 0;
+			in_place += counts->in_place;
+			put_off += counts->put_off;
+		}
+	}
+	if (recorded)
+		printf("  %.1f %% of the samples of PMU interrupts finished in the interrupt, without phase 2; %" PRIu64
+		       " begun there and left to it\n", 100.0 * (double)in_place / (double)recorded, put_off);
+}
+
 static void print_costs(const struct status_session *session)
 {
 	struct control_cost handler = { 0 }, drain = { 0 };
@@ -329,6 +351,7 @@ static void print_costs(const struct status_session *session)
 		     "the module is older than ABI 1.6; nothing degrades");
 	print_cost("time in the overflow handler", &handler);
 	print_cost("time in phase 2", &drain);
+	print_places(session);
 }
 
 static void print_budget(const struct control_session *session)

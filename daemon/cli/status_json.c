@@ -152,6 +152,8 @@ static void print_counts(struct json *json, const struct control_counts *counts)
 	json_u64(json, "multiplexed", counts->multiplexed);
 	json_u64(json, "raises", counts->raises);
 	json_u64(json, "missed", counts->missed);
+	json_u64(json, "in_place", counts->in_place);
+	json_u64(json, "put_off", counts->put_off);
 	print_indexed(json, "kernel_end", counts->kernel_end, STACKTAP_END_REASONS, name_of_end);
 	print_indexed(json, "user_end", counts->user_end, STACKTAP_END_REASONS, name_of_end);
 	json_end(json);

@@ -126,6 +126,8 @@ static struct nla_policy count_policy[STACKTAP_CNT_ATTR_MAX + 1] = {
 	[STACKTAP_CNT_RAISES] = U64,
 	[STACKTAP_CNT_TIMES_AT] = U64,
 	[STACKTAP_CNT_MISSED] = U64,
+	[STACKTAP_CNT_IN_PLACE] = U64,
+	[STACKTAP_CNT_PUT_OFF] = U64,
 };
 
 static uint32_t get_u32(struct nlattr *attr)
@@ -361,6 +363,8 @@ static int parse_counts(struct nlattr *nest, struct control_counts *ret_counts)
 	ret_counts->multiplexed = get_u64(attrs[STACKTAP_CNT_MULTIPLEXED]);
 	ret_counts->raises = get_u64(attrs[STACKTAP_CNT_RAISES]);
 	ret_counts->missed = get_u64(attrs[STACKTAP_CNT_MISSED]);
+	ret_counts->in_place = get_u64(attrs[STACKTAP_CNT_IN_PLACE]);
+	ret_counts->put_off = get_u64(attrs[STACKTAP_CNT_PUT_OFF]);
 	parse_indexed(attrs[STACKTAP_CNT_LOST], ret_counts->lost, STACKTAP_LOST_REASONS);
 	parse_indexed(attrs[STACKTAP_CNT_KERNEL_END], ret_counts->kernel_end, STACKTAP_END_REASONS);
 	parse_indexed(attrs[STACKTAP_CNT_USER_END], ret_counts->user_end, STACKTAP_END_REASONS);

@@ -15,6 +15,8 @@ static void add_counts(struct module_cpu *sum, const struct control_counts *coun
 	sum->missed += counts->missed;
 	sum->moved += counts->moved;
 	sum->stale += counts->stale;
+	sum->in_place += counts->in_place;
+	sum->put_off += counts->put_off;
 	for (size_t i = 0; i < ARRAY_SIZE(counts->lost); i++)
 		sum->lost += counts->lost[i];
 }
