@@ -115,7 +115,7 @@ def measure(output, arch):
         few, many = (cost[event, f"filter-{count}"][0] - noop for count in (10, 10000))
         rows.append(row(name("filter of 10,000 pids, net of no-op"), many, "instructions/call",
                         "of 10 pids", few, note="the call of a process that is not among them"))
-        for how in ("one-phase", "two-phase"):
+        for how in ("in-place", "one-phase", "two-phase"):
             if (event, how) not in cost:
                 continue
             ours, counted = cost[event, how]
