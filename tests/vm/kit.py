@@ -214,8 +214,9 @@ class Guest:
             return False
 
     def load_module(self, path, *parameters):
-        """Without a budget and a ceiling, which an emulated CPU never keeps, unless @parameters name them."""
-        self.run("insmod", path, "handler_budget_ns=0", "ceiling_permille=0", *parameters)
+        """Without a budget and a ceiling, and what keeps the PMU's interrupts from walking for long, none of which
+        suits an emulated CPU, unless @parameters name them."""
+        self.run("insmod", path, "handler_budget_ns=0", "ceiling_permille=0", "in_place_ns=1000000", *parameters)
 
     def insmod(self, *parameters):
         self.load_module(f"{OPT}/stacktap.ko", *parameters)

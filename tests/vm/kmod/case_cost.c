@@ -5,6 +5,7 @@
  * And that it is bounded, however deep a stack is, and be it a circle.
  */
 #include <linux/perf_event.h>
+#include <stacktap/allowance.h>
 #include <inttypes.h>
 #include <sched.h>
 #include <signal.h>
@@ -19,6 +20,7 @@
 #include "../workload/spin_with.h"
 #include "cases.h"
 #include "client.h"
+#include "module.h"
 #include "searched.h"
 #include "tables.h"
 #include "tap.h"
@@ -39,6 +41,11 @@ enum {
 static const struct source sampled = {
 	.name = "cpu-clock", .type = PERF_TYPE_SOFTWARE,
 	.config = PERF_COUNT_SW_CPU_CLOCK, .rate_hz = COST_RATE,
+};
+
+static const struct source interrupting = {
+	.name = "cycles", .type = PERF_TYPE_HARDWARE, .config = PERF_COUNT_HW_CPU_CYCLES,
+	.rate_hz = COST_RATE, .nominal_hz = 1000000000, .flags = STACKTAP_SRC_NO_FALLBACK,
 };
 
 static uint64_t now_ns(void)
@@ -170,7 +177,7 @@ static void sample_faults(void)
 
 struct deep {
 	uint64_t code;			/* that callers are in, 0: anywhere */
-	uint64_t samples, cut, in_time, too_many;
+	uint64_t samples, cut, in_time, too_many, one_phase;
 };
 
 static void visit_deep(const struct sample_view *view, void *arg)
@@ -181,6 +188,7 @@ static void visit_deep(const struct sample_view *view, void *arg)
 	    (deep->code ? view->user_ips[1] - deep->code >= SEARCHED_CODE : view->nr_user < 100))
 		return;
 	deep->samples++;
+	deep->one_phase += !(view->sample->header.flags & STACKTAP_SAMPLE_TWO_PHASE);
 	deep->cut += view->sample->user_end == STACKTAP_END_TIME;
 	deep->in_time += view->sample->user_end == STACKTAP_END_DEPTH &&
 			 view->nr_user == STACKTAP_MAX_USER_FRAMES;
@@ -204,8 +212,8 @@ static bool within(const struct times *times, uint32_t limit)
  * A session that shows @visit stacks of any depth. A walk takes @limit ns at most, or what the module allows
  * where that is 0.
  */
-static bool begin_long_walks(struct client *client, unsigned int nr_sources, bool two_phase, uint32_t limit,
-			     const char *title, void (*visit)(const struct sample_view *view, void *arg),
+static bool begin_long_walks(struct client *client, const struct source *source, unsigned int nr_sources,
+			     bool two_phase, uint32_t limit, const char *title, void (*visit)(const struct sample_view *view, void *arg),
 			     void *arg)
 {
 	struct source sources[STACKTAP_MAX_SOURCES];
@@ -213,7 +221,7 @@ static bool begin_long_walks(struct client *client, unsigned int nr_sources, boo
 	unsigned int i;
 
 	for (i = 0; i < nr_sources; i++)
-		sources[i] = sampled;
+		sources[i] = *source;
 	if (!tap(!client_open(client) && !client_add_rings(client, 4 << 20) &&
 		 !client_set_sources(client, sources, nr_sources), "%s: a session", title))
 		return false;
@@ -255,7 +263,7 @@ static void sample_hostile(bool two_phase, uint32_t limit)
 	struct deep deep = { 0 };
 	struct client client;
 
-	if (!begin_long_walks(&client, 1, two_phase, limit, title, visit_deep, &deep))
+	if (!begin_long_walks(&client, &sampled, 1, two_phase, limit, title, visit_deep, &deep))
 		return;
 	work(COST_HOSTILE_DEPTH);
 	settle_long_walks(&client, title);
@@ -263,6 +271,45 @@ static void sample_hostile(bool two_phase, uint32_t limit)
 	    (!limit || !deep.in_time), "%s: of %" PRIu64 " stacks %" PRIu64 " are cut by time, %" PRIu64
 	    " by depth", title, deep.samples, deep.cut, deep.in_time);
 	end_long_walks(&client, limit ?: 100000, title);
+}
+
+static bool has_pmu(void)
+{
+	struct client client;
+	bool found = !client_open(&client) && !client_add_rings(&client, 1 << 16) &&
+		     !client_set_sources(&client, &interrupting, 1) && !client_start(&client);
+
+	client_close(&client);
+	return found;
+}
+
+/*
+ * The same in the PMU's interrupts, where there are any: of so deep a stack no part is taken there, phase 2 has all
+ * the time for it, and the interrupt is over when its own is.
+ */
+static void sample_put_off(void)
+{
+	const char *title = "deep, in place";
+	struct deep deep = { 0 };
+	struct times handler;
+	struct client client;
+	uint64_t put_off;
+
+	if (!has_pmu())
+		return;
+	tap(module_set("in_place_ns", ALLOWANCE_DEFAULT_NS), "%s: the module's own limit", title);
+	if (!begin_long_walks(&client, &interrupting, 1, false, 0, title, visit_deep, &deep))
+		return;
+	work(COST_HOSTILE_DEPTH);
+	settle_long_walks(&client, title);
+	put_off = client_count(&client, 0, STACKTAP_CNT_PUT_OFF);
+	tap(deep.samples >= 50 && !deep.one_phase && deep.cut + deep.in_time >= deep.samples * 9 / 10,
+	    "%s: of %" PRIu64 " stacks %" PRIu64 " are cut by time, %" PRIu64 " by depth, none in place but %" PRIu64,
+	    title, deep.samples, deep.cut, deep.in_time, deep.one_phase);
+	tap(put_off, "%s: %" PRIu64 " were begun and put off", title, put_off);
+	handler = client_times(&client, STACKTAP_A_HANDLER_NS, STACKTAP_A_HANDLER_TIMES);
+	tap(within(&handler, ALLOWANCE_DEFAULT_NS * ALLOWANCE_WALK), "%s: no interrupt took longer", title);
+	client_close(&client);
 }
 
 static uint64_t circle[COST_CIRCLE][2] __attribute__((aligned(16)));
@@ -301,7 +348,7 @@ static void sample_circle(bool two_phase, unsigned int frames)
 		circle[i][0] = (uintptr_t)circle[(i + 1) % frames];
 		circle[i][1] = (uintptr_t)work;
 	}
-	if (!begin_long_walks(&client, 1, two_phase, 0, title, visit_circling, &circling))
+	if (!begin_long_walks(&client, &sampled, 1, two_phase, 0, title, visit_circling, &circling))
 		return;
 	spin_with((uintptr_t)circle[0], COST_TURNS);
 	settle_long_walks(&client, title);
@@ -323,7 +370,7 @@ static void sample_searches(bool two_phase, uint32_t limit)
 
 	is_mapped = searched_begin(&searched);
 	deep.code = searched.code;
-	if (!begin_long_walks(&client, 1, two_phase, limit, title, visit_deep, &deep))
+	if (!begin_long_walks(&client, &sampled, 1, two_phase, limit, title, visit_deep, &deep))
 		return;
 	tap(is_mapped && searched_set(&client, &searched), "%s: tables and a list", title);
 	searched_burn(&searched, COST_TURNS);
@@ -362,6 +409,7 @@ void case_cost(void)
 	sample_searches(true, 0);
 	sample_searches(false, COST_SHORT_LIMIT);
 	sample_searches(true, COST_SHORT_LIMIT);
+	sample_put_off();
 }
 
 /* Takes the CPU from everybody else, again and again, be it while stacks wait for phase 2. */
@@ -396,7 +444,7 @@ void case_switches(void)
 
 	is_mapped = searched_begin(&searched);
 	deep.code = searched.code;
-	if (!begin_long_walks(&client, STACKTAP_MAX_SOURCES, true, 0, title, visit_deep, &deep))
+	if (!begin_long_walks(&client, &sampled, STACKTAP_MAX_SOURCES, true, 0, title, visit_deep, &deep))
 		return;
 	tap(is_mapped && searched_set(&client, &searched), "%s: tables and a list", title);
 	child = start_preempter();

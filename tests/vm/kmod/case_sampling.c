@@ -36,6 +36,8 @@ struct stacks {
 	uint64_t idle;
 	uint64_t ends[2][STACKTAP_END_REASONS];
 	uint64_t moved, stale, two_phase;
+	uint64_t user_hits, user_two_phase; /* samples that hit user mode, and of these in two phases */
+	uint64_t in_place_wrong; /* of one phase, but what only several can have */
 	uint64_t contexts[8];
 	uint64_t total;
 };
@@ -53,6 +55,14 @@ static void stacks_visit(const struct sample_view *view, void *arg)
 	stacks->moved += !!(sample->header.flags & STACKTAP_SAMPLE_MOVED);
 	stacks->stale += !!(sample->header.flags & STACKTAP_SAMPLE_STALE);
 	stacks->two_phase += !!(sample->header.flags & STACKTAP_SAMPLE_TWO_PHASE);
+	if (sample->header.flags & STACKTAP_SAMPLE_USER_MODE) {
+		stacks->user_hits++;
+		stacks->user_two_phase += !!(sample->header.flags & STACKTAP_SAMPLE_TWO_PHASE);
+	}
+	if (!(sample->header.flags & STACKTAP_SAMPLE_TWO_PHASE))
+		stacks->in_place_wrong += sample->delay_ns || sample->user_end == STACKTAP_END_TIME ||
+					  !(sample->header.flags & STACKTAP_SAMPLE_USER_MODE) ||
+					  sample->header.flags & (STACKTAP_SAMPLE_MOVED | STACKTAP_SAMPLE_STALE);
 	stacks->idle += !!(sample->header.flags & STACKTAP_SAMPLE_IDLE);
 	for (i = 0; i < view->nr_kernel; i++)
 		stacks->bad_ips += !(view->kernel_ips[i] >> 63);
@@ -202,6 +212,24 @@ static long max_sample_rate(void)
 	return rate;
 }
 
+/* What the interrupts of a PMU made of a running session's hits, beside what it counts itself. */
+static void check_phases(struct client *client, const struct stacks *stacks)
+{
+	uint64_t in_place = client_count(client, 0, STACKTAP_CNT_IN_PLACE);
+	uint64_t put_off = client_count(client, 0, STACKTAP_CNT_PUT_OFF);
+
+	tap(stacks->contexts[client->info.features & STACKTAP_FEATURE_NMI ?
+			     STACKTAP_CONTEXT_NMI : STACKTAP_CONTEXT_IRQ] == stacks->total,
+	    "all samples from PMU interrupts%s", client->info.features & STACKTAP_FEATURE_NMI ? ", NMIs" : "");
+	/* the interrupt after one that found no end, or too late a one, finds the stash taken at times */
+	tap(stacks->user_hits > 500 && stacks->user_two_phase * 10 <= stacks->user_hits,
+	    "of %" PRIu64 " hits in user mode %" PRIu64 " take two phases, %" PRIu64 " put off", stacks->user_hits,
+	    stacks->user_two_phase, put_off);
+	tap(!stacks->in_place_wrong, "what one phase has is whole, at once, and no hit in the kernel");
+	tap(in_place >= stacks->total - stacks->two_phase, "%" PRIu64 " samples counted in place, %" PRIu64
+	    " read", in_place, stacks->total - stacks->two_phase);
+}
+
 /* The hardware event where there is a PMU, the fallback with its reason where there is none. */
 void case_cycles(void)
 {
@@ -261,11 +289,7 @@ void case_cycles(void)
 
 		tap(config->perf_type == PERF_TYPE_HARDWARE && !config->fallback_errno &&
 		    config->period == 1000000000 / 997, "CONFIG tells hardware cycles");
-		tap(stacks.two_phase == stacks.total &&
-		    stacks.contexts[client.info.features & STACKTAP_FEATURE_NMI ?
-				    STACKTAP_CONTEXT_NMI : STACKTAP_CONTEXT_IRQ] == stacks.total,
-		    "all samples in two phases from PMU interrupts%s",
-		    client.info.features & STACKTAP_FEATURE_NMI ? ", NMIs" : "");
+		check_phases(&client, &stacks);
 		tap(calls > 100 && (after - before) * 0.99 <= calls &&
 		    calls <= (uint64_t)(after - before) * 1.01 + 1,
 		    "%" PRIu64 " handler calls, %" PRId64 " PMU interrupts", calls, after - before);
@@ -284,8 +308,7 @@ void case_cycles(void)
 	client_close(&client);
 }
 
-/* Phase 2 on any machine: clock samples through the stash. */
-void case_two_phase(void)
+static void sample_two_phase(const struct source *source)
 {
 	struct stacks stacks = { 0 };
 	struct message message;
@@ -296,10 +319,10 @@ void case_two_phase(void)
 		return;
 	client.visit = stacks_visit;
 	client.visit_arg = &stacks;
-	client_set_sources(&client, &clock_997, 1);
+	client_set_sources(&client, source, 1);
 	client_begin(&client, &message, STACKTAP_CMD_SET_SESSION);
 	message_put(&message, STACKTAP_A_TWO_PHASE, NULL, 0);
-	tap(!client_send(&client, &message), "two phases");
+	tap(!client_send(&client, &message), "%s: two phases", source->name);
 	user = load_fork(0, false);
 	kernel = load_fork(1, true);
 	stacks.user_tgid = user;
@@ -321,7 +344,17 @@ void case_two_phase(void)
 	    PRIu64, stacks.user_chain, stacks.user_all);
 	tap(stacks.kernel_both * 100 >= stacks.kernel_hits * 95, "both halves in %" PRIu64 " of %"
 	    PRIu64, stacks.kernel_both, stacks.kernel_hits);
+	tap(!client_count(&client, 0, STACKTAP_CNT_IN_PLACE) && !client_count(&client, 0, STACKTAP_CNT_PUT_OFF),
+	    "none in place");
 	client_close(&client);
+}
+
+/* Phase 2 on any machine: clock samples through the stash; the PMU's where there is one. */
+void case_two_phase(void)
+{
+	sample_two_phase(&clock_997);
+	if (pmu_interrupts() >= 0)
+		sample_two_phase(&cycles_997);
 }
 
 /* Wait until @nr more calls became no sample, give or take those between two readings. */

@@ -44,6 +44,7 @@ void case_owners(void);
 void case_storms(void);
 void case_pressure(void);
 void case_nmi(void);
+void case_in_place(void);
 void case_cost(void);
 void case_switches(void);
 void case_turns(void);

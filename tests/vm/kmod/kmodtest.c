@@ -55,6 +55,7 @@ static const struct {
 	{ "storms", case_storms },
 	{ "pressure", case_pressure },
 	{ "nmi", case_nmi },
+	{ "in-place", case_in_place },
 	{ "cost", case_cost },
 	{ "switches", case_switches },
 	{ "turns", case_turns },

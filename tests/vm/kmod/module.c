@@ -10,6 +10,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "load.h"
 #include "tap.h"
 #include "wire.h"
 
@@ -126,6 +127,15 @@ bool module_is_empty(void)
 	}
 	tap_note("rings for %" PRIu32 " bytes: %s", limit, strerror(err));
 	return false;
+}
+
+bool module_set(const char *parameter, unsigned int value)
+{
+	char path[128], text[16];
+
+	snprintf(path, sizeof(path), "/sys/module/stacktap/parameters/%s", parameter);
+	snprintf(text, sizeof(text), "%u", value);
+	return load_write(path, text);
 }
 
 unsigned long module_setting(const char *name, unsigned long otherwise)

@@ -17,5 +17,7 @@ bool module_wait_idle(void);
 bool module_is_empty(void);
 /* A number from the environment, for those who want more of a test, or @otherwise. */
 unsigned long module_setting(const char *name, unsigned long otherwise);
+/* Write a parameter of the module. */
+bool module_set(const char *parameter, unsigned int value);
 
 #endif /* KMODTEST_MODULE_H */

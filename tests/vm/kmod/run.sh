@@ -29,8 +29,8 @@ loaded() {
 	grep -q '^stacktap ' /proc/modules
 }
 
-# an emulated CPU never keeps the budget
-insmod ./stacktap.ko handler_budget_ns=0 ceiling_permille=0
+# an emulated CPU never keeps the budget, nor what PMU interrupts that walk stacks may take
+insmod ./stacktap.ko handler_budget_ns=0 ceiling_permille=0 in_place_ns=1000000
 check $? "insmod"
 loaded || exit 1
 
@@ -43,7 +43,7 @@ else
 		case $name in
 		# the last is for below, the others have guests of their own: tests/vm/cases/, tests/matrix/
 		tables | table-limits | lists | walk | signals | storm) ;;
-		fuzz | slices | slice-* | nmi | cost | switches | turns | ceiling | degrade | fallback | no-counter | hold | busy | comers | suspend) ;;
+		fuzz | slices | slice-* | nmi | in-place | cost | switches | turns | ceiling | degrade | fallback | no-counter | hold | busy | comers | suspend) ;;
 		task-filters | abuse | ioctls | netlink | replies | lifetimes | races | owners | storms | pressure) ;;
 		behind) ! uname -v | grep -q PREEMPT_RT || run_case "$name" ;;
 		*) run_case "$name" ;;
