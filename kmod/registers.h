@@ -17,36 +17,23 @@
 #ifdef CONFIG_X86_64
 enum {
 	REGISTERS_COUNT = 17,
-	REGISTERS_ROOM = REGISTERS_COUNT,
 	REGISTERS_MACHINE = EM_X86_64,
 };
 
-static inline void registers_copy(const struct pt_regs *regs, u64 *array)
+/* Register @number, which is below REGISTERS_COUNT under speculation as well. */
+static inline u64 registers_get(const struct pt_regs *regs, u32 number)
 {
-	array[0] = regs->ax;
-	array[1] = regs->dx;
-	array[2] = regs->cx;
-	array[3] = regs->bx;
-	array[4] = regs->si;
-	array[5] = regs->di;
-	array[6] = regs->bp;
-	array[7] = regs->sp;
-	array[8] = regs->r8;
-	array[9] = regs->r9;
-	array[10] = regs->r10;
-	array[11] = regs->r11;
-	array[12] = regs->r12;
-	array[13] = regs->r13;
-	array[14] = regs->r14;
-	array[15] = regs->r15;
-	array[16] = regs->ip;
-}
+#define REGISTERS_PLACE(name) (offsetof(struct pt_regs, name) / sizeof(unsigned long))
+	static const u8 places[REGISTERS_COUNT] = {
+		REGISTERS_PLACE(ax), REGISTERS_PLACE(dx), REGISTERS_PLACE(cx), REGISTERS_PLACE(bx),
+		REGISTERS_PLACE(si), REGISTERS_PLACE(di), REGISTERS_PLACE(bp), REGISTERS_PLACE(sp),
+		REGISTERS_PLACE(r8), REGISTERS_PLACE(r9), REGISTERS_PLACE(r10),
+		REGISTERS_PLACE(r11), REGISTERS_PLACE(r12), REGISTERS_PLACE(r13),
+		REGISTERS_PLACE(r14), REGISTERS_PLACE(r15), REGISTERS_PLACE(ip),
+	};
+#undef REGISTERS_PLACE
 
-/* As an array; @array has REGISTERS_ROOM for it where they do not lie in one already. */
-static inline const u64 *registers_array(const struct pt_regs *regs, u64 *array)
-{
-	registers_copy(regs, array);
-	return array;
+	return ((const unsigned long *)regs)[places[number]];
 }
 
 static inline u64 registers_pac_mask(void)
@@ -62,7 +49,6 @@ static inline u64 registers_thread_pointer(void)
 #else
 enum {
 	REGISTERS_COUNT = 33,
-	REGISTERS_ROOM = 1,	/* none, but what is not used is zeroed all the same */
 	REGISTERS_MACHINE = EM_AARCH64,
 };
 
@@ -70,14 +56,10 @@ enum {
 static_assert(offsetof(struct pt_regs, sp) == 31 * sizeof(u64));
 static_assert(offsetof(struct pt_regs, pc) == 32 * sizeof(u64));
 
-static inline const u64 *registers_array(const struct pt_regs *regs, u64 *array)
+/* Register @number, which is below REGISTERS_COUNT under speculation as well. */
+static inline u64 registers_get(const struct pt_regs *regs, u32 number)
 {
-	return regs->regs;
-}
-
-static inline void registers_copy(const struct pt_regs *regs, u64 *array)
-{
-	memcpy(array, regs, REGISTERS_COUNT * sizeof(*array));
+	return ((const u64 *)regs)[number];
 }
 
 static inline u64 registers_pac_mask(void)
@@ -90,5 +72,13 @@ static inline u64 registers_thread_pointer(void)
 	return untagged_addr(read_sysreg(tpidr_el0));
 }
 #endif
+
+static inline void registers_copy(const struct pt_regs *regs, u64 *array)
+{
+	u32 i;
+
+	for (i = 0; i < REGISTERS_COUNT; i++)
+		array[i] = registers_get(regs, i);
+}
 
 #endif /* STACKTAP_KMOD_REGISTERS_H */

@@ -18,8 +18,11 @@ enum {
 struct walk_memory {
 	u32 stamp;		/* for the tables that are hit */
 	bool is_admitted;	/* a read by the careful way was let through */
+	bool is_hooked;		/* each frame may be the last */
 	unsigned long mask;	/* of the user's half, to the end of the page behind it */
 	u64 missing;		/* the last address that could not be read */
+	struct cost_moment began;
+	u32 limit_ns;
 };
 
 #ifdef CONFIG_X86_64
@@ -32,16 +35,21 @@ static noinline int walk_read_first(struct walk_memory *memory, const u64 __user
 	return 0;
 }
 
-static __always_inline int walk_read(struct walk_memory *memory, u64 address, u64 *ret_value)
+/* What is out of range is 0, under speculation as well. */
+static __always_inline const u64 __user *walk_clamp(u64 address)
 {
 	unsigned long top = WALK_ADDRESS_LIMIT - sizeof(u64) + 1;
-	const u64 __user *p;
-	u64 value;
 
 	/* in a register: 5.10 has an assembler that takes no such constant */
 	OPTIMIZER_HIDE_VAR(top);
-	/* @address is in range; the clamp makes that hold under speculation as well */
-	p = (const u64 __user *)array_index_nospec(address, top);
+	return (const u64 __user *)array_index_nospec(address, top);
+}
+
+static __always_inline int walk_read(struct walk_memory *memory, u64 address, u64 *ret_value)
+{
+	const u64 __user *p = walk_clamp(address);
+	u64 value;
+
 	if (unlikely(!memory->is_admitted))
 		return walk_read_first(memory, p, ret_value);
 	if (!user_access_begin(p, sizeof(*p)))
@@ -63,8 +71,7 @@ static void walk_admit(struct walk_memory *memory, u64 sp)
 
 	memory->mask = TASK_SIZE_MAX + PAGE_SIZE - 1;
 	OPTIMIZER_HIDE_VAR(memory->mask);
-	if (sp <= WALK_ADDRESS_LIMIT - sizeof(probe))
-		walk_read(memory, sp, &probe);
+	walk_read_first(memory, walk_clamp(sp), &probe);
 }
 
 #define unwind_pac_mask(walk) 0
@@ -93,6 +100,13 @@ unreadable:
 	return -EFAULT;
 }
 
+static __always_inline int unwind_read_pair(void *memory, u64 first, u64 second, u64 *ret_first,
+					    u64 *ret_second)
+{
+	return unwind_read_quick(memory, first, ret_first) ||
+	       unwind_read_quick(memory, second, ret_second);
+}
+
 static __always_inline void unwind_read_end(void *memory)
 {
 	user_access_end();
@@ -105,6 +119,23 @@ static __always_inline int walk_read(struct walk_memory *memory, u64 address, u6
 
 static inline void walk_admit(struct walk_memory *memory, u64 sp)
 {
+}
+
+#define unwind_has_link(walk) 1
+#define UNWIND_READ_QUICK
+#define unwind_read_begin(memory, address) 1
+#define unwind_read_end(memory) ((void)0)
+
+static __always_inline int unwind_read_quick(void *memory, u64 address, u64 *ret_value)
+{
+	return compat_raw_get(compat_mask_user(address), ret_value);
+}
+
+static __always_inline int unwind_read_pair(void *memory, u64 first, u64 second, u64 *ret_first,
+					    u64 *ret_second)
+{
+	return compat_raw_get_two(compat_mask_user(first), compat_mask_user(second), ret_first,
+				  ret_second);
 }
 #endif
 
@@ -130,7 +161,16 @@ static inline void walk_note_table(const struct walk_memory *memory,
 		WRITE_ONCE(use->hit, memory->stamp);
 }
 
+static __always_inline u32 walk_look(const struct walk_memory *memory)
+{
+	return !memory->is_hooked && cost_is_within(memory->began, memory->limit_ns) ?
+	       WALK_CLOCK_FRAMES : 0;
+}
+
 #define unwind_note_table(memory, table) walk_note_table(memory, table)
+#define unwind_look(memory) walk_look(memory)
+#define unwind_register(walk, number) \
+	registers_get((const struct pt_regs *)(walk)->regs, number)
 #include <stacktap/unwind.h>
 
 /* The trampoline is in code that has no table. */
@@ -148,13 +188,17 @@ void st_walk_tables(const struct stacktap_list *list, struct unwind_memo *memo,
 		    struct pt_regs *regs, struct stacktap_stack *stack,
 		    struct cost_moment began, u32 limit_ns, struct walk_counts *ret_counts)
 {
-	struct walk_memory memory = { .stamp = table_hit_stamp(began.now) };
-	u64 array[REGISTERS_ROOM];
+	struct walk_memory memory = {
+		.stamp = table_hit_stamp(began.now),
+		.is_hooked = hook_user_active(current),
+		.began = began,
+		.limit_ns = limit_ns,
+	};
 	struct unwind_walk walk = {
 		.pc = instruction_pointer(regs),
 		.sp = untagged_addr(user_stack_pointer(regs)),
 		.fp = untagged_addr(stack_regs_fp(regs)),
-		.regs = registers_array(regs, array),
+		.regs = (const u64 *)regs,
 		.reg_count = REGISTERS_COUNT,
 		.machine = REGISTERS_MACHINE,
 		.address_limit = WALK_ADDRESS_LIMIT,
@@ -169,8 +213,7 @@ void st_walk_tables(const struct stacktap_list *list, struct unwind_memo *memo,
 		.memo_tag = unwind_memo_tag(list->id, memory.stamp),
 		.pause = WALK_SLOW_SEARCHES,
 	};
-	bool is_hooked = hook_user_active(current);
-	unsigned int frames = is_hooked ? 1 : WALK_CLOCK_FRAMES;
+	unsigned int frames = memory.is_hooked ? 1 : WALK_CLOCK_FRAMES;
 	u64 before = 0, spent;
 	int end;
 
@@ -178,7 +221,7 @@ void st_walk_tables(const struct stacktap_list *list, struct unwind_memo *memo,
 	unwind_walk_begin(&walk);
 	for (;;) {
 		end = unwind_walk_run(&walk, &memory, min(walk.count + frames, walk.max));
-		if (unlikely(is_hooked) && end == STACKTAP_END_NONE && walk_is_hook(&walk)) {
+		if (unlikely(memory.is_hooked) && end == STACKTAP_END_NONE && walk_is_hook(&walk)) {
 			walk.count--;
 			if (walk.exact_count && walk.exact[walk.exact_count - 1] == walk.count)
 				walk.exact_count--;

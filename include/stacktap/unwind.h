@@ -16,7 +16,16 @@
  *
  *	static inline int unwind_read_begin(void *memory, __u64 address); may it be used, at @address?
  *	static inline int unwind_read_quick(void *memory, __u64 address, __u64 *ret_value);
+ *	static inline int unwind_read_pair(void *memory, __u64 first, __u64 second, __u64 *ret_first,
+ *					   __u64 *ret_second);
  *	static inline void unwind_read_end(void *memory);
+ *
+ * Between begin and end nothing else of the includer's is called than unwind_note_table() and unwind_look(),
+ * with which it may look at the clock there:
+ *
+ *	static inline __u32 unwind_look(void *memory); how many frames may follow before the next look?
+ *
+ * It is asked where unwind_walk_run() would return to the caller for that, who looks if it says 0.
  *
  * A walk terminates because each step yields a frame, of which there are at most max. A walk in
  * circles ends sooner: the CFA grows with every frame but those that a signal interrupted.
@@ -54,6 +63,22 @@
 #define unwind_read_begin(memory, address) 1
 #define unwind_read_quick unwind_read_word
 #define unwind_read_end(memory) ((void)0)
+
+static inline int unwind_read_pair(void *memory, __u64 first, __u64 second, __u64 *ret_first,
+				   __u64 *ret_second)
+{
+	return unwind_read_word(memory, first, ret_first) ||
+	       unwind_read_word(memory, second, ret_second);
+}
+#endif
+
+#ifndef unwind_look
+#define unwind_look(memory) 0
+#endif
+
+/* register @number, which is below reg_count under speculation as well */
+#ifndef unwind_register
+#define unwind_register(walk, number) ((walk)->regs[number])
 #endif
 
 enum {
@@ -187,7 +212,7 @@ static inline int unwind_walk_array(const struct unwind_walk *walk, __u32 number
 {
 	if (number >= walk->reg_count)
 		return STACKTAP_END_NO_RULE;
-	*ret_value = walk->regs[unwind_clamp(number, walk->reg_count)];
+	*ret_value = unwind_register(walk, unwind_clamp(number, walk->reg_count));
 	return STACKTAP_END_NONE;
 }
 
@@ -554,8 +579,9 @@ static inline int unwind_walk_step(struct unwind_walk *walk, void *memory)
 	}
 	if (rule && mapping->table->saved)
 		saved = &mapping->table->saved[rule - mapping->table->rules];
-	if (rule && walk->memo && !saved)
-		unwind_memo_learn(walk->memo, walk->memo_tag, address, rule, walk->mapping);
+	if (rule && walk->memo && !saved && address < walk->address_limit - 1)
+		unwind_memo_learn(walk->memo, walk->memo_tag, address, rule, walk->mapping,
+				  unwind_has_link(walk));
 	if (rule && unwind_rule_is_plain(rule) && !(walk->is_fp_lost | walk->is_sp_lost))
 		return unwind_walk_plain(walk, memory, rule, saved);
 	if (!rule || rule->cfa == UNWIND_UNCOVERED)
@@ -575,12 +601,16 @@ static inline int unwind_walk_step(struct unwind_walk *walk, void *memory)
 }
 
 /* Is @entry of this list, and of an earlier time only? */
-static inline int unwind_walk_renew(const struct unwind_walk *walk, void *memory,
+static __always_inline int unwind_walk_renew(const struct unwind_walk *walk, void *memory,
 				    struct unwind_memo_entry *entry)
 {
-	if ((entry->tag ^ walk->memo_tag) >> UNWIND_MEMO_CLOCK_BITS)
+	__u64 mark = entry->tag & UNWIND_MEMO_UNUSUAL;
+
+	if ((entry->tag ^ mark ^ walk->memo_tag) >> UNWIND_MEMO_CLOCK_BITS)
 		return 0;
-	entry->tag = walk->memo_tag;
+	if (entry->tag == (walk->memo_tag | mark))
+		return 1;
+	entry->tag = walk->memo_tag | mark;
 	(void)memory;
 	unwind_note_table(memory, walk->mappings[unwind_clamp(entry->mapping,
 							      walk->mapping_count)].table);
@@ -588,87 +618,208 @@ static inline int unwind_walk_renew(const struct unwind_walk *walk, void *memory
 }
 
 /*
- * As many steps as the memo has rules for, up to @until frames. What is unusual in any way is left as
- * it is for unwind_walk_step(), which looks again and says what is wrong. Returns
- * STACKTAP_END_COMPLETE or STACKTAP_END_NONE.
+ * A value that the compiler does not know any more, so that it does not keep in a register what only rare paths
+ * ask for again.
  */
-static inline int unwind_walk_recall(struct unwind_walk *walk, void *memory, __u32 until)
+#ifdef __KERNEL__
+#define unwind_hide(var) OPTIMIZER_HIDE_VAR(var)
+#else
+#define unwind_hide(var) ((void)(var))
+#endif
+
+/* What a walk of remembered frames has in registers. */
+struct unwind_recall {
+	struct unwind_memo *memo;
+	__u64 tag, pac_mask, limit;
+	__u32 spread;
+	__u64 next;		/* the key of a return address is so much more */
+	__u64 key;		/* of the address whose rule is next */
+	__u64 sp, fp;
+};
+
+static __always_inline void unwind_recall_enter(struct unwind_recall *at, __u64 *ip, __u64 ra,
+						__u64 cfa)
 {
-	__u64 sp = walk->sp, fp = walk->fp, address = walk->pc - !walk->is_exact, cfa, ra, next;
-	__u64 tag = walk->memo_tag, limit = walk->address_limit, pac_mask = unwind_pac_mask(walk);
-	__u64 *ip = walk->ips + walk->count;
-	__u64 *last = walk->ips + (until < walk->max ? until : walk->max);
+	*ip = ra;
+	at->key = ra + at->next;
+	at->sp = cfa;
+}
+
+/*
+ * A usual frame, if one is remembered here: most of what a walk costs. The return address needs no look
+ * of its own: one that is none of the user's has no entry, which ends the walk, so that only the last
+ * can be such.
+ */
+static __always_inline int unwind_recall_usual(const struct unwind_walk *walk, void *memory,
+					       struct unwind_recall *at, __u64 *ip)
+{
+	const struct unwind_memo_entry *entry = unwind_memo_entry(at->memo, at->key, at->spread);
+	const int has_link = unwind_has_link(walk);
+	__u64 cfa, from, ra, fp;
+
+	if (has_link) {
+		/* one load and one jump for both, where x86 compares with memory */
+		unwind_hide(entry);
+		if ((entry->key != at->key) | (entry->tag != at->tag))
+			return 0;
+	} else if (entry->key != at->key || entry->tag != at->tag) {
+		return 0;
+	}
+	cfa = at->sp + (__u64)(__s64)entry->cfa_offset;
+	if (cfa >= (has_link ? at->limit : walk->address_limit))
+		return 0;
+	from = cfa + (has_link ? (__u64)(__s64)entry->ra_offset : -(__u64)UNWIND_WORD);
+	if (has_link && entry->fp_offset) {
+		if (unwind_read_pair(memory, from, cfa + (__u64)(__s64)entry->fp_offset, &ra, &fp))
+			return 0;
+		at->fp = fp;
+	} else if (unwind_read_quick(memory, from, &ra)) {
+		return 0;
+	} else if (!has_link && entry->fp_offset) {
+		unwind_hide(entry);
+		if (unwind_read_quick(memory, cfa + (__u64)(__s64)entry->fp_offset, &fp))
+			return 0;
+		at->fp = fp;
+	}
+	unwind_recall_enter(at, ip, ra & ~at->pac_mask, cfa);
+	return 1;
+}
+
+/*
+ * Any frame that is remembered, or the end of the stack. What is not as it should be in any way is left as it
+ * is for unwind_walk_step(), which looks again and says what is wrong. Returns whether there was a frame.
+ */
+static __always_inline int unwind_recall_any(const struct unwind_walk *walk, void *memory,
+					     struct unwind_recall *at, __u64 *ip, int *end)
+{
+	__u64 cfa, ra, fp = at->fp;
 	struct unwind_memo_entry *entry;
+
+	unwind_hide(at->key);
+	entry = unwind_memo_entry(at->memo, at->key, at->spread);
+	if (entry->key != at->key || !unwind_walk_renew(walk, memory, entry))
+		return 0;
+	cfa = at->sp + (__u64)(__s64)entry->cfa_offset;
+	if (cfa % UNWIND_WORD) {
+		if (entry->cfa_offset == UNWIND_MEMO_END) {
+			*end = STACKTAP_END_COMPLETE;
+			return 0;
+		}
+		if (unwind_has_link(walk) &&
+		    entry->cfa_offset % UNWIND_WORD == UNWIND_MEMO_BY_LINK) {
+			cfa -= UNWIND_MEMO_BY_LINK;
+			if (ip != walk->ips + walk->count || walk->known != UNWIND_KNOWN_ARRAY ||
+			    unwind_walk_array(walk, UNWIND_LINK_REGISTER, &ra))
+				return 0;
+			goto enter;
+		}
+		/* a leaf's on a machine without that register */
+		if (!(entry->cfa_offset & UNWIND_MEMO_BY_FP))
+			return 0;
+		cfa += at->fp - at->sp - UNWIND_MEMO_BY_FP;
+		if (cfa % UNWIND_WORD || cfa <= at->sp)
+			return 0;
+	}
+	if (cfa >= at->limit ||
+	    unwind_read_quick(memory, cfa + (__u64)(__s64)entry->ra_offset, &ra) ||
+	    (entry->fp_offset &&
+	     unwind_read_quick(memory, cfa + (__u64)(__s64)entry->fp_offset, &fp)))
+		return 0;
+enter:
+	ra &= ~at->pac_mask;
+	/* 0 wraps */
+	if (cfa >= at->limit || ra - 1 >= at->limit - 1)
+		return 0;
+	at->fp = fp;
+	unwind_recall_enter(at, ip, ra, cfa);
+	return 1;
+}
+
+/*
+ * As many steps as the memo has rules for, up to @until frames, or more of them if unwind_look() says so,
+ * which moves @until. Returns how the stack ended, or STACKTAP_END_NONE. Not inlined, so that the loop has
+ * the registers.
+ */
+static __attribute__((__noinline__)) int unwind_walk_recall(struct unwind_walk *walk, void *memory,
+							    __u32 *until)
+{
+	__u64 *ip = walk->ips + walk->count;
+	__u64 *look = walk->ips + (*until < walk->max ? *until : walk->max);
+	struct unwind_recall at = {
+		.memo = walk->memo,
+		.tag = walk->memo_tag,
+		.next = unwind_memo_key(walk->memo_tag, -1ULL),
+		.pac_mask = unwind_pac_mask(walk),
+		.limit = walk->address_limit,
+		.spread = UNWIND_MEMO_SPREAD,
+		.key = unwind_memo_key(walk->memo_tag, walk->pc - !walk->is_exact),
+		.sp = walk->sp,
+		.fp = walk->fp,
+	};
 	int end = STACKTAP_END_NONE;
+	__u32 more, room;
 
 	/*
 	 * sp stays aligned and below the limit, so that what an entry adds to it is not below it, and no
 	 * offset from there leads below 0.
 	 */
-	if (ip >= last || sp % UNWIND_WORD || sp < UNWIND_MEMO_REACH || sp >= limit ||
-	    walk->is_fp_lost | walk->is_sp_lost || !unwind_read_begin(memory, sp))
+	if (ip >= look || at.sp % UNWIND_WORD || at.sp < UNWIND_MEMO_REACH || at.sp >= at.limit ||
+	    walk->is_fp_lost | walk->is_sp_lost || !unwind_read_begin(memory, at.sp))
 		return STACKTAP_END_NONE;
-	do {
-		entry = unwind_memo_entry(walk->memo, tag, address);
-		if (entry->address != address ||
-		    (entry->tag != tag && !unwind_walk_renew(walk, memory, entry)))
-			break;
-		cfa = sp + (__u64)(__s64)entry->cfa_offset;
-		if (cfa % UNWIND_WORD) {
-			if (entry->cfa_offset == UNWIND_MEMO_END) {
-				end = STACKTAP_END_COMPLETE;
-				break;
-			}
-			if (unwind_has_link(walk) &&
-			    entry->cfa_offset % UNWIND_WORD == UNWIND_MEMO_BY_LINK) {
-				cfa -= UNWIND_MEMO_BY_LINK;
-				if (ip != walk->ips + walk->count ||
-				    walk->known != UNWIND_KNOWN_ARRAY ||
-				    unwind_walk_array(walk, UNWIND_LINK_REGISTER, &ra))
-					break;
-				ra &= ~pac_mask;
-				if (cfa >= limit || ra - 1 >= limit - 1)
-					break;
-				sp = cfa;
-				address = ra - 1;
-				*ip++ = ra;
-				continue;
-			}
-			/* a leaf's on a machine without that register */
-			if (!(entry->cfa_offset & UNWIND_MEMO_BY_FP))
-				break;
-			cfa += fp - sp - UNWIND_MEMO_BY_FP;
-			if (cfa % UNWIND_WORD || cfa <= sp)
-				break;
+	/* an instruction with each frame of x86 has it, arm64 makes it from two */
+	if (unwind_has_link(walk))
+		unwind_hide(at.spread);
+	for (;;) {
+		/* four at a time: what counts them costs a quarter */
+		while (look - ip >= 4) {
+			if (!unwind_recall_usual(walk, memory, &at, ip))
+				goto unusual;
+			if (!unwind_recall_usual(walk, memory, &at, ip + 1))
+				goto unusual_1;
+			if (!unwind_recall_usual(walk, memory, &at, ip + 2))
+				goto unusual_2;
+			if (!unwind_recall_usual(walk, memory, &at, ip + 3))
+				goto unusual_3;
+			ip += 4;
 		}
-		if (cfa >= limit)
+		for (; ip < look; ip++)
+			if (!unwind_recall_usual(walk, memory, &at, ip))
+				goto unusual;
+		room = walk->max - (__u32)(ip - walk->ips);
+		more = room ? unwind_look(memory) : 0;
+		if (!more)
 			break;
-		if (unwind_read_quick(memory, cfa + (__u64)(__s64)entry->ra_offset, &ra))
+		look += more < room ? more : room;
+		*until = (__u32)(look - walk->ips);
+		continue;
+
+unusual_3:
+		ip++;
+unusual_2:
+		ip++;
+unusual_1:
+		ip++;
+unusual:
+		if (!unwind_recall_any(walk, memory, &at, ip, &end))
 			break;
-		ra &= ~pac_mask;
-		/* 0 wraps */
-		if (ra - 1 >= limit - 1)
-			break;
-		if (entry->fp_offset) {
-			if (unwind_read_quick(memory, cfa + (__u64)(__s64)entry->fp_offset, &next))
-				break;
-			fp = next;
-		}
-		sp = cfa;
-		address = ra - 1;
-		*ip++ = ra;
-	} while (ip < last);
+		ip++;
+	}
 	unwind_read_end(memory);
 	if (ip == walk->ips + walk->count)
 		return end;
-	walk->pc = address + 1;
-	walk->sp = sp;
-	walk->fp = fp;
+	walk->pc = at.key - at.next;
+	walk->sp = at.sp;
+	walk->fp = at.fp;
 	walk->count = (__u32)(ip - walk->ips);
 	walk->known = UNWIND_KNOWN_NOWHERE;
 	walk->saved = UNWIND_SAVED_NOWHERE;
 	walk->is_exact = 0;
-	return end;
+	/* 0 wraps */
+	if (walk->pc - 1 < at.limit - 1)
+		return end;
+	/* no frame, see unwind_walk_enter() */
+	walk->count--;
+	return walk->pc ? STACKTAP_END_BAD_FRAME : STACKTAP_END_COMPLETE;
 }
 
 /* Begin: the first frame is where the task was interrupted. */
@@ -692,7 +843,7 @@ static inline int unwind_walk_run(struct unwind_walk *walk, void *memory, __u32 
 		int end = STACKTAP_END_NONE;
 
 		if (walk->memo && walk->count < until) {
-			end = unwind_walk_recall(walk, memory, until);
+			end = unwind_walk_recall(walk, memory, &until);
 			if (end != STACKTAP_END_NONE || walk->count >= until)
 				return end;
 		}

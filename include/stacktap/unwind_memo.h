@@ -10,7 +10,7 @@
  *
  * The lower bits of a tag are a clock: an entry that is used first after it moved tells of its table.
  *
- * One walk at a time uses a memo. It begins as zeroes.
+ * One walk at a time uses a memo, and those of a list have one machine and one address_limit. It begins as zeroes.
  */
 #ifndef STACKTAP_UNWIND_MEMO_H
 #define STACKTAP_UNWIND_MEMO_H
@@ -22,14 +22,22 @@ enum {
 	UNWIND_MEMO_BITS	= 9,
 	UNWIND_MEMO_REACH	= 1 << 15, /* bytes that offsets from the CFA are below */
 	UNWIND_MEMO_CLOCK_BITS	= 8,
-	/* in the lower bits of cfa_offset, so that one test of the CFA's alignment tells the usual frames apart */
+	/* in the lower bits of cfa_offset */
 	UNWIND_MEMO_BY_FP	= 1,	/* the CFA is the frame pointer + the rest */
 	UNWIND_MEMO_END		= 2,	/* the outermost frame */
 	UNWIND_MEMO_BY_LINK	= 4,	/* the return address is in the link register, which the first frame knows */
 };
 
+/*
+ * In an entry's tag, which is none of a list then: all but the usual frames, whose CFA is the stack pointer
+ * and something, and whose return address a call pushed, if the machine's calls do. So those are told by the
+ * comparisons that find an entry.
+ */
+#define UNWIND_MEMO_UNUSUAL	(1ULL << 63)
+#define UNWIND_MEMO_SPREAD	0x9e3779b1U
+
 struct unwind_memo_entry {
-	__u64 address;
+	__u64 key;		/* unwind_memo_key() */
 	__u64 tag;
 	__s32 cfa_offset;	/* from the stack pointer, positive, unless it is marked */
 	__s16 ra_offset;	/* from the CFA, negative */
@@ -43,20 +51,33 @@ struct unwind_memo {
 
 static inline __u64 unwind_memo_tag(__u64 list, __u64 clock)
 {
-	return list << UNWIND_MEMO_CLOCK_BITS | (clock & ((1 << UNWIND_MEMO_CLOCK_BITS) - 1));
+	return (list << UNWIND_MEMO_CLOCK_BITS | (clock & ((1 << UNWIND_MEMO_CLOCK_BITS) - 1))) &
+	       ~UNWIND_MEMO_UNUSUAL;
 }
 
 /*
- * The place of @address; the shift bounds it, under speculation as well. Each list has its places moved
- * by as much, which is the same in all rounds of a loop.
+ * What the keys of a list are apart from their addresses, modulo 2^64: with equal tags, equal keys are equal
+ * addresses. Each list has its places moved by as much, which costs nothing where a return address becomes
+ * a key.
  */
-static inline struct unwind_memo_entry *unwind_memo_entry(struct unwind_memo *memo, __u64 tag,
-							  __u64 address)
+static __always_inline __u64 unwind_memo_moved(__u64 tag)
 {
-	__u32 list = (__u32)(tag >> UNWIND_MEMO_CLOCK_BITS) * 0x85ebca6bU;
-	__u32 hash = (__u32)address * 0x9e3779b1U + list;
+	return (tag >> UNWIND_MEMO_CLOCK_BITS) * 0x85ebca6bU;
+}
 
-	return memo->entries + (hash >> (32 - UNWIND_MEMO_BITS));
+static __always_inline __u64 unwind_memo_key(__u64 tag, __u64 address)
+{
+	return address + unwind_memo_moved(tag);
+}
+
+/*
+ * The place of @key; the shift bounds it, under speculation as well. @spread is UNWIND_MEMO_SPREAD, from
+ * who has it in a register.
+ */
+static __always_inline struct unwind_memo_entry *
+unwind_memo_entry(struct unwind_memo *memo, __u64 key, __u32 spread)
+{
+	return memo->entries + ((__u32)key * spread >> (32 - UNWIND_MEMO_BITS));
 }
 
 /*
@@ -88,12 +109,18 @@ static inline int unwind_memo_reaches(__s32 offset)
 	return offset > -UNWIND_MEMO_REACH && offset < 0 && offset % UNWIND_WORD == 0;
 }
 
-/* @rule was found for @address, in @mapping, and it does not tell of UNWIND_SAVED_REGISTER. */
+/*
+ * @rule was found for @address in @mapping, and it does not tell of UNWIND_SAVED_REGISTER. @address + 1 is
+ * below the address_limit, so what is remembered of a return address says that this is one of the user's. Calls
+ * push it unless the machine @has_link.
+ */
 static inline void unwind_memo_learn(struct unwind_memo *memo, __u64 tag, __u64 address,
-				     const struct unwind_rule *rule, __u32 mapping)
+				     const struct unwind_rule *rule, __u32 mapping, int has_link)
 {
-	struct unwind_memo_entry entry = { .address = address, .tag = tag, .mapping = mapping };
-	int is_by_fp = rule->cfa == (UNWIND_VALUE | UNWIND_BASE_FP);
+	struct unwind_memo_entry entry = {
+		.key = unwind_memo_key(tag, address), .tag = tag, .mapping = mapping,
+	};
+	int is_by_fp = rule->cfa == (UNWIND_VALUE | UNWIND_BASE_FP), is_usual = 0;
 
 	if (rule->cfa == UNWIND_END) {
 		entry.cfa_offset = UNWIND_MEMO_END;
@@ -107,8 +134,11 @@ static inline void unwind_memo_learn(struct unwind_memo *memo, __u64 tag, __u64 
 		entry.cfa_offset = rule->cfa_offset | (is_by_fp ? UNWIND_MEMO_BY_FP : 0);
 		entry.ra_offset = (__s16)rule->ra_offset;
 		entry.fp_offset = (__s16)rule->fp_offset;
+		is_usual = !is_by_fp && (has_link || rule->ra_offset == -UNWIND_WORD);
 	}
-	*unwind_memo_entry(memo, tag, address) = entry;
+	if (!is_usual)
+		entry.tag |= UNWIND_MEMO_UNUSUAL;
+	*unwind_memo_entry(memo, entry.key, UNWIND_MEMO_SPREAD) = entry;
 }
 
 #endif /* STACKTAP_UNWIND_MEMO_H */

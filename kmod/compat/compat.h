@@ -203,6 +203,31 @@ failed:
 #endif
 }
 
+static __always_inline int compat_raw_get_two(const unsigned long __user *first,
+					      const unsigned long __user *second, u64 *ret_first,
+					      u64 *ret_second)
+{
+	unsigned long one, two;
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 11, 0)
+	int err = 0;
+
+	__raw_get_user(one, first, err);
+	__raw_get_user(two, second, err);
+	*ret_first = one;
+	*ret_second = two;
+	return err;
+#else
+
+	__raw_get_user(one, first, failed);
+	__raw_get_user(two, second, failed);
+	*ret_first = one;
+	*ret_second = two;
+	return 0;
+failed:
+	return -EFAULT;
+#endif
+}
+
 /* 6.4 split the helper by address space and moved it */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 4, 0)
 #define compat_strip_kernel_pac(ptr) ptrauth_strip_insn_pac(ptr)

@@ -37,6 +37,8 @@ struct memory {
 	uint64_t words[WORDS];
 	uint64_t missing;
 	size_t reads;
+	uint32_t looks;			/* percent of looks at the clock that let a walk go on */
+	uint32_t granted;		/* frames, by these */
 	size_t notes;			/* of tables used */
 	const void *noted;		/* the last one */
 };
@@ -60,11 +62,15 @@ static void note(struct memory *memory, const void *table)
 	memory->noted = table;
 }
 
+static uint32_t grant(struct memory *memory);
+
 #define unwind_note_table(memory, table) note(memory, table)
+#define unwind_look(memory) grant(memory)
 #include <stacktap/unwind.h>
 
 struct list {
 	uint64_t number;
+	uint16_t machine;
 	struct unwind_mapping mappings[MAPPINGS];
 	struct unwind_table tables[MAPPINGS];
 	void *data[MAPPINGS];
@@ -85,10 +91,18 @@ static bool random_chance(unsigned int percent)
 	return random_below(100) < percent;
 }
 
+static uint32_t grant(struct memory *memory)
+{
+	uint32_t more = random_chance(memory->looks) ? 1 + (uint32_t)random_below(8) : 0;
+
+	memory->granted += more;
+	return more;
+}
+
 /* Mostly what real code has, and of everything else something. */
 static struct unwind_rule random_rule(void)
 {
-	const int32_t odd[] = { 0, 8, -4, -65536, -65528, -65544, 1 << 30, -(1 << 30) };
+	const int32_t odd[] = { 0, 8, -4, -65536, -65528, -65544, -32000, -16, 1 << 30, -(1 << 30) };
 	struct unwind_rule rule = {
 		.cfa = UNWIND_VALUE | UNWIND_BASE_SP,
 		.cfa_offset = (int32_t)(8 + 8 * random_below(4)),
@@ -187,6 +201,7 @@ static void list_make(struct list *list)
 {
 	list_free(list);
 	list->number = ++last_number;
+	list->machine = random_chance(80) ? UNWIND_MACHINE_X86_64 : UNWIND_MACHINE_AARCH64;
 	for (size_t i = 0; i < MAPPINGS; i++) {
 		struct unwind_mapping *mapping = &list->mappings[i];
 
@@ -239,10 +254,11 @@ static void found_walk(struct found *found, struct memory *memory, const struct 
 	do {
 		uint32_t before = walk->count;
 
+		memory->granted = 0;
 		walk->pause = random_chance(30) ? walk->searches + 1 + (uint32_t)random_below(3) : 0;
 		end = unwind_walk_run(walk, memory, before + step);
 		assert_true(walk->count <= walk->max && walk->exact_count <= EXACT);
-		assert_true(walk->count <= before + step);
+		assert_true(walk->count <= before + step + memory->granted);
 		assert_true(end != STACKTAP_END_NONE || walk->count > before);
 	} while (end == STACKTAP_END_NONE);
 	found->end = end;
@@ -255,7 +271,7 @@ static uint32_t walk_both(const struct list *list, struct memory *memory)
 	unsigned int calls = random_chance(70) ? 97 : 60;
 	__u64 regs[REGISTERS];
 	struct unwind_walk from = {
-		.machine = random_chance(80) ? UNWIND_MACHINE_X86_64 : UNWIND_MACHINE_AARCH64,
+		.machine = list->machine,
 		.address_limit = LIMIT,
 		.pac_mask = PAC,
 		.regs = random_chance(80) ? regs : NULL,
@@ -270,7 +286,10 @@ static uint32_t walk_both(const struct list *list, struct memory *memory)
 	static struct found with, without;
 
 	/* below what offsets reach as well, and where the address space ends */
-	memory->base = random_chance(90) ? STACK : random_chance(50) ? 0 : LIMIT - 8 * WORDS;
+	memory->base = random_chance(85) ? STACK :
+		       (const uint64_t[]){ 0, LIMIT - 8 * WORDS,
+					   LIMIT - 4 * WORDS }[random_below(3)];
+	memory->looks = (uint32_t)random_below(100);
 	from.sp = memory->base + 8 * random_below(random_chance(70) ? 32 : WORDS) +
 		  (random_chance(2) ? 4 : 0);
 	for (size_t i = 0; i < WORDS; i++)
@@ -422,12 +441,55 @@ static void a_leafs_link_register_is_remembered(void **state _unused_)
 	assert_int_equal(found.walk.count, 1);
 }
 
+/* Remembered is only what a return address of the user's may lead to. */
+static void no_call_returns_to_the_limit(void **state _unused_)
+{
+	static struct memory memory = { .base = STACK };
+	const struct unwind_rule rules[] = {
+		{ .cfa = UNWIND_VALUE | UNWIND_BASE_SP, .cfa_offset = 8,
+		  .ra = UNWIND_LOAD | UNWIND_BASE_CFA, .ra_offset = -8 },
+	};
+	const uint16_t rows[] = { 0 }, blocks[] = { 0, 1 };
+	uint32_t spans[] = { 0 };
+	struct unwind_table table = { .bytes = 0x100, .rules = rules, .rows = rows, .blocks = blocks,
+				      .spans = spans, .block_count = 1, .row_count = 1,
+				      .rule_count = 1 };
+	struct unwind_mapping mapping = { .start = LIMIT - 0x100, .end = LIMIT,
+					  .bias = LIMIT - 0x100, .table = &table };
+	struct unwind_walk from = {
+		.machine = UNWIND_MACHINE_X86_64, .address_limit = LIMIT, .sp = STACK,
+		.mappings = &mapping, .mapping_count = 1, .max = FRAMES, .max_exact = EXACT,
+		.memo = &memo, .memo_tag = unwind_memo_tag(1, 0),
+	};
+	const struct { uint64_t word; int end; } ends[] = {
+		{ LIMIT, STACKTAP_END_BAD_FRAME }, { 0, STACKTAP_END_COMPLETE },
+		{ UINT64_MAX, STACKTAP_END_BAD_FRAME }, { LIMIT - 1, STACKTAP_END_NO_RULE },
+	};
+	static struct found found;
+
+	memset(&memo, 0, sizeof(memo));
+	seed = 1;
+	for (size_t round = 0; round < 3; round++) {
+		/* that code runs, so far as anybody knows */
+		from.pc = LIMIT - 1;
+		for (size_t i = 0; i < ARRAY_SIZE(ends); i++) {
+			memory.words[0] = memory.words[1] = LIMIT - 16;
+			memory.words[2] = ends[i].word;
+			memory.words[3] = 0x1000;
+			found_walk(&found, &memory, &from, FRAMES);
+			assert_int_equal(found.end, ends[i].end);
+			assert_int_equal(found.walk.count, ends[i].end == STACKTAP_END_NO_RULE ? 5 : 3);
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_leafs_link_register_is_remembered),
 		cmocka_unit_test(what_is_remembered_is_what_would_be_found),
 		cmocka_unit_test(tables_are_noted_when_the_clock_moves),
+		cmocka_unit_test(no_call_returns_to_the_limit),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
