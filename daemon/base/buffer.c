@@ -11,7 +11,8 @@ uint8_t *buffer_reserve(struct buffer *buffer, size_t size)
 	size_t capacity = buffer->capacity;
 	uint8_t *data;
 
-	if (size <= buffer->capacity - buffer->size)
+	/* none yet: NULL would say that there is no memory */
+	if (buffer->data && size <= buffer->capacity - buffer->size)
 		return buffer->data + buffer->size;
 	if (size > SIZE_MAX / 4 - buffer->size)
 		return NULL;
