@@ -344,21 +344,21 @@ static void consider_link(struct search *search, const struct sysroot *sysroot, 
 	char beside[PATH_MAX];
 
 	/* a name, and no way out of the directory */
-	if (!facts->link[0] || strchr(facts->link, '/'))
+	if (!facts->link.name[0] || strchr(facts->link.name, '/'))
 		return;
-	snprintf(beside, sizeof(beside), "%.*s%s%s", length, path, length ? "/" : "", facts->link);
-	consider(search, sysroot, beside, &facts->link_crc, NULL);
+	snprintf(beside, sizeof(beside), "%.*s%s%s", length, path, length ? "/" : "", facts->link.name);
+	consider(search, sysroot, beside, &facts->link.crc, NULL);
 	snprintf(beside, sizeof(beside), "%.*s%s.debug/%s", length, path, length ? "/" : "",
-		 facts->link);
+		 facts->link.name);
 	if (search->rank < RANK_DWARF)
-		consider(search, sysroot, beside, &facts->link_crc, NULL);
+		consider(search, sysroot, beside, &facts->link.crc, NULL);
 	/* debug directories mirror the tree of where it ran */
 	path = search->path;
 	length = (int)(strrchr(path, '/') ? strrchr(path, '/') - path : 0);
 	for (size_t i = 0; search->rank < RANK_DWARF && i < places->directory_count; i++) {
 		snprintf(beside, sizeof(beside), "%s/%.*s/%s", places->directories[i], length, path,
-			 facts->link);
-		consider(search, NULL, beside, &facts->link_crc, NULL);
+			 facts->link.name);
+		consider(search, NULL, beside, &facts->link.crc, NULL);
 	}
 }
 

@@ -393,6 +393,7 @@ static const struct {
 	[PARSE_KEY] = { answer_key, sizeof(struct parse_file), true },
 	[PARSE_TABLE] = { answer_table, sizeof(struct parse_table), false },
 	[PARSE_DEBUG] = { parse_lines_facts, sizeof(struct parse_file), true },
+	[PARSE_LINK] = { parse_lines_link, sizeof(struct parse_file), true },
 	[PARSE_SUM] = { answer_sum, sizeof(struct parse_sum), true },
 	[PARSE_DWARF] = { parse_lines_dwarf, sizeof(struct parse_dwarf), true },
 	[PARSE_PERF_MAP] = { answer_code, sizeof(struct parse_code), true },

@@ -54,6 +54,20 @@ int parse_lines_facts(struct serve_request *request, struct serve_answer *answer
 	return r ?: lines_facts(request->fd, size, parse_deadline(file), (void *)answer->payload);
 }
 
+int parse_lines_link(struct serve_request *request, struct serve_answer *answer)
+{
+	const struct parse_file *file = request->payload;
+	struct elf elf;
+	int r = elf_open(&elf, request->fd, file->size, parse_deadline(file));
+
+	if (r < 0)
+		return r;
+	lines_link(&elf, (void *)answer->payload);
+	elf_close(&elf);
+	answer->bytes = sizeof(struct lines_link);
+	return 0;
+}
+
 int parse_lines_dwarf(struct serve_request *request, struct serve_answer *answer _unused_)
 {
 	const struct parse_dwarf *dwarf = request->payload;

@@ -9,6 +9,7 @@
 void parse_lines_close(void);
 
 int parse_lines_facts(struct serve_request *request, struct serve_answer *answer);
+int parse_lines_link(struct serve_request *request, struct serve_answer *answer);
 int parse_lines_dwarf(struct serve_request *request, struct serve_answer *answer);
 int parse_lines_load_index(struct serve_request *request, struct serve_answer *answer);
 int parse_lines_save_index(struct serve_request *request, struct serve_answer *answer);

@@ -68,9 +68,7 @@ int parser_is_same(struct parser *parser, const struct object *object, int fd);
  * What it says that its debug file is called, and that file's CRC: a name without a directory. -ENODATA: nothing. As a
  * part of the time for names, like the CRC of a file.
  */
-enum { PARSER_LINK_MAX = 256 };
-int parser_link(struct parser *parser, const struct object *object, int fd, char ret_name[static PARSER_LINK_MAX],
-		uint32_t *ret_crc);
+int parser_link(struct parser *parser, const struct object *object, int fd, struct lines_link *ret_link);
 /*
  * The CRC of the whole file, of which *@sum has a part, none at first, and then a larger one. -EAGAIN: there is more; the
  * next question goes on with the same *@sum.

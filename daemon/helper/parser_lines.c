@@ -34,7 +34,7 @@ int parser_debug(struct parser *parser, const struct object *object, int fd, uin
 	       parser_is_id(ret_facts->alt_build_id, sizeof(ret_facts->alt_build_id)) &&
 	       (!ret_facts->alt_build_id[0] || ret_facts->alt_build_id[2]) &&
 	       memchr(ret_facts->alt_link, '\0', sizeof(ret_facts->alt_link)) &&
-	       memchr(ret_facts->link, '\0', sizeof(ret_facts->link)) ? 0 : -EBADMSG;
+	       memchr(ret_facts->link.name, '\0', sizeof(ret_facts->link.name)) ? 0 : -EBADMSG;
 }
 
 static int open_dwarf(struct parser *parser, const struct object *object, int fd,
@@ -103,26 +103,22 @@ int parser_save_index(struct parser *parser, const struct object *object, uint32
 	return 0;
 }
 
-int parser_link(struct parser *parser, const struct object *object, int fd, char ret_name[static PARSER_LINK_MAX],
-		uint32_t *ret_crc)
+int parser_link(struct parser *parser, const struct object *object, int fd, struct lines_link *ret_link)
 {
-	const uint64_t began = clock_monotonic();
-	struct lines_facts facts;
-	int r = parser_may_ask(parser, began, PARSER_READ_MS);
+	const struct parse_file file = { .size = object->size, .limit_ms = PARSER_READ_MS };
+	struct helper_call call = {
+		.op = PARSE_LINK, .fd = fd, .timeout_ms = PARSER_READ_MS + GRACE_MS,
+		.request = &file, .request_bytes = sizeof(file),
+		.answer = ret_link, .answer_bytes = sizeof(*ret_link),
+	};
+	int r = parser_ask_for_names(parser, object, &call);
 
-	static_assert(sizeof(facts.link) == PARSER_LINK_MAX, "a whole name");
 	if (r < 0)
 		return r;
-	r = parser_debug(parser, object, fd, PARSER_READ_MS, &facts);
-	fair_spend(&parser->credit, parser->payer, began, clock_monotonic());
-	if (r < 0)
-		return r;
+	if (!memchr(ret_link->name, '\0', sizeof(ret_link->name)))
+		return -EBADMSG;
 	/* a name, and no way out of the directory */
-	if (!facts.link[0] || strchr(facts.link, '/'))
-		return -ENODATA;
-	strcpy(ret_name, facts.link);
-	*ret_crc = facts.link_crc;
-	return 0;
+	return ret_link->name[0] && !strchr(ret_link->name, '/') ? 0 : -ENODATA;
 }
 
 /* Each string ends inside what there is of strings. */

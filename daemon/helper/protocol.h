@@ -67,6 +67,7 @@ enum helper_op {
 	PARSE_SAVE_INDEX,
 	PARSE_DWOS,
 	PARSE_DWO_NAMES,
+	PARSE_LINK,
 };
 
 struct helper_header {
@@ -202,7 +203,7 @@ struct open_mapping {
 	uint32_t major, minor;
 };
 
-/* PARSE_DEBUG is answered by struct lines_facts. */
+/* PARSE_DEBUG is answered by struct lines_facts, PARSE_LINK, which reads no more than headers and that, by struct lines_link. */
 
 /* PARSE_SUM, and its answer: the CRC of the first @at bytes, as .gnu_debuglink has it of all. It ends with the time, too. */
 struct parse_sum {

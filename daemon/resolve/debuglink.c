@@ -6,8 +6,7 @@
 #include "resolve/object_cache.h"
 
 struct debuglink {
-	char name[PARSER_LINK_MAX];
-	uint32_t crc;
+	struct lines_link said;
 	int directory;		/* length of the program's, without the slash */
 };
 
@@ -45,9 +44,9 @@ static int seek_in(struct objects *objects, struct entry *entry, struct mount_na
 		if (!with_beside && places[i].place == DEBUG_BESIDE)
 			continue;
 		if (snprintf(path, sizeof(path), "%s%.*s%s%s", places[i].before, link->directory, entry->object->path,
-			     places[i].behind, link->name) >= (int)sizeof(path))
+			     places[i].behind, link->said.name) >= (int)sizeof(path))
 			return -ENAMETOOLONG;
-		r = debug_open(objects, entry, space, path, places[i].place, link->crc, ret_entry);
+		r = debug_open(objects, entry, space, path, places[i].place, link->said.crc, ret_entry);
 		/* whoever can put a program there, or a link, decides whether it answers */
 		if (r == -EHOSTDOWN && places[i].place == DEBUG_BESIDE)
 			*ret_beside_unknown = true;
@@ -78,10 +77,10 @@ int debuglink_seek(struct objects *objects, struct entry *entry, uint32_t tgid, 
 	if (r < 0 || !slash)
 		return r < 0 ? r : -ENOENT;
 	link.directory = (int)(slash - entry->object->path);
-	r = parser_link(objects->parser, entry->object, fd, link.name, &link.crc);
+	r = parser_link(objects->parser, entry->object, fd, &link.said);
 	if (r < 0)
 		return r;
-	if (is_by_id(entry->object, link.name))
+	if (is_by_id(entry->object, link.said.name))
 		return -ENOENT;
 	/* what is its container's own is not the host's, whatever the host has at that path */
 	with_beside = in_container ? 0 : is_hosts(objects, entry, host);

@@ -28,19 +28,26 @@ static size_t read_link(const struct elf *elf, const char *name, uint8_t *ret_by
 	return size;
 }
 
-static void read_links(const struct elf *elf, struct lines_facts *facts)
+void lines_link(const struct elf *elf, struct lines_link *ret_link)
 {
 	uint8_t bytes[4096];
 	size_t size = read_link(elf, ".gnu_debuglink", bytes, sizeof(bytes));
 	size_t length = size ? strlen((char *)bytes) : 0, at = (length + 4) & ~(size_t)3;
+
+	memset(ret_link, 0, sizeof(*ret_link));
+	if (length && length < sizeof(ret_link->name) && at + sizeof(ret_link->crc) <= size) {
+		memcpy(ret_link->name, bytes, length);
+		memcpy(&ret_link->crc, bytes + at, sizeof(ret_link->crc));
+	}
+}
+
+static void read_alt_link(const struct elf *elf, struct lines_facts *facts)
+{
+	uint8_t bytes[4096];
+	size_t size = read_link(elf, ".gnu_debugaltlink", bytes, sizeof(bytes));
+	size_t at = size ? strlen((char *)bytes) + 1 : 0;
 	bool is_shared;
 
-	if (length && length < sizeof(facts->link) && at + sizeof(facts->link_crc) <= size) {
-		memcpy(facts->link, bytes, length);
-		memcpy(&facts->link_crc, bytes + at, sizeof(facts->link_crc));
-	}
-	size = read_link(elf, ".gnu_debugaltlink", bytes, sizeof(bytes));
-	at = size ? strlen((char *)bytes) + 1 : 0;
 	if (at && at <= sizeof(facts->alt_link))
 		memcpy(facts->alt_link, bytes, at);
 	for (size_t i = 0; at + i < size && 2 * i + 2 < sizeof(facts->alt_build_id); i++)
@@ -123,7 +130,8 @@ int lines_facts(int fd, uint64_t size, uint64_t deadline, struct lines_facts *re
 	ret_facts->has_symbols = has_bytes(&elf, SHT_SYMTAB, NULL);
 	elf_build_id(&elf, ret_facts->build_id);
 	ret_facts->has_go_lines = has_go_lines(&elf);
-	read_links(&elf, ret_facts);
+	lines_link(&elf, &ret_facts->link);
+	read_alt_link(&elf, ret_facts);
 	r = read_segments(&elf, ret_facts);
 	ret_facts->is_module = kernel_module_is(&elf);
 	if (ret_facts->is_module)

@@ -5,7 +5,16 @@
 
 #include "symbol/elf.h"
 
-enum { LINES_SEGMENTS_MAX = 8 };	/* executable ones of a file that are told */
+enum {
+	LINES_SEGMENTS_MAX = 8,	/* executable ones of a file that are told */
+	LINES_LINK_MAX = 256,
+};
+
+/* .gnu_debuglink: what it says that its debug file is called, empty: nothing, and that file's CRC. */
+struct lines_link {
+	char name[LINES_LINK_MAX];
+	uint32_t crc;
+};
 
 /* What can be said of a file's names before they are read. */
 struct lines_facts {
@@ -16,8 +25,7 @@ struct lines_facts {
 	char htlhash[33], build_id[41];
 	char alt_build_id[41];		/* of the file that dwz has moved a part into; empty: none */
 	char alt_link[256];		/* and its path */
-	char link[256];			/* .gnu_debuglink */
-	uint32_t link_crc;
+	struct lines_link link;
 	uint8_t has_code;		/* code has its bytes in the file */
 	uint64_t vaddr;			/* lowest of an executable segment, of those with bytes if there are such */
 	uint64_t image;			/* lowest of all executable segments, or a module's code; UINT64_MAX: there is none */
@@ -25,6 +33,7 @@ struct lines_facts {
 	struct object_segment segments[LINES_SEGMENTS_MAX];
 };
 
+void lines_link(const struct elf *elf, struct lines_link *ret_link);
 int lines_facts(int fd, uint64_t size, uint64_t deadline, struct lines_facts *ret_facts);
 /* Has a linker still to change its addresses? What dwz makes, and a kernel module, is not such. */
 bool lines_is_relocatable(const struct elf *elf);

@@ -151,14 +151,13 @@ static void ask_for_a_table(struct parser *parser, const struct object *object)
 static void ask_for_debug(struct parser *parser, const struct object *object)
 {
 	struct parser_sum sum = { 0 };
-	char name[PARSER_LINK_MAX];
 	struct lines_facts facts;
-	uint32_t crc;
+	struct lines_link link;
 
 	if (!parser_debug(parser, object, 0, PARSER_LINES_MS, &facts) &&
-	    (strlen(facts.link) >= sizeof(facts.link) || strlen(facts.alt_link) >= sizeof(facts.alt_link)))
+	    (strlen(facts.link.name) >= sizeof(facts.link.name) || strlen(facts.alt_link) >= sizeof(facts.alt_link)))
 		abort();
-	if (!parser_link(parser, object, 0, name, &crc) && (!name[0] || strchr(name, '/')))
+	if (!parser_link(parser, object, 0, &link) && (!link.name[0] || strchr(link.name, '/')))
 		abort();
 	if (parser_sum(parser, object, 0, &sum) == 0 && sum.at != object->size)
 		abort();

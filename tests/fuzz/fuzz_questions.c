@@ -27,7 +27,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	static const uint32_t ops[] = { HELPER_HELLO, PARSE_FACTS, PARSE_SYMBOLS, PARSE_MINI_SYMBOLS, PARSE_TEXT,
 					PARSE_KEY, PARSE_TABLE, OPEN_IN, PARSE_LINES, PARSE_DEBUG, PARSE_DWARF,
 					PARSE_PERF_MAP, PARSE_JITDUMP, PARSE_CONTEXT, PARSE_LOAD_INDEX, PARSE_SAVE_INDEX,
-					PARSE_DWO_NAMES, PARSE_SUM, PARSE_DWOS, PARSE_INSTRUCTIONS };
+					PARSE_DWO_NAMES, PARSE_SUM, PARSE_DWOS, PARSE_INSTRUCTIONS, PARSE_LINK };
 	static uint64_t payload[HELPER_BYTES_MAX / 8], answered[HELPER_BYTES_MAX / 8];
 	struct serve_request request = { .payload = payload, .fd = -1 };
 	struct serve_answer answer = { .payload = (uint8_t *)answered, .fd = -1 };

@@ -640,8 +640,8 @@ static void a_question_without_all_of_its_time_is_not_asked(void **state)
 	struct symtab *symtab;
 	char name[SYMTAB_NAME_MAX];
 	struct parser_sum sum = { 0 };
+	struct lines_link link;
 	uint64_t calls;
-	uint32_t crc;
 	int fd, r, tries = 20;
 
 	(void)state;
@@ -656,7 +656,7 @@ static void a_question_without_all_of_its_time_is_not_asked(void **state)
 	deadline_set(&deadline, in_ms(PARSER_SUM_MS - 1));
 	assert_int_equal(parser_sum(parser, object, fd, &sum), -ETIME);
 	assert_int_equal(sum.at, 0);
-	assert_int_equal(parser_link(parser, object, fd, name, &crc), -ETIME);
+	assert_int_equal(parser_link(parser, object, fd, &link), -ETIME);
 	assert_int_equal(helper().calls, calls);
 	/* a name is no file */
 	assert_int_equal(parser_demangle_now(parser, "_ZN3foo3barEv", name), 0);
