@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/sort.h"
+
 enum {
 	SECTION_MAX = 512 * 1024,
 	RELOCATIONS_MAX = 32768,
@@ -29,6 +31,11 @@ static int compare_slots(const void *a, const void *b)
 	const struct slot *x = a, *y = b;
 
 	return (x->address > y->address) - (x->address < y->address);
+}
+
+static uint64_t address_of(const void *slot)
+{
+	return ((const struct slot *)slot)->address;
 }
 
 static bool is_function_slot(uint16_t machine, uint64_t type)
@@ -76,7 +83,7 @@ static int read_slots(struct reader *reader)
 			seen += n;
 		}
 	}
-	qsort(reader->slots, reader->slot_count, sizeof(*reader->slots), compare_slots);
+	sort_items(reader->slots, reader->slot_count, sizeof(*reader->slots), address_of, compare_slots);
 	return 0;
 }
 

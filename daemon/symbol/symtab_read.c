@@ -413,6 +413,24 @@ static void settle(struct builder *builder)
 	builder->count = kept;
 }
 
+/* Those up to @middle and those behind it are in order: so are all then. */
+static void merge_candidates(struct builder *builder, size_t middle)
+{
+	size_t left = builder->count - middle;
+	struct candidate *all = builder->candidates, *to = all + builder->count;
+	_cleanup_free_ struct candidate *behind = malloc(left * sizeof(*behind));
+
+	if (!behind) {
+		sort_candidates(builder);
+		return;
+	}
+	memcpy(behind, all + middle, left * sizeof(*behind));
+	/* from the end, where there is room */
+	while (left)
+		*--to = middle && compare_candidates(&all[middle - 1], &behind[left - 1]) > 0 ? all[--middle] :
+												behind[--left];
+}
+
 /* Behind settle(): where a function is known to be and no other begins or goes on. */
 static void add_nameless(struct builder *builder)
 {
@@ -431,7 +449,7 @@ static void add_nameless(struct builder *builder)
 			break;
 	}
 	if (builder->count > named)
-		sort_candidates(builder);
+		merge_candidates(builder, named);
 }
 
 static void keep_symbols(struct builder *builder)
