@@ -143,32 +143,44 @@ static int add_rule(struct builder *builder, const struct builder_rule *rule, ui
 				(rule->rule.cfa & UNWIND_HOW_MASK) != UNWIND_SPECIAL &&
 				(rule->rule.cfa & UNWIND_BASE_MASK) == builder->machine->saved;
 	index_insert(&builder->index, hash, (uint32_t)builder->rule_count);
-	builder->last = (uint16_t)builder->rule_count;
 	builder->rules[builder->rule_count++] = *rule;
 	return 0;
+}
+
+/* A function's rules mostly come again soon: who finds one there need not hash it. */
+static uint16_t *recent_of(struct builder *builder, const struct builder_rule *rule)
+{
+	const uint32_t words = (uint32_t)rule->rule.cfa_offset / UNWIND_WORD;
+
+	return &builder->recent[(words ^ rule->rule.fp ^ (uint32_t)rule->rule.cfa << 3) % BUILDER_RECENT];
 }
 
 static int find_rule(struct builder *builder, const struct builder_rule *rule,
 		     uint16_t *ret_number)
 {
+	uint16_t *recent = recent_of(builder, rule);
 	struct index_probe probe;
-	uint32_t i = builder->last;
+	uint32_t i = *recent;
 	uint64_t hash;
 	int r = 0;
 
-	if (!builder->rule_count || memcmp(&builder->rules[i], rule, sizeof(*rule)) != 0) {
+	/* what was looked up before builder_with_saved() may be no rule any more */
+	if (i >= builder->rule_count || memcmp(&builder->rules[i], rule, sizeof(*rule)) != 0) {
 		hash = hash_bytes(rule, sizeof(*rule));
 		probe = index_first(&builder->index, hash);
 		do
 			i = index_next(&builder->index, &probe);
 		while (i != INDEX_NONE && memcmp(&builder->rules[i], rule, sizeof(*rule)) != 0);
-		if (i == INDEX_NONE)
+		if (i == INDEX_NONE) {
+			i = (uint32_t)builder->rule_count;
 			r = add_rule(builder, rule, hash);
-		else
-			builder->last = (uint16_t)i;
+		}
+		if (r < 0)
+			return r;
+		*recent = (uint16_t)i;
 	}
-	*ret_number = builder->last;
-	return r;
+	*ret_number = (uint16_t)i;
+	return 0;
 }
 
 /* Where the table has its arrays; it is written by the header's counts, as it will be read. */

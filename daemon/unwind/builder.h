@@ -16,6 +16,8 @@ struct builder_cover {
 	uint64_t no_rule;
 };
 
+enum { BUILDER_RECENT = 64 };
+
 struct builder_rule {
 	struct unwind_rule rule;
 	int32_t saved;
@@ -31,7 +33,7 @@ struct builder {
 	uint32_t *uses;			/* of rules; in the second pass their number in the table */
 	size_t rule_count, rule_capacity;
 	struct index index;		/* of these */
-	uint16_t last;			/* the rule looked up last */
+	uint16_t recent[BUILDER_RECENT];	/* rules that were looked up, by what most of them differ in */
 
 	bool has_pending;		/* a row that may still be replaced */
 	uint32_t pending_unit, unit;	/* unit: of the last row that is settled */

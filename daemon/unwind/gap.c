@@ -39,6 +39,33 @@ static void add(struct gaps *gaps, struct gap gap)
 	gaps->count++;
 }
 
+/* Instructions that are searched for, one of whose bytes is rare in code. */
+struct pattern {
+	const uint8_t *bytes;
+	size_t size, rare;
+};
+
+#define PATTERN(array, at) { .bytes = (array), .size = sizeof(array), .rare = (at) }
+
+/* As memmem(), in a fraction of its time. */
+static const uint8_t *find(const uint8_t *code, size_t size, const struct pattern *pattern)
+{
+	const uint8_t *const end = code + size;
+	const uint8_t *at = code;
+
+	while ((size_t)(end - at) >= pattern->size) {
+		at = memchr(at + pattern->rare, pattern->bytes[pattern->rare],
+			    (size_t)(end - at) - pattern->size + 1);
+		if (!at)
+			return NULL;
+		at -= pattern->rare;
+		if (!memcmp(at, pattern->bytes, pattern->size))
+			return at;
+		at++;
+	}
+	return NULL;
+}
+
 static bool starts_with(const uint8_t *bytes, const char *pattern, size_t size)
 {
 	return !memcmp(bytes, pattern, size);
@@ -141,15 +168,15 @@ static void look_for_trampoline(const struct elf *elf, const struct machine *mac
 {
 	static const uint8_t x86[] = { 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05 };
 	static const uint8_t arm64[] = { 0x68, 0x11, 0x80, 0xd2, 0x01, 0, 0, 0xd4 };
-	const uint8_t *pattern = machine->has_link ? arm64 : x86;
-	size_t length = machine->has_link ? sizeof(arm64) : sizeof(x86);
+	static const struct pattern patterns[] = { PATTERN(x86, 1), PATTERN(arm64, 1) };
+	const struct pattern *pattern = &patterns[machine->has_link];
 	const uint8_t *at = code;
 
-	while ((at = memmem(at, (size_t)(code + size - at), pattern, length))) {
+	while ((at = find(at, (size_t)(code + size - at), pattern))) {
 		uint64_t start = address + (uint64_t)(at - code);
-		uint64_t end = start + length;
+		uint64_t end = start + pattern->size;
 
-		at += length;
+		at += pattern->size;
 		if (is_filler(machine, at, (size_t)(code + size - at)) || ends_code(elf, end))
 			end += 1U << machine->shift;
 		/* a handler returns here; the byte before is what a return address stands for */
@@ -168,7 +195,8 @@ static void look_for_context(const struct machine *machine, const uint8_t *code,
 {
 	/* mov %rbx, %rsp; mov (%rsp), %rdi; test %rdi, %rdi */
 	static const uint8_t x86[] = { 0x48, 0x89, 0xdc, 0x48, 0x8b, 0x3c, 0x24, 0x48, 0x85, 0xff };
-	const uint8_t *at = machine->has_link ? NULL : memmem(code, size, x86, sizeof(x86));
+	static const struct pattern pattern = PATTERN(x86, 2);
+	const uint8_t *at = machine->has_link ? NULL : find(code, size, &pattern);
 
 	if (at && (address + (uint64_t)(at - code)) % GAP_ALIGNMENT == 0)
 		gaps->context_start = address + (uint64_t)(at - code);
@@ -179,7 +207,8 @@ static void look_for_resolver(const struct machine *machine, const uint8_t *code
 {
 	/* stp x8, x9, [sp, #-208]!; stp x6, x7, [sp, #16]; before them a nop or a bti */
 	static const uint8_t arm64[] = { 0xe8, 0x27, 0xb3, 0xa9, 0xe6, 0x1f, 0x01, 0xa9 };
-	const uint8_t *at = machine->has_link ? memmem(code, size, arm64, sizeof(arm64)) : NULL;
+	static const struct pattern pattern = PATTERN(arm64, 2);
+	const uint8_t *at = machine->has_link ? find(code, size, &pattern) : NULL;
 
 	if (at)
 		gaps->resolve_start = address + (uint64_t)(at - code) - 4;
@@ -198,13 +227,13 @@ static void look_for_clone(const struct machine *machine, const uint8_t *code, s
 	/* ldp x1, x0, [sp], #16; blr x1; mov x8, #93; svc #0 */
 	static const uint8_t arm64[] = { 0xe1, 0x03, 0xc1, 0xa8, 0x20, 0x00, 0x3f, 0xd6,
 					 0xa8, 0x0b, 0x80, 0xd2, 0x01, 0x00, 0x00, 0xd4 };
-	const uint8_t *pattern = machine->has_link ? arm64 : x86;
-	size_t length = machine->has_link ? sizeof(arm64) : sizeof(x86);
-	const uint8_t *at = memmem(code, size, pattern, length);
+	static const struct pattern patterns[] = { PATTERN(x86, 5), PATTERN(arm64, 1) };
+	const struct pattern *pattern = &patterns[machine->has_link];
+	const uint8_t *at = find(code, size, pattern);
 	uint64_t start = address + (uint64_t)(at ? at - code : 0);
 
 	if (at && start % (1U << machine->shift) == 0)
-		add(gaps, (struct gap){ .start = start, .end = start + length, .is_entry = true,
+		add(gaps, (struct gap){ .start = start, .end = start + pattern->size, .is_entry = true,
 					.is_clone = true });
 }
 
