@@ -48,7 +48,7 @@ workload_cflags := -O1 -g -Wall -Wextra -Werror -D_GNU_SOURCE -pthread -fno-omit
 signed_arm64 := $(addprefix $(S)/workload/pac/,deep zero_reader no_frame_pointers)
 workloads := $(patsubst tests/vm/workload/%.c,$(S)/workload/%,\
 	$(filter-out %/plugin.c,$(wildcard tests/vm/workload/*.c))) \
-	$(addprefix $(S)/workload/,split/lined split/moved plugin.so deep_frameless hooks_frameless deep_static deep_plain deep_other deep_linked) \
+	$(addprefix $(S)/workload/,split/lined split/moved split/apart plugin.so deep_frameless hooks_frameless deep_static deep_plain deep_other deep_linked) \
 	$(signed_$(ARCH))
 
 .PHONY: stage
@@ -120,6 +120,14 @@ $(S)/workload/split/moved: tests/vm/workload/lined.c tests/vm/workload/burn.h
 	$(say) DWZ $@
 	$(Q)mkdir -p $(@D) && $(user_cc) $(workload_cflags) -O2 -gdwarf-5 -Wl,--build-id=sha1 -o $@ $< && cp $@ $@.other && \
 		cp $@ $@.whole && dwz -m $@.debug -M moved.debug $@ $@.other
+
+# and its debug file, which packages install for hosts, names that one alone
+$(S)/workload/split/apart: tests/vm/workload/lined.c tests/vm/workload/burn.h
+	$(say) DWZ $@
+	$(Q)mkdir -p $(@D) && $(user_cc) $(workload_cflags) -O2 -gdwarf-5 -static -Wl,--build-id=sha1 -o $@ $< && cp $@ $@.other && \
+		cp $@ $@.whole && dwz -m $@.dwz -M /usr/lib/debug/.dwz/stacktap/apart $@ $@.other && \
+		$(user_objcopy) --only-keep-debug $@ $@.debug && $(user_objcopy) --strip-all -R .gnu_debugaltlink $@ && \
+		readelf -n $@ | sed -n 's/.*Build ID: //p' >$@.id
 
 # stripped, with a debug link and no build-id, beside what that names
 $(S)/workload/deep_linked: $(S)/workload/deep_plain

@@ -113,18 +113,25 @@ static int keep_told(const struct parts_of *of, const char *path, const char *bu
 	return r;
 }
 
-/* In root's directory, where packages install it. */
-static int keep_by_id(const struct parts_of *of, struct mount_namespace *space, const char *id, struct object **ret_object)
+/* In root's directory: whoever asks for it gets what has this build-id, as of debug files. */
+static int keep_at(const struct parts_of *of, struct mount_namespace *space, const char *path, const char *id,
+		   struct object **ret_object)
 {
 	struct objects *objects = of->parts->objects;
 	_cleanup_close_ int fd = -1;
-	char path[128];
 	struct stat st;
-	int r;
+	int r = opener_open_path(objects->opener, objects->spaces, space, path, NULL, &fd, &st);
+
+	return r < 0 ? r : keep(of, space, path, id, &fd, &st, ret_object);
+}
+
+/* Where packages install it. */
+static int keep_by_id(const struct parts_of *of, struct mount_namespace *space, const char *id, struct object **ret_object)
+{
+	char path[128];
 
 	snprintf(path, sizeof(path), "/usr/lib/debug/.build-id/%.2s/%s.debug", id, id + 2);
-	r = opener_open_path(objects->opener, objects->spaces, space, path, NULL, &fd, &st);
-	return r < 0 ? r : keep(of, space, path, id, &fd, &st, ret_object);
+	return keep_at(of, space, path, id, ret_object);
 }
 
 static int keep_fetched(const struct parts_of *of, struct mount_namespace *host, const char *id, struct object **ret_object)
@@ -166,10 +173,13 @@ static int seek_moved(const struct parts_of *of, const struct lines_facts *facts
 
 	if (r < 0 && !objects_may_pass(r) && entry_is_in_container(objects, program))
 		r = keep_by_id(of, program->space, id, ret_object);
-	/* Debian's are found by their names alone; the rest of that is the program's word */
-	if (r < 0 && !objects_may_pass(r) && inside) {
+	/* Debian's are found by their names alone */
+	if (r < 0 && !objects_may_pass(r) && inside && !strstr(inside, "/../")) {
 		snprintf(path, sizeof(path), "/usr/lib/debug%s", inside);
-		r = keep_told(of, path, id, ret_object);
+		r = keep_at(of, host, path, id, ret_object);
+		/* the rest of that is the program's word */
+		if (r < 0 && !objects_may_pass(r) && entry_is_in_container(objects, program))
+			r = keep_told(of, path, id, ret_object);
 	}
 	if (r < 0 && !objects_may_pass(r) && facts->alt_link[0])
 		r = keep_beside(of, facts->alt_link, id, ret_object);

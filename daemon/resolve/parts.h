@@ -2,10 +2,10 @@
 /*
  * What else has a part of a file's DWARF: what dwz has moved out of it, the package of its split DWARF, .dwo files.
  *
- * The first is taken from where packages install it, by its build-id. All of them are taken from where the program says as
- * well, on the host, or of a program in its container's own file system there. Whoever could put another file there must be
- * able to change the program: it is its owner's or root's, and nobody else may write to it. They are that program's alone, as
- * others that share its debug file have another root, or another owner.
+ * The first is taken from where packages install it, by its build-id or, on the host, by its name. All of them are taken from
+ * where the program says as well, on the host, or of a program in its container's own file system there. Whoever could put
+ * another file there must be able to change the program: it is its owner's or root's, and nobody else may write to it. They are
+ * that program's alone, as others that share its debug file have another root, or another owner.
  */
 #ifndef STACKTAP_RESOLVE_PARTS_H
 #define STACKTAP_RESOLVE_PARTS_H

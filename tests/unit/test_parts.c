@@ -361,6 +361,30 @@ static void no_file_is_a_part_of_itself(void **state)
 	close_bench(&bench);
 }
 
+/* What packages install in root's directory is found by its name alone there, whose word that ever is; nothing beside it. */
+static void what_dwz_moved_is_in_roots_directory(void **state)
+{
+	static const char *const names[] = { "/usr/lib/debug/.dwz/x/part", "/usr/lib/debug/.dwz/x/../../part" };
+	struct symbolizer_options options = { .with_lines = true };
+	struct symbolizer_stats stats;
+	char root[PATH_MAX];
+	struct bench bench;
+
+	(void)state;
+	snprintf(root, sizeof(root), "%s", fixture_path("root"));
+	options.sysroot = root;
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		fixture_build("moved", "-O1 -g -no-pie -Wl,--build-id=sha1", program);
+		/* what the owner of no program could put there */
+		fixture_run("rm -rf root && mkdir -p root/usr/lib/debug/.dwz/x && cp moved other && "
+			    "dwz -m root%s -M %s moved other && chmod g+w root%s", names[i], names[i], names[i]);
+		open_bench_with(&bench, &options, "moved", "moved");
+		assert_int_equal(look_until_there(&bench, &stats), i ? 0 : 2);
+		assert_int_equal(stats.lines.parts.moved, i ? 0 : 1);
+		close_bench(&bench);
+	}
+}
+
 /* A file that is one program's debug file may be another one that runs. */
 static void a_program_is_no_part(void **state)
 {
@@ -420,6 +444,7 @@ int main(void)
 		cmocka_unit_test(a_part_that_was_closed_is_judged_anew),
 		cmocka_unit_test(a_file_that_is_open_stays_open),
 		cmocka_unit_test(no_file_is_a_part_of_itself),
+		cmocka_unit_test(what_dwz_moved_is_in_roots_directory),
 		cmocka_unit_test(a_program_is_no_part),
 		cmocka_unit_test(an_index_is_blamed_for_itself),
 	};

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lines and inlined functions while recording, of programs that have a part of their DWARF in another file: split DWARF, on the
-host and in a root of its own, and what dwz has moved out; those of others are refused."""
+host and in a root of its own, and what dwz has moved out, also of a container's program whose debug files are the host's; those of
+others are refused."""
 
 import os
 import re
@@ -21,12 +22,20 @@ def guest(t):
     t.run("mount", "-t", "tmpfs", "none", ALONE)
     shutil.copytree("/opt/stacktap/workload/split", SPLIT)
     os.mkdir(theirs)
+    with open(f"{SPLIT}/apart.id", encoding="ascii") as file:
+        ident = file.read().strip()
+    # as the host's packages install them
+    for path, name in ((f".build-id/{ident[:2]}/{ident[2:]}.debug", "apart.debug"), (".dwz/stacktap/apart", "apart.dwz")):
+        os.makedirs(os.path.dirname(f"/usr/lib/debug/{path}"), exist_ok=True)
+        shutil.copy(f"{SPLIT}/{name}", f"/usr/lib/debug/{path}")
+    shutil.copy(f"{SPLIT}/apart", ALONE)
     for name in ("lined", "lined.dwo"):
         shutil.copy(f"{SPLIT}/{name}", theirs)
         shutil.copy(f"{SPLIT}/{name}", ALONE)
     os.chmod(f"{theirs}/lined.dwo", 0o666)
     for name, command in (("lined", (f"{SPLIT}/lined", SECONDS)), ("moved", (f"{SPLIT}/moved", SECONDS)),
-                          ("alone", ("chroot", ALONE, "/lined", SECONDS)), ("theirs", (f"{theirs}/lined", SECONDS))):
+                          ("alone", ("chroot", ALONE, "/lined", SECONDS)),
+                          ("apart", ("chroot", ALONE, "/apart", SECONDS)), ("theirs", (f"{theirs}/lined", SECONDS))):
         done = t.stacktap("record", "-e", "cpu-clock", "-F", 499, "-q", "--lines", "-o", t.path(f"{name}.otlp"), "--", *command)
         t.equal(done.returncode, 0, f"{name} is recorded")
     t.run("umount", ALONE)
@@ -50,7 +59,7 @@ def leaves(samples):
     for sample in samples:
         frames = sample.stack
         count = next(i for i, frame in enumerate(frames) if not frame.inlined) + 1
-        if frames[0].mapping and re.search(r"/(lined|moved)$", frames[0].mapping):
+        if frames[0].mapping and re.search(r"/(lined|moved|apart)$", frames[0].mapping):
             at = found.setdefault(frames[0].address, [[(f.function, os.path.basename(f.file), f.line) for f in frames[:count]], 0])
             at[1] += sample.count
     return found
@@ -59,7 +68,8 @@ def leaves(samples):
 def host(t):
     import model
     split = os.path.join(t.output, f"stage-{t.arch}", "workload", "split")
-    for name, program, whole in (("lined", "lined", "lined"), ("moved", "moved", "moved.whole"), ("alone", "lined", "lined")):
+    for name, program, whole in (("lined", "lined", "lined"), ("moved", "moved", "moved.whole"), ("alone", "lined", "lined"),
+                                 ("apart", "apart", "apart.whole")):
         found = leaves(model.of_process(t.load(f"{name}.otlp"), program))
         wanted = told(os.path.join(split, whole), sorted(found))
         total = sum(count for _, count in found.values())
