@@ -203,6 +203,14 @@ static const char *last_part(const char *path)
 	return slash ? slash + 1 : path;
 }
 
+/* "libc.so.6+0x2a3f0": what tells it from its neighbours is at its end. */
+static bool has_file(const char *name, const char *file)
+{
+	const size_t length = strlen(file);
+
+	return !strncmp(name, file, length) && !strncmp(name + length, "+0x", strlen("+0x"));
+}
+
 void fit_function(int used, const char *name, const char *place, const char *file)
 {
 	const int left = fit_left(used), least = min_of(left / 3, NAME_LEAST + 0);
@@ -216,9 +224,9 @@ void fit_function(int used, const char *name, const char *place, const char *fil
 	room = *place ? max_of(left - GAP - fit_columns(place), least) : left;
 	if (*file && fit_columns(name) + GAP + fit_columns(file) > room) {
 		file = last_part(file);
-		/* the name has at least half */
+		/* the name has at least half, and all of it where it has the file's */
 		if (left < FILE_MIN || (fit_columns(name) + GAP + fit_columns(file) > room &&
-					room - GAP - fit_columns(file) < left / 2))
+					(has_file(name, file) || room - GAP - fit_columns(file) < left / 2)))
 			file = "";
 	}
 	room = fit_end(name, room - (*file ? GAP + fit_columns(file) : 0));

@@ -766,12 +766,13 @@ frames = [builder.location(name, 0x1000 + 16 * i, mapping=image) for i, name in
 builder.dictionary.location_table[frames[0]].lines[:] = [Message("Line", line=123456, function_index=builder.intern(
     "function_table", Message("Function", name_strindex=builder.string(LONG), filename_strindex=builder.string("/src/vector_of_pairs.tcc"))))]
 again = builder.location("calls_itself_and_has_a_long_name_" + 20 * "漢", 0x9000, mapping=image)
+ranged = builder.location("libshöp.so.6+0x3f0190e0", 0xa000, mapping=image)
 for start, name in ((10**18, "a"), (10**18, "b")):
     builder.data.resource_profiles.clear()
     thread = builder.attributes(thread__id=7, thread__name="worker-" + 20 * "漢")
     counts = (300, 300) if name == "a" else (100, 500)
     samples = [make_sample.sample(builder.stack(*stack), thread, (), (count,))
-               for stack, count in zip((frames, frames[1:], 50 * [again]), (*counts, 100))]
+               for stack, count in zip((frames, frames[1:], 50 * [again], [ranged]), (*counts, 100, 50))]
     builder.resource([Message("Profile", sample_type=builder.value_type("samples", "count"), samples=samples,
                               time_unix_nano=start, duration_nano=10**9, period=10**7, profile_id=bytes([1]) * 16,
                               period_type=builder.value_type("cpu", "nanoseconds"))],
@@ -820,6 +821,8 @@ for command in (("report", "wide_a.otlp"), ("report", "--lines", "wide_a.otlp"),
         assert all(re.search(r"[^\W\d]|….*\d$", re.sub(r"\[[ku]\]|\bsamples?\b|too few", "", line)) for line in rows), rows
 fit = "\n".join(lines(80, *DIFF))
 assert "libshöp.so.6" in fit and "/usr/lib" not in fit and "void std::vec" in fit and "…" in fit, fit
+# a name that has its file's is not cut for that
+assert any(line.endswith("[u] libshöp.so.6+0x3f0190e0") for line in lines(70, "report", "--by", "function", "wide_a.otlp"))
 assert any(line.endswith("shop-0123456789.scope") and "…" in line for line in lines(80, "report", "--by", "cgroup", "wide_a.otlp"))
 assert any(line.endswith("(50 times)") and "calls_" in line for line in lines(40, "report", "--tree", "wide_a.otlp"))
 assert any(line.endswith("  vector_of_pairs.tcc:123456") for line in lines(80, "report", "--lines", "wide_a.otlp"))
