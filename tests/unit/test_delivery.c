@@ -66,17 +66,25 @@ static void each_has_its_own_settings(void **state _unused_)
 	const struct destination_options *all = delivery.destinations;
 
 	deliver("[destination far]\nendpoint = https://far\nprotocol = grpc\ncompression = none\ntimeout_seconds = 3\n"
-		"headers = a=b\ncertificate = /c\nspool =\n"
-		"[export]\nendpoint = http://near\n");
+		"headers = a=b\nheaders_file = /h\ncertificate = /c\nclient_certificate = /d\nclient_key = /k\nspool =\n"
+		"spool_max_bytes = 65537\nspool_max_age_hours = 3\n"
+		"[export]\nendpoint = http://near\nheaders_file = /n\nclient_key = /nk\n[spool]\nmax_bytes = 65538\nmax_age_hours = 2\n");
 	assert_int_equal(delivery.exporter.destination_count, 2);
 	assert_string_equal(all[0].name, "export");
 	assert_true(all[0].compression == COMPRESSION_GZIP && all[0].http.protocol == PROTOCOL_HTTP_PROTOBUF && all[0].timeout_ms == 10000);
 	assert_null(all[0].http.headers);
+	assert_string_equal(all[0].http.headers_file, "/n");
+	assert_string_equal(all[0].http.client_key, "/nk");
+	assert_true(all[0].spool_max_bytes == 65538 && all[0].spool_max_age_ms == 2 * 3600 * 1000);
 	assert_string_equal(all[1].name, "far");
 	assert_non_null(strstr(all[1].http.endpoint, "https://far/opentelemetry.proto.collector"));
 	assert_true(all[1].compression == COMPRESSION_NONE && all[1].http.protocol == PROTOCOL_GRPC && all[1].timeout_ms == 3000);
 	assert_string_equal(all[1].http.headers, "a=b");
+	assert_string_equal(all[1].http.headers_file, "/h");
 	assert_string_equal(all[1].http.certificate, "/c");
+	assert_string_equal(all[1].http.client_certificate, "/d");
+	assert_string_equal(all[1].http.client_key, "/k");
+	assert_true(all[1].spool_max_bytes == 65537 && all[1].spool_max_age_ms == 3 * 3600 * 1000);
 	assert_null(all[1].spool_directory);
 	assert_true(delivery_has_journal(&delivery));
 }

@@ -18,7 +18,7 @@ static struct destination *destination;
 static struct body_budget budget;
 static uint64_t payloads;
 static unsigned int syncs;
-static uint64_t spool_bytes = 1 << 20;
+static uint64_t spool_bytes = 1 << 20, spool_age_ms;
 
 static struct {
 	pthread_t thread;
@@ -121,6 +121,7 @@ static void start(const char *spool, enum compression compression, const int *an
 	const struct destination_options options = {
 		.name = "", .http.endpoint = url, .compression = compression, .timeout_ms = 60000,
 		.backoff_min_ms = 1, .backoff_max_ms = 1, .spool_directory = spool, .spool_max_bytes = spool_bytes,
+		.spool_max_age_ms = spool_age_ms,
 	};
 
 	memset(&receiver, 0, sizeof(receiver));
@@ -399,6 +400,30 @@ static void what_is_sent_is_not_lost_as_well(void **state)
 	spool_bytes = 1 << 20;
 }
 
+/* What waits for longer than it may goes as soon as something else comes, and is counted as that. */
+static void what_waits_too_long_is_dropped(void **state)
+{
+	char directory[] = "/tmp/stacktap-destination-XXXXXX";
+	const int answers[ANSWERS_MAX] = { 503 };
+	uint64_t number;
+
+	(void)state;
+	spool_age_ms = 20;
+	start(make_spool(directory), COMPRESSION_NONE, answers, ANSWERS_MAX);
+	spool_age_ms = 0;
+	hand(keep(&number), number);
+	poll_until(1);
+	assert_int_equal(stats().payloads_waiting, 1);
+	assert_int_equal(stats().spool.old_messages, 0);
+	usleep(200000);
+	hand(keep(&number), number);
+	assert_int_equal(stats().spool.old_messages, 1);
+	assert_int_equal(stats().spool.old_samples, 10);
+	assert_int_equal(stats().payloads_dropped, 1);
+	stop();
+	remove_spool(directory);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -407,6 +432,7 @@ int main(void)
 		cmocka_unit_test(what_has_to_wait_is_synced),
 		cmocka_unit_test(zstd_is_taken_only_once_it_was),
 		cmocka_unit_test(only_the_oldest_that_was_seen_is_dropped),
+		cmocka_unit_test(what_waits_too_long_is_dropped),
 		cmocka_unit_test(what_is_sent_is_not_lost_as_well),
 	};
 
