@@ -45,6 +45,10 @@ enum {
 	CAPTURE_WINDOW_CALLS = STACKTAP_MAX_RATE_HZ / (NSEC_PER_SEC / CAPTURE_WINDOW_NS) * 3 / 2,
 	/* that are so few that they are not what exceeds the ceiling */
 	CAPTURE_FEW_CALLS = 15,
+	/* phase 2 of a walk that is put off comes on top of it, and has less time by as much */
+	CAPTURE_IN_PLACE_NS = SESSION_WALK_LIMIT_NS / (SESSION_IS_STRICT ? 5 : 1),
+	/* hits of a program whose stack was put off that are left to phase 2 at once */
+	CAPTURE_UNTRIED = 16,
 };
 
 static DEFINE_PER_CPU(struct stretch, capture_stretch);
@@ -433,17 +437,22 @@ static bool capture_one_phase(struct stacktap_counter *counter, const struct per
  * For how many ns may the PMU's interrupt at @now walk the user stack itself, be it an NMI? 0: not at all. It may
  * where it hit user mode: then nothing of the kernel is half done on this CPU, so no record, no walk and no
  * slot of the stash is, and user memory is as it is in any system call. That @regs are those that the entry
- * saved is looked at, as a PMU may make up its own. Hits that wait in the stash come first.
+ * saved is looked at, as a PMU may make up its own. Hits that wait in the stash come first. A program whose stack was
+ * put off is likely to have that done again, so its next hits do not try.
  */
 static __always_inline u32 capture_walk_ns(const struct stacktap_counter *counter,
 					   struct pt_regs *regs, u64 now)
 {
-	const struct stacktap_cpu *cpu = counter->cpu;
+	struct stacktap_cpu *cpu = counter->cpu;
 
 	if (!counter->may_finish || !user_mode(regs) || unlikely(regs != task_pt_regs(current)) ||
 	    unlikely(!cpu->stash || stash_count(cpu->stash) || cpu->recording || cpu->stashing))
 		return 0;
-	return min_t(u32, SESSION_WALK_LIMIT_NS,
+	if (unlikely(cpu->untried) && cpu->put_off_mm == current->mm) {
+		cpu->untried--;
+		return 0;
+	}
+	return min_t(u32, CAPTURE_IN_PLACE_NS,
 		     allowance_left(this_cpu_ptr(&st_allowance), now,
 				    READ_ONCE(st_allowance_limit_ns)));
 }
@@ -465,6 +474,10 @@ static enum capture_outcome capture_in_place(struct stacktap_counter *counter,
 	outcome = capture_now(counter, data, regs, began, walk_ns, level, true);
 	barrier();
 	cpu->recording = false;
+	if (unlikely(outcome == CAPTURE_PUT_OFF)) {
+		cpu->put_off_mm = current->mm;
+		cpu->untried = CAPTURE_UNTRIED;
+	}
 	return outcome;
 }
 
@@ -648,7 +661,7 @@ void st_capture_overflow(struct perf_event *event, struct perf_sample_data *data
 	ns = cost_add(is_whole ? &counter->cpu->whole_cost : &counter->cpu->handler_cost,
 		      began.ticks);
 	st_ceiling_charge(counter->cpu, ns + CEILING_INTERRUPT_NS);
-	if (!counter->one_phase)
+	if (counter->may_finish || counter->context == STACKTAP_CONTEXT_IRQ)
 		allowance_note(this_cpu_ptr(&st_allowance), now, ns);
 	if (counter->clock)
 		pace_note_due(&counter->pace, event, READ_ONCE(counter->period),

@@ -115,6 +115,8 @@ struct stacktap_cpu {
 	struct stacktap_stash *stash;
 	bool stashing;		/* the overflow handler fills a slot; this CPU only, NMI included */
 	bool recording;		/* the ring is being written */
+	u8 untried;		/* hits of @put_off_mm to come that no handler walks */
+	const struct mm_struct *put_off_mm; /* only ever compared */
 	struct unwind_memo *memo; /* of walks; whoever writes the ring has it */
 	local64_t horizon;	/* ceiling.c; this CPU only, NMI too */
 	struct stacktap_stack stack; /* of that record; not on our stack, where it would be zeroed */

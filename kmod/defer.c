@@ -6,6 +6,7 @@
 #include <linux/poll.h>
 #include <linux/rcupdate.h>
 
+#include "allowance.h"
 #include "capture.h"
 #include "compat/compat.h"
 #include "defer.h"
@@ -49,6 +50,8 @@ void st_defer_run(u32 limit_ns)
 	bool is_first = true, is_left = false, is_waiting = false, is_late;
 	u64 draining;
 
+	/* the interrupt that raised this one had IRQs off, too */
+	limit_ns -= min(limit_ns / 2, allowance_spent(this_cpu_ptr(&st_allowance), began.now));
 	/* cleared before the stash is read: an NMI in between sets it again and queues the work */
 	first = this_cpu_read(defer_first);
 	draining = ror64(this_cpu_xchg(st_defer_draining, 0), first);

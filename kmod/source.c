@@ -226,7 +226,7 @@ static void counter_begin(struct stacktap_counter *counter, const struct stackta
 	if (READ_ONCE(like_pmu))
 		counter->one_phase = false;
 #endif
-	counter->may_finish = !two_phase;
+	counter->may_finish = !counter->one_phase && !two_phase;
 	st_pace_begin(&counter->pace, event, counter->period,
 		      counter->clock ? PACE_CLOCK :
 		      type == PERF_TYPE_SOFTWARE ? PACE_SOFTWARE : PACE_COUNTER,

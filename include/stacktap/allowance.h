@@ -3,7 +3,7 @@
  * How much of a user stack an overflow handler of the PMU may walk itself. perf keeps a mean of what such
  * interrupts take on each CPU, over about the last 128, and lowers the rate of the whole system when it is above
  * what perf allows: perf_sample_event_took() in kernel/events/core.c, 2.5 us by default. The same form of mean is
- * kept here of our part, and no handler walks while it is above a limit.
+ * kept here of our part, and no handler walks that could lead it above a limit.
  *
  * The handlers of several counters may run in one interrupt. They follow each other so closely that nothing else
  * has time in between, and then they are one.
@@ -16,10 +16,11 @@
 enum {
 	ALLOWANCE_SHIFT		= 7,	/* interrupts in the mean: perf's NR_ACCUMULATED_SAMPLES, 128 */
 	/*
-	 * Of the mean, in ns. perf measures 2,500 with its driver's part, which is about CEILING_INTERRUPT_NS
-	 * (1,000), and one walk may move the mean by a tenth of this.
+	 * Of the mean, in ns, which no walk that keeps to its time leads beyond. perf measures 2,500 with its
+	 * driver's part, for which that leaves 1,300: a walk by tables is late by two searches at most, see
+	 * WALK_SLOW_SEARCHES, which add 160 to the mean.
 	 */
-	ALLOWANCE_DEFAULT_NS	= 1250,
+	ALLOWANCE_DEFAULT_NS	= 1000,
 	/* for the walks of one interrupt, in limits of the mean: moves it by a tenth of that */
 	ALLOWANCE_WALK		= 13,
 	ALLOWANCE_GAP_NS	= 5000,	/* handlers that follow each other more closely are of one interrupt */
@@ -33,25 +34,32 @@ struct allowance {
 	__u32 spent;	/* in this interrupt so far */
 };
 
-/* Is what begins at @now another interrupt than the last handler's? */
+/*
+ * Is what begins at @now another interrupt than the last handler's? That one's end is by another clock, which may be
+ * ahead.
+ */
 static inline int allowance_is_new(const struct allowance *allowance, __u64 now)
 {
-	return now - allowance->ended > ALLOWANCE_GAP_NS || allowance->spent > ALLOWANCE_LONGEST_NS;
+	return (__s64)(now - allowance->ended) > ALLOWANCE_GAP_NS || allowance->spent > ALLOWANCE_LONGEST_NS;
+}
+
+/* How long the handlers of the interrupt that @now belongs to have taken so far, in ns. */
+static inline __u32 allowance_spent(const struct allowance *allowance, __u64 now)
+{
+	return allowance_is_new(allowance, now) ? 0 : allowance->spent;
 }
 
 /*
  * For how many ns a handler that begins at @now may walk, where the mean may be @limit_ns, at most a
- * millisecond; 0: not at all.
+ * millisecond; 0: not at all, as it might lead beyond that.
  */
 static inline __u32 allowance_left(const struct allowance *allowance, __u64 now, __u32 limit_ns)
 {
-	__u32 walk_ns = limit_ns * ALLOWANCE_WALK;
+	__u32 walk_ns = limit_ns * ALLOWANCE_WALK, spent = allowance_spent(allowance, now);
 
-	if (allowance->sum >= limit_ns << ALLOWANCE_SHIFT)
+	if (spent >= walk_ns || allowance->sum + walk_ns - spent > limit_ns << ALLOWANCE_SHIFT)
 		return 0;
-	if (allowance_is_new(allowance, now))
-		return walk_ns;
-	return allowance->spent < walk_ns ? walk_ns - allowance->spent : 0;
+	return walk_ns - spent;
 }
 
 /* The handler that began at @now took @ns, at most a millisecond. */

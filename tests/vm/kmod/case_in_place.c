@@ -277,8 +277,9 @@ static void check_put_off(void)
 	tap(!client_stop(&client), "put off: STOP");
 	client_drain(&client);
 	put_off = client_count(&client, NMI_NMI, STACKTAP_CNT_PUT_OFF);
-	tap(is_enough && put_off >= NMI_ENOUGH / 2, "put off: %" PRIu64 " stacks are cut in phase 2, %" PRIu64
+	tap(is_enough && put_off >= 3, "put off: %" PRIu64 " stacks are cut in phase 2, %" PRIu64
 	    " were left to it", found.cut[1], put_off);
+	tap(put_off * 4 <= found.cut[1], "put off: and the next ones at once, without a try");
 	tap(!found.cut[0] && !found.wrong, "put off: none is cut in NMI");
 	tap(client_balanced(&client), "put off: captured + filtered + lost by reason = calls");
 	client_close(&client);
