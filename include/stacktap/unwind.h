@@ -602,7 +602,7 @@ static inline int unwind_walk_step(struct unwind_walk *walk, void *memory)
 
 /* Is @entry of this list, and of an earlier time only? */
 static __always_inline int unwind_walk_renew(const struct unwind_walk *walk, void *memory,
-				    struct unwind_memo_entry *entry)
+					     struct unwind_memo_entry *entry)
 {
 	__u64 mark = entry->tag & UNWIND_MEMO_UNUSUAL;
 
@@ -618,13 +618,15 @@ static __always_inline int unwind_walk_renew(const struct unwind_walk *walk, voi
 }
 
 /*
- * A value that the compiler does not know any more, so that it does not keep in a register what only rare paths
- * ask for again.
+ * unwind_hide(): a value that the compiler does not know any more, so that it keeps nothing in a register
+ * that only rare paths ask for again. unwind_apart: a function that has all registers for its loop.
  */
 #ifdef __KERNEL__
 #define unwind_hide(var) OPTIMIZER_HIDE_VAR(var)
+#define unwind_apart noinline
 #else
 #define unwind_hide(var) ((void)(var))
+#define unwind_apart
 #endif
 
 /* What a walk of remembered frames has in registers. */
@@ -656,11 +658,14 @@ static __always_inline int unwind_recall_usual(const struct unwind_walk *walk, v
 	const struct unwind_memo_entry *entry = unwind_memo_entry(at->memo, at->key, at->spread);
 	const int has_link = unwind_has_link(walk);
 	__u64 cfa, from, ra, fp;
+	int is_other;
 
 	if (has_link) {
 		/* one load and one jump for both, where x86 compares with memory */
 		unwind_hide(entry);
-		if ((entry->key != at->key) | (entry->tag != at->tag))
+		is_other = entry->key != at->key;
+		is_other |= entry->tag != at->tag;
+		if (is_other)
 			return 0;
 	} else if (entry->key != at->key || entry->tag != at->tag) {
 		return 0;
@@ -737,11 +742,9 @@ enter:
 
 /*
  * As many steps as the memo has rules for, up to @until frames, or more of them if unwind_look() says so,
- * which moves @until. Returns how the stack ended, or STACKTAP_END_NONE. Not inlined, so that the loop has
- * the registers.
+ * which moves @until. Returns how the stack ended, or STACKTAP_END_NONE.
  */
-static __attribute__((__noinline__)) int unwind_walk_recall(struct unwind_walk *walk, void *memory,
-							    __u32 *until)
+static unwind_apart int unwind_walk_recall(struct unwind_walk *walk, void *memory, __u32 *until)
 {
 	__u64 *ip = walk->ips + walk->count;
 	__u64 *look = walk->ips + (*until < walk->max ? *until : walk->max);

@@ -10,7 +10,8 @@
  *
  * The lower bits of a tag are a clock: an entry that is used first after it moved tells of its table.
  *
- * One walk at a time uses a memo, and those of a list have one machine and one address_limit. It begins as zeroes.
+ * One walk at a time uses a memo, and those of a list have one machine and one address_limit. It begins
+ * as zeroes.
  */
 #ifndef STACKTAP_UNWIND_MEMO_H
 #define STACKTAP_UNWIND_MEMO_H
@@ -33,7 +34,7 @@ enum {
  * and something, and whose return address a call pushed, if the machine's calls do. So those are told by the
  * comparisons that find an entry.
  */
-#define UNWIND_MEMO_UNUSUAL	(1ULL << 63)
+#define UNWIND_MEMO_UNUSUAL	0x8000000000000000ULL
 #define UNWIND_MEMO_SPREAD	0x9e3779b1U
 
 struct unwind_memo_entry {
