@@ -214,7 +214,7 @@ test-stacks: ## stacks of Debian's programs in both guests against libdwfl and p
 
 .PHONY: test-latency
 test-latency: ## what keeps interrupts off longest, by the kernel's own tracers; on PREEMPT_RT, too
-	$(Q)$(MAKE) ARCH=x86_64 KERNEL=latency LANE=latency CASES="latency kmod" vm
+	$(Q)$(MAKE) ARCH=x86_64 KERNEL=latency LANE=latency CASES="latency kmod soak" vm
 	$(Q)$(MAKE) ARCH=x86_64 KERNEL=latency-rt LANE=latency CASES="latency" vm
 
 # what asks most of the module, in reasonable time; CI has it on the stock kernel. FULL=1 for every case but what

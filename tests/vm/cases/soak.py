@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """stacktap-soak, for 20 seconds: it finds nothing wrong, says so in figures, puts back what it touched, also
-when it is told to end, and notices what is wrong."""
+when it is told to end, and notices what is wrong. Lane latency runs it on kernels that have its tracers of latency."""
 
 import os
 import re
 import signal
 import time
 
+from kit import read, write
+
 # as hotplug and lifecycle, whose boot it shares
 SMP = 3
 
 SOAK = "/opt/stacktap/bin/stacktap-soak"
+TRACING = "/sys/kernel/tracing"
 
 
 def online(t):
@@ -45,11 +48,34 @@ def whole(t):
     t.ok(figure(report, r"overflows +(\d+):") > 200, "samples were taken")
     t.ok(re.search(r"own time +\d*[1-9]\d*\.\d+ %|own time +0\.\d*[1-9]", report), "their time is told")
     clean(t, "afterwards")
+    if has_tracer(t, "timerlat"):
+        for when in ("before", "sampling"):
+            t.ok(re.search(rf"{when}: +timerlat, [1-9]\d* wake-ups: [1-9]\d* us at most; <", report),
+                 f"latency, {when}, by timerlat")
+        by_irqsoff(t)
+        t.equal(os.listdir(f"{TRACING}/instances"), [], "no instance of a tracer is left")
+
+
+def has_tracer(t, name):
+    if not os.path.exists(f"{TRACING}/trace"):
+        t.run("mount", "-t", "tracefs", "tracefs", TRACING)
+    return name in read(f"{TRACING}/available_tracers").split()
+
+
+def by_irqsoff(t):
+    """The next best one: the kernel has one of osnoise and timerlat at a time. That one slows an emulated CPU down by so
+    much that soak does without its sessions."""
+    write(f"{TRACING}/osnoise/runtime_us", 1000)
+    write(f"{TRACING}/current_tracer", "osnoise")
+    said = t.run("bash", "-c", f'. {SOAK}; latency_begin 2; sleep 2; latency_end; echo "$latency_said"').stdout
+    write(f"{TRACING}/current_tracer", "nop")
+    t.ok(re.fullmatch(r"irqsoff: [1-9]\d* us at most\n", said), "latency by irqsoff", said)
 
 
 def told_to_end(t):
     soak = t.start(SOAK, "--duration", "1h", "--max-rate", 99, "--no-load", start_new_session=True)
-    t.until(lambda: any(s["state"] == "running" for s in t.json("status")["sessions"]), 40, "a session")
+    # with a tracer it looks for a minute how late all is without one
+    t.until(lambda: any(s["state"] == "running" for s in t.json("status")["sessions"]), 100, "a session")
     time.sleep(1)
     # as a terminal does
     os.killpg(soak.pid, signal.SIGINT)
@@ -57,10 +83,12 @@ def told_to_end(t):
     t.ok(soak.returncode == 2 and "verdict: ended before its time; nothing was wrong" in out,
          "Ctrl-C ends it with a report", f"{soak.returncode}\n{out}{err}")
     clean(t, "after Ctrl-C")
+    if has_tracer(t, "timerlat"):
+        t.equal(os.listdir(f"{TRACING}/instances"), [], "no tracer either")
 
 
 def wrong(t):
-    soak = t.start(SOAK, "--duration", "1h", "--max-rate", 99, "--no-hotplug", "--no-load")
+    soak = t.start(SOAK, "--duration", "1h", "--max-rate", 99, "--no-hotplug", "--no-load", "--no-latency")
     running = t.until(lambda: [s for s in t.json("status")["sessions"] if s["state"] == "running"], 40, "a session")
     os.kill(running[0]["owner"]["pid"], signal.SIGKILL)
     time.sleep(1)
