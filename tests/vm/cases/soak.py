@@ -11,6 +11,8 @@ from kit import read, write
 
 # as hotplug and lifecycle, whose boot it shares
 SMP = 3
+# with tracers, on a busy host
+TIMEOUT = 600
 
 SOAK = "/opt/stacktap/bin/stacktap-soak"
 TRACING = "/sys/kernel/tracing"
