@@ -68,6 +68,8 @@ def sampled(t, what, bare, sessions, *options):
     for child, _ in children:
         t.stop(child)
     t.ok(calls > 200 * SECONDS, f"{what}: {calls} calls")
+    # the longest stretch of all delays a timer, too, but in some seconds hardly one comes just then
+    bare = {**bare, "a timer is late": max(bare["a timer is late"], bare["IRQs off"])}
     for of, us in have.items():
         t.ok(us <= bare[of] + LIMIT_US, f"{what}: {of}: {us:g} us at most, {bare[of]:g} without us and {LIMIT_US}")
 
