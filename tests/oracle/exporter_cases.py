@@ -189,9 +189,9 @@ def scripted(program, directory):
                         {"payloads_waiting": 0, "payloads_sent": 4, "payloads_dropped": 8},
                         [503, 503] + [200] * 4, queue=len_of_body(program, directory) * 6)
     played(program, directory, "what is left at the end gets one more try", "503:retry-after=60", 3,
-           expected(3, 0, retries=3), [503, 200, 200, 200], run_ms=100, stop=2000)
+           expected(3, 0, retries=3), [503, 200, 200, 200], run_ms=100, stop=30000)
     played(program, directory, "and is counted when that fails", "503:retry-after=60*", 3,
-           expected(0, 3, retries=3), [503] * 4, run_ms=100, stop=2000)
+           expected(0, 3, retries=3), [503] * 4, run_ms=100, stop=30000)
 
 
 def len_of_body(program, directory):

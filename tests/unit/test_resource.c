@@ -110,6 +110,41 @@ static void as_many_as_are_accepted_fit(void **state _unused_)
 	image_unref(image);
 }
 
+static int64_t number_of(const OtlpResource *resource, const char *key)
+{
+	for (size_t i = 0; i < resource->n_attributes; i++)
+		if (!strcmp(resource->attributes[i]->key, key))
+			return resource->attributes[i]->value->int_value;
+	return -1;
+}
+
+static void each_fact_has_its_key(void **state _unused_)
+{
+	static const char *const facts[][2] = {
+		{ "process.executable.path", "/bin/program" }, { "process.executable.name", "program" },
+		{ "process.command_line", "program -x" }, { "container.id", "c0ffee" }, { "container.name", "machine" },
+		{ "k8s.pod.uid", "uid" }, { "k8s.pod.qos_class", "Burstable" }, { "systemd.unit", "web.service" },
+		{ "process.linux.cgroup", "0::/system.slice/web.service" }, { "deployment.environment.name", "test lab" },
+	};
+	struct image *image = image_with_details();
+	struct buffer buffer;
+	OtlpResource *resource = resource_of(image, 0, &buffer);
+
+	for (size_t i = 0; i < ARRAY_SIZE(facts); i++)
+		assert_string_equal(value_of(resource, facts[i][0]), facts[i][1]);
+	assert_int_equal(number_of(resource, "process.pid"), image->tgid);
+	assert_int_equal(number_of(resource, "process.vpid"), 3);
+	protobuf_c_message_free_unpacked(&resource->base, NULL);
+	buffer_free(&buffer);
+	/* where they are the same there is but one */
+	atomic_load(&image->details)->pid_in_namespace = 0;
+	resource = resource_of(image, 0, &buffer);
+	assert_int_equal(number_of(resource, "process.vpid"), -1);
+	protobuf_c_message_free_unpacked(&resource->base, NULL);
+	buffer_free(&buffer);
+	image_unref(image);
+}
+
 /* Each gives a value before it is known that the key is taken. */
 static void a_key_that_is_taken_needs_no_place(void **state _unused_)
 {
@@ -355,6 +390,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(as_many_as_are_accepted_fit),
+		cmocka_unit_test(each_fact_has_its_key),
 		cmocka_unit_test(a_key_that_is_taken_needs_no_place),
 		cmocka_unit_test(more_are_refused),
 		cmocka_unit_test(services_have_a_precedence),
