@@ -403,6 +403,18 @@ refused "diff of no such process" 1 "no process 9" diff --process 9 sample.otlp 
 check "diff" run 0 diff --fail-over 0 sample.otlp sample.otlp
 check "diff of a file and itself finds nothing" test "$(grep -c ': 0 grew, 0 shrank, ' "$out")" -eq 3
 
+# A file may not grow at all: what was there stays, and nothing is left beside it
+for name in kept.html kept.pb.gz; do
+	echo old >"$scratch/$name"
+	command=convert
+	[ "$name" = kept.pb.gz ] || command=flamegraph
+	# shellcheck disable=SC2016 # the inner shell expands it
+	check "$command without room for its file" bash -c 'cd "$3" || exit; trap "" XFSZ; ulimit -f 0
+		said=$("$1" "$2" -o "$4" sample.otlp 2>&1); [ $? -eq 1 ] && [ "$said" = "stacktap: cannot write $4: File too large" ]' \
+		- "$stacktap" "$command" "$scratch" "$name"
+	same "$command keeps what was there" "$(cat "$scratch/$name")" old
+	check "$command leaves nothing beside it" test ! -e "$scratch/$name.partial"
+done
 refused "flamegraph of no such file" 1 "/no/such.otlp" flamegraph /no/such.otlp
 refused "flamegraph of two files" 2 "b.otlp" flamegraph a.otlp b.otlp
 refused "flamegraph: unknown option" 2 "--bogus" flamegraph --bogus
