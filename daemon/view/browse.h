@@ -59,7 +59,7 @@ struct browse {
 	enum browse_ask ask;
 	char text[BROWSE_TEXT];	/* typed so far */
 	size_t first, selected;	/* rows */
-	struct browse_place left[BROWSE_CODE];	/* of each view, where it was left for another one */
+	struct browse_place left[BROWSE_CODE + 1];	/* of each view, where it was left for another one */
 };
 
 /* @rows that there are, @page of them on the screen. */
