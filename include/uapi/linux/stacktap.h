@@ -656,12 +656,12 @@ struct stacktap_cpu_record {
  *
  * A PMU's interrupt, which may be an NMI, takes a sample in two phases: it notes what it hit, and the user
  * stack is walked and the record written when it is over. From 1.13 on one that hit user mode does both
- * itself, which CNT_IN_PLACE counts: if nothing of the session waits for phase 2 on its CPU, and while the
- * mean of these handlers on that CPU, over the last 128, is below the module's parameter in_place_ns (1250;
+ * itself, which CNT_IN_PLACE counts: if nothing of the session waits for phase 2 on its CPU, and while a walk
+ * cannot lead the mean of these handlers on that CPU, over the last 128, above the module's parameter in_place_ns (1000;
  * 0: never). perf lowers the sampling rate of the whole system when its own mean of them is above what
- * perf_cpu_time_max_percent allows, 2500 ns by default. What is not done within 13 times in_place_ns, has no
+ * perf_cpu_time_max_percent allows, 2500 ns by default. What is not done within 13 times in_place_ns or WALK_LIMIT_NS, has no
  * list in a session that uses tables, or is to have a stack slice, is left to phase 2 as if it had not been
- * begun, which CNT_PUT_OFF counts. SAMPLE_TWO_PHASE tells which way a sample went.
+ * begun, which CNT_PUT_OFF counts, and the next 16 hits of its address space on that CPU are left to it at once. SAMPLE_TWO_PHASE tells which way a sample went.
  *
  * A clock's timer that is late by whole periods, as IRQs were off or a virtual CPU did not run, gives
  * one sample for all of them: CNT_MISSED counts the others. No handler was called for those, so they
