@@ -629,14 +629,14 @@ static __always_inline int unwind_walk_renew(const struct unwind_walk *walk, voi
 #define unwind_apart
 #endif
 
-/* What a walk of remembered frames has in registers. */
+/* What a walk of remembered frames has in registers; walk->fp is written as it changes. */
 struct unwind_recall {
 	struct unwind_memo *memo;
 	__u64 tag, pac_mask, limit;
 	__u32 spread;
 	__u64 next;		/* the key of a return address is so much more */
 	__u64 key;		/* of the address whose rule is next */
-	__u64 sp, fp;
+	__u64 sp;
 };
 
 static __always_inline void unwind_recall_enter(struct unwind_recall *at, __u64 *ip, __u64 ra,
@@ -652,7 +652,7 @@ static __always_inline void unwind_recall_enter(struct unwind_recall *at, __u64 
  * of its own: one that is none of the user's has no entry, which ends the walk, so that only the last
  * can be such.
  */
-static __always_inline int unwind_recall_usual(const struct unwind_walk *walk, void *memory,
+static __always_inline int unwind_recall_usual(struct unwind_walk *walk, void *memory,
 					       struct unwind_recall *at, __u64 *ip)
 {
 	const struct unwind_memo_entry *entry = unwind_memo_entry(at->memo, at->key, at->spread);
@@ -677,14 +677,14 @@ static __always_inline int unwind_recall_usual(const struct unwind_walk *walk, v
 	if (has_link && entry->fp_offset) {
 		if (unwind_read_pair(memory, from, cfa + (__u64)(__s64)entry->fp_offset, &ra, &fp))
 			return 0;
-		at->fp = fp;
+		walk->fp = fp;
 	} else if (unwind_read_quick(memory, from, &ra)) {
 		return 0;
 	} else if (!has_link && entry->fp_offset) {
 		unwind_hide(entry);
 		if (unwind_read_quick(memory, cfa + (__u64)(__s64)entry->fp_offset, &fp))
 			return 0;
-		at->fp = fp;
+		walk->fp = fp;
 	}
 	unwind_recall_enter(at, ip, ra & ~at->pac_mask, cfa);
 	return 1;
@@ -694,10 +694,10 @@ static __always_inline int unwind_recall_usual(const struct unwind_walk *walk, v
  * Any frame that is remembered, or the end of the stack. What is not as it should be in any way is left as it
  * is for unwind_walk_step(), which looks again and says what is wrong. Returns whether there was a frame.
  */
-static __always_inline int unwind_recall_any(const struct unwind_walk *walk, void *memory,
+static __always_inline int unwind_recall_any(struct unwind_walk *walk, void *memory,
 					     struct unwind_recall *at, __u64 *ip, int *end)
 {
-	__u64 cfa, ra, fp = at->fp;
+	__u64 cfa, ra, fp = walk->fp;
 	struct unwind_memo_entry *entry;
 
 	unwind_hide(at->key);
@@ -721,7 +721,7 @@ static __always_inline int unwind_recall_any(const struct unwind_walk *walk, voi
 		/* a leaf's on a machine without that register */
 		if (!(entry->cfa_offset & UNWIND_MEMO_BY_FP))
 			return 0;
-		cfa += at->fp - at->sp - UNWIND_MEMO_BY_FP;
+		cfa += fp - at->sp - UNWIND_MEMO_BY_FP;
 		if (cfa % UNWIND_WORD || cfa <= at->sp)
 			return 0;
 	}
@@ -735,7 +735,7 @@ enter:
 	/* 0 wraps */
 	if (cfa >= at->limit || ra - 1 >= at->limit - 1)
 		return 0;
-	at->fp = fp;
+	walk->fp = fp;
 	unwind_recall_enter(at, ip, ra, cfa);
 	return 1;
 }
@@ -757,7 +757,6 @@ static unwind_apart int unwind_walk_recall(struct unwind_walk *walk, void *memor
 		.spread = UNWIND_MEMO_SPREAD,
 		.key = unwind_memo_key(walk->memo_tag, walk->pc - !walk->is_exact),
 		.sp = walk->sp,
-		.fp = walk->fp,
 	};
 	int end = STACKTAP_END_NONE;
 	__u32 more, room;
@@ -812,7 +811,6 @@ unusual:
 		return end;
 	walk->pc = at.key - at.next;
 	walk->sp = at.sp;
-	walk->fp = at.fp;
 	walk->count = (__u32)(ip - walk->ips);
 	walk->known = UNWIND_KNOWN_NOWHERE;
 	walk->saved = UNWIND_SAVED_NOWHERE;
