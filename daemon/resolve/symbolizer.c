@@ -8,6 +8,7 @@
 #include "base/deadline.h"
 #include "base/log.h"
 #include "base/pool.h"
+#include "resolve/claimed.h"
 #include "resolve/fetched.h"
 #include "resolve/images.h"
 #include "resolve/jit.h"
@@ -387,45 +388,6 @@ static void name_item(struct symbolizer *symbolizer, const struct window *window
 		symbolizer->behind[symbolizer->behind_count++] = object_ref(object);
 }
 
-/* A Location in memory that no file is behind. */
-struct claimed {
-	struct location *location;
-	struct jit *jit;
-};
-
-static bool is_claimable(const struct location *location)
-{
-	return !location->is_resolved && !location->is_claimed && location->type == FRAME_NATIVE &&
-	       location->file && location->file->kind == OBJECT_ANONYMOUS;
-}
-
-/* Such memory is one image's, so one sample tells whose. Runtimes are known by what their code is called by. */
-static size_t claim(struct symbolizer *symbolizer, const struct window *window,
-		    struct claimed *claimed)
-{
-	size_t count = 0;
-
-	for (size_t i = 0; i < window->sample_count; i++) {
-		const struct window_sample *sample = &window->samples[i];
-		struct jit *jit = NULL;
-
-		for (uint32_t j = 0; sample->image && j < sample->stack->count; j++) {
-			struct location *location = sample->stack->locations[j];
-
-			if (jit && location->file && location->file->kind == OBJECT_FILE)
-				jit_sees_library(jit, location->file->path);
-			if (!is_claimable(location))
-				continue;
-			jit = jits_want(symbolizer->jits, sample->image);
-			location->is_claimed = true;
-			location->is_refused = !jit;
-			if (jit)
-				claimed[count++] = (struct claimed){ location, jit };
-		}
-	}
-	return count;
-}
-
 static void name_claimed(struct symbolizer *symbolizer, struct location *location, struct jit *jit)
 {
 	char name[CODE_NAME_MAX];
@@ -457,34 +419,14 @@ static void name_claimed(struct symbolizer *symbolizer, struct location *locatio
 	atomic_store_explicit(&location->is_put_off, true, memory_order_relaxed);
 }
 
-/* Addresses in one function come after each other: it is asked for once. */
-static int compare_claimed(const void *a, const void *b)
-{
-	const struct claimed *x = a, *y = b;
-
-	if (x->jit != y->jit)
-		return jit_compare(x->jit, y->jit);
-	return (x->location->offset > y->location->offset) - (x->location->offset < y->location->offset);
-}
-
 static void resolve_claimed(struct symbolizer *symbolizer, const struct window *window)
 {
-	_cleanup_free_ struct claimed *claimed = NULL;
-	size_t count = 0;
+	struct claimed *claimed;
+	const size_t count = claimed_find(symbolizer->jits, window, &symbolizer->deadline, &claimed);
 
-	for (size_t i = 0; i < window->location_count; i++)
-		count += is_claimable(window->locations[i]);
-	if (!count)
-		return;
-	claimed = malloc(count * sizeof(*claimed));
-	if (!claimed)
-		return;
-	jits_begin(symbolizer->jits, &symbolizer->deadline);
-	count = claim(symbolizer, window, claimed);
-	jits_refresh(symbolizer->jits);
-	qsort(claimed, count, sizeof(*claimed), compare_claimed);
 	for (size_t i = 0; i < count; i++)
 		name_claimed(symbolizer, claimed[i].location, claimed[i].jit);
+	free(claimed);
 }
 
 static void count_named(struct window *window)
