@@ -73,7 +73,8 @@ static void name_of(const struct indices *indices, const struct object *object, 
 	struct sha256_ctx sha;
 
 	for (size_t i = 0; i < OWN_MAX; i++) {
-		if (!object->dev || indices->own[i] != object->dev)
+		/* an image may bring numbers and times of its own, which the build-id tells apart */
+		if (!object->dev || !object->build_id[0] || indices->own[i] != object->dev)
 			continue;
 		identity[0] = 0;
 		identity[1] = i + 1;

@@ -261,15 +261,19 @@ static int find_saved(struct go_stack *stack, uint64_t entry, uint64_t end, uint
 }
 
 /* Is there ever a frame? */
-static bool has_frame(struct go_stack *stack, const struct pclntab_function *function, uint64_t entry, uint64_t end)
+static int has_frame(struct go_stack *stack, const struct pclntab_function *function, uint64_t entry, uint64_t end)
 {
 	struct pclntab_run run;
 
 	pclntab_values(stack->pclntab, function->distances, entry, &run);
-	while (run.end < end && pclntab_next(stack->pclntab, &run) == 1)
+	for (uint32_t i = 1; run.end < end && pclntab_next(stack->pclntab, &run) == 1; i++) {
 		if (run.value)
-			return true;
-	return false;
+			return 1;
+		/* a hostile table's runs may all be of none */
+		if (i % GO_STACK_CODE == 0 && elf_is_late(stack->pclntab->elf))
+			return -ETIME;
+	}
+	return 0;
 }
 
 /* What of a function that stays on its stack its distances do not tell. */
@@ -279,7 +283,10 @@ static int correct(struct go_stack *stack, const struct pclntab_function *functi
 	const bool has_link = stack->machine->has_link, is_old = !stack->pclntab->has_ids;
 	int r = is_old ? find_again(stack, function, entry, end, ret_function) : 0;
 
-	if (r < 0 || !has_link || !(is_old || is_by_hand) || !has_frame(stack, function, entry, end))
+	if (r < 0 || !has_link || !(is_old || is_by_hand))
+		return r;
+	r = has_frame(stack, function, entry, end);
+	if (r <= 0)
 		return r;
 	r = find_saved(stack, entry, end, &ret_function->saved);
 	if (r == 0 && is_by_hand && ret_function->saved == end)

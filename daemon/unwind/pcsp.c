@@ -197,6 +197,9 @@ int pcsp_each(struct pcsp *pcsp, void (*see)(void *ctx, uint64_t number), void *
 			r = pclntab_entry(pclntab, i + 1, &next, &unused);
 		if (r == 0)
 			r = pclntab_describe(pclntab, at, &function);
+		/* functions are in order, as those that have rules have to be */
+		if (r == 0 && next < entry)
+			break;
 		if (r == 0 && next > entry && function.distances)
 			r = go_stack_get(&pcsp->stack, &function, entry, next, &known);
 		else
