@@ -40,7 +40,8 @@ struct allowance {
  */
 static inline int allowance_is_new(const struct allowance *allowance, __u64 now)
 {
-	return (__s64)(now - allowance->ended) > ALLOWANCE_GAP_NS || allowance->spent > ALLOWANCE_LONGEST_NS;
+	return (__s64)(now - allowance->ended) > ALLOWANCE_GAP_NS ||
+	       allowance->spent > ALLOWANCE_LONGEST_NS;
 }
 
 /* How long the handlers of the interrupt that @now belongs to have taken so far, in ns. */
