@@ -415,6 +415,43 @@ for name in kept.html kept.pb.gz; do
 	same "$command keeps what was there" "$(cat "$scratch/$name")" old
 	check "$command leaves nothing beside it" test ! -e "$scratch/$name.partial"
 done
+# Files are their user's alone, and have one writer at a time
+check "convert for the mode of its file" run 0 convert -o mode.pb.gz sample.otlp
+same "nobody else may read what is written" "$(stat -c %a "$scratch/mode.pb.gz")" 600
+exec 9>"$scratch/busy.html.partial"
+flock 9
+refused "a file that is being written" 1 "cannot write busy.html: Device or resource busy" flamegraph -o busy.html sample.otlp
+check "its writer's part is left" test -e "$scratch/busy.html.partial"
+exec 9>&-
+
+# The last of two messages is cut off
+cat "$scratch/sample.otlp" "$scratch/sample.otlp" | head -c -10 >"$scratch/cut.otlp"
+for command in "report" "convert -o cut.pb.gz" "flamegraph -o cut.html"; do
+	# shellcheck disable=SC2086 # an option and its value
+	check "$command of what is cut off" run 0 $command cut.otlp
+	check "$command says so" says "$err" "cut.otlp is cut off or damaged; this is what is whole"
+done
+
+# on_terminal TERM ARGUMENT...: with standard input and output on a terminal, and a pager that can be told by what it writes
+mkdir -p "$scratch/pager"
+printf '#!/bin/sh\ncat >/dev/null\necho paged\n' >"$scratch/pager/less"
+chmod +x "$scratch/pager/less"
+on_terminal() {
+	(cd "$scratch" && TERM=$1 PATH=$scratch/pager:$PATH timeout 30 script -qec "$stacktap ${*:2}" /dev/null) </dev/null >"$out" 2>&1
+}
+on_terminal xterm report sample.otlp
+check "report on a terminal is paged" says "$out" paged
+on_terminal dumb report sample.otlp
+check "not on one that cannot move its cursor" says "$out" "samples 198, source cpu"
+on_terminal xterm report -
+check "report does not wait for a terminal's input" says "$out" "standard input is a terminal"
+on_terminal xterm convert --format pprof -o - sample.otlp
+check "nothing binary on a terminal" says "$out" "this is binary: redirect standard output, or name a file with -o"
+
+check "alone, without a module" run 1
+check "says what is next" says "$err" "next: run \`stacktap doctor', which says what this host lacks"
+check "and what can be done without one" says "$err" "without the module: \`stacktap convert -o stacktap.otlp perf.data'"
+
 refused "flamegraph of no such file" 1 "/no/such.otlp" flamegraph /no/such.otlp
 refused "flamegraph of two files" 2 "b.otlp" flamegraph a.otlp b.otlp
 refused "flamegraph: unknown option" 2 "--bogus" flamegraph --bogus
