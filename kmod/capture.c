@@ -266,7 +266,7 @@ capture_finish(struct stacktap_counter *counter, struct stacktap_sample *sample,
 	stack->extras = 0;
 	stack->generation = 0;
 	flags = st_user_walk(cpu, slot, flags, began, limit_ns, in_place);
-	if (in_place && unlikely(stack->end == STACKTAP_END_TIME)) {
+	if (in_place && unlikely(stack->end == STACK_PUT_OFF)) {
 		count_add(1, &counter->put_off);
 		return CAPTURE_PUT_OFF;
 	}

@@ -2,6 +2,8 @@
 #ifndef STACKTAP_KMOD_STACK_H
 #define STACKTAP_KMOD_STACK_H
 
+#include <linux/build_bug.h>
+#include <linux/limits.h>
 #include <linux/ptrace.h>
 #include <linux/stacktap.h>
 #include <linux/types.h>
@@ -11,7 +13,11 @@
 enum {
 	/* of a walk by frame pointers between two looks at the clock: 1.5 us of misses, and what is in flight */
 	STACK_CLOCK_FRAMES = 16,
+	/* in @end of a walk that is left to phase 2: no end, and in no record */
+	STACK_PUT_OFF = STACKTAP_END_REASONS,
 };
+
+static_assert(STACK_PUT_OFF <= U8_MAX);
 
 /* A walk in progress; @ips may lie in a stash or in a ring. */
 struct stacktap_stack {
@@ -19,7 +25,7 @@ struct stacktap_stack {
 	unsigned int nr;
 	unsigned int max;
 	unsigned long fp;	/* of walks by frame pointers: the next frame */
-	u8 end;			/* enum stacktap_end */
+	u8 end;			/* enum stacktap_end, or STACK_PUT_OFF */
 	/* what a sample has behind its stack, which few have; all of it at once in @extras */
 	union {
 		struct {

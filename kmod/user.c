@@ -12,7 +12,7 @@
 #include "walk.h"
 
 static void user_walk_frames(struct stacktap_stack *stack, struct cost_moment began,
-			     u32 limit_ns)
+			     u32 limit_ns, bool in_place)
 {
 	bool is_hooked = hook_user_active(current);
 	unsigned int limit = stack->max;
@@ -36,11 +36,14 @@ static void user_walk_frames(struct stacktap_stack *stack, struct cost_moment be
 		if (stack->nr >= stack->max)
 			stack->end = STACKTAP_END_DEPTH;
 		else if (cost_since(began) > limit_ns)
-			stack->end = STACKTAP_END_TIME;
+			stack->end = in_place ? STACK_PUT_OFF : STACKTAP_END_TIME;
 	}
 }
 
-/* In a session that uses tables. Slices are left to phase 2, and so are walks that have no list, most of which want one. */
+/*
+ * In a session that uses tables. Slices are left to phase 2, and so are walks that have no list, most of which
+ * want one. What is put off counts nothing: phase 2 walks that stack again.
+ */
 static noinline void user_walk_tables(struct stacktap_cpu *cpu, struct pt_regs *regs,
 				      struct stacktap_stack *stack,
 				      struct cost_moment began, u32 limit_ns, bool in_place)
@@ -50,12 +53,12 @@ static noinline void user_walk_tables(struct stacktap_cpu *cpu, struct pt_regs *
 	struct walk_counts counts;
 
 	if (in_place && unlikely(!list || slice_is_next(&cpu->slices, session->slice_every))) {
-		stack->end = STACKTAP_END_TIME;
+		stack->end = STACK_PUT_OFF;
 		return;
 	}
 	if (!list) {
 		count_add(1, &cpu->table_misses);
-		user_walk_frames(stack, began, limit_ns);
+		user_walk_frames(stack, began, limit_ns, false);
 		/* no slice leads past that either */
 		if (stack->end == STACKTAP_END_HOOK)
 			return;
@@ -67,11 +70,11 @@ static noinline void user_walk_tables(struct stacktap_cpu *cpu, struct pt_regs *
 		return;
 	}
 	st_walk_tables(list, cpu->memo, regs, stack, began, limit_ns, &counts);
-	if (in_place && counts.is_unlisted && session->slice_bytes)
-		stack->end = STACKTAP_END_TIME;
-	/* which is counted by who walks it to its end */
-	if (in_place && unlikely(stack->end == STACKTAP_END_TIME))
+	if (in_place && unlikely(stack->end == STACKTAP_END_TIME ||
+				 (counts.is_unlisted && session->slice_bytes))) {
+		stack->end = STACK_PUT_OFF;
 		return;
+	}
 	count_add(1, &cpu->table_hits);
 	count_add(counts.searches, &cpu->table_searches);
 	count_add(counts.frames, &cpu->table_frames);
@@ -144,7 +147,7 @@ u16 st_user_walk(struct stacktap_cpu *cpu, const struct stacktap_slot *slot, u16
 	if (session->slice_bytes || atomic_read(&session->tables.lists))
 		user_walk_tables(cpu, regs, stack, began, limit_ns, in_place);
 	else
-		user_walk_frames(stack, began, limit_ns);
+		user_walk_frames(stack, began, limit_ns, in_place);
 	pagefault_enable();
 	return flags;
 }
