@@ -8,6 +8,18 @@
 
 #define VALUE_MAX 4096u
 
+struct attributes *attributes_new(void)
+{
+	struct attributes *attributes = malloc(sizeof(*attributes));
+
+	/* nothing behind the count is read, and zeroing the arrays, 24 KiB, would cost more than a usual Resource */
+	if (attributes) {
+		attributes->count = 0;
+		attributes->error = 0;
+	}
+	return attributes;
+}
+
 static void free_pair(struct attributes *attributes, size_t i)
 {
 	free(attributes->pairs[i].key);

@@ -23,7 +23,8 @@ struct attributes {
 	int error;				/* the first; -ENOMEM, -E2BIG */
 };
 
-void attributes_free(struct attributes *attributes);	/* from calloc(); NULL is fine */
+struct attributes *attributes_new(void);		/* NULL: no memory */
+void attributes_free(struct attributes *attributes);	/* NULL is fine */
 /* The first attribute of a key stays; an empty key or value is none. */
 void attributes_string(struct attributes *attributes, const char *key, const char *value);
 void attributes_int(struct attributes *attributes, const char *key, int64_t value);

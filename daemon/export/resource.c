@@ -92,7 +92,7 @@ static int resource_pack(struct buffer *buffer, struct attributes *attributes)
 int resource_write(struct buffer *buffer, const struct encode_options *options,
 		   const struct image *image, struct relabel_result *ret_sent)
 {
-	_cleanup_(attributes_freep) struct attributes *attributes = calloc(1, sizeof(*attributes));
+	_cleanup_(attributes_freep) struct attributes *attributes = attributes_new();
 	/* once: thread B may put a newer one in its place at any time */
 	const struct image_context *context = image ? image_context(image) : NULL;
 

@@ -192,7 +192,7 @@ static void attributes_freep(struct attributes **attributes)
 
 static int append_resource(struct buffer *buffer, const struct encode_attribute *resource, size_t count)
 {
-	_cleanup_(attributes_freep) struct attributes *attributes = calloc(1, sizeof(*attributes));
+	_cleanup_(attributes_freep) struct attributes *attributes = attributes_new();
 	OtlpResource message;
 
 	if (!attributes)

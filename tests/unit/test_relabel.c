@@ -174,7 +174,7 @@ static void hostile_texts_cost_no_more_than_long_ones(void **state _unused_)
 
 static struct attributes *some_attributes(void)
 {
-	struct attributes *attributes = calloc(1, sizeof(*attributes));
+	struct attributes *attributes = attributes_new();
 
 	assert_non_null(attributes);
 	attributes_int(attributes, "process.pid", 4711);
