@@ -125,16 +125,18 @@ static void copy_record(struct deferred_sample *sample, const struct sample_inpu
 
 static struct deferred_sample *sample_new(const struct sample_input *input)
 {
-	size_t bytes = offsetof(struct deferred_sample, record) + input->sample->header.size;
+	const size_t head = offsetof(struct deferred_sample, record), bytes = head + input->sample->header.size;
 	struct deferred_sample *sample;
 
 	if (!pool_charge(POOL_DEFERRED, bytes))
 		return NULL;
-	sample = calloc(1, bytes);
+	sample = malloc(bytes);
 	if (!sample) {
 		pool_uncharge(POOL_DEFERRED, bytes);
 		return NULL;
 	}
+	/* the record, with thousands of bytes of a stack in it, is copied over the rest */
+	memset(sample, 0, head);
 	sample->bytes = bytes;
 	sample->holders = 1;
 	sample->image = image_ref(input->image);
