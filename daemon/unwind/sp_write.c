@@ -4,6 +4,7 @@
 #include <string.h>
 
 enum {
+	LEAVE = 0xc9, RET = 0xc3, RET_WITH_BYTES = 0xc2, REP = 0xf3,
 	REX_W = 0x48, REX_W_MASK = 0xf8,
 	REX_B = 1, REX_R = 4,
 	SP = 4, SP_ARM64 = 31,
@@ -24,11 +25,19 @@ static struct modrm modrm_of(uint8_t rex, uint8_t byte)
 	};
 }
 
+/* What leave comes in front of. Without that its byte is mostly the operands of others, as those of `xor %ecx, %ecx'. */
+static bool is_return(const uint8_t bytes[static 2])
+{
+	return bytes[0] == RET || bytes[0] == RET_WITH_BYTES || (bytes[0] == REP && bytes[1] == RET);
+}
+
 static bool is_write_x86(const uint8_t bytes[static SP_WRITE_BYTES], uint32_t *ret_size)
 {
 	const uint8_t rex = bytes[0], opcode = bytes[1];
 	const struct modrm modrm = modrm_of(rex, bytes[2]);
 
+	if (rex == LEAVE)
+		return is_return(bytes + 1);
 	if ((rex & REX_W_MASK) != REX_W)
 		return false;
 	switch (opcode) {

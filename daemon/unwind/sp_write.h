@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Instructions that write the stack pointer, by their encodings: x86's of 64 bits with a prefix for that, and arm64's.
+ * Instructions that write the stack pointer, by their encodings: x86's of 64 bits with a prefix for that, and `leave' where the
+ * function returns behind it, and arm64's.
  * What pushes and pops on x86 is left out: assemblers keep account of these.
  */
 #ifndef STACKTAP_UNWIND_SP_WRITE_H

@@ -34,10 +34,16 @@ grows:	.long 0xeb1fe3ff, 0x540000c9, 0xf81e0ffe, 0xd503201f	# b.ls block; str x3
 block:	.long 0xaa1e03e3, 0x94000000, 0x17fffff7	# mov x3, x30; bl; b grows
 behind:	.long 0xd503201f, 0xd503201f
 	.else
+	.set LEAVE, 2
+	.set CLEAR, 3
 plain:	.byte 0x48, 0x83, 0xec, 0x18, 0x90, 0x48, 0x83, 0xc4, 0x18, 0xc3	# sub $24, %rsp; nop; add $24, %rsp; ret
 	.skip 6, 0x90
 leaving:
-	.if ELSEWHERE
+	.if ELSEWHERE == LEAVE
+	.byte 0x90, 0xc9, 0xc3				# leave; ret
+	.elseif ELSEWHERE == CLEAR
+	.byte 0x31, 0xc9, 0x90				# xor %ecx, %ecx
+	.elseif ELSEWHERE
 	.byte 0x48, 0x89, 0xdc				# mov %rbx, %rsp
 	.else
 	.byte 0x48, 0x89, 0xdd				# mov %rbx, %rbp

@@ -109,7 +109,9 @@ static void functions_that_leave_their_stack_are_found(void **state)
 
 	(void)state;
 	assert_int_equal(expect(build("-Wa,--defsym,ELSEWHERE=1"), EM_X86_64, x86, ARRAY_SIZE(x86)), 0);
+	assert_int_equal(expect(build("-Wa,--defsym,ELSEWHERE=2"), EM_X86_64, x86, ARRAY_SIZE(x86)), 0);
 	assert_int_equal(expect(build(""), EM_X86_64, stays, ARRAY_SIZE(stays)), 0);
+	assert_int_equal(expect(build("-Wa,--defsym,ELSEWHERE=3"), EM_X86_64, stays, ARRAY_SIZE(stays)), 0);
 	assert_int_equal(expect(build("-Wa,--defsym,ELSEWHERE=1,--defsym,ARM64=1"), EM_AARCH64, arm64, ARRAY_SIZE(arm64)), 0);
 	assert_int_equal(expect(build("-Wa,--defsym,ARM64=1"), EM_AARCH64, stays_arm64, ARRAY_SIZE(stays_arm64)), 0);
 }
